@@ -1,0 +1,35 @@
+// The ds dialect in C++: ops, enums, the inference interface.
+#ifndef DEEPSTRIDE_DIALECTS_DS_DSDIALECT_H
+#define DEEPSTRIDE_DIALECTS_DS_DSDIALECT_H
+
+#include "dialects/ds/Inference.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialects/ds/DsDialect.h.inc"
+#include "dialects/ds/DsEnums.h.inc"
+#include "dialects/ds/DsInterfaces.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/ds/DsAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/ds/DsOps.h.inc"
+
+namespace deepstride::ds {
+// Attributes of entry functions, their arguments and results.
+inline constexpr llvm::StringLiteral nameAttr = "ds.name";         // ONNX name of an argument or result
+inline constexpr llvm::StringLiteral dimsAttr = "ds.dims";         // size list of an argument
+inline constexpr llvm::StringLiteral boundAttr = "ds.bound";       // exclusive bound of integer inputs, for random inputs
+inline constexpr llvm::StringLiteral stateAttr = "ds.state";       // name that ties an argument and a result to one buffer
+inline constexpr llvm::StringLiteral initialAttr = "ds.initial";   // recipe with a state's first value
+inline constexpr llvm::StringLiteral entryAttr = "ds.entry";       // marks functions that become entry points
+inline constexpr llvm::StringLiteral valueNameAttr = "ds.values";  // ONNX value names of an op's results
+} // namespace deepstride::ds
+
+#endif

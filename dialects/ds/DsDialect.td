@@ -1,0 +1,74 @@
+// The ds dialect itself, its enums and its one interface.
+#ifndef DEEPSTRIDE_DS_DIALECT_TD
+#define DEEPSTRIDE_DS_DIALECT_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/EnumAttr.td"
+
+def DS_Dialect : Dialect {
+  let name = "ds";
+  let cppNamespace = "::deepstride::ds";
+  let summary = "transformer-level tensor programs with symbolic sizes";
+  let description = [{
+    Ops on ranked tensors, from the graph that a frontend builds down to the launches that code generation turns into
+    an entry point. Weights never live in the IR: `ds.weight` names a `ds.recipe`, a small region over file ranges that
+    packaging evaluates once. Sizes that are known only at run time are expressions over named symbols (see the size
+    grammar of the package format); an op that needs them carries them as attributes.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let hasConstantMaterializer = 1;
+}
+
+class DS_Enum<string name, string summary, list<string> names>
+    : I32EnumAttr<name, summary,
+                  !foreach(i, !range(0, !size(names)), I32EnumAttrCase<names[i], i>)> {
+  let cppNamespace = "::deepstride::ds";
+  let genSpecializedAttr = 0;
+}
+
+def DS_UnaryKindEnum : DS_Enum<"UnaryKind", "elementwise function of one operand",
+  ["abs", "neg", "exp", "log", "sqrt", "reciprocal", "erf", "tanh", "sigmoid", "relu", "sin", "cos", "tan", "asin",
+   "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "floor", "ceil", "round", "sign", "logical_not",
+   "bitwise_not", "is_nan"]>;
+def DS_UnaryKind : EnumAttr<DS_Dialect, DS_UnaryKindEnum, "unary_kind">;
+
+def DS_BinaryKindEnum : DS_Enum<"BinaryKind", "elementwise function of two operands",
+  ["add", "sub", "mul", "div", "pow", "mod", "fmod", "min", "max", "bit_and", "bit_or", "bit_xor", "shift_left",
+   "shift_right", "eq", "ne", "lt", "le", "gt", "ge"]>;
+def DS_BinaryKind : EnumAttr<DS_Dialect, DS_BinaryKindEnum, "binary_kind">;
+
+def DS_ReduceKindEnum : DS_Enum<"ReduceKind", "reduction over axes",
+  ["sum", "mean", "prod", "max", "min", "l1", "l2", "log_sum", "log_sum_exp", "sum_square"]>;
+def DS_ReduceKind : EnumAttr<DS_Dialect, DS_ReduceKindEnum, "reduce_kind">;
+
+def DS_GeluKindEnum : DS_Enum<"GeluKind", "flavour of GELU", ["erf", "tanh", "quick"]>;
+def DS_GeluKind : EnumAttr<DS_Dialect, DS_GeluKindEnum, "gelu_kind">;
+
+def DS_PoolKindEnum : DS_Enum<"PoolKind", "what a pooling window yields", ["max", "average", "lp"]>;
+def DS_PoolKind : EnumAttr<DS_Dialect, DS_PoolKindEnum, "pool_kind">;
+
+def DS_PadKindEnum : DS_Enum<"PadKind", "what padding is filled with",
+  ["constant", "edge", "reflect", "wrap"]>;
+def DS_PadKind : EnumAttr<DS_Dialect, DS_PadKindEnum, "pad_kind">;
+
+def DS_ScatterKindEnum : DS_Enum<"ScatterKind", "how scattered values meet what is there",
+  ["assign", "add", "mul", "max", "min"]>;
+def DS_ScatterKind : EnumAttr<DS_Dialect, DS_ScatterKindEnum, "scatter_kind">;
+
+// Integer constants or size texts; C1 of every op that carries one: each element parses.
+def DS_SizeArray : TypedArrayAttrBase<AnyAttrOf<[I64Attr, StrAttr]>, "sizes: 64-bit integers or size expressions">;
+
+def DS_ResultInference : OpInterface<"ResultInference"> {
+  let cppNamespace = "::deepstride::ds";
+  let description = [{
+    Derives element types, symbolic sizes and, for small integer tensors, symbolic contents of the results from those of
+    the operands. It is the one statement of an op's shape rules: builders take result types from it, the verifier
+    compares types with it, and the size analysis runs it over whole functions.
+  }];
+  let methods = [InterfaceMethod<
+    "Fills `inference.results`; on illegal operands fails after `inference.error`, naming the labelled constraint.",
+    "::llvm::LogicalResult", "inferResults", (ins "::deepstride::Inference &":$inference)>];
+  let verify = "return ::deepstride::ds::verifyAgainstInference($_op);";
+}
+
+#endif

@@ -1,0 +1,75 @@
+// Elementwise ops; operands broadcast as in NumPy. Created by the importer, fused into kernels, gone after codegen.
+
+def DS_UnaryOp : DS_TensorOp<"unary"> {
+  let summary = "an elementwise function of one tensor";
+  let description = [{
+    `round` is half to even; `is_nan` yields i1; `logical_not` takes i1. Created by the importer. Gone after: codegen.
+
+    Constraints: C1 the kind is defined for the element type.
+
+    Example: `%1 = ds.unary tanh %0 : (tensor<?x4xf32>) -> tensor<?x4xf32>`
+  }];
+  let arguments = (ins DS_UnaryKind:$kind, DS_Tensor:$input);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = "$kind $input attr-dict `:` functional-type(operands, results)";
+}
+
+def DS_BinaryOp : DS_TensorOp<"binary"> {
+  let summary = "an elementwise function of two tensors";
+  let description = [{
+    Integer `div` truncates, `mod` has the sign of the divisor, `fmod` that of the dividend; comparisons yield i1.
+    Created by the importer. Gone after: codegen.
+
+    Constraints: C1 both element types are equal (`pow` and shifts excepted: the result has the left one); C2 the shapes
+    broadcast; C3 the kind is defined for the element type.
+
+    Example: `%2 = ds.binary add %0, %1 : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>`
+  }];
+  let arguments = (ins DS_BinaryKind:$kind, DS_Tensor:$lhs, DS_Tensor:$rhs);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = "$kind $lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
+}
+
+def DS_SelectOp : DS_TensorOp<"select"> {
+  let summary = "takes each element from one of two tensors";
+  let description = [{
+    Created by the importer (Where). Gone after: codegen.
+
+    Constraints: C1 the condition is i1; C2 both values have one element type; C3 the shapes broadcast.
+
+    Example: `%3 = ds.select %c, %0, %1 : (tensor<4xi1>, tensor<4xf32>, tensor<f32>) -> tensor<4xf32>`
+  }];
+  let arguments = (ins DS_Tensor:$condition, DS_Tensor:$on_true, DS_Tensor:$on_false);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = "$condition `,` $on_true `,` $on_false attr-dict `:` functional-type(operands, results)";
+}
+
+def DS_CastOp : DS_TensorOp<"cast"> {
+  let summary = "converts the element type";
+  let description = [{
+    Floats become integers by truncation toward zero, i1 by comparison with zero. Created by the importer. Gone after:
+    codegen.
+
+    Constraints: C1 source and target are integer or float types.
+
+    Example: `%1 = ds.cast %0 to f32 : (tensor<4xi64>) -> tensor<4xf32>`
+  }];
+  let arguments = (ins DS_Tensor:$input, TypeAttr:$to);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = "$input `to` $to attr-dict `:` functional-type(operands, results)";
+}
+
+def DS_GeluOp : DS_TensorOp<"gelu"> {
+  let summary = "Gaussian error linear unit";
+  let description = [{
+    erf: x/2 (1 + erf(x/sqrt 2)); tanh: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); quick: x sigmoid(1.702 x).
+    Created by the importer (Gelu) and by `ds-recompose-gelu`. Gone after: codegen.
+
+    Constraints: C1 the element type is a float.
+
+    Example: `%1 = ds.gelu erf %0 : (tensor<?x4xf32>) -> tensor<?x4xf32>`
+  }];
+  let arguments = (ins DS_GeluKind:$kind, DS_Tensor:$input);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = "$kind $input attr-dict `:` functional-type(operands, results)";
+}

@@ -1,0 +1,272 @@
+// Helpers that shape rules share, the analysis that runs them over functions, and the verifier built on them.
+#include "dialects/ds/Inference.h"
+
+#include "dialects/ds/DsDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+RankedTensorType TensorFacts::type() const {
+  SmallVector<int64_t> shape;
+  for (const SizeExpr &size : sizes)
+    shape.push_back(size.constant().value_or(ShapedType::kDynamic));
+  return RankedTensorType::get(shape, elementType);
+}
+
+StringRef toString(SizeConstraint::Relation relation) {
+  switch (relation) {
+  case SizeConstraint::Relation::Equal:
+    return "equal";
+  case SizeConstraint::Relation::Broadcast:
+    return "broadcast";
+  case SizeConstraint::Relation::AtLeast:
+    return "at-least";
+  }
+  llvm_unreachable("all relations handled");
+}
+
+void Inference::addResult(Type elementType, SizeVector sizes, std::optional<SizeVector> contents) {
+  if (contents && contents->size() > contentsLimit)
+    contents.reset();
+  results.push_back({elementType, std::move(sizes), std::move(contents)});
+}
+
+LogicalResult Inference::error(const Twine &message) {
+  if (!quiet)
+    op->emitOpError(message);
+  return failure();
+}
+
+LogicalResult Inference::requireEqual(const SizeExpr &a, const SizeExpr &b, const Twine &what) {
+  SizeExpr difference = a - b;
+  if (difference.isConstant(0))
+    return success();
+  if (difference.constant())
+    return error(what + ": expected equal sizes, found " + a.str() + " and " + b.str());
+  constraints.push_back({SizeConstraint::Relation::Equal, a, b, op->getLoc()});
+  return success();
+}
+
+LogicalResult Inference::requireAtLeast(const SizeExpr &a, const SizeExpr &bound, const Twine &what) {
+  SizeExpr difference = a - bound;
+  if (difference.isKnownNonNegative())
+    return success();
+  if (difference.constant())
+    return error(what + ": expected at least " + bound.str() + ", found " + a.str());
+  constraints.push_back({SizeConstraint::Relation::AtLeast, a, bound, op->getLoc()});
+  return success();
+}
+
+// Which of two sizes that must match (or be 1) the result has. A symbol wins over an expression that only equals it
+// when the model is well formed (min(seq, 512) against seq); two symbols leave the choice to run time.
+static SizeExpr broadcastSize(const SizeExpr &a, const SizeExpr &b) {
+  if (a.constant())
+    return a;
+  if (b.constant())
+    return b;
+  std::string left = a.str(), right = b.str();
+  auto derivesFrom = [](const std::string &derived, const SizeExpr &base) {
+    StringRef text(derived);
+    return text.starts_with("min(") && (text.contains("(" + base.str() + ",") || text.contains(", " + base.str() + ")"));
+  };
+  if (derivesFrom(left, b))
+    return b;
+  if (derivesFrom(right, a))
+    return a;
+  return SizeExpr::select(SizeExpr::eq(a, 1), b, a);
+}
+
+std::optional<SizeVector> Inference::broadcast(ArrayRef<SizeExpr> a, ArrayRef<SizeExpr> b) {
+  if (a.size() < b.size())
+    std::swap(a, b);
+  SizeVector result(a.begin(), a.end());
+  size_t offset = a.size() - b.size();
+  for (size_t i = 0; i < b.size(); ++i) {
+    const SizeExpr &left = a[offset + i], &right = b[i];
+    if (left == right || right.isConstant(1))
+      continue;
+    if (left.isConstant(1)) {
+      result[offset + i] = right;
+      continue;
+    }
+    if (left.constant() && right.constant()) {
+      (void)error("shapes do not broadcast: axis " + Twine(offset + i) + " has sizes " + left.str() + " and " +
+                  right.str());
+      return std::nullopt;
+    }
+    constraints.push_back({SizeConstraint::Relation::Broadcast, left, right, op->getLoc()});
+    result[offset + i] = broadcastSize(left, right);
+  }
+  return result;
+}
+
+std::optional<SizeVector> Inference::sizesOf(ArrayAttr attribute, StringRef what) {
+  auto sizes = sizesFromAttribute(attribute);
+  if (!sizes)
+    (void)error(what + " holds a text that is no size expression");
+  return sizes;
+}
+
+std::optional<int64_t> Inference::axis(int64_t value, int64_t rank) const {
+  if (value < -rank || value >= rank)
+    return std::nullopt;
+  return value < 0 ? value + rank : value;
+}
+
+TensorFacts factsOfType(Type type, StringRef prefix) {
+  TensorFacts facts;
+  auto shaped = dyn_cast<RankedTensorType>(type);
+  if (!shaped)
+    return facts;
+  facts.elementType = shaped.getElementType();
+  for (auto [index, size] : llvm::enumerate(shaped.getShape()))
+    facts.sizes.push_back(ShapedType::isDynamic(size) ? SizeExpr::symbol((prefix + Twine(index)).str())
+                                                      : SizeExpr(size));
+  return facts;
+}
+
+const TensorFacts *SizeAnalysis::lookup(Value value) const {
+  auto found = known.find(value);
+  return found == known.end() ? nullptr : &found->second;
+}
+
+const TensorFacts &SizeAnalysis::facts(Value value) const {
+  auto found = known.find(value);
+  assert(found != known.end() && "the analysis visits every value before its uses");
+  return found->second;
+}
+
+void SizeAnalysis::set(Value value, TensorFacts facts) { known[value] = std::move(facts); }
+
+LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
+  if (auto inference = dyn_cast<ds::ResultInference>(op)) {
+    SmallVector<TensorFacts> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(facts(operand));
+    Inference turn(op, operands);
+    if (failed(inference.inferResults(turn)))
+      return failure();
+    for (auto [result, resultFacts] : llvm::zip_equal(op->getResults(), turn.results)) {
+      if (retype)
+        result.setType(resultFacts.type());
+      set(result, std::move(resultFacts));
+    }
+    llvm::append_range(constraints, turn.constraints);
+    return success();
+  }
+  if (auto launch = dyn_cast<ds::LaunchOp>(op)) {
+    // Kernels state their result sizes over d0, d1, ...; the launch binds those to expressions of the program.
+    ArrayAttr resultSizes = op->getAttrOfType<ArrayAttr>("result_sizes");
+    if (!resultSizes || resultSizes.size() != op->getNumResults())
+      return op->emitOpError("expects 'result_sizes' with one list per result");
+    for (auto [result, sizes] : llvm::zip_equal(op->getResults(), resultSizes)) {
+      auto list = sizesFromAttribute(cast<ArrayAttr>(sizes));
+      if (!list)
+        return op->emitOpError("'result_sizes' holds a text that is no size expression");
+      set(result, {cast<RankedTensorType>(result.getType()).getElementType(), *list, std::nullopt});
+    }
+    return success();
+  }
+  for (Region &region : op->getRegions())
+    if (failed(visitRegion(region)))
+      return failure();
+  if (op->getNumResults() == 0)
+    return success();
+  // Region ops pass on what their terminators yield; a branch whose sizes differ gets sizes of its own.
+  SmallVector<SmallVector<const TensorFacts *>> yielded(op->getNumResults());
+  for (Region &region : op->getRegions())
+    if (!region.empty() && region.front().mightHaveTerminator() &&
+        region.front().getTerminator()->getNumOperands() == op->getNumResults())
+      for (auto [index, operand] : llvm::enumerate(region.front().getTerminator()->getOperands()))
+        yielded[index].push_back(lookup(operand));
+  for (OpResult result : op->getResults()) {
+    auto shaped = dyn_cast<RankedTensorType>(result.getType());
+    if (!shaped)
+      continue;
+    TensorFacts merged = factsOfType(shaped, "?" + std::to_string(known.size()) + "_");
+    auto &sources = yielded[result.getResultNumber()];
+    if (!sources.empty() && sources[0])
+      if (llvm::all_of(sources, [&](const TensorFacts *f) { return f && f->sizes == sources[0]->sizes; }))
+        merged.sizes = sources[0]->sizes;
+    if (op->hasAttr("ds.sizes"))
+      if (auto sizes = sizesFromAttribute(op->getAttrOfType<ArrayAttr>("ds.sizes")))
+        merged.sizes = *sizes;
+    set(result, std::move(merged));
+  }
+  return success();
+}
+
+LogicalResult SizeAnalysis::visitRegion(Region &region) {
+  for (Block &block : region)
+    for (Operation &op : block)
+      if (failed(visit(&op)))
+        return failure();
+  return success();
+}
+
+FailureOr<SizeAnalysis> SizeAnalysis::run(Operation *function) {
+  SizeAnalysis analysis;
+  if (auto kernel = dyn_cast<ds::KernelOp>(function)) {
+    for (auto [argument, sizes] : llvm::zip_equal(kernel.getBody().getArguments(), kernel.getArgumentSizes())) {
+      auto list = sizesFromAttribute(cast<ArrayAttr>(sizes));
+      if (!list)
+        return kernel.emitOpError("has an argument size that is no size expression");
+      analysis.set(argument, {cast<RankedTensorType>(argument.getType()).getElementType(), *list, std::nullopt});
+    }
+    if (failed(analysis.visitRegion(kernel.getBody())))
+      return failure();
+    return analysis;
+  }
+  auto entry = cast<FunctionOpInterface>(function);
+  for (BlockArgument argument : entry.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    TensorFacts facts = factsOfType(argument.getType(), "arg" + std::to_string(index) + "_d");
+    if (auto dims = entry.getArgAttrOfType<ArrayAttr>(index, ds::dimsAttr)) {
+      auto sizes = sizesFromAttribute(dims);
+      if (!sizes || sizes->size() != facts.sizes.size()) {
+        function->emitOpError("argument ") << index << ": '" << ds::dimsAttr << "' must hold one size per axis";
+        return failure();
+      }
+      facts.sizes = *sizes;
+    }
+    // Elements of small integer inputs are symbols: Reshape, Expand and Range may be steered by them.
+    auto name = entry.getArgAttrOfType<StringAttr>(index, ds::nameAttr);
+    auto count = product(facts.sizes).constant();
+    if (name && facts.elementType && facts.elementType.isInteger(64) && facts.rank() <= 1 && count && *count <= 16) {
+      facts.contents.emplace();
+      for (int64_t i = 0; i < *count; ++i)
+        facts.contents->push_back(SizeExpr::symbol((name.getValue() + "[" + Twine(i) + "]").str()));
+    }
+    analysis.set(argument, std::move(facts));
+  }
+  if (failed(analysis.visitRegion(entry.getFunctionBody())))
+    return failure();
+  return analysis;
+}
+
+namespace ds {
+
+LogicalResult verifyAgainstInference(Operation *op) {
+  SmallVector<TensorFacts> operands;
+  for (auto [index, operand] : llvm::enumerate(op->getOperands()))
+    operands.push_back(factsOfType(operand.getType(), "?" + std::to_string(index) + "_"));
+  Inference turn(op, operands);
+  if (failed(cast<ResultInference>(op).inferResults(turn)))
+    return failure();
+  if (turn.results.size() != op->getNumResults())
+    return op->emitOpError("expects ") << turn.results.size() << " results";
+  for (auto [result, facts] : llvm::zip_equal(op->getResults(), turn.results)) {
+    auto type = cast<RankedTensorType>(result.getType());
+    if (type.getElementType() != facts.elementType || type.getRank() != facts.rank() ||
+        failed(verifyCompatibleShape(type, facts.type())))
+      return op->emitOpError("result #") << result.getResultNumber() << " expects a type compatible with "
+                                         << facts.type() << ", found " << type;
+  }
+  return success();
+}
+
+} // namespace ds
+} // namespace deepstride

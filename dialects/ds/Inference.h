@@ -1,0 +1,93 @@
+// What an op's shape rules see and produce. One Inference is one op's turn: operand facts in, result facts out,
+// conditions that only a run can check recorded as constraints.
+#ifndef DEEPSTRIDE_DIALECTS_DS_INFERENCE_H
+#define DEEPSTRIDE_DIALECTS_DS_INFERENCE_H
+
+#include "dialects/ds/SizeExpr.h"
+#include "mlir/IR/Operation.h"
+
+namespace deepstride {
+
+/// What is known of a tensor: element type, symbolic sizes and, for small integer tensors, symbolic elements.
+struct TensorFacts {
+  mlir::Type elementType;
+  SizeVector sizes;
+  std::optional<SizeVector> contents;
+
+  int64_t rank() const { return static_cast<int64_t>(sizes.size()); }
+  mlir::RankedTensorType type() const;
+};
+
+/// A condition between sizes that was neither proved nor refuted at compile time.
+struct SizeConstraint {
+  enum class Relation { Equal, Broadcast, AtLeast };
+  Relation relation;
+  SizeExpr lhs, rhs;
+  mlir::Location where;
+};
+llvm::StringRef toString(SizeConstraint::Relation relation);
+
+class Inference {
+public:
+  /// Contents of more elements are not tracked: shape arithmetic is short, data is not.
+  static constexpr size_t contentsLimit = 1024;
+
+  Inference(mlir::Operation *op, llvm::ArrayRef<TensorFacts> operands, bool quiet = false)
+      : op(op), operands(operands), quiet(quiet) {}
+
+  const TensorFacts &operand(unsigned index) const { return operands[index]; }
+  unsigned operandCount() const { return operands.size(); }
+  void addResult(mlir::Type elementType, SizeVector sizes, std::optional<SizeVector> contents = std::nullopt);
+
+  /// Emits "<op> C<n>: <message>" at the op (unless quiet) and fails.
+  llvm::LogicalResult error(const llvm::Twine &message);
+
+  /// Records that two sizes must be equal; fails where they never are, saying what they are sizes of.
+  llvm::LogicalResult requireEqual(const SizeExpr &a, const SizeExpr &b, const llvm::Twine &what);
+  llvm::LogicalResult requireAtLeast(const SizeExpr &a, const SizeExpr &bound, const llvm::Twine &what);
+  /// The NumPy broadcast of two shapes.
+  std::optional<SizeVector> broadcast(llvm::ArrayRef<SizeExpr> a, llvm::ArrayRef<SizeExpr> b);
+  /// Reads a size list attribute; fails with `what` where an element does not parse.
+  std::optional<SizeVector> sizesOf(mlir::ArrayAttr attribute, llvm::StringRef what);
+  /// The axis counted from the front, if it is inside the rank.
+  std::optional<int64_t> axis(int64_t value, int64_t rank) const;
+
+  std::vector<TensorFacts> results;
+  std::vector<SizeConstraint> constraints;
+
+private:
+  mlir::Operation *op;
+  llvm::ArrayRef<TensorFacts> operands;
+  bool quiet;
+};
+
+/// Symbolic facts of all values of a function, kept up to date as ops are appended: the size analysis.
+class SizeAnalysis {
+public:
+  /// Seeds entry arguments from their `ds.dims` attributes, then visits every op in order.
+  static mlir::FailureOr<SizeAnalysis> run(mlir::Operation *function);
+
+  const TensorFacts &facts(mlir::Value value) const;
+  const TensorFacts *lookup(mlir::Value value) const;
+  void set(mlir::Value value, TensorFacts facts);
+  /// Infers the results of one op whose operands are known. Gives the results their inferred types if `retype`.
+  llvm::LogicalResult visit(mlir::Operation *op, bool retype = false);
+
+  std::vector<SizeConstraint> constraints;
+
+private:
+  llvm::LogicalResult visitRegion(mlir::Region &region);
+  llvm::DenseMap<mlir::Value, TensorFacts> known;
+};
+
+/// Facts that a type alone states; dynamic sizes become the symbols "<prefix><index>".
+TensorFacts factsOfType(mlir::Type type, llvm::StringRef prefix);
+
+namespace ds {
+/// C-labelled checks of inferResults against the types that the op carries.
+llvm::LogicalResult verifyAgainstInference(mlir::Operation *op);
+} // namespace ds
+
+} // namespace deepstride
+
+#endif

@@ -1,0 +1,110 @@
+// Constants, weights, recipes, symbolic shapes.
+#include "dialects/ds/DsDialect.h"
+
+using namespace mlir;
+using namespace deepstride;
+using namespace deepstride::ds;
+
+LogicalResult ConstantOp::inferResults(Inference &inference) {
+  auto type = dyn_cast<RankedTensorType>(getValue().getShapedType());
+  if (!type)
+    return inference.error("expects a ranked tensor value");
+  TensorFacts facts = factsOfType(type, "");
+  std::optional<SizeVector> contents;
+  auto dense = dyn_cast<DenseElementsAttr>(getValue());
+  if (dense && static_cast<size_t>(type.getNumElements()) <= Inference::contentsLimit) {
+    if (isa<IntegerType>(type.getElementType())) {
+      contents.emplace();
+      for (APInt value : dense.getValues<APInt>())
+        contents->push_back(type.getElementType().isInteger(1) || type.getElementType().isUnsignedInteger()
+                                ? SizeExpr(static_cast<int64_t>(value.getZExtValue()))
+                                : SizeExpr(value.getSExtValue()));
+    } else if (type.getNumElements() <= 8) {
+      // Exporters compute some sizes in float; whole numbers take part in shape arithmetic.
+      contents.emplace();
+      for (APFloat value : dense.getValues<APFloat>()) {
+        APSInt integer(64, /*isUnsigned=*/false);
+        bool exact = false;
+        if (value.convertToInteger(integer, APFloat::rmTowardZero, &exact) != APFloat::opOK || !exact) {
+          contents.reset();
+          break;
+        }
+        contents->push_back(SizeExpr(integer.getSExtValue()));
+      }
+    }
+  }
+  inference.addResult(type.getElementType(), facts.sizes, std::move(contents));
+  return success();
+}
+
+OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
+
+LogicalResult WeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto recipe = symbols.lookupNearestSymbolFrom<RecipeOp>(*this, getRecipeAttr());
+  if (!recipe)
+    return emitOpError("C1: '") << getRecipe() << "' is no ds.recipe";
+  if (recipe.getYielded().getType() != getType())
+    return emitOpError("C2: expects the recipe's type ") << recipe.getYielded().getType() << ", found " << getType();
+  return success();
+}
+
+Value RecipeOp::getYielded() { return cast<YieldOp>(getBody().front().back()).getOperand(0); }
+
+LogicalResult RecipeOp::verifyRegions() {
+  Block &block = getBody().front();
+  auto yield = block.empty() ? YieldOp() : dyn_cast<YieldOp>(block.back());
+  auto type = yield && yield.getNumOperands() == 1 ? dyn_cast<RankedTensorType>(yield.getOperand(0).getType())
+                                                   : RankedTensorType();
+  if (!type || !type.hasStaticShape())
+    return emitOpError("C1: expects the region to yield one statically shaped tensor");
+  for (Operation &op : block)
+    if (!isa<SourceOp, ConstantOp, TransposeOp, ConcatOp, CastOp, BinaryOp, UnaryOp, ReshapeOp, SliceOp, GatherOp,
+             BroadcastOp, PackOp, YieldOp>(op))
+      return op.emitOpError("C2: is not an op that a recipe can evaluate");
+  return success();
+}
+
+LogicalResult SourceOp::verify() {
+  auto type = cast<RankedTensorType>(getType());
+  if (!type.hasStaticShape())
+    return emitOpError("C1: expects a static result type");
+  unsigned bits = type.getElementTypeBitWidth();
+  int64_t bytes = type.getNumElements() * ((bits + 7) / 8);
+  if (static_cast<int64_t>(getLength()) != bytes)
+    return emitOpError("C1: expects a length of ") << bytes << " bytes for " << type << ", found " << getLength();
+  if (static_cast<int64_t>(getOffset()) < 0)
+    return emitOpError("C2: expects an offset that is not negative, found ") << getOffset();
+  return success();
+}
+
+LogicalResult ShapeOp::inferResults(Inference &inference) {
+  auto sizes = inference.sizesOf(getValues(), "C1: values");
+  if (!sizes)
+    return failure();
+  // The element type and rank are the op's own: a shape may be i32 or a scalar.
+  auto type = dyn_cast<RankedTensorType>(getType());
+  if (!type)
+    return inference.error("expects a ranked tensor result");
+  TensorFacts own = factsOfType(type, "");
+  if (product(own.sizes) != SizeExpr(static_cast<int64_t>(sizes->size())))
+    return inference.error("C2: expects as many values as elements");
+  inference.addResult(type.getElementType(), own.sizes, *sizes);
+  return success();
+}
+
+LogicalResult IotaOp::inferResults(Inference &inference) {
+  auto sizes = inference.sizesOf(getShape(), "C2: shape");
+  if (!sizes)
+    return failure();
+  if (!inference.axis(getAxis(), static_cast<int64_t>(sizes->size())) || static_cast<int64_t>(getAxis()) < 0)
+    return inference.error("C1: the axis is outside the shape");
+  std::optional<SizeVector> contents;
+  auto count = product(*sizes).constant();
+  if (sizes->size() == 1 && count && *count <= static_cast<int64_t>(Inference::contentsLimit)) {
+    contents.emplace();
+    for (int64_t i = 0; i < *count; ++i)
+      contents->push_back(i);
+  }
+  inference.addResult(IntegerType::get(getContext(), 64), *sizes, std::move(contents));
+  return success();
+}

@@ -1,0 +1,165 @@
+// Shape rules of products, convolutions, pooling and attention.
+#include "dialects/ds/DsDialect.h"
+
+using namespace mlir;
+using namespace deepstride;
+using namespace deepstride::ds;
+
+LogicalResult MatmulOp::inferResults(Inference &inference) {
+  const TensorFacts &lhs = inference.operand(0), &rhs = inference.operand(1);
+  if (lhs.rank() < 2 || rhs.rank() < 2 || getTranspose().size() != 2)
+    return inference.error("C1: both operands must have rank 2 or more, found " + Twine(lhs.rank()) + " and " +
+                           Twine(rhs.rank()));
+  if (lhs.elementType != rhs.elementType)
+    return inference.error("C2: operands have different element types");
+  SizeExpr m = lhs.sizes[lhs.rank() - 2], k = lhs.sizes.back(), k2 = rhs.sizes[rhs.rank() - 2], n = rhs.sizes.back();
+  if (getTranspose()[0])
+    std::swap(m, k);
+  if (getTranspose()[1])
+    std::swap(k2, n);
+  if (failed(inference.requireEqual(k, k2, "C3: inner sizes")))
+    return failure();
+  auto sizes = inference.broadcast(ArrayRef(lhs.sizes).drop_back(2), ArrayRef(rhs.sizes).drop_back(2));
+  if (!sizes)
+    return failure();
+  sizes->push_back(m);
+  sizes->push_back(n);
+  inference.addResult(lhs.elementType, *sizes);
+  return success();
+}
+
+LogicalResult LinearOp::inferResults(Inference &inference) {
+  const TensorFacts &input = inference.operand(0), &weight = inference.operand(1);
+  if (input.elementType != weight.elementType)
+    return inference.error("C1: operand and weight have different element types");
+  if (weight.rank() != (getPanel() ? 3 : 2) || input.rank() < 1 || getPanel().has_value() != getColumns().has_value())
+    return inference.error("C4: the weight must have rank 2, or 3 with a panel and columns");
+  if (getPanel() && !weight.sizes[2].isConstant(*getPanel()))
+    return inference.error("C4: the weight's last size must be the panel");
+  SizeExpr k = getPanel() ? weight.sizes[1] : weight.sizes[0];
+  SizeExpr n = getPanel() ? SizeExpr(*getColumns()) : weight.sizes[1];
+  if (failed(inference.requireEqual(input.sizes.back(), k, "C2: inner sizes")))
+    return failure();
+  if (getBias()) {
+    const TensorFacts &bias = inference.operand(2);
+    if (bias.elementType != input.elementType || bias.rank() != 1)
+      return inference.error("C3: the bias must be one axis of the operand's element type");
+    if (failed(inference.requireEqual(bias.sizes[0], n, "C3: bias size")))
+      return failure();
+  }
+  SizeVector sizes = input.sizes;
+  sizes.back() = n;
+  inference.addResult(input.elementType, sizes);
+  return success();
+}
+
+LogicalResult PackOp::inferResults(Inference &inference) {
+  const TensorFacts &input = inference.operand(0);
+  if (input.rank() != 2)
+    return inference.error("C1: the operand must have rank 2");
+  if (static_cast<int64_t>(getPanel()) <= 0)
+    return inference.error("C2: the panel must be positive");
+  int64_t panel = getPanel();
+  inference.addResult(input.elementType, {SizeExpr::ceilDiv(input.sizes[1], panel), input.sizes[0], panel});
+  return success();
+}
+
+LogicalResult AttentionOp::inferResults(Inference &inference) {
+  const TensorFacts &q = inference.operand(0), &k = inference.operand(1), &v = inference.operand(2);
+  for (const TensorFacts *facts : {&q, &k, &v})
+    if (facts->rank() != 4 || facts->elementType != q.elementType || !isa<FloatType>(facts->elementType))
+      return inference.error("C1: query, key and value must have rank 4 and one float type");
+  if (failed(inference.requireEqual(q.sizes[0], k.sizes[0], "C2: batch of key")) ||
+      failed(inference.requireEqual(q.sizes[0], v.sizes[0], "C2: batch of value")) ||
+      failed(inference.requireEqual(k.sizes[1], v.sizes[1], "C2: heads of key and value")) ||
+      failed(inference.requireEqual(k.sizes[2], v.sizes[2], "C2: length of key and value")) ||
+      failed(inference.requireEqual(q.sizes[3], k.sizes[3], "C2: head size")))
+    return failure();
+  auto heads = q.sizes[1].constant(), groups = k.sizes[1].constant();
+  if (q.sizes[1] != k.sizes[1] && (!heads || !groups || *groups == 0 || *heads % *groups != 0))
+    return inference.error("C4: the heads of the query must be a multiple of those of the key, found " +
+                           q.sizes[1].str() + " and " + k.sizes[1].str());
+  if (getMask()) {
+    const TensorFacts &mask = inference.operand(3);
+    SizeVector scores = {q.sizes[0], q.sizes[1], q.sizes[2], k.sizes[2]};
+    if (mask.rank() > 4 || mask.elementType != q.elementType)
+      return inference.error("C3: the mask must have at most rank 4 and the query's element type");
+    if (!inference.broadcast(scores, mask.sizes))
+      return failure();
+  }
+  inference.addResult(q.elementType, {q.sizes[0], q.sizes[1], q.sizes[2], v.sizes[3]});
+  return success();
+}
+
+/// (size + pads - dilation * (kernel - 1) - 1) / stride + 1
+static SizeExpr windowCount(const SizeExpr &size, int64_t padding, int64_t dilation, const SizeExpr &kernel,
+                            int64_t stride) {
+  SizeExpr span = size + SizeExpr(padding) - (kernel - SizeExpr(1)) * SizeExpr(dilation) - SizeExpr(1);
+  return SizeExpr::floorDiv(span, stride) + SizeExpr(1);
+}
+
+static bool allAtLeast(ArrayRef<int64_t> values, int64_t bound) {
+  return llvm::all_of(values, [&](int64_t value) { return value >= bound && value < (int64_t(1) << 31); });
+}
+
+LogicalResult ConvOp::inferResults(Inference &inference) {
+  const TensorFacts &input = inference.operand(0), &weight = inference.operand(1);
+  if (input.rank() < 3 || input.rank() != weight.rank())
+    return inference.error("C1: operand and weight must have one rank of at least 3");
+  if (input.elementType != weight.elementType)
+    return inference.error("C2: operand and weight have different element types");
+  size_t spatial = static_cast<size_t>(input.rank() - 2);
+  if (getStrides().size() != spatial || getDilations().size() != spatial || getPads().size() != 2 * spatial ||
+      !allAtLeast(getStrides(), 1) || !allAtLeast(getDilations(), 1) || !allAtLeast(getPads(), 0) ||
+      static_cast<int64_t>(getGroups()) < 1)
+    return inference.error("C3: strides, dilations, pads and groups must be legal and match " + Twine(spatial) +
+                           " spatial axes");
+  int64_t groups = getGroups();
+  if (failed(inference.requireEqual(input.sizes[1], weight.sizes[1] * SizeExpr(groups), "C4: channels")))
+    return failure();
+  if (auto filters = weight.sizes[0].constant(); filters && *filters % groups != 0)
+    return inference.error("C4: " + Twine(*filters) + " filters are no multiple of " + Twine(groups) + " groups");
+  if (getBias() && failed(inference.requireEqual(inference.operand(2).sizes.empty() ? SizeExpr(0)
+                                                                                     : inference.operand(2).sizes[0],
+                                                 weight.sizes[0], "C5: bias size")))
+    return failure();
+  SizeVector sizes = {input.sizes[0], weight.sizes[0]};
+  for (size_t i = 0; i < spatial; ++i) {
+    sizes.push_back(windowCount(input.sizes[2 + i], getPads()[i] + getPads()[spatial + i], getDilations()[i],
+                                weight.sizes[2 + i], getStrides()[i]));
+    if (failed(inference.requireAtLeast(sizes.back(), 0, "C3: output size")))
+      return failure();
+  }
+  inference.addResult(input.elementType, sizes);
+  return success();
+}
+
+LogicalResult PoolOp::inferResults(Inference &inference) {
+  const TensorFacts &input = inference.operand(0);
+  if (input.rank() < 3)
+    return inference.error("C1: the operand must have rank 3 or more");
+  size_t spatial = static_cast<size_t>(input.rank() - 2);
+  if (getKernel().size() != spatial || getStrides().size() != spatial || getDilations().size() != spatial ||
+      getPads().size() != 2 * spatial || !allAtLeast(getKernel(), 1) || !allAtLeast(getStrides(), 1) ||
+      !allAtLeast(getDilations(), 1) || !allAtLeast(getPads(), 0) || static_cast<int64_t>(getExponent()) < 1)
+    return inference.error("C2: kernel, strides, dilations and pads must be legal and match " + Twine(spatial) +
+                           " spatial axes");
+  SizeVector sizes = {input.sizes[0], input.sizes[1]};
+  for (size_t i = 0; i < spatial; ++i) {
+    SizeExpr padding = getPads()[i] + getPads()[spatial + i];
+    SizeExpr span = input.sizes[2 + i] + padding - SizeExpr((getKernel()[i] - 1) * getDilations()[i] + 1);
+    SizeExpr count = SizeExpr::floorDiv(span, getStrides()[i]) + SizeExpr(1);
+    if (getCeil()) {
+      count = SizeExpr::ceilDiv(span, getStrides()[i]) + SizeExpr(1);
+      // A window that would start in the right padding is dropped.
+      SizeExpr lastStart = (count - SizeExpr(1)) * SizeExpr(getStrides()[i]);
+      SizeExpr inside = SizeExpr::lt(lastStart, input.sizes[2 + i] + SizeExpr(getPads()[i]));
+      count = count - (SizeExpr(1) - inside);
+    }
+    if (failed(inference.requireAtLeast(count, 0, "C2: output size")))
+      return failure();
+    sizes.push_back(count);
+  }
+  inference.addResult(input.elementType, sizes);
+  return success();
+}

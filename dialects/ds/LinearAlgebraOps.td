@@ -1,0 +1,100 @@
+// Matrix products, convolutions and attention. Created by the importer and by recomposition, gone after codegen.
+
+def DS_MatmulOp : DS_TensorOp<"matmul"> {
+  let summary = "matrix product with broadcast batch axes";
+  let description = [{
+    NumPy's matmul on operands of rank two and more; the flags transpose the last two axes. Gone after: codegen.
+
+    Constraints: C1 both ranks are at least 2; C2 one element type; C3 the inner sizes agree; C4 the batch axes
+    broadcast.
+
+    Example: `%2 = ds.matmul %0, %1 transpose [false, true] : (tensor<?x4xf32>, tensor<8x4xf32>) -> tensor<?x8xf32>`
+  }];
+  let arguments = (ins DS_Tensor:$lhs, DS_Tensor:$rhs, DenseBoolArrayAttr:$transpose);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = "$lhs `,` $rhs `transpose` $transpose attr-dict `:` functional-type(operands, results)";
+}
+
+def DS_LinearOp : DS_TensorOp<"linear"> {
+  let summary = "a product with a constant weight, plus bias";
+  let description = [{
+    x [..., K] times weight [K, N] plus bias [N]. With `panel` the weight operand is packed as [ceil(N / panel), K,
+    panel], zero padded, and `columns` is N. Created by `ds-recompose-linear`; `ds-pack-weights` packs. Gone after:
+    codegen.
+
+    Constraints: C1 one element type; C2 the inner sizes agree; C3 the bias is [N]; C4 the weight has rank 2, or 3 with
+    the given panel.
+
+    Example: `%3 = ds.linear %0, %1, %2 : (tensor<?x4xf32>, tensor<4x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>`
+  }];
+  let arguments = (ins DS_Tensor:$input, DS_Tensor:$weight, Optional<DS_Tensor>:$bias, OptionalAttr<I64Attr>:$panel,
+                       OptionalAttr<I64Attr>:$columns);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = "$input `,` $weight (`,` $bias^)? attr-dict `:` functional-type(operands, results)";
+}
+
+def DS_PackOp : DS_TensorOp<"pack"> {
+  let summary = "a matrix in column panels";
+  let description = [{
+    [K, N] becomes [ceil(N / panel), K, panel], zero padded: what a GEMM micro-kernel streams. Only inside recipes.
+
+    Constraints: C1 the operand has rank 2; C2 the panel is positive.
+
+    Example: `%1 = ds.pack %0 panel 16 : (tensor<4x20xf32>) -> tensor<2x4x16xf32>`
+  }];
+  let arguments = (ins DS_Tensor:$input, I64Attr:$panel);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = "$input `panel` $panel attr-dict `:` functional-type(operands, results)";
+}
+
+def DS_AttentionOp : DS_TensorOp<"attention"> {
+  let summary = "scaled dot-product attention";
+  let description = [{
+    softmax(scale * Q K^T + mask) V per head: query [B, H, S, D], key [B, G, T, D], value [B, G, T, E], mask broadcast to
+    [B, H, S, T]; H is a multiple of G. Created by `ds-recompose-attention`. Gone after: codegen.
+
+    Constraints: C1 query, key and value have rank 4 and one float type; C2 B, T and D agree; C3 the mask broadcasts;
+    C4 H is a multiple of G.
+
+    Example: `%3 = ds.attention %q, %k, %v scale 0.125 : (tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>) -> tensor<?x12x?x64xf32>`
+  }];
+  let arguments = (ins DS_Tensor:$query, DS_Tensor:$key, DS_Tensor:$value, Optional<DS_Tensor>:$mask, F64Attr:$scale);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = [{$query `,` $key `,` $value (`,` $mask^)? `scale` $scale attr-dict `:`
+                         functional-type(operands, results)}];
+}
+
+def DS_ConvOp : DS_TensorOp<"conv"> {
+  let summary = "convolution over the spatial axes of [batch, channel, ...]";
+  let description = [{
+    Weight [M, C / groups, kernel...]; `pads` lists the beginnings of all axes, then the ends. Gone after: codegen.
+
+    Constraints: C1 rank at least 3, equal for operand and weight; C2 one element type; C3 strides, dilations and pads
+    match the spatial rank and are legal; C4 channels are groups times the weight's; C5 the bias is [M].
+
+    Example: `%2 = ds.conv %0, %1 strides [1] pads [0, 0] dilations [1] groups 1 : (tensor<1x1x5xf32>, tensor<1x1x3xf32>) -> tensor<1x1x3xf32>`
+  }];
+  let arguments = (ins DS_Tensor:$input, DS_Tensor:$weight, Optional<DS_Tensor>:$bias, DenseI64ArrayAttr:$strides,
+                       DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations, I64Attr:$groups);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = [{$input `,` $weight (`,` $bias^)? `strides` $strides `pads` $pads `dilations` $dilations
+                         `groups` $groups attr-dict `:` functional-type(operands, results)}];
+}
+
+def DS_PoolOp : DS_TensorOp<"pool"> {
+  let summary = "pooling over the spatial axes of [batch, channel, ...]";
+  let description = [{
+    With `ceil` the last window may start inside the tensor or its left padding and reach past the end. `exponent` is
+    read for `lp` only. Gone after: codegen.
+
+    Constraints: C1 rank at least 3; C2 kernel, strides, dilations and pads match the spatial rank and are legal.
+
+    Example: `%1 = ds.pool max %0 kernel [2] strides [2] pads [0, 0] dilations [1] {ceil = false, include_pad = false, exponent = 2 : i64} : (tensor<1x1x4xf32>) -> tensor<1x1x2xf32>`
+  }];
+  let arguments = (ins DS_PoolKind:$kind, DS_Tensor:$input, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides,
+                       DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations, BoolAttr:$ceil, BoolAttr:$include_pad,
+                       I64Attr:$exponent);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = [{$kind $input `kernel` $kernel `strides` $strides `pads` $pads `dilations` $dilations attr-dict
+                         `:` functional-type(operands, results)}];
+}

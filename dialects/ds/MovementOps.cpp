@@ -1,0 +1,278 @@
+// Shape rules and folds of ops that only move elements.
+#include "dialects/ds/DsDialect.h"
+
+using namespace mlir;
+using namespace deepstride;
+using namespace deepstride::ds;
+
+static bool isIndexType(Type type) { return type.isInteger(64) || type.isInteger(32); }
+
+static LogicalResult requireIndices(Inference &inference, unsigned operand) {
+  if (!isIndexType(inference.operand(operand).elementType))
+    return inference.error("C1: the indices must be i32 or i64");
+  return success();
+}
+
+LogicalResult ReshapeOp::inferResults(Inference &inference) {
+  auto sizes = inference.sizesOf(getShape(), "C1: shape");
+  if (!sizes)
+    return failure();
+  const TensorFacts &input = inference.operand(0);
+  if (failed(inference.requireEqual(product(input.sizes), product(*sizes), "C2: element counts")))
+    return failure();
+  inference.addResult(input.elementType, *sizes, input.contents);
+  return success();
+}
+
+OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
+  auto type = cast<RankedTensorType>(getType());
+  if (type == getInput().getType() && (type.hasStaticShape() || type.getNumDynamicDims() == 1))
+    return getInput();
+  if (auto dense = dyn_cast_if_present<DenseElementsAttr>(adaptor.getInput()); dense && type.hasStaticShape())
+    return dense.reshape(type);
+  return {};
+}
+
+void ReshapeOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+  patterns.add(+[](ReshapeOp op, PatternRewriter &rewriter) -> LogicalResult {
+    auto inner = op.getInput().getDefiningOp<ReshapeOp>();
+    if (!inner)
+      return rewriter.notifyMatchFailure(op, "the operand is no reshape");
+    rewriter.modifyOpInPlace(op, [&] { op.getInputMutable().assign(inner.getInput()); });
+    return success();
+  });
+}
+
+LogicalResult BroadcastOp::inferResults(Inference &inference) {
+  auto shape = inference.sizesOf(getShape(), "C1: shape");
+  auto sizes = shape ? inference.broadcast(inference.operand(0).sizes, *shape) : std::nullopt;
+  if (!sizes)
+    return failure();
+  std::optional<SizeVector> contents;
+  const TensorFacts &input = inference.operand(0);
+  auto count = product(*sizes).constant();
+  if (input.contents && count && *count <= static_cast<int64_t>(Inference::contentsLimit) &&
+      (input.contents->size() == 1 || static_cast<int64_t>(input.contents->size()) == *count))
+    contents = input.contents->size() == 1 ? SizeVector(*count, input.contents->front()) : *input.contents;
+  inference.addResult(input.elementType, *sizes, std::move(contents));
+  return success();
+}
+
+OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
+  auto type = cast<RankedTensorType>(getType());
+  if (type == getInput().getType() && type.hasStaticShape())
+    return getInput();
+  auto splat = dyn_cast_if_present<SplatElementsAttr>(adaptor.getInput());
+  if (splat && type.hasStaticShape())
+    return splat.resizeSplat(type);
+  return {};
+}
+
+LogicalResult TransposeOp::inferResults(Inference &inference) {
+  const TensorFacts &input = inference.operand(0);
+  ArrayRef<int64_t> permutation = getPermutation();
+  SmallVector<int64_t> sorted(permutation);
+  llvm::sort(sorted);
+  bool valid = static_cast<int64_t>(sorted.size()) == input.rank();
+  for (auto [index, axis] : llvm::enumerate(sorted))
+    valid &= axis == static_cast<int64_t>(index);
+  if (!valid)
+    return inference.error("C1: expects a permutation of " + Twine(input.rank()) + " axes");
+  SizeVector sizes;
+  for (int64_t axis : permutation)
+    sizes.push_back(input.sizes[axis]);
+  inference.addResult(input.elementType, sizes, input.rank() <= 1 ? input.contents : std::nullopt);
+  return success();
+}
+
+OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
+  bool identity = true;
+  for (auto [index, axis] : llvm::enumerate(getPermutation()))
+    identity &= axis == static_cast<int64_t>(index);
+  if (identity)
+    return getInput();
+  if (auto splat = dyn_cast_if_present<SplatElementsAttr>(adaptor.getInput()))
+    return splat.resizeSplat(cast<ShapedType>(getType()));
+  return {};
+}
+
+LogicalResult SliceOp::inferResults(Inference &inference) {
+  const TensorFacts &input = inference.operand(0);
+  auto starts = inference.sizesOf(getStarts(), "C1: starts"), sizes = inference.sizesOf(getSizes(), "C1: sizes");
+  if (!starts || !sizes)
+    return failure();
+  size_t rank = static_cast<size_t>(input.rank());
+  if (starts->size() != rank || sizes->size() != rank || getSteps().size() != rank)
+    return inference.error("C1: starts, sizes and steps must have " + Twine(rank) + " elements");
+  for (size_t i = 0; i < rank; ++i) {
+    if (getSteps()[i] == 0)
+      return inference.error("C2: a step is 0");
+    SizeExpr last = (*starts)[i] + ((*sizes)[i] - SizeExpr(1)) * SizeExpr(getSteps()[i]);
+    auto known = last.constant(), bound = input.sizes[i].constant(), count = (*sizes)[i].constant(),
+         first = (*starts)[i].constant();
+    bool outside = known && bound && count && first && *count > 0 &&
+                   (*known < 0 || *known >= *bound || *first < 0 || *first >= *bound);
+    if (outside || (count && *count < 0))
+      return inference.error("C3: the box reaches outside axis " + Twine(i) + " of size " + input.sizes[i].str());
+  }
+  std::optional<SizeVector> contents;
+  auto start = rank == 1 ? (*starts)[0].constant() : std::nullopt;
+  auto count = rank == 1 ? (*sizes)[0].constant() : std::nullopt;
+  if (input.contents && rank == 1 && start && count) {
+    contents.emplace();
+    for (int64_t i = 0; i < *count; ++i) {
+      int64_t position = *start + i * getSteps()[0];
+      if (position < 0 || position >= static_cast<int64_t>(input.contents->size()))
+        return inference.error("C3: the box reaches outside the operand");
+      contents->push_back((*input.contents)[position]);
+    }
+  }
+  inference.addResult(input.elementType, *sizes, std::move(contents));
+  return success();
+}
+
+OpFoldResult SliceOp::fold(FoldAdaptor) {
+  auto type = cast<RankedTensorType>(getType());
+  bool forward = llvm::all_of(getSteps(), [](int64_t step) { return step == 1; });
+  return forward && type == getInput().getType() && type.hasStaticShape() ? OpFoldResult(getInput()) : OpFoldResult();
+}
+
+LogicalResult PadOp::inferResults(Inference &inference) {
+  const TensorFacts &input = inference.operand(0), &value = inference.operand(1);
+  auto low = inference.sizesOf(getLow(), "C1: low"), high = inference.sizesOf(getHigh(), "C1: high");
+  if (!low || !high)
+    return failure();
+  if (low->size() != input.sizes.size() || high->size() != input.sizes.size())
+    return inference.error("C1: low and high must have " + Twine(input.rank()) + " elements");
+  if (value.elementType != input.elementType || !product(value.sizes).isConstant(1))
+    return inference.error("C2: the value must be one element of the operand's type");
+  SizeVector sizes;
+  for (size_t i = 0; i < low->size(); ++i) {
+    sizes.push_back(input.sizes[i] + (*low)[i] + (*high)[i]);
+    if (failed(inference.requireAtLeast(sizes.back(), 0, "padded size")))
+      return failure();
+  }
+  inference.addResult(input.elementType, sizes);
+  return success();
+}
+
+LogicalResult ConcatOp::inferResults(Inference &inference) {
+  if (inference.operandCount() == 0)
+    return inference.error("C1: expects at least one operand");
+  SizeVector sizes = inference.operand(0).sizes;
+  int64_t axis = getAxis();
+  if (axis < 0 || axis >= static_cast<int64_t>(sizes.size()))
+    return inference.error("C2: the axis " + Twine(axis) + " is outside rank " + Twine(sizes.size()));
+  std::optional<SizeVector> contents = SizeVector();
+  for (unsigned i = 0; i < inference.operandCount(); ++i) {
+    const TensorFacts &operand = inference.operand(i);
+    if (operand.sizes.size() != sizes.size() || operand.elementType != inference.operand(0).elementType)
+      return inference.error("C1: operands have different ranks or element types");
+    for (int64_t other = 0; other < static_cast<int64_t>(sizes.size()); ++other)
+      if (other != axis && failed(inference.requireEqual(sizes[other], operand.sizes[other],
+                                                         "C3: axis " + Twine(other) + " of operand " + Twine(i))))
+        return failure();
+    if (i > 0)
+      sizes[axis] = sizes[axis] + operand.sizes[axis];
+    if (contents && operand.contents && axis == 0)
+      llvm::append_range(*contents, *operand.contents);
+    else
+      contents.reset();
+  }
+  inference.addResult(inference.operand(0).elementType, sizes, std::move(contents));
+  return success();
+}
+
+LogicalResult GatherOp::inferResults(Inference &inference) {
+  const TensorFacts &input = inference.operand(0), &indices = inference.operand(1);
+  if (failed(requireIndices(inference, 1)))
+    return failure();
+  int64_t axis = getAxis();
+  if (axis < 0 || axis >= input.rank())
+    return inference.error("C2: the axis " + Twine(axis) + " is outside rank " + Twine(input.rank()));
+  SizeVector sizes(input.sizes.begin(), input.sizes.begin() + axis);
+  llvm::append_range(sizes, indices.sizes);
+  sizes.insert(sizes.end(), input.sizes.begin() + axis + 1, input.sizes.end());
+  std::optional<SizeVector> contents;
+  if (input.contents && indices.contents && input.rank() == 1) {
+    contents.emplace();
+    int64_t count = static_cast<int64_t>(input.contents->size());
+    for (const SizeExpr &index : *indices.contents) {
+      auto position = index.constant();
+      if (!position) {
+        contents.reset();
+        break;
+      }
+      if (*position < -count || *position >= count)
+        return inference.error("index " + Twine(*position) + " is outside an axis of size " + Twine(count));
+      contents->push_back((*input.contents)[*position < 0 ? *position + count : *position]);
+    }
+  }
+  inference.addResult(input.elementType, sizes, std::move(contents));
+  return success();
+}
+
+LogicalResult GatherElementsOp::inferResults(Inference &inference) {
+  const TensorFacts &input = inference.operand(0), &indices = inference.operand(1);
+  if (failed(requireIndices(inference, 1)))
+    return failure();
+  int64_t axis = getAxis();
+  if (input.rank() != indices.rank() || axis < 0 || axis >= input.rank())
+    return inference.error("C2: expects equal ranks and an axis inside them");
+  inference.addResult(input.elementType, indices.sizes);
+  return success();
+}
+
+LogicalResult GatherNdOp::inferResults(Inference &inference) {
+  const TensorFacts &input = inference.operand(0), &indices = inference.operand(1);
+  if (failed(requireIndices(inference, 1)))
+    return failure();
+  int64_t batch = getBatchDims();
+  auto tuple = indices.rank() > 0 ? indices.sizes.back().constant() : std::nullopt;
+  if (!tuple || batch < 0 || batch >= indices.rank() || *tuple < 0 || batch + *tuple > input.rank())
+    return inference.error("C2: the last index axis must be static and fit the operand's rank");
+  for (int64_t i = 0; i < batch; ++i)
+    if (failed(inference.requireEqual(input.sizes[i], indices.sizes[i], "batch axis")))
+      return failure();
+  SizeVector sizes(indices.sizes.begin(), indices.sizes.end() - 1);
+  sizes.insert(sizes.end(), input.sizes.begin() + batch + *tuple, input.sizes.end());
+  inference.addResult(input.elementType, sizes);
+  return success();
+}
+
+LogicalResult ScatterElementsOp::inferResults(Inference &inference) {
+  const TensorFacts &input = inference.operand(0), &indices = inference.operand(1), &updates = inference.operand(2);
+  if (failed(requireIndices(inference, 1)))
+    return failure();
+  int64_t axis = getAxis();
+  if (input.rank() != indices.rank() || updates.rank() != indices.rank() || axis < 0 || axis >= input.rank())
+    return inference.error("C2: expects equal ranks and an axis inside them");
+  for (int64_t i = 0; i < input.rank(); ++i)
+    if (failed(inference.requireEqual(indices.sizes[i], updates.sizes[i], "C2: indices and updates")))
+      return failure();
+  if (input.elementType != updates.elementType)
+    return inference.error("C3: operand and updates have different element types");
+  inference.addResult(input.elementType, input.sizes);
+  return success();
+}
+
+LogicalResult ScatterNdOp::inferResults(Inference &inference) {
+  const TensorFacts &input = inference.operand(0), &indices = inference.operand(1), &updates = inference.operand(2);
+  if (failed(requireIndices(inference, 1)))
+    return failure();
+  auto tuple = indices.rank() > 0 ? indices.sizes.back().constant() : std::nullopt;
+  if (!tuple || *tuple < 0 || *tuple > input.rank() || updates.rank() != indices.rank() - 1 + input.rank() - *tuple)
+    return inference.error("C2: the last index axis must be static and fit the ranks of operand and updates");
+  if (input.elementType != updates.elementType)
+    return inference.error("C3: operand and updates have different element types");
+  inference.addResult(input.elementType, input.sizes);
+  return success();
+}
+
+LogicalResult NonZeroOp::inferResults(Inference &inference) {
+  const TensorFacts &input = inference.operand(0);
+  if (input.rank() == 0)
+    return inference.error("C1: the operand must have at least one axis");
+  inference.addResult(IntegerType::get(getContext(), 64), {SizeExpr(input.rank()), SizeExpr::symbol(getCount())});
+  return success();
+}

@@ -1,0 +1,44 @@
+// Verifiers of fused regions, kernels and launches.
+#include "dialects/ds/DsDialect.h"
+
+using namespace mlir;
+using namespace deepstride;
+using namespace deepstride::ds;
+
+LogicalResult FusedOp::verify() {
+  auto yield = dyn_cast<YieldOp>(getBody().front().back());
+  if (!yield || yield.getOperandTypes() != getResultTypes())
+    return emitOpError("C1: expects the region to yield the result types");
+  for (Operation &op : getBody().front().without_terminator())
+    if (!isPure(&op))
+      return op.emitOpError("C2: is not pure and cannot be inside ds.fused");
+  return success();
+}
+
+LogicalResult KernelOp::verify() {
+  Block &block = getBody().front();
+  if (getArgumentSizes().size() != block.getNumArguments())
+    return emitOpError("C1: expects one size list per argument");
+  for (auto [argument, sizes] : llvm::zip_equal(block.getArguments(), getArgumentSizes())) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    auto list = dyn_cast<ArrayAttr>(sizes);
+    if (!type || !list || static_cast<int64_t>(list.size()) != type.getRank() || !sizesFromAttribute(list))
+      return emitOpError("C1: expects a size list of its rank for argument ") << argument.getArgNumber();
+  }
+  if (block.empty() || !isa<YieldOp>(block.back()))
+    return emitOpError("C2: expects the region to end in ds.yield");
+  return success();
+}
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto kernel = symbols.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
+  if (!kernel)
+    return emitOpError("C1: '") << getKernel() << "' is no ds.kernel";
+  Block &block = kernel.getBody().front();
+  if (block.getArgumentTypes() != getOperandTypes() || block.back().getOperandTypes() != getResultTypes())
+    return emitOpError("C2: expects the operand and result types of the kernel");
+  if (static_cast<int64_t>(getSizes().size()) != static_cast<int64_t>(kernel.getSizeCount()) ||
+      !sizesFromAttribute(getSizes()))
+    return emitOpError("C3: expects ") << kernel.getSizeCount() << " size expressions";
+  return success();
+}

@@ -1,0 +1,129 @@
+// Shape rules of reductions, normalizations and their kin.
+#include "dialects/ds/DsDialect.h"
+
+using namespace mlir;
+using namespace deepstride;
+using namespace deepstride::ds;
+
+static LogicalResult requireFloat(Inference &inference) {
+  if (!isa<FloatType>(inference.operand(0).elementType))
+    return inference.error("C1: the element type must be a float");
+  return success();
+}
+
+static LogicalResult requireAxis(Inference &inference, int64_t axis, StringRef label) {
+  int64_t rank = inference.operand(0).rank();
+  if (axis < 0 || axis >= rank)
+    return inference.error(label + ": the axis " + Twine(axis) + " is outside rank " + Twine(rank));
+  return success();
+}
+
+static SizeVector reducedSizes(ArrayRef<SizeExpr> sizes, ArrayRef<int64_t> axes, bool keep) {
+  SizeVector result;
+  for (auto [axis, size] : llvm::enumerate(sizes)) {
+    bool reduced = llvm::is_contained(axes, static_cast<int64_t>(axis));
+    if (!reduced)
+      result.push_back(size);
+    else if (keep)
+      result.push_back(1);
+  }
+  return result;
+}
+
+LogicalResult ReduceOp::inferResults(Inference &inference) {
+  const TensorFacts &input = inference.operand(0);
+  ArrayRef<int64_t> axes = getAxes();
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (axes[i] < 0 || axes[i] >= input.rank() || (i > 0 && axes[i] <= axes[i - 1]))
+      return inference.error("C1: the axes must be sorted, unique and inside rank " + Twine(input.rank()));
+  bool ordered = getKind() == ReduceKind::max || getKind() == ReduceKind::min;
+  if (input.elementType.isInteger(1) && !ordered)
+    return inference.error("C2: " + stringifyReduceKind(getKind()) + " is not defined for i1");
+  std::optional<SizeVector> contents;
+  if (input.contents && axes.size() == input.sizes.size()) {
+    if (getKind() == ReduceKind::prod)
+      contents = SizeVector{product(*input.contents)};
+    if (getKind() == ReduceKind::sum) {
+      SizeExpr sum;
+      for (const SizeExpr &value : *input.contents)
+        sum = sum + value;
+      contents = SizeVector{sum};
+    }
+    if (ordered && !input.contents->empty() && !input.elementType.isInteger(1)) {
+      SizeExpr best = input.contents->front();
+      for (const SizeExpr &value : *input.contents)
+        best = getKind() == ReduceKind::max ? SizeExpr::max(best, value) : SizeExpr::min(best, value);
+      contents = SizeVector{best};
+    }
+  }
+  inference.addResult(input.elementType, reducedSizes(input.sizes, axes, getKeepDims()), std::move(contents));
+  return success();
+}
+
+LogicalResult ArgReduceOp::inferResults(Inference &inference) {
+  if (getKind() != ReduceKind::max && getKind() != ReduceKind::min)
+    return inference.error("C1: the kind must be max or min");
+  if (failed(requireAxis(inference, getAxis(), "C2")))
+    return failure();
+  inference.addResult(IntegerType::get(getContext(), 64),
+                      reducedSizes(inference.operand(0).sizes, {static_cast<int64_t>(getAxis())}, getKeepDims()));
+  return success();
+}
+
+LogicalResult SoftmaxOp::inferResults(Inference &inference) {
+  if (failed(requireFloat(inference)) || failed(requireAxis(inference, getAxis(), "C2")))
+    return failure();
+  inference.addResult(inference.operand(0).elementType, inference.operand(0).sizes);
+  return success();
+}
+
+/// Scale and bias may have any shape that broadcasts to the operand without enlarging it.
+static LogicalResult requireAffine(Inference &inference) {
+  const TensorFacts &input = inference.operand(0);
+  for (unsigned i = 1; i < inference.operandCount(); ++i) {
+    const TensorFacts &parameter = inference.operand(i);
+    if (parameter.elementType != input.elementType || parameter.rank() > input.rank())
+      return inference.error("C3: scale and bias must have the operand's element type and at most its rank");
+    if (!inference.broadcast(input.sizes, parameter.sizes))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult LayerNormOp::inferResults(Inference &inference) {
+  if (failed(requireFloat(inference)) || failed(requireAxis(inference, getAxis(), "C2")) ||
+      failed(requireAffine(inference)))
+    return failure();
+  inference.addResult(inference.operand(0).elementType, inference.operand(0).sizes);
+  return success();
+}
+
+LogicalResult RmsNormOp::inferResults(Inference &inference) {
+  if (failed(requireFloat(inference)) || failed(requireAxis(inference, getAxis(), "C2")) ||
+      failed(requireAffine(inference)))
+    return failure();
+  inference.addResult(inference.operand(0).elementType, inference.operand(0).sizes);
+  return success();
+}
+
+LogicalResult CumulativeSumOp::inferResults(Inference &inference) {
+  if (failed(requireAxis(inference, getAxis(), "C1")))
+    return failure();
+  inference.addResult(inference.operand(0).elementType, inference.operand(0).sizes);
+  return success();
+}
+
+LogicalResult TopKOp::inferResults(Inference &inference) {
+  if (failed(requireAxis(inference, getAxis(), "C1")))
+    return failure();
+  auto k = inference.sizesOf(getK(), "C2: k");
+  if (!k || k->size() != 1)
+    return inference.error("C2: k must be one size");
+  SizeVector sizes = inference.operand(0).sizes;
+  if (failed(inference.requireAtLeast(sizes[getAxis()], k->front(), "k against the axis")))
+    return failure();
+  sizes[getAxis()] = k->front();
+  inference.addResult(inference.operand(0).elementType, sizes);
+  inference.addResult(IntegerType::get(getContext(), 64), sizes);
+  return success();
+}

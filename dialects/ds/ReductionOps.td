@@ -1,0 +1,107 @@
+// Ops that combine elements along axes. Created by the importer and by recomposition, gone after codegen.
+
+def DS_ReduceOp : DS_TensorOp<"reduce"> {
+  let summary = "combines the elements along axes";
+  let description = [{
+    Over no elements, sum is 0, prod 1, max and min the least and greatest value of the type. Gone after: codegen.
+
+    Constraints: C1 the axes are sorted, unique and inside the rank; C2 the kind is defined for the element type.
+
+    Example: `%1 = ds.reduce mean %0 axes [1] keep true : (tensor<?x4xf32>) -> tensor<?x1xf32>`
+  }];
+  let arguments = (ins DS_ReduceKind:$kind, DS_Tensor:$input, DenseI64ArrayAttr:$axes, BoolAttr:$keep_dims);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = [{$kind $input `axes` $axes `keep` $keep_dims attr-dict `:` functional-type(operands, results)}];
+}
+
+def DS_ArgReduceOp : DS_TensorOp<"arg_reduce"> {
+  let summary = "the index of the greatest or least element along an axis";
+  let description = [{
+    Gone after: codegen.
+
+    Constraints: C1 the kind is max or min; C2 the axis is inside the rank.
+
+    Example: `%1 = ds.arg_reduce max %0 axis 1 keep false last false : (tensor<?x4xf32>) -> tensor<?xi64>`
+  }];
+  let arguments = (ins DS_ReduceKind:$kind, DS_Tensor:$input, I64Attr:$axis, BoolAttr:$keep_dims,
+                       BoolAttr:$select_last);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = [{$kind $input `axis` $axis `keep` $keep_dims `last` $select_last attr-dict `:`
+                         functional-type(operands, results)}];
+}
+
+def DS_SoftmaxOp : DS_TensorOp<"softmax"> {
+  let summary = "softmax or its logarithm along an axis";
+  let description = [{
+    Computed with the maximum subtracted. Gone after: codegen.
+
+    Constraints: C1 the element type is a float; C2 the axis is inside the rank.
+
+    Example: `%1 = ds.softmax %0 axis 1 log false : (tensor<?x4xf32>) -> tensor<?x4xf32>`
+  }];
+  let arguments = (ins DS_Tensor:$input, I64Attr:$axis, BoolAttr:$log);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = "$input `axis` $axis `log` $log attr-dict `:` functional-type(operands, results)";
+}
+
+def DS_LayerNormOp : DS_TensorOp<"layer_norm"> {
+  let summary = "layer normalization over the axes from `axis` on";
+  let description = [{
+    (x - mean) / sqrt(variance + epsilon) * scale + bias, the variance from centred values. Created by the importer and
+    by `ds-recompose-layer-norm`. Gone after: codegen.
+
+    Constraints: C1 the element type is a float; C2 the axis is inside the rank; C3 scale and bias broadcast to the
+    operand and have its element type.
+
+    Example: `%3 = ds.layer_norm %0, %1, %2 axis 1 epsilon 1.0e-5 : (tensor<?x4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<?x4xf32>`
+  }];
+  let arguments = (ins DS_Tensor:$input, DS_Tensor:$scale, Optional<DS_Tensor>:$bias, I64Attr:$axis,
+                       F64Attr:$epsilon);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = [{$input `,` $scale (`,` $bias^)? `axis` $axis `epsilon` $epsilon attr-dict `:`
+                         functional-type(operands, results)}];
+}
+
+def DS_RmsNormOp : DS_TensorOp<"rms_norm"> {
+  let summary = "root-mean-square normalization over the axes from `axis` on";
+  let description = [{
+    x / sqrt(mean(x^2) + epsilon) * scale. Gone after: codegen.
+
+    Constraints: C1 the element type is a float; C2 the axis is inside the rank; C3 the scale broadcasts to the operand.
+
+    Example: `%2 = ds.rms_norm %0, %1 axis 1 epsilon 1.0e-5 : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>`
+  }];
+  let arguments = (ins DS_Tensor:$input, DS_Tensor:$scale, I64Attr:$axis, F64Attr:$epsilon);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = [{$input `,` $scale `axis` $axis `epsilon` $epsilon attr-dict `:`
+                         functional-type(operands, results)}];
+}
+
+def DS_CumulativeSumOp : DS_TensorOp<"cumulative_sum"> {
+  let summary = "running sums along an axis";
+  let description = [{
+    Gone after: codegen.
+
+    Constraints: C1 the axis is inside the rank.
+
+    Example: `%1 = ds.cumulative_sum %0 axis 0 exclusive false reverse false : (tensor<4xf32>) -> tensor<4xf32>`
+  }];
+  let arguments = (ins DS_Tensor:$input, I64Attr:$axis, BoolAttr:$exclusive, BoolAttr:$reverse);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = [{$input `axis` $axis `exclusive` $exclusive `reverse` $reverse attr-dict `:`
+                         functional-type(operands, results)}];
+}
+
+def DS_TopKOp : DS_TensorOp<"top_k"> {
+  let summary = "the k greatest or least elements along an axis, sorted, with their indices";
+  let description = [{
+    Among equal elements the lower index comes first. Gone after: codegen.
+
+    Constraints: C1 the axis is inside the rank; C2 `k` parses.
+
+    Example: `%1, %2 = ds.top_k %0 axis 1 k [3] largest true : (tensor<2x4xf32>) -> (tensor<2x3xf32>, tensor<2x3xi64>)`
+  }];
+  let arguments = (ins DS_Tensor:$input, I64Attr:$axis, DS_SizeArray:$k, BoolAttr:$largest);
+  let results = (outs DS_Tensor:$values, DS_Tensor:$indices);
+  let assemblyFormat = "$input `axis` $axis `k` $k `largest` $largest attr-dict `:` functional-type(operands, results)";
+}

@@ -1,0 +1,285 @@
+// Canonical polynomials over atoms. An atom is a symbol or a function call, held as its canonical text, so that equal
+// atoms are equal strings. Text parsing lives in SizeParser.cpp.
+#include "dialects/ds/SizeExpr.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+
+namespace deepstride {
+
+SizeExpr::SizeExpr(int64_t value) {
+  if (value != 0)
+    terms[{}] = value;
+}
+
+static bool isIdentifier(llvm::StringRef name) {
+  if (name.empty() || !(llvm::isAlpha(name[0]) || name[0] == '_'))
+    return false;
+  size_t end = name.size();
+  if (name.ends_with("]")) {
+    end = name.rfind('[');
+    if (end == llvm::StringRef::npos || name.substr(end + 1).drop_back().empty() ||
+        !llvm::all_of(name.substr(end + 1).drop_back(), llvm::isDigit))
+      return false;
+  }
+  for (char c : name.take_front(end))
+    if (!(llvm::isAlnum(c) || c == '_' || c == '.' || c == ':' || c == '/'))
+      return false;
+  static constexpr llvm::StringLiteral functions[] = {"floordiv", "ceildiv", "mod", "min", "max", "eq", "lt", "select"};
+  return !llvm::is_contained(functions, name);
+}
+
+SizeExpr SizeExpr::atom(std::string text) {
+  SizeExpr result;
+  result.terms[{std::move(text)}] = 1;
+  return result;
+}
+
+SizeExpr SizeExpr::symbol(llvm::StringRef name) {
+  if (isIdentifier(name))
+    return atom(name.str());
+  std::string quoted = "`";
+  for (char c : name)
+    quoted += c == '`' ? '\'' : c;
+  return atom(quoted + "`");
+}
+
+SizeExpr SizeExpr::call(llvm::StringRef name, llvm::ArrayRef<SizeExpr> arguments) {
+  std::string text = name.str() + "(";
+  for (size_t i = 0; i < arguments.size(); ++i)
+    text += (i ? ", " : "") + arguments[i].str();
+  return atom(text + ")");
+}
+
+void SizeExpr::addTerm(const Monomial &monomial, int64_t coefficient) {
+  int64_t &slot = terms[monomial];
+  slot += coefficient;
+  if (slot == 0)
+    terms.erase(monomial);
+}
+
+std::optional<int64_t> SizeExpr::constant() const {
+  if (terms.empty())
+    return 0;
+  if (terms.size() == 1 && terms.begin()->first.empty())
+    return terms.begin()->second;
+  return std::nullopt;
+}
+
+// Only dimensions are certain to be non-negative; elements of inputs carry an index in brackets.
+static bool isNonNegativeAtom(llvm::StringRef atom) {
+  if (atom.starts_with("`"))
+    return true;
+  if (!atom.ends_with(")"))
+    return !atom.ends_with("]");
+  return atom.starts_with("eq(") || atom.starts_with("lt(");
+}
+
+bool SizeExpr::isKnownNonNegative() const {
+  for (const auto &[monomial, coefficient] : terms)
+    if (coefficient < 0 || !llvm::all_of(monomial, isNonNegativeAtom))
+      return false;
+  return true;
+}
+
+std::string SizeExpr::str() const {
+  if (terms.empty())
+    return "0";
+  // Higher-degree terms first and the constant last, as people write polynomials.
+  std::vector<std::pair<Monomial, int64_t>> ordered(terms.begin(), terms.end());
+  std::sort(ordered.begin(), ordered.end(), [](const auto &a, const auto &b) {
+    return a.first.size() != b.first.size() ? a.first.size() > b.first.size() : a.first < b.first;
+  });
+  std::string text;
+  for (const auto &[monomial, coefficient] : ordered) {
+    uint64_t magnitude = coefficient < 0 ? 0 - static_cast<uint64_t>(coefficient) : coefficient;
+    if (text.empty())
+      text += coefficient < 0 ? "-" : "";
+    else
+      text += coefficient < 0 ? " - " : " + ";
+    std::string factors;
+    for (const std::string &name : monomial)
+      factors += (factors.empty() ? "" : "*") + name;
+    if (factors.empty())
+      text += std::to_string(magnitude);
+    else
+      text += (magnitude == 1 ? "" : std::to_string(magnitude) + "*") + factors;
+  }
+  return text;
+}
+
+SizeExpr operator+(const SizeExpr &a, const SizeExpr &b) {
+  SizeExpr result = a;
+  for (const auto &[monomial, coefficient] : b.terms)
+    result.addTerm(monomial, coefficient);
+  return result;
+}
+
+SizeExpr operator-(const SizeExpr &a, const SizeExpr &b) {
+  SizeExpr result = a;
+  for (const auto &[monomial, coefficient] : b.terms)
+    result.addTerm(monomial, -coefficient);
+  return result;
+}
+
+SizeExpr operator*(const SizeExpr &a, const SizeExpr &b) {
+  SizeExpr result;
+  for (const auto &[left, leftCoefficient] : a.terms)
+    for (const auto &[right, rightCoefficient] : b.terms) {
+      SizeExpr::Monomial merged;
+      std::merge(left.begin(), left.end(), right.begin(), right.end(), std::back_inserter(merged));
+      // Wraps instead of overflowing: hostile constants must not be undefined behaviour; the runtime re-checks sizes.
+      result.addTerm(merged, static_cast<int64_t>(static_cast<uint64_t>(leftCoefficient) *
+                                                  static_cast<uint64_t>(rightCoefficient)));
+    }
+  return result;
+}
+
+/// The exact quotient where the divisor is one monomial that divides every term.
+std::optional<SizeExpr> SizeExpr::dividedBy(const SizeExpr &divisor) const {
+  if (divisor.terms.size() != 1)
+    return *this == divisor ? std::optional<SizeExpr>(SizeExpr(1)) : std::nullopt;
+  const auto &[divisorAtoms, divisorCoefficient] = *divisor.terms.begin();
+  SizeExpr quotient;
+  for (const auto &[monomial, coefficient] : terms) {
+    if (divisorCoefficient == -1 || coefficient % divisorCoefficient != 0 ||
+        !std::includes(monomial.begin(), monomial.end(), divisorAtoms.begin(), divisorAtoms.end()))
+      return std::nullopt;
+    Monomial rest;
+    std::set_difference(monomial.begin(), monomial.end(), divisorAtoms.begin(), divisorAtoms.end(),
+                        std::back_inserter(rest));
+    quotient.addTerm(rest, coefficient / divisorCoefficient);
+  }
+  return quotient;
+}
+
+SizeExpr SizeExpr::floorDiv(const SizeExpr &a, const SizeExpr &b) {
+  if (b.isConstant(1))
+    return a;
+  if (b.isConstant(0))
+    return call("floordiv", {a, b}); // diagnosed when evaluated
+  if (auto quotient = a.dividedBy(b))
+    return *quotient;
+  auto divisor = b.constant();
+  if (divisor && a.constant() && *divisor > 0)
+    return llvm::divideFloorSigned(*a.constant(), *divisor);
+  if (divisor && *divisor > 0) {
+    // floor((c*q + r) / c) = q + floor(r / c): split off the terms that divide exactly.
+    SizeExpr whole, rest;
+    for (const auto &[monomial, coefficient] : a.terms) {
+      int64_t quotient = llvm::divideFloorSigned(coefficient, *divisor);
+      if (coefficient % *divisor == 0 || monomial.empty()) {
+        whole.addTerm(monomial, quotient);
+        coefficient % *divisor ? rest.addTerm(monomial, coefficient - quotient * *divisor) : void();
+      } else {
+        rest.addTerm(monomial, coefficient);
+      }
+    }
+    if (auto value = rest.constant())
+      return whole + SizeExpr(*value / *divisor);
+    return whole + call("floordiv", {rest, b});
+  }
+  return call("floordiv", {a, b});
+}
+
+SizeExpr SizeExpr::ceilDiv(const SizeExpr &a, const SizeExpr &b) {
+  if (auto divisor = b.constant(); divisor && *divisor > 0)
+    return floorDiv(a + SizeExpr(*divisor - 1), b);
+  if (auto quotient = b.isConstant(0) ? std::nullopt : a.dividedBy(b))
+    return *quotient;
+  return call("ceildiv", {a, b});
+}
+
+SizeExpr SizeExpr::mod(const SizeExpr &a, const SizeExpr &b) {
+  auto divisor = b.constant();
+  if (divisor && *divisor > 0 && a.constant())
+    return llvm::mod(*a.constant(), *divisor);
+  if (!b.isConstant(0) && a.dividedBy(b))
+    return 0;
+  return call("mod", {a, b});
+}
+
+SizeExpr SizeExpr::min(const SizeExpr &a, const SizeExpr &b) {
+  if ((b - a).isKnownNonNegative())
+    return a;
+  if ((a - b).isKnownNonNegative())
+    return b;
+  return a.str() < b.str() ? call("min", {a, b}) : call("min", {b, a});
+}
+
+SizeExpr SizeExpr::max(const SizeExpr &a, const SizeExpr &b) {
+  if ((a - b).isKnownNonNegative())
+    return a;
+  if ((b - a).isKnownNonNegative())
+    return b;
+  return a.str() < b.str() ? call("max", {a, b}) : call("max", {b, a});
+}
+
+SizeExpr SizeExpr::eq(const SizeExpr &a, const SizeExpr &b) {
+  SizeExpr difference = a - b;
+  if (auto value = difference.constant())
+    return *value == 0;
+  if ((difference - SizeExpr(1)).isKnownNonNegative() || (b - a - SizeExpr(1)).isKnownNonNegative())
+    return 0;
+  return a.str() < b.str() ? call("eq", {a, b}) : call("eq", {b, a});
+}
+
+SizeExpr SizeExpr::lt(const SizeExpr &a, const SizeExpr &b) {
+  if ((a - b).isKnownNonNegative())
+    return 0;
+  if ((b - a - SizeExpr(1)).isKnownNonNegative())
+    return 1;
+  if (auto difference = (a - b).constant())
+    return *difference < 0;
+  return call("lt", {a, b});
+}
+
+SizeExpr SizeExpr::select(const SizeExpr &condition, const SizeExpr &a, const SizeExpr &b) {
+  if (auto value = condition.constant())
+    return *value ? a : b;
+  if (a == b)
+    return a;
+  return call("select", {condition, a, b});
+}
+
+SizeExpr product(llvm::ArrayRef<SizeExpr> sizes) {
+  SizeExpr result = 1;
+  for (const SizeExpr &size : sizes)
+    result = result * size;
+  return result;
+}
+
+mlir::Attribute toAttribute(mlir::MLIRContext *context, const SizeExpr &size) {
+  if (auto value = size.constant())
+    return mlir::IntegerAttr::get(mlir::IntegerType::get(context, 64), *value);
+  return mlir::StringAttr::get(context, size.str());
+}
+
+mlir::ArrayAttr toAttribute(mlir::MLIRContext *context, llvm::ArrayRef<SizeExpr> sizes) {
+  llvm::SmallVector<mlir::Attribute> attributes;
+  for (const SizeExpr &size : sizes)
+    attributes.push_back(toAttribute(context, size));
+  return mlir::ArrayAttr::get(context, attributes);
+}
+
+std::optional<SizeExpr> sizeFromAttribute(mlir::Attribute attribute) {
+  if (auto integer = mlir::dyn_cast<mlir::IntegerAttr>(attribute))
+    return SizeExpr(integer.getValue().getSExtValue());
+  if (auto text = mlir::dyn_cast<mlir::StringAttr>(attribute))
+    return SizeExpr::parse(text.getValue());
+  return std::nullopt;
+}
+
+std::optional<SizeVector> sizesFromAttribute(mlir::ArrayAttr attribute) {
+  SizeVector sizes;
+  for (mlir::Attribute element : attribute) {
+    auto size = sizeFromAttribute(element);
+    if (!size)
+      return std::nullopt;
+    sizes.push_back(*size);
+  }
+  return sizes;
+}
+
+} // namespace deepstride
