@@ -1,0 +1,26 @@
+// The importer's private dialect: `onnx.node`, `onnx.initializer` and what they need. Onnx.td is
+// the reference of the ops; this header only includes what TableGen made of it.
+
+#ifndef FRONTENDS_ONNX_DIALECT_ONNX_H
+#define FRONTENDS_ONNX_DIALECT_ONNX_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinAttributeInterfaces.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "frontends/onnx/dialect/OnnxDialect.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "frontends/onnx/dialect/OnnxTypes.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "frontends/onnx/dialect/OnnxAttributes.h.inc"
+
+#define GET_OP_CLASSES
+#include "frontends/onnx/dialect/OnnxOps.h.inc"
+
+#endif // FRONTENDS_ONNX_DIALECT_ONNX_H

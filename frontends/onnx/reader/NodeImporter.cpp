@@ -1,0 +1,202 @@
+// Imports nodes. A node becomes one `onnx.node`; the call of a model-local function becomes the
+// nodes of its body, with attribute references replaced and names made unique by the call's name.
+
+#include "frontends/onnx/reader/GraphImporter.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using ::onnx::FunctionProto;
+using ::onnx::NodeProto;
+
+namespace ds::onnx {
+
+LogicalResult GraphImporter::define(StringRef name, Value value, Scope &scope, Location where) {
+  if (scope.values.try_emplace(name, value).second)
+    return success();
+  return refuseAt(where, "expected values with different names, found " + quoted(name) +
+                             " defined twice in one graph");
+}
+
+Value GraphImporter::lookUp(StringRef name, const Scope &scope) const {
+  for (const Scope *around = &scope; around; around = around->parent)
+    if (Value value = around->values.lookup(name))
+      return value;
+  return {};
+}
+
+Value GraphImporter::absentValue() {
+  if (!absent) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(mainBlock);
+    absent = NoneOp::create(builder, fileLocation, builder.getNoneType());
+  }
+  return absent;
+}
+
+/// What messages and locations call a node: its name, or its operator and position.
+static std::string labelOf(const NodeProto &node, int index, StringRef path) {
+  if (!node.name().empty())
+    return node.name();
+  return (path + node.op_type() + "#" + Twine(index)).str();
+}
+
+LogicalResult GraphImporter::importNodes(const Nodes &nodes, Scope &scope, Location where) {
+  std::optional<Cycle> cycle;
+  std::vector<int> order = orderNodes(nodes, cycle);
+  const std::string &prefix = scope.frame->prefix;
+  if (cycle)
+    return refuseAt(locate(prefix + labelOf(nodes[cycle->node], cycle->node, scope.path)),
+                    nodes[cycle->node].op_type() +
+                        ": expected a graph without cycles, found one through value " +
+                        quoted(cycle->value));
+  for (int index : order) {
+    if (++nodeCount > limits.nodes)
+      return refuseAt(where, "expected at most " + Twine(limits.nodes) +
+                                 " nodes with functions inlined, found more");
+    if (failed(importNode(nodes[index], scope, prefix + labelOf(nodes[index], index, scope.path))))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult GraphImporter::importNode(const NodeProto &node, Scope &scope,
+                                        const std::string &label) {
+  Location where = locate(label);
+  if (node.op_type().empty())
+    return refuseAt(where, "expected a node with an operator, found none");
+  SmallVector<Value> inputs;
+  for (const std::string &name : node.input()) {
+    Value value = name.empty() ? absentValue() : lookUp(name, scope);
+    if (!value)
+      return refuseAt(where, node.op_type() + ": expected its inputs to be defined, found " +
+                                 quoted(name) + ", which no input, initializer or node defines");
+    inputs.push_back(value);
+  }
+  if (const FunctionProto *function = findFunction(node))
+    return inlineCall(node, *function, scope, inputs, label, where);
+  return createNode(node, scope, inputs, label, where);
+}
+
+FailureOr<int64_t> GraphImporter::findVersion(const NodeProto &node, const Frame &frame,
+                                              Location where) {
+  StringRef domain = shortDomain(node.domain());
+  auto found = frame.versions.find(domain);
+  if (found != frame.versions.end())
+    return found->second;
+  std::vector<std::string> imported;
+  for (const auto &version : frame.versions)
+    imported.push_back(quoted(version.getKey()));
+  llvm::sort(imported);
+  return refuseAt(where, node.op_type() + ": expected an imported operator set, found domain " +
+                             quoted(domain) + "; imported: " +
+                             (imported.empty() ? "none" : llvm::join(imported, ", ")));
+}
+
+LogicalResult GraphImporter::createNode(const NodeProto &node, Scope &scope,
+                                        ArrayRef<Value> inputs, const std::string &label,
+                                        Location where) {
+  Frame &frame = *scope.frame;
+  FailureOr<int64_t> version = findVersion(node, frame, where);
+  if (failed(version))
+    return failure();
+  SmallVector<NamedAttribute> attributes;
+  SmallVector<Subgraph> subgraphs;
+  if (failed(importAttributes(node.attribute(), frame, where, attributes, subgraphs)))
+    return failure();
+
+  SmallVector<Type> types;
+  SmallVector<StringRef> graphs;
+  SmallVector<std::string> names;
+  for (const std::string &output : node.output()) {
+    // An output of an inlined function is known by the name that the caller gave it.
+    auto renamed = frame.outputs.find(output);
+    Type stated = scope.types.lookup(output);
+    bool isOutput = !scope.parent && renamed != frame.outputs.end();
+    names.push_back(isOutput ? renamed->second.first
+                             : output.empty() ? output : frame.prefix + output);
+    if (isOutput && renamed->second.second)
+      stated = renamed->second.second;
+    types.push_back(output.empty() ? builder.getNoneType()
+                    : stated       ? stated
+                                   : UnknownType::get(builder.getContext()));
+  }
+  SmallVector<StringRef> outputs(names.begin(), names.end());
+  for (const Subgraph &subgraph : subgraphs)
+    graphs.push_back(subgraph.name);
+
+  auto op = NodeOp::create(builder, where, types, inputs, node.op_type(),
+                           shortDomain(node.domain()), *version,
+                           builder.getDictionaryAttr(attributes), builder.getStrArrayAttr(outputs),
+                           builder.getStrArrayAttr(graphs), subgraphs.size());
+  for (auto [subgraph, region] : llvm::zip_equal(subgraphs, op.getBodies()))
+    if (failed(importSubgraph(*subgraph.graph, region, scope, label + "/" + subgraph.name, where)))
+      return failure();
+  for (auto [name, result] : llvm::zip_equal(node.output(), op.getResults()))
+    if (!name.empty() && failed(define(name, result, scope, where)))
+      return failure();
+  return success();
+}
+
+LogicalResult GraphImporter::inlineCall(const NodeProto &node, const FunctionProto &function,
+                                        Scope &scope, ArrayRef<Value> inputs,
+                                        const std::string &label, Location where) {
+  std::string subject = "call of function " + quoted(function.name());
+  for (const Frame *frame = scope.frame; frame; frame = frame->caller)
+    if (frame->function == &function)
+      return refuseAt(where, subject + ": expected functions that end, found recursion");
+  if (node.input_size() > function.input_size() || node.output_size() > function.output_size())
+    return refuseAt(where, subject + ": expected at most " + Twine(function.input_size()) +
+                               " inputs and " + Twine(function.output_size()) +
+                               " outputs, found " + Twine(node.input_size()) + " and " +
+                               Twine(node.output_size()));
+
+  Frame frame;
+  frame.function = &function;
+  frame.caller = scope.frame;
+  // Calls of the same name get different prefixes.
+  unsigned uses = prefixes[label]++;
+  frame.prefix = label + (uses ? "." + std::to_string(uses) : "") + "/";
+  if (failed(importVersions(function.opset_import(), frame, where)))
+    return failure();
+  for (const auto &attribute : function.attribute_proto())
+    frame.attributes.try_emplace(attribute.name(), &attribute);
+  for (const auto &attribute : node.attribute()) {
+    FailureOr<const ::onnx::AttributeProto *> value = resolve(attribute, *scope.frame, where);
+    if (failed(value))
+      return failure();
+    if (*value)
+      frame.attributes[attribute.name()] = *value;
+  }
+
+  Scope body;
+  body.frame = &frame;
+  body.depth = scope.depth + 1;
+  if (body.depth > limits.depth)
+    return refuseAt(where, "expected at most " + Twine(limits.depth) +
+                               " nested subgraphs and function calls, found more");
+  for (int i = 0; i < function.input_size(); ++i) {
+    Value value = i < static_cast<int>(inputs.size()) ? inputs[i] : absentValue();
+    if (failed(define(function.input(i), value, body, where)))
+      return failure();
+  }
+  for (int i = 0; i < node.output_size(); ++i)
+    if (!node.output(i).empty())
+      frame.outputs.try_emplace(function.output(i), scope.frame->prefix + node.output(i),
+                                scope.types.lookup(node.output(i)));
+  if (failed(importNodes(function.node(), body, where)))
+    return failure();
+  for (int i = 0; i < node.output_size(); ++i) {
+    if (node.output(i).empty())
+      continue;
+    Value value = lookUp(function.output(i), body);
+    if (!value)
+      return refuseAt(where, subject + ": expected its output " + quoted(function.output(i)) +
+                                 " to be computed, found no node that does");
+    if (failed(define(node.output(i), value, scope, where)))
+      return failure();
+  }
+  return success();
+}
+
+} // namespace ds::onnx

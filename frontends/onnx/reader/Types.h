@@ -1,0 +1,26 @@
+// ONNX types as MLIR types.
+
+#ifndef FRONTENDS_ONNX_READER_TYPES_H
+#define FRONTENDS_ONNX_READER_TYPES_H
+
+#include "frontends/onnx/reader/ModelFile.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+namespace ds::onnx {
+
+mlir::Type importElementType(const ElementKind &element, mlir::MLIRContext *context);
+
+/// Tensors become ranked or, without a shape, unranked tensors; sequences and the like
+/// `!onnx.other`; a type that is not stated `!onnx.unknown`.
+llvm::Expected<mlir::Type> importType(const ::onnx::TypeProto &type, mlir::MLIRContext *context,
+                                      const ImportLimits &limits);
+
+/// The elements of a tensor as `dense<>`, or `#onnx.range` where they stayed in a file.
+llvm::Expected<mlir::TypedAttr> importTensor(const ::onnx::TensorProto &tensor, ModelFile &file,
+                                             mlir::MLIRContext *context);
+
+} // namespace ds::onnx
+
+#endif // FRONTENDS_ONNX_READER_TYPES_H
