@@ -1,0 +1,32 @@
+// From the inputs of a call to the values of an entry's symbols.
+#ifndef DEEPSTRIDE_RUNTIME_CORE_BINDING_H
+#define DEEPSTRIDE_RUNTIME_CORE_BINDING_H
+
+#include "runtime/core/Manifest.h"
+#include "runtime/core/Tensor.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ds {
+
+using Pins = std::map<std::string, int64_t>; // dimensions given by name
+
+// One value per symbol; computed symbols are 0 until the code defines them. Checks the number, types, ranks and shapes
+// of the inputs. Throws Error: UnboundDimension naming a dimension that nothing gives, ShapeMismatch, InvalidArgument.
+std::vector<int64_t> bindSymbols(const EntryInfo &entry, const std::vector<TensorView> &inputs, const Pins &pins);
+
+// Throws Error(ShapeMismatch) naming the first constraint that does not hold.
+void checkConstraints(const EntryInfo &entry, const std::vector<int64_t> &symbols);
+
+Shape evaluateShape(const SymbolicShape &shape, const std::vector<int64_t> &symbols);
+
+// Dimension symbols by pins alone, for making inputs up; `known` says which are given.
+std::vector<int64_t> bindPins(const EntryInfo &entry, const Pins &pins, std::vector<bool> &known);
+
+// "[batch, seq]"
+std::string shapeText(const SymbolicShape &shape);
+
+} // namespace ds
+#endif

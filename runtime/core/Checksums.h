@@ -1,0 +1,36 @@
+// SHA256SUMS of a package: every byte of every file is covered, weights.bin by chunks so that it is verified in
+// parallel and a fault is named closely.
+#ifndef DEEPSTRIDE_RUNTIME_CORE_CHECKSUMS_H
+#define DEEPSTRIDE_RUNTIME_CORE_CHECKSUMS_H
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ds {
+
+std::string sha256Hex(const void *data, size_t bytes);
+
+struct ChecksumLine {
+  std::string digest; // 64 lower-case hex digits
+  std::string file;
+  uint64_t offset = 0, length = 0; // of the chunk
+  bool isChunk = false;
+};
+
+// Parses the text of SHA256SUMS, its own digest included. Throws Error(BadPackage) naming SHA256SUMS and the line.
+std::vector<ChecksumLine> parseChecksums(const std::string &text);
+
+struct ChecksumFault {
+  std::string file, message;
+  uint64_t offset = 0, length = 0;
+  bool isChunk = false;
+};
+
+// Checks all files of the directory, in parallel. Throws for missing and additional files; returns altered ones, small
+// files first, so that the caller can name what lies in a chunk.
+std::vector<ChecksumFault> verifyChecksums(const std::string &directory, unsigned threads);
+
+} // namespace ds
+#endif

@@ -1,0 +1,222 @@
+#include "runtime/core/EntryRunner.h"
+
+#include <cstring>
+#include <new>
+
+namespace ds {
+namespace {
+
+bool isAligned(const void *data) { return reinterpret_cast<uintptr_t>(data) % 64 == 0; }
+
+} // namespace
+
+std::string resultText(int32_t code) {
+  switch (code) {
+  case DS_INDEX_OUT_OF_RANGE: return "index out of range";
+  case DS_DIVISION_BY_ZERO: return "division by zero";
+  case DS_SHAPE_MISMATCH: return "run-time sizes do not fit";
+  case DS_INVALID_VALUE: return "run-time argument outside its legal values";
+  case DS_SERVICE_FAILED: return "a service refused";
+  default: return concat("unknown error code ", code);
+  }
+}
+
+const ds_services EntryRunner::services = {sizeof(ds_services), serveLaunch, serveDefine, serveStart, serveWait};
+
+EntryRunner::EntryRunner(const Package &package, size_t index, ThreadPool &pool, StateStore &states,
+                         Communicator *communicator)
+    : package(package), entry(package.variant().entries[index]), function(package.entryFunction(index)), pool(pool),
+      states(states), communicator(communicator), computed(entry), plans(entry, package.variant().constants, computed),
+      inputCopies(entry.inputs.size()) {}
+
+void EntryRunner::run(const std::vector<TensorView> &inputs, const Pins &pins, std::vector<Tensor> &results,
+                      LaunchObserver *newObserver) {
+  symbols = bindSymbols(entry, inputs, pins);
+  plan = &plans.get(symbols);
+  outputs = &results;
+  observer = newObserver;
+  failure.reset();
+  bindBuffers(inputs);
+  try {
+    execute();
+    finish();
+  } catch (...) {
+    dynamicBuffers.clear();
+    openCollectives.clear();
+    throw;
+  }
+  dynamicBuffers.clear();
+}
+
+void EntryRunner::bindBuffers(const std::vector<TensorView> &inputs) {
+  sizes = plan->sizes;
+  bufferBytes = plan->bufferBytes;
+  sizeKnown.resize(sizes.size());
+  for (size_t i = 0; i < sizes.size(); ++i)
+    sizeKnown[i] = !computed.size[i];
+  symbolKnown.resize(symbols.size());
+  for (size_t i = 0; i < symbols.size(); ++i)
+    symbolKnown[i] = entry.symbols[i].kind != SymbolKind::Computed;
+
+  workspace.reserve(plan->workspaceBytes);
+  outputs->resize(entry.outputs.size());
+  for (size_t i = 0; i < entry.outputs.size(); ++i)
+    if (!computed.output[i])
+      (*outputs)[i].reset(entry.outputs[i].type, plan->outputs[i]);
+
+  buffers.assign(entry.buffers.size(), nullptr);
+  for (size_t i = 0; i < entry.buffers.size(); ++i) {
+    const BufferInfo &buffer = entry.buffers[i];
+    switch (buffer.role) {
+    case BufferRole::Constant:
+      // Code only reads constants; the mapping is read-only, so a stray write is caught at once.
+      buffers[i] = const_cast<uint8_t *>(package.constant(buffer.index));
+      break;
+    case BufferRole::Input: {
+      const TensorView &input = inputs[buffer.index];
+      buffers[i] = const_cast<void *>(input.data);
+      if (!input.data || !isAligned(input.data)) {
+        inputCopies[buffer.index].reserve(bufferBytes[i]);
+        buffers[i] = inputCopies[buffer.index].data();
+        if (bufferBytes[i] != 0)
+          std::memcpy(buffers[i], input.data, bufferBytes[i]);
+      }
+      break;
+    }
+    case BufferRole::Output:
+      if (!computed.output[buffer.index])
+        buffers[i] = (*outputs)[buffer.index].data();
+      break;
+    case BufferRole::State:
+      buffers[i] = states.acquire(entry.states[buffer.index], plan->states[buffer.index]).data();
+      break;
+    case BufferRole::Workspace:
+      if (!computed.size[buffer.bytes])
+        buffers[i] = workspace.data() + plan->offsets[i];
+      break;
+    }
+  }
+}
+
+void EntryRunner::execute() {
+  ds_call call = {};
+  call.struct_size = sizeof(call);
+  call.rank = communicator ? communicator->rank() : 0;
+  call.world = communicator ? communicator->world() : 1;
+  call.buffers = buffers.data();
+  call.sizes = sizes.data();
+  call.services = &services;
+  call.context = this;
+  int32_t result = function(&call);
+  if (failure)
+    throw *failure;
+  if (result != DS_OK)
+    fail(ErrorCode::Execution, "the entry itself: ", resultText(result));
+}
+
+void EntryRunner::finish() {
+  if (!openCollectives.empty())
+    fail(ErrorCode::BadPackage, "ended before it waited for all_reduce '",
+         entry.collectives[openCollectives.begin()->first->site].value, "'");
+  for (size_t i = 0; i < entry.outputs.size(); ++i)
+    for (const SizeExpr &dim : entry.outputs[i].shape)
+      if (!isKnown(dim.symbols()))
+        fail(ErrorCode::BadPackage, "ended before it defined the size of output '", entry.outputs[i].name, "'");
+}
+
+bool EntryRunner::isKnown(const std::vector<uint32_t> &used) const {
+  for (uint32_t symbol : used)
+    if (!symbolKnown[symbol])
+      return false;
+  return true;
+}
+
+int64_t EntryRunner::sizeAt(uint32_t index, const char *what) const {
+  if (index >= sizes.size())
+    fail(ErrorCode::BadPackage, what, ": no size ", index, ", the manifest has ", sizes.size());
+  if (!sizeKnown[index])
+    fail(ErrorCode::BadPackage, what, ": size '", entry.sizes[index].text(), "' is used before its symbol is defined");
+  return sizes[index];
+}
+
+void EntryRunner::define(uint32_t symbol, int64_t value) {
+  if (symbol >= symbols.size() || entry.symbols[symbol].kind != SymbolKind::Computed)
+    fail(ErrorCode::BadPackage, "defines symbol ", symbol, ", which is not a computed one");
+  bool isSame = symbolKnown[symbol] && symbols[symbol] == value;
+  symbols[symbol] = value;
+  symbolKnown[symbol] = 1;
+  if (isSame)
+    return;
+  auto concerns = [&](const SizeExpr &expr) {
+    for (uint32_t used : expr.symbols())
+      if (used == symbol)
+        return isKnown(expr.symbols());
+    return false;
+  };
+  std::vector<uint8_t> changed(sizes.size(), 0);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (computed.size[i] && concerns(entry.sizes[i])) {
+      sizes[i] = entry.sizes[i].evaluate(symbols);
+      sizeKnown[i] = changed[i] = 1;
+    }
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const BufferInfo &buffer = entry.buffers[i];
+    if (buffer.role == BufferRole::Workspace && changed[buffer.bytes]) {
+      bufferBytes[i] = workspaceSize(entry, i, sizes);
+      dynamicBuffers[i] = AlignedBuffer(bufferBytes[i]);
+      buffers[i] = dynamicBuffers[i].data();
+    }
+    if (buffer.role != BufferRole::Output || !computed.output[buffer.index])
+      continue;
+    const TensorInfo &info = entry.outputs[buffer.index];
+    bool isConcerned = false, isComplete = true;
+    for (const SizeExpr &dim : info.shape) {
+      isConcerned |= concerns(dim);
+      isComplete &= isKnown(dim.symbols());
+    }
+    if (!isConcerned || !isComplete)
+      continue;
+    Tensor &output = (*outputs)[buffer.index];
+    annotated("output '" + info.name + "'", [&] { output.reset(info.type, evaluateShape(info.shape, symbols)); });
+    bufferBytes[i] = output.bytes();
+    buffers[i] = output.data();
+  }
+}
+
+template <typename Action> int32_t EntryRunner::serve(Action action) noexcept {
+  if (failure) // the entry went on after an error: nothing more happens
+    return DS_SERVICE_FAILED;
+  try {
+    action();
+    return DS_OK;
+  } catch (const Error &error) {
+    failure = error;
+  } catch (const std::bad_alloc &) {
+    failure = Error(ErrorCode::OutOfMemory, "out of memory");
+  } catch (const std::exception &error) {
+    failure = Error(ErrorCode::Internal, error.what());
+  }
+  return DS_SERVICE_FAILED;
+}
+
+int32_t EntryRunner::serveLaunch(void *context, const ds_launch *request) {
+  auto &runner = *static_cast<EntryRunner *>(context);
+  return runner.serve([&] { runner.launch(*request); });
+}
+
+int32_t EntryRunner::serveDefine(void *context, uint32_t symbol, int64_t value) {
+  auto &runner = *static_cast<EntryRunner *>(context);
+  return runner.serve([&] { runner.define(symbol, value); });
+}
+
+int32_t EntryRunner::serveStart(void *context, const ds_collective *request) {
+  auto &runner = *static_cast<EntryRunner *>(context);
+  return runner.serve([&] { runner.startCollective(*request); });
+}
+
+int32_t EntryRunner::serveWait(void *context, const ds_collective *request) {
+  auto &runner = *static_cast<EntryRunner *>(context);
+  return runner.serve([&] { runner.waitCollective(*request); });
+}
+
+} // namespace ds

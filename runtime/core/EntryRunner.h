@@ -1,0 +1,100 @@
+// Runs one entry of a package for one session: resolves the numbers that compiled code uses to buffers and sizes, and
+// is the services behind its ds_call.
+#ifndef DEEPSTRIDE_RUNTIME_CORE_ENTRYRUNNER_H
+#define DEEPSTRIDE_RUNTIME_CORE_ENTRYRUNNER_H
+
+#include "runtime/abi/ds_abi.h"
+#include "runtime/comm/Communicator.h"
+#include "runtime/core/Binding.h"
+#include "runtime/core/Error.h"
+#include "runtime/core/Package.h"
+#include "runtime/core/Plan.h"
+#include "runtime/core/StateStore.h"
+#include "runtime/core/ThreadPool.h"
+
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace ds {
+
+// Sees every launch after it is done; the pointers hold until the next launch.
+class LaunchObserver {
+public:
+  struct Event {
+    const EntryInfo &entry;
+    uint32_t site; // index into entry.launches
+    int64_t startNanoseconds, endNanoseconds;
+    int64_t grid;
+    const std::vector<int64_t> &symbols;
+    void *const *buffers;
+  };
+  virtual ~LaunchObserver() = default;
+  virtual void afterLaunch(const Event &event) = 0;
+};
+
+class EntryRunner {
+public:
+  EntryRunner(const Package &package, size_t entry, ThreadPool &pool, StateStore &states, Communicator *communicator);
+  EntryRunner(const EntryRunner &) = delete;
+  EntryRunner &operator=(const EntryRunner &) = delete;
+
+  // Outputs that the vector brings lend their memory to the new ones.
+  void run(const std::vector<TensorView> &inputs, const Pins &pins, std::vector<Tensor> &outputs,
+           LaunchObserver *observer);
+
+private:
+  void bindBuffers(const std::vector<TensorView> &inputs);
+  void execute();
+  void finish();
+
+  void launch(const ds_launch &request);
+  void gather(const ds_launch &request);
+  void runKernel(const ds_launch &request, int64_t grid, size_t scratchBytes);
+  void define(uint32_t symbol, int64_t value);
+  void startCollective(const ds_collective &request);
+  void waitCollective(const ds_collective &request);
+
+  int64_t sizeAt(uint32_t index, const char *what) const;
+  bool isKnown(const std::vector<uint32_t> &symbols) const;
+  // Runs a service; whatever it throws is kept for the end of the call, since it may not cross compiled code.
+  template <typename Action> int32_t serve(Action action) noexcept;
+
+  static int32_t serveLaunch(void *context, const ds_launch *request);
+  static int32_t serveDefine(void *context, uint32_t symbol, int64_t value);
+  static int32_t serveStart(void *context, const ds_collective *request);
+  static int32_t serveWait(void *context, const ds_collective *request);
+  static const ds_services services;
+
+  const Package &package;
+  const EntryInfo &entry;
+  ds_entry function;
+  ThreadPool &pool;
+  StateStore &states;
+  Communicator *communicator;
+  ComputedParts computed;
+  PlanCache plans;
+
+  // Of the call that is running; kept between calls for their memory.
+  const Plan *plan = nullptr;
+  std::vector<int64_t> symbols, sizes;
+  std::vector<uint8_t> symbolKnown, sizeKnown;
+  std::vector<void *> buffers;
+  std::vector<uint64_t> bufferBytes;
+  std::vector<Tensor> *outputs = nullptr;
+  LaunchObserver *observer = nullptr;
+  AlignedBuffer workspace;
+  std::map<size_t, AlignedBuffer> dynamicBuffers; // workspace that depends on computed symbols
+  std::vector<AlignedBuffer> inputCopies;         // of inputs that are not aligned
+  std::vector<void *> launchBuffers;
+  std::vector<int64_t> launchSizes;
+  std::vector<int32_t> kernelResults;
+  std::map<const ds_collective *, uint64_t> openCollectives;
+  std::optional<Error> failure;
+};
+
+// What a ds_result of a kernel or an entry means.
+std::string resultText(int32_t code);
+
+} // namespace ds
+#endif

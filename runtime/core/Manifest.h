@@ -1,0 +1,121 @@
+// What manifest.json says (docs/package-format.md), checked: after reading, every index is in range and every size
+// expression refers to known symbols.
+#ifndef DEEPSTRIDE_RUNTIME_CORE_MANIFEST_H
+#define DEEPSTRIDE_RUNTIME_CORE_MANIFEST_H
+
+#include "runtime/core/ElementType.h"
+#include "runtime/core/SizeExpr.h"
+#include "runtime/core/Tensor.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ds {
+
+struct ConstantInfo {
+  std::string name, layout;
+  uint64_t offset = 0, bytes = 0;
+  ElementType type = ElementType::F32;
+  Shape shape;
+};
+
+enum class SymbolKind : uint8_t { Dim, Element, Computed };
+
+struct SymbolInfo {
+  std::string name;
+  SymbolKind kind = SymbolKind::Dim;
+  uint32_t input = 0; // of an element symbol
+  uint64_t index = 0;
+};
+
+enum class Relation : uint8_t { Equal, Broadcast, AtLeast };
+
+struct ConstraintInfo {
+  Relation relation = Relation::Equal;
+  SizeExpr lhs, rhs;
+  std::string where;
+};
+
+using SymbolicShape = std::vector<SizeExpr>;
+
+struct TensorInfo {
+  std::string name;
+  ElementType type = ElementType::F32;
+  SymbolicShape shape;
+  std::optional<int64_t> bound; // inputs: values are in [0, bound)
+};
+
+struct StateInfo {
+  std::string name;
+  ElementType type = ElementType::F32;
+  SymbolicShape shape;
+  std::optional<uint32_t> initial; // constant; zeros without
+};
+
+enum class BufferRole : uint8_t { Constant, Input, Output, State, Workspace };
+
+struct BufferInfo {
+  BufferRole role = BufferRole::Workspace;
+  uint32_t index = 0;           // of the constant, input, output or state
+  uint32_t bytes = 0;           // workspace: size index
+  uint32_t first = 0, last = 0; // workspace: launches during which it lives
+};
+
+struct LaunchResult {
+  uint32_t buffer = 0;
+  std::string value;
+  ElementType type = ElementType::F32;
+  SymbolicShape shape;
+};
+
+struct LaunchInfo {
+  std::string kernel, site, arithmetic;
+  SizeExpr flops;
+  std::vector<LaunchResult> results;
+};
+
+struct CollectiveInfo {
+  std::string op, value, site;
+  ElementType type = ElementType::F32;
+  SizeExpr bytes;
+};
+
+struct EntryInfo {
+  std::string name;
+  std::vector<SymbolInfo> symbols;
+  std::vector<SizeExpr> sizes;
+  std::vector<ConstraintInfo> constraints;
+  std::vector<TensorInfo> inputs, outputs;
+  std::vector<StateInfo> states;
+  std::vector<BufferInfo> buffers;
+  std::vector<LaunchInfo> launches;
+  std::vector<CollectiveInfo> collectives;
+
+  bool dependsOnComputed(const SizeExpr &expr) const;
+};
+
+struct VariantInfo {
+  std::string mcpu, code;
+  std::vector<std::string> features;
+  int64_t vectorBits = 0;
+  std::vector<ConstantInfo> constants;
+  std::vector<EntryInfo> entries;
+};
+
+struct ConfigValue {
+  std::string name, value, origin;
+};
+
+struct Manifest {
+  std::string compiler, model;
+  std::vector<ConfigValue> config;
+  std::vector<VariantInfo> variants;
+};
+
+// Throws Error(BadPackage): "manifest.json: <path inside>: what, found X, expected Y".
+Manifest readManifest(const std::string &text);
+
+} // namespace ds
+#endif

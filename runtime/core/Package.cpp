@@ -1,0 +1,180 @@
+#include "runtime/core/Package.h"
+
+#include "runtime/core/Checksums.h"
+#include "runtime/core/Error.h"
+
+#include <algorithm>
+#include <cstring>
+#include <dlfcn.h>
+#include <elf.h>
+#include <filesystem>
+#include <tuple>
+
+namespace ds {
+namespace {
+
+constexpr size_t maxManifestBytes = size_t(1) << 30;
+
+std::string join(const std::vector<std::string> &names) {
+  std::string text;
+  for (const std::string &name : names)
+    text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+// The dynamic loader trusts program headers: a truncated file would kill the process instead of being refused.
+void checkSharedObject(const std::string &name, const MappedFile &file) {
+  Elf64_Ehdr header;
+  if (file.size() < sizeof(header))
+    fail(ErrorCode::BadPackage, name, ": not a shared object, found ", file.size(), " bytes");
+  std::memcpy(&header, file.data(), sizeof(header));
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
+      header.e_type != ET_DYN)
+    fail(ErrorCode::BadPackage, name, ": not a 64-bit shared object");
+  uint64_t tableBytes = uint64_t(header.e_phnum) * sizeof(Elf64_Phdr);
+  if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phoff > file.size() ||
+      tableBytes > file.size() - header.e_phoff)
+    fail(ErrorCode::BadPackage, name, ": program headers lie outside the file (truncated?)");
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    std::memcpy(&segment, file.data() + header.e_phoff + i * sizeof(segment), sizeof(segment));
+    if (segment.p_type != PT_LOAD && segment.p_type != PT_DYNAMIC)
+      continue;
+    if (segment.p_offset > file.size() || segment.p_filesz > file.size() - segment.p_offset)
+      fail(ErrorCode::BadPackage, name, ": segment ", i, " lies outside the file (truncated?)");
+  }
+}
+
+// Names the constants that a damaged chunk of weights.bin touches.
+std::string constantsIn(const Manifest &manifest, uint64_t offset, uint64_t length) {
+  std::vector<std::string> names;
+  for (const VariantInfo &variant : manifest.variants)
+    for (const ConstantInfo &constant : variant.constants)
+      if (constant.offset < offset + length && constant.offset + constant.bytes > offset &&
+          std::find(names.begin(), names.end(), constant.name) == names.end())
+        names.push_back(constant.name);
+  if (names.empty())
+    return " (padding)";
+  size_t total = names.size();
+  if (total > 3)
+    names.resize(3);
+  return " (holds " + join(names) + (total > 3 ? concat(" and ", total - 3, " more") : "") + ")";
+}
+
+} // namespace
+
+void Package::CloseCode::operator()(void *handle) const { dlclose(handle); }
+
+size_t chooseVariant(const Manifest &manifest, const CpuFeatures &features, const std::string &mcpu) {
+  auto rank = [&](size_t i) {
+    const VariantInfo &variant = manifest.variants[i];
+    return std::make_tuple(variant.vectorBits, variant.features.size());
+  };
+  size_t best = manifest.variants.size();
+  std::vector<std::string> refusals, names;
+  for (size_t i = 0; i < manifest.variants.size(); ++i) {
+    const VariantInfo &variant = manifest.variants[i];
+    names.push_back(variant.mcpu);
+    if (!mcpu.empty() && variant.mcpu != mcpu)
+      continue;
+    std::vector<std::string> missing = features.missing(variant.features);
+    if (!missing.empty())
+      refusals.push_back(variant.mcpu + " needs " + join(missing));
+    else if (best == manifest.variants.size() || rank(i) > rank(best))
+      best = i;
+  }
+  if (best != manifest.variants.size())
+    return best;
+  if (refusals.empty())
+    fail(ErrorCode::InvalidArgument, "no variant '", mcpu, "', expected one of ", join(names));
+  fail(ErrorCode::UnsupportedCpu, "this processor lacks features of every variant: ", join(refusals));
+}
+
+std::shared_ptr<const Package> Package::load(const std::string &directory, const LoadOptions &options) {
+  return annotated(directory, [&] {
+    if (!std::filesystem::is_directory(directory))
+      fail(ErrorCode::BadPackage, "not a package directory");
+    if (!std::filesystem::exists(directory + "/manifest.json"))
+      fail(ErrorCode::BadPackage, "manifest.json: missing, expected a package that ds-opt wrote");
+    auto package = std::make_shared<Package>();
+    package->directory = directory;
+    if (options.verify)
+      package->verify(options.threads);
+    package->contents = readManifest(readTextFile(directory + "/manifest.json", maxManifestBytes));
+    if (std::filesystem::exists(directory + "/weights.bin"))
+      package->weights = MappedFile(directory + "/weights.bin");
+    package->checkConstants();
+    const CpuFeatures &features = options.features ? *options.features : CpuFeatures::host();
+    if (!options.openCode)
+      return std::shared_ptr<const Package>(package);
+    package->chosen = chooseVariant(package->contents, features, options.mcpu);
+    package->openCode();
+    return std::shared_ptr<const Package>(package);
+  });
+}
+
+void Package::verify(unsigned threads) const {
+  if (!std::filesystem::exists(directory + "/SHA256SUMS"))
+    fail(ErrorCode::BadPackage, "SHA256SUMS: missing");
+  std::vector<ChecksumFault> faults = verifyChecksums(directory, std::max(threads, 1u));
+  if (faults.empty())
+    return;
+  const ChecksumFault &fault = faults.front();
+  std::string message = fault.message;
+  if (fault.isChunk) // the manifest was not at fault, so it can tell what lies there
+    message += constantsIn(readManifest(readTextFile(directory + "/manifest.json", maxManifestBytes)), fault.offset,
+                           fault.length);
+  if (faults.size() > 1)
+    message += concat(" (and ", faults.size() - 1, " more)");
+  throw Error(ErrorCode::BadPackage, message);
+}
+
+void Package::checkConstants() const {
+  for (const VariantInfo &variant : contents.variants)
+    for (const ConstantInfo &constant : variant.constants)
+      if (constant.offset > weights.size() || constant.bytes > weights.size() - constant.offset)
+        fail(ErrorCode::BadPackage, "weights.bin: constant '", constant.name, "' lies outside the file, found ",
+             weights.size(), " bytes, expected at least ", constant.offset, "+", constant.bytes);
+}
+
+void Package::openCode() {
+  const std::string &name = variant().code;
+  // An absolute path, so that the loader does not search for it.
+  std::string file = std::filesystem::absolute(directory).string() + "/" + name;
+  if (!std::filesystem::exists(file))
+    fail(ErrorCode::BadPackage, name, ": missing");
+  checkSharedObject(name, MappedFile(file));
+  code.reset(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL));
+  if (!code)
+    fail(ErrorCode::BadPackage, name, ": cannot be opened: ", dlerror());
+  auto query = reinterpret_cast<ds_package_query_function>(dlsym(code.get(), "ds_package_query"));
+  if (!query)
+    fail(ErrorCode::BadPackage, name, ": does not export ds_package_query");
+  const ds_package_code *table = query(DS_ABI_VERSION);
+  if (!table)
+    fail(ErrorCode::BadPackage, name, ": was built for another ABI version, expected ", DS_ABI_VERSION);
+  if (table->struct_size < sizeof(ds_package_code) || table->abi_version != DS_ABI_VERSION)
+    fail(ErrorCode::BadPackage, name, ": unsupported ABI version, found ", table->abi_version, ", expected ",
+         DS_ABI_VERSION);
+  for (const EntryInfo &entry : variant().entries) {
+    ds_entry function = nullptr;
+    for (uint32_t i = 0; i < table->entry_count; ++i)
+      if (entry.name == table->entries[i].name)
+        function = table->entries[i].function;
+    if (!function)
+      fail(ErrorCode::BadPackage, name, ": has no entry '", entry.name, "', which the manifest lists");
+    functions.push_back(function);
+  }
+}
+
+size_t Package::entryIndex(const std::string &name) const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < variant().entries.size(); ++i) {
+    if (name.empty() || variant().entries[i].name == name)
+      return i;
+    names.push_back(variant().entries[i].name);
+  }
+  fail(ErrorCode::InvalidArgument, "no entry '", name, "', expected one of ", join(names));
+}
+
+} // namespace ds

@@ -1,0 +1,58 @@
+// A loaded package: verified, mapped, with the one code variant that fits this processor opened. Immutable, shared by
+// any number of sessions and threads.
+#ifndef DEEPSTRIDE_RUNTIME_CORE_PACKAGE_H
+#define DEEPSTRIDE_RUNTIME_CORE_PACKAGE_H
+
+#include "runtime/abi/ds_abi.h"
+#include "runtime/core/Manifest.h"
+#include "runtime/core/MappedFile.h"
+#include "runtime/device/cpu/CpuFeatures.h"
+
+#include <memory>
+
+namespace ds {
+
+struct LoadOptions {
+  bool verify = true;
+  unsigned threads = 2;                   // for verification
+  std::string mcpu;                       // a variant by name; empty: the best that fits
+  const CpuFeatures *features = nullptr;  // null: those of the host
+  bool openCode = true;                   // false: manifest and checksums only, on any processor
+};
+
+class Package {
+public:
+  static std::shared_ptr<const Package> load(const std::string &directory, const LoadOptions &options = {});
+
+  const std::string &path() const { return directory; }
+  const Manifest &manifest() const { return contents; }
+  const VariantInfo &variant() const { return contents.variants[chosen]; }
+  const uint8_t *constant(size_t index) const { return weights.data() + variant().constants[index].offset; }
+
+  // The entry's number; an empty name is the first. Throws Error(InvalidArgument) with the legal names.
+  size_t entryIndex(const std::string &name) const;
+  ds_entry entryFunction(size_t index) const { return functions[index]; }
+
+private:
+  struct CloseCode {
+    void operator()(void *handle) const;
+  };
+
+  void verify(unsigned threads) const;
+  void checkConstants() const;
+  void openCode();
+
+  std::string directory;
+  Manifest contents;
+  size_t chosen = 0;
+  MappedFile weights;
+  std::unique_ptr<void, CloseCode> code;
+  std::vector<ds_entry> functions; // one per entry of the variant
+};
+
+// The variant to run: among those that the features allow, the one with the widest vectors, then most features, then
+// the first. Throws Error(UnsupportedCpu) naming what is missing.
+size_t chooseVariant(const Manifest &manifest, const CpuFeatures &features, const std::string &mcpu);
+
+} // namespace ds
+#endif

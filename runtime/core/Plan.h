@@ -1,0 +1,56 @@
+// Everything about a call that follows from its symbol values: sizes, shapes, placement of workspace. Made once for
+// every set of values and kept.
+#ifndef DEEPSTRIDE_RUNTIME_CORE_PLAN_H
+#define DEEPSTRIDE_RUNTIME_CORE_PLAN_H
+
+#include "runtime/core/Manifest.h"
+#include "runtime/core/Placement.h"
+
+#include <cstdint>
+#include <list>
+#include <vector>
+
+namespace ds {
+
+struct Plan {
+  std::vector<int64_t> symbols; // the key: computed symbols are 0 here
+  std::vector<int64_t> sizes;   // one per size; 0 where it depends on a computed symbol
+  std::vector<Shape> outputs, states;
+  std::vector<uint64_t> bufferBytes, offsets; // per buffer; the offset of workspace buffers only
+  uint64_t workspaceBytes = 0, peakLiveBytes = 0;
+};
+
+// What of an entry depends on computed symbols, found once per entry.
+struct ComputedParts {
+  explicit ComputedParts(const EntryInfo &entry);
+
+  std::vector<uint8_t> size, output; // flags: depends on a computed symbol
+};
+
+// Throws Error for overflow and for negative sizes, naming the buffer or value.
+Plan makePlan(const EntryInfo &entry, const std::vector<ConstantInfo> &constants, const ComputedParts &computed,
+              const std::vector<int64_t> &symbols);
+
+// The bytes of a workspace buffer, checked.
+uint64_t workspaceSize(const EntryInfo &entry, size_t buffer, const std::vector<int64_t> &sizes);
+
+// The last few plans; checks constraints when it makes one.
+class PlanCache {
+public:
+  PlanCache(const EntryInfo &entry, const std::vector<ConstantInfo> &constants, const ComputedParts &computed)
+      : entry(entry), constants(constants), computed(computed) {}
+
+  // Valid until the next call.
+  const Plan &get(const std::vector<int64_t> &symbols);
+
+private:
+  static constexpr size_t capacity = 16;
+
+  const EntryInfo &entry;
+  const std::vector<ConstantInfo> &constants;
+  const ComputedParts &computed;
+  std::list<Plan> plans; // the most recent first
+};
+
+} // namespace ds
+#endif

@@ -1,0 +1,43 @@
+// One rank's live instance of a package: its threads, states and cached plans. A session runs one call at a time.
+#ifndef DEEPSTRIDE_RUNTIME_CORE_SESSION_H
+#define DEEPSTRIDE_RUNTIME_CORE_SESSION_H
+
+#include "runtime/core/EntryRunner.h"
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace ds {
+
+struct SessionOptions {
+  unsigned threads = 0; // 0: ThreadPool::defaultThreads()
+  std::shared_ptr<Communicator> communicator; // null: a world of one
+};
+
+class Session {
+public:
+  Session(std::shared_ptr<const Package> package, const SessionOptions &options = {});
+
+  const Package &package() const { return *loaded; }
+  const EntryInfo &entry(size_t index) const { return loaded->variant().entries[index]; }
+  unsigned threads() const { return pool.size(); }
+
+  // Throws Error annotated with the entry's name (and rank, in a larger world). After a failure the other ranks' waits
+  // fail too, and the states hold whatever the code had written.
+  void run(size_t entry, const std::vector<TensorView> &inputs, const Pins &pins, std::vector<Tensor> &outputs,
+           LaunchObserver *observer = nullptr);
+
+  StateStore &states() { return store; }
+
+private:
+  std::shared_ptr<const Package> loaded;
+  std::shared_ptr<Communicator> communicator;
+  ThreadPool pool;
+  StateStore store;
+  std::vector<std::unique_ptr<EntryRunner>> runners;
+  std::mutex running;
+};
+
+} // namespace ds
+#endif

@@ -1,0 +1,100 @@
+#include "runtime/core/Tensor.h"
+
+#include "runtime/core/Error.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <sys/mman.h>
+#include <utility>
+
+namespace ds {
+namespace {
+constexpr size_t alignment = 64;
+constexpr size_t hugePage = size_t(2) << 20;
+
+size_t roundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+} // namespace
+
+uint8_t *AlignedBuffer::emptyData() {
+  alignas(alignment) static uint8_t nothing[alignment];
+  return nothing;
+}
+
+AlignedBuffer &AlignedBuffer::operator=(AlignedBuffer &&other) noexcept {
+  if (this == &other)
+    return *this;
+  release();
+  memory = std::exchange(other.memory, nullptr);
+  size = std::exchange(other.size, 0);
+  return *this;
+}
+
+void AlignedBuffer::reserve(size_t bytes) {
+  if (bytes <= size)
+    return;
+  release();
+  if (bytes > std::numeric_limits<size_t>::max() / 2)
+    fail(ErrorCode::OutOfMemory, "cannot allocate ", bytes, " bytes");
+  // Big buffers lie on huge pages where the system has them: fewer faults on first touch, fewer TLB misses after.
+  bool big = bytes >= 2 * hugePage;
+  size_t unit = big ? hugePage : alignment;
+  size_t rounded = roundUp(bytes, unit);
+  memory = static_cast<uint8_t *>(std::aligned_alloc(unit, rounded));
+  if (!memory)
+    fail(ErrorCode::OutOfMemory, "cannot allocate ", bytes, " bytes");
+  if (big)
+    madvise(memory, rounded, MADV_HUGEPAGE);
+  size = rounded;
+}
+
+void AlignedBuffer::release() {
+  std::free(memory);
+  memory = nullptr;
+  size = 0;
+}
+
+int64_t elementCount(const Shape &shape) {
+  int64_t count = 1;
+  bool overflow = false, empty = false;
+  for (int64_t dim : shape) {
+    if (dim < 0)
+      fail(ErrorCode::ShapeMismatch, "shape ", listText(shape), " has a negative dimension");
+    empty |= dim == 0;
+    overflow |= __builtin_mul_overflow(count, dim, &count);
+  }
+  if (empty)
+    return 0;
+  if (overflow)
+    fail(ErrorCode::ShapeMismatch, "shape ", listText(shape), " has more elements than 64 bits can count");
+  return count;
+}
+
+size_t byteCount(ElementType type, const Shape &shape) {
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(elementCount(shape), static_cast<int64_t>(typeSize(type)), &bytes))
+    fail(ErrorCode::ShapeMismatch, "shape ", listText(shape), " has more bytes than 64 bits can count");
+  return static_cast<size_t>(bytes);
+}
+
+void Tensor::reset(ElementType newType, Shape newShape) {
+  memory.reserve(byteCount(newType, newShape));
+  elements = elementCount(newShape);
+  type = newType;
+  shape = std::move(newShape);
+}
+
+Tensor Tensor::converted(ElementType to) const {
+  Tensor result(to, shape);
+  for (int64_t i = 0; i < elements; ++i)
+    storeDouble(to, result.data(), i, loadDouble(type, data(), i));
+  return result;
+}
+
+Tensor Tensor::clone() const {
+  Tensor result(type, shape);
+  std::memcpy(result.data(), data(), bytes());
+  return result;
+}
+
+} // namespace ds

@@ -1,0 +1,83 @@
+// Dense row-major host tensors: an owner (Tensor) and a non-owning view (TensorView).
+#ifndef DEEPSTRIDE_RUNTIME_CORE_TENSOR_H
+#define DEEPSTRIDE_RUNTIME_CORE_TENSOR_H
+
+#include "runtime/core/ElementType.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ds {
+
+// 64-byte aligned memory. Never null: a buffer of zero bytes still has an address that may be passed to a kernel.
+class AlignedBuffer {
+public:
+  AlignedBuffer() = default;
+  explicit AlignedBuffer(size_t bytes) { reserve(bytes); }
+  AlignedBuffer(AlignedBuffer &&other) noexcept { *this = std::move(other); }
+  AlignedBuffer &operator=(AlignedBuffer &&other) noexcept;
+  ~AlignedBuffer() { release(); }
+
+  // Makes room for the bytes; the contents are lost when the memory has to grow.
+  void reserve(size_t bytes);
+  void release();
+
+  uint8_t *data() const { return memory ? memory : emptyData(); }
+  size_t capacity() const { return size; }
+
+private:
+  static uint8_t *emptyData();
+
+  uint8_t *memory = nullptr;
+  size_t size = 0;
+};
+
+using Shape = std::vector<int64_t>;
+
+// Number of elements; throws when a dimension is negative or the product does not fit.
+int64_t elementCount(const Shape &shape);
+// Bytes of a dense tensor; throws as elementCount does.
+size_t byteCount(ElementType type, const Shape &shape);
+
+struct TensorView {
+  ElementType type = ElementType::F32;
+  Shape shape;
+  const void *data = nullptr;
+
+  size_t bytes() const { return byteCount(type, shape); }
+};
+
+class Tensor {
+public:
+  Tensor() = default;
+  Tensor(ElementType type, Shape shape) { reset(type, std::move(shape)); }
+
+  // Takes another type and shape; keeps the memory when it is large enough. The contents are then unspecified.
+  void reset(ElementType type, Shape shape);
+  // The same tensor with another element type; for widening only, where every value keeps its meaning.
+  Tensor converted(ElementType to) const;
+
+  ElementType getType() const { return type; }
+  const Shape &getShape() const { return shape; }
+  int64_t count() const { return elements; }
+  size_t bytes() const { return static_cast<size_t>(elements) * typeSize(type); }
+  uint8_t *data() { return memory.data(); }
+  const uint8_t *data() const { return memory.data(); }
+  TensorView view() const { return {type, shape, memory.data()}; }
+  Tensor clone() const;
+
+private:
+  ElementType type = ElementType::F32;
+  Shape shape;
+  int64_t elements = 0;
+  AlignedBuffer memory;
+};
+
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
+};
+
+} // namespace ds
+#endif

@@ -1,0 +1,139 @@
+#include "runtime/core/ThreadPool.h"
+
+#include "runtime/core/Error.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <sched.h>
+#include <system_error>
+#include <thread>
+
+namespace ds {
+namespace {
+
+constexpr unsigned spins = 2000; // about 50 microseconds
+
+void pauseBriefly() {
+#ifdef __x86_64__
+  __builtin_ia32_pause();
+#endif
+}
+
+} // namespace
+
+// Tickets count tasks. The caller writes `posted`, the worker answers in `done`; each on its own cache line.
+struct ThreadPool::Worker {
+  alignas(64) std::atomic<uint64_t> posted{0};
+  std::atomic<bool> sleeping{false}, stop{false};
+  alignas(64) std::atomic<uint64_t> done{0};
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::thread thread;
+
+  void post() {
+    posted.fetch_add(1); // sequentially consistent with the worker's `sleeping`: one of both sees the other
+    if (!sleeping.load())
+      return;
+    std::lock_guard<std::mutex> lock(mutex);
+    wake.notify_one();
+  }
+
+  uint64_t await(uint64_t seen) {
+    for (unsigned i = 0; i < spins; ++i) {
+      if (posted.load(std::memory_order_acquire) != seen)
+        return seen + 1;
+      pauseBriefly();
+    }
+    std::unique_lock<std::mutex> lock(mutex);
+    sleeping.store(true);
+    wake.wait(lock, [&] { return posted.load() != seen; });
+    sleeping.store(false);
+    return seen + 1;
+  }
+};
+
+WorkRange staticChunk(int64_t grid, int64_t grain, unsigned thread, unsigned count) {
+  grain = std::max<int64_t>(grain, 1);
+  int64_t units = grid / grain + (grid % grain != 0);
+  int64_t share = units / count, extra = units % count; // the first `extra` threads take one unit more
+  auto start = [&](int64_t t) { return t * share + std::min(t, extra); };
+  auto item = [&](int64_t unit) { return unit >= units ? grid : unit * grain; };
+  return {item(start(thread)), item(start(thread + 1))};
+}
+
+ThreadPool::ThreadPool(unsigned threads) : count(std::max(threads, 1u)), scratches(count) {
+  for (unsigned t = 1; t < count; ++t) {
+    workers.push_back(std::make_unique<Worker>());
+    Worker *worker = workers.back().get();
+    auto body = [this, worker, t] {
+      for (uint64_t ticket = 0;;) {
+        ticket = worker->await(ticket);
+        if (worker->stop.load())
+          return;
+        task(context, t);
+        worker->done.store(ticket, std::memory_order_release);
+      }
+    };
+    try {
+      worker->thread = std::thread(body);
+    } catch (const std::system_error &error) {
+      workers.pop_back();
+      for (auto &started : workers) {
+        started->stop = true;
+        started->post();
+        started->thread.join();
+      }
+      fail(ErrorCode::OutOfMemory, "cannot start thread ", t, " of ", count, ": ", error.what());
+    }
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  for (auto &worker : workers) {
+    worker->stop = true;
+    worker->post();
+  }
+  for (auto &worker : workers)
+    worker->thread.join();
+}
+
+void ThreadPool::run(Task newTask, void *newContext, unsigned active) {
+  active = std::min(active, count);
+  task = newTask;
+  context = newContext;
+  for (unsigned t = 1; t < active; ++t)
+    workers[t - 1]->post();
+  if (active > 0)
+    task(context, 0);
+  for (unsigned t = 1; t < active; ++t) {
+    Worker &worker = *workers[t - 1];
+    uint64_t ticket = worker.posted.load(std::memory_order_relaxed);
+    for (unsigned i = 0; worker.done.load(std::memory_order_acquire) != ticket; ++i) {
+      pauseBriefly();
+      if (i > spins) // more threads than processors: let the others work
+        std::this_thread::yield();
+    }
+  }
+}
+
+uint8_t *ThreadPool::scratch(unsigned thread, size_t bytes) {
+  scratches[thread].reserve(bytes);
+  return scratches[thread].data();
+}
+
+unsigned ThreadPool::defaultThreads() {
+  if (const char *text = std::getenv("DS_NUM_THREADS")) {
+    int value = std::atoi(text);
+    if (value > 0)
+      return static_cast<unsigned>(std::min(value, 1024));
+  }
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0)
+    return std::max(1, CPU_COUNT(&set));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+} // namespace ds

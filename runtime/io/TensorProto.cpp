@@ -1,0 +1,132 @@
+#include "runtime/io/TensorProto.h"
+
+#include "runtime/core/Error.h"
+#include "runtime/core/MappedFile.h"
+
+#include "onnx-ml.pb.h"
+
+#include <climits>
+#include <cstring>
+
+namespace ds {
+namespace {
+
+using Proto = onnx::TensorProto;
+
+struct TypePair {
+  int onnx;
+  ElementType type;
+};
+
+constexpr TypePair pairs[] = {{Proto::FLOAT, ElementType::F32},     {Proto::DOUBLE, ElementType::F64},
+                              {Proto::FLOAT16, ElementType::F16},   {Proto::BFLOAT16, ElementType::BF16},
+                              {Proto::INT64, ElementType::I64},     {Proto::INT32, ElementType::I32},
+                              {Proto::INT16, ElementType::I16},     {Proto::INT8, ElementType::I8},
+                              {Proto::UINT64, ElementType::U64},    {Proto::UINT32, ElementType::U32},
+                              {Proto::UINT16, ElementType::U16},    {Proto::UINT8, ElementType::U8},
+                              {Proto::BOOL, ElementType::I1}};
+
+ElementType elementType(int onnxType) {
+  for (const TypePair &pair : pairs)
+    if (pair.onnx == onnxType)
+      return pair.type;
+  std::string name = Proto::DataType_IsValid(onnxType) ? Proto::DataType_Name(static_cast<Proto::DataType>(onnxType))
+                                                       : "number " + std::to_string(onnxType);
+  fail(ErrorCode::BadFile, "TensorProto: element type ", name, " is not supported");
+}
+
+// Values of a typed field, each cast to the storage type: small integers and the bits of half floats lie in int32_data.
+template <typename Storage, typename Field> void copyField(const Field &field, Tensor &tensor) {
+  if (field.size() != tensor.count())
+    fail(ErrorCode::BadFile, "TensorProto: found ", field.size(), " values, expected ", tensor.count(), " for shape ",
+         listText(tensor.getShape()), " (a SequenceProto or OptionalProto is not supported)");
+  for (int i = 0; i < field.size(); ++i) {
+    Storage value = static_cast<Storage>(field.Get(i));
+    std::memcpy(tensor.data() + static_cast<size_t>(i) * sizeof(Storage), &value, sizeof(Storage));
+  }
+}
+
+void copyTyped(const Proto &proto, Tensor &tensor) {
+  switch (tensor.getType()) {
+  case ElementType::F32: return copyField<float>(proto.float_data(), tensor);
+  case ElementType::F64: return copyField<double>(proto.double_data(), tensor);
+  case ElementType::I64: return copyField<int64_t>(proto.int64_data(), tensor);
+  case ElementType::U64: return copyField<uint64_t>(proto.uint64_data(), tensor);
+  case ElementType::U32: return copyField<uint32_t>(proto.uint64_data(), tensor);
+  case ElementType::I32: return copyField<int32_t>(proto.int32_data(), tensor);
+  case ElementType::I16:
+  case ElementType::U16:
+  case ElementType::F16:
+  case ElementType::BF16: return copyField<uint16_t>(proto.int32_data(), tensor);
+  case ElementType::I8:
+  case ElementType::U8: return copyField<uint8_t>(proto.int32_data(), tensor);
+  case ElementType::I1: return copyField<bool>(proto.int32_data(), tensor);
+  }
+}
+
+} // namespace
+
+NamedTensor parseTensorProto(const void *data, size_t bytes) {
+  Proto proto;
+  if (bytes > INT_MAX)
+    fail(ErrorCode::BadFile, "TensorProto: found ", bytes, " bytes, expected less than 2 GiB");
+  if (!proto.ParseFromArray(data, static_cast<int>(bytes)))
+    fail(ErrorCode::BadFile, "not a TensorProto (damaged, truncated, or a SequenceProto or OptionalProto, which are "
+                             "not supported)");
+  if (proto.has_segment())
+    fail(ErrorCode::BadFile, "not a TensorProto with dense data (a SequenceProto or OptionalProto is not supported)");
+  if (proto.data_location() == Proto::EXTERNAL)
+    fail(ErrorCode::BadFile, "TensorProto: external data is not supported here");
+  ElementType type = elementType(proto.data_type());
+  Tensor tensor(type, Shape());
+  Shape shape(proto.dims().begin(), proto.dims().end());
+  // Check the size before memory is asked for: dimensions of a hostile file cost nothing.
+  size_t expected = byteCount(type, shape);
+  if (proto.has_raw_data()) {
+    if (proto.raw_data().size() != expected)
+      fail(ErrorCode::BadFile, "TensorProto: found ", proto.raw_data().size(), " bytes of raw data, expected ",
+           expected, " for shape ", listText(shape));
+    tensor.reset(type, shape);
+    if (expected != 0)
+      std::memcpy(tensor.data(), proto.raw_data().data(), expected);
+    if (type == ElementType::I1)
+      for (size_t i = 0; i < expected; ++i)
+        tensor.data()[i] = tensor.data()[i] != 0;
+  } else {
+    if (expected / typeSize(type) > bytes)
+      fail(ErrorCode::BadFile, "TensorProto: too few values for shape ", listText(shape));
+    tensor.reset(type, shape);
+    copyTyped(proto, tensor);
+  }
+  return {proto.name(), std::move(tensor)};
+}
+
+std::string serializeTensorProto(const std::string &name, const Tensor &tensor) {
+  Proto proto;
+  proto.set_name(name);
+  for (const TypePair &pair : pairs)
+    if (pair.type == tensor.getType())
+      proto.set_data_type(pair.onnx);
+  for (int64_t dim : tensor.getShape())
+    proto.add_dims(dim);
+  if (tensor.bytes() > size_t(INT_MAX) - 4096)
+    fail(ErrorCode::InvalidArgument, "TensorProto: tensor of ", tensor.bytes(), " bytes, expected less than 2 GiB");
+  proto.set_raw_data(tensor.data(), tensor.bytes());
+  return proto.SerializeAsString();
+}
+
+NamedTensor readTensorProto(const std::string &path) {
+  return annotated(path, [&] {
+    MappedFile file(path);
+    return parseTensorProto(file.data(), file.size());
+  });
+}
+
+void writeTensorProto(const std::string &path, const std::string &name, const Tensor &tensor) {
+  std::string bytes = serializeTensorProto(name, tensor);
+  AtomicFile file(path);
+  file.write(bytes.data(), bytes.size());
+  file.commit();
+}
+
+} // namespace ds

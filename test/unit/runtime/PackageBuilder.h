@@ -1,0 +1,48 @@
+// Writes packages for tests: the manifest that belongs to Inputs/package.c, weights and checksums.
+#ifndef DEEPSTRIDE_TEST_UNIT_RUNTIME_PACKAGEBUILDER_H
+#define DEEPSTRIDE_TEST_UNIT_RUNTIME_PACKAGEBUILDER_H
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace ds::test {
+
+// A folder that disappears with the object.
+class TemporaryFolder {
+public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  const std::string &path() const { return folder; }
+  std::string file(const std::string &name) const { return folder + "/" + name; }
+
+private:
+  std::string folder;
+};
+
+// The manifest of Inputs/package.c. The constant "weight" is f32 [4] = 1, 2, 3, 4 at 0; "start" f32 [4] = 10, 20, 30, 40
+// at 64.
+nlohmann::json testManifest();
+
+// Writes model.dsp into the folder and returns its path.
+std::string writePackage(const std::string &folder, const nlohmann::json &manifest = testManifest(),
+                         const std::string &name = "model.dsp");
+
+// Rewrites SHA256SUMS for what lies in the package now; chunks of at most chunkBytes.
+void writeChecksums(const std::string &package, size_t chunkBytes = 64);
+
+std::string readFile(const std::string &path);
+void writeFile(const std::string &path, const std::string &bytes);
+
+// The message of the Error that the action throws; empty when it throws none.
+template <typename Action> std::string errorOf(Action action) {
+  try {
+    action();
+  } catch (const std::exception &error) {
+    return error.what();
+  }
+  return "";
+}
+
+} // namespace ds::test
+#endif

@@ -1,0 +1,41 @@
+// What the command line says, after parsing; one struct for all commands, each reads its part.
+#ifndef DEEPSTRIDE_TOOLS_DS_RUN_OPTIONS_H
+#define DEEPSTRIDE_TOOLS_DS_RUN_OPTIONS_H
+
+#include "runtime/core/Binding.h"
+#include "runtime/core/Package.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ds {
+
+struct Options {
+  std::string package, other; // other: the folder or package to compare with
+  std::string entry, mcpu;
+  std::vector<std::string> dims, inputs; // NAME=VALUE
+  std::string inputsFrom, output, stateIn, stateOut, json, trace;
+  std::optional<uint64_t> seed;
+  unsigned threads = 0, ranks = 1;
+  double timeout = 30, duration = 3;
+  double rtol = 1e-3, atol = 1e-7;
+  bool noVerify = false, asJson = false;
+};
+
+// "batch=2" ... as pins. Throws Error(InvalidArgument).
+Pins parsePins(const std::vector<std::string> &dims);
+
+std::shared_ptr<const Package> loadPackage(const std::string &path, const Options &options);
+
+// Each returns the exit code 0 or 1; trouble is thrown.
+int runCommand(const Options &options);
+int compareCommand(const Options &options);
+int benchCommand(const Options &options);
+int inspectCommand(const Options &options);
+int profileCommand(const Options &options);
+
+} // namespace ds
+#endif

@@ -1,0 +1,106 @@
+// ds-run PKG: one call of an entry, on one rank or on several ranks as threads.
+#include "tools/ds-run/Inputs.h"
+#include "tools/ds-run/Options.h"
+
+#include "runtime/comm/threads/ThreadsGroup.h"
+#include "runtime/core/Checksums.h"
+#include "runtime/core/Error.h"
+#include "runtime/core/Session.h"
+#include "runtime/io/Npz.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <thread>
+
+namespace ds {
+namespace {
+
+std::string elementText(const Tensor &tensor, size_t index) {
+  if (isInteger(tensor.getType()))
+    return std::to_string(loadInteger(tensor.getType(), tensor.data(), index));
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.6g", loadDouble(tensor.getType(), tensor.data(), index));
+  return text;
+}
+
+void printOutput(const std::string &name, const Tensor &tensor) {
+  constexpr int64_t shown = 6;
+  std::string values;
+  for (int64_t i = 0; i < std::min(tensor.count(), shown); ++i)
+    values += " " + elementText(tensor, static_cast<size_t>(i));
+  if (tensor.count() > shown)
+    values += " ...";
+  std::printf("%s: %s %s sha256:%s%s\n", name.c_str(), typeName(tensor.getType()),
+              listText(tensor.getShape()).c_str(), sha256Hex(tensor.data(), tensor.bytes()).substr(0, 16).c_str(),
+              values.c_str());
+}
+
+// All that a rank does; its outputs are printed by the caller, in rank order.
+std::vector<Tensor> runRank(const std::shared_ptr<const Package> &package, const Options &options,
+                            std::shared_ptr<Communicator> communicator, unsigned rank) {
+  SessionOptions sessionOptions;
+  sessionOptions.threads = options.threads ? options.threads
+                                           : std::max(1u, ThreadPool::defaultThreads() / options.ranks);
+  sessionOptions.communicator = std::move(communicator);
+  Session session(package, sessionOptions);
+  size_t index = package->entryIndex(options.entry);
+  const EntryInfo &entry = session.entry(index);
+  Pins pins = parsePins(options.dims);
+  std::vector<Tensor> inputs = gatherInputs(entry, options, pins, rank), outputs;
+  if (!options.stateIn.empty())
+    annotated("--state-in", [&] { session.states().restore(readNpz(forRank(options.stateIn, rank))); });
+  session.run(index, viewsOf(inputs), pins, outputs);
+  if (!options.stateOut.empty())
+    writeNpz(forRank(options.stateOut, rank), session.states().save());
+  if (!options.output.empty()) {
+    std::vector<NamedTensor> named;
+    for (size_t i = 0; i < outputs.size(); ++i)
+      named.push_back({entry.outputs[i].name, std::move(outputs[i])});
+    writeNpz(forRank(options.output, rank), named);
+    outputs.clear();
+  }
+  return outputs;
+}
+
+} // namespace
+
+int runCommand(const Options &options) {
+  for (const std::string *path : {&options.output, &options.stateOut})
+    if (options.ranks > 1 && !path->empty() && path->find("{rank}") == std::string::npos)
+      fail(ErrorCode::InvalidArgument, "'", *path, "' is written by every rank, expected {rank} in it");
+  std::shared_ptr<const Package> package = loadPackage(options.package, options);
+  std::vector<std::vector<Tensor>> outputs(options.ranks);
+  if (options.ranks == 1) {
+    outputs[0] = runRank(package, options, nullptr, 0);
+  } else {
+    auto timeout = std::chrono::milliseconds(static_cast<int64_t>(options.timeout * 1000));
+    auto group = ThreadsGroup::create(options.ranks, timeout);
+    std::vector<std::exception_ptr> failures(options.ranks);
+    std::vector<int> order; // in which ranks failed: the first is the cause, the rest follow from it
+    std::mutex mutex;
+    std::vector<std::thread> threads;
+    for (unsigned rank = 0; rank < options.ranks; ++rank)
+      threads.emplace_back([&, rank] {
+        std::shared_ptr<Communicator> communicator = group->join(rank);
+        try {
+          outputs[rank] = runRank(package, options, communicator, rank);
+        } catch (...) {
+          failures[rank] = std::current_exception();
+          std::lock_guard<std::mutex> lock(mutex);
+          order.push_back(static_cast<int>(rank));
+        }
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    if (!order.empty())
+      std::rethrow_exception(failures[static_cast<size_t>(order.front())]);
+  }
+  const EntryInfo &entry = package->variant().entries[package->entryIndex(options.entry)];
+  for (unsigned rank = 0; rank < options.ranks; ++rank)
+    for (size_t i = 0; i < outputs[rank].size(); ++i)
+      printOutput((options.ranks > 1 ? concat("rank ", rank, " ") : "") + entry.outputs[i].name, outputs[rank][i]);
+  return 0;
+}
+
+} // namespace ds

@@ -1,0 +1,199 @@
+// ds-run: runs, compares, measures and describes packages. Parses the command line and maps errors to exit codes.
+#include "tools/ds-run/Options.h"
+
+#include "runtime/core/Error.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <unistd.h>
+
+#ifndef DS_VERSION
+#define DS_VERSION "0.1.0"
+#endif
+
+namespace ds {
+namespace {
+
+enum ExitCode { Ok = 0, Diagnosed = 1, Usage = 2, InternalError = 3 };
+
+CLI::Option *addList(CLI::App *app, const std::string &name, std::vector<std::string> &values,
+                     const std::string &help) {
+  return app->add_option(name, values, help)->expected(1)->take_all()->allow_extra_args(false);
+}
+
+void addPackage(CLI::App *app, Options &options, bool isRequired = true) {
+  auto *option = app->add_option("PKG", options.package, "package folder, model.dsp");
+  if (isRequired)
+    option->required();
+  app->add_option("--mcpu", options.mcpu, "code variant to use (default: the best that fits)");
+  app->add_flag("--no-verify", options.noVerify, "skip the checksums");
+}
+
+void addDims(CLI::App *app, Options &options) {
+  addList(app, "--dim", options.dims, "size of a dynamic dimension, NAME=VALUE");
+  app->add_option("--entry", options.entry, "entry to call (default: the first)");
+}
+
+void addCall(CLI::App *app, Options &options) {
+  addDims(app, options);
+  app->add_option("--threads", options.threads, "threads per rank (default: DS_NUM_THREADS, else all processors)")
+      ->check(CLI::Range(1u, 1024u));
+  app->add_option("--seed", options.seed, "random inputs: standard normal; integers below their bound");
+}
+
+void addInputs(CLI::App *app, Options &options) {
+  addList(app, "--input", options.inputs, "NAME=@FILE.npy, NAME=@FILE.pb or NAME=VALUE");
+  app->add_option("--inputs", options.inputsFrom, "all inputs: FILE.npz, or folder with NAME.npy or input_<i>.pb");
+}
+
+void addRun(CLI::App &app, Options &options) {
+  addPackage(&app, options, false);
+  addCall(&app, options);
+  addInputs(&app, options);
+  app.add_option("--output", options.output, "write the outputs to an npz instead of printing them");
+  app.add_option("--state-in", options.stateIn, "restore states from an npz before the call");
+  app.add_option("--state-out", options.stateOut, "save states to an npz after the call");
+  app.add_option("-n", options.ranks, "ranks, run as threads; {rank} in file names is the rank's number")
+      ->check(CLI::Range(1u, 64u));
+  app.add_option("--timeout", options.timeout, "seconds that a collective waits for a missing rank (30)")
+      ->check(CLI::Range(0.001, 1e6));
+}
+
+std::string quoted(const std::string &text) {
+  std::string result = "'";
+  for (char c : text)
+    result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+// A bug of ours: what is needed to see it again goes into a file.
+std::string writeReproducer(int argc, char **argv, const char *message) {
+  const char *folder = std::getenv("TMPDIR");
+  std::string path = std::string(folder && *folder ? folder : "/tmp") + "/ds-run-reproducer-XXXXXX";
+  int descriptor = mkstemp(path.data());
+  if (descriptor < 0)
+    return "(no reproducer could be written)";
+  std::string text = "ds-run " DS_VERSION "\nerror: " + std::string(message) + "\ncd ";
+  char *current = getcwd(nullptr, 0);
+  text += quoted(current ? current : "?") + "\n";
+  std::free(current);
+  for (int i = 0; i < argc; ++i)
+    text += (i ? " " : "") + quoted(argv[i]);
+  text += "\n";
+  bool isWritten = write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  close(descriptor);
+  return isWritten ? path : "(no reproducer could be written)";
+}
+
+int report(const Error &error) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "ds-run: error: %s\n", error.what());
+  switch (error.getCode()) {
+  case ErrorCode::InvalidArgument:
+  case ErrorCode::UnboundDimension: return Usage;
+  default: return Diagnosed;
+  }
+}
+
+int dispatch(CLI::App &app, const Options &options) {
+  if (app.got_subcommand("compare"))
+    return compareCommand(options);
+  if (app.got_subcommand("bench"))
+    return benchCommand(options);
+  if (app.got_subcommand("inspect"))
+    return inspectCommand(options);
+  if (app.got_subcommand("profile"))
+    return profileCommand(options);
+  if (options.package.empty())
+    fail(ErrorCode::InvalidArgument, "no package given, expected ds-run PKG (see --help)");
+  return runCommand(options);
+}
+
+int runMain(int argc, char **argv) {
+  Options options;
+  CLI::App app("Runs packages that ds-opt wrote.\n"
+               "Exit codes: 0 ok, 1 diagnosed, 2 usage, 3 internal error (a bug).",
+               "ds-run");
+  app.set_version_flag("--version", "ds-run " DS_VERSION);
+  app.require_subcommand(0, 1);
+  addRun(app, options);
+
+  CLI::App *compare = app.add_subcommand("compare", "outputs against a test data folder or another package");
+  addPackage(compare, options);
+  compare->add_option("OTHER", options.other, "test_data_set_* folder, or another package")->required();
+  addCall(compare, options);
+  compare->add_option("--rtol", options.rtol, "relative tolerance (1e-3)")->check(CLI::NonNegativeNumber);
+  compare->add_option("--atol", options.atol, "absolute tolerance (1e-7)")->check(CLI::NonNegativeNumber);
+
+  CLI::App *bench = app.add_subcommand("bench", "latency, and how close it is to this machine's ceilings");
+  addPackage(bench, options);
+  addCall(bench, options);
+  addInputs(bench, options);
+  bench->add_option("--duration", options.duration, "seconds to measure (3)")->check(CLI::Range(0.01, 3600.0));
+  bench->add_option("--json", options.json, "write the figures to a file");
+
+  CLI::App *inspect = app.add_subcommand("inspect", "what a package holds");
+  addPackage(inspect, options);
+  addDims(inspect, options);
+  inspect->add_flag("--json", options.asJson, "as JSON");
+
+  CLI::App *profile = app.add_subcommand("profile", "time of every launch");
+  addPackage(profile, options);
+  addCall(profile, options);
+  addInputs(profile, options);
+  profile->add_option("--trace", options.trace, "write a Chrome or Perfetto trace");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    if (error.get_exit_code() == 0)
+      return app.exit(error);
+    std::fprintf(stderr, "ds-run: error: %s\n", error.what());
+    return Usage;
+  }
+  try {
+    return dispatch(app, options);
+  } catch (const Error &error) {
+    if (error.getCode() != ErrorCode::Internal)
+      return report(error);
+    std::fprintf(stderr, "ds-run: error: internal: %s, reproducer: %s\n", error.what(),
+                 writeReproducer(argc, argv, error.what()).c_str());
+  } catch (const std::bad_alloc &) {
+    std::fprintf(stderr, "ds-run: error: out of memory\n");
+    return Diagnosed;
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "ds-run: error: internal: %s, reproducer: %s\n", error.what(),
+                 writeReproducer(argc, argv, error.what()).c_str());
+  }
+  return InternalError;
+}
+
+} // namespace
+
+Pins parsePins(const std::vector<std::string> &dims) {
+  Pins pins;
+  for (const std::string &dim : dims) {
+    size_t equals = dim.rfind('=');
+    char *end = nullptr;
+    errno = 0;
+    long long value = equals == std::string::npos ? -1 : std::strtoll(dim.c_str() + equals + 1, &end, 10);
+    if (equals == std::string::npos || equals == 0 || end == dim.c_str() + equals + 1 || *end || errno || value < 0)
+      fail(ErrorCode::InvalidArgument, "--dim: found '", dim, "', expected NAME=VALUE with a size of 0 or more");
+    if (!pins.emplace(dim.substr(0, equals), value).second)
+      fail(ErrorCode::InvalidArgument, "--dim: '", dim.substr(0, equals), "' is given twice");
+  }
+  return pins;
+}
+
+std::shared_ptr<const Package> loadPackage(const std::string &path, const Options &options) {
+  LoadOptions load;
+  load.verify = !options.noVerify;
+  load.mcpu = options.mcpu;
+  return Package::load(path, load);
+}
+
+} // namespace ds
+
+int main(int argc, char **argv) { return ds::runMain(argc, argv); }
