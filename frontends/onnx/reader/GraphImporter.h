@@ -81,6 +81,7 @@ private:
                                  const ::onnx::FunctionProto &function, Scope &scope,
                                  llvm::ArrayRef<mlir::Value> inputs, const std::string &label,
                                  mlir::Location where);
+  std::pair<std::string, mlir::Type> describeOutput(llvm::StringRef output, const Scope &scope);
   const ::onnx::FunctionProto *findFunction(const ::onnx::NodeProto &node) const;
   mlir::FailureOr<int64_t> findVersion(const ::onnx::NodeProto &node, const Frame &frame,
                                        mlir::Location where);

@@ -47,8 +47,7 @@ LogicalResult GraphImporter::importNodes(const Nodes &nodes, Scope &scope, Locat
   const std::string &prefix = scope.frame->prefix;
   if (cycle)
     return refuseAt(locate(prefix + labelOf(nodes[cycle->node], cycle->node, scope.path)),
-                    nodes[cycle->node].op_type() +
-                        ": expected a graph without cycles, found one through value " +
+                    "expected a graph without cycles, found one through value " +
                         quoted(cycle->value));
   for (int index : order) {
     if (++nodeCount > limits.nodes)
@@ -63,8 +62,10 @@ LogicalResult GraphImporter::importNodes(const Nodes &nodes, Scope &scope, Locat
 LogicalResult GraphImporter::importNode(const NodeProto &node, Scope &scope,
                                         const std::string &label) {
   Location where = locate(label);
-  if (node.op_type().empty())
-    return refuseAt(where, "expected a node with an operator, found none");
+  // Messages show the operator as it is.
+  if (node.op_type().empty() || !llvm::all_of(node.op_type(), llvm::isPrint))
+    return refuseAt(where, "expected a node with the name of an operator, found " +
+                               quoted(node.op_type()));
   SmallVector<Value> inputs;
   for (const std::string &name : node.input()) {
     Value value = name.empty() ? absentValue() : lookUp(name, scope);
@@ -93,6 +94,20 @@ FailureOr<int64_t> GraphImporter::findVersion(const NodeProto &node, const Frame
                              (imported.empty() ? "none" : llvm::join(imported, ", ")));
 }
 
+/// An output of an inlined function is known by the name and type that the caller gives it.
+std::pair<std::string, Type> GraphImporter::describeOutput(StringRef output, const Scope &scope) {
+  if (output.empty())
+    return {"", builder.getNoneType()};
+  const Frame &frame = *scope.frame;
+  auto renamed = frame.outputs.find(output);
+  // A subgraph of the function may use the same name for a value of its own.
+  if (!scope.parent && renamed != frame.outputs.end())
+    return renamed->second;
+  Type stated = scope.types.lookup(output);
+  return {frame.prefix + output.str(),
+          stated ? stated : UnknownType::get(builder.getContext())};
+}
+
 LogicalResult GraphImporter::createNode(const NodeProto &node, Scope &scope,
                                         ArrayRef<Value> inputs, const std::string &label,
                                         Location where) {
@@ -109,17 +124,9 @@ LogicalResult GraphImporter::createNode(const NodeProto &node, Scope &scope,
   SmallVector<StringRef> graphs;
   SmallVector<std::string> names;
   for (const std::string &output : node.output()) {
-    // An output of an inlined function is known by the name that the caller gave it.
-    auto renamed = frame.outputs.find(output);
-    Type stated = scope.types.lookup(output);
-    bool isOutput = !scope.parent && renamed != frame.outputs.end();
-    names.push_back(isOutput ? renamed->second.first
-                             : output.empty() ? output : frame.prefix + output);
-    if (isOutput && renamed->second.second)
-      stated = renamed->second.second;
-    types.push_back(output.empty() ? builder.getNoneType()
-                    : stated       ? stated
-                                   : UnknownType::get(builder.getContext()));
+    auto [name, type] = describeOutput(output, scope);
+    names.push_back(name);
+    types.push_back(type);
   }
   SmallVector<StringRef> outputs(names.begin(), names.end());
   for (const Subgraph &subgraph : subgraphs)
@@ -182,8 +189,7 @@ LogicalResult GraphImporter::inlineCall(const NodeProto &node, const FunctionPro
   }
   for (int i = 0; i < node.output_size(); ++i)
     if (!node.output(i).empty())
-      frame.outputs.try_emplace(function.output(i), scope.frame->prefix + node.output(i),
-                                scope.types.lookup(node.output(i)));
+      frame.outputs.try_emplace(function.output(i), describeOutput(node.output(i), scope));
   if (failed(importNodes(function.node(), body, where)))
     return failure();
   for (int i = 0; i < node.output_size(); ++i) {
