@@ -38,8 +38,8 @@ static AttributeProto::AttributeType typeOf(const AttributeProto &attribute) {
   return AttributeProto::UNDEFINED;
 }
 
-FailureOr<const AttributeProto *> GraphImporter::resolve(const AttributeProto &attribute,
-                                                         const Frame &frame, Location where) {
+FailureOr<const AttributeProto *> GraphImporter::resolve(const AttributeProto &attribute, const Frame &frame,
+                                                         Location where) {
   if (attribute.ref_attr_name().empty())
     return &attribute;
   std::string subject = "attribute " + quoted(attribute.name());
@@ -50,8 +50,7 @@ FailureOr<const AttributeProto *> GraphImporter::resolve(const AttributeProto &a
     return static_cast<const AttributeProto *>(nullptr);
   const AttributeProto *value = found->second;
   if (attribute.type() != AttributeProto::UNDEFINED && attribute.type() != typeOf(*value))
-    return refuseAt(where, subject + ": expected type " +
-                               AttributeProto::AttributeType_Name(attribute.type()) +
+    return refuseAt(where, subject + ": expected type " + AttributeProto::AttributeType_Name(attribute.type()) +
                                ", found type " + AttributeProto::AttributeType_Name(typeOf(*value)) +
                                " in the call of " + quoted(frame.function->name()));
   if (typeOf(*value) == AttributeProto::GRAPH || typeOf(*value) == AttributeProto::GRAPHS)
@@ -60,8 +59,7 @@ FailureOr<const AttributeProto *> GraphImporter::resolve(const AttributeProto &a
   return value;
 }
 
-LogicalResult GraphImporter::importAttributes(const Attributes &attributes, const Frame &frame,
-                                              Location where,
+LogicalResult GraphImporter::importAttributes(const Attributes &attributes, const Frame &frame, Location where,
                                               SmallVectorImpl<NamedAttribute> &named,
                                               SmallVectorImpl<Subgraph> &subgraphs) {
   llvm::StringSet<> seen;
@@ -129,9 +127,7 @@ Expected<Attribute> GraphImporter::importAttribute(const AttributeProto &attribu
     return importTensor(value, file, builder.getContext());
   };
   auto sparse = [&](const ::onnx::SparseTensorProto &value) { return importSparse(value); };
-  auto string = [&](const std::string &value) -> Expected<Attribute> {
-    return builder.getStringAttr(value);
-  };
+  auto string = [&](const std::string &value) -> Expected<Attribute> { return builder.getStringAttr(value); };
   auto type = [&](const ::onnx::TypeProto &value) -> Expected<Attribute> {
     Expected<Type> imported = importType(value, builder.getContext(), limits);
     if (!imported)
@@ -139,36 +135,23 @@ Expected<Attribute> GraphImporter::importAttribute(const AttributeProto &attribu
     return TypeAttr::get(*imported);
   };
   switch (typeOf(attribute)) {
-  case AttributeProto::FLOAT:
-    return builder.getF32FloatAttr(attribute.f());
-  case AttributeProto::INT:
-    return builder.getI64IntegerAttr(attribute.i());
-  case AttributeProto::STRING:
-    return string(attribute.s());
-  case AttributeProto::TENSOR:
-    return tensor(attribute.t());
-  case AttributeProto::SPARSE_TENSOR:
-    return sparse(attribute.sparse_tensor());
-  case AttributeProto::TYPE_PROTO:
-    return type(attribute.tp());
+  case AttributeProto::FLOAT: return builder.getF32FloatAttr(attribute.f());
+  case AttributeProto::INT: return builder.getI64IntegerAttr(attribute.i());
+  case AttributeProto::STRING: return string(attribute.s());
+  case AttributeProto::TENSOR: return tensor(attribute.t());
+  case AttributeProto::SPARSE_TENSOR: return sparse(attribute.sparse_tensor());
+  case AttributeProto::TYPE_PROTO: return type(attribute.tp());
   case AttributeProto::FLOATS:
-    return builder.getDenseF32ArrayAttr(
-        SmallVector<float>(attribute.floats().begin(), attribute.floats().end()));
+    return builder.getDenseF32ArrayAttr(SmallVector<float>(attribute.floats().begin(), attribute.floats().end()));
   case AttributeProto::INTS:
-    return builder.getDenseI64ArrayAttr(
-        SmallVector<int64_t>(attribute.ints().begin(), attribute.ints().end()));
-  case AttributeProto::STRINGS:
-    return importList(builder, attribute.strings(), string);
-  case AttributeProto::TENSORS:
-    return importList(builder, attribute.tensors(), tensor);
-  case AttributeProto::SPARSE_TENSORS:
-    return importList(builder, attribute.sparse_tensors(), sparse);
-  case AttributeProto::TYPE_PROTOS:
-    return importList(builder, attribute.type_protos(), type);
+    return builder.getDenseI64ArrayAttr(SmallVector<int64_t>(attribute.ints().begin(), attribute.ints().end()));
+  case AttributeProto::STRINGS: return importList(builder, attribute.strings(), string);
+  case AttributeProto::TENSORS: return importList(builder, attribute.tensors(), tensor);
+  case AttributeProto::SPARSE_TENSORS: return importList(builder, attribute.sparse_tensors(), sparse);
+  case AttributeProto::TYPE_PROTOS: return importList(builder, attribute.type_protos(), type);
   case AttributeProto::GRAPH:
   case AttributeProto::GRAPHS:
-  case AttributeProto::UNDEFINED:
-    break;
+  case AttributeProto::UNDEFINED: break;
   }
   return refuse("expected a type and a value, found neither");
 }

@@ -36,9 +36,7 @@ std::string quoted(StringRef text) {
   return result;
 }
 
-static Error systemError(StringRef what, int number) {
-  return refuse(what + ": " + std::strerror(number));
-}
+static Error systemError(StringRef what, int number) { return refuse(what + ": " + std::strerror(number)); }
 
 OpenFile::~OpenFile() {
   if (descriptor >= 0)
@@ -119,8 +117,7 @@ static Expected<SmallVector<std::string>> splitLocation(StringRef location) {
   if (location.contains('\0'))
     return refuse("expected a file name, found a zero byte in " + quoted(location));
   if (location.starts_with("/"))
-    return refuse("expected a path relative to the model's folder, found the absolute path " +
-                  quoted(location));
+    return refuse("expected a path relative to the model's folder, found the absolute path " + quoted(location));
   SmallVector<StringRef> parts;
   location.split(parts, '/', -1, /*KeepEmpty=*/false);
   SmallVector<std::string> components;
@@ -137,8 +134,7 @@ static Expected<SmallVector<std::string>> splitLocation(StringRef location) {
 
 static Error explainOpen(int number, StringRef location) {
   if (number == ELOOP)
-    return refuse("expected a file reached without symbolic links, found one in " +
-                  quoted(location));
+    return refuse("expected a file reached without symbolic links, found one in " + quoted(location));
   if (number == EXDEV)
     return refuse("expected a path below the model's folder, found " + quoted(location));
   return systemError("cannot open " + quoted(location), number);
@@ -160,14 +156,12 @@ static int openByKernel(int folder, const std::string &path) {
 static int openByWalk(int folder, ArrayRef<std::string> components) {
   OpenFile parent(::dup(folder));
   for (const std::string &name : components.drop_back()) {
-    OpenFile next(::openat(parent.get(), name.c_str(),
-                           O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_DIRECTORY));
+    OpenFile next(::openat(parent.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_DIRECTORY));
     if (next.get() < 0) {
       // The kernel reports a link where a folder is asked for as "not a folder".
       struct stat status;
       int number = errno;
-      bool isLink = number == ENOTDIR &&
-                    ::fstatat(parent.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+      bool isLink = number == ENOTDIR && ::fstatat(parent.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
                     S_ISLNK(status.st_mode);
       errno = isLink ? ELOOP : number;
       return -1;

@@ -67,8 +67,7 @@ llvm::Expected<OpenFile> openNamedFile(const std::string &path);
 enum class Beneath { Kernel, Walk };
 
 /// Opens the file that a model names by `location`, relative to its `folder`.
-llvm::Expected<OpenFile> openBelow(const std::string &folder, llvm::StringRef location,
-                                   Beneath how = Beneath::Kernel);
+llvm::Expected<OpenFile> openBelow(const std::string &folder, llvm::StringRef location, Beneath how = Beneath::Kernel);
 
 } // namespace ds::onnx
 

@@ -1,5 +1,5 @@
-// Imports graphs: the model's versions, the arguments and results of `@main` with their dimension
-// names, initializers, and the graphs inside of nodes as regions.
+// Imports graphs: what they declare, their initializers and their nodes; graphs inside of nodes
+// become regions. `@main` itself is MainFunction.cpp.
 
 #include "frontends/onnx/reader/GraphImporter.h"
 
@@ -9,15 +9,13 @@ using namespace mlir;
 using llvm::Error;
 using llvm::Expected;
 using ::onnx::GraphProto;
-using ::onnx::TypeProto;
 using ::onnx::ValueInfoProto;
 
 namespace ds::onnx {
 
 StringRef shortDomain(StringRef domain) { return domain == "ai.onnx" ? "" : domain; }
 
-GraphImporter::GraphImporter(const std::string &path, ModelFile &file, MLIRContext *context,
-                             const ImportLimits &limits)
+GraphImporter::GraphImporter(const std::string &path, ModelFile &file, MLIRContext *context, const ImportLimits &limits)
     : file(file), model(file.model()), builder(context), limits(limits),
       fileLocation(FileLineColLoc::get(context, path, 0, 0)) {}
 
@@ -25,9 +23,7 @@ Location GraphImporter::locate(StringRef name) const {
   return NameLoc::get(StringAttr::get(builder.getContext(), name), fileLocation);
 }
 
-LogicalResult GraphImporter::refuseAt(Location where, const Twine &what) const {
-  return emitError(where) << what;
-}
+LogicalResult GraphImporter::refuseAt(Location where, const Twine &what) const { return emitError(where) << what; }
 
 LogicalResult GraphImporter::refuseAt(Location where, StringRef subject, Error error) const {
   return refuseAt(where, subject + ": " + llvm::toString(std::move(error)));
@@ -36,14 +32,12 @@ LogicalResult GraphImporter::refuseAt(Location where, StringRef subject, Error e
 LogicalResult GraphImporter::importVersions(const Opsets &opsets, Frame &frame, Location where) {
   for (const auto &opset : opsets) {
     if (opset.version() < 1)
-      return refuseAt(where, "expected operator set versions of at least 1, found " +
-                                 Twine(opset.version()) + " for domain " +
-                                 quoted(opset.domain()));
+      return refuseAt(where, "expected operator set versions of at least 1, found " + Twine(opset.version()) +
+                                 " for domain " + quoted(opset.domain()));
     auto [known, isNew] = frame.versions.try_emplace(shortDomain(opset.domain()), opset.version());
     if (!isNew && known->second != opset.version())
-      return refuseAt(where, "expected one version per operator set, found " +
-                                 Twine(known->second) + " and " + Twine(opset.version()) +
-                                 " for domain " + quoted(opset.domain()));
+      return refuseAt(where, "expected one version per operator set, found " + Twine(known->second) + " and " +
+                                 Twine(opset.version()) + " for domain " + quoted(opset.domain()));
   }
   return success();
 }
@@ -56,9 +50,9 @@ LogicalResult GraphImporter::indexFunctions() {
   for (const auto &function : model.functions()) {
     std::string key = functionKey(function.domain(), function.name(), function.overload());
     if (!functions.try_emplace(key, &function).second)
-      return refuseAt(locate(function.name()),
-                      "function: expected each once, found domain " + quoted(function.domain()) +
-                          " and overload " + quoted(function.overload()) + " again");
+      return refuseAt(locate(function.name()), "function: expected each once, found domain " +
+                                                   quoted(function.domain()) + " and overload " +
+                                                   quoted(function.overload()) + " again");
   }
   return success();
 }
@@ -70,64 +64,23 @@ const ::onnx::FunctionProto *GraphImporter::findFunction(const ::onnx::NodeProto
 LogicalResult GraphImporter::importModel(ModuleOp module) {
   constexpr int64_t newest = ::onnx::Version::IR_VERSION;
   if (model.ir_version() < 1 || model.ir_version() > newest)
-    return refuseAt(fileLocation, "expected an ONNX model of IR version 1 to " + Twine(newest) +
-                                      ", found version " + Twine(model.ir_version()));
+    return refuseAt(fileLocation, "expected an ONNX model of IR version 1 to " + Twine(newest) + ", found version " +
+                                      Twine(model.ir_version()));
   if (!model.has_graph())
     return refuseAt(fileLocation, "expected a model with a graph, found none");
 
   module->setAttr("onnx.ir_version", builder.getI64IntegerAttr(model.ir_version()));
   module->setAttr("onnx.producer",
-                  builder.getStringAttr(model.producer_name() +
-                                        (model.producer_version().empty() ? "" : " ") +
+                  builder.getStringAttr(model.producer_name() + (model.producer_version().empty() ? "" : " ") +
                                         model.producer_version()));
   SmallVector<Attribute> imports;
   for (const auto &opset : model.opset_import())
-    imports.push_back(builder.getArrayAttr({builder.getStringAttr(shortDomain(opset.domain())),
-                                            builder.getI64IntegerAttr(opset.version())}));
+    imports.push_back(builder.getArrayAttr(
+        {builder.getStringAttr(shortDomain(opset.domain())), builder.getI64IntegerAttr(opset.version())}));
   module->setAttr("onnx.opset_import", builder.getArrayAttr(imports));
   if (failed(indexFunctions()))
     return failure();
   return importMain(module);
-}
-
-void GraphImporter::collectDimNames(const GraphProto &graph) {
-  for (const auto *values : {&graph.input(), &graph.output(), &graph.value_info()})
-    for (const ValueInfoProto &value : *values)
-      for (const auto &dim : value.type().tensor_type().shape().dim())
-        if (dim.has_dim_param())
-          dimNames.insert(dim.dim_param());
-}
-
-/// Exporters write "?" for a dimension without a name: it says nothing about other dimensions.
-static bool isNamed(const ::onnx::TensorShapeProto::Dimension &dim) {
-  return dim.has_dim_param() && !dim.dim_param().empty() && dim.dim_param() != "?";
-}
-
-ArrayAttr GraphImporter::describeDims(const TypeProto &type, StringRef freshPrefix) {
-  SmallVector<Attribute> dims;
-  for (const auto &dim : type.tensor_type().shape().dim()) {
-    if (dim.has_dim_value()) {
-      dims.push_back(builder.getI64IntegerAttr(dim.dim_value()));
-      continue;
-    }
-    std::string name = isNamed(dim) ? dim.dim_param() : "";
-    if (name.empty() && !freshPrefix.empty()) {
-      name = (freshPrefix + "_d" + Twine(dims.size())).str();
-      while (!dimNames.insert(name).second)
-        name += "_";
-    }
-    dims.push_back(builder.getStringAttr(name));
-  }
-  return builder.getArrayAttr(dims);
-}
-
-DictionaryAttr GraphImporter::describeValue(const ValueInfoProto &value, bool nameDims) {
-  SmallVector<NamedAttribute> attributes;
-  attributes.push_back(builder.getNamedAttr("onnx.name", builder.getStringAttr(value.name())));
-  if (value.type().tensor_type().has_shape())
-    attributes.push_back(builder.getNamedAttr(
-        "onnx.dims", describeDims(value.type(), nameDims ? StringRef(value.name()) : "")));
-  return builder.getDictionaryAttr(attributes);
 }
 
 LogicalResult GraphImporter::addArgument(const ValueInfoProto &input, Block &block, Scope &scope) {
@@ -138,52 +91,6 @@ LogicalResult GraphImporter::addArgument(const ValueInfoProto &input, Block &blo
   if (!type)
     return refuseAt(where, "graph input", type.takeError());
   return define(input.name(), block.addArgument(*type, where), scope, where);
-}
-
-LogicalResult GraphImporter::importMain(ModuleOp module) {
-  const GraphProto &graph = model.graph();
-  Frame frame;
-  if (failed(importVersions(model.opset_import(), frame, fileLocation)))
-    return failure();
-  if (model.ir_version() < 3)
-    frame.versions.try_emplace("", 1);
-  collectDimNames(graph);
-
-  builder.setInsertionPointToEnd(module.getBody());
-  auto main = func::FuncOp::create(builder, fileLocation, "main", builder.getFunctionType({}, {}));
-  mainBlock = main.addEntryBlock();
-  builder.setInsertionPointToStart(mainBlock);
-
-  Scope scope;
-  scope.frame = &frame;
-  llvm::StringSet<> stored;
-  for (const auto &tensor : graph.initializer())
-    stored.insert(tensor.name());
-  for (const auto &tensor : graph.sparse_initializer())
-    stored.insert(tensor.values().name());
-  SmallVector<Attribute> arguments, results;
-  for (const ValueInfoProto &input : graph.input()) {
-    // Up to IR version 3 initializers must be listed as inputs; later, that makes them defaults.
-    if (stored.contains(input.name()))
-      continue;
-    if (failed(addArgument(input, *mainBlock, scope)))
-      return failure();
-    if (isa<UnknownType>(mainBlock->getArguments().back().getType()))
-      return refuseAt(locate(input.name()), "graph input: expected a type, found none");
-    arguments.push_back(describeValue(input, /*nameDims=*/true));
-  }
-
-  SmallVector<Value> outputs;
-  if (failed(importGraphBody(graph, scope, outputs)))
-    return failure();
-  func::ReturnOp::create(builder, fileLocation, outputs);
-  for (const ValueInfoProto &output : graph.output())
-    results.push_back(describeValue(output, /*nameDims=*/false));
-  main.setFunctionType(
-      builder.getFunctionType(mainBlock->getArgumentTypes(), TypeRange(ValueRange(outputs))));
-  main.setAllArgAttrs(arguments);
-  main.setAllResultAttrs(results);
-  return success();
 }
 
 LogicalResult GraphImporter::collectTypes(const GraphProto &graph, Scope &scope) {
@@ -208,8 +115,7 @@ LogicalResult GraphImporter::importInitializers(const GraphProto &graph, Scope &
     Expected<TypedAttr> value = importTensor(tensor, file, builder.getContext());
     if (!value)
       return refuseAt(where, "initializer", value.takeError());
-    Value result =
-        InitializerOp::create(builder, where, value->getType(), tensor.name(), *value);
+    Value result = InitializerOp::create(builder, where, value->getType(), tensor.name(), *value);
     if (failed(define(tensor.name(), result, scope, where)))
       return failure();
   }
@@ -220,8 +126,7 @@ LogicalResult GraphImporter::importInitializers(const GraphProto &graph, Scope &
 }
 
 /// A sparse initializer is what a Constant node with `sparse_value` is.
-LogicalResult GraphImporter::importSparseInitializer(const ::onnx::SparseTensorProto &tensor,
-                                                     Scope &scope) {
+LogicalResult GraphImporter::importSparseInitializer(const ::onnx::SparseTensorProto &tensor, Scope &scope) {
   const std::string &name = tensor.values().name();
   Location where = locate(name);
   if (name.empty())
@@ -235,14 +140,13 @@ LogicalResult GraphImporter::importSparseInitializer(const ::onnx::SparseTensorP
   if (failed(version))
     return failure();
   auto attrs = builder.getDictionaryAttr(builder.getNamedAttr("sparse_value", *value));
-  auto node = NodeOp::create(builder, where, TypeRange{UnknownType::get(builder.getContext())},
-                             ValueRange(), "Constant", "", *version, attrs,
-                             builder.getStrArrayAttr({name}), builder.getStrArrayAttr({}), 0u);
+  auto node =
+      NodeOp::create(builder, where, TypeRange{UnknownType::get(builder.getContext())}, ValueRange(), "Constant", "",
+                     *version, attrs, builder.getStrArrayAttr({name}), builder.getStrArrayAttr({}), 0u);
   return define(name, node.getResult(0), scope, where);
 }
 
-LogicalResult GraphImporter::importGraphBody(const GraphProto &graph, Scope &scope,
-                                             SmallVectorImpl<Value> &outputs) {
+LogicalResult GraphImporter::importGraphBody(const GraphProto &graph, Scope &scope, SmallVectorImpl<Value> &outputs) {
   Block *block = builder.getInsertionBlock();
   if (failed(collectTypes(graph, scope)) || failed(importInitializers(graph, scope)))
     return failure();
@@ -255,8 +159,7 @@ LogicalResult GraphImporter::importGraphBody(const GraphProto &graph, Scope &sco
   for (const ValueInfoProto &output : graph.output()) {
     Value value = lookUp(output.name(), scope);
     if (!value)
-      return refuseAt(locate(output.name()),
-                      "graph output: expected a value that the graph computes, found none");
+      return refuseAt(locate(output.name()), "graph output: expected a value that the graph computes, found none");
     outputs.push_back(value);
   }
   llvm::DenseSet<Value> returned(outputs.begin(), outputs.end());
@@ -266,17 +169,16 @@ LogicalResult GraphImporter::importGraphBody(const GraphProto &graph, Scope &sco
   return success();
 }
 
-LogicalResult GraphImporter::importSubgraph(const GraphProto &graph, Region &region,
-                                            const Scope &around, const std::string &path,
-                                            Location where) {
+LogicalResult GraphImporter::importSubgraph(const GraphProto &graph, Region &region, const Scope &around,
+                                            const std::string &path, Location where) {
   Scope scope;
   scope.parent = &around;
   scope.frame = around.frame;
   scope.path = path + "/";
   scope.depth = around.depth + 1;
   if (scope.depth > limits.depth)
-    return refuseAt(where, "expected at most " + Twine(limits.depth) +
-                               " nested subgraphs and function calls, found more");
+    return refuseAt(where,
+                    "expected at most " + Twine(limits.depth) + " nested subgraphs and function calls, found more");
   OpBuilder::InsertionGuard guard(builder);
   Block &block = region.emplaceBlock();
   for (const ValueInfoProto &input : graph.input())

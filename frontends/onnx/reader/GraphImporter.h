@@ -16,8 +16,7 @@ namespace ds::onnx {
 
 class GraphImporter {
 public:
-  GraphImporter(const std::string &path, ModelFile &file, mlir::MLIRContext *context,
-                const ImportLimits &limits);
+  GraphImporter(const std::string &path, ModelFile &file, mlir::MLIRContext *context, const ImportLimits &limits);
 
   /// Fills `module` with `@main`.
   mlir::LogicalResult importModel(mlir::ModuleOp module);
@@ -54,39 +53,32 @@ private:
   // GraphImporter.cpp: graphs and what they declare.
   mlir::LogicalResult importVersions(const Opsets &opsets, Frame &frame, mlir::Location where);
   mlir::LogicalResult indexFunctions();
-  mlir::LogicalResult importMain(mlir::ModuleOp module);
-  mlir::LogicalResult addArgument(const ::onnx::ValueInfoProto &input, mlir::Block &block,
-                                  Scope &scope);
+  mlir::LogicalResult addArgument(const ::onnx::ValueInfoProto &input, mlir::Block &block, Scope &scope);
   mlir::LogicalResult collectTypes(const ::onnx::GraphProto &graph, Scope &scope);
   mlir::LogicalResult importInitializers(const ::onnx::GraphProto &graph, Scope &scope);
-  mlir::LogicalResult importSparseInitializer(const ::onnx::SparseTensorProto &tensor,
-                                              Scope &scope);
+  mlir::LogicalResult importSparseInitializer(const ::onnx::SparseTensorProto &tensor, Scope &scope);
   mlir::LogicalResult importGraphBody(const ::onnx::GraphProto &graph, Scope &scope,
                                       llvm::SmallVectorImpl<mlir::Value> &outputs);
-  mlir::LogicalResult importSubgraph(const ::onnx::GraphProto &graph, mlir::Region &region,
-                                     const Scope &around, const std::string &path,
-                                     mlir::Location where);
+  mlir::LogicalResult importSubgraph(const ::onnx::GraphProto &graph, mlir::Region &region, const Scope &around,
+                                     const std::string &path, mlir::Location where);
+
+  // MainFunction.cpp: the model's graph.
+  mlir::LogicalResult importMain(mlir::ModuleOp module);
   mlir::ArrayAttr describeDims(const ::onnx::TypeProto &type, llvm::StringRef freshPrefix);
   mlir::DictionaryAttr describeValue(const ::onnx::ValueInfoProto &value, bool nameDims);
   void collectDimNames(const ::onnx::GraphProto &graph);
 
   // NodeImporter.cpp: nodes and calls of functions.
   mlir::LogicalResult importNodes(const Nodes &nodes, Scope &scope, mlir::Location where);
-  mlir::LogicalResult importNode(const ::onnx::NodeProto &node, Scope &scope,
-                                 const std::string &label);
-  mlir::LogicalResult createNode(const ::onnx::NodeProto &node, Scope &scope,
-                                 llvm::ArrayRef<mlir::Value> inputs, const std::string &label,
-                                 mlir::Location where);
-  mlir::LogicalResult inlineCall(const ::onnx::NodeProto &node,
-                                 const ::onnx::FunctionProto &function, Scope &scope,
-                                 llvm::ArrayRef<mlir::Value> inputs, const std::string &label,
-                                 mlir::Location where);
+  mlir::LogicalResult importNode(const ::onnx::NodeProto &node, Scope &scope, const std::string &label);
+  mlir::LogicalResult createNode(const ::onnx::NodeProto &node, Scope &scope, llvm::ArrayRef<mlir::Value> inputs,
+                                 const std::string &label, mlir::Location where);
+  mlir::LogicalResult inlineCall(const ::onnx::NodeProto &node, const ::onnx::FunctionProto &function, Scope &scope,
+                                 llvm::ArrayRef<mlir::Value> inputs, const std::string &label, mlir::Location where);
   std::pair<std::string, mlir::Type> describeOutput(llvm::StringRef output, const Scope &scope);
   const ::onnx::FunctionProto *findFunction(const ::onnx::NodeProto &node) const;
-  mlir::FailureOr<int64_t> findVersion(const ::onnx::NodeProto &node, const Frame &frame,
-                                       mlir::Location where);
-  mlir::LogicalResult define(llvm::StringRef name, mlir::Value value, Scope &scope,
-                             mlir::Location where);
+  mlir::FailureOr<int64_t> findVersion(const ::onnx::NodeProto &node, const Frame &frame, mlir::Location where);
+  mlir::LogicalResult define(llvm::StringRef name, mlir::Value value, Scope &scope, mlir::Location where);
   mlir::Value lookUp(llvm::StringRef name, const Scope &scope) const;
   mlir::Value absentValue();
 
@@ -96,10 +88,9 @@ private:
     const ::onnx::GraphProto *graph;
   };
   /// Follows references to the attribute that a call gives; null where the call leaves it out.
-  mlir::FailureOr<const ::onnx::AttributeProto *>
-  resolve(const ::onnx::AttributeProto &attribute, const Frame &frame, mlir::Location where);
-  mlir::LogicalResult importAttributes(const Attributes &attributes, const Frame &frame,
-                                       mlir::Location where,
+  mlir::FailureOr<const ::onnx::AttributeProto *> resolve(const ::onnx::AttributeProto &attribute, const Frame &frame,
+                                                          mlir::Location where);
+  mlir::LogicalResult importAttributes(const Attributes &attributes, const Frame &frame, mlir::Location where,
                                        llvm::SmallVectorImpl<mlir::NamedAttribute> &named,
                                        llvm::SmallVectorImpl<Subgraph> &subgraphs);
   llvm::Expected<mlir::Attribute> importAttribute(const ::onnx::AttributeProto &attribute);
@@ -108,8 +99,7 @@ private:
   mlir::Location locate(llvm::StringRef name) const;
   /// Reports why the model is refused; `what` is one line.
   mlir::LogicalResult refuseAt(mlir::Location where, const llvm::Twine &what) const;
-  mlir::LogicalResult refuseAt(mlir::Location where, llvm::StringRef subject,
-                               llvm::Error error) const;
+  mlir::LogicalResult refuseAt(mlir::Location where, llvm::StringRef subject, llvm::Error error) const;
 
   ModelFile &file;
   const ::onnx::ModelProto &model;

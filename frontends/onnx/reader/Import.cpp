@@ -10,8 +10,7 @@ using namespace mlir;
 
 namespace ds::onnx {
 
-FailureOr<OwningOpRef<ModuleOp>> importOnnx(const std::string &path, MLIRContext &context,
-                                            const ImportLimits &limits) {
+FailureOr<OwningOpRef<ModuleOp>> importOnnx(const std::string &path, MLIRContext &context, const ImportLimits &limits) {
   context.loadDialect<OnnxDialect, func::FuncDialect>();
   Location location = FileLineColLoc::get(&context, path, 0, 0);
   llvm::Expected<std::unique_ptr<ModelFile>> file = ModelFile::load(path, limits);
@@ -20,8 +19,7 @@ FailureOr<OwningOpRef<ModuleOp>> importOnnx(const std::string &path, MLIRContext
     return failure();
   }
   OwningOpRef<ModuleOp> module = ModuleOp::create(location);
-  if (failed(GraphImporter(path, **file, &context, limits).importModel(*module)) ||
-      failed(verify(*module)))
+  if (failed(GraphImporter(path, **file, &context, limits).importModel(*module)) || failed(verify(*module)))
     return failure();
   return module;
 }

@@ -15,8 +15,8 @@ namespace ds::onnx {
 /// Reads the model at `path` into `func.func @main` of a new module; weights stay in their files.
 /// What is wrong with the file is reported as a diagnostic of `context`, located at the file or
 /// inside of it at the name of the node or value.
-mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
-importOnnx(const std::string &path, mlir::MLIRContext &context, const ImportLimits &limits = {});
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> importOnnx(const std::string &path, mlir::MLIRContext &context,
+                                                              const ImportLimits &limits = {});
 
 /// A location made by importOnnx as a reader of messages wants it: `model.onnx: 'fc1'`.
 std::string describeLocation(mlir::Location location);

@@ -11,10 +11,10 @@ struct ImportLimits {
   /// Subgraphs inside subgraphs and functions calling functions, counted together.
   unsigned depth = 64;
   /// Nodes of all graphs, after functions are inlined.
-  uint64_t nodes = 2'000'000;
+  uint64_t nodes = 1'000'000;
   /// Nodes, attributes, tensors, names and types in the file: each costs far more memory than its
   /// two bytes in the file.
-  uint64_t fields = 40'000'000;
+  uint64_t fields = 16'000'000;
   /// Bytes of the file without the payloads of tensors.
   uint64_t structureBytes = uint64_t{512} << 20;
   unsigned rank = 32;

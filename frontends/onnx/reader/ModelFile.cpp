@@ -1,16 +1,13 @@
 // Loads a model and finds the elements of its tensors: in the protobuf, in a range of the model
-// file that was kept out of the protobuf, or in external data. Every length is checked against
-// dims x element size and against the file.
+// file that was kept out of the protobuf, or in external data (ExternalData.cpp). Every length is
+// checked against dims x element size and against the file.
 
 #include "frontends/onnx/reader/ModelFile.h"
 
 #include "frontends/onnx/reader/TypedFields.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallString.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Endian.h"
-#include "llvm/Support/Path.h"
 
 #include <google/protobuf/io/coded_stream.h>
 
@@ -49,8 +46,7 @@ static const ElementKind elementKinds[] = {
 };
 
 const ElementKind *findElementKind(int code) {
-  const ElementKind *found =
-      llvm::find_if(elementKinds, [&](const ElementKind &kind) { return kind.code == code; });
+  const ElementKind *found = llvm::find_if(elementKinds, [&](const ElementKind &kind) { return kind.code == code; });
   return found == std::end(elementKinds) ? nullptr : found;
 }
 
@@ -58,8 +54,7 @@ Expected<uint64_t> countElements(ArrayRef<int64_t> dims, const ImportLimits &lim
   // So that bits, bytes and signed indices of any tensor fit into 64 bits.
   constexpr uint64_t most = uint64_t{1} << 55;
   if (dims.size() > limits.rank)
-    return refuse("expected at most " + Twine(limits.rank) + " dimensions, found " +
-                  Twine(dims.size()));
+    return refuse("expected at most " + Twine(limits.rank) + " dimensions, found " + Twine(dims.size()));
   uint64_t product = 1;
   for (int64_t dim : dims) {
     if (dim < 0)
@@ -73,8 +68,7 @@ Expected<uint64_t> countElements(ArrayRef<int64_t> dims, const ImportLimits &lim
   return is_contained(dims, 0) ? 0 : product;
 }
 
-Expected<std::unique_ptr<ModelFile>> ModelFile::load(const std::string &path,
-                                                     const ImportLimits &limits) {
+Expected<std::unique_ptr<ModelFile>> ModelFile::load(const std::string &path, const ImportLimits &limits) {
   std::unique_ptr<ModelFile> file(new ModelFile(path, limits));
   Expected<OpenFile> opened = openNamedFile(path);
   if (!opened)
@@ -86,9 +80,8 @@ Expected<std::unique_ptr<ModelFile>> ModelFile::load(const std::string &path,
   if (!skeleton)
     return skeleton.takeError();
 
-  google::protobuf::io::CodedInputStream stream(
-      reinterpret_cast<const uint8_t *>(skeleton->bytes.data()),
-      static_cast<int>(skeleton->bytes.size()));
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t *>(skeleton->bytes.data()),
+                                                static_cast<int>(skeleton->bytes.size()));
   stream.SetRecursionLimit(static_cast<int>(messageDepth(limits)) + 8);
   if (!file->proto.ParseFromCodedStream(&stream))
     return refuse("expected an ONNX model (protobuf), found a file that does not parse as one");
@@ -101,8 +94,7 @@ Expected<TensorData> ModelFile::locate(const TensorProto &tensor) {
   TensorData data;
   data.element = findElementKind(tensor.data_type());
   if (!data.element)
-    return refuse("expected an element type from 1 (float) to 26 (int2), found " +
-                  Twine(tensor.data_type()));
+    return refuse("expected an element type from 1 (float) to 26 (int2), found " + Twine(tensor.data_type()));
   if (tensor.has_segment())
     return refuse("expected a whole tensor, found a segment of one");
   data.dims.assign(tensor.dims().begin(), tensor.dims().end());
@@ -116,8 +108,7 @@ Expected<TensorData> ModelFile::locate(const TensorProto &tensor) {
     if (isExternal || tensor.has_raw_data())
       return refuse("expected strings in string_data, found raw or external data");
     if (static_cast<uint64_t>(tensor.string_data_size()) != data.elements)
-      return refuse("expected " + Twine(data.elements) + " strings, found " +
-                    Twine(tensor.string_data_size()));
+      return refuse("expected " + Twine(data.elements) + " strings, found " + Twine(tensor.string_data_size()));
     return data;
   }
   uint64_t size = (data.elements * data.element->bits + 7) / 8;
@@ -127,21 +118,18 @@ Expected<TensorData> ModelFile::locate(const TensorProto &tensor) {
   return data;
 }
 
-static Error expectSize(uint64_t size, uint64_t found) {
+Error expectSize(uint64_t size, uint64_t found) {
   if (size == found)
     return Error::success();
-  return refuse("expected " + Twine(size) + " bytes of data for its dimensions, found " +
-                Twine(found));
+  return refuse("expected " + Twine(size) + " bytes of data for its dimensions, found " + Twine(found));
 }
 
 /// A payload that came from a typed field is only right for the types that use this field.
 static Error expectKind(const ElementKind &element, PayloadKind kind) {
   int code = element.code;
   bool fits = kind == PayloadKind::Raw ||
-              (kind == PayloadKind::Floats &&
-               (code == TensorProto::FLOAT || code == TensorProto::COMPLEX64)) ||
-              (kind == PayloadKind::Doubles &&
-               (code == TensorProto::DOUBLE || code == TensorProto::COMPLEX128));
+              (kind == PayloadKind::Floats && (code == TensorProto::FLOAT || code == TensorProto::COMPLEX64)) ||
+              (kind == PayloadKind::Doubles && (code == TensorProto::DOUBLE || code == TensorProto::COMPLEX128));
   if (fits)
     return Error::success();
   return refuse(Twine("expected the data of element type ") + element.name + ", found " +
@@ -176,81 +164,6 @@ Error ModelFile::locateStored(const TensorProto &tensor, uint64_t size, TensorDa
   data.inFile = true;
   data.file = path;
   data.range = range;
-  return Error::success();
-}
-
-namespace {
-/// The entries of `external_data` that place a tensor.
-struct Placement {
-  std::string location;
-  uint64_t offset = 0;
-  uint64_t length = 0;
-};
-} // namespace
-
-static Expected<Placement> readPlacement(const TensorProto &tensor, uint64_t size) {
-  Placement place;
-  place.length = size;
-  StringMap<bool> seen;
-  for (const ::onnx::StringStringEntryProto &entry : tensor.external_data()) {
-    StringRef value = entry.value();
-    if (!seen.try_emplace(entry.key(), true).second)
-      return refuse("external data: expected each key once, found " + quoted(entry.key()) +
-                    " again");
-    if (entry.key() == "location")
-      place.location = value.str();
-    if (entry.key() == "offset" && value.getAsInteger(10, place.offset))
-      return refuse("external data: expected an offset of at least 0, found " + quoted(value));
-    if (entry.key() == "length" && value.getAsInteger(10, place.length))
-      return refuse("external data: expected a length of at least 0, found " + quoted(value));
-  }
-  if (!seen.count("location"))
-    return refuse("external data: expected a location, found none");
-  return place;
-}
-
-Error ModelFile::openExternal(StringRef location) {
-  if (external.get() >= 0 && externalLocation == location)
-    return Error::success();
-  std::string folder = sys::path::parent_path(path).str();
-  Expected<OpenFile> opened = openBelow(folder.empty() ? "." : folder, location);
-  if (!opened)
-    return opened.takeError();
-  Expected<uint64_t> size = opened->size();
-  if (!size)
-    return size.takeError();
-  external = std::move(*opened);
-  externalLocation = location.str();
-  externalSize = *size;
-  return Error::success();
-}
-
-Error ModelFile::locateExternal(const TensorProto &tensor, uint64_t size, TensorData &data) {
-  if (tensor.has_raw_data() || hasTypedFields(tensor))
-    return refuse("expected external data only, found data in the model as well");
-  Expected<Placement> place = readPlacement(tensor, size);
-  if (!place)
-    return place.takeError();
-  if (Error error = openExternal(place->location))
-    return refuse("external data: " + toString(std::move(error)));
-  if (place->offset > externalSize || place->length > externalSize - place->offset)
-    return refuse("external data: expected offset + length within the " + Twine(externalSize) +
-                  " bytes of " + quoted(place->location) + ", found " + Twine(place->offset) +
-                  " + " + Twine(place->length));
-  if (Error error = expectSize(size, place->length))
-    return error;
-  if (size <= limits.elementBytes) {
-    Expected<std::string> bytes = external.read(place->offset, size);
-    if (!bytes)
-      return refuse("external data: " + toString(bytes.takeError()));
-    data.bytes = std::move(*bytes);
-    return Error::success();
-  }
-  SmallString<128> file(sys::path::parent_path(path));
-  sys::path::append(file, place->location);
-  data.inFile = true;
-  data.file = file.str().str();
-  data.range = {place->offset, size};
   return Error::success();
 }
 

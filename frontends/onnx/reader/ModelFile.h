@@ -30,6 +30,9 @@ const ElementKind *findElementKind(int code);
 /// overflows any size computation.
 llvm::Expected<uint64_t> countElements(llvm::ArrayRef<int64_t> dims, const ImportLimits &limits);
 
+/// Fails unless `found` bytes are what a tensor of `size` bytes needs.
+llvm::Error expectSize(uint64_t size, uint64_t found);
+
 /// The elements of a tensor in the layout of `raw_data`, here or in a file.
 struct TensorData {
   const ElementKind *element = nullptr;
@@ -43,8 +46,7 @@ struct TensorData {
 
 class ModelFile {
 public:
-  static llvm::Expected<std::unique_ptr<ModelFile>> load(const std::string &path,
-                                                         const ImportLimits &limits);
+  static llvm::Expected<std::unique_ptr<ModelFile>> load(const std::string &path, const ImportLimits &limits);
 
   const ::onnx::ModelProto &model() const { return proto; }
 

@@ -14,8 +14,7 @@ namespace ds::onnx {
 LogicalResult GraphImporter::define(StringRef name, Value value, Scope &scope, Location where) {
   if (scope.values.try_emplace(name, value).second)
     return success();
-  return refuseAt(where, "expected values with different names, found " + quoted(name) +
-                             " defined twice in one graph");
+  return refuseAt(where, "expected values with different names, found " + quoted(name) + " defined twice in one graph");
 }
 
 Value GraphImporter::lookUp(StringRef name, const Scope &scope) const {
@@ -47,31 +46,27 @@ LogicalResult GraphImporter::importNodes(const Nodes &nodes, Scope &scope, Locat
   const std::string &prefix = scope.frame->prefix;
   if (cycle)
     return refuseAt(locate(prefix + labelOf(nodes[cycle->node], cycle->node, scope.path)),
-                    "expected a graph without cycles, found one through value " +
-                        quoted(cycle->value));
+                    "expected a graph without cycles, found one through value " + quoted(cycle->value));
   for (int index : order) {
     if (++nodeCount > limits.nodes)
-      return refuseAt(where, "expected at most " + Twine(limits.nodes) +
-                                 " nodes with functions inlined, found more");
+      return refuseAt(where, "expected at most " + Twine(limits.nodes) + " nodes with functions inlined, found more");
     if (failed(importNode(nodes[index], scope, prefix + labelOf(nodes[index], index, scope.path))))
       return failure();
   }
   return success();
 }
 
-LogicalResult GraphImporter::importNode(const NodeProto &node, Scope &scope,
-                                        const std::string &label) {
+LogicalResult GraphImporter::importNode(const NodeProto &node, Scope &scope, const std::string &label) {
   Location where = locate(label);
   // Messages show the operator as it is.
   if (node.op_type().empty() || !llvm::all_of(node.op_type(), llvm::isPrint))
-    return refuseAt(where, "expected a node with the name of an operator, found " +
-                               quoted(node.op_type()));
+    return refuseAt(where, "expected a node with the name of an operator, found " + quoted(node.op_type()));
   SmallVector<Value> inputs;
   for (const std::string &name : node.input()) {
     Value value = name.empty() ? absentValue() : lookUp(name, scope);
     if (!value)
-      return refuseAt(where, node.op_type() + ": expected its inputs to be defined, found " +
-                                 quoted(name) + ", which no input, initializer or node defines");
+      return refuseAt(where, node.op_type() + ": expected its inputs to be defined, found " + quoted(name) +
+                                 ", which no input, initializer or node defines");
     inputs.push_back(value);
   }
   if (const FunctionProto *function = findFunction(node))
@@ -79,8 +74,7 @@ LogicalResult GraphImporter::importNode(const NodeProto &node, Scope &scope,
   return createNode(node, scope, inputs, label, where);
 }
 
-FailureOr<int64_t> GraphImporter::findVersion(const NodeProto &node, const Frame &frame,
-                                              Location where) {
+FailureOr<int64_t> GraphImporter::findVersion(const NodeProto &node, const Frame &frame, Location where) {
   StringRef domain = shortDomain(node.domain());
   auto found = frame.versions.find(domain);
   if (found != frame.versions.end())
@@ -89,9 +83,8 @@ FailureOr<int64_t> GraphImporter::findVersion(const NodeProto &node, const Frame
   for (const auto &version : frame.versions)
     imported.push_back(quoted(version.getKey()));
   llvm::sort(imported);
-  return refuseAt(where, node.op_type() + ": expected an imported operator set, found domain " +
-                             quoted(domain) + "; imported: " +
-                             (imported.empty() ? "none" : llvm::join(imported, ", ")));
+  return refuseAt(where, node.op_type() + ": expected an imported operator set, found domain " + quoted(domain) +
+                             "; imported: " + (imported.empty() ? "none" : llvm::join(imported, ", ")));
 }
 
 /// An output of an inlined function is known by the name and type that the caller gives it.
@@ -104,13 +97,11 @@ std::pair<std::string, Type> GraphImporter::describeOutput(StringRef output, con
   if (!scope.parent && renamed != frame.outputs.end())
     return renamed->second;
   Type stated = scope.types.lookup(output);
-  return {frame.prefix + output.str(),
-          stated ? stated : UnknownType::get(builder.getContext())};
+  return {frame.prefix + output.str(), stated ? stated : UnknownType::get(builder.getContext())};
 }
 
-LogicalResult GraphImporter::createNode(const NodeProto &node, Scope &scope,
-                                        ArrayRef<Value> inputs, const std::string &label,
-                                        Location where) {
+LogicalResult GraphImporter::createNode(const NodeProto &node, Scope &scope, ArrayRef<Value> inputs,
+                                        const std::string &label, Location where) {
   Frame &frame = *scope.frame;
   FailureOr<int64_t> version = findVersion(node, frame, where);
   if (failed(version))
@@ -132,8 +123,7 @@ LogicalResult GraphImporter::createNode(const NodeProto &node, Scope &scope,
   for (const Subgraph &subgraph : subgraphs)
     graphs.push_back(subgraph.name);
 
-  auto op = NodeOp::create(builder, where, types, inputs, node.op_type(),
-                           shortDomain(node.domain()), *version,
+  auto op = NodeOp::create(builder, where, types, inputs, node.op_type(), shortDomain(node.domain()), *version,
                            builder.getDictionaryAttr(attributes), builder.getStrArrayAttr(outputs),
                            builder.getStrArrayAttr(graphs), subgraphs.size());
   for (auto [subgraph, region] : llvm::zip_equal(subgraphs, op.getBodies()))
@@ -145,17 +135,15 @@ LogicalResult GraphImporter::createNode(const NodeProto &node, Scope &scope,
   return success();
 }
 
-LogicalResult GraphImporter::inlineCall(const NodeProto &node, const FunctionProto &function,
-                                        Scope &scope, ArrayRef<Value> inputs,
-                                        const std::string &label, Location where) {
+LogicalResult GraphImporter::inlineCall(const NodeProto &node, const FunctionProto &function, Scope &scope,
+                                        ArrayRef<Value> inputs, const std::string &label, Location where) {
   std::string subject = "call of function " + quoted(function.name());
   for (const Frame *frame = scope.frame; frame; frame = frame->caller)
     if (frame->function == &function)
       return refuseAt(where, subject + ": expected functions that end, found recursion");
   if (node.input_size() > function.input_size() || node.output_size() > function.output_size())
-    return refuseAt(where, subject + ": expected at most " + Twine(function.input_size()) +
-                               " inputs and " + Twine(function.output_size()) +
-                               " outputs, found " + Twine(node.input_size()) + " and " +
+    return refuseAt(where, subject + ": expected at most " + Twine(function.input_size()) + " inputs and " +
+                               Twine(function.output_size()) + " outputs, found " + Twine(node.input_size()) + " and " +
                                Twine(node.output_size()));
 
   Frame frame;
@@ -180,8 +168,8 @@ LogicalResult GraphImporter::inlineCall(const NodeProto &node, const FunctionPro
   body.frame = &frame;
   body.depth = scope.depth + 1;
   if (body.depth > limits.depth)
-    return refuseAt(where, "expected at most " + Twine(limits.depth) +
-                               " nested subgraphs and function calls, found more");
+    return refuseAt(where,
+                    "expected at most " + Twine(limits.depth) + " nested subgraphs and function calls, found more");
   for (int i = 0; i < function.input_size(); ++i) {
     Value value = i < static_cast<int>(inputs.size()) ? inputs[i] : absentValue();
     if (failed(define(function.input(i), value, body, where)))

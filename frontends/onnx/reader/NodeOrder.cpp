@@ -52,8 +52,7 @@ static void collectUses(const NodeProto &node, StringSet<> &uses) {
 namespace {
 /// Which nodes wait for which: edges from the producer of a value to its users.
 struct Dependences {
-  explicit Dependences(const Nodes &nodes)
-      : users(nodes.size()), missing(nodes.size()), uses(nodes.size()) {
+  explicit Dependences(const Nodes &nodes) : users(nodes.size()), missing(nodes.size()), uses(nodes.size()) {
     for (int i = 0; i < nodes.size(); ++i)
       for (const std::string &output : nodes[i].output())
         producers.try_emplace(output, i);
@@ -81,8 +80,7 @@ struct Dependences {
 
 /// Follows unavailable values backwards until a node comes up again: that one is on a cycle.
 static Cycle findCycle(const Dependences &graph) {
-  int node = static_cast<int>(llvm::find_if(graph.missing, [](int m) { return m > 0; }) -
-                              graph.missing.begin());
+  int node = static_cast<int>(llvm::find_if(graph.missing, [](int m) { return m > 0; }) - graph.missing.begin());
   std::vector<bool> visited(graph.missing.size());
   std::string value;
   while (!visited[node]) {

@@ -6,6 +6,7 @@
 #include "frontends/onnx/reader/Skeleton.h"
 
 #include "frontends/onnx/reader/FileAccess.h"
+#include "frontends/onnx/reader/WireSchema.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/Twine.h"
@@ -13,7 +14,6 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
 
-#include <array>
 #include <limits>
 #include <optional>
 
@@ -24,138 +24,6 @@ using google::protobuf::io::CodedInputStream;
 namespace ds::onnx {
 
 namespace {
-
-enum class Message {
-  Model,
-  Opset,
-  Graph,
-  Function,
-  Node,
-  Attribute,
-  Tensor,
-  Sparse,
-  ValueInfo,
-  Type,
-  TensorType,
-  Sequence,
-  Map,
-  Opaque,
-  Shape,
-  Dimension,
-  Segment,
-  Entry,
-};
-
-/// A field that is kept: copied as it is, or walked as a message.
-struct Field {
-  Message of;
-  int number;
-  std::optional<Message> message = std::nullopt;
-};
-
-/// The numbers are those of onnx-ml.proto.
-const Field keptFields[] = {
-    {Message::Model, 1},
-    {Message::Model, 2},
-    {Message::Model, 3},
-    {Message::Model, 7, Message::Graph},
-    {Message::Model, 8, Message::Opset},
-    {Message::Model, 25, Message::Function},
-    {Message::Opset, 1},
-    {Message::Opset, 2},
-    {Message::Graph, 1, Message::Node},
-    {Message::Graph, 2},
-    {Message::Graph, 5, Message::Tensor},
-    {Message::Graph, 11, Message::ValueInfo},
-    {Message::Graph, 12, Message::ValueInfo},
-    {Message::Graph, 13, Message::ValueInfo},
-    {Message::Graph, 15, Message::Sparse},
-    {Message::Function, 1},
-    {Message::Function, 4},
-    {Message::Function, 5},
-    {Message::Function, 6},
-    {Message::Function, 7, Message::Node},
-    {Message::Function, 9, Message::Opset},
-    {Message::Function, 10},
-    {Message::Function, 11, Message::Attribute},
-    {Message::Function, 12, Message::ValueInfo},
-    {Message::Function, 13},
-    {Message::Node, 1},
-    {Message::Node, 2},
-    {Message::Node, 3},
-    {Message::Node, 4},
-    {Message::Node, 5, Message::Attribute},
-    {Message::Node, 7},
-    {Message::Node, 8},
-    {Message::Attribute, 1},
-    {Message::Attribute, 2},
-    {Message::Attribute, 3},
-    {Message::Attribute, 4},
-    {Message::Attribute, 5, Message::Tensor},
-    {Message::Attribute, 6, Message::Graph},
-    {Message::Attribute, 7},
-    {Message::Attribute, 8},
-    {Message::Attribute, 9},
-    {Message::Attribute, 10, Message::Tensor},
-    {Message::Attribute, 11, Message::Graph},
-    {Message::Attribute, 14, Message::Type},
-    {Message::Attribute, 15, Message::Type},
-    {Message::Attribute, 20},
-    {Message::Attribute, 21},
-    {Message::Attribute, 22, Message::Sparse},
-    {Message::Attribute, 23, Message::Sparse},
-    {Message::Tensor, 1},
-    {Message::Tensor, 2},
-    {Message::Tensor, 3, Message::Segment},
-    {Message::Tensor, 4},
-    {Message::Tensor, 5},
-    {Message::Tensor, 6},
-    {Message::Tensor, 7},
-    {Message::Tensor, 8},
-    {Message::Tensor, 9},
-    {Message::Tensor, 10},
-    {Message::Tensor, 11},
-    {Message::Tensor, 13, Message::Entry},
-    {Message::Tensor, 14},
-    {Message::Sparse, 1, Message::Tensor},
-    {Message::Sparse, 2, Message::Tensor},
-    {Message::Sparse, 3},
-    {Message::ValueInfo, 1},
-    {Message::ValueInfo, 2, Message::Type},
-    {Message::Type, 1, Message::TensorType},
-    {Message::Type, 4, Message::Sequence},
-    {Message::Type, 5, Message::Map},
-    {Message::Type, 7, Message::Opaque},
-    {Message::Type, 8, Message::TensorType},
-    {Message::Type, 9, Message::Sequence},
-    {Message::TensorType, 1},
-    {Message::TensorType, 2, Message::Shape},
-    {Message::Sequence, 1, Message::Type},
-    {Message::Map, 1},
-    {Message::Map, 2, Message::Type},
-    {Message::Opaque, 1},
-    {Message::Opaque, 2},
-    {Message::Shape, 1, Message::Dimension},
-    {Message::Dimension, 1},
-    {Message::Dimension, 2},
-    {Message::Segment, 1},
-    {Message::Segment, 2},
-    {Message::Entry, 1},
-    {Message::Entry, 2},
-};
-
-constexpr int messageKinds = 18, fieldNumbers = 32;
-
-/// The field to keep, null for one to drop.
-const Field *findField(Message of, int number) {
-  static const auto table = [] {
-    std::array<std::array<const Field *, fieldNumbers>, messageKinds> table = {};
-    for (const Field &field : keptFields)
-      table[static_cast<int>(field.of)][field.number] = &field;
-    return table;
-  }();
-  return number < fieldNumbers ? table[static_cast<int>(of)][number] : nullptr;
-}
 
 constexpr int floatData = 4, rawData = 9, doubleData = 10;
 
@@ -202,8 +70,7 @@ private:
   }
 
   Error damaged(uint64_t at) const {
-    return refuse("expected an ONNX model (protobuf), found a damaged or truncated field at byte " +
-                  Twine(at));
+    return refuse("expected an ONNX model (protobuf), found a damaged or truncated field at byte " + Twine(at));
   }
 
   /// Counts what protobuf will allocate objects for, before it does.
@@ -219,7 +86,7 @@ private:
 
   /// Reads one field; nothing at the end of the enclosing message. Messages to walk are entered:
   /// the stream then stands at their content.
-  Expected<std::optional<Seen>> next(Message of, const Field *&kept) {
+  Expected<std::optional<Seen>> next(Message of, const KeptField *&kept) {
     Seen seen;
     seen.begin = position();
     uint32_t tag = stream.ReadTag();
@@ -229,16 +96,15 @@ private:
       return damaged(seen.begin);
     }
     seen.number = WireFormatLite::GetTagFieldNumber(tag);
-    seen.delimited =
-        WireFormatLite::GetTagWireType(tag) == WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
+    seen.delimited = WireFormatLite::GetTagWireType(tag) == WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
     kept = findField(of, seen.number);
     if (seen.delimited) {
       uint32_t length = 0;
       if (!stream.ReadVarint32(&length))
         return damaged(seen.begin);
       seen.content = position();
-      int left = stream.BytesUntilLimit() >= 0 ? stream.BytesUntilLimit()
-                                               : static_cast<int>(file.size() - seen.content);
+      int left =
+          stream.BytesUntilLimit() >= 0 ? stream.BytesUntilLimit() : static_cast<int>(file.size() - seen.content);
       if (length > static_cast<uint32_t>(left))
         return damaged(seen.begin);
       seen.end = seen.content + length;
@@ -258,7 +124,7 @@ private:
       return refuse("expected at most " + Twine(limits.depth) + " nested subgraphs, found more");
     SmallVector<Seen> elements;
     while (true) {
-      const Field *kept = nullptr;
+      const KeptField *kept = nullptr;
       Expected<std::optional<Seen>> seen = next(message, kept);
       if (!seen)
         return seen.takeError();

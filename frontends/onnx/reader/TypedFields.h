@@ -10,8 +10,8 @@ namespace ds::onnx {
 
 bool hasTypedFields(const ::onnx::TensorProto &tensor);
 
-llvm::Error decodeTypedFields(const ::onnx::TensorProto &tensor, const ElementKind &element,
-                              uint64_t elements, std::string &bytes);
+llvm::Error decodeTypedFields(const ::onnx::TensorProto &tensor, const ElementKind &element, uint64_t elements,
+                              std::string &bytes);
 
 } // namespace ds::onnx
 

@@ -18,43 +18,27 @@ namespace ds::onnx {
 Type importElementType(const ElementKind &element, MLIRContext *context) {
   Builder builder(context);
   switch (element.code) {
-  case TensorProto::FLOAT:
-    return builder.getF32Type();
-  case TensorProto::DOUBLE:
-    return builder.getF64Type();
-  case TensorProto::FLOAT16:
-    return builder.getF16Type();
-  case TensorProto::BFLOAT16:
-    return builder.getBF16Type();
-  case TensorProto::FLOAT8E4M3FN:
-    return Float8E4M3FNType::get(context);
-  case TensorProto::FLOAT8E4M3FNUZ:
-    return Float8E4M3FNUZType::get(context);
-  case TensorProto::FLOAT8E5M2:
-    return Float8E5M2Type::get(context);
-  case TensorProto::FLOAT8E5M2FNUZ:
-    return Float8E5M2FNUZType::get(context);
-  case TensorProto::FLOAT8E8M0:
-    return Float8E8M0FNUType::get(context);
-  case TensorProto::FLOAT4E2M1:
-    return Float4E2M1FNType::get(context);
-  case TensorProto::COMPLEX64:
-    return ComplexType::get(builder.getF32Type());
-  case TensorProto::COMPLEX128:
-    return ComplexType::get(builder.getF64Type());
-  case TensorProto::STRING:
-    return StringType::get(context);
-  case TensorProto::BOOL:
-    return builder.getI1Type();
+  case TensorProto::FLOAT: return builder.getF32Type();
+  case TensorProto::DOUBLE: return builder.getF64Type();
+  case TensorProto::FLOAT16: return builder.getF16Type();
+  case TensorProto::BFLOAT16: return builder.getBF16Type();
+  case TensorProto::FLOAT8E4M3FN: return Float8E4M3FNType::get(context);
+  case TensorProto::FLOAT8E4M3FNUZ: return Float8E4M3FNUZType::get(context);
+  case TensorProto::FLOAT8E5M2: return Float8E5M2Type::get(context);
+  case TensorProto::FLOAT8E5M2FNUZ: return Float8E5M2FNUZType::get(context);
+  case TensorProto::FLOAT8E8M0: return Float8E8M0FNUType::get(context);
+  case TensorProto::FLOAT4E2M1: return Float4E2M1FNType::get(context);
+  case TensorProto::COMPLEX64: return ComplexType::get(builder.getF32Type());
+  case TensorProto::COMPLEX128: return ComplexType::get(builder.getF64Type());
+  case TensorProto::STRING: return StringType::get(context);
+  case TensorProto::BOOL: return builder.getI1Type();
   case TensorProto::UINT2:
   case TensorProto::UINT4:
   case TensorProto::UINT8:
   case TensorProto::UINT16:
   case TensorProto::UINT32:
-  case TensorProto::UINT64:
-    return builder.getIntegerType(element.bits, /*isSigned=*/false);
-  default:
-    return builder.getIntegerType(element.bits);
+  case TensorProto::UINT64: return builder.getIntegerType(element.bits, /*isSigned=*/false);
+  default: return builder.getIntegerType(element.bits);
   }
 }
 
@@ -109,14 +93,10 @@ static Expected<std::string> spellElement(StringRef word, int code) {
 
 static Expected<std::string> spell(const TypeProto &type) {
   switch (type.value_case()) {
-  case TypeProto::kTensorType:
-    return spellElement("tensor", type.tensor_type().elem_type());
-  case TypeProto::kSparseTensorType:
-    return spellElement("sparse_tensor", type.sparse_tensor_type().elem_type());
-  case TypeProto::kSequenceType:
-    return spellAround("seq", type.sequence_type().elem_type());
-  case TypeProto::kOptionalType:
-    return spellAround("optional", type.optional_type().elem_type());
+  case TypeProto::kTensorType: return spellElement("tensor", type.tensor_type().elem_type());
+  case TypeProto::kSparseTensorType: return spellElement("sparse_tensor", type.sparse_tensor_type().elem_type());
+  case TypeProto::kSequenceType: return spellAround("seq", type.sequence_type().elem_type());
+  case TypeProto::kOptionalType: return spellAround("optional", type.optional_type().elem_type());
   case TypeProto::kMapType: {
     Expected<const ElementKind *> key = expectElement(type.map_type().key_type());
     if (!key)
@@ -126,10 +106,8 @@ static Expected<std::string> spell(const TypeProto &type) {
       return value.takeError();
     return std::string("map(") + (*key)->name + "," + *value + ")";
   }
-  case TypeProto::kOpaqueType:
-    return "opaque(" + type.opaque_type().domain() + "," + type.opaque_type().name() + ")";
-  case TypeProto::VALUE_NOT_SET:
-    return std::string("?");
+  case TypeProto::kOpaqueType: return "opaque(" + type.opaque_type().domain() + "," + type.opaque_type().name() + ")";
+  case TypeProto::VALUE_NOT_SET: return std::string("?");
   }
   return std::string("?");
 }
@@ -150,8 +128,7 @@ static std::string unpackElements(StringRef packed, unsigned bits, uint64_t elem
   std::string bytes(elements, '\0');
   for (uint64_t i = 0; i < elements; ++i) {
     uint64_t bit = i * bits;
-    bytes[i] = static_cast<char>((static_cast<uint8_t>(packed[bit / 8]) >> (bit % 8)) &
-                                 ((1u << bits) - 1));
+    bytes[i] = static_cast<char>((static_cast<uint8_t>(packed[bit / 8]) >> (bit % 8)) & ((1u << bits) - 1));
   }
   return bytes;
 }
@@ -185,8 +162,7 @@ Expected<TypedAttr> importTensor(const TensorProto &tensor, ModelFile &file, MLI
     return cast<TypedAttr>(DenseStringElementsAttr::get(type, strings));
   }
   if (data->inFile)
-    return cast<TypedAttr>(
-        RangeAttr::get(context, data->file, data->range.offset, data->range.length, type));
+    return cast<TypedAttr>(RangeAttr::get(context, data->file, data->range.offset, data->range.length, type));
   return cast<TypedAttr>(makeElements(*data, type));
 }
 

@@ -76,8 +76,6 @@ TEST_P(OpenBelow, refuses_names_that_are_none) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, OpenBelow, testing::Values(Beneath::Kernel, Beneath::Walk),
-                         [](const auto &info) {
-                           return info.param == Beneath::Kernel ? "kernel" : "walk";
-                         });
+                         [](const auto &info) { return info.param == Beneath::Kernel ? "kernel" : "walk"; });
 
 } // namespace

@@ -62,8 +62,7 @@ TEST_F(HostileModel, files_that_are_no_models_are_diagnosed) {
   expectContains(importError(folder / "missing.onnx"), "cannot open the file: No such file");
   expectContains(importError(folder.folder.string()), "expected a regular file, found a folder");
   expectContains(importError(folder.write("t", "this is a text file\n")), "expected an ONNX model");
-  expectContains(importError(folder.write("l", "version https://git-lfs.github.com/spec/v1\n")),
-                 "git lfs pull");
+  expectContains(importError(folder.write("l", "version https://git-lfs.github.com/spec/v1\n")), "git lfs pull");
   expectContains(importError(folder.write("e", "")), "expected an ONNX model of IR version 1 to 13");
 }
 
@@ -111,8 +110,7 @@ TEST_F(HostileModel, functions_that_multiply_are_limited) {
     ::onnx::FunctionProto &function = addFunction(model, "f" + std::to_string(i));
     for (int call = 0; call < 10; ++call)
       addNode(*function.mutable_node(), "f" + std::to_string(i + 1), "local",
-              call ? "t" + std::to_string(call - 1) : "x",
-              call == 9 ? "y" : "t" + std::to_string(call));
+              call ? "t" + std::to_string(call - 1) : "x", call == 9 ? "y" : "t" + std::to_string(call));
   }
   addNode(*addFunction(model, "f30").mutable_node(), "Neg", "", "x", "y");
   ImportLimits limits;
@@ -124,8 +122,8 @@ TEST_F(HostileModel, function_calls_are_limited_in_depth) {
   ::onnx::ModelProto model = smallModel();
   addNode(*model.mutable_graph()->mutable_node(), "f0", "local", "w", "z");
   for (int i = 0; i < 5000; ++i)
-    addNode(*addFunction(model, "f" + std::to_string(i)).mutable_node(),
-            "f" + std::to_string(i + 1), "local", "x", "y");
+    addNode(*addFunction(model, "f" + std::to_string(i)).mutable_node(), "f" + std::to_string(i + 1), "local", "x",
+            "y");
   expectContains(refusal(model), "expected at most 64 nested subgraphs and function calls");
 }
 

@@ -56,9 +56,8 @@ TEST_F(Payload, packed_floats_and_doubles_are_ranges_as_well) {
     ASSERT_EQ(found.error, "");
     ASSERT_TRUE(found.data.inFile);
     std::string bytes = fileRange(folder / "m.onnx", found.data.range);
-    double last = type == TensorProto::FLOAT
-                      ? reinterpret_cast<const float *>(bytes.data())[1999]
-                      : reinterpret_cast<const double *>(bytes.data())[1999];
+    double last = type == TensorProto::FLOAT ? reinterpret_cast<const float *>(bytes.data())[1999]
+                                             : reinterpret_cast<const double *>(bytes.data())[1999];
     EXPECT_EQ(last, 999.5);
   }
 }
@@ -66,8 +65,7 @@ TEST_F(Payload, packed_floats_and_doubles_are_ranges_as_well) {
 TEST_F(Payload, elements_up_to_4096_bytes_are_read) {
   for (size_t size : {4, 1024, 1028, 4096}) {
     std::string bytes = countingBytes(size);
-    ::onnx::ModelProto model =
-        modelWithInitializer(TensorProto::FLOAT, {static_cast<int64_t>(size / 4)});
+    ::onnx::ModelProto model = modelWithInitializer(TensorProto::FLOAT, {static_cast<int64_t>(size / 4)});
     initializerOf(model).set_raw_data(bytes);
     Located found = write(model);
     EXPECT_FALSE(found.data.inFile);

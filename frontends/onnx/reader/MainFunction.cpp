@@ -1,0 +1,98 @@
+// Imports the model's graph as `@main`: its arguments and results with their ONNX names and the names
+// of their dimensions.
+
+#include "frontends/onnx/reader/GraphImporter.h"
+
+using namespace mlir;
+using ::onnx::GraphProto;
+using ::onnx::TypeProto;
+using ::onnx::ValueInfoProto;
+
+namespace ds::onnx {
+
+void GraphImporter::collectDimNames(const GraphProto &graph) {
+  for (const auto *values : {&graph.input(), &graph.output(), &graph.value_info()})
+    for (const ValueInfoProto &value : *values)
+      for (const auto &dim : value.type().tensor_type().shape().dim())
+        if (dim.has_dim_param())
+          dimNames.insert(dim.dim_param());
+}
+
+/// Exporters write "?" for a dimension without a name: it says nothing about other dimensions.
+static bool isNamed(const ::onnx::TensorShapeProto::Dimension &dim) {
+  return dim.has_dim_param() && !dim.dim_param().empty() && dim.dim_param() != "?";
+}
+
+ArrayAttr GraphImporter::describeDims(const TypeProto &type, StringRef freshPrefix) {
+  SmallVector<Attribute> dims;
+  for (const auto &dim : type.tensor_type().shape().dim()) {
+    if (dim.has_dim_value()) {
+      dims.push_back(builder.getI64IntegerAttr(dim.dim_value()));
+      continue;
+    }
+    std::string name = isNamed(dim) ? dim.dim_param() : "";
+    if (name.empty() && !freshPrefix.empty()) {
+      name = (freshPrefix + "_d" + Twine(dims.size())).str();
+      while (!dimNames.insert(name).second)
+        name += "_";
+    }
+    dims.push_back(builder.getStringAttr(name));
+  }
+  return builder.getArrayAttr(dims);
+}
+
+DictionaryAttr GraphImporter::describeValue(const ValueInfoProto &value, bool nameDims) {
+  SmallVector<NamedAttribute> attributes;
+  attributes.push_back(builder.getNamedAttr("onnx.name", builder.getStringAttr(value.name())));
+  if (value.type().tensor_type().has_shape())
+    attributes.push_back(
+        builder.getNamedAttr("onnx.dims", describeDims(value.type(), nameDims ? StringRef(value.name()) : "")));
+  return builder.getDictionaryAttr(attributes);
+}
+
+LogicalResult GraphImporter::importMain(ModuleOp module) {
+  const GraphProto &graph = model.graph();
+  Frame frame;
+  if (failed(importVersions(model.opset_import(), frame, fileLocation)))
+    return failure();
+  if (model.ir_version() < 3)
+    frame.versions.try_emplace("", 1);
+  collectDimNames(graph);
+
+  builder.setInsertionPointToEnd(module.getBody());
+  auto main = func::FuncOp::create(builder, fileLocation, "main", builder.getFunctionType({}, {}));
+  mainBlock = main.addEntryBlock();
+  builder.setInsertionPointToStart(mainBlock);
+
+  Scope scope;
+  scope.frame = &frame;
+  llvm::StringSet<> stored;
+  for (const auto &tensor : graph.initializer())
+    stored.insert(tensor.name());
+  for (const auto &tensor : graph.sparse_initializer())
+    stored.insert(tensor.values().name());
+  SmallVector<Attribute> arguments, results;
+  for (const ValueInfoProto &input : graph.input()) {
+    // Up to IR version 3 initializers must be listed as inputs; later, that makes them defaults.
+    if (stored.contains(input.name()))
+      continue;
+    if (failed(addArgument(input, *mainBlock, scope)))
+      return failure();
+    if (isa<UnknownType>(mainBlock->getArguments().back().getType()))
+      return refuseAt(locate(input.name()), "graph input: expected a type, found none");
+    arguments.push_back(describeValue(input, /*nameDims=*/true));
+  }
+
+  SmallVector<Value> outputs;
+  if (failed(importGraphBody(graph, scope, outputs)))
+    return failure();
+  func::ReturnOp::create(builder, fileLocation, outputs);
+  for (const ValueInfoProto &output : graph.output())
+    results.push_back(describeValue(output, /*nameDims=*/false));
+  main.setFunctionType(builder.getFunctionType(mainBlock->getArgumentTypes(), TypeRange(ValueRange(outputs))));
+  main.setAllArgAttrs(arguments);
+  main.setAllResultAttrs(results);
+  return success();
+}
+
+} // namespace ds::onnx

@@ -1,0 +1,45 @@
+// Which fields of an ONNX file the importer reads. All others (doc strings, metadata, training
+// information, fields from the future) are dropped before protobuf sees them: they cost no memory.
+
+#ifndef FRONTENDS_ONNX_READER_WIRESCHEMA_H
+#define FRONTENDS_ONNX_READER_WIRESCHEMA_H
+
+#include <optional>
+
+namespace ds::onnx {
+
+/// The messages of onnx-ml.proto that are walked.
+enum class Message {
+  Model,
+  Opset,
+  Graph,
+  Function,
+  Node,
+  Attribute,
+  Tensor,
+  Sparse,
+  ValueInfo,
+  Type,
+  TensorType,
+  Sequence,
+  Map,
+  Opaque,
+  Shape,
+  Dimension,
+  Segment,
+  Entry,
+};
+
+/// A field that is kept: copied as it is, or walked as a message.
+struct KeptField {
+  Message of;
+  int number;
+  std::optional<Message> message = std::nullopt;
+};
+
+/// Null for a field to drop.
+const KeptField *findField(Message of, int number);
+
+} // namespace ds::onnx
+
+#endif // FRONTENDS_ONNX_READER_WIRESCHEMA_H
