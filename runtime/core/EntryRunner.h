@@ -27,7 +27,8 @@ public:
     int64_t startNanoseconds, endNanoseconds;
     int64_t grid;
     const std::vector<int64_t> &symbols;
-    void *const *buffers;
+    void *const *buffers;        // one per buffer of the entry
+    const uint64_t *bufferBytes; // what each holds at least
   };
   virtual ~LaunchObserver() = default;
   virtual void afterLaunch(const Event &event) = 0;

@@ -56,7 +56,7 @@ void EntryRunner::launch(const ds_launch &request) {
     if (grid > 0)
       runKernel(request, grid, static_cast<size_t>(scratch));
     if (observer)
-      observer->afterLaunch({entry, request.site, start, now(), grid, symbols, buffers.data()});
+      observer->afterLaunch({entry, request.site, start, now(), grid, symbols, buffers.data(), bufferBytes.data()});
   } catch (Error &error) {
     error.annotate(siteText(info));
     throw;

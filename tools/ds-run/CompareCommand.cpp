@@ -1,5 +1,214 @@
+// ds-run compare: a package against the expected outputs of a test data folder, or against another package, then also
+// block by block.
+#include "tools/ds-run/Inputs.h"
 #include "tools/ds-run/Options.h"
+#include "tools/ds-run/TensorCompare.h"
+
 #include "runtime/core/Error.h"
+#include "runtime/core/Session.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <set>
+
 namespace ds {
-int compareCommand(const Options &) { fail(ErrorCode::InvalidArgument, "compare: not there yet"); }
+namespace {
+
+std::set<std::string> blockNames(const EntryInfo &entry) {
+  std::set<std::string> names;
+  for (const LaunchInfo &launch : entry.launches)
+    for (const LaunchResult &result : launch.results)
+      names.insert(result.value);
+  return names;
 }
+
+// Calls visit(name of the block, its value) for each named result. A launch that runs several times, in a loop, gives
+// "name#2" and so on.
+class BlockObserver : public LaunchObserver {
+public:
+  explicit BlockObserver(const std::set<std::string> &wanted) : wanted(wanted) {}
+
+  void afterLaunch(const Event &event) override {
+    for (const LaunchResult &result : event.entry.launches[event.site].results) {
+      if (!wanted.count(result.value) || !event.buffers[result.buffer])
+        continue;
+      TensorView view{result.type, evaluateShape(result.shape, event.symbols), event.buffers[result.buffer]};
+      if (view.bytes() > event.bufferBytes[result.buffer])
+        fail(ErrorCode::BadPackage, "result '", result.value, "' of ", view.bytes(), " bytes lies in a buffer of ",
+             event.bufferBytes[result.buffer]);
+      unsigned count = ++seen[result.value];
+      visit(count == 1 ? result.value : concat(result.value, "#", count), view);
+    }
+  }
+
+protected:
+  virtual void visit(const std::string &name, const TensorView &value) = 0;
+
+private:
+  const std::set<std::string> &wanted;
+  std::map<std::string, unsigned> seen;
+};
+
+class BlockRecorder : public BlockObserver {
+public:
+  using BlockObserver::BlockObserver;
+  std::vector<NamedTensor> blocks; // in the order of execution
+
+private:
+  void visit(const std::string &name, const TensorView &value) override {
+    Tensor copy(value.type, value.shape);
+    std::memcpy(copy.data(), value.data, copy.bytes());
+    blocks.push_back({name, std::move(copy)});
+  }
+};
+
+class BlockComparer : public BlockObserver {
+public:
+  BlockComparer(const std::set<std::string> &wanted, const std::vector<NamedTensor> &blocks, Tolerance tolerance)
+      : BlockObserver(wanted), tolerance(tolerance) {
+    for (const NamedTensor &block : blocks)
+      expected[block.name] = &block.tensor;
+  }
+  std::map<std::string, std::string> texts;
+  std::set<std::string> different;
+
+private:
+  // The package under test ran first, so what is recorded is `found` and what is seen here is `expected`.
+  void visit(const std::string &name, const TensorView &value) override {
+    auto known = expected.find(name);
+    if (known == expected.end())
+      return;
+    TensorView found = known->second->view();
+    Difference difference = compareTensors(found, value, tolerance, true);
+    texts[name] = differenceText(difference, found, value);
+    if (!difference.isWithin())
+      different.insert(name);
+  }
+
+  Tolerance tolerance;
+  std::map<std::string, const Tensor *> expected;
+};
+
+bool reportOutput(const std::string &name, const TensorView &found, const TensorView &expected,
+                  const Tolerance &tolerance) {
+  Difference difference = compareTensors(found, expected, tolerance);
+  std::printf("%s: %s\n", name.c_str(), differenceText(difference, found, expected).c_str());
+  return difference.isWithin();
+}
+
+int compareWithFolder(Session &session, size_t index, const Options &options, const Tolerance &tolerance) {
+  const EntryInfo &entry = session.entry(index);
+  std::vector<Tensor> inputs = readTestData(options.other, "input", entry.inputs.size());
+  std::vector<Tensor> expected = readTestData(options.other, "output", entry.outputs.size()), outputs;
+  session.run(index, viewsOf(inputs), parsePins(options.dims), outputs);
+  bool isWithin = true;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    isWithin &= reportOutput(entry.outputs[i].name, outputs[i].view(), expected[i].view(), tolerance);
+  return isWithin ? 0 : 1;
+}
+
+// The second package's inputs by the first's, by name.
+std::vector<TensorView> matchInputs(const EntryInfo &from, const std::vector<Tensor> &inputs, const EntryInfo &to) {
+  std::vector<TensorView> views;
+  for (const TensorInfo &info : to.inputs) {
+    auto found = std::find_if(from.inputs.begin(), from.inputs.end(),
+                              [&](const TensorInfo &other) { return other.name == info.name; });
+    if (found == from.inputs.end())
+      fail(ErrorCode::ShapeMismatch, "input '", info.name, "' of the second package is no input of the first");
+    views.push_back(inputs[static_cast<size_t>(found - from.inputs.begin())].view());
+  }
+  return views;
+}
+
+// Dimensions that only one of the packages still has are pinned in the other.
+Pins pinsFor(const EntryInfo &entry, const Pins &pins) {
+  Pins known;
+  for (const SymbolInfo &symbol : entry.symbols)
+    if (pins.count(symbol.name))
+      known[symbol.name] = pins.at(symbol.name);
+  return known;
+}
+
+void reportBlocks(const BlockRecorder &recorder, const BlockComparer &comparer) {
+  size_t compared = 0;
+  const std::string *first = nullptr;
+  for (const NamedTensor &block : recorder.blocks) {
+    auto text = comparer.texts.find(block.name);
+    if (text == comparer.texts.end())
+      continue;
+    ++compared;
+    if (!first && comparer.different.count(block.name))
+      first = &block.name;
+    std::printf("block %s: %s\n", block.name.c_str(), text->second.c_str());
+  }
+  if (first)
+    std::printf("first block that differs: %s (%zu of %zu differ)\n", first->c_str(), comparer.different.size(),
+                compared);
+  else
+    std::printf("%zu blocks compared, none differs\n", compared);
+}
+
+int compareWithPackage(Session &session, size_t index, const Options &options, const Tolerance &tolerance) {
+  Options otherOptions = options;
+  otherOptions.mcpu.clear(); // names a variant of the first
+  std::shared_ptr<const Package> other = loadPackage(options.other, otherOptions);
+  SessionOptions sessionOptions;
+  sessionOptions.threads = session.threads();
+  Session otherSession(other, sessionOptions);
+  const EntryInfo &entry = session.entry(index);
+  size_t otherIndex = other->entryIndex(entry.name);
+  const EntryInfo &otherEntry = otherSession.entry(otherIndex);
+
+  Pins pins = parsePins(options.dims);
+  for (const auto &[name, value] : pins)
+    if (!pinsFor(entry, pins).count(name) && !pinsFor(otherEntry, pins).count(name))
+      fail(ErrorCode::InvalidArgument, "no dimension '", name, "' in either package");
+  std::vector<Tensor> inputs = gatherInputs(entry, options, pinsFor(entry, pins), 0), outputs, expected;
+  std::set<std::string> mine = blockNames(entry), theirs = blockNames(otherEntry), common;
+  std::set_intersection(mine.begin(), mine.end(), theirs.begin(), theirs.end(), std::inserter(common, common.end()));
+
+  BlockRecorder recorder(common);
+  session.run(index, viewsOf(inputs), pinsFor(entry, pins), outputs, &recorder);
+  BlockComparer comparer(common, recorder.blocks, tolerance);
+  annotated(options.other, [&] {
+    otherSession.run(otherIndex, matchInputs(entry, inputs, otherEntry), pinsFor(otherEntry, pins), expected,
+                     &comparer);
+  });
+  reportBlocks(recorder, comparer);
+
+  bool isWithin = true;
+  if (entry.outputs.size() != otherEntry.outputs.size())
+    fail(ErrorCode::ShapeMismatch, "found ", entry.outputs.size(), " outputs, expected ", otherEntry.outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string &name = entry.outputs[i].name;
+    auto match = std::find_if(otherEntry.outputs.begin(), otherEntry.outputs.end(),
+                              [&](const TensorInfo &info) { return info.name == name; });
+    if (match == otherEntry.outputs.end())
+      fail(ErrorCode::ShapeMismatch, "output '", name, "' is no output of the second package");
+    size_t at = static_cast<size_t>(match - otherEntry.outputs.begin());
+    isWithin &= reportOutput(name, outputs[i].view(), expected[at].view(), tolerance);
+  }
+  return isWithin ? 0 : 1;
+}
+
+} // namespace
+
+int compareCommand(const Options &options) {
+  if (!std::filesystem::is_directory(options.other))
+    fail(ErrorCode::InvalidArgument, "'", options.other, "' is not a folder, expected a test_data_set_* folder or a "
+         "package");
+  std::shared_ptr<const Package> package = loadPackage(options.package, options);
+  SessionOptions sessionOptions;
+  sessionOptions.threads = options.threads;
+  Session session(package, sessionOptions);
+  size_t index = package->entryIndex(options.entry);
+  Tolerance tolerance{options.rtol, options.atol};
+  if (std::filesystem::exists(options.other + "/manifest.json"))
+    return compareWithPackage(session, index, options, tolerance);
+  return compareWithFolder(session, index, options, tolerance);
+}
+
+} // namespace ds

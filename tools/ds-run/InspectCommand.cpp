@@ -1,5 +1,207 @@
+// ds-run inspect: what a package holds, on one screen or as JSON. Works on any processor: the code is not opened.
 #include "tools/ds-run/Options.h"
+
 #include "runtime/core/Error.h"
+#include "runtime/core/Plan.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
 namespace ds {
-int inspectCommand(const Options &) { fail(ErrorCode::InvalidArgument, "inspect: not there yet"); }
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json describeTensor(const std::string &name, ElementType type, const SymbolicShape &shape) {
+  Json dims = Json::array();
+  for (const SizeExpr &dim : shape)
+    dims.push_back(dim.text());
+  return {{"name", name}, {"type", typeName(type)}, {"shape", dims}};
 }
+
+// Sizes when every symbol that they need is given; else why not.
+Json describeMemory(const EntryInfo &entry, const VariantInfo &variant, const Pins &pins) {
+  Pins mine;
+  for (const SymbolInfo &symbol : entry.symbols)
+    if (symbol.kind == SymbolKind::Dim && pins.count(symbol.name))
+      mine[symbol.name] = pins.at(symbol.name);
+  std::vector<bool> known;
+  std::vector<int64_t> values = bindPins(entry, mine, known);
+  std::set<std::string> missing, expressions;
+  size_t buffers = 0;
+  for (const BufferInfo &buffer : entry.buffers) {
+    if (buffer.role != BufferRole::Workspace)
+      continue;
+    ++buffers;
+    expressions.insert(entry.sizes[buffer.bytes].text());
+  }
+  for (size_t i = 0; i < entry.symbols.size(); ++i)
+    if (!known[i] && entry.symbols[i].kind != SymbolKind::Computed)
+      missing.insert(entry.symbols[i].name);
+  Json memory = {{"workspace_buffers", buffers}, {"expressions", expressions}, {"depends_on", missing}};
+  memory["workspace_bytes"] = memory["peak_live_bytes"] = nullptr;
+  memory["flops"] = nullptr;
+  if (missing.empty()) {
+    ComputedParts computed(entry);
+    checkConstraints(entry, values);
+    Plan plan = makePlan(entry, variant.constants, computed, values);
+    memory["workspace_bytes"] = plan.workspaceBytes;
+    memory["peak_live_bytes"] = plan.peakLiveBytes;
+    double flops = 0;
+    for (const LaunchInfo &launch : entry.launches)
+      if (!entry.dependsOnComputed(launch.flops))
+        flops += static_cast<double>(launch.flops.evaluate(values));
+    memory["flops"] = static_cast<uint64_t>(flops);
+  }
+  return memory;
+}
+
+Json describeEntry(const EntryInfo &entry, const VariantInfo &variant, const Pins &pins) {
+  Json json = {{"name", entry.name}};
+  Json dims = Json::array();
+  for (const SymbolInfo &symbol : entry.symbols)
+    if (symbol.kind == SymbolKind::Dim)
+      dims.push_back(symbol.name);
+  json["dims"] = dims;
+  for (const char *list : {"inputs", "outputs", "states", "collectives"})
+    json[list] = Json::array();
+  for (const TensorInfo &info : entry.inputs) {
+    json["inputs"].push_back(describeTensor(info.name, info.type, info.shape));
+    if (info.bound)
+      json["inputs"].back()["bound"] = *info.bound;
+  }
+  for (const TensorInfo &info : entry.outputs)
+    json["outputs"].push_back(describeTensor(info.name, info.type, info.shape));
+  for (const StateInfo &info : entry.states)
+    json["states"].push_back(describeTensor(info.name, info.type, info.shape));
+  for (const CollectiveInfo &info : entry.collectives)
+    json["collectives"].push_back({{"op", info.op},
+                                   {"value", info.value},
+                                   {"type", typeName(info.type)},
+                                   {"site", info.site},
+                                   {"bytes", info.bytes.text()}});
+  std::map<std::string, size_t> kernels;
+  for (const LaunchInfo &launch : entry.launches)
+    ++kernels[launch.kernel];
+  json["launches"] = entry.launches.size();
+  json["kernels"] = kernels;
+  json["memory"] = describeMemory(entry, variant, pins);
+  return json;
+}
+
+Json describe(const Package &package, const Pins &pins) {
+  const Manifest &manifest = package.manifest();
+  Json json = {{"model", manifest.model}, {"compiler", manifest.compiler}};
+  json["config"] = Json::object();
+  for (const ConfigValue &value : manifest.config)
+    json["config"][value.name] = {{"value", value.value}, {"origin", value.origin}};
+  json["variants"] = Json::array();
+  for (const VariantInfo &variant : manifest.variants) {
+    uint64_t bytes = 0;
+    for (const ConstantInfo &constant : variant.constants)
+      bytes += constant.bytes;
+    Json item = {{"mcpu", variant.mcpu},
+                 {"vector_bits", variant.vectorBits},
+                 {"features", variant.features},
+                 {"missing_here", CpuFeatures::host().missing(variant.features)},
+                 {"constants", variant.constants.size()},
+                 {"constant_bytes", bytes}};
+    item["entries"] = Json::array();
+    for (const EntryInfo &entry : variant.entries)
+      item["entries"].push_back(describeEntry(entry, variant, pins));
+    json["variants"].push_back(item);
+  }
+  return json;
+}
+
+std::string listOf(const Json &items) {
+  std::string text;
+  for (const Json &item : items)
+    text += (text.empty() ? "" : ", ") + (item.is_string() ? item.get<std::string>() : item.dump());
+  return text;
+}
+
+void printTensors(const char *title, const Json &items) {
+  for (const Json &item : items) {
+    std::string bound = item.contains("bound") ? " below " + item["bound"].dump() : "";
+    std::printf("  %s %s: %s [%s]%s\n", title, item["name"].get<std::string>().c_str(),
+                item["type"].get<std::string>().c_str(), listOf(item["shape"]).c_str(), bound.c_str());
+  }
+}
+
+void printEntry(const Json &entry) {
+  std::printf("entry %s\n", entry["name"].get<std::string>().c_str());
+  printTensors("input", entry["inputs"]);
+  printTensors("output", entry["outputs"]);
+  printTensors("state", entry["states"]);
+  std::vector<std::pair<size_t, std::string>> kernels;
+  for (const auto &[name, count] : entry["kernels"].items())
+    kernels.push_back({count.get<size_t>(), name});
+  std::sort(kernels.begin(), kernels.end(), [](auto &a, auto &b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  std::printf("  launches: %zu of %zu kernels:", entry["launches"].get<size_t>(), kernels.size());
+  constexpr size_t shown = 8;
+  for (size_t i = 0; i < std::min(kernels.size(), shown); ++i)
+    std::printf(" %s x%zu", kernels[i].second.c_str(), kernels[i].first);
+  std::printf("%s\n", kernels.size() > shown ? " ..." : "");
+  const Json &memory = entry["memory"];
+  std::printf("  workspace: %zu buffers", memory["workspace_buffers"].get<size_t>());
+  if (memory["workspace_bytes"].is_null())
+    std::printf(", bytes depend on %s (give --dim)\n", listOf(memory["depends_on"]).c_str());
+  else
+    std::printf(", %zu bytes, %zu alive at once; %.6g MFLOP\n", memory["workspace_bytes"].get<size_t>(),
+                memory["peak_live_bytes"].get<size_t>(), memory["flops"].get<double>() * 1e-6);
+  for (const Json &item : entry["collectives"])
+    std::printf("  %s %s: %s, %s bytes at %s\n", item["op"].get<std::string>().c_str(),
+                item["value"].get<std::string>().c_str(), item["type"].get<std::string>().c_str(),
+                item["bytes"].get<std::string>().c_str(), item["site"].get<std::string>().c_str());
+}
+
+void print(const Json &json) {
+  std::printf("model: %s, by %s\n", json["model"].get<std::string>().c_str(),
+              json["compiler"].get<std::string>().c_str());
+  for (const auto &[name, value] : json["config"].items())
+    std::printf("config: %s = %s (%s)\n", name.c_str(), value["value"].get<std::string>().c_str(),
+                value["origin"].get<std::string>().c_str());
+  for (const Json &variant : json["variants"]) {
+    std::string lacks = listOf(variant["missing_here"]);
+    std::printf("variant %s: %zu bits, needs %s; %s\n", variant["mcpu"].get<std::string>().c_str(),
+                variant["vector_bits"].get<size_t>(), listOf(variant["features"]).c_str(),
+                lacks.empty() ? "runs here" : ("this processor lacks " + lacks).c_str());
+    std::printf("constants: %zu, %.6g MB\n", variant["constants"].get<size_t>(),
+                variant["constant_bytes"].get<double>() * 1e-6);
+  }
+  for (const Json &entry : json["variants"][0]["entries"]) // variants differ in code and layout, not in signature
+    printEntry(entry);
+}
+
+} // namespace
+
+int inspectCommand(const Options &options) {
+  LoadOptions load;
+  load.verify = !options.noVerify;
+  load.openCode = false;
+  std::shared_ptr<const Package> package = Package::load(options.package, load);
+  Pins pins = parsePins(options.dims);
+  std::set<std::string> legal;
+  for (const VariantInfo &variant : package->manifest().variants)
+    for (const EntryInfo &entry : variant.entries)
+      for (const SymbolInfo &symbol : entry.symbols)
+        if (symbol.kind == SymbolKind::Dim)
+          legal.insert(symbol.name);
+  for (const auto &[name, value] : pins)
+    if (!legal.count(name))
+      fail(ErrorCode::InvalidArgument, "no dimension '", name, "', expected one of ", listText(legal));
+  Json json = describe(*package, pins);
+  if (options.asJson)
+    std::printf("%s\n", json.dump(2).c_str());
+  else
+    print(json);
+  return 0;
+}
+
+} // namespace ds

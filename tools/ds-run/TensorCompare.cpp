@@ -1,0 +1,140 @@
+#include "tools/ds-run/TensorCompare.h"
+
+#include "runtime/core/Error.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace ds {
+namespace {
+
+constexpr uint64_t noUlp = std::numeric_limits<uint64_t>::max();
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+template <typename Bits, typename Value> Bits bitsOf(Value value) {
+  Bits bits;
+  static_assert(sizeof(bits) == sizeof(value));
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+// Sign and magnitude to a number line with one zero.
+template <typename Bits> uint64_t distance(Bits a, Bits b) {
+  constexpr Bits signBit = Bits(1) << (sizeof(Bits) * 8 - 1);
+  Bits magnitudeA = a & static_cast<Bits>(~signBit), magnitudeB = b & static_cast<Bits>(~signBit);
+  if ((a ^ b) & signBit)
+    return uint64_t(magnitudeA) + uint64_t(magnitudeB);
+  return magnitudeA > magnitudeB ? magnitudeA - magnitudeB : magnitudeB - magnitudeA;
+}
+
+struct Element {
+  double absolute, relative;
+  uint64_t ulp;
+};
+
+Element compareFloats(ElementType type, double found, double expected) {
+  if (std::isnan(found) && std::isnan(expected))
+    return {0, 0, 0};
+  if (std::isnan(found) || std::isnan(expected))
+    return {infinity, infinity, noUlp};
+  if (found == expected) // infinities included
+    return {0, 0, 0};
+  if (std::isinf(found) || std::isinf(expected))
+    return {infinity, infinity, noUlp};
+  double absolute = std::fabs(found - expected);
+  return {absolute, expected == 0 ? infinity : absolute / std::fabs(expected), ulpDistance(type, found, expected)};
+}
+
+Element compareIntegers(uint64_t found, uint64_t expected, bool isSignedType) {
+  bool isLess = isSignedType ? static_cast<int64_t>(found) < static_cast<int64_t>(expected) : found < expected;
+  uint64_t steps = isLess ? expected - found : found - expected;
+  double magnitude = isSignedType ? std::fabs(static_cast<double>(static_cast<int64_t>(expected)))
+                                  : static_cast<double>(expected);
+  double absolute = static_cast<double>(steps);
+  return {absolute, steps == 0 ? 0 : magnitude == 0 ? infinity : absolute / magnitude, steps};
+}
+
+uint64_t integerAt(const TensorView &tensor, size_t i) {
+  if (tensor.type != ElementType::U64)
+    return static_cast<uint64_t>(loadInteger(tensor.type, tensor.data, i));
+  uint64_t value;
+  std::memcpy(&value, static_cast<const char *>(tensor.data) + i * sizeof(value), sizeof(value));
+  return value;
+}
+
+ElementType narrower(ElementType a, ElementType b) {
+  auto precision = [](ElementType type) {
+    switch (type) {
+    case ElementType::F64: return 3;
+    case ElementType::F32: return 2;
+    case ElementType::F16: return 1;
+    default: return 0;
+    }
+  };
+  return precision(a) < precision(b) ? a : b;
+}
+
+} // namespace
+
+uint64_t ulpDistance(ElementType type, double a, double b) {
+  switch (type) {
+  case ElementType::F64: return distance(bitsOf<uint64_t>(a), bitsOf<uint64_t>(b));
+  case ElementType::F32:
+    return distance(bitsOf<uint32_t>(static_cast<float>(a)), bitsOf<uint32_t>(static_cast<float>(b)));
+  case ElementType::F16: return distance(narrowF16(static_cast<float>(a)), narrowF16(static_cast<float>(b)));
+  case ElementType::BF16: return distance(narrowBF16(static_cast<float>(a)), narrowBF16(static_cast<float>(b)));
+  default: return static_cast<uint64_t>(std::fabs(a - b));
+  }
+}
+
+Difference compareTensors(const TensorView &found, const TensorView &expected, const Tolerance &tolerance,
+                          bool mayDifferInType) {
+  Difference result;
+  bool areFloats = isFloat(found.type) && isFloat(expected.type);
+  if (found.type != expected.type && !(mayDifferInType && areFloats)) {
+    result.isComparable = false;
+    result.reason = concat("type differs, found ", typeName(found.type), ", expected ", typeName(expected.type));
+    return result;
+  }
+  if (found.shape != expected.shape) {
+    result.isComparable = false;
+    result.reason = concat("shape differs, found ", listText(found.shape), ", expected ", listText(expected.shape));
+    return result;
+  }
+  ElementType ulpType = narrower(found.type, expected.type);
+  int64_t count = elementCount(found.shape);
+  for (int64_t i = 0; i < count; ++i) {
+    size_t at = static_cast<size_t>(i);
+    double expectedValue = loadDouble(expected.type, expected.data, at);
+    Element element = areFloats
+                          ? compareFloats(ulpType, loadDouble(found.type, found.data, at), expectedValue)
+                          : compareIntegers(integerAt(found, at), integerAt(expected, at), isSigned(found.type));
+    result.maxAbsolute = std::max(result.maxAbsolute, element.absolute);
+    result.maxRelative = std::max(result.maxRelative, element.relative);
+    result.maxUlp = std::max(result.maxUlp, element.ulp);
+    bool isOutside = element.absolute == infinity
+                         ? true
+                         : element.absolute > tolerance.absolute + tolerance.relative * std::fabs(expectedValue);
+    if (isOutside && element.absolute != 0 && result.outside++ == 0)
+      result.firstOutside = i;
+  }
+  return result;
+}
+
+std::string differenceText(const Difference &difference, const TensorView &found, const TensorView &expected) {
+  if (!difference.isComparable)
+    return difference.reason + ": differs";
+  std::string ulp = difference.maxUlp == noUlp ? "inf" : std::to_string(difference.maxUlp);
+  std::string text =
+      concat("max abs ", difference.maxAbsolute, ", max rel ", difference.maxRelative, ", max ulp ", ulp);
+  if (difference.isWithin())
+    return text + ": ok";
+  size_t first = static_cast<size_t>(difference.firstOutside);
+  return concat(text, ": ", difference.outside, " of ", elementCount(found.shape), " outside, first at ", first,
+                ": found ", loadDouble(found.type, found.data, first), ", expected ",
+                loadDouble(expected.type, expected.data, first));
+}
+
+} // namespace ds

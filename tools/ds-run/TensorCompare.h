@@ -1,0 +1,38 @@
+// How far two tensors are apart.
+#ifndef DEEPSTRIDE_TOOLS_DS_RUN_TENSORCOMPARE_H
+#define DEEPSTRIDE_TOOLS_DS_RUN_TENSORCOMPARE_H
+
+#include "runtime/core/Tensor.h"
+
+#include <string>
+
+namespace ds {
+
+struct Tolerance {
+  double relative = 1e-3, absolute = 1e-7; // those of the ONNX test suite
+};
+
+struct Difference {
+  bool isComparable = true; // false: shapes or types differ, `reason` says how
+  std::string reason;
+  double maxAbsolute = 0, maxRelative = 0;
+  uint64_t maxUlp = 0;
+  int64_t outside = 0;      // elements outside the tolerance
+  int64_t firstOutside = -1; // their first
+  bool isWithin() const { return isComparable && outside == 0; }
+};
+
+// |found - expected| <= absolute + relative * |expected| for every element. Equal NaNs and equal infinities agree; a
+// NaN against a number never does. ULPs are of the type, for integers units. With mayDifferInType the comparison and
+// its ULPs are in the narrower of two float types.
+Difference compareTensors(const TensorView &found, const TensorView &expected, const Tolerance &tolerance,
+                          bool mayDifferInType = false);
+
+// "max abs 1e-07, max rel 2e-06, max ulp 3: ok"
+std::string differenceText(const Difference &difference, const TensorView &found, const TensorView &expected);
+
+// Steps between two numbers of a float type, counting through zero.
+uint64_t ulpDistance(ElementType type, double a, double b);
+
+} // namespace ds
+#endif
