@@ -1,6 +1,5 @@
 """What the integration cases share: running the tools, declaring cases, comparing numbers with ONNX Runtime."""
 import os
-import resource
 import subprocess
 import sysconfig
 import tempfile
@@ -47,15 +46,12 @@ class Result:
 def tool(name, *arguments, code=0, timeout=120, memory_gib=12, says=None):
     """Runs a tool; it must end with `code` (None: any but a crash) and, with `says`, name these texts on stderr."""
     command = [str(BIN / name), *map(str, arguments)]
-
-    def limit():
-        if "SANITIZED" not in os.environ:  # sanitizers reserve terabytes of address space
-            resource.setrlimit(resource.RLIMIT_AS, (memory_gib << 30, memory_gib << 30))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
+    limited = ["sh", "-c", f'ulimit -v {memory_gib << 20}; ulimit -c 0; exec "$@"', "sh", *command]
+    if "SANITIZED" in os.environ:  # sanitizers reserve terabytes of address space
+        limited = command
     start = time.time()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        child = subprocess.Popen(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL, preexec_fn=limit)
+        child = subprocess.Popen(limited, stdout=out, stderr=err, stdin=subprocess.DEVNULL)
         deadline = start + timeout
         status = usage = None
         while True:

@@ -1,0 +1,145 @@
+"""Second half of utils/test: the build and each kind of test as a step that counts what passed, failed, was skipped."""
+import os
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+REPORTS = BUILD / "reports"
+TAIL = 60  # lines of a failing step's output that are shown
+
+
+def run(*command, show=False):
+    """Runs a command with its output in a log; returns (exit code, output)."""
+    with open(REPORTS / "last.log", "w+") as log:
+        process = subprocess.Popen(list(map(str, command)), cwd=ROOT, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        for line in process.stdout:
+            log.write(line)
+            if show:
+                print("   " + line, end="", flush=True)
+        code = process.wait()
+        log.seek(0)
+        return code, log.read()
+
+
+def tail(output):
+    print("\n".join("   " + line for line in output.splitlines()[-TAIL:]))
+
+
+def one(code, output):
+    """A command that counts as one test."""
+    if code:
+        tail(output)
+    return (0, 1, 0) if code else (1, 0, 0)
+
+
+def closing_line(code, output, show=True):
+    """A command that counts itself, in the form of our own last line."""
+    found = re.findall(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", output, re.M)
+    if not found or (code and found[-1][1] == "0"):
+        tail(output)
+        return 0, 1, 0
+    if code and show:
+        tail(output)
+    return tuple(map(int, found[-1]))
+
+
+def junit(code, output, path):
+    """A command that wrote a JUnit report."""
+    if not path.exists():
+        tail(output)
+        return 0, 1, 0
+    cases = list(ElementTree.parse(path).getroot().iter("testcase"))
+    failed = sum(any(part.tag in ("failure", "error") for part in case) for case in cases)
+    skipped = sum(any(part.tag == "skipped" for part in case) or case.get("status") == "notrun" for case in cases)
+    if code or failed:
+        tail(output)
+    return len(cases) - failed - skipped, max(failed, int(bool(code))), skipped
+
+
+def build():
+    code, output = run("ninja", "-C", BUILD)
+    return one(code, output)
+
+
+def unit():
+    path = REPORTS / "unit.xml"
+    path.unlink(missing_ok=True)
+    return junit(*run("ctest", "--test-dir", BUILD, "--output-on-failure", "--timeout", "120", "-j2", "--output-junit", path),
+                 path)
+
+
+def lit():
+    path = REPORTS / "lit.xml"
+    path.unlink(missing_ok=True)
+    return junit(*run("/usr/bin/lit-22", "-q", "-j2", "--timeout=120", "--xunit-xml-output", path, BUILD / "test"), path)
+
+
+def layout():
+    rules = one(*run(ROOT / "utils/check-layout"))
+    code, output = run(sys.executable, ROOT / "test/utils/check_layout_test.py")
+    count = re.search(r"^Ran (\d+) tests", output, re.M)
+    own = (int(count.group(1)), 0, 0) if code == 0 and count else one(1, output)
+    return tuple(map(sum, zip(rules, own)))
+
+
+def formatting():
+    names = subprocess.run(["git", "ls-files", "*.cpp", "*.h", "*.c"], cwd=ROOT, capture_output=True, text=True).stdout.split()
+    code, output = run("clang-format-22", "--dry-run", "--Werror", *names)
+    wrong = sorted(set(re.findall(r"^(\S+?):\d+:\d+: error: code should be clang-formatted", output, re.M)))
+    return one(code, "repair with: clang-format-22 -i " + " ".join(wrong) if wrong else output)
+
+
+def docs():
+    script = ROOT / "utils/gen-docs"
+    return one(*run(script, "--check")) if script.exists() else (0, 0, 1)
+
+
+def integration():
+    return closing_line(*run(sys.executable, "-u", ROOT / "test/integration/run.py", show=True), show=False)
+
+
+def conformance():
+    return closing_line(*run(ROOT / "utils/conformance", "--subset", ROOT / "test/integration/conformance-subset.txt"))
+
+
+STEPS = [("build", build, "build everything"), ("layout", layout, "rules of the tree"),
+         ("format", formatting, "clang-format"), ("unit", unit, "unit tests"), ("lit", lit, "lit tests"),
+         ("docs", docs, "generated documents are up to date"),
+         ("integration", integration, "models, files and command lines, end to end"),
+         ("conformance", conformance, "a fixed part of ONNX's own test suite")]
+
+
+def main():
+    wanted = sys.argv[1:]
+    if wanted == ["--list"]:
+        print("\n".join(f"{name:12} {what}" for name, _, what in STEPS))
+        return 0
+    unknown = set(wanted) - {name for name, _, _ in STEPS}
+    if unknown:
+        print(f"utils/test: no step {', '.join(sorted(unknown))}; utils/test --list names the steps")
+        return 2
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    total = [0, 0, 0]
+    for name, step, what in STEPS:
+        if wanted and name not in wanted:
+            continue
+        print(f"== {name}: {what}", flush=True)
+        start = time.time()
+        counts = step()
+        total = list(map(sum, zip(total, counts)))
+        print(f"   {counts[0]} passed, {counts[1]} failed, {counts[2]} skipped in {time.time() - start:.0f} s", flush=True)
+        if name == "build" and counts[1]:
+            break  # nothing after it could tell more
+    print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped")
+    return 1 if total[1] else 0
+
+
+if __name__ == "__main__":
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    sys.exit(main())
