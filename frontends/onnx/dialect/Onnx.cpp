@@ -36,6 +36,22 @@ void OnnxDialect::initialize() {
       >();
 }
 
+LogicalResult RangeAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef file, uint64_t offset,
+                                uint64_t length, Type type) {
+  // C1
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.hasStaticShape())
+    return emitError() << "expects a tensor of static shape, found " << type;
+  return success();
+}
+
+LogicalResult InitializerOp::verify() {
+  // C1
+  if (!isa<ElementsAttr, RangeAttr>(getValue()))
+    return emitOpError("expects elements or a range, found ") << getValue();
+  return success();
+}
+
 LogicalResult NodeOp::verify() {
   // C1
   if (getOutputs().size() != getNumResults())

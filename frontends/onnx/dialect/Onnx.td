@@ -64,6 +64,9 @@ def Onnx_RangeAttr : AttrDef<Onnx_Dialect, "Range", [TypedAttrInterface]> {
     are packed from the low bits. `file` is the model itself or a file below its folder; the reader
     has checked that the range lies inside of it and has exactly the size that the type asks for.
 
+    Constraints:
+    - C1: the type is a tensor of static shape.
+
     Example: `#onnx.range<"model.onnx", 4711, 1536> : tensor<384xf32>`
   }];
   let parameters = (ins StringRefParameter<"path of the file">:$file,
@@ -71,6 +74,7 @@ def Onnx_RangeAttr : AttrDef<Onnx_Dialect, "Range", [TypedAttrInterface]> {
                         "uint64_t":$length,
                         AttributeSelfTypeParameter<"tensor type">:$type);
   let assemblyFormat = "`<` $file `,` $offset `,` $length `>`";
+  let genVerifyDecl = 1;
 }
 
 //===-- ops -----------------------------------------------------------------------------------===//
@@ -137,6 +141,9 @@ def Onnx_InitializerOp : Onnx_Op<"initializer", [Pure, AllTypesMatch<["value", "
     constant or a `ds.weight` of it. Tensors of more than 4 KiB are `#onnx.range`: their bytes never
     enter the process. (Tensors stored in varint fields have no such range and are elements.)
 
+    Constraints:
+    - C1: `value` is elements or a range.
+
     Example:
     ```mlir
     %w = onnx.initializer "fc.weight" #onnx.range<"model.onnx", 4711, 6144> : tensor<4x384xf32>
@@ -145,6 +152,7 @@ def Onnx_InitializerOp : Onnx_Op<"initializer", [Pure, AllTypesMatch<["value", "
   let arguments = (ins StrAttr:$name, TypedAttrInterface:$value);
   let results = (outs AnyType:$result);
   let assemblyFormat = "$name $value attr-dict";
+  let hasVerifier = 1;
 }
 
 #endif // FRONTENDS_ONNX_DIALECT_ONNX
