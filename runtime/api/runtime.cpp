@@ -1,0 +1,300 @@
+// The C API over Package, Session and ThreadsGroup: turns exceptions into statuses, and nothing else.
+#include "ds/runtime.h"
+
+#include "runtime/comm/threads/ThreadsGroup.h"
+#include "runtime/core/Session.h"
+#include "runtime/io/Npz.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <new>
+
+#ifndef DS_VERSION
+#define DS_VERSION "0.1.0"
+#endif
+
+static_assert(int(DS_I1) == int(ds::ElementType::I1) && int(DS_F64) == int(ds::ElementType::F64), "same order");
+static_assert(int(DS_STATUS_INTERNAL) == int(ds::ErrorCode::Internal), "same order");
+
+struct ds_status {
+  ds_status_code code;
+  std::string message;
+};
+
+namespace {
+
+// What ds_tensor_info points to.
+struct InfoStorage {
+  std::vector<std::string> dims;
+  std::vector<const char *> texts;
+  ds_tensor_info info;
+};
+
+std::unique_ptr<InfoStorage> makeInfo(const std::string &name, ds::ElementType type, const ds::SymbolicShape &shape,
+                                      int64_t bound) {
+  auto storage = std::make_unique<InfoStorage>();
+  for (const ds::SizeExpr &dim : shape)
+    storage->dims.push_back(dim.text());
+  for (const std::string &dim : storage->dims)
+    storage->texts.push_back(dim.c_str());
+  storage->info = {name.c_str(), static_cast<ds_type>(type), shape.size(), storage->texts.data(), bound};
+  return storage;
+}
+
+using InfoList = std::vector<std::unique_ptr<InfoStorage>>;
+
+// For when not even a status can be allocated.
+ds_status &outOfMemory() {
+  static ds_status status{DS_STATUS_OUT_OF_MEMORY, "out of memory"};
+  return status;
+}
+
+ds_status *makeStatus(ds::ErrorCode code, const char *message) noexcept {
+  try {
+    return new ds_status{static_cast<ds_status_code>(code), message};
+  } catch (...) {
+    return &outOfMemory();
+  }
+}
+
+template <typename Action> ds_status *guarded(Action action) noexcept {
+  try {
+    action();
+    return nullptr;
+  } catch (const ds::Error &error) {
+    return makeStatus(error.getCode(), error.what());
+  } catch (const std::bad_alloc &) {
+    return makeStatus(ds::ErrorCode::OutOfMemory, "out of memory");
+  } catch (const std::exception &error) {
+    return makeStatus(ds::ErrorCode::Internal, error.what());
+  }
+}
+
+void require(bool isGiven, const char *what) {
+  if (!isGiven)
+    ds::fail(ds::ErrorCode::InvalidArgument, what, " is null");
+}
+
+// Options of callers that were built against an older header are shorter; what they lack is zero.
+template <typename T> T readOptions(const T *given, const char *what) {
+  T options = {};
+  if (!given)
+    return options;
+  if (given->struct_size < sizeof(size_t))
+    ds::fail(ds::ErrorCode::InvalidArgument, what, ".struct_size is ", given->struct_size, ", expected sizeof(", what,
+             ")");
+  std::memcpy(&options, given, std::min(given->struct_size, sizeof(T)));
+  return options;
+}
+
+ds::TensorView viewOf(const ds_tensor &tensor, size_t index) {
+  auto refuse = [&](const char *what) { ds::fail(ds::ErrorCode::InvalidArgument, "input ", index, ": ", what); };
+  if (tensor.struct_size < sizeof(ds_tensor))
+    refuse("struct_size is too small, expected sizeof(ds_tensor)");
+  if (static_cast<unsigned>(tensor.type) >= ds::numElementTypes)
+    refuse("no such type");
+  if (tensor.rank != 0 && !tensor.shape)
+    refuse("shape is null");
+  return {static_cast<ds::ElementType>(tensor.type), ds::Shape(tensor.shape, tensor.shape + tensor.rank), tensor.data};
+}
+
+} // namespace
+
+struct ds_package {
+  std::shared_ptr<const ds::Package> package;
+  std::vector<InfoList> lists[3]; // by ds_tensor_list, then entry
+};
+
+struct ds_group {
+  std::shared_ptr<ds::ThreadsGroup> group;
+};
+
+struct ds_session {
+  std::unique_ptr<ds::Session> session;
+  ds::Pins pins;
+};
+
+struct ds_outputs {
+  std::vector<ds::Tensor> tensors;
+  std::vector<std::string> names;
+  std::vector<ds_tensor> views;
+};
+
+extern "C" {
+
+ds_status_code ds_status_get_code(const ds_status *status) { return status ? status->code : DS_STATUS_OK; }
+const char *ds_status_message(const ds_status *status) { return status ? status->message.c_str() : "ok"; }
+void ds_status_free(ds_status *status) {
+  if (status != &outOfMemory())
+    delete status;
+}
+
+const char *ds_runtime_version(void) { return DS_VERSION; }
+
+size_t ds_type_size(ds_type type) {
+  return static_cast<unsigned>(type) < ds::numElementTypes ? ds::typeSize(static_cast<ds::ElementType>(type)) : 0;
+}
+const char *ds_type_name(ds_type type) {
+  return static_cast<unsigned>(type) < ds::numElementTypes ? ds::typeName(static_cast<ds::ElementType>(type)) : nullptr;
+}
+
+ds_status *ds_package_load(const char *path, const ds_load_options *given, ds_package **package) {
+  return guarded([&] {
+    require(path && package, "path or package");
+    ds_load_options options = readOptions(given, "ds_load_options");
+    ds::LoadOptions load;
+    load.verify = !options.skip_verification;
+    load.mcpu = options.variant ? options.variant : "";
+    auto result = std::make_unique<ds_package>();
+    result->package = ds::Package::load(path, load);
+    for (const ds::EntryInfo &entry : result->package->variant().entries) {
+      InfoList inputs, outputs, states;
+      for (const ds::TensorInfo &info : entry.inputs)
+        inputs.push_back(makeInfo(info.name, info.type, info.shape, info.bound.value_or(0)));
+      for (const ds::TensorInfo &info : entry.outputs)
+        outputs.push_back(makeInfo(info.name, info.type, info.shape, 0));
+      for (const ds::StateInfo &info : entry.states)
+        states.push_back(makeInfo(info.name, info.type, info.shape, 0));
+      result->lists[DS_INPUTS].push_back(std::move(inputs));
+      result->lists[DS_OUTPUTS].push_back(std::move(outputs));
+      result->lists[DS_STATES].push_back(std::move(states));
+    }
+    *package = result.release();
+  });
+}
+
+void ds_package_free(ds_package *package) { delete package; }
+
+size_t ds_package_variant_count(const ds_package *package) { return package->package->manifest().variants.size(); }
+
+const char *ds_package_variant_name(const ds_package *package, size_t index) {
+  const auto &variants = package->package->manifest().variants;
+  return index < variants.size() ? variants[index].mcpu.c_str() : nullptr;
+}
+
+const char *ds_package_chosen_variant(const ds_package *package) { return package->package->variant().mcpu.c_str(); }
+
+size_t ds_package_entry_count(const ds_package *package) { return package->package->variant().entries.size(); }
+
+const char *ds_package_entry_name(const ds_package *package, size_t entry) {
+  const auto &entries = package->package->variant().entries;
+  return entry < entries.size() ? entries[entry].name.c_str() : nullptr;
+}
+
+size_t ds_package_tensor_count(const ds_package *package, size_t entry, ds_tensor_list list) {
+  if (static_cast<unsigned>(list) > DS_STATES || entry >= package->lists[list].size())
+    return 0;
+  return package->lists[list][entry].size();
+}
+
+const ds_tensor_info *ds_package_tensor(const ds_package *package, size_t entry, ds_tensor_list list, size_t index) {
+  return index < ds_package_tensor_count(package, entry, list) ? &package->lists[list][entry][index]->info : nullptr;
+}
+
+ds_status *ds_group_create(unsigned ranks, double timeout, ds_group **group) {
+  return guarded([&] {
+    require(group, "group");
+    if (!(timeout > 0 && timeout < 1e9))
+      ds::fail(ds::ErrorCode::InvalidArgument, "timeout: found ", timeout, " s, expected more than 0");
+    auto duration = std::chrono::milliseconds(static_cast<int64_t>(std::ceil(timeout * 1000)));
+    *group = new ds_group{ds::ThreadsGroup::create(ranks, duration)};
+  });
+}
+
+void ds_group_free(ds_group *group) { delete group; }
+
+ds_status *ds_session_create(const ds_package *package, const ds_session_options *given, ds_session **session) {
+  return guarded([&] {
+    require(package && session, "package or session");
+    ds_session_options options = readOptions(given, "ds_session_options");
+    ds::SessionOptions sessionOptions;
+    sessionOptions.threads = options.threads;
+    if (options.threads > 1024)
+      ds::fail(ds::ErrorCode::InvalidArgument, "threads: found ", options.threads, ", expected at most 1024");
+    if (options.group)
+      sessionOptions.communicator = options.group->group->join(options.rank);
+    *session = new ds_session{std::make_unique<ds::Session>(package->package, sessionOptions), {}};
+  });
+}
+
+void ds_session_free(ds_session *session) { delete session; }
+
+ds_status *ds_session_pin(ds_session *session, const char *dimension, int64_t value) {
+  return guarded([&] {
+    require(session && dimension, "session or dimension");
+    if (value < 0)
+      ds::fail(ds::ErrorCode::InvalidArgument, "dimension '", dimension, "': found ", value, ", expected 0 or more");
+    for (const ds::EntryInfo &entry : session->session->package().variant().entries)
+      for (const ds::SymbolInfo &symbol : entry.symbols)
+        if (symbol.kind == ds::SymbolKind::Dim && symbol.name == dimension) {
+          session->pins[dimension] = value;
+          return;
+        }
+    ds::fail(ds::ErrorCode::InvalidArgument, "the package has no dimension '", dimension, "'");
+  });
+}
+
+ds_status *ds_session_run(ds_session *session, size_t entry, const ds_tensor *inputs, size_t inputCount,
+                          ds_outputs **outputs) {
+  return guarded([&] {
+    require(session && outputs && (inputs || inputCount == 0), "session, outputs or inputs");
+    const auto &entries = session->session->package().variant().entries;
+    if (entry >= entries.size())
+      ds::fail(ds::ErrorCode::InvalidArgument, "no entry ", entry, ", expected less than ", entries.size());
+    std::vector<ds::TensorView> views;
+    for (size_t i = 0; i < inputCount; ++i)
+      views.push_back(viewOf(inputs[i], i));
+    ds::Pins pins;
+    for (const ds::SymbolInfo &symbol : entries[entry].symbols)
+      if (session->pins.count(symbol.name))
+        pins[symbol.name] = session->pins[symbol.name];
+    std::unique_ptr<ds_outputs> fresh;
+    if (!*outputs)
+      fresh = std::make_unique<ds_outputs>();
+    ds_outputs &results = *outputs ? **outputs : *fresh;
+    results.views.clear();
+    session->session->run(entry, views, pins, results.tensors);
+    results.names.clear();
+    for (const ds::TensorInfo &info : entries[entry].outputs)
+      results.names.push_back(info.name);
+    for (size_t i = 0; i < results.tensors.size(); ++i) {
+      ds::Tensor &tensor = results.tensors[i];
+      results.views.push_back({sizeof(ds_tensor), results.names[i].c_str(), static_cast<ds_type>(tensor.getType()),
+                               tensor.getShape().size(), tensor.getShape().data(), tensor.data()});
+    }
+    if (fresh)
+      *outputs = fresh.release();
+  });
+}
+
+size_t ds_outputs_count(const ds_outputs *outputs) { return outputs ? outputs->views.size() : 0; }
+
+const ds_tensor *ds_outputs_get(const ds_outputs *outputs, size_t index) {
+  return index < ds_outputs_count(outputs) ? &outputs->views[index] : nullptr;
+}
+
+void ds_outputs_free(ds_outputs *outputs) { delete outputs; }
+
+ds_status *ds_session_save_states(ds_session *session, const char *path) {
+  return guarded([&] {
+    require(session && path, "session or path");
+    ds::writeNpz(path, session->session->states().save());
+  });
+}
+
+ds_status *ds_session_restore_states(ds_session *session, const char *path) {
+  return guarded([&] {
+    require(session && path, "session or path");
+    session->session->states().restore(ds::readNpz(path));
+  });
+}
+
+ds_status *ds_session_reset_states(ds_session *session) {
+  return guarded([&] {
+    require(session, "session");
+    session->session->states().reset();
+  });
+}
+
+} // extern "C"

@@ -1,0 +1,157 @@
+/* Deepstride's runtime: loads packages that ds-opt wrote and runs them. C, so that any language can use it; no compiler
+ * inside. See runtime/example/run_package.c for a whole program.
+ *
+ * Failure: functions that can fail return a ds_status. Null is success; anything else is owned by the caller, who reads
+ * it and gives it to ds_status_free. Out-parameters are written on success only. Nothing prints, nothing exits.
+ *
+ * Strings: UTF-8. Strings that functions return are owned by the object they were asked of and live as long as it does.
+ *
+ * Versioning: structs that the caller makes start with their size; fields are only ever appended. */
+#ifndef DEEPSTRIDE_RUNTIME_H
+#define DEEPSTRIDE_RUNTIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define DS_API __attribute__((visibility("default")))
+#else
+#define DS_API
+#endif
+
+/* A failure. Immutable; one owner; may be passed between threads. */
+typedef struct ds_status ds_status;
+
+typedef enum ds_status_code {
+  DS_STATUS_OK = 0,
+  DS_STATUS_INVALID_ARGUMENT = 1,  /* an argument that names nothing or has no meaning */
+  DS_STATUS_UNBOUND_DIMENSION = 2, /* a dimension that no input and no pin gives */
+  DS_STATUS_BAD_FILE = 3,          /* a damaged or truncated file */
+  DS_STATUS_BAD_PACKAGE = 4,       /* a package that breaks its format or its checksums */
+  DS_STATUS_UNSUPPORTED_CPU = 5,   /* no variant fits this processor; the message names what it lacks */
+  DS_STATUS_SHAPE_MISMATCH = 6,    /* inputs that do not fit the signature */
+  DS_STATUS_EXECUTION = 7,         /* compiled code reported an error; the message names kernel and site */
+  DS_STATUS_COLLECTIVE = 8,        /* a rank is missing, failed or disagrees */
+  DS_STATUS_OUT_OF_MEMORY = 9,
+  DS_STATUS_IO = 10,
+  DS_STATUS_INTERNAL = 11          /* a bug of the runtime */
+} ds_status_code;
+
+DS_API ds_status_code ds_status_get_code(const ds_status *status); /* null: DS_STATUS_OK */
+
+/* One line: where, what, the value found and what was expected. Lives as long as the status; "ok" for null. */
+DS_API const char *ds_status_message(const ds_status *status);
+
+DS_API void ds_status_free(ds_status *status); /* null is fine */
+
+DS_API const char *ds_runtime_version(void);
+
+typedef enum ds_type {
+  DS_F64, DS_F32, DS_F16, DS_BF16, DS_I64, DS_I32, DS_I16, DS_I8, DS_U64, DS_U32, DS_U16, DS_U8, DS_I1
+} ds_type;
+
+DS_API size_t ds_type_size(ds_type type);        /* bytes per element; 0 for no type */
+DS_API const char *ds_type_name(ds_type type);   /* "f32"; null for no type */
+
+/* A dense row-major tensor that somebody else owns. As an input: the caller owns shape and data, which must stay valid
+ * and unchanged until the call returns; 64-byte aligned data is used in place, other data is copied. As a result: owned
+ * by the object it came from. */
+typedef struct ds_tensor {
+  size_t struct_size;
+  const char *name;
+  ds_type type;
+  size_t rank;
+  const int64_t *shape;
+  void *data;
+} ds_tensor;
+
+/* A package on disk, verified, mapped and with the code variant for this processor opened. Immutable: any number of
+ * threads and sessions may use it. Sessions keep what they need of it alive, so it may be freed before them. */
+typedef struct ds_package ds_package;
+
+typedef struct ds_load_options {
+  size_t struct_size;
+  int skip_verification; /* not 0: checksums are not compared */
+  const char *variant;   /* name of a variant; null: the best that this processor can run */
+} ds_load_options;
+
+/* path names the package's folder. options may be null. */
+DS_API ds_status *ds_package_load(const char *path, const ds_load_options *options, ds_package **package);
+DS_API void ds_package_free(ds_package *package);
+
+DS_API size_t ds_package_variant_count(const ds_package *package);
+DS_API const char *ds_package_variant_name(const ds_package *package, size_t index); /* null past the end */
+DS_API const char *ds_package_chosen_variant(const ds_package *package);
+
+DS_API size_t ds_package_entry_count(const ds_package *package);
+DS_API const char *ds_package_entry_name(const ds_package *package, size_t entry); /* null past the end */
+
+/* An input, output or state of an entry as the package describes it. The strings belong to the package. */
+typedef struct ds_tensor_info {
+  const char *name;
+  ds_type type;
+  size_t rank;
+  const char *const *shape; /* one expression per dimension: "128", "batch", "past + 1" */
+  int64_t bound;            /* inputs: integers must lie in [0, bound); 0 when the package states none */
+} ds_tensor_info;
+
+typedef enum ds_tensor_list { DS_INPUTS, DS_OUTPUTS, DS_STATES } ds_tensor_list;
+
+DS_API size_t ds_package_tensor_count(const ds_package *package, size_t entry, ds_tensor_list list);
+/* Null past the end. */
+DS_API const ds_tensor_info *ds_package_tensor(const ds_package *package, size_t entry, ds_tensor_list list,
+                                               size_t index);
+
+/* N ranks as threads of this process, for programs with collectives. Thread-safe. Sessions keep it alive. */
+typedef struct ds_group ds_group;
+DS_API ds_status *ds_group_create(unsigned ranks, double timeout_seconds, ds_group **group);
+DS_API void ds_group_free(ds_group *group);
+
+/* A live instance of a package: threads, states, cached placements. One call at a time; calls from several threads wait
+ * for each other. */
+typedef struct ds_session ds_session;
+
+typedef struct ds_session_options {
+  size_t struct_size;
+  unsigned threads; /* 0: the environment's DS_NUM_THREADS, else as many as there are processors */
+  ds_group *group;  /* null: a world of one rank */
+  unsigned rank;    /* in the group; every rank is one session, run by its own thread */
+} ds_session_options;
+
+/* options may be null. */
+DS_API ds_status *ds_session_create(const ds_package *package, const ds_session_options *options,
+                                    ds_session **session);
+DS_API void ds_session_free(ds_session *session);
+
+/* Gives a dimension its size for all later calls. Needed for those only that no input's shape gives. */
+DS_API ds_status *ds_session_pin(ds_session *session, const char *dimension, int64_t value);
+
+/* Outputs of a call: owned by the caller, independent of session and package. One thread at a time. */
+typedef struct ds_outputs ds_outputs;
+
+/* Runs an entry. inputs are in the order of the package; their names are not looked at. *outputs is null, or the
+ * outputs of an earlier call, whose memory is then used again (its tensors become invalid); that call's outputs must
+ * not be inputs of this one. */
+DS_API ds_status *ds_session_run(ds_session *session, size_t entry, const ds_tensor *inputs, size_t input_count,
+                                 ds_outputs **outputs);
+
+DS_API size_t ds_outputs_count(const ds_outputs *outputs);
+/* Null past the end. Valid until the outputs are freed or used in another call. */
+DS_API const ds_tensor *ds_outputs_get(const ds_outputs *outputs, size_t index);
+DS_API void ds_outputs_free(ds_outputs *outputs);
+
+/* All states as an .npz, complete under its name or not there at all; bf16 is widened to f32. */
+DS_API ds_status *ds_session_save_states(ds_session *session, const char *path);
+/* All or nothing; states that the file lacks keep their values. */
+DS_API ds_status *ds_session_restore_states(ds_session *session, const char *path);
+/* Back to the initial values. */
+DS_API ds_status *ds_session_reset_states(ds_session *session);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
