@@ -1,0 +1,163 @@
+// ds-verify-contract: checks what a phase promises. It runs on the module at a phase's end and reports every violation,
+// naming op, location and rule. What single ops promise is in their verifiers; this is about the program as a whole.
+#include "dialects/dist/DistDialect.h"
+#include "dialects/ds/DsDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/Passes.h"
+#include "passes/Phases.h"
+#include "passes/graph/ShapeArithmetic.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+#define GEN_PASS_DEF_VERIFYCONTRACT
+#include "passes/Passes.h.inc"
+
+namespace {
+
+/// Counts violations; a program with one mistake often has thousands of it, so the rest is only counted.
+class Violations {
+public:
+  explicit Violations(Phase phase) : phase(phaseInfo(phase).name) {}
+
+  void add(Operation *op, const Twine &rule) {
+    if (++count > limit)
+      return;
+    op->emitError() << "'" << op->getName() << "' violates the contract of phase '" << phase << "': " << rule;
+  }
+  void finish(ModuleOp module) {
+    if (count > limit)
+      module.emitError() << count - limit << " more violations of the contract of phase '" << phase << "'";
+  }
+  bool any() const { return count > 0; }
+
+private:
+  static constexpr int limit = 20;
+  StringRef phase;
+  int count = 0;
+};
+
+} // namespace
+
+static bool isOnnx(Attribute attribute) { return attribute.getDialect().getNamespace() == "onnx"; }
+static bool isOnnx(Type type) {
+  if (auto shaped = dyn_cast<ShapedType>(type))
+    return isOnnx(shaped.getElementType());
+  return type.getDialect().getNamespace() == "onnx";
+}
+
+static void verifyImport(ModuleOp module, Violations &violations) {
+  module.walk([&](Operation *op) {
+    if (op->getName().getDialectNamespace() == "onnx")
+      return violations.add(op, "no onnx op is left");
+    if (llvm::any_of(op->getAttrs(), [](NamedAttribute named) {
+          return named.getName().getValue().starts_with("onnx.") || isOnnx(named.getValue());
+        }))
+      violations.add(op, "no onnx attribute is left");
+    for (Type type : op->getResultTypes()) {
+      if (isOnnx(type))
+        violations.add(op, "no onnx type is left");
+      if (isa<TensorType>(type) && !isa<RankedTensorType>(type))
+        violations.add(op, "tensors are ranked");
+    }
+    if (isa<UnknownLoc>(op->getLoc()) && isa<ds::ResultInference>(op))
+      violations.add(op, "every op has the location of its ONNX node");
+  });
+}
+
+static void verifyGraph(ModuleOp module, Violations &violations) {
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function.isExternal())
+      continue;
+    auto analysis = SizeAnalysis::run(function);
+    if (failed(analysis)) {
+      violations.add(function, "sizes can be inferred");
+      continue;
+    }
+    function.walk([&](Operation *op) {
+      if (findKnownValue(op, *analysis))
+        violations.add(op, "no foldable shape arithmetic");
+    });
+  }
+}
+
+/// Ranks run the same program, so collectives meet in order as long as none depends on a rank's own data.
+static void verifyDistribution(ModuleOp module, Violations &violations) {
+  llvm::StringMap<Operation *> sites;
+  module.walk([&](dist::AllReduceStartOp start) {
+    auto [previous, isNew] = sites.try_emplace(start.getSite(), start);
+    if (!isNew)
+      violations.add(start, "collective sites are unique, found '" + start.getSite() + "' twice");
+    for (Operation *parent = start->getParentOp(); parent && !isa<FunctionOpInterface>(parent);
+         parent = parent->getParentOp())
+      if (isa<scf::IfOp, scf::WhileOp, scf::IndexSwitchOp>(parent))
+        return violations.add(start, "no collective under a branch, which ranks might take differently");
+  });
+}
+
+static void verifyOptimization(ModuleOp module, Violations &violations) {
+  module.walk([&](ds::FusedOp fused) {
+    fused.getBody().walk([&](Operation *op) {
+      if (isa<ds::FusedOp>(op))
+        violations.add(op, "no fused region inside another");
+      if (isa<dist::DistDialect>(op->getDialect()))
+        violations.add(op, "no fusion across a collective");
+    });
+  });
+}
+
+static void verifyMemory(ModuleOp module, Violations &violations) {
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function->hasAttr(ds::entryAttr) && !function->hasAttr("ds.buffers"))
+      violations.add(function, "every entry has a buffer plan");
+    function.walk([&](Operation *op) {
+      bool isView = isa<ds::ReshapeOp, ds::ConstantOp>(op);
+      if (isa<ds::FusedOp>(op) || (isa<ds::ResultInference>(op) && !isView))
+        violations.add(op, "every compute op is in a kernel");
+      if (isa<ds::LaunchOp>(op) && !op->hasAttr("buffers"))
+        violations.add(op, "every value between kernels has a buffer");
+    });
+  }
+}
+
+namespace {
+struct VerifyContract : impl::VerifyContractBase<VerifyContract> {
+  using VerifyContractBase::VerifyContractBase;
+
+  void runOnOperation() override {
+    auto known = parsePhase(phase);
+    if (!known) {
+      getOperation().emitError() << "ds-verify-contract expects a phase (" << phaseNames() << "), found '" << phase << "'";
+      return signalPassFailure();
+    }
+    Violations violations(*known);
+    switch (*known) {
+    case Phase::Import:
+      verifyImport(getOperation(), violations);
+      break;
+    case Phase::Graph:
+      verifyGraph(getOperation(), violations);
+      break;
+    case Phase::Distribution:
+      verifyDistribution(getOperation(), violations);
+      break;
+    case Phase::Optimization:
+      verifyOptimization(getOperation(), violations);
+      break;
+    case Phase::Memory:
+      verifyMemory(getOperation(), violations);
+      break;
+    case Phase::Codegen: // its product is a package, checked by checksums
+      break;
+    }
+    violations.finish(getOperation());
+    if (violations.any())
+      return signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+} // namespace
+
+} // namespace deepstride

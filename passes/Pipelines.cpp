@@ -1,0 +1,128 @@
+// The pipelines: which passes a phase runs and why in this order. A line without a reason could stand elsewhere in its
+// phase. What a pass does is in its own file; golden texts of the pipelines are in test/pipelines.
+#include "passes/Pipelines.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+#include "passes/Passes.h"
+#include "passes/graph/Passes.h"
+#include "passes/memory/Passes.h"
+#include "passes/optimization/Passes.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+void addCleanup(OpPassManager &pm) {
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+void addContract(OpPassManager &pm, Phase phase) {
+  VerifyContractOptions options;
+  options.phase = phaseInfo(phase).name.str();
+  pm.addPass(createVerifyContract(options));
+}
+
+void buildGraphPipeline(OpPassManager &pm, const GraphPipelineOptions &options) {
+  if (!options.dims.empty()) {
+    // Before folding: a pinned size turns symbolic shape arithmetic into constants.
+    PinDimensionsOptions pin;
+    pin.dims.assign(options.dims.begin(), options.dims.end());
+    pm.addPass(createPinDimensions(pin));
+  }
+  pm.addNestedPass<func::FuncOp>(createFoldShapes());
+  // After shapes: what remains constant is data, worth a place in weights.bin.
+  pm.addPass(createFoldConstants());
+  // Patterns see one spelling: no identity reshapes, no duplicates of the same product.
+  addCleanup(pm);
+  if (options.recompose) {
+    pm.addNestedPass<func::FuncOp>(createRecomposeLayerNorm());
+    pm.addNestedPass<func::FuncOp>(createRecomposeGelu());
+    pm.addNestedPass<func::FuncOp>(createRecomposeSoftmax());
+    // After softmax, whose chain lies inside the attention chain.
+    pm.addNestedPass<func::FuncOp>(createRecomposeAttention());
+  }
+  // Last: attention must see matmuls, and a product of two weights was folded away by now.
+  pm.addPass(createRecomposeLinear());
+  addCleanup(pm);
+  // Recipes of weights that recomposition replaced have no users left.
+  pm.addPass(createSymbolDCEPass());
+  addContract(pm, Phase::Graph);
+}
+
+void buildDistributionPipeline(OpPassManager &pm, const DistributionPipelineOptions &) {
+  addContract(pm, Phase::Distribution);
+}
+
+void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOptions &options) {
+  if (options.panel > 0) {
+    PackWeightsOptions pack;
+    pack.panel = options.panel;
+    pm.addPass(createPackWeights(pack));
+  }
+  if (options.fuse)
+    pm.addNestedPass<func::FuncOp>(createFuseElementwise());
+  addCleanup(pm);
+  addContract(pm, Phase::Optimization);
+}
+
+void buildMemoryPipeline(OpPassManager &pm, const MemoryPipelineOptions &) {
+  pm.addPass(createOutlineKernels());
+  // After outlining: intervals count launches.
+  pm.addPass(createPlanBuffers());
+  addContract(pm, Phase::Memory);
+}
+
+template <typename Options>
+static LogicalResult addPhase(OpPassManager &pm, const std::string &text,
+                              void (*build)(OpPassManager &, const Options &)) {
+  auto options = Options::createFromString(text);
+  if (!options)
+    return failure(); // the parser has said what is wrong with the text
+  build(pm, *options);
+  return success();
+}
+
+LogicalResult buildInferencePipeline(OpPassManager &pm, const InferencePipelineOptions &options) {
+  return success(succeeded(addPhase(pm, options.graph, buildGraphPipeline)) &&
+                 succeeded(addPhase(pm, options.distribution, buildDistributionPipeline)) &&
+                 succeeded(addPhase(pm, options.optimization, buildOptimizationPipeline)) &&
+                 succeeded(addPhase(pm, options.memory, buildMemoryPipeline)));
+}
+
+/// Registers the sum by hand: unlike the pipelines of phases, its builder can fail.
+static void registerInferencePipeline() {
+  registerPassPipeline(
+      "ds-inference-pipeline", "all phases between import and code generation",
+      [](OpPassManager &pm, StringRef text, function_ref<LogicalResult(const Twine &)> error) -> LogicalResult {
+        auto options = InferencePipelineOptions::createFromString(text);
+        if (!options || failed(buildInferencePipeline(pm, *options)))
+          return error("illegal options of ds-inference-pipeline: '" + text + "'");
+        return success();
+      },
+      [](function_ref<void(const detail::PassOptions &)> handle) { handle(InferencePipelineOptions()); });
+}
+
+void registerPipelines() {
+  static PassPipelineRegistration<GraphPipelineOptions> graph(
+      "ds-graph-pipeline", "fold shape arithmetic and constants, recompose transformer blocks", buildGraphPipeline);
+  static PassPipelineRegistration<DistributionPipelineOptions> distribution(
+      "ds-distribution-pipeline", "make collectives explicit and check their order", buildDistributionPipeline);
+  static PassPipelineRegistration<OptimizationPipelineOptions> optimization(
+      "ds-optimization-pipeline", "fuse elementwise ops and pack weights", buildOptimizationPipeline);
+  static PassPipelineRegistration<MemoryPipelineOptions> memory(
+      "ds-memory-pipeline", "outline kernels and plan buffers", buildMemoryPipeline);
+  registerInferencePipeline();
+}
+
+void registerAllDeepstridePasses() {
+  registerDeepstridePasses();
+  registerGraphPasses();
+  registerOptimizationPasses();
+  registerMemoryPasses();
+  registerPipelines();
+}
+
+} // namespace deepstride

@@ -1,0 +1,53 @@
+// One pipeline per phase and their sum. Options are structs that also parse from pipeline text, so that a program, a
+// command line and a golden test run exactly the same passes. Import is a frontend's and codegen the code generator's;
+// the phases between are here.
+#ifndef DEEPSTRIDE_PASSES_PIPELINES_H
+#define DEEPSTRIDE_PASSES_PIPELINES_H
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+#include "passes/Phases.h"
+
+namespace deepstride {
+
+struct GraphPipelineOptions : mlir::PassPipelineOptions<GraphPipelineOptions> {
+  ListOption<std::string> dims{*this, "dims", llvm::cl::desc("sizes to pin, as name=value")};
+  Option<bool> recompose{*this, "recompose", llvm::cl::desc("recover norms, GELU, softmax and attention from chains"),
+                         llvm::cl::init(true)};
+};
+
+struct DistributionPipelineOptions : mlir::PassPipelineOptions<DistributionPipelineOptions> {};
+
+struct OptimizationPipelineOptions : mlir::PassPipelineOptions<OptimizationPipelineOptions> {
+  Option<bool> fuse{*this, "fuse", llvm::cl::desc("gather elementwise ops into fused regions"), llvm::cl::init(true)};
+  Option<int64_t> panel{*this, "panel", llvm::cl::desc("columns of a weight panel; 0 leaves weights unpacked"),
+                        llvm::cl::init(48)};
+};
+
+struct MemoryPipelineOptions : mlir::PassPipelineOptions<MemoryPipelineOptions> {};
+
+/// Options of the whole: one text per phase, in the syntax of that phase's own pipeline.
+struct InferencePipelineOptions : mlir::PassPipelineOptions<InferencePipelineOptions> {
+  Option<std::string> graph{*this, "graph", llvm::cl::desc("options of ds-graph-pipeline")};
+  Option<std::string> distribution{*this, "distribution", llvm::cl::desc("options of ds-distribution-pipeline")};
+  Option<std::string> optimization{*this, "optimization", llvm::cl::desc("options of ds-optimization-pipeline")};
+  Option<std::string> memory{*this, "memory", llvm::cl::desc("options of ds-memory-pipeline")};
+};
+
+void buildGraphPipeline(mlir::OpPassManager &pm, const GraphPipelineOptions &options);
+void buildDistributionPipeline(mlir::OpPassManager &pm, const DistributionPipelineOptions &options);
+void buildOptimizationPipeline(mlir::OpPassManager &pm, const OptimizationPipelineOptions &options);
+void buildMemoryPipeline(mlir::OpPassManager &pm, const MemoryPipelineOptions &options);
+/// Fails where the text of a phase's options does not parse.
+llvm::LogicalResult buildInferencePipeline(mlir::OpPassManager &pm, const InferencePipelineOptions &options);
+
+/// Canonicalization and common subexpressions, at phase ends only.
+void addCleanup(mlir::OpPassManager &pm);
+/// The check at a phase's end.
+void addContract(mlir::OpPassManager &pm, Phase phase);
+
+void registerPipelines();
+
+} // namespace deepstride
+
+#endif

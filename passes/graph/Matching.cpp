@@ -1,0 +1,112 @@
+// Recognizes constants and products in the spellings of exporters. It looks at a value and the ops behind it, and at
+// nothing that depends on names. Which chain is which block is said by the Recompose*.cpp beside it.
+#include "passes/graph/Matching.h"
+
+#include "mlir/IR/Iterators.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace deepstride {
+
+void keepNames(Operation *from, Operation *to) {
+  if (Attribute names = from->getDiscardableAttr(ds::valueNameAttr))
+    to->setDiscardableAttr(ds::valueNameAttr, names);
+}
+
+void eraseDeadOps(Operation *root) {
+  root->walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
+    if (op != root && isOpTriviallyDead(op))
+      op->erase();
+  });
+}
+
+std::optional<double> scalarOf(Value value) {
+  auto constant = value.getDefiningOp<ds::ConstantOp>();
+  auto dense = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
+  if (!dense || dense.getNumElements() != 1)
+    return std::nullopt;
+  if (isa<FloatType>(dense.getElementType())) {
+    APFloat number = *dense.value_begin<APFloat>();
+    bool losesInfo;
+    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
+    return number.convertToDouble();
+  }
+  if (dense.getElementType().isInteger(64) || dense.getElementType().isInteger(32))
+    return static_cast<double>((*dense.value_begin<APInt>()).getSExtValue());
+  return std::nullopt;
+}
+
+bool isConstant(Value value) { return isa_and_present<ds::ConstantOp, ds::WeightOp>(value.getDefiningOp()); }
+
+bool isNear(double value, double ideal) { return std::abs(value - ideal) <= 1e-3 * std::abs(ideal); }
+
+ds::BinaryOp binaryOf(Value value, ds::BinaryKind kind) {
+  auto op = value.getDefiningOp<ds::BinaryOp>();
+  return op && op.getKind() == kind ? op : ds::BinaryOp();
+}
+
+ds::UnaryOp unaryOf(Value value, ds::UnaryKind kind) {
+  auto op = value.getDefiningOp<ds::UnaryOp>();
+  return op && op.getKind() == kind ? op : ds::UnaryOp();
+}
+
+int64_t rankOf(Value value) { return cast<RankedTensorType>(value.getType()).getRank(); }
+
+std::optional<ScaledValue> matchScalar(Value value, ds::BinaryKind kind) {
+  ds::BinaryOp op = binaryOf(value, kind);
+  if (!op)
+    return std::nullopt;
+  if (auto scalar = scalarOf(op.getRhs()); scalar && rankOf(op.getRhs()) <= rankOf(op.getLhs()))
+    return ScaledValue{op.getLhs(), *scalar};
+  bool commutes = kind == ds::BinaryKind::add || kind == ds::BinaryKind::mul;
+  if (auto scalar = scalarOf(op.getLhs()); commutes && scalar && rankOf(op.getLhs()) <= rankOf(op.getRhs()))
+    return ScaledValue{op.getRhs(), *scalar};
+  return std::nullopt;
+}
+
+static void collect(Value value, bool isRoot, Product &product) {
+  if (isRoot || value.hasOneUse()) {
+    if (auto scaled = matchScalar(value, ds::BinaryKind::mul)) {
+      product.factor *= scaled->scalar;
+      return collect(scaled->tensor, false, product);
+    }
+    if (auto scaled = matchScalar(value, ds::BinaryKind::div)) {
+      product.factor /= scaled->scalar;
+      return collect(scaled->tensor, false, product);
+    }
+    ds::BinaryOp op = binaryOf(value, ds::BinaryKind::mul);
+    if (op && op.getLhs() != op.getRhs()) {
+      collect(op.getLhs(), false, product);
+      return collect(op.getRhs(), false, product);
+    }
+  }
+  product.leaves.push_back(value);
+}
+
+Product takeApart(Value value) {
+  Product product;
+  collect(value, true, product);
+  return product;
+}
+
+Value matchSquare(Value value) {
+  if (ds::BinaryOp op = binaryOf(value, ds::BinaryKind::mul); op && op.getLhs() == op.getRhs())
+    return op.getLhs();
+  auto power = matchScalar(value, ds::BinaryKind::pow);
+  return power && power->scalar == 2 ? power->tensor : Value();
+}
+
+Value matchCube(Value value) {
+  if (auto power = matchScalar(value, ds::BinaryKind::pow))
+    return power->scalar == 3 ? power->tensor : Value();
+  ds::BinaryOp op = binaryOf(value, ds::BinaryKind::mul);
+  if (!op)
+    return {};
+  if (matchSquare(op.getLhs()) == op.getRhs())
+    return op.getRhs();
+  return matchSquare(op.getRhs()) == op.getLhs() ? op.getLhs() : Value();
+}
+
+} // namespace deepstride

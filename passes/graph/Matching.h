@@ -1,0 +1,50 @@
+// What the patterns of the graph phase share: constants in chains of primitive ops, and the manners of replacing ops.
+#ifndef DEEPSTRIDE_PASSES_GRAPH_MATCHING_H
+#define DEEPSTRIDE_PASSES_GRAPH_MATCHING_H
+
+#include "dialects/ds/DsDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace deepstride {
+
+/// Gives the op that replaces `from` the ONNX names of its values.
+void keepNames(mlir::Operation *from, mlir::Operation *to);
+
+/// Removes pure ops without uses, users before what they use.
+void eraseDeadOps(mlir::Operation *root);
+
+int64_t rankOf(mlir::Value value);
+
+/// The value of a constant of one element.
+std::optional<double> scalarOf(mlir::Value value);
+/// Whether the value is a ds.constant or a ds.weight.
+bool isConstant(mlir::Value value);
+/// Whether a constant that an exporter rounded is meant to be `ideal`.
+bool isNear(double value, double ideal);
+
+/// The op that makes the value, if it is this one.
+ds::BinaryOp binaryOf(mlir::Value value, ds::BinaryKind kind);
+ds::UnaryOp unaryOf(mlir::Value value, ds::UnaryKind kind);
+
+/// `tensor kind scalar`, for commutative kinds in either order; the scalar does not change the shape.
+struct ScaledValue {
+  mlir::Value tensor;
+  double scalar;
+};
+std::optional<ScaledValue> matchScalar(mlir::Value value, ds::BinaryKind kind);
+
+/// A product taken apart: constants multiplied into one factor, everything else a leaf.
+struct Product {
+  double factor = 1;
+  llvm::SmallVector<mlir::Value> leaves;
+};
+/// Follows multiplications and divisions by constants through values that have no other use.
+Product takeApart(mlir::Value value);
+
+/// x when the value is x^2, or x^3, as Pow or as a product.
+mlir::Value matchSquare(mlir::Value value);
+mlir::Value matchCube(mlir::Value value);
+
+} // namespace deepstride
+
+#endif

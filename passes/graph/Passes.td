@@ -1,0 +1,82 @@
+// Passes of the graph phase: from what exporters write to blocks that the later phases know.
+#ifndef DEEPSTRIDE_PASSES_GRAPH_TD
+#define DEEPSTRIDE_PASSES_GRAPH_TD
+
+include "mlir/Pass/PassBase.td"
+
+class GraphPass<string flag, string operation> : Pass<flag, operation> {
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+}
+
+def PinDimensions : GraphPass<"ds-pin-dimensions", "::mlir::ModuleOp"> {
+  let summary = "give dimensions a fixed size";
+  let description = [{
+    Replaces the symbol of a dimension by a number in the sizes of entry arguments and of every op. A name that no entry
+    argument has is an error that lists the legal ones. Reports: dimensions pinned.
+  }];
+  let options = [ListOption<"dims", "dims", "std::string", "what to pin, as name=value">];
+}
+
+def FoldShapes : GraphPass<"ds-fold-shapes", "::mlir::func::FuncOp"> {
+  let summary = "replace shape arithmetic by its symbolic value";
+  let description = [{
+    Runs the size analysis. A small integer tensor whose elements are known becomes a `ds.constant`, or a `ds.shape` where
+    they depend on dimensions; sizes in attributes are written in canonical form; types become as static as the sizes
+    allow. Numerically a no-op. Reports: folded, refined.
+  }];
+}
+
+def FoldConstants : GraphPass<"ds-fold-constants", "::mlir::ModuleOp"> {
+  let summary = "move ops over weights and constants into the recipes of weights";
+  let description = [{
+    An op all of whose operands are weights or constants, and that packaging can evaluate, becomes a `ds.weight` whose
+    recipe ends in that op. Ops that would enlarge what is stored (broadcasts, gathers by repeated indices) stay.
+    Numerically a no-op: packaging evaluates with the arithmetic of the reference. Reports: folded.
+  }];
+}
+
+def RecomposeLayerNorm : GraphPass<"ds-recompose-layer-norm", "::mlir::func::FuncOp"> {
+  let summary = "find layer normalization in chains of primitive ops";
+  let description = [{
+    (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon), with the square as Pow or Mul and the division as Div or as
+    Mul with a reciprocal, followed by a scale and a bias or by neither. Differs from the chain by rounding only (a few
+    ULP per element). Reports: recomposed.
+  }];
+}
+
+def RecomposeGelu : GraphPass<"ds-recompose-gelu", "::mlir::func::FuncOp"> {
+  let summary = "find GELU in its spellings";
+  let description = [{
+    x/2 (1 + erf(x/sqrt 2)) with its factors in any order, the tanh flavour with the cube as Pow or Mul, and
+    x sigmoid(1.702 x). Constants may differ from the ideal by 1e-3 of their value, since exporters round them. Differs
+    from the chain by rounding only. Reports: recomposed.
+  }];
+}
+
+def RecomposeSoftmax : GraphPass<"ds-recompose-softmax", "::mlir::func::FuncOp"> {
+  let summary = "find softmax in chains of exp and sums";
+  let description = [{
+    exp(x - max(x)) / sum(exp(x - max(x))), with or without the maximum. An additive mask stays the operand's producer.
+    Without the maximum the chain overflows where `ds.softmax` does not. Reports: recomposed.
+  }];
+}
+
+def RecomposeAttention : GraphPass<"ds-recompose-attention", "::mlir::func::FuncOp"> {
+  let summary = "find scaled dot-product attention";
+  let description = [{
+    softmax(scale * Q K^T + mask) V on operands of rank 4, the scale on Q, on K, on both or on the scores, the mask
+    additive on either side or absent, K transposed by an op or by the product. Recognized by structure, never by
+    names. Differs from the chain by rounding only. Reports: recomposed.
+  }];
+}
+
+def RecomposeLinear : GraphPass<"ds-recompose-linear", "::mlir::ModuleOp"> {
+  let summary = "turn products with constant matrices into ds.linear";
+  let description = [{
+    A `ds.matmul` whose right operand is a constant of rank 2 becomes `ds.linear`; a transposed weight is transposed in its
+    recipe, and a constant bias of one axis that is added on either side joins. Numerically a no-op but for the order of
+    the bias sum. Reports: linear, with bias.
+  }];
+}
+
+#endif

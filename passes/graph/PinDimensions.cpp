@@ -1,0 +1,97 @@
+// ds-pin-dimensions: gives dimensions a fixed size. It takes name=value pairs and writes the numbers into the sizes of
+// entry arguments and of every op. ds-fold-shapes then turns what depended on them into constants.
+//
+//   func.func @main(%x: tensor<?x4xf32> {ds.dims = ["batch", 4]})
+//     => dims=batch=2 =>   func.func @main(%x: tensor<2x4xf32> {ds.dims = [2, 4]})
+#include "dialects/ds/DsDialect.h"
+#include "passes/Report.h"
+#include "passes/graph/Passes.h"
+#include "passes/graph/ShapeArithmetic.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+#define GEN_PASS_DEF_PINDIMENSIONS
+#include "passes/graph/Passes.h.inc"
+
+namespace {
+struct PinDimensions : impl::PinDimensionsBase<PinDimensions>, PassReport {
+  using PinDimensionsBase::PinDimensionsBase;
+
+  void runOnOperation() override {
+    llvm::StringMap<SizeExpr> bindings;
+    if (failed(parse(bindings)) || failed(checkNames(bindings)))
+      return signalPassFailure();
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (failed(pin(function, bindings)))
+        return signalPassFailure();
+    count("dimensions pinned", bindings.size());
+  }
+
+  LogicalResult parse(llvm::StringMap<SizeExpr> &bindings) {
+    for (StringRef text : dims) {
+      // From the right: names of dimensions may hold any character.
+      auto [name, number] = text.rsplit('=');
+      int64_t value;
+      if (name.empty() || number.getAsInteger(10, value) || value < 0)
+        return getOperation().emitError() << "ds-pin-dimensions expects name=value, found '" << text << "'";
+      bindings[name] = SizeExpr(value);
+    }
+    return success();
+  }
+
+  LogicalResult checkNames(const llvm::StringMap<SizeExpr> &bindings) {
+    std::vector<std::string> legal;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      for (unsigned i = 0; i < function.getNumArguments(); ++i)
+        if (auto list = function.getArgAttrOfType<ArrayAttr>(i, ds::dimsAttr))
+          if (auto sizes = sizesFromAttribute(list))
+            for (const SizeExpr &size : *sizes)
+              for (const std::string &symbol : size.symbols())
+                if (!llvm::is_contained(legal, symbol))
+                  legal.push_back(symbol);
+    for (const auto &binding : bindings) {
+      if (llvm::is_contained(legal, binding.getKey()))
+        continue;
+      auto error = getOperation().emitError()
+                   << "no input has a dimension named '" << binding.getKey() << "', so it cannot be pinned";
+      std::string names;
+      for (const std::string &name : legal)
+        names += (names.empty() ? "" : ", ") + name;
+      error.attachNote() << "dimensions of the inputs: " << (names.empty() ? "none, all are fixed" : names);
+      return error;
+    }
+    return success();
+  }
+
+  LogicalResult pin(func::FuncOp function, const llvm::StringMap<SizeExpr> &bindings) {
+    SmallVector<Type> types;
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      Type type = function.getArgument(i).getType();
+      if (auto list = function.getArgAttrOfType<ArrayAttr>(i, ds::dimsAttr)) {
+        TensorFacts facts{cast<RankedTensorType>(type).getElementType(), {}, {}};
+        for (Attribute attribute : list) {
+          auto text = dyn_cast<StringAttr>(attribute);
+          auto size = text ? SizeExpr::parse(text.getValue(), &bindings) : sizeFromAttribute(attribute);
+          if (!size)
+            return function.emitOpError("argument ") << i << ": '" << ds::dimsAttr << "' holds an illegal size";
+          facts.sizes.push_back(*size);
+        }
+        function.setArgAttr(i, ds::dimsAttr, toAttribute(&getContext(), facts.sizes));
+        type = facts.type();
+        if (!function.isExternal())
+          function.getArgument(i).setType(type);
+      }
+      types.push_back(type);
+    }
+    function.setType(FunctionType::get(&getContext(), types, function.getResultTypes()));
+    WalkResult walk = function.walk([&](Operation *op) {
+      return failed(rewriteSizes(op, bindings)) ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    return failure(walk.wasInterrupted());
+  }
+};
+} // namespace
+
+} // namespace deepstride

@@ -1,0 +1,118 @@
+// Turns ops over constants into recipes. The ops behind a value, up to weights and constants, are cloned into one new
+// `ds.recipe`, each once; small values are evaluated at once instead. Choosing the values is the passes' business.
+#include "passes/graph/Recipes.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "mlir/IR/IRMapping.h"
+#include "passes/graph/Matching.h"
+#include "passes/graph/ShapeArithmetic.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+/// Recipes are evaluated op by op; one of more ops is computation that belongs into the program.
+static constexpr size_t recipeLimit = 512;
+
+static int64_t bytesOf(RankedTensorType type) {
+  return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
+}
+
+static bool isStatic(Type type) {
+  auto ranked = dyn_cast<RankedTensorType>(type);
+  return ranked && ranked.hasStaticShape() && ranked.getElementType().isIntOrFloat();
+}
+
+bool isStorable(Operation *op) {
+  if (!isa<ds::TransposeOp, ds::ConcatOp, ds::CastOp, ds::BinaryOp, ds::UnaryOp, ds::ReshapeOp, ds::SliceOp,
+           ds::GatherOp, ds::BroadcastOp, ds::PackOp>(op))
+    return false;
+  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  if (!type || !isStatic(type) || !llvm::all_of(op->getOperandTypes(), isStatic))
+    return false;
+  for (StringRef name : sizeAttributes(op))
+    for (Attribute size : op->getAttrOfType<ArrayAttr>(name))
+      if (!isa<IntegerAttr>(size))
+        return false;
+  int64_t largest = 0;
+  for (Type operand : op->getOperandTypes())
+    largest = std::max(largest, cast<RankedTensorType>(operand).getNumElements());
+  bool joins = isa<ds::ConcatOp, ds::PackOp>(op);
+  return joins || type.getNumElements() <= largest || bytesOf(type) <= ds::ConstantOp::byteLimit;
+}
+
+/// A symbol name that tells which value the recipe makes.
+static std::string nameOf(Operation *op) {
+  if (auto names = op->getAttrOfType<ArrayAttr>(ds::valueNameAttr); names && !names.empty())
+    if (auto name = dyn_cast<StringAttr>(names[0]); name && !name.empty())
+      return name.str();
+  return "folded";
+}
+
+Value RecipeBook::store(OpBuilder &builder, Operation *root) {
+  llvm::SetVector<Operation *> order; // operands before users
+  SmallVector<std::pair<Operation *, bool>> stack = {{root, false}};
+  while (!stack.empty()) {
+    auto [op, isDone] = stack.pop_back_val();
+    if (isDone) {
+      order.insert(op);
+      continue;
+    }
+    if (order.contains(op))
+      continue;
+    if (order.size() > recipeLimit)
+      return {};
+    stack.push_back({op, true});
+    for (Value operand : op->getOperands())
+      stack.push_back({operand.getDefiningOp(), false});
+  }
+
+  // Small values: elements that later patterns can read, such as the square root of the head size.
+  llvm::DenseMap<Operation *, DenseElementsAttr> known;
+  for (Operation *op : order) {
+    if (auto constant = dyn_cast<ds::ConstantOp>(op)) {
+      known[op] = dyn_cast<DenseElementsAttr>(constant.getValue());
+      continue;
+    }
+    SmallVector<DenseElementsAttr> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(known.lookup(operand.getDefiningOp()));
+    bool isSmall = !isa<ds::WeightOp>(op) && bytesOf(cast<RankedTensorType>(op->getResult(0).getType())) <=
+                                                 static_cast<int64_t>(ds::ConstantOp::byteLimit);
+    if (isSmall && llvm::all_of(operands, [](DenseElementsAttr elements) { return !!elements; }))
+      known[op] = evaluate(op, operands);
+  }
+  if (DenseElementsAttr elements = known.lookup(root)) {
+    auto constant = ds::ConstantOp::create(builder, root->getLoc(), elements);
+    keepNames(root, constant);
+    return constant.getResult();
+  }
+
+  OpBuilder::InsertionGuard guard(builder);
+  Operation *function = root;
+  while (function->getParentOp() != symbols.getOp())
+    function = function->getParentOp();
+  OpBuilder recipes(function);
+  auto recipe = ds::RecipeOp::create(recipes, root->getLoc(), nameOf(root));
+  recipes.setInsertionPointToStart(&recipe.getBody().emplaceBlock());
+  IRMapping mapping;
+  for (Operation *op : order) {
+    if (auto weight = dyn_cast<ds::WeightOp>(op)) {
+      auto source = symbols.lookup<ds::RecipeOp>(weight.getRecipe());
+      for (Operation &inner : source.getBody().front().without_terminator())
+        recipes.clone(inner, mapping);
+      mapping.map(weight.getResult(), mapping.lookup(source.getYielded()));
+      continue;
+    }
+    Operation *copy = recipes.clone(*op, mapping);
+    copy->removeDiscardableAttr(ds::valueNameAttr); // a recipe's text is its identity; names would tell equal ones apart
+  }
+  ds::YieldOp::create(recipes, root->getLoc(), mapping.lookup(root->getResult(0)));
+  symbols.insert(recipe, Block::iterator(function));
+  auto weight = ds::WeightOp::create(builder, root->getLoc(), root->getResult(0).getType(),
+                                     FlatSymbolRefAttr::get(recipe.getSymNameAttr()));
+  keepNames(root, weight);
+  return weight.getResult();
+}
+
+} // namespace deepstride

@@ -1,0 +1,31 @@
+// Constants that are computed from constants: what packaging, or the compiler itself for small ones, evaluates once.
+#ifndef DEEPSTRIDE_PASSES_GRAPH_RECIPES_H
+#define DEEPSTRIDE_PASSES_GRAPH_RECIPES_H
+
+#include "dialects/ds/DsDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace deepstride {
+
+/// Whether a recipe may hold the op: packaging evaluates it, all sizes are static, and it does not enlarge what is stored.
+bool isStorable(mlir::Operation *op);
+
+/// The elements of a small result of small constants, computed with the rounding of the element type; null where the op
+/// has none here.
+mlir::DenseElementsAttr evaluate(mlir::Operation *op, llvm::ArrayRef<mlir::DenseElementsAttr> operands);
+
+class RecipeBook {
+public:
+  explicit RecipeBook(mlir::ModuleOp module) : symbols(module) {}
+
+  /// A ds.constant or ds.weight, created at the builder, of the value of `root`: an op that is storable, as are all ops
+  /// behind it up to constants and weights. Null where the recipe would grow out of hand.
+  mlir::Value store(mlir::OpBuilder &builder, mlir::Operation *root);
+
+private:
+  mlir::SymbolTable symbols;
+};
+
+} // namespace deepstride
+
+#endif

@@ -1,0 +1,93 @@
+// ds-recompose-linear: turns products with constant matrices into ds.linear. It takes every ds.matmul whose right operand
+// is a constant of rank 2, transposes the constant in its recipe where the product did, and takes in a constant bias.
+// Products of two run-time values stay.
+//
+//   %1 = ds.matmul %x, %w transpose [false, true]         %w2 = ds.weight @w_t
+//   %y = ds.binary add %b, %1                         =>  %y = ds.linear %x, %w2, %b
+#include "passes/Report.h"
+#include "passes/graph/Matching.h"
+#include "passes/graph/Passes.h"
+#include "passes/graph/Recipes.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+#define GEN_PASS_DEF_RECOMPOSELINEAR
+#include "passes/graph/Passes.h.inc"
+
+namespace {
+struct RecomposeLinear : impl::RecomposeLinearBase<RecomposeLinear>, PassReport {
+  void runOnOperation() override {
+    RecipeBook recipes(getOperation());
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      SmallVector<ds::MatmulOp> ops;
+      function.walk([&](ds::MatmulOp op) { ops.push_back(op); });
+      for (ds::MatmulOp op : ops)
+        match(op, recipes);
+      eraseDeadOps(function);
+    }
+  }
+
+  void match(ds::MatmulOp matmul, RecipeBook &recipes) {
+    if (!isConstant(matmul.getRhs()))
+      return;
+    auto remark = [&](const Twine &reason) { matmul.emitRemark() << "linear not recomposed: " << reason; };
+    auto weightType = cast<RankedTensorType>(matmul.getRhs().getType());
+    if (weightType.getRank() != 2)
+      return remark("the weight has rank " + Twine(weightType.getRank()) + ", expected 2");
+    if (matmul.getTranspose()[0])
+      return remark("the left operand is transposed");
+    if (!isa<FloatType>(weightType.getElementType()))
+      return remark("the element type is no float");
+    Value weight = matmul.getRhs();
+    if (matmul.getTranspose()[1]) {
+      weight = transposed(weight, recipes);
+      if (!weight)
+        return remark("the weight's recipe would have too many ops");
+    }
+    Operation *last = matmul;
+    Value bias = findBias(matmul, cast<RankedTensorType>(weight.getType()).getDimSize(1), last);
+    OpBuilder builder(last);
+    auto linear = ds::LinearOp::create(builder, last->getLoc(), last->getResult(0).getType(), matmul.getLhs(), weight,
+                                       bias, IntegerAttr(), IntegerAttr());
+    keepNames(last, linear);
+    last->getResult(0).replaceAllUsesWith(linear.getResult());
+    count("linear");
+    count("with bias", bias ? 1 : 0);
+  }
+
+  /// Weights that several products share are transposed once per product; equal recipes are stored once.
+  Value transposed(Value weight, RecipeBook &recipes) {
+    OpBuilder builder(weight.getContext());
+    builder.setInsertionPointAfterValue(weight);
+    auto type = cast<RankedTensorType>(weight.getType());
+    auto target = RankedTensorType::get({type.getDimSize(1), type.getDimSize(0)}, type.getElementType());
+    auto transpose =
+        ds::TransposeOp::create(builder, weight.getLoc(), target, weight, builder.getDenseI64ArrayAttr({1, 0}));
+    if (Operation *source = weight.getDefiningOp())
+      keepNames(source, transpose);
+    Value stored = recipes.store(builder, transpose);
+    transpose.erase();
+    return stored;
+  }
+
+  Value findBias(ds::MatmulOp matmul, int64_t columns, Operation *&last) {
+    auto sum = matmul->hasOneUse() ? dyn_cast<ds::BinaryOp>(*matmul->getUsers().begin()) : ds::BinaryOp();
+    if (!sum || sum.getKind() != ds::BinaryKind::add)
+      return {};
+    Value bias = sum.getLhs() == matmul.getResult() ? sum.getRhs() : sum.getLhs();
+    auto type = cast<RankedTensorType>(bias.getType());
+    if (!isConstant(bias))
+      return {};
+    if (type.getRank() != 1 || type.getDimSize(0) != columns || sum.getType() != matmul.getType()) {
+      sum.emitRemark() << "bias not taken into linear: it has the type " << type << ", expected one axis of " << columns;
+      return {};
+    }
+    last = sum;
+    return bias;
+  }
+};
+} // namespace
+
+} // namespace deepstride
