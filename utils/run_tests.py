@@ -81,11 +81,12 @@ def lit():
 
 
 def layout():
-    rules = one(*run(ROOT / "utils/check-layout"))
-    code, output = run(sys.executable, ROOT / "test/utils/check_layout_test.py")
-    count = re.search(r"^Ran (\d+) tests", output, re.M)
-    own = (int(count.group(1)), 0, 0) if code == 0 and count else one(1, output)
-    return tuple(map(sum, zip(rules, own)))
+    counts = [one(*run(ROOT / "utils/check-layout"))]
+    for path in sorted((ROOT / "test/utils").glob("*_test.py")):
+        code, output = run(sys.executable, path)
+        count = re.search(r"^Ran (\d+) tests?", output, re.M)
+        counts.append((int(count.group(1)), 0, 0) if code == 0 and count else one(1, output))
+    return tuple(map(sum, zip(*counts)))
 
 
 def formatting():
