@@ -1,0 +1,93 @@
+#include "PackageBuilder.h"
+
+#include "tools/ds-run/TensorCompare.h"
+
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <limits>
+
+using namespace ds;
+
+namespace {
+
+const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
+
+Tensor tensor(ElementType type, const std::vector<double> &values) {
+  Tensor result(type, {static_cast<int64_t>(values.size())});
+  for (size_t i = 0; i < values.size(); ++i)
+    storeDouble(type, result.data(), i, values[i]);
+  return result;
+}
+
+Difference compare(ElementType type, const std::vector<double> &found, const std::vector<double> &expected,
+                   Tolerance tolerance = {}) {
+  Tensor a = tensor(type, found), b = tensor(type, expected);
+  return compareTensors(a.view(), b.view(), tolerance);
+}
+
+TEST(Compare, UsesTheRuleOfTheOnnxSuite) {
+  EXPECT_TRUE(compare(ElementType::F32, {1.0009, 0}, {1, 0}).isWithin());
+  EXPECT_FALSE(compare(ElementType::F32, {1.0011}, {1}).isWithin());
+  EXPECT_TRUE(compare(ElementType::F32, {5e-8}, {0}).isWithin());
+  EXPECT_FALSE(compare(ElementType::F32, {2e-7}, {0}).isWithin());
+  EXPECT_TRUE(compare(ElementType::F32, {1.5}, {1}, {0, 0.5}).isWithin());
+  EXPECT_FALSE(compare(ElementType::F32, {1.5}, {1}, {0.4, 0}).isWithin());
+}
+
+TEST(Compare, NanNeverAgreesWithANumber) {
+  Tolerance anything{1e30, 1e30};
+  EXPECT_FALSE(compare(ElementType::F32, {nan}, {1}, anything).isWithin());
+  EXPECT_FALSE(compare(ElementType::F32, {1}, {nan}, anything).isWithin());
+  EXPECT_FALSE(compare(ElementType::F32, {inf}, {1}, anything).isWithin());
+  EXPECT_FALSE(compare(ElementType::F32, {inf}, {-inf}, anything).isWithin());
+  EXPECT_FALSE(compare(ElementType::F32, {nan}, {inf}, anything).isWithin());
+  EXPECT_FALSE(compare(ElementType::F32, {1}, {inf}, anything).isWithin());
+}
+
+TEST(Compare, EqualNansAndInfinitiesAgree) {
+  Difference difference = compare(ElementType::F32, {nan, inf, -inf}, {nan, inf, -inf}, {0, 0});
+  EXPECT_TRUE(difference.isWithin());
+  EXPECT_EQ(difference.maxUlp, 0u);
+}
+
+TEST(Compare, CountsUlpsOfTheType) {
+  EXPECT_EQ(ulpDistance(ElementType::F32, 1, std::nextafterf(1, 2)), 1u);
+  EXPECT_EQ(ulpDistance(ElementType::F32, -std::numeric_limits<float>::denorm_min(),
+                        std::numeric_limits<float>::denorm_min()),
+            2u);
+  EXPECT_EQ(ulpDistance(ElementType::F32, 0.0, -0.0), 0u);
+  EXPECT_EQ(ulpDistance(ElementType::F64, 1, std::nextafter(1, 2)), 1u);
+  EXPECT_EQ(ulpDistance(ElementType::F16, 1, 1 + 0x1p-10), 1u);
+  EXPECT_EQ(ulpDistance(ElementType::BF16, 1, 1 + 0x1p-7), 1u);
+  EXPECT_EQ(compare(ElementType::F16, {1, 2}, {1, 2 + 0x1p-8}).maxUlp, 2u);
+}
+
+TEST(Compare, ReportsMaximaAndTheFirstOffender) {
+  Difference difference = compare(ElementType::F32, {1, 2.5, 3}, {1, 2, 4});
+  EXPECT_EQ(difference.maxAbsolute, 1);
+  EXPECT_EQ(difference.maxRelative, 0.25);
+  EXPECT_EQ(difference.outside, 2);
+  EXPECT_EQ(difference.firstOutside, 1);
+}
+
+TEST(Compare, ComparesIntegersExactly) {
+  Tensor a(ElementType::I64, {1}), b(ElementType::I64, {1});
+  int64_t big = (int64_t(1) << 60) + 1, next = big + 1;
+  std::memcpy(a.data(), &big, 8);
+  std::memcpy(b.data(), &next, 8);
+  EXPECT_EQ(compareTensors(a.view(), b.view(), {0, 0}).maxUlp, 1u);
+  EXPECT_FALSE(compareTensors(a.view(), b.view(), {0, 0}).isWithin());
+  EXPECT_FALSE(compare(ElementType::U8, {255}, {0}).isWithin());
+  EXPECT_FALSE(compare(ElementType::I1, {1}, {0}).isWithin());
+  EXPECT_TRUE(compare(ElementType::I1, {1}, {1}, {0, 0}).isWithin());
+}
+
+TEST(Compare, ShapesAndTypesMustAgree) {
+  Tensor a = tensor(ElementType::F32, {1, 2}), b = tensor(ElementType::F64, {1, 2}), c = tensor(ElementType::F32, {1});
+  EXPECT_EQ(compareTensors(a.view(), b.view(), {}).reason, "type differs, found f32, expected f64");
+  EXPECT_EQ(compareTensors(a.view(), c.view(), {}).reason, "shape differs, found [2], expected [1]");
+  EXPECT_TRUE(compareTensors(a.view(), b.view(), {}, true).isWithin());
+}
+
+} // namespace

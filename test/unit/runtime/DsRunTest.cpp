@@ -1,0 +1,209 @@
+// The command as a whole: what it prints, writes and exits with.
+#include "PackageBuilder.h"
+
+#include "tools/ds-run/Inputs.h"
+
+#include "runtime/io/Npz.h"
+#include "runtime/io/TensorProto.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+using namespace ds;
+using namespace ds::test;
+
+namespace {
+
+struct Result {
+  int code;
+  std::string text; // stdout and stderr together
+};
+
+Result execute(const std::string &arguments) {
+  FILE *pipe = popen((std::string(DS_RUN) + " " + arguments + " 2>&1").c_str(), "r");
+  Result result{-1, ""};
+  char part[4096];
+  while (size_t length = fread(part, 1, sizeof(part), pipe))
+    result.text.append(part, length);
+  int status = pclose(pipe);
+  if (WIFEXITED(status))
+    result.code = WEXITSTATUS(status);
+  return result;
+}
+
+class DsRun : public ::testing::Test {
+protected:
+  DsRun() : package(writePackage(folder.path())) {}
+
+  void expect(int code, const std::string &part, const std::string &arguments) {
+    Result result = execute(arguments);
+    EXPECT_EQ(result.code, code) << arguments << "\n" << result.text;
+    EXPECT_NE(result.text.find(part), std::string::npos) << arguments << "\n" << result.text;
+  }
+
+  TemporaryFolder folder;
+  std::string package;
+};
+
+TEST_F(DsRun, HelpsInEightyLines) {
+  for (const char *arguments : {"--help", "compare --help", "bench --help", "inspect --help", "profile --help"}) {
+    Result result = execute(arguments);
+    EXPECT_EQ(result.code, 0);
+    EXPECT_LE(std::count(result.text.begin(), result.text.end(), '\n'), 80);
+  }
+  expect(0, "ds-run 0.", "--version");
+}
+
+TEST_F(DsRun, PrintsShapeTypeAndDigest) {
+  Result result = execute(package + " --input 'x=[[1,1,1,1],[2,2,2,2]]'");
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.text.substr(0, 23), "y: f32 [2, 4] sha256:" + result.text.substr(21, 2));
+  EXPECT_NE(result.text.find(" 2 3 4 5 4 6 ..."), std::string::npos) << result.text;
+  EXPECT_EQ(execute(package + " --dim rows=3 --dim n=4 --seed=5 --threads=1").text,
+            execute(package + " --dim=rows=3 --dim=n=4 --seed 5 --threads 3").text);
+}
+
+TEST_F(DsRun, WritesAnNpzByOutputNames) {
+  std::string file = folder.file("out.npz");
+  expect(0, "", package + " --input 'x=[[1,1,1,1]]' --output " + file);
+  auto tensors = readNpz(file);
+  ASSERT_EQ(tensors.size(), 1u);
+  EXPECT_EQ(tensors[0].name, "y");
+}
+
+TEST_F(DsRun, ExitsTwoForUsage) {
+  expect(2, "ds-run: error: dimension 'rows' has no value", package);
+  expect(2, "no dimension 'cols'", package + " --dim cols=3");
+  expect(2, "expected NAME=VALUE", package + " --dim rows");
+  expect(2, "no entry 'other'", package + " --entry other");
+  expect(2, "no package given", "");
+  expect(2, "--frobnicate", package + " --frobnicate");
+  expect(2, "--threads", package + " --threads=0");
+  expect(2, "no input 'z'", package + " --input z=1");
+  expect(2, "expected {rank} in it", package + " -n 2 --output o.npz");
+}
+
+TEST_F(DsRun, ExitsOneForDiagnoses) {
+  expect(1, "ds-run: error: /nowhere.dsp: not a package directory", "/nowhere.dsp");
+  expect(1, "cannot open", package + " --inputs " + folder.file("none.npz"));
+  expect(1, "wrong rank, found [3]", package + " --input 'x=[1,2,3]'");
+  expect(1, "kernel 'gather' at '/embeddings/Gather': index out of range",
+         package + " --entry lookup --input 'table=[1]' --input 'indices=[4]'");
+  expect(1, "cannot create a file there", package + " --dim rows=1 --dim n=4 --output /nowhere/o.npz");
+}
+
+TEST_F(DsRun, EveryDiagnosisIsOneLine) {
+  Result result = execute(package + " --input 'x=[1,2,3]'");
+  EXPECT_EQ(std::count(result.text.begin(), result.text.end(), '\n'), 1);
+}
+
+TEST_F(DsRun, VerifiesUnlessToldNotTo) {
+  std::string weights = readFile(package + "/weights.bin");
+  weights[0] ^= 1;
+  writeFile(package + "/weights.bin", weights);
+  expect(1, "weights.bin:0+64: checksum mismatch", package + " --dim rows=1 --dim n=4");
+  expect(0, "y: f32 [1, 4]", package + " --dim rows=1 --dim n=4 --no-verify");
+}
+
+TEST_F(DsRun, SavesAndRestoresStates) {
+  std::string file = folder.file("state.npz"), call = package + " --entry count --input 'x=[1,1,1,1]'";
+  expect(0, "11 21 31 41", call + " --state-out " + file);
+  expect(0, "12 22 32 42", call + " --state-in " + file + " --state-out " + file);
+  expect(0, "13 23 33 43", call + " --state-in " + file);
+}
+
+TEST_F(DsRun, RunsRanksOnTheirOwnData) {
+  for (int rank = 0; rank < 2; ++rank) {
+    std::vector<NamedTensor> inputs;
+    inputs.push_back({"x", parseValue(rank ? "[10, 20]" : "[1, 2]", ElementType::F32)});
+    writeNpz(folder.file("in" + std::to_string(rank) + ".npz"), inputs);
+  }
+  std::string call = package + " --entry reduce -n 2 --inputs " + folder.file("in{rank}.npz");
+  expect(0, "rank 1 y: f32 [2]", call);
+  expect(0, "", call + " --output " + folder.file("out{rank}.npz"));
+  for (int rank = 0; rank < 2; ++rank) {
+    auto outputs = readNpz(folder.file("out" + std::to_string(rank) + ".npz"));
+    EXPECT_EQ(loadDouble(ElementType::F32, outputs[0].tensor.data(), 1), 22);
+  }
+  expect(1, "rank 1: entry 'skipped'", package + " --entry skipped -n 2 --dim n=2");
+}
+
+TEST_F(DsRun, ComparesWithATestDataFolder) {
+  std::string data = folder.file("test_data_set_0");
+  std::filesystem::create_directory(data);
+  writeTensorProto(data + "/input_0.pb", "x", parseValue("[[1, 1, 1, 1]]", ElementType::F32));
+  auto expectOutput = [&](const Tensor &tensor) { writeTensorProto(data + "/output_0.pb", "y", tensor); };
+  expectOutput(parseValue("[[2, 3, 4, 5]]", ElementType::F32));
+  expect(0, "y: max abs 0, max rel 0, max ulp 0: ok", "compare " + package + " " + data);
+  expectOutput(parseValue("[[2, 3, 4, 5.1]]", ElementType::F32));
+  expect(1, "1 of 4 outside, first at 3: found 5, expected 5.1", "compare " + package + " " + data);
+  expect(0, ": ok", "compare " + package + " " + data + " --atol=0.2");
+  Tensor nan = parseValue("[[2, 3, 4, 5]]", ElementType::F32);
+  storeDouble(ElementType::F32, nan.data(), 3, std::nan(""));
+  expectOutput(nan);
+  expect(1, "max ulp inf", "compare " + package + " " + data + " --atol=1e30 --rtol=1e30");
+  expectOutput(parseValue("[[2, 3, 4, 5]]", ElementType::F64));
+  expect(1, "type differs, found f32, expected f64", "compare " + package + " " + data);
+  expectOutput(parseValue("[2, 3, 4, 5]", ElementType::F32));
+  expect(1, "shape differs, found [1, 4], expected [4]", "compare " + package + " " + data);
+  std::filesystem::remove(data + "/output_0.pb");
+  expect(1, "found 0 files output_*.pb, expected 1", "compare " + package + " " + data);
+}
+
+TEST_F(DsRun, ComparesPackagesBlockByBlock) {
+  std::string other = writePackage(folder.path(), testManifest(), "other.dsp"), dims = " --dim rows=2 --dim n=4";
+  expect(0, "2 blocks compared, none differs", "compare " + package + " " + other + dims);
+  std::string weights = readFile(other + "/weights.bin");
+  weights[2] ^= 0x40;
+  writeFile(other + "/weights.bin", weights);
+  writeChecksums(other);
+  expect(1, "first block that differs: hidden (2 of 2 differ)", "compare " + package + " " + other + dims);
+  expect(2, "dimension 'n' has no value", "compare " + package + " " + other + " --dim rows=2");
+}
+
+TEST_F(DsRun, MeasuresAgainstCeilings) {
+  std::string file = folder.file("bench.json");
+  expect(0, "roofline", "bench " + package + " --dim rows=8 --dim n=4 --duration=0.05 --json " + file);
+  auto json = nlohmann::json::parse(readFile(file));
+  for (const char *key : {"min", "median", "mean", "p90", "p95", "p99"})
+    EXPECT_GT(json["latency_ms"][key].get<double>(), 0) << key;
+  EXPECT_EQ(json["bytes"], 16 + 2 * 8 * 4 * 4); // one constant, input, output
+  EXPECT_EQ(json["flops"], 2 * 8 * 4);
+  for (const char *key : {"stream_gbps", "f32_gflops", "bf16_gflops", "int8_gops", "amx_bf16_gflops", "amx_int8_gops"})
+    ASSERT_TRUE(json["ceilings"].contains(key)) << key;
+  EXPECT_GT(json["ceilings"]["stream_gbps"].get<double>(), 0);
+  EXPECT_NEAR(json["roofline_fraction"].get<double>(),
+              json["roofline_ms"].get<double>() / json["latency_ms"]["median"].get<double>(), 1e-12);
+}
+
+TEST_F(DsRun, InspectsAsTextAndJson) {
+  expect(0, "launches: 2 of 2 kernels: add x1 scale_rows x1", "inspect " + package);
+  expect(0, "bytes depend on n, rows (give --dim)", "inspect " + package);
+  expect(0, "128 bytes, 128 alive at once", "inspect " + package + " --dim rows=8 --dim n=4");
+  expect(0, "config: quantize = none (default)", "inspect " + package);
+  auto json = nlohmann::json::parse(execute("inspect --json " + package).text);
+  EXPECT_EQ(json["variants"][0]["entries"][6]["collectives"][0]["value"], "grad");
+  expect(2, "no dimension 'cols'", "inspect " + package + " --dim cols=1");
+}
+
+TEST_F(DsRun, InspectsPackagesForOtherProcessors) {
+  auto manifest = testManifest();
+  manifest["variants"][0]["features"] = {"sse2", "neon9000"};
+  std::string foreign = writePackage(folder.path(), manifest, "foreign.dsp");
+  expect(0, "this processor lacks neon9000", "inspect " + foreign);
+  expect(1, "x86-64 needs neon9000", foreign + " --dim rows=1 --dim n=4");
+}
+
+TEST_F(DsRun, ProfilesLaunches) {
+  std::string file = folder.file("trace.json");
+  expect(0, "scale_rows (/layer/Mul)", "profile " + package + " --dim rows=2 --dim n=4 --trace " + file);
+  auto trace = nlohmann::json::parse(readFile(file));
+  ASSERT_EQ(trace["traceEvents"].size(), 2u);
+  EXPECT_EQ(trace["traceEvents"][0]["ph"], "X");
+}
+
+} // namespace

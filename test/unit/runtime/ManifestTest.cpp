@@ -1,0 +1,114 @@
+#include "PackageBuilder.h"
+
+#include "runtime/core/Manifest.h"
+
+#include <gtest/gtest.h>
+
+using namespace ds;
+using namespace ds::test;
+using Json = nlohmann::json;
+
+namespace {
+
+std::string errorWith(const std::string &pointer, const Json &value) {
+  Json manifest = testManifest();
+  manifest[Json::json_pointer(pointer)] = value;
+  return errorOf([&] { readManifest(manifest.dump()); });
+}
+
+std::string errorWithout(const std::string &pointer) {
+  Json manifest = testManifest();
+  Json::json_pointer path(pointer);
+  manifest[path.parent_pointer()].erase(path.back());
+  return errorOf([&] { readManifest(manifest.dump()); });
+}
+
+TEST(Manifest, ReadsWhatTheFormatSays) {
+  Manifest manifest = readManifest(testManifest().dump());
+  ASSERT_EQ(manifest.variants.size(), 1u);
+  const VariantInfo &variant = manifest.variants[0];
+  EXPECT_EQ(variant.code, "code-x86-64.so");
+  EXPECT_EQ(variant.constants[1].offset, 64u);
+  const EntryInfo &entry = variant.entries[0];
+  EXPECT_EQ(entry.name, "main");
+  EXPECT_EQ(entry.sizes[3].text(), "4*rows*n");
+  EXPECT_EQ(entry.buffers[2].role, BufferRole::Workspace);
+  EXPECT_EQ(entry.launches[0].results[0].value, "hidden");
+  EXPECT_EQ(manifest.config[0].origin, "default");
+}
+
+TEST(Manifest, IgnoresKeysItDoesNotKnow) {
+  EXPECT_EQ(errorWith("/variants/0/entries/0/remark", "later"), "");
+  EXPECT_EQ(errorWith("/report", Json::array({1, 2})), "");
+}
+
+TEST(Manifest, RefusesOtherVersions) {
+  EXPECT_EQ(errorWith("/format", 2), "manifest.json: format: unsupported version, found 2, expected 1");
+  EXPECT_EQ(errorWith("/abi", 7), "manifest.json: abi: unsupported version, found 7, expected 1");
+}
+
+TEST(Manifest, NamesThePlaceOfWrongTypes) {
+  EXPECT_EQ(errorWith("/variants", 3), "manifest.json: variants: found 3, expected a list");
+  EXPECT_EQ(errorWith("/variants/0/entries/0/name", 3),
+            "manifest.json: variants[0].entries[0].name: found 3, expected a string");
+  EXPECT_EQ(errorWith("/variants/0/constants/0/offset", -64),
+            "manifest.json: variants[0].constants[0].offset: out of range, found -64, expected 0 to 9223372036854775807");
+  EXPECT_EQ(errorWith("/variants/0/constants/0/offset", 1.5),
+            "manifest.json: variants[0].constants[0].offset: found 1.5, expected an integer");
+  EXPECT_EQ(errorWithout("/variants/0/entries/0/sizes"), "manifest.json: variants[0].entries[0].sizes: missing");
+  EXPECT_NE(errorWith("/variants/0/entries/0/inputs/0/type", "f8").find("unknown element type 'f8'"),
+            std::string::npos);
+}
+
+TEST(Manifest, EveryKeyThatIsNeededIsDiagnosedWhenMissing) {
+  for (const char *key : {"/format", "/abi", "/compiler", "/model", "/variants", "/variants/0/mcpu",
+                          "/variants/0/features", "/variants/0/code", "/variants/0/constants", "/variants/0/entries",
+                          "/variants/0/constants/0/name", "/variants/0/constants/0/bytes",
+                          "/variants/0/entries/0/symbols", "/variants/0/entries/0/symbols/0/kind",
+                          "/variants/0/entries/0/constraints/0/lhs", "/variants/0/entries/0/inputs/0/shape",
+                          "/variants/0/entries/0/buffers/0/role", "/variants/0/entries/0/buffers/2/bytes",
+                          "/variants/0/entries/0/buffers/2/first", "/variants/0/entries/0/launches/0/kernel",
+                          "/variants/0/entries/0/launches/0/results/0/buffer", "/variants/0/entries/0/states",
+                          "/variants/0/entries/0/collectives", "/variants/0/entries/6/collectives/0/value"})
+    EXPECT_NE(errorWithout(key).find("missing"), std::string::npos) << key;
+}
+
+TEST(Manifest, ChecksIndices) {
+  const std::string entry = "/variants/0/entries/0";
+  EXPECT_EQ(errorWith(entry + "/buffers/0/index", 2), "manifest.json: variants[0].entries[0].buffers[0].index: index "
+                                                      "out of range, found 2, expected one of 2 constants");
+  EXPECT_NE(errorWith(entry + "/buffers/1/index", 1).find("one of 1 inputs"), std::string::npos);
+  EXPECT_NE(errorWith(entry + "/buffers/2/bytes", 5).find("one of 5 sizes"), std::string::npos);
+  EXPECT_NE(errorWith(entry + "/buffers/2/last", 2).find("one of 2 launches"), std::string::npos);
+  EXPECT_NE(errorWith(entry + "/buffers/2/first", 1).find(""), std::string::npos);
+  EXPECT_NE(errorWith(entry + "/launches/0/results/0/buffer", 4).find("one of 4 buffers"), std::string::npos);
+  EXPECT_NE(errorWith("/variants/0/entries/2/symbols/1/input", 2).find("one of 2 inputs"), std::string::npos);
+  EXPECT_NE(errorWith("/variants/0/entries/2/symbols/1/input", 0).find("expected an integer type"), std::string::npos);
+  EXPECT_NE(errorWith("/variants/0/entries/5/states/0/initial", 2).find("one of 2 constants"), std::string::npos);
+}
+
+TEST(Manifest, ChecksMeaning) {
+  const std::string entry = "/variants/0/entries/0";
+  EXPECT_NE(errorWith(entry + "/sizes/0", "m").find("unknown symbol 'm'"), std::string::npos);
+  EXPECT_NE(errorWith(entry + "/symbols/1/name", "rows").find("defined twice"), std::string::npos);
+  EXPECT_NE(errorWith(entry + "/buffers/3", {{"role", "input"}, {"index", 0}}).find("'y' has no buffer"),
+            std::string::npos);
+  EXPECT_NE(errorWith("/variants/0/entries/3/inputs/0/shape/0", "count").find("computed symbol"), std::string::npos);
+  EXPECT_NE(errorWith("/variants/0/constants/0/offset", 32).find("multiple of 64"), std::string::npos);
+  EXPECT_NE(errorWith("/variants/0/constants/0/bytes", 20).find("expected 16"), std::string::npos);
+  EXPECT_NE(errorWith("/variants/0/code", "../evil.so").find("expected the name of a file"), std::string::npos);
+  EXPECT_NE(errorWith("/variants/0/entries/1/name", "main").find("listed twice"), std::string::npos);
+  EXPECT_NE(errorWith("/variants/0/entries/6/collectives/0/op", "all_gather").find("expected one of all_reduce"),
+            std::string::npos);
+  EXPECT_NE(errorWith("/variants", Json::array()).find("at least one variant"), std::string::npos);
+}
+
+TEST(Manifest, RefusesWhatIsNotJson) {
+  std::string text = testManifest().dump();
+  for (size_t length : {size_t(0), size_t(1), text.size() / 2, text.size() - 1})
+    EXPECT_NE(errorOf([&] { readManifest(text.substr(0, length)); }).find("not valid JSON"), std::string::npos);
+  EXPECT_NE(errorOf([] { readManifest("[1]"); }).find("expected an object"), std::string::npos);
+  EXPECT_NE(errorOf([] { readManifest(std::string(100000, '[')); }), "");
+}
+
+} // namespace

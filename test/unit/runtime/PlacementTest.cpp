@@ -1,0 +1,105 @@
+#include "PackageBuilder.h"
+
+#include "runtime/core/Placement.h"
+#include "runtime/core/ThreadPool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <gtest/gtest.h>
+#include <random>
+#include <thread>
+
+using namespace ds;
+
+namespace {
+
+void expectNoOverlap(const std::vector<LiveRange> &ranges, const Placement &placement) {
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    ASSERT_EQ(placement.offsets[i] % 64, 0u);
+    ASSERT_LE(placement.offsets[i] + ranges[i].bytes, placement.total);
+    for (size_t j = 0; j < i; ++j) {
+      bool live = ranges[i].first <= ranges[j].last && ranges[j].first <= ranges[i].last;
+      bool share = placement.offsets[i] < placement.offsets[j] + ranges[j].bytes &&
+                   placement.offsets[j] < placement.offsets[i] + ranges[i].bytes;
+      ASSERT_FALSE(live && share) << i << " and " << j;
+    }
+  }
+}
+
+TEST(Placement, NeverOverlapsForRandomIntervals) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<LiveRange> ranges(random() % 120);
+    for (LiveRange &range : ranges) {
+      range.bytes = random() % 3 ? random() % 5000 : 0;
+      range.first = random() % 100;
+      range.last = range.first + random() % 30;
+    }
+    Placement placement = placeBuffers(ranges);
+    expectNoOverlap(ranges, placement);
+    EXPECT_GE(placement.total, placement.peakLive);
+    Placement again = placeBuffers(ranges);
+    EXPECT_EQ(again.offsets, placement.offsets);
+  }
+}
+
+TEST(Placement, ReusesBytesOfTheDead) {
+  Placement placement = placeBuffers({{1000, 0, 1}, {1000, 1, 2}, {1000, 2, 3}, {1000, 3, 4}});
+  EXPECT_EQ(placement.total, 2048u);
+  EXPECT_EQ(placement.peakLive, 2048u);
+}
+
+TEST(Placement, TakesTheSmallestGapThatFits) {
+  // Between the long-lived blocks there are gaps of 256 and 128 bytes at launch 1; 128 bytes belong into the second.
+  std::vector<LiveRange> ranges = {{1024, 0, 9}, {256, 0, 0}, {512, 0, 9}, {128, 0, 0}, {128, 1, 1}};
+  expectNoOverlap(ranges, placeBuffers(ranges));
+  EXPECT_EQ(placeBuffers(ranges).total, 1024u + 512 + 256 + 128);
+}
+
+TEST(Placement, RefusesImpossibleSizes) {
+  EXPECT_NE(test::errorOf([] { placeBuffers({{uint64_t(1) << 60, 0, 0}}); }), "");
+  EXPECT_NE(test::errorOf([] { placeBuffers({{uint64_t(1) << 56, 0, 0}, {uint64_t(1) << 56, 1, 1}}); }), "");
+}
+
+TEST(StaticChunk, TilesTheGridInMultiplesOfTheGrain) {
+  for (int64_t grid : {0, 1, 5, 63, 64, 65, 1000})
+    for (int64_t grain : {1, 4, 7, 2000})
+      for (unsigned count : {1u, 2u, 3u, 16u}) {
+        int64_t at = 0;
+        for (unsigned t = 0; t < count; ++t) {
+          WorkRange range = staticChunk(grid, grain, t, count);
+          ASSERT_EQ(range.begin, at);
+          ASSERT_TRUE(range.end == grid || range.end % grain == 0);
+          at = range.end;
+        }
+        ASSERT_EQ(at, grid);
+      }
+}
+
+TEST(ThreadPool, RunsEveryThreadOnceEveryTime) {
+  for (unsigned threads : {1u, 2u, 5u}) {
+    ThreadPool pool(threads);
+    std::vector<std::atomic<int>> counts(threads);
+    auto task = [](void *context, unsigned thread) {
+      ++(*static_cast<std::vector<std::atomic<int>> *>(context))[thread];
+    };
+    for (int i = 0; i < 200; ++i) {
+      pool.run(task, &counts, threads);
+      if (i % 50 == 0) // long enough to fall asleep
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    pool.run(task, &counts, 1);
+    for (unsigned t = 0; t < threads; ++t)
+      EXPECT_EQ(counts[t], t == 0 ? 201 : 200);
+  }
+}
+
+TEST(ThreadPool, GivesEveryThreadItsOwnAlignedScratch) {
+  ThreadPool pool(3);
+  uint8_t *first = pool.scratch(0, 100), *second = pool.scratch(1, 100);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 64, 0u);
+  EXPECT_EQ(pool.scratch(0, 50), first);
+}
+
+} // namespace
