@@ -4,6 +4,7 @@
 #include "runtime/core/Package.h"
 
 #include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 
 using namespace ds;
@@ -50,14 +51,14 @@ TEST(Package, RefusesEveryFlippedByteAndNamesTheFile) {
   options.threads = 1;
   for (const char *name : {"SHA256SUMS", "manifest.json", "code-x86-64.so", "weights.bin"}) {
     std::string path = package + "/" + name, bytes = readFile(path);
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary); // in place: truncating is slow
+    auto put = [&](size_t at, char byte) { file.seekp(static_cast<std::streamoff>(at)).put(byte).flush(); };
     for (size_t i = 0; i < bytes.size(); i += stride) {
-      std::string altered = bytes;
-      altered[i] = static_cast<char>(altered[i] ^ (i % 2 ? 0x01 : 0x20));
-      writeFile(path, altered);
+      put(i, static_cast<char>(bytes[i] ^ (i % 2 ? 0x01 : 0x20)));
       std::string error = loadError(package, options);
       ASSERT_NE(error.find(name), std::string::npos) << name << " byte " << i << ": " << error;
+      put(i, bytes[i]);
     }
-    writeFile(path, bytes);
   }
   EXPECT_EQ(loadError(package), "");
 }
@@ -99,7 +100,7 @@ TEST(Package, RefusesTruncatedFilesWithoutChecksumsToo) {
   trusting.verify = false;
   for (const char *name : {"manifest.json", "code-x86-64.so", "weights.bin"}) {
     std::string path = package + "/" + name, bytes = readFile(path);
-    for (size_t length : {size_t(0), size_t(40), size_t(100)}) {
+    for (size_t length : {size_t(0), size_t(40), size_t(70)}) {
       writeFile(path, bytes.substr(0, length));
       EXPECT_NE(loadError(package, trusting), "") << name << " of " << length << " bytes";
     }
