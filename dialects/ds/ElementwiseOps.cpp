@@ -28,7 +28,13 @@ static SizeVector broadcastContents(const TensorFacts &facts, ArrayRef<SizeExpr>
   return result;
 }
 
-static bool isTracked(const TensorFacts &facts) { return facts.contents.has_value(); }
+// Narrow and unsigned integers wrap and small floats round, which polynomials over the integers do not.
+static bool isTracked(const TensorFacts &facts) {
+  Type type = facts.elementType;
+  bool isExact = type.isSignlessInteger(64) || type.isSignlessInteger(32) || type.isInteger(1) || type.isF32() ||
+                 type.isF64();
+  return facts.contents.has_value() && isExact;
+}
 
 static std::optional<SizeExpr> evaluate(UnaryKind kind, const SizeExpr &x) {
   switch (kind) {
@@ -151,9 +157,11 @@ LogicalResult BinaryOp::inferResults(Inference &inference) {
     SizeVector left = broadcastContents(lhs, *sizes), right = broadcastContents(rhs, *sizes);
     contents.emplace();
     for (auto [a, b] : llvm::zip_equal(left, right)) {
-      auto value = kind == BinaryKind::bit_or    ? std::optional(SizeExpr::max(a, b))
-                   : kind == BinaryKind::bit_xor ? std::nullopt
-                                                 : evaluate(kind, a, b);
+      bool isInexact = kind == BinaryKind::bit_xor || (kind == BinaryKind::div && isa<FloatType>(lhs.elementType) &&
+                                                       SizeExpr::floorDiv(a, b) * b != a);
+      auto value = isInexact                    ? std::nullopt
+                   : kind == BinaryKind::bit_or ? std::optional(SizeExpr::max(a, b))
+                                                : evaluate(kind, a, b);
       if (!value) {
         contents.reset();
         break;
@@ -194,8 +202,13 @@ LogicalResult CastOp::inferResults(Inference &inference) {
   if (!input.elementType.isIntOrFloat() || !to.isIntOrFloat())
     return inference.error("C1: only integer and float types convert");
   std::optional<SizeVector> contents = input.contents;
-  // Narrowing may change a value that is not known; floats hold sizes exactly as far as shape arithmetic goes.
-  bool fits = to.isInteger(64) || to.isInteger(32) || isa<FloatType>(to) || to == input.elementType;
+  // Narrowing may change a value that is not known; f32 and f64 hold sizes exactly as far as shape arithmetic goes.
+  bool fits = to.isSignlessInteger(64) || to.isSignlessInteger(32) || to.isF32() || to.isF64() ||
+              to == input.elementType;
+  if (contents && (to.isF32() || to.isSignlessInteger(32)))
+    for (const SizeExpr &value : *contents)
+      if (auto known = value.constant())
+        fits &= std::abs(*known) <= (to.isF32() ? int64_t(1) << 24 : int64_t(INT32_MAX));
   if (contents && to.isInteger(1))
     for (SizeExpr &value : *contents)
       value = SizeExpr(1) - SizeExpr::eq(value, 0);

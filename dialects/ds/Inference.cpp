@@ -207,6 +207,29 @@ LogicalResult SizeAnalysis::visitRegion(Region &region) {
   return success();
 }
 
+FailureOr<TensorFacts> SizeAnalysis::factsOfArgument(Operation *function, unsigned index) {
+  auto entry = cast<FunctionOpInterface>(function);
+  TensorFacts facts = factsOfType(entry.getArgument(index).getType(), "arg" + std::to_string(index) + "_d");
+  if (auto dims = entry.getArgAttrOfType<ArrayAttr>(index, ds::dimsAttr)) {
+    auto sizes = sizesFromAttribute(dims);
+    if (!sizes || sizes->size() != facts.sizes.size()) {
+      function->emitOpError("argument ") << index << ": '" << ds::dimsAttr << "' must hold one size per axis";
+      return failure();
+    }
+    facts.sizes = *sizes;
+  }
+  // Elements of small integer inputs are symbols: Reshape, Expand and Range may be steered by them.
+  auto name = entry.getArgAttrOfType<StringAttr>(index, ds::nameAttr);
+  auto count = product(facts.sizes).constant();
+  bool isShapeLike = facts.elementType && facts.elementType.isSignlessInteger(64) && facts.rank() <= 1;
+  if (name && isShapeLike && count && *count >= 0 && *count <= 16) {
+    facts.contents.emplace();
+    for (int64_t i = 0; i < *count; ++i)
+      facts.contents->push_back(SizeExpr::symbol((name.getValue() + "[" + Twine(i) + "]").str()));
+  }
+  return facts;
+}
+
 FailureOr<SizeAnalysis> SizeAnalysis::run(Operation *function) {
   SizeAnalysis analysis;
   if (auto kernel = dyn_cast<ds::KernelOp>(function)) {
@@ -222,25 +245,10 @@ FailureOr<SizeAnalysis> SizeAnalysis::run(Operation *function) {
   }
   auto entry = cast<FunctionOpInterface>(function);
   for (BlockArgument argument : entry.getArguments()) {
-    unsigned index = argument.getArgNumber();
-    TensorFacts facts = factsOfType(argument.getType(), "arg" + std::to_string(index) + "_d");
-    if (auto dims = entry.getArgAttrOfType<ArrayAttr>(index, ds::dimsAttr)) {
-      auto sizes = sizesFromAttribute(dims);
-      if (!sizes || sizes->size() != facts.sizes.size()) {
-        function->emitOpError("argument ") << index << ": '" << ds::dimsAttr << "' must hold one size per axis";
-        return failure();
-      }
-      facts.sizes = *sizes;
-    }
-    // Elements of small integer inputs are symbols: Reshape, Expand and Range may be steered by them.
-    auto name = entry.getArgAttrOfType<StringAttr>(index, ds::nameAttr);
-    auto count = product(facts.sizes).constant();
-    if (name && facts.elementType && facts.elementType.isInteger(64) && facts.rank() <= 1 && count && *count <= 16) {
-      facts.contents.emplace();
-      for (int64_t i = 0; i < *count; ++i)
-        facts.contents->push_back(SizeExpr::symbol((name.getValue() + "[" + Twine(i) + "]").str()));
-    }
-    analysis.set(argument, std::move(facts));
+    auto facts = factsOfArgument(function, argument.getArgNumber());
+    if (failed(facts))
+      return failure();
+    analysis.set(argument, std::move(*facts));
   }
   if (failed(analysis.visitRegion(entry.getFunctionBody())))
     return failure();

@@ -67,6 +67,9 @@ public:
   /// Seeds entry arguments from their `ds.dims` attributes, then visits every op in order.
   static mlir::FailureOr<SizeAnalysis> run(mlir::Operation *function);
 
+  /// What the type and the attributes of an entry argument state; small integer inputs have symbolic contents.
+  static mlir::FailureOr<TensorFacts> factsOfArgument(mlir::Operation *function, unsigned index);
+
   const TensorFacts &facts(mlir::Value value) const;
   const TensorFacts *lookup(mlir::Value value) const;
   void set(mlir::Value value, TensorFacts facts);

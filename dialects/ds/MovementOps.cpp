@@ -114,6 +114,11 @@ LogicalResult SliceOp::inferResults(Inference &inference) {
                    (*known < 0 || *known >= *bound || *first < 0 || *first >= *bound);
     if (outside || (count && *count < 0))
       return inference.error("C3: the box reaches outside axis " + Twine(i) + " of size " + input.sizes[i].str());
+    // Where the end is not known to lie inside, the run checks it; a box walking backwards starts at its end.
+    SizeExpr end = (getSteps()[i] > 0 ? last : (*starts)[i]) + SizeExpr(1);
+    bool isDecided = (bound && count && first) || (*sizes)[i].isConstant(0);
+    if (!isDecided && failed(inference.requireAtLeast(input.sizes[i], end, "C3: axis " + Twine(i))))
+      return failure();
   }
   std::optional<SizeVector> contents;
   auto start = rank == 1 ? (*starts)[0].constant() : std::nullopt;

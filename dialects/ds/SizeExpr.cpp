@@ -67,20 +67,71 @@ std::optional<int64_t> SizeExpr::constant() const {
   return std::nullopt;
 }
 
+/// The arguments of a function call in canonical text; empty for anything else.
+static std::vector<SizeExpr> argumentsOf(llvm::StringRef atom, llvm::StringRef function) {
+  std::vector<SizeExpr> arguments;
+  if (!atom.ends_with(")") || !atom.starts_with((function + "(").str()))
+    return arguments;
+  llvm::StringRef text = atom.drop_front(function.size() + 1).drop_back();
+  int depth = 0;
+  bool isQuoted = false;
+  for (size_t begin = 0, i = 0; i <= text.size(); ++i) {
+    if (i < text.size() && text[i] == '`')
+      isQuoted = !isQuoted;
+    if (!isQuoted && i < text.size())
+      depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
+    if (i < text.size() && (isQuoted || depth > 0 || text[i] != ','))
+      continue;
+    auto argument = SizeExpr::parse(text.slice(begin, i));
+    if (!argument)
+      return {};
+    arguments.push_back(*argument);
+    begin = i + 1;
+  }
+  return arguments;
+}
+
 // Only dimensions are certain to be non-negative; elements of inputs carry an index in brackets.
 static bool isNonNegativeAtom(llvm::StringRef atom) {
   if (atom.starts_with("`"))
-    return true;
+    return !atom.ends_with("]`");
   if (!atom.ends_with(")"))
     return !atom.ends_with("]");
-  return atom.starts_with("eq(") || atom.starts_with("lt(");
+  if (atom.starts_with("eq(") || atom.starts_with("lt("))
+    return true;
+  auto isNonNegative = [](const SizeExpr &argument) { return argument.isKnownNonNegative(); };
+  if (auto arguments = argumentsOf(atom, "max"); !arguments.empty())
+    return llvm::any_of(arguments, isNonNegative);
+  if (auto arguments = argumentsOf(atom, "select"); arguments.size() == 3)
+    return isNonNegative(arguments[1]) && isNonNegative(arguments[2]);
+  for (llvm::StringRef function : {"min", "floordiv", "ceildiv", "mod"})
+    if (auto arguments = argumentsOf(atom, function); !arguments.empty())
+      return llvm::all_of(arguments, isNonNegative);
+  return false;
 }
 
-bool SizeExpr::isKnownNonNegative() const {
-  for (const auto &[monomial, coefficient] : terms)
-    if (coefficient < 0 || !llvm::all_of(monomial, isNonNegativeAtom))
-      return false;
-  return true;
+bool SizeExpr::isKnownNonNegative() const { return isKnownNonNegative(/*substitutions=*/3); }
+
+// Beyond the signs of terms: subtracting a minimum subtracts at most either argument, adding a maximum adds at least
+// either.
+bool SizeExpr::isKnownNonNegative(int substitutions) const {
+  const std::pair<const Monomial, int64_t> *candidate = nullptr;
+  bool isSum = true;
+  for (const auto &term : terms) {
+    const auto &[monomial, coefficient] = term;
+    bool isBound = monomial.size() == 1 &&
+                   llvm::StringRef(monomial[0]).starts_with(coefficient < 0 ? "min(" : "max(");
+    if (isBound && !candidate)
+      candidate = &term;
+    isSum &= coefficient >= 0 && llvm::all_of(monomial, isNonNegativeAtom);
+  }
+  if (isSum || !candidate || substitutions == 0)
+    return isSum;
+  const auto &[monomial, coefficient] = *candidate;
+  for (const SizeExpr &argument : argumentsOf(monomial[0], coefficient < 0 ? "min" : "max"))
+    if ((*this + (argument - atom(monomial[0])) * SizeExpr(coefficient)).isKnownNonNegative(substitutions - 1))
+      return true;
+  return false;
 }
 
 std::string SizeExpr::str() const {

@@ -52,10 +52,14 @@ public:
   static SizeExpr lt(const SizeExpr &a, const SizeExpr &b);
   static SizeExpr select(const SizeExpr &condition, const SizeExpr &a, const SizeExpr &b);
 
-private:
   using Monomial = std::vector<std::string>; // atoms in printed form, sorted, repeated by power
+  /// The canonical polynomial: coefficients by monomial, none of them zero.
+  const std::map<Monomial, int64_t> &polynomial() const { return terms; }
+
+private:
   std::map<Monomial, int64_t> terms;         // no zero coefficients
 
+  bool isKnownNonNegative(int substitutions) const;
   static SizeExpr atom(std::string text);
   static SizeExpr call(llvm::StringRef name, llvm::ArrayRef<SizeExpr> arguments);
   void addTerm(const Monomial &monomial, int64_t coefficient);
