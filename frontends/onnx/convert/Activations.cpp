@@ -1,0 +1,109 @@
+// Activation functions, as the formulas of the ONNX specification in ds ops.
+#include "frontends/onnx/convert/Registry.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace deepstride::onnx {
+using ds::BinaryKind;
+using ds::UnaryKind;
+
+/// x where x is `kind` 0, else `other`.
+static Value whereSign(DsBuilder &b, BinaryKind kind, Value x, Value other) {
+  return b.select(b.binary(kind, x, 0.0), x, other);
+}
+
+static Value expMinusOne(DsBuilder &b, Value x) { return b.sub(b.unary(UnaryKind::exp, x), 1.0); }
+
+static Values convertLeakyRelu(Node &n) {
+  return {whereSign(n.b, BinaryKind::ge, n.in(0), n.b.mul(n.in(0), n.real("alpha", 0.01)))};
+}
+
+static Values convertPRelu(Node &n) {
+  Value x = n.in(0), slope = n.in(1);
+  constexpr int64_t numpyBroadcast = 7; // before, a slope per channel
+  if (n.version() < numpyBroadcast && n.b.rank(x) > 1)
+    slope = n.b.alignVector(slope, 1, n.b.rank(x));
+  return {whereSign(n.b, BinaryKind::ge, x, n.b.mul(slope, x))};
+}
+
+static Values convertElu(Node &n) {
+  return {whereSign(n.b, BinaryKind::ge, n.in(0), n.b.mul(expMinusOne(n.b, n.in(0)), n.real("alpha", 1)))};
+}
+
+static Values convertSelu(Node &n) {
+  double alpha = n.real("alpha", 1.67326319217681884765625), gamma = n.real("gamma", 1.05070102214813232421875);
+  Value inner = whereSign(n.b, BinaryKind::gt, n.in(0), n.b.mul(expMinusOne(n.b, n.in(0)), alpha));
+  return {n.b.mul(inner, gamma)};
+}
+
+static Values convertCelu(Node &n) {
+  double alpha = n.real("alpha", 1);
+  Value negative = n.b.mul(expMinusOne(n.b, n.b.div(n.in(0), alpha)), alpha);
+  return {whereSign(n.b, BinaryKind::ge, n.in(0), negative)};
+}
+
+static Value hardSigmoid(DsBuilder &b, Value x, double alpha, double beta) {
+  Value line = b.add(b.mul(x, alpha), beta);
+  return b.binary(BinaryKind::max, b.binary(BinaryKind::min, line, 1.0), 0.0);
+}
+
+static Values convertHardSigmoid(Node &n) {
+  return {hardSigmoid(n.b, n.in(0), n.real("alpha", 0.2), n.real("beta", 0.5))};
+}
+
+static Values convertHardSwish(Node &n) { return {n.b.mul(n.in(0), hardSigmoid(n.b, n.in(0), 1.0 / 6, 0.5))}; }
+
+/// log(1 + e^x) without overflow: max(x, 0) + log(1 + e^-|x|).
+static Value softplus(DsBuilder &b, Value x) {
+  Value decayed = b.unary(UnaryKind::exp, b.unary(UnaryKind::neg, b.unary(UnaryKind::abs, x)));
+  return b.add(b.unary(UnaryKind::relu, x), b.unary(UnaryKind::log, b.add(decayed, 1.0)));
+}
+
+static Values convertSoftplus(Node &n) { return {softplus(n.b, n.in(0))}; }
+
+static Values convertMish(Node &n) { return {n.b.mul(n.in(0), n.b.unary(UnaryKind::tanh, softplus(n.b, n.in(0))))}; }
+
+static Values convertSoftsign(Node &n) { return {n.b.div(n.in(0), n.b.add(n.b.unary(UnaryKind::abs, n.in(0)), 1.0))}; }
+
+static Values convertThresholdedRelu(Node &n) {
+  Value passes = n.b.binary(BinaryKind::gt, n.in(0), n.real("alpha", 1));
+  return {n.b.select(passes, n.in(0), n.b.scalar(n.b.element(n.in(0)), 0))};
+}
+
+static Values convertShrink(Node &n) {
+  Value x = n.in(0);
+  double bias = n.real("bias", 0), lambda = n.real("lambd", 0.5);
+  Value zero = n.b.scalar(n.b.element(x), 0);
+  Value above = n.b.select(n.b.binary(BinaryKind::gt, x, lambda), n.b.sub(x, bias), zero);
+  return {n.b.select(n.b.binary(BinaryKind::lt, x, -lambda), n.b.add(x, bias), above)};
+}
+
+static Values convertGelu(Node &n) {
+  std::string kind = n.text("approximate", "none", {"none", "tanh"});
+  return {n.b.gelu(kind == "tanh" ? ds::GeluKind::tanh : ds::GeluKind::erf, n.in(0))};
+}
+
+static Values convertSwish(Node &n) {
+  return {n.b.mul(n.in(0), n.b.unary(UnaryKind::sigmoid, n.b.mul(n.in(0), n.real("alpha", 1))))};
+}
+
+void addActivations(PatternRegistry &registry) {
+  registry.add("LeakyRelu", 1, 1, convertLeakyRelu);
+  registry.add("PRelu", 1, 2, convertPRelu);
+  registry.add("Elu", 1, 1, convertElu);
+  registry.add("Selu", 1, 1, convertSelu);
+  registry.add("Celu", 12, 1, convertCelu);
+  registry.add("HardSigmoid", 1, 1, convertHardSigmoid);
+  registry.add("HardSwish", 14, 1, convertHardSwish);
+  registry.add("Mish", 18, 1, convertMish);
+  registry.add("Softplus", 1, 1, convertSoftplus);
+  registry.add("Softsign", 1, 1, convertSoftsign);
+  registry.add("ThresholdedRelu", 10, 1, convertThresholdedRelu);
+  registry.add("Shrink", 9, 1, convertShrink);
+  registry.add("Gelu", 20, 1, convertGelu);
+  registry.add("Swish", 24, 1, convertSwish);
+}
+
+} // namespace deepstride::onnx

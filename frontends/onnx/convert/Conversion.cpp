@@ -1,0 +1,161 @@
+// Walks the nodes of a model in order and has each converted by the pattern of its operator and opset. A node that
+// cannot be converted does not end the walk: what depends on it is skipped, so that one run reports everything.
+#include "frontends/onnx/convert/Conversion.h"
+
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace deepstride::onnx {
+
+Conversion::Conversion(ModuleOp module, func::FuncOp main, const ConversionOptions &options)
+    : module(module), main(main), options(options), builder(OpBuilder(module.getContext()), analysis) {}
+
+LogicalResult Conversion::run() {
+  if (failed(checkPins()) || failed(convertArguments()))
+    return failure();
+  builder.getBuilder().setInsertionPoint(main.getBody().front().getTerminator());
+  convertOps(main.getBody().front());
+  if (!report.empty())
+    report.emit(main.getLoc());
+  if (!report.empty() || failedNodes || failed(convertReturn()))
+    return failure();
+  dropSource();
+  recordBounds();
+  dropUnusedRecipes();
+  return success();
+}
+
+void Conversion::convertOps(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (auto initializer = dyn_cast<InitializerOp>(op)) {
+      builder.setLocation(op.getLoc());
+      Type type = getElementTypeOrSelf(initializer.getValue().getType());
+      if (!isSupportedElement(type))
+        refusedTypes[initializer.getResult()] = initializer.getValue().getType();
+      else if (Value value = importTensor(initializer.getValue(), initializer.getName()))
+        converted[initializer.getResult()] = value;
+    } else if (auto node = dyn_cast<NodeOp>(op)) {
+      convertNode(node);
+    }
+  }
+}
+
+std::string Conversion::describeOperands(NodeOp node) {
+  SmallVector<std::string> texts;
+  for (Value input : node.getInputs()) {
+    if (isa<NoneType>(input.getType()))
+      texts.push_back("-");
+    else if (Value value = converted.lookup(input))
+      texts.push_back(describe(analysis.facts(value)));
+    else
+      texts.push_back(describeElement(input.getType()));
+  }
+  return llvm::join(texts, ", ");
+}
+
+/// Finds the ds values of a node's operands; false where one is missing, which is reported unless it already was.
+bool Conversion::bindOperands(NodeOp node, const Pattern &pattern, SmallVectorImpl<Value> &operands) {
+  for (auto [index, input] : llvm::enumerate(node.getInputs())) {
+    if (auto refused = refusedTypes.find(input); refused != refusedTypes.end()) {
+      report.add(node, describeOperands(node), "element type " + describeElement(refused->second) + " is not supported",
+                 "legal are bool, integers and floats of 8 to 64 bits (float8 excepted)");
+      return false;
+    }
+    if (isa<NoneType>(input.getType())) {
+      operands.push_back({});
+      continue;
+    }
+    Value value = converted.lookup(input);
+    if (!value)
+      return false;
+    operands.push_back(value);
+  }
+  for (unsigned i = 0; i < pattern.requiredInputs; ++i)
+    if (i >= operands.size() || !operands[i]) {
+      emitError(node.getLoc()) << node.getOpType() << ": expected input " << i << " to be present, found "
+                               << operands.size() << " inputs; the first " << pattern.requiredInputs << " are required";
+      failedNodes = true;
+      return false;
+    }
+  return true;
+}
+
+void Conversion::convertNode(NodeOp node) {
+  const PatternRegistry &patterns = PatternRegistry::get();
+  const Pattern *pattern = patterns.lookUp(node.getDomain(), node.getOpType(), node.getVersion());
+  if (!pattern) {
+    auto oldest = patterns.oldest(node.getDomain(), node.getOpType());
+    report.add(node, describeOperands(node),
+               oldest ? "this version of the operator has no conversion" : "the operator has no conversion",
+               oldest ? "convert the model to opset " + std::to_string(*oldest) + " or later (onnx.version_converter)"
+                      : "rewrite it with other operators, or add a pattern in frontends/onnx/convert");
+    return;
+  }
+  SmallVector<Value> operands;
+  if (!bindOperands(node, *pattern, operands))
+    return;
+  builder.setLocation(node.getLoc());
+  Node view(node, operands, builder, *this);
+  Values results = pattern->convert(view);
+  for (auto [index, result] : llvm::enumerate(node.getResults())) {
+    Value value = index < results.size() ? results[index] : Value();
+    if (view.isRefused() || (!value && view.yields(index))) {
+      failedNodes = true;
+      if (!view.isRefused() && index >= results.size() && !results.empty())
+        emitError(node.getLoc()) << node.getOpType() << ": output " << index << " ('"
+                                 << cast<StringAttr>(node.getOutputs()[index]).getValue() << "') is not supported";
+      continue;
+    }
+    if (value)
+      converted[result] = value;
+  }
+  nameResults(node, results);
+}
+
+/// Records the ONNX names of a node's outputs on the ops that yield them; an op keeps the first name it got.
+void Conversion::nameResults(NodeOp node, ArrayRef<Value> results) {
+  for (auto [index, value] : llvm::enumerate(results)) {
+    Operation *op = value ? value.getDefiningOp() : nullptr;
+    if (!op || index >= node.getOutputs().size())
+      continue;
+    SmallVector<Attribute> names(op->getNumResults(), builder.getBuilder().getStringAttr(""));
+    if (auto known = op->getAttrOfType<ArrayAttr>(ds::valueNameAttr))
+      names = llvm::to_vector(known.getValue());
+    Attribute &name = names[cast<OpResult>(value).getResultNumber()];
+    if (cast<StringAttr>(name).empty())
+      name = node.getOutputs()[index];
+    op->setAttr(ds::valueNameAttr, builder.getBuilder().getArrayAttr(names));
+  }
+}
+
+std::optional<Values> Conversion::convertBody(Region &body) {
+  convertOps(body.front());
+  Values outputs;
+  for (Value output : body.front().getTerminator()->getOperands()) {
+    Value value = converted.lookup(output);
+    if (!value)
+      return std::nullopt;
+    outputs.push_back(value);
+  }
+  return outputs;
+}
+
+std::string Conversion::newCountSymbol() {
+  std::string name;
+  do {
+    name = "count_" + std::to_string(countSymbols++);
+  } while (!dimNames.insert(name).second);
+  return name;
+}
+
+LogicalResult convertOnnxToDs(ModuleOp module, const ConversionOptions &options) {
+  auto main = module.lookupSymbol<func::FuncOp>("main");
+  if (!main || main.isExternal())
+    return module.emitError("expected a function @main with the nodes of a model");
+  return Conversion(module, main, options).run();
+}
+
+} // namespace deepstride::onnx

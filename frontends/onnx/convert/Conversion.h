@@ -1,0 +1,63 @@
+// The driver's state: which ds value stands for which onnx value, and what could not be converted.
+#ifndef DEEPSTRIDE_FRONTENDS_ONNX_CONVERT_CONVERSION_H
+#define DEEPSTRIDE_FRONTENDS_ONNX_CONVERT_CONVERSION_H
+
+#include "frontends/onnx/convert/Passes.h"
+#include "frontends/onnx/convert/Registry.h"
+#include "frontends/onnx/convert/Report.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace deepstride::onnx {
+using ::ds::onnx::InitializerOp;
+using ::ds::onnx::NoneOp;
+using ::ds::onnx::RangeAttr;
+
+class Conversion : GraphContext {
+public:
+  Conversion(mlir::ModuleOp module, mlir::func::FuncOp main, const ConversionOptions &options);
+  llvm::LogicalResult run();
+
+private:
+  // Conversion.cpp: nodes.
+  void convertOps(mlir::Block &block);
+  void convertNode(NodeOp node);
+  bool bindOperands(NodeOp node, const Pattern &pattern, llvm::SmallVectorImpl<mlir::Value> &operands);
+  void nameResults(NodeOp node, llvm::ArrayRef<mlir::Value> results);
+  std::string describeOperands(NodeOp node);
+  std::optional<Values> convertBody(mlir::Region &body) override;
+  std::string newCountSymbol() override;
+
+  // Signature.cpp: arguments, results, dimension names.
+  llvm::LogicalResult checkPins();
+  llvm::LogicalResult convertArguments();
+  llvm::LogicalResult convertArgument(mlir::BlockArgument argument);
+  std::optional<SizeVector> sizesOfArgument(mlir::BlockArgument argument);
+  SizeExpr sizeOfDim(llvm::StringRef name);
+  llvm::LogicalResult convertReturn();
+  void recordBounds();
+  void dropSource();
+
+  // Constants.cpp: initializers and constants.
+  mlir::Value importTensor(mlir::TypedAttr value, llvm::StringRef name) override;
+  mlir::Value importWeight(mlir::TypedAttr value, mlir::RankedTensorType type, llvm::StringRef name);
+  void dropUnusedRecipes();
+
+  mlir::ModuleOp module;
+  mlir::func::FuncOp main;
+  const ConversionOptions &options;
+  SizeAnalysis analysis;
+  DsBuilder builder;
+  UnsupportedReport report;
+  bool failedNodes = false;
+  llvm::DenseMap<mlir::Value, mlir::Value> converted;   // values that could not be converted are missing
+  llvm::DenseMap<mlir::Value, mlir::Type> refusedTypes; // why some of those are missing
+  llvm::StringSet<> dimNames;
+  llvm::StringMap<SizeExpr> pins;
+  llvm::StringSet<> recipeNames;
+  unsigned countSymbols = 0;
+};
+
+} // namespace deepstride::onnx
+
+#endif

@@ -1,0 +1,216 @@
+// Creation, inference and immediate folding of ds ops on behalf of the conversion patterns.
+#include "frontends/onnx/convert/DsBuilder.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace deepstride::onnx {
+
+SmallVector<int64_t> axesFrom(int64_t first, int64_t end) {
+  SmallVector<int64_t> axes;
+  for (int64_t axis = first; axis < end; ++axis)
+    axes.push_back(axis);
+  return axes;
+}
+
+Attribute numberAttr(Type type, double value) {
+  if (auto real = dyn_cast<FloatType>(type))
+    return FloatAttr::get(real, value);
+  unsigned width = type.getIntOrFloatBitWidth();
+  // Out of range and NaN have no integer; clamp so that the conversion is defined.
+  double clamped = std::isnan(value) ? 0.0 : std::clamp(value, -9.2e18, 9.2e18);
+  return IntegerAttr::get(type, APInt(width, static_cast<uint64_t>(static_cast<int64_t>(clamped)), /*isSigned=*/true,
+                                      /*implicitTrunc=*/true));
+}
+
+TensorFacts DsBuilder::facts(Value value) const {
+  const TensorFacts *found = value ? analysis.lookup(value) : nullptr;
+  return found ? *found : TensorFacts();
+}
+
+Type DsBuilder::placeholder() { return RankedTensorType::get({}, builder.getF32Type()); }
+
+/// The elements as an attribute where they are all known and worth embedding.
+static DenseElementsAttr knownElements(const TensorFacts &facts, bool isExactFloat) {
+  auto integer = dyn_cast_if_present<IntegerType>(facts.elementType);
+  if (!facts.contents || (!integer && !isExactFloat))
+    return {};
+  SmallVector<Attribute> elements;
+  bool isSplat = true;
+  for (const SizeExpr &size : *facts.contents) {
+    auto value = size.constant();
+    if (!value)
+      return {};
+    if (integer)
+      elements.push_back(IntegerAttr::get(integer, APInt(integer.getWidth(), static_cast<uint64_t>(*value),
+                                                         /*isSigned=*/true, /*implicitTrunc=*/true)));
+    else
+      elements.push_back(FloatAttr::get(facts.elementType, static_cast<double>(*value)));
+    isSplat &= elements.back() == elements.front();
+  }
+  RankedTensorType type = facts.type();
+  if (!type.hasStaticShape() || type.getNumElements() != static_cast<int64_t>(elements.size()))
+    return {};
+  // Longer ramps and masks are cheaper to compute than to store.
+  constexpr size_t embedLimit = 64;
+  if (elements.size() > embedLimit && !isSplat)
+    return {};
+  return DenseElementsAttr::get(type, elements);
+}
+
+Value DsBuilder::foldToConstant(Operation *op) {
+  if (isa<ds::ConstantOp>(op) || op->getNumResults() != 1)
+    return {};
+  auto cast = dyn_cast<ds::CastOp>(op);
+  bool isExactFloat = cast && isa_and_present<IntegerType>(element(cast.getInput()));
+  DenseElementsAttr elements = knownElements(facts(op->getResult(0)), isExactFloat);
+  if (!elements)
+    return {};
+  op->erase();
+  return constant(elements);
+}
+
+Values DsBuilder::finishAll(Operation *op) {
+  if (failed(analysis.visit(op, /*retype=*/true))) {
+    op->erase();
+    return {};
+  }
+  return Values(op->getResults());
+}
+
+Value DsBuilder::finish(Operation *op) {
+  if (finishAll(op).empty())
+    return {};
+  if (Value folded = foldToConstant(op))
+    return folded;
+  return op->getResult(0);
+}
+
+Value DsBuilder::constant(ElementsAttr value) { return finish(ds::ConstantOp::create(builder, location, value)); }
+
+Value DsBuilder::scalar(Type type, double value) {
+  if (!type)
+    return {};
+  return constant(DenseElementsAttr::get(RankedTensorType::get({}, type), numberAttr(type, value)));
+}
+
+Value DsBuilder::integers(ArrayRef<int64_t> values) { return constant(builder.getI64TensorAttr(values)); }
+
+Value DsBuilder::shape(ArrayRef<SizeExpr> values) {
+  auto type = RankedTensorType::get({static_cast<int64_t>(values.size())}, builder.getI64Type());
+  return finish(ds::ShapeOp::create(builder, location, type, list(values)));
+}
+
+Value DsBuilder::iota(int64_t axis, ArrayRef<SizeExpr> sizes) { return create<ds::IotaOp>({}, axis, list(sizes)); }
+
+Value DsBuilder::weight(FlatSymbolRefAttr recipe, RankedTensorType type) {
+  Value result = ds::WeightOp::create(builder, location, type, recipe);
+  analysis.set(result, factsOfType(type, ""));
+  return result;
+}
+
+Value DsBuilder::unary(ds::UnaryKind kind, Value x) { return create<ds::UnaryOp>({x}, kind, x); }
+
+Value DsBuilder::binary(ds::BinaryKind kind, Value a, Value b) { return create<ds::BinaryOp>({a, b}, kind, a, b); }
+
+Value DsBuilder::select(Value condition, Value yes, Value no) {
+  return create<ds::SelectOp>({condition, yes, no}, condition, yes, no);
+}
+
+Value DsBuilder::cast(Value x, Type to) { return element(x) == to ? x : create<ds::CastOp>({x}, x, to); }
+
+Value DsBuilder::gelu(ds::GeluKind kind, Value x) { return create<ds::GeluOp>({x}, kind, x); }
+
+Value DsBuilder::reshape(Value x, ArrayRef<SizeExpr> target) {
+  if (x && ArrayRef(sizes(x)) == target)
+    return x;
+  return create<ds::ReshapeOp>({x}, x, list(target));
+}
+
+Value DsBuilder::broadcast(Value x, ArrayRef<SizeExpr> target) {
+  if (x && ArrayRef(sizes(x)) == target)
+    return x;
+  return create<ds::BroadcastOp>({x}, x, list(target));
+}
+
+Value DsBuilder::transpose(Value x, ArrayRef<int64_t> permutation) {
+  if (x && permutation == ArrayRef(axesFrom(0, rank(x))))
+    return x;
+  return create<ds::TransposeOp>({x}, x, permutation);
+}
+
+Value DsBuilder::slice(Value x, ArrayRef<SizeExpr> starts, ArrayRef<SizeExpr> extents, ArrayRef<int64_t> steps) {
+  bool isWhole = x && ArrayRef(sizes(x)) == extents && llvm::all_of(steps, [](int64_t step) { return step == 1; });
+  if (isWhole && llvm::all_of(starts, [](const SizeExpr &start) { return start.isConstant(0); }))
+    return x;
+  return create<ds::SliceOp>({x}, x, list(starts), list(extents), steps);
+}
+
+Value DsBuilder::sliceAxis(Value x, int64_t axis, SizeExpr start, SizeExpr size, int64_t step) {
+  SizeVector starts(rank(x)), extents = sizes(x);
+  SmallVector<int64_t> steps(rank(x), 1);
+  if (axis < 0 || axis >= rank(x))
+    return {};
+  starts[axis] = std::move(start);
+  extents[axis] = std::move(size);
+  steps[axis] = step;
+  return slice(x, starts, extents, steps);
+}
+
+Value DsBuilder::pad(ds::PadKind kind, Value x, Value value, ArrayRef<SizeExpr> low, ArrayRef<SizeExpr> high) {
+  auto isZero = [](const SizeExpr &size) { return size.isConstant(0); };
+  if (x && llvm::all_of(low, isZero) && llvm::all_of(high, isZero))
+    return x;
+  return create<ds::PadOp>({x, value}, kind, x, value, list(low), list(high));
+}
+
+Value DsBuilder::concat(int64_t axis, ValueRange values) {
+  if (values.size() == 1)
+    return values[0];
+  return create<ds::ConcatOp>(SmallVector<Value>(values), axis, values);
+}
+
+Value DsBuilder::gather(int64_t axis, Value x, Value indices) {
+  return create<ds::GatherOp>({x, indices}, axis, x, indices);
+}
+
+Value DsBuilder::insertAxis(Value x, int64_t axis) {
+  SizeVector target = sizes(x);
+  if (!x || axis < 0 || axis > rank(x))
+    return {};
+  target.insert(target.begin() + axis, 1);
+  return reshape(x, target);
+}
+
+Value DsBuilder::dropAxis(Value x, int64_t axis) {
+  SizeVector target = sizes(x);
+  if (axis < 0 || axis >= rank(x))
+    return {};
+  target.erase(target.begin() + axis);
+  return reshape(x, target);
+}
+
+Value DsBuilder::alignVector(Value x, int64_t axis, int64_t targetRank) {
+  if (rank(x) != 1)
+    return x;
+  SizeVector target(targetRank, SizeExpr(1));
+  target[axis] = sizes(x)[0];
+  return reshape(x, target);
+}
+
+Value DsBuilder::reduce(ds::ReduceKind kind, Value x, ArrayRef<int64_t> axes, bool keep) {
+  return create<ds::ReduceOp>({x}, kind, x, axes, keep);
+}
+
+Value DsBuilder::argReduce(ds::ReduceKind kind, Value x, int64_t axis, bool keep, bool last) {
+  return create<ds::ArgReduceOp>({x}, kind, x, axis, keep, last);
+}
+
+Value DsBuilder::softmax(Value x, int64_t axis, bool log) { return create<ds::SoftmaxOp>({x}, x, axis, log); }
+
+Value DsBuilder::matmul(Value a, Value b, bool transposeA, bool transposeB) {
+  return create<ds::MatmulOp>({a, b}, a, b, ArrayRef<bool>({transposeA, transposeB}));
+}
+
+} // namespace deepstride::onnx

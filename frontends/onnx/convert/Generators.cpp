@@ -1,0 +1,176 @@
+// Tensors made from sizes and constants: Constant, Shape, Range, ConstantOfShape, EyeLike, OneHot, Trilu.
+#include "frontends/onnx/convert/Registry.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace deepstride::onnx {
+using ds::BinaryKind;
+
+/// A sparse constant written out; only small ones, which have elements in the IR.
+static Value denseOfSparse(Node &n, DictionaryAttr sparse) {
+  auto values = dyn_cast_if_present<DenseElementsAttr>(sparse.get("values"));
+  auto indices = dyn_cast_if_present<DenseElementsAttr>(sparse.get("indices"));
+  auto dims = dyn_cast_if_present<DenseI64ArrayAttr>(sparse.get("dims"));
+  if (!values || !indices || !dims || !indices.getElementType().isInteger(64) ||
+      !isSupportedElement(values.getElementType()))
+    return n.refuse("attribute 'sparse_value': expected a sparse tensor of at most 4096 bytes");
+  auto type = RankedTensorType::get(dims.asArrayRef(), values.getElementType());
+  constexpr int64_t elementLimit = 4096;
+  if (type.getNumElements() > elementLimit)
+    return n.refuse("attribute 'sparse_value': expected at most 4096 elements, found " + Twine(type.getNumElements()));
+  SmallVector<Attribute> elements(type.getNumElements(), numberAttr(type.getElementType(), 0));
+  auto positions = llvm::to_vector(indices.getValues<int64_t>());
+  int64_t count = values.getNumElements(), rank = type.getRank();
+  bool isLinear = static_cast<int64_t>(positions.size()) == count;
+  if (!isLinear && static_cast<int64_t>(positions.size()) != count * rank)
+    return n.refuse("attribute 'sparse_value': expected an index per value");
+  for (auto [i, value] : llvm::enumerate(values.getValues<Attribute>())) {
+    int64_t flat = isLinear ? positions[i] : 0;
+    for (int64_t axis = 0; !isLinear && axis < rank; ++axis)
+      flat = flat * type.getDimSize(axis) + positions[i * rank + axis];
+    if (flat < 0 || flat >= type.getNumElements())
+      return n.refuse("attribute 'sparse_value': index " + Twine(flat) + " is outside of the tensor");
+    elements[flat] = value;
+  }
+  return n.b.constant(DenseElementsAttr::get(type, elements));
+}
+
+static Values convertConstant(Node &n) {
+  OpBuilder &builder = n.b.getBuilder();
+  StringRef name = cast<StringAttr>(n.operation().getOutputs()[0]).getValue();
+  for (NamedAttribute attribute : n.operation().getAttrs()) {
+    Attribute value = attribute.getValue();
+    StringRef kind = attribute.getName();
+    if (auto tensor = dyn_cast<TypedAttr>(value); tensor && kind == "value" && isa<ShapedType>(tensor.getType()))
+      return {n.context.importTensor(tensor, name)};
+    if (auto sparse = dyn_cast<DictionaryAttr>(value); sparse && kind == "sparse_value")
+      return {denseOfSparse(n, sparse)};
+    if (auto number = dyn_cast<FloatAttr>(value); number && kind == "value_float")
+      return {n.b.constant(DenseElementsAttr::get(RankedTensorType::get({}, builder.getF32Type()), value))};
+    if (auto number = dyn_cast<IntegerAttr>(value); number && kind == "value_int")
+      return {n.b.constant(DenseElementsAttr::get(RankedTensorType::get({}, builder.getI64Type()), value))};
+    if (auto list = dyn_cast<DenseI64ArrayAttr>(value); list && kind == "value_ints")
+      return {n.context.importTensor(builder.getI64TensorAttr(list.asArrayRef()), name)};
+    if (auto list = dyn_cast<DenseF32ArrayAttr>(value); list && kind == "value_floats")
+      return {n.context.importTensor(
+          DenseElementsAttr::get(RankedTensorType::get({list.size()}, builder.getF32Type()), list.asArrayRef()), name)};
+  }
+  return n.refuse("expected one of the attributes value, sparse_value, value_float, value_floats, value_int and "
+                  "value_ints; strings are not supported");
+}
+
+static Values convertShape(Node &n) {
+  SizeVector sizes = n.b.sizes(n.in(0));
+  int64_t rank = n.b.rank(n.in(0)), start = n.integer("start", 0), end = n.integer("end", rank);
+  auto clamp = [&](int64_t axis) { return std::clamp<int64_t>(axis < 0 ? axis + rank : axis, 0, rank); };
+  start = clamp(start);
+  end = std::max(clamp(end), start);
+  return {n.b.shape(ArrayRef(sizes).slice(start, end - start))};
+}
+
+static Values convertSize(Node &n) { return {n.b.reshape(n.b.shape({product(n.b.sizes(n.in(0)))}), {})}; }
+
+static Values convertConstantOfShape(Node &n) {
+  auto shape = n.sizesOf(0, "input");
+  auto value = dyn_cast_if_present<DenseElementsAttr>(n.attribute("value"));
+  if (!shape)
+    return {};
+  if (n.attribute("value") && (!value || value.getNumElements() != 1 || !isSupportedElement(value.getElementType())))
+    return n.refuse("attribute 'value': expected one bool, integer or float of 8 to 64 bits");
+  for (const SizeExpr &size : *shape)
+    if (auto known = size.constant(); known && *known < 0)
+      return n.refuse("input 0: expected sizes of at least 0, found " + Twine(*known));
+  Value element =
+      value ? n.b.constant(value.reshape(RankedTensorType::get({}, value.getElementType()))) : n.b.scalar(n.b.f32(), 0);
+  return {n.b.broadcast(element, *shape)};
+}
+
+/// How many elements start, start + delta, ... stay before limit.
+static std::optional<SizeExpr> rangeCount(Node &n) {
+  auto start = n.realsOf(0), limit = n.realsOf(1), delta = n.realsOf(2);
+  auto isScalar = [](const auto &reals) { return reals && reals->size() == 1; };
+  if (isScalar(delta) && delta->front() == 0)
+    return n.refuse("input 2 ('delta'): expected a number other than 0, found 0");
+  if (isScalar(start) && isScalar(limit) && isScalar(delta)) {
+    double count = std::ceil((limit->front() - start->front()) / delta->front());
+    constexpr double countLimit = 1LL << 40;
+    if (!(count < countLimit))
+      return n.refuse("expected a range of less than " + Twine(int64_t(countLimit)) + " elements, found more");
+    return SizeExpr(static_cast<int64_t>(std::max(count, 0.0)));
+  }
+  auto first = n.sizeOf(0, "start"), last = n.sizeOf(1, "limit"), step = n.sizeOf(2, "delta");
+  if (!first || !last || !step)
+    return std::nullopt;
+  if (auto known = step->constant(); known && *known < 0)
+    return SizeExpr::max(SizeExpr::ceilDiv(*first - *last, -*known), 0);
+  return SizeExpr::max(SizeExpr::ceilDiv(*last - *first, *step), 0);
+}
+
+static Values convertRange(Node &n) {
+  auto count = rangeCount(n);
+  if (!count)
+    return {};
+  Type type = n.b.element(n.in(0));
+  Value index = n.b.cast(n.b.iota(0, {*count}), type);
+  auto start = n.realsOf(0), delta = n.realsOf(2);
+  if (!delta || delta->size() != 1 || delta->front() != 1)
+    index = n.b.mul(index, n.b.reshape(n.in(2), {}));
+  if (!start || start->size() != 1 || start->front() != 0)
+    index = n.b.add(index, n.b.reshape(n.in(0), {}));
+  return {index};
+}
+
+static Values convertEyeLike(Node &n) {
+  if (!n.requireRank(0, 2, 2))
+    return {};
+  SizeVector sizes = n.b.sizes(n.in(0));
+  Type type = n.attribute("dtype") ? n.elementType(n.integer("dtype", 1)) : n.b.element(n.in(0));
+  if (!type)
+    return {};
+  Value row = n.b.add(n.b.iota(0, {sizes[0], 1}), static_cast<double>(n.integer("k", 0)));
+  return {n.b.cast(n.b.binary(BinaryKind::eq, row, n.b.iota(1, {1, sizes[1]})), type)};
+}
+
+/// Indices may be negative, counting from `depth`; those outside of it give a row without the `on` value.
+static Values convertOneHot(Node &n) {
+  auto depth = n.sizeOf(1, "depth");
+  int64_t rank = n.b.rank(n.in(0)) + 1;
+  auto axis = n.axis(n.integer("axis", -1), rank);
+  if (!depth || !axis)
+    return {};
+  Value indices = n.b.cast(n.in(0), n.b.i64());
+  Value count = n.b.reshape(n.b.shape({*depth}), {});
+  Value wrapped = n.b.select(n.b.binary(BinaryKind::lt, indices, 0.0), n.b.add(indices, count), indices);
+  SizeVector ruler(rank, SizeExpr(1));
+  ruler[*axis] = *depth;
+  Value hot = n.b.binary(BinaryKind::eq, n.b.insertAxis(wrapped, *axis), n.b.iota(*axis, ruler));
+  Value off = n.b.reshape(n.b.sliceAxis(n.in(2), 0, 0, 1), {}), on = n.b.reshape(n.b.sliceAxis(n.in(2), 0, 1, 1), {});
+  return {n.b.select(hot, on, off)};
+}
+
+static Values convertTrilu(Node &n) {
+  if (!n.requireRank(0, 2))
+    return {};
+  SizeVector sizes = n.b.sizes(n.in(0));
+  int64_t rank = n.b.rank(n.in(0));
+  Value row = n.b.iota(0, {sizes[rank - 2], 1}), column = n.b.iota(1, {1, sizes[rank - 1]});
+  if (n.has(1))
+    row = n.b.add(row, n.b.cast(n.b.reshape(n.in(1), {}), n.b.i64()));
+  Value keeps = n.b.binary(n.flag("upper", true) ? BinaryKind::ge : BinaryKind::le, column, row);
+  return {n.b.select(keeps, n.in(0), n.b.scalar(n.b.element(n.in(0)), 0))};
+}
+
+void addGenerators(PatternRegistry &registry) {
+  registry.add("Constant", 1, 0, convertConstant);
+  registry.add("Shape", 1, 1, convertShape);
+  registry.add("Size", 1, 1, convertSize);
+  registry.add("ConstantOfShape", 9, 1, convertConstantOfShape);
+  registry.add("Range", 11, 3, convertRange);
+  registry.add("EyeLike", 9, 1, convertEyeLike);
+  registry.add("OneHot", 9, 3, convertOneHot);
+  registry.add("Trilu", 14, 1, convertTrilu);
+}
+
+} // namespace deepstride::onnx

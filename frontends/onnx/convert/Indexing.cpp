@@ -1,0 +1,104 @@
+// Operators that choose elements by index or by value.
+#include "frontends/onnx/convert/Registry.h"
+
+using namespace mlir;
+
+namespace deepstride::onnx {
+
+static Values convertGather(Node &n) {
+  auto axis = n.axis(n.integer("axis", 0), n.b.rank(n.in(0)));
+  return {axis ? n.b.gather(*axis, n.in(0), n.in(1)) : Value()};
+}
+
+static Values convertGatherElements(Node &n) {
+  auto axis = n.axis(n.integer("axis", 0), n.b.rank(n.in(0)));
+  Value x = n.in(0), indices = n.in(1);
+  return {axis ? n.b.create<ds::GatherElementsOp>({x, indices}, *axis, x, indices) : Value()};
+}
+
+static Values convertGatherNd(Node &n) {
+  Value x = n.in(0), indices = n.in(1);
+  return {n.b.create<ds::GatherNdOp>({x, indices}, n.integer("batch_dims", 0), x, indices)};
+}
+
+static std::optional<ds::ScatterKind> scatterKind(Node &n) {
+  std::string reduction = n.text("reduction", "none", {"none", "add", "mul", "max", "min"});
+  if (n.isRefused())
+    return std::nullopt;
+  return reduction == "none" ? ds::ScatterKind::assign : *ds::symbolizeScatterKind(reduction);
+}
+
+static Values convertScatterElements(Node &n) {
+  auto axis = n.axis(n.integer("axis", 0), n.b.rank(n.in(0)));
+  auto kind = scatterKind(n);
+  if (!axis || !kind)
+    return {};
+  Value x = n.in(0), indices = n.in(1), updates = n.in(2);
+  return {n.b.create<ds::ScatterElementsOp>({x, indices, updates}, *kind, *axis, x, indices, updates)};
+}
+
+static Values convertScatterNd(Node &n) {
+  auto kind = scatterKind(n);
+  Value x = n.in(0), indices = n.in(1), updates = n.in(2);
+  return {kind ? n.b.create<ds::ScatterNdOp>({x, indices, updates}, *kind, x, indices, updates) : Value()};
+}
+
+/// [rank, count] indices of what is not zero; `count` becomes known while the code runs.
+static Value nonZero(Node &n, Value x) { return n.b.create<ds::NonZeroOp>({x}, x, n.context.newCountSymbol()); }
+
+static Values convertNonZero(Node &n) {
+  if (n.b.rank(n.in(0)) == 0) // a scalar has one place and no coordinates
+    return n.refuse("input 0: expected at least one axis, found a scalar");
+  return {nonZero(n, n.in(0))};
+}
+
+static Values convertCompress(Node &n) {
+  Value x = n.in(0);
+  int64_t axis = 0;
+  if (n.attribute("axis")) {
+    auto listed = n.axis(n.integer("axis", 0), n.b.rank(x));
+    if (!listed)
+      return {};
+    axis = *listed;
+  } else {
+    x = n.b.reshape(x, {product(n.b.sizes(x))});
+  }
+  if (!n.requireRank(1, 1, 1))
+    return {};
+  Value places = nonZero(n, n.in(1));
+  return {places ? n.b.gather(axis, x, n.b.dropAxis(places, 0)) : Value()};
+}
+
+static Values topK(Node &n, const SizeExpr &k) {
+  auto axis = n.axis(n.integer("axis", -1), n.b.rank(n.in(0)));
+  if (!axis)
+    return {};
+  Type placeholder = n.b.placeholder();
+  return n.b.finishAll(ds::TopKOp::create(n.b.getBuilder(), n.b.getLocation(), placeholder, placeholder, n.in(0), *axis,
+                                          n.b.list({k}), n.flag("largest", true)));
+}
+
+static Values convertTopKAttribute(Node &n) {
+  auto k = n.requiredInteger("k");
+  return k ? topK(n, *k) : Values();
+}
+
+static Values convertTopK(Node &n) {
+  auto k = n.sizeOf(1, "K");
+  return k ? topK(n, *k) : Values();
+}
+
+void addIndexing(PatternRegistry &registry) {
+  registry.add("Gather", 1, 2, convertGather);
+  registry.add("GatherElements", 11, 2, convertGatherElements);
+  registry.add("GatherND", 11, 2, convertGatherNd);
+  registry.add("Scatter", 9, 3, convertScatterElements);
+  registry.add("ScatterElements", 11, 3, convertScatterElements);
+  registry.add("ScatterND", 11, 3, convertScatterNd);
+  registry.add("NonZero", 9, 1, convertNonZero);
+  registry.add("Compress", 9, 2, convertCompress);
+  registry.add("TopK", 1, 1, convertTopKAttribute);
+  registry.add("TopK", 10, 2, convertTopK);
+}
+
+} // namespace deepstride::onnx

@@ -1,0 +1,100 @@
+// One onnx.node as its pattern sees it: operands that are already ds values, attributes and shape-like operands with
+// their types checked. What is missing or ill-typed becomes a diagnostic that names the node, what was found and what
+// would be legal; a pattern then only returns what `refuse` gives it.
+#ifndef DEEPSTRIDE_FRONTENDS_ONNX_CONVERT_NODE_H
+#define DEEPSTRIDE_FRONTENDS_ONNX_CONVERT_NODE_H
+
+#include "frontends/onnx/convert/DsBuilder.h"
+#include "frontends/onnx/dialect/Onnx.h"
+
+namespace deepstride::onnx {
+using ::ds::onnx::NodeOp;
+
+/// What a pattern returns after a diagnostic; stands for any result.
+struct Refused {
+  operator mlir::Value() const { return {}; }
+  operator Values() const { return {}; }
+  operator bool() const { return false; }
+  template <typename T> operator std::optional<T>() const { return std::nullopt; }
+};
+
+/// What patterns with subgraphs and weights need of the conversion as a whole.
+class GraphContext {
+public:
+  virtual ~GraphContext() = default;
+  /// A constant, or a weight where the value is large; null after a diagnostic.
+  virtual mlir::Value importTensor(mlir::TypedAttr value, llvm::StringRef name) = 0;
+  /// Converts the ops of a subgraph at the builder's insertion point and returns its outputs; nothing where one of
+  /// them could not be converted.
+  virtual std::optional<Values> convertBody(mlir::Region &body) = 0;
+  /// A symbol for a size that the compiled code computes; unique in the entry.
+  virtual std::string newCountSymbol() = 0;
+};
+
+class Node {
+public:
+  Node(NodeOp op, llvm::ArrayRef<mlir::Value> inputs, DsBuilder &builder, GraphContext &context)
+      : b(builder), context(context), op(op), inputs(inputs) {}
+
+  DsBuilder &b;
+  GraphContext &context;
+
+  llvm::StringRef name() { return op.getOpType(); }
+  int64_t version() { return op.getVersion(); }
+  NodeOp operation() { return op; }
+
+  unsigned inputCount() const { return inputs.size(); }
+  bool has(unsigned index) const { return index < inputs.size() && inputs[index]; }
+  mlir::Value in(unsigned index) const { return index < inputs.size() ? inputs[index] : mlir::Value(); }
+  /// True where the node has that output and it is not left out.
+  bool yields(unsigned output);
+  unsigned outputCount() { return op->getNumResults(); }
+
+  // Attributes; an attribute of another type is diagnosed and the fallback returned.
+  int64_t integer(llvm::StringRef name, int64_t fallback);
+  bool flag(llvm::StringRef name, bool fallback) { return integer(name, fallback) != 0; }
+  double real(llvm::StringRef name, double fallback);
+  std::string text(llvm::StringRef name, llvm::StringRef fallback, llvm::ArrayRef<llvm::StringRef> legal = {});
+  std::optional<llvm::SmallVector<int64_t>> integers(llvm::StringRef name);
+  std::optional<int64_t> requiredInteger(llvm::StringRef name);
+  std::optional<llvm::SmallVector<int64_t>> requiredIntegers(llvm::StringRef name);
+  mlir::Attribute attribute(llvm::StringRef name) { return op.getAttrs().get(name); }
+
+  // Shape-like operands: their elements must be known as expressions, or as numbers, when the model is compiled.
+  std::optional<SizeVector> sizesOf(unsigned input, llvm::StringRef role);
+  std::optional<SizeExpr> sizeOf(unsigned input, llvm::StringRef role);
+  std::optional<llvm::SmallVector<int64_t>> numbersOf(unsigned input, llvm::StringRef role);
+  std::optional<int64_t> numberOf(unsigned input, llvm::StringRef role);
+  /// Nothing (and no diagnostic) where the operand is no constant of the IR.
+  std::optional<llvm::SmallVector<double>> realsOf(unsigned input);
+
+  /// The axis counted from the front; diagnosed where it is outside of `rank`.
+  std::optional<int64_t> axis(int64_t value, int64_t rank);
+  std::optional<llvm::SmallVector<int64_t>> axes(llvm::ArrayRef<int64_t> values, int64_t rank);
+  bool requireRank(unsigned input, int64_t least, int64_t most = 64);
+  bool requireFloat(unsigned input);
+
+  /// The element type of an ONNX `to` or `dtype` code; diagnosed where ds has none.
+  mlir::Type elementType(int64_t code);
+
+  Refused refuse(const llvm::Twine &message);
+  bool isRefused() const { return refused; }
+
+private:
+  mlir::InFlightDiagnostic diagnose(const llvm::Twine &message);
+  void wrongAttribute(llvm::StringRef name, llvm::StringRef expected);
+
+  NodeOp op;
+  llvm::ArrayRef<mlir::Value> inputs;
+  bool refused = false;
+};
+
+/// True where tensors of this element type can be compiled.
+bool isSupportedElement(mlir::Type type);
+/// `f32[batch, seq, 384]`
+std::string describe(const TensorFacts &facts);
+std::string describeElement(mlir::Type type);
+
+} // namespace deepstride::onnx
+
+#endif

@@ -1,0 +1,162 @@
+// Normalizations: ds ops where there is one, else the formulas of the specification.
+#include "frontends/onnx/convert/Registry.h"
+
+using namespace mlir;
+
+namespace deepstride::onnx {
+using ds::BinaryKind;
+using ds::ReduceKind;
+using ds::UnaryKind;
+
+namespace {
+struct Normalized {
+  Value value, mean, inverseDeviation;
+};
+} // namespace
+
+/// (x - mean) / sqrt(variance + epsilon) over the given axes.
+static Normalized normalize(DsBuilder &b, Value x, ArrayRef<int64_t> axes, double epsilon) {
+  Value mean = b.reduce(ReduceKind::mean, x, axes);
+  Value centred = b.sub(x, mean);
+  Value variance = b.reduce(ReduceKind::mean, b.mul(centred, centred), axes);
+  Value inverse = b.unary(UnaryKind::reciprocal, b.unary(UnaryKind::sqrt, b.add(variance, epsilon)));
+  return {b.mul(centred, inverse), mean, inverse};
+}
+
+/// scale * x + bias, with one element of each per channel.
+static Value perChannel(DsBuilder &b, Value x, Value scale, Value bias, int64_t axis = 1) {
+  Value scaled = b.mul(x, b.alignVector(scale, axis, b.rank(x)));
+  return b.add(scaled, b.alignVector(bias, axis, b.rank(x)));
+}
+
+static Values convertLayerNorm(Node &n) {
+  Value x = n.in(0), scale = n.in(1), bias = n.in(2);
+  auto axis = n.axis(n.integer("axis", -1), n.b.rank(x));
+  double epsilon = n.real("epsilon", 1e-5);
+  if (!axis)
+    return {};
+  if (!n.yields(1) && !n.yields(2)) {
+    SmallVector<Value> operands = {x, scale};
+    if (bias)
+      operands.push_back(bias);
+    return {n.b.create<ds::LayerNormOp>(operands, x, scale, bias, *axis, llvm::APFloat(epsilon))};
+  }
+  // The statistics are outputs, too, in the type that the node computes with.
+  Type type = n.b.element(x), inner = n.elementType(n.integer("stash_type", 1));
+  if (!inner)
+    return {};
+  Normalized norm = normalize(n.b, n.b.cast(x, inner), axesFrom(*axis, n.b.rank(x)), epsilon);
+  Value result = n.b.mul(n.b.cast(norm.value, type), scale);
+  return {bias ? n.b.add(result, bias) : result, norm.mean, norm.inverseDeviation};
+}
+
+static Values convertRmsNorm(Node &n) {
+  Value x = n.in(0), scale = n.in(1);
+  auto axis = n.axis(n.integer("axis", -1), n.b.rank(x));
+  if (!axis)
+    return {};
+  Type type = n.b.element(scale); // the type of the result
+  Value result =
+      n.b.create<ds::RmsNormOp>({x, scale}, n.b.cast(x, type), scale, *axis, llvm::APFloat(n.real("epsilon", 1e-5)));
+  return {result};
+}
+
+static Values convertInstanceNorm(Node &n) {
+  if (!n.requireRank(0, 3))
+    return {};
+  Normalized norm = normalize(n.b, n.in(0), axesFrom(2, n.b.rank(n.in(0))), n.real("epsilon", 1e-5));
+  return {perChannel(n.b, norm.value, n.in(1), n.in(2))};
+}
+
+/// The channels in groups: [batch, groups, everything else of the group].
+static Values convertGroupNorm(Node &n) {
+  auto groups = n.requiredInteger("num_groups");
+  if (!groups || !n.requireRank(0, 3))
+    return {};
+  if (*groups < 1)
+    return n.refuse("attribute 'num_groups': expected at least 1, found " + Twine(*groups));
+  Value x = n.in(0);
+  SizeVector sizes = n.b.sizes(x);
+  auto channels = sizes[1].constant();
+  if (channels && *channels % *groups != 0)
+    return n.refuse("attribute 'num_groups': expected a divisor of " + Twine(*channels) + " channels, found " +
+                    Twine(*groups));
+  SizeExpr rest = SizeExpr::floorDiv(product(ArrayRef(sizes).drop_front(1)), *groups);
+  Value grouped = n.b.reshape(x, {sizes[0], *groups, rest});
+  Value normal = normalize(n.b, grouped, {2}, n.real("epsilon", 1e-5)).value;
+  constexpr int64_t perChannelParameters = 21; // before, one per group
+  if (n.version() < perChannelParameters)
+    return {n.b.reshape(perChannel(n.b, normal, n.in(1), n.in(2)), sizes)};
+  return {perChannel(n.b, n.b.reshape(normal, sizes), n.in(1), n.in(2))};
+}
+
+static Values convertBatchNorm(Node &n) {
+  if (n.flag("training_mode", false) || (n.version() < 7 && !n.flag("is_test", false)))
+    return n.refuse("attribute 'training_mode': expected 0, found 1; compile an inference graph");
+  Value x = n.in(0);
+  Type type = n.b.element(x);
+  auto parameter = [&](unsigned i) { return n.b.alignVector(n.b.cast(n.in(i), type), 1, n.b.rank(x)); };
+  Value deviation = n.b.unary(UnaryKind::sqrt, n.b.add(parameter(4), n.real("epsilon", 1e-5)));
+  Value factor = n.b.div(parameter(1), deviation);
+  return {n.b.add(n.b.mul(n.b.sub(x, parameter(3)), factor), parameter(2))};
+}
+
+static Values convertLpNorm(Node &n) {
+  auto axis = n.axis(n.integer("axis", -1), n.b.rank(n.in(0)));
+  int64_t p = n.integer("p", 2);
+  if (p != 1 && p != 2)
+    return n.refuse("attribute 'p': expected 1 or 2, found " + Twine(p));
+  if (!axis)
+    return {};
+  Value norm = n.b.reduce(p == 1 ? ReduceKind::l1 : ReduceKind::l2, n.in(0), {*axis});
+  // A row of zeros stays zero.
+  Value isZero = n.b.binary(BinaryKind::eq, norm, 0.0);
+  return {n.b.div(n.in(0), n.b.select(isZero, n.b.scalar(n.b.element(n.in(0)), 1), norm))};
+}
+
+static Values convertMeanVariance(Node &n) {
+  auto axes = n.axes(n.integers("axes").value_or(SmallVector<int64_t>{0, 2, 3}), n.b.rank(n.in(0)));
+  if (!axes)
+    return {};
+  llvm::sort(*axes);
+  Value x = n.in(0), mean = n.b.reduce(ReduceKind::mean, x, *axes);
+  Value squares = n.b.reduce(ReduceKind::mean, n.b.mul(x, x), *axes);
+  Value deviation = n.b.unary(UnaryKind::sqrt, n.b.sub(squares, n.b.mul(mean, mean)));
+  return {n.b.div(n.b.sub(x, mean), n.b.add(deviation, 1e-9))};
+}
+
+/// x / (bias + alpha / size * sum of squares over a window of channels) ^ beta.
+static Values convertLrn(Node &n) {
+  auto size = n.requiredInteger("size");
+  if (!size || !n.requireRank(0, 2))
+    return {};
+  constexpr int64_t sizeLimit = 1024;
+  if (*size < 1 || *size > sizeLimit)
+    return n.refuse("attribute 'size': expected 1 to 1024, found " + Twine(*size));
+  Value x = n.in(0), squares = n.b.mul(x, x), zero = n.b.scalar(n.b.element(x), 0);
+  SizeVector low(n.b.rank(x)), high = low;
+  SizeExpr channels = n.b.sizes(x)[1];
+  low[1] = (*size - 1) / 2;
+  high[1] = *size / 2;
+  Value padded = n.b.pad(ds::PadKind::constant, squares, zero, low, high), sum;
+  for (int64_t i = 0; padded && i < *size; ++i) {
+    Value shifted = n.b.sliceAxis(padded, 1, i, channels);
+    sum = sum ? n.b.add(sum, shifted) : shifted;
+  }
+  double alpha = n.real("alpha", 1e-4) / static_cast<double>(*size);
+  Value base = n.b.add(n.b.mul(sum, alpha), n.real("bias", 1));
+  return {n.b.div(x, n.b.binary(BinaryKind::pow, base, n.real("beta", 0.75)))};
+}
+
+void addNormalizations(PatternRegistry &registry) {
+  registry.add("LayerNormalization", 17, 2, convertLayerNorm);
+  registry.add("RMSNormalization", 23, 2, convertRmsNorm);
+  registry.add("InstanceNormalization", 1, 3, convertInstanceNorm);
+  registry.add("GroupNormalization", 18, 3, convertGroupNorm);
+  registry.add("BatchNormalization", 1, 5, convertBatchNorm);
+  registry.add("LpNormalization", 1, 1, convertLpNorm);
+  registry.add("MeanVarianceNormalization", 9, 1, convertMeanVariance);
+  registry.add("LRN", 1, 1, convertLrn);
+}
+
+} // namespace deepstride::onnx

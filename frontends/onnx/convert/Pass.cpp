@@ -1,0 +1,36 @@
+// The pass around convertOnnxToDs: parses its options.
+#include "frontends/onnx/convert/Passes.h"
+
+#include "dialects/ds/DsDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+
+namespace deepstride::onnx {
+#define GEN_PASS_DEF_CONVERTONNXTODS
+#include "frontends/onnx/convert/Passes.h.inc"
+
+namespace {
+struct ConvertOnnxToDs : impl::ConvertOnnxToDsBase<ConvertOnnxToDs> {
+  using ConvertOnnxToDsBase::ConvertOnnxToDsBase;
+
+  void runOnOperation() override {
+    ConversionOptions options;
+    for (const std::string &pin : dims) {
+      auto [name, text] = StringRef(pin).rsplit('=');
+      int64_t value;
+      if (name.empty() || text.getAsInteger(10, value) || value < 0) {
+        emitError(getOperation().getLoc())
+            << "option 'dim': expected NAME=VALUE with a value of at least 0, found '" << pin << "'";
+        return signalPassFailure();
+      }
+      options.dims[name] = value;
+    }
+    if (failed(convertOnnxToDs(getOperation(), options)))
+      signalPassFailure();
+  }
+};
+} // namespace
+} // namespace deepstride::onnx

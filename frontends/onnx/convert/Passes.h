@@ -1,0 +1,25 @@
+// The conversion of an imported ONNX model to the ds dialect, as a function and as a pass.
+#ifndef DEEPSTRIDE_FRONTENDS_ONNX_CONVERT_PASSES_H
+#define DEEPSTRIDE_FRONTENDS_ONNX_CONVERT_PASSES_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace deepstride::onnx {
+
+struct ConversionOptions {
+  /// Values of named dimensions; the others stay symbols.
+  llvm::StringMap<int64_t> dims;
+};
+
+/// Everything that stands in the way is reported as diagnostics of the context before it fails.
+llvm::LogicalResult convertOnnxToDs(mlir::ModuleOp module, const ConversionOptions &options = {});
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "frontends/onnx/convert/Passes.h.inc"
+
+} // namespace deepstride::onnx
+
+#endif

@@ -1,0 +1,57 @@
+// The table of patterns: which function converts which operator, by domain, name and the opset that introduced the
+// meaning it implements.
+#ifndef DEEPSTRIDE_FRONTENDS_ONNX_CONVERT_REGISTRY_H
+#define DEEPSTRIDE_FRONTENDS_ONNX_CONVERT_REGISTRY_H
+
+#include "frontends/onnx/convert/Node.h"
+#include "llvm/ADT/StringMap.h"
+
+#include <functional>
+#include <map>
+
+namespace deepstride::onnx {
+
+/// One value per output of the node; absent outputs may be null. Empty after a diagnostic.
+using Convert = std::function<Values(Node &)>;
+
+struct Pattern {
+  unsigned requiredInputs; // the first inputs, which must be present
+  Convert convert;
+};
+
+class PatternRegistry {
+public:
+  /// All patterns of all families.
+  static const PatternRegistry &get();
+
+  void add(llvm::StringRef name, int64_t since, unsigned requiredInputs, Convert convert, llvm::StringRef domain = "");
+  /// The pattern with the greatest opset that is not newer than `version`.
+  const Pattern *lookUp(llvm::StringRef domain, llvm::StringRef name, int64_t version) const;
+  /// The oldest opset that has a pattern, if any has.
+  std::optional<int64_t> oldest(llvm::StringRef domain, llvm::StringRef name) const;
+
+private:
+  static std::string key(llvm::StringRef domain, llvm::StringRef name) { return (domain + ":" + name).str(); }
+  llvm::StringMap<std::map<int64_t, Pattern>> patterns;
+};
+
+// One function per family, each in the file of that name.
+void addActivations(PatternRegistry &registry);
+void addAttention(PatternRegistry &registry);
+void addControlFlow(PatternRegistry &registry);
+void addConvolutions(PatternRegistry &registry);
+void addEinsum(PatternRegistry &registry);
+void addElementwise(PatternRegistry &registry);
+void addGenerators(PatternRegistry &registry);
+void addIndexing(PatternRegistry &registry);
+void addLayouts(PatternRegistry &registry);
+void addNormalizations(PatternRegistry &registry);
+void addPooling(PatternRegistry &registry);
+void addProducts(PatternRegistry &registry);
+void addQuantization(PatternRegistry &registry);
+void addReductions(PatternRegistry &registry);
+void addSlicing(PatternRegistry &registry);
+
+} // namespace deepstride::onnx
+
+#endif

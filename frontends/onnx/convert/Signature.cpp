@@ -1,0 +1,195 @@
+// The border of the program: dimension names become size symbols or pinned values, arguments and results get the
+// attributes of an entry, and the source dialect disappears.
+#include "frontends/onnx/convert/Conversion.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace deepstride::onnx {
+
+static constexpr StringLiteral sourceName = "onnx.name", sourceDims = "onnx.dims";
+
+/// The plain symbol of a dimension; brackets would make it the element of an input.
+static SizeExpr plainSymbol(StringRef name) {
+  std::string plain = name.str();
+  llvm::replace(plain, '[', '(');
+  llvm::replace(plain, ']', ')');
+  return SizeExpr::symbol(plain);
+}
+
+LogicalResult Conversion::checkPins() {
+  for (unsigned i = 0; i < main.getNumArguments(); ++i)
+    if (auto dims = main.getArgAttrOfType<ArrayAttr>(i, sourceDims))
+      for (Attribute dim : dims)
+        if (auto name = dyn_cast<StringAttr>(dim))
+          dimNames.insert(name.getValue());
+  LogicalResult result = success();
+  for (const auto &pin : options.dims) {
+    pins[pin.getKey()] = pin.getValue();
+    if (dimNames.contains(pin.getKey()))
+      continue;
+    SmallVector<StringRef> legal(dimNames.keys());
+    llvm::sort(legal);
+    result = emitError(main.getLoc()) << "--dim: expected the name of a dynamic dimension, found '" << pin.getKey()
+                                      << "'; legal names: " << (legal.empty() ? "none" : llvm::join(legal, ", "));
+  }
+  return result;
+}
+
+/// Exporters write sums such as `past + seq` as names. They are sums only where their parts are dimensions, too; else
+/// `batch-size` is a name like any other.
+SizeExpr Conversion::sizeOfDim(StringRef name) {
+  if (auto pinned = pins.find(name); pinned != pins.end())
+    return pinned->second;
+  auto parsed = SizeExpr::parse(name, &pins), plain = SizeExpr::parse(name);
+  if (!plain || plain->constant())
+    return plainSymbol(name);
+  for (const std::string &symbol : plain->symbols())
+    if (!dimNames.contains(symbol))
+      return plainSymbol(name);
+  return *parsed;
+}
+
+std::optional<SizeVector> Conversion::sizesOfArgument(BlockArgument argument) {
+  auto type = dyn_cast<RankedTensorType>(argument.getType());
+  auto dims = main.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), sourceDims);
+  if (!type)
+    return std::nullopt;
+  SizeVector sizes;
+  for (auto [index, size] : llvm::enumerate(type.getShape())) {
+    auto name = dims && index < dims.size() ? dyn_cast<StringAttr>(dims[index]) : StringAttr();
+    if (!ShapedType::isDynamic(size))
+      sizes.push_back(size);
+    else
+      sizes.push_back(name ? sizeOfDim(name.getValue())
+                           : SizeExpr::symbol(("arg" + Twine(argument.getArgNumber()) + "_d" + Twine(index)).str()));
+  }
+  return sizes;
+}
+
+LogicalResult Conversion::convertArgument(BlockArgument argument) {
+  unsigned index = argument.getArgNumber();
+  auto name = main.getArgAttrOfType<StringAttr>(index, sourceName);
+  std::string label = name ? name.str() : "arg" + std::to_string(index);
+  Type element = getElementTypeOrSelf(argument.getType());
+  auto sizes = sizesOfArgument(argument);
+  if (isSupportedElement(element) && !sizes)
+    return emitError(argument.getLoc()) << "input '" << label << "': expected a type with a shape (dimensions may be "
+                                        << "dynamic), found none; give the input a shape in the model";
+  if (!sizes || !isSupportedElement(element))
+    return emitError(argument.getLoc()) << "input '" << label << "': element type "
+                                        << describeElement(isa<ShapedType>(argument.getType()) ? element
+                                                                                               : argument.getType())
+                                        << " is not supported; legal are bool, integers and floats of 8 to 64 bits";
+  MLIRContext *context = module.getContext();
+  main.setArgAttr(index, ds::nameAttr, StringAttr::get(context, label));
+  main.setArgAttr(index, ds::dimsAttr, toAttribute(context, *sizes));
+  argument.setType(TensorFacts{element, *sizes, std::nullopt}.type());
+  converted[argument] = argument;
+  return success();
+}
+
+LogicalResult Conversion::convertArguments() {
+  LogicalResult result = success();
+  for (BlockArgument argument : main.getArguments())
+    if (failed(convertArgument(argument)))
+      result = failure();
+  main.setFunctionType(
+      FunctionType::get(module.getContext(), main.getBody().getArgumentTypes(), main.getFunctionType().getResults()));
+  if (failed(result))
+    return failure();
+  // The size analysis seeds arguments by its own rules: it knows which small integer inputs have symbolic elements.
+  for (BlockArgument argument : main.getArguments())
+    analysis.set(argument, *SizeAnalysis::factsOfArgument(main, argument.getArgNumber()));
+  return success();
+}
+
+LogicalResult Conversion::convertReturn() {
+  auto ret = cast<func::ReturnOp>(main.getBody().front().getTerminator());
+  MLIRContext *context = module.getContext();
+  for (OpOperand &operand : ret->getOpOperands()) {
+    Value value = converted.lookup(operand.get());
+    unsigned index = operand.getOperandNumber();
+    auto name = main.getResultAttrOfType<StringAttr>(index, sourceName);
+    if (!value)
+      return emitError(main.getLoc()) << "output '" << (name ? name.getValue() : "?") << "': type "
+                                      << describeElement(operand.get().getType()) << " is not supported";
+    operand.set(value);
+    main.setResultAttr(index, ds::nameAttr, name ? name : StringAttr::get(context, "output" + Twine(index)));
+    main.setResultAttr(index, ds::dimsAttr, toAttribute(context, analysis.facts(value).sizes));
+  }
+  main.setFunctionType(FunctionType::get(context, main.getBody().getArgumentTypes(), ret.getOperandTypes()));
+  return success();
+}
+
+void Conversion::dropSource() {
+  Block &block = main.getBody().front();
+  // Uses come after definitions, so one sweep from the end removes everything that nothing needs.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isa<NodeOp, InitializerOp, NoneOp>(op) || isOpTriviallyDead(&op)) {
+      op.dropAllUses();
+      op.erase();
+    }
+  for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+    main.removeArgAttr(i, sourceName);
+    main.removeArgAttr(i, sourceDims);
+  }
+  for (unsigned i = 0; i < main.getNumResults(); ++i) {
+    main.removeResultAttr(i, StringAttr::get(module.getContext(), sourceName));
+    main.removeResultAttr(i, StringAttr::get(module.getContext(), sourceDims));
+  }
+  for (NamedAttribute attribute : llvm::to_vector(module->getAttrs()))
+    if (attribute.getName().strref().starts_with("onnx."))
+      module->removeAttr(attribute.getName());
+  main->setAttr(ds::entryAttr, UnitAttr::get(module.getContext()));
+}
+
+/// Follows indices to the inputs they come from unchanged, where the exclusive bound of their axis holds, too.
+static void bound(Value indices, int64_t limit, func::FuncOp main, unsigned depth = 0) {
+  constexpr unsigned depthLimit = 32;
+  if (depth > depthLimit)
+    return;
+  if (auto argument = dyn_cast<BlockArgument>(indices)) {
+    if (argument.getOwner() != &main.getBody().front())
+      return;
+    auto known = main.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), ds::boundAttr);
+    int64_t least = known ? std::min(known.getInt(), limit) : limit;
+    main.setArgAttr(argument.getArgNumber(), ds::boundAttr,
+                    IntegerAttr::get(IntegerType::get(main.getContext(), 64), least));
+    return;
+  }
+  Operation *op = indices.getDefiningOp();
+  if (isa<ds::CastOp, ds::ReshapeOp, ds::TransposeOp, ds::SliceOp, ds::BroadcastOp>(op))
+    return bound(op->getOperand(0), limit, main, depth + 1);
+  if (isa<ds::ConcatOp, ds::SelectOp>(op))
+    for (Value operand : llvm::drop_begin(op->getOperands(), isa<ds::SelectOp>(op) ? 1 : 0))
+      bound(operand, limit, main, depth + 1);
+}
+
+void Conversion::recordBounds() {
+  main.walk([&](Operation *op) {
+    auto limitBy = [&](Value indices, Value data, int64_t axis) {
+      auto type = cast<RankedTensorType>(data.getType());
+      if (axis < type.getRank() && !type.isDynamicDim(axis))
+        bound(indices, type.getDimSize(axis), main);
+    };
+    if (auto gather = dyn_cast<ds::GatherOp>(op))
+      limitBy(gather.getIndices(), gather.getInput(), gather.getAxis());
+    if (auto gather = dyn_cast<ds::GatherElementsOp>(op))
+      limitBy(gather.getIndices(), gather.getInput(), gather.getAxis());
+    if (auto scatter = dyn_cast<ds::ScatterElementsOp>(op))
+      limitBy(scatter.getIndices(), scatter.getInput(), scatter.getAxis());
+    auto limitByTuple = [&](Value indices, Value data, int64_t first) {
+      auto type = cast<RankedTensorType>(indices.getType());
+      for (int64_t i = 0; i < type.getShape().back(); ++i)
+        limitBy(indices, data, first + i);
+    };
+    if (auto gather = dyn_cast<ds::GatherNdOp>(op))
+      limitByTuple(gather.getIndices(), gather.getInput(), gather.getBatchDims());
+    if (auto scatter = dyn_cast<ds::ScatterNdOp>(op))
+      limitByTuple(scatter.getIndices(), scatter.getInput(), 0);
+  });
+}
+
+} // namespace deepstride::onnx

@@ -1,0 +1,178 @@
+// Boxes of tensors: Slice, Split, Pad. Bounds may be size expressions; clamping them to the axis is part of ONNX.
+#include "frontends/onnx/convert/Registry.h"
+
+using namespace mlir;
+
+namespace deepstride::onnx {
+
+namespace {
+struct AxisSlice {
+  SizeExpr start, size;
+};
+} // namespace
+
+/// ONNX writes "to the end" as any number of this size or more.
+constexpr int64_t unbounded = INT32_MAX;
+
+/// A bound counted from the front and clamped to [low, size + high]: [0, d] walking forwards, [-1, d - 1] backwards.
+/// The first and the last element of an axis are taken to exist; the slice op records that as a condition.
+static SizeExpr clampBound(const SizeExpr &bound, const SizeExpr &size, bool isForward) {
+  SizeExpr low = isForward ? 0 : -1, high = isForward ? size : size - SizeExpr(1);
+  if (auto value = bound.constant()) {
+    if (*value >= unbounded)
+      return high;
+    if (*value <= -unbounded)
+      return low;
+    if (*value == 0 || *value == 1 || *value == -1) {
+      SizeExpr fromFront = *value < 0 ? size + bound : bound;
+      return size.constant() ? SizeExpr::min(SizeExpr::max(fromFront, low), high) : fromFront;
+    }
+    return *value < 0 ? SizeExpr::max(size + bound, low) : SizeExpr::min(bound, high);
+  }
+  if (bound == size)
+    return high;
+  if (bound.isKnownNonNegative())
+    return SizeExpr::min(bound, high);
+  // size - n is the usual way to count from the end in shape arithmetic.
+  if ((size - bound).isKnownNonNegative())
+    return SizeExpr::min(SizeExpr::select(SizeExpr::lt(bound, 0), SizeExpr::max(bound + size, low), bound), high);
+  SizeExpr fromFront = SizeExpr::select(SizeExpr::lt(bound, 0), bound + size, bound);
+  return SizeExpr::min(SizeExpr::max(fromFront, low), high);
+}
+
+static AxisSlice sliceOfAxis(const SizeExpr &start, const SizeExpr &end, int64_t step, const SizeExpr &size) {
+  bool isForward = step > 0;
+  SizeExpr first = clampBound(start, size, isForward), last = clampBound(end, size, isForward);
+  if (!isForward && start.constant() && *start.constant() == 0 && !size.constant())
+    first = 0;
+  // Backwards, an end counted from the end that lies before the front stops at -1.
+  SizeExpr count = isForward ? SizeExpr::ceilDiv(last - first, step) : SizeExpr::ceilDiv(first - last, -step);
+  return {first, SizeExpr::max(count, 0)};
+}
+
+static Values sliceBy(Node &n, const SizeVector &starts, const SizeVector &ends, ArrayRef<int64_t> axes,
+                      ArrayRef<int64_t> steps) {
+  SizeVector sizes = n.b.sizes(n.in(0)), begin(sizes.size()), extent = sizes;
+  SmallVector<int64_t> stride(sizes.size(), 1);
+  if (starts.size() != axes.size() || ends.size() != axes.size() || steps.size() != axes.size())
+    return n.refuse("expected starts, ends, axes and steps of one length, found " + Twine(starts.size()) + ", " +
+                    Twine(ends.size()) + ", " + Twine(axes.size()) + " and " + Twine(steps.size()));
+  for (auto [index, axis] : llvm::enumerate(axes)) {
+    if (steps[index] == 0 || steps[index] == INT64_MIN)
+      return n.refuse("expected steps other than 0, found " + Twine(steps[index]));
+    AxisSlice slice = sliceOfAxis(starts[index], ends[index], steps[index], sizes[axis]);
+    begin[axis] = slice.size.isConstant(0) ? SizeExpr(0) : slice.start;
+    extent[axis] = slice.size;
+    // One element needs no stride, which may be as large as the model likes.
+    stride[axis] = slice.size.isConstant(1) || slice.size.isConstant(0) ? 1 : steps[index];
+  }
+  return {n.b.slice(n.in(0), begin, extent, stride)};
+}
+
+static Values convertSliceAttributes(Node &n) {
+  auto starts = n.requiredIntegers("starts"), ends = n.requiredIntegers("ends");
+  if (!starts || !ends)
+    return {};
+  auto axes = n.axes(n.integers("axes").value_or(axesFrom(0, starts->size())), n.b.rank(n.in(0)));
+  if (!axes)
+    return {};
+  SmallVector<int64_t> steps(axes->size(), 1);
+  return sliceBy(n, SizeVector(starts->begin(), starts->end()), SizeVector(ends->begin(), ends->end()), *axes, steps);
+}
+
+static Values convertSlice(Node &n) {
+  auto starts = n.sizesOf(1, "starts"), ends = n.sizesOf(2, "ends");
+  if (!starts || !ends)
+    return {};
+  std::optional<SmallVector<int64_t>> listed = axesFrom(0, starts->size());
+  std::optional<SmallVector<int64_t>> steps = SmallVector<int64_t>(starts->size(), 1);
+  if (n.has(3))
+    listed = n.numbersOf(3, "axes");
+  if (n.has(4))
+    steps = n.numbersOf(4, "steps");
+  auto axes = listed ? n.axes(*listed, n.b.rank(n.in(0))) : std::nullopt;
+  return axes && steps ? sliceBy(n, *starts, *ends, *axes, *steps) : Values();
+}
+
+/// The sizes of the parts: given, or equal ones of which the last may be smaller.
+static std::optional<SizeVector> splitSizes(Node &n, const SizeExpr &size) {
+  if (n.has(1))
+    return n.sizesOf(1, "split");
+  if (auto listed = n.integers("split"))
+    return SizeVector(listed->begin(), listed->end());
+  int64_t parts = n.integer("num_outputs", n.outputCount());
+  if (parts < 1 || n.isRefused())
+    return n.refuse("attribute 'num_outputs': expected at least 1, found " + Twine(parts));
+  SizeExpr each = SizeExpr::ceilDiv(size, parts);
+  SizeVector sizes(parts, each);
+  sizes.back() = size - each * SizeExpr(parts - 1);
+  return sizes;
+}
+
+static Values convertSplit(Node &n) {
+  auto axis = n.axis(n.integer("axis", 0), n.b.rank(n.in(0)));
+  if (!axis)
+    return {};
+  auto parts = splitSizes(n, n.b.sizes(n.in(0))[*axis]);
+  if (!parts)
+    return {};
+  if (parts->size() != n.outputCount())
+    return n.refuse("expected one size per output (" + Twine(n.outputCount()) + "), found " + Twine(parts->size()));
+  Values results;
+  SizeExpr start;
+  for (const SizeExpr &size : *parts) {
+    results.push_back(n.b.sliceAxis(n.in(0), *axis, start, size));
+    start = start + size;
+  }
+  return results;
+}
+
+static Values padBy(Node &n, const SizeVector &pads, ArrayRef<int64_t> axes, Value value) {
+  static constexpr std::pair<StringRef, ds::PadKind> kinds[] = {{"constant", ds::PadKind::constant},
+                                                                {"edge", ds::PadKind::edge},
+                                                                {"reflect", ds::PadKind::reflect},
+                                                                {"wrap", ds::PadKind::wrap}};
+  std::string mode = n.text("mode", "constant", {"constant", "edge", "reflect", "wrap"});
+  if (n.isRefused())
+    return {};
+  if (pads.size() != 2 * axes.size())
+    return n.refuse("expected two pads per axis (" + Twine(2 * axes.size()) + "), found " + Twine(pads.size()));
+  SizeVector low(n.b.rank(n.in(0))), high = low;
+  for (auto [index, axis] : llvm::enumerate(axes)) {
+    low[axis] = pads[index];
+    high[axis] = pads[axes.size() + index];
+  }
+  auto kind = llvm::find_if(kinds, [&](const auto &entry) { return entry.first == mode; })->second;
+  return {n.b.pad(kind, n.in(0), value, low, high)};
+}
+
+static Values convertPadAttributes(Node &n) {
+  auto pads = n.version() < 2 ? n.requiredIntegers("paddings") : n.requiredIntegers("pads");
+  if (!pads)
+    return {};
+  Value value = n.b.scalar(n.b.element(n.in(0)), n.real("value", 0));
+  return padBy(n, SizeVector(pads->begin(), pads->end()), axesFrom(0, n.b.rank(n.in(0))), value);
+}
+
+static Values convertPad(Node &n) {
+  auto pads = n.sizesOf(1, "pads");
+  std::optional<SmallVector<int64_t>> axes = axesFrom(0, n.b.rank(n.in(0)));
+  if (n.has(3)) {
+    auto listed = n.numbersOf(3, "axes");
+    axes = listed ? n.axes(*listed, n.b.rank(n.in(0))) : std::nullopt;
+  }
+  if (!pads || !axes)
+    return {};
+  Value value = n.has(2) ? n.b.reshape(n.in(2), {}) : n.b.scalar(n.b.element(n.in(0)), 0);
+  return padBy(n, *pads, *axes, value);
+}
+
+void addSlicing(PatternRegistry &registry) {
+  registry.add("Slice", 1, 1, convertSliceAttributes);
+  registry.add("Slice", 10, 3, convertSlice);
+  registry.add("Split", 1, 1, convertSplit);
+  registry.add("Pad", 1, 1, convertPadAttributes);
+  registry.add("Pad", 11, 2, convertPad);
+}
+
+} // namespace deepstride::onnx
