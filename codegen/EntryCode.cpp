@@ -1,0 +1,195 @@
+// Entry points are a walk over the program: a service call per launch and collective, branches where the program
+// branches. All data about a launch is static; layouts follow the structs of runtime/abi/ds_abi.h field by field.
+#include "codegen/EntryCode.h"
+
+#include "dialects/dist/DistDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/IR/IRBuilder.h"
+
+#include "runtime/abi/ds_abi.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+namespace {
+
+class EntryEmitter {
+public:
+  EntryEmitter(llvm::Module &module, func::FuncOp function, const EntryPlan &plan)
+      : module(module), context(module.getContext()), function(function), plan(plan), b(context) {
+    pointer = llvm::PointerType::get(context, 0);
+    i32 = llvm::Type::getInt32Ty(context);
+    i64 = llvm::Type::getInt64Ty(context);
+  }
+
+  FailureOr<llvm::Function *> run() {
+    auto *type = llvm::FunctionType::get(i32, {pointer}, false);
+    entry = llvm::Function::Create(type, llvm::Function::InternalLinkage, "entry." + plan.name, module);
+    b.SetInsertPoint(llvm::BasicBlock::Create(context, "", entry));
+    call = entry->getArg(0);
+    services = field(call, offsetof(ds_call, services), pointer);
+    serviceContext = field(call, offsetof(ds_call, context), pointer);
+    buffers = field(call, offsetof(ds_call, buffers), pointer);
+    failed = llvm::BasicBlock::Create(context, "failed", entry);
+    llvm::IRBuilder<> exit(failed);
+    result = exit.CreatePHI(i32, 2);
+    exit.CreateRet(result);
+    if (mlir::failed(emit(function.getBody().front())))
+      return failure();
+    b.CreateRet(b.getInt32(DS_OK));
+    if (result->getNumIncomingValues() == 0) {
+      result->replaceAllUsesWith(llvm::PoisonValue::get(i32));
+      failed->eraseFromParent();
+    }
+    return entry;
+  }
+
+private:
+  llvm::Value *field(llvm::Value *base, uint64_t offset, llvm::Type *type) {
+    return b.CreateLoad(type, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base, offset));
+  }
+
+  llvm::Constant *table(ArrayRef<uint32_t> values) {
+    auto *data = llvm::ConstantDataArray::get(context, values);
+    auto *global = new llvm::GlobalVariable(module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data);
+    global->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
+    return global;
+  }
+
+  void request(uint64_t service, ArrayRef<llvm::Value *> arguments) {
+    SmallVector<llvm::Type *> types;
+    for (llvm::Value *argument : arguments)
+      types.push_back(argument->getType());
+    llvm::Value *status = b.CreateCall(llvm::FunctionType::get(i32, types, false), field(services, service, pointer),
+                                       arguments);
+    auto *next = llvm::BasicBlock::Create(context, "", entry, failed);
+    result->addIncoming(status, b.GetInsertBlock());
+    b.CreateCondBr(b.CreateICmpEQ(status, b.getInt32(DS_OK)), next, failed);
+    b.SetInsertPoint(next);
+  }
+
+  llvm::Constant *staticData(llvm::Constant *data) {
+    return new llvm::GlobalVariable(module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data);
+  }
+
+  void emitLaunch(uint32_t site) {
+    const EntryPlan::Launch &launch = plan.launches[site];
+    llvm::Function *kernel = module.getFunction(launch.kernel);
+    auto word = [&](uint64_t value) { return llvm::ConstantInt::get(i32, value); };
+    auto *data = llvm::ConstantStruct::getAnon(
+        context, {word(sizeof(ds_launch)), word(site), kernel, word(launch.buffers.size()), word(launch.sizes.size()),
+                  table(launch.buffers), table(launch.sizes), word(launch.grid), word(launch.scratch),
+                  word(launch.grain), word(0)});
+    request(offsetof(ds_services, launch), {serviceContext, staticData(data)});
+  }
+
+  void emitCollective(uint32_t number, uint64_t service) {
+    const EntryPlan::Collective &collective = plan.collectives[number];
+    llvm::Constant *&data = collectiveData[number];
+    if (!data) {
+      SmallVector<uint32_t> words = {sizeof(ds_collective),  number,
+                                     DS_ALL_REDUCE,          collective.reduction,
+                                     collective.source,      collective.destination,
+                                     collective.count};
+      data = table(words);
+    }
+    request(service, {serviceContext, data});
+  }
+
+  LogicalResult emitBranch(scf::IfOp branch) {
+    llvm::Value *condition = conditions.lookup(branch.getCondition());
+    if (!condition)
+      return branch.emitOpError("expects its condition to be read from a tensor");
+    auto *yes = llvm::BasicBlock::Create(context, "then", entry, failed);
+    auto *no = llvm::BasicBlock::Create(context, "else", entry, failed);
+    auto *join = llvm::BasicBlock::Create(context, "join", entry, failed);
+    b.CreateCondBr(condition, yes, no);
+    for (auto [block, region] : {std::pair(yes, &branch.getThenRegion()), std::pair(no, &branch.getElseRegion())}) {
+      b.SetInsertPoint(block);
+      if (!region->empty() && mlir::failed(emit(region->front())))
+        return failure();
+      b.CreateBr(join);
+    }
+    b.SetInsertPoint(join);
+    return success();
+  }
+
+  LogicalResult emit(Block &block) {
+    for (Operation &op : block) {
+      if (auto launch = dyn_cast<ds::LaunchOp>(op)) {
+        emitLaunch(static_cast<uint32_t>(launch->getAttrOfType<IntegerAttr>("index").getInt()));
+      } else if (isa<dist::AllReduceStartOp>(op)) {
+        emitCollective(plan.collectiveIds.lookup(&op), offsetof(ds_services, collective_start));
+      } else if (isa<dist::WaitOp>(op)) {
+        emitCollective(plan.collectiveIds.lookup(&op), offsetof(ds_services, collective_wait));
+      } else if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
+        // Only conditions leave tensors at this level: the first byte of a one-element i1 buffer.
+        auto buffer = extract->getAttrOfType<IntegerAttr>("buffer");
+        if (!buffer || !extract.getType().isInteger(1))
+          return extract.emitOpError("expects a boolean that steers a branch");
+        llvm::Value *address = field(buffers, buffer.getInt() * sizeof(void *), pointer);
+        llvm::Value *byte = b.CreateLoad(b.getInt8Ty(), address);
+        conditions[extract.getResult()] = b.CreateICmpNE(byte, b.getInt8(0));
+      } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+        if (mlir::failed(emitBranch(branch)))
+          return failure();
+      } else if (auto symbol = op.getAttrOfType<StringAttr>("ds.computed")) {
+        llvm::Value *address = field(buffers, op.getAttrOfType<IntegerAttr>("buffer").getInt() * sizeof(void *), pointer);
+        int64_t id = plan.symbolId(symbol.getValue());
+        if (id >= 0) // a count that no size depends on is only a value
+          request(offsetof(ds_services, define), {serviceContext, b.getInt32(static_cast<uint32_t>(id)),
+                                                  b.CreateLoad(i64, address)});
+      } else if (!isa<ds::ReshapeOp, ds::WeightOp, scf::YieldOp, func::ReturnOp>(op) &&
+                 op.getName().getStringRef() != "arith.constant") {
+        return op.emitOpError("has no entry code");
+      }
+    }
+    return success();
+  }
+
+  llvm::Module &module;
+  llvm::LLVMContext &context;
+  func::FuncOp function;
+  const EntryPlan &plan;
+  llvm::IRBuilder<> b;
+  llvm::Type *pointer, *i32, *i64;
+  llvm::Function *entry = nullptr;
+  llvm::Value *call = nullptr, *services = nullptr, *serviceContext = nullptr, *buffers = nullptr;
+  llvm::BasicBlock *failed = nullptr;
+  llvm::PHINode *result = nullptr;
+  llvm::DenseMap<Value, llvm::Value *> conditions;
+  llvm::DenseMap<uint32_t, llvm::Constant *> collectiveData;
+};
+
+} // namespace
+
+FailureOr<llvm::Function *> emitEntry(llvm::Module &module, func::FuncOp function, const EntryPlan &plan) {
+  return EntryEmitter(module, function, plan).run();
+}
+
+void emitPackageQuery(llvm::Module &module, ArrayRef<std::pair<std::string, llvm::Function *>> entries) {
+  llvm::LLVMContext &context = module.getContext();
+  llvm::IRBuilder<> b(context);
+  auto *pointer = llvm::PointerType::get(context, 0);
+  auto *pair = llvm::StructType::get(context, {pointer, pointer});
+  SmallVector<llvm::Constant *> points;
+  for (const auto &[name, function] : entries) {
+    auto *text = llvm::ConstantDataArray::getString(context, name);
+    auto *global = new llvm::GlobalVariable(module, text->getType(), true, llvm::GlobalValue::PrivateLinkage, text);
+    points.push_back(llvm::ConstantStruct::get(pair, {global, function}));
+  }
+  auto *array = llvm::ConstantArray::get(llvm::ArrayType::get(pair, points.size()), points);
+  auto *list = new llvm::GlobalVariable(module, array->getType(), true, llvm::GlobalValue::PrivateLinkage, array);
+  auto *code = llvm::ConstantStruct::getAnon(context, {b.getInt32(sizeof(ds_package_code)), b.getInt32(DS_ABI_VERSION),
+                                                       b.getInt32(static_cast<uint32_t>(points.size())), list});
+  auto *global = new llvm::GlobalVariable(module, code->getType(), true, llvm::GlobalValue::PrivateLinkage, code);
+  auto *query = llvm::Function::Create(llvm::FunctionType::get(pointer, {b.getInt32Ty()}, false),
+                                       llvm::Function::ExternalLinkage, "ds_package_query", module);
+  b.SetInsertPoint(llvm::BasicBlock::Create(context, "", query));
+  b.CreateRet(b.CreateSelect(b.CreateICmpEQ(query->getArg(0), b.getInt32(DS_ABI_VERSION)), global,
+                             llvm::ConstantPointerNull::get(pointer)));
+}
+
+} // namespace deepstride

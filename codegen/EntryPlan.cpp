@@ -1,0 +1,254 @@
+// Reads the attributes that the memory phase left on an entry function and gives everything a number.
+#include "codegen/EntryPlan.h"
+
+#include "dialects/dist/DistDialect.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+uint32_t EntryPlan::sizeId(const SizeExpr &size) {
+  auto [entry, isNew] = sizeIds.insert({size.str(), static_cast<uint32_t>(sizes.size())});
+  if (isNew)
+    sizes.push_back(size.str());
+  return entry->second;
+}
+
+int64_t EntryPlan::symbolId(StringRef symbolName) const {
+  for (auto [number, symbol] : llvm::enumerate(symbols))
+    if (symbol.name == symbolName)
+      return static_cast<int64_t>(number);
+  return -1;
+}
+
+std::string siteOf(Location location) {
+  if (auto name = dyn_cast<NameLoc>(location))
+    return name.getName().str();
+  if (auto fused = dyn_cast<FusedLoc>(location))
+    for (Location part : fused.getLocations())
+      if (std::string site = siteOf(part); !site.empty())
+        return site;
+  if (auto call = dyn_cast<CallSiteLoc>(location))
+    return siteOf(call.getCallee());
+  return {};
+}
+
+std::string manifestType(Type element) {
+  if (element.isInteger(1))
+    return "i1";
+  if (auto integer = dyn_cast<IntegerType>(element))
+    return (integer.isUnsigned() ? "u" : "i") + std::to_string(integer.getWidth());
+  std::string text;
+  llvm::raw_string_ostream(text) << element;
+  return text;
+}
+
+static std::string text(DictionaryAttr dictionary, StringRef key) {
+  auto attribute = dictionary.getAs<StringAttr>(key);
+  return attribute ? attribute.str() : std::string();
+}
+
+static EntryPlan::Tensor tensorOf(Type type, DictionaryAttr attributes, const SizeVector &shape, StringRef fallback) {
+  EntryPlan::Tensor tensor;
+  tensor.name = attributes ? text(attributes, ds::nameAttr) : "";
+  if (tensor.name.empty())
+    tensor.name = fallback.str();
+  tensor.type = manifestType(cast<RankedTensorType>(type).getElementType());
+  tensor.shape = shape;
+  if (attributes)
+    if (auto bound = attributes.getAs<IntegerAttr>(ds::boundAttr))
+      tensor.bound = bound.getInt();
+  return tensor;
+}
+
+namespace {
+
+class EntryPlanner {
+public:
+  EntryPlanner(func::FuncOp function, const KernelTable &kernels) : function(function), kernels(kernels) {}
+  FailureOr<EntryPlan> run();
+
+private:
+  LogicalResult signature();
+  LogicalResult visit(Operation *op);
+  LogicalResult addLaunch(ds::LaunchOp launch);
+  void collectSymbols();
+
+  func::FuncOp function;
+  const KernelTable &kernels;
+  SizeAnalysis analysis;
+  EntryPlan plan;
+};
+
+LogicalResult EntryPlanner::signature() {
+  for (BlockArgument argument : function.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    DictionaryAttr attributes = function.getArgAttrDict(number);
+    const SizeVector &shape = analysis.facts(argument).sizes;
+    if (auto state = function.getArgAttrOfType<StringAttr>(number, ds::stateAttr)) {
+      EntryPlan::Tensor tensor = tensorOf(argument.getType(), attributes, shape, "");
+      tensor.name = state.str();
+      if (auto initial = function.getArgAttrOfType<FlatSymbolRefAttr>(number, ds::initialAttr))
+        tensor.initial = initial.getValue().str();
+      plan.states.push_back(tensor);
+    } else {
+      plan.inputs.push_back(
+          tensorOf(argument.getType(), attributes, shape, "input" + std::to_string(plan.inputs.size())));
+    }
+  }
+  Operation *terminator = function.getBody().front().getTerminator();
+  for (OpOperand &operand : terminator->getOpOperands()) {
+    unsigned number = operand.getOperandNumber();
+    if (function.getResultAttr(number, ds::stateAttr))
+      continue;
+    plan.outputs.push_back(tensorOf(operand.get().getType(), function.getResultAttrDict(number),
+                                    analysis.facts(operand.get()).sizes,
+                                    "output" + std::to_string(plan.outputs.size())));
+  }
+  auto buffers = function->getAttrOfType<ArrayAttr>("ds.buffers");
+  if (!buffers)
+    return function.emitOpError("has no buffer plan: run the memory phase first");
+  for (auto fields : buffers.getAsRange<DictionaryAttr>()) {
+    EntryPlan::Buffer buffer;
+    buffer.role = text(fields, "role");
+    if (auto index = fields.getAs<IntegerAttr>("index"))
+      buffer.index = index.getInt();
+    if (auto recipe = fields.getAs<FlatSymbolRefAttr>("recipe"))
+      buffer.recipe = recipe.getValue().str();
+    if (Attribute bytes = fields.get("bytes")) {
+      buffer.bytes = plan.sizeId(*sizeFromAttribute(bytes));
+      buffer.first = fields.getAs<IntegerAttr>("first").getInt();
+      buffer.last = fields.getAs<IntegerAttr>("last").getInt();
+    }
+    plan.buffers.push_back(buffer);
+  }
+  if (auto constraints = function->getAttrOfType<ArrayAttr>("ds.constraints"))
+    for (auto fields : constraints.getAsRange<DictionaryAttr>())
+      plan.constraints.push_back(
+          {text(fields, "relation"), text(fields, "lhs"), text(fields, "rhs"), text(fields, "where")});
+  return success();
+}
+
+LogicalResult EntryPlanner::addLaunch(ds::LaunchOp launch) {
+  auto kernel = kernels.find(launch.getKernel());
+  auto index = launch->getAttrOfType<IntegerAttr>("index");
+  auto buffers = launch->getAttrOfType<DenseI64ArrayAttr>("buffers");
+  if (kernel == kernels.end() || !index || !buffers)
+    return launch.emitOpError("has no kernel or no buffers: run the memory phase first");
+  EntryPlan::Launch entry;
+  entry.kernel = launch.getKernel().str();
+  entry.site = siteOf(launch.getLoc());
+  llvm::StringMap<SizeExpr> bindings;
+  SizeVector sizes = *sizesFromAttribute(launch.getSizes());
+  for (auto [number, size] : llvm::enumerate(sizes)) {
+    bindings["d" + std::to_string(number)] = size;
+    entry.sizes.push_back(plan.sizeId(size));
+  }
+  auto bind = [&](const SizeExpr &size) { return *SizeExpr::parse(size.str(), &bindings); };
+  entry.grid = plan.sizeId(bind(kernel->second.grid));
+  if (kernel->second.scratch)
+    entry.scratch = plan.sizeId(bind(*kernel->second.scratch));
+  entry.grain = static_cast<uint32_t>(kernel->second.grain);
+  entry.flops = bind(kernel->second.flops);
+  for (int64_t buffer : buffers.asArrayRef())
+    entry.buffers.push_back(static_cast<uint32_t>(buffer));
+  auto names = launch->getAttrOfType<ArrayAttr>(ds::valueNameAttr);
+  for (OpResult result : launch->getResults()) {
+    const TensorFacts &facts = analysis.facts(result);
+    std::string name;
+    if (names && result.getResultNumber() < names.size())
+      name = cast<StringAttr>(names[result.getResultNumber()]).str();
+    entry.results.push_back({buffers[static_cast<int64_t>(launch.getInputs().size()) + result.getResultNumber()], name,
+                             manifestType(facts.elementType), facts.sizes});
+  }
+  size_t number = static_cast<size_t>(index.getInt());
+  if (plan.launches.size() <= number)
+    plan.launches.resize(number + 1);
+  plan.launches[number] = std::move(entry);
+  return success();
+}
+
+LogicalResult EntryPlanner::visit(Operation *op) {
+  if (auto launch = dyn_cast<ds::LaunchOp>(op))
+    return addLaunch(launch);
+  if (auto start = dyn_cast<dist::AllReduceStartOp>(op)) {
+    auto buffers = start->getAttrOfType<DenseI64ArrayAttr>("buffers");
+    const TensorFacts &facts = analysis.facts(start.getSource());
+    SizeExpr count = product(facts.sizes);
+    int64_t width = (facts.elementType.getIntOrFloatBitWidth() + 7) / 8;
+    uint32_t number = static_cast<uint32_t>(plan.collectives.size());
+    plan.collectives.push_back({start.getSite().str(), manifestType(facts.elementType),
+                                static_cast<uint32_t>(start.getReduction()), static_cast<uint32_t>(buffers[0]),
+                                static_cast<uint32_t>(buffers[1]), plan.sizeId(count), count * SizeExpr(width)});
+    plan.collectiveIds[start] = number;
+    plan.collectiveIds[*start.getPending().getUsers().begin()] = number;
+  }
+  return success();
+}
+
+void EntryPlanner::collectSymbols() {
+  std::vector<std::string> names;
+  llvm::StringSet<> seen;
+  auto add = [&](const std::string &expression) {
+    if (auto size = SizeExpr::parse(expression))
+      for (const std::string &name : size->symbols())
+        if (seen.insert(name).second)
+          names.push_back(name);
+  };
+  // Inputs first: their dimensions in order of appearance are what a user thinks of.
+  for (const auto *tensors : {&plan.inputs, &plan.states, &plan.outputs})
+    for (const EntryPlan::Tensor &tensor : *tensors)
+      for (const SizeExpr &size : tensor.shape)
+        add(size.str());
+  for (const std::string &expression : plan.sizes)
+    add(expression);
+  for (const EntryPlan::Launch &launch : plan.launches)
+    add(launch.flops.str());
+  for (const EntryPlan::Constraint &constraint : plan.constraints) {
+    add(constraint.lhs);
+    add(constraint.rhs);
+  }
+  llvm::StringMap<bool> computed;
+  function.walk([&](Operation *op) {
+    if (auto symbol = op->getAttrOfType<StringAttr>("ds.computed"))
+      computed[symbol.getValue()] = true;
+  });
+  for (const std::string &name : names) {
+    EntryPlan::Symbol symbol{name, "dim", -1, -1};
+    if (computed.count(name))
+      symbol.kind = "computed";
+    StringRef view(name);
+    if (view.ends_with("]")) {
+      size_t open = view.rfind('[');
+      for (auto [number, input] : llvm::enumerate(plan.inputs))
+        if (input.name == view.take_front(open) && !view.substr(open + 1).drop_back().getAsInteger(10, symbol.index)) {
+          symbol.kind = "element";
+          symbol.input = static_cast<int64_t>(number);
+        }
+    }
+    plan.symbols.push_back(symbol);
+  }
+}
+
+FailureOr<EntryPlan> EntryPlanner::run() {
+  auto result = SizeAnalysis::run(function);
+  if (failed(result))
+    return failure();
+  analysis = std::move(*result);
+  plan.name = function.getSymName().str();
+  if (failed(signature()))
+    return failure();
+  if (function.walk([&](Operation *op) { return WalkResult(visit(op)); }).wasInterrupted())
+    return failure();
+  collectSymbols();
+  return std::move(plan);
+}
+
+} // namespace
+
+FailureOr<EntryPlan> planEntry(func::FuncOp function, const KernelTable &kernels) {
+  return EntryPlanner(function, kernels).run();
+}
+
+} // namespace deepstride

@@ -1,0 +1,82 @@
+// An entry function after the memory phase as numbered tables: what the manifest lists and the entry code refers to.
+#ifndef DEEPSTRIDE_CODEGEN_ENTRYPLAN_H
+#define DEEPSTRIDE_CODEGEN_ENTRYPLAN_H
+
+#include "dialects/ds/DsDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace deepstride {
+
+/// What lowering recorded about one kernel, over d0, d1, ...
+struct KernelFacts {
+  SizeExpr grid, flops;
+  std::optional<SizeExpr> scratch;
+  int64_t grain = 1;
+};
+using KernelTable = llvm::StringMap<KernelFacts>;
+
+struct EntryPlan {
+  struct Tensor {
+    std::string name, type;
+    SizeVector shape;
+    std::optional<int64_t> bound;
+    std::string initial; // recipe of a state's first value, or empty
+  };
+  struct Symbol {
+    std::string name, kind;
+    int64_t input = -1, index = -1;
+  };
+  struct Buffer {
+    std::string role, recipe;
+    int64_t index = -1, bytes = -1, first = 0, last = 0;
+  };
+  struct Result {
+    int64_t buffer;
+    std::string value, type;
+    SizeVector shape;
+  };
+  struct Launch {
+    std::string kernel, site;
+    llvm::SmallVector<uint32_t> buffers, sizes;
+    uint32_t grid = 0, scratch = UINT32_MAX, grain = 1;
+    SizeExpr flops;
+    std::vector<Result> results;
+  };
+  struct Collective {
+    std::string site, type;
+    uint32_t reduction = 0, source = 0, destination = 0, count = 0;
+    SizeExpr bytes;
+  };
+  struct Constraint {
+    std::string relation, lhs, rhs, where;
+  };
+
+  std::string name;
+  std::vector<Symbol> symbols;
+  std::vector<std::string> sizes;
+  std::vector<Tensor> inputs, outputs, states;
+  std::vector<Buffer> buffers;
+  std::vector<Launch> launches; // by the launch's "index"
+  std::vector<Collective> collectives;
+  std::vector<Constraint> constraints;
+  llvm::DenseMap<mlir::Operation *, uint32_t> collectiveIds; // start and wait
+
+  /// The number of a size expression in `sizes`, which it joins if it is new.
+  uint32_t sizeId(const SizeExpr &size);
+  int64_t symbolId(llvm::StringRef symbolName) const;
+
+private:
+  llvm::StringMap<uint32_t> sizeIds;
+};
+
+/// "/encoder/MatMul" of a location: the ONNX node's name.
+std::string siteOf(mlir::Location location);
+/// The manifest's name of an element type; empty for types that packages do not know.
+std::string manifestType(mlir::Type element);
+
+mlir::FailureOr<EntryPlan> planEntry(mlir::func::FuncOp function, const KernelTable &kernels);
+
+} // namespace deepstride
+
+#endif

@@ -1,0 +1,122 @@
+// Tables to JSON; every field is described in docs/package-format.md.
+#include "codegen/Manifest.h"
+
+namespace deepstride {
+
+using llvm::json::Array;
+using llvm::json::Object;
+using llvm::json::Value;
+
+static Array shapeOf(const SizeVector &shape) {
+  Array result;
+  for (const SizeExpr &size : shape)
+    result.push_back(size.str());
+  return result;
+}
+
+static Array tensors(const std::vector<EntryPlan::Tensor> &list, const llvm::StringMap<unsigned> *constantIds) {
+  Array result;
+  for (const EntryPlan::Tensor &tensor : list) {
+    Object fields{{"name", tensor.name}, {"type", tensor.type}, {"shape", shapeOf(tensor.shape)}};
+    if (tensor.bound)
+      fields["bound"] = *tensor.bound;
+    if (constantIds)
+      fields["initial"] = tensor.initial.empty() ? Value(nullptr) : Value(constantIds->lookup(tensor.initial));
+    result.push_back(std::move(fields));
+  }
+  return result;
+}
+
+static Array buffers(const EntryPlan &plan, const llvm::StringMap<unsigned> &constantIds) {
+  Array result;
+  for (const EntryPlan::Buffer &buffer : plan.buffers) {
+    Object fields{{"role", buffer.role}};
+    if (buffer.role == "constant")
+      fields["index"] = constantIds.lookup(buffer.recipe);
+    else if (buffer.role == "workspace") {
+      fields["bytes"] = buffer.bytes;
+      fields["first"] = buffer.first;
+      fields["last"] = buffer.last;
+    } else {
+      fields["index"] = buffer.index;
+    }
+    result.push_back(std::move(fields));
+  }
+  return result;
+}
+
+static Array launches(const EntryPlan &plan, llvm::StringRef arithmetic) {
+  Array result;
+  for (const EntryPlan::Launch &launch : plan.launches) {
+    Array results;
+    for (const EntryPlan::Result &value : launch.results)
+      results.push_back(Object{{"buffer", value.buffer},
+                               {"value", value.value},
+                               {"type", value.type},
+                               {"shape", shapeOf(value.shape)}});
+    result.push_back(Object{{"kernel", launch.kernel},
+                            {"site", launch.site},
+                            {"flops", launch.flops.str()},
+                            {"arithmetic", arithmetic},
+                            {"results", std::move(results)}});
+  }
+  return result;
+}
+
+Object entryManifest(const EntryPlan &plan, const llvm::StringMap<unsigned> &constantIds, llvm::StringRef arithmetic) {
+  Array symbols, sizes, constraints, collectives;
+  for (const EntryPlan::Symbol &symbol : plan.symbols) {
+    Object fields{{"name", symbol.name}, {"kind", symbol.kind}};
+    if (symbol.kind == "element") {
+      fields["input"] = symbol.input;
+      fields["index"] = symbol.index;
+    }
+    symbols.push_back(std::move(fields));
+  }
+  for (const std::string &text : plan.sizes)
+    sizes.push_back(text);
+  for (const EntryPlan::Constraint &constraint : plan.constraints)
+    constraints.push_back(Object{{"relation", constraint.relation},
+                                 {"lhs", constraint.lhs},
+                                 {"rhs", constraint.rhs},
+                                 {"where", constraint.where}});
+  for (const EntryPlan::Collective &collective : plan.collectives)
+    collectives.push_back(Object{{"op", "all_reduce"},
+                                 {"value", collective.site},
+                                 {"type", collective.type},
+                                 {"site", collective.site},
+                                 {"bytes", collective.bytes.str()}});
+  return Object{{"name", plan.name},
+                {"symbols", std::move(symbols)},
+                {"sizes", std::move(sizes)},
+                {"constraints", std::move(constraints)},
+                {"inputs", tensors(plan.inputs, nullptr)},
+                {"outputs", tensors(plan.outputs, nullptr)},
+                {"states", tensors(plan.states, &constantIds)},
+                {"buffers", buffers(plan, constantIds)},
+                {"launches", launches(plan, arithmetic)},
+                {"collectives", std::move(collectives)}};
+}
+
+Object variantManifest(const CpuTarget &target, llvm::StringRef codeFile, llvm::ArrayRef<StoredConstant> constants,
+                       Array entries) {
+  Array list;
+  for (const StoredConstant &constant : constants) {
+    Array shape;
+    for (int64_t size : constant.shape)
+      shape.push_back(size);
+    list.push_back(Object{{"name", constant.name},
+                          {"offset", constant.offset},
+                          {"bytes", constant.bytes},
+                          {"type", constant.type},
+                          {"shape", std::move(shape)},
+                          {"layout", constant.layout}});
+  }
+  Array features;
+  for (const std::string &feature : target.features)
+    features.push_back(feature);
+  return Object{{"mcpu", target.name},        {"features", std::move(features)}, {"code", codeFile},
+                {"vector_bits", target.vectorBits}, {"constants", std::move(list)},    {"entries", std::move(entries)}};
+}
+
+} // namespace deepstride

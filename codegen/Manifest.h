@@ -1,0 +1,26 @@
+// manifest.json of docs/package-format.md.
+#ifndef DEEPSTRIDE_CODEGEN_MANIFEST_H
+#define DEEPSTRIDE_CODEGEN_MANIFEST_H
+
+#include "codegen/EntryPlan.h"
+#include "codegen/cpu/Target.h"
+#include "llvm/Support/JSON.h"
+
+namespace deepstride {
+
+/// A stored range of weights.bin.
+struct StoredConstant {
+  std::string name, type, layout;
+  uint64_t offset = 0, bytes = 0;
+  std::vector<int64_t> shape;
+};
+
+/// `constantIds` gives the number of each recipe in the variant's list of constants.
+llvm::json::Object entryManifest(const EntryPlan &plan, const llvm::StringMap<unsigned> &constantIds,
+                                 llvm::StringRef arithmetic);
+llvm::json::Object variantManifest(const CpuTarget &target, llvm::StringRef codeFile,
+                                   llvm::ArrayRef<StoredConstant> constants, llvm::json::Array entries);
+
+} // namespace deepstride
+
+#endif

@@ -1,0 +1,226 @@
+// The order of work: plan entries, store constants, compile, describe; checksums last.
+#include "codegen/Package.h"
+
+#include "codegen/Checksums.h"
+#include "codegen/EntryCode.h"
+#include "codegen/Pipeline.h"
+#include "codegen/RecipeEvaluator.h"
+#include "codegen/cpu/Object.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+PackageWriter::PackageWriter(std::string destination, PackageOptions options)
+    : destination(std::move(destination)), options(std::move(options)) {}
+
+PackageWriter::~PackageWriter() {
+  if (!folder.empty())
+    llvm::sys::fs::remove_directories(folder);
+}
+
+LogicalResult PackageWriter::prepareFolder(Location where) {
+  if (!folder.empty())
+    return success();
+  llvm::SmallString<128> path;
+  std::string stem = destination + ".tmp-%%%%%%%%";
+  llvm::sys::fs::createUniquePath(stem, path, /*MakeAbsolute=*/false);
+  if (std::error_code code = llvm::sys::fs::create_directory(path, /*IgnoreExisting=*/false))
+    return emitError(where) << "cannot write '" << destination << "': " << code.message();
+  folder = path.str().str();
+  return success();
+}
+
+static std::string recipeText(ds::RecipeOp recipe) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  for (Operation &op : recipe.getBody().front())
+    op.print(stream, OpPrintingFlags().useLocalScope().elideLargeElementsAttrs(1 << 20));
+  return text;
+}
+
+static std::string layoutOf(ds::RecipeOp recipe) {
+  auto pack = recipe.getYielded().getDefiningOp<ds::PackOp>();
+  return pack ? "panels(" + std::to_string(pack.getPanel()) + ")" : "dense";
+}
+
+LogicalResult PackageWriter::storeConstants(ModuleOp program, std::vector<StoredConstant> &constants,
+                                            llvm::StringMap<unsigned> &ids) {
+  std::string path = folder + "/weights.bin";
+  std::error_code code;
+  llvm::raw_fd_ostream file(path, code, llvm::sys::fs::CD_OpenAlways, llvm::sys::fs::FA_Write,
+                            llvm::sys::fs::OF_Append);
+  if (code)
+    return emitError(program.getLoc()) << "cannot write '" << path << "': " << code.message();
+  RecipeEvaluator evaluator;
+  for (auto recipe : program.getOps<ds::RecipeOp>()) {
+    StoredConstant &range = stored[recipeText(recipe)];
+    if (range.name.empty()) {
+      auto value = evaluator.evaluate(recipe);
+      if (failed(value))
+        return failure();
+      // 64-byte alignment; the padding belongs to the range before it, so that checksums cover every byte.
+      uint64_t aligned = llvm::alignTo(weightBytes, 64);
+      file.write_zeros(static_cast<unsigned>(aligned - weightBytes));
+      uint64_t bytes = static_cast<uint64_t>(value->bytes());
+      file.write(value->data, bytes);
+      weightBytes = aligned + bytes;
+      range = {recipe.getSymName().str(), manifestType(value->element), layoutOf(recipe), aligned, bytes,
+               std::vector<int64_t>(value->shape.begin(), value->shape.end())};
+    }
+    ids[recipe.getSymName()] = static_cast<unsigned>(constants.size());
+    constants.push_back(range);
+  }
+  file.close();
+  if (file.has_error()) {
+    std::string reason = file.error().message();
+    file.clear_error();
+    return emitError(program.getLoc()) << "cannot write '" << path << "': " << reason;
+  }
+  return success();
+}
+
+LogicalResult PackageWriter::compile(ModuleOp program, const CpuTarget &target, bool reference,
+                                     ArrayRef<std::pair<func::FuncOp, EntryPlan>> entries, StringRef codeFile) {
+  // Entry functions are tensors and launches: they become LLVM IR directly, so only kernels are translated.
+  OwningOpRef<ModuleOp> kernels(ModuleOp::create(program.getLoc()));
+  for (auto function : llvm::to_vector(program.getOps<LLVM::LLVMFuncOp>()))
+    function->moveBefore(kernels->getBody(), kernels->getBody()->end());
+  registerBuiltinDialectTranslation(*program.getContext());
+  registerLLVMDialectTranslation(*program.getContext());
+  llvm::LLVMContext context;
+  auto module = translateModuleToLLVMIR(*kernels, context, "deepstride");
+  if (!module)
+    return failure();
+  for (llvm::Function &function : *module)
+    if (!function.isDeclaration())
+      function.setLinkage(llvm::GlobalValue::InternalLinkage);
+  SmallVector<std::pair<std::string, llvm::Function *>> points;
+  for (const auto &[function, plan] : entries) {
+    auto entry = emitEntry(*module, function, plan);
+    if (failed(entry))
+      return failure();
+    points.push_back({plan.name, *entry});
+  }
+  emitPackageQuery(*module, points);
+
+  std::string error, object = folder + "/" + codeFile.str() + ".o";
+  bool written = prepareModule(*module, target, error) && emitObject(*module, target, !reference, object, error) &&
+                 linkShared({object}, folder + "/" + codeFile.str(), error);
+  llvm::sys::fs::remove(object);
+  if (!written)
+    return emitError(program.getLoc()) << error;
+  return success();
+}
+
+/// What lowering recorded on the functions that were kernels.
+static KernelTable kernelTable(ModuleOp kernels) {
+  KernelTable table;
+  for (auto function : kernels.getOps<LLVM::LLVMFuncOp>()) {
+    if (!function->hasAttr("ds.grid"))
+      continue;
+    KernelFacts &facts = table[function.getSymName()];
+    facts.grid = *sizeFromAttribute(function->getAttr("ds.grid"));
+    facts.grain = function->getAttrOfType<IntegerAttr>("ds.grain").getInt();
+    facts.flops = *sizeFromAttribute(function->getAttr("ds.flops"));
+    if (Attribute scratch = function->getAttr("ds.scratch"))
+      facts.scratch = *sizeFromAttribute(scratch);
+  }
+  return table;
+}
+
+LogicalResult PackageWriter::addVariant(ModuleOp program, const CpuTarget &target, bool reference,
+                                        llvm::function_ref<void(ModuleOp)> lowered) {
+  if (failed(prepareFolder(program.getLoc())))
+    return failure();
+  SmallVector<func::FuncOp> functions;
+  for (auto function : program.getOps<func::FuncOp>())
+    if (function->hasAttr(ds::entryAttr))
+      functions.push_back(function);
+  if (functions.empty())
+    return emitError(program.getLoc()) << "expected a function marked ds.entry";
+
+  // Kernels are lowered in a module of their own: the conversions must not see the program around them.
+  OwningOpRef<ModuleOp> kernels(ModuleOp::create(program.getLoc()));
+  for (auto kernel : llvm::to_vector(program.getOps<ds::KernelOp>()))
+    OpBuilder::atBlockEnd(kernels->getBody()).clone(*kernel);
+  CodegenOptions codegen;
+  codegen.lanes = target.lanes;
+  codegen.panel = target.panel;
+  codegen.rowBlock = target.rowBlock;
+  codegen.reference = reference;
+  PassManager pm(program.getContext());
+  buildCodegenPipeline(pm, codegen);
+  if (failed(pm.run(*kernels)))
+    return failure();
+  KernelTable table = kernelTable(*kernels);
+  if (lowered)
+    lowered(*kernels);
+
+  std::vector<std::pair<func::FuncOp, EntryPlan>> entries;
+  for (func::FuncOp function : functions) {
+    auto plan = planEntry(function, table);
+    if (failed(plan))
+      return failure();
+    entries.push_back({function, std::move(*plan)});
+  }
+  std::vector<StoredConstant> constants;
+  llvm::StringMap<unsigned> ids;
+  std::string codeFile = "code-" + target.name + ".so";
+  if (failed(storeConstants(program, constants, ids)) ||
+      failed(compile(*kernels, target, reference, entries, codeFile)))
+    return failure();
+  llvm::json::Array list;
+  for (const auto &[function, plan] : entries)
+    list.push_back(entryManifest(plan, ids, reference ? "scalar" : "f32"));
+  variants.push_back(variantManifest(target, codeFile, constants, std::move(list)));
+  codeFiles.push_back(codeFile);
+  return success();
+}
+
+LogicalResult PackageWriter::finish(Location where) {
+  llvm::json::Object config;
+  for (const PackageOptions::ConfigValue &entry : options.config)
+    config[entry.key] = llvm::json::Object{{"value", entry.value}, {"origin", entry.origin}};
+  llvm::json::Object manifest{{"format", 1},
+                              {"abi", 1},
+                              {"compiler", "deepstride " DS_VERSION},
+                              {"model", options.model},
+                              {"config", std::move(config)},
+                              {"variants", std::move(variants)}};
+  std::error_code code;
+  {
+    llvm::raw_fd_ostream file(folder + "/manifest.json", code);
+    if (!code)
+      file << llvm::formatv("{0:1}", llvm::json::Value(std::move(manifest))) << "\n";
+  }
+  std::string error;
+  std::vector<std::string> files = codeFiles;
+  files.push_back("manifest.json");
+  if (code || !writeChecksums(folder, files, error))
+    return emitError(where) << "cannot write '" << destination << "': " << (code ? code.message() : error);
+  // A package at the destination is replaced only now that its successor is complete.
+  std::string retired;
+  if (llvm::sys::fs::exists(destination)) {
+    if (!llvm::sys::fs::exists(destination + "/manifest.json"))
+      return emitError(where) << "'" << destination << "' exists and is no package; it is left alone";
+    retired = folder + ".old";
+    code = llvm::sys::fs::rename(destination, retired);
+  }
+  if (!code)
+    code = llvm::sys::fs::rename(folder, destination);
+  if (code)
+    return emitError(where) << "cannot write '" << destination << "': " << code.message();
+  folder.clear();
+  if (!retired.empty())
+    llvm::sys::fs::remove_directories(retired);
+  return success();
+}
+
+} // namespace deepstride

@@ -1,0 +1,48 @@
+// Passes of the codegen phase: from ds.kernel to LLVM.
+#ifndef DEEPSTRIDE_CODEGEN_PASSES_TD
+#define DEEPSTRIDE_CODEGEN_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def ConvertDsToLinalg : Pass<"convert-ds-to-linalg", "::mlir::ModuleOp"> {
+  let summary = "lower every ds.kernel to a function over flat buffers";
+  let description = [{
+    Elementwise regions become one `linalg.generic`, row operations become generics inside a loop over rows, products go
+    through the micro-kernel emitter, everything else becomes loops. No kernel allocates. Numerically a no-op up to the
+    order of summation.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
+  let options = [Option<"lanes", "lanes", "int64_t", "16", "f32 elements of a native vector">,
+                 Option<"panel", "panel", "int64_t", "48", "columns of a packed weight panel">,
+                 Option<"rowBlock", "row-block", "int64_t", "8", "rows of a GEMM micro-kernel">,
+                 Option<"reference", "reference", "bool", "false", "plain loops only">];
+}
+
+def VectorizeRows : Pass<"ds-vectorize-rows", "::mlir::func::FuncOp"> {
+  let summary = "turn linalg.generic into loops over native vectors with a scalar tail";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
+  let options = [Option<"lanes", "lanes", "int64_t", "16", "elements of a vector; 1 keeps scalar loops">];
+}
+
+def ExpandMath : Pass<"ds-expand-math", "::mlir::func::FuncOp"> {
+  let summary = "replace f32 transcendentals by polynomials that vectorize";
+  let description = [{
+    exp, log, tanh and erf on f32 scalars and vectors become arithmetic, the same for both, so that an element has the
+    same bits in a vector and in a tail. Error bounds: codegen/cpu/ExpandMath.cpp.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];
+}
+
+def LowerKernelAbi : Pass<"ds-lower-kernel-abi", "::mlir::ModuleOp"> {
+  let summary = "give kernels the C signature of ds_abi.h";
+  let description = [{
+    Buffers, sizes, range and scratch arrive as in `ds_kernel`; the flat memrefs that kernels use are rebuilt from plain
+    pointers.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::func::FuncDialect"];
+}
+
+#endif

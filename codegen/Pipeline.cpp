@@ -1,0 +1,49 @@
+// From ds.kernel to the LLVM dialect, in the order that the comments justify.
+#include "codegen/Pipeline.h"
+
+#include "codegen/Passes.h"
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+void buildCodegenPipeline(OpPassManager &pm, const CodegenOptions &options) {
+  ConvertDsToLinalgOptions lowering;
+  lowering.lanes = options.lanes;
+  lowering.panel = options.panel;
+  lowering.rowBlock = options.rowBlock;
+  lowering.reference = options.reference;
+  pm.addPass(createConvertDsToLinalg(lowering));
+  VectorizeRowsOptions vectors;
+  vectors.lanes = options.reference ? 1 : options.lanes;
+  pm.addNestedPass<func::FuncOp>(createVectorizeRows(vectors));
+  // Before the expansion, so that it meets each transcendental once.
+  pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
+  pm.addNestedPass<func::FuncOp>(createCSEPass());
+  if (!options.reference)
+    pm.addNestedPass<func::FuncOp>(createExpandMath());
+  // While buffers are still arguments: afterwards they are casts that nothing may touch.
+  pm.addPass(createLowerKernelAbi());
+  pm.addNestedPass<func::FuncOp>(createLoopInvariantCodeMotionPass());
+  pm.addNestedPass<func::FuncOp>(memref::createExpandStridedMetadataPass());
+  pm.addNestedPass<func::FuncOp>(createLowerAffinePass());
+  pm.addNestedPass<func::FuncOp>(createSCFToControlFlowPass());
+  pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
+  pm.addPass(createConvertVectorToLLVMPass());
+  // libm takes what neither a polynomial nor an instruction covers; it must see math ops before LLVM intrinsics do.
+  pm.addPass(createConvertMathToLibmPass());
+  pm.addPass(createConvertToLLVMPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+}
+
+void registerCodegenPipeline() {
+  PassPipelineRegistration<CodegenOptions>("ds-codegen-pipeline", "from ds.kernel to the LLVM dialect",
+                                           buildCodegenPipeline);
+}
+
+} // namespace deepstride

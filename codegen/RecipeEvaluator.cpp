@@ -1,0 +1,347 @@
+// Floats are computed in double and rounded to the element type after every op, integers in 64 bits.
+#include "codegen/RecipeEvaluator.h"
+
+#include "llvm/ADT/APFloat.h"
+#include "llvm/Support/FileSystem.h"
+
+#include <cmath>
+#include <cstring>
+
+using namespace mlir;
+
+namespace deepstride {
+
+static int64_t widthOf(Type element) { return (element.getIntOrFloatBitWidth() + 7) / 8; }
+
+int64_t HostTensor::count() const {
+  int64_t result = 1;
+  for (int64_t size : shape)
+    result *= size;
+  return result;
+}
+
+int64_t HostTensor::bytes() const { return count() * widthOf(element); }
+
+static HostTensor allocate(Type element, ArrayRef<int64_t> shape) {
+  HostTensor tensor{element, SmallVector<int64_t>(shape), nullptr, nullptr};
+  tensor.owned = std::make_shared<std::vector<char>>(static_cast<size_t>(tensor.bytes()));
+  tensor.data = tensor.owned->data();
+  return tensor;
+}
+
+namespace {
+struct Number {
+  double real = 0;
+  int64_t integer = 0;
+};
+} // namespace
+
+static Number readNumber(Type element, const char *at) {
+  Number number;
+  if (auto floating = dyn_cast<FloatType>(element)) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, at, static_cast<size_t>(widthOf(element)));
+    APFloat value(floating.getFloatSemantics(), APInt(floating.getWidth(), bits));
+    bool lost;
+    value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lost);
+    number.real = value.convertToDouble();
+    return number;
+  }
+  uint64_t bits = 0;
+  int64_t width = widthOf(element);
+  std::memcpy(&bits, at, static_cast<size_t>(width));
+  bool isUnsigned = element.isUnsignedInteger() || element.isInteger(1);
+  unsigned shift = static_cast<unsigned>(64 - 8 * width);
+  number.integer = isUnsigned ? static_cast<int64_t>(bits) : static_cast<int64_t>(bits << shift) >> shift;
+  number.real = element.isUnsignedInteger(64) ? static_cast<double>(bits) : static_cast<double>(number.integer);
+  return number;
+}
+
+static void writeNumber(Type element, char *at, const Number &number) {
+  if (auto floating = dyn_cast<FloatType>(element)) {
+    APFloat value(number.real);
+    bool lost;
+    value.convert(floating.getFloatSemantics(), APFloat::rmNearestTiesToEven, &lost);
+    uint64_t bits = value.bitcastToAPInt().getZExtValue();
+    std::memcpy(at, &bits, static_cast<size_t>(widthOf(element)));
+    return;
+  }
+  std::memcpy(at, &number.integer, static_cast<size_t>(widthOf(element)));
+}
+
+/// Offset of a row-major position of `shape` in a tensor that NumPy broadcasts to it.
+static int64_t broadcastOffset(int64_t flat, ArrayRef<int64_t> shape, ArrayRef<int64_t> own) {
+  int64_t offset = 0, stride = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    int64_t position = flat % shape[i];
+    flat /= shape[i];
+    int64_t axis = static_cast<int64_t>(i) - static_cast<int64_t>(shape.size() - own.size());
+    if (axis < 0)
+      break;
+    offset += (own[axis] == 1 ? 0 : position) * stride;
+    stride *= own[axis];
+  }
+  return offset;
+}
+
+/// result[i] = source[offsetOf(i)], element by element.
+static HostTensor permuted(const HostTensor &source, ArrayRef<int64_t> shape,
+                           llvm::function_ref<int64_t(int64_t)> offsetOf) {
+  HostTensor result = allocate(source.element, shape);
+  int64_t width = widthOf(source.element);
+  for (int64_t i = 0, n = result.count(); i < n; ++i)
+    std::memcpy(result.owned->data() + i * width, source.data + offsetOf(i) * width, static_cast<size_t>(width));
+  return result;
+}
+
+static SmallVector<int64_t> stridesOf(ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> strides(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;)
+    strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+static HostTensor transpose(const HostTensor &source, ArrayRef<int64_t> permutation) {
+  SmallVector<int64_t> shape, strides = stridesOf(source.shape), moved;
+  for (int64_t axis : permutation) {
+    shape.push_back(source.shape[axis]);
+    moved.push_back(strides[axis]);
+  }
+  return permuted(source, shape, [&](int64_t flat) {
+    int64_t offset = 0;
+    for (size_t i = shape.size(); i-- > 0; flat /= shape[i])
+      offset += flat % shape[i] * moved[i];
+    return offset;
+  });
+}
+
+static HostTensor slice(const HostTensor &source, ArrayRef<int64_t> starts, ArrayRef<int64_t> sizes,
+                        ArrayRef<int64_t> steps) {
+  SmallVector<int64_t> strides = stridesOf(source.shape);
+  return permuted(source, sizes, [&](int64_t flat) {
+    int64_t offset = 0;
+    for (size_t i = sizes.size(); i-- > 0; flat /= sizes[i])
+      offset += (starts[i] + flat % sizes[i] * steps[i]) * strides[i];
+    return offset;
+  });
+}
+
+static HostTensor concat(ArrayRef<HostTensor> parts, int64_t axis) {
+  SmallVector<int64_t> shape = parts.front().shape;
+  shape[axis] = 0;
+  for (const HostTensor &part : parts)
+    shape[axis] += part.shape[axis];
+  HostTensor result = allocate(parts.front().element, shape);
+  int64_t outer = 1;
+  for (int64_t i = 0; i < axis; ++i)
+    outer *= shape[i];
+  char *to = result.owned->data();
+  for (int64_t block = 0; block < outer; ++block)
+    for (const HostTensor &part : parts) {
+      int64_t length = part.bytes() / outer;
+      std::memcpy(to, part.data + block * length, static_cast<size_t>(length));
+      to += length;
+    }
+  return result;
+}
+
+static HostTensor pack(const HostTensor &source, int64_t panel) {
+  int64_t depth = source.shape[0], columns = source.shape[1], panels = (columns + panel - 1) / panel;
+  HostTensor result = allocate(source.element, {panels, depth, panel});
+  int64_t width = widthOf(source.element);
+  for (int64_t p = 0; p < panels; ++p)
+    for (int64_t row = 0; row < depth; ++row) {
+      int64_t count = std::min(panel, columns - p * panel);
+      std::memcpy(result.owned->data() + (p * depth + row) * panel * width,
+                  source.data + (row * columns + p * panel) * width, static_cast<size_t>(count * width));
+    }
+  return result;
+}
+
+static std::optional<Number> applyUnary(ds::UnaryKind kind, const Number &x, bool isFloat) {
+  Number y;
+  y.integer = kind == ds::UnaryKind::neg ? 0 - x.integer : kind == ds::UnaryKind::abs ? std::abs(x.integer) : 0;
+  if (!isFloat)
+    return kind == ds::UnaryKind::neg || kind == ds::UnaryKind::abs ? std::optional(y) : std::nullopt;
+  switch (kind) {
+  case ds::UnaryKind::neg:
+    y.real = -x.real;
+    return y;
+  case ds::UnaryKind::abs:
+    y.real = std::fabs(x.real);
+    return y;
+  case ds::UnaryKind::sqrt:
+    y.real = std::sqrt(x.real);
+    return y;
+  case ds::UnaryKind::reciprocal:
+    y.real = 1.0 / x.real;
+    return y;
+  case ds::UnaryKind::exp:
+    y.real = std::exp(x.real);
+    return y;
+  case ds::UnaryKind::log:
+    y.real = std::log(x.real);
+    return y;
+  default:
+    return std::nullopt;
+  }
+}
+
+static std::optional<Number> applyBinary(ds::BinaryKind kind, const Number &x, const Number &y, bool isFloat) {
+  Number z;
+  switch (kind) {
+  case ds::BinaryKind::add:
+    z = {x.real + y.real, static_cast<int64_t>(static_cast<uint64_t>(x.integer) + static_cast<uint64_t>(y.integer))};
+    return z;
+  case ds::BinaryKind::sub:
+    z = {x.real - y.real, static_cast<int64_t>(static_cast<uint64_t>(x.integer) - static_cast<uint64_t>(y.integer))};
+    return z;
+  case ds::BinaryKind::mul:
+    z = {x.real * y.real, static_cast<int64_t>(static_cast<uint64_t>(x.integer) * static_cast<uint64_t>(y.integer))};
+    return z;
+  case ds::BinaryKind::div:
+    if (!isFloat && (y.integer == 0 || y.integer == -1))
+      return std::nullopt;
+    z = {x.real / y.real, isFloat ? 0 : x.integer / y.integer};
+    return z;
+  case ds::BinaryKind::pow:
+    if (!isFloat)
+      return std::nullopt;
+    z.real = std::pow(x.real, y.real);
+    return z;
+  case ds::BinaryKind::min:
+    z = {std::isnan(x.real) || x.real < y.real ? x.real : y.real, std::min(x.integer, y.integer)};
+    return z;
+  case ds::BinaryKind::max:
+    z = {std::isnan(x.real) || x.real > y.real ? x.real : y.real, std::max(x.integer, y.integer)};
+    return z;
+  default:
+    return std::nullopt;
+  }
+}
+
+FailureOr<HostTensor> RecipeEvaluator::readSource(ds::SourceOp source) {
+  std::unique_ptr<llvm::MemoryBuffer> &file = files[source.getFile()];
+  if (!file) {
+    auto opened = llvm::MemoryBuffer::getFile(source.getFile(), /*IsText=*/false, /*RequiresNullTerminator=*/false);
+    if (!opened) {
+      source.emitError("cannot read '") << source.getFile() << "': " << opened.getError().message();
+      return failure();
+    }
+    file = std::move(*opened);
+  }
+  uint64_t offset = source.getOffset(), length = source.getLength();
+  if (offset > file->getBufferSize() || length > file->getBufferSize() - offset) {
+    source.emitError("expected ") << length << " bytes at offset " << offset << " of '" << source.getFile()
+                                  << "', which has " << file->getBufferSize();
+    return failure();
+  }
+  auto type = cast<RankedTensorType>(source.getType());
+  return HostTensor{type.getElementType(), SmallVector<int64_t>(type.getShape()), file->getBufferStart() + offset,
+                    nullptr};
+}
+
+static std::optional<SmallVector<int64_t>> constants(ArrayAttr sizes) {
+  SmallVector<int64_t> result;
+  for (Attribute size : sizes) {
+    auto value = sizeFromAttribute(size);
+    if (!value || !value->constant())
+      return std::nullopt;
+    result.push_back(*value->constant());
+  }
+  return result;
+}
+
+static HostTensor fromAttribute(DenseElementsAttr value) {
+  HostTensor tensor = allocate(value.getElementType(), value.getType().getShape());
+  char *to = tensor.owned->data();
+  int64_t width = widthOf(tensor.element);
+  auto put = [&](const APInt &bits) {
+    uint64_t raw = bits.getZExtValue();
+    std::memcpy(to, &raw, static_cast<size_t>(width));
+    to += width;
+  };
+  if (isa<FloatType>(tensor.element))
+    for (APFloat element : value.getValues<APFloat>())
+      put(element.bitcastToAPInt());
+  else
+    for (APInt element : value.getValues<APInt>())
+      put(element);
+  return tensor;
+}
+
+FailureOr<HostTensor> RecipeEvaluator::evaluateOp(Operation *op, ArrayRef<HostTensor> operands) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  if (auto source = dyn_cast<ds::SourceOp>(op))
+    return readSource(source);
+  if (auto constant = dyn_cast<ds::ConstantOp>(op))
+    if (auto dense = dyn_cast<DenseElementsAttr>(constant.getValue()))
+      return fromAttribute(dense);
+  if (isa<ds::ReshapeOp>(op)) {
+    HostTensor result = operands[0];
+    result.shape = SmallVector<int64_t>(type.getShape());
+    return result;
+  }
+  if (auto moved = dyn_cast<ds::TransposeOp>(op))
+    return transpose(operands[0], moved.getPermutation());
+  if (auto joined = dyn_cast<ds::ConcatOp>(op))
+    return concat(operands, joined.getAxis());
+  if (auto packed = dyn_cast<ds::PackOp>(op))
+    return pack(operands[0], packed.getPanel());
+  if (isa<ds::BroadcastOp>(op))
+    return permuted(operands[0], type.getShape(), [&](int64_t flat) {
+      return broadcastOffset(flat, type.getShape(), operands[0].shape);
+    });
+  if (auto box = dyn_cast<ds::SliceOp>(op))
+    if (auto starts = constants(box.getStarts()))
+      return slice(operands[0], *starts, type.getShape(), box.getSteps());
+  if (isa<ds::CastOp, ds::UnaryOp, ds::BinaryOp>(op)) {
+    HostTensor result = allocate(type.getElementType(), type.getShape());
+    bool fromFloat = isa<FloatType>(operands[0].element), toFloat = isa<FloatType>(result.element);
+    int64_t width = widthOf(result.element);
+    for (int64_t i = 0, n = result.count(); i < n; ++i) {
+      auto read = [&](const HostTensor &tensor) {
+        int64_t at = broadcastOffset(i, type.getShape(), tensor.shape);
+        return readNumber(tensor.element, tensor.data + at * widthOf(tensor.element));
+      };
+      std::optional<Number> value;
+      if (auto unary = dyn_cast<ds::UnaryOp>(op))
+        value = applyUnary(unary.getKind(), read(operands[0]), fromFloat);
+      else if (auto binary = dyn_cast<ds::BinaryOp>(op))
+        value = applyBinary(binary.getKind(), read(operands[0]), read(operands[1]), fromFloat);
+      else {
+        value = read(operands[0]);
+        if (result.element.isInteger(1))
+          value->integer = fromFloat ? value->real != 0 : value->integer != 0;
+        else if (fromFloat && !toFloat)
+          value->integer = std::fabs(value->real) < 9.2e18 ? static_cast<int64_t>(value->real) : INT64_MIN;
+      }
+      if (!value) {
+        op->emitError("cannot be evaluated while packaging");
+        return failure();
+      }
+      writeNumber(result.element, result.owned->data() + i * width, *value);
+    }
+    return result;
+  }
+  op->emitError("cannot be evaluated while packaging");
+  return failure();
+}
+
+FailureOr<HostTensor> RecipeEvaluator::evaluate(ds::RecipeOp recipe) {
+  llvm::DenseMap<Value, HostTensor> values;
+  for (Operation &op : recipe.getBody().front()) {
+    if (auto yield = dyn_cast<ds::YieldOp>(op))
+      return values.lookup(yield.getOperand(0));
+    SmallVector<HostTensor> operands;
+    for (Value operand : op.getOperands())
+      operands.push_back(values.lookup(operand));
+    auto result = evaluateOp(&op, operands);
+    if (failed(result))
+      return failure();
+    values[op.getResult(0)] = std::move(*result);
+  }
+  return failure();
+}
+
+} // namespace deepstride

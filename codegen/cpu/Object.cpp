@@ -1,0 +1,122 @@
+// LLVM's own optimizer and code generator, and lld as a subprocess. Loops are vectorized before, so LLVM's loop and SLP
+// vectorizers stay off: they would only duplicate tails and cost compile time.
+#include "codegen/cpu/Object.h"
+
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+
+namespace deepstride {
+
+static std::unique_ptr<llvm::TargetMachine> machineFor(const CpuTarget &target, bool optimize, std::string &error) {
+  llvm::InitializeAllTargetInfos();
+  llvm::InitializeAllTargets();
+  llvm::InitializeAllTargetMCs();
+  llvm::InitializeAllAsmPrinters();
+  llvm::Triple triple("x86_64-unknown-linux-gnu");
+  const llvm::Target *found = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!found)
+    return nullptr;
+  llvm::TargetOptions options;
+  return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(
+      triple, target.level, "", options, llvm::Reloc::PIC_, std::nullopt,
+      optimize ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::Less));
+}
+
+bool prepareModule(llvm::Module &module, const CpuTarget &target, std::string &error) {
+  auto machine = machineFor(target, true, error);
+  if (!machine)
+    return false;
+  module.setTargetTriple(machine->getTargetTriple());
+  module.setDataLayout(machine->createDataLayout());
+  for (llvm::Function &function : module)
+    if (!function.isDeclaration()) {
+      function.addFnAttr("target-cpu", target.level);
+      function.addFnAttr("prefer-vector-width", std::to_string(target.vectorBits));
+      function.addFnAttr(llvm::Attribute::NoUnwind);
+    }
+  return true;
+}
+
+bool emitObject(llvm::Module &module, const CpuTarget &target, bool optimize, const std::string &path,
+                std::string &error) {
+  auto machine = machineFor(target, optimize, error);
+  if (!machine)
+    return false;
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  tuning.LoopUnrolling = false;
+  tuning.LoopInterleaving = false;
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(machine.get(), tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  auto pipeline = builder.buildPerModuleDefaultPipeline(optimize ? llvm::OptimizationLevel::O2
+                                                                 : llvm::OptimizationLevel::O1);
+  pipeline.run(module, modules);
+
+  std::error_code code;
+  llvm::raw_fd_ostream stream(path, code, llvm::sys::fs::OF_None);
+  if (code) {
+    error = "cannot write '" + path + "': " + code.message();
+    return false;
+  }
+  llvm::legacy::PassManager emission;
+  if (machine->addPassesToEmitFile(emission, stream, nullptr, llvm::CodeGenFileType::ObjectFile)) {
+    error = "LLVM cannot emit object files for this target";
+    return false;
+  }
+  emission.run(module);
+  stream.close();
+  if (stream.has_error()) {
+    error = "cannot write '" + path + "': " + stream.error().message();
+    stream.clear_error();
+    return false;
+  }
+  return true;
+}
+
+bool linkShared(const std::vector<std::string> &objects, const std::string &path, std::string &error) {
+  auto linker = llvm::sys::findProgramByName("ld.lld", {"/usr/lib/llvm-22/bin"});
+  if (!linker)
+    linker = llvm::sys::findProgramByName("ld.lld-22");
+  if (!linker) {
+    error = "cannot find ld.lld (Debian package lld-22)";
+    return false;
+  }
+  std::vector<std::string> arguments = {*linker, "-shared", "-z", "defs", "--build-id=none", "--hash-style=gnu",
+                                        "-O1", "--gc-sections", "-s", "-o", path};
+  arguments.insert(arguments.end(), objects.begin(), objects.end());
+  arguments.insert(arguments.end(), {"-L/lib/x86_64-linux-gnu", "-L/usr/lib/x86_64-linux-gnu", "-l:libm.so.6",
+                                     "-l:libc.so.6"});
+  std::vector<llvm::StringRef> views(arguments.begin(), arguments.end());
+  llvm::SmallString<64> log;
+  if (llvm::sys::fs::createTemporaryFile("ds-link", "log", log)) {
+    error = "cannot create a temporary file for the linker's messages";
+    return false;
+  }
+  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(log), llvm::StringRef(log)};
+  int result = llvm::sys::ExecuteAndWait(*linker, views, std::nullopt, redirects, 0, 0, &error);
+  if (result != 0) {
+    if (auto text = llvm::MemoryBuffer::getFile(log))
+      error = "linking failed: " + (*text)->getBuffer().take_until([](char c) { return c == '\n'; }).str();
+  }
+  llvm::sys::fs::remove(log);
+  return result == 0;
+}
+
+} // namespace deepstride

@@ -1,0 +1,26 @@
+// What a --mcpu name means: features that the machine must have, vector and tile sizes that suit it.
+#ifndef DEEPSTRIDE_CODEGEN_CPU_TARGET_H
+#define DEEPSTRIDE_CODEGEN_CPU_TARGET_H
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace deepstride {
+
+struct CpuTarget {
+  std::string name;                  // as given; the host's own name for "host"
+  std::string level;                 // x86-64-v3 or x86-64-v4: what LLVM may emit
+  std::vector<std::string> features; // what the code needs, in /proc/cpuinfo's spelling
+  int64_t lanes = 0;                 // f32 elements of a native vector
+  int64_t panel = 0;                 // columns of a packed weight panel: registers allow rowBlock * panel / lanes
+  int64_t rowBlock = 0;              // accumulators, plus one panel row and one broadcast
+  int64_t vectorBits = 0;
+};
+
+/// Resolves "host", a level (x86-64-v3, x86-64-v4) or a CPU name that LLVM knows. On failure says why in `error`.
+std::optional<CpuTarget> resolveCpuTarget(const std::string &mcpu, std::string &error);
+
+} // namespace deepstride
+
+#endif

@@ -1,0 +1,302 @@
+// Turns linalg.generic on strided memrefs into loops whose innermost axis is walked in native vectors, with a scalar
+// tail that computes the same function in the same order of operations per element.
+// Works on generics with elementwise bodies; a body with other ops, or an operand that is not contiguous along the
+// innermost axis, keeps scalar loops. A generic marked ds.range covers items [begin, end) of the kernel only.
+// Upstream's vectorizer makes n-D masked vectors, which LLVM scalarizes when they are not of native width.
+//
+//   linalg.generic ins(%x : memref<?xf32>) outs(%y : memref<?xf32>) { math.exp }
+// becomes
+//   scf.for %i = %begin to %vectorEnd step 16 { vector.load; math.exp : vector<16xf32>; vector.store }
+//   scf.for %i = %vectorEnd to %end step 1    { memref.load; math.exp : f32; memref.store }
+#include "codegen/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace deepstride {
+#define GEN_PASS_DEF_VECTORIZEROWS
+#include "codegen/Passes.h.inc"
+} // namespace deepstride
+
+using namespace mlir;
+
+namespace {
+
+/// How an operand meets the innermost loop.
+enum class Reach { Broadcast, Contiguous, Strided };
+
+class RowVectorizer {
+public:
+  RowVectorizer(linalg::GenericOp op, int64_t lanes) : op(op), b(op), loc(op.getLoc()), lanes(lanes) {}
+  void run();
+
+private:
+  Reach reachOf(OpOperand &operand);
+  bool isVectorizable();
+  void emitInner(ArrayRef<Value> outer, Value from, Value to);
+  void emitSpan(ArrayRef<Value> outer, Value from, Value to, int64_t width, MutableArrayRef<Value> carried);
+  SmallVector<Value> emitBody(ArrayRef<Value> indices, int64_t width, ArrayRef<Value> carried);
+  Value widen(Value scalar, int64_t width);
+  SmallVector<Value> position(OpOperand &operand, ArrayRef<Value> indices);
+
+  linalg::GenericOp op;
+  OpBuilder b;
+  Location loc;
+  int64_t lanes;
+  unsigned rank = 0;
+  bool reduces = false;
+  SmallVector<Value> bounds;
+};
+
+Reach RowVectorizer::reachOf(OpOperand &operand) {
+  AffineMap map = op.getMatchingIndexingMap(&operand);
+  for (unsigned i = 0; i + 1 < map.getNumResults(); ++i)
+    if (map.getResult(i).isFunctionOfDim(rank - 1))
+      return Reach::Strided;
+  if (map.getNumResults() == 0 || !map.getResults().back().isFunctionOfDim(rank - 1))
+    return Reach::Broadcast;
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  auto type = cast<MemRefType>(operand.get().getType());
+  if (failed(type.getStridesAndOffset(strides, offset)) || strides.back() != 1)
+    return Reach::Strided;
+  return Reach::Contiguous;
+}
+
+bool RowVectorizer::isVectorizable() {
+  if (lanes <= 1)
+    return false;
+  for (OpOperand &operand : op->getOpOperands()) {
+    Reach reach = reachOf(operand);
+    bool isOutput = op.isDpsInit(&operand);
+    if (reach == Reach::Strided || (isOutput && reach != (reduces ? Reach::Broadcast : Reach::Contiguous)))
+      return false;
+  }
+  for (Operation &inner : op.getBody()->without_terminator()) {
+    if (isa<linalg::IndexOp, arith::ConstantOp>(inner))
+      continue;
+    if (!OpTrait::hasElementwiseMappableTraits(&inner))
+      return false;
+  }
+  if (!reduces)
+    return true;
+  // A reduction body is "combine(accumulator, f(inputs))" so that lanes can be combined at the end by the same op.
+  Operation *terminator = op.getBody()->getTerminator();
+  for (auto [number, value] : llvm::enumerate(terminator->getOperands())) {
+    Operation *combine = value.getDefiningOp();
+    BlockArgument accumulator = op.getBody()->getArgument(op.getNumDpsInputs() + number);
+    if (!combine || combine->getNumOperands() != 2 || combine->getOperand(0) != accumulator ||
+        !accumulator.hasOneUse())
+      return false;
+  }
+  return true;
+}
+
+Value RowVectorizer::widen(Value scalar, int64_t width) {
+  if (width == 1)
+    return scalar;
+  return vector::BroadcastOp::create(b, loc, VectorType::get({width}, scalar.getType()), scalar);
+}
+
+SmallVector<Value> RowVectorizer::position(OpOperand &operand, ArrayRef<Value> indices) {
+  SmallVector<Value> result;
+  for (AffineExpr expr : op.getMatchingIndexingMap(&operand).getResults())
+    result.push_back(indices[cast<AffineDimExpr>(expr).getPosition()]);
+  return result;
+}
+
+// Emits one step of the innermost loop: `width` elements at once. Returns the new accumulators of a reduction.
+SmallVector<Value> RowVectorizer::emitBody(ArrayRef<Value> indices, int64_t width, ArrayRef<Value> carried) {
+  IRMapping mapping;
+  for (OpOperand &operand : op->getOpOperands()) {
+    BlockArgument argument = op.getMatchingBlockArgument(&operand);
+    if (op.isDpsInit(&operand)) {
+      if (reduces)
+        mapping.map(argument, carried[operand.getOperandNumber() - op.getNumDpsInputs()]);
+      continue;
+    }
+    if (argument.use_empty())
+      continue;
+    SmallVector<Value> at = position(operand, indices);
+    if (width == 1 || reachOf(operand) == Reach::Broadcast)
+      mapping.map(argument, widen(memref::LoadOp::create(b, loc, operand.get(), at), width));
+    else
+      mapping.map(argument,
+                  vector::LoadOp::create(b, loc, VectorType::get({width}, argument.getType()), operand.get(), at));
+  }
+  for (Operation &inner : op.getBody()->without_terminator()) {
+    if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
+      Value value = indices[index.getDim()];
+      if (width > 1 && index.getDim() == rank - 1)
+        value = arith::AddIOp::create(b, loc, widen(value, width),
+                                      vector::StepOp::create(b, loc, VectorType::get({width}, b.getIndexType())));
+      else
+        value = widen(value, width);
+      mapping.map(index.getResult(), value);
+      continue;
+    }
+    if (width == 1) {
+      b.clone(inner, mapping);
+      continue;
+    }
+    if (auto constant = dyn_cast<arith::ConstantOp>(inner)) {
+      auto type = VectorType::get({width}, constant.getType());
+      mapping.map(constant.getResult(),
+                  arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, constant.getValue())));
+      continue;
+    }
+    OperationState state(loc, inner.getName());
+    for (Value operand : inner.getOperands()) {
+      Value mapped = mapping.lookupOrDefault(operand);
+      state.operands.push_back(isa<VectorType>(mapped.getType()) ? mapped : widen(mapped, width));
+    }
+    for (Type type : inner.getResultTypes())
+      state.types.push_back(VectorType::get({width}, type));
+    state.attributes = llvm::to_vector(inner.getAttrs());
+    Operation *wide = b.create(state);
+    for (auto [from, to] : llvm::zip_equal(inner.getResults(), wide->getResults()))
+      mapping.map(from, to);
+  }
+  SmallVector<Value> results;
+  for (Value value : op.getBody()->getTerminator()->getOperands()) {
+    Value mapped = mapping.lookupOrDefault(value);
+    results.push_back(width > 1 && !isa<VectorType>(mapped.getType()) ? widen(mapped, width) : mapped);
+  }
+  if (reduces)
+    return results;
+  for (auto [output, value] : llvm::zip_equal(op.getDpsInitsMutable(), results)) {
+    SmallVector<Value> at = position(output, indices);
+    if (width == 1)
+      memref::StoreOp::create(b, loc, value, output.get(), at);
+    else
+      vector::StoreOp::create(b, loc, value, output.get(), at);
+  }
+  return {};
+}
+
+/// The innermost loop over [from, to) in steps of `width`; accumulators go in and out through `carried`.
+void RowVectorizer::emitSpan(ArrayRef<Value> outer, Value from, Value to, int64_t width,
+                             MutableArrayRef<Value> carried) {
+  Value step = arith::ConstantIndexOp::create(b, loc, width);
+  SmallVector<Value> initial(carried.begin(), carried.end());
+  auto loop = scf::ForOp::create(b, loc, from, to, step, initial);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  SmallVector<Value> indices(outer);
+  indices.push_back(loop.getInductionVar());
+  SmallVector<Value> accumulators(loop.getRegionIterArgs().begin(), loop.getRegionIterArgs().end());
+  SmallVector<Value> next = emitBody(indices, width, accumulators);
+  if (!carried.empty()) // without iteration arguments the loop already has its terminator
+    scf::YieldOp::create(b, loc, next);
+  for (auto [slot, result] : llvm::zip_equal(carried, loop.getResults()))
+    slot = result;
+}
+
+void RowVectorizer::emitInner(ArrayRef<Value> outer, Value from, Value to) {
+  bool vectorizable = isVectorizable();
+  Value split = from;
+  if (vectorizable) {
+    Value width = arith::ConstantIndexOp::create(b, loc, lanes);
+    Value span = arith::SubIOp::create(b, loc, to, from);
+    Value whole = arith::MulIOp::create(b, loc, arith::DivUIOp::create(b, loc, span, width), width);
+    split = arith::AddIOp::create(b, loc, from, whole);
+  }
+  if (!reduces) {
+    if (vectorizable)
+      emitSpan(outer, from, split, lanes, {});
+    emitSpan(outer, split, to, 1, {});
+    return;
+  }
+  // Reduction: lanes start from the first `lanes` elements' neutral value, so the cell's value enters the tail only.
+  SmallVector<Value> outputs, scalars;
+  SmallVector<SmallVector<Value>> places;
+  SmallVector<Value> padded(outer);
+  padded.push_back(from);
+  for (OpOperand &output : op.getDpsInitsMutable()) {
+    places.push_back(position(output, padded));
+    outputs.push_back(output.get());
+    scalars.push_back(memref::LoadOp::create(b, loc, output.get(), places.back()));
+  }
+  if (vectorizable) {
+    Operation *terminator = op.getBody()->getTerminator();
+    SmallVector<Value> wide;
+    for (auto [number, scalar] : llvm::enumerate(scalars)) {
+      // Every combining op here is idempotent (max, min) or has a neutral element (add, mul).
+      Operation *combine = terminator->getOperand(number).getDefiningOp();
+      TypedAttr neutral = arith::getNeutralElement(combine).value_or(TypedAttr());
+      Value start = neutral ? arith::ConstantOp::create(b, loc, neutral).getResult() : scalar;
+      wide.push_back(widen(start, lanes));
+    }
+    emitSpan(outer, from, split, lanes, wide);
+    for (auto [number, vector] : llvm::enumerate(wide)) {
+      Operation *combine = terminator->getOperand(number).getDefiningOp();
+      // Halves are folded onto each other: log2(lanes) steps in a fixed order.
+      Value folded = vector;
+      for (int64_t width = lanes / 2; width >= 1; width /= 2) {
+        Value low = vector::ExtractStridedSliceOp::create(b, loc, folded, {0}, {width}, {1});
+        Value high = vector::ExtractStridedSliceOp::create(b, loc, folded, {width}, {width}, {1});
+        OperationState state(loc, combine->getName(), {low, high}, {low.getType()}, combine->getAttrs());
+        folded = b.create(state)->getResult(0);
+      }
+      Value lane = vector::ExtractOp::create(b, loc, folded, 0);
+      OperationState state(loc, combine->getName(), {scalars[number], lane}, {lane.getType()}, combine->getAttrs());
+      scalars[number] = b.create(state)->getResult(0);
+    }
+  }
+  emitSpan(outer, split, to, 1, scalars);
+  for (auto [number, scalar] : llvm::enumerate(scalars))
+    memref::StoreOp::create(b, loc, scalar, outputs[number], places[number]);
+}
+
+void RowVectorizer::run() {
+  rank = op.getNumLoops();
+  reduces = op.getIteratorTypesArray().back() == utils::IteratorType::reduction;
+  for (Range range : cast<linalg::LinalgOp>(op.getOperation()).createLoopRanges(b, loc))
+    bounds.push_back(getValueOrCreateConstantIndexOp(b, loc, range.size));
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0), one = arith::ConstantIndexOp::create(b, loc, 1);
+
+  if (op->hasAttr("ds.range")) {
+    auto function = op->getParentOfType<func::FuncOp>();
+    unsigned count = function.getNumArguments();
+    Value begin = function.getArgument(count - 3), end = function.getArgument(count - 2);
+    if (rank == 1) {
+      emitInner({}, begin, end);
+    } else {
+      auto rows = scf::ForOp::create(b, loc, begin, end, one);
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(rows.getBody());
+      SmallVector<Value> outer(rank - 1);
+      Value rest = rows.getInductionVar();
+      for (unsigned i = rank - 1; i-- > 1;) {
+        outer[i] = arith::RemUIOp::create(b, loc, rest, bounds[i]);
+        rest = arith::DivUIOp::create(b, loc, rest, bounds[i]);
+      }
+      outer[0] = rest;
+      emitInner(outer, zero, bounds[rank - 1]);
+    }
+  } else {
+    SmallVector<Value> outer;
+    OpBuilder::InsertionGuard guard(b);
+    for (unsigned i = 0; i + 1 < rank; ++i) {
+      auto loop = scf::ForOp::create(b, loc, zero, bounds[i], one);
+      b.setInsertionPointToStart(loop.getBody());
+      outer.push_back(loop.getInductionVar());
+    }
+    emitInner(outer, zero, bounds[rank - 1]);
+  }
+  op.erase();
+}
+
+struct VectorizeRows : deepstride::impl::VectorizeRowsBase<VectorizeRows> {
+  using Base::Base;
+  void runOnOperation() override {
+    getOperation().walk([&](linalg::GenericOp op) { RowVectorizer(op, lanes).run(); });
+  }
+};
+
+} // namespace

@@ -1,0 +1,80 @@
+// Lowers every ds.kernel of a module to a func.func over flat buffers, by the family of its anchor op.
+#include "codegen/Passes.h"
+#include "codegen/lower/KernelBuilder.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace deepstride {
+#define GEN_PASS_DEF_CONVERTDSTOLINALG
+#include "codegen/Passes.h.inc"
+} // namespace deepstride
+
+using namespace mlir;
+using namespace deepstride;
+
+namespace {
+
+bool isElementwiseFamily(Operation *op) {
+  return isa<ds::UnaryOp, ds::BinaryOp, ds::SelectOp, ds::CastOp, ds::GeluOp, ds::BroadcastOp, ds::TransposeOp,
+             ds::SliceOp, ds::IotaOp, ds::ConstantOp>(op);
+}
+
+LogicalResult lowerAnchor(KernelBuilder &k, Operation *op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](ds::ShapeOp anchor) { return lowerShape(k, anchor); })
+      .Case([&](ds::ReduceOp anchor) { return lowerReduce(k, anchor); })
+      .Case([&](ds::ArgReduceOp anchor) { return lowerArgReduce(k, anchor); })
+      .Case([&](ds::SoftmaxOp anchor) { return lowerSoftmax(k, anchor); })
+      .Case([&](ds::LayerNormOp anchor) { return lowerLayerNorm(k, anchor); })
+      .Case([&](ds::RmsNormOp anchor) { return lowerRmsNorm(k, anchor); })
+      .Case([&](ds::CumulativeSumOp anchor) { return lowerCumulativeSum(k, anchor); })
+      .Case([&](ds::TopKOp anchor) { return lowerTopK(k, anchor); })
+      .Case([&](ds::GatherOp anchor) { return lowerGather(k, anchor); })
+      .Case([&](ds::GatherElementsOp anchor) { return lowerGatherElements(k, anchor); })
+      .Case([&](ds::GatherNdOp anchor) { return lowerGatherNd(k, anchor); })
+      .Case([&](ds::ScatterElementsOp anchor) { return lowerScatterElements(k, anchor); })
+      .Case([&](ds::ScatterNdOp anchor) { return lowerScatterNd(k, anchor); })
+      .Case([&](ds::ConcatOp anchor) { return lowerConcat(k, anchor); })
+      .Case([&](ds::PadOp anchor) { return lowerPad(k, anchor); })
+      .Case([&](ds::MatmulOp anchor) { return lowerMatmul(k, anchor); })
+      .Case([&](ds::LinearOp anchor) { return lowerLinear(k, anchor); })
+      .Case([&](ds::AttentionOp anchor) { return lowerAttention(k, anchor); })
+      .Case([&](ds::ConvOp anchor) { return lowerConv(k, anchor); })
+      .Case([&](ds::PoolOp anchor) { return lowerPool(k, anchor); })
+      .Default([](Operation *other) { return other->emitOpError("has no kernel"); });
+}
+
+LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
+  OpBuilder builder(kernel);
+  KernelBuilder k(kernel, target, builder);
+  Operation *anchor = nullptr;
+  for (Operation *op : k.ops())
+    if (!isElementwiseFamily(op)) {
+      if (anchor || k.ops().size() > 1)
+        return op->emitOpError("cannot share a kernel with other ops");
+      anchor = op;
+    }
+  if (failed(anchor ? lowerAnchor(k, anchor) : lowerElementwise(k)))
+    return failure();
+  k.finish();
+  return success();
+}
+
+struct ConvertDsToLinalg : deepstride::impl::ConvertDsToLinalgBase<ConvertDsToLinalg> {
+  using Base::Base;
+  void runOnOperation() override {
+    LoweringTarget target{reference ? 1 : lanes.getValue(), panel, rowBlock, reference};
+    if (target.lanes < 1 || target.rowBlock < 1 || target.panel % target.lanes != 0) {
+      getOperation().emitError("panel must be a multiple of lanes, and both positive; found panel ")
+          << panel << " and lanes " << lanes;
+      return signalPassFailure();
+    }
+    for (auto kernel : llvm::to_vector(getOperation().getOps<ds::KernelOp>())) {
+      if (failed(lowerKernel(kernel, target)))
+        return signalPassFailure();
+      kernel.erase();
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,292 @@
+// Kernels of elementwise ops and the views between them: one linalg.generic whose operands are strided windows.
+// Transposes, broadcasts and slices inside a fused region only change strides and offsets. Works on kernels all of
+// whose ops are such; vectorizing the loops is left to codegen/cpu.
+#include "codegen/lower/KernelBuilder.h"
+
+#include "runtime/abi/ds_abi.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+namespace {
+
+/// How the loops index a value: per axis `offset + step * loop[axis]`, or a constant offset where no loop moves it.
+struct Access {
+  struct Axis {
+    SizeExpr offset, step;
+    int loop = -1;
+    std::optional<SizeExpr> guard;
+  };
+  std::vector<Axis> axes;
+
+  std::string key() const {
+    std::string text;
+    for (const Axis &axis : axes)
+      text += std::to_string(axis.loop) + ":" + axis.offset.str() + ":" + axis.step.str() + ":" +
+              (axis.guard ? axis.guard->str() : "") + ";";
+    return text;
+  }
+};
+
+class ElementwiseLowering {
+public:
+  explicit ElementwiseLowering(KernelBuilder &k) : k(k), loops(k.sizesOf(k.yielded().front())) {}
+  LogicalResult run();
+
+private:
+  Access broadcast(const Access &access, ArrayRef<SizeExpr> own, ArrayRef<SizeExpr> shape);
+  Value emit(OpBuilder *body, Value value, const Access &access);
+  Value emitOp(OpBuilder *body, Operation *op, const Access &access);
+  unsigned windowFor(Value argument, const Access &access);
+  void collapse();
+  void guardDivisors();
+
+  KernelBuilder &k;
+  SizeVector loops;
+  std::vector<View> windows; // inputs, one per (argument, access)
+  std::map<std::pair<void *, std::string>, unsigned> windowIds;
+  std::map<std::pair<void *, std::string>, Value> emitted;
+  ValueRange elements;               // block arguments of the generic, while its body is emitted
+  std::vector<std::vector<unsigned>> groups; // original loop axes that one collapsed axis covers
+  bool usesLoopIndex = false;
+};
+
+Access ElementwiseLowering::broadcast(const Access &access, ArrayRef<SizeExpr> own, ArrayRef<SizeExpr> shape) {
+  Access result;
+  size_t offset = shape.size() - own.size();
+  for (size_t i = 0; i < own.size(); ++i) {
+    Access::Axis axis = access.axes[offset + i];
+    if (own[i].isConstant(1) && !shape[offset + i].isConstant(1))
+      axis = {0, 0, -1, std::nullopt};
+    else if (own[i] != shape[offset + i])
+      axis.guard = own[i];
+    result.axes.push_back(axis);
+  }
+  return result;
+}
+
+unsigned ElementwiseLowering::windowFor(Value argument, const Access &access) {
+  auto [entry, isNew] = windowIds.insert({{argument.getAsOpaquePointer(), access.key()}, static_cast<unsigned>(windows.size())});
+  if (!isNew)
+    return entry->second;
+  View view{k.bufferOf(argument), 0, {}};
+  for (const SizeExpr &size : loops)
+    view.axes.push_back({size, 0, false, std::nullopt});
+  SizeVector strides = KernelBuilder::strides(k.sizesOf(argument));
+  for (auto [axis, stride] : llvm::zip_equal(access.axes, strides)) {
+    // A guarded axis never carries an offset: slices of broadcast values are not fused.
+    view.offset = view.offset + axis.offset * stride;
+    if (axis.loop < 0)
+      continue;
+    Axis &target = view.axes[axis.loop];
+    target.present = true;
+    target.stride = target.stride + axis.step * stride;
+    if (axis.guard)
+      target.guard = axis.guard;
+  }
+  windows.push_back(std::move(view));
+  return entry->second;
+}
+
+Value ElementwiseLowering::emit(OpBuilder *body, Value value, const Access &access) {
+  auto key = std::make_pair(value.getAsOpaquePointer(), access.key());
+  if (body)
+    if (auto found = emitted.find(key); found != emitted.end())
+      return found->second;
+  Value result;
+  if (isa<BlockArgument>(value)) {
+    unsigned window = windowFor(value, access);
+    if (body)
+      result = fromStorage(*body, k.loc, elements[window], k.elementOf(value));
+  } else {
+    result = emitOp(body, value.getDefiningOp(), access);
+  }
+  if (body)
+    emitted[key] = result;
+  return result;
+}
+
+Value ElementwiseLowering::emitOp(OpBuilder *body, Operation *op, const Access &access) {
+  Location loc = k.loc;
+  SizeVector shape = k.sizesOf(op->getResult(0));
+  auto operand = [&](unsigned i) {
+    return emit(body, op->getOperand(i), broadcast(access, k.sizesOf(op->getOperand(i)), shape));
+  };
+  auto elementOf = [&](unsigned i) { return k.elementOf(op->getOperand(i)); };
+  if (auto constant = dyn_cast<ds::ConstantOp>(op))
+    return body ? scalarConstant(*body, loc, k.elementOf(constant),
+                                 cast<SplatElementsAttr>(constant.getValue()).getSplatValue<Attribute>())
+                : Value();
+  if (auto unary = dyn_cast<ds::UnaryOp>(op)) {
+    Value x = operand(0);
+    return body ? emitUnary(*body, loc, unary.getKind(), x, elementOf(0)) : Value();
+  }
+  if (auto binary = dyn_cast<ds::BinaryOp>(op)) {
+    Value x = operand(0), y = operand(1);
+    return body ? emitBinary(*body, loc, binary.getKind(), x, y, elementOf(0), elementOf(1)) : Value();
+  }
+  if (isa<ds::SelectOp>(op)) {
+    Value c = operand(0), x = operand(1), y = operand(2);
+    return body ? arith::SelectOp::create(*body, loc, c, x, y).getResult() : Value();
+  }
+  if (isa<ds::CastOp>(op)) {
+    Value x = operand(0);
+    return body ? emitCast(*body, loc, x, elementOf(0), k.elementOf(op->getResult(0))) : Value();
+  }
+  if (auto gelu = dyn_cast<ds::GeluOp>(op)) {
+    Value x = operand(0);
+    return body ? emitGelu(*body, loc, gelu.getKind(), x) : Value();
+  }
+  if (isa<ds::BroadcastOp>(op))
+    return operand(0);
+  if (auto transpose = dyn_cast<ds::TransposeOp>(op)) {
+    Access moved;
+    moved.axes.resize(access.axes.size());
+    for (auto [to, from] : llvm::enumerate(transpose.getPermutation()))
+      moved.axes[from] = access.axes[to];
+    return emit(body, op->getOperand(0), moved);
+  }
+  if (auto slice = dyn_cast<ds::SliceOp>(op)) {
+    Access moved = access;
+    SizeVector starts = *sizesFromAttribute(slice.getStarts());
+    for (auto [i, axis] : llvm::enumerate(moved.axes)) {
+      axis.offset = starts[i] + SizeExpr(slice.getSteps()[i]) * axis.offset;
+      axis.step = SizeExpr(slice.getSteps()[i]) * axis.step;
+    }
+    return emit(body, op->getOperand(0), moved);
+  }
+  auto iota = cast<ds::IotaOp>(op);
+  usesLoopIndex = true;
+  if (!body)
+    return {};
+  const Access::Axis &axis = access.axes[iota.getAxis()];
+  Value position = scalarConstant(*body, loc, body->getI64Type(), 0.0);
+  if (axis.loop >= 0) {
+    // Loops that an iota follows are not collapsed, so the collapsed axis is the loop itself.
+    unsigned collapsed = 0;
+    while (groups[collapsed].front() != static_cast<unsigned>(axis.loop))
+      ++collapsed;
+    Value loopIndex = linalg::IndexOp::create(*body, loc, collapsed);
+    position = arith::IndexCastOp::create(*body, loc, body->getI64Type(), loopIndex);
+    if (auto step = axis.step.constant(); step && *step != 1)
+      position = arith::MulIOp::create(*body, loc, position, scalarConstant(*body, loc, body->getI64Type(), *step));
+  }
+  if (auto offset = axis.offset.constant(); offset && *offset != 0)
+    position = arith::AddIOp::create(*body, loc, position, scalarConstant(*body, loc, body->getI64Type(), *offset));
+  return position;
+}
+
+/// Merges neighbouring loops that every window walks without a gap: fewer, longer loops.
+void ElementwiseLowering::collapse() {
+  for (unsigned axis = 0; axis < loops.size(); ++axis)
+    groups.push_back({axis});
+  if (usesLoopIndex)
+    return;
+  for (size_t i = groups.size(); i-- > 1;) {
+    bool mergeable = true;
+    for (const View &view : windows) {
+      const Axis &outer = view.axes[i - 1], &inner = view.axes[i];
+      mergeable &= !outer.guard && !inner.guard && outer.present == inner.present &&
+                   (!outer.present || outer.stride == inner.stride * inner.size);
+    }
+    if (!mergeable)
+      continue;
+    for (View &view : windows) {
+      view.axes[i - 1].stride = view.axes[i].stride;
+      view.axes[i - 1].size = view.axes[i - 1].size * view.axes[i].size;
+      view.axes.erase(view.axes.begin() + static_cast<int64_t>(i));
+    }
+    loops[i - 1] = loops[i - 1] * loops[i];
+    loops.erase(loops.begin() + static_cast<int64_t>(i));
+    groups[i - 1].insert(groups[i - 1].end(), groups[i].begin(), groups[i].end());
+    groups.erase(groups.begin() + static_cast<int64_t>(i));
+  }
+}
+
+/// A zero divisor must end the call with a diagnosis; the division itself is safe but meaningless then.
+void ElementwiseLowering::guardDivisors() {
+  for (Operation *op : k.ops()) {
+    auto binary = dyn_cast<ds::BinaryOp>(op);
+    if (!binary || !isa<IntegerType>(k.elementOf(binary.getRhs())) || !isa<BlockArgument>(binary.getRhs()) ||
+        (binary.getKind() != ds::BinaryKind::div && binary.getKind() != ds::BinaryKind::mod &&
+         binary.getKind() != ds::BinaryKind::fmod))
+      continue;
+    Type element = k.elementOf(binary.getRhs());
+    k.loop(k.constant(0), k.index(product(k.sizesOf(binary.getRhs()))), k.constant(1), [&](Value i) {
+      Value divisor = k.load(k.bufferOf(binary.getRhs()), i, element);
+      Value zero = scalarConstant(k.b, k.loc, element, 0.0);
+      k.failIf(arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, divisor, zero), DS_DIVISION_BY_ZERO);
+    });
+  }
+}
+
+LogicalResult ElementwiseLowering::run() {
+  guardDivisors();
+  Access identity;
+  for (unsigned axis = 0; axis < loops.size(); ++axis)
+    identity.axes.push_back({0, 1, static_cast<int>(axis), std::nullopt});
+  for (Value value : k.yielded())
+    emit(nullptr, value, identity);
+  size_t inputCount = windows.size();
+  for (unsigned i = 0; i < k.yielded().size(); ++i)
+    windows.push_back(k.broadcastView(k.outputBuffer(i), loops, loops));
+  collapse();
+  if (loops.empty()) { // a scalar is a loop of one
+    loops.push_back(1);
+    for (View &view : windows)
+      view.axes.push_back({1, 1, true, std::nullopt});
+  }
+
+  unsigned rank = static_cast<unsigned>(loops.size());
+  SmallVector<unsigned> all;
+  for (unsigned axis = 0; axis < rank; ++axis)
+    all.push_back(axis);
+  SmallVector<Value> inputs, outputs;
+  SmallVector<AffineMap> maps;
+  for (auto [number, view] : llvm::enumerate(windows)) {
+    SmallVector<AffineExpr> exprs;
+    for (unsigned axis = 0; axis < rank; ++axis)
+      if (view.axes[axis].present)
+        exprs.push_back(getAffineDimExpr(axis, k.b.getContext()));
+    maps.push_back(AffineMap::get(rank, 0, exprs, k.b.getContext()));
+    (number < inputCount ? inputs : outputs).push_back(k.memrefOf(view, k.index(view.offset), all));
+  }
+  SmallVector<utils::IteratorType> iterators(rank, utils::IteratorType::parallel);
+  auto generic = linalg::GenericOp::create(
+      k.b, k.loc, inputs, outputs, maps, iterators, [&](OpBuilder &body, Location loc, ValueRange arguments) {
+        elements = arguments;
+        SmallVector<Value> stored;
+        for (Value value : k.yielded())
+          stored.push_back(toStorage(body, loc, emit(&body, value, identity), k.elementOf(value)));
+        linalg::YieldOp::create(body, loc, stored);
+      });
+  generic->setAttr("ds.range", k.b.getUnitAttr());
+  SizeVector outer(loops.begin(), loops.end() - 1);
+  auto inner = loops.back().constant();
+  if (outer.empty())
+    k.setGrid(loops.back(), 4096);
+  else
+    k.setGrid(product(outer), inner && *inner > 0 ? std::max<int64_t>(1, 4096 / *inner) : 16);
+  k.setFlops(product(loops) * SizeExpr(static_cast<int64_t>(k.ops().size())));
+  return success();
+}
+
+} // namespace
+
+LogicalResult lowerElementwise(KernelBuilder &builder) { return ElementwiseLowering(builder).run(); }
+
+LogicalResult lowerShape(KernelBuilder &k, ds::ShapeOp op) {
+  Value output = k.outputBuffer(0);
+  Type element = k.elementOf(op);
+  SizeVector values = *sizesFromAttribute(op.getValues());
+  for (auto [i, size] : llvm::enumerate(values)) {
+    Value value = arith::IndexCastOp::create(k.b, k.loc, k.b.getI64Type(), k.index(size));
+    k.store(emitCast(k.b, k.loc, value, k.b.getI64Type(), element), output, k.constant(static_cast<int64_t>(i)), element);
+  }
+  k.setGrid(1, 1);
+  k.setFlops(0);
+  return success();
+}
+
+} // namespace deepstride

@@ -1,0 +1,137 @@
+// Builds the func.func of one kernel from a ds.kernel: flat buffers in, loops over [begin, end) inside.
+// Every buffer is memref<?xT> over dense row-major elements; multi-dimensional access is offset arithmetic over the
+// kernel's size symbols, so no bufferization is needed and nothing is allocated.
+#ifndef DEEPSTRIDE_CODEGEN_LOWER_KERNELBUILDER_H
+#define DEEPSTRIDE_CODEGEN_LOWER_KERNELBUILDER_H
+
+#include "codegen/lower/Scalar.h"
+#include "dialects/ds/DsDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace deepstride {
+
+/// What kernels are lowered for.
+struct LoweringTarget {
+  int64_t lanes = 1;       // f32 elements of a native vector; 1 gives plain loops
+  int64_t panel = 0;       // columns of a packed weight panel
+  int64_t rowBlock = 1;    // rows of a GEMM micro-kernel
+  bool reference = false;  // plain loops and libm everywhere
+};
+
+/// One axis of a strided read or write: element i lies `stride * i` after the start. A guarded axis may turn out to have
+/// size 1 at run time and is then broadcast.
+struct Axis {
+  SizeExpr size, stride;
+  bool present = true;            // absent axes are broadcast
+  std::optional<SizeExpr> guard;  // the operand's own size on that axis, where it may be 1
+};
+
+/// A strided window into a flat buffer, over some loop axes.
+struct View {
+  mlir::Value buffer;
+  SizeExpr offset;
+  std::vector<Axis> axes;
+};
+
+class KernelBuilder {
+public:
+  KernelBuilder(ds::KernelOp kernel, const LoweringTarget &target, mlir::OpBuilder &moduleBuilder);
+
+  ds::KernelOp kernel;
+  const LoweringTarget &target;
+  mlir::OpBuilder b;
+  mlir::Location loc;
+  mlir::func::FuncOp function;
+  mlir::Value begin, end, scratch;
+
+  llvm::ArrayRef<mlir::Operation *> ops() const { return body; }
+  /// The sizes of a value inside the ds.kernel, over d0, d1, ...
+  SizeVector sizesOf(mlir::Value value) const;
+  mlir::Type elementOf(mlir::Value value) const { return mlir::cast<mlir::RankedTensorType>(value.getType()).getElementType(); }
+  /// The flat memref of a kernel argument or yielded value.
+  mlir::Value bufferOf(mlir::Value value) const;
+  bool hasBuffer(mlir::Value value) const { return buffers.contains(value); }
+  llvm::ArrayRef<mlir::Value> yielded() const { return results; }
+  mlir::Value outputBuffer(unsigned index) const { return outputs[index]; }
+
+  mlir::Value index(const SizeExpr &size);
+  mlir::Value constant(int64_t value);
+  mlir::Value add(mlir::Value a, mlir::Value b);
+  mlir::Value sub(mlir::Value a, mlir::Value b);
+  mlir::Value mul(mlir::Value a, mlir::Value b);
+  mlir::Value minimum(mlir::Value a, mlir::Value b);
+
+  /// for (i = from; i < to; i += step) body(i)
+  void loop(mlir::Value from, mlir::Value to, mlir::Value step, llvm::function_ref<void(mlir::Value)> body);
+  /// Loops over all axes, outermost first; hands over the loop indices.
+  void loopNest(llvm::ArrayRef<SizeExpr> sizes, llvm::function_ref<void(llvm::ArrayRef<mlir::Value>)> body);
+  /// Splits a linear index into one index per axis.
+  llvm::SmallVector<mlir::Value> delinearize(mlir::Value linear, llvm::ArrayRef<SizeExpr> sizes);
+  mlir::Value linearize(llvm::ArrayRef<mlir::Value> indices, llvm::ArrayRef<SizeExpr> sizes);
+
+  /// Element access in the compute type of `element` (see Scalar.h).
+  mlir::Value load(mlir::Value buffer, mlir::Value position, mlir::Type element);
+  void store(mlir::Value value, mlir::Value buffer, mlir::Value position, mlir::Type element);
+
+  /// Records `code` as the kernel's result when the condition holds; the kernel goes on with safe values.
+  void failIf(mlir::Value condition, int32_t code);
+  /// An index that counts from the end when negative, checked against [0, size) and clamped into it.
+  mlir::Value checkedIndex(mlir::Value raw, mlir::Value size);
+
+  /// A one-element accumulator that lives on the kernel's stack frame.
+  mlir::Value cell(mlir::Type type);
+  /// `bytes` of per-thread scratch as a flat memref of `type`; call once per kernel.
+  mlir::Value scratchOf(mlir::Type type, const SizeExpr &elements);
+
+  void setGrid(const SizeExpr &items, int64_t grain);
+  void setFlops(const SizeExpr &flops);
+  void finish();
+
+  /// Row-major strides of a shape.
+  static SizeVector strides(llvm::ArrayRef<SizeExpr> sizes);
+  /// How a tensor of `own` sizes is read over loop axes of `sizes` when NumPy broadcasts it.
+  View broadcastView(mlir::Value buffer, llvm::ArrayRef<SizeExpr> own, llvm::ArrayRef<SizeExpr> sizes);
+  /// A memref of the present axes of a view, plus `extraOffset`; axes are those in `which`.
+  mlir::Value memrefOf(const View &view, mlir::Value extraOffset, llvm::ArrayRef<unsigned> which);
+  /// stride * index summed over the given axes of a view.
+  mlir::Value offsetAt(const View &view, llvm::ArrayRef<unsigned> which, llvm::ArrayRef<mlir::Value> indices);
+  mlir::Value strideOf(const Axis &axis);
+
+private:
+  llvm::SmallVector<mlir::Operation *> body;
+  llvm::SmallVector<mlir::Value> results, outputs, sizes;
+  llvm::DenseMap<mlir::Value, mlir::Value> buffers;
+  mlir::Value status;
+  mlir::OpBuilder entry;
+};
+
+// One function per family; each fills the kernel's body and its launch attributes, or says what it cannot lower.
+llvm::LogicalResult lowerElementwise(KernelBuilder &builder);
+llvm::LogicalResult lowerShape(KernelBuilder &builder, ds::ShapeOp op);
+llvm::LogicalResult lowerReduce(KernelBuilder &builder, ds::ReduceOp op);
+llvm::LogicalResult lowerArgReduce(KernelBuilder &builder, ds::ArgReduceOp op);
+llvm::LogicalResult lowerSoftmax(KernelBuilder &builder, ds::SoftmaxOp op);
+llvm::LogicalResult lowerLayerNorm(KernelBuilder &builder, ds::LayerNormOp op);
+llvm::LogicalResult lowerRmsNorm(KernelBuilder &builder, ds::RmsNormOp op);
+llvm::LogicalResult lowerCumulativeSum(KernelBuilder &builder, ds::CumulativeSumOp op);
+llvm::LogicalResult lowerTopK(KernelBuilder &builder, ds::TopKOp op);
+llvm::LogicalResult lowerGather(KernelBuilder &builder, ds::GatherOp op);
+llvm::LogicalResult lowerGatherElements(KernelBuilder &builder, ds::GatherElementsOp op);
+llvm::LogicalResult lowerGatherNd(KernelBuilder &builder, ds::GatherNdOp op);
+llvm::LogicalResult lowerScatterElements(KernelBuilder &builder, ds::ScatterElementsOp op);
+llvm::LogicalResult lowerScatterNd(KernelBuilder &builder, ds::ScatterNdOp op);
+llvm::LogicalResult lowerConcat(KernelBuilder &builder, ds::ConcatOp op);
+llvm::LogicalResult lowerPad(KernelBuilder &builder, ds::PadOp op);
+llvm::LogicalResult lowerMatmul(KernelBuilder &builder, ds::MatmulOp op);
+llvm::LogicalResult lowerLinear(KernelBuilder &builder, ds::LinearOp op);
+llvm::LogicalResult lowerAttention(KernelBuilder &builder, ds::AttentionOp op);
+llvm::LogicalResult lowerConv(KernelBuilder &builder, ds::ConvOp op);
+llvm::LogicalResult lowerPool(KernelBuilder &builder, ds::PoolOp op);
+
+} // namespace deepstride
+
+#endif

@@ -1,0 +1,234 @@
+// Kernels that select or join elements by index: gathers, scatters, concat, pad. Indices come from the user's data, so
+// each is checked; a bad one ends the call with DS_INDEX_OUT_OF_RANGE and never touches memory outside a buffer.
+#include "codegen/lower/KernelBuilder.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "runtime/abi/ds_abi.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+static Value loadIndex(KernelBuilder &k, Value indices, Value position) {
+  Value raw = memref::LoadOp::create(k.b, k.loc, k.bufferOf(indices), position);
+  return arith::IndexCastOp::create(k.b, k.loc, k.b.getIndexType(), raw);
+}
+
+/// Copies `count` stored elements between flat buffers, whole vectors first.
+static void emitCopy(KernelBuilder &k, Value from, Value fromOffset, Value to, Value toOffset, Value count) {
+  Value zero = k.constant(0), one = k.constant(1), tail = zero;
+  if (k.target.lanes > 1) {
+    Value width = k.constant(k.target.lanes);
+    tail = k.mul(arith::DivUIOp::create(k.b, k.loc, count, width), width);
+    auto type = VectorType::get({k.target.lanes}, cast<MemRefType>(from.getType()).getElementType());
+    k.loop(zero, tail, width, [&](Value i) {
+      Value vector = vector::LoadOp::create(k.b, k.loc, type, from, k.add(fromOffset, i));
+      vector::StoreOp::create(k.b, k.loc, vector, to, k.add(toOffset, i));
+    });
+  }
+  k.loop(tail, count, one, [&](Value i) {
+    Value element = memref::LoadOp::create(k.b, k.loc, from, k.add(fromOffset, i));
+    memref::StoreOp::create(k.b, k.loc, element, to, k.add(toOffset, i));
+  });
+}
+
+LogicalResult lowerGather(KernelBuilder &k, ds::GatherOp op) {
+  SizeVector shape = k.sizesOf(op.getInput()), indexShape = k.sizesOf(op.getIndices());
+  int64_t axis = op.getAxis();
+  SizeExpr outer = product(ArrayRef(shape).take_front(axis)), slice = product(ArrayRef(shape).drop_front(axis + 1));
+  SizeExpr count = product(indexShape);
+  auto known = slice.constant();
+  k.setGrid(outer * count, known && *known > 0 ? std::max<int64_t>(1, 4096 / *known) : 1);
+  k.setFlops(0);
+  Value input = k.bufferOf(op.getInput()), output = k.outputBuffer(0);
+  Value axisSize = k.index(shape[axis]), length = k.index(slice), indexCount = k.index(count);
+  k.loop(k.begin, k.end, k.constant(1), [&](Value item) {
+    Value which = arith::RemUIOp::create(k.b, k.loc, item, indexCount);
+    Value block = arith::DivUIOp::create(k.b, k.loc, item, indexCount);
+    Value position = k.checkedIndex(loadIndex(k, op.getIndices(), which), axisSize);
+    Value from = k.mul(k.add(k.mul(block, axisSize), position), length);
+    emitCopy(k, input, from, output, k.mul(item, length), length);
+  });
+  return success();
+}
+
+LogicalResult lowerGatherElements(KernelBuilder &k, ds::GatherElementsOp op) {
+  SizeVector shape = k.sizesOf(op.getInput()), indexShape = k.sizesOf(op.getIndices());
+  int64_t axis = op.getAxis();
+  k.setGrid(product(indexShape), 1024);
+  k.setFlops(0);
+  Value axisSize = k.index(shape[axis]);
+  k.loop(k.begin, k.end, k.constant(1), [&](Value item) {
+    SmallVector<Value> at = k.delinearize(item, indexShape);
+    at[axis] = k.checkedIndex(loadIndex(k, op.getIndices(), item), axisSize);
+    Value element = memref::LoadOp::create(k.b, k.loc, k.bufferOf(op.getInput()), k.linearize(at, shape));
+    memref::StoreOp::create(k.b, k.loc, element, k.outputBuffer(0), item);
+  });
+  return success();
+}
+
+/// The offset of the slice that index tuple number `row` names; axes from `first` on are indexed.
+static Value tupleOffset(KernelBuilder &k, Value indices, Value row, int64_t tuple, ArrayRef<SizeExpr> shape,
+                         int64_t first, Value start) {
+  SizeVector strides = KernelBuilder::strides(shape);
+  Value offset = start;
+  for (int64_t i = 0; i < tuple; ++i) {
+    Value raw = loadIndex(k, indices, k.add(k.mul(row, k.constant(tuple)), k.constant(i)));
+    Value position = k.checkedIndex(raw, k.index(shape[first + i]));
+    offset = k.add(offset, k.mul(position, k.index(strides[first + i])));
+  }
+  return offset;
+}
+
+LogicalResult lowerGatherNd(KernelBuilder &k, ds::GatherNdOp op) {
+  SizeVector shape = k.sizesOf(op.getInput()), indexShape = k.sizesOf(op.getIndices());
+  int64_t batch = op.getBatchDims(), tuple = *indexShape.back().constant();
+  SizeExpr tuples = product(ArrayRef(indexShape).drop_back());
+  SizeExpr perBatch = product(ArrayRef(indexShape).drop_back().drop_front(batch));
+  SizeExpr slice = product(ArrayRef(shape).drop_front(batch + tuple));
+  k.setGrid(tuples, 16);
+  k.setFlops(0);
+  Value length = k.index(slice), batchStride = k.index(product(ArrayRef(shape).drop_front(batch)));
+  k.loop(k.begin, k.end, k.constant(1), [&](Value row) {
+    Value batchIndex = batch ? arith::DivUIOp::create(k.b, k.loc, row, k.index(perBatch)).getResult() : k.constant(0);
+    Value from = tupleOffset(k, op.getIndices(), row, tuple, shape, batch, k.mul(batchIndex, batchStride));
+    emitCopy(k, k.bufferOf(op.getInput()), from, k.outputBuffer(0), k.mul(row, length), length);
+  });
+  return success();
+}
+
+static Value combineScattered(KernelBuilder &k, ds::ScatterKind kind, Value old, Value update, Type element) {
+  switch (kind) {
+  case ds::ScatterKind::assign:
+    return update;
+  case ds::ScatterKind::add:
+    return emitBinary(k.b, k.loc, ds::BinaryKind::add, old, update, element, element);
+  case ds::ScatterKind::mul:
+    return emitBinary(k.b, k.loc, ds::BinaryKind::mul, old, update, element, element);
+  case ds::ScatterKind::max:
+    return emitBinary(k.b, k.loc, ds::BinaryKind::max, old, update, element, element);
+  case ds::ScatterKind::min:
+    return emitBinary(k.b, k.loc, ds::BinaryKind::min, old, update, element, element);
+  }
+  llvm_unreachable("all kinds handled");
+}
+
+static void scatterOne(KernelBuilder &k, ds::ScatterKind kind, Value updates, Value from, Value to, Type element) {
+  Value output = k.outputBuffer(0);
+  Value update = k.load(updates, from, element);
+  Value value = kind == ds::ScatterKind::assign
+                    ? update
+                    : combineScattered(k, kind, k.load(output, to, element), update, element);
+  k.store(value, output, to, element);
+}
+
+// Scatters run on one thread: two updates may hit one element, and their order is part of the result.
+LogicalResult lowerScatterElements(KernelBuilder &k, ds::ScatterElementsOp op) {
+  SizeVector shape = k.sizesOf(op.getInput()), indexShape = k.sizesOf(op.getIndices());
+  int64_t axis = op.getAxis();
+  Type element = k.elementOf(op.getInput());
+  k.setGrid(1, 1);
+  k.setFlops(0);
+  Value zero = k.constant(0);
+  emitCopy(k, k.bufferOf(op.getInput()), zero, k.outputBuffer(0), zero, k.index(product(shape)));
+  Value axisSize = k.index(shape[axis]);
+  k.loop(zero, k.index(product(indexShape)), k.constant(1), [&](Value item) {
+    SmallVector<Value> at = k.delinearize(item, indexShape);
+    at[axis] = k.checkedIndex(loadIndex(k, op.getIndices(), item), axisSize);
+    scatterOne(k, op.getKind(), k.bufferOf(op.getUpdates()), item, k.linearize(at, shape), element);
+  });
+  return success();
+}
+
+LogicalResult lowerScatterNd(KernelBuilder &k, ds::ScatterNdOp op) {
+  SizeVector shape = k.sizesOf(op.getInput()), indexShape = k.sizesOf(op.getIndices());
+  int64_t tuple = *indexShape.back().constant();
+  Type element = k.elementOf(op.getInput());
+  k.setGrid(1, 1);
+  k.setFlops(0);
+  Value zero = k.constant(0), one = k.constant(1);
+  emitCopy(k, k.bufferOf(op.getInput()), zero, k.outputBuffer(0), zero, k.index(product(shape)));
+  Value length = k.index(product(ArrayRef(shape).drop_front(tuple)));
+  k.loop(zero, k.index(product(ArrayRef(indexShape).drop_back())), one, [&](Value row) {
+    Value to = tupleOffset(k, op.getIndices(), row, tuple, shape, 0, zero);
+    k.loop(zero, length, one, [&](Value i) {
+      scatterOne(k, op.getKind(), k.bufferOf(op.getUpdates()), k.add(k.mul(row, length), i), k.add(to, i), element);
+    });
+  });
+  return success();
+}
+
+LogicalResult lowerConcat(KernelBuilder &k, ds::ConcatOp op) {
+  SizeVector shape = k.sizesOf(op.getResult());
+  int64_t axis = op.getAxis();
+  SizeExpr outer = product(ArrayRef(shape).take_front(axis)), inner = product(ArrayRef(shape).drop_front(axis + 1));
+  k.setGrid(outer, 1);
+  k.setFlops(0);
+  Value innerSize = k.index(inner), total = k.mul(k.index(shape[axis]), innerSize);
+  k.loop(k.begin, k.end, k.constant(1), [&](Value block) {
+    Value to = k.mul(block, total);
+    for (Value input : op.getInputs()) {
+      Value length = k.mul(k.index(k.sizesOf(input)[axis]), innerSize);
+      emitCopy(k, k.bufferOf(input), k.mul(block, length), k.outputBuffer(0), to, length);
+      to = k.add(to, length);
+    }
+  });
+  return success();
+}
+
+/// Where padding of the given kind reads along an axis of `size`, for position `i` counted from the operand's start.
+static Value paddedPosition(KernelBuilder &k, ds::PadKind kind, Value i, Value size) {
+  Value zero = k.constant(0), one = k.constant(1), last = k.sub(size, one);
+  auto less = [&](Value a, Value c) { return arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::slt, a, c); };
+  switch (kind) {
+  case ds::PadKind::wrap: {
+    Value rest = arith::RemSIOp::create(k.b, k.loc, i, size);
+    return arith::SelectOp::create(k.b, k.loc, less(rest, zero), arith::AddIOp::create(k.b, k.loc, rest, size), rest);
+  }
+  case ds::PadKind::reflect: { // period 2 (size - 1); an axis of 1 reflects onto itself
+    Value period = arith::MaxSIOp::create(k.b, k.loc, k.mul(k.constant(2), last), one);
+    Value rest = arith::RemSIOp::create(k.b, k.loc, i, period);
+    rest = arith::SelectOp::create(k.b, k.loc, less(rest, zero), arith::AddIOp::create(k.b, k.loc, rest, period), rest);
+    Value mirrored = arith::SelectOp::create(k.b, k.loc, less(last, rest), k.sub(period, rest), rest);
+    return arith::MinSIOp::create(k.b, k.loc, mirrored, last);
+  }
+  default: // edge; constant reads are guarded by the caller
+    return arith::MaxSIOp::create(k.b, k.loc, arith::MinSIOp::create(k.b, k.loc, i, last), zero);
+  }
+}
+
+LogicalResult lowerPad(KernelBuilder &k, ds::PadOp op) {
+  SizeVector shape = k.sizesOf(op.getInput()), result = k.sizesOf(op.getResult());
+  SizeVector low = *sizesFromAttribute(op.getLow());
+  Type storage = storageType(k.elementOf(op.getInput()));
+  bool isConstant = op.getKind() == ds::PadKind::constant;
+  k.setGrid(product(result), 1024);
+  k.setFlops(0);
+  Value fill = isConstant ? memref::LoadOp::create(k.b, k.loc, k.bufferOf(op.getValue()), k.constant(0)).getResult()
+                          : arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(storage)).getResult();
+  Value zero = k.constant(0);
+  Value nonEmpty = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::sgt, k.index(product(shape)), zero);
+  k.loop(k.begin, k.end, k.constant(1), [&](Value item) {
+    SmallVector<Value> at = k.delinearize(item, result);
+    Value inside = nonEmpty;
+    for (size_t axis = 0; axis < at.size(); ++axis) {
+      Value i = k.sub(at[axis], k.index(low[axis])), size = k.index(shape[axis]);
+      Value legal = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult, i, size);
+      if (isConstant)
+        inside = arith::AndIOp::create(k.b, k.loc, inside, legal);
+      at[axis] = paddedPosition(k, op.getKind(), i, size);
+    }
+    auto branch = scf::IfOp::create(k.b, k.loc, storage, inside, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(branch.thenBlock());
+    Value element = memref::LoadOp::create(k.b, k.loc, k.bufferOf(op.getInput()), k.linearize(at, shape));
+    scf::YieldOp::create(k.b, k.loc, element);
+    k.b.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(k.b, k.loc, fill);
+    k.b.setInsertionPointAfter(branch);
+    memref::StoreOp::create(k.b, k.loc, branch.getResult(0), k.outputBuffer(0), item);
+  });
+  return success();
+}
+
+} // namespace deepstride

@@ -1,0 +1,244 @@
+// Kernels that work on one row at a time: reductions, softmax, normalizations. A row is what the reduced axes span; the
+// grid is all rows. Inside a row the work is linalg.generic over the row's axes, vectorized by codegen/cpu.
+#include "codegen/lower/Rows.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+RowSpace::RowSpace(KernelBuilder &k, ArrayRef<SizeExpr> shape, ArrayRef<int64_t> reduced) : k(k), shape(shape) {
+  for (unsigned axis = 0; axis < shape.size(); ++axis)
+    (llvm::is_contained(reduced, static_cast<int64_t>(axis)) ? inner : outer).push_back(axis);
+  for (unsigned axis : outer)
+    outerSizes.push_back(shape[axis]);
+  for (unsigned axis : inner)
+    innerSizes.push_back(shape[axis]);
+}
+
+void RowSpace::forEachRow(llvm::function_ref<void(ArrayRef<Value>)> body) {
+  auto length = product(innerSizes).constant();
+  k.setGrid(product(outerSizes), length && *length > 0 ? std::max<int64_t>(1, 2048 / *length) : 4);
+  k.loop(k.begin, k.end, k.constant(1), [&](Value row) { body(k.delinearize(row, outerSizes)); });
+}
+
+Value RowSpace::window(const View &view, ArrayRef<Value> row) {
+  return k.memrefOf(view, k.offsetAt(view, outer, row), inner);
+}
+
+AffineMap RowSpace::mapOf(const View &view) {
+  SmallVector<AffineExpr> exprs;
+  for (auto [number, axis] : llvm::enumerate(inner))
+    if (view.axes[axis].present)
+      exprs.push_back(getAffineDimExpr(static_cast<unsigned>(number), k.b.getContext()));
+  return AffineMap::get(static_cast<unsigned>(inner.size()), 0, exprs, k.b.getContext());
+}
+
+Value RowSpace::reduce(ds::ReduceKind kind, Type element, ArrayRef<const View *> views, ArrayRef<Value> row,
+                       llvm::function_ref<Value(OpBuilder &, ValueRange)> map) {
+  Type type = computeType(element);
+  Value neutral = neutralElement(k.b, k.loc, kind, element);
+  if (inner.empty()) { // nothing is reduced: a row is one element
+    SmallVector<Value> values;
+    for (const View *view : views)
+      values.push_back(memref::LoadOp::create(k.b, k.loc, window(*view, row)));
+    return map(k.b, values);
+  }
+  // Booleans have no vector type of their own in memory: they are combined as bytes.
+  Type cellType = storageType(element) == type || !type.isInteger(1) ? type : storageType(element);
+  Value cell = k.cell(cellType);
+  memref::StoreOp::create(k.b, k.loc, type == cellType ? neutral : toStorage(k.b, k.loc, neutral, element), cell);
+  SmallVector<Value> inputs;
+  SmallVector<AffineMap> maps;
+  for (const View *view : views) {
+    inputs.push_back(window(*view, row));
+    maps.push_back(mapOf(*view));
+  }
+  maps.push_back(AffineMap::get(static_cast<unsigned>(inner.size()), 0, k.b.getContext()));
+  SmallVector<utils::IteratorType> iterators(inner.size(), utils::IteratorType::reduction);
+  linalg::GenericOp::create(k.b, k.loc, inputs, ValueRange{cell}, maps, iterators,
+                            [&](OpBuilder &b, Location loc, ValueRange arguments) {
+                              Value value = map(b, arguments.drop_back());
+                              Value sum = arguments.back();
+                              if (type == cellType) {
+                                sum = emitCombine(b, loc, kind, sum, value, element);
+                              } else {
+                                Type byte = b.getIntegerType(8, /*isSigned=*/false);
+                                sum = emitCombine(b, loc, kind, sum, toStorage(b, loc, value, element), byte);
+                              }
+                              linalg::YieldOp::create(b, loc, sum);
+                            });
+  Value result = memref::LoadOp::create(k.b, k.loc, cell);
+  return type == cellType ? result : fromStorage(k.b, k.loc, result, element);
+}
+
+void RowSpace::map(const View &output, Type element, ArrayRef<const View *> views, ArrayRef<Value> row,
+                   llvm::function_ref<Value(OpBuilder &, ValueRange)> body) {
+  if (inner.empty()) {
+    SmallVector<Value> values;
+    for (const View *view : views)
+      values.push_back(memref::LoadOp::create(k.b, k.loc, window(*view, row)));
+    memref::StoreOp::create(k.b, k.loc, toStorage(k.b, k.loc, body(k.b, values), element), window(output, row));
+    return;
+  }
+  SmallVector<Value> inputs;
+  SmallVector<AffineMap> maps;
+  for (const View *view : views) {
+    inputs.push_back(window(*view, row));
+    maps.push_back(mapOf(*view));
+  }
+  maps.push_back(mapOf(output));
+  SmallVector<utils::IteratorType> iterators(inner.size(), utils::IteratorType::parallel);
+  linalg::GenericOp::create(k.b, k.loc, inputs, ValueRange{window(output, row)}, maps, iterators,
+                            [&](OpBuilder &b, Location loc, ValueRange arguments) {
+                              Value value = body(b, arguments.drop_back());
+                              linalg::YieldOp::create(b, loc, toStorage(b, loc, value, element));
+                            });
+}
+
+Value RowSpace::lengthAs(Type element) {
+  Value length = arith::IndexCastOp::create(k.b, k.loc, k.b.getI64Type(), k.index(product(innerSizes)));
+  return emitCast(k.b, k.loc, length, k.b.getI64Type(), element);
+}
+
+LogicalResult lowerReduce(KernelBuilder &k, ds::ReduceOp op) {
+  Type element = k.elementOf(op.getInput());
+  SizeVector shape = k.sizesOf(op.getInput());
+  RowSpace rows(k, shape, op.getAxes());
+  View input = k.broadcastView(k.bufferOf(op.getInput()), shape, shape);
+  Value output = k.outputBuffer(0);
+  using Kind = ds::ReduceKind;
+  Kind kind = op.getKind();
+  auto load = [&](OpBuilder &b, Value raw) { return fromStorage(b, k.loc, raw, element); };
+  auto mapped = [&](OpBuilder &b, Value raw) -> Value {
+    Value x = load(b, raw);
+    if (kind == Kind::l1)
+      return emitUnary(b, k.loc, ds::UnaryKind::abs, x, element);
+    if (kind == Kind::l2 || kind == Kind::sum_square)
+      return emitBinary(b, k.loc, ds::BinaryKind::mul, x, x, element, element);
+    return x;
+  };
+  // Order of the rows is the order of the output's elements, whether or not reduced axes are kept.
+  rows.forEachRow([&](ArrayRef<Value> row) {
+    Value greatest;
+    if (kind == Kind::log_sum_exp && isa<FloatType>(computeType(element)))
+      greatest = rows.reduce(Kind::max, element, {&input}, row,
+                             [&](OpBuilder &b, ValueRange v) { return load(b, v[0]); });
+    Value result = rows.reduce(kind, element, {&input}, row, [&](OpBuilder &b, ValueRange v) -> Value {
+      if (!greatest)
+        return mapped(b, v[0]);
+      return math::ExpOp::create(b, k.loc, arith::SubFOp::create(b, k.loc, load(b, v[0]), greatest));
+    });
+    auto unary = [&](ds::UnaryKind function, Value x) -> Value {
+      if (isa<FloatType>(x.getType()))
+        return emitUnary(k.b, k.loc, function, x, element);
+      Type f64 = k.b.getF64Type(); // integer results of real functions are truncated
+      return emitCast(k.b, k.loc, emitUnary(k.b, k.loc, function, emitCast(k.b, k.loc, x, element, f64), f64), f64,
+                      element);
+    };
+    if (kind == Kind::mean)
+      result = emitBinary(k.b, k.loc, ds::BinaryKind::div, result, rows.lengthAs(element), element, element);
+    if (kind == Kind::l2)
+      result = unary(ds::UnaryKind::sqrt, result);
+    if (kind == Kind::log_sum || kind == Kind::log_sum_exp)
+      result = unary(ds::UnaryKind::log, result);
+    if (greatest)
+      result = arith::AddFOp::create(k.b, k.loc, result, greatest);
+    k.store(result, output, k.linearize(row, rows.outerSizes), element);
+  });
+  k.setFlops(product(shape));
+  return success();
+}
+
+LogicalResult lowerSoftmax(KernelBuilder &k, ds::SoftmaxOp op) {
+  Type element = k.elementOf(op.getInput());
+  SizeVector shape = k.sizesOf(op.getInput());
+  RowSpace rows(k, shape, {static_cast<int64_t>(op.getAxis())});
+  View input = k.broadcastView(k.bufferOf(op.getInput()), shape, shape);
+  View output = k.broadcastView(k.outputBuffer(0), shape, shape);
+  // f32 and f64 keep the exponentials in the output between the passes; narrower types would round them twice.
+  bool keeps = computeType(element) == element && !op.getLog();
+  rows.forEachRow([&](ArrayRef<Value> row) {
+    auto load = [&](OpBuilder &b, Value raw) { return fromStorage(b, k.loc, raw, element); };
+    Value greatest = rows.reduce(ds::ReduceKind::max, element, {&input}, row,
+                                 [&](OpBuilder &b, ValueRange v) { return load(b, v[0]); });
+    auto exponential = [&](OpBuilder &b, Value raw) -> Value {
+      return math::ExpOp::create(b, k.loc, arith::SubFOp::create(b, k.loc, load(b, raw), greatest));
+    };
+    if (keeps)
+      rows.map(output, element, {&input}, row, [&](OpBuilder &b, ValueRange v) { return exponential(b, v[0]); });
+    Value sum = rows.reduce(ds::ReduceKind::sum, element, {keeps ? &output : &input}, row,
+                            [&](OpBuilder &b, ValueRange v) { return keeps ? v[0] : exponential(b, v[0]); });
+    if (op.getLog()) {
+      Value shift = arith::AddFOp::create(k.b, k.loc, greatest, math::LogOp::create(k.b, k.loc, sum));
+      rows.map(output, element, {&input}, row, [&](OpBuilder &b, ValueRange v) -> Value {
+        return arith::SubFOp::create(b, k.loc, load(b, v[0]), shift);
+      });
+      return;
+    }
+    rows.map(output, element, {keeps ? &output : &input}, row, [&](OpBuilder &b, ValueRange v) -> Value {
+      return arith::DivFOp::create(b, k.loc, keeps ? v[0] : exponential(b, v[0]), sum);
+    });
+  });
+  k.setFlops(product(shape) * SizeExpr(5));
+  return success();
+}
+
+// (x - mean) / sqrt(mean((x - mean)^2) + epsilon), or without the mean.
+static LogicalResult lowerNorm(KernelBuilder &k, Value inputValue, Value scaleValue, Value biasValue, int64_t axis,
+                               double epsilon, bool centred) {
+  Type element = k.elementOf(inputValue);
+  SizeVector shape = k.sizesOf(inputValue);
+  SmallVector<int64_t> axes;
+  for (int64_t i = axis; i < static_cast<int64_t>(shape.size()); ++i)
+    axes.push_back(i);
+  RowSpace rows(k, shape, axes);
+  View input = k.broadcastView(k.bufferOf(inputValue), shape, shape);
+  View output = k.broadcastView(k.outputBuffer(0), shape, shape);
+  View scale = k.broadcastView(k.bufferOf(scaleValue), k.sizesOf(scaleValue), shape);
+  SmallVector<const View *> operands = {&input, &scale};
+  View bias;
+  if (biasValue) {
+    bias = k.broadcastView(k.bufferOf(biasValue), k.sizesOf(biasValue), shape);
+    operands.push_back(&bias);
+  }
+  rows.forEachRow([&](ArrayRef<Value> row) {
+    auto load = [&](OpBuilder &b, Value raw) { return fromStorage(b, k.loc, raw, element); };
+    Value length = rows.lengthAs(element), mean;
+    if (centred) {
+      Value sum = rows.reduce(ds::ReduceKind::sum, element, {&input}, row,
+                              [&](OpBuilder &b, ValueRange v) { return load(b, v[0]); });
+      mean = arith::DivFOp::create(k.b, k.loc, sum, length);
+    }
+    auto centre = [&](OpBuilder &b, Value raw) -> Value {
+      Value x = load(b, raw);
+      return centred ? arith::SubFOp::create(b, k.loc, x, mean).getResult() : x;
+    };
+    Value squares = rows.reduce(ds::ReduceKind::sum, element, {&input}, row, [&](OpBuilder &b, ValueRange v) -> Value {
+      Value x = centre(b, v[0]);
+      return arith::MulFOp::create(b, k.loc, x, x);
+    });
+    Value variance = arith::DivFOp::create(k.b, k.loc, squares, length);
+    Value root = math::SqrtOp::create(
+        k.b, k.loc, arith::AddFOp::create(k.b, k.loc, variance, scalarConstant(k.b, k.loc, element, epsilon)));
+    Value inverse = arith::DivFOp::create(k.b, k.loc, scalarConstant(k.b, k.loc, element, 1.0), root);
+    rows.map(output, element, operands, row, [&](OpBuilder &b, ValueRange v) -> Value {
+      Value normal = arith::MulFOp::create(b, k.loc, centre(b, v[0]), inverse);
+      Value scaled = arith::MulFOp::create(b, k.loc, normal, load(b, v[1]));
+      return biasValue ? arith::AddFOp::create(b, k.loc, scaled, load(b, v[2])).getResult() : scaled;
+    });
+  });
+  k.setFlops(product(shape) * SizeExpr(8));
+  return success();
+}
+
+LogicalResult lowerLayerNorm(KernelBuilder &k, ds::LayerNormOp op) {
+  return lowerNorm(k, op.getInput(), op.getScale(), op.getBias(), op.getAxis(), op.getEpsilon().convertToDouble(), true);
+}
+
+LogicalResult lowerRmsNorm(KernelBuilder &k, ds::RmsNormOp op) {
+  return lowerNorm(k, op.getInput(), op.getScale(), {}, op.getAxis(), op.getEpsilon().convertToDouble(), false);
+}
+
+} // namespace deepstride

@@ -1,0 +1,39 @@
+// The iteration space of row kernels: outer axes make the grid, inner axes make the row.
+#ifndef DEEPSTRIDE_CODEGEN_LOWER_ROWS_H
+#define DEEPSTRIDE_CODEGEN_LOWER_ROWS_H
+
+#include "codegen/lower/KernelBuilder.h"
+
+namespace deepstride {
+
+class RowSpace {
+public:
+  RowSpace(KernelBuilder &k, llvm::ArrayRef<SizeExpr> shape, llvm::ArrayRef<int64_t> reduced);
+
+  /// Loops over the rows of [begin, end) with one index per outer axis, and sets the launch grid.
+  void forEachRow(llvm::function_ref<void(llvm::ArrayRef<mlir::Value>)> body);
+  /// The part of a view (over all axes of the shape) that lies in one row.
+  mlir::Value window(const View &view, llvm::ArrayRef<mlir::Value> row);
+  /// Combines map(elements of the views) over a row; elements arrive as stored.
+  mlir::Value reduce(ds::ReduceKind kind, mlir::Type element, llvm::ArrayRef<const View *> views,
+                     llvm::ArrayRef<mlir::Value> row,
+                     llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)> map);
+  /// output = body(elements of the views) over a row.
+  void map(const View &output, mlir::Type element, llvm::ArrayRef<const View *> views, llvm::ArrayRef<mlir::Value> row,
+           llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)> body);
+  /// The number of elements of a row, in the compute type of `element`.
+  mlir::Value lengthAs(mlir::Type element);
+
+  llvm::SmallVector<unsigned> outer, inner;
+  SizeVector outerSizes, innerSizes;
+
+private:
+  mlir::AffineMap mapOf(const View &view);
+
+  KernelBuilder &k;
+  SizeVector shape;
+};
+
+} // namespace deepstride
+
+#endif

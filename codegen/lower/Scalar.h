@@ -1,0 +1,36 @@
+// Scalar code of elementwise functions. Values are held in a compute type: i1 for booleans (stored as bytes), f32 for
+// f16 and bf16 (rounded when stored), signless integers for signed and unsigned ones.
+#ifndef DEEPSTRIDE_CODEGEN_LOWER_SCALAR_H
+#define DEEPSTRIDE_CODEGEN_LOWER_SCALAR_H
+
+#include "dialects/ds/DsDialect.h"
+
+namespace deepstride {
+
+/// The type that memory holds for an element type: i8 for i1, signless for unsigned.
+mlir::Type storageType(mlir::Type element);
+/// The type that arithmetic is done in.
+mlir::Type computeType(mlir::Type element);
+int64_t storageBytes(mlir::Type element);
+
+mlir::Value fromStorage(mlir::OpBuilder &b, mlir::Location loc, mlir::Value raw, mlir::Type element);
+mlir::Value toStorage(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value, mlir::Type element);
+
+/// A constant in the compute type of `element`.
+mlir::Value scalarConstant(mlir::OpBuilder &b, mlir::Location loc, mlir::Type element, double value);
+mlir::Value scalarConstant(mlir::OpBuilder &b, mlir::Location loc, mlir::Type element, mlir::Attribute value);
+
+mlir::Value emitUnary(mlir::OpBuilder &b, mlir::Location loc, ds::UnaryKind kind, mlir::Value x, mlir::Type element);
+/// `exponent` is the element type of the right operand, which only pow may choose freely.
+mlir::Value emitBinary(mlir::OpBuilder &b, mlir::Location loc, ds::BinaryKind kind, mlir::Value x, mlir::Value y,
+                       mlir::Type element, mlir::Type exponent);
+mlir::Value emitCast(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::Type from, mlir::Type to);
+mlir::Value emitGelu(mlir::OpBuilder &b, mlir::Location loc, ds::GeluKind kind, mlir::Value x);
+/// The combining function of a reduction and its neutral element.
+mlir::Value emitCombine(mlir::OpBuilder &b, mlir::Location loc, ds::ReduceKind kind, mlir::Value x, mlir::Value y,
+                        mlir::Type element);
+mlir::Value neutralElement(mlir::OpBuilder &b, mlir::Location loc, ds::ReduceKind kind, mlir::Type element);
+
+} // namespace deepstride
+
+#endif

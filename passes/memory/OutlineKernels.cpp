@@ -1,0 +1,313 @@
+// Moves every compute op and every ds.fused region of an entry function into a ds.kernel and leaves a ds.launch.
+// Works on functions marked ds.entry whose sizes the size analysis can follow. Placing buffers is left to
+// ds-plan-buffers, generating code to codegen.
+//
+//   %1 = ds.unary exp %0 : (tensor<?xf32>) -> tensor<?xf32>
+// becomes
+//   %1 = ds.launch @exp_0(%0) sizes ["n"] : (tensor<?xf32>) -> tensor<?xf32>
+#include "passes/memory/Passes.h"
+
+#include "dialects/dist/DistDialect.h"
+#include "dialects/ds/DsDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace deepstride {
+#define GEN_PASS_DEF_OUTLINEKERNELS
+#include "passes/memory/Passes.h.inc"
+} // namespace deepstride
+
+using namespace mlir;
+using namespace deepstride;
+
+namespace {
+
+bool isElementwise(Operation *op) {
+  return isa<ds::UnaryOp, ds::BinaryOp, ds::SelectOp, ds::CastOp, ds::GeluOp>(op);
+}
+
+/// Splats that elementwise code turns into immediates; anything else is read from memory.
+bool isEmbeddable(Value value, Operation *user) {
+  auto constant = value.getDefiningOp<ds::ConstantOp>();
+  return constant && isa<SplatElementsAttr>(constant.getValue()) && (isElementwise(user) || isa<ds::BroadcastOp>(user));
+}
+
+class KernelOutliner {
+public:
+  KernelOutliner(ModuleOp module) : module(module), symbols(module) {}
+
+  LogicalResult run(func::FuncOp function);
+  unsigned kernelCount = 0, launchCount = 0;
+
+private:
+  void copyWhereBuffersMustDiffer(func::FuncOp function);
+  void storeConstants(func::FuncOp function);
+  void outline(Operation *op);
+  Value copyOf(OpBuilder &builder, Value value);
+  ArrayAttr rename(ArrayRef<SizeExpr> sizes);
+  FlatSymbolRefAttr shared(ds::KernelOp kernel, StringRef stem);
+
+  ModuleOp module;
+  SymbolTable symbols;
+  SizeAnalysis analysis;
+  llvm::StringMap<FlatSymbolRefAttr> byText;
+  // Of the kernel being built: program expressions in order of first use; d<i> is the i-th.
+  llvm::MapVector<llvm::StringRef, unsigned> sizeIds;
+  std::vector<std::unique_ptr<std::string>> sizeTexts;
+};
+
+ArrayAttr KernelOutliner::rename(ArrayRef<SizeExpr> sizes) {
+  SizeVector renamed;
+  for (const SizeExpr &size : sizes) {
+    if (size.constant()) {
+      renamed.push_back(size);
+      continue;
+    }
+    auto text = std::make_unique<std::string>(size.str());
+    auto [entry, isNew] = sizeIds.insert({*text, static_cast<unsigned>(sizeIds.size())});
+    if (isNew)
+      sizeTexts.push_back(std::move(text));
+    renamed.push_back(SizeExpr::symbol("d" + std::to_string(entry->second)));
+  }
+  return toAttribute(module.getContext(), renamed);
+}
+
+FlatSymbolRefAttr KernelOutliner::shared(ds::KernelOp kernel, StringRef stem) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  kernel.print(stream, OpPrintingFlags().useLocalScope());
+  FlatSymbolRefAttr &symbol = byText[text];
+  if (symbol) {
+    kernel.erase();
+    return symbol;
+  }
+  kernel.setSymName((stem + "_" + Twine(kernelCount++)).str());
+  symbols.insert(kernel);
+  symbol = FlatSymbolRefAttr::get(kernel);
+  return symbol;
+}
+
+void KernelOutliner::outline(Operation *op) {
+  MLIRContext *context = module.getContext();
+  SmallVector<Operation *> body;
+  SmallVector<Value> yielded;
+  auto fused = dyn_cast<ds::FusedOp>(op);
+  if (fused) {
+    for (Operation &inner : fused.getBody().front().without_terminator())
+      body.push_back(&inner);
+    ValueRange values = fused.getBody().front().getTerminator()->getOperands();
+    yielded.assign(values.begin(), values.end());
+  } else {
+    body.push_back(op);
+    yielded.assign(op->result_begin(), op->result_end());
+  }
+
+  sizeIds.clear();
+  sizeTexts.clear();
+  llvm::SmallPtrSet<Operation *, 16> inside(body.begin(), body.end());
+  llvm::SetVector<Value> inputs;
+  auto isInput = [&](Value value, Operation *user) {
+    return !inside.contains(value.getDefiningOp()) && !isEmbeddable(value, user);
+  };
+  for (Operation *inner : body)
+    for (Value operand : inner->getOperands())
+      if (isInput(operand, inner))
+        inputs.insert(operand);
+  for (Value value : yielded) // a region may yield a value from outside: a copy
+    if (!inside.contains(value.getDefiningOp()))
+      inputs.insert(value);
+
+  SmallVector<Attribute> argumentSizes;
+  for (Value input : inputs)
+    argumentSizes.push_back(rename(analysis.facts(input).sizes));
+
+  OpBuilder builder(context);
+  Location unknown = builder.getUnknownLoc();
+  auto kernel = ds::KernelOp::create(builder, unknown, "kernel", 0, builder.getArrayAttr(argumentSizes));
+  Block *block = builder.createBlock(&kernel.getBody());
+  IRMapping mapping;
+  for (Value input : inputs)
+    mapping.map(input, block->addArgument(input.getType(), unknown));
+  bool elementwise = true;
+  for (Operation *inner : body) {
+    elementwise &= isElementwise(inner);
+    for (Value operand : inner->getOperands())
+      if (!mapping.contains(operand) && isEmbeddable(operand, inner)) {
+        Operation *constant = builder.clone(*operand.getDefiningOp());
+        constant->setLoc(unknown);
+        constant->setAttrs(DictionaryAttr::get(context, {{"value", constant->getAttr("value")}}));
+        mapping.map(operand, constant->getResult(0));
+      }
+    Operation *clone = builder.clone(*inner, mapping);
+    clone->setLoc(unknown);
+    clone->removeAttr(ds::valueNameAttr);
+    for (NamedAttribute attribute : llvm::to_vector(clone->getAttrs()))
+      if (auto array = dyn_cast<ArrayAttr>(attribute.getValue()))
+        if (auto sizes = sizesFromAttribute(array); sizes && !isa<ds::ConcatOp>(clone))
+          clone->setAttr(attribute.getName(), rename(*sizes));
+    SmallVector<Attribute> resultSizes;
+    for (Value result : inner->getResults())
+      resultSizes.push_back(rename(analysis.facts(result).sizes));
+    clone->setAttr("result_sizes", builder.getArrayAttr(resultSizes));
+    if (auto nonZero = dyn_cast<ds::NonZeroOp>(clone))
+      nonZero.setCount("d");
+  }
+  SmallVector<Value> results;
+  SmallVector<Attribute> launchSizes;
+  for (Value value : yielded) {
+    results.push_back(mapping.lookup(value));
+    const TensorFacts &facts = analysis.facts(value);
+    launchSizes.push_back(toAttribute(context, facts.sizes));
+    for (Value input : inputs)
+      elementwise &= analysis.facts(input).sizes == facts.sizes || analysis.facts(input).sizes.empty();
+  }
+  ds::YieldOp::create(builder, unknown, results);
+  kernel.setSizeCount(sizeIds.size());
+  SmallVector<Attribute> sizes;
+  for (auto &[text, id] : sizeIds)
+    sizes.push_back(builder.getStringAttr(text));
+
+  StringRef stem = body.size() == 1 ? body.front()->getName().stripDialect() : body.empty() ? "copy" : "fused";
+  if (body.size() == 1)
+    if (auto unary = dyn_cast<ds::UnaryOp>(body.front()))
+      stem = ds::stringifyUnaryKind(unary.getKind());
+  if (body.size() == 1)
+    if (auto binary = dyn_cast<ds::BinaryOp>(body.front()))
+      stem = ds::stringifyBinaryKind(binary.getKind());
+  FlatSymbolRefAttr symbol = shared(kernel, stem);
+
+  builder.setInsertionPoint(op);
+  auto launch = ds::LaunchOp::create(builder, op->getLoc(), op->getResultTypes(), symbol, inputs.getArrayRef(),
+                                     builder.getArrayAttr(sizes));
+  launch->setAttr("result_sizes", builder.getArrayAttr(launchSizes));
+  if (Attribute names = op->getAttr(ds::valueNameAttr))
+    launch->setAttr(ds::valueNameAttr, names);
+  if (elementwise)
+    launch->setAttr("elementwise", builder.getUnitAttr());
+  for (auto [from, to] : llvm::zip_equal(op->getResults(), launch.getResults())) {
+    analysis.set(to, analysis.facts(from));
+    from.replaceAllUsesWith(to);
+  }
+  op->erase();
+  ++launchCount;
+}
+
+Value KernelOutliner::copyOf(OpBuilder &builder, Value value) {
+  auto copy = ds::FusedOp::create(builder, value.getLoc(), value.getType());
+  OpBuilder inner = OpBuilder::atBlockEnd(&copy.getBody().emplaceBlock());
+  ds::YieldOp::create(inner, value.getLoc(), value);
+  analysis.set(copy.getResult(0), analysis.facts(value));
+  return copy.getResult(0);
+}
+
+/// The op whose kernel will write the buffer behind a value, looking through views.
+static Operation *writerOf(Value value) {
+  while (auto reshape = value.getDefiningOp<ds::ReshapeOp>())
+    value = reshape.getInput();
+  return value.getDefiningOp();
+}
+
+static bool isWrittenByKernel(Operation *op) {
+  return op && !isa<ds::WeightOp, ds::ConstantOp, scf::IfOp, dist::WaitOp>(op);
+}
+
+// A returned value, and a value that a branch yields, must be written straight into the buffer of the result: anything
+// that has no kernel of its own in the same block, or feeds two results, is copied.
+void KernelOutliner::copyWhereBuffersMustDiffer(func::FuncOp function) {
+  function.walk([&](Operation *terminator) {
+    bool isReturn = isa<func::ReturnOp>(terminator);
+    if (!isReturn && !isa<scf::YieldOp>(terminator))
+      return;
+    OpBuilder builder(terminator);
+    llvm::SmallPtrSet<Operation *, 8> taken;
+    for (OpOperand &operand : terminator->getOpOperands()) {
+      if (!isa<RankedTensorType>(operand.get().getType()))
+        continue;
+      Operation *writer = writerOf(operand.get());
+      bool isState = isReturn && function.getResultAttr(operand.getOperandNumber(), ds::stateAttr);
+      bool direct = isWrittenByKernel(writer) && writer->getBlock() == terminator->getBlock() &&
+                    writer->getNumResults() == 1 && taken.insert(writer).second;
+      if (isState && direct) {
+        // In place only where the kernel reads the old state at the index it writes, and nothing reads it later.
+        BlockArgument old;
+        for (BlockArgument argument : function.getArguments())
+          if (function.getArgAttr(argument.getArgNumber(), ds::stateAttr) ==
+              function.getResultAttr(operand.getOperandNumber(), ds::stateAttr))
+            old = argument;
+        direct = operand.get().getDefiningOp() == writer && isElementwise(writer) && old &&
+                 analysis.facts(old).sizes == analysis.facts(operand.get()).sizes;
+        for (Operation *user : old ? llvm::to_vector(old.getUsers()) : SmallVector<Operation *>())
+          direct &= user == writer || (user->getBlock() == writer->getBlock() && user->isBeforeInBlock(writer) &&
+                                       !isa<ds::ReshapeOp>(user));
+      }
+      if (!direct)
+        operand.set(copyOf(builder, operand.get()));
+    }
+  });
+}
+
+void KernelOutliner::storeConstants(func::FuncOp function) {
+  llvm::DenseMap<Attribute, FlatSymbolRefAttr> stored;
+  function.walk([&](ds::ConstantOp constant) {
+    bool allEmbedded = llvm::all_of(constant->getUsers(), [&](Operation *user) { return isEmbeddable(constant, user); });
+    if (allEmbedded)
+      return;
+    OpBuilder builder(constant);
+    FlatSymbolRefAttr &symbol = stored[constant.getValue()];
+    if (!symbol) {
+      OpBuilder top(module.getContext());
+      auto recipe = ds::RecipeOp::create(top, constant.getLoc(), "constant");
+      OpBuilder body = OpBuilder::atBlockEnd(&recipe.getBody().emplaceBlock());
+      Value value = ds::ConstantOp::create(body, constant.getLoc(), constant.getValue());
+      ds::YieldOp::create(body, constant.getLoc(), value);
+      symbols.insert(recipe, module.getBody()->begin());
+      symbol = FlatSymbolRefAttr::get(recipe);
+    }
+    auto weight = ds::WeightOp::create(builder, constant.getLoc(), constant.getType(), symbol);
+    analysis.set(weight, analysis.facts(constant));
+    constant->getResult(0).replaceUsesWithIf(
+        weight, [&](OpOperand &use) { return !isEmbeddable(constant, use.getOwner()); });
+  });
+}
+
+LogicalResult KernelOutliner::run(func::FuncOp function) {
+  auto result = SizeAnalysis::run(function);
+  if (failed(result))
+    return failure();
+  analysis = std::move(*result);
+  // Weights are values without inference; give them their facts once for all passes below.
+  copyWhereBuffersMustDiffer(function);
+  storeConstants(function);
+  SmallVector<Operation *> work;
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<ds::FusedOp>(op)) {
+      work.push_back(op);
+      return WalkResult::skip();
+    }
+    if (isa<ds::ResultInference>(op) && !isa<ds::ConstantOp, ds::ReshapeOp>(op))
+      work.push_back(op);
+    return WalkResult::advance();
+  });
+  for (Operation *op : work)
+    outline(op);
+  function.walk([](ds::ConstantOp constant) {
+    if (constant->use_empty())
+      constant.erase();
+  });
+  return success();
+}
+
+struct OutlineKernels : deepstride::impl::OutlineKernelsBase<OutlineKernels> {
+  void runOnOperation() override {
+    KernelOutliner outliner(getOperation());
+    for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
+      if (function->hasAttr(ds::entryAttr) && failed(outliner.run(function)))
+        return signalPassFailure();
+    kernelCount += outliner.kernelCount;
+    launchCount += outliner.launchCount;
+  }
+};
+
+} // namespace

@@ -1,0 +1,29 @@
+// Passes of the memory phase: from fused regions to kernels, from values to buffers.
+#ifndef DEEPSTRIDE_PASSES_MEMORY_TD
+#define DEEPSTRIDE_PASSES_MEMORY_TD
+
+include "mlir/Pass/PassBase.td"
+
+def OutlineKernels : Pass<"ds-outline-kernels", "::mlir::ModuleOp"> {
+  let summary = "turn every compute op and fused region into a kernel and a launch";
+  let description = [{
+    Each `ds.fused`, and each compute op outside of one, moves into a `ds.kernel` over its own size symbols; equal
+    kernels are shared. Reshapes stay as views, constants that a kernel does not embed become weights, values that need
+    a buffer of their own at a return or at the end of a branch get a copy. Numerically a no-op.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+  let statistics = [Statistic<"kernelCount", "kernels", "distinct kernels">,
+                    Statistic<"launchCount", "launches", "launches">];
+}
+
+def PlanBuffers : Pass<"ds-plan-buffers", "::mlir::ModuleOp"> {
+  let summary = "give every value between kernels a buffer with role, size and lifetime";
+  let description = [{
+    Writes the plan as attributes: `ds.buffers` on entry functions (role, size expression, first and last launch) and
+    `buffers` on launches and collectives. States are updated in place where the launch allows it. Numerically a no-op.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+  let statistics = [Statistic<"workspaceCount", "workspace-buffers", "workspace buffers">];
+}
+
+#endif

@@ -1,0 +1,218 @@
+// Numbers the buffers of every entry function and says for each its role, size and the launches between which it lives.
+// Works on what ds-outline-kernels leaves: launches, views, branches, collectives. Where in the workspace a buffer lies
+// is left to the runtime, which knows the sizes.
+//
+//   %1 = ds.launch @k0(%0) sizes ["n"] ...
+// becomes
+//   %1 = ds.launch @k0(%0) sizes ["n"] {buffers = array<i64: 0, 1>, index = 0} ...
+#include "passes/memory/Passes.h"
+
+#include "dialects/dist/DistDialect.h"
+#include "dialects/ds/DsDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace deepstride {
+#define GEN_PASS_DEF_PLANBUFFERS
+#include "passes/memory/Passes.h.inc"
+} // namespace deepstride
+
+using namespace mlir;
+using namespace deepstride;
+
+namespace {
+
+struct Buffer {
+  StringRef role;
+  int64_t index = -1;         // of the input, output or state
+  FlatSymbolRefAttr constant; // the recipe of a constant
+  SizeExpr bytes;
+  int64_t first = 0, last = 0;
+};
+
+class BufferPlanner {
+public:
+  explicit BufferPlanner(func::FuncOp function) : function(function), builder(function.getContext()) {}
+
+  LogicalResult run();
+  unsigned workspaceCount = 0;
+
+private:
+  LogicalResult visit(Block &block);
+  int64_t bufferOf(Value value);
+  int64_t newBuffer(Buffer buffer);
+  int64_t newWorkspace(Value value);
+  void use(Value value) {
+    Buffer &buffer = buffers[bufferOf(value)];
+    buffer.last = std::max(buffer.last, clock);
+  }
+  void assignResults(Operation *op);
+
+  func::FuncOp function;
+  Builder builder;
+  SizeAnalysis analysis;
+  std::vector<Buffer> buffers;
+  llvm::DenseMap<Value, int64_t> ids;
+  llvm::DenseMap<Value, int64_t> destinations; // values that must be written into an existing buffer
+  llvm::DenseMap<Attribute, int64_t> constants;
+  int64_t clock = 0;
+};
+
+int64_t BufferPlanner::newBuffer(Buffer buffer) {
+  buffers.push_back(std::move(buffer));
+  return static_cast<int64_t>(buffers.size()) - 1;
+}
+
+/// Bytes in memory: sub-byte types take one byte per element.
+static int64_t elementBytes(Type type) { return (type.getIntOrFloatBitWidth() + 7) / 8; }
+
+int64_t BufferPlanner::newWorkspace(Value value) {
+  const TensorFacts &facts = analysis.facts(value);
+  ++workspaceCount;
+  return newBuffer(
+      {"workspace", -1, {}, product(facts.sizes) * SizeExpr(elementBytes(facts.elementType)), clock, clock});
+}
+
+int64_t BufferPlanner::bufferOf(Value value) {
+  if (auto reshape = value.getDefiningOp<ds::ReshapeOp>())
+    return bufferOf(reshape.getInput());
+  if (auto weight = value.getDefiningOp<ds::WeightOp>()) {
+    auto [entry, isNew] = constants.try_emplace(weight.getRecipeAttr(), 0);
+    if (isNew)
+      entry->second = newBuffer({"constant", -1, weight.getRecipeAttr(), {}, 0, 0});
+    return entry->second;
+  }
+  auto found = ids.find(value);
+  assert(found != ids.end() && "every value gets its buffer before its uses");
+  return found->second;
+}
+
+static Value throughViews(Value value) {
+  while (auto reshape = value.getDefiningOp<ds::ReshapeOp>())
+    value = reshape.getInput();
+  return value;
+}
+
+void BufferPlanner::assignResults(Operation *op) {
+  for (Value result : op->getResults()) {
+    auto destination = destinations.find(result);
+    ids[result] = destination == destinations.end() ? newWorkspace(result) : destination->second;
+    Buffer &buffer = buffers[ids[result]];
+    buffer.last = std::max(buffer.last, clock);
+  }
+}
+
+LogicalResult BufferPlanner::visit(Block &block) {
+  for (Operation &op : block) {
+    if (auto launch = dyn_cast<ds::LaunchOp>(op)) {
+      SmallVector<int64_t> list;
+      for (Value input : launch.getInputs()) {
+        use(input);
+        list.push_back(bufferOf(input));
+      }
+      assignResults(launch);
+      for (Value result : launch.getResults())
+        list.push_back(bufferOf(result));
+      launch->setAttr("buffers", builder.getDenseI64ArrayAttr(list));
+      launch->setAttr("index", builder.getI64IntegerAttr(clock++));
+    } else if (auto start = dyn_cast<dist::AllReduceStartOp>(op)) {
+      // The destination exists from the start on, the source stays until the wait.
+      Operation *wait = *start.getPending().getUsers().begin();
+      use(start.getSource());
+      assignResults(wait);
+      start->setAttr("buffers",
+                     builder.getDenseI64ArrayAttr({bufferOf(start.getSource()), bufferOf(wait->getResult(0))}));
+    } else if (auto wait = dyn_cast<dist::WaitOp>(op)) {
+      auto start = wait.getPending().getDefiningOp<dist::AllReduceStartOp>();
+      use(start.getSource());
+      use(wait.getResult());
+    } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+      assignResults(branch);
+      for (Region &region : branch->getRegions()) {
+        if (region.empty())
+          continue;
+        for (auto [result, yielded] :
+             llvm::zip(branch.getResults(), region.front().getTerminator()->getOperands()))
+          destinations[throughViews(yielded)] = ids[result];
+        if (failed(visit(region.front())))
+          return failure();
+      }
+      for (Value result : branch.getResults())
+        use(result);
+    } else if (isa<ds::ReshapeOp, ds::WeightOp, scf::YieldOp, func::ReturnOp>(op)) {
+      continue;
+    } else {
+      for (Value operand : op.getOperands())
+        if (isa<RankedTensorType>(operand.getType())) {
+          use(operand);
+          if (op.getName().getStringRef() == "tensor.extract" || op.getName().getStringRef() == "ds.define")
+            op.setAttr("buffer", builder.getI64IntegerAttr(bufferOf(operand)));
+        }
+      for (Value result : op.getResults())
+        if (isa<RankedTensorType>(result.getType()))
+          return op.emitOpError("has no place in the memory phase");
+    }
+  }
+  return success();
+}
+
+LogicalResult BufferPlanner::run() {
+  auto result = SizeAnalysis::run(function);
+  if (failed(result))
+    return failure();
+  analysis = std::move(*result);
+  llvm::DenseMap<Attribute, int64_t> states;
+  int64_t inputs = 0, outputs = 0;
+  for (BlockArgument argument : function.getArguments()) {
+    if (Attribute state = function.getArgAttr(argument.getArgNumber(), ds::stateAttr)) {
+      int64_t index = static_cast<int64_t>(states.size());
+      states[state] = ids[argument] = newBuffer({"state", index, {}, {}, 0, 0});
+    } else {
+      ids[argument] = newBuffer({"input", inputs++, {}, {}, 0, 0});
+    }
+  }
+  Operation *terminator = function.getBody().front().getTerminator();
+  for (OpOperand &operand : terminator->getOpOperands()) {
+    Attribute state = function.getResultAttr(operand.getOperandNumber(), ds::stateAttr);
+    if (state && !states.contains(state))
+      return function.emitOpError("result ")
+             << operand.getOperandNumber() << " is tied to state " << state << ", which no argument has";
+    destinations[throughViews(operand.get())] =
+        state ? states[state] : newBuffer({"output", outputs++, {}, {}, 0, 0});
+  }
+  if (failed(visit(function.getBody().front())))
+    return failure();
+
+  SmallVector<Attribute> plan;
+  for (const Buffer &buffer : buffers) {
+    NamedAttrList fields;
+    fields.append("role", builder.getStringAttr(buffer.role));
+    if (buffer.index >= 0)
+      fields.append("index", builder.getI64IntegerAttr(buffer.index));
+    if (buffer.constant)
+      fields.append("recipe", buffer.constant);
+    if (buffer.role == "workspace") {
+      fields.append("bytes", toAttribute(function.getContext(), buffer.bytes));
+      fields.append("first", builder.getI64IntegerAttr(buffer.first));
+      fields.append("last", builder.getI64IntegerAttr(buffer.last));
+    }
+    plan.push_back(fields.getDictionary(function.getContext()));
+  }
+  function->setAttr("ds.buffers", builder.getArrayAttr(plan));
+  return success();
+}
+
+struct PlanBuffers : deepstride::impl::PlanBuffersBase<PlanBuffers> {
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (!function->hasAttr(ds::entryAttr))
+        continue;
+      BufferPlanner planner(function);
+      if (failed(planner.run()))
+        return signalPassFailure();
+      workspaceCount += planner.workspaceCount;
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,72 @@
+// Gives the weight of every ds.linear the layout that its micro-kernel streams, by extending the weight's recipe.
+// Works on ds.linear ops whose weight operand is a ds.weight of rank 2. Which panel width suits the target is the
+// pipeline's choice; evaluating the recipe is left to packaging.
+//
+//   ds.linear %x, %w                         ds.linear %x, %packed {panel = 48, columns = 384}
+#include "passes/optimization/Passes.h"
+
+#include "dialects/ds/DsDialect.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace deepstride {
+#define GEN_PASS_DEF_PACKWEIGHTS
+#include "passes/optimization/Passes.h.inc"
+} // namespace deepstride
+
+using namespace mlir;
+using namespace deepstride;
+
+namespace {
+
+struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (panel <= 0 || panel > 1024) {
+      getOperation().emitError("panel must be between 1 and 1024, found ") << panel;
+      return signalPassFailure();
+    }
+    SymbolTable symbols(getOperation());
+    llvm::DenseMap<Attribute, ds::RecipeOp> packed;
+    getOperation().walk([&](ds::LinearOp linear) {
+      auto weight = linear.getWeight().getDefiningOp<ds::WeightOp>();
+      if (!weight || linear.getPanel())
+        return;
+      ds::RecipeOp &target = packed[weight.getRecipeAttr()];
+      if (!target)
+        target = pack(symbols, symbols.lookup<ds::RecipeOp>(weight.getRecipe()));
+      OpBuilder builder(linear);
+      auto operand = ds::WeightOp::create(builder, weight.getLoc(), target.getYielded().getType(),
+                                          FlatSymbolRefAttr::get(target));
+      linear.setColumns(cast<RankedTensorType>(weight.getType()).getDimSize(1));
+      linear.setPanel(panel);
+      linear.getWeightMutable().assign(operand);
+      if (weight->use_empty())
+        weight.erase();
+      ++packedCount;
+    });
+    // Recipes that nothing names any more would still be written into the package.
+    for (auto &[source, target] : packed) {
+      auto recipe = symbols.lookup<ds::RecipeOp>(cast<FlatSymbolRefAttr>(source).getValue());
+      if (SymbolTable::symbolKnownUseEmpty(recipe, getOperation()))
+        symbols.erase(recipe);
+    }
+  }
+
+  ds::RecipeOp pack(SymbolTable &symbols, ds::RecipeOp recipe) {
+    auto clone = cast<ds::RecipeOp>(recipe->clone());
+    clone.setSymName((recipe.getSymName() + ".packed").str());
+    auto yield = cast<ds::YieldOp>(clone.getBody().front().back());
+    OpBuilder builder(yield);
+    auto type = cast<RankedTensorType>(yield.getOperand(0).getType());
+    auto packedType = RankedTensorType::get({(type.getDimSize(1) + panel - 1) / panel, type.getDimSize(0), panel},
+                                            type.getElementType());
+    Value value = ds::PackOp::create(builder, recipe.getLoc(), packedType, yield.getOperand(0),
+                                     builder.getI64IntegerAttr(panel));
+    yield->setOperand(0, value);
+    symbols.insert(clone, recipe->getIterator());
+    return clone;
+  }
+};
+
+} // namespace

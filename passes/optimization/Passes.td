@@ -1,0 +1,28 @@
+// Passes of the optimization phase.
+#ifndef DEEPSTRIDE_PASSES_OPTIMIZATION_TD
+#define DEEPSTRIDE_PASSES_OPTIMIZATION_TD
+
+include "mlir/Pass/PassBase.td"
+
+def FuseElementwise : Pass<"ds-fuse-elementwise", "::mlir::func::FuncOp"> {
+  let summary = "gather elementwise ops and the views between them into fused regions";
+  let description = [{
+    An elementwise producer joins the region of its only consumer when both have the same sizes, so that the value
+    between them never reaches memory. Transposes and broadcasts of small operands join as reads. Numerically a no-op.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+  let statistics = [Statistic<"fusedCount", "fused", "ops fused">, Statistic<"regionCount", "regions", "regions">];
+}
+
+def PackWeights : Pass<"ds-pack-weights", "::mlir::ModuleOp"> {
+  let summary = "store the weights of ds.linear in the panels that its micro-kernel streams";
+  let description = [{
+    Extends the recipe of every weight that only `ds.linear` ops use by `ds.pack`. A weight with other uses keeps its
+    plain range beside the packed one. Numerically a no-op.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+  let options = [Option<"panel", "panel", "int64_t", "48", "columns of a panel">];
+  let statistics = [Statistic<"packedCount", "packed", "weights packed">];
+}
+
+#endif
