@@ -44,8 +44,12 @@ void buildGraphPipeline(OpPassManager &pm, const GraphPipelineOptions &options) 
     // After softmax, whose chain lies inside the attention chain.
     pm.addNestedPass<func::FuncOp>(createRecomposeAttention());
   }
-  // Last: attention must see matmuls, and a product of two weights was folded away by now.
-  pm.addPass(createRecomposeLinear());
+  // After attention, which must see matmuls.
+  if (options.recompose)
+    pm.addPass(createRecomposeLinear());
+  // After everything that reads constants: here they become casts of what is stored.
+  if (options.widen)
+    pm.addNestedPass<func::FuncOp>(createWidenFloats());
   addCleanup(pm);
   // Recipes of weights that recomposition replaced have no users left.
   pm.addPass(createSymbolDCEPass());

@@ -14,6 +14,8 @@ struct GraphPipelineOptions : mlir::PassPipelineOptions<GraphPipelineOptions> {
   ListOption<std::string> dims{*this, "dims", llvm::cl::desc("sizes to pin, as name=value")};
   Option<bool> recompose{*this, "recompose", llvm::cl::desc("recover norms, GELU, softmax and attention from chains"),
                          llvm::cl::init(true)};
+  Option<bool> widen{*this, "widen", llvm::cl::desc("compute in f64 what the model computes in narrower floats"),
+                     llvm::cl::init(false)};
 };
 
 struct DistributionPipelineOptions : mlir::PassPipelineOptions<DistributionPipelineOptions> {};

@@ -19,6 +19,7 @@ namespace deepstride {
 namespace {
 struct FoldConstants : impl::FoldConstantsBase<FoldConstants>, PassReport {
   void runOnOperation() override {
+    count("folded", 0);
     RecipeBook recipes(getOperation());
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       fold(function, recipes);

@@ -44,6 +44,7 @@ static bool mayRefine(Value value) {
 namespace {
 struct FoldShapes : impl::FoldShapesBase<FoldShapes>, PassReport {
   void runOnOperation() override {
+    count("folded", 0);
     func::FuncOp function = getOperation();
     if (function.isExternal())
       return;

@@ -79,4 +79,13 @@ def RecomposeLinear : GraphPass<"ds-recompose-linear", "::mlir::ModuleOp"> {
   }];
 }
 
+def WidenFloats : GraphPass<"ds-widen-floats", "::mlir::func::FuncOp"> {
+  let summary = "compute in f64";
+  let description = [{
+    Every float value inside a function becomes f64: inputs and weights are cast where they enter, results where they
+    leave, so that signatures and stored weights stay what they are. Makes the oracle that settles disputes about the
+    last bits. Reports: widened.
+  }];
+}
+
 #endif

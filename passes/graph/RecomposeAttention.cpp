@@ -82,6 +82,7 @@ static std::optional<Scores> matchScores(Value value, std::string &mismatch) {
 namespace {
 struct RecomposeAttention : impl::RecomposeAttentionBase<RecomposeAttention>, PassReport {
   void runOnOperation() override {
+    count("recomposed", 0);
     if (getOperation().isExternal())
       return;
     SmallVector<ds::MatmulOp> ops;

@@ -82,9 +82,11 @@ struct RecomposeGelu : impl::RecomposeGeluBase<RecomposeGelu>, PassReport {
     // Whole products before their parts.
     SmallVector<ds::BinaryOp> ops;
     getOperation().walk([&](ds::BinaryOp op) { ops.push_back(op); });
+    count("recomposed", 0);
     for (ds::BinaryOp op : llvm::reverse(ops))
-      if (!op->use_empty() && (op.getKind() == ds::BinaryKind::mul || op.getKind() == ds::BinaryKind::div))
+      if (!erased.contains(op) && (op.getKind() == ds::BinaryKind::mul || op.getKind() == ds::BinaryKind::div))
         match(op);
+    erased.clear();
     eraseDeadOps(getOperation());
   }
 
@@ -113,10 +115,23 @@ struct RecomposeGelu : impl::RecomposeGeluBase<RecomposeGelu>, PassReport {
       auto gelu = ds::GeluOp::create(builder, root.getLoc(), root.getType(), gate->kind, x);
       keepNames(root, gelu);
       root.getResult().replaceAllUsesWith(gelu.getResult());
+      eraseProduct(root);
       count("recomposed");
       return;
     }
   }
+
+  /// At once, so that the parts of a product that was recognized are not looked at again.
+  void eraseProduct(ds::BinaryOp op) {
+    SmallVector<Value> operands(op->getOperands());
+    erased.insert(op);
+    op->erase();
+    for (Value operand : operands)
+      if (auto inner = operand.getDefiningOp<ds::BinaryOp>(); inner && inner->use_empty())
+        eraseProduct(inner);
+  }
+
+  llvm::DenseSet<Operation *> erased;
 };
 } // namespace
 

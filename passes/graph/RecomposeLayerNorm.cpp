@@ -98,6 +98,7 @@ static ds::BinaryOp onlyUser(Value value, ds::BinaryKind kind, ArrayRef<int64_t>
 namespace {
 struct RecomposeLayerNorm : impl::RecomposeLayerNormBase<RecomposeLayerNorm>, PassReport {
   void runOnOperation() override {
+    count("recomposed", 0);
     SmallVector<ds::BinaryOp> ops;
     getOperation().walk([&](ds::BinaryOp op) { ops.push_back(op); });
     for (ds::BinaryOp op : ops)

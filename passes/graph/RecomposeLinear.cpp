@@ -19,6 +19,7 @@ namespace deepstride {
 namespace {
 struct RecomposeLinear : impl::RecomposeLinearBase<RecomposeLinear>, PassReport {
   void runOnOperation() override {
+    count("linear", 0);
     RecipeBook recipes(getOperation());
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       SmallVector<ds::MatmulOp> ops;

@@ -23,6 +23,7 @@ static ds::ReduceOp reduceOf(Value value, ds::ReduceKind kind) {
 namespace {
 struct RecomposeSoftmax : impl::RecomposeSoftmaxBase<RecomposeSoftmax>, PassReport {
   void runOnOperation() override {
+    count("recomposed", 0);
     SmallVector<ds::BinaryOp> ops;
     getOperation().walk([&](ds::BinaryOp op) { ops.push_back(op); });
     for (ds::BinaryOp op : ops) {

@@ -1,0 +1,79 @@
+// Fatal signals end in exit code 3. The handler may only do what is safe in a signal, so path and text of the reproducer
+// are prepared before; it writes them and leaves without destructors, since other threads may hold locks.
+#include "tools/ds-opt/Crash.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace deepstride {
+
+static char crashPath[512], crashText[8192], crashStage[64];
+static constexpr int fatalSignals[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
+
+static void put(int file, const char *text) {
+  if (write(file, text, strlen(text)) < 0)
+    return;
+}
+
+static void handleSignal(int) {
+  int file = open(crashPath, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  if (file >= 0) {
+    put(file, crashText);
+    put(file, "# crashed in: ");
+    put(file, crashStage);
+    put(file, "\n");
+    close(file);
+  }
+  put(STDERR_FILENO, "ds-opt: internal error: crashed in ");
+  put(STDERR_FILENO, crashStage);
+  put(STDERR_FILENO, "; this is a bug in ds-opt, please report it with the reproducer ");
+  put(STDERR_FILENO, crashPath);
+  put(STDERR_FILENO, " and the model\n");
+  _exit(internalErrorExit);
+}
+
+static void copy(char *target, size_t size, llvm::StringRef text) {
+  size_t length = std::min(size - 1, text.size());
+  memcpy(target, text.data(), length);
+  target[length] = 0;
+}
+
+void enterStage(llvm::StringRef stage) { copy(crashStage, sizeof(crashStage), stage); }
+
+std::string reproducerPath(llvm::StringRef extension) {
+  llvm::SmallString<128> path;
+  llvm::sys::path::system_temp_directory(/*ErasedOnReboot=*/true, path);
+  llvm::sys::path::append(path, "ds-opt-reproducer-" + std::to_string(getpid()) + extension.str());
+  return std::string(path);
+}
+
+void installCrashHandler(const std::string &commandLine) {
+  copy(crashPath, sizeof(crashPath), reproducerPath(".sh"));
+  copy(crashText, sizeof(crashText), commandLine + "\n");
+  enterStage("start");
+  // A stack of its own: the crash may be an overflow of the usual one.
+  static char stack[1 << 16];
+  stack_t alternative = {};
+  alternative.ss_sp = stack;
+  alternative.ss_size = sizeof(stack);
+  sigaltstack(&alternative, nullptr);
+  struct sigaction action = {};
+  action.sa_handler = handleSignal;
+  action.sa_flags = SA_ONSTACK;
+  for (int signal : fatalSignals)
+    sigaction(signal, &action, nullptr);
+}
+
+int reportInternalError(llvm::StringRef what, llvm::StringRef reproducer) {
+  llvm::errs() << "ds-opt: internal error: " << what << "; this is a bug in ds-opt, please report it with the reproducer "
+               << reproducer << "\n";
+  return internalErrorExit;
+}
+
+} // namespace deepstride

@@ -1,0 +1,23 @@
+// What users of the driver read when something is wrong: one line per diagnostic, located at the ONNX node.
+#ifndef DEEPSTRIDE_TOOLS_DSOPT_DIAGNOSTICS_H
+#define DEEPSTRIDE_TOOLS_DSOPT_DIAGNOSTICS_H
+
+#include "mlir/IR/Diagnostics.h"
+
+namespace deepstride {
+
+/// Prints the diagnostics of a context to stderr while it lives, and counts the errors among them.
+class DiagnosticPrinter : public mlir::ScopedDiagnosticHandler {
+public:
+  DiagnosticPrinter(mlir::MLIRContext *context, bool printRemarks);
+  unsigned errorCount() const { return errors; }
+
+private:
+  void print(mlir::Diagnostic &diagnostic);
+  bool printRemarks;
+  unsigned errors = 0;
+};
+
+} // namespace deepstride
+
+#endif

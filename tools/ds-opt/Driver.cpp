@@ -1,0 +1,342 @@
+// Runs the phases of Phases.def over a model: import by the frontend, the pipelines between, code generation. Prints
+// diagnostics and reports, writes IR where it was asked for. What a phase does is in passes/Pipelines.cpp.
+#include "tools/ds-opt/Driver.h"
+
+#include "codegen/Package.h"
+#include "codegen/cpu/Target.h"
+#include "dialects/ds/DsDialect.h"
+#include "frontends/onnx/convert/Passes.h"
+#include "frontends/onnx/dialect/Onnx.h"
+#include "frontends/onnx/reader/Import.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/Pipelines.h"
+#include "passes/Report.h"
+#include "tools/ds-opt/Crash.h"
+#include "tools/ds-opt/Diagnostics.h"
+#include "tools/ds-opt/Registration.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+namespace {
+
+/// Notices when a contract fails: what a phase promised and did not keep is our mistake, not the model's.
+class ContractWatch : public PassInstrumentation {
+public:
+  explicit ContractWatch(bool &broken) : broken(broken) {}
+  void runAfterPassFailed(Pass *pass, Operation *) override { broken |= pass->getArgument() == "ds-verify-contract"; }
+
+private:
+  bool &broken;
+};
+
+class Driver {
+public:
+  explicit Driver(const DriverOptions &options);
+  int run();
+
+private:
+  enum class Outcome { Done, Diagnosed, Bug };
+
+  Outcome import();
+  Outcome runPhase(Phase phase, ModuleOp program, const CpuTarget &target);
+  Outcome runPasses(Phase phase, ModuleOp program, function_ref<void(OpPassManager &)> build);
+  Outcome diagnosedOrBug(StringRef what, StringRef file);
+  LogicalResult convert();
+  bool resolveTargets();
+  int compileVariants(Phase last);
+  int exitCode(Outcome outcome);
+  bool writeModule(ModuleOp program, StringRef path, bool withLocations);
+  bool dump(Phase phase, ModuleOp program, StringRef variant);
+  PackageOptions packageOptions() const;
+
+  const DriverOptions &options;
+  DialectRegistry registry;
+  std::unique_ptr<MLIRContext> context;
+  std::unique_ptr<DiagnosticPrinter> diagnostics;
+  OwningOpRef<ModuleOp> module;
+  std::vector<CpuTarget> targets;
+  std::unique_ptr<PackageWriter> package;
+  ReportTable report;
+  std::string bug, reproducer;
+};
+
+} // namespace
+
+static DialectRegistry makeRegistry() {
+  DialectRegistry registry;
+  registerDialects(registry);
+  return registry;
+}
+
+Driver::Driver(const DriverOptions &options) : options(options), registry(makeRegistry()) {
+  context = std::make_unique<MLIRContext>(registry);
+  context->loadDialect<ds::DSDialect, func::FuncDialect, scf::SCFDialect, tensor::TensorDialect>();
+  context->printOpOnDiagnostic(false); // users know their model, not our IR
+  diagnostics = std::make_unique<DiagnosticPrinter>(context.get(), options.report);
+}
+
+static PassReport::Counts countOps(ModuleOp module, StringRef what) {
+  PassReport::Counts counts;
+  int64_t number = 0;
+  module.walk([&](Operation *op) { number += isa<ds::ResultInference, ::ds::onnx::NodeOp>(op); });
+  PassReport::add(counts, what, number);
+  return counts;
+}
+
+LogicalResult Driver::convert() {
+  onnx::ConversionOptions conversion;
+  conversion.dims = options.dims;
+  return onnx::convertOnnxToDs(*module, conversion);
+}
+
+Driver::Outcome Driver::import() {
+  enterStage("import");
+  if (options.crashIn == Phase::Import)
+    abort();
+  if (options.isOnnx()) {
+    auto imported = ::ds::onnx::importOnnx(options.input, *context);
+    if (failed(imported))
+      return diagnosedOrBug("the import failed without a message", "");
+    module = std::move(*imported);
+    report.add("import", countOps(*module, "nodes"));
+  } else {
+    module = parseSourceFile<ModuleOp>(options.input, ParserConfig(context.get()));
+    if (!module)
+      return diagnosedOrBug("the parser failed without a message", "");
+  }
+  if (options.emit == Emit::Onnx)
+    return Outcome::Done;
+  bool isOnnx = false;
+  module->walk([&](Operation *op) { isOnnx |= isa<::ds::onnx::OnnxDialect>(op->getDialect()); });
+  if ((isOnnx || options.isOnnx()) && failed(convert()))
+    return diagnosedOrBug("the conversion failed without a message", "");
+  report.add("import", countOps(*module, "ops"));
+  return runPasses(Phase::Import, *module, [](OpPassManager &pm) { addContract(pm, Phase::Import); });
+}
+
+Driver::Outcome Driver::diagnosedOrBug(StringRef what, StringRef file) {
+  if (diagnostics->errorCount() > 0)
+    return Outcome::Diagnosed;
+  bug = what.str();
+  reproducer = file.empty() ? options.input : file.str();
+  return Outcome::Bug;
+}
+
+Driver::Outcome Driver::runPasses(Phase phase, ModuleOp program, function_ref<void(OpPassManager &)> build) {
+  bool contractBroken = false;
+  std::string file = reproducerPath(".mlir");
+  PassManager pm(context.get(), ModuleOp::getOperationName());
+  pm.enableCrashReproducerGeneration(file);
+  pm.addInstrumentation(std::make_unique<PassReportCollector>(report));
+  pm.addInstrumentation(std::make_unique<ContractWatch>(contractBroken));
+  build(pm);
+  if (options.crashIn == phase)
+    abort();
+  if (succeeded(pm.run(program)))
+    return Outcome::Done;
+  if (contractBroken && options.isOnnx()) {
+    bug = ("phase '" + phaseInfo(phase).name + "' broke its contract").str();
+    reproducer = file;
+    return Outcome::Bug;
+  }
+  Outcome outcome = diagnosedOrBug("a pass of phase '" + phaseInfo(phase).name.str() + "' failed without a message", file);
+  if (outcome == Outcome::Diagnosed)
+    llvm::sys::fs::remove(file); // the model is wrong, not ds-opt
+  return outcome;
+}
+
+Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget &target) {
+  bool isReference = options.reference != Reference::Off;
+  enterStage(phaseInfo(phase).name);
+  switch (phase) {
+  case Phase::Import:
+    return import();
+  case Phase::Graph:
+    return runPasses(phase, program, [&](OpPassManager &pm) {
+      GraphPipelineOptions graph;
+      // The conversion from ONNX pins dimensions itself: it decides by sizes.
+      if (!options.isOnnx())
+        for (const auto &dim : options.dims)
+          graph.dims.push_back((dim.getKey() + "=" + Twine(dim.getValue())).str());
+      graph.recompose = !isReference;
+      graph.widen = options.reference == Reference::F64;
+      buildGraphPipeline(pm, graph);
+    });
+  case Phase::Distribution:
+    return runPasses(phase, program,
+                     [](OpPassManager &pm) { buildDistributionPipeline(pm, DistributionPipelineOptions()); });
+  case Phase::Optimization:
+    return runPasses(phase, program, [&](OpPassManager &pm) {
+      OptimizationPipelineOptions optimization;
+      optimization.fuse = !isReference;
+      optimization.panel = isReference ? 0 : target.panel;
+      buildOptimizationPipeline(pm, optimization);
+    });
+  case Phase::Memory:
+    return runPasses(phase, program, [](OpPassManager &pm) { buildMemoryPipeline(pm, MemoryPipelineOptions()); });
+  case Phase::Codegen:
+    if (options.crashIn == Phase::Codegen)
+      abort();
+    return succeeded(package->addVariant(program, target, isReference))
+               ? Outcome::Done
+               : diagnosedOrBug("code generation failed without a message", "");
+  }
+  llvm_unreachable("all phases handled");
+}
+
+PackageOptions Driver::packageOptions() const {
+  PackageOptions package;
+  package.model = llvm::sys::path::filename(options.input).str();
+  auto add = [&](StringRef key, const std::string &value, bool isGiven) {
+    package.config.push_back({key.str(), value, isGiven ? "command line" : "default"});
+  };
+  StringRef references[] = {"off", "on", "f64"};
+  add("mcpu", options.cpus.empty() ? "host" : llvm::join(options.cpus, ","), !options.cpus.empty());
+  add("reference", references[static_cast<int>(options.reference)].str(), options.reference != Reference::Off);
+  std::vector<std::string> dims;
+  for (const auto &dim : options.dims)
+    dims.push_back((dim.getKey() + "=" + Twine(dim.getValue())).str());
+  llvm::sort(dims); // the same command gives the same bytes
+  add("dim", llvm::join(dims, ","), !dims.empty());
+  return package;
+}
+
+bool Driver::resolveTargets() {
+  std::vector<std::string> names = options.cpus;
+  if (names.empty())
+    names.push_back("host");
+  for (const std::string &name : names) {
+    std::string error;
+    auto target = resolveCpuTarget(name, error);
+    if (!target) {
+      llvm::errs() << "ds-opt: --mcpu=" << name << ": " << error << "\n";
+      return false;
+    }
+    targets.push_back(*target);
+  }
+  return true;
+}
+
+/// Writes under a temporary name and renames: a reader never sees half a file.
+bool Driver::writeModule(ModuleOp program, StringRef path, bool withLocations) {
+  OpPrintingFlags flags;
+  flags.enableDebugInfo(withLocations);
+  if (path.empty() || path == "-") {
+    program->print(llvm::outs(), flags);
+    llvm::outs() << "\n";
+    return true;
+  }
+  auto fail = [&](std::error_code code) {
+    llvm::errs() << "ds-opt: error: cannot write '" << path << "': " << code.message() << "\n";
+    return false;
+  };
+  int file;
+  SmallString<128> temporary;
+  if (std::error_code code = llvm::sys::fs::createUniqueFile(path + ".%%%%%%.tmp", file, temporary,
+                                                             llvm::sys::fs::OF_Text, 0644))
+    return fail(code);
+  {
+    llvm::raw_fd_ostream stream(file, /*shouldClose=*/true);
+    program->print(stream, flags);
+    stream << "\n";
+    stream.close();
+    if (stream.has_error()) {
+      std::error_code code = stream.error();
+      stream.clear_error();
+      llvm::sys::fs::remove(temporary);
+      return fail(code);
+    }
+  }
+  if (std::error_code code = llvm::sys::fs::rename(temporary, path))
+    return fail(code);
+  return true;
+}
+
+bool Driver::dump(Phase phase, ModuleOp program, StringRef variant) {
+  if (options.dumpDir.empty() || phase == Phase::Codegen)
+    return true;
+  if (std::error_code code = llvm::sys::fs::create_directories(options.dumpDir)) {
+    llvm::errs() << "ds-opt: error: cannot create '" << options.dumpDir << "': " << code.message() << "\n";
+    return false;
+  }
+  SmallString<128> path(options.dumpDir);
+  llvm::sys::path::append(path, variant, phaseInfo(phase).dumpName());
+  if (!variant.empty())
+    (void)llvm::sys::fs::create_directories(llvm::sys::path::parent_path(path));
+  return writeModule(program, path, /*withLocations=*/true);
+}
+
+int Driver::exitCode(Outcome outcome) {
+  if (outcome == Outcome::Bug)
+    return reportInternalError(bug, reproducer);
+  return outcome == Outcome::Done ? 0 : 1;
+}
+
+/// The phases from optimization on depend on the target: each variant runs them on a copy of its own.
+int Driver::compileVariants(Phase last) {
+  bool writesPackage = last == Phase::Codegen;
+  if (writesPackage)
+    package = std::make_unique<PackageWriter>(options.output, packageOptions());
+  for (const CpuTarget &target : targets) {
+    OwningOpRef<ModuleOp> program = module->clone();
+    StringRef variant = targets.size() > 1 ? StringRef(target.name) : StringRef();
+    for (Phase phase : {Phase::Optimization, Phase::Memory, Phase::Codegen}) {
+      if (phase > last)
+        break;
+      if (int code = exitCode(runPhase(phase, *program, target)))
+        return code;
+      if (!dump(phase, *program, variant))
+        return 1;
+    }
+    if (!writesPackage) {
+      module = std::move(program); // of several variants, the first is shown
+      return 0;
+    }
+  }
+  if (succeeded(package->finish(module->getLoc())))
+    return 0;
+  return exitCode(diagnosedOrBug("the package could not be finished", ""));
+}
+
+int Driver::run() {
+  if (!resolveTargets())
+    return 2;
+  Phase last = options.check                ? Phase::Graph
+               : options.stopAfter          ? *options.stopAfter
+               : options.emit == Emit::Onnx ? Phase::Import
+               : options.emit == Emit::Mlir ? Phase::Memory
+                                            : Phase::Codegen;
+  for (Phase phase : {Phase::Import, Phase::Graph, Phase::Distribution}) {
+    if (phase > last)
+      break;
+    if (int code = exitCode(runPhase(phase, phase == Phase::Import ? ModuleOp() : *module, targets.front())))
+      return code;
+    if (!dump(phase, *module, ""))
+      return 1;
+  }
+  if (last >= Phase::Optimization)
+    if (int code = compileVariants(last))
+      return code;
+  enterStage("output");
+  bool writesModule = !options.check && last != Phase::Codegen;
+  if (options.check)
+    llvm::outs() << options.input << ": supported\n";
+  if (writesModule && !writeModule(*module, options.output, options.emit != Emit::Nothing))
+    return 1;
+  if (options.report)
+    report.print(writesModule && options.output.empty() ? llvm::errs() : llvm::outs());
+  return 0;
+}
+
+int runDriver(const DriverOptions &options) { return Driver(options).run(); }
+
+} // namespace deepstride

@@ -1,0 +1,185 @@
+// Parses the driver's command line. One table names every option, its argument and what it does; unknown options,
+// missing and illegal values are usage errors of one line. The options of ds-opt as an mlir-opt are LLVM's.
+#include "tools/ds-opt/Options.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using llvm::StringRef;
+
+namespace deepstride {
+
+namespace {
+enum class Argument { None, Optional, Required };
+
+struct OptionInfo {
+  StringRef name;
+  Argument argument;
+  StringRef placeholder, help;
+  std::string (*apply)(ParsedCommandLine &, StringRef value); // returns an error, or nothing
+};
+} // namespace
+
+static std::string applyDim(ParsedCommandLine &line, StringRef value) {
+  auto [name, number] = value.rsplit('=');
+  int64_t size;
+  if (name.empty() || number.getAsInteger(10, size) || size < 0 || size > (int64_t(1) << 40))
+    return "--dim expects NAME=VALUE with a size that is not negative, found '" + value.str() + "'";
+  auto [slot, isNew] = line.options.dims.try_emplace(name, size);
+  if (!isNew && slot->second != size)
+    return "--dim gives '" + name.str() + "' two sizes";
+  return "";
+}
+
+static std::string applyPhase(std::optional<Phase> &slot, StringRef option, StringRef value) {
+  slot = parsePhase(value);
+  return slot ? "" : (option + " expects one of " + phaseNames() + "; found '" + value + "'").str();
+}
+
+static const OptionInfo table[] = {
+    {"-o", Argument::Required, "FILE", "what to write: a package OUT.dsp, or a file for --stop-after and --emit",
+     [](ParsedCommandLine &line, StringRef value) {
+       line.options.output = value.str();
+       return std::string(value.empty() ? "-o expects a file" : "");
+     }},
+    {"--dim", Argument::Required, "NAME=VALUE", "give a dimension of the inputs a fixed size; may be repeated", applyDim},
+    {"--mcpu", Argument::Required, "CPU[,CPU...]", "CPUs to make code for, one variant each; default: this machine",
+     [](ParsedCommandLine &line, StringRef value) {
+       llvm::SmallVector<StringRef> names;
+       value.split(names, ',');
+       for (StringRef name : names) {
+         if (name.empty())
+           return std::string("--mcpu expects names separated by commas, found '" + value.str() + "'");
+         line.options.cpus.push_back(name.str());
+       }
+       return std::string();
+     }},
+    {"--reference", Argument::Optional, "f64", "compile to plain loops, optionally in double precision: the oracle",
+     [](ParsedCommandLine &line, StringRef value) {
+       line.options.reference = value.empty() ? Reference::Native : Reference::F64;
+       return std::string(value.empty() || value == "f64" ? "" : "--reference expects nothing or f64");
+     }},
+    {"--report", Argument::None, "", "print what each pass did, and remarks on what it left alone",
+     [](ParsedCommandLine &line, StringRef) { return line.options.report = true, std::string(); }},
+    {"--check", Argument::None, "", "import only; say whether the model is supported, or what is not",
+     [](ParsedCommandLine &line, StringRef) { return line.options.check = true, std::string(); }},
+    {"--stop-after", Argument::Required, "PHASE", "write the program as MLIR at the end of a phase",
+     [](ParsedCommandLine &line, StringRef value) { return applyPhase(line.options.stopAfter, "--stop-after", value); }},
+    {"--dump-dir", Argument::Required, "DIR", "write one .mlir file per phase",
+     [](ParsedCommandLine &line, StringRef value) {
+       line.options.dumpDir = value.str();
+       return std::string(value.empty() ? "--dump-dir expects a directory" : "");
+     }},
+    {"--emit", Argument::Required, "mlir|onnx", "write MLIR: what code is generated from, or the model as it was read",
+     [](ParsedCommandLine &line, StringRef value) {
+       line.options.emit = value == "mlir" ? Emit::Mlir : value == "onnx" ? Emit::Onnx : Emit::Nothing;
+       return std::string(line.options.emit == Emit::Nothing ? "--emit expects mlir or onnx, found '" + value.str() + "'"
+                                                             : "");
+     }},
+    {"--list-phases", Argument::None, "", "print the phases of a compilation",
+     [](ParsedCommandLine &line, StringRef) { return line.request = Request::ListPhases, std::string(); }},
+    {"--version", Argument::None, "", "print the version",
+     [](ParsedCommandLine &line, StringRef) { return line.request = Request::Version, std::string(); }},
+    {"--help", Argument::None, "", "print this text; --help-hidden lists the options of ds-opt as an mlir-opt",
+     [](ParsedCommandLine &line, StringRef) { return line.request = Request::Help, std::string(); }},
+    {"--test-crash", Argument::Required, "PHASE", "",
+     [](ParsedCommandLine &line, StringRef value) { return applyPhase(line.options.crashIn, "--test-crash", value); }},
+};
+
+static const OptionInfo *findOption(StringRef name) {
+  if (name == "-h")
+    name = "--help";
+  for (const OptionInfo &info : table)
+    if (info.name == name)
+      return &info;
+  return nullptr;
+}
+
+bool isDriverCommandLine(llvm::ArrayRef<StringRef> arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    StringRef name = arguments[i].split('=').first;
+    if (name == "-o" && i + 1 < arguments.size() && arguments[i + 1].ends_with(".dsp"))
+      return true;
+    bool isOurs = name != "-o" && findOption(name);
+    if (isOurs || (!name.starts_with("-") && name.ends_with(".onnx")))
+      return true;
+  }
+  return false;
+}
+
+static std::string checkCombination(const DriverOptions &options) {
+  if (options.input.empty())
+    return "expects a model: MODEL.onnx or a program IN.mlir";
+  if (options.check && (options.stopAfter || options.emit != Emit::Nothing || !options.output.empty()))
+    return "--check only imports; it cannot be combined with -o, --stop-after or --emit";
+  if (options.stopAfter && options.emit != Emit::Nothing)
+    return "--stop-after and --emit exclude each other";
+  if (options.emit != Emit::Nothing && options.output.empty())
+    return "--emit expects -o FILE";
+  if (options.emit == Emit::Onnx && !options.isOnnx())
+    return "--emit=onnx expects an .onnx model";
+  bool writesPackage = !options.check && options.emit == Emit::Nothing &&
+                       (!options.stopAfter || *options.stopAfter == Phase::Codegen);
+  if (writesPackage && options.output.empty())
+    return "expects -o OUT.dsp, or one of --check, --stop-after=PHASE";
+  if (!writesPackage && StringRef(options.output).ends_with(".dsp"))
+    return "a package is written only when all phases run; -o of --stop-after and --emit names an .mlir file";
+  return "";
+}
+
+ParsedCommandLine parseDriverCommandLine(llvm::ArrayRef<StringRef> arguments) {
+  ParsedCommandLine line;
+  for (size_t i = 0; i < arguments.size() && line.error.empty(); ++i) {
+    StringRef argument = arguments[i];
+    if (!argument.starts_with("-") || argument == "-") {
+      if (!line.options.input.empty())
+        line.error = "expects one model, found '" + line.options.input + "' and '" + argument.str() + "'";
+      line.options.input = argument.str();
+      continue;
+    }
+    auto [name, value] = argument.split('=');
+    const OptionInfo *info = findOption(name);
+    bool hasValue = argument.contains('=');
+    if (!info) {
+      line.error = "unknown option '" + name.str() + "'; --help lists the options";
+    } else if (info->argument == Argument::None && hasValue) {
+      line.error = name.str() + " takes no value";
+    } else if (info->argument == Argument::Required && !hasValue) {
+      if (i + 1 == arguments.size())
+        line.error = name.str() + " expects " + info->placeholder.str();
+      else
+        line.error = info->apply(line, arguments[++i]);
+    } else {
+      line.error = info->apply(line, value);
+    }
+  }
+  if (line.error.empty() && line.request == Request::Compile)
+    line.error = checkCombination(line.options);
+  return line;
+}
+
+std::string driverHelp() {
+  std::string text = "Usage: ds-opt MODEL.onnx|IN.mlir -o OUT.dsp [options]    compile a model into a package\n"
+                     "       ds-opt IN.mlir [mlir-opt options]                 run passes, as mlir-opt does\n\n";
+  for (const OptionInfo &info : table) {
+    if (info.help.empty())
+      continue;
+    std::string name = info.name.str();
+    if (info.argument == Argument::Optional)
+      name += "[=" + info.placeholder.str() + "]";
+    if (info.argument == Argument::Required)
+      name += (info.name == "-o" ? " " : "=") + info.placeholder.str();
+    text += llvm::formatv("  {0,-24} {1}\n", name, info.help);
+  }
+  text += "\nPhases:\n";
+  for (const PhaseInfo &phase : allPhases())
+    text += llvm::formatv("  {0,-24} {1}\n", phase.name, phase.summary);
+  text += "\nAs an mlir-opt (docs/writing-a-pass.md): --ds-<pass>, --ds-<phase>-pipeline, --pass-pipeline=TEXT,\n"
+          "--load-pass-plugin=FILE, --split-input-file, --verify-diagnostics, --mlir-print-ir-after-all,\n"
+          "--verify-numerics (compare results before and after the given passes).\n"
+          "\nExit codes: 0 ok, 1 diagnosed, 2 usage, 3 internal error with the path of a reproducer.\n";
+  return text;
+}
+
+} // namespace deepstride

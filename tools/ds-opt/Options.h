@@ -1,0 +1,48 @@
+// The driver's command line: `ds-opt MODEL -o OUT.dsp ...`. Parsed by hand from one table, which is also the help text.
+#ifndef DEEPSTRIDE_TOOLS_DSOPT_OPTIONS_H
+#define DEEPSTRIDE_TOOLS_DSOPT_OPTIONS_H
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringRef.h"
+#include "passes/Phases.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace deepstride {
+
+enum class Reference { Off, Native, F64 };
+enum class Emit { Nothing, Mlir, Onnx };
+
+struct DriverOptions {
+  std::string input, output;
+  llvm::StringMap<int64_t> dims;
+  std::vector<std::string> cpus;
+  Reference reference = Reference::Off;
+  std::optional<Phase> stopAfter;
+  std::string dumpDir;
+  Emit emit = Emit::Nothing;
+  bool report = false, check = false;
+  /// For the tests of what happens on a bug: crashes in this phase.
+  std::optional<Phase> crashIn;
+
+  bool isOnnx() const { return llvm::StringRef(input).ends_with(".onnx"); }
+};
+
+enum class Request { Compile, Help, Version, ListPhases };
+
+struct ParsedCommandLine {
+  Request request = Request::Compile;
+  DriverOptions options;
+  std::string error; // one line; usage errors exit 2
+};
+
+/// Whether the arguments address the driver; otherwise ds-opt is an mlir-opt.
+bool isDriverCommandLine(llvm::ArrayRef<llvm::StringRef> arguments);
+ParsedCommandLine parseDriverCommandLine(llvm::ArrayRef<llvm::StringRef> arguments);
+std::string driverHelp();
+
+} // namespace deepstride
+
+#endif
