@@ -68,10 +68,8 @@ void reduceParts(ElementType type, Reduction reduction, const std::vector<const 
   case ElementType::F32: return reducePlain<float>(reduction, parts, count, destination);
   case ElementType::I64: return reducePlain<int64_t>(reduction, parts, count, destination);
   case ElementType::I32: return reducePlain<int32_t>(reduction, parts, count, destination);
-  case ElementType::F16:
-    return reduceAs<uint16_t, float>(reduction, parts, count, destination, widenF16, narrowF16);
-  case ElementType::BF16:
-    return reduceAs<uint16_t, float>(reduction, parts, count, destination, widenBF16, narrowBF16);
+  case ElementType::F16: return reduceAs<uint16_t, float>(reduction, parts, count, destination, widenF16, narrowF16);
+  case ElementType::BF16: return reduceAs<uint16_t, float>(reduction, parts, count, destination, widenBF16, narrowBF16);
   default: fail(ErrorCode::Collective, "cannot reduce elements of type ", typeName(type));
   }
 }

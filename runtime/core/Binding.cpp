@@ -13,9 +13,7 @@ struct Origin {
   std::string place;
 };
 
-std::string place(const TensorInfo &input, size_t axis) {
-  return concat("input '", input.name, "' dimension ", axis);
-}
+std::string place(const TensorInfo &input, size_t axis) { return concat("input '", input.name, "' dimension ", axis); }
 
 void checkSignature(const EntryInfo &entry, const std::vector<TensorView> &inputs) {
   if (inputs.size() != entry.inputs.size())

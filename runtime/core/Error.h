@@ -1,5 +1,5 @@
-// The one exception of the runtime. Loading, binding and running throw it; the C API and ds-run turn it into a status or
-// a one-line diagnostic. It never crosses the C API nor the frames of compiled code.
+// The one exception of the runtime. Loading, binding and running throw it; the C API and ds-run turn it into a status
+// or a one-line diagnostic. It never crosses the C API nor the frames of compiled code.
 #ifndef DEEPSTRIDE_RUNTIME_CORE_ERROR_H
 #define DEEPSTRIDE_RUNTIME_CORE_ERROR_H
 
@@ -20,8 +20,8 @@ enum class ErrorCode {
   Execution = 7,        // compiled code reported an error
   Collective = 8,       // a rank is missing, failed or asks for something else
   OutOfMemory = 9,
-  Io = 10,              // the operating system refused
-  Internal = 11         // a bug of ours
+  Io = 10,      // the operating system refused
+  Internal = 11 // a bug of ours
 };
 
 class Error : public std::runtime_error {

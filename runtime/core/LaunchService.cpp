@@ -86,8 +86,8 @@ void EntryRunner::runKernel(const ds_launch &request, int64_t grid, size_t scrat
   if (scratchBytes)
     for (unsigned t = 0; t < threads; ++t)
       pool.scratch(t, scratchBytes);
-  KernelTask task{request.kernel, launchBuffers.data(), launchSizes.data(), grid, grain, threads, &pool, scratchBytes,
-                  kernelResults.data()};
+  KernelTask task{request.kernel, launchBuffers.data(), launchSizes.data(),  grid, grain, threads,
+                  &pool,          scratchBytes,         kernelResults.data()};
   pool.run(KernelTask::run, &task, threads);
   for (unsigned t = 0; t < threads; ++t) { // the first by position, whichever thread was faster
     if (kernelResults[t] != DS_OK)

@@ -27,7 +27,8 @@ ElementType readType(const JsonReader &json) {
   std::string name = json.string();
   if (auto type = typeFromName(name))
     return *type;
-  json.refuse("unknown element type '", name, "', expected one of f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, "
+  json.refuse("unknown element type '", name,
+              "', expected one of f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, "
               "u8, i1");
 }
 
@@ -290,8 +291,8 @@ Manifest readManifest(const std::string &text) {
     manifest.model = json["model"].string();
     if (json.has("config"))
       json["config"].forEachMember([&](const std::string &name, const JsonReader &item) {
-        manifest.config.push_back({name, item["value"].isString() ? item["value"].string() : item["value"].shown(),
-                                   item["origin"].string()});
+        manifest.config.push_back(
+            {name, item["value"].isString() ? item["value"].string() : item["value"].shown(), item["origin"].string()});
       });
     json["variants"].forEach([&](const JsonReader &item) { manifest.variants.push_back(readVariant(item)); });
     if (manifest.variants.empty())

@@ -14,10 +14,10 @@ namespace ds {
 
 struct LoadOptions {
   bool verify = true;
-  unsigned threads = 2;                   // for verification
-  std::string mcpu;                       // a variant by name; empty: the best that fits
-  const CpuFeatures *features = nullptr;  // null: those of the host
-  bool openCode = true;                   // false: manifest and checksums only, on any processor
+  unsigned threads = 2;                  // for verification
+  std::string mcpu;                      // a variant by name; empty: the best that fits
+  const CpuFeatures *features = nullptr; // null: those of the host
+  bool openCode = true;                  // false: manifest and checksums only, on any processor
 };
 
 class Package {

@@ -57,9 +57,8 @@ Placement placeBuffers(const std::vector<LiveRange> &ranges) {
   }
   std::vector<size_t> order(ranges.size());
   std::iota(order.begin(), order.end(), size_t(0));
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return rounded[a] != rounded[b] ? rounded[a] > rounded[b] : a < b;
-  });
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return rounded[a] != rounded[b] ? rounded[a] > rounded[b] : a < b; });
 
   Placement placement;
   placement.offsets.resize(ranges.size(), 0);

@@ -48,14 +48,12 @@ Plan makePlan(const EntryInfo &entry, const std::vector<ConstantInfo> &constants
     }
     case BufferRole::Output:
       if (!computed.output[buffer.index])
-        bytes = annotated("output '" + entry.outputs[buffer.index].name + "'", [&] {
-          return byteCount(entry.outputs[buffer.index].type, plan.outputs[buffer.index]);
-        });
+        bytes = annotated("output '" + entry.outputs[buffer.index].name + "'",
+                          [&] { return byteCount(entry.outputs[buffer.index].type, plan.outputs[buffer.index]); });
       break;
     case BufferRole::State:
-      bytes = annotated("state '" + entry.states[buffer.index].name + "'", [&] {
-        return byteCount(entry.states[buffer.index].type, plan.states[buffer.index]);
-      });
+      bytes = annotated("state '" + entry.states[buffer.index].name + "'",
+                        [&] { return byteCount(entry.states[buffer.index].type, plan.states[buffer.index]); });
       break;
     case BufferRole::Workspace:
       if (computed.size[buffer.bytes])

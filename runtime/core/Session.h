@@ -11,7 +11,7 @@
 namespace ds {
 
 struct SessionOptions {
-  unsigned threads = 0; // 0: ThreadPool::defaultThreads()
+  unsigned threads = 0;                       // 0: ThreadPool::defaultThreads()
   std::shared_ptr<Communicator> communicator; // null: a world of one
 };
 

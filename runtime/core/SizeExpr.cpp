@@ -156,10 +156,9 @@ private:
   }
 
   void parseFunction(const std::string &name) {
-    static const std::map<std::string, Op> binary = {{"floordiv", Op::FloorDiv}, {"ceildiv", Op::CeilDiv},
-                                                     {"mod", Op::Mod},           {"min", Op::Min},
-                                                     {"max", Op::Max},           {"eq", Op::Eq},
-                                                     {"lt", Op::Lt}};
+    static const std::map<std::string, Op> binary = {
+        {"floordiv", Op::FloorDiv}, {"ceildiv", Op::CeilDiv}, {"mod", Op::Mod}, {"min", Op::Min},
+        {"max", Op::Max},           {"eq", Op::Eq},           {"lt", Op::Lt}};
     if (name == "select") {
       expect('(');
       parseExpr();

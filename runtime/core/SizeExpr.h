@@ -30,7 +30,21 @@ public:
 private:
   friend class SizeExprParser;
   enum class Op : uint8_t {
-    Constant, Symbol, Add, Sub, Mul, Neg, FloorDiv, CeilDiv, Mod, Min, Max, Eq, Lt, JumpIfZero, Jump
+    Constant,
+    Symbol,
+    Add,
+    Sub,
+    Mul,
+    Neg,
+    FloorDiv,
+    CeilDiv,
+    Mod,
+    Min,
+    Max,
+    Eq,
+    Lt,
+    JumpIfZero,
+    Jump
   };
   struct Step {
     Op op;

@@ -16,8 +16,7 @@ bool hasConstantShape(const StateInfo &info) {
 void checkFits(const StateInfo &info, ElementType type, const Shape &shape, const Tensor &tensor) {
   if (tensor.getType() != type || tensor.getShape() != shape)
     fail(ErrorCode::ShapeMismatch, "state '", info.name, "': found ", typeName(tensor.getType()), " ",
-         listText(tensor.getShape()), " from an earlier call or file, expected ", typeName(type), " ",
-         listText(shape));
+         listText(tensor.getShape()), " from an earlier call or file, expected ", typeName(type), " ", listText(shape));
 }
 
 } // namespace

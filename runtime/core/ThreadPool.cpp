@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
@@ -14,12 +15,27 @@
 namespace ds {
 namespace {
 
-constexpr unsigned spins = 2000; // about 50 microseconds
+// Launches follow each other within microseconds, and waking a sleeping thread costs fifty: so spin for a while first.
+constexpr unsigned pausesBeforeYield = 100; // two to five microseconds
+constexpr std::chrono::microseconds spinTime{1000};
 
-void pauseBriefly() {
+// Spins until the condition holds or the time is over. Yields after the first microseconds: when the scheduler has put
+// both threads on one processor, or others need it too, spinning alone would wait for itself.
+template <typename Condition> bool spinUntil(Condition condition, bool isPatient) {
+  for (unsigned i = 0; i < pausesBeforeYield; ++i) {
+    if (condition())
+      return true;
 #ifdef __x86_64__
-  __builtin_ia32_pause();
+    __builtin_ia32_pause();
 #endif
+  }
+  auto start = std::chrono::steady_clock::now();
+  while (!condition()) {
+    if (!isPatient && std::chrono::steady_clock::now() - start > spinTime)
+      return false;
+    std::this_thread::yield();
+  }
+  return true;
 }
 
 } // namespace
@@ -42,11 +58,8 @@ struct ThreadPool::Worker {
   }
 
   uint64_t await(uint64_t seen) {
-    for (unsigned i = 0; i < spins; ++i) {
-      if (posted.load(std::memory_order_acquire) != seen)
-        return seen + 1;
-      pauseBriefly();
-    }
+    if (spinUntil([&] { return posted.load(std::memory_order_acquire) != seen; }, false))
+      return seen + 1;
     std::unique_lock<std::mutex> lock(mutex);
     sleeping.store(true);
     wake.wait(lock, [&] { return posted.load() != seen; });
@@ -111,11 +124,7 @@ void ThreadPool::run(Task newTask, void *newContext, unsigned active) {
   for (unsigned t = 1; t < active; ++t) {
     Worker &worker = *workers[t - 1];
     uint64_t ticket = worker.posted.load(std::memory_order_relaxed);
-    for (unsigned i = 0; worker.done.load(std::memory_order_acquire) != ticket; ++i) {
-      pauseBriefly();
-      if (i > spins) // more threads than processors: let the others work
-        std::this_thread::yield();
-    }
+    spinUntil([&] { return worker.done.load(std::memory_order_acquire) == ticket; }, true);
   }
 }
 

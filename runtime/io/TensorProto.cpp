@@ -18,13 +18,12 @@ struct TypePair {
   ElementType type;
 };
 
-constexpr TypePair pairs[] = {{Proto::FLOAT, ElementType::F32},     {Proto::DOUBLE, ElementType::F64},
-                              {Proto::FLOAT16, ElementType::F16},   {Proto::BFLOAT16, ElementType::BF16},
-                              {Proto::INT64, ElementType::I64},     {Proto::INT32, ElementType::I32},
-                              {Proto::INT16, ElementType::I16},     {Proto::INT8, ElementType::I8},
-                              {Proto::UINT64, ElementType::U64},    {Proto::UINT32, ElementType::U32},
-                              {Proto::UINT16, ElementType::U16},    {Proto::UINT8, ElementType::U8},
-                              {Proto::BOOL, ElementType::I1}};
+constexpr TypePair pairs[] = {
+    {Proto::FLOAT, ElementType::F32},     {Proto::DOUBLE, ElementType::F64}, {Proto::FLOAT16, ElementType::F16},
+    {Proto::BFLOAT16, ElementType::BF16}, {Proto::INT64, ElementType::I64},  {Proto::INT32, ElementType::I32},
+    {Proto::INT16, ElementType::I16},     {Proto::INT8, ElementType::I8},    {Proto::UINT64, ElementType::U64},
+    {Proto::UINT32, ElementType::U32},    {Proto::UINT16, ElementType::U16}, {Proto::UINT8, ElementType::U8},
+    {Proto::BOOL, ElementType::I1}};
 
 ElementType elementType(int onnxType) {
   for (const TypePair &pair : pairs)

@@ -3,8 +3,8 @@
 #include "runtime/core/Error.h"
 
 #include <algorithm>
-#include <cstring>
 #include <climits>
+#include <cstring>
 #include <zlib.h>
 
 namespace ds {
@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t localMagic = 0x04034b50, centralMagic = 0x02014b50, endMagic = 0x06054b50, end64Magic = 0x06064b50,
                    locator64Magic = 0x07064b50;
-constexpr uint32_t in64 = 0xffffffff; // the value lies in the zip64 field
+constexpr uint32_t in64 = 0xffffffff;   // the value lies in the zip64 field
 constexpr uint64_t maxInflation = 1100; // deflate cannot do better than about 1032:1
 
 [[noreturn]] void refuse(const std::string &what) { fail(ErrorCode::BadFile, "zip: ", what); }
@@ -172,15 +172,14 @@ const uint8_t *ZipReader::read(const Member &member, std::vector<uint8_t> &buffe
 void ZipWriter::add(const std::string &name, const std::string &head, const void *data, size_t bytes) {
   if (name.size() > 65535)
     fail(ErrorCode::InvalidArgument, "zip: name of ", name.size(), " bytes, expected at most 65535");
-  Entry entry{name, checksum(checksum(0, head.data(), head.size()), data, bytes), head.size() + bytes,
-              file.position()};
+  Entry entry{name, checksum(checksum(0, head.data(), head.size()), data, bytes), head.size() + bytes, file.position()};
   std::string local;
   put(local, localMagic, 4);
-  put(local, 45, 2);      // zip64
-  put(local, 0x800, 2);   // the name is UTF-8
-  put(local, 0, 2);       // stored
-  put(local, 0, 2);       // 00:00:00
-  put(local, 0x21, 2);    // 1980-01-01
+  put(local, 45, 2);    // zip64
+  put(local, 0x800, 2); // the name is UTF-8
+  put(local, 0, 2);     // stored
+  put(local, 0, 2);     // 00:00:00
+  put(local, 0x21, 2);  // 1980-01-01
   put(local, entry.crc, 4);
   put(local, in64, 4);
   put(local, in64, 4);
@@ -214,10 +213,10 @@ void ZipWriter::commit() {
     put(out, in64, 4);
     put(out, entry.name.size(), 2);
     put(out, 28, 2);
-    put(out, 0, 2);  // comment
-    put(out, 0, 2);  // disk
-    put(out, 0, 2);  // internal attributes
-    put(out, 0, 4);  // external attributes
+    put(out, 0, 2); // comment
+    put(out, 0, 2); // disk
+    put(out, 0, 2); // internal attributes
+    put(out, 0, 4); // external attributes
     put(out, in64, 4);
     out += entry.name;
     put(out, 1, 2);

@@ -131,9 +131,12 @@ int benchCommand(const Options &options) {
   double mean = std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(samples.size());
 
   Json json;
-  json["latency_ms"] = {{"min", samples.front()},           {"median", median},
-                        {"mean", mean},                     {"p90", percentile(samples, 0.9)},
-                        {"p95", percentile(samples, 0.95)}, {"p99", percentile(samples, 0.99)}};
+  json["latency_ms"] = {{"min", samples.front()},
+                        {"median", median},
+                        {"mean", mean},
+                        {"p90", percentile(samples, 0.9)},
+                        {"p95", percentile(samples, 0.95)},
+                        {"p99", percentile(samples, 0.99)}};
   json["bytes"] = bytes;
   json["flops"] = static_cast<uint64_t>(flops.total);
   json["ceilings"] = {{"stream_gbps", ceilings.streamGBps},

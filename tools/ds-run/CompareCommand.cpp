@@ -198,7 +198,8 @@ int compareWithPackage(Session &session, size_t index, const Options &options, c
 
 int compareCommand(const Options &options) {
   if (!std::filesystem::is_directory(options.other))
-    fail(ErrorCode::InvalidArgument, "'", options.other, "' is not a folder, expected a test_data_set_* folder or a "
+    fail(ErrorCode::InvalidArgument, "'", options.other,
+         "' is not a folder, expected a test_data_set_* folder or a "
          "package");
   std::shared_ptr<const Package> package = loadPackage(options.package, options);
   SessionOptions sessionOptions;

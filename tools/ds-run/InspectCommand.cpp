@@ -140,9 +140,8 @@ void printEntry(const Json &entry) {
   std::vector<std::pair<size_t, std::string>> kernels;
   for (const auto &[name, count] : entry["kernels"].items())
     kernels.push_back({count.get<size_t>(), name});
-  std::sort(kernels.begin(), kernels.end(), [](auto &a, auto &b) {
-    return a.first != b.first ? a.first > b.first : a.second < b.second;
-  });
+  std::sort(kernels.begin(), kernels.end(),
+            [](auto &a, auto &b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
   std::printf("  launches: %zu of %zu kernels:", entry["launches"].get<size_t>(), kernels.size());
   constexpr size_t shown = 8;
   for (size_t i = 0; i < std::min(kernels.size(), shown); ++i)

@@ -31,17 +31,16 @@ void printOutput(const std::string &name, const Tensor &tensor) {
     values += " " + elementText(tensor, static_cast<size_t>(i));
   if (tensor.count() > shown)
     values += " ...";
-  std::printf("%s: %s %s sha256:%s%s\n", name.c_str(), typeName(tensor.getType()),
-              listText(tensor.getShape()).c_str(), sha256Hex(tensor.data(), tensor.bytes()).substr(0, 16).c_str(),
-              values.c_str());
+  std::printf("%s: %s %s sha256:%s%s\n", name.c_str(), typeName(tensor.getType()), listText(tensor.getShape()).c_str(),
+              sha256Hex(tensor.data(), tensor.bytes()).substr(0, 16).c_str(), values.c_str());
 }
 
 // All that a rank does; its outputs are printed by the caller, in rank order.
 std::vector<Tensor> runRank(const std::shared_ptr<const Package> &package, const Options &options,
                             std::shared_ptr<Communicator> communicator, unsigned rank) {
   SessionOptions sessionOptions;
-  sessionOptions.threads = options.threads ? options.threads
-                                           : std::max(1u, ThreadPool::defaultThreads() / options.ranks);
+  sessionOptions.threads =
+      options.threads ? options.threads : std::max(1u, ThreadPool::defaultThreads() / options.ranks);
   sessionOptions.communicator = std::move(communicator);
   Session session(package, sessionOptions);
   size_t index = package->entryIndex(options.entry);

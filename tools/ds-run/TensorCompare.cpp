@@ -50,8 +50,8 @@ Element compareFloats(ElementType type, double found, double expected) {
 Element compareIntegers(uint64_t found, uint64_t expected, bool isSignedType) {
   bool isLess = isSignedType ? static_cast<int64_t>(found) < static_cast<int64_t>(expected) : found < expected;
   uint64_t steps = isLess ? expected - found : found - expected;
-  double magnitude = isSignedType ? std::fabs(static_cast<double>(static_cast<int64_t>(expected)))
-                                  : static_cast<double>(expected);
+  double magnitude =
+      isSignedType ? std::fabs(static_cast<double>(static_cast<int64_t>(expected))) : static_cast<double>(expected);
   double absolute = static_cast<double>(steps);
   return {absolute, steps == 0 ? 0 : magnitude == 0 ? infinity : absolute / magnitude, steps};
 }
@@ -108,9 +108,8 @@ Difference compareTensors(const TensorView &found, const TensorView &expected, c
   for (int64_t i = 0; i < count; ++i) {
     size_t at = static_cast<size_t>(i);
     double expectedValue = loadDouble(expected.type, expected.data, at);
-    Element element = areFloats
-                          ? compareFloats(ulpType, loadDouble(found.type, found.data, at), expectedValue)
-                          : compareIntegers(integerAt(found, at), integerAt(expected, at), isSigned(found.type));
+    Element element = areFloats ? compareFloats(ulpType, loadDouble(found.type, found.data, at), expectedValue)
+                                : compareIntegers(integerAt(found, at), integerAt(expected, at), isSigned(found.type));
     result.maxAbsolute = std::max(result.maxAbsolute, element.absolute);
     result.maxRelative = std::max(result.maxRelative, element.relative);
     result.maxUlp = std::max(result.maxUlp, element.ulp);

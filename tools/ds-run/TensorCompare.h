@@ -17,7 +17,7 @@ struct Difference {
   std::string reason;
   double maxAbsolute = 0, maxRelative = 0;
   uint64_t maxUlp = 0;
-  int64_t outside = 0;      // elements outside the tolerance
+  int64_t outside = 0;       // elements outside the tolerance
   int64_t firstOutside = -1; // their first
   bool isWithin() const { return isComparable && outside == 0; }
 };

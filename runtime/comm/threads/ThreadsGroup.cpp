@@ -105,8 +105,8 @@ void ThreadsGroup::checkAgreement(const Round &round, unsigned rank) const {
     bool agrees = other.site == mine.site && other.value == mine.value && other.type == mine.type &&
                   other.reduction == mine.reduction && other.count == mine.count;
     if (!agrees)
-      fail(ErrorCode::Collective, "ranks disagree: rank ", rank, " asks for ", describe(mine), ", rank ", r,
-           " for ", describe(other));
+      fail(ErrorCode::Collective, "ranks disagree: rank ", rank, " asks for ", describe(mine), ", rank ", r, " for ",
+           describe(other));
   }
 }
 

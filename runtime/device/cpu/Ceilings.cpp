@@ -44,9 +44,7 @@ double measureStream(ThreadPool &pool, PeakKernels kernels, size_t bytes) {
   constexpr size_t unit = 4096;
   size_t total = std::max(bytes, size_t(512) << 20);
   AlignedBuffer memory(total + unit);
-  auto part = [&](unsigned thread) {
-    return staticChunk(static_cast<int64_t>(total), unit, thread, pool.size());
-  };
+  auto part = [&](unsigned thread) { return staticChunk(static_cast<int64_t>(total), unit, thread, pool.size()); };
   // Every thread touches its own part first, so that it lies near.
   onAllThreads(pool, [&](unsigned thread) {
     WorkRange range = part(thread);

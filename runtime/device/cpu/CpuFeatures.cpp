@@ -15,9 +15,10 @@ std::string normalized(const std::string &name) {
   for (char c : name)
     if (c != '_' && c != '-' && c != '.')
       plain += c;
-  static const std::map<std::string, std::string> aliases = {
-      {"pni", "sse3"},     {"abm", "lzcnt"},            {"lahflm", "sahf"},     {"shani", "sha"},
-      {"rdrand", "rdrnd"}, {"3dnowprefetch", "prfchw"}, {"pclmulqdq", "pclmul"}};
+  static const std::map<std::string, std::string> aliases = {{"pni", "sse3"},        {"abm", "lzcnt"},
+                                                             {"lahflm", "sahf"},     {"shani", "sha"},
+                                                             {"rdrand", "rdrnd"},    {"3dnowprefetch", "prfchw"},
+                                                             {"pclmulqdq", "pclmul"}};
   auto found = aliases.find(plain);
   return found == aliases.end() ? plain : found->second;
 }
@@ -34,10 +35,11 @@ void addFromCpuid(std::vector<std::string> &names) {
 #define DS_FEATURE(name)                                                                                               \
   if (__builtin_cpu_supports(name))                                                                                    \
     names.push_back(name);
-  DS_FEATURE("sse3") DS_FEATURE("ssse3") DS_FEATURE("sse4.1") DS_FEATURE("sse4.2") DS_FEATURE("popcnt")
-  DS_FEATURE("avx") DS_FEATURE("avx2") DS_FEATURE("fma") DS_FEATURE("bmi") DS_FEATURE("bmi2") DS_FEATURE("avx512f")
-  DS_FEATURE("avx512bw") DS_FEATURE("avx512dq") DS_FEATURE("avx512vl") DS_FEATURE("avx512cd")
-  DS_FEATURE("avx512vnni") DS_FEATURE("avx512bf16")
+  DS_FEATURE("sse3")
+  DS_FEATURE("ssse3") DS_FEATURE("sse4.1") DS_FEATURE("sse4.2") DS_FEATURE("popcnt") DS_FEATURE("avx")
+      DS_FEATURE("avx2") DS_FEATURE("fma") DS_FEATURE("bmi") DS_FEATURE("bmi2") DS_FEATURE("avx512f")
+          DS_FEATURE("avx512bw") DS_FEATURE("avx512dq") DS_FEATURE("avx512vl") DS_FEATURE("avx512cd")
+              DS_FEATURE("avx512vnni") DS_FEATURE("avx512bf16")
 #undef DS_FEATURE
 }
 #endif

@@ -38,7 +38,7 @@ typedef enum ds_status_code {
   DS_STATUS_COLLECTIVE = 8,        /* a rank is missing, failed or disagrees */
   DS_STATUS_OUT_OF_MEMORY = 9,
   DS_STATUS_IO = 10,
-  DS_STATUS_INTERNAL = 11          /* a bug of the runtime */
+  DS_STATUS_INTERNAL = 11 /* a bug of the runtime */
 } ds_status_code;
 
 DS_API ds_status_code ds_status_get_code(const ds_status *status); /* null: DS_STATUS_OK */
@@ -51,11 +51,23 @@ DS_API void ds_status_free(ds_status *status); /* null is fine */
 DS_API const char *ds_runtime_version(void);
 
 typedef enum ds_type {
-  DS_F64, DS_F32, DS_F16, DS_BF16, DS_I64, DS_I32, DS_I16, DS_I8, DS_U64, DS_U32, DS_U16, DS_U8, DS_I1
+  DS_F64,
+  DS_F32,
+  DS_F16,
+  DS_BF16,
+  DS_I64,
+  DS_I32,
+  DS_I16,
+  DS_I8,
+  DS_U64,
+  DS_U32,
+  DS_U16,
+  DS_U8,
+  DS_I1
 } ds_type;
 
-DS_API size_t ds_type_size(ds_type type);        /* bytes per element; 0 for no type */
-DS_API const char *ds_type_name(ds_type type);   /* "f32"; null for no type */
+DS_API size_t ds_type_size(ds_type type);      /* bytes per element; 0 for no type */
+DS_API const char *ds_type_name(ds_type type); /* "f32"; null for no type */
 
 /* A dense row-major tensor that somebody else owns. As an input: the caller owns shape and data, which must stay valid
  * and unchanged until the call returns; 64-byte aligned data is used in place, other data is copied. As a result: owned
@@ -123,8 +135,7 @@ typedef struct ds_session_options {
 } ds_session_options;
 
 /* options may be null. */
-DS_API ds_status *ds_session_create(const ds_package *package, const ds_session_options *options,
-                                    ds_session **session);
+DS_API ds_status *ds_session_create(const ds_package *package, const ds_session_options *options, ds_session **session);
 DS_API void ds_session_free(ds_session *session);
 
 /* Gives a dimension its size for all later calls. Needed for those only that no input's shape gives. */

@@ -53,8 +53,8 @@ TEST(Reduce, HasTheBitsOfRankOrder) {
 }
 
 TEST(Reduce, CoversTypesAndReductions) {
-  for (ElementType type : {ElementType::F64, ElementType::F32, ElementType::F16, ElementType::BF16, ElementType::I64,
-                           ElementType::I32}) {
+  for (ElementType type :
+       {ElementType::F64, ElementType::F32, ElementType::F16, ElementType::BF16, ElementType::I64, ElementType::I32}) {
     Tensor a(type, {2}), b(type, {2}), out(type, {2});
     for (size_t i = 0; i < 2; ++i) {
       storeDouble(type, a.data(), i, 3);

@@ -38,7 +38,8 @@ TEST(RandomInputs, FloatsAreStandardNormal) {
 }
 
 TEST(RandomInputs, IntegersStayBelowTheirBound) {
-  Tensor bounded = randomTensor(info(ElementType::I64, 7), {1000}, 1), plain = randomTensor(info(ElementType::I32), {1000}, 1);
+  Tensor bounded = randomTensor(info(ElementType::I64, 7), {1000}, 1),
+         plain = randomTensor(info(ElementType::I32), {1000}, 1);
   bool seen[7] = {};
   for (size_t i = 0; i < 1000; ++i) {
     int64_t value = loadInteger(ElementType::I64, bounded.data(), i);

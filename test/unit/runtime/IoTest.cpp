@@ -38,7 +38,9 @@ void expectEqual(const Tensor &a, const Tensor &b) {
   EXPECT_EQ(std::memcmp(a.data(), b.data(), a.bytes()), 0) << typeName(a.getType());
 }
 
-Tensor parse(const std::string &bytes) { return parseNpy(reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()); }
+Tensor parse(const std::string &bytes) {
+  return parseNpy(reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size());
+}
 
 std::string npy(const std::string &dict, const std::string &data, char version = 1) {
   std::string header("\x93NUMPY", 6);
@@ -65,11 +67,11 @@ TEST(HalfFloats, RoundTripAllBits) {
 }
 
 TEST(HalfFloats, RoundToNearestEven) {
-  EXPECT_EQ(narrowF16(1.0f + 0x1p-11f), 0x3c00);         // halfway: to even
-  EXPECT_EQ(narrowF16(1.0f + 3 * 0x1p-11f), 0x3c02);     // halfway: to even, up
-  EXPECT_EQ(narrowF16(65519.0f), 0x7bff);                // below the middle to infinity
+  EXPECT_EQ(narrowF16(1.0f + 0x1p-11f), 0x3c00);     // halfway: to even
+  EXPECT_EQ(narrowF16(1.0f + 3 * 0x1p-11f), 0x3c02); // halfway: to even, up
+  EXPECT_EQ(narrowF16(65519.0f), 0x7bff);            // below the middle to infinity
   EXPECT_EQ(narrowF16(65520.0f), 0x7c00);
-  EXPECT_EQ(narrowF16(0x1p-25f), 0x0000);                // half of the smallest subnormal: to even
+  EXPECT_EQ(narrowF16(0x1p-25f), 0x0000); // half of the smallest subnormal: to even
   EXPECT_EQ(narrowF16(0x1.8p-25f), 0x0001);
   EXPECT_EQ(narrowF16(-0x1p-14f), 0x8400);
   EXPECT_EQ(narrowBF16(1.0f + 0x1p-8f), 0x3f80);
@@ -82,8 +84,8 @@ TEST(Npy, RoundTripsEveryType) {
     for (const Shape &shape : {Shape{}, Shape{5}, Shape{2, 3}, Shape{0, 4}, Shape{1, 1, 2, 1}}) {
       Tensor tensor = counting(type, shape);
       writeNpy(folder.file("t.npy"), tensor);
-      expectEqual(readNpy(folder.file("t.npy")), type == ElementType::BF16 ? tensor.converted(ElementType::F32)
-                                                                           : tensor.clone());
+      expectEqual(readNpy(folder.file("t.npy")),
+                  type == ElementType::BF16 ? tensor.converted(ElementType::F32) : tensor.clone());
     }
 }
 
@@ -189,13 +191,13 @@ std::string deflatedZip(const std::string &name, const std::string &content, uin
       text += static_cast<char>(value >> (8 * i));
     return text;
   };
-  uint32_t crc = static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef *>(content.data()),
-                                             static_cast<uInt>(content.size())));
+  uint32_t crc = static_cast<uint32_t>(
+      crc32(0, reinterpret_cast<const Bytef *>(content.data()), static_cast<uInt>(content.size())));
   std::string common = put(20, 2) + put(0, 2) + put(8, 2) + put(0, 4) + put(crc, 4) + put(packed.size(), 4) +
                        put(claimedBytes, 4) + put(name.size(), 2) + put(0, 2);
   std::string local = put(0x04034b50, 4) + common + name + packed;
-  std::string central = put(0x02014b50, 4) + put(20, 2) + common + put(0, 2) + put(0, 2) + put(0, 2) + put(0, 4) +
-                        put(0, 4) + name;
+  std::string central =
+      put(0x02014b50, 4) + put(20, 2) + common + put(0, 2) + put(0, 2) + put(0, 2) + put(0, 4) + put(0, 4) + name;
   return local + central + put(0x06054b50, 4) + put(0, 4) + put(1, 2) + put(1, 2) + put(central.size(), 4) +
          put(local.size(), 4) + put(0, 2);
 }

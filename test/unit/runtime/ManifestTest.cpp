@@ -51,8 +51,9 @@ TEST(Manifest, NamesThePlaceOfWrongTypes) {
   EXPECT_EQ(errorWith("/variants", 3), "manifest.json: variants: found 3, expected a list");
   EXPECT_EQ(errorWith("/variants/0/entries/0/name", 3),
             "manifest.json: variants[0].entries[0].name: found 3, expected a string");
-  EXPECT_EQ(errorWith("/variants/0/constants/0/offset", -64),
-            "manifest.json: variants[0].constants[0].offset: out of range, found -64, expected 0 to 9223372036854775807");
+  EXPECT_EQ(
+      errorWith("/variants/0/constants/0/offset", -64),
+      "manifest.json: variants[0].constants[0].offset: out of range, found -64, expected 0 to 9223372036854775807");
   EXPECT_EQ(errorWith("/variants/0/constants/0/offset", 1.5),
             "manifest.json: variants[0].constants[0].offset: found 1.5, expected an integer");
   EXPECT_EQ(errorWithout("/variants/0/entries/0/sizes"), "manifest.json: variants[0].entries[0].sizes: missing");
@@ -61,15 +62,30 @@ TEST(Manifest, NamesThePlaceOfWrongTypes) {
 }
 
 TEST(Manifest, EveryKeyThatIsNeededIsDiagnosedWhenMissing) {
-  for (const char *key : {"/format", "/abi", "/compiler", "/model", "/variants", "/variants/0/mcpu",
-                          "/variants/0/features", "/variants/0/code", "/variants/0/constants", "/variants/0/entries",
-                          "/variants/0/constants/0/name", "/variants/0/constants/0/bytes",
-                          "/variants/0/entries/0/symbols", "/variants/0/entries/0/symbols/0/kind",
-                          "/variants/0/entries/0/constraints/0/lhs", "/variants/0/entries/0/inputs/0/shape",
-                          "/variants/0/entries/0/buffers/0/role", "/variants/0/entries/0/buffers/2/bytes",
-                          "/variants/0/entries/0/buffers/2/first", "/variants/0/entries/0/launches/0/kernel",
-                          "/variants/0/entries/0/launches/0/results/0/buffer", "/variants/0/entries/0/states",
-                          "/variants/0/entries/0/collectives", "/variants/0/entries/6/collectives/0/value"})
+  for (const char *key : {"/format",
+                          "/abi",
+                          "/compiler",
+                          "/model",
+                          "/variants",
+                          "/variants/0/mcpu",
+                          "/variants/0/features",
+                          "/variants/0/code",
+                          "/variants/0/constants",
+                          "/variants/0/entries",
+                          "/variants/0/constants/0/name",
+                          "/variants/0/constants/0/bytes",
+                          "/variants/0/entries/0/symbols",
+                          "/variants/0/entries/0/symbols/0/kind",
+                          "/variants/0/entries/0/constraints/0/lhs",
+                          "/variants/0/entries/0/inputs/0/shape",
+                          "/variants/0/entries/0/buffers/0/role",
+                          "/variants/0/entries/0/buffers/2/bytes",
+                          "/variants/0/entries/0/buffers/2/first",
+                          "/variants/0/entries/0/launches/0/kernel",
+                          "/variants/0/entries/0/launches/0/results/0/buffer",
+                          "/variants/0/entries/0/states",
+                          "/variants/0/entries/0/collectives",
+                          "/variants/0/entries/6/collectives/0/value"})
     EXPECT_NE(errorWithout(key).find("missing"), std::string::npos) << key;
 }
 

@@ -37,8 +37,8 @@ Json dim(const char *name) { return {{"name", name}, {"kind", "dim"}}; }
 
 Json emptyEntry(const char *name) {
   Json entry = {{"name", name}};
-  for (const char *key : {"symbols", "sizes", "constraints", "inputs", "outputs", "states", "buffers", "launches",
-                          "collectives"})
+  for (const char *key :
+       {"symbols", "sizes", "constraints", "inputs", "outputs", "states", "buffers", "launches", "collectives"})
     entry[key] = Json::array();
   return entry;
 }
@@ -51,9 +51,8 @@ Json mainEntry() {
   entry["inputs"] = {tensor("x", "f32", {"rows", "n"})};
   entry["outputs"] = {tensor("y", "f32", {"rows", "n"})};
   entry["buffers"] = {buffer("constant", 0), buffer("input", 0), workspace(3, 0, 1), buffer("output", 0)};
-  entry["launches"] = {
-      launch("scale_rows", "/layer/Mul", "rows*n", Json::array({result(2, "hidden", {"rows", "n"})})),
-      launch("add", "/layer/Add", "rows*n", Json::array({result(3, "y", {"rows", "n"})}))};
+  entry["launches"] = {launch("scale_rows", "/layer/Mul", "rows*n", Json::array({result(2, "hidden", {"rows", "n"})})),
+                       launch("add", "/layer/Add", "rows*n", Json::array({result(3, "y", {"rows", "n"})}))};
   return entry;
 }
 
@@ -71,9 +70,8 @@ Json reshapeEntry() {
                       {{"name", "shape[0]"}, {"kind", "element"}, {"input", 1}, {"index", 0}},
                       {{"name", "shape[1]"}, {"kind", "element"}, {"input", 1}, {"index", 1}}};
   entry["sizes"] = {"n"};
-  entry["constraints"] = {
-      {{"relation", "equal"}, {"lhs", "shape[0]*shape[1]"}, {"rhs", "n"}, {"where", "/Reshape"}},
-      {{"relation", "at-least"}, {"lhs", "shape[0]"}, {"rhs", "0"}, {"where", "/Reshape"}}};
+  entry["constraints"] = {{{"relation", "equal"}, {"lhs", "shape[0]*shape[1]"}, {"rhs", "n"}, {"where", "/Reshape"}},
+                          {{"relation", "at-least"}, {"lhs", "shape[0]"}, {"rhs", "0"}, {"where", "/Reshape"}}};
   entry["inputs"] = {tensor("x", "f32", {"n"}), tensor("shape", "i64", {"2"})};
   entry["outputs"] = {tensor("y", "f32", {"shape[0]", "shape[1]"})};
   entry["buffers"] = {buffer("input", 0), buffer("input", 1), buffer("output", 0)};
@@ -138,9 +136,15 @@ Json testManifest() {
     return {{"name", name}, {"offset", offset}, {"bytes", 16}, {"type", "f32"}, {"shape", {4}}, {"layout", "dense"}};
   };
   variant["constants"] = {constant("weight", 0), constant("start", 64)};
-  variant["entries"] = {mainEntry(),          scaleEntry(),         reshapeEntry(),
-                        positiveEntry("positive"), positiveEntry("forgetful"), countEntry(),
-                        reduceEntry("reduce"), reduceEntry("skipped"), lookupEntry()};
+  variant["entries"] = {mainEntry(),
+                        scaleEntry(),
+                        reshapeEntry(),
+                        positiveEntry("positive"),
+                        positiveEntry("forgetful"),
+                        countEntry(),
+                        reduceEntry("reduce"),
+                        reduceEntry("skipped"),
+                        lookupEntry()};
   return {{"format", 1},
           {"abi", 1},
           {"compiler", "by hand"},

@@ -20,8 +20,8 @@ private:
   std::string folder;
 };
 
-// The manifest of Inputs/package.c. The constant "weight" is f32 [4] = 1, 2, 3, 4 at 0; "start" f32 [4] = 10, 20, 30, 40
-// at 64.
+// The manifest of Inputs/package.c. The constant "weight" is f32 [4] = 1, 2, 3, 4 at 0; "start" f32 [4] = 10, 20, 30,
+// 40 at 64.
 nlohmann::json testManifest();
 
 // Writes model.dsp into the folder and returns its path.

@@ -164,8 +164,7 @@ TEST(Package, RefusesMissingFeaturesByName) {
   options.mcpu = "x86-64-v4";
   EXPECT_NE(loadError(package, options).find("x86-64-v4 needs avx512f, avx512_vnni"), std::string::npos);
   options.mcpu = "z80";
-  EXPECT_NE(loadError(package, options).find("no variant 'z80', expected one of x86-64, x86-64-v4"),
-            std::string::npos);
+  EXPECT_NE(loadError(package, options).find("no variant 'z80', expected one of x86-64, x86-64-v4"), std::string::npos);
   options.mcpu = "";
   options.features = &none;
   EXPECT_NE(loadError(package, options).find("x86-64 needs sse2, x86-64-v4 needs sse2, avx512f, avx512_vnni"),

@@ -109,8 +109,7 @@ TEST_F(SessionTest, ReadsElementSymbolsBeforeTheCall) {
   EXPECT_EQ(error("reshape", {floats({6}, {1, 2, 3, 4, 5, 6}), wrong}),
             "entry 'reshape': /Reshape: shape[0]*shape[1] == n does not hold, found 8 and 6");
   Tensor negative = tensor<int64_t>(ElementType::I64, {2}, {-2, -3});
-  EXPECT_NE(error("reshape", {floats({6}, {1, 2, 3, 4, 5, 6}), negative}).find("shape[0] >= 0"),
-            std::string::npos);
+  EXPECT_NE(error("reshape", {floats({6}, {1, 2, 3, 4, 5, 6}), negative}).find("shape[0] >= 0"), std::string::npos);
 }
 
 TEST_F(SessionTest, AllocatesWhatComputedSymbolsSize) {
@@ -139,7 +138,8 @@ TEST_F(SessionTest, DiagnosesInputs) {
             "entry 'main': input 'x': wrong rank, found [4], expected [rows, n]");
   Tensor integers = tensor<int32_t>(ElementType::I32, {1, 4}, {1, 2, 3, 4});
   EXPECT_EQ(error("main", {integers}), "entry 'main': input 'x': wrong type, found i32, expected f32");
-  EXPECT_EQ(error("main", {floats({1, 3}, {1, 2, 3})}), "entry 'main': /layer/Mul: n == 4 does not hold, found 3 and 4");
+  EXPECT_EQ(error("main", {floats({1, 3}, {1, 2, 3})}),
+            "entry 'main': /layer/Mul: n == 4 does not hold, found 3 and 4");
   EXPECT_EQ(error("main", {floats({1, 4}, {1, 2, 3, 4})}, {{"rows", 2}}),
             "entry 'main': input 'x' dimension 0: 'rows' differs, found 1, expected 2 (from the pinned dimension)");
   EXPECT_EQ(error("main", {floats({1, 4}, {1, 2, 3, 4})}, {{"cols", 2}}),
@@ -172,8 +172,9 @@ TEST_F(SessionTest, ChecksShapesThatAreExpressions) {
   Tensor input = floats({1, 4}, {1, 2, 3, 4});
   std::vector<Tensor> outputs;
   EXPECT_EQ(errorOf([&] { session.run(0, {input.view()}, {{"n", 4}}, outputs); }), "");
-  EXPECT_NE(errorOf([&] { session.run(0, {input.view()}, {{"n", 5}}, outputs); })
-                .find("input 'x' dimension 1: wrong size, found 4, expected 5 (n + 1 - 1)"),
+  EXPECT_NE(errorOf([&] {
+              session.run(0, {input.view()}, {{"n", 5}}, outputs);
+            }).find("input 'x' dimension 1: wrong size, found 4, expected 5 (n + 1 - 1)"),
             std::string::npos);
 }
 

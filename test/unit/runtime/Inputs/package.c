@@ -168,11 +168,10 @@ static int32_t lookupEntry(const ds_call *call) {
   return DS_OK;
 }
 
-static const ds_entry_point entries[] = {{"main", mainEntry},         {"scale", scaleEntry},
-                                         {"reshape", reshapeEntry},   {"positive", positiveEntry},
-                                         {"forgetful", forgetfulEntry}, {"count", countEntry},
-                                         {"reduce", reduceEntry},     {"skipped", skippedEntry},
-                                         {"lookup", lookupEntry}};
+static const ds_entry_point entries[] = {
+    {"main", mainEntry},         {"scale", scaleEntry},         {"reshape", reshapeEntry},
+    {"positive", positiveEntry}, {"forgetful", forgetfulEntry}, {"count", countEntry},
+    {"reduce", reduceEntry},     {"skipped", skippedEntry},     {"lookup", lookupEntry}};
 static const ds_package_code code = {sizeof(ds_package_code), DS_ABI_VERSION, sizeof(entries) / sizeof(entries[0]),
                                      entries};
 
