@@ -1,5 +1,5 @@
 // The C API as a user of the installed library sees it.
-#include "PackageBuilder.h"
+#include "test/unit/runtime/PackageBuilder.h"
 
 #include "ds/runtime.h"
 

@@ -1,4 +1,4 @@
-#include "PackageBuilder.h"
+#include "test/unit/runtime/PackageBuilder.h"
 
 #include "runtime/comm/Reduce.h"
 #include "runtime/comm/threads/ThreadsGroup.h"

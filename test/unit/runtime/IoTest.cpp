@@ -1,4 +1,4 @@
-#include "PackageBuilder.h"
+#include "test/unit/runtime/PackageBuilder.h"
 
 #include "runtime/io/Npy.h"
 #include "runtime/io/Npz.h"

@@ -1,4 +1,4 @@
-#include "PackageBuilder.h"
+#include "test/unit/runtime/PackageBuilder.h"
 
 #include "runtime/core/Session.h"
 #include "runtime/io/Npz.h"

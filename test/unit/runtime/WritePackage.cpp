@@ -1,5 +1,5 @@
 // Writes the unit tests' package where the command line says, for tests of the ds-run command.
-#include "PackageBuilder.h"
+#include "test/unit/runtime/PackageBuilder.h"
 
 int main(int argc, char **argv) {
   if (argc != 2)

@@ -1,5 +1,5 @@
 // The command as a whole: what it prints, writes and exits with.
-#include "PackageBuilder.h"
+#include "test/unit/runtime/PackageBuilder.h"
 
 #include "tools/ds-run/Inputs.h"
 
