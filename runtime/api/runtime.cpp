@@ -92,11 +92,14 @@ ds::TensorView viewOf(const ds_tensor &tensor, size_t index) {
   auto refuse = [&](const char *what) { ds::fail(ds::ErrorCode::InvalidArgument, "input ", index, ": ", what); };
   if (tensor.struct_size < sizeof(ds_tensor))
     refuse("struct_size is too small, expected sizeof(ds_tensor)");
-  if (static_cast<unsigned>(tensor.type) >= ds::numElementTypes)
+  unsigned type; // a C caller may pass any number
+  static_assert(sizeof(type) == sizeof(tensor.type));
+  std::memcpy(&type, &tensor.type, sizeof(type));
+  if (type >= ds::numElementTypes)
     refuse("no such type");
   if (tensor.rank != 0 && !tensor.shape)
     refuse("shape is null");
-  return {static_cast<ds::ElementType>(tensor.type), ds::Shape(tensor.shape, tensor.shape + tensor.rank), tensor.data};
+  return {static_cast<ds::ElementType>(type), ds::Shape(tensor.shape, tensor.shape + tensor.rank), tensor.data};
 }
 
 } // namespace

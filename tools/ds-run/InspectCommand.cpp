@@ -2,6 +2,7 @@
 #include "tools/ds-run/Options.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/core/MappedFile.h"
 #include "runtime/core/Plan.h"
 
 #include <algorithm>
@@ -14,13 +15,6 @@ namespace ds {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json describeTensor(const std::string &name, ElementType type, const SymbolicShape &shape) {
-  Json dims = Json::array();
-  for (const SizeExpr &dim : shape)
-    dims.push_back(dim.text());
-  return {{"name", name}, {"type", typeName(type)}, {"shape", dims}};
-}
 
 // Sizes when every symbol that they need is given; else why not.
 Json describeMemory(const EntryInfo &entry, const VariantInfo &variant, const Pins &pins) {
@@ -59,60 +53,33 @@ Json describeMemory(const EntryInfo &entry, const VariantInfo &variant, const Pi
   return memory;
 }
 
-Json describeEntry(const EntryInfo &entry, const VariantInfo &variant, const Pins &pins) {
-  Json json = {{"name", entry.name}};
-  Json dims = Json::array();
+// Adds to an entry of the manifest what follows from it.
+void enrich(Json &json, const EntryInfo &entry, const VariantInfo &variant, const Pins &pins) {
+  json["dims"] = Json::array();
   for (const SymbolInfo &symbol : entry.symbols)
     if (symbol.kind == SymbolKind::Dim)
-      dims.push_back(symbol.name);
-  json["dims"] = dims;
-  for (const char *list : {"inputs", "outputs", "states", "collectives"})
-    json[list] = Json::array();
-  for (const TensorInfo &info : entry.inputs) {
-    json["inputs"].push_back(describeTensor(info.name, info.type, info.shape));
-    if (info.bound)
-      json["inputs"].back()["bound"] = *info.bound;
-  }
-  for (const TensorInfo &info : entry.outputs)
-    json["outputs"].push_back(describeTensor(info.name, info.type, info.shape));
-  for (const StateInfo &info : entry.states)
-    json["states"].push_back(describeTensor(info.name, info.type, info.shape));
-  for (const CollectiveInfo &info : entry.collectives)
-    json["collectives"].push_back({{"op", info.op},
-                                   {"value", info.value},
-                                   {"type", typeName(info.type)},
-                                   {"site", info.site},
-                                   {"bytes", info.bytes.text()}});
+      json["dims"].push_back(symbol.name);
   std::map<std::string, size_t> kernels;
   for (const LaunchInfo &launch : entry.launches)
     ++kernels[launch.kernel];
-  json["launches"] = entry.launches.size();
   json["kernels"] = kernels;
   json["memory"] = describeMemory(entry, variant, pins);
-  return json;
 }
 
+// The manifest as it is, and for every variant and entry what follows from it.
 Json describe(const Package &package, const Pins &pins) {
-  const Manifest &manifest = package.manifest();
-  Json json = {{"model", manifest.model}, {"compiler", manifest.compiler}};
-  json["config"] = Json::object();
-  for (const ConfigValue &value : manifest.config)
-    json["config"][value.name] = {{"value", value.value}, {"origin", value.origin}};
-  json["variants"] = Json::array();
-  for (const VariantInfo &variant : manifest.variants) {
+  constexpr size_t limit = size_t(1) << 30;
+  Json json = Json::parse(readTextFile(package.path() + "/manifest.json", limit));
+  const std::vector<VariantInfo> &variants = package.manifest().variants;
+  for (size_t v = 0; v < variants.size(); ++v) {
+    Json &item = json["variants"][v];
     uint64_t bytes = 0;
-    for (const ConstantInfo &constant : variant.constants)
+    for (const ConstantInfo &constant : variants[v].constants)
       bytes += constant.bytes;
-    Json item = {{"mcpu", variant.mcpu},
-                 {"vector_bits", variant.vectorBits},
-                 {"features", variant.features},
-                 {"missing_here", CpuFeatures::host().missing(variant.features)},
-                 {"constants", variant.constants.size()},
-                 {"constant_bytes", bytes}};
-    item["entries"] = Json::array();
-    for (const EntryInfo &entry : variant.entries)
-      item["entries"].push_back(describeEntry(entry, variant, pins));
-    json["variants"].push_back(item);
+    item["constant_bytes"] = bytes;
+    item["missing_here"] = CpuFeatures::host().missing(variants[v].features);
+    for (size_t e = 0; e < variants[v].entries.size(); ++e)
+      enrich(item["entries"][e], variants[v].entries[e], variants[v], pins);
   }
   return json;
 }
@@ -126,7 +93,8 @@ std::string listOf(const Json &items) {
 
 void printTensors(const char *title, const Json &items) {
   for (const Json &item : items) {
-    std::string bound = item.contains("bound") ? " below " + item["bound"].dump() : "";
+    bool isBounded = item.contains("bound") && !item["bound"].is_null();
+    std::string bound = isBounded ? " below " + item["bound"].dump() : "";
     std::printf("  %s %s: %s [%s]%s\n", title, item["name"].get<std::string>().c_str(),
                 item["type"].get<std::string>().c_str(), listOf(item["shape"]).c_str(), bound.c_str());
   }
@@ -142,7 +110,7 @@ void printEntry(const Json &entry) {
     kernels.push_back({count.get<size_t>(), name});
   std::sort(kernels.begin(), kernels.end(),
             [](auto &a, auto &b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
-  std::printf("  launches: %zu of %zu kernels:", entry["launches"].get<size_t>(), kernels.size());
+  std::printf("  launches: %zu of %zu kernels:", entry["launches"].size(), kernels.size());
   constexpr size_t shown = 8;
   for (size_t i = 0; i < std::min(kernels.size(), shown); ++i)
     std::printf(" %s x%zu", kernels[i].second.c_str(), kernels[i].first);
@@ -157,21 +125,19 @@ void printEntry(const Json &entry) {
   for (const Json &item : entry["collectives"])
     std::printf("  %s %s: %s, %s bytes at %s\n", item["op"].get<std::string>().c_str(),
                 item["value"].get<std::string>().c_str(), item["type"].get<std::string>().c_str(),
-                item["bytes"].get<std::string>().c_str(), item["site"].get<std::string>().c_str());
+                listOf(Json::array({item["bytes"]})).c_str(), item["site"].get<std::string>().c_str());
 }
 
-void print(const Json &json) {
-  std::printf("model: %s, by %s\n", json["model"].get<std::string>().c_str(),
-              json["compiler"].get<std::string>().c_str());
-  for (const auto &[name, value] : json["config"].items())
-    std::printf("config: %s = %s (%s)\n", name.c_str(), value["value"].get<std::string>().c_str(),
-                value["origin"].get<std::string>().c_str());
+void print(const Json &json, const Manifest &manifest) {
+  std::printf("model: %s, by %s\n", manifest.model.c_str(), manifest.compiler.c_str());
+  for (const ConfigValue &value : manifest.config)
+    std::printf("config: %s = %s (%s)\n", value.name.c_str(), value.value.c_str(), value.origin.c_str());
   for (const Json &variant : json["variants"]) {
     std::string lacks = listOf(variant["missing_here"]);
     std::printf("variant %s: %zu bits, needs %s; %s\n", variant["mcpu"].get<std::string>().c_str(),
-                variant["vector_bits"].get<size_t>(), listOf(variant["features"]).c_str(),
+                variant.value("vector_bits", size_t(0)), listOf(variant["features"]).c_str(),
                 lacks.empty() ? "runs here" : ("this processor lacks " + lacks).c_str());
-    std::printf("constants: %zu, %.6g MB\n", variant["constants"].get<size_t>(),
+    std::printf("constants: %zu, %.6g MB\n", variant["constants"].size(),
                 variant["constant_bytes"].get<double>() * 1e-6);
   }
   for (const Json &entry : json["variants"][0]["entries"]) // variants differ in code and layout, not in signature
@@ -199,7 +165,7 @@ int inspectCommand(const Options &options) {
   if (options.asJson)
     std::printf("%s\n", json.dump(2).c_str());
   else
-    print(json);
+    print(json, package->manifest());
   return 0;
 }
 

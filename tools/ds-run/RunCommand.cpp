@@ -62,6 +62,42 @@ std::vector<Tensor> runRank(const std::shared_ptr<const Package> &package, const
   return outputs;
 }
 
+// A rank that another rank let down says so with this code; the reason lies with the other.
+bool isConsequence(const std::exception_ptr &failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error &error) {
+    return error.getCode() == ErrorCode::Collective;
+  } catch (...) {
+    return false;
+  }
+}
+
+std::vector<std::vector<Tensor>> runRanks(const std::shared_ptr<const Package> &package, const Options &options) {
+  auto group =
+      ThreadsGroup::create(options.ranks, std::chrono::milliseconds(static_cast<int64_t>(options.timeout * 1000)));
+  std::vector<std::vector<Tensor>> outputs(options.ranks);
+  std::vector<std::exception_ptr> failures(options.ranks);
+  std::vector<std::thread> threads;
+  for (unsigned rank = 0; rank < options.ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      std::shared_ptr<Communicator> communicator = group->join(rank);
+      try {
+        outputs[rank] = runRank(package, options, communicator, rank);
+      } catch (const std::exception &error) {
+        failures[rank] = std::current_exception();
+        communicator->leave(error.what());
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (bool orConsequences : {false, true})
+    for (const std::exception_ptr &failure : failures)
+      if (failure && (orConsequences || !isConsequence(failure)))
+        std::rethrow_exception(failure);
+  return outputs;
+}
+
 } // namespace
 
 int runCommand(const Options &options) {
@@ -69,32 +105,11 @@ int runCommand(const Options &options) {
     if (options.ranks > 1 && !path->empty() && path->find("{rank}") == std::string::npos)
       fail(ErrorCode::InvalidArgument, "'", *path, "' is written by every rank, expected {rank} in it");
   std::shared_ptr<const Package> package = loadPackage(options.package, options);
-  std::vector<std::vector<Tensor>> outputs(options.ranks);
-  if (options.ranks == 1) {
-    outputs[0] = runRank(package, options, nullptr, 0);
-  } else {
-    auto timeout = std::chrono::milliseconds(static_cast<int64_t>(options.timeout * 1000));
-    auto group = ThreadsGroup::create(options.ranks, timeout);
-    std::vector<std::exception_ptr> failures(options.ranks);
-    std::vector<int> order; // in which ranks failed: the first is the cause, the rest follow from it
-    std::mutex mutex;
-    std::vector<std::thread> threads;
-    for (unsigned rank = 0; rank < options.ranks; ++rank)
-      threads.emplace_back([&, rank] {
-        std::shared_ptr<Communicator> communicator = group->join(rank);
-        try {
-          outputs[rank] = runRank(package, options, communicator, rank);
-        } catch (...) {
-          failures[rank] = std::current_exception();
-          std::lock_guard<std::mutex> lock(mutex);
-          order.push_back(static_cast<int>(rank));
-        }
-      });
-    for (std::thread &thread : threads)
-      thread.join();
-    if (!order.empty())
-      std::rethrow_exception(failures[static_cast<size_t>(order.front())]);
-  }
+  std::vector<std::vector<Tensor>> outputs;
+  if (options.ranks == 1)
+    outputs.push_back(runRank(package, options, nullptr, 0));
+  else
+    outputs = runRanks(package, options);
   const EntryInfo &entry = package->variant().entries[package->entryIndex(options.entry)];
   for (unsigned rank = 0; rank < options.ranks; ++rank)
     for (size_t i = 0; i < outputs[rank].size(); ++i)

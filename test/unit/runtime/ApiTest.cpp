@@ -4,6 +4,7 @@
 #include "ds/runtime.h"
 
 #include <cstdio>
+#include <cstring>
 #include <gtest/gtest.h>
 #include <thread>
 
@@ -86,7 +87,8 @@ TEST_F(ApiTest, ReportsWithCodeAndMessage) {
   old.struct_size = 8;
   EXPECT_NE(messageOf(ds_session_run(session, 0, &old, 1, &outputs)).find("struct_size"), std::string::npos);
   old = input;
-  old.type = static_cast<ds_type>(77);
+  const unsigned noType = 77;
+  std::memcpy(&old.type, &noType, sizeof(noType));
   EXPECT_NE(messageOf(ds_session_run(session, 0, &old, 1, &outputs)).find("no such type"), std::string::npos);
   EXPECT_EQ(ds_status_get_code(nullptr), DS_STATUS_OK);
   EXPECT_STREQ(ds_status_message(nullptr), "ok");

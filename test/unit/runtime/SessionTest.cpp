@@ -14,7 +14,8 @@ namespace {
 
 template <typename T> Tensor tensor(ElementType type, Shape shape, const std::vector<T> &values) {
   Tensor result(type, std::move(shape));
-  std::memcpy(result.data(), values.data(), result.bytes());
+  if (result.bytes() != 0)
+    std::memcpy(result.data(), values.data(), result.bytes());
   return result;
 }
 
