@@ -25,7 +25,7 @@ func.func @main(%x: tensor<?xf32> {ds.name = "x", ds.dims = ["n"]}) -> (tensor<?
   %double = ds.binary add %x, %x : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
   %pending = dist.all_reduce_start sum %double site "gradient" : tensor<?xf32>
   %other = ds.unary neg %x : (tensor<?xf32>) -> tensor<?xf32>
-  %sum = dist.wait %pending : tensor<?xf32>
+  %sum = dist.wait %pending {ds.sizes = [["n"]]} : tensor<?xf32>
   %y = ds.binary add %sum, %other : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
   return %y : tensor<?xf32>
 }
@@ -37,9 +37,9 @@ func.func @main(%x: tensor<?x512xf32> {ds.name = "x", ds.dims = ["n", 512]}, %ke
   %w = ds.weight @w : tensor<512x512xf32>
   %k = tensor.extract %keep[] : tensor<i1>
   %y = scf.if %k -> (tensor<?x512xf32>) {
-    %0 = ds.matmul %x, %w : (tensor<?x512xf32>, tensor<512x512xf32>) -> tensor<?x512xf32>
+    %0 = ds.matmul %x, %w transpose [false, false] : (tensor<?x512xf32>, tensor<512x512xf32>) -> tensor<?x512xf32>
     %1 = ds.unary tanh %0 : (tensor<?x512xf32>) -> tensor<?x512xf32>
-    %2 = ds.matmul %1, %w : (tensor<?x512xf32>, tensor<512x512xf32>) -> tensor<?x512xf32>
+    %2 = ds.matmul %1, %w transpose [false, false] : (tensor<?x512xf32>, tensor<512x512xf32>) -> tensor<?x512xf32>
     %3 = ds.binary add %x, %2 : (tensor<?x512xf32>, tensor<?x512xf32>) -> tensor<?x512xf32>
     scf.yield %3 : tensor<?x512xf32>
   } else {
@@ -53,13 +53,13 @@ TWO_ENTRIES = """
 func.func @forward(%x: tensor<?x512xf32> {ds.name = "x", ds.dims = ["n", 512]}) -> (tensor<?x512xf32> {ds.name = "y"})
     attributes {ds.entry} {
   %w = ds.weight @w : tensor<512x512xf32>
-  %y = ds.matmul %x, %w : (tensor<?x512xf32>, tensor<512x512xf32>) -> tensor<?x512xf32>
+  %y = ds.matmul %x, %w transpose [false, false] : (tensor<?x512xf32>, tensor<512x512xf32>) -> tensor<?x512xf32>
   return %y : tensor<?x512xf32>
 }
 func.func @activated(%x: tensor<?x512xf32> {ds.name = "x", ds.dims = ["n", 512]}) -> (tensor<?x512xf32> {ds.name = "y"})
     attributes {ds.entry} {
   %w = ds.weight @w : tensor<512x512xf32>
-  %0 = ds.matmul %x, %w : (tensor<?x512xf32>, tensor<512x512xf32>) -> tensor<?x512xf32>
+  %0 = ds.matmul %x, %w transpose [false, false] : (tensor<?x512xf32>, tensor<512x512xf32>) -> tensor<?x512xf32>
   %y = ds.unary tanh %0 : (tensor<?x512xf32>) -> tensor<?x512xf32>
   return %y : tensor<?x512xf32>
 }
