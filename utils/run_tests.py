@@ -77,7 +77,7 @@ def unit():
 def lit():
     path = REPORTS / "lit.xml"
     path.unlink(missing_ok=True)
-    return junit(*run("/usr/bin/lit-22", "-q", "-j2", "--timeout=120", "--xunit-xml-output", path, BUILD / "test"), path)
+    return junit(*run("/usr/bin/lit-22", "-q", "-j2", "--xunit-xml-output", path, BUILD / "test"), path)
 
 
 def layout():
