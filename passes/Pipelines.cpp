@@ -51,8 +51,6 @@ void buildGraphPipeline(OpPassManager &pm, const GraphPipelineOptions &options) 
   if (options.widen)
     pm.addNestedPass<func::FuncOp>(createWidenFloats());
   addCleanup(pm);
-  // Recipes of weights that recomposition replaced have no users left.
-  pm.addPass(createSymbolDCEPass());
   addContract(pm, Phase::Graph);
 }
 

@@ -25,6 +25,7 @@ struct FoldConstants : impl::FoldConstantsBase<FoldConstants>, PassReport {
       fold(function, recipes);
       eraseDeadOps(function);
     }
+    eraseUnusedRecipes(getOperation());
   }
 
   void fold(func::FuncOp function, RecipeBook &recipes) {

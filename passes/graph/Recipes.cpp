@@ -41,6 +41,17 @@ bool isStorable(Operation *op) {
   return joins || type.getNumElements() <= largest || bytesOf(type) <= ds::ConstantOp::byteLimit;
 }
 
+void eraseUnusedRecipes(ModuleOp module) {
+  // Weights are not the only users: initial values of states are attributes of functions.
+  llvm::DenseSet<Attribute> used;
+  module.walk([&](Operation *op) {
+    op->getAttrDictionary().walk([&](SymbolRefAttr symbol) { used.insert(symbol.getRootReference()); });
+  });
+  for (auto recipe : llvm::make_early_inc_range(module.getOps<ds::RecipeOp>()))
+    if (!used.contains(recipe.getSymNameAttr()))
+      recipe.erase();
+}
+
 /// A symbol name that tells which value the recipe makes.
 static std::string nameOf(Operation *op) {
   if (auto names = op->getAttrOfType<ArrayAttr>(ds::valueNameAttr); names && !names.empty())
@@ -63,7 +74,7 @@ Value RecipeBook::store(OpBuilder &builder, Operation *root) {
     if (order.size() > recipeLimit)
       return {};
     stack.push_back({op, true});
-    for (Value operand : op->getOperands())
+    for (Value operand : llvm::reverse(op->getOperands())) // popped in order
       stack.push_back({operand.getDefiningOp(), false});
   }
 

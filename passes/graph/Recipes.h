@@ -14,6 +14,9 @@ bool isStorable(mlir::Operation *op);
 /// has none here.
 mlir::DenseElementsAttr evaluate(mlir::Operation *op, llvm::ArrayRef<mlir::DenseElementsAttr> operands);
 
+/// Removes recipes that nothing refers to.
+void eraseUnusedRecipes(mlir::ModuleOp module);
+
 class RecipeBook {
 public:
   explicit RecipeBook(mlir::ModuleOp module) : symbols(module) {}

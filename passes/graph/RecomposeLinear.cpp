@@ -28,6 +28,7 @@ struct RecomposeLinear : impl::RecomposeLinearBase<RecomposeLinear>, PassReport 
         match(op, recipes);
       eraseDeadOps(function);
     }
+    eraseUnusedRecipes(getOperation());
   }
 
   void match(ds::MatmulOp matmul, RecipeBook &recipes) {
@@ -48,7 +49,7 @@ struct RecomposeLinear : impl::RecomposeLinearBase<RecomposeLinear>, PassReport 
         return remark("the weight's recipe would have too many ops");
     }
     Operation *last = matmul;
-    Value bias = findBias(matmul, cast<RankedTensorType>(weight.getType()).getDimSize(1), last);
+    Value bias = findBias(matmul, cast<RankedTensorType>(weight.getType()).getDimSize(1), last, recipes);
     OpBuilder builder(last);
     auto linear = ds::LinearOp::create(builder, last->getLoc(), last->getResult(0).getType(), matmul.getLhs(), weight,
                                        bias, IntegerAttr(), IntegerAttr());
@@ -73,7 +74,7 @@ struct RecomposeLinear : impl::RecomposeLinearBase<RecomposeLinear>, PassReport 
     return stored;
   }
 
-  Value findBias(ds::MatmulOp matmul, int64_t columns, Operation *&last) {
+  Value findBias(ds::MatmulOp matmul, int64_t columns, Operation *&last, RecipeBook &recipes) {
     auto sum = matmul->hasOneUse() ? dyn_cast<ds::BinaryOp>(*matmul->getUsers().begin()) : ds::BinaryOp();
     if (!sum || sum.getKind() != ds::BinaryKind::add)
       return {};
@@ -81,9 +82,20 @@ struct RecomposeLinear : impl::RecomposeLinearBase<RecomposeLinear>, PassReport 
     auto type = cast<RankedTensorType>(bias.getType());
     if (!isConstant(bias))
       return {};
-    if (type.getRank() != 1 || type.getDimSize(0) != columns || sum.getType() != matmul.getType()) {
+    bool isRow = type.hasStaticShape() && type.getRank() > 0 && type.getNumElements() == columns &&
+                 type.getShape().back() == columns;
+    if (!isRow || sum.getType() != matmul.getType()) {
       sum.emitRemark() << "bias not taken into linear: it has the type " << type << ", expected one axis of " << columns;
       return {};
+    }
+    if (type.getRank() > 1) {
+      OpBuilder builder(sum);
+      auto row = RankedTensorType::get({columns}, type.getElementType());
+      auto reshape =
+          ds::ReshapeOp::create(builder, sum.getLoc(), row, bias, toAttribute(&getContext(), SizeVector{columns}));
+      keepNames(bias.getDefiningOp(), reshape);
+      bias = recipes.store(builder, reshape);
+      reshape.erase();
     }
     last = sum;
     return bias;

@@ -327,10 +327,12 @@ int Driver::run() {
     if (int code = compileVariants(last))
       return code;
   enterStage("output");
+  // A file may be compiled further, and then names its nodes; what goes to a terminal is read.
+  bool keepsLocations = options.printLocations || (options.emit != Emit::Nothing && !options.output.empty());
   bool writesModule = !options.check && last != Phase::Codegen;
   if (options.check)
     llvm::outs() << options.input << ": supported\n";
-  if (writesModule && !writeModule(*module, options.output, options.emit != Emit::Nothing))
+  if (writesModule && !writeModule(*module, options.output, keepsLocations))
     return 1;
   if (options.report)
     report.print(writesModule && options.output.empty() ? llvm::errs() : llvm::outs());

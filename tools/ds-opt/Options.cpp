@@ -83,6 +83,8 @@ static const OptionInfo table[] = {
      [](ParsedCommandLine &line, StringRef) { return line.request = Request::Version, std::string(); }},
     {"--help", Argument::None, "", "print this text; --help-hidden lists the options of ds-opt as an mlir-opt",
      [](ParsedCommandLine &line, StringRef) { return line.request = Request::Help, std::string(); }},
+    {"--mlir-print-debuginfo", Argument::None, "", "",
+     [](ParsedCommandLine &line, StringRef) { return line.options.printLocations = true, std::string(); }},
     {"--test-crash", Argument::Required, "PHASE", "",
      [](ParsedCommandLine &line, StringRef value) { return applyPhase(line.options.crashIn, "--test-crash", value); }},
 };
@@ -90,6 +92,8 @@ static const OptionInfo table[] = {
 static const OptionInfo *findOption(StringRef name) {
   if (name == "-h")
     name = "--help";
+  if (name == "-mlir-print-debuginfo")
+    name = "--mlir-print-debuginfo";
   for (const OptionInfo &info : table)
     if (info.name == name)
       return &info;
@@ -101,7 +105,8 @@ bool isDriverCommandLine(llvm::ArrayRef<StringRef> arguments) {
     StringRef name = arguments[i].split('=').first;
     if (name == "-o" && i + 1 < arguments.size() && arguments[i + 1].ends_with(".dsp"))
       return true;
-    bool isOurs = name != "-o" && findOption(name);
+    // These two are options of mlir-opt as well.
+    bool isOurs = name != "-o" && !name.ends_with("mlir-print-debuginfo") && findOption(name);
     if (isOurs || (!name.starts_with("-") && name.ends_with(".onnx")))
       return true;
   }
@@ -115,8 +120,6 @@ static std::string checkCombination(const DriverOptions &options) {
     return "--check only imports; it cannot be combined with -o, --stop-after or --emit";
   if (options.stopAfter && options.emit != Emit::Nothing)
     return "--stop-after and --emit exclude each other";
-  if (options.emit != Emit::Nothing && options.output.empty())
-    return "--emit expects -o FILE";
   if (options.emit == Emit::Onnx && !options.isOnnx())
     return "--emit=onnx expects an .onnx model";
   bool writesPackage = !options.check && options.emit == Emit::Nothing &&

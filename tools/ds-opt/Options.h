@@ -23,7 +23,7 @@ struct DriverOptions {
   std::optional<Phase> stopAfter;
   std::string dumpDir;
   Emit emit = Emit::Nothing;
-  bool report = false, check = false;
+  bool report = false, check = false, printLocations = false;
   /// For the tests of what happens on a bug: crashes in this phase.
   std::optional<Phase> crashIn;
 

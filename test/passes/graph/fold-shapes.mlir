@@ -1,0 +1,132 @@
+// RUN: ds-opt %s --split-input-file --ds-fold-shapes | FileCheck %s
+
+// CHECK-LABEL: func.func @doc
+// CHECK-NEXT: %[[SHAPE:.*]] = ds.shape ["batch*seq"] {ds.values = ["count"]} : tensor<1xi64>
+// CHECK-NEXT: return %[[SHAPE]]
+func.func @doc(%x: tensor<?x?xf32> {ds.dims = ["batch", "seq"]}) -> tensor<1xi64> {
+  %0 = ds.shape ["batch", "seq"] : tensor<2xi64>
+  %1 = ds.reduce prod %0 axes [0] keep true {ds.values = ["count"]} : (tensor<2xi64>) -> tensor<1xi64>
+  return %1 : tensor<1xi64>
+}
+
+// -----
+
+// The chain of an exporter: Shape, Gather, Mul, Concat. All numbers, so the result is a constant.
+// CHECK-LABEL: func.func @constant_sizes
+// CHECK-NEXT: %[[C:.*]] = ds.constant dense<[2, 24]> : tensor<2xi64>
+// CHECK-NEXT: return %[[C]]
+func.func @constant_sizes() -> tensor<2xi64> {
+  %0 = ds.shape [2, 12] : tensor<2xi64>
+  %1 = ds.constant dense<0> : tensor<1xi64>
+  %2 = ds.constant dense<-1> : tensor<1xi64>
+  %3 = ds.gather 0 %0, %1 : (tensor<2xi64>, tensor<1xi64>) -> tensor<1xi64>
+  %4 = ds.gather 0 %0, %2 : (tensor<2xi64>, tensor<1xi64>) -> tensor<1xi64>
+  %5 = ds.binary mul %3, %4 : (tensor<1xi64>, tensor<1xi64>) -> tensor<1xi64>
+  %6 = ds.concat 0 %3, %5 : (tensor<1xi64>, tensor<1xi64>) -> tensor<2xi64>
+  return %6 : tensor<2xi64>
+}
+
+// -----
+
+// Whole numbers stay exact in float, as in the square root of the head size; sizes of run time stay integers.
+// CHECK-LABEL: func.func @floats
+// CHECK: %[[SHAPE:.*]] = ds.shape ["seq"] : tensor<1xi64>
+// CHECK: %[[CAST:.*]] = ds.cast %[[SHAPE]] to f32
+// CHECK: %[[C:.*]] = ds.constant dense<3.200000e+01> : tensor<1xf32>
+// CHECK: return %[[CAST]], %[[C]]
+func.func @floats(%x: tensor<?x32xf32> {ds.dims = ["seq", 32]}) -> (tensor<1xf32>, tensor<1xf32>) {
+  %0 = ds.shape ["seq"] : tensor<1xi64>
+  %1 = ds.cast %0 to f32 : (tensor<1xi64>) -> tensor<1xf32>
+  %2 = ds.shape [32] : tensor<1xi64>
+  %3 = ds.cast %2 to f32 : (tensor<1xi64>) -> tensor<1xf32>
+  return %1, %3 : tensor<1xf32>, tensor<1xf32>
+}
+
+// -----
+
+// Sizes in attributes become canonical, and types as static as the sizes allow, up to the function's type.
+// CHECK-LABEL: func.func @refines
+// CHECK-SAME: -> tensor<?x12x32xf32>
+// CHECK-NEXT: ds.reshape %{{.*}} ["batch", 12, 32] {{.*}} -> tensor<?x12x32xf32>
+func.func @refines(%x: tensor<?x384xf32> {ds.dims = ["batch", 384]}) -> tensor<?x?x?xf32> {
+  %0 = ds.reshape %x ["1*batch", "3*4", "floordiv(384, 12)"] : (tensor<?x384xf32>) -> tensor<?x?x?xf32>
+  return %0 : tensor<?x?x?xf32>
+}
+
+// -----
+
+// Movement that moves nothing is seen by sizes, where types only say "?".
+// CHECK-LABEL: func.func @removes_movement
+// CHECK-NEXT: return %arg0, %arg0, %arg0, %arg0
+func.func @removes_movement(%x: tensor<?x?xf32> {ds.dims = ["batch", "seq"]})
+    -> (tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x?xf32>) {
+  %0 = ds.reshape %x ["batch", "seq"] : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  %1 = ds.broadcast %x [1, "seq"] : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  %2 = ds.slice %x starts [0, 0] sizes ["batch", "seq"] steps [1, 1] : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  %3 = ds.cast %x to f32 : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %0, %1, %2, %3 : tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x?xf32>
+}
+
+// -----
+
+// Movement that moves something stays: two unknown sizes are not one.
+// CHECK-LABEL: func.func @keeps_movement
+// CHECK-NEXT: ds.reshape
+// CHECK-NEXT: ds.slice
+// CHECK-NEXT: ds.slice
+func.func @keeps_movement(%x: tensor<?x?xf32> {ds.dims = ["batch", "seq"]})
+    -> (tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x?xf32>) {
+  %0 = ds.reshape %x ["seq", "batch"] : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  %1 = ds.slice %x starts [0, 0] sizes ["batch", "seq"] steps [1, -1] : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  %2 = ds.slice %x starts [1, 0] sizes ["batch - 1", "seq"] steps [1, 1] : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %0, %1, %2 : tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x?xf32>
+}
+
+// -----
+
+// Data is not shape arithmetic: values that are read at run time stay.
+// CHECK-LABEL: func.func @keeps_data
+// CHECK: ds.binary add
+func.func @keeps_data(%x: tensor<100xi64> {ds.dims = [100]}) -> tensor<100xi64> {
+  %0 = ds.binary add %x, %x : (tensor<100xi64>, tensor<100xi64>) -> tensor<100xi64>
+  return %0 : tensor<100xi64>
+}
+
+// -----
+
+// Elements of a small integer input are symbols of their own: they steer sizes.
+// CHECK-LABEL: func.func @input_elements
+// CHECK: %[[S:.*]] = ds.shape ["shape[1]", "shape[0]"]
+// CHECK: return %[[S]]
+func.func @input_elements(%s: tensor<2xi64> {ds.dims = [2], ds.name = "shape"}) -> tensor<2xi64> {
+  %0 = ds.slice %s starts [1] sizes [2] steps [-1] : (tensor<2xi64>) -> tensor<2xi64>
+  return %0 : tensor<2xi64>
+}
+
+// -----
+
+// Narrow integers wrap at run time; a value that does not fit is left to it.
+// CHECK-LABEL: func.func @keeps_wrapping
+// CHECK: ds.cast %{{.*}} to i32
+func.func @keeps_wrapping() -> tensor<1xi32> {
+  %0 = ds.constant dense<5000000000> : tensor<1xi64>
+  %1 = ds.cast %0 to i32 : (tensor<1xi64>) -> tensor<1xi32>
+  return %1 : tensor<1xi32>
+}
+
+// -----
+
+// Inside a branch, where the result's type is compared with that of the other one, it stays.
+// CHECK-LABEL: func.func @keeps_types_of_branches
+// CHECK: scf.if %{{.*}} -> (tensor<?xf32>)
+func.func @keeps_types_of_branches(%c: i1, %x: tensor<?xf32> {ds.dims = ["n"]}, %y: tensor<4xf32> {ds.dims = [4]})
+    -> tensor<?xf32> {
+  %0 = scf.if %c -> tensor<?xf32> {
+    %1 = ds.unary exp %x : (tensor<?xf32>) -> tensor<?xf32>
+    scf.yield %1 : tensor<?xf32>
+  } else {
+    %2 = ds.reshape %y [4] : (tensor<4xf32>) -> tensor<?xf32>
+    scf.yield %2 : tensor<?xf32>
+  }
+  return %0 : tensor<?xf32>
+}

@@ -1,0 +1,126 @@
+// RUN: ds-opt %s --split-input-file --ds-recompose-layer-norm --verify-diagnostics | FileCheck %s
+
+// CHECK-LABEL: func.func @doc
+// CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32>, %[[G:.*]]: tensor<8xf32>, %[[B:.*]]: tensor<8xf32>)
+// CHECK-NEXT: %[[Y:.*]] = ds.layer_norm %[[X]], %[[G]], %[[B]] axis 1 epsilon 9.9999997473787516E-6 {ds.values = ["y"]}
+// CHECK-NEXT: return %[[Y]]
+func.func @doc(%x: tensor<?x8xf32>, %g: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<?x8xf32> {
+  %e = ds.constant dense<9.99999974E-6> : tensor<f32>
+  %two = ds.constant dense<2.0> : tensor<f32>
+  %m = ds.reduce mean %x axes [1] keep true : (tensor<?x8xf32>) -> tensor<?x1xf32>
+  %d = ds.binary sub %x, %m : (tensor<?x8xf32>, tensor<?x1xf32>) -> tensor<?x8xf32>
+  %s = ds.binary pow %d, %two : (tensor<?x8xf32>, tensor<f32>) -> tensor<?x8xf32>
+  %v = ds.reduce mean %s axes [1] keep true : (tensor<?x8xf32>) -> tensor<?x1xf32>
+  %ve = ds.binary add %v, %e : (tensor<?x1xf32>, tensor<f32>) -> tensor<?x1xf32>
+  %r = ds.unary sqrt %ve : (tensor<?x1xf32>) -> tensor<?x1xf32>
+  %n = ds.binary div %d, %r : (tensor<?x8xf32>, tensor<?x1xf32>) -> tensor<?x8xf32>
+  %ng = ds.binary mul %n, %g : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  %y = ds.binary add %ng, %b {ds.values = ["y"]} : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  return %y : tensor<?x8xf32>
+}
+
+// -----
+
+// The square as a product, the quotient as a product with a reciprocal, every commutative op turned around; two axes.
+// CHECK-LABEL: func.func @other_spellings
+// CHECK: ds.layer_norm %arg0, %arg1, %arg2 axis 1
+// CHECK-NOT: ds.binary
+func.func @other_spellings(%x: tensor<2x4x8xf32>, %g: tensor<4x8xf32>, %b: tensor<4x8xf32>) -> tensor<2x4x8xf32> {
+  %e = ds.constant dense<1.0e-6> : tensor<1xf32>
+  %m = ds.reduce mean %x axes [1, 2] keep true : (tensor<2x4x8xf32>) -> tensor<2x1x1xf32>
+  %d = ds.binary sub %x, %m : (tensor<2x4x8xf32>, tensor<2x1x1xf32>) -> tensor<2x4x8xf32>
+  %s = ds.binary mul %d, %d : (tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  %v = ds.reduce mean %s axes [1, 2] keep true : (tensor<2x4x8xf32>) -> tensor<2x1x1xf32>
+  %ve = ds.binary add %e, %v : (tensor<1xf32>, tensor<2x1x1xf32>) -> tensor<2x1x1xf32>
+  %r = ds.unary sqrt %ve : (tensor<2x1x1xf32>) -> tensor<2x1x1xf32>
+  %i = ds.unary reciprocal %r : (tensor<2x1x1xf32>) -> tensor<2x1x1xf32>
+  %n = ds.binary mul %i, %d : (tensor<2x1x1xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  %ng = ds.binary mul %g, %n : (tensor<4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  %y = ds.binary add %b, %ng : (tensor<4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  return %y : tensor<2x4x8xf32>
+}
+
+// -----
+
+// Without scale and bias the scale is one; a scale of another shape stays an op of its own.
+// CHECK-LABEL: func.func @without_affine
+// CHECK: %[[ONE:.*]] = ds.constant dense<1.000000e+00> : tensor<8xf32>
+// CHECK: %[[N:.*]] = ds.layer_norm %arg0, %[[ONE]] axis 1
+// CHECK: ds.binary mul %[[N]], %arg1
+func.func @without_affine(%x: tensor<4x8xf32>, %rows: tensor<4x1xf32>) -> tensor<4x8xf32> {
+  %e = ds.constant dense<1.0e-6> : tensor<f32>
+  %m = ds.reduce mean %x axes [1] keep true : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %d = ds.binary sub %x, %m : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %s = ds.binary mul %d, %d : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %v = ds.reduce mean %s axes [1] keep true : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %ve = ds.binary add %v, %e : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %r = ds.unary sqrt %ve : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %n = ds.binary div %d, %r : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %y = ds.binary mul %n, %rows : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @not_the_last_axes
+// CHECK-NOT: ds.layer_norm
+func.func @not_the_last_axes(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %e = ds.constant dense<1.0e-6> : tensor<f32>
+  %m = ds.reduce mean %x axes [0] keep true : (tensor<4x8xf32>) -> tensor<1x8xf32>
+  %d = ds.binary sub %x, %m : (tensor<4x8xf32>, tensor<1x8xf32>) -> tensor<4x8xf32>
+  %s = ds.binary mul %d, %d : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %v = ds.reduce mean %s axes [0] keep true : (tensor<4x8xf32>) -> tensor<1x8xf32>
+  %ve = ds.binary add %v, %e : (tensor<1x8xf32>, tensor<f32>) -> tensor<1x8xf32>
+  %r = ds.unary sqrt %ve : (tensor<1x8xf32>) -> tensor<1x8xf32>
+  // expected-remark @+1 {{layer norm not recomposed: the axes are not the last ones}}
+  %n = ds.binary div %d, %r : (tensor<4x8xf32>, tensor<1x8xf32>) -> tensor<4x8xf32>
+  return %n : tensor<4x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @epsilon_of_run_time
+// CHECK-NOT: ds.layer_norm
+func.func @epsilon_of_run_time(%x: tensor<4x8xf32>, %e: tensor<f32>) -> tensor<4x8xf32> {
+  %m = ds.reduce mean %x axes [1] keep true : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %d = ds.binary sub %x, %m : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %s = ds.binary mul %d, %d : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %v = ds.reduce mean %s axes [1] keep true : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %ve = ds.binary add %v, %e : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %r = ds.unary sqrt %ve : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  // expected-remark @+1 {{layer norm not recomposed: epsilon is not a constant}}
+  %n = ds.binary div %d, %r : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  return %n : tensor<4x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @variance_of_another_value
+// CHECK-NOT: ds.layer_norm
+func.func @variance_of_another_value(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %e = ds.constant dense<1.0e-6> : tensor<f32>
+  %m = ds.reduce mean %x axes [1] keep true : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %d = ds.binary sub %x, %m : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %s = ds.binary mul %x, %x : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %v = ds.reduce mean %s axes [1] keep true : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %ve = ds.binary add %v, %e : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %r = ds.unary sqrt %ve : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  // expected-remark @+1 {{layer norm not recomposed: the variance is not that of the centred value}}
+  %n = ds.binary div %d, %r : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  return %n : tensor<4x8xf32>
+}
+
+// -----
+
+// A root-mean-square norm centres nothing: no norm of this kind, and no near miss.
+// CHECK-LABEL: func.func @not_an_rms_norm
+// CHECK-NOT: ds.layer_norm
+func.func @not_an_rms_norm(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %e = ds.constant dense<1.0e-6> : tensor<f32>
+  %s = ds.binary mul %x, %x : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %v = ds.reduce mean %s axes [1] keep true : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %ve = ds.binary add %v, %e : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %r = ds.unary sqrt %ve : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %n = ds.binary div %x, %r : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  return %n : tensor<4x8xf32>
+}

@@ -1,0 +1,40 @@
+// A pass plugin: counts the ds ops of each function in a remark. Shows what a pass needs that lives outside of the
+// repository; `crash-on-demand` beside it lets tests see what ds-opt does when a pass crashes.
+#include "dialects/ds/DsDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Tools/Plugins/PassPlugin.h"
+
+using namespace mlir;
+
+namespace {
+
+struct CountOps : PassWrapper<CountOps, OperationPass<func::FuncOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CountOps)
+  StringRef getArgument() const override { return "count-ds-ops"; }
+  StringRef getDescription() const override { return "count the ds ops of a function"; }
+  void runOnOperation() override {
+    unsigned count = 0, transposes = 0;
+    getOperation().walk([&](Operation *op) {
+      count += op->getName().getDialectNamespace() == "ds";
+      transposes += isa<deepstride::ds::TransposeOp>(op);
+    });
+    getOperation().emitRemark() << count << " ds ops, " << transposes << " transposes";
+  }
+};
+
+struct CrashOnDemand : PassWrapper<CrashOnDemand, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CrashOnDemand)
+  StringRef getArgument() const override { return "crash-on-demand"; }
+  StringRef getDescription() const override { return "abort"; }
+  void runOnOperation() override { abort(); }
+};
+
+} // namespace
+
+extern "C" LLVM_ATTRIBUTE_WEAK PassPluginLibraryInfo mlirGetPassPluginInfo() {
+  return {MLIR_PLUGIN_API_VERSION, "ds-test-plugin", LLVM_VERSION_STRING, [] {
+            PassRegistration<CountOps>();
+            PassRegistration<CrashOnDemand>();
+          }};
+}

@@ -1,0 +1,150 @@
+// Size expressions: canonical form, text round trip, and agreement with plain integer arithmetic on random expressions.
+#include "dialects/ds/SizeExpr.h"
+
+#include "gtest/gtest.h"
+
+#include <functional>
+#include <random>
+
+using namespace deepstride;
+
+static SizeExpr symbol(const char *name) { return SizeExpr::symbol(name); }
+
+static std::string canonical(const char *text) {
+  auto parsed = SizeExpr::parse(text);
+  return parsed ? parsed->str() : "<error>";
+}
+
+TEST(SizeExprTest, EqualPolynomialsCompareEqual) {
+  SizeExpr b = symbol("batch"), s = symbol("seq");
+  EXPECT_EQ((b + s) * (b - s), b * b - s * s);
+  EXPECT_EQ(b * s * SizeExpr(12), SizeExpr(3) * s * SizeExpr(4) * b);
+  EXPECT_EQ(b - b, SizeExpr(0));
+  EXPECT_NE(b, s);
+  EXPECT_EQ(product({b, s, 2}), SizeExpr(2) * b * s);
+  EXPECT_EQ(product({}), SizeExpr(1));
+}
+
+TEST(SizeExprTest, ConstantsFold) {
+  EXPECT_EQ(canonical("2*3 + 4"), "10");
+  EXPECT_EQ(canonical("floordiv(-7, 2)"), "-4");
+  EXPECT_EQ(canonical("ceildiv(7, 2)"), "4");
+  EXPECT_EQ(canonical("mod(-7, 3)"), "2");
+  EXPECT_EQ(canonical("min(3, 5) + max(3, 5)"), "8");
+  EXPECT_EQ(canonical("select(lt(1, 2), 7, 8)"), "7");
+  EXPECT_EQ(canonical("eq(batch, batch)"), "1");
+}
+
+TEST(SizeExprTest, DivisionsCancel) {
+  EXPECT_EQ(canonical("floordiv(batch*seq*12, 12*seq)"), "batch");
+  EXPECT_EQ(canonical("mod(batch*seq, seq)"), "0");
+  EXPECT_EQ(canonical("floordiv(4*batch + 3, 4)"), "batch");
+  EXPECT_EQ(canonical("max(batch + 1, batch)"), "batch + 1");
+  EXPECT_EQ(canonical("min(batch, batch + seq)"), "batch");
+}
+
+TEST(SizeExprTest, NamesThatAreNoIdentifiersAreQuoted) {
+  SizeExpr odd = symbol("past sequence + 1");
+  EXPECT_EQ(odd.str(), "`past sequence + 1`");
+  EXPECT_EQ(SizeExpr::parse(odd.str()), odd);
+  EXPECT_EQ(symbol("max").str(), "`max`");
+  EXPECT_EQ(symbol("shape[3]").str(), "shape[3]");
+  EXPECT_EQ(canonical("unk__4/dim.0:1"), "unk__4/dim.0:1");
+}
+
+TEST(SizeExprTest, WrongTextsAreRefused) {
+  for (const char *text : {"", "1 +", "batch seq", "(1", "1)", "foo(1)", "min(1)", "select(1, 2)", "`open", "x[1", "*2",
+                           "99999999999999999999", "-"})
+    EXPECT_FALSE(SizeExpr::parse(text)) << text;
+  EXPECT_FALSE(SizeExpr::parse(std::string(1000, '(') + "1" + std::string(1000, ')')));
+}
+
+TEST(SizeExprTest, BindingsReplaceSymbols) {
+  llvm::StringMap<SizeExpr> bindings;
+  bindings["d0"] = symbol("batch") * symbol("seq");
+  bindings["d1"] = 4;
+  EXPECT_EQ(SizeExpr::parse("d0*d1 + d2", &bindings)->str(), "4*batch*seq + d2");
+}
+
+TEST(SizeExprTest, SymbolsAreListedOnce) {
+  auto expr = SizeExpr::parse("min(b, a*a) + a*`odd name`");
+  ASSERT_TRUE(expr);
+  EXPECT_EQ(expr->symbols().size(), 3u);
+  EXPECT_TRUE(expr->dependsOn("odd name"));
+  EXPECT_FALSE(expr->dependsOn("c"));
+}
+
+TEST(SizeExprTest, DimensionsAreNotNegativeElementsMayBe) {
+  EXPECT_TRUE((symbol("batch") * symbol("seq") + SizeExpr(1)).isKnownNonNegative());
+  EXPECT_FALSE(symbol("shape[0]").isKnownNonNegative());
+  EXPECT_FALSE((symbol("batch") - SizeExpr(1)).isKnownNonNegative());
+}
+
+namespace {
+/// An expression beside the function that computes it with plain integers.
+struct Sample {
+  SizeExpr expr;
+  std::function<int64_t(const int64_t *)> value;
+};
+
+int64_t floorDivide(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
+Sample randomSample(std::mt19937 &random, int depth) {
+  if (depth == 0 || random() % 5 == 0) {
+    int choice = random() % 4;
+    if (choice == 3) {
+      int64_t constant = static_cast<int64_t>(random() % 9) - 2;
+      return {constant, [constant](const int64_t *) { return constant; }};
+    }
+    static const char *names[] = {"a", "b", "c"};
+    return {symbol(names[choice]), [choice](const int64_t *dims) { return dims[choice]; }};
+  }
+  Sample x = randomSample(random, depth - 1), y = randomSample(random, depth - 1);
+  auto f = x.value, g = y.value;
+  int64_t divisor = 1 + random() % 6;
+  switch (random() % 10) {
+  case 0:
+    return {x.expr + y.expr, [=](const int64_t *d) { return f(d) + g(d); }};
+  case 1:
+    return {x.expr - y.expr, [=](const int64_t *d) { return f(d) - g(d); }};
+  case 2:
+    return {x.expr * y.expr, [=](const int64_t *d) { return f(d) * g(d); }};
+  case 3:
+    return {SizeExpr::floorDiv(x.expr, divisor), [=](const int64_t *d) { return floorDivide(f(d), divisor); }};
+  case 4:
+    return {SizeExpr::ceilDiv(x.expr, divisor), [=](const int64_t *d) { return -floorDivide(-f(d), divisor); }};
+  case 5:
+    return {SizeExpr::mod(x.expr, divisor), [=](const int64_t *d) { return f(d) - floorDivide(f(d), divisor) * divisor; }};
+  case 6:
+    return {SizeExpr::min(x.expr, y.expr), [=](const int64_t *d) { return std::min(f(d), g(d)); }};
+  case 7:
+    return {SizeExpr::max(x.expr, y.expr), [=](const int64_t *d) { return std::max(f(d), g(d)); }};
+  case 8:
+    return {SizeExpr::lt(x.expr, y.expr), [=](const int64_t *d) -> int64_t { return f(d) < g(d); }};
+  default:
+    return {SizeExpr::select(SizeExpr::eq(x.expr, y.expr), x.expr, y.expr),
+            [=](const int64_t *d) { return f(d) == g(d) ? f(d) : g(d); }};
+  }
+}
+} // namespace
+
+TEST(SizeExprTest, RandomExpressionsMeanWhatTheySay) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 3000; ++round) {
+    Sample sample = randomSample(random, 4);
+    std::string text = sample.expr.str();
+    auto parsed = SizeExpr::parse(text);
+    ASSERT_TRUE(parsed) << text;
+    EXPECT_EQ(*parsed, sample.expr) << text << " became " << parsed->str();
+    int64_t dims[3] = {static_cast<int64_t>(random() % 20), static_cast<int64_t>(random() % 20),
+                       static_cast<int64_t>(random() % 20)};
+    llvm::StringMap<SizeExpr> bindings;
+    bindings["a"] = dims[0];
+    bindings["b"] = dims[1];
+    bindings["c"] = dims[2];
+    auto bound = SizeExpr::parse(text, &bindings);
+    ASSERT_TRUE(bound) << text;
+    ASSERT_TRUE(bound->constant()) << text << " became " << bound->str();
+    EXPECT_EQ(*bound->constant(), sample.value(dims)) << text;
+  }
+}
