@@ -98,19 +98,23 @@ void Conversion::convertNode(NodeOp node) {
   if (!bindOperands(node, *pattern, operands))
     return;
   builder.setLocation(node.getLoc());
+  unsigned errors = 0;
+  ScopedDiagnosticHandler counter(module.getContext(), [&](Diagnostic &diagnostic) {
+    errors += diagnostic.getSeverity() == DiagnosticSeverity::Error;
+    return failure(); // whoever is next prints it
+  });
   Node view(node, operands, builder, *this);
   Values results = pattern->convert(view);
   for (auto [index, result] : llvm::enumerate(node.getResults())) {
     Value value = index < results.size() ? results[index] : Value();
-    if (view.isRefused() || (!value && view.yields(index))) {
-      failedNodes = true;
-      if (!view.isRefused() && index >= results.size() && !results.empty())
-        emitError(node.getLoc()) << node.getOpType() << ": output " << index << " ('"
-                                 << cast<StringAttr>(node.getOutputs()[index]).getValue() << "') is not supported";
-      continue;
-    }
-    if (value)
+    if (value && !view.isRefused()) {
       converted[result] = value;
+    } else if (view.isRefused() || view.yields(index)) {
+      failedNodes = true;
+      if (errors == 0)
+        view.refuse("output " + Twine(index) + " ('" + cast<StringAttr>(node.getOutputs()[index]).getValue() +
+                    "') has no conversion with these operands");
+    }
   }
   nameResults(node, results);
 }

@@ -28,8 +28,9 @@ std::optional<int64_t> PatternRegistry::oldest(llvm::StringRef domain, llvm::Str
 const PatternRegistry &PatternRegistry::get() {
   static const PatternRegistry all = [] {
     PatternRegistry registry;
-    for (auto add : {addActivations, addControlFlow, addConvolutions, addElementwise, addGenerators, addIndexing,
-                     addLayouts, addNormalizations, addPooling, addProducts, addReductions, addSlicing})
+    for (auto add : {addActivations, addAttention, addEinsum, addLosses, addQuantization, addControlFlow,
+                     addConvolutions, addElementwise, addGenerators, addIndexing, addLayouts, addNormalizations,
+                     addPooling, addProducts, addReductions, addSlicing})
       add(registry);
     return registry;
   }();

@@ -45,6 +45,7 @@ void addElementwise(PatternRegistry &registry);
 void addGenerators(PatternRegistry &registry);
 void addIndexing(PatternRegistry &registry);
 void addLayouts(PatternRegistry &registry);
+void addLosses(PatternRegistry &registry);
 void addNormalizations(PatternRegistry &registry);
 void addPooling(PatternRegistry &registry);
 void addProducts(PatternRegistry &registry);

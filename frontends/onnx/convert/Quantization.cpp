@@ -1,0 +1,188 @@
+// Quantized operators as integer arithmetic, casts and scales; what becomes of them is for later passes to decide.
+#include "frontends/onnx/convert/Registry.h"
+#include "frontends/onnx/convert/Windows.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace deepstride::onnx {
+using ds::BinaryKind;
+using ds::ReduceKind;
+using ds::UnaryKind;
+
+/// A scale or zero point fitted to its tensor: one number, one per place of `axis`, or one per block along it.
+static Value fitParameter(Node &n, Value parameter, Value x, int64_t axis) {
+  if (!parameter)
+    return {};
+  SizeVector sizes = n.b.sizes(x), own = n.b.sizes(parameter);
+  if (product(own).isConstant(1))
+    return n.b.reshape(parameter, {});
+  int64_t rank = n.b.rank(x), block = n.integer("block_size", 0);
+  auto place = n.axis(axis, rank);
+  if (!place)
+    return {};
+  if (own.size() == 1)
+    return n.b.alignVector(parameter, *place, rank);
+  if (static_cast<int64_t>(own.size()) != rank || block < 1)
+    return n.refuse("expected a scale of one axis, or of the operand's with a 'block_size', found " +
+                    describe(n.b.facts(parameter)));
+  SizeVector repeated = own;
+  repeated.insert(repeated.begin() + *place + 1, block);
+  SizeExpr blocks = own[*place];
+  own[*place] = blocks * SizeExpr(block);
+  Value spread = n.b.reshape(n.b.broadcast(n.b.insertAxis(parameter, *place + 1), repeated), own);
+  return n.b.sliceAxis(spread, *place, 0, sizes[*place]);
+}
+
+static Values convertDequantize(Node &n) {
+  int64_t axis = n.integer("axis", 1);
+  Value x = n.in(0), scale = fitParameter(n, n.in(1), x, axis);
+  Type type = n.attribute("output_dtype") && n.integer("output_dtype", 0) != 0
+                  ? n.elementType(n.integer("output_dtype", 0))
+                  : n.b.element(n.in(1));
+  if (!scale || !type)
+    return {};
+  Value centred = n.b.cast(x, n.b.f32());
+  if (n.has(2))
+    centred = n.b.sub(centred, n.b.cast(fitParameter(n, n.in(2), x, axis), n.b.f32()));
+  return {n.b.cast(n.b.mul(centred, n.b.cast(scale, n.b.f32())), type)};
+}
+
+/// round(x) + zero, limited to what the type holds.
+static Value saturate(Node &n, Value x, Value zero, Type type) {
+  auto integer = cast<IntegerType>(type);
+  unsigned width = integer.getWidth();
+  bool isUnsigned = integer.isUnsigned();
+  double low = isUnsigned ? 0 : -std::ldexp(1, width - 1), high = std::ldexp(1, isUnsigned ? width : width - 1) - 1;
+  // In f32 every value of up to 24 bits is exact.
+  Value shifted = n.b.unary(UnaryKind::round, n.b.cast(x, n.b.f32()));
+  if (zero)
+    shifted = n.b.add(shifted, n.b.cast(zero, n.b.f32()));
+  Value limited = n.b.binary(BinaryKind::min, n.b.binary(BinaryKind::max, shifted, low), high);
+  return n.b.cast(limited, type);
+}
+
+static Type quantizedType(Node &n, Value zero) {
+  Type type = zero                           ? n.b.element(zero)
+              : n.integer("output_dtype", 0) ? n.elementType(n.integer("output_dtype", 0))
+                                             : IntegerType::get(n.b.getContext(), 8, IntegerType::Unsigned);
+  auto integer = dyn_cast_if_present<IntegerType>(type);
+  if (type && (!integer || integer.getWidth() > 16 || integer.getWidth() < 8))
+    return n.refuse("expected a quantized type of 8 or 16 bits, found " + describeElement(type)), Type();
+  return type;
+}
+
+static Values convertQuantize(Node &n) {
+  int64_t axis = n.integer("axis", 1);
+  Value x = n.in(0), scale = fitParameter(n, n.in(1), x, axis);
+  Value zero = n.has(2) ? fitParameter(n, n.in(2), x, axis) : Value();
+  Type type = quantizedType(n, n.in(2));
+  Type precision = n.integer("precision", 0) ? n.elementType(n.integer("precision", 0)) : n.b.element(n.in(1));
+  if (!scale || !type || !precision || (n.has(2) && !zero))
+    return {};
+  return {saturate(n, n.b.div(n.b.cast(x, precision), n.b.cast(scale, precision)), zero, type)};
+}
+
+static Values convertDynamicQuantize(Node &n) {
+  Value x = n.in(0);
+  SmallVector<int64_t> all = axesFrom(0, n.b.rank(x));
+  Type type = IntegerType::get(n.b.getContext(), 8, IntegerType::Unsigned);
+  Value high = n.b.binary(BinaryKind::max, n.b.reduce(ReduceKind::max, x, all, false), 0.0);
+  Value low = n.b.binary(BinaryKind::min, n.b.reduce(ReduceKind::min, x, all, false), 0.0);
+  // A tensor of zeros has scale 1 / 255.
+  Value range = n.b.sub(high, low), isEmpty = n.b.binary(BinaryKind::eq, range, 0.0);
+  Value scale = n.b.div(n.b.select(isEmpty, n.b.scalar(n.b.element(x), 1), range), 255.0);
+  Value offset = n.b.unary(UnaryKind::neg, n.b.div(low, scale));
+  Value zero = saturate(n, offset, {}, type);
+  return {saturate(n, n.b.div(x, scale), zero, type), scale, zero};
+}
+
+/// An integer operand as i32 with its zero point taken off; `axis` is that of a zero point with several elements.
+static Value centre(Node &n, unsigned input, unsigned zeroInput, int64_t axis) {
+  Value x = n.b.cast(n.in(input), n.b.i32());
+  if (!n.has(zeroInput))
+    return x;
+  Value zero = n.b.cast(n.in(zeroInput), n.b.i32());
+  if (product(n.b.sizes(zero)).isConstant(1))
+    zero = n.b.reshape(zero, {});
+  else if (n.b.rank(zero) == 1)
+    zero = n.b.alignVector(zero, axis < 0 ? axis + n.b.rank(x) : axis, n.b.rank(x));
+  return n.b.sub(x, zero);
+}
+
+static Values convertMatMulInteger(Node &n) {
+  if (!n.requireRank(0, 2) || !n.requireRank(1, 2))
+    return {};
+  return {n.b.matmul(centre(n, 0, 2, -2), centre(n, 1, 3, -1))};
+}
+
+/// A scale that may be one per row or column, fitted to the product.
+static Value productScale(Node &n, unsigned input, Value product, int64_t axis) {
+  Value scale = n.b.cast(n.in(input), n.b.f32());
+  if (deepstride::product(n.b.sizes(scale)).isConstant(1))
+    return n.b.reshape(scale, {});
+  return n.b.rank(scale) == 1 ? n.b.alignVector(scale, axis < 0 ? axis + n.b.rank(product) : axis, n.b.rank(product))
+                              : scale;
+}
+
+/// The i32 result of a product or convolution, rescaled and quantized to the type of the zero point of the result.
+static Value requantize(Node &n, Value accumulated, Value scales, unsigned scaleInput, unsigned zeroInput) {
+  Type type = quantizedType(n, n.in(zeroInput));
+  if (!accumulated || !scales || !type)
+    return {};
+  Value factor = n.b.div(scales, n.b.cast(n.b.reshape(n.in(scaleInput), {}), n.b.f32()));
+  return saturate(n, n.b.mul(n.b.cast(accumulated, n.b.f32()), factor), n.b.reshape(n.in(zeroInput), {}), type);
+}
+
+static Values convertQLinearMatMul(Node &n) {
+  if (!n.requireRank(0, 2) || !n.requireRank(3, 2))
+    return {};
+  Value accumulated = n.b.matmul(centre(n, 0, 2, -2), centre(n, 3, 5, -1));
+  if (!accumulated)
+    return {};
+  Value scales = n.b.mul(productScale(n, 1, accumulated, -2), productScale(n, 4, accumulated, -1));
+  return {requantize(n, accumulated, scales, 6, 7)};
+}
+
+static Value convolve(Node &n, Value x, Value weight, Value bias) {
+  if (!x || !weight || n.b.rank(x) < 3 || n.b.rank(weight) != n.b.rank(x))
+    return n.refuse("expected an operand and a weight of one rank of at least 3");
+  SmallVector<int64_t> kernel;
+  SizeVector sizes = n.b.sizes(x), weightSizes = n.b.sizes(weight);
+  for (const SizeExpr &size : ArrayRef(weightSizes).drop_front(2)) {
+    if (!size.constant())
+      return n.refuse("expected static kernel sizes, found " + size.str());
+    kernel.push_back(*size.constant());
+  }
+  auto windows = readWindows(n, kernel, kernel.size());
+  if (!windows || !resolveAutoPad(n, *windows, ArrayRef(sizes).drop_front(2)))
+    return {};
+  SmallVector<Value> operands = {x, weight};
+  if (bias)
+    operands.push_back(bias);
+  return n.b.create<ds::ConvOp>(operands, x, weight, bias, windows->strides, windows->pads, windows->dilations,
+                                n.integer("group", 1));
+}
+
+static Values convertConvInteger(Node &n) { return {convolve(n, centre(n, 0, 2, 1), centre(n, 1, 3, 0), {})}; }
+
+static Values convertQLinearConv(Node &n) {
+  Value accumulated = convolve(n, centre(n, 0, 2, 1), centre(n, 3, 5, 0), n.in(8));
+  if (!accumulated)
+    return {};
+  Value scales = n.b.mul(productScale(n, 1, accumulated, 1), productScale(n, 4, accumulated, 1));
+  return {requantize(n, accumulated, scales, 6, 7)};
+}
+
+void addQuantization(PatternRegistry &registry) {
+  registry.add("DequantizeLinear", 10, 2, convertDequantize);
+  registry.add("QuantizeLinear", 10, 2, convertQuantize);
+  registry.add("DynamicQuantizeLinear", 11, 1, convertDynamicQuantize);
+  registry.add("MatMulInteger", 10, 2, convertMatMulInteger);
+  registry.add("ConvInteger", 10, 2, convertConvInteger);
+  registry.add("QLinearMatMul", 10, 8, convertQLinearMatMul);
+  registry.add("QLinearConv", 10, 8, convertQLinearConv);
+}
+
+} // namespace deepstride::onnx
