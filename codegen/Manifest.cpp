@@ -57,7 +57,7 @@ static Array launches(const EntryPlan &plan, llvm::StringRef arithmetic) {
     result.push_back(Object{{"kernel", launch.kernel},
                             {"site", launch.site},
                             {"flops", launch.flops.str()},
-                            {"arithmetic", arithmetic},
+                            {"arithmetic", arithmetic.str()},
                             {"results", std::move(results)}});
   }
   return result;
@@ -115,7 +115,7 @@ Object variantManifest(const CpuTarget &target, llvm::StringRef codeFile, llvm::
   Array features;
   for (const std::string &feature : target.features)
     features.push_back(feature);
-  return Object{{"mcpu", target.name},        {"features", std::move(features)}, {"code", codeFile},
+  return Object{{"mcpu", target.name},        {"features", std::move(features)}, {"code", codeFile.str()},
                 {"vector_bits", target.vectorBits}, {"constants", std::move(list)},    {"entries", std::move(entries)}};
 }
 
