@@ -6,6 +6,7 @@
 // becomes
 //   %1 = ds.launch @exp_0(%0) sizes ["n"] : (tensor<?xf32>) -> tensor<?xf32>
 #include "passes/memory/Passes.h"
+#include "passes/Report.h"
 
 #include "dialects/dist/DistDialect.h"
 #include "dialects/ds/DsDialect.h"
@@ -299,14 +300,14 @@ LogicalResult KernelOutliner::run(func::FuncOp function) {
   return success();
 }
 
-struct OutlineKernels : deepstride::impl::OutlineKernelsBase<OutlineKernels> {
+struct OutlineKernels : deepstride::impl::OutlineKernelsBase<OutlineKernels>, PassReport {
   void runOnOperation() override {
     KernelOutliner outliner(getOperation());
     for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
       if (function->hasAttr(ds::entryAttr) && failed(outliner.run(function)))
         return signalPassFailure();
-    kernelCount += outliner.kernelCount;
-    launchCount += outliner.launchCount;
+    count("kernels", outliner.kernelCount);
+    count("launches", outliner.launchCount);
   }
 };
 

@@ -12,8 +12,6 @@ def OutlineKernels : Pass<"ds-outline-kernels", "::mlir::ModuleOp"> {
     a buffer of their own at a return or at the end of a branch get a copy. Numerically a no-op.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
-  let statistics = [Statistic<"kernelCount", "kernels", "distinct kernels">,
-                    Statistic<"launchCount", "launches", "launches">];
 }
 
 def PlanBuffers : Pass<"ds-plan-buffers", "::mlir::ModuleOp"> {
@@ -23,7 +21,6 @@ def PlanBuffers : Pass<"ds-plan-buffers", "::mlir::ModuleOp"> {
     `buffers` on launches and collectives. States are updated in place where the launch allows it. Numerically a no-op.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
-  let statistics = [Statistic<"workspaceCount", "workspace-buffers", "workspace buffers">];
 }
 
 #endif

@@ -6,6 +6,7 @@
 // becomes
 //   %1 = ds.launch @k0(%0) sizes ["n"] {buffers = array<i64: 0, 1>, index = 0} ...
 #include "passes/memory/Passes.h"
+#include "passes/Report.h"
 
 #include "dialects/dist/DistDialect.h"
 #include "dialects/ds/DsDialect.h"
@@ -202,7 +203,7 @@ LogicalResult BufferPlanner::run() {
   return success();
 }
 
-struct PlanBuffers : deepstride::impl::PlanBuffersBase<PlanBuffers> {
+struct PlanBuffers : deepstride::impl::PlanBuffersBase<PlanBuffers>, PassReport {
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (!function->hasAttr(ds::entryAttr))
@@ -210,7 +211,7 @@ struct PlanBuffers : deepstride::impl::PlanBuffersBase<PlanBuffers> {
       BufferPlanner planner(function);
       if (failed(planner.run()))
         return signalPassFailure();
-      workspaceCount += planner.workspaceCount;
+      count("workspace buffers", planner.workspaceCount);
     }
   }
 };

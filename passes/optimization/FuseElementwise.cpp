@@ -5,6 +5,7 @@
 // becomes
 //   %2 = ds.fused { %1 = ds.binary add %0, %b ; %2 = ds.unary tanh %1 ; ds.yield %2 }
 #include "passes/optimization/Passes.h"
+#include "passes/Report.h"
 
 #include "dialects/ds/DsDialect.h"
 #include "llvm/ADT/SetVector.h"
@@ -37,11 +38,12 @@ bool isCheapRead(Operation *op) {
   return isa<ds::BroadcastOp>(op);
 }
 
-struct FuseElementwise : deepstride::impl::FuseElementwiseBase<FuseElementwise> {
+struct FuseElementwise : deepstride::impl::FuseElementwiseBase<FuseElementwise>, PassReport {
   // Larger regions only lengthen compilation: registers run out first.
   static constexpr size_t regionLimit = 32;
 
   void runOnOperation() override {
+    count("ops fused", 0);
     if (!getOperation()->hasAttr(ds::entryAttr))
       return;
     auto result = SizeAnalysis::run(getOperation());
@@ -96,8 +98,8 @@ struct FuseElementwise : deepstride::impl::FuseElementwiseBase<FuseElementwise> 
       op->moveBefore(&body, body.end());
     OpBuilder inner = OpBuilder::atBlockEnd(&body);
     ds::YieldOp::create(inner, root->getLoc(), root->getResult(0));
-    fusedCount += ordered.size();
-    ++regionCount;
+    count("ops fused", ordered.size());
+    count("regions");
   }
 
   SizeAnalysis analysis;

@@ -4,6 +4,7 @@
 //
 //   ds.linear %x, %w                         ds.linear %x, %packed {panel = 48, columns = 384}
 #include "passes/optimization/Passes.h"
+#include "passes/Report.h"
 
 #include "dialects/ds/DsDialect.h"
 #include "mlir/IR/IRMapping.h"
@@ -18,10 +19,11 @@ using namespace deepstride;
 
 namespace {
 
-struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights> {
+struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport {
   using Base::Base;
 
   void runOnOperation() override {
+    count("weights packed", 0);
     if (panel <= 0 || panel > 1024) {
       getOperation().emitError("panel must be between 1 and 1024, found ") << panel;
       return signalPassFailure();
@@ -43,7 +45,7 @@ struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights> {
       linear.getWeightMutable().assign(operand);
       if (weight->use_empty())
         weight.erase();
-      ++packedCount;
+      count("weights packed");
     });
     // Recipes that nothing names any more would still be written into the package.
     for (auto &[source, target] : packed) {

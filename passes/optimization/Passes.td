@@ -11,7 +11,6 @@ def FuseElementwise : Pass<"ds-fuse-elementwise", "::mlir::func::FuncOp"> {
     between them never reaches memory. Transposes and broadcasts of small operands join as reads. Numerically a no-op.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
-  let statistics = [Statistic<"fusedCount", "fused", "ops fused">, Statistic<"regionCount", "regions", "regions">];
 }
 
 def PackWeights : Pass<"ds-pack-weights", "::mlir::ModuleOp"> {
@@ -22,7 +21,6 @@ def PackWeights : Pass<"ds-pack-weights", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
   let options = [Option<"panel", "panel", "int64_t", "48", "columns of a panel">];
-  let statistics = [Statistic<"packedCount", "packed", "weights packed">];
 }
 
 #endif
