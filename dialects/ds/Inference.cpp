@@ -221,7 +221,9 @@ FailureOr<TensorFacts> SizeAnalysis::factsOfArgument(Operation *function, unsign
   // Elements of small integer inputs are symbols: Reshape, Expand and Range may be steered by them.
   auto name = entry.getArgAttrOfType<StringAttr>(index, ds::nameAttr);
   auto count = product(facts.sizes).constant();
-  bool isShapeLike = facts.elementType && facts.elementType.isSignlessInteger(64) && facts.rank() <= 1;
+  bool isShapeLike =
+      facts.elementType && facts.rank() <= 1 &&
+      (facts.elementType.isSignlessInteger(64) || facts.elementType.isSignlessInteger(32));
   if (name && isShapeLike && count && *count >= 0 && *count <= 16) {
     facts.contents.emplace();
     for (int64_t i = 0; i < *count; ++i)

@@ -1,5 +1,6 @@
 // Operators that give the same elements another shape or order.
 #include "frontends/onnx/convert/Registry.h"
+#include "frontends/onnx/convert/RunTimeAxes.h"
 
 #include <numeric>
 
@@ -62,51 +63,41 @@ static Values convertFlatten(Node &n) {
   return {n.b.reshape(n.in(0), {product(all.take_front(axis)), product(all.drop_front(axis))})};
 }
 
-/// Axes from the attribute of old opsets or the input of new ones; nothing where neither is there or one is wrong.
-static std::optional<SmallVector<int64_t>> axesOf(Node &n, unsigned input) {
-  return n.has(input) ? n.numbersOf(input, "axes") : n.integers("axes");
-}
-
 static Values convertSqueeze(Node &n) {
-  SizeVector sizes = n.b.sizes(n.in(0)), target;
-  auto listed = axesOf(n, 1);
+  SizeVector sizes = n.b.sizes(n.in(0));
+  auto listed = listedAxes(n, 1);
   if (n.isRefused())
     return {};
-  std::optional<SmallVector<int64_t>> axes = SmallVector<int64_t>();
-  if (listed)
-    axes = n.axes(*listed, n.b.rank(n.in(0)));
-  else
+  std::optional<SizeVector> axes = SizeVector();
+  if (listed) {
+    axes = normalizedAxes(n, *listed, n.b.rank(n.in(0)));
+    if (!axes)
+      return {};
+  } else {
     for (auto [axis, size] : llvm::enumerate(sizes)) {
       if (!size.constant())
         return n.refuse("the rank of the result depends on whether axis " + Twine(axis) + " (" + size.str() +
                         ") has size 1; list the axes in the model or pin the dimension with --dim");
       if (size.isConstant(1))
-        axes->push_back(axis);
+        axes->push_back(static_cast<int64_t>(axis));
     }
-  if (!axes)
-    return {};
-  for (auto [axis, size] : llvm::enumerate(sizes)) {
-    if (!llvm::is_contained(*axes, static_cast<int64_t>(axis)))
-      target.push_back(size);
-    else if (size.constant() && !size.isConstant(1))
-      return n.refuse("expected axis " + Twine(axis) + " to have size 1, found " + size.str());
   }
-  return {n.b.reshape(n.in(0), target)};
+  for (const SizeExpr &axis : *axes)
+    if (SizeExpr size = elementAt(sizes, axis); size.constant() && !size.isConstant(1))
+      return n.refuse("expected axis " + axis.str() + " to have size 1, found " + size.str());
+  if (axes->size() > sizes.size())
+    return n.refuse("expected at most " + Twine(sizes.size()) + " axes, found " + Twine(axes->size()));
+  return {n.b.reshape(n.in(0), withoutAxes(sizes, *axes))};
 }
 
 static Values convertUnsqueeze(Node &n) {
-  auto listed = axesOf(n, 1);
+  auto listed = listedAxes(n, 1);
   if (!listed)
     return n.isRefused() ? Values() : n.refuse("expected the axes to insert, found none");
-  SizeVector sizes = n.b.sizes(n.in(0)), target;
-  int64_t rank = n.b.rank(n.in(0)) + static_cast<int64_t>(listed->size());
-  auto axes = n.axes(*listed, rank);
+  auto axes = normalizedAxes(n, *listed, n.b.rank(n.in(0)) + static_cast<int64_t>(listed->size()));
   if (!axes)
     return {};
-  auto next = sizes.begin();
-  for (int64_t axis = 0; axis < rank; ++axis)
-    target.push_back(llvm::is_contained(*axes, axis) ? SizeExpr(1) : *next++);
-  return {n.b.reshape(n.in(0), target)};
+  return {n.b.reshape(n.in(0), withUnitAxes(n.b.sizes(n.in(0)), *axes))};
 }
 
 static Values convertTranspose(Node &n) {

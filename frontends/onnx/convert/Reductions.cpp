@@ -1,23 +1,49 @@
 // Reductions over axes and what is computed along one axis.
 #include "frontends/onnx/convert/Registry.h"
+#include "frontends/onnx/convert/RunTimeAxes.h"
 
 using namespace mlir;
 
 namespace deepstride::onnx {
 using ds::ReduceKind;
 
-/// The reduced axes, sorted. Without any, all of them; with `noop_with_empty_axes`, none.
-static std::optional<SmallVector<int64_t>> reducedAxes(Node &n) {
+/// The reduced axes, counted from the front. Without any, all of them; with `noop_with_empty_axes`, none.
+static std::optional<SizeVector> reducedAxes(Node &n) {
   int64_t rank = n.b.rank(n.in(0));
-  auto listed = n.has(1) ? n.numbersOf(1, "axes") : n.integers("axes");
+  auto listed = listedAxes(n, 1);
   if (n.isRefused())
     return std::nullopt;
-  if (!listed || listed->empty())
-    return n.flag("noop_with_empty_axes", false) ? SmallVector<int64_t>() : axesFrom(0, rank);
-  auto axes = n.axes(*listed, rank);
-  if (axes)
-    llvm::sort(*axes);
-  return axes;
+  if (listed && !listed->empty())
+    return normalizedAxes(n, *listed, rank);
+  SmallVector<int64_t> all = axesFrom(0, n.flag("noop_with_empty_axes", false) ? 0 : rank);
+  return SizeVector(all.begin(), all.end());
+}
+
+/// Axes that are known only at run time are reduced one after the other. Each kind is a composition of such steps: the
+/// first may prepare the elements, the last may finish the result.
+static Value reduceAtRunTime(DsBuilder &b, ReduceKind kind, Value x, const SizeVector &axes, bool keep) {
+  SizeVector sizes = b.sizes(x), full = sizes;
+  ReduceKind step = kind == ReduceKind::log_sum ? ReduceKind::sum : kind;
+  for (const SizeExpr &axis : axes) {
+    x = b.reduce(step, b.reshape(x, splitAround(sizes, axis)), {1});
+    sizes = withSize(sizes, axis, 1);
+    x = b.reshape(x, sizes);
+    if (kind == ReduceKind::l1 || kind == ReduceKind::sum_square)
+      step = ReduceKind::sum;
+  }
+  if (kind == ReduceKind::log_sum)
+    x = b.unary(ds::UnaryKind::log, x);
+  return keep ? x : b.reshape(x, withoutAxes(full, axes));
+}
+
+static Value reduceAxes(DsBuilder &b, ReduceKind kind, Value x, const SizeVector &axes, bool keep) {
+  if (!areConstant(axes))
+    return reduceAtRunTime(b, kind, x, axes, keep);
+  SmallVector<int64_t> constants;
+  for (const SizeExpr &axis : axes)
+    constants.push_back(*axis.constant());
+  llvm::sort(constants);
+  return b.reduce(kind, x, constants, keep);
 }
 
 /// Integers have no logarithm, root or exact mean of their own: those are computed in f64, as the specification's
@@ -39,8 +65,8 @@ static Convert reduce(ReduceKind kind) {
     if (axes->empty() && n.b.rank(x) > 0)
       return {x};
     if (isa<IntegerType>(type) && needsFloat(kind))
-      return {n.b.cast(n.b.reduce(kind, n.b.cast(x, n.b.f64()), *axes, keep), type)};
-    return {n.b.reduce(kind, x, *axes, keep)};
+      return {n.b.cast(reduceAxes(n.b, kind, n.b.cast(x, n.b.f64()), *axes, keep), type)};
+    return {reduceAxes(n.b, kind, x, *axes, keep)};
   };
 }
 
@@ -53,11 +79,19 @@ static Convert argReduce(ReduceKind kind) {
 }
 
 static Values convertCumSum(Node &n) {
-  auto listed = n.numberOf(1, "axis");
-  auto axis = listed ? n.axis(*listed, n.b.rank(n.in(0))) : std::nullopt;
+  auto listed = n.sizeOf(1, "axis");
+  if (!listed)
+    return {};
   Value x = n.in(0);
-  return {axis ? n.b.create<ds::CumulativeSumOp>({x}, x, *axis, n.flag("exclusive", false), n.flag("reverse", false))
-               : Value()};
+  SizeVector sizes = n.b.sizes(x);
+  auto axes = normalizedAxes(n, {*listed}, n.b.rank(x));
+  if (!axes)
+    return {};
+  int64_t axis = axes->front().constant().value_or(1);
+  if (!areConstant(*axes))
+    x = n.b.reshape(x, splitAround(sizes, axes->front()));
+  Value sums = n.b.create<ds::CumulativeSumOp>({x}, x, axis, n.flag("exclusive", false), n.flag("reverse", false));
+  return {n.b.reshape(sums, sizes)};
 }
 
 static Value hardmax(DsBuilder &b, Value x, int64_t axis) {

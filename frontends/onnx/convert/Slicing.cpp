@@ -1,5 +1,6 @@
 // Boxes of tensors: Slice, Split, Pad. Bounds may be size expressions; clamping them to the axis is part of ONNX.
 #include "frontends/onnx/convert/Registry.h"
+#include "frontends/onnx/convert/RunTimeAxes.h"
 
 using namespace mlir;
 
@@ -80,18 +81,55 @@ static Values convertSliceAttributes(Node &n) {
   return sliceBy(n, SizeVector(starts->begin(), starts->end()), SizeVector(ends->begin(), ends->end()), *axes, steps);
 }
 
+/// Axes or steps that are known only at run time: every axis is gathered by indices start, start + step, ..., with the
+/// bounds and the step of the entry that means it, if one does.
+static Values sliceAtRunTime(Node &n, const SizeVector &starts, const SizeVector &ends, const SizeVector &axes,
+                             const SizeVector &steps) {
+  Value result = n.in(0);
+  SizeVector sizes = n.b.sizes(result);
+  int64_t rank = n.b.rank(result);
+  if (starts.size() != axes.size() || ends.size() != axes.size() || steps.size() != axes.size())
+    return n.refuse("expected starts, ends, axes and steps of one length, found " + Twine(starts.size()) + ", " +
+                    Twine(ends.size()) + ", " + Twine(axes.size()) + " and " + Twine(steps.size()));
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    SizeExpr size = sizes[axis], start = 0, end = size, step = 1;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      SizeExpr isMeant = SizeExpr::eq(axes[i], axis);
+      start = SizeExpr::select(isMeant, starts[i], start);
+      end = SizeExpr::select(isMeant, ends[i], end);
+      step = SizeExpr::select(isMeant, steps[i], step);
+    }
+    if (start.isConstant(0) && end == size && step.isConstant(1))
+      continue;
+    SizeExpr isBackward = SizeExpr::lt(step, 0), low = SizeExpr(0) - isBackward, high = size - isBackward;
+    auto clamp = [&](const SizeExpr &bound) {
+      SizeExpr fromFront = SizeExpr::select(SizeExpr::lt(bound, 0), bound + size, bound);
+      return SizeExpr::min(SizeExpr::max(fromFront, low), high);
+    };
+    SizeExpr first = clamp(start), distance = clamp(end) - first;
+    SizeExpr count = SizeExpr::max(SizeExpr::ceilDiv(distance, step), 0);
+    Value stride = n.b.reshape(n.b.shape({step}), {}), origin = n.b.reshape(n.b.shape({first}), {});
+    result = n.b.gather(axis, result, n.b.add(n.b.mul(n.b.iota(0, {count}), stride), origin));
+  }
+  return {result};
+}
+
 static Values convertSlice(Node &n) {
   auto starts = n.sizesOf(1, "starts"), ends = n.sizesOf(2, "ends");
   if (!starts || !ends)
     return {};
-  std::optional<SmallVector<int64_t>> listed = axesFrom(0, starts->size());
-  std::optional<SmallVector<int64_t>> steps = SmallVector<int64_t>(starts->size(), 1);
-  if (n.has(3))
-    listed = n.numbersOf(3, "axes");
-  if (n.has(4))
-    steps = n.numbersOf(4, "steps");
-  auto axes = listed ? n.axes(*listed, n.b.rank(n.in(0))) : std::nullopt;
-  return axes && steps ? sliceBy(n, *starts, *ends, *axes, *steps) : Values();
+  SmallVector<int64_t> all = axesFrom(0, starts->size());
+  auto listed = n.has(3) ? n.sizesOf(3, "axes") : std::optional(SizeVector(all.begin(), all.end()));
+  auto steps = n.has(4) ? n.sizesOf(4, "steps") : std::optional(SizeVector(starts->size(), SizeExpr(1)));
+  auto axes = listed ? normalizedAxes(n, *listed, n.b.rank(n.in(0))) : std::nullopt;
+  if (!axes || !steps)
+    return {};
+  if (!areConstant(*axes) || !areConstant(*steps))
+    return sliceAtRunTime(n, *starts, *ends, *axes, *steps);
+  auto constants = [](const SizeVector &values) {
+    return llvm::map_to_vector(values, [](const SizeExpr &value) { return *value.constant(); });
+  };
+  return sliceBy(n, *starts, *ends, constants(*axes), constants(*steps));
 }
 
 /// The sizes of the parts: given, or equal ones of which the last may be smaller.
@@ -127,7 +165,8 @@ static Values convertSplit(Node &n) {
   return results;
 }
 
-static Values padBy(Node &n, const SizeVector &pads, ArrayRef<int64_t> axes, Value value) {
+/// `axes` may be known only at run time; an axis that none of them means gets no padding.
+static Values padBy(Node &n, const SizeVector &pads, const SizeVector &axes, Value value) {
   static constexpr std::pair<StringRef, ds::PadKind> kinds[] = {{"constant", ds::PadKind::constant},
                                                                 {"edge", ds::PadKind::edge},
                                                                 {"reflect", ds::PadKind::reflect},
@@ -138,10 +177,12 @@ static Values padBy(Node &n, const SizeVector &pads, ArrayRef<int64_t> axes, Val
   if (pads.size() != 2 * axes.size())
     return n.refuse("expected two pads per axis (" + Twine(2 * axes.size()) + "), found " + Twine(pads.size()));
   SizeVector low(n.b.rank(n.in(0))), high = low;
-  for (auto [index, axis] : llvm::enumerate(axes)) {
-    low[axis] = pads[index];
-    high[axis] = pads[axes.size() + index];
-  }
+  for (size_t axis = 0; axis < low.size(); ++axis)
+    for (size_t i = 0; i < axes.size(); ++i) {
+      SizeExpr isMeant = SizeExpr::eq(axes[i], static_cast<int64_t>(axis));
+      low[axis] = SizeExpr::select(isMeant, pads[i], low[axis]);
+      high[axis] = SizeExpr::select(isMeant, pads[axes.size() + i], high[axis]);
+    }
   auto kind = llvm::find_if(kinds, [&](const auto &entry) { return entry.first == mode; })->second;
   return {n.b.pad(kind, n.in(0), value, low, high)};
 }
@@ -151,16 +192,15 @@ static Values convertPadAttributes(Node &n) {
   if (!pads)
     return {};
   Value value = n.b.scalar(n.b.element(n.in(0)), n.real("value", 0));
-  return padBy(n, SizeVector(pads->begin(), pads->end()), axesFrom(0, n.b.rank(n.in(0))), value);
+  SmallVector<int64_t> all = axesFrom(0, n.b.rank(n.in(0)));
+  return padBy(n, SizeVector(pads->begin(), pads->end()), SizeVector(all.begin(), all.end()), value);
 }
 
 static Values convertPad(Node &n) {
   auto pads = n.sizesOf(1, "pads");
-  std::optional<SmallVector<int64_t>> axes = axesFrom(0, n.b.rank(n.in(0)));
-  if (n.has(3)) {
-    auto listed = n.numbersOf(3, "axes");
-    axes = listed ? n.axes(*listed, n.b.rank(n.in(0))) : std::nullopt;
-  }
+  SmallVector<int64_t> all = axesFrom(0, n.b.rank(n.in(0)));
+  auto listed = n.has(3) ? n.sizesOf(3, "axes") : std::optional(SizeVector(all.begin(), all.end()));
+  auto axes = listed ? normalizedAxes(n, *listed, n.b.rank(n.in(0))) : std::nullopt;
   if (!pads || !axes)
     return {};
   Value value = n.has(2) ? n.b.reshape(n.in(2), {}) : n.b.scalar(n.b.element(n.in(0)), 0);

@@ -1,0 +1,77 @@
+// Selection of sizes by axes that are expressions. Everything folds to plain lists where the axes are constants.
+#include "frontends/onnx/convert/RunTimeAxes.h"
+
+namespace deepstride::onnx {
+
+bool areConstant(const SizeVector &values) {
+  return llvm::all_of(values, [](const SizeExpr &value) { return value.constant().has_value(); });
+}
+
+std::optional<SizeVector> normalizedAxes(Node &n, const SizeVector &listed, int64_t rank) {
+  SizeVector axes;
+  llvm::SmallVector<int64_t> constants;
+  for (const SizeExpr &axis : listed) {
+    if (auto known = axis.constant())
+      constants.push_back(*known);
+    axes.push_back(SizeExpr::select(SizeExpr::lt(axis, 0), axis + SizeExpr(rank), axis));
+  }
+  return n.axes(constants, rank) ? std::optional(axes) : std::nullopt;
+}
+
+std::optional<SizeVector> listedAxes(Node &n, unsigned input) {
+  if (n.has(input))
+    return n.sizesOf(input, "axes");
+  if (auto numbers = n.integers("axes"))
+    return SizeVector(numbers->begin(), numbers->end());
+  return std::nullopt;
+}
+
+SizeExpr elementAt(const SizeVector &sizes, const SizeExpr &position) {
+  SizeExpr result;
+  for (size_t i = sizes.size(); i > 0; --i)
+    result = SizeExpr::select(SizeExpr::eq(position, static_cast<int64_t>(i) - 1), sizes[i - 1], result);
+  return result;
+}
+
+SizeVector splitAround(const SizeVector &sizes, const SizeExpr &axis) {
+  SizeExpr before = 1, after = 1;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    before = before * SizeExpr::select(SizeExpr::lt(static_cast<int64_t>(i), axis), sizes[i], 1);
+    after = after * SizeExpr::select(SizeExpr::lt(axis, static_cast<int64_t>(i)), sizes[i], 1);
+  }
+  return {before, elementAt(sizes, axis), after};
+}
+
+SizeVector withSize(const SizeVector &sizes, const SizeExpr &axis, const SizeExpr &size) {
+  SizeVector result;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    result.push_back(SizeExpr::select(SizeExpr::eq(axis, static_cast<int64_t>(i)), size, sizes[i]));
+  return result;
+}
+
+SizeVector withoutAxes(SizeVector sizes, SizeVector axes) {
+  for (size_t removed = 0; removed < axes.size() && !sizes.empty(); ++removed) {
+    SizeVector rest;
+    for (size_t i = 0; i + 1 < sizes.size(); ++i)
+      rest.push_back(SizeExpr::select(SizeExpr::lt(static_cast<int64_t>(i), axes[removed]), sizes[i], sizes[i + 1]));
+    for (size_t later = removed + 1; later < axes.size(); ++later)
+      axes[later] = axes[later] - SizeExpr::lt(axes[removed], axes[later]);
+    sizes = std::move(rest);
+  }
+  return sizes;
+}
+
+SizeVector withUnitAxes(const SizeVector &sizes, const SizeVector &axes) {
+  SizeVector result;
+  for (size_t i = 0; i < sizes.size() + axes.size(); ++i) {
+    SizeExpr isUnit, unitsBefore;
+    for (const SizeExpr &axis : axes) {
+      isUnit = isUnit + SizeExpr::eq(axis, static_cast<int64_t>(i));
+      unitsBefore = unitsBefore + SizeExpr::lt(axis, static_cast<int64_t>(i));
+    }
+    result.push_back(SizeExpr::select(isUnit, 1, elementAt(sizes, SizeExpr(static_cast<int64_t>(i)) - unitsBefore)));
+  }
+  return result;
+}
+
+} // namespace deepstride::onnx

@@ -1,0 +1,33 @@
+// Axes that are known only when the model runs: which one is meant is decided by the size expressions of a reshape, so
+// that the ops themselves keep constant axes.
+#ifndef DEEPSTRIDE_FRONTENDS_ONNX_CONVERT_RUNTIMEAXES_H
+#define DEEPSTRIDE_FRONTENDS_ONNX_CONVERT_RUNTIMEAXES_H
+
+#include "frontends/onnx/convert/Node.h"
+
+namespace deepstride::onnx {
+
+/// The axes counted from the front; diagnosed where a constant one is outside of `rank` or listed twice.
+std::optional<SizeVector> normalizedAxes(Node &n, const SizeVector &listed, int64_t rank);
+/// Those of an input, or without it of the attribute `axes`; nothing, undiagnosed, where there is neither.
+std::optional<SizeVector> listedAxes(Node &n, unsigned input);
+
+/// The element of a list at a position that may be an expression; 0 outside of it.
+SizeExpr elementAt(const SizeVector &sizes, const SizeExpr &position);
+
+/// A shape as three axes: all before the given one, that one, all behind.
+SizeVector splitAround(const SizeVector &sizes, const SizeExpr &axis);
+
+SizeVector withSize(const SizeVector &sizes, const SizeExpr &axis, const SizeExpr &size);
+
+/// Without the given axes, which count in the full shape.
+SizeVector withoutAxes(SizeVector sizes, SizeVector axes);
+
+/// With axes of size 1 at the given places of the result.
+SizeVector withUnitAxes(const SizeVector &sizes, const SizeVector &axes);
+
+bool areConstant(const SizeVector &values);
+
+} // namespace deepstride::onnx
+
+#endif
