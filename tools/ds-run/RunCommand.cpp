@@ -9,8 +9,10 @@
 #include "runtime/io/Npz.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdio>
 #include <exception>
+#include <mutex>
 #include <thread>
 
 namespace ds {
@@ -73,29 +75,58 @@ bool isConsequence(const std::exception_ptr &failure) {
   }
 }
 
+// What the threads of the ranks share; a rank that never ends keeps it.
+struct RankRun {
+  std::shared_ptr<const Package> package;
+  Options options;
+  std::shared_ptr<ThreadsGroup> group;
+  std::vector<std::vector<Tensor>> outputs;
+  std::vector<std::exception_ptr> failures;
+  std::mutex mutex;
+  std::condition_variable changed;
+  unsigned finished = 0;
+  bool isAnyFailed = false;
+};
+
+void runRankThread(const std::shared_ptr<RankRun> &run, unsigned rank) {
+  std::exception_ptr failure;
+  {
+    std::shared_ptr<Communicator> communicator = run->group->join(rank);
+    try {
+      run->outputs[rank] = runRank(run->package, run->options, communicator, rank);
+    } catch (const std::exception &error) {
+      failure = std::current_exception();
+      communicator->leave(error.what());
+    }
+  }
+  std::lock_guard<std::mutex> lock(run->mutex);
+  run->failures[rank] = failure;
+  run->isAnyFailed |= failure != nullptr;
+  ++run->finished;
+  run->changed.notify_all();
+}
+
+// After a failure the other ranks get the time of a collective to end; one that hangs in its own code is left behind.
 std::vector<std::vector<Tensor>> runRanks(const std::shared_ptr<const Package> &package, const Options &options) {
-  auto group =
-      ThreadsGroup::create(options.ranks, std::chrono::milliseconds(static_cast<int64_t>(options.timeout * 1000)));
-  std::vector<std::vector<Tensor>> outputs(options.ranks);
-  std::vector<std::exception_ptr> failures(options.ranks);
-  std::vector<std::thread> threads;
+  auto timeout = std::chrono::milliseconds(static_cast<int64_t>(options.timeout * 1000));
+  auto run = std::make_shared<RankRun>();
+  run->package = package;
+  run->options = options;
+  run->group = ThreadsGroup::create(options.ranks, timeout);
+  run->outputs.resize(options.ranks);
+  run->failures.resize(options.ranks);
   for (unsigned rank = 0; rank < options.ranks; ++rank)
-    threads.emplace_back([&, rank] {
-      std::shared_ptr<Communicator> communicator = group->join(rank);
-      try {
-        outputs[rank] = runRank(package, options, communicator, rank);
-      } catch (const std::exception &error) {
-        failures[rank] = std::current_exception();
-        communicator->leave(error.what());
-      }
-    });
-  for (std::thread &thread : threads)
-    thread.join();
+    std::thread(runRankThread, run, rank).detach();
+
+  std::unique_lock<std::mutex> lock(run->mutex);
+  auto isDone = [&] { return run->finished == options.ranks; };
+  run->changed.wait(lock, [&] { return isDone() || run->isAnyFailed; });
+  run->changed.wait_for(lock, timeout, isDone);
   for (bool orConsequences : {false, true})
-    for (const std::exception_ptr &failure : failures)
+    for (const std::exception_ptr &failure : run->failures)
       if (failure && (orConsequences || !isConsequence(failure)))
         std::rethrow_exception(failure);
-  return outputs;
+  return std::move(run->outputs);
 }
 
 } // namespace

@@ -132,6 +132,11 @@ TEST_F(DsRun, RunsRanksOnTheirOwnData) {
   expect(1, "rank 1: entry 'skipped'", package + " --entry skipped -n 2 --dim n=2");
 }
 
+TEST_F(DsRun, DoesNotWaitForARankThatHangs) {
+  expect(1, "rank 0: entry 'stuck': all_reduce 'grad' at '/loss/MatMul': rank 1 did not arrive in 0.3 s",
+         package + " --entry stuck -n 2 --dim n=2 --timeout 0.3");
+}
+
 TEST_F(DsRun, ComparesWithATestDataFolder) {
   std::string data = folder.file("test_data_set_0");
   std::filesystem::create_directory(data);

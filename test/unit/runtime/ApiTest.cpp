@@ -45,7 +45,7 @@ TEST_F(ApiTest, DescribesThePackage) {
   EXPECT_STREQ(ds_package_variant_name(package, 0), "x86-64");
   EXPECT_EQ(ds_package_variant_name(package, 1), nullptr);
   EXPECT_STREQ(ds_package_entry_name(package, 8), "lookup");
-  EXPECT_EQ(ds_package_entry_name(package, 9), nullptr);
+  EXPECT_EQ(ds_package_entry_name(package, 10), nullptr);
   ASSERT_EQ(ds_package_tensor_count(package, 8, DS_INPUTS), 2u);
   const ds_tensor_info *info = ds_package_tensor(package, 8, DS_INPUTS, 1);
   EXPECT_STREQ(info->name, "indices");

@@ -123,9 +123,10 @@ TEST(ThreadsGroup, DoesNotWaitForRanksThatHaveLeft) {
   auto errors = onRanks(3, 30s, [](unsigned rank, Communicator &communicator) {
     float value = 1;
     if (rank == 1)
-      communicator.leave("out of luck");
-    else if (rank == 0)
-      communicator.wait(communicator.startAllReduce(request(&value, 1)), &value);
+      return communicator.leave("out of luck");
+    uint64_t ticket = communicator.startAllReduce(request(&value, 1));
+    if (rank == 0)
+      communicator.wait(ticket, &value);
   });
   EXPECT_NE(errors[0].find("rank 1 failed: out of luck"), std::string::npos) << errors[0];
   EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);

@@ -144,7 +144,8 @@ Json testManifest() {
                         countEntry(),
                         reduceEntry("reduce"),
                         reduceEntry("skipped"),
-                        lookupEntry()};
+                        lookupEntry(),
+                        reduceEntry("stuck")};
   return {{"format", 1},
           {"abi", 1},
           {"compiler", "by hand"},

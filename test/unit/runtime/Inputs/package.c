@@ -160,6 +160,13 @@ static int32_t skippedEntry(const ds_call *call) {
   return reduceEntry(call);
 }
 
+/* stuck: rank 1 never comes back. */
+static int32_t stuckEntry(const ds_call *call) {
+  for (volatile int forever = 1; call->rank == 1 && forever;)
+    ;
+  return reduceEntry(call);
+}
+
 /* lookup: fails by index. */
 static const uint32_t lookupBuffers[] = {0, 1, 2}, lookupSizes[] = {1};
 LAUNCH(lookup, 0, gather, 0, DS_NO_SIZE, 1, lookupBuffers, lookupSizes);
@@ -169,9 +176,9 @@ static int32_t lookupEntry(const ds_call *call) {
 }
 
 static const ds_entry_point entries[] = {
-    {"main", mainEntry},         {"scale", scaleEntry},         {"reshape", reshapeEntry},
-    {"positive", positiveEntry}, {"forgetful", forgetfulEntry}, {"count", countEntry},
-    {"reduce", reduceEntry},     {"skipped", skippedEntry},     {"lookup", lookupEntry}};
+    {"main", mainEntry},           {"scale", scaleEntry}, {"reshape", reshapeEntry}, {"positive", positiveEntry},
+    {"forgetful", forgetfulEntry}, {"count", countEntry}, {"reduce", reduceEntry},   {"skipped", skippedEntry},
+    {"lookup", lookupEntry},       {"stuck", stuckEntry}};
 static const ds_package_code code = {sizeof(ds_package_code), DS_ABI_VERSION, sizeof(entries) / sizeof(entries[0]),
                                      entries};
 
