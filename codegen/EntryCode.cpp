@@ -135,9 +135,9 @@ private:
       } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
         if (mlir::failed(emitBranch(branch)))
           return failure();
-      } else if (auto symbol = op.getAttrOfType<StringAttr>("ds.computed")) {
+      } else if (auto define = dyn_cast<ds::DefineOp>(op)) {
         llvm::Value *address = field(buffers, op.getAttrOfType<IntegerAttr>("buffer").getInt() * sizeof(void *), pointer);
-        int64_t id = plan.symbolId(symbol.getValue());
+        int64_t id = plan.symbolId(define.getSymbol());
         if (id >= 0) // a count that no size depends on is only a value
           request(offsetof(ds_services, define), {serviceContext, b.getInt32(static_cast<uint32_t>(id)),
                                                   b.CreateLoad(i64, address)});

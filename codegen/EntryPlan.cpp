@@ -210,10 +210,7 @@ void EntryPlanner::collectSymbols() {
     add(constraint.rhs);
   }
   llvm::StringMap<bool> computed;
-  function.walk([&](Operation *op) {
-    if (auto symbol = op->getAttrOfType<StringAttr>("ds.computed"))
-      computed[symbol.getValue()] = true;
-  });
+  function.walk([&](ds::DefineOp op) { computed[op.getSymbol()] = true; });
   for (const std::string &name : names) {
     EntryPlan::Symbol symbol{name, "dim", -1, -1};
     if (computed.count(name))

@@ -158,66 +158,138 @@ static HostTensor pack(const HostTensor &source, int64_t panel) {
   return result;
 }
 
-static std::optional<Number> applyUnary(ds::UnaryKind kind, const Number &x, bool isFloat) {
-  Number y;
-  y.integer = kind == ds::UnaryKind::neg ? 0 - x.integer : kind == ds::UnaryKind::abs ? std::abs(x.integer) : 0;
-  if (!isFloat)
-    return kind == ds::UnaryKind::neg || kind == ds::UnaryKind::abs ? std::optional(y) : std::nullopt;
+static std::optional<double> realFunction(ds::UnaryKind kind, double x) {
   switch (kind) {
-  case ds::UnaryKind::neg:
-    y.real = -x.real;
-    return y;
-  case ds::UnaryKind::abs:
-    y.real = std::fabs(x.real);
-    return y;
-  case ds::UnaryKind::sqrt:
-    y.real = std::sqrt(x.real);
-    return y;
-  case ds::UnaryKind::reciprocal:
-    y.real = 1.0 / x.real;
-    return y;
   case ds::UnaryKind::exp:
-    y.real = std::exp(x.real);
-    return y;
+    return std::exp(x);
   case ds::UnaryKind::log:
-    y.real = std::log(x.real);
-    return y;
+    return std::log(x);
+  case ds::UnaryKind::sqrt:
+    return std::sqrt(x);
+  case ds::UnaryKind::reciprocal:
+    return 1.0 / x;
+  case ds::UnaryKind::erf:
+    return std::erf(x);
+  case ds::UnaryKind::tanh:
+    return std::tanh(x);
+  case ds::UnaryKind::sigmoid:
+    return 1.0 / (1.0 + std::exp(-x));
+  case ds::UnaryKind::sin:
+    return std::sin(x);
+  case ds::UnaryKind::cos:
+    return std::cos(x);
+  case ds::UnaryKind::tan:
+    return std::tan(x);
+  case ds::UnaryKind::asin:
+    return std::asin(x);
+  case ds::UnaryKind::acos:
+    return std::acos(x);
+  case ds::UnaryKind::atan:
+    return std::atan(x);
+  case ds::UnaryKind::sinh:
+    return std::sinh(x);
+  case ds::UnaryKind::cosh:
+    return std::cosh(x);
+  case ds::UnaryKind::asinh:
+    return std::asinh(x);
+  case ds::UnaryKind::acosh:
+    return std::acosh(x);
+  case ds::UnaryKind::atanh:
+    return std::atanh(x);
+  case ds::UnaryKind::floor:
+    return std::floor(x);
+  case ds::UnaryKind::ceil:
+    return std::ceil(x);
+  case ds::UnaryKind::round:
+    return std::nearbyint(x);
   default:
     return std::nullopt;
   }
 }
 
+static std::optional<Number> applyUnary(ds::UnaryKind kind, const Number &x, bool isFloat) {
+  switch (kind) {
+  case ds::UnaryKind::neg:
+    return Number{-x.real, static_cast<int64_t>(0 - static_cast<uint64_t>(x.integer))};
+  case ds::UnaryKind::abs:
+    return Number{std::fabs(x.real), x.integer < 0 ? static_cast<int64_t>(0 - static_cast<uint64_t>(x.integer))
+                                                   : x.integer};
+  case ds::UnaryKind::relu:
+    return Number{std::isnan(x.real) || x.real > 0 ? x.real : 0.0, std::max<int64_t>(x.integer, 0)};
+  case ds::UnaryKind::sign:
+    return Number{x.real > 0 ? 1.0 : x.real < 0 ? -1.0 : x.real, x.integer > 0 ? 1 : x.integer < 0 ? -1 : 0};
+  case ds::UnaryKind::logical_not:
+    return Number{0.0, x.integer == 0};
+  case ds::UnaryKind::bitwise_not:
+    return Number{0.0, ~x.integer};
+  case ds::UnaryKind::is_nan:
+    return Number{0.0, std::isnan(x.real)};
+  default:
+    break;
+  }
+  auto value = isFloat ? realFunction(kind, x.real) : std::nullopt;
+  return value ? std::optional(Number{*value, 0}) : std::nullopt;
+}
+
+static int64_t wrap(uint64_t value) { return static_cast<int64_t>(value); }
+
 static std::optional<Number> applyBinary(ds::BinaryKind kind, const Number &x, const Number &y, bool isFloat) {
-  Number z;
+  uint64_t a = static_cast<uint64_t>(x.integer), b = static_cast<uint64_t>(y.integer);
+  auto truth = [&](bool real, bool integer) { return Number{0.0, isFloat ? real : integer}; };
   switch (kind) {
   case ds::BinaryKind::add:
-    z = {x.real + y.real, static_cast<int64_t>(static_cast<uint64_t>(x.integer) + static_cast<uint64_t>(y.integer))};
-    return z;
+    return Number{x.real + y.real, wrap(a + b)};
   case ds::BinaryKind::sub:
-    z = {x.real - y.real, static_cast<int64_t>(static_cast<uint64_t>(x.integer) - static_cast<uint64_t>(y.integer))};
-    return z;
+    return Number{x.real - y.real, wrap(a - b)};
   case ds::BinaryKind::mul:
-    z = {x.real * y.real, static_cast<int64_t>(static_cast<uint64_t>(x.integer) * static_cast<uint64_t>(y.integer))};
-    return z;
+    return Number{x.real * y.real, wrap(a * b)};
   case ds::BinaryKind::div:
-    if (!isFloat && (y.integer == 0 || y.integer == -1))
+    if (!isFloat && y.integer == 0)
       return std::nullopt;
-    z = {x.real / y.real, isFloat ? 0 : x.integer / y.integer};
-    return z;
-  case ds::BinaryKind::pow:
-    if (!isFloat)
+    return Number{x.real / y.real, isFloat ? 0 : y.integer == -1 ? wrap(0 - a) : x.integer / y.integer};
+  case ds::BinaryKind::fmod:
+  case ds::BinaryKind::mod: {
+    if (!isFloat && y.integer == 0)
       return std::nullopt;
-    z.real = std::pow(x.real, y.real);
-    return z;
-  case ds::BinaryKind::min:
-    z = {std::isnan(x.real) || x.real < y.real ? x.real : y.real, std::min(x.integer, y.integer)};
-    return z;
-  case ds::BinaryKind::max:
-    z = {std::isnan(x.real) || x.real > y.real ? x.real : y.real, std::max(x.integer, y.integer)};
-    return z;
-  default:
-    return std::nullopt;
+    bool floored = kind == ds::BinaryKind::mod;
+    double real = std::fmod(x.real, y.real);
+    int64_t integer = isFloat || y.integer == -1 ? 0 : x.integer % y.integer;
+    if (floored && real != 0 && (real < 0) != (y.real < 0))
+      real += y.real;
+    if (floored && integer != 0 && (integer < 0) != (y.integer < 0))
+      integer += y.integer;
+    return Number{real, integer};
   }
+  case ds::BinaryKind::pow:
+    return Number{std::pow(x.real, y.real), isFloat ? 0 : static_cast<int64_t>(std::pow(x.real, y.real))};
+  case ds::BinaryKind::min:
+    return Number{std::isnan(x.real) || x.real < y.real ? x.real : y.real, std::min(x.integer, y.integer)};
+  case ds::BinaryKind::max:
+    return Number{std::isnan(x.real) || x.real > y.real ? x.real : y.real, std::max(x.integer, y.integer)};
+  case ds::BinaryKind::bit_and:
+    return Number{0.0, x.integer & y.integer};
+  case ds::BinaryKind::bit_or:
+    return Number{0.0, x.integer | y.integer};
+  case ds::BinaryKind::bit_xor:
+    return Number{0.0, x.integer ^ y.integer};
+  case ds::BinaryKind::eq:
+    return truth(x.real == y.real, x.integer == y.integer);
+  case ds::BinaryKind::ne:
+    return truth(x.real != y.real, x.integer != y.integer);
+  case ds::BinaryKind::lt:
+    return truth(x.real < y.real, x.integer < y.integer);
+  case ds::BinaryKind::le:
+    return truth(x.real <= y.real, x.integer <= y.integer);
+  case ds::BinaryKind::gt:
+    return truth(x.real > y.real, x.integer > y.integer);
+  case ds::BinaryKind::ge:
+    return truth(x.real >= y.real, x.integer >= y.integer);
+  case ds::BinaryKind::shift_left:
+    return Number{0.0, b < 64 ? wrap(a << b) : 0};
+  case ds::BinaryKind::shift_right:
+    return Number{0.0, b < 64 ? wrap(a >> b) : 0};
+  }
+  return std::nullopt;
 }
 
 FailureOr<HostTensor> RecipeEvaluator::readSource(ds::SourceOp source) {
@@ -239,6 +311,27 @@ FailureOr<HostTensor> RecipeEvaluator::readSource(ds::SourceOp source) {
   auto type = cast<RankedTensorType>(source.getType());
   return HostTensor{type.getElementType(), SmallVector<int64_t>(type.getShape()), file->getBufferStart() + offset,
                     nullptr};
+}
+
+/// Slices of `source` along one axis; nothing where an index is outside of it.
+static std::optional<HostTensor> gather(const HostTensor &source, const HostTensor &indices, int64_t axis,
+                                        ArrayRef<int64_t> shape) {
+  HostTensor result = allocate(source.element, shape);
+  int64_t outer = 1, size = source.shape[axis], count = indices.count(), width = widthOf(indices.element);
+  for (int64_t i = 0; i < axis; ++i)
+    outer *= source.shape[i];
+  int64_t slice = outer * size ? source.bytes() / (outer * size) : 0;
+  char *to = result.owned->data();
+  for (int64_t block = 0; block < outer; ++block)
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t at = readNumber(indices.element, indices.data + i * width).integer;
+      at += at < 0 ? size : 0;
+      if (at < 0 || at >= size)
+        return std::nullopt;
+      std::memcpy(to, source.data + (block * size + at) * slice, static_cast<size_t>(slice));
+      to += slice;
+    }
+  return result;
 }
 
 static std::optional<SmallVector<int64_t>> constants(ArrayAttr sizes) {
@@ -292,6 +385,9 @@ FailureOr<HostTensor> RecipeEvaluator::evaluateOp(Operation *op, ArrayRef<HostTe
     return permuted(operands[0], type.getShape(), [&](int64_t flat) {
       return broadcastOffset(flat, type.getShape(), operands[0].shape);
     });
+  if (auto taken = dyn_cast<ds::GatherOp>(op))
+    if (auto result = gather(operands[0], operands[1], taken.getAxis(), type.getShape()))
+      return *result;
   if (auto box = dyn_cast<ds::SliceOp>(op))
     if (auto starts = constants(box.getStarts()))
       return slice(operands[0], *starts, type.getShape(), box.getSteps());

@@ -92,6 +92,30 @@ LogicalResult lowerCumulativeSum(KernelBuilder &k, ds::CumulativeSumOp op) {
   return success();
 }
 
+LogicalResult lowerNonZero(KernelBuilder &k, ds::NonZeroOp op) {
+  SizeVector shape = k.sizesOf(op.getInput());
+  Type element = k.elementOf(op.getInput());
+  Value count = k.index(k.sizesOf(op.getResult())[1]), place = k.cell(k.b.getIndexType());
+  k.setGrid(1, 1);
+  k.setFlops(product(shape));
+  memref::StoreOp::create(k.b, k.loc, k.constant(0), place);
+  k.loop(k.constant(0), k.index(product(shape)), k.constant(1), [&](Value item) {
+    Value x = k.load(k.bufferOf(op.getInput()), item, element);
+    Value isSet = emitCast(k.b, k.loc, x, element, k.b.getI1Type());
+    auto branch = scf::IfOp::create(k.b, k.loc, isSet, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(branch.thenBlock());
+    Value column = memref::LoadOp::create(k.b, k.loc, place);
+    for (auto [axis, position] : llvm::enumerate(k.delinearize(item, shape))) {
+      Value wide = arith::IndexCastOp::create(k.b, k.loc, k.b.getI64Type(), position);
+      Value to = k.add(k.mul(k.constant(static_cast<int64_t>(axis)), count), column);
+      memref::StoreOp::create(k.b, k.loc, wide, k.outputBuffer(0), to);
+    }
+    memref::StoreOp::create(k.b, k.loc, k.add(column, k.constant(1)), place);
+  });
+  return success();
+}
+
 // Insertion into the sorted prefix of k results: k is small against the axis, and ties keep their order.
 LogicalResult lowerTopK(KernelBuilder &k, ds::TopKOp op) {
   SizeVector shape = k.sizesOf(op.getInput());

@@ -141,6 +141,12 @@ const TensorFacts &SizeAnalysis::facts(Value value) const {
 
 void SizeAnalysis::set(Value value, TensorFacts facts) { known[value] = std::move(facts); }
 
+/// Expressions that contain expressions may double in length with every op; no real model comes near the limit.
+static bool isTooComplex(const SizeExpr &size) {
+  constexpr size_t lengthLimit = 8192;
+  return !size.constant() && size.str().size() > lengthLimit;
+}
+
 LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
   if (auto inference = dyn_cast<ds::ResultInference>(op)) {
     SmallVector<TensorFacts> operands;
@@ -150,6 +156,10 @@ LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
     if (failed(inference.inferResults(turn)))
       return failure();
     for (auto [result, resultFacts] : llvm::zip_equal(op->getResults(), turn.results)) {
+      if (llvm::any_of(resultFacts.sizes, isTooComplex))
+        return op->emitOpError("has a size that is too long an expression; pin dimensions with --dim");
+      if (resultFacts.contents && llvm::any_of(*resultFacts.contents, isTooComplex))
+        resultFacts.contents.reset();
       if (retype)
         result.setType(resultFacts.type());
       set(result, std::move(resultFacts));

@@ -15,6 +15,15 @@ LogicalResult FusedOp::verify() {
   return success();
 }
 
+LogicalResult DefineOp::verify() {
+  auto type = cast<RankedTensorType>(getValue().getType());
+  if (!type.getElementType().isSignlessInteger(64) || !type.hasStaticShape() || type.getNumElements() != 1)
+    return emitOpError("C1: expects one i64 value, found ") << type;
+  if (getSymbol().empty())
+    return emitOpError("C2: expects a symbol name");
+  return success();
+}
+
 LogicalResult KernelOp::verify() {
   Block &block = getBody().front();
   if (getArgumentSizes().size() != block.getNumArguments())

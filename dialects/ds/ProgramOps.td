@@ -55,6 +55,21 @@ def DS_KernelOp : DS_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBlock]> {
   let hasVerifier = 1;
 }
 
+def DS_DefineOp : DS_Op<"define", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "gives a computed size symbol its value";
+  let description = [{
+    From here on buffers whose sizes depend on the symbol exist. Created by `ds-outline-kernels` before an op whose
+    result size depends on data. Gone after: codegen (the `define` service).
+
+    Constraints: C1 the value is one i64; C2 the symbol is not empty.
+
+    Example: `ds.define "count_0" = %0 : tensor<i64>`
+  }];
+  let arguments = (ins StrAttr:$symbol, DS_Tensor:$value);
+  let assemblyFormat = "$symbol `=` $value attr-dict `:` type($value)";
+  let hasVerifier = 1;
+}
+
 def DS_LaunchOp : DS_Op<"launch", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "runs a kernel";
   let description = [{

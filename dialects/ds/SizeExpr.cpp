@@ -175,6 +175,12 @@ SizeExpr operator-(const SizeExpr &a, const SizeExpr &b) {
 }
 
 SizeExpr operator*(const SizeExpr &a, const SizeExpr &b) {
+  // A product of many sums is kept as one atom per operand: written out it could exhaust the memory.
+  constexpr size_t termLimit = 1024;
+  if (a.terms.size() * b.terms.size() > termLimit) {
+    auto opaque = [](const SizeExpr &sum) { return sum.terms.size() > 1 ? SizeExpr::call("max", {sum, sum}) : sum; };
+    return opaque(a) * opaque(b);
+  }
   SizeExpr result;
   for (const auto &[left, leftCoefficient] : a.terms)
     for (const auto &[right, rightCoefficient] : b.terms) {

@@ -14,6 +14,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace deepstride {
 #define GEN_PASS_DEF_OUTLINEKERNELS
@@ -45,6 +46,8 @@ public:
 private:
   void copyWhereBuffersMustDiffer(func::FuncOp function);
   void storeConstants(func::FuncOp function);
+  void countBeforeAllocating(func::FuncOp function);
+  void recordConstraints(func::FuncOp function);
   void outline(Operation *op);
   Value copyOf(OpBuilder &builder, Value value);
   ArrayAttr rename(ArrayRef<SizeExpr> sizes);
@@ -273,12 +276,69 @@ void KernelOutliner::storeConstants(func::FuncOp function) {
   });
 }
 
+// The size of ds.nonzero's result is known only after counting: a count of its own comes first and defines the symbol.
+void KernelOutliner::countBeforeAllocating(func::FuncOp function) {
+  function.walk([&](ds::NonZeroOp op) {
+    OpBuilder builder(op);
+    auto append = [&](Operation *created) -> Value {
+      LogicalResult known = analysis.visit(created, /*retype=*/true);
+      assert(succeeded(known) && "ops on a legal operand are legal");
+      (void)known;
+      return created->getResult(0);
+    };
+    Type any = op.getInput().getType(), element = cast<RankedTensorType>(any).getElementType();
+    Value flags = op.getInput();
+    if (!element.isInteger(1)) {
+      auto zero = DenseElementsAttr::get(RankedTensorType::get({}, element), builder.getZeroAttr(element));
+      Value none = append(ds::ConstantOp::create(builder, op.getLoc(), zero));
+      flags = append(ds::BinaryOp::create(builder, op.getLoc(), any, ds::BinaryKind::ne, flags, none));
+    }
+    Value ones = append(ds::CastOp::create(builder, op.getLoc(), any, flags, builder.getI64Type()));
+    SmallVector<int64_t> axes;
+    for (int64_t axis = 0; axis < cast<RankedTensorType>(any).getRank(); ++axis)
+      axes.push_back(axis);
+    Value count = append(ds::ReduceOp::create(builder, op.getLoc(), any, ds::ReduceKind::sum, ones, axes, false));
+    ds::DefineOp::create(builder, op.getLoc(), op.getCount(), count);
+  });
+}
+
+static std::string nameOf(Location location) {
+  if (auto name = dyn_cast<NameLoc>(location))
+    return name.getName().str();
+  if (auto fused = dyn_cast<FusedLoc>(location))
+    for (Location part : fused.getLocations())
+      if (std::string name = nameOf(part); !name.empty())
+        return name;
+  return {};
+}
+
+// Kernels do not infer shapes: what the ops required of sizes is checked by the runtime before a call.
+void KernelOutliner::recordConstraints(func::FuncOp function) {
+  Builder builder(function.getContext());
+  SmallVector<Attribute> list;
+  llvm::StringSet<> seen;
+  for (const SizeConstraint &constraint : analysis.constraints) {
+    std::string lhs = constraint.lhs.str(), rhs = constraint.rhs.str();
+    if (!seen.insert((toString(constraint.relation) + "|" + lhs + "|" + rhs).str()).second)
+      continue;
+    NamedAttrList fields;
+    fields.append("relation", builder.getStringAttr(toString(constraint.relation)));
+    fields.append("lhs", builder.getStringAttr(lhs));
+    fields.append("rhs", builder.getStringAttr(rhs));
+    fields.append("where", builder.getStringAttr(nameOf(constraint.where)));
+    list.push_back(fields.getDictionary(function.getContext()));
+  }
+  if (!list.empty())
+    function->setAttr("ds.constraints", builder.getArrayAttr(list));
+}
+
 LogicalResult KernelOutliner::run(func::FuncOp function) {
   auto result = SizeAnalysis::run(function);
   if (failed(result))
     return failure();
   analysis = std::move(*result);
-  // Weights are values without inference; give them their facts once for all passes below.
+  recordConstraints(function);
+  countBeforeAllocating(function);
   copyWhereBuffersMustDiffer(function);
   storeConstants(function);
   SmallVector<Operation *> work;
