@@ -1,5 +1,5 @@
 // The table of phases. It is filled from Phases.def and answers by name or by enumerator. What a phase runs is in
-// Pipelines.cpp, what its contract demands in Contracts.cpp.
+// Pipelines.cpp, what its contract demands in VerifyContract.cpp.
 #include "passes/Phases.h"
 
 #include "llvm/Support/FormatVariadic.h"

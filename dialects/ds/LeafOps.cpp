@@ -73,7 +73,7 @@ LogicalResult SourceOp::verify() {
   if (static_cast<int64_t>(getLength()) != bytes)
     return emitOpError("C1: expects a length of ") << bytes << " bytes for " << type << ", found " << getLength();
   if (static_cast<int64_t>(getOffset()) < 0)
-    return emitOpError("C2: expects an offset that is not negative, found ") << getOffset();
+    return emitOpError("C2: expects an offset that is not negative, found ") << static_cast<int64_t>(getOffset());
   return success();
 }
 

@@ -1,0 +1,167 @@
+// RUN: ds-opt %s --split-input-file --verify-diagnostics
+
+func.func @matmul_c1_rank(%x: tensor<4xf32>, %w: tensor<4x2xf32>) {
+  // expected-error @+1 {{'ds.matmul' op C1: both operands must have rank 2 or more, found 1 and 2}}
+  %0 = ds.matmul %x, %w transpose [false, false] : (tensor<4xf32>, tensor<4x2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_c2_types(%x: tensor<2x4xf64>, %w: tensor<4x2xf32>) {
+  // expected-error @+1 {{'ds.matmul' op C2: operands have different element types}}
+  %0 = ds.matmul %x, %w transpose [false, false] : (tensor<2x4xf64>, tensor<4x2xf32>) -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_c3_inner(%x: tensor<2x4xf32>, %w: tensor<4x2xf32>) {
+  // expected-error @+1 {{'ds.matmul' op C3: inner sizes: expected equal sizes, found 4 and 2}}
+  %0 = ds.matmul %x, %w transpose [false, true] : (tensor<2x4xf32>, tensor<4x2xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_c4_batch(%x: tensor<2x1x4xf32>, %w: tensor<3x4x2xf32>) {
+  // expected-error @+1 {{'ds.matmul' op shapes do not broadcast: axis 0 has sizes 2 and 3}}
+  %0 = ds.matmul %x, %w transpose [false, false] : (tensor<2x1x4xf32>, tensor<3x4x2xf32>) -> tensor<2x1x2xf32>
+  return
+}
+
+// -----
+
+func.func @linear_c1_types(%x: tensor<2x4xf64>, %w: tensor<4x2xf32>) {
+  // expected-error @+1 {{'ds.linear' op C1: operand and weight have different element types}}
+  %0 = ds.linear %x, %w : (tensor<2x4xf64>, tensor<4x2xf32>) -> tensor<2x2xf64>
+  return
+}
+
+// -----
+
+func.func @linear_c2_inner(%x: tensor<2x3xf32>, %w: tensor<4x2xf32>) {
+  // expected-error @+1 {{'ds.linear' op C2: inner sizes: expected equal sizes, found 3 and 4}}
+  %0 = ds.linear %x, %w : (tensor<2x3xf32>, tensor<4x2xf32>) -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @linear_c3_bias(%x: tensor<2x4xf32>, %w: tensor<4x2xf32>, %b: tensor<3xf32>) {
+  // expected-error @+1 {{'ds.linear' op C3: bias size: expected equal sizes, found 3 and 2}}
+  %0 = ds.linear %x, %w, %b : (tensor<2x4xf32>, tensor<4x2xf32>, tensor<3xf32>) -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @linear_c4_panel(%x: tensor<2x4xf32>, %w: tensor<1x4x8xf32>) {
+  // expected-error @+1 {{'ds.linear' op C4: the weight must have rank 2, or 3 with a panel and columns}}
+  %0 = ds.linear %x, %w : (tensor<2x4xf32>, tensor<1x4x8xf32>) -> tensor<2x8xf32>
+  return
+}
+
+// -----
+
+func.func @pack_c1_rank(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'ds.pack' op C1: the operand must have rank 2}}
+  %0 = ds.pack %x panel 4 : (tensor<4xf32>) -> tensor<1x4xf32>
+  return
+}
+
+// -----
+
+func.func @pack_c2_panel(%x: tensor<4x4xf32>) {
+  // expected-error @+1 {{'ds.pack' op C2: the panel must be positive}}
+  %0 = ds.pack %x panel 0 : (tensor<4x4xf32>) -> tensor<1x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c1_rank(%x: tensor<2x3x4xf32>) {
+  // expected-error @+1 {{'ds.attention' op C1: query, key and value must have rank 4 and one float type}}
+  %0 = ds.attention %x, %x, %x scale 1.0 : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c2_sizes(%q: tensor<2x3x4x5xf32>, %k: tensor<2x3x4x6xf32>) {
+  // expected-error @+1 {{'ds.attention' op C2: head size: expected equal sizes, found 5 and 6}}
+  %0 = ds.attention %q, %k, %k scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x6xf32>, tensor<2x3x4x6xf32>) -> tensor<2x3x4x6xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c3_mask(%q: tensor<2x3x4x5xf32>, %mask: tensor<4x7xf32>) {
+  // expected-error @+1 {{'ds.attention' op shapes do not broadcast: axis 3 has sizes 4 and 7}}
+  %0 = ds.attention %q, %q, %q, %mask scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<4x7xf32>) -> tensor<2x3x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c4_heads(%q: tensor<2x3x4x5xf32>, %k: tensor<2x2x4x5xf32>) {
+  // expected-error @+1 {{'ds.attention' op C4: the heads of the query must be a multiple of those of the key, found 3 and 2}}
+  %0 = ds.attention %q, %k, %k scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x2x4x5xf32>, tensor<2x2x4x5xf32>) -> tensor<2x3x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @conv_c1_rank(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{'ds.conv' op C1: operand and weight must have one rank of at least 3}}
+  %0 = ds.conv %x, %x strides [] pads [] dilations [] groups 1 : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @conv_c2_types(%x: tensor<1x1x5xf32>, %w: tensor<1x1x3xf64>) {
+  // expected-error @+1 {{'ds.conv' op C2: operand and weight have different element types}}
+  %0 = ds.conv %x, %w strides [1] pads [0, 0] dilations [1] groups 1 : (tensor<1x1x5xf32>, tensor<1x1x3xf64>) -> tensor<1x1x3xf32>
+  return
+}
+
+// -----
+
+func.func @conv_c3_strides(%x: tensor<1x1x5xf32>, %w: tensor<1x1x3xf32>) {
+  // expected-error @+1 {{'ds.conv' op C3: strides, dilations, pads and groups must be legal and match 1 spatial axes}}
+  %0 = ds.conv %x, %w strides [0] pads [0, 0] dilations [1] groups 1 : (tensor<1x1x5xf32>, tensor<1x1x3xf32>) -> tensor<1x1x3xf32>
+  return
+}
+
+// -----
+
+func.func @conv_c4_channels(%x: tensor<1x2x5xf32>, %w: tensor<1x1x3xf32>) {
+  // expected-error @+1 {{'ds.conv' op C4: channels: expected equal sizes, found 2 and 1}}
+  %0 = ds.conv %x, %w strides [1] pads [0, 0] dilations [1] groups 1 : (tensor<1x2x5xf32>, tensor<1x1x3xf32>) -> tensor<1x1x3xf32>
+  return
+}
+
+// -----
+
+func.func @conv_c5_bias(%x: tensor<1x1x5xf32>, %w: tensor<1x1x3xf32>, %b: tensor<2xf32>) {
+  // expected-error @+1 {{'ds.conv' op C5: bias size: expected equal sizes, found 2 and 1}}
+  %0 = ds.conv %x, %w, %b strides [1] pads [0, 0] dilations [1] groups 1 : (tensor<1x1x5xf32>, tensor<1x1x3xf32>, tensor<2xf32>) -> tensor<1x1x3xf32>
+  return
+}
+
+// -----
+
+func.func @pool_c1_rank(%x: tensor<4x4xf32>) {
+  // expected-error @+1 {{'ds.pool' op C1: the operand must have rank 3 or more}}
+  %0 = ds.pool max %x kernel [] strides [] pads [] dilations [] {ceil = false, include_pad = false, exponent = 2 : i64} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @pool_c2_kernel(%x: tensor<1x1x4xf32>) {
+  // expected-error @+1 {{'ds.pool' op C2: kernel, strides, dilations and pads must be legal and match 1 spatial axes}}
+  %0 = ds.pool max %x kernel [2, 2] strides [1] pads [0, 0] dilations [1] {ceil = false, include_pad = false, exponent = 2 : i64} : (tensor<1x1x4xf32>) -> tensor<1x1x3xf32>
+  return
+}

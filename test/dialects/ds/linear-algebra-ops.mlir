@@ -1,0 +1,35 @@
+// RUN: ds-opt %s | ds-opt | FileCheck %s
+// RUN: ds-opt %s --mlir-print-op-generic | ds-opt | FileCheck %s
+
+// CHECK-LABEL: func.func @products
+func.func @products(%x: tensor<?x4xf32>, %w: tensor<8x4xf32>, %v: tensor<4x8xf32>, %b: tensor<8xf32>,
+                    %packed: tensor<1x4x16xf32>) {
+  // CHECK: ds.matmul %{{.*}}, %{{.*}} transpose [false, true] : (tensor<?x4xf32>, tensor<8x4xf32>) -> tensor<?x8xf32>
+  %0 = ds.matmul %x, %w transpose [false, true] : (tensor<?x4xf32>, tensor<8x4xf32>) -> tensor<?x8xf32>
+  // CHECK: ds.linear %{{.*}}, %{{.*}}, %{{.*}} : (tensor<?x4xf32>, tensor<4x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  %1 = ds.linear %x, %v, %b : (tensor<?x4xf32>, tensor<4x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  // CHECK: ds.linear %{{.*}}, %{{.*}} {columns = 8 : i64, panel = 16 : i64} : (tensor<?x4xf32>, tensor<1x4x16xf32>) -> tensor<?x8xf32>
+  %2 = ds.linear %x, %packed {panel = 16 : i64, columns = 8 : i64} : (tensor<?x4xf32>, tensor<1x4x16xf32>) -> tensor<?x8xf32>
+  // CHECK: ds.pack %{{.*}} panel 16 : (tensor<4x8xf32>) -> tensor<1x4x16xf32>
+  %3 = ds.pack %v panel 16 : (tensor<4x8xf32>) -> tensor<1x4x16xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @attention
+func.func @attention(%q: tensor<?x12x?x64xf32>, %k: tensor<?x4x?x64xf32>, %mask: tensor<?x?xf32>) {
+  // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.250000e-01
+  %0 = ds.attention %q, %q, %q scale 0.125 : (tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>) -> tensor<?x12x?x64xf32>
+  // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} scale 1.250000e-01
+  %1 = ds.attention %q, %k, %k, %mask scale 0.125 : (tensor<?x12x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x?xf32>) -> tensor<?x12x?x64xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @windows
+func.func @windows(%x: tensor<1x2x5xf32>, %w: tensor<3x1x3xf32>, %b: tensor<3xf32>) {
+  // CHECK: ds.conv %{{.*}}, %{{.*}} strides [1] pads [1, 1] dilations [1] groups 1
+  %0 = ds.slice %x starts [0, 0, 0] sizes [1, 1, 5] steps [1, 1, 1] : (tensor<1x2x5xf32>) -> tensor<1x1x5xf32>
+  %1 = ds.conv %0, %w, %b strides [1] pads [1, 1] dilations [1] groups 1 : (tensor<1x1x5xf32>, tensor<3x1x3xf32>, tensor<3xf32>) -> tensor<1x3x5xf32>
+  // CHECK: ds.pool average %{{.*}} kernel [2] strides [2] pads [0, 0] dilations [1] {ceil = true, exponent = 2 : i64, include_pad = false}
+  %2 = ds.pool average %x kernel [2] strides [2] pads [0, 0] dilations [1] {ceil = true, include_pad = false, exponent = 2 : i64} : (tensor<1x2x5xf32>) -> tensor<1x2x3xf32>
+  return
+}

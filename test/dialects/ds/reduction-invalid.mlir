@@ -1,0 +1,119 @@
+// RUN: ds-opt %s --split-input-file --verify-diagnostics
+
+func.func @reduce_c1_axes(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{'ds.reduce' op C1: the axes must be sorted, unique and inside rank 2}}
+  %0 = ds.reduce sum %x axes [1, 0] keep false : (tensor<2x3xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @reduce_c2_kind(%x: tensor<2xi1>) {
+  // expected-error @+1 {{'ds.reduce' op C2: sum is not defined for i1}}
+  %0 = ds.reduce sum %x axes [0] keep false : (tensor<2xi1>) -> tensor<i1>
+  return
+}
+
+// -----
+
+func.func @arg_reduce_c1_kind(%x: tensor<2xf32>) {
+  // expected-error @+1 {{'ds.arg_reduce' op C1: the kind must be max or min}}
+  %0 = ds.arg_reduce sum %x axis 0 keep false last false : (tensor<2xf32>) -> tensor<i64>
+  return
+}
+
+// -----
+
+func.func @arg_reduce_c2_axis(%x: tensor<2xf32>) {
+  // expected-error @+1 {{'ds.arg_reduce' op C2: the axis 1 is outside rank 1}}
+  %0 = ds.arg_reduce max %x axis 1 keep false last false : (tensor<2xf32>) -> tensor<i64>
+  return
+}
+
+// -----
+
+func.func @softmax_c1_type(%x: tensor<2xi64>) {
+  // expected-error @+1 {{'ds.softmax' op C1: the element type must be a float}}
+  %0 = ds.softmax %x axis 0 log false : (tensor<2xi64>) -> tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @softmax_c2_axis(%x: tensor<2xf32>) {
+  // expected-error @+1 {{'ds.softmax' op C2: the axis -1 is outside rank 1}}
+  %0 = ds.softmax %x axis -1 log false : (tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_c1_type(%x: tensor<2xi64>) {
+  // expected-error @+1 {{'ds.layer_norm' op C1: the element type must be a float}}
+  %0 = ds.layer_norm %x, %x axis 0 epsilon 0.0 : (tensor<2xi64>, tensor<2xi64>) -> tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @layer_norm_c2_axis(%x: tensor<2xf32>) {
+  // expected-error @+1 {{'ds.layer_norm' op C2: the axis 1 is outside rank 1}}
+  %0 = ds.layer_norm %x, %x axis 1 epsilon 0.0 : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_c3_scale(%x: tensor<2xf32>, %g: tensor<2x2xf32>) {
+  // expected-error @+1 {{'ds.layer_norm' op C3: scale and bias must have the operand's element type and at most its rank}}
+  %0 = ds.layer_norm %x, %g axis 0 epsilon 0.0 : (tensor<2xf32>, tensor<2x2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_c1_type(%x: tensor<2xi64>) {
+  // expected-error @+1 {{'ds.rms_norm' op C1: the element type must be a float}}
+  %0 = ds.rms_norm %x, %x axis 0 epsilon 0.0 : (tensor<2xi64>, tensor<2xi64>) -> tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @rms_norm_c2_axis(%x: tensor<2xf32>) {
+  // expected-error @+1 {{'ds.rms_norm' op C2: the axis 1 is outside rank 1}}
+  %0 = ds.rms_norm %x, %x axis 1 epsilon 0.0 : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_c3_scale(%x: tensor<2xf32>, %g: tensor<3xf32>) {
+  // expected-error @+1 {{'ds.rms_norm' op shapes do not broadcast: axis 0 has sizes 2 and 3}}
+  %0 = ds.rms_norm %x, %g axis 0 epsilon 0.0 : (tensor<2xf32>, tensor<3xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @cumulative_sum_c1_axis(%x: tensor<2xf32>) {
+  // expected-error @+1 {{'ds.cumulative_sum' op C1: the axis 1 is outside rank 1}}
+  %0 = ds.cumulative_sum %x axis 1 exclusive false reverse false : (tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @top_k_c1_axis(%x: tensor<2xf32>) {
+  // expected-error @+1 {{'ds.top_k' op C1: the axis 1 is outside rank 1}}
+  %0, %1 = ds.top_k %x axis 1 k [1] largest true : (tensor<2xf32>) -> (tensor<1xf32>, tensor<1xi64>)
+  return
+}
+
+// -----
+
+func.func @top_k_c2_k(%x: tensor<2xf32>) {
+  // expected-error @+1 {{'ds.top_k' op C2: k must be one size}}
+  %0, %1 = ds.top_k %x axis 0 k [1, 1] largest true : (tensor<2xf32>) -> (tensor<1xf32>, tensor<1xi64>)
+  return
+}

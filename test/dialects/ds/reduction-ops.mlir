@@ -1,0 +1,25 @@
+// RUN: ds-opt %s | ds-opt | FileCheck %s
+// RUN: ds-opt %s --mlir-print-op-generic | ds-opt | FileCheck %s
+
+// CHECK-LABEL: func.func @reductions
+func.func @reductions(%x: tensor<?x4xf32>, %g: tensor<4xf32>) {
+  // CHECK: ds.reduce mean %{{.*}} axes [1] keep true : (tensor<?x4xf32>) -> tensor<?x1xf32>
+  %0 = ds.reduce mean %x axes [1] keep true : (tensor<?x4xf32>) -> tensor<?x1xf32>
+  // CHECK: ds.reduce sum_square %{{.*}} axes [0, 1] keep false : (tensor<?x4xf32>) -> tensor<f32>
+  %1 = ds.reduce sum_square %x axes [0, 1] keep false : (tensor<?x4xf32>) -> tensor<f32>
+  // CHECK: ds.arg_reduce max %{{.*}} axis 1 keep false last true : (tensor<?x4xf32>) -> tensor<?xi64>
+  %2 = ds.arg_reduce max %x axis 1 keep false last true : (tensor<?x4xf32>) -> tensor<?xi64>
+  // CHECK: ds.softmax %{{.*}} axis 1 log false
+  %3 = ds.softmax %x axis 1 log false : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  // CHECK: ds.layer_norm %{{.*}}, %{{.*}}, %{{.*}} axis 1 epsilon 1.000000e-05
+  %4 = ds.layer_norm %x, %g, %g axis 1 epsilon 1.0e-5 : (tensor<?x4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  // CHECK: ds.layer_norm %{{.*}}, %{{.*}} axis 1 epsilon 0.000000e+00 : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  %5 = ds.layer_norm %x, %g axis 1 epsilon 0.0 : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  // CHECK: ds.rms_norm %{{.*}}, %{{.*}} axis 1 epsilon 1.000000e-05
+  %6 = ds.rms_norm %x, %g axis 1 epsilon 1.0e-5 : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  // CHECK: ds.cumulative_sum %{{.*}} axis 0 exclusive false reverse true
+  %7 = ds.cumulative_sum %x axis 0 exclusive false reverse true : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  // CHECK: ds.top_k %{{.*}} axis 1 k [3] largest true : (tensor<?x4xf32>) -> (tensor<?x3xf32>, tensor<?x3xi64>)
+  %8, %9 = ds.top_k %x axis 1 k [3] largest true : (tensor<?x4xf32>) -> (tensor<?x3xf32>, tensor<?x3xi64>)
+  return
+}
