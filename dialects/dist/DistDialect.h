@@ -2,6 +2,7 @@
 #ifndef DEEPSTRIDE_DIALECTS_DIST_DISTDIALECT_H
 #define DEEPSTRIDE_DIALECTS_DIST_DISTDIALECT_H
 
+#include "dialects/ds/KeepsSizes.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"

@@ -7,6 +7,10 @@ include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
+def Dist_KeepsSizes : NativeOpTrait<"KeepsSizes"> {
+  let cppNamespace = "::deepstride::ds";
+}
+
 def Dist_Dialect : Dialect {
   let name = "dist";
   let cppNamespace = "::deepstride::dist";
@@ -34,7 +38,7 @@ def Dist_Reduction : EnumAttr<Dist_Dialect, Dist_ReductionEnum, "reduction">;
 
 class Dist_Op<string mnemonic, list<Trait> traits = []> : Op<Dist_Dialect, mnemonic, traits>;
 
-def Dist_AllReduceStartOp : Dist_Op<"all_reduce_start", [MemoryEffects<[MemWrite]>]> {
+def Dist_AllReduceStartOp : Dist_Op<"all_reduce_start", [Dist_KeepsSizes, MemoryEffects<[MemWrite]>]> {
   let summary = "begins to combine one tensor of every rank";
   let description = [{
     `site` names the collective in manifests, profiles and watchdog messages. All ranks start the same collectives in
@@ -51,7 +55,7 @@ def Dist_AllReduceStartOp : Dist_Op<"all_reduce_start", [MemoryEffects<[MemWrite
   let hasVerifier = 1;
 }
 
-def Dist_WaitOp : Dist_Op<"wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+def Dist_WaitOp : Dist_Op<"wait", [Dist_KeepsSizes, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "the combined tensor, once every rank has contributed";
   let description = [{
     Owns the destination buffer, which the planner keeps from the start on. Gone after: codegen.

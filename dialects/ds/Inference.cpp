@@ -2,6 +2,7 @@
 #include "dialects/ds/Inference.h"
 
 #include "dialects/ds/DsDialect.h"
+#include "dialects/ds/KeepsSizes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -165,6 +166,10 @@ LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
       set(result, std::move(resultFacts));
     }
     llvm::append_range(constraints, turn.constraints);
+    return success();
+  }
+  if (op->hasTrait<ds::KeepsSizes>()) {
+    set(op->getResult(0), facts(op->getOperand(0)));
     return success();
   }
   if (auto launch = dyn_cast<ds::LaunchOp>(op)) {

@@ -25,7 +25,7 @@ func.func @main(%x: tensor<?xf32> {ds.name = "x", ds.dims = ["n"]}) -> (tensor<?
   %double = ds.binary add %x, %x : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
   %pending = dist.all_reduce_start sum %double site "gradient" : tensor<?xf32>
   %other = ds.unary neg %x : (tensor<?xf32>) -> tensor<?xf32>
-  %sum = dist.wait %pending {ds.sizes = [["n"]]} : tensor<?xf32>
+  %sum = dist.wait %pending : tensor<?xf32>
   %y = ds.binary add %sum, %other : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
   return %y : tensor<?xf32>
 }
