@@ -15,6 +15,18 @@ namespace deepstride {
 #define GEN_PASS_DEF_PINDIMENSIONS
 #include "passes/graph/Passes.h.inc"
 
+static std::optional<SizeVector> parseSizes(ArrayAttr list, const llvm::StringMap<SizeExpr> &bindings) {
+  SizeVector sizes;
+  for (Attribute attribute : list) {
+    auto text = dyn_cast<StringAttr>(attribute);
+    auto size = text ? SizeExpr::parse(text.getValue(), &bindings) : sizeFromAttribute(attribute);
+    if (!size)
+      return std::nullopt;
+    sizes.push_back(*size);
+  }
+  return sizes;
+}
+
 namespace {
 struct PinDimensions : impl::PinDimensionsBase<PinDimensions>, PassReport {
   using PinDimensionsBase::PinDimensionsBase;
@@ -70,14 +82,10 @@ struct PinDimensions : impl::PinDimensionsBase<PinDimensions>, PassReport {
     for (unsigned i = 0; i < function.getNumArguments(); ++i) {
       Type type = function.getArgument(i).getType();
       if (auto list = function.getArgAttrOfType<ArrayAttr>(i, ds::dimsAttr)) {
-        TensorFacts facts{cast<RankedTensorType>(type).getElementType(), {}, {}};
-        for (Attribute attribute : list) {
-          auto text = dyn_cast<StringAttr>(attribute);
-          auto size = text ? SizeExpr::parse(text.getValue(), &bindings) : sizeFromAttribute(attribute);
-          if (!size)
-            return function.emitOpError("argument ") << i << ": '" << ds::dimsAttr << "' holds an illegal size";
-          facts.sizes.push_back(*size);
-        }
+        auto sizes = parseSizes(list, bindings);
+        if (!sizes)
+          return function.emitOpError("argument ") << i << ": '" << ds::dimsAttr << "' holds an illegal size";
+        TensorFacts facts{cast<RankedTensorType>(type).getElementType(), *sizes, {}};
         function.setArgAttr(i, ds::dimsAttr, toAttribute(&getContext(), facts.sizes));
         type = facts.type();
         if (!function.isExternal())
@@ -86,6 +94,10 @@ struct PinDimensions : impl::PinDimensionsBase<PinDimensions>, PassReport {
       types.push_back(type);
     }
     function.setType(FunctionType::get(&getContext(), types, function.getResultTypes()));
+    for (unsigned i = 0; i < function.getNumResults(); ++i)
+      if (auto list = function.getResultAttrOfType<ArrayAttr>(i, ds::dimsAttr))
+        if (auto sizes = parseSizes(list, bindings))
+          function.setResultAttr(i, ds::dimsAttr, toAttribute(&getContext(), *sizes));
     WalkResult walk = function.walk([&](Operation *op) {
       return failed(rewriteSizes(op, bindings)) ? WalkResult::interrupt() : WalkResult::advance();
     });

@@ -30,11 +30,25 @@ struct CrashOnDemand : PassWrapper<CrashOnDemand, OperationPass<ModuleOp>> {
   void runOnOperation() override { abort(); }
 };
 
+/// A wrong rewrite, for the test of --verify-numerics.
+struct BreakNumerics : PassWrapper<BreakNumerics, OperationPass<func::FuncOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(BreakNumerics)
+  StringRef getArgument() const override { return "break-numerics"; }
+  StringRef getDescription() const override { return "turn exp into tanh"; }
+  void runOnOperation() override {
+    getOperation().walk([&](deepstride::ds::UnaryOp op) {
+      if (op.getKind() == deepstride::ds::UnaryKind::exp)
+        op.setKind(deepstride::ds::UnaryKind::tanh);
+    });
+  }
+};
+
 } // namespace
 
 extern "C" LLVM_ATTRIBUTE_WEAK PassPluginLibraryInfo mlirGetPassPluginInfo() {
   return {MLIR_PLUGIN_API_VERSION, "ds-test-plugin", LLVM_VERSION_STRING, [] {
             PassRegistration<CountOps>();
             PassRegistration<CrashOnDemand>();
+            PassRegistration<BreakNumerics>();
           }};
 }

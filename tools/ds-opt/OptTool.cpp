@@ -3,10 +3,13 @@
 #include "tools/ds-opt/OptTool.h"
 
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "tools/ds-opt/Crash.h"
 #include "tools/ds-opt/Registration.h"
+#include "tools/ds-opt/VerifyNumerics.h"
 
 using namespace mlir;
 
@@ -29,7 +32,22 @@ static StringRef findUnknownOption(int argc, char **argv) {
   return {};
 }
 
+/// ds-run lies beside this executable.
+static std::string findRunTool(const char *self) {
+  SmallString<128> path(llvm::sys::fs::getMainExecutable(self, reinterpret_cast<void *>(&findUnknownOption)));
+  llvm::sys::path::remove_filename(path);
+  llvm::sys::path::append(path, "ds-run");
+  return std::string(path);
+}
+
 int runOptTool(int argc, char **argv) {
+  // Taken out before LLVM sees it: it is about the whole run, not about one pass.
+  SmallVector<char *> arguments(argv, argv + argc);
+  bool verifies = llvm::any_of(arguments, [](StringRef argument) { return argument == "--verify-numerics"; });
+  llvm::erase_if(arguments, [](StringRef argument) { return argument == "--verify-numerics"; });
+  argc = static_cast<int>(arguments.size());
+  argv = arguments.data();
+
   DialectRegistry registry;
   registerDialects(registry);
   registerAllPassesAndPipelines();
@@ -40,7 +58,14 @@ int runOptTool(int argc, char **argv) {
   }
   auto [input, output] = parseCLIOptions(argc, argv, header);
   enterStage("passes");
-  return asMainReturnCode(MlirOptMain(argc, argv, input, output, registry));
+  if (!verifies)
+    return asMainReturnCode(MlirOptMain(argc, argv, input, output, registry));
+  MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
+  if (config.shouldVerifyDiagnostics()) {
+    llvm::errs() << "ds-opt: --verify-numerics and --verify-diagnostics exclude each other\n";
+    return 2;
+  }
+  return verifyNumerics(input, output, registry, config, findRunTool(argv[0]));
 }
 
 } // namespace deepstride

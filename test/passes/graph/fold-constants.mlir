@@ -1,4 +1,5 @@
 // RUN: ds-opt %s --split-input-file --ds-fold-constants --verify-diagnostics | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-fold-constants --verify-numerics -o /dev/null
 
 // CHECK: ds.recipe @w_t {
 // CHECK-NEXT: %[[SOURCE:.*]] = ds.source "model.onnx"{{ ?}}[64, 128] : tensor<8x4xf32>

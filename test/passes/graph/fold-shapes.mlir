@@ -1,4 +1,5 @@
 // RUN: ds-opt %s --split-input-file --ds-fold-shapes | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-fold-shapes --verify-numerics -o /dev/null
 
 // CHECK-LABEL: func.func @doc
 // CHECK-NEXT: %[[SHAPE:.*]] = ds.shape ["batch*seq"] {ds.values = ["count"]} : tensor<1xi64>

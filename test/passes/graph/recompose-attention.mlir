@@ -1,4 +1,5 @@
 // RUN: ds-opt %s --split-input-file --ds-recompose-attention --verify-diagnostics | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-recompose-attention --verify-numerics -o /dev/null
 
 // CHECK-LABEL: func.func @doc
 // CHECK-SAME: (%[[Q:.*]]: tensor<2x12x5x64xf32>, %[[K:.*]]: tensor<2x12x7x64xf32>, %[[V:.*]]: tensor<2x12x7x64xf32>, %[[MASK:.*]]: tensor<2x1x1x7xf32>)

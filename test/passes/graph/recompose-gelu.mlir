@@ -1,4 +1,5 @@
 // RUN: ds-opt %s --split-input-file --ds-recompose-gelu --verify-diagnostics | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-recompose-gelu --verify-numerics -o /dev/null
 
 // CHECK-LABEL: func.func @doc
 // CHECK-NEXT: %[[Y:.*]] = ds.gelu erf %arg0 {ds.values = ["y"]} : (tensor<?x4xf32>) -> tensor<?x4xf32>

@@ -1,4 +1,5 @@
 // RUN: ds-opt %s --split-input-file --ds-recompose-layer-norm --verify-diagnostics | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-recompose-layer-norm --verify-numerics -o /dev/null
 
 // CHECK-LABEL: func.func @doc
 // CHECK-SAME: (%[[X:.*]]: tensor<?x8xf32>, %[[G:.*]]: tensor<8xf32>, %[[B:.*]]: tensor<8xf32>)

@@ -1,4 +1,5 @@
 // RUN: ds-opt %s --split-input-file --ds-recompose-linear --verify-diagnostics | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-recompose-linear --verify-numerics -o /dev/null
 
 // CHECK: ds.recipe @w
 // CHECK: ds.transpose %{{.*}} [1, 0] : (tensor<8x4xf32>) -> tensor<4x8xf32>

@@ -1,4 +1,5 @@
 // RUN: ds-opt %s --split-input-file --ds-recompose-softmax --verify-diagnostics | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-recompose-softmax --verify-numerics -o /dev/null
 
 // CHECK-LABEL: func.func @doc
 // CHECK-NEXT: %[[Y:.*]] = ds.softmax %arg0 axis 1 log false {ds.values = ["y"]} : (tensor<?x8xf32>) -> tensor<?x8xf32>

@@ -1,4 +1,5 @@
 // RUN: ds-opt %s --ds-widen-floats | FileCheck %s
+// RUN: ds-opt %s --ds-widen-floats --verify-numerics -o /dev/null
 
 // CHECK: ds.recipe @w
 // CHECK: ds.source {{.*}} : tensor<4xf32>

@@ -1,0 +1,18 @@
+// ds-opt IN.mlir --some-pass --verify-numerics: does the program compute the same before and after the passes?
+#ifndef DEEPSTRIDE_TOOLS_DSOPT_VERIFYNUMERICS_H
+#define DEEPSTRIDE_TOOLS_DSOPT_VERIFYNUMERICS_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+
+namespace deepstride {
+
+/// Runs the configured passes on each chunk of the file, writes the results as mlir-opt would, and compares programs
+/// before and after on random inputs. Returns the exit code: 0 where all agree, 1 otherwise.
+int verifyNumerics(llvm::StringRef input, llvm::StringRef output, mlir::DialectRegistry &registry,
+                   const mlir::MlirOptMainConfig &config, llvm::StringRef runTool);
+
+} // namespace deepstride
+
+#endif
