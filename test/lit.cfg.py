@@ -23,6 +23,8 @@ config.substitutions.append(("%python", f"'{config.python}'"))
 config.substitutions.append(
     ("%onnxtext", f"'{config.python}' '{config.test_source_root}/tools/onnxtext2onnx.py'"))
 config.substitutions.append(("%plugin", config.plugin))
+config.substitutions.append(
+    ("%includes", f"-I{config.ds_source_dir} -I{config.ds_build_dir} -isystem {config.llvm_include_dir}"))
 config.substitutions.append(("%root", config.ds_source_dir))
 # A hang is a failure. Without psutil, lit cannot kill what a test started.
 if lit.util.killProcessAndChildrenIsSupported()[0]:
