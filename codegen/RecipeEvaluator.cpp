@@ -348,18 +348,17 @@ static std::optional<SmallVector<int64_t>> constants(ArrayAttr sizes) {
 static HostTensor fromAttribute(DenseElementsAttr value) {
   HostTensor tensor = allocate(value.getElementType(), value.getType().getShape());
   char *to = tensor.owned->data();
-  int64_t width = widthOf(tensor.element);
-  auto put = [&](const APInt &bits) {
-    uint64_t raw = bits.getZExtValue();
-    std::memcpy(to, &raw, static_cast<size_t>(width));
-    to += width;
-  };
-  if (isa<FloatType>(tensor.element))
-    for (APFloat element : value.getValues<APFloat>())
-      put(element.bitcastToAPInt());
-  else
-    for (APInt element : value.getValues<APInt>())
-      put(element);
+  size_t width = static_cast<size_t>(widthOf(tensor.element));
+  ArrayRef<char> raw = value.getRawData();
+  if (tensor.element.getIntOrFloatBitWidth() % 8 != 0) { // booleans are bits in the attribute and bytes in memory
+    for (bool element : value.getValues<bool>())
+      *to++ = element;
+  } else if (value.isSplat()) {
+    for (int64_t i = 0, n = tensor.count(); i < n; ++i)
+      std::memcpy(to + static_cast<size_t>(i) * width, raw.data(), width);
+  } else {
+    std::memcpy(to, raw.data(), raw.size());
+  }
   return tensor;
 }
 
