@@ -11,9 +11,7 @@ static constexpr PhaseInfo phases[] = {
 #include "passes/Phases.def"
 };
 
-std::string PhaseInfo::dumpName() const {
-  return llvm::formatv("{0,0+2}-{1}.mlir", static_cast<int>(phase) + 1, name);
-}
+std::string PhaseInfo::dumpName() const { return llvm::formatv("{0,0+2}-{1}.mlir", static_cast<int>(phase) + 1, name); }
 
 llvm::ArrayRef<PhaseInfo> allPhases() { return phases; }
 

@@ -6,8 +6,7 @@
 
 namespace deepstride {
 
-template <typename T>
-static T &slot(std::vector<std::pair<std::string, T>> &entries, llvm::StringRef key) {
+template <typename T> static T &slot(std::vector<std::pair<std::string, T>> &entries, llvm::StringRef key) {
   for (auto &[name, value] : entries)
     if (name == key)
       return value;

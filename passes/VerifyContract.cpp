@@ -127,26 +127,17 @@ struct VerifyContract : impl::VerifyContractBase<VerifyContract> {
   void runOnOperation() override {
     auto known = parsePhase(phase);
     if (!known) {
-      getOperation().emitError() << "ds-verify-contract expects a phase (" << phaseNames() << "), found '" << phase << "'";
+      getOperation().emitError() << "ds-verify-contract expects a phase (" << phaseNames() << "), found '" << phase
+                                 << "'";
       return signalPassFailure();
     }
     Violations violations(*known);
     switch (*known) {
-    case Phase::Import:
-      verifyImport(getOperation(), violations);
-      break;
-    case Phase::Graph:
-      verifyGraph(getOperation(), violations);
-      break;
-    case Phase::Distribution:
-      verifyDistribution(getOperation(), violations);
-      break;
-    case Phase::Optimization:
-      verifyOptimization(getOperation(), violations);
-      break;
-    case Phase::Memory:
-      verifyMemory(getOperation(), violations);
-      break;
+    case Phase::Import: verifyImport(getOperation(), violations); break;
+    case Phase::Graph: verifyGraph(getOperation(), violations); break;
+    case Phase::Distribution: verifyDistribution(getOperation(), violations); break;
+    case Phase::Optimization: verifyOptimization(getOperation(), violations); break;
+    case Phase::Memory: verifyMemory(getOperation(), violations); break;
     case Phase::Codegen: // its product is a package, checked by checksums
       break;
     }

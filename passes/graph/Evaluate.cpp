@@ -80,43 +80,29 @@ static SmallVector<int64_t> broadcastPositions(ArrayRef<int64_t> shape, ArrayRef
 
 static std::optional<double> compute(ds::BinaryKind kind, double a, double b, bool isFloat) {
   switch (kind) {
-  case ds::BinaryKind::add:
-    return a + b;
-  case ds::BinaryKind::sub:
-    return a - b;
-  case ds::BinaryKind::mul:
-    return a * b;
+  case ds::BinaryKind::add: return a + b;
+  case ds::BinaryKind::sub: return a - b;
+  case ds::BinaryKind::mul: return a * b;
   case ds::BinaryKind::div:
     if (!isFloat && b == 0)
       return std::nullopt;
     return isFloat ? a / b : std::trunc(a / b);
-  case ds::BinaryKind::pow:
-    return isFloat ? std::optional(std::pow(a, b)) : std::nullopt;
-  default:
-    return std::nullopt;
+  case ds::BinaryKind::pow: return isFloat ? std::optional(std::pow(a, b)) : std::nullopt;
+  default: return std::nullopt;
   }
 }
 
 static std::optional<double> compute(ds::UnaryKind kind, double x) {
   switch (kind) {
-  case ds::UnaryKind::neg:
-    return -x;
-  case ds::UnaryKind::abs:
-    return std::abs(x);
-  case ds::UnaryKind::sqrt:
-    return std::sqrt(x);
-  case ds::UnaryKind::reciprocal:
-    return 1 / x;
-  case ds::UnaryKind::exp:
-    return std::exp(x);
-  case ds::UnaryKind::log:
-    return std::log(x);
-  case ds::UnaryKind::floor:
-    return std::floor(x);
-  case ds::UnaryKind::ceil:
-    return std::ceil(x);
-  default:
-    return std::nullopt;
+  case ds::UnaryKind::neg: return -x;
+  case ds::UnaryKind::abs: return std::abs(x);
+  case ds::UnaryKind::sqrt: return std::sqrt(x);
+  case ds::UnaryKind::reciprocal: return 1 / x;
+  case ds::UnaryKind::exp: return std::exp(x);
+  case ds::UnaryKind::log: return std::log(x);
+  case ds::UnaryKind::floor: return std::floor(x);
+  case ds::UnaryKind::ceil: return std::ceil(x);
+  default: return std::nullopt;
   }
 }
 

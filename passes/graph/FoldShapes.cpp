@@ -37,8 +37,7 @@ static Value findForwarded(Operation *op, const SizeAnalysis &analysis) {
 
 /// Whether every user follows when a value's type becomes more static. Region ops compare types with their results.
 static bool mayRefine(Value value) {
-  return llvm::all_of(value.getUsers(),
-                      [](Operation *user) { return isa<ds::ResultInference, func::ReturnOp>(user); });
+  return llvm::all_of(value.getUsers(), [](Operation *user) { return isa<ds::ResultInference, func::ReturnOp>(user); });
 }
 
 namespace {

@@ -2,10 +2,10 @@
 // `ds.recipe`, each once; small values are evaluated at once instead. Choosing the values is the passes' business.
 #include "passes/graph/Recipes.h"
 
-#include "llvm/ADT/SetVector.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/graph/Matching.h"
 #include "passes/graph/ShapeArithmetic.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -116,7 +116,8 @@ Value RecipeBook::store(OpBuilder &builder, Operation *root) {
       continue;
     }
     Operation *copy = recipes.clone(*op, mapping);
-    copy->removeDiscardableAttr(ds::valueNameAttr); // a recipe's text is its identity; names would tell equal ones apart
+    copy->removeDiscardableAttr(
+        ds::valueNameAttr); // a recipe's text is its identity; names would tell equal ones apart
   }
   ds::YieldOp::create(recipes, root->getLoc(), mapping.lookup(root->getResult(0)));
   symbols.insert(recipe, Block::iterator(function));

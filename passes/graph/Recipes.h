@@ -7,7 +7,8 @@
 
 namespace deepstride {
 
-/// Whether a recipe may hold the op: packaging evaluates it, all sizes are static, and it does not enlarge what is stored.
+/// Whether a recipe may hold the op: packaging evaluates it, all sizes are static, and it does not enlarge what is
+/// stored.
 bool isStorable(mlir::Operation *op);
 
 /// The elements of a small result of small constants, computed with the rounding of the element type; null where the op

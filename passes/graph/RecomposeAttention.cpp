@@ -1,6 +1,6 @@
-// ds-recompose-attention: finds scaled dot-product attention. It starts at the product of a softmax with a value of rank
-// 4 and walks up through mask and scales to the product of query and key. Projections and the split into heads are left
-// to the ops around it; grouped heads and positions come with the models that have them.
+// ds-recompose-attention: finds scaled dot-product attention. It starts at the product of a softmax with a value of
+// rank 4 and walks up through mask and scales to the product of query and key. Projections and the split into heads are
+// left to the ops around it; grouped heads and positions come with the models that have them.
 //
 //   %t = ds.transpose %k [0, 1, 3, 2]                     %y = ds.attention %q, %k, %v, %mask scale 1.25e-1
 //   %s = (%q * %t) / 8.0 + %mask                      =>
@@ -186,9 +186,9 @@ struct RecomposeAttention : impl::RecomposeAttentionBase<RecomposeAttention>, Pa
     SmallVector<int64_t> shape;
     for (int64_t axis : permutation)
       shape.push_back(type.getDimSize(axis));
-    auto swapped = ds::TransposeOp::create(builder, transpose.getLoc(),
-                                           RankedTensorType::get(shape, type.getElementType()), source,
-                                           builder.getDenseI64ArrayAttr(permutation));
+    auto swapped =
+        ds::TransposeOp::create(builder, transpose.getLoc(), RankedTensorType::get(shape, type.getElementType()),
+                                source, builder.getDenseI64ArrayAttr(permutation));
     return swapped.getResult();
   }
 
@@ -196,8 +196,7 @@ struct RecomposeAttention : impl::RecomposeAttentionBase<RecomposeAttention>, Pa
   static Value additiveMask(OpBuilder &builder, const Scores &scores, Location location) {
     auto fallback = cast<RankedTensorType>(scores.fallback.getType());
     auto zero = ds::ConstantOp::create(
-        builder, location,
-        DenseElementsAttr::get(fallback, FloatAttr::get(fallback.getElementType(), 0.0)));
+        builder, location, DenseElementsAttr::get(fallback, FloatAttr::get(fallback.getElementType(), 0.0)));
     Value yes = scores.maskedWhenTrue ? scores.fallback : zero.getResult();
     Value no = scores.maskedWhenTrue ? zero.getResult() : scores.fallback;
     auto shape = cast<RankedTensorType>(scores.condition.getType()).getShape();

@@ -1,6 +1,6 @@
-// ds-recompose-gelu: finds GELU in its spellings. It takes products apart into a constant factor and leaves, so that the
-// order in which an exporter multiplied does not matter, and recognizes the flavour by the leaf that is not x. Gated
-// units (GELU times something else) are found by their inner product.
+// ds-recompose-gelu: finds GELU in its spellings. It takes products apart into a constant factor and leaves, so that
+// the order in which an exporter multiplied does not matter, and recognizes the flavour by the leaf that is not x.
+// Gated units (GELU times something else) are found by their inner product.
 //
 //   %e = ds.unary erf (%x / 1.4142)                       %y = ds.gelu erf %x
 //   %y = %x * (%e + 1.0) * 0.5                        =>
@@ -47,12 +47,13 @@ static bool isCubic(ArrayRef<Value> leaves, Value x) {
       return false;
     if (product.leaves.size() == 1)
       return (squared ? matchSquare(product.leaves[0]) : matchCube(product.leaves[0])) == x;
-    return product.leaves.size() == (squared ? 2u : 3u) && llvm::all_of(product.leaves, [&](Value v) { return v == x; });
+    return product.leaves.size() == (squared ? 2u : 3u) &&
+           llvm::all_of(product.leaves, [&](Value v) { return v == x; });
   };
   if (leaves.size() == 1) {
     ds::BinaryOp sum = binaryOf(leaves[0], ds::BinaryKind::add);
-    return sum && ((sum.getLhs() == x && isTerm(sum.getRhs(), false)) ||
-                   (sum.getRhs() == x && isTerm(sum.getLhs(), false)));
+    return sum &&
+           ((sum.getLhs() == x && isTerm(sum.getRhs(), false)) || (sum.getRhs() == x && isTerm(sum.getLhs(), false)));
   }
   if (leaves.size() != 2)
     return false;
@@ -67,7 +68,8 @@ static std::string findMismatch(const Gate &gate, Value x) {
   double ideal = gate.kind == ds::GeluKind::erf    ? std::sqrt(0.5)
                  : gate.kind == ds::GeluKind::tanh ? std::sqrt(2 / M_PI)
                                                    : 1.702;
-  bool isOfX = gate.kind == ds::GeluKind::tanh ? isCubic(argument.leaves, x) : ArrayRef<Value>(argument.leaves) == ArrayRef<Value>(x);
+  bool isOfX = gate.kind == ds::GeluKind::tanh ? isCubic(argument.leaves, x)
+                                               : ArrayRef<Value>(argument.leaves) == ArrayRef<Value>(x);
   if (!isOfX)
     return gate.kind == ds::GeluKind::tanh ? "the argument of tanh is not x + 0.044715 x^3"
                                            : "the argument is not a multiple of x";

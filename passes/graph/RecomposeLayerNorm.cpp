@@ -123,8 +123,8 @@ struct RecomposeLayerNorm : impl::RecomposeLayerNormBase<RecomposeLayerNorm>, Pa
     // At the last op of the chain: its parameters may be defined after the norm began.
     OpBuilder builder(last);
     if (!scale) {
-      auto ones = RankedTensorType::get(ShapedType::isDynamicShape(shape) ? ArrayRef<int64_t>() : shape,
-                                        type.getElementType());
+      auto ones =
+          RankedTensorType::get(ShapedType::isDynamicShape(shape) ? ArrayRef<int64_t>() : shape, type.getElementType());
       scale = ds::ConstantOp::create(builder, last.getLoc(),
                                      DenseElementsAttr::get(ones, FloatAttr::get(type.getElementType(), 1.0)));
     }

@@ -1,6 +1,6 @@
-// ds-recompose-linear: turns products with constant matrices into ds.linear. It takes every ds.matmul whose right operand
-// is a constant of rank 2, transposes the constant in its recipe where the product did, and takes in a constant bias.
-// Products of two run-time values stay.
+// ds-recompose-linear: turns products with constant matrices into ds.linear. It takes every ds.matmul whose right
+// operand is a constant of rank 2, transposes the constant in its recipe where the product did, and takes in a constant
+// bias. Products of two run-time values stay.
 //
 //   %1 = ds.matmul %x, %w transpose [false, true]         %w2 = ds.weight @w_t
 //   %y = ds.binary add %b, %1                         =>  %y = ds.linear %x, %w2, %b
@@ -85,7 +85,8 @@ struct RecomposeLinear : impl::RecomposeLinearBase<RecomposeLinear>, PassReport 
     bool isRow = type.hasStaticShape() && type.getRank() > 0 && type.getNumElements() == columns &&
                  type.getShape().back() == columns;
     if (!isRow || sum.getType() != matmul.getType()) {
-      sum.emitRemark() << "bias not taken into linear: it has the type " << type << ", expected one axis of " << columns;
+      sum.emitRemark() << "bias not taken into linear: it has the type " << type << ", expected one axis of "
+                       << columns;
       return {};
     }
     if (type.getRank() > 1) {

@@ -1,5 +1,6 @@
-// ds-widen-floats: computes in f64 what a function computes in narrower floats. Values are cast where they enter (inputs,
-// weights) and where they leave (results); everything between changes its type. Recipes, and so what is stored, stay.
+// ds-widen-floats: computes in f64 what a function computes in narrower floats. Values are cast where they enter
+// (inputs, weights) and where they leave (results); everything between changes its type. Recipes, and so what is
+// stored, stay.
 //
 //   %1 = ds.unary exp %x : (tensor<4xf32>) -> ...         %0 = ds.cast %x to f64
 //   return %1                                         =>  %1 = ds.unary exp %0 : (tensor<4xf64>) -> ...
@@ -30,8 +31,7 @@ static ElementsAttr widenElements(DenseElementsAttr elements) {
     value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
     return value.bitcastToAPInt();
   };
-  return elements.mapValues(Float64Type::get(elements.getContext()),
-                            function_ref<APInt(const APFloat &)>(toDouble));
+  return elements.mapValues(Float64Type::get(elements.getContext()), function_ref<APInt(const APFloat &)>(toDouble));
 }
 
 namespace {

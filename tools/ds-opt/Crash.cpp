@@ -1,5 +1,5 @@
-// Fatal signals end in exit code 3. The handler may only do what is safe in a signal, so path and text of the reproducer
-// are prepared before; it writes them and leaves without destructors, since other threads may hold locks.
+// Fatal signals end in exit code 3. The handler may only do what is safe in a signal, so path and text of the
+// reproducer are prepared before; it writes them and leaves without destructors, since other threads may hold locks.
 #include "tools/ds-opt/Crash.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -71,8 +71,8 @@ void installCrashHandler(const std::string &commandLine) {
 }
 
 int reportInternalError(llvm::StringRef what, llvm::StringRef reproducer) {
-  llvm::errs() << "ds-opt: internal error: " << what << "; this is a bug in ds-opt, please report it with the reproducer "
-               << reproducer << "\n";
+  llvm::errs() << "ds-opt: internal error: " << what
+               << "; this is a bug in ds-opt, please report it with the reproducer " << reproducer << "\n";
   return internalErrorExit;
 }
 

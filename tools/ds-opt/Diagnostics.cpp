@@ -3,8 +3,8 @@
 #include "tools/ds-opt/Diagnostics.h"
 
 #include "frontends/onnx/reader/Import.h"
-#include "llvm/Support/raw_ostream.h"
 #include "mlir/IR/Location.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 
@@ -17,7 +17,8 @@ DiagnosticPrinter::DiagnosticPrinter(MLIRContext *context, bool printRemarks)
 
 static std::string describe(Location location) {
   if (auto position = dyn_cast<FileLineColLoc>(location); position && position.getLine() > 0)
-    return (position.getFilename().getValue() + ":" + Twine(position.getLine()) + ":" + Twine(position.getColumn())).str();
+    return (position.getFilename().getValue() + ":" + Twine(position.getLine()) + ":" + Twine(position.getColumn()))
+        .str();
   if (auto fused = dyn_cast<FusedLoc>(location); fused && !fused.getLocations().empty())
     return describe(fused.getLocations().front());
   if (isa<UnknownLoc>(location))
@@ -28,18 +29,10 @@ static std::string describe(Location location) {
 void DiagnosticPrinter::print(Diagnostic &diagnostic) {
   StringRef kind;
   switch (diagnostic.getSeverity()) {
-  case DiagnosticSeverity::Error:
-    kind = "error";
-    break;
-  case DiagnosticSeverity::Warning:
-    kind = "warning";
-    break;
-  case DiagnosticSeverity::Remark:
-    kind = "remark";
-    break;
-  case DiagnosticSeverity::Note:
-    kind = "note";
-    break;
+  case DiagnosticSeverity::Error: kind = "error"; break;
+  case DiagnosticSeverity::Warning: kind = "warning"; break;
+  case DiagnosticSeverity::Remark: kind = "remark"; break;
+  case DiagnosticSeverity::Note: kind = "note"; break;
   }
   if (diagnostic.getSeverity() == DiagnosticSeverity::Remark && !printRemarks)
     return;

@@ -8,9 +8,6 @@
 #include "frontends/onnx/convert/Passes.h"
 #include "frontends/onnx/dialect/Onnx.h"
 #include "frontends/onnx/reader/Import.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -21,6 +18,9 @@
 #include "tools/ds-opt/Crash.h"
 #include "tools/ds-opt/Diagnostics.h"
 #include "tools/ds-opt/Registration.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 
@@ -148,7 +148,8 @@ Driver::Outcome Driver::runPasses(Phase phase, ModuleOp program, function_ref<vo
     reproducer = file;
     return Outcome::Bug;
   }
-  Outcome outcome = diagnosedOrBug("a pass of phase '" + phaseInfo(phase).name.str() + "' failed without a message", file);
+  Outcome outcome =
+      diagnosedOrBug("a pass of phase '" + phaseInfo(phase).name.str() + "' failed without a message", file);
   if (outcome == Outcome::Diagnosed)
     llvm::sys::fs::remove(file); // the model is wrong, not ds-opt
   return outcome;
@@ -158,8 +159,7 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
   bool isReference = options.reference != Reference::Off;
   enterStage(phaseInfo(phase).name);
   switch (phase) {
-  case Phase::Import:
-    return import();
+  case Phase::Import: return import();
   case Phase::Graph:
     return runPasses(phase, program, [&](OpPassManager &pm) {
       GraphPipelineOptions graph;
@@ -241,8 +241,8 @@ bool Driver::writeModule(ModuleOp program, StringRef path, bool withLocations) {
   };
   int file;
   SmallString<128> temporary;
-  if (std::error_code code = llvm::sys::fs::createUniqueFile(path + ".%%%%%%.tmp", file, temporary,
-                                                             llvm::sys::fs::OF_Text, 0644))
+  if (std::error_code code =
+          llvm::sys::fs::createUniqueFile(path + ".%%%%%%.tmp", file, temporary, llvm::sys::fs::OF_Text, 0644))
     return fail(code);
   {
     llvm::raw_fd_ostream stream(file, /*shouldClose=*/true);

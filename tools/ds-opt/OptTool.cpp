@@ -2,14 +2,14 @@
 // parses them, because its parser exits 1 where usage errors of ds-opt exit 2.
 #include "tools/ds-opt/OptTool.h"
 
-#include "llvm/Support/CommandLine.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
-#include "llvm/Support/raw_ostream.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "tools/ds-opt/Crash.h"
 #include "tools/ds-opt/Registration.h"
 #include "tools/ds-opt/VerifyNumerics.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 

@@ -43,7 +43,8 @@ static const OptionInfo table[] = {
        line.options.output = value.str();
        return std::string(value.empty() ? "-o expects a file" : "");
      }},
-    {"--dim", Argument::Required, "NAME=VALUE", "give a dimension of the inputs a fixed size; may be repeated", applyDim},
+    {"--dim", Argument::Required, "NAME=VALUE", "give a dimension of the inputs a fixed size; may be repeated",
+     applyDim},
     {"--mcpu", Argument::Required, "CPU[,CPU...]", "CPUs to make code for, one variant each; default: this machine",
      [](ParsedCommandLine &line, StringRef value) {
        llvm::SmallVector<StringRef> names;
@@ -65,7 +66,9 @@ static const OptionInfo table[] = {
     {"--check", Argument::None, "", "import only; say whether the model is supported, or what is not",
      [](ParsedCommandLine &line, StringRef) { return line.options.check = true, std::string(); }},
     {"--stop-after", Argument::Required, "PHASE", "write the program as MLIR at the end of a phase",
-     [](ParsedCommandLine &line, StringRef value) { return applyPhase(line.options.stopAfter, "--stop-after", value); }},
+     [](ParsedCommandLine &line, StringRef value) {
+       return applyPhase(line.options.stopAfter, "--stop-after", value);
+     }},
     {"--dump-dir", Argument::Required, "DIR", "write one .mlir file per phase",
      [](ParsedCommandLine &line, StringRef value) {
        line.options.dumpDir = value.str();
@@ -74,8 +77,8 @@ static const OptionInfo table[] = {
     {"--emit", Argument::Required, "mlir|onnx", "write MLIR: what code is generated from, or the model as it was read",
      [](ParsedCommandLine &line, StringRef value) {
        line.options.emit = value == "mlir" ? Emit::Mlir : value == "onnx" ? Emit::Onnx : Emit::Nothing;
-       return std::string(line.options.emit == Emit::Nothing ? "--emit expects mlir or onnx, found '" + value.str() + "'"
-                                                             : "");
+       return std::string(
+           line.options.emit == Emit::Nothing ? "--emit expects mlir or onnx, found '" + value.str() + "'" : "");
      }},
     {"--list-phases", Argument::None, "", "print the phases of a compilation",
      [](ParsedCommandLine &line, StringRef) { return line.request = Request::ListPhases, std::string(); }},
@@ -122,8 +125,8 @@ static std::string checkCombination(const DriverOptions &options) {
     return "--stop-after and --emit exclude each other";
   if (options.emit == Emit::Onnx && !options.isOnnx())
     return "--emit=onnx expects an .onnx model";
-  bool writesPackage = !options.check && options.emit == Emit::Nothing &&
-                       (!options.stopAfter || *options.stopAfter == Phase::Codegen);
+  bool writesPackage =
+      !options.check && options.emit == Emit::Nothing && (!options.stopAfter || *options.stopAfter == Phase::Codegen);
   if (writesPackage && options.output.empty())
     return "expects -o OUT.dsp, or one of --check, --stop-after=PHASE";
   if (!writesPackage && StringRef(options.output).ends_with(".dsp"))

@@ -2,9 +2,9 @@
 #ifndef DEEPSTRIDE_TOOLS_DSOPT_OPTIONS_H
 #define DEEPSTRIDE_TOOLS_DSOPT_OPTIONS_H
 
+#include "passes/Phases.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
-#include "passes/Phases.h"
 
 #include <optional>
 #include <string>

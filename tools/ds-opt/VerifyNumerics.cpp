@@ -1,17 +1,17 @@
-// The numeric check of passes. The program is made runnable (entries, sizes, files of random weights where the named ones
-// do not exist), printed, and sent through the passes; both texts are compiled by the reference pipeline and ds-run
-// compares the packages on random inputs. What a chunk's functions compute is compared function by function.
+// The numeric check of passes. The program is made runnable (entries, sizes, files of random weights where the named
+// ones do not exist), printed, and sent through the passes; both texts are compiled by the reference pipeline and
+// ds-run compares the packages on random inputs. What a chunk's functions compute is compared function by function.
 #include "tools/ds-opt/VerifyNumerics.h"
 
 #include "dialects/ds/DsDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
+#include "tools/ds-opt/Driver.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Parser/Parser.h"
-#include "tools/ds-opt/Driver.h"
 
 #include <random>
 
@@ -118,7 +118,8 @@ static int compile(const std::string &input, const std::string &output) {
 }
 
 /// The text of a chunk after the passes, or nothing where they fail.
-static std::optional<std::string> runPasses(StringRef text, DialectRegistry &registry, const MlirOptMainConfig &config) {
+static std::optional<std::string> runPasses(StringRef text, DialectRegistry &registry,
+                                            const MlirOptMainConfig &config) {
   std::string result;
   llvm::raw_string_ostream stream(result);
   if (failed(MlirOptMain(stream, llvm::MemoryBuffer::getMemBufferCopy(text), registry, config)))
@@ -127,9 +128,14 @@ static std::optional<std::string> runPasses(StringRef text, DialectRegistry &reg
 }
 
 static int compare(StringRef runTool, const Workspace &workspace, StringRef entry, ArrayRef<std::string> symbols) {
-  std::vector<std::string> command = {runTool.str(),          "compare",       workspace.path("before.dsp"),
-                                      workspace.path("after.dsp"), "--rtol=1e-3", "--atol=1e-5",
-                                      "--entry",              entry.str()};
+  std::vector<std::string> command = {runTool.str(),
+                                      "compare",
+                                      workspace.path("before.dsp"),
+                                      workspace.path("after.dsp"),
+                                      "--rtol=1e-3",
+                                      "--atol=1e-5",
+                                      "--entry",
+                                      entry.str()};
   for (const std::string &symbol : symbols) {
     command.push_back("--dim");
     command.push_back(symbol + "=" + std::to_string(dimensionSize));
@@ -167,7 +173,8 @@ static int verifyChunk(StringRef text, llvm::raw_ostream &os, DialectRegistry &r
       if (canRun(function))
         entries.push_back(function.getSymName().str());
       else
-        llvm::errs() << "verify-numerics: @" << function.getSymName() << ": skipped, it does not only take and give tensors\n";
+        llvm::errs() << "verify-numerics: @" << function.getSymName()
+                     << ": skipped, it does not only take and give tensors\n";
     if (!provideWeights(*module, workspace.path("weights.bin"))) {
       llvm::errs() << "verify-numerics: error: the weights are too large to be made up\n";
       return 1;

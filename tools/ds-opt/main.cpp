@@ -1,10 +1,10 @@
 // ds-opt: a compiler driver and an mlir-opt in one tool; the arguments say which.
-#include "llvm/ADT/SmallVector.h"
-#include "llvm/Support/raw_ostream.h"
 #include "tools/ds-opt/Crash.h"
 #include "tools/ds-opt/Driver.h"
 #include "tools/ds-opt/OptTool.h"
 #include "tools/ds-opt/Version.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace deepstride;
 
@@ -35,16 +35,9 @@ int main(int argc, char **argv) {
     return 2;
   }
   switch (line.request) {
-  case Request::Help:
-    llvm::outs() << driverHelp();
-    return 0;
-  case Request::Version:
-    llvm::outs() << "ds-opt " << version << "\n";
-    return 0;
-  case Request::ListPhases:
-    printPhases();
-    return 0;
-  case Request::Compile:
-    return runDriver(line.options);
+  case Request::Help: llvm::outs() << driverHelp(); return 0;
+  case Request::Version: llvm::outs() << "ds-opt " << version << "\n"; return 0;
+  case Request::ListPhases: printPhases(); return 0;
+  case Request::Compile: return runDriver(line.options);
   }
 }

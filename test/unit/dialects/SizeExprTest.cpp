@@ -103,24 +103,17 @@ Sample randomSample(std::mt19937 &random, int depth) {
   auto f = x.value, g = y.value;
   int64_t divisor = 1 + random() % 6;
   switch (random() % 10) {
-  case 0:
-    return {x.expr + y.expr, [=](const int64_t *d) { return f(d) + g(d); }};
-  case 1:
-    return {x.expr - y.expr, [=](const int64_t *d) { return f(d) - g(d); }};
-  case 2:
-    return {x.expr * y.expr, [=](const int64_t *d) { return f(d) * g(d); }};
-  case 3:
-    return {SizeExpr::floorDiv(x.expr, divisor), [=](const int64_t *d) { return floorDivide(f(d), divisor); }};
-  case 4:
-    return {SizeExpr::ceilDiv(x.expr, divisor), [=](const int64_t *d) { return -floorDivide(-f(d), divisor); }};
+  case 0: return {x.expr + y.expr, [=](const int64_t *d) { return f(d) + g(d); }};
+  case 1: return {x.expr - y.expr, [=](const int64_t *d) { return f(d) - g(d); }};
+  case 2: return {x.expr * y.expr, [=](const int64_t *d) { return f(d) * g(d); }};
+  case 3: return {SizeExpr::floorDiv(x.expr, divisor), [=](const int64_t *d) { return floorDivide(f(d), divisor); }};
+  case 4: return {SizeExpr::ceilDiv(x.expr, divisor), [=](const int64_t *d) { return -floorDivide(-f(d), divisor); }};
   case 5:
-    return {SizeExpr::mod(x.expr, divisor), [=](const int64_t *d) { return f(d) - floorDivide(f(d), divisor) * divisor; }};
-  case 6:
-    return {SizeExpr::min(x.expr, y.expr), [=](const int64_t *d) { return std::min(f(d), g(d)); }};
-  case 7:
-    return {SizeExpr::max(x.expr, y.expr), [=](const int64_t *d) { return std::max(f(d), g(d)); }};
-  case 8:
-    return {SizeExpr::lt(x.expr, y.expr), [=](const int64_t *d) -> int64_t { return f(d) < g(d); }};
+    return {SizeExpr::mod(x.expr, divisor),
+            [=](const int64_t *d) { return f(d) - floorDivide(f(d), divisor) * divisor; }};
+  case 6: return {SizeExpr::min(x.expr, y.expr), [=](const int64_t *d) { return std::min(f(d), g(d)); }};
+  case 7: return {SizeExpr::max(x.expr, y.expr), [=](const int64_t *d) { return std::max(f(d), g(d)); }};
+  case 8: return {SizeExpr::lt(x.expr, y.expr), [=](const int64_t *d) -> int64_t { return f(d) < g(d); }};
   default:
     return {SizeExpr::select(SizeExpr::eq(x.expr, y.expr), x.expr, y.expr),
             [=](const int64_t *d) { return f(d) == g(d) ? f(d) : g(d); }};
