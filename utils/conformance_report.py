@@ -12,8 +12,11 @@ def cleaned(text):
 
 
 def diagnostic(err):
-    """The first error message, without the place it points to."""
+    """The first error message without the place it points to; of a report on operators, its lines."""
     lines = [line for line in err.splitlines() if "error:" in line] or err.splitlines() or [""]
+    if "cannot be compiled" in lines[0]:
+        notes = [line.split("note:", 1)[1].split(";")[0] for line in err.splitlines() if "note:" in line]
+        return cleaned(";".join(notes) or lines[0])
     return cleaned(lines[0].split("error:", 1)[-1])
 
 
