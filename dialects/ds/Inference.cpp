@@ -142,6 +142,14 @@ const TensorFacts &SizeAnalysis::facts(Value value) const {
 
 void SizeAnalysis::set(Value value, TensorFacts facts) { known[value] = std::move(facts); }
 
+/// Types cannot hold negative sizes, which wrong operands may lead to.
+static LogicalResult requireSizes(Operation *op, const TensorFacts &facts) {
+  for (const SizeExpr &size : facts.sizes)
+    if (auto value = size.constant(); value && *value < 0)
+      return op->emitOpError("has a negative size, ") << *value;
+  return success();
+}
+
 /// Expressions that contain expressions may double in length with every op; no real model comes near the limit.
 static bool isTooComplex(const SizeExpr &size) {
   constexpr size_t lengthLimit = 8192;
@@ -157,6 +165,8 @@ LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
     if (failed(inference.inferResults(turn)))
       return failure();
     for (auto [result, resultFacts] : llvm::zip_equal(op->getResults(), turn.results)) {
+      if (failed(requireSizes(op, resultFacts)))
+        return failure();
       if (llvm::any_of(resultFacts.sizes, isTooComplex))
         return op->emitOpError("has a size that is too long an expression; pin dimensions with --dim");
       if (resultFacts.contents && llvm::any_of(*resultFacts.contents, isTooComplex))
@@ -284,6 +294,8 @@ LogicalResult verifyAgainstInference(Operation *op) {
   if (turn.results.size() != op->getNumResults())
     return op->emitOpError("expects ") << turn.results.size() << " results";
   for (auto [result, facts] : llvm::zip_equal(op->getResults(), turn.results)) {
+    if (failed(requireSizes(op, facts)))
+      return failure();
     auto type = cast<RankedTensorType>(result.getType());
     if (type.getElementType() != facts.elementType || type.getRank() != facts.rank() ||
         failed(verifyCompatibleShape(type, facts.type())))

@@ -54,7 +54,8 @@ SizeExpr SizeExpr::call(llvm::StringRef name, llvm::ArrayRef<SizeExpr> arguments
 
 void SizeExpr::addTerm(const Monomial &monomial, int64_t coefficient) {
   int64_t &slot = terms[monomial];
-  slot += coefficient;
+  // Wraps, as products do.
+  slot = static_cast<int64_t>(static_cast<uint64_t>(slot) + static_cast<uint64_t>(coefficient));
   if (slot == 0)
     terms.erase(monomial);
 }
