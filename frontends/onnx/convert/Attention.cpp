@@ -77,12 +77,12 @@ static Value addBiases(Node &n, Value scores, const SizeExpr &past) {
 static bool bindHeads(Node &n, Value &query, Value &key, Value &value) {
   int64_t rank = n.b.rank(query), queryHeads = n.integer("q_num_heads", 0), keyHeads = n.integer("kv_num_heads", 0);
   if ((rank != 3 && rank != 4) || n.b.rank(key) != rank || n.b.rank(value) != rank)
-    return n.refuse("expected query, key and value of 3 or 4 axes, found " + describe(n.b.facts(query)) + ", " +
+    return n.reject("expected query, key and value of 3 or 4 axes, found " + describe(n.b.facts(query)) + ", " +
                     describe(n.b.facts(key)) + " and " + describe(n.b.facts(value)));
   if (rank == 4)
     return true;
   if (queryHeads < 1 || keyHeads < 1)
-    return n.refuse("attributes 'q_num_heads' and 'kv_num_heads': expected at least 1 for operands of 3 axes");
+    return n.reject("attributes 'q_num_heads' and 'kv_num_heads': expected at least 1 for operands of 3 axes");
   query = splitHeads(n, query, queryHeads);
   key = splitHeads(n, key, keyHeads);
   value = splitHeads(n, value, keyHeads);

@@ -50,7 +50,9 @@ static DenseElementsAttr knownElements(const TensorFacts &facts, bool isExactFlo
     isSplat &= elements.back() == elements.front();
   }
   RankedTensorType type = facts.type();
-  if (!type.hasStaticShape() || type.getNumElements() != static_cast<int64_t>(elements.size()))
+  // Counting the elements of a hostile shape may overflow; no dimension of a short list is long.
+  bool isShort = llvm::all_of(type.getShape(), [&](int64_t size) { return size >= 0 && size <= INT32_MAX; });
+  if (!isShort || product(facts.sizes) != SizeExpr(static_cast<int64_t>(elements.size())))
     return {};
   // Longer ramps and masks are cheaper to compute than to store.
   constexpr size_t embedLimit = 64;
@@ -194,6 +196,10 @@ Value DsBuilder::dropAxis(Value x, int64_t axis) {
 Value DsBuilder::alignVector(Value x, int64_t axis, int64_t targetRank) {
   if (rank(x) != 1)
     return x;
+  if (axis < 0 || axis >= targetRank) {
+    emitError(location) << "expected an operand of at least " << axis + 1 << " axes, found " << targetRank;
+    return {};
+  }
   SizeVector target(targetRank, SizeExpr(1));
   target[axis] = sizes(x)[0];
   return reshape(x, target);

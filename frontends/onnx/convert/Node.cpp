@@ -40,6 +40,11 @@ Refused Node::refuse(const Twine &message) {
   return {};
 }
 
+bool Node::reject(const Twine &message) {
+  diagnose(message);
+  return false;
+}
+
 bool Node::yields(unsigned output) {
   return output < op->getNumResults() && !isa<NoneType>(op->getResult(output).getType());
 }
@@ -195,14 +200,14 @@ bool Node::requireRank(unsigned input, int64_t least, int64_t most) {
   int64_t rank = b.rank(in(input));
   if (rank >= least && rank <= most)
     return true;
-  return refuse("input " + Twine(input) + ": expected " + (least == most ? Twine(least) : "at least " + Twine(least)) +
+  return reject("input " + Twine(input) + ": expected " + (least == most ? Twine(least) : "at least " + Twine(least)) +
                 " axes, found " + describe(b.facts(in(input))));
 }
 
 bool Node::requireFloat(unsigned input) {
   if (isa_and_present<FloatType>(b.element(in(input))))
     return true;
-  return refuse("input " + Twine(input) + ": expected a float type, found " + describe(b.facts(in(input))));
+  return reject("input " + Twine(input) + ": expected a float type, found " + describe(b.facts(in(input))));
 }
 
 Type Node::elementType(int64_t code) {

@@ -10,11 +10,11 @@
 namespace deepstride::onnx {
 using ::ds::onnx::NodeOp;
 
-/// What a pattern returns after a diagnostic; stands for any result.
+/// What a pattern returns after a diagnostic; stands for any result. It is no bool: an optional number could be made of
+/// that.
 struct Refused {
   operator mlir::Value() const { return {}; }
   operator Values() const { return {}; }
-  operator bool() const { return false; }
   template <typename T> operator std::optional<T>() const { return std::nullopt; }
 };
 
@@ -78,6 +78,8 @@ public:
   mlir::Type elementType(int64_t code);
 
   Refused refuse(const llvm::Twine &message);
+  /// The same for checks: always false.
+  bool reject(const llvm::Twine &message);
   bool isRefused() const { return refused; }
 
 private:

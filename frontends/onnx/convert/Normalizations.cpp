@@ -93,6 +93,8 @@ static Values convertGroupNorm(Node &n) {
 static Values convertBatchNorm(Node &n) {
   if (n.flag("training_mode", false) || (n.version() < 7 && !n.flag("is_test", false)))
     return n.refuse("attribute 'training_mode': expected 0, found 1; compile an inference graph");
+  if (!n.requireRank(0, 2))
+    return {};
   Value x = n.in(0);
   Type type = n.b.element(x);
   auto parameter = [&](unsigned i) { return n.b.alignVector(n.b.cast(n.in(i), type), 1, n.b.rank(x)); };

@@ -113,6 +113,8 @@ static Values convertSoftmax(Node &n) {
 /// Before opset 13 the operand is a matrix whose rows are the axes from `axis` on, together.
 static Values convertFlatSoftmax(Node &n) {
   int64_t rank = n.b.rank(n.in(0));
+  if (!n.requireRank(0, 1))
+    return {};
   auto axis = n.axis(n.integer("axis", 1), std::max<int64_t>(rank, 2)); // [n] with axis 1 is n rows of one element
   if (!axis)
     return {};

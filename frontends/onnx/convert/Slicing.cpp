@@ -139,8 +139,9 @@ static std::optional<SizeVector> splitSizes(Node &n, const SizeExpr &size) {
   if (auto listed = n.integers("split"))
     return SizeVector(listed->begin(), listed->end());
   int64_t parts = n.integer("num_outputs", n.outputCount());
-  if (parts < 1 || n.isRefused())
-    return n.refuse("attribute 'num_outputs': expected at least 1, found " + Twine(parts));
+  if (parts != n.outputCount())
+    return n.refuse("attribute 'num_outputs': expected the number of outputs (" + Twine(n.outputCount()) + "), found " +
+                    Twine(parts));
   SizeExpr each = SizeExpr::ceilDiv(size, parts);
   SizeVector sizes(parts, each);
   sizes.back() = size - each * SizeExpr(parts - 1);

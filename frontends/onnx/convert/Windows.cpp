@@ -13,13 +13,12 @@ std::optional<Windows> readWindows(Node &n, ArrayRef<int64_t> kernel, unsigned s
   windows.pads = n.integers("pads").value_or(SmallVector<int64_t>(2 * spatial, 0));
   auto check = [&](StringRef name, ArrayRef<int64_t> values, size_t count, int64_t least) {
     if (values.size() != count)
-      return static_cast<bool>(
-          n.refuse("attribute '" + name + "': expected " + Twine(count) + " numbers, found " + Twine(values.size())));
+      return n.reject("attribute '" + name + "': expected " + Twine(count) + " numbers, found " + Twine(values.size()));
     constexpr int64_t most = INT32_MAX;
     for (int64_t value : values)
       if (value < least || value > most)
-        return static_cast<bool>(n.refuse("attribute '" + name + "': expected numbers from " + Twine(least) + " to " +
-                                          Twine(most) + ", found " + Twine(value)));
+        return n.reject("attribute '" + name + "': expected numbers from " + Twine(least) + " to " + Twine(most) +
+                        ", found " + Twine(value));
     return true;
   };
   if (!check("kernel_shape", windows.kernel, spatial, 1) || !check("strides", windows.strides, spatial, 1) ||
@@ -40,7 +39,7 @@ bool resolveAutoPad(Node &n, Windows &windows, ArrayRef<SizeExpr> sizes) {
       auto size = sizes[i].constant();
       // With stride 1 the padding is the same at every size.
       if (!size && windows.strides[i] != 1)
-        return n.refuse("attribute 'auto_pad': '" + mode + "' with a stride needs a static size, found " +
+        return n.reject("attribute 'auto_pad': '" + mode + "' with a stride needs a static size, found " +
                         sizes[i].str() + "; pin it with --dim");
       int64_t stride = windows.strides[i], extent = (windows.kernel[i] - 1) * windows.dilations[i] + 1;
       int64_t length = size.value_or(1), count = llvm::divideCeil(length, stride);
