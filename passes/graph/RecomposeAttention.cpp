@@ -49,6 +49,14 @@ static ds::MatmulOp productBehind(Value value) {
   return peelScale(value, scale).getDefiningOp<ds::MatmulOp>();
 }
 
+/// Whether the value comes from a product through a few elementwise ops.
+static bool isNearProduct(Value value, int steps = 4) {
+  if (value.getDefiningOp<ds::MatmulOp>())
+    return true;
+  auto op = value.getDefiningOp<ds::BinaryOp>();
+  return op && steps > 0 && (isNearProduct(op.getLhs(), steps - 1) || isNearProduct(op.getRhs(), steps - 1));
+}
+
 static std::optional<Scores> matchScores(Value value, std::string &mismatch) {
   Scores scores;
   if (ds::BinaryOp sum = binaryOf(value, ds::BinaryKind::add)) {
@@ -76,6 +84,8 @@ static std::optional<Scores> matchScores(Value value, std::string &mismatch) {
   else if (ds::BinaryOp scaled = inner.getDefiningOp<ds::BinaryOp>();
            scaled && (scaled.getLhs().getDefiningOp<ds::MatmulOp>() || scaled.getRhs().getDefiningOp<ds::MatmulOp>()))
     mismatch = "the scale is not a constant";
+  else if (isNearProduct(inner))
+    mismatch = "between the products stands an op that is neither a constant scale nor an added mask";
   return std::nullopt;
 }
 

@@ -3,8 +3,8 @@
 // pipeline's choice; evaluating the recipe is left to packaging.
 //
 //   ds.linear %x, %w                         ds.linear %x, %packed {panel = 48, columns = 384}
-#include "passes/optimization/Passes.h"
 #include "passes/Report.h"
+#include "passes/optimization/Passes.h"
 
 #include "dialects/ds/DsDialect.h"
 #include "mlir/IR/IRMapping.h"
@@ -38,8 +38,8 @@ struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport 
       if (!target)
         target = pack(symbols, symbols.lookup<ds::RecipeOp>(weight.getRecipe()));
       OpBuilder builder(linear);
-      auto operand = ds::WeightOp::create(builder, weight.getLoc(), target.getYielded().getType(),
-                                          FlatSymbolRefAttr::get(target));
+      auto operand =
+          ds::WeightOp::create(builder, weight.getLoc(), target.getYielded().getType(), FlatSymbolRefAttr::get(target));
       linear.setColumns(cast<RankedTensorType>(weight.getType()).getDimSize(1));
       linear.setPanel(panel);
       linear.getWeightMutable().assign(operand);
@@ -48,9 +48,11 @@ struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport 
       count("weights packed");
     });
     // Recipes that nothing names any more would still be written into the package.
+    SymbolTableCollection tables;
+    SymbolUserMap users(tables, getOperation()); // one walk over the module for all of them
     for (auto &[source, target] : packed) {
       auto recipe = symbols.lookup<ds::RecipeOp>(cast<FlatSymbolRefAttr>(source).getValue());
-      if (SymbolTable::symbolKnownUseEmpty(recipe, getOperation()))
+      if (users.useEmpty(recipe))
         symbols.erase(recipe);
     }
   }
@@ -63,8 +65,8 @@ struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport 
     auto type = cast<RankedTensorType>(yield.getOperand(0).getType());
     auto packedType = RankedTensorType::get({(type.getDimSize(1) + panel - 1) / panel, type.getDimSize(0), panel},
                                             type.getElementType());
-    Value value = ds::PackOp::create(builder, recipe.getLoc(), packedType, yield.getOperand(0),
-                                     builder.getI64IntegerAttr(panel));
+    Value value =
+        ds::PackOp::create(builder, recipe.getLoc(), packedType, yield.getOperand(0), builder.getI64IntegerAttr(panel));
     yield->setOperand(0, value);
     symbols.insert(clone, recipe->getIterator());
     return clone;

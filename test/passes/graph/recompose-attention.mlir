@@ -138,3 +138,21 @@ func.func @three_axes(%q: tensor<4x5x8xf32>, %k: tensor<4x7x8xf32>, %v: tensor<4
   %2 = ds.matmul %1, %v transpose [false, false] : (tensor<4x5x7xf32>, tensor<4x7x8xf32>) -> tensor<4x5x8xf32>
   return %2 : tensor<4x5x8xf32>
 }
+
+// -----
+
+// GPT-2's first exports multiply scores by a mask before they subtract.
+// CHECK-LABEL: func.func @multiplied_mask
+// CHECK-NOT: ds.attention
+func.func @multiplied_mask(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>,
+                           %mask: tensor<5x7xf32>, %low: tensor<5x7xf32>) -> tensor<2x4x5x8xf32> {
+  %c = ds.constant dense<0.5> : tensor<f32>
+  %0 = ds.matmul %q, %k transpose [false, true] : (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x7xf32>
+  %1 = ds.binary mul %0, %c : (tensor<2x4x5x7xf32>, tensor<f32>) -> tensor<2x4x5x7xf32>
+  %2 = ds.binary mul %1, %mask : (tensor<2x4x5x7xf32>, tensor<5x7xf32>) -> tensor<2x4x5x7xf32>
+  %3 = ds.binary sub %2, %low : (tensor<2x4x5x7xf32>, tensor<5x7xf32>) -> tensor<2x4x5x7xf32>
+  %4 = ds.softmax %3 axis 3 log false : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  // expected-remark @+1 {{attention not recomposed: between the products stands an op that is neither a constant scale nor an added mask}}
+  %5 = ds.matmul %4, %v transpose [false, false] : (tensor<2x4x5x7xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32>
+  return %5 : tensor<2x4x5x8xf32>
+}
