@@ -67,7 +67,7 @@ def main(sentences):
     print(f"Speed     {latency:.2f} ms per sentence of {length} tokens, one at a time\n")
     print("How similar in meaning (1 = the same, 0 = unrelated):\n")
     for i, sentence in enumerate(sentences):
-        row = "".join("   ·  " if i == j else f"{cosines[i, j]:6.3f}" for j in range(len(sentences)))
+        row = "".join("      ·" if i == j else f"{cosines[i, j]:7.3f}" for j in range(len(sentences)))
         print(f"  {i + 1} {row}   {sentence}")
     pairs = [(cosines[i, j], i, j) for j in range(len(sentences)) for i in range(j)]
     best, i, j = max(pairs)

@@ -1,6 +1,7 @@
 """Second half of utils/test: the build and each kind of test as a step that counts what passed, failed, was skipped."""
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -49,17 +50,15 @@ def closing_line(code, output, show=True):
     return tuple(map(int, found[-1]))
 
 
-def junit(code, output, path):
-    """A command that wrote a JUnit report."""
-    if not path.exists():
-        tail(output)
-        return 0, 1, 0
-    cases = list(ElementTree.parse(path).getroot().iter("testcase"))
+def junit(code, output, paths):
+    """A command that wrote JUnit reports."""
+    cases = [case for path in paths for case in ElementTree.parse(path).getroot().iter("testcase")]
     failed = sum(any(part.tag in ("failure", "error") for part in case) for case in cases)
     skipped = sum(any(part.tag == "skipped" for part in case) or case.get("status") == "notrun" for case in cases)
-    if code or failed:
+    failed = max(failed, int(bool(code) or not cases))
+    if failed:
         tail(output)
-    return len(cases) - failed - skipped, max(failed, int(bool(code))), skipped
+    return max(len(cases) - failed - skipped, 0), failed, skipped
 
 
 def build():
@@ -68,16 +67,19 @@ def build():
 
 
 def unit():
-    path = REPORTS / "unit.xml"
-    path.unlink(missing_ok=True)
-    return junit(*run("ctest", "--test-dir", BUILD, "--output-on-failure", "--timeout", "120", "-j2", "--output-junit", path),
-                 path)
+    folder = REPORTS / "unit"
+    shutil.rmtree(folder, ignore_errors=True)
+    os.environ["GTEST_OUTPUT"] = f"xml:{folder}/"
+    code, output = run("ctest", "--test-dir", BUILD, "--output-on-failure", "--timeout", "120", "-j2")
+    return junit(code, output, sorted(folder.glob("*.xml")))
 
 
 def lit():
     path = REPORTS / "lit.xml"
     path.unlink(missing_ok=True)
-    return junit(*run("/usr/bin/lit-22", "-q", "-j2", "--xunit-xml-output", path, BUILD / "test"), path)
+    code, output = run("/usr/bin/lit-22", "-v", "-j2", "--xunit-xml-output", path, BUILD / "test")
+    failures = "\n".join(line for line in output.splitlines() if not re.match(r"(PASS|UNSUPPORTED): ", line))
+    return junit(code, failures, [path] if path.exists() else [])
 
 
 def layout():
