@@ -35,6 +35,8 @@ void buildGraphPipeline(OpPassManager &pm, const GraphPipelineOptions &options) 
   pm.addNestedPass<func::FuncOp>(createFoldShapes());
   // After shapes: what remains constant is data, worth a place in weights.bin.
   pm.addPass(createFoldConstants());
+  // Again: numbers that were just evaluated (the square root of a head size) may steer shapes in turn.
+  pm.addNestedPass<func::FuncOp>(createFoldShapes());
   // Patterns see one spelling: no identity reshapes, no duplicates of the same product.
   addCleanup(pm);
   if (options.recompose) {
