@@ -62,8 +62,8 @@ private:
     SmallVector<llvm::Type *> types;
     for (llvm::Value *argument : arguments)
       types.push_back(argument->getType());
-    llvm::Value *status = b.CreateCall(llvm::FunctionType::get(i32, types, false), field(services, service, pointer),
-                                       arguments);
+    llvm::Value *status =
+        b.CreateCall(llvm::FunctionType::get(i32, types, false), field(services, service, pointer), arguments);
     auto *next = llvm::BasicBlock::Create(context, "", entry, failed);
     result->addIncoming(status, b.GetInsertBlock());
     b.CreateCondBr(b.CreateICmpEQ(status, b.getInt32(DS_OK)), next, failed);
@@ -78,10 +78,10 @@ private:
     const EntryPlan::Launch &launch = plan.launches[site];
     llvm::Function *kernel = module.getFunction(launch.kernel);
     auto word = [&](uint64_t value) { return llvm::ConstantInt::get(i32, value); };
-    auto *data = llvm::ConstantStruct::getAnon(
-        context, {word(sizeof(ds_launch)), word(site), kernel, word(launch.buffers.size()), word(launch.sizes.size()),
-                  table(launch.buffers), table(launch.sizes), word(launch.grid), word(launch.scratch),
-                  word(launch.grain), word(0)});
+    auto *data = llvm::ConstantStruct::getAnon(context, {word(sizeof(ds_launch)), word(site), kernel,
+                                                         word(launch.buffers.size()), word(launch.sizes.size()),
+                                                         table(launch.buffers), table(launch.sizes), word(launch.grid),
+                                                         word(launch.scratch), word(launch.grain), word(0)});
     request(offsetof(ds_services, launch), {serviceContext, staticData(data)});
   }
 
@@ -89,10 +89,9 @@ private:
     const EntryPlan::Collective &collective = plan.collectives[number];
     llvm::Constant *&data = collectiveData[number];
     if (!data) {
-      SmallVector<uint32_t> words = {sizeof(ds_collective),  number,
-                                     DS_ALL_REDUCE,          collective.reduction,
-                                     collective.source,      collective.destination,
-                                     collective.count};
+      SmallVector<uint32_t> words = {
+          sizeof(ds_collective),  number,          DS_ALL_REDUCE, collective.reduction, collective.source,
+          collective.destination, collective.count};
       data = table(words);
     }
     request(service, {serviceContext, data});
@@ -136,11 +135,12 @@ private:
         if (mlir::failed(emitBranch(branch)))
           return failure();
       } else if (auto define = dyn_cast<ds::DefineOp>(op)) {
-        llvm::Value *address = field(buffers, op.getAttrOfType<IntegerAttr>("buffer").getInt() * sizeof(void *), pointer);
+        llvm::Value *address =
+            field(buffers, op.getAttrOfType<IntegerAttr>("buffer").getInt() * sizeof(void *), pointer);
         int64_t id = plan.symbolId(define.getSymbol());
         if (id >= 0) // a count that no size depends on is only a value
-          request(offsetof(ds_services, define), {serviceContext, b.getInt32(static_cast<uint32_t>(id)),
-                                                  b.CreateLoad(i64, address)});
+          request(offsetof(ds_services, define),
+                  {serviceContext, b.getInt32(static_cast<uint32_t>(id)), b.CreateLoad(i64, address)});
       } else if (!isa<ds::ReshapeOp, ds::WeightOp, scf::YieldOp, func::ReturnOp>(op) &&
                  op.getName().getStringRef() != "arith.constant") {
         return op.emitOpError("has no entry code");

@@ -50,10 +50,8 @@ static Array launches(const EntryPlan &plan, llvm::StringRef arithmetic) {
   for (const EntryPlan::Launch &launch : plan.launches) {
     Array results;
     for (const EntryPlan::Result &value : launch.results)
-      results.push_back(Object{{"buffer", value.buffer},
-                               {"value", value.value},
-                               {"type", value.type},
-                               {"shape", shapeOf(value.shape)}});
+      results.push_back(Object{
+          {"buffer", value.buffer}, {"value", value.value}, {"type", value.type}, {"shape", shapeOf(value.shape)}});
     result.push_back(Object{{"kernel", launch.kernel},
                             {"site", launch.site},
                             {"flops", launch.flops.str()},
@@ -115,8 +113,9 @@ Object variantManifest(const CpuTarget &target, llvm::StringRef codeFile, llvm::
   Array features;
   for (const std::string &feature : target.features)
     features.push_back(feature);
-  return Object{{"mcpu", target.name},        {"features", std::move(features)}, {"code", codeFile.str()},
-                {"vector_bits", target.vectorBits}, {"constants", std::move(list)},    {"entries", std::move(entries)}};
+  return Object{{"mcpu", target.name},          {"features", std::move(features)},
+                {"code", codeFile.str()},       {"vector_bits", target.vectorBits},
+                {"constants", std::move(list)}, {"entries", std::move(entries)}};
 }
 
 } // namespace deepstride

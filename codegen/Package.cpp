@@ -71,7 +71,11 @@ LogicalResult PackageWriter::storeConstants(ModuleOp program, std::vector<Stored
       uint64_t bytes = static_cast<uint64_t>(value->bytes());
       file.write(value->data, bytes);
       weightBytes = aligned + bytes;
-      range = {recipe.getSymName().str(), manifestType(value->element), layoutOf(recipe), aligned, bytes,
+      range = {recipe.getSymName().str(),
+               manifestType(value->element),
+               layoutOf(recipe),
+               aligned,
+               bytes,
                std::vector<int64_t>(value->shape.begin(), value->shape.end())};
     }
     ids[recipe.getSymName()] = static_cast<unsigned>(constants.size());

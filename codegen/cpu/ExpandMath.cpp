@@ -1,6 +1,6 @@
-// Replaces f32 exp, log, tanh and erf by polynomials, on scalars and vectors alike: a vector's element has the same bits
-// as a scalar. Functions that are one instruction become LLVM intrinsics here, because the conversion to libm that comes
-// later would turn them into calls, one per lane. What neither covers is left to libm.
+// Replaces f32 exp, log, tanh and erf by polynomials, on scalars and vectors alike: a vector's element has the same
+// bits as a scalar. Functions that are one instruction become LLVM intrinsics here, because the conversion to libm that
+// comes later would turn them into calls, one per lane. What neither covers is left to libm.
 //
 // Greatest error in units in the last place over f32 arguments of all exponents, subnormal results included, against
 // double precision: exp 1.0, log 0.8, tanh 1.4, erf 1.0. The case math_functions_are_accurate of
@@ -71,8 +71,9 @@ private:
   Type type, bits;
 };
 
-// x = n log 2 + r with |r| <= log 2 / 2 (Cody and Waite), exp r by Cephes' polynomial. 2^n is applied in two factors, so
-// that results may be subnormal. Selects by comparison keep NaN; nothing is converted to integers, which NaN could not.
+// x = n log 2 + r with |r| <= log 2 / 2 (Cody and Waite), exp r by Cephes' polynomial. 2^n is applied in two factors,
+// so that results may be subnormal. Selects by comparison keep NaN; nothing is converted to integers, which NaN could
+// not.
 Value Emitter::exp(Value x) {
   x = select(less(x, real(-104.0f)), real(-104.0f), x);
   x = select(less(real(89.0f), x), real(89.0f), x);
@@ -81,8 +82,8 @@ Value Emitter::exp(Value x) {
   Value n = sub(shifted, magic);
   Value r = fma(n, real(-0x1.62e400p-1f), x);
   r = fma(n, real(-0x1.7f7d1cp-20f), r);
-  Value p = polynomial(r, {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f,
-                           5.0000001201e-1f});
+  Value p = polynomial(
+      r, {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f});
   Value y = add(fma(p, mul(r, r), r), real(1.0f));
   Value whole = arith::SubIOp::create(b, loc, toBits(shifted), integer(0x4b400000));
   Value half = arith::ShRSIOp::create(b, loc, whole, integer(1));
@@ -96,8 +97,7 @@ Value Emitter::log(Value x) {
   Value scaled = select(isSmall, mul(x, real(0x1p23f)), x);
   Value offset = arith::SubIOp::create(b, loc, toBits(scaled), integer(0x3f3504f3)); // sqrt(1/2)
   Value exponent = arith::ShRSIOp::create(b, loc, offset, integer(23));
-  Value mantissa = arith::SubIOp::create(b, loc, toBits(scaled),
-                                         arith::ShLIOp::create(b, loc, exponent, integer(23)));
+  Value mantissa = arith::SubIOp::create(b, loc, toBits(scaled), arith::ShLIOp::create(b, loc, exponent, integer(23)));
   Value m = sub(fromBits(mantissa), real(1.0f));
   Value n = arith::SIToFPOp::create(b, loc, type, exponent);
   n = select(isSmall, sub(n, real(23.0f)), n);
@@ -119,8 +119,8 @@ Value Emitter::log(Value x) {
 // An odd polynomial (Cephes) where 1 - 2 / (exp 2|x| + 1) would cancel.
 Value Emitter::tanh(Value x) {
   Value magnitude = abs(x), square = mul(x, x);
-  Value p = polynomial(square, {-5.70498872745e-3f, 2.06390887954e-2f, -5.37397155531e-2f, 1.33314422036e-1f,
-                                -3.33332819422e-1f});
+  Value p = polynomial(
+      square, {-5.70498872745e-3f, 2.06390887954e-2f, -5.37397155531e-2f, 1.33314422036e-1f, -3.33332819422e-1f});
   Value near = fma(mul(p, square), x, x);
   Value power = exp(add(magnitude, magnitude));
   Value quotient = arith::DivFOp::create(b, loc, real(2.0f), add(power, real(1.0f)));
@@ -131,8 +131,8 @@ Value Emitter::tanh(Value x) {
 // An odd polynomial near zero, 1 - exp q(|x|) elsewhere; both minimax (N. Juffa).
 Value Emitter::erf(Value x) {
   Value magnitude = abs(x), square = mul(x, x);
-  Value p = polynomial(square, {-5.96761703e-4f, 4.99119423e-3f, -2.67681349e-2f, 1.12819925e-1f, -3.76125336e-1f,
-                                1.28379166e-1f});
+  Value p = polynomial(
+      square, {-5.96761703e-4f, 4.99119423e-3f, -2.67681349e-2f, 1.12819925e-1f, -3.76125336e-1f, 1.28379166e-1f});
   Value near = fma(p, x, x);
   // Beyond 4 the result is 1; the polynomial must not be asked there. NaN stays.
   Value t = select(less(real(4.0f), magnitude), real(4.0f), magnitude);
@@ -142,8 +142,7 @@ Value Emitter::erf(Value x) {
   return select(less(real(0.927734375f), magnitude), far, near);
 }
 
-template <typename Op>
-struct ExpandFunction : OpRewritePattern<Op> {
+template <typename Op> struct ExpandFunction : OpRewritePattern<Op> {
   using Function = Value (Emitter::*)(Value);
   ExpandFunction(MLIRContext *context, Function function) : OpRewritePattern<Op>(context), function(function) {}
   LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
@@ -156,8 +155,7 @@ struct ExpandFunction : OpRewritePattern<Op> {
   Function function;
 };
 
-template <typename Op, typename Intrinsic>
-struct UseInstruction : OpRewritePattern<Op> {
+template <typename Op, typename Intrinsic> struct UseInstruction : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
   LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
     rewriter.replaceOpWithNewOp<Intrinsic>(op, op.getType(), op->getOperands());

@@ -36,7 +36,8 @@ struct LowerKernelAbi : deepstride::impl::LowerKernelAbiBase<LowerKernelAbi> {
     int64_t buffers = function->getAttrOfType<IntegerAttr>("ds.buffer_count").getInt();
     int64_t sizes = static_cast<int64_t>(old) - buffers - 3;
     auto element = [&](Value array, Type type, int64_t index) -> Value {
-      Value address = LLVM::GEPOp::create(b, loc, pointer, type, array, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
+      Value address =
+          LLVM::GEPOp::create(b, loc, pointer, type, array, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
       return LLVM::LoadOp::create(b, loc, type, address);
     };
     auto asIndex = [&](Value value) -> Value { return arith::IndexCastOp::create(b, loc, b.getIndexType(), value); };

@@ -25,9 +25,9 @@ static std::unique_ptr<llvm::TargetMachine> machineFor(const CpuTarget &target, 
   if (!found)
     return nullptr;
   llvm::TargetOptions options;
-  return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(
-      triple, target.level, "", options, llvm::Reloc::PIC_, std::nullopt,
-      optimize ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::Less));
+  return std::unique_ptr<llvm::TargetMachine>(
+      found->createTargetMachine(triple, target.level, "", options, llvm::Reloc::PIC_, std::nullopt,
+                                 optimize ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::Less));
 }
 
 bool prepareModule(llvm::Module &module, const CpuTarget &target, std::string &error) {
@@ -65,8 +65,8 @@ bool emitObject(llvm::Module &module, const CpuTarget &target, bool optimize, co
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
-  auto pipeline = builder.buildPerModuleDefaultPipeline(optimize ? llvm::OptimizationLevel::O2
-                                                                 : llvm::OptimizationLevel::O1);
+  auto pipeline =
+      builder.buildPerModuleDefaultPipeline(optimize ? llvm::OptimizationLevel::O2 : llvm::OptimizationLevel::O1);
   pipeline.run(module, modules);
 
   std::error_code code;
@@ -98,11 +98,12 @@ bool linkShared(const std::vector<std::string> &objects, const std::string &path
     error = "cannot find ld.lld (Debian package lld-22)";
     return false;
   }
-  std::vector<std::string> arguments = {*linker, "-shared", "-z", "defs", "--build-id=none", "--hash-style=gnu",
-                                        "-O1", "--gc-sections", "-s", "-o", path};
+  std::vector<std::string> arguments = {
+      *linker,         "-shared", "-z", "defs", "--build-id=none", "--hash-style=gnu", "-O1",
+      "--gc-sections", "-s",      "-o", path};
   arguments.insert(arguments.end(), objects.begin(), objects.end());
-  arguments.insert(arguments.end(), {"-L/lib/x86_64-linux-gnu", "-L/usr/lib/x86_64-linux-gnu", "-l:libm.so.6",
-                                     "-l:libc.so.6"});
+  arguments.insert(arguments.end(),
+                   {"-L/lib/x86_64-linux-gnu", "-L/usr/lib/x86_64-linux-gnu", "-l:libm.so.6", "-l:libc.so.6"});
   std::vector<llvm::StringRef> views(arguments.begin(), arguments.end());
   llvm::SmallString<64> log;
   if (llvm::sys::fs::createTemporaryFile("ds-link", "log", log)) {

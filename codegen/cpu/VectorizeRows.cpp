@@ -90,8 +90,7 @@ bool RowVectorizer::isVectorizable() {
   for (auto [number, value] : llvm::enumerate(terminator->getOperands())) {
     Operation *combine = value.getDefiningOp();
     BlockArgument accumulator = op.getBody()->getArgument(op.getNumDpsInputs() + number);
-    if (!combine || combine->getNumOperands() != 2 || combine->getOperand(0) != accumulator ||
-        !accumulator.hasOneUse())
+    if (!combine || combine->getNumOperands() != 2 || combine->getOperand(0) != accumulator || !accumulator.hasOneUse())
       return false;
   }
   return true;

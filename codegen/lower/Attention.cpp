@@ -73,8 +73,8 @@ void AttentionLowering::softmaxRow(Value scores, Value offset, Value batch, Valu
   auto reduce = [&](ds::ReduceKind kind) {
     Value cell = k.cell(computeType(element));
     memref::StoreOp::create(b, loc, neutralElement(b, loc, kind, element), cell);
-    linalg::GenericOp::create(b, loc, ValueRange{line}, ValueRange{cell}, {all, none},
-                              {utils::IteratorType::reduction}, [&](OpBuilder &body, Location, ValueRange v) {
+    linalg::GenericOp::create(b, loc, ValueRange{line}, ValueRange{cell}, {all, none}, {utils::IteratorType::reduction},
+                              [&](OpBuilder &body, Location, ValueRange v) {
                                 linalg::YieldOp::create(body, loc, emitCombine(body, loc, kind, v[1], v[0], element));
                               });
     return memref::LoadOp::create(b, loc, cell).getResult();
@@ -83,7 +83,8 @@ void AttentionLowering::softmaxRow(Value scores, Value offset, Value batch, Valu
   linalg::GenericOp::create(b, loc, ValueRange{line}, ValueRange{line}, {all, all}, {utils::IteratorType::parallel},
                             [&](OpBuilder &body, Location, ValueRange v) {
                               Value difference = arith::SubFOp::create(body, loc, v[0], greatest);
-                              linalg::YieldOp::create(body, loc, math::ExpOp::create(body, loc, difference).getResult());
+                              linalg::YieldOp::create(body, loc,
+                                                      math::ExpOp::create(body, loc, difference).getResult());
                             });
   Value inverse = arith::DivFOp::create(b, loc, scalarConstant(b, loc, element, 1.0), reduce(ds::ReduceKind::sum));
   memref::StoreOp::create(b, loc, inverse, inverseCell);
@@ -100,7 +101,7 @@ void AttentionLowering::emitPlain() {
         valueBuffer = k.bufferOf(op.getValue()), output = k.outputBuffer(0);
   k.setGrid(q[0] * q[1] * q[2], 1);
   Value scores = k.scratchOf(type, key[2]);
-  Value repeat = arith::DivUIOp::create(b, loc, heads, groups);
+  Value repeat = arith::DivUIOp::create(b, loc, heads, arith::MaxUIOp::create(b, loc, groups, one));
   Value inverse = k.cell(type), sum = k.cell(type);
   auto accumulate = [&](Value count, llvm::function_ref<Value(Value)> term) {
     memref::StoreOp::create(b, loc, scalarConstant(b, loc, element, 0.0), sum);
@@ -121,8 +122,8 @@ void AttentionLowering::emitPlain() {
         Value y = k.load(keyBuffer, k.add(keys, k.add(k.mul(column, depth), i)), element);
         return arith::MulFOp::create(b, loc, x, y);
       });
-      Value score = arith::MulFOp::create(b, loc, dot,
-                                          scalarConstant(b, loc, element, op.getScale().convertToDouble()));
+      Value score =
+          arith::MulFOp::create(b, loc, dot, scalarConstant(b, loc, element, op.getScale().convertToDouble()));
       if (op.getMask())
         score = arith::AddFOp::create(b, loc, score, maskAt(at[0], at[1], at[2], column));
       memref::StoreOp::create(b, loc, score, scores, column);
@@ -159,11 +160,10 @@ void AttentionLowering::emitPanels() {
   Value output = k.outputBuffer(0);
   // The values' panel is their whole width where that is a few vectors, so that no column is wasted.
   auto fixedWidth = value[3].constant();
-  int64_t valuePanel = fixedWidth && *fixedWidth % lanes == 0 && *fixedWidth / lanes <= 4 && *fixedWidth > 0
-                           ? *fixedWidth
-                           : panel;
-  int64_t rowBlock = valuePanel / lanes > panel / lanes ? std::max<int64_t>(1, k.target.rowBlock * 3 / 4)
-                                                        : k.target.rowBlock;
+  int64_t valuePanel =
+      fixedWidth && *fixedWidth % lanes == 0 && *fixedWidth / lanes <= 4 && *fixedWidth > 0 ? *fixedWidth : panel;
+  int64_t rowBlock =
+      valuePanel / lanes > panel / lanes ? std::max<int64_t>(1, k.target.rowBlock * 3 / 4) : k.target.rowBlock;
   // Scratch: packed keys, packed values, scores of one row block, one reciprocal sum per row.
   SizeExpr keyPanels = SizeExpr::ceilDiv(key[2], panel), valuePanels = SizeExpr::ceilDiv(value[3], valuePanel);
   auto panelsOf = [&](Value size, int64_t width) -> Value {
@@ -175,7 +175,8 @@ void AttentionLowering::emitPanels() {
   Value scratch = k.scratchOf(b.getF32Type(), keySpace + valueSpace + scoreStride * SizeExpr(rowBlock));
   Value valuesAt = k.index(keySpace), scoresAt = k.index(keySpace + valueSpace), stride = k.index(scoreStride);
   Value inverse = memref::AllocaOp::create(b, loc, MemRefType::get({rowBlock}, b.getF32Type()));
-  Value repeat = arith::DivUIOp::create(b, loc, k.index(q[1]), k.index(key[1]));
+  Value groups = arith::MaxUIOp::create(b, loc, k.index(key[1]), one);
+  Value repeat = arith::DivUIOp::create(b, loc, k.index(q[1]), groups);
 
   k.setGrid(q[0] * q[1], 1);
   k.loop(k.begin, k.end, one, [&](Value item) {
@@ -199,8 +200,8 @@ void AttentionLowering::emitPanels() {
       Matrix query{k.bufferOf(op.getQuery()), k.add(queries, k.mul(block, depth)), depth, one};
       k.loop(zero, keyPanelCount, one, [&](Value number) {
         Value first = k.mul(number, k.constant(panel));
-        emitPanelProduct(k, query, count, depth, scratch, k.mul(number, k.mul(depth, k.constant(panel))),
-                         panel / lanes, k.target.rowBlock, [&](Value row, int64_t v, Value tile) {
+        emitPanelProduct(k, query, count, depth, scratch, k.mul(number, k.mul(depth, k.constant(panel))), panel / lanes,
+                         k.target.rowBlock, [&](Value row, int64_t v, Value tile) {
                            Value column = k.add(first, k.constant(v * lanes));
                            Value position = k.add(scoresAt, k.add(k.mul(row, stride), column));
                            emitRowStore(k, tile, scratch, position, k.sub(columns, column));
@@ -215,15 +216,15 @@ void AttentionLowering::emitPanels() {
       k.loop(zero, valuePanelCount, one, [&](Value number) {
         Value first = k.mul(number, k.constant(valuePanel));
         Value offset = k.add(valuesAt, k.mul(number, k.mul(columns, k.constant(valuePanel))));
-        emitPanelProduct(k, weights, count, columns, scratch, offset, valuePanel / lanes, rowBlock,
-                         [&](Value row, int64_t v, Value tile) {
-                           Value scale = vector::BroadcastOp::create(
-                               b, loc, tile.getType(), memref::LoadOp::create(b, loc, inverse, row));
-                           Value column = k.add(first, k.constant(v * lanes));
-                           Value position = k.add(results, k.add(k.mul(k.add(block, row), width), column));
-                           emitRowStore(k, arith::MulFOp::create(b, loc, tile, scale), output, position,
-                                        k.sub(width, column));
-                         });
+        emitPanelProduct(
+            k, weights, count, columns, scratch, offset, valuePanel / lanes, rowBlock,
+            [&](Value row, int64_t v, Value tile) {
+              Value scale =
+                  vector::BroadcastOp::create(b, loc, tile.getType(), memref::LoadOp::create(b, loc, inverse, row));
+              Value column = k.add(first, k.constant(v * lanes));
+              Value position = k.add(results, k.add(k.mul(k.add(block, row), width), column));
+              emitRowStore(k, arith::MulFOp::create(b, loc, tile, scale), output, position, k.sub(width, column));
+            });
       });
     });
   });
@@ -244,6 +245,8 @@ LogicalResult AttentionLowering::run() {
 
 } // namespace
 
-LogicalResult lowerAttention(KernelBuilder &builder, ds::AttentionOp op) { return AttentionLowering(builder, op).run(); }
+LogicalResult lowerAttention(KernelBuilder &builder, ds::AttentionOp op) {
+  return AttentionLowering(builder, op).run();
+}
 
 } // namespace deepstride

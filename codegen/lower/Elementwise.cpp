@@ -47,7 +47,7 @@ private:
   std::vector<View> windows; // inputs, one per (argument, access)
   std::map<std::pair<void *, std::string>, unsigned> windowIds;
   std::map<std::pair<void *, std::string>, Value> emitted;
-  ValueRange elements;               // block arguments of the generic, while its body is emitted
+  ValueRange elements;                       // block arguments of the generic, while its body is emitted
   std::vector<std::vector<unsigned>> groups; // original loop axes that one collapsed axis covers
   bool usesLoopIndex = false;
 };
@@ -67,7 +67,8 @@ Access ElementwiseLowering::broadcast(const Access &access, ArrayRef<SizeExpr> o
 }
 
 unsigned ElementwiseLowering::windowFor(Value argument, const Access &access) {
-  auto [entry, isNew] = windowIds.insert({{argument.getAsOpaquePointer(), access.key()}, static_cast<unsigned>(windows.size())});
+  auto [entry, isNew] =
+      windowIds.insert({{argument.getAsOpaquePointer(), access.key()}, static_cast<unsigned>(windows.size())});
   if (!isNew)
     return entry->second;
   View view{k.bufferOf(argument), 0, {}};
@@ -208,11 +209,16 @@ void ElementwiseLowering::collapse() {
 void ElementwiseLowering::guardDivisors() {
   for (Operation *op : k.ops()) {
     auto binary = dyn_cast<ds::BinaryOp>(op);
-    if (!binary || !isa<IntegerType>(k.elementOf(binary.getRhs())) || !isa<BlockArgument>(binary.getRhs()) ||
+    if (!binary || !isa<IntegerType>(k.elementOf(binary.getRhs())) ||
         (binary.getKind() != ds::BinaryKind::div && binary.getKind() != ds::BinaryKind::mod &&
          binary.getKind() != ds::BinaryKind::fmod))
       continue;
     Type element = k.elementOf(binary.getRhs());
+    if (auto constant = binary.getRhs().getDefiningOp<ds::ConstantOp>())
+      if (cast<SplatElementsAttr>(constant.getValue()).getSplatValue<APInt>().isZero())
+        k.failIf(arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true)), DS_DIVISION_BY_ZERO);
+    if (!isa<BlockArgument>(binary.getRhs()))
+      continue;
     k.loop(k.constant(0), k.index(product(k.sizesOf(binary.getRhs()))), k.constant(1), [&](Value i) {
       Value divisor = k.load(k.bufferOf(binary.getRhs()), i, element);
       Value zero = scalarConstant(k.b, k.loc, element, 0.0);
@@ -282,7 +288,8 @@ LogicalResult lowerShape(KernelBuilder &k, ds::ShapeOp op) {
   SizeVector values = *sizesFromAttribute(op.getValues());
   for (auto [i, size] : llvm::enumerate(values)) {
     Value value = arith::IndexCastOp::create(k.b, k.loc, k.b.getI64Type(), k.index(size));
-    k.store(emitCast(k.b, k.loc, value, k.b.getI64Type(), element), output, k.constant(static_cast<int64_t>(i)), element);
+    k.store(emitCast(k.b, k.loc, value, k.b.getI64Type(), element), output, k.constant(static_cast<int64_t>(i)),
+            element);
   }
   k.setGrid(1, 1);
   k.setFlops(0);

@@ -43,7 +43,8 @@ KernelBuilder::KernelBuilder(ds::KernelOp kernel, const LoweringTarget &target, 
   scratch = arguments[next++];
   b.setInsertionPointToStart(block);
   entry = b;
-  function->setAttr("ds.buffer_count", b.getI64IntegerAttr(static_cast<int64_t>(source.getNumArguments() + results.size())));
+  function->setAttr("ds.buffer_count",
+                    b.getI64IntegerAttr(static_cast<int64_t>(source.getNumArguments() + results.size())));
 }
 
 SizeVector KernelBuilder::sizesOf(Value value) const {

@@ -16,18 +16,18 @@ namespace deepstride {
 
 /// What kernels are lowered for.
 struct LoweringTarget {
-  int64_t lanes = 1;       // f32 elements of a native vector; 1 gives plain loops
-  int64_t panel = 0;       // columns of a packed weight panel
-  int64_t rowBlock = 1;    // rows of a GEMM micro-kernel
-  bool reference = false;  // plain loops and libm everywhere
+  int64_t lanes = 1;      // f32 elements of a native vector; 1 gives plain loops
+  int64_t panel = 0;      // columns of a packed weight panel
+  int64_t rowBlock = 1;   // rows of a GEMM micro-kernel
+  bool reference = false; // plain loops and libm everywhere
 };
 
-/// One axis of a strided read or write: element i lies `stride * i` after the start. A guarded axis may turn out to have
-/// size 1 at run time and is then broadcast.
+/// One axis of a strided read or write: element i lies `stride * i` after the start. A guarded axis may turn out to
+/// have size 1 at run time and is then broadcast.
 struct Axis {
   SizeExpr size, stride;
-  bool present = true;            // absent axes are broadcast
-  std::optional<SizeExpr> guard;  // the operand's own size on that axis, where it may be 1
+  bool present = true;           // absent axes are broadcast
+  std::optional<SizeExpr> guard; // the operand's own size on that axis, where it may be 1
 };
 
 /// A strided window into a flat buffer, over some loop axes.
@@ -51,7 +51,9 @@ public:
   llvm::ArrayRef<mlir::Operation *> ops() const { return body; }
   /// The sizes of a value inside the ds.kernel, over d0, d1, ...
   SizeVector sizesOf(mlir::Value value) const;
-  mlir::Type elementOf(mlir::Value value) const { return mlir::cast<mlir::RankedTensorType>(value.getType()).getElementType(); }
+  mlir::Type elementOf(mlir::Value value) const {
+    return mlir::cast<mlir::RankedTensorType>(value.getType()).getElementType();
+  }
   /// The flat memref of a kernel argument or yielded value.
   mlir::Value bufferOf(mlir::Value value) const;
   bool hasBuffer(mlir::Value value) const { return buffers.contains(value); }

@@ -28,8 +28,7 @@ static void emitTile(KernelBuilder &k, const Matrix &lhs, Value firstRow, int64_
         Value base = k.add(panelOffset, k.mul(step, width));
         SmallVector<Value> columns, next;
         for (int64_t v = 0; v < vectors; ++v)
-          columns.push_back(
-              vector::LoadOp::create(b, loc, type, panel, k.add(base, k.constant(v * k.target.lanes))));
+          columns.push_back(vector::LoadOp::create(b, loc, type, panel, k.add(base, k.constant(v * k.target.lanes))));
         for (int64_t row = 0; row < rowCount; ++row) {
           Value position = k.add(rowOffsets[row], k.mul(step, lhs.columnStride));
           Value scalar = memref::LoadOp::create(b, loc, lhs.buffer, position);
@@ -55,9 +54,8 @@ void emitPanelProduct(KernelBuilder &k, const Matrix &lhs, Value rows, Value dep
     Value size = k.constant(block);
     Value count = arith::DivUIOp::create(k.b, k.loc, k.sub(rows, from), size);
     Value to = k.add(from, k.mul(count, size));
-    k.loop(from, to, size, [&](Value row) {
-      emitTile(k, lhs, row, block, depth, panel, panelOffset, vectors, consume);
-    });
+    k.loop(from, to, size,
+           [&](Value row) { emitTile(k, lhs, row, block, depth, panel, panelOffset, vectors, consume); });
     from = to;
   }
 }
@@ -71,9 +69,7 @@ void emitPackPanel(KernelBuilder &k, const Matrix &source, Value depth, Value fi
     return k.add(source.offset,
                  k.add(k.mul(row, source.rowStride), k.mul(k.add(firstColumn, column), source.columnStride)));
   };
-  auto to = [&](Value row, Value column) {
-    return k.add(panelOffset, k.add(k.mul(row, k.constant(width)), column));
-  };
+  auto to = [&](Value row, Value column) { return k.add(panelOffset, k.add(k.mul(row, k.constant(width)), column)); };
   Value one = k.constant(1), none = k.constant(0);
   if (contiguousColumns) {
     k.loop(none, depth, one, [&](Value row) {

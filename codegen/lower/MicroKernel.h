@@ -24,7 +24,8 @@ void emitPackPanel(KernelBuilder &k, const Matrix &source, mlir::Value depth, ml
                    mlir::Value columns, mlir::Value panel, mlir::Value panelOffset, int64_t width);
 
 /// Stores one vector of a row at `position`, as far as the row has `remaining` columns.
-void emitRowStore(KernelBuilder &k, mlir::Value vector, mlir::Value buffer, mlir::Value position, mlir::Value remaining);
+void emitRowStore(KernelBuilder &k, mlir::Value vector, mlir::Value buffer, mlir::Value position,
+                  mlir::Value remaining);
 /// Loads one vector, zero beyond `remaining` elements.
 mlir::Value emitRowLoad(KernelBuilder &k, mlir::Value buffer, mlir::Value position, mlir::Value remaining);
 

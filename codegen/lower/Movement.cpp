@@ -32,6 +32,27 @@ static void emitCopy(KernelBuilder &k, Value from, Value fromOffset, Value to, V
   });
 }
 
+static Value isMore(KernelBuilder &k, const SizeExpr &x, const SizeExpr &y) {
+  return arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::sgt, k.index(x), k.index(y));
+}
+
+/// How many elements a slice of the operand gives: none where it has none, whatever the indices say.
+static Value readable(KernelBuilder &k, const SizeExpr &slice, ArrayRef<SizeExpr> shape) {
+  return arith::SelectOp::create(k.b, k.loc, isMore(k, product(shape), 0), k.index(slice), k.constant(0));
+}
+
+/// `count`, or 0 and a failed call, where indices or updates reach beyond the operand on an axis that is not indexed.
+static Value fitting(KernelBuilder &k, Value count, ArrayRef<SizeExpr> indexShape, ArrayRef<SizeExpr> shape,
+                     int64_t axis) {
+  Value bad = isMore(k, 1, product(shape));
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (static_cast<int64_t>(i) != axis && indexShape[i] != shape[i])
+      bad = arith::OrIOp::create(k.b, k.loc, bad, isMore(k, indexShape[i], shape[i]));
+  bad = arith::AndIOp::create(k.b, k.loc, bad, isMore(k, product(indexShape), 0));
+  k.failIf(bad, DS_SHAPE_MISMATCH);
+  return arith::SelectOp::create(k.b, k.loc, bad, k.constant(0), count);
+}
+
 LogicalResult lowerGather(KernelBuilder &k, ds::GatherOp op) {
   SizeVector shape = k.sizesOf(op.getInput()), indexShape = k.sizesOf(op.getIndices());
   int64_t axis = op.getAxis();
@@ -42,12 +63,13 @@ LogicalResult lowerGather(KernelBuilder &k, ds::GatherOp op) {
   k.setFlops(0);
   Value input = k.bufferOf(op.getInput()), output = k.outputBuffer(0);
   Value axisSize = k.index(shape[axis]), length = k.index(slice), indexCount = k.index(count);
+  Value copied = readable(k, slice, shape);
   k.loop(k.begin, k.end, k.constant(1), [&](Value item) {
     Value which = arith::RemUIOp::create(k.b, k.loc, item, indexCount);
     Value block = arith::DivUIOp::create(k.b, k.loc, item, indexCount);
     Value position = k.checkedIndex(loadIndex(k, op.getIndices(), which), axisSize);
     Value from = k.mul(k.add(k.mul(block, axisSize), position), length);
-    emitCopy(k, input, from, output, k.mul(item, length), length);
+    emitCopy(k, input, from, output, k.mul(item, length), copied);
   });
   return success();
 }
@@ -58,7 +80,7 @@ LogicalResult lowerGatherElements(KernelBuilder &k, ds::GatherElementsOp op) {
   k.setGrid(product(indexShape), 1024);
   k.setFlops(0);
   Value axisSize = k.index(shape[axis]);
-  k.loop(k.begin, k.end, k.constant(1), [&](Value item) {
+  k.loop(k.begin, fitting(k, k.end, indexShape, shape, axis), k.constant(1), [&](Value item) {
     SmallVector<Value> at = k.delinearize(item, indexShape);
     at[axis] = k.checkedIndex(loadIndex(k, op.getIndices(), item), axisSize);
     Value element = memref::LoadOp::create(k.b, k.loc, k.bufferOf(op.getInput()), k.linearize(at, shape));
@@ -89,26 +111,22 @@ LogicalResult lowerGatherNd(KernelBuilder &k, ds::GatherNdOp op) {
   k.setGrid(tuples, 16);
   k.setFlops(0);
   Value length = k.index(slice), batchStride = k.index(product(ArrayRef(shape).drop_front(batch)));
+  Value copied = readable(k, slice, shape);
   k.loop(k.begin, k.end, k.constant(1), [&](Value row) {
     Value batchIndex = batch ? arith::DivUIOp::create(k.b, k.loc, row, k.index(perBatch)).getResult() : k.constant(0);
     Value from = tupleOffset(k, op.getIndices(), row, tuple, shape, batch, k.mul(batchIndex, batchStride));
-    emitCopy(k, k.bufferOf(op.getInput()), from, k.outputBuffer(0), k.mul(row, length), length);
+    emitCopy(k, k.bufferOf(op.getInput()), from, k.outputBuffer(0), k.mul(row, length), copied);
   });
   return success();
 }
 
 static Value combineScattered(KernelBuilder &k, ds::ScatterKind kind, Value old, Value update, Type element) {
   switch (kind) {
-  case ds::ScatterKind::assign:
-    return update;
-  case ds::ScatterKind::add:
-    return emitBinary(k.b, k.loc, ds::BinaryKind::add, old, update, element, element);
-  case ds::ScatterKind::mul:
-    return emitBinary(k.b, k.loc, ds::BinaryKind::mul, old, update, element, element);
-  case ds::ScatterKind::max:
-    return emitBinary(k.b, k.loc, ds::BinaryKind::max, old, update, element, element);
-  case ds::ScatterKind::min:
-    return emitBinary(k.b, k.loc, ds::BinaryKind::min, old, update, element, element);
+  case ds::ScatterKind::assign: return update;
+  case ds::ScatterKind::add: return emitBinary(k.b, k.loc, ds::BinaryKind::add, old, update, element, element);
+  case ds::ScatterKind::mul: return emitBinary(k.b, k.loc, ds::BinaryKind::mul, old, update, element, element);
+  case ds::ScatterKind::max: return emitBinary(k.b, k.loc, ds::BinaryKind::max, old, update, element, element);
+  case ds::ScatterKind::min: return emitBinary(k.b, k.loc, ds::BinaryKind::min, old, update, element, element);
   }
   llvm_unreachable("all kinds handled");
 }
@@ -132,7 +150,8 @@ LogicalResult lowerScatterElements(KernelBuilder &k, ds::ScatterElementsOp op) {
   Value zero = k.constant(0);
   emitCopy(k, k.bufferOf(op.getInput()), zero, k.outputBuffer(0), zero, k.index(product(shape)));
   Value axisSize = k.index(shape[axis]);
-  k.loop(zero, k.index(product(indexShape)), k.constant(1), [&](Value item) {
+  Value count = fitting(k, k.index(product(indexShape)), indexShape, shape, axis);
+  k.loop(zero, count, k.constant(1), [&](Value item) {
     SmallVector<Value> at = k.delinearize(item, indexShape);
     at[axis] = k.checkedIndex(loadIndex(k, op.getIndices(), item), axisSize);
     scatterOne(k, op.getKind(), k.bufferOf(op.getUpdates()), item, k.linearize(at, shape), element);
@@ -148,10 +167,15 @@ LogicalResult lowerScatterNd(KernelBuilder &k, ds::ScatterNdOp op) {
   k.setFlops(0);
   Value zero = k.constant(0), one = k.constant(1);
   emitCopy(k, k.bufferOf(op.getInput()), zero, k.outputBuffer(0), zero, k.index(product(shape)));
+  // The updates are one slice per tuple; a missing element must not be read.
+  SizeVector updates = k.sizesOf(op.getUpdates()), slices(indexShape.begin(), indexShape.end() - 1);
+  slices.insert(slices.end(), shape.begin() + tuple, shape.end());
+  Value rows = fitting(k, k.index(product(ArrayRef(indexShape).drop_back())), slices, updates, -1);
   Value length = k.index(product(ArrayRef(shape).drop_front(tuple)));
-  k.loop(zero, k.index(product(ArrayRef(indexShape).drop_back())), one, [&](Value row) {
+  Value copied = readable(k, product(ArrayRef(shape).drop_front(tuple)), shape);
+  k.loop(zero, rows, one, [&](Value row) {
     Value to = tupleOffset(k, op.getIndices(), row, tuple, shape, 0, zero);
-    k.loop(zero, length, one, [&](Value i) {
+    k.loop(zero, copied, one, [&](Value i) {
       scatterOne(k, op.getKind(), k.bufferOf(op.getUpdates()), k.add(k.mul(row, length), i), k.add(to, i), element);
     });
   });
@@ -182,7 +206,7 @@ static Value paddedPosition(KernelBuilder &k, ds::PadKind kind, Value i, Value s
   auto less = [&](Value a, Value c) { return arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::slt, a, c); };
   switch (kind) {
   case ds::PadKind::wrap: {
-    Value rest = arith::RemSIOp::create(k.b, k.loc, i, size);
+    Value rest = arith::RemSIOp::create(k.b, k.loc, i, arith::MaxSIOp::create(k.b, k.loc, size, one));
     return arith::SelectOp::create(k.b, k.loc, less(rest, zero), arith::AddIOp::create(k.b, k.loc, rest, size), rest);
   }
   case ds::PadKind::reflect: { // period 2 (size - 1); an axis of 1 reflects onto itself

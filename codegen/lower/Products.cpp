@@ -112,8 +112,10 @@ LogicalResult lowerMatmul(KernelBuilder &k, ds::MatmulOp op) {
         Value cell = k.cell(computeType(element));
         memref::StoreOp::create(k.b, k.loc, scalarConstant(k.b, k.loc, element, 0.0), cell);
         k.loop(zero, depth, one, [&](Value step) {
-          Value x = k.load(a.buffer, k.add(a.offset, k.add(k.mul(row, a.rowStride), k.mul(step, a.columnStride))), element);
-          Value y = k.load(c.buffer, k.add(c.offset, k.add(k.mul(step, c.rowStride), k.mul(column, c.columnStride))), element);
+          Value x =
+              k.load(a.buffer, k.add(a.offset, k.add(k.mul(row, a.rowStride), k.mul(step, a.columnStride))), element);
+          Value y = k.load(c.buffer, k.add(c.offset, k.add(k.mul(step, c.rowStride), k.mul(column, c.columnStride))),
+                           element);
           Value product = emitBinary(k.b, k.loc, ds::BinaryKind::mul, x, y, element, element);
           Value sum = memref::LoadOp::create(k.b, k.loc, cell);
           memref::StoreOp::create(k.b, k.loc,

@@ -99,7 +99,7 @@ void RowSpace::map(const View &output, Type element, ArrayRef<const View *> view
 
 Value RowSpace::lengthAs(Type element) {
   Value length = arith::IndexCastOp::create(k.b, k.loc, k.b.getI64Type(), k.index(product(innerSizes)));
-  return emitCast(k.b, k.loc, length, k.b.getI64Type(), element);
+  return emitCast(k.b, k.loc, length, k.b.getI64Type(), isa<FloatType>(element) ? computeType(element) : element);
 }
 
 LogicalResult lowerReduce(KernelBuilder &k, ds::ReduceOp op) {
@@ -122,9 +122,15 @@ LogicalResult lowerReduce(KernelBuilder &k, ds::ReduceOp op) {
   // Order of the rows is the order of the output's elements, whether or not reduced axes are kept.
   rows.forEachRow([&](ArrayRef<Value> row) {
     Value greatest;
-    if (kind == Kind::log_sum_exp && isa<FloatType>(computeType(element)))
-      greatest = rows.reduce(Kind::max, element, {&input}, row,
-                             [&](OpBuilder &b, ValueRange v) { return load(b, v[0]); });
+    if (kind == Kind::log_sum_exp && isa<FloatType>(computeType(element))) {
+      greatest =
+          rows.reduce(Kind::max, element, {&input}, row, [&](OpBuilder &b, ValueRange v) { return load(b, v[0]); });
+      // An infinite one is not subtracted: the difference to itself would be NaN.
+      Value rest = arith::SubFOp::create(k.b, k.loc, greatest, greatest);
+      Value zero = scalarConstant(k.b, k.loc, element, 0.0);
+      Value isFinite = arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::OEQ, rest, zero);
+      greatest = arith::SelectOp::create(k.b, k.loc, isFinite, greatest, zero);
+    }
     Value result = rows.reduce(kind, element, {&input}, row, [&](OpBuilder &b, ValueRange v) -> Value {
       if (!greatest)
         return mapped(b, v[0]);
@@ -234,7 +240,8 @@ static LogicalResult lowerNorm(KernelBuilder &k, Value inputValue, Value scaleVa
 }
 
 LogicalResult lowerLayerNorm(KernelBuilder &k, ds::LayerNormOp op) {
-  return lowerNorm(k, op.getInput(), op.getScale(), op.getBias(), op.getAxis(), op.getEpsilon().convertToDouble(), true);
+  return lowerNorm(k, op.getInput(), op.getScale(), op.getBias(), op.getAxis(), op.getEpsilon().convertToDouble(),
+                   true);
 }
 
 LogicalResult lowerRmsNorm(KernelBuilder &k, ds::RmsNormOp op) {

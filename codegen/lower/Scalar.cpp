@@ -38,8 +38,8 @@ Value fromStorage(OpBuilder &b, Location loc, Value raw, Type element) {
   if (element.isBF16()) { // the upper half of an f32: exact, and needs no library
     Type i32 = b.getI32Type();
     Value bits = arith::ExtUIOp::create(b, loc, i32, arith::BitcastOp::create(b, loc, b.getI16Type(), raw));
-    return arith::BitcastOp::create(
-        b, loc, b.getF32Type(), arith::ShLIOp::create(b, loc, bits, integerConstant(b, loc, i32, 16)));
+    return arith::BitcastOp::create(b, loc, b.getF32Type(),
+                                    arith::ShLIOp::create(b, loc, bits, integerConstant(b, loc, i32, 16)));
   }
   return raw;
 }
@@ -53,10 +53,10 @@ Value toStorage(OpBuilder &b, Location loc, Value value, Type element) {
     // Round to nearest even in integers: below native BF16 LLVM would call a function that libgcc 12 lacks.
     Type i32 = b.getI32Type();
     Value bits = arith::BitcastOp::create(b, loc, i32, value);
-    Value odd = arith::AndIOp::create(
-        b, loc, arith::ShRUIOp::create(b, loc, bits, integerConstant(b, loc, i32, 16)), integerConstant(b, loc, i32, 1));
-    Value rounded = arith::AddIOp::create(
-        b, loc, bits, arith::AddIOp::create(b, loc, odd, integerConstant(b, loc, i32, 0x7fff)));
+    Value odd = arith::AndIOp::create(b, loc, arith::ShRUIOp::create(b, loc, bits, integerConstant(b, loc, i32, 16)),
+                                      integerConstant(b, loc, i32, 1));
+    Value rounded =
+        arith::AddIOp::create(b, loc, bits, arith::AddIOp::create(b, loc, odd, integerConstant(b, loc, i32, 0x7fff)));
     Value isNan = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, value, value);
     Value quiet = arith::OrIOp::create(b, loc, bits, integerConstant(b, loc, i32, 0x400000));
     Value chosen = arith::SelectOp::create(b, loc, isNan, quiet, rounded);
@@ -84,8 +84,7 @@ Value scalarConstant(OpBuilder &b, Location loc, Type element, Attribute value) 
   return arith::ConstantOp::create(b, loc, IntegerAttr::get(type, cast<IntegerAttr>(value).getValue()));
 }
 
-template <typename FloatOp>
-static Value floatOp(OpBuilder &b, Location loc, Value x) {
+template <typename FloatOp> static Value floatOp(OpBuilder &b, Location loc, Value x) {
   return FloatOp::create(b, loc, x);
 }
 
@@ -95,21 +94,17 @@ Value emitUnary(OpBuilder &b, Location loc, ds::UnaryKind kind, Value x, Type el
   auto constant = [&](double value) { return scalarConstant(b, loc, element, value); };
   switch (kind) {
   case ds::UnaryKind::abs:
-    return isFloat ? floatOp<math::AbsFOp>(b, loc, x) : isUnsigned ? x : math::AbsIOp::create(b, loc, x);
+    if (isFloat || isUnsigned)
+      return isFloat ? floatOp<math::AbsFOp>(b, loc, x) : x;
+    return arith::MaxSIOp::create(b, loc, x, arith::SubIOp::create(b, loc, constant(0), x)); // the least one wraps to itself
   case ds::UnaryKind::neg:
     return isFloat ? floatOp<arith::NegFOp>(b, loc, x) : arith::SubIOp::create(b, loc, constant(0), x);
-  case ds::UnaryKind::exp:
-    return floatOp<math::ExpOp>(b, loc, x);
-  case ds::UnaryKind::log:
-    return floatOp<math::LogOp>(b, loc, x);
-  case ds::UnaryKind::sqrt:
-    return floatOp<math::SqrtOp>(b, loc, x);
-  case ds::UnaryKind::reciprocal:
-    return arith::DivFOp::create(b, loc, constant(1), x);
-  case ds::UnaryKind::erf:
-    return floatOp<math::ErfOp>(b, loc, x);
-  case ds::UnaryKind::tanh:
-    return floatOp<math::TanhOp>(b, loc, x);
+  case ds::UnaryKind::exp: return floatOp<math::ExpOp>(b, loc, x);
+  case ds::UnaryKind::log: return floatOp<math::LogOp>(b, loc, x);
+  case ds::UnaryKind::sqrt: return floatOp<math::SqrtOp>(b, loc, x);
+  case ds::UnaryKind::reciprocal: return arith::DivFOp::create(b, loc, constant(1), x);
+  case ds::UnaryKind::erf: return floatOp<math::ErfOp>(b, loc, x);
+  case ds::UnaryKind::tanh: return floatOp<math::TanhOp>(b, loc, x);
   case ds::UnaryKind::sigmoid: {
     Value e = math::ExpOp::create(b, loc, arith::NegFOp::create(b, loc, x));
     return arith::DivFOp::create(b, loc, constant(1), arith::AddFOp::create(b, loc, constant(1), e));
@@ -118,34 +113,20 @@ Value emitUnary(OpBuilder &b, Location loc, ds::UnaryKind kind, Value x, Type el
     if (isFloat)
       return arith::MaximumFOp::create(b, loc, x, constant(0));
     return isUnsigned ? x : arith::MaxSIOp::create(b, loc, x, constant(0));
-  case ds::UnaryKind::sin:
-    return floatOp<math::SinOp>(b, loc, x);
-  case ds::UnaryKind::cos:
-    return floatOp<math::CosOp>(b, loc, x);
-  case ds::UnaryKind::tan:
-    return floatOp<math::TanOp>(b, loc, x);
-  case ds::UnaryKind::asin:
-    return floatOp<math::AsinOp>(b, loc, x);
-  case ds::UnaryKind::acos:
-    return floatOp<math::AcosOp>(b, loc, x);
-  case ds::UnaryKind::atan:
-    return floatOp<math::AtanOp>(b, loc, x);
-  case ds::UnaryKind::sinh:
-    return floatOp<math::SinhOp>(b, loc, x);
-  case ds::UnaryKind::cosh:
-    return floatOp<math::CoshOp>(b, loc, x);
-  case ds::UnaryKind::asinh:
-    return floatOp<math::AsinhOp>(b, loc, x);
-  case ds::UnaryKind::acosh:
-    return floatOp<math::AcoshOp>(b, loc, x);
-  case ds::UnaryKind::atanh:
-    return floatOp<math::AtanhOp>(b, loc, x);
-  case ds::UnaryKind::floor:
-    return floatOp<math::FloorOp>(b, loc, x);
-  case ds::UnaryKind::ceil:
-    return floatOp<math::CeilOp>(b, loc, x);
-  case ds::UnaryKind::round:
-    return floatOp<math::RoundEvenOp>(b, loc, x);
+  case ds::UnaryKind::sin: return floatOp<math::SinOp>(b, loc, x);
+  case ds::UnaryKind::cos: return floatOp<math::CosOp>(b, loc, x);
+  case ds::UnaryKind::tan: return floatOp<math::TanOp>(b, loc, x);
+  case ds::UnaryKind::asin: return floatOp<math::AsinOp>(b, loc, x);
+  case ds::UnaryKind::acos: return floatOp<math::AcosOp>(b, loc, x);
+  case ds::UnaryKind::atan: return floatOp<math::AtanOp>(b, loc, x);
+  case ds::UnaryKind::sinh: return floatOp<math::SinhOp>(b, loc, x);
+  case ds::UnaryKind::cosh: return floatOp<math::CoshOp>(b, loc, x);
+  case ds::UnaryKind::asinh: return floatOp<math::AsinhOp>(b, loc, x);
+  case ds::UnaryKind::acosh: return floatOp<math::AcoshOp>(b, loc, x);
+  case ds::UnaryKind::atanh: return floatOp<math::AtanhOp>(b, loc, x);
+  case ds::UnaryKind::floor: return floatOp<math::FloorOp>(b, loc, x);
+  case ds::UnaryKind::ceil: return floatOp<math::CeilOp>(b, loc, x);
+  case ds::UnaryKind::round: return floatOp<math::RoundEvenOp>(b, loc, x);
   case ds::UnaryKind::sign: {
     auto compare = [&](bool greater) -> Value {
       if (isFloat)
@@ -162,10 +143,8 @@ Value emitUnary(OpBuilder &b, Location loc, ds::UnaryKind kind, Value x, Type el
     return arith::SelectOp::create(b, loc, compare(true), constant(1), negative);
   }
   case ds::UnaryKind::logical_not:
-  case ds::UnaryKind::bitwise_not:
-    return arith::XOrIOp::create(b, loc, x, integerConstant(b, loc, type, -1));
-  case ds::UnaryKind::is_nan:
-    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, x, x);
+  case ds::UnaryKind::bitwise_not: return arith::XOrIOp::create(b, loc, x, integerConstant(b, loc, type, -1));
+  case ds::UnaryKind::is_nan: return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, x, x);
   }
   llvm_unreachable("all kinds handled");
 }
@@ -241,8 +220,7 @@ Value emitBinary(OpBuilder &b, Location loc, ds::BinaryKind kind, Value x, Value
     return isFloat ? arith::MulFOp::create(b, loc, x, y).getResult() : arith::MulIOp::create(b, loc, x, y).getResult();
   case ds::BinaryKind::div:
     return isFloat ? arith::DivFOp::create(b, loc, x, y).getResult() : safeDivision(b, loc, x, y, isUnsigned, false);
-  case ds::BinaryKind::pow:
-    return power(b, loc, x, y, element, exponent);
+  case ds::BinaryKind::pow: return power(b, loc, x, y, element, exponent);
   case ds::BinaryKind::fmod:
     return isFloat ? arith::RemFOp::create(b, loc, x, y).getResult() : safeDivision(b, loc, x, y, isUnsigned, true);
   case ds::BinaryKind::mod: {
@@ -250,8 +228,8 @@ Value emitBinary(OpBuilder &b, Location loc, ds::BinaryKind kind, Value x, Value
       Value r = arith::RemFOp::create(b, loc, x, y);
       Value zero = scalarConstant(b, loc, element, 0);
       Value nonZero = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ONE, r, zero);
-      Value product = arith::MulFOp::create(b, loc, r, y);
-      Value differs = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, product, zero);
+      auto isNegative = [&](Value v) { return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, v, zero); };
+      Value differs = arith::XOrIOp::create(b, loc, isNegative(r), isNegative(y));
       return arith::SelectOp::create(b, loc, arith::AndIOp::create(b, loc, nonZero, differs),
                                      arith::AddFOp::create(b, loc, r, y), r);
     }
@@ -260,27 +238,18 @@ Value emitBinary(OpBuilder &b, Location loc, ds::BinaryKind kind, Value x, Value
       return r;
     Value zero = integerConstant(b, loc, x.getType(), 0);
     Value nonZero = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, r, zero);
-    Value differs =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, arith::XOrIOp::create(b, loc, r, y), zero);
+    Value differs = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, arith::XOrIOp::create(b, loc, r, y), zero);
     return arith::SelectOp::create(b, loc, arith::AndIOp::create(b, loc, nonZero, differs),
                                    arith::AddIOp::create(b, loc, r, y), r);
   }
-  case ds::BinaryKind::min:
-    return emitCombine(b, loc, ds::ReduceKind::min, x, y, element);
-  case ds::BinaryKind::max:
-    return emitCombine(b, loc, ds::ReduceKind::max, x, y, element);
-  case ds::BinaryKind::bit_and:
-    return arith::AndIOp::create(b, loc, x, y);
-  case ds::BinaryKind::bit_or:
-    return arith::OrIOp::create(b, loc, x, y);
-  case ds::BinaryKind::bit_xor:
-    return arith::XOrIOp::create(b, loc, x, y);
-  case ds::BinaryKind::shift_left:
-    return shift(b, loc, x, y, true);
-  case ds::BinaryKind::shift_right:
-    return shift(b, loc, x, y, false);
-  default:
-    return compare(b, loc, kind, x, y, isUnsigned);
+  case ds::BinaryKind::min: return emitCombine(b, loc, ds::ReduceKind::min, x, y, element);
+  case ds::BinaryKind::max: return emitCombine(b, loc, ds::ReduceKind::max, x, y, element);
+  case ds::BinaryKind::bit_and: return arith::AndIOp::create(b, loc, x, y);
+  case ds::BinaryKind::bit_or: return arith::OrIOp::create(b, loc, x, y);
+  case ds::BinaryKind::bit_xor: return arith::XOrIOp::create(b, loc, x, y);
+  case ds::BinaryKind::shift_left: return shift(b, loc, x, y, true);
+  case ds::BinaryKind::shift_right: return shift(b, loc, x, y, false);
+  default: return compare(b, loc, kind, x, y, isUnsigned);
   }
 }
 
@@ -290,7 +259,8 @@ static Value integerCast(OpBuilder &b, Location loc, Value x, Type to, bool isUn
     return x;
   if (from > width)
     return arith::TruncIOp::create(b, loc, to, x);
-  return isUnsigned ? arith::ExtUIOp::create(b, loc, to, x).getResult() : arith::ExtSIOp::create(b, loc, to, x).getResult();
+  return isUnsigned ? arith::ExtUIOp::create(b, loc, to, x).getResult()
+                    : arith::ExtSIOp::create(b, loc, to, x).getResult();
 }
 
 Value emitCast(OpBuilder &b, Location loc, Value x, Type from, Type to) {
@@ -304,7 +274,8 @@ Value emitCast(OpBuilder &b, Location loc, Value x, Type from, Type to) {
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, x, scalarConstant(b, loc, from, 0));
   }
   if (isa<FloatType>(x.getType()) && isa<FloatType>(target)) {
-    if (x.getType() == target) // narrow types round on their way through memory; a cast inside a fused region rounds here
+    if (x.getType() ==
+        target) // narrow types round on their way through memory; a cast inside a fused region rounds here
       return to.isF16() || to.isBF16() ? fromStorage(b, loc, toStorage(b, loc, x, to), to) : x;
     Value converted = x.getType().getIntOrFloatBitWidth() < target.getIntOrFloatBitWidth()
                           ? arith::ExtFOp::create(b, loc, target, x).getResult()

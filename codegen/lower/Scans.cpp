@@ -1,6 +1,8 @@
 // Kernels that walk one axis in order: arg-reductions, running sums, top-k. One grid item is one line along the axis.
 #include "codegen/lower/KernelBuilder.h"
 
+#include "runtime/abi/ds_abi.h"
+
 using namespace mlir;
 
 namespace deepstride {
@@ -35,8 +37,8 @@ struct Lines {
 static Value precedes(KernelBuilder &k, Value x, Value y, Type element, bool greatest) {
   if (!isa<FloatType>(x.getType()))
     return emitBinary(k.b, k.loc, greatest ? ds::BinaryKind::gt : ds::BinaryKind::lt, x, y, element, element);
-  Value ordered = arith::CmpFOp::create(
-      k.b, k.loc, greatest ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT, x, y);
+  Value ordered =
+      arith::CmpFOp::create(k.b, k.loc, greatest ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT, x, y);
   Value xNan = arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::UNO, x, x);
   Value yNumber = arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::ORD, y, y);
   return arith::OrIOp::create(k.b, k.loc, ordered, arith::AndIOp::create(k.b, k.loc, xNan, yNumber));
@@ -50,6 +52,11 @@ LogicalResult lowerArgReduce(KernelBuilder &k, ds::ArgReduceOp op) {
   Value input = k.bufferOf(op.getInput());
   Value bestCell = k.cell(computeType(element)), indexCell = k.cell(k.b.getIndexType());
   k.setFlops(product(shape));
+  if (lines.length.constant().value_or(0) == 0) { // nothing is greatest among nothing
+    Value isEmpty = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, k.index(lines.length), k.constant(0));
+    k.failIf(isEmpty, DS_SHAPE_MISMATCH);
+    k.end = arith::SelectOp::create(k.b, k.loc, isEmpty, k.begin, k.end);
+  }
   lines.forEach([&](Value outer, Value within) {
     auto element0 = [&](Value i) { return k.load(input, lines.at(outer, within, i, lines.length), element); };
     memref::StoreOp::create(k.b, k.loc, element0(k.constant(0)), bestCell);
@@ -64,9 +71,9 @@ LogicalResult lowerArgReduce(KernelBuilder &k, ds::ArgReduceOp op) {
       Value index = memref::LoadOp::create(k.b, k.loc, indexCell);
       memref::StoreOp::create(k.b, k.loc, arith::SelectOp::create(k.b, k.loc, better, i, index), indexCell);
     });
-    Value index = arith::IndexCastOp::create(k.b, k.loc, k.b.getI64Type(), memref::LoadOp::create(k.b, k.loc, indexCell));
-    memref::StoreOp::create(k.b, k.loc, index, k.outputBuffer(0),
-                            k.add(k.mul(outer, k.index(lines.inner)), within));
+    Value index =
+        arith::IndexCastOp::create(k.b, k.loc, k.b.getI64Type(), memref::LoadOp::create(k.b, k.loc, indexCell));
+    memref::StoreOp::create(k.b, k.loc, index, k.outputBuffer(0), k.add(k.mul(outer, k.index(lines.inner)), within));
   });
   return success();
 }
@@ -150,8 +157,8 @@ LogicalResult lowerTopK(KernelBuilder &k, ds::TopKOp op) {
         memref::StoreOp::create(k.b, k.loc, memref::LoadOp::create(k.b, k.loc, indices, at), indices, next);
       });
       Value slot = memref::LoadOp::create(k.b, k.loc, place);
-      auto fits = scf::IfOp::create(
-          k.b, k.loc, arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::slt, slot, limit), false);
+      auto fits = scf::IfOp::create(k.b, k.loc,
+                                    arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::slt, slot, limit), false);
       OpBuilder::InsertionGuard guard(k.b);
       k.b.setInsertionPointToStart(fits.thenBlock());
       Value at = lines.at(outer, within, slot, kept);

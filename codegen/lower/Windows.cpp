@@ -1,5 +1,5 @@
-// Convolution and pooling: f32 convolution goes through the GEMM micro-kernel; everything else has one output element per
-// grid item and walks its window with bounds checks.
+// Convolution and pooling: f32 convolution goes through the GEMM micro-kernel; everything else has one output element
+// per grid item and walks its window with bounds checks.
 #include "codegen/lower/KernelBuilder.h"
 #include "codegen/lower/MicroKernel.h"
 
@@ -67,7 +67,8 @@ static LogicalResult lowerConvPanels(KernelBuilder &k, ds::ConvOp op, ArrayRef<S
   Value none = scalarConstant(b, loc, f32, 0.0);
   SizeVector unrolled(weight.begin() + 1, weight.end());
   k.loop(k.begin, k.end, one, [&](Value item) {
-    SmallVector<Value> at = {arith::DivUIOp::create(b, loc, item, panels), arith::RemUIOp::create(b, loc, item, panels)};
+    SmallVector<Value> at = {arith::DivUIOp::create(b, loc, item, panels),
+                             arith::RemUIOp::create(b, loc, item, panels)};
     Value group = arith::RemUIOp::create(b, loc, at[0], k.constant(groupCount));
     Value image = arith::DivUIOp::create(b, loc, at[0], k.constant(groupCount));
     Value first = k.mul(at[1], width);
@@ -195,8 +196,8 @@ LogicalResult lowerPool(KernelBuilder &k, ds::PoolOp op) {
     });
     Value value = read(k, cell);
     if (op.getKind() == ds::PoolKind::average) {
-      Value count = averageCount(k, op, ArrayRef(at).drop_front(2), ArrayRef(input).drop_front(2), element,
-                                 read(k, counter));
+      Value count =
+          averageCount(k, op, ArrayRef(at).drop_front(2), ArrayRef(input).drop_front(2), element, read(k, counter));
       value = emitBinary(k.b, k.loc, ds::BinaryKind::div, value, count, element, element);
     }
     if (op.getKind() == ds::PoolKind::lp) {

@@ -1,8 +1,8 @@
 // Registration and verifiers of the dist dialect.
 #include "dialects/dist/DistDialect.h"
 
-#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace deepstride;

@@ -1,8 +1,8 @@
 // Registration of the ds dialect and the generated definitions.
 #include "dialects/ds/DsDialect.h"
 
-#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace deepstride;

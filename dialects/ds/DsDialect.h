@@ -23,13 +23,13 @@
 
 namespace deepstride::ds {
 // Attributes of entry functions, their arguments and results.
-inline constexpr llvm::StringLiteral nameAttr = "ds.name";         // ONNX name of an argument or result
-inline constexpr llvm::StringLiteral dimsAttr = "ds.dims";         // size list of an argument
-inline constexpr llvm::StringLiteral boundAttr = "ds.bound";       // exclusive bound of integer inputs, for random inputs
-inline constexpr llvm::StringLiteral stateAttr = "ds.state";       // name that ties an argument and a result to one buffer
-inline constexpr llvm::StringLiteral initialAttr = "ds.initial";   // recipe with a state's first value
-inline constexpr llvm::StringLiteral entryAttr = "ds.entry";       // marks functions that become entry points
-inline constexpr llvm::StringLiteral valueNameAttr = "ds.values";  // ONNX value names of an op's results
+inline constexpr llvm::StringLiteral nameAttr = "ds.name";   // ONNX name of an argument or result
+inline constexpr llvm::StringLiteral dimsAttr = "ds.dims";   // size list of an argument
+inline constexpr llvm::StringLiteral boundAttr = "ds.bound"; // exclusive bound of integer inputs, for random inputs
+inline constexpr llvm::StringLiteral stateAttr = "ds.state"; // name that ties an argument and a result to one buffer
+inline constexpr llvm::StringLiteral initialAttr = "ds.initial";  // recipe with a state's first value
+inline constexpr llvm::StringLiteral entryAttr = "ds.entry";      // marks functions that become entry points
+inline constexpr llvm::StringLiteral valueNameAttr = "ds.values"; // ONNX value names of an op's results
 } // namespace deepstride::ds
 
 #endif

@@ -31,64 +31,44 @@ static SizeVector broadcastContents(const TensorFacts &facts, ArrayRef<SizeExpr>
 // Narrow and unsigned integers wrap and small floats round, which polynomials over the integers do not.
 static bool isTracked(const TensorFacts &facts) {
   Type type = facts.elementType;
-  bool isExact = type.isSignlessInteger(64) || type.isSignlessInteger(32) || type.isInteger(1) || type.isF32() ||
-                 type.isF64();
+  bool isExact =
+      type.isSignlessInteger(64) || type.isSignlessInteger(32) || type.isInteger(1) || type.isF32() || type.isF64();
   return facts.contents.has_value() && isExact;
 }
 
 static std::optional<SizeExpr> evaluate(UnaryKind kind, const SizeExpr &x) {
   switch (kind) {
-  case UnaryKind::neg:
-    return SizeExpr(0) - x;
-  case UnaryKind::abs:
-    return x.isKnownNonNegative() ? x : SizeExpr::max(x, SizeExpr(0) - x);
-  case UnaryKind::logical_not:
-    return SizeExpr(1) - x;
-  case UnaryKind::relu:
-    return SizeExpr::max(x, 0);
+  case UnaryKind::neg: return SizeExpr(0) - x;
+  case UnaryKind::abs: return x.isKnownNonNegative() ? x : SizeExpr::max(x, SizeExpr(0) - x);
+  case UnaryKind::logical_not: return SizeExpr(1) - x;
+  case UnaryKind::relu: return SizeExpr::max(x, 0);
   case UnaryKind::floor:
   case UnaryKind::ceil:
-  case UnaryKind::round:
-    return x;
-  default:
-    return std::nullopt;
+  case UnaryKind::round: return x;
+  default: return std::nullopt;
   }
 }
 
 static std::optional<SizeExpr> evaluate(BinaryKind kind, const SizeExpr &a, const SizeExpr &b) {
   switch (kind) {
-  case BinaryKind::add:
-    return a + b;
-  case BinaryKind::sub:
-    return a - b;
-  case BinaryKind::mul:
-    return a * b;
+  case BinaryKind::add: return a + b;
+  case BinaryKind::sub: return a - b;
+  case BinaryKind::mul: return a * b;
   case BinaryKind::div: // truncation equals floor where nothing is negative
     return a.isKnownNonNegative() && b.isKnownNonNegative() && !b.isConstant(0)
                ? std::optional(SizeExpr::floorDiv(a, b))
                : std::nullopt;
-  case BinaryKind::mod:
-    return b.isConstant(0) ? std::nullopt : std::optional(SizeExpr::mod(a, b));
-  case BinaryKind::min:
-    return SizeExpr::min(a, b);
-  case BinaryKind::max:
-    return SizeExpr::max(a, b);
-  case BinaryKind::eq:
-    return SizeExpr::eq(a, b);
-  case BinaryKind::ne:
-    return SizeExpr(1) - SizeExpr::eq(a, b);
-  case BinaryKind::lt:
-    return SizeExpr::lt(a, b);
-  case BinaryKind::gt:
-    return SizeExpr::lt(b, a);
-  case BinaryKind::le:
-    return SizeExpr(1) - SizeExpr::lt(b, a);
-  case BinaryKind::ge:
-    return SizeExpr(1) - SizeExpr::lt(a, b);
-  case BinaryKind::bit_and:
-    return a * b; // only reached for i1
-  default:
-    return std::nullopt;
+  case BinaryKind::mod: return b.isConstant(0) ? std::nullopt : std::optional(SizeExpr::mod(a, b));
+  case BinaryKind::min: return SizeExpr::min(a, b);
+  case BinaryKind::max: return SizeExpr::max(a, b);
+  case BinaryKind::eq: return SizeExpr::eq(a, b);
+  case BinaryKind::ne: return SizeExpr(1) - SizeExpr::eq(a, b);
+  case BinaryKind::lt: return SizeExpr::lt(a, b);
+  case BinaryKind::gt: return SizeExpr::lt(b, a);
+  case BinaryKind::le: return SizeExpr(1) - SizeExpr::lt(b, a);
+  case BinaryKind::ge: return SizeExpr(1) - SizeExpr::lt(a, b);
+  case BinaryKind::bit_and: return a * b; // only reached for i1
+  default: return std::nullopt;
   }
 }
 
@@ -101,10 +81,8 @@ static bool takesFloatOnly(UnaryKind kind) {
   case UnaryKind::sign:
   case UnaryKind::relu:
   case UnaryKind::logical_not:
-  case UnaryKind::bitwise_not:
-    return false;
-  default:
-    return true;
+  case UnaryKind::bitwise_not: return false;
+  default: return true;
   }
 }
 
@@ -203,8 +181,8 @@ LogicalResult CastOp::inferResults(Inference &inference) {
     return inference.error("C1: only integer and float types convert");
   std::optional<SizeVector> contents = input.contents;
   // Narrowing may change a value that is not known; f32 and f64 hold sizes exactly as far as shape arithmetic goes.
-  bool fits = to.isSignlessInteger(64) || to.isSignlessInteger(32) || to.isF32() || to.isF64() ||
-              to == input.elementType;
+  bool fits =
+      to.isSignlessInteger(64) || to.isSignlessInteger(32) || to.isF32() || to.isF64() || to == input.elementType;
   if (contents && (to.isF32() || to.isSignlessInteger(32)))
     for (const SizeExpr &value : *contents)
       if (auto known = value.constant())

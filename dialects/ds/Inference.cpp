@@ -19,12 +19,9 @@ RankedTensorType TensorFacts::type() const {
 
 StringRef toString(SizeConstraint::Relation relation) {
   switch (relation) {
-  case SizeConstraint::Relation::Equal:
-    return "equal";
-  case SizeConstraint::Relation::Broadcast:
-    return "broadcast";
-  case SizeConstraint::Relation::AtLeast:
-    return "at-least";
+  case SizeConstraint::Relation::Equal: return "equal";
+  case SizeConstraint::Relation::Broadcast: return "broadcast";
+  case SizeConstraint::Relation::AtLeast: return "at-least";
   }
   llvm_unreachable("all relations handled");
 }
@@ -71,7 +68,8 @@ static SizeExpr broadcastSize(const SizeExpr &a, const SizeExpr &b) {
   std::string left = a.str(), right = b.str();
   auto derivesFrom = [](const std::string &derived, const SizeExpr &base) {
     StringRef text(derived);
-    return text.starts_with("min(") && (text.contains("(" + base.str() + ",") || text.contains(", " + base.str() + ")"));
+    return text.starts_with("min(") &&
+           (text.contains("(" + base.str() + ",") || text.contains(", " + base.str() + ")"));
   };
   if (derivesFrom(left, b))
     return b;
@@ -246,9 +244,8 @@ FailureOr<TensorFacts> SizeAnalysis::factsOfArgument(Operation *function, unsign
   // Elements of small integer inputs are symbols: Reshape, Expand and Range may be steered by them.
   auto name = entry.getArgAttrOfType<StringAttr>(index, ds::nameAttr);
   auto count = product(facts.sizes).constant();
-  bool isShapeLike =
-      facts.elementType && facts.rank() <= 1 &&
-      (facts.elementType.isSignlessInteger(64) || facts.elementType.isSignlessInteger(32));
+  bool isShapeLike = facts.elementType && facts.rank() <= 1 &&
+                     (facts.elementType.isSignlessInteger(64) || facts.elementType.isSignlessInteger(32));
   if (name && isShapeLike && count && *count >= 0 && *count <= 16) {
     facts.contents.emplace();
     for (int64_t i = 0; i < *count; ++i)

@@ -7,8 +7,7 @@
 
 namespace deepstride::ds {
 
-template <typename ConcreteType>
-class KeepsSizes : public mlir::OpTrait::TraitBase<ConcreteType, KeepsSizes> {};
+template <typename ConcreteType> class KeepsSizes : public mlir::OpTrait::TraitBase<ConcreteType, KeepsSizes> {};
 
 } // namespace deepstride::ds
 

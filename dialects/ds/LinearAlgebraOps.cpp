@@ -119,9 +119,9 @@ LogicalResult ConvOp::inferResults(Inference &inference) {
     return failure();
   if (auto filters = weight.sizes[0].constant(); filters && *filters % groups != 0)
     return inference.error("C4: " + Twine(*filters) + " filters are no multiple of " + Twine(groups) + " groups");
-  if (getBias() && failed(inference.requireEqual(inference.operand(2).sizes.empty() ? SizeExpr(0)
-                                                                                     : inference.operand(2).sizes[0],
-                                                 weight.sizes[0], "C5: bias size")))
+  if (getBias() &&
+      failed(inference.requireEqual(inference.operand(2).sizes.empty() ? SizeExpr(0) : inference.operand(2).sizes[0],
+                                    weight.sizes[0], "C5: bias size")))
     return failure();
   SizeVector sizes = {input.sizes[0], weight.sizes[0]};
   for (size_t i = 0; i < spatial; ++i) {

@@ -120,8 +120,7 @@ bool SizeExpr::isKnownNonNegative(int substitutions) const {
   bool isSum = true;
   for (const auto &term : terms) {
     const auto &[monomial, coefficient] = term;
-    bool isBound = monomial.size() == 1 &&
-                   llvm::StringRef(monomial[0]).starts_with(coefficient < 0 ? "min(" : "max(");
+    bool isBound = monomial.size() == 1 && llvm::StringRef(monomial[0]).starts_with(coefficient < 0 ? "min(" : "max(");
     if (isBound && !candidate)
       candidate = &term;
     isSum &= coefficient >= 0 && llvm::all_of(monomial, isNonNegativeAtom);

@@ -57,7 +57,7 @@ public:
   const std::map<Monomial, int64_t> &polynomial() const { return terms; }
 
 private:
-  std::map<Monomial, int64_t> terms;         // no zero coefficients
+  std::map<Monomial, int64_t> terms; // no zero coefficients
 
   bool isKnownNonNegative(int substitutions) const;
   static SizeExpr atom(std::string text);

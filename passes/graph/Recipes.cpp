@@ -2,6 +2,8 @@
 // `ds.recipe`, each once; small values are evaluated at once instead. Choosing the values is the passes' business.
 #include "passes/graph/Recipes.h"
 
+#include "dialects/ds/HostTensor.h"
+
 #include "mlir/IR/IRMapping.h"
 #include "passes/graph/Matching.h"
 #include "passes/graph/ShapeArithmetic.h"
@@ -58,6 +60,15 @@ static std::string nameOf(Operation *op) {
     if (auto name = dyn_cast<StringAttr>(names[0]); name && !name.empty())
       return name.str();
   return "folded";
+}
+
+/// The elements of a small result of small constants; null where the op cannot be evaluated.
+static DenseElementsAttr evaluate(Operation *op, ArrayRef<DenseElementsAttr> operands) {
+  SmallVector<HostTensor> tensors;
+  for (DenseElementsAttr operand : operands)
+    tensors.push_back(HostTensor::fromAttribute(operand));
+  auto result = evaluateOnHost(op, tensors);
+  return result ? result->toAttribute() : DenseElementsAttr();
 }
 
 Value RecipeBook::store(OpBuilder &builder, Operation *root) {

@@ -11,10 +11,6 @@ namespace deepstride {
 /// stored.
 bool isStorable(mlir::Operation *op);
 
-/// The elements of a small result of small constants, computed with the rounding of the element type; null where the op
-/// has none here.
-mlir::DenseElementsAttr evaluate(mlir::Operation *op, llvm::ArrayRef<mlir::DenseElementsAttr> operands);
-
 /// Removes recipes that nothing refers to.
 void eraseUnusedRecipes(mlir::ModuleOp module);
 

@@ -5,8 +5,8 @@
 //   %1 = ds.unary exp %0 : (tensor<?xf32>) -> tensor<?xf32>
 // becomes
 //   %1 = ds.launch @exp_0(%0) sizes ["n"] : (tensor<?xf32>) -> tensor<?xf32>
-#include "passes/memory/Passes.h"
 #include "passes/Report.h"
+#include "passes/memory/Passes.h"
 
 #include "dialects/dist/DistDialect.h"
 #include "dialects/ds/DsDialect.h"
@@ -26,9 +26,7 @@ using namespace deepstride;
 
 namespace {
 
-bool isElementwise(Operation *op) {
-  return isa<ds::UnaryOp, ds::BinaryOp, ds::SelectOp, ds::CastOp, ds::GeluOp>(op);
-}
+bool isElementwise(Operation *op) { return isa<ds::UnaryOp, ds::BinaryOp, ds::SelectOp, ds::CastOp, ds::GeluOp>(op); }
 
 /// Splats that elementwise code turns into immediates; anything else is read from memory.
 bool isEmbeddable(Value value, Operation *user) {
@@ -206,12 +204,14 @@ Value KernelOutliner::copyOf(OpBuilder &builder, Value value) {
   return copy.getResult(0);
 }
 
-/// The op whose kernel will write the buffer behind a value, looking through views.
-static Operation *writerOf(Value value) {
+static Value rootOf(Value value) {
   while (auto reshape = value.getDefiningOp<ds::ReshapeOp>())
     value = reshape.getInput();
-  return value.getDefiningOp();
+  return value;
 }
+
+/// The op whose kernel will write the buffer behind a value, looking through views.
+static Operation *writerOf(Value value) { return rootOf(value).getDefiningOp(); }
 
 static bool isWrittenByKernel(Operation *op) {
   return op && !isa<ds::WeightOp, ds::ConstantOp, scf::IfOp, dist::WaitOp>(op);
@@ -226,11 +226,24 @@ void KernelOutliner::copyWhereBuffersMustDiffer(func::FuncOp function) {
       return;
     OpBuilder builder(terminator);
     llvm::SmallPtrSet<Operation *, 8> taken;
-    for (OpOperand &operand : terminator->getOpOperands()) {
+    auto stateOf = [&](OpOperand &operand) {
+      return isReturn ? function.getResultAttr(operand.getOperandNumber(), ds::stateAttr) : Attribute();
+    };
+    // Copies into states end their old values: they come last, and an old value that moves to another state is saved.
+    SmallVector<OpOperand *> ordered, states;
+    for (OpOperand &operand : terminator->getOpOperands())
+      (stateOf(operand) ? states : ordered).push_back(&operand);
+    ordered.append(states);
+    for (OpOperand *operand : ordered)
+      if (auto argument = dyn_cast<BlockArgument>(rootOf(operand->get())); argument && stateOf(*operand))
+        if (Attribute old = function.getArgAttr(argument.getArgNumber(), ds::stateAttr); old && old != stateOf(*operand))
+          operand->set(copyOf(builder, operand->get()));
+    for (OpOperand *use : ordered) {
+      OpOperand &operand = *use;
       if (!isa<RankedTensorType>(operand.get().getType()))
         continue;
       Operation *writer = writerOf(operand.get());
-      bool isState = isReturn && function.getResultAttr(operand.getOperandNumber(), ds::stateAttr);
+      bool isState = stateOf(operand) != nullptr;
       bool direct = isWrittenByKernel(writer) && writer->getBlock() == terminator->getBlock() &&
                     writer->getNumResults() == 1 && taken.insert(writer).second;
       if (isState && direct) {
@@ -255,7 +268,8 @@ void KernelOutliner::copyWhereBuffersMustDiffer(func::FuncOp function) {
 void KernelOutliner::storeConstants(func::FuncOp function) {
   llvm::DenseMap<Attribute, FlatSymbolRefAttr> stored;
   function.walk([&](ds::ConstantOp constant) {
-    bool allEmbedded = llvm::all_of(constant->getUsers(), [&](Operation *user) { return isEmbeddable(constant, user); });
+    bool allEmbedded =
+        llvm::all_of(constant->getUsers(), [&](Operation *user) { return isEmbeddable(constant, user); });
     if (allEmbedded)
       return;
     OpBuilder builder(constant);
@@ -271,8 +285,8 @@ void KernelOutliner::storeConstants(func::FuncOp function) {
     }
     auto weight = ds::WeightOp::create(builder, constant.getLoc(), constant.getType(), symbol);
     analysis.set(weight, analysis.facts(constant));
-    constant->getResult(0).replaceUsesWithIf(
-        weight, [&](OpOperand &use) { return !isEmbeddable(constant, use.getOwner()); });
+    constant->getResult(0).replaceUsesWithIf(weight,
+                                             [&](OpOperand &use) { return !isEmbeddable(constant, use.getOwner()); });
   });
 }
 

@@ -5,8 +5,8 @@
 //   %1 = ds.launch @k0(%0) sizes ["n"] ...
 // becomes
 //   %1 = ds.launch @k0(%0) sizes ["n"] {buffers = array<i64: 0, 1>, index = 0} ...
-#include "passes/memory/Passes.h"
 #include "passes/Report.h"
+#include "passes/memory/Passes.h"
 
 #include "dialects/dist/DistDialect.h"
 #include "dialects/ds/DsDialect.h"
@@ -132,8 +132,7 @@ LogicalResult BufferPlanner::visit(Block &block) {
       for (Region &region : branch->getRegions()) {
         if (region.empty())
           continue;
-        for (auto [result, yielded] :
-             llvm::zip(branch.getResults(), region.front().getTerminator()->getOperands()))
+        for (auto [result, yielded] : llvm::zip(branch.getResults(), region.front().getTerminator()->getOperands()))
           destinations[throughViews(yielded)] = ids[result];
         if (failed(visit(region.front())))
           return failure();
@@ -178,8 +177,7 @@ LogicalResult BufferPlanner::run() {
     if (state && !states.contains(state))
       return function.emitOpError("result ")
              << operand.getOperandNumber() << " is tied to state " << state << ", which no argument has";
-    destinations[throughViews(operand.get())] =
-        state ? states[state] : newBuffer({"output", outputs++, {}, {}, 0, 0});
+    destinations[throughViews(operand.get())] = state ? states[state] : newBuffer({"output", outputs++, {}, {}, 0, 0});
   }
   if (failed(visit(function.getBody().front())))
     return failure();

@@ -4,8 +4,8 @@
 //   %1 = ds.binary add %0, %b ; %2 = ds.unary tanh %1
 // becomes
 //   %2 = ds.fused { %1 = ds.binary add %0, %b ; %2 = ds.unary tanh %1 ; ds.yield %2 }
-#include "passes/optimization/Passes.h"
 #include "passes/Report.h"
+#include "passes/optimization/Passes.h"
 
 #include "dialects/ds/DsDialect.h"
 #include "llvm/ADT/SetVector.h"
