@@ -162,6 +162,26 @@ static Values convertTrilu(Node &n) {
   return {n.b.select(keeps, n.in(0), n.b.scalar(n.b.element(n.in(0)), 0))};
 }
 
+/// first - second cos(2 pi i / n) + third cos(4 pi i / n): the windows of signal processing.
+static Convert cosineWindow(double first, double second, double third) {
+  return [=](Node &n) -> Values {
+    auto size = n.sizeOf(0, "size");
+    Type type = n.elementType(n.integer("output_datatype", 1));
+    if (!size || !type)
+      return {};
+    if (!isa<FloatType>(type))
+      return n.refuse("attribute 'output_datatype': expected a float type, found " + describeElement(type));
+    SizeExpr period = n.flag("periodic", true) ? *size : *size - SizeExpr(1);
+    constexpr double twoPi = 6.283185307179586;
+    Value place = n.b.cast(n.b.iota(0, {*size}), n.b.f64());
+    Value turn = n.b.div(n.b.mul(place, twoPi), n.b.cast(n.b.reshape(n.b.shape({period}), {}), n.b.f64()));
+    Value window = n.b.sub(n.b.scalar(n.b.f64(), first), n.b.mul(n.b.unary(ds::UnaryKind::cos, turn), second));
+    if (third != 0)
+      window = n.b.add(window, n.b.mul(n.b.unary(ds::UnaryKind::cos, n.b.mul(turn, 2.0)), third));
+    return {n.b.cast(window, type)};
+  };
+}
+
 void addGenerators(PatternRegistry &registry) {
   registry.add("Constant", 1, 0, convertConstant);
   registry.add("Shape", 1, 1, convertShape);
@@ -171,6 +191,9 @@ void addGenerators(PatternRegistry &registry) {
   registry.add("EyeLike", 9, 1, convertEyeLike);
   registry.add("OneHot", 9, 3, convertOneHot);
   registry.add("Trilu", 14, 1, convertTrilu);
+  registry.add("HannWindow", 17, 1, cosineWindow(0.5, 0.5, 0));
+  registry.add("HammingWindow", 17, 1, cosineWindow(25.0 / 46, 21.0 / 46, 0));
+  registry.add("BlackmanWindow", 17, 1, cosineWindow(0.42, 0.5, 0.08));
 }
 
 } // namespace deepstride::onnx

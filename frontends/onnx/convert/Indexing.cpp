@@ -88,6 +88,44 @@ static Values convertTopK(Node &n) {
   return k ? topK(n, *k) : Values();
 }
 
+/// The first `sequence_lens[b]` elements along the time axis in reverse, the others as they are.
+static Values convertReverseSequence(Node &n) {
+  if (!n.requireRank(0, 2) || !n.requireRank(1, 1, 1))
+    return {};
+  Value x = n.in(0);
+  int64_t rank = n.b.rank(x);
+  auto time = n.axis(n.integer("time_axis", 0), rank), batch = n.axis(n.integer("batch_axis", 1), rank);
+  if (!time || !batch)
+    return {};
+  SizeVector sizes = n.b.sizes(x), ruler(rank, SizeExpr(1));
+  ruler[*time] = sizes[*time];
+  Value place = n.b.iota(*time, ruler), length = n.b.alignVector(n.b.cast(n.in(1), n.b.i64()), *batch, rank);
+  Value mirrored = n.b.sub(n.b.sub(length, 1.0), place);
+  Value indices = n.b.select(n.b.binary(ds::BinaryKind::lt, place, length), mirrored, place);
+  indices = n.b.broadcast(indices, sizes);
+  return {n.b.create<ds::GatherElementsOp>({x, indices}, *time, x, indices)};
+}
+
+/// A cache with an update written from a place of its own per batch, around the end where the mode is circular.
+static Values convertTensorScatter(Node &n) {
+  Value cache = n.in(0), update = n.in(1);
+  int64_t rank = n.b.rank(cache);
+  auto axis = n.axis(n.integer("axis", -2), rank);
+  std::string mode = n.text("mode", "linear", {"linear", "circular"});
+  if (!axis || !n.requireRank(1, rank, rank))
+    return {};
+  SizeVector sizes = n.b.sizes(update), ruler(rank, SizeExpr(1));
+  ruler[*axis] = sizes[*axis];
+  Value place = n.b.iota(*axis, ruler);
+  if (n.has(2))
+    place = n.b.add(n.b.alignVector(n.in(2), 0, rank), place);
+  if (mode == "circular")
+    place = n.b.binary(ds::BinaryKind::mod, place, n.b.reshape(n.b.shape({n.b.sizes(cache)[*axis]}), {}));
+  Value indices = n.b.broadcast(place, sizes);
+  return {n.b.create<ds::ScatterElementsOp>({cache, indices, update}, ds::ScatterKind::assign, *axis, cache, indices,
+                                            update)};
+}
+
 void addIndexing(PatternRegistry &registry) {
   registry.add("Gather", 1, 2, convertGather);
   registry.add("GatherElements", 11, 2, convertGatherElements);
@@ -99,6 +137,8 @@ void addIndexing(PatternRegistry &registry) {
   registry.add("Compress", 9, 2, convertCompress);
   registry.add("TopK", 1, 1, convertTopKAttribute);
   registry.add("TopK", 10, 2, convertTopK);
+  registry.add("ReverseSequence", 10, 2, convertReverseSequence);
+  registry.add("TensorScatter", 24, 2, convertTensorScatter);
 }
 
 } // namespace deepstride::onnx

@@ -90,7 +90,31 @@ static Values convertGroupNorm(Node &n) {
   return {perChannel(n.b, n.b.reshape(normal, sizes), n.in(1), n.in(2))};
 }
 
+/// With the statistics of the batch, which also move the running ones.
+static Values trainBatchNorm(Node &n) {
+  Value x = n.in(0);
+  if (!n.requireRank(0, 2))
+    return {};
+  SmallVector<int64_t> axes = axesFrom(2, n.b.rank(x));
+  axes.insert(axes.begin(), 0);
+  Type type = n.b.element(x);
+  double momentum = n.real("momentum", 0.9);
+  Normalized norm = normalize(n.b, x, axes, n.real("epsilon", 1e-5));
+  Value result = perChannel(n.b, norm.value, n.b.cast(n.in(1), type), n.b.cast(n.in(2), type));
+  Value centred = n.b.sub(x, norm.mean);
+  Value variance = n.b.reduce(ReduceKind::mean, n.b.mul(centred, centred), axes, /*keep=*/false);
+  Value mean = n.b.reduce(ReduceKind::mean, x, axes, /*keep=*/false);
+  auto moved = [&](unsigned running, Value current) {
+    Type own = n.b.element(n.in(running));
+    return n.b.add(n.b.mul(n.in(running), momentum), n.b.mul(n.b.cast(current, own), 1 - momentum));
+  };
+  return {result, moved(3, mean), moved(4, variance)};
+}
+
 static Values convertBatchNorm(Node &n) {
+  constexpr int64_t threeOutputs = 14; // before, training had other outputs
+  if (n.flag("training_mode", false) && n.version() >= threeOutputs)
+    return trainBatchNorm(n);
   if (n.flag("training_mode", false) || (n.version() < 7 && !n.flag("is_test", false)))
     return n.refuse("attribute 'training_mode': expected 0, found 1; compile an inference graph");
   if (!n.requireRank(0, 2))

@@ -30,7 +30,7 @@ const PatternRegistry &PatternRegistry::get() {
     PatternRegistry registry;
     for (auto add : {addActivations, addAttention, addEinsum, addLosses, addQuantization, addControlFlow,
                      addConvolutions, addElementwise, addGenerators, addIndexing, addLayouts, addNormalizations,
-                     addPooling, addProducts, addReductions, addSlicing})
+                     addPooling, addProducts, addReductions, addResize, addSlicing})
       add(registry);
     return registry;
   }();

@@ -51,6 +51,7 @@ void addPooling(PatternRegistry &registry);
 void addProducts(PatternRegistry &registry);
 void addQuantization(PatternRegistry &registry);
 void addReductions(PatternRegistry &registry);
+void addResize(PatternRegistry &registry);
 void addSlicing(PatternRegistry &registry);
 
 } // namespace deepstride::onnx

@@ -208,12 +208,34 @@ static Values convertPad(Node &n) {
   return padBy(n, *pads, *axes, value);
 }
 
+/// Each axis cropped or padded to a size, as evenly at both ends as can be.
+static Values convertCenterCropPad(Node &n) {
+  Value x = n.in(0);
+  auto shape = n.sizesOf(1, "shape");
+  auto axes = n.axes(n.integers("axes").value_or(axesFrom(0, n.b.rank(x))), n.b.rank(x));
+  if (!shape || !axes)
+    return {};
+  if (shape->size() != axes->size())
+    return n.refuse("input 1 ('shape'): expected " + Twine(axes->size()) + " elements, found " + Twine(shape->size()));
+  SizeVector sizes = n.b.sizes(x), starts(sizes.size()), kept = sizes, low = starts, high = starts;
+  for (auto [axis, size] : llvm::zip_equal(*axes, *shape)) {
+    SizeExpr surplus = SizeExpr::max(sizes[axis] - size, 0), missing = SizeExpr::max(size - sizes[axis], 0);
+    starts[axis] = SizeExpr::floorDiv(surplus, 2);
+    kept[axis] = SizeExpr::min(sizes[axis], size);
+    low[axis] = SizeExpr::floorDiv(missing, 2);
+    high[axis] = missing - low[axis];
+  }
+  Value cropped = n.b.slice(x, starts, kept, SmallVector<int64_t>(sizes.size(), 1));
+  return {n.b.pad(ds::PadKind::constant, cropped, n.b.scalar(n.b.element(x), 0), low, high)};
+}
+
 void addSlicing(PatternRegistry &registry) {
   registry.add("Slice", 1, 1, convertSliceAttributes);
   registry.add("Slice", 10, 3, convertSlice);
   registry.add("Split", 1, 1, convertSplit);
   registry.add("Pad", 1, 1, convertPadAttributes);
   registry.add("Pad", 11, 2, convertPad);
+  registry.add("CenterCropPad", 18, 2, convertCenterCropPad);
 }
 
 } // namespace deepstride::onnx
