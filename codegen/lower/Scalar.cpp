@@ -11,6 +11,8 @@ namespace deepstride {
 Type storageType(Type element) {
   if (element.isInteger(1))
     return IntegerType::get(element.getContext(), 8);
+  if (element.isBF16()) // as bits: LLVM promotes even copies of bf16 through a function that libgcc 12 lacks
+    return IntegerType::get(element.getContext(), 16);
   if (auto integer = dyn_cast<IntegerType>(element))
     return IntegerType::get(element.getContext(), integer.getWidth());
   return element;
@@ -37,7 +39,7 @@ Value fromStorage(OpBuilder &b, Location loc, Value raw, Type element) {
     return arith::ExtFOp::create(b, loc, computeType(element), raw);
   if (element.isBF16()) { // the upper half of an f32: exact, and needs no library
     Type i32 = b.getI32Type();
-    Value bits = arith::ExtUIOp::create(b, loc, i32, arith::BitcastOp::create(b, loc, b.getI16Type(), raw));
+    Value bits = arith::ExtUIOp::create(b, loc, i32, raw);
     return arith::BitcastOp::create(b, loc, b.getF32Type(),
                                     arith::ShLIOp::create(b, loc, bits, integerConstant(b, loc, i32, 16)));
   }
@@ -61,7 +63,7 @@ Value toStorage(OpBuilder &b, Location loc, Value value, Type element) {
     Value quiet = arith::OrIOp::create(b, loc, bits, integerConstant(b, loc, i32, 0x400000));
     Value chosen = arith::SelectOp::create(b, loc, isNan, quiet, rounded);
     Value high = arith::ShRUIOp::create(b, loc, chosen, integerConstant(b, loc, i32, 16));
-    return arith::BitcastOp::create(b, loc, element, arith::TruncIOp::create(b, loc, b.getI16Type(), high));
+    return arith::TruncIOp::create(b, loc, b.getI16Type(), high);
   }
   return value;
 }
@@ -96,7 +98,8 @@ Value emitUnary(OpBuilder &b, Location loc, ds::UnaryKind kind, Value x, Type el
   case ds::UnaryKind::abs:
     if (isFloat || isUnsigned)
       return isFloat ? floatOp<math::AbsFOp>(b, loc, x) : x;
-    return arith::MaxSIOp::create(b, loc, x, arith::SubIOp::create(b, loc, constant(0), x)); // the least one wraps to itself
+    return arith::MaxSIOp::create(b, loc, x,
+                                  arith::SubIOp::create(b, loc, constant(0), x)); // the least one wraps to itself
   case ds::UnaryKind::neg:
     return isFloat ? floatOp<arith::NegFOp>(b, loc, x) : arith::SubIOp::create(b, loc, constant(0), x);
   case ds::UnaryKind::exp: return floatOp<math::ExpOp>(b, loc, x);

@@ -7,7 +7,7 @@
 
 namespace deepstride {
 
-/// The type that memory holds for an element type: i8 for i1, signless for unsigned.
+/// The type that memory holds for an element type: i8 for i1, i16 for bf16, signless for unsigned.
 mlir::Type storageType(mlir::Type element);
 /// The type that arithmetic is done in.
 mlir::Type computeType(mlir::Type element);

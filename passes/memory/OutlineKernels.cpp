@@ -236,7 +236,8 @@ void KernelOutliner::copyWhereBuffersMustDiffer(func::FuncOp function) {
     ordered.append(states);
     for (OpOperand *operand : ordered)
       if (auto argument = dyn_cast<BlockArgument>(rootOf(operand->get())); argument && stateOf(*operand))
-        if (Attribute old = function.getArgAttr(argument.getArgNumber(), ds::stateAttr); old && old != stateOf(*operand))
+        if (Attribute old = function.getArgAttr(argument.getArgNumber(), ds::stateAttr);
+            old && old != stateOf(*operand))
           operand->set(copyOf(builder, operand->get()));
     for (OpOperand *use : ordered) {
       OpOperand &operand = *use;

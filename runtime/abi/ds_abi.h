@@ -1,12 +1,12 @@
 /* The one header that compiled packages and the runtime share.
  *
  * A package's code.so exports one symbol, ds_package_query, and imports nothing but libc and libm. Compiled code never
- * allocates, prints or starts threads: whatever it needs from its surroundings arrives as ds_services inside ds_call, so
- * the same file runs under ds-run, under a unit test with fakes, and inside a user's program.
+ * allocates, prints or starts threads: whatever it needs from its surroundings arrives as ds_services inside ds_call,
+ * so the same file runs under ds-run, under a unit test with fakes, and inside a user's program.
  *
  * An entry point is straight-line code and branches: it asks for launches, collectives and size definitions. A launch
- * names its buffers and sizes by number; the manifest (docs/package-format.md) says what the numbers mean and the runtime
- * resolves them, so compiled code contains no size arithmetic and no buffer placement.
+ * names its buffers and sizes by number; the manifest (docs/package-format.md) says what the numbers mean and the
+ * runtime resolves them, so compiled code contains no size arithmetic and no buffer placement.
  *
  * Versioning: fields are only ever appended, and every struct that crosses the border starts with its size in bytes; a
  * reader must not touch a field past that size. Any other change raises DS_ABI_VERSION, and both sides refuse a
@@ -26,11 +26,11 @@ extern "C" {
 /* What kernels, entries and services return. Anything but DS_OK ends the call; the runtime adds the site's name. */
 typedef enum ds_result {
   DS_OK = 0,
-  DS_INDEX_OUT_OF_RANGE = 1,  /* a gather or scatter index outside its axis */
-  DS_DIVISION_BY_ZERO = 2,    /* integer division or modulus by zero */
-  DS_SHAPE_MISMATCH = 3,      /* run-time sizes that the operator cannot combine */
-  DS_INVALID_VALUE = 4,       /* a run-time argument outside its legal values (axis, k, step of zero) */
-  DS_SERVICE_FAILED = 5       /* a service refused; the runtime already holds the message */
+  DS_INDEX_OUT_OF_RANGE = 1, /* a gather or scatter index outside its axis */
+  DS_DIVISION_BY_ZERO = 2,   /* integer division or modulus by zero */
+  DS_SHAPE_MISMATCH = 3,     /* run-time sizes that the operator cannot combine */
+  DS_INVALID_VALUE = 4,      /* a run-time argument outside its legal values (axis, k, step of zero) */
+  DS_SERVICE_FAILED = 5      /* a service refused; the runtime already holds the message */
 } ds_result;
 
 /* Work over items [begin, end) of the launch's grid. Calls over disjoint ranges run on different threads at once and
@@ -41,7 +41,7 @@ typedef int32_t (*ds_kernel)(void *const *buffers, const int64_t *sizes, int64_t
 /* One kernel call as the entry asks for it: static data of code.so. */
 typedef struct ds_launch {
   uint32_t struct_size;
-  uint32_t site;           /* index into the manifest entry's "launches" */
+  uint32_t site; /* index into the manifest entry's "launches" */
   ds_kernel kernel;
   uint32_t buffer_count;
   uint32_t size_count;
@@ -58,12 +58,12 @@ typedef enum ds_reduction { DS_REDUCE_SUM = 0, DS_REDUCE_MEAN = 1, DS_REDUCE_MAX
 /* One collective; start and wait get the same pointer. The destination belongs to the runtime from start to wait. */
 typedef struct ds_collective {
   uint32_t struct_size;
-  uint32_t site;           /* index into the manifest entry's "collectives" */
-  uint32_t kind;           /* ds_collective_kind */
-  uint32_t reduction;      /* ds_reduction */
-  uint32_t source;         /* buffer index */
-  uint32_t destination;    /* buffer index; may equal source */
-  uint32_t count;          /* size index: elements */
+  uint32_t site;        /* index into the manifest entry's "collectives" */
+  uint32_t kind;        /* ds_collective_kind */
+  uint32_t reduction;   /* ds_reduction */
+  uint32_t source;      /* buffer index */
+  uint32_t destination; /* buffer index; may equal source */
+  uint32_t count;       /* size index: elements */
 } ds_collective;
 
 typedef struct ds_services {
@@ -82,16 +82,16 @@ typedef struct ds_call {
   uint32_t struct_size;
   uint32_t rank;
   uint32_t world;
-  void *const *buffers;    /* one pointer per manifest buffer; entries change when a computed symbol is defined */
-  const int64_t *sizes;    /* one value per manifest size */
+  void *const *buffers; /* one pointer per manifest buffer; entries change when a computed symbol is defined */
+  const int64_t *sizes; /* one value per manifest size */
   const ds_services *services;
-  void *context;           /* first argument of every service */
+  void *context; /* first argument of every service */
 } ds_call;
 
 typedef int32_t (*ds_entry)(const ds_call *call);
 
 typedef struct ds_entry_point {
-  const char *name;        /* as in the manifest */
+  const char *name; /* as in the manifest */
   ds_entry function;
 } ds_entry_point;
 
