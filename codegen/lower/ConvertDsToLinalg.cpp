@@ -67,7 +67,7 @@ struct ConvertDsToLinalg : deepstride::impl::ConvertDsToLinalgBase<ConvertDsToLi
     LoweringTarget target{reference ? 1 : lanes.getValue(), panel, rowBlock, reference};
     if (target.lanes < 1 || target.rowBlock < 1 || target.panel % target.lanes != 0) {
       getOperation().emitError("panel must be a multiple of lanes, and both positive; found panel ")
-          << panel << " and lanes " << lanes;
+          << panel.getValue() << " and lanes " << lanes.getValue();
       return signalPassFailure();
     }
     for (auto kernel : llvm::to_vector(getOperation().getOps<ds::KernelOp>())) {

@@ -25,7 +25,7 @@ struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport 
   void runOnOperation() override {
     count("weights packed", 0);
     if (panel <= 0 || panel > 1024) {
-      getOperation().emitError("panel must be between 1 and 1024, found ") << panel;
+      getOperation().emitError("panel must be between 1 and 1024, found ") << panel.getValue();
       return signalPassFailure();
     }
     SymbolTable symbols(getOperation());

@@ -47,7 +47,7 @@ def flip(folder, every):
 
 @case
 def package_with_a_flipped_byte(folder):
-    expect(flip(folder, 61) > 100, "expected to try more than a hundred bytes")
+    expect(flip(folder, 31) > 100, "expected to try more than a hundred bytes")
 
 
 @case(slow=True)

@@ -23,7 +23,7 @@ static std::string describe(Location location) {
     return describe(fused.getLocations().front());
   if (isa<UnknownLoc>(location))
     return "ds-opt";
-  return ::ds::onnx::describeLocation(location);
+  return ::deepstride::onnx::describeLocation(location);
 }
 
 void DiagnosticPrinter::print(Diagnostic &diagnostic) {

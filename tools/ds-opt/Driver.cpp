@@ -87,7 +87,7 @@ Driver::Driver(const DriverOptions &options) : options(options), registry(makeRe
 static PassReport::Counts countOps(ModuleOp module, StringRef what) {
   PassReport::Counts counts;
   int64_t number = 0;
-  module.walk([&](Operation *op) { number += isa<ds::ResultInference, ::ds::onnx::NodeOp>(op); });
+  module.walk([&](Operation *op) { number += isa<ds::ResultInference, ::deepstride::onnx::NodeOp>(op); });
   PassReport::add(counts, what, number);
   return counts;
 }
@@ -103,7 +103,7 @@ Driver::Outcome Driver::import() {
   if (options.crashIn == Phase::Import)
     abort();
   if (options.isOnnx()) {
-    auto imported = ::ds::onnx::importOnnx(options.input, *context);
+    auto imported = ::deepstride::onnx::importOnnx(options.input, *context);
     if (failed(imported))
       return diagnosedOrBug("the import failed without a message", "");
     module = std::move(*imported);
@@ -116,7 +116,7 @@ Driver::Outcome Driver::import() {
   if (options.emit == Emit::Onnx)
     return Outcome::Done;
   bool isOnnx = false;
-  module->walk([&](Operation *op) { isOnnx |= isa<::ds::onnx::OnnxDialect>(op->getDialect()); });
+  module->walk([&](Operation *op) { isOnnx |= isa<::deepstride::onnx::OnnxDialect>(op->getDialect()); });
   if ((isOnnx || options.isOnnx()) && failed(convert()))
     return diagnosedOrBug("the conversion failed without a message", "");
   report.add("import", countOps(*module, "ops"));

@@ -17,7 +17,7 @@ namespace deepstride {
 void registerDialects(mlir::DialectRegistry &registry) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
-  registry.insert<ds::DSDialect, dist::DistDialect, ::ds::onnx::OnnxDialect>();
+  registry.insert<ds::DSDialect, dist::DistDialect, ::deepstride::onnx::OnnxDialect>();
 }
 
 void registerAllPassesAndPipelines() {

@@ -9,9 +9,9 @@
 #include "llvm/ADT/StringSet.h"
 
 namespace deepstride::onnx {
-using ::ds::onnx::InitializerOp;
-using ::ds::onnx::NoneOp;
-using ::ds::onnx::RangeAttr;
+using ::deepstride::onnx::InitializerOp;
+using ::deepstride::onnx::NoneOp;
+using ::deepstride::onnx::RangeAttr;
 
 class Conversion : GraphContext {
 public:

@@ -8,7 +8,7 @@
 #include "frontends/onnx/dialect/Onnx.h"
 
 namespace deepstride::onnx {
-using ::ds::onnx::NodeOp;
+using ::deepstride::onnx::NodeOp;
 
 /// What a pattern returns after a diagnostic; stands for any result. It is no bool: an optional number could be made of
 /// that.

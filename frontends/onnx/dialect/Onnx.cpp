@@ -8,7 +8,7 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
-using namespace ds::onnx;
+using namespace deepstride::onnx;
 
 #include "frontends/onnx/dialect/OnnxDialect.cpp.inc"
 

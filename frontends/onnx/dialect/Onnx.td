@@ -11,7 +11,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 
 def Onnx_Dialect : Dialect {
   let name = "onnx";
-  let cppNamespace = "::ds::onnx";
+  let cppNamespace = "::deepstride::onnx";
   let summary = "an ONNX model as it was read, one op per node";
   let description = [{
     Private to the importer. The reader creates it from the file, `convert-onnx-to-ds` consumes it;

@@ -9,7 +9,7 @@ using llvm::Error;
 using llvm::Expected;
 using ::onnx::AttributeProto;
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 /// Files of IR version 1 need not state the type of an attribute.
 static AttributeProto::AttributeType typeOf(const AttributeProto &attribute) {
@@ -156,4 +156,4 @@ Expected<Attribute> GraphImporter::importAttribute(const AttributeProto &attribu
   return refuse("expected a type and a value, found neither");
 }
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx

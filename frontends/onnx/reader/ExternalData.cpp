@@ -11,7 +11,7 @@
 using namespace llvm;
 using ::onnx::TensorProto;
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 namespace {
 /// The entries of `external_data` that place a tensor.
@@ -86,4 +86,4 @@ Error ModelFile::locateExternal(const TensorProto &tensor, uint64_t size, Tensor
   return Error::success();
 }
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx

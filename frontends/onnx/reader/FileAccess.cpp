@@ -20,7 +20,7 @@
 
 using namespace llvm;
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 Error refuse(const Twine &what) {
   return make_error<StringError>(what, std::make_error_code(std::errc::invalid_argument));
@@ -194,4 +194,4 @@ Expected<OpenFile> openBelow(const std::string &folder, StringRef location, Bene
   return file;
 }
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx

@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 /// An error that consists of its text.
 llvm::Error refuse(const llvm::Twine &what);
@@ -69,6 +69,6 @@ enum class Beneath { Kernel, Walk };
 /// Opens the file that a model names by `location`, relative to its `folder`.
 llvm::Expected<OpenFile> openBelow(const std::string &folder, llvm::StringRef location, Beneath how = Beneath::Kernel);
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx
 
 #endif // FRONTENDS_ONNX_READER_FILEACCESS_H

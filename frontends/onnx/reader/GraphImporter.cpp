@@ -11,7 +11,7 @@ using llvm::Expected;
 using ::onnx::GraphProto;
 using ::onnx::ValueInfoProto;
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 StringRef shortDomain(StringRef domain) { return domain == "ai.onnx" ? "" : domain; }
 
@@ -192,4 +192,4 @@ LogicalResult GraphImporter::importSubgraph(const GraphProto &graph, Region &reg
   return success();
 }
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx

@@ -12,7 +12,7 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 class GraphImporter {
 public:
@@ -117,6 +117,6 @@ private:
 /// `ai.onnx` is the long name of the empty domain.
 llvm::StringRef shortDomain(llvm::StringRef domain);
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx
 
 #endif // FRONTENDS_ONNX_READER_GRAPHIMPORTER_H

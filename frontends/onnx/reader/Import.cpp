@@ -8,7 +8,7 @@
 
 using namespace mlir;
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 FailureOr<OwningOpRef<ModuleOp>> importOnnx(const std::string &path, MLIRContext &context, const ImportLimits &limits) {
   context.loadDialect<OnnxDialect, func::FuncDialect>();
@@ -34,4 +34,4 @@ std::string describeLocation(Location location) {
   return text;
 }
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx

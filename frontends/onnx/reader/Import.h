@@ -10,7 +10,7 @@
 
 #include <string>
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 /// Reads the model at `path` into `func.func @main` of a new module; weights stay in their files.
 /// What is wrong with the file is reported as a diagnostic of `context`, located at the file or
@@ -21,6 +21,6 @@ mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> importOnnx(const std::string 
 /// A location made by importOnnx as a reader of messages wants it: `model.onnx: 'fc1'`.
 std::string describeLocation(mlir::Location location);
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx
 
 #endif // FRONTENDS_ONNX_READER_IMPORT_H

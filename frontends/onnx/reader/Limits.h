@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 struct ImportLimits {
   /// Subgraphs inside subgraphs and functions calling functions, counted together.
@@ -22,6 +22,6 @@ struct ImportLimits {
   uint64_t elementBytes = 4096;
 };
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx
 
 #endif // FRONTENDS_ONNX_READER_LIMITS_H

@@ -8,7 +8,7 @@ using ::onnx::GraphProto;
 using ::onnx::TypeProto;
 using ::onnx::ValueInfoProto;
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 void GraphImporter::collectDimNames(const GraphProto &graph) {
   for (const auto *values : {&graph.input(), &graph.output(), &graph.value_info()})
@@ -95,4 +95,4 @@ LogicalResult GraphImporter::importMain(ModuleOp module) {
   return success();
 }
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx

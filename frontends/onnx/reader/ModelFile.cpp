@@ -14,7 +14,7 @@
 using namespace llvm;
 using ::onnx::TensorProto;
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 static const ElementKind elementKinds[] = {
     {TensorProto::FLOAT, "float", 32},
@@ -167,4 +167,4 @@ Error ModelFile::locateStored(const TensorProto &tensor, uint64_t size, TensorDa
   return Error::success();
 }
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx

@@ -13,7 +13,7 @@
 
 #include <memory>
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 /// One of TensorProto's element types.
 struct ElementKind {
@@ -72,6 +72,6 @@ private:
   uint64_t externalSize = 0;
 };
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx
 
 #endif // FRONTENDS_ONNX_READER_MODELFILE_H

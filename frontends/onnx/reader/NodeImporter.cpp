@@ -9,7 +9,7 @@ using namespace mlir;
 using ::onnx::FunctionProto;
 using ::onnx::NodeProto;
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 LogicalResult GraphImporter::define(StringRef name, Value value, Scope &scope, Location where) {
   if (scope.values.try_emplace(name, value).second)
@@ -193,4 +193,4 @@ LogicalResult GraphImporter::inlineCall(const NodeProto &node, const FunctionPro
   return success();
 }
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx

@@ -13,7 +13,7 @@ using namespace llvm;
 using ::onnx::GraphProto;
 using ::onnx::NodeProto;
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 static void collectUses(const NodeProto &node, StringSet<> &uses);
 
@@ -118,4 +118,4 @@ std::vector<int> orderNodes(const Nodes &nodes, std::optional<Cycle> &cycle) {
   return {};
 }
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 using Nodes = google::protobuf::RepeatedPtrField<::onnx::NodeProto>;
 
@@ -25,6 +25,6 @@ struct Cycle {
 /// that no node computes are taken as available. Empty, and `cycle` set, where there is no order.
 std::vector<int> orderNodes(const Nodes &nodes, std::optional<Cycle> &cycle);
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx
 
 #endif // FRONTENDS_ONNX_READER_NODEORDER_H

@@ -21,7 +21,7 @@ using namespace llvm;
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 namespace {
 
@@ -230,4 +230,4 @@ Expected<Skeleton> splitPayloads(ArrayRef<uint8_t> file, const ImportLimits &lim
   return Splitter(file, limits).run();
 }
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 struct ByteRange {
   uint64_t offset = 0;
@@ -41,6 +41,6 @@ llvm::Expected<Skeleton> splitPayloads(llvm::ArrayRef<uint8_t> file, const Impor
 /// Nesting of protobuf messages that a model within the limits can have.
 unsigned messageDepth(const ImportLimits &limits);
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx
 
 #endif // FRONTENDS_ONNX_READER_SKELETON_H

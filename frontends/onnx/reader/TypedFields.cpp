@@ -9,7 +9,7 @@
 using namespace llvm;
 using ::onnx::TensorProto;
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 bool hasTypedFields(const TensorProto &tensor) {
   return tensor.float_data_size() || tensor.int32_data_size() || tensor.string_data_size() ||
@@ -68,4 +68,4 @@ Error decodeTypedFields(const TensorProto &tensor, const ElementKind &element, u
   return narrowEntries("int32_data", tensor.int32_data(), elements, element.bits / 8, bytes);
 }
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx

@@ -6,13 +6,13 @@
 
 #include "frontends/onnx/reader/ModelFile.h"
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 bool hasTypedFields(const ::onnx::TensorProto &tensor);
 
 llvm::Error decodeTypedFields(const ::onnx::TensorProto &tensor, const ElementKind &element, uint64_t elements,
                               std::string &bytes);
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx
 
 #endif // FRONTENDS_ONNX_READER_TYPEDFIELDS_H

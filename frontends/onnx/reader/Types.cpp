@@ -13,7 +13,7 @@ using llvm::Expected;
 using ::onnx::TensorProto;
 using ::onnx::TypeProto;
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 Type importElementType(const ElementKind &element, MLIRContext *context) {
   Builder builder(context);
@@ -166,4 +166,4 @@ Expected<TypedAttr> importTensor(const TensorProto &tensor, ModelFile &file, MLI
   return cast<TypedAttr>(makeElements(*data, type));
 }
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx

@@ -8,7 +8,7 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 mlir::Type importElementType(const ElementKind &element, mlir::MLIRContext *context);
 
@@ -21,6 +21,6 @@ llvm::Expected<mlir::Type> importType(const ::onnx::TypeProto &type, mlir::MLIRC
 llvm::Expected<mlir::TypedAttr> importTensor(const ::onnx::TensorProto &tensor, ModelFile &file,
                                              mlir::MLIRContext *context);
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx
 
 #endif // FRONTENDS_ONNX_READER_TYPES_H

@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 /// The numbers are those of onnx-ml.proto.
 static const KeptField keptFields[] = {
@@ -109,4 +109,4 @@ const KeptField *findField(Message of, int number) {
   return number < fieldNumbers ? table[static_cast<int>(of)][number] : nullptr;
 }
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx

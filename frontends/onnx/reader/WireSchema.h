@@ -6,7 +6,7 @@
 
 #include <optional>
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 /// The messages of onnx-ml.proto that are walked.
 enum class Message {
@@ -40,6 +40,6 @@ struct KeptField {
 /// Null for a field to drop.
 const KeptField *findField(Message of, int number);
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx
 
 #endif // FRONTENDS_ONNX_READER_WIRESCHEMA_H

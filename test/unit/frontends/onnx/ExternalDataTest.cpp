@@ -2,7 +2,7 @@
 
 #include "test/unit/frontends/onnx/TemporaryFolder.h"
 
-using namespace ds::onnx;
+using namespace deepstride::onnx;
 using ::onnx::TensorProto;
 
 namespace {

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 namespace fs = std::filesystem;
-using namespace ds::onnx;
+using namespace deepstride::onnx;
 
 namespace {
 

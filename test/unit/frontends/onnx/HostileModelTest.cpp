@@ -3,7 +3,7 @@
 
 #include "test/unit/frontends/onnx/TemporaryFolder.h"
 
-using namespace ds::onnx;
+using namespace deepstride::onnx;
 using ::onnx::TensorProto;
 
 namespace {

@@ -5,7 +5,7 @@
 
 #include "frontends/onnx/dialect/Onnx.h"
 
-using namespace ds::onnx;
+using namespace deepstride::onnx;
 using ::onnx::TensorProto;
 
 namespace {

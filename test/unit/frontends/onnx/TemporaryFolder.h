@@ -14,7 +14,7 @@
 #include <fstream>
 #include <stdlib.h>
 
-namespace ds::onnx {
+namespace deepstride::onnx {
 
 class TemporaryFolder {
 public:
@@ -98,6 +98,6 @@ inline void expectContains(const std::string &text, const std::string &part) {
   EXPECT_NE(text.find(part), std::string::npos) << "found: " << text << "\nexpected: " << part;
 }
 
-} // namespace ds::onnx
+} // namespace deepstride::onnx
 
 #endif // TEST_UNIT_FRONTENDS_ONNX_TEMPORARYFOLDER_H
