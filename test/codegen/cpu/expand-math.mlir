@@ -1,0 +1,57 @@
+// RUN: ds-opt %s --split-input-file --ds-expand-math | FileCheck %s
+
+// CHECK-LABEL: func.func @doc
+// CHECK-NOT: math.
+// CHECK-COUNT-8: llvm.intr.fma({{.*}} : (vector<16xf32>, vector<16xf32>, vector<16xf32>) -> vector<16xf32>
+// CHECK-NOT: math.
+// CHECK: return
+func.func @doc(%x: vector<16xf32>) -> vector<16xf32> {
+  %0 = math.exp %x : vector<16xf32>
+  return %0 : vector<16xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @scalars_alike
+// CHECK-NOT: math.
+// CHECK: llvm.intr.fma({{.*}} : (f32, f32, f32) -> f32
+// CHECK-NOT: math.
+// CHECK: return
+func.func @scalars_alike(%x: f32) -> (f32, f32, f32) {
+  %0 = math.log %x : f32
+  %1 = math.tanh %x : f32
+  %2 = math.erf %x : f32
+  return %0, %1, %2 : f32, f32, f32
+}
+
+// -----
+
+// Instructions are no calls.
+// CHECK-LABEL: func.func @instructions
+// CHECK-NEXT: llvm.intr.sqrt(%arg0) : (vector<8xf32>)
+// CHECK-NEXT: llvm.intr.floor
+// CHECK-NEXT: llvm.intr.ceil
+// CHECK-NEXT: llvm.intr.roundeven
+// CHECK-NEXT: llvm.intr.fabs
+// CHECK-NEXT: llvm.intr.fma
+func.func @instructions(%x: vector<8xf32>) -> vector<8xf32> {
+  %0 = math.sqrt %x : vector<8xf32>
+  %1 = math.floor %0 : vector<8xf32>
+  %2 = math.ceil %1 : vector<8xf32>
+  %3 = math.roundeven %2 : vector<8xf32>
+  %4 = math.absf %3 : vector<8xf32>
+  %5 = math.fma %4, %x, %x : vector<8xf32>
+  return %5 : vector<8xf32>
+}
+
+// -----
+
+// Double precision, and what has no polynomial, is left to libm.
+// CHECK-LABEL: func.func @left_to_libm
+// CHECK: math.exp %arg0 : f64
+// CHECK: math.sin %arg1 : f32
+func.func @left_to_libm(%x: f64, %y: f32) -> (f64, f32) {
+  %0 = math.exp %x : f64
+  %1 = math.sin %y : f32
+  return %0, %1 : f64, f32
+}

@@ -1,0 +1,114 @@
+// RUN: ds-opt %s --split-input-file --ds-vectorize-rows=lanes=8 | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-vectorize-rows=lanes=1 | FileCheck %s --check-prefix=SCALAR --implicit-check-not=vector
+
+// Whole vectors first, then a scalar tail.
+// CHECK-LABEL: func.func @doc
+// CHECK: scf.for {{.*}} to %[[SPLIT:.*]] step %c8
+// CHECK: %[[X:.*]] = vector.load %arg0
+// CHECK-NEXT: %[[Y:.*]] = math.exp %[[X]] : vector<8xf32>
+// CHECK-NEXT: vector.store %[[Y]], %arg1
+// CHECK: scf.for {{.*}} = %[[SPLIT]] to
+// CHECK: math.exp %{{.*}} : f32
+// CHECK: memref.store
+// SCALAR-LABEL: func.func @doc
+// SCALAR: math.exp
+#id = affine_map<(d0) -> (d0)>
+func.func @doc(%x: memref<?xf32>, %y: memref<?xf32>) {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : memref<?xf32>) outs(%y : memref<?xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = math.exp %in : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+// A generic marked ds.range covers the items between the function's third and second argument from the end.
+// CHECK-LABEL: func.func @range
+// CHECK: arith.subi %arg3, %arg2
+// CHECK: scf.for {{.*}} = %arg2 to
+#id = affine_map<(d0) -> (d0)>
+func.func @range(%x: memref<?xf32>, %y: memref<?xf32>, %begin: index, %end: index, %scratch: memref<?xi8>) {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : memref<?xf32>) outs(%y : memref<?xf32>) attrs = {ds.range} {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  return
+}
+
+// -----
+
+// A strided operand keeps the loop scalar.
+// CHECK-LABEL: func.func @strided
+// CHECK-NOT: vector
+// CHECK: memref.store
+#id = affine_map<(d0) -> (d0)>
+func.func @strided(%x: memref<?xf32, strided<[?]>>, %y: memref<?xf32>) {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : memref<?xf32, strided<[?]>>) outs(%y : memref<?xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  return
+}
+
+// -----
+
+// What the innermost loop does not move is loaded once per vector and broadcast; outer axes are loops.
+// CHECK-LABEL: func.func @broadcast
+// CHECK: scf.for %[[ROW:.*]] =
+// CHECK: scf.for {{.*}} step %c8
+// CHECK: %[[S:.*]] = memref.load %arg1[%[[ROW]]]
+// CHECK-NEXT: vector.broadcast %[[S]] : f32 to vector<8xf32>
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+func.func @broadcast(%x: memref<?x?xf32>, %s: memref<?xf32>, %y: memref<?x?xf32>) {
+  linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : memref<?x?xf32>, memref<?xf32>) outs(%y : memref<?x?xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %0 = arith.mulf %a, %b : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+// Lanes are folded onto each other in a fixed order, the tail follows.
+// CHECK-LABEL: func.func @reduction
+// CHECK: %[[LANES:.*]] = scf.for {{.*}} iter_args(%[[ACC:.*]] = %{{.*}}) -> (vector<8xf32>)
+// CHECK: arith.addf %[[ACC]], %{{.*}} : vector<8xf32>
+// CHECK: arith.addf {{.*}} : vector<4xf32>
+// CHECK: arith.addf {{.*}} : vector<2xf32>
+// CHECK: arith.addf {{.*}} : vector<1xf32>
+// CHECK: vector.extract
+// CHECK: scf.for {{.*}} iter_args({{.*}}) -> (f32)
+// CHECK: memref.store %{{.*}}, %arg1[]
+#id = affine_map<(d0) -> (d0)>
+#none = affine_map<(d0) -> ()>
+func.func @reduction(%x: memref<?xf32>, %y: memref<f32>) {
+  linalg.generic {indexing_maps = [#id, #none], iterator_types = ["reduction"]} ins(%x : memref<?xf32>) outs(%y : memref<f32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.addf %out, %in : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+// A body that is not combine(accumulator, f(input)) cannot be folded.
+// CHECK-LABEL: func.func @no_combining_op
+// CHECK-NOT: vector
+// CHECK: return
+#id = affine_map<(d0) -> (d0)>
+#none = affine_map<(d0) -> ()>
+func.func @no_combining_op(%x: memref<?xf32>, %y: memref<f32>) {
+  linalg.generic {indexing_maps = [#id, #none], iterator_types = ["reduction"]} ins(%x : memref<?xf32>) outs(%y : memref<f32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.mulf %out, %out : f32
+    %1 = arith.addf %0, %in : f32
+    linalg.yield %1 : f32
+  }
+  return
+}

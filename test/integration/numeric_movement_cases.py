@@ -1,0 +1,200 @@
+"""Random differential tests of ops that move elements, and of scans, against NumPy."""
+import itertools
+
+import numpy as np
+
+from kit import case, expect
+from programs import DTYPES, Program
+
+TYPES = ["f32", "f64", "f16", "bf16", "i8", "i64", "ui16", "i1"]
+
+
+def random_input(p, element, shape, dims=None):
+    if element == "i1":
+        return p.input(p.random.integers(0, 2, shape), element, dims)
+    if element in ("f32", "f64", "f16", "bf16"):
+        return p.input(p.random.standard_normal(shape), element, dims)
+    return p.input(p.random.integers(0, 100, shape), element, dims)
+
+
+def exact(p, text, operands, element, dims, expected):
+    p.test(text, operands, element, dims, expected, rtol=0)
+
+
+@case
+def movement(folder):
+    p = Program()
+    for element in TYPES:
+        x = random_input(p, element, (3, 5, 37))
+        for order in itertools.permutations(range(3)):
+            y = x.array.transpose(order)
+            exact(p, f"ds.transpose {{0}} {list(order)}", [x], element, y.shape, y)
+        y = x.array[2::-2, 1:4, 36:0:-5]
+        exact(p, f"ds.slice {{0}} starts [2, 1, 36] sizes {list(y.shape)} steps [-2, 1, -5]", [x], element, y.shape, y)
+        exact(p, "ds.slice {0} starts [1, 0, 3] sizes [0, 5, 34] steps [1, 1, 1]", [x], element, [0, 5, 34],
+              x.array[1:1, :, 3:])
+        zero = random_input(p, element, ())
+        for kind, mode in (("constant", "constant"), ("edge", "edge"), ("reflect", "reflect"), ("wrap", "wrap")):
+            keywords = {"constant_values": zero.array} if kind == "constant" else {}
+            y = np.pad(x.array, ((1, 2), (0, 3), (36, 5)), mode, **keywords)
+            exact(p, f"ds.pad {kind} {{0}}, {{1}} low [1, 0, 36] high [2, 3, 5]", [x, zero], element, y.shape, y)
+        y = np.pad(x.array[1:, :, :-4], ((0, 1), (2, 0), (0, 0)), constant_values=zero.array)
+        exact(p, "ds.pad constant {0}, {1} low [-1, 2, 0] high [1, 0, -4]", [x, zero], element, y.shape, y)
+        for axis in range(3):
+            parts = [x]
+            for size in (1, 0, 18):
+                shape = [3, 5, 37]
+                shape[axis] = size
+                parts.append(random_input(p, element, shape, [f"c{len(p.arguments)}" if i == axis else d
+                                                              for i, d in enumerate(shape)]))
+            y = np.concatenate([part.array for part in parts], axis)
+            exact(p, f"ds.concat {axis} {{0}}, {{1}}, {{2}}, {{3}}", parts, element,
+                  ["?" if i == axis else d for i, d in enumerate(y.shape)], y)
+    y = np.broadcast_to(np.arange(7)[:, None], (4, 7, 3))
+    exact(p, "ds.iota 1 [4, 7, 3]", [], "i64", y.shape, y)
+    p.verify(folder)
+
+
+SCATTER = {"assign": None, "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+@case
+def gathers_and_scatters(folder):
+    p = Program()
+    for element, index in zip(TYPES, itertools.cycle(("i32", "i64"))):
+        x = random_input(p, element, (4, 5, 37))
+        for axis in range(3):
+            size = x.array.shape[axis]
+            i = p.input(p.random.integers(-size, size, (2, 3)), index)
+            y = np.take(x.array, i.array, axis)
+            exact(p, f"ds.gather {axis} {{0}}, {{1}}", [x, i], element, y.shape, y)
+            shape = [2, 5, 30]
+            i = p.input(p.random.integers(-size, size, shape), index)
+            grid = list(np.indices(shape))
+            grid[axis] = i.array
+            exact(p, f"ds.gather_elements {axis} {{0}}, {{1}}", [x, i], element, shape, x.array[tuple(grid)])
+            for kind, function in SCATTER.items():
+                if element == "i1" and kind in ("add", "mul"):
+                    continue
+                # Each target at most once for assign; f16 and bf16 round after every update.
+                unique = np.argsort(p.random.uniform(size=[2, 5, 30] if axis == 2 else x.array.shape), axis)
+                target = unique[:2, :5, :30] if axis != 2 else unique
+                i = p.input(target if axis != 0 else unique[:2, :, :30], index)
+                updates = random_input(p, element, i.array.shape)
+                grid = list(np.indices(i.array.shape))
+                grid[axis] = i.array
+                y = x.array.copy()
+                if function is None:
+                    y[tuple(grid)] = updates.array
+                else:
+                    y[tuple(grid)] = function(y[tuple(grid)], updates.array)
+                p.test(f"ds.scatter_elements {kind} {axis} {{0}}, {{1}}, {{2}}", [x, i, updates], element, y.shape, y)
+        for tuple_size in (0, 1, 2, 3):
+            count = 3
+            tuples = np.stack([p.random.permutation(4)[:count] if a == 0 else p.random.integers(-s, s, count)
+                               for a, s in zip(range(tuple_size), (4, 5, 37))], -1) if tuple_size else np.zeros((1, 0), int)
+            i = p.input(tuples, index)
+            y = x.array[tuple(tuples.T)] if tuple_size else x.array[None]
+            exact(p, "ds.gather_nd 0 {0}, {1}", [x, i], element, y.shape, y)
+            updates = random_input(p, element, y.shape)
+            z = x.array.copy()
+            if tuple_size:
+                z[tuple(tuples.T)] = updates.array
+            else:
+                z[...] = updates.array[0]
+            exact(p, "ds.scatter_nd assign {0}, {1}, {2}", [x, i, updates], element, z.shape, z)
+        i = p.input(p.random.integers(-5, 5, (4, 3, 1)), index)
+        y = np.stack([x.array[b][i.array[b, :, 0]] for b in range(4)])
+        exact(p, "ds.gather_nd 1 {0}, {1}", [x, i], element, y.shape, y)
+    p.verify(folder)
+
+
+@case
+def bad_indices_are_diagnosed(folder):
+    programs = []
+
+    def add(text, operands, element, dims):
+        p = Program()
+        values = [p.input(array, t, d) for array, t, d in operands]
+        p.test(text, values, element, dims, np.zeros(()))
+        programs.append((p, text))
+
+    x = (np.zeros((4, 5)), "f32", ["n", "m"])
+    empty = (np.zeros((0, 5)), "f32", ["n", "m"])
+    for value in (4, -5, 2**40, -2**62):
+        index, grid = (np.array([0, value]), "i64", ["i"]), (np.full((2, 5), value), "i64", ["i", "j"])
+        pairs = (np.array([[value, 0]]), "i64", ["i", 2])
+        add("ds.gather 0 {0}, {1}", [x, index], "f32", ["?", "?"])
+        add("ds.gather_elements 0 {0}, {1}", [x, grid], "f32", ["?", "?"])
+        add("ds.gather_nd 0 {0}, {1}", [x, pairs], "f32", ["?"])
+        add("ds.scatter_elements add 0 {0}, {1}, {2}", [x, grid, (np.zeros((2, 5)), "f32", ["i", "j"])], "f32",
+            ["?", "?"])
+        add("ds.scatter_nd add {0}, {1}, {2}", [x, pairs, (np.zeros(1), "f32", ["i"])], "f32", ["?", "?"])
+    zeros = (np.zeros((2, 5)), "i64", ["i", "j"])
+    add("ds.gather 0 {0}, {1}", [empty, (np.zeros(3), "i64", ["i"])], "f32", ["?", "?"])
+    add("ds.gather_elements 0 {0}, {1}", [empty, zeros], "f32", ["?", "?"])
+    add("ds.scatter_elements assign 0 {0}, {1}, {2}", [empty, zeros, (np.ones((2, 5)), "f32", ["i", "j"])], "f32",
+        ["?", "?"])
+    # Indices may not reach beyond the operand on the other axes, nor tuples beyond the updates.
+    wide = (np.zeros((2, 5000000)), "i64", ["i", "j"])
+    add("ds.gather_elements 0 {0}, {1}", [x, wide], "f32", ["?", "?"])
+    add("ds.scatter_elements assign 0 {0}, {1}, {2}", [x, wide, (np.ones((2, 5000000)), "f32", ["i", "j"])], "f32",
+        ["?", "?"])
+    add("ds.scatter_nd assign {0}, {1}, {2}", [x, (np.zeros((900000, 1)), "i64", ["i", 1]),
+                                              (np.ones((1, 5)), "f32", ["u", "v"])], "f32", ["?", "?"])
+    add("ds.arg_reduce max {0} axis 0 keep false last false", [empty], "i64", ["?"])
+    for (p, text), variant in zip(programs, itertools.cycle(("--mcpu=host", "--reference"))):
+        result = p.run(folder, [variant], code=1)
+        expect(result.err.strip(), f"{text}: expected a diagnosis")
+
+
+def ordered(x, largest):
+    """Stable order of a line, NaN first."""
+    key = np.where(np.isnan(x), np.inf, x if largest else -x) if x.dtype.kind == "f" else (x if largest else -x)
+    key = np.stack([~np.isnan(x) if x.dtype.kind == "f" else np.ones(x.shape, bool), -key])
+    return np.lexsort((np.arange(len(x)), key[1], key[0]))
+
+
+@case
+def scans(folder):
+    p = Program()
+    for element in ("f32", "f64", "i32", "bf16"):
+        array = p.random.integers(-4, 5, (3, 7, 19)).astype(np.float64)
+        if element != "i32":
+            array[p.random.uniform(size=array.shape) < 0.05] = np.nan
+            array[0, 0, :3] = [np.inf, -np.inf, np.inf]
+        x = p.input(array, element)
+        for axis, largest in itertools.product(range(3), (True, False)):
+            length = x.array.shape[axis]
+            for k in {1, length // 2, length}:
+                order = np.apply_along_axis(lambda line: ordered(line, largest), axis, x.array.astype(np.float64))
+                order = np.take(order, range(k), axis)
+                values = np.take_along_axis(x.array, order, axis)
+                results = p.ops(f"ds.top_k {{0}} axis {axis} k [{k}] largest {str(largest).lower()}", [x],
+                                [(element, values.shape, values), ("i64", values.shape, order)])
+                for result in results:
+                    p.check(result, f"top_k {element} axis {axis} k {k} largest {largest}")
+            kind = "max" if largest else "min"
+            function = np.argmax if largest else np.argmin  # NaN is greatest and least
+            first = function(x.array, axis)
+            last = length - 1 - function(np.flip(x.array, axis), axis)
+            for which, y in (("false", first), ("true", last)):
+                p.test(f"ds.arg_reduce {kind} {{0}} axis {axis} keep false last {which}", [x], "i64", y.shape, y)
+                p.test(f"ds.arg_reduce {kind} {{0}} axis {axis} keep true last {which}", [x], "i64",
+                       np.expand_dims(y, axis).shape, np.expand_dims(y, axis))
+    for element in ("f32", "i64", "ui8"):
+        x = random_input(p, element, (3, 7, 19))
+        for axis, exclusive, reverse in itertools.product(range(3), (False, True), (False, True)):
+            line = np.flip(x.array, axis) if reverse else x.array
+            y = np.cumsum(line, axis, dtype=np.float64 if element == "f32" else DTYPES[element])
+            y = y - line if exclusive else y
+            y = np.flip(y, axis) if reverse else y
+            p.test(f"ds.cumulative_sum {{0}} axis {axis} exclusive {str(exclusive).lower()} reverse "
+                   f"{str(reverse).lower()}", [x], element, y.shape, y.astype(DTYPES[element]), rtol=1e-5, scale=1)
+    for element in TYPES:
+        x = p.input(np.where(p.random.uniform(size=(5, 7)) < 0.5, 0, 1), element, [f"n{element}", 7])
+        y = np.stack(np.nonzero(x.array))
+        p.test(f'ds.nonzero {{0}} count "count_{element}"', [x], "i64", [2, "?"], y)
+    x = p.input(np.zeros((3, 2)), "f32")
+    p.test('ds.nonzero {0} count "none"', [x], "i64", [2, "?"], np.zeros((2, 0), np.int64))
+    p.verify(folder)

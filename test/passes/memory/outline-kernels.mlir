@@ -1,0 +1,187 @@
+// RUN: ds-opt %s --split-input-file --ds-outline-kernels | FileCheck %s
+
+// Equal kernels are one, constants that elementwise code can embed stay in it.
+// CHECK-LABEL: func.func @doc
+// CHECK-NEXT: %[[A:.*]] = ds.launch @[[EXP:.*]](%arg0) sizes ["n"] {elementwise, result_sizes = {{\[\[}}"n", 4]]}
+// CHECK-NEXT: %[[B:.*]] = ds.launch @[[MUL:.*]](%[[A]]) sizes ["n"]
+// CHECK-NEXT: ds.launch @[[EXP]](%[[B]]) sizes ["n"]
+// CHECK: ds.kernel @[[EXP]] sizes 1 arguments {{\[\[}}"d0", 4]] {
+// CHECK: ds.kernel @[[MUL]] sizes 1
+// CHECK: ds.constant dense<5.000000e-01>
+// CHECK-NOT: ds.kernel
+func.func @doc(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}) -> tensor<?x4xf32> attributes {ds.entry} {
+  %half = ds.constant dense<0.5> : tensor<f32>
+  %0 = ds.unary exp %x : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  %1 = ds.binary mul %0, %half : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32>
+  %2 = ds.unary exp %1 : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  return %2 : tensor<?x4xf32>
+}
+
+// -----
+
+// Sizes have the kernel's own names: the same work on other dimensions is the same kernel, other work is not.
+// CHECK-LABEL: func.func @sizes_of_their_own
+// CHECK: ds.launch @[[K:.*]](%arg0, %arg1) sizes ["n", "2*n"]
+// CHECK: ds.launch @[[K]](%arg2, %arg3) sizes ["m", "2*m"]
+// CHECK: ds.launch @[[OTHER:.*]](%arg0, %arg2) sizes ["n", "m", "m + n"]
+// CHECK: ds.kernel @[[K]] sizes 2 arguments {{\[\[}}"d0"], ["d0"]]
+// CHECK: ds.kernel @[[OTHER]] sizes 3 arguments {{\[\[}}"d0"], ["d1"]]
+func.func @sizes_of_their_own(%a: tensor<?xf32> {ds.dims = ["n"]}, %b: tensor<?xf32> {ds.dims = ["n"]},
+                              %c: tensor<?xf32> {ds.dims = ["m"]}, %d: tensor<?xf32> {ds.dims = ["m"]})
+    -> (tensor<?xf32>, tensor<?xf32>, tensor<?xf32>) attributes {ds.entry} {
+  %0 = ds.concat 0 %a, %b : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  %1 = ds.concat 0 %c, %d : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  %2 = ds.concat 0 %a, %c : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  return %0, %1, %2 : tensor<?xf32>, tensor<?xf32>, tensor<?xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @fused_region_is_one_kernel
+// CHECK-NEXT: ds.launch @[[K:fused.*]](%arg0)
+// CHECK-NEXT: return
+// CHECK: ds.kernel @[[K]]
+// CHECK: ds.unary exp
+// CHECK-NEXT: ds.unary tanh
+func.func @fused_region_is_one_kernel(%x: tensor<4xf32> {ds.dims = [4]}) -> tensor<4xf32> attributes {ds.entry} {
+  %0 = ds.fused {
+    %1 = ds.unary exp %x : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = ds.unary tanh %1 : (tensor<4xf32>) -> tensor<4xf32>
+    ds.yield %2 : tensor<4xf32>
+  } : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// A constant that is no splat is stored in the package, once.
+// CHECK: ds.recipe @[[$C:.*]] {
+// CHECK-NEXT: ds.constant dense<[1.000000e+00, 2.000000e+00]>
+// CHECK-NOT: ds.recipe
+// CHECK-LABEL: func.func @stores_constants
+// CHECK: %[[W:.*]] = ds.weight @[[$C]]
+// CHECK: ds.launch @{{.*}}(%arg0, %[[W]])
+func.func @stores_constants(%x: tensor<?x2xf32> {ds.dims = ["n", 2]}) -> (tensor<?x2xf32>, tensor<?x2xf32>)
+    attributes {ds.entry} {
+  %c = ds.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %d = ds.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %0 = ds.binary add %x, %c : (tensor<?x2xf32>, tensor<2xf32>) -> tensor<?x2xf32>
+  %1 = ds.binary mul %x, %d : (tensor<?x2xf32>, tensor<2xf32>) -> tensor<?x2xf32>
+  return %0, %1 : tensor<?x2xf32>, tensor<?x2xf32>
+}
+
+// -----
+
+// Results have buffers of their own: an argument and a value that is returned twice are copied, a view is not.
+// CHECK-LABEL: func.func @copies_what_is_returned
+// CHECK: %[[EXP:.*]] = ds.launch @exp
+// CHECK: %[[TANH:.*]] = ds.launch @tanh
+// CHECK: %[[VIEW:.*]] = ds.reshape %[[TANH]]
+// CHECK: %[[X:.*]] = ds.launch @[[COPY:copy.*]](%arg0)
+// CHECK: %[[AGAIN:.*]] = ds.launch @[[COPY]](%[[EXP]])
+// CHECK: return %[[X]], %[[EXP]], %[[VIEW]], %[[AGAIN]]
+func.func @copies_what_is_returned(%x: tensor<4xf32> {ds.dims = [4]})
+    -> (tensor<4xf32>, tensor<4xf32>, tensor<2x2xf32>, tensor<4xf32>) attributes {ds.entry} {
+  %0 = ds.unary exp %x : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = ds.unary tanh %x : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = ds.reshape %1 [2, 2] : (tensor<4xf32>) -> tensor<2x2xf32>
+  return %x, %0, %2, %0 : tensor<4xf32>, tensor<4xf32>, tensor<2x2xf32>, tensor<4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @copies_at_the_end_of_a_branch
+// CHECK: scf.if
+// CHECK-NEXT: %[[EXP:.*]] = ds.launch @exp
+// CHECK-NEXT: scf.yield %[[EXP]]
+// CHECK: %[[X:.*]] = ds.launch @copy{{.*}}(%arg1)
+// CHECK-NEXT: scf.yield %[[X]]
+func.func @copies_at_the_end_of_a_branch(%c: tensor<i1> {ds.dims = []}, %x: tensor<4xf32> {ds.dims = [4]})
+    -> tensor<4xf32> attributes {ds.entry} {
+  %k = tensor.extract %c[] : tensor<i1>
+  %0 = scf.if %k -> tensor<4xf32> {
+    %1 = ds.unary exp %x : (tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %1 : tensor<4xf32>
+  } else {
+    scf.yield %x : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// A state is written in place where nothing reads its old value later, else through a copy at the end.
+// CHECK-LABEL: func.func @states
+// CHECK: %[[S:.*]] = ds.launch @add{{.*}}(%arg1, %arg0)
+// CHECK: %[[NEXT:.*]] = ds.launch @mul{{.*}}(%arg2, %arg0)
+// CHECK: %[[Y:.*]] = ds.launch @exp{{.*}}(%arg2)
+// CHECK: %[[T:.*]] = ds.launch @copy{{.*}}(%[[NEXT]])
+// CHECK: return %[[S]], %[[T]], %[[Y]]
+func.func @states(%x: tensor<4xf32> {ds.dims = [4]}, %s: tensor<4xf32> {ds.dims = [4], ds.state = "s"},
+                  %t: tensor<4xf32> {ds.dims = [4], ds.state = "t"})
+    -> (tensor<4xf32> {ds.state = "s"}, tensor<4xf32> {ds.state = "t"}, tensor<4xf32>) attributes {ds.entry} {
+  %0 = ds.binary add %s, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = ds.binary mul %t, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %2 = ds.unary exp %t : (tensor<4xf32>) -> tensor<4xf32>
+  return %0, %1, %2 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// The old value of a state that is returned is copied out before the new one is copied in.
+// CHECK-LABEL: func.func @old_state_is_an_output
+// CHECK: %[[NEXT:.*]] = ds.launch @add
+// CHECK: %[[OLD:.*]] = ds.launch @[[COPY:copy.*]](%arg1)
+// CHECK: %[[NEW:.*]] = ds.launch @[[COPY]](%[[NEXT]])
+// CHECK: return %[[NEW]], %[[OLD]]
+func.func @old_state_is_an_output(%x: tensor<4xf32> {ds.dims = [4]}, %s: tensor<4xf32> {ds.dims = [4], ds.state = "s"})
+    -> (tensor<4xf32> {ds.state = "s"}, tensor<4xf32>) attributes {ds.entry} {
+  %0 = ds.binary add %s, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0, %s : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @states_change_places
+// CHECK: %[[T:.*]] = ds.launch @[[COPY:copy.*]](%arg1)
+// CHECK: %[[S:.*]] = ds.launch @[[COPY]](%arg0)
+// CHECK: %[[NEWS:.*]] = ds.launch @[[COPY]](%[[T]])
+// CHECK: %[[NEWT:.*]] = ds.launch @[[COPY]](%[[S]])
+// CHECK: return %[[NEWS]], %[[NEWT]]
+func.func @states_change_places(%s: tensor<4xf32> {ds.dims = [4], ds.state = "s"},
+                                %t: tensor<4xf32> {ds.dims = [4], ds.state = "t"})
+    -> (tensor<4xf32> {ds.state = "s"}, tensor<4xf32> {ds.state = "t"}) attributes {ds.entry} {
+  return %t, %s : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// What decides the size of a result is computed and defined before the launch that needs the buffer.
+// CHECK-LABEL: func.func @counts_before_allocating
+// CHECK: %[[COUNT:.*]] = ds.launch @reduce
+// CHECK-NEXT: ds.define "count" = %[[COUNT]] : tensor<i64>
+// CHECK-NEXT: ds.launch @nonzero{{.*}}(%arg0) sizes ["n", "count"]
+func.func @counts_before_allocating(%x: tensor<?xf32> {ds.dims = ["n"]}) -> tensor<1x?xi64> attributes {ds.entry} {
+  %0 = ds.nonzero %x count "count" : (tensor<?xf32>) -> tensor<1x?xi64>
+  return %0 : tensor<1x?xi64>
+}
+
+// -----
+
+// What ops require of sizes is left to the runtime.
+// CHECK-LABEL: func.func @records_constraints
+// CHECK-SAME: ds.constraints = [{lhs = "n", relation = "equal", rhs = "m", where = "joined"}]
+func.func @records_constraints(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %y: tensor<?x4xf32> {ds.dims = ["m", 4]})
+    -> tensor<?x8xf32> attributes {ds.entry} {
+  %0 = ds.concat 1 %x, %y : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x8xf32> loc("joined")
+  return %0 : tensor<?x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @leaves_other_functions_alone
+// CHECK: ds.unary exp
+func.func @leaves_other_functions_alone(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = ds.unary exp %x : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

@@ -1,0 +1,111 @@
+// RUN: ds-opt %s --split-input-file --ds-outline-kernels --ds-plan-buffers --verify-diagnostics | FileCheck %s
+
+// Values that are returned are written into the output; a workspace lives from its launch to its last use.
+// CHECK-LABEL: func.func @doc
+// CHECK-SAME: ds.buffers = [{index = 0 : i64, role = "input"}, {index = 0 : i64, role = "output"},
+// CHECK-SAME: {bytes = "16*n", first = 0 : i64, last = 2 : i64, role = "workspace"},
+// CHECK-SAME: {bytes = "16*n", first = 1 : i64, last = 2 : i64, role = "workspace"}]
+// CHECK: ds.launch @{{.*}}(%arg0) {{.*}}buffers = array<i64: 0, 2>, {{.*}}index = 0 : i64
+// CHECK: ds.launch {{.*}}buffers = array<i64: 2, 3>, {{.*}}index = 1 : i64
+// CHECK: ds.launch {{.*}}buffers = array<i64: 2, 3, 1>, {{.*}}index = 2 : i64
+func.func @doc(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}) -> tensor<?x4xf32> attributes {ds.entry} {
+  %0 = ds.unary exp %x : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  %1 = ds.unary tanh %0 : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  %2 = ds.binary add %0, %1 : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  return %2 : tensor<?x4xf32>
+}
+
+// -----
+
+// A view has the buffer of what it shows; uses of the view keep that alive.
+// CHECK-LABEL: func.func @views_share_a_buffer
+// CHECK-SAME: {bytes = 16 : i64, first = 0 : i64, last = 1 : i64, role = "workspace"}]
+// CHECK: ds.launch @exp{{.*}}buffers = array<i64: 0, 2>
+// CHECK: ds.launch @softmax{{.*}}buffers = array<i64: 2, 1>
+func.func @views_share_a_buffer(%x: tensor<4xf32> {ds.dims = [4]}) -> tensor<2x2xf32> attributes {ds.entry} {
+  %0 = ds.unary exp %x : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = ds.reshape %0 [2, 2] : (tensor<4xf32>) -> tensor<2x2xf32>
+  %2 = ds.softmax %1 axis 1 log false : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  return %2 : tensor<2x2xf32>
+}
+
+// -----
+
+// Booleans take a byte each; a constant is one buffer however often it is used.
+// CHECK-LABEL: func.func @bytes_and_constants
+// CHECK-SAME: {recipe = @constant, role = "constant"}, {bytes = 2 : i64, first = 0 : i64, last = 1 : i64, role = "workspace"}]
+// CHECK: ds.launch {{.*}}buffers = array<i64: 0, 2, 3>
+// CHECK: ds.launch {{.*}}buffers = array<i64: 3, 0, 2, 1>
+func.func @bytes_and_constants(%x: tensor<2xf32> {ds.dims = [2]}) -> tensor<2xf32> attributes {ds.entry} {
+  %c = ds.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %0 = ds.binary lt %x, %c : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xi1>
+  %1 = ds.select %0, %x, %c : (tensor<2xi1>, tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+
+// -----
+
+// Both branches write the buffer of the result, and the branch reads its condition from a buffer.
+// CHECK-LABEL: func.func @branches_share_the_result
+// CHECK: tensor.extract %arg0[] {buffer = 0 : i64}
+// CHECK: ds.launch @exp{{.*}}buffers = array<i64: 1, 3>
+// CHECK: ds.launch @tanh{{.*}}buffers = array<i64: 1, 3>
+// CHECK: ds.launch @{{.*}}buffers = array<i64: 3, 2>
+func.func @branches_share_the_result(%c: tensor<i1> {ds.dims = []}, %x: tensor<4xf32> {ds.dims = [4]})
+    -> tensor<4xf32> attributes {ds.entry} {
+  %k = tensor.extract %c[] : tensor<i1>
+  %0 = scf.if %k -> tensor<4xf32> {
+    %1 = ds.unary exp %x : (tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %1 : tensor<4xf32>
+  } else {
+    %1 = ds.unary tanh %x : (tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %1 : tensor<4xf32>
+  }
+  %2 = ds.unary neg %0 : (tensor<4xf32>) -> tensor<4xf32>
+  return %2 : tensor<4xf32>
+}
+
+// -----
+
+// The source of a collective stays, and its destination exists, until the wait.
+// CHECK-LABEL: func.func @collective_keeps_its_buffers
+// CHECK-SAME: {bytes = "4*n", first = 0 : i64, last = 2 : i64, role = "workspace"},
+// CHECK-SAME: {bytes = "4*n", first = 1 : i64, last = 2 : i64, role = "workspace"},
+// CHECK: dist.all_reduce_start {{.*}}buffers = array<i64: 2, 3>
+func.func @collective_keeps_its_buffers(%x: tensor<?xf32> {ds.dims = ["n"]}) -> tensor<?xf32> attributes {ds.entry} {
+  %0 = ds.unary exp %x : (tensor<?xf32>) -> tensor<?xf32>
+  %p = dist.all_reduce_start sum %0 site "g" : tensor<?xf32>
+  %1 = ds.unary tanh %x : (tensor<?xf32>) -> tensor<?xf32>
+  %2 = dist.wait %p : tensor<?xf32>
+  %3 = ds.binary add %1, %2 : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  return %3 : tensor<?xf32>
+}
+
+// -----
+
+// Old and new value of a state are one buffer.
+// CHECK-LABEL: func.func @state_in_place
+// CHECK-SAME: ds.buffers = [{index = 0 : i64, role = "input"}, {index = 0 : i64, role = "state"}]
+// CHECK: ds.launch {{.*}}buffers = array<i64: 1, 0, 1>
+func.func @state_in_place(%x: tensor<4xf32> {ds.dims = [4]}, %s: tensor<4xf32> {ds.dims = [4], ds.state = "s"})
+    -> (tensor<4xf32> {ds.state = "s"}) attributes {ds.entry} {
+  %0 = ds.binary add %s, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @+1 {{'func.func' op result 0 is tied to state "s", which no argument has}}
+func.func @state_without_an_argument(%x: tensor<4xf32> {ds.dims = [4]}) -> (tensor<4xf32> {ds.state = "s"})
+    attributes {ds.entry} {
+  %0 = ds.unary exp %x : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @value_without_a_kernel(%x: tensor<4xf32> {ds.dims = [4]}) -> tensor<4xf32> attributes {ds.entry} {
+  // expected-error @+1 {{'tensor.empty' op has no place in the memory phase}}
+  %0 = tensor.empty() : tensor<4xf32>
+  return %x : tensor<4xf32>
+}

@@ -1,0 +1,58 @@
+// RUN: ds-opt %s --split-input-file --ds-pack-weights=panel=16 | FileCheck %s
+// RUN: not ds-opt %s --split-input-file --ds-pack-weights=panel=0 2>&1 | FileCheck %s --check-prefix=RANGE
+// RUN: not ds-opt %s --split-input-file --ds-pack-weights=panel=2000 2>&1 | FileCheck %s --check-prefix=LARGE
+// RANGE: error: panel must be between 1 and 1024, found 0
+// LARGE: error: panel must be between 1 and 1024, found 2000
+
+// CHECK-LABEL: func.func @doc
+// CHECK-NEXT: %[[W:.*]] = ds.weight @w.packed : tensor<2x4x16xf32>
+// CHECK-NEXT: ds.linear %arg0, %[[W]] {columns = 20 : i64, panel = 16 : i64}
+// CHECK: ds.recipe @w.packed {
+// CHECK-NEXT: %[[S:.*]] = ds.constant
+// CHECK-NEXT: %[[P:.*]] = ds.pack %[[S]] panel 16 : (tensor<4x20xf32>) -> tensor<2x4x16xf32>
+// CHECK-NEXT: ds.yield %[[P]]
+// CHECK-NOT: ds.recipe @w {
+func.func @doc(%x: tensor<?x4xf32>) -> tensor<?x20xf32> {
+  %w = ds.weight @w : tensor<4x20xf32>
+  %0 = ds.linear %x, %w : (tensor<?x4xf32>, tensor<4x20xf32>) -> tensor<?x20xf32>
+  return %0 : tensor<?x20xf32>
+}
+ds.recipe @w {
+  %0 = ds.constant dense<0.5> : tensor<4x20xf32>
+  ds.yield %0 : tensor<4x20xf32>
+}
+
+// -----
+
+// Another use keeps the plain weight beside the packed one, which two ops share.
+// CHECK-LABEL: func.func @other_uses
+// CHECK-DAG: %[[PLAIN:.*]] = ds.weight @w : tensor<4x4xf32>
+// CHECK: ds.weight @w.packed
+// CHECK: ds.linear
+// CHECK: ds.weight @w.packed
+// CHECK: ds.linear
+// CHECK: ds.binary add %{{.*}}, %[[PLAIN]]
+// CHECK: ds.recipe @w.packed {
+// CHECK: ds.recipe @w {
+// CHECK-NOT: ds.recipe
+func.func @other_uses(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %w = ds.weight @w : tensor<4x4xf32>
+  %0 = ds.linear %x, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = ds.linear %0, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %2 = ds.binary add %1, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %2 : tensor<4x4xf32>
+}
+ds.recipe @w {
+  %0 = ds.constant dense<0.5> : tensor<4x4xf32>
+  ds.yield %0 : tensor<4x4xf32>
+}
+
+// -----
+
+// Only weights are packed: a matrix that is known at run time has no recipe.
+// CHECK-LABEL: func.func @not_a_weight
+// CHECK: ds.linear %arg0, %arg1 :
+func.func @not_a_weight(%x: tensor<?x4xf32>, %w: tensor<4x4xf32>) -> tensor<?x4xf32> {
+  %0 = ds.linear %x, %w : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
+  return %0 : tensor<?x4xf32>
+}
