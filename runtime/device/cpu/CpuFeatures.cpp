@@ -34,12 +34,24 @@ void addFromCpuid(std::vector<std::string> &names) {
   __builtin_cpu_init();
 #define DS_FEATURE(name)                                                                                               \
   if (__builtin_cpu_supports(name))                                                                                    \
-    names.push_back(name);
-  DS_FEATURE("sse3")
-  DS_FEATURE("ssse3")
-  DS_FEATURE("sse4.1") DS_FEATURE("sse4.2") DS_FEATURE("popcnt") DS_FEATURE("avx") DS_FEATURE("avx2") DS_FEATURE("fma")
-      DS_FEATURE("bmi") DS_FEATURE("bmi2") DS_FEATURE("avx512f") DS_FEATURE("avx512bw") DS_FEATURE("avx512dq")
-          DS_FEATURE("avx512vl") DS_FEATURE("avx512cd") DS_FEATURE("avx512vnni") DS_FEATURE("avx512bf16")
+  names.push_back(name)
+  DS_FEATURE("sse3");
+  DS_FEATURE("ssse3");
+  DS_FEATURE("sse4.1");
+  DS_FEATURE("sse4.2");
+  DS_FEATURE("popcnt");
+  DS_FEATURE("avx");
+  DS_FEATURE("avx2");
+  DS_FEATURE("fma");
+  DS_FEATURE("bmi");
+  DS_FEATURE("bmi2");
+  DS_FEATURE("avx512f");
+  DS_FEATURE("avx512bw");
+  DS_FEATURE("avx512dq");
+  DS_FEATURE("avx512vl");
+  DS_FEATURE("avx512cd");
+  DS_FEATURE("avx512vnni");
+  DS_FEATURE("avx512bf16");
 #undef DS_FEATURE
 }
 #endif
