@@ -347,7 +347,21 @@ void KernelOutliner::recordConstraints(func::FuncOp function) {
     function->setAttr("ds.constraints", builder.getArrayAttr(list));
 }
 
+/// Whether a value can cross the border of a package.
+static bool isPackageTensor(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.getElementType().isIntOrFloat())
+    return false;
+  unsigned width = tensor.getElementTypeBitWidth();
+  return width == 16 || width == 32 || width == 64 ||
+         (isa<IntegerType>(tensor.getElementType()) && (width == 8 || tensor.getElementType().isInteger(1)));
+}
+
 LogicalResult KernelOutliner::run(func::FuncOp function) {
+  if (!llvm::all_of(function.getArgumentTypes(), isPackageTensor) ||
+      !llvm::all_of(function.getResultTypes(), isPackageTensor))
+    return function.emitOpError("expects arguments and results that are ranked tensors of i1, 8- to 64-bit integers, "
+                                "or 16- to 64-bit floats");
   auto result = SizeAnalysis::run(function);
   if (failed(result))
     return failure();
