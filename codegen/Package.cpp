@@ -50,6 +50,25 @@ static std::string layoutOf(ds::RecipeOp recipe) {
   return pack ? "panels(" + std::to_string(pack.getPanel()) + ")" : "dense";
 }
 
+/// The manifest is JSON, whose text is UTF-8; MLIR's strings are bytes.
+static LogicalResult verifyUtf8(ModuleOp program) {
+  auto verify = [](Operation *op, StringRef text) {
+    if (llvm::json::isUTF8(text))
+      return WalkResult::advance();
+    std::string found;
+    llvm::raw_string_ostream os(found);
+    llvm::printEscapedString(text, os);
+    op->emitOpError("expected names in UTF-8, found '") << found << "'";
+    return WalkResult::interrupt();
+  };
+  WalkResult result = program.walk([&](Operation *op) {
+    if (WalkResult site = verify(op, siteOf(op->getLoc())); site.wasInterrupted())
+      return site;
+    return op->getAttrDictionary().walk([&](StringAttr attribute) { return verify(op, attribute.getValue()); });
+  });
+  return failure(result.wasInterrupted());
+}
+
 LogicalResult PackageWriter::storeConstants(ModuleOp program, std::vector<StoredConstant> &constants,
                                             llvm::StringMap<unsigned> &ids) {
   std::string path = folder + "/weights.bin";
@@ -149,6 +168,8 @@ LogicalResult PackageWriter::addVariant(ModuleOp program, const CpuTarget &targe
       functions.push_back(function);
   if (functions.empty())
     return emitError(program.getLoc()) << "expected a function marked ds.entry";
+  if (failed(verifyUtf8(program)))
+    return failure();
 
   // Kernels are lowered in a module of their own: the conversions must not see the program around them.
   OwningOpRef<ModuleOp> kernels(ModuleOp::create(program.getLoc()));
@@ -191,11 +212,11 @@ LogicalResult PackageWriter::addVariant(ModuleOp program, const CpuTarget &targe
 LogicalResult PackageWriter::finish(Location where) {
   llvm::json::Object config;
   for (const PackageOptions::ConfigValue &entry : options.config)
-    config[entry.key] = llvm::json::Object{{"value", entry.value}, {"origin", entry.origin}};
+    config[entry.key] = llvm::json::Object{{"value", llvm::json::fixUTF8(entry.value)}, {"origin", entry.origin}};
   llvm::json::Object manifest{{"format", 1},
                               {"abi", 1},
                               {"compiler", "deepstride " DS_VERSION},
-                              {"model", options.model},
+                              {"model", llvm::json::fixUTF8(options.model)},
                               {"config", std::move(config)},
                               {"variants", std::move(variants)}};
   std::error_code code;

@@ -10,6 +10,7 @@
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/JSON.h"
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
@@ -141,6 +142,8 @@ private:
         elements.push_back(**seen);
         continue;
       }
+      if (Error error = checkText(*kept, **seen))
+        return error;
       if (Error error = copy(**seen, out))
         return error;
     }
@@ -157,6 +160,13 @@ private:
     stream.PopLimit(outer);
     appendBytes(out, seen.number, content);
     return Error::success();
+  }
+
+  Error checkText(const KeptField &kept, const Seen &seen) const {
+    if (!kept.text || !seen.delimited || json::isUTF8(text(seen.content, seen.end)))
+      return Error::success();
+    return refuse("expected text in UTF-8 in " + Twine(kept.text) + ", found " + quoted(text(seen.content, seen.end)) +
+                  " at byte " + Twine(seen.content));
   }
 
   Error copy(const Seen &seen, std::string &out) {

@@ -35,6 +35,13 @@ struct KeptField {
   Message of;
   int number;
   std::optional<Message> message = std::nullopt;
+  /// What diagnostics call a `string` field, whose bytes must be UTF-8 (protobuf's proto2 parser does not check);
+  /// null for others. These texts end up in diagnostics, reports and the manifest's JSON.
+  const char *text = nullptr;
+
+  KeptField(Message of, int number) : of(of), number(number) {}
+  KeptField(Message of, int number, Message message) : of(of), number(number), message(message) {}
+  KeptField(Message of, int number, const char *text) : of(of), number(number), text(text) {}
 };
 
 /// Null for a field to drop.

@@ -168,4 +168,34 @@ TEST_F(HostileModel, attributes_are_checked) {
   expectContains(refusal(model), "expected it once, found it again");
 }
 
+TEST_F(HostileModel, names_are_utf8) {
+  ::onnx::ModelProto good = smallModel();
+  good.mutable_graph()->mutable_node(0)->set_name("Größe");
+  EXPECT_EQ(refusal(good), "");
+  const std::string bad = "caf\xe9";
+  ::onnx::ModelProto model = good;
+  model.mutable_graph()->mutable_node(0)->set_name(bad);
+  expectContains(refusal(model), "expected text in UTF-8 in NodeProto.name, found 'caf\\E9' at byte ");
+  model = good;
+  model.mutable_graph()->mutable_output(0)->set_name(bad);
+  model.mutable_graph()->mutable_node(0)->set_output(0, bad);
+  expectContains(refusal(model), "expected text in UTF-8 in NodeProto.output");
+  model = good;
+  ::onnx::ValueInfoProto &input = *model.mutable_graph()->add_input();
+  input.set_name("x");
+  input.mutable_type()->mutable_tensor_type()->set_elem_type(TensorProto::FLOAT);
+  input.mutable_type()->mutable_tensor_type()->mutable_shape()->add_dim()->set_dim_param(bad);
+  expectContains(refusal(model), "expected text in UTF-8 in TensorShapeProto.Dimension.dim_param");
+  model = good;
+  addFunction(model, bad);
+  expectContains(refusal(model), "expected text in UTF-8 in FunctionProto.name");
+  // Strings that are data are bytes.
+  model = good;
+  ::onnx::AttributeProto &attribute = *model.mutable_graph()->mutable_node(0)->add_attribute();
+  attribute.set_name("data");
+  attribute.set_type(::onnx::AttributeProto::STRING);
+  attribute.set_s(bad);
+  EXPECT_EQ(refusal(model), "");
+}
+
 } // namespace
