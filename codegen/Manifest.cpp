@@ -52,7 +52,11 @@ static Array launches(const EntryPlan &plan, llvm::StringRef arithmetic) {
     for (const EntryPlan::Result &value : launch.results)
       results.push_back(Object{
           {"buffer", value.buffer}, {"value", value.value}, {"type", value.type}, {"shape", shapeOf(value.shape)}});
+    Array operands;
+    for (uint32_t buffer : llvm::ArrayRef(launch.buffers).drop_back(launch.results.size()))
+      operands.push_back(buffer);
     result.push_back(Object{{"kernel", launch.kernel},
+                            {"operands", std::move(operands)},
                             {"site", launch.site},
                             {"flops", launch.flops.str()},
                             {"arithmetic", arithmetic.str()},

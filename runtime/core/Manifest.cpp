@@ -180,6 +180,8 @@ private:
     launch.site = item["site"].string();
     launch.flops = item.has("flops") ? readExpr(item["flops"]) : SizeExpr::constant(0);
     launch.arithmetic = item.has("arithmetic") ? item["arithmetic"].string() : "f32";
+    item["operands"].forEach(
+        [&](const JsonReader &operand) { launch.operands.push_back(operand.index(entry.buffers.size(), "buffers")); });
     if (item.has("results"))
       item["results"].forEach([&](const JsonReader &value) {
         LaunchResult result;

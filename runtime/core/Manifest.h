@@ -73,6 +73,7 @@ struct LaunchResult {
 struct LaunchInfo {
   std::string kernel, site, arithmetic;
   SizeExpr flops;
+  std::vector<uint32_t> operands; // buffers that it reads
   std::vector<LaunchResult> results;
 };
 

@@ -1,5 +1,6 @@
 """The command lines that scripts of users rely on."""
 import json
+from xml.etree import ElementTree
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
@@ -155,6 +156,9 @@ def inspect_and_check(folder):
     text = tool("ds-run", "inspect", package).out
     expect("x" in text and "y" in text and text.count("\n") <= 60, f"expected one screen: {text}")
     tool("ds-opt", "--check", model)
+    tool("ds-run", "inspect", package, "--graph", folder / "graph.svg")
+    boxes = [element for element in ElementTree.parse(folder / "graph.svg").iter() if element.tag.endswith("}g")]
+    expect(any("linear" in "".join(box.itertext()) for box in boxes), "expected a box of the linear layer")
     result = tool("ds-opt", model, "-o", folder / "r.dsp", "--report")
     expect("1 linear" in result.out + result.err, f"expected a report of the product that became linear: {result}")
 

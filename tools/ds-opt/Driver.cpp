@@ -310,7 +310,7 @@ int Driver::compileVariants(Phase last) {
 int Driver::run() {
   if (!resolveTargets())
     return 2;
-  Phase last = options.check                ? Phase::Graph
+  Phase last = options.check                ? Phase::Memory
                : options.stopAfter          ? *options.stopAfter
                : options.emit == Emit::Onnx ? Phase::Import
                : options.emit == Emit::Mlir ? Phase::Memory

@@ -63,7 +63,8 @@ static const OptionInfo table[] = {
      }},
     {"--report", Argument::None, "", "print what each pass did, and remarks on what it left alone",
      [](ParsedCommandLine &line, StringRef) { return line.options.report = true, std::string(); }},
-    {"--check", Argument::None, "", "import only; say whether the model is supported, or what is not",
+    {"--check", Argument::None, "",
+     "compile up to the kernels' code; say whether the model is supported, or what is not",
      [](ParsedCommandLine &line, StringRef) { return line.options.check = true, std::string(); }},
     {"--stop-after", Argument::Required, "PHASE", "write the program as MLIR at the end of a phase",
      [](ParsedCommandLine &line, StringRef value) {
@@ -120,7 +121,7 @@ static std::string checkCombination(const DriverOptions &options) {
   if (options.input.empty())
     return "expects a model: MODEL.onnx or a program IN.mlir";
   if (options.check && (options.stopAfter || options.emit != Emit::Nothing || !options.output.empty()))
-    return "--check only imports; it cannot be combined with -o, --stop-after or --emit";
+    return "--check writes nothing; it cannot be combined with -o, --stop-after or --emit";
   if (options.stopAfter && options.emit != Emit::Nothing)
     return "--stop-after and --emit exclude each other";
   if (options.emit == Emit::Onnx && !options.isOnnx())

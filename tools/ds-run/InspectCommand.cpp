@@ -1,4 +1,5 @@
 // ds-run inspect: what a package holds, on one screen or as JSON. Works on any processor: the code is not opened.
+#include "tools/ds-run/Graph.h"
 #include "tools/ds-run/Options.h"
 
 #include "runtime/core/Error.h"
@@ -144,6 +145,23 @@ void print(const Json &json, const Manifest &manifest) {
     printEntry(entry);
 }
 
+void writeGraph(const Package &package, const Options &options) {
+  auto endsWith = [&](const std::string &ending) {
+    return options.graph.size() > ending.size() &&
+           options.graph.compare(options.graph.size() - ending.size(), ending.size(), ending) == 0;
+  };
+  bool isSvg = endsWith(".svg");
+  if (!isSvg && !endsWith(".dot"))
+    fail(ErrorCode::InvalidArgument, "--graph: found '", options.graph, "', expected a file FILE.svg or FILE.dot");
+  const std::vector<EntryInfo> &entries = package.manifest().variants[0].entries;
+  const EntryInfo &entry = entries[package.entryIndex(options.entry)];
+  Graph graph = buildGraph(entry, concat(package.manifest().model, ": ", entry.name));
+  std::string text = isSvg ? graphAsSvg(graph) : graphAsDot(graph);
+  AtomicFile file(options.graph);
+  file.write(text.data(), text.size());
+  file.commit();
+}
+
 } // namespace
 
 int inspectCommand(const Options &options) {
@@ -161,6 +179,8 @@ int inspectCommand(const Options &options) {
   for (const auto &[name, value] : pins)
     if (!legal.count(name))
       fail(ErrorCode::InvalidArgument, "no dimension '", name, "', expected one of ", listText(legal));
+  if (!options.graph.empty())
+    writeGraph(*package, options);
   Json json = describe(*package, pins);
   if (options.asJson)
     std::printf("%s\n", json.dump(2).c_str());

@@ -138,6 +138,7 @@ int runMain(int argc, char **argv) {
   addPackage(inspect, options);
   addDims(inspect, options);
   inspect->add_flag("--json", options.asJson, "as JSON");
+  inspect->add_option("--graph", options.graph, "draw an entry's blocks into FILE.svg, or FILE.dot for Graphviz");
 
   CLI::App *profile = app.add_subcommand("profile", "time of every launch");
   addPackage(profile, options);

@@ -188,6 +188,12 @@ TEST_F(DsRun, MeasuresAgainstCeilings) {
 TEST_F(DsRun, InspectsAsTextAndJson) {
   expect(0, "launches: 2 of 2 kernels: add x1 scale_rows x1", "inspect " + package);
   expect(0, "bytes depend on n, rows (give --dim)", "inspect " + package);
+  std::string svg = folder.path() + "/graph.svg", dot = folder.path() + "/graph.dot";
+  expect(0, "launches", "inspect " + package + " --graph " + svg);
+  expect(0, "launches", "inspect " + package + " --entry scale --graph " + dot);
+  EXPECT_TRUE(std::filesystem::exists(svg));
+  EXPECT_TRUE(std::filesystem::exists(dot));
+  expect(2, "expected a file FILE.svg or FILE.dot", "inspect " + package + " --graph graph.png");
   expect(0, "128 bytes, 128 alive at once", "inspect " + package + " --dim rows=8 --dim n=4");
   expect(0, "config: quantize = none (default)", "inspect " + package);
   auto json = nlohmann::json::parse(execute("inspect --json " + package).text);

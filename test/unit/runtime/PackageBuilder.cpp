@@ -25,8 +25,10 @@ Json workspace(unsigned bytes, unsigned first, unsigned last) {
   return {{"role", "workspace"}, {"bytes", bytes}, {"first", first}, {"last", last}};
 }
 
-Json launch(const char *kernel, const char *site, const char *flops = "0", Json results = Json::array()) {
-  return {{"kernel", kernel}, {"site", site}, {"flops", flops}, {"arithmetic", "f32"}, {"results", results}};
+Json launch(const char *kernel, const char *site, std::vector<unsigned> operands, const char *flops = "0",
+            Json results = Json::array()) {
+  return {{"kernel", kernel}, {"site", site},        {"operands", operands},
+          {"flops", flops},   {"arithmetic", "f32"}, {"results", results}};
 }
 
 Json result(unsigned buffer, const char *value, std::vector<std::string> shape) {
@@ -51,8 +53,9 @@ Json mainEntry() {
   entry["inputs"] = {tensor("x", "f32", {"rows", "n"})};
   entry["outputs"] = {tensor("y", "f32", {"rows", "n"})};
   entry["buffers"] = {buffer("constant", 0), buffer("input", 0), workspace(3, 0, 1), buffer("output", 0)};
-  entry["launches"] = {launch("scale_rows", "/layer/Mul", "rows*n", Json::array({result(2, "hidden", {"rows", "n"})})),
-                       launch("add", "/layer/Add", "rows*n", Json::array({result(3, "y", {"rows", "n"})}))};
+  entry["launches"] = {
+      launch("scale_rows", "/layer/Mul", {0, 1}, "rows*n", Json::array({result(2, "hidden", {"rows", "n"})})),
+      launch("add", "/layer/Add", {2, 0}, "rows*n", Json::array({result(3, "y", {"rows", "n"})}))};
   return entry;
 }
 
@@ -60,7 +63,7 @@ Json scaleEntry() {
   Json entry = mainEntry();
   entry["name"] = "scale";
   entry["buffers"] = {buffer("constant", 0), buffer("input", 0), buffer("output", 0)};
-  entry["launches"] = {launch("scale_rows", "/scale/Mul", "rows*n")};
+  entry["launches"] = {launch("scale_rows", "/scale/Mul", {0, 1}, "rows*n")};
   return entry;
 }
 
@@ -75,7 +78,7 @@ Json reshapeEntry() {
   entry["inputs"] = {tensor("x", "f32", {"n"}), tensor("shape", "i64", {"2"})};
   entry["outputs"] = {tensor("y", "f32", {"shape[0]", "shape[1]"})};
   entry["buffers"] = {buffer("input", 0), buffer("input", 1), buffer("output", 0)};
-  entry["launches"] = {launch("copy", "/Reshape")};
+  entry["launches"] = {launch("copy", "/Reshape", {0})};
   return entry;
 }
 
@@ -86,7 +89,8 @@ Json positiveEntry(const char *name) {
   entry["inputs"] = {tensor("x", "f32", {"n"})};
   entry["outputs"] = {tensor("y", "f32", {"count"})};
   entry["buffers"] = {buffer("input", 0), workspace(4, 0, 0), workspace(2, 1, 2), buffer("output", 0)};
-  entry["launches"] = {launch("count", "/NonZero"), launch("keep", "/NonZero"), launch("copy", "/Gather")};
+  entry["launches"] = {launch("count", "/NonZero", {0}), launch("keep", "/NonZero", {0}),
+                       launch("copy", "/Gather", {2})};
   return entry;
 }
 
@@ -99,7 +103,7 @@ Json countEntry() {
   state["initial"] = 1;
   entry["states"] = {state};
   entry["buffers"] = {buffer("input", 0), buffer("state", 0), buffer("output", 0)};
-  entry["launches"] = {launch("add", "/Add"), launch("copy", "/Identity")};
+  entry["launches"] = {launch("add", "/Add", {0, 1}), launch("copy", "/Identity", {1})};
   return entry;
 }
 
@@ -124,7 +128,7 @@ Json lookupEntry() {
   entry["inputs"] = {tensor("table", "f32", {"n"}), indices};
   entry["outputs"] = {tensor("y", "f32", {"count"})};
   entry["buffers"] = {buffer("input", 0), buffer("input", 1), buffer("output", 0)};
-  entry["launches"] = {launch("gather", "/embeddings/Gather")};
+  entry["launches"] = {launch("gather", "/embeddings/Gather", {0, 1})};
   return entry;
 }
 

@@ -1,0 +1,158 @@
+// From launches to nodes: who wrote what a launch reads, and which stretches of launches repeat. Identical layers share
+// their kernels, so that a repetition is a sequence of kernel names that comes again at once.
+#include "tools/ds-run/Graph.h"
+
+#include "runtime/core/Error.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+namespace ds {
+namespace {
+
+std::string kindOf(const std::string &kernel) {
+  size_t end = kernel.find_last_not_of("0123456789");
+  bool isNumbered = end != std::string::npos && end > 0 && end + 1 < kernel.size() && kernel[end] == '_';
+  return isNumbered ? kernel.substr(0, end) : kernel;
+}
+
+std::string shapeText(ElementType type, const SymbolicShape &shape) {
+  std::string text = concat(typeName(type), " [");
+  for (size_t i = 0; i < shape.size(); ++i)
+    text += (i ? ", " : "") + shape[i].text();
+  return text + "]";
+}
+
+struct Repetition {
+  size_t period = 1, count = 1;
+};
+
+/// The longest repetition that starts at `at`; of equally long ones the one with the shortest period.
+Repetition repetitionAt(const std::vector<LaunchInfo> &launches, size_t at) {
+  // Shorter ones are no layers (three projections side by side), longer ones are too slow to look for.
+  constexpr size_t shortest = 4, longest = 400;
+  Repetition best;
+  for (size_t period = shortest; period <= longest && at + 2 * period <= launches.size(); ++period) {
+    size_t same = 0;
+    while (at + period + same < launches.size() && launches[at + same].kernel == launches[at + period + same].kernel)
+      ++same;
+    size_t count = same / period + 1;
+    if (count > 1 && count * period > best.count * best.period)
+      best = {period, count};
+  }
+  return best;
+}
+
+class Builder {
+public:
+  Builder(const EntryInfo &entry, const std::string &title) : entry(entry), writers(entry.buffers.size(), none) {
+    graph.title = title;
+  }
+
+  Graph build() {
+    addInputs();
+    for (size_t at = 0; at < entry.launches.size();) {
+      Repetition repetition = repetitionAt(entry.launches, at);
+      if (repetition.count > 1)
+        addRepetition(at, repetition);
+      else
+        addLaunch(at);
+      at += repetition.period * repetition.count;
+    }
+    addOutputs();
+    return std::move(graph);
+  }
+
+private:
+  static constexpr size_t none = SIZE_MAX;
+
+  /// A new node, in the last section or in a new one if that one repeats.
+  size_t addNode(GraphNode node) {
+    if (graph.sections.empty() || graph.sections.back().repetitions > 1)
+      graph.sections.push_back({graph.nodes.size(), 0, 1, ""});
+    ++graph.sections.back().count;
+    graph.nodes.push_back(std::move(node));
+    return graph.nodes.size() - 1;
+  }
+
+  void addEdge(size_t from, size_t to, bool isCarried) {
+    if (from != none && seen.insert({from, to}).second)
+      graph.edges.push_back({from, to, isCarried});
+  }
+
+  void addInputs() {
+    for (size_t i = 0; i < entry.buffers.size(); ++i) {
+      const BufferInfo &buffer = entry.buffers[i];
+      if (buffer.role == BufferRole::Input) {
+        const TensorInfo &input = entry.inputs[buffer.index];
+        writers[i] = addNode({"input", input.name, shapeText(input.type, input.shape)});
+      } else if (buffer.role == BufferRole::State) {
+        const StateInfo &state = entry.states[buffer.index];
+        writers[i] = addNode({"state", state.name, shapeText(state.type, state.shape)});
+      }
+    }
+  }
+
+  GraphNode describe(const LaunchInfo &launch) {
+    std::string shape =
+        launch.results.empty() ? "" : shapeText(launch.results.front().type, launch.results.front().shape);
+    return {kindOf(launch.kernel), shape,
+            concat(launch.kernel, " at ", launch.site, ", ", launch.flops.text(), " operations")};
+  }
+
+  void connect(const LaunchInfo &launch, size_t node, bool isRepeated) {
+    for (uint32_t operand : launch.operands)
+      if (size_t writer = writers[operand]; writer != none && writer != node)
+        addEdge(writer, node, isRepeated && writer > node);
+      else if (writer == node)
+        addEdge(node, node, true);
+    for (const LaunchResult &result : launch.results)
+      writers[result.buffer] = node;
+  }
+
+  void addLaunch(size_t at) { connect(entry.launches[at], addNode(describe(entry.launches[at])), false); }
+
+  /// The nodes stand for all repetitions: what a later one reads from the one before is an edge that is carried.
+  void addRepetition(size_t at, const Repetition &repetition) {
+    size_t first = graph.nodes.size();
+    graph.sections.push_back({first, repetition.period, repetition.count, concat(repetition.count, " times")});
+    for (size_t i = 0; i < repetition.period; ++i)
+      graph.nodes.push_back(describe(entry.launches[at + i]));
+    for (size_t i = 0; i < repetition.period * repetition.count; ++i)
+      connect(entry.launches[at + i], first + i % repetition.period, i >= repetition.period);
+  }
+
+  void addOutputs() {
+    for (size_t i = 0; i < entry.buffers.size(); ++i) {
+      const BufferInfo &buffer = entry.buffers[i];
+      if (buffer.role != BufferRole::Output)
+        continue;
+      const TensorInfo &output = entry.outputs[buffer.index];
+      addEdge(writers[i], addNode({"output", output.name, shapeText(output.type, output.shape)}), false);
+    }
+  }
+
+  const EntryInfo &entry;
+  Graph graph;
+  std::vector<size_t> writers; // by buffer: the node that wrote it last
+  std::set<std::pair<size_t, size_t>> seen;
+};
+
+} // namespace
+
+Graph buildGraph(const EntryInfo &entry, const std::string &title) { return Builder(entry, title).build(); }
+
+const char *colourOf(const std::string &kind) {
+  static const struct {
+    const char *part, *colour;
+  } colours[] = {{"attention", "#f6c1c7"}, {"norm", "#cfe3c8"},   {"gelu", "#fbe3b0"},   {"softmax", "#f3d2ea"},
+                 {"rotary", "#d9d0f2"},    {"linear", "#bcd7f2"}, {"matmul", "#bcd7f2"}, {"conv", "#bcd7f2"},
+                 {"input", "#ffffff"},     {"output", "#ffffff"}, {"state", "#ffffff"}};
+  for (const auto &[part, colour] : colours)
+    if (kind.find(part) != std::string::npos)
+      return colour;
+  return "#ececec";
+}
+
+} // namespace ds
