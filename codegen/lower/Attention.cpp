@@ -25,6 +25,7 @@ private:
   void emitPanels();
   Value headOffset(ArrayRef<SizeExpr> shape, Value batch, Value head);
   Value maskAt(Value batch, Value head, Value row, Value column);
+  Value divisorOf(Value sum);
   void softmaxRow(Value scores, Value offset, Value batch, Value head, Value row, Value inverseCell);
 
   KernelBuilder &k;
@@ -42,6 +43,12 @@ Value AttentionLowering::headOffset(ArrayRef<SizeExpr> shape, Value batch, Value
 Value AttentionLowering::maskAt(Value batch, Value head, Value row, Value column) {
   Value position = k.offsetAt(mask, {0, 1, 2, 3}, {batch, head, row, column});
   return k.load(mask.buffer, position, element);
+}
+
+// Without keys nothing is summed: the result is 0 then, as a product over nothing is, and not 0 / 0.
+Value AttentionLowering::divisorOf(Value sum) {
+  Value none = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, k.index(key[2]), k.constant(0));
+  return arith::SelectOp::create(k.b, k.loc, none, scalarConstant(k.b, k.loc, element, 1.0), sum);
 }
 
 // scores = scale * scores + mask; then exponentials of the differences to the greatest, and 1 / their sum.
@@ -86,7 +93,8 @@ void AttentionLowering::softmaxRow(Value scores, Value offset, Value batch, Valu
                               linalg::YieldOp::create(body, loc,
                                                       math::ExpOp::create(body, loc, difference).getResult());
                             });
-  Value inverse = arith::DivFOp::create(b, loc, scalarConstant(b, loc, element, 1.0), reduce(ds::ReduceKind::sum));
+  Value inverse =
+      arith::DivFOp::create(b, loc, scalarConstant(b, loc, element, 1.0), divisorOf(reduce(ds::ReduceKind::sum)));
   memref::StoreOp::create(b, loc, inverse, inverseCell);
 }
 
@@ -135,12 +143,12 @@ void AttentionLowering::emitPlain() {
       memref::StoreOp::create(b, loc, best, inverse);
     });
     Value greatest = memref::LoadOp::create(b, loc, inverse);
-    Value total = accumulate(columns, [&](Value column) -> Value {
+    Value total = divisorOf(accumulate(columns, [&](Value column) -> Value {
       Value score = memref::LoadOp::create(b, loc, scores, column);
       Value e = math::ExpOp::create(b, loc, arith::SubFOp::create(b, loc, score, greatest));
       memref::StoreOp::create(b, loc, e, scores, column);
       return e;
-    });
+    }));
     k.loop(zero, width, one, [&](Value i) {
       Value weighted = accumulate(columns, [&](Value column) -> Value {
         Value y = k.load(valueBuffer, k.add(values, k.add(k.mul(column, width), i)), element);

@@ -266,6 +266,22 @@ static Value integerCast(OpBuilder &b, Location loc, Value x, Type to, bool isUn
                     : arith::ExtSIOp::create(b, loc, to, x).getResult();
 }
 
+/// f64 to f32, rounded to odd: an inexact result gets an odd last bit, so that rounding it once more to f16 or bf16
+/// gives what one rounding would (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+static Value roundToOdd(OpBuilder &b, Location loc, Value x) {
+  Type i32 = b.getI32Type();
+  Value nearest = arith::TruncFOp::create(b, loc, b.getF32Type(), x);
+  Value back = arith::ExtFOp::create(b, loc, x.getType(), nearest);
+  auto magnitude = [&](Value of) -> Value { return math::AbsFOp::create(b, loc, of); };
+  Value isInexact = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ONE, back, x);
+  Value isAway = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, magnitude(back), magnitude(x));
+  Value bits = arith::BitcastOp::create(b, loc, i32, nearest);
+  // One less is the next number towards zero, also from infinity to the largest finite one.
+  Value truncated = arith::SubIOp::create(b, loc, bits, arith::ExtUIOp::create(b, loc, i32, isAway));
+  Value odd = arith::OrIOp::create(b, loc, truncated, arith::ExtUIOp::create(b, loc, i32, isInexact));
+  return arith::BitcastOp::create(b, loc, b.getF32Type(), odd);
+}
+
 Value emitCast(OpBuilder &b, Location loc, Value x, Type from, Type to) {
   Type target = computeType(to);
   bool fromUnsigned = from.isUnsignedInteger() || from.isInteger(1);
@@ -280,10 +296,12 @@ Value emitCast(OpBuilder &b, Location loc, Value x, Type from, Type to) {
     if (x.getType() ==
         target) // narrow types round on their way through memory; a cast inside a fused region rounds here
       return to.isF16() || to.isBF16() ? fromStorage(b, loc, toStorage(b, loc, x, to), to) : x;
+    bool isNarrow = to.isF16() || to.isBF16();
     Value converted = x.getType().getIntOrFloatBitWidth() < target.getIntOrFloatBitWidth()
                           ? arith::ExtFOp::create(b, loc, target, x).getResult()
-                          : arith::TruncFOp::create(b, loc, target, x).getResult();
-    return to.isF16() || to.isBF16() ? fromStorage(b, loc, toStorage(b, loc, converted, to), to) : converted;
+                      : isNarrow && x.getType().isF64() ? roundToOdd(b, loc, x)
+                                                        : arith::TruncFOp::create(b, loc, target, x).getResult();
+    return isNarrow ? fromStorage(b, loc, toStorage(b, loc, converted, to), to) : converted;
   }
   if (isa<FloatType>(target)) {
     Value converted = fromUnsigned ? arith::UIToFPOp::create(b, loc, target, x).getResult()

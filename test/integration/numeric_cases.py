@@ -158,6 +158,12 @@ def casts(folder):
         with np.errstate(all="ignore"):
             expected = x.array != 0 if target == "i1" else rounded(x.array, target)
         p.test(f"ds.cast {{0}} to {target}", [x], target, x.dims, expected)
+    # Just beside the middle of two numbers: rounding to f32 on the way would lose the side.
+    for target, half in (("f16", 2.0 ** -11), ("bf16", 2.0 ** -8)):
+        sides = np.array([half + 2.0 ** -45, half, half - 2.0 ** -45, 3 * half - 2.0 ** -45, 3 * half])
+        up, step = np.array([2, 0, 0, 2, 4]) * half, np.array([[1.0], [-1.0], [2.0 ** -9], [-(2.0 ** 9)]])
+        x = p.input(step * (1 + sides), "f64")
+        p.test(f"ds.cast {{0}} to {target}", [x], target, x.dims, step * (1 + up))
     p.verify(folder)
 
 

@@ -62,7 +62,7 @@ def attention(q, k, v, mask, scale):
     repeat = q.shape[1] // k.shape[1]
     k, v = np.repeat(k, repeat, 1), np.repeat(v, repeat, 1)
     scores = scale * q @ k.swapaxes(-1, -2) + (0 if mask is None else mask)
-    e = np.exp(scores - scores.max(-1, keepdims=True))
+    e = np.exp(scores - scores.max(-1, keepdims=True, initial=-np.inf))
     return e / e.sum(-1, keepdims=True) @ v
 
 
@@ -92,6 +92,8 @@ def attentions(folder):
 
     for s, t, d, e in [(1, 1, 1, 1), (5, 7, 3, 2), (8, 47, 8, 16), (13, 49, 16, 32), (3, 97, 5, 64), (17, 48, 32, 20)]:
         one(2, 2, 2, s, t, d, e, None)
+    for element, dynamic in itertools.product(("f32", "f64"), (False, True)):
+        one(2, 2, 2, 3, 0, 8, 16, None, element, dynamic=dynamic)
     for mask in itertools.product((1, 2), (1, 4), (1, 5), (1, 19)):
         one(2, 4, 2, 5, 19, 8, 8, mask)
     for mask in ((19,), (5, 1), (1, 1, 19)):
