@@ -1,5 +1,6 @@
 // Attention and rotary embeddings of the default domain, as the products, masks and softmax they stand for;
 // `ds-recompose-attention` finds the block again where a kernel for it pays.
+#include "frontends/onnx/convert/Heads.h"
 #include "frontends/onnx/convert/Registry.h"
 
 #include <cmath>
@@ -13,22 +14,20 @@ using ds::UnaryKind;
 
 constexpr double minusInfinity = -std::numeric_limits<double>::infinity();
 
-/// [batch, length, heads * size] as [batch, heads, length, size].
-static Value splitHeads(Node &n, Value x, int64_t heads) {
+Value splitHeads(Node &n, Value x, int64_t heads) {
   SizeVector s = n.b.sizes(x);
   Value split = n.b.reshape(x, {s[0], s[1], heads, SizeExpr::floorDiv(s[2], heads)});
   return n.b.transpose(split, {0, 2, 1, 3});
 }
 
-static Value mergeHeads(Node &n, Value x) {
+Value mergeHeads(Node &n, Value x) {
   if (!x)
     return {};
   SizeVector s = n.b.sizes(x);
   return n.b.reshape(n.b.transpose(x, {0, 2, 1, 3}), {s[0], s[2], s[1] * s[3]});
 }
 
-/// Each head of a key or value serves `repeats` heads of the query.
-static Value repeatHeads(Node &n, Value x, int64_t repeats) {
+Value repeatHeads(Node &n, Value x, int64_t repeats) {
   if (!x || repeats == 1)
     return x;
   SizeVector s = n.b.sizes(x);
@@ -135,6 +134,27 @@ static Value angles(Node &n, Value cache) {
   return n.b.insertAxis(n.has(3) ? n.b.gather(0, cache, n.in(3)) : cache, 1);
 }
 
+Value rotateHeads(Node &n, Value x, Value cosine, Value sine, int64_t rotated, bool isInterleaved) {
+  int64_t half = rotated / 2, step = isInterleaved ? 2 : 1;
+  Value first = n.b.sliceAxis(x, 3, 0, half, step), second = n.b.sliceAxis(x, 3, isInterleaved ? 1 : half, half, step);
+  Value real = n.b.sub(n.b.mul(cosine, first), n.b.mul(sine, second));
+  Value imaginary = n.b.add(n.b.mul(sine, first), n.b.mul(cosine, second));
+  if (!real || !imaginary)
+    return {};
+  SizeVector s = n.b.sizes(x);
+  SizeExpr size = s[3];
+  Value turned;
+  if (isInterleaved) {
+    s[3] = rotated;
+    turned = n.b.reshape(n.b.concat(4, {n.b.insertAxis(real, 4), n.b.insertAxis(imaginary, 4)}), s);
+  } else {
+    turned = n.b.concat(3, {real, imaginary});
+  }
+  if (size.isConstant(rotated))
+    return turned;
+  return n.b.concat(3, {turned, n.b.sliceAxis(x, 3, rotated, size - SizeExpr(rotated))});
+}
+
 /// Pairs of elements rotated by the angle of their place; elements from `rotary_embedding_dim` on stay.
 static Values convertRotaryEmbedding(Node &n) {
   Value x = n.in(0);
@@ -150,23 +170,7 @@ static Values convertRotaryEmbedding(Node &n) {
                     describe(n.b.facts(x)) + " and " + Twine(rotated));
   if (rotated == 0)
     rotated = *size;
-  int64_t half = rotated / 2, step = isInterleaved ? 2 : 1;
-  Value cosine = angles(n, n.in(1)), sine = angles(n, n.in(2));
-  Value first = n.b.sliceAxis(x, 3, 0, half, step), second = n.b.sliceAxis(x, 3, isInterleaved ? 1 : half, half, step);
-  Value real = n.b.sub(n.b.mul(cosine, first), n.b.mul(sine, second));
-  Value imaginary = n.b.add(n.b.mul(sine, first), n.b.mul(cosine, second));
-  if (!real || !imaginary)
-    return {};
-  Value turned;
-  if (isInterleaved) {
-    SizeVector s = n.b.sizes(x);
-    s[3] = rotated;
-    turned = n.b.reshape(n.b.concat(4, {n.b.insertAxis(real, 4), n.b.insertAxis(imaginary, 4)}), s);
-  } else {
-    turned = n.b.concat(3, {real, imaginary});
-  }
-  if (rotated < *size)
-    turned = n.b.concat(3, {turned, n.b.sliceAxis(x, 3, rotated, *size - rotated)});
+  Value turned = rotateHeads(n, x, angles(n, n.in(1)), angles(n, n.in(2)), rotated, isInterleaved);
   return {isFlat ? mergeHeads(n, turned) : turned};
 }
 

@@ -175,7 +175,8 @@ static Values convertLrn(Node &n) {
 }
 
 void addNormalizations(PatternRegistry &registry) {
-  registry.add("LayerNormalization", 17, 2, convertLayerNorm);
+  // Standard since opset 17; ONNX Runtime's optimizer writes it into models of any opset.
+  registry.add("LayerNormalization", 1, 2, convertLayerNorm);
   registry.add("RMSNormalization", 23, 2, convertRmsNorm);
   registry.add("InstanceNormalization", 1, 3, convertInstanceNorm);
   registry.add("GroupNormalization", 18, 3, convertGroupNorm);

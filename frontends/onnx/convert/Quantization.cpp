@@ -1,4 +1,5 @@
 // Quantized operators as integer arithmetic, casts and scales; what becomes of them is for later passes to decide.
+#include "frontends/onnx/convert/Quantized.h"
 #include "frontends/onnx/convert/Registry.h"
 #include "frontends/onnx/convert/Windows.h"
 
@@ -49,8 +50,7 @@ static Values convertDequantize(Node &n) {
   return {n.b.cast(n.b.mul(centred, n.b.cast(scale, n.b.f32())), type)};
 }
 
-/// round(x) + zero, limited to what the type holds.
-static Value saturate(Node &n, Value x, Value zero, Type type) {
+Value saturate(Node &n, Value x, Value zero, Type type) {
   auto integer = cast<IntegerType>(type);
   unsigned width = integer.getWidth();
   bool isUnsigned = integer.isUnsigned();
@@ -63,7 +63,7 @@ static Value saturate(Node &n, Value x, Value zero, Type type) {
   return n.b.cast(limited, type);
 }
 
-static Type quantizedType(Node &n, Value zero) {
+Type quantizedType(Node &n, Value zero) {
   Type type = zero                           ? n.b.element(zero)
               : n.integer("output_dtype", 0) ? n.elementType(n.integer("output_dtype", 0))
                                              : IntegerType::get(n.b.getContext(), 8, IntegerType::Unsigned);
@@ -84,8 +84,7 @@ static Values convertQuantize(Node &n) {
   return {saturate(n, n.b.div(n.b.cast(x, precision), n.b.cast(scale, precision)), zero, type)};
 }
 
-static Values convertDynamicQuantize(Node &n) {
-  Value x = n.in(0);
+QuantizedTensor quantizeDynamically(Node &n, Value x) {
   SmallVector<int64_t> all = axesFrom(0, n.b.rank(x));
   Type type = IntegerType::get(n.b.getContext(), 8, IntegerType::Unsigned);
   Value high = n.b.binary(BinaryKind::max, n.b.reduce(ReduceKind::max, x, all, false), 0.0);
@@ -98,8 +97,12 @@ static Values convertDynamicQuantize(Node &n) {
   return {saturate(n, n.b.div(x, scale), zero, type), scale, zero};
 }
 
-/// An integer operand as i32 with its zero point taken off; `axis` is that of a zero point with several elements.
-static Value centre(Node &n, unsigned input, unsigned zeroInput, int64_t axis) {
+static Values convertDynamicQuantize(Node &n) {
+  auto [value, scale, zero] = quantizeDynamically(n, n.in(0));
+  return {value, scale, zero};
+}
+
+Value centre(Node &n, unsigned input, unsigned zeroInput, int64_t axis) {
   Value x = n.b.cast(n.in(input), n.b.i32());
   if (!n.has(zeroInput))
     return x;
@@ -117,8 +120,7 @@ static Values convertMatMulInteger(Node &n) {
   return {n.b.matmul(centre(n, 0, 2, -2), centre(n, 1, 3, -1))};
 }
 
-/// A scale that may be one per row or column, fitted to the product.
-static Value productScale(Node &n, unsigned input, Value product, int64_t axis) {
+Value productScale(Node &n, unsigned input, Value product, int64_t axis) {
   Value scale = n.b.cast(n.in(input), n.b.f32());
   if (deepstride::product(n.b.sizes(scale)).isConstant(1))
     return n.b.reshape(scale, {});
@@ -178,6 +180,8 @@ static Values convertQLinearConv(Node &n) {
 void addQuantization(PatternRegistry &registry) {
   registry.add("DequantizeLinear", 10, 2, convertDequantize);
   registry.add("QuantizeLinear", 10, 2, convertQuantize);
+  registry.add("DequantizeLinear", 1, 2, convertDequantize, "com.microsoft");
+  registry.add("QuantizeLinear", 1, 2, convertQuantize, "com.microsoft");
   registry.add("DynamicQuantizeLinear", 11, 1, convertDynamicQuantize);
   registry.add("MatMulInteger", 10, 2, convertMatMulInteger);
   registry.add("ConvInteger", 10, 2, convertConvInteger);

@@ -28,9 +28,28 @@ std::optional<int64_t> PatternRegistry::oldest(llvm::StringRef domain, llvm::Str
 const PatternRegistry &PatternRegistry::get() {
   static const PatternRegistry all = [] {
     PatternRegistry registry;
-    for (auto add : {addActivations, addAttention, addEinsum, addLosses, addQuantization, addControlFlow,
-                     addConvolutions, addElementwise, addGenerators, addIndexing, addLayouts, addNormalizations,
-                     addPooling, addProducts, addReductions, addResize, addSlicing})
+    for (auto add : {addActivations,
+                     addAttention,
+                     addEinsum,
+                     addLosses,
+                     addQuantization,
+                     addControlFlow,
+                     addConvolutions,
+                     addElementwise,
+                     addGenerators,
+                     addIndexing,
+                     addLayouts,
+                     addNormalizations,
+                     addPooling,
+                     addProducts,
+                     addReductions,
+                     addResize,
+                     addSlicing,
+                     addMicrosoftAttention,
+                     addMicrosoftGroupQuery,
+                     addMicrosoftNormalizations,
+                     addMicrosoftProducts,
+                     addMicrosoftQuantization})
       add(registry);
     return registry;
   }();

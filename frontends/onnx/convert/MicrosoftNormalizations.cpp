@@ -1,0 +1,171 @@
+// Normalizations, activations and softmax of the domain com.microsoft: a ds op each, with the sums that were fused in
+// front of it. SimplifiedLayerNormalization is RMS normalization; ONNX Runtime also writes it in the default domain.
+#include "frontends/onnx/convert/Registry.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace deepstride::onnx {
+using ds::GeluKind;
+using ds::ReduceKind;
+using ds::UnaryKind;
+
+constexpr StringLiteral domain = "com.microsoft";
+constexpr double skipEpsilon = 1e-12, plainEpsilon = 1e-5; // what the operators' schemas say
+
+/// 1 / sqrt(mean(x^2) + epsilon) over the given axes.
+static Value inverseDeviation(DsBuilder &b, Value centred, ArrayRef<int64_t> axes, double epsilon) {
+  Value squares = b.reduce(ReduceKind::mean, b.mul(centred, centred), axes);
+  return b.unary(UnaryKind::reciprocal, b.unary(UnaryKind::sqrt, b.add(squares, epsilon)));
+}
+
+static Value layerNorm(Node &n, Value x, Value scale, Value bias, int64_t axis, double epsilon) {
+  SmallVector<Value> operands = {x, scale};
+  if (bias)
+    operands.push_back(bias);
+  return n.b.create<ds::LayerNormOp>(operands, x, scale, bias, axis, llvm::APFloat(epsilon));
+}
+
+static Value rmsNorm(Node &n, Value x, Value scale, int64_t axis, double epsilon) {
+  return n.b.create<ds::RmsNormOp>({x, scale}, x, scale, axis, llvm::APFloat(epsilon));
+}
+
+/// input + skip + bias; the skip may lack the batch, which it then shares.
+static Value skipSum(Node &n, unsigned biasInput) {
+  if (!n.requireRank(0, 2) || !n.requireRank(1, 2))
+    return {};
+  if (n.b.rank(n.in(1)) > n.b.rank(n.in(0)))
+    return n.refuse("input 1 ('skip'): expected no more axes than input 0, found " + describe(n.b.facts(n.in(1))));
+  Value sum = n.b.add(n.in(0), n.in(1));
+  return n.has(biasInput) ? n.b.add(sum, n.in(biasInput)) : sum;
+}
+
+static Values convertSkipLayerNorm(Node &n) {
+  double epsilon = n.real("epsilon", skipEpsilon);
+  Value sum = skipSum(n, 4);
+  if (!sum)
+    return {};
+  int64_t axis = n.b.rank(sum) - 1;
+  Value mean, inverse;
+  if (n.yields(1) || n.yields(2)) {
+    Value wide = n.b.cast(sum, n.b.f32());
+    mean = n.b.reduce(ReduceKind::mean, wide, {axis});
+    inverse = inverseDeviation(n.b, n.b.sub(wide, mean), {axis}, epsilon);
+  }
+  return {layerNorm(n, sum, n.in(2), n.in(3), axis, epsilon), mean, inverse, sum};
+}
+
+static Values convertSkipRmsNorm(Node &n) {
+  double epsilon = n.real("epsilon", skipEpsilon);
+  Value sum = skipSum(n, 3);
+  if (!sum)
+    return {};
+  int64_t axis = n.b.rank(sum) - 1;
+  if (n.yields(1))
+    return n.refuse("output 1 ('mean'): expected to be left out, found it used; this normalization has no mean");
+  Value inverse;
+  if (n.yields(2))
+    inverse = inverseDeviation(n.b, n.b.cast(sum, n.b.f32()), {axis}, epsilon);
+  return {rmsNorm(n, sum, n.in(2), axis, epsilon), {}, inverse, sum};
+}
+
+static Values convertSimplifiedLayerNorm(Node &n) {
+  Value x = n.in(0), scale = n.in(1);
+  auto axis = n.axis(n.integer("axis", -1), n.b.rank(x));
+  Type inner = n.elementType(n.integer("stash_type", 1)), type = n.b.element(scale);
+  double epsilon = n.real("epsilon", plainEpsilon);
+  if (!axis || !inner)
+    return {};
+  Value inverse;
+  if (n.yields(1))
+    inverse = inverseDeviation(n.b, n.b.cast(x, inner), axesFrom(*axis, n.b.rank(x)), epsilon);
+  // The operand is normalized in the wider of its type and the result's.
+  if (n.b.element(x) == type || !n.b.element(x).isF32())
+    return {rmsNorm(n, n.b.cast(x, type), scale, *axis, epsilon), inverse};
+  return {n.b.cast(rmsNorm(n, x, n.b.cast(scale, n.b.element(x)), *axis, epsilon), type), inverse};
+}
+
+/// Where each token's word stands: counted from 0 unless the node says.
+static Value positions(Node &n, Value table, const SizeVector &ids) {
+  if (n.has(8))
+    return n.b.gather(0, table, n.in(8));
+  return n.b.sliceAxis(table, 0, 0, ids[1]);
+}
+
+static Values convertEmbedLayerNorm(Node &n) {
+  double epsilon = n.real("epsilon", skipEpsilon);
+  if (!n.requireRank(0, 2, 2))
+    return {};
+  SizeVector ids = n.b.sizes(n.in(0));
+  if (n.has(1) != n.has(4))
+    return n.refuse("expected both or none of 'segment_ids' and 'segment_embedding', found one");
+  Value sum = n.b.add(n.b.gather(0, n.in(2), n.in(0)), positions(n, n.in(3), ids));
+  if (n.has(1))
+    sum = n.b.add(sum, n.b.gather(0, n.in(4), n.in(1)));
+  Value index;
+  if (n.yields(1)) { // the number of words
+    Type i32 = n.b.i32();
+    Value zero = n.b.scalar(i32, 0);
+    index = n.has(7) ? n.b.reduce(ReduceKind::sum, n.b.cast(n.b.binary(ds::BinaryKind::eq, n.in(7), 1.0), i32), {1},
+                                  /*keep=*/false)
+                     : n.b.broadcast(n.b.reshape(zero, {1}), {ids[0]});
+  }
+  return {layerNorm(n, sum, n.in(5), n.in(6), 2, epsilon), index, sum};
+}
+
+static Values convertGelu(Node &n, GeluKind kind, bool hasBias) {
+  return {n.b.gelu(kind, hasBias && n.has(1) ? n.b.add(n.in(0), n.in(1)) : n.in(0))};
+}
+
+static Values convertQuickGelu(Node &n) {
+  double alpha = n.real("alpha", 1.702);
+  if (std::abs(alpha - 1.702) < 1e-6)
+    return {n.b.gelu(GeluKind::quick, n.in(0))};
+  return {n.b.mul(n.in(0), n.b.unary(UnaryKind::sigmoid, n.b.mul(n.in(0), alpha)))};
+}
+
+/// The left half times the GELU of the right one.
+static Values convertBiasSplitGelu(Node &n) {
+  if (!n.requireRank(0, 1))
+    return {};
+  Value x = n.b.add(n.in(0), n.in(1));
+  int64_t axis = n.b.rank(n.in(0)) - 1;
+  SizeExpr width = n.b.sizes(n.in(0))[axis], half = SizeExpr::floorDiv(width, 2);
+  if (auto known = width.constant(); known && *known % 2 != 0)
+    return n.refuse("input 0: expected a last axis of even size, found " + describe(n.b.facts(n.in(0))));
+  Value left = n.b.sliceAxis(x, axis, 0, half), right = n.b.sliceAxis(x, axis, half, half);
+  return {n.b.mul(left, n.b.gelu(GeluKind::erf, right))};
+}
+
+/// A softmax over all axes from `axis` on, of a sum.
+static Values convertBiasSoftmax(Node &n) {
+  if (!n.requiredInteger("is_inner_broadcast"))
+    return {};
+  int64_t rank = n.b.rank(n.in(0));
+  auto axis = n.axis(n.integer("axis", 1), rank);
+  Value sum = n.b.add(n.in(0), n.in(1));
+  if (!axis || !sum)
+    return {};
+  if (*axis == rank - 1)
+    return {n.b.softmax(sum, *axis)};
+  SizeVector sizes = n.b.sizes(sum), flat(sizes.begin(), sizes.begin() + *axis);
+  flat.push_back(product(ArrayRef(sizes).drop_front(*axis)));
+  return {n.b.reshape(n.b.softmax(n.b.reshape(sum, flat), *axis), sizes)};
+}
+
+void addMicrosoftNormalizations(PatternRegistry &registry) {
+  registry.add("SimplifiedLayerNormalization", 1, 2, convertSimplifiedLayerNorm);
+  registry.add("SimplifiedLayerNormalization", 1, 2, convertSimplifiedLayerNorm, domain);
+  registry.add("SkipLayerNormalization", 1, 3, convertSkipLayerNorm, domain);
+  registry.add("SkipSimplifiedLayerNormalization", 1, 3, convertSkipRmsNorm, domain);
+  registry.add("EmbedLayerNormalization", 1, 1, convertEmbedLayerNorm, domain);
+  registry.add("Gelu", 1, 1, [](Node &n) { return convertGelu(n, GeluKind::erf, false); }, domain);
+  registry.add("BiasGelu", 1, 2, [](Node &n) { return convertGelu(n, GeluKind::erf, true); }, domain);
+  registry.add("FastGelu", 1, 1, [](Node &n) { return convertGelu(n, GeluKind::tanh, true); }, domain);
+  registry.add("QuickGelu", 1, 1, convertQuickGelu, domain);
+  registry.add("BiasSplitGelu", 1, 2, convertBiasSplitGelu, domain);
+  registry.add("BiasSoftmax", 1, 2, convertBiasSoftmax, domain);
+}
+
+} // namespace deepstride::onnx

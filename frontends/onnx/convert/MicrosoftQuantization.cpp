@@ -1,0 +1,142 @@
+// Quantized operators of the domain com.microsoft: integer products with scales, and elementwise functions between a
+// dequantization and a quantization.
+#include "frontends/onnx/convert/Quantized.h"
+#include "frontends/onnx/convert/Registry.h"
+
+using namespace mlir;
+
+namespace deepstride::onnx {
+using ds::UnaryKind;
+
+constexpr StringLiteral domain = "com.microsoft";
+
+/// One number for the whole tensor, from an operand that holds one.
+static Value single(Node &n, unsigned input) {
+  if (product(n.b.sizes(n.in(input))).isConstant(1))
+    return n.b.reshape(n.in(input), {});
+  return n.refuse("input " + Twine(input) + ": expected one element, found " + describe(n.b.facts(n.in(input))));
+}
+
+/// (x - zero) * scale of operands that follow each other.
+static Value dequantize(Node &n, unsigned input) {
+  Value x = n.b.cast(n.in(input), n.b.f32());
+  if (n.has(input + 2))
+    x = n.b.sub(x, n.b.cast(single(n, input + 2), n.b.f32()));
+  return n.b.mul(x, single(n, input + 1));
+}
+
+static Value quantize(Node &n, Value x, unsigned scaleInput, Type type) {
+  Value scale = single(n, scaleInput), zero = n.has(scaleInput + 1) ? single(n, scaleInput + 1) : Value();
+  if (!scale || (n.has(scaleInput + 1) && !zero))
+    return {};
+  return saturate(n, n.b.div(x, scale), zero, type);
+}
+
+static bool isByte(Node &n, unsigned input) {
+  Type type = n.b.element(n.in(input));
+  if (type && type.isInteger(8))
+    return true;
+  return n.reject("input " + Twine(input) + ": expected int8 or uint8, found " + describe(n.b.facts(n.in(input))));
+}
+
+/// A function of one operand: X, scale, zero point, scale and zero point of the result.
+static Values convertUnary(Node &n, llvm::function_ref<Value(Value)> function) {
+  if (!isByte(n, 0))
+    return {};
+  return {quantize(n, function(dequantize(n, 0)), 3, n.b.element(n.in(0)))};
+}
+
+static Values convertSigmoid(Node &n) {
+  return convertUnary(n, [&](Value x) { return n.b.unary(UnaryKind::sigmoid, x); });
+}
+
+static Values convertLeakyRelu(Node &n) {
+  double alpha = n.real("alpha", 0.01);
+  return convertUnary(
+      n, [&](Value x) { return n.b.select(n.b.binary(ds::BinaryKind::ge, x, 0.0), x, n.b.mul(x, alpha)); });
+}
+
+static Values convertAdd(Node &n) {
+  if (!isByte(n, 0) || !isByte(n, 3))
+    return {};
+  return {quantize(n, n.b.add(dequantize(n, 0), dequantize(n, 3)), 6, n.b.element(n.in(0)))};
+}
+
+/// The product of the integers is exact; one factor rescales it.
+static Values convertMul(Node &n) {
+  if (!isByte(n, 0) || !isByte(n, 3))
+    return {};
+  Value exact = n.b.mul(centre(n, 0, 2, 0), centre(n, 3, 5, 0));
+  Value factor = n.b.div(n.b.mul(single(n, 1), single(n, 4)), single(n, 6));
+  Value zero = n.has(7) ? single(n, 7) : Value();
+  if (!exact || !factor || (n.has(7) && !zero))
+    return {};
+  return {saturate(n, n.b.mul(n.b.cast(exact, n.b.f32()), factor), zero, n.b.element(n.in(0)))};
+}
+
+/// An i32 product as numbers, with one bias per column.
+static Values rescale(Node &n, Value accumulated, Value scales, unsigned biasInput) {
+  if (!accumulated || !scales)
+    return {};
+  Value real = n.b.mul(n.b.cast(accumulated, n.b.f32()), scales);
+  return {n.has(biasInput) ? n.b.add(real, n.in(biasInput)) : real};
+}
+
+static Values convertMatMulIntegerToFloat(Node &n) {
+  if (!n.requireRank(0, 2) || !n.requireRank(1, 2) || !isByte(n, 0) || !isByte(n, 1))
+    return {};
+  Value accumulated = n.b.matmul(centre(n, 0, 4, -2), centre(n, 1, 5, -1));
+  if (!accumulated)
+    return {};
+  Type type = n.b.element(n.in(2));
+  Value scales = n.b.mul(productScale(n, 2, accumulated, -2), productScale(n, 3, accumulated, -1));
+  Values result = rescale(n, accumulated, scales, 6);
+  return result.empty() ? result : Values{n.b.cast(result[0], type)};
+}
+
+/// The left operand is quantized over its own range.
+static Values convertDynamicQuantizeMatMul(Node &n) {
+  if (!n.requireRank(0, 2) || !n.requireRank(1, 2) || !isByte(n, 1))
+    return {};
+  QuantizedTensor a = quantizeDynamically(n, n.in(0));
+  Value left = n.b.sub(n.b.cast(a.value, n.b.i32()), n.b.cast(a.zero, n.b.i32()));
+  Value accumulated = n.b.matmul(left, centre(n, 1, 3, -1));
+  if (!accumulated)
+    return {};
+  return rescale(n, accumulated, n.b.mul(productScale(n, 2, accumulated, -1), a.scale), 4);
+}
+
+static Values convertQGemm(Node &n) {
+  if (!n.requireRank(0, 2, 2) || !n.requireRank(3, 2, 2) || !isByte(n, 0) || !isByte(n, 3))
+    return {};
+  bool transA = n.flag("transA", false), transB = n.flag("transB", false);
+  // The zero points of B are one per column of the product.
+  Value a = centre(n, 0, 2, 0), b = centre(n, 3, 5, transB ? 0 : 1);
+  Value accumulated = n.b.matmul(a, b, transA, transB);
+  if (n.has(6))
+    accumulated = n.b.add(accumulated, n.in(6));
+  if (!accumulated)
+    return {};
+  Value scales = n.b.mul(n.b.mul(single(n, 1), n.real("alpha", 1)), productScale(n, 4, accumulated, 1));
+  if (!scales)
+    return {};
+  if (!n.has(7))
+    return rescale(n, accumulated, scales, ~0u);
+  Type type = n.has(8) ? n.b.element(n.in(8)) : n.b.element(n.in(0));
+  Value factor = n.b.div(scales, single(n, 7)), zero = n.has(8) ? single(n, 8) : Value();
+  if (!factor || (n.has(8) && !zero))
+    return {};
+  return {saturate(n, n.b.mul(n.b.cast(accumulated, n.b.f32()), factor), zero, type)};
+}
+
+void addMicrosoftQuantization(PatternRegistry &registry) {
+  registry.add("QLinearAdd", 1, 2, convertAdd, domain);
+  registry.add("QLinearMul", 1, 2, convertMul, domain);
+  registry.add("QLinearSigmoid", 1, 2, convertSigmoid, domain);
+  registry.add("QLinearLeakyRelu", 1, 2, convertLeakyRelu, domain);
+  registry.add("QGemm", 1, 6, convertQGemm, domain);
+  registry.add("MatMulIntegerToFloat", 1, 4, convertMatMulIntegerToFloat, domain);
+  registry.add("DynamicQuantizeMatMul", 1, 3, convertDynamicQuantizeMatMul, domain);
+}
+
+} // namespace deepstride::onnx
