@@ -22,7 +22,7 @@ PackageWriter::PackageWriter(std::string destination, PackageOptions options)
 
 PackageWriter::~PackageWriter() {
   if (!folder.empty())
-    llvm::sys::fs::remove_directories(folder);
+    (void)llvm::sys::fs::remove_directories(folder);
 }
 
 LogicalResult PackageWriter::prepareFolder(Location where) {
@@ -136,7 +136,7 @@ LogicalResult PackageWriter::compile(ModuleOp program, const CpuTarget &target, 
   std::string error, object = folder + "/" + codeFile.str() + ".o";
   bool written = prepareModule(*module, target, error) && emitObject(*module, target, !reference, object, error) &&
                  linkShared({object}, folder + "/" + codeFile.str(), error);
-  llvm::sys::fs::remove(object);
+  (void)llvm::sys::fs::remove(object);
   if (!written)
     return emitError(program.getLoc()) << error;
   return success();
@@ -244,7 +244,7 @@ LogicalResult PackageWriter::finish(Location where) {
     return emitError(where) << "cannot write '" << destination << "': " << code.message();
   folder.clear();
   if (!retired.empty())
-    llvm::sys::fs::remove_directories(retired);
+    (void)llvm::sys::fs::remove_directories(retired);
   return success();
 }
 
