@@ -75,7 +75,8 @@ static SizeExpr broadcastSize(const SizeExpr &a, const SizeExpr &b) {
     return b;
   if (derivesFrom(right, a))
     return a;
-  return SizeExpr::select(SizeExpr::eq(a, 1), b, a);
+  SizeExpr forward = SizeExpr::select(SizeExpr::eq(a, 1), b, a), backward = SizeExpr::select(SizeExpr::eq(b, 1), a, b);
+  return backward.str().size() < forward.str().size() ? backward : forward;
 }
 
 std::optional<SizeVector> Inference::broadcast(ArrayRef<SizeExpr> a, ArrayRef<SizeExpr> b) {

@@ -292,11 +292,31 @@ SizeExpr SizeExpr::lt(const SizeExpr &a, const SizeExpr &b) {
   return call("lt", {a, b});
 }
 
+/// Whether `part` is among the sizes that were broadcast to `size`: select(eq(x, 1), y, x) is x broadcast with y.
+static bool isBroadcastFrom(const SizeExpr &size, const SizeExpr &part) {
+  if (size == part)
+    return true;
+  auto arguments = argumentsOf(size.str(), "select");
+  return arguments.size() == 3 && arguments[0] == SizeExpr::eq(arguments[2], 1) &&
+         (isBroadcastFrom(arguments[1], part) || isBroadcastFrom(arguments[2], part));
+}
+
 SizeExpr SizeExpr::select(const SizeExpr &condition, const SizeExpr &a, const SizeExpr &b) {
   if (auto value = condition.constant())
     return *value ? a : b;
   if (a == b)
     return a;
+  // The smaller or the larger of two sizes, as the clamping of negative indices writes it.
+  if (auto compared = argumentsOf(condition.str(), "lt"); compared.size() == 2) {
+    if (a == compared[0] && b == compared[1])
+      return min(a, b);
+    if (a == compared[1] && b == compared[0])
+      return max(a, b);
+  }
+  // Broadcasting once more with a part changes nothing: where the whole is 1, each part is. Without this rule a size
+  // doubles in length with every residual connection.
+  if (condition == eq(b, 1) && isBroadcastFrom(b, a))
+    return b;
   return call("select", {condition, a, b});
 }
 

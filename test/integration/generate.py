@@ -35,9 +35,10 @@ def value(name, kind, *shape):
     return helper.make_tensor_value_info(name, kind, list(shape))
 
 
-def bert(layers=12, hidden=768, heads=12, vocabulary=30522, positions=512, seed=0):
-    """A BERT encoder with dynamic batch and length, as PyTorch's TorchScript exporter writes it at opset 17."""
-    g = Graph(seed)
+def bert(layers=12, hidden=768, heads=12, vocabulary=30522, positions=512, seed=0, graph=None):
+    """A BERT encoder with dynamic batch and length, as PyTorch's TorchScript exporter writes it at opset 17. The weights
+    are random, unless `graph` knows other ones of the same names."""
+    g = graph or Graph(seed)
     integers = lambda *numbers: g.constant(np.array(numbers, np.int64))
     zero, one, size = integers(0), integers(1), hidden // heads
     batch = g.op("Gather", g.op("Shape", "input_ids"), g.constant(np.int64(0)), axis=0)

@@ -92,7 +92,7 @@ def onnx_runtime(model, inputs, cache={}):
     import onnxruntime
     if model not in cache:
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3
+        options.log_severity_level = 4
         cache[model] = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     session = cache[model]
     return dict(zip((output.name for output in session.get_outputs()), session.run(None, inputs)))

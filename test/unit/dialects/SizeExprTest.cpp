@@ -43,6 +43,24 @@ TEST(SizeExprTest, DivisionsCancel) {
   EXPECT_EQ(canonical("min(batch, batch + seq)"), "batch");
 }
 
+TEST(SizeExprTest, ComparisonsThatPickAnOperandAreMinimaAndMaxima) {
+  EXPECT_EQ(canonical("select(lt(a, b), a, b)"), canonical("min(a, b)"));
+  EXPECT_EQ(canonical("select(lt(a, b), b, a)"), canonical("max(a, b)"));
+  EXPECT_EQ(canonical("select(lt(-length, 0), 0, -length)"), "0");
+  EXPECT_EQ(canonical("select(lt(a, b), b, c)"), "select(lt(a, b), b, c)");
+}
+
+TEST(SizeExprTest, BroadcastingTwiceIsBroadcastingOnce) {
+  SizeExpr a = symbol("a"), b = symbol("b"), c = symbol("c");
+  auto broadcast = [](const SizeExpr &x, const SizeExpr &y) { return SizeExpr::select(SizeExpr::eq(x, 1), y, x); };
+  SizeExpr all = broadcast(broadcast(a, b), c);
+  EXPECT_EQ(broadcast(all, a), all);
+  EXPECT_EQ(broadcast(all, b), all);
+  EXPECT_EQ(broadcast(all, c), all);
+  EXPECT_NE(broadcast(all, symbol("d")), all);
+  EXPECT_NE(SizeExpr::select(SizeExpr::eq(all, 2), a, all), all);
+}
+
 TEST(SizeExprTest, NamesThatAreNoIdentifiersAreQuoted) {
   SizeExpr odd = symbol("past sequence + 1");
   EXPECT_EQ(odd.str(), "`past sequence + 1`");
@@ -102,7 +120,7 @@ Sample randomSample(std::mt19937 &random, int depth) {
   Sample x = randomSample(random, depth - 1), y = randomSample(random, depth - 1);
   auto f = x.value, g = y.value;
   int64_t divisor = 1 + random() % 6;
-  switch (random() % 10) {
+  switch (random() % 12) {
   case 0: return {x.expr + y.expr, [=](const int64_t *d) { return f(d) + g(d); }};
   case 1: return {x.expr - y.expr, [=](const int64_t *d) { return f(d) - g(d); }};
   case 2: return {x.expr * y.expr, [=](const int64_t *d) { return f(d) * g(d); }};
@@ -114,6 +132,12 @@ Sample randomSample(std::mt19937 &random, int depth) {
   case 6: return {SizeExpr::min(x.expr, y.expr), [=](const int64_t *d) { return std::min(f(d), g(d)); }};
   case 7: return {SizeExpr::max(x.expr, y.expr), [=](const int64_t *d) { return std::max(f(d), g(d)); }};
   case 8: return {SizeExpr::lt(x.expr, y.expr), [=](const int64_t *d) -> int64_t { return f(d) < g(d); }};
+  case 9:
+    return {SizeExpr::select(SizeExpr::lt(x.expr, y.expr), x.expr, y.expr),
+            [=](const int64_t *d) { return std::min(f(d), g(d)); }};
+  case 10:
+    return {SizeExpr::select(SizeExpr::eq(x.expr, 1), y.expr, x.expr),
+            [=](const int64_t *d) { return f(d) == 1 ? g(d) : f(d); }};
   default:
     return {SizeExpr::select(SizeExpr::eq(x.expr, y.expr), x.expr, y.expr),
             [=](const int64_t *d) { return f(d) == g(d) ? f(d) : g(d); }};
