@@ -100,8 +100,8 @@ static void verifyDistribution(ModuleOp module, Violations &violations) {
 static void verifyOptimization(ModuleOp module, Violations &violations) {
   module.walk([&](ds::FusedOp fused) {
     for (Operation &op : fused.getBody().front().without_terminator())
-      if (!isa<ds::UnaryOp, ds::BinaryOp, ds::SelectOp, ds::CastOp, ds::GeluOp, ds::BroadcastOp, ds::TransposeOp,
-               ds::ConstantOp, ds::ShapeOp>(op))
+      if (!isa<ds::UnaryOp, ds::BinaryOp, ds::SelectOp, ds::CastOp, ds::BitcastOp, ds::GeluOp, ds::BroadcastOp,
+               ds::TransposeOp, ds::ConstantOp, ds::ShapeOp>(op))
         violations.add(&op, "fused regions hold elementwise ops, broadcasts and transposes only");
   });
 }

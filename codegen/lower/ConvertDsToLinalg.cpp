@@ -15,8 +15,8 @@ using namespace deepstride;
 namespace {
 
 bool isElementwiseFamily(Operation *op) {
-  return isa<ds::UnaryOp, ds::BinaryOp, ds::SelectOp, ds::CastOp, ds::GeluOp, ds::BroadcastOp, ds::TransposeOp,
-             ds::SliceOp, ds::IotaOp, ds::ConstantOp>(op);
+  return isa<ds::UnaryOp, ds::BinaryOp, ds::SelectOp, ds::CastOp, ds::BitcastOp, ds::GeluOp, ds::BroadcastOp,
+             ds::TransposeOp, ds::SliceOp, ds::IotaOp, ds::ConstantOp>(op);
 }
 
 LogicalResult lowerAnchor(KernelBuilder &k, Operation *op) {
@@ -27,7 +27,9 @@ LogicalResult lowerAnchor(KernelBuilder &k, Operation *op) {
       .Case([&](ds::SoftmaxOp anchor) { return lowerSoftmax(k, anchor); })
       .Case([&](ds::LayerNormOp anchor) { return lowerLayerNorm(k, anchor); })
       .Case([&](ds::RmsNormOp anchor) { return lowerRmsNorm(k, anchor); })
-      .Case([&](ds::CumulativeSumOp anchor) { return lowerCumulativeSum(k, anchor); })
+      .Case([&](ds::CumulativeOp anchor) { return lowerCumulative(k, anchor); })
+      .Case([&](ds::SuppressOp anchor) { return lowerSuppress(k, anchor); })
+      .Case([&](ds::LinearAttentionOp anchor) { return lowerLinearAttention(k, anchor); })
       .Case([&](ds::TopKOp anchor) { return lowerTopK(k, anchor); })
       .Case([&](ds::GatherOp anchor) { return lowerGather(k, anchor); })
       .Case([&](ds::GatherElementsOp anchor) { return lowerGatherElements(k, anchor); })

@@ -135,6 +135,10 @@ Value ElementwiseLowering::emitOp(OpBuilder *body, Operation *op, const Access &
     Value x = operand(0);
     return body ? emitCast(*body, loc, x, elementOf(0), k.elementOf(op->getResult(0))) : Value();
   }
+  if (isa<ds::BitcastOp>(op)) {
+    Value x = operand(0);
+    return body ? emitBitcast(*body, loc, x, elementOf(0), k.elementOf(op->getResult(0))) : Value();
+  }
   if (auto gelu = dyn_cast<ds::GeluOp>(op)) {
     Value x = operand(0);
     return body ? emitGelu(*body, loc, gelu.getKind(), x) : Value();

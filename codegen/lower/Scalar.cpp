@@ -318,6 +318,13 @@ Value emitCast(OpBuilder &b, Location loc, Value x, Type from, Type to) {
   return integerCast(b, loc, x, target, fromUnsigned);
 }
 
+Value emitBitcast(OpBuilder &b, Location loc, Value x, Type from, Type to) {
+  Value raw = toStorage(b, loc, x, from);
+  if (raw.getType() != storageType(to))
+    raw = arith::BitcastOp::create(b, loc, storageType(to), raw);
+  return fromStorage(b, loc, raw, to);
+}
+
 Value emitGelu(OpBuilder &b, Location loc, ds::GeluKind kind, Value x) {
   auto constant = [&](double value) { return scalarConstant(b, loc, x.getType(), value); };
   auto mul = [&](Value a, Value c) -> Value { return arith::MulFOp::create(b, loc, a, c); };

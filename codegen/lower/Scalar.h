@@ -25,6 +25,8 @@ mlir::Value emitUnary(mlir::OpBuilder &b, mlir::Location loc, ds::UnaryKind kind
 mlir::Value emitBinary(mlir::OpBuilder &b, mlir::Location loc, ds::BinaryKind kind, mlir::Value x, mlir::Value y,
                        mlir::Type element, mlir::Type exponent);
 mlir::Value emitCast(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::Type from, mlir::Type to);
+/// The same bits in memory as another type.
+mlir::Value emitBitcast(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::Type from, mlir::Type to);
 mlir::Value emitGelu(mlir::OpBuilder &b, mlir::Location loc, ds::GeluKind kind, mlir::Value x);
 /// The combining function of a reduction and its neutral element.
 mlir::Value emitCombine(mlir::OpBuilder &b, mlir::Location loc, ds::ReduceKind kind, mlir::Value x, mlir::Value y,

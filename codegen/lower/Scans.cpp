@@ -78,21 +78,21 @@ LogicalResult lowerArgReduce(KernelBuilder &k, ds::ArgReduceOp op) {
   return success();
 }
 
-LogicalResult lowerCumulativeSum(KernelBuilder &k, ds::CumulativeSumOp op) {
+LogicalResult lowerCumulative(KernelBuilder &k, ds::CumulativeOp op) {
   SizeVector shape = k.sizesOf(op.getInput());
   Type element = k.elementOf(op.getInput());
   Lines lines(k, shape, op.getAxis());
-  Value sum = k.cell(computeType(element)), length = k.index(lines.length);
+  Value run = k.cell(computeType(element)), length = k.index(lines.length);
   k.setFlops(product(shape));
   lines.forEach([&](Value outer, Value within) {
-    memref::StoreOp::create(k.b, k.loc, scalarConstant(k.b, k.loc, element, 0.0), sum);
+    memref::StoreOp::create(k.b, k.loc, neutralElement(k.b, k.loc, op.getKind(), element), run);
     k.loop(k.constant(0), length, k.constant(1), [&](Value step) {
       Value i = op.getReverse() ? k.sub(k.sub(length, k.constant(1)), step) : step;
       Value at = lines.at(outer, within, i, lines.length);
-      Value before = memref::LoadOp::create(k.b, k.loc, sum);
-      Value after = emitBinary(k.b, k.loc, ds::BinaryKind::add, before, k.load(k.bufferOf(op.getInput()), at, element),
-                               element, element);
-      memref::StoreOp::create(k.b, k.loc, after, sum);
+      Value before = memref::LoadOp::create(k.b, k.loc, run);
+      Value after =
+          emitCombine(k.b, k.loc, op.getKind(), before, k.load(k.bufferOf(op.getInput()), at, element), element);
+      memref::StoreOp::create(k.b, k.loc, after, run);
       k.store(op.getExclusive() ? before : after, k.outputBuffer(0), at, element);
     });
   });

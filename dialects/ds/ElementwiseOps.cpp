@@ -196,6 +196,17 @@ LogicalResult CastOp::inferResults(Inference &inference) {
   return success();
 }
 
+LogicalResult BitcastOp::inferResults(Inference &inference) {
+  const TensorFacts &input = inference.operand(0);
+  if (!input.elementType.isIntOrFloat() || !getTo().isIntOrFloat())
+    return inference.error("C1: only integer and float types have bits");
+  auto bits = [](Type type) { return std::max(8u, type.getIntOrFloatBitWidth()); };
+  if (bits(input.elementType) != bits(getTo()))
+    return inference.error("C2: elements of the two types must take equally many bits");
+  inference.addResult(getTo(), input.sizes);
+  return success();
+}
+
 LogicalResult GeluOp::inferResults(Inference &inference) {
   if (!isa<FloatType>(inference.operand(0).elementType))
     return inference.error("C1: the element type must be a float");

@@ -59,6 +59,21 @@ def DS_CastOp : DS_TensorOp<"cast"> {
   let assemblyFormat = "$input `to` $to attr-dict `:` functional-type(operands, results)";
 }
 
+def DS_BitcastOp : DS_TensorOp<"bitcast"> {
+  let summary = "the same bits as another element type";
+  let description = [{
+    Created by the importer (BitCast). Gone after: codegen.
+
+    Constraints: C1 source and target are integer or float types; C2 elements of both take equally many bits in memory,
+    where i1 takes a byte.
+
+    Example: `%1 = ds.bitcast %0 to i32 : (tensor<4xf32>) -> tensor<4xi32>`
+  }];
+  let arguments = (ins DS_Tensor:$input, TypeAttr:$to);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = "$input `to` $to attr-dict `:` functional-type(operands, results)";
+}
+
 def DS_GeluOp : DS_TensorOp<"gelu"> {
   let summary = "Gaussian error linear unit";
   let description = [{

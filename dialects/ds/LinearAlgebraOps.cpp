@@ -91,6 +91,37 @@ LogicalResult AttentionOp::inferResults(Inference &inference) {
   return success();
 }
 
+LogicalResult LinearAttentionOp::inferResults(Inference &inference) {
+  static constexpr int64_t ranks[] = {4, 4, 4, 4, 3, 4};
+  Type element = inference.operand(0).elementType;
+  for (unsigned i = 0; i < inference.operandCount(); ++i)
+    if (inference.operand(i).rank() != ranks[i] || inference.operand(i).elementType != element ||
+        !isa<FloatType>(element))
+      return inference.error("C1: all operands must have one float type and rank 4, beta rank 3");
+  const SizeVector &query = inference.operand(0).sizes, &key = inference.operand(1).sizes,
+                   &value = inference.operand(2).sizes;
+  auto agree = [&](unsigned operand, const SizeVector &expected, StringRef what) {
+    for (auto [own, size] : llvm::zip_equal(inference.operand(operand).sizes, expected))
+      if (failed(inference.requireEqual(own, size, "C2: " + what)))
+        return false;
+    return true;
+  };
+  if (!agree(0, {key[0], query[1], key[2], key[3]}, "query against key") ||
+      !agree(2, {key[0], key[1], key[2], value[3]}, "value against key") || !agree(3, key, "decay against key") ||
+      !agree(4, {key[0], key[1], key[2]}, "beta against key") ||
+      !agree(5, {key[0], key[1], key[3], value[3]}, "state against key and value"))
+    return failure();
+  auto heads = query[1].constant(), groups = key[1].constant();
+  if (query[1] != key[1] && (!heads || !groups || *groups == 0 || *heads % *groups != 0))
+    return inference.error("C3: the heads of the query must be a multiple of those of the key, found " +
+                           query[1].str() + " and " + key[1].str());
+  SizeVector result = query;
+  result[3] = value[3];
+  inference.addResult(element, result);
+  inference.addResult(element, inference.operand(5).sizes);
+  return success();
+}
+
 /// (size + pads - dilation * (kernel - 1) - 1) / stride + 1
 static SizeExpr windowCount(const SizeExpr &size, int64_t padding, int64_t dilation, const SizeExpr &kernel,
                             int64_t stride) {

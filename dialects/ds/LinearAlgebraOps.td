@@ -64,6 +64,26 @@ def DS_AttentionOp : DS_TensorOp<"attention"> {
                          functional-type(operands, results)}];
 }
 
+def DS_LinearAttentionOp : DS_TensorOp<"linear_attention"> {
+  let summary = "attention by a matrix state that every step decays and updates";
+  let description = [{
+    Per batch entry and key head, over the steps t: S = decay_t S, by rows; v = beta_t (value_t - S^T key_t) with
+    `delta`, else value_t; S = S + key_t v^T; then every query head of the group yields scale S^T query_t. Query
+    [B, H, T, D], key and decay [B, G, T, D], value [B, G, T, E], beta [B, G, T], state [B, G, D, E]; H is a multiple of
+    G. Yields [B, H, T, E] and the last state. Created by the importer (LinearAttention). Gone after: codegen.
+
+    Constraints: C1 the ranks are as above and all element types one float; C2 B, G, T, D and E agree; C3 H is a
+    multiple of G.
+
+    Example: `%o, %n = ds.linear_attention %q, %k, %v, %g, %b, %s scale 0.5 delta false : (tensor<1x4x?x8xf32>, tensor<1x2x?x8xf32>, tensor<1x2x?x16xf32>, tensor<1x2x?x8xf32>, tensor<1x2x?xf32>, tensor<1x2x8x16xf32>) -> (tensor<1x4x?x16xf32>, tensor<1x2x8x16xf32>)`
+  }];
+  let arguments = (ins DS_Tensor:$query, DS_Tensor:$key, DS_Tensor:$value, DS_Tensor:$decay, DS_Tensor:$beta,
+                       DS_Tensor:$state, F64Attr:$scale, BoolAttr:$delta);
+  let results = (outs DS_Tensor:$result, DS_Tensor:$last_state);
+  let assemblyFormat = [{$query `,` $key `,` $value `,` $decay `,` $beta `,` $state `scale` $scale `delta` $delta
+                         attr-dict `:` functional-type(operands, results)}];
+}
+
 def DS_ConvOp : DS_TensorOp<"conv"> {
   let summary = "convolution over the spatial axes of [batch, channel, ...]";
   let description = [{

@@ -106,10 +106,29 @@ LogicalResult RmsNormOp::inferResults(Inference &inference) {
   return success();
 }
 
-LogicalResult CumulativeSumOp::inferResults(Inference &inference) {
+LogicalResult CumulativeOp::inferResults(Inference &inference) {
   if (failed(requireAxis(inference, getAxis(), "C1")))
     return failure();
+  if (getKind() != ReduceKind::sum && getKind() != ReduceKind::prod)
+    return inference.error("C2: the kind must be sum or prod");
+  if (inference.operand(0).elementType.isInteger(1))
+    return inference.error("C3: " + stringifyReduceKind(getKind()) + " is not defined for i1");
   inference.addResult(inference.operand(0).elementType, inference.operand(0).sizes);
+  return success();
+}
+
+LogicalResult SuppressOp::inferResults(Inference &inference) {
+  const TensorFacts &candidates = inference.operand(0), &excludes = inference.operand(1);
+  if (!candidates.elementType.isInteger(1) || !excludes.elementType.isInteger(1))
+    return inference.error("C1: both operands must be i1");
+  if (candidates.rank() < 1 || excludes.rank() != candidates.rank() + 1)
+    return inference.error("C2: the second operand must have one axis more than the first, which has at least one");
+  SizeVector expected = candidates.sizes;
+  expected.push_back(expected.back());
+  for (auto [own, size] : llvm::zip_equal(excludes.sizes, expected))
+    if (failed(inference.requireEqual(own, size, "C2: excludes")))
+      return failure();
+  inference.addResult(candidates.elementType, candidates.sizes);
   return success();
 }
 

@@ -77,19 +77,37 @@ def DS_RmsNormOp : DS_TensorOp<"rms_norm"> {
                          functional-type(operands, results)}];
 }
 
-def DS_CumulativeSumOp : DS_TensorOp<"cumulative_sum"> {
-  let summary = "running sums along an axis";
+def DS_CumulativeOp : DS_TensorOp<"cumulative"> {
+  let summary = "running sums or products along an axis";
   let description = [{
-    Gone after: codegen.
+    An exclusive run starts with 0 for sums and 1 for products. Created by the importer (CumSum, CumProd). Gone after:
+    codegen.
 
-    Constraints: C1 the axis is inside the rank.
+    Constraints: C1 the axis is inside the rank; C2 the kind is sum or prod; C3 the element type is not i1.
 
-    Example: `%1 = ds.cumulative_sum %0 axis 0 exclusive false reverse false : (tensor<4xf32>) -> tensor<4xf32>`
+    Example: `%1 = ds.cumulative sum %0 axis 0 exclusive false reverse false : (tensor<4xf32>) -> tensor<4xf32>`
   }];
-  let arguments = (ins DS_Tensor:$input, I64Attr:$axis, BoolAttr:$exclusive, BoolAttr:$reverse);
+  let arguments = (ins DS_ReduceKind:$kind, DS_Tensor:$input, I64Attr:$axis, BoolAttr:$exclusive, BoolAttr:$reverse);
   let results = (outs DS_Tensor:$result);
-  let assemblyFormat = [{$input `axis` $axis `exclusive` $exclusive `reverse` $reverse attr-dict `:`
+  let assemblyFormat = [{$kind $input `axis` $axis `exclusive` $exclusive `reverse` $reverse attr-dict `:`
                          functional-type(operands, results)}];
+}
+
+def DS_SuppressOp : DS_TensorOp<"suppress"> {
+  let summary = "greedy choice of elements that do not exclude each other";
+  let description = [{
+    Along the last axis of `candidates` [..., n], in order: an element is kept where it is a candidate and no earlier
+    kept element j has `excludes` [..., j, i]. Created by the importer (NonMaxSuppression, after sorting). Gone after:
+    codegen.
+
+    Constraints: C1 both operands are i1; C2 `excludes` has the shape of `candidates` with its last axis twice, and
+    `candidates` has at least one axis.
+
+    Example: `%2 = ds.suppress %0, %1 : (tensor<4xi1>, tensor<4x4xi1>) -> tensor<4xi1>`
+  }];
+  let arguments = (ins DS_Tensor:$candidates, DS_Tensor:$excludes);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = "$candidates `,` $excludes attr-dict `:` functional-type(operands, results)";
 }
 
 def DS_TopKOp : DS_TensorOp<"top_k"> {

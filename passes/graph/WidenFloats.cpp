@@ -45,10 +45,17 @@ struct WidenFloats : impl::WidenFloatsBase<WidenFloats>, PassReport {
       if (op != function)
         ops.push_back(op);
     });
+    SmallVector<std::pair<ds::BitcastOp, Type>> bitcasts;
+    for (Operation *op : ops)
+      if (auto bitcast = dyn_cast<ds::BitcastOp>(op))
+        bitcasts.push_back({bitcast, bitcast.getInput().getType()});
     for (BlockArgument argument : function.getArguments())
       castAfter(argument);
     for (Operation *op : ops)
-      widen(op, function);
+      if (!isa<ds::BitcastOp>(op))
+        widen(op, function);
+    for (auto [bitcast, type] : bitcasts)
+      keepBits(bitcast, type);
   }
 
   void widen(Operation *op, func::FuncOp function) {
@@ -77,6 +84,15 @@ struct WidenFloats : impl::WidenFloatsBase<WidenFloats>, PassReport {
         result.setType(type);
         count("widened");
       }
+  }
+
+  /// Bits are those of the type that the function was written with: cast back before, and to f64 after.
+  static void keepBits(ds::BitcastOp bitcast, Type type) {
+    OpBuilder builder(bitcast);
+    if (bitcast.getInput().getType() != type)
+      bitcast.getInputMutable().assign(ds::CastOp::create(builder, bitcast.getLoc(), type, bitcast.getInput(),
+                                                          cast<RankedTensorType>(type).getElementType()));
+    castAfter(bitcast.getResult());
   }
 
   static void castAfter(Value value) {

@@ -26,7 +26,9 @@ using namespace deepstride;
 
 namespace {
 
-bool isElementwise(Operation *op) { return isa<ds::UnaryOp, ds::BinaryOp, ds::SelectOp, ds::CastOp, ds::GeluOp>(op); }
+bool isElementwise(Operation *op) {
+  return isa<ds::UnaryOp, ds::BinaryOp, ds::SelectOp, ds::CastOp, ds::BitcastOp, ds::GeluOp>(op);
+}
 
 /// Splats that elementwise code turns into immediates; anything else is read from memory.
 bool isEmbeddable(Value value, Operation *user) {

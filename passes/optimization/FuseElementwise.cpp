@@ -27,7 +27,7 @@ bool isElementwise(Operation *op) {
       (binary.getKind() == ds::BinaryKind::div || binary.getKind() == ds::BinaryKind::mod ||
        binary.getKind() == ds::BinaryKind::fmod))
     return false;
-  return isa<ds::UnaryOp, ds::BinaryOp, ds::SelectOp, ds::CastOp, ds::GeluOp>(op);
+  return isa<ds::UnaryOp, ds::BinaryOp, ds::SelectOp, ds::CastOp, ds::BitcastOp, ds::GeluOp>(op);
 }
 
 /// Reads at another index: free inside a loop as long as the innermost axis stays the innermost.

@@ -71,6 +71,8 @@ void EntryRunner::bindBuffers(const std::vector<TensorView> &inputs) {
     case BufferRole::Constant:
       // Code only reads constants; the mapping is read-only, so a stray write is caught at once.
       buffers[i] = const_cast<uint8_t *>(package.constant(buffer.index));
+      if (!buffers[i]) // no file to map: all constants of the package are empty
+        buffers[i] = AlignedBuffer().data();
       break;
     case BufferRole::Input: {
       const TensorView &input = inputs[buffer.index];

@@ -305,3 +305,24 @@ def same_bits_for_any_batch_and_thread_count(folder):
             for one, all_, (_, what, *_) in zip(part, whole, p.checks):
                 expect(np.array_equal(one, all_[rows[0]:rows[1]]), f"DS_SEED={p.seed}: {variant}: {what} of rows {rows} "
                        f"alone, on {threads} threads, has other bits")
+
+
+@case
+def bitcasts(folder):
+    p = Program()
+    kinds = {1: ["i8", "ui8"], 2: ["f16", "i16", "ui16"], 4: ["f32", "i32", "ui32"], 8: ["f64", "i64", "ui64"]}
+    for elements in kinds.values():
+        for source, target in itertools.product(elements, elements):
+            x = p.input(p.random.integers(-100, 100, 40).astype(DTYPES[source]), source, [f"n{source}{target}"])
+            y = x.array.view(DTYPES[target])
+            y = np.where(np.isnan(y), 0, y) if target in FLOATS else y  # a NaN may come back as another one
+            if target in FLOATS:
+                bits = p.op(f"ds.bitcast {{0}} to {target}", [x], target, x.dims, y)
+                zero = p.constant("0.0", target, np.zeros((), DTYPES[target]))
+                nan = p.op("ds.unary is_nan {0}", [bits], "i1", x.dims, None)
+                p.test("ds.select {0}, {1}, {2}", [nan, zero, bits], target, x.dims, y)
+            else:
+                p.test(f"ds.bitcast {{0}} to {target}", [x], target, x.dims, y)
+    x = p.input(p.random.integers(0, 2, 37), "i1")
+    p.test("ds.bitcast {0} to ui8", [x], "ui8", x.dims, x.array.view(np.uint8))
+    p.verify(folder)

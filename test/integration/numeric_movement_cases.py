@@ -189,12 +189,50 @@ def scans(folder):
             y = np.cumsum(line, axis, dtype=np.float64 if element == "f32" else DTYPES[element])
             y = y - line if exclusive else y
             y = np.flip(y, axis) if reverse else y
-            p.test(f"ds.cumulative_sum {{0}} axis {axis} exclusive {str(exclusive).lower()} reverse "
-                   f"{str(reverse).lower()}", [x], element, y.shape, y.astype(DTYPES[element]), rtol=1e-5, scale=1)
+            options = f"axis {axis} exclusive {str(exclusive).lower()} reverse {str(reverse).lower()}"
+            p.test(f"ds.cumulative sum {{0}} {options}", [x], element, y.shape, y.astype(DTYPES[element]), rtol=1e-5, scale=1)
+            y = np.cumprod(line, axis, dtype=np.float64 if element == "f32" else DTYPES[element])
+            if exclusive:  # one place later, after a 1
+                y = np.concatenate([np.ones_like(np.take(y, [0], axis)), np.delete(y, -1, axis)], axis)
+            y = np.flip(y, axis) if reverse else y
+            p.test(f"ds.cumulative prod {{0}} {options}", [x], element, y.shape, y.astype(DTYPES[element]), rtol=1e-5)
     for element in TYPES:
         x = p.input(np.where(p.random.uniform(size=(5, 7)) < 0.5, 0, 1), element, [f"n{element}", 7])
         y = np.stack(np.nonzero(x.array))
         p.test(f'ds.nonzero {{0}} count "count_{element}"', [x], "i64", [2, "?"], y)
     x = p.input(np.zeros((3, 2)), "f32")
     p.test('ds.nonzero {0} count "none"', [x], "i64", [2, "?"], np.zeros((2, 0), np.int64))
+    p.verify(folder)
+
+
+@case
+def recurrences(folder):
+    p = Program()
+    random = p.random
+    for lines, n in ((1, 1), (3, 9), (2, 30)):
+        c, e = random.uniform(size=(lines, n)) < 0.8, random.uniform(size=(lines, n, n)) < 0.2
+        kept = np.zeros_like(c)
+        for line in range(lines):
+            for i in range(n):
+                kept[line, i] = c[line, i] and not (kept[line, :i] & e[line, :i, i]).any()
+        operands = [p.input(c, "i1", [f"l{n}", n]), p.input(e, "i1", [f"l{n}", n, n])]
+        p.test("ds.suppress {0}, {1}", operands, "i1", [f"l{n}", n], kept)
+    for element, heads, groups, steps, delta in (("f32", 4, 2, 7, True), ("f64", 3, 3, 5, False), ("f64", 4, 1, 3, True)):
+        shapes = [(2, heads, steps, 6), (2, groups, steps, 6), (2, groups, steps, 5), (2, groups, steps, 6),
+                  (2, groups, steps), (2, groups, 6, 5)]
+        dims = [[2, h, f"t{heads}{groups}", *rest] for (_, h, _, *rest) in shapes[:5]] + [list(shapes[5])]
+        inputs = [p.input(random.uniform(0, 1, shape) / 2, element, d) for shape, d in zip(shapes, dims)]
+        q, k, v, g, b, state = (value.wide for value in inputs)
+        y = np.zeros((2, heads, steps, 5))
+        for t in range(steps):
+            state = g[:, :, t, :, None] * state
+            update = v[:, :, t]
+            if delta:
+                update = b[:, :, t, None] * (update - np.einsum("bgde,bgd->bge", state, k[:, :, t]))
+            state = state + k[:, :, t, :, None] * update[:, :, None, :]
+            y[:, :, t] = 0.5 * np.einsum("bhde,bhd->bhe", np.repeat(state, heads // groups, 1), q[:, :, t])
+        results = p.ops(f"ds.linear_attention {{0}}, {{1}}, {{2}}, {{3}}, {{4}}, {{5}} scale 0.5 delta {str(delta).lower()}",
+                        inputs, [(element, [*dims[0][:3], 5], y), (element, shapes[5], state)])
+        for value in results:
+            p.check(value, f"linear attention of {element}", rtol=1e-5 if element == "f32" else 1e-13, scale=1)
     p.verify(folder)

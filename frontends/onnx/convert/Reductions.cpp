@@ -78,7 +78,7 @@ static Convert argReduce(ReduceKind kind) {
   };
 }
 
-static Values convertCumSum(Node &n) {
+static Values convertCumulative(Node &n, ReduceKind kind) {
   auto listed = n.sizeOf(1, "axis");
   if (!listed)
     return {};
@@ -90,7 +90,7 @@ static Values convertCumSum(Node &n) {
   int64_t axis = axes->front().constant().value_or(1);
   if (!areConstant(*axes))
     x = n.b.reshape(x, splitAround(sizes, axes->front()));
-  Value sums = n.b.create<ds::CumulativeSumOp>({x}, x, axis, n.flag("exclusive", false), n.flag("reverse", false));
+  Value sums = n.b.create<ds::CumulativeOp>({x}, kind, x, axis, n.flag("exclusive", false), n.flag("reverse", false));
   return {n.b.reshape(sums, sizes)};
 }
 
@@ -141,7 +141,8 @@ void addReductions(PatternRegistry &registry) {
     registry.add(name, 1, 1, reduce(kind));
   registry.add("ArgMax", 1, 1, argReduce(ReduceKind::max));
   registry.add("ArgMin", 1, 1, argReduce(ReduceKind::min));
-  registry.add("CumSum", 11, 2, convertCumSum);
+  registry.add("CumSum", 11, 2, [](Node &n) { return convertCumulative(n, ReduceKind::sum); });
+  registry.add("CumProd", 26, 2, [](Node &n) { return convertCumulative(n, ReduceKind::prod); });
   for (const char *name : {"Softmax", "LogSoftmax", "Hardmax"}) {
     registry.add(name, 1, 1, convertFlatSoftmax);
     registry.add(name, 13, 1, convertSoftmax);

@@ -72,6 +72,22 @@ func.func @gelu_c1_type(%x: tensor<4xi64>) {
 
 // -----
 
+func.func @bitcast_c1_type(%x: tensor<4xcomplex<f32>>) {
+  // expected-error @+1 {{'ds.bitcast' op C1: only integer and float types have bits}}
+  %0 = ds.bitcast %x to i64 : (tensor<4xcomplex<f32>>) -> tensor<4xi64>
+  return
+}
+
+// -----
+
+func.func @bitcast_c2_width(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'ds.bitcast' op C2: elements of the two types must take equally many bits}}
+  %0 = ds.bitcast %x to i64 : (tensor<4xf32>) -> tensor<4xi64>
+  return
+}
+
+// -----
+
 func.func @result_type_disagrees(%x: tensor<4xf32>) {
   // expected-error @+1 {{'ds.unary' op result #0 expects a type compatible with 'tensor<4xf32>', found 'tensor<4xf64>'}}
   %0 = ds.unary exp %x : (tensor<4xf32>) -> tensor<4xf64>

@@ -165,3 +165,27 @@ func.func @pool_c2_kernel(%x: tensor<1x1x4xf32>) {
   %0 = ds.pool max %x kernel [2, 2] strides [1] pads [0, 0] dilations [1] {ceil = false, include_pad = false, exponent = 2 : i64} : (tensor<1x1x4xf32>) -> tensor<1x1x3xf32>
   return
 }
+
+// -----
+
+func.func @linear_attention_c1_rank(%q: tensor<1x4x3x8xf32>, %s: tensor<1x4x8x8xf32>) {
+  // expected-error @+1 {{'ds.linear_attention' op C1: all operands must have one float type and rank 4, beta rank 3}}
+  %0, %1 = ds.linear_attention %q, %q, %q, %q, %q, %s scale 0.5 delta true : (tensor<1x4x3x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x8x8xf32>) -> (tensor<1x4x3x8xf32>, tensor<1x4x8x8xf32>)
+  return
+}
+
+// -----
+
+func.func @linear_attention_c2_state(%q: tensor<1x4x3x8xf32>, %b: tensor<1x4x3xf32>, %s: tensor<1x4x8x7xf32>) {
+  // expected-error @+1 {{'ds.linear_attention' op C2: state against key and value}}
+  %0, %1 = ds.linear_attention %q, %q, %q, %q, %b, %s scale 0.5 delta true : (tensor<1x4x3x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x8x7xf32>) -> (tensor<1x4x3x8xf32>, tensor<1x4x8x7xf32>)
+  return
+}
+
+// -----
+
+func.func @linear_attention_c3_heads(%q: tensor<1x3x3x8xf32>, %k: tensor<1x2x3x8xf32>, %b: tensor<1x2x3xf32>, %s: tensor<1x2x8x8xf32>) {
+  // expected-error @+1 {{'ds.linear_attention' op C3: the heads of the query must be a multiple of those of the key, found 3 and 2}}
+  %0, %1 = ds.linear_attention %q, %k, %k, %k, %b, %s scale 0.5 delta true : (tensor<1x3x3x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3xf32>, tensor<1x2x8x8xf32>) -> (tensor<1x3x3x8xf32>, tensor<1x2x8x8xf32>)
+  return
+}

@@ -33,3 +33,11 @@ func.func @windows(%x: tensor<1x2x5xf32>, %w: tensor<3x1x3xf32>, %b: tensor<3xf3
   %2 = ds.pool average %x kernel [2] strides [2] pads [0, 0] dilations [1] {ceil = true, include_pad = false, exponent = 2 : i64} : (tensor<1x2x5xf32>) -> tensor<1x2x3xf32>
   return
 }
+
+// CHECK-LABEL: func.func @linear_attention
+func.func @linear_attention(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x3x8xf32>, %v: tensor<1x2x3x16xf32>, %g: tensor<1x2x3x8xf32>,
+                            %b: tensor<1x2x3xf32>, %s: tensor<1x2x8x16xf32>) {
+  // CHECK: ds.linear_attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} scale 5.000000e-01 delta true
+  %0, %1 = ds.linear_attention %q, %k, %v, %g, %b, %s scale 0.5 delta true : (tensor<1x4x3x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3x16xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3xf32>, tensor<1x2x8x16xf32>) -> (tensor<1x4x3x16xf32>, tensor<1x2x8x16xf32>)
+  return
+}

@@ -97,8 +97,48 @@ func.func @rms_norm_c3_scale(%x: tensor<2xf32>, %g: tensor<3xf32>) {
 // -----
 
 func.func @cumulative_sum_c1_axis(%x: tensor<2xf32>) {
-  // expected-error @+1 {{'ds.cumulative_sum' op C1: the axis 1 is outside rank 1}}
-  %0 = ds.cumulative_sum %x axis 1 exclusive false reverse false : (tensor<2xf32>) -> tensor<2xf32>
+  // expected-error @+1 {{'ds.cumulative' op C1: the axis 1 is outside rank 1}}
+  %0 = ds.cumulative sum %x axis 1 exclusive false reverse false : (tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @cumulative_c2_kind(%x: tensor<2xf32>) {
+  // expected-error @+1 {{'ds.cumulative' op C2: the kind must be sum or prod}}
+  %0 = ds.cumulative max %x axis 0 exclusive false reverse false : (tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @cumulative_c3_element(%x: tensor<2xi1>) {
+  // expected-error @+1 {{'ds.cumulative' op C3: sum is not defined for i1}}
+  %0 = ds.cumulative sum %x axis 0 exclusive false reverse false : (tensor<2xi1>) -> tensor<2xi1>
+  return
+}
+
+// -----
+
+func.func @suppress_c1_element(%c: tensor<2xi1>, %e: tensor<2x2xi8>) {
+  // expected-error @+1 {{'ds.suppress' op C1: both operands must be i1}}
+  %0 = ds.suppress %c, %e : (tensor<2xi1>, tensor<2x2xi8>) -> tensor<2xi1>
+  return
+}
+
+// -----
+
+func.func @suppress_c2_rank(%c: tensor<2xi1>, %e: tensor<2xi1>) {
+  // expected-error @+1 {{'ds.suppress' op C2: the second operand must have one axis more than the first}}
+  %0 = ds.suppress %c, %e : (tensor<2xi1>, tensor<2xi1>) -> tensor<2xi1>
+  return
+}
+
+// -----
+
+func.func @suppress_c2_shape(%c: tensor<2xi1>, %e: tensor<2x3xi1>) {
+  // expected-error @+1 {{'ds.suppress' op C2: excludes}}
+  %0 = ds.suppress %c, %e : (tensor<2xi1>, tensor<2x3xi1>) -> tensor<2xi1>
   return
 }
 

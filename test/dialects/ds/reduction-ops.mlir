@@ -17,9 +17,18 @@ func.func @reductions(%x: tensor<?x4xf32>, %g: tensor<4xf32>) {
   %5 = ds.layer_norm %x, %g axis 1 epsilon 0.0 : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
   // CHECK: ds.rms_norm %{{.*}}, %{{.*}} axis 1 epsilon 1.000000e-05
   %6 = ds.rms_norm %x, %g axis 1 epsilon 1.0e-5 : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
-  // CHECK: ds.cumulative_sum %{{.*}} axis 0 exclusive false reverse true
-  %7 = ds.cumulative_sum %x axis 0 exclusive false reverse true : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  // CHECK: ds.cumulative sum %{{.*}} axis 0 exclusive false reverse true
+  %7 = ds.cumulative sum %x axis 0 exclusive false reverse true : (tensor<?x4xf32>) -> tensor<?x4xf32>
   // CHECK: ds.top_k %{{.*}} axis 1 k [3] largest true : (tensor<?x4xf32>) -> (tensor<?x3xf32>, tensor<?x3xi64>)
   %8, %9 = ds.top_k %x axis 1 k [3] largest true : (tensor<?x4xf32>) -> (tensor<?x3xf32>, tensor<?x3xi64>)
+  // CHECK: ds.cumulative prod %{{.*}} axis 1 exclusive true reverse false
+  %10 = ds.cumulative prod %x axis 1 exclusive true reverse false : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @suppress
+func.func @suppress(%c: tensor<2x?xi1>, %e: tensor<2x?x?xi1>) {
+  // CHECK: ds.suppress %{{.*}}, %{{.*}} : (tensor<2x?xi1>, tensor<2x?x?xi1>) -> tensor<2x?xi1>
+  %0 = ds.suppress %c, %e : (tensor<2x?xi1>, tensor<2x?x?xi1>) -> tensor<2x?xi1>
   return
 }
