@@ -120,26 +120,7 @@ static Values convertIsInf(Node &n) {
   return {n.b.broadcast(n.b.scalar(n.b.i1(), 0), n.b.sizes(x))};
 }
 
-/// Outputs are inputs: Identity, and Dropout when nothing is trained.
 static Values convertIdentity(Node &n) { return {n.in(0)}; }
-
-static Values convertDropout(Node &n) {
-  if (n.has(2)) {
-    auto training = n.numberOf(2, "training_mode");
-    auto ratio = n.has(1) ? n.realsOf(1) : std::optional(SmallVector<double>{0.5});
-    if (!training)
-      return {};
-    if (*training && !(ratio && ratio->size() == 1 && ratio->front() == 0))
-      return n.refuse("input 2 ('training_mode'): expected false, found true; compile an inference graph");
-  }
-  Values results = {n.in(0)};
-  if (n.yields(1)) {
-    constexpr int64_t boolMask = 10; // before, the mask had the type of the data
-    Type mask = n.version() < boolMask ? n.b.element(n.in(0)) : n.b.i1();
-    results.push_back(n.b.broadcast(n.b.scalar(mask, 1), n.b.sizes(n.in(0))));
-  }
-  return results;
-}
 
 static void addUnary(PatternRegistry &registry) {
   static constexpr std::pair<const char *, UnaryKind> functions[] = {{"Neg", UnaryKind::neg},
@@ -174,6 +155,19 @@ static void addUnary(PatternRegistry &registry) {
   registry.add("Round", 11, 1, unaryOnFloats(UnaryKind::round));
 }
 
+static Values convertBitCast(Node &n) {
+  auto code = n.requiredInteger("to");
+  Type type = code ? n.elementType(*code) : Type();
+  if (!type)
+    return {};
+  Type own = n.b.element(n.in(0));
+  auto bits = [](Type element) { return element.isInteger(1) ? 8 : element.getIntOrFloatBitWidth(); };
+  if (bits(own) != bits(type))
+    return n.refuse("attribute 'to': expected a type of " + Twine(bits(own)) + " bits, as that of the operand, found " +
+                    describeElement(type));
+  return {n.b.create<ds::BitcastOp>({n.in(0)}, n.in(0), type)};
+}
+
 void addElementwise(PatternRegistry &registry) {
   addUnary(registry);
   static constexpr std::pair<const char *, BinaryKind> functions[] = {
@@ -200,8 +194,8 @@ void addElementwise(PatternRegistry &registry) {
   registry.add("Cast", 6, 1, convertCast);
   registry.add("CastLike", 15, 2, convertCastLike);
   registry.add("IsInf", 10, 1, convertIsInf);
+  registry.add("BitCast", 26, 1, convertBitCast);
   registry.add("Identity", 1, 1, convertIdentity);
-  registry.add("Dropout", 7, 1, convertDropout);
 }
 
 } // namespace deepstride::onnx

@@ -1,5 +1,6 @@
 // Tensors made from sizes and constants: Constant, Shape, Range, ConstantOfShape, EyeLike, OneHot, Trilu.
 #include "frontends/onnx/convert/Registry.h"
+#include "frontends/onnx/convert/RunTimeAxes.h"
 
 #include <cmath>
 
@@ -87,6 +88,26 @@ static Values convertConstantOfShape(Node &n) {
   return {n.b.broadcast(element, *shape)};
 }
 
+/// The same where the operands are data of the call. Integers are counted exactly, floats in f64.
+static SizeExpr computedRangeCount(Node &n) {
+  DsBuilder &b = n.b;
+  bool isFloat = isa<FloatType>(b.element(n.in(0)));
+  auto number = [&](unsigned i) { return b.cast(b.reshape(n.in(i), {}), isFloat ? b.f64() : b.i64()); };
+  Value distance = b.sub(number(1), number(0)), delta = number(2), count = b.div(distance, delta);
+  if (isFloat) { // beyond all memory is enough: the cast must hold it
+    constexpr double tooMany = 0x1p62;
+    count = b.binary(BinaryKind::min, b.unary(ds::UnaryKind::ceil, count), tooMany);
+    count = b.select(b.unary(ds::UnaryKind::is_nan, count), b.scalar(b.f64(), tooMany), count);
+  } else { // division truncates
+    Value rest = b.sub(distance, b.mul(count, delta)), zero = b.scalar(b.i64(), 0);
+    Value sameSign =
+        b.binary(BinaryKind::eq, b.binary(BinaryKind::gt, rest, zero), b.binary(BinaryKind::gt, delta, zero));
+    Value isShort = b.binary(BinaryKind::bit_and, sameSign, b.binary(BinaryKind::ne, rest, zero));
+    count = b.add(count, b.cast(isShort, b.i64()));
+  }
+  return computedSize(n, b.cast(count, b.i64()));
+}
+
 /// How many elements start, start + delta, ... stay before limit.
 static std::optional<SizeExpr> rangeCount(Node &n) {
   auto start = n.realsOf(0), limit = n.realsOf(1), delta = n.realsOf(2);
@@ -99,6 +120,13 @@ static std::optional<SizeExpr> rangeCount(Node &n) {
     if (!(count < countLimit))
       return n.refuse("expected a range of less than " + Twine(int64_t(countLimit)) + " elements, found more");
     return SizeExpr(static_cast<int64_t>(std::max(count, 0.0)));
+  }
+  for (unsigned i = 0; i < 3; ++i) {
+    TensorFacts facts = n.b.facts(n.in(i));
+    if (!product(facts.sizes).isConstant(1))
+      return n.refuse("input " + Twine(i) + ": expected one element, found " + describe(facts));
+    if (!facts.contents)
+      return computedRangeCount(n);
   }
   auto first = n.sizeOf(0, "start"), last = n.sizeOf(1, "limit"), step = n.sizeOf(2, "delta");
   if (!first || !last || !step)
@@ -135,7 +163,7 @@ static Values convertEyeLike(Node &n) {
 
 /// Indices may be negative, counting from `depth`; those outside of it give a row without the `on` value.
 static Values convertOneHot(Node &n) {
-  auto depth = n.sizeOf(1, "depth");
+  auto depth = anySizeOf(n, 1, "depth");
   int64_t rank = n.b.rank(n.in(0)) + 1;
   auto axis = n.axis(n.integer("axis", -1), rank);
   if (!depth || !axis)

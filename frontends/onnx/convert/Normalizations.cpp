@@ -108,15 +108,17 @@ static Values trainBatchNorm(Node &n) {
     Type own = n.b.element(n.in(running));
     return n.b.add(n.b.mul(n.in(running), momentum), n.b.mul(n.b.cast(current, own), 1 - momentum));
   };
-  return {result, moved(3, mean), moved(4, variance)};
+  return {result, moved(3, mean), moved(4, variance), mean, variance}; // the last two exist before version 14
 }
 
 static Values convertBatchNorm(Node &n) {
-  constexpr int64_t threeOutputs = 14; // before, training had other outputs
-  if (n.flag("training_mode", false) && n.version() >= threeOutputs)
+  constexpr int64_t trainingMode = 14, byOutputs = 7; // how versions ask for training; before 7, unless 'is_test'
+  if (n.version() < 9 && !n.flag("spatial", true))
+    return n.refuse("attribute 'spatial': expected 1, found 0; statistics per activation are not supported");
+  if (n.version() >= trainingMode ? n.flag("training_mode", false)
+      : n.version() >= byOutputs  ? n.yields(1) || n.yields(2) || n.yields(3) || n.yields(4)
+                                  : !n.flag("is_test", false))
     return trainBatchNorm(n);
-  if (n.flag("training_mode", false) || (n.version() < 7 && !n.flag("is_test", false)))
-    return n.refuse("attribute 'training_mode': expected 0, found 1; compile an inference graph");
   if (!n.requireRank(0, 2))
     return {};
   Value x = n.in(0);

@@ -49,7 +49,13 @@ const PatternRegistry &PatternRegistry::get() {
                      addMicrosoftGroupQuery,
                      addMicrosoftNormalizations,
                      addMicrosoftProducts,
-                     addMicrosoftQuantization})
+                     addMicrosoftQuantization,
+                     addRandom,
+                     addTraining,
+                     addLinearAttention,
+                     addSampling,
+                     addSelection,
+                     addSignal})
       add(registry);
     return registry;
   }();

@@ -45,6 +45,7 @@ void addElementwise(PatternRegistry &registry);
 void addGenerators(PatternRegistry &registry);
 void addIndexing(PatternRegistry &registry);
 void addLayouts(PatternRegistry &registry);
+void addLinearAttention(PatternRegistry &registry);
 void addLosses(PatternRegistry &registry);
 void addMicrosoftAttention(PatternRegistry &registry);
 void addMicrosoftGroupQuery(PatternRegistry &registry);
@@ -55,9 +56,14 @@ void addNormalizations(PatternRegistry &registry);
 void addPooling(PatternRegistry &registry);
 void addProducts(PatternRegistry &registry);
 void addQuantization(PatternRegistry &registry);
+void addRandom(PatternRegistry &registry);
 void addReductions(PatternRegistry &registry);
 void addResize(PatternRegistry &registry);
+void addSampling(PatternRegistry &registry);
+void addSelection(PatternRegistry &registry);
+void addSignal(PatternRegistry &registry);
 void addSlicing(PatternRegistry &registry);
+void addTraining(PatternRegistry &registry);
 
 } // namespace deepstride::onnx
 

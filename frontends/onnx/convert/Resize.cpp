@@ -1,6 +1,7 @@
 // Resize and Upsample: along each resized axis, output places are mapped to coordinates of the input, whose neighbours
 // are gathered and weighted. Places and weights are computed, not stored, so that sizes may be symbolic.
 #include "frontends/onnx/convert/Registry.h"
+#include "frontends/onnx/convert/RunTimeAxes.h"
 
 #include <cmath>
 
@@ -11,13 +12,14 @@ using ds::BinaryKind;
 using ds::UnaryKind;
 
 namespace {
-/// What happens along one axis.
+/// What happens along one axis. Lengths and the scale (result over operand) are f64 scalars.
 struct AxisResize {
   int64_t axis;
-  SizeExpr size;  // of the result
-  Value scale;    // f64, result over operand
-  Value inLength; // f64
-  Value outLength;
+  SizeExpr inSize, size;
+  Value scale, inLength, outLength;
+  Value exactLength; // scale times inLength, which need not be whole
+  Value roiStart, roiEnd;
+  bool hasScale = false; // given, and not 1: the places change even where the size does not
 };
 } // namespace
 
@@ -28,16 +30,21 @@ static Value coordinates(Node &n, const AxisResize &resize) {
   DsBuilder &b = n.b;
   std::string mode = n.text("coordinate_transformation_mode", n.version() < 11 ? "asymmetric" : "half_pixel",
                             {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
-                             "tf_half_pixel_for_nn"});
+                             "tf_half_pixel_for_nn", "tf_crop_and_resize"});
   Value place = b.cast(b.iota(0, {resize.size}), b.f64());
-  // Not rounded to the size of the result: scales need not fit.
-  Value outLength = b.mul(resize.scale, resize.inLength);
   if (mode == "asymmetric")
     return b.div(place, resize.scale);
-  Value isSingle = b.binary(BinaryKind::eq, outLength, 1.0), zero = b.scalar(b.f64(), 0);
-  if (mode == "align_corners") {
-    Value steps = b.select(isSingle, b.scalar(b.f64(), 1), b.sub(outLength, 1.0));
-    return b.select(isSingle, zero, b.div(b.mul(place, b.sub(resize.inLength, 1.0)), steps));
+  Value isSingle = b.binary(BinaryKind::eq, resize.exactLength, 1.0), zero = b.scalar(b.f64(), 0);
+  Value last = b.sub(resize.inLength, 1.0);
+  Value steps = b.select(isSingle, b.scalar(b.f64(), 1), b.sub(resize.exactLength, 1.0));
+  if (mode == "align_corners")
+    return b.select(isSingle, zero, b.div(b.mul(place, last), steps));
+  if (mode == "tf_crop_and_resize") {
+    if (!resize.roiStart)
+      return n.refuse("attribute 'coordinate_transformation_mode': 'tf_crop_and_resize' needs input 1 ('roi')");
+    Value extent = b.mul(b.sub(resize.roiEnd, resize.roiStart), last);
+    Value inside = b.select(isSingle, b.div(extent, 2.0), b.div(b.mul(place, extent), steps));
+    return b.add(b.mul(resize.roiStart, last), inside);
   }
   Value centre = b.div(b.add(place, 0.5), resize.scale);
   if (mode == "tf_half_pixel_for_nn")
@@ -47,7 +54,7 @@ static Value coordinates(Node &n, const AxisResize &resize) {
     return b.select(isSingle, zero, half);
   if (mode == "half_pixel_symmetric") {
     // The result is centred where its size is not exactly what the scale asks for.
-    Value adjustment = b.div(resize.outLength, outLength);
+    Value adjustment = b.div(resize.outLength, resize.exactLength);
     Value middle = b.div(resize.inLength, 2.0);
     return b.add(half, b.mul(middle, b.sub(b.scalar(b.f64(), 1), adjustment)));
   }
@@ -88,12 +95,44 @@ static Value gatherAt(DsBuilder &b, Value x, int64_t axis, Value place, Value la
   return b.gather(axis, x, b.cast(inside, b.i64()));
 }
 
-static Value resizeAxis(Node &n, Value x, const AxisResize &resize, const std::string &mode) {
+/// With a kernel that is as wide as the result's pixels: a matrix of weights over the operand's places, to which those
+/// just outside of it are added as copies of its ends.
+static Value antialiasAxis(Node &n, Value x, const AxisResize &resize, bool isCubic, Value at) {
   DsBuilder &b = n.b;
-  Value at = coordinates(n, resize), last = b.sub(resize.inLength, 1.0);
+  Value scale = b.binary(BinaryKind::min, resize.scale, 1.0);
+  double support = isCubic ? 2 : 1;
+  Value reach = b.add(b.unary(UnaryKind::ceil, b.div(b.scalar(b.f64(), support), scale)), 1.0);
+  SizeExpr margin = computedSize(n, b.cast(reach, b.i64())), extended = resize.inSize + margin * SizeExpr(2);
+  Value last = b.sub(resize.inLength, 1.0);
+  Value place = b.sub(b.cast(b.iota(0, {extended}), b.f64()), reach);
+  Value distance = b.mul(b.sub(b.alignVector(place, 1, 2), b.alignVector(at, 0, 2)), scale);
+  Value share = weight(n, isCubic, distance);
+  if (n.flag("exclude_outside", false)) {
+    Value inside =
+        b.binary(BinaryKind::bit_and, b.binary(BinaryKind::ge, place, 0.0), b.binary(BinaryKind::le, place, last));
+    share = b.select(b.alignVector(inside, 1, 2), share, b.scalar(b.f64(), 0));
+  }
+  share = b.cast(b.div(share, b.reduce(ds::ReduceKind::sum, share, {1})), b.element(x));
+  SmallVector<int64_t> order = axesFrom(0, b.rank(x)); // the axis last, and back: it changes places with it
+  if (order.empty())
+    return {};
+  std::swap(order[resize.axis], order.back());
+  Value rows = b.transpose(gatherAt(b, x, resize.axis, place, last), order);
+  SizeVector sizes = b.sizes(rows);
+  SizeExpr lines = product(ArrayRef(sizes).drop_back());
+  sizes.back() = resize.size;
+  Value resized = b.matmul(b.reshape(rows, {lines, extended}), share, false, /*transposeB=*/true);
+  return b.transpose(b.reshape(resized, sizes), order);
+}
+
+static Value interpolateAxis(Node &n, Value x, const AxisResize &resize, const std::string &mode, Value at) {
+  DsBuilder &b = n.b;
+  Value last = b.sub(resize.inLength, 1.0);
   if (mode == "nearest")
     return gatherAt(b, x, resize.axis, nearest(n, at), last);
   bool isCubic = mode == "cubic", excludes = n.flag("exclude_outside", false);
+  if (n.flag("antialias", false))
+    return antialiasAxis(n, x, resize, isCubic, at);
   Value base = b.unary(UnaryKind::floor, at), sum, total;
   for (int64_t tap = isCubic ? -1 : 0; tap <= (isCubic ? 2 : 1); ++tap) {
     Value place = b.add(base, static_cast<double>(tap)), share = weight(n, isCubic, b.sub(at, place));
@@ -110,70 +149,145 @@ static Value resizeAxis(Node &n, Value x, const AxisResize &resize, const std::s
   return excludes ? b.div(sum, b.alignVector(b.cast(total, b.element(x)), resize.axis, b.rank(x))) : sum;
 }
 
+/// The size that a scale gives, in f32 as ONNX infers it.
+static SizeExpr scaledSize(Node &n, const SizeExpr &size, Value scale, std::optional<double> known) {
+  DsBuilder &b = n.b;
+  auto length = size.constant();
+  if (known && length)
+    return static_cast<int64_t>(std::floor(static_cast<float>(*length) * static_cast<float>(*known)));
+  if (known && *known == std::floor(*known) && *known < 1e9)
+    return size * SizeExpr(static_cast<int64_t>(*known));
+  Value scaled = b.mul(b.cast(asReal(b, size), b.f32()), b.cast(scale, b.f32()));
+  return computedSize(n, b.cast(b.unary(UnaryKind::floor, scaled), b.i64()));
+}
+
+static Value elementOf(DsBuilder &b, Value list, size_t index) {
+  return b.cast(b.reshape(b.sliceAxis(list, 0, static_cast<int64_t>(index), 1), {}), b.f64());
+}
+
+/// All resized axes scaled alike, so that the result fits the sizes asked for or covers them.
+static void keepAspectRatio(Node &n, MutableArrayRef<AxisResize> axes, bool covers) {
+  DsBuilder &b = n.b;
+  Value scale;
+  bool isStatic = true;
+  double known = covers ? 0 : HUGE_VAL;
+  for (AxisResize &axis : axes) {
+    scale = scale ? b.binary(covers ? BinaryKind::max : BinaryKind::min, scale, axis.scale) : axis.scale;
+    auto in = axis.inSize.constant(), out = axis.size.constant();
+    isStatic &= in && out && *in > 0;
+    if (isStatic)
+      known = covers ? std::max(known, double(*out) / double(*in)) : std::min(known, double(*out) / double(*in));
+  }
+  for (AxisResize &axis : axes) {
+    axis.scale = isStatic ? b.scalar(b.f64(), known) : scale;
+    axis.exactLength = b.mul(axis.scale, axis.inLength);
+    Value rounded = b.unary(UnaryKind::floor, b.add(axis.exactLength, 0.5));
+    axis.size = isStatic ? SizeExpr(static_cast<int64_t>(known * double(*axis.inSize.constant()) + 0.5))
+                         : computedSize(n, b.cast(rounded, b.i64()));
+    axis.outLength = asReal(b, axis.size);
+  }
+}
+
+namespace {
+/// Which operands tell what; absent ones have no input.
+struct ResizeInputs {
+  std::optional<unsigned> roi, scales, sizes;
+};
+} // namespace
+
 /// The resized axes, from scales or from sizes.
-static std::optional<SmallVector<AxisResize>> readAxes(Node &n, unsigned scalesInput, unsigned sizesInput) {
+static std::optional<SmallVector<AxisResize>> readAxes(Node &n, const ResizeInputs &inputs) {
   DsBuilder &b = n.b;
   SizeVector sizes = b.sizes(n.in(0));
   auto axes = n.axes(n.integers("axes").value_or(axesFrom(0, b.rank(n.in(0)))), b.rank(n.in(0)));
-  auto isGiven = [&](unsigned input) { return n.has(input) && !product(b.sizes(n.in(input))).isConstant(0); };
   if (!axes)
     return std::nullopt;
-  std::optional<SizeVector> targets;
+  auto listOf = [&](std::optional<unsigned> input, size_t length) -> Value {
+    if (!input || !n.has(*input) || product(b.sizes(n.in(*input))).isConstant(0))
+      return {};
+    if (b.rank(n.in(*input)) != 1 || b.sizes(n.in(*input))[0] != SizeExpr(static_cast<int64_t>(length)))
+      return n.refuse("input " + Twine(*input) + ": expected " + Twine(length) + " elements, found " +
+                      describe(b.facts(n.in(*input))));
+    return n.in(*input);
+  };
+  Value sizeList = listOf(inputs.sizes, axes->size()), scaleList, roi = listOf(inputs.roi, 2 * axes->size());
   std::optional<SmallVector<double>> scales;
-  if (isGiven(sizesInput))
-    targets = n.sizesOf(sizesInput, "sizes");
-  else if (isGiven(scalesInput) && !(scales = n.realsOf(scalesInput)))
-    return n.refuse("input " + Twine(scalesInput) + " ('scales'): expected a constant; give the sizes instead");
+  if (!sizeList && inputs.scales) {
+    scaleList = listOf(inputs.scales, axes->size());
+    scales = scaleList ? n.realsOf(*inputs.scales) : std::nullopt;
+  } else if (auto listed = dyn_cast_if_present<DenseF32ArrayAttr>(n.attribute("scales"));
+             listed && !sizeList && listed.size() == static_cast<int64_t>(axes->size())) {
+    scales.emplace(listed.asArrayRef().begin(), listed.asArrayRef().end()); // Upsample, before version 9
+  }
   if (n.isRefused())
     return std::nullopt;
-  if (!targets && !scales)
-    return n.refuse("expected constant scales, or sizes, found neither");
-  if ((targets ? targets->size() : scales->size()) != axes->size())
-    return n.refuse("expected one scale or size per axis (" + Twine(axes->size()) + ")");
+  if (!sizeList && !scaleList && !scales)
+    return n.refuse("expected scales or sizes for each axis (" + Twine(axes->size()) + "), found neither");
+  auto targets = sizeList ? b.facts(sizeList).contents : std::nullopt;
+  std::string policy = n.text("keep_aspect_ratio_policy", "stretch", {"stretch", "not_larger", "not_smaller"});
   SmallVector<AxisResize> result;
   for (auto [i, axis] : llvm::enumerate(*axes)) {
-    SizeExpr size = sizes[axis], target = targets ? (*targets)[i] : size;
-    if (scales) {
-      double scale = (*scales)[i];
-      if (scale == 1)
-        continue;
-      auto known = size.constant();
-      bool isWhole = scale == std::floor(scale) && scale < 1e9;
-      if (!(scale > 0) || (!known && !isWhole))
-        return n.refuse("input " + Twine(scalesInput) +
-                        " ('scales'): expected positive scales, whole ones for "
-                        "dimensions that are dynamic; pin them with --dim");
-      // In f32, as ONNX infers the size.
-      target = known
-                   ? SizeExpr(static_cast<int64_t>(std::floor(static_cast<float>(*known) * static_cast<float>(scale))))
-                   : size * SizeExpr(static_cast<int64_t>(scale));
+    AxisResize resize;
+    resize.axis = axis;
+    resize.inSize = sizes[axis];
+    resize.inLength = asReal(b, sizes[axis]);
+    if (sizeList) {
+      resize.size = targets ? (*targets)[i] : computedSize(n, b.sliceAxis(sizeList, 0, static_cast<int64_t>(i), 1));
+      resize.outLength = resize.exactLength = asReal(b, resize.size);
+      resize.scale = b.div(resize.outLength, resize.inLength);
+    } else {
+      std::optional<double> known = scales ? std::optional((*scales)[i]) : std::nullopt;
+      if (known && !(*known > 0))
+        return n.refuse("scales: expected positive ones, found " + std::to_string(*known));
+      resize.hasScale = known != 1.0;
+      resize.scale = known ? b.scalar(b.f64(), *known) : elementOf(b, scaleList, i);
+      resize.size = known == 1.0 ? sizes[axis] : scaledSize(n, sizes[axis], resize.scale, known);
+      resize.outLength = asReal(b, resize.size);
+      resize.exactLength = b.mul(resize.scale, resize.inLength);
     }
-    if (target == size && !scales)
-      continue;
-    Value in = asReal(b, size), out = asReal(b, target);
-    result.push_back({axis, target, scales ? b.scalar(b.f64(), (*scales)[i]) : b.div(out, in), in, out});
+    if (roi) {
+      resize.roiStart = elementOf(b, roi, i);
+      resize.roiEnd = elementOf(b, roi, i + axes->size());
+    }
+    result.push_back(std::move(resize));
   }
+  if (sizeList && policy != "stretch")
+    keepAspectRatio(n, result, policy == "not_smaller");
+  bool isCropped = n.text("coordinate_transformation_mode", "") == "tf_crop_and_resize";
+  llvm::erase_if(result, [&](const AxisResize &axis) { // nothing happens along these
+    return !isCropped && axis.size == axis.inSize && !axis.hasScale;
+  });
   return result;
 }
 
-static Values resize(Node &n, unsigned scalesInput, unsigned sizesInput) {
+static Values resize(Node &n, const ResizeInputs &inputs) {
   std::string mode = n.text("mode", "nearest", {"nearest", "linear", "cubic"});
-  if (n.flag("antialias", false) || n.text("keep_aspect_ratio_policy", "stretch") != "stretch")
-    return n.refuse("attributes 'antialias' and 'keep_aspect_ratio_policy' are not supported; legal are 0 and stretch");
-  auto axes = readAxes(n, scalesInput, sizesInput);
+  auto axes = readAxes(n, inputs);
   if (!axes || n.isRefused())
     return {};
+  DsBuilder &b = n.b;
   Value x = n.in(0);
-  for (const AxisResize &axis : *axes)
-    x = resizeAxis(n, x, axis, mode);
+  SmallVector<Value> places;
+  for (const AxisResize &axis : *axes) {
+    places.push_back(coordinates(n, axis));
+    x = interpolateAxis(n, x, axis, mode, places.back());
+  }
+  if (n.text("coordinate_transformation_mode", "") != "tf_crop_and_resize" || !x)
+    return {x};
+  Value outside = b.scalar(b.element(x), n.real("extrapolation_value", 0));
+  for (auto [axis, place] : llvm::zip_equal(*axes, places)) {
+    Value isInside = b.binary(BinaryKind::bit_and, b.binary(BinaryKind::ge, place, 0.0),
+                              b.binary(BinaryKind::le, place, b.sub(axis.inLength, 1.0)));
+    x = b.select(b.alignVector(isInside, axis.axis, b.rank(x)), x, outside);
+  }
   return {x};
 }
 
 void addResize(PatternRegistry &registry) {
-  constexpr unsigned none = ~0u;
-  registry.add("Upsample", 9, 2, [](Node &n) { return resize(n, 1, none); });
-  registry.add("Resize", 10, 2, [](Node &n) { return resize(n, 1, none); });
-  registry.add("Resize", 11, 1, [](Node &n) { return resize(n, 2, 3); });
+  registry.add("Upsample", 7, 1, [](Node &n) { return resize(n, {}); });
+  registry.add("Upsample", 9, 2, [](Node &n) { return resize(n, {{}, 1, {}}); });
+  registry.add("Resize", 10, 2, [](Node &n) { return resize(n, {{}, 1, {}}); });
+  registry.add("Resize", 11, 1, [](Node &n) { return resize(n, {1, 2, 3}); });
 }
 
 } // namespace deepstride::onnx

@@ -74,4 +74,21 @@ SizeVector withUnitAxes(const SizeVector &sizes, const SizeVector &axes) {
   return result;
 }
 
+SizeExpr computedSize(Node &n, mlir::Value count) {
+  std::string symbol = n.context.newCountSymbol();
+  mlir::Value least = n.b.binary(ds::BinaryKind::max, n.b.cast(n.b.reshape(count, {}), n.b.i64()), 0.0);
+  ds::DefineOp::create(n.b.getBuilder(), n.b.getLocation(), symbol, least);
+  return SizeExpr::symbol(symbol);
+}
+
+std::optional<SizeExpr> anySizeOf(Node &n, unsigned input, llvm::StringRef role) {
+  TensorFacts facts = n.b.facts(n.in(input));
+  if (facts.contents)
+    return n.sizeOf(input, role);
+  if (!product(facts.sizes).isConstant(1))
+    return n.refuse("input " + llvm::Twine(input) + " ('" + role + "'): expected one element, found " +
+                    describe(facts));
+  return computedSize(n, n.in(input));
+}
+
 } // namespace deepstride::onnx

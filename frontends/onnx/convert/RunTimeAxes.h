@@ -28,6 +28,13 @@ SizeVector withUnitAxes(const SizeVector &sizes, const SizeVector &axes);
 
 bool areConstant(const SizeVector &values);
 
+/// A size that the model computes from data: a symbol that the program defines at this point. `count` is one integer of
+/// any type; what is negative counts as 0.
+SizeExpr computedSize(Node &n, mlir::Value count);
+
+/// The size that a one-element operand holds: known to the compiler where it can be, else computed.
+std::optional<SizeExpr> anySizeOf(Node &n, unsigned input, llvm::StringRef role);
+
 } // namespace deepstride::onnx
 
 #endif

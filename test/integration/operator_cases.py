@@ -1,0 +1,189 @@
+"""Operators that are compositions of ds ops, on fresh random inputs against ONNX's reference evaluator in f64 where
+they allow it. DS_SEED repeats a failure."""
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from kit import case, compile_model, distance, expect, run_package
+from programs import SEED
+
+PREVIEW = "ai.onnx.preview.training"
+
+
+def build(folder, op, inputs, outputs, opset, domain="", initializers=(), dynamic=(), **attributes):
+    """A model of one node. `inputs` are (name, array); those named in `initializers` are stored in the model."""
+    node = helper.make_node(op, [name if array is not None else "" for name, array in inputs], outputs, domain=domain,
+                            **attributes)
+    present = [(name, np.asarray(array)) for name, array in inputs if array is not None]
+    sizes = lambda name, array: [f"{name}{i}" if name in dynamic else d for i, d in enumerate(array.shape)]
+    arguments = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), sizes(name, array))
+                 for name, array in present if name not in initializers]
+    stored = [numpy_helper.from_array(array, name) for name, array in present if name in initializers]
+    results = [onnx.ValueInfoProto(name=name) for name in outputs if name]
+    graph = helper.make_graph([node], "g", arguments, results, stored)
+    imports = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(domain, 1)] if domain else [])
+    model = helper.make_model(graph, opset_imports=imports, ir_version=10)
+    path = folder / "model.onnx"
+    onnx.save(model, str(path))
+    return path, {name: array for name, array in present if name not in initializers}
+
+
+def check(folder, op, inputs, outputs=("y",), opset=22, tolerance=1e-5, expected=None, options=(), **attributes):
+    path, given = build(folder, op, inputs, list(outputs), opset, **attributes)
+    if expected is None:
+        model = onnx.load(str(path))
+        expected = dict(zip(filter(None, outputs), ReferenceEvaluator(model).run(None, given)))
+    found = run_package(compile_model(path, folder, *options), given, folder)
+    for name in filter(None, outputs):
+        far = distance(found[name], np.asarray(expected[name]))
+        expect(far <= tolerance, f"seed {SEED}: {op} {attributes}: output {name} is {far:.3g} away (tolerance "
+                                 f"{tolerance}), type {found[name].dtype}{found[name].shape}")
+
+
+def numbers(*shape, dtype=np.float64, salt=0):
+    return np.random.default_rng(SEED + salt).standard_normal(shape).astype(dtype)
+
+
+def single(number):
+    """A float attribute as a model stores it."""
+    return float(np.float32(number))
+
+
+@case
+def optimizers(folder):
+    penalty, after, alpha, beta, epsilon, decay = map(single, (0.01, 0.02, 0.8, 0.9, 1e-3, 0.1))
+    for steps, dtype in ((0, np.float64), (7, np.float64), (3, np.float32)):
+        tolerance = 1e-12 if dtype == np.float64 else 1e-5
+        scalars = [("r", dtype(0.1)), ("t", np.int64(steps))]
+        lists = [[(f"{kind}{i}", numbers(3, 5 + i, dtype=dtype, salt=10 * k + i)) for i in range(2)]
+                 for k, kind in enumerate("xgvh")]
+        x, g, v, h = lists
+        h[:] = [(name, np.abs(array)) for name, array in h]
+        names = list("abcdef")
+        wide = [[array.astype(np.float64) for _, array in tensors] for tensors in lists]
+        rate = float(dtype(0.1))
+        results = {"Adagrad": [], "Adam": [], "standard": [], "nesterov": []}
+        for x0, g0, v0, h0 in zip(*wide):
+            gradient = penalty * x0 + g0
+            squares = h0 + gradient**2
+            results["Adagrad"].append((x0 - rate / (1 + decay * steps) * gradient / (np.sqrt(squares) + epsilon), squares))
+            mean, squares = alpha * v0 + (1 - alpha) * gradient, beta * h0 + (1 - beta) * gradient**2
+            step = rate * np.sqrt(1 - beta**steps) / (1 - alpha**steps) if steps else rate
+            results["Adam"].append(((1 - after) * (x0 - step * mean / (np.sqrt(squares) + epsilon)), mean, squares))
+            velocity = alpha * v0 + (beta if steps else 1) * gradient
+            results["standard"].append((x0 - rate * velocity, velocity))
+            results["nesterov"].append((x0 - rate * (gradient + alpha * velocity), velocity))
+        expected = {kind: dict(zip(names, (array.astype(dtype) for group in zip(*both) for array in group)))
+                    for kind, both in results.items()}
+        common = {"domain": PREVIEW, "tolerance": tolerance, "norm_coefficient": penalty}
+        check(folder, "Adagrad", [*scalars, *x, *g, *h], names[:4], expected=expected["Adagrad"], decay_factor=decay,
+              epsilon=epsilon, **common)
+        check(folder, "Adam", [*scalars, *x, *g, *v, *h], names, expected=expected["Adam"], alpha=alpha, beta=beta,
+              norm_coefficient_post=after, epsilon=epsilon, **common)
+        for mode in ("standard", "nesterov"):
+            check(folder, "Momentum", [*scalars, *x, *g, *v], names[:4], expected=expected[mode], mode=mode, alpha=alpha,
+                  beta=beta, **common)
+
+
+@case
+def batch_normalization_in_training(folder):
+    inputs = [("x", numbers(4, 3, 5)), *((name, np.abs(numbers(3, salt=i))) for i, name in enumerate(["scale", "bias", "m", "v"]))]
+    x, s, b, m, v = (array for _, array in inputs)
+    mean, variance = x.mean((0, 2)), x.var((0, 2))
+    y = (x - mean[:, None]) / np.sqrt(variance[:, None] + 1e-5) * s[:, None] + b[:, None]
+    expected = dict(y=y, mean=0.8 * m + 0.2 * mean, var=0.8 * v + 0.2 * variance, a=mean, b=variance)
+    for opset, names, training in ((9, ["y", "mean", "var", "a", "b"], {}), (14, ["y", "mean", "var"], {"training_mode": 1}),
+                                   (15, ["y", "mean", "var"], {"training_mode": 1})):
+        check(folder, "BatchNormalization", inputs, names, opset=opset, expected=expected, tolerance=1e-6, momentum=0.8,
+              **training)
+
+
+@case
+def dropout_in_training(folder):
+    x = np.abs(numbers(200, 300, dtype=np.float32)) + 1
+    masks = {}
+    for seed in (0, 1):
+        for ratio in (0.0, 0.3, 0.9):
+            inputs = [("x", x), ("r", np.float32(ratio)), ("t", np.bool_(True))]
+            path, given = build(folder, "Dropout", inputs, ["y", "mask"], 22, seed=seed)
+            package = compile_model(path, folder)
+            found = run_package(package, given, folder)
+            expect(np.allclose(found["y"], np.where(found["mask"], x / np.float32(1 - ratio), 0), rtol=1e-6), "scaled")
+            spread = 5 * np.sqrt(x.size * ratio * (1 - ratio))  # five standard deviations
+            expect(abs(found["mask"].sum() - x.size * (1 - ratio)) <= spread, f"ratio {ratio}: {found['mask'].mean()}")
+            masks[seed, ratio] = found["mask"]
+            again = run_package(package, given, folder, "--threads=3")
+            expect(np.array_equal(again["mask"], found["mask"]), "the same numbers for every number of threads")
+            off = run_package(package, {**given, "t": np.bool_(False)}, folder)
+            expect(np.array_equal(off["y"], x) and off["mask"].all(), "nothing is dropped when nothing is trained")
+    expect(masks[0, 0.3].tolist() != masks[1, 0.3].tolist(), "seeds tell streams apart")
+
+
+@case
+def random_numbers(folder):
+    shape = [300, 400]
+    count = 300 * 400
+    for dtype in (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16):
+        path, _ = build(folder, "RandomUniform", [], ["y"], 22, shape=shape, low=-2.0, high=3.0, dtype=dtype, seed=4.0)
+        y = run_package(compile_model(path, folder), {}, folder)["y"].astype(np.float64)
+        expect(y.min() >= -2 and y.max() <= 3, f"uniform in [{y.min()}, {y.max()}]")
+        # Moments within five standard deviations of their estimators.
+        expect(abs(y.mean() - 0.5) < 5 * 5 / np.sqrt(12 * count), f"mean {y.mean()}")
+        expect(abs(y.var() - 25 / 12) < 5 * 25 / np.sqrt(180 * count), f"variance {y.var()}")
+        rows = np.corrcoef(y.ravel()[:-1], y.ravel()[1:])[0, 1]
+        expect(abs(rows) < 5 / np.sqrt(count), f"neighbours correlate: {rows}")
+        path, _ = build(folder, "RandomNormal", [], ["y"], 22, shape=shape, mean=1.0, scale=2.0, dtype=dtype, seed=4.0)
+        y = run_package(compile_model(path, folder), {}, folder)["y"].astype(np.float64)
+        expect(np.isfinite(y).all() and abs(y.mean() - 1) < 5 * 2 / np.sqrt(count), f"mean {y.mean()}")
+        expect(abs(y.std() - 2) < 5 * 2 / np.sqrt(2 * count), f"deviation {y.std()}")
+        expect(abs((np.abs(y - 1) < 2).mean() - 0.6827) < 0.01, "a normal distribution")
+    p = np.linspace(0, 1, 50000, dtype=np.float32).reshape(100, 500)
+    path, given = build(folder, "Bernoulli", [("p", p)], ["y"], 22, dtype=TensorProto.INT32)
+    y = run_package(compile_model(path, folder), given, folder)["y"]
+    expect(y.dtype == np.int32 and abs(y[:20].mean() - p[:20].mean()) < 0.02 and abs(y.mean() - 0.5) < 0.02, "ones as often as asked")
+    shares = np.array([[0.1, 0.2, 0.7], [0.5, 0.25, 0.25]])
+    path, given = build(folder, "Multinomial", [("x", np.log(shares).astype(np.float32))], ["y"], 22, sample_size=20000, seed=1.0)
+    y = run_package(compile_model(path, folder), given, folder)["y"]
+    found = np.stack([np.bincount(row, minlength=3) for row in y]) / 20000
+    expect(y.dtype == np.int32 and np.abs(found - shares).max() < 0.02, f"shares {found}")
+
+
+@case
+def run_time_scalars(folder):
+    indices = np.random.default_rng(SEED).integers(-7, 7, (3, 4))
+    values = np.array([-1.0, 2.0])
+    for depth in (np.int32(7), np.float32(7), np.int64(7)):
+        check(folder, "OneHot", [("i", indices), ("depth", depth), ("v", values)], opset=11, axis=1)
+    for start, limit, delta in ((1, 10, 3), (10, 1, -3), (0, 0, 1), (5, 1, 1), (-3, 4, 2), (1, 11, 5), (-1, -12, -4)):
+        for dtype in (np.int16, np.int32, np.int64, np.float32, np.float64):
+            ends = [("a", dtype(start)), ("b", dtype(limit)), ("c", dtype(delta))]
+            check(folder, "Range", ends, opset=11, expected={"y": np.arange(start, limit, delta, dtype=dtype)})
+    check(folder, "Range", [("a", np.float32(0.5)), ("b", np.float32(3)), ("c", np.float32(0.7))], opset=11,
+          expected={"y": np.float32(0.5) + np.arange(4, dtype=np.float32) * np.float32(0.7)}, tolerance=1e-6)
+
+
+@case
+def resizing(folder):
+    x = numbers(1, 2, 7, 9)
+    number = np.random.default_rng(SEED)
+    for mode in ("nearest", "linear", "cubic"):
+        for coordinates in ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"):
+            scales = np.array([1, 1, number.uniform(0.3, 3), number.uniform(0.3, 3)], np.float32)
+            extra = {"exclude_outside": 1} if mode == "cubic" and coordinates == "half_pixel" else {}
+            for stored in ((), ("s",))[:2 if coordinates == "half_pixel" else 1]:
+                # The coordinates are sums of products with f32 scales; the evaluator rounds them elsewhere.
+                check(folder, "Resize", [("x", x), ("roi", None), ("s", scales)], opset=19, initializers=stored,
+                      tolerance=1e-4, mode=mode, coordinate_transformation_mode=coordinates, **extra)
+        sizes = np.array([5, 13], np.int64)
+        for policy in ("stretch", "not_larger", "not_smaller"):
+            check(folder, "Resize", [("x", x), ("roi", None), ("s", None), ("n", sizes)], opset=19, axes=[2, 3],
+                  tolerance=1e-4, mode=mode, keep_aspect_ratio_policy=policy)
+        roi = np.array([0.2, -0.3, 0.9, 1.2], np.float64)
+        check(folder, "Resize", [("x", x), ("roi", roi), ("s", None), ("n", sizes)], opset=19, axes=[2, 3], tolerance=1e-4,
+              mode=mode, coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=7.0)
+    for mode in ("linear", "cubic"):
+        for outside in (0, 1):
+            for sizes in ([3, 4], [12, 5]):
+                check(folder, "Resize", [("x", x), ("roi", None), ("s", None), ("n", np.array(sizes))], opset=19,
+                      axes=[2, 3], tolerance=1e-4, mode=mode, antialias=1, exclude_outside=outside)
