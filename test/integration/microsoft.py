@@ -39,9 +39,10 @@ class Cases:
         return name
 
     def node(self, op, inputs, outputs=(np.float32,), *, reference=None, keep=None, tolerance=TOLERANCE,
-             domain=DOMAIN, **attributes):
+             measure=distance, domain=DOMAIN, **attributes):
         """`outputs` are element types, None for an output left out. What is compared is the node in ONNX Runtime, or
-        `reference(inputs by position)` where that has no kernel; `keep(array, sizes, values)` takes what is defined."""
+        `reference(inputs by position)` where that has no kernel; `keep(array, sizes, values)` takes what is defined, and
+        `measure(ours, theirs)` must be at most the tolerance."""
         index = len(self.nodes)
         names = ["" if dtype is None else f"out{index}_{i}" for i, dtype in enumerate(outputs)]
         self.nodes.append(helper.make_node(op, [name or "" for name in inputs], names, f"{op.lower()}_{index}",
@@ -49,7 +50,7 @@ class Cases:
         for name, dtype in zip(names, outputs):
             if name:
                 self.outputs[name] = np.dtype(dtype)
-        self.checks.append((index, [name for name in names if name], reference, keep, tolerance))
+        self.checks.append((index, [name for name in names if name], reference, keep, tolerance, measure))
         return names
 
     def model(self, path, nodes=None):
@@ -70,7 +71,10 @@ class Cases:
     def values(self, sizes, seed):
         random = np.random.default_rng(seed)
         values = {}
+        used = {name for node in self.nodes for name in node.input}
         for name, (dims, make, dtype) in self.inputs.items():
+            if name not in used:
+                continue
             shape = tuple(dim if isinstance(dim, int) else eval(dim, {}, sizes) for dim in dims)
             values[name] = np.asarray(make(random, shape, sizes)).astype(dtype).reshape(shape)
         return values
@@ -85,7 +89,7 @@ class Cases:
             ours = run_package(package, values, folder)
             used = {name for check in known for name in self.nodes[check[0]].input}
             theirs = onnx_runtime(runtime, {name: values[name] for name in values if name in used}) if known else {}
-            for index, names, reference, keep, tolerance in self.checks:
+            for index, names, reference, keep, tolerance, measure in self.checks:
                 node = self.nodes[index]
                 operands = [{**values, **constants}.get(name) for name in node.input]
                 expected = dict(zip(names, reference(*operands))) if reference else theirs
@@ -93,7 +97,7 @@ class Cases:
                     mine, right = ours[name], expected[name].astype(self.outputs[name])
                     if keep:
                         mine, right = keep(mine, size, operands), keep(right, size, operands)
-                    far = distance(mine, right)
+                    far = measure(mine, right)
                     expect(far <= tolerance, f"{node.name} output {name} at {size}: {far:.3g} from the reference, "
                            f"expected at most {tolerance:g}; {mine.dtype}{list(mine.shape)} and {right.dtype}"
                            f"{list(right.shape)}\n{helper.printable_node(node)}")

@@ -1,8 +1,8 @@
 """Models that ONNX Runtime's optimizers and quantizers wrote: the com.microsoft operators as they come in real graphs."""
 import numpy as np
 
-from kit import MINILM, case, compile_model, same_numbers
-from model_cases import shared, tokens
+from kit import MINILM, Skip, case, compile_model, distance, expect, onnx_runtime, run_package, same_numbers
+from model_cases import SENTENCES, shared, tokens
 
 
 def optimized(model, folder):
@@ -11,9 +11,10 @@ def optimized(model, folder):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
-    options.optimized_model_filepath = str(folder / "optimized.onnx")
+    path = folder / f"optimized-{model.name}"
+    options.optimized_model_filepath = str(path)
     onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-    return folder / "optimized.onnx"
+    return path
 
 
 def agrees(model, folder, *inputs):
@@ -44,3 +45,83 @@ def optimized_gpt2(folder):
     random = np.random.default_rng(0)
     shapes = ((1, 8), (2, 5))
     agrees(shared("gpt2-no-past"), folder, *({"input_ids": random.integers(0, 20, shape)} for shape in shapes))
+
+
+def quantization():
+    try:
+        import onnxruntime.quantization
+    except ImportError as error:
+        raise Skip(f"no onnxruntime.quantization: {error}")
+    return onnxruntime.quantization
+
+
+def apart(ours, theirs):
+    """The root mean square of the differences as a share of that of the values."""
+    ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
+    if ours.shape != theirs.shape or not np.isfinite(ours).all():
+        return np.inf
+    return np.sqrt(np.mean((ours - theirs) ** 2) / np.mean(theirs**2))
+
+
+def close(model, folder, *inputs, share=0.01):
+    package = compile_model(model, folder)
+    for values in inputs:
+        ours, theirs = run_package(package, values, folder), onnx_runtime(model, values)
+        for name, right in theirs.items():
+            far = apart(ours[name], right)
+            expect(far <= share, f"{model.name} output {name}: relative root mean square {far:.3g} from ONNX Runtime")
+
+
+def sentences():
+    return {"input_ids": SENTENCES, "attention_mask": (SENTENCES != 0).astype(np.int64)}
+
+
+def dynamic(tools, folder, **options):
+    model = folder / "dynamic.onnx"
+    tools.quantize_dynamic(MINILM, model, **options)
+    close(model, folder, sentences(), tokens(4, 33, 4))
+    # Optimized, the same model holds DynamicQuantizeMatMul and MatMulIntegerToFloat.
+    close(optimized(model, folder), folder, sentences(), tokens(4, 33, 4))
+
+
+@case
+def dynamically_quantized_minilm(folder):
+    tools = quantization()
+    dynamic(tools, folder, weight_type=tools.QuantType.QInt8)
+
+
+@case(slow=True)
+def dynamically_quantized_minilm_per_channel(folder):
+    tools = quantization()
+    dynamic(tools, folder, weight_type=tools.QuantType.QUInt8, per_channel=True)
+
+
+def static(tools, folder, share=0.01, **options):
+    class Calibration(tools.CalibrationDataReader):
+        def __init__(self):
+            self.data = iter([sentences()])
+
+        def get_next(self):
+            return next(self.data, None)
+    model = folder / "static.onnx"
+    tools.quantize_static(MINILM, model, Calibration(), **options)
+    close(model, folder, sentences(), share=share)
+    close(optimized(model, folder), folder, sentences(), share=share)
+
+
+@case
+def statically_quantized_minilm(folder):
+    tools = quantization()
+    static(tools, folder, quant_format=tools.QuantFormat.QDQ, op_types_to_quantize=["MatMul"])
+
+
+@case(slow=True)
+def statically_quantized_minilm_per_channel(folder):
+    tools = quantization()
+    static(tools, folder, quant_format=tools.QuantFormat.QDQ, op_types_to_quantize=["MatMul"], per_channel=True)
+
+
+@case(slow=True)
+def statically_quantized_minilm_operators(folder):
+    tools = quantization()
+    static(tools, folder, quant_format=tools.QuantFormat.QOperator, op_types_to_quantize=["MatMul"])

@@ -56,6 +56,52 @@ static Values convertLeakyRelu(Node &n) {
       n, [&](Value x) { return n.b.select(n.b.binary(ds::BinaryKind::ge, x, 0.0), x, n.b.mul(x, alpha)); });
 }
 
+/// `opset` says which Softmax is meant: since 13 along one axis, before over all axes from there on.
+static Values convertSoftmax(Node &n) {
+  int64_t rank = n.b.rank(n.in(0));
+  auto axis = n.axis(n.integer("axis", -1), rank), opset = n.requiredInteger("opset");
+  constexpr int64_t alongOneAxis = 13;
+  if (!axis || !opset)
+    return {};
+  if (*opset >= alongOneAxis || *axis == rank - 1)
+    return convertUnary(n, [&](Value x) { return n.b.softmax(x, *axis); });
+  SizeVector sizes = n.b.sizes(n.in(0)), flat(sizes.begin(), sizes.begin() + *axis);
+  flat.push_back(product(ArrayRef(sizes).drop_front(*axis)));
+  return convertUnary(n, [&](Value x) { return n.b.reshape(n.b.softmax(n.b.reshape(x, flat), *axis), sizes); });
+}
+
+/// The mean over the spatial axes.
+static Values convertGlobalAveragePool(Node &n) {
+  if (!n.requireRank(0, 3))
+    return {};
+  int64_t rank = n.b.rank(n.in(0));
+  SmallVector<int64_t> axes = n.flag("channels_last", false) ? axesFrom(1, rank - 1) : axesFrom(2, rank);
+  return convertUnary(n, [&](Value x) { return n.b.reduce(ds::ReduceKind::mean, x, axes); });
+}
+
+/// Scale and zero point of the result, then three operands for each tensor.
+static Values convertConcat(Node &n) {
+  auto axis = n.requiredInteger("axis");
+  if (!axis)
+    return {};
+  SmallVector<Value> parts;
+  for (unsigned i = 2; i + 1 < n.inputCount(); i += 3) {
+    if (!isByte(n, i))
+      return {};
+    parts.push_back(dequantize(n, i));
+  }
+  auto place = parts.empty() ? std::nullopt : n.axis(*axis, n.b.rank(parts[0]));
+  if (!place)
+    return parts.empty() ? n.refuse("expected at least one tensor, found none") : Values();
+  return {quantize(n, n.b.concat(*place, parts), 0, n.b.element(n.in(2)))};
+}
+
+static Values convertWhere(Node &n) {
+  if (!isByte(n, 1) || !isByte(n, 4))
+    return {};
+  return {quantize(n, n.b.select(n.in(0), dequantize(n, 1), dequantize(n, 4)), 7, n.b.element(n.in(1)))};
+}
+
 static Values convertAdd(Node &n) {
   if (!isByte(n, 0) || !isByte(n, 3))
     return {};
@@ -134,6 +180,10 @@ void addMicrosoftQuantization(PatternRegistry &registry) {
   registry.add("QLinearMul", 1, 2, convertMul, domain);
   registry.add("QLinearSigmoid", 1, 2, convertSigmoid, domain);
   registry.add("QLinearLeakyRelu", 1, 2, convertLeakyRelu, domain);
+  registry.add("QLinearSoftmax", 1, 2, convertSoftmax, domain);
+  registry.add("QLinearGlobalAveragePool", 1, 2, convertGlobalAveragePool, domain);
+  registry.add("QLinearConcat", 1, 2, convertConcat, domain);
+  registry.add("QLinearWhere", 1, 3, convertWhere, domain);
   registry.add("QGemm", 1, 6, convertQGemm, domain);
   registry.add("MatMulIntegerToFloat", 1, 4, convertMatMulIntegerToFloat, domain);
   registry.add("DynamicQuantizeMatMul", 1, 3, convertDynamicQuantizeMatMul, domain);
