@@ -258,7 +258,7 @@ def whisper():
     config = transformers.WhisperConfig(
         vocab_size=VOCABULARY, num_mel_bins=10, d_model=HIDDEN, encoder_layers=2, encoder_attention_heads=4,
         decoder_layers=2, decoder_attention_heads=4, encoder_ffn_dim=96, decoder_ffn_dim=96, max_source_positions=16,
-        max_target_positions=32, pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1,
+        max_target_positions=64, pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1,
         suppress_tokens=[], begin_suppress_tokens=[])
     config._attn_implementation = "eager"
     return randomized(transformers.WhisperForConditionalGeneration(config))
