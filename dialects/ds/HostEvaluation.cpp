@@ -141,18 +141,22 @@ std::optional<HostTensor> evaluateOnHost(Operation *op, ArrayRef<HostTensor> ope
     HostTensor result = HostTensor::allocate(type.getElementType(), type.getShape());
     bool fromFloat = isa<FloatType>(operands[0].element), toFloat = isa<FloatType>(result.element);
     int64_t width = result.elementBytes();
+    auto unary = dyn_cast<ds::UnaryOp>(op);
+    auto binary = dyn_cast<ds::BinaryOp>(op);
     for (int64_t i = 0, n = result.count(); i < n; ++i) {
-      auto read = [&](const HostTensor &tensor) {
-        int64_t at = broadcastOffset(i, type.getShape(), tensor.shape);
+      auto read = [&](unsigned index) {
+        const HostTensor &tensor = operands[index];
+        bool sameShape = ArrayRef<int64_t>(tensor.shape) == type.getShape();
+        int64_t at = sameShape ? i : broadcastOffset(i, type.getShape(), tensor.shape);
         return readNumber(tensor.element, tensor.data + at * tensor.elementBytes());
       };
       std::optional<HostNumber> value;
-      if (auto unary = dyn_cast<ds::UnaryOp>(op))
-        value = applyUnary(unary.getKind(), read(operands[0]), fromFloat);
-      else if (auto binary = dyn_cast<ds::BinaryOp>(op))
-        value = applyBinary(binary.getKind(), read(operands[0]), read(operands[1]), fromFloat);
+      if (unary)
+        value = applyUnary(unary.getKind(), read(0), fromFloat);
+      else if (binary)
+        value = applyBinary(binary.getKind(), read(0), read(1), fromFloat);
       else {
-        value = read(operands[0]);
+        value = read(0);
         if (result.element.isInteger(1))
           value->integer = fromFloat ? value->real != 0 : value->integer != 0;
         else if (fromFloat && !toFloat)

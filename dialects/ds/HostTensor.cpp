@@ -55,8 +55,15 @@ DenseElementsAttr HostTensor::toAttribute() const {
   return DenseElementsAttr::get(type, bits);
 }
 
+// Weights are f32 nearly always: the machine's own conversions round as APFloat's do, at a tenth of the cost.
 HostNumber readNumber(Type element, const char *at) {
   HostNumber number;
+  if (element.isF32()) {
+    float value;
+    std::memcpy(&value, at, sizeof value);
+    number.real = static_cast<double>(value);
+    return number;
+  }
   if (auto floating = dyn_cast<FloatType>(element)) {
     uint64_t bits = 0;
     std::memcpy(&bits, at, static_cast<size_t>(widthOf(element)));
@@ -77,6 +84,11 @@ HostNumber readNumber(Type element, const char *at) {
 }
 
 void writeNumber(Type element, char *at, const HostNumber &number) {
+  if (element.isF32()) {
+    float value = static_cast<float>(number.real);
+    std::memcpy(at, &value, sizeof value);
+    return;
+  }
   if (auto floating = dyn_cast<FloatType>(element)) {
     APFloat value(number.real);
     bool lost;

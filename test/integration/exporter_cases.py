@@ -73,6 +73,11 @@ def check(path, family, folder):
     result = tool("ds-opt", path, "-o", folder / "model.dsp", "--report", code=None, timeout=5 * SECONDS)
     seconds = time.time() - start
     if result.code:
+        try:
+            onnx_runtime(path, {})
+        except Exception as error:
+            if "INVALID_GRAPH" in str(error):  # the exporter wrote no legal model, and we say so
+                return f"export invalid: {' '.join(str(error).split())[:200]}; {' '.join(result.err.split())[:200]}", seconds, ""
         return "diagnosed: " + " ".join(result.err.split())[:300], seconds, ""
     report, silent = recomposed(path, family, folder)
     if seconds > SECONDS:

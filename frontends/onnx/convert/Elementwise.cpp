@@ -91,6 +91,10 @@ static Values convertClipAttributes(Node &n) {
 
 static Values convertClip(Node &n) {
   Value result = n.in(0);
+  for (unsigned index : {1, 2}) // PyTorch writes float bounds for integers at opset 11
+    if (n.has(index) && n.b.element(n.in(index)) != n.b.element(result))
+      return n.refuse("input " + Twine(index) + ": expected a bound of the element type of " +
+                      describe(n.b.facts(result)) + ", found " + describe(n.b.facts(n.in(index))));
   auto bound = [&](BinaryKind kind, Value limit) { result = n.b.binary(kind, result, n.b.reshape(limit, {})); };
   if (n.has(1))
     bound(BinaryKind::max, n.in(1));
