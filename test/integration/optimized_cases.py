@@ -125,3 +125,15 @@ def statically_quantized_minilm_per_channel(folder):
 def statically_quantized_minilm_operators(folder):
     tools = quantization()
     static(tools, folder, quant_format=tools.QuantFormat.QOperator, op_types_to_quantize=["MatMul"])
+
+
+@case(slow=True)
+def statically_quantized_minilm_everywhere(folder):
+    tools = quantization()
+    static(tools, folder, quant_format=tools.QuantFormat.QDQ)
+
+
+@case(slow=True)
+def statically_quantized_minilm_operators_everywhere(folder):
+    tools = quantization()
+    static(tools, folder, quant_format=tools.QuantFormat.QOperator)

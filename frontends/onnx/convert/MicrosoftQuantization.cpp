@@ -102,10 +102,26 @@ static Values convertWhere(Node &n) {
   return {quantize(n, n.b.select(n.in(0), dequantize(n, 1), dequantize(n, 4)), 7, n.b.element(n.in(1)))};
 }
 
+/// An operand of a sum in steps of the result, and what its zero point takes off.
+static std::pair<Value, Value> inSteps(Node &n, unsigned input, Value step) {
+  Value ratio = n.b.div(single(n, input + 1), step), x = n.b.mul(n.b.cast(n.in(input), n.b.f32()), ratio);
+  Value zero = n.has(input + 2) ? n.b.cast(single(n, input + 2), n.b.f32()) : n.b.scalar(n.b.f32(), 0);
+  return {x, n.b.mul(zero, ratio)};
+}
+
+/// The zero point of the result is added before the rounding. That tells where sums lie right between two steps, which
+/// those with a constant often do: constants such as 1 are half a step of a range twice as wide.
 static Values convertAdd(Node &n) {
   if (!isByte(n, 0) || !isByte(n, 3))
     return {};
-  return {quantize(n, n.b.add(dequantize(n, 0), dequantize(n, 3)), 6, n.b.element(n.in(0)))};
+  Value step = single(n, 6);
+  if (!step)
+    return {};
+  auto [a, aZero] = inSteps(n, 0, step);
+  auto [b, bZero] = inSteps(n, 3, step);
+  Value zero = n.has(7) ? n.b.cast(single(n, 7), n.b.f32()) : n.b.scalar(n.b.f32(), 0);
+  Value fixed = n.b.sub(zero, n.b.add(aZero, bZero));
+  return {saturate(n, n.b.add(a, n.b.add(b, fixed)), {}, n.b.element(n.in(0)))};
 }
 
 /// The product of the integers is exact; one factor rescales it.
