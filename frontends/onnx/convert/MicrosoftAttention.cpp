@@ -248,7 +248,7 @@ static Values convertAttention(Node &n) {
 /// The projection is an integer product; everything behind it is attention over numbers.
 static Values convertQAttention(Node &n) {
   auto heads = readHeads(n);
-  if (!heads || !n.requireRank(0, 3, 3) || !n.requireRank(1, 2, 2))
+  if (!heads || !n.requireRank(0, 3, 3) || !n.requireRank(1, 2, 2) || !n.requireFloat(2))
     return {};
   if (n.flag("past_present_share_buffer", false))
     return n.refuse("attribute 'past_present_share_buffer': expected 0, found 1; the operator has no input for the "

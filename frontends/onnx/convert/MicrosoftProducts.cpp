@@ -134,12 +134,12 @@ static bool hasSizes(Node &n, unsigned input, ArrayRef<SizeExpr> expected) {
                   ", found " + describe(n.b.facts(n.in(input))));
 }
 
-/// The zero points as f32 [N, blocks, 1]: half of the range where the node has none.
+/// The zero points as f32 [N, blocks]: half of the range where the node has none.
 static Value zeroPoints(Node &n, const BlockLayout &layout) {
-  if (!n.has(3))
-    return n.b.scalar(n.b.f32(), static_cast<double>(1 << (layout.bits - 1)));
+  SizeVector whole = {layout.rows, layout.blocks()};
   Value points = n.in(3);
-  SizeVector whole = {layout.rows, layout.blocks(), 1};
+  if (!points)
+    return n.b.scalar(n.b.f32(), static_cast<double>(1 << (layout.bits - 1)));
   if (!n.b.element(points).isUnsignedInteger(8))
     return hasSizes(n, 3, whole) ? n.b.reshape(n.b.cast(points, n.b.f32()), whole) : Value();
   int64_t bytes = (layout.blocks() * layout.bits + 7) / 8, padded = bytes * 8 / layout.bits;
@@ -148,7 +148,30 @@ static Value zeroPoints(Node &n, const BlockLayout &layout) {
   Value fields = unpackBits(n.b, n.b.reshape(points, {layout.rows, bytes}), layout.bits);
   if (padded != layout.blocks())
     fields = n.b.sliceAxis(fields, 1, 0, layout.blocks());
-  return n.b.reshape(n.b.cast(fields, n.b.f32()), whole);
+  return n.b.cast(fields, n.b.f32());
+}
+
+/// Fields u8 [N, blocks, block] as numbers f32 [N, K], with the parameters of their block, or of the group of their
+/// column where the node lists one for each.
+static Value dequantizeBlocks(Node &n, const BlockLayout &layout, Value fields) {
+  SizeVector whole = {layout.rows, layout.blocks() * layout.block};
+  Value points = zeroPoints(n, layout);
+  Value scales = n.b.reshape(n.b.cast(n.in(2), n.b.f32()), {layout.rows, layout.blocks()});
+  auto columns = [&](Value x) {
+    return layout.columns == layout.blocks() * layout.block ? x : n.b.sliceAxis(x, 1, 0, layout.columns);
+  };
+  if (!points || !scales)
+    return {};
+  Value real = n.b.cast(fields, n.b.f32());
+  if (!n.has(4)) {
+    auto perBlock = [&](Value x) { return n.b.rank(x) == 0 ? x : n.b.insertAxis(x, 2); };
+    return columns(n.b.reshape(n.b.mul(n.b.sub(real, perBlock(points)), perBlock(scales)), whole));
+  }
+  if (!n.requireRank(4, 1, 1))
+    return {};
+  Value groups = n.b.sliceAxis(n.in(4), 0, 0, layout.columns);
+  auto perColumn = [&](Value x) { return n.b.rank(x) == 0 ? x : n.b.gather(1, x, groups); };
+  return n.b.mul(n.b.sub(columns(n.b.reshape(real, whole)), perColumn(points)), perColumn(scales));
 }
 
 static std::optional<BlockLayout> readLayout(Node &n) {
@@ -175,26 +198,15 @@ static Values convertMatMulNBits(Node &n) {
   auto layout = readLayout(n);
   if (!layout || !n.requireRank(0, 1) || !n.requireFloat(0))
     return {};
-  if (n.has(4))
-    return n.refuse("input 4 ('g_idx'): expected none, found " + describe(n.b.facts(n.in(4))) +
-                    "; the input is deprecated, sort the columns by group instead");
   int64_t blocks = layout->blocks(), bytes = layout->block * layout->bits / 8;
   if (!n.b.element(n.in(1)).isUnsignedInteger(8))
     return n.refuse("input 1: expected uint8, found " + describe(n.b.facts(n.in(1))));
   if (!hasSizes(n, 1, {layout->rows, blocks, bytes}) || !hasSizes(n, 2, {layout->rows, blocks}))
     return {};
   Value fields = unpackBits(n.b, n.b.reshape(n.in(1), {layout->rows, blocks, bytes}), layout->bits);
-  Value points = zeroPoints(n, *layout);
-  if (!points)
-    return {};
-  Value scales = n.b.reshape(n.b.cast(n.in(2), n.b.f32()), {layout->rows, blocks, 1});
-  Value real = n.b.mul(n.b.sub(n.b.cast(fields, n.b.f32()), points), scales);
-  Value weight = n.b.reshape(real, {layout->rows, blocks * layout->block});
-  if (blocks * layout->block != layout->columns)
-    weight = n.b.sliceAxis(weight, 1, 0, layout->columns);
-  // The products are sums in f32; f16 operands come from f16 results.
-  Type type = n.b.element(n.in(0));
+  Value weight = dequantizeBlocks(n, *layout, fields);
   Value x = n.in(0);
+  Type type = n.b.element(x); // blocks are numbers in f32, rounded to the operand's type once
   bool isRow = n.b.rank(x) == 1;
   if (isRow)
     x = n.b.insertAxis(x, 0);
