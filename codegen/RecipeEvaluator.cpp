@@ -41,6 +41,14 @@ FailureOr<HostTensor> RecipeEvaluator::evaluate(ds::RecipeOp recipe) {
       values[source] = std::move(*range);
       continue;
     }
+    // Large weights exist, sizes that a model makes up of a few bytes are not among them.
+    constexpr int64_t mostBytes = int64_t(1) << 34;
+    auto type = cast<RankedTensorType>(op.getResult(0).getType());
+    int64_t elementBytes = (type.getElementTypeBitWidth() + 7) / 8, bytes = elementBytes;
+    for (int64_t size : type.getShape())
+      if (llvm::MulOverflow(bytes, size, bytes) || bytes > mostBytes)
+        return op.emitError("expected constants of at most ")
+               << mostBytes << " bytes each that are computed while packaging, found a tensor of " << type;
     auto result = evaluateOnHost(&op, operands);
     if (!result)
       return op.emitError("cannot be evaluated while packaging");

@@ -141,11 +141,20 @@ const TensorFacts &SizeAnalysis::facts(Value value) const {
 
 void SizeAnalysis::set(Value value, TensorFacts facts) { known[value] = std::move(facts); }
 
-/// Types cannot hold negative sizes, which wrong operands may lead to.
+/// Types cannot hold negative sizes, which wrong operands may lead to, and whoever counts bytes relies on products of
+/// sizes that fit. An empty tensor counts as if its sizes of 0 were 1: its strides must fit, too.
 static LogicalResult requireSizes(Operation *op, const TensorFacts &facts) {
-  for (const SizeExpr &size : facts.sizes)
-    if (auto value = size.constant(); value && *value < 0)
+  constexpr int64_t mostElements = int64_t(1) << 55;
+  int64_t elements = 1;
+  for (const SizeExpr &size : facts.sizes) {
+    auto value = size.constant();
+    if (!value)
+      continue;
+    if (*value < 0)
       return op->emitOpError("has a negative size, ") << *value;
+    if (llvm::MulOverflow(elements, std::max<int64_t>(*value, 1), elements) || elements > mostElements)
+      return op->emitOpError("has a result of more than 2^55 elements");
+  }
   return success();
 }
 

@@ -6,12 +6,22 @@
 #include <cstring>
 #include <limits>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <utility>
 
 namespace ds {
 namespace {
 constexpr size_t alignment = 64;
 constexpr size_t hugePage = size_t(2) << 20;
+
+size_t physicalMemory() {
+  static const size_t bytes = [] {
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(size)
+                                 : std::numeric_limits<size_t>::max() / 2;
+  }();
+  return bytes;
+}
 
 size_t roundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 } // namespace
@@ -34,8 +44,9 @@ void AlignedBuffer::reserve(size_t bytes) {
   if (bytes <= size)
     return;
   release();
-  if (bytes > std::numeric_limits<size_t>::max() / 2)
-    fail(ErrorCode::OutOfMemory, "cannot allocate ", bytes, " bytes");
+  // A system that overcommits would grant it and end the process at first touch.
+  if (bytes > physicalMemory())
+    fail(ErrorCode::OutOfMemory, "cannot allocate ", bytes, " bytes, this machine has ", physicalMemory());
   // Big buffers lie on huge pages where the system has them: fewer faults on first touch, fewer TLB misses after.
   bool big = bytes >= 2 * hugePage;
   size_t unit = big ? hugePage : alignment;

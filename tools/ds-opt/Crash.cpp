@@ -2,6 +2,7 @@
 // reproducer are prepared before; it writes them and leaves without destructors, since other threads may hold locks.
 #include "tools/ds-opt/Crash.h"
 
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -9,6 +10,7 @@
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <new>
 #include <unistd.h>
 
 namespace deepstride {
@@ -38,6 +40,13 @@ static void handleSignal(int) {
   _exit(internalErrorExit);
 }
 
+[[noreturn]] static void reportOutOfMemory() {
+  put(STDERR_FILENO, "ds-opt: error: out of memory in ");
+  put(STDERR_FILENO, crashStage);
+  put(STDERR_FILENO, "\n");
+  _exit(1);
+}
+
 static void copy(char *target, size_t size, llvm::StringRef text) {
   size_t length = std::min(size - 1, text.size());
   memcpy(target, text.data(), length);
@@ -57,6 +66,9 @@ void installCrashHandler(const std::string &commandLine) {
   copy(crashPath, sizeof(crashPath), reproducerPath(".sh"));
   copy(crashText, sizeof(crashText), commandLine + "\n");
   enterStage("start");
+  // What a model asks for is not a bug. Both kinds of allocation end here: those of C++ and those of LLVM.
+  std::set_new_handler(reportOutOfMemory);
+  llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { reportOutOfMemory(); });
   // A stack of its own: the crash may be an overflow of the usual one.
   static char stack[1 << 16];
   stack_t alternative = {};

@@ -2,6 +2,8 @@
 // cannot be converted does not end the walk: what depends on it is skipped, so that one run reports everything.
 #include "frontends/onnx/convert/Conversion.h"
 
+#include "frontends/onnx/dialect/StatedTypes.h"
+
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
@@ -109,6 +111,12 @@ void Conversion::convertNode(NodeOp node) {
     Value value = index < results.size() ? results[index] : Value();
     if (value && !view.isRefused()) {
       converted[result] = value;
+      if (contradict(result.getType(), analysis.facts(value).type())) {
+        failedNodes = true;
+        view.refuse("output " + Twine(index) + " ('" + cast<StringAttr>(node.getOutputs()[index]).getValue() +
+                    "'): expected " + describeTensor(result.getType()) + ", as the model states, found " +
+                    describeTensor(analysis.facts(value).type()));
+      }
     } else if (view.isRefused() || view.yields(index)) {
       failedNodes = true;
       if (errors == 0)

@@ -29,8 +29,12 @@ static Value denseOfSparse(Node &n, DictionaryAttr sparse) {
     return n.refuse("attribute 'sparse_value': expected an index per value");
   for (auto [i, value] : llvm::enumerate(values.getValues<Attribute>())) {
     int64_t flat = isLinear ? positions[i] : 0;
-    for (int64_t axis = 0; !isLinear && axis < rank; ++axis)
-      flat = flat * type.getDimSize(axis) + positions[i * rank + axis];
+    for (int64_t axis = 0; !isLinear && axis < rank; ++axis) {
+      int64_t position = positions[i * rank + axis];
+      if (position < 0 || position >= type.getDimSize(axis))
+        return n.refuse("attribute 'sparse_value': index " + Twine(position) + " is outside of axis " + Twine(axis));
+      flat = flat * type.getDimSize(axis) + position;
+    }
     if (flat < 0 || flat >= type.getNumElements())
       return n.refuse("attribute 'sparse_value': index " + Twine(flat) + " is outside of the tensor");
     elements[flat] = value;

@@ -3,6 +3,7 @@
 
 #include "frontends/onnx/reader/GraphImporter.h"
 
+#include "frontends/onnx/dialect/StatedTypes.h"
 #include "frontends/onnx/reader/Types.h"
 
 using namespace mlir;
@@ -99,7 +100,13 @@ LogicalResult GraphImporter::collectTypes(const GraphProto &graph, Scope &scope)
       Expected<Type> type = importType(value.type(), builder.getContext(), limits);
       if (!type)
         return refuseAt(locate(value.name()), "type of value", type.takeError());
+      // Of an input, whose type is known, or stated before.
+      auto argument = scope.values.find(value.name());
       auto [known, isNew] = scope.types.try_emplace(value.name(), *type);
+      Type other = argument != scope.values.end() ? argument->second.getType() : known->second;
+      if (contradict(other, *type))
+        return refuseAt(locate(value.name()), "type of value: expected one type, found " + describeTensor(other) +
+                                                  " and " + describeTensor(*type));
       // Two statements about one value: keep the one with a shape.
       if (!isNew && !isa<RankedTensorType>(known->second))
         known->second = *type;
@@ -115,6 +122,9 @@ LogicalResult GraphImporter::importInitializers(const GraphProto &graph, Scope &
     Expected<TypedAttr> value = importTensor(tensor, file, builder.getContext());
     if (!value)
       return refuseAt(where, "initializer", value.takeError());
+    if (Type stated = scope.types.lookup(tensor.name()); stated && contradict(stated, value->getType()))
+      return refuseAt(where, "initializer: expected " + describeTensor(stated) + ", as the model states, found " +
+                                 describeTensor(value->getType()));
     Value result = InitializerOp::create(builder, where, value->getType(), tensor.name(), *value);
     if (failed(define(tensor.name(), result, scope, where)))
       return failure();

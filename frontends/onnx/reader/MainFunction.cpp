@@ -2,6 +2,7 @@
 // of their dimensions.
 
 #include "frontends/onnx/reader/GraphImporter.h"
+#include "frontends/onnx/reader/Types.h"
 
 using namespace mlir;
 using ::onnx::GraphProto;
@@ -74,8 +75,13 @@ LogicalResult GraphImporter::importMain(ModuleOp module) {
   SmallVector<Attribute> arguments, results;
   for (const ValueInfoProto &input : graph.input()) {
     // Up to IR version 3 initializers must be listed as inputs; later, that makes them defaults.
-    if (stored.contains(input.name()))
+    if (stored.contains(input.name())) {
+      llvm::Expected<Type> type = importType(input.type(), builder.getContext(), limits);
+      if (!type)
+        return refuseAt(locate(input.name()), "graph input", type.takeError());
+      scope.types.try_emplace(input.name(), *type);
       continue;
+    }
     if (failed(addArgument(input, *mainBlock, scope)))
       return failure();
     if (isa<UnknownType>(mainBlock->getArguments().back().getType()))
@@ -87,8 +93,12 @@ LogicalResult GraphImporter::importMain(ModuleOp module) {
   if (failed(importGraphBody(graph, scope, outputs)))
     return failure();
   func::ReturnOp::create(builder, fileLocation, outputs);
-  for (const ValueInfoProto &output : graph.output())
+  llvm::StringSet<> names;
+  for (const ValueInfoProto &output : graph.output()) {
+    if (!names.insert(output.name()).second)
+      return refuseAt(locate(output.name()), "graph output: expected outputs with different names, found it twice");
     results.push_back(describeValue(output, /*nameDims=*/false));
+  }
   main.setFunctionType(builder.getFunctionType(mainBlock->getArgumentTypes(), TypeRange(ValueRange(outputs))));
   main.setAllArgAttrs(arguments);
   main.setAllResultAttrs(results);

@@ -58,6 +58,8 @@ LogicalResult GraphImporter::importNodes(const Nodes &nodes, Scope &scope, Locat
 
 LogicalResult GraphImporter::importNode(const NodeProto &node, Scope &scope, const std::string &label) {
   Location where = locate(label);
+  if (node.output().empty())
+    return refuseAt(where, node.op_type() + ": expected at least one output, found none");
   // Messages show the operator as it is.
   if (node.op_type().empty() || !llvm::all_of(node.op_type(), llvm::isPrint))
     return refuseAt(where, "expected a node with the name of an operator, found " + quoted(node.op_type()));

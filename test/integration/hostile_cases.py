@@ -1,0 +1,139 @@
+"""Models that contradict themselves or ask for more than there is: one table, every row a diagnostic with its node.
+
+A row is the text of a model in onnx's notation without its header, and what the first error must contain. Memory and
+time are limited, so that a size that is believed rather than refused shows.
+"""
+import time
+
+import onnx.parser
+
+import generate
+from kit import case, expect, tool
+
+HUGE = 1 << 40
+
+
+def refused(folder, table, command=("--stop-after=memory", "-o", "out.mlir"), opset=21):
+    for i, (text, *says) in enumerate(table):
+        path = folder / f"m{i}.onnx"
+        header = f'<ir_version: 10, opset_import: ["" : {opset}, "local" : 1]>\n'
+        path.write_bytes(onnx.parser.parse_model(header + text).SerializeToString())
+        arguments = [folder / part if part.endswith(".mlir") else part for part in command]
+        start = time.time()
+        result = tool("ds-opt", path, *arguments, code=None, timeout=30, memory_gib=4)
+        expect(result.code == 1 and "error: " in result.err, f"{text}\nexpected a diagnostic: {result}")
+        for what in says:
+            expect(what in result.err, f"{text}\nexpected stderr to contain '{what}': {result}")
+        expect(time.time() - start < 20, f"{text}\ntook {time.time() - start:.0f} s")
+
+
+@case
+def models_that_contradict_themselves(folder):
+    refused(folder, [
+        # cycles, names
+        ("g (float[2] x) => (float[2] y) { [a] y = Add(x, z) [b] z = Neg(y) }", "'a': error", "cycle"),
+        ("g (float[2] x) => (float[2] y) { [a] y = Add(x, y) }", "'a': error", "cycle"),
+        ("g (float[2] x) => (float[2] x) { [a] x = Relu(x) }", "'a': error", "cycle"),
+        ("g (float[2] x, float[2] x) => (float[2] y) { y = Relu(x) }", "'x': error", "defined twice"),
+        ("g (float[2] x) => (float[2] y) { [a] y = Relu(x) [b] y = Neg(x) }", "'b': error", "defined twice"),
+        ("g (float[2] x) => (float[2] w) <float[2] w = {1, 2}> { [a] w = Relu(x) }", "'a': error", "defined twice"),
+        ("g (float[2] x) => (float[2] y, float[2] y) { y = Relu(x) }", "'y': error", "different names"),
+        # values that nobody defines
+        ("g (float[2] x) => (float[2] y) { [a] y = Add(x, nowhere) }", "'a': error", "'nowhere'"),
+        ("g (float[2] x) => (float[2] z) { y = Relu(x) }", "'z': error", "none"),
+        ("g (float[2] x, bool c) => (float[2] y) { [i] y = If(c) <then_branch = t () => (float[2] a) { [n] a = Add(x, b) },"
+         " else_branch = e () => (float[2] b) { b = Neg(x) }> }", "error", "'b'"),
+        ("g (float[2] x) => (float[2] y) { [a] = Neg(x) y = Relu(x) }", "'a': error", "at least one output"),
+        # wrong types
+        ("g (float[2] x, int64[2] i) => (float[2] y) { [a] y = Add(x, i) }", "'a': error", "element types"),
+        ("g (float[2] x) => (float[2] y) { [a] y = Where(x, x, x) }", "'a': error", "condition"),
+        ("g (float x) => (float y) { [i] y = If(x) <then_branch = t () => (float a) { a = Neg(x) },"
+         " else_branch = e () => (float b) { b = Abs(x) }> }", "'i': error", "bool"),
+        ('g (float[2] x) => (float[2] y) { [a] y = LeakyRelu <alpha = "steep"> (x) }', "'a': error", "'alpha'"),
+        ("g (float[2] x) => (float[2] y) { [a] y = Cast <to = 999> (x) }", "'a': error", "999"),
+        # statements about shapes and types against what the nodes compute, and against each other
+        ("g (float[2, 3] x) => (float[2, 3] y) <float[7] h> { [a] h = Relu(x) y = Relu(h) }",
+         "'a': error", "expected f32[7], as the model states, found f32[2, 3]"),
+        ("g (float[2, 3] x) => (float[2, 3] y) <int64[2, 3] h> { [a] h = Relu(x) y = Relu(h) }",
+         "'a': error", "i64[2, 3]"),
+        ("g (float[2, 3] x) => (float[4, 5] y) { [a] y = Relu(x) }", "'a': error", "f32[4, 5]"),
+        ("g (float[2, 3] x) => (float[6] y) { [a] y = Relu(x) }", "'a': error", "f32[6]"),
+        ("g (float[2, 3] x) => (int64[2, 3] y) { [a] y = Relu(x) }", "'a': error", "i64[2, 3]"),
+        ("g (float[n, 3] x) => (float[n, 4] y) { [a] y = Relu(x) }", "'a': error", "f32[?, 4]"),
+        ("g (float[2, 3] x) => (float[2, 3] y) <float[2, 4] y> { [a] y = Relu(x) }", "'y': error", "expected one type"),
+        ("g (float[2] x) => (int64[2] x) { y = Relu(x) }", "'x': error", "expected one type"),
+        ("g (float[2] w) => (float[2] y) <float[3] w = {1, 2, 3}> { y = Relu(w) }", "'w': error", "f32[3]"),
+        ("g (float[1] x) => (float[2] w) <float[3] w = {1, 2, 3}> { y = Relu(w) }", "'w': error", "f32[2]"),
+        ("g (float[2, 3] x) => (float[a] y) <int64[1] s = {7}> { [a] y = Reshape(x, s) }", "'a': error", "6 and 7"),
+        ("g (float[2, 3] x, float[4, 5] w) => (float[a, b] y) { [a] y = MatMul(x, w) }", "'a': error", "3 and 4"),
+        # negative sizes
+        ("g (float[-5] x) => (float[a] y) { y = Relu(x) }", "'x': error", "-5"),
+        ("g (float[2] x) => (float[a] y) <int64[1] s = {-3}> { [a] y = Tile(x, s) }", "'a': error", "-3"),
+        ("g (float[1] x) => (float[a] y) <int64[1] s = {-3}> { [a] y = ConstantOfShape(s) }", "'a': error", "-3"),
+        ("g (float[2, 3] x) => (float[a] y) <int64[2] s = {-2, 3}> { [a] y = Reshape(x, s) }", "'a': error", "-2"),
+        ("g (float[9] x) => (float[a] y, int64[b] i) <int64[1] k = {-1}> { [a] y, i = TopK(x, k) }", "'a': error", "-1"),
+        ("g (float[3] x) => (float[a] y) <int64[2] p = {-4, -4}> { [a] y = Pad(x, p) }", "'a': error", "-5"),
+        ("g (float[9] x) => (float[a] y, float[b] z) <int64[2] s = {-1, 10}> { [a] y, z = Split(x, s) }", "'a': error"),
+        ("g (float[1, 1, 8, 8] x, float[1, 1, 3, 3] w) => (float[a, b, c, d] y) { [a] y = Conv <strides = [-1, 1]> (x, w) }",
+         "'a': error", "-1"),
+    ])
+
+
+@case
+def models_that_ask_for_too_much(folder):
+    ranks = ", ".join(["1"] * 33)
+    refused(folder, [
+        (f"g (float[{ranks}] x) => (float[a] y) {{ y = Relu(x) }}", "'x': error", "at most 32 dimensions"),
+        ("g (float[2147483648, 2147483648] x) => (float[a, b] y) { y = Relu(x) }", "'x': error", "2^55"),
+        ("g (float[1] x) => (float[a] y) <int64[3] s = {2147483648, 2147483648, 2147483648}> { [c] y = ConstantOfShape(s) }",
+         "'c': error", "2^55"),
+        ("g (float[1] x) => (float[a] y) <int64[3] s = {0, 9223372036854775807, 9223372036854775807}>"
+         " { [c] y = ConstantOfShape(s) }", "'c': error", "2^55"),
+        ("g (float[4294967296] x) => (float[a, b] y) { [e] y = Einsum <equation = \"i,j->ij\"> (x, x) }", "'e': error", "2^55"),
+        (f"g () => (int64[a] y) <int64 a = {{0}}, int64 b = {{{9 * HUGE}}}, int64 c = {{1}}> {{ [r] y = Range(a, b, c) }}",
+         "'r': error", "less than"),
+        ("g (float[3] x) => (float[a] y) <int64[2] p = {4611686018427387904, 4611686018427387904}> { [p] y = Pad(x, p) }",
+         "'p': error"),
+        ("g (float[9] x) => (float[a] y, float[b] z) { [s] y, z = Split <num_outputs = 100000000000> (x) }", "'s': error"),
+    ])
+    refused(folder, [
+        (f"g () => (float[a] y) <int64[1] s = {{{HUGE}}}> {{ [c] y = ConstantOfShape(s) }}", "'c': error", "while packaging"),
+    ], command=("-o", "out.dsp"))
+
+
+@case
+def sizes_that_no_machine_has(folder):
+    """They compile, since another machine may have them; running them is refused in one line."""
+    for text in (f"g (float[1] x) => (float[a] y) <int64[1] s = {{{HUGE}}}> {{ c = ConstantOfShape(s) y = Add(c, x) }}",
+                 f"g (float[2] x) => (float[a] y) <int64[1] s = {{{HUGE}}}> {{ y = Tile(x, s) }}",
+                 "g (float[1000000] x) => (float[a, b] y) { y = Einsum <equation = \"i,j->ij\"> (x, x) }",
+                 "g (float[n] x) => (float[n] y) { y = Relu(x) }"):
+        path = folder / "m.onnx"
+        path.write_bytes(onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 21]>\n' + text).SerializeToString())
+        tool("ds-opt", path, "-o", folder / "m.dsp", memory_gib=4)
+        options = [f"--dim=n={1 << 41}"] if "[n]" in text else []
+        result = tool("ds-run", folder / "m.dsp", *options, code=1, says="cannot allocate", timeout=60)
+        expect(len(result.err.splitlines()) == 1, f"expected one line: {result}")
+    for size in ("-1", "x", "", "99999999999999999999", "9223372036854775807"):
+        result = tool("ds-run", folder / "m.dsp", f"--dim=n={size}", code=None, says="error")
+        expect(result.code in (1, 2) and len(result.err.splitlines()) == 1, f"expected one line: {result}")
+
+
+@case
+def long_chains_and_deep_nests(folder):
+    """Neither recursion over nodes nor over subgraphs ends the stack."""
+    g = generate.Graph()
+    value = "x"
+    for _ in range(100_000):
+        value = g.op("Neg", value)
+    model = g.model([generate.value("x", 1, 4)], [generate.value(value, 1, 4)])
+    tool("ds-opt", generate.save(model, folder / "chain.onnx"), "--stop-after=graph", "-o", folder / "chain.mlir",
+         timeout=100)
+    body = "y = Neg(x)"
+    for i in range(24):  # Python's protobuf reads no more; the reader's own limit is in test/unit/frontends/onnx
+        body = (f"y = If(c) <then_branch = t{i} () => (float[2] y) {{ {body} }}, "
+                f"else_branch = e{i} () => (float[2] z) {{ z = Abs(x) }}>")
+    path = folder / "nest.onnx"
+    text = f'<ir_version: 10, opset_import: ["" : 21]> g (float[2] x, bool c) => (float[2] y) {{ {body} }}'
+    path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    tool("ds-opt", path, "--stop-after=memory", "-o", folder / "nest.mlir", code=None, timeout=60)
