@@ -15,7 +15,7 @@ path = os.pathsep.join([config.ds_tools_dir, config.llvm_tools_dir, os.environ.g
 config.environment["PATH"] = path
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope"
 config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
-for name in ("DS_GEN_DOCS", "HOME", "TMPDIR"):
+for name in ("DS_GEN_DOCS", "HOME", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 
@@ -28,7 +28,7 @@ config.substitutions.append(
 config.substitutions.append(("%root", config.ds_source_dir))
 # A hang is a failure. Without psutil, lit cannot kill what a test started.
 if lit.util.killProcessAndChildrenIsSupported()[0]:
-    lit_config.maxIndividualTestTime = 120
+    lit_config.maxIndividualTestTime = 1200 if "SANITIZED" in os.environ else 120
 
 # What the machine can run, for tests that execute code made for a certain CPU.
 try:

@@ -11,6 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 REPORTS = BUILD / "reports"
+SECONDS = 120  # a unit test may take
 TAIL = 60  # lines of a failing step's output that are shown
 
 
@@ -70,7 +71,7 @@ def unit():
     folder = REPORTS / "unit"
     shutil.rmtree(folder, ignore_errors=True)
     os.environ["GTEST_OUTPUT"] = f"xml:{folder}/"
-    code, output = run("ctest", "--test-dir", BUILD, "--output-on-failure", "--timeout", "120", "-j2")
+    code, output = run("ctest", "--test-dir", BUILD, "--output-on-failure", "--timeout", SECONDS, "-j2")
     return junit(code, output, sorted(folder.glob("*.xml")))
 
 
@@ -111,11 +112,16 @@ def conformance():
     return closing_line(*run(ROOT / "utils/conformance", "--subset", ROOT / "test/integration/conformance-subset.txt"))
 
 
+def fuzz():
+    return closing_line(*run(ROOT / "utils/fuzz", "--seconds", "60", "--jobs", "2", show=True), show=False)
+
+
 STEPS = [("build", build, "build everything"), ("layout", layout, "rules of the tree"),
          ("format", formatting, "clang-format"), ("unit", unit, "unit tests"), ("lit", lit, "lit tests"),
          ("docs", docs, "generated documents are up to date"),
          ("integration", integration, "models, files and command lines, end to end"),
-         ("conformance", conformance, "a fixed part of ONNX's own test suite")]
+         ("conformance", conformance, "a fixed part of ONNX's own test suite"),
+         ("fuzz", fuzz, "a minute of each fuzz target, with sanitizers")]
 
 
 def main():

@@ -1,0 +1,88 @@
+"""Seeds of utils/fuzz: what its targets mutate. Made of the installed onnx package, numpy and our own compiler."""
+import hashlib
+import io
+import subprocess
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# Models of Slice with run-time bounds compile to size expressions so long that, instrumented, a run takes seconds.
+SLOW = "test_slice*"
+LARGEST = {"wire": 8192, "importer": 2048, "tensor": 2048}
+
+
+def suite(pattern, largest):
+    """Files of ONNX's test suite, by content, so that equal ones count once."""
+    import onnx
+    data = Path(onnx.__file__).parent / "backend/test/data"
+    files = [path for path in sorted(data.rglob(pattern))
+             if path.stat().st_size <= largest and not path.parent.match(SLOW)]
+    return list({path.read_bytes(): None for path in files})
+
+
+def arrays():
+    import numpy as np
+    for kind in "? i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 >i4 >f8 >u2".split():
+        for shape in ((), (3,), (2, 3), (0, 4), (1, 2, 2)):
+            yield np.arange(int(np.prod(shape))).reshape(shape).astype(kind)
+    yield np.asfortranarray(np.arange(12, dtype="f4").reshape(3, 4))
+
+
+def npy():
+    import numpy as np
+    for version in ((1, 0), (2, 0), (3, 0)):
+        for array in arrays():
+            stream = io.BytesIO()
+            np.lib.format.write_array(stream, array, version=version)
+            yield stream.getvalue()
+
+
+def npz():
+    import numpy as np
+    for write in (np.savez, np.savez_compressed):
+        all_arrays = list(arrays())
+        for i in range(0, len(all_arrays), 3):
+            stream = io.BytesIO()
+            write(stream, **{f"x{j}": array for j, array in enumerate(all_arrays[i:i + 3])})
+            yield stream.getvalue()
+
+
+def packages():
+    """The manifests of small models, compiled here where ds-opt is built, and a SHA256SUMS for what PackageTarget.cpp
+    has in its folder."""
+    for path in sorted((ROOT / "test/fuzz/seeds/package").iterdir()):
+        yield path.read_bytes()
+    digest = hashlib.sha256(b"w" * 4096).hexdigest()
+    for lines in (f"{digest}  weights.bin:0+4096\n", f"{digest}  weights.bin\n", ""):
+        yield f"{lines}{hashlib.sha256(lines.encode()).hexdigest()}  SHA256SUMS\n".encode()
+    compiler = ROOT / "build/bin/ds-opt"
+    if not compiler.exists():
+        return
+    import onnx
+    data = Path(onnx.__file__).parent / "backend/test/data"
+    for case in ("node/test_layer_normalization_2d_axis1", "node/test_nonzero_example", "node/test_range_float_type_positive_delta",
+                 "node/test_softmax_axis_0", "node/test_reshape_reordered_all_dims", "simple/test_expand_shape_model1"):
+        with tempfile.TemporaryDirectory() as folder:
+            model, package = data / case / "model.onnx", Path(folder) / "m.dsp"
+            subprocess.run([compiler, model, "-o", package], capture_output=True)
+            if (package / "manifest.json").exists():
+                yield (package / "manifest.json").read_bytes()
+
+
+MAKERS = {
+    "wire": lambda: suite("model.onnx", LARGEST["wire"]),
+    "importer": lambda: suite("model.onnx", LARGEST["importer"]),
+    "tensor": lambda: suite("*.pb", LARGEST["tensor"]),
+    "package": packages,
+    "npy": npy,
+    "npz": npz,
+}
+
+
+def make(target, folder):
+    """Writes the seeds of a target to an empty folder; one that has files is left as it is."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        return
+    for content in MAKERS[target]():
+        (folder / hashlib.sha1(content).hexdigest()[:16]).write_bytes(content)
