@@ -155,27 +155,58 @@ def title_quantized_products(folder):
             expect(np.array_equal(ours[name], expected), f"{name}: {np.sum(ours[name] != expected)} integers differ")
 
 
+def title_inputs(part, seed, batch, length):
+    random = np.random.default_rng(seed)
+    mask = random_mask(random, batch, length)
+    if part == "encoder":
+        return {"input_ids": random.integers(0, 32100, (batch, length)), "attention_mask": mask}
+    return {"input_ids": random.integers(0, 32100, (batch, 5 + seed)), "encoder_attention_mask": mask,
+            "encoder_hidden_states": random.standard_normal((batch, length, 512), np.float32) * np.float32(0.2)}
+
+
+TITLE_SIZES = [(1, 1), (1, 24), (3, 9), (2, 64), (1, 12), (2, 5), (1, 40)]
+
+
 @case(slow=True)
 def title_random_inputs(folder):
+    """Half of the inputs within 1 % (relative RMS), none far off: see QUANTIZED_RMS and the next case."""
     for part in ("encoder", "decoder"):
         compiled = compile_model(title_model(part), folder, name=f"{part}.dsp")
-        for seed, (batch, length) in enumerate([(1, 1), (1, 24), (3, 9), (2, 64)]):
-            random = np.random.default_rng(seed)
-            mask = random_mask(random, batch, length)
-            inputs = {"input_ids": random.integers(0, 32100, (batch, length)), "attention_mask": mask}
-            if part == "decoder":
-                inputs = {"input_ids": random.integers(0, 32100, (batch, 5 + seed)), "encoder_attention_mask": mask,
-                          "encoder_hidden_states": random.standard_normal((batch, length, 512), np.float32) * 0.2}
-            theirs, ours = onnx_runtime(title_model(part), inputs), run_package(compiled, inputs, folder)
-            for name, expected in theirs.items():
-                far = relative_rms(ours[name], expected)
-                print(f"  {part} {batch}x{length} {name}: relative RMS {far:.2g}", flush=True)
-                if far > QUANTIZED_RMS:  # steps that fell otherwise, of either; double precision is the judge
-                    exact = run_package(compile_model(title_model(part), folder, "--reference=f64", name="f64.dsp"),
-                                        inputs, folder)[name]
-                    mine, other = relative_rms(ours[name], exact), relative_rms(expected, exact)
-                    expect(mine <= 1.1 * other, f"{part} batch={batch} length={length}: {name} is {far:.3g} from ONNX "
-                           f"Runtime; from the f64 reference: ours {mine:.3g}, ONNX Runtime {other:.3g}")
+        far = []
+        for seed, (batch, length) in enumerate(TITLE_SIZES):
+            inputs = title_inputs(part, seed, batch, length)
+            (theirs,), (ours,) = onnx_runtime(title_model(part), inputs).values(), run_package(compiled, inputs, folder).values()
+            far.append(relative_rms(ours, theirs))
+        print(f"  {part}: relative RMS {' '.join(f'{value:.2g}' for value in far)}", flush=True)
+        expect(np.median(far) <= QUANTIZED_RMS and max(far) <= 10 * QUANTIZED_RMS, f"{part}: relative RMS {far}")
+
+
+@case(slow=True)
+def title_differs_by_ties_only(folder):
+    """In the order of the layers, what is quantized agrees in f32 and gives the same integers, until one value lies so
+    close to the middle of two steps that the last bit decides; behind it no numbers can be expected to agree."""
+    for part in ("encoder", "decoder"):
+        model = onnx.load(title_model(part))
+        known = {value.name for value in [*model.graph.input, *model.graph.output]}
+        rows = [(node.input[0], *node.output) for node in model.graph.node if node.op_type == "DynamicQuantizeLinear"]
+        rows = [row for row in rows if row[0] not in known]
+        float32, uint8 = onnx.TensorProto.FLOAT, onnx.TensorProto.UINT8
+        for name, kind in dict(pair for row in rows for pair in zip(row, (float32, uint8, float32, uint8))).items():
+            model.graph.output.append(onnx.helper.make_tensor_value_info(name, kind, None))
+        path = generate.save(model, folder / f"{part}.onnx")
+        compiled = compile_model(path, folder, name=f"{part}.dsp")
+        for seed, (batch, length) in enumerate(TITLE_SIZES):
+            inputs = title_inputs(part, seed, batch, length)
+            ours, theirs = run_package(compiled, inputs, folder), onnx_runtime(path, inputs)
+            for x, quantized, scale, zero in rows:
+                where = f"{part} {batch}x{length}: {x}"
+                expect(distance(ours[x], theirs[x]) <= 1e-5, f"{where}: {distance(ours[x], theirs[x]):.3g} apart")
+                differ = ours[quantized].astype(int) - theirs[quantized]
+                steps = theirs[x].astype(np.float64) / theirs[scale]
+                tie = np.abs(steps - np.floor(steps) - 0.5)[differ != 0]
+                expect(np.abs(differ).max() <= 1 and (tie.max(initial=0) <= 0.01), f"{where}: other integers, no ties: {tie}")
+                if differ.any():
+                    break
 
 
 @case(slow=True)
