@@ -47,6 +47,21 @@ def optimized_gpt2(folder):
     agrees(shared("gpt2-no-past"), folder, *({"input_ids": random.integers(0, 20, shape)} for shape in shapes))
 
 
+@case
+def fused_minilm(folder):
+    """All that onnxruntime.transformers fuses for BERT: embeddings, attention, skip normalizations, biased GELU."""
+    try:
+        import sympy  # noqa: F401: the optimizer cannot do without
+        from onnxruntime.transformers import optimizer
+    except ImportError as error:
+        raise Skip(f"onnxruntime.transformers is incomplete: {error}")
+    model = folder / "fused.onnx"
+    optimizer.optimize_model(str(MINILM), "bert", num_heads=12, hidden_size=384, opt_level=0).save_model_to_file(str(model))
+    package = compile_model(model, folder)
+    for batch, length in ((1, 9), (3, 20), (2, 64)):
+        same_numbers(package, model, tokens(batch, length, batch), folder)
+
+
 def quantization():
     try:
         import onnxruntime.quantization

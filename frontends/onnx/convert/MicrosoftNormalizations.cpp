@@ -31,14 +31,19 @@ static Value rmsNorm(Node &n, Value x, Value scale, int64_t axis, double epsilon
   return n.b.create<ds::RmsNormOp>({x, scale}, x, scale, axis, llvm::APFloat(epsilon));
 }
 
-/// input + skip + bias; the skip may lack the batch, which it then shares.
+/// input + skip + bias; the skip may lack the batch, which it then shares. The bias goes to the product that it was
+/// taken from, where one of the two is a product.
 static Value skipSum(Node &n, unsigned biasInput) {
   if (!n.requireRank(0, 2) || !n.requireRank(1, 2))
     return {};
   if (n.b.rank(n.in(1)) > n.b.rank(n.in(0)))
     return n.refuse("input 1 ('skip'): expected no more axes than input 0, found " + describe(n.b.facts(n.in(1))));
-  Value sum = n.b.add(n.in(0), n.in(1));
-  return n.has(biasInput) ? n.b.add(sum, n.in(biasInput)) : sum;
+  Value input = n.in(0), skip = n.in(1);
+  if (n.has(biasInput)) {
+    Value &product = skip.getDefiningOp<ds::MatmulOp>() ? skip : input;
+    product = n.b.add(product, n.in(biasInput));
+  }
+  return n.b.add(input, skip);
 }
 
 static Values convertSkipLayerNorm(Node &n) {
