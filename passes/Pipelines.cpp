@@ -41,7 +41,10 @@ void buildGraphPipeline(OpPassManager &pm, const GraphPipelineOptions &options) 
   addCleanup(pm);
   if (options.recompose) {
     pm.addNestedPass<func::FuncOp>(createRecomposeLayerNorm());
+    // After layer norms, whose variance is the mean square of a centred value.
+    pm.addNestedPass<func::FuncOp>(createRecomposeRmsNorm());
     pm.addNestedPass<func::FuncOp>(createRecomposeGelu());
+    pm.addNestedPass<func::FuncOp>(createRecomposeRotary());
     pm.addNestedPass<func::FuncOp>(createRecomposeSoftmax());
     // After softmax, whose chain lies inside the attention chain.
     pm.addNestedPass<func::FuncOp>(createRecomposeAttention());

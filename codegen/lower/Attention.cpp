@@ -24,15 +24,17 @@ private:
   void emitPlain();
   void emitPanels();
   Value headOffset(ArrayRef<SizeExpr> shape, Value batch, Value head);
-  Value maskAt(Value batch, Value head, Value row, Value column);
   Value divisorOf(Value sum);
+  Value elementOf(const View &view, ArrayRef<Value> at);
+  Value orZero(Value result, Value sum);
+  Value adjust(OpBuilder &b, Value score, Value factor, Value mask);
   void softmaxRow(Value scores, Value offset, Value batch, Value head, Value row, Value inverseCell);
 
   KernelBuilder &k;
   ds::AttentionOp op;
   Type element;
   SizeVector q, key, value;
-  View mask;
+  View mask, factor;
 };
 
 Value AttentionLowering::headOffset(ArrayRef<SizeExpr> shape, Value batch, Value head) {
@@ -40,9 +42,8 @@ Value AttentionLowering::headOffset(ArrayRef<SizeExpr> shape, Value batch, Value
   return k.mul(k.add(k.mul(batch, k.index(shape[1])), head), matrix);
 }
 
-Value AttentionLowering::maskAt(Value batch, Value head, Value row, Value column) {
-  Value position = k.offsetAt(mask, {0, 1, 2, 3}, {batch, head, row, column});
-  return k.load(mask.buffer, position, element);
+Value AttentionLowering::elementOf(const View &view, ArrayRef<Value> at) {
+  return view.buffer ? k.load(view.buffer, k.offsetAt(view, {0, 1, 2, 3}, at), element) : Value();
 }
 
 // Without keys nothing is summed: the result is 0 then, as a product over nothing is, and not 0 / 0.
@@ -51,7 +52,31 @@ Value AttentionLowering::divisorOf(Value sum) {
   return arith::SelectOp::create(k.b, k.loc, none, scalarConstant(k.b, k.loc, element, 1.0), sum);
 }
 
-// scores = scale * scores + mask; then exponentials of the differences to the greatest, and 1 / their sum.
+/// factor * cap(scale * score) + mask, of which factor and mask may be null.
+Value AttentionLowering::adjust(OpBuilder &b, Value score, Value factor, Value mask) {
+  Location loc = k.loc;
+  auto constant = [&](double value) { return scalarConstant(b, loc, element, value); };
+  score = arith::MulFOp::create(b, loc, score, constant(op.getScale().convertToDouble()));
+  if (op.getSoftcap()) {
+    double cap = op.getSoftcap()->convertToDouble();
+    Value bounded = math::TanhOp::create(b, loc, arith::DivFOp::create(b, loc, score, constant(cap)));
+    score = arith::MulFOp::create(b, loc, bounded, constant(cap));
+  }
+  if (factor)
+    score = arith::MulFOp::create(b, loc, score, factor);
+  return mask ? arith::AddFOp::create(b, loc, score, mask).getResult() : score;
+}
+
+/// With `guard`, 0 where the row's sum is not a number.
+Value AttentionLowering::orZero(Value result, Value sum) {
+  if (!op.getGuard())
+    return result;
+  Value isNan = arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::UNO, sum, sum);
+  Value zero = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(result.getType()));
+  return arith::SelectOp::create(k.b, k.loc, isNan, zero, result);
+}
+
+// The adjusted scores; then exponentials of the differences to the greatest, and 1 / their sum.
 void AttentionLowering::softmaxRow(Value scores, Value offset, Value batch, Value head, Value row, Value inverseCell) {
   OpBuilder &b = k.b;
   Location loc = k.loc;
@@ -60,21 +85,21 @@ void AttentionLowering::softmaxRow(Value scores, Value offset, Value batch, Valu
   Value line = k.memrefOf(window, offset, columnAxis);
   AffineMap all = AffineMap::getMultiDimIdentityMap(1, b.getContext());
   AffineMap none = AffineMap::get(1, 0, b.getContext());
-  Value scale = scalarConstant(b, loc, element, op.getScale().convertToDouble());
   SmallVector<Value> inputs = {line};
   SmallVector<AffineMap> maps = {all};
-  if (op.getMask()) {
-    Value base = k.offsetAt(mask, {0, 1, 2}, {batch, head, row});
-    View maskLine{mask.buffer, 0, {mask.axes[3]}};
-    inputs.push_back(k.memrefOf(maskLine, base, columnAxis));
-    maps.push_back(mask.axes[3].present ? all : none);
+  for (const View *view : {&factor, &mask}) {
+    if (!view->buffer)
+      continue;
+    Value base = k.offsetAt(*view, {0, 1, 2}, {batch, head, row});
+    View viewLine{view->buffer, 0, {view->axes[3]}};
+    inputs.push_back(k.memrefOf(viewLine, base, columnAxis));
+    maps.push_back(view->axes[3].present ? all : none);
   }
   maps.push_back(all);
   linalg::GenericOp::create(b, loc, inputs, ValueRange{line}, maps, {utils::IteratorType::parallel},
                             [&](OpBuilder &body, Location, ValueRange v) {
-                              Value score = arith::MulFOp::create(body, loc, v[0], scale);
-                              if (op.getMask())
-                                score = arith::AddFOp::create(body, loc, score, v[1]);
+                              Value score = adjust(body, v[0], factor.buffer ? v[1] : Value(),
+                                                   mask.buffer ? v[inputs.size() - 1] : Value());
                               linalg::YieldOp::create(body, loc, score);
                             });
   auto reduce = [&](ds::ReduceKind kind) {
@@ -130,10 +155,8 @@ void AttentionLowering::emitPlain() {
         Value y = k.load(keyBuffer, k.add(keys, k.add(k.mul(column, depth), i)), element);
         return arith::MulFOp::create(b, loc, x, y);
       });
-      Value score =
-          arith::MulFOp::create(b, loc, dot, scalarConstant(b, loc, element, op.getScale().convertToDouble()));
-      if (op.getMask())
-        score = arith::AddFOp::create(b, loc, score, maskAt(at[0], at[1], at[2], column));
+      Value place[] = {at[0], at[1], at[2], column};
+      Value score = adjust(b, dot, elementOf(factor, place), elementOf(mask, place));
       memref::StoreOp::create(b, loc, score, scores, column);
     });
     memref::StoreOp::create(b, loc, neutralElement(b, loc, ds::ReduceKind::max, element), inverse);
@@ -154,7 +177,8 @@ void AttentionLowering::emitPlain() {
         Value y = k.load(valueBuffer, k.add(values, k.add(k.mul(column, width), i)), element);
         return arith::MulFOp::create(b, loc, memref::LoadOp::create(b, loc, scores, column), y);
       });
-      k.store(arith::DivFOp::create(b, loc, weighted, total), output, k.add(k.mul(item, width), i), element);
+      Value result = orZero(arith::DivFOp::create(b, loc, weighted, total), total);
+      k.store(result, output, k.add(k.mul(item, width), i), element);
     });
   });
 }
@@ -224,23 +248,27 @@ void AttentionLowering::emitPanels() {
       k.loop(zero, valuePanelCount, one, [&](Value number) {
         Value first = k.mul(number, k.constant(valuePanel));
         Value offset = k.add(valuesAt, k.mul(number, k.mul(columns, k.constant(valuePanel))));
-        emitPanelProduct(
-            k, weights, count, columns, scratch, offset, valuePanel / lanes, rowBlock,
-            [&](Value row, int64_t v, Value tile) {
-              Value scale =
-                  vector::BroadcastOp::create(b, loc, tile.getType(), memref::LoadOp::create(b, loc, inverse, row));
-              Value column = k.add(first, k.constant(v * lanes));
-              Value position = k.add(results, k.add(k.mul(k.add(block, row), width), column));
-              emitRowStore(k, arith::MulFOp::create(b, loc, tile, scale), output, position, k.sub(width, column));
-            });
+        emitPanelProduct(k, weights, count, columns, scratch, offset, valuePanel / lanes, rowBlock,
+                         [&](Value row, int64_t v, Value tile) {
+                           Value scale = vector::BroadcastOp::create(b, loc, tile.getType(),
+                                                                     memref::LoadOp::create(b, loc, inverse, row));
+                           Value column = k.add(first, k.constant(v * lanes));
+                           Value position = k.add(results, k.add(k.mul(k.add(block, row), width), column));
+                           Value result = orZero(arith::MulFOp::create(b, loc, tile, scale), scale);
+                           emitRowStore(k, result, output, position, k.sub(width, column));
+                         });
       });
     });
   });
 }
 
 LogicalResult AttentionLowering::run() {
-  if (op.getMask())
-    mask = k.broadcastView(k.bufferOf(op.getMask()), k.sizesOf(op.getMask()), {q[0], q[1], q[2], key[2]});
+  auto bind = [&](Value value, View &view) {
+    if (value)
+      view = k.broadcastView(k.bufferOf(value), k.sizesOf(value), {q[0], q[1], q[2], key[2]});
+  };
+  bind(op.getMask(), mask);
+  bind(op.getFactor(), factor);
   SizeExpr scores = q[0] * q[1] * q[2] * key[2];
   k.setFlops(scores * (q[3] + value[3]) * SizeExpr(2) + scores * SizeExpr(5));
   // A guarded mask column has a run-time stride, which vectors cannot follow.

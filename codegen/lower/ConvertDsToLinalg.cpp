@@ -42,6 +42,7 @@ LogicalResult lowerAnchor(KernelBuilder &k, Operation *op) {
       .Case([&](ds::MatmulOp anchor) { return lowerMatmul(k, anchor); })
       .Case([&](ds::LinearOp anchor) { return lowerLinear(k, anchor); })
       .Case([&](ds::AttentionOp anchor) { return lowerAttention(k, anchor); })
+      .Case([&](ds::RotaryOp anchor) { return lowerRotary(k, anchor); })
       .Case([&](ds::ConvOp anchor) { return lowerConv(k, anchor); })
       .Case([&](ds::PoolOp anchor) { return lowerPool(k, anchor); })
       .Default([](Operation *other) { return other->emitOpError("has no kernel"); });

@@ -64,6 +64,18 @@ LogicalResult PackOp::inferResults(Inference &inference) {
   return success();
 }
 
+/// Fails where `given` does not broadcast to `target`, which must not grow.
+static LogicalResult requireBroadcastTo(Inference &inference, ArrayRef<SizeExpr> target, ArrayRef<SizeExpr> given,
+                                        const Twine &what) {
+  auto sizes = inference.broadcast(target, given);
+  if (!sizes)
+    return failure();
+  for (auto [before, after] : llvm::zip_equal(target, *sizes))
+    if (before.isConstant(1) && after != before)
+      return inference.error(what + " must broadcast to the operand, found size " + after.str() + " for 1");
+  return success();
+}
+
 LogicalResult AttentionOp::inferResults(Inference &inference) {
   const TensorFacts &q = inference.operand(0), &k = inference.operand(1), &v = inference.operand(2);
   for (const TensorFacts *facts : {&q, &k, &v})
@@ -79,12 +91,14 @@ LogicalResult AttentionOp::inferResults(Inference &inference) {
   if (q.sizes[1] != k.sizes[1] && (!heads || !groups || *groups == 0 || *heads % *groups != 0))
     return inference.error("C4: the heads of the query must be a multiple of those of the key, found " +
                            q.sizes[1].str() + " and " + k.sizes[1].str());
-  if (getMask()) {
-    const TensorFacts &mask = inference.operand(3);
-    SizeVector scores = {q.sizes[0], q.sizes[1], q.sizes[2], k.sizes[2]};
+  if (getSoftcap() && !(getSoftcap()->convertToDouble() > 0))
+    return inference.error("C5: the softcap must be positive");
+  SizeVector scores = {q.sizes[0], q.sizes[1], q.sizes[2], k.sizes[2]};
+  for (unsigned index = 3; index < inference.operandCount(); ++index) {
+    const TensorFacts &mask = inference.operand(index);
     if (mask.rank() > 4 || mask.elementType != q.elementType)
-      return inference.error("C3: the mask must have at most rank 4 and the query's element type");
-    if (!inference.broadcast(scores, mask.sizes))
+      return inference.error("C3: mask and factor must have at most rank 4 and the query's element type");
+    if (failed(requireBroadcastTo(inference, scores, mask.sizes, "C3: mask and factor")))
       return failure();
   }
   inference.addResult(q.elementType, {q.sizes[0], q.sizes[1], q.sizes[2], v.sizes[3]});
@@ -119,6 +133,28 @@ LogicalResult LinearAttentionOp::inferResults(Inference &inference) {
   result[3] = value[3];
   inference.addResult(element, result);
   inference.addResult(element, inference.operand(5).sizes);
+  return success();
+}
+
+LogicalResult RotaryOp::inferResults(Inference &inference) {
+  const TensorFacts &input = inference.operand(0), &cosines = inference.operand(1), &sines = inference.operand(2);
+  for (const TensorFacts *facts : {&input, &cosines, &sines})
+    if (facts->elementType != input.elementType || !isa<FloatType>(facts->elementType))
+      return inference.error("C1: operand, cosines and sines must have one float type");
+  auto width = input.rank() > 0 ? input.sizes.back().constant() : std::nullopt;
+  if (!width || *width % 2 != 0)
+    return inference.error("C2: the operand's last size must be static and even");
+  auto given = cosines.rank() > 0 ? cosines.sizes.back().constant() : std::nullopt;
+  if (!given || (*given != *width && 2 * *given != *width) || sines.rank() == 0 ||
+      !sines.sizes.back().isConstant(*given))
+    return inference.error("C3: cosines and sines must end in " + Twine(*width) + " or both in " + Twine(*width / 2));
+  ArrayRef<SizeExpr> rows = ArrayRef(input.sizes).drop_back();
+  for (const TensorFacts *facts : {&cosines, &sines})
+    if (facts->rank() > input.rank())
+      return inference.error("C4: cosines and sines must have at most the operand's rank");
+    else if (failed(requireBroadcastTo(inference, rows, ArrayRef(facts->sizes).drop_back(), "C4: cosines and sines")))
+      return failure();
+  inference.addResult(input.elementType, input.sizes);
   return success();
 }
 

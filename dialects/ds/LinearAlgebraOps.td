@@ -47,20 +47,42 @@ def DS_PackOp : DS_TensorOp<"pack"> {
   let assemblyFormat = "$input `panel` $panel attr-dict `:` functional-type(operands, results)";
 }
 
-def DS_AttentionOp : DS_TensorOp<"attention"> {
+def DS_AttentionOp : DS_TensorOp<"attention", [AttrSizedOperandSegments]> {
   let summary = "scaled dot-product attention";
   let description = [{
-    softmax(scale * Q K^T + mask) V per head: query [B, H, S, D], key [B, G, T, D], value [B, G, T, E], mask broadcast to
-    [B, H, S, T]; H is a multiple of G. Created by `ds-recompose-attention`. Gone after: codegen.
+    softmax(factor * cap(scale * Q K^T) + mask) V per head: query [B, H, S, D], key [B, G, T, D], value [B, G, T, E];
+    mask and factor broadcast to [B, H, S, T]; H is a multiple of G, and head h of the query meets head h / (H / G) of
+    key and value. With `softcap` c, cap(x) is c tanh(x / c), else x. The factor is for masks that multiply scores
+    before they add. With `guard` a row whose softmax is not a number, as that of a row that is masked as a whole with
+    minus infinity, gives zeros. Created by `ds-recompose-attention`. Gone after: codegen.
 
-    Constraints: C1 query, key and value have rank 4 and one float type; C2 B, T and D agree; C3 the mask broadcasts;
-    C4 H is a multiple of G.
+    Constraints: C1 query, key and value have rank 4 and one float type; C2 B, T and D agree; C3 mask and factor have
+    at most rank 4 and the query's element type and broadcast; C4 H is a multiple of G; C5 the softcap is positive.
 
     Example: `%3 = ds.attention %q, %k, %v scale 0.125 : (tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>) -> tensor<?x12x?x64xf32>`
   }];
-  let arguments = (ins DS_Tensor:$query, DS_Tensor:$key, DS_Tensor:$value, Optional<DS_Tensor>:$mask, F64Attr:$scale);
+  let arguments = (ins DS_Tensor:$query, DS_Tensor:$key, DS_Tensor:$value, Optional<DS_Tensor>:$mask,
+                       Optional<DS_Tensor>:$factor, F64Attr:$scale, OptionalAttr<F64Attr>:$softcap, UnitAttr:$guard);
   let results = (outs DS_Tensor:$result);
-  let assemblyFormat = [{$query `,` $key `,` $value (`,` $mask^)? `scale` $scale attr-dict `:`
+  let assemblyFormat = [{$query `,` $key `,` $value (`,` $mask^)? (`factor` $factor^)? `scale` $scale
+                         (`softcap` $softcap^)? (`guard` $guard^)? attr-dict `:` functional-type(operands, results)}];
+}
+
+def DS_RotaryOp : DS_TensorOp<"rotary"> {
+  let summary = "rotary position embedding";
+  let description = [{
+    Rotates pairs of elements of the last axis: with (a, b) the pair, a cos - b sin and b cos + a sin. Pairs lie half an
+    axis apart, or side by side where `interleaved`. Cosines and sines broadcast over the other axes; along the last
+    one there is one for each element, or one for each pair. Created by `ds-recompose-rotary`. Gone after: codegen.
+
+    Constraints: C1 the element type is one float type; C2 the last size is static and even; C3 cosines and sines end
+    in that size, or both in half of it; C4 they broadcast to the operand.
+
+    Example: `%3 = ds.rotary %0, %cos, %sin interleaved false : (tensor<?x12x?x64xf32>, tensor<?x64xf32>, tensor<?x64xf32>) -> tensor<?x12x?x64xf32>`
+  }];
+  let arguments = (ins DS_Tensor:$input, DS_Tensor:$cosines, DS_Tensor:$sines, BoolAttr:$interleaved);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = [{$input `,` $cosines `,` $sines `interleaved` $interleaved attr-dict `:`
                          functional-type(operands, results)}];
 }
 

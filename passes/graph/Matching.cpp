@@ -109,4 +109,64 @@ Value matchCube(Value value) {
   return matchSquare(op.getRhs()) == op.getLhs() ? op.getLhs() : Value();
 }
 
+ds::ReduceOp meanOf(Value value) {
+  auto reduce = value.getDefiningOp<ds::ReduceOp>();
+  return reduce && reduce.getKind() == ds::ReduceKind::mean && reduce.getKeepDims() ? reduce : ds::ReduceOp();
+}
+
+bool areLastAxes(ArrayRef<int64_t> axes, int64_t rank) {
+  for (auto [index, axis] : llvm::enumerate(axes))
+    if (axis != rank - static_cast<int64_t>(axes.size() - index))
+      return false;
+  return !axes.empty();
+}
+
+static Value squareRootOf(Value value) {
+  ds::UnaryOp root = unaryOf(value, ds::UnaryKind::sqrt);
+  if (root)
+    return root.getInput();
+  auto power = matchScalar(value, ds::BinaryKind::pow);
+  return power && power->scalar == 0.5 ? power->tensor : Value();
+}
+
+SmallVector<RootQuotient, 2> rootQuotients(ds::BinaryOp op) {
+  SmallVector<RootQuotient, 2> readings;
+  if (op.getKind() == ds::BinaryKind::div)
+    if (Value radicand = squareRootOf(op.getRhs()))
+      readings.push_back({op.getLhs(), radicand});
+  if (op.getKind() != ds::BinaryKind::mul)
+    return readings;
+  for (auto [numerator, factor] : {std::pair(op.getLhs(), op.getRhs()), std::pair(op.getRhs(), op.getLhs())}) {
+    Value radicand;
+    if (ds::UnaryOp reciprocal = unaryOf(factor, ds::UnaryKind::reciprocal))
+      radicand = squareRootOf(reciprocal.getInput());
+    else if (ds::BinaryOp quotient = binaryOf(factor, ds::BinaryKind::div);
+             quotient && scalarOf(quotient.getLhs()) == 1.0)
+      radicand = squareRootOf(quotient.getRhs());
+    else if (auto power = matchScalar(factor, ds::BinaryKind::pow); power && power->scalar == -0.5)
+      radicand = power->tensor;
+    if (radicand)
+      readings.push_back({numerator, radicand});
+  }
+  return readings;
+}
+
+ds::BinaryOp onlyUser(Value value, ds::BinaryKind kind, Value &other) {
+  auto user = value.hasOneUse() ? dyn_cast<ds::BinaryOp>(*value.getUsers().begin()) : ds::BinaryOp();
+  if (!user || user.getKind() != kind || user.getType() != value.getType())
+    return {};
+  other = user.getLhs() == value ? user.getRhs() : user.getLhs();
+  return user;
+}
+
+bool hasShape(Value value, ArrayRef<int64_t> shape) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.getShape() == shape && type.hasStaticShape();
+}
+
+Value createOnes(OpBuilder &builder, Location location, ArrayRef<int64_t> shape, Type element) {
+  auto type = RankedTensorType::get(ShapedType::isDynamicShape(shape) ? ArrayRef<int64_t>() : shape, element);
+  return ds::ConstantOp::create(builder, location, DenseElementsAttr::get(type, FloatAttr::get(element, 1.0)));
+}
+
 } // namespace deepstride

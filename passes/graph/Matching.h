@@ -45,6 +45,25 @@ Product takeApart(mlir::Value value);
 mlir::Value matchSquare(mlir::Value value);
 mlir::Value matchCube(mlir::Value value);
 
+/// The mean that a reduction over the last axes keeps in place.
+ds::ReduceOp meanOf(mlir::Value value);
+bool areLastAxes(llvm::ArrayRef<int64_t> axes, int64_t rank);
+
+/// A value divided by a square root: `n / sqrt(r)`, `n * reciprocal(sqrt(r))`, `n * (1 / sqrt(r))`, `n * r^-0.5`.
+struct RootQuotient {
+  mlir::Value numerator, radicand;
+};
+/// Every reading of the op as such a quotient; both factors of a product may be roots.
+llvm::SmallVector<RootQuotient, 2> rootQuotients(ds::BinaryOp op);
+
+/// The only user of the value if it is an op of this kind that keeps the value's type; `other` is its other operand.
+ds::BinaryOp onlyUser(mlir::Value value, ds::BinaryKind kind, mlir::Value &other);
+/// Whether the value has exactly this static shape, as parameters of a norm have.
+bool hasShape(mlir::Value value, llvm::ArrayRef<int64_t> shape);
+/// A constant of ones; one element where the shape is not static.
+mlir::Value createOnes(mlir::OpBuilder &builder, mlir::Location location, llvm::ArrayRef<int64_t> shape,
+                       mlir::Type element);
+
 } // namespace deepstride
 
 #endif

@@ -44,6 +44,24 @@ def RecomposeLayerNorm : GraphPass<"ds-recompose-layer-norm", "::mlir::func::Fun
   }];
 }
 
+def RecomposeRmsNorm : GraphPass<"ds-recompose-rms-norm", "::mlir::func::FuncOp"> {
+  let summary = "find root-mean-square normalization in chains of primitive ops";
+  let description = [{
+    x / sqrt(mean(x^2) + epsilon), with the square as Pow or Mul and the division as Div, as Mul with a reciprocal or as
+    Mul with a power of -1/2, followed by a scale or by none. Casts of an f16 or bf16 value to a wider float before and
+    back after the chain join. Differs from the chain by rounding only. Reports: recomposed.
+  }];
+}
+
+def RecomposeRotary : GraphPass<"ds-recompose-rotary", "::mlir::func::FuncOp"> {
+  let summary = "find rotary position embeddings";
+  let description = [{
+    x cos + turn(x) sin, where turn swaps the halves of the last axis, or neighbours, and negates one of each pair; or
+    the two sides of the pairs rotated one by one and joined, as halves or side by side. Cosines and sines are whatever
+    values stand there. Differs from the chain by rounding only. Reports: recomposed.
+  }];
+}
+
 def RecomposeGelu : GraphPass<"ds-recompose-gelu", "::mlir::func::FuncOp"> {
   let summary = "find GELU in its spellings";
   let description = [{

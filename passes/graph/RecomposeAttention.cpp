@@ -1,12 +1,14 @@
-// ds-recompose-attention: finds scaled dot-product attention. It starts at the product of a softmax with a value of
-// rank 4 and walks up through mask and scales to the product of query and key. Projections and the split into heads are
-// left to the ops around it; grouped heads and positions come with the models that have them.
+// ds-recompose-attention: finds scaled dot-product attention. It starts at the product of a softmax with a value, has
+// AttentionScores.cpp walk up to the product of query and key, and builds the operands of ds.attention from what stands
+// in between. Projections, the split into heads and rotary embeddings are left to the ops around it.
 //
 //   %t = ds.transpose %k [0, 1, 3, 2]                     %y = ds.attention %q, %k, %v, %mask scale 1.25e-1
 //   %s = (%q * %t) / 8.0 + %mask                      =>
 //   %y = ds.matmul (ds.softmax %s axis 3), %v
 #include "passes/Report.h"
-#include "passes/graph/Matching.h"
+#include "passes/graph/AttentionScores.h"
+#include "passes/graph/GroupedHeads.h"
+#include "passes/graph/Layers.h"
 #include "passes/graph/Passes.h"
 
 using namespace mlir;
@@ -17,202 +19,207 @@ namespace deepstride {
 #include "passes/graph/Passes.h.inc"
 
 namespace {
-/// What lies between the two products.
-struct Scores {
-  ds::MatmulOp product;
-  double scale = 1;
-  Value mask;                // added
-  Value condition, fallback; // or chosen instead of the score: where the condition holds if `maskedWhenTrue`
-  bool maskedWhenTrue = true;
+/// The softmax behind the left operand of a product.
+struct Probabilities {
+  ds::SoftmaxOp softmax;
+  bool guarded = false;  // rows that are not a number become zeros
+  bool narrowed = false; // cast back to the type of the value
 };
-} // namespace
 
-static bool hasRank4(Value value) { return rankOf(value) == 4; }
+/// Builds the operands of one attention. Ops that it creates are known to the size analysis.
+struct OperandBuilder {
+  OpBuilder builder;
+  Location location;
+  SizeAnalysis &sizes;
+  SizeExpr batch, heads;
 
-/// Walks through multiplications by constants.
-static Value peelScale(Value value, double &scale) {
-  while (true) {
-    if (auto scaled = matchScalar(value, ds::BinaryKind::mul)) {
-      scale *= scaled->scalar;
-      value = scaled->tensor;
-    } else if (auto scaled = matchScalar(value, ds::BinaryKind::div)) {
-      scale /= scaled->scalar;
-      value = scaled->tensor;
-    } else {
+  template <typename Op, typename... Args> Value create(Type element, int64_t rank, Args &&...args) {
+    SmallVector<int64_t> unknown(rank, ShapedType::kDynamic);
+    auto op = Op::create(builder, location, RankedTensorType::get(unknown, element), std::forward<Args>(args)...);
+    LogicalResult known = sizes.visit(op, /*retype=*/true);
+    assert(succeeded(known) && "operands were checked before");
+    (void)known;
+    return op->getResult(0);
+  }
+
+  Value reshape(Value value, const SizeVector &shape) {
+    return create<ds::ReshapeOp>(elementOf(value), shape.size(), value, toAttribute(builder.getContext(), shape));
+  }
+  static Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
+
+  /// [batch * heads, rows, columns] as [batch, heads, rows, columns].
+  Value splitHeads(Value value) {
+    if (rankOf(value) == 4)
       return value;
-    }
+    const SizeVector &given = sizes.facts(value).sizes;
+    return reshape(value, {batch, heads, given[1], given[2]});
   }
-}
 
-static ds::MatmulOp productBehind(Value value) {
-  double scale = 1;
-  return peelScale(value, scale).getDefiningOp<ds::MatmulOp>();
-}
-
-/// Whether the value comes from a product through a few elementwise ops.
-static bool isNearProduct(Value value, int steps = 4) {
-  if (value.getDefiningOp<ds::MatmulOp>())
-    return true;
-  auto op = value.getDefiningOp<ds::BinaryOp>();
-  return op && steps > 0 && (isNearProduct(op.getLhs(), steps - 1) || isNearProduct(op.getRhs(), steps - 1));
-}
-
-static std::optional<Scores> matchScores(Value value, std::string &mismatch) {
-  Scores scores;
-  if (ds::BinaryOp sum = binaryOf(value, ds::BinaryKind::add)) {
-    bool isLeft = productBehind(sum.getLhs()) != nullptr;
-    scores.mask = isLeft ? sum.getRhs() : sum.getLhs();
-    value = isLeft ? sum.getLhs() : sum.getRhs();
-  } else if (auto select = value.getDefiningOp<ds::SelectOp>()) {
-    scores.condition = select.getCondition();
-    scores.maskedWhenTrue = productBehind(select.getOnFalse()) != nullptr;
-    scores.fallback = scores.maskedWhenTrue ? select.getOnTrue() : select.getOnFalse();
-    value = scores.maskedWhenTrue ? select.getOnFalse() : select.getOnTrue();
-    // Adding a number this low to a score gives that number, so the choice is a sum.
-    auto low = scalarOf(scores.fallback);
-    if (!low || !(*low <= -1e30) || rankOf(scores.fallback) > rankOf(scores.condition)) {
-      mismatch = "the masked score is not a constant below -1e30";
-      return std::nullopt;
-    }
+  /// A mask beside scores of `rank` axes as one beside scores of 4.
+  Value alignMask(Value mask, int64_t rank) {
+    // An exporter expands the mask to the scores' shape; attention broadcasts it by itself.
+    if (auto expand = mask.getDefiningOp<ds::BroadcastOp>())
+      mask = expand.getInput();
+    bool joinsHeads = rank == 3 && rankOf(mask) == 3 && !sizes.facts(mask).sizes[0].isConstant(1);
+    return joinsHeads ? splitHeads(mask) : mask;
   }
-  Value inner = peelScale(value, scores.scale);
-  scores.product = inner.getDefiningOp<ds::MatmulOp>();
-  if (scores.product)
-    return scores;
-  if (ds::BinaryOp sum = binaryOf(inner, ds::BinaryKind::add); sum && inner != value)
-    mismatch = "the mask is added before the scale";
-  else if (ds::BinaryOp scaled = inner.getDefiningOp<ds::BinaryOp>();
-           scaled && (scaled.getLhs().getDefiningOp<ds::MatmulOp>() || scaled.getRhs().getDefiningOp<ds::MatmulOp>()))
-    mismatch = "the scale is not a constant";
-  else if (isNearProduct(inner))
-    mismatch = "between the products stands an op that is neither a constant scale nor an added mask";
-  return std::nullopt;
-}
 
-namespace {
+  Value choose(Value condition, double yes, double no, Type element) {
+    auto scalar = [&](double value) {
+      auto type = RankedTensorType::get({}, element);
+      return create<ds::ConstantOp>(element, 0, DenseElementsAttr::get(type, FloatAttr::get(element, value)));
+    };
+    return create<ds::SelectOp>(element, rankOf(condition), condition, scalar(yes), scalar(no));
+  }
+
+  Value termOf(const ScoreTerm &term, Type element) {
+    if (term.condition) {
+      Value condition = alignMask(term.condition, term.rank);
+      return choose(condition, term.lowWhenTrue ? term.low : 0, term.lowWhenTrue ? 0 : term.low, element);
+    }
+    Value value = alignMask(term.value, term.rank);
+    return term.negated ? create<ds::UnaryOp>(element, rankOf(value), ds::UnaryKind::neg, value) : value;
+  }
+
+  Value maskOf(const AttentionScores &scores, Type element) {
+    Value mask;
+    for (const ScoreTerm &term : llvm::reverse(scores.terms)) {
+      Value next = termOf(term, element);
+      mask = mask ? create<ds::BinaryOp>(element, std::max(rankOf(mask), rankOf(next)), ds::BinaryKind::add, mask, next)
+                  : next;
+    }
+    return mask;
+  }
+
+  Value factorOf(const AttentionScores &scores, Type element) {
+    if (scores.factor)
+      return alignMask(scores.factor, scores.factorRank);
+    if (!scores.takesOut)
+      return {};
+    const ScoreTerm &term = scores.terms.back();
+    return choose(alignMask(term.condition, term.rank), term.lowWhenTrue ? 0 : 1, term.lowWhenTrue ? 1 : 0, element);
+  }
+
+  /// The key from the right operand of its product.
+  Value keyOf(ds::MatmulOp product, double &scale) {
+    Value key = peelScale(product.getRhs(), scale);
+    if (product.getTranspose()[1])
+      return splitHeads(key);
+    SmallVector<int64_t> permutation = llvm::to_vector(llvm::seq<int64_t>(rankOf(key)));
+    Value source = key;
+    // A permutation of tokens, heads and channels may have swapped the last two axes on its way.
+    if (auto transpose = key.getDefiningOp<ds::TransposeOp>()) {
+      permutation.assign(transpose.getPermutation().begin(), transpose.getPermutation().end());
+      source = transpose.getInput();
+    }
+    std::swap(permutation[permutation.size() - 2], permutation.back());
+    if (llvm::equal(permutation, llvm::seq<int64_t>(rankOf(key))))
+      return splitHeads(peelScale(source, scale));
+    return splitHeads(
+        create<ds::TransposeOp>(elementOf(key), rankOf(key), source, builder.getDenseI64ArrayAttr(permutation)));
+  }
+};
+
 struct RecomposeAttention : impl::RecomposeAttentionBase<RecomposeAttention>, PassReport {
   void runOnOperation() override {
     count("recomposed", 0);
     if (getOperation().isExternal())
       return;
-    SmallVector<ds::MatmulOp> ops;
+    SmallVector<std::pair<ds::MatmulOp, Probabilities>> candidates;
     getOperation().walk([&](ds::MatmulOp op) {
-      if (op.getLhs().getDefiningOp<ds::SoftmaxOp>())
-        ops.push_back(op);
+      if (auto probabilities = findProbabilities(op.getLhs()))
+        candidates.emplace_back(op, *probabilities);
     });
-    if (ops.empty())
+    if (candidates.empty())
       return;
     auto sizes = SizeAnalysis::run(getOperation());
     if (failed(sizes))
       return signalPassFailure();
-    for (ds::MatmulOp op : ops) {
+    for (auto &[op, probabilities] : candidates) {
       std::string mismatch;
-      if (!match(op, *sizes, mismatch) && !mismatch.empty())
-        op.emitRemark() << "attention not recomposed: " << mismatch;
+      if (match(op, probabilities, *sizes, mismatch) || mismatch.empty())
+        continue;
+      op.emitRemark() << "attention not recomposed: " << mismatch;
+      op->setDiscardableAttr(leftAttr, StringAttr::get(&getContext(), "attention not recomposed: " + mismatch));
     }
     eraseDeadOps(getOperation());
   }
 
+  static std::optional<Probabilities> findProbabilities(Value value) {
+    Probabilities found;
+    while (!(found.softmax = value.getDefiningOp<ds::SoftmaxOp>())) {
+      if (auto cast = value.getDefiningOp<ds::CastOp>(); cast && !found.narrowed) {
+        found.narrowed = true;
+        value = cast.getInput();
+      } else if (auto reshape = value.getDefiningOp<ds::ReshapeOp>();
+                 reshape && rankOf(reshape.getInput()) == 4 && rankOf(value) == 3) {
+        value = reshape.getInput();
+      } else if (auto select = value.getDefiningOp<ds::SelectOp>(); select && !found.guarded) {
+        ds::UnaryOp test = unaryOf(select.getCondition(), ds::UnaryKind::is_nan);
+        if (!test || test.getInput() != select.getOnFalse() || scalarOf(select.getOnTrue()) != 0.0)
+          return std::nullopt;
+        found.guarded = true;
+        value = select.getOnFalse();
+      } else {
+        return std::nullopt;
+      }
+    }
+    return found;
+  }
+
   /// Rewrites on success; on failure says what kept a near miss from matching.
-  bool match(ds::MatmulOp root, SizeAnalysis &sizes, std::string &mismatch) {
-    auto softmax = root.getLhs().getDefiningOp<ds::SoftmaxOp>();
-    int64_t rank = cast<RankedTensorType>(softmax.getType()).getRank();
+  bool match(ds::MatmulOp root, Probabilities found, SizeAnalysis &sizes, std::string &mismatch) {
+    ds::SoftmaxOp softmax = found.softmax;
     auto fail = [&](const Twine &reason) { return mismatch = reason.str(), false; };
-    if (static_cast<int64_t>(softmax.getAxis()) != rank - 1 || softmax.getLog())
+    if (static_cast<int64_t>(softmax.getAxis()) != rankOf(softmax.getResult()) - 1 || softmax.getLog())
       return fail("the softmax is not along the last axis");
-    auto scores = matchScores(softmax.getInput(), mismatch);
+    auto scores = matchScores(softmax.getInput(), sizes, mismatch);
     if (!scores)
       return false;
     ds::MatmulOp product = scores->product;
-    if (!hasRank4(product.getLhs()) || !hasRank4(product.getRhs()) || !hasRank4(root.getRhs()))
-      return fail("query, key and value do not all have rank 4");
+    int64_t rank = rankOf(root.getRhs());
+    if ((rank != 3 && rank != 4) || rankOf(product.getLhs()) != rank || rankOf(product.getRhs()) != rank)
+      return fail("query, key and value do not all have rank 4, or all rank 3");
     if (product.getTranspose()[0] || root.getTranspose()[0] || root.getTranspose()[1])
       return fail("query, probabilities or value are transposed by the product");
+    Type element = OperandBuilder::elementOf(root.getResult());
+    if (scores->widened != found.narrowed || !isa<FloatType>(element) ||
+        OperandBuilder::elementOf(product.getResult()) != element)
+      return fail("query and value have different types");
     if (!sameBatch(product, root, sizes))
       return fail("batch and heads of query, key and value differ");
-    if (!isMaskSmall(*scores, sizes))
-      return fail("the mask might enlarge the scores");
+    const SizeVector &shape = sizes.facts(softmax.getResult()).sizes;
+    SizeExpr batch = shape.size() == 4 ? shape[0] : SizeExpr(1), heads = shape[shape.size() - 3];
+    if (rank == 3 && batch * heads != sizes.facts(root.getRhs()).sizes[0])
+      return fail("the scores do not split the first axis of query, key and value into batch and heads");
 
-    OpBuilder builder(root);
-    Value query = peelScale(product.getLhs(), scores->scale);
-    Value key = peelScale(product.getRhs(), scores->scale);
-    if (!product.getTranspose()[1]) {
-      key = untranspose(builder, key, scores->scale);
-      if (!key)
-        return fail("the key is not transposed by an op");
-    }
-    Value mask = scores->condition ? additiveMask(builder, *scores, root.getLoc()) : scores->mask;
-    auto attention = ds::AttentionOp::create(builder, root.getLoc(), root.getType(), query, key, root.getRhs(), mask,
-                                             llvm::APFloat(scores->scale));
-    keepNames(root, attention);
-    sizes.set(attention.getResult(), sizes.facts(root.getResult()));
-    root.getResult().replaceAllUsesWith(attention.getResult());
+    OperandBuilder operands{OpBuilder(root), root.getLoc(), sizes, batch, heads};
+    double scale = scores->scale;
+    Value query = operands.splitHeads(peelScale(product.getLhs(), scale));
+    Value key = operands.keyOf(product, scale), value = operands.splitHeads(root.getRhs());
+    ungroupHeads(operands.builder, sizes, key, value);
+    FloatAttr cap = scores->cap ? operands.builder.getF64FloatAttr(*scores->cap) : FloatAttr();
+    Value attention =
+        operands.create<ds::AttentionOp>(element, 4, query, key, value, operands.maskOf(*scores, element),
+                                         operands.factorOf(*scores, element), llvm::APFloat(scale), cap, found.guarded);
+    Operation *last = attention.getDefiningOp();
+    if (rank == 3)
+      last = operands.reshape(attention, sizes.facts(root.getResult()).sizes).getDefiningOp();
+    last->getResult(0).setType(root.getType());
+    keepNames(root, last);
+    sizes.set(last->getResult(0), sizes.facts(root.getResult()));
+    root.getResult().replaceAllUsesWith(last->getResult(0));
     count("recomposed");
     return true;
   }
 
   /// ds.attention does not broadcast batch and heads, products do.
   static bool sameBatch(ds::MatmulOp product, ds::MatmulOp root, const SizeAnalysis &sizes) {
-    const TensorFacts *q = sizes.lookup(product.getLhs()), *k = sizes.lookup(product.getRhs()),
-                      *v = sizes.lookup(root.getRhs());
-    if (!q || !k || !v)
-      return false;
-    for (int axis : {0, 1})
-      if (q->sizes[axis] != k->sizes[axis] || k->sizes[axis] != v->sizes[axis])
-        return false;
-    return true;
-  }
-
-  static bool isMaskSmall(Scores &scores, const SizeAnalysis &sizes) {
-    Value &mask = scores.condition ? scores.condition : scores.mask;
-    if (!mask)
-      return true;
-    // An exporter expands the mask to the scores' shape; attention broadcasts it by itself.
-    if (auto expand = mask.getDefiningOp<ds::BroadcastOp>())
-      mask = expand.getInput();
-    const TensorFacts *small = sizes.lookup(mask), *large = sizes.lookup(scores.product.getResult());
-    if (!small || !large || small->rank() > 4)
-      return false;
-    for (int64_t back = 1; back <= small->rank(); ++back) {
-      const SizeExpr &size = small->sizes[small->rank() - back];
-      if (!size.isConstant(1) && size != large->sizes[4 - back])
-        return false;
-    }
-    return true;
-  }
-
-  /// The key before its last two axes were swapped, through a scale.
-  static Value untranspose(OpBuilder &builder, Value key, double &scale) {
-    auto transpose = key.getDefiningOp<ds::TransposeOp>();
-    if (!transpose)
-      return {};
-    // A permutation of tokens, heads and channels may have swapped the last two axes on its way.
-    SmallVector<int64_t> permutation(transpose.getPermutation());
-    std::swap(permutation[2], permutation[3]);
-    Value source = transpose.getInput();
-    if (llvm::equal(permutation, ArrayRef<int64_t>{0, 1, 2, 3}))
-      return peelScale(source, scale);
-    auto type = cast<RankedTensorType>(source.getType());
-    SmallVector<int64_t> shape;
-    for (int64_t axis : permutation)
-      shape.push_back(type.getDimSize(axis));
-    auto swapped =
-        ds::TransposeOp::create(builder, transpose.getLoc(), RankedTensorType::get(shape, type.getElementType()),
-                                source, builder.getDenseI64ArrayAttr(permutation));
-    return swapped.getResult();
-  }
-
-  /// 0 where a score counts and the low constant where it does not.
-  static Value additiveMask(OpBuilder &builder, const Scores &scores, Location location) {
-    auto fallback = cast<RankedTensorType>(scores.fallback.getType());
-    auto zero = ds::ConstantOp::create(
-        builder, location, DenseElementsAttr::get(fallback, FloatAttr::get(fallback.getElementType(), 0.0)));
-    Value yes = scores.maskedWhenTrue ? scores.fallback : zero.getResult();
-    Value no = scores.maskedWhenTrue ? zero.getResult() : scores.fallback;
-    auto shape = cast<RankedTensorType>(scores.condition.getType()).getShape();
-    return ds::SelectOp::create(builder, location, RankedTensorType::get(shape, fallback.getElementType()),
-                                scores.condition, yes, no)
-        .getResult();
+    const SizeVector &q = sizes.facts(product.getLhs()).sizes, &k = sizes.facts(product.getRhs()).sizes,
+                     &v = sizes.facts(root.getRhs()).sizes;
+    size_t axes = q.size() - 2;
+    return ArrayRef(q).take_front(axes) == ArrayRef(k).take_front(axes) &&
+           ArrayRef(k).take_front(axes) == ArrayRef(v).take_front(axes);
   }
 };
 } // namespace

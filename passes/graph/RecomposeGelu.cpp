@@ -47,6 +47,10 @@ static bool isCubic(ArrayRef<Value> leaves, Value x) {
       return false;
     if (product.leaves.size() == 1)
       return (squared ? matchSquare(product.leaves[0]) : matchCube(product.leaves[0])) == x;
+    // x * (x * x), whose square other ops may share.
+    if (product.leaves.size() == 2 && !squared)
+      return (product.leaves[0] == x && matchSquare(product.leaves[1]) == x) ||
+             (product.leaves[1] == x && matchSquare(product.leaves[0]) == x);
     return product.leaves.size() == (squared ? 2u : 3u) &&
            llvm::all_of(product.leaves, [&](Value v) { return v == x; });
   };

@@ -58,12 +58,16 @@ def linear(folder):
     p.verify(folder)
 
 
-def attention(q, k, v, mask, scale):
+def attention(q, k, v, mask, scale, factor=1, cap=None):
     repeat = q.shape[1] // k.shape[1]
     k, v = np.repeat(k, repeat, 1), np.repeat(v, repeat, 1)
-    scores = scale * q @ k.swapaxes(-1, -2) + (0 if mask is None else mask)
-    e = np.exp(scores - scores.max(-1, keepdims=True, initial=-np.inf))
-    return e / e.sum(-1, keepdims=True) @ v
+    scores = scale * q @ k.swapaxes(-1, -2)
+    if cap is not None:
+        scores = cap * np.tanh(scores / cap)
+    scores = scores * factor + (0 if mask is None else mask)
+    with np.errstate(invalid="ignore"):
+        e = np.exp(scores - scores.max(-1, keepdims=True, initial=-np.inf))
+        return e / e.sum(-1, keepdims=True) @ v
 
 
 @case
@@ -102,6 +106,67 @@ def attentions(folder):
         one(2, 4, 2, 5, 19, 8, 8, mask, dynamic=True)
     for element, rtol in (("f64", 1e-13), ("f16", 3e-3), ("bf16", 2e-2)):
         one(2, 4, 2, 5, 19, 8, 8, (2, 1, 1, 19), element, rtol)
+    p.verify(folder)
+
+
+@case
+def adjusted_attentions(folder):
+    """Factor, softcap and guard, alone and together, by panels (f32) and by plain loops."""
+    p = Program()
+    number = itertools.count()
+    for element, rtol in (("f32", 1e-5), ("f64", 1e-12), ("f16", 3e-3)):
+        for factor, masked, cap, guard in itertools.product((None, (1, 1, 5, 19), (2, 4, 1, 1)), (False, True),
+                                                            (None, 1.5), (False, True)):
+            random, i = p.random.standard_normal, next(number)
+            q = p.input(random((2, 4, 5, 8)), element, [2, 4, f"S{i}", 8])
+            k = p.input(random((2, 2, 19, 8)), element, [2, 2, f"T{i}", 8])
+            v = p.input(random((2, 2, 19, 8)), element, [2, 2, f"T{i}", 8])
+            operands, text = [q, k, v], "ds.attention {0}, {1}, {2}"
+            mask = None
+            if masked:
+                array = random((2, 1, 5, 19))
+                if guard:
+                    array[1, 0, 2] = -np.inf  # a row without a place to attend to
+                mask = p.input(array, element)
+                operands.append(mask)
+                text += ", {3}"
+            if factor is not None:
+                text += f" factor {{{len(operands)}}}"
+                operands.append(p.input((p.random.uniform(size=factor) < 0.6).astype(float), element))
+            text += " scale 0.7" + (f" softcap {cap}" if cap else "") + (" guard" if guard else "")
+            expected = attention(q.wide, k.wide, v.wide, mask.wide if masked else None, 0.7,
+                                 1 if factor is None else operands[-1].wide, cap)
+            if guard:
+                expected = np.where(np.isnan(expected), 0, expected)
+            p.test(text, operands, element, [2, 4, f"S{i}", 8], expected, rtol=rtol, scale=1,
+                   what=f"attention factor {factor} mask {masked} cap {cap} guard {guard} {element}")
+    p.verify(folder)
+
+
+@case
+def rotaries(folder):
+    p = Program()
+    number = itertools.count()
+    for element, rtol in (("f32", 1e-6), ("f64", 1e-14), ("f16", 2e-3), ("bf16", 2e-2)):
+        for shape, angles in [((2,), ()), ((3, 8), (3,)), ((2, 4, 5, 6), (1, 1, 5)), ((2, 4, 5, 6), (2, 1, 5)),
+                              ((2, 4, 5, 16), (5,)), ((2, 3, 4), (2, 1))]:
+            for interleaved, per_pair, dynamic in itertools.product((False, True), repeat=3):
+                i, width = next(number), shape[-1]
+                last = width // 2 if per_pair else width
+                names = [f"X{i}_{axis}" for axis in range(len(shape) - 1)] + [width] if dynamic else None
+                angle = p.random.uniform(-3, 3, (*angles, last))
+                x = p.input(p.random.standard_normal(shape), element, names)
+                cosine, sine = p.input(np.cos(angle), element), p.input(np.sin(angle), element)
+                first = np.arange(width // 2) * (2 if interleaved else 1)
+                second = first + (1 if interleaved else width // 2)
+                at = (slice(None), slice(None)) if per_pair else (first, second)
+                y = np.empty(shape)
+                a, b = x.wide[..., first], x.wide[..., second]
+                y[..., first] = a * cosine.wide[..., at[0]] - b * sine.wide[..., at[0]]
+                y[..., second] = b * cosine.wide[..., at[1]] + a * sine.wide[..., at[1]]
+                p.test(f"ds.rotary {{0}}, {{1}}, {{2}} interleaved {str(interleaved).lower()}", [x, cosine, sine],
+                       element, x.dims, y, rtol=rtol, scale=1,
+                       what=f"rotary {shape} {angles} interleaved={interleaved} per pair={per_pair} {element}")
     p.verify(folder)
 
 

@@ -127,13 +127,15 @@ static std::optional<std::string> runPasses(StringRef text, DialectRegistry &reg
   return result;
 }
 
-static int compare(StringRef runTool, const Workspace &workspace, StringRef entry, ArrayRef<std::string> symbols) {
+/// A chain in f16 rounds to 11 bits at every op, the block that replaces it once.
+static int compare(StringRef runTool, const Workspace &workspace, StringRef entry, ArrayRef<std::string> symbols,
+                   bool isNarrow) {
   std::vector<std::string> command = {runTool.str(),
                                       "compare",
                                       workspace.path("before.dsp"),
                                       workspace.path("after.dsp"),
-                                      "--rtol=1e-3",
-                                      "--atol=1e-5",
+                                      isNarrow ? "--rtol=2e-2" : "--rtol=1e-3",
+                                      isNarrow ? "--atol=5e-3" : "--atol=1e-5",
                                       "--entry",
                                       entry.str()};
   for (const std::string &symbol : symbols) {
@@ -197,7 +199,7 @@ static int verifyChunk(StringRef text, llvm::raw_ostream &os, DialectRegistry &r
     }
   int worst = 0;
   for (const std::string &entry : entries)
-    worst = std::max(worst, compare(runTool, workspace, entry, symbols));
+    worst = std::max(worst, compare(runTool, workspace, entry, symbols, text.contains("f16")));
   return worst;
 }
 

@@ -34,12 +34,16 @@ static Value softmaxWithSink(Node &n, Value scores, Value sink) {
 Attended attend(Node &n, Value query, Value key, Value value, const Scoring &scoring) {
   if (!query || !key || !value)
     return {};
-  if (scoring.softcap <= 0 && !scoring.hasSink && !scoring.yieldsScores) {
+  if (!scoring.hasSink && !scoring.yieldsScores) {
     SmallVector<Value> operands = {query, key, value};
     if (scoring.mask)
       operands.push_back(scoring.mask);
-    return {
-        n.b.create<ds::AttentionOp>(operands, query, key, value, scoring.mask, llvm::APFloat(scoring.scale)), {}, {}};
+    FloatAttr cap =
+        scoring.softcap > 0 ? FloatAttr::get(Float64Type::get(n.b.getContext()), scoring.softcap) : FloatAttr();
+    return {n.b.create<ds::AttentionOp>(operands, query, key, value, scoring.mask, /*factor=*/Value(),
+                                        llvm::APFloat(scoring.scale), cap, /*guard=*/false),
+            {},
+            {}};
   }
   auto heads = n.b.sizes(query)[1].constant(), groups = n.b.sizes(key)[1].constant();
   if (heads && groups && *groups > 0) {

@@ -21,6 +21,19 @@ func.func @attention(%q: tensor<?x12x?x64xf32>, %k: tensor<?x4x?x64xf32>, %mask:
   %0 = ds.attention %q, %q, %q scale 0.125 : (tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>) -> tensor<?x12x?x64xf32>
   // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} scale 1.250000e-01
   %1 = ds.attention %q, %k, %k, %mask scale 0.125 : (tensor<?x12x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x?xf32>) -> tensor<?x12x?x64xf32>
+  // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} factor %{{.*}} scale 1.250000e-01 : {{.*}}tensor<?x?xf32>
+  %2 = ds.attention %q, %k, %k factor %mask scale 0.125 : (tensor<?x12x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x?xf32>) -> tensor<?x12x?x64xf32>
+  // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} factor %{{.*}} scale 1.250000e-01 softcap 5.000000e+01 guard
+  %3 = ds.attention %q, %k, %k, %mask factor %mask scale 0.125 softcap 50.0 guard : (tensor<?x12x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x12x?x64xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @rotary
+func.func @rotary(%x: tensor<?x12x?x64xf32>, %full: tensor<?x64xf32>, %half: tensor<?x1x?x32xf32>) {
+  // CHECK: ds.rotary %{{.*}}, %{{.*}}, %{{.*}} interleaved false : (tensor<?x12x?x64xf32>, tensor<?x64xf32>, tensor<?x64xf32>)
+  %0 = ds.rotary %x, %full, %full interleaved false : (tensor<?x12x?x64xf32>, tensor<?x64xf32>, tensor<?x64xf32>) -> tensor<?x12x?x64xf32>
+  // CHECK: ds.rotary %{{.*}}, %{{.*}}, %{{.*}} interleaved true
+  %1 = ds.rotary %x, %half, %half interleaved true : (tensor<?x12x?x64xf32>, tensor<?x1x?x32xf32>, tensor<?x1x?x32xf32>) -> tensor<?x12x?x64xf32>
   return
 }
 

@@ -102,21 +102,6 @@ func.func @mask_enlarges(%q: tensor<1x4x5x8xf32>, %k: tensor<1x4x7x8xf32>, %v: t
 
 // -----
 
-// CHECK-LABEL: func.func @weak_mask
-// CHECK-NOT: ds.attention
-func.func @weak_mask(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>,
-                     %masked: tensor<5x7xi1>) -> tensor<2x4x5x8xf32> {
-  %low = ds.constant dense<-10000.0> : tensor<f32>
-  %0 = ds.matmul %q, %k transpose [false, true] : (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x7xf32>
-  %1 = ds.select %masked, %low, %0 : (tensor<5x7xi1>, tensor<f32>, tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
-  %2 = ds.softmax %1 axis 3 log false : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
-  // expected-remark @+1 {{attention not recomposed: the masked score is not a constant below -1e30}}
-  %3 = ds.matmul %2, %v transpose [false, false] : (tensor<2x4x5x7xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32>
-  return %3 : tensor<2x4x5x8xf32>
-}
-
-// -----
-
 // CHECK-LABEL: func.func @softmax_over_queries
 // CHECK-NOT: ds.attention
 func.func @softmax_over_queries(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32> {
@@ -129,30 +114,237 @@ func.func @softmax_over_queries(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>
 
 // -----
 
-// CHECK-LABEL: func.func @three_axes
-// CHECK-NOT: ds.attention
-func.func @three_axes(%q: tensor<4x5x8xf32>, %k: tensor<4x7x8xf32>, %v: tensor<4x7x8xf32>) -> tensor<4x5x8xf32> {
-  %0 = ds.matmul %q, %k transpose [false, true] : (tensor<4x5x8xf32>, tensor<4x7x8xf32>) -> tensor<4x5x7xf32>
-  %1 = ds.softmax %0 axis 2 log false : (tensor<4x5x7xf32>) -> tensor<4x5x7xf32>
-  // expected-remark @+1 {{attention not recomposed: query, key and value do not all have rank 4}}
-  %2 = ds.matmul %1, %v transpose [false, false] : (tensor<4x5x7xf32>, tensor<4x7x8xf32>) -> tensor<4x5x8xf32>
-  return %2 : tensor<4x5x8xf32>
+// GPT-Neo's first mask: a constant that scores do not vanish in is chosen by a factor and a mask.
+// CHECK-LABEL: func.func @weak_mask
+// CHECK-DAG: %[[MASK:.*]] = ds.select %arg3, %[[LOW:.*]], %{{.*}} : {{.*}} -> tensor<5x7xf32>
+// CHECK-DAG: %[[FACTOR:.*]] = ds.select %arg3, %[[ZERO:.*]], %[[ONE:.*]] : {{.*}} -> tensor<5x7xf32>
+// CHECK: ds.attention %arg0, %arg1, %arg2, %[[MASK]] factor %[[FACTOR]] scale 1.000000e+00
+func.func @weak_mask(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>, %masked: tensor<5x7xi1>) -> tensor<2x4x5x8xf32> {
+  %low = ds.constant dense<-10.0> : tensor<f32>
+  %0 = ds.matmul %q, %k transpose [false, true] : (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x7xf32>
+  %1 = ds.select %masked, %low, %0 : (tensor<5x7xi1>, tensor<f32>, tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  %s = ds.softmax %1 axis 3 log false : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  %y = ds.matmul %s, %v transpose [false, false] : (tensor<2x4x5x7xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32>
+  return %y : tensor<2x4x5x8xf32>
 }
 
 // -----
 
-// GPT-2's first exports multiply scores by a mask before they subtract.
+// GPT-2's first exports: scores * mask - 1e4 * (1 - mask), the mask cut from a triangle.
 // CHECK-LABEL: func.func @multiplied_mask
-// CHECK-NOT: ds.attention
-func.func @multiplied_mask(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>,
-                           %mask: tensor<5x7xf32>, %low: tensor<5x7xf32>) -> tensor<2x4x5x8xf32> {
-  %c = ds.constant dense<0.5> : tensor<f32>
+// CHECK: %[[LOW:.*]] = ds.unary neg %{{.*}} : (tensor<5x7xf32>)
+// CHECK: ds.attention %arg0, %arg1, %arg2, %[[LOW]] factor %arg3 scale 5.000000e-01
+func.func @multiplied_mask(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>, %mask: tensor<5x7xf32>) -> tensor<2x4x5x8xf32> {
+  %c = ds.constant dense<2.0> : tensor<f32>
+  %one = ds.constant dense<1.0> : tensor<f32>
+  %ten = ds.constant dense<10.0> : tensor<f32>
+  %0 = ds.matmul %q, %k transpose [false, true] : (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x7xf32>
+  %1 = ds.binary div %0, %c : (tensor<2x4x5x7xf32>, tensor<f32>) -> tensor<2x4x5x7xf32>
+  %2 = ds.binary mul %1, %mask : (tensor<2x4x5x7xf32>, tensor<5x7xf32>) -> tensor<2x4x5x7xf32>
+  %3 = ds.binary sub %one, %mask : (tensor<f32>, tensor<5x7xf32>) -> tensor<5x7xf32>
+  %4 = ds.binary mul %3, %ten : (tensor<5x7xf32>, tensor<f32>) -> tensor<5x7xf32>
+  %5 = ds.binary sub %2, %4 : (tensor<2x4x5x7xf32>, tensor<5x7xf32>) -> tensor<2x4x5x7xf32>
+  %s = ds.softmax %5 axis 3 log false : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  %y = ds.matmul %s, %v transpose [false, false] : (tensor<2x4x5x7xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32>
+  return %y : tensor<2x4x5x8xf32>
+}
+
+// -----
+
+// T5: no scale, a bias by head, then a mask by place: one sum before the attention.
+// CHECK-LABEL: func.func @bias_and_mask
+// CHECK: %[[MASK:.*]] = ds.binary add %arg3, %arg4 : (tensor<1x4x5x7xf32>, tensor<2x1x1x7xf32>) -> tensor<2x4x5x7xf32>
+// CHECK: ds.attention %arg0, %arg1, %arg2, %[[MASK]] scale 1.000000e+00
+func.func @bias_and_mask(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>, %bias: tensor<1x4x5x7xf32>, %mask: tensor<2x1x1x7xf32>) -> tensor<2x4x5x8xf32> {
+  %0 = ds.matmul %q, %k transpose [false, true] : (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x7xf32>
+  %1 = ds.binary add %0, %bias : (tensor<2x4x5x7xf32>, tensor<1x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  %2 = ds.binary add %1, %mask : (tensor<2x4x5x7xf32>, tensor<2x1x1x7xf32>) -> tensor<2x4x5x7xf32>
+  %s = ds.softmax %2 axis 3 log false : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  %y = ds.matmul %s, %v transpose [false, false] : (tensor<2x4x5x7xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32>
+  return %y : tensor<2x4x5x8xf32>
+}
+
+// -----
+
+// Gemma: scores bounded by tanh before the mask.
+// CHECK-LABEL: func.func @softcap
+// CHECK: ds.attention %arg0, %arg1, %arg2, %arg3 scale 2.500000e-01 softcap 5.000000e+00
+func.func @softcap(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>, %mask: tensor<5x7xf32>) -> tensor<2x4x5x8xf32> {
+  %c = ds.constant dense<0.25> : tensor<f32>
+  %cap = ds.constant dense<5.0> : tensor<f32>
   %0 = ds.matmul %q, %k transpose [false, true] : (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x7xf32>
   %1 = ds.binary mul %0, %c : (tensor<2x4x5x7xf32>, tensor<f32>) -> tensor<2x4x5x7xf32>
-  %2 = ds.binary mul %1, %mask : (tensor<2x4x5x7xf32>, tensor<5x7xf32>) -> tensor<2x4x5x7xf32>
-  %3 = ds.binary sub %2, %low : (tensor<2x4x5x7xf32>, tensor<5x7xf32>) -> tensor<2x4x5x7xf32>
+  %2 = ds.binary div %1, %cap : (tensor<2x4x5x7xf32>, tensor<f32>) -> tensor<2x4x5x7xf32>
+  %3 = ds.unary tanh %2 : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  %4 = ds.binary mul %3, %cap : (tensor<2x4x5x7xf32>, tensor<f32>) -> tensor<2x4x5x7xf32>
+  %5 = ds.binary add %4, %mask : (tensor<2x4x5x7xf32>, tensor<5x7xf32>) -> tensor<2x4x5x7xf32>
+  %s = ds.softmax %5 axis 3 log false : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  %y = ds.matmul %s, %v transpose [false, false] : (tensor<2x4x5x7xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32>
+  return %y : tensor<2x4x5x8xf32>
+}
+
+// -----
+
+// Rows that are masked as a whole give zeros, as PyTorch's scaled_dot_product_attention has it.
+// CHECK-LABEL: func.func @guarded
+// CHECK: ds.attention %arg0, %arg1, %arg2, %arg3 scale 1.000000e+00 guard
+func.func @guarded(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>, %mask: tensor<5x7xf32>) -> tensor<2x4x5x8xf32> {
+  %zero = ds.constant dense<0.0> : tensor<1xf32>
+  %0 = ds.matmul %q, %k transpose [false, true] : (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x7xf32>
+  %1 = ds.binary add %0, %mask : (tensor<2x4x5x7xf32>, tensor<5x7xf32>) -> tensor<2x4x5x7xf32>
+  %2 = ds.softmax %1 axis 3 log false : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  %3 = ds.unary is_nan %2 : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xi1>
+  %4 = ds.select %3, %zero, %2 : (tensor<2x4x5x7xi1>, tensor<1xf32>, tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  %y = ds.matmul %4, %v transpose [false, false] : (tensor<2x4x5x7xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32>
+  return %y : tensor<2x4x5x8xf32>
+}
+
+// -----
+
+// Two heads of the query share one of key and value: repeated by Expand, the value by Concat.
+// CHECK-LABEL: func.func @grouped
+// CHECK: ds.attention %arg0, %{{.*}}, %{{.*}} scale 1.000000e+00 : (tensor<?x4x?x8xf32>, tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>) -> tensor<?x4x?x8xf32>
+func.func @grouped(%q: tensor<?x4x?x8xf32> {ds.dims = ["b", 4, "s", 8]}, %k: tensor<?x2x?x8xf32> {ds.dims = ["b", 2, "t", 8]}, %v: tensor<?x2x?x8xf32> {ds.dims = ["b", 2, "t", 8]}) -> tensor<?x4x?x8xf32> {
+  %k1 = ds.reshape %k ["b", 2, 1, "t", 8] : (tensor<?x2x?x8xf32>) -> tensor<?x2x1x?x8xf32>
+  %k2 = ds.broadcast %k1 ["b", 2, 2, "t", 8] : (tensor<?x2x1x?x8xf32>) -> tensor<?x2x2x?x8xf32>
+  %k3 = ds.reshape %k2 ["b", 4, "t", 8] : (tensor<?x2x2x?x8xf32>) -> tensor<?x4x?x8xf32>
+  %v1 = ds.reshape %v ["b", 2, 1, "t", 8] : (tensor<?x2x?x8xf32>) -> tensor<?x2x1x?x8xf32>
+  %v2 = ds.concat 2 %v1, %v1 : (tensor<?x2x1x?x8xf32>, tensor<?x2x1x?x8xf32>) -> tensor<?x2x2x?x8xf32>
+  %v3 = ds.reshape %v2 ["b", 4, "t", 8] : (tensor<?x2x2x?x8xf32>) -> tensor<?x4x?x8xf32>
+  %sc = ds.matmul %q, %k3 transpose [false, true] : (tensor<?x4x?x8xf32>, tensor<?x4x?x8xf32>) -> tensor<?x4x?x?xf32>
+  %s = ds.softmax %sc axis 3 log false : (tensor<?x4x?x?xf32>) -> tensor<?x4x?x?xf32>
+  %y = ds.matmul %s, %v3 transpose [false, false] : (tensor<?x4x?x?xf32>, tensor<?x4x?x8xf32>) -> tensor<?x4x?x8xf32>
+  return %y : tensor<?x4x?x8xf32>
+}
+
+// -----
+
+// The heads repeated in turn, not each for its neighbours: an attention without groups.
+// CHECK-LABEL: func.func @heads_in_turn
+// CHECK: ds.attention %arg0, %{{.*}}, %{{.*}} scale 1.000000e+00 : (tensor<?x4x?x8xf32>, tensor<?x4x?x8xf32>, tensor<?x4x?x8xf32>)
+func.func @heads_in_turn(%q: tensor<?x4x?x8xf32> {ds.dims = ["b", 4, "s", 8]}, %k: tensor<?x2x?x8xf32> {ds.dims = ["b", 2, "t", 8]}, %v: tensor<?x2x?x8xf32> {ds.dims = ["b", 2, "t", 8]}) -> tensor<?x4x?x8xf32> {
+  %k1 = ds.reshape %k ["b", 1, 2, "t", 8] : (tensor<?x2x?x8xf32>) -> tensor<?x1x2x?x8xf32>
+  %k2 = ds.broadcast %k1 ["b", 2, 2, "t", 8] : (tensor<?x1x2x?x8xf32>) -> tensor<?x2x2x?x8xf32>
+  %k3 = ds.reshape %k2 ["b", 4, "t", 8] : (tensor<?x2x2x?x8xf32>) -> tensor<?x4x?x8xf32>
+  %v1 = ds.reshape %v ["b", 1, 2, "t", 8] : (tensor<?x2x?x8xf32>) -> tensor<?x1x2x?x8xf32>
+  %v2 = ds.broadcast %v1 ["b", 2, 2, "t", 8] : (tensor<?x1x2x?x8xf32>) -> tensor<?x2x2x?x8xf32>
+  %v3 = ds.reshape %v2 ["b", 4, "t", 8] : (tensor<?x2x2x?x8xf32>) -> tensor<?x4x?x8xf32>
+  %sc = ds.matmul %q, %k3 transpose [false, true] : (tensor<?x4x?x8xf32>, tensor<?x4x?x8xf32>) -> tensor<?x4x?x?xf32>
+  %s = ds.softmax %sc axis 3 log false : (tensor<?x4x?x?xf32>) -> tensor<?x4x?x?xf32>
+  %y = ds.matmul %s, %v3 transpose [false, false] : (tensor<?x4x?x?xf32>, tensor<?x4x?x8xf32>) -> tensor<?x4x?x8xf32>
+  return %y : tensor<?x4x?x8xf32>
+}
+
+// -----
+
+// DeBERTa: batch and heads joined for the products and split for the mask; a bias beside the joined scores; the key
+// scaled after its transposition.
+// CHECK-LABEL: func.func @joined_heads
+// CHECK-DAG: %[[Q:.*]] = ds.reshape %arg0 ["b", 4, "s", 8]
+// CHECK-DAG: %[[K:.*]] = ds.reshape %arg1 ["b", 4, "s", 8]
+// CHECK-DAG: %[[V:.*]] = ds.reshape %arg2 ["b", 4, "s", 8]
+// CHECK-DAG: %[[BIAS:.*]] = ds.reshape %arg3 ["b", 4, "s", "s"]
+// CHECK: %[[MASK:.*]] = ds.binary add %[[BIAS]], %{{.*}}
+// CHECK: %[[Y:.*]] = ds.attention %[[Q]], %[[K]], %[[V]], %[[MASK]] scale 5.000000e-01
+// CHECK: ds.reshape %[[Y]] ["4*b", "s", 8]
+func.func @joined_heads(%q: tensor<?x?x8xf32> {ds.dims = ["4*b", "s", 8]}, %k: tensor<?x?x8xf32> {ds.dims = ["4*b", "s", 8]},
+                        %v: tensor<?x?x8xf32> {ds.dims = ["4*b", "s", 8]}, %bias: tensor<?x?x?xf32> {ds.dims = ["4*b", "s", "s"]},
+                        %masked: tensor<?x1x?x?xi1> {ds.dims = ["b", 1, "s", "s"]}) -> tensor<?x?x8xf32> {
+  %c = ds.constant dense<2.0> : tensor<f32>
+  %low = ds.constant dense<-3.40282347E+38> : tensor<f32>
+  %t = ds.transpose %k [0, 2, 1] : (tensor<?x?x8xf32>) -> tensor<?x8x?xf32>
+  %t2 = ds.binary div %t, %c : (tensor<?x8x?xf32>, tensor<f32>) -> tensor<?x8x?xf32>
+  %0 = ds.matmul %q, %t2 transpose [false, false] : (tensor<?x?x8xf32>, tensor<?x8x?xf32>) -> tensor<?x?x?xf32>
+  %1 = ds.binary add %0, %bias : (tensor<?x?x?xf32>, tensor<?x?x?xf32>) -> tensor<?x?x?xf32>
+  %2 = ds.reshape %1 ["b", 4, "s", "s"] : (tensor<?x?x?xf32>) -> tensor<?x4x?x?xf32>
+  %3 = ds.select %masked, %low, %2 : (tensor<?x1x?x?xi1>, tensor<f32>, tensor<?x4x?x?xf32>) -> tensor<?x4x?x?xf32>
+  %4 = ds.softmax %3 axis 3 log false : (tensor<?x4x?x?xf32>) -> tensor<?x4x?x?xf32>
+  %5 = ds.reshape %4 ["4*b", "s", "s"] : (tensor<?x4x?x?xf32>) -> tensor<?x?x?xf32>
+  %y = ds.matmul %5, %v transpose [false, false] : (tensor<?x?x?xf32>, tensor<?x?x8xf32>) -> tensor<?x?x8xf32>
+  return %y : tensor<?x?x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @three_axes
+// CHECK: %[[Y:.*]] = ds.attention {{.*}} : (tensor<1x4x5x8xf32>, tensor<1x4x7x8xf32>, tensor<1x4x7x8xf32>, tensor<5x7xf32>) -> tensor<1x4x5x8xf32>
+// CHECK: ds.reshape %[[Y]] [4, 5, 8]
+func.func @three_axes(%q: tensor<4x5x8xf32>, %k: tensor<4x7x8xf32>, %v: tensor<4x7x8xf32>, %mask: tensor<5x7xf32>) -> tensor<4x5x8xf32> {
+  %0 = ds.matmul %q, %k transpose [false, true] : (tensor<4x5x8xf32>, tensor<4x7x8xf32>) -> tensor<4x5x7xf32>
+  %1 = ds.binary add %mask, %0 : (tensor<5x7xf32>, tensor<4x5x7xf32>) -> tensor<4x5x7xf32>
+  %2 = ds.softmax %1 axis 2 log false : (tensor<4x5x7xf32>) -> tensor<4x5x7xf32>
+  %3 = ds.matmul %2, %v transpose [false, false] : (tensor<4x5x7xf32>, tensor<4x7x8xf32>) -> tensor<4x5x8xf32>
+  return %3 : tensor<4x5x8xf32>
+}
+
+// -----
+
+// f16 with the softmax in f32, and a key that comes transposed, as a cache may store it.
+// CHECK-LABEL: func.func @widened_softmax
+// CHECK: %[[K:.*]] = ds.transpose %arg1 [0, 1, 3, 2]
+// CHECK: ds.attention %arg0, %[[K]], %arg2, %arg3 scale 5.000000e-01 {{.*}} -> tensor<2x4x5x8xf16>
+func.func @widened_softmax(%q: tensor<2x4x5x8xf16>, %k: tensor<2x4x8x7xf16>, %v: tensor<2x4x7x8xf16>, %mask: tensor<5x7xf16>) -> tensor<2x4x5x8xf16> {
+  %c = ds.constant dense<0.5> : tensor<f16>
+  %0 = ds.matmul %q, %k transpose [false, false] : (tensor<2x4x5x8xf16>, tensor<2x4x8x7xf16>) -> tensor<2x4x5x7xf16>
+  %1 = ds.binary mul %0, %c : (tensor<2x4x5x7xf16>, tensor<f16>) -> tensor<2x4x5x7xf16>
+  %2 = ds.binary add %1, %mask : (tensor<2x4x5x7xf16>, tensor<5x7xf16>) -> tensor<2x4x5x7xf16>
+  %3 = ds.cast %2 to f32 : (tensor<2x4x5x7xf16>) -> tensor<2x4x5x7xf32>
   %4 = ds.softmax %3 axis 3 log false : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
-  // expected-remark @+1 {{attention not recomposed: between the products stands an op that is neither a constant scale nor an added mask}}
-  %5 = ds.matmul %4, %v transpose [false, false] : (tensor<2x4x5x7xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32>
-  return %5 : tensor<2x4x5x8xf32>
+  %5 = ds.cast %4 to f16 : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf16>
+  %y = ds.matmul %5, %v transpose [false, false] : (tensor<2x4x5x7xf16>, tensor<2x4x7x8xf16>) -> tensor<2x4x5x8xf16>
+  return %y : tensor<2x4x5x8xf16>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @wide_mask
+// CHECK-NOT: ds.attention
+func.func @wide_mask(%q: tensor<2x4x5x8xf16>, %k: tensor<2x4x7x8xf16>, %v: tensor<2x4x7x8xf16>, %mask: tensor<5x7xf32>) -> tensor<2x4x5x8xf16> {
+  %0 = ds.matmul %q, %k transpose [false, true] : (tensor<2x4x5x8xf16>, tensor<2x4x7x8xf16>) -> tensor<2x4x5x7xf16>
+  %1 = ds.cast %0 to f32 : (tensor<2x4x5x7xf16>) -> tensor<2x4x5x7xf32>
+  %2 = ds.binary add %1, %mask : (tensor<2x4x5x7xf32>, tensor<5x7xf32>) -> tensor<2x4x5x7xf32>
+  %3 = ds.softmax %2 axis 3 log false : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  %4 = ds.cast %3 to f16 : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf16>
+  // expected-remark @+1 {{attention not recomposed: scale or mask have another type than the product}}
+  %y = ds.matmul %4, %v transpose [false, false] : (tensor<2x4x5x7xf16>, tensor<2x4x7x8xf16>) -> tensor<2x4x5x8xf16>
+  return %y : tensor<2x4x5x8xf16>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @five_axes
+// CHECK-NOT: ds.attention
+func.func @five_axes(%q: tensor<1x2x2x5x8xf32>, %k: tensor<1x2x1x7x8xf32>, %v: tensor<1x2x1x7x8xf32>) -> tensor<1x2x2x5x8xf32> {
+  %0 = ds.matmul %q, %k transpose [false, true] : (tensor<1x2x2x5x8xf32>, tensor<1x2x1x7x8xf32>) -> tensor<1x2x2x5x7xf32>
+  %1 = ds.softmax %0 axis 4 log false : (tensor<1x2x2x5x7xf32>) -> tensor<1x2x2x5x7xf32>
+  // expected-remark @+1 {{attention not recomposed: query, key and value do not all have rank 4, or all rank 3}}
+  %2 = ds.matmul %1, %v transpose [false, false] : (tensor<1x2x2x5x7xf32>, tensor<1x2x1x7x8xf32>) -> tensor<1x2x2x5x8xf32>
+  return %2 : tensor<1x2x2x5x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @relu_of_scores
+// CHECK-NOT: ds.attention
+func.func @relu_of_scores(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32> {
+  %low = ds.constant dense<0.0> : tensor<f32>
+  %0 = ds.matmul %q, %k transpose [false, true] : (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x7xf32>
+  %1 = ds.binary max %0, %low : (tensor<2x4x5x7xf32>, tensor<f32>) -> tensor<2x4x5x7xf32>
+  %s = ds.softmax %1 axis 3 log false : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  // expected-remark @+1 {{attention not recomposed: between the products stands an op that is neither a constant scale nor a mask}}
+  %y = ds.matmul %s, %v transpose [false, false] : (tensor<2x4x5x7xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32>
+  return %y : tensor<2x4x5x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @chosen_at_run_time
+// CHECK-NOT: ds.attention
+func.func @chosen_at_run_time(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>, %masked: tensor<5x7xi1>, %low: tensor<f32>) -> tensor<2x4x5x8xf32> {
+  %0 = ds.matmul %q, %k transpose [false, true] : (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x7xf32>
+  %1 = ds.select %masked, %low, %0 : (tensor<5x7xi1>, tensor<f32>, tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  %s = ds.softmax %1 axis 3 log false : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  // expected-remark @+1 {{attention not recomposed: the masked score is not a constant}}
+  %y = ds.matmul %s, %v transpose [false, false] : (tensor<2x4x5x7xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32>
+  return %y : tensor<2x4x5x8xf32>
 }

@@ -1,0 +1,111 @@
+// ds-recompose-rms-norm: finds root-mean-square normalization in chains of primitive ops. It starts at the division of
+// a value by the root of its mean square and takes in the scale that follows and, where a narrow float was normalized
+// in a wider one, the casts around the chain: ds.rms_norm computes in f32 by itself.
+//
+//   %v = ds.reduce mean (%x * %x) axes [1] keep true      %y = ds.rms_norm %x, %g axis 1 epsilon 1.0e-6
+//   %y = %x / ds.unary sqrt (%v + 1.0e-6) * %g        =>
+#include "passes/Report.h"
+#include "passes/graph/Matching.h"
+#include "passes/graph/Passes.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+#define GEN_PASS_DEF_RECOMPOSERMSNORM
+#include "passes/graph/Passes.h.inc"
+
+namespace {
+/// A chain that divides a value by the root of its mean square.
+struct Chain {
+  Value input;
+  int64_t axis;
+  double epsilon;
+};
+
+struct RecomposeRmsNorm : impl::RecomposeRmsNormBase<RecomposeRmsNorm>, PassReport {
+  void runOnOperation() override {
+    count("recomposed", 0);
+    SmallVector<ds::BinaryOp> ops;
+    getOperation().walk([&](ds::BinaryOp op) { ops.push_back(op); });
+    for (ds::BinaryOp op : ops)
+      for (const RootQuotient &quotient : rootQuotients(op))
+        if (auto chain = matchChain(op, quotient)) {
+          rewrite(op, *chain);
+          break;
+        }
+    eraseDeadOps(getOperation());
+  }
+
+  /// Emits a remark where the chain is a norm up to the point that failed.
+  static std::optional<Chain> matchChain(ds::BinaryOp op, const RootQuotient &quotient) {
+    ds::BinaryOp shifted = binaryOf(quotient.radicand, ds::BinaryKind::add);
+    if (!shifted || scalarOf(quotient.numerator)) // 1 / root is a part of a quotient
+      return std::nullopt;
+    Value input = quotient.numerator;
+    auto isMeanSquare = [&](Value value) {
+      ds::ReduceOp mean = meanOf(value);
+      Value squared = mean ? matchSquare(mean.getInput()) : Value();
+      // The mean square of a centred value is a variance: a chain of another kind, unless that value is divided.
+      return squared && (squared == input || !binaryOf(squared, ds::BinaryKind::sub));
+    };
+    bool isLeft = isMeanSquare(shifted.getLhs());
+    if (!isLeft && !isMeanSquare(shifted.getRhs()))
+      return std::nullopt;
+
+    auto remark = [&](const Twine &reason) {
+      op.emitRemark() << "rms norm not recomposed: " << reason;
+      return std::nullopt;
+    };
+    auto epsilon = matchScalar(shifted, ds::BinaryKind::add);
+    if (!epsilon)
+      return remark("epsilon is not a constant");
+    ds::ReduceOp mean = meanOf(epsilon->tensor);
+    if (matchSquare(mean.getInput()) != input)
+      return remark("the mean square is not that of the value that is divided");
+    auto type = cast<RankedTensorType>(input.getType());
+    if (!areLastAxes(mean.getAxes(), type.getRank()))
+      return remark("the axes are not the last ones");
+    if (!isa<FloatType>(type.getElementType()) || type != op.getType())
+      return remark("the chain changes the type");
+    return Chain{input, mean.getAxes().front(), epsilon->scalar};
+  }
+
+  void rewrite(ds::BinaryOp normalized, const Chain &chain) {
+    Value input = chain.input, scale, parameter;
+    Operation *last = normalized;
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(input.getType()).getShape().drop_front(chain.axis);
+    auto takeScale = [&] {
+      ds::BinaryOp scaled = onlyUser(last->getResult(0), ds::BinaryKind::mul, parameter);
+      if (!scaled || !hasShape(parameter, shape))
+        return;
+      last = scaled;
+      scale = parameter;
+    };
+    takeScale();
+    // Widened before and narrowed after, with the scale on the narrow value.
+    auto widened = input.getDefiningOp<ds::CastOp>();
+    auto narrowed = last->hasOneUse() ? dyn_cast<ds::CastOp>(*last->getUsers().begin()) : ds::CastOp();
+    if (!scale && widened && narrowed && isNarrow(widened.getInput().getType().getElementType()) &&
+        widened.getInput().getType() == narrowed.getType()) {
+      input = widened.getInput();
+      last = narrowed;
+      takeScale();
+    }
+    auto type = cast<RankedTensorType>(input.getType());
+    // At the last op of the chain: its scale may be defined after the norm began.
+    OpBuilder builder(last);
+    if (!scale)
+      scale = createOnes(builder, last->getLoc(), shape, type.getElementType());
+    auto norm =
+        ds::RmsNormOp::create(builder, last->getLoc(), type, input, scale, chain.axis, llvm::APFloat(chain.epsilon));
+    keepNames(last, norm);
+    last->getResult(0).replaceAllUsesWith(norm.getResult());
+    count("recomposed");
+  }
+
+  static bool isNarrow(Type element) { return element.isF16() || element.isBF16(); }
+};
+} // namespace
+
+} // namespace deepstride
