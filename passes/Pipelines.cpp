@@ -50,8 +50,11 @@ void buildGraphPipeline(OpPassManager &pm, const GraphPipelineOptions &options) 
     pm.addNestedPass<func::FuncOp>(createRecomposeAttention());
   }
   // After attention, which must see matmuls.
-  if (options.recompose)
+  if (options.recompose) {
     pm.addPass(createRecomposeLinear());
+    // After everything that is recomposed, before fusion takes activations apart from what they gate.
+    pm.addNestedPass<func::FuncOp>(createRecognizeLayers());
+  }
   // After everything that reads constants: here they become casts of what is stored.
   if (options.widen)
     pm.addNestedPass<func::FuncOp>(createWidenFloats());

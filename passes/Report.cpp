@@ -2,6 +2,7 @@
 // do not need.
 #include "passes/Report.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace deepstride {
@@ -16,12 +17,14 @@ template <typename T> static T &slot(std::vector<std::pair<std::string, T>> &ent
 
 void PassReport::add(Counts &counts, llvm::StringRef what, int64_t number) { slot(counts, what) += number; }
 
-void ReportTable::add(llvm::StringRef pass, const PassReport::Counts &counts) {
+void ReportTable::add(llvm::StringRef pass, const PassReport::Counts &counts, std::vector<std::string> notes) {
   std::lock_guard<std::mutex> lock(mutex);
   pass.consume_front("ds-");
   PassReport::Counts &sums = slot(passes, pass);
   for (const auto &[what, number] : counts)
     slot(sums, what) += number;
+  if (!notes.empty())
+    llvm::append_range(slot(noted, pass), notes);
 }
 
 int64_t ReportTable::total(llvm::StringRef pass, llvm::StringRef what) const {
@@ -44,6 +47,10 @@ void ReportTable::print(llvm::raw_ostream &os) const {
       first = false;
     }
     os << "\n";
+    for (const auto &[noting, lines] : noted)
+      if (noting == pass)
+        for (const std::string &line : lines)
+          os << line << "\n";
   }
 }
 
@@ -53,7 +60,7 @@ void PassReportCollector::runAfterPass(mlir::Pass *pass, mlir::Operation *) {
     return;
   PassReport::Counts counts = report->take();
   if (!counts.empty())
-    table.add(pass->getArgument(), counts);
+    table.add(pass->getArgument(), counts, report->takeNotes());
 }
 
 } // namespace deepstride

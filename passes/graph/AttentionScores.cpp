@@ -47,6 +47,15 @@ static Value matchCap(Value value, std::optional<double> &cap) {
   return bounded.getInput();
 }
 
+/// Whether `size` is min(n, whole) of a table of n places: 1 only where `whole` is, so nothing is broadcast to it.
+static bool isClamped(const SizeExpr &size, const SizeExpr &whole) {
+  std::string written = size.str();
+  StringRef text(written);
+  int64_t places;
+  return text.consume_front("min(") && !text.consumeInteger(10, places) && places > 1 &&
+         size == SizeExpr::min(SizeExpr(places), whole);
+}
+
 namespace {
 /// One walk: `value` moves toward the product, `scores` collects.
 struct Walk {
@@ -64,7 +73,11 @@ struct Walk {
 
   /// Whether the op, which leaves the scores' sizes alone, may be taken in: a broadcast would enlarge them.
   bool keepsSizes(Operation *op, Value inner) {
-    return sizes.facts(op->getResult(0)).sizes == sizes.facts(inner).sizes || fail("the mask might enlarge the scores");
+    const SizeVector &after = sizes.facts(op->getResult(0)).sizes, &before = sizes.facts(inner).sizes;
+    bool keeps = after.size() == before.size();
+    for (size_t axis = 0; keeps && axis < after.size(); ++axis)
+      keeps = after[axis] == before[axis] || isClamped(before[axis], after[axis]);
+    return keeps || fail("the mask might enlarge the scores");
   }
   bool isCapped() const { return scores.cap.has_value(); }
   bool hasFactor() const { return scores.factor || scores.takesOut; }

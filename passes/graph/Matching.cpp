@@ -15,6 +15,12 @@ void keepNames(Operation *from, Operation *to) {
     to->setDiscardableAttr(ds::valueNameAttr, names);
 }
 
+void remarkLeft(Operation *op, StringRef block, const Twine &reason) {
+  std::string text = (block + " not recomposed: " + reason).str();
+  op->emitRemark() << text;
+  op->setDiscardableAttr(leftAttr, StringAttr::get(op->getContext(), text));
+}
+
 void eraseDeadOps(Operation *root) {
   root->walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
     if (op != root && isOpTriviallyDead(op))

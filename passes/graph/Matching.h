@@ -13,6 +13,11 @@ void keepNames(mlir::Operation *from, mlir::Operation *to);
 /// Removes pure ops without uses, users before what they use.
 void eraseDeadOps(mlir::Operation *root);
 
+/// Why a block was not recomposed, on its last op; `ds-recognize-layers` reads and removes it.
+inline constexpr llvm::StringLiteral leftAttr = "ds.left";
+/// Remarks that the op is nearly the end of a block and why it is not, and marks it with the reason.
+void remarkLeft(mlir::Operation *op, llvm::StringRef block, const llvm::Twine &reason);
+
 int64_t rankOf(mlir::Value value);
 
 /// The value of a constant of one element.

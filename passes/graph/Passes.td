@@ -88,6 +88,16 @@ def RecomposeAttention : GraphPass<"ds-recompose-attention", "::mlir::func::Func
   }];
 }
 
+def RecognizeLayers : GraphPass<"ds-recognize-layers", "::mlir::func::FuncOp"> {
+  let summary = "tell the layers of a transformer";
+  let description = [{
+    Groups attention, norms and activations into layers by their order and by what reads what, and writes one line for
+    each into the report: `layer 0: attention (grouped 4:2, causal, rope), rms norm x2, swiglu`. A layer with a block that
+    was nearly recognized says what kept it. Changes nothing but the marks of the passes before, which it removes.
+    Reports: layers, recomposed.
+  }];
+}
+
 def RecomposeLinear : GraphPass<"ds-recompose-linear", "::mlir::ModuleOp"> {
   let summary = "turn products with constant matrices into ds.linear";
   let description = [{

@@ -8,7 +8,6 @@
 #include "passes/Report.h"
 #include "passes/graph/AttentionScores.h"
 #include "passes/graph/GroupedHeads.h"
-#include "passes/graph/Layers.h"
 #include "passes/graph/Passes.h"
 
 using namespace mlir;
@@ -139,8 +138,7 @@ struct RecomposeAttention : impl::RecomposeAttentionBase<RecomposeAttention>, Pa
       std::string mismatch;
       if (match(op, probabilities, *sizes, mismatch) || mismatch.empty())
         continue;
-      op.emitRemark() << "attention not recomposed: " << mismatch;
-      op->setDiscardableAttr(leftAttr, StringAttr::get(&getContext(), "attention not recomposed: " + mismatch));
+      remarkLeft(op, "attention", mismatch);
     }
     eraseDeadOps(getOperation());
   }

@@ -114,7 +114,7 @@ struct RecomposeGelu : impl::RecomposeGeluBase<RecomposeGelu>, PassReport {
                    std::to_string(gate->factor);
       if (!mismatch.empty()) {
         if (gate->kind != ds::GeluKind::quick)
-          root.emitRemark() << "gelu not recomposed: " << mismatch;
+          remarkLeft(root, "gelu", mismatch);
         return;
       }
       OpBuilder builder(root);

@@ -23,6 +23,7 @@ struct Chain {
   Value input;
   int64_t axis;
   double epsilon;
+  Value scale, bias; // where the chain holds them
 };
 } // namespace
 
@@ -35,7 +36,7 @@ static std::optional<Chain> matchChain(ds::BinaryOp op, const RootQuotient &quot
     return std::nullopt;
 
   auto remark = [&](const Twine &reason) {
-    op.emitRemark() << "layer norm not recomposed: " << reason;
+    remarkLeft(op, "layer norm", reason);
     return std::nullopt;
   };
   auto epsilon = matchScalar(shifted, ds::BinaryKind::add);
@@ -51,7 +52,49 @@ static std::optional<Chain> matchChain(ds::BinaryOp op, const RootQuotient &quot
     return remark("the axes are not the last ones");
   if (!isa<FloatType>(type.getElementType()) || type != op.getType())
     return remark("the chain changes the type");
-  return Chain{centred.getLhs(), mean.getAxes().front(), epsilon->scalar};
+  return Chain{centred.getLhs(), mean.getAxes().front(), epsilon->scalar, {}, {}};
+}
+
+/// TensorFlow's batch_normalization over features: x * i + (bias - mean * i) with i = scale / deviation.
+static std::optional<Chain> matchFolded(ds::BinaryOp op) {
+  if (op.getKind() != ds::BinaryKind::add)
+    return std::nullopt;
+  for (auto [scaled, offset] : {std::pair(op.getLhs(), op.getRhs()), std::pair(op.getRhs(), op.getLhs())}) {
+    ds::BinaryOp product = binaryOf(scaled, ds::BinaryKind::mul), rest = binaryOf(offset, ds::BinaryKind::sub);
+    ds::BinaryOp shift = rest ? binaryOf(rest.getRhs(), ds::BinaryKind::mul) : ds::BinaryOp();
+    if (!product || !shift)
+      continue;
+    for (unsigned i : {0, 1}) {
+      Value x = product->getOperand(i), inverse = product->getOperand(1 - i);
+      if (shift.getLhs() != inverse && shift.getRhs() != inverse)
+        continue;
+      ds::ReduceOp mean = meanOf(shift.getLhs() == inverse ? shift.getRhs() : shift.getLhs());
+      auto quotients = inverse.getDefiningOp<ds::BinaryOp>() ? rootQuotients(inverse.getDefiningOp<ds::BinaryOp>())
+                                                             : SmallVector<RootQuotient, 2>();
+      if (!mean || mean.getInput() != x || quotients.empty())
+        continue;
+      auto remark = [&](const Twine &reason) {
+        remarkLeft(op, "layer norm", reason);
+        return std::nullopt;
+      };
+      auto epsilon = matchScalar(quotients[0].radicand, ds::BinaryKind::add);
+      ds::ReduceOp variance = epsilon ? meanOf(epsilon->tensor) : ds::ReduceOp();
+      Value squared = variance ? matchSquare(variance.getInput()) : Value();
+      ds::BinaryOp centred = squared ? binaryOf(squared, ds::BinaryKind::sub) : ds::BinaryOp();
+      if (!centred || centred.getLhs() != x || centred.getRhs() != mean.getResult() ||
+          variance.getAxes() != mean.getAxes())
+        return remark("the variance is not that of the centred value");
+      auto type = cast<RankedTensorType>(x.getType());
+      if (!areLastAxes(mean.getAxes(), type.getRank()))
+        return remark("the axes are not the last ones");
+      ArrayRef<int64_t> shape = type.getShape().drop_front(mean.getAxes().front());
+      Value scale = quotients[0].numerator, bias = rest.getLhs();
+      if (!hasShape(scale, shape) || !hasShape(bias, shape) || type != op.getType())
+        return remark("scale and bias do not have the shape of the normalized axes");
+      return Chain{x, mean.getAxes().front(), epsilon->scalar, scale, bias};
+    }
+  }
+  return std::nullopt;
 }
 
 namespace {
@@ -61,6 +104,9 @@ struct RecomposeLayerNorm : impl::RecomposeLayerNormBase<RecomposeLayerNorm>, Pa
     SmallVector<ds::BinaryOp> ops;
     getOperation().walk([&](ds::BinaryOp op) { ops.push_back(op); });
     for (ds::BinaryOp op : ops)
+      if (auto chain = matchFolded(op))
+        replace(op, *chain);
+    for (ds::BinaryOp op : ops)
       for (const RootQuotient &quotient : rootQuotients(op))
         if (auto chain = matchChain(op, quotient)) {
           rewrite(op, *chain);
@@ -69,27 +115,34 @@ struct RecomposeLayerNorm : impl::RecomposeLayerNormBase<RecomposeLayerNorm>, Pa
     eraseDeadOps(getOperation());
   }
 
-  void rewrite(ds::BinaryOp normalized, const Chain &chain) {
+  /// Takes in the scale and the bias that follow.
+  void rewrite(ds::BinaryOp normalized, Chain chain) {
     auto type = cast<RankedTensorType>(chain.input.getType());
     ArrayRef<int64_t> shape = type.getShape().drop_front(chain.axis);
     ds::BinaryOp last = normalized;
-    Value scale, bias, parameter;
+    Value parameter;
     ds::BinaryOp scaled = onlyUser(last.getResult(), ds::BinaryKind::mul, parameter);
     if (scaled && hasShape(parameter, shape)) {
       last = scaled;
-      scale = parameter;
+      chain.scale = parameter;
       ds::BinaryOp biased = onlyUser(last.getResult(), ds::BinaryKind::add, parameter);
       if (biased && hasShape(parameter, shape)) {
         last = biased;
-        bias = parameter;
+        chain.bias = parameter;
       }
     }
-    // At the last op of the chain: its parameters may be defined after the norm began.
+    if (!chain.scale) {
+      OpBuilder builder(last);
+      chain.scale = createOnes(builder, last.getLoc(), shape, type.getElementType());
+    }
+    replace(last, chain);
+  }
+
+  /// At the last op of the chain: its parameters may be defined after the norm began.
+  void replace(ds::BinaryOp last, const Chain &chain) {
     OpBuilder builder(last);
-    if (!scale)
-      scale = createOnes(builder, last.getLoc(), shape, type.getElementType());
-    auto norm = ds::LayerNormOp::create(builder, last.getLoc(), type, chain.input, scale, bias, chain.axis,
-                                        llvm::APFloat(chain.epsilon));
+    auto norm = ds::LayerNormOp::create(builder, last.getLoc(), chain.input.getType(), chain.input, chain.scale,
+                                        chain.bias, chain.axis, llvm::APFloat(chain.epsilon));
     keepNames(last, norm);
     last.getResult().replaceAllUsesWith(norm.getResult());
     count("recomposed");

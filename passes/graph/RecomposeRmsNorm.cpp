@@ -54,7 +54,7 @@ struct RecomposeRmsNorm : impl::RecomposeRmsNormBase<RecomposeRmsNorm>, PassRepo
       return std::nullopt;
 
     auto remark = [&](const Twine &reason) {
-      op.emitRemark() << "rms norm not recomposed: " << reason;
+      remarkLeft(op, "rms norm", reason);
       return std::nullopt;
     };
     auto epsilon = matchScalar(shifted, ds::BinaryKind::add);

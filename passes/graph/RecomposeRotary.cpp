@@ -140,7 +140,7 @@ struct RecomposeRotary : impl::RecomposeRotaryBase<RecomposeRotary>, PassReport 
         if (!first || !second)
           continue;
         Value x = first->source;
-        auto remark = [&](StringRef reason) { return sum.emitRemark() << "rotary not recomposed: " << reason, false; };
+        auto remark = [&](StringRef reason) { return remarkLeft(sum, "rotary", reason), false; };
         if (straight.getLhs() != x && straight.getRhs() != x)
           return remark("the turned value is not the one beside it");
         auto width = sizesOf(x).back().constant();
@@ -192,7 +192,7 @@ struct RecomposeRotary : impl::RecomposeRotaryBase<RecomposeRotary>, PassReport 
           }
     if (parts.size() != 2 || !arePairs(parts[0], parts[1], pairs->interleaved))
       return;
-    auto remark = [&](StringRef reason) { op->emitRemark() << "rotary not recomposed: " << reason; };
+    auto remark = [&](StringRef reason) { remarkLeft(op, "rotary", reason); };
     auto down = anglesOf(pairs->first, parts[0], parts[1], false),
          up = anglesOf(pairs->second, parts[1], parts[0], true);
     if (!down || !up || down->cosines != up->cosines || down->sines != up->sines)

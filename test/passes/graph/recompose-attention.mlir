@@ -348,3 +348,17 @@ func.func @chosen_at_run_time(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, 
   %y = ds.matmul %s, %v transpose [false, false] : (tensor<2x4x5x7xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32>
   return %y : tensor<2x4x5x8xf32>
 }
+
+// -----
+
+// Rows and columns cut to the places of a stored mask, beside a mask that is not cut: never more than those.
+// CHECK-LABEL: func.func @clamped
+// CHECK: ds.attention
+func.func @clamped(%q: tensor<2x4x?x8xf32> {ds.dims = [2, 4, "s", 8]}, %mask: tensor<?x?xf32> {ds.dims = ["s", "s"]}) -> tensor<2x4x?x8xf32> {
+  %0 = ds.slice %q starts [0, 0, 0, 0] sizes [2, 4, "min(64, s)", 8] steps [1, 1, 1, 1] : (tensor<2x4x?x8xf32>) -> tensor<2x4x?x8xf32>
+  %1 = ds.matmul %0, %0 transpose [false, true] : (tensor<2x4x?x8xf32>, tensor<2x4x?x8xf32>) -> tensor<2x4x?x?xf32>
+  %2 = ds.binary add %1, %mask : (tensor<2x4x?x?xf32>, tensor<?x?xf32>) -> tensor<2x4x?x?xf32>
+  %3 = ds.softmax %2 axis 3 log false : (tensor<2x4x?x?xf32>) -> tensor<2x4x?x?xf32>
+  %y = ds.matmul %3, %0 transpose [false, false] : (tensor<2x4x?x?xf32>, tensor<2x4x?x8xf32>) -> tensor<2x4x?x8xf32>
+  return %y : tensor<2x4x?x8xf32>
+}

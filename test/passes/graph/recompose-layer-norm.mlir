@@ -125,3 +125,70 @@ func.func @not_an_rms_norm(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %n = ds.binary div %x, %r : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
   return %n : tensor<4x8xf32>
 }
+
+// -----
+
+// As TensorFlow normalizes, and so tf2onnx and keras2onnx write it: scale and mean folded before x is touched.
+// CHECK-LABEL: func.func @folded
+// CHECK-NEXT: %[[Y:.*]] = ds.layer_norm %arg0, %arg1, %arg2 axis 1 epsilon 9.9{{[0-9]*}}E-7 {ds.values = ["y"]}
+// CHECK-NEXT: return %[[Y]]
+func.func @folded(%x: tensor<?x8xf32>, %g: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<?x8xf32> {
+  %e = ds.constant dense<1.0e-6> : tensor<f32>
+  %m = ds.reduce mean %x axes [1] keep true : (tensor<?x8xf32>) -> tensor<?x1xf32>
+  %d = ds.binary sub %x, %m : (tensor<?x8xf32>, tensor<?x1xf32>) -> tensor<?x8xf32>
+  %s = ds.binary mul %d, %d : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %v = ds.reduce mean %s axes [1] keep true : (tensor<?x8xf32>) -> tensor<?x1xf32>
+  %ve = ds.binary add %v, %e : (tensor<?x1xf32>, tensor<f32>) -> tensor<?x1xf32>
+  %r = ds.unary sqrt %ve : (tensor<?x1xf32>) -> tensor<?x1xf32>
+  %i = ds.unary reciprocal %r : (tensor<?x1xf32>) -> tensor<?x1xf32>
+  %ig = ds.binary mul %i, %g : (tensor<?x1xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  %xi = ds.binary mul %x, %ig : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %mi = ds.binary mul %m, %ig : (tensor<?x1xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %o = ds.binary sub %b, %mi : (tensor<8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %y = ds.binary add %xi, %o {ds.values = ["y"]} : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %y : tensor<?x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @folded_with_mean_square
+// CHECK-NOT: ds.layer_norm
+func.func @folded_with_mean_square(%x: tensor<?x8xf32>, %g: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<?x8xf32> {
+  %e = ds.constant dense<1.0e-6> : tensor<f32>
+  %m = ds.reduce mean %x axes [1] keep true : (tensor<?x8xf32>) -> tensor<?x1xf32>
+  %d = ds.binary sub %x, %m : (tensor<?x8xf32>, tensor<?x1xf32>) -> tensor<?x8xf32>
+  %s = ds.binary mul %x, %x : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %v = ds.reduce mean %s axes [1] keep true : (tensor<?x8xf32>) -> tensor<?x1xf32>
+  %ve = ds.binary add %v, %e : (tensor<?x1xf32>, tensor<f32>) -> tensor<?x1xf32>
+  %r = ds.unary sqrt %ve : (tensor<?x1xf32>) -> tensor<?x1xf32>
+  %i = ds.unary reciprocal %r : (tensor<?x1xf32>) -> tensor<?x1xf32>
+  %ig = ds.binary mul %i, %g : (tensor<?x1xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  %xi = ds.binary mul %x, %ig : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %mi = ds.binary mul %m, %ig : (tensor<?x1xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %o = ds.binary sub %b, %mi : (tensor<8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  // expected-remark @+1 {{layer norm not recomposed: the variance is not that of the centred value}}
+  %y = ds.binary add %xi, %o {ds.values = ["y"]} : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %y : tensor<?x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @folded_with_wide_scale
+// CHECK-NOT: ds.layer_norm
+func.func @folded_with_wide_scale(%x: tensor<?x8xf32>, %g: tensor<?x8xf32>, %b: tensor<8xf32>) -> tensor<?x8xf32> {
+  %e = ds.constant dense<1.0e-6> : tensor<f32>
+  %m = ds.reduce mean %x axes [1] keep true : (tensor<?x8xf32>) -> tensor<?x1xf32>
+  %d = ds.binary sub %x, %m : (tensor<?x8xf32>, tensor<?x1xf32>) -> tensor<?x8xf32>
+  %s = ds.binary mul %d, %d : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %v = ds.reduce mean %s axes [1] keep true : (tensor<?x8xf32>) -> tensor<?x1xf32>
+  %ve = ds.binary add %v, %e : (tensor<?x1xf32>, tensor<f32>) -> tensor<?x1xf32>
+  %r = ds.unary sqrt %ve : (tensor<?x1xf32>) -> tensor<?x1xf32>
+  %i = ds.unary reciprocal %r : (tensor<?x1xf32>) -> tensor<?x1xf32>
+  %ig = ds.binary mul %i, %g : (tensor<?x1xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %xi = ds.binary mul %x, %ig : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %mi = ds.binary mul %m, %ig : (tensor<?x1xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %o = ds.binary sub %b, %mi : (tensor<8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  // expected-remark @+1 {{layer norm not recomposed: scale and bias do not have the shape of the normalized axes}}
+  %y = ds.binary add %xi, %o {ds.values = ["y"]} : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %y : tensor<?x8xf32>
+}
