@@ -1,9 +1,9 @@
 """Tiny transformers with random weights, one per family of models, from the library that users export from.
 
-Each family is a function that gives a Case: the module, example inputs and which of their axes are dynamic. The sizes are
-small but uneven (3 layers of one kind would hide what differs between layers; equal sizes would hide a swapped axis).
+Each family is a function that gives a Case: the module, example inputs and which of their axes are dynamic. Two layers of
+each kind; sizes are small and differ from each other, as equal ones would hide a swapped axis.
 """
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 import transformers
@@ -20,8 +20,6 @@ class Case:
     inputs: dict  # name -> example tensor, in the order of the module's parameters
     axes: dict  # name -> {axis: symbol}
     outputs: list
-    train: bool = False  # export in train mode, where evaluation would trace a fused kernel
-    notes: list = field(default_factory=list)
 
 
 def family(function):
