@@ -56,6 +56,9 @@ static std::optional<HostNumber> applyUnary(ds::UnaryKind kind, const HostNumber
 
 static int64_t wrap(uint64_t value) { return static_cast<int64_t>(value); }
 
+/// As processors do: what is no 64-bit integer becomes the least one.
+static int64_t truncate(double x) { return std::fabs(x) < 9.2e18 ? static_cast<int64_t>(x) : INT64_MIN; }
+
 static std::optional<HostNumber> applyBinary(ds::BinaryKind kind, const HostNumber &x, const HostNumber &y,
                                              bool isFloat) {
   uint64_t a = static_cast<uint64_t>(x.integer), b = static_cast<uint64_t>(y.integer);
@@ -82,7 +85,7 @@ static std::optional<HostNumber> applyBinary(ds::BinaryKind kind, const HostNumb
     return HostNumber{real, integer};
   }
   case ds::BinaryKind::pow:
-    return HostNumber{std::pow(x.real, y.real), isFloat ? 0 : static_cast<int64_t>(std::pow(x.real, y.real))};
+    return HostNumber{std::pow(x.real, y.real), isFloat ? 0 : truncate(std::pow(x.real, y.real))};
   case ds::BinaryKind::min:
     return HostNumber{std::isnan(x.real) || x.real < y.real ? x.real : y.real, std::min(x.integer, y.integer)};
   case ds::BinaryKind::max:
@@ -160,7 +163,7 @@ std::optional<HostTensor> evaluateOnHost(Operation *op, ArrayRef<HostTensor> ope
         if (result.element.isInteger(1))
           value->integer = fromFloat ? value->real != 0 : value->integer != 0;
         else if (fromFloat && !toFloat)
-          value->integer = std::fabs(value->real) < 9.2e18 ? static_cast<int64_t>(value->real) : INT64_MIN;
+          value->integer = truncate(value->real);
       }
       if (!value)
         return std::nullopt;

@@ -5,10 +5,11 @@ time are limited, so that a size that is believed rather than refused shows.
 """
 import time
 
+import numpy as np
 import onnx.parser
 
 import generate
-from kit import case, expect, tool
+from kit import case, compile_model, expect, run_package, tool
 
 HUGE = 1 << 40
 
@@ -94,6 +95,10 @@ def models_that_ask_for_too_much(folder):
          "'r': error", "less than"),
         ("g (float[3] x) => (float[a] y) <int64[2] p = {4611686018427387904, 4611686018427387904}> { [p] y = Pad(x, p) }",
          "'p': error"),
+        ("g (float[1, 1, 2, 2] x) => (float[a, b, c, d] y) <float[4] s = {1, 1, 1e38, 1}> { [r] y = Resize(x, , s) }",
+         "'r': error", "2^55"),
+        ("g (float[1, 1, 2, 2] x) => (float[a, b, c, d] y) <int64[2] s = {9223372036854775807, 1}>"
+         ' { [r] y = Resize <axes = [2, 3], keep_aspect_ratio_policy = "not_smaller"> (x, , , s) }', "'r': error", "2^55"),
         ("g (float[9] x) => (float[a] y, float[b] z) { [s] y, z = Split <num_outputs = 100000000000> (x) }", "'s': error"),
     ])
     refused(folder, [
@@ -137,3 +142,15 @@ def long_chains_and_deep_nests(folder):
     text = f'<ir_version: 10, opset_import: ["" : 21]> g (float[2] x, bool c) => (float[2] y) {{ {body} }}'
     path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
     tool("ds-opt", path, "--stop-after=memory", "-o", folder / "nest.mlir", code=None, timeout=60)
+
+
+@case
+def powers_that_no_integer_holds(folder):
+    """Folded or computed while the model runs, an integer power that overflows is the same number."""
+    bases, exponents = [10, -10, 0, 2], [400, 401, -1, -3]
+    constants = f"int64[4] c = {{{', '.join(map(str, bases))}}}, int64[4] e = {{{', '.join(map(str, exponents))}}}"
+    text = f"g (int64[4] x) => (int64[4] y, int64[4] z) <{constants}> {{ y = Pow(x, e) z = Pow(c, e) }}"
+    path = folder / "m.onnx"
+    path.write_bytes(onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 21]>\n' + text).SerializeToString())
+    found = run_package(compile_model(path, folder), {"x": np.array(bases)}, folder)
+    expect(np.array_equal(found["y"], found["z"]), f"expected equal powers, found {found['y']} and {found['z']}")

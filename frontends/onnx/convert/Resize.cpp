@@ -149,12 +149,20 @@ static Value interpolateAxis(Node &n, Value x, const AxisResize &resize, const s
   return excludes ? b.div(sum, b.alignVector(b.cast(total, b.element(x)), resize.axis, b.rank(x))) : sum;
 }
 
+/// A size as an integer; refused where it is none that a tensor can have.
+static SizeExpr wholeSize(Node &n, double size) {
+  if (size >= 0 && size < 0x1p55)
+    return static_cast<int64_t>(size);
+  n.refuse("expected sizes from 0 to 2^55, found " + std::to_string(size));
+  return 0;
+}
+
 /// The size that a scale gives, in f32 as ONNX infers it.
 static SizeExpr scaledSize(Node &n, const SizeExpr &size, Value scale, std::optional<double> known) {
   DsBuilder &b = n.b;
   auto length = size.constant();
   if (known && length)
-    return static_cast<int64_t>(std::floor(static_cast<float>(*length) * static_cast<float>(*known)));
+    return wholeSize(n, std::floor(static_cast<float>(*length) * static_cast<float>(*known)));
   if (known && *known == std::floor(*known) && *known < 1e9)
     return size * SizeExpr(static_cast<int64_t>(*known));
   Value scaled = b.mul(b.cast(asReal(b, size), b.f32()), b.cast(scale, b.f32()));
@@ -182,7 +190,7 @@ static void keepAspectRatio(Node &n, MutableArrayRef<AxisResize> axes, bool cove
     axis.scale = isStatic ? b.scalar(b.f64(), known) : scale;
     axis.exactLength = b.mul(axis.scale, axis.inLength);
     Value rounded = b.unary(UnaryKind::floor, b.add(axis.exactLength, 0.5));
-    axis.size = isStatic ? SizeExpr(static_cast<int64_t>(known * double(*axis.inSize.constant()) + 0.5))
+    axis.size = isStatic ? wholeSize(n, known * double(*axis.inSize.constant()) + 0.5)
                          : computedSize(n, b.cast(rounded, b.i64()));
     axis.outLength = asReal(b, axis.size);
   }
