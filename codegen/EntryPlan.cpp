@@ -172,6 +172,8 @@ LogicalResult EntryPlanner::addLaunch(ds::LaunchOp launch) {
 LogicalResult EntryPlanner::visit(Operation *op) {
   if (auto launch = dyn_cast<ds::LaunchOp>(op))
     return addLaunch(launch);
+  if (auto bound = dyn_cast<ds::SizeOp>(op))
+    (void)plan.sizeId(*sizeFromAttribute(bound.getValue()));
   if (auto start = dyn_cast<dist::AllReduceStartOp>(op)) {
     auto buffers = start->getAttrOfType<DenseI64ArrayAttr>("buffers");
     const TensorFacts &facts = analysis.facts(start.getSource());

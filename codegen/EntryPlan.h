@@ -64,6 +64,8 @@ struct EntryPlan {
 
   /// The number of a size expression in `sizes`, which it joins if it is new.
   uint32_t sizeId(const SizeExpr &size);
+  /// The number of an expression that is in `sizes`.
+  uint32_t knownSizeId(const SizeExpr &size) const { return sizeIds.lookup(size.str()); }
   int64_t symbolId(llvm::StringRef symbolName) const;
 
 private:

@@ -36,6 +36,7 @@ LogicalResult lowerAnchor(KernelBuilder &k, Operation *op) {
       .Case([&](ds::GatherNdOp anchor) { return lowerGatherNd(k, anchor); })
       .Case([&](ds::ScatterElementsOp anchor) { return lowerScatterElements(k, anchor); })
       .Case([&](ds::ScatterNdOp anchor) { return lowerScatterNd(k, anchor); })
+      .Case([&](ds::InsertOp anchor) { return lowerInsert(k, anchor); })
       .Case([&](ds::NonZeroOp anchor) { return lowerNonZero(k, anchor); })
       .Case([&](ds::ConcatOp anchor) { return lowerConcat(k, anchor); })
       .Case([&](ds::PadOp anchor) { return lowerPad(k, anchor); })

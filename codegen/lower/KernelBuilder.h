@@ -128,6 +128,7 @@ llvm::LogicalResult lowerGatherElements(KernelBuilder &builder, ds::GatherElemen
 llvm::LogicalResult lowerGatherNd(KernelBuilder &builder, ds::GatherNdOp op);
 llvm::LogicalResult lowerScatterElements(KernelBuilder &builder, ds::ScatterElementsOp op);
 llvm::LogicalResult lowerScatterNd(KernelBuilder &builder, ds::ScatterNdOp op);
+llvm::LogicalResult lowerInsert(KernelBuilder &builder, ds::InsertOp op);
 llvm::LogicalResult lowerNonZero(KernelBuilder &builder, ds::NonZeroOp op);
 llvm::LogicalResult lowerConcat(KernelBuilder &builder, ds::ConcatOp op);
 llvm::LogicalResult lowerPad(KernelBuilder &builder, ds::PadOp op);

@@ -159,6 +159,32 @@ LogicalResult lowerScatterElements(KernelBuilder &k, ds::ScatterElementsOp op) {
   return success();
 }
 
+// The output already holds what the box does not replace: it is the buffer of `into`.
+LogicalResult lowerInsert(KernelBuilder &k, ds::InsertOp op) {
+  SizeVector box = k.sizesOf(op.getUpdate()), shape = k.sizesOf(op.getInto());
+  SizeVector starts = *sizesFromAttribute(op.getStarts()), strides = KernelBuilder::strides(shape);
+  // Whole trailing axes lie together with the axis before them, on both sides.
+  size_t inner = box.size();
+  while (inner > 0 && starts[inner - 1].isConstant(0) && box[inner - 1] == shape[inner - 1])
+    --inner;
+  inner = inner > 0 ? inner - 1 : 0;
+  ArrayRef<SizeExpr> outer = ArrayRef(box).take_front(inner);
+  SizeExpr run = product(ArrayRef(box).drop_front(inner)), first = 0;
+  for (auto [start, stride] : llvm::zip_equal(starts, strides))
+    first = first + start * stride;
+  auto known = run.constant();
+  k.setGrid(product(outer), known && *known > 0 ? std::max<int64_t>(1, 4096 / *known) : 1);
+  k.setFlops(0);
+  Value length = k.index(run), offset = k.index(first);
+  k.loop(k.begin, k.end, k.constant(1), [&](Value item) {
+    Value to = offset;
+    for (auto [index, stride] : llvm::zip(k.delinearize(item, outer), strides))
+      to = k.add(to, k.mul(index, k.index(stride)));
+    emitCopy(k, k.bufferOf(op.getUpdate()), k.mul(item, length), k.outputBuffer(0), to, length);
+  });
+  return success();
+}
+
 LogicalResult lowerScatterNd(KernelBuilder &k, ds::ScatterNdOp op) {
   SizeVector shape = k.sizesOf(op.getInput()), indexShape = k.sizesOf(op.getIndices());
   int64_t tuple = *indexShape.back().constant();

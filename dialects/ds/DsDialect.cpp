@@ -1,7 +1,10 @@
 // Registration of the ds dialect and the generated definitions.
 #include "dialects/ds/DsDialect.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/PatternMatch.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -30,4 +33,26 @@ Operation *ds::DSDialect::materializeConstant(OpBuilder &builder, Attribute valu
   if (auto elements = dyn_cast<ElementsAttr>(value); elements && isa<RankedTensorType>(type))
     return ConstantOp::create(builder, location, elements);
   return nullptr;
+}
+
+namespace {
+/// Upstream turns an scf.if that only chooses between tensors into arith.select, which has no buffer to write.
+struct SelectBetweenTensors : OpRewritePattern<arith::SelectOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::SelectOp op, PatternRewriter &rewriter) const override {
+    if (!isa<RankedTensorType>(op.getType()))
+      return rewriter.notifyMatchFailure(op, "chooses between scalars");
+    auto condition = op.getCondition().getDefiningOp<tensor::ExtractOp>();
+    if (!condition || !condition.getIndices().empty())
+      return rewriter.notifyMatchFailure(op, "its condition is not read from a tensor without axes");
+    rewriter.replaceOpWithNewOp<ds::SelectOp>(op, op.getType(), condition.getTensor(), op.getTrueValue(),
+                                              op.getFalseValue());
+    return success();
+  }
+};
+} // namespace
+
+void ds::DSDialect::getCanonicalizationPatterns(RewritePatternSet &patterns) const {
+  patterns.add<SelectBetweenTensors>(getContext());
 }

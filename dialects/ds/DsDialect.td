@@ -17,6 +17,7 @@ def DS_Dialect : Dialect {
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasConstantMaterializer = 1;
+  let hasCanonicalizer = 1;
 }
 
 class DS_Enum<string name, string summary, list<string> names>
@@ -56,7 +57,8 @@ def DS_ScatterKindEnum : DS_Enum<"ScatterKind", "how scattered values meet what 
 def DS_ScatterKind : EnumAttr<DS_Dialect, DS_ScatterKindEnum, "scatter_kind">;
 
 // Integer constants or size texts; C1 of every op that carries one: each element parses.
-def DS_SizeArray : TypedArrayAttrBase<AnyAttrOf<[I64Attr, StrAttr]>, "sizes: 64-bit integers or size expressions">;
+defvar DS_Size = AnyAttrOf<[I64Attr, StrAttr]>;
+def DS_SizeArray : TypedArrayAttrBase<DS_Size, "sizes: 64-bit integers or size expressions">;
 
 def DS_ResultInference : OpInterface<"ResultInference"> {
   let cppNamespace = "::deepstride::ds";

@@ -203,6 +203,8 @@ LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
     }
     return success();
   }
+  if (isa<scf::WhileOp>(op))
+    return visitLoop(op);
   for (Region &region : op->getRegions())
     if (failed(visitRegion(region)))
       return failure();
@@ -229,6 +231,31 @@ LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
         merged.sizes = *sizes;
     set(result, std::move(merged));
   }
+  return success();
+}
+
+// What a loop carries keeps its sizes, so that it keeps its buffer; its elements are another iteration's.
+LogicalResult SizeAnalysis::visitLoop(Operation *op) {
+  auto loop = cast<scf::WhileOp>(op);
+  auto carry = [&](ValueRange from, ValueRange to) {
+    for (auto [source, target] : llvm::zip_equal(from, to))
+      if (const TensorFacts *sourceFacts = lookup(source))
+        set(target, {sourceFacts->elementType, sourceFacts->sizes, std::nullopt});
+  };
+  carry(loop.getInits(), loop.getBeforeArguments());
+  if (failed(visitRegion(loop.getBefore())))
+    return failure();
+  carry(loop.getConditionOp().getArgs(), loop.getAfterArguments());
+  if (failed(visitRegion(loop.getAfter())))
+    return failure();
+  for (auto [index, pair] : llvm::enumerate(llvm::zip_equal(loop.getInits(), loop.getYieldedValues()))) {
+    const TensorFacts *first = lookup(std::get<0>(pair)), *next = lookup(std::get<1>(pair));
+    if (first && next && first->sizes != next->sizes)
+      return op->emitOpError("expects carried value ")
+             << index << " to keep its sizes, found " << toAttribute(op->getContext(), first->sizes) << " and "
+             << toAttribute(op->getContext(), next->sizes);
+  }
+  carry(loop.getConditionOp().getArgs(), loop.getResults());
   return success();
 }
 

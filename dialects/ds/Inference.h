@@ -80,6 +80,7 @@ public:
 
 private:
   llvm::LogicalResult visitRegion(mlir::Region &region);
+  llvm::LogicalResult visitLoop(mlir::Operation *op);
   llvm::DenseMap<mlir::Value, TensorFacts> known;
 };
 

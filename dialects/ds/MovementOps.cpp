@@ -136,6 +136,25 @@ LogicalResult SliceOp::inferResults(Inference &inference) {
   return success();
 }
 
+LogicalResult InsertOp::inferResults(Inference &inference) {
+  const TensorFacts &update = inference.operand(0), &into = inference.operand(1);
+  auto starts = inference.sizesOf(getStarts(), "C1: starts");
+  if (!starts)
+    return failure();
+  if (starts->size() != into.sizes.size())
+    return inference.error("C1: starts must have " + Twine(into.rank()) + " elements");
+  if (update.rank() != into.rank() || update.elementType != into.elementType)
+    return inference.error("C2: operands must have one rank and element type");
+  for (auto [axis, start] : llvm::enumerate(*starts)) {
+    if (auto first = start.constant(); first && *first < 0)
+      return inference.error("C3: the box starts before axis " + Twine(axis));
+    if (failed(inference.requireAtLeast(into.sizes[axis], start + update.sizes[axis], "C3: axis " + Twine(axis))))
+      return failure();
+  }
+  inference.addResult(into.elementType, into.sizes);
+  return success();
+}
+
 OpFoldResult SliceOp::fold(FoldAdaptor) {
   auto type = cast<RankedTensorType>(getType());
   bool forward = llvm::all_of(getSteps(), [](int64_t step) { return step == 1; });

@@ -64,6 +64,23 @@ def DS_SliceOp : DS_TensorOp<"slice"> {
   let hasFolder = 1;
 }
 
+def DS_InsertOp : DS_TensorOp<"insert"> {
+  let summary = "a tensor with a box of it replaced";
+  let description = [{
+    Element i of `update` becomes element `starts + i` of the result, the rest is `into`. Never a copy: the planner gives
+    `into` and the result one buffer, and `ds-outline-kernels` copies an `into` that something else reads. How loops
+    collect what each of their iterations yields. Gone after: codegen.
+
+    Constraints: C1 `starts` has one element per axis and parses; C2 both operands have one rank and element type; C3 the
+    box lies inside `into` where that is known.
+
+    Example: `%2 = ds.insert %0 into %1 starts ["iter", 0] : (tensor<1x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>`
+  }];
+  let arguments = (ins DS_Tensor:$update, DS_Tensor:$into, DS_SizeArray:$starts);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = [{$update `into` $into `starts` $starts attr-dict `:` functional-type(operands, results)}];
+}
+
 def DS_PadOp : DS_TensorOp<"pad"> {
   let summary = "adds elements around a tensor";
   let description = [{

@@ -1,4 +1,4 @@
-// Verifiers of fused regions, kernels and launches.
+// Verifiers of fused regions, kernels, launches and sizes.
 #include "dialects/ds/DsDialect.h"
 
 using namespace mlir;
@@ -16,11 +16,17 @@ LogicalResult FusedOp::verify() {
 }
 
 LogicalResult DefineOp::verify() {
-  auto type = cast<RankedTensorType>(getValue().getType());
-  if (!type.getElementType().isSignlessInteger(64) || !type.hasStaticShape() || type.getNumElements() != 1)
+  auto type = dyn_cast<RankedTensorType>(getValue().getType());
+  if (type && (!type.getElementType().isSignlessInteger(64) || !type.hasStaticShape() || type.getNumElements() != 1))
     return emitOpError("C1: expects one i64 value, found ") << type;
   if (getSymbol().empty())
     return emitOpError("C2: expects a symbol name");
+  return success();
+}
+
+LogicalResult SizeOp::verify() {
+  if (!sizeFromAttribute(getValue()))
+    return emitOpError("C1: expects a size expression, found ") << getValue();
   return success();
 }
 

@@ -59,14 +59,30 @@ def DS_DefineOp : DS_Op<"define", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "gives a computed size symbol its value";
   let description = [{
     From here on buffers whose sizes depend on the symbol exist. Created by `ds-outline-kernels` before an op whose
-    result size depends on data. Gone after: codegen (the `define` service).
+    result size depends on data, and by the importer for the counter of a loop, whose iterations define it anew: what
+    has a size over such a symbol holds nothing beyond its iteration. Gone after: codegen (the `define` service).
 
-    Constraints: C1 the value is one i64; C2 the symbol is not empty.
+    Constraints: C1 the value is one i64, in a tensor or as a scalar; C2 the symbol is not empty.
 
     Example: `ds.define "count_0" = %0 : tensor<i64>`
   }];
-  let arguments = (ins StrAttr:$symbol, DS_Tensor:$value);
+  let arguments = (ins StrAttr:$symbol, AnyTypeOf<[DS_Tensor, I64]>:$value);
   let assemblyFormat = "$symbol `=` $value attr-dict `:` type($value)";
+  let hasVerifier = 1;
+}
+
+def DS_SizeOp : DS_Op<"size", [Pure]> {
+  let summary = "a size as a scalar";
+  let description = [{
+    Bounds the iterations of a loop. Created by the importer. Gone after: codegen (a load from the sizes of the call).
+
+    Constraints: C1 the value parses.
+
+    Example: `%0 = ds.size "batch*seq"`
+  }];
+  let arguments = (ins DS_Size:$value);
+  let results = (outs I64:$result);
+  let assemblyFormat = "$value attr-dict";
   let hasVerifier = 1;
 }
 

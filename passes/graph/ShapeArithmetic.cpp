@@ -60,10 +60,11 @@ std::optional<KnownValue> findKnownValue(Operation *op, const SizeAnalysis &anal
 
 ArrayRef<StringLiteral> sizeAttributes(Operation *op) {
   static constexpr StringLiteral shape[] = {"shape"}, slice[] = {"starts", "sizes"}, pad[] = {"low", "high"},
-                                 values[] = {"values"}, k[] = {"k"};
+                                 values[] = {"values"}, k[] = {"k"}, starts[] = {"starts"};
   return llvm::TypeSwitch<Operation *, ArrayRef<StringLiteral>>(op)
       .Case<ds::ReshapeOp, ds::BroadcastOp, ds::IotaOp>([](auto) { return ArrayRef(shape); })
       .Case<ds::SliceOp>([](auto) { return ArrayRef(slice); })
+      .Case<ds::InsertOp>([](auto) { return ArrayRef(starts); })
       .Case<ds::PadOp>([](auto) { return ArrayRef(pad); })
       .Case<ds::ShapeOp>([](auto) { return ArrayRef(values); })
       .Case<ds::TopKOp>([](auto) { return ArrayRef(k); })
@@ -71,6 +72,10 @@ ArrayRef<StringLiteral> sizeAttributes(Operation *op) {
 }
 
 LogicalResult rewriteSizes(Operation *op, const llvm::StringMap<SizeExpr> &bindings) {
+  if (auto bound = dyn_cast<ds::SizeOp>(op))
+    if (auto text = dyn_cast<StringAttr>(bound.getValue()))
+      if (auto size = SizeExpr::parse(text.getValue(), &bindings))
+        bound.setValueAttr(toAttribute(op->getContext(), *size));
   for (StringRef name : sizeAttributes(op)) {
     SizeVector sizes;
     for (Attribute attribute : op->getAttrOfType<ArrayAttr>(name)) {

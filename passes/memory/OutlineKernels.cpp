@@ -6,12 +6,11 @@
 // becomes
 //   %1 = ds.launch @exp_0(%0) sizes ["n"] : (tensor<?xf32>) -> tensor<?xf32>
 #include "passes/Report.h"
+#include "passes/memory/BufferCopies.h"
 #include "passes/memory/Passes.h"
 
-#include "dialects/dist/DistDialect.h"
 #include "dialects/ds/DsDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -25,10 +24,6 @@ using namespace mlir;
 using namespace deepstride;
 
 namespace {
-
-bool isElementwise(Operation *op) {
-  return isa<ds::UnaryOp, ds::BinaryOp, ds::SelectOp, ds::CastOp, ds::BitcastOp, ds::GeluOp>(op);
-}
 
 /// Splats that elementwise code turns into immediates; anything else is read from memory.
 bool isEmbeddable(Value value, Operation *user) {
@@ -44,12 +39,10 @@ public:
   unsigned kernelCount = 0, launchCount = 0;
 
 private:
-  void copyWhereBuffersMustDiffer(func::FuncOp function);
   void storeConstants(func::FuncOp function);
   void countBeforeAllocating(func::FuncOp function);
   void recordConstraints(func::FuncOp function);
   void outline(Operation *op);
-  Value copyOf(OpBuilder &builder, Value value);
   ArrayAttr rename(ArrayRef<SizeExpr> sizes);
   FlatSymbolRefAttr shared(ds::KernelOp kernel, StringRef stem);
 
@@ -190,82 +183,14 @@ void KernelOutliner::outline(Operation *op) {
     launch->setAttr(ds::valueNameAttr, names);
   if (elementwise)
     launch->setAttr("elementwise", builder.getUnitAttr());
+  if (auto insert = dyn_cast<ds::InsertOp>(op)) // the result is a part of this input, rewritten
+    launch->setAttr("in_place", builder.getI64IntegerAttr(llvm::find(inputs, insert.getInto()) - inputs.begin()));
   for (auto [from, to] : llvm::zip_equal(op->getResults(), launch.getResults())) {
     analysis.set(to, analysis.facts(from));
     from.replaceAllUsesWith(to);
   }
   op->erase();
   ++launchCount;
-}
-
-Value KernelOutliner::copyOf(OpBuilder &builder, Value value) {
-  auto copy = ds::FusedOp::create(builder, value.getLoc(), value.getType());
-  OpBuilder inner = OpBuilder::atBlockEnd(&copy.getBody().emplaceBlock());
-  ds::YieldOp::create(inner, value.getLoc(), value);
-  analysis.set(copy.getResult(0), analysis.facts(value));
-  return copy.getResult(0);
-}
-
-static Value rootOf(Value value) {
-  while (auto reshape = value.getDefiningOp<ds::ReshapeOp>())
-    value = reshape.getInput();
-  return value;
-}
-
-/// The op whose kernel will write the buffer behind a value, looking through views.
-static Operation *writerOf(Value value) { return rootOf(value).getDefiningOp(); }
-
-static bool isWrittenByKernel(Operation *op) {
-  return op && !isa<ds::WeightOp, ds::ConstantOp, scf::IfOp, dist::WaitOp>(op);
-}
-
-// A returned value, and a value that a branch yields, must be written straight into the buffer of the result: anything
-// that has no kernel of its own in the same block, or feeds two results, is copied.
-void KernelOutliner::copyWhereBuffersMustDiffer(func::FuncOp function) {
-  function.walk([&](Operation *terminator) {
-    bool isReturn = isa<func::ReturnOp>(terminator);
-    if (!isReturn && !isa<scf::YieldOp>(terminator))
-      return;
-    OpBuilder builder(terminator);
-    llvm::SmallPtrSet<Operation *, 8> taken;
-    auto stateOf = [&](OpOperand &operand) {
-      return isReturn ? function.getResultAttr(operand.getOperandNumber(), ds::stateAttr) : Attribute();
-    };
-    // Copies into states end their old values: they come last, and an old value that moves to another state is saved.
-    SmallVector<OpOperand *> ordered, states;
-    for (OpOperand &operand : terminator->getOpOperands())
-      (stateOf(operand) ? states : ordered).push_back(&operand);
-    ordered.append(states);
-    for (OpOperand *operand : ordered)
-      if (auto argument = dyn_cast<BlockArgument>(rootOf(operand->get())); argument && stateOf(*operand))
-        if (Attribute old = function.getArgAttr(argument.getArgNumber(), ds::stateAttr);
-            old && old != stateOf(*operand))
-          operand->set(copyOf(builder, operand->get()));
-    for (OpOperand *use : ordered) {
-      OpOperand &operand = *use;
-      if (!isa<RankedTensorType>(operand.get().getType()))
-        continue;
-      Operation *writer = writerOf(operand.get());
-      bool isState = stateOf(operand) != nullptr;
-      bool direct = isWrittenByKernel(writer) && writer->getBlock() == terminator->getBlock() &&
-                    writer->getNumResults() == 1 && taken.insert(writer).second;
-      if (isState && direct) {
-        // In place only where the kernel reads the old state at the index it writes, and nothing reads it later.
-        BlockArgument old;
-        for (BlockArgument argument : function.getArguments())
-          if (function.getArgAttr(argument.getArgNumber(), ds::stateAttr) ==
-              function.getResultAttr(operand.getOperandNumber(), ds::stateAttr))
-            old = argument;
-        direct = operand.get().getDefiningOp() == writer && isElementwise(writer) && old &&
-                 analysis.facts(old).sizes == analysis.facts(operand.get()).sizes;
-        for (Operation *user : old ? llvm::to_vector(old.getUsers()) : SmallVector<Operation *>())
-          direct &= user == writer || (user->getBlock() == writer->getBlock() && user->isBeforeInBlock(writer) &&
-                                       !isa<ds::ReshapeOp>(user));
-      }
-      if (!direct)
-        operand.set(copyOf(builder, operand.get()));
-    }
-  });
 }
 
 void KernelOutliner::storeConstants(func::FuncOp function) {
@@ -370,7 +295,7 @@ LogicalResult KernelOutliner::run(func::FuncOp function) {
   analysis = std::move(*result);
   recordConstraints(function);
   countBeforeAllocating(function);
-  copyWhereBuffersMustDiffer(function);
+  insertCopies(function, analysis);
   storeConstants(function);
   SmallVector<Operation *> work;
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {

@@ -1,11 +1,12 @@
 // Numbers the buffers of every entry function and says for each its role, size and the launches between which it lives.
-// Works on what ds-outline-kernels leaves: launches, views, branches, collectives. Where in the workspace a buffer lies
-// is left to the runtime, which knows the sizes.
+// Works on what ds-outline-kernels leaves: launches, views, branches, loops, collectives. Where in the workspace a
+// buffer lies is left to the runtime, which knows the sizes.
 //
 //   %1 = ds.launch @k0(%0) sizes ["n"] ...
 // becomes
 //   %1 = ds.launch @k0(%0) sizes ["n"] {buffers = array<i64: 0, 1>, index = 0} ...
 #include "passes/Report.h"
+#include "passes/memory/BufferCopies.h"
 #include "passes/memory/Passes.h"
 
 #include "dialects/dist/DistDialect.h"
@@ -40,6 +41,8 @@ public:
 
 private:
   LogicalResult visit(Block &block);
+  LogicalResult visitBranch(scf::IfOp branch);
+  LogicalResult visitLoop(scf::WhileOp loop);
   int64_t bufferOf(Value value);
   int64_t newBuffer(Buffer buffer);
   int64_t newWorkspace(Value value);
@@ -88,14 +91,10 @@ int64_t BufferPlanner::bufferOf(Value value) {
   return found->second;
 }
 
-static Value throughViews(Value value) {
-  while (auto reshape = value.getDefiningOp<ds::ReshapeOp>())
-    value = reshape.getInput();
-  return value;
-}
-
 void BufferPlanner::assignResults(Operation *op) {
   for (Value result : op->getResults()) {
+    if (!isa<RankedTensorType>(result.getType()))
+      continue;
     auto destination = destinations.find(result);
     ids[result] = destination == destinations.end() ? newWorkspace(result) : destination->second;
     Buffer &buffer = buffers[ids[result]];
@@ -111,7 +110,10 @@ LogicalResult BufferPlanner::visit(Block &block) {
         use(input);
         list.push_back(bufferOf(input));
       }
-      assignResults(launch);
+      if (auto inPlace = launch->getAttrOfType<IntegerAttr>("in_place"))
+        ids[launch.getResult(0)] = list[inPlace.getInt()];
+      else
+        assignResults(launch);
       for (Value result : launch.getResults())
         list.push_back(bufferOf(result));
       launch->setAttr("buffers", builder.getDenseI64ArrayAttr(list));
@@ -128,24 +130,18 @@ LogicalResult BufferPlanner::visit(Block &block) {
       use(start.getSource());
       use(wait.getResult());
     } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
-      assignResults(branch);
-      for (Region &region : branch->getRegions()) {
-        if (region.empty())
-          continue;
-        for (auto [result, yielded] : llvm::zip(branch.getResults(), region.front().getTerminator()->getOperands()))
-          destinations[throughViews(yielded)] = ids[result];
-        if (failed(visit(region.front())))
-          return failure();
-      }
-      for (Value result : branch.getResults())
-        use(result);
-    } else if (isa<ds::ReshapeOp, ds::WeightOp, scf::YieldOp, func::ReturnOp>(op)) {
+      if (failed(visitBranch(branch)))
+        return failure();
+    } else if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+      if (failed(visitLoop(loop)))
+        return failure();
+    } else if (isa<ds::ReshapeOp, ds::WeightOp, scf::YieldOp, scf::ConditionOp, func::ReturnOp>(op)) {
       continue;
     } else {
       for (Value operand : op.getOperands())
         if (isa<RankedTensorType>(operand.getType())) {
           use(operand);
-          if (op.getName().getStringRef() == "tensor.extract" || op.getName().getStringRef() == "ds.define")
+          if (op.getName().getStringRef() == "tensor.extract" || isa<ds::DefineOp>(op))
             op.setAttr("buffer", builder.getI64IntegerAttr(bufferOf(operand)));
         }
       for (Value result : op.getResults())
@@ -153,6 +149,54 @@ LogicalResult BufferPlanner::visit(Block &block) {
           return op.emitOpError("has no place in the memory phase");
     }
   }
+  return success();
+}
+
+LogicalResult BufferPlanner::visitBranch(scf::IfOp branch) {
+  assignResults(branch);
+  for (Region &region : branch->getRegions()) {
+    if (region.empty())
+      continue;
+    for (auto [result, yielded] : llvm::zip(branch.getResults(), region.front().getTerminator()->getOperands()))
+      if (isa<RankedTensorType>(result.getType()))
+        destinations[throughViews(yielded)] = ids[result];
+    if (failed(visit(region.front())))
+      return failure();
+  }
+  for (Value result : branch.getResults())
+    if (isa<RankedTensorType>(result.getType()))
+      use(result);
+  return success();
+}
+
+// A carried value keeps the buffer of its first value. What the loop reads from outside lives until the loop ends: the
+// next iteration reads it again.
+LogicalResult BufferPlanner::visitLoop(scf::WhileOp loop) {
+  int64_t start = clock;
+  auto hand = [&](ValueRange from, ValueRange to) {
+    for (auto [source, target] : llvm::zip_equal(from, to))
+      if (isa<RankedTensorType>(source.getType())) {
+        use(source);
+        ids[target] = bufferOf(source);
+      }
+  };
+  hand(loop.getInits(), loop.getBeforeArguments());
+  size_t outside = buffers.size();
+  if (failed(visit(*loop.getBeforeBody())))
+    return failure();
+  hand(loop.getConditionOp().getArgs(), loop.getAfterArguments());
+  for (auto [argument, yielded] : llvm::zip_equal(loop.getBeforeArguments(), loop.getYieldedValues()))
+    if (isa<RankedTensorType>(argument.getType()))
+      destinations[throughViews(yielded)] = ids[argument];
+  if (failed(visit(*loop.getAfterBody())))
+    return failure();
+  for (size_t i = 0; i < outside; ++i)
+    if (buffers[i].last >= start)
+      buffers[i].last = std::max(buffers[i].last, clock);
+  for (Value argument : loop.getBeforeArguments())
+    if (isa<RankedTensorType>(argument.getType()))
+      use(argument);
+  hand(loop.getConditionOp().getArgs(), loop.getResults());
   return success();
 }
 
@@ -193,7 +237,7 @@ LogicalResult BufferPlanner::run() {
     if (buffer.role == "workspace") {
       fields.append("bytes", toAttribute(function.getContext(), buffer.bytes));
       fields.append("first", builder.getI64IntegerAttr(buffer.first));
-      fields.append("last", builder.getI64IntegerAttr(buffer.last));
+      fields.append("last", builder.getI64IntegerAttr(std::min(buffer.last, std::max<int64_t>(clock - 1, 0))));
     }
     plan.push_back(fields.getDictionary(function.getContext()));
   }

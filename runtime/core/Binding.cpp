@@ -125,28 +125,32 @@ std::vector<int64_t> bindSymbols(const EntryInfo &entry, const std::vector<Tenso
   return values;
 }
 
-void checkConstraints(const EntryInfo &entry, const std::vector<int64_t> &symbols) {
-  for (const ConstraintInfo &constraint : entry.constraints) {
-    int64_t lhs = constraint.lhs.evaluate(symbols), rhs = constraint.rhs.evaluate(symbols);
-    auto refuse = [&](const char *relation) {
-      fail(ErrorCode::ShapeMismatch, constraint.where, ": ", constraint.lhs.text(), " ", relation, " ",
-           constraint.rhs.text(), " does not hold, found ", lhs, " and ", rhs);
-    };
-    switch (constraint.relation) {
-    case Relation::Equal:
-      if (lhs != rhs)
-        refuse("==");
-      break;
-    case Relation::Broadcast:
-      if (lhs != rhs && lhs != 1 && rhs != 1)
-        refuse("broadcast with");
-      break;
-    case Relation::AtLeast:
-      if (lhs < rhs)
-        refuse(">=");
-      break;
-    }
+void checkConstraint(const ConstraintInfo &constraint, const std::vector<int64_t> &symbols) {
+  int64_t lhs = constraint.lhs.evaluate(symbols), rhs = constraint.rhs.evaluate(symbols);
+  auto refuse = [&](const char *relation) {
+    fail(ErrorCode::ShapeMismatch, constraint.where, ": ", constraint.lhs.text(), " ", relation, " ",
+         constraint.rhs.text(), " does not hold, found ", lhs, " and ", rhs);
+  };
+  switch (constraint.relation) {
+  case Relation::Equal:
+    if (lhs != rhs)
+      refuse("==");
+    break;
+  case Relation::Broadcast:
+    if (lhs != rhs && lhs != 1 && rhs != 1)
+      refuse("broadcast with");
+    break;
+  case Relation::AtLeast:
+    if (lhs < rhs)
+      refuse(">=");
+    break;
   }
+}
+
+void checkConstraints(const EntryInfo &entry, const std::vector<int64_t> &symbols) {
+  for (const ConstraintInfo &constraint : entry.constraints)
+    if (!entry.dependsOnComputed(constraint.lhs) && !entry.dependsOnComputed(constraint.rhs))
+      checkConstraint(constraint, symbols);
 }
 
 } // namespace ds

@@ -17,8 +17,10 @@ using Pins = std::map<std::string, int64_t>; // dimensions given by name
 // of the inputs. Throws Error: UnboundDimension naming a dimension that nothing gives, ShapeMismatch, InvalidArgument.
 std::vector<int64_t> bindSymbols(const EntryInfo &entry, const std::vector<TensorView> &inputs, const Pins &pins);
 
-// Throws Error(ShapeMismatch) naming the first constraint that does not hold.
+// Throws Error(ShapeMismatch) naming the first constraint that does not hold. Constraints over computed symbols are
+// left to the definition of those.
 void checkConstraints(const EntryInfo &entry, const std::vector<int64_t> &symbols);
+void checkConstraint(const ConstraintInfo &constraint, const std::vector<int64_t> &symbols);
 
 Shape evaluateShape(const SymbolicShape &shape, const std::vector<int64_t> &symbols);
 

@@ -156,6 +156,10 @@ void EntryRunner::define(uint32_t symbol, int64_t value) {
     return false;
   };
   std::vector<uint8_t> changed(sizes.size(), 0);
+  for (const ConstraintInfo *constraint : computed.constraints)
+    if (concerns(constraint->lhs) ? isKnown(constraint->rhs.symbols())
+                                  : concerns(constraint->rhs) && isKnown(constraint->lhs.symbols()))
+      checkConstraint(*constraint, symbols);
   for (size_t i = 0; i < sizes.size(); ++i)
     if (computed.size[i] && concerns(entry.sizes[i])) {
       sizes[i] = entry.sizes[i].evaluate(symbols);

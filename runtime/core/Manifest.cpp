@@ -131,8 +131,8 @@ private:
     constraint.relation = readEnum<Relation>(
         item["relation"],
         {{"equal", Relation::Equal}, {"broadcast", Relation::Broadcast}, {"at-least", Relation::AtLeast}});
-    constraint.lhs = readExpr(item["lhs"], false);
-    constraint.rhs = readExpr(item["rhs"], false);
+    constraint.lhs = readExpr(item["lhs"]);
+    constraint.rhs = readExpr(item["rhs"]);
     constraint.where = item["where"].string();
     entry.constraints.push_back(std::move(constraint));
   }

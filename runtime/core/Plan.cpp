@@ -13,6 +13,9 @@ ComputedParts::ComputedParts(const EntryInfo &entry) {
   for (const TensorInfo &info : entry.outputs)
     output.push_back(std::any_of(info.shape.begin(), info.shape.end(),
                                  [&](const SizeExpr &dim) { return entry.dependsOnComputed(dim); }));
+  for (const ConstraintInfo &constraint : entry.constraints)
+    if (entry.dependsOnComputed(constraint.lhs) || entry.dependsOnComputed(constraint.rhs))
+      constraints.push_back(&constraint);
 }
 
 uint64_t workspaceSize(const EntryInfo &entry, size_t buffer, const std::vector<int64_t> &sizes) {

@@ -24,7 +24,8 @@ struct Plan {
 struct ComputedParts {
   explicit ComputedParts(const EntryInfo &entry);
 
-  std::vector<uint8_t> size, output; // flags: depends on a computed symbol
+  std::vector<uint8_t> size, output;               // flags: depends on a computed symbol
+  std::vector<const ConstraintInfo *> constraints; // those that do
 };
 
 // Throws Error for overflow and for negative sizes, naming the buffer or value.

@@ -1,4 +1,5 @@
 // Conditionals: a condition that is known leaves only its branch, any other becomes scf.if.
+#include "frontends/onnx/convert/LoopBuilder.h"
 #include "frontends/onnx/convert/Registry.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -7,7 +8,7 @@ using namespace mlir;
 
 namespace deepstride::onnx {
 
-static Region *findGraph(Node &n, StringRef name) {
+Region *findGraph(Node &n, StringRef name) {
   NodeOp op = n.operation();
   for (auto [index, graph] : llvm::enumerate(op.getGraphs()))
     if (cast<StringAttr>(graph).getValue() == name)
@@ -33,6 +34,9 @@ static std::optional<SmallVector<TensorFacts>> commonFacts(Node &n, const Values
   SmallVector<TensorFacts> results;
   for (auto [index, pair] : llvm::enumerate(llvm::zip_equal(yes, no))) {
     auto [a, b] = pair;
+    if (!isa<RankedTensorType>(a.getType()) || !isa<RankedTensorType>(b.getType()))
+      return n.refuse("output " + Twine(index) +
+                      " is a sequence or an optional; legal when the condition is known when the model is compiled");
     TensorFacts left = n.b.facts(a), right = n.b.facts(b);
     if (left.elementType != right.elementType || left.sizes != right.sizes)
       return n.refuse("output " + Twine(index) + ": expected branches of one type and shape, found " + describe(left) +
@@ -83,6 +87,6 @@ static Values convertIf(Node &n) {
   return outputs ? *outputs : n.refuse("its branch could not be converted");
 }
 
-void addControlFlow(PatternRegistry &registry) { registry.add("If", 1, 1, convertIf); }
+void addControlFlow(PatternRegistry &registry) { registry.add("If", 1, 1, convertIf).takesSequences = true; }
 
 } // namespace deepstride::onnx

@@ -73,6 +73,10 @@ bool Conversion::bindOperands(NodeOp node, const Pattern &pattern, SmallVectorIm
     Value value = converted.lookup(input);
     if (!value)
       return false;
+    if (!isa<RankedTensorType>(value.getType()) && !pattern.takesSequences) {
+      report.add(node, describeOperands(node), "the operator has no conversion for sequences and optionals", "");
+      return false;
+    }
     operands.push_back(value);
   }
   for (unsigned i = 0; i < pattern.requiredInputs; ++i)
@@ -144,6 +148,10 @@ void Conversion::nameResults(NodeOp node, ArrayRef<Value> results) {
 }
 
 std::optional<Values> Conversion::convertBody(Region &body) {
+  // The body of a loop may be converted more than once; what stood for its values then must not be found now.
+  for (Operation &op : body.front())
+    for (Value result : op.getResults())
+      converted.erase(result);
   convertOps(body.front());
   Values outputs;
   for (Value output : body.front().getTerminator()->getOperands()) {
@@ -153,6 +161,27 @@ std::optional<Values> Conversion::convertBody(Region &body) {
     outputs.push_back(value);
   }
   return outputs;
+}
+
+bool Conversion::attempt(llvm::function_ref<bool()> convert) {
+  OpBuilder &ops = builder.getBuilder();
+  Block *block = ops.getInsertionBlock();
+  Block::iterator point = ops.getInsertionPoint();
+  Operation *last = point == block->begin() ? nullptr : &*std::prev(point);
+  bool failedBefore = failedNodes;
+  UnsupportedReport reportedBefore = report;
+  {
+    ScopedDiagnosticHandler silence(module.getContext(), [](Diagnostic &) { return success(); });
+    if (convert())
+      return true;
+  }
+  failedNodes = failedBefore;
+  report = reportedBefore;
+  while (point != block->begin() && &*std::prev(point) != last) {
+    std::prev(point)->dropAllUses();
+    std::prev(point)->erase();
+  }
+  return false;
 }
 
 std::string Conversion::newCountSymbol() {

@@ -26,6 +26,8 @@ private:
   void nameResults(NodeOp node, llvm::ArrayRef<mlir::Value> results);
   std::string describeOperands(NodeOp node);
   std::optional<Values> convertBody(mlir::Region &body) override;
+  void bind(mlir::Value argument, mlir::Value value) override { converted[argument] = value; }
+  bool attempt(llvm::function_ref<bool()> convert) override;
   std::string newCountSymbol() override;
 
   // Signature.cpp: arguments, results, dimension names.

@@ -199,7 +199,7 @@ void addElementwise(PatternRegistry &registry) {
   registry.add("CastLike", 15, 2, convertCastLike);
   registry.add("IsInf", 10, 1, convertIsInf);
   registry.add("BitCast", 26, 1, convertBitCast);
-  registry.add("Identity", 1, 1, convertIdentity);
+  registry.add("Identity", 1, 1, convertIdentity).takesSequences = true;
 }
 
 } // namespace deepstride::onnx

@@ -27,8 +27,14 @@ public:
   /// Converts the ops of a subgraph at the builder's insertion point and returns its outputs; nothing where one of
   /// them could not be converted.
   virtual std::optional<Values> convertBody(mlir::Region &body) = 0;
+  /// What an argument of a subgraph stands for when its body is converted next.
+  virtual void bind(mlir::Value argument, mlir::Value value) = 0;
+  /// Runs a conversion that may fail: if it does, its diagnostics and the ops that it made are gone.
+  virtual bool attempt(llvm::function_ref<bool()> convert) = 0;
   /// A symbol for a size that the compiled code computes; unique in the entry.
   virtual std::string newCountSymbol() = 0;
+
+  unsigned loopDepth = 0; // of the loop whose body is being converted
 };
 
 class Node {
@@ -81,6 +87,8 @@ public:
   /// The same for checks: always false.
   bool reject(const llvm::Twine &message);
   bool isRefused() const { return refused; }
+  /// After a conversion that failed without trace (GraphContext::attempt), before the next.
+  void forgive() { refused = false; }
 
 private:
   mlir::InFlightDiagnostic diagnose(const llvm::Twine &message);

@@ -3,11 +3,12 @@
 
 namespace deepstride::onnx {
 
-void PatternRegistry::add(llvm::StringRef name, int64_t since, unsigned requiredInputs, Convert convert,
-                          llvm::StringRef domain) {
-  bool isNew = patterns[key(domain, name)].try_emplace(since, Pattern{requiredInputs, std::move(convert)}).second;
+Pattern &PatternRegistry::add(llvm::StringRef name, int64_t since, unsigned requiredInputs, Convert convert,
+                              llvm::StringRef domain) {
+  auto [entry, isNew] = patterns[key(domain, name)].try_emplace(since, Pattern{requiredInputs, std::move(convert)});
   (void)isNew;
   assert(isNew && "one pattern per operator and opset");
+  return entry->second;
 }
 
 const Pattern *PatternRegistry::lookUp(llvm::StringRef domain, llvm::StringRef name, int64_t version) const {
@@ -39,6 +40,9 @@ const PatternRegistry &PatternRegistry::get() {
                      addGenerators,
                      addIndexing,
                      addLayouts,
+                     addLoops,
+                     addRecurrent,
+                     addSequences,
                      addNormalizations,
                      addPooling,
                      addProducts,

@@ -17,6 +17,7 @@ using Convert = std::function<Values(Node &)>;
 struct Pattern {
   unsigned requiredInputs; // the first inputs, which must be present
   Convert convert;
+  bool takesSequences = false; // operands may be sequences and optionals (Sequences.h)
 };
 
 class PatternRegistry {
@@ -24,7 +25,8 @@ public:
   /// All patterns of all families.
   static const PatternRegistry &get();
 
-  void add(llvm::StringRef name, int64_t since, unsigned requiredInputs, Convert convert, llvm::StringRef domain = "");
+  Pattern &add(llvm::StringRef name, int64_t since, unsigned requiredInputs, Convert convert,
+               llvm::StringRef domain = "");
   /// The pattern with the greatest opset that is not newer than `version`.
   const Pattern *lookUp(llvm::StringRef domain, llvm::StringRef name, int64_t version) const;
   /// The oldest opset that has a pattern, if any has.
@@ -46,6 +48,7 @@ void addGenerators(PatternRegistry &registry);
 void addIndexing(PatternRegistry &registry);
 void addLayouts(PatternRegistry &registry);
 void addLinearAttention(PatternRegistry &registry);
+void addLoops(PatternRegistry &registry);
 void addLosses(PatternRegistry &registry);
 void addMicrosoftAttention(PatternRegistry &registry);
 void addMicrosoftGroupQuery(PatternRegistry &registry);
@@ -57,10 +60,12 @@ void addPooling(PatternRegistry &registry);
 void addProducts(PatternRegistry &registry);
 void addQuantization(PatternRegistry &registry);
 void addRandom(PatternRegistry &registry);
+void addRecurrent(PatternRegistry &registry);
 void addReductions(PatternRegistry &registry);
 void addResize(PatternRegistry &registry);
 void addSampling(PatternRegistry &registry);
 void addSelection(PatternRegistry &registry);
+void addSequences(PatternRegistry &registry);
 void addSignal(PatternRegistry &registry);
 void addSlicing(PatternRegistry &registry);
 void addTraining(PatternRegistry &registry);

@@ -112,7 +112,7 @@ LogicalResult Conversion::convertReturn() {
     Value value = converted.lookup(operand.get());
     unsigned index = operand.getOperandNumber();
     auto name = main.getResultAttrOfType<StringAttr>(index, sourceName);
-    if (!value)
+    if (!value || !isa<RankedTensorType>(value.getType()))
       return emitError(main.getLoc()) << "output '" << (name ? name.getValue() : "?") << "': type "
                                       << describeElement(operand.get().getType()) << " is not supported";
     operand.set(value);

@@ -205,3 +205,43 @@ func.func @nonzero_c1_rank(%x: tensor<i1>) {
   %0 = ds.nonzero %x count "c" : (tensor<i1>) -> tensor<0x?xi64>
   return
 }
+
+// -----
+
+func.func @insert_c1_starts(%x: tensor<1x4xf32>, %y: tensor<3x4xf32>) {
+  // expected-error @+1 {{'ds.insert' op C1: starts must have 2 elements}}
+  %0 = ds.insert %x into %y starts [0] : (tensor<1x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  return
+}
+
+// -----
+
+func.func @insert_c1_text(%x: tensor<1x4xf32>, %y: tensor<3x4xf32>) {
+  // expected-error @+1 {{'ds.insert' op C1: starts holds a text that is no size expression}}
+  %0 = ds.insert %x into %y starts ["(", 0] : (tensor<1x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  return
+}
+
+// -----
+
+func.func @insert_c2_rank(%x: tensor<4xf32>, %y: tensor<3x4xf32>) {
+  // expected-error @+1 {{'ds.insert' op C2: operands must have one rank and element type}}
+  %0 = ds.insert %x into %y starts [0, 0] : (tensor<4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  return
+}
+
+// -----
+
+func.func @insert_c3_before(%x: tensor<1x4xf32>, %y: tensor<3x4xf32>) {
+  // expected-error @+1 {{'ds.insert' op C3: the box starts before axis 0}}
+  %0 = ds.insert %x into %y starts [-1, 0] : (tensor<1x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  return
+}
+
+// -----
+
+func.func @insert_c3_after(%x: tensor<1x4xf32>, %y: tensor<3x4xf32>) {
+  // expected-error @+1 {{'ds.insert' op C3: axis 0: expected at least 4, found 3}}
+  %0 = ds.insert %x into %y starts [3, 0] : (tensor<1x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  return
+}

@@ -31,5 +31,7 @@ func.func @movement(%x: tensor<?x4xf32>, %v: tensor<f32>, %i: tensor<?x2xi64>, %
   %13 = ds.scatter_nd assign %11, %rows, %12 : (tensor<4xf32>, tensor<2x1xi64>, tensor<2xf32>) -> tensor<4xf32>
   // CHECK: ds.nonzero %{{.*}} count "count_0" : (tensor<2x2xi1>) -> tensor<2x?xi64>
   %14 = ds.nonzero %b count "count_0" : (tensor<2x2xi1>) -> tensor<2x?xi64>
+  // CHECK: ds.insert %{{.*}} into %{{.*}} starts ["i", 0] : (tensor<1x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %15 = ds.insert %10 into %x starts ["i", 0] : (tensor<1x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
   return
 }

@@ -67,3 +67,27 @@ func.func @launch_c3_sizes(%x: tensor<?xf32>) {
   %0 = ds.launch @k(%x) sizes [] : (tensor<?xf32>) -> tensor<?xf32>
   return
 }
+
+// -----
+
+func.func @define_c1_value(%x: tensor<2xi64>) {
+  // expected-error @+1 {{'ds.define' op C1: expects one i64 value, found 'tensor<2xi64>'}}
+  ds.define "n" = %x : tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @define_c2_symbol(%x: i64) {
+  // expected-error @+1 {{'ds.define' op C2: expects a symbol name}}
+  ds.define "" = %x : i64
+  return
+}
+
+// -----
+
+func.func @size_c1_text() {
+  // expected-error @+1 {{'ds.size' op C1: expects a size expression, found "n +"}}
+  %0 = ds.size "n +"
+  return
+}

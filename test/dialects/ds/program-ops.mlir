@@ -20,5 +20,9 @@ func.func @program(%x: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
     %2 = ds.unary exp %0 : (tensor<?xf32>) -> tensor<?xf32>
     ds.yield %2 : tensor<?xf32>
   } : tensor<?xf32>
+  // CHECK: %[[N:.*]] = ds.size "batch*seq"
+  %n = ds.size "batch*seq"
+  // CHECK: ds.define "i" = %[[N]] : i64
+  ds.define "i" = %n : i64
   return %0, %1 : tensor<?xf32>, tensor<?xf32>
 }

@@ -185,3 +185,51 @@ func.func @leaves_other_functions_alone(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = ds.unary exp %x : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// A loop owns the buffers of what it carries: an argument is copied before it. Of two values that change
+// places one is saved before the other takes its buffer. A kernel that is the last to read the old value writes over it.
+// CHECK-LABEL: func.func @loops_own_what_they_carry
+// CHECK: %[[X:.*]] = ds.launch @[[COPY:.*]](%arg0)
+// CHECK: %[[Y:.*]] = ds.launch @[[COPY]](%arg1)
+// CHECK: %[[Z:.*]] = ds.launch @[[COPY]](%arg1)
+// CHECK: scf.while (%{{.*}} = %{{.*}}, %{{.*}} = %[[X]], %{{.*}} = %[[Y]], %{{.*}} = %[[Z]])
+// CHECK: ^bb0(%{{.*}}: i64, %[[A:.*]]: tensor<4xf32>, %[[B:.*]]: tensor<4xf32>, %[[C:.*]]: tensor<4xf32>):
+// CHECK: %[[D:.*]] = ds.launch @tanh_{{.*}}(%[[C]])
+// CHECK: %[[SAVEDB:.*]] = ds.launch @[[COPY]](%[[B]])
+// CHECK: %[[SAVEDA:.*]] = ds.launch @[[COPY]](%[[A]])
+// CHECK: %[[NEWA:.*]] = ds.launch @[[COPY]](%[[SAVEDB]])
+// CHECK: scf.yield %{{.*}}, %[[NEWA]], %[[SAVEDA]], %[[D]]
+func.func @loops_own_what_they_carry(%x: tensor<4xf32> {ds.dims = [4]}, %y: tensor<4xf32> {ds.dims = [4]})
+    -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) attributes {ds.entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %n = ds.size 3
+  %r:4 = scf.while (%i = %zero, %a = %x, %b = %y, %c = %y)
+      : (i64, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (i64, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+    %go = arith.cmpi slt, %i, %n : i64
+    scf.condition(%go) %i, %a, %b, %c : i64, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+  } do {
+  ^bb0(%i: i64, %a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xf32>):
+    %d = ds.unary tanh %c : (tensor<4xf32>) -> tensor<4xf32>
+    %next = arith.addi %i, %one : i64
+    scf.yield %next, %b, %a, %d : i64, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+  }
+  return %r#1, %r#2, %r#3 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// What a loop collects is inserted in place; a tensor that something else reads is copied first.
+// CHECK-LABEL: func.func @inserts_in_place
+// CHECK: ds.launch @insert_{{.*}} {in_place = 1 : i64
+// CHECK: %[[COPIED:.*]] = ds.launch @copy_{{.*}}(%arg1)
+// CHECK: ds.launch @insert_{{.*}}(%arg0, %[[COPIED]]) {{.*}} {in_place = 1 : i64
+func.func @inserts_in_place(%x: tensor<1x4xf32> {ds.dims = [1, 4]}, %y: tensor<3x4xf32> {ds.dims = [3, 4]})
+    -> (tensor<3x4xf32>, tensor<3x4xf32>) attributes {ds.entry} {
+  %0 = ds.unary exp %y : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  %1 = ds.insert %x into %0 starts [1, 0] : (tensor<1x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  %2 = ds.insert %x into %y starts [2, 0] : (tensor<1x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  return %1, %2 : tensor<3x4xf32>, tensor<3x4xf32>
+}

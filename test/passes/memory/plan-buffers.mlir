@@ -109,3 +109,49 @@ func.func @value_without_a_kernel(%x: tensor<4xf32> {ds.dims = [4]}) -> tensor<4
   %0 = tensor.empty() : tensor<4xf32>
   return %x : tensor<4xf32>
 }
+
+// -----
+
+// A carried value has one buffer; what an iteration reads from outside (%w, read by the first launch of the loop) lives
+// until the loop ends, so that the second launch of the iteration cannot take its place.
+// CHECK-LABEL: func.func @loops
+// CHECK-SAME: {bytes = 16 : i64, first = 0 : i64, last = 4 : i64, role = "workspace"},
+// CHECK-SAME: {bytes = 16 : i64, first = 1 : i64, last = 4 : i64, role = "workspace"},
+// CHECK-SAME: {bytes = 16 : i64, first = 2 : i64, last = 3 : i64, role = "workspace"}]
+// CHECK: ds.launch @exp{{.*}}buffers = array<i64: 0, 2>
+// CHECK: ds.launch @copy{{.*}}buffers = array<i64: 0, 3>
+// CHECK: ds.launch @add{{.*}}buffers = array<i64: 3, 2, 4>
+// CHECK: ds.launch @tanh{{.*}}buffers = array<i64: 4, 3>
+// CHECK: ds.launch @copy{{.*}}buffers = array<i64: 3, 1>
+func.func @loops(%x: tensor<4xf32> {ds.dims = [4]}) -> tensor<4xf32> attributes {ds.entry} {
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %n = ds.size 3
+  %w = ds.unary exp %x : (tensor<4xf32>) -> tensor<4xf32>
+  %r:2 = scf.while (%i = %zero, %a = %x) : (i64, tensor<4xf32>) -> (i64, tensor<4xf32>) {
+    %go = arith.cmpi slt, %i, %n : i64
+    scf.condition(%go) %i, %a : i64, tensor<4xf32>
+  } do {
+  ^bb0(%i: i64, %a: tensor<4xf32>):
+    %0 = ds.binary add %a, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %1 = ds.unary tanh %0 : (tensor<4xf32>) -> tensor<4xf32>
+    %next = arith.addi %i, %one : i64
+    scf.yield %next, %1 : i64, tensor<4xf32>
+  }
+  return %r#1 : tensor<4xf32>
+}
+
+// -----
+
+func.func @carried_sizes(%x: tensor<?xf32> {ds.dims = ["n"]}, %y: tensor<?xf32> {ds.dims = ["m"]}, %c: tensor<i1> {ds.dims = []})
+    -> tensor<?xf32> attributes {ds.entry} {
+  // expected-error @+1 {{expects carried value 0 to keep its sizes, found ["n"] and ["m"]}}
+  %r = scf.while (%a = %x) : (tensor<?xf32>) -> tensor<?xf32> {
+    %go = tensor.extract %c[] : tensor<i1>
+    scf.condition(%go) %a : tensor<?xf32>
+  } do {
+  ^bb0(%a: tensor<?xf32>):
+    scf.yield %y : tensor<?xf32>
+  }
+  return %r : tensor<?xf32>
+}

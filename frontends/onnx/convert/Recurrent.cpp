@@ -1,0 +1,329 @@
+// RNN, GRU and LSTM. The products of all time steps with W are one GEMM before the loop; an iteration adds the product
+// of the previous state with R. A sequence that is shorter than the longest keeps its state after its end and yields
+// zeros; in reverse it keeps its first state until its last element comes, which is what reversing each sequence alone
+// gives.
+#include "frontends/onnx/convert/LoopBuilder.h"
+#include "frontends/onnx/convert/Registry.h"
+
+using namespace mlir;
+
+namespace deepstride::onnx {
+
+namespace {
+/// One activation with its parameters.
+struct Activation {
+  std::string name; // in lower case
+  double alpha = 0, beta = 0;
+};
+
+/// What the three operators differ in.
+struct Cell {
+  StringRef name;
+  int64_t gates;
+  SmallVector<StringRef, 3> activations; // of one direction, by default
+};
+
+class Recurrence {
+public:
+  Recurrence(Node &n, const Cell &cell) : n(n), b(n.b), cell(cell) {}
+  Values convert();
+
+private:
+  bool bind();
+  bool bindActivations();
+  std::optional<LoopResult> run(unsigned direction);
+  std::optional<LoopStep> step(unsigned direction, const SizeExpr &iteration, ValueRange carried);
+  void stepRnn(ValueRange carried);
+  void stepGru(ValueRange carried);
+  void stepLstm(ValueRange carried);
+  void prepare(unsigned direction);
+
+  Value apply(const Activation &activation, Value x);
+  const Activation &activation(unsigned which) { return activations[current * cell.activations.size() + which]; }
+  Value activate(unsigned which, Value x) { return apply(activation(which), clip ? bounded(x, -*clip, *clip) : x); }
+  Value bounded(Value value, double low, double high) {
+    return b.binary(ds::BinaryKind::min, b.binary(ds::BinaryKind::max, value, low), high);
+  }
+  /// Part `index` of `count` gates in the last axis.
+  Value gate(Value gates, int64_t index, int64_t count = 1) {
+    return b.sliceAxis(gates, b.rank(gates) - 1, hidden * SizeExpr(index), hidden * SizeExpr(count));
+  }
+  /// The tensor of one direction, of an input whose axis `axis` counts directions.
+  Value ofDirection(Value tensor, unsigned direction, int64_t axis = 0) {
+    return b.dropAxis(b.sliceAxis(tensor, axis, direction, 1), axis);
+  }
+  Value firstState(unsigned input, unsigned direction);
+
+  Node &n;
+  DsBuilder &b;
+  const Cell &cell;
+  unsigned directions = 1, current = 0;
+  bool isReverse = false, isBatchFirst = false;
+  std::optional<double> clip;
+  SmallVector<Activation> activations;
+  SizeExpr hidden, batch, length;
+  Value x, lengths;
+
+  // Of the direction that is being converted.
+  Value projected, recurrent, recurrentBias, peepholes;
+  Value fromInput, state, cellState; // of the iteration
+};
+} // namespace
+
+static Activation withDefaults(StringRef name) {
+  Activation result{name.lower()};
+  if (result.name == "affine")
+    result.alpha = 1;
+  else if (result.name == "leakyrelu")
+    result.alpha = 0.01;
+  else if (result.name == "hardsigmoid")
+    result.alpha = 0.2, result.beta = 0.5;
+  else if (result.name == "scaledtanh")
+    result.alpha = result.beta = 1;
+  else if (result.name == "thresholdedrelu" || result.name == "elu")
+    result.alpha = 1;
+  return result;
+}
+
+static bool takesAlpha(StringRef name) {
+  return llvm::is_contained({"affine", "leakyrelu", "thresholdedrelu", "scaledtanh", "hardsigmoid", "elu"}, name);
+}
+static bool takesBeta(StringRef name) { return llvm::is_contained({"affine", "scaledtanh", "hardsigmoid"}, name); }
+
+Value Recurrence::apply(const Activation &f, Value x) {
+  if (f.name == "relu")
+    return b.unary(ds::UnaryKind::relu, x);
+  if (f.name == "tanh")
+    return b.unary(ds::UnaryKind::tanh, x);
+  if (f.name == "sigmoid")
+    return b.unary(ds::UnaryKind::sigmoid, x);
+  if (f.name == "affine")
+    return b.add(b.mul(x, f.alpha), f.beta);
+  if (f.name == "leakyrelu")
+    return b.select(b.binary(ds::BinaryKind::lt, x, 0), b.mul(x, f.alpha), x);
+  if (f.name == "thresholdedrelu")
+    return b.select(b.binary(ds::BinaryKind::gt, x, f.alpha), x, b.scalar(b.element(x), 0));
+  if (f.name == "scaledtanh")
+    return b.mul(b.unary(ds::UnaryKind::tanh, b.mul(x, f.beta)), f.alpha);
+  if (f.name == "hardsigmoid")
+    return bounded(b.add(b.mul(x, f.alpha), f.beta), 0, 1);
+  if (f.name == "elu")
+    return b.select(b.binary(ds::BinaryKind::lt, x, 0), b.mul(b.sub(b.unary(ds::UnaryKind::exp, x), 1), f.alpha), x);
+  if (f.name == "softsign")
+    return b.div(x, b.add(b.unary(ds::UnaryKind::abs, x), 1));
+  // softplus: log(1 + exp(x)) without overflow
+  Value tail = b.unary(ds::UnaryKind::exp, b.unary(ds::UnaryKind::neg, b.unary(ds::UnaryKind::abs, x)));
+  return b.add(b.unary(ds::UnaryKind::relu, x), b.unary(ds::UnaryKind::log, b.add(tail, 1)));
+}
+
+bool Recurrence::bindActivations() {
+  size_t perDirection = cell.activations.size();
+  SmallVector<std::string> names;
+  if (auto list = dyn_cast_if_present<ArrayAttr>(n.attribute("activations")))
+    for (Attribute name : list)
+      names.push_back(isa<StringAttr>(name) ? cast<StringAttr>(name).str() : "");
+  else
+    for (unsigned d = 0; d < directions; ++d)
+      names.append(cell.activations.begin(), cell.activations.end());
+  if (names.size() != perDirection * directions)
+    return n.reject("attribute 'activations': expected " + Twine(perDirection * directions) + " names, found " +
+                    Twine(names.size()));
+  auto numbersOf = [&](StringRef name) {
+    auto list = dyn_cast_if_present<DenseF32ArrayAttr>(n.attribute(name));
+    return list ? list.asArrayRef() : ArrayRef<float>();
+  };
+  ArrayRef<float> alphas = numbersOf("activation_alpha"), betas = numbersOf("activation_beta");
+  for (StringRef name : names) {
+    Activation activation = withDefaults(name);
+    if (!takesAlpha(activation.name) &&
+        !llvm::is_contained({"relu", "tanh", "sigmoid", "softsign", "softplus"}, activation.name))
+      return n.reject("attribute 'activations': expected Affine, Elu, HardSigmoid, LeakyRelu, Relu, ScaledTanh, "
+                      "Sigmoid, Softplus, Softsign, Tanh or ThresholdedRelu, found '" +
+                      name + "'");
+    // The lists hold the parameters of those that take any, in order.
+    if (takesAlpha(activation.name) && !alphas.empty()) {
+      activation.alpha = alphas.front();
+      alphas = alphas.drop_front();
+    }
+    if (takesBeta(activation.name) && !betas.empty()) {
+      activation.beta = betas.front();
+      betas = betas.drop_front();
+    }
+    activations.push_back(activation);
+  }
+  return true;
+}
+
+bool Recurrence::bind() {
+  std::string direction = n.text("direction", "forward", {"forward", "reverse", "bidirectional"});
+  directions = direction == "bidirectional" ? 2 : 1;
+  isReverse = direction == "reverse";
+  isBatchFirst = n.flag("layout", false);
+  if (n.attribute("clip"))
+    clip = n.real("clip", 0);
+  if (!n.requireRank(0, 3, 3) || !n.requireRank(1, 3, 3) || !n.requireRank(2, 3, 3) || !n.requireFloat(0))
+    return false;
+  x = isBatchFirst ? b.transpose(n.in(0), {1, 0, 2}) : n.in(0);
+  length = b.sizes(x)[0];
+  batch = b.sizes(x)[1];
+  hidden = b.sizes(n.in(2))[2];
+  int64_t size = n.integer("hidden_size", hidden.constant().value_or(0));
+  SizeExpr rows = hidden * SizeExpr(cell.gates);
+  if (hidden.constant() && !hidden.isConstant(size))
+    return n.reject("attribute 'hidden_size': expected the size of 'R', " + hidden.str() + ", found " + Twine(size));
+  for (unsigned input : {1, 2}) {
+    SizeVector sizes = b.sizes(n.in(input));
+    if (sizes[0] != SizeExpr(directions) || sizes[1] != rows)
+      return n.reject("input " + Twine(input) + ": expected [" + Twine(directions) + ", " + rows.str() + ", " +
+                      (input == 1 ? "input size" : hidden.str()) + "], found " + describe(b.facts(n.in(input))));
+  }
+  if (n.has(4)) {
+    if (!n.requireRank(4, 1, 1))
+      return false;
+    lengths = b.reshape(b.cast(n.in(4), b.i64()), {batch, SizeExpr(1)});
+  }
+  return bindActivations();
+}
+
+/// The state before the first iteration: what the input says, else zeros.
+Value Recurrence::firstState(unsigned input, unsigned direction) {
+  if (!n.has(input))
+    return b.broadcast(b.scalar(b.element(x), 0), {batch, hidden});
+  return b.reshape(ofDirection(n.in(input), direction, isBatchFirst ? 1 : 0), {batch, hidden});
+}
+
+/// Everything that all iterations share. Where both biases are only added, they are added before the loop.
+void Recurrence::prepare(unsigned direction) {
+  current = direction;
+  recurrent = ofDirection(n.in(2), direction);
+  projected = b.matmul(x, ofDirection(n.in(1), direction), false, true);
+  recurrentBias = peepholes = {};
+  if (n.has(3)) {
+    Value bias = ofDirection(n.in(3), direction);
+    Value ofInput = gate(bias, 0, cell.gates);
+    recurrentBias = gate(bias, cell.gates, cell.gates);
+    if (!(cell.name == "GRU" && n.flag("linear_before_reset", false))) {
+      ofInput = b.add(ofInput, recurrentBias);
+      recurrentBias = {};
+    }
+    projected = b.add(projected, ofInput);
+  }
+  if (cell.name == "LSTM" && n.has(7))
+    peepholes = ofDirection(n.in(7), direction);
+}
+
+void Recurrence::stepRnn(ValueRange carried) {
+  state = activate(0, b.add(fromInput, b.matmul(carried[0], recurrent, false, true)));
+}
+
+void Recurrence::stepGru(ValueRange carried) {
+  Value old = carried[0], update, reset, candidate;
+  auto rows = [&](int64_t first, int64_t count) {
+    return b.sliceAxis(recurrent, 0, hidden * SizeExpr(first), hidden * SizeExpr(count));
+  };
+  if (n.flag("linear_before_reset", false)) {
+    Value gates = b.matmul(old, recurrent, false, true);
+    if (recurrentBias)
+      gates = b.add(gates, recurrentBias);
+    Value both = b.add(gate(fromInput, 0, 2), gate(gates, 0, 2));
+    update = activate(0, gate(both, 0));
+    reset = activate(0, gate(both, 1));
+    candidate = b.add(gate(fromInput, 2), b.mul(reset, gate(gates, 2)));
+  } else {
+    Value both = b.add(gate(fromInput, 0, 2), b.matmul(old, rows(0, 2), false, true));
+    update = activate(0, gate(both, 0));
+    reset = activate(0, gate(both, 1));
+    candidate = b.add(gate(fromInput, 2), b.matmul(b.mul(reset, old), rows(2, 1), false, true));
+  }
+  candidate = activate(1, candidate);
+  Value one = b.scalar(b.element(x), 1);
+  state = b.add(b.mul(b.sub(one, update), candidate), b.mul(update, old));
+}
+
+void Recurrence::stepLstm(ValueRange carried) {
+  Value old = carried[1];
+  Value gates = b.add(fromInput, b.matmul(carried[0], recurrent, false, true));
+  auto peep = [&](Value gateInput, int64_t index, Value seen) {
+    return peepholes ? b.add(gateInput, b.mul(gate(peepholes, index), seen)) : gateInput;
+  };
+  Value input = activate(0, peep(gate(gates, 0), 0, old));
+  Value forget = n.flag("input_forget", false) ? b.sub(b.scalar(b.element(x), 1), input)
+                                               : activate(0, peep(gate(gates, 2), 2, old));
+  Value candidate = activate(1, gate(gates, 3));
+  cellState = b.add(b.mul(forget, old), b.mul(input, candidate));
+  Value output = activate(0, peep(gate(gates, 1), 1, cellState));
+  // The clip bounds the gates, not the cell state: as ONNX Runtime reads the standard.
+  state = b.mul(output, apply(activation(2), cellState));
+}
+
+std::optional<LoopStep> Recurrence::step(unsigned direction, const SizeExpr &iteration, ValueRange carried) {
+  SizeExpr time = isReverse || direction == 1 ? length - SizeExpr(1) - iteration : iteration;
+  fromInput = b.dropAxis(b.sliceAxis(projected, 0, time, 1), 0);
+  if (cell.name == "RNN")
+    stepRnn(carried);
+  else if (cell.name == "GRU")
+    stepGru(carried);
+  else
+    stepLstm(carried);
+  Value shown = state;
+  if (lengths) {
+    Value runs = b.binary(ds::BinaryKind::gt, lengths, b.shape({time}));
+    shown = b.select(runs, state, b.scalar(b.element(x), 0));
+    state = b.select(runs, state, carried[0]);
+    if (cell.name == "LSTM")
+      cellState = b.select(runs, cellState, carried[1]);
+  }
+  LoopStep result;
+  result.carried.push_back(state);
+  if (cell.name == "LSTM")
+    result.carried.push_back(cellState);
+  Value row = b.insertAxis(shown, 0);
+  if (!row)
+    return std::nullopt;
+  if (n.yields(0))
+    result.rows.push_back({row, 0, time});
+  return result;
+}
+
+std::optional<LoopResult> Recurrence::run(unsigned direction) {
+  prepare(direction);
+  LoopSpec spec{{firstState(5, direction)}, length, {}, std::nullopt};
+  if (cell.name == "LSTM")
+    spec.inits.push_back(firstState(6, direction));
+  if (!projected || !recurrent)
+    return std::nullopt;
+  return buildLoop(n, spec,
+                   [&](const SizeExpr &iteration, ValueRange carried) { return step(direction, iteration, carried); });
+}
+
+Values Recurrence::convert() {
+  if (!bind())
+    return {};
+  Values sequences, states, cellStates;
+  for (unsigned direction = 0; direction < directions; ++direction) {
+    auto result = run(direction);
+    if (!result)
+      return {};
+    if (!result->rows.empty())
+      sequences.push_back(b.insertAxis(result->rows[0], 1));
+    states.push_back(b.insertAxis(result->carried[0], 0));
+    if (cell.name == "LSTM")
+      cellStates.push_back(b.insertAxis(result->carried[1], 0));
+  }
+  auto join = [&](const Values &parts, int64_t axis, ArrayRef<int64_t> batchFirst) -> Value {
+    if (parts.empty() || llvm::is_contained(parts, Value()))
+      return {};
+    Value whole = parts.size() == 1 ? parts.front() : b.concat(axis, parts);
+    return isBatchFirst ? b.transpose(whole, batchFirst) : whole;
+  };
+  return {join(sequences, 1, {2, 0, 1, 3}), join(states, 0, {1, 0, 2}), join(cellStates, 0, {1, 0, 2})};
+}
+
+void addRecurrent(PatternRegistry &registry) {
+  static const Cell rnn{"RNN", 1, {"Tanh"}}, gru{"GRU", 3, {"Sigmoid", "Tanh"}},
+      lstm{"LSTM", 4, {"Sigmoid", "Tanh", "Tanh"}};
+  for (const Cell *cell : {&rnn, &gru, &lstm})
+    registry.add(cell->name, 7, 3, [cell](Node &n) { return Recurrence(n, *cell).convert(); });
+}
+
+} // namespace deepstride::onnx

@@ -1,0 +1,22 @@
+// Copies for ds-outline-kernels: where a value must end up in a buffer that is decided elsewhere (an output, a state,
+// what a branch or a loop yields), it has a kernel of its own that writes it there, or a copy does.
+#ifndef DEEPSTRIDE_PASSES_MEMORY_BUFFERCOPIES_H
+#define DEEPSTRIDE_PASSES_MEMORY_BUFFERCOPIES_H
+
+#include "dialects/ds/DsDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace deepstride {
+
+/// The value whose buffer a view shows.
+mlir::Value throughViews(mlir::Value value);
+
+/// Kernels that read nothing but the element they write, so that both may lie in one buffer.
+bool isElementwise(mlir::Operation *op);
+
+/// Inserts the copies; afterwards ds-plan-buffers can give every value one buffer.
+void insertCopies(mlir::func::FuncOp function, SizeAnalysis &analysis);
+
+} // namespace deepstride
+
+#endif

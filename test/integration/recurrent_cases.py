@@ -1,0 +1,122 @@
+"""RNN, GRU and LSTM of random attributes, shapes and optional inputs against ONNX Runtime. DS_SEED repeats a failure."""
+import numpy as np
+
+from kit import case, compile_model, expect, run_package, same_numbers
+from programs import SEED
+
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+ACTIVATIONS = {"RNN": 1, "GRU": 2, "LSTM": 3}
+PARAMETERS = {"Affine": 2, "LeakyRelu": 1, "ThresholdedRelu": 1, "ScaledTanh": 2, "HardSigmoid": 2, "Elu": 1}
+PLAIN = ["Relu", "Tanh", "Sigmoid", "Softsign", "Softplus"]
+DEFAULTS = ["LeakyRelu", "HardSigmoid", "Elu"]  # whose parameters the standard states
+
+
+def attributes(random, operator, directions):
+    result = {}
+    if random.random() < 0.7:
+        names = [str(name) for name in random.choice([*PLAIN, *PARAMETERS], ACTIVATIONS[operator] * directions)]
+        result["activations"] = names
+        if not all(name in PLAIN + DEFAULTS for name in names) or random.random() < 0.5:
+            alphas = sum(name in PARAMETERS for name in names)
+            betas = sum(PARAMETERS.get(name) == 2 for name in names)
+            for key, count in ("activation_alpha", alphas), ("activation_beta", betas):
+                if count:
+                    result[key] = [float(value) for value in random.uniform(0.1, 1, count)]
+    if random.random() < 0.3:
+        result["clip"] = float(random.uniform(0.2, 1))
+    if operator == "GRU" and random.random() < 0.5:
+        result["linear_before_reset"] = 1
+    if operator == "LSTM" and random.random() < 0.3:
+        result["input_forget"] = 1
+    return result
+
+
+def model_of(random, operator, path):
+    """Writes a model with batch and length as dynamic dimensions; returns its inputs and a description."""
+    from onnx import TensorProto, helper, numpy_helper, save
+    direction = str(random.choice(["forward", "reverse", "bidirectional"]))
+    directions = 2 if direction == "bidirectional" else 1
+    length, batch, inputs, hidden = (int(random.integers(1, 7)) for _ in range(4))
+    rows = GATES[operator] * hidden
+    numbers = lambda *shape: (0.4 * random.standard_normal(shape)).astype(np.float32)
+    weights = {"W": numbers(directions, rows, inputs), "R": numbers(directions, rows, hidden)}
+    feeds, dims, names = {"X": numbers(length, batch, inputs)}, {"X": ["length", "batch", inputs]}, ["X", "W", "R"]
+
+    def optional(name, array, shape=None):
+        given = random.random() < 0.6
+        names.append(name if given else "")
+        if given and shape:
+            feeds[name], dims[name] = array, shape
+        elif given:
+            weights[name] = array
+
+    optional("B", numbers(directions, 2 * rows))
+    optional("lengths", random.integers(1, length + 1, batch).astype(np.int32), ["batch"])
+    optional("h", numbers(directions, batch, hidden), [directions, "batch", hidden])
+    if operator == "LSTM":
+        optional("c", numbers(directions, batch, hidden), [directions, "batch", hidden])
+        optional("P", numbers(directions, 3 * hidden))
+    given = attributes(random, operator, directions)
+    outputs = ["Y", "Y_h", "Y_c"][:3 if operator == "LSTM" else 2]
+    node = helper.make_node(operator, names, outputs, hidden_size=hidden, direction=direction, **given)
+    kinds = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.int32): TensorProto.INT32}
+    graph = helper.make_graph(
+        [node], operator, [helper.make_tensor_value_info(name, kinds[feeds[name].dtype], dims[name]) for name in feeds],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()])
+    opset = int(random.choice([7, 14, 22]))
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), path)
+    return feeds, f"seed {SEED}: {operator} {direction} {given} {names} {opset}"
+
+
+def agrees(operator, folder, count=10):
+    random = np.random.default_rng([SEED, GATES[operator]])
+    for number in range(count):
+        model = folder / f"{number}.onnx"
+        feeds, text = model_of(random, operator, model)
+        try:
+            # f32 in another order, over at most 6 steps of bounded values.
+            same_numbers(compile_model(model, folder, name=f"{number}.dsp"), model, feeds, folder, tolerance=2e-5)
+        except AssertionError as error:
+            raise AssertionError(f"{text}: {error}") from None
+
+
+@case
+def rnn(folder):
+    agrees("RNN", folder)
+
+
+@case
+def gru(folder):
+    agrees("GRU", folder)
+
+
+@case
+def lstm(folder):
+    agrees("LSTM", folder)
+
+
+@case
+def batch_first_is_transposed(folder):
+    """ONNX Runtime refuses layout 1 on the CPU; the same weights with layout 0 give the same numbers, transposed."""
+    import onnx
+    random = np.random.default_rng(SEED)
+    for operator in GATES:
+        model = folder / f"{operator}.onnx"
+        feeds, text = model_of(random, operator, model)
+        plain = run_package(compile_model(model, folder, name="0.dsp"), feeds, folder)
+        proto = onnx.load(model)
+        proto.opset_import[0].version = 14
+        proto.graph.node[0].attribute.append(onnx.helper.make_attribute("layout", 1))
+        swap = {name: array.swapaxes(0, 1) if array.ndim == 3 else array for name, array in feeds.items()}
+        for value in proto.graph.input:
+            dims = value.type.tensor_type.shape.dim
+            if len(dims) == 3:
+                first, second = onnx.TensorShapeProto.Dimension(), onnx.TensorShapeProto.Dimension()
+                first.CopyFrom(dims[0]), second.CopyFrom(dims[1])
+                dims[0].CopyFrom(second), dims[1].CopyFrom(first)
+        onnx.save(proto, model)
+        swapped = run_package(compile_model(model, folder, name="1.dsp"), swap, folder)
+        for name, array in plain.items():
+            wanted = array.transpose(2, 0, 1, 3) if name == "Y" else array.swapaxes(0, 1)
+            expect(np.array_equal(swapped[name], wanted), f"{text}: {name} differs with layout 1")
