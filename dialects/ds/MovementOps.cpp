@@ -68,6 +68,38 @@ OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
   return {};
 }
 
+/// The elements of a strided box of static shape, row by row; result axis i runs along operand axis `axes[i]`. Nothing
+/// where they are not known or the box reaches outside.
+static std::optional<SizeVector> boxOf(const TensorFacts &input, ArrayRef<SizeExpr> sizes, ArrayRef<int64_t> starts,
+                                       ArrayRef<int64_t> steps, ArrayRef<int64_t> axes) {
+  auto count = product(sizes).constant();
+  if (!input.contents || !count || *count < 0 || *count > static_cast<int64_t>(Inference::contentsLimit))
+    return std::nullopt;
+  size_t rank = axes.size();
+  SmallVector<int64_t> strides(rank, 1), shape, box;
+  for (size_t axis = 0; axis < rank; ++axis) {
+    auto size = input.sizes[axis].constant(), part = sizes[axis].constant();
+    if (!size || !part)
+      return std::nullopt;
+    shape.push_back(*size);
+    box.push_back(*part);
+  }
+  for (size_t axis = rank; axis-- > 1;)
+    strides[axis - 1] = strides[axis] * shape[axis];
+  SizeVector contents;
+  for (int64_t i = 0; i < *count; ++i) {
+    int64_t rest = i, offset = 0;
+    for (size_t axis = rank; axis-- > 0; rest /= box[axis]) {
+      int64_t along = axes[axis], position = starts[axis] + rest % box[axis] * steps[axis];
+      if (position < 0 || position >= shape[along])
+        return std::nullopt;
+      offset += position * strides[along];
+    }
+    contents.push_back((*input.contents)[offset]);
+  }
+  return contents;
+}
+
 LogicalResult TransposeOp::inferResults(Inference &inference) {
   const TensorFacts &input = inference.operand(0);
   ArrayRef<int64_t> permutation = getPermutation();
@@ -81,7 +113,11 @@ LogicalResult TransposeOp::inferResults(Inference &inference) {
   SizeVector sizes;
   for (int64_t axis : permutation)
     sizes.push_back(input.sizes[axis]);
-  inference.addResult(input.elementType, sizes, input.rank() <= 1 ? input.contents : std::nullopt);
+  SmallVector<int64_t> none(permutation.size(), 0), ones(permutation.size(), 1);
+  std::optional<SizeVector> contents = input.contents;
+  if (input.rank() > 1)
+    contents = boxOf(input, sizes, none, ones, permutation);
+  inference.addResult(input.elementType, sizes, std::move(contents));
   return success();
 }
 
@@ -131,6 +167,16 @@ LogicalResult SliceOp::inferResults(Inference &inference) {
         return inference.error("C3: the box reaches outside the operand");
       contents->push_back((*input.contents)[position]);
     }
+  }
+  if (rank > 1) {
+    SmallVector<int64_t> first, axes;
+    for (const SizeExpr &start : *starts)
+      if (auto known = start.constant()) {
+        axes.push_back(static_cast<int64_t>(first.size()));
+        first.push_back(*known);
+      }
+    if (first.size() == rank)
+      contents = boxOf(input, *sizes, first, getSteps(), axes);
   }
   inference.addResult(input.elementType, *sizes, std::move(contents));
   return success();

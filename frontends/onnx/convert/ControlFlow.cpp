@@ -78,7 +78,7 @@ static Values convertIf(Node &n) {
   if (!thenGraph || !elseGraph)
     return {};
   TensorFacts condition = n.b.facts(n.in(0));
-  if (!condition.elementType.isInteger(1) || !product(condition.sizes).isConstant(1))
+  if (!condition.elementType || !condition.elementType.isInteger(1) || !product(condition.sizes).isConstant(1))
     return n.refuse("input 0 ('cond'): expected one bool, found " + describe(condition));
   auto known = condition.contents ? condition.contents->front().constant() : std::nullopt;
   if (!known)

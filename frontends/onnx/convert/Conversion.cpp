@@ -115,7 +115,7 @@ void Conversion::convertNode(NodeOp node) {
     Value value = index < results.size() ? results[index] : Value();
     if (value && !view.isRefused()) {
       converted[result] = value;
-      if (contradict(result.getType(), analysis.facts(value).type())) {
+      if (isa<RankedTensorType>(value.getType()) && contradict(result.getType(), analysis.facts(value).type())) {
         failedNodes = true;
         view.refuse("output " + Twine(index) + " ('" + cast<StringAttr>(node.getOutputs()[index]).getValue() +
                     "'): expected " + describeTensor(result.getType()) + ", as the model states, found " +

@@ -60,6 +60,9 @@ static std::optional<Values> iterate(Node &n, const LoopParts &parts, Value coun
   auto outputs = n.context.convertBody(*parts.body);
   if (!outputs)
     return n.refuse("its body could not be converted");
+  for (Value row : ArrayRef(*outputs).drop_front(1 + parts.inits.size()))
+    if (!isa<RankedTensorType>(row.getType()))
+      return n.refuse("expected collected values that are tensors, found a sequence or an optional");
   TensorFacts condition = n.b.facts(outputs->front());
   if (!isOneElement(condition, 1))
     return n.refuse("expected the body's first output, the condition, to be one bool, found " + describe(condition));

@@ -131,6 +131,11 @@ void Conversion::dropSource() {
       op.dropAllUses();
       op.erase();
     }
+  // Sequences were lists of tensors, whose users have the tensors.
+  main.walk([](UnrealizedConversionCastOp list) {
+    if (list.use_empty())
+      list.erase();
+  });
   for (unsigned i = 0; i < main.getNumArguments(); ++i) {
     main.removeArgAttr(i, sourceName);
     main.removeArgAttr(i, sourceDims);
