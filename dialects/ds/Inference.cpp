@@ -234,6 +234,22 @@ LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
   return success();
 }
 
+/// Records that two shapes which meet in one buffer are equal; false where they never are. Folding may have dropped the
+/// reshape that stated it.
+static bool mustAgree(const TensorFacts &a, const TensorFacts &b, Location where,
+                      std::vector<SizeConstraint> &constraints) {
+  if (a.rank() != b.rank())
+    return false;
+  for (auto [left, right] : llvm::zip_equal(a.sizes, b.sizes)) {
+    if (left == right)
+      continue;
+    if ((left - right).constant())
+      return false;
+    constraints.push_back({SizeConstraint::Relation::Equal, left, right, where});
+  }
+  return true;
+}
+
 // What a loop carries keeps its sizes, so that it keeps its buffer; its elements are another iteration's.
 LogicalResult SizeAnalysis::visitLoop(Operation *op) {
   auto loop = cast<scf::WhileOp>(op);
@@ -250,7 +266,7 @@ LogicalResult SizeAnalysis::visitLoop(Operation *op) {
     return failure();
   for (auto [index, pair] : llvm::enumerate(llvm::zip_equal(loop.getInits(), loop.getYieldedValues()))) {
     const TensorFacts *first = lookup(std::get<0>(pair)), *next = lookup(std::get<1>(pair));
-    if (first && next && first->sizes != next->sizes)
+    if (first && next && !mustAgree(*first, *next, op->getLoc(), constraints))
       return op->emitOpError("expects carried value ")
              << index << " to keep its sizes, found " << toAttribute(op->getContext(), first->sizes) << " and "
              << toAttribute(op->getContext(), next->sizes);

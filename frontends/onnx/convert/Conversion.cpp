@@ -74,7 +74,8 @@ bool Conversion::bindOperands(NodeOp node, const Pattern &pattern, SmallVectorIm
     if (!value)
       return false;
     if (!isa<RankedTensorType>(value.getType()) && !pattern.takesSequences) {
-      report.add(node, describeOperands(node), "the operator has no conversion for sequences and optionals", "");
+      report.add(node, describeOperands(node), "the operator has no conversion for sequences and optionals",
+                 "take an element of the sequence first (SequenceAt, ConcatFromSequence, OptionalGetElement)");
       return false;
     }
     operands.push_back(value);
