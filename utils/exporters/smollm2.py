@@ -82,8 +82,8 @@ def write(checkpoint, folder):
 
     scalar = lambda name, axis: g.op("Gather", g.op("Shape", name), g.constant(np.int64(axis)), axis=0)
     batch = g.op("Unsqueeze", scalar("input_ids", 0), g.integers(0))
-    total = scalar("attention_mask", 1)
-    past = g.op("Sub", total, scalar("input_ids", 1))
+    past = scalar("past.0.key", 2)
+    total = g.op("Add", past, scalar("input_ids", 1))
     one = g.constant(np.int64(1))
     positions = g.op("Unsqueeze", g.op("Range", past, total, one), g.integers(1))
     frequencies = (of("rope.freq_base") ** (-np.arange(0, size, 2) / size)).astype(np.float32)
@@ -91,7 +91,8 @@ def write(checkpoint, folder):
     angles = g.op("Concat", angles, angles, axis=-1)
     cos, sin = g.op("Cos", angles), g.op("Sin", angles)
     seen = g.op("LessOrEqual", g.op("Range", g.constant(np.int64(0)), total, one), positions)
-    mask = g.op("Cast", g.op("Unsqueeze", "attention_mask", g.integers(1, 2)), to=TensorProto.BOOL)
+    mask = g.op("Slice", "attention_mask", g.integers(0), g.op("Unsqueeze", total, g.integers(0)), g.integers(1))
+    mask = g.op("Cast", g.op("Unsqueeze", mask, g.integers(1, 2)), to=TensorProto.BOOL)
     bias = g.op("Where", g.op("And", seen, mask), g.constant(np.float32(0)),
                 g.constant(np.float32(np.finfo(np.float32).min)))
 
