@@ -39,9 +39,13 @@ std::string manifestType(Type element) {
     return "i1";
   if (auto integer = dyn_cast<IntegerType>(element))
     return (integer.isUnsigned() ? "u" : "i") + std::to_string(integer.getWidth());
+  if (isa<Float8E8M0FNUType>(element))
+    return "f8e8m0";
+  if (isa<Float4E2M1FNType>(element))
+    return "f4e2m1";
   std::string text;
   llvm::raw_string_ostream(text) << element;
-  return text;
+  return StringRef(text).lower();
 }
 
 static std::string text(DictionaryAttr dictionary, StringRef key) {

@@ -1,6 +1,8 @@
 // Elementwise functions as arith and math ops on one element; vectorization widens them later.
 #include "codegen/lower/Scalar.h"
 
+#include "codegen/lower/NarrowTypes.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -9,7 +11,7 @@ using namespace mlir;
 namespace deepstride {
 
 Type storageType(Type element) {
-  if (element.isInteger(1))
+  if (element.isInteger(1) || isNarrowFloat(element) || isNarrowInteger(element))
     return IntegerType::get(element.getContext(), 8);
   if (element.isBF16()) // as bits: LLVM promotes even copies of bf16 through a function that libgcc 12 lacks
     return IntegerType::get(element.getContext(), 16);
@@ -21,7 +23,7 @@ Type storageType(Type element) {
 Type computeType(Type element) {
   if (element.isInteger(1))
     return element;
-  if (element.isF16() || element.isBF16())
+  if (element.isF16() || element.isBF16() || isNarrowFloat(element))
     return Float32Type::get(element.getContext());
   return storageType(element);
 }
@@ -43,6 +45,8 @@ Value fromStorage(OpBuilder &b, Location loc, Value raw, Type element) {
     return arith::BitcastOp::create(b, loc, b.getF32Type(),
                                     arith::ShLIOp::create(b, loc, bits, integerConstant(b, loc, i32, 16)));
   }
+  if (isNarrowFloat(element))
+    return decodeNarrowFloat(b, loc, raw, element);
   return raw;
 }
 
@@ -65,7 +69,9 @@ Value toStorage(OpBuilder &b, Location loc, Value value, Type element) {
     Value high = arith::ShRUIOp::create(b, loc, chosen, integerConstant(b, loc, i32, 16));
     return arith::TruncIOp::create(b, loc, b.getI16Type(), high);
   }
-  return value;
+  if (isNarrowFloat(element))
+    return encodeNarrowFloat(b, loc, value, element);
+  return isNarrowInteger(element) ? wrapNarrowInteger(b, loc, value, element) : value;
 }
 
 Value scalarConstant(OpBuilder &b, Location loc, Type element, double value) {
@@ -79,11 +85,17 @@ Value scalarConstant(OpBuilder &b, Location loc, Type element, Attribute value) 
   Type type = computeType(element);
   if (auto number = dyn_cast<FloatAttr>(value)) {
     APFloat wide = number.getValue();
+    if (isNarrowFloat(element) && wide.isNaN()) // the conversion below makes infinity of float8e8m0's
+      return arith::ConstantOp::create(
+          b, loc, FloatAttr::get(type, APFloat::getNaN(cast<FloatType>(type).getFloatSemantics())));
     bool lost;
     wide.convert(cast<FloatType>(type).getFloatSemantics(), APFloat::rmNearestTiesToEven, &lost);
     return arith::ConstantOp::create(b, loc, FloatAttr::get(type, wide));
   }
-  return arith::ConstantOp::create(b, loc, IntegerAttr::get(type, cast<IntegerAttr>(value).getValue()));
+  APInt number = cast<IntegerAttr>(value).getValue();
+  unsigned width = type.getIntOrFloatBitWidth();
+  number = element.isUnsignedInteger() || element.isInteger(1) ? number.zextOrTrunc(width) : number.sextOrTrunc(width);
+  return arith::ConstantOp::create(b, loc, IntegerAttr::get(type, number));
 }
 
 template <typename FloatOp> static Value floatOp(OpBuilder &b, Location loc, Value x) {
@@ -285,6 +297,11 @@ static Value roundToOdd(OpBuilder &b, Location loc, Value x) {
 Value emitCast(OpBuilder &b, Location loc, Value x, Type from, Type to) {
   Type target = computeType(to);
   bool fromUnsigned = from.isUnsignedInteger() || from.isInteger(1);
+  // Narrow types round and wrap on their way through memory; a cast inside a fused region does so here.
+  bool isNarrow = to.isF16() || to.isBF16() || isNarrowFloat(to) || isNarrowInteger(to);
+  auto narrowed = [&](Value converted) {
+    return isNarrow ? fromStorage(b, loc, toStorage(b, loc, converted, to), to) : converted;
+  };
   if (to.isInteger(1)) {
     if (from.isInteger(1))
       return x;
@@ -293,29 +310,24 @@ Value emitCast(OpBuilder &b, Location loc, Value x, Type from, Type to) {
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, x, scalarConstant(b, loc, from, 0));
   }
   if (isa<FloatType>(x.getType()) && isa<FloatType>(target)) {
-    if (x.getType() ==
-        target) // narrow types round on their way through memory; a cast inside a fused region rounds here
-      return to.isF16() || to.isBF16() ? fromStorage(b, loc, toStorage(b, loc, x, to), to) : x;
-    bool isNarrow = to.isF16() || to.isBF16();
-    Value converted = x.getType().getIntOrFloatBitWidth() < target.getIntOrFloatBitWidth()
-                          ? arith::ExtFOp::create(b, loc, target, x).getResult()
-                      : isNarrow && x.getType().isF64() ? roundToOdd(b, loc, x)
-                                                        : arith::TruncFOp::create(b, loc, target, x).getResult();
-    return isNarrow ? fromStorage(b, loc, toStorage(b, loc, converted, to), to) : converted;
+    if (x.getType() == target)
+      return narrowed(x);
+    if (x.getType().getIntOrFloatBitWidth() < target.getIntOrFloatBitWidth())
+      return narrowed(arith::ExtFOp::create(b, loc, target, x));
+    return narrowed(isNarrow && x.getType().isF64() ? roundToOdd(b, loc, x)
+                                                    : arith::TruncFOp::create(b, loc, target, x).getResult());
   }
-  if (isa<FloatType>(target)) {
-    Value converted = fromUnsigned ? arith::UIToFPOp::create(b, loc, target, x).getResult()
-                                   : arith::SIToFPOp::create(b, loc, target, x).getResult();
-    return to.isF16() || to.isBF16() ? fromStorage(b, loc, toStorage(b, loc, converted, to), to) : converted;
-  }
+  if (isa<FloatType>(target))
+    return narrowed(fromUnsigned ? arith::UIToFPOp::create(b, loc, target, x).getResult()
+                                 : arith::SIToFPOp::create(b, loc, target, x).getResult());
   if (isa<FloatType>(x.getType())) {
     if (to.isUnsignedInteger(64))
       return arith::FPToUIOp::create(b, loc, target, x);
     // Narrow and unsigned targets take the low bits of a wide conversion, which is defined for all their values.
     Value wide = arith::FPToSIOp::create(b, loc, b.getI64Type(), x);
-    return integerCast(b, loc, wide, target, false);
+    return narrowed(integerCast(b, loc, wide, target, false));
   }
-  return integerCast(b, loc, x, target, fromUnsigned);
+  return narrowed(integerCast(b, loc, x, target, fromUnsigned));
 }
 
 Value emitBitcast(OpBuilder &b, Location loc, Value x, Type from, Type to) {

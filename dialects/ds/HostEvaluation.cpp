@@ -140,7 +140,15 @@ std::optional<HostTensor> evaluateOnHost(Operation *op, ArrayRef<HostTensor> ope
   if (auto box = dyn_cast<ds::SliceOp>(op))
     if (auto starts = constants(box.getStarts()))
       return sliceOnHost(operands[0], *starts, type.getShape(), box.getSteps());
+  if (auto bits = dyn_cast<ds::BitcastOp>(op); bits && operands[0].elementBytes() == 1) {
+    HostTensor result = operands[0];
+    result.element = type.getElementType();
+    return result;
+  }
   if (isa<ds::CastOp, ds::UnaryOp, ds::BinaryOp>(op)) {
+    // How narrow floats saturate and what they do with NaN is code generation's to say.
+    if (isa<FloatType>(type.getElementType()) && type.getElementTypeBitWidth() <= 8)
+      return std::nullopt;
     HostTensor result = HostTensor::allocate(type.getElementType(), type.getShape());
     bool fromFloat = isa<FloatType>(operands[0].element), toFloat = isa<FloatType>(result.element);
     int64_t width = result.elementBytes();

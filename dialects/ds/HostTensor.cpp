@@ -5,6 +5,7 @@
 #include "llvm/ADT/APFloat.h"
 
 #include <cstring>
+#include <limits>
 
 using namespace mlir;
 
@@ -35,9 +36,12 @@ HostTensor HostTensor::fromAttribute(DenseElementsAttr value) {
   char *to = tensor.owned->data();
   size_t width = static_cast<size_t>(widthOf(tensor.element));
   ArrayRef<char> raw = value.getRawData();
-  if (tensor.element.getIntOrFloatBitWidth() % 8 != 0) { // booleans are bits in the attribute and bytes in memory
+  if (tensor.element.isInteger(1)) { // booleans are bits in the attribute and bytes in memory
     for (bool element : value.getValues<bool>())
       *to++ = element;
+  } else if (auto narrow = dyn_cast<IntegerType>(tensor.element); narrow && narrow.getWidth() < 8) {
+    for (const APInt &element : value.getValues<APInt>())
+      *to++ = static_cast<char>(narrow.isUnsigned() ? element.getZExtValue() : element.getSExtValue());
   } else if (value.isSplat()) {
     for (int64_t i = 0, n = tensor.count(); i < n; ++i)
       std::memcpy(to + static_cast<size_t>(i) * width, raw.data(), width);
@@ -49,7 +53,13 @@ HostTensor HostTensor::fromAttribute(DenseElementsAttr value) {
 
 DenseElementsAttr HostTensor::toAttribute() const {
   auto type = RankedTensorType::get(shape, element);
-  if (element.getIntOrFloatBitWidth() % 8 == 0)
+  if (auto narrow = dyn_cast<IntegerType>(element); narrow && narrow.getWidth() > 1 && narrow.getWidth() < 8) {
+    SmallVector<APInt> values;
+    for (int64_t i = 0, n = count(); i < n; ++i)
+      values.push_back(APInt(narrow.getWidth(), static_cast<uint64_t>(data[i]), false, /*implicitTrunc=*/true));
+    return DenseElementsAttr::get(type, values);
+  }
+  if (!element.isInteger(1))
     return DenseElementsAttr::getFromRawBuffer(type, ArrayRef<char>(data, static_cast<size_t>(bytes())));
   SmallVector<bool> bits(data, data + count());
   return DenseElementsAttr::get(type, bits);
@@ -68,6 +78,10 @@ HostNumber readNumber(Type element, const char *at) {
     uint64_t bits = 0;
     std::memcpy(&bits, at, static_cast<size_t>(widthOf(element)));
     APFloat value(floating.getFloatSemantics(), APInt(floating.getWidth(), bits));
+    if (value.isNaN()) { // the conversion below makes infinity of float8e8m0's
+      number.real = std::numeric_limits<double>::quiet_NaN();
+      return number;
+    }
     bool lost;
     value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lost);
     number.real = value.convertToDouble();
@@ -97,7 +111,13 @@ void writeNumber(Type element, char *at, const HostNumber &number) {
     std::memcpy(at, &bits, static_cast<size_t>(widthOf(element)));
     return;
   }
-  std::memcpy(at, &number.integer, static_cast<size_t>(widthOf(element)));
+  int64_t bits = number.integer;
+  if (unsigned width = element.getIntOrFloatBitWidth(); width > 1 && width < 8) { // extended to its byte
+    unsigned shift = 64 - width;
+    auto high = static_cast<uint64_t>(bits) << shift;
+    bits = element.isUnsignedInteger() ? static_cast<int64_t>(high >> shift) : static_cast<int64_t>(high) >> shift;
+  }
+  std::memcpy(at, &bits, static_cast<size_t>(widthOf(element)));
 }
 
 int64_t broadcastOffset(int64_t flat, ArrayRef<int64_t> shape, ArrayRef<int64_t> own) {

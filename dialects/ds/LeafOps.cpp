@@ -59,7 +59,7 @@ LogicalResult RecipeOp::verifyRegions() {
     return emitOpError("C1: expects the region to yield one statically shaped tensor");
   for (Operation &op : block)
     if (!isa<SourceOp, ConstantOp, TransposeOp, ConcatOp, CastOp, BinaryOp, UnaryOp, ReshapeOp, SliceOp, GatherOp,
-             BroadcastOp, PackOp, YieldOp>(op))
+             BroadcastOp, PackOp, BitcastOp, YieldOp>(op))
       return op.emitOpError("C2: is not an op that a recipe can evaluate");
   return success();
 }

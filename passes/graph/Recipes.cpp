@@ -32,6 +32,9 @@ bool isStorable(Operation *op) {
   auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
   if (!type || !isStatic(type) || !llvm::all_of(op->getOperandTypes(), isStatic))
     return false;
+  bool computes = isa<ds::CastOp, ds::BinaryOp, ds::UnaryOp>(op);
+  if (computes && isa<FloatType>(type.getElementType()) && type.getElementTypeBitWidth() <= 8)
+    return false; // kernels round to narrow floats, packaging does not
   for (StringRef name : sizeAttributes(op))
     for (Attribute size : op->getAttrOfType<ArrayAttr>(name))
       if (!isa<IntegerAttr>(size))

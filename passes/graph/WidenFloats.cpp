@@ -16,11 +16,12 @@ namespace deepstride {
 #define GEN_PASS_DEF_WIDENFLOATS
 #include "passes/graph/Passes.h.inc"
 
-/// The f64 tensor type for a narrower float tensor, else nothing.
+/// The f64 tensor type for a narrower float tensor, else nothing. Floats of eight bits and less are storage: a program
+/// that rounds to them means it.
 static RankedTensorType widened(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   auto element = tensor ? dyn_cast<FloatType>(tensor.getElementType()) : FloatType();
-  if (!element || element.isF64())
+  if (!element || element.isF64() || element.getWidth() <= 8)
     return {};
   return RankedTensorType::get(tensor.getShape(), Float64Type::get(type.getContext()));
 }

@@ -277,18 +277,18 @@ void KernelOutliner::recordConstraints(func::FuncOp function) {
 /// Whether a value can cross the border of a package.
 static bool isPackageTensor(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor || !tensor.getElementType().isIntOrFloat())
-    return false;
-  unsigned width = tensor.getElementTypeBitWidth();
-  return width == 16 || width == 32 || width == 64 ||
-         (isa<IntegerType>(tensor.getElementType()) && (width == 8 || tensor.getElementType().isInteger(1)));
+  Type element = tensor ? tensor.getElementType() : Type();
+  if (auto integer = dyn_cast_if_present<IntegerType>(element))
+    return integer.isInteger(1) || llvm::is_contained({2u, 4u, 8u, 16u, 32u, 64u}, integer.getWidth());
+  return element && isa<Float16Type, BFloat16Type, Float32Type, Float64Type, Float8E4M3FNType, Float8E4M3FNUZType,
+                        Float8E5M2Type, Float8E5M2FNUZType, Float8E8M0FNUType, Float4E2M1FNType>(element);
 }
 
 LogicalResult KernelOutliner::run(func::FuncOp function) {
   if (!llvm::all_of(function.getArgumentTypes(), isPackageTensor) ||
       !llvm::all_of(function.getResultTypes(), isPackageTensor))
-    return function.emitOpError("expects arguments and results that are ranked tensors of i1, 8- to 64-bit integers, "
-                                "or 16- to 64-bit floats");
+    return function.emitOpError("expects arguments and results that are ranked tensors of i1, 2- to 64-bit integers, "
+                                "or floats of 16 to 64 bits or the standard's narrow formats");
   auto result = SizeAnalysis::run(function);
   if (failed(result))
     return failure();

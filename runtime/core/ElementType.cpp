@@ -1,5 +1,7 @@
 #include "runtime/core/ElementType.h"
 
+#include "runtime/core/NarrowFloats.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,19 +17,15 @@ struct TypeInfo {
   bool isFloat, isSigned;
 };
 
-constexpr std::array<TypeInfo, numElementTypes> types = {{{"f64", 8, true, true},
-                                                          {"f32", 4, true, true},
-                                                          {"f16", 2, true, true},
-                                                          {"bf16", 2, true, true},
-                                                          {"i64", 8, false, true},
-                                                          {"i32", 4, false, true},
-                                                          {"i16", 2, false, true},
-                                                          {"i8", 1, false, true},
-                                                          {"u64", 8, false, false},
-                                                          {"u32", 4, false, false},
-                                                          {"u16", 2, false, false},
-                                                          {"u8", 1, false, false},
-                                                          {"i1", 1, false, false}}};
+constexpr std::array<TypeInfo, numElementTypes> types = {
+    {{"f64", 8, true, true},    {"f32", 4, true, true},        {"f16", 2, true, true},
+     {"bf16", 2, true, true},   {"i64", 8, false, true},       {"i32", 4, false, true},
+     {"i16", 2, false, true},   {"i8", 1, false, true},        {"u64", 8, false, false},
+     {"u32", 4, false, false},  {"u16", 2, false, false},      {"u8", 1, false, false},
+     {"i1", 1, false, false},   {"f8e4m3fn", 1, true, true},   {"f8e4m3fnuz", 1, true, true},
+     {"f8e5m2", 1, true, true}, {"f8e5m2fnuz", 1, true, true}, {"f8e8m0", 1, true, false},
+     {"f4e2m1", 1, true, true}, {"i4", 1, false, true},        {"u4", 1, false, false},
+     {"i2", 1, false, true},    {"u2", 1, false, false}}};
 
 const TypeInfo &info(ElementType type) { return types[static_cast<size_t>(type)]; }
 
@@ -58,6 +56,18 @@ uint32_t bitsOfFloat(float value) { return load<uint32_t>(&value, 0); }
 
 const char *typeName(ElementType type) { return info(type).name; }
 size_t typeSize(ElementType type) { return info(type).size; }
+
+unsigned packedBits(ElementType type) {
+  switch (type) {
+  case ElementType::F4E2M1:
+  case ElementType::I4:
+  case ElementType::U4: return 4;
+  case ElementType::I2:
+  case ElementType::U2: return 2;
+  default: return 8 * info(type).size;
+  }
+}
+
 bool isFloat(ElementType type) { return info(type).isFloat; }
 bool isSigned(ElementType type) { return info(type).isSigned; }
 
@@ -66,6 +76,16 @@ std::optional<ElementType> typeFromName(const std::string &name) {
     if (name == types[i].name)
       return static_cast<ElementType>(i);
   return std::nullopt;
+}
+
+ElementType npyType(ElementType type) {
+  switch (type) {
+  case ElementType::I4:
+  case ElementType::I2: return ElementType::I8;
+  case ElementType::U4:
+  case ElementType::U2: return ElementType::U8;
+  default: return type == ElementType::BF16 || isNarrowFloat(type) ? ElementType::F32 : type;
+  }
 }
 
 float widenBF16(uint16_t bits) { return floatFromBits(static_cast<uint32_t>(bits) << 16); }
@@ -109,7 +129,10 @@ double loadDouble(ElementType type, const void *data, size_t index) {
   case ElementType::F16: return widenF16(load<uint16_t>(data, index));
   case ElementType::BF16: return widenBF16(load<uint16_t>(data, index));
   case ElementType::U64: return static_cast<double>(load<uint64_t>(data, index));
-  default: return static_cast<double>(loadInteger(type, data, index));
+  default:
+    if (isNarrowFloat(type))
+      return widenNarrow(type, load<uint8_t>(data, index));
+    return static_cast<double>(loadInteger(type, data, index));
   }
 }
 
@@ -118,6 +141,8 @@ int64_t loadInteger(ElementType type, const void *data, size_t index) {
   case ElementType::I64: return load<int64_t>(data, index);
   case ElementType::I32: return load<int32_t>(data, index);
   case ElementType::I16: return load<int16_t>(data, index);
+  case ElementType::I4:
+  case ElementType::I2:
   case ElementType::I8: return load<int8_t>(data, index);
   case ElementType::U64: {
     uint64_t value = load<uint64_t>(data, index);
@@ -125,6 +150,8 @@ int64_t loadInteger(ElementType type, const void *data, size_t index) {
   }
   case ElementType::U32: return load<uint32_t>(data, index);
   case ElementType::U16: return load<uint16_t>(data, index);
+  case ElementType::U4:
+  case ElementType::U2:
   case ElementType::U8: return load<uint8_t>(data, index);
   case ElementType::I1: return load<uint8_t>(data, index) != 0;
   default: return 0;
@@ -146,6 +173,11 @@ void storeDouble(ElementType type, void *data, size_t index, double value) {
   case ElementType::U16: return store(data, index, clampTo<uint16_t>(value));
   case ElementType::U8: return store(data, index, clampTo<uint8_t>(value));
   case ElementType::I1: return store<uint8_t>(data, index, value != 0);
+  case ElementType::I4: return store(data, index, clampTo<int8_t>(std::clamp(value, -8.0, 7.0)));
+  case ElementType::U4: return store(data, index, clampTo<uint8_t>(std::min(value, 15.0)));
+  case ElementType::I2: return store(data, index, clampTo<int8_t>(std::clamp(value, -2.0, 1.0)));
+  case ElementType::U2: return store(data, index, clampTo<uint8_t>(std::min(value, 3.0)));
+  default: return store(data, index, narrowFloat(type, value));
   }
 }
 

@@ -10,12 +10,41 @@
 namespace ds {
 
 // The order is that of ds_type in include/ds/runtime.h.
-enum class ElementType : uint8_t { F64, F32, F16, BF16, I64, I32, I16, I8, U64, U32, U16, U8, I1 };
-constexpr unsigned numElementTypes = 13;
+// Types of less than a byte take a byte per element in memory.
+enum class ElementType : uint8_t {
+  F64,
+  F32,
+  F16,
+  BF16,
+  I64,
+  I32,
+  I16,
+  I8,
+  U64,
+  U32,
+  U16,
+  U8,
+  I1,
+  F8E4M3FN,
+  F8E4M3FNUZ,
+  F8E5M2,
+  F8E5M2FNUZ,
+  F8E8M0,
+  F4E2M1,
+  I4,
+  U4,
+  I2,
+  U2
+};
+constexpr unsigned numElementTypes = 23;
 
 const char *typeName(ElementType type);
 std::optional<ElementType> typeFromName(const std::string &name);
+// The type that NumPy files have for it: itself, f32 for floats and 8-bit integers for integers that NumPy lacks.
+ElementType npyType(ElementType type);
 size_t typeSize(ElementType type);
+// Bits per element where a file packs them: 4 or 2 for the types narrower than a byte.
+unsigned packedBits(ElementType type);
 bool isFloat(ElementType type);
 inline bool isInteger(ElementType type) { return !isFloat(type); } // i1 included
 bool isSigned(ElementType type);

@@ -29,7 +29,7 @@ ElementType readType(const JsonReader &json) {
     return *type;
   json.refuse("unknown element type '", name,
               "', expected one of f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, "
-              "u8, i1");
+              "u8, i1, f8e4m3fn, f8e4m3fnuz, f8e5m2, f8e5m2fnuz, f8e8m0, f4e2m1, i4, u4, i2, u2");
 }
 
 bool isPlainFileName(const std::string &name) {

@@ -65,7 +65,7 @@ void StateStore::restore(const std::vector<NamedTensor> &given) {
     const StateInfo *info = find(item.name);
     if (!info)
       fail(ErrorCode::BadFile, "the package has no state '", item.name, "'");
-    bool isWidened = info->type == ElementType::BF16 && item.tensor.getType() == ElementType::F32;
+    bool isWidened = npyType(info->type) != info->type && item.tensor.getType() == npyType(info->type);
     Tensor tensor = isWidened ? item.tensor.converted(info->type) : item.tensor.clone();
     checkFits(*info, info->type, tensor.getShape(), tensor);
     if (info->shape.size() != tensor.getShape().size() ||

@@ -204,8 +204,6 @@ Tensor parseNpy(const uint8_t *data, size_t bytes) {
   return tensor;
 }
 
-ElementType npyType(ElementType type) { return type == ElementType::BF16 ? ElementType::F32 : type; }
-
 std::string npyHeader(ElementType type, const Shape &shape) {
   std::string descr;
   for (const Descriptor &known : descriptors)

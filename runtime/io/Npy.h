@@ -12,11 +12,8 @@ namespace ds {
 // name: callers annotate.
 Tensor parseNpy(const uint8_t *data, size_t bytes);
 
-// The header for a tensor; its dense bytes follow. bf16 has no NumPy type: convert it first (npyType).
+// The header for a tensor; its dense bytes follow. Types that NumPy lacks are converted first (npyType).
 std::string npyHeader(ElementType type, const Shape &shape);
-
-// The type that a tensor is written as: itself, or f32 where NumPy lacks it.
-ElementType npyType(ElementType type);
 
 Tensor readNpy(const std::string &path);
 void writeNpy(const std::string &path, const Tensor &tensor); // atomic

@@ -187,3 +187,94 @@ def resizing(folder):
             for sizes in ([3, 4], [12, 5]):
                 check(folder, "Resize", [("x", x), ("roi", None), ("s", None), ("n", np.array(sizes))], opset=19,
                       axes=[2, 3], tolerance=1e-4, mode=mode, antialias=1, exclude_outside=outside)
+
+
+@case
+def sampled_images(folder):
+    x, image = numbers(2, 3, 5, 6), numbers(1, 2, 4, 3, 5)
+    grid, volume = numbers(2, 3, 4, 2, salt=1) * 0.8, numbers(1, 2, 3, 2, 3, salt=2) * 0.8
+    for mode in ("nearest", "linear", "cubic"):
+        for padding in ("zeros", "border", "reflection"):
+            corners = int(padding == "border")
+            # The evaluator computes places in f32.
+            check(folder, "GridSample", [("x", x), ("g", grid)], tolerance=1e-4, mode=mode, padding_mode=padding,
+                  align_corners=corners)
+        check(folder, "GridSample", [("x", image), ("g", volume)], tolerance=1e-4, mode=mode, align_corners=1)
+    rois = np.array([[0.5, 1, 4, 3.5], [1, 0, 2, 4.5], [-1, -1, 7, 6]])
+    for mode in ("avg", "max"):
+        for ratio in (0, 2):
+            check(folder, "RoiAlign", [("x", x), ("r", rois), ("b", np.array([1, 0, 1]))], tolerance=1e-6, mode=mode,
+                  output_height=2, output_width=3, sampling_ratio=ratio, spatial_scale=0.75)
+    size = np.array([2, 3, 4, 5])
+    for corners in (0, 1):
+        check(folder, "AffineGrid", [("t", numbers(2, 2, 3)), ("s", size)], align_corners=corners, tolerance=1e-6)
+    check(folder, "Col2Im", [("x", numbers(2, 3 * 4, 12)), ("i", np.array([5, 5])), ("b", np.array([2, 2]))],
+          expected={"y": np.stack([col2im(sample) for sample in numbers(2, 3, 2, 2, 3, 4)])}, pads=[0, 0, 0, 1], strides=[2, 1],
+          dilations=[1, 2], tolerance=1e-12)
+
+
+def col2im(columns):
+    """Windows [channels, 2, 2, 3 rows, 4 columns] added up: strides 2 and 1, dilations 1 and 2, a column of padding."""
+    image = np.zeros((columns.shape[0], 6, 6))
+    for i, j, row, column in np.ndindex(2, 2, *columns.shape[3:]):
+        image[:, 2 * row + i, column + 2 * j] += columns[:, i, j, row, column]
+    return image[:, :5, :5]
+
+
+@case
+def transforms_and_determinants(folder):
+    x = numbers(2, 7, 5, 2)
+    for opset, extra in ((17, {"axis": 1}), (20, {})):
+        axis = [] if extra else [("n", None), ("a", np.array(1))]
+        for inverse in (0, 1):
+            check(folder, "DFT", [("x", x), *axis], opset=opset, inverse=inverse, tolerance=1e-12, **extra)
+    full = np.fft.fft(x[..., 0], n=9, axis=2)[:, :, :5]
+    check(folder, "DFT", [("x", x[..., :1]), ("n", np.array(9)), ("a", np.array(-2))], opset=20, onesided=1, tolerance=1e-12,
+          expected={"y": np.stack([full.real, full.imag], -1)})
+    half = np.fft.irfft(x[..., 0] + 1j * x[..., 1], n=8, axis=2)
+    check(folder, "DFT", [("x", x), ("n", np.array(8)), ("a", np.array(2))], opset=20, onesided=1, inverse=1, tolerance=1e-12,
+          expected={"y": half[..., None]})
+    signal, window = numbers(2, 40), numbers(8, salt=1)
+    frames = np.stack([signal[:, s:s + 8] * window for s in range(0, 33, 5)], 1)
+    spectrum = np.fft.rfft(frames)
+    check(folder, "STFT", [("x", signal[..., None]), ("s", np.array(5)), ("w", window)], opset=17, tolerance=1e-12,
+          expected={"y": np.stack([spectrum.real, spectrum.imag], -1)})
+    for size in (1, 2, 5):
+        x = numbers(3, 2, size, size)
+        x[0, 0, :, 0] = x[0, 0, :, -1] if size > 1 else 0  # singular
+        check(folder, "Det", [("x", x)], opset=22, expected={"y": np.linalg.det(x)}, tolerance=1e-10)
+
+
+@case
+def selections(folder):
+    random = np.random.default_rng(SEED)
+    for x in (random.integers(0, 5, 20), random.integers(-3, 3, (4, 6)).astype(np.float64)):
+        for keep in (0, 1):
+            y, first, inverse, counts = np.unique(x, True, True, True)
+            order = np.arange(len(y)) if keep else np.argsort(first)
+            expected = dict(y=y[order], i=first[order], v=np.argsort(order)[inverse.reshape(-1)], c=counts[order])
+            check(folder, "Unique", [("x", x)], list("yivc"), opset=11, expected=expected, sorted=keep, tolerance=0)
+    rows = random.integers(0, 2, (9, 3, 2))
+    y, first, inverse, counts = np.unique(rows, True, True, True, axis=0)
+    check(folder, "Unique", [("x", rows)], list("yivc"), opset=11, axis=0, tolerance=0,
+          expected=dict(y=y, i=first, v=inverse.reshape(-1), c=counts))
+    corner, size = random.uniform(0, 10, (2, 12, 2)), random.uniform(1, 5, (2, 12, 2))
+    boxes = np.concatenate([corner, corner + size], 2).astype(np.float32)
+    scores = random.uniform(0, 1, (2, 3, 12)).astype(np.float32)
+    limits = [("m", np.array([4])), ("u", np.array([0.3], np.float32)), ("t", np.array([0.2], np.float32))]
+    chosen = []
+    for batch, kind in np.ndindex(2, 3):
+        kept = []
+        for i in np.argsort(-scores[batch, kind]):
+            shared = np.prod(np.clip(np.minimum(boxes[batch, i, 2:], boxes[batch, kept, 2:])
+                                     - np.maximum(boxes[batch, i, :2], boxes[batch, kept, :2]), 0, None), -1)
+            both = np.prod(size[batch, i]) + np.prod(size[batch, kept], -1) - shared
+            if scores[batch, kind, i] > np.float32(0.2) and len(kept) < 4 and not (shared / both > 0.3).any():
+                kept.append(i)
+        chosen += [[batch, kind, i] for i in kept]
+    check(folder, "NonMaxSuppression", [("b", boxes), ("s", scores), *limits], opset=11, expected={"y": np.array(chosen)},
+          tolerance=0)
+    x = numbers(1, 2, 7, 9, dtype=np.float32)
+    check(folder, "MaxPool", [("x", x)], ["y", "i"], opset=12, kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1],
+          tolerance=0)
+    check(folder, "CumProd", [("x", numbers(3, 4)), ("a", np.array(1))], opset=26, tolerance=1e-12, exclusive=1, reverse=1)

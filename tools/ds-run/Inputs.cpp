@@ -37,11 +37,17 @@ Tensor readTensorFile(const std::string &path) {
   fail(ErrorCode::InvalidArgument, path, ": unknown kind of file, expected .npy or .pb");
 }
 
-// numpy has no bf16, so f32 files stand for it.
+// Files of wider elements stand for types that numpy lacks: f32 for the narrow floats, 8-bit integers for narrower
+// ones, whose numbers must fit.
 Tensor adapt(Tensor tensor, const TensorInfo &info) {
-  if (info.type == ElementType::BF16 && tensor.getType() == ElementType::F32)
-    return tensor.converted(info.type);
-  return tensor;
+  if (npyType(info.type) == info.type || tensor.getType() != npyType(info.type))
+    return tensor;
+  Tensor narrow = tensor.converted(info.type);
+  for (int64_t i = 0; isInteger(info.type) && i < tensor.count(); ++i)
+    if (loadInteger(info.type, narrow.data(), i) != loadInteger(tensor.getType(), tensor.data(), i))
+      fail(ErrorCode::ShapeMismatch, "input '", info.name, "': element ", i, ": found ",
+           loadInteger(tensor.getType(), tensor.data(), i), ", which ", typeName(info.type), " cannot hold");
+  return narrow;
 }
 
 size_t inputIndex(const EntryInfo &entry, const std::string &name, const std::string &from, ErrorCode code) {

@@ -17,7 +17,7 @@ Value Conversion::importTensor(TypedAttr value, StringRef name) {
   if (!type || !isSupportedElement(type.getElementType())) {
     emitError(builder.getLocation()) << "constant '" << name << "': element type "
                                      << describeElement(getElementTypeOrSelf(value.getType()))
-                                     << " is not supported; legal are bool, integers and floats of 8 to 64 bits";
+                                     << " is not supported; legal are bool, integers and real floats";
     failedNodes = true;
     return {};
   }
@@ -29,6 +29,33 @@ Value Conversion::importTensor(TypedAttr value, StringRef name) {
   return result;
 }
 
+/// Elements of 4 or 2 bits share bytes in the file, the first one in the lowest bits; a recipe takes them apart.
+static Value unpackRange(OpBuilder &at, Location where, RangeAttr range, RankedTensorType type) {
+  int64_t bits = type.getElementTypeBitWidth(), perByte = 8 / bits, length = range.getLength();
+  Type byte = IntegerType::get(at.getContext(), 8, IntegerType::Unsigned);
+  auto typeOf = [&](ArrayRef<int64_t> shape) { return RankedTensorType::get(shape, byte); };
+  auto sizes = [&](ArrayRef<int64_t> shape) { return at.getI64ArrayAttr(shape); };
+  auto number = [&](int64_t value) -> Value {
+    return ds::ConstantOp::create(at, where, DenseElementsAttr::get(typeOf({}), APInt(8, value)));
+  };
+  Value packed = ds::SourceOp::create(at, where, typeOf({length, 1}), range.getFile(),
+                                      static_cast<int64_t>(range.getOffset()), length);
+  SmallVector<Value> columns;
+  for (int64_t i = 0; i < perByte; ++i) {
+    Type column = packed.getType();
+    Value high = ds::BinaryOp::create(at, where, column, ds::BinaryKind::shift_right, packed, number(i * bits));
+    columns.push_back(ds::BinaryOp::create(at, where, column, ds::BinaryKind::bit_and, high, number((1 << bits) - 1)));
+  }
+  int64_t count = type.getNumElements();
+  Value all = ds::ConcatOp::create(at, where, typeOf({length, perByte}), 1, columns);
+  all = ds::ReshapeOp::create(at, where, typeOf({length * perByte}), all, sizes({length * perByte}));
+  all = ds::SliceOp::create(at, where, typeOf({count}), all, sizes({0}), sizes({count}), ArrayRef<int64_t>{1});
+  all = ds::ReshapeOp::create(at, where, typeOf(type.getShape()), all, sizes(type.getShape()));
+  if (isa<FloatType>(type.getElementType()))
+    return ds::BitcastOp::create(at, where, type, all, type.getElementType());
+  return ds::CastOp::create(at, where, type, all, type.getElementType());
+}
+
 Value Conversion::importWeight(TypedAttr value, RankedTensorType type, StringRef name) {
   std::string unique = name.empty() ? "weight" : name.str();
   for (unsigned suffix = 0; !recipeNames.insert(unique).second;)
@@ -38,7 +65,10 @@ Value Conversion::importWeight(TypedAttr value, RankedTensorType type, StringRef
   auto recipe = ds::RecipeOp::create(at, where, unique);
   at.createBlock(&recipe.getBody());
   Value stored;
-  if (auto range = dyn_cast<RangeAttr>(value))
+  auto range = dyn_cast<RangeAttr>(value);
+  if (range && type.getElementTypeBitWidth() < 8 && !type.getElementType().isInteger(1))
+    stored = unpackRange(at, where, range, type);
+  else if (range)
     stored = ds::SourceOp::create(at, where, type, range.getFile(), static_cast<int64_t>(range.getOffset()),
                                   static_cast<int64_t>(range.getLength()));
   else // elements of varint fields are no range of the file

@@ -106,10 +106,10 @@ static Values convertClip(Node &n) {
 static Values convertCast(Node &n) {
   auto to = n.requiredInteger("to");
   Type type = to ? n.elementType(*to) : Type();
-  return {type ? n.b.cast(n.in(0), type) : Value()};
+  return {type ? convertElements(n, n.in(0), type) : Value()};
 }
 
-static Values convertCastLike(Node &n) { return {n.b.cast(n.in(0), n.b.element(n.in(1)))}; }
+static Values convertCastLike(Node &n) { return {convertElements(n, n.in(0), n.b.element(n.in(1)))}; }
 
 static Values convertIsInf(Node &n) {
   Value x = n.in(0);

@@ -83,7 +83,7 @@ static Values convertConstantOfShape(Node &n) {
   if (!shape)
     return {};
   if (n.attribute("value") && (!value || value.getNumElements() != 1 || !isSupportedElement(value.getElementType())))
-    return n.refuse("attribute 'value': expected one bool, integer or float of 8 to 64 bits");
+    return n.refuse("attribute 'value': expected one bool, integer or real float");
   for (const SizeExpr &size : *shape)
     if (auto known = size.constant(); known && *known < 0)
       return n.refuse("input 0: expected sizes of at least 0, found " + Twine(*known));

@@ -7,12 +7,17 @@ using namespace mlir;
 
 namespace deepstride::onnx {
 
+bool isNarrowFloat(Type type) {
+  return isa_and_present<Float8E4M3FNType, Float8E4M3FNUZType, Float8E5M2Type, Float8E5M2FNUZType, Float8E8M0FNUType,
+                         Float4E2M1FNType>(type);
+}
+
 bool isSupportedElement(Type type) {
   if (!type)
     return false;
   if (auto integer = dyn_cast<IntegerType>(type))
-    return llvm::is_contained({8u, 16u, 32u, 64u}, integer.getWidth()) || type.isSignlessInteger(1);
-  return type.isF16() || type.isBF16() || type.isF32() || type.isF64();
+    return llvm::is_contained({2u, 4u, 8u, 16u, 32u, 64u}, integer.getWidth()) || type.isSignlessInteger(1);
+  return type.isF16() || type.isBF16() || type.isF32() || type.isF64() || isNarrowFloat(type);
 }
 
 std::string describeElement(Type type) {
@@ -229,36 +234,23 @@ Type Node::elementType(int64_t code) {
   case 12: return integer(32, false);
   case 13: return integer(64, false);
   case 16: return BFloat16Type::get(context);
+  case 17: return Float8E4M3FNType::get(context);
+  case 18: return Float8E4M3FNUZType::get(context);
+  case 19: return Float8E5M2Type::get(context);
+  case 20: return Float8E5M2FNUZType::get(context);
+  case 21: return integer(4, false);
+  case 22: return integer(4, true);
+  case 23: return Float4E2M1FNType::get(context);
+  case 24: return Float8E8M0FNUType::get(context);
+  case 25: return integer(2, false);
+  case 26: return integer(2, true);
   }
-  static constexpr StringRef names[] = {"undefined",
-                                        "",
-                                        "",
-                                        "",
-                                        "",
-                                        "",
-                                        "",
-                                        "",
-                                        "string",
-                                        "",
-                                        "",
-                                        "",
-                                        "",
-                                        "",
-                                        "complex64",
-                                        "complex128",
-                                        "",
-                                        "float8e4m3fn",
-                                        "float8e4m3fnuz",
-                                        "float8e5m2",
-                                        "float8e5m2fnuz",
-                                        "uint4",
-                                        "int4",
-                                        "float4e2m1",
-                                        "float8e8m0",
-                                        "uint2",
-                                        "int2"};
-  StringRef name = code >= 0 && code < static_cast<int64_t>(std::size(names)) ? names[code] : "unknown";
-  refuse("expected a bool, integer or float element type of 8 to 64 bits, found " + name + " (" + Twine(code) + ")");
+  StringRef name = code == 0    ? "undefined"
+                   : code == 8  ? "string"
+                   : code == 14 ? "complex64"
+                   : code == 15 ? "complex128"
+                                : "unknown";
+  refuse("expected a bool, integer or float element type, found " + name + " (" + Twine(code) + ")");
   return {};
 }
 

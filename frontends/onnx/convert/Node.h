@@ -99,6 +99,11 @@ private:
   bool refused = false;
 };
 
+/// True for the float types of eight and four bits.
+bool isNarrowFloat(mlir::Type type);
+/// x in another type as ONNX's Cast has it: 'saturate' and 'round_mode' of the node say how narrow floats overflow and
+/// how float8e8m0 rounds.
+mlir::Value convertElements(Node &n, mlir::Value x, mlir::Type type);
 /// True where tensors of this element type can be compiled.
 bool isSupportedElement(mlir::Type type);
 /// `f32[batch, seq, 384]`

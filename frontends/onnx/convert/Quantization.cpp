@@ -51,7 +51,11 @@ static Values convertDequantize(Node &n) {
 }
 
 Value saturate(Node &n, Value x, Value zero, Type type) {
-  auto integer = cast<IntegerType>(type);
+  if (isNarrowFloat(type)) // the cast rounds and limits
+    return convertElements(n, zero ? n.b.add(x, n.b.cast(zero, n.b.element(x))) : x, type);
+  auto integer = dyn_cast<IntegerType>(type);
+  if (!integer)
+    return n.refuse("expected a quantized type, found " + describeElement(type));
   unsigned width = integer.getWidth();
   bool isUnsigned = integer.isUnsigned();
   double low = isUnsigned ? 0 : -std::ldexp(1, width - 1), high = std::ldexp(1, isUnsigned ? width : width - 1) - 1;
@@ -68,8 +72,8 @@ Type quantizedType(Node &n, Value zero) {
               : n.integer("output_dtype", 0) ? n.elementType(n.integer("output_dtype", 0))
                                              : IntegerType::get(n.b.getContext(), 8, IntegerType::Unsigned);
   auto integer = dyn_cast_if_present<IntegerType>(type);
-  if (type && (!integer || integer.getWidth() > 16 || integer.getWidth() < 8))
-    return n.refuse("expected a quantized type of 8 or 16 bits, found " + describeElement(type)), Type();
+  if (type && !isNarrowFloat(type) && (!integer || integer.getWidth() > 16 || integer.getWidth() < 2))
+    return n.refuse("expected a quantized type of 2 to 16 bits, found " + describeElement(type)), Type();
   return type;
 }
 

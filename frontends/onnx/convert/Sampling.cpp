@@ -207,8 +207,8 @@ static Values convertGridSample(Node &n) {
       sampled = pixels.at(at);
       all = weight;
     });
-    Value isInside = b.binary(BinaryKind::ne, b.insertAxis(all, 2), 0.0);
-    sampled = b.select(isInside, sampled, b.scalar(b.element(x), 0));
+    if (padding == "zeros")
+      sampled = b.select(b.binary(BinaryKind::ne, b.insertAxis(all, 2), 0.0), sampled, b.scalar(b.element(x), 0));
   } else {
     sampled = b.cast(weightedSum(pixels, axes), b.element(x));
   }

@@ -50,6 +50,8 @@ DS_API void ds_status_free(ds_status *status); /* null is fine */
 
 DS_API const char *ds_runtime_version(void);
 
+/* Elements narrower than a byte lie in a byte each: integers as the 8-bit number of the same value, f4e2m1 in the low
+ * bits. */
 typedef enum ds_type {
   DS_F64,
   DS_F32,
@@ -63,7 +65,17 @@ typedef enum ds_type {
   DS_U32,
   DS_U16,
   DS_U8,
-  DS_I1
+  DS_I1,
+  DS_F8E4M3FN,
+  DS_F8E4M3FNUZ,
+  DS_F8E5M2,
+  DS_F8E5M2FNUZ,
+  DS_F8E8M0,
+  DS_F4E2M1,
+  DS_I4,
+  DS_U4,
+  DS_I2,
+  DS_U2
 } ds_type;
 
 DS_API size_t ds_type_size(ds_type type);      /* bytes per element; 0 for no type */
