@@ -14,7 +14,9 @@
 #define DS_VERSION "0.1.0"
 #endif
 
-static_assert(int(DS_I1) == int(ds::ElementType::I1) && int(DS_U2) == int(ds::ElementType::U2) && int(DS_F64) == int(ds::ElementType::F64), "same order");
+static_assert(int(DS_I1) == int(ds::ElementType::I1) && int(DS_U2) == int(ds::ElementType::U2) &&
+                  int(DS_F64) == int(ds::ElementType::F64),
+              "same order");
 static_assert(int(DS_STATUS_INTERNAL) == int(ds::ErrorCode::Internal), "same order");
 
 struct ds_status {

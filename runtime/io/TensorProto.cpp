@@ -88,7 +88,8 @@ std::string pack(const Tensor &tensor) {
 
 // Bytes of a tensor in raw_data, where elements may share bytes.
 size_t packedBytes(ElementType type, size_t bytes) {
-  return packedBits(type) < 8 ? (bytes * packedBits(type) + 7) / 8 : bytes;
+  size_t perByte = packedBits(type) < 8 ? 8 / packedBits(type) : 1;
+  return bytes / perByte + (bytes % perByte != 0);
 }
 
 void copyPacked(const Proto &proto, Tensor &tensor) {

@@ -207,7 +207,8 @@ def sampled_images(folder):
                   output_height=2, output_width=3, sampling_ratio=ratio, spatial_scale=0.75)
     size = np.array([2, 3, 4, 5])
     for corners in (0, 1):
-        check(folder, "AffineGrid", [("t", numbers(2, 2, 3)), ("s", size)], align_corners=corners, tolerance=1e-6)
+        check(folder, "AffineGrid", [("t", numbers(2, 2, 3, dtype=np.float32)), ("s", size)], align_corners=corners,
+              tolerance=1e-6)
     check(folder, "Col2Im", [("x", numbers(2, 3 * 4, 12)), ("i", np.array([5, 5])), ("b", np.array([2, 2]))],
           expected={"y": np.stack([col2im(sample) for sample in numbers(2, 3, 2, 2, 3, 4)])}, pads=[0, 0, 0, 1], strides=[2, 1],
           dilations=[1, 2], tolerance=1e-12)

@@ -17,7 +17,7 @@ Value Conversion::importTensor(TypedAttr value, StringRef name) {
   if (!type || !isSupportedElement(type.getElementType())) {
     emitError(builder.getLocation()) << "constant '" << name << "': element type "
                                      << describeElement(getElementTypeOrSelf(value.getType()))
-                                     << " is not supported; legal are bool, integers and real floats";
+                                     << " is not supported; legal are bool, integers and floats";
     failedNodes = true;
     return {};
   }

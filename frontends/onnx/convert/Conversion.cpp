@@ -63,7 +63,7 @@ bool Conversion::bindOperands(NodeOp node, const Pattern &pattern, SmallVectorIm
   for (auto [index, input] : llvm::enumerate(node.getInputs())) {
     if (auto refused = refusedTypes.find(input); refused != refusedTypes.end()) {
       report.add(node, describeOperands(node), "element type " + describeElement(refused->second) + " is not supported",
-                 "legal are bool, integers and real floats");
+                 "legal are bool, integers and floats");
       return false;
     }
     if (isa<NoneType>(input.getType())) {

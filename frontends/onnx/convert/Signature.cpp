@@ -81,7 +81,7 @@ LogicalResult Conversion::convertArgument(BlockArgument argument) {
     return emitError(argument.getLoc()) << "input '" << label << "': element type "
                                         << describeElement(isa<ShapedType>(argument.getType()) ? element
                                                                                                : argument.getType())
-                                        << " is not supported; legal are bool, integers and real floats";
+                                        << " is not supported; legal are bool, integers and floats";
   MLIRContext *context = module.getContext();
   main.setArgAttr(index, ds::nameAttr, StringAttr::get(context, label));
   main.setArgAttr(index, ds::dimsAttr, toAttribute(context, *sizes));

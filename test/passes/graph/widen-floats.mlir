@@ -28,3 +28,17 @@ func.func @doc(%x: tensor<4xf32>, %i: tensor<4xi64>) -> (tensor<4xf32>, tensor<4
   %3 = ds.binary add %2, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %3, %i : tensor<4xf32>, tensor<4xi64>
 }
+
+// Floats of eight bits are storage, and bits are those of the type that was written.
+//
+// CHECK-LABEL: func.func @keeps_narrow_types_and_bits
+// CHECK: %[[Q:.*]] = ds.cast %{{.*}} to f8E4M3FN : (tensor<4xf64>) -> tensor<4xf8E4M3FN>
+// CHECK: ds.cast %[[Q]] to f64 : (tensor<4xf8E4M3FN>) -> tensor<4xf64>
+// CHECK: %[[BACK:.*]] = ds.cast %{{.*}} to f32 : (tensor<4xf64>) -> tensor<4xf32>
+// CHECK: ds.bitcast %[[BACK]] to i32 : (tensor<4xf32>) -> tensor<4xi32>
+func.func @keeps_narrow_types_and_bits(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xi32>) {
+  %0 = ds.cast %x to f8E4M3FN : (tensor<4xf32>) -> tensor<4xf8E4M3FN>
+  %1 = ds.cast %0 to f32 : (tensor<4xf8E4M3FN>) -> tensor<4xf32>
+  %2 = ds.bitcast %x to i32 : (tensor<4xf32>) -> tensor<4xi32>
+  return %1, %2 : tensor<4xf32>, tensor<4xi32>
+}
