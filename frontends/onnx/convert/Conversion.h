@@ -23,6 +23,7 @@ private:
   void convertOps(mlir::Block &block);
   void convertNode(NodeOp node);
   bool bindOperands(NodeOp node, const Pattern &pattern, llvm::SmallVectorImpl<mlir::Value> &operands);
+  void checkStatedType(NodeOp node, unsigned index, mlir::Value value);
   void nameResults(NodeOp node, llvm::ArrayRef<mlir::Value> results);
   std::string describeOperands(NodeOp node);
   std::optional<Values> convertBody(mlir::Region &body) override;
