@@ -69,6 +69,9 @@ class CheckLayout(unittest.TestCase):
     def test_long_tablegen(self):
         self.refuses({"dialects/ds/A.td": "\n" * 601}, "at most 600")
 
+    def test_half_a_merge(self):
+        self.refuses({"utils/setup": "#!/bin/bash\n" + "<" * 7 + " HEAD\ntrue\n"}, "utils/setup:2", "half of a merge")
+
     def test_large_file(self):
         self.refuses({"docs/a.bin": "x" * (1 << 20) + "y"}, "1048577 bytes")
 
