@@ -43,8 +43,8 @@ static const OptionInfo table[] = {
        line.options.output = value.str();
        return std::string(value.empty() ? "-o expects a file" : "");
      }},
-    {"--dim", Argument::Required, "NAME=VALUE", "give a dimension of the inputs a fixed size; may be repeated",
-     applyDim},
+    {"--dim", Argument::Required, "NAME=VALUE",
+     "fix the size of a dimension or the value of an input of one integer; may be repeated", applyDim},
     {"--mcpu", Argument::Required, "CPU[,CPU...]", "CPUs to make code for, one variant each; default: this machine",
      [](ParsedCommandLine &line, StringRef value) {
        llvm::SmallVector<StringRef> names;

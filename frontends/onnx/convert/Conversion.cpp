@@ -19,6 +19,10 @@ LogicalResult Conversion::run() {
   if (failed(checkPins()) || failed(convertArguments()))
     return failure();
   builder.getBuilder().setInsertionPoint(main.getBody().front().getTerminator());
+  pinnedInputs.resize(main.getNumArguments());
+  builder.setLocation(main.getLoc());
+  if (failed(pinInputs()))
+    return failure();
   convertOps(main.getBody().front());
   if (!report.empty())
     report.emit(main.getLoc());

@@ -35,6 +35,7 @@ private:
   llvm::LogicalResult checkPins();
   llvm::LogicalResult convertArguments();
   llvm::LogicalResult convertArgument(mlir::BlockArgument argument);
+  llvm::LogicalResult pinInputs();
   std::optional<SizeVector> sizesOfArgument(mlir::BlockArgument argument);
   SizeExpr sizeOfDim(llvm::StringRef name);
   llvm::LogicalResult convertReturn();
@@ -56,6 +57,8 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> converted;   // values that could not be converted are missing
   llvm::DenseMap<mlir::Value, mlir::Type> refusedTypes; // why some of those are missing
   llvm::StringSet<> dimNames;
+  llvm::StringMap<unsigned> scalarInputs; // inputs of one integer, by name: --dim may pin them, too
+  llvm::BitVector pinnedInputs;
   llvm::StringMap<SizeExpr> pins;
   llvm::StringSet<> recipeNames;
   unsigned countSymbols = 0;

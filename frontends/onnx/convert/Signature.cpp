@@ -18,7 +18,17 @@ static SizeExpr plainSymbol(StringRef name) {
   return SizeExpr::symbol(plain);
 }
 
+static bool isOneInteger(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.hasStaticShape() && tensor.getNumElements() == 1 && tensor.getElementType().isInteger() &&
+         !tensor.getElementType().isInteger(1);
+}
+
 LogicalResult Conversion::checkPins() {
+  for (BlockArgument argument : main.getArguments())
+    if (auto name = main.getArgAttrOfType<StringAttr>(argument.getArgNumber(), sourceName))
+      if (isOneInteger(argument.getType()))
+        scalarInputs[name.getValue()] = argument.getArgNumber();
   for (unsigned i = 0; i < main.getNumArguments(); ++i)
     if (auto dims = main.getArgAttrOfType<ArrayAttr>(i, sourceDims))
       for (Attribute dim : dims)
@@ -27,11 +37,13 @@ LogicalResult Conversion::checkPins() {
   LogicalResult result = success();
   for (const auto &pin : options.dims) {
     pins[pin.getKey()] = pin.getValue();
-    if (dimNames.contains(pin.getKey()))
+    if (dimNames.contains(pin.getKey()) || scalarInputs.contains(pin.getKey()))
       continue;
     SmallVector<StringRef> legal(dimNames.keys());
+    legal.append(scalarInputs.keys().begin(), scalarInputs.keys().end());
     llvm::sort(legal);
-    result = emitError(main.getLoc()) << "--dim: expected the name of a dynamic dimension, found '" << pin.getKey()
+    result = emitError(main.getLoc()) << "--dim: expected the name of a dynamic dimension or of an input of one "
+                                      << "integer, found '" << pin.getKey()
                                       << "'; legal names: " << (legal.empty() ? "none" : llvm::join(legal, ", "));
   }
   return result;
@@ -105,6 +117,27 @@ LogicalResult Conversion::convertArguments() {
   return success();
 }
 
+/// An input of one integer that --dim names becomes a constant: conditions on it, such as a sampling rate, fold. The
+/// program no longer has the input.
+LogicalResult Conversion::pinInputs() {
+  for (const auto &[name, index] : scalarInputs) {
+    auto pin = options.dims.find(name);
+    if (pin == options.dims.end() || dimNames.contains(name))
+      continue;
+    auto type = cast<RankedTensorType>(main.getArgument(index).getType());
+    auto element = cast<IntegerType>(type.getElementType());
+    int64_t value = pin->getValue();
+    unsigned width = element.getWidth();
+    if (element.isUnsigned() ? !llvm::isUIntN(width, static_cast<uint64_t>(value)) : !llvm::isIntN(width, value))
+      return emitError(main.getLoc()) << "--dim: expected a value of type " << describeElement(element)
+                                      << " for input '" << name << "', found " << value;
+    APInt number(width, static_cast<uint64_t>(value), /*isSigned=*/!element.isUnsigned());
+    converted[main.getArgument(index)] = builder.constant(DenseElementsAttr::get(type, number));
+    pinnedInputs.set(index);
+  }
+  return success();
+}
+
 LogicalResult Conversion::convertReturn() {
   auto ret = cast<func::ReturnOp>(main.getBody().front().getTerminator());
   MLIRContext *context = module.getContext();
@@ -147,6 +180,8 @@ void Conversion::dropSource() {
   for (NamedAttribute attribute : llvm::to_vector(module->getAttrs()))
     if (attribute.getName().strref().starts_with("onnx."))
       module->removeAttr(attribute.getName());
+  if (pinnedInputs.any() && failed(main.eraseArguments(pinnedInputs)))
+    llvm_unreachable("a function that is no declaration can lose arguments");
   main->setAttr(ds::entryAttr, UnitAttr::get(module.getContext()));
 }
 
