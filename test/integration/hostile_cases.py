@@ -79,6 +79,13 @@ def models_that_contradict_themselves(folder):
 
 
 @case
+def operator_sets_of_the_future(folder):
+    text = "g (float[2] x) => (float[2] y) { y = Relu(x) }"
+    refused(folder, [(text, "expected version 1 to 27 of ONNX's operator set, found 28")], opset=28)
+    refused(folder, [(text, "found 999999")], opset=999999)
+
+
+@case
 def stale_sizes_of_outputs_are_a_warning(folder):
     for i, (text, says) in enumerate([
             ("g (float[2, 3] x) => (float[4, 5] y) { [a] y = Relu(x) }", "the model states f32[4, 5], it is f32[2, 3]"),

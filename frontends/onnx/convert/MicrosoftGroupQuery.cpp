@@ -220,6 +220,9 @@ static Values convertRotaryEmbedding(Node &n) {
     return {};
   if (n.flag("is_packed_batching", false))
     return n.refuse("attribute 'is_packed_batching': expected 0, found 1; pad the batch");
+  // ONNX Runtime reads the scale and does not use it: whoever sets it expects something that nobody computes.
+  if (double scale = n.real("scale", 1.0); scale != 1.0)
+    return n.refuse("attribute 'scale': expected 1, found " + std::to_string(scale) + "; scale the caches");
   auto half = n.b.sizes(n.in(2))[1].constant();
   if (!half || *half < 1 || *half > 1 << 20 || heads < 0 || (rotated != 0 && rotated != 2 * *half))
     return n.refuse("expected a static last axis of 'cos_cache' that is half of 'rotary_embedding_dim', found " +

@@ -30,11 +30,18 @@ LogicalResult GraphImporter::refuseAt(Location where, StringRef subject, Error e
   return refuseAt(where, subject + ": " + llvm::toString(std::move(error)));
 }
 
+/// Of the release of ONNX that the conversions were written for, 1.22.
+static constexpr int64_t newestOpset = 27;
+
 LogicalResult GraphImporter::importVersions(const Opsets &opsets, Frame &frame, Location where) {
   for (const auto &opset : opsets) {
     if (opset.version() < 1)
       return refuseAt(where, "expected operator set versions of at least 1, found " + Twine(opset.version()) +
                                  " for domain " + quoted(opset.domain()));
+    // A later version may give an operator another meaning.
+    if (shortDomain(opset.domain()).empty() && opset.version() > newestOpset)
+      return refuseAt(where, "expected version 1 to " + Twine(newestOpset) + " of ONNX's operator set, found " +
+                                 Twine(opset.version()) + "; convert the model (onnx.version_converter)");
     auto [known, isNew] = frame.versions.try_emplace(shortDomain(opset.domain()), opset.version());
     if (!isNew && known->second != opset.version())
       return refuseAt(where, "expected one version per operator set, found " + Twine(known->second) + " and " +
