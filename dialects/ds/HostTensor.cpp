@@ -46,7 +46,7 @@ HostTensor HostTensor::fromAttribute(DenseElementsAttr value) {
     for (int64_t i = 0, n = tensor.count(); i < n; ++i)
       std::memcpy(to + static_cast<size_t>(i) * width, raw.data(), width);
   } else {
-    std::memcpy(to, raw.data(), raw.size());
+    llvm::copy(raw, to); // which may be nothing, to and from nowhere
   }
   return tensor;
 }
@@ -189,7 +189,7 @@ HostTensor concatOnHost(ArrayRef<HostTensor> parts, int64_t axis) {
   for (int64_t block = 0; block < outer; ++block)
     for (const HostTensor &part : parts) {
       int64_t length = part.bytes() / outer;
-      std::memcpy(to, part.data + block * length, static_cast<size_t>(length));
+      std::copy_n(part.data + block * length, length, to);
       to += length;
     }
   return result;
@@ -226,7 +226,7 @@ std::optional<HostTensor> gatherOnHost(const HostTensor &source, const HostTenso
       at += at < 0 ? size : 0;
       if (at < 0 || at >= size)
         return std::nullopt;
-      std::memcpy(to, source.data + (block * size + at) * slice, static_cast<size_t>(slice));
+      std::copy_n(source.data + (block * size + at) * slice, slice, to);
       to += slice;
     }
   return result;
