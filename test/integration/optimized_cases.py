@@ -47,7 +47,7 @@ def optimized_gpt2(folder):
     agrees(shared("gpt2-no-past"), folder, *({"input_ids": random.integers(0, 20, shape)} for shape in shapes))
 
 
-@case
+@case(slow=True)
 def fused_minilm(folder):
     """All that onnxruntime.transformers fuses for BERT: embeddings, attention, skip normalizations, biased GELU."""
     try:
