@@ -192,7 +192,8 @@ Tensor parseNpy(const uint8_t *data, size_t bytes) {
     refuse(concat("truncated, found ", found, " bytes of data, expected ", expected));
   Tensor tensor(type, header.shape);
   const uint8_t *source = data + begin + length;
-  if (header.isFortran && header.shape.size() > 1)
+  // Without elements the other sizes may be so large that their strides do not exist.
+  if (expected != 0 && header.isFortran && header.shape.size() > 1)
     transposeFrom(source, tensor);
   else if (expected != 0)
     std::memcpy(tensor.data(), source, expected);

@@ -98,6 +98,8 @@ TEST(Npy, ReadsWhatNumpyWrites) {
     EXPECT_EQ(loadInteger(tensor.getType(), tensor.data(), i), static_cast<int64_t>(i) + 1);
   tensor = parse(npy("{'descr': '|b1', 'fortran_order': False, 'shape': (2,), }", std::string("\1\0", 2), 2));
   EXPECT_EQ(tensor.getType(), ElementType::I1);
+  EXPECT_EQ(
+      parse(npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2251799813685244, 5, 950434, 0)}", "")).count(), 0);
   EXPECT_EQ(parse(npy("{'shape': (), 'fortran_order': False, 'descr': '<f8'}", std::string(8, '\0'), 3)).count(), 1);
 }
 
