@@ -15,7 +15,11 @@ using ::deepstride::onnx::NodeOp;
 struct Refused {
   operator mlir::Value() const { return {}; }
   operator Values() const { return {}; }
-  template <typename T> operator std::optional<T>() const { return std::nullopt; }
+  // The first two are no specializations and bind to rvalues, to win over an optional's constructor from what its
+  // element can be made of; other elements for which that is so do not compile.
+  operator std::optional<mlir::Value>() && { return std::nullopt; }
+  operator std::optional<Values>() && { return std::nullopt; }
+  template <typename T> operator std::optional<T>() && { return std::nullopt; }
 };
 
 /// What patterns with subgraphs and weights need of the conversion as a whole.
