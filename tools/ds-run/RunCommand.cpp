@@ -14,6 +14,7 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 namespace ds {
 namespace {
@@ -100,8 +101,8 @@ void runRankThread(const std::shared_ptr<RankRun> &run, unsigned rank) {
     }
   }
   std::lock_guard<std::mutex> lock(run->mutex);
-  run->failures[rank] = failure;
   run->isAnyFailed |= failure != nullptr;
+  run->failures[rank] = std::move(failure);
   ++run->finished;
   run->changed.notify_all();
 }
@@ -122,8 +123,10 @@ std::vector<std::vector<Tensor>> runRanks(const std::shared_ptr<const Package> &
   auto isDone = [&] { return run->finished == options.ranks; };
   run->changed.wait(lock, [&] { return isDone() || run->isAnyFailed; });
   run->changed.wait_for(lock, timeout, isDone);
+  // Failures are taken out: the caller reads what they say while the threads that had them may still be ending.
+  auto failures = std::exchange(run->failures, std::vector<std::exception_ptr>(options.ranks));
   for (bool orConsequences : {false, true})
-    for (const std::exception_ptr &failure : run->failures)
+    for (const std::exception_ptr &failure : failures)
       if (failure && (orConsequences || !isConsequence(failure)))
         std::rethrow_exception(failure);
   return std::move(run->outputs);
