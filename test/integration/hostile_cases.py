@@ -52,6 +52,9 @@ def models_that_contradict_themselves(folder):
          " else_branch = e () => (float b) { b = Abs(x) }> }", "'i': error", "bool"),
         ('g (float[2] x) => (float[2] y) { [a] y = LeakyRelu <alpha = "steep"> (x) }', "'a': error", "'alpha'"),
         ("g (float[2] x) => (float[2] y) { [a] y = Cast <to = 999> (x) }", "'a': error", "999"),
+        # operands that do not fit, where more is made of the value that they should have given
+        ("g (float[3, 1, 3, 3] x, float[1, 1, 2, 2] w, float[1, 8, 2, 2] o) => (float[3, 1, 2, 2] y)"
+         " { [a] y = DeformConv <kernel_shape = [2, 2]> (x, w, o) }", "'a': error", "element counts"),
         # statements about shapes and types against what the nodes compute, and against each other
         ("g (float[2, 3] x) => (float[2, 3] y) <float[7] h> { [a] h = Relu(x) y = Relu(h) }",
          "'a': error", "expected f32[7], as the model states, found f32[2, 3]"),

@@ -120,7 +120,11 @@ Value DsBuilder::select(Value condition, Value yes, Value no) {
   return create<ds::SelectOp>({condition, yes, no}, condition, yes, no);
 }
 
-Value DsBuilder::cast(Value x, Type to) { return element(x) == to ? x : create<ds::CastOp>({x}, x, to); }
+Value DsBuilder::cast(Value x, Type to) {
+  if (!to) // the element of a value that was refused
+    return {};
+  return element(x) == to ? x : create<ds::CastOp>({x}, x, to);
+}
 
 Value DsBuilder::gelu(ds::GeluKind kind, Value x) { return create<ds::GeluOp>({x}, kind, x); }
 
