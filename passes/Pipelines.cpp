@@ -9,6 +9,7 @@
 #include "passes/graph/Passes.h"
 #include "passes/memory/Passes.h"
 #include "passes/optimization/Passes.h"
+#include "passes/training/Passes.h"
 
 using namespace mlir;
 
@@ -62,6 +63,13 @@ void buildGraphPipeline(OpPassManager &pm, const GraphPipelineOptions &options) 
   addContract(pm, Phase::Graph);
 }
 
+void buildTrainingPipeline(OpPassManager &pm, const TrainingPipelineOptions &) {
+  pm.addNestedPass<func::FuncOp>(createDifferentiate());
+  // What a gradient computes on its way and the program computes, too, is one value from here on.
+  addCleanup(pm);
+  addContract(pm, Phase::Training);
+}
+
 void buildDistributionPipeline(OpPassManager &pm, const DistributionPipelineOptions &) {
   addContract(pm, Phase::Distribution);
 }
@@ -97,6 +105,7 @@ static LogicalResult addPhase(OpPassManager &pm, const std::string &text,
 
 LogicalResult buildInferencePipeline(OpPassManager &pm, const InferencePipelineOptions &options) {
   return success(succeeded(addPhase(pm, options.graph, buildGraphPipeline)) &&
+                 succeeded(addPhase(pm, options.training, buildTrainingPipeline)) &&
                  succeeded(addPhase(pm, options.distribution, buildDistributionPipeline)) &&
                  succeeded(addPhase(pm, options.optimization, buildOptimizationPipeline)) &&
                  succeeded(addPhase(pm, options.memory, buildMemoryPipeline)));
@@ -118,6 +127,8 @@ static void registerInferencePipeline() {
 void registerPipelines() {
   static PassPipelineRegistration<GraphPipelineOptions> graph(
       "ds-graph-pipeline", "fold shape arithmetic and constants, recompose transformer blocks", buildGraphPipeline);
+  static PassPipelineRegistration<TrainingPipelineOptions> training(
+      "ds-training-pipeline", "turn gradients into the ops that compute them", buildTrainingPipeline);
   static PassPipelineRegistration<DistributionPipelineOptions> distribution(
       "ds-distribution-pipeline", "make collectives explicit and check their order", buildDistributionPipeline);
   static PassPipelineRegistration<OptimizationPipelineOptions> optimization(
@@ -130,6 +141,7 @@ void registerPipelines() {
 void registerAllDeepstridePasses() {
   registerDeepstridePasses();
   registerGraphPasses();
+  registerTrainingPasses();
   registerOptimizationPasses();
   registerMemoryPasses();
   registerPipelines();

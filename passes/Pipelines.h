@@ -18,6 +18,8 @@ struct GraphPipelineOptions : mlir::PassPipelineOptions<GraphPipelineOptions> {
                      llvm::cl::init(false)};
 };
 
+struct TrainingPipelineOptions : mlir::PassPipelineOptions<TrainingPipelineOptions> {};
+
 struct DistributionPipelineOptions : mlir::PassPipelineOptions<DistributionPipelineOptions> {};
 
 struct OptimizationPipelineOptions : mlir::PassPipelineOptions<OptimizationPipelineOptions> {
@@ -31,12 +33,14 @@ struct MemoryPipelineOptions : mlir::PassPipelineOptions<MemoryPipelineOptions> 
 /// Options of the whole: one text per phase, in the syntax of that phase's own pipeline.
 struct InferencePipelineOptions : mlir::PassPipelineOptions<InferencePipelineOptions> {
   Option<std::string> graph{*this, "graph", llvm::cl::desc("options of ds-graph-pipeline")};
+  Option<std::string> training{*this, "training", llvm::cl::desc("options of ds-training-pipeline")};
   Option<std::string> distribution{*this, "distribution", llvm::cl::desc("options of ds-distribution-pipeline")};
   Option<std::string> optimization{*this, "optimization", llvm::cl::desc("options of ds-optimization-pipeline")};
   Option<std::string> memory{*this, "memory", llvm::cl::desc("options of ds-memory-pipeline")};
 };
 
 void buildGraphPipeline(mlir::OpPassManager &pm, const GraphPipelineOptions &options);
+void buildTrainingPipeline(mlir::OpPassManager &pm, const TrainingPipelineOptions &options);
 void buildDistributionPipeline(mlir::OpPassManager &pm, const DistributionPipelineOptions &options);
 void buildOptimizationPipeline(mlir::OpPassManager &pm, const OptimizationPipelineOptions &options);
 void buildMemoryPipeline(mlir::OpPassManager &pm, const MemoryPipelineOptions &options);

@@ -2,6 +2,7 @@
 // naming op, location and rule. What single ops promise is in their verifiers; this is about the program as a whole.
 #include "dialects/dist/DistDialect.h"
 #include "dialects/ds/DsDialect.h"
+#include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Passes.h"
@@ -83,6 +84,10 @@ static void verifyGraph(ModuleOp module, Violations &violations) {
   }
 }
 
+static void verifyTraining(ModuleOp module, Violations &violations) {
+  module.walk([&](train::GradientOp gradient) { violations.add(gradient, "no train.gradient is left"); });
+}
+
 /// Ranks run the same program, so collectives meet in order as long as none depends on a rank's own data.
 static void verifyDistribution(ModuleOp module, Violations &violations) {
   llvm::StringMap<Operation *> sites;
@@ -135,6 +140,7 @@ struct VerifyContract : impl::VerifyContractBase<VerifyContract> {
     switch (*known) {
     case Phase::Import: verifyImport(getOperation(), violations); break;
     case Phase::Graph: verifyGraph(getOperation(), violations); break;
+    case Phase::Training: verifyTraining(getOperation(), violations); break;
     case Phase::Distribution: verifyDistribution(getOperation(), violations); break;
     case Phase::Optimization: verifyOptimization(getOperation(), violations); break;
     case Phase::Memory: verifyMemory(getOperation(), violations); break;

@@ -190,6 +190,17 @@ LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
     set(op->getResult(0), facts(op->getOperand(0)));
     return success();
   }
+  if (op->hasTrait<ds::BindsOperands>()) {
+    for (auto [argument, operand] : llvm::zip_equal(op->getRegion(0).getArguments(), op->getOperands()))
+      set(argument, facts(operand));
+    if (failed(visitRegion(op->getRegion(0))))
+      return failure();
+    for (OpResult result : op->getResults()) {
+      const TensorFacts &operand = facts(op->getOperand(result.getResultNumber()));
+      set(result, {operand.elementType, operand.sizes, std::nullopt});
+    }
+    return success();
+  }
   if (auto launch = dyn_cast<ds::LaunchOp>(op)) {
     // Kernels state their result sizes over d0, d1, ...; the launch binds those to expressions of the program.
     ArrayAttr resultSizes = op->getAttrOfType<ArrayAttr>("result_sizes");

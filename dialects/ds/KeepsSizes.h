@@ -1,5 +1,4 @@
-// The trait of ops outside the ds dialect that hand on one tensor: their first result has the facts of their first
-// operand. The start and the wait of a collective carry it.
+// Traits by which ops outside the ds dialect say what the size analysis may know of their values.
 #ifndef DEEPSTRIDE_DIALECTS_DS_KEEPSSIZES_H
 #define DEEPSTRIDE_DIALECTS_DS_KEEPSSIZES_H
 
@@ -7,7 +6,13 @@
 
 namespace deepstride::ds {
 
+/// Ops that hand on one tensor: the first result has the facts of the first operand. The start and the wait of a
+/// collective carry it.
 template <typename ConcreteType> class KeepsSizes : public mlir::OpTrait::TraitBase<ConcreteType, KeepsSizes> {};
+
+/// Ops with one block whose arguments are the operands; results have the types and sizes of the first operands.
+/// Gradients carry it.
+template <typename ConcreteType> class BindsOperands : public mlir::OpTrait::TraitBase<ConcreteType, BindsOperands> {};
 
 } // namespace deepstride::ds
 

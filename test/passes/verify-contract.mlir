@@ -4,7 +4,7 @@
 // RUN: ds-opt %s --ds-verify-contract=phase=import | FileCheck %s --check-prefix=HOLDS
 
 // CHECK: error: 'ds.shape' violates the contract of phase 'graph': no foldable shape arithmetic
-// UNKNOWN: error: ds-verify-contract expects a phase (import, graph, distribution, optimization, memory, codegen), found 'gr4ph'
+// UNKNOWN: error: ds-verify-contract expects a phase (import, graph, training, distribution, optimization, memory, codegen), found 'gr4ph'
 // HOLDS: ds.shape [3]
 func.func @doc() -> tensor<1xi64> {
   %0 = ds.shape [3] : tensor<1xi64>

@@ -5,6 +5,7 @@
 #include "codegen/Package.h"
 #include "codegen/cpu/Target.h"
 #include "dialects/ds/DsDialect.h"
+#include "dialects/train/TrainDialect.h"
 #include "frontends/onnx/convert/Passes.h"
 #include "frontends/onnx/dialect/Onnx.h"
 #include "frontends/onnx/reader/Import.h"
@@ -79,7 +80,7 @@ static DialectRegistry makeRegistry() {
 
 Driver::Driver(const DriverOptions &options) : options(options), registry(makeRegistry()) {
   context = std::make_unique<MLIRContext>(registry);
-  context->loadDialect<ds::DSDialect, func::FuncDialect, scf::SCFDialect, tensor::TensorDialect>();
+  context->loadDialect<ds::DSDialect, train::TrainDialect, func::FuncDialect, scf::SCFDialect, tensor::TensorDialect>();
   context->printOpOnDiagnostic(false); // users know their model, not our IR
   diagnostics = std::make_unique<DiagnosticPrinter>(context.get(), options.report);
 }
@@ -171,6 +172,8 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
       graph.widen = options.reference == Reference::F64;
       buildGraphPipeline(pm, graph);
     });
+  case Phase::Training:
+    return runPasses(phase, program, [](OpPassManager &pm) { buildTrainingPipeline(pm, TrainingPipelineOptions()); });
   case Phase::Distribution:
     return runPasses(phase, program,
                      [](OpPassManager &pm) { buildDistributionPipeline(pm, DistributionPipelineOptions()); });
@@ -315,7 +318,7 @@ int Driver::run() {
                : options.emit == Emit::Onnx ? Phase::Import
                : options.emit == Emit::Mlir ? Phase::Memory
                                             : Phase::Codegen;
-  for (Phase phase : {Phase::Import, Phase::Graph, Phase::Distribution}) {
+  for (Phase phase : {Phase::Import, Phase::Graph, Phase::Training, Phase::Distribution}) {
     if (phase > last)
       break;
     if (int code = exitCode(runPhase(phase, phase == Phase::Import ? ModuleOp() : *module, targets.front())))

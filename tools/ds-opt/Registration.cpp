@@ -5,6 +5,7 @@
 #include "codegen/Pipeline.h"
 #include "dialects/dist/DistDialect.h"
 #include "dialects/ds/DsDialect.h"
+#include "dialects/train/TrainDialect.h"
 #include "frontends/onnx/convert/Passes.h"
 #include "frontends/onnx/dialect/Onnx.h"
 #include "mlir/InitAllDialects.h"
@@ -17,7 +18,7 @@ namespace deepstride {
 void registerDialects(mlir::DialectRegistry &registry) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
-  registry.insert<ds::DSDialect, dist::DistDialect, ::deepstride::onnx::OnnxDialect>();
+  registry.insert<ds::DSDialect, dist::DistDialect, train::TrainDialect, ::deepstride::onnx::OnnxDialect>();
 }
 
 void registerAllPassesAndPipelines() {

@@ -5,8 +5,8 @@
 #include "frontends/onnx/dialect/StatedTypes.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 
@@ -120,7 +120,8 @@ void Conversion::convertNode(NodeOp node) {
     Value value = index < results.size() ? results[index] : Value();
     if (value && !view.isRefused()) {
       converted[result] = value;
-      checkStatedType(node, index, value);
+      if (!isElsewhere) // of other values the model states nothing
+        checkStatedType(node, index, value);
     } else if (view.isRefused() || view.yields(index)) {
       failedNodes = true;
       if (errors == 0)
@@ -128,7 +129,8 @@ void Conversion::convertNode(NodeOp node) {
                     "') has no conversion with these operands");
     }
   }
-  nameResults(node, results);
+  if (!isElsewhere)
+    nameResults(node, results);
 }
 
 /// What the model states of a value against what the node computes. Only the sizes of the model's own outputs may be
@@ -208,6 +210,31 @@ bool Conversion::attempt(llvm::function_ref<bool()> convert) {
     std::prev(point)->erase();
   }
   return false;
+}
+
+Value Conversion::convertAgain(ArrayRef<NodeOp> nodes, ArrayRef<std::pair<Value, Value>> bindings, Value result,
+                               bool isSame) {
+  SmallVector<std::pair<Value, Value>> before;
+  auto keep = [&](Value value) { before.push_back({value, converted.lookup(value)}); };
+  for (auto [value, other] : bindings)
+    keep(value);
+  for (NodeOp node : nodes)
+    for (Value value : node.getResults())
+      keep(value);
+  for (auto [value, other] : before)
+    converted.erase(value);
+  for (auto [value, other] : bindings)
+    converted[value] = other;
+  llvm::SaveAndRestore elsewhere(isElsewhere, isElsewhere || !isSame);
+  for (NodeOp node : nodes)
+    convertNode(node);
+  Value found = converted.lookup(result);
+  for (auto [value, other] : before) {
+    converted.erase(value);
+    if (other)
+      converted[value] = other;
+  }
+  return found;
 }
 
 std::string Conversion::newCountSymbol() {

@@ -29,6 +29,8 @@ private:
   std::optional<Values> convertBody(mlir::Region &body) override;
   void bind(mlir::Value argument, mlir::Value value) override { converted[argument] = value; }
   bool attempt(llvm::function_ref<bool()> convert) override;
+  mlir::Value convertAgain(llvm::ArrayRef<NodeOp> nodes, llvm::ArrayRef<std::pair<mlir::Value, mlir::Value>> bindings,
+                           mlir::Value result, bool isSame) override;
   std::string newCountSymbol() override;
 
   // Signature.cpp: arguments, results, dimension names.
@@ -54,6 +56,7 @@ private:
   DsBuilder builder;
   UnsupportedReport report;
   bool failedNodes = false;
+  bool isElsewhere = false; // converting the function of a Gradient at other values than the graph's
   llvm::DenseMap<mlir::Value, mlir::Value> converted;   // values that could not be converted are missing
   llvm::DenseMap<mlir::Value, mlir::Type> refusedTypes; // why some of those are missing
   llvm::StringSet<> dimNames;

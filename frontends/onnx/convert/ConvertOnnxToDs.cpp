@@ -2,6 +2,7 @@
 #include "frontends/onnx/convert/Passes.h"
 
 #include "dialects/ds/DsDialect.h"
+#include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

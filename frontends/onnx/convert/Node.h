@@ -4,7 +4,7 @@
 #ifndef DEEPSTRIDE_FRONTENDS_ONNX_CONVERT_NODE_H
 #define DEEPSTRIDE_FRONTENDS_ONNX_CONVERT_NODE_H
 
-#include "frontends/onnx/convert/DsBuilder.h"
+#include "dialects/ds/DsBuilder.h"
 #include "frontends/onnx/dialect/Onnx.h"
 
 namespace deepstride::onnx {
@@ -35,10 +35,18 @@ public:
   virtual void bind(mlir::Value argument, mlir::Value value) = 0;
   /// Runs a conversion that may fail: if it does, its diagnostics and the ops that it made are gone.
   virtual bool attempt(llvm::function_ref<bool()> convert) = 0;
+  /// Converts nodes once more with other values in the place of some, and gives what then stands for `result`; null
+  /// where that could not be converted. Afterwards every value stands for what it stood for before. Ops get the names
+  /// of ONNX values only where `isSame` says that they compute the same.
+  virtual mlir::Value convertAgain(llvm::ArrayRef<NodeOp> nodes,
+                                   llvm::ArrayRef<std::pair<mlir::Value, mlir::Value>> bindings, mlir::Value result,
+                                   bool isSame) = 0;
   /// A symbol for a size that the compiled code computes; unique in the entry.
   virtual std::string newCountSymbol() = 0;
 
-  unsigned loopDepth = 0; // of the loop whose body is being converted
+  unsigned loopDepth = 0;     // of the loop whose body is being converted
+  unsigned gradientDepth = 0; // of the function of a Gradient that is being converted
+  int64_t convertedAgain = 0; // nodes of functions of Gradients, all of them together
 };
 
 class Node {

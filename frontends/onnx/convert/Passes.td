@@ -12,7 +12,7 @@ def ConvertOnnxToDs : Pass<"convert-onnx-to-ds", "::mlir::ModuleOp"> {
     ones `ds.weight` of a `ds.recipe`. Everything that has no conversion is listed in one report.
   }];
   let options = [ListOption<"dims", "dim", "std::string", "value of a named dimension, as NAME=VALUE">];
-  let dependentDialects = ["::deepstride::ds::DSDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect",
+  let dependentDialects = ["::deepstride::ds::DSDialect", "::deepstride::train::TrainDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect",
                            "::mlir::func::FuncDialect"];
 }
 

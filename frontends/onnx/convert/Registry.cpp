@@ -38,6 +38,7 @@ const PatternRegistry &PatternRegistry::get() {
                      addConvolutions,
                      addElementwise,
                      addGenerators,
+                     addGradient,
                      addIndexing,
                      addLayouts,
                      addLoops,

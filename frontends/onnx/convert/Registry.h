@@ -45,6 +45,7 @@ void addConvolutions(PatternRegistry &registry);
 void addEinsum(PatternRegistry &registry);
 void addElementwise(PatternRegistry &registry);
 void addGenerators(PatternRegistry &registry);
+void addGradient(PatternRegistry &registry);
 void addIndexing(PatternRegistry &registry);
 void addLayouts(PatternRegistry &registry);
 void addLinearAttention(PatternRegistry &registry);

@@ -89,7 +89,8 @@ def Onnx_NodeOp : Onnx_Op<"node"> {
 
     `version` is the version of `domain` that the model (or the function it came from) imports; the
     domain `ai.onnx` is the empty one. `outputs` are the ONNX names of the results, 1:1. An absent
-    optional input is an `onnx.none`; an absent optional output has the name "" and type `none`.
+    optional input is an `onnx.none`; an absent optional output has the name "" and type `none`. The
+    values that a Gradient names in `xs`, `zs` and `y` follow its inputs in this order.
     `attrs` holds the attributes 1:1: INT `i64`, FLOAT `f32`, INTS `array<i64>`, FLOATS
     `array<f32>`, tensors as elements or `#onnx.range`, type protos as types, sparse tensors as a
     dictionary {values, indices, dims}. A graph attribute is a region; `graphs` names the regions in

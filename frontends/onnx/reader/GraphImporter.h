@@ -73,6 +73,8 @@ private:
   mlir::LogicalResult importNode(const ::onnx::NodeProto &node, Scope &scope, const std::string &label);
   mlir::LogicalResult createNode(const ::onnx::NodeProto &node, Scope &scope, llvm::ArrayRef<mlir::Value> inputs,
                                  const std::string &label, mlir::Location where);
+  mlir::LogicalResult addNamedValues(const ::onnx::NodeProto &node, mlir::DictionaryAttr attributes, const Scope &scope,
+                                     mlir::Location where, llvm::SmallVectorImpl<mlir::Value> &inputs);
   mlir::LogicalResult inlineCall(const ::onnx::NodeProto &node, const ::onnx::FunctionProto &function, Scope &scope,
                                  llvm::ArrayRef<mlir::Value> inputs, const std::string &label, mlir::Location where);
   std::pair<std::string, mlir::Type> describeOutput(llvm::StringRef output, const Scope &scope);

@@ -102,6 +102,34 @@ std::pair<std::string, Type> GraphImporter::describeOutput(StringRef output, con
   return {frame.prefix + output.str(), stated ? stated : UnknownType::get(builder.getContext())};
 }
 
+/// The values that a Gradient names follow its inputs: xs, zs, then y.
+LogicalResult GraphImporter::addNamedValues(const NodeProto &node, DictionaryAttr attributes, const Scope &scope,
+                                            Location where, SmallVectorImpl<Value> &inputs) {
+  auto add = [&](StringRef attribute, Attribute name) -> LogicalResult {
+    auto text = dyn_cast_if_present<StringAttr>(name);
+    Value value = text && !text.empty() ? lookUp(text.getValue(), scope) : Value();
+    if (!value)
+      return refuseAt(where, node.op_type() + ": attribute '" + attribute + "': expected the name of a value, found " +
+                                 (text ? quoted(text.getValue()) + ", which no input, initializer or node defines"
+                                       : Twine(name ? "no name" : "none")));
+    inputs.push_back(value);
+    return success();
+  };
+  for (StringRef attribute : {"xs", "zs"}) {
+    Attribute names = attributes.get(attribute);
+    if (!names && attribute == "zs")
+      continue;
+    auto list = dyn_cast_if_present<ArrayAttr>(names);
+    if (!list)
+      return refuseAt(where, node.op_type() + ": attribute '" + attribute + "': expected names of values, found " +
+                                 (names ? "no list of names" : "none"));
+    for (Attribute name : list)
+      if (failed(add(attribute, name)))
+        return failure();
+  }
+  return add("y", attributes.get("y"));
+}
+
 LogicalResult GraphImporter::createNode(const NodeProto &node, Scope &scope, ArrayRef<Value> inputs,
                                         const std::string &label, Location where) {
   Frame &frame = *scope.frame;
@@ -111,6 +139,10 @@ LogicalResult GraphImporter::createNode(const NodeProto &node, Scope &scope, Arr
   SmallVector<NamedAttribute> attributes;
   SmallVector<Subgraph> subgraphs;
   if (failed(importAttributes(node.attribute(), frame, where, attributes, subgraphs)))
+    return failure();
+
+  SmallVector<Value> operands(inputs);
+  if (namesValues(node) && failed(addNamedValues(node, builder.getDictionaryAttr(attributes), scope, where, operands)))
     return failure();
 
   SmallVector<Type> types;
@@ -125,7 +157,7 @@ LogicalResult GraphImporter::createNode(const NodeProto &node, Scope &scope, Arr
   for (const Subgraph &subgraph : subgraphs)
     graphs.push_back(subgraph.name);
 
-  auto op = NodeOp::create(builder, where, types, inputs, node.op_type(), shortDomain(node.domain()), *version,
+  auto op = NodeOp::create(builder, where, types, operands, node.op_type(), shortDomain(node.domain()), *version,
                            builder.getDictionaryAttr(attributes), builder.getStrArrayAttr(outputs),
                            builder.getStrArrayAttr(graphs), subgraphs.size());
   for (auto [subgraph, region] : llvm::zip_equal(subgraphs, op.getBodies()))

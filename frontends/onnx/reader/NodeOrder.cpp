@@ -1,5 +1,5 @@
 // Stable topological sort of nodes; the values that a subgraph takes from around it count as inputs
-// of the node that holds the subgraph.
+// of the node that holds the subgraph, and the values that a Gradient names as inputs of it.
 
 #include "frontends/onnx/reader/NodeOrder.h"
 
@@ -38,10 +38,19 @@ static void collectFreeNames(const GraphProto &graph, StringSet<> &free) {
     free.insert(use.getKey());
 }
 
+bool namesValues(const NodeProto &node) {
+  return node.op_type() == "Gradient" && node.domain() == "ai.onnx.preview.training";
+}
+
 static void collectUses(const NodeProto &node, StringSet<> &uses) {
   for (const std::string &input : node.input())
     uses.insert(input);
   for (const auto &attribute : node.attribute()) {
+    if (namesValues(node)) {
+      uses.insert(attribute.s());
+      for (const std::string &name : attribute.strings())
+        uses.insert(name);
+    }
     if (attribute.has_g())
       collectFreeNames(attribute.g(), uses);
     for (const GraphProto &graph : attribute.graphs())

@@ -14,6 +14,9 @@ namespace deepstride::onnx {
 
 using Nodes = google::protobuf::RepeatedPtrField<::onnx::NodeProto>;
 
+/// A Gradient's attributes xs, zs and y name values of the graph, which it needs as it needs its inputs.
+bool namesValues(const ::onnx::NodeProto &node);
+
 /// Where a cycle was found.
 struct Cycle {
   int node = 0;

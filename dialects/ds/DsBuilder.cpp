@@ -1,11 +1,11 @@
-// Creation, inference and immediate folding of ds ops on behalf of the conversion patterns.
-#include "frontends/onnx/convert/DsBuilder.h"
+// Creation, inference and immediate folding of ds ops on behalf of patterns and rules.
+#include "dialects/ds/DsBuilder.h"
 
 #include <cmath>
 
 using namespace mlir;
 
-namespace deepstride::onnx {
+namespace deepstride {
 
 SmallVector<int64_t> axesFrom(int64_t first, int64_t end) {
   SmallVector<int64_t> axes;
@@ -223,4 +223,4 @@ Value DsBuilder::matmul(Value a, Value b, bool transposeA, bool transposeB) {
   return create<ds::MatmulOp>({a, b}, a, b, ArrayRef<bool>({transposeA, transposeB}));
 }
 
-} // namespace deepstride::onnx
+} // namespace deepstride

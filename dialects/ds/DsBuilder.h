@@ -1,11 +1,12 @@
-// Creates ds ops for patterns. Every op is inferred as it is created, so that a pattern can ask for the symbolic sizes
-// of what it has just built; integer results that are known completely become constants at once.
-#ifndef DEEPSTRIDE_FRONTENDS_ONNX_CONVERT_DSBUILDER_H
-#define DEEPSTRIDE_FRONTENDS_ONNX_CONVERT_DSBUILDER_H
+// Creates ds ops for the importer's patterns and the rules of derivatives. Every op is inferred as it is created, so
+// that a pattern can ask for the symbolic sizes of what it has just built; integer results that are known completely
+// become constants at once.
+#ifndef DEEPSTRIDE_DIALECTS_DS_DSBUILDER_H
+#define DEEPSTRIDE_DIALECTS_DS_DSBUILDER_H
 
 #include "dialects/ds/DsDialect.h"
 
-namespace deepstride::onnx {
+namespace deepstride {
 
 using Values = llvm::SmallVector<mlir::Value, 2>;
 
@@ -112,6 +113,6 @@ llvm::SmallVector<int64_t> axesFrom(int64_t first, int64_t end);
 /// One number of the given type, rounded to it.
 mlir::Attribute numberAttr(mlir::Type type, double value);
 
-} // namespace deepstride::onnx
+} // namespace deepstride
 
 #endif

@@ -1,0 +1,144 @@
+// ds-differentiate: replaces each train.gradient by the ops of its region and, behind them, their derivatives in the
+// opposite order. What the derivative of an op is, rules say; sharing with the rest of the program is left to CSE.
+//
+//   %dx = train.gradient (%x) {                        %0 = ds.unary exp %x : ...
+//   ^bb0(%a: tensor<f32>):                             %1 = ds.constant dense<1.0> : tensor<f32>
+//     %0 = ds.unary exp %a : ...                 =>    %dx = ds.binary mul %1, %0 : ...
+//     train.yield %0 : tensor<f32>
+//   } : (tensor<f32>) -> tensor<f32>
+#include "mlir/Transforms/RegionUtils.h"
+#include "passes/Report.h"
+#include "passes/graph/Matching.h"
+#include "passes/training/Derivative.h"
+#include "passes/training/Passes.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+#define GEN_PASS_DEF_DIFFERENTIATE
+#include "passes/training/Passes.h.inc"
+
+/// Operands and what regions use from above.
+static llvm::SetVector<Value> valuesUsedBy(Operation *op) {
+  llvm::SetVector<Value> used(op->operand_begin(), op->operand_end());
+  getUsedValuesDefinedAbove(op->getRegions(), used);
+  return used;
+}
+
+/// The values of a region that depend on xs continuously: integers and bools have no derivative, or that of a step.
+static llvm::DenseSet<Value> findVaried(train::GradientOp gradient) {
+  llvm::DenseSet<Value> varied;
+  Block &body = gradient.getBody().front();
+  for (BlockArgument argument : body.getArguments().take_front(gradient.getXs().size()))
+    varied.insert(argument);
+  for (Operation &op : body.without_terminator())
+    if (llvm::any_of(valuesUsedBy(&op), [&](Value value) { return varied.contains(value); }))
+      for (Value result : op.getResults())
+        if (isa<FloatType>(getElementTypeOrSelf(result)))
+          varied.insert(result);
+  return varied;
+}
+
+namespace {
+struct Differentiate : impl::DifferentiateBase<Differentiate>, PassReport {
+  void runOnOperation() override {
+    func::FuncOp function = getOperation();
+    SmallVector<train::GradientOp> gradients; // inner ones come first
+    function.walk([&](train::GradientOp gradient) { gradients.push_back(gradient); });
+    if (gradients.empty())
+      return;
+    auto analysis = SizeAnalysis::run(function);
+    if (failed(analysis))
+      return signalPassFailure();
+    for (train::GradientOp gradient : gradients)
+      if (failed(differentiate(gradient, *analysis)))
+        return signalPassFailure();
+    eraseDeadOps(function);
+  }
+
+  LogicalResult differentiate(train::GradientOp gradient, SizeAnalysis &analysis) {
+    Block &body = gradient.getBody().front();
+    DsBuilder builder(OpBuilder(body.getTerminator()), analysis);
+    builder.setLocation(gradient.getLoc());
+    auto derivatives = reverse(gradient, builder);
+    if (failed(derivatives))
+      return failure();
+    for (auto [result, derivative] : llvm::zip_equal(gradient.getGradients(), *derivatives)) {
+      nameAfter(derivative, result);
+      result.replaceAllUsesWith(withType(derivative, result.getType(), builder));
+    }
+    for (auto [argument, operand] : llvm::zip_equal(body.getArguments(), gradient.getOperands()))
+      argument.replaceAllUsesWith(operand);
+    body.getTerminator()->erase();
+    gradient->getBlock()->getOperations().splice(gradient->getIterator(), body.getOperations());
+    gradient.erase();
+    count("gradients");
+    return success();
+  }
+
+  /// The derivatives with respect to xs, computed at the end of the region.
+  FailureOr<SmallVector<Value>> reverse(train::GradientOp gradient, DsBuilder &builder) {
+    Block &body = gradient.getBody().front();
+    llvm::DenseSet<Value> varied = findVaried(gradient);
+    Derivative::Gradients gradients;
+    Value y = cast<train::YieldOp>(body.getTerminator()).getValue();
+    if (varied.contains(y))
+      gradients[y] = builder.broadcast(builder.scalar(builder.element(y), 1), builder.sizes(y));
+    SmallVector<Operation *> ops;
+    for (Operation &op : body.without_terminator())
+      ops.push_back(&op);
+    for (Operation *op : llvm::reverse(ops)) {
+      if (llvm::none_of(op->getResults(), [&](Value result) { return gradients.contains(result); }))
+        continue;
+      // A rule that gives nothing says that the derivative is 0: steps have none.
+      builder.setLocation(op->getLoc());
+      Derivative derivative(op, builder, varied, gradients);
+      if (const RuleTable::Rule *rule = RuleTable::get().find(op))
+        (*rule)(op, derivative);
+      else if (llvm::any_of(valuesUsedBy(op), [&](Value value) { return varied.contains(value); }))
+        derivative.refuse("yet");
+      if (derivative.isRefused())
+        return failure();
+      if (++reversed > opLimit)
+        return gradient.emitError() << "expected gradients through at most " << opLimit << " operations, found more";
+      count("ops reversed");
+    }
+    builder.setLocation(gradient.getLoc());
+    SmallVector<Value> results;
+    for (auto [index, x] : llvm::enumerate(body.getArguments().take_front(gradient.getXs().size()))) {
+      Value found = gradients.lookup(x);
+      if (!found) {
+        gradient.emitRemark() << "the value does not depend on x " << index << ": its gradient is 0 everywhere";
+        found = builder.broadcast(builder.scalar(builder.element(x), 0), builder.sizes(x));
+      }
+      results.push_back(found);
+    }
+    return results;
+  }
+
+  /// The op of a derivative gets the ONNX name of the result that it replaces, unless it has one.
+  static void nameAfter(Value derivative, OpResult result) {
+    Operation *op = derivative.getDefiningOp();
+    auto names = result.getOwner()->getAttrOfType<ArrayAttr>(ds::valueNameAttr);
+    if (op && op->getNumResults() == 1 && names && !op->hasAttr(ds::valueNameAttr))
+      op->setAttr(ds::valueNameAttr, ArrayAttr::get(op->getContext(), {names[result.getResultNumber()]}));
+  }
+
+  /// The sizes may be known better than the types around say.
+  static Value withType(Value value, Type type, DsBuilder &builder) {
+    if (value.getType() == type)
+      return value;
+    Value same =
+        ds::ReshapeOp::create(builder.getBuilder(), value.getLoc(), type, value, builder.list(builder.sizes(value)));
+    builder.getAnalysis().set(same, builder.facts(value));
+    return same;
+  }
+
+  /// Gradients of gradients multiply ops; what a model asks for must stay in bounds.
+  static constexpr int64_t opLimit = 1'000'000;
+  int64_t reversed = 0;
+};
+} // namespace
+
+} // namespace deepstride

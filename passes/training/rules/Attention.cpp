@@ -1,0 +1,143 @@
+// Derivatives of attention and of rotary position embeddings.
+#include "passes/training/Derivative.h"
+
+using namespace mlir;
+
+namespace deepstride {
+using ds::UnaryKind;
+
+namespace {
+/// Attention in steps, each with what its derivative needs. Heads lie as [group, head in group], so that keys and
+/// values of a group broadcast to its heads.
+struct AttentionSteps {
+  AttentionSteps(ds::AttentionOp op, Derivative &d) : b(d.b), sizes(b.sizes(op.getQuery())) {
+    SizeVector keySizes = b.sizes(op.getKey());
+    groups = keySizes[1];
+    perGroup = sizes[1] == groups ? SizeExpr(1) : SizeExpr::floorDiv(sizes[1], groups);
+    query = split(d.wide(op.getQuery()), perGroup);
+    key = split(d.wide(op.getKey()), 1);
+    value = split(d.wide(op.getValue()), 1);
+    Value raw = b.mul(b.matmul(query, key, false, true), op.getScale().convertToDouble());
+    scores = b.reshape(raw, {sizes[0], sizes[1], sizes[2], keySizes[2]});
+    if (op.getSoftcap()) {
+      double cap = op.getSoftcap()->convertToDouble();
+      bounded = b.unary(UnaryKind::tanh, b.div(scores, cap));
+      scores = b.mul(bounded, cap);
+    }
+    Value masked = scores;
+    if (op.getFactor())
+      masked = b.mul(masked, d.wide(op.getFactor()));
+    if (op.getMask())
+      masked = b.add(masked, d.wide(op.getMask()));
+    shares = b.softmax(masked, 3);
+    if (op.getGuard())
+      shares = b.select(b.unary(UnaryKind::is_nan, shares), b.scalar(b.element(shares), 0), shares);
+  }
+
+  /// [B, H, ...] as [B, G, H / G, ...].
+  Value split(Value x, const SizeExpr &heads) {
+    SizeVector shape = b.sizes(x);
+    if (!x)
+      return {};
+    shape[1] = groups;
+    shape.insert(shape.begin() + 2, heads);
+    return b.reshape(x, shape);
+  }
+  Value join(Value x, const SizeExpr &heads) {
+    SizeVector shape = b.sizes(x);
+    if (!x)
+      return {};
+    shape.erase(shape.begin() + 2);
+    shape[1] = heads;
+    return b.reshape(x, shape);
+  }
+
+  DsBuilder &b;
+  SizeVector sizes; // of the query
+  SizeExpr groups, perGroup;
+  Value query, key, value; // split
+  Value bounded, scores;   // before factor and mask
+  Value shares;            // the softmax
+};
+} // namespace
+
+static void differentiateAttention(ds::AttentionOp op, Derivative &d) {
+  DsBuilder &b = d.b;
+  AttentionSteps steps(op, d);
+  Value g = steps.split(d.wide(d.gradient()), steps.perGroup), shares = steps.split(steps.shares, steps.perGroup);
+  auto give = [&](Value operand, Value gradient) {
+    for (OpOperand &use : op->getOpOperands())
+      if (use.get() == operand)
+        return d.give(use.getOperandNumber(), gradient);
+  };
+  auto toGroups = [&](Value x) { return steps.join(d.sum(x, 2), steps.groups); };
+  // Operands may be one value: every gradient goes to the first operand of that value, where they add up.
+  give(op.getValue(), toGroups(b.matmul(shares, g, true, false)));
+  Value ofShares = steps.join(b.matmul(g, steps.value, false, true), steps.sizes[1]);
+  Value masked = b.mul(steps.shares, b.sub(ofShares, d.sum(b.mul(ofShares, steps.shares), 3)));
+  if (op.getMask())
+    give(op.getMask(), masked);
+  Value ofScores = masked;
+  if (op.getFactor()) {
+    give(op.getFactor(), b.mul(masked, steps.scores));
+    ofScores = b.mul(ofScores, d.wide(op.getFactor()));
+  }
+  if (steps.bounded) {
+    Value one = b.scalar(b.element(ofScores), 1);
+    ofScores = b.mul(ofScores, b.mul(b.sub(one, steps.bounded), b.add(one, steps.bounded)));
+  }
+  Value raw = steps.split(b.mul(ofScores, op.getScale().convertToDouble()), steps.perGroup);
+  give(op.getQuery(), steps.join(b.matmul(raw, steps.key), steps.sizes[1]));
+  give(op.getKey(), toGroups(b.matmul(raw, steps.query, true, false)));
+}
+
+/// Exchanges the two elements of each pair of the last axis.
+static Value exchangePairs(Value x, bool interleaved, DsBuilder &b) {
+  SizeVector sizes = b.sizes(x), pairs = sizes;
+  int64_t last = b.rank(x) - 1, half = sizes.back().constant().value_or(0) / 2;
+  if (interleaved) {
+    pairs.back() = half;
+    pairs.push_back(2);
+    return b.reshape(b.sliceAxis(b.reshape(x, pairs), last + 1, 1, 2, -1), sizes);
+  }
+  return b.concat(last, {b.sliceAxis(x, last, half, half), b.sliceAxis(x, last, 0, half)});
+}
+
+/// The elements of a pair add up where cosines and sines have one element for both.
+static Value joinPairs(Value x, const SizeExpr &last, bool interleaved, DsBuilder &b) {
+  SizeVector sizes = b.sizes(x);
+  if (!x || sizes.back() == last || last.isConstant(1))
+    return x;
+  int64_t axis = b.rank(x) - 1 + (interleaved ? 1 : 0);
+  sizes.back() = interleaved ? last : SizeExpr(2);
+  sizes.push_back(interleaved ? SizeExpr(2) : last);
+  return b.reduce(ds::ReduceKind::sum, b.reshape(x, sizes), {axis}, /*keep=*/false);
+}
+
+/// A rotation is undone by the opposite angle: with (c, s) of each element, (a c - b s, b c' + a s') turns the gradient
+/// (g, h) into (g c + h s', h c' - g s).
+static void differentiateRotary(ds::RotaryOp op, Derivative &d) {
+  DsBuilder &b = d.b;
+  Value g = d.wide(d.gradient()), x = d.wide(d.in(0)), cosines = d.wide(d.in(1)), sines = d.wide(d.in(2));
+  bool interleaved = op.getInterleaved();
+  SizeExpr last = b.sizes(cosines).back(), size = b.sizes(x).back();
+  auto rotary = [&](Value v, Value c, Value s) { return b.create<ds::RotaryOp>({v, c, s}, v, c, s, interleaved); };
+  if (d.wants(0)) {
+    Value opposite = b.unary(UnaryKind::neg, last == size ? exchangePairs(sines, interleaved, b) : sines);
+    d.give(0, rotary(g, cosines, opposite));
+  }
+  if (d.wants(1))
+    d.give(1, joinPairs(b.mul(g, x), last, interleaved, b));
+  if (d.wants(2)) {
+    Value none = d.zeros(b.element(cosines), b.sizes(cosines));
+    Value ones = b.broadcast(b.scalar(b.element(sines), 1), b.sizes(sines));
+    d.give(2, joinPairs(b.mul(g, rotary(x, none, ones)), last, interleaved, b));
+  }
+}
+
+void addAttentionRules(RuleTable &table) {
+  table.add(differentiateAttention);
+  table.add(differentiateRotary);
+}
+
+} // namespace deepstride

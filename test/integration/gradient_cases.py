@@ -1,0 +1,171 @@
+"""The rules of ds-differentiate, op by op, against differences in float64 on fresh random inputs."""
+import numpy as np
+
+from gradients import Gradients
+from kit import case
+
+
+@case
+def unary_functions(folder):
+    g = Gradients(opset=22)
+    for name in ("Neg", "Exp", "Reciprocal", "Erf", "Tanh", "Sigmoid", "Relu", "Sin", "Cos", "Abs", "Sinh", "Cosh",
+                 "Asinh", "Atan", "Softplus", "Softsign", "LeakyRelu", "Elu", "Selu", "HardSigmoid", "HardSwish", "Mish",
+                 "Celu", "ThresholdedRelu"):
+        g.test(f"y = {name} (x)", x=g.away(3, 5, least=0.2))
+    for name in ("Log", "Sqrt"):
+        g.test(f"y = {name} (x)", x=g.numbers(7, low=0.3))
+    for name in ("Asin", "Acos", "Atanh", "Tan"):
+        g.test(f"y = {name} (x)", x=g.numbers(7, low=-0.9, high=0.9))
+    g.test("y = Acosh (x)", x=g.numbers(7, low=1.2, high=4))
+    for name in ("Floor", "Ceil", "Round", "Sign"):
+        g.test(f"s = {name} (x) y = Add (s, x)", x=g.away(6) * 0.4)
+    g.test('y = Gelu (x)', x=g.numbers(11))
+    g.test('y = Gelu <approximate = "tanh"> (x)', x=g.numbers(11))
+    g.verify(folder)
+
+
+@case
+def binary_functions(folder):
+    g = Gradients()
+    for name in ("Add", "Sub", "Mul", "Div"):
+        g.test(f"y = {name} (a, b)", a=g.numbers(2, 3), b=g.away(2, 3, least=0.5))
+        g.test(f"y = {name} (a, b)", a=g.numbers(2, 1, 3), b=g.away(4, 1, least=0.5))  # both are repeated
+        g.test(f"y = {name} (a, b)", a=g.away(), b=g.away(2, 2, least=0.5))
+        g.test(f"y = {name} (a, a)", a=g.away(5, least=0.5))  # both are one value
+    g.test("y = Pow (a, b)", a=g.numbers(2, 3, low=0.3), b=g.numbers(3))
+    g.test("y = Pow (a, b)", a=g.away(6), b=np.array([2.0, 3, 1, 2, 0, -1]), xs=["a"])
+    g.test("y = Pow (a, b)", a=g.away(4), b=np.array([3, 2, 0, -2]))  # whole exponents
+    for name in ("Min", "Max"):
+        g.test(f"y = {name} (a, b, c)", a=g.spread(2, 3), b=g.spread(2, 1) + 0.01, c=g.spread(3) + 0.02)
+    g.test("y = Mod <fmod = 1> (a, b)", a=np.array([7.3, -5.2, 3.9]), b=np.array([2.0, 1.5, -1.1]))
+    g.test("y = Clip (x, low, high)", x=g.spread(9) + 0.003, low=np.array(-0.6), high=np.array(0.9))
+    g.test("y = Where (c, a, b)", c=g.random.integers(0, 2, (2, 1, 4)).astype(bool), a=g.numbers(3, 1), b=g.numbers(4))
+    g.test("t = Cast <to = 1> (x) y = Cast <to = $T> (t)", x=g.numbers(5).astype(np.float32).astype(float), xs=[])
+    g.functions.pop()
+    g.verify(folder)
+
+
+@case
+def run_time_broadcasts(folder):
+    """Sizes that are 1 or equal are told apart when the model runs."""
+    for sizes in ((1, 4, 4), (4, 1, 4), (4, 4, 1), (1, 1, 3), (2, 2, 2)):
+        g = Gradients()
+        i, j, k = sizes
+        dims = {"a": ["i", 3], "b": ["j", 3], "c": ["k", 1, 1]}
+        g.test("s = Mul (a, b) y = Add (s, c)", a=g.numbers(i, 3), b=g.numbers(j, 3), c=g.numbers(k, 1, 1), dims=dims)
+        g.test("s = Mul (a, b) t = Tanh (s) y = Mul (t, a)", a=g.numbers(i, 3), b=g.numbers(j, 3), dims=dims)
+        g.verify(folder, elements=(np.float64,))
+
+
+@case
+def movement(folder):
+    g = Gradients()
+    g.test("y = Reshape (x, s)", {"s": np.array([3, 4])}, x=g.numbers(2, 6))
+    g.test("y = Transpose <perm = [2, 0, 1]> (x)", x=g.numbers(2, 3, 4))
+    g.test("y = Concat <axis = 1> (a, b, a)", a=g.numbers(2, 3), b=g.numbers(2, 1))
+    g.test("y = Expand (x, s)", {"s": np.array([2, 3, 4])}, x=g.numbers(3, 1))
+    g.test("y = Tile (x, s)", {"s": np.array([2, 3])}, x=g.numbers(2, 2))
+    g.test("y, z = Split <num_outputs = 2, axis = 1> (x)", x=g.numbers(2, 5))
+    for starts, ends, axes, steps in (([1], [4], [0], [1]), ([0, 5], [9, -9], [0, 1], [2, -1]),
+                                      ([5, 1], [-9, 6], [0, 1], [-2, 3]), ([4], [0], [1], [-3])):
+        g.test("y = Slice (x, b, e, a, s)", {"b": np.array(starts), "e": np.array(ends), "a": np.array(axes),
+                                             "s": np.array(steps)}, x=g.numbers(6, 7))
+    for pads in ([1, 0, 0, 2], [-1, 2, 0, -1], [0, 0, -2, -2]):
+        g.test("y = Pad (x, p, v)", {"p": np.array(pads)}, x=g.numbers(3, 4), v=g.numbers())
+    g.test("y = Trilu (x)", x=g.numbers(3, 3))
+    g.test("y = DepthToSpace <blocksize = 2> (x)", x=g.numbers(1, 4, 2, 1))
+    g.test("t = Squeeze (x, a) u = Unsqueeze (t, b) y = Flatten (u)", {"a": np.array([0]), "b": np.array([2])},
+           x=g.numbers(1, 2, 3))
+    g.verify(folder)
+
+
+@case
+def run_time_movement(folder):
+    g = Gradients()
+    dims = {"x": ["n", "m"], "z": ["k", "m"]}
+    g.test("s = Shape (x) t = Transpose (x) y = Reshape (t, s)", x=g.numbers(3, 4), dims=dims)
+    g.test("c = Concat <axis = 0> (x, z) y = Slice (c, b, e, a, s)",
+           {"b": np.array([-2, 1]), "e": np.array([-99, 99]), "a": np.array([0, 1]), "s": np.array([-1, 2])},
+           x=g.numbers(3, 4), z=g.numbers(2, 4), dims=dims)
+    g.test("m = ReduceMean <keepdims = 1> (x, a) v = Sub (x, m) y = Mul (v, v)", {"a": np.array([0])},
+           x=g.numbers(3, 4), dims=dims)
+    g.verify(folder)
+
+
+@case
+def indexing(folder):
+    g = Gradients()
+    i = g.random.integers(-4, 4, (2, 3))
+    for axis in (0, 1, 2):
+        g.test(f"y = Gather <axis = {axis}> (x, i)", {"i": i}, x=g.numbers(4, 4, 4))
+    g.test("y = Gather <axis = 1> (x, i)", {"i": np.array(2)}, x=g.numbers(2, 4))
+    g.test("y = Gather (x, i)", x=g.numbers(5, 2), i=np.array([4, 0, 4, -1]))  # indices known when it runs
+    g.test("y = GatherElements <axis = 1> (x, i)", {"i": g.random.integers(-4, 4, (2, 6))}, x=g.numbers(2, 4))
+    g.test("y = GatherND (x, i)", {"i": g.random.integers(0, 3, (5, 2))}, x=g.numbers(3, 3, 2))
+    g.test("y = ScatterElements <axis = 1> (x, i, u)", {"i": np.array([[0, 3], [2, 1]])}, x=g.numbers(2, 4),
+           u=g.numbers(2, 2))
+    g.test('y = ScatterElements <reduction = "add"> (x, i, u)', {"i": np.array([[0, 1], [0, 2]])}, x=g.numbers(3, 2),
+           u=g.numbers(2, 2))
+    g.test("y = ScatterND (x, i, u)", {"i": np.array([[2], [0]])}, x=g.numbers(4, 3), u=g.numbers(2, 3))
+    g.test('y = ScatterND <reduction = "add"> (x, i, u)', {"i": np.array([[2], [2]])}, x=g.numbers(4, 3),
+           u=g.numbers(2, 3))
+    g.test("y, j = TopK <axis = 1> (x, k)", {"k": np.array([2])}, x=g.spread(3, 5))
+    g.test("y, j = TopK <axis = 0, largest = 0> (x, k)", {"k": np.array([2])}, x=g.spread(4, 2))
+    g.test("y = OneHot (i, k, v)", {"i": np.array([2, 0]), "k": np.array(3)}, v=g.numbers(2))
+    g.verify(folder)
+
+
+@case
+def reductions(folder):
+    g = Gradients()
+    for name in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare"):
+        low = 0.3 if name == "LogSum" else -2
+        for axes, keep in (([1], 1), ([0, 2], 0), ([], 0)):
+            x = g.spread(2, 3, 4) if name in ("Max", "Min") else g.numbers(2, 3, 4, low=low)
+            g.test(f"y = Reduce{name} <keepdims = {keep}> (x, a)", {"a": np.array(axes, np.int64)}, x=x)
+    x = g.numbers(4, 3)
+    x[1, 0] = x[2, 1] = x[3, 1] = 0  # no quotients by what is 0
+    g.test("y = ReduceProd (x, a)", {"a": np.array([0])}, x=x)
+    for options in ("", "<exclusive = 1>", "<reverse = 1>", "<exclusive = 1, reverse = 1>"):
+        g.test(f"y = CumSum {options} (x, a)", {"a": np.array(1)}, x=g.numbers(2, 4))
+    g.verify(folder)
+
+
+@case
+def normalizations(folder):
+    g = Gradients()
+    for axis in (0, 1, -1):
+        g.test(f"y = Softmax <axis = {axis}> (x)", x=g.numbers(3, 4, 2))
+        g.test(f"y = LogSoftmax <axis = {axis}> (x)", x=g.numbers(3, 4, 2))
+    for axis in (1, -1):
+        shape = (3, 4) if axis == 1 else (4,)
+        g.test(f"y = LayerNormalization <axis = {axis}> (x, s, b)", x=g.numbers(2, 3, 4), s=g.numbers(*shape),
+               b=g.numbers(*shape))
+    g.test("y = LayerNormalization (x, s)", x=g.numbers(5, 6), s=g.numbers(6))
+    g.test("q = Mul (x, x) m = ReduceMean <keepdims = 1> (q, a) e = Add (m, eps) r = Sqrt (e) d = Div (x, r) "
+           "y = Mul (d, s)", {"a": np.array([-1]), "eps": np.array(1e-5)}, x=g.numbers(4, 5), s=g.numbers(5))
+    g.test("y = SoftmaxCrossEntropyLoss (x, t)", x=g.numbers(4, 3), t=np.array([0, 2, 1, 1]))
+    g.test("y = BatchNormalization (x, s, b, m, v)", {"m": g.numbers(3), "v": g.numbers(3, low=0.5)},
+           x=g.numbers(2, 3, 4), s=g.numbers(3), b=g.numbers(3))
+    g.test("y = InstanceNormalization (x, s, b)", x=g.numbers(2, 3, 4), s=g.numbers(3), b=g.numbers(3))
+    g.verify(folder)
+
+
+@case
+def products(folder):
+    g = Gradients()
+    for a, b in (((2, 3), (3, 4)), ((3,), (3,)), ((3,), (3, 2)), ((2, 3), (3,)), ((2, 2, 3), (3, 4)),
+                 ((2, 1, 2, 3), (4, 3, 2)), ((2, 3), (5, 3, 2)), ((1, 2, 3), (4, 3, 2)), ((3,), (2, 3, 4))):
+        g.test("y = MatMul (a, b)", a=g.numbers(*a), b=g.numbers(*b))
+    for left in (0, 1):
+        for right in (0, 1):
+            g.test(f"y = Gemm <transA = {left}, transB = {right}, alpha = 0.7, beta = 1.3> (a, b, c)",
+                   a=g.numbers(*((3, 2) if left else (2, 3))), b=g.numbers(*((4, 3) if right else (3, 4))),
+                   c=g.numbers(4))
+    g.test("y = MatMul (a, a)", a=g.numbers(3, 3))
+    g.test("y = MatMul (a, w)", {"w": g.numbers(3, 4)}, a=g.numbers(2, 5, 3))  # becomes ds.linear
+    g.test("p = MatMul (a, w) y = Add (p, b)", {"w": g.numbers(3, 4), "b": g.numbers(4)}, a=g.numbers(2, 5, 3))
+    g.test("y = Einsum <equation = \"bij,bkj->ik\"> (a, b)", a=g.numbers(2, 3, 4), b=g.numbers(2, 5, 4))
+    g.test("y = MatMul (a, b)", a=g.numbers(2, 3, 4), b=g.numbers(1, 4, 2), dims={"a": ["p", 3, "k"],
+                                                                                 "b": ["q", "k", 2]})
+    g.verify(folder)

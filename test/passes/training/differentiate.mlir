@@ -1,0 +1,185 @@
+// RUN: ds-opt %s --split-input-file --ds-differentiate --verify-diagnostics | FileCheck %s
+// The numbers are checked by test/integration/gradient_cases.py: what a gradient is is known to this pass only.
+
+// CHECK-LABEL: func.func @doc
+// CHECK-DAG: %[[Y:.*]] = ds.unary exp %arg0
+// CHECK-DAG: %[[ONE:.*]] = ds.constant dense<1.000000e+00> : tensor<f32>
+// CHECK: %[[DX:.*]] = ds.binary mul %[[ONE]], %[[Y]]
+// CHECK: return %[[DX]]
+func.func @doc(%x: tensor<f32>) -> tensor<f32> {
+  %dx = train.gradient (%x) {
+  ^bb0(%a: tensor<f32>):
+    %0 = ds.unary exp %a : (tensor<f32>) -> tensor<f32>
+    train.yield %0 : tensor<f32>
+  } : (tensor<f32>) -> tensor<f32>
+  return %dx : tensor<f32>
+}
+
+// -----
+
+// What is used twice gets the sum of two derivatives.
+// CHECK-LABEL: func.func @adds_up_over_uses
+// CHECK: %[[LAST:.*]] = ds.unary neg %{{.*}} : (tensor<4xf32>)
+// CHECK: %[[FIRST:.*]] = ds.binary mul %{{.*}}, %{{.*}}
+// CHECK: ds.binary add %[[LAST]], %[[FIRST]]
+func.func @adds_up_over_uses(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %dx = train.gradient (%x) {
+  ^bb0(%a: tensor<4xf32>):
+    %0 = ds.unary exp %a : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = ds.binary sub %0, %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    train.yield %1 : tensor<4xf32>
+  } : (tensor<4xf32>) -> tensor<4xf32>
+  return %dx : tensor<4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @sums_over_repeated_axes
+// CHECK: ds.reduce sum %{{.*}} axes [0] keep true : (tensor<?x4xf32>) -> tensor<1x4xf32>
+// CHECK: ds.reshape %{{.*}} [4]
+func.func @sums_over_repeated_axes(%x: tensor<?x4xf32>, %w: tensor<4xf32>) -> tensor<4xf32> {
+  %dw = train.gradient (%w) at (%x) {
+  ^bb0(%a: tensor<4xf32>, %b: tensor<?x4xf32>):
+    %0 = ds.binary mul %a, %b : (tensor<4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+    train.yield %0 : tensor<?x4xf32>
+  } : (tensor<4xf32>, tensor<?x4xf32>) -> tensor<4xf32>
+  return %dw : tensor<4xf32>
+}
+
+// -----
+
+// Whether the axis was repeated is known when the program runs: rows of the operand's size, as many as there are.
+// CHECK-LABEL: func.func @sums_over_axes_of_unknown_size
+// CHECK: ds.reshape %{{.*}} ["floordiv(4, max(1, arg1_d0))", "arg1_d0"]
+// CHECK-NEXT: ds.reduce sum %{{.*}} axes [0]
+func.func @sums_over_axes_of_unknown_size(%x: tensor<4xf32>, %w: tensor<?xf32>) -> tensor<?xf32> {
+  %dw = train.gradient (%w) at (%x) {
+  ^bb0(%a: tensor<?xf32>, %b: tensor<4xf32>):
+    %0 = ds.binary mul %a, %b : (tensor<?xf32>, tensor<4xf32>) -> tensor<4xf32>
+    train.yield %0 : tensor<4xf32>
+  } : (tensor<?xf32>, tensor<4xf32>) -> tensor<?xf32>
+  return %dw : tensor<?xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @zeros_where_nothing_depends
+// CHECK-DAG: %[[ZERO:.*]] = ds.constant dense<0.000000e+00> : tensor<f32>
+// CHECK: %[[DZ:.*]] = ds.broadcast %[[ZERO]] [3]
+// CHECK: return %{{.*}}, %[[DZ]]
+func.func @zeros_where_nothing_depends(%x: tensor<2xf32>, %u: tensor<3xf32>) -> (tensor<2xf32>, tensor<3xf32>) {
+  // expected-remark @+1 {{the value does not depend on x 1: its gradient is 0 everywhere}}
+  %dx, %du = train.gradient (%x, %u) {
+  ^bb0(%a: tensor<2xf32>, %b: tensor<3xf32>):
+    %0 = ds.unary tanh %a : (tensor<2xf32>) -> tensor<2xf32>
+    train.yield %0 : tensor<2xf32>
+  } : (tensor<2xf32>, tensor<3xf32>) -> (tensor<2xf32>, tensor<3xf32>)
+  return %dx, %du : tensor<2xf32>, tensor<3xf32>
+}
+
+// -----
+
+// The same value from above is no argument: it is held constant.
+// CHECK-LABEL: func.func @holds_what_is_above_constant
+// CHECK: %[[ONES:.*]] = ds.broadcast
+// CHECK: %[[DX:.*]] = ds.binary mul %[[ONES]], %arg0
+// CHECK-NEXT: return %[[DX]]
+func.func @holds_what_is_above_constant(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %dx = train.gradient (%x) {
+  ^bb0(%a: tensor<2xf32>):
+    %0 = ds.binary mul %a, %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    train.yield %0 : tensor<2xf32>
+  } : (tensor<2xf32>) -> tensor<2xf32>
+  return %dx : tensor<2xf32>
+}
+
+// -----
+
+// Steps and integers end the way: no derivative goes through them.
+// CHECK-LABEL: func.func @nothing_through_integers
+// CHECK-NOT: ds.cast
+// CHECK: ds.broadcast %{{.*}} [2]
+func.func @nothing_through_integers(%x: tensor<2xf32>) -> tensor<2xf32> {
+  // expected-remark @+1 {{the value does not depend on x 0}}
+  %dx = train.gradient (%x) {
+  ^bb0(%a: tensor<2xf32>):
+    %0 = ds.cast %a to i64 : (tensor<2xf32>) -> tensor<2xi64>
+    %1 = ds.cast %0 to f32 : (tensor<2xi64>) -> tensor<2xf32>
+    train.yield %1 : tensor<2xf32>
+  } : (tensor<2xf32>) -> tensor<2xf32>
+  return %dx : tensor<2xf32>
+}
+
+// -----
+
+// The inner gradient becomes ops of the outer region first.
+// CHECK-LABEL: func.func @second_order
+// CHECK-NOT: train.
+// CHECK: %[[SIN:.*]] = ds.unary sin %arg0
+// CHECK: %[[SLOPE:.*]] = ds.unary neg %[[SIN]]
+// CHECK: ds.binary mul %{{.*}}, %[[SLOPE]]
+func.func @second_order(%x: tensor<f32>) -> tensor<f32> {
+  %d = train.gradient (%x) {
+  ^bb0(%a: tensor<f32>):
+    %di = train.gradient (%a) {
+    ^bb0(%b: tensor<f32>):
+      %0 = ds.unary sin %b : (tensor<f32>) -> tensor<f32>
+      train.yield %0 : tensor<f32>
+    } : (tensor<f32>) -> tensor<f32>
+    train.yield %di : tensor<f32>
+  } : (tensor<f32>) -> tensor<f32>
+  return %d : tensor<f32>
+}
+
+// -----
+
+func.func @no_rule(%x: tensor<1x1x4xf32>) -> tensor<1x1x4xf32> {
+  %dx = train.gradient (%x) {
+  ^bb0(%a: tensor<1x1x4xf32>):
+    // expected-error @+1 {{'ds.pool' has no derivative yet, and a value whose gradient is asked for depends on it}}
+    %0 = ds.pool max %a kernel [2] strides [2] pads [0, 0] dilations [1] {ceil = false, include_pad = false, exponent = 2 : i64} : (tensor<1x1x4xf32>) -> tensor<1x1x2xf32>
+    train.yield %0 : tensor<1x1x2xf32>
+  } : (tensor<1x1x4xf32>) -> tensor<1x1x4xf32>
+  return %dx : tensor<1x1x4xf32>
+}
+
+// -----
+
+func.func @no_rule_for_a_kind(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %dx = train.gradient (%x) {
+  ^bb0(%a: tensor<4xf32>):
+    // expected-error @+1 {{'ds.cumulative' has no derivative yet for running products, and a value}}
+    %0 = ds.cumulative prod %a axis 0 exclusive false reverse false : (tensor<4xf32>) -> tensor<4xf32>
+    train.yield %0 : tensor<4xf32>
+  } : (tensor<4xf32>) -> tensor<4xf32>
+  return %dx : tensor<4xf32>
+}
+
+// -----
+
+func.func @narrow_floats(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %dx = train.gradient (%x) {
+  ^bb0(%a: tensor<4xf32>):
+    %0 = ds.cast %a to f8E4M3FN : (tensor<4xf32>) -> tensor<4xf8E4M3FN>
+    // expected-error @+1 {{'ds.cast' has no derivative between floats of which one has 8 bits or less}}
+    %1 = ds.cast %0 to f32 : (tensor<4xf8E4M3FN>) -> tensor<4xf32>
+    train.yield %1 : tensor<4xf32>
+  } : (tensor<4xf32>) -> tensor<4xf32>
+  return %dx : tensor<4xf32>
+}
+
+// -----
+
+// Ops that the value does not depend on need no rule.
+// CHECK-LABEL: func.func @rules_only_on_the_way
+// CHECK-NOT: ds.pool
+// CHECK: return
+func.func @rules_only_on_the_way(%x: tensor<1x1x4xf32>) -> tensor<1x1x4xf32> {
+  %dx = train.gradient (%x) {
+  ^bb0(%a: tensor<1x1x4xf32>):
+    %0 = ds.pool max %a kernel [2] strides [2] pads [0, 0] dilations [1] {ceil = false, include_pad = false, exponent = 2 : i64} : (tensor<1x1x4xf32>) -> tensor<1x1x2xf32>
+    %1 = ds.unary exp %a : (tensor<1x1x4xf32>) -> tensor<1x1x4xf32>
+    train.yield %1 : tensor<1x1x4xf32>
+  } : (tensor<1x1x4xf32>) -> tensor<1x1x4xf32>
+  return %dx : tensor<1x1x4xf32>
+}
