@@ -335,6 +335,11 @@ LogicalResult ScatterNdOp::inferResults(Inference &inference) {
     return inference.error("C2: the last index axis must be static and fit the ranks of operand and updates");
   if (input.elementType != updates.elementType)
     return inference.error("C3: operand and updates have different element types");
+  SizeVector slices(indices.sizes.begin(), indices.sizes.end() - 1);
+  slices.insert(slices.end(), input.sizes.begin() + *tuple, input.sizes.end());
+  for (auto [expected, found] : llvm::zip_equal(slices, updates.sizes))
+    if (failed(inference.requireEqual(expected, found, "C4: indices and updates")))
+      return failure();
   inference.addResult(input.elementType, input.sizes);
   return success();
 }

@@ -177,7 +177,7 @@ def DS_ScatterNdOp : DS_TensorOp<"scatter_nd"> {
     Gone after: codegen.
 
     Constraints: C1 the indices are i32 or i64; C2 the last index axis is static and within the operand's rank; C3
-    operand and updates have one element type.
+    operand and updates have one element type; C4 the updates are one slice of the operand per index tuple.
 
     Example: `%3 = ds.scatter_nd assign %0, %1, %2 : (tensor<4xf32>, tensor<2x1xi64>, tensor<2xf32>) -> tensor<4xf32>`
   }];

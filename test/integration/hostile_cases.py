@@ -45,6 +45,10 @@ def models_that_contradict_themselves(folder):
         ("g (float[2] x, bool c) => (float[2] y) { [i] y = If(c) <then_branch = t () => (float[2] a) { [n] a = Add(x, b) },"
          " else_branch = e () => (float[2] b) { b = Neg(x) }> }", "error", "'b'"),
         ("g (float[2] x) => (float[2] y) { [a] = Neg(x) y = Relu(x) }", "'a': error", "at least one output"),
+        # inputs that the operator does not have
+        ("g (float[2] x) => (float[2] y) { [a] y = Relu(x, x, x) }", "'a': error", "at most 1 inputs at opset 21, found 3"),
+        ("g (float[2] x) => (float[2] y) { [a] y = Add(x, x, , x) }", "'a': error", "at most 2 inputs at opset 21, found 4"),
+        ("g (float[2] x) => (float[2] y) { [a] y = Where(x, x, x, x) }", "'a': error", "at most 3 inputs"),
         # wrong types
         ("g (float[2] x, int64[2] i) => (float[2] y) { [a] y = Add(x, i) }", "'a': error", "element types"),
         ("g (float[2] x) => (float[2] y) { [a] y = Where(x, x, x) }", "'a': error", "condition"),

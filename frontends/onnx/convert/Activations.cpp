@@ -73,11 +73,13 @@ static Values convertThresholdedRelu(Node &n) {
 }
 
 static Values convertShrink(Node &n) {
-  Value x = n.in(0);
+  Type type = n.b.element(n.in(0));
+  bool isInteger = isa<IntegerType>(type); // whose sums with the bias are real numbers
+  Value x = isInteger ? n.b.cast(n.in(0), n.b.f64()) : n.in(0);
   double bias = n.real("bias", 0), lambda = n.real("lambd", 0.5);
   Value zero = n.b.scalar(n.b.element(x), 0);
   Value above = n.b.select(n.b.binary(BinaryKind::gt, x, lambda), n.b.sub(x, bias), zero);
-  return {n.b.select(n.b.binary(BinaryKind::lt, x, -lambda), n.b.add(x, bias), above)};
+  return {n.b.cast(n.b.select(n.b.binary(BinaryKind::lt, x, -lambda), n.b.add(x, bias), above), type)};
 }
 
 static Values convertGelu(Node &n) {

@@ -91,6 +91,14 @@ bool Conversion::bindOperands(NodeOp node, const Pattern &pattern, SmallVectorIm
       failedNodes = true;
       return false;
     }
+  auto most = mostInputs(node.getDomain(), node.getOpType(), node.getVersion());
+  for (size_t i = most.value_or(operands.size()); i < operands.size(); ++i)
+    if (operands[i]) {
+      emitError(node.getLoc()) << node.getOpType() << ": expected at most " << *most << " inputs at opset "
+                               << node.getVersion() << ", found " << operands.size();
+      failedNodes = true;
+      return false;
+    }
   return true;
 }
 

@@ -53,6 +53,17 @@ static bool needsFloat(ReduceKind kind) {
          kind == ReduceKind::log_sum_exp;
 }
 
+/// What a reduction over no axes leaves of each element: the steps before and after the sum.
+static Value reduceNothing(DsBuilder &b, ReduceKind kind, Value x) {
+  if (kind == ReduceKind::log_sum)
+    return b.unary(ds::UnaryKind::log, x);
+  if (kind == ReduceKind::sum_square)
+    return b.mul(x, x);
+  if (kind == ReduceKind::l1 || kind == ReduceKind::l2) // the root of a square is exact without both
+    return b.element(x).isUnsignedInteger() ? x : b.unary(ds::UnaryKind::abs, x);
+  return x;
+}
+
 static Convert reduce(ReduceKind kind) {
   return [kind](Node &n) -> Values {
     auto axes = reducedAxes(n);
@@ -61,12 +72,9 @@ static Convert reduce(ReduceKind kind) {
     Value x = n.in(0);
     Type type = n.b.element(x);
     bool keep = n.flag("keepdims", true);
-    // Without axes and with the flag, the operator passes its operand on.
-    if (axes->empty() && n.b.rank(x) > 0)
-      return {x};
     if (isa<IntegerType>(type) && needsFloat(kind))
-      return {n.b.cast(reduceAxes(n.b, kind, n.b.cast(x, n.b.f64()), *axes, keep), type)};
-    return {reduceAxes(n.b, kind, x, *axes, keep)};
+      x = n.b.cast(x, n.b.f64());
+    return {n.b.cast(axes->empty() ? reduceNothing(n.b, kind, x) : reduceAxes(n.b, kind, x, *axes, keep), type)};
   };
 }
 
@@ -115,7 +123,8 @@ static Values convertFlatSoftmax(Node &n) {
   int64_t rank = n.b.rank(n.in(0));
   if (!n.requireRank(0, 1))
     return {};
-  auto axis = n.axis(n.integer("axis", 1), std::max<int64_t>(rank, 2)); // [n] with axis 1 is n rows of one element
+  int64_t given = n.integer("axis", 1);
+  auto axis = n.axis(given, given == 1 ? std::max<int64_t>(rank, 2) : rank); // [n] with axis 1 is n rows of one element
   if (!axis)
     return {};
   if (*axis == rank - 1)

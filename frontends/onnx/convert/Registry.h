@@ -37,6 +37,9 @@ private:
   llvm::StringMap<std::map<int64_t, Pattern>> patterns;
 };
 
+/// How many inputs an operator of the standard takes at most; nothing where it takes any number or is no such operator.
+std::optional<unsigned> mostInputs(llvm::StringRef domain, llvm::StringRef name, int64_t version);
+
 // One function per family, each in the file of that name.
 void addActivations(PatternRegistry &registry);
 void addAttention(PatternRegistry &registry);

@@ -61,10 +61,12 @@ static Value coordinates(Node &n, const AxisResize &resize) {
   return half;
 }
 
-static Value nearest(Node &n, Value x) {
+static Value nearest(Node &n, Value x, Value scale) {
   DsBuilder &b = n.b;
-  std::string mode = n.text("nearest_mode", n.version() < 11 ? "floor" : "round_prefer_floor",
-                            {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
+  if (n.version() < 11) // whose text leaves it open; so do ONNX's cases of opset 10 and ONNX Runtime have it
+    return b.select(b.binary(BinaryKind::lt, scale, 1.0), b.unary(UnaryKind::ceil, x), b.unary(UnaryKind::floor, x));
+  std::string mode =
+      n.text("nearest_mode", "round_prefer_floor", {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
   if (mode == "floor" || mode == "ceil")
     return b.unary(mode == "floor" ? UnaryKind::floor : UnaryKind::ceil, x);
   return mode == "round_prefer_floor" ? b.unary(UnaryKind::ceil, b.sub(x, 0.5))
@@ -129,7 +131,7 @@ static Value interpolateAxis(Node &n, Value x, const AxisResize &resize, const s
   DsBuilder &b = n.b;
   Value last = b.sub(resize.inLength, 1.0);
   if (mode == "nearest")
-    return gatherAt(b, x, resize.axis, nearest(n, at), last);
+    return gatherAt(b, x, resize.axis, nearest(n, at, resize.scale), last);
   bool isCubic = mode == "cubic", excludes = n.flag("exclude_outside", false);
   if (n.flag("antialias", false))
     return antialiasAxis(n, x, resize, isCubic, at);
@@ -268,6 +270,18 @@ static std::optional<SmallVector<AxisResize>> readAxes(Node &n, const ResizeInpu
   return result;
 }
 
+/// Integers, from the real numbers that interpolation gives: limited to their range, and rounded down where the
+/// operator takes single places, to the nearest where it averages over pixels.
+static Value toIntegers(DsBuilder &b, Value x, IntegerType type, bool rounds) {
+  unsigned width = type.getWidth();
+  bool isUnsigned = type.isUnsigned();
+  APInt least = isUnsigned ? APInt::getMinValue(width) : APInt::getSignedMinValue(width);
+  APInt most = isUnsigned ? APInt::getMaxValue(width) : APInt::getSignedMaxValue(width);
+  x = rounds ? b.unary(UnaryKind::floor, b.add(x, 0.5)) : x;
+  x = b.binary(BinaryKind::max, x, least.roundToDouble(/*isSigned=*/!isUnsigned));
+  return b.cast(b.binary(BinaryKind::min, x, most.roundToDouble(/*isSigned=*/!isUnsigned)), type);
+}
+
 static Values resize(Node &n, const ResizeInputs &inputs) {
   std::string mode = n.text("mode", "nearest", {"nearest", "linear", "cubic"});
   auto axes = readAxes(n, inputs);
@@ -275,11 +289,17 @@ static Values resize(Node &n, const ResizeInputs &inputs) {
     return {};
   DsBuilder &b = n.b;
   Value x = n.in(0);
+  auto integer = dyn_cast<IntegerType>(b.element(x));
+  bool isMixed = integer && mode != "nearest" && !axes->empty();
+  if (isMixed)
+    x = b.cast(x, integer.getWidth() <= 16 ? b.f32() : b.f64());
   SmallVector<Value> places;
   for (const AxisResize &axis : *axes) {
     places.push_back(coordinates(n, axis));
     x = interpolateAxis(n, x, axis, mode, places.back());
   }
+  if (isMixed && x)
+    x = toIntegers(b, x, integer, n.flag("antialias", false));
   if (n.text("coordinate_transformation_mode", "") != "tf_crop_and_resize" || !x)
     return {x};
   Value outside = b.scalar(b.element(x), n.real("extrapolation_value", 0));

@@ -1,6 +1,7 @@
 // Operators whose results have as many elements as the data says: Unique and NonMaxSuppression; and Det, which chooses
 // pivots.
 #include "frontends/onnx/convert/Registry.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 
 using namespace mlir;
 
@@ -49,7 +50,7 @@ static Values convertUnique(Node &n) {
     axis = n.axis(n.integer("axis", 0), b.rank(x));
     if (!axis)
       return {};
-    std::swap(order[0], order[*axis]);
+    std::rotate(order.begin(), order.begin() + *axis, order.begin() + *axis + 1); // the others keep their order
     x = b.transpose(x, order);
     rest = b.sizes(x);
     rows = b.reshape(x, {rest[0], product(ArrayRef(rest).drop_front())});
@@ -97,7 +98,7 @@ static Values convertUnique(Node &n) {
   }
   if (axis) {
     rest[0] = runs;
-    y = b.transpose(b.reshape(y, rest), order);
+    y = b.transpose(b.reshape(y, rest), invertPermutationVector(order));
   }
   return {b.cast(y, b.element(n.in(0))), indices, inverse, counts};
 }

@@ -200,6 +200,14 @@ func.func @scatter_nd_c3_types(%x: tensor<2xf32>, %i: tensor<1x1xi64>, %u: tenso
 
 // -----
 
+func.func @scatter_nd_c4_updates(%x: tensor<2x4xf32>, %i: tensor<1x1xi64>, %u: tensor<1x3xf32>) {
+  // expected-error @+1 {{'ds.scatter_nd' op C4: indices and updates: expected equal sizes, found 4 and 3}}
+  %0 = ds.scatter_nd assign %x, %i, %u : (tensor<2x4xf32>, tensor<1x1xi64>, tensor<1x3xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
 func.func @nonzero_c1_rank(%x: tensor<i1>) {
   // expected-error @+1 {{'ds.nonzero' op C1: the operand must have at least one axis}}
   %0 = ds.nonzero %x count "c" : (tensor<i1>) -> tensor<0x?xi64>

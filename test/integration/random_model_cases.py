@@ -1,0 +1,92 @@
+"""What utils/check-random-models found: one case per fault that was fixed, against NumPy's own statement of the operator."""
+import numpy as np
+import onnx.parser
+
+from kit import case, compile_model, expect, run_package, tool
+from programs import SEED
+
+
+def outputs(folder, text, inputs, opset=21, options=()):
+    path = folder / "m.onnx"
+    header = f'<ir_version: 10, opset_import: ["" : {opset}]>\n'
+    path.write_bytes(onnx.parser.parse_model(header + text).SerializeToString())
+    return run_package(compile_model(path, folder, *options), inputs, folder)
+
+
+def same(found, expected, what, tolerance=0):
+    expected = np.asarray(expected)
+    expect(found.dtype == expected.dtype and found.shape == expected.shape, f"{what}: found {found.dtype} {found.shape}")
+    expect(np.allclose(found, expected, rtol=tolerance, atol=tolerance), f"{what}: expected {expected}, found {found}")
+
+
+@case
+def unique_along_an_inner_axis(folder):
+    """The slices are ordered by their elements in the order of the other axes, as NumPy's unique has it."""
+    x = np.random.default_rng(SEED).integers(0, 2, (2, 3, 7)).astype(np.float32)
+    for axis in range(3):
+        names = ("y", "i", "v", "c")
+        found = outputs(folder, f"g (float[a, b, c] x) => (float[d, e, f] y, int64[g] i, int64[h] v, int64[j] c) "
+                                f"{{ y, i, v, c = Unique <axis = {axis}> (x) }}", {"x": x})
+        expected = np.unique(x, True, True, True, axis=axis)
+        for name, array in zip(names, expected):
+            same(found[name], array.reshape(found[name].shape), f"seed {SEED}: axis {axis}: {name}")
+
+
+@case
+def reductions_over_no_axes_still_map_the_elements(folder):
+    x = np.random.default_rng(SEED).standard_normal((2, 3)).astype(np.float32)
+    for op, expected in (("L1", np.abs(x)), ("L2", np.abs(x)), ("SumSquare", x * x), ("LogSum", np.log(np.abs(x))),
+                         ("Sum", x), ("Max", x), ("Mean", x), ("LogSumExp", x)):
+        given = np.abs(x) if op == "LogSum" else x
+        found = outputs(folder, f"g (float[2, 3] x) => (float[a, b] y) {{ y = Reduce{op} <noop_with_empty_axes = 1> (x) }}",
+                        {"x": given})["y"]
+        same(found, expected, f"seed {SEED}: Reduce{op}", 1e-6)
+
+
+@case
+def resized_integers_are_interpolated(folder):
+    """Weights are real numbers, whatever the elements are."""
+    x = np.array([[[[0, 100, 50, 255]]]], np.uint8)
+    smooth = np.interp(np.clip((np.arange(8) + 0.5) / 2 - 0.5, 0, 3), np.arange(4), x[0, 0, 0])
+    for antialias, expected in ((0, np.floor(smooth)), (1, np.floor(smooth + 0.5))):
+        found = outputs(folder, "g (uint8[1, 1, 1, 4] x) => (uint8[a, b, c, d] y) <float[4] s = {1, 1, 1, 2}> "
+                                f"{{ y = Resize <mode = \"linear\", antialias = {antialias}> (x, , s) }}", {"x": x})["y"]
+        same(found[0, 0, 0], expected.astype(np.uint8), f"antialias {antialias}")
+    found = outputs(folder, "g (int8[1, 1, 1, 4] x) => (int8[a, b, c, d] y) <float[4] s = {1, 1, 1, 2}> "
+                            "{ y = Resize <mode = \"cubic\"> (x, , s) }", {"x": np.array([[[[127, 127, -128, -128]]]], np.int8)})["y"]
+    expect(found.max() == 127 and found.min() == -128, f"expected overshoots to be limited, found {found}")
+
+
+@case
+def nearest_before_opset_11_takes_the_next_pixel_when_it_shrinks(folder):
+    x = np.arange(6, dtype=np.float32).reshape(1, 6)
+    text = 'g (float[1, 6] x) => (float[a, b] y) <float[2] s = {1, %s}> { y = Resize <mode = "nearest"> (x, s) }'
+    same(outputs(folder, text % 0.7, {"x": x}, 10)["y"], x[:, [0, 2, 3, 5]], "0.7")
+    same(outputs(folder, text % 1.5, {"x": x}, 10)["y"], x[:, [0, 0, 1, 2, 2, 3, 4, 4, 5]], "1.5")
+
+
+@case
+def shrunk_integers_are_real_numbers_until_the_end(folder):
+    found = outputs(folder, "g (uint8[4] x) => (uint8[4] y) { y = Shrink <lambd = 1.5, bias = -0.7> (x) }",
+                    {"x": np.array([0, 1, 2, 9], np.uint8)})["y"]
+    same(found, np.array([0, 0, 2, 9], np.uint8), "Shrink")
+
+
+@case
+def old_softmax_of_a_vector(folder):
+    """Axis -1 of a vector is its only one; the default of opset 11, 1, makes a column of it."""
+    x = np.array([1, 3, 2], np.float32)
+    for attribute, expected in (("<axis = -1>", [0, 1, 0]), ("<axis = 0>", [0, 1, 0]), ("", [1, 1, 1])):
+        found = outputs(folder, f"g (float[3] x) => (float[3] y) {{ y = Hardmax {attribute} (x) }}", {"x": x}, 11)["y"]
+        same(found, np.array(expected, np.float32), attribute)
+
+
+@case
+def updates_that_do_not_fit_the_indices(folder):
+    text = "g (float[n, 4] x, int64[a, 1] i, float[e, f] u) => (float[c, d] y) { [s] y = ScatterND(x, i, u) }"
+    x, i = np.zeros((3, 4), np.float32), np.zeros((5, 1), np.int64)
+    outputs(folder, text, {"x": x, "i": i, "u": np.ones((5, 4), np.float32)})
+    for shape in ((5, 9), (5, 2), (4, 4)):
+        np.savez(folder / "wrong.npz", x=x, i=i, u=np.ones(shape, np.float32))
+        result = tool("ds-run", folder / "model.dsp", "--inputs", folder / "wrong.npz", code=1, says=[" s: ", "does not hold"])
+        expect(len(result.err.splitlines()) == 1, f"expected one line: {result}")
