@@ -191,8 +191,13 @@ LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
     return success();
   }
   if (op->hasTrait<ds::BindsOperands>()) {
-    for (auto [argument, operand] : llvm::zip_equal(op->getRegion(0).getArguments(), op->getOperands()))
-      set(argument, facts(operand));
+    for (auto [argument, operand] : llvm::zip_equal(op->getRegion(0).getArguments(), op->getOperands())) {
+      TensorFacts bound = facts(operand);
+      // What varies has no elements, even where it has known ones now: nothing may be folded for them.
+      if (argument.getArgNumber() < op->getNumResults())
+        bound.contents.reset();
+      set(argument, std::move(bound));
+    }
     if (failed(visitRegion(op->getRegion(0))))
       return failure();
     for (OpResult result : op->getResults()) {

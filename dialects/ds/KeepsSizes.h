@@ -10,8 +10,8 @@ namespace deepstride::ds {
 /// collective carry it.
 template <typename ConcreteType> class KeepsSizes : public mlir::OpTrait::TraitBase<ConcreteType, KeepsSizes> {};
 
-/// Ops with one block whose arguments are the operands; results have the types and sizes of the first operands.
-/// Gradients carry it.
+/// Ops with one block whose arguments are the operands. There is one result for each of the first operands, of its type
+/// and sizes, and the arguments of these vary: they have the operands' sizes, not their elements. Gradients carry it.
 template <typename ConcreteType> class BindsOperands : public mlir::OpTrait::TraitBase<ConcreteType, BindsOperands> {};
 
 } // namespace deepstride::ds

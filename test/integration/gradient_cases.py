@@ -1,8 +1,9 @@
 """The rules of ds-differentiate, op by op, against differences in float64 on fresh random inputs."""
 import numpy as np
 
-from gradients import Gradients
-from kit import case
+from gradients import STEP, TOLERANCE, Gradients
+from kit import case, compile_model, distance, expect, run_package
+from programs import SEED
 
 
 @case
@@ -117,7 +118,7 @@ def indexing(folder):
 
 @case
 def reductions(folder):
-    g = Gradients()
+    g = Gradients(opset=26)
     for name in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare"):
         low = 0.3 if name == "LogSum" else -2
         for axes, keep in (([1], 1), ([0, 2], 0), ([], 0)):
@@ -128,6 +129,7 @@ def reductions(folder):
     g.test("y = ReduceProd (x, a)", {"a": np.array([0])}, x=x)
     for options in ("", "<exclusive = 1>", "<reverse = 1>", "<exclusive = 1, reverse = 1>"):
         g.test(f"y = CumSum {options} (x, a)", {"a": np.array(1)}, x=g.numbers(2, 4))
+        g.test(f"y = CumProd {options} (x, a)", {"a": np.array(1)}, x=g.numbers(2, 4, 2))
     g.verify(folder)
 
 
@@ -169,3 +171,138 @@ def products(folder):
     g.test("y = MatMul (a, b)", a=g.numbers(2, 3, 4), b=g.numbers(1, 4, 2), dims={"a": ["p", 3, "k"],
                                                                                  "b": ["q", "k", 2]})
     g.verify(folder)
+
+
+ATTENTION = """
+  k = Transpose <perm = [0, 1, 3, 2]> (key)
+  raw = MatMul (q, k)
+  scores = Mul (raw, scale)
+  masked = Add (scores, mask)
+  p = Softmax <axis = -1> (masked)
+  y = MatMul (p, v)
+"""
+
+
+@case
+def attention(folder):
+    g = Gradients()
+    scale = {"scale": np.array(0.4)}
+    for mask in ((2, 3), (2, 1, 2, 3), (4, 2, 3)):
+        g.test(ATTENTION, scale, q=g.numbers(2, 4, 2, 6), key=g.numbers(2, 4, 3, 6), v=g.numbers(2, 4, 3, 5),
+               mask=g.numbers(*mask), becomes=["ds.attention"])
+    g.test(ATTENTION, scale, q=g.numbers(1, 2, 3, 4), key=g.numbers(1, 2, 3, 4), v=g.numbers(1, 2, 3, 4), xs=["q"],
+           mask=np.triu(np.full((3, 3), -np.inf), 1), becomes=["ds.attention"])
+    dims = {"q": ["b", 2, "s", 4], "key": ["b", 2, "t", 4], "v": ["b", 2, "t", 3], "mask": ["s", "t"]}
+    g.test(ATTENTION, scale, q=g.numbers(2, 2, 3, 4), key=g.numbers(2, 2, 2, 4), v=g.numbers(2, 2, 2, 3),
+           mask=g.numbers(3, 2), dims=dims, becomes=["ds.attention"])
+    # One key and value head for two heads of the query.
+    g.test("""u = Unsqueeze (kv, two) e = Expand (u, many) key = Reshape (e, flat)
+           v = Tanh (key)""" + ATTENTION,
+           {"two": np.array([2]), "many": np.array([1, 2, 2, 3, 4]), "flat": np.array([1, 4, 3, 4]),
+            "scale": np.array(0.5)}, q=g.numbers(1, 4, 2, 4), kv=g.numbers(1, 2, 3, 4), mask=g.numbers(2, 3))
+    # Self attention: query, key and value are one value.
+    g.test(ATTENTION.replace("q,", "x,").replace("key)", "x)").replace("v)", "x)"), scale, x=g.numbers(1, 2, 3, 4),
+           mask=g.numbers(3, 3))
+    g.verify(folder)
+
+
+@case
+def gelu_flavours(folder):
+    g = Gradients()
+    g.test("s = Mul (x, c) e = Erf (s) o = Add (e, one) m = Mul (x, o) y = Mul (m, half)",
+           {"c": np.array(np.sqrt(0.5)), "one": np.array(1.0), "half": np.array(0.5)}, x=g.numbers(3, 4),
+           becomes=["ds.gelu erf"])
+    g.test("""c = Mul (x, x) d = Mul (c, x) e = Mul (d, cubic) f = Add (x, e) h = Mul (f, root) t = Tanh (h)
+           o = Add (t, one) m = Mul (x, o) y = Mul (m, half)""",
+           {"cubic": np.array(0.044715), "root": np.array(np.sqrt(2 / np.pi)), "one": np.array(1.0),
+            "half": np.array(0.5)}, x=g.numbers(3, 4), becomes=["ds.gelu tanh"])
+    g.test("s = Mul (x, c) t = Sigmoid (s) y = Mul (x, t)", {"c": np.array(1.702)}, x=g.numbers(3, 4),
+           becomes=["ds.gelu quick"])
+    g.verify(folder, elements=(np.float64, np.float32, np.float16))
+
+
+def op_gradients(folder, text, forward, inputs, name):
+    """The gradient through one op that no ONNX operator yields as it is, against differences of a NumPy function."""
+    random = np.random.default_rng(SEED)
+    types = {x: f"tensor<{''.join(f'{size}x' for size in array.shape)}f64>" for x, array in inputs.items()}
+    weights = random.uniform(0.5, 2, forward(**inputs).shape)
+    y = f"tensor<{''.join(f'{size}x' for size in weights.shape)}f64>"
+    arguments = ", ".join(f'%{x}: {types[x]} {{ds.name = "{x}", ds.dims = {list(inputs[x].shape)}}}' for x in inputs)
+    results = ", ".join(f'{types[x]} {{ds.name = "d{x}"}}' for x in inputs)
+    xs, given = ", ".join(types.values()), ", ".join(f"%{x}" for x in inputs)
+    (folder / f"{name}.mlir").write_text(f"""
+func.func @main({arguments}, %weights: {y} {{ds.name = "weights", ds.dims = {list(weights.shape)}}}) -> ({results}) attributes {{ds.entry}} {{
+  %d:{len(inputs)} = train.gradient ({given}) at (%weights) {{
+  ^bb0({', '.join(f'%x{i}: {t}' for i, t in enumerate(types.values()))}, %factors: {y}):
+    %0 = {text.format(*(f'%x{i}' for i in range(len(inputs))))} : ({xs}) -> {y}
+    %1 = ds.binary mul %0, %factors : ({y}, {y}) -> {y}
+    train.yield %1 : {y}
+  }} : ({xs}, {y}) -> ({xs})
+  return {', '.join(f'%d#{i}' for i in range(len(inputs)))} : {xs}
+}}
+""")
+    found = run_package(compile_model(folder / f"{name}.mlir", folder, name=f"{name}.dsp"),
+                        {**inputs, "weights": weights}, folder)
+    for x, array in inputs.items():
+        slopes = np.zeros_like(array)
+        for place in np.ndindex(array.shape):
+            step = np.zeros_like(array)
+            step[place] = STEP
+            slopes[place] = np.sum(weights * (forward(**{**inputs, x: array + step}) -
+                                              forward(**{**inputs, x: array - step}))) / (2 * STEP)
+        off = distance(found[f"d{x}"], slopes)
+        expect(off <= TOLERANCE[np.float64], f"seed {SEED}: gradient of '{text}' with respect to {x} is off by {off:.3g}:"
+               f"\n{found[f'd{x}']}\nexpected\n{slopes}")
+
+
+def rotate(x, c, s, interleaved):
+    pairs = x.reshape(*x.shape[:-1], -1, 2) if interleaved else np.stack(np.split(x, 2, -1), -1)
+
+    def of(angle, index):  # one for each element, or one for each pair
+        if angle.shape[-1] != x.shape[-1]:
+            return angle
+        return angle[..., index::2] if interleaved else np.split(angle, 2, -1)[index]
+    first, second = pairs[..., 0], pairs[..., 1]
+    turned = first * of(c, 0) - second * of(s, 0), second * of(c, 1) + first * of(s, 1)
+    return np.stack(turned, -1).reshape(x.shape) if interleaved else np.concatenate(turned, -1)
+
+
+@case
+def single_ops(folder):
+    random = np.random.default_rng(SEED + 1)
+
+    def numbers(*shape):
+        return random.uniform(-2, 2, shape)
+    for index, shape in enumerate([(5,), (2, 5), (2, 3, 5)]):
+        op_gradients(folder, "ds.linear {0}, {1}, {2}", lambda x, w, b: x @ w + b,
+                     {"x": numbers(*shape), "w": numbers(5, 4), "b": numbers(4)}, f"linear{index}")
+    op_gradients(folder, "ds.linear {0}, {1}", lambda x, w: x @ w, {"x": numbers(3, 2), "w": numbers(2, 2)}, "plain")
+    for name, interleaved in (("halves", False), ("pairs", True)):
+        for count in (6, 3):
+            op_gradients(folder, f"ds.rotary {{0}}, {{1}}, {{2}} interleaved {str(interleaved).lower()}",
+                         lambda x, c, s, how=interleaved: rotate(x, c, s, how),
+                         {"x": numbers(2, 3, 4, 6), "c": numbers(4, count), "s": numbers(4, count)}, f"{name}{count}")
+
+    def inserted(u, i):
+        result = i.copy()
+        result[1:3, 2:3] = u
+        return result
+    op_gradients(folder, "ds.insert {0} into {1} starts [1, 2]", inserted, {"u": numbers(2, 1), "i": numbers(4, 3)},
+                 "insert")
+    op_gradients(folder, "ds.rms_norm {0}, {1} axis 1 epsilon 1.0e-5",
+                 lambda x, s: x / np.sqrt(np.mean(x * x, (1, 2), keepdims=True) + 1e-5) * s,
+                 {"x": numbers(2, 3, 4), "s": numbers(3, 4)}, "rms")
+    for mask in ("", ", {3}", ", {3} factor {4}"):
+        for group in (1, 2):
+            def attend(q, k, v, m=np.zeros(()), f=np.ones(())):
+                k, v = np.repeat(k, group, 1), np.repeat(v, group, 1)
+                scores = 1.5 * np.tanh(0.3 * q @ k.swapaxes(2, 3) / 1.5) * f + m
+                shares = np.exp(scores)
+                return shares / shares.sum(-1, keepdims=True) @ v
+            inputs = {"q": numbers(2, 2 * group, 3, 4), "k": numbers(2, 2, 5, 4), "v": numbers(2, 2, 5, 3)}
+            if mask:
+                inputs["m"] = numbers(2 * group, 1, 5)
+            if "factor" in mask:
+                inputs["f"] = numbers(3, 5)
+            op_gradients(folder, f"ds.attention {{0}}, {{1}}, {{2}}{mask} scale 0.3 softcap 1.5 guard", attend, inputs,
+                         f"attention{group}{len(mask)}")

@@ -1,5 +1,6 @@
 """Gradient nodes against central differences: every function is compiled with a Gradient of a weighted sum of its
-outputs and run; ONNX's reference evaluator computes the same sum at shifted inputs in float64."""
+outputs, and a Gradient of a weighted sum of those gradients, and run; ONNX's reference evaluator computes the first sum
+at shifted inputs in float64."""
 import math
 
 import onnx
@@ -7,7 +8,7 @@ from onnx import helper, numpy_helper
 
 import numpy as np
 
-from kit import compile_model, distance, expect, run_package
+from kit import compile_model, distance, expect, run_package, tool
 from programs import SEED
 
 CODES = {np.dtype(np.float64): onnx.TensorProto.DOUBLE, np.dtype(np.float32): onnx.TensorProto.FLOAT,
@@ -16,6 +17,8 @@ CODES = {np.dtype(np.float64): onnx.TensorProto.DOUBLE, np.dtype(np.float32): on
 # random inputs of size 1 keep far below this. Narrower types: some tens of their roundings, summed.
 TOLERANCE = {np.float64: 2e-7, np.float32: 2e-5, np.float16: 2e-2}
 STEP = 1e-5
+# Of second order, in f64: a step of 3e-4 is off by 1e-7 of the fourth derivative and 3e-8 of the value.
+SECOND_TOLERANCE, SECOND_STEP = 2e-5, 3e-4
 
 
 def evaluator(model):
@@ -52,8 +55,8 @@ def evaluator(model):
 class Function:
     """The nodes of a graph in ONNX's text form over named inputs; xs are the floats among them."""
 
-    def __init__(self, text, inputs, fixed, dims, xs):
-        self.text, self.fixed, self.dims = text, fixed, dims
+    def __init__(self, text, inputs, fixed, dims, xs, becomes):
+        self.text, self.fixed, self.dims, self.becomes = text, fixed, dims, becomes or []
         self.inputs = inputs = {name: np.asarray(array) for name, array in inputs.items()}
         self.xs = [name for name, array in inputs.items() if array.dtype.kind == "f"] if xs is None else xs
 
@@ -78,7 +81,7 @@ class Function:
 
 
 class Gradients:
-    """Functions that are compiled as one model, each with its Gradient."""
+    """Functions that are compiled as one model, each with its Gradients."""
 
     def __init__(self, opset=21):
         self.random = np.random.default_rng(SEED)
@@ -97,69 +100,100 @@ class Gradients:
         size = int(np.prod(shape))
         return (self.random.permutation(size) / max(size, 1) * 3 - 1.4).reshape(shape)
 
-    def test(self, text, fixed=None, dims=None, xs=None, **inputs):
-        self.functions.append(Function(text, inputs, fixed or {}, dims or {}, xs))
+    def test(self, text, fixed=None, dims=None, xs=None, becomes=None, **inputs):
+        """A function y of its inputs, whose floats are xs; `becomes` names ops that it must have been recomposed to."""
+        self.functions.append(Function(text, inputs, fixed or {}, dims or {}, xs, becomes))
 
-    def build(self, element, weights):
+    def gradient(self, function, prefix, xs, y, results, more=()):
+        rest = [name for name in function.inputs if name not in function.xs]
+        zs = [prefix + name for name in [*rest, "weights", *more]]
+        return helper.make_node("Gradient", xs + zs, results, name=f"{prefix}of_{y}", xs=xs, zs=zs, y=prefix + y,
+                                domain="ai.onnx.preview.training")
+
+    def nodes(self, function, prefix, order):
+        """The gradients d<x>, and with order 2 the derivatives s<x> of the sum of directions times gradients."""
+        xs = [prefix + name for name in function.xs]
+        nodes = [helper.make_node("Mul", [prefix + "y", prefix + "weights"], [prefix + "weighted"]),
+                 self.gradient(function, prefix, xs, "weighted", [f"{prefix}d{name}" for name in function.xs])]
+        if order == 1:
+            return nodes
+        along = [f"{prefix}along{name}" for name in function.xs]
+        for name, product in zip(function.xs, along):
+            nodes.append(helper.make_node("Mul", [f"{prefix}d{name}", f"{prefix}v{name}"], [product + "_"]))
+            nodes.append(helper.make_node("ReduceSum", [product + "_"], [product], keepdims=0))
+        nodes.append(helper.make_node("Sum", along, [prefix + "along"]))
+        nodes.append(self.gradient(function, prefix, xs, "along", [f"{prefix}s{name}" for name in function.xs],
+                                   ["v" + name for name in function.xs]))
+        return nodes
+
+    def build(self, element, order):
         """One model of all functions, names made different by a prefix per function."""
         nodes, inputs, outputs, stored, feeds = [], [], [], [], {}
+        code = CODES[np.dtype(element)]
         for index, function in enumerate(self.functions):
-            code, prefix = CODES[np.dtype(element)], f"f{index}_"
+            prefix = f"f{index}_"
             part = function.model(element, self.opset).graph
             onnx.compose.add_prefix_graph(part, prefix, inplace=True)
             for node in part.node:
                 node.name = f"{prefix}{node.op_type}"
-            nodes += [*part.node, helper.make_node("Mul", [prefix + "y", prefix + "weights"], [prefix + "weighted"]),
-                      helper.make_node("Gradient", [prefix + name for name in self.order(function)],
-                                       [f"{prefix}d{name}" for name in function.xs], name=f"{prefix}gradient",
-                                       domain="ai.onnx.preview.training", xs=[prefix + name for name in function.xs],
-                                       zs=[prefix + name for name in self.order(function)[len(function.xs):]],
-                                       y=prefix + "weighted")]
-            inputs += [*part.input, helper.make_tensor_value_info(prefix + "weights", code, weights[index].shape)]
+            nodes += [*part.node, *self.nodes(function, prefix, order)]
+            extra = {"weights": function.weights}
+            if order == 2:
+                extra |= {"v" + name: array for name, array in function.directions.items()}
+            inputs += [*part.input, *(helper.make_tensor_value_info(prefix + name, code, function.dims.get(
+                name.removeprefix("v"), array.shape)) for name, array in extra.items())]
             stored += part.initializer
-            outputs += [helper.make_tensor_value_info(f"{prefix}d{name}", code, None) for name in function.xs]
-            feeds |= {prefix + name: function.cast(array, element) for name, array in function.inputs.items()}
-            feeds[prefix + "weights"] = weights[index].astype(element)
+            outputs += [helper.make_tensor_value_info(f"{prefix}{'ds'[order - 1]}{name}", code, None)
+                        for name in function.xs]
+            feeds |= {prefix + name: function.cast(array, element)
+                      for name, array in {**function.inputs, **extra}.items()}
         opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid("ai.onnx.preview.training", 1)]
         graph = helper.make_graph(nodes, "gradients", inputs, outputs, stored)
         return helper.make_model(graph, opset_imports=opsets, ir_version=10), feeds
 
-    @staticmethod
-    def order(function):
-        return [*function.xs, *(name for name in function.inputs if name not in function.xs), "weights"]
-
-    def differences(self, function, weights):
-        """The derivatives of sum(weights * y), and of nothing else."""
+    def expectations(self, function):
+        """The derivatives of sum(weights * y), and of nothing else, by x: first order, and second along directions."""
         run = evaluator(function.model(np.float64, self.opset)).run
+        y, = run(None, function.inputs)
+        function.weights = self.numbers(*np.shape(y), low=0.5)
+        function.directions = {name: self.numbers(*function.inputs[name].shape) for name in function.xs}
 
-        def sum_at(inputs):
-            return float(np.sum(np.asarray(run(None, inputs)[0], np.float64) * weights))
+        def sum_at(name, place, step, along=0.0):
+            inputs = {**function.inputs}
+            for x, direction in function.directions.items():
+                inputs[x] = np.array(inputs[x] + along * direction)
+            inputs[name][place] += step
+            return float(np.sum(np.asarray(run(None, inputs)[0], np.float64) * function.weights))
+        first = {name: np.zeros_like(function.inputs[name]) for name in function.xs}
+        second = {name: np.zeros_like(function.inputs[name]) for name in function.xs}
         for name in function.xs:
-            array = function.inputs[name]
-            slopes = np.zeros_like(array)
-            for place in np.ndindex(array.shape):
-                sums = []
-                for step in (STEP, -STEP):
-                    moved = array.copy()
-                    moved[place] += step
-                    sums.append(sum_at({**function.inputs, name: moved}))
-                slopes[place] = (sums[0] - sums[1]) / (2 * STEP)
-            yield name, slopes
+            for place in np.ndindex(function.inputs[name].shape):
+                first[name][place] = (sum_at(name, place, STEP) - sum_at(name, place, -STEP)) / (2 * STEP)
+                corners = [sign * other * sum_at(name, place, sign * SECOND_STEP, other * SECOND_STEP)
+                           for sign in (1, -1) for other in (1, -1)]
+                second[name][place] = sum(corners) / (4 * SECOND_STEP**2)
+        return first, second
 
-    def verify(self, folder, elements=(np.float64, np.float32), options=()):
-        weights = []
-        for function in self.functions:
-            y, = evaluator(function.model(np.float64, self.opset)).run(None, function.inputs)
-            weights.append(self.numbers(*np.shape(y), low=0.5))
-        expected = [dict(self.differences(function, weights[i])) for i, function in enumerate(self.functions)]
-        for element in elements:
-            name = np.dtype(element).name
-            model, feeds = self.build(element, weights)
+    def verify(self, folder, elements=(np.float64, np.float32), orders=(1, 2), options=()):
+        expected = [self.expectations(function) for function in self.functions]
+        for element, order in [*((element, 1) for element in elements), (np.float64, 2)]:
+            if order not in orders:
+                continue
+            name = f"{np.dtype(element).name}-{order}"
+            model, feeds = self.build(element, order)
             onnx.save(model, folder / f"{name}.onnx")
             package = compile_model(folder / f"{name}.onnx", folder, *options, name=f"{name}.dsp")
             found = run_package(package, feeds, folder)
+            tolerance = TOLERANCE[element] if order == 1 else SECOND_TOLERANCE
             for index, function in enumerate(self.functions):
-                for x, slopes in expected[index].items():
-                    off = distance(found[f"f{index}_d{x}"], slopes.astype(element))
-                    expect(off <= TOLERANCE[element], f"seed {SEED}, {name}: gradient of '{function.text}' with "
-                           f"respect to {x} is off by {off:.3g}:\n{found[f'f{index}_d{x}']}\nexpected\n{slopes}")
+                for x, slopes in expected[index][order - 1].items():
+                    actual = found[f"f{index}_{'ds'[order - 1]}{x}"]
+                    off = distance(actual, slopes.astype(element))
+                    expect(off <= tolerance, f"seed {SEED}, {name}: gradient of '{function.text}' with respect to {x} "
+                           f"is off by {off:.3g}:\n{actual}\nexpected\n{slopes}")
+        wanted = [op for function in self.functions for op in function.becomes]
+        if wanted:
+            text = tool("ds-opt", folder / f"{np.dtype(elements[0]).name}-1.onnx", "--stop-after=graph").out
+            words = " ".join(text.split())
+            for op in set(wanted):
+                expect(words.count(op + " ") >= wanted.count(op), f"expected {wanted.count(op)} {op}:\n{text}")

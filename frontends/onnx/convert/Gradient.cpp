@@ -59,18 +59,19 @@ public:
         return met.insert(source), void();
       if (isa<BlockArgument>(source))
         return strays.insert(source), void();
-      if (auto node = source.getDefiningOp<NodeOp>(); node && visited.insert(node).second)
+      if (auto node = source.getDefiningOp<NodeOp>(); node && !visited.contains(node))
         stack.push_back({node, false});
     };
     visit(value);
     while (!stack.empty()) {
       auto [node, isDone] = stack.back();
-      stack.back().second = true;
-      if (isDone) {
+      if (isDone || !visited.insert(node).second) { // done, or met again before it was reached
         stack.pop_back();
-        order.push_back(node);
+        if (isDone)
+          order.push_back(node);
         continue;
       }
+      stack.back().second = true;
       for (Value source : sourcesOf(node))
         visit(source);
     }
@@ -190,7 +191,21 @@ static std::optional<SmallVector<NodeOp>> findFunction(Node &n, const Request &r
   return nodes;
 }
 
+/// What the reader makes sure of, and a hand-written onnx.node may lack.
+static bool hasNamedOperands(Node &n) {
+  for (StringRef attribute : {"xs", "zs"})
+    if (auto names = n.attribute(attribute))
+      if (!isa<ArrayAttr>(names) || !llvm::all_of(cast<ArrayAttr>(names), llvm::IsaPred<StringAttr>))
+        return n.reject("attribute '" + attribute + "': expected names of values");
+  size_t named = countNames(n.operation(), "xs") + countNames(n.operation(), "zs") + 1;
+  return n.inputCount() >= named ||
+         n.reject("expected the " + Twine(named) + " named values behind the inputs, found " + Twine(n.inputCount()) +
+                  " operands");
+}
+
 static Values convertGradient(Node &n) {
+  if (!hasNamedOperands(n))
+    return {};
   Request request(n);
   if (!checkInputs(n, request) || !checkIndependence(n, request))
     return {};
@@ -215,7 +230,10 @@ static Values convertGradient(Node &n) {
     SmallVector<Location> locations(inputs.size(), where);
     Block *body = builder.createBlock(&op.getBody(), {}, TypeRange(ValueRange(inputs)), locations);
     for (auto [argument, input, value] : llvm::zip_equal(body->getArguments(), inputs, request.named)) {
-      n.b.getAnalysis().set(argument, n.b.facts(input));
+      TensorFacts facts = n.b.facts(input);
+      if (argument.getArgNumber() < request.xCount)
+        facts.contents.reset(); // it varies: nothing may be folded for the elements that it has now
+      n.b.getAnalysis().set(argument, facts);
       bindings.push_back({value, argument});
     }
     llvm::SaveAndRestore depth(n.context.gradientDepth, n.context.gradientDepth + 1);

@@ -63,9 +63,25 @@ static void differentiateReduce(ds::ReduceOp op, Derivative &d) {
   llvm_unreachable("all reductions handled");
 }
 
+/// Every result of a running product is the product of a row of its own, with ones for what is not yet in it.
+static void differentiateRunningProduct(ds::CumulativeOp op, Derivative &d) {
+  DsBuilder &b = d.b;
+  Value x = d.wide(d.in()), g = d.wide(d.gradient());
+  int64_t axis = op.getAxis(); // of results; the axis behind it is that of operands
+  SizeExpr size = b.sizes(x)[axis];
+  BinaryKind isIn = op.getReverse() ? (op.getExclusive() ? BinaryKind::gt : BinaryKind::ge)
+                                    : (op.getExclusive() ? BinaryKind::lt : BinaryKind::le);
+  SizeVector square(b.rank(x) + 1, SizeExpr(1));
+  square[axis] = square[axis + 1] = size;
+  Value mask = b.reshape(b.binary(isIn, b.iota(1, {size, size}), b.iota(0, {size, size})), square);
+  Value rows = b.select(mask, b.insertAxis(x, axis), b.scalar(b.element(x), 1));
+  Value slopes = b.mul(productOfOthers(rows, {axis + 1}, b), b.insertAxis(g, axis + 1));
+  d.give(0, b.reduce(ReduceKind::sum, b.select(mask, slopes, b.scalar(b.element(x), 0)), {axis}, /*keep=*/false));
+}
+
 static void differentiateCumulative(ds::CumulativeOp op, Derivative &d) {
-  if (op.getKind() != ReduceKind::sum)
-    return d.refuse("yet for running products");
+  if (op.getKind() == ReduceKind::prod)
+    return differentiateRunningProduct(op, d);
   d.give(0, cumulative(d.wide(d.gradient()), ReduceKind::sum, op.getAxis(), op.getExclusive(), !op.getReverse(), d.b));
 }
 

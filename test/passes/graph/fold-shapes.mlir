@@ -131,3 +131,22 @@ func.func @keeps_types_of_branches(%c: i1, %x: tensor<?xf32> {ds.dims = ["n"]}, 
   }
   return %0 : tensor<?xf32>
 }
+
+// -----
+
+// What a gradient varies has no known elements, even where its value has.
+// CHECK-LABEL: func.func @varied_constant
+// CHECK: ^bb0(%[[X:.*]]: tensor<2xf32>, %{{.*}}: tensor<2xi64>)
+// CHECK: ds.binary mul %[[X]]
+// CHECK: ds.constant dense<2> : tensor<1xi64>
+func.func @varied_constant() -> (tensor<2xf32>, tensor<1xi64>) {
+  %x = ds.constant dense<[2.0, 3.0]> : tensor<2xf32>
+  %z = ds.constant dense<1> : tensor<2xi64>
+  %dx = train.gradient (%x) at (%z) {
+  ^bb0(%a: tensor<2xf32>, %b: tensor<2xi64>):
+    %0 = ds.binary mul %a, %a : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    train.yield %0 : tensor<2xf32>
+  } : (tensor<2xf32>, tensor<2xi64>) -> tensor<2xf32>
+  %s = ds.reduce sum %z axes [0] keep true : (tensor<2xi64>) -> tensor<1xi64>
+  return %dx, %s : tensor<2xf32>, tensor<1xi64>
+}

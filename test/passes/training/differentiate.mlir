@@ -148,9 +148,10 @@ func.func @no_rule(%x: tensor<1x1x4xf32>) -> tensor<1x1x4xf32> {
 func.func @no_rule_for_a_kind(%x: tensor<4xf32>) -> tensor<4xf32> {
   %dx = train.gradient (%x) {
   ^bb0(%a: tensor<4xf32>):
-    // expected-error @+1 {{'ds.cumulative' has no derivative yet for running products, and a value}}
-    %0 = ds.cumulative prod %a axis 0 exclusive false reverse false : (tensor<4xf32>) -> tensor<4xf32>
-    train.yield %0 : tensor<4xf32>
+    %v = ds.constant dense<0.0> : tensor<f32>
+    // expected-error @+1 {{'ds.pad' has no derivative yet for other padding than with a constant, and a value}}
+    %0 = ds.pad edge %a, %v low [1] high [0] : (tensor<4xf32>, tensor<f32>) -> tensor<5xf32>
+    train.yield %0 : tensor<5xf32>
   } : (tensor<4xf32>) -> tensor<4xf32>
   return %dx : tensor<4xf32>
 }

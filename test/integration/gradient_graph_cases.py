@@ -1,0 +1,157 @@
+"""What a Gradient's names mean: other values than the graph's, values inside of the graph, constants, functions,
+subgraphs, derivatives of derivatives, and descents that use them."""
+import numpy as np
+
+from kit import case, compile_model, distance, expect, run_package, tool
+from programs import SEED
+
+HEADER = '<ir_version: 10, opset_import: ["" : 21, "ai.onnx.preview.training" : 1{}]>\n'
+GRADIENT = "ai.onnx.preview.training.Gradient"
+
+
+def results(folder, text, inputs, *options, domains=""):
+    from onnx import parser, save
+    save(parser.parse_model(HEADER.format(domains) + text.replace("GRADIENT", GRADIENT)), folder / "m.onnx")
+    return run_package(compile_model(folder / "m.onnx", folder, *options), inputs, folder)
+
+
+def agree(found, **expected):
+    """f32 results against float64 formulas of a few operations: some roundings of 6e-8."""
+    for name, array in expected.items():
+        off = distance(found[name], np.asarray(array, found[name].dtype))
+        expect(off <= 3e-6, f"seed {SEED}: {name} is off by {off:.3g}: {found[name]}, expected {array}")
+
+
+def numbers(*shape):
+    numbers.random = getattr(numbers, "random", None) or np.random.default_rng(SEED)
+    return numbers.random.uniform(-1.5, 1.5, shape).astype(np.float32)
+
+
+@case
+def other_values_and_shapes(folder):
+    """The function is the graph's; where it is differentiated, inputs say. Those may have other sizes."""
+    a, b, c = numbers(3, 2), numbers(5, 2), numbers(4, 2)
+    found = results(folder, """
+      m (float[n, 2] a, float[5, 2] b, float[k, 2] c) => (h, da, db, dh) <float[2] w = {2.0, -3.0}> {
+        h = Mul (a, w)
+        s = Shape (h)
+        r = Reshape (h, s)
+        y = Sin (r)
+        da = GRADIENT <xs = ["a"], y = "y"> (a)
+        db = GRADIENT <xs = ["a"], y = "y"> (b)
+        dh = GRADIENT <xs = ["h"], y = "y"> (c)
+      }""", {"a": a, "b": b, "c": c})
+    w = np.array([2.0, -3])
+    agree(found, h=a * w, da=np.cos(a * w) * w, db=np.cos(b * w) * w, dh=np.cos(c))
+
+
+@case
+def constants_and_initializers(folder):
+    """Constants belong to the function; named in xs, an initializer is a variable like any other."""
+    x, w = numbers(4), np.array([1.0, 2, 3, 4])
+    text = """
+      m (float[4] x) => (dx, dw, same, none) <float[4] w = {1.0, 2.0, 3.0, 4.0}> {
+        two = Constant <value = float {2.0}> ()
+        scaled = Mul (w, two)
+        p = Mul (x, scaled)
+        y = Mul (p, x)
+        dx = GRADIENT <xs = ["x"], y = "y"> (x)
+        "", dw = GRADIENT <xs = ["x", "w"], y = "y"> (x, w)
+        same = GRADIENT <xs = ["x"], y = "x"> (x)
+        none = GRADIENT <xs = ["w"], zs = ["x"], y = "x"> (w, x)
+      }"""
+    for options in ([], ["--reference"], ["--reference=f64"]):
+        agree(results(folder, text, {"x": x}, *options), dx=4 * w * x, dw=2 * x * x, same=np.ones(4), none=np.zeros(4))
+
+
+@case
+def derivatives_of_derivatives(folder):
+    x, z = numbers(5), numbers(5)
+    found = results(folder, """
+      m (float[5] x, float[5] z) => (d1, d2, d3, dz) {
+        s = Sin (x)
+        y = Mul (s, z)
+        d1 = GRADIENT <xs = ["x"], zs = ["z"], y = "y"> (x, z)
+        d2 = GRADIENT <xs = ["x"], zs = ["z"], y = "d1"> (x, z)
+        d3, dz = GRADIENT <xs = ["x", "z"], y = "d2"> (x, z)
+      }""", {"x": x, "z": z})
+    wide = x.astype(float)
+    agree(found, d1=np.cos(wide) * z, d2=-np.sin(wide) * z, d3=-np.cos(wide) * z, dz=-np.sin(wide))
+
+
+@case
+def functions_and_subgraphs(folder):
+    """Names are those of the scope: inside of a function, of a branch and of a loop."""
+    x, w = numbers(3), numbers(3)
+    found = results(folder, """
+      m (float[3] x, float[3] w, bool c) => (called, branch, last) {
+        called = local.slope (x, w)
+        branch = If (c) <
+          then_branch = t () => (float[3] o) {
+            y = Exp (x)
+            o = GRADIENT <xs = ["x"], y = "y"> (x)
+          }, else_branch = e () => (float[3] p) { p = Identity (w) }>
+        trips = Constant <value_int = 20> ()
+        last = Loop (trips, "", x) <body = b (int64 i, bool g, float[3] at) => (bool h, float[3] next) {
+          h = Identity (g)
+          off = Sub (at, w)
+          y = Mul (off, off)
+          slope = GRADIENT <xs = ["at"], zs = ["w"], y = "y"> (at, w)
+          rate = Constant <value_float = 0.25> ()
+          step = Mul (slope, rate)
+          next = Sub (at, step)
+        }>
+      }
+      <domain: "local", opset_import: ["" : 21, "ai.onnx.preview.training" : 1]>
+      slope (a, b) => (da) {
+        y = Mul (a, b)
+        da = GRADIENT <xs = ["a"], zs = ["b"], y = "y"> (a, b)
+      }""", {"x": x, "w": w, "c": np.array(True)}, domains=', "local" : 1')
+    wide = x.astype(float)
+    agree(found, called=w, branch=np.exp(wide), last=w + (wide - w) * 0.5**20)
+
+
+@case
+def through_a_branch_or_loop(folder):
+    """No rules yet: an error at the node, not a wrong number."""
+    from onnx import parser, save
+    for body, op in ((""" y = Loop (trips, "", x) <body = b (int64 i, bool g, float[3] at) => (bool h, float[3] next) {
+                           h = Identity (g) next = Sin (at) }>""", "scf.while"),
+                     (""" y = If (c) <then_branch = t () => (float[3] o) { o = Sin (x) },
+                           else_branch = e () => (float[3] p) { p = Cos (x) }>""", "scf.if")):
+        save(parser.parse_model(HEADER.format("") + f"""
+          m (float[3] x, bool c, int64 trips) => (dx) {{
+            {body}
+            dx = {GRADIENT} <xs = ["x"], zs = ["c", "trips"], y = "y"> (x, c, trips)
+          }}"""), folder / "m.onnx")
+        tool("ds-opt", folder / "m.onnx", "-o", folder / "m.dsp", code=1, says=[f"'{op}' has no derivative yet"])
+
+
+@case
+def pinned_and_dumped(folder):
+    """The same numbers with sizes pinned, and from the dump of a phase before the derivatives."""
+    x, w = numbers(3, 4), numbers(4, 2)
+    text = """
+      m (float[n, 4] x, float[4, k] w) => (dx, dw) {
+        p = MatMul (x, w)
+        y = Tanh (p)
+        dx, dw = GRADIENT <xs = ["x", "w"], y = "y"> (x, w)
+      }"""
+    slope = 1 - np.tanh(x.astype(float) @ w)**2
+    expected = {"dx": slope @ w.T, "dw": x.T @ slope}
+    agree(results(folder, text, {"x": x, "w": w}), **expected)
+    agree(results(folder, text, {"x": x, "w": w}, "--dim", "n=3"), **expected)
+    for phase, options in (("import", []), ("graph", ["--dim", "n=3", "--dim", "k=2"])):
+        tool("ds-opt", folder / "m.onnx", f"--stop-after={phase}", "-o", folder / "dump.mlir")
+        package = compile_model(folder / "dump.mlir", folder, *options, name="dump.dsp")
+        agree(run_package(package, {"x": x, "w": w}, folder), **expected)
+
+
+@case
+def too_many_orders(folder):
+    """Each order multiplies what must be computed: a short file must not ask for hours."""
+    from onnx import parser, save
+    steps = "".join(f'd{i + 1} = {GRADIENT} <xs = ["x"], y = "s{i}"> (x) s{i + 1} = Add (d{i + 1}, s{i})\n'
+                    for i in range(40))
+    save(parser.parse_model(HEADER.format("") + f"m (float[3] x) => (d40) {{ s0 = Sin (x)\n{steps} }}"), folder / "m.onnx")
+    tool("ds-opt", folder / "m.onnx", "--check", code=1, timeout=60, says="expected derivatives up to order 4")
