@@ -25,7 +25,7 @@ private:
   void emitPanels();
   Value headOffset(ArrayRef<SizeExpr> shape, Value batch, Value head);
   Value divisorOf(Value sum);
-  Value elementOf(const View &view, ArrayRef<Value> at);
+  Value elementOf(const View &view, Value operand, ArrayRef<Value> at);
   Value orZero(Value result, Value sum);
   Value adjust(OpBuilder &b, Value score, Value factor, Value mask);
   void softmaxRow(Value scores, Value offset, Value batch, Value head, Value row, Value inverseCell);
@@ -42,8 +42,9 @@ Value AttentionLowering::headOffset(ArrayRef<SizeExpr> shape, Value batch, Value
   return k.mul(k.add(k.mul(batch, k.index(shape[1])), head), matrix);
 }
 
-Value AttentionLowering::elementOf(const View &view, ArrayRef<Value> at) {
-  return view.buffer ? k.load(view.buffer, k.offsetAt(view, {0, 1, 2, 3}, at), element) : Value();
+Value AttentionLowering::elementOf(const View &view, Value operand, ArrayRef<Value> at) {
+  // Masks may be f32 beside a narrower query, whose scores are computed in f32.
+  return view.buffer ? k.load(view.buffer, k.offsetAt(view, {0, 1, 2, 3}, at), k.elementOf(operand)) : Value();
 }
 
 // Without keys nothing is summed: the result is 0 then, as a product over nothing is, and not 0 / 0.
@@ -156,7 +157,7 @@ void AttentionLowering::emitPlain() {
         return arith::MulFOp::create(b, loc, x, y);
       });
       Value place[] = {at[0], at[1], at[2], column};
-      Value score = adjust(b, dot, elementOf(factor, place), elementOf(mask, place));
+      Value score = adjust(b, dot, elementOf(factor, op.getFactor(), place), elementOf(mask, op.getMask(), place));
       memref::StoreOp::create(b, loc, score, scores, column);
     });
     memref::StoreOp::create(b, loc, neutralElement(b, loc, ds::ReduceKind::max, element), inverse);

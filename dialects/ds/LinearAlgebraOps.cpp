@@ -64,7 +64,8 @@ LogicalResult PackOp::inferResults(Inference &inference) {
   return success();
 }
 
-/// Fails where `given` does not broadcast to `target`, which must not grow.
+/// Fails where `given` does not broadcast to `target`, which must not grow; where only a run tells, it is checked
+/// there.
 static LogicalResult requireBroadcastTo(Inference &inference, ArrayRef<SizeExpr> target, ArrayRef<SizeExpr> given,
                                         const Twine &what) {
   auto sizes = inference.broadcast(target, given);
@@ -73,6 +74,8 @@ static LogicalResult requireBroadcastTo(Inference &inference, ArrayRef<SizeExpr>
   for (auto [before, after] : llvm::zip_equal(target, *sizes))
     if (before.isConstant(1) && after != before)
       return inference.error(what + " must broadcast to the operand, found size " + after.str() + " for 1");
+    else if (failed(inference.requireEqual(before, after, what + " must broadcast to the operand")))
+      return failure();
   return success();
 }
 
@@ -96,8 +99,11 @@ LogicalResult AttentionOp::inferResults(Inference &inference) {
   SizeVector scores = {q.sizes[0], q.sizes[1], q.sizes[2], k.sizes[2]};
   for (unsigned index = 3; index < inference.operandCount(); ++index) {
     const TensorFacts &mask = inference.operand(index);
-    if (mask.rank() > 4 || mask.elementType != q.elementType)
-      return inference.error("C3: mask and factor must have at most rank 4 and the query's element type");
+    bool isWide = mask.elementType.isF32() && q.elementType.getIntOrFloatBitWidth() == 16;
+    if (mask.rank() > 4 || (mask.elementType != q.elementType && !isWide))
+      return inference.error(
+          "C3: mask and factor must have at most rank 4 and the query's element type, or f32 beside a "
+          "float of 16 bits");
     if (failed(requireBroadcastTo(inference, scores, mask.sizes, "C3: mask and factor")))
       return failure();
   }

@@ -57,7 +57,7 @@ def DS_AttentionOp : DS_TensorOp<"attention", [AttrSizedOperandSegments]> {
     minus infinity, gives zeros. Created by `ds-recompose-attention`. Gone after: codegen.
 
     Constraints: C1 query, key and value have rank 4 and one float type; C2 B, T and D agree; C3 mask and factor have
-    at most rank 4 and the query's element type and broadcast; C4 H is a multiple of G; C5 the softcap is positive.
+    at most rank 4 and the query's element type, or f32 beside a float of 16 bits, and broadcast; C4 H is a multiple of G; C5 the softcap is positive.
 
     Example: `%3 = ds.attention %q, %k, %v scale 0.125 : (tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>) -> tensor<?x12x?x64xf32>`
   }];

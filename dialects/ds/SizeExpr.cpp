@@ -265,11 +265,36 @@ SizeExpr SizeExpr::min(const SizeExpr &a, const SizeExpr &b) {
   return a.str() < b.str() ? call("min", {a, b}) : call("min", {b, a});
 }
 
+/// The arguments of a `select`, unless it is so long that taking it apart again and again would take its time.
+static std::vector<SizeExpr> choiceOf(const SizeExpr &size) {
+  constexpr size_t lengthLimit = 512;
+  std::string text = size.str();
+  return text.size() <= lengthLimit ? argumentsOf(text, "select") : std::vector<SizeExpr>();
+}
+
+/// A size that was broadcast from parts, where it is known that `part` is 1.
+static SizeExpr withoutPart(const SizeExpr &size, const SizeExpr &part) {
+  if (size == part)
+    return 1;
+  auto choice = choiceOf(size);
+  if (choice.size() != 3 || choice[0] != SizeExpr::eq(choice[2], 1))
+    return size;
+  return choice[2] == part ? choice[1] : SizeExpr::select(choice[0], withoutPart(choice[1], part), choice[2]);
+}
+
 SizeExpr SizeExpr::max(const SizeExpr &a, const SizeExpr &b) {
   if ((a - b).isKnownNonNegative())
     return a;
   if ((b - a).isKnownNonNegative())
     return b;
+  // Shapes broadcast by their maximum, as tf2onnx does it: b broadcast with y, or b again; or both by one condition.
+  auto left = choiceOf(a), right = choiceOf(b);
+  if (left.size() == 3 && left[2] == b && left[0] == eq(b, 1))
+    return select(left[0], max(left[1], 1), b);
+  if (right.size() == 3 && right[2] == a && right[0] == eq(a, 1))
+    return select(right[0], max(right[1], 1), a);
+  if (left.size() == 3 && right.size() == 3 && left[0] == right[0] && left[2] == right[2])
+    return select(left[0], max(left[1], right[1]), left[2]);
   return a.str() < b.str() ? call("max", {a, b}) : call("max", {b, a});
 }
 
@@ -315,8 +340,20 @@ SizeExpr SizeExpr::select(const SizeExpr &condition, const SizeExpr &a, const Si
   }
   // Broadcasting once more with a part changes nothing: where the whole is 1, each part is. Without this rule a size
   // doubles in length with every residual connection.
-  if (condition == eq(b, 1) && isBroadcastFrom(b, a))
-    return b;
+  if (condition == eq(b, 1)) {
+    if (isBroadcastFrom(b, a) || a == max(b, 1))
+      return b;
+    if (b == max(a, 1))
+      return a;
+    // (x broadcast with y) broadcast with z is x broadcast with (y broadcast with z).
+    if (auto inner = choiceOf(b); inner.size() == 3 && inner[0] == eq(inner[2], 1))
+      return select(inner[0], select(eq(inner[1], 1), withoutPart(a, inner[2]), inner[1]), inner[2]);
+  }
+  // What the same condition chooses inside is known.
+  if (auto inner = choiceOf(a); inner.size() == 3 && inner[0] == condition)
+    return select(condition, inner[1], b);
+  if (auto inner = choiceOf(b); inner.size() == 3 && inner[0] == condition)
+    return select(condition, a, inner[2]);
   return call("select", {condition, a, b});
 }
 

@@ -47,15 +47,6 @@ static Value matchCap(Value value, std::optional<double> &cap) {
   return bounded.getInput();
 }
 
-/// Whether `size` is min(n, whole) of a table of n places: 1 only where `whole` is, so nothing is broadcast to it.
-static bool isClamped(const SizeExpr &size, const SizeExpr &whole) {
-  std::string written = size.str();
-  StringRef text(written);
-  int64_t places;
-  return text.consume_front("min(") && !text.consumeInteger(10, places) && places > 1 &&
-         size == SizeExpr::min(SizeExpr(places), whole);
-}
-
 namespace {
 /// One walk: `value` moves toward the product, `scores` collects.
 struct Walk {
@@ -67,47 +58,83 @@ struct Walk {
   bool fail(StringRef reason) { return mismatch = reason.str(), false; }
   bool run();
   bool stepBinary(ds::BinaryOp op);
+  bool stepChoice(Value condition, double low, bool lowWhenTrue, Value inner);
   bool stepSelect(ds::SelectOp op);
   bool stepReshape(ds::ReshapeOp op);
   bool stepCast(ds::CastOp op);
 
-  /// Whether the op, which leaves the scores' sizes alone, may be taken in: a broadcast would enlarge them.
-  bool keepsSizes(Operation *op, Value inner) {
-    const SizeVector &after = sizes.facts(op->getResult(0)).sizes, &before = sizes.facts(inner).sizes;
-    bool keeps = after.size() == before.size();
-    for (size_t axis = 0; keeps && axis < after.size(); ++axis)
-      keeps = after[axis] == before[axis] || isClamped(before[axis], after[axis]);
-    return keeps || fail("the mask might enlarge the scores");
-  }
   bool isCapped() const { return scores.cap.has_value(); }
   bool hasFactor() const { return scores.factor || scores.takesOut; }
 };
 } // namespace
 
+/// c x + (not c) low, as tf2onnx chooses, read as a choice between x and the number.
+struct Choice {
+  Value condition; // where x is chosen
+  double low;
+  Value inner;
+};
+
+static std::optional<Choice> matchChoice(ds::BinaryOp sum) {
+  auto conditionOf = [](Value value) {
+    auto cast = value.getDefiningOp<ds::CastOp>();
+    return cast && cast.getInput().getType().getElementType().isInteger(1) ? Value(cast.getInput()) : Value();
+  };
+  auto negates = [](Value a, Value b) {
+    ds::UnaryOp negation = unaryOf(a, ds::UnaryKind::logical_not);
+    return negation && negation.getInput() == b;
+  };
+  for (auto [chosen, rest] : {std::pair(sum.getLhs(), sum.getRhs()), std::pair(sum.getRhs(), sum.getLhs())}) {
+    auto low = matchScalar(rest, ds::BinaryKind::mul);
+    Value lowCondition = low ? conditionOf(low->tensor) : Value();
+    ds::BinaryOp product = lowCondition ? binaryOf(chosen, ds::BinaryKind::mul) : ds::BinaryOp();
+    for (unsigned i = 0; product && i < 2; ++i)
+      if (Value condition = conditionOf(product->getOperand(i));
+          condition && (negates(condition, lowCondition) || negates(lowCondition, condition)))
+        return Choice{condition, low->scalar, product->getOperand(1 - i)};
+  }
+  return std::nullopt;
+}
+
 bool Walk::stepBinary(ds::BinaryOp op) {
+  if (op.getKind() == ds::BinaryKind::add)
+    if (auto choice = matchChoice(op); choice && leadsToProduct(choice->inner))
+      return stepChoice(choice->condition, choice->low, /*lowWhenTrue=*/false, choice->inner);
   bool isLeft = leadsToProduct(op.getLhs());
   Value inner = isLeft ? op.getLhs() : op.getRhs(), other = isLeft ? op.getRhs() : op.getLhs();
+  auto isOneNumber = [&] {
+    const SizeVector &shape = sizes.facts(other).sizes;
+    return shape.size() <= sizes.facts(inner).sizes.size() && product(shape).isConstant(1);
+  };
   switch (op.getKind()) {
   case ds::BinaryKind::sub:
     if (!isLeft)
       return fail("the scores are subtracted from a value");
     [[fallthrough]];
   case ds::BinaryKind::add:
-    if (scores.scale != 1 || isCapped() || hasFactor())
+    if (scores.isScaled() || isCapped() || hasFactor())
       return fail("the mask is added before the scale");
     scores.terms.push_back({other, op.getKind() == ds::BinaryKind::sub, {}, 0, true, rankOf(op.getResult())});
     break;
   case ds::BinaryKind::mul:
-    if (scores.scale != 1 || isCapped() || hasFactor() || rankOf(other) == 0)
-      return fail("the scale is not a constant");
+    if (isOneNumber()) {
+      scores.scales.push_back({other, false});
+      break;
+    }
+    if (scores.isScaled() || isCapped() || hasFactor())
+      return fail("the scores are multiplied by more than one number");
     scores.factor = other;
     scores.factorRank = rankOf(op.getResult());
     break;
-  case ds::BinaryKind::div: return fail("the scale is not a constant");
+  case ds::BinaryKind::div:
+    if (!isLeft || !isOneNumber())
+      return fail("the scores are divided by more than one number");
+    scores.scales.push_back({other, true});
+    break;
   default: return fail("between the products stands an op that is neither a constant scale nor a mask");
   }
   value = inner;
-  return keepsSizes(op, inner);
+  return true;
 }
 
 bool Walk::stepSelect(ds::SelectOp op) {
@@ -117,27 +144,37 @@ bool Walk::stepSelect(ds::SelectOp op) {
   auto low = scalarOf(fallback);
   if (!low)
     return fail("the masked score is not a constant");
-  if (scores.scale != 1 || isCapped() || hasFactor())
+  return stepChoice(op.getCondition(), *low, lowWhenTrue, inner);
+}
+
+bool Walk::stepChoice(Value condition, double low, bool lowWhenTrue, Value inner) {
+  if (scores.isScaled() || isCapped() || hasFactor())
     return fail("the mask is chosen before the scale");
-  scores.terms.push_back({{}, false, op.getCondition(), *low, lowWhenTrue, rankOf(op.getResult())});
+  scores.terms.push_back({{}, false, condition, low, lowWhenTrue, rankOf(value)});
   // A score that the constant does not absorb is taken out by a factor of 0.
-  scores.takesOut = !(*low <= absorbing);
+  scores.takesOut = !(low <= absorbing);
   value = inner;
-  return keepsSizes(op, inner);
+  return true;
 }
 
 bool Walk::stepReshape(ds::ReshapeOp op) {
   const SizeVector &from = sizes.facts(op.getInput()).sizes, &to = sizes.facts(op.getResult()).sizes;
-  if (from.size() + to.size() != 7 || ArrayRef(from).take_back(2) != ArrayRef(to).take_back(2))
+  if (from.size() + to.size() != 7 || from.size() < 3 || to.size() < 3 ||
+      ArrayRef(from).take_back(2) != ArrayRef(to).take_back(2))
     return fail("between the products stands a reshape that does not split or join batch and heads");
+  if (to.size() == 4)
+    scores.sizes = to;
   value = op.getInput();
   return true;
 }
 
 bool Walk::stepCast(ds::CastOp op) {
-  if (scores.widened || scores.scale != 1 || isCapped() || hasFactor() || !scores.terms.empty())
+  auto elementOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); };
+  Type from = elementOf(op.getInput()), to = elementOf(op.getResult());
+  if (scores.widened || !isa<FloatType>(from) || !to.isF32())
     return fail("scale or mask have another type than the product");
   scores.widened = true;
+  scores.wideTerms = hasFactor() || !scores.terms.empty();
   value = op.getInput();
   return true;
 }
@@ -174,6 +211,8 @@ bool Walk::run() {
     if (!goesOn)
       return false;
   }
+  if (scores.sizes.empty())
+    scores.sizes = sizes.facts(value).sizes;
   return true;
 }
 

@@ -19,16 +19,27 @@ struct ScoreTerm {
   int64_t rank = 4; // of the scores that it is added to
 };
 
-/// scores = factor * cap(scale * product) + the terms, the term added last first.
+/// One number of run time that the scores are multiplied with, or divided by.
+struct ScoreScale {
+  mlir::Value value;
+  bool divides;
+};
+
+/// scores = factor * cap(scale * scales * product) + the terms, the term added last first.
 struct AttentionScores {
   ds::MatmulOp product;
   double scale = 1;
+  llvm::SmallVector<ScoreScale> scales;
   std::optional<double> cap;
   llvm::SmallVector<ScoreTerm> terms;
   mlir::Value factor; // multiplies the scores
   int64_t factorRank = 4;
-  bool takesOut = false; // the factor is 0 where the last term's condition puts `low`, 1 elsewhere
-  bool widened = false;  // a cast to a wider float stands before everything else
+  bool takesOut = false;  // the factor is 0 where the last term's condition puts `low`, 1 elsewhere
+  bool widened = false;   // the product is cast to a wider float
+  bool wideTerms = false; // which a term or the factor has, too
+  SizeVector sizes;       // of the product, with batch and heads split where a reshape splits them
+
+  bool isScaled() const { return scale != 1 || !scales.empty(); }
 };
 
 /// Walks from the operand of a softmax to the product. On failure `mismatch` says what kept a near miss from matching;

@@ -115,6 +115,14 @@ Value matchCube(Value value) {
   return matchSquare(op.getRhs()) == op.getLhs() ? op.getLhs() : Value();
 }
 
+bool isClamped(const SizeExpr &size, const SizeExpr &whole) {
+  std::string written = size.str();
+  StringRef text(written);
+  int64_t places;
+  return text.consume_front("min(") && !text.consumeInteger(10, places) && places > 1 &&
+         size == SizeExpr::min(SizeExpr(places), whole);
+}
+
 ds::ReduceOp meanOf(Value value) {
   auto reduce = value.getDefiningOp<ds::ReduceOp>();
   return reduce && reduce.getKind() == ds::ReduceKind::mean && reduce.getKeepDims() ? reduce : ds::ReduceOp();
@@ -135,6 +143,15 @@ static Value squareRootOf(Value value) {
   return power && power->scalar == 0.5 ? power->tensor : Value();
 }
 
+Value inverseRootOf(Value value) {
+  if (ds::UnaryOp reciprocal = unaryOf(value, ds::UnaryKind::reciprocal))
+    return squareRootOf(reciprocal.getInput());
+  if (ds::BinaryOp quotient = binaryOf(value, ds::BinaryKind::div); quotient && scalarOf(quotient.getLhs()) == 1.0)
+    return squareRootOf(quotient.getRhs());
+  auto power = matchScalar(value, ds::BinaryKind::pow);
+  return power && power->scalar == -0.5 ? power->tensor : Value();
+}
+
 SmallVector<RootQuotient, 2> rootQuotients(ds::BinaryOp op) {
   SmallVector<RootQuotient, 2> readings;
   if (op.getKind() == ds::BinaryKind::div)
@@ -143,15 +160,7 @@ SmallVector<RootQuotient, 2> rootQuotients(ds::BinaryOp op) {
   if (op.getKind() != ds::BinaryKind::mul)
     return readings;
   for (auto [numerator, factor] : {std::pair(op.getLhs(), op.getRhs()), std::pair(op.getRhs(), op.getLhs())}) {
-    Value radicand;
-    if (ds::UnaryOp reciprocal = unaryOf(factor, ds::UnaryKind::reciprocal))
-      radicand = squareRootOf(reciprocal.getInput());
-    else if (ds::BinaryOp quotient = binaryOf(factor, ds::BinaryKind::div);
-             quotient && scalarOf(quotient.getLhs()) == 1.0)
-      radicand = squareRootOf(quotient.getRhs());
-    else if (auto power = matchScalar(factor, ds::BinaryKind::pow); power && power->scalar == -0.5)
-      radicand = power->tensor;
-    if (radicand)
+    if (Value radicand = inverseRootOf(factor))
       readings.push_back({numerator, radicand});
   }
   return readings;
@@ -168,6 +177,23 @@ ds::BinaryOp onlyUser(Value value, ds::BinaryKind kind, Value &other) {
 bool hasShape(Value value, ArrayRef<int64_t> shape) {
   auto type = cast<RankedTensorType>(value.getType());
   return type.getShape() == shape && type.hasStaticShape();
+}
+
+bool isParameter(Value value, ArrayRef<int64_t> shape) {
+  ArrayRef<int64_t> given = cast<RankedTensorType>(value.getType()).getShape();
+  return given.size() >= shape.size() && !ShapedType::isDynamicShape(shape) && given.take_back(shape.size()) == shape &&
+         llvm::all_of(given.drop_back(shape.size()), [](int64_t size) { return size == 1; });
+}
+
+Value parameterOf(OpBuilder &builder, Value value, ArrayRef<int64_t> shape) {
+  if (hasShape(value, shape))
+    return value;
+  auto type = RankedTensorType::get(shape, cast<RankedTensorType>(value.getType()).getElementType());
+  if (auto constant = value.getDefiningOp<ds::ConstantOp>())
+    if (auto elements = dyn_cast<DenseElementsAttr>(constant.getValue()))
+      return ds::ConstantOp::create(builder, constant.getLoc(), elements.reshape(type));
+  SmallVector<SizeExpr> sizes(shape.begin(), shape.end());
+  return ds::ReshapeOp::create(builder, value.getLoc(), type, value, toAttribute(builder.getContext(), sizes));
 }
 
 Value createOnes(OpBuilder &builder, Location location, ArrayRef<int64_t> shape, Type element) {

@@ -50,6 +50,9 @@ Product takeApart(mlir::Value value);
 mlir::Value matchSquare(mlir::Value value);
 mlir::Value matchCube(mlir::Value value);
 
+/// Whether `size` is min(n, whole) of a table of n places: 1 only where `whole` is, so nothing is broadcast to it.
+bool isClamped(const SizeExpr &size, const SizeExpr &whole);
+
 /// The mean that a reduction over the last axes keeps in place.
 ds::ReduceOp meanOf(mlir::Value value);
 bool areLastAxes(llvm::ArrayRef<int64_t> axes, int64_t rank);
@@ -58,6 +61,8 @@ bool areLastAxes(llvm::ArrayRef<int64_t> axes, int64_t rank);
 struct RootQuotient {
   mlir::Value numerator, radicand;
 };
+/// r where the value is 1 / sqrt(r) in one of these spellings, else null.
+mlir::Value inverseRootOf(mlir::Value value);
 /// Every reading of the op as such a quotient; both factors of a product may be roots.
 llvm::SmallVector<RootQuotient, 2> rootQuotients(ds::BinaryOp op);
 
@@ -65,6 +70,10 @@ llvm::SmallVector<RootQuotient, 2> rootQuotients(ds::BinaryOp op);
 ds::BinaryOp onlyUser(mlir::Value value, ds::BinaryKind kind, mlir::Value &other);
 /// Whether the value has exactly this static shape, as parameters of a norm have.
 bool hasShape(mlir::Value value, llvm::ArrayRef<int64_t> shape);
+/// Whether it has that shape, or that shape behind axes of size 1, as tf2onnx writes it.
+bool isParameter(mlir::Value value, llvm::ArrayRef<int64_t> shape);
+/// Such a parameter without the axes in front.
+mlir::Value parameterOf(mlir::OpBuilder &builder, mlir::Value value, llvm::ArrayRef<int64_t> shape);
 /// A constant of ones; one element where the shape is not static.
 mlir::Value createOnes(mlir::OpBuilder &builder, mlir::Location location, llvm::ArrayRef<int64_t> shape,
                        mlir::Type element);

@@ -25,6 +25,12 @@ struct Chain {
   double epsilon;
   Value scale, bias; // where the chain holds them
 };
+
+/// The mean and the bias behind an x that was scaled before it was centred.
+struct Shift {
+  ds::ReduceOp mean;
+  Value bias; // null where there is none
+};
 } // namespace
 
 /// Emits a remark where the chain is a norm up to the point that failed.
@@ -55,43 +61,69 @@ static std::optional<Chain> matchChain(ds::BinaryOp op, const RootQuotient &quot
   return Chain{centred.getLhs(), mean.getAxes().front(), epsilon->scalar, {}, {}};
 }
 
+/// What is added to x * inverse: bias - mean * inverse, or that with the mean negated or without the bias.
+static std::optional<Shift> matchShift(Value value, Value inverse) {
+  auto meanTimes = [&](Value term, bool negated) {
+    ds::BinaryOp product = binaryOf(term, ds::BinaryKind::mul);
+    if (!product || (product.getLhs() != inverse && product.getRhs() != inverse))
+      return ds::ReduceOp();
+    Value mean = product.getLhs() == inverse ? product.getRhs() : product.getLhs();
+    if (!negated)
+      return meanOf(mean);
+    ds::UnaryOp negation = unaryOf(mean, ds::UnaryKind::neg);
+    return negation ? meanOf(negation.getInput()) : ds::ReduceOp();
+  };
+  if (ds::ReduceOp mean = meanTimes(value, true))
+    return Shift{mean, {}};
+  if (ds::BinaryOp rest = binaryOf(value, ds::BinaryKind::sub))
+    if (ds::ReduceOp mean = meanTimes(rest.getRhs(), false))
+      return Shift{mean, rest.getLhs()};
+  if (ds::BinaryOp sum = binaryOf(value, ds::BinaryKind::add))
+    for (unsigned i : {0, 1})
+      if (ds::ReduceOp mean = meanTimes(sum->getOperand(i), true))
+        return Shift{mean, sum->getOperand(1 - i)};
+  return std::nullopt;
+}
+
 /// TensorFlow's batch_normalization over features: x * i + (bias - mean * i) with i = scale / deviation.
 static std::optional<Chain> matchFolded(ds::BinaryOp op) {
   if (op.getKind() != ds::BinaryKind::add)
     return std::nullopt;
   for (auto [scaled, offset] : {std::pair(op.getLhs(), op.getRhs()), std::pair(op.getRhs(), op.getLhs())}) {
-    ds::BinaryOp product = binaryOf(scaled, ds::BinaryKind::mul), rest = binaryOf(offset, ds::BinaryKind::sub);
-    ds::BinaryOp shift = rest ? binaryOf(rest.getRhs(), ds::BinaryKind::mul) : ds::BinaryOp();
-    if (!product || !shift)
-      continue;
-    for (unsigned i : {0, 1}) {
-      Value x = product->getOperand(i), inverse = product->getOperand(1 - i);
-      if (shift.getLhs() != inverse && shift.getRhs() != inverse)
+    ds::BinaryOp product = binaryOf(scaled, ds::BinaryKind::mul);
+    for (unsigned i = 0; product && i < 2; ++i) {
+      Value x = product->getOperand(i), inverse = product->getOperand(1 - i), scale;
+      auto shift = matchShift(offset, inverse);
+      if (!shift || shift->mean.getInput() != x)
         continue;
-      ds::ReduceOp mean = meanOf(shift.getLhs() == inverse ? shift.getRhs() : shift.getLhs());
-      auto quotients = inverse.getDefiningOp<ds::BinaryOp>() ? rootQuotients(inverse.getDefiningOp<ds::BinaryOp>())
-                                                             : SmallVector<RootQuotient, 2>();
-      if (!mean || mean.getInput() != x || quotients.empty())
+      Value radicand = inverseRootOf(inverse);
+      if (auto scaledInverse = radicand ? ds::BinaryOp() : inverse.getDefiningOp<ds::BinaryOp>())
+        if (auto quotients = rootQuotients(scaledInverse); !quotients.empty()) {
+          scale = quotients[0].numerator;
+          radicand = quotients[0].radicand;
+        }
+      if (!radicand)
         continue;
       auto remark = [&](const Twine &reason) {
         remarkLeft(op, "layer norm", reason);
         return std::nullopt;
       };
-      auto epsilon = matchScalar(quotients[0].radicand, ds::BinaryKind::add);
+      auto epsilon = matchScalar(radicand, ds::BinaryKind::add);
       ds::ReduceOp variance = epsilon ? meanOf(epsilon->tensor) : ds::ReduceOp();
       Value squared = variance ? matchSquare(variance.getInput()) : Value();
       ds::BinaryOp centred = squared ? binaryOf(squared, ds::BinaryKind::sub) : ds::BinaryOp();
-      if (!centred || centred.getLhs() != x || centred.getRhs() != mean.getResult() ||
-          variance.getAxes() != mean.getAxes())
+      if (!centred || centred.getLhs() != x || centred.getRhs() != shift->mean.getResult() ||
+          variance.getAxes() != shift->mean.getAxes())
         return remark("the variance is not that of the centred value");
       auto type = cast<RankedTensorType>(x.getType());
-      if (!areLastAxes(mean.getAxes(), type.getRank()))
+      if (!areLastAxes(shift->mean.getAxes(), type.getRank()))
         return remark("the axes are not the last ones");
-      ArrayRef<int64_t> shape = type.getShape().drop_front(mean.getAxes().front());
-      Value scale = quotients[0].numerator, bias = rest.getLhs();
-      if (!hasShape(scale, shape) || !hasShape(bias, shape) || type != op.getType())
+      int64_t axis = shift->mean.getAxes().front();
+      ArrayRef<int64_t> shape = type.getShape().drop_front(axis);
+      if ((scale && !isParameter(scale, shape)) || (shift->bias && !isParameter(shift->bias, shape)) ||
+          type != op.getType())
         return remark("scale and bias do not have the shape of the normalized axes");
-      return Chain{x, mean.getAxes().front(), epsilon->scalar, scale, bias};
+      return Chain{x, axis, epsilon->scalar, scale, shift->bias};
     }
   }
   return std::nullopt;
@@ -122,25 +154,27 @@ struct RecomposeLayerNorm : impl::RecomposeLayerNormBase<RecomposeLayerNorm>, Pa
     ds::BinaryOp last = normalized;
     Value parameter;
     ds::BinaryOp scaled = onlyUser(last.getResult(), ds::BinaryKind::mul, parameter);
-    if (scaled && hasShape(parameter, shape)) {
+    if (scaled && isParameter(parameter, shape)) {
       last = scaled;
       chain.scale = parameter;
       ds::BinaryOp biased = onlyUser(last.getResult(), ds::BinaryKind::add, parameter);
-      if (biased && hasShape(parameter, shape)) {
+      if (biased && isParameter(parameter, shape)) {
         last = biased;
         chain.bias = parameter;
       }
-    }
-    if (!chain.scale) {
-      OpBuilder builder(last);
-      chain.scale = createOnes(builder, last.getLoc(), shape, type.getElementType());
     }
     replace(last, chain);
   }
 
   /// At the last op of the chain: its parameters may be defined after the norm began.
-  void replace(ds::BinaryOp last, const Chain &chain) {
+  void replace(ds::BinaryOp last, Chain chain) {
     OpBuilder builder(last);
+    auto type = cast<RankedTensorType>(chain.input.getType());
+    ArrayRef<int64_t> shape = type.getShape().drop_front(chain.axis);
+    chain.scale = chain.scale ? parameterOf(builder, chain.scale, shape)
+                              : createOnes(builder, last.getLoc(), shape, type.getElementType());
+    if (chain.bias)
+      chain.bias = parameterOf(builder, chain.bias, shape);
     auto norm = ds::LayerNormOp::create(builder, last.getLoc(), chain.input.getType(), chain.input, chain.scale,
                                         chain.bias, chain.axis, llvm::APFloat(chain.epsilon));
     keepNames(last, norm);

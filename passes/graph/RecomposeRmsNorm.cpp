@@ -21,20 +21,50 @@ struct Chain {
   Value input;
   int64_t axis;
   double epsilon;
+  Value scale = {}; // where the chain holds it
 };
 
 struct RecomposeRmsNorm : impl::RecomposeRmsNormBase<RecomposeRmsNorm>, PassReport {
   void runOnOperation() override {
     count("recomposed", 0);
-    SmallVector<ds::BinaryOp> ops;
-    getOperation().walk([&](ds::BinaryOp op) { ops.push_back(op); });
-    for (ds::BinaryOp op : ops)
+    for (ds::BinaryOp op : collect())
+      if (auto chain = matchFolded(op))
+        replace(op, *chain);
+    // The parts of what was replaced look like chains that lack something.
+    eraseDeadOps(getOperation());
+    for (ds::BinaryOp op : collect())
       for (const RootQuotient &quotient : rootQuotients(op))
         if (auto chain = matchChain(op, quotient)) {
           rewrite(op, *chain);
           break;
         }
     eraseDeadOps(getOperation());
+  }
+
+  SmallVector<ds::BinaryOp> collect() {
+    SmallVector<ds::BinaryOp> ops;
+    getOperation().walk([&](ds::BinaryOp op) { ops.push_back(op); });
+    return ops;
+  }
+
+  /// x * (scale / root), as Keras writes it.
+  static std::optional<Chain> matchFolded(ds::BinaryOp op) {
+    auto type = dyn_cast<RankedTensorType>(op.getType());
+    if (op.getKind() != ds::BinaryKind::mul || !type || !isa<FloatType>(type.getElementType()))
+      return std::nullopt;
+    for (auto [x, inverse] : {std::pair(op.getLhs(), op.getRhs()), std::pair(op.getRhs(), op.getLhs())}) {
+      auto scaled = inverse.getDefiningOp<ds::BinaryOp>();
+      for (const RootQuotient &quotient : scaled ? rootQuotients(scaled) : SmallVector<RootQuotient, 2>()) {
+        auto epsilon = matchScalar(quotient.radicand, ds::BinaryKind::add);
+        ds::ReduceOp mean = epsilon ? meanOf(epsilon->tensor) : ds::ReduceOp();
+        if (!mean || matchSquare(mean.getInput()) != x || x.getType() != type ||
+            !areLastAxes(mean.getAxes(), type.getRank()) ||
+            !isParameter(quotient.numerator, type.getShape().drop_front(mean.getAxes().front())))
+          continue;
+        return Chain{x, mean.getAxes().front(), epsilon->scalar, quotient.numerator};
+      }
+    }
+    return std::nullopt;
   }
 
   /// Emits a remark where the chain is a norm up to the point that failed.
@@ -77,7 +107,7 @@ struct RecomposeRmsNorm : impl::RecomposeRmsNormBase<RecomposeRmsNorm>, PassRepo
     ArrayRef<int64_t> shape = cast<RankedTensorType>(input.getType()).getShape().drop_front(chain.axis);
     auto takeScale = [&] {
       ds::BinaryOp scaled = onlyUser(last->getResult(0), ds::BinaryKind::mul, parameter);
-      if (!scaled || !hasShape(parameter, shape))
+      if (!scaled || !isParameter(parameter, shape))
         return;
       last = scaled;
       scale = parameter;
@@ -92,13 +122,18 @@ struct RecomposeRmsNorm : impl::RecomposeRmsNormBase<RecomposeRmsNorm>, PassRepo
       last = narrowed;
       takeScale();
     }
-    auto type = cast<RankedTensorType>(input.getType());
-    // At the last op of the chain: its scale may be defined after the norm began.
+    replace(last, {input, chain.axis, chain.epsilon, scale});
+  }
+
+  /// At the last op of the chain: its scale may be defined after the norm began.
+  void replace(Operation *last, const Chain &chain) {
+    auto type = cast<RankedTensorType>(chain.input.getType());
+    ArrayRef<int64_t> shape = type.getShape().drop_front(chain.axis);
     OpBuilder builder(last);
-    if (!scale)
-      scale = createOnes(builder, last->getLoc(), shape, type.getElementType());
-    auto norm =
-        ds::RmsNormOp::create(builder, last->getLoc(), type, input, scale, chain.axis, llvm::APFloat(chain.epsilon));
+    Value scale = chain.scale ? parameterOf(builder, chain.scale, shape)
+                              : createOnes(builder, last->getLoc(), shape, type.getElementType());
+    auto norm = ds::RmsNormOp::create(builder, last->getLoc(), type, chain.input, scale, chain.axis,
+                                      llvm::APFloat(chain.epsilon));
     keepNames(last, norm);
     last->getResult(0).replaceAllUsesWith(norm.getResult());
     count("recomposed");

@@ -118,7 +118,7 @@ struct RecomposeRotary : impl::RecomposeRotaryBase<RecomposeRotary>, PassReport 
       return false;
     for (size_t back = 2; back <= given.size(); ++back)
       if (const SizeExpr &size = given[given.size() - back];
-          !size.isConstant(1) && size != target[target.size() - back])
+          !size.isConstant(1) && size != target[target.size() - back] && !isClamped(size, target[target.size() - back]))
         return false;
     return true;
   }

@@ -113,7 +113,7 @@ func.func @attention_c4_heads(%q: tensor<2x3x4x5xf32>, %k: tensor<2x2x4x5xf32>) 
 // -----
 
 func.func @attention_c3_factor(%q: tensor<2x3x4x5xf32>, %factor: tensor<4x4xf64>) {
-  // expected-error @+1 {{'ds.attention' op C3: mask and factor must have at most rank 4 and the query's element type}}
+  // expected-error @+1 {{'ds.attention' op C3: mask and factor must have at most rank 4 and the query's element type, or f32 beside a float of 16 bits}}
   %0 = ds.attention %q, %q, %q factor %factor scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<4x4xf64>) -> tensor<2x3x4x5xf32>
   return
 }

@@ -192,3 +192,52 @@ func.func @folded_with_wide_scale(%x: tensor<?x8xf32>, %g: tensor<?x8xf32>, %b: 
   %y = ds.binary add %xi, %o {ds.values = ["y"]} : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
   return %y : tensor<?x8xf32>
 }
+
+// -----
+
+// As Keras 3 normalizes, through tf2onnx: parameters behind axes of size 1, the mean negated, the bias joined to it.
+// CHECK-LABEL: func.func @folded_negated
+// CHECK-DAG: %[[G:.*]] = ds.reshape %arg1 [8] : (tensor<1x1x8xf32>) -> tensor<8xf32>
+// CHECK-DAG: %[[B:.*]] = ds.constant dense<5.000000e-01> : tensor<8xf32>
+// CHECK: %[[Y:.*]] = ds.layer_norm %arg0, %[[G]], %[[B]] axis 2 epsilon 9.9{{[0-9]*}}E-7 {ds.values = ["y"]}
+// CHECK-NEXT: return %[[Y]]
+func.func @folded_negated(%x: tensor<?x3x8xf32>, %g: tensor<1x1x8xf32>) -> tensor<?x3x8xf32> {
+  %e = ds.constant dense<1.0e-6> : tensor<f32>
+  %b = ds.constant dense<0.5> : tensor<1x1x8xf32>
+  %m = ds.reduce mean %x axes [2] keep true : (tensor<?x3x8xf32>) -> tensor<?x3x1xf32>
+  %n = ds.unary neg %m : (tensor<?x3x1xf32>) -> tensor<?x3x1xf32>
+  %d = ds.binary sub %x, %m : (tensor<?x3x8xf32>, tensor<?x3x1xf32>) -> tensor<?x3x8xf32>
+  %s = ds.binary mul %d, %d : (tensor<?x3x8xf32>, tensor<?x3x8xf32>) -> tensor<?x3x8xf32>
+  %v = ds.reduce mean %s axes [2] keep true : (tensor<?x3x8xf32>) -> tensor<?x3x1xf32>
+  %ve = ds.binary add %v, %e : (tensor<?x3x1xf32>, tensor<f32>) -> tensor<?x3x1xf32>
+  %r = ds.unary sqrt %ve : (tensor<?x3x1xf32>) -> tensor<?x3x1xf32>
+  %i = ds.unary reciprocal %r : (tensor<?x3x1xf32>) -> tensor<?x3x1xf32>
+  %ig = ds.binary mul %i, %g : (tensor<?x3x1xf32>, tensor<1x1x8xf32>) -> tensor<?x3x8xf32>
+  %xi = ds.binary mul %x, %ig : (tensor<?x3x8xf32>, tensor<?x3x8xf32>) -> tensor<?x3x8xf32>
+  %mi = ds.binary mul %n, %ig : (tensor<?x3x1xf32>, tensor<?x3x8xf32>) -> tensor<?x3x8xf32>
+  %o = ds.binary add %mi, %b : (tensor<?x3x8xf32>, tensor<1x1x8xf32>) -> tensor<?x3x8xf32>
+  %y = ds.binary add %xi, %o {ds.values = ["y"]} : (tensor<?x3x8xf32>, tensor<?x3x8xf32>) -> tensor<?x3x8xf32>
+  return %y : tensor<?x3x8xf32>
+}
+
+// -----
+
+// Keras without scale and centre.
+// CHECK-LABEL: func.func @folded_plain
+// CHECK: %[[ONES:.*]] = ds.constant dense<1.000000e+00> : tensor<8xf32>
+// CHECK: ds.layer_norm %arg0, %[[ONES]] axis 1
+func.func @folded_plain(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %e = ds.constant dense<1.0e-6> : tensor<f32>
+  %m = ds.reduce mean %x axes [1] keep true : (tensor<?x8xf32>) -> tensor<?x1xf32>
+  %n = ds.unary neg %m : (tensor<?x1xf32>) -> tensor<?x1xf32>
+  %d = ds.binary sub %x, %m : (tensor<?x8xf32>, tensor<?x1xf32>) -> tensor<?x8xf32>
+  %s = ds.binary mul %d, %d : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %v = ds.reduce mean %s axes [1] keep true : (tensor<?x8xf32>) -> tensor<?x1xf32>
+  %ve = ds.binary add %v, %e : (tensor<?x1xf32>, tensor<f32>) -> tensor<?x1xf32>
+  %r = ds.unary sqrt %ve : (tensor<?x1xf32>) -> tensor<?x1xf32>
+  %i = ds.unary reciprocal %r : (tensor<?x1xf32>) -> tensor<?x1xf32>
+  %xi = ds.binary mul %x, %i : (tensor<?x8xf32>, tensor<?x1xf32>) -> tensor<?x8xf32>
+  %mi = ds.binary mul %n, %i : (tensor<?x1xf32>, tensor<?x1xf32>) -> tensor<?x1xf32>
+  %y = ds.binary add %xi, %mi : (tensor<?x8xf32>, tensor<?x1xf32>) -> tensor<?x8xf32>
+  return %y : tensor<?x8xf32>
+}

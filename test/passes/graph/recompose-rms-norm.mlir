@@ -143,3 +143,40 @@ func.func @unit_vector(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %n = ds.binary div %x, %r : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
   return %n : tensor<4x8xf32>
 }
+
+// -----
+
+// As Keras writes it, through tf2onnx: the scale joined to the reciprocal root, behind axes of size 1.
+// CHECK-LABEL: func.func @folded
+// CHECK: %[[G:.*]] = ds.reshape %arg1 [8] : (tensor<1x8xf32>) -> tensor<8xf32>
+// CHECK-NEXT: %[[Y:.*]] = ds.rms_norm %arg0, %[[G]] axis 1 epsilon 9.9{{[0-9]*}}E-7 {ds.values = ["y"]}
+// CHECK-NEXT: return %[[Y]]
+func.func @folded(%x: tensor<?x8xf32>, %g: tensor<1x8xf32>) -> tensor<?x8xf32> {
+  %e = ds.constant dense<1.0e-6> : tensor<f32>
+  %s = ds.binary mul %x, %x : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %v = ds.reduce mean %s axes [1] keep true : (tensor<?x8xf32>) -> tensor<?x1xf32>
+  %ve = ds.binary add %v, %e : (tensor<?x1xf32>, tensor<f32>) -> tensor<?x1xf32>
+  %r = ds.unary sqrt %ve : (tensor<?x1xf32>) -> tensor<?x1xf32>
+  %i = ds.unary reciprocal %r : (tensor<?x1xf32>) -> tensor<?x1xf32>
+  %ig = ds.binary mul %i, %g : (tensor<?x1xf32>, tensor<1x8xf32>) -> tensor<?x8xf32>
+  %y = ds.binary mul %x, %ig {ds.values = ["y"]} : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %y : tensor<?x8xf32>
+}
+
+// -----
+
+// The root of one value folded into the scale of another one.
+// CHECK-LABEL: func.func @folded_of_another
+// CHECK-NOT: ds.rms_norm
+func.func @folded_of_another(%x: tensor<?x8xf32>, %z: tensor<?x8xf32>, %g: tensor<8xf32>) -> tensor<?x8xf32> {
+  %e = ds.constant dense<1.0e-6> : tensor<f32>
+  %s = ds.binary mul %x, %x : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %v = ds.reduce mean %s axes [1] keep true : (tensor<?x8xf32>) -> tensor<?x1xf32>
+  %ve = ds.binary add %v, %e : (tensor<?x1xf32>, tensor<f32>) -> tensor<?x1xf32>
+  %r = ds.unary sqrt %ve : (tensor<?x1xf32>) -> tensor<?x1xf32>
+  %i = ds.unary reciprocal %r : (tensor<?x1xf32>) -> tensor<?x1xf32>
+  // expected-remark @+1 {{rms norm not recomposed: the mean square is not that of the value that is divided}}
+  %ig = ds.binary mul %i, %g : (tensor<?x1xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  %y = ds.binary mul %z, %ig : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %y : tensor<?x8xf32>
+}

@@ -145,3 +145,21 @@ func.func @different_angles(%x: tensor<5x6xf32>, %cos: tensor<5x3xf32>, %sin: te
   %y = ds.concat 1 %real, %imaginary : (tensor<5x3xf32>, tensor<5x3xf32>) -> tensor<5x6xf32>
   return %y : tensor<5x6xf32>
 }
+
+// -----
+
+// tf2onnx writes an open end of a slice as 10^9: rows of angles for as many places, if there are fewer.
+// CHECK-LABEL: func.func @clamped_angles
+// CHECK: ds.rotary %arg0, %{{.*}}, %{{.*}} interleaved false
+func.func @clamped_angles(%x: tensor<?x8xf32> {ds.dims = ["s", 8]}, %cos: tensor<?x8xf32> {ds.dims = ["s", 8]}, %sin: tensor<?x8xf32> {ds.dims = ["s", 8]}) -> tensor<?x8xf32> {
+  %c = ds.slice %cos starts [0, 0] sizes ["min(1000000000, s)", 8] steps [1, 1] : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  %n = ds.slice %sin starts [0, 0] sizes ["min(1000000000, s)", 8] steps [1, 1] : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  %0 = ds.binary mul %x, %c : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %low = ds.slice %x starts [0, 0] sizes ["s", 4] steps [1, 1] : (tensor<?x8xf32>) -> tensor<?x4xf32>
+  %high = ds.slice %x starts [0, 4] sizes ["s", 4] steps [1, 1] : (tensor<?x8xf32>) -> tensor<?x4xf32>
+  %minus = ds.unary neg %high : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  %t = ds.concat 1 %minus, %low : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x8xf32>
+  %1 = ds.binary mul %t, %n : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %y = ds.binary add %0, %1 : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %y : tensor<?x8xf32>
+}

@@ -58,6 +58,16 @@ TEST(SizeExprTest, BroadcastingTwiceIsBroadcastingOnce) {
   EXPECT_EQ(broadcast(all, b), all);
   EXPECT_EQ(broadcast(all, c), all);
   EXPECT_NE(broadcast(all, symbol("d")), all);
+  // tf2onnx joins shapes by their maximum: x with the mask's m, layer after layer.
+  SizeExpr x = symbol("x"), m = SizeExpr::min(SizeExpr(1000000000), symbol("m"));
+  SizeExpr once = SizeExpr::max(broadcast(x, m), x);
+  EXPECT_EQ(once.str(), "select(eq(1, x), max(1, min(1000000000, m)), x)");
+  EXPECT_EQ(broadcast(once, m), broadcast(x, m));
+  EXPECT_EQ(SizeExpr::max(broadcast(once, m), once), once);
+  EXPECT_EQ(broadcast(x, once), once);
+  EXPECT_EQ(broadcast(broadcast(x, m), once), broadcast(x, m));
+  EXPECT_EQ(broadcast(m, SizeExpr::max(m, 1)), m);
+  EXPECT_EQ(broadcast(broadcast(a, b), symbol("d")), broadcast(a, broadcast(b, symbol("d"))));
   EXPECT_NE(SizeExpr::select(SizeExpr::eq(all, 2), a, all), all);
 }
 

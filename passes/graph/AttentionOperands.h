@@ -1,0 +1,56 @@
+// Builds the operands of ds.attention from what stands between the products of a chain.
+#ifndef DEEPSTRIDE_PASSES_GRAPH_ATTENTIONOPERANDS_H
+#define DEEPSTRIDE_PASSES_GRAPH_ATTENTIONOPERANDS_H
+
+#include "passes/graph/AttentionScores.h"
+
+namespace deepstride {
+
+/// Builds the operands of one attention. Ops that it creates are known to the size analysis.
+class AttentionOperands {
+public:
+  /// `shape` are the scores' sizes, as far as they are split into batch, heads, rows and columns; `total` those of the
+  /// softmax, which masks may have enlarged.
+  AttentionOperands(mlir::Operation *root, SizeAnalysis &sizes, const SizeVector &shape, const SizeVector &total);
+
+  static mlir::Type elementOf(mlir::Value value);
+
+  template <typename Op, typename... Args> mlir::Value create(mlir::Type element, int64_t rank, Args &&...args) {
+    llvm::SmallVector<int64_t> unknown(rank, mlir::ShapedType::kDynamic);
+    auto op = Op::create(builder, location, mlir::RankedTensorType::get(unknown, element), std::forward<Args>(args)...);
+    known(op);
+    return op->getResult(0);
+  }
+  mlir::Value reshape(mlir::Value value, const SizeVector &shape);
+
+  /// The query, the key from the right operand of its product, the value; as [batch, heads, rows or columns, size].
+  mlir::Value query(mlir::Value value, const AttentionScores &scores, double &scale);
+  mlir::Value key(ds::MatmulOp product, double &scale);
+  /// [batch * heads, rows, columns] or [batch, groups, heads, rows, columns] as [batch, heads, rows, columns].
+  mlir::Value splitHeads(mlir::Value value);
+  /// The value with these batches and rows; without `rows` it keeps its own.
+  mlir::Value enlarge(mlir::Value value, const SizeExpr &batches, std::optional<SizeExpr> rows = std::nullopt);
+
+  /// All terms in one mask, and the factor; null where there is nothing.
+  mlir::Value mask(const AttentionScores &scores, mlir::Type element);
+  mlir::Value factor(const AttentionScores &scores, mlir::Type element);
+
+  mlir::OpBuilder builder;
+
+private:
+  void known(mlir::Operation *op);
+  mlir::Value alignMask(mlir::Value mask, int64_t rank);
+  mlir::Value narrow(mlir::Value mask, int depth = 0);
+  mlir::Value choose(mlir::Value condition, double yes, double no, mlir::Type element);
+  mlir::Value termOf(const ScoreTerm &term, mlir::Type element);
+  mlir::Value castTo(mlir::Value value, mlir::Type element);
+
+  mlir::Location location;
+  SizeAnalysis &sizes;
+  SizeExpr batch, heads;
+  SizeVector shape, total;
+};
+
+} // namespace deepstride
+
+#endif
