@@ -73,8 +73,15 @@ Value DsBuilder::foldToConstant(Operation *op) {
   return constant(elements);
 }
 
+bool DsBuilder::isToBeRefused(Operation *op) {
+  if (opsToRefusal == 0 || isa<ds::ConstantOp>(op) || --opsToRefusal > 0)
+    return false;
+  emitError(op->getLoc()) << "refused for a test";
+  return true;
+}
+
 Values DsBuilder::finishAll(Operation *op) {
-  if (failed(analysis.visit(op, /*retype=*/true))) {
+  if (isToBeRefused(op) || failed(analysis.visit(op, /*retype=*/true))) {
     op->erase();
     return {};
   }
@@ -218,6 +225,12 @@ Value DsBuilder::argReduce(ds::ReduceKind kind, Value x, int64_t axis, bool keep
 }
 
 Value DsBuilder::softmax(Value x, int64_t axis, bool log) { return create<ds::SoftmaxOp>({x}, x, axis, log); }
+
+Values DsBuilder::topK(Value x, int64_t axis, const SizeExpr &k, bool largest) {
+  if (!x)
+    return {};
+  return finishAll(ds::TopKOp::create(builder, location, placeholder(), placeholder(), x, axis, list({k}), largest));
+}
 
 Value DsBuilder::matmul(Value a, Value b, bool transposeA, bool transposeB) {
   return create<ds::MatmulOp>({a, b}, a, b, ArrayRef<bool>({transposeA, transposeB}));

@@ -17,6 +17,8 @@ public:
   DsBuilder(mlir::OpBuilder builder, SizeAnalysis &analysis)
       : builder(builder), analysis(analysis), location(builder.getUnknownLoc()) {}
 
+  /// Refuses the n-th op from here, constants not counted (they always exist); 0 refuses none.
+  void refuse(unsigned nth) { opsToRefusal = nth; }
   void setLocation(mlir::Location where) { location = where; }
   mlir::Location getLocation() const { return location; }
   mlir::OpBuilder &getBuilder() { return builder; }
@@ -82,6 +84,9 @@ public:
   mlir::Value reduce(ds::ReduceKind kind, mlir::Value x, llvm::ArrayRef<int64_t> axes, bool keep = true);
   mlir::Value argReduce(ds::ReduceKind kind, mlir::Value x, int64_t axis, bool keep, bool last);
   mlir::Value softmax(mlir::Value x, int64_t axis, bool log = false);
+  /// The k elements that are largest (or smallest) along the axis, in that order, and where they were; empty where it
+  /// is refused.
+  Values topK(mlir::Value x, int64_t axis, const SizeExpr &k, bool largest);
   mlir::Value matmul(mlir::Value a, mlir::Value b, bool transposeA = false, bool transposeB = false);
 
   /// For ops without a method of their own: `Op::create` with the given arguments after a placeholder for each result
@@ -102,8 +107,11 @@ private:
   mlir::Value finish(mlir::Operation *op);
   mlir::Value foldToConstant(mlir::Operation *op);
 
+  bool isToBeRefused(mlir::Operation *op);
+
   mlir::OpBuilder builder;
   SizeAnalysis &analysis;
+  unsigned opsToRefusal = 0;
   mlir::Location location;
 };
 

@@ -23,6 +23,7 @@ LogicalResult Conversion::run() {
   builder.setLocation(main.getLoc());
   if (failed(pinInputs()))
     return failure();
+  builder.refuse(options.refusedOp);
   convertOps(main.getBody().front());
   if (!report.empty())
     report.emit(main.getLoc());
@@ -124,6 +125,7 @@ void Conversion::convertNode(NodeOp node) {
   });
   Node view(node, operands, builder, *this);
   Values results = pattern->convert(view);
+  failedNodes |= errors > 0; // even where the results do not depend on what was refused
   for (auto [index, result] : llvm::enumerate(node.getResults())) {
     Value value = index < results.size() ? results[index] : Value();
     if (value && !view.isRefused()) {

@@ -19,6 +19,7 @@ struct ConvertOnnxToDs : impl::ConvertOnnxToDsBase<ConvertOnnxToDs> {
 
   void runOnOperation() override {
     ConversionOptions options;
+    options.refusedOp = refusedOp;
     for (const std::string &pin : dims) {
       auto [name, text] = StringRef(pin).rsplit('=');
       int64_t value;

@@ -73,9 +73,7 @@ static Values topK(Node &n, const SizeExpr &k) {
   auto axis = n.axis(n.integer("axis", -1), n.b.rank(n.in(0)));
   if (!axis)
     return {};
-  Type placeholder = n.b.placeholder();
-  return n.b.finishAll(ds::TopKOp::create(n.b.getBuilder(), n.b.getLocation(), placeholder, placeholder, n.in(0), *axis,
-                                          n.b.list({k}), n.flag("largest", true)));
+  return n.b.topK(n.in(0), *axis, k, n.flag("largest", true));
 }
 
 static Values convertTopKAttribute(Node &n) {

@@ -65,13 +65,13 @@ static Values convertLinearAttention(Node &n) {
   decay = b.broadcast(decay, keySizes);
   beta = b.broadcast(beta, {keySizes[0], *groups, keySizes[2]});
   state = b.broadcast(state, stateSizes);
+  Value operands[] = {query, key, value, decay, beta, state};
+  if (llvm::is_contained(operands, Value()))
+    return {};
   double scale = n.real("scale", 0);
   auto depth = b.sizes(query)[3].constant();
   if (scale == 0 && depth && *depth > 0)
     scale = 1 / std::sqrt(static_cast<double>(*depth));
-  Value operands[] = {query, key, value, decay, beta, state};
-  if (llvm::is_contained(operands, Value()))
-    return {};
   OpBuilder &builder = b.getBuilder();
   Values results =
       b.finishAll(ds::LinearAttentionOp::create(builder, b.getLocation(), b.placeholder(), b.placeholder(), query, key,

@@ -15,6 +15,8 @@ using namespace mlir;
 namespace deepstride::onnx {
 
 void define(Node &n, StringRef symbol, Value value) {
+  if (!value) // refused; nothing that uses the symbol will be kept
+    return;
   ds::DefineOp::create(n.b.getBuilder(), n.b.getLocation(), symbol, value);
 }
 

@@ -26,6 +26,8 @@ static Value roundToPower(Node &n, Value x) {
 
 Value convertElements(Node &n, Value x, Type type) {
   DsBuilder &b = n.b;
+  if (!x)
+    return {};
   if (!isNarrowFloat(type) || b.element(x) == type)
     return b.cast(x, type);
   Type inner = b.element(x).isF64() && !isa<Float8E8M0FNUType>(type) ? b.f64() : b.f32();

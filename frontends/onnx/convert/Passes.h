@@ -11,6 +11,9 @@ namespace deepstride::onnx {
 struct ConversionOptions {
   /// Values of named dimensions; the others stay symbols.
   llvm::StringMap<int64_t> dims;
+  /// For tests: the n-th op that a pattern creates is refused, as if its shape rules did; 0 refuses none. Whatever a
+  /// model contains, a conversion must end well after that.
+  unsigned refusedOp = 0;
 };
 
 /// Everything that stands in the way is reported as diagnostics of the context before it fails.

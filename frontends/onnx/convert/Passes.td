@@ -11,9 +11,13 @@ def ConvertOnnxToDs : Pass<"convert-onnx-to-ds", "::mlir::ModuleOp"> {
     become size symbols, or the values that the option pins them to. Small initializers become `ds.constant`, larger
     ones `ds.weight` of a `ds.recipe`. Everything that has no conversion is listed in one report.
   }];
-  let options = [ListOption<"dims", "dim", "std::string", "value of a named dimension, as NAME=VALUE">];
-  let dependentDialects = ["::deepstride::ds::DSDialect", "::deepstride::train::TrainDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect",
-                           "::mlir::func::FuncDialect"];
+  let options = [
+    ListOption<"dims", "dim", "std::string", "value of a named dimension, as NAME=VALUE">,
+    Option<"refusedOp", "refuse-op", "unsigned", "0",
+           "for tests: refuse the n-th op that is created, as if its shape rules did; 0 refuses none">
+  ];
+  let dependentDialects = ["::deepstride::ds::DSDialect", "::deepstride::train::TrainDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect", "::mlir::func::FuncDialect"];
 }
 
 #endif

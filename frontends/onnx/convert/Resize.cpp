@@ -120,6 +120,8 @@ static Value antialiasAxis(Node &n, Value x, const AxisResize &resize, bool isCu
     return {};
   std::swap(order[resize.axis], order.back());
   Value rows = b.transpose(gatherAt(b, x, resize.axis, place, last), order);
+  if (!rows)
+    return {};
   SizeVector sizes = b.sizes(rows);
   SizeExpr lines = product(ArrayRef(sizes).drop_back());
   sizes.back() = resize.size;

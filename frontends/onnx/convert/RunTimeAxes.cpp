@@ -77,7 +77,8 @@ SizeVector withUnitAxes(const SizeVector &sizes, const SizeVector &axes) {
 SizeExpr computedSize(Node &n, mlir::Value count) {
   std::string symbol = n.context.newCountSymbol();
   mlir::Value least = n.b.binary(ds::BinaryKind::max, n.b.cast(n.b.reshape(count, {}), n.b.i64()), 0.0);
-  ds::DefineOp::create(n.b.getBuilder(), n.b.getLocation(), symbol, least);
+  if (least) // otherwise refused; nothing that uses the symbol will be kept
+    ds::DefineOp::create(n.b.getBuilder(), n.b.getLocation(), symbol, least);
   return SizeExpr::symbol(symbol);
 }
 

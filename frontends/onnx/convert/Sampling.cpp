@@ -194,7 +194,10 @@ static Values convertGridSample(Node &n) {
   Type type = b.element(x).isF64() ? b.f64() : b.f32();
   SizeExpr points = product(ArrayRef(gridSizes).drop_front().drop_back());
   Value places = b.reshape(b.cast(grid, type), {gridSizes[0], points, spatial});
-  Pixels pixels(b, mode == "nearest" ? x : b.cast(x, type));
+  Value image = mode == "nearest" ? x : b.cast(x, type);
+  if (!image)
+    return {};
+  Pixels pixels(b, image);
   SmallVector<SmallVector<Tap>> axes;
   for (int64_t axis = 0; axis < spatial; ++axis) { // the grid lists the last axis first
     Value normal = b.dropAxis(b.sliceAxis(places, 2, spatial - 1 - axis, 1), 2);
@@ -318,7 +321,10 @@ static Values convertRoiAlign(Node &n) {
         isRow ? SizeVector{regions, height, axis.samples, 1, 1} : SizeVector{regions, 1, 1, width, axis.samples};
     return b.reshape(b.broadcast(b.reshape(value, own), grid), {regions, product(ArrayRef(grid).drop_front())});
   };
-  Pixels pixels(b, b.gather(0, x, n.in(2)));
+  Value images = b.gather(0, x, n.in(2));
+  if (!images)
+    return {};
+  Pixels pixels(b, images);
   Value isSampled =
       b.binary(BinaryKind::bit_and, spread(rows, rows.isCounted, true), spread(columns, columns.isCounted, false));
   Value isNear;
@@ -379,7 +385,10 @@ static Values convertDeformConv(Node &n) {
                     describe(b.facts(weight)) + " and " + describe(b.facts(offset)));
   SizeExpr batch = sizes[0] * SizeExpr(offsetGroups), height = offsets[2], width = offsets[3];
   int64_t channels = *sizes[1].constant() / offsetGroups;
-  Pixels pixels(b, b.reshape(x, {batch, channels, sizes[2], sizes[3]}));
+  Value images = b.reshape(x, {batch, channels, sizes[2], sizes[3]});
+  if (!images)
+    return {};
+  Pixels pixels(b, images);
   // [batch, kernel height, kernel width, 2, height, width]
   Value moved = b.reshape(offset, {batch, *kernelHeight, *kernelWidth, 2, height, width});
   SizeExpr points = SizeExpr(taps) * height * width;

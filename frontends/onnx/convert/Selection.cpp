@@ -57,6 +57,8 @@ static Values convertUnique(Node &n) {
   } else {
     rows = b.reshape(x, {product(sizes)});
   }
+  if (!rows)
+    return {};
   SizeExpr count = b.sizes(rows)[0];
   Value sorted, from;
   if (axis) {
@@ -64,8 +66,7 @@ static Values convertUnique(Node &n) {
     sorted = b.gather(0, rows, from);
   } else {
     Value vector = rows;
-    Values both = b.finishAll(ds::TopKOp::create(b.getBuilder(), b.getLocation(), b.placeholder(), b.placeholder(),
-                                                 vector, 0, b.list({count}), /*largest=*/false));
+    Values both = b.topK(vector, 0, count, /*largest=*/false);
     if (both.empty())
       return {};
     sorted = both[0];
@@ -87,8 +88,7 @@ static Values convertUnique(Node &n) {
   Value inverse = scatter(b, ds::ScatterKind::assign, count, from, run);
   Value counts = scatter(b, ds::ScatterKind::add, runs, run, b.broadcast(b.scalar(b.i64(), 1), {count}));
   if (!n.flag("sorted", true)) { // in the order of the first ones
-    Values both = b.finishAll(ds::TopKOp::create(b.getBuilder(), b.getLocation(), b.placeholder(), b.placeholder(),
-                                                 indices, 0, b.list({runs}), /*largest=*/false));
+    Values both = b.topK(indices, 0, runs, /*largest=*/false);
     if (both.empty())
       return {};
     indices = both[0];
@@ -132,8 +132,7 @@ static Values convertNonMaxSuppression(Node &n) {
   auto scalar = [&](unsigned input, Type type) {
     return n.has(input) ? b.cast(b.reshape(n.in(input), {}), type) : b.scalar(type, 0);
   };
-  Values ranked = b.finishAll(ds::TopKOp::create(b.getBuilder(), b.getLocation(), b.placeholder(), b.placeholder(),
-                                                 n.in(1), 2, b.list({count}), /*largest=*/true));
+  Values ranked = b.topK(n.in(1), 2, count, /*largest=*/true);
   if (ranked.empty())
     return {};
   Value tuples = b.insertAxis(ranked[1], 3);

@@ -1,6 +1,8 @@
 // The pass on its own: a module of onnx.node goes in, ds ops over named sizes come out.
 // RUN: ds-opt %s --convert-onnx-to-ds | FileCheck %s
 // RUN: ds-opt %s --convert-onnx-to-ds="dim=N=3" | FileCheck %s --check-prefix=PINNED
+// RUN: not ds-opt %s --convert-onnx-to-ds="refuse-op=1" 2>&1 | FileCheck %s --check-prefix=REFUSED
+// REFUSED: error: refused for a test
 
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: tensor<?x4xf32> {ds.dims = ["N", 4], ds.name = "x"}
