@@ -164,6 +164,8 @@ bool Recurrence::bind() {
   if (!n.requireRank(0, 3, 3) || !n.requireRank(1, 3, 3) || !n.requireRank(2, 3, 3) || !n.requireFloat(0))
     return false;
   x = isBatchFirst ? b.transpose(n.in(0), {1, 0, 2}) : n.in(0);
+  if (!x)
+    return false;
   length = b.sizes(x)[0];
   batch = b.sizes(x)[1];
   hidden = b.sizes(n.in(2))[2];

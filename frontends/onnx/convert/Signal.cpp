@@ -38,6 +38,8 @@ struct Transform {
 
 /// The transform of x along an axis; the last axis of x holds the real and, if of size 2, the imaginary part.
 static Value transform(Node &n, Value x, int64_t axis, const Transform &t) {
+  if (!x)
+    return {};
   DsBuilder &b = n.b;
   SizeVector sizes = b.sizes(x);
   int64_t rank = b.rank(x);
