@@ -70,6 +70,50 @@ Value Derivative::sumTo(Value value, ArrayRef<SizeExpr> target) {
   return b.reshape(result, final);
 }
 
+Value Derivative::spread(Value g, int64_t axis, SizeExpr start, int64_t step, const SizeExpr &size) {
+  SizeVector sizes = b.sizes(g);
+  if (!g)
+    return {};
+  Value zero = b.scalar(b.element(g), 0);
+  SizeExpr count = sizes[axis];
+  if (step < 0) { // backwards from `start`: turned around, it begins at the last one
+    g = b.sliceAxis(g, axis, SizeExpr::max(count - SizeExpr(1), 0), count, -1);
+    start = start + (count - SizeExpr(1)) * SizeExpr(step);
+    step = -step;
+  }
+  if (step > 1) { // every element becomes a row of its own that ends in zeros
+    SizeVector rows = sizes, flat = sizes;
+    rows.insert(rows.begin() + axis + 1, 1);
+    flat[axis] = count * SizeExpr(step);
+    SizeVector none(rows.size(), SizeExpr(0)), gap = none;
+    gap[axis + 1] = step - 1;
+    g = b.reshape(b.pad(ds::PadKind::constant, b.reshape(g, rows), zero, none, gap), flat);
+  }
+  SizeVector low(sizes.size(), SizeExpr(0)), high = low;
+  low[axis] = start;
+  high[axis] = size - start - count * SizeExpr(step);
+  return b.pad(ds::PadKind::constant, g, zero, low, high);
+}
+
+// Only scatter_nd adds whole slices, along the first axis.
+Value Derivative::scatter(Value value, int64_t axis, Value indices, const SizeExpr &size) {
+  SizeVector sizes = b.sizes(value), front = {size};
+  int64_t chosen = b.rank(indices), kept = b.rank(value) - chosen;
+  if (!value || !indices)
+    return {};
+  SmallVector<int64_t> order = axesFrom(axis, axis + chosen), back = axesFrom(1, axis + 1);
+  llvm::append_range(order, axesFrom(0, axis));
+  llvm::append_range(order, axesFrom(axis + chosen, b.rank(value)));
+  back.push_back(0);
+  llvm::append_range(back, axesFrom(axis + 1, kept + 1));
+  front.insert(front.end(), sizes.begin(), sizes.begin() + axis);
+  front.insert(front.end(), sizes.begin() + axis + chosen, sizes.end());
+  Value into = zeros(b.element(value), front), tuples = b.insertAxis(indices, chosen),
+        slices = b.transpose(value, order);
+  Value sums = b.create<ds::ScatterNdOp>({into, tuples, slices}, ds::ScatterKind::add, into, tuples, slices);
+  return b.transpose(sums, back);
+}
+
 const RuleTable::Rule *RuleTable::find(Operation *op) const {
   auto found = rules.find(op->getName().getStringRef());
   return found == rules.end() ? nullptr : &found->second;
@@ -79,7 +123,7 @@ const RuleTable &RuleTable::get() {
   static const RuleTable all = [] {
     RuleTable table;
     for (auto add : {addAttentionRules, addElementwiseRules, addIndexingRules, addMovementRules, addNormalizationRules,
-                     addProductRules, addReductionRules})
+                     addProductRules, addReductionRules, addWindowRules})
       add(table);
     return table;
   }();

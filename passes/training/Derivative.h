@@ -47,6 +47,11 @@ public:
   mlir::Value mean(mlir::Value value, llvm::ArrayRef<int64_t> axes) {
     return b.reduce(ds::ReduceKind::mean, value, axes);
   }
+  /// The elements of an axis `step` apart, from `start` on, in an axis of `size` zeros: where a slice came from.
+  mlir::Value spread(mlir::Value value, int64_t axis, SizeExpr start, int64_t step, const SizeExpr &size);
+  /// The slices of `value` at `axis` added up where `indices` say, in an axis of `size`: where a gather came from. The
+  /// axes of `indices` are those of the value from `axis` on.
+  mlir::Value scatter(mlir::Value value, int64_t axis, mlir::Value indices, const SizeExpr &size);
   /// Sums along axes until the sizes are `target`, which broadcasts to those of the value.
   mlir::Value sumTo(mlir::Value value, llvm::ArrayRef<SizeExpr> target);
 
@@ -80,6 +85,7 @@ void addMovementRules(RuleTable &table);
 void addNormalizationRules(RuleTable &table);
 void addProductRules(RuleTable &table);
 void addReductionRules(RuleTable &table);
+void addWindowRules(RuleTable &table);
 
 } // namespace deepstride
 

@@ -81,6 +81,42 @@ def movement(folder):
 
 
 @case
+def copies_at_borders(folder):
+    g = Gradients()
+    for mode in ("edge", "reflect", "wrap"):
+        g.test(f'y = Pad <mode = "{mode}"> (x, p)', {"p": np.array([1, 2, 0, 3])}, x=g.numbers(3, 4))
+        g.test(f'y = Pad <mode = "{mode}"> (x, p)', {"p": np.array([0, 2, 0, 0])}, x=g.numbers(2, 3),
+               dims={"x": ["n", "m"]})
+    g.verify(folder)
+
+
+@case
+def windows(folder):
+    g = Gradients()
+    for options, x, w in (("", (2, 3, 5), (4, 3, 2)),
+                          ("<strides = [2], pads = [1, 2], dilations = [2]>", (1, 2, 8), (3, 2, 3)),
+                          ("<strides = [2, 3], pads = [1, 0, 1, 2]>", (2, 2, 5, 6), (3, 2, 3, 2)),
+                          ("<group = 2, strides = [2, 1]>", (2, 4, 5, 4), (6, 2, 2, 3)),
+                          ("<group = 4, dilations = [1, 2]>", (1, 4, 3, 4), (4, 1, 2, 2))):
+        g.test(f"y = Conv {options} (x, w, b)", x=g.numbers(*x), w=g.numbers(*w), b=g.numbers(w[0]))
+    g.test("y = Conv <pads = [1, 1]> (x, w)", x=g.numbers(2, 2, 5), w=g.numbers(3, 2, 3), dims={"x": ["n", 2, "s"]})
+    for kind in ("Max", "Average", "Lp"):
+        numbers = g.spread if kind == "Max" else g.away
+        for options in ("kernel_shape = [2]", "kernel_shape = [3], strides = [2], pads = [1, 1]",
+                        "kernel_shape = [3], strides = [2], ceil_mode = 1", "kernel_shape = [2], dilations = [2]"):
+            if kind != "Lp" or "dilations" not in options and "ceil" not in options:
+                g.test(f"y = {kind}Pool <{options}> (x)", x=numbers(2, 2, 6))
+        g.test(f"y = {kind}Pool <kernel_shape = [2, 3], strides = [2, 1]> (x)", x=numbers(1, 2, 4, 5),
+               dims={"x": ["n", 2, 4, "s"]})
+    g.test("y = AveragePool <kernel_shape = [3], strides = [2], pads = [1, 1], count_include_pad = 1> (x)",
+           x=g.numbers(2, 2, 6))
+    g.test("y = LpPool <p = 3, kernel_shape = [2]> (x)", x=g.away(1, 1, 4))
+    for name in ("GlobalAveragePool", "GlobalMaxPool"):
+        g.test(f"y = {name} (x)", x=g.spread(2, 2, 3, 2))
+    g.verify(folder)
+
+
+@case
 def run_time_movement(folder):
     g = Gradients()
     dims = {"x": ["n", "m"], "z": ["k", "m"]}
@@ -204,6 +240,65 @@ def attention(folder):
     g.test(ATTENTION.replace("q,", "x,").replace("key)", "x)").replace("v)", "x)"), scale, x=g.numbers(1, 2, 3, 4),
            mask=g.numbers(3, 3))
     g.verify(folder)
+
+
+TRANSFORMER = """
+  x = Gather (embedding, ids)
+  n1 = LayerNormalization <axis = -1> (x, scale1, bias1)
+  qkv = MatMul (n1, wqkv)
+  flat_q, flat_k, flat_v = Split <axis = -1, num_outputs = 3> (qkv)
+  heads_q = Reshape (flat_q, heads)
+  heads_k = Reshape (flat_k, heads)
+  heads_v = Reshape (flat_v, heads)
+  q = Transpose <perm = [0, 2, 1, 3]> (heads_q)
+  key = Transpose <perm = [0, 2, 1, 3]> (heads_k)
+  v = Transpose <perm = [0, 2, 1, 3]> (heads_v)
+""" + ATTENTION.replace("y = ", "o = ") + """
+  back = Transpose <perm = [0, 2, 1, 3]> (o)
+  joined = Reshape (back, tokens)
+  projected = MatMul (joined, wo)
+  x2 = Add (x, projected)
+  n2 = LayerNormalization <axis = -1> (x2, scale2, bias2)
+  up = MatMul (n2, w1)
+  up_b = Add (up, b1)
+  active = Gelu (up_b)
+  down = MatMul (active, w2)
+  x3 = Add (x2, down)
+  out = Transpose <perm = [1, 0]> (embedding)
+  logits = MatMul (x3, out)
+  classes = Transpose <perm = [0, 2, 1]> (logits)
+  y = SoftmaxCrossEntropyLoss (classes, labels)
+"""
+
+
+@case
+def transformer_block(folder):
+    """A layer between an embedding and the loss that shares its weight: the gradient of every parameter."""
+    g = Gradients()
+    width, vocabulary, batch, length = 4, 6, 2, 3
+    tokens = g.random.integers(0, vocabulary, (2, batch, length))
+    g.test(TRANSFORMER, {"heads": np.array([0, 0, 2, 2]), "tokens": np.array([0, 0, width]), "scale": np.array(0.7),
+                         "mask": np.triu(np.full((length, length), -1e9), 1)},
+           dims={"ids": ["batch", length], "labels": ["batch", length]}, becomes=["ds.attention"],
+           embedding=g.numbers(vocabulary, width), scale1=g.numbers(width), bias1=g.numbers(width),
+           wqkv=g.numbers(width, 3 * width), wo=g.numbers(width, width), scale2=g.numbers(width),
+           bias2=g.numbers(width), w1=g.numbers(width, 5), b1=g.numbers(5), w2=g.numbers(5, width),
+           ids=tokens[0], labels=tokens[1])
+    g.verify(folder, orders=(1,))
+
+
+@case
+def narrow_floats(folder):
+    """f16 and bf16, whose sums are kept in f32: as far from float64 as their results round."""
+    g = Gradients(opset=21)
+    g.test("y = Softmax (x)", x=g.numbers(3, 5))
+    g.test("y = LayerNormalization (x, s, b)", x=g.numbers(3, 8), s=g.numbers(8), b=g.numbers(8))
+    g.test("y = MatMul (a, b)", a=g.numbers(3, 4), b=g.numbers(4, 2))
+    g.test("s = Mul (a, b) y = Tanh (s)", a=g.numbers(3, 4), b=g.numbers(4))
+    g.test("y = Div (a, b)", a=g.numbers(4), b=g.away(4, least=0.5))
+    g.test("y = ReduceL2 (x, a)", {"a": np.array([1])}, x=g.numbers(3, 4))
+    g.test("t = Cast <to = 1> (x) u = Sin (t) y = Cast <to = $T> (u)", x=g.numbers(5))
+    g.verify(folder, elements=(np.float16,), orders=(1,))
 
 
 @case

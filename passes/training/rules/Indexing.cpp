@@ -15,21 +15,9 @@ static Value scatterNd(ScatterKind kind, Value into, Value indices, Value update
   return b.create<ds::ScatterNdOp>({into, indices, updates}, kind, into, indices, updates);
 }
 
-/// Slices along an axis: the axis comes to the front, where scatter_nd adds whole slices.
 static void differentiateGather(ds::GatherOp op, Derivative &d) {
-  DsBuilder &b = d.b;
-  Value g = d.wide(d.gradient()), indices = op.getIndices();
-  int64_t axis = op.getAxis(), chosen = b.rank(indices), rank = b.rank(d.in());
-  SmallVector<int64_t> gathered = axesFrom(axis, axis + chosen), back = axesFrom(1, axis + 1);
-  llvm::append_range(gathered, axesFrom(0, axis));
-  llvm::append_range(gathered, axesFrom(axis + chosen, b.rank(g)));
-  back.push_back(0);
-  llvm::append_range(back, axesFrom(axis + 1, rank));
-  SizeVector front = b.sizes(d.in());
-  std::rotate(front.begin(), front.begin() + axis, front.begin() + axis + 1);
-  Value rows = scatterNd(ScatterKind::add, d.zeros(b.element(g), front), b.insertAxis(indices, chosen),
-                         b.transpose(g, gathered), b);
-  d.give(0, b.transpose(rows, back));
+  int64_t axis = op.getAxis();
+  d.give(0, d.scatter(d.wide(d.gradient()), axis, op.getIndices(), d.b.sizes(d.in())[axis]));
 }
 
 static void differentiateGatherElements(ds::GatherElementsOp op, Derivative &d) {

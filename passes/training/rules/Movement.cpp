@@ -5,6 +5,7 @@
 using namespace mlir;
 
 namespace deepstride {
+using ds::BinaryKind;
 
 static void differentiateReshape(ds::ReshapeOp, Derivative &d) {
   d.give(0, d.b.reshape(d.gradient(), d.b.sizes(d.in())));
@@ -30,30 +31,6 @@ static void differentiateConcat(ds::ConcatOp op, Derivative &d) {
   }
 }
 
-/// Puts the elements of an axis `step` apart, from `start` on, into an axis of `size` zeros.
-static Value spread(Value g, int64_t axis, SizeExpr start, int64_t step, const SizeExpr &size, DsBuilder &b) {
-  Value zero = b.scalar(b.element(g), 0);
-  SizeExpr count = b.sizes(g)[axis];
-  if (step < 0) { // backwards from `start`: turned around, it begins at the last one
-    g = b.sliceAxis(g, axis, SizeExpr::max(count - SizeExpr(1), 0), count, -1);
-    start = start + (count - SizeExpr(1)) * SizeExpr(step);
-    step = -step;
-  }
-  if (step > 1) { // every element becomes a row of its own that ends in zeros
-    SizeVector rows = b.sizes(g);
-    rows.insert(rows.begin() + axis + 1, 1);
-    SizeVector none(rows.size(), SizeExpr(0)), gap = none;
-    gap[axis + 1] = step - 1;
-    SizeVector flat = b.sizes(g);
-    flat[axis] = count * SizeExpr(step);
-    g = b.reshape(b.pad(ds::PadKind::constant, b.reshape(g, rows), zero, none, gap), flat);
-  }
-  SizeVector low(b.rank(g), SizeExpr(0)), high = low;
-  low[axis] = start;
-  high[axis] = size - start - count * SizeExpr(step);
-  return b.pad(ds::PadKind::constant, g, zero, low, high);
-}
-
 static void differentiateSlice(ds::SliceOp op, Derivative &d) {
   auto starts = sizesFromAttribute(op.getStarts());
   if (!starts)
@@ -63,7 +40,7 @@ static void differentiateSlice(ds::SliceOp op, Derivative &d) {
   for (auto [axis, step] : llvm::enumerate(op.getSteps())) {
     bool isWhole = (*starts)[axis].isConstant(0) && step == 1 && d.b.sizes(g)[axis] == whole[axis];
     if (g && !isWhole)
-      g = spread(g, static_cast<int64_t>(axis), (*starts)[axis], step, whole[axis], d.b);
+      g = d.spread(g, static_cast<int64_t>(axis), (*starts)[axis], step, whole[axis]);
   }
   d.give(0, g);
 }
@@ -80,12 +57,40 @@ static void differentiateInsert(ds::InsertOp op, Derivative &d) {
   d.give(1, d.b.create<ds::InsertOp>({hole, g}, hole, g, op.getStarts()));
 }
 
+/// The positions that the elements of a padded axis were copied from.
+static Value paddedFrom(ds::PadKind kind, const SizeExpr &low, const SizeExpr &padded, const SizeExpr &size,
+                        Derivative &d) {
+  DsBuilder &b = d.b;
+  auto binary = [&](BinaryKind how, Value x, const SizeExpr &y) {
+    return b.binary(how, x, b.reshape(b.shape({y}), {}));
+  };
+  Value at = binary(BinaryKind::sub, b.iota(0, {padded}), low);
+  SizeExpr last = size - SizeExpr(1);
+  if (kind == ds::PadKind::edge)
+    return binary(BinaryKind::min, b.binary(BinaryKind::max, at, 0.0), last);
+  if (kind == ds::PadKind::wrap)
+    return binary(BinaryKind::mod, at, SizeExpr::max(size, 1));
+  SizeExpr period = SizeExpr::max(last * SizeExpr(2), 1); // there and back
+  Value folded = binary(BinaryKind::mod, at, period);
+  return b.binary(BinaryKind::min, folded, b.binary(BinaryKind::sub, b.reshape(b.shape({period}), {}), folded));
+}
+
+static void differentiateCopies(ds::PadOp op, ArrayRef<SizeExpr> low, ArrayRef<SizeExpr> high, Derivative &d) {
+  SizeVector sizes = d.b.sizes(d.in());
+  Value g = d.wide(d.gradient());
+  for (auto [axis, size] : llvm::enumerate(sizes))
+    if (!low[axis].isConstant(0) || !high[axis].isConstant(0))
+      g = d.scatter(g, static_cast<int64_t>(axis),
+                    paddedFrom(op.getKind(), low[axis], size + low[axis] + high[axis], size, d), size);
+  d.give(0, g);
+}
+
 static void differentiatePad(ds::PadOp op, Derivative &d) {
-  if (op.getKind() != ds::PadKind::constant)
-    return d.refuse("yet for other padding than with a constant");
   auto low = sizesFromAttribute(op.getLow()), high = sizesFromAttribute(op.getHigh());
   if (!low || !high)
     return d.refuse("with amounts that are no size expressions");
+  if (op.getKind() != ds::PadKind::constant)
+    return differentiateCopies(op, *low, *high, d);
   DsBuilder &b = d.b;
   Value g = d.gradient();
   for (SizeVector *amounts : {&*low, &*high})

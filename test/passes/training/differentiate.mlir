@@ -133,25 +133,25 @@ func.func @second_order(%x: tensor<f32>) -> tensor<f32> {
 
 // -----
 
-func.func @no_rule(%x: tensor<1x1x4xf32>) -> tensor<1x1x4xf32> {
+func.func @no_rule(%x: tensor<1x2x?x8xf32>, %d: tensor<1x2x?x8xf32>, %b: tensor<1x2x?xf32>, %s: tensor<1x2x8x8xf32>)
+    -> tensor<1x2x?x8xf32> {
   %dx = train.gradient (%x) {
-  ^bb0(%a: tensor<1x1x4xf32>):
-    // expected-error @+1 {{'ds.pool' has no derivative yet, and a value whose gradient is asked for depends on it}}
-    %0 = ds.pool max %a kernel [2] strides [2] pads [0, 0] dilations [1] {ceil = false, include_pad = false, exponent = 2 : i64} : (tensor<1x1x4xf32>) -> tensor<1x1x2xf32>
-    train.yield %0 : tensor<1x1x2xf32>
-  } : (tensor<1x1x4xf32>) -> tensor<1x1x4xf32>
-  return %dx : tensor<1x1x4xf32>
+  ^bb0(%a: tensor<1x2x?x8xf32>):
+    // expected-error @+1 {{'ds.linear_attention' has no derivative yet, and a value whose gradient is asked for depends on it}}
+    %o, %n = ds.linear_attention %a, %a, %a, %a, %b, %s scale 0.5 delta false : (tensor<1x2x?x8xf32>, tensor<1x2x?x8xf32>, tensor<1x2x?x8xf32>, tensor<1x2x?x8xf32>, tensor<1x2x?xf32>, tensor<1x2x8x8xf32>) -> (tensor<1x2x?x8xf32>, tensor<1x2x8x8xf32>)
+    train.yield %o : tensor<1x2x?x8xf32>
+  } : (tensor<1x2x?x8xf32>) -> tensor<1x2x?x8xf32>
+  return %dx : tensor<1x2x?x8xf32>
 }
 
 // -----
 
-func.func @no_rule_for_a_kind(%x: tensor<4xf32>) -> tensor<4xf32> {
+func.func @no_rule_for_a_kind(%x: tensor<4xf32>, %i: tensor<1x1xi64>, %u: tensor<1xf32>) -> tensor<4xf32> {
   %dx = train.gradient (%x) {
   ^bb0(%a: tensor<4xf32>):
-    %v = ds.constant dense<0.0> : tensor<f32>
-    // expected-error @+1 {{'ds.pad' has no derivative yet for other padding than with a constant, and a value}}
-    %0 = ds.pad edge %a, %v low [1] high [0] : (tensor<4xf32>, tensor<f32>) -> tensor<5xf32>
-    train.yield %0 : tensor<5xf32>
+    // expected-error @+1 {{'ds.scatter_nd' has no derivative yet for products, maxima and minima, and a value}}
+    %0 = ds.scatter_nd mul %a, %i, %u : (tensor<4xf32>, tensor<1x1xi64>, tensor<1xf32>) -> tensor<4xf32>
+    train.yield %0 : tensor<4xf32>
   } : (tensor<4xf32>) -> tensor<4xf32>
   return %dx : tensor<4xf32>
 }
@@ -173,14 +173,15 @@ func.func @narrow_floats(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // Ops that the value does not depend on need no rule.
 // CHECK-LABEL: func.func @rules_only_on_the_way
-// CHECK-NOT: ds.pool
+// CHECK-NOT: ds.cast
 // CHECK: return
-func.func @rules_only_on_the_way(%x: tensor<1x1x4xf32>) -> tensor<1x1x4xf32> {
+func.func @rules_only_on_the_way(%x: tensor<4xf32>) -> tensor<4xf32> {
   %dx = train.gradient (%x) {
-  ^bb0(%a: tensor<1x1x4xf32>):
-    %0 = ds.pool max %a kernel [2] strides [2] pads [0, 0] dilations [1] {ceil = false, include_pad = false, exponent = 2 : i64} : (tensor<1x1x4xf32>) -> tensor<1x1x2xf32>
-    %1 = ds.unary exp %a : (tensor<1x1x4xf32>) -> tensor<1x1x4xf32>
-    train.yield %1 : tensor<1x1x4xf32>
-  } : (tensor<1x1x4xf32>) -> tensor<1x1x4xf32>
-  return %dx : tensor<1x1x4xf32>
+  ^bb0(%a: tensor<4xf32>):
+    %0 = ds.cast %a to f8E4M3FN : (tensor<4xf32>) -> tensor<4xf8E4M3FN>
+    %1 = ds.cast %0 to f32 : (tensor<4xf8E4M3FN>) -> tensor<4xf32>
+    %2 = ds.unary exp %a : (tensor<4xf32>) -> tensor<4xf32>
+    train.yield %2 : tensor<4xf32>
+  } : (tensor<4xf32>) -> tensor<4xf32>
+  return %dx : tensor<4xf32>
 }
