@@ -1,7 +1,8 @@
-// Any bytes read as a model give a program that satisfies the contract of the graph phase, or at least one error: what
-// ds-opt does before it generates code. A failure without a message and a broken contract are findings. So is what the
-// conversion trips over after it was refused one of its ops.
+// Any bytes read as a model give a program that satisfies the contract of the training phase, or at least one error:
+// what ds-opt does before it generates code. A failure without a message and a broken contract are findings. So is what
+// the conversion trips over after it was refused one of its ops.
 #include "dialects/ds/DsDialect.h"
+#include "dialects/train/TrainDialect.h"
 #include "frontends/onnx/convert/Passes.h"
 #include "frontends/onnx/dialect/Onnx.h"
 #include "frontends/onnx/reader/Import.h"
@@ -33,11 +34,11 @@ public:
 struct Compiler {
   MLIRContext context{MLIRContext::Threading::DISABLED};
   unsigned errors = 0;
-  std::unique_ptr<PassManager> import, graph;
+  std::unique_ptr<PassManager> import, graph, training;
 
   Compiler() {
-    context.loadDialect<ds::DSDialect, ::deepstride::onnx::OnnxDialect, func::FuncDialect, scf::SCFDialect,
-                        tensor::TensorDialect>();
+    context.loadDialect<ds::DSDialect, train::TrainDialect, ::deepstride::onnx::OnnxDialect, func::FuncDialect,
+                        scf::SCFDialect, tensor::TensorDialect>();
     context.printOpOnDiagnostic(false);
     context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
       errors += diagnostic.getSeverity() == DiagnosticSeverity::Error;
@@ -45,6 +46,7 @@ struct Compiler {
     });
     import = makePasses([](OpPassManager &pm) { addContract(pm, Phase::Import); });
     graph = makePasses([](OpPassManager &pm) { buildGraphPipeline(pm, GraphPipelineOptions()); });
+    training = makePasses([](OpPassManager &pm) { buildTrainingPipeline(pm, TrainingPipelineOptions()); });
   }
 
   template <typename Build> std::unique_ptr<PassManager> makePasses(Build build) {
@@ -76,8 +78,8 @@ struct Compiler {
     auto module = ::deepstride::onnx::importOnnx(path, context);
     if (done(success(succeeded(module)), "the import") &&
         done(::deepstride::onnx::convertOnnxToDs(**module), "the conversion") &&
-        done(import->run(**module), "the import phase"))
-      done(graph->run(**module), "the graph phase");
+        done(import->run(**module), "the import phase") && done(graph->run(**module), "the graph phase"))
+      done(training->run(**module), "the training phase");
   }
 };
 

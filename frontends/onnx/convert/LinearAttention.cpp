@@ -43,6 +43,8 @@ static Values convertLinearAttention(Node &n) {
   auto wide = [&](unsigned input) { return b.cast(n.in(input), inner); };
   Value query = splitHeads(b, wide(0), *heads), key = splitHeads(b, wide(1), *groups);
   Value value = splitHeads(b, wide(2), *groups);
+  if (!key || !value)
+    return {};
   SizeVector keySizes = b.sizes(key), stateSizes = {keySizes[0], *groups, keySizes[3], b.sizes(value)[3]};
   Value decay = b.scalar(inner, 1), beta = decay, zero = b.scalar(inner, 0);
   if (decays) {

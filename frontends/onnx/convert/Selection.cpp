@@ -52,6 +52,8 @@ static Values convertUnique(Node &n) {
       return {};
     std::rotate(order.begin(), order.begin() + *axis, order.begin() + *axis + 1); // the others keep their order
     x = b.transpose(x, order);
+    if (!x)
+      return {};
     rest = b.sizes(x);
     rows = b.reshape(x, {rest[0], product(ArrayRef(rest).drop_front())});
   } else {
