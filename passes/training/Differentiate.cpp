@@ -11,6 +11,7 @@
 #include "passes/graph/Matching.h"
 #include "passes/training/Derivative.h"
 #include "passes/training/Passes.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -38,6 +39,30 @@ static llvm::DenseSet<Value> findVaried(train::GradientOp gradient) {
         if (isa<FloatType>(getElementTypeOrSelf(result)))
           varied.insert(result);
   return varied;
+}
+
+/// The ops between xs and y, last ones first.
+static SmallVector<Operation *> findPath(train::GradientOp gradient, const llvm::DenseSet<Value> &varied) {
+  Block &body = gradient.getBody().front();
+  llvm::DenseSet<Value> needed = {cast<train::YieldOp>(body.getTerminator()).getValue()};
+  SmallVector<Operation *> path;
+  for (Operation &op : llvm::reverse(body.without_terminator())) {
+    if (llvm::none_of(op.getResults(), [&](Value v) { return needed.contains(v) && varied.contains(v); }))
+      continue;
+    path.push_back(&op);
+    needed.insert_range(valuesUsedBy(&op));
+  }
+  return path;
+}
+
+/// Names the first op of each kind that has no rule.
+static bool checkRules(ArrayRef<Operation *> path) {
+  llvm::StringSet<> missing;
+  for (Operation *op : path)
+    if (!RuleTable::get().find(op) && missing.insert(op->getName().getStringRef()).second)
+      op->emitError() << "'" << op->getName()
+                      << "' has no derivative yet, and a value whose gradient is asked for depends on it";
+  return missing.empty();
 }
 
 namespace {
@@ -81,23 +106,20 @@ struct Differentiate : impl::DifferentiateBase<Differentiate>, PassReport {
   FailureOr<SmallVector<Value>> reverse(train::GradientOp gradient, DsBuilder &builder) {
     Block &body = gradient.getBody().front();
     llvm::DenseSet<Value> varied = findVaried(gradient);
-    Derivative::Gradients gradients;
     Value y = cast<train::YieldOp>(body.getTerminator()).getValue();
+    SmallVector<Operation *> path = findPath(gradient, varied);
+    if (!checkRules(path))
+      return failure();
+    Derivative::Gradients gradients;
     if (varied.contains(y))
       gradients[y] = builder.broadcast(builder.scalar(builder.element(y), 1), builder.sizes(y));
-    SmallVector<Operation *> ops;
-    for (Operation &op : body.without_terminator())
-      ops.push_back(&op);
-    for (Operation *op : llvm::reverse(ops)) {
+    for (Operation *op : path) {
+      // Behind a step, whose rule gave nothing, the derivative is 0.
       if (llvm::none_of(op->getResults(), [&](Value result) { return gradients.contains(result); }))
         continue;
-      // A rule that gives nothing says that the derivative is 0: steps have none.
       builder.setLocation(op->getLoc());
       Derivative derivative(op, builder, varied, gradients);
-      if (const RuleTable::Rule *rule = RuleTable::get().find(op))
-        (*rule)(op, derivative);
-      else if (llvm::any_of(valuesUsedBy(op), [&](Value value) { return varied.contains(value); }))
-        derivative.refuse("yet");
+      (*RuleTable::get().find(op))(op, derivative);
       if (derivative.isRefused())
         return failure();
       if (++reversed > opLimit)

@@ -2,7 +2,7 @@
 subgraphs, derivatives of derivatives, and descents that use them."""
 import numpy as np
 
-from kit import case, compile_model, distance, expect, run_package, tool
+from kit import MINILM, Skip, case, compile_model, distance, expect, run_package, tool
 from programs import SEED
 
 HEADER = '<ir_version: 10, opset_import: ["" : 21, "ai.onnx.preview.training" : 1{}]>\n'
@@ -155,3 +155,71 @@ def too_many_orders(folder):
                     for i in range(40))
     save(parser.parse_model(HEADER.format("") + f"m (float[3] x) => (d40) {{ s0 = Sin (x)\n{steps} }}"), folder / "m.onnx")
     tool("ds-opt", folder / "m.onnx", "--check", code=1, timeout=60, says="expected derivatives up to order 4")
+
+
+@case(slow=True)
+def trained_encoder(folder):
+    """The gradients of weights of a trained sentence encoder, against differences of its f64 reference along a random
+    direction. Weights are f32: a step of 1e-2 of their size is off by 1e-5 for rounding and 1e-4 for its square."""
+    import onnx
+    from onnx import helper, numpy_helper
+    if not MINILM.exists():
+        raise Skip("the model is not installed")
+    random = np.random.default_rng(SEED)
+    model = onnx.load(MINILM)
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    words = next(name for name in stored if "word_embeddings" in name)
+    norm = next(name for name in stored if "layer.1" in name and "LayerNorm.weight" in name)
+    matrix = next(name for node in model.graph.node for name in node.input
+                  if node.op_type == "MatMul" and "layer.1/" in node.name and name in stored)
+    xs, zs = [words, norm, matrix], [value.name for value in model.graph.input]
+    y = "461"  # the sentence embedding, [batch, 384]
+    weights = numpy_helper.from_array(random.standard_normal(384).astype(np.float32), "y_weights")
+    model.graph.initializer.append(weights)
+    model.graph.node.append(helper.make_node("Mul", [y, "y_weights"], ["weighted"]))
+    model.graph.node.append(helper.make_node("ReduceSum", ["weighted"], ["sum"], keepdims=0))
+    del model.graph.output[:]
+    model.graph.output.append(helper.make_tensor_value_info("sum", onnx.TensorProto.FLOAT, []))
+    inputs = {"input_ids": random.integers(1000, 30000, (2, 7)), "attention_mask": np.ones((2, 7), np.int64)}
+    inputs["attention_mask"][1, 5:] = 0
+
+    def sum_along(name, direction):
+        moved = onnx.ModelProto.FromString(model.SerializeToString())
+        for tensor in moved.graph.initializer:
+            if tensor.name == name:
+                tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) + direction, name))
+        onnx.save(moved, folder / "moved.onnx")
+        package = compile_model(folder / "moved.onnx", folder, "--reference=f64", name="moved.dsp")
+        return float(run_package(package, inputs, folder)["sum"])
+    expected = []
+    for name in xs:
+        values = numpy_helper.to_array(stored[name])
+        direction = (random.standard_normal(values.shape) * values.std() * 1e-2).astype(np.float32)
+        expected.append((direction, (sum_along(name, direction) - sum_along(name, -direction)) / 2))
+    model.opset_import.append(helper.make_opsetid("ai.onnx.preview.training", 1))
+    model.graph.node.append(helper.make_node("Gradient", xs + zs, ["d0", "d1", "d2"], xs=xs, zs=zs, y="sum",
+                                             domain="ai.onnx.preview.training"))
+    del model.graph.output[:]
+    model.graph.output.extend(helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
+                              for name in ("d0", "d1", "d2"))
+    onnx.save(model, folder / "gradients.onnx")
+    found = run_package(compile_model(folder / "gradients.onnx", folder), inputs, folder)
+    for index, (direction, slope) in enumerate(expected):
+        along = float(np.sum(found[f"d{index}"].astype(float) * direction))
+        expect(abs(along - slope) <= 2e-3 * abs(slope) + 1e-4, f"seed {SEED}: along {xs[index]} the gradient gives {along}, "
+               f"a difference {slope}")
+
+
+@case
+def the_mask_of_the_graph(folder):
+    """Random numbers of the function are those of the graph: the gradient passes where the output does."""
+    x = np.abs(numbers(40)) + 1
+    found = results(folder, """
+      m (float[40] x) => (y, dx) {
+        ratio = Constant <value_float = 0.25> ()
+        mode = Constant <value = bool {1}> ()
+        y = Dropout (x, ratio, mode)
+        dx = GRADIENT <xs = ["x"], y = "y"> (x)
+      }""", {"x": x})
+    expect(0 < np.count_nonzero(found["y"]) < 40, "expected some elements to be dropped and some to be kept")
+    agree(found, dx=found["y"] / x)

@@ -133,12 +133,16 @@ func.func @second_order(%x: tensor<f32>) -> tensor<f32> {
 
 // -----
 
+// One error for each kind of op, the last one in the program.
 func.func @no_rule(%x: tensor<1x2x?x8xf32>, %d: tensor<1x2x?x8xf32>, %b: tensor<1x2x?xf32>, %s: tensor<1x2x8x8xf32>)
     -> tensor<1x2x?x8xf32> {
   %dx = train.gradient (%x) {
   ^bb0(%a: tensor<1x2x?x8xf32>):
+    %c = ds.bitcast %a to f32 : (tensor<1x2x?x8xf32>) -> tensor<1x2x?x8xf32>
+    // expected-error @+1 {{'ds.bitcast' has no derivative yet, and a value whose gradient is asked for depends on it}}
+    %e = ds.bitcast %c to f32 : (tensor<1x2x?x8xf32>) -> tensor<1x2x?x8xf32>
     // expected-error @+1 {{'ds.linear_attention' has no derivative yet, and a value whose gradient is asked for depends on it}}
-    %o, %n = ds.linear_attention %a, %a, %a, %a, %b, %s scale 0.5 delta false : (tensor<1x2x?x8xf32>, tensor<1x2x?x8xf32>, tensor<1x2x?x8xf32>, tensor<1x2x?x8xf32>, tensor<1x2x?xf32>, tensor<1x2x8x8xf32>) -> (tensor<1x2x?x8xf32>, tensor<1x2x8x8xf32>)
+    %o, %n = ds.linear_attention %e, %a, %a, %a, %b, %s scale 0.5 delta false : (tensor<1x2x?x8xf32>, tensor<1x2x?x8xf32>, tensor<1x2x?x8xf32>, tensor<1x2x?x8xf32>, tensor<1x2x?xf32>, tensor<1x2x8x8xf32>) -> (tensor<1x2x?x8xf32>, tensor<1x2x8x8xf32>)
     train.yield %o : tensor<1x2x?x8xf32>
   } : (tensor<1x2x?x8xf32>) -> tensor<1x2x?x8xf32>
   return %dx : tensor<1x2x?x8xf32>
