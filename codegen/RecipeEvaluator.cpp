@@ -50,6 +50,10 @@ FailureOr<HostTensor> RecipeEvaluator::evaluate(ds::RecipeOp recipe) {
         return op.emitError("expected constants of at most ")
                << mostBytes << " bytes each that are computed while packaging, found a tensor of " << type;
     auto result = evaluateOnHost(&op, operands);
+    if (!result && isa<ds::BinaryOp>(op) && isa<IntegerType>(type.getElementType()))
+      return op.emitError("expected divisors of constants to be other than 0, found an integer division by 0");
+    if (!result && isa<ds::GatherOp>(op))
+      return op.emitError("expected indices of constants to be inside of their axis, found one that is not");
     if (!result)
       return op.emitError("cannot be evaluated while packaging");
     values[op.getResult(0)] = std::move(*result);

@@ -60,6 +60,8 @@ void buildGraphPipeline(OpPassManager &pm, const GraphPipelineOptions &options) 
   if (options.widen)
     pm.addNestedPass<func::FuncOp>(createWidenFloats());
   addCleanup(pm);
+  // Once more: a clean-up may leave one branch of two alike, and with it arithmetic on what is a constant now.
+  pm.addNestedPass<func::FuncOp>(createFoldShapes());
   addContract(pm, Phase::Graph);
 }
 

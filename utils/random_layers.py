@@ -259,7 +259,7 @@ def recurrent(c, op):
         attributes |= {"input_forget": 1} if c.chance(0.15) else {}
     if c.chance(0.3):
         count = {"RNN": 1, "GRU": 2, "LSTM": 3}[op] * ways
-        attributes["activations"] = [c.pick(["Tanh", "Sigmoid", "Relu", "Softsign", "Softplus"]) for _ in range(count)]
+        attributes["activations"] = [c.pick(["Tanh", "Sigmoid", "Softsign", "HardSigmoid"]) for _ in range(count)]  # others overflow
     c.scale = 10
     c.node(op, inputs, outputs=3 if op == "LSTM" else 2, **attributes)
 

@@ -72,6 +72,13 @@ static std::optional<SizeExpr> evaluate(BinaryKind kind, const SizeExpr &a, cons
   }
 }
 
+/// Whether arithmetic on whole numbers loses what the type does: the sign of a zero, and the wrap of an i32.
+static bool losesBits(Type type, const SizeExpr &result, bool mayBeNegative) {
+  auto known = result.constant();
+  return known &&
+         (isa<FloatType>(type) ? *known == 0 && mayBeNegative : type.isSignlessInteger(32) && !llvm::isInt<32>(*known));
+}
+
 static bool isComparison(BinaryKind kind) { return kind >= BinaryKind::eq; }
 
 static bool takesFloatOnly(UnaryKind kind) {
@@ -101,7 +108,8 @@ LogicalResult UnaryOp::inferResults(Inference &inference) {
     contents.emplace();
     for (const SizeExpr &x : *input.contents) {
       auto value = evaluate(getKind(), x);
-      if (!value) {
+      bool keepsSign = getKind() != UnaryKind::neg;
+      if (!value || losesBits(element, *value, !keepsSign || !x.isKnownNonNegative())) {
         contents.reset();
         break;
       }
@@ -140,7 +148,8 @@ LogicalResult BinaryOp::inferResults(Inference &inference) {
       auto value = isInexact                    ? std::nullopt
                    : kind == BinaryKind::bit_or ? std::optional(SizeExpr::max(a, b))
                                                 : evaluate(kind, a, b);
-      if (!value) {
+      bool mayBeNegative = kind == BinaryKind::mul && (!a.isKnownNonNegative() || !b.isKnownNonNegative());
+      if (!value || (!isComparison(kind) && losesBits(lhs.elementType, *value, mayBeNegative))) {
         contents.reset();
         break;
       }

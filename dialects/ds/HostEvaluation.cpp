@@ -35,7 +35,18 @@ static std::optional<double> realFunction(ds::UnaryKind kind, double x) {
   }
 }
 
-static std::optional<HostNumber> applyUnary(ds::UnaryKind kind, const HostNumber &x, bool isFloat) {
+namespace {
+/// What the bits of the operands mean; a number has both a real and an integer reading.
+struct Reading {
+  bool isFloat, isUnsigned;
+};
+} // namespace
+
+static std::optional<HostNumber> applyUnary(ds::UnaryKind kind, const HostNumber &x, Reading as) {
+  if (as.isUnsigned && kind == ds::UnaryKind::sign)
+    return HostNumber{0.0, x.integer != 0};
+  if (as.isUnsigned && (kind == ds::UnaryKind::abs || kind == ds::UnaryKind::relu))
+    return x;
   switch (kind) {
   case ds::UnaryKind::neg: return HostNumber{-x.real, static_cast<int64_t>(0 - static_cast<uint64_t>(x.integer))};
   case ds::UnaryKind::abs:
@@ -50,18 +61,23 @@ static std::optional<HostNumber> applyUnary(ds::UnaryKind kind, const HostNumber
   case ds::UnaryKind::is_nan: return HostNumber{0.0, std::isnan(x.real)};
   default: break;
   }
-  auto value = isFloat ? realFunction(kind, x.real) : std::nullopt;
+  auto value = as.isFloat ? realFunction(kind, x.real) : std::nullopt;
   return value ? std::optional(HostNumber{*value, 0}) : std::nullopt;
 }
 
 static int64_t wrap(uint64_t value) { return static_cast<int64_t>(value); }
 
 /// As processors do: what is no 64-bit integer becomes the least one.
-static int64_t truncate(double x) { return std::fabs(x) < 9.2e18 ? static_cast<int64_t>(x) : INT64_MIN; }
+static int64_t truncate(double x, bool isUnsigned) {
+  if (isUnsigned && x >= 0x1p63 && x < 0x1p64)
+    return wrap(static_cast<uint64_t>(x));
+  return std::fabs(x) < 9.2e18 ? static_cast<int64_t>(x) : INT64_MIN;
+}
 
 static std::optional<HostNumber> applyBinary(ds::BinaryKind kind, const HostNumber &x, const HostNumber &y,
-                                             bool isFloat) {
+                                             Reading as) {
   uint64_t a = static_cast<uint64_t>(x.integer), b = static_cast<uint64_t>(y.integer);
+  bool isFloat = as.isFloat, isLess = as.isUnsigned ? a < b : x.integer < y.integer;
   auto truth = [&](bool real, bool integer) { return HostNumber{0.0, isFloat ? real : integer}; };
   switch (kind) {
   case ds::BinaryKind::add: return HostNumber{x.real + y.real, wrap(a + b)};
@@ -70,11 +86,15 @@ static std::optional<HostNumber> applyBinary(ds::BinaryKind kind, const HostNumb
   case ds::BinaryKind::div:
     if (!isFloat && y.integer == 0)
       return std::nullopt;
+    if (as.isUnsigned)
+      return HostNumber{0.0, wrap(a / b)};
     return HostNumber{x.real / y.real, isFloat ? 0 : y.integer == -1 ? wrap(0 - a) : x.integer / y.integer};
   case ds::BinaryKind::fmod:
   case ds::BinaryKind::mod: {
     if (!isFloat && y.integer == 0)
       return std::nullopt;
+    if (as.isUnsigned)
+      return HostNumber{0.0, wrap(a % b)};
     bool floored = kind == ds::BinaryKind::mod;
     double real = std::fmod(x.real, y.real);
     int64_t integer = isFloat || y.integer == -1 ? 0 : x.integer % y.integer;
@@ -85,20 +105,20 @@ static std::optional<HostNumber> applyBinary(ds::BinaryKind kind, const HostNumb
     return HostNumber{real, integer};
   }
   case ds::BinaryKind::pow:
-    return HostNumber{std::pow(x.real, y.real), isFloat ? 0 : truncate(std::pow(x.real, y.real))};
+    return HostNumber{std::pow(x.real, y.real), isFloat ? 0 : truncate(std::pow(x.real, y.real), as.isUnsigned)};
   case ds::BinaryKind::min:
-    return HostNumber{std::isnan(x.real) || x.real < y.real ? x.real : y.real, std::min(x.integer, y.integer)};
+    return HostNumber{std::isnan(x.real) || x.real < y.real ? x.real : y.real, isLess ? x.integer : y.integer};
   case ds::BinaryKind::max:
-    return HostNumber{std::isnan(x.real) || x.real > y.real ? x.real : y.real, std::max(x.integer, y.integer)};
+    return HostNumber{std::isnan(x.real) || x.real > y.real ? x.real : y.real, isLess ? y.integer : x.integer};
   case ds::BinaryKind::bit_and: return HostNumber{0.0, x.integer & y.integer};
   case ds::BinaryKind::bit_or: return HostNumber{0.0, x.integer | y.integer};
   case ds::BinaryKind::bit_xor: return HostNumber{0.0, x.integer ^ y.integer};
   case ds::BinaryKind::eq: return truth(x.real == y.real, x.integer == y.integer);
   case ds::BinaryKind::ne: return truth(x.real != y.real, x.integer != y.integer);
-  case ds::BinaryKind::lt: return truth(x.real < y.real, x.integer < y.integer);
-  case ds::BinaryKind::le: return truth(x.real <= y.real, x.integer <= y.integer);
-  case ds::BinaryKind::gt: return truth(x.real > y.real, x.integer > y.integer);
-  case ds::BinaryKind::ge: return truth(x.real >= y.real, x.integer >= y.integer);
+  case ds::BinaryKind::lt: return truth(x.real < y.real, isLess);
+  case ds::BinaryKind::le: return truth(x.real <= y.real, isLess || a == b);
+  case ds::BinaryKind::gt: return truth(x.real > y.real, !isLess && a != b);
+  case ds::BinaryKind::ge: return truth(x.real >= y.real, !isLess);
   case ds::BinaryKind::shift_left: return HostNumber{0.0, b < 64 ? wrap(a << b) : 0};
   case ds::BinaryKind::shift_right: return HostNumber{0.0, b < 64 ? wrap(a >> b) : 0};
   }
@@ -151,6 +171,7 @@ std::optional<HostTensor> evaluateOnHost(Operation *op, ArrayRef<HostTensor> ope
       return std::nullopt;
     HostTensor result = HostTensor::allocate(type.getElementType(), type.getShape());
     bool fromFloat = isa<FloatType>(operands[0].element), toFloat = isa<FloatType>(result.element);
+    Reading reading{fromFloat, operands[0].element.isUnsignedInteger()};
     int64_t width = result.elementBytes();
     auto unary = dyn_cast<ds::UnaryOp>(op);
     auto binary = dyn_cast<ds::BinaryOp>(op);
@@ -163,15 +184,15 @@ std::optional<HostTensor> evaluateOnHost(Operation *op, ArrayRef<HostTensor> ope
       };
       std::optional<HostNumber> value;
       if (unary)
-        value = applyUnary(unary.getKind(), read(0), fromFloat);
+        value = applyUnary(unary.getKind(), read(0), reading);
       else if (binary)
-        value = applyBinary(binary.getKind(), read(0), read(1), fromFloat);
+        value = applyBinary(binary.getKind(), read(0), read(1), reading);
       else {
         value = read(0);
         if (result.element.isInteger(1))
           value->integer = fromFloat ? value->real != 0 : value->integer != 0;
         else if (fromFloat && !toFloat)
-          value->integer = truncate(value->real);
+          value->integer = truncate(value->real, result.element.isUnsignedInteger(64));
       }
       if (!value)
         return std::nullopt;

@@ -15,17 +15,23 @@ LogicalResult ConstantOp::inferResults(Inference &inference) {
   if (dense && static_cast<size_t>(type.getNumElements()) <= Inference::contentsLimit) {
     if (isa<IntegerType>(type.getElementType())) {
       contents.emplace();
-      for (APInt value : dense.getValues<APInt>())
-        contents->push_back(type.getElementType().isInteger(1) || type.getElementType().isUnsignedInteger()
-                                ? SizeExpr(static_cast<int64_t>(value.getZExtValue()))
-                                : SizeExpr(value.getSExtValue()));
+      bool isUnsigned = type.getElementType().isInteger(1) || type.getElementType().isUnsignedInteger();
+      for (APInt value : dense.getValues<APInt>()) {
+        if (isUnsigned && value.getActiveBits() > 63) { // no size
+          contents.reset();
+          break;
+        }
+        contents->push_back(isUnsigned ? SizeExpr(static_cast<int64_t>(value.getZExtValue()))
+                                       : SizeExpr(value.getSExtValue()));
+      }
     } else if (type.getNumElements() <= 8) {
       // Exporters compute some sizes in float; whole numbers take part in shape arithmetic.
       contents.emplace();
       for (APFloat value : dense.getValues<APFloat>()) {
         APSInt integer(64, /*isUnsigned=*/false);
         bool exact = false;
-        if (value.convertToInteger(integer, APFloat::rmTowardZero, &exact) != APFloat::opOK || !exact) {
+        if (value.isNegZero() || value.convertToInteger(integer, APFloat::rmTowardZero, &exact) != APFloat::opOK ||
+            !exact) {
           contents.reset();
           break;
         }

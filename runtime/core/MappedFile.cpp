@@ -58,6 +58,15 @@ void MappedFile::willNeed() const {
 }
 
 AtomicFile::AtomicFile(const std::string &path) : path(path), temporary(path + ".tmp-XXXXXX") {
+  struct stat status{};
+  // A device or a pipe is written to, never replaced.
+  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
+    temporary.clear();
+    descriptor = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (descriptor < 0)
+      refuse("cannot open for writing");
+    return;
+  }
   descriptor = mkostemp(temporary.data(), O_CLOEXEC);
   if (descriptor < 0)
     refuseFile(path, "cannot create a file there");
@@ -68,7 +77,8 @@ AtomicFile::~AtomicFile() {
   if (descriptor < 0)
     return;
   close(descriptor);
-  unlink(temporary.c_str());
+  if (!temporary.empty())
+    unlink(temporary.c_str());
 }
 
 void AtomicFile::refuse(const char *what) const { refuseFile(path, what); }
@@ -91,6 +101,8 @@ void AtomicFile::commit() {
   if (fsync(descriptor) != 0 && errno != EINVAL)
     refuse("cannot write");
   close(std::exchange(descriptor, -1));
+  if (temporary.empty())
+    return;
   if (rename(temporary.c_str(), path.c_str()) != 0) {
     int reason = errno;
     unlink(temporary.c_str());

@@ -27,7 +27,8 @@ private:
   size_t length = 0;
 };
 
-// Written beside its destination under a temporary name; commit() renames it. Without commit() nothing remains.
+// Written beside its destination under a temporary name; commit() renames it. Without commit() nothing remains. A
+// destination that is no regular file, such as /dev/stdout, is written to as it is.
 class AtomicFile {
 public:
   explicit AtomicFile(const std::string &path);

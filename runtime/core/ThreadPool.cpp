@@ -135,9 +135,9 @@ uint8_t *ThreadPool::scratch(unsigned thread, size_t bytes) {
 
 unsigned ThreadPool::defaultThreads() {
   if (const char *text = std::getenv("DS_NUM_THREADS")) {
-    int value = std::atoi(text);
+    long value = std::strtol(text, nullptr, 10);
     if (value > 0)
-      return static_cast<unsigned>(std::min(value, 1024));
+      return static_cast<unsigned>(std::min(value, 1024L));
   }
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) == 0)

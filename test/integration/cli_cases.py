@@ -43,6 +43,34 @@ def usage_errors(folder):
 
 
 @case
+def numbers_and_names_that_are_none(folder):
+    model, package = small_package(folder)
+    n = "--dim=n=3"
+    for arguments in ([package, n, "--seed=-1"], [package, n, "--seed=x"], [package, n, "--timeout=nan"], [package, n, "--output="],
+                      [package, n, "--state-out="], ["bench", package, n, "--duration=nan"], ["bench", package, n, "--json="],
+                      ["compare", package, package, n, "--rtol=nan"], ["compare", package, package, n, "--atol=-1"],
+                      ["compare", package, package, n, "--rtol=inf"], ["inspect", package, "--graph="]):
+        result = tool("ds-run", *arguments, code=2)
+        expect(len(result.err.splitlines()) == 1, f"expected one line: {result}")
+
+
+@case
+def devices_are_written_to_and_not_replaced(folder):
+    """A pipe stands for them: what is written arrives, and the pipe is still there."""
+    import os
+    import threading
+    model, package = small_package(folder)
+    for name, *arguments in (["ds-run", package, "--dim=n=3", "--output"], ["ds-opt", model, "--stop-after=graph", "-o"]):
+        pipe, seen = folder / f"{name}.pipe", []
+        os.mkfifo(pipe)
+        reader = threading.Thread(target=lambda: seen.append(pipe.read_bytes()))
+        reader.start()
+        tool(name, *arguments, pipe)
+        reader.join(10)
+        expect(pipe.is_fifo() and seen and len(seen[0]) > 100, f"{name}: found {seen}")
+
+
+@case
 def unbound_dimension(folder):
     _, package = small_package(folder)
     result = tool("ds-run", package, code=2)

@@ -90,3 +90,64 @@ def updates_that_do_not_fit_the_indices(folder):
         np.savez(folder / "wrong.npz", x=x, i=i, u=np.ones(shape, np.float32))
         result = tool("ds-run", folder / "model.dsp", "--inputs", folder / "wrong.npz", code=1, says=[" s: ", "does not hold"])
         expect(len(result.err.splitlines()) == 1, f"expected one line: {result}")
+
+
+@case
+def branches_that_become_alike(folder):
+    """Both give zeros, so the choice vanishes while the program is cleaned up; what is gathered from it is known then."""
+    found = outputs(folder, "g (float[1] x) => (float[a] y) <float[1] w = {-3}, int64[2] i = {0, 0}> { s = ReduceSum <keepdims = 0> (w) "
+                            "z = Sub(s, s) c = Greater(s, z) b = If(c) <then_branch = t () => (float[1] p) { p = Sub(w, w) }, "
+                            "else_branch = e () => (float[1] q) { q = Sub(w, w) }> y = Gather(b, i) }",
+                    {"x": np.zeros(1, np.float32)})["y"]
+    same(found, np.zeros(2, np.float32), "Gather")
+
+
+@case
+def einsum_without_an_arrow_sums_a_diagonal(folder):
+    x = np.random.default_rng(SEED).standard_normal((3, 3)).astype(np.float32)
+    for equation, expected in (("ii", np.trace(x)), ("ii->i", np.diagonal(x)), ("ij", x), ("ji", x.T)):
+        found = outputs(folder, f'g (float[3, 3] x) => (float[a] y) {{ y = Einsum <equation = "{equation}"> (x) }}'.replace(
+            "[a]", "[]" if equation == "ii" else "[a]" if "->" in equation else "[a, b]"), {"x": x})["y"]
+        same(found, np.asarray(expected, np.float32), f"seed {SEED}: {equation}", 1e-6)
+
+
+@case
+def large_unsigned_constants(folder):
+    """Folded or computed while the model runs, integers above 2^63 are the same numbers."""
+    big, small = [2**64 - 1, 2**63, 7], [3, 2**64 - 2, 2]
+    constants = f"uint64[3] c = {{{', '.join(map(str, big))}}}, uint64[3] d = {{{', '.join(map(str, small))}}}"
+    given = {"x": np.array(big, np.uint64), "z": np.array(small, np.uint64)}
+    for call, kind in (("Div", "uint64"), ("Mod", "uint64"), ("Max", "uint64"), ("Min", "uint64"), ("Less", "bool"),
+                       ("GreaterOrEqual", "bool")):
+        found = outputs(folder, f"g (uint64[3] x, uint64[3] z) => ({kind}[3] f, {kind}[3] r) <{constants}> "
+                                f"{{ f = {call}(c, d) r = {call}(x, z) }}", given)
+        expected = {"Div": np.floor_divide, "Mod": np.mod, "Max": np.maximum, "Min": np.minimum, "Less": np.less,
+                    "GreaterOrEqual": np.greater_equal}[call](given["x"], given["z"])
+        for name in "fr":
+            same(found[name], expected, f"{call} {name}")
+    found = outputs(folder, f"g (uint64[3] x) => (uint64[3] f, uint64[3] r, double[3] g, double[3] s) <{constants}> "
+                            "{ f = Sign(c) r = Sign(x) g = Cast <to = 11> (c) s = Cast <to = 11> (x) }", {"x": given["x"]})
+    same(found["f"], found["r"], "Sign")
+    same(found["g"], found["s"], "Cast")
+    same(found["f"], np.ones(3, np.uint64), "Sign")
+
+
+@case
+def constants_that_cannot_be_divided(folder):
+    for call in ("Div", "Mod"):
+        text = f"g (int64[1] x) => (int64[2] y) <int64[2] a = {{1, 2}}, int64[2] b = {{0, 1}}> {{ [d] y = {call}(a, b) }}"
+        path = folder / "m.onnx"
+        path.write_bytes(onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 21]>\n' + text).SerializeToString())
+        tool("ds-opt", path, "-o", folder / "d.dsp", code=1, says=["'d': error", "division by 0"])
+
+
+@case
+def zeros_keep_their_sign_and_small_integers_wrap(folder):
+    """Shape arithmetic is on whole numbers; what it does not know of a type must not be folded by it."""
+    found = outputs(folder, "g (float[1] x) => (float[1] a, float[1] b, float[1] c, bool[1] d) <float[1] z = {0}, float[1] m = {-0.0}, "
+                            "float[1] n = {-3}, int32[1] i = {2147483647}, int32[1] o = {1}> { p = Neg(z) a = Reciprocal(p) "
+                            "q = Mul(z, n) b = Reciprocal(q) r = Identity(m) c = Reciprocal(r) s = Add(i, o) d = Less(s, o) }",
+                    {"x": np.zeros(1, np.float32)})
+    for name in "abc":
+        same(found[name], np.array([-np.inf], np.float32), name)
+    same(found["d"], np.array([True]), "d")

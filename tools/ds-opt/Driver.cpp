@@ -229,7 +229,7 @@ bool Driver::resolveTargets() {
   return true;
 }
 
-/// Writes under a temporary name and renames: a reader never sees half a file.
+/// Writes under a temporary name and renames: a reader never sees half a file. Devices and pipes are written to.
 bool Driver::writeModule(ModuleOp program, StringRef path, bool withLocations) {
   OpPrintingFlags flags;
   flags.enableDebugInfo(withLocations);
@@ -244,8 +244,11 @@ bool Driver::writeModule(ModuleOp program, StringRef path, bool withLocations) {
   };
   int file;
   SmallString<128> temporary;
-  if (std::error_code code =
-          llvm::sys::fs::createUniqueFile(path + ".%%%%%%.tmp", file, temporary, llvm::sys::fs::OF_Text, 0644))
+  llvm::sys::fs::file_status status;
+  bool isStream = !llvm::sys::fs::status(path, status) && llvm::sys::fs::is_other(status);
+  if (std::error_code code = isStream ? llvm::sys::fs::openFileForWrite(path, file, llvm::sys::fs::CD_OpenExisting)
+                                      : llvm::sys::fs::createUniqueFile(path + ".%%%%%%.tmp", file, temporary,
+                                                                        llvm::sys::fs::OF_Text, 0644))
     return fail(code);
   {
     llvm::raw_fd_ostream stream(file, /*shouldClose=*/true);
@@ -255,10 +258,13 @@ bool Driver::writeModule(ModuleOp program, StringRef path, bool withLocations) {
     if (stream.has_error()) {
       std::error_code code = stream.error();
       stream.clear_error();
-      llvm::sys::fs::remove(temporary);
+      if (!isStream)
+        llvm::sys::fs::remove(temporary);
       return fail(code);
     }
   }
+  if (isStream)
+    return true;
   if (std::error_code code = llvm::sys::fs::rename(temporary, path))
     return fail(code);
   return true;

@@ -4,6 +4,7 @@
 #include "runtime/core/Error.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
@@ -17,6 +18,16 @@ namespace ds {
 namespace {
 
 enum ExitCode { Ok = 0, Diagnosed = 1, Usage = 2, InternalError = 3 };
+
+/// CLI11's own checks let NaN pass, and take -1 for a large unsigned number.
+std::string finiteNumber(const std::string &text) {
+  char *end = nullptr;
+  double number = std::strtod(text.c_str(), &end);
+  bool isNumber = !text.empty() && *end == '\0' && std::isfinite(number) && number >= 0;
+  return isNumber ? "" : "expected a number of at least 0, found '" + text + "'";
+}
+
+std::string fileName(const std::string &text) { return text.empty() ? "expected the name of a file, found ''" : ""; }
 
 CLI::Option *addList(CLI::App *app, const std::string &name, std::vector<std::string> &values,
                      const std::string &help) {
@@ -40,24 +51,27 @@ void addCall(CLI::App *app, Options &options) {
   addDims(app, options);
   app->add_option("--threads", options.threads, "threads per rank (default: DS_NUM_THREADS, else all processors)")
       ->check(CLI::Range(1u, 1024u));
-  app->add_option("--seed", options.seed, "random inputs: standard normal; integers below their bound");
+  app->add_option("--seed", options.seed, "random inputs: standard normal; integers below their bound")
+      ->check(finiteNumber);
 }
 
 void addInputs(CLI::App *app, Options &options) {
   addList(app, "--input", options.inputs, "NAME=@FILE.npy, NAME=@FILE.pb or NAME=VALUE");
-  app->add_option("--inputs", options.inputsFrom, "all inputs: FILE.npz, or folder with NAME.npy or input_<i>.pb");
+  app->add_option("--inputs", options.inputsFrom, "all inputs: FILE.npz, or folder with NAME.npy or input_<i>.pb")
+      ->check(fileName);
 }
 
 void addRun(CLI::App &app, Options &options) {
   addPackage(&app, options, false);
   addCall(&app, options);
   addInputs(&app, options);
-  app.add_option("--output", options.output, "write the outputs to an npz instead of printing them");
-  app.add_option("--state-in", options.stateIn, "restore states from an npz before the call");
-  app.add_option("--state-out", options.stateOut, "save states to an npz after the call");
+  app.add_option("--output", options.output, "write the outputs to an npz instead of printing them")->check(fileName);
+  app.add_option("--state-in", options.stateIn, "restore states from an npz before the call")->check(fileName);
+  app.add_option("--state-out", options.stateOut, "save states to an npz after the call")->check(fileName);
   app.add_option("-n", options.ranks, "ranks, run as threads; {rank} in file names is the rank's number")
       ->check(CLI::Range(1u, 64u));
   app.add_option("--timeout", options.timeout, "seconds that a collective waits for a missing rank (30)")
+      ->check(finiteNumber)
       ->check(CLI::Range(0.001, 1e6));
 }
 
@@ -124,27 +138,30 @@ int runMain(int argc, char **argv) {
   addPackage(compare, options);
   compare->add_option("OTHER", options.other, "test_data_set_* folder, or another package")->required();
   addCall(compare, options);
-  compare->add_option("--rtol", options.rtol, "relative tolerance (1e-3)")->check(CLI::NonNegativeNumber);
-  compare->add_option("--atol", options.atol, "absolute tolerance (1e-7)")->check(CLI::NonNegativeNumber);
+  compare->add_option("--rtol", options.rtol, "relative tolerance (1e-3)")->check(finiteNumber);
+  compare->add_option("--atol", options.atol, "absolute tolerance (1e-7)")->check(finiteNumber);
 
   CLI::App *bench = app.add_subcommand("bench", "latency, and how close it is to this machine's ceilings");
   addPackage(bench, options);
   addCall(bench, options);
   addInputs(bench, options);
-  bench->add_option("--duration", options.duration, "seconds to measure (3)")->check(CLI::Range(0.01, 3600.0));
-  bench->add_option("--json", options.json, "write the figures to a file");
+  bench->add_option("--duration", options.duration, "seconds to measure (3)")
+      ->check(finiteNumber)
+      ->check(CLI::Range(0.01, 3600.0));
+  bench->add_option("--json", options.json, "write the figures to a file")->check(fileName);
 
   CLI::App *inspect = app.add_subcommand("inspect", "what a package holds");
   addPackage(inspect, options);
   addDims(inspect, options);
   inspect->add_flag("--json", options.asJson, "as JSON");
-  inspect->add_option("--graph", options.graph, "draw an entry's blocks into FILE.svg, or FILE.dot for Graphviz");
+  inspect->add_option("--graph", options.graph, "draw an entry's blocks into FILE.svg, or FILE.dot for Graphviz")
+      ->check(fileName);
 
   CLI::App *profile = app.add_subcommand("profile", "time of every launch");
   addPackage(profile, options);
   addCall(profile, options);
   addInputs(profile, options);
-  profile->add_option("--trace", options.trace, "write a Chrome or Perfetto trace");
+  profile->add_option("--trace", options.trace, "write a Chrome or Perfetto trace")->check(fileName);
 
   try {
     app.parse(argc, argv);

@@ -146,9 +146,7 @@ static std::optional<SmallVector<Term>> readTerms(Node &n, StringRef inputs) {
     if (static_cast<int64_t>(labels->size()) != rank)
       return n.refuse("attribute 'equation': term '" + text + "' does not fit input " + Twine(index) + ", " +
                       describe(n.b.facts(n.in(index))));
-    terms.push_back(takeDiagonals(n.b, {n.in(index), *labels}));
-    if (!terms.back().value)
-      return std::nullopt;
+    terms.push_back({n.in(index), *labels});
   }
   return terms;
 }
@@ -165,6 +163,9 @@ static Values convertEinsum(Node &n) {
   auto wanted = equation.find("->") == std::string::npos ? std::optional(all) : readTerm(n, output, ellipsisRank);
   if (!wanted)
     return {};
+  for (Term &term : *terms) // after the implicit result, which counts what a diagonal makes one
+    if (term = takeDiagonals(n.b, term); !term.value)
+      return {};
   Term result;
   for (size_t i = 0; i < terms->size(); ++i) {
     Labels later = *wanted;
