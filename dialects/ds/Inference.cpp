@@ -58,6 +58,22 @@ LogicalResult Inference::requireAtLeast(const SizeExpr &a, const SizeExpr &bound
   return success();
 }
 
+/// Whether `derived` is a minimum of `base` and something: they are equal when the model is well formed.
+static bool derivesFrom(const SizeExpr &derived, const SizeExpr &base) {
+  std::string written = derived.str(), part = base.str();
+  StringRef text(written);
+  return text.starts_with("min(") && (text.contains("(" + part + ",") || text.contains(", " + part + ")"));
+}
+
+/// Whether min(n, base) is `smaller` for a number n of 1 or more: never 0 where the base is not.
+static bool isAtLeastOne(const SizeExpr &smaller, const SizeExpr &base) {
+  std::string written = smaller.str();
+  StringRef text(written);
+  int64_t places;
+  return text.consume_front("min(") && !text.consumeInteger(10, places) && places > 0 &&
+         smaller == SizeExpr::min(SizeExpr(places), base);
+}
+
 // Which of two sizes that must match (or be 1) the result has. A symbol wins over an expression that only equals it
 // when the model is well formed (min(seq, 512) against seq); two symbols leave the choice to run time.
 static SizeExpr broadcastSize(const SizeExpr &a, const SizeExpr &b) {
@@ -65,15 +81,9 @@ static SizeExpr broadcastSize(const SizeExpr &a, const SizeExpr &b) {
     return a;
   if (b.constant())
     return b;
-  std::string left = a.str(), right = b.str();
-  auto derivesFrom = [](const std::string &derived, const SizeExpr &base) {
-    StringRef text(derived);
-    return text.starts_with("min(") &&
-           (text.contains("(" + base.str() + ",") || text.contains(", " + base.str() + ")"));
-  };
-  if (derivesFrom(left, b))
+  if (derivesFrom(a, b))
     return b;
-  if (derivesFrom(right, a))
+  if (derivesFrom(b, a))
     return a;
   SizeExpr forward = SizeExpr::select(SizeExpr::eq(a, 1), b, a), backward = SizeExpr::select(SizeExpr::eq(b, 1), a, b);
   return backward.str().size() < forward.str().size() ? backward : forward;
@@ -99,6 +109,11 @@ std::optional<SizeVector> Inference::broadcast(ArrayRef<SizeExpr> a, ArrayRef<Si
     }
     constraints.push_back({SizeConstraint::Relation::Broadcast, left, right, op->getLoc()});
     result[offset + i] = broadcastSize(left, right);
+    // A size of 1 beside none gives none, where the larger one was chosen: a table that ends too early.
+    const SizeExpr &smaller = result[offset + i] == left ? right : left, &chosen = result[offset + i];
+    SizeExpr least = SizeExpr::min(1, chosen);
+    if (derivesFrom(smaller, chosen) && !(smaller - least).isKnownNonNegative() && !isAtLeastOne(smaller, chosen))
+      constraints.push_back({SizeConstraint::Relation::AtLeast, smaller, least, op->getLoc()});
   }
   return result;
 }

@@ -282,11 +282,31 @@ static SizeExpr withoutPart(const SizeExpr &size, const SizeExpr &part) {
   return choice[2] == part ? choice[1] : SizeExpr::select(choice[0], withoutPart(choice[1], part), choice[2]);
 }
 
+/// A table of n rows cut from row v to row u: min(n, u) - min(n, v) as min(u - v, max(0, n - v)), where u >= v.
+std::optional<SizeExpr> SizeExpr::cutLength() const {
+  if (terms.size() != 2)
+    return std::nullopt;
+  std::vector<SizeExpr> end, start;
+  for (const auto &[monomial, coefficient] : terms)
+    if (monomial.size() == 1 && (coefficient == 1 || coefficient == -1))
+      (coefficient == 1 ? end : start) = argumentsOf(monomial[0], "min");
+  if (end.size() != 2 || start.size() != 2)
+    return std::nullopt;
+  for (unsigned i : {0, 1})
+    for (unsigned j : {0, 1})
+      if (end[i] == start[j] && (end[1 - i] - start[1 - j]).isKnownNonNegative())
+        return min(end[1 - i] - start[1 - j], max(end[i] - start[1 - j], 0));
+  return std::nullopt;
+}
+
 SizeExpr SizeExpr::max(const SizeExpr &a, const SizeExpr &b) {
   if ((a - b).isKnownNonNegative())
     return a;
   if ((b - a).isKnownNonNegative())
     return b;
+  if (a.isConstant(0) || b.isConstant(0))
+    if (auto length = (a.isConstant(0) ? b : a).cutLength())
+      return *length;
   // Shapes broadcast by their maximum, as tf2onnx does it: b broadcast with y, or b again; or both by one condition.
   auto left = choiceOf(a), right = choiceOf(b);
   if (left.size() == 3 && left[2] == b && left[0] == eq(b, 1))

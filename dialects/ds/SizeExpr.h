@@ -63,6 +63,7 @@ private:
   static SizeExpr atom(std::string text);
   static SizeExpr call(llvm::StringRef name, llvm::ArrayRef<SizeExpr> arguments);
   void addTerm(const Monomial &monomial, int64_t coefficient);
+  std::optional<SizeExpr> cutLength() const;
   std::optional<SizeExpr> dividedBy(const SizeExpr &divisor) const;
   friend class SizeParser;
 };

@@ -131,6 +131,28 @@ Value AttentionOperands::termOf(const ScoreTerm &term, Type element) {
   return term.negated ? create<ds::UnaryOp>(element, rankOf(value), ds::UnaryKind::neg, value) : value;
 }
 
+/// Whether all elements of a constant are zero, or false; with `inverted`, true.
+static bool isUniform(Value value, bool inverted) {
+  auto constant = value.getDefiningOp<ds::ConstantOp>();
+  auto dense = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
+  if (!dense || dense.empty())
+    return false;
+  if (isa<FloatType>(dense.getElementType()))
+    return !inverted && llvm::all_of(dense.getValues<APFloat>(), [](const APFloat &x) { return x.isZero(); });
+  return dense.getElementType().isInteger(1) &&
+         llvm::all_of(dense.getValues<bool>(), [&](bool holds) { return holds == inverted; });
+}
+
+void AttentionOperands::dropVoid(AttentionScores &scores) {
+  auto isVoid = [&](const ScoreTerm &term) {
+    return term.condition ? isUniform(alignMask(term.condition, term.rank), !term.lowWhenTrue)
+                          : isUniform(alignMask(term.value, term.rank), false);
+  };
+  if (!scores.terms.empty() && isVoid(scores.terms.back()))
+    scores.takesOut = false;
+  llvm::erase_if(scores.terms, isVoid);
+}
+
 Value AttentionOperands::mask(const AttentionScores &scores, Type element) {
   Value mask;
   for (const ScoreTerm &term : llvm::reverse(scores.terms)) {

@@ -31,6 +31,8 @@ public:
   /// The value with these batches and rows; without `rows` it keeps its own.
   mlir::Value enlarge(mlir::Value value, const SizeExpr &batches, std::optional<SizeExpr> rows = std::nullopt);
 
+  /// Takes out the terms that hide nothing, as constants show.
+  void dropVoid(AttentionScores &scores);
   /// All terms in one mask, and the factor; null where there is nothing.
   mlir::Value mask(const AttentionScores &scores, mlir::Type element);
   mlir::Value factor(const AttentionScores &scores, mlir::Type element);

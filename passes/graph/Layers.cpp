@@ -2,7 +2,11 @@
 // move or rotate elements, and end at products: what lies behind a projection belongs to something else.
 #include "passes/graph/Layers.h"
 
+#include "passes/graph/Positions.h"
+
 #include "llvm/ADT/SetVector.h"
+
+#include <set>
 
 using namespace mlir;
 
@@ -47,7 +51,8 @@ static Value projected(Value value) {
 
 bool isSelfAttention(ds::AttentionOp op) {
   Value query = projected(op.getQuery()), key = projected(op.getKey());
-  return !query || !key || query == key;
+  // Keys without a projection are given: another program projected them, from what it encoded.
+  return key ? !query || query == key : !query;
 }
 
 SmallVector<Operation *> findHeadNorms(ds::AttentionOp op) {
@@ -110,9 +115,10 @@ static void readTriangle(DenseElementsAttr elements, MaskShape &shape) {
   shape.windowed |= !whole;
 }
 
-static MaskShape readMask(Value mask) {
+static MaskShape readMask(Value mask, const SizeAnalysis &sizes) {
   MaskShape shape;
-  int comparisons = 0;
+  std::set<std::string> boundaries;
+  int comparisons = 0; // whose boundary is not seen
   bool shifted = false;
   for (Value found : walkUp(mask, isProduct)) {
     if (auto constant = found.getDefiningOp<ds::ConstantOp>())
@@ -125,13 +131,18 @@ static MaskShape readMask(Value mask) {
     case ds::BinaryKind::le:
     case ds::BinaryKind::lt:
     case ds::BinaryKind::ge:
-    case ds::BinaryKind::gt: comparisons += isPosition(op.getLhs(), shifted) && isPosition(op.getRhs(), shifted); break;
+    case ds::BinaryKind::gt:
+      if (auto boundary = boundaryOf(op, sizes))
+        boundaries.insert(boundary->str());
+      else
+        comparisons += isPosition(op.getLhs(), shifted) && isPosition(op.getRhs(), shifted);
+      break;
     default: break;
     }
   }
-  // One comparison of rows with columns hides what is later, a second one what is too far back.
-  shape.causal |= comparisons > 0;
-  shape.windowed |= comparisons > 1 && shifted;
+  // One comparison of rows with columns hides what is later, one with another boundary what is too far back.
+  shape.causal |= comparisons > 0 || !boundaries.empty();
+  shape.windowed |= boundaries.size() > 1 || (comparisons > 0 && comparisons + boundaries.size() > 1 && shifted);
   return shape;
 }
 
@@ -144,13 +155,13 @@ static bool readsPast(ds::AttentionOp op) {
   return false;
 }
 
-std::string describeAttention(ds::AttentionOp op) {
+std::string describeAttention(ds::AttentionOp op, const SizeAnalysis &sizes) {
   SmallVector<std::string> features;
   auto headsOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getDimSize(1); };
   if (int64_t heads = headsOf(op.getQuery()), groups = headsOf(op.getKey()); heads > groups && groups > 0)
     features.push_back("grouped " + std::to_string(heads) + ":" + std::to_string(groups));
   bool isMasked = op.getMask() || op.getFactor();
-  MaskShape mask = readMask(op.getMask()), factor = readMask(op.getFactor());
+  MaskShape mask = readMask(op.getMask(), sizes), factor = readMask(op.getFactor(), sizes);
   if (mask.causal || factor.causal)
     features.push_back("causal");
   if (mask.windowed || factor.windowed)

@@ -27,6 +27,11 @@ struct RecognizeLayers : impl::RecognizeLayersBase<RecognizeLayers>, PassReport 
     layers.clear();
     waiting.clear();
     headNorms.clear();
+    if (getOperation().isExternal())
+      return;
+    auto analysis = SizeAnalysis::run(getOperation());
+    if (failed(analysis))
+      return signalPassFailure();
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
       ops.push_back(op);
@@ -34,15 +39,15 @@ struct RecognizeLayers : impl::RecognizeLayersBase<RecognizeLayers>, PassReport 
         headNorms.insert_range(findHeadNorms(attention));
     });
     for (Operation *op : ops)
-      read(op);
+      read(op, *analysis);
     report();
   }
 
-  void read(Operation *op) {
+  void read(Operation *op, const SizeAnalysis &sizes) {
     if (auto attention = dyn_cast<ds::AttentionOp>(op)) {
       bool isSelf = isSelfAttention(attention);
       Layer &layer = layerOfAttention(isSelf, !isSelf);
-      std::string features = describeAttention(attention);
+      std::string features = describeAttention(attention, sizes);
       layer.attentions.push_back(std::string(isSelf ? "attention" : "cross attention") +
                                  (features.empty() ? "" : " (" + features + ")"));
     } else if (auto reason = op->getAttrOfType<StringAttr>(leftAttr)) {

@@ -108,6 +108,7 @@ struct RecomposeAttention : impl::RecomposeAttentionBase<RecomposeAttention>, Pa
                             : "batch and heads of query, key and value differ");
 
     AttentionOperands operands(root, sizes, inner, total);
+    operands.dropVoid(*scores);
     double scale = scores->scale;
     Value query = operands.query(product.getLhs(), *scores, scale);
     Value key = operands.key(product, scale), value = operands.splitHeads(root.getRhs());

@@ -1,8 +1,9 @@
-"""What PyTorch's exporters write of every transformer family: compiled, right at several sizes, recomposed.
+"""What the exporters write of every transformer family: compiled, right at several sizes, recomposed.
 
 `utils/check-models exporters` writes the models (utils/exporters) into build/zoo and runs these cases, one per family; the
-table is printed and lies in build/exporters.tsv. A row passes when the model compiles in 20 s, and one package gives ONNX
-Runtime's numbers on fresh random inputs at several batch sizes and lengths.
+table is printed and lies in build/exporters.tsv. A row passes when the model compiles in 20 s, one package gives ONNX
+Runtime's numbers on fresh random inputs at several batch sizes and lengths, and the report tells each layer with its
+attention, norms and activation, or with a remark that says why one of them was not recomposed.
 """
 import os
 import re
@@ -20,37 +21,67 @@ FAMILIES = {"gpt2": (2, 5), "gpt2-past": (2, 5), "gpt-neox": (2, 5), "gpt-neo": 
             "llama-past": (2, 5), "qwen2": (2, 5), "qwen3": (2, 9), "gemma2": (2, 9), "t5-encoder": (2, 5),
             "t5-decoder": (4, 7), "bert": (2, 5), "bert-sdpa": (2, 5), "deberta": (2, 6), "vit": (2, 5),
             "whisper-encoder": (2, 5), "whisper-decoder": (4, 7), "bilstm": (0, 0)}
+# Written in Keras layers (utils/exporters/keras_families.py), and from checkpoints by optimum (write_optimum.py).
+FAMILIES |= {"keras-bert": (2, 5), "keras-gpt2": (2, 5), "keras-seq2seq": (3, 5), "keras-llama": (2, 5),
+             "keras-gqa": (2, 4), "keras-vit": (2, 5), "optimum-bert": (2, 5), "optimum-distilbert": (2, 5),
+             "optimum-gpt2": (2, 5), "optimum-gpt2-past": (2, 5), "optimum-gpt-neo-past": (2, 5),
+             "optimum-llama": (2, 5), "optimum-llama-past": (2, 5), "optimum-qwen2-past": (2, 5),
+             "optimum-t5-encoder": (2, 5), "optimum-t5-decoder": (4, 7), "optimum-t5-decoder-past": (4, 7),
+             "optimum-t5-merged": (4, 7), "optimum-vit": (2, 5), "optimum-whisper-encoder": (2, 5),
+             "optimum-whisper-decoder": (4, 7), "optimum-whisper-decoder-past": (4, 7)}
+LAYERS = {family: 0 if family == "bilstm" else 2 for family in FAMILIES}
 SIZES = [(1, 1), (2, 5), (3, 8), (1, 17), (4, 33)]
 VOCABULARY = 101
 SECONDS = 20
 ROWS = {}
 
 
+def size_of(value, axis, batch, length):
+    """The size of an input's axis by the name of its dimension; by its place where the exporter only numbers them."""
+    dimension = value.type.tensor_type.shape.dim[axis]
+    past = length // 2 + 2
+    sizes = {"batch": batch, "length": length, "past": past, "source": length + 3, "total": past + length,
+             "batch_size": batch, "sequence_length": length, "past_sequence_length": past,
+             "past_sequence_length + sequence_length": past + length, "encoder_sequence_length": length + 3,
+             "encoder_sequence_length_out": length + 3, "decoder_sequence_length": length,
+             "past_decoder_sequence_length": past, "past_decoder_sequence_length + sequence_length": past + length,
+             "num_channels": 3, "height": 24, "width": 24, "feature_size": 10, "nb_max_frames": 3000,
+             "encoder_sequence_length / 2": 1500}
+    if dimension.dim_param.startswith("unk__"):
+        return (batch, length + 3 if value.name == "source_ids" else length)[axis]
+    return sizes.get(dimension.dim_param, dimension.dim_value)
+
+
 def random_inputs(model, batch, length, seed):
     """Inputs by their type and the names of their dimensions; the example sizes of the exporter never occur."""
     random = np.random.default_rng(seed)
-    sizes = {"batch": batch, "length": length, "past": length // 2 + 2, "source": length + 3}
-    sizes["total"] = sizes["past"] + sizes["length"]
+    has_past = any(value.name.startswith("past") for value in model.graph.input)
     inputs = {}
     for value in model.graph.input:
-        shape = [sizes[dimension.dim_param] if dimension.dim_param in sizes else dimension.dim_value
-                 for dimension in value.type.tensor_type.shape.dim]
+        shape = [size_of(value, axis, batch, length) for axis in range(len(value.type.tensor_type.shape.dim))]
         expect(all(shape), f"input {value.name} has a dimension that no size is known for")
+        kind = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
         if "mask" in value.name:
             kept = random.integers(1, shape[1] + 1, (shape[0], 1))
-            inputs[value.name] = (np.arange(shape[1]) < kept).astype(np.int64)
-            if "past.0.key" in (other.name for other in model.graph.input):  # padding of a cache is on the left
+            inputs[value.name] = (np.arange(shape[1]) < kept).astype(kind)
+            if has_past:  # padding of a cache is on the left
                 inputs[value.name] = inputs[value.name][:, ::-1].copy()
-        elif value.type.tensor_type.elem_type == onnx.TensorProto.INT64:
-            inputs[value.name] = random.integers(0, VOCABULARY, shape)
+        elif value.name == "position_ids":
+            start = length // 2 + 2 if has_past else 0
+            inputs[value.name] = np.broadcast_to(np.arange(start, start + length), shape).astype(kind)
+        elif np.issubdtype(kind, np.integer):
+            inputs[value.name] = random.integers(0, 2 if value.name == "token_type_ids" else VOCABULARY, shape, kind)
+        elif kind == bool:
+            inputs[value.name] = np.array([seed % 2 == 0])
         else:
-            inputs[value.name] = random.standard_normal(shape, np.float32)
+            inputs[value.name] = random.standard_normal(shape, kind)
     return inputs
 
 
-def recomposed(path, family, folder):
+def recomposed(path, family, folder, options):
     """Which blocks the graph phase holds, out of how many; and those that lack without a remark that says why."""
-    report = tool("ds-opt", path, "-o", folder / "graph.mlir", "--stop-after=graph", "--report").err
+    result = tool("ds-opt", path, "-o", folder / "graph.mlir", "--stop-after=graph", "--report", *options)
+    report = result.out + result.err
     program = (folder / "graph.mlir").read_text()
     found, silent = [], []
     for block, ops, expected in zip(("attention", "norm"), ("attention", "(?:layer|rms)_norm"), FAMILIES[family]):
@@ -58,7 +89,25 @@ def recomposed(path, family, folder):
         found.append(f"{block} {count}/{expected}")
         if count < expected and not re.search(rf"remark: [a-z- ]*{block} not recomposed", report):
             silent.append(block)
+    lines = re.findall(r"^layer \d+: (.*)$", report, re.MULTILINE)
+    if len(lines) != LAYERS[family]:
+        silent.append(f"the report, which tells {len(lines)} layers of {LAYERS[family]}")
+    for number, line in enumerate(lines):
+        parts = {"attention": "attention", "norm": r"(layer|rms) norm", "activation": r"gelu|geglu|relu|silu|swiglu"}
+        silent += [f"{part} of layer {number} in the report" for part, text in parts.items()
+                   if "not recomposed" not in line and not re.search(rf"(^|, )({text})", line)]
     return ", ".join(found), silent
+
+
+def pinned(path, name, value, folder):
+    """The model with its input of one bool given: what --dim makes of it, for ONNX Runtime."""
+    model = onnx.load(path)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([value]), name))
+    given = [entry for entry in model.graph.input if entry.name != name]
+    del model.graph.input[:]
+    model.graph.input.extend(given)
+    onnx.save(model, folder / f"{name}_{int(value)}.onnx")
+    return folder / f"{name}_{int(value)}.onnx"
 
 
 def runs(folder, inputs):
@@ -69,8 +118,22 @@ def runs(folder, inputs):
 
 def check(path, family, folder):
     """The result of one model: ("pass" or what went wrong, seconds to compile, what was recomposed)."""
+    inputs = onnx.load(path, load_external_data=False).graph.input
+    if all(entry.name != "use_cache_branch" for entry in inputs):
+        return check_program(path, path, family, folder, [])
+    # Two decoders in one: --dim chooses which.
+    for branch in (True, False):
+        row = check_program(path, pinned(path, "use_cache_branch", branch, folder), family, folder,
+                            ["--dim", f"use_cache_branch={int(branch)}"])
+        if not row[0].startswith("pass"):
+            return row
+    return row
+
+
+def check_program(source, path, family, folder, options):
+    """As above, of the model `source` compiled with options that make it the model `path`."""
     start = time.time()
-    result = tool("ds-opt", path, "-o", folder / "model.dsp", "--report", code=None, timeout=5 * SECONDS)
+    result = tool("ds-opt", source, "-o", folder / "model.dsp", "--report", *options, code=None, timeout=5 * SECONDS)
     seconds = time.time() - start
     if result.code:
         try:
@@ -79,7 +142,7 @@ def check(path, family, folder):
             if "INVALID_GRAPH" in str(error):  # the exporter wrote no legal model, and we say so
                 return f"export invalid: {' '.join(str(error).split())[:200]}; {' '.join(result.err.split())[:200]}", seconds, ""
         return "diagnosed: " + " ".join(result.err.split())[:300], seconds, ""
-    report, silent = recomposed(path, family, folder)
+    report, silent = recomposed(source, family, folder, options)
     if seconds > SECONDS:
         return f"compiled in {seconds:.1f} s, expected at most {SECONDS} s", seconds, report
     model = onnx.load(path, load_external_data=False)

@@ -44,7 +44,7 @@ static const OptionInfo table[] = {
        return std::string(value.empty() ? "-o expects a file" : "");
      }},
     {"--dim", Argument::Required, "NAME=VALUE",
-     "fix the size of a dimension or the value of an input of one integer; may be repeated", applyDim},
+     "fix the size of a dimension or the value of an input of one integer or bool; may be repeated", applyDim},
     {"--mcpu", Argument::Required, "CPU[,CPU...]", "CPUs to make code for, one variant each; default: this machine",
      [](ParsedCommandLine &line, StringRef value) {
        llvm::SmallVector<StringRef> names;

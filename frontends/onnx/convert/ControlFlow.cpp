@@ -39,9 +39,10 @@ static std::optional<SmallVector<TensorFacts>> commonFacts(Node &n, const Values
                       " is a sequence or an optional; legal when the condition is known when the model is compiled");
     TensorFacts left = n.b.facts(a), right = n.b.facts(b);
     if (left.elementType != right.elementType || left.sizes != right.sizes)
-      return n.refuse("output " + Twine(index) + ": expected branches of one type and shape, found " + describe(left) +
-                      " and " + describe(right) +
-                      "; legal when the condition is known: pin the dimensions that it depends on with --dim");
+      return n.refuse(
+          "output " + Twine(index) + ": expected branches of one type and shape, found " + describe(left) + " and " +
+          describe(right) +
+          "; legal when the condition is known: pin the dimensions or the input that it depends on with --dim");
     left.contents.reset();
     results.push_back(left);
   }

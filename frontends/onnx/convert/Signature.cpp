@@ -20,8 +20,7 @@ static SizeExpr plainSymbol(StringRef name) {
 
 static bool isOneInteger(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor && tensor.hasStaticShape() && tensor.getNumElements() == 1 && tensor.getElementType().isInteger() &&
-         !tensor.getElementType().isInteger(1);
+  return tensor && tensor.hasStaticShape() && tensor.getNumElements() == 1 && tensor.getElementType().isInteger();
 }
 
 LogicalResult Conversion::checkPins() {
@@ -43,7 +42,7 @@ LogicalResult Conversion::checkPins() {
     legal.append(scalarInputs.keys().begin(), scalarInputs.keys().end());
     llvm::sort(legal);
     result = emitError(main.getLoc()) << "--dim: expected the name of a dynamic dimension or of an input of one "
-                                      << "integer, found '" << pin.getKey()
+                                      << "integer or bool, found '" << pin.getKey()
                                       << "'; legal names: " << (legal.empty() ? "none" : llvm::join(legal, ", "));
   }
   return result;
@@ -117,8 +116,8 @@ LogicalResult Conversion::convertArguments() {
   return success();
 }
 
-/// An input of one integer that --dim names becomes a constant: conditions on it, such as a sampling rate, fold. The
-/// program no longer has the input.
+/// An input of one integer or bool that --dim names becomes a constant: conditions on it, such as a sampling rate or
+/// whether a decoder has a cache, fold. The program no longer has the input.
 LogicalResult Conversion::pinInputs() {
   for (const auto &[name, index] : scalarInputs) {
     auto pin = options.dims.find(name);
@@ -128,10 +127,11 @@ LogicalResult Conversion::pinInputs() {
     auto element = cast<IntegerType>(type.getElementType());
     int64_t value = pin->getValue();
     unsigned width = element.getWidth();
-    if (element.isUnsigned() ? !llvm::isUIntN(width, static_cast<uint64_t>(value)) : !llvm::isIntN(width, value))
+    if (element.isUnsigned() || width == 1 ? !llvm::isUIntN(width, static_cast<uint64_t>(value))
+                                           : !llvm::isIntN(width, value))
       return emitError(main.getLoc()) << "--dim: expected a value of type " << describeElement(element)
                                       << " for input '" << name << "', found " << value;
-    APInt number(width, static_cast<uint64_t>(value), /*isSigned=*/!element.isUnsigned());
+    APInt number(width, static_cast<uint64_t>(value), /*isSigned=*/!element.isUnsigned() && width > 1);
     converted[main.getArgument(index)] = builder.constant(DenseElementsAttr::get(type, number));
     pinnedInputs.set(index);
   }

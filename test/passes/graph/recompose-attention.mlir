@@ -603,3 +603,37 @@ func.func @repeated_tokens(%q: tensor<?x4x?x8xf32> {ds.dims = ["b", 4, "s", 8]},
   %y = ds.matmul %s, %k4 transpose [false, false] : (tensor<?x4x?x6xf32>, tensor<?x4x6x8xf32>) -> tensor<?x4x?x8xf32>
   return %y : tensor<?x4x?x8xf32>
 }
+
+// -----
+
+// A mask that hides nothing, of a constant: the dynamo exporter writes one for ViT.
+// CHECK-LABEL: func.func @void_mask
+// CHECK: ds.attention %arg0, %arg1, %arg2 scale 1.000000e+00 :
+func.func @void_mask(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32> {
+  %seen = ds.constant dense<true> : tensor<1x1x5x1xi1>
+  %zero = ds.constant dense<0.0> : tensor<f32>
+  %low = ds.constant dense<-3.40282347E+38> : tensor<f32>
+  %none = ds.constant dense<0.0> : tensor<5x7xf32>
+  %0 = ds.matmul %q, %k transpose [false, true] : (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x7xf32>
+  %1 = ds.broadcast %seen [2, 1, 5, 7] : (tensor<1x1x5x1xi1>) -> tensor<2x1x5x7xi1>
+  %2 = ds.select %1, %0, %low : (tensor<2x1x5x7xi1>, tensor<2x4x5x7xf32>, tensor<f32>) -> tensor<2x4x5x7xf32>
+  %3 = ds.binary add %2, %none : (tensor<2x4x5x7xf32>, tensor<5x7xf32>) -> tensor<2x4x5x7xf32>
+  %s = ds.softmax %3 axis 3 log false : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  %y = ds.matmul %s, %v transpose [false, false] : (tensor<2x4x5x7xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32>
+  return %y : tensor<2x4x5x8xf32>
+}
+
+// -----
+
+// All but one place pass: a mask.
+// CHECK-LABEL: func.func @nearly_void_mask
+// CHECK: ds.attention %arg0, %arg1, %arg2, %{{.*}} scale 1.000000e+00 :
+func.func @nearly_void_mask(%q: tensor<2x4x2x8xf32>, %k: tensor<2x4x2x8xf32>, %v: tensor<2x4x2x8xf32>) -> tensor<2x4x2x8xf32> {
+  %seen = ds.constant dense<[[true, false], [true, true]]> : tensor<2x2xi1>
+  %low = ds.constant dense<-3.40282347E+38> : tensor<f32>
+  %0 = ds.matmul %q, %k transpose [false, true] : (tensor<2x4x2x8xf32>, tensor<2x4x2x8xf32>) -> tensor<2x4x2x2xf32>
+  %2 = ds.select %seen, %0, %low : (tensor<2x2xi1>, tensor<2x4x2x2xf32>, tensor<f32>) -> tensor<2x4x2x2xf32>
+  %s = ds.softmax %2 axis 3 log false : (tensor<2x4x2x2xf32>) -> tensor<2x4x2x2xf32>
+  %y = ds.matmul %s, %v transpose [false, false] : (tensor<2x4x2x2xf32>, tensor<2x4x2x8xf32>) -> tensor<2x4x2x8xf32>
+  return %y : tensor<2x4x2x8xf32>
+}

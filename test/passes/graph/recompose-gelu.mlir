@@ -155,3 +155,50 @@ func.func @of_another_value(%x: tensor<4xf32>, %z: tensor<4xf32>) -> tensor<4xf3
   %y = ds.binary mul %x, %3 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %y : tensor<4xf32>
 }
+
+// -----
+
+// Gemma 2: the cube is x (x x), its factors on either side, and something else reads the square.
+// CHECK-LABEL: func.func @cube_of_a_shared_square
+// CHECK: %[[SQUARE:.*]] = ds.binary mul %arg0, %arg0
+// CHECK: %[[Y:.*]] = ds.gelu tanh %arg0
+// CHECK: return %[[Y]], %[[SQUARE]]
+func.func @cube_of_a_shared_square(%x: tensor<?x4xf32>) -> (tensor<?x4xf32>, tensor<?x4xf32>) {
+  %c = ds.constant dense<0.044715> : tensor<f32>
+  %s = ds.constant dense<0.797884583> : tensor<f32>
+  %half = ds.constant dense<0.5> : tensor<f32>
+  %one = ds.constant dense<1.0> : tensor<f32>
+  %square = ds.binary mul %x, %x : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %cube = ds.binary mul %x, %square : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %small = ds.binary mul %c, %cube : (tensor<f32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %sum = ds.binary add %x, %small : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %argument = ds.binary mul %s, %sum : (tensor<f32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %t = ds.unary tanh %argument : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  %gate = ds.binary add %one, %t : (tensor<f32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %h = ds.binary mul %half, %x : (tensor<f32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %y = ds.binary mul %h, %gate : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  return %y, %square : tensor<?x4xf32>, tensor<?x4xf32>
+}
+
+// -----
+
+// The square of another value.
+// CHECK-LABEL: func.func @cube_of_two_values
+// CHECK-NOT: ds.gelu
+func.func @cube_of_two_values(%x: tensor<?x4xf32>, %z: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  %c = ds.constant dense<0.044715> : tensor<f32>
+  %s = ds.constant dense<0.797884583> : tensor<f32>
+  %half = ds.constant dense<0.5> : tensor<f32>
+  %one = ds.constant dense<1.0> : tensor<f32>
+  %square = ds.binary mul %z, %z : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %cube = ds.binary mul %square, %x : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %small = ds.binary mul %cube, %c : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32>
+  %sum = ds.binary add %small, %x : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %argument = ds.binary mul %sum, %s : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32>
+  %t = ds.unary tanh %argument : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  %gate = ds.binary add %t, %one : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32>
+  %h = ds.binary mul %x, %half : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32>
+  // expected-remark @+1 {{gelu not recomposed: the argument of tanh is not x + 0.044715 x^3}}
+  %y = ds.binary mul %gate, %h : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  return %y : tensor<?x4xf32>
+}

@@ -41,6 +41,7 @@ TEST(SizeExprTest, DivisionsCancel) {
   EXPECT_EQ(canonical("floordiv(4*batch + 3, 4)"), "batch");
   EXPECT_EQ(canonical("max(batch + 1, batch)"), "batch + 1");
   EXPECT_EQ(canonical("min(batch, batch + seq)"), "batch");
+  EXPECT_EQ(canonical("max(0, min(64, past + seq) - min(64, past))"), "min(max(-past + 64, 0), seq)");
 }
 
 TEST(SizeExprTest, ComparisonsThatPickAnOperandAreMinimaAndMaxima) {
