@@ -6,10 +6,9 @@ using namespace mlir;
 namespace deepstride {
 using ds::ReduceKind;
 
-void Derivative::give(unsigned operand, Value value) {
-  if (!wants(operand) || refused)
+void Derivative::giveTo(Value target, Value value) {
+  if (!wants(target) || refused)
     return;
-  Value target = in(operand);
   Value fitted = b.broadcast(sumTo(value, b.sizes(target)), b.sizes(target));
   fitted = fitted ? b.cast(fitted, b.element(target)) : fitted;
   if (!fitted)
@@ -122,8 +121,8 @@ const RuleTable::Rule *RuleTable::find(Operation *op) const {
 const RuleTable &RuleTable::get() {
   static const RuleTable all = [] {
     RuleTable table;
-    for (auto add : {addAttentionRules, addElementwiseRules, addIndexingRules, addMovementRules, addNormalizationRules,
-                     addProductRules, addReductionRules, addWindowRules})
+    for (auto add : {addAttentionRules, addBranchRules, addElementwiseRules, addIndexingRules, addMovementRules,
+                     addNormalizationRules, addProductRules, addReductionRules, addWindowRules})
       add(table);
     return table;
   }();

@@ -24,14 +24,18 @@ public:
   /// The derivative of y with respect to a result, in the result's type and sizes; null where y does not depend on it.
   mlir::Value gradient(unsigned result = 0) { return gradients.lookup(op->getResult(result)); }
   /// Whether the derivative with respect to an operand matters.
-  bool wants(unsigned operand) { return varied.contains(op->getOperand(operand)); }
+  bool wants(unsigned operand) { return wants(in(operand)); }
+  bool wants(mlir::Value value) { return varied.contains(value); }
 
   /// Adds to the derivative with respect to an operand. The value may have any float type and the sizes of anything
   /// that the operand broadcasts to: it is summed along the axes along which the operand was repeated.
-  void give(unsigned operand, mlir::Value value);
+  void give(unsigned operand, mlir::Value value) { giveTo(in(operand), value); }
+  void giveTo(mlir::Value operand, mlir::Value value);
 
   /// Says that the op has no derivative as it is; `why` completes "has no derivative".
   void refuse(const llvm::Twine &why);
+  /// The same after a diagnostic.
+  void fail() { refused = true; }
   bool isRefused() const { return refused; }
 
   // Formulas that rules share.
@@ -79,6 +83,7 @@ private:
 
 // One function per family, each in the file of that name in rules/.
 void addAttentionRules(RuleTable &table);
+void addBranchRules(RuleTable &table);
 void addElementwiseRules(RuleTable &table);
 void addIndexingRules(RuleTable &table);
 void addMovementRules(RuleTable &table);

@@ -6,12 +6,10 @@
 //     %0 = ds.unary exp %a : ...                 =>    %dx = ds.binary mul %1, %0 : ...
 //     train.yield %0 : tensor<f32>
 //   } : (tensor<f32>) -> tensor<f32>
-#include "mlir/Transforms/RegionUtils.h"
 #include "passes/Report.h"
 #include "passes/graph/Matching.h"
-#include "passes/training/Derivative.h"
 #include "passes/training/Passes.h"
-#include "llvm/ADT/StringSet.h"
+#include "passes/training/ReverseSweep.h"
 
 using namespace mlir;
 
@@ -19,51 +17,6 @@ namespace deepstride {
 
 #define GEN_PASS_DEF_DIFFERENTIATE
 #include "passes/training/Passes.h.inc"
-
-/// Operands and what regions use from above.
-static llvm::SetVector<Value> valuesUsedBy(Operation *op) {
-  llvm::SetVector<Value> used(op->operand_begin(), op->operand_end());
-  getUsedValuesDefinedAbove(op->getRegions(), used);
-  return used;
-}
-
-/// The values of a region that depend on xs continuously: integers and bools have no derivative, or that of a step.
-static llvm::DenseSet<Value> findVaried(train::GradientOp gradient) {
-  llvm::DenseSet<Value> varied;
-  Block &body = gradient.getBody().front();
-  for (BlockArgument argument : body.getArguments().take_front(gradient.getXs().size()))
-    varied.insert(argument);
-  for (Operation &op : body.without_terminator())
-    if (llvm::any_of(valuesUsedBy(&op), [&](Value value) { return varied.contains(value); }))
-      for (Value result : op.getResults())
-        if (isa<FloatType>(getElementTypeOrSelf(result)))
-          varied.insert(result);
-  return varied;
-}
-
-/// The ops between xs and y, last ones first.
-static SmallVector<Operation *> findPath(train::GradientOp gradient, const llvm::DenseSet<Value> &varied) {
-  Block &body = gradient.getBody().front();
-  llvm::DenseSet<Value> needed = {cast<train::YieldOp>(body.getTerminator()).getValue()};
-  SmallVector<Operation *> path;
-  for (Operation &op : llvm::reverse(body.without_terminator())) {
-    if (llvm::none_of(op.getResults(), [&](Value v) { return needed.contains(v) && varied.contains(v); }))
-      continue;
-    path.push_back(&op);
-    needed.insert_range(valuesUsedBy(&op));
-  }
-  return path;
-}
-
-/// Names the first op of each kind that has no rule.
-static bool checkRules(ArrayRef<Operation *> path) {
-  llvm::StringSet<> missing;
-  for (Operation *op : path)
-    if (!RuleTable::get().find(op) && missing.insert(op->getName().getStringRef()).second)
-      op->emitError() << "'" << op->getName()
-                      << "' has no derivative yet, and a value whose gradient is asked for depends on it";
-  return missing.empty();
-}
 
 namespace {
 struct Differentiate : impl::DifferentiateBase<Differentiate>, PassReport {
@@ -105,31 +58,19 @@ struct Differentiate : impl::DifferentiateBase<Differentiate>, PassReport {
   /// The derivatives with respect to xs, computed at the end of the region.
   FailureOr<SmallVector<Value>> reverse(train::GradientOp gradient, DsBuilder &builder) {
     Block &body = gradient.getBody().front();
-    llvm::DenseSet<Value> varied = findVaried(gradient);
+    auto xs = body.getArguments().take_front(gradient.getXs().size());
     Value y = cast<train::YieldOp>(body.getTerminator()).getValue();
-    SmallVector<Operation *> path = findPath(gradient, varied);
-    if (!checkRules(path))
+    ReverseSweep sweep(body, ValueRange(xs));
+    Value ones = builder.broadcast(builder.scalar(builder.element(y), 1), builder.sizes(y));
+    if (failed(sweep.run(y, ones, builder)))
       return failure();
-    Derivative::Gradients gradients;
-    if (varied.contains(y))
-      gradients[y] = builder.broadcast(builder.scalar(builder.element(y), 1), builder.sizes(y));
-    for (Operation *op : path) {
-      // Behind a step, whose rule gave nothing, the derivative is 0.
-      if (llvm::none_of(op->getResults(), [&](Value result) { return gradients.contains(result); }))
-        continue;
-      builder.setLocation(op->getLoc());
-      Derivative derivative(op, builder, varied, gradients);
-      (*RuleTable::get().find(op))(op, derivative);
-      if (derivative.isRefused())
-        return failure();
-      if (++reversed > opLimit)
-        return gradient.emitError() << "expected gradients through at most " << opLimit << " operations, found more";
-      count("ops reversed");
-    }
+    if ((reversed += sweep.opCount()) > opLimit)
+      return gradient.emitError() << "expected gradients through at most " << opLimit << " operations, found more";
+    count("ops reversed", sweep.opCount());
     builder.setLocation(gradient.getLoc());
     SmallVector<Value> results;
-    for (auto [index, x] : llvm::enumerate(body.getArguments().take_front(gradient.getXs().size()))) {
-      Value found = gradients.lookup(x);
+    for (auto [index, x] : llvm::enumerate(xs)) {
+      Value found = sweep.gradient(x);
       if (!found) {
         gradient.emitRemark() << "the value does not depend on x " << index << ": its gradient is 0 everywhere";
         found = builder.broadcast(builder.scalar(builder.element(x), 0), builder.sizes(x));

