@@ -50,10 +50,11 @@ Value AttentionOperands::enlarge(Value value, const SizeExpr &batches, std::opti
 
 /// A mask beside scores of `rank` axes as one beside scores of 4.
 Value AttentionOperands::alignMask(Value mask, int64_t rank) {
-  // An exporter expands the mask to the scores' shape; attention broadcasts it by itself.
+  // An exporter expands the mask to the scores' shape; attention broadcasts it by itself. Groups and heads, which are
+  // joined, must stay as they are.
   if (rank == 4)
     mask = narrow(mask);
-  if (auto expand = mask.getDefiningOp<ds::BroadcastOp>())
+  if (auto expand = mask.getDefiningOp<ds::BroadcastOp>(); expand && rank < 5)
     mask = expand.getInput();
   const SizeVector given = sizes.facts(mask).sizes;
   if (rank == 5 && given.size() >= 3) {

@@ -637,3 +637,19 @@ func.func @nearly_void_mask(%q: tensor<2x4x2x8xf32>, %k: tensor<2x4x2x8xf32>, %v
   %y = ds.matmul %s, %v transpose [false, false] : (tensor<2x4x2x2xf32>, tensor<2x4x2x8xf32>) -> tensor<2x4x2x8xf32>
   return %y : tensor<2x4x2x8xf32>
 }
+
+// -----
+
+// Groups and heads join as the mask has them, not as what it was expanded from.
+// CHECK-LABEL: func.func @five_axes_with_expanded_mask
+// CHECK: %[[WIDE:.*]] = ds.broadcast %arg3 [2, 2, 5, 7]
+// CHECK: %[[MASK:.*]] = ds.reshape %[[WIDE]] [4, 5, 7]
+// CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}}, %[[MASK]] scale 1.000000e+00
+func.func @five_axes_with_expanded_mask(%q: tensor<1x2x2x5x8xf32>, %k: tensor<1x2x1x7x8xf32>, %v: tensor<1x2x1x7x8xf32>, %mask: tensor<2x1x5x7xf32>) -> tensor<1x2x2x5x8xf32> {
+  %0 = ds.matmul %q, %k transpose [false, true] : (tensor<1x2x2x5x8xf32>, tensor<1x2x1x7x8xf32>) -> tensor<1x2x2x5x7xf32>
+  %m = ds.broadcast %mask [2, 2, 5, 7] : (tensor<2x1x5x7xf32>) -> tensor<2x2x5x7xf32>
+  %1 = ds.binary add %0, %m : (tensor<1x2x2x5x7xf32>, tensor<2x2x5x7xf32>) -> tensor<1x2x2x5x7xf32>
+  %2 = ds.softmax %1 axis 4 log false : (tensor<1x2x2x5x7xf32>) -> tensor<1x2x2x5x7xf32>
+  %3 = ds.matmul %2, %v transpose [false, false] : (tensor<1x2x2x5x7xf32>, tensor<1x2x1x7x8xf32>) -> tensor<1x2x2x5x8xf32>
+  return %3 : tensor<1x2x2x5x8xf32>
+}

@@ -1,0 +1,155 @@
+"""Attention from primitive chains, as exporters other than PyTorch's write them: recomposed, and ONNX Runtime's numbers."""
+import numpy as np
+import onnx
+from onnx import parser
+
+from kit import case, expect, onnx_runtime, run_package, same_numbers, tool
+
+HEAD = '<ir_version: 8, opset_import: ["" : 15]>\n'
+
+
+def compiled(text, folder, attentions=1):
+    """Model and package; the graph phase must hold that many attentions."""
+    path = folder / "model.onnx"
+    model = parser.parse_model(HEAD + text)
+    onnx.checker.check_model(model, full_check=True)
+    onnx.save(model, path)
+    tool("ds-opt", path, "-o", folder / "graph.mlir", "--stop-after=graph")
+    found = (folder / "graph.mlir").read_text().count("= ds.attention")
+    expect(found == attentions, f"expected {attentions} attentions, found {found}")
+    tool("ds-opt", path, "-o", folder / "model.dsp")
+    return path, folder / "model.dsp"
+
+
+def refused(package, inputs, folder, says):
+    np.savez(folder / "inputs.npz", **inputs)
+    tool("ds-run", package, "--inputs", folder / "inputs.npz", "--output", folder / "out.npz", code=1, says=says)
+
+
+def random(seed, **shapes):
+    generator = np.random.default_rng(seed)
+    return {name: generator.standard_normal(shape, np.float32) for name, shape in shapes.items()}
+
+
+MASKED = """
+masked (float[b, 4, s, 8] q, float[b, 4, t, 8] k, float[b, 4, t, 8] v, float[m, 1, 1, n] mask) => (float[c, 4, s, 8] y) {
+  kt = Transpose <perm = [0, 1, 3, 2]> (k)
+  product = MatMul (q, kt)
+  scores = Add (product, mask)
+  weights = Softmax <axis = -1> (scores)
+  y = MatMul (weights, v)
+}
+"""
+
+
+@case
+def masks_of_other_names(folder):
+    """Whether a mask enlarges the batch is known at run time: then query, key and value are repeated for it."""
+    model, package = compiled(MASKED, folder)
+    sizes = [(2, 5, 7, 2, 7), (1, 5, 7, 3, 7), (3, 4, 6, 1, 6), (2, 1, 1, 2, 1), (2, 3, 5, 1, 1), (1, 1, 4, 4, 4)]
+    for seed, (b, s, t, m, n) in enumerate(sizes):
+        inputs = random(seed, q=(b, 4, s, 8), k=(b, 4, t, 8), v=(b, 4, t, 8), mask=(m, 1, 1, n))
+        same_numbers(package, model, inputs, folder)
+    wrong = random(9, q=(2, 4, 5, 8), k=(2, 4, 7, 8), v=(2, 4, 7, 8), mask=(3, 1, 1, 7))
+    refused(package, wrong, folder, "does not hold, found 2 and 3")
+    wrong = random(9, q=(2, 4, 5, 8), k=(2, 4, 1, 8), v=(2, 4, 1, 8), mask=(2, 1, 1, 7))
+    refused(package, wrong, folder, "does not hold, found 1 and 7")
+
+
+@case
+def scales_of_run_time(folder):
+    model, package = compiled("""
+scaled (float[b, 2, s, 8] q, float[b, 2, s, 8] k, float[b, 2, s, 8] v, float scale, float[1] divisor) => (float[b, 2, s, 8] y) {
+  kt = Transpose <perm = [0, 1, 3, 2]> (k)
+  product = MatMul (q, kt)
+  scaled = Mul (scale, product)
+  scores = Div (scaled, divisor)
+  weights = Softmax <axis = -1> (scores)
+  y = MatMul (weights, v)
+}
+""", folder)
+    for seed, (b, s) in enumerate(((1, 1), (2, 5), (3, 17))):
+        inputs = random(seed, q=(b, 2, s, 8), k=(b, 2, s, 8), v=(b, 2, s, 8), scale=(), divisor=(1,))
+        same_numbers(package, model, {name: np.asarray(value, np.float32) for name, value in inputs.items()}, folder)
+
+
+@case
+def queries_in_groups(folder):
+    """Products of rank 5; one mask for all heads and a bias for each."""
+    model, package = compiled("""
+grouped (float[b, 2, 3, s, 8] q, float[b, 2, 1, t, 8] k, float[b, 2, 1, t, 8] v, float[b, 1, 1, 1, t] mask,
+         float[1, 2, 3, s, t] bias) => (float[b, 2, 3, s, 8] y) {
+  kt = Transpose <perm = [0, 1, 2, 4, 3]> (k)
+  product = MatMul (q, kt)
+  biased = Add (product, bias)
+  scores = Add (mask, biased)
+  weights = Softmax <axis = -1> (scores)
+  y = MatMul (weights, v)
+}
+""", folder)
+    for seed, (b, s, t) in enumerate(((1, 1, 1), (2, 5, 7), (3, 17, 4))):
+        same_numbers(package, model, random(seed, q=(b, 2, 3, s, 8), k=(b, 2, 1, t, 8), v=(b, 2, 1, t, 8),
+                                            mask=(b, 1, 1, 1, t), bias=(1, 2, 3, s, t)), folder)
+
+
+@case
+def masks_wider_than_products(folder):
+    """f16 products with a mask in f32. The chain rounds scores to f16, attention does not: both are compared with float64,
+    and ours may not be farther away than half precision explains (2^-9 of values around 1)."""
+    model, package = compiled("""
+wide (float16[b, 2, s, 8] q, float16[b, 2, s, 8] k, float16[b, 2, s, 8] v, float[s, s] mask) => (float16[b, 2, s, 8] y) {
+  kt = Transpose <perm = [0, 1, 3, 2]> (k)
+  product = MatMul (q, kt)
+  wide = Cast <to = 1> (product)
+  scores = Add (wide, mask)
+  weights = Softmax <axis = -1> (scores)
+  narrow = Cast <to = 10> (weights)
+  y = MatMul (narrow, v)
+}
+""", folder)
+    for seed, (b, s) in enumerate(((1, 1), (2, 5), (3, 17))):
+        inputs = random(seed, q=(b, 2, s, 8), k=(b, 2, s, 8), v=(b, 2, s, 8))
+        inputs = {name: value.astype(np.float16) for name, value in inputs.items()}
+        inputs["mask"] = np.where(np.tri(s, dtype=bool), 0, np.finfo(np.float32).min).astype(np.float32)
+        ours = run_package(package, inputs, folder)["y"]
+        q, k, v = (inputs[name].astype(np.float64) for name in "qkv")
+        scores = q @ k.swapaxes(2, 3) + inputs["mask"]
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        exact = weights / weights.sum(-1, keepdims=True) @ v
+        far = np.abs(ours.astype(np.float64) - exact).max()
+        expect(far <= 2 ** -9 * max(1, np.abs(exact).max()), f"b={b} s={s}: {far} from float64")
+        expect(onnx_runtime(model, inputs)["y"].dtype == ours.dtype, f"expected the type of ONNX Runtime, found {ours.dtype}")
+
+
+@case
+def tables_that_end(folder):
+    """A mask cut from a stored triangle, as GPT-Neo's: rows behind a cache, and none left where the cache is too long."""
+    triangle = np.tri(16, dtype=bool)[None, None]
+    text = """
+cut (float[b, 2, s, 8] q, float[b, 2, t, 8] k, float[b, 2, t, 8] v) => (float[b, 2, s, 8] y) {
+  shape = Shape (q)
+  keys = Shape (k)
+  two = Constant <value_ints = [2]> ()
+  three = Constant <value_ints = [3]> ()
+  rows = Gather <axis = 0> (shape, two)
+  total = Gather <axis = 0> (keys, two)
+  past = Sub (total, rows)
+  some = Slice (triangle, past, total, two)
+  zero = Constant <value_ints = [0]> ()
+  seen = Slice (some, zero, total, three)
+  kt = Transpose <perm = [0, 1, 3, 2]> (k)
+  product = MatMul (q, kt)
+  low = Constant <value_float = -3.4e38> ()
+  scores = Where (seen, product, low)
+  weights = Softmax <axis = -1> (scores)
+  y = MatMul (weights, v)
+}
+"""
+    model = parser.parse_model(HEAD + text)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(triangle, "triangle"))
+    path = folder / "model.onnx"
+    onnx.save(model, path)
+    tool("ds-opt", path, "-o", folder / "model.dsp")
+    for seed, (b, s, t) in enumerate(((1, 1, 1), (2, 5, 5), (3, 2, 9), (1, 1, 16))):
+        same_numbers(folder / "model.dsp", path, random(seed, q=(b, 2, s, 8), k=(b, 2, t, 8), v=(b, 2, t, 8)), folder)
+    refused(folder / "model.dsp", random(9, q=(1, 2, 1, 8), k=(1, 2, 17, 8), v=(1, 2, 17, 8)), folder, "does not hold")
