@@ -9,6 +9,8 @@ namespace deepstride::onnx {
 
 /// [B, T, heads * D] as [B, heads, T, D].
 static Value splitHeads(DsBuilder &b, Value x, int64_t heads) {
+  if (!x)
+    return {};
   SizeVector sizes = b.sizes(x);
   Value split = b.reshape(x, {sizes[0], sizes[1], heads, SizeExpr::floorDiv(sizes[2], heads)});
   return b.transpose(split, {0, 2, 1, 3});
