@@ -15,6 +15,8 @@ using ds::UnaryKind;
 constexpr double minusInfinity = -std::numeric_limits<double>::infinity();
 
 Value splitHeads(Node &n, Value x, int64_t heads) {
+  if (!x)
+    return {};
   SizeVector s = n.b.sizes(x);
   Value split = n.b.reshape(x, {s[0], s[1], heads, SizeExpr::floorDiv(s[2], heads)});
   return n.b.transpose(split, {0, 2, 1, 3});
