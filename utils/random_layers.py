@@ -148,6 +148,7 @@ def pool(c, op):
     outputs = 2 if op == "MaxPool" and c.opset >= 8 and c.chance(0.3) else 1
     if outputs == 2:
         attributes |= c.maybe(storage_order=c.integer(0, 1))
+    c.has_reference = False  # it takes some pads of one axis for those of the other
     shape = (c.pick([0, 1, 2]), c.integer(1, 3), *sizes)
     c.scale = 10
     c.node(op, [c.value(c.distinct(shape, dtype) if outputs == 2 else c.data(shape, dtype))], outputs=outputs,

@@ -26,7 +26,8 @@ LogicalResult ReshapeOp::inferResults(Inference &inference) {
 
 OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
   auto type = cast<RankedTensorType>(getType());
-  if (type == getInput().getType() && (type.hasStaticShape() || type.getNumDynamicDims() == 1))
+  // Sizes that are not known may be equal only as long as this op says so.
+  if (type == getInput().getType() && type.hasStaticShape())
     return getInput();
   if (auto dense = dyn_cast_if_present<DenseElementsAttr>(adaptor.getInput()); dense && type.hasStaticShape())
     return dense.reshape(type);

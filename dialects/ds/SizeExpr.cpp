@@ -68,11 +68,27 @@ std::optional<int64_t> SizeExpr::constant() const {
   return std::nullopt;
 }
 
-/// The arguments of a function call in canonical text; empty for anything else.
-static std::vector<SizeExpr> argumentsOf(llvm::StringRef atom, llvm::StringRef function) {
+/// What was found out about an atom, so that it is found out once: each rule below looks into calls, whose arguments
+/// are built by the same rules from calls in turn. Forgotten now and then, to stay small.
+template <typename Fact> class AtomFacts {
+public:
+  template <typename Find> Fact get(llvm::StringRef atom, Find find) {
+    if (auto known = facts.find(atom); known != facts.end())
+      return known->second;
+    Fact fact = find();
+    constexpr unsigned most = 2048;
+    if (facts.size() >= most)
+      facts.clear();
+    facts[atom] = fact;
+    return fact;
+  }
+
+private:
+  llvm::StringMap<Fact> facts;
+};
+
+static std::vector<SizeExpr> parseArguments(llvm::StringRef atom, llvm::StringRef function) {
   std::vector<SizeExpr> arguments;
-  if (!atom.ends_with(")") || !atom.starts_with((function + "(").str()))
-    return arguments;
   llvm::StringRef text = atom.drop_front(function.size() + 1).drop_back();
   int depth = 0;
   bool isQuoted = false;
@@ -92,8 +108,16 @@ static std::vector<SizeExpr> argumentsOf(llvm::StringRef atom, llvm::StringRef f
   return arguments;
 }
 
+/// The arguments of a function call in canonical text; empty for anything else.
+static std::vector<SizeExpr> argumentsOf(llvm::StringRef atom, llvm::StringRef function) {
+  if (!atom.ends_with(")") || !atom.starts_with((function + "(").str()))
+    return {};
+  static thread_local AtomFacts<std::vector<SizeExpr>> known;
+  return known.get(atom, [&] { return parseArguments(atom, function); });
+}
+
 // Only dimensions are certain to be non-negative; elements of inputs carry an index in brackets.
-static bool isNonNegativeAtom(llvm::StringRef atom) {
+static bool findNonNegative(llvm::StringRef atom) {
   if (atom.starts_with("`"))
     return !atom.ends_with("]`");
   if (!atom.ends_with(")"))
@@ -109,6 +133,11 @@ static bool isNonNegativeAtom(llvm::StringRef atom) {
     if (auto arguments = argumentsOf(atom, function); !arguments.empty())
       return llvm::all_of(arguments, isNonNegative);
   return false;
+}
+
+static bool isNonNegativeAtom(llvm::StringRef atom) {
+  static thread_local AtomFacts<bool> known;
+  return atom.ends_with(")") ? known.get(atom, [&] { return findNonNegative(atom); }) : findNonNegative(atom);
 }
 
 bool SizeExpr::isKnownNonNegative() const { return isKnownNonNegative(/*substitutions=*/3); }

@@ -1,4 +1,6 @@
 """What utils/check-random-models found: one case per fault that was fixed, against NumPy's own statement of the operator."""
+import time
+
 import numpy as np
 import onnx.parser
 
@@ -151,3 +153,30 @@ def zeros_keep_their_sign_and_small_integers_wrap(folder):
     for name in "abc":
         same(found[name], np.array([-np.inf], np.float32), name)
     same(found["d"], np.array([True]), "d")
+
+
+@case
+def slices_of_slices_by_bounds_of_run_time(folder):
+    """Their sizes are expressions of expressions, which once took hours to take apart."""
+    x, bounds = np.arange(60, dtype=np.float32), {"s": np.array([1]), "e": np.array([40])}
+    body = "v0 = Identity(x) " + " ".join(f"v{i + 1} = Slice(v{i}, s, e)" for i in range(12))
+    start = time.time()
+    found = outputs(folder, f"g (float[a] x, int64[1] s, int64[1] e) => (float[c] y) {{ {body} y = Relu(v12) }}", {"x": x, **bounds})["y"]
+    same(found, x[12:40], "slices")
+    body = "v0 = Identity(x) " + " ".join(f"v{i + 1} = Slice(v{i}, s, e, a, p)" for i in range(5))
+    found = outputs(folder, f"g (float[n] x, int64[1] s, int64[1] e, int64[1] a, int64[1] p) => (float[c] y) {{ {body} y = Relu(v5) }}",
+                    {"x": x, **bounds, "a": np.array([-1]), "p": np.array([2])})["y"]
+    expected = x
+    for _ in range(5):
+        expected = expected[1:40:2]
+    same(found, expected, "steps")
+    expect(time.time() - start < 60, f"took {time.time() - start:.0f} s")
+
+
+@case
+def reshapes_to_a_size_that_the_tensor_does_not_have(folder):
+    """Types cannot tell one unknown size from another."""
+    text = "g (float[n] x, float[m] z) => (float[k] y) { s = Shape(x) y = Reshape(z, s) }"
+    outputs(folder, text, {"x": np.zeros(3, np.float32), "z": np.ones(3, np.float32)})
+    np.savez(folder / "wrong.npz", x=np.zeros(3, np.float32), z=np.ones(4, np.float32))
+    tool("ds-run", folder / "model.dsp", "--inputs", folder / "wrong.npz", code=1, says="does not hold, found 4 and 3")

@@ -51,6 +51,12 @@ static AxisSlice sliceOfAxis(const SizeExpr &start, const SizeExpr &end, int64_t
   return {first, SizeExpr::max(count, 0)};
 }
 
+/// Slices of slices by bounds of run time have sizes that grow threefold with each: long ones become symbols.
+static SizeExpr shortened(Node &n, const SizeExpr &size) {
+  constexpr size_t lengthLimit = 512;
+  return size.constant() || size.str().size() <= lengthLimit ? size : computedSize(n, n.b.shape({size}));
+}
+
 static Values sliceBy(Node &n, const SizeVector &starts, const SizeVector &ends, ArrayRef<int64_t> axes,
                       ArrayRef<int64_t> steps) {
   SizeVector sizes = n.b.sizes(n.in(0)), begin(sizes.size()), extent = sizes;
@@ -62,6 +68,7 @@ static Values sliceBy(Node &n, const SizeVector &starts, const SizeVector &ends,
     if (steps[index] == 0 || steps[index] == INT64_MIN)
       return n.refuse("expected steps other than 0, found " + Twine(steps[index]));
     AxisSlice slice = sliceOfAxis(starts[index], ends[index], steps[index], sizes[axis]);
+    slice.size = shortened(n, slice.size);
     begin[axis] = slice.size.isConstant(0) ? SizeExpr(0) : slice.start;
     extent[axis] = slice.size;
     // One element needs no stride, which may be as large as the model likes.
@@ -107,7 +114,7 @@ static Values sliceAtRunTime(Node &n, const SizeVector &starts, const SizeVector
       return SizeExpr::min(SizeExpr::max(fromFront, low), high);
     };
     SizeExpr first = clamp(start), distance = clamp(end) - first;
-    SizeExpr count = SizeExpr::max(SizeExpr::ceilDiv(distance, step), 0);
+    SizeExpr count = shortened(n, SizeExpr::max(SizeExpr::ceilDiv(distance, step), 0));
     Value stride = n.b.reshape(n.b.shape({step}), {}), origin = n.b.reshape(n.b.shape({first}), {});
     result = n.b.gather(axis, result, n.b.add(n.b.mul(n.b.iota(0, {count}), stride), origin));
   }
