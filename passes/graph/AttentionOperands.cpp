@@ -146,8 +146,13 @@ static bool isUniform(Value value, bool inverted) {
 
 void AttentionOperands::dropVoid(AttentionScores &scores) {
   auto isVoid = [&](const ScoreTerm &term) {
-    return term.condition ? isUniform(alignMask(term.condition, term.rank), !term.lowWhenTrue)
-                          : isUniform(alignMask(term.value, term.rank), false);
+    if (term.condition)
+      return isUniform(alignMask(term.condition, term.rank), !term.lowWhenTrue);
+    Value value = alignMask(term.value, term.rank);
+    if (auto select = value.getDefiningOp<ds::SelectOp>())
+      return (isUniform(select.getCondition(), true) && scalarOf(select.getOnTrue()) == 0.0) ||
+             (isUniform(select.getCondition(), false) && scalarOf(select.getOnFalse()) == 0.0);
+    return isUniform(value, false);
   };
   if (!scores.terms.empty() && isVoid(scores.terms.back()))
     scores.takesOut = false;

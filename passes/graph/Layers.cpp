@@ -6,8 +6,6 @@
 
 #include "llvm/ADT/SetVector.h"
 
-#include <set>
-
 using namespace mlir;
 
 namespace deepstride {
@@ -117,7 +115,7 @@ static void readTriangle(DenseElementsAttr elements, MaskShape &shape) {
 
 static MaskShape readMask(Value mask, const SizeAnalysis &sizes) {
   MaskShape shape;
-  std::set<std::string> boundaries;
+  SmallVector<SizeExpr> boundaries;
   int comparisons = 0; // whose boundary is not seen
   bool shifted = false;
   for (Value found : walkUp(mask, isProduct)) {
@@ -133,16 +131,20 @@ static MaskShape readMask(Value mask, const SizeAnalysis &sizes) {
     case ds::BinaryKind::ge:
     case ds::BinaryKind::gt:
       if (auto boundary = boundaryOf(op, sizes))
-        boundaries.insert(boundary->str());
+        boundaries.push_back(*boundary);
       else
         comparisons += isPosition(op.getLhs(), shifted) && isPosition(op.getRhs(), shifted);
       break;
     default: break;
     }
   }
-  // One comparison of rows with columns hides what is later, one with another boundary what is too far back.
+  // One comparison of rows with columns hides what is later. A second one, so many places away, hides what is too far
+  // back; one that is a run's length away is the first one again, for a cache.
+  for (const SizeExpr &one : boundaries)
+    for (const SizeExpr &other : boundaries)
+      shape.windowed |= (one - other).constant().value_or(0) != 0;
   shape.causal |= comparisons > 0 || !boundaries.empty();
-  shape.windowed |= boundaries.size() > 1 || (comparisons > 0 && comparisons + boundaries.size() > 1 && shifted);
+  shape.windowed |= comparisons > 0 && comparisons + boundaries.size() > 1 && shifted;
   return shape;
 }
 

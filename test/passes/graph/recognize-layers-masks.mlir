@@ -2,7 +2,7 @@
 // RUN: ds-opt %s -o %t.dsp --report | FileCheck %s
 
 // Keras counts by running sums: row and column of a flat index. One boundary, however often it is compared, hides what
-// is later; a second one what is too far back.
+// is later; a second one what is too far back, unless the length of a cache lies between the two.
 // Keys that no projection of the program makes are another one's: those of an encoder, kept in a cache.
 // CHECK: recognize-layers: 3 layers, 3 recomposed
 // CHECK-NEXT: layer 0: attention (causal), relu
@@ -29,7 +29,11 @@ func.func @masks(%x: tensor<?x?x16xf32> {ds.name = "x", ds.dims = ["b", "s", 16]
   %hidden = ds.binary bit_or %later, %unseen : (tensor<?x?xi1>, tensor<?x?xi1>) -> tensor<?x?xi1>
   %far = ds.binary lt %ahead, %three : (tensor<?x?xi64>, tensor<i64>) -> tensor<?x?xi1>
   %outside = ds.binary bit_or %later, %far : (tensor<?x?xi1>, tensor<?x?xi1>) -> tensor<?x?xi1>
-  %causal = ds.select %hidden, %low, %none : (tensor<?x?xi1>, tensor<f32>, tensor<f32>) -> tensor<?x?xf32>
+  %t = ds.shape ["t"] : tensor<1xi64>
+  %moved = ds.binary add %row, %t : (tensor<?x?xi64>, tensor<1xi64>) -> tensor<?x?xi64>
+  %beyond = ds.binary gt %column, %moved : (tensor<?x?xi64>, tensor<?x?xi64>) -> tensor<?x?xi1>
+  %cached = ds.binary bit_and %hidden, %beyond : (tensor<?x?xi1>, tensor<?x?xi1>) -> tensor<?x?xi1>
+  %causal = ds.select %cached, %low, %none : (tensor<?x?xi1>, tensor<f32>, tensor<f32>) -> tensor<?x?xf32>
   %window = ds.select %outside, %low, %none : (tensor<?x?xi1>, tensor<f32>, tensor<f32>) -> tensor<?x?xf32>
   %p = ds.linear %x, %w : (tensor<?x?x16xf32>, tensor<16x16xf32>) -> tensor<?x?x16xf32>
   %h = ds.reshape %p ["b", "s", 4, 4] : (tensor<?x?x16xf32>) -> tensor<?x?x4x4xf32>

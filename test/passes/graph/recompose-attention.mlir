@@ -618,7 +618,9 @@ func.func @void_mask(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tenso
   %1 = ds.broadcast %seen [2, 1, 5, 7] : (tensor<1x1x5x1xi1>) -> tensor<2x1x5x7xi1>
   %2 = ds.select %1, %0, %low : (tensor<2x1x5x7xi1>, tensor<2x4x5x7xf32>, tensor<f32>) -> tensor<2x4x5x7xf32>
   %3 = ds.binary add %2, %none : (tensor<2x4x5x7xf32>, tensor<5x7xf32>) -> tensor<2x4x5x7xf32>
-  %s = ds.softmax %3 axis 3 log false : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  %chosen = ds.select %seen, %zero, %low : (tensor<1x1x5x1xi1>, tensor<f32>, tensor<f32>) -> tensor<1x1x5x1xf32>
+  %4 = ds.binary add %3, %chosen : (tensor<2x4x5x7xf32>, tensor<1x1x5x1xf32>) -> tensor<2x4x5x7xf32>
+  %s = ds.softmax %4 axis 3 log false : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
   %y = ds.matmul %s, %v transpose [false, false] : (tensor<2x4x5x7xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32>
   return %y : tensor<2x4x5x8xf32>
 }
