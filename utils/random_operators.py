@@ -154,12 +154,13 @@ def eye_like(c, op):
 def one_hot(c, op):
     shape, depth = c.shape(0, 3), c.integer(1, 6)
     c.has_reference = False  # it wraps what is out of range
-    indices = c.data(shape, c.type_of(op, 0, among=[I64, I32, F32]), -depth - 2, depth + 1)
+    given, deep, held = c.pick([(I64, I64, I64), (I64, I64, F32), (F32, F32, F32), (I64, I32, F32), (I32, I32, F32),
+                                (I64, F32, F32), tuple(c.type_of(op, i, among=[I64, I32, F32]) for i in range(3))])
+    indices = c.data(shape, given, -depth - 2, depth + 1)
     if is_float(indices.dtype):
         indices = np.floor(indices)
-    depth_type = c.type_of(op, 1, among=[I64, I32, F32])
-    depth_value = c.steering(depth if c.chance(0.5) else [depth], depth_type)
-    c.node(op, [c.value(indices), depth_value, c.value(c.data((2,), c.type_of(op, 2)))], **c.maybe(axis=c.axis(len(shape) + 1)))
+    depth_value = c.steering(depth if c.chance(0.5) else [depth], deep)
+    c.node(op, [c.value(indices), depth_value, c.value(c.data((2,), held))], **c.maybe(axis=c.axis(len(shape) + 1)))
 
 
 @makes("Trilu")

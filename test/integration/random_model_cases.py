@@ -1,10 +1,12 @@
 """What utils/check-random-models found: one case per fault that was fixed, against NumPy's own statement of the operator."""
+import subprocess
+import sys
 import time
 
 import numpy as np
 import onnx.parser
 
-from kit import case, compile_model, expect, run_package, tool
+from kit import ROOT, case, compile_model, expect, run_package, tool
 from programs import SEED
 
 
@@ -180,3 +182,11 @@ def reshapes_to_a_size_that_the_tensor_does_not_have(folder):
     outputs(folder, text, {"x": np.zeros(3, np.float32), "z": np.ones(3, np.float32)})
     np.savez(folder / "wrong.npz", x=np.zeros(3, np.float32), z=np.ones(4, np.float32))
     tool("ds-run", folder / "model.dsp", "--inputs", folder / "wrong.npz", code=1, says="does not hold, found 4 and 3")
+
+
+@case(slow=True)
+def seven_hundred_random_models(folder):
+    """The same ones everywhere: the seed makes them, and no time limit ends the run."""
+    command = [sys.executable, ROOT / "utils/check-random-models", "--runs", "700", "--seed", "61"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=1200)
+    expect(done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:])
