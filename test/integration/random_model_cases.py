@@ -184,6 +184,15 @@ def reshapes_to_a_size_that_the_tensor_does_not_have(folder):
     tool("ds-run", folder / "model.dsp", "--inputs", folder / "wrong.npz", code=1, says="does not hold, found 4 and 3")
 
 
+@case
+def old_clips_have_finite_defaults(folder):
+    most = np.finfo(np.float32).max
+    for attribute, expected in (("<max = 1.0>", [-most, 1, 0]), ("<min = -1.0>", [-1, most, 0]), ("", [-most, most, 0])):
+        found = outputs(folder, f"g (float[3] x) => (float[3] y) {{ y = Clip {attribute} (x) }}",
+                        {"x": np.array([-np.inf, np.inf, 0], np.float32)}, 7)["y"]
+        same(found, np.array(expected, np.float32), attribute)
+
+
 @case(slow=True)
 def seven_hundred_random_models(folder):
     """The same ones everywhere: the seed makes them, and no time limit ends the run."""

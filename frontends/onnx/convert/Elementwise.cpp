@@ -81,12 +81,9 @@ static Convert variadic(BinaryKind kind, bool isMean = false) {
 static Values convertWhere(Node &n) { return {n.b.select(n.in(0), n.in(1), n.in(2))}; }
 
 static Values convertClipAttributes(Node &n) {
-  Value result = n.in(0);
-  if (n.attribute("min"))
-    result = n.b.binary(BinaryKind::max, result, n.real("min", 0));
-  if (n.attribute("max"))
-    result = n.b.binary(BinaryKind::min, result, n.real("max", 0));
-  return {result};
+  constexpr double most = std::numeric_limits<float>::max(); // the defaults, which limit infinities
+  Value result = n.b.binary(BinaryKind::max, n.in(0), n.real("min", -most));
+  return {n.b.binary(BinaryKind::min, result, n.real("max", most))};
 }
 
 static Values convertClip(Node &n) {
