@@ -80,6 +80,8 @@ def window_attributes(c, spatial, kernel, dilates=True, ceil=False):
         c.has_reference = False  # it forgets the dilation
         if choice.startswith("SAME"):
             attributes.pop("dilations", None)
+            if "strides" in attributes:  # else the padding is negative
+                attributes["strides"] = [min(s, k) for s, k in zip(attributes["strides"], kernel)]
     if ceil:
         attributes |= c.maybe(ceil_mode=c.integer(0, 1))
     dilations = attributes.get("dilations", [1] * spatial)
