@@ -98,6 +98,10 @@ class Gradients:
         array = self.numbers(*shape)
         return array + np.sign(array) * least
 
+    def between_halves(self, *shape):
+        """Numbers to 4 of both signs that a step does not take past a multiple of 0.5."""
+        return self.random.integers(-8, 8, shape) / 2 + self.random.uniform(0.1, 0.4, shape)
+
     def spread(self, *shape):
         """Numbers that a step does not bring into another order."""
         size = int(np.prod(shape))
