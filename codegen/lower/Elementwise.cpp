@@ -41,6 +41,7 @@ private:
   unsigned windowFor(Value argument, const Access &access);
   void collapse();
   void guardDivisors();
+  int64_t leastElements() const;
 
   KernelBuilder &k;
   SizeVector loops;
@@ -231,6 +232,13 @@ void ElementwiseLowering::guardDivisors() {
   }
 }
 
+/// Elements that are worth another thread, which takes about a microsecond to join: functions are some ten times as
+/// long as sums, products and copies.
+int64_t ElementwiseLowering::leastElements() const {
+  bool hasFunctions = llvm::any_of(k.ops(), [](Operation *op) { return isa<ds::UnaryOp, ds::GeluOp>(op); });
+  return hasFunctions ? 4096 : 16384;
+}
+
 LogicalResult ElementwiseLowering::run() {
   guardDivisors();
   Access identity;
@@ -274,10 +282,11 @@ LogicalResult ElementwiseLowering::run() {
   generic->setAttr("ds.range", k.b.getUnitAttr());
   SizeVector outer(loops.begin(), loops.end() - 1);
   auto inner = loops.back().constant();
+  int64_t least = leastElements();
   if (outer.empty())
-    k.setGrid(loops.back(), 4096);
+    k.setGrid(loops.back(), least);
   else
-    k.setGrid(product(outer), inner && *inner > 0 ? std::max<int64_t>(1, 4096 / *inner) : 16);
+    k.setGrid(product(outer), inner && *inner > 0 ? std::max<int64_t>(1, least / *inner) : 16);
   k.setFlops(product(loops) * SizeExpr(static_cast<int64_t>(k.ops().size())));
   return success();
 }

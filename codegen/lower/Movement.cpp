@@ -172,8 +172,8 @@ LogicalResult lowerInsert(KernelBuilder &k, ds::InsertOp op) {
   SizeExpr run = product(ArrayRef(box).drop_front(inner)), first = 0;
   for (auto [start, stride] : llvm::zip_equal(starts, strides))
     first = first + start * stride;
-  auto known = run.constant();
-  k.setGrid(product(outer), known && *known > 0 ? std::max<int64_t>(1, 4096 / *known) : 1);
+  auto known = run.constant(); // elements that are copied are worth another thread from 16384 on
+  k.setGrid(product(outer), known && *known > 0 ? std::max<int64_t>(1, 16384 / *known) : 1);
   k.setFlops(0);
   Value length = k.index(run), offset = k.index(first);
   k.loop(k.begin, k.end, k.constant(1), [&](Value item) {
