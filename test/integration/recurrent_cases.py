@@ -1,7 +1,7 @@
 """RNN, GRU and LSTM of random attributes, shapes and optional inputs against ONNX Runtime. DS_SEED repeats a failure."""
 import numpy as np
 
-from kit import case, compile_model, expect, run_package, same_numbers
+from kit import case, compile_model, expect, onnx_runtime, run_package, same_numbers
 from programs import SEED
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -69,14 +69,26 @@ def model_of(random, operator, path):
     return feeds, f"seed {SEED}: {operator} {direction} {given} {names} {opset}"
 
 
+def bounded_models(random, operator, folder, count, largest=100):
+    """Yields the paths, inputs and descriptions of models whose numbers stay small. Gates without a bound multiply states
+    by states: six steps reach 1e30, where f32 loses its digits and ONNX Runtime's Softplus overflows, so that such a
+    model says nothing about either."""
+    drawn = 0
+    while count:
+        model = folder / f"{drawn}.onnx"
+        drawn += 1
+        feeds, text = model_of(random, operator, model)
+        if all(np.abs(array).max(initial=0) <= largest for array in onnx_runtime(model, feeds).values()):
+            count -= 1
+            yield model, feeds, text
+
+
 def agrees(operator, folder, count=10):
     random = np.random.default_rng([SEED, GATES[operator]])
-    for number in range(count):
-        model = folder / f"{number}.onnx"
-        feeds, text = model_of(random, operator, model)
+    for model, feeds, text in bounded_models(random, operator, folder, count):
         try:
             # f32 in another order, over at most 6 steps of bounded values.
-            same_numbers(compile_model(model, folder, name=f"{number}.dsp"), model, feeds, folder, tolerance=2e-5)
+            same_numbers(compile_model(model, folder, name=f"{model.stem}.dsp"), model, feeds, folder, tolerance=2e-5)
         except AssertionError as error:
             raise AssertionError(f"{text}: {error}") from None
 
