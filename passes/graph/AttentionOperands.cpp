@@ -115,21 +115,30 @@ Value AttentionOperands::narrow(Value mask, int depth) {
   return copy->getResult(0);
 }
 
-Value AttentionOperands::choose(Value condition, double yes, double no, Type element) {
-  auto scalar = [&](double value) {
-    auto type = RankedTensorType::get({}, element);
-    return create<ds::ConstantOp>(element, 0, DenseElementsAttr::get(type, FloatAttr::get(element, value)));
-  };
-  return create<ds::SelectOp>(element, rankOf(condition), condition, scalar(yes), scalar(no));
+Value AttentionOperands::number(double value, Type element) {
+  auto type = RankedTensorType::get({}, element);
+  return create<ds::ConstantOp>(element, 0, DenseElementsAttr::get(type, FloatAttr::get(element, value)));
 }
 
-Value AttentionOperands::termOf(const ScoreTerm &term, Type element) {
+Value AttentionOperands::choose(Value condition, Value yes, Value no) {
+  int64_t rank = std::max({rankOf(condition), rankOf(yes), rankOf(no)});
+  return create<ds::SelectOp>(elementOf(yes), rank, condition, yes, no);
+}
+
+/// A mask with one more term around the scores; `inner` holds what was added before, or is null.
+Value AttentionOperands::addTerm(const ScoreTerm &term, Value inner, Type element) {
   if (term.condition) {
-    Value condition = alignMask(term.condition, term.rank);
-    return choose(condition, term.lowWhenTrue ? term.low : 0, term.lowWhenTrue ? 0 : term.low, element);
+    // What was added before is not added to the low number, where both together would overflow.
+    Value condition = alignMask(term.condition, term.rank), low = number(term.low, element);
+    Value rest = inner ? inner : number(0, element);
+    return term.lowWhenTrue ? choose(condition, low, rest) : choose(condition, rest, low);
   }
   Value value = castTo(alignMask(term.value, term.rank), element);
-  return term.negated ? create<ds::UnaryOp>(element, rankOf(value), ds::UnaryKind::neg, value) : value;
+  if (term.negated)
+    value = create<ds::UnaryOp>(element, rankOf(value), ds::UnaryKind::neg, value);
+  return inner
+             ? create<ds::BinaryOp>(element, std::max(rankOf(inner), rankOf(value)), ds::BinaryKind::add, inner, value)
+             : value;
 }
 
 /// Whether all elements of a constant are zero, or false; with `inverted`, true.
@@ -161,11 +170,8 @@ void AttentionOperands::dropVoid(AttentionScores &scores) {
 
 Value AttentionOperands::mask(const AttentionScores &scores, Type element) {
   Value mask;
-  for (const ScoreTerm &term : llvm::reverse(scores.terms)) {
-    Value next = termOf(term, element);
-    mask = mask ? create<ds::BinaryOp>(element, std::max(rankOf(mask), rankOf(next)), ds::BinaryKind::add, mask, next)
-                : next;
-  }
+  for (const ScoreTerm &term : llvm::reverse(scores.terms))
+    mask = addTerm(term, mask, element);
   return mask;
 }
 
@@ -175,7 +181,8 @@ Value AttentionOperands::factor(const AttentionScores &scores, Type element) {
   if (!scores.takesOut)
     return {};
   const ScoreTerm &term = scores.terms.back();
-  return choose(alignMask(term.condition, term.rank), term.lowWhenTrue ? 0 : 1, term.lowWhenTrue ? 1 : 0, element);
+  Value none = number(0, element), whole = number(1, element), condition = alignMask(term.condition, term.rank);
+  return term.lowWhenTrue ? choose(condition, none, whole) : choose(condition, whole, none);
 }
 
 Value AttentionOperands::query(Value value, const AttentionScores &scores, double &scale) {

@@ -43,8 +43,9 @@ private:
   void known(mlir::Operation *op);
   mlir::Value alignMask(mlir::Value mask, int64_t rank);
   mlir::Value narrow(mlir::Value mask, int depth = 0);
-  mlir::Value choose(mlir::Value condition, double yes, double no, mlir::Type element);
-  mlir::Value termOf(const ScoreTerm &term, mlir::Type element);
+  mlir::Value number(double value, mlir::Type element);
+  mlir::Value choose(mlir::Value condition, mlir::Value yes, mlir::Value no);
+  mlir::Value addTerm(const ScoreTerm &term, mlir::Value inner, mlir::Type element);
   mlir::Value castTo(mlir::Value value, mlir::Type element);
 
   mlir::Location location;

@@ -182,6 +182,8 @@ bool Walk::stepCast(ds::CastOp op) {
 bool Walk::run() {
   while (!(scores.product = value.getDefiningOp<ds::MatmulOp>())) {
     if (Value inner = isCapped() ? Value() : matchCap(value, scores.cap)) {
+      if (scores.isScaled())
+        return fail("the capped scores are scaled again");
       double divisor = 1;
       Value bounded = peelScale(inner, divisor);
       // The scale below is that of what the cap sees: c tanh(s / c).

@@ -24,8 +24,8 @@ int64_t rankOf(mlir::Value value);
 std::optional<double> scalarOf(mlir::Value value);
 /// Whether the value is a ds.constant or a ds.weight.
 bool isConstant(mlir::Value value);
-/// Whether a constant that an exporter rounded is meant to be `ideal`.
-bool isNear(double value, double ideal);
+/// Whether a constant that an exporter rounded is meant to be `ideal`: to its element type, or to five digits.
+bool isNear(double value, double ideal, mlir::Type element);
 
 /// The op that makes the value, if it is this one.
 ds::BinaryOp binaryOf(mlir::Value value, ds::BinaryKind kind);

@@ -26,6 +26,8 @@ struct Gate {
 };
 } // namespace
 
+static Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
+
 static std::optional<Gate> matchGate(Value leaf) {
   if (ds::UnaryOp sigmoid = unaryOf(leaf, ds::UnaryKind::sigmoid))
     return Gate{ds::GeluKind::quick, sigmoid.getInput(), 1};
@@ -43,7 +45,7 @@ static std::optional<Gate> matchGate(Value leaf) {
 static bool isCubic(ArrayRef<Value> leaves, Value x) {
   auto isTerm = [&](Value term, bool squared) {
     Product product = takeApart(term);
-    if (!isNear(product.factor, 0.044715))
+    if (!isNear(product.factor, 0.044715, elementOf(x)))
       return false;
     if (product.leaves.size() == 1)
       return (squared ? matchSquare(product.leaves[0]) : matchCube(product.leaves[0])) == x;
@@ -77,7 +79,7 @@ static std::string findMismatch(const Gate &gate, Value x) {
   if (!isOfX)
     return gate.kind == ds::GeluKind::tanh ? "the argument of tanh is not x + 0.044715 x^3"
                                            : "the argument is not a multiple of x";
-  if (!isNear(argument.factor, ideal))
+  if (!isNear(argument.factor, ideal, elementOf(x)))
     return "the argument is scaled by " + std::to_string(argument.factor) + ", expected " + std::to_string(ideal);
   return "";
 }
@@ -109,7 +111,7 @@ struct RecomposeGelu : impl::RecomposeGeluBase<RecomposeGelu>, PassReport {
       if (gate->kind == ds::GeluKind::quick && gate->argument == x)
         return;
       std::string mismatch = findMismatch(*gate, x);
-      if (mismatch.empty() && !isNear(product.factor, gate->factor))
+      if (mismatch.empty() && !isNear(product.factor, gate->factor, elementOf(x)))
         mismatch = "the product has the factor " + std::to_string(product.factor) + ", expected " +
                    std::to_string(gate->factor);
       if (!mismatch.empty()) {

@@ -153,3 +153,49 @@ cut (float[b, 2, s, 8] q, float[b, 2, t, 8] k, float[b, 2, t, 8] v) => (float[b,
     for seed, (b, s, t) in enumerate(((1, 1, 1), (2, 5, 5), (3, 2, 9), (1, 1, 16))):
         same_numbers(folder / "model.dsp", path, random(seed, q=(b, 2, s, 8), k=(b, 2, t, 8), v=(b, 2, t, 8)), folder)
     refused(folder / "model.dsp", random(9, q=(1, 2, 1, 8), k=(1, 2, 17, 8), v=(1, 2, 17, 8)), folder, "does not hold")
+
+
+HIDDEN_TWICE = """
+hidden (float[b, 4, s, 8] q, float[b, 4, t, 8] k, float[b, 4, t, 8] v, bool[b, 1, s, t] hidden, float[b, 1, s, t] mask)
+  => (float[b, 4, s, 8] y) <float low = {-3.4028234663852886e38}> {
+  kt = Transpose <perm = [0, 1, 3, 2]> (k)
+  product = MatMul (q, kt)
+  masked = Add (product, mask)
+  scores = Where (hidden, low, masked)
+  weights = Softmax <axis = -1> (scores)
+  y = MatMul (weights, v)
+}
+"""
+
+
+@case
+def places_that_two_masks_hide(folder):
+    """A row that one mask hides as a whole has equal weights, wherever the other one hides it, too."""
+    model, package = compiled(HIDDEN_TWICE, folder)
+    inputs = random(1, q=(2, 4, 5, 8), k=(2, 4, 7, 8), v=(2, 4, 7, 8))
+    generator = np.random.default_rng(2)
+    inputs["hidden"] = generator.random((2, 1, 5, 7)) < 0.5
+    inputs["hidden"][:, 0, 2] = True
+    inputs["mask"] = np.where(generator.random((2, 1, 5, 7)) < 0.5, np.finfo(np.float32).min, np.float32(0))
+    same_numbers(package, model, inputs, folder)
+
+
+CAPPED = """
+capped (float[b, 4, s, 8] q, float[b, 4, t, 8] k, float[b, 4, t, 8] v, float r) => (float[b, 4, s, 8] y) <float c = {2.0}> {
+  kt = Transpose <perm = [0, 1, 3, 2]> (k)
+  product = MatMul (q, kt)
+  small = Div (product, c)
+  bounded = Tanh (small)
+  capped = Mul (bounded, c)
+  scores = Mul (capped, r)
+  weights = Softmax <axis = -1> (scores)
+  y = MatMul (weights, v)
+}
+"""
+
+
+@case
+def capped_scores_that_are_scaled_again(folder):
+    model, package = compiled(CAPPED, folder, attentions=0)
+    inputs = random(3, q=(2, 4, 5, 8), k=(2, 4, 7, 8), v=(2, 4, 7, 8))
+    same_numbers(package, model, inputs | {"r": np.array(3, np.float32)}, folder)

@@ -45,7 +45,7 @@ func.func @heads_in_turn(%q: tensor<?x4x?x8xf32> {ds.dims = ["b", 4, "s", 8]}, %
 // CHECK-DAG: %[[K:.*]] = ds.reshape %arg1 ["b", 4, "s", 8]
 // CHECK-DAG: %[[V:.*]] = ds.reshape %arg2 ["b", 4, "s", 8]
 // CHECK-DAG: %[[BIAS:.*]] = ds.reshape %arg3 ["b", 4, "s", "s"]
-// CHECK: %[[MASK:.*]] = ds.binary add %[[BIAS]], %{{.*}}
+// CHECK: %[[MASK:.*]] = ds.select %arg4, %{{.*}}, %[[BIAS]]
 // CHECK: %[[Y:.*]] = ds.attention %[[Q]], %[[K]], %[[V]], %[[MASK]] scale 5.000000e-01
 // CHECK: ds.reshape %[[Y]] ["4*b", "s", 8]
 func.func @joined_heads(%q: tensor<?x?x8xf32> {ds.dims = ["4*b", "s", 8]}, %k: tensor<?x?x8xf32> {ds.dims = ["4*b", "s", 8]},

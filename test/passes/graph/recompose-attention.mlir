@@ -285,9 +285,8 @@ func.func @wide_mask(%q: tensor<2x4x5x8xf16>, %k: tensor<2x4x7x8xf16>, %v: tenso
 // A choice in f32: its number would be minus infinity in f16. A bias in f16 joins before the cast.
 // CHECK-LABEL: func.func @wide_choice
 // CHECK-DAG: %[[LOW:.*]] = ds.constant dense<-3.40282347E+38> : tensor<f32>
-// CHECK-DAG: %[[CHOSEN:.*]] = ds.select %arg3, %[[LOW]], %{{.*}} -> tensor<5x7xf32>
 // CHECK-DAG: %[[BIAS:.*]] = ds.cast %arg4 to f32
-// CHECK: %[[MASK:.*]] = ds.binary add %[[BIAS]], %[[CHOSEN]]
+// CHECK: %[[MASK:.*]] = ds.select %arg3, %[[LOW]], %[[BIAS]] : {{.*}} -> tensor<4x5x7xf32>
 // CHECK: ds.attention %arg0, %arg1, %arg2, %[[MASK]] scale 5.000000e-01
 func.func @wide_choice(%q: tensor<2x4x5x8xf16>, %k: tensor<2x4x7x8xf16>, %v: tensor<2x4x7x8xf16>, %masked: tensor<5x7xi1>, %bias: tensor<4x5x7xf16>) -> tensor<2x4x5x8xf16> {
   %half = ds.constant dense<0.5> : tensor<f16>

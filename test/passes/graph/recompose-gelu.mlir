@@ -202,3 +202,38 @@ func.func @cube_of_two_values(%x: tensor<?x4xf32>, %z: tensor<?x4xf32>) -> tenso
   %y = ds.binary mul %gate, %h : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
   return %y : tensor<?x4xf32>
 }
+
+// -----
+
+// Constants that no exporter would have rounded so: the numbers would be others.
+// CHECK-LABEL: func.func @another_number
+// CHECK-NOT: ds.gelu
+func.func @another_number(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %c = ds.constant dense<1.4148> : tensor<f32>
+  %one = ds.constant dense<1.0> : tensor<f32>
+  %half = ds.constant dense<0.5> : tensor<f32>
+  %0 = ds.binary div %x, %c : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %1 = ds.unary erf %0 : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = ds.binary add %1, %one : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %3 = ds.binary mul %x, %half : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  // expected-remark @+1 {{gelu not recomposed: the argument is scaled by 0.706814, expected 0.707107}}
+  %y = ds.binary mul %3, %2 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+// In f16 the same number is the nearest one.
+// CHECK-LABEL: func.func @rounded_number
+// CHECK: ds.gelu erf %arg0
+func.func @rounded_number(%x: tensor<4xf16>) -> tensor<4xf16> {
+  %c = ds.constant dense<1.41406> : tensor<f16>
+  %one = ds.constant dense<1.0> : tensor<f16>
+  %half = ds.constant dense<0.5> : tensor<f16>
+  %0 = ds.binary div %x, %c : (tensor<4xf16>, tensor<f16>) -> tensor<4xf16>
+  %1 = ds.unary erf %0 : (tensor<4xf16>) -> tensor<4xf16>
+  %2 = ds.binary add %1, %one : (tensor<4xf16>, tensor<f16>) -> tensor<4xf16>
+  %3 = ds.binary mul %x, %half : (tensor<4xf16>, tensor<f16>) -> tensor<4xf16>
+  %y = ds.binary mul %3, %2 : (tensor<4xf16>, tensor<4xf16>) -> tensor<4xf16>
+  return %y : tensor<4xf16>
+}

@@ -1,0 +1,55 @@
+// RUN: ds-opt %s --split-input-file --ds-recompose-attention --verify-diagnostics | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-recompose-attention --verify-numerics -o /dev/null
+// Several masks, and scales beside them: which order they come in matters.
+
+// A number this low replaces the score together with its mask: the sum of two such numbers would overflow.
+// CHECK-LABEL: func.func @choice_around_a_mask
+// CHECK: %[[LOW:.*]] = ds.constant dense<-3.40282347E+38>
+// CHECK: %[[MASK:.*]] = ds.select %arg3, %[[LOW]], %arg4 : {{.*}} -> tensor<4x5x7xf32>
+// CHECK: ds.attention %arg0, %arg1, %arg2, %[[MASK]] scale 1.000000e+00 :
+func.func @choice_around_a_mask(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>,
+                                %hidden: tensor<5x7xi1>, %mask: tensor<4x1x7xf32>) -> tensor<2x4x5x8xf32> {
+  %low = ds.constant dense<-3.40282347E+38> : tensor<f32>
+  %0 = ds.matmul %q, %k transpose [false, true] : (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x7xf32>
+  %1 = ds.binary add %0, %mask : (tensor<2x4x5x7xf32>, tensor<4x1x7xf32>) -> tensor<2x4x5x7xf32>
+  %2 = ds.select %hidden, %low, %1 : (tensor<5x7xi1>, tensor<f32>, tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  %s = ds.softmax %2 axis 3 log false : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  %y = ds.matmul %s, %v transpose [false, false] : (tensor<2x4x5x7xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32>
+  return %y : tensor<2x4x5x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @choice_around_a_choice
+// CHECK: %[[INNER:.*]] = ds.select %arg4, %{{.*}}, %{{.*}} : {{.*}} -> tensor<7xf32>
+// CHECK: %[[MASK:.*]] = ds.select %arg3, %[[INNER]], %{{.*}} : {{.*}} -> tensor<5x7xf32>
+// CHECK: ds.attention %arg0, %arg1, %arg2, %[[MASK]] scale 1.000000e+00 :
+func.func @choice_around_a_choice(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>,
+                                  %seen: tensor<5x7xi1>, %hidden: tensor<7xi1>) -> tensor<2x4x5x8xf32> {
+  %low = ds.constant dense<-3.40282347E+38> : tensor<f32>
+  %0 = ds.matmul %q, %k transpose [false, true] : (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x7xf32>
+  %1 = ds.select %hidden, %low, %0 : (tensor<7xi1>, tensor<f32>, tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  %2 = ds.select %seen, %1, %low : (tensor<5x7xi1>, tensor<2x4x5x7xf32>, tensor<f32>) -> tensor<2x4x5x7xf32>
+  %s = ds.softmax %2 axis 3 log false : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  %y = ds.matmul %s, %v transpose [false, false] : (tensor<2x4x5x7xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32>
+  return %y : tensor<2x4x5x8xf32>
+}
+
+// -----
+
+// The cap bounds what it sees; a number that scales its result is no part of that.
+// CHECK-LABEL: func.func @scaled_cap
+// CHECK-NOT: ds.attention
+func.func @scaled_cap(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>,
+                      %scale: tensor<f32>) -> tensor<2x4x5x8xf32> {
+  %cap = ds.constant dense<5.0> : tensor<f32>
+  %0 = ds.matmul %q, %k transpose [false, true] : (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x7xf32>
+  %1 = ds.binary div %0, %cap : (tensor<2x4x5x7xf32>, tensor<f32>) -> tensor<2x4x5x7xf32>
+  %2 = ds.unary tanh %1 : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  %3 = ds.binary mul %2, %cap : (tensor<2x4x5x7xf32>, tensor<f32>) -> tensor<2x4x5x7xf32>
+  %4 = ds.binary mul %3, %scale : (tensor<2x4x5x7xf32>, tensor<f32>) -> tensor<2x4x5x7xf32>
+  %s = ds.softmax %4 axis 3 log false : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  // expected-remark @+1 {{attention not recomposed: the capped scores are scaled again}}
+  %y = ds.matmul %s, %v transpose [false, false] : (tensor<2x4x5x7xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32>
+  return %y : tensor<2x4x5x8xf32>
+}
