@@ -49,6 +49,10 @@ def models_that_contradict_themselves(folder):
         ("g (float[2] x) => (float[2] y) { [a] y = Relu(x, x, x) }", "'a': error", "at most 1 inputs at opset 21, found 3"),
         ("g (float[2] x) => (float[2] y) { [a] y = Add(x, x, , x) }", "'a': error", "at most 2 inputs at opset 21, found 4"),
         ("g (float[2] x) => (float[2] y) { [a] y = Where(x, x, x, x) }", "'a': error", "at most 3 inputs"),
+        # attributes that the operator does not have, at this opset or at all
+        ("g (float[2] x) => (float[2] y) { [a] y = Softmax <axes = 0> (x) }", "'a': error", "among 'axis' at opset 21, found 'axes'"),
+        ("g (float[2, 2] x) => (float[1, 1] y) { [a] y = ReduceSum <axes = [0]> (x) }", "'a': error", "found 'axes'"),
+        ("g (float[2] x) => (float[2] y) { [a] y = Abs <alpha = 1.0> (x) }", "'a': error", "expected no attributes"),
         # wrong types
         ("g (float[2] x, int64[2] i) => (float[2] y) { [a] y = Add(x, i) }", "'a': error", "element types"),
         ("g (float[2] x) => (float[2] y) { [a] y = Where(x, x, x) }", "'a': error", "condition"),
@@ -179,3 +183,32 @@ def powers_that_no_integer_holds(folder):
     path.write_bytes(onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 21]>\n' + text).SerializeToString())
     found = run_package(compile_model(path, folder), {"x": np.array(bases)}, folder)
     expect(np.array_equal(found["y"], found["z"]), f"expected equal powers, found {found['y']} and {found['z']}")
+
+
+@case
+def attribute_names_are_those_of_the_standard(folder):
+    """Models of every operator, each with an attribute that none has: the diagnostics name all that it does have, which
+    must be those of ONNX's schemas at each opset, and of ONNX Runtime's for the operators that it contributes."""
+    import re
+    from onnx import defs, helper
+    from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
+    runs = [("", opset, {}) for opset in range(1, 28)] + [("com.microsoft", 1, {})]
+    for schema in defs.get_all_schemas_with_history():
+        for domain, opset, schemas in runs:
+            if schema.domain == domain == "" and schema.since_version <= opset:
+                if schema.name not in schemas or schemas[schema.name].since_version < schema.since_version:
+                    schemas[schema.name] = schema
+    runs[-1][2].update((schema.name, schema) for schema in get_all_operator_schema() if schema.domain == "com.microsoft")
+    compared = 0
+    for domain, opset, schemas in runs:
+        nodes = [helper.make_node(name, [], [name], name=name, domain=domain, bogus=1) for name in sorted(schemas)]
+        graph = helper.make_graph(nodes, "g", [], [helper.make_tensor_value_info(nodes[0].name, 1, [1])])
+        imports = [helper.make_opsetid(domain, opset)]
+        model = helper.make_model(graph, opset_imports=imports, ir_version=10)
+        (folder / "m.onnx").write_bytes(model.SerializeToString())
+        said = tool("ds-opt", folder / "m.onnx", "--stop-after=memory", "-o", folder / "out.mlir", code=1).err
+        for name, legal in re.findall(r"error: (\w+): expected (.*) at opset \d+, found 'bogus'", said):
+            wanted, found = sorted(schemas[name].attributes), sorted(re.findall(r"'(\w+)'", legal))
+            expect(found == wanted, f"{domain} {name} at opset {opset}: expected attributes {wanted}, found {found}")
+            compared += 1
+    expect(compared > 3000, f"expected diagnostics of most operators at 27 opsets, found {compared}")

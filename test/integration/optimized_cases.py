@@ -1,4 +1,6 @@
 """Models that ONNX Runtime's optimizers and quantizers wrote: the com.microsoft operators as they come in real graphs."""
+import logging
+
 import numpy as np
 
 from kit import MINILM, Skip, case, compile_model, distance, expect, onnx_runtime, run_package, same_numbers
@@ -63,6 +65,7 @@ def fused_minilm(folder):
 
 
 def quantization():
+    logging.disable(logging.WARNING)  # a line for each value whose type the quantizer does not infer
     try:
         import onnxruntime.quantization
     except ImportError as error:

@@ -103,6 +103,31 @@ bool Conversion::bindOperands(NodeOp node, const Pattern &pattern, SmallVectorIm
   return true;
 }
 
+/// False after a diagnostic about an attribute that the operator does not have.
+bool Conversion::checkAttributeNames(NodeOp node) {
+  SmallVector<StringRef> names;
+  for (NamedAttribute attribute : node.getAttrs())
+    names.push_back(attribute.getName());
+  for (Attribute graph : node.getGraphs())
+    names.push_back(cast<StringAttr>(graph).getValue());
+  if (names.empty())
+    return true;
+  auto legal = attributeNames(node.getDomain(), node.getOpType(), node.getVersion());
+  for (StringRef name : names) {
+    if (llvm::is_contained(legal, name) || name.starts_with("__")) // names of an implementation, which no result needs
+      continue;
+    auto error = emitError(node.getLoc()) << node.getOpType() << ": expected ";
+    if (legal.empty())
+      error << "no attributes";
+    else
+      error << "attributes among '" << llvm::join(legal, "', '") << "'";
+    error << " at opset " << node.getVersion() << ", found '" << name << "'";
+    failedNodes = true;
+    return false;
+  }
+  return true;
+}
+
 void Conversion::convertNode(NodeOp node) {
   const PatternRegistry &patterns = PatternRegistry::get();
   const Pattern *pattern = patterns.lookUp(node.getDomain(), node.getOpType(), node.getVersion());
@@ -115,7 +140,7 @@ void Conversion::convertNode(NodeOp node) {
     return;
   }
   SmallVector<Value> operands;
-  if (!bindOperands(node, *pattern, operands))
+  if (!checkAttributeNames(node) || !bindOperands(node, *pattern, operands))
     return;
   builder.setLocation(node.getLoc());
   unsigned errors = 0;

@@ -22,6 +22,7 @@ private:
   // Conversion.cpp: nodes.
   void convertOps(mlir::Block &block);
   void convertNode(NodeOp node);
+  bool checkAttributeNames(NodeOp node);
   bool bindOperands(NodeOp node, const Pattern &pattern, llvm::SmallVectorImpl<mlir::Value> &operands);
   void checkStatedType(NodeOp node, unsigned index, mlir::Value value);
   void nameResults(NodeOp node, llvm::ArrayRef<mlir::Value> results);

@@ -40,6 +40,9 @@ private:
 /// How many inputs an operator of the standard takes at most; nothing where it takes any number or is no such operator.
 std::optional<unsigned> mostInputs(llvm::StringRef domain, llvm::StringRef name, int64_t version);
 
+/// The attributes, graphs among them, that an operator with a pattern has at an opset.
+llvm::SmallVector<llvm::StringRef> attributeNames(llvm::StringRef domain, llvm::StringRef op, int64_t version);
+
 // One function per family, each in the file of that name.
 void addActivations(PatternRegistry &registry);
 void addAttention(PatternRegistry &registry);
