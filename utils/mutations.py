@@ -33,7 +33,7 @@ class Mutant:
     """
 
     def __init__(self, base):
-        self.base, self.types, self.sites, self.order = base, base.types, base.sites, base.order
+        self.base, self.types, self.sites, self.order, self.dtype = base, base.types, base.sites, base.order, base.dtype
         self.model = copy.deepcopy(base.model)
         self.nodes = {node.name: node for node in self.model.graph.node}
         self.count = 0
@@ -71,7 +71,7 @@ class Mutant:
         return (node, known[random.integers(len(known))]) if known else (None, None)
 
     def is_float(self, name):
-        return name in self.types and self.types[name][0] == np.float32
+        return name in self.types and self.types[name][0] == self.dtype
 
     def constant_of(self, name):
         return self.base.constants.get(name)
@@ -97,7 +97,7 @@ def short(array):
 def scalar_sites(m):
     def wanted(name):
         array = m.constant_of(name)
-        return array is not None and array.size == 1 and array.dtype == np.float32
+        return array is not None and array.size == 1 and array.dtype == m.dtype
     return wanted
 
 
@@ -128,13 +128,13 @@ def scalar_to_tensor(m, random):
     shape = m.types[node.output[0]][1]
     if random.random() < 0.3:
         rank = int(random.integers(0, len(shape) + 2))
-        new = np.full([1] * rank, m.constant_of(node.input[i]).flat[0], np.float32)
+        new = np.full([1] * rank, m.constant_of(node.input[i]).flat[0], m.dtype)
     else:
         kept = [size if size and random.random() < 0.5 else 1 for size in shape]
         start = int(random.integers(len(kept) + 1)) if all(size == 1 for size in kept[:1]) else 0
         value = m.constant_of(node.input[i]).flat[0]
         with np.errstate(over="ignore"):
-            new = (value * random.uniform(0.5, 1.5, kept[start:])).astype(np.float32)
+            new = (value * random.uniform(0.5, 1.5, kept[start:])).astype(m.dtype)
     node.input[i] = m.constant(new)
     return f"{node.name} input {i}: the scalar has shape {list(new.shape)}"
 
@@ -152,7 +152,7 @@ def scalar_at_run_time(m, random):
         number = m.insert(node, "Gather", [flat, m.constant(np.zeros(old.shape, np.int64))])
     else:  # the number it was, or nearly
         number = m.insert(node, "ReduceMax", [source], keepdims=0)
-        number = m.insert(node, "Mul", [number, m.constant(np.float32(random.choice([0, 1e-3])))])
+        number = m.insert(node, "Mul", [number, m.constant(np.array(random.choice([0, 1e-3]), m.dtype))])
         number = m.insert(node, "Add", [number, m.constant(old)])
     node.input[i] = number
     return f"{node.name} input {i}: a number of {source} instead of {old.flat[0]}"
@@ -270,18 +270,19 @@ def insert_between(m, random):
         kept = kept[start:] if all(size == 1 for size in kept[:start]) else kept
         if random.random() < 0.3:
             kept = []
-        number = m.constant(random.uniform(0.5, 1.5, kept).astype(np.float32))
+        number = m.constant(random.uniform(0.5, 1.5, kept).astype(m.dtype))
         what = f"{kind} of a constant {kept}"
         if kind == "Where":
             condition = m.constant(random.random(kept) < 0.7)
-            fill = m.constant(np.float32(pick(random, [0.0, 1.0, -1e9, -10000.0])))
+            fill = m.constant(np.array(pick(random, [0.0, 1.0, -1e9, -10000.0, float(np.finfo(np.float32).min)]), m.dtype))
             operands = [condition, name, fill]
         else:
             operands = [number, name] if random.random() < 0.4 else [name, number]
         new = m.insert(node, kind, operands)
     elif kind == "Cast":
-        wide = m.insert(node, "Cast", [name], to=onnx.TensorProto.DOUBLE)
-        new = m.insert(node, "Cast", [wide], to=onnx.TensorProto.FLOAT)
+        codes = [onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT]
+        wide = m.insert(node, "Cast", [name], to=codes[m.dtype == np.float64])
+        new = m.insert(node, "Cast", [wide], to=codes[m.dtype == np.float32])
     elif kind == "Transpose":  # there and back, or only where the sizes agree
         if len(shape) < 2:
             return None
@@ -347,9 +348,9 @@ def other_parameters(m, random):
         new = np.ascontiguousarray(np.swapaxes(old, *random.integers(old.ndim, size=2)))
     elif kind == "expand":  # a parameter that differs along an axis that it was the same for
         shape = m.types.get(node.output[0], (None, ()))[1]
-        if len(shape) <= old.ndim or not shape[-old.ndim - 1] or old.dtype != np.float32:
+        if len(shape) <= old.ndim or not shape[-old.ndim - 1] or old.dtype != m.dtype:
             return None
-        new = (old * random.uniform(0.5, 1.5, [shape[-old.ndim - 1]] + [1] * old.ndim)).astype(np.float32)
+        new = (old * random.uniform(0.5, 1.5, [shape[-old.ndim - 1]] + [1] * old.ndim)).astype(m.dtype)
     else:
         new = old.copy()
         at = int(random.integers(old.size))

@@ -48,7 +48,7 @@ bool isConstant(Value value) { return isa_and_present<ds::ConstantOp, ds::Weight
 
 bool isNear(double value, double ideal, Type element) {
   // Of what is further away than the type and the spellings of exporters explain, the numbers would be others.
-  double tolerance = element.isBF16() ? 4e-3 : element.isF16() ? 1e-3 : 2e-5;
+  double tolerance = element.isBF16() ? 4e-3 : element.isF16() ? 1e-3 : element.isF32() ? 2e-5 : 1e-7;
   return std::abs(value - ideal) <= tolerance * std::abs(ideal);
 }
 

@@ -1,5 +1,5 @@
 // Gives the weight of every ds.linear the layout that its micro-kernel streams, by extending the weight's recipe.
-// Works on ds.linear ops whose weight operand is a ds.weight of rank 2. Which panel width suits the target is the
+// Works on ds.linear ops whose weight operand is a ds.weight of rank 2 and f32. Which panel width suits the target is the
 // pipeline's choice; evaluating the recipe is left to packaging.
 //
 //   ds.linear %x, %w                         ds.linear %x, %packed {panel = 48, columns = 384}
@@ -32,7 +32,8 @@ struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport 
     llvm::DenseMap<Attribute, ds::RecipeOp> packed;
     getOperation().walk([&](ds::LinearOp linear) {
       auto weight = linear.getWeight().getDefiningOp<ds::WeightOp>();
-      if (!weight || linear.getPanel())
+      // The micro-kernel is one of f32; other products take their weights row by row.
+      if (!weight || linear.getPanel() || !cast<RankedTensorType>(weight.getType()).getElementType().isF32())
         return;
       ds::RecipeOp &target = packed[weight.getRecipeAttr()];
       if (!target)

@@ -16,8 +16,8 @@ def FuseElementwise : Pass<"ds-fuse-elementwise", "::mlir::func::FuncOp"> {
 def PackWeights : Pass<"ds-pack-weights", "::mlir::ModuleOp"> {
   let summary = "store the weights of ds.linear in the panels that its micro-kernel streams";
   let description = [{
-    Extends the recipe of every weight that only `ds.linear` ops use by `ds.pack`. A weight with other uses keeps its
-    plain range beside the packed one. Numerically a no-op.
+    Extends the recipe of every f32 weight that only `ds.linear` ops use by `ds.pack`. A weight with other uses keeps its
+    plain range beside the packed one, one of another type is left as it is. Numerically a no-op.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
   let options = [Option<"panel", "panel", "int64_t", "48", "columns of a panel">];

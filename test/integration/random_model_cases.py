@@ -1,4 +1,6 @@
-"""What utils/check-random-models found: one case per fault that was fixed, against NumPy's own statement of the operator."""
+"""What utils/check-random-models and utils/check-mutated-models found: one case per fault that was fixed.
+
+The numbers are those of NumPy's own statement of the operator."""
 import subprocess
 import sys
 import time
@@ -199,3 +201,16 @@ def seven_hundred_random_models(folder):
     command = [sys.executable, ROOT / "utils/check-random-models", "--runs", "700", "--seed", "61"]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=1200)
     expect(done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:])
+
+
+@case
+def weights_of_f64(folder):
+    """Weights large enough to be stored apart, of a type that the packing micro-kernel does not take."""
+    generator = np.random.default_rng(SEED)
+    x, w, b = (generator.standard_normal(shape) for shape in ((3, 5, 96), (96, 80), (80,)))
+    model = onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 21]> g (double[n, m, 96] x) => (double[n, m, 80] y) '
+                                    "{ p = MatMul (x, w) y = Add (p, b) }")
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in (("w", w), ("b", b)))
+    onnx.save(model, folder / "m.onnx")
+    found = run_package(compile_model(folder / "m.onnx", folder), {"x": x}, folder)["y"]
+    same(found, x @ w + b, f"seed {SEED}", 1e-12)  # sums of 96 products, in another order

@@ -56,3 +56,19 @@ func.func @not_a_weight(%x: tensor<?x4xf32>, %w: tensor<4x4xf32>) -> tensor<?x4x
   %0 = ds.linear %x, %w : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
   return %0 : tensor<?x4xf32>
 }
+
+// -----
+
+// The micro-kernel that streams panels has f32 lanes.
+// CHECK-LABEL: func.func @other_types
+// CHECK: %[[W:.*]] = ds.weight @w : tensor<4x4xf64>
+// CHECK: ds.linear %arg0, %[[W]] :
+func.func @other_types(%x: tensor<?x4xf64>) -> tensor<?x4xf64> {
+  %w = ds.weight @w : tensor<4x4xf64>
+  %0 = ds.linear %x, %w : (tensor<?x4xf64>, tensor<4x4xf64>) -> tensor<?x4xf64>
+  return %0 : tensor<?x4xf64>
+}
+ds.recipe @w {
+  %0 = ds.constant dense<0.5> : tensor<4x4xf64>
+  ds.yield %0 : tensor<4x4xf64>
+}
