@@ -116,7 +116,7 @@ bool linkShared(const std::vector<std::string> &objects, const std::string &path
     if (auto text = llvm::MemoryBuffer::getFile(log))
       error = "linking failed: " + (*text)->getBuffer().take_until([](char c) { return c == '\n'; }).str();
   }
-  llvm::sys::fs::remove(log);
+  (void)llvm::sys::fs::remove(log);
   return result == 0;
 }
 

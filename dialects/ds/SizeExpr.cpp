@@ -69,6 +69,7 @@ std::optional<int64_t> SizeExpr::constant() const {
 }
 
 /// What was found out about an atom, so that it is found out once: each rule below looks into calls, whose arguments
+namespace {
 /// are built by the same rules from calls in turn. Forgotten now and then, to stay small.
 template <typename Fact> class AtomFacts {
 public:
@@ -87,6 +88,7 @@ private:
   llvm::StringMap<Fact> facts;
 };
 
+} // namespace
 static std::vector<SizeExpr> parseArguments(llvm::StringRef atom, llvm::StringRef function) {
   std::vector<SizeExpr> arguments;
   llvm::StringRef text = atom.drop_front(function.size() + 1).drop_back();
@@ -229,8 +231,7 @@ std::optional<SizeExpr> SizeExpr::dividedBy(const SizeExpr &divisor) const {
   const auto &[divisorAtoms, divisorCoefficient] = *divisor.terms.begin();
   SizeExpr quotient;
   for (const auto &[monomial, coefficient] : terms) {
-    if (divisorCoefficient == -1 || coefficient % divisorCoefficient != 0 ||
-        !std::includes(monomial.begin(), monomial.end(), divisorAtoms.begin(), divisorAtoms.end()))
+    if (divisorCoefficient == -1 || coefficient % divisorCoefficient != 0 || !llvm::includes(monomial, divisorAtoms))
       return std::nullopt;
     Monomial rest;
     std::set_difference(monomial.begin(), monomial.end(), divisorAtoms.begin(), divisorAtoms.end(),
