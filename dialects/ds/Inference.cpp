@@ -43,7 +43,7 @@ LogicalResult Inference::requireEqual(const SizeExpr &a, const SizeExpr &b, cons
   if (difference.isConstant(0))
     return success();
   if (difference.constant())
-    return error(what + ": expected equal sizes, found " + a.str() + " and " + b.str());
+    return error(what + ": expected equal sizes, found " + a.brief() + " and " + b.brief());
   constraints.push_back({SizeConstraint::Relation::Equal, a, b, op->getLoc()});
   return success();
 }
@@ -53,7 +53,7 @@ LogicalResult Inference::requireAtLeast(const SizeExpr &a, const SizeExpr &bound
   if (difference.isKnownNonNegative())
     return success();
   if (difference.constant())
-    return error(what + ": expected at least " + bound.str() + ", found " + a.str());
+    return error(what + ": expected at least " + bound.brief() + ", found " + a.brief());
   constraints.push_back({SizeConstraint::Relation::AtLeast, a, bound, op->getLoc()});
   return success();
 }
@@ -299,8 +299,7 @@ LogicalResult SizeAnalysis::visitLoop(Operation *op) {
     const TensorFacts *first = lookup(std::get<0>(pair)), *next = lookup(std::get<1>(pair));
     if (first && next && !mustAgree(*first, *next, op->getLoc(), constraints))
       return op->emitOpError("expects carried value ")
-             << index << " to keep its sizes, found " << toAttribute(op->getContext(), first->sizes) << " and "
-             << toAttribute(op->getContext(), next->sizes);
+             << index << " to keep its sizes, found " << brief(first->sizes) << " and " << brief(next->sizes);
   }
   carry(loop.getConditionOp().getArgs(), loop.getResults());
   return success();

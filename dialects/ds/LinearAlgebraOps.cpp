@@ -93,7 +93,7 @@ LogicalResult AttentionOp::inferResults(Inference &inference) {
   auto heads = q.sizes[1].constant(), groups = k.sizes[1].constant();
   if (q.sizes[1] != k.sizes[1] && (!heads || !groups || *groups == 0 || *heads % *groups != 0))
     return inference.error("C4: the heads of the query must be a multiple of those of the key, found " +
-                           q.sizes[1].str() + " and " + k.sizes[1].str());
+                           q.sizes[1].brief() + " and " + k.sizes[1].brief());
   if (getSoftcap() && !(getSoftcap()->convertToDouble() > 0))
     return inference.error("C5: the softcap must be positive");
   SizeVector scores = {q.sizes[0], q.sizes[1], q.sizes[2], k.sizes[2]};
@@ -134,7 +134,7 @@ LogicalResult LinearAttentionOp::inferResults(Inference &inference) {
   auto heads = query[1].constant(), groups = key[1].constant();
   if (query[1] != key[1] && (!heads || !groups || *groups == 0 || *heads % *groups != 0))
     return inference.error("C3: the heads of the query must be a multiple of those of the key, found " +
-                           query[1].str() + " and " + key[1].str());
+                           query[1].brief() + " and " + key[1].brief());
   SizeVector result = query;
   result[3] = value[3];
   inference.addResult(element, result);

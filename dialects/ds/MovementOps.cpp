@@ -150,7 +150,7 @@ LogicalResult SliceOp::inferResults(Inference &inference) {
     bool outside = known && bound && count && first && *count > 0 &&
                    (*known < 0 || *known >= *bound || *first < 0 || *first >= *bound);
     if (outside || (count && *count < 0))
-      return inference.error("C3: the box reaches outside axis " + Twine(i) + " of size " + input.sizes[i].str());
+      return inference.error("C3: the box reaches outside axis " + Twine(i) + " of size " + input.sizes[i].brief());
     // Where the end is not known to lie inside, the run checks it; a box walking backwards starts at its end.
     SizeExpr end = (getSteps()[i] > 0 ? last : (*starts)[i]) + SizeExpr(1);
     bool isDecided = (bound && count && first) || (*sizes)[i].isConstant(0);

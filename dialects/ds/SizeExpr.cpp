@@ -2,6 +2,7 @@
 // atoms are equal strings. Text parsing lives in SizeParser.cpp.
 #include "dialects/ds/SizeExpr.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
@@ -68,8 +69,8 @@ std::optional<int64_t> SizeExpr::constant() const {
   return std::nullopt;
 }
 
-/// What was found out about an atom, so that it is found out once: each rule below looks into calls, whose arguments
 namespace {
+/// What was found out about an atom, so that it is found out once: each rule below looks into calls, whose arguments
 /// are built by the same rules from calls in turn. Forgotten now and then, to stay small.
 template <typename Fact> class AtomFacts {
 public:
@@ -87,8 +88,8 @@ public:
 private:
   llvm::StringMap<Fact> facts;
 };
-
 } // namespace
+
 static std::vector<SizeExpr> parseArguments(llvm::StringRef atom, llvm::StringRef function) {
   std::vector<SizeExpr> arguments;
   llvm::StringRef text = atom.drop_front(function.size() + 1).drop_back();
@@ -405,6 +406,26 @@ SizeExpr SizeExpr::select(const SizeExpr &condition, const SizeExpr &a, const Si
   if (auto inner = choiceOf(b); inner.size() == 3 && inner[0] == condition)
     return select(condition, a, inner[2]);
   return call("select", {condition, a, b});
+}
+
+std::string SizeExpr::brief() const {
+  constexpr size_t longest = 80, beginning = 48;
+  constexpr llvm::StringLiteral gap = "...";
+  std::string text = str();
+  if (text.size() <= longest)
+    return text;
+  // Names may hold UTF-8, whose characters stay whole.
+  auto isInside = [&](size_t place) { return (text[place] & 0xC0) == 0x80; };
+  size_t head = beginning, tail = text.size() - (longest - beginning - gap.size());
+  while (head > 0 && isInside(head))
+    --head;
+  while (tail < text.size() && isInside(tail))
+    ++tail;
+  return text.substr(0, head) + gap.str() + text.substr(tail);
+}
+
+std::string brief(llvm::ArrayRef<SizeExpr> sizes) {
+  return "[" + llvm::join(llvm::map_range(sizes, [](const SizeExpr &size) { return size.brief(); }), ", ") + "]";
 }
 
 SizeExpr product(llvm::ArrayRef<SizeExpr> sizes) {

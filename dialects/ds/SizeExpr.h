@@ -28,6 +28,8 @@ public:
   static std::optional<SizeExpr> parse(llvm::StringRef text, const llvm::StringMap<SizeExpr> *bindings = nullptr);
 
   std::string str() const;
+  /// The text for a person to read: at most 80 characters, of a longer one the beginning and the end.
+  std::string brief() const;
   std::optional<int64_t> constant() const;
   bool isConstant(int64_t value) const { return constant() == value; }
   /// True where no assignment of non-negative dimensions makes the value negative (element symbols may be negative).
@@ -69,6 +71,9 @@ private:
 };
 
 using SizeVector = std::vector<SizeExpr>;
+
+/// "[a, b]" with the brief text of each size.
+std::string brief(llvm::ArrayRef<SizeExpr> sizes);
 
 /// The product of all sizes; 1 for none.
 SizeExpr product(llvm::ArrayRef<SizeExpr> sizes);

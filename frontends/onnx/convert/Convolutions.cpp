@@ -11,7 +11,7 @@ static std::optional<SmallVector<int64_t>> kernelOf(Node &n, ArrayRef<SizeExpr> 
   SmallVector<int64_t> kernel;
   for (const SizeExpr &size : weight.drop_front(2)) {
     if (!size.constant())
-      return n.refuse("input 1 ('W'): expected static kernel sizes, found " + size.str());
+      return n.refuse("input 1 ('W'): expected static kernel sizes, found " + size.brief());
     kernel.push_back(*size.constant());
   }
   auto stated = n.integers("kernel_shape");

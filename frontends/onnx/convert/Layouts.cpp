@@ -76,7 +76,7 @@ static Values convertSqueeze(Node &n) {
   } else {
     for (auto [axis, size] : llvm::enumerate(sizes)) {
       if (!size.constant())
-        return n.refuse("the rank of the result depends on whether axis " + Twine(axis) + " (" + size.str() +
+        return n.refuse("the rank of the result depends on whether axis " + Twine(axis) + " (" + size.brief() +
                         ") has size 1; list the axes in the model or pin the dimension with --dim");
       if (size.isConstant(1))
         axes->push_back(static_cast<int64_t>(axis));
@@ -84,7 +84,7 @@ static Values convertSqueeze(Node &n) {
   }
   for (const SizeExpr &axis : *axes)
     if (SizeExpr size = elementAt(sizes, axis); size.constant() && !size.isConstant(1))
-      return n.refuse("expected axis " + axis.str() + " to have size 1, found " + size.str());
+      return n.refuse("expected axis " + axis.brief() + " to have size 1, found " + size.brief());
   if (axes->size() > sizes.size())
     return n.refuse("expected at most " + Twine(sizes.size()) + " axes, found " + Twine(axes->size()));
   return {n.b.reshape(n.in(0), withoutAxes(sizes, *axes))};

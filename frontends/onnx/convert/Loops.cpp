@@ -273,7 +273,8 @@ static std::optional<SizeExpr> commonLength(Node &n, ScanParts &parts, SmallVect
     if (sizes[*axis] == *length)
       continue;
     if (sizes[*axis].constant() && length->constant())
-      return n.refuse("expected scanned inputs of one length, found " + length->str() + " and " + sizes[*axis].str());
+      return n.refuse("expected scanned inputs of one length, found " + length->brief() + " and " +
+                      sizes[*axis].brief());
     sizes[*axis] = *length;
     inputs[i] = n.b.reshape(inputs[i], sizes);
     if (!inputs[i])

@@ -80,7 +80,7 @@ static Value keepsByLength(Node &n, Value mask, unsigned input, const Span &span
   bool isCumulative = count == batch * SizeExpr(3) + SizeExpr(2);
   if (count != batch && !hasStarts && !isCumulative && count.constant() && batch.constant())
     return n.refuse("input " + Twine(input) +
-                    ": expected a mask of batch, 2 * batch or 3 * batch + 2 elements (batch " + batch.str() +
+                    ": expected a mask of batch, 2 * batch or 3 * batch + 2 elements (batch " + batch.brief() +
                     "), found " + describe(n.b.facts(mask)));
   Value place = n.b.iota(3, {1, 1, 1, span.total}), wide = n.b.cast(mask, n.b.i64());
   auto part = [&](const SizeExpr &start) {

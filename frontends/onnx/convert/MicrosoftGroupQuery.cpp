@@ -137,7 +137,7 @@ static std::optional<int64_t> rotatedSize(Node &n, unsigned cosines, const SizeE
   if (half && whole && *half > 0 && *half <= *whole / 2)
     return 2 * *half;
   return n.refuse("input " + Twine(cosines) + " ('cos_cache'): expected at most half of a static head size (" +
-                  size.str() + ") as last axis, found " + describe(n.b.facts(n.in(cosines))));
+                  size.brief() + ") as last axis, found " + describe(n.b.facts(n.in(cosines))));
 }
 
 static bool rotate(Node &n, GroupQuery &g) {

@@ -30,10 +30,7 @@ std::string describeElement(Type type) {
   return StringRef(text).starts_with("!onnx.") ? text.substr(6) : text;
 }
 
-std::string describe(const TensorFacts &facts) {
-  return describeElement(facts.elementType) + "[" +
-         llvm::join(llvm::map_range(facts.sizes, [](const SizeExpr &size) { return size.str(); }), ", ") + "]";
-}
+std::string describe(const TensorFacts &facts) { return describeElement(facts.elementType) + brief(facts.sizes); }
 
 InFlightDiagnostic Node::diagnose(const Twine &message) {
   refused = true;
@@ -145,7 +142,7 @@ std::optional<SmallVector<int64_t>> Node::numbersOf(unsigned input, StringRef ro
   for (const SizeExpr &size : *found) {
     auto number = size.constant();
     if (!number)
-      return refuse("input " + Twine(input) + " ('" + role + "'): expected constants, found " + size.str() +
+      return refuse("input " + Twine(input) + " ('" + role + "'): expected constants, found " + size.brief() +
                     ", which is known only when the model runs; pin its dimensions with --dim");
     numbers.push_back(*number);
   }

@@ -158,7 +158,7 @@ static Value convolve(Node &n, Value x, Value weight, Value bias) {
   SizeVector sizes = n.b.sizes(x), weightSizes = n.b.sizes(weight);
   for (const SizeExpr &size : ArrayRef(weightSizes).drop_front(2)) {
     if (!size.constant())
-      return n.refuse("expected static kernel sizes, found " + size.str());
+      return n.refuse("expected static kernel sizes, found " + size.brief());
     kernel.push_back(*size.constant());
   }
   auto windows = readWindows(n, kernel, kernel.size());

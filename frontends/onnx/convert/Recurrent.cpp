@@ -172,12 +172,12 @@ bool Recurrence::bind() {
   int64_t size = n.integer("hidden_size", hidden.constant().value_or(0));
   SizeExpr rows = hidden * SizeExpr(cell.gates);
   if (hidden.constant() && !hidden.isConstant(size))
-    return n.reject("attribute 'hidden_size': expected the size of 'R', " + hidden.str() + ", found " + Twine(size));
+    return n.reject("attribute 'hidden_size': expected the size of 'R', " + hidden.brief() + ", found " + Twine(size));
   for (unsigned input : {1, 2}) {
     SizeVector sizes = b.sizes(n.in(input));
     if (sizes[0] != SizeExpr(directions) || sizes[1] != rows)
-      return n.reject("input " + Twine(input) + ": expected [" + Twine(directions) + ", " + rows.str() + ", " +
-                      (input == 1 ? "input size" : hidden.str()) + "], found " + describe(b.facts(n.in(input))));
+      return n.reject("input " + Twine(input) + ": expected [" + Twine(directions) + ", " + rows.brief() + ", " +
+                      (input == 1 ? "input size" : hidden.brief()) + "], found " + describe(b.facts(n.in(input))));
   }
   if (n.has(4)) {
     if (!n.requireRank(4, 1, 1))

@@ -134,7 +134,7 @@ static std::optional<SizeVector> partSizes(Node &n, const SizeExpr &whole) {
   auto known = whole.constant();
   if (!known || *part < 1 || *known / *part > partLimit)
     return n.refuse("expected an axis of a size that is known when the model is compiled, of at most " +
-                    Twine(partLimit) + " parts, found size " + whole.str() + " in parts of " + Twine(*part));
+                    Twine(partLimit) + " parts, found size " + whole.brief() + " in parts of " + Twine(*part));
   SizeVector sizes;
   for (int64_t left = *known; left > 0; left -= *part)
     sizes.push_back(std::min(left, *part));
@@ -159,7 +159,7 @@ static Values convertSplitToSequence(Node &n) {
     start = start + size;
   }
   if (whole.constant() && start.constant() && whole != start)
-    return n.refuse("input 1 ('split'): expected sizes whose sum is " + whole.str() + ", found " + start.str());
+    return n.refuse("input 1 ('split'): expected sizes whose sum is " + whole.brief() + ", found " + start.brief());
   return {sequenceOf(n, parts)};
 }
 

@@ -40,7 +40,7 @@ bool resolveAutoPad(Node &n, Windows &windows, ArrayRef<SizeExpr> sizes) {
       // With stride 1 the padding is the same at every size.
       if (!size && windows.strides[i] != 1)
         return n.reject("attribute 'auto_pad': '" + mode + "' with a stride needs a static size, found " +
-                        sizes[i].str() + "; pin it with --dim");
+                        sizes[i].brief() + "; pin it with --dim");
       int64_t stride = windows.strides[i], extent = (windows.kernel[i] - 1) * windows.dilations[i] + 1;
       int64_t length = size.value_or(1), count = llvm::divideCeil(length, stride);
       total = std::max<int64_t>((count - 1) * stride + extent - length, 0);

@@ -145,7 +145,7 @@ func.func @loops(%x: tensor<4xf32> {ds.dims = [4]}) -> tensor<4xf32> attributes 
 
 func.func @carried_sizes(%x: tensor<?xf32> {ds.dims = ["n"]}, %y: tensor<?xf32> {ds.dims = ["n + 1"]}, %c: tensor<i1> {ds.dims = []})
     -> tensor<?xf32> attributes {ds.entry} {
-  // expected-error @+1 {{expects carried value 0 to keep its sizes, found ["n"] and ["n + 1"]}}
+  // expected-error @+1 {{expects carried value 0 to keep its sizes, found [n] and [n + 1]}}
   %r = scf.while (%a = %x) : (tensor<?xf32>) -> tensor<?xf32> {
     %go = tensor.extract %c[] : tensor<i1>
     scf.condition(%go) %a : tensor<?xf32>

@@ -1,6 +1,7 @@
 // Size expressions: canonical form, text round trip, and agreement with plain integer arithmetic on random expressions.
 #include "dialects/ds/SizeExpr.h"
 
+#include "llvm/Support/ConvertUTF.h"
 #include "gtest/gtest.h"
 
 #include <functional>
@@ -174,5 +175,28 @@ TEST(SizeExprTest, RandomExpressionsMeanWhatTheySay) {
     ASSERT_TRUE(bound) << text;
     ASSERT_TRUE(bound->constant()) << text << " became " << bound->str();
     EXPECT_EQ(*bound->constant(), sample.value(dims)) << text;
+  }
+}
+
+TEST(SizeExprTest, BriefTextsKeepBothEnds) {
+  EXPECT_EQ((SizeExpr::symbol("a") + SizeExpr(1)).brief(), "a + 1");
+  EXPECT_EQ(SizeExpr::symbol(std::string(80, 'a')).brief(), std::string(80, 'a'));
+  std::string letters = std::string(48, 'a') + "bcd" + std::string(29, 'd') + "e";
+  EXPECT_EQ(SizeExpr::symbol(letters).brief(), std::string(48, 'a') + "..." + std::string(28, 'd') + "e");
+  SizeExpr sum;
+  for (int i = 0; i < 40; ++i)
+    sum = sum + SizeExpr::symbol("d" + std::to_string(i)) * SizeExpr(i + 2);
+  std::string whole = sum.str(), brief = sum.brief();
+  EXPECT_EQ(brief, whole.substr(0, 48) + "..." + whole.substr(whole.size() - 29));
+  EXPECT_EQ(deepstride::brief({SizeExpr(3), sum}), "[3, " + brief + "]");
+  // Characters of several bytes are kept or left out as a whole, wherever the cut falls.
+  for (std::string name = "n"; name.size() < 8; name += "n") {
+    std::string text = name;
+    for (int i = 0; i < 60; ++i)
+      text += "\xe2\x82\xac";
+    std::string cut = SizeExpr::symbol(text).brief();
+    EXPECT_LE(cut.size(), 80u);
+    const auto *begin = reinterpret_cast<const llvm::UTF8 *>(cut.data());
+    EXPECT_TRUE(llvm::isLegalUTF8String(&begin, begin + cut.size())) << cut;
   }
 }
