@@ -118,6 +118,20 @@ std::optional<SizeVector> Inference::broadcast(ArrayRef<SizeExpr> a, ArrayRef<Si
   return result;
 }
 
+LogicalResult Inference::requireBroadcastTo(ArrayRef<SizeExpr> target, ArrayRef<SizeExpr> given, const Twine &what) {
+  if (given.size() > target.size())
+    return error(what + " must have at most the operand's rank");
+  auto sizes = broadcast(target, given);
+  if (!sizes)
+    return failure();
+  for (auto [before, after] : llvm::zip_equal(target, *sizes))
+    if (before.isConstant(1) && after.constant() && after != before)
+      return error(what + " must broadcast to the operand, found size " + after.str() + " for 1");
+    else if (failed(requireEqual(before, after, what + " must broadcast to the operand")))
+      return failure();
+  return success();
+}
+
 std::optional<SizeVector> Inference::sizesOf(ArrayAttr attribute, StringRef what) {
   auto sizes = sizesFromAttribute(attribute);
   if (!sizes)

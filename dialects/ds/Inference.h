@@ -47,6 +47,10 @@ public:
   llvm::LogicalResult requireAtLeast(const SizeExpr &a, const SizeExpr &bound, const llvm::Twine &what);
   /// The NumPy broadcast of two shapes.
   std::optional<SizeVector> broadcast(llvm::ArrayRef<SizeExpr> a, llvm::ArrayRef<SizeExpr> b);
+  /// Fails where `given` does not broadcast to `target`, which must not grow; where only a run tells, it is checked
+  /// there.
+  llvm::LogicalResult requireBroadcastTo(llvm::ArrayRef<SizeExpr> target, llvm::ArrayRef<SizeExpr> given,
+                                         const llvm::Twine &what);
   /// Reads a size list attribute; fails with `what` where an element does not parse.
   std::optional<SizeVector> sizesOf(mlir::ArrayAttr attribute, llvm::StringRef what);
   /// The axis counted from the front, if it is inside the rank.

@@ -64,21 +64,6 @@ LogicalResult PackOp::inferResults(Inference &inference) {
   return success();
 }
 
-/// Fails where `given` does not broadcast to `target`, which must not grow; where only a run tells, it is checked
-/// there.
-static LogicalResult requireBroadcastTo(Inference &inference, ArrayRef<SizeExpr> target, ArrayRef<SizeExpr> given,
-                                        const Twine &what) {
-  auto sizes = inference.broadcast(target, given);
-  if (!sizes)
-    return failure();
-  for (auto [before, after] : llvm::zip_equal(target, *sizes))
-    if (before.isConstant(1) && after != before)
-      return inference.error(what + " must broadcast to the operand, found size " + after.str() + " for 1");
-    else if (failed(inference.requireEqual(before, after, what + " must broadcast to the operand")))
-      return failure();
-  return success();
-}
-
 LogicalResult AttentionOp::inferResults(Inference &inference) {
   const TensorFacts &q = inference.operand(0), &k = inference.operand(1), &v = inference.operand(2);
   for (const TensorFacts *facts : {&q, &k, &v})
@@ -104,7 +89,7 @@ LogicalResult AttentionOp::inferResults(Inference &inference) {
       return inference.error(
           "C3: mask and factor must have at most rank 4 and the query's element type, or f32 beside a "
           "float of 16 bits");
-    if (failed(requireBroadcastTo(inference, scores, mask.sizes, "C3: mask and factor")))
+    if (failed(inference.requireBroadcastTo(scores, mask.sizes, "C3: mask and factor")))
       return failure();
   }
   inference.addResult(q.elementType, {q.sizes[0], q.sizes[1], q.sizes[2], v.sizes[3]});
@@ -158,7 +143,7 @@ LogicalResult RotaryOp::inferResults(Inference &inference) {
   for (const TensorFacts *facts : {&cosines, &sines})
     if (facts->rank() > input.rank())
       return inference.error("C4: cosines and sines must have at most the operand's rank");
-    else if (failed(requireBroadcastTo(inference, rows, ArrayRef(facts->sizes).drop_back(), "C4: cosines and sines")))
+    else if (failed(inference.requireBroadcastTo(rows, ArrayRef(facts->sizes).drop_back(), "C4: cosines and sines")))
       return failure();
   inference.addResult(input.elementType, input.sizes);
   return success();

@@ -77,14 +77,14 @@ LogicalResult SoftmaxOp::inferResults(Inference &inference) {
   return success();
 }
 
-/// Scale and bias may have any shape that broadcasts to the operand without enlarging it.
+/// Scale and bias may have any shape that broadcasts to the operand without enlarging it, also where its size is 1.
 static LogicalResult requireAffine(Inference &inference) {
   const TensorFacts &input = inference.operand(0);
   for (unsigned i = 1; i < inference.operandCount(); ++i) {
     const TensorFacts &parameter = inference.operand(i);
     if (parameter.elementType != input.elementType || parameter.rank() > input.rank())
       return inference.error("C3: scale and bias must have the operand's element type and at most its rank");
-    if (!inference.broadcast(input.sizes, parameter.sizes))
+    if (failed(inference.requireBroadcastTo(input.sizes, parameter.sizes, "C3: scale and bias")))
       return failure();
   }
   return success();

@@ -187,6 +187,19 @@ def reshapes_to_a_size_that_the_tensor_does_not_have(folder):
 
 
 @case
+def scales_do_not_enlarge_what_they_scale(folder):
+    """Where the normalized axis has one element only the run tells; NumPy's rules would give the size of the scale."""
+    for op, results in (("LayerNormalization", "y"), ("LayerNormalization", "y, mean"), ("RMSNormalization", "y")):
+        text = f"g (float[n, m] x, float[4] w) => (float[a, b] y) {{ {results} = {op} (x, w) }}"
+        x, w = np.random.default_rng(SEED).standard_normal((2, 3, 4)).astype(np.float32)[0], np.arange(4, dtype=np.float32)
+        centred = x if op[0] == "R" else x - x.mean(1, keepdims=True)
+        expected = centred / np.sqrt((centred * centred).mean(1, keepdims=True) + 1e-5) * w
+        same(outputs(folder, text, {"x": x, "w": w}, 23)["y"], expected, f"seed {SEED}: {op}", 1e-5)
+        np.savez(folder / "wrong.npz", x=np.ones((3, 1), np.float32), w=w)
+        tool("ds-run", folder / "model.dsp", "--inputs", folder / "wrong.npz", code=1, says="does not hold")
+
+
+@case
 def old_clips_have_finite_defaults(folder):
     most = np.finfo(np.float32).max
     for attribute, expected in (("<max = 1.0>", [-most, 1, 0]), ("<min = -1.0>", [-1, most, 0]), ("", [-most, most, 0])):

@@ -29,6 +29,22 @@ static Value perChannel(DsBuilder &b, Value x, Value scale, Value bias, int64_t 
   return b.add(scaled, b.alignVector(bias, axis, b.rank(x)));
 }
 
+/// The scaled value in the sizes of the operand: scale and bias broadcast to it, but do not enlarge it. What only a run
+/// tells is checked there, by the reshape.
+static Value inSizesOf(Node &n, Value x, Value scaled) {
+  if (!scaled)
+    return {};
+  SizeVector expected = n.b.sizes(x), found = n.b.sizes(scaled);
+  if (expected == found)
+    return scaled;
+  bool isLegal = expected.size() == found.size();
+  for (size_t i = 0; isLegal && i < expected.size(); ++i)
+    isLegal = !(expected[i] - found[i]).constant() || expected[i] == found[i];
+  return isLegal ? n.b.reshape(scaled, expected)
+                 : n.refuse("expected scale and bias that broadcast to input 0, " + describe(n.b.facts(x)) +
+                            ", found a result " + brief(found));
+}
+
 static Values convertLayerNorm(Node &n) {
   Value x = n.in(0), scale = n.in(1), bias = n.in(2);
   auto axis = n.axis(n.integer("axis", -1), n.b.rank(x));
@@ -47,7 +63,8 @@ static Values convertLayerNorm(Node &n) {
     return {};
   Normalized norm = normalize(n.b, n.b.cast(x, inner), axesFrom(*axis, n.b.rank(x)), epsilon);
   Value result = n.b.mul(n.b.cast(norm.value, type), scale);
-  return {bias ? n.b.add(result, bias) : result, norm.mean, norm.inverseDeviation};
+  result = inSizesOf(n, x, bias ? n.b.add(result, bias) : result);
+  return {result, norm.mean, norm.inverseDeviation};
 }
 
 static Values convertRmsNorm(Node &n) {

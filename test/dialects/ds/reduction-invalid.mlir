@@ -72,6 +72,22 @@ func.func @layer_norm_c3_scale(%x: tensor<2xf32>, %g: tensor<2x2xf32>) {
 
 // -----
 
+func.func @layer_norm_c3_scale_does_not_enlarge(%x: tensor<?x1xf32>, %g: tensor<4xf32>) {
+  // expected-error @+1 {{'ds.layer_norm' op C3: scale and bias must broadcast to the operand, found size 4 for 1}}
+  %0 = ds.layer_norm %x, %g axis 1 epsilon 0.0 : (tensor<?x1xf32>, tensor<4xf32>) -> tensor<?x1xf32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_c3_bias_does_not_enlarge(%x: tensor<1x4xf32>, %g: tensor<4xf32>, %b: tensor<2x4xf32>) {
+  // expected-error @+1 {{'ds.layer_norm' op C3: scale and bias must broadcast to the operand, found size 2 for 1}}
+  %0 = ds.layer_norm %x, %g, %b axis 1 epsilon 0.0 : (tensor<1x4xf32>, tensor<4xf32>, tensor<2x4xf32>) -> tensor<1x4xf32>
+  return
+}
+
+// -----
+
 func.func @rms_norm_c1_type(%x: tensor<2xi64>) {
   // expected-error @+1 {{'ds.rms_norm' op C1: the element type must be a float}}
   %0 = ds.rms_norm %x, %x axis 0 epsilon 0.0 : (tensor<2xi64>, tensor<2xi64>) -> tensor<2xi64>
@@ -91,6 +107,14 @@ func.func @rms_norm_c2_axis(%x: tensor<2xf32>) {
 func.func @rms_norm_c3_scale(%x: tensor<2xf32>, %g: tensor<3xf32>) {
   // expected-error @+1 {{'ds.rms_norm' op shapes do not broadcast: axis 0 has sizes 2 and 3}}
   %0 = ds.rms_norm %x, %g axis 0 epsilon 0.0 : (tensor<2xf32>, tensor<3xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_c3_scale_does_not_enlarge(%x: tensor<?x1xf32>, %g: tensor<4xf32>) {
+  // expected-error @+1 {{'ds.rms_norm' op C3: scale and bias must broadcast to the operand, found size 4 for 1}}
+  %0 = ds.rms_norm %x, %g axis 1 epsilon 0.0 : (tensor<?x1xf32>, tensor<4xf32>) -> tensor<?x1xf32>
   return
 }
 
