@@ -122,6 +122,7 @@ llvm::LogicalResult lowerRmsNorm(KernelBuilder &builder, ds::RmsNormOp op);
 llvm::LogicalResult lowerCumulative(KernelBuilder &builder, ds::CumulativeOp op);
 llvm::LogicalResult lowerSuppress(KernelBuilder &builder, ds::SuppressOp op);
 llvm::LogicalResult lowerLinearAttention(KernelBuilder &builder, ds::LinearAttentionOp op);
+llvm::LogicalResult lowerArgsort(KernelBuilder &builder, ds::ArgsortOp op);
 llvm::LogicalResult lowerTopK(KernelBuilder &builder, ds::TopKOp op);
 llvm::LogicalResult lowerGather(KernelBuilder &builder, ds::GatherOp op);
 llvm::LogicalResult lowerGatherElements(KernelBuilder &builder, ds::GatherElementsOp op);

@@ -132,6 +132,14 @@ LogicalResult SuppressOp::inferResults(Inference &inference) {
   return success();
 }
 
+LogicalResult ArgsortOp::inferResults(Inference &inference) {
+  const TensorFacts &input = inference.operand(0);
+  if (input.rank() < 1)
+    return inference.error("C1: the rank must be at least 1");
+  inference.addResult(IntegerType::get(getContext(), 64), {input.sizes[0]});
+  return success();
+}
+
 LogicalResult TopKOp::inferResults(Inference &inference) {
   if (failed(requireAxis(inference, getAxis(), "C1")))
     return failure();

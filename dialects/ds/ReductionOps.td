@@ -110,6 +110,21 @@ def DS_SuppressOp : DS_TensorOp<"suppress"> {
   let assemblyFormat = "$candidates `,` $excludes attr-dict `:` functional-type(operands, results)";
 }
 
+def DS_ArgsortOp : DS_TensorOp<"argsort"> {
+  let summary = "the order that sorts the slices along the first axis";
+  let description = [{
+    Slices are compared by their elements in row-major order, the first that differs decides: least ones first, NaN
+    after every number. Equal slices keep their order. Created by the importer (Unique). Gone after: codegen.
+
+    Constraints: C1 the rank is at least 1.
+
+    Example: `%1 = ds.argsort %0 : (tensor<?x4xf32>) -> tensor<?xi64>`
+  }];
+  let arguments = (ins DS_Tensor:$input);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+}
+
 def DS_TopKOp : DS_TensorOp<"top_k"> {
   let summary = "the k greatest or least elements along an axis, sorted, with their indices";
   let description = [{

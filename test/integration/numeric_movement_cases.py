@@ -206,6 +206,29 @@ def scans(folder):
 
 
 @case
+def sorted_slices(folder):
+    """Against a stable lexicographic sort; few values, so that many elements and slices are equal."""
+    p = Program()
+    for element in TYPES:
+        for shape, dims in (((40,), [f"n{element}"]), ((30, 3), [f"r{element}", 3]), ((17, 2, 2), [17, f"c{element}", 2]),
+                            ((65, 1), [65, f"one{element}"]), ((1, 4), [f"single{element}", 4]),
+                            ((6, 0), [6, f"none{element}"]), ((0, 2), [f"empty{element}", 2])):
+            values = p.random.integers(0, 2 if element == "i1" else 4, shape).astype(np.float64)
+            if element in ("f32", "f64", "f16", "bf16"):
+                values = np.where(p.random.uniform(size=shape) < 0.2, np.nan, values - 2)
+                values[p.random.uniform(size=shape) < 0.1] = -0.0
+                values[p.random.uniform(size=shape) < 0.1] = -np.inf
+            elif element[0] == "i" and element != "i1":
+                values -= 2
+            x = p.input(values, element, dims)
+            columns = x.array.astype(np.float64).reshape(shape[0], int(np.prod(shape[1:]))).T
+            keys = [key for column in columns for key in (np.isnan(column), np.where(np.isnan(column), 0, column))]
+            order = np.lexsort([np.arange(shape[0]), *reversed(keys)])  # the last key decides first
+            exact(p, "ds.argsort {0}", [x], "i64", dims[:1], order.astype(np.int64))
+    p.verify(folder)
+
+
+@case
 def recurrences(folder):
     p = Program()
     random = p.random

@@ -258,9 +258,16 @@ def selections(folder):
             expected = dict(y=y[order], i=first[order], v=np.argsort(order)[inverse.reshape(-1)], c=counts[order])
             check(folder, "Unique", [("x", x)], list("yivc"), opset=11, expected=expected, sorted=keep, tolerance=0)
     rows = random.integers(0, 2, (9, 3, 2))
-    y, first, inverse, counts = np.unique(rows, True, True, True, axis=0)
-    check(folder, "Unique", [("x", rows)], list("yivc"), opset=11, axis=0, tolerance=0,
-          expected=dict(y=y, i=first, v=inverse.reshape(-1), c=counts))
+    for keep in (0, 1):
+        y, first, inverse, counts = np.unique(rows, True, True, True, axis=0)
+        order = np.arange(len(y)) if keep else np.argsort(first)
+        expected = dict(y=y[order], i=first[order], v=np.argsort(order)[inverse.reshape(-1)], c=counts[order])
+        check(folder, "Unique", [("x", rows)], list("yivc"), opset=11, axis=0, tolerance=0, expected=expected, sorted=keep)
+    for axis in ({}, {"axis": 0}):  # NaN comes last and equals nothing
+        x = np.array([2, np.nan, 1, 2, np.nan, -1])
+        expected = dict(y=np.array([-1, 1, 2, np.nan, np.nan]), i=np.array([5, 2, 0, 1, 4]),
+                        v=np.array([2, 3, 1, 2, 4, 0]), c=np.array([1, 1, 2, 1, 1]))
+        check(folder, "Unique", [("x", x)], list("yivc"), opset=11, tolerance=0, expected=expected, **axis)
     corner, size = random.uniform(0, 10, (2, 12, 2)), random.uniform(1, 5, (2, 12, 2))
     boxes = np.concatenate([corner, corner + size], 2).astype(np.float32)
     scores = random.uniform(0, 1, (2, 3, 12)).astype(np.float32)

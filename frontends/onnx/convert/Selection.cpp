@@ -21,23 +21,6 @@ static Value placesOf(Node &n, Value flags) {
   return n.b.reshape(places, {n.b.sizes(places).empty() ? SizeExpr(0) : n.b.sizes(places)[1]});
 }
 
-/// The order that sorts rows [n, m] by their elements, first ones first; equal rows keep theirs. Each row counts the
-/// rows before it.
-static Value orderOfRows(DsBuilder &b, Value rows) {
-  SizeExpr count = b.sizes(rows)[0];
-  Value left = b.insertAxis(rows, 1), right = b.insertAxis(rows, 0);
-  Value differs = b.cast(b.binary(BinaryKind::ne, left, right), b.i64());
-  Value first = b.argReduce(ReduceKind::max, differs, 2, /*keep=*/true, /*last=*/false);
-  Value greater = b.cast(b.binary(BinaryKind::gt, left, right), b.i64());
-  Value isGreater = b.create<ds::GatherElementsOp>({greater, first}, 2, greater, first);
-  Value isEqual = b.binary(BinaryKind::eq, b.reduce(ReduceKind::max, differs, {2}), 0.0);
-  Value isLater = b.binary(BinaryKind::gt, b.iota(0, {count, 1, 1}), b.iota(1, {1, count, 1}));
-  Value after = b.binary(BinaryKind::bit_or, b.binary(BinaryKind::ne, isGreater, 0.0),
-                         b.binary(BinaryKind::bit_and, isEqual, isLater));
-  Value rank = b.reduce(ReduceKind::sum, b.cast(after, b.i64()), {1, 2}, false);
-  return scatter(b, ds::ScatterKind::assign, count, rank, b.iota(0, {count}));
-}
-
 static Values convertUnique(Node &n) {
   DsBuilder &b = n.b;
   Value x = n.in(0), rows;
@@ -62,18 +45,7 @@ static Values convertUnique(Node &n) {
   if (!rows)
     return {};
   SizeExpr count = b.sizes(rows)[0];
-  Value sorted, from;
-  if (axis) {
-    from = orderOfRows(b, rows);
-    sorted = b.gather(0, rows, from);
-  } else {
-    Value vector = rows;
-    Values both = b.topK(vector, 0, count, /*largest=*/false);
-    if (both.empty())
-      return {};
-    sorted = both[0];
-    from = both[1];
-  }
+  Value from = b.create<ds::ArgsortOp>({rows}, rows), sorted = b.gather(0, rows, from);
   // Runs of equal ones: where they start, and which run each belongs to.
   Value place = b.iota(0, {count}), before = b.binary(BinaryKind::max, b.sub(place, 1.0), 0.0);
   Value differs = b.binary(BinaryKind::ne, sorted, b.gather(0, sorted, before));
@@ -90,13 +62,11 @@ static Values convertUnique(Node &n) {
   Value inverse = scatter(b, ds::ScatterKind::assign, count, from, run);
   Value counts = scatter(b, ds::ScatterKind::add, runs, run, b.broadcast(b.scalar(b.i64(), 1), {count}));
   if (!n.flag("sorted", true)) { // in the order of the first ones
-    Values both = b.topK(indices, 0, runs, /*largest=*/false);
-    if (both.empty())
-      return {};
-    indices = both[0];
-    y = b.gather(0, y, both[1]);
-    counts = b.gather(0, counts, both[1]);
-    inverse = b.gather(0, scatter(b, ds::ScatterKind::assign, runs, both[1], b.iota(0, {runs})), inverse);
+    Value order = b.create<ds::ArgsortOp>({indices}, indices);
+    indices = b.gather(0, indices, order);
+    y = b.gather(0, y, order);
+    counts = b.gather(0, counts, order);
+    inverse = b.gather(0, scatter(b, ds::ScatterKind::assign, runs, order, b.iota(0, {runs})), inverse);
   }
   if (axis) {
     rest[0] = runs;

@@ -168,6 +168,14 @@ func.func @suppress_c2_shape(%c: tensor<2xi1>, %e: tensor<2x3xi1>) {
 
 // -----
 
+func.func @argsort_c1_rank(%x: tensor<f32>) {
+  // expected-error @+1 {{'ds.argsort' op C1: the rank must be at least 1}}
+  %0 = ds.argsort %x : (tensor<f32>) -> tensor<i64>
+  return
+}
+
+// -----
+
 func.func @top_k_c1_axis(%x: tensor<2xf32>) {
   // expected-error @+1 {{'ds.top_k' op C1: the axis 1 is outside rank 1}}
   %0, %1 = ds.top_k %x axis 1 k [1] largest true : (tensor<2xf32>) -> (tensor<1xf32>, tensor<1xi64>)

@@ -23,6 +23,8 @@ func.func @reductions(%x: tensor<?x4xf32>, %g: tensor<4xf32>) {
   %8, %9 = ds.top_k %x axis 1 k [3] largest true : (tensor<?x4xf32>) -> (tensor<?x3xf32>, tensor<?x3xi64>)
   // CHECK: ds.cumulative prod %{{.*}} axis 1 exclusive true reverse false
   %10 = ds.cumulative prod %x axis 1 exclusive true reverse false : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  // CHECK: ds.argsort %{{.*}} : (tensor<?x4xf32>) -> tensor<?xi64>
+  %11 = ds.argsort %x : (tensor<?x4xf32>) -> tensor<?xi64>
   return
 }
 
