@@ -174,7 +174,9 @@ def layer_norm(c, op):
     if op == "RMSNormalization":
         return c.node(op, [c.value(c.data(shape, dtype)), scale], **attributes)
     bias = [c.value(c.data(shape[axis:], dtype))] if c.chance(0.6) else []
-    return c.node(op, [c.value(c.data(shape, dtype)), scale, *bias], outputs=c.pick([1, 1, 3]), **attributes)
+    x, results = c.value(c.data(shape, dtype)), c.pick([1, 1, 3])
+    c.has_reference = dtype != BF16 or results == 1  # it rounds the statistics to bf16
+    return c.node(op, [x, scale, *bias], outputs=results, **attributes)
 
 
 @makes("InstanceNormalization GroupNormalization BatchNormalization LRN LpNormalization MeanVarianceNormalization")
