@@ -280,9 +280,9 @@ def insert_between(m, random):
             operands = [number, name] if random.random() < 0.4 else [name, number]
         new = m.insert(node, kind, operands)
     elif kind == "Cast":
-        codes = [onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT]
-        wide = m.insert(node, "Cast", [name], to=codes[m.dtype == np.float64])
-        new = m.insert(node, "Cast", [wide], to=codes[m.dtype == np.float32])
+        other = onnx.TensorProto.DOUBLE if m.dtype == np.float32 else onnx.TensorProto.FLOAT
+        there = m.insert(node, "Cast", [name], to=other)
+        new = m.insert(node, "Cast", [there], to=helper.np_dtype_to_tensor_dtype(m.dtype))
     elif kind == "Transpose":  # there and back, or only where the sizes agree
         if len(shape) < 2:
             return None
@@ -298,6 +298,43 @@ def insert_between(m, random):
         new = m.insert(node, kind, [name])
     node.input[i] = new
     return f"{node.name} input {i}: {what} before it"
+
+
+@mutation(12)
+def change_scores(m, random):
+    """Before a softmax: one to three masks, choices, scales or bounds more."""
+    node = m.node(random, lambda node: node.op_type == "Softmax")
+    if node is None or node.input[0] not in m.types:
+        return None
+    name, shape, done = node.input[0], m.types[node.input[0]][1], []
+    number = lambda value: m.constant(np.array(value, m.dtype))
+    for _ in range(int(random.integers(1, 4))):
+        axes = [axis for axis in range(len(shape)) if random.random() < 0.4]
+        source = m.insert(node, "ReduceMax", [node.input[0]], axes=axes, keepdims=1) if axes and m.base.opset < 18 else node.input[0]
+        if axes and m.base.opset >= 18:
+            source = m.insert(node, "ReduceMax", [source, m.constant(np.array(axes))], keepdims=1)
+        hidden = m.insert(node, pick(random, ["Greater", "Less"]), [source, number(random.uniform(-0.5, 1))])
+        value = pick(random, [float(np.finfo(m.dtype).min), -1e9, -1e4, -np.inf, 0.0, 1.0, -1e30])
+        low, high = number(value), number(-value)
+        kind = pick(random, ["choose", "choose", "choose", "add", "add", "sub", "factor", "scale", "bound", "runtime"])
+        if kind == "choose":
+            name = m.insert(node, "Where", [hidden, *(([low, name], [name, low])[random.integers(2)])])
+        elif kind in ("add", "sub"):
+            mask = m.insert(node, "Where", [hidden, low if kind == "add" else high, number(0)])
+            name = m.insert(node, kind.capitalize(), [name, mask] if kind == "sub" or random.random() < 0.7 else [mask, name])
+        elif kind == "factor":
+            name = m.insert(node, "Mul", [name, m.insert(node, "Where", [hidden, number(pick(random, [0, 2])), number(1)])])
+        elif kind == "scale":
+            name = m.insert(node, pick(random, ["Mul", "Div"]), [name, number(pick(random, [0.5, 3, -1]))])
+        elif kind == "runtime":
+            flat = m.insert(node, "Reshape", [source, m.constant(np.array([-1]))])
+            name = m.insert(node, "Mul", [name, m.insert(node, "Gather", [flat, m.constant(np.array(0))])])
+        else:
+            cap = number(pick(random, [1.0, 3.0]))
+            name = m.insert(node, "Mul", [m.insert(node, "Tanh", [m.insert(node, "Div", [name, cap])]), cap])
+        done.append(f"{kind} {axes}")
+    node.input[0] = name
+    return f"{node.name}: {', '.join(done)}"
 
 
 @mutation(9)
