@@ -66,7 +66,6 @@ struct Walk {
   bool isCapped() const { return scores.cap.has_value(); }
   bool hasFactor() const { return scores.factor || scores.takesOut; }
 };
-} // namespace
 
 /// c x + (not c) low, as tf2onnx chooses, read as a choice between x and the number.
 struct Choice {
@@ -74,6 +73,7 @@ struct Choice {
   double low;
   Value inner;
 };
+} // namespace
 
 static std::optional<Choice> matchChoice(ds::BinaryOp sum) {
   auto conditionOf = [](Value value) {

@@ -280,8 +280,8 @@ static bool isPackageTensor(Type type) {
   Type element = tensor ? tensor.getElementType() : Type();
   if (auto integer = dyn_cast_if_present<IntegerType>(element))
     return integer.isInteger(1) || llvm::is_contained({2u, 4u, 8u, 16u, 32u, 64u}, integer.getWidth());
-  return element && isa<Float16Type, BFloat16Type, Float32Type, Float64Type, Float8E4M3FNType, Float8E4M3FNUZType,
-                        Float8E5M2Type, Float8E5M2FNUZType, Float8E8M0FNUType, Float4E2M1FNType>(element);
+  return isa_and_present<Float16Type, BFloat16Type, Float32Type, Float64Type, Float8E4M3FNType, Float8E4M3FNUZType,
+                         Float8E5M2Type, Float8E5M2FNUZType, Float8E8M0FNUType, Float4E2M1FNType>(element);
 }
 
 LogicalResult KernelOutliner::run(func::FuncOp function) {

@@ -111,7 +111,7 @@ void EntryRunner::execute() {
   call.context = this;
   int32_t result = function(&call);
   if (failure)
-    throw *failure;
+    throw Error(*failure);
   if (result != DS_OK)
     fail(ErrorCode::Execution, "the entry itself: ", resultText(result));
 }

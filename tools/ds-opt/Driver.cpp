@@ -152,7 +152,7 @@ Driver::Outcome Driver::runPasses(Phase phase, ModuleOp program, function_ref<vo
   Outcome outcome =
       diagnosedOrBug("a pass of phase '" + phaseInfo(phase).name.str() + "' failed without a message", file);
   if (outcome == Outcome::Diagnosed)
-    llvm::sys::fs::remove(file); // the model is wrong, not ds-opt
+    (void)llvm::sys::fs::remove(file); // the model is wrong, not ds-opt
   return outcome;
 }
 
@@ -259,7 +259,7 @@ bool Driver::writeModule(ModuleOp program, StringRef path, bool withLocations) {
       std::error_code code = stream.error();
       stream.clear_error();
       if (!isStream)
-        llvm::sys::fs::remove(temporary);
+        (void)llvm::sys::fs::remove(temporary);
       return fail(code);
     }
   }

@@ -30,7 +30,7 @@ public:
   Workspace() { valid = !llvm::sys::fs::createUniqueDirectory("ds-verify-numerics", folder); }
   ~Workspace() {
     if (valid)
-      llvm::sys::fs::remove_directories(folder);
+      (void)llvm::sys::fs::remove_directories(folder);
   }
   std::string path(const Twine &name) const {
     SmallString<128> result(folder);

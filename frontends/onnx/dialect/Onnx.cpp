@@ -36,8 +36,8 @@ void OnnxDialect::initialize() {
       >();
 }
 
-LogicalResult RangeAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef file, uint64_t offset,
-                                uint64_t length, Type type) {
+LogicalResult RangeAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef /*file*/, uint64_t /*offset*/,
+                                uint64_t /*length*/, Type type) {
   // C1
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape())

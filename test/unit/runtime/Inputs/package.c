@@ -17,7 +17,7 @@
                                  grain_}
 #define RUN(launch_)                                                                                                   \
   do {                                                                                                                 \
-    int32_t result_ = call->services->launch(call->context, &launch_);                                                 \
+    int32_t result_ = call->services->launch(call->context, &(launch_));                                               \
     if (result_ != DS_OK)                                                                                              \
       return result_;                                                                                                  \
   } while (0)
@@ -182,4 +182,4 @@ static const ds_entry_point entries[] = {
 static const ds_package_code code = {sizeof(ds_package_code), DS_ABI_VERSION, sizeof(entries) / sizeof(entries[0]),
                                      entries};
 
-const ds_package_code *ds_package_query(uint32_t abi_version) { return abi_version == DS_ABI_VERSION ? &code : NULL; }
+extern const ds_package_code *ds_package_query(uint32_t version) { return version == DS_ABI_VERSION ? &code : NULL; }
