@@ -1,6 +1,6 @@
 // Gives the weight of every ds.linear the layout that its micro-kernel streams, by extending the weight's recipe.
-// Works on ds.linear ops whose weight operand is a ds.weight of rank 2 and f32. Which panel width suits the target is the
-// pipeline's choice; evaluating the recipe is left to packaging.
+// Works on ds.linear ops whose weight operand is a ds.weight of rank 2 and f32. Which panel width suits the target is
+// the pipeline's choice; evaluating the recipe is left to packaging.
 //
 //   ds.linear %x, %w                         ds.linear %x, %packed {panel = 48, columns = 384}
 #include "passes/Report.h"
