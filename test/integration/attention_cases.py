@@ -199,3 +199,31 @@ def capped_scores_that_are_scaled_again(folder):
     model, package = compiled(CAPPED, folder, attentions=0)
     inputs = random(3, q=(2, 4, 5, 8), k=(2, 4, 7, 8), v=(2, 4, 7, 8))
     same_numbers(package, model, inputs | {"r": np.array(3, np.float32)}, folder)
+
+
+ONE_HEAD = """
+one (float[b, s, 8] q, float[b, t, 8] k, float[b, t, 8] v, float[b, 1, t] mask) => (float[b, s, 8] y) {
+  kt = Transpose <perm = [0, 2, 1]> (k)
+  product = MatMul (q, kt)
+  scores = Add (product, mask)
+  weights = Softmax <axis = -1> (scores)
+  y = MatMul (weights, v)
+}
+"""
+
+
+@case
+def one_head_beside_the_batch(folder):
+    """Without an axis of heads, the first one is the batch, which a run decides."""
+    model, package = compiled(ONE_HEAD, folder)
+    for seed, (b, s, t) in enumerate([(2, 5, 7), (1, 1, 1), (3, 1, 4)]):
+        same_numbers(package, model, random(seed, q=(b, s, 8), k=(b, t, 8), v=(b, t, 8), mask=(b, 1, t)), folder)
+
+
+@case
+def heads_that_a_run_counts(folder):
+    """Not an attention to us, but the same numbers."""
+    text = ONE_HEAD.replace("[b, ", "[b, h, ").replace("[0, 2, 1]", "[0, 1, 3, 2]")
+    model, package = compiled(text, folder, attentions=0)
+    inputs = random(5, q=(2, 3, 5, 8), k=(2, 3, 7, 8), v=(2, 3, 7, 8), mask=(2, 3, 1, 7))
+    same_numbers(package, model, inputs, folder)

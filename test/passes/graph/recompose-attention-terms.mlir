@@ -53,3 +53,36 @@ func.func @scaled_cap(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tens
   %y = ds.matmul %s, %v transpose [false, false] : (tensor<2x4x5x7xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32>
   return %y : tensor<2x4x5x8xf32>
 }
+
+// -----
+
+// One head beside a batch of run time: the axis is the batch's. The mask has it, too.
+// CHECK-LABEL: func.func @one_head
+// CHECK-DAG: %[[Q:.*]] = ds.reshape %arg0 ["b", 1, "s", 8]
+// CHECK-DAG: %[[K:.*]] = ds.reshape %arg1 ["b", 1, "t", 8]
+// CHECK-DAG: %[[V:.*]] = ds.reshape %arg2 ["b", 1, "t", 8]
+// CHECK-DAG: %[[MASK:.*]] = ds.reshape %arg3 ["b", 1, 1, "t"]
+// CHECK: %[[Y:.*]] = ds.attention %[[Q]], %[[K]], %[[V]], %[[MASK]] scale 1.000000e+00 :
+// CHECK: ds.reshape %[[Y]] ["b", "s", 8]
+func.func @one_head(%q: tensor<?x?x8xf32> {ds.dims = ["b", "s", 8]}, %k: tensor<?x?x8xf32> {ds.dims = ["b", "t", 8]},
+                    %v: tensor<?x?x8xf32> {ds.dims = ["b", "t", 8]},
+                    %mask: tensor<?x1x?xf32> {ds.dims = ["b", 1, "t"]}) -> tensor<?x?x8xf32> {
+  %0 = ds.matmul %q, %k transpose [false, true] : (tensor<?x?x8xf32>, tensor<?x?x8xf32>) -> tensor<?x?x?xf32>
+  %1 = ds.binary add %0, %mask : (tensor<?x?x?xf32>, tensor<?x1x?xf32>) -> tensor<?x?x?xf32>
+  %2 = ds.softmax %1 axis 2 log false : (tensor<?x?x?xf32>) -> tensor<?x?x?xf32>
+  %y = ds.matmul %2, %v transpose [false, false] : (tensor<?x?x?xf32>, tensor<?x?x8xf32>) -> tensor<?x?x8xf32>
+  return %y : tensor<?x?x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @heads_of_run_time
+// CHECK-NOT: ds.attention
+func.func @heads_of_run_time(%q: tensor<?x?x?x8xf32> {ds.dims = ["b", "h", "s", 8]}, %k: tensor<?x?x?x8xf32> {ds.dims = ["b", "h", "t", 8]},
+                             %v: tensor<?x?x?x8xf32> {ds.dims = ["b", "h", "t", 8]}) -> tensor<?x?x?x8xf32> {
+  %0 = ds.matmul %q, %k transpose [false, true] : (tensor<?x?x?x8xf32>, tensor<?x?x?x8xf32>) -> tensor<?x?x?x?xf32>
+  %1 = ds.softmax %0 axis 3 log false : (tensor<?x?x?x?xf32>) -> tensor<?x?x?x?xf32>
+  // expected-remark @+1 {{attention not recomposed: only a run knows the number of heads}}
+  %y = ds.matmul %1, %v transpose [false, false] : (tensor<?x?x?x?xf32>, tensor<?x?x?x8xf32>) -> tensor<?x?x?x8xf32>
+  return %y : tensor<?x?x?x8xf32>
+}
