@@ -217,12 +217,19 @@ private:
     return b.CreateLoad(type, address);
   }
 
+  /// The first byte of a one-element i1 buffer.
+  llvm::Value *loadCondition(Operation &op) { return b.CreateICmpNE(load(op, b.getInt8Ty()), b.getInt8(0)); }
+
   LogicalResult emitDefine(ds::DefineOp define) {
     int64_t id = plan.symbolId(define.getSymbol());
     if (id < 0) // a count that no size depends on is only a value
       return success();
-    bool isTensor = isa<RankedTensorType>(define.getValue().getType());
-    llvm::Value *value = isTensor ? load(*define, i64) : scalar(define.getValue());
+    auto tensor = dyn_cast<RankedTensorType>(define.getValue().getType());
+    llvm::Value *value = nullptr;
+    if (tensor && tensor.getElementType().isInteger(1))
+      value = b.CreateZExt(loadCondition(*define), i64);
+    else
+      value = tensor ? load(*define, i64) : scalar(define.getValue());
     if (!value)
       return define.emitOpError("expects a value that is read from a tensor or computed from scalars");
     request(offsetof(ds_services, define), {serviceContext, b.getInt32(static_cast<uint32_t>(id)), value});
@@ -247,10 +254,10 @@ private:
       return success();
     }
     if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
-      // Only conditions leave tensors at this level: the first byte of a one-element i1 buffer.
+      // Only conditions leave tensors at this level.
       if (!extract->hasAttr("buffer") || !extract.getType().isInteger(1))
         return extract.emitOpError("expects a boolean that steers a branch or a loop");
-      scalars[extract.getResult()] = b.CreateICmpNE(load(op, b.getInt8Ty()), b.getInt8(0));
+      scalars[extract.getResult()] = loadCondition(op);
       return success();
     }
     if (auto size = dyn_cast<ds::SizeOp>(op)) {

@@ -4,6 +4,7 @@
 #include "dialects/ds/DsDialect.h"
 #include "dialects/ds/KeepsSizes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
@@ -250,9 +251,8 @@ LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
   }
   if (isa<scf::WhileOp>(op))
     return visitLoop(op);
-  for (Region &region : op->getRegions())
-    if (failed(visitRegion(region)))
-      return failure();
+  if (failed(visitSides(op)))
+    return failure();
   if (op->getNumResults() == 0)
     return success();
   // Region ops pass on what their terminators yield; a branch whose sizes differ gets sizes of its own.
@@ -275,6 +275,36 @@ LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
       if (auto sizes = sizesFromAttribute(op->getAttrOfType<ArrayAttr>("ds.sizes")))
         merged.sizes = *sizes;
     set(result, std::move(merged));
+  }
+  return success();
+}
+
+std::optional<SizeExpr> SizeAnalysis::conditionOf(Value condition) const {
+  auto extract = condition.getDefiningOp<tensor::ExtractOp>();
+  if (!extract)
+    return std::nullopt;
+  if (const TensorFacts *facts = lookup(extract.getTensor()); facts && facts->contents && facts->contents->size() == 1)
+    return facts->contents->front();
+  for (Operation *user : extract.getTensor().getUsers())
+    if (auto define = dyn_cast<ds::DefineOp>(user))
+      return SizeExpr::symbol(define.getSymbol());
+  return std::nullopt;
+}
+
+// What a side of a branch requires of sizes must hold only where that side runs.
+LogicalResult SizeAnalysis::visitSides(Operation *op) {
+  auto branch = dyn_cast<scf::IfOp>(op);
+  auto condition = branch ? conditionOf(branch.getCondition()) : std::nullopt;
+  for (Region &region : op->getRegions()) {
+    size_t outside = constraints.size();
+    if (failed(visitRegion(region)))
+      return failure();
+    if (!condition)
+      continue;
+    bool isThen = region.getRegionNumber() == 0;
+    for (SizeConstraint &inside : MutableArrayRef(constraints).drop_front(outside))
+      inside.lhs = isThen ? SizeExpr::select(*condition, inside.lhs, inside.rhs)
+                          : SizeExpr::select(*condition, inside.rhs, inside.lhs);
   }
   return success();
 }

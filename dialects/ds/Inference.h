@@ -80,11 +80,16 @@ public:
   /// Infers the results of one op whose operands are known. Gives the results their inferred types if `retype`.
   llvm::LogicalResult visit(mlir::Operation *op, bool retype = false);
 
+  /// The condition of a branch as an expression that is 0 where it is false: its contents, or the symbol that a
+  /// ds.define gave it. Nothing where it has neither.
+  std::optional<SizeExpr> conditionOf(mlir::Value condition) const;
+
   std::vector<SizeConstraint> constraints;
 
 private:
   llvm::LogicalResult visitRegion(mlir::Region &region);
   llvm::LogicalResult visitLoop(mlir::Operation *op);
+  llvm::LogicalResult visitSides(mlir::Operation *op);
   llvm::DenseMap<mlir::Value, TensorFacts> known;
 };
 

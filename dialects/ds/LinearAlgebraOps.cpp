@@ -64,6 +64,19 @@ LogicalResult PackOp::inferResults(Inference &inference) {
   return success();
 }
 
+/// That every head of the key serves the same number of heads of the query. What a batch of one query without heads
+/// calls heads may be dynamic.
+static LogicalResult requireMultiple(Inference &inference, const SizeExpr &heads, const SizeExpr &groups,
+                                     StringRef constraint) {
+  if (heads == groups)
+    return success();
+  auto most = heads.constant(), least = groups.constant();
+  if (most && least && (*least == 0 || *most % *least != 0))
+    return inference.error(constraint + ": the heads of the query must be a multiple of those of the key, found " +
+                           heads.str() + " and " + groups.str());
+  return inference.requireEqual(SizeExpr::mod(heads, SizeExpr::max(groups, 1)), 0, constraint + ": heads");
+}
+
 LogicalResult AttentionOp::inferResults(Inference &inference) {
   const TensorFacts &q = inference.operand(0), &k = inference.operand(1), &v = inference.operand(2);
   for (const TensorFacts *facts : {&q, &k, &v})
@@ -75,10 +88,8 @@ LogicalResult AttentionOp::inferResults(Inference &inference) {
       failed(inference.requireEqual(k.sizes[2], v.sizes[2], "C2: length of key and value")) ||
       failed(inference.requireEqual(q.sizes[3], k.sizes[3], "C2: head size")))
     return failure();
-  auto heads = q.sizes[1].constant(), groups = k.sizes[1].constant();
-  if (q.sizes[1] != k.sizes[1] && (!heads || !groups || *groups == 0 || *heads % *groups != 0))
-    return inference.error("C4: the heads of the query must be a multiple of those of the key, found " +
-                           q.sizes[1].brief() + " and " + k.sizes[1].brief());
+  if (failed(requireMultiple(inference, q.sizes[1], k.sizes[1], "C4")))
+    return failure();
   if (getSoftcap() && !(getSoftcap()->convertToDouble() > 0))
     return inference.error("C5: the softcap must be positive");
   SizeVector scores = {q.sizes[0], q.sizes[1], q.sizes[2], k.sizes[2]};
@@ -116,10 +127,8 @@ LogicalResult LinearAttentionOp::inferResults(Inference &inference) {
       !agree(4, {key[0], key[1], key[2]}, "beta against key") ||
       !agree(5, {key[0], key[1], key[3], value[3]}, "state against key and value"))
     return failure();
-  auto heads = query[1].constant(), groups = key[1].constant();
-  if (query[1] != key[1] && (!heads || !groups || *groups == 0 || *heads % *groups != 0))
-    return inference.error("C3: the heads of the query must be a multiple of those of the key, found " +
-                           query[1].brief() + " and " + key[1].brief());
+  if (failed(requireMultiple(inference, query[1], key[1], "C3")))
+    return failure();
   SizeVector result = query;
   result[3] = value[3];
   inference.addResult(element, result);

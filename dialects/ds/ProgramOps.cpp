@@ -17,8 +17,9 @@ LogicalResult FusedOp::verify() {
 
 LogicalResult DefineOp::verify() {
   auto type = dyn_cast<RankedTensorType>(getValue().getType());
-  if (type && (!type.getElementType().isSignlessInteger(64) || !type.hasStaticShape() || type.getNumElements() != 1))
-    return emitOpError("C1: expects one i64 value, found ") << type;
+  auto isCount = [](Type element) { return element.isSignlessInteger(64) || element.isSignlessInteger(1); };
+  if (type && (!isCount(type.getElementType()) || !type.hasStaticShape() || type.getNumElements() != 1))
+    return emitOpError("C1: expects one i64 or i1 value, found ") << type;
   if (getSymbol().empty())
     return emitOpError("C2: expects a symbol name");
   return success();

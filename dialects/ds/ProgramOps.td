@@ -60,9 +60,10 @@ def DS_DefineOp : DS_Op<"define", [MemoryEffects<[MemRead, MemWrite]>]> {
   let description = [{
     From here on buffers whose sizes depend on the symbol exist. Created by `ds-outline-kernels` before an op whose
     result size depends on data, and by the importer for the counter of a loop, whose iterations define it anew: what
-    has a size over such a symbol holds nothing beyond its iteration. Gone after: codegen (the `define` service).
+    has a size over such a symbol holds nothing beyond its iteration. The importer also names conditions of branches so
+    (1 or 0), since sizes may depend on the branch that was taken. Gone after: codegen (the `define` service).
 
-    Constraints: C1 the value is one i64, in a tensor or as a scalar; C2 the symbol is not empty.
+    Constraints: C1 the value is one i64, in a tensor or as a scalar, or one i1 in a tensor; C2 the symbol is not empty.
 
     Example: `ds.define "count_0" = %0 : tensor<i64>`
   }];

@@ -1,5 +1,6 @@
 #include "runtime/core/EntryRunner.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -57,6 +58,7 @@ void EntryRunner::bindBuffers(const std::vector<TensorView> &inputs) {
   symbolKnown.resize(symbols.size());
   for (size_t i = 0; i < symbols.size(); ++i)
     symbolKnown[i] = entry.symbols[i].kind != SymbolKind::Computed;
+  defined.clear();
 
   workspace.reserve(plan->workspaceBytes);
   outputs->resize(entry.outputs.size());
@@ -141,14 +143,25 @@ int64_t EntryRunner::sizeAt(uint32_t index, const char *what) const {
   return sizes[index];
 }
 
+void EntryRunner::forgetSince(uint32_t symbol) {
+  auto found = std::find(defined.begin(), defined.end(), symbol);
+  for (auto later = found; later != defined.end(); ++later)
+    symbolKnown[*later] = 0;
+  if (found != defined.end())
+    for (size_t i = 0; i < sizes.size(); ++i)
+      sizeKnown[i] = sizeKnown[i] && isKnown(entry.sizes[i].symbols());
+  defined.erase(found, defined.end());
+}
+
 void EntryRunner::define(uint32_t symbol, int64_t value) {
   if (symbol >= symbols.size() || entry.symbols[symbol].kind != SymbolKind::Computed)
     fail(ErrorCode::BadPackage, "defines symbol ", symbol, ", which is not a computed one");
-  bool isSame = symbolKnown[symbol] && symbols[symbol] == value;
+  if (symbolKnown[symbol] && symbols[symbol] == value)
+    return;
+  forgetSince(symbol);
+  defined.push_back(symbol);
   symbols[symbol] = value;
   symbolKnown[symbol] = 1;
-  if (isSame)
-    return;
   auto concerns = [&](const SizeExpr &expr) {
     for (uint32_t used : expr.symbols())
       if (used == symbol)
@@ -168,8 +181,10 @@ void EntryRunner::define(uint32_t symbol, int64_t value) {
   for (size_t i = 0; i < buffers.size(); ++i) {
     const BufferInfo &buffer = entry.buffers[i];
     if (buffer.role == BufferRole::Workspace && changed[buffer.bytes]) {
-      bufferBytes[i] = workspaceSize(entry, i, sizes);
-      dynamicBuffers[i] = AlignedBuffer(bufferBytes[i]);
+      uint64_t bytes = workspaceSize(sizes[buffer.bytes]);
+      if (!buffers[i] || bytes != bufferBytes[i])
+        dynamicBuffers[i] = AlignedBuffer(bytes);
+      bufferBytes[i] = bytes;
       buffers[i] = dynamicBuffers[i].data();
     }
     if (buffer.role != BufferRole::Output || !computed.output[buffer.index])

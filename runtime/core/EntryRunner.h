@@ -53,6 +53,8 @@ private:
   void gather(const ds_launch &request);
   void runKernel(const ds_launch &request, int64_t grid, size_t scratchBytes);
   void define(uint32_t symbol, int64_t value);
+  // A symbol that is defined again starts an iteration: what was defined after it belongs to the one before.
+  void forgetSince(uint32_t symbol);
   void startCollective(const ds_collective &request);
   void waitCollective(const ds_collective &request);
 
@@ -80,6 +82,7 @@ private:
   const Plan *plan = nullptr;
   std::vector<int64_t> symbols, sizes;
   std::vector<uint8_t> symbolKnown, sizeKnown;
+  std::vector<uint32_t> defined; // computed symbols in the order of their definitions
   std::vector<void *> buffers;
   std::vector<uint64_t> bufferBytes;
   std::vector<Tensor> *outputs = nullptr;

@@ -72,6 +72,10 @@ void EntryRunner::gather(const ds_launch &request) {
       fail(ErrorCode::BadPackage, "no buffer ", index, ", the manifest has ", buffers.size());
     if (!buffers[index])
       fail(ErrorCode::BadPackage, "buffer ", index, " is used before its size is defined");
+    const BufferInfo &info = entry.buffers[index];
+    if (info.role == BufferRole::Workspace && sizes[info.bytes] < 0)
+      fail(ErrorCode::ShapeMismatch, "buffer ", index, ": negative size, found ", sizes[info.bytes], " from '",
+           entry.sizes[info.bytes].text(), "'");
     launchBuffers[i] = buffers[index];
   }
   for (uint32_t i = 0; i < request.size_count; ++i)

@@ -18,13 +18,7 @@ ComputedParts::ComputedParts(const EntryInfo &entry) {
       constraints.push_back(&constraint);
 }
 
-uint64_t workspaceSize(const EntryInfo &entry, size_t buffer, const std::vector<int64_t> &sizes) {
-  uint32_t index = entry.buffers[buffer].bytes;
-  if (sizes[index] < 0)
-    fail(ErrorCode::ShapeMismatch, "workspace buffer ", buffer, ": negative size, found ", sizes[index], " from '",
-         entry.sizes[index].text(), "'");
-  return static_cast<uint64_t>(sizes[index]);
-}
+uint64_t workspaceSize(int64_t bytes) { return static_cast<uint64_t>(std::max<int64_t>(bytes, 0)); }
 
 Plan makePlan(const EntryInfo &entry, const std::vector<ConstantInfo> &constants, const ComputedParts &computed,
               const std::vector<int64_t> &symbols) {
@@ -61,7 +55,7 @@ Plan makePlan(const EntryInfo &entry, const std::vector<ConstantInfo> &constants
     case BufferRole::Workspace:
       if (computed.size[buffer.bytes])
         break;
-      bytes = workspaceSize(entry, i, plan.sizes);
+      bytes = workspaceSize(plan.sizes[buffer.bytes]);
       ranges.push_back({bytes, buffer.first, buffer.last});
       owners.push_back(i);
     }

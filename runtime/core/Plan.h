@@ -32,8 +32,8 @@ struct ComputedParts {
 Plan makePlan(const EntryInfo &entry, const std::vector<ConstantInfo> &constants, const ComputedParts &computed,
               const std::vector<int64_t> &symbols);
 
-// The bytes of a workspace buffer, checked.
-uint64_t workspaceSize(const EntryInfo &entry, size_t buffer, const std::vector<int64_t> &sizes);
+// Of a workspace buffer. A negative size is that of a branch which is not taken, or refused when a launch uses it.
+uint64_t workspaceSize(int64_t bytes);
 
 // The last few plans; checks constraints when it makes one.
 class PlanCache {

@@ -140,6 +140,25 @@ def through_a_branch(folder):
 
 
 @case
+def through_branches_of_two_sizes(folder):
+    x, z = numbers(3), numbers(3)
+    text = """
+      m (float[n] x, float[n] z, bool c) => (dx, dz, ddx) {
+        chosen = If (c) <
+          then_branch = t () => (float[o] p) { p = Concat <axis = 0> (x, z, x) },
+          else_branch = e () => (float[q] r) { r = Mul (x, z) }>
+        squares = Mul (chosen, chosen)
+        y = Mul (squares, chosen)
+        dx, dz = GRADIENT <xs = ["x", "z"], zs = ["c"], y = "y"> (x, z, c)
+        ddx = GRADIENT <xs = ["x"], zs = ["z", "c"], y = "dx"> (x, z, c)
+      }"""
+    wide, other = x.astype(float), z.astype(float)
+    agree(results(folder, text, {"x": x, "z": z, "c": np.array(True)}), dx=6 * wide**2, dz=3 * other**2, ddx=12 * wide)
+    agree(results(folder, text, {"x": x, "z": z, "c": np.array(False)}), dx=3 * wide**2 * other**3,
+          dz=3 * wide**3 * other**2, ddx=6 * wide * other**3)
+
+
+@case
 def through_a_loop(folder):
     """No rule yet: an error at the node, not a wrong number."""
     from onnx import parser, save

@@ -17,20 +17,27 @@ Region *findGraph(Node &n, StringRef name) {
   return nullptr;
 }
 
-/// Converts a branch into a block of its own that ends in scf.yield.
+/// Converts a branch into a block of its own, still without a terminator.
 static std::optional<Values> convertBranch(Node &n, Region &source, Region &target) {
   OpBuilder &builder = n.b.getBuilder();
   OpBuilder::InsertionGuard guard(builder);
   builder.createBlock(&target);
   auto outputs = n.context.convertBody(source);
   n.b.setLocation(n.operation().getLoc());
-  if (outputs)
-    scf::YieldOp::create(builder, n.b.getLocation(), *outputs);
   return outputs;
 }
 
-/// What both branches give; their sizes must be the same expressions.
-static std::optional<SmallVector<TensorFacts>> commonFacts(Node &n, const Values &yes, const Values &no) {
+/// A size of an output: that of the branch which is taken.
+static std::optional<SizeExpr> mergeSizes(const SizeExpr &condition, const SizeExpr &yes, const SizeExpr &no,
+                                          const llvm::StringSet<> &inner) {
+  if (isOver(yes, inner) || isOver(no, inner))
+    return std::nullopt;
+  return yes == no ? yes : SizeExpr::select(condition, yes, no);
+}
+
+/// What both branches give, of one type and rank; sizes that differ depend on the condition.
+static std::optional<SmallVector<TensorFacts>> commonFacts(Node &n, const SizeExpr &condition, const Values &yes,
+                                                           const Values &no, const llvm::StringSet<> &inner) {
   SmallVector<TensorFacts> results;
   for (auto [index, pair] : llvm::enumerate(llvm::zip_equal(yes, no))) {
     auto [a, b] = pair;
@@ -38,15 +45,44 @@ static std::optional<SmallVector<TensorFacts>> commonFacts(Node &n, const Values
       return n.refuse("output " + Twine(index) +
                       " is a sequence or an optional; legal when the condition is known when the model is compiled");
     TensorFacts left = n.b.facts(a), right = n.b.facts(b);
-    if (left.elementType != right.elementType || left.sizes != right.sizes)
-      return n.refuse(
-          "output " + Twine(index) + ": expected branches of one type and shape, found " + describe(left) + " and " +
-          describe(right) +
-          "; legal when the condition is known: pin the dimensions or the input that it depends on with --dim");
+    const char *known = "; legal when the condition is known: pin the dimensions or the input that it depends on with "
+                        "--dim";
+    if (left.elementType != right.elementType || left.rank() != right.rank())
+      return n.refuse("output " + Twine(index) + ": expected branches of one type and rank, found " + describe(left) +
+                      " and " + describe(right) + known);
+    for (auto [size, other] : llvm::zip_equal(left.sizes, right.sizes)) {
+      auto merged = mergeSizes(condition, size, other, inner);
+      if (!merged)
+        return n.refuse("output " + Twine(index) +
+                        ": expected sizes that are known before a branch computes them, "
+                        "found " +
+                        describe(left) + " and " + describe(right) + known);
+      size = *merged;
+    }
     left.contents.reset();
     results.push_back(left);
   }
   return results;
+}
+
+/// Ends a branch; views state that what it gives has the sizes of the results, as it has where the branch is taken.
+static bool endBranch(Node &n, Block &block, Values outputs, ArrayRef<TensorFacts> results) {
+  OpBuilder &builder = n.b.getBuilder();
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(&block);
+  for (auto [output, result] : llvm::zip_equal(outputs, results))
+    if (n.b.sizes(output) != result.sizes && !(output = n.b.reshape(output, result.sizes)))
+      return false;
+  scf::YieldOp::create(builder, n.b.getLocation(), outputs);
+  return true;
+}
+
+/// Conditions of nested branches that come from outside of this one get their names outside: its sizes may depend on
+/// them.
+static void hoistDefines(OpBuilder &builder, Block &branch) {
+  for (ds::DefineOp define : llvm::make_early_inc_range(branch.getOps<ds::DefineOp>()))
+    if (define.getValue().getParentBlock() != &branch)
+      define->moveBefore(builder.getInsertionBlock(), builder.getInsertionPoint());
 }
 
 static Values runTimeIf(Node &n, Region &thenGraph, Region &elseGraph) {
@@ -55,6 +91,8 @@ static Values runTimeIf(Node &n, Region &thenGraph, Region &elseGraph) {
   Value scalar = n.b.reshape(n.in(0), {});
   if (!scalar)
     return {};
+  if (!n.b.facts(scalar).contents)
+    define(n, n.context.newCountSymbol(), scalar);
   Value condition = tensor::ExtractOp::create(builder, where, scalar, ValueRange());
   OperationState state(where, scf::IfOp::getOperationName());
   Region *thenRegion = state.addRegion(), *elseRegion = state.addRegion();
@@ -62,8 +100,12 @@ static Values runTimeIf(Node &n, Region &thenGraph, Region &elseGraph) {
   auto yes = convertBranch(n, thenGraph, *thenRegion), no = convertBranch(n, elseGraph, *elseRegion);
   if (!yes || !no || yes->size() != n.outputCount() || no->size() != n.outputCount())
     return n.refuse("its branches could not be converted to the " + Twine(n.outputCount()) + " outputs of the node");
-  auto facts = commonFacts(n, *yes, *no);
-  if (!facts)
+  hoistDefines(builder, thenRegion->front());
+  hoistDefines(builder, elseRegion->front());
+  llvm::StringSet<> inner = symbolsOf(thenRegion->front());
+  inner.insert_range(symbolsOf(elseRegion->front()).keys());
+  auto facts = commonFacts(n, *n.b.getAnalysis().conditionOf(condition), *yes, *no, inner);
+  if (!facts || !endBranch(n, thenRegion->front(), *yes, *facts) || !endBranch(n, elseRegion->front(), *no, *facts))
     return {};
   state.addOperands(condition);
   for (const TensorFacts &result : *facts)

@@ -8,7 +8,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -28,6 +27,21 @@ SizeExpr defineCount(Node &n, Value number) {
   std::string symbol = n.context.newCountSymbol();
   define(n, symbol, count);
   return SizeExpr::symbol(symbol);
+}
+
+llvm::StringSet<> symbolsOf(Block &block) {
+  llvm::StringSet<> symbols;
+  block.walk([&](Operation *op) {
+    if (auto define = dyn_cast<ds::DefineOp>(op))
+      symbols.insert(define.getSymbol());
+    if (auto nonZero = dyn_cast<ds::NonZeroOp>(op))
+      symbols.insert(nonZero.getCount());
+  });
+  return symbols;
+}
+
+bool isOver(const SizeExpr &size, const llvm::StringSet<> &symbols) {
+  return llvm::any_of(size.symbols(), [&](const std::string &symbol) { return symbols.contains(symbol); });
 }
 
 namespace {
@@ -99,18 +113,11 @@ bool LoopMaker::keepShapes(LoopStep &step) {
 
 /// Whether every iteration gives rows of one size.
 bool LoopMaker::isFixed(const TensorFacts &row) {
-  llvm::StringSet<> inner;
-  block->walk([&](Operation *op) {
-    if (auto define = dyn_cast<ds::DefineOp>(op))
-      inner.insert(define.getSymbol());
-    if (auto nonZero = dyn_cast<ds::NonZeroOp>(op))
-      inner.insert(nonZero.getCount());
-  });
+  llvm::StringSet<> inner = symbolsOf(*block);
   for (const SizeExpr &size : row.sizes)
-    for (const std::string &symbol : size.symbols())
-      if (inner.contains(symbol))
-        return n.reject("expected every iteration to give a part of one shape, found " + describe(row) +
-                        ", whose size differs");
+    if (isOver(size, inner))
+      return n.reject("expected every iteration to give a part of one shape, found " + describe(row) +
+                      ", whose size differs");
   return true;
 }
 

@@ -4,6 +4,7 @@
 #define DEEPSTRIDE_FRONTENDS_ONNX_CONVERT_LOOPBUILDER_H
 
 #include "frontends/onnx/convert/Node.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace deepstride::onnx {
 
@@ -48,6 +49,9 @@ mlir::Region *findGraph(Node &n, llvm::StringRef name);
 /// A run-time count that no expression gives as a symbol: negative counts are 0.
 SizeExpr defineCount(Node &n, mlir::Value number);
 void define(Node &n, llvm::StringRef symbol, mlir::Value value);
+/// The symbols that the code of a block gives values, and whether a size depends on one of them.
+llvm::StringSet<> symbolsOf(mlir::Block &block);
+bool isOver(const SizeExpr &size, const llvm::StringSet<> &symbols);
 
 } // namespace deepstride::onnx
 

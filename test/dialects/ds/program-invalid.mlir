@@ -71,7 +71,7 @@ func.func @launch_c3_sizes(%x: tensor<?xf32>) {
 // -----
 
 func.func @define_c1_value(%x: tensor<2xi64>) {
-  // expected-error @+1 {{'ds.define' op C1: expects one i64 value, found 'tensor<2xi64>'}}
+  // expected-error @+1 {{'ds.define' op C1: expects one i64 or i1 value, found 'tensor<2xi64>'}}
   ds.define "n" = %x : tensor<2xi64>
   return
 }

@@ -24,5 +24,8 @@ func.func @program(%x: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
   %n = ds.size "batch*seq"
   // CHECK: ds.define "i" = %[[N]] : i64
   ds.define "i" = %n : i64
+  // CHECK: ds.define "taken" = %{{.*}} : tensor<i1>
+  %taken = ds.constant dense<true> : tensor<i1>
+  ds.define "taken" = %taken : tensor<i1>
   return %0, %1 : tensor<?xf32>, tensor<?xf32>
 }
