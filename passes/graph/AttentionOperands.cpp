@@ -10,7 +10,7 @@ AttentionOperands::AttentionOperands(Operation *root, SizeAnalysis &sizes, const
                                      const SizeVector &total)
     : builder(root), location(root->getLoc()), sizes(sizes), shape(shape), total(total) {
   size_t rank = shape.size();
-  // One axis in front is one of heads where it is known; heads that only a run counts could not be compared.
+  // One axis in front is one of heads where it is known, as where batch and heads are joined; else it is the batch.
   bool isBatch = rank > 3 || !shape[0].constant();
   batch = isBatch ? shape[0] : SizeExpr(1);
   heads = rank == 5 ? shape[1] * shape[2] : rank == 3 && isBatch ? SizeExpr(1) : shape[rank - 3];

@@ -101,9 +101,6 @@ struct RecomposeAttention : impl::RecomposeAttentionBase<RecomposeAttention>, Pa
       return fail("the heads of a group do not share their key and value, or their masks do not join");
     if (found.joined && (ArrayRef(total).take_back(2) != ArrayRef(sizesOf(found.joined)).take_back(2)))
       return fail("behind the softmax stands a reshape that does not join batch and heads");
-    // ds.attention compares the heads of query and key when it is built.
-    if (inner.size() == 4 && !inner[1].constant())
-      return fail("only a run knows the number of heads");
     if (!enlargesAtMostBatch(inner, total))
       return fail("the mask might enlarge the scores");
     if (!batchesFit(product, root, inner, sizes))

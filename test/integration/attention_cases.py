@@ -57,21 +57,6 @@ def masks_of_other_names(folder):
 
 
 @case
-def batches_without_heads(folder):
-    """Of rank 3, the batch takes the place of the heads; it is dynamic."""
-    model, package = compiled("""
-plain (float[b, s, 8] q, float[b, t, 8] k, float[b, t, 5] v) => (float[b, s, 5] y) {
-  kt = Transpose <perm = [0, 2, 1]> (k)
-  scores = MatMul (q, kt)
-  weights = Softmax <axis = -1> (scores)
-  y = MatMul (weights, v)
-}
-""", folder)
-    for seed, (b, s, t) in enumerate(((1, 1, 1), (2, 5, 7), (3, 17, 4))):
-        same_numbers(package, model, random(seed, q=(b, s, 8), k=(b, t, 8), v=(b, t, 5)), folder)
-
-
-@case
 def scales_of_run_time(folder):
     model, package = compiled("""
 scaled (float[b, 2, s, 8] q, float[b, 2, s, 8] k, float[b, 2, s, 8] v, float scale, float[1] divisor) => (float[b, 2, s, 8] y) {
@@ -237,8 +222,7 @@ def one_head_beside_the_batch(folder):
 
 @case
 def heads_that_a_run_counts(folder):
-    """Not an attention to us, but the same numbers."""
     text = ONE_HEAD.replace("[b, ", "[b, h, ").replace("[0, 2, 1]", "[0, 1, 3, 2]")
-    model, package = compiled(text, folder, attentions=0)
+    model, package = compiled(text, folder)
     inputs = random(5, q=(2, 3, 5, 8), k=(2, 3, 7, 8), v=(2, 3, 7, 8), mask=(2, 3, 1, 7))
     same_numbers(package, model, inputs, folder)
