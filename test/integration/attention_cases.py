@@ -5,13 +5,13 @@ from onnx import parser
 
 from kit import case, expect, onnx_runtime, run_package, same_numbers, tool
 
-HEAD = '<ir_version: 8, opset_import: ["" : 15]>\n'
+HEAD = '<ir_version: 8, opset_import: ["" : %d]>\n'
 
 
-def compiled(text, folder, attentions=1):
+def compiled(text, folder, attentions=1, opset=15):
     """Model and package; the graph phase must hold that many attentions."""
     path = folder / "model.onnx"
-    model = parser.parse_model(HEAD + text)
+    model = parser.parse_model(HEAD % opset + text)
     onnx.checker.check_model(model, full_check=True)
     onnx.save(model, path)
     tool("ds-opt", path, "-o", folder / "graph.mlir", "--stop-after=graph")
@@ -145,7 +145,7 @@ cut (float[b, 2, s, 8] q, float[b, 2, t, 8] k, float[b, 2, t, 8] v) => (float[b,
   y = MatMul (weights, v)
 }
 """
-    model = parser.parse_model(HEAD + text)
+    model = parser.parse_model(HEAD % 15 + text)
     model.graph.initializer.append(onnx.numpy_helper.from_array(triangle, "triangle"))
     path = folder / "model.onnx"
     onnx.save(model, path)
@@ -226,3 +226,14 @@ def heads_that_a_run_counts(folder):
     model, package = compiled(text, folder)
     inputs = random(5, q=(2, 3, 5, 8), k=(2, 3, 7, 8), v=(2, 3, 7, 8), mask=(2, 3, 1, 7))
     same_numbers(package, model, inputs, folder)
+
+
+@case
+def operator_with_heads_that_a_run_counts(folder):
+    model, package = compiled("""
+standard (float[b, h, s, 8] q, float[b, h, t, 8] k, float[b, h, t, 8] v) => (float[b, h, s, 8] y) {
+  y = Attention <is_causal = 1, scale = 0.5> (q, k, v)
+}
+""", folder, opset=23)
+    for seed, (b, h, s, t) in enumerate([(2, 3, 5, 7), (1, 1, 4, 4), (3, 2, 1, 3)]):
+        same_numbers(package, model, random(seed, q=(b, h, s, 8), k=(b, h, t, 8), v=(b, h, t, 8)), folder)

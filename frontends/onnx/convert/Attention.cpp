@@ -90,6 +90,14 @@ static bool bindHeads(Node &n, Value &query, Value &key, Value &value) {
   return query && key && value;
 }
 
+/// How many heads of the query share one of the key; their number may be dynamic where it is the same.
+static std::optional<int64_t> headsPerGroup(const SizeExpr &heads, const SizeExpr &groups) {
+  if (heads == groups)
+    return 1;
+  auto many = heads.constant(), few = groups.constant();
+  return many && few && *few > 0 && *many % *few == 0 ? std::optional(*many / *few) : std::nullopt;
+}
+
 static Values convertAttention(Node &n) {
   Value query = n.in(0), key = n.in(1), value = n.in(2);
   bool isFlat = n.b.rank(query) == 3;
@@ -104,14 +112,15 @@ static Values convertAttention(Node &n) {
   if (!key || !value)
     return {};
   Value presentKey = key, presentValue = value;
-  auto heads = n.b.sizes(query)[1].constant(), groups = n.b.sizes(key)[1].constant();
+  auto repeats = headsPerGroup(n.b.sizes(query)[1], n.b.sizes(key)[1]);
   auto size = n.b.sizes(query)[3].constant();
-  if (!heads || !groups || *groups < 1 || *heads % *groups != 0 || !size || *size < 1)
-    return n.refuse("expected a static number of heads and head size, and heads of the query that are a multiple of "
-                    "those of the key, found " +
-                    describe(n.b.facts(query)) + " and " + describe(n.b.facts(key)));
-  key = repeatHeads(n, key, *heads / *groups);
-  value = repeatHeads(n, value, *heads / *groups);
+  if (!repeats || !size || *size < 1)
+    return n.refuse(
+        "expected a static head size, and heads of the query that are a static multiple of those of the key, "
+        "found " +
+        describe(n.b.facts(query)) + " and " + describe(n.b.facts(key)));
+  key = repeatHeads(n, key, *repeats);
+  value = repeatHeads(n, value, *repeats);
   // Both factors of the product are scaled by the root: that keeps f16 in range.
   double root = std::sqrt(n.real("scale", 1 / std::sqrt(static_cast<double>(*size))));
   Value product = n.b.matmul(n.b.mul(query, root), n.b.mul(key, root), false, /*transposeB=*/true), capped = product;

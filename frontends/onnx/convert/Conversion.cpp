@@ -234,8 +234,12 @@ bool Conversion::attempt(llvm::function_ref<bool()> convert) {
   bool failedBefore = failedNodes;
   UnsupportedReport reportedBefore = report;
   {
-    ScopedDiagnosticHandler silence(module.getContext(), [](Diagnostic &) { return success(); });
-    if (convert())
+    bool isSilent = true; // an error of a node fails the model, even where its results could be used
+    ScopedDiagnosticHandler silence(module.getContext(), [&](Diagnostic &diagnostic) {
+      isSilent &= diagnostic.getSeverity() != DiagnosticSeverity::Error;
+      return success();
+    });
+    if (convert() && isSilent)
       return true;
   }
   failedNodes = failedBefore;
