@@ -43,7 +43,11 @@ void DiagnosticPrinter::print(Diagnostic &diagnostic) {
   if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
     ++errors;
   std::string place = describe(diagnostic.getLocation());
-  llvm::errs() << place << ": " << kind << ": " << message << "\n";
+  std::string line = place + ": " + kind.str() + ": " + message;
+  // The body of a loop may be converted more than once, with the same faults.
+  if (diagnostic.getSeverity() != DiagnosticSeverity::Remark && !said.insert(line).second)
+    return;
+  llvm::errs() << line << "\n";
   for (Diagnostic &note : diagnostic.getNotes()) {
     std::string notePlace = describe(note.getLocation());
     llvm::errs() << (isa<UnknownLoc>(note.getLocation()) ? place : notePlace) << ": note: " << note.str() << "\n";

@@ -3,6 +3,7 @@
 #define DEEPSTRIDE_TOOLS_DSOPT_DIAGNOSTICS_H
 
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace deepstride {
 
@@ -15,6 +16,7 @@ public:
 private:
   void print(mlir::Diagnostic &diagnostic);
   bool printRemarks;
+  llvm::StringSet<> said;
   unsigned errors = 0;
 };
 
