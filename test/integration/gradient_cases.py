@@ -183,15 +183,15 @@ def normalizations(folder):
         g.test(f"y = LogSoftmax <axis = {axis}> (x)", x=g.numbers(3, 4, 2))
     for axis in (1, -1):
         shape = (3, 4) if axis == 1 else (4,)
-        g.test(f"y = LayerNormalization <axis = {axis}> (x, s, b)", x=g.numbers(2, 3, 4), s=g.numbers(*shape),
+        g.test(f"y = LayerNormalization <axis = {axis}> (x, s, b)", x=g.scattered(2, 3, 4), s=g.numbers(*shape),
                b=g.numbers(*shape))
-    g.test("y = LayerNormalization (x, s)", x=g.numbers(5, 6), s=g.numbers(6))
+    g.test("y = LayerNormalization (x, s)", x=g.scattered(5, 6), s=g.numbers(6))
     g.test("q = Mul (x, x) m = ReduceMean <keepdims = 1> (q, a) e = Add (m, eps) r = Sqrt (e) d = Div (x, r) "
-           "y = Mul (d, s)", {"a": np.array([-1]), "eps": np.array(1e-5)}, x=g.numbers(4, 5), s=g.numbers(5))
+           "y = Mul (d, s)", {"a": np.array([-1]), "eps": np.array(1e-5)}, x=g.scattered(4, 5), s=g.numbers(5))
     g.test("y = SoftmaxCrossEntropyLoss (x, t)", x=g.numbers(4, 3), t=np.array([0, 2, 1, 1]))
     g.test("y = BatchNormalization (x, s, b, m, v)", {"m": g.numbers(3), "v": g.numbers(3, low=0.5)},
            x=g.numbers(2, 3, 4), s=g.numbers(3), b=g.numbers(3))
-    g.test("y = InstanceNormalization (x, s, b)", x=g.numbers(2, 3, 4), s=g.numbers(3), b=g.numbers(3))
+    g.test("y = InstanceNormalization (x, s, b)", x=g.scattered(2, 3, 4), s=g.numbers(3), b=g.numbers(3))
     g.verify(folder)
 
 
@@ -286,7 +286,7 @@ def transformer_block(folder):
     g.test(TRANSFORMER, {"heads": np.array([0, 0, 2, 2]), "tokens": np.array([0, 0, width]), "scale": np.array(0.7),
                          "mask": np.triu(np.full((length, length), -1e9), 1)},
            dims={"ids": ["batch", length], "labels": ["batch", length]}, becomes=["ds.attention"],
-           embedding=g.numbers(vocabulary, width), scale1=g.numbers(width), bias1=g.numbers(width),
+           embedding=g.scattered(vocabulary, width), scale1=g.numbers(width), bias1=g.numbers(width),
            wqkv=g.numbers(width, 3 * width), wo=g.numbers(width, width), scale2=g.numbers(width),
            bias2=g.numbers(width), w1=g.numbers(width, 5), b1=g.numbers(5), w2=g.numbers(5, width),
            ids=tokens[0], labels=tokens[1])
@@ -298,11 +298,11 @@ def narrow_floats(folder):
     """f16 and bf16, whose sums are kept in f32: as far from float64 as their results round."""
     g = Gradients(opset=21)
     g.test("y = Softmax (x)", x=g.numbers(3, 5))
-    g.test("y = LayerNormalization (x, s, b)", x=g.numbers(3, 8), s=g.numbers(8), b=g.numbers(8))
+    g.test("y = LayerNormalization (x, s, b)", x=g.scattered(3, 8), s=g.numbers(8), b=g.numbers(8))
     g.test("y = MatMul (a, b)", a=g.numbers(3, 4), b=g.numbers(4, 2))
     g.test("s = Mul (a, b) y = Tanh (s)", a=g.numbers(3, 4), b=g.numbers(4))
     g.test("y = Div (a, b)", a=g.numbers(4), b=g.away(4, least=0.9))
-    g.test("y = ReduceL2 (x, a)", {"a": np.array([1])}, x=g.numbers(3, 4))
+    g.test("y = ReduceL2 (x, a)", {"a": np.array([1])}, x=g.scattered(3, 4))
     g.test("t = Cast <to = 1> (x) u = Sin (t) y = Cast <to = $T> (u)", x=g.numbers(5))
     g.verify(folder, elements=(np.float16,), orders=(1,))
 

@@ -98,6 +98,11 @@ class Gradients:
         array = self.numbers(*shape)
         return array + np.sign(array) * least
 
+    def scattered(self, *shape):
+        """Numbers whose rows vary by about 1 each: a norm divides by how much they do, and is a pole where they do not."""
+        rows = np.broadcast_to(np.linspace(-1.8, 1.8, shape[-1]), shape)
+        return self.random.permuted(rows, axis=-1) + self.numbers(*shape, low=-0.2, high=0.2)
+
     def between_halves(self, *shape):
         """Numbers to 4 of both signs that a step does not take past a multiple of 0.5."""
         return self.random.integers(-8, 8, shape) / 2 + self.random.uniform(0.1, 0.4, shape)
