@@ -285,9 +285,12 @@ std::optional<SizeExpr> SizeAnalysis::conditionOf(Value condition) const {
     return std::nullopt;
   if (const TensorFacts *facts = lookup(extract.getTensor()); facts && facts->contents && facts->contents->size() == 1)
     return facts->contents->front();
+  // Another branch may have named the same tensor after this one: constraints must be checked before it runs.
   for (Operation *user : extract.getTensor().getUsers())
     if (auto define = dyn_cast<ds::DefineOp>(user))
-      return SizeExpr::symbol(define.getSymbol());
+      if (Operation *reader = define->getBlock()->findAncestorOpInBlock(*extract);
+          reader && define->isBeforeInBlock(reader))
+        return SizeExpr::symbol(define.getSymbol());
   return std::nullopt;
 }
 
