@@ -1,0 +1,225 @@
+"""The judge of the integration cases catches planted wrong answers, and overrules ONNX Runtime only where it may."""
+import os
+import sys
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+VENV = ROOT / "build/venv"
+if Path(sys.prefix) != VENV and (VENV / "bin/python").exists():
+    os.execv(VENV / "bin/python", [str(VENV / "bin/python"), *sys.argv])
+sys.path.insert(0, str(ROOT / "test/integration"))
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnx.parser
+
+import judge
+import kit
+
+SEED = int(os.environ.get("DS_SEED", np.random.SeedSequence().entropy % (1 << 32)))
+TOLERANCE = 1e-4
+HEADER = '<ir_version: 10, opset_import: ["" : 23]>\n'
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+class PlantedAnswers(unittest.TestCase):
+    def setUp(self):
+        self.random = np.random.default_rng(SEED)
+        self.words = softmax(self.random.standard_normal((2, 30522))).astype(np.float32)
+        self.square = self.random.standard_normal((7, 7)).astype(np.float32)
+
+    def caught(self, wrong, right):
+        self.assertGreater(judge.distance(np.asarray(wrong), np.asarray(right)), TOLERANCE, f"DS_SEED={SEED}")
+        found = judge.faults({"y": np.asarray(wrong)}, {"y": np.asarray(right)}, TOLERANCE, lambda: self.fail_to_evaluate())
+        self.assertEqual(len(found), 1, f"DS_SEED={SEED}")
+
+    def fail_to_evaluate(self):
+        raise NotImplementedError("no such operator")
+
+    def test_what_is_right(self):
+        for array in (self.words, self.square, np.zeros(3, np.float32), np.zeros((0, 4)), np.float32(2), np.arange(5),
+                      np.array([np.nan, np.inf, -np.inf, 1]), np.ones(3, ml_dtypes.bfloat16), np.array(True)):
+            array = np.asarray(array)
+            self.assertEqual(judge.distance(array, array.copy()), 0)
+        near = self.words * (1 + np.float32(1e-6))
+        self.assertEqual(judge.faults({"y": near}, {"y": self.words}, TOLERANCE, self.fail_to_evaluate), [])
+
+    def test_zeros_for_a_softmax(self):
+        self.caught(np.zeros_like(self.words), self.words)
+
+    def test_an_even_softmax(self):
+        self.caught(np.full_like(self.words, 1 / 30522), self.words)
+
+    def test_a_row_of_another_batch(self):
+        self.caught(self.words[::-1], self.words)
+
+    def test_a_shift_by_one_place(self):
+        self.caught(np.roll(self.words, 1, -1), self.words)
+
+    def test_a_transposed_output_of_equal_shape(self):
+        self.caught(self.square.T, self.square)
+
+    def test_one_wrong_number_of_many(self):
+        wrong = self.words.copy()
+        place = np.unravel_index(self.random.integers(wrong.size), wrong.shape)
+        wrong[place] += np.float32(2 * TOLERANCE) * self.words.max()
+        self.caught(wrong, self.words)
+
+    def test_small_numbers_are_numbers(self):
+        self.caught(np.zeros(4, np.float32), np.full(4, 1e-30, np.float32))
+        self.caught(np.full(4, 1e-30, np.float32), np.zeros(4, np.float32))
+
+    def test_a_sign(self):
+        self.caught(-self.square, self.square)
+        self.caught(np.array([-np.inf, 1]), np.array([np.inf, 1]))
+
+    def test_numbers_that_are_none(self):
+        for bad in (np.nan, np.inf, -np.inf):
+            wrong = self.square.copy()
+            wrong[2, 3] = bad
+            self.caught(wrong, self.square)
+            self.caught(self.square, wrong)
+        self.caught(np.array([np.nan]), np.array([np.inf]))
+        self.caught(np.full(3, np.nan), np.zeros(3))
+
+    def test_shapes(self):
+        self.caught(self.square[None], self.square)
+        self.caught(self.square[:6], self.square)
+        self.caught(np.zeros((0, 3)), np.zeros((0, 4)))
+        self.caught(np.ones(1), np.float64(1))
+
+    def test_types(self):
+        self.caught(self.square.astype(np.float64), self.square)
+        self.caught(np.arange(3, dtype=np.int32), np.arange(3))
+        self.caught(np.array([1, 0], np.uint8), np.array([True, False]))
+
+    def test_an_integer_off_by_one(self):
+        right = np.arange(30522)
+        wrong = right.copy()
+        wrong[self.random.integers(30522)] += 1
+        self.caught(wrong, right)
+        self.caught(np.array([2**63 - 1]), np.array([2**63 - 2]))
+        self.caught(np.array([False, True]), np.array([True, True]))
+
+    def test_a_missing_and_a_superfluous_output(self):
+        one, two = {"y": self.square}, {"y": self.square, "z": self.square}
+        for ours, theirs in ((one, two), (two, one)):
+            self.assertTrue(judge.faults(ours, theirs, TOLERANCE, self.fail_to_evaluate))
+
+    def test_a_stated_magnitude(self):
+        rest = np.array([1e-8, -2e-8])  # of numbers near 1 that were subtracted in f32
+        self.assertGreater(judge.distance(np.zeros(2), rest), TOLERANCE)
+        self.assertLess(judge.distance(np.zeros(2), rest, magnitude=1), TOLERANCE)
+        self.assertGreater(judge.distance(rest + 1e-3, rest, magnitude=1), TOLERANCE)
+
+
+class Overruling(unittest.TestCase):
+    """The standard decides between two floats, and nothing else."""
+
+    def faults(self, ours, theirs, exact):
+        return judge.faults({"y": np.asarray(ours)}, {"y": np.asarray(theirs)}, TOLERANCE, lambda: {"y": exact})
+
+    def test_floats(self):
+        right, off = np.array([1, 2], np.float32), np.array([1, 2.1], np.float32)
+        self.assertEqual(self.faults(right, off, np.array([1.0, 2.0])), [])
+        self.assertTrue(self.faults(off, right, np.array([1.0, 2.0])))
+        self.assertTrue(self.faults(off, right, np.array([1.0, 3.0])))
+
+    def test_ours_must_be_within_the_tolerance(self):
+        self.assertTrue(self.faults(np.array([1.05], np.float32), np.array([1.1], np.float32), np.array([1.0])))
+
+    def test_a_narrow_evaluation_does_not_count(self):
+        self.assertTrue(self.faults(np.array([1], np.float32), np.array([2], np.float32), np.array([1], np.float32)))
+
+    def test_shapes_types_integers_and_booleans(self):
+        for ours, theirs in ((np.ones((2, 1)), np.ones(2)), (np.ones(2), np.ones(2, np.float32)), (np.array([1]), np.array([2])),
+                             (np.array([True]), np.array([False]))):
+            self.assertTrue(self.faults(ours, theirs, np.asarray(ours)))
+
+    def test_a_wrong_neighbour_is_not_excused(self):
+        two = {"y": np.ones(1), "z": np.ones(1)}
+        found = judge.faults(two, {"y": np.zeros(1), "z": np.zeros(1)}, TOLERANCE, lambda: {"y": np.ones(1), "z": np.zeros(1)})
+        self.assertEqual(len(found), 1)
+        self.assertIn("output z", found[0])
+
+    def test_without_the_operator_the_runtime_stands(self):
+        model = onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 23, "com.microsoft" : 1]> '
+                                        "g (float[2] x) => (float[2] y) { y = com.microsoft.QuickGelu (x) }")
+        x = np.ones(2, np.float32)
+        found = judge.faults({"y": x}, {"y": 2 * x}, TOLERANCE, lambda: judge.by_the_standard(model, {"x": x}))
+        self.assertIn("cannot say", found[0])
+
+
+class TheStandard(unittest.TestCase):
+    """The widened copy computes in float64 from end to end."""
+
+    def evaluate(self, text, dtype=np.float64, header=HEADER, **inputs):
+        y = judge.by_the_standard(onnx.parser.parse_model(header + text), inputs)["y"]
+        self.assertEqual(y.dtype, dtype)
+        return y
+
+    def test_constants_casts_and_sums(self):
+        tiny = np.array([1e-12], np.float64)  # lost beside 1 in f32
+        for text in ("float[1] one = {1}> { a = Add (one, x) y = Sub (a, one) }",
+                     "float[1] u = {0}> { one = Constant <value_floats = [1.0]> () a = Add (one, x) y = Sub (a, one) }",
+                     "float[1] u = {0}> { one = Constant <value_float = 1.0> () a = Add (one, x) y = Sub (a, one) }",
+                     "float[1] u = {0}> { one = Constant <value = float[1] {1}> () a = Add (one, x) y = Sub (a, one) }",
+                     "float[1] one = {1}> { i = Cast <to = 10> (x) a = Add (one, i) b = Sub (a, one) y = Cast <to = 1> (b) }",
+                     "int64[1] n = {1}> { one = ConstantOfShape <value = float[1] {1}> (n) a = Add (one, x) y = Sub (a, one) }",
+                     "int64[1] n = {1}> { o = ConstantOfShape (n) one = Cos (o) a = Add (one, x) y = Sub (a, one) }"):
+            y = self.evaluate(f"g (float[1] x) => (float[1] y) <{text}", x=tiny.astype(np.float32))
+            np.testing.assert_allclose(y, tiny, rtol=1e-3)
+
+    def test_branches_and_loops(self):
+        text = ("g (float[1] x) => (float[1] y) <bool c = {1}> { y = If (c) <then_branch = t () => (float[1] p) "
+                "{ one = Constant <value = float[1] {1}> () a = Add (one, x) p = Sub (a, one) }, "
+                "else_branch = e () => (float[1] q) { q = Identity (x) }> }")
+        np.testing.assert_allclose(self.evaluate(text, x=np.array([1e-12], np.float32)), [1e-12], rtol=1e-3)
+
+    def test_functions_of_the_model(self):
+        header = '<ir_version: 10, opset_import: ["" : 23, "own" : 1]>\n'
+        text = ('g (float[1] x) => (float[1] y) { y = own.f (x) }\n<domain: "own", opset_import: ["" : 23]> f (x) => (y) '
+                "{ one = Constant <value = float[1] {1}> () a = Add (one, x) y = Sub (a, one) }")
+        np.testing.assert_allclose(self.evaluate(text, header=header, x=np.array([1e-12], np.float32)), [1e-12], rtol=1e-3)
+
+    def test_integers_stay(self):
+        text = "g (int32[1] x) => (int32[1] y) <int32[1] one = {1}> { y = Add (x, one) }"
+        self.assertEqual(self.evaluate(text, np.int32, x=np.array([2**31 - 1], np.int32))[0], -2**31)
+
+    def test_the_model_is_left_alone(self):
+        model = onnx.parser.parse_model(HEADER + "g (float[1] x) => (float[1] y) <float[1] one = {1}> { y = Add (x, one) }")
+        before = model.SerializeToString()
+        judge.by_the_standard(model, {"x": np.ones(1, np.float32)})
+        self.assertEqual(model.SerializeToString(), before)
+
+
+class MaskedValues(unittest.TestCase):
+    """A finite result for a NaN that only a weight of 0 multiplies, where the case says so."""
+
+    def judged(self, ours, unread):
+        runs, runtime = kit.run_package, kit.onnx_runtime
+        weights = np.array([[0.25, 0.75, 0]])
+        kit.run_package = lambda *_: {"y": np.asarray(ours)}
+        kit.onnx_runtime = lambda _, inputs: {"y": weights @ inputs["v"]}
+        try:
+            kit.same_numbers(None, "no-such-model", {"v": np.array([[4.0], [8.0], [np.nan]])}, None, unread=unread)
+        finally:
+            kit.run_package, kit.onnx_runtime = runs, runtime
+
+    def test_allowed_exactly_there(self):
+        unread = {"v": np.array([[False], [False], [True]])}
+        self.judged([[7.0]], unread)
+        self.judged([[np.nan]], unread)
+        for ours, marked in (([[6.0]], unread), ([[np.inf]], unread), ([[7.0]], None), ([[7.0]], {"v": ~unread["v"]})):
+            with self.assertRaises(AssertionError):
+                self.judged(ours, marked)
+
+
+if __name__ == "__main__":
+    unittest.main()
