@@ -2,7 +2,7 @@
 import re
 from collections import Counter, defaultdict
 
-STATUSES = ("pass", "diagnosed", "wrong", "crashed")
+STATUSES = ("pass", "diagnosed", "wrong", "crashed")  # from best to worst
 
 
 def cleaned(text):
@@ -42,6 +42,31 @@ def table(header, rows):
 def reason(detail):
     """A diagnostic without the names and numbers of its case."""
     return re.sub(r"[\[(].*?[\])]|\b\d[\d.e+-]*\b", "…", re.sub(r"'[^']*'|\"[^\"]*\"", "…", detail)).replace("|", "\\|")
+
+
+def read(folder):
+    """Case -> (status, detail) as the committed table has it; nothing where there is none yet."""
+    path = folder / "conformance.tsv"
+    if not path.exists():
+        return {}
+    rows = [line.split("\t") for line in path.read_text().splitlines()[1:]]
+    return {name: (status, detail) for name, _, status, _, detail in rows}
+
+
+def changes(table, results):
+    """({case: what became worse}, {case: what became better}) of results against rows of the table.
+
+    A row whose case did not run is worse; a case without a row is neither, whatever came of it."""
+    worse, better = {}, {}
+    for name, (before, _) in table.items():
+        if name not in results:
+            worse[name] = f"{before} in the table, not in the suite"
+            continue
+        status, _, detail = results[name]
+        if status != before:
+            side = worse if STATUSES.index(status) > STATUSES.index(before) else better
+            side[name] = f"{before} in the table, {status} now" + (f": {detail}" if detail else "")
+    return worse, better
 
 
 def write(folder, results, models):

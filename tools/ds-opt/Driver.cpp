@@ -16,6 +16,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "passes/Pipelines.h"
 #include "passes/Report.h"
+#include "passes/training/Passes.h"
 #include "tools/ds-opt/Crash.h"
 #include "tools/ds-opt/Diagnostics.h"
 #include "tools/ds-opt/Registration.h"
@@ -159,6 +160,12 @@ Driver::Outcome Driver::runPasses(Phase phase, ModuleOp program, function_ref<vo
 Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget &target) {
   bool isReference = options.reference != Reference::Off;
   enterStage(phaseInfo(phase).name);
+  // Unfolded, a program reaches the memory phase as it was written: gradients must be expanded, nothing else has to be.
+  if (!options.folds && phase > Phase::Import && phase < Phase::Memory)
+    return runPasses(phase, program, [&](OpPassManager &pm) {
+      if (phase == Phase::Training)
+        pm.addNestedPass<func::FuncOp>(createDifferentiate());
+    });
   switch (phase) {
   case Phase::Import: return import();
   case Phase::Graph:

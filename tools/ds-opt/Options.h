@@ -24,6 +24,9 @@ struct DriverOptions {
   std::string dumpDir;
   Emit emit = Emit::Nothing;
   bool report = false, check = false, printLocations = false;
+  /// Whether the phases before memory run. Without them a program is compiled as it was written, which shares no folding
+  /// with what --verify-numerics judges.
+  bool folds = true;
   /// For the tests of what happens on a bug: crashes in this phase.
   std::optional<Phase> crashIn;
 

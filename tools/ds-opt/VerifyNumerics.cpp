@@ -1,6 +1,7 @@
 // The numeric check of passes. The program is made runnable (entries, sizes, files of random weights where the named
-// ones do not exist), printed, and sent through the passes; both texts are compiled by the reference pipeline and
-// ds-run compares the packages on random inputs. What a chunk's functions compute is compared function by function.
+// ones do not exist), printed, and sent through the passes. The text before is compiled as it stands, without folding,
+// the text after by the reference pipeline; ds-run compares the packages function by function, on random inputs of
+// several sizes.
 #include "tools/ds-opt/VerifyNumerics.h"
 
 #include "dialects/ds/DsDialect.h"
@@ -19,8 +20,30 @@ using namespace mlir;
 
 namespace deepstride {
 
-/// The size given to every dimension of run time: small, odd, and not 1, which would hide wrong broadcasts.
-static constexpr int64_t dimensionSize = 3;
+/// What the dimensions of run time are in one comparison.
+enum class Draw { Primes, Equal, Ones, Zeros };
+
+static StringRef drawName(Draw draw) {
+  switch (draw) {
+  case Draw::Primes: return "different sizes";
+  case Draw::Equal: return "equal sizes";
+  case Draw::Ones: return "sizes of 1";
+  case Draw::Zeros: return "sizes of 0";
+  }
+  llvm_unreachable("all draws handled");
+}
+
+/// Primes differ from each other, and no product of some is that of others: a reshape by the wrong sizes shows.
+static int64_t sizeInDraw(Draw draw, size_t index) {
+  static constexpr int64_t primes[] = {3, 5, 7, 11, 13, 2, 17, 19, 23, 29};
+  switch (draw) {
+  case Draw::Primes: return primes[index % std::size(primes)];
+  case Draw::Equal: return 3;
+  case Draw::Ones: return 1;
+  case Draw::Zeros: return 0;
+  }
+  llvm_unreachable("all draws handled");
+}
 
 namespace {
 
@@ -80,12 +103,26 @@ static bool canRun(func::FuncOp function) {
          llvm::all_of(function.getResultTypes(), llvm::IsaPred<RankedTensorType>);
 }
 
-/// Gives every function what an entry has, without touching what it has already. Returns the symbols of its sizes.
-static std::vector<std::string> makeEntries(ModuleOp module) {
+namespace {
+
+/// A function that is run, and the symbols of its sizes.
+struct Entry {
+  std::string name;
   std::vector<std::string> symbols;
+};
+
+} // namespace
+
+/// Gives every function what an entry has, without touching what it has already.
+static std::vector<Entry> makeEntries(ModuleOp module) {
+  std::vector<Entry> entries;
   for (auto function : module.getOps<func::FuncOp>()) {
-    if (!canRun(function))
+    if (!canRun(function)) {
+      llvm::errs() << "verify-numerics: @" << function.getSymName()
+                   << ": skipped, it does not only take and give tensors\n";
       continue;
+    }
+    Entry &entry = entries.emplace_back(Entry{function.getSymName().str(), {}});
     Builder builder(function.getContext());
     function->setAttr(ds::entryAttr, builder.getUnitAttr());
     for (auto [index, type] : llvm::enumerate(function.getArgumentTypes())) {
@@ -99,21 +136,22 @@ static std::vector<std::string> makeEntries(ModuleOp module) {
       }
       for (const SizeExpr &size : sizesFromAttribute(dims).value_or(SizeVector()))
         for (const std::string &symbol : size.symbols())
-          if (!llvm::is_contained(symbols, symbol))
-            symbols.push_back(symbol);
+          if (!llvm::is_contained(entry.symbols, symbol))
+            entry.symbols.push_back(symbol);
     }
     for (unsigned index = 0; index < function.getNumResults(); ++index)
       if (!function.getResultAttr(index, ds::nameAttr))
         function.setResultAttr(index, ds::nameAttr, builder.getStringAttr("result" + Twine(index)));
   }
-  return symbols;
+  return entries;
 }
 
-static int compile(const std::string &input, const std::string &output) {
+static int compile(const std::string &input, const std::string &output, bool folds) {
   DriverOptions options;
   options.input = input;
   options.output = output;
   options.reference = Reference::Native;
+  options.folds = folds;
   return runDriver(options);
 }
 
@@ -127,56 +165,104 @@ static std::optional<std::string> runPasses(StringRef text, DialectRegistry &reg
   return result;
 }
 
-/// A chain in f16 rounds to 11 bits at every op, the block that replaces it once.
-static int compare(StringRef runTool, const Workspace &workspace, StringRef entry, ArrayRef<std::string> symbols,
-                   bool isNarrow) {
-  std::vector<std::string> command = {runTool.str(),
-                                      "compare",
-                                      workspace.path("before.dsp"),
-                                      workspace.path("after.dsp"),
-                                      isNarrow ? "--rtol=2e-2" : "--rtol=1e-3",
-                                      isNarrow ? "--atol=5e-3" : "--atol=1e-5",
-                                      "--entry",
-                                      entry.str()};
-  for (const std::string &symbol : symbols) {
-    command.push_back("--dim");
-    command.push_back(symbol + "=" + std::to_string(dimensionSize));
-  }
-  SmallVector<StringRef> arguments(command.begin(), command.end());
-  std::string log = workspace.path("compare.log"), error;
-  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log), StringRef(log)};
-  int code = llvm::sys::ExecuteAndWait(runTool, arguments, std::nullopt, redirects, 0, 0, &error);
-  if (code == 0) {
-    llvm::errs() << "verify-numerics: @" << entry << ": same results before and after\n";
-    return 0;
-  }
-  llvm::errs() << "verify-numerics: @" << entry << ": error: results differ before and after the passes\n" << error;
-  if (auto buffer = llvm::MemoryBuffer::getFile(log))
-    llvm::errs() << (*buffer)->getBuffer();
-  return 1;
-}
+namespace {
 
+/// The two packages of a chunk, compared entry by entry.
+class Comparison {
+public:
+  Comparison(StringRef runTool, const Workspace &workspace, bool isNarrow)
+      : runTool(runTool.str()), workspace(workspace), isNarrow(isNarrow) {}
+
+  /// Whether the entry computes the same in both packages, at all sizes that both admit and at least at one.
+  bool run(StringRef entry, ArrayRef<std::string> symbols) {
+    unsigned ran = 0;
+    for (Draw draw : {Draw::Primes, Draw::Equal, Draw::Ones, Draw::Zeros}) {
+      // Equal sizes are for programs that admit no others.
+      if ((draw == Draw::Equal && ran) || (draw != Draw::Primes && symbols.empty()))
+        continue;
+      switch (runDraw(entry, symbols, draw)) {
+      case Outcome::Same: ++ran; break;
+      case Outcome::Different: return false;
+      case Outcome::RefusedByBoth: break;
+      }
+    }
+    if (!ran) {
+      llvm::errs() << "verify-numerics: @" << entry << ": error: refused at all sizes, so nothing was compared\n"
+                   << log("compare.log");
+      return false;
+    }
+    llvm::errs() << "verify-numerics: @" << entry << ": same results before and after\n";
+    return true;
+  }
+
+private:
+  enum class Outcome { Same, Different, RefusedByBoth };
+
+  /// A chain in f16 rounds to 11 bits at every op, the block that replaces it once.
+  Outcome runDraw(StringRef entry, ArrayRef<std::string> symbols, Draw draw) {
+    std::vector<std::string> common = {"--entry", entry.str(), "--seed", std::to_string(static_cast<int>(draw) + 1)};
+    for (auto [index, symbol] : llvm::enumerate(symbols)) {
+      common.push_back("--dim");
+      common.push_back(symbol + "=" + std::to_string(sizeInDraw(draw, index)));
+    }
+    std::string before = workspace.path("before.dsp"), after = workspace.path("after.dsp");
+    std::vector<std::string> compare = {"compare", before, after, isNarrow ? "--rtol=2e-2" : "--rtol=1e-3",
+                                        isNarrow ? "--atol=5e-3" : "--atol=1e-5"};
+    if (call("compare.log", compare, common) == 0)
+      return Outcome::Same;
+    // Sizes that no run admits are no difference; sizes that only one of the two admits are.
+    int codes[] = {call("before.log", {before}, common), call("after.log", {after}, common)};
+    if (codes[0] == 1 && codes[1] == 1)
+      return Outcome::RefusedByBoth;
+    llvm::errs() << "verify-numerics: @" << entry << ": error: results differ before and after the passes, at "
+                 << drawName(draw) << "\n";
+    if (codes[0] || codes[1])
+      llvm::errs() << "the program " << (codes[0] ? "before" : "after")
+                   << " the passes does not run, the other does: " << log(codes[0] ? "before.log" : "after.log");
+    else
+      llvm::errs() << log("compare.log");
+    return Outcome::Different;
+  }
+
+  int call(StringRef logName, ArrayRef<std::string> command, ArrayRef<std::string> common) {
+    SmallVector<StringRef> arguments = {runTool};
+    arguments.append(command.begin(), command.end());
+    arguments.append(common.begin(), common.end());
+    std::string path = workspace.path(logName), error;
+    std::optional<StringRef> redirects[] = {StringRef(""), StringRef(path), StringRef(path)};
+    int code = llvm::sys::ExecuteAndWait(runTool, arguments, std::nullopt, redirects, 0, 0, &error);
+    llvm::errs() << error;
+    return code;
+  }
+
+  std::string log(StringRef name) const {
+    auto buffer = llvm::MemoryBuffer::getFile(workspace.path(name));
+    return buffer ? (*buffer)->getBuffer().str() : std::string();
+  }
+
+  std::string runTool;
+  const Workspace &workspace;
+  bool isNarrow;
+};
+
+} // namespace
+
+/// Adds to `compared` the functions of the chunk that were run.
 static int verifyChunk(StringRef text, llvm::raw_ostream &os, DialectRegistry &registry,
-                       const MlirOptMainConfig &config, StringRef runTool) {
+                       const MlirOptMainConfig &config, StringRef runTool, size_t &compared) {
   Workspace workspace;
   if (!workspace.valid) {
     llvm::errs() << "verify-numerics: error: cannot create a temporary folder\n";
     return 1;
   }
   std::string before;
-  std::vector<std::string> symbols, entries;
+  std::vector<Entry> entries;
   {
     MLIRContext context(registry);
     auto module = parseSourceString<ModuleOp>(text, ParserConfig(&context));
     if (!module)
       return 1;
-    symbols = makeEntries(*module);
-    for (auto function : module->getOps<func::FuncOp>())
-      if (canRun(function))
-        entries.push_back(function.getSymName().str());
-      else
-        llvm::errs() << "verify-numerics: @" << function.getSymName()
-                     << ": skipped, it does not only take and give tensors\n";
+    entries = makeEntries(*module);
     if (!provideWeights(*module, workspace.path("weights.bin"))) {
       llvm::errs() << "verify-numerics: error: the weights are too large to be made up\n";
       return 1;
@@ -193,14 +279,16 @@ static int verifyChunk(StringRef text, llvm::raw_ostream &os, DialectRegistry &r
   if (!writeFile(workspace.path("before.mlir"), before) || !writeFile(workspace.path("after.mlir"), *after))
     return 1;
   for (StringRef name : {"before", "after"})
-    if (int code = compile(workspace.path(name + ".mlir"), workspace.path(name + ".dsp"))) {
+    if (int code = compile(workspace.path(name + ".mlir"), workspace.path(name + ".dsp"), name == "after")) {
       llvm::errs() << "verify-numerics: error: the program " << name << " the passes cannot be compiled\n";
       return code;
     }
-  int worst = 0;
-  for (const std::string &entry : entries)
-    worst = std::max(worst, compare(runTool, workspace, entry, symbols, text.contains("f16")));
-  return worst;
+  Comparison comparison(runTool, workspace, text.contains("f16"));
+  bool same = true;
+  for (const Entry &entry : entries)
+    same &= comparison.run(entry.name, entry.symbols);
+  compared += entries.size();
+  return same ? 0 : 1;
 }
 
 int verifyNumerics(StringRef input, StringRef output, DialectRegistry &registry, const MlirOptMainConfig &config,
@@ -224,10 +312,16 @@ int verifyNumerics(StringRef input, StringRef output, DialectRegistry &registry,
   MlirOptMainConfig single = config;
   single.splitInputFile("");
   int worst = 0;
+  size_t compared = 0;
   for (StringRef chunk : chunks) {
-    worst = std::max(worst, verifyChunk(chunk, os, registry, single, runTool));
+    worst = std::max(worst, verifyChunk(chunk, os, registry, single, runTool, compared));
     if (chunk.data() != chunks.back().data())
       os << "// -----\n";
+  }
+  if (!compared && worst == 0) {
+    llvm::errs() << "verify-numerics: error: " << input
+                 << " has no function that can be run, so nothing was compared\n";
+    return 1;
   }
   return worst;
 }
