@@ -1,4 +1,4 @@
-"""Runs the integration cases of this folder. usage: run.py [--slow | --all] [PATTERN...]
+"""Runs the integration cases of this folder. usage: run.py [--slow | --all] [--stop] [PATTERN...]
 
 Each case compiles models with ds-opt, runs packages with ds-run and checks what comes out. Prints one line per case and
 a last line `N passed, N failed, N skipped`.
@@ -32,6 +32,7 @@ def main():
     parser.add_argument("patterns", nargs="*", help="run the cases whose name contains one of these")
     parser.add_argument("--slow", action="store_true", help="the slow cases, instead of the others")
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--stop", action="store_true", help="end with the first case that fails")
     arguments = parser.parse_args()
     here = Path(__file__).parent
     for path in sorted(here.glob("*_cases.py")):
@@ -48,6 +49,8 @@ def main():
         result, text = run(function)
         count[result] += 1
         print(f"{result} {name} ({time.time() - start:.1f} s)" + (f": {text}" if text else ""), flush=True)
+        if arguments.stop and result == "FAIL":
+            break
     print(f"{count['PASS']} passed, {count['FAIL']} failed, {count['SKIP']} skipped")
     return 1 if count["FAIL"] else 0
 
