@@ -211,7 +211,7 @@ def old_clips_have_finite_defaults(folder):
 @case(slow=True)
 def seven_hundred_random_models(folder):
     """The same ones everywhere: the seed makes them, and no time limit ends the run."""
-    command = [sys.executable, ROOT / "utils/check-random-models", "--runs", "700", "--seed", "61"]
+    command = [sys.executable, ROOT / "utils/check-random-models", "--models", "700", "--seed", "61"]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=1200)
     expect(done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:])
 

@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "utils"))
+sys.path.insert(0, str(ROOT / "utils/generators"))
 
 from source_mutants import choose, code_only, mutants_of
 

@@ -92,7 +92,7 @@ def window_attributes(c, spatial, kernel, dilates=True, ceil=False):
 @makes("Conv ConvInteger QLinearConv")
 def conv(c, op):
     spatial, group = c.integer(1, 3), c.pick([1, 1, 2, 3])
-    kernel = [c.integer(1, 3) for _ in range(spatial)]
+    kernel = [c.integer(1, 4) for _ in range(spatial)]
     attributes, sizes = window_attributes(c, spatial, kernel)
     ins, outs, batch = group * c.integer(1, 3), group * c.integer(1, 3), c.pick([0, 1, 1, 2])
     shapes = (batch, ins, *sizes), (outs, ins // group, *kernel)
@@ -139,7 +139,7 @@ def conv_transpose(c, op):
 @makes("MaxPool AveragePool LpPool")
 def pool(c, op):
     spatial = c.integer(1, 3)
-    kernel = [c.integer(1, 3) for _ in range(spatial)]
+    kernel = [c.integer(1, 4) for _ in range(spatial)]
     dilates = c.opset >= {"MaxPool": 10, "AveragePool": 19, "LpPool": 18}[op]
     attributes, sizes = window_attributes(c, spatial, kernel, dilates, c.opset >= {"LpPool": 18}.get(op, 10))
     dtype = c.type_of(op)

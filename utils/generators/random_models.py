@@ -39,6 +39,7 @@ class Case:
         self.random, self.opset, self.prefix = random, opset, prefix
         self.nodes, self.inputs, self.initializers, self.outputs, self.domains = [], [], [], [], set()
         self.count, self.scale = 0, 1.0
+        self.numbers = {}  # of the values that came in, by name
         self.drawn = False  # the standard fixes type and shape only
         self.has_reference = True  # the reference evaluator follows the standard
         self.result_type = None  # where neither ONNX's inference nor its reference evaluator knows it
@@ -141,6 +142,7 @@ class Case:
         array = np.asarray(array)
         how = how or (self.pick(["static", "dynamic", "initializer", "constant"]) if self.style == "mixed" else self.style)
         name = self.name("x" if how in ("static", "dynamic") else "w")
+        self.numbers[name] = array
         if how in ("static", "dynamic"):
             shape = [self.symbol(size) if how == "dynamic" else size for size in array.shape]
             self.inputs.append((helper.make_tensor_value_info(name, code(array.dtype), shape), array))

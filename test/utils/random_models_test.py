@@ -1,0 +1,92 @@
+"""utils/check-random-models makes the same models in one run and in pieces, and sees what is wrong; ds-opt is a stand-in."""
+import importlib.machinery
+import importlib.util
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+VENV = ROOT / "build/venv"
+if Path(sys.prefix) != VENV and (VENV / "bin/python").exists():
+    os.execv(VENV / "bin/python", [str(VENV / "bin/python"), *sys.argv])
+
+import numpy as np
+
+
+def load(name):
+    loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), str(ROOT / "utils" / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+class Pieces(unittest.TestCase):
+    def test_pieces_make_the_whole(self):
+        tool, seen = load("check-random-models"), []
+
+        def run_batch(cases, opset, options, arguments):
+            seen.append([(case.index, case.operator, opset, len(case.nodes)) for case in cases])
+            return [(case, "WRONG" if case.index == 3 else "ok", "as planned") for case in cases]
+
+        tool.run_batch = run_batch
+        with tempfile.TemporaryDirectory() as folder:
+            tool.ROOT = Path(folder)
+
+            def run(*options):
+                seen.clear()
+                sys.argv = ["check-random-models", "--seed", "9", "--jobs", "1", *options]
+                with contextlib.redirect_stdout(io.StringIO()) as output:
+                    code = tool.main()
+                return code, list(seen), output.getvalue()
+
+            code, whole, _ = run("--models", "60")
+            self.assertEqual(code, 1)
+            self.assertFalse(list(Path(folder).rglob("*.json")))
+            first = run("--models", "20", "--resume")[1]
+            code, second, output = run("--models", "60", "--resume")
+            self.assertEqual(first + second, whole)
+            self.assertEqual(code, 1)
+            self.assertIn("WRONG 3 ", output)  # of the first piece
+            state, = Path(folder).rglob("*.json")
+            self.assertEqual(json.loads(state.read_text())["models"], sum(map(len, whole)))
+            self.assertEqual(run("--models", "60", "--resume")[1], [])
+            self.assertEqual(run("Add", "--models", "8", "--resume")[1][0][0][1], "Add")  # other operators are another run
+
+
+class Judging(unittest.TestCase):
+    """Only floats may be those of the reference evaluator where ONNX Runtime has a say."""
+
+    class Case:
+        outputs, drawn, scale, operator = ["y"], False, 1.0, "Add"
+
+    def setUp(self):
+        self.tool = load("check-random-models")
+
+    def judged(self, ours, theirs, exact):
+        ours, theirs = np.asarray(ours), np.asarray(theirs)
+        self.tool.oracles = lambda case, opset: iter([("ONNX Runtime", {"y": theirs})])
+        self.tool.by_the_standard = lambda case, opset: {"y": np.asarray(exact)}
+        return self.tool.judged(self.Case(), 20, {"y": ours})[0]
+
+    def test_floats(self):
+        one, off = np.ones(3, np.float32), np.full(3, 1.1, np.float32)
+        self.assertEqual(self.judged(one, one, np.zeros(3)), "ok")
+        self.assertEqual(self.judged(one, off, np.ones(3)), "ok")
+        self.assertEqual(self.judged(off, one, np.ones(3)), "WRONG")
+        self.assertEqual(self.judged(off, one, np.full(3, 1.1, np.float32)), "WRONG")  # not in float64
+        self.assertEqual(self.judged(np.zeros(3, np.float32), np.full(3, 1e-6, np.float32), np.full(3, 1e-6)), "WRONG")
+
+    def test_shapes_types_and_integers(self):
+        self.assertEqual(self.judged(np.ones((3, 1)), np.ones(3), np.ones((3, 1))), "WRONG")
+        self.assertEqual(self.judged(np.ones(3), np.ones(3, np.float32), np.ones(3)), "WRONG")
+        self.assertEqual(self.judged([1, 2], [1, 3], [1, 2]), "WRONG")
+        self.assertEqual(self.judged([True], [False], [True]), "WRONG")
+
+
+if __name__ == "__main__":
+    unittest.main()
