@@ -43,6 +43,20 @@ struct BreakNumerics : PassWrapper<BreakNumerics, OperationPass<func::FuncOp>> {
   }
 };
 
+/// A size that is only sometimes the right one, for the test of the sizes that --verify-numerics draws.
+struct BreakSizes : PassWrapper<BreakSizes, OperationPass<func::FuncOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(BreakSizes)
+  BreakSizes() = default;
+  BreakSizes(const BreakSizes &other) : PassWrapper(other) {}
+  StringRef getArgument() const override { return "break-sizes"; }
+  StringRef getDescription() const override { return "write another value into all ds.shape"; }
+  void runOnOperation() override {
+    Builder builder(&getContext());
+    getOperation().walk([&](deepstride::ds::ShapeOp op) { op.setValuesAttr(builder.getStrArrayAttr({size})); });
+  }
+  Option<std::string> size{*this, "size", llvm::cl::desc("the size to write")};
+};
+
 } // namespace
 
 extern "C" LLVM_ATTRIBUTE_WEAK PassPluginLibraryInfo mlirGetPassPluginInfo() {
@@ -50,5 +64,6 @@ extern "C" LLVM_ATTRIBUTE_WEAK PassPluginLibraryInfo mlirGetPassPluginInfo() {
             PassRegistration<CountOps>();
             PassRegistration<CrashOnDemand>();
             PassRegistration<BreakNumerics>();
+            PassRegistration<BreakSizes>();
           }};
 }

@@ -54,7 +54,7 @@ class Pieces(unittest.TestCase):
             self.assertIn("WRONG 3 ", output)  # of the first piece
             state, = Path(folder).rglob("*.json")
             self.assertEqual(json.loads(state.read_text())["models"], sum(map(len, whole)))
-            self.assertEqual(run("--models", "60", "--resume")[1], [])
+            self.assertEqual(run("--models", "60", "--resume")[1], [])  # nothing is left to do
             self.assertEqual(run("Add", "--models", "8", "--resume")[1][0][0][1], "Add")  # other operators are another run
 
 
@@ -86,6 +86,39 @@ class Judging(unittest.TestCase):
         self.assertEqual(self.judged(np.ones(3), np.ones(3, np.float32), np.ones(3)), "WRONG")
         self.assertEqual(self.judged([1, 2], [1, 3], [1, 2]), "WRONG")
         self.assertEqual(self.judged([True], [False], [True]), "WRONG")
+
+
+class JudgingMutants(unittest.TestCase):
+    """Planted answers for a model of a softmax and an argument of the maximum."""
+
+    def setUp(self):
+        import onnx.parser
+        self.tool = load("check-mutated-models")
+        self.model = onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 20]> g (float[2, 3000] x) => (float[2, 3000] y, '
+                                             "int64[2, 1] i) { y = Softmax (x) i = ArgMax <axis = 1> (y) }")
+        self.feeds = {"x": np.random.default_rng().standard_normal((2, 3000)).astype(np.float32)}
+        self.right = self.tool.evaluate(self.model, self.feeds)
+        self.tool.compiled = lambda *_: None
+
+    def judged(self, expected=None, **planted):
+        self.tool.run = lambda *_: {**self.right, **planted}
+        try:
+            self.tool.compare(self.model, [(self.feeds, expected or self.right)], None)
+        except self.tool.Fault as fault:
+            return fault.args[0]
+        return "ok"
+
+    def test_planted_answers(self):
+        y, i = self.right["y"], self.right["i"]
+        self.assertEqual(self.judged(), "ok")
+        for wrong in (np.zeros_like(y), y[::-1], np.roll(y, 1, 1), y.astype(np.float64), y[:, :-1], y * np.nan):
+            self.assertEqual(self.judged(y=wrong), "WRONG")
+        for wrong in (i + 1, i.astype(np.int32), i[:, 0]):
+            self.assertEqual(self.judged(i=wrong), "WRONG")
+
+    def test_the_runtime_is_overruled_on_floats_only(self):
+        self.assertEqual(self.judged({**self.right, "y": self.right["y"] * np.float32(1.5)}), "ok")
+        self.assertEqual(self.judged({**self.right, "i": self.right["i"] + 1}), "WRONG")
 
 
 if __name__ == "__main__":

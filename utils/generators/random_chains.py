@@ -69,6 +69,10 @@ def attention(c):
         q = c.scaled(q, 0.6)
     order = list(range(rank))
     order[-1], order[-2] = order[-2], order[-1]
+    unread = None
+    if c.random.random() < 0.3:  # keys that no row sees hold what is no number, as unused rows of a cache may
+        unread = c.op("Less", c.input(*[1] * (rank - 2), columns, 1), c.number(0.3))
+        k = c.op("Where", unread, c.number(np.nan), k)
     turned = c.op("Transpose", k, perm=order)
     if c.random.random() < 0.3:
         turned = c.scaled(turned, 0.6)
@@ -80,6 +84,9 @@ def attention(c):
         scores = c.op("Mul", c.op("Tanh", c.op("Div", scores, cap)), cap)
     for _ in range(int(c.random.integers(3))):
         scores = masked(c, scores, front, rows, columns)
+    if unread:
+        low = c.number(c.pick(float(np.finfo(np.float32).min), -1e9, -1e4))
+        scores = c.op("Where", c.op("Transpose", unread, perm=order), low, scores)
     weights = c.op("Softmax", scores, axis=-1)
     if c.random.random() < 0.2:
         weights = c.op("Where", c.op("IsNaN", weights), c.number(0), weights)
