@@ -5,6 +5,7 @@
 #include "frontends/onnx/convert/Passes.h"
 #include "frontends/onnx/convert/Registry.h"
 #include "frontends/onnx/convert/Report.h"
+#include "frontends/onnx/dialect/Tolerated.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -56,6 +57,8 @@ private:
   SizeAnalysis analysis;
   DsBuilder builder;
   UnsupportedReport report;
+  Tolerated tolerated;
+  llvm::DenseSet<mlir::Value> contradicted; // whose stated shapes are noted
   bool failedNodes = false;
   bool isElsewhere = false; // converting the function of a Gradient at other values than the graph's
   llvm::DenseMap<mlir::Value, mlir::Value> converted;   // values that could not be converted are missing
