@@ -16,7 +16,10 @@ Conversion::Conversion(ModuleOp module, func::FuncOp main, const ConversionOptio
     : module(module), main(main), options(options), builder(OpBuilder(module.getContext()), analysis) {}
 
 LogicalResult Conversion::run() {
-  if (failed(checkPins()) || failed(convertArguments()))
+  if (failed(applyShapes()) || failed(checkPins()))
+    return failure();
+  deduceLengths();
+  if (failed(convertArguments()))
     return failure();
   builder.getBuilder().setInsertionPoint(main.getBody().front().getTerminator());
   pinnedInputs.resize(main.getNumArguments());

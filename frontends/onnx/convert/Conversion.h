@@ -35,6 +35,12 @@ private:
                            mlir::Value result, bool isSame) override;
   std::string newCountSymbol() override;
 
+  // InputShapes.cpp: shapes that the types of inputs do not state.
+  llvm::LogicalResult applyShapes();
+  llvm::LogicalResult applyShape(mlir::BlockArgument argument, llvm::ArrayRef<std::string> shape);
+  /// Pins the lengths of inputs that list sizes, where their readers leave no choice.
+  void deduceLengths();
+
   // Signature.cpp: arguments, results, dimension names.
   llvm::LogicalResult checkPins();
   llvm::LogicalResult convertArguments();
@@ -67,6 +73,7 @@ private:
   llvm::StringMap<unsigned> scalarInputs; // inputs of one integer, by name: --dim may pin them, too
   llvm::BitVector pinnedInputs;
   llvm::StringMap<SizeExpr> pins;
+  llvm::StringMap<int64_t> shapePins; // dimensions that --shape gives sizes
   llvm::StringSet<> recipeNames;
   unsigned countSymbols = 0;
 };

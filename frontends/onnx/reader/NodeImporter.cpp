@@ -16,8 +16,8 @@ static Attribute storedTensor(Value value) {
   if (auto initializer = value.getDefiningOp<InitializerOp>())
     return initializer.getValue();
   auto node = value.getDefiningOp<NodeOp>();
-  bool isConstant = node && node.getOpType() == "Constant" && node.getDomain().empty() &&
-                    node.getAttrs().size() == 1 && node.getNumResults() == 1;
+  bool isConstant = node && node.getOpType() == "Constant" && node.getDomain().empty() && node.getAttrs().size() == 1 &&
+                    node.getNumResults() == 1;
   return isConstant ? node.getAttrs().begin()->getValue() : Attribute();
 }
 
