@@ -151,8 +151,9 @@ static Values convertQEmbedLayerNorm(Node &n) {
         return n.refuse("input " + Twine(parameter) + ": expected one element, the " +
                         (parameter < 13 ? "scale" : "zero point") + " of input " + Twine(2 + i) + ", found " +
                         (n.has(parameter) ? describe(n.b.facts(n.in(parameter))) : "none"));
-    if (!isa<IntegerType>(n.b.element(n.in(2 + i))))
-      return n.refuse("input " + Twine(2 + i) + ": expected bytes, found " + describe(n.b.facts(n.in(2 + i))));
+    if (!isa_and_present<IntegerType>(n.b.element(n.in(2 + i))))
+      return n.refuse("input " + Twine(2 + i) + ": expected bytes, found " +
+                      (n.has(2 + i) ? describe(n.b.facts(n.in(2 + i))) : "none"));
   }
   return embedLayerNorm(n, inputs, {});
 }
@@ -203,7 +204,7 @@ void addMicrosoftNormalizations(PatternRegistry &registry) {
   registry.add("SkipLayerNormalization", 1, 3, convertSkipLayerNorm, domain);
   registry.add("SkipSimplifiedLayerNormalization", 1, 3, convertSkipRmsNorm, domain);
   registry.add("EmbedLayerNormalization", 1, 1, convertEmbedLayerNorm, domain);
-  registry.add("QEmbedLayerNormalization", 1, 7, convertQEmbedLayerNorm, domain);
+  registry.add("QEmbedLayerNormalization", 1, 1, convertQEmbedLayerNorm, domain);
   registry.add("Gelu", 1, 1, [](Node &n) { return convertGelu(n, GeluKind::erf, false); }, domain);
   registry.add("BiasGelu", 1, 2, [](Node &n) { return convertGelu(n, GeluKind::erf, true); }, domain);
   registry.add("FastGelu", 1, 1, [](Node &n) { return convertGelu(n, GeluKind::tanh, true); }, domain);
