@@ -127,6 +127,12 @@ def constants_may_be_defined_twice_with_equal_contents(folder):
     package, warnings = compiled(model, folder)
     warned(warnings, "found 'c' defined twice in one graph, with equal contents")
     agree(package, model, {"x": normal(1500, key=1)}, folder, 0)
+    # Two initializers of one name.
+    model = write(folder / "both.onnx", [constant("d", [2]), *add], *ends, {"c": large})
+    proto = onnx.load(model)
+    proto.graph.initializer.append(stored("c", large))
+    onnx.save(proto, model)
+    warned(compiled(model, folder)[1], "found 'c' defined twice in one graph, with equal contents")
     other = large.copy()
     other[-1] += 1
     for name, second in ("bytes", constant("c", other)), ("shape", constant("c", [large])), ("op", node("Relu", "x", "c")):

@@ -21,7 +21,7 @@ def numbers(*values, kind=np.int64):
 def the_position_embedding_of_a_trained_vit(folder):
     """Interpolation as PyTorch exports it: the grid is the root of the number of positions, in floats."""
     text = [
-        node("Shape", "table", "ts"), node("Gather", "ts one", "all"), node("Sub", "all one", "patches"),
+        node("Shape", "table", "ts"), node("Gather", "ts i", "all"), node("Sub", "all i", "patches"),
         node("Cast", "patches", "real", to=T.FLOAT), node("Pow", "real half", "root"), node("Cast", "root", "grid", to=T.INT64),
         node("Sqrt", "real", "edge"), node("Div", "target edge", "scale"),
         node("Unsqueeze", "grid zero", "g1"), node("Concat", "first g1 g1 last", "shape", axis=0),
@@ -33,12 +33,7 @@ def the_position_embedding_of_a_trained_vit(folder):
         node("Transpose", "larger", "back", perm=[0, 2, 3, 1]), node("Reshape", "back rows", "flat"), node("Add", "x flat", "y")]
     constants = {"table": normal(1, 26, 8), "zero": numbers(0), "one": numbers(1), "half": np.array(0.5, FLOAT),
                  "target": np.array(7.1, FLOAT), "first": numbers(1), "last": numbers(8), "start": numbers(1),
-                 "end": numbers(2**60), "units": np.ones(2, FLOAT), "rows": numbers(1, -1, 8)}
-    constants["one"] = numbers(1)
-    constants["zero"] = numbers(0)
-    # Gather and Sub want a scalar, Slice and Unsqueeze a list.
-    constants["i"] = np.array(1, np.int64)
-    text[1], text[2] = node("Gather", "ts i", "all"), node("Sub", "all i", "patches")
+                 "end": numbers(2**60), "units": np.ones(2, FLOAT), "rows": numbers(1, -1, 8), "i": np.array(1, np.int64)}
     model = write(folder / "vit.onnx", text, [value("x", ["batch", 49, 8])], [value("y", ["batch", 49, 8])], constants)
     package, warnings = compiled(model, folder)
     warned(warnings)
@@ -85,9 +80,9 @@ SUBEXPRESSIONS = {
 # What reads the list: each takes sizes whose product is 6 and gives one shape whatever the list holds.
 READERS = {
     "Reshape": [node("Reshape", "x s", "y")],
-    "Expand": [node("Expand", "unit s", "e"), node("Reshape", "x s", "r"), node("Add", "e r", "y")],
-    "ConstantOfShape": [node("ConstantOfShape", "s", "e"), node("Reshape", "x s", "r"), node("Add", "e r", "y")],
-    "Tile": [node("Tile", "unit s", "e"), node("Reshape", "x s", "r"), node("Add", "e r", "y")],
+    "Expand": [node("Expand", "unit s", "full"), node("Reshape", "x s", "shaped"), node("Add", "full shaped", "y")],
+    "ConstantOfShape": [node("ConstantOfShape", "s", "full"), node("Reshape", "x s", "shaped"), node("Add", "full shaped", "y")],
+    "Tile": [node("Tile", "unit s", "full"), node("Reshape", "x s", "shaped"), node("Add", "full shaped", "y")],
 }
 
 
@@ -143,11 +138,11 @@ def what_is_no_constant_is_not_folded(folder):
     model = write(folder / "data.onnx", [node("Sqrt", "x", "q"), node("Cast", "q", "s", to=T.INT64), node("Reshape", "z s", "y")],
                   [value("x", [2]), value("z", [6])], [value("y", None)])
     refused(model, "Reshape: input 1 ('shape', i64[2]) is computed from data while the model runs")
-    # Integers wrap as their type says: 200 * 2 in 8 bits.
+    # Integers wrap as their type says.
     model = write(folder / "wrap.onnx", [node("Mul", "c c", "p"), node("Cast", "p", "s", to=T.INT64), node("Reshape", "x s", "y")],
                   [value("x", [6])], [value("y", None)], {"c": numbers(16 * 5 + 1, 11, kind=np.uint8)})
-    # 81 * 81 and 11 * 11 are 161 and 121 modulo 256, whose product is not 6.
-    refused(model, "161", "121")
+    # 81 * 81 and 11 * 11 are 161 and 121 modulo 256.
+    refused(model, f"expected equal sizes, found 6 and {161 * 121}")
 
 
 # ---- lists and tuples of dynamic length ----
