@@ -1,6 +1,8 @@
 // Creation, inference and immediate folding of ds ops on behalf of patterns and rules.
 #include "dialects/ds/DsBuilder.h"
 
+#include "dialects/ds/HostTensor.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -61,12 +63,37 @@ static DenseElementsAttr knownElements(const TensorFacts &facts, bool isExactFlo
   return DenseElementsAttr::get(type, elements);
 }
 
+/// The elements of a short integer result that shape arithmetic does not follow, where constants alone decide them: of
+/// roots, powers and other functions of floats that were rounded to a size.
+static std::optional<SizeVector> evaluatedContents(Value result, const SizeAnalysis &analysis) {
+  auto type = cast<RankedTensorType>(result.getType());
+  if (!isa<IntegerType>(type.getElementType()) || !type.hasStaticShape() ||
+      llvm::any_of(type.getShape(), [](int64_t size) { return size > int64_t(Inference::contentsLimit); }) ||
+      product(analysis.facts(result).sizes) == SizeExpr(0))
+    return std::nullopt;
+  auto elements = evaluateConstant(result, analysis);
+  if (!elements || elements->count() > static_cast<int64_t>(Inference::contentsLimit))
+    return std::nullopt;
+  SizeVector contents;
+  for (int64_t i = 0, n = elements->count(); i < n; ++i) {
+    int64_t number = readNumber(elements->element, elements->data + i * elements->elementBytes()).integer;
+    if (number < 0 && elements->element.isUnsignedInteger())
+      return std::nullopt; // no size
+    contents.push_back(number);
+  }
+  return contents;
+}
+
 Value DsBuilder::foldToConstant(Operation *op) {
   if (isa<ds::ConstantOp>(op) || op->getNumResults() != 1)
     return {};
   auto cast = dyn_cast<ds::CastOp>(op);
   bool isExactFloat = cast && isa_and_present<IntegerType>(element(cast.getInput()));
-  DenseElementsAttr elements = knownElements(facts(op->getResult(0)), isExactFloat);
+  TensorFacts known = facts(op->getResult(0));
+  if (!known.contents && op->getNumOperands() > 0 && isa<RankedTensorType>(op->getResult(0).getType()))
+    if ((known.contents = evaluatedContents(op->getResult(0), analysis)))
+      analysis.set(op->getResult(0), known);
+  DenseElementsAttr elements = knownElements(known, isExactFloat);
   if (!elements)
     return {};
   op->erase();

@@ -200,7 +200,7 @@ std::optional<HostTensor> evaluateOnHost(Operation *op, ArrayRef<HostTensor> ope
     }
     return result;
   }
-  return std::nullopt;
+  return evaluateChoiceOnHost(op, operands);
 }
 
 } // namespace deepstride

@@ -10,6 +10,7 @@
 #include <optional>
 
 namespace deepstride {
+class SizeAnalysis;
 
 /// A dense row-major tensor: a view of memory that outlives it, such as a mapped file, or bytes of its own. Booleans
 /// take a byte each.
@@ -41,6 +42,16 @@ void writeNumber(mlir::Type element, char *at, const HostNumber &number);
 /// wrap. Nothing where the op or its attributes cannot be evaluated (integer division by zero, sizes that are not
 /// known).
 std::optional<HostTensor> evaluateOnHost(mlir::Operation *op, llvm::ArrayRef<HostTensor> operands);
+
+/// The elements of a value that depends on small constants only; nothing where it depends on anything else, or where
+/// that takes more ops or elements than shape arithmetic does. `analysis` knows the value and what is behind it.
+std::optional<HostTensor> evaluateConstant(mlir::Value value, const SizeAnalysis &analysis);
+
+/// The part of evaluateOnHost that combines or chooses elements (HostReductions.cpp).
+std::optional<HostTensor> evaluateChoiceOnHost(mlir::Operation *op, llvm::ArrayRef<HostTensor> operands);
+
+/// [rank, count] indices of the elements that are not zero, in row-major order.
+HostTensor nonZeroOnHost(const HostTensor &input);
 
 // Movement, shared with the evaluator.
 HostTensor transposeOnHost(const HostTensor &source, llvm::ArrayRef<int64_t> permutation);

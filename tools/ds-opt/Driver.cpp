@@ -97,6 +97,7 @@ static PassReport::Counts countOps(ModuleOp module, StringRef what) {
 LogicalResult Driver::convert() {
   onnx::ConversionOptions conversion;
   conversion.dims = options.dims;
+  conversion.shapes = options.shapes;
   return onnx::convertOnnxToDs(*module, conversion);
 }
 
@@ -119,6 +120,10 @@ Driver::Outcome Driver::import() {
     return Outcome::Done;
   bool isOnnx = false;
   module->walk([&](Operation *op) { isOnnx |= isa<::deepstride::onnx::OnnxDialect>(op->getDialect()); });
+  if (!isOnnx && !options.isOnnx() && !options.shapes.empty()) {
+    emitError(module->getLoc()) << "--shape expects a model; a program states the shapes of its inputs";
+    return Outcome::Diagnosed;
+  }
   if ((isOnnx || options.isOnnx()) && failed(convert()))
     return diagnosedOrBug("the conversion failed without a message", "");
   report.add("import", countOps(*module, "ops"));
@@ -217,6 +222,12 @@ PackageOptions Driver::packageOptions() const {
     dims.push_back((dim.getKey() + "=" + Twine(dim.getValue())).str());
   llvm::sort(dims); // the same command gives the same bytes
   add("dim", llvm::join(dims, ","), !dims.empty());
+  std::vector<std::string> shapes;
+  for (const auto &shape : options.shapes)
+    shapes.push_back((shape.getKey() + "=" + llvm::join(shape.getValue(), ",")).str());
+  llvm::sort(shapes);
+  if (!shapes.empty())
+    add("shape", llvm::join(shapes, " "), true);
   return package;
 }
 

@@ -32,6 +32,31 @@ static std::string applyDim(ParsedCommandLine &line, StringRef value) {
   return "";
 }
 
+/// Names of dimensions are plain words here: the file has no say in them.
+static bool isSizeOrName(StringRef text) {
+  int64_t size;
+  if (!text.getAsInteger(10, size))
+    return size >= 0 && size <= (int64_t(1) << 40);
+  return !text.empty() && (llvm::isAlpha(text.front()) || text.front() == '_') &&
+         llvm::all_of(text, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+}
+
+static std::string applyShape(ParsedCommandLine &line, StringRef value) {
+  auto [name, list] = value.rsplit('=');
+  llvm::SmallVector<StringRef> sizes;
+  if (!list.empty()) // nothing is the shape of a scalar
+    list.split(sizes, ',');
+  if (name.empty() || !value.contains('=') || !llvm::all_of(sizes, isSizeOrName))
+    return "--shape expects NAME=SIZE,SIZE,... with sizes that are not negative or names of dynamic dimensions, found "
+           "'" +
+           value.str() + "'";
+  std::vector<std::string> shape(sizes.begin(), sizes.end());
+  auto [slot, isNew] = line.options.shapes.try_emplace(name, shape);
+  if (!isNew && slot->second != shape)
+    return "--shape gives '" + name.str() + "' two shapes";
+  return "";
+}
+
 static std::string applyPhase(std::optional<Phase> &slot, StringRef option, StringRef value) {
   slot = parsePhase(value);
   return slot ? "" : (option + " expects one of " + phaseNames() + "; found '" + value + "'").str();
@@ -45,6 +70,8 @@ static const OptionInfo table[] = {
      }},
     {"--dim", Argument::Required, "NAME=VALUE",
      "fix the size of a dimension or the value of an input of one integer or bool; may be repeated", applyDim},
+    {"--shape", Argument::Required, "NAME=SIZES",
+     "the shape of an input, as 1,3,224,224 or batch,seq; names are dynamic dimensions; may be repeated", applyShape},
     {"--mcpu", Argument::Required, "CPU[,CPU...]", "CPUs to make code for, one variant each; default: this machine",
      [](ParsedCommandLine &line, StringRef value) {
        llvm::SmallVector<StringRef> names;

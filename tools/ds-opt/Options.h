@@ -18,6 +18,8 @@ enum class Emit { Nothing, Mlir, Onnx };
 struct DriverOptions {
   std::string input, output;
   llvm::StringMap<int64_t> dims;
+  /// Shapes of inputs by name: per axis a size, or the name of a dynamic dimension.
+  llvm::StringMap<std::vector<std::string>> shapes;
   std::vector<std::string> cpus;
   Reference reference = Reference::Off;
   std::optional<Phase> stopAfter;

@@ -16,7 +16,10 @@ Conversion::Conversion(ModuleOp module, func::FuncOp main, const ConversionOptio
     : module(module), main(main), options(options), builder(OpBuilder(module.getContext()), analysis) {}
 
 LogicalResult Conversion::run() {
-  if (failed(checkPins()) || failed(convertArguments()))
+  if (failed(applyShapes()) || failed(checkPins()))
+    return failure();
+  deduceLengths();
+  if (failed(convertArguments()))
     return failure();
   builder.getBuilder().setInsertionPoint(main.getBody().front().getTerminator());
   pinnedInputs.resize(main.getNumArguments());
@@ -25,6 +28,7 @@ LogicalResult Conversion::run() {
     return failure();
   builder.refuse(options.refusedOp);
   convertOps(main.getBody().front());
+  tolerated.emit();
   if (!report.empty())
     report.emit(main.getLoc());
   if (!report.empty() || failedNodes || failed(convertReturn()))
@@ -168,8 +172,8 @@ void Conversion::convertNode(NodeOp node) {
     nameResults(node, results);
 }
 
-/// What the model states of a value against what the node computes. Only the sizes of the model's own outputs may be
-/// wrong, with a warning: files whose head was replaced carry stale ones, and nothing is computed from them.
+/// What the model states of a value against what the node computes. Stated shapes may be wrong, with a warning: files
+/// whose head was replaced carry stale ones, and nothing is computed from them. Elements of another type are an error.
 void Conversion::checkStatedType(NodeOp node, unsigned index, Value value) {
   OpResult result = node.getResults()[index];
   if (!isa<RankedTensorType>(value.getType()))
@@ -177,16 +181,13 @@ void Conversion::checkStatedType(NodeOp node, unsigned index, Value value) {
   Type stated = result.getType(), found = analysis.facts(value).type();
   if (!contradict(stated, found))
     return;
-  bool isOutput = llvm::any_of(result.getUsers(), [](Operation *user) { return isa<func::ReturnOp>(user); });
-  auto left = cast<TensorType>(stated), right = cast<TensorType>(found);
-  bool onlySizes =
-      left.getElementType() == right.getElementType() && left.hasRank() && left.getRank() == right.getRank();
   std::string where = (node.getOpType() + ": output " + Twine(index) + " ('" +
                        cast<StringAttr>(node.getOutputs()[index]).getValue() + "')")
                           .str();
-  if (isOutput && onlySizes) {
-    emitWarning(node.getLoc()) << where << ": the model states " << describeTensor(stated) << ", it is "
-                               << describeTensor(found);
+  if (getElementTypeOrSelf(stated) == getElementTypeOrSelf(found)) {
+    if (contradicted.insert(result).second) // the body of a loop may be converted more than once
+      tolerated.add("such shapes", node.getLoc(),
+                    where + ": the model states " + describeTensor(stated) + ", it is " + describeTensor(found));
     return;
   }
   failedNodes = true;
@@ -233,6 +234,8 @@ bool Conversion::attempt(llvm::function_ref<bool()> convert) {
   Operation *last = point == block->begin() ? nullptr : &*std::prev(point);
   bool failedBefore = failedNodes;
   UnsupportedReport reportedBefore = report;
+  Tolerated toleratedBefore = tolerated;
+  llvm::DenseSet<Value> contradictedBefore = contradicted;
   {
     bool isSilent = true; // an error of a node fails the model, even where its results could be used
     ScopedDiagnosticHandler silence(module.getContext(), [&](Diagnostic &diagnostic) {
@@ -244,6 +247,8 @@ bool Conversion::attempt(llvm::function_ref<bool()> convert) {
   }
   failedNodes = failedBefore;
   report = reportedBefore;
+  tolerated = toleratedBefore;
+  contradicted = contradictedBefore;
   while (point != block->begin() && &*std::prev(point) != last) {
     std::prev(point)->dropAllUses();
     std::prev(point)->erase();

@@ -5,6 +5,7 @@
 #include "frontends/onnx/convert/Passes.h"
 #include "frontends/onnx/convert/Registry.h"
 #include "frontends/onnx/convert/Report.h"
+#include "frontends/onnx/dialect/Tolerated.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -34,6 +35,12 @@ private:
                            mlir::Value result, bool isSame) override;
   std::string newCountSymbol() override;
 
+  // InputShapes.cpp: shapes that the types of inputs do not state.
+  llvm::LogicalResult applyShapes();
+  llvm::LogicalResult applyShape(mlir::BlockArgument argument, llvm::ArrayRef<std::string> shape);
+  /// Pins the lengths of inputs that list sizes, where their readers leave no choice.
+  void deduceLengths();
+
   // Signature.cpp: arguments, results, dimension names.
   llvm::LogicalResult checkPins();
   llvm::LogicalResult convertArguments();
@@ -56,6 +63,8 @@ private:
   SizeAnalysis analysis;
   DsBuilder builder;
   UnsupportedReport report;
+  Tolerated tolerated;
+  llvm::DenseSet<mlir::Value> contradicted; // whose stated shapes are noted
   bool failedNodes = false;
   bool isElsewhere = false; // converting the function of a Gradient at other values than the graph's
   llvm::DenseMap<mlir::Value, mlir::Value> converted;   // values that could not be converted are missing
@@ -64,6 +73,7 @@ private:
   llvm::StringMap<unsigned> scalarInputs; // inputs of one integer, by name: --dim may pin them, too
   llvm::BitVector pinnedInputs;
   llvm::StringMap<SizeExpr> pins;
+  llvm::StringMap<int64_t> shapePins; // dimensions that --shape gives sizes
   llvm::StringSet<> recipeNames;
   unsigned countSymbols = 0;
 };

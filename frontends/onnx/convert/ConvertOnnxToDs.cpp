@@ -30,6 +30,19 @@ struct ConvertOnnxToDs : impl::ConvertOnnxToDsBase<ConvertOnnxToDs> {
       }
       options.dims[name] = value;
     }
+    StringRef input; // the option is a list at commas: what has no name belongs to the input before
+    for (const std::string &entry : shapes) {
+      auto [name, size] =
+          StringRef(entry).contains('=') ? StringRef(entry).rsplit('=') : std::pair(input, StringRef(entry));
+      input = name;
+      if (input.empty()) {
+        emitError(getOperation().getLoc()) << "option 'shape': expected NAME=SIZE,SIZE,..., found '" << entry << "'";
+        return signalPassFailure();
+      }
+      std::vector<std::string> &shape = options.shapes[input];
+      if (!size.empty())
+        shape.push_back(size.str());
+    }
     if (failed(convertOnnxToDs(getOperation(), options)))
       signalPassFailure();
   }

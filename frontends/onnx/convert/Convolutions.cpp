@@ -36,7 +36,8 @@ static Values convertConv(Node &n) {
   auto windows = kernel ? readWindows(n, *kernel, rank - 2) : std::nullopt;
   if (!windows || !resolveAutoPad(n, *windows, ArrayRef(sizes).drop_front(2)))
     return {};
-  return {convolve(n.b, n.in(0), n.in(1), n.in(2), *windows, n.integer("group", 1))};
+  Value x = padded(n.b, n.in(0), *windows, n.b.scalar(n.b.element(n.in(0)), 0));
+  return {convolve(n.b, x, n.in(1), n.in(2), *windows, n.integer("group", 1))};
 }
 
 /// [C, M / groups, kernel] as the weight of the equivalent convolution: [M, C / groups, flipped kernel].
@@ -123,8 +124,12 @@ static Values convertConvTranspose(Node &n) {
   high.insert(high.begin(), 2, 0);
   Value zero = n.b.scalar(n.b.element(n.in(0)), 0);
   Value padded = n.b.pad(ds::PadKind::constant, spread(n.b, n.in(0), windows->strides), zero, low, high);
-  Windows dense = {windows->kernel, SmallVector<int64_t>(rank - 2, 1), windows->dilations,
-                   SmallVector<int64_t>(2 * (rank - 2), 0)};
+  Windows dense = {windows->kernel,
+                   SmallVector<int64_t>(rank - 2, 1),
+                   windows->dilations,
+                   SmallVector<int64_t>(2 * (rank - 2), 0),
+                   {},
+                   {}};
   return {convolve(n.b, padded, transposedWeight(n.b, n.in(1), groups), n.in(2), dense, groups)};
 }
 

@@ -1,4 +1,5 @@
 // Operators that choose elements by index or by value.
+#include "dialects/ds/HostTensor.h"
 #include "frontends/onnx/convert/Registry.h"
 
 using namespace mlir;
@@ -16,9 +17,32 @@ static Values convertGatherElements(Node &n) {
   return {axis ? n.b.create<ds::GatherElementsOp>({x, indices}, *axis, x, indices) : Value()};
 }
 
+/// Tuples of indices whose length is dynamic, seen as tuples of the length that the other ranks leave no choice but.
+/// `slices` is the rank of all slices together, tuple axes included; nothing where no rank is known.
+static Value withTupleLength(Node &n, int64_t batchDims, std::optional<int64_t> slices) {
+  Value indices = n.in(1);
+  SizeVector sizes = n.b.sizes(indices);
+  if (sizes.empty() || sizes.back().constant())
+    return indices;
+  if (!slices)
+    return n.refuse("input 1 ('indices', " + describe(n.b.facts(indices)) +
+                    "): the rank of the result depends on the size of the last axis, " + sizes.back().brief() +
+                    "; pin it with --dim, or state the shape of the output in the model");
+  int64_t length = n.b.rank(n.in(0)) + static_cast<int64_t>(sizes.size()) - 1 - *slices;
+  if (length < 1 || length + batchDims > n.b.rank(n.in(0)))
+    return n.refuse("input 1 ('indices', " + describe(n.b.facts(indices)) + "): expected tuples of 1 to " +
+                    Twine(n.b.rank(n.in(0)) - batchDims) + " indices, found " + Twine(length) +
+                    ", as the ranks of the operand and of the slices ask for");
+  sizes.back() = length;
+  return n.b.reshape(indices, sizes);
+}
+
 static Values convertGatherNd(Node &n) {
-  Value x = n.in(0), indices = n.in(1);
-  return {n.b.create<ds::GatherNdOp>({x, indices}, n.integer("batch_dims", 0), x, indices)};
+  int64_t batchDims = n.integer("batch_dims", 0);
+  auto stated = dyn_cast<RankedTensorType>(n.operation().getResult(0).getType());
+  Value x = n.in(0);
+  Value indices = withTupleLength(n, batchDims, stated ? std::optional(stated.getRank() + batchDims) : std::nullopt);
+  return {n.b.create<ds::GatherNdOp>({x, indices}, batchDims, x, indices)};
 }
 
 static std::optional<ds::ScatterKind> scatterKind(Node &n) {
@@ -39,12 +63,18 @@ static Values convertScatterElements(Node &n) {
 
 static Values convertScatterNd(Node &n) {
   auto kind = scatterKind(n);
-  Value x = n.in(0), indices = n.in(1), updates = n.in(2);
+  Value x = n.in(0), indices = withTupleLength(n, 0, n.b.rank(n.in(2))), updates = n.in(2);
   return {kind ? n.b.create<ds::ScatterNdOp>({x, indices, updates}, *kind, x, indices, updates) : Value()};
 }
 
 /// [rank, count] indices of what is not zero; `count` becomes known while the code runs.
-static Value nonZero(Node &n, Value x) { return n.b.create<ds::NonZeroOp>({x}, x, n.context.newCountSymbol()); }
+static Value nonZero(Node &n, Value x) {
+  // Of constants the places are constants, too, and their number steers shapes.
+  if (auto elements = x ? evaluateConstant(x, n.b.getAnalysis()) : std::nullopt)
+    if (HostTensor places = nonZeroOnHost(*elements); places.bytes() <= ds::ConstantOp::byteLimit)
+      return n.b.constant(places.toAttribute());
+  return n.b.create<ds::NonZeroOp>({x}, x, n.context.newCountSymbol());
+}
 
 static Values convertNonZero(Node &n) {
   if (n.b.rank(n.in(0)) == 0) // a scalar has one place and no coordinates

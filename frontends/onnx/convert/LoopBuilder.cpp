@@ -19,16 +19,6 @@ void define(Node &n, StringRef symbol, Value value) {
   ds::DefineOp::create(n.b.getBuilder(), n.b.getLocation(), symbol, value);
 }
 
-SizeExpr defineCount(Node &n, Value number) {
-  Value count = n.b.reshape(n.b.cast(number, n.b.i64()), {});
-  count = n.b.binary(ds::BinaryKind::max, count, 0);
-  if (!count)
-    return SizeExpr(0);
-  std::string symbol = n.context.newCountSymbol();
-  define(n, symbol, count);
-  return SizeExpr::symbol(symbol);
-}
-
 llvm::StringSet<> symbolsOf(Block &block) {
   llvm::StringSet<> symbols;
   block.walk([&](Operation *op) {

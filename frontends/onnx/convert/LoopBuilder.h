@@ -46,8 +46,7 @@ std::optional<LoopResult> buildLoop(Node &n, const LoopSpec &spec, LoopBody body
 /// The subgraph of that name; null after a diagnostic.
 mlir::Region *findGraph(Node &n, llvm::StringRef name);
 
-/// A run-time count that no expression gives as a symbol: negative counts are 0.
-SizeExpr defineCount(Node &n, mlir::Value number);
+/// Names a value that the program computes at this point; nothing where the value was refused.
 void define(Node &n, llvm::StringRef symbol, mlir::Value value);
 /// The symbols that the code of a block gives values, and whether a size depends on one of them.
 llvm::StringSet<> symbolsOf(mlir::Block &block);

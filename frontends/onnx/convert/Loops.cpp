@@ -3,6 +3,7 @@
 // values change shape or are sequences.
 #include "frontends/onnx/convert/LoopBuilder.h"
 #include "frontends/onnx/convert/Registry.h"
+#include "frontends/onnx/convert/RunTimeAxes.h"
 
 using namespace mlir;
 
@@ -147,7 +148,7 @@ static Values convertLoop(Node &n) {
     if (!isOneElement(count, 64))
       return n.refuse("input 0 ('M'): expected one i64, found " + describe(count));
     if (!count.contents)
-      trip = defineCount(n, n.in(0));
+      trip = computedSize(n, n.in(0));
     else if (count.contents->front().isKnownNonNegative())
       trip = count.contents->front();
     else
@@ -331,7 +332,7 @@ static Values convertBatchedScan(Node &n) {
     SizeExpr steps = length;
     if (n.has(0)) {
       Value own = n.b.sliceAxis(n.in(0), 0, item, 1);
-      steps = defineCount(n, n.b.binary(ds::BinaryKind::min, own, n.b.shape({length})));
+      steps = computedSize(n, n.b.binary(ds::BinaryKind::min, own, n.b.shape({length})));
     }
     auto sequence = scan(n, *parts, states, inputs, steps, length);
     if (!sequence)

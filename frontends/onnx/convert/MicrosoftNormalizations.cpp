@@ -91,23 +91,38 @@ static Values convertSimplifiedLayerNorm(Node &n) {
   return {n.b.cast(rmsNorm(n, x, n.b.cast(scale, n.b.element(x)), *axis, epsilon), type), inverse};
 }
 
-/// Where each token's word stands: counted from 0 unless the node says.
-static Value positions(Node &n, Value table, const SizeVector &ids) {
-  if (n.has(8))
-    return n.b.gather(0, table, n.in(8));
-  return n.b.sliceAxis(table, 0, 0, ids[1]);
+/// A table or vector of an embedding; of bytes with their scale and zero point where they are quantized.
+struct EmbeddingInput {
+  unsigned input;
+  std::optional<unsigned> scale, zero;
+};
+
+static Value dequantized(Node &n, Value x, const EmbeddingInput &from) {
+  if (!from.scale)
+    return x;
+  Value scale = n.b.reshape(n.in(*from.scale), {}), zero = n.b.cast(n.b.reshape(n.in(*from.zero), {}), n.b.f32());
+  return n.b.mul(n.b.sub(n.b.cast(x, n.b.f32()), zero), scale);
 }
 
-static Values convertEmbedLayerNorm(Node &n) {
+/// Rows of a table, of which only those that are taken are made floats.
+static Value rowsOf(Node &n, const EmbeddingInput &table, Value ids) {
+  return dequantized(n, n.b.gather(0, n.in(table.input), ids), table);
+}
+
+/// The sum of the words', positions' and, if there are any, segments' rows, normalized. `positions` are input 8, else
+/// counted from 0. Inputs 5 and 6 are scale and bias, 7 is the mask.
+static Values embedLayerNorm(Node &n, ArrayRef<EmbeddingInput> inputs, Value positions) {
   double epsilon = n.real("epsilon", skipEpsilon);
   if (!n.requireRank(0, 2, 2))
     return {};
   SizeVector ids = n.b.sizes(n.in(0));
   if (n.has(1) != n.has(4))
     return n.refuse("expected both or none of 'segment_ids' and 'segment_embedding', found one");
-  Value sum = n.b.add(n.b.gather(0, n.in(2), n.in(0)), positions(n, n.in(3), ids));
+  Value places =
+      positions ? rowsOf(n, inputs[1], positions) : dequantized(n, n.b.sliceAxis(n.in(3), 0, 0, ids[1]), inputs[1]);
+  Value sum = n.b.add(rowsOf(n, inputs[0], n.in(0)), places);
   if (n.has(1))
-    sum = n.b.add(sum, n.b.gather(0, n.in(4), n.in(1)));
+    sum = n.b.add(sum, rowsOf(n, inputs[2], n.in(1)));
   Value index;
   if (n.yields(1)) { // the number of words
     Type i32 = n.b.i32();
@@ -116,7 +131,31 @@ static Values convertEmbedLayerNorm(Node &n) {
                                   /*keep=*/false)
                      : n.b.broadcast(n.b.reshape(zero, {1}), {ids[0]});
   }
-  return {layerNorm(n, sum, n.in(5), n.in(6), 2, epsilon), index, sum};
+  Value scale = dequantized(n, n.in(5), inputs[3]), bias = dequantized(n, n.in(6), inputs[4]);
+  return {layerNorm(n, sum, scale, bias, 2, epsilon), index, sum};
+}
+
+static Values convertEmbedLayerNorm(Node &n) {
+  return embedLayerNorm(n, {{2, {}, {}}, {3, {}, {}}, {4, {}, {}}, {5, {}, {}}, {6, {}, {}}}, n.in(8));
+}
+
+/// Each of the five has a scale, from input 8 on, and a zero point, from input 13 on.
+static Values convertQEmbedLayerNorm(Node &n) {
+  SmallVector<EmbeddingInput> inputs;
+  for (unsigned i = 0; i < 5; ++i) {
+    inputs.push_back({2 + i, 8 + i, 13 + i});
+    if (i == 2 && !n.has(4)) // no segments
+      continue;
+    for (unsigned parameter : {8 + i, 13 + i})
+      if (!n.has(parameter) || !product(n.b.sizes(n.in(parameter))).isConstant(1))
+        return n.refuse("input " + Twine(parameter) + ": expected one element, the " +
+                        (parameter < 13 ? "scale" : "zero point") + " of input " + Twine(2 + i) + ", found " +
+                        (n.has(parameter) ? describe(n.b.facts(n.in(parameter))) : "none"));
+    if (!isa_and_present<IntegerType>(n.b.element(n.in(2 + i))))
+      return n.refuse("input " + Twine(2 + i) + ": expected bytes, found " +
+                      (n.has(2 + i) ? describe(n.b.facts(n.in(2 + i))) : "none"));
+  }
+  return embedLayerNorm(n, inputs, {});
 }
 
 static Values convertGelu(Node &n, GeluKind kind, bool hasBias) {
@@ -165,6 +204,7 @@ void addMicrosoftNormalizations(PatternRegistry &registry) {
   registry.add("SkipLayerNormalization", 1, 3, convertSkipLayerNorm, domain);
   registry.add("SkipSimplifiedLayerNormalization", 1, 3, convertSkipRmsNorm, domain);
   registry.add("EmbedLayerNormalization", 1, 1, convertEmbedLayerNorm, domain);
+  registry.add("QEmbedLayerNormalization", 1, 1, convertQEmbedLayerNorm, domain);
   registry.add("Gelu", 1, 1, [](Node &n) { return convertGelu(n, GeluKind::erf, false); }, domain);
   registry.add("BiasGelu", 1, 2, [](Node &n) { return convertGelu(n, GeluKind::erf, true); }, domain);
   registry.add("FastGelu", 1, 1, [](Node &n) { return convertGelu(n, GeluKind::tanh, true); }, domain);

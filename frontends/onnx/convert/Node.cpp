@@ -1,6 +1,7 @@
 // Binding of operands and attributes, and the messages for what cannot be bound.
 #include "frontends/onnx/convert/Node.h"
 
+#include "dialects/ds/HostTensor.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -117,6 +118,10 @@ std::optional<SizeVector> Node::sizesOf(unsigned input, StringRef role) {
   TensorFacts facts = b.facts(in(input));
   if (facts.contents)
     return facts.contents;
+  if (facts.rank() == 1 && !facts.sizes[0].constant())
+    return refuse("input " + Twine(input) + " ('" + role + "', " + describe(facts) +
+                  "): expected a known number of elements, found " + facts.sizes[0].brief() +
+                  "; pin it with --dim, or with --shape where it is an input");
   diagnose("input " + Twine(input) + " ('" + role + "', " + describe(facts) +
            ") is computed from data while the model runs")
           .attachNote()
@@ -159,23 +164,12 @@ std::optional<int64_t> Node::numberOf(unsigned input, StringRef role) {
 }
 
 std::optional<SmallVector<double>> Node::realsOf(unsigned input) {
-  auto constant = in(input) ? in(input).getDefiningOp<ds::ConstantOp>() : ds::ConstantOp();
-  auto dense = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
-  if (!dense)
+  auto elements = in(input) ? evaluateConstant(in(input), b.getAnalysis()) : std::nullopt;
+  if (!elements)
     return std::nullopt;
   SmallVector<double> reals;
-  if (isa<FloatType>(dense.getElementType())) {
-    for (APFloat value : dense.getValues<APFloat>()) {
-      bool losesInfo;
-      value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
-      reals.push_back(value.convertToDouble());
-    }
-  } else {
-    bool isUnsigned = dense.getElementType().isUnsignedInteger() || dense.getElementType().isInteger(1);
-    for (APInt value : dense.getValues<APInt>())
-      reals.push_back(isUnsigned ? static_cast<double>(value.getZExtValue())
-                                 : static_cast<double>(value.getSExtValue()));
-  }
+  for (int64_t i = 0, count = elements->count(); i < count; ++i)
+    reals.push_back(readNumber(elements->element, elements->data + i * elements->elementBytes()).real);
   return reals;
 }
 

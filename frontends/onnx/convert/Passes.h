@@ -11,6 +11,8 @@ namespace deepstride::onnx {
 struct ConversionOptions {
   /// Values of named dimensions; the others stay symbols.
   llvm::StringMap<int64_t> dims;
+  /// Shapes of inputs by name: per axis a size, or the name of a dynamic dimension.
+  llvm::StringMap<std::vector<std::string>> shapes;
   /// For tests: the n-th op that a pattern creates is refused, as if its shape rules did; 0 refuses none. Whatever a
   /// model contains, a conversion must end well after that.
   unsigned refusedOp = 0;

@@ -13,6 +13,8 @@ def ConvertOnnxToDs : Pass<"convert-onnx-to-ds", "::mlir::ModuleOp"> {
   }];
   let options = [
     ListOption<"dims", "dim", "std::string", "value of a named dimension, as NAME=VALUE">,
+    ListOption<"shapes", "shape", "std::string",
+               "shapes of inputs, as NAME=SIZE,SIZE,...; a size is a number or the name of a dynamic dimension">,
     Option<"refusedOp", "refuse-op", "unsigned", "0",
            "for tests: refuse the n-th op that is created, as if its shape rules did; 0 refuses none">
   ];

@@ -14,8 +14,9 @@ struct TapPlaces {
 };
 } // namespace
 
-static TapPlaces placesOf(DsBuilder &b, const SizeExpr &windows, const SizeExpr &size, int64_t stride, int64_t offset) {
-  Value place = b.add(b.mul(b.iota(0, {windows}), static_cast<double>(stride)), static_cast<double>(offset));
+static TapPlaces placesOf(DsBuilder &b, const SizeExpr &windows, const SizeExpr &size, int64_t stride,
+                          const SizeExpr &offset) {
+  Value place = b.add(b.mul(b.iota(0, {windows}), static_cast<double>(stride)), b.reshape(b.shape({offset}), {}));
   Value end = b.reshape(b.shape({size}), {});
   return {place,
           b.binary(BinaryKind::bit_and, b.binary(BinaryKind::ge, place, 0.0), b.binary(BinaryKind::lt, place, end))};
@@ -34,8 +35,8 @@ static Value indicesOfMax(Node &n, Value x, const Windows &windows, const SizeVe
   SizeVector sizes = b.sizes(x), low(rank), high(rank);
   for (int64_t i = 0; i < spatial; ++i) { // so that every tap of every window exists
     int64_t extent = (windows.kernel[i] - 1) * windows.dilations[i] + 1;
-    low[2 + i] = windows.pads[i];
-    high[2 + i] = (results[2 + i] - SizeExpr(1)) * SizeExpr(windows.strides[i]) + SizeExpr(extent - windows.pads[i]) -
+    low[2 + i] = windows.before(i);
+    high[2 + i] = (results[2 + i] - SizeExpr(1)) * SizeExpr(windows.strides[i]) + SizeExpr(extent) - windows.before(i) -
                   sizes[2 + i];
   }
   Value padded = b.pad(ds::PadKind::constant, x, b.scalar(b.element(x), 0), low, high);
@@ -53,7 +54,7 @@ static Value indicesOfMax(Node &n, Value x, const Windows &windows, const SizeVe
       int64_t offset = rest % windows.kernel[i] * windows.dilations[i];
       starts[2 + i] = offset;
       steps[2 + i] = windows.strides[i];
-      places[i] = placesOf(b, results[2 + i], sizes[2 + i], windows.strides[i], offset - windows.pads[i]);
+      places[i] = placesOf(b, results[2 + i], sizes[2 + i], windows.strides[i], SizeExpr(offset) - windows.before(i));
       Value aligned = b.alignVector(places[i].isInside, 2 + i, rank);
       isInside = isInside ? b.binary(BinaryKind::bit_and, isInside, aligned) : aligned;
     }
@@ -83,6 +84,19 @@ static Value indicesOfMax(Node &n, Value x, const Windows &windows, const SizeVe
   return index;
 }
 
+/// What no window takes for its greatest element while it has another.
+static Value leastOf(DsBuilder &b, Type type) {
+  if (auto real = dyn_cast<FloatType>(type)) {
+    const llvm::fltSemantics &semantics = real.getFloatSemantics();
+    APFloat least = APFloat::semanticsHasInf(semantics) ? APFloat::getInf(semantics, /*Negative=*/true)
+                                                        : APFloat::getLargest(semantics, /*Negative=*/true);
+    return b.constant(DenseElementsAttr::get(RankedTensorType::get({}, type), least));
+  }
+  unsigned width = type.getIntOrFloatBitWidth();
+  APInt least = type.isUnsignedInteger() ? APInt::getMinValue(width) : APInt::getSignedMinValue(width);
+  return b.constant(DenseElementsAttr::get(RankedTensorType::get({}, type), least));
+}
+
 static Convert pool(ds::PoolKind kind) {
   return [kind](Node &n) -> Values {
     auto kernel = n.requiredIntegers("kernel_shape");
@@ -96,9 +110,20 @@ static Convert pool(ds::PoolKind kind) {
     int64_t exponent = n.integer("p", 2);
     if (exponent < 1)
       return n.refuse("attribute 'p': expected at least 1, found " + Twine(exponent));
-    Value pooled =
-        n.b.create<ds::PoolOp>({x}, kind, x, windows->kernel, windows->strides, windows->pads, windows->dilations,
-                               n.flag("ceil_mode", false), n.flag("count_include_pad", false), exponent);
+    bool countsPads = n.flag("count_include_pad", false), isDynamic = !windows->low.empty();
+    auto poolPadded = [&](Value whole, bool includesPads) {
+      Value fill = kind == ds::PoolKind::max ? leastOf(n.b, n.b.element(x)) : n.b.scalar(n.b.element(x), 0);
+      Value operand = padded(n.b, whole, *windows, fill);
+      return n.b.create<ds::PoolOp>({operand}, kind, operand, windows->kernel, windows->strides, windows->pads,
+                                    windows->dilations, n.flag("ceil_mode", false), includesPads, exponent);
+    };
+    bool isShare = isDynamic && kind == ds::PoolKind::average && !countsPads;
+    Value pooled = poolPadded(x, countsPads || isShare);
+    if (isShare) { // over the share of each window that lies inside
+      SizeVector plane = sizes;
+      plane[0] = plane[1] = 1;
+      pooled = n.b.div(pooled, poolPadded(n.b.broadcast(n.b.scalar(n.b.element(x), 1), plane), true));
+    }
     if (!pooled || !n.yields(1))
       return {pooled};
     return {pooled, indicesOfMax(n, x, *windows, n.b.sizes(pooled))};

@@ -164,6 +164,7 @@ static Value convolve(Node &n, Value x, Value weight, Value bias) {
   auto windows = readWindows(n, kernel, kernel.size());
   if (!windows || !resolveAutoPad(n, *windows, ArrayRef(sizes).drop_front(2)))
     return {};
+  x = padded(n.b, x, *windows, n.b.scalar(n.b.element(x), 0)); // the zero point is taken off already
   SmallVector<Value> operands = {x, weight};
   if (bias)
     operands.push_back(bias);

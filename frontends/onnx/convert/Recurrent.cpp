@@ -1,8 +1,10 @@
-// RNN, GRU and LSTM. The products of all time steps with W are one GEMM before the loop; an iteration adds the product
-// of the previous state with R. A sequence that is shorter than the longest keeps its state after its end and yields
-// zeros; in reverse it keeps its first state until its last element comes, which is what reversing each sequence alone
-// gives.
+// RNN, GRU, LSTM and DynamicQuantizeLSTM. The products of all time steps with W are one GEMM before the loop; an
+// iteration adds the product of the previous state with R. A sequence that is shorter than the longest keeps its state
+// after its end and yields zeros; in reverse it keeps its first state until its last element comes, which is what
+// reversing each sequence alone gives. A quantized LSTM multiplies integers: its sequence, and each state, over the
+// range of its own elements.
 #include "frontends/onnx/convert/LoopBuilder.h"
+#include "frontends/onnx/convert/Quantized.h"
 #include "frontends/onnx/convert/Registry.h"
 
 using namespace mlir;
@@ -16,11 +18,17 @@ struct Activation {
   double alpha = 0, beta = 0;
 };
 
-/// What the three operators differ in.
+/// What the operators differ in.
 struct Cell {
   StringRef name;
   int64_t gates;
   SmallVector<StringRef, 3> activations; // of one direction, by default
+  bool isQuantized = false;              // weights are [directions, inputs, gates * hidden] of bytes, with scales
+};
+
+/// The weights of one direction: as the operator has them, or bytes without their zero point, as f32, with their scale.
+struct Weights {
+  Value matrix, scale;
 };
 
 class Recurrence {
@@ -31,6 +39,7 @@ public:
 private:
   bool bind();
   bool bindActivations();
+  bool bindScales(const SizeExpr &rows);
   std::optional<LoopResult> run(unsigned direction);
   std::optional<LoopStep> step(unsigned direction, const SizeExpr &iteration, ValueRange carried);
   void stepRnn(ValueRange carried);
@@ -53,6 +62,9 @@ private:
     return b.dropAxis(b.sliceAxis(tensor, axis, direction, 1), axis);
   }
   Value firstState(unsigned input, unsigned direction);
+  Weights weightsOf(unsigned input, unsigned direction);
+  Value multiply(Value rows, const Weights &weights);
+  Value insideSequences();
 
   Node &n;
   DsBuilder &b;
@@ -65,7 +77,8 @@ private:
   Value x, lengths;
 
   // Of the direction that is being converted.
-  Value projected, recurrent, recurrentBias, peepholes;
+  Value projected, recurrentBias, peepholes;
+  Weights recurrent;
   Value fromInput, state, cellState; // of the iteration
 };
 } // namespace
@@ -154,6 +167,28 @@ bool Recurrence::bindActivations() {
   return true;
 }
 
+/// Weights of bytes, each with a scale and a zero point: one per direction, or one per row of the gates.
+bool Recurrence::bindScales(const SizeExpr &rows) {
+  for (unsigned input : {1, 2}) {
+    unsigned scale = input == 1 ? 8 : 10, zero = scale + 1;
+    if (!b.element(n.in(input)).isInteger(8))
+      return n.reject("input " + Twine(input) + ": expected i8 or ui8, found " + describe(b.facts(n.in(input))));
+    for (unsigned parameter : {scale, zero}) {
+      SizeVector sizes = b.sizes(n.in(parameter));
+      bool fits = !sizes.empty() && sizes[0] == SizeExpr(directions) &&
+                  (sizes.size() == 1 || (sizes.size() == 2 && (sizes[1] == rows || sizes[1].isConstant(1))));
+      bool isTyped =
+          parameter == scale ? isa<FloatType>(b.element(n.in(scale))) : b.element(n.in(zero)) == b.element(n.in(input));
+      if (!fits || !isTyped)
+        return n.reject("input " + Twine(parameter) + ": expected " +
+                        describeElement(parameter == scale ? b.f32() : b.element(n.in(input))) + "[" +
+                        Twine(directions) + "] or [" + Twine(directions) + ", " + rows.brief() + "], found " +
+                        describe(b.facts(n.in(parameter))));
+    }
+  }
+  return true;
+}
+
 bool Recurrence::bind() {
   std::string direction = n.text("direction", "forward", {"forward", "reverse", "bidirectional"});
   directions = direction == "bidirectional" ? 2 : 1;
@@ -168,17 +203,21 @@ bool Recurrence::bind() {
     return false;
   length = b.sizes(x)[0];
   batch = b.sizes(x)[1];
-  hidden = b.sizes(n.in(2))[2];
+  int64_t rowsAxis = cell.isQuantized ? 2 : 1, inputsAxis = 3 - rowsAxis;
+  hidden = b.sizes(n.in(2))[inputsAxis];
   int64_t size = n.integer("hidden_size", hidden.constant().value_or(0));
   SizeExpr rows = hidden * SizeExpr(cell.gates);
   if (hidden.constant() && !hidden.isConstant(size))
     return n.reject("attribute 'hidden_size': expected the size of 'R', " + hidden.brief() + ", found " + Twine(size));
   for (unsigned input : {1, 2}) {
     SizeVector sizes = b.sizes(n.in(input));
-    if (sizes[0] != SizeExpr(directions) || sizes[1] != rows)
-      return n.reject("input " + Twine(input) + ": expected [" + Twine(directions) + ", " + rows.brief() + ", " +
-                      (input == 1 ? "input size" : hidden.brief()) + "], found " + describe(b.facts(n.in(input))));
+    if (sizes[0] != SizeExpr(directions) || sizes[rowsAxis] != rows)
+      return n.reject("input " + Twine(input) + ": expected [" + Twine(directions) + ", " +
+                      (cell.isQuantized ? "" : rows.brief() + ", ") + (input == 1 ? "input size" : hidden.brief()) +
+                      (cell.isQuantized ? ", " + rows.brief() : "") + "], found " + describe(b.facts(n.in(input))));
   }
+  if (cell.isQuantized && !bindScales(rows))
+    return false;
   if (n.has(4)) {
     if (!n.requireRank(4, 1, 1))
       return false;
@@ -194,11 +233,38 @@ Value Recurrence::firstState(unsigned input, unsigned direction) {
   return b.reshape(ofDirection(n.in(input), direction, isBatchFirst ? 1 : 0), {batch, hidden});
 }
 
+/// Zero points come off before the product, so that it is exact as long as 24 bits hold it: in f32, which is fast.
+Weights Recurrence::weightsOf(unsigned input, unsigned direction) {
+  Value matrix = ofDirection(n.in(input), direction);
+  if (!cell.isQuantized)
+    return {matrix, {}};
+  unsigned scale = input == 1 ? 8 : 10;
+  Value zero = b.cast(ofDirection(n.in(scale + 1), direction), b.f32());
+  return {b.sub(b.cast(matrix, b.f32()), zero), ofDirection(n.in(scale), direction)};
+}
+
+Value Recurrence::multiply(Value rows, const Weights &weights) {
+  if (!cell.isQuantized)
+    return b.matmul(rows, weights.matrix, false, true);
+  QuantizedTensor quantized = quantizeDynamically(n, rows);
+  Value centred = b.sub(b.cast(quantized.value, b.f32()), b.cast(quantized.zero, b.f32()));
+  return b.mul(b.matmul(centred, weights.matrix), b.mul(quantized.scale, weights.scale));
+}
+
+/// The steps behind the end of the longest sequence have no part in the range that is quantized.
+Value Recurrence::insideSequences() {
+  if (!cell.isQuantized || !lengths)
+    return x;
+  Value longest = b.reduce(ds::ReduceKind::max, lengths, {0, 1}, /*keep=*/false);
+  Value runs = b.binary(ds::BinaryKind::lt, b.iota(0, {length, SizeExpr(1), SizeExpr(1)}), longest);
+  return b.select(runs, x, b.scalar(b.element(x), 0));
+}
+
 /// Everything that all iterations share. Where both biases are only added, they are added before the loop.
 void Recurrence::prepare(unsigned direction) {
   current = direction;
-  recurrent = ofDirection(n.in(2), direction);
-  projected = b.matmul(x, ofDirection(n.in(1), direction), false, true);
+  recurrent = weightsOf(2, direction);
+  projected = multiply(insideSequences(), weightsOf(1, direction));
   recurrentBias = peepholes = {};
   if (n.has(3)) {
     Value bias = ofDirection(n.in(3), direction);
@@ -214,17 +280,15 @@ void Recurrence::prepare(unsigned direction) {
     peepholes = ofDirection(n.in(7), direction);
 }
 
-void Recurrence::stepRnn(ValueRange carried) {
-  state = activate(0, b.add(fromInput, b.matmul(carried[0], recurrent, false, true)));
-}
+void Recurrence::stepRnn(ValueRange carried) { state = activate(0, b.add(fromInput, multiply(carried[0], recurrent))); }
 
 void Recurrence::stepGru(ValueRange carried) {
   Value old = carried[0], update, reset, candidate;
   auto rows = [&](int64_t first, int64_t count) {
-    return b.sliceAxis(recurrent, 0, hidden * SizeExpr(first), hidden * SizeExpr(count));
+    return b.sliceAxis(recurrent.matrix, 0, hidden * SizeExpr(first), hidden * SizeExpr(count));
   };
   if (n.flag("linear_before_reset", false)) {
-    Value gates = b.matmul(old, recurrent, false, true);
+    Value gates = multiply(old, recurrent);
     if (recurrentBias)
       gates = b.add(gates, recurrentBias);
     Value both = b.add(gate(fromInput, 0, 2), gate(gates, 0, 2));
@@ -244,7 +308,7 @@ void Recurrence::stepGru(ValueRange carried) {
 
 void Recurrence::stepLstm(ValueRange carried) {
   Value old = carried[1];
-  Value gates = b.add(fromInput, b.matmul(carried[0], recurrent, false, true));
+  Value gates = b.add(fromInput, multiply(carried[0], recurrent));
   auto peep = [&](Value gateInput, int64_t index, Value seen) {
     return peepholes ? b.add(gateInput, b.mul(gate(peepholes, index), seen)) : gateInput;
   };
@@ -292,7 +356,7 @@ std::optional<LoopResult> Recurrence::run(unsigned direction) {
   LoopSpec spec{{firstState(5, direction)}, length, {}, std::nullopt};
   if (cell.name == "LSTM")
     spec.inits.push_back(firstState(6, direction));
-  if (!projected || !recurrent)
+  if (!projected || !recurrent.matrix)
     return std::nullopt;
   return buildLoop(n, spec,
                    [&](const SizeExpr &iteration, ValueRange carried) { return step(direction, iteration, carried); });
@@ -323,9 +387,11 @@ Values Recurrence::convert() {
 
 void addRecurrent(PatternRegistry &registry) {
   static const Cell rnn{"RNN", 1, {"Tanh"}}, gru{"GRU", 3, {"Sigmoid", "Tanh"}},
-      lstm{"LSTM", 4, {"Sigmoid", "Tanh", "Tanh"}};
+      lstm{"LSTM", 4, {"Sigmoid", "Tanh", "Tanh"}}, quantized{"LSTM", 4, {"Sigmoid", "Tanh", "Tanh"}, true};
   for (const Cell *cell : {&rnn, &gru, &lstm})
     registry.add(cell->name, 7, 3, [cell](Node &n) { return Recurrence(n, *cell).convert(); });
+  registry.add(
+      "DynamicQuantizeLSTM", 1, 3, [](Node &n) { return Recurrence(n, quantized).convert(); }, "com.microsoft");
 }
 
 } // namespace deepstride::onnx

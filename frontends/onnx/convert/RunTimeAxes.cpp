@@ -1,5 +1,6 @@
 // Selection of sizes by axes that are expressions. Everything folds to plain lists where the axes are constants.
 #include "frontends/onnx/convert/RunTimeAxes.h"
+#include "frontends/onnx/convert/LoopBuilder.h"
 
 namespace deepstride::onnx {
 
@@ -76,9 +77,7 @@ SizeVector withUnitAxes(const SizeVector &sizes, const SizeVector &axes) {
 
 SizeExpr computedSize(Node &n, mlir::Value count) {
   std::string symbol = n.context.newCountSymbol();
-  mlir::Value least = n.b.binary(ds::BinaryKind::max, n.b.cast(n.b.reshape(count, {}), n.b.i64()), 0.0);
-  if (least) // otherwise refused; nothing that uses the symbol will be kept
-    ds::DefineOp::create(n.b.getBuilder(), n.b.getLocation(), symbol, least);
+  define(n, symbol, n.b.binary(ds::BinaryKind::max, n.b.cast(n.b.reshape(count, {}), n.b.i64()), 0.0));
   return SizeExpr::symbol(symbol);
 }
 

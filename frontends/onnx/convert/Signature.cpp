@@ -45,6 +45,12 @@ LogicalResult Conversion::checkPins() {
                                       << "integer or bool, found '" << pin.getKey()
                                       << "'; legal names: " << (legal.empty() ? "none" : llvm::join(legal, ", "));
   }
+  for (const auto &pin : shapePins) {
+    auto [known, isNew] = pins.try_emplace(pin.getKey(), pin.getValue());
+    if (!isNew && !known->second.isConstant(pin.getValue()))
+      result = emitError(main.getLoc()) << "--shape and --dim give dimension '" << pin.getKey() << "' two sizes, "
+                                        << pin.getValue() << " and " << known->second.brief();
+  }
   return result;
 }
 
@@ -87,7 +93,8 @@ LogicalResult Conversion::convertArgument(BlockArgument argument) {
   auto sizes = sizesOfArgument(argument);
   if (isSupportedElement(element) && !sizes)
     return emitError(argument.getLoc()) << "input '" << label << "': expected a type with a shape (dimensions may be "
-                                        << "dynamic), found none; give the input a shape in the model";
+                                        << "dynamic), found none; give it one in the model, or with --shape " << label
+                                        << "=1,3,224,224 or --shape " << label << "=batch,seq";
   if (!sizes || !isSupportedElement(element))
     return emitError(argument.getLoc()) << "input '" << label << "': element type "
                                         << describeElement(isa<ShapedType>(argument.getType()) ? element

@@ -34,14 +34,24 @@ bool resolveAutoPad(Node &n, Windows &windows, ArrayRef<SizeExpr> sizes) {
     return !n.isRefused();
   size_t spatial = sizes.size();
   for (size_t i = 0; i < spatial; ++i) {
+    int64_t stride = windows.strides[i], extent = (windows.kernel[i] - 1) * windows.dilations[i] + 1;
+    auto size = sizes[i].constant();
+    // With stride 1 the padding is the same at every size; windows of one element need none.
+    if (mode != "VALID" && !size && stride != 1 && extent != 1) {
+      windows.low.resize(spatial);
+      windows.high.resize(spatial);
+      windows.pads[i] = windows.pads[spatial + i] = 0;
+      SizeExpr total =
+          (SizeExpr::ceilDiv(sizes[i], stride) - SizeExpr(1)) * SizeExpr(stride) + SizeExpr(extent) - sizes[i];
+      if (extent < stride) // else it is never negative
+        total = SizeExpr::max(total, 0);
+      SizeExpr less = SizeExpr::floorDiv(total, 2), more = total - less;
+      windows.low[i] = mode == "SAME_LOWER" ? more : less;
+      windows.high[i] = mode == "SAME_LOWER" ? less : more;
+      continue;
+    }
     int64_t total = 0;
     if (mode != "VALID") {
-      auto size = sizes[i].constant();
-      // With stride 1 the padding is the same at every size.
-      if (!size && windows.strides[i] != 1)
-        return n.reject("attribute 'auto_pad': '" + mode + "' with a stride needs a static size, found " +
-                        sizes[i].brief() + "; pin it with --dim");
-      int64_t stride = windows.strides[i], extent = (windows.kernel[i] - 1) * windows.dilations[i] + 1;
       int64_t length = size.value_or(1), count = llvm::divideCeil(length, stride);
       total = std::max<int64_t>((count - 1) * stride + extent - length, 0);
     }
@@ -50,6 +60,15 @@ bool resolveAutoPad(Node &n, Windows &windows, ArrayRef<SizeExpr> sizes) {
     windows.pads[spatial + i] = mode == "SAME_LOWER" ? less : more;
   }
   return true;
+}
+
+Value padded(DsBuilder &b, Value x, const Windows &windows, Value fill) {
+  if (windows.low.empty())
+    return x;
+  SizeVector low(2), high(2);
+  llvm::append_range(low, windows.low);
+  llvm::append_range(high, windows.high);
+  return b.pad(ds::PadKind::constant, x, fill, low, high);
 }
 
 } // namespace deepstride::onnx

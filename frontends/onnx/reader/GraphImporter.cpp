@@ -86,36 +86,59 @@ LogicalResult GraphImporter::importModel(ModuleOp module) {
     imports.push_back(builder.getArrayAttr(
         {builder.getStringAttr(shortDomain(opset.domain())), builder.getI64IntegerAttr(opset.version())}));
   module->setAttr("onnx.opset_import", builder.getArrayAttr(imports));
-  if (failed(indexFunctions()))
+  if (failed(indexFunctions()) || failed(importMain(module)))
     return failure();
-  return importMain(module);
+  tolerated.emit();
+  return success();
+}
+
+Expected<Type> GraphImporter::importValueType(const ValueInfoProto &value) {
+  for (const auto &dim : value.type().tensor_type().shape().dim())
+    if (dim.has_dim_value() && !isStated(dim))
+      tolerated.add("such dimensions", locate(value.name()),
+                    "type of value: expected sizes of at least 0, found -1; taken as dynamic");
+  return importType(value.type(), builder.getContext(), limits);
 }
 
 LogicalResult GraphImporter::addArgument(const ValueInfoProto &input, Block &block, Scope &scope) {
   Location where = locate(input.name());
   if (input.name().empty())
     return refuseAt(fileLocation, "expected graph inputs to have names, found one without");
-  Expected<Type> type = importType(input.type(), builder.getContext(), limits);
+  Expected<Type> type = importValueType(input);
   if (!type)
     return refuseAt(where, "graph input", type.takeError());
   return define(input.name(), block.addArgument(*type, where), scope, where);
 }
 
+/// A statement about a value that is known otherwise may have a wrong shape, but no other elements.
+LogicalResult GraphImporter::requireAgreement(StringRef name, Type known, Type stated) {
+  if (!contradict(known, stated))
+    return success();
+  if (getElementTypeOrSelf(known) != getElementTypeOrSelf(stated))
+    return refuseAt(locate(name), "type of value: expected one type, found " + describeTensor(known) + " and " +
+                                      describeTensor(stated));
+  tolerated.add("such statements", locate(name),
+                "type of value: expected one shape, found " + describeTensor(known) + " and " + describeTensor(stated) +
+                    "; statements that contradict each other or the value do not count");
+  return success();
+}
+
 LogicalResult GraphImporter::collectTypes(const GraphProto &graph, Scope &scope) {
   for (const auto *values : {&graph.value_info(), &graph.output()})
     for (const ValueInfoProto &value : *values) {
-      Expected<Type> type = importType(value.type(), builder.getContext(), limits);
+      Expected<Type> type = importValueType(value);
       if (!type)
         return refuseAt(locate(value.name()), "type of value", type.takeError());
       // Of an input, whose type is known, or stated before.
       auto argument = scope.values.find(value.name());
       auto [known, isNew] = scope.types.try_emplace(value.name(), *type);
       Type other = argument != scope.values.end() ? argument->second.getType() : known->second;
-      if (contradict(other, *type))
-        return refuseAt(locate(value.name()), "type of value: expected one type, found " + describeTensor(other) +
-                                                  " and " + describeTensor(*type));
-      // Two statements about one value: keep the one with a shape.
-      if (!isNew && !isa<RankedTensorType>(known->second))
+      if (failed(requireAgreement(value.name(), other, *type)))
+        return failure();
+      // Two statements about one value: keep the one with a shape, and none where they differ.
+      if (!isNew && contradict(known->second, *type))
+        known->second = UnrankedTensorType::get(getElementTypeOrSelf(*type));
+      else if (!isNew && !isa<RankedTensorType>(known->second))
         known->second = *type;
     }
   return success();
@@ -129,9 +152,14 @@ LogicalResult GraphImporter::importInitializers(const GraphProto &graph, Scope &
     Expected<TypedAttr> value = importTensor(tensor, file, builder.getContext());
     if (!value)
       return refuseAt(where, "initializer", value.takeError());
-    if (Type stated = scope.types.lookup(tensor.name()); stated && contradict(stated, value->getType()))
-      return refuseAt(where, "initializer: expected " + describeTensor(stated) + ", as the model states, found " +
-                                 describeTensor(value->getType()));
+    if (Type stated = scope.types.lookup(tensor.name()); stated && contradict(stated, value->getType())) {
+      // As an input it may be given at run time, by what the file states.
+      if (scope.defaults.contains(tensor.name()) ||
+          getElementTypeOrSelf(stated) != getElementTypeOrSelf(value->getType()))
+        return refuseAt(where, "initializer: expected " + describeTensor(stated) + ", as the model states, found " +
+                                   describeTensor(value->getType()));
+      (void)requireAgreement(tensor.name(), value->getType(), stated);
+    }
     Value result = InitializerOp::create(builder, where, value->getType(), tensor.name(), *value);
     if (failed(define(tensor.name(), result, scope, where)))
       return failure();

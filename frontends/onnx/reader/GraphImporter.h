@@ -4,6 +4,7 @@
 #define FRONTENDS_ONNX_READER_GRAPHIMPORTER_H
 
 #include "frontends/onnx/dialect/Onnx.h"
+#include "frontends/onnx/dialect/Tolerated.h"
 #include "frontends/onnx/reader/ModelFile.h"
 #include "frontends/onnx/reader/NodeOrder.h"
 
@@ -45,6 +46,8 @@ private:
     llvm::StringMap<mlir::Value> values;
     /// Types that the graph states for its values.
     llvm::StringMap<mlir::Type> types;
+    /// Inputs that initializers give values to.
+    llvm::StringSet<> defaults;
     /// Prefix for the labels of nodes without a name.
     std::string path;
     unsigned depth = 0;
@@ -61,6 +64,10 @@ private:
                                       llvm::SmallVectorImpl<mlir::Value> &outputs);
   mlir::LogicalResult importSubgraph(const ::onnx::GraphProto &graph, mlir::Region &region, const Scope &around,
                                      const std::string &path, mlir::Location where);
+
+  /// The type of a value that a graph declares; notes sizes of -1.
+  llvm::Expected<mlir::Type> importValueType(const ::onnx::ValueInfoProto &value);
+  mlir::LogicalResult requireAgreement(llvm::StringRef name, mlir::Type known, mlir::Type stated);
 
   // MainFunction.cpp: the model's graph.
   mlir::LogicalResult importMain(mlir::ModuleOp module);
@@ -81,6 +88,7 @@ private:
   const ::onnx::FunctionProto *findFunction(const ::onnx::NodeProto &node) const;
   mlir::FailureOr<int64_t> findVersion(const ::onnx::NodeProto &node, const Frame &frame, mlir::Location where);
   mlir::LogicalResult define(llvm::StringRef name, mlir::Value value, Scope &scope, mlir::Location where);
+  bool isSameConstant(mlir::Value known, mlir::Value again);
   mlir::Value lookUp(llvm::StringRef name, const Scope &scope) const;
   mlir::Value absentValue();
 
@@ -114,6 +122,7 @@ private:
   mlir::Block *mainBlock = nullptr;
   mlir::Value absent;
   uint64_t nodeCount = 0;
+  Tolerated tolerated;
 };
 
 /// `ai.onnx` is the long name of the empty domain.

@@ -27,7 +27,7 @@ static bool isNamed(const ::onnx::TensorShapeProto::Dimension &dim) {
 ArrayAttr GraphImporter::describeDims(const TypeProto &type, StringRef freshPrefix) {
   SmallVector<Attribute> dims;
   for (const auto &dim : type.tensor_type().shape().dim()) {
-    if (dim.has_dim_value()) {
+    if (isStated(dim)) {
       dims.push_back(builder.getI64IntegerAttr(dim.dim_value()));
       continue;
     }
@@ -76,10 +76,11 @@ LogicalResult GraphImporter::importMain(ModuleOp module) {
   for (const ValueInfoProto &input : graph.input()) {
     // Up to IR version 3 initializers must be listed as inputs; later, that makes them defaults.
     if (stored.contains(input.name())) {
-      llvm::Expected<Type> type = importType(input.type(), builder.getContext(), limits);
+      llvm::Expected<Type> type = importValueType(input);
       if (!type)
         return refuseAt(locate(input.name()), "graph input", type.takeError());
       scope.types.try_emplace(input.name(), *type);
+      scope.defaults.insert(input.name());
       continue;
     }
     if (failed(addArgument(input, *mainBlock, scope)))

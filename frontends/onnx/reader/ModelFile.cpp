@@ -118,6 +118,11 @@ Expected<TensorData> ModelFile::locate(const TensorProto &tensor) {
   return data;
 }
 
+bool ModelFile::holdsSame(const FileRange &a, const FileRange &b) const {
+  auto bytesOf = [&](const FileRange &range) { return mapped.bytes().slice(range.range.offset, range.range.length); };
+  return a.file == path && b.file == path && bytesOf(a) == bytesOf(b);
+}
+
 Error expectSize(uint64_t size, uint64_t found) {
   if (size == found)
     return Error::success();

@@ -44,6 +44,12 @@ struct TensorData {
   ByteRange range;
 };
 
+/// A range of the model, or of a file below its folder.
+struct FileRange {
+  std::string file;
+  ByteRange range;
+};
+
 class ModelFile {
 public:
   static llvm::Expected<std::unique_ptr<ModelFile>> load(const std::string &path, const ImportLimits &limits);
@@ -53,6 +59,9 @@ public:
   /// Checks a tensor and finds its elements. A tensor of strings has none here: they stay in
   /// `string_data`, whose count is checked.
   llvm::Expected<TensorData> locate(const ::onnx::TensorProto &tensor);
+
+  /// Whether two ranges of the model itself hold the same bytes; false where one lies in another file.
+  bool holdsSame(const FileRange &a, const FileRange &b) const;
 
 private:
   ModelFile(const std::string &path, const ImportLimits &limits) : path(path), limits(limits) {}

@@ -11,9 +11,38 @@ using ::onnx::NodeProto;
 
 namespace deepstride::onnx {
 
+/// The elements of an initializer or of a Constant node that gives a tensor; nothing where it is neither.
+static Attribute storedTensor(Value value) {
+  if (auto initializer = value.getDefiningOp<InitializerOp>())
+    return initializer.getValue();
+  auto node = value.getDefiningOp<NodeOp>();
+  bool isConstant = node && node.getOpType() == "Constant" && node.getDomain().empty() && node.getAttrs().size() == 1 &&
+                    node.getNumResults() == 1;
+  return isConstant ? node.getAttrs().begin()->getValue() : Attribute();
+}
+
+bool GraphImporter::isSameConstant(Value known, Value again) {
+  Attribute left = storedTensor(known), right = storedTensor(again);
+  if (!left || !right)
+    return false;
+  if (left == right)
+    return true;
+  auto one = dyn_cast<RangeAttr>(left), other = dyn_cast<RangeAttr>(right);
+  return one && other && one.getType() == other.getType() &&
+         file.holdsSame({one.getFile().str(), {one.getOffset(), one.getLength()}},
+                        {other.getFile().str(), {other.getOffset(), other.getLength()}});
+}
+
 LogicalResult GraphImporter::define(StringRef name, Value value, Scope &scope, Location where) {
-  if (scope.values.try_emplace(name, value).second)
+  auto [known, isNew] = scope.values.try_emplace(name, value);
+  if (isNew)
     return success();
+  if (isSameConstant(known->second, value)) {
+    tolerated.add("such values", where,
+                  "expected values with different names, found " + quoted(name) +
+                      " defined twice in one graph, with equal contents");
+    return success(); // the second one stays without users
+  }
   return refuseAt(where, "expected values with different names, found " + quoted(name) + " defined twice in one graph");
 }
 
@@ -81,6 +110,13 @@ FailureOr<int64_t> GraphImporter::findVersion(const NodeProto &node, const Frame
   auto found = frame.versions.find(domain);
   if (found != frame.versions.end())
     return found->second;
+  // Domains that only ever had one version.
+  if (domain == "com.microsoft" || domain == "ai.onnx.preview.training") {
+    tolerated.add("such nodes", where,
+                  node.op_type() + ": expected an imported operator set, found domain " + quoted(domain) +
+                      ", whose only version is 1, without an import");
+    return 1;
+  }
   std::vector<std::string> imported;
   for (const auto &version : frame.versions)
     imported.push_back(quoted(version.getKey()));

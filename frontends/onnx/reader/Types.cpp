@@ -48,6 +48,8 @@ static Expected<const ElementKind *> expectElement(int code) {
   return refuse("expected an element type from 1 (float) to 26 (int2), found " + Twine(code));
 }
 
+bool isStated(const ::onnx::TensorShapeProto::Dimension &dim) { return dim.has_dim_value() && dim.dim_value() != -1; }
+
 static Expected<Type> importTensorType(const TypeProto::Tensor &type, MLIRContext *context,
                                        const ImportLimits &limits) {
   if (type.elem_type() == TensorProto::UNDEFINED)
@@ -61,8 +63,8 @@ static Expected<Type> importTensorType(const TypeProto::Tensor &type, MLIRContex
 
   SmallVector<int64_t> dims, known;
   for (const auto &dim : type.shape().dim()) {
-    dims.push_back(dim.has_dim_value() ? dim.dim_value() : ShapedType::kDynamic);
-    if (dim.has_dim_value())
+    dims.push_back(isStated(dim) ? dim.dim_value() : ShapedType::kDynamic);
+    if (isStated(dim))
       known.push_back(dim.dim_value());
   }
   if (dims.size() > limits.rank)

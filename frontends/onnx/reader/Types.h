@@ -12,6 +12,9 @@ namespace deepstride::onnx {
 
 mlir::Type importElementType(const ElementKind &element, mlir::MLIRContext *context);
 
+/// Whether a file states the size of a dimension. Some say -1 for one that is not known.
+bool isStated(const ::onnx::TensorShapeProto::Dimension &dim);
+
 /// Tensors become ranked or, without a shape, unranked tensors; sequences and the like
 /// `!onnx.other`; a type that is not stated `!onnx.unknown`.
 llvm::Expected<mlir::Type> importType(const ::onnx::TypeProto &type, mlir::MLIRContext *context,

@@ -1,0 +1,267 @@
+"""Operators of files in the wild against ONNX Runtime: padding that keeps the size under a stride, at sizes known only in
+the call, and what the quantizer of ONNX Runtime writes of recurrent networks, embeddings and attention."""
+import itertools
+import logging
+
+import numpy as np
+import onnx
+from onnx import TensorProto as T, helper
+
+from kit import case, distance, expect, onnx_runtime, run_package
+from programs import SEED
+from real_file_cases import FLOAT, agree, compiled, node, normal, refused, stored, value, warned, write
+
+
+# ---- padding that keeps the size, under a stride ----
+
+def attributes_of(random, spatial):
+    kernel = [int(size) for size in random.integers(1, 5, spatial)]
+    strides = [int(size) for size in random.integers(1, 5, spatial)]
+    return {"kernel_shape": kernel, "strides": strides, "auto_pad": str(random.choice(["SAME_UPPER", "SAME_LOWER"]))}
+
+
+def sizes_around(random, spatial):
+    """Smaller than windows and strides, and larger; of each parity."""
+    yield from ([size] * spatial for size in (1, 2, 3))
+    for _ in range(3):
+        yield [int(size) for size in random.integers(1, 12, spatial)]
+
+
+def same_padding(folder, kind, nodes, initializers=(), channels=2, tolerance=2e-6, draw=normal, input_type=T.FLOAT,
+                 outputs="y", count=6, opset=19):
+    """`nodes` makes the nodes of a model from attributes of windows; x is [batch, channels, ...] with names for sizes."""
+    random = np.random.default_rng([SEED, len(kind), ord(kind[0])])
+    for trial in range(count):
+        spatial = int(random.integers(1, 3))
+        attributes = attributes_of(random, spatial)
+        made, stores = nodes(random, attributes)
+        model = write(folder / f"{kind}{trial}.onnx", made,
+                      [value("x", ["batch", channels, *(f"s{i}" for i in range(spatial))], input_type)],
+                      [value(name, None, kind) for name, kind in zip(outputs.split(), (T.FLOAT, T.INT64))] if input_type == T.FLOAT
+                      else [value("y", None, T.INT32)], {**dict(initializers), **stores}, opsets=[("", opset)])
+        package, warnings = compiled(model, folder)
+        warned(warnings)
+        for sizes in sizes_around(random, spatial):
+            agree(package, model, {"x": draw(2, channels, *sizes)}, folder, tolerance, (attributes, sizes))
+
+
+@case
+def convolutions_that_keep_the_size(folder):
+    def conv(random, attributes):
+        dilations = [int(size) for size in random.integers(1, 3, len(attributes["strides"]))]
+        weight = normal(3, 2, *attributes["kernel_shape"])
+        return [node("Conv", "x w b", "y", **attributes, dilations=dilations)], {"w": weight, "b": normal(3)}
+
+    # Sums of at most 2 * 16 products in another order.
+    same_padding(folder, "Conv", conv)
+
+
+@case
+def convolutions_of_bytes_that_keep_the_size(folder):
+    def conv(random, attributes):
+        weight = random.integers(0, 256, (3, 2, *attributes["kernel_shape"])).astype(np.uint8)
+        return [node("ConvInteger", "x w zero", "y", **attributes)], {"w": weight, "zero": np.uint8(131)}
+
+    random = np.random.default_rng([SEED, 7])
+    same_padding(folder, "ConvInteger", conv, tolerance=0, input_type=T.UINT8, count=3,
+                 draw=lambda *shape: random.integers(0, 256, shape).astype(np.uint8))
+
+
+@case
+def greatest_elements_and_their_places_under_padding(folder):
+    def pool(random, attributes):
+        return [helper.make_node("MaxPool", ["x"], ["y", "z"], **attributes,
+                                 storage_order=int(random.integers(0, 2)))], {}
+
+    same_padding(folder, "MaxPool", pool, tolerance=0, outputs="y z")
+    # Infinities are elements like any other: the padding is below all of them.
+    same_padding(folder, "MaxPoolInf", pool, tolerance=0, outputs="y z", count=2,
+                 draw=lambda *shape: np.where(normal(*shape) < 0.8, -np.inf, normal(*shape, key=1)).astype(FLOAT))
+
+
+@case
+def means_under_padding(folder):
+    def pool(random, attributes):
+        return [node("AveragePool", "x", "y", **attributes, count_include_pad=int(random.integers(0, 2)))], {}
+
+    def norm(random, attributes):
+        return [node("LpPool", "x", "y", **attributes, p=int(random.integers(1, 4)))], {}
+
+    same_padding(folder, "AveragePool", pool)
+    same_padding(folder, "LpPool", norm, tolerance=1e-5)  # roots and powers of f32
+
+
+@case
+def a_branch_of_convolution_and_pooling_keeps_one_size(folder):
+    """The two results have sizes of one text, so that their sum needs no check; a window narrower than its stride, too."""
+    for kernel, stride in (3, 2), (2, 3), (1, 2):
+        ways = dict(strides=[stride, stride], auto_pad="SAME_UPPER")
+        nodes = [node("Conv", "x w", "c", **ways), node("MaxPool", "x", "p", kernel_shape=[kernel, kernel], **ways),
+                 node("Add", "c p", "y")]
+        model = write(folder / f"both{kernel}.onnx", nodes, [value("x", [1, 2, "h", "w"])], [value("y", None)],
+                      {"w": normal(2, 2, kernel, kernel)})
+        package, _ = compiled(model, folder)
+        for sizes in (1, 1), (7, 4), (2, 9), (6, 6):
+            agree(package, model, {"x": normal(1, 2, *sizes)}, folder, 2e-6, (kernel, sizes))
+
+
+@case
+def transposed_convolutions_with_automatic_padding(folder):
+    def transpose(random, attributes):
+        strides = attributes["strides"]
+        attributes["kernel_shape"] = [max(sizes) for sizes in zip(attributes["kernel_shape"], strides)]
+        extra = [int(random.integers(0, size)) for size in strides]
+        weight = normal(2, 3, *attributes["kernel_shape"])
+        return [node("ConvTranspose", "x w", "y", **attributes, output_padding=extra)], {"w": weight}
+
+    same_padding(folder, "ConvTranspose", transpose)
+    # Windows narrower than their stride leave gaps. The standard asks for sizes of operand times stride all the same, as
+    # ONNX's reference evaluator has it; ONNX Runtime's results are shorter.
+    from onnx.reference import ReferenceEvaluator
+    for mode, kernel, stride in ("SAME_UPPER", 2, 4), ("SAME_LOWER", 1, 3), ("SAME_LOWER", 2, 5):
+        made = node("ConvTranspose", "x w", "y", auto_pad=mode, strides=[stride])
+        model = write(folder / f"narrow{kernel}{stride}.onnx", [made], [value("x", [1, 2, "n"])], [value("y", None)],
+                      {"w": normal(2, 3, kernel)}, opsets=[("", 17)])
+        package, _ = compiled(model, folder)
+        for size in 1, 2, 7:
+            x = normal(1, 2, size)
+            expected, = ReferenceEvaluator(str(model)).run(None, {"x": x})
+            found = run_package(package, {"x": x}, folder)["y"]
+            expect(distance(found, expected) <= 2e-6, f"{mode} {kernel} {stride} {size}: {found} against {expected}")
+
+
+# ---- what the quantizer writes ----
+
+def quantized(source, target, **options):
+    from onnxruntime.quantization import quantize_dynamic
+    logging.disable(logging.WARNING)
+    try:
+        quantize_dynamic(source, target, **options)
+    finally:
+        logging.disable(logging.NOTSET)
+    return target
+
+
+def kinds_of_weights():
+    from onnxruntime.quantization import QuantType
+    return {"u8": {"weight_type": QuantType.QUInt8}, "i8": {"weight_type": QuantType.QInt8},
+            "rows": {"weight_type": QuantType.QInt8, "per_channel": True}}
+
+
+def recurrent_model(path, random, operator, gates, direction, optional):
+    directions = 2 if direction == "bidirectional" else 1
+    inputs, hidden = 5, 6
+    weights = {"W": (0.4 * random.standard_normal((directions, gates * hidden, inputs))).astype(FLOAT),
+               "R": (0.4 * random.standard_normal((directions, gates * hidden, hidden))).astype(FLOAT)}
+    names, ends = ["x", "W", "R", "", "", "", "", ""], [value("x", ["length", "batch", inputs])]
+    if "B" in optional:
+        weights["B"], names[3] = (0.4 * random.standard_normal((directions, 2 * gates * hidden))).astype(FLOAT), "B"
+    if "P" in optional and operator == "LSTM":
+        weights["P"], names[7] = (0.4 * random.standard_normal((directions, 3 * hidden))).astype(FLOAT), "P"
+    if "lengths" in optional:
+        names[4] = "lengths"
+        ends.append(value("lengths", ["batch"], T.INT32))
+    if "states" in optional:
+        for place, name in ((5, "h"), (6, "c"))[:1 + (operator == "LSTM")]:
+            names[place] = name
+            ends.append(value(name, [directions, "batch", hidden]))
+    results = ["y", "yh", "yc"][:2 + (operator == "LSTM")]
+    while names[-1] == "":
+        names.pop()
+    made = helper.make_node(operator, names, results, hidden_size=hidden, direction=direction)
+    write(path, [made], ends, [value(name, None) for name in results], weights)
+
+    def feeds(length, batch):
+        drawn = {"x": random.standard_normal((length, batch, inputs)).astype(FLOAT)}
+        if "lengths" in optional:
+            drawn["lengths"] = random.integers(1, length + 1, batch).astype(np.int32)
+        if "states" in optional:
+            for name in [*"hc"][:1 + (operator == "LSTM")]:
+                drawn[name] = (0.5 * random.standard_normal((directions, batch, hidden))).astype(FLOAT)
+        return drawn
+    return feeds
+
+
+@case
+def quantized_recurrent_networks(folder):
+    """Both sides round the sequence and every state to 255 steps. Where a state lies on the border of two steps, the last
+    bit of a polynomial decides which is taken: one step of at most 2 / 255, times a weight of at most 2, moves a state by
+    0.01 at most, and that move shrinks from iteration to iteration. Almost all numbers are equal to a few f32 roundings."""
+    random = np.random.default_rng([SEED, 11])
+    options = [(), ("B",), ("B", "lengths"), ("B", "P", "states"), ("lengths", "states")]
+    for (name, kind), direction in itertools.product(kinds_of_weights().items(), ("forward", "reverse", "bidirectional")):
+        optional = options[int(random.integers(len(options)))]
+        source = folder / f"{direction}_{name}.onnx"
+        feeds = recurrent_model(source, random, "LSTM", 4, direction, optional)
+        model = quantized(source, folder / f"{direction}_{name}_q.onnx", **kind)
+        expect([n.op_type for n in onnx.load(model).graph.node] == ["DynamicQuantizeLSTM"], "expected a quantized LSTM")
+        package, warnings = compiled(model, folder)
+        warned(warnings)
+        for length, batch in (1, 1), (6, 1), (4, 3):
+            given = feeds(length, batch)
+            ours, theirs = run_package(package, given, folder), onnx_runtime(model, given)
+            for output, expected in theirs.items():
+                found = distance(ours[output], expected)
+                apart = np.abs(ours[output] - expected)
+                text = f"seed {SEED}: {model.stem} {optional} length {length} batch {batch}, output {output}: {found:.3g}"
+                expect(found <= 0.01 and np.median(apart) <= 1e-5, f"{text}, median {np.median(apart):.3g}")
+    for operator, gates in ("GRU", 3), ("RNN", 1):  # which it leaves alone
+        feeds = recurrent_model(folder / f"{operator}.onnx", random, operator, gates, "forward", ("B",))
+        model = quantized(folder / f"{operator}.onnx", folder / f"{operator}_q.onnx")
+        agree(compiled(model, folder)[0], model, feeds(4, 2), folder, 2e-5)
+
+
+@case
+def quantized_embeddings(folder):
+    for segments in False, True:
+        tables = {"words": normal(20, 8), "places": normal(10, 8), "kinds": normal(2, 8), "scale": normal(8), "bias": normal(8)}
+        inputs = ["ids", "seg" if segments else "", "words", "places", "kinds" if segments else "", "scale", "bias", "mask"]
+        made = helper.make_node("EmbedLayerNormalization", inputs, ["y", "count"], domain="com.microsoft", epsilon=1e-6)
+        if not segments:
+            del tables["kinds"]
+        ends = [value(name, ["batch", "seq"], T.INT32) for name in ["ids", "mask", *["seg"] * segments]]
+        write(folder / "plain.onnx", [made], ends, [value("y", None), value("count", None, T.INT32)], tables)
+        try:
+            model = quantized(folder / "plain.onnx", folder / f"embed{segments}.onnx")
+        except Exception:
+            expect(not segments, "expected ONNX Runtime to quantize an embedding with segments")
+            continue  # it cannot quantize what is absent
+        expect([n.op_type for n in onnx.load(model).graph.node] == ["QEmbedLayerNormalization"], "expected a quantized one")
+        package, warnings = compiled(model, folder)
+        warned(warnings)
+        random = np.random.default_rng([SEED, 13])
+        for batch, seq in (1, 1), (3, 7):
+            feeds = {"ids": random.integers(0, 20, (batch, seq)), "mask": random.integers(0, 2, (batch, seq))}
+            if segments:
+                feeds["seg"] = random.integers(0, 2, (batch, seq))
+            # One sum of eight elements in another order, divided by a deviation.
+            agree(package, model, {name: array.astype(np.int32) for name, array in feeds.items()}, folder, 1e-5, (batch, seq))
+
+
+@case
+def quantized_attention(folder):
+    for name, kind in kinds_of_weights().items():
+        made = helper.make_node("Attention", ["x", "W", "B"], ["y"], domain="com.microsoft", num_heads=2)
+        write(folder / "plain.onnx", [made], [value("x", ["batch", "seq", 8])], [value("y", None)],
+              {"W": normal(8, 24), "B": normal(24)})
+        model = quantized(folder / "plain.onnx", folder / f"attention_{name}.onnx", **kind)
+        package, warnings = compiled(model, folder)
+        warned(warnings)
+        for batch, seq in (1, 1), (2, 5):
+            # The operand is rounded once, by the same sums on both sides: a softmax in f32 remains.
+            agree(package, model, {"x": normal(batch, seq, 8)}, folder, 1e-5, (batch, seq))
+
+
+@case
+def quantized_lstms_that_are_no_such(folder):
+    shapes = {"W": (1, 5, 24), "R": (1, 6, 24), "ws": (1,), "wz": (1,), "rs": (1,), "rz": (1,)}
+    for name, shape, says in [("W", (1, 24, 5), "input 1: expected [1, input size, 24]"),
+                              ("ws", (1, 23), "input 8: expected f32[1] or [1, 24], found f32[1, 23]"),
+                              ("rz", (2,), "input 11: expected ui8[1] or [1, 24], found ui8[2]"),
+                              ("rs", (), "input 10: expected f32[1] or [1, 24], found f32[]")]:
+        made = helper.make_node("DynamicQuantizeLSTM", ["x", "W", "R", "", "", "", "", "", "ws", "wz", "rs", "rz"], ["y"],
+                                domain="com.microsoft", hidden_size=6)
+        given = {**shapes, name: shape}
+        arrays = {key: np.ones(size, FLOAT if key in ("ws", "rs") else np.uint8) for key, size in given.items()}
+        refused(write(folder / f"{name}.onnx", [made], [value("x", [3, 1, 5])], [value("y", None)], arrays),
+                "DynamicQuantizeLSTM", says)
