@@ -111,11 +111,11 @@ int benchCommand(const Options &options) {
   Pins pins = parsePins(options.dims);
   std::vector<std::string> madeUp;
   std::vector<Tensor> inputs = gatherInputs(entry, options, pins, 0, &madeUp), outputs;
-  noteRandomInputs(madeUp, options);
   std::vector<TensorView> views = viewsOf(inputs);
 
   FlopCounter flops;
   session.run(index, views, pins, outputs, &flops);
+  noteRandomInputs(madeUp, options);
   uint64_t bytes = session.withStates(
       [&](StateStore &states) { return bytesOfCall(*package, entry, inputs, outputs, states.views()); });
   std::vector<double> samples = sample([&] { session.run(index, views, pins, outputs); }, options.duration);

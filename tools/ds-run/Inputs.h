@@ -13,7 +13,8 @@ namespace ds {
 std::vector<Tensor> gatherInputs(const EntryInfo &entry, const Options &options, const Pins &pins, unsigned rank,
                                  std::vector<std::string> *madeUp = nullptr);
 
-// Says on stderr which inputs are random, unless the command line asks for just that: --seed and no input.
+// Says on stderr which inputs are random, unless the command line asks for just that: --seed and no input. For after a
+// call: one that fails is diagnosed in one line.
 void noteRandomInputs(const std::vector<std::string> &madeUp, const Options &options);
 
 // Standard normal floats; integers in [0, bound), or {0, 1} without a bound. The same seed gives the same values on
