@@ -8,6 +8,7 @@
 #include "passes/Passes.h"
 #include "passes/Phases.h"
 #include "passes/graph/ShapeArithmetic.h"
+#include "passes/memory/VerifyPlan.h"
 
 using namespace mlir;
 
@@ -113,15 +114,13 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
 
 static void verifyMemory(ModuleOp module, Violations &violations) {
   for (auto function : module.getOps<func::FuncOp>()) {
-    if (function->hasAttr(ds::entryAttr) && !function->hasAttr("ds.buffers"))
-      violations.add(function, "every entry has a buffer plan");
     function.walk([&](Operation *op) {
       bool isView = isa<ds::ReshapeOp, ds::ConstantOp>(op);
       if (isa<ds::FusedOp>(op) || (isa<ds::ResultInference>(op) && !isView))
         violations.add(op, "every compute op is in a kernel");
-      if (isa<ds::LaunchOp>(op) && !op->hasAttr("buffers"))
-        violations.add(op, "every value between kernels has a buffer");
     });
+    if (function->hasAttr(ds::entryAttr))
+      verifyPlan(function, [&](Operation *op, const Twine &rule) { violations.add(op, rule); });
   }
 }
 

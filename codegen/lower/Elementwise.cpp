@@ -240,6 +240,9 @@ int64_t ElementwiseLowering::leastElements() const {
 }
 
 LogicalResult ElementwiseLowering::run() {
+  for (Value value : k.yielded())
+    if (k.sizesOf(value) != loops)
+      return k.kernel.emitOpError("expects results of one size");
   guardDivisors();
   Access identity;
   for (unsigned axis = 0; axis < loops.size(); ++axis)

@@ -140,21 +140,42 @@ static void scatterOne(KernelBuilder &k, ds::ScatterKind kind, Value updates, Va
   k.store(value, output, to, element);
 }
 
-// Scatters run on one thread: two updates may hit one element, and their order is part of the result.
+/// Elements per item that are worth another thread, where every item takes `count` updates.
+static int64_t scatterGrain(const SizeExpr &count) {
+  auto known = count.constant();
+  return known && *known > 0 ? std::max<int64_t>(16, 16384 / *known) : 512;
+}
+
+// The output already holds what a scatter does not replace: it is the buffer of the operand. Two updates may hit one
+// element, and their order is part of the result, so threads split what no two updates share: the lines beside the
+// indexed axis here, the elements of a slice in scatter_nd. Every thread walks all updates of its part in order.
 LogicalResult lowerScatterElements(KernelBuilder &k, ds::ScatterElementsOp op) {
   SizeVector shape = k.sizesOf(op.getInput()), indexShape = k.sizesOf(op.getIndices());
   int64_t axis = op.getAxis();
   Type element = k.elementOf(op.getInput());
-  k.setGrid(1, 1);
+  ArrayRef<SizeExpr> before = ArrayRef(indexShape).take_front(axis), after = ArrayRef(indexShape).drop_front(axis + 1);
+  k.setGrid(product(before) * product(after), scatterGrain(indexShape[axis]));
   k.setFlops(0);
-  Value zero = k.constant(0);
-  emitCopy(k, k.bufferOf(op.getInput()), zero, k.outputBuffer(0), zero, k.index(product(shape)));
-  Value axisSize = k.index(shape[axis]);
-  Value count = fitting(k, k.index(product(indexShape)), indexShape, shape, axis);
-  k.loop(zero, count, k.constant(1), [&](Value item) {
-    SmallVector<Value> at = k.delinearize(item, indexShape);
-    at[axis] = k.checkedIndex(loadIndex(k, op.getIndices(), item), axisSize);
-    scatterOne(k, op.getKind(), k.bufferOf(op.getUpdates()), item, k.linearize(at, shape), element);
+  Value zero = k.constant(0), one = k.constant(1), axisSize = k.index(shape[axis]), inner = k.index(product(after));
+  Value end = fitting(k, k.end, indexShape, shape, axis), length = k.index(indexShape[axis]);
+  // Lines [begin, end) are a part of the first block of `inner` lines, whole blocks and a part of the last one.
+  Value first = arith::DivUIOp::create(k.b, k.loc, k.begin, inner);
+  Value last = arith::DivUIOp::create(k.b, k.loc, k.sub(k.add(end, inner), one), inner);
+  k.loop(first, last, one, [&](Value block) {
+    Value start = k.mul(block, inner);
+    Value from = k.sub(arith::MaxSIOp::create(k.b, k.loc, k.begin, start), start);
+    Value to = k.minimum(k.sub(end, start), inner);
+    SmallVector<Value> outer = k.delinearize(block, before);
+    k.loop(zero, length, one, [&](Value row) {
+      k.loop(from, to, one, [&](Value line) {
+        SmallVector<Value> at(outer);
+        at.push_back(row);
+        llvm::append_range(at, k.delinearize(line, after));
+        Value item = k.linearize(at, indexShape);
+        at[axis] = k.checkedIndex(loadIndex(k, op.getIndices(), item), axisSize);
+        scatterOne(k, op.getKind(), k.bufferOf(op.getUpdates()), item, k.linearize(at, shape), element);
+      });
+    });
   });
   return success();
 }
@@ -189,20 +210,25 @@ LogicalResult lowerScatterNd(KernelBuilder &k, ds::ScatterNdOp op) {
   SizeVector shape = k.sizesOf(op.getInput()), indexShape = k.sizesOf(op.getIndices());
   int64_t tuple = *indexShape.back().constant();
   Type element = k.elementOf(op.getInput());
-  k.setGrid(1, 1);
+  SizeExpr slice = product(ArrayRef(shape).drop_front(tuple)), tuples = product(ArrayRef(indexShape).drop_back());
+  // One item at least: indices are checked where slices are empty, too.
+  k.setGrid(SizeExpr::max(slice, 1), scatterGrain(tuples));
   k.setFlops(0);
   Value zero = k.constant(0), one = k.constant(1);
-  emitCopy(k, k.bufferOf(op.getInput()), zero, k.outputBuffer(0), zero, k.index(product(shape)));
   // The updates are one slice per tuple; a missing element must not be read.
   SizeVector updates = k.sizesOf(op.getUpdates()), slices(indexShape.begin(), indexShape.end() - 1);
   slices.insert(slices.end(), shape.begin() + tuple, shape.end());
-  Value rows = fitting(k, k.index(product(ArrayRef(indexShape).drop_back())), slices, updates, -1);
-  Value length = k.index(product(ArrayRef(shape).drop_front(tuple)));
-  Value copied = readable(k, product(ArrayRef(shape).drop_front(tuple)), shape);
+  Value rows = fitting(k, k.index(tuples), slices, updates, -1);
+  Value length = k.index(slice), end = k.minimum(k.end, readable(k, slice, shape));
   k.loop(zero, rows, one, [&](Value row) {
-    Value to = tupleOffset(k, op.getIndices(), row, tuple, shape, 0, zero);
-    k.loop(zero, copied, one, [&](Value i) {
-      scatterOne(k, op.getKind(), k.bufferOf(op.getUpdates()), k.add(k.mul(row, length), i), k.add(to, i), element);
+    Value to = tupleOffset(k, op.getIndices(), row, tuple, shape, 0, zero), from = k.mul(row, length);
+    if (op.getKind() == ds::ScatterKind::assign) {
+      Value count = k.sub(arith::MaxSIOp::create(k.b, k.loc, end, k.begin), k.begin);
+      emitCopy(k, k.bufferOf(op.getUpdates()), k.add(from, k.begin), k.outputBuffer(0), k.add(to, k.begin), count);
+      return;
+    }
+    k.loop(k.begin, end, one, [&](Value i) {
+      scatterOne(k, op.getKind(), k.bufferOf(op.getUpdates()), k.add(from, i), k.add(to, i), element);
     });
   });
   return success();

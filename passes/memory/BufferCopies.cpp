@@ -1,11 +1,13 @@
-// Finds, for every place where buffers meet, whether the value there may be written in place. Works on functions before
-// outlining. The rules of a loop: what it carries has one buffer, from its first value through all iterations to its
-// result; the first value must own its buffer, and an iteration may write the buffer only when the old value has been
-// read for the last time.
+// Decides, for every place where buffers meet, whether the value there may be written in place. Works on functions
+// before outlining, from each terminator backwards: what ends in a state, an output, a loop's carried value or a
+// branch's result asks its writer to write there at once, and an update (insert, scatter) asks the same of what it
+// updates. It may, when every reader of what lies there is done, or reads only the element that it writes.
 #include "passes/memory/BufferCopies.h"
 
 #include "dialects/dist/DistDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include <deque>
 
 using namespace mlir;
 
@@ -21,200 +23,395 @@ bool isElementwise(Operation *op) {
   return isa<ds::UnaryOp, ds::BinaryOp, ds::SelectOp, ds::CastOp, ds::BitcastOp, ds::GeluOp>(op);
 }
 
-/// Whether the op's kernel can write its result into any buffer.
-static bool isWrittenByKernel(Operation *op) {
-  return op && !isa<ds::WeightOp, ds::ConstantOp, ds::InsertOp, scf::IfOp, scf::WhileOp, dist::WaitOp>(op);
+OpOperand *updateTarget(Operation *op) {
+  if (auto insert = dyn_cast<ds::InsertOp>(op))
+    return &insert.getIntoMutable();
+  if (auto scatter = dyn_cast<ds::ScatterElementsOp>(op))
+    return &scatter.getInputMutable();
+  if (auto scatter = dyn_cast<ds::ScatterNdOp>(op))
+    return &scatter.getInputMutable();
+  return nullptr;
+}
+
+/// Ops whose kernel looks through its divisor for zeros before it divides.
+static bool isIntegerDivision(ds::BinaryOp op) {
+  return isa<IntegerType>(cast<RankedTensorType>(op.getRhs().getType()).getElementType()) &&
+         (op.getKind() == ds::BinaryKind::div || op.getKind() == ds::BinaryKind::mod ||
+          op.getKind() == ds::BinaryKind::fmod);
+}
+
+/// Calls back for every op that reads the value, through views. A collective reads its source until its wait.
+static void forEachReader(Value value, llvm::function_ref<void(OpOperand &, Operation *)> visit) {
+  for (OpOperand &use : value.getUses()) {
+    if (auto view = dyn_cast<ds::ReshapeOp>(use.getOwner())) {
+      forEachReader(view.getResult(), visit);
+      continue;
+    }
+    visit(use, use.getOwner());
+    if (auto start = dyn_cast<dist::AllReduceStartOp>(use.getOwner()))
+      for (Operation *wait : start.getPending().getUsers())
+        visit(use, wait);
+  }
 }
 
 namespace {
+
+/// A buffer that is known before its values are: a state, an output, what a loop carries, the result of a branch.
+struct Slot {
+  std::string name;
+  SmallVector<Value> versions; // all that lies in it at some time, without views
+
+  bool holds(Value value) const { return llvm::is_contained(versions, value); }
+};
+
 class CopyInserter {
 public:
   CopyInserter(func::FuncOp function, SizeAnalysis &analysis) : function(function), analysis(analysis) {}
 
-  void run();
+  unsigned run();
 
 private:
-  void ownInsertedInto(ds::InsertOp insert);
-  void ownInits(scf::WhileOp loop);
-  void endLoop(scf::WhileOp loop);
-  void endBranch(scf::YieldOp yield);
-  void endFunction(func::ReturnOp ret);
+  void visit(Block &block, ArrayRef<Slot *> ends);
+  void visitLoop(scf::WhileOp loop);
+  void visitBranch(scf::IfOp branch);
+  void finish(Operation *terminator, ArrayRef<Slot *> ends);
+  void sink(OpOperand &operand, const Slot &slot);
+  Operation *save(Operation *terminator, unsigned number, ArrayRef<Slot *> ends, llvm::SmallDenseSet<unsigned> &seen);
 
-  Value copyOf(OpBuilder &builder, Value value);
-  void copyInto(OpOperand &operand) {
-    OpBuilder builder(operand.getOwner());
-    operand.set(copyOf(builder, operand.get()));
+  bool land(Value root, Slot &slot, Operation *end);
+  bool landUpdate(Operation *op, Slot &slot);
+  void startLoop(scf::WhileOp loop, unsigned carried, Slot &slot);
+  std::optional<unsigned> carriedBy(scf::WhileOp loop, unsigned result);
+
+  bool isFree(const Slot &slot, Operation *writer);
+  std::optional<StringRef> obstacle(Value value, Operation *writer);
+  bool readsAsItWrites(Operation *writer, OpOperand &use);
+  bool readsSameIndex(Operation *writer, Value operand);
+
+  Value copyInto(OpOperand &operand, Operation *before);
+  Slot &newSlot(const Twine &name) { return slots.emplace_back(Slot{name.str(), {}}); }
+  void put(Value value, Slot &slot) {
+    slot.versions.push_back(value);
+    placed[value] = &slot;
   }
-  /// Whether the operand's value has a kernel in the operand's block that can write it where the block ends.
-  bool isDirect(OpOperand &operand, llvm::SmallPtrSetImpl<Operation *> &taken);
-  bool isLastReader(Operation *writer, Value result, ArrayRef<Value> old);
-  static SmallVector<Value> valuesIn(scf::WhileOp loop, unsigned carried);
+  bool because(const Twine &reason) {
+    why = reason.str();
+    return false;
+  }
 
   func::FuncOp function;
   SizeAnalysis &analysis;
+  std::deque<Slot> slots;
+  llvm::DenseMap<Value, Slot *> placed;
+  llvm::DenseMap<std::pair<Operation *, unsigned>, Slot *> carriedSlots;
+  std::string why; // the last reason against writing in place
+  unsigned copies = 0;
 };
 } // namespace
 
-Value CopyInserter::copyOf(OpBuilder &builder, Value value) {
+/// Puts a copy in the place of an operand and says why.
+Value CopyInserter::copyInto(OpOperand &operand, Operation *before) {
+  OpBuilder builder(before);
+  Value value = operand.get();
   auto copy = ds::FusedOp::create(builder, value.getLoc(), value.getType());
   OpBuilder inner = OpBuilder::atBlockEnd(&copy.getBody().emplaceBlock());
   ds::YieldOp::create(inner, value.getLoc(), value);
   analysis.set(copy.getResult(0), analysis.facts(value));
+  operand.set(copy.getResult(0));
+  emitRemark(value.getLoc()) << "copy: " << why;
+  ++copies;
   return copy.getResult(0);
 }
 
-/// A buffer that nobody else reads or writes: a kernel's result, seen only through views that lead to one use.
-static bool isOwned(OpOperand &operand) {
-  Value value = operand.get();
-  for (; value.hasOneUse(); value = value.getDefiningOp<ds::ReshapeOp>().getInput())
-    if (!value.getDefiningOp<ds::ReshapeOp>()) {
-      Operation *writer = value.getDefiningOp();
-      return writer && (isWrittenByKernel(writer) || isa<ds::InsertOp>(writer)) &&
-             writer->getBlock() == operand.getOwner()->getBlock() && writer->getNumResults() == 1;
-    }
-  return false;
-}
-
-void CopyInserter::ownInsertedInto(ds::InsertOp insert) {
-  OpOperand &into = insert.getIntoMutable();
-  auto argument = dyn_cast<BlockArgument>(into.get());
-  bool isCarried = argument && argument.hasOneUse() && isa<scf::WhileOp>(argument.getOwner()->getParentOp()) &&
-                   argument.getOwner() == insert->getBlock();
-  if (isCarried) {
-    // The buffer is the loop's own only where the argument is a carried value, handed over once.
-    auto loop = cast<scf::WhileOp>(argument.getOwner()->getParentOp());
-    auto handed = isa<BlockArgument>(argument) && argument.getOwner() == loop.getAfterBody()
-                      ? dyn_cast<BlockArgument>(loop.getConditionOp().getArgs()[argument.getArgNumber()])
-                      : BlockArgument();
-    isCarried = handed && handed.getOwner() == loop.getBeforeBody() && handed.hasOneUse();
+/// Whether an elementwise kernel reads nothing of the operand but the element that it writes. The divisor of integers
+/// is looked through for zeros first, by every thread.
+bool CopyInserter::readsSameIndex(Operation *writer, Value operand) {
+  const SizeVector &sizes = analysis.facts(operand).sizes;
+  for (Value result : writer->getResults())
+    if (analysis.facts(result).sizes != sizes)
+      return false;
+  llvm::SmallDenseSet<Value> moved; // what is read at other places
+  auto look = [&](Operation *op) {
+    bool isMoved = llvm::any_of(op->getResults(), [&](Value result) { return moved.contains(result); });
+    auto binary = dyn_cast<ds::BinaryOp>(op);
+    for (Value read : op->getOperands())
+      if (isMoved || !(isElementwise(op) || isa<ds::BroadcastOp>(op)) ||
+          analysis.facts(read).sizes != analysis.facts(op->getResult(0)).sizes ||
+          (binary && read == binary.getRhs() && isIntegerDivision(binary)))
+        moved.insert(read);
+  };
+  if (auto fused = dyn_cast<ds::FusedOp>(writer)) {
+    for (Operation &op : llvm::reverse(fused.getBody().front().without_terminator()))
+      look(&op);
+    return !moved.contains(operand);
   }
-  if (!isCarried && !isOwned(into))
-    copyInto(into);
+  if (!isElementwise(writer))
+    return false;
+  look(writer);
+  return !moved.contains(operand);
 }
 
-void CopyInserter::ownInits(scf::WhileOp loop) {
-  for (OpOperand &init : loop.getInitsMutable())
-    if (isa<RankedTensorType>(init.get().getType()) && !isOwned(init))
-      copyInto(init);
+/// Whether a reader that is the writer itself may still read what it writes over.
+bool CopyInserter::readsAsItWrites(Operation *writer, OpOperand &use) {
+  if (isa<scf::IfOp>(writer))
+    return true; // each branch is looked at on its own
+  if (isa<dist::AllReduceStartOp, scf::WhileOp>(writer))
+    return use.getOwner() == writer; // source and destination may be one; an iteration reads what it carries
+  if (OpOperand *target = updateTarget(writer))
+    return &use == target;
+  return readsSameIndex(writer, use.get());
 }
 
-/// All values that lie in the buffer of a carried value while an iteration runs.
-SmallVector<Value> CopyInserter::valuesIn(scf::WhileOp loop, unsigned carried) {
-  SmallVector<Value> values = {loop.getBeforeArguments()[carried]};
-  for (auto [handed, argument] : llvm::zip_equal(loop.getConditionOp().getArgs(), loop.getAfterArguments()))
-    if (throughViews(handed) == values.front())
-      values.push_back(argument);
-  return values;
+/// What is against writing over the value.
+std::optional<StringRef> CopyInserter::obstacle(Value value, Operation *writer) {
+  Block *block = writer->getBlock();
+  std::optional<StringRef> found;
+  forEachReader(value, [&](OpOperand &use, Operation *reader) {
+    // Readers outside of the block were looked at when the op around it was to write here.
+    Operation *at = block->findAncestorOpInBlock(*reader);
+    auto wait = dyn_cast<dist::WaitOp>(reader);
+    if (!at || (at != writer && at->isBeforeInBlock(writer)) || (wait && wait.getPending().getDefiningOp() == writer))
+      return;
+    if (at != writer)
+      found = "is read after its update";
+    else if (!found && !readsAsItWrites(writer, use))
+      found = "is read at other places by its update";
+  });
+  return found;
 }
 
-/// Whether the op's kernel may overwrite the old values while it runs, and nothing reads them after it.
-bool CopyInserter::isLastReader(Operation *writer, Value result, ArrayRef<Value> old) {
-  for (Value value : old) {
-    if (isa<scf::WhileOp>(value.getParentBlock()->getParentOp()) && value.getParentBlock() != writer->getBlock())
-      continue; // what a loop's condition reads is over when its iteration begins
-    for (Operation *user : value.getUsers()) {
-      Operation *reader = writer->getBlock()->findAncestorOpInBlock(*user);
-      if (!reader || isa<ds::ReshapeOp>(reader))
-        return false;
-      if (reader != writer) {
-        if (!reader->isBeforeInBlock(writer))
-          return false;
-        continue;
-      }
-      bool sameIndex = isElementwise(writer);
-      if (auto fused = dyn_cast<ds::FusedOp>(writer))
-        sameIndex = llvm::none_of(fused.getBody().front(), [](Operation &op) { return isa<ds::TransposeOp>(op); });
-      if (!sameIndex || analysis.facts(value).sizes != analysis.facts(result).sizes)
-        return false;
-    }
+bool CopyInserter::isFree(const Slot &slot, Operation *writer) {
+  for (Value version : slot.versions) {
+    Operation *birth = version.getDefiningOp();
+    if (!birth)
+      birth = version.getParentBlock()->getParentOp();
+    Operation *at = writer->getBlock()->findAncestorOpInBlock(*birth);
+    if (at && !at->isBeforeInBlock(writer))
+      continue; // comes later
+    if (auto reason = obstacle(version, writer))
+      return because(slot.name + " " + *reason);
   }
   return true;
 }
 
-bool CopyInserter::isDirect(OpOperand &operand, llvm::SmallPtrSetImpl<Operation *> &taken) {
-  Operation *writer = throughViews(operand.get()).getDefiningOp();
-  return isWrittenByKernel(writer) && writer->getBlock() == operand.getOwner()->getBlock() &&
-         writer->getNumResults() == 1 && taken.insert(writer).second;
-}
-
-void CopyInserter::endLoop(scf::WhileOp loop) {
-  scf::YieldOp yield = loop.getYieldOp();
-  SmallVector<SmallVector<Value>> old;
-  for (unsigned i = 0; i < yield.getNumOperands(); ++i)
-    old.push_back(valuesIn(loop, i));
-  // First what moves to another carried value is saved, before anything is overwritten.
-  for (OpOperand &operand : yield->getOpOperands())
-    for (unsigned i = 0; i < old.size(); ++i)
-      if (i != operand.getOperandNumber() && llvm::is_contained(old[i], throughViews(operand.get()))) {
-        copyInto(operand);
-        break;
-      }
-  llvm::SmallPtrSet<Operation *, 8> taken;
-  for (OpOperand &operand : yield->getOpOperands()) {
-    ArrayRef<Value> mine = old[operand.getOperandNumber()];
-    Value root = throughViews(operand.get());
-    if (!isa<RankedTensorType>(operand.get().getType()) || llvm::is_contained(mine, root))
-      continue;
-    if (auto insert = root.getDefiningOp<ds::InsertOp>();
-        insert && llvm::is_contained(mine, insert.getInto()) && taken.insert(insert).second)
-      continue;
-    if (!isDirect(operand, taken) || !isLastReader(root.getDefiningOp(), root, mine))
-      copyInto(operand);
+/// Gives the value the slot as its buffer, if its writer can write there and the value is `end`'s alone.
+bool CopyInserter::land(Value root, Slot &slot, Operation *end) {
+  Operation *writer = root.getDefiningOp();
+  if (Slot *other = placed.lookup(root))
+    return because(slot.name + " takes what lies in " + other->name);
+  if (!writer)
+    return because(slot.name + " takes a value that something else owns");
+  if (isa<ds::WeightOp, ds::ConstantOp>(writer))
+    return because(slot.name + " takes a constant");
+  if (writer->getBlock() != end->getBlock())
+    return because(slot.name + " takes a value from outside of its branch or loop");
+  if (updateTarget(writer))
+    return landUpdate(writer, slot);
+  if (auto loop = dyn_cast<scf::WhileOp>(writer)) {
+    auto carried = carriedBy(loop, cast<OpResult>(root).getResultNumber());
+    if (!carried)
+      return because(slot.name + " takes a value that its loop does not carry");
+    if (!isFree(slot, loop))
+      return false;
+    startLoop(loop, *carried, slot);
+    return true;
   }
+  auto wait = dyn_cast<dist::WaitOp>(writer); // the destination is the collective's from the start on
+  if (!isFree(slot, wait ? wait.getPending().getDefiningOp() : writer))
+    return false;
+  put(root, slot);
+  return true;
 }
 
-void CopyInserter::endBranch(scf::YieldOp yield) {
-  llvm::SmallPtrSet<Operation *, 8> taken;
-  for (OpOperand &operand : yield->getOpOperands())
-    if (isa<RankedTensorType>(operand.get().getType()) && !isDirect(operand, taken))
-      copyInto(operand);
+/// An update and what it updates have one buffer; a copy is updated where something else needs the old value.
+bool CopyInserter::landUpdate(Operation *op, Slot &slot) {
+  if (!isFree(slot, op))
+    return false;
+  put(op->getResult(0), slot);
+  OpOperand &target = *updateTarget(op);
+  Value base = throughViews(target.get());
+  if (slot.holds(base))
+    return true;
+  if (auto reason = obstacle(base, op))
+    (void)because(Twine("a value that is updated ") + *reason);
+  else if (land(base, slot, op))
+    return true;
+  bool isThere = land(copyInto(target, op), slot, op);
+  assert(isThere && "nothing reads a slot that is free for the update");
+  (void)isThere;
+  return true;
 }
 
-void CopyInserter::endFunction(func::ReturnOp ret) {
-  auto stateOf = [&](OpOperand &operand) { return function.getResultAttr(operand.getOperandNumber(), ds::stateAttr); };
-  // Copies into states end their old values: they come last, and an old value that moves to another state is saved.
-  SmallVector<OpOperand *> ordered, states;
-  for (OpOperand &operand : ret->getOpOperands())
-    (stateOf(operand) ? states : ordered).push_back(&operand);
-  ordered.append(states);
-  for (OpOperand *operand : ordered)
-    if (auto argument = dyn_cast<BlockArgument>(throughViews(operand->get())); argument && stateOf(*operand))
-      if (Attribute old = function.getArgAttr(argument.getArgNumber(), ds::stateAttr); old && old != stateOf(*operand))
-        copyInto(*operand);
-  llvm::SmallPtrSet<Operation *, 8> taken;
-  for (OpOperand *operand : ordered) {
-    bool direct = isDirect(*operand, taken);
-    if (Attribute state = stateOf(*operand); state && direct) {
-      SmallVector<Value> old;
-      for (BlockArgument argument : function.getArguments())
-        if (function.getArgAttr(argument.getArgNumber(), ds::stateAttr) == state)
-          old.push_back(argument);
-      Operation *writer = operand->get().getDefiningOp();
-      direct = writer && isElementwise(writer) && !old.empty() &&
-               analysis.facts(old.front()).sizes == analysis.facts(operand->get()).sizes &&
-               isLastReader(writer, operand->get(), old);
+/// The carried value that a loop's result is.
+std::optional<unsigned> CopyInserter::carriedBy(scf::WhileOp loop, unsigned result) {
+  auto argument = dyn_cast<BlockArgument>(throughViews(loop.getConditionOp().getArgs()[result]));
+  if (!argument || argument.getOwner() != loop.getBeforeBody())
+    return std::nullopt;
+  return argument.getArgNumber();
+}
+
+/// Gives a carried value its buffer, in which it stays from its first value to the loop's result.
+void CopyInserter::startLoop(scf::WhileOp loop, unsigned carried, Slot &slot) {
+  OpOperand &init = loop.getInitsMutable()[carried];
+  for (OpOperand &other : loop.getInitsMutable())
+    if (&other != &init && slot.holds(throughViews(other.get()))) {
+      (void)because("a loop carries what lies in " + slot.name + " elsewhere");
+      (void)copyInto(other, loop);
     }
-    if (!direct)
-      copyInto(*operand);
+  Value root = throughViews(init.get());
+  if (!slot.holds(root)) {
+    bool isThere = false;
+    if (obstacle(root, loop))
+      (void)because("a loop starts from a value that is read later");
+    else
+      isThere = land(root, slot, loop);
+    isThere = isThere || land(copyInto(init, loop), slot, loop);
+    assert(isThere && "nothing but the loop reads a slot that is free for it");
+    (void)isThere;
+  }
+  carriedSlots[{loop, carried}] = &slot;
+  put(loop.getBeforeArguments()[carried], slot);
+  for (auto [number, argument] : llvm::enumerate(loop.getAfterArguments()))
+    if (carriedBy(loop, number) == carried) {
+      put(argument, slot);
+      put(loop.getResult(number), slot);
+    }
+}
+
+void CopyInserter::visitLoop(scf::WhileOp loop) {
+  SmallVector<Slot *> ends;
+  for (unsigned i = 0; i < loop.getInits().size(); ++i) {
+    if (isa<RankedTensorType>(loop.getInits()[i].getType()) && !carriedSlots.count({loop, i}))
+      startLoop(loop, i, newSlot("carried value " + Twine(i) + " of a loop"));
+    ends.push_back(carriedSlots.lookup({loop, i}));
+  }
+  visit(*loop.getBeforeBody(), {});
+  visit(*loop.getAfterBody(), ends);
+}
+
+void CopyInserter::visitBranch(scf::IfOp branch) {
+  SmallVector<Slot *> ends;
+  for (OpResult result : branch->getResults()) {
+    bool isTensor = isa<RankedTensorType>(result.getType());
+    if (isTensor && !placed.contains(result))
+      put(result, newSlot("result " + Twine(result.getResultNumber()) + " of a branch"));
+    ends.push_back(isTensor ? placed.lookup(result) : nullptr);
+  }
+  for (Region &region : branch->getRegions())
+    if (!region.empty())
+      visit(region.front(), ends);
+}
+
+/// Moves an update behind the last reader of what it updates, where nothing needs its result before.
+void CopyInserter::sink(OpOperand &operand, const Slot &slot) {
+  Operation *terminator = operand.getOwner(), *writer = throughViews(operand.get()).getDefiningOp(), *last = nullptr;
+  Block *block = terminator->getBlock();
+  if (!writer || writer->getBlock() != block || !(isa<ds::FusedOp>(writer) || isa<ds::ResultInference>(writer)))
+    return;
+  for (Value version : slot.versions)
+    forEachReader(version, [&](OpOperand &, Operation *reader) {
+      Operation *at = block->findAncestorOpInBlock(*reader);
+      if (at && at != writer && at != terminator && writer->isBeforeInBlock(at) && (!last || last->isBeforeInBlock(at)))
+        last = at;
+    });
+  if (last && llvm::all_of(writer->getUsers(), [&](Operation *user) {
+        Operation *at = block->findAncestorOpInBlock(*user);
+        return at != last && last->isBeforeInBlock(at);
+      }))
+    writer->moveAfter(last);
+}
+
+/// The first op that writes what will end in a slot as `root`, if it is in the block.
+static Operation *firstWriter(Value root, Block *block) {
+  Operation *writer = root.getDefiningOp();
+  if (!writer || writer->getBlock() != block)
+    return nullptr;
+  if (auto wait = dyn_cast<dist::WaitOp>(writer))
+    return wait.getPending().getDefiningOp();
+  if (OpOperand *target = updateTarget(writer))
+    if (Operation *earlier = firstWriter(throughViews(target->get()), block))
+      return earlier;
+  return writer;
+}
+
+/// An operand that lies in the slot of another one is copied before that slot is written. Returns the copy.
+Operation *CopyInserter::save(Operation *terminator, unsigned number, ArrayRef<Slot *> ends,
+                              llvm::SmallDenseSet<unsigned> &seen) {
+  Value root = throughViews(terminator->getOperand(number));
+  for (unsigned other = 0; other < ends.size(); ++other) {
+    if (other == number || !ends[other] || !ends[other]->holds(root))
+      continue;
+    if (!seen.insert(number).second)
+      return nullptr;
+    Value next = throughViews(terminator->getOperand(other));
+    if (next == root)
+      return nullptr; // stays as it is
+    Operation *before = save(terminator, other, ends, seen);
+    if (!before)
+      before = firstWriter(next, terminator->getBlock());
+    (void)because(ends[number]->name + " takes the old value of " + ends[other]->name);
+    return copyInto(terminator->getOpOperand(number), before ? before : terminator).getDefiningOp();
+  }
+  return nullptr;
+}
+
+void CopyInserter::finish(Operation *terminator, ArrayRef<Slot *> ends) {
+  for (auto [operand, slot] : llvm::zip_equal(terminator->getOpOperands(), ends))
+    if (slot)
+      sink(operand, *slot);
+  llvm::SmallDenseSet<unsigned> seen;
+  for (unsigned i = 0; i < ends.size(); ++i)
+    if (ends[i] && !ends[i]->holds(throughViews(terminator->getOperand(i))) && !seen.contains(i))
+      (void)save(terminator, i, ends, seen);
+  // What is new first: a copy at the end of the block is the last to write its slot.
+  for (auto [operand, slot] : llvm::zip_equal(terminator->getOpOperands(), ends)) {
+    if (!slot)
+      continue;
+    Value root = throughViews(operand.get());
+    if (!slot->holds(root) && !land(root, *slot, terminator)) {
+      bool isThere = land(copyInto(operand, terminator), *slot, terminator);
+      assert(isThere && "old values that the terminator reads were saved");
+      (void)isThere;
+    }
   }
 }
 
-void CopyInserter::run() {
-  function.walk([&](ds::InsertOp insert) { ownInsertedInto(insert); });
-  function.walk([&](scf::WhileOp loop) { ownInits(loop); });
-  function.walk([&](Operation *terminator) {
-    if (auto ret = dyn_cast<func::ReturnOp>(terminator))
-      return endFunction(ret);
-    auto yield = dyn_cast<scf::YieldOp>(terminator);
-    if (!yield)
-      return;
-    if (auto loop = dyn_cast<scf::WhileOp>(yield->getParentOp()))
-      endLoop(loop);
-    else
-      endBranch(yield);
-  });
+void CopyInserter::visit(Block &block, ArrayRef<Slot *> ends) {
+  SmallVector<Operation *> ops;
+  for (Operation &op : block)
+    ops.push_back(&op);
+  if (!ends.empty())
+    finish(block.getTerminator(), ends);
+  for (Operation *op : llvm::reverse(ops)) {
+    if (auto loop = dyn_cast<scf::WhileOp>(op))
+      visitLoop(loop);
+    else if (auto branch = dyn_cast<scf::IfOp>(op))
+      visitBranch(branch);
+    else if (updateTarget(op) && !placed.contains(op->getResult(0)))
+      (void)landUpdate(op, newSlot("a value that is updated"));
+  }
 }
 
-void insertCopies(func::FuncOp function, SizeAnalysis &analysis) { CopyInserter(function, analysis).run(); }
+unsigned CopyInserter::run() {
+  llvm::DenseMap<Attribute, Slot *> states;
+  for (BlockArgument argument : function.getArguments())
+    if (Attribute state = function.getArgAttr(argument.getArgNumber(), ds::stateAttr)) {
+      states[state] = &newSlot("state '" + cast<StringAttr>(state).getValue() + "'");
+      put(argument, *states[state]);
+    }
+  Operation *terminator = function.getBody().front().getTerminator();
+  SmallVector<Slot *> ends;
+  for (unsigned i = 0; i < terminator->getNumOperands(); ++i) {
+    auto name = function.getResultAttrOfType<StringAttr>(i, ds::nameAttr);
+    if (Attribute state = function.getResultAttr(i, ds::stateAttr); state && states.contains(state))
+      ends.push_back(states[state]);
+    else
+      ends.push_back(&newSlot(name ? "output '" + name.getValue() + "'" : "output " + Twine(i)));
+  }
+  visit(function.getBody().front(), ends);
+  return copies;
+}
+
+unsigned insertCopies(func::FuncOp function, SizeAnalysis &analysis) { return CopyInserter(function, analysis).run(); }
 
 } // namespace deepstride

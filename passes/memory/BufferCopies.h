@@ -14,8 +14,12 @@ mlir::Value throughViews(mlir::Value value);
 /// Kernels that read nothing but the element they write, so that both may lie in one buffer.
 bool isElementwise(mlir::Operation *op);
 
-/// Inserts the copies; afterwards ds-plan-buffers can give every value one buffer.
-void insertCopies(mlir::func::FuncOp function, SizeAnalysis &analysis);
+/// The operand that an insert or a scatter changes in place; its result has the same buffer. Null for other ops.
+mlir::OpOperand *updateTarget(mlir::Operation *op);
+
+/// Inserts the copies, each with a remark that says why, and returns their number; afterwards ds-plan-buffers can give
+/// every value one buffer.
+unsigned insertCopies(mlir::func::FuncOp function, SizeAnalysis &analysis);
 
 } // namespace deepstride
 

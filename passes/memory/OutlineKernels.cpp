@@ -36,11 +36,12 @@ public:
   KernelOutliner(ModuleOp module) : module(module), symbols(module) {}
 
   LogicalResult run(func::FuncOp function);
-  unsigned kernelCount = 0, launchCount = 0;
+  unsigned kernelCount = 0, launchCount = 0, copyCount = 0;
 
 private:
   void storeConstants(func::FuncOp function);
   void countBeforeAllocating(func::FuncOp function);
+  LogicalResult checkStates(func::FuncOp function);
   void recordConstraints(func::FuncOp function);
   void outline(Operation *op);
   ArrayAttr rename(ArrayRef<SizeExpr> sizes);
@@ -183,8 +184,8 @@ void KernelOutliner::outline(Operation *op) {
     launch->setAttr(ds::valueNameAttr, names);
   if (elementwise)
     launch->setAttr("elementwise", builder.getUnitAttr());
-  if (auto insert = dyn_cast<ds::InsertOp>(op)) // the result is a part of this input, rewritten
-    launch->setAttr("in_place", builder.getI64IntegerAttr(llvm::find(inputs, insert.getInto()) - inputs.begin()));
+  if (OpOperand *target = updateTarget(op)) // the result is this input, in part rewritten
+    launch->setAttr("in_place", builder.getI64IntegerAttr(llvm::find(inputs, target->get()) - inputs.begin()));
   for (auto [from, to] : llvm::zip_equal(op->getResults(), launch.getResults())) {
     analysis.set(to, analysis.facts(from));
     from.replaceAllUsesWith(to);
@@ -284,6 +285,36 @@ static bool isPackageTensor(Type type) {
                          Float8E5M2Type, Float8E5M2FNUZType, Float8E8M0FNUType, Float4E2M1FNType>(element);
 }
 
+/// Old and new value of a state share a buffer, so there is one of each and they are alike.
+LogicalResult KernelOutliner::checkStates(func::FuncOp function) {
+  llvm::DenseMap<Attribute, Value> states;
+  llvm::SmallDenseSet<Attribute> updated;
+  auto list = [&](const SizeVector &sizes) { return toAttribute(module.getContext(), sizes); };
+  for (BlockArgument argument : function.getArguments())
+    if (Attribute state = function.getArgAttr(argument.getArgNumber(), ds::stateAttr)) {
+      if (!isa<StringAttr>(state))
+        return function.emitOpError("expects a state's name, found ") << state;
+      if (!states.try_emplace(state, argument).second)
+        return function.emitOpError("has two arguments of state ") << state;
+    }
+  for (OpOperand &operand : function.getBody().front().getTerminator()->getOpOperands()) {
+    Attribute state = function.getResultAttr(operand.getOperandNumber(), ds::stateAttr);
+    if (!state)
+      continue;
+    if (!states.contains(state))
+      return function.emitOpError("result ")
+             << operand.getOperandNumber() << " is tied to state " << state << ", which no argument has";
+    if (!updated.insert(state).second)
+      return function.emitOpError("has two results of state ") << state;
+    const TensorFacts &before = analysis.facts(states[state]), &after = analysis.facts(operand.get());
+    if (before.elementType != after.elementType || before.sizes != after.sizes)
+      return function.emitOpError("state ")
+             << state << " must keep type and sizes, found " << before.elementType << " " << list(before.sizes)
+             << " and " << after.elementType << " " << list(after.sizes);
+  }
+  return success();
+}
+
 LogicalResult KernelOutliner::run(func::FuncOp function) {
   if (!llvm::all_of(function.getArgumentTypes(), isPackageTensor) ||
       !llvm::all_of(function.getResultTypes(), isPackageTensor))
@@ -293,9 +324,11 @@ LogicalResult KernelOutliner::run(func::FuncOp function) {
   if (failed(result))
     return failure();
   analysis = std::move(*result);
+  if (failed(checkStates(function)))
+    return failure();
   recordConstraints(function);
   countBeforeAllocating(function);
-  insertCopies(function, analysis);
+  copyCount += insertCopies(function, analysis);
   storeConstants(function);
   SmallVector<Operation *> work;
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
@@ -324,6 +357,7 @@ struct OutlineKernels : deepstride::impl::OutlineKernelsBase<OutlineKernels>, Pa
         return signalPassFailure();
     count("kernels", outliner.kernelCount);
     count("launches", outliner.launchCount);
+    count("copies", outliner.copyCount);
   }
 };
 

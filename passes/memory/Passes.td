@@ -8,8 +8,9 @@ def OutlineKernels : Pass<"ds-outline-kernels", "::mlir::ModuleOp"> {
   let summary = "turn every compute op and fused region into a kernel and a launch";
   let description = [{
     Each `ds.fused`, and each compute op outside of one, moves into a `ds.kernel` over its own size symbols; equal
-    kernels are shared. Reshapes stay as views, constants that a kernel does not embed become weights, values that need
-    a buffer of their own at a return or at the end of a branch get a copy. Numerically a no-op.
+    kernels are shared. Reshapes stay as views, constants that a kernel does not embed become weights. A value that ends
+    in a state, an output, what a loop carries or a branch's result is written there at once; where something still
+    reads the old value, a copy is made and a remark says why. Numerically a no-op.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }

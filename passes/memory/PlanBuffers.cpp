@@ -41,6 +41,8 @@ public:
 
 private:
   LogicalResult visit(Block &block);
+  void demand(Block &block);
+  void demand(Value value, int64_t buffer) { destinations[throughViews(value)] = buffer; }
   LogicalResult visitBranch(scf::IfOp branch);
   LogicalResult visitLoop(scf::WhileOp loop);
   int64_t bufferOf(Value value);
@@ -102,7 +104,28 @@ void BufferPlanner::assignResults(Operation *op) {
   }
 }
 
+/// A value that must end in a buffer begins there: what an update changes, the first value of what a loop carries.
+/// ds-outline-kernels has made sure that it can.
+void BufferPlanner::demand(Block &block) {
+  for (Operation &op : llvm::reverse(block)) {
+    auto launch = dyn_cast<ds::LaunchOp>(op);
+    if (auto inPlace = launch ? launch->getAttrOfType<IntegerAttr>("in_place") : IntegerAttr())
+      if (auto destination = destinations.find(launch.getResult(0)); destination != destinations.end())
+        demand(launch.getInputs()[inPlace.getInt()], destination->second);
+    auto loop = dyn_cast<scf::WhileOp>(op);
+    if (!loop)
+      continue;
+    for (auto [handed, result] : llvm::zip_equal(loop.getConditionOp().getArgs(), loop.getResults())) {
+      auto destination = destinations.find(result);
+      auto carried = dyn_cast<BlockArgument>(throughViews(handed));
+      if (destination != destinations.end() && carried && carried.getOwner() == loop.getBeforeBody())
+        demand(loop.getInits()[carried.getArgNumber()], destination->second);
+    }
+  }
+}
+
 LogicalResult BufferPlanner::visit(Block &block) {
+  demand(block);
   for (Operation &op : block) {
     if (auto launch = dyn_cast<ds::LaunchOp>(op)) {
       SmallVector<int64_t> list;
@@ -159,7 +182,7 @@ LogicalResult BufferPlanner::visitBranch(scf::IfOp branch) {
       continue;
     for (auto [result, yielded] : llvm::zip(branch.getResults(), region.front().getTerminator()->getOperands()))
       if (isa<RankedTensorType>(result.getType()))
-        destinations[throughViews(yielded)] = ids[result];
+        demand(yielded, ids[result]);
     if (failed(visit(region.front())))
       return failure();
   }
@@ -187,7 +210,7 @@ LogicalResult BufferPlanner::visitLoop(scf::WhileOp loop) {
   hand(loop.getConditionOp().getArgs(), loop.getAfterArguments());
   for (auto [argument, yielded] : llvm::zip_equal(loop.getBeforeArguments(), loop.getYieldedValues()))
     if (isa<RankedTensorType>(argument.getType()))
-      destinations[throughViews(yielded)] = ids[argument];
+      demand(yielded, ids[argument]);
   if (failed(visit(*loop.getAfterBody())))
     return failure();
   for (size_t i = 0; i < outside; ++i)
@@ -221,7 +244,7 @@ LogicalResult BufferPlanner::run() {
     if (state && !states.contains(state))
       return function.emitOpError("result ")
              << operand.getOperandNumber() << " is tied to state " << state << ", which no argument has";
-    destinations[throughViews(operand.get())] = state ? states[state] : newBuffer({"output", outputs++, {}, {}, 0, 0});
+    demand(operand.get(), state ? states[state] : newBuffer({"output", outputs++, {}, {}, 0, 0}));
   }
   if (failed(visit(function.getBody().front())))
     return failure();

@@ -7,8 +7,10 @@ include "mlir/Pass/PassBase.td"
 def FuseElementwise : Pass<"ds-fuse-elementwise", "::mlir::func::FuncOp"> {
   let summary = "gather elementwise ops and the views between them into fused regions";
   let description = [{
-    An elementwise producer joins the region of its only consumer when both have the same sizes, so that the value
-    between them never reaches memory. Transposes and broadcasts of small operands join as reads. Numerically a no-op.
+    An elementwise producer joins the region of its consumers when all have the same sizes, so that the value between
+    them never reaches memory, or is written once and not read again: a value with other uses becomes a result of the
+    region, as long as nothing outside of the region stands between two of its ops. Transposes and broadcasts of small
+    operands join as reads. Numerically a no-op.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }

@@ -17,7 +17,7 @@ struct CollectiveRequest {
   ElementType type = ElementType::F32;
   Reduction reduction = Reduction::Sum;
   int64_t count = 0;
-  const void *source = nullptr; // read before start returns
+  const void *source = nullptr; // stays unchanged until the wait, may be read until then
 };
 
 // One rank's end. Used by one thread at a time.

@@ -43,6 +43,50 @@ TEST(Placement, NeverOverlapsForRandomIntervals) {
   }
 }
 
+// Plays the calls through: every range fills its bytes at its first launch and must find them at its last, whatever the
+// others wrote. Sizes and intervals are new in every run.
+TEST(Placement, KeepsWhatLivesOverRandomIntervals) {
+  uint32_t seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int round = 0; round < 300; ++round) {
+    uint32_t launches = 1 + random() % 60, longest = 1 + random() % launches, largest = 1 + random() % 3000;
+    std::vector<LiveRange> ranges(random() % 150);
+    for (LiveRange &range : ranges) {
+      range.bytes = random() % 5 ? random() % largest : random() % 3 * 64;
+      range.first = random() % launches;
+      range.last = std::min(range.first + random() % longest, launches - 1);
+    }
+    Placement placement = placeBuffers(ranges);
+    std::vector<uint32_t> memory(placement.total, ~0u);
+    for (uint32_t launch = 0; launch < launches; ++launch) {
+      for (uint32_t i = 0; i < ranges.size(); ++i)
+        if (ranges[i].first == launch)
+          for (uint64_t at = 0; at < ranges[i].bytes; ++at)
+            memory.at(placement.offsets[i] + at) = i;
+      for (uint32_t i = 0; i < ranges.size(); ++i)
+        if (ranges[i].first <= launch && launch <= ranges[i].last)
+          for (uint64_t at = 0; at < ranges[i].bytes; ++at)
+            ASSERT_EQ(memory.at(placement.offsets[i] + at), i) << "launch " << launch << ", round " << round;
+    }
+  }
+}
+
+TEST(Placement, KeepsHugeRangesApart) {
+  uint32_t seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<LiveRange> ranges(40);
+    for (LiveRange &range : ranges) {
+      range.bytes = random() % (uint64_t(1) << (10 + random() % 40));
+      range.first = static_cast<uint32_t>(random() % 20);
+      range.last = range.first + static_cast<uint32_t>(random() % 10);
+    }
+    expectNoOverlap(ranges, placeBuffers(ranges));
+  }
+}
+
 TEST(Placement, ReusesBytesOfTheDead) {
   Placement placement = placeBuffers({{1000, 0, 1}, {1000, 1, 2}, {1000, 2, 3}, {1000, 3, 4}});
   EXPECT_EQ(placement.total, 2048u);

@@ -1,0 +1,444 @@
+// An abstract interpreter of buffer plans. For each buffer it knows which values lie there; a launch must find its
+// operands where the plan says, and what it writes replaces what was there. A workspace buffer loses its contents at
+// every launch outside of its lifetime, since the runtime may have given the bytes away. Loops are followed to a fixed
+// point, so that the result holds for every number of iterations.
+#include "passes/memory/VerifyPlan.h"
+
+#include "dialects/dist/DistDialect.h"
+#include "dialects/ds/DsDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "passes/memory/BufferCopies.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <set>
+
+using namespace mlir;
+
+namespace deepstride {
+namespace {
+
+struct BufferFacts {
+  StringRef role;
+  int64_t index = -1, first = 0, last = 0;
+  Attribute recipe;
+  std::optional<SizeExpr> bytes; // where the plan states them or the program's border does
+};
+
+struct Collective {
+  int64_t source, destination;
+  bool operator==(const Collective &other) const { return source == other.source && destination == other.destination; }
+};
+
+/// What is known at one point of the program.
+struct Memory {
+  std::vector<llvm::SmallDenseSet<Value, 2>> holds; // per buffer; without views
+  llvm::MapVector<Operation *, Collective> pending; // by start
+
+  /// From here on `name` is another name of `value`.
+  void alias(Value name, Value value) {
+    for (auto &held : holds)
+      if (held.contains(value))
+        held.insert(name);
+  }
+  void keepWhatIsIn(const Memory &other) {
+    for (auto [mine, others] : llvm::zip_equal(holds, other.holds))
+      for (Value value : llvm::to_vector(mine))
+        if (!others.contains(value))
+          mine.erase(value);
+  }
+  bool operator==(const Memory &other) const {
+    for (auto [mine, others] : llvm::zip_equal(holds, other.holds))
+      if (mine.size() != others.size() || llvm::any_of(mine, [&](Value value) { return !others.contains(value); }))
+        return false;
+    return true;
+  }
+};
+
+bool isTensor(Value value) { return isa<RankedTensorType>(value.getType()); }
+
+class PlanInterpreter {
+public:
+  PlanInterpreter(func::FuncOp entry, llvm::function_ref<void(Operation *, const Twine &)> violation)
+      : entry(entry), violation(violation) {}
+  void run();
+
+private:
+  bool readPlan();
+  void interpret(Block &block, Memory &memory);
+  void interpret(ds::LaunchOp launch, Memory &memory);
+  void interpret(scf::IfOp branch, Memory &memory);
+  void interpret(scf::WhileOp loop, Memory &memory);
+  void start(dist::AllReduceStartOp start, Memory &memory);
+  void wait(dist::WaitOp wait, Memory &memory);
+  void define(ds::DefineOp define, Memory &memory);
+
+  void expect(Operation *op, const Memory &memory, int64_t buffer, Value value, const Twine &what);
+  void write(Operation *op, Memory &memory, int64_t buffer, Value value);
+  void checkFit(Operation *op, int64_t buffer, Value value);
+  bool fits(int64_t buffer, Value value);
+  void checkAliases(ds::LaunchOp launch, ArrayRef<int64_t> list);
+  bool isBuffer(Operation *op, int64_t buffer);
+  void report(Operation *op, const Twine &rule) {
+    if (quiet == 0)
+      violation(op, rule);
+  }
+
+  func::FuncOp entry;
+  llvm::function_ref<void(Operation *, const Twine &)> violation;
+  SizeAnalysis analysis;
+  std::vector<BufferFacts> buffers;
+  int quiet = 0; // not 0 while a loop's fixed point is looked for
+};
+
+bool PlanInterpreter::isBuffer(Operation *op, int64_t buffer) {
+  bool isLegal = buffer >= 0 && buffer < static_cast<int64_t>(buffers.size());
+  if (!isLegal)
+    report(op, "buffer " + Twine(buffer) + " is in the plan");
+  return isLegal;
+}
+
+/// Whether a kernel reads nothing of an argument but the element that it writes: every path from the argument to a
+/// result is elementwise and keeps the sizes. The divisor of integers is searched for zeros, by every thread.
+bool readsOnlyWhatItWrites(ds::KernelOp kernel, unsigned argument) {
+  auto sizesOf = [&](Value value) -> Attribute {
+    if (auto block = dyn_cast<BlockArgument>(value))
+      return kernel.getArgumentSizes()[block.getArgNumber()];
+    auto lists = value.getDefiningOp()->getAttrOfType<ArrayAttr>("result_sizes");
+    return lists ? lists[cast<OpResult>(value).getResultNumber()] : Attribute();
+  };
+  Block &body = kernel.getBody().front();
+  Attribute sizes = sizesOf(body.getArgument(argument));
+  for (Value result : body.getTerminator()->getOperands())
+    if (sizesOf(result) != sizes)
+      return false;
+  SmallVector<Value> work = {body.getArgument(argument)};
+  while (!work.empty())
+    for (OpOperand &use : work.pop_back_val().getUses()) {
+      Operation *op = use.getOwner();
+      if (isa<ds::YieldOp>(op))
+        continue;
+      if (!(isElementwise(op) || isa<ds::BroadcastOp>(op)) || sizesOf(op->getResult(0)) != sizes)
+        return false;
+      auto binary = dyn_cast<ds::BinaryOp>(op);
+      if (binary && use.getOperandNumber() == 1 && isa<IntegerType>(getElementTypeOrSelf(use.get().getType())) &&
+          llvm::is_contained({ds::BinaryKind::div, ds::BinaryKind::mod, ds::BinaryKind::fmod}, binary.getKind()))
+        return false;
+      work.push_back(op->getResult(0));
+    }
+  return true;
+}
+
+/// The argument that a kernel changes in place, if its op is an insert or a scatter.
+std::optional<unsigned> updatedArgument(ds::KernelOp kernel) {
+  for (Operation &op : kernel.getBody().front())
+    if (OpOperand *target = updateTarget(&op))
+      if (auto argument = dyn_cast<BlockArgument>(target->get()))
+        return argument.getArgNumber();
+  return std::nullopt;
+}
+
+bool PlanInterpreter::fits(int64_t buffer, Value value) {
+  if (!buffers[buffer].bytes)
+    return true;
+  const TensorFacts &facts = analysis.facts(value);
+  SizeExpr bytes = product(facts.sizes) * SizeExpr((facts.elementType.getIntOrFloatBitWidth() + 7) / 8);
+  auto room = (*buffers[buffer].bytes - bytes).constant();
+  // A view has as many elements as what it shows, in other words perhaps.
+  return (room && *room >= 0) || llvm::any_of(value.getUsers(), [&](Operation *user) {
+           return isa<ds::ReshapeOp>(user) && fits(buffer, user->getResult(0));
+         });
+}
+
+void PlanInterpreter::expect(Operation *op, const Memory &memory, int64_t buffer, Value value, const Twine &what) {
+  if (!isBuffer(op, buffer))
+    return;
+  Value root = throughViews(value);
+  bool isThere = memory.holds[buffer].contains(root);
+  if (auto weight = root.getDefiningOp<ds::WeightOp>())
+    isThere = buffers[buffer].recipe == weight.getRecipeAttr();
+  if (!isThere)
+    report(op, "buffer " + Twine(buffer) + " holds " + what);
+  for (const auto &[start, collective] : memory.pending)
+    if (buffer == collective.destination)
+      report(op, "nothing reads buffer " + Twine(buffer) + " before the collective's wait");
+}
+
+void PlanInterpreter::write(Operation *op, Memory &memory, int64_t buffer, Value value) {
+  if (!isBuffer(op, buffer))
+    return;
+  StringRef role = buffers[buffer].role;
+  if (role == "input" || role == "constant")
+    report(op, "nothing writes " + Twine(role) + " buffer " + Twine(buffer));
+  for (const auto &[start, collective] : memory.pending)
+    if (buffer == collective.source || buffer == collective.destination)
+      report(op, "buffer " + Twine(buffer) + " is the collective's from its start to its wait");
+  if (!fits(buffer, value))
+    report(op, "a value fits into buffer " + Twine(buffer));
+  memory.holds[buffer].clear();
+  memory.holds[buffer].insert(value);
+}
+
+void PlanInterpreter::checkAliases(ds::LaunchOp launch, ArrayRef<int64_t> list) {
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<ds::KernelOp>(launch, launch.getKernelAttr());
+  ArrayRef<int64_t> in = list.take_front(launch.getInputs().size()), out = list.drop_front(in.size());
+  std::optional<unsigned> updated = updatedArgument(kernel);
+  auto stated = launch->getAttrOfType<IntegerAttr>("in_place");
+  if (updated ? !stated || stated.getInt() != *updated : bool(stated))
+    report(launch, "in_place names what the kernel updates");
+  if (updated && in[*updated] != out.front())
+    report(launch, "an update has the buffer of what it updates");
+  for (auto [number, buffer] : llvm::enumerate(out)) {
+    if (llvm::is_contained(out.drop_front(number + 1), buffer))
+      report(launch, "results have buffers of their own");
+    for (auto [argument, read] : llvm::enumerate(in))
+      if (read == buffer && updated != argument && !readsOnlyWhatItWrites(kernel, argument))
+        report(launch, "a kernel does not write over what it reads elsewhere");
+  }
+}
+
+void PlanInterpreter::interpret(ds::LaunchOp launch, Memory &memory) {
+  auto list = launch->getAttrOfType<DenseI64ArrayAttr>("buffers");
+  auto index = launch->getAttrOfType<IntegerAttr>("index");
+  size_t inputs = launch.getInputs().size();
+  if (!list || !index || list.size() != static_cast<int64_t>(inputs + launch.getResults().size()))
+    return report(launch, "every value between kernels has a buffer");
+  for (auto [number, buffer] : llvm::enumerate(buffers)) {
+    if (buffer.role != "workspace" || (buffer.first <= index.getInt() && index.getInt() <= buffer.last))
+      continue;
+    memory.holds[number].clear(); // its bytes may be another's
+    for (const auto &[start, collective] : memory.pending)
+      if (collective.source == static_cast<int64_t>(number) || collective.destination == static_cast<int64_t>(number))
+        report(launch, "buffer " + Twine(number) + " lives until the collective's wait");
+  }
+  for (auto [number, input] : llvm::enumerate(launch.getInputs()))
+    expect(launch, memory, list[number], input, "operand " + Twine(number));
+  if (llvm::any_of(list.asArrayRef(), [&](int64_t buffer) { return !isBuffer(launch, buffer); }))
+    return;
+  checkAliases(launch, list);
+  for (auto [number, result] : llvm::enumerate(launch.getResults())) {
+    const BufferFacts &buffer = buffers[list[inputs + number]];
+    write(launch, memory, list[inputs + number], result);
+    if (buffer.role == "workspace" && (index.getInt() < buffer.first || buffer.last < index.getInt()))
+      report(launch, "buffer " + Twine(list[inputs + number]) + " lives while it is written");
+  }
+}
+
+void PlanInterpreter::start(dist::AllReduceStartOp start, Memory &memory) {
+  auto list = start->getAttrOfType<DenseI64ArrayAttr>("buffers");
+  if (!list || list.size() != 2)
+    return report(start, "every collective has two buffers");
+  expect(start, memory, list[0], start.getSource(), "the source");
+  if (!isBuffer(start, list[0]) || !isBuffer(start, list[1]))
+    return;
+  auto source = llvm::to_vector(memory.holds[list[0]]);
+  write(start, memory, list[1], *start.getPending().getUsers().begin()->result_begin());
+  memory.holds[list[1]].clear(); // nobody knows before the wait
+  if (list[0] == list[1])
+    memory.holds[list[0]].insert(source.begin(), source.end());
+  memory.pending.insert({start, {list[0], list[1]}});
+}
+
+void PlanInterpreter::wait(dist::WaitOp wait, Memory &memory) {
+  auto start = wait.getPending().getDefiningOp<dist::AllReduceStartOp>();
+  auto found = memory.pending.find(start);
+  if (found == memory.pending.end())
+    return report(wait, "every wait has a start before it");
+  Collective collective = found->second;
+  memory.pending.erase(found);
+  expect(wait, memory, collective.source, start.getSource(), "the source until the wait");
+  write(wait, memory, collective.destination, wait.getResult());
+}
+
+void PlanInterpreter::define(ds::DefineOp define, Memory &memory) {
+  for (auto [number, buffer] : llvm::enumerate(buffers))
+    if (buffer.bytes && llvm::is_contained(buffer.bytes->symbols(), define.getSymbol()))
+      memory.holds[number].clear(); // allocated anew
+}
+
+/// What results and values from inside mean behind a branch or a loop.
+void forgetInner(Operation *op, Memory &memory) {
+  for (auto &held : memory.holds)
+    for (Value value : llvm::to_vector(held))
+      if (value.getParentRegion()->getParentOp() == op || op->isProperAncestor(value.getParentRegion()->getParentOp()))
+        held.erase(value);
+}
+
+void PlanInterpreter::interpret(scf::IfOp branch, Memory &memory) {
+  std::vector<Memory> ends;
+  for (Region &region : branch->getRegions()) {
+    ends.push_back(memory);
+    if (region.empty())
+      continue;
+    interpret(region.front(), ends.back());
+    for (auto [result, yielded] : llvm::zip(branch.getResults(), region.front().getTerminator()->getOperands()))
+      ends.back().alias(result, throughViews(yielded));
+  }
+  memory = ends[0];
+  memory.keepWhatIsIn(ends[1]);
+  forgetInner(branch, memory);
+}
+
+void PlanInterpreter::interpret(scf::WhileOp loop, Memory &memory) {
+  Memory head = memory, exit;
+  auto hand = [](Memory &to, ValueRange names, ValueRange values) {
+    Memory old = to;
+    for (auto [name, value] : llvm::zip_equal(names, values))
+      for (auto [held, before] : llvm::zip_equal(to.holds, old.holds)) {
+        if (!isTensor(name))
+          break;
+        held.erase(name);
+        if (before.contains(throughViews(value)))
+          held.insert(name);
+      }
+  };
+  hand(head, loop.getBeforeArguments(), loop.getInits());
+  ++quiet;
+  for (bool isFixed = false; true;) {
+    quiet -= isFixed;
+    Memory now = head;
+    interpret(*loop.getBeforeBody(), now);
+    exit = now;
+    hand(now, loop.getAfterArguments(), loop.getConditionOp().getArgs());
+    interpret(*loop.getAfterBody(), now);
+    if (isFixed)
+      break;
+    hand(now, loop.getBeforeArguments(), loop.getYieldedValues());
+    Memory next = head;
+    next.keepWhatIsIn(now);
+    // What an iteration computed is not there for the next one, but for what it hands on.
+    isFixed = next == head;
+    head = next;
+  }
+  hand(exit, loop.getResults(), loop.getConditionOp().getArgs());
+  memory = exit;
+  forgetInner(loop, memory);
+}
+
+void PlanInterpreter::interpret(Block &block, Memory &memory) {
+  const auto pending = memory.pending;
+  for (Operation &op : block) {
+    if (auto launch = dyn_cast<ds::LaunchOp>(op))
+      interpret(launch, memory);
+    else if (auto collective = dyn_cast<dist::AllReduceStartOp>(op))
+      start(collective, memory);
+    else if (auto end = dyn_cast<dist::WaitOp>(op))
+      wait(end, memory);
+    else if (auto branch = dyn_cast<scf::IfOp>(op))
+      interpret(branch, memory);
+    else if (auto loop = dyn_cast<scf::WhileOp>(op))
+      interpret(loop, memory);
+    else if (!isa<ds::ReshapeOp>(op) && !op.hasTrait<OpTrait::IsTerminator>())
+      for (Value operand : op.getOperands())
+        if (isTensor(operand)) { // a condition or a size that the entry itself reads
+          auto buffer = op.getAttrOfType<IntegerAttr>("buffer");
+          expect(&op, memory, buffer ? buffer.getInt() : -1, operand, "what the entry reads");
+        }
+    if (auto size = dyn_cast<ds::DefineOp>(op))
+      define(size, memory);
+  }
+  if (memory.pending.size() != pending.size() ||
+      llvm::any_of(pending, [&](const auto &open) { return !memory.pending.contains(open.first); }))
+    report(block.getTerminator(), "a collective ends in the block where it started");
+}
+
+/// Reads `ds.buffers`; false where it is none.
+bool PlanInterpreter::readPlan() {
+  auto plan = entry->getAttrOfType<ArrayAttr>("ds.buffers");
+  if (!plan) {
+    report(entry, "every entry has a buffer plan");
+    return false;
+  }
+  static constexpr StringRef roles[] = {"input", "output", "state", "constant", "workspace"};
+  for (Attribute attribute : plan) {
+    auto fields = dyn_cast<DictionaryAttr>(attribute);
+    auto number = [&](StringRef name) {
+      auto value = fields.getAs<IntegerAttr>(name);
+      return value ? value.getInt() : -1;
+    };
+    BufferFacts facts;
+    if (auto role = fields ? fields.getAs<StringAttr>("role") : StringAttr())
+      facts.role = role;
+    if (fields && facts.role == "workspace" && fields.get("bytes"))
+      facts.bytes = sizeFromAttribute(fields.get("bytes"));
+    if (!llvm::is_contained(roles, facts.role) || (facts.role == "workspace" && !facts.bytes)) {
+      report(entry, "every buffer has a role, and a workspace its bytes");
+      return false;
+    }
+    facts.index = number("index"), facts.first = number("first"), facts.last = number("last");
+    facts.recipe = fields.get("recipe");
+    buffers.push_back(std::move(facts));
+  }
+  return true;
+}
+
+void PlanInterpreter::run() {
+  if (!readPlan())
+    return;
+  auto result = SizeAnalysis::run(entry);
+  if (failed(result))
+    return report(entry, "sizes can be inferred");
+  analysis = std::move(*result);
+
+  // The border: which buffer is which argument, and where the program's results must lie in the end.
+  std::map<std::pair<StringRef, int64_t>, int64_t> border;
+  for (auto [number, buffer] : llvm::enumerate(buffers))
+    if (buffer.role != "workspace" && buffer.role != "constant" &&
+        !border.try_emplace({buffer.role, buffer.index}, number).second)
+      return report(entry, "two buffers are " + Twine(buffer.role) + " " + Twine(buffer.index));
+  auto bytesOf = [&](Value value) {
+    const TensorFacts &facts = analysis.facts(value);
+    return product(facts.sizes) * SizeExpr((facts.elementType.getIntOrFloatBitWidth() + 7) / 8);
+  };
+  auto find = [&](StringRef role, int64_t index) {
+    auto found = border.find({role, index});
+    if (found == border.end())
+      report(entry, "there is a buffer for " + Twine(role) + " " + Twine(index));
+    return found == border.end() ? -1 : found->second;
+  };
+  Memory memory;
+  memory.holds.resize(buffers.size());
+  int64_t inputs = 0, states = 0, outputs = 0;
+  llvm::MapVector<Attribute, std::pair<int64_t, Value>> ends; // of states
+  for (BlockArgument argument : entry.getArguments()) {
+    Attribute state = entry.getArgAttr(argument.getArgNumber(), ds::stateAttr);
+    int64_t buffer = state ? find("state", states++) : find("input", inputs++);
+    if (buffer < 0)
+      return;
+    memory.holds[buffer].insert(argument);
+    buffers[buffer].bytes = bytesOf(argument);
+    if (state)
+      ends[state] = {buffer, argument};
+  }
+  Operation *terminator = entry.getBody().front().getTerminator();
+  SmallVector<std::pair<int64_t, Value>> expected;
+  for (OpOperand &operand : terminator->getOpOperands()) {
+    Attribute state = entry.getResultAttr(operand.getOperandNumber(), ds::stateAttr);
+    if (state) {
+      ends[state].second = operand.get();
+      continue;
+    }
+    int64_t buffer = find("output", outputs++);
+    if (buffer < 0)
+      return;
+    buffers[buffer].bytes = bytesOf(operand.get());
+    expected.push_back({buffer, operand.get()});
+  }
+  std::set<int64_t> indices;
+  entry.walk([&](ds::LaunchOp launch) {
+    if (auto index = launch->getAttrOfType<IntegerAttr>("index"); index && !indices.insert(index.getInt()).second)
+      report(launch, "launches have numbers of their own, found " + Twine(index.getInt()) + " twice");
+  });
+  interpret(entry.getBody().front(), memory);
+  for (const auto &[state, end] : ends)
+    expected.push_back(end);
+  for (const auto &[buffer, value] : expected)
+    expect(terminator, memory, buffer, value, "a result of the program at its end");
+}
+
+} // namespace
+
+void verifyPlan(func::FuncOp entry, llvm::function_ref<void(Operation *, const Twine &)> violation) {
+  PlanInterpreter(entry, violation).run();
+}
+
+} // namespace deepstride

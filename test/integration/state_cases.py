@@ -1,0 +1,323 @@
+"""Programs that update states, outputs and carried values in place, against NumPy: random ones, call after call, and the
+updates that training and generation make. All arithmetic is on integers that wrap, so every bit must be right."""
+import numpy as np
+
+from kit import case, compile_model, expect, tool
+from programs import SEED
+
+BINARY = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum}
+
+
+class RandomProgram:
+    """Text of a program over tensors of one type, and the same program as Python functions of an environment."""
+
+    def __init__(self, seed):
+        self.random = np.random.default_rng(seed)
+        self.rows, self.columns = int(self.random.choice([3, 5, 6000])), int(self.random.choice([1, 4, 7]))
+        self.type = f"tensor<{self.rows}x{self.columns}xi32>"
+        self.count, self.states = 0, [f"s{i}" for i in range(self.random.integers(1, 4))]
+        visible = ["%x", *(f"%{state}" for state in self.states)]
+        lines, self.steps = self.block(visible, self.random.integers(3, 9), 2)
+        picks = [str(self.random.choice(visible)) for _ in range(self.random.integers(1, 3))]
+        self.results = picks, [str(self.random.choice(visible)) for _ in self.states]
+        dims = f"ds.dims = [{self.rows}, {self.columns}]"
+        arguments = [f'%x: {self.type} {{ds.name = "x", {dims}}}',
+                     f'%u: tensor<1x{self.columns}xi32> {{ds.name = "u", ds.dims = [1, {self.columns}]}}',
+                     f'%v: tensor<3x{self.columns}xi32> {{ds.name = "v", ds.dims = [3, {self.columns}]}}',
+                     '%i: tensor<3x1xi64> {ds.name = "i", ds.dims = [3, 1]}',
+                     *(f'%{c}: tensor<i1> {{ds.name = "{c}", ds.dims = []}}' for c in ("c", "d")),
+                     *(f'%{state}: {self.type} {{ds.name = "{state}", {dims}, ds.state = "{state}"}}'
+                       for state in self.states)]
+        results = [f'{self.type} {{ds.name = "y{i}"}}' for i in range(len(picks))]
+        results += [f'{self.type} {{ds.state = "{state}"}}' for state in self.states]
+        order = self.random.permutation(len(results))  # states before outputs, too
+        values = picks + self.results[1]
+        self.text = (f"func.func @main({', '.join(arguments)})\n    -> ({', '.join(results[k] for k in order)}) "
+                     "attributes {ds.entry} {\n  %zero = arith.constant 0 : i64\n  %one = arith.constant 1 : i64\n"
+                     + "\n".join(lines) + f"\n  return {', '.join(values[k] for k in order)} : "
+                     + ", ".join([self.type] * len(order)) + "\n}\n")
+
+    def name(self):
+        self.count += 1
+        return f"%v{self.count}"
+
+    def pick(self, visible):
+        """Recent values more often: chains are what is updated in place."""
+        return str(visible[-1 - min(int(self.random.exponential(2.5)), len(visible) - 1)])
+
+    def block(self, visible, length, depth):
+        lines, steps = [], []
+        for _ in range(length):
+            kinds = ["binary"] * 4 + ["neg", "turn", "insert", "insert_slice", "scatter"] + ["if", "while"] * (depth > 0)
+            text, step, names = getattr(self, str(self.random.choice(kinds)))(visible, depth)
+            lines += text
+            steps.append(step)
+            visible += names
+        return lines, steps
+
+    def binary(self, visible, depth):
+        kind, a, b, name = str(self.random.choice(list(BINARY))), self.pick(visible), self.pick(visible), self.name()
+
+        def step(env):
+            env[name] = BINARY[kind](env[a], env[b])
+        return [f"  {name} = ds.binary {kind} {a}, {b} : ({self.type}, {self.type}) -> {self.type}"], step, [name]
+
+    def neg(self, visible, depth):
+        a, name = self.pick(visible), self.name()
+
+        def step(env):
+            env[name] = np.negative(env[a])
+        return [f"  {name} = ds.unary neg {a} : ({self.type}) -> {self.type}"], step, [name]
+
+    def turn(self, visible, depth):
+        """Every element moves: a transposed value, seen through a view."""
+        a, turned, name = self.pick(visible), self.name(), self.name()
+        other = f"tensor<{self.columns}x{self.rows}xi32>"
+
+        def step(env):
+            env[name] = np.ascontiguousarray(env[a].T).reshape(self.rows, self.columns)
+        return [f"  {turned} = ds.transpose {a} [1, 0] : ({self.type}) -> {other}",
+                f"  {name} = ds.reshape {turned} [{self.rows}, {self.columns}] : ({other}) -> {self.type}"], step, [name]
+
+    def insert(self, visible, depth):
+        into, row, name = self.pick(visible), int(self.random.integers(self.rows)), self.name()
+
+        def step(env):
+            env[name] = env[into].copy()
+            env[name][row] = env["%u"][0]
+        return [f"  {name} = ds.insert %u into {into} starts [{row}, 0] : (tensor<1x{self.columns}xi32>, {self.type})"
+                f" -> {self.type}"], step, [name]
+
+    def insert_slice(self, visible, depth):
+        """A row of one value, perhaps of the one that is updated, goes to another place."""
+        into, source, part, name = self.pick(visible), self.pick(visible), self.name(), self.name()
+        row, taken = (int(k) for k in self.random.integers(self.rows, size=2))
+        small = f"tensor<1x{self.columns}xi32>"
+
+        def step(env):
+            env[name] = env[into].copy()
+            env[name][row] = env[source][taken]
+        return [f"  {part} = ds.slice {source} starts [{taken}, 0] sizes [1, {self.columns}] steps [1, 1] : "
+                f"({self.type}) -> {small}",
+                f"  {name} = ds.insert {part} into {into} starts [{row}, 0] : ({small}, {self.type}) -> {self.type}"
+                ], step, [name]
+
+    def scatter(self, visible, depth):
+        into, name, kind = self.pick(visible), self.name(), str(self.random.choice(["assign", "add", "mul", "max"]))
+
+        def step(env):
+            env[name] = env[into].copy()
+            for update, index in zip(env["%v"], env["%i"][:, 0]):
+                env[name][index] = update if kind == "assign" else BINARY[kind](env[name][index], update)
+        return [f"  {name} = ds.scatter_nd {kind} {into}, %i, %v : ({self.type}, tensor<3x1xi64>, "
+                f"tensor<3x{self.columns}xi32>) -> {self.type}"], step, [name]
+
+    def results_of(self, visible, count):
+        return [self.pick(visible) for _ in range(count)]
+
+    def tuple_text(self, name, count):
+        return (name if count == 1 else f"{name}:{count}"), [name] if count == 1 else [f"{name}#{i}" for i in range(count)]
+
+    def if_(self, visible, depth):
+        count, condition, flag, name = int(self.random.integers(1, 4)), str(self.random.choice(["c", "d"])), self.name(), self.name()
+        head, names = self.tuple_text(name, count)
+        sides, lines = [], [f"  {flag} = tensor.extract %{condition}[] : tensor<i1>",
+                            f"  {head} = scf.if {flag} -> ({', '.join([self.type] * count)}) {{"]
+        for end in ("  } else {", "  }"):
+            inner = list(visible)
+            text, steps = self.block(inner, self.random.integers(0, 4), depth - 1)
+            yielded = self.results_of(inner, count)
+            sides.append((steps, yielded))
+            lines += [*text, f"  scf.yield {', '.join(yielded)} : {', '.join([self.type] * count)}", end]
+
+        def step(env):
+            steps, yielded = sides[0 if env["%" + condition] else 1]
+            inner = dict(env)
+            for inner_step in steps:
+                inner_step(inner)
+            env.update(zip(names, [inner[value] for value in yielded]))
+        return lines, step, names
+
+    def while_(self, visible, depth):
+        count, trips = int(self.random.integers(1, 4)), int(self.random.integers(0, 4))
+        size, counter, name, go, following = (self.name() for _ in range(5))
+        carried, inits = [self.name() for _ in range(count)], self.results_of(visible, count)
+        types = ", ".join(["i64", *[self.type] * count])
+        handed = f"{counter}, {', '.join(carried)}"
+        inner = visible + carried
+        text, steps = self.block(inner, self.random.integers(1, 5), depth - 1)
+        yielded = self.results_of(inner, count)
+        pairs = ", ".join(f"{a} = {b}" for a, b in zip([counter, *carried], ["%zero", *inits]))
+        lines = [f"  {size} = ds.size {trips}", f"  {name}:{count + 1} = scf.while ({pairs}) : ({types}) -> ({types}) {{",
+                 f"    {go} = arith.cmpi slt, {counter}, {size} : i64", f"    scf.condition({go}) {handed} : {types}",
+                 "  } do {", f"  ^bb0({', '.join(f'{a}: {t}' for a, t in zip([counter, *carried], types.split(', ')))}):",
+                 *text, f"    {following} = arith.addi {counter}, %one : i64",
+                 f"    scf.yield {following}, {', '.join(yielded)} : {types}", "  }"]
+        names = [f"{name}#{i + 1}" for i in range(count)]
+
+        def step(env):
+            values = [env[value] for value in inits]
+            for _ in range(trips):
+                body = {**env, **dict(zip(carried, values))}
+                for inner_step in steps:
+                    inner_step(body)
+                values = [body[value] for value in yielded]
+            env.update(zip(names, values))
+        return lines, step, names
+
+    def __getattr__(self, kind):
+        return object.__getattribute__(self, kind + "_")
+
+    def inputs(self):
+        def numbers(*shape):
+            return self.random.integers(-2**31, 2**31, shape, dtype=np.int32)
+        return {"x": numbers(self.rows, self.columns), "u": numbers(1, self.columns), "v": numbers(3, self.columns),
+                "i": self.random.integers(-self.rows, self.rows, (3, 1)), "c": np.array(self.random.integers(2) > 0),
+                "d": np.array(self.random.integers(2) > 0)}
+
+    def run(self, inputs, states):
+        """One call: the outputs, and the states after it."""
+        env = {"%" + name: array for name, array in {**inputs, **states}.items()}
+        with np.errstate(over="ignore"):
+            for step in self.steps:
+                step(env)
+        return ({f"y{i}": env[value] for i, value in enumerate(self.results[0])},
+                {state: env[value] for state, value in zip(self.states, self.results[1])})
+
+
+def check_program(program, folder, what, calls=3, options=()):
+    (folder / "program.mlir").write_text(program.text)
+    package = compile_model(folder / "program.mlir", folder, *options)
+    states = {state: program.inputs()["x"] for state in program.states}
+    np.savez(folder / "states.npz", **states)
+    for call in range(calls):
+        inputs = program.inputs()
+        np.savez(folder / "in.npz", **inputs)
+        tool("ds-run", package, "--inputs", folder / "in.npz", "--output", folder / "out.npz", "--state-in",
+             folder / "states.npz", "--state-out", folder / "after.npz", f"--threads={1 + call % 2}")
+        outputs, states = program.run(inputs, states)
+        with np.load(folder / "out.npz") as out, np.load(folder / "after.npz") as after:
+            for found, expected in ((out, outputs), (after, states)):
+                expect(set(found) == set(expected), f"{what}: found {list(found)}, expected {list(expected)}")
+                for name, array in expected.items():
+                    expect(np.array_equal(found[name], array),
+                           f"{what}: call {call}: {name} is wrong\n{program.text}")
+        np.savez(folder / "states.npz", **states)
+
+
+@case
+def random_programs_update_in_place(folder):
+    for k in range(20):
+        check_program(RandomProgram(SEED + k), folder, f"RandomProgram({SEED + k})")
+
+
+@case
+def random_programs_without_fusion(folder):
+    for k in range(6):
+        check_program(RandomProgram(SEED + 1000 + k), folder, f"RandomProgram({SEED + 1000 + k})",
+                      options=["--reference"])
+
+
+REDUCED = """
+func.func @main(%x: tensor<40000xf32> {ds.name = "x", ds.dims = [40000]},
+                %s: tensor<40000xf32> {ds.name = "s", ds.dims = [40000], ds.state = "s"},
+                %t: tensor<40000xf32> {ds.name = "t", ds.dims = [40000], ds.state = "t"},
+                %r: tensor<40000xf32> {ds.name = "r", ds.dims = [40000], ds.state = "r"})
+    -> (tensor<40000xf32> {ds.name = "y"}, tensor<40000xf32> {ds.state = "s"}, tensor<40000xf32> {ds.state = "t"},
+        tensor<40000xf32> {ds.state = "r"}) attributes {ds.entry} {
+  %view = ds.reshape %s [200, 200] : (tensor<40000xf32>) -> tensor<200x200xf32>
+  %p = dist.all_reduce_start sum %view site "a" : tensor<200x200xf32>
+  %q = dist.all_reduce_start sum %r site "b" : tensor<40000xf32>
+  %next = ds.binary sub %s, %x : (tensor<40000xf32>, tensor<40000xf32>) -> tensor<40000xf32>
+  %old = ds.unary neg %t : (tensor<40000xf32>) -> tensor<40000xf32>
+  %wide = dist.wait %p : tensor<200x200xf32>
+  %sum = ds.reshape %wide [40000] : (tensor<200x200xf32>) -> tensor<40000xf32>
+  %both = dist.wait %q : tensor<40000xf32>
+  %y = ds.binary add %old, %next : (tensor<40000xf32>, tensor<40000xf32>) -> tensor<40000xf32>
+  return %y, %next, %sum, %both : tensor<40000xf32>, tensor<40000xf32>, tensor<40000xf32>, tensor<40000xf32>
+}
+"""
+
+
+@case
+def collectives_that_read_at_their_wait(folder):
+    """A transport that copies nothing at the start: the update of the source may not come before the wait."""
+    (folder / "program.mlir").write_text(REDUCED)
+    package = compile_model(folder / "program.mlir", folder)
+    random = np.random.default_rng(SEED)
+    # Whole numbers: sums of two are exact.
+    x, s, t, r = (random.integers(-1000, 1000, 40000).astype(np.float32) for _ in range(4))
+    np.savez(folder / "in.npz", x=x)
+    np.savez(folder / "states.npz", s=s, t=t, r=r)
+    tool("ds-run-late-transport", package, folder / "in.npz", folder / "states.npz", folder / "out.npz")
+    with np.load(folder / "out.npz") as found:
+        for name, expected in {"y": s - x - t, "s": s - x, "t": 2 * s, "r": 2 * r}.items():
+            expect(np.array_equal(found[name], expected), f"{name} is wrong")
+
+
+DIVISION = """
+func.func @main(%x: tensor<100000xi32> {ds.name = "x", ds.dims = [100000]},
+                %s: tensor<100000xi32> {ds.name = "s", ds.dims = [100000], ds.state = "s"})
+    -> (tensor<100000xi32> {ds.state = "s"}) attributes {ds.entry} {
+  %next = ds.binary div %x, %s : (tensor<100000xi32>, tensor<100000xi32>) -> tensor<100000xi32>
+  return %next : tensor<100000xi32>
+}
+"""
+
+
+@case
+def a_divisor_is_not_written_over(folder):
+    """Every thread looks through the whole divisor for zeros: quotients of 0 in its place would be taken for some."""
+    (folder / "program.mlir").write_text(DIVISION)
+    package = compile_model(folder / "program.mlir", folder)
+    random = np.random.default_rng(SEED)
+    for _ in range(5):
+        x, s = random.integers(0, 100, 100000, dtype=np.int32), random.integers(1, 1000, 100000, dtype=np.int32)
+        np.savez(folder / "in.npz", x=x)
+        np.savez(folder / "states.npz", s=s)
+        tool("ds-run", package, "--inputs", folder / "in.npz", "--state-in", folder / "states.npz", "--state-out",
+             folder / "after.npz", "--threads=4")
+        with np.load(folder / "after.npz") as after:
+            expect(np.array_equal(after["s"], x // s), "wrong quotients")
+
+
+SCATTERS = """
+func.func @main(%i: tensor<60x1xi64> {{ds.name = "i", ds.dims = [60, 1]}},
+                %u: tensor<60x700xf32> {{ds.name = "u", ds.dims = [60, 700]}},
+                %j: tensor<50x700xi64> {{ds.name = "j", ds.dims = [50, 700]}},
+                %w: tensor<50x700xf32> {{ds.name = "w", ds.dims = [50, 700]}},
+                %s: tensor<40x700xf32> {{ds.name = "s", ds.dims = [40, 700], ds.state = "s"}},
+                %t: tensor<40x700xf32> {{ds.name = "t", ds.dims = [40, 700], ds.state = "t"}})
+    -> (tensor<40x700xf32> {{ds.state = "s"}}, tensor<40x700xf32> {{ds.state = "t"}}) attributes {{ds.entry}} {{
+  %0 = ds.scatter_nd {kind} %s, %i, %u : (tensor<40x700xf32>, tensor<60x1xi64>, tensor<60x700xf32>) -> tensor<40x700xf32>
+  %1 = ds.scatter_elements {kind} 0 %t, %j, %w
+      : (tensor<40x700xf32>, tensor<50x700xi64>, tensor<50x700xf32>) -> tensor<40x700xf32>
+  return %0, %1 : tensor<40x700xf32>, tensor<40x700xf32>
+}}
+"""
+
+
+@case
+def scatters_hit_rows_twice_in_order(folder):
+    """More updates than rows: every number of threads gives the bits that one update after the other gives."""
+    random = np.random.default_rng(SEED)
+    functions = {"assign": lambda old, new: new, "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+    for kind, function in functions.items():
+        (folder / "program.mlir").write_text(SCATTERS.format(kind=kind))
+        package = compile_model(folder / "program.mlir", folder)
+        inputs = {"i": random.integers(-40, 40, (60, 1)), "j": random.integers(-40, 40, (50, 700)),
+                  "u": random.standard_normal((60, 700), np.float32), "w": random.standard_normal((50, 700), np.float32)}
+        states = {name: random.standard_normal((40, 700), np.float32) for name in "st"}
+        np.savez(folder / "in.npz", **inputs)
+        np.savez(folder / "states.npz", **states)
+        s, t = states["s"].copy(), states["t"].copy()
+        for index, update in zip(inputs["i"][:, 0], inputs["u"]):
+            s[index] = function(s[index], update)
+        for indices, updates in zip(inputs["j"], inputs["w"]):
+            t[indices, np.arange(700)] = function(t[indices, np.arange(700)], updates)
+        for threads in (1, 2, 3, 5):
+            tool("ds-run", package, "--inputs", folder / "in.npz", "--state-in", folder / "states.npz", "--state-out",
+                 folder / "after.npz", f"--threads={threads}")
+            with np.load(folder / "after.npz") as after:
+                expect(np.array_equal(after["s"], s), f"scatter_nd {kind} on {threads} threads")
+                expect(np.array_equal(after["t"], t), f"scatter_elements {kind} on {threads} threads")

@@ -1,0 +1,72 @@
+// Runs a package as one of two equal ranks over a transport that copies nothing when a collective starts: it reads the
+// source when it is waited for, as one that works in the background may. usage: PACKAGE IN.npz STATES.npz OUT.npz
+// OUT.npz gets outputs and states. The sum over both ranks is twice the value; f32 only.
+#include "runtime/core/Error.h"
+#include "runtime/core/Session.h"
+#include "runtime/io/Npz.h"
+
+#include <cstdio>
+#include <map>
+
+using namespace ds;
+
+namespace {
+
+class LateTransport : public Communicator {
+public:
+  unsigned rank() const override { return 0; }
+  unsigned world() const override { return 2; }
+  uint64_t startAllReduce(const CollectiveRequest &request) override {
+    open[++tickets] = request;
+    return tickets;
+  }
+  void wait(uint64_t ticket, void *destination) override {
+    CollectiveRequest request = open.at(ticket);
+    open.erase(ticket);
+    const float *source = static_cast<const float *>(request.source);
+    for (int64_t i = 0; i < request.count; ++i)
+      static_cast<float *>(destination)[i] = request.reduction == Reduction::Sum ? 2 * source[i] : source[i];
+  }
+  void leave(const std::string &) override {}
+
+private:
+  std::map<uint64_t, CollectiveRequest> open;
+  uint64_t tickets = 0;
+};
+
+void run(char **arguments) {
+  auto package = Package::load(arguments[1]);
+  SessionOptions options;
+  options.threads = 2;
+  options.communicator = std::make_shared<LateTransport>();
+  Session session(package, options);
+  std::vector<NamedTensor> given = readNpz(arguments[2]), states = readNpz(arguments[3]);
+  session.states().restore(states);
+  std::vector<TensorView> inputs;
+  for (const TensorInfo &info : session.entry(0).inputs)
+    for (const NamedTensor &tensor : given)
+      if (tensor.name == info.name)
+        inputs.push_back(tensor.tensor.view());
+  std::vector<Tensor> outputs;
+  session.run(0, inputs, {}, outputs);
+  std::vector<NamedTensor> result;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    result.push_back({session.entry(0).outputs[i].name, outputs[i].clone()});
+  for (NamedTensor &state : session.states().save())
+    result.push_back(std::move(state));
+  writeNpz(arguments[4], result);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc != 5)
+    return 2;
+  try {
+    run(argv);
+    return 0;
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
