@@ -1,11 +1,9 @@
 // Memory, elements and movement of host tensors.
 #include "dialects/ds/HostTensor.h"
 
-#include "mlir/IR/BuiltinTypes.h"
-#include "llvm/ADT/APFloat.h"
+#include "dialects/ds/HostScalars.h"
 
 #include <cstring>
-#include <limits>
 
 using namespace mlir;
 
@@ -63,61 +61,6 @@ DenseElementsAttr HostTensor::toAttribute() const {
     return DenseElementsAttr::getFromRawBuffer(type, ArrayRef<char>(data, static_cast<size_t>(bytes())));
   SmallVector<bool> bits(data, data + count());
   return DenseElementsAttr::get(type, bits);
-}
-
-// Weights are f32 nearly always: the machine's own conversions round as APFloat's do, at a tenth of the cost.
-HostNumber readNumber(Type element, const char *at) {
-  HostNumber number;
-  if (element.isF32()) {
-    float value;
-    std::memcpy(&value, at, sizeof value);
-    number.real = static_cast<double>(value);
-    return number;
-  }
-  if (auto floating = dyn_cast<FloatType>(element)) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, at, static_cast<size_t>(widthOf(element)));
-    APFloat value(floating.getFloatSemantics(), APInt(floating.getWidth(), bits));
-    if (value.isNaN()) { // the conversion below makes infinity of float8e8m0's
-      number.real = std::numeric_limits<double>::quiet_NaN();
-      return number;
-    }
-    bool lost;
-    value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lost);
-    number.real = value.convertToDouble();
-    return number;
-  }
-  uint64_t bits = 0;
-  int64_t width = widthOf(element);
-  std::memcpy(&bits, at, static_cast<size_t>(width));
-  bool isUnsigned = element.isUnsignedInteger() || element.isInteger(1);
-  unsigned shift = static_cast<unsigned>(64 - 8 * width);
-  number.integer = isUnsigned ? static_cast<int64_t>(bits) : static_cast<int64_t>(bits << shift) >> shift;
-  number.real = element.isUnsignedInteger(64) ? static_cast<double>(bits) : static_cast<double>(number.integer);
-  return number;
-}
-
-void writeNumber(Type element, char *at, const HostNumber &number) {
-  if (element.isF32()) {
-    float value = static_cast<float>(number.real);
-    std::memcpy(at, &value, sizeof value);
-    return;
-  }
-  if (auto floating = dyn_cast<FloatType>(element)) {
-    APFloat value(number.real);
-    bool lost;
-    value.convert(floating.getFloatSemantics(), APFloat::rmNearestTiesToEven, &lost);
-    uint64_t bits = value.bitcastToAPInt().getZExtValue();
-    std::memcpy(at, &bits, static_cast<size_t>(widthOf(element)));
-    return;
-  }
-  int64_t bits = number.integer;
-  if (unsigned width = element.getIntOrFloatBitWidth(); width > 1 && width < 8) { // extended to its byte
-    unsigned shift = 64 - width;
-    auto high = static_cast<uint64_t>(bits) << shift;
-    bits = element.isUnsignedInteger() ? static_cast<int64_t>(high >> shift) : static_cast<int64_t>(high) >> shift;
-  }
-  std::memcpy(at, &bits, static_cast<size_t>(widthOf(element)));
 }
 
 int64_t broadcastOffset(int64_t flat, ArrayRef<int64_t> shape, ArrayRef<int64_t> own) {
@@ -220,9 +163,12 @@ std::optional<HostTensor> gatherOnHost(const HostTensor &source, const HostTenso
     outer *= source.shape[i];
   int64_t slice = outer * size ? source.bytes() / (outer * size) : 0;
   char *to = result.owned->data();
+  auto index = ElementInfo::of(indices.element);
+  if (!index || index->isFloat)
+    return std::nullopt;
   for (int64_t block = 0; block < outer; ++block)
     for (int64_t i = 0; i < count; ++i) {
-      int64_t at = readNumber(indices.element, indices.data + i * width).integer;
+      int64_t at = readScalar(*index, indices.data + i * width).integer;
       at += at < 0 ? size : 0;
       if (at < 0 || at >= size)
         return std::nullopt;

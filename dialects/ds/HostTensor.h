@@ -29,17 +29,9 @@ struct HostTensor {
   int64_t elementBytes() const;
 };
 
-/// One element: floats as the double nearest to them, integers in 64 bits.
-struct HostNumber {
-  double real = 0;
-  int64_t integer = 0;
-};
-HostNumber readNumber(mlir::Type element, const char *at);
-void writeNumber(mlir::Type element, char *at, const HostNumber &number);
-
-/// The only result of an op of the ds dialect. Floats are computed in double and rounded to the element type; integers
-/// wrap. Nothing where the op or its attributes cannot be evaluated (integer division by zero, sizes that are not
-/// known).
+/// The only result of an op of the ds dialect, with the bits that a kernel would compute: both evaluate
+/// dialects/ds/ScalarFunctions.h. Nothing where the op or its attributes cannot be evaluated (integer division by zero,
+/// sizes that are not known, results of narrow floats).
 std::optional<HostTensor> evaluateOnHost(mlir::Operation *op, llvm::ArrayRef<HostTensor> operands);
 
 // Movement, shared with the evaluator.
