@@ -45,7 +45,8 @@ bool prepareModule(llvm::Module &module, const CpuTarget &target, std::string &e
       // A function of libm is called, not replaced by another one with other bits: constants were folded by the same.
       for (llvm::Instruction &instruction : llvm::instructions(function))
         if (auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction))
-          if (llvm::Function *called = call->getCalledFunction(); called && called->isDeclaration() && !called->isIntrinsic())
+          if (llvm::Function *called = call->getCalledFunction();
+              called && called->isDeclaration() && !called->isIntrinsic())
             call->addFnAttr(llvm::Attribute::NoBuiltin);
     }
   return true;

@@ -55,8 +55,9 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
   for (Operation *op : k.ops()) {
     for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
       if (!hasScalars(type))
-        return op->emitOpError("expects elements of 1, 2, 4, 8, 16, 32 or 64 bits that are integers, or floats of 16 to "
-                               "64 bits or the standard's narrow formats, found ")
+        return op->emitOpError(
+                   "expects elements of 1, 2, 4, 8, 16, 32 or 64 bits that are integers, or floats of 16 to "
+                   "64 bits or the standard's narrow formats, found ")
                << type;
     if (!isa<ds::PerElement>(op)) {
       if (anchor || k.ops().size() > 1)

@@ -42,8 +42,7 @@ Value IrScalars::function(ds::UnaryKind kind, Value x) {
   if (APFloat known(0.0); matchPattern(x, m_ConstantFloat(&known))) {
     HostScalars host;
     bool isSingle = typeOf(x) == ScalarType::f32;
-    HostScalar value =
-        host.real(typeOf(x), isSingle ? known.convertToFloat() : known.convertToDouble());
+    HostScalar value = host.real(typeOf(x), isSingle ? known.convertToFloat() : known.convertToDouble());
     value = host.function(kind, value);
     return real(typeOf(x), isSingle ? value.f32 : value.f64);
   }

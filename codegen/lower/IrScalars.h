@@ -61,9 +61,7 @@ public:
   Value integerTo(Value x, ScalarType type, bool isUnsigned);
   Value integerToFloat(Value x, ScalarType type, bool isUnsigned);
   /// Of what the type holds.
-  Value floatToInteger(Value x, ScalarType type) {
-    return b.createOrFold<mlir::arith::FPToSIOp>(loc, shaped(type), x);
-  }
+  Value floatToInteger(Value x, ScalarType type) { return b.createOrFold<mlir::arith::FPToSIOp>(loc, shaped(type), x); }
   Value floatTo(Value x, ScalarType type);
   Value bitcast(Value x, ScalarType type) { return b.createOrFold<mlir::arith::BitcastOp>(loc, shaped(type), x); }
   /// Scalars only, as are the types that memory holds in another form.

@@ -1,6 +1,6 @@
 // Kernels of ds.linear and ds.matmul. f32 goes through the micro-kernel over column panels, which are packed when the
-// package is written (weights) or into scratch (states, activations); other types, and the reference, are plain loops. Threads
-// split columns and batches, never the inner dimension.
+// package is written (weights) or into scratch (states, activations); other types, and the reference, are plain loops.
+// Threads split columns and batches, never the inner dimension.
 #include "codegen/lower/KernelBuilder.h"
 #include "codegen/lower/MicroKernel.h"
 

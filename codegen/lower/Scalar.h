@@ -22,8 +22,7 @@ mlir::Value scalarConstant(mlir::OpBuilder &b, mlir::Location loc, mlir::Type el
 
 /// One element of the result of a pointwise op, from those of its operands and their element types.
 mlir::Value emitPointwise(mlir::OpBuilder &b, mlir::Location loc, mlir::Operation *op,
-                          llvm::ArrayRef<mlir::Value> operands, llvm::ArrayRef<mlir::Type> elements,
-                          mlir::Type result);
+                          llvm::ArrayRef<mlir::Value> operands, llvm::ArrayRef<mlir::Type> elements, mlir::Type result);
 mlir::Value emitUnary(mlir::OpBuilder &b, mlir::Location loc, ds::UnaryKind kind, mlir::Value x, mlir::Type element);
 /// `exponent` is the element type of the right operand, which only pow may choose freely.
 mlir::Value emitBinary(mlir::OpBuilder &b, mlir::Location loc, ds::BinaryKind kind, mlir::Value x, mlir::Value y,

@@ -17,8 +17,8 @@ static std::optional<SmallVector<int64_t>> constants(ArrayAttr sizes) {
   return result;
 }
 
-/// The result of a pointwise op. Nothing for results of narrow floats, to which only kernels round, and where an operand
-/// holds what would end a call.
+/// The result of a pointwise op. Nothing for results of narrow floats, to which only kernels round, and where an
+/// operand holds what would end a call.
 static std::optional<HostTensor> computeOnHost(Operation *op, ArrayRef<HostTensor> operands,
                                                std::optional<unsigned> scanned) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());

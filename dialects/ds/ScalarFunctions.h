@@ -45,8 +45,8 @@ public:
   explicit ScalarFunctions(Emitter &e) : e(e) {}
 
   /// The element that the op computes from one element of each operand. Nothing for ops that are not functions.
-  std::optional<Value> pointwise(mlir::Operation *op, llvm::ArrayRef<Value> operands,
-                                 llvm::ArrayRef<ElementInfo> types, const ElementInfo &result) {
+  std::optional<Value> pointwise(mlir::Operation *op, llvm::ArrayRef<Value> operands, llvm::ArrayRef<ElementInfo> types,
+                                 const ElementInfo &result) {
     if (auto unary = mlir::dyn_cast<ds::UnaryOp>(op))
       return this->unary(unary.getKind(), operands[0], types[0]);
     if (auto binary = mlir::dyn_cast<ds::BinaryOp>(op))
@@ -152,8 +152,7 @@ typename E::Value ScalarFunctions<E>::binary(ds::BinaryKind kind, Value x, Value
   case ds::BinaryKind::div:
     return type.isFloat ? e.divide(x, y, false) : fitted(quotient(x, y, isUnsigned, false), type);
   case ds::BinaryKind::pow: return power(x, y, type, exponent);
-  case ds::BinaryKind::fmod:
-    return type.isFloat ? e.remainder(x, y, false) : quotient(x, y, isUnsigned, true);
+  case ds::BinaryKind::fmod: return type.isFloat ? e.remainder(x, y, false) : quotient(x, y, isUnsigned, true);
   case ds::BinaryKind::mod: return modulo(x, y, type);
   case ds::BinaryKind::min: return e.min(x, y, isUnsigned);
   case ds::BinaryKind::max: return e.max(x, y, isUnsigned);
@@ -273,10 +272,9 @@ template <typename E> typename E::Value ScalarFunctions<E>::roundToOdd(Value x) 
 
 /// Truncated. What no 32-bit integer holds is the least one, as processors have it, and types of fewer bits take the
 /// low ones; 64-bit integers stand for types that need them.
-template <typename E>
-typename E::Value ScalarFunctions<E>::toInteger(Value x, ScalarType type, bool isUnsigned) {
-  ScalarType wide = type == ScalarType::i64 || (type == ScalarType::i32 && isUnsigned) ? ScalarType::i64
-                                                                                       : ScalarType::i32;
+template <typename E> typename E::Value ScalarFunctions<E>::toInteger(Value x, ScalarType type, bool isUnsigned) {
+  ScalarType wide =
+      type == ScalarType::i64 || (type == ScalarType::i32 && isUnsigned) ? ScalarType::i64 : ScalarType::i32;
   bool is64 = wide == ScalarType::i64;
   Value limit = constant(x, is64 ? 0x1p63 : 0x1p31);
   auto convert = [&](Value value) {

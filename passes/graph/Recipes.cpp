@@ -28,8 +28,7 @@ static bool isStatic(Type type) {
 bool isStorable(Operation *op) {
   auto element = dyn_cast<ds::PerElement>(op);
   bool isPointwise = element && element.isPointwise();
-  if (!isPointwise &&
-      !isa<ds::TransposeOp, ds::ConcatOp, ds::ReshapeOp, ds::SliceOp, ds::GatherOp, ds::PackOp>(op))
+  if (!isPointwise && !isa<ds::TransposeOp, ds::ConcatOp, ds::ReshapeOp, ds::SliceOp, ds::GatherOp, ds::PackOp>(op))
     return false;
   auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
   if (!type || !isStatic(type) || !llvm::all_of(op->getOperandTypes(), isStatic))

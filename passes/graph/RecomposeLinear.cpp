@@ -1,6 +1,6 @@
 // ds-recompose-linear: turns products with matrices of parameters into ds.linear. It takes every ds.matmul whose right
-// operand is a parameter of rank 2, transposes it where the product did, in its recipe or, where it is a state, by an op
-// of the program, and takes in the bias. Products of two other run-time values stay.
+// operand is a parameter of rank 2, transposes it where the product did, in its recipe or, where it is a state, by an
+// op of the program, and takes in the bias. Products of two other run-time values stay.
 //
 //   %1 = ds.matmul %x, %w transpose [false, true]         %w2 = ds.weight @w_t
 //   %y = ds.binary add %b, %1                         =>  %y = ds.linear %x, %w2, %b
