@@ -105,10 +105,17 @@ static void verifyDistribution(ModuleOp module, Violations &violations) {
 
 static void verifyOptimization(ModuleOp module, Violations &violations) {
   module.walk([&](ds::FusedOp fused) {
-    for (Operation &op : fused.getBody().front().without_terminator())
-      if (!isa<ds::UnaryOp, ds::BinaryOp, ds::SelectOp, ds::CastOp, ds::BitcastOp, ds::GeluOp, ds::BroadcastOp,
-               ds::TransposeOp, ds::ConstantOp, ds::ShapeOp>(op))
+    for (Operation &op : fused.getBody().front().without_terminator()) {
+      auto element = dyn_cast<ds::PerElement>(op);
+      if (!element || !element.joinsRegions()) {
         violations.add(&op, "fused regions hold elementwise ops, broadcasts and transposes only");
+        continue;
+      }
+      auto scanned = element.scannedOperand();
+      Operation *source = scanned ? op.getOperand(*scanned).getDefiningOp() : nullptr;
+      if (source && source->getBlock() == op.getBlock() && !isa<ds::ConstantOp>(source))
+        violations.add(&op, "what is read as a whole first, as divisors are, comes from outside of a fused region");
+    }
   });
 }
 

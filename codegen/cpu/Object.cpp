@@ -3,6 +3,7 @@
 #include "codegen/cpu/Object.h"
 
 #include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -41,6 +42,12 @@ bool prepareModule(llvm::Module &module, const CpuTarget &target, std::string &e
       function.addFnAttr("target-cpu", target.level);
       function.addFnAttr("prefer-vector-width", std::to_string(target.vectorBits));
       function.addFnAttr(llvm::Attribute::NoUnwind);
+      // A function of libm is called, not replaced by another one with other bits: constants were folded by the same.
+      for (llvm::Instruction &instruction : llvm::instructions(function))
+        if (auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction))
+          if (llvm::Function *called = call->getCalledFunction();
+              called && called->isDeclaration() && !called->isIntrinsic())
+            call->addFnAttr(llvm::Attribute::NoBuiltin);
     }
   return true;
 }

@@ -1,7 +1,9 @@
 // Lowers every ds.kernel of a module to a func.func over flat buffers, by the family of its anchor op.
 #include "codegen/Passes.h"
 #include "codegen/lower/KernelBuilder.h"
+#include "dialects/ds/ScalarFunctions.h"
 
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace deepstride {
@@ -13,11 +15,6 @@ using namespace mlir;
 using namespace deepstride;
 
 namespace {
-
-bool isElementwiseFamily(Operation *op) {
-  return isa<ds::UnaryOp, ds::BinaryOp, ds::SelectOp, ds::CastOp, ds::BitcastOp, ds::GeluOp, ds::BroadcastOp,
-             ds::TransposeOp, ds::SliceOp, ds::IotaOp, ds::ConstantOp>(op);
-}
 
 LogicalResult lowerAnchor(KernelBuilder &k, Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
@@ -54,12 +51,20 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
   OpBuilder builder(kernel);
   KernelBuilder k(kernel, target, builder);
   Operation *anchor = nullptr;
-  for (Operation *op : k.ops())
-    if (!isElementwiseFamily(op)) {
+  auto hasScalars = [](Type type) { return ElementInfo::of(getElementTypeOrSelf(type)).has_value(); };
+  for (Operation *op : k.ops()) {
+    for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
+      if (!hasScalars(type))
+        return op->emitOpError(
+                   "expects elements of 1, 2, 4, 8, 16, 32 or 64 bits that are integers, or floats of 16 to "
+                   "64 bits or the standard's narrow formats, found ")
+               << type;
+    if (!isa<ds::PerElement>(op)) {
       if (anchor || k.ops().size() > 1)
         return op->emitOpError("cannot share a kernel with other ops");
       anchor = op;
     }
+  }
   if (failed(anchor ? lowerAnchor(k, anchor) : lowerElementwise(k)))
     return failure();
   k.finish();

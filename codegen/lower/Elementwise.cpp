@@ -112,40 +112,19 @@ Value ElementwiseLowering::emit(OpBuilder *body, Value value, const Access &acce
 Value ElementwiseLowering::emitOp(OpBuilder *body, Operation *op, const Access &access) {
   Location loc = k.loc;
   SizeVector shape = k.sizesOf(op->getResult(0));
-  auto operand = [&](unsigned i) {
-    return emit(body, op->getOperand(i), broadcast(access, k.sizesOf(op->getOperand(i)), shape));
-  };
-  auto elementOf = [&](unsigned i) { return k.elementOf(op->getOperand(i)); };
   if (auto constant = dyn_cast<ds::ConstantOp>(op))
     return body ? scalarConstant(*body, loc, k.elementOf(constant),
                                  cast<SplatElementsAttr>(constant.getValue()).getSplatValue<Attribute>())
                 : Value();
-  if (auto unary = dyn_cast<ds::UnaryOp>(op)) {
-    Value x = operand(0);
-    return body ? emitUnary(*body, loc, unary.getKind(), x, elementOf(0)) : Value();
+  if (cast<ds::PerElement>(op).isPointwise()) {
+    SmallVector<Value> values;
+    SmallVector<Type> elements;
+    for (Value value : op->getOperands()) {
+      values.push_back(emit(body, value, broadcast(access, k.sizesOf(value), shape)));
+      elements.push_back(k.elementOf(value));
+    }
+    return body ? emitPointwise(*body, loc, op, values, elements, k.elementOf(op->getResult(0))) : Value();
   }
-  if (auto binary = dyn_cast<ds::BinaryOp>(op)) {
-    Value x = operand(0), y = operand(1);
-    return body ? emitBinary(*body, loc, binary.getKind(), x, y, elementOf(0), elementOf(1)) : Value();
-  }
-  if (isa<ds::SelectOp>(op)) {
-    Value c = operand(0), x = operand(1), y = operand(2);
-    return body ? arith::SelectOp::create(*body, loc, c, x, y).getResult() : Value();
-  }
-  if (isa<ds::CastOp>(op)) {
-    Value x = operand(0);
-    return body ? emitCast(*body, loc, x, elementOf(0), k.elementOf(op->getResult(0))) : Value();
-  }
-  if (isa<ds::BitcastOp>(op)) {
-    Value x = operand(0);
-    return body ? emitBitcast(*body, loc, x, elementOf(0), k.elementOf(op->getResult(0))) : Value();
-  }
-  if (auto gelu = dyn_cast<ds::GeluOp>(op)) {
-    Value x = operand(0);
-    return body ? emitGelu(*body, loc, gelu.getKind(), x) : Value();
-  }
-  if (isa<ds::BroadcastOp>(op))
-    return operand(0);
   if (auto transpose = dyn_cast<ds::TransposeOp>(op)) {
     Access moved;
     moved.axes.resize(access.axes.size());
@@ -213,19 +192,18 @@ void ElementwiseLowering::collapse() {
 /// A zero divisor must end the call with a diagnosis; the division itself is safe but meaningless then.
 void ElementwiseLowering::guardDivisors() {
   for (Operation *op : k.ops()) {
-    auto binary = dyn_cast<ds::BinaryOp>(op);
-    if (!binary || !isa<IntegerType>(k.elementOf(binary.getRhs())) ||
-        (binary.getKind() != ds::BinaryKind::div && binary.getKind() != ds::BinaryKind::mod &&
-         binary.getKind() != ds::BinaryKind::fmod))
+    auto scanned = cast<ds::PerElement>(op).scannedOperand();
+    if (!scanned)
       continue;
-    Type element = k.elementOf(binary.getRhs());
-    if (auto constant = binary.getRhs().getDefiningOp<ds::ConstantOp>())
+    Value divisors = op->getOperand(*scanned);
+    Type element = k.elementOf(divisors);
+    if (auto constant = divisors.getDefiningOp<ds::ConstantOp>())
       if (cast<SplatElementsAttr>(constant.getValue()).getSplatValue<APInt>().isZero())
         k.failIf(arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true)), DS_DIVISION_BY_ZERO);
-    if (!isa<BlockArgument>(binary.getRhs()))
+    if (!isa<BlockArgument>(divisors))
       continue;
-    k.loop(k.constant(0), k.index(product(k.sizesOf(binary.getRhs()))), k.constant(1), [&](Value i) {
-      Value divisor = k.load(k.bufferOf(binary.getRhs()), i, element);
+    k.loop(k.constant(0), k.index(product(k.sizesOf(divisors))), k.constant(1), [&](Value i) {
+      Value divisor = k.load(k.bufferOf(divisors), i, element);
       Value zero = scalarConstant(k.b, k.loc, element, 0.0);
       k.failIf(arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, divisor, zero), DS_DIVISION_BY_ZERO);
     });

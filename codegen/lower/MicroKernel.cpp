@@ -81,14 +81,19 @@ void emitPackPanel(KernelBuilder &k, const Matrix &source, Value depth, Value fi
     });
     return;
   }
-  k.loop(none, remaining, one, [&](Value column) {
-    k.loop(none, depth, one, [&](Value row) {
-      Value value = memref::LoadOp::create(k.b, k.loc, source.buffer, from(row, column));
-      memref::StoreOp::create(k.b, k.loc, value, panel, to(row, column));
+  // In blocks of rows whose lines of the panel stay in the level-1 cache while column after column is read.
+  constexpr int64_t rowsPerBlock = 64;
+  k.loop(none, depth, k.constant(rowsPerBlock), [&](Value block) {
+    Value end = k.minimum(k.add(block, k.constant(rowsPerBlock)), depth);
+    k.loop(none, remaining, one, [&](Value column) {
+      k.loop(block, end, one, [&](Value row) {
+        Value value = memref::LoadOp::create(k.b, k.loc, source.buffer, from(row, column));
+        memref::StoreOp::create(k.b, k.loc, value, panel, to(row, column));
+      });
     });
-  });
-  k.loop(remaining, k.constant(width), one, [&](Value column) {
-    k.loop(none, depth, one, [&](Value row) { memref::StoreOp::create(k.b, k.loc, zero, panel, to(row, column)); });
+    k.loop(remaining, k.constant(width), one, [&](Value column) {
+      k.loop(block, end, one, [&](Value row) { memref::StoreOp::create(k.b, k.loc, zero, panel, to(row, column)); });
+    });
   });
 }
 

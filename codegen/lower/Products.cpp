@@ -1,6 +1,6 @@
 // Kernels of ds.linear and ds.matmul. f32 goes through the micro-kernel over column panels, which are packed when the
-// package is written (weights) or into scratch (activations); other types, and the reference, are plain loops. Threads
-// split columns and batches, never the inner dimension.
+// package is written (weights) or into scratch (states, activations); other types, and the reference, are plain loops.
+// Threads split columns and batches, never the inner dimension.
 #include "codegen/lower/KernelBuilder.h"
 #include "codegen/lower/MicroKernel.h"
 
@@ -22,14 +22,22 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   Type element = k.elementOf(op.getInput());
   SizeVector shape = k.sizesOf(op.getInput()), weightShape = k.sizesOf(op.getWeight());
   SizeExpr rowsSize = product(ArrayRef(shape).drop_back()), depthSize = shape.back();
-  SizeExpr columnsSize = op.getColumns() ? SizeExpr(*op.getColumns()) : weightShape.back();
+  SizeExpr columnsSize = op.getColumns()      ? SizeExpr(*op.getColumns())
+                         : op.getTransposed() ? weightShape.front()
+                                              : weightShape.back();
   Value rows = k.index(rowsSize), depth = k.index(depthSize), columns = k.index(columnsSize);
   Value input = k.bufferOf(op.getInput()), weight = k.bufferOf(op.getWeight()), output = k.outputBuffer(0);
   Value bias = op.getBias() ? k.bufferOf(op.getBias()) : Value();
   k.setFlops(rowsSize * depthSize * columnsSize * SizeExpr(2));
   Value one = k.constant(1);
 
-  if (!op.getPanel()) {
+  bool isTransposed = op.getTransposed();
+  Matrix whole{weight, k.constant(0), isTransposed ? one : columns, isTransposed ? depth : one};
+  bool usesPanels = element.isF32() && k.target.lanes > 1;
+  if (op.getPanel() && !usesPanels)
+    return op.emitOpError("packed weights need f32 and vectors");
+
+  if (!usesPanels) {
     k.setGrid(rowsSize, 1);
     k.loop(k.begin, k.end, one, [&](Value row) {
       k.loop(k.constant(0), columns, one, [&](Value column) {
@@ -38,8 +46,8 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
         memref::StoreOp::create(k.b, k.loc, start, cell);
         k.loop(k.constant(0), depth, one, [&](Value step) {
           Value x = k.load(input, k.add(k.mul(row, depth), step), element);
-          Value w = k.load(weight, k.add(k.mul(step, columns), column), element);
-          Value product = emitBinary(k.b, k.loc, ds::BinaryKind::mul, x, w, element, element);
+          Value at = k.add(k.mul(step, whole.rowStride), k.mul(column, whole.columnStride));
+          Value product = emitBinary(k.b, k.loc, ds::BinaryKind::mul, x, k.load(weight, at, element), element, element);
           Value sum = memref::LoadOp::create(k.b, k.loc, cell);
           memref::StoreOp::create(k.b, k.loc,
                                   emitBinary(k.b, k.loc, ds::BinaryKind::add, sum, product, element, element), cell);
@@ -50,25 +58,33 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
     return success();
   }
 
-  if (!element.isF32() || k.target.lanes <= 1)
-    return op.emitOpError("packed weights need f32 and vectors");
-  int64_t panel = *op.getPanel(), lanes = k.target.lanes, vectors = panel / lanes;
+  int64_t panel = op.getPanel() ? *op.getPanel() : k.target.panel, lanes = k.target.lanes, vectors = panel / lanes;
   k.setGrid(panelCount(columnsSize, panel), 1);
+  auto multiply = [&](const Matrix &lhs, Value firstRow, Value count, Value number, Value packed, Value offset) {
+    Value first = k.mul(number, k.constant(panel));
+    emitPanelProduct(k, lhs, count, depth, packed, offset, vectors, k.target.rowBlock,
+                     [&](Value row, int64_t v, Value value) {
+                       Value column = k.add(first, k.constant(v * lanes));
+                       Value remaining = k.sub(columns, column);
+                       if (bias)
+                         value = arith::AddFOp::create(k.b, k.loc, value, emitRowLoad(k, bias, column, remaining));
+                       Value position = k.add(k.mul(k.add(firstRow, row), columns), column);
+                       emitRowStore(k, value, output, position, remaining);
+                     });
+  };
+  if (!op.getPanel()) { // packed by the thread that multiplies, one panel for all rows
+    Value packed = k.scratchOf(k.b.getF32Type(), depthSize * SizeExpr(panel)), zero = k.constant(0);
+    k.loop(k.begin, k.end, one, [&](Value number) {
+      emitPackPanel(k, whole, depth, k.mul(number, k.constant(panel)), columns, packed, zero, panel);
+      multiply(Matrix{input, zero, depth, one}, zero, rows, number, packed, zero);
+    });
+    return success();
+  }
   k.loop(k.constant(0), rows, k.constant(rowsPerSweep), [&](Value sweep) {
     Value sweepRows = k.minimum(k.constant(rowsPerSweep), k.sub(rows, sweep));
     Matrix lhs{input, k.mul(sweep, depth), depth, one};
     k.loop(k.begin, k.end, one, [&](Value number) {
-      Value first = k.mul(number, k.constant(panel));
-      Value panelOffset = k.mul(k.mul(number, depth), k.constant(panel));
-      emitPanelProduct(k, lhs, sweepRows, depth, weight, panelOffset, vectors, k.target.rowBlock,
-                       [&](Value row, int64_t v, Value value) {
-                         Value column = k.add(first, k.constant(v * lanes));
-                         Value remaining = k.sub(columns, column);
-                         if (bias)
-                           value = arith::AddFOp::create(k.b, k.loc, value, emitRowLoad(k, bias, column, remaining));
-                         Value position = k.add(k.mul(k.add(sweep, row), columns), column);
-                         emitRowStore(k, value, output, position, remaining);
-                       });
+      multiply(lhs, sweep, sweepRows, number, weight, k.mul(k.mul(number, depth), k.constant(panel)));
     });
   });
   return success();

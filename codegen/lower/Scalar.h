@@ -20,14 +20,14 @@ mlir::Value toStorage(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,
 mlir::Value scalarConstant(mlir::OpBuilder &b, mlir::Location loc, mlir::Type element, double value);
 mlir::Value scalarConstant(mlir::OpBuilder &b, mlir::Location loc, mlir::Type element, mlir::Attribute value);
 
+/// One element of the result of a pointwise op, from those of its operands and their element types.
+mlir::Value emitPointwise(mlir::OpBuilder &b, mlir::Location loc, mlir::Operation *op,
+                          llvm::ArrayRef<mlir::Value> operands, llvm::ArrayRef<mlir::Type> elements, mlir::Type result);
 mlir::Value emitUnary(mlir::OpBuilder &b, mlir::Location loc, ds::UnaryKind kind, mlir::Value x, mlir::Type element);
 /// `exponent` is the element type of the right operand, which only pow may choose freely.
 mlir::Value emitBinary(mlir::OpBuilder &b, mlir::Location loc, ds::BinaryKind kind, mlir::Value x, mlir::Value y,
                        mlir::Type element, mlir::Type exponent);
 mlir::Value emitCast(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::Type from, mlir::Type to);
-/// The same bits in memory as another type.
-mlir::Value emitBitcast(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::Type from, mlir::Type to);
-mlir::Value emitGelu(mlir::OpBuilder &b, mlir::Location loc, ds::GeluKind kind, mlir::Value x);
 /// The combining function of a reduction and its neutral element.
 mlir::Value emitCombine(mlir::OpBuilder &b, mlir::Location loc, ds::ReduceKind kind, mlir::Value x, mlir::Value y,
                         mlir::Type element);

@@ -1,4 +1,4 @@
-// The ds dialect itself, its enums and its one interface.
+// The ds dialect itself, its enums and its interfaces.
 #ifndef DEEPSTRIDE_DS_DIALECT_TD
 #define DEEPSTRIDE_DS_DIALECT_TD
 
@@ -57,8 +57,17 @@ def DS_ScatterKindEnum : DS_Enum<"ScatterKind", "how scattered values meet what 
 def DS_ScatterKind : EnumAttr<DS_Dialect, DS_ScatterKindEnum, "scatter_kind">;
 
 // Integer constants or size texts; C1 of every op that carries one: each element parses.
-defvar DS_Size = AnyAttrOf<[I64Attr, StrAttr]>;
-def DS_SizeArray : TypedArrayAttrBase<DS_Size, "sizes: 64-bit integers or size expressions">;
+class DS_HoldsSizes;
+def DS_Size : AnyAttrOf<[I64Attr, StrAttr]>, DS_HoldsSizes;
+def DS_SizeArray : TypedArrayAttrBase<DS_Size, "sizes: 64-bit integers or size expressions">, DS_HoldsSizes;
+
+// The names of those among an op's arguments that are DS_Size or DS_SizeArray, as C++ string literals.
+class DS_SizeAttributeNames<dag arguments> {
+  list<string> names =
+      !foldl([]<string>, !range(!size(arguments)), found, i,
+             !listconcat(found, !if(!isa<DS_HoldsSizes>(!getdagarg<Constraint>(arguments, i)),
+                                    ["\"" # !getdagname(arguments, i) # "\""], []<string>)));
+}
 
 def DS_ResultInference : OpInterface<"ResultInference"> {
   let cppNamespace = "::deepstride::ds";
@@ -71,6 +80,39 @@ def DS_ResultInference : OpInterface<"ResultInference"> {
     "Fills `inference.results`; on illegal operands fails after `inference.error`, naming the labelled constraint.",
     "::llvm::LogicalResult", "inferResults", (ins "::deepstride::Inference &":$inference)>];
   let verify = "return ::deepstride::ds::verifyAgainstInference($_op);";
+}
+
+def DS_SizedByAttributes : OpInterface<"SizedByAttributes"> {
+  let cppNamespace = "::deepstride::ds";
+  let description = [{
+    Says which attributes of an op hold sizes. Every op of the dialect has it, from the types of its arguments: an
+    argument of type DS_Size or DS_SizeArray is found by whatever renames, binds or resolves symbols, without being
+    listed anywhere.
+  }];
+  let methods = [StaticInterfaceMethod<"Names of the attributes that are a size or a list of sizes.",
+                                       "::llvm::ArrayRef<::llvm::StringLiteral>", "sizeAttributes">];
+}
+
+def DS_PerElement : OpInterface<"PerElement"> {
+  let cppNamespace = "::deepstride::ds";
+  let description = [{
+    Ops whose kernels compute each element of the one result on its own, so that one loop may hold several of them: the
+    one list of what is elementwise, for fusion, in-place writes, constants in kernels and code generation. All but the
+    pointwise ones only choose the index at which they read, or read nothing.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      Whether an element of the result depends on nothing but the operands' elements at its own index, broadcast as in
+      NumPy. A result may then overwrite an operand of its sizes.
+    }], "bool", "isPointwise", (ins), "", "return true;">,
+    InterfaceMethod<[{
+      Whether `ds.fused` regions may hold the op. Others have kernels of their own.
+    }], "bool", "joinsRegions", (ins), "", "return true;">,
+    InterfaceMethod<[{
+      The operand that is read as a whole before the first element is computed, because some of its values end the call:
+      the divisor of an integer division. It must be in memory where the op's kernel begins.
+    }], "std::optional<unsigned>", "scannedOperand", (ins), "", "return std::nullopt;">
+  ];
 }
 
 #endif

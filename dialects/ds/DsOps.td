@@ -8,7 +8,17 @@ include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
 
-class DS_Op<string mnemonic, list<Trait> traits = []> : Op<DS_Dialect, mnemonic, traits>;
+// Ops that declare more in C++ do so by `declarations`.
+class DS_Op<string mnemonic, list<Trait> traits = []>
+    : Op<DS_Dialect, mnemonic, !listconcat([DS_SizedByAttributes], traits)> {
+  code declarations = "";
+  defvar sizeNames = DS_SizeAttributeNames<arguments>.names;
+  let extraClassDeclaration =
+      "static ::llvm::ArrayRef<::llvm::StringLiteral> sizeAttributes() {"
+      # !if(!empty(sizeNames), " return {};",
+            " static constexpr ::llvm::StringLiteral names[] = {" # !interleave(sizeNames, ", ") # "}; return names;")
+      # " }\n" # declarations;
+}
 
 // A pure op on ranked tensors whose result types follow from operands and attributes.
 class DS_TensorOp<string mnemonic, list<Trait> traits = []>

@@ -2,6 +2,8 @@
 // (Shape, Gather, Mul, Concat, Reshape) is evaluated without running it.
 #include "dialects/ds/DsDialect.h"
 
+#include "mlir/IR/TypeUtilities.h"
+
 using namespace mlir;
 using namespace deepstride;
 using namespace deepstride::ds;
@@ -159,6 +161,11 @@ LogicalResult BinaryOp::inferResults(Inference &inference) {
   Type element = isComparison(kind) ? IntegerType::get(getContext(), 1) : lhs.elementType;
   inference.addResult(element, *sizes, std::move(contents));
   return success();
+}
+
+std::optional<unsigned> BinaryOp::scannedOperand() {
+  bool divides = getKind() == BinaryKind::div || getKind() == BinaryKind::mod || getKind() == BinaryKind::fmod;
+  return divides && isa<IntegerType>(getElementTypeOrSelf(getRhs())) ? std::optional(1u) : std::nullopt;
 }
 
 LogicalResult SelectOp::inferResults(Inference &inference) {

@@ -1,6 +1,6 @@
 // Elementwise ops; operands broadcast as in NumPy. Created by the importer, fused into kernels, gone after codegen.
 
-def DS_UnaryOp : DS_TensorOp<"unary"> {
+def DS_UnaryOp : DS_TensorOp<"unary", [DS_PerElement]> {
   let summary = "an elementwise function of one tensor";
   let description = [{
     `round` is half to even; `is_nan` yields i1; `logical_not` takes i1. Created by the importer. Gone after: codegen.
@@ -14,7 +14,7 @@ def DS_UnaryOp : DS_TensorOp<"unary"> {
   let assemblyFormat = "$kind $input attr-dict `:` functional-type(operands, results)";
 }
 
-def DS_BinaryOp : DS_TensorOp<"binary"> {
+def DS_BinaryOp : DS_TensorOp<"binary", [DeclareOpInterfaceMethods<DS_PerElement, ["scannedOperand"]>]> {
   let summary = "an elementwise function of two tensors";
   let description = [{
     Integer `div` truncates, `mod` has the sign of the divisor, `fmod` that of the dividend; comparisons yield i1.
@@ -30,7 +30,7 @@ def DS_BinaryOp : DS_TensorOp<"binary"> {
   let assemblyFormat = "$kind $lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
 }
 
-def DS_SelectOp : DS_TensorOp<"select"> {
+def DS_SelectOp : DS_TensorOp<"select", [DS_PerElement]> {
   let summary = "takes each element from one of two tensors";
   let description = [{
     Created by the importer (Where). Gone after: codegen.
@@ -44,7 +44,7 @@ def DS_SelectOp : DS_TensorOp<"select"> {
   let assemblyFormat = "$condition `,` $on_true `,` $on_false attr-dict `:` functional-type(operands, results)";
 }
 
-def DS_CastOp : DS_TensorOp<"cast"> {
+def DS_CastOp : DS_TensorOp<"cast", [DS_PerElement]> {
   let summary = "converts the element type";
   let description = [{
     Floats become integers by truncation toward zero, i1 by comparison with zero. Created by the importer. Gone after:
@@ -59,7 +59,7 @@ def DS_CastOp : DS_TensorOp<"cast"> {
   let assemblyFormat = "$input `to` $to attr-dict `:` functional-type(operands, results)";
 }
 
-def DS_BitcastOp : DS_TensorOp<"bitcast"> {
+def DS_BitcastOp : DS_TensorOp<"bitcast", [DS_PerElement]> {
   let summary = "the same bits as another element type";
   let description = [{
     Created by the importer (BitCast). Gone after: codegen.
@@ -74,7 +74,7 @@ def DS_BitcastOp : DS_TensorOp<"bitcast"> {
   let assemblyFormat = "$input `to` $to attr-dict `:` functional-type(operands, results)";
 }
 
-def DS_GeluOp : DS_TensorOp<"gelu"> {
+def DS_GeluOp : DS_TensorOp<"gelu", [DS_PerElement]> {
   let summary = "Gaussian error linear unit";
   let description = [{
     erf: x/2 (1 + erf(x/sqrt 2)); tanh: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); quick: x sigmoid(1.702 x).

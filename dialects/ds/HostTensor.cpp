@@ -1,7 +1,8 @@
 // Memory, elements and movement of host tensors.
 #include "dialects/ds/HostTensor.h"
 
-#include "mlir/IR/BuiltinTypes.h"
+#include "dialects/ds/HostScalars.h"
+
 #include "llvm/ADT/APFloat.h"
 
 #include <cstring>
@@ -65,7 +66,6 @@ DenseElementsAttr HostTensor::toAttribute() const {
   return DenseElementsAttr::get(type, bits);
 }
 
-// Weights are f32 nearly always: the machine's own conversions round as APFloat's do, at a tenth of the cost.
 HostNumber readNumber(Type element, const char *at) {
   HostNumber number;
   if (element.isF32()) {
@@ -220,9 +220,12 @@ std::optional<HostTensor> gatherOnHost(const HostTensor &source, const HostTenso
     outer *= source.shape[i];
   int64_t slice = outer * size ? source.bytes() / (outer * size) : 0;
   char *to = result.owned->data();
+  auto index = ElementInfo::of(indices.element);
+  if (!index || index->isFloat)
+    return std::nullopt;
   for (int64_t block = 0; block < outer; ++block)
     for (int64_t i = 0; i < count; ++i) {
-      int64_t at = readNumber(indices.element, indices.data + i * width).integer;
+      int64_t at = readScalar(*index, indices.data + i * width).integer;
       at += at < 0 ? size : 0;
       if (at < 0 || at >= size)
         return std::nullopt;

@@ -30,7 +30,8 @@ struct HostTensor {
   int64_t elementBytes() const;
 };
 
-/// One element: floats as the double nearest to them, integers in 64 bits.
+/// One element for whoever asks for a number: floats as the double nearest to them, integers in 64 bits. Arithmetic on
+/// elements has types of its own (HostScalars.h).
 struct HostNumber {
   double real = 0;
   int64_t integer = 0;
@@ -38,9 +39,9 @@ struct HostNumber {
 HostNumber readNumber(mlir::Type element, const char *at);
 void writeNumber(mlir::Type element, char *at, const HostNumber &number);
 
-/// The only result of an op of the ds dialect. Floats are computed in double and rounded to the element type; integers
-/// wrap. Nothing where the op or its attributes cannot be evaluated (integer division by zero, sizes that are not
-/// known).
+/// The only result of an op of the ds dialect, with the bits that a kernel would compute: both evaluate
+/// dialects/ds/ScalarFunctions.h. Nothing where the op or its attributes cannot be evaluated (integer division by zero,
+/// sizes that are not known, results of narrow floats).
 std::optional<HostTensor> evaluateOnHost(mlir::Operation *op, llvm::ArrayRef<HostTensor> operands);
 
 /// The elements of a value that depends on small constants only; nothing where it depends on anything else, or where

@@ -5,6 +5,13 @@ using namespace mlir;
 using namespace deepstride;
 using namespace deepstride::ds;
 
+bool ConstantOp::isPointwise() { return false; } // it has no operand to stand beside
+
+bool IotaOp::isPointwise() { return false; }
+
+// The loops of a region that counts could not be merged.
+bool IotaOp::joinsRegions() { return false; }
+
 LogicalResult ConstantOp::inferResults(Inference &inference) {
   auto type = dyn_cast<RankedTensorType>(getValue().getShapedType());
   if (!type)

@@ -1,6 +1,7 @@
 // Values that come from nowhere: constants, weights, symbolic shapes, counters.
 
-def DS_ConstantOp : DS_TensorOp<"constant", [ConstantLike, AllTypesMatch<["value", "result"]>]> {
+def DS_ConstantOp : DS_TensorOp<"constant", [ConstantLike, AllTypesMatch<["value", "result"]>,
+                                          DeclareOpInterfaceMethods<DS_PerElement, ["isPointwise"]>]> {
   let summary = "a small constant tensor";
   let description = [{
     Created by the importer for tensors of at most 4 KiB and by folding. Consumed by kernels, which embed splats and
@@ -11,7 +12,7 @@ def DS_ConstantOp : DS_TensorOp<"constant", [ConstantLike, AllTypesMatch<["value
   let arguments = (ins ElementsAttr:$value);
   let results = (outs DS_Tensor:$result);
   let assemblyFormat = "attr-dict $value";
-  let extraClassDeclaration = [{
+  let declarations = [{
     static constexpr int64_t byteLimit = 4096;
   }];
   let hasFolder = 1;
@@ -56,7 +57,7 @@ def DS_RecipeOp : DS_Op<"recipe", [Symbol, IsolatedFromAbove, NoTerminator, Sing
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;
-  let extraClassDeclaration = [{
+  let declarations = [{
     ::mlir::Value getYielded();
   }];
 }
@@ -91,7 +92,7 @@ def DS_ShapeOp : DS_TensorOp<"shape"> {
   let assemblyFormat = "$values attr-dict `:` type($result)";
 }
 
-def DS_IotaOp : DS_TensorOp<"iota"> {
+def DS_IotaOp : DS_TensorOp<"iota", [DeclareOpInterfaceMethods<DS_PerElement, ["isPointwise", "joinsRegions"]>]> {
   let summary = "the index along one axis";
   let description = [{
     Created for Range, EyeLike, Trilu, OneHot masks. Gone after: codegen.

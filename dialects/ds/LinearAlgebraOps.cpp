@@ -36,8 +36,10 @@ LogicalResult LinearOp::inferResults(Inference &inference) {
     return inference.error("C4: the weight must have rank 2, or 3 with a panel and columns");
   if (getPanel() && !weight.sizes[2].isConstant(*getPanel()))
     return inference.error("C4: the weight's last size must be the panel");
-  SizeExpr k = getPanel() ? weight.sizes[1] : weight.sizes[0];
-  SizeExpr n = getPanel() ? SizeExpr(*getColumns()) : weight.sizes[1];
+  if (getPanel() && getTransposed())
+    return inference.error("C4: a packed weight cannot be transposed");
+  SizeExpr k = weight.sizes[getPanel() || getTransposed() ? 1 : 0];
+  SizeExpr n = getPanel() ? SizeExpr(*getColumns()) : weight.sizes[getTransposed() ? 0 : 1];
   if (failed(inference.requireEqual(input.sizes.back(), k, "C2: inner sizes")))
     return failure();
   if (getBias()) {

@@ -16,19 +16,19 @@ def DS_MatmulOp : DS_TensorOp<"matmul"> {
 }
 
 def DS_LinearOp : DS_TensorOp<"linear"> {
-  let summary = "a product with a constant weight, plus bias";
+  let summary = "a product with a parameter, plus bias";
   let description = [{
     x [..., K] times weight [K, N] plus bias [N]. With `panel` the weight operand is packed as [ceil(N / panel), K,
-    panel], zero padded, and `columns` is N. Created by `ds-recompose-linear`; `ds-pack-weights` packs. Gone after:
-    codegen.
+    panel], zero padded, and `columns` is N. With `transposed` it is [N, K]. Created by `ds-recompose-linear`;
+    `ds-pack-weights` packs and takes in transposes. Gone after: codegen.
 
     Constraints: C1 one element type; C2 the inner sizes agree; C3 the bias is [N]; C4 the weight has rank 2, or 3 with
-    the given panel.
+    the given panel, which is not transposed.
 
     Example: `%3 = ds.linear %0, %1, %2 : (tensor<?x4xf32>, tensor<4x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>`
   }];
   let arguments = (ins DS_Tensor:$input, DS_Tensor:$weight, Optional<DS_Tensor>:$bias, OptionalAttr<I64Attr>:$panel,
-                       OptionalAttr<I64Attr>:$columns);
+                       OptionalAttr<I64Attr>:$columns, UnitAttr:$transposed);
   let results = (outs DS_Tensor:$result);
   let assemblyFormat = "$input `,` $weight (`,` $bias^)? attr-dict `:` functional-type(operands, results)";
 }

@@ -133,6 +133,13 @@ OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
   return {};
 }
 
+bool TransposeOp::isPointwise() { return false; }
+
+bool SliceOp::isPointwise() { return false; }
+
+// A box may lie anywhere, and loops over a region have no run-time offsets.
+bool SliceOp::joinsRegions() { return false; }
+
 LogicalResult SliceOp::inferResults(Inference &inference) {
   const TensorFacts &input = inference.operand(0);
   auto starts = inference.sizesOf(getStarts(), "C1: starts"), sizes = inference.sizesOf(getSizes(), "C1: sizes");

@@ -16,7 +16,7 @@ def DS_ReshapeOp : DS_TensorOp<"reshape", []> {
   let hasCanonicalizer = 1;
 }
 
-def DS_BroadcastOp : DS_TensorOp<"broadcast"> {
+def DS_BroadcastOp : DS_TensorOp<"broadcast", [DS_PerElement]> {
   let summary = "repeats along axes of size 1, as NumPy does";
   let description = [{
     The result has the broadcast of the operand's shape and `shape` (ONNX Expand). Gone after: codegen.
@@ -31,7 +31,7 @@ def DS_BroadcastOp : DS_TensorOp<"broadcast"> {
   let hasFolder = 1;
 }
 
-def DS_TransposeOp : DS_TensorOp<"transpose"> {
+def DS_TransposeOp : DS_TensorOp<"transpose", [DeclareOpInterfaceMethods<DS_PerElement, ["isPointwise"]>]> {
   let summary = "permutes axes";
   let description = [{
     Result axis i is operand axis `permutation[i]`. Gone after: codegen.
@@ -46,7 +46,7 @@ def DS_TransposeOp : DS_TensorOp<"transpose"> {
   let hasFolder = 1;
 }
 
-def DS_SliceOp : DS_TensorOp<"slice"> {
+def DS_SliceOp : DS_TensorOp<"slice", [DeclareOpInterfaceMethods<DS_PerElement, ["isPointwise", "joinsRegions"]>]> {
   let summary = "a strided box of a tensor";
   let description = [{
     Element i along an axis is operand element `starts + i * steps`; starts are already normalised (not negative), a

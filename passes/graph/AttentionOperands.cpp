@@ -88,7 +88,7 @@ Value AttentionOperands::narrow(Value mask, int depth) {
     }
     return narrow(broadcast.getInput(), depth + 1);
   }
-  if (!isa<ds::BinaryOp, ds::UnaryOp, ds::CastOp, ds::SelectOp>(op))
+  if (auto element = dyn_cast<ds::PerElement>(op); !element || !element.isPointwise())
     return mask;
   // Nothing is hidden where a constant lets everything pass.
   if (auto both = dyn_cast<ds::BinaryOp>(op);

@@ -33,7 +33,8 @@ struct FoldConstants : impl::FoldConstantsBase<FoldConstants>, PassReport {
     SmallVector<Operation *> candidates;
     function.walk([&](ds::ResultInference op) {
       bool fromConstants = op->getNumOperands() > 0 && llvm::all_of(op->getOperands(), [&](Value operand) {
-                             return isConstant(operand) || constant.contains(operand.getDefiningOp());
+                             Operation *source = operand.getDefiningOp();
+                             return isa_and_present<ds::ConstantOp, ds::WeightOp>(source) || constant.contains(source);
                            });
       if (!fromConstants)
         return;

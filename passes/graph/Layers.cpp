@@ -2,6 +2,7 @@
 // move or rotate elements, and end at products: what lies behind a projection belongs to something else.
 #include "passes/graph/Layers.h"
 
+#include "passes/graph/Parameters.h"
 #include "passes/graph/Positions.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -183,10 +184,10 @@ std::string describeAttention(ds::AttentionOp op, const SizeAnalysis &sizes) {
   return llvm::join(features, ", ");
 }
 
-/// Whether all that reads the value is one product with a value that is no constant.
+/// Whether all that reads the value is one product with a value that is no parameter.
 static bool isGate(Value value) {
   Value other;
-  return onlyUser(value, ds::BinaryKind::mul, other) && !isConstant(other) && !scalarOf(other);
+  return onlyUser(value, ds::BinaryKind::mul, other) && parameterSourceOf(other) == ParameterSource::None;
 }
 
 std::string describeActivation(Operation *op) {

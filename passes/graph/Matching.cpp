@@ -44,8 +44,6 @@ std::optional<double> scalarOf(Value value) {
   return std::nullopt;
 }
 
-bool isConstant(Value value) { return isa_and_present<ds::ConstantOp, ds::WeightOp>(value.getDefiningOp()); }
-
 bool isNear(double value, double ideal, Type element) {
   // Of what is further away than the type and the spellings of exporters explain, the numbers would be others.
   double tolerance = element.isBF16() ? 4e-3 : element.isF16() ? 1e-3 : element.isF32() ? 2e-5 : 1e-7;

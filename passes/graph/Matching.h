@@ -22,8 +22,6 @@ int64_t rankOf(mlir::Value value);
 
 /// The value of a constant of one element.
 std::optional<double> scalarOf(mlir::Value value);
-/// Whether the value is a ds.constant or a ds.weight.
-bool isConstant(mlir::Value value);
 /// Whether a constant that an exporter rounded is meant to be `ideal`: to its element type, or to five digits.
 bool isNear(double value, double ideal, mlir::Type element);
 

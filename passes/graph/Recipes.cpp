@@ -26,13 +26,14 @@ static bool isStatic(Type type) {
 }
 
 bool isStorable(Operation *op) {
-  if (!isa<ds::TransposeOp, ds::ConcatOp, ds::CastOp, ds::BinaryOp, ds::UnaryOp, ds::ReshapeOp, ds::SliceOp,
-           ds::GatherOp, ds::BroadcastOp, ds::PackOp>(op))
+  auto element = dyn_cast<ds::PerElement>(op);
+  bool isPointwise = element && element.isPointwise();
+  if (!isPointwise && !isa<ds::TransposeOp, ds::ConcatOp, ds::ReshapeOp, ds::SliceOp, ds::GatherOp, ds::PackOp>(op))
     return false;
   auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
   if (!type || !isStatic(type) || !llvm::all_of(op->getOperandTypes(), isStatic))
     return false;
-  bool computes = isa<ds::CastOp, ds::BinaryOp, ds::UnaryOp>(op);
+  bool computes = isPointwise && !isa<ds::BroadcastOp, ds::BitcastOp>(op);
   if (computes && isa<FloatType>(type.getElementType()) && type.getElementTypeBitWidth() <= 8)
     return false; // kernels round to narrow floats, packaging does not
   for (StringRef name : sizeAttributes(op))

@@ -1,11 +1,12 @@
-// ds-recompose-linear: turns products with constant matrices into ds.linear. It takes every ds.matmul whose right
-// operand is a constant of rank 2, transposes the constant in its recipe where the product did, and takes in a constant
-// bias. Products of two run-time values stay.
+// ds-recompose-linear: turns products with matrices of parameters into ds.linear. It takes every ds.matmul whose right
+// operand is a parameter of rank 2, transposes it where the product did, in its recipe or, where it is a state, by an
+// op of the program, and takes in the bias. Products of two other run-time values stay.
 //
 //   %1 = ds.matmul %x, %w transpose [false, true]         %w2 = ds.weight @w_t
 //   %y = ds.binary add %b, %1                         =>  %y = ds.linear %x, %w2, %b
 #include "passes/Report.h"
 #include "passes/graph/Matching.h"
+#include "passes/graph/Parameters.h"
 #include "passes/graph/Passes.h"
 #include "passes/graph/Recipes.h"
 
@@ -32,12 +33,14 @@ struct RecomposeLinear : impl::RecomposeLinearBase<RecomposeLinear>, PassReport 
   }
 
   void match(ds::MatmulOp matmul, RecipeBook &recipes) {
-    if (!isConstant(matmul.getRhs()))
+    if (parameterSourceOf(matmul.getRhs()) == ParameterSource::None)
       return;
     auto remark = [&](const Twine &reason) { matmul.emitRemark() << "linear not recomposed: " << reason; };
     auto weightType = cast<RankedTensorType>(matmul.getRhs().getType());
     if (weightType.getRank() != 2)
       return remark("the weight has rank " + Twine(weightType.getRank()) + ", expected 2");
+    if (!weightType.hasStaticShape())
+      return remark("the weight has a dynamic size");
     if (matmul.getTranspose()[0])
       return remark("the left operand is transposed");
     if (!isa<FloatType>(weightType.getElementType()))
@@ -52,11 +55,21 @@ struct RecomposeLinear : impl::RecomposeLinearBase<RecomposeLinear>, PassReport 
     Value bias = findBias(matmul, cast<RankedTensorType>(weight.getType()).getDimSize(1), last, recipes);
     OpBuilder builder(last);
     auto linear = ds::LinearOp::create(builder, last->getLoc(), last->getResult(0).getType(), matmul.getLhs(), weight,
-                                       bias, IntegerAttr(), IntegerAttr());
+                                       bias, IntegerAttr(), IntegerAttr(), UnitAttr());
     keepNames(last, linear);
     last->getResult(0).replaceAllUsesWith(linear.getResult());
     count("linear");
     count("with bias", bias ? 1 : 0);
+  }
+
+  /// What the op makes of a parameter: the result of a recipe, or of the op where the parameter is a state. Null where
+  /// the recipe would grow out of hand.
+  static Value stored(OpBuilder &builder, Operation *op, RecipeBook &recipes) {
+    if (!isFoldable(parameterSourceOf(op->getResult(0))))
+      return op->getResult(0);
+    Value value = recipes.store(builder, op);
+    op->erase();
+    return value;
   }
 
   /// Weights that several products share are transposed once per product; equal recipes are stored once.
@@ -69,9 +82,7 @@ struct RecomposeLinear : impl::RecomposeLinearBase<RecomposeLinear>, PassReport 
         ds::TransposeOp::create(builder, weight.getLoc(), target, weight, builder.getDenseI64ArrayAttr({1, 0}));
     if (Operation *source = weight.getDefiningOp())
       keepNames(source, transpose);
-    Value stored = recipes.store(builder, transpose);
-    transpose.erase();
-    return stored;
+    return stored(builder, transpose, recipes);
   }
 
   Value findBias(ds::MatmulOp matmul, int64_t columns, Operation *&last, RecipeBook &recipes) {
@@ -80,7 +91,7 @@ struct RecomposeLinear : impl::RecomposeLinearBase<RecomposeLinear>, PassReport 
       return {};
     Value bias = sum.getLhs() == matmul.getResult() ? sum.getRhs() : sum.getLhs();
     auto type = cast<RankedTensorType>(bias.getType());
-    if (!isConstant(bias))
+    if (parameterSourceOf(bias) == ParameterSource::None)
       return {};
     bool isRow = type.hasStaticShape() && type.getRank() > 0 && type.getNumElements() == columns &&
                  type.getShape().back() == columns;
@@ -94,9 +105,9 @@ struct RecomposeLinear : impl::RecomposeLinearBase<RecomposeLinear>, PassReport 
       auto row = RankedTensorType::get({columns}, type.getElementType());
       auto reshape =
           ds::ReshapeOp::create(builder, sum.getLoc(), row, bias, toAttribute(&getContext(), SizeVector{columns}));
-      keepNames(bias.getDefiningOp(), reshape);
-      bias = recipes.store(builder, reshape);
-      reshape.erase();
+      if (Operation *source = bias.getDefiningOp())
+        keepNames(source, reshape);
+      bias = stored(builder, reshape, recipes);
     }
     last = sum;
     return bias;

@@ -2,8 +2,6 @@
 // they are numbers and size expressions where they are not. Folding itself is FoldShapes.cpp.
 #include "passes/graph/ShapeArithmetic.h"
 
-#include "llvm/ADT/TypeSwitch.h"
-
 using namespace mlir;
 
 namespace deepstride {
@@ -59,33 +57,23 @@ std::optional<KnownValue> findKnownValue(Operation *op, const SizeAnalysis &anal
 }
 
 ArrayRef<StringLiteral> sizeAttributes(Operation *op) {
-  static constexpr StringLiteral shape[] = {"shape"}, slice[] = {"starts", "sizes"}, pad[] = {"low", "high"},
-                                 values[] = {"values"}, k[] = {"k"}, starts[] = {"starts"};
-  return llvm::TypeSwitch<Operation *, ArrayRef<StringLiteral>>(op)
-      .Case<ds::ReshapeOp, ds::BroadcastOp, ds::IotaOp>([](auto) { return ArrayRef(shape); })
-      .Case<ds::SliceOp>([](auto) { return ArrayRef(slice); })
-      .Case<ds::InsertOp>([](auto) { return ArrayRef(starts); })
-      .Case<ds::PadOp>([](auto) { return ArrayRef(pad); })
-      .Case<ds::ShapeOp>([](auto) { return ArrayRef(values); })
-      .Case<ds::TopKOp>([](auto) { return ArrayRef(k); })
-      .Default([](auto) { return ArrayRef<StringLiteral>(); });
+  auto sized = dyn_cast<ds::SizedByAttributes>(op);
+  return sized ? sized.sizeAttributes() : ArrayRef<StringLiteral>();
 }
 
 LogicalResult rewriteSizes(Operation *op, const llvm::StringMap<SizeExpr> &bindings) {
-  if (auto bound = dyn_cast<ds::SizeOp>(op))
-    if (auto text = dyn_cast<StringAttr>(bound.getValue()))
-      if (auto size = SizeExpr::parse(text.getValue(), &bindings))
-        bound.setValueAttr(toAttribute(op->getContext(), *size));
   for (StringRef name : sizeAttributes(op)) {
     SizeVector sizes;
-    for (Attribute attribute : op->getAttrOfType<ArrayAttr>(name)) {
+    Attribute given = op->getAttr(name);
+    auto list = dyn_cast<ArrayAttr>(given);
+    for (Attribute attribute : list ? list.getValue() : ArrayRef(given)) {
       auto text = dyn_cast<StringAttr>(attribute);
       auto size = text ? SizeExpr::parse(text.getValue(), &bindings) : sizeFromAttribute(attribute);
       if (!size)
         return op->emitOpError("'") << name << "' holds a text that is no size expression";
       sizes.push_back(*size);
     }
-    op->setAttr(name, toAttribute(op->getContext(), sizes));
+    op->setAttr(name, list ? Attribute(toAttribute(op->getContext(), sizes)) : toAttribute(op->getContext(), sizes[0]));
   }
   return success();
 }

@@ -20,7 +20,8 @@ Value throughViews(Value value) {
 }
 
 bool isElementwise(Operation *op) {
-  return isa<ds::UnaryOp, ds::BinaryOp, ds::SelectOp, ds::CastOp, ds::BitcastOp, ds::GeluOp>(op);
+  auto element = dyn_cast<ds::PerElement>(op);
+  return element && element.isPointwise();
 }
 
 OpOperand *updateTarget(Operation *op) {

@@ -28,7 +28,7 @@ namespace {
 /// Splats that elementwise code turns into immediates; anything else is read from memory.
 bool isEmbeddable(Value value, Operation *user) {
   auto constant = value.getDefiningOp<ds::ConstantOp>();
-  return constant && isa<SplatElementsAttr>(constant.getValue()) && (isElementwise(user) || isa<ds::BroadcastOp>(user));
+  return constant && isa<SplatElementsAttr>(constant.getValue()) && isElementwise(user);
 }
 
 class KernelOutliner {
@@ -141,10 +141,8 @@ void KernelOutliner::outline(Operation *op) {
     Operation *clone = builder.clone(*inner, mapping);
     clone->setLoc(unknown);
     clone->removeAttr(ds::valueNameAttr);
-    for (NamedAttribute attribute : llvm::to_vector(clone->getAttrs()))
-      if (auto array = dyn_cast<ArrayAttr>(attribute.getValue()))
-        if (auto sizes = sizesFromAttribute(array); sizes && !isa<ds::ConcatOp>(clone))
-          clone->setAttr(attribute.getName(), rename(*sizes));
+    for (StringRef name : cast<ds::SizedByAttributes>(clone).sizeAttributes())
+      clone->setAttr(name, rename(*sizesFromAttribute(clone->getAttrOfType<ArrayAttr>(name))));
     SmallVector<Attribute> resultSizes;
     for (Value result : inner->getResults())
       resultSizes.push_back(rename(analysis.facts(result).sizes));

@@ -21,14 +21,10 @@ using namespace deepstride;
 
 namespace {
 
-// Integer division is left alone: its kernel scans the divisor for zeros, which must therefore be in memory.
+// What scans an operand is left alone: the operand must be in memory.
 bool isElementwise(Operation *op) {
-  auto binary = dyn_cast<ds::BinaryOp>(op);
-  if (binary && isa<IntegerType>(cast<RankedTensorType>(binary.getLhs().getType()).getElementType()) &&
-      (binary.getKind() == ds::BinaryKind::div || binary.getKind() == ds::BinaryKind::mod ||
-       binary.getKind() == ds::BinaryKind::fmod))
-    return false;
-  return isa<ds::UnaryOp, ds::BinaryOp, ds::SelectOp, ds::CastOp, ds::BitcastOp, ds::GeluOp>(op);
+  auto element = dyn_cast<ds::PerElement>(op);
+  return element && element.isPointwise() && element.joinsRegions() && !element.scannedOperand();
 }
 
 /// Reads at another index: free inside a loop as long as the innermost axis stays the innermost.
@@ -36,7 +32,7 @@ bool isCheapRead(Operation *op) {
   if (auto transpose = dyn_cast<ds::TransposeOp>(op))
     return !transpose.getPermutation().empty() &&
            transpose.getPermutation().back() == static_cast<int64_t>(transpose.getPermutation().size()) - 1;
-  return isa<ds::BroadcastOp>(op);
+  return false;
 }
 
 struct FuseElementwise : deepstride::impl::FuseElementwiseBase<FuseElementwise>, PassReport {

@@ -1,8 +1,10 @@
 // Gives the weight of every ds.linear the layout that its micro-kernel streams, by extending the weight's recipe.
 // Works on ds.linear ops whose weight operand is a ds.weight of rank 2 and f32. Which panel width suits the target is
-// the pipeline's choice; evaluating the recipe is left to packaging.
+// the pipeline's choice; evaluating the recipe is left to packaging. Weights that are computed at run time, as those in
+// states are, stay: their kernels pack a panel before they use it, and read a transposed weight as it lies.
 //
 //   ds.linear %x, %w                         ds.linear %x, %packed {panel = 48, columns = 384}
+//   ds.linear %x, (ds.transpose %s [1, 0])   ds.linear %x, %s {transposed}
 #include "passes/Report.h"
 #include "passes/optimization/Passes.h"
 
@@ -24,6 +26,7 @@ struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport 
 
   void runOnOperation() override {
     count("weights packed", 0);
+    count("transposes taken in", 0);
     if (panel <= 0 || panel > 1024) {
       getOperation().emitError("panel must be between 1 and 1024, found ") << panel.getValue();
       return signalPassFailure();
@@ -31,6 +34,8 @@ struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport 
     SymbolTable symbols(getOperation());
     llvm::DenseMap<Attribute, ds::RecipeOp> packed;
     getOperation().walk([&](ds::LinearOp linear) {
+      if (auto transpose = linear.getWeight().getDefiningOp<ds::TransposeOp>(); transpose && !linear.getPanel())
+        return takeIn(linear, transpose);
       auto weight = linear.getWeight().getDefiningOp<ds::WeightOp>();
       // The micro-kernel is one of f32; other products take their weights row by row.
       if (!weight || linear.getPanel() || !cast<RankedTensorType>(weight.getType()).getElementType().isF32())
@@ -56,6 +61,16 @@ struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport 
       if (users.useEmpty(recipe))
         symbols.erase(recipe);
     }
+  }
+
+  void takeIn(ds::LinearOp linear, ds::TransposeOp transpose) {
+    if (transpose.getPermutation() != ArrayRef<int64_t>{1, 0})
+      return;
+    linear.getWeightMutable().assign(transpose.getInput());
+    linear.setTransposed(!linear.getTransposed());
+    if (transpose->use_empty())
+      transpose.erase();
+    count("transposes taken in");
   }
 
   ds::RecipeOp pack(SymbolTable &symbols, ds::RecipeOp recipe) {

@@ -8,3 +8,41 @@ func.func @product(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
   } : tensor<2x2xf32>
   return %0 : tensor<2x2xf32>
 }
+
+// -----
+
+// No loop over a region could read a box that begins at a size, or count.
+func.func @box(%x: tensor<4xf32>) -> tensor<2xf32> {
+  %0 = ds.fused {
+    // expected-error @+1 {{'ds.slice' violates the contract of phase 'optimization': fused regions hold elementwise ops, broadcasts and transposes only}}
+    %1 = ds.slice %x starts [1] sizes [2] steps [1] : (tensor<4xf32>) -> tensor<2xf32>
+    ds.yield %1 : tensor<2xf32>
+  } : tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+
+// -----
+
+func.func @sizes() -> tensor<2xi64> {
+  %0 = ds.fused {
+    // expected-error @+1 {{'ds.shape' violates the contract of phase 'optimization': fused regions hold elementwise ops, broadcasts and transposes only}}
+    %1 = ds.shape [3, 4] : tensor<2xi64>
+    ds.yield %1 : tensor<2xi64>
+  } : tensor<2xi64>
+  return %0 : tensor<2xi64>
+}
+
+// -----
+
+// Divisors are read for zeros first; those from outside, and constants, can be.
+func.func @divisors(%x: tensor<4xi64>, %y: tensor<4xi64>) -> tensor<4xi64> {
+  %0 = ds.fused {
+    %c = ds.constant dense<3> : tensor<i64>
+    %1 = ds.binary div %x, %y : (tensor<4xi64>, tensor<4xi64>) -> tensor<4xi64>
+    %2 = ds.binary mod %1, %c : (tensor<4xi64>, tensor<i64>) -> tensor<4xi64>
+    // expected-error @+1 {{'ds.binary' violates the contract of phase 'optimization': what is read as a whole first, as divisors are, comes from outside of a fused region}}
+    %3 = ds.binary fmod %x, %2 : (tensor<4xi64>, tensor<4xi64>) -> tensor<4xi64>
+    ds.yield %3 : tensor<4xi64>
+  } : tensor<4xi64>
+  return %0 : tensor<4xi64>
+}

@@ -17,7 +17,7 @@ static void differentiateMatmul(ds::MatmulOp op, Derivative &d) {
 }
 
 static void differentiateLinear(ds::LinearOp op, Derivative &d) {
-  if (op.getPanel())
+  if (op.getPanel() || op.getTransposed())
     return d.refuse("once its weight is packed");
   DsBuilder &b = d.b;
   SizeVector sizes = b.sizes(d.in());

@@ -85,6 +85,23 @@ ds.kernel @product sizes 1 arguments [["d0", 32], [2, 32, 16]] {
 
 // -----
 
+// A parameter that only a run knows is packed into scratch, a panel at a time for all rows.
+// CHECK-LABEL: func.func @parameter_of_run_time
+// CHECK-SAME: ds.grid = 2 : i64
+// CHECK-SAME: ds.scratch = "2048"
+// CHECK: scf.for
+// CHECK: memref.store
+// CHECK: vector.fma
+// CHECK: vector.maskedload
+// CHECK: vector.maskedstore
+ds.kernel @parameter_of_run_time sizes 1 arguments [["d0", 32], [20, 32], [20]] {
+^bb0(%x: tensor<?x32xf32>, %w: tensor<20x32xf32>, %b: tensor<20xf32>):
+  %0 = ds.linear %x, %w, %b {result_sizes = [["d0", 20]], transposed} : (tensor<?x32xf32>, tensor<20x32xf32>, tensor<20xf32>) -> tensor<?x20xf32>
+  ds.yield %0 : tensor<?x20xf32>
+}
+
+// -----
+
 // A matrix that is no weight is packed into scratch; the reference multiplies and adds one by one.
 // CHECK-LABEL: func.func @unpacked_product
 // CHECK-SAME: ds.scratch = "64*d0"
@@ -160,3 +177,4 @@ ds.kernel @attention sizes 2 arguments [["d0", 2, "d1", 8]] {
   %0 = ds.attention %x, %x, %x scale 0.5 {result_sizes = [["d0", 2, "d1", 8]]} : (tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>) -> tensor<?x2x?x8xf32>
   ds.yield %0 : tensor<?x2x?x8xf32>
 }
+

@@ -56,6 +56,22 @@ func.func @linear_c3_bias(%x: tensor<2x4xf32>, %w: tensor<4x2xf32>, %b: tensor<3
 
 // -----
 
+func.func @linear_c2_transposed(%x: tensor<2x4xf32>, %w: tensor<4x2xf32>) {
+  // expected-error @+1 {{'ds.linear' op C2: inner sizes: expected equal sizes, found 4 and 2}}
+  %0 = ds.linear %x, %w {transposed} : (tensor<2x4xf32>, tensor<4x2xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @linear_c4_packed_and_transposed(%x: tensor<2x4xf32>, %w: tensor<1x4x8xf32>) {
+  // expected-error @+1 {{'ds.linear' op C4: a packed weight cannot be transposed}}
+  %0 = ds.linear %x, %w {panel = 8 : i64, columns = 8 : i64, transposed} : (tensor<2x4xf32>, tensor<1x4x8xf32>) -> tensor<2x8xf32>
+  return
+}
+
+// -----
+
 func.func @linear_c4_panel(%x: tensor<2x4xf32>, %w: tensor<1x4x8xf32>) {
   // expected-error @+1 {{'ds.linear' op C4: the weight must have rank 2, or 3 with a panel and columns}}
   %0 = ds.linear %x, %w : (tensor<2x4xf32>, tensor<1x4x8xf32>) -> tensor<2x8xf32>

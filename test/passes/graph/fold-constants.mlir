@@ -85,3 +85,36 @@ func.func @does_not_fold_run_time(%x: tensor<4xf32>, %y: tensor<?xf32> {ds.dims 
   %2 = ds.binary add %x, %0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %2, %1 : tensor<4xf32>, tensor<?xf32>
 }
+
+// -----
+
+// What a state holds changes between calls: nothing of it is folded, beside a constant either.
+// CHECK-LABEL: func.func @state
+// CHECK: %[[T:.*]] = ds.transpose %arg0
+// CHECK: %[[M:.*]] = ds.binary mul %[[T]]
+// CHECK: return %[[M]], %arg0
+func.func @state(%w: tensor<8x4xf32> {ds.state = "w"}) -> (tensor<4x8xf32>, tensor<8x4xf32> {ds.state = "w"}) {
+  %half = ds.constant dense<0.5> : tensor<f32>
+  %0 = ds.transpose %w [1, 0] : (tensor<8x4xf32>) -> tensor<4x8xf32>
+  %1 = ds.binary mul %0, %half : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+  return %1, %w : tensor<4x8xf32>, tensor<8x4xf32>
+}
+
+// -----
+
+// Every function of elements is evaluated: choices, GELU, bits.
+// CHECK-LABEL: func.func @every_function
+// CHECK-DAG: %[[S:.*]] = ds.constant dense<[1.000000e+00, -2.000000e+00]> : tensor<2xf32>
+// CHECK-DAG: %[[G:.*]] = ds.constant dense<0.000000e+00> : tensor<f32>
+// CHECK-DAG: %[[B:.*]] = ds.constant dense<1065353216> : tensor<i32>
+// CHECK: return %[[S]], %[[G]], %[[B]]
+func.func @every_function() -> (tensor<2xf32>, tensor<f32>, tensor<i32>) {
+  %c = ds.constant dense<[true, false]> : tensor<2xi1>
+  %one = ds.constant dense<1.0> : tensor<f32>
+  %two = ds.constant dense<-2.0> : tensor<f32>
+  %zero = ds.constant dense<0.0> : tensor<f32>
+  %0 = ds.select %c, %one, %two : (tensor<2xi1>, tensor<f32>, tensor<f32>) -> tensor<2xf32>
+  %1 = ds.gelu erf %zero : (tensor<f32>) -> tensor<f32>
+  %2 = ds.bitcast %one to i32 : (tensor<f32>) -> tensor<i32>
+  return %0, %1, %2 : tensor<2xf32>, tensor<f32>, tensor<i32>
+}

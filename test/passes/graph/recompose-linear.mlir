@@ -84,3 +84,78 @@ func.func @run_time_weight(%x: tensor<3x4xf32>, %w: tensor<4x2xf32>) -> tensor<3
   %0 = ds.matmul %x, %w transpose [false, false] : (tensor<3x4xf32>, tensor<4x2xf32>) -> tensor<3x2xf32>
   return %0 : tensor<3x2xf32>
 }
+
+// -----
+
+// Parameters in states: what recipes do to weights is done by ops of the program.
+// CHECK-LABEL: func.func @states
+// CHECK-DAG: %[[W:.*]] = ds.transpose %arg1 [1, 0] : (tensor<8x4xf32>) -> tensor<4x8xf32>
+// CHECK-DAG: %[[B:.*]] = ds.reshape %arg2 [8] : (tensor<1x8xf32>) -> tensor<8xf32>
+// CHECK: %[[Y:.*]] = ds.linear %arg0, %[[W]], %[[B]] {ds.values = ["y"]}
+// CHECK-NEXT: return %[[Y]], %arg1, %arg2
+// CHECK-NOT: ds.recipe
+func.func @states(%x: tensor<?x4xf32>, %w: tensor<8x4xf32> {ds.state = "w"}, %b: tensor<1x8xf32> {ds.state = "b"})
+    -> (tensor<?x8xf32>, tensor<8x4xf32> {ds.state = "w"}, tensor<1x8xf32> {ds.state = "b"}) {
+  %0 = ds.matmul %x, %w transpose [false, true] : (tensor<?x4xf32>, tensor<8x4xf32>) -> tensor<?x8xf32>
+  %y = ds.binary add %b, %0 {ds.values = ["y"]} : (tensor<1x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %y, %w, %b : tensor<?x8xf32>, tensor<8x4xf32>, tensor<1x8xf32>
+}
+
+// -----
+
+// What is made of a state is a parameter, too: joined with a weight, scaled, cut.
+// CHECK-LABEL: func.func @made_of_states
+// CHECK: %[[J:.*]] = ds.concat 1
+// CHECK: %[[S:.*]] = ds.binary mul %[[J]]
+// CHECK: %[[W:.*]] = ds.slice %[[S]]
+// CHECK: ds.linear %arg0, %[[W]] :
+func.func @made_of_states(%x: tensor<?x4xf32>, %w: tensor<4x2xf32> {ds.state = "w"})
+    -> (tensor<?x3xf32>, tensor<4x2xf32> {ds.state = "w"}) {
+  %half = ds.constant dense<0.5> : tensor<f32>
+  %c = ds.constant dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]> : tensor<4x2xf32>
+  %0 = ds.concat 1 %w, %c : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x4xf32>
+  %1 = ds.binary mul %0, %half : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
+  %2 = ds.slice %1 starts [0, 1] sizes [4, 3] steps [1, 1] : (tensor<4x4xf32>) -> tensor<4x3xf32>
+  %3 = ds.matmul %x, %2 transpose [false, false] : (tensor<?x4xf32>, tensor<4x3xf32>) -> tensor<?x3xf32>
+  return %3, %w : tensor<?x3xf32>, tensor<4x2xf32>
+}
+
+// -----
+
+// A state that an input was added to is no parameter.
+// CHECK-LABEL: func.func @made_of_an_input
+// CHECK-NOT: ds.linear
+func.func @made_of_an_input(%x: tensor<?x4xf32>, %z: tensor<4x2xf32>, %w: tensor<4x2xf32> {ds.state = "w"})
+    -> (tensor<?x2xf32>, tensor<4x2xf32> {ds.state = "w"}) {
+  %0 = ds.binary add %w, %z : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
+  %1 = ds.matmul %x, %0 transpose [false, false] : (tensor<?x4xf32>, tensor<4x2xf32>) -> tensor<?x2xf32>
+  return %1, %w : tensor<?x2xf32>, tensor<4x2xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @state_of_a_dynamic_size
+// CHECK-NOT: ds.linear
+func.func @state_of_a_dynamic_size(%x: tensor<?x4xf32>, %w: tensor<4x?xf32> {ds.dims = [4, "n"], ds.state = "w"})
+    -> (tensor<?x?xf32>, tensor<4x?xf32> {ds.state = "w"}) {
+  // expected-remark @+1 {{linear not recomposed: the weight has a dynamic size}}
+  %0 = ds.matmul %x, %w transpose [false, false] : (tensor<?x4xf32>, tensor<4x?xf32>) -> tensor<?x?xf32>
+  return %0, %w : tensor<?x?xf32>, tensor<4x?xf32>
+}
+
+// -----
+
+// Inside of a gradient, whose arguments stand for its operands.
+// CHECK-LABEL: func.func @inside_of_a_gradient
+// CHECK: train.gradient
+// CHECK: ds.linear
+func.func @inside_of_a_gradient(%x: tensor<3x4xf32>, %w: tensor<4x2xf32> {ds.state = "w"})
+    -> (tensor<4x2xf32>, tensor<4x2xf32> {ds.state = "w"}) {
+  %0 = train.gradient (%w) at (%x) {
+  ^bb0(%a: tensor<4x2xf32>, %b: tensor<3x4xf32>):
+    %1 = ds.matmul %b, %a transpose [false, false] : (tensor<3x4xf32>, tensor<4x2xf32>) -> tensor<3x2xf32>
+    %2 = ds.reduce sum %1 axes [0, 1] keep false : (tensor<3x2xf32>) -> tensor<f32>
+    train.yield %2 : tensor<f32>
+  } : (tensor<4x2xf32>, tensor<3x4xf32>) -> tensor<4x2xf32>
+  return %0, %w : tensor<4x2xf32>, tensor<4x2xf32>
+}

@@ -72,3 +72,34 @@ ds.recipe @w {
   %0 = ds.constant dense<0.5> : tensor<4x4xf64>
   ds.yield %0 : tensor<4x4xf64>
 }
+
+// -----
+
+// A weight that only a run knows stays as it is; its transpose is read by the product's kernel.
+// CHECK-LABEL: func.func @state
+// CHECK-NEXT: %[[A:.*]] = ds.linear %arg0, %arg1 : (
+// CHECK-NEXT: %[[B:.*]] = ds.linear %[[A]], %arg1, %arg2 {transposed} : (
+// CHECK-NEXT: return %[[B]]
+func.func @state(%x: tensor<?x4xf32>, %w: tensor<4x20xf32> {ds.state = "w"}, %b: tensor<4xf32>)
+    -> (tensor<?x4xf32>, tensor<4x20xf32> {ds.state = "w"}) {
+  %0 = ds.linear %x, %w : (tensor<?x4xf32>, tensor<4x20xf32>) -> tensor<?x20xf32>
+  %1 = ds.transpose %w [1, 0] : (tensor<4x20xf32>) -> tensor<20x4xf32>
+  %2 = ds.linear %0, %1, %b : (tensor<?x20xf32>, tensor<20x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  return %2, %w : tensor<?x4xf32>, tensor<4x20xf32>
+}
+
+// -----
+
+// Another reader keeps the transpose; an identity is none.
+// CHECK-LABEL: func.func @transpose_of_others
+// CHECK: %[[T:.*]] = ds.transpose %arg1 [1, 0]
+// CHECK: ds.linear %arg0, %arg1 {transposed}
+// CHECK: %[[S:.*]] = ds.transpose %arg1 [0, 1]
+// CHECK: ds.linear %arg0, %[[S]] : (
+func.func @transpose_of_others(%x: tensor<?x4xf32>, %w: tensor<4x4xf32>) -> (tensor<?x4xf32>, tensor<?x4xf32>, tensor<4x4xf32>) {
+  %0 = ds.transpose %w [1, 0] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = ds.linear %x, %0 : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
+  %2 = ds.transpose %w [0, 1] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %3 = ds.linear %x, %2 : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
+  return %1, %3, %0 : tensor<?x4xf32>, tensor<?x4xf32>, tensor<4x4xf32>
+}
