@@ -1,10 +1,13 @@
 // Helpers that shape rules share, the analysis that runs them over functions, and the verifier built on them.
 #include "dialects/ds/Inference.h"
 
+#include "dialects/ds/Contents.h"
 #include "dialects/ds/DsDialect.h"
 #include "dialects/ds/KeepsSizes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
@@ -59,34 +62,36 @@ LogicalResult Inference::requireAtLeast(const SizeExpr &a, const SizeExpr &bound
   return success();
 }
 
-/// Whether `derived` is a minimum of `base` and something: they are equal when the model is well formed.
-static bool derivesFrom(const SizeExpr &derived, const SizeExpr &base) {
-  std::string written = derived.str(), part = base.str();
-  StringRef text(written);
-  return text.starts_with("min(") && (text.contains("(" + part + ",") || text.contains(", " + part + ")"));
+/// Whether `part` is a cut of a table: the minimum of `whole` and of a number of rows that may be none.
+static bool isRestOfTable(const SizeExpr &part, const SizeExpr &whole) {
+  llvm::ArrayRef<SizeExpr> arguments = part.argumentsOf("min");
+  for (unsigned i : {0, 1})
+    if (!arguments.empty() && arguments[i] == whole)
+      for (const SizeExpr &bound : arguments[1 - i].argumentsOf("max"))
+        if (bound.isConstant(0))
+          return true;
+  return false;
 }
 
-/// Whether min(n, base) is `smaller` for a number n of 1 or more: never 0 where the base is not.
-static bool isAtLeastOne(const SizeExpr &smaller, const SizeExpr &base) {
-  std::string written = smaller.str();
-  StringRef text(written);
-  int64_t places;
-  return text.consume_front("min(") && !text.consumeInteger(10, places) && places > 0 &&
-         smaller == SizeExpr::min(SizeExpr(places), base);
-}
-
-// Which of two sizes that must match (or be 1) the result has. A symbol wins over an expression that only equals it
-// when the model is well formed (min(seq, 512) against seq); two symbols leave the choice to run time.
-static SizeExpr broadcastSize(const SizeExpr &a, const SizeExpr &b) {
+// Which of two sizes that match (or of which one is 1) the result has: select(eq(a, 1), b, a) always is right, and so
+// is the form with both exchanged. Where a is the minimum of b and of sizes that are at least 1, it is b: a is 1 only
+// where b is or where b is what the result has. Positions cut from a table (min(max(512 - past, 0), seq) rows against
+// seq) are taken for whole, too, so that sizes behind them stay simple; that the table does not end there is required.
+SizeExpr Inference::broadcastSize(const SizeExpr &a, const SizeExpr &b) {
   if (a.constant())
     return a;
   if (b.constant())
     return b;
-  if (derivesFrom(a, b))
-    return b;
-  if (derivesFrom(b, a))
-    return a;
+  for (auto [part, whole] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+    if (part->isMinimumOf(*whole, 1))
+      return *whole;
+    if (!isRestOfTable(*part, *whole))
+      continue;
+    constraints.push_back({SizeConstraint::Relation::AtLeast, *part, SizeExpr::min(1, *whole), op->getLoc()});
+    return *whole;
+  }
   SizeExpr forward = SizeExpr::select(SizeExpr::eq(a, 1), b, a), backward = SizeExpr::select(SizeExpr::eq(b, 1), a, b);
+  // Both are right; the one that simplified is kept.
   return backward.str().size() < forward.str().size() ? backward : forward;
 }
 
@@ -110,11 +115,6 @@ std::optional<SizeVector> Inference::broadcast(ArrayRef<SizeExpr> a, ArrayRef<Si
     }
     constraints.push_back({SizeConstraint::Relation::Broadcast, left, right, op->getLoc()});
     result[offset + i] = broadcastSize(left, right);
-    // A size of 1 beside none gives none, where the larger one was chosen: a table that ends too early.
-    const SizeExpr &smaller = result[offset + i] == left ? right : left, &chosen = result[offset + i];
-    SizeExpr least = SizeExpr::min(1, chosen);
-    if (derivesFrom(smaller, chosen) && !(smaller - least).isKnownNonNegative() && !isAtLeastOne(smaller, chosen))
-      constraints.push_back({SizeConstraint::Relation::AtLeast, smaller, least, op->getLoc()});
   }
   return result;
 }
@@ -146,16 +146,23 @@ std::optional<int64_t> Inference::axis(int64_t value, int64_t rank) const {
   return value < 0 ? value + rank : value;
 }
 
-TensorFacts factsOfType(Type type, StringRef prefix) {
+static TensorFacts factsOfType(Type type, llvm::function_ref<SizeExpr(size_t)> dynamicSize) {
   TensorFacts facts;
   auto shaped = dyn_cast<RankedTensorType>(type);
   if (!shaped)
     return facts;
   facts.elementType = shaped.getElementType();
   for (auto [index, size] : llvm::enumerate(shaped.getShape()))
-    facts.sizes.push_back(ShapedType::isDynamic(size) ? SizeExpr::symbol((prefix + Twine(index)).str())
-                                                      : SizeExpr(size));
+    facts.sizes.push_back(ShapedType::isDynamic(size) ? dynamicSize(index) : SizeExpr(size));
   return facts;
+}
+
+TensorFacts factsOfType(Type type, unsigned scope) {
+  return factsOfType(type, [&](size_t axis) { return SizeExpr::unknown((Twine(scope) + "_" + Twine(axis)).str()); });
+}
+
+TensorFacts factsOfType(Type type, StringRef prefix) {
+  return factsOfType(type, [&](size_t axis) { return SizeExpr::symbol((prefix + Twine(axis)).str()); });
 }
 
 const TensorFacts *SizeAnalysis::lookup(Value value) const {
@@ -191,7 +198,8 @@ static LogicalResult requireSizes(Operation *op, const TensorFacts &facts) {
 /// Expressions that contain expressions may double in length with every op; no real model comes near the limit.
 static bool isTooComplex(const SizeExpr &size) {
   constexpr size_t lengthLimit = 8192;
-  return !size.constant() && size.str().size() > lengthLimit;
+  constexpr unsigned depthLimit = 80; // the texts of deeper ones are refused
+  return !size.constant() && (size.depth() > depthLimit || size.str().size() > lengthLimit);
 }
 
 LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
@@ -213,6 +221,14 @@ LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
         result.setType(resultFacts.type());
       set(result, std::move(resultFacts));
     }
+    llvm::append_range(constraints, turn.constraints);
+    return success();
+  }
+  if (auto condition = dyn_cast<ds::RequireOp>(op)) {
+    Inference turn(op, {});
+    if (failed(turn.requireAtLeast(*sizeFromAttribute(condition.getSize()), *sizeFromAttribute(condition.getLeast()),
+                                   "size")))
+      return failure();
     llvm::append_range(constraints, turn.constraints);
     return success();
   }
@@ -266,7 +282,7 @@ LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
     auto shaped = dyn_cast<RankedTensorType>(result.getType());
     if (!shaped)
       continue;
-    TensorFacts merged = factsOfType(shaped, "?" + std::to_string(known.size()) + "_");
+    TensorFacts merged = factsOfType(shaped, known.size());
     auto &sources = yielded[result.getResultNumber()];
     if (!sources.empty() && sources[0])
       if (llvm::all_of(sources, [&](const TensorFacts *f) { return f && f->sizes == sources[0]->sizes; }))
@@ -281,17 +297,32 @@ LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
 
 std::optional<SizeExpr> SizeAnalysis::conditionOf(Value condition) const {
   auto extract = condition.getDefiningOp<tensor::ExtractOp>();
-  if (!extract)
-    return std::nullopt;
-  if (const TensorFacts *facts = lookup(extract.getTensor()); facts && facts->contents && facts->contents->size() == 1)
+  return extract ? conditionIn(extract.getTensor(), extract) : std::nullopt;
+}
+
+std::optional<SizeExpr> SizeAnalysis::conditionIn(Value tensor, Operation *reader) const {
+  if (const TensorFacts *facts = lookup(tensor); facts && isExact(*facts) && facts->contents->size() == 1)
     return facts->contents->front();
   // Another branch may have named the same tensor after this one: constraints must be checked before it runs.
-  for (Operation *user : extract.getTensor().getUsers())
+  for (Operation *user : tensor.getUsers())
     if (auto define = dyn_cast<ds::DefineOp>(user))
-      if (Operation *reader = define->getBlock()->findAncestorOpInBlock(*extract);
-          reader && define->isBeforeInBlock(reader))
+      if (Operation *place = define->getBlock()->findAncestorOpInBlock(*reader);
+          place && define->isBeforeInBlock(place))
         return SizeExpr::symbol(define.getSymbol());
   return std::nullopt;
+}
+
+/// Makes constraints hold where the condition of what they come from is not met.
+static void requireOnlyIf(const SizeExpr &condition, bool isMet, MutableArrayRef<SizeConstraint> constraints) {
+  auto choose = [&](const SizeExpr &inside, const SizeExpr &outside) {
+    return isMet ? SizeExpr::select(condition, inside, outside) : SizeExpr::select(condition, outside, inside);
+  };
+  for (SizeConstraint &inside : constraints) {
+    // What cannot be evaluated is not, where it does not matter.
+    SizeExpr any = inside.rhs.mayFail() ? SizeExpr(0) : inside.rhs;
+    inside.lhs = choose(inside.lhs, any);
+    inside.rhs = choose(inside.rhs, any);
+  }
 }
 
 // What a side of a branch requires of sizes must hold only where that side runs.
@@ -305,9 +336,7 @@ LogicalResult SizeAnalysis::visitSides(Operation *op) {
     if (!condition)
       continue;
     bool isThen = region.getRegionNumber() == 0;
-    for (SizeConstraint &inside : MutableArrayRef(constraints).drop_front(outside))
-      inside.lhs = isThen ? SizeExpr::select(*condition, inside.lhs, inside.rhs)
-                          : SizeExpr::select(*condition, inside.rhs, inside.lhs);
+    requireOnlyIf(*condition, isThen, MutableArrayRef(constraints).drop_front(outside));
   }
   return success();
 }
@@ -328,7 +357,37 @@ static bool mustAgree(const TensorFacts &a, const TensorFacts &b, Location where
   return true;
 }
 
-// What a loop carries keeps its sizes, so that it keeps its buffer; its elements are another iteration's.
+/// The condition of a loop's first iteration: 0 where it does not run. Of a conjunction whose parts are not all known,
+/// the part that is.
+std::optional<SizeExpr> SizeAnalysis::firstCondition(scf::WhileOp loop, Value condition) const {
+  auto atFirst = [&](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument && argument.getOwner() == loop.getBeforeBody() ? loop.getInits()[argument.getArgNumber()] : value;
+  };
+  auto number = [&](Value value) -> std::optional<SizeExpr> {
+    Operation *op = atFirst(value).getDefiningOp();
+    if (auto size = dyn_cast_if_present<ds::SizeOp>(op))
+      return sizeFromAttribute(size.getValue());
+    IntegerAttr constant;
+    return op && matchPattern(op, m_Constant(&constant)) ? std::optional(SizeExpr(constant.getInt())) : std::nullopt;
+  };
+  Operation *op = condition.getDefiningOp();
+  if (auto extract = dyn_cast_if_present<tensor::ExtractOp>(op))
+    return conditionIn(atFirst(extract.getTensor()), loop);
+  if (auto compare = dyn_cast_if_present<arith::CmpIOp>(op);
+      compare && compare.getPredicate() == arith::CmpIPredicate::slt) {
+    auto left = number(compare.getLhs()), right = number(compare.getRhs());
+    return left && right ? std::optional(SizeExpr::lt(*left, *right)) : std::nullopt;
+  }
+  if (auto both = dyn_cast_if_present<arith::AndIOp>(op)) {
+    auto left = firstCondition(loop, both.getLhs()), right = firstCondition(loop, both.getRhs());
+    return left && right ? *left * *right : left ? left : right;
+  }
+  return std::nullopt;
+}
+
+// What a loop carries keeps its sizes, so that it keeps its buffer; its elements are another iteration's. What the body
+// requires of sizes must hold only where it runs.
 LogicalResult SizeAnalysis::visitLoop(Operation *op) {
   auto loop = cast<scf::WhileOp>(op);
   auto carry = [&](ValueRange from, ValueRange to) {
@@ -339,6 +398,8 @@ LogicalResult SizeAnalysis::visitLoop(Operation *op) {
   carry(loop.getInits(), loop.getBeforeArguments());
   if (failed(visitRegion(loop.getBefore())))
     return failure();
+  auto runs = firstCondition(loop, loop.getConditionOp().getCondition());
+  size_t outside = constraints.size();
   carry(loop.getConditionOp().getArgs(), loop.getAfterArguments());
   if (failed(visitRegion(loop.getAfter())))
     return failure();
@@ -348,6 +409,8 @@ LogicalResult SizeAnalysis::visitLoop(Operation *op) {
       return op->emitOpError("expects carried value ")
              << index << " to keep its sizes, found " << brief(first->sizes) << " and " << brief(next->sizes);
   }
+  if (runs)
+    requireOnlyIf(*runs, true, MutableArrayRef(constraints).drop_front(outside));
   carry(loop.getConditionOp().getArgs(), loop.getResults());
   return success();
 }
@@ -360,16 +423,33 @@ LogicalResult SizeAnalysis::visitRegion(Region &region) {
   return success();
 }
 
+/// A prefix for the dimensions of an argument that states none; no argument of the function has a name like it.
+static std::string freshPrefix(FunctionOpInterface entry, unsigned index) {
+  std::string prefix = "arg" + std::to_string(index) + "_d";
+  auto isTaken = [&](const SizeAtom &symbol) { return symbol.name().starts_with(prefix); };
+  for (unsigned other = 0; other < entry.getNumArguments(); ++other) {
+    auto dims = entry.getArgAttrOfType<ArrayAttr>(other, ds::dimsAttr);
+    auto sizes = dims ? sizesFromAttribute(dims) : std::nullopt;
+    for (const SizeExpr &size : sizes.value_or(SizeVector()))
+      while (llvm::any_of(size.symbols(), isTaken))
+        prefix += "_";
+  }
+  return prefix;
+}
+
 FailureOr<TensorFacts> SizeAnalysis::factsOfArgument(Operation *function, unsigned index) {
   auto entry = cast<FunctionOpInterface>(function);
-  TensorFacts facts = factsOfType(entry.getArgument(index).getType(), "arg" + std::to_string(index) + "_d");
+  TensorFacts facts;
+  auto type = dyn_cast<RankedTensorType>(entry.getArgument(index).getType());
   if (auto dims = entry.getArgAttrOfType<ArrayAttr>(index, ds::dimsAttr)) {
     auto sizes = sizesFromAttribute(dims);
-    if (!sizes || sizes->size() != facts.sizes.size()) {
+    if (!sizes || !type || static_cast<int64_t>(sizes->size()) != type.getRank()) {
       function->emitOpError("argument ") << index << ": '" << ds::dimsAttr << "' must hold one size per axis";
       return failure();
     }
-    facts.sizes = *sizes;
+    facts = {type.getElementType(), *sizes, std::nullopt};
+  } else if (type) {
+    facts = factsOfType(type, type.hasStaticShape() ? StringRef() : StringRef(freshPrefix(entry, index)));
   }
   // Elements of small integer inputs are symbols: Reshape, Expand and Range may be steered by them.
   auto name = entry.getArgAttrOfType<StringAttr>(index, ds::nameAttr);
@@ -379,7 +459,7 @@ FailureOr<TensorFacts> SizeAnalysis::factsOfArgument(Operation *function, unsign
   if (name && isShapeLike && count && *count >= 0 && *count <= 16) {
     facts.contents.emplace();
     for (int64_t i = 0; i < *count; ++i)
-      facts.contents->push_back(SizeExpr::symbol((name.getValue() + "[" + Twine(i) + "]").str()));
+      facts.contents->push_back(SizeExpr::element(name.getValue(), i, facts.elementType.getIntOrFloatBitWidth()));
   }
   return facts;
 }
@@ -414,7 +494,7 @@ namespace ds {
 LogicalResult verifyAgainstInference(Operation *op) {
   SmallVector<TensorFacts> operands;
   for (auto [index, operand] : llvm::enumerate(op->getOperands()))
-    operands.push_back(factsOfType(operand.getType(), "?" + std::to_string(index) + "_"));
+    operands.push_back(factsOfType(operand.getType(), index));
   Inference turn(op, operands);
   if (failed(cast<ResultInference>(op).inferResults(turn)))
     return failure();

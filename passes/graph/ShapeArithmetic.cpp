@@ -2,6 +2,7 @@
 // they are numbers and size expressions where they are not. Folding itself is FoldShapes.cpp.
 #include "passes/graph/ShapeArithmetic.h"
 
+#include "dialects/ds/Contents.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -41,8 +42,8 @@ std::optional<KnownValue> findKnownValue(Operation *op, const SizeAnalysis &anal
       isa<ds::RecipeOp>(op->getParentOp()))
     return std::nullopt;
   const TensorFacts *facts = analysis.lookup(op->getResult(0));
-  if (!facts || !facts->contents || !facts->elementType)
-    return std::nullopt;
+  if (!facts || !facts->elementType || !isExact(*facts))
+    return std::nullopt; // a kernel wraps, and divides by 0, as the run has it
   RankedTensorType type = facts->type();
   if (!type.hasStaticShape() || type.getNumElements() != static_cast<int64_t>(facts->contents->size()))
     return std::nullopt;
@@ -72,10 +73,11 @@ ArrayRef<StringLiteral> sizeAttributes(Operation *op) {
 }
 
 LogicalResult rewriteSizes(Operation *op, const llvm::StringMap<SizeExpr> &bindings) {
-  if (auto bound = dyn_cast<ds::SizeOp>(op))
-    if (auto text = dyn_cast<StringAttr>(bound.getValue()))
-      if (auto size = SizeExpr::parse(text.getValue(), &bindings))
-        bound.setValueAttr(toAttribute(op->getContext(), *size));
+  if (isa<ds::SizeOp, ds::RequireOp>(op))
+    for (NamedAttribute named : llvm::to_vector(op->getAttrs()))
+      if (auto text = dyn_cast<StringAttr>(named.getValue()))
+        if (auto size = SizeExpr::parse(text.getValue(), &bindings))
+          op->setAttr(named.getName(), toAttribute(op->getContext(), *size));
   for (StringRef name : sizeAttributes(op)) {
     SizeVector sizes;
     for (Attribute attribute : op->getAttrOfType<ArrayAttr>(name)) {

@@ -261,6 +261,8 @@ void KernelOutliner::recordConstraints(func::FuncOp function) {
   llvm::StringSet<> seen;
   for (const SizeConstraint &constraint : analysis.constraints) {
     std::string lhs = constraint.lhs.str(), rhs = constraint.rhs.str();
+    if (constraint.lhs == constraint.rhs) // of a branch or a loop that is never run
+      continue;
     if (!seen.insert((toString(constraint.relation) + "|" + lhs + "|" + rhs).str()).second)
       continue;
     NamedAttrList fields;
@@ -294,6 +296,7 @@ LogicalResult KernelOutliner::run(func::FuncOp function) {
     return failure();
   analysis = std::move(*result);
   recordConstraints(function);
+  function.walk([](ds::RequireOp condition) { condition.erase(); });
   countBeforeAllocating(function);
   insertCopies(function, analysis);
   storeConstants(function);

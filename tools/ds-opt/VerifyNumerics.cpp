@@ -98,9 +98,9 @@ static std::vector<std::string> makeEntries(ModuleOp module) {
         function.setArgAttr(index, ds::dimsAttr, dims);
       }
       for (const SizeExpr &size : sizesFromAttribute(dims).value_or(SizeVector()))
-        for (const std::string &symbol : size.symbols())
-          if (!llvm::is_contained(symbols, symbol))
-            symbols.push_back(symbol);
+        for (const SizeAtom &symbol : size.symbols())
+          if (symbol.kind() == SizeAtom::Kind::Symbol && !llvm::is_contained(symbols, symbol.name()))
+            symbols.push_back(symbol.name().str());
     }
     for (unsigned index = 0; index < function.getNumResults(); ++index)
       if (!function.getResultAttr(index, ds::nameAttr))

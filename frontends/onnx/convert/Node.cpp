@@ -115,8 +115,8 @@ std::optional<SmallVector<int64_t>> Node::requiredIntegers(StringRef name) {
 
 std::optional<SizeVector> Node::sizesOf(unsigned input, StringRef role) {
   TensorFacts facts = b.facts(in(input));
-  if (facts.contents)
-    return facts.contents;
+  if (auto sizes = b.sizesIn(facts))
+    return sizes;
   diagnose("input " + Twine(input) + " ('" + role + "', " + describe(facts) +
            ") is computed from data while the model runs")
           .attachNote()
