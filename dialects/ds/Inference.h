@@ -107,6 +107,10 @@ TensorFacts factsOfType(mlir::Type type, unsigned scope);
 /// With dynamic sizes that are the symbols "<prefix><index>".
 TensorFacts factsOfType(mlir::Type type, llvm::StringRef prefix);
 
+/// Types cannot hold negative sizes, which wrong operands may lead to, and whoever counts bytes relies on products of
+/// sizes that fit. An empty tensor counts as if its sizes of 0 were 1: its strides must fit, too.
+llvm::LogicalResult requireSizes(mlir::Operation *op, const TensorFacts &facts);
+
 namespace ds {
 /// C-labelled checks of inferResults against the types that the op carries.
 llvm::LogicalResult verifyAgainstInference(mlir::Operation *op);
