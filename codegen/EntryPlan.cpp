@@ -17,7 +17,7 @@ uint32_t EntryPlan::sizeId(const SizeExpr &size) {
 
 int64_t EntryPlan::symbolId(StringRef symbolName) const {
   for (auto [number, symbol] : llvm::enumerate(symbols))
-    if (symbol.name == symbolName)
+    if (symbol.kind == "computed" && symbol.name == symbolName)
       return static_cast<int64_t>(number);
   return -1;
 }
@@ -77,7 +77,8 @@ private:
   LogicalResult signature();
   LogicalResult visit(Operation *op);
   LogicalResult addLaunch(ds::LaunchOp launch);
-  void collectSymbols();
+  LogicalResult collectSymbols();
+  LogicalResult addSymbol(const SizeAtom &symbol, bool isDimension, const llvm::StringSet<> &computed);
 
   func::FuncOp function;
   const KernelTable &kernels;
@@ -193,45 +194,58 @@ LogicalResult EntryPlanner::visit(Operation *op) {
   return success();
 }
 
-void EntryPlanner::collectSymbols() {
-  std::vector<std::string> names;
+LogicalResult EntryPlanner::collectSymbols() {
+  std::vector<SizeAtom> symbols;
   llvm::StringSet<> seen;
-  auto add = [&](const std::string &expression) {
+  auto add = [&](const SizeExpr &size) {
+    for (const SizeAtom &symbol : size.symbols())
+      if (seen.insert(symbol.text()).second)
+        symbols.push_back(symbol);
+  };
+  auto addText = [&](const std::string &expression) {
     if (auto size = SizeExpr::parse(expression))
-      for (const std::string &name : size->symbols())
-        if (seen.insert(name).second)
-          names.push_back(name);
+      add(*size);
   };
   // Inputs first: their dimensions in order of appearance are what a user thinks of.
-  for (const auto *tensors : {&plan.inputs, &plan.states, &plan.outputs})
+  for (const auto *tensors : {&plan.inputs, &plan.states})
     for (const EntryPlan::Tensor &tensor : *tensors)
-      for (const SizeExpr &size : tensor.shape)
-        add(size.str());
-  for (const std::string &expression : plan.sizes)
-    add(expression);
+      llvm::for_each(tensor.shape, add);
+  size_t dimensions = symbols.size();
+  for (const EntryPlan::Tensor &tensor : plan.outputs)
+    llvm::for_each(tensor.shape, add);
+  llvm::for_each(plan.sizes, addText);
   for (const EntryPlan::Launch &launch : plan.launches)
-    add(launch.flops.str());
+    add(launch.flops);
   for (const EntryPlan::Constraint &constraint : plan.constraints) {
-    add(constraint.lhs);
-    add(constraint.rhs);
+    addText(constraint.lhs);
+    addText(constraint.rhs);
   }
-  llvm::StringMap<bool> computed;
-  function.walk([&](ds::DefineOp op) { computed[op.getSymbol()] = true; });
-  for (const std::string &name : names) {
-    EntryPlan::Symbol symbol{name, "dim", -1, -1};
-    if (computed.count(name))
-      symbol.kind = "computed";
-    StringRef view(name);
-    if (view.ends_with("]")) {
-      size_t open = view.rfind('[');
-      for (auto [number, input] : llvm::enumerate(plan.inputs))
-        if (input.name == view.take_front(open) && !view.substr(open + 1).drop_back().getAsInteger(10, symbol.index)) {
-          symbol.kind = "element";
-          symbol.input = static_cast<int64_t>(number);
-        }
+  llvm::StringSet<> computed;
+  function.walk([&](ds::DefineOp op) { computed.insert(op.getSymbol()); });
+  for (auto [number, symbol] : llvm::enumerate(symbols))
+    if (failed(addSymbol(symbol, number < dimensions, computed)))
+      return failure();
+  return success();
+}
+
+LogicalResult EntryPlanner::addSymbol(const SizeAtom &symbol, bool isDimension, const llvm::StringSet<> &computed) {
+  bool isComputed = symbol.kind() == SizeAtom::Kind::Symbol && computed.contains(symbol.name());
+  if (symbol.kind() == SizeAtom::Kind::Unknown)
+    return function.emitOpError("has a size that nothing gives: a value of dynamic size comes out of a region");
+  if (isComputed && isDimension)
+    return function.emitOpError("computes the size '") << symbol.name() << "', which is a dimension of its arguments";
+  if (symbol.kind() == SizeAtom::Kind::Symbol) {
+    plan.symbols.push_back({symbol.name().str(), isComputed ? "computed" : "dim"});
+    return success();
+  }
+  for (auto [number, input] : llvm::enumerate(plan.inputs))
+    if (input.name == symbol.name()) {
+      std::string name = input.name + "[" + std::to_string(symbol.index()) + "]";
+      plan.symbols.push_back({name, "element", static_cast<int64_t>(number), symbol.index()});
+      return success();
     }
-    plan.symbols.push_back(symbol);
-  }
+  return function.emitOpError("has a size over element ")
+         << symbol.index() << " of '" << symbol.name() << "', which is no input";
 }
 
 FailureOr<EntryPlan> EntryPlanner::run() {
@@ -244,7 +258,8 @@ FailureOr<EntryPlan> EntryPlanner::run() {
     return failure();
   if (function.walk([&](Operation *op) { return WalkResult(visit(op)); }).wasInterrupted())
     return failure();
-  collectSymbols();
+  if (failed(collectSymbols()))
+    return failure();
   return std::move(plan);
 }
 

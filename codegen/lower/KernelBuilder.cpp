@@ -58,7 +58,7 @@ SizeVector KernelBuilder::sizesOf(Value value) const {
     lists = op->getAttrOfType<ArrayAttr>("result_sizes");
     number = cast<OpResult>(value).getResultNumber();
     if (!lists) // embedded constants are splats of static shape
-      return factsOfType(value.getType(), "?").sizes;
+      return factsOfType(value.getType(), 0u).sizes;
   }
   return *sizesFromAttribute(cast<ArrayAttr>(lists[number]));
 }
@@ -99,9 +99,10 @@ Value KernelBuilder::index(const SizeExpr &size) {
   Value sum;
   for (const auto &[monomial, coefficient] : size.polynomial()) {
     Value term = constant(coefficient);
-    for (const std::string &atom : monomial) {
+    for (const SizeAtom &atom : monomial) {
       unsigned number = 0;
-      bool isSymbol = StringRef(atom).starts_with("d") && !StringRef(atom).drop_front().getAsInteger(10, number);
+      bool isSymbol = atom.kind() == SizeAtom::Kind::Symbol && atom.name().starts_with("d") &&
+                      !atom.name().drop_front().getAsInteger(10, number);
       assert(isSymbol && number < sizes.size() && "kernel sizes are polynomials over the kernel's own symbols");
       (void)isSymbol;
       term = mul(term, sizes[number]);

@@ -1,6 +1,7 @@
 // Creation, inference and immediate folding of ds ops on behalf of patterns and rules.
 #include "dialects/ds/DsBuilder.h"
 
+#include "dialects/ds/Contents.h"
 #include "dialects/ds/HostTensor.h"
 
 #include <cmath>
@@ -42,7 +43,7 @@ static DenseElementsAttr knownElements(const TensorFacts &facts, bool isExactFlo
   bool isSplat = true;
   for (const SizeExpr &size : *facts.contents) {
     auto value = size.constant();
-    if (!value)
+    if (!value || !isExact(size, facts.elementType))
       return {};
     if (integer)
       elements.push_back(IntegerAttr::get(integer, APInt(integer.getWidth(), static_cast<uint64_t>(*value),
@@ -144,6 +145,57 @@ Value DsBuilder::weight(FlatSymbolRefAttr recipe, RankedTensorType type) {
   Value result = ds::WeightOp::create(builder, location, type, recipe);
   analysis.set(result, factsOfType(type, ""));
   return result;
+}
+
+void DsBuilder::require(const SizeExpr &size, const SizeExpr &least) {
+  if ((size - least).isKnownNonNegative())
+    return;
+  Attribute left = toAttribute(getContext(), size), right = toAttribute(getContext(), least);
+  Block *block = builder.getInsertionBlock();
+  for (Block::iterator place = builder.getInsertionPoint(); place != block->begin();) {
+    auto before = dyn_cast<ds::RequireOp>(*--place);
+    if (!before)
+      break;
+    if (before.getSize() == left && before.getLeast() == right)
+      return;
+  }
+  ds::RequireOp::create(builder, location, left, right);
+}
+
+SizeExpr DsBuilder::requireEvaluation(const SizeExpr &size) {
+  if (!size.mayFail())
+    return size;
+  return size.replacingCalls([&](StringRef function, ArrayRef<SizeExpr> arguments) -> std::optional<SizeExpr> {
+    const SizeExpr &value = arguments[0], &divisor = arguments[1];
+    if (function == "within") {
+      SizeRange range = value.range();
+      if (range.low < *arguments[1].constant() && !arguments[1].isConstant(INT64_MIN))
+        require(value, arguments[1]);
+      if (range.high > *arguments[2].constant() || arguments[1].isConstant(INT64_MIN))
+        require(arguments[2], value); // evaluating it diagnoses what leaves 64 bits at either end
+      return value;
+    }
+    bool divides = function == "floordiv" || function == "ceildiv" || function == "mod";
+    auto quotient = divides && divisor.isKnownNonNegative() ? SizeExpr::exactQuotient(value, divisor) : std::nullopt;
+    if (!quotient)
+      return std::nullopt;
+    require(divisor, 1);
+    return function == "mod" ? SizeExpr(0) : *quotient;
+  });
+}
+
+std::optional<SizeVector> DsBuilder::sizesIn(const TensorFacts &facts) {
+  if (!facts.contents)
+    return std::nullopt;
+  SizeVector sizes;
+  for (const SizeExpr &content : *facts.contents) {
+    // Evaluating a size diagnoses what leaves 64 bits.
+    auto size = facts.elementType.isInteger(64) ? std::optional(content) : settled(content, facts.elementType);
+    if (!size)
+      return std::nullopt;
+    sizes.push_back(requireEvaluation(*size));
+  }
+  return sizes;
 }
 
 Value DsBuilder::unary(ds::UnaryKind kind, Value x) { return create<ds::UnaryOp>({x}, kind, x); }

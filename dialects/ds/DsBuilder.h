@@ -46,6 +46,14 @@ public:
   mlir::Value iota(int64_t axis, llvm::ArrayRef<SizeExpr> sizes);
   mlir::Value weight(mlir::FlatSymbolRefAttr recipe, mlir::RankedTensorType type);
 
+  // Contents that steer sizes
+  /// Requires of the run that a size is at least another, where that is not known.
+  void require(const SizeExpr &size, const SizeExpr &least);
+  /// The size without what evaluation might refuse, which is required of the run instead.
+  SizeExpr requireEvaluation(const SizeExpr &size);
+  /// The elements of a tensor as sizes, where they are known; that none of them wrapped is required of the run.
+  std::optional<SizeVector> sizesIn(const TensorFacts &facts);
+
   // Elementwise
   mlir::Value unary(ds::UnaryKind kind, mlir::Value x);
   mlir::Value binary(ds::BinaryKind kind, mlir::Value a, mlir::Value b);

@@ -1,5 +1,6 @@
 // Shape rules of elementwise ops. Integer tensors carry symbolic contents through them: this is how shape arithmetic
 // (Shape, Gather, Mul, Concat, Reshape) is evaluated without running it.
+#include "dialects/ds/Contents.h"
 #include "dialects/ds/DsDialect.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -30,20 +31,15 @@ static SizeVector broadcastContents(const TensorFacts &facts, ArrayRef<SizeExpr>
   return result;
 }
 
-// Narrow and unsigned integers wrap and small floats round, which polynomials over the integers do not.
-static bool isTracked(const TensorFacts &facts) {
-  Type type = facts.elementType;
-  bool isExact =
-      type.isSignlessInteger(64) || type.isSignlessInteger(32) || type.isInteger(1) || type.isF32() || type.isF64();
-  return facts.contents.has_value() && isExact;
-}
-
-static std::optional<SizeExpr> evaluate(UnaryKind kind, const SizeExpr &x) {
+static std::optional<SizeExpr> evaluate(UnaryKind kind, const SizeExpr &element, Type type) {
+  auto x = settled(element, type);
+  if (!x)
+    return std::nullopt;
   switch (kind) {
-  case UnaryKind::neg: return SizeExpr(0) - x;
-  case UnaryKind::abs: return x.isKnownNonNegative() ? x : SizeExpr::max(x, SizeExpr(0) - x);
-  case UnaryKind::logical_not: return SizeExpr(1) - x;
-  case UnaryKind::relu: return SizeExpr::max(x, 0);
+  case UnaryKind::neg: return kept(SizeExpr::exactSum(0, element, -1), type, /*mayBeMinusZero=*/true);
+  case UnaryKind::abs: return kept(SizeExpr::max(*x, SizeExpr(0) - *x), type);
+  case UnaryKind::logical_not: return SizeExpr(1) - *x;
+  case UnaryKind::relu: return SizeExpr::max(*x, 0);
   case UnaryKind::floor:
   case UnaryKind::ceil:
   case UnaryKind::round: return x;
@@ -51,16 +47,33 @@ static std::optional<SizeExpr> evaluate(UnaryKind kind, const SizeExpr &x) {
   }
 }
 
-static std::optional<SizeExpr> evaluate(BinaryKind kind, const SizeExpr &a, const SizeExpr &b) {
+/// A whole quotient of floats; infinite, or none, where the divisor is 0.
+static std::optional<SizeExpr> dividedExactly(const SizeExpr &a, const SizeExpr &b) {
+  SizeExpr quotient = SizeExpr::floorDiv(a, b);
+  bool isWhole = !b.isConstant(0) && (SizeExpr::exactQuotient(a, b) || quotient * b == a);
+  return isWhole ? std::optional(quotient) : std::nullopt;
+}
+
+/// Addition, subtraction and multiplication wrap alike however wide the operands are taken; everything else needs the
+/// numbers that the operands are.
+static std::optional<SizeExpr> evaluate(BinaryKind kind, const SizeExpr &left, const SizeExpr &right, Type type) {
+  auto x = settled(left, type), y = settled(right, type);
+  if (!x || !y)
+    return std::nullopt;
+  const SizeExpr &a = *x, &b = *y;
+  bool areNonNegative = a.isKnownNonNegative() && b.isKnownNonNegative(), isFloat = isa<FloatType>(type);
   switch (kind) {
-  case BinaryKind::add: return a + b;
-  case BinaryKind::sub: return a - b;
-  case BinaryKind::mul: return a * b;
+  case BinaryKind::add: return kept(SizeExpr::exactSum(left, right), type);
+  case BinaryKind::sub: return kept(SizeExpr::exactSum(left, right, -1), type);
+  case BinaryKind::mul: return kept(SizeExpr::exactProduct(left, right), type, !areNonNegative);
   case BinaryKind::div: // truncation equals floor where nothing is negative
-    return a.isKnownNonNegative() && b.isKnownNonNegative() && !b.isConstant(0)
-               ? std::optional(SizeExpr::floorDiv(a, b))
-               : std::nullopt;
-  case BinaryKind::mod: return b.isConstant(0) ? std::nullopt : std::optional(SizeExpr::mod(a, b));
+    if (isFloat)
+      return kept(dividedExactly(a, b), type, !areNonNegative);
+    return areNonNegative && !b.isConstant(0) ? std::optional(SizeExpr::floorDiv(a, b)) : std::nullopt;
+  case BinaryKind::mod:
+    if (b.isConstant(0) || (isFloat && !areNonNegative))
+      return std::nullopt;
+    return SizeExpr::mod(a, b);
   case BinaryKind::min: return SizeExpr::min(a, b);
   case BinaryKind::max: return SizeExpr::max(a, b);
   case BinaryKind::eq: return SizeExpr::eq(a, b);
@@ -69,16 +82,11 @@ static std::optional<SizeExpr> evaluate(BinaryKind kind, const SizeExpr &a, cons
   case BinaryKind::gt: return SizeExpr::lt(b, a);
   case BinaryKind::le: return SizeExpr(1) - SizeExpr::lt(b, a);
   case BinaryKind::ge: return SizeExpr(1) - SizeExpr::lt(a, b);
-  case BinaryKind::bit_and: return a * b; // only reached for i1
+  case BinaryKind::bit_and: return a * b; // of i1, as the next two
+  case BinaryKind::bit_or: return SizeExpr::max(a, b);
+  case BinaryKind::bit_xor: return SizeExpr(1) - SizeExpr::eq(a, b);
   default: return std::nullopt;
   }
-}
-
-/// Whether arithmetic on whole numbers loses what the type does: the sign of a zero, and the wrap of an i32.
-static bool losesBits(Type type, const SizeExpr &result, bool mayBeNegative) {
-  auto known = result.constant();
-  return known &&
-         (isa<FloatType>(type) ? *known == 0 && mayBeNegative : type.isSignlessInteger(32) && !llvm::isInt<32>(*known));
 }
 
 static bool isComparison(BinaryKind kind) { return kind >= BinaryKind::eq; }
@@ -109,9 +117,8 @@ LogicalResult UnaryOp::inferResults(Inference &inference) {
   if (isTracked(input)) {
     contents.emplace();
     for (const SizeExpr &x : *input.contents) {
-      auto value = evaluate(getKind(), x);
-      bool keepsSign = getKind() != UnaryKind::neg;
-      if (!value || losesBits(element, *value, !keepsSign || !x.isKnownNonNegative())) {
+      auto value = evaluate(getKind(), x, element);
+      if (!value) {
         contents.reset();
         break;
       }
@@ -145,13 +152,8 @@ LogicalResult BinaryOp::inferResults(Inference &inference) {
     SizeVector left = broadcastContents(lhs, *sizes), right = broadcastContents(rhs, *sizes);
     contents.emplace();
     for (auto [a, b] : llvm::zip_equal(left, right)) {
-      bool isInexact = kind == BinaryKind::bit_xor || (kind == BinaryKind::div && isa<FloatType>(lhs.elementType) &&
-                                                       SizeExpr::floorDiv(a, b) * b != a);
-      auto value = isInexact                    ? std::nullopt
-                   : kind == BinaryKind::bit_or ? std::optional(SizeExpr::max(a, b))
-                                                : evaluate(kind, a, b);
-      bool mayBeNegative = kind == BinaryKind::mul && (!a.isKnownNonNegative() || !b.isKnownNonNegative());
-      if (!value || (!isComparison(kind) && losesBits(lhs.elementType, *value, mayBeNegative))) {
+      auto value = evaluate(kind, a, b, lhs.elementType);
+      if (!value) {
         contents.reset();
         break;
       }
@@ -190,24 +192,41 @@ LogicalResult SelectOp::inferResults(Inference &inference) {
   return success();
 }
 
+/// An element in another type.
+static std::optional<SizeExpr> converted(const SizeExpr &element, Type from, Type to) {
+  bool isInteger = isa<IntegerType>(from) && isa<IntegerType>(to);
+  bool truncates = isInteger && !to.isInteger(1) && to.getIntOrFloatBitWidth() <= from.getIntOrFloatBitWidth();
+  if (from == to || (truncates && !element.constant()))
+    return element; // congruent in fewer bits, too
+  auto value = settled(element, from);
+  if (!value)
+    return std::nullopt;
+  if (to.isInteger(1))
+    return SizeExpr(1) - SizeExpr::eq(*value, 0);
+  bool isFromFloat = isa<FloatType>(from);
+  // What a type cannot hold is no number of it; only integers wrap.
+  if (isFromFloat && value->constant() && settled(*value, to) != *value)
+    return std::nullopt;
+  return isFromFloat || isa<FloatType>(to) || truncates ? settled(*value, to) : value;
+}
+
 LogicalResult CastOp::inferResults(Inference &inference) {
   const TensorFacts &input = inference.operand(0);
   Type to = getTo();
   if (!input.elementType.isIntOrFloat() || !to.isIntOrFloat())
     return inference.error("C1: only integer and float types convert");
-  std::optional<SizeVector> contents = input.contents;
-  // Narrowing may change a value that is not known; f32 and f64 hold sizes exactly as far as shape arithmetic goes.
-  bool fits =
-      to.isSignlessInteger(64) || to.isSignlessInteger(32) || to.isF32() || to.isF64() || to == input.elementType;
-  if (contents && (to.isF32() || to.isSignlessInteger(32)))
-    for (const SizeExpr &value : *contents)
-      if (auto known = value.constant())
-        fits &= std::abs(*known) <= (to.isF32() ? int64_t(1) << 24 : int64_t(INT32_MAX));
-  if (contents && to.isInteger(1))
-    for (SizeExpr &value : *contents)
-      value = SizeExpr(1) - SizeExpr::eq(value, 0);
-  else if (!fits)
-    contents.reset();
+  std::optional<SizeVector> contents;
+  if (input.contents && (isTracked(to) || to == input.elementType)) {
+    contents.emplace();
+    for (const SizeExpr &element : *input.contents) {
+      auto value = converted(element, input.elementType, to);
+      if (!value) {
+        contents.reset();
+        break;
+      }
+      contents->push_back(*value);
+    }
+  }
   inference.addResult(to, input.sizes, std::move(contents));
   return success();
 }

@@ -6,9 +6,14 @@
 #include "dialects/ds/SizeExpr.h"
 #include "mlir/IR/Operation.h"
 
+namespace mlir::scf {
+class WhileOp;
+}
+
 namespace deepstride {
 
-/// What is known of a tensor: element type, symbolic sizes and, for small integer tensors, symbolic elements.
+/// What is known of a tensor: element type, symbolic sizes and, for small integer tensors, symbolic elements. Those are
+/// numbers without a width; dialects/ds/Contents.h says what they tell of the elements.
 struct TensorFacts {
   mlir::Type elementType;
   SizeVector sizes;
@@ -60,6 +65,7 @@ public:
   std::vector<SizeConstraint> constraints;
 
 private:
+  SizeExpr broadcastSize(const SizeExpr &a, const SizeExpr &b);
   mlir::Operation *op;
   llvm::ArrayRef<TensorFacts> operands;
   bool quiet;
@@ -83,6 +89,8 @@ public:
   /// The condition of a branch as an expression that is 0 where it is false: its contents, or the symbol that a
   /// ds.define gave it. Nothing where it has neither.
   std::optional<SizeExpr> conditionOf(mlir::Value condition) const;
+  /// The same of the tensor that holds it, as `reader` finds it.
+  std::optional<SizeExpr> conditionIn(mlir::Value tensor, mlir::Operation *reader) const;
 
   std::vector<SizeConstraint> constraints;
 
@@ -90,11 +98,18 @@ private:
   llvm::LogicalResult visitRegion(mlir::Region &region);
   llvm::LogicalResult visitLoop(mlir::Operation *op);
   llvm::LogicalResult visitSides(mlir::Operation *op);
+  std::optional<SizeExpr> firstCondition(mlir::scf::WhileOp loop, mlir::Value condition) const;
   llvm::DenseMap<mlir::Value, TensorFacts> known;
 };
 
-/// Facts that a type alone states; dynamic sizes become the symbols "<prefix><index>".
+/// Facts that a type alone states; dynamic sizes become unknown ones, those of one scope being the same.
+TensorFacts factsOfType(mlir::Type type, unsigned scope);
+/// With dynamic sizes that are the symbols "<prefix><index>".
 TensorFacts factsOfType(mlir::Type type, llvm::StringRef prefix);
+
+/// Types cannot hold negative sizes, which wrong operands may lead to, and whoever counts bytes relies on products of
+/// sizes that fit. An empty tensor counts as if its sizes of 0 were 1: its strides must fit, too.
+llvm::LogicalResult requireSizes(mlir::Operation *op, const TensorFacts &facts);
 
 namespace ds {
 /// C-labelled checks of inferResults against the types that the op carries.

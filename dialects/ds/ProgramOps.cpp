@@ -25,6 +25,13 @@ LogicalResult DefineOp::verify() {
   return success();
 }
 
+LogicalResult RequireOp::verify() {
+  for (Attribute size : {getSize(), getLeast()})
+    if (!sizeFromAttribute(size))
+      return emitOpError("C1: expects size expressions, found ") << size;
+  return success();
+}
+
 LogicalResult SizeOp::verify() {
   if (!sizeFromAttribute(getValue()))
     return emitOpError("C1: expects a size expression, found ") << getValue();

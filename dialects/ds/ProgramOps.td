@@ -72,6 +72,22 @@ def DS_DefineOp : DS_Op<"define", [MemoryEffects<[MemRead, MemWrite]>]> {
   let hasVerifier = 1;
 }
 
+def DS_RequireOp : DS_Op<"require", [MemoryEffects<[MemWrite]>]> {
+  let summary = "a condition on sizes that the program relies on";
+  let description = [{
+    `size` must be at least `least`; the run checks it, inside of a branch or a loop only where that is run. Created by
+    the importer where elements of integer tensors steer sizes: as sizes they are numbers, so arithmetic on them must not
+    have wrapped. Gone after: memory (constraints of the package).
+
+    Constraints: C1 both parse.
+
+    Example: `ds.require 2147483647 at least "2*batch"`
+  }];
+  let arguments = (ins DS_Size:$size, DS_Size:$least);
+  let assemblyFormat = "$size `at` `least` $least attr-dict";
+  let hasVerifier = 1;
+}
+
 def DS_SizeOp : DS_Op<"size", [Pure]> {
   let summary = "a size as a scalar";
   let description = [{

@@ -1,4 +1,5 @@
 // Shape rules of reductions, normalizations and their kin.
+#include "dialects/ds/Contents.h"
 #include "dialects/ds/DsDialect.h"
 
 using namespace mlir;
@@ -30,6 +31,31 @@ static SizeVector reducedSizes(ArrayRef<SizeExpr> sizes, ArrayRef<int64_t> axes,
   return result;
 }
 
+/// The sum, product or extremum of all elements.
+static std::optional<SizeExpr> reduced(ReduceKind kind, ArrayRef<SizeExpr> elements, Type type) {
+  if (kind == ReduceKind::sum || kind == ReduceKind::prod) {
+    std::optional<SizeExpr> result = SizeExpr(kind == ReduceKind::prod);
+    for (const SizeExpr &element : elements) {
+      result =
+          kind == ReduceKind::sum ? SizeExpr::exactSum(*result, element) : SizeExpr::exactProduct(*result, element);
+      result = kept(result, type, /*mayBeMinusZero=*/kind == ReduceKind::prod);
+      if (!result)
+        return std::nullopt;
+    }
+    return result;
+  }
+  if ((kind != ReduceKind::max && kind != ReduceKind::min) || elements.empty())
+    return std::nullopt;
+  std::optional<SizeExpr> best;
+  for (const SizeExpr &element : elements) {
+    auto value = settled(element, type);
+    if (!value)
+      return std::nullopt;
+    best = !best ? value : kind == ReduceKind::max ? SizeExpr::max(*best, *value) : SizeExpr::min(*best, *value);
+  }
+  return best;
+}
+
 LogicalResult ReduceOp::inferResults(Inference &inference) {
   const TensorFacts &input = inference.operand(0);
   ArrayRef<int64_t> axes = getAxes();
@@ -40,22 +66,9 @@ LogicalResult ReduceOp::inferResults(Inference &inference) {
   if (input.elementType.isInteger(1) && !ordered)
     return inference.error("C2: " + stringifyReduceKind(getKind()) + " is not defined for i1");
   std::optional<SizeVector> contents;
-  if (input.contents && axes.size() == input.sizes.size()) {
-    if (getKind() == ReduceKind::prod)
-      contents = SizeVector{product(*input.contents)};
-    if (getKind() == ReduceKind::sum) {
-      SizeExpr sum;
-      for (const SizeExpr &value : *input.contents)
-        sum = sum + value;
-      contents = SizeVector{sum};
-    }
-    if (ordered && !input.contents->empty() && !input.elementType.isInteger(1)) {
-      SizeExpr best = input.contents->front();
-      for (const SizeExpr &value : *input.contents)
-        best = getKind() == ReduceKind::max ? SizeExpr::max(best, value) : SizeExpr::min(best, value);
-      contents = SizeVector{best};
-    }
-  }
+  if (isTracked(input) && axes.size() == input.sizes.size() && !input.elementType.isInteger(1))
+    if (auto value = reduced(getKind(), *input.contents, input.elementType))
+      contents = SizeVector{*value};
   inference.addResult(input.elementType, reducedSizes(input.sizes, axes, getKeepDims()), std::move(contents));
   return success();
 }

@@ -16,17 +16,10 @@ public:
     return rest.empty() ? result : std::nullopt;
   }
 
-  static std::vector<std::string> symbolsIn(llvm::StringRef text) {
-    SizeParser parser(text, nullptr);
-    parser.parseSum();
-    return std::move(parser.seen);
-  }
-
 private:
-  static constexpr int depthLimit = 64;
+  static constexpr int depthLimit = 100;
   llvm::StringRef rest;
   const llvm::StringMap<SizeExpr> *bindings;
-  std::vector<std::string> seen;
   int depth = 0;
 
   void skipSpace() { rest = rest.ltrim(); }
@@ -86,37 +79,47 @@ private:
       return inner && take(')') ? inner : std::nullopt;
     }
     if (take('`')) {
+      auto name = parseQuoted();
+      return name ? parseElement(*name) : std::nullopt;
+    }
+    bool isUnknown = rest.consume_front("?");
+    llvm::StringRef name =
+        rest.take_while([](char c) { return llvm::isAlnum(c) || c == '_' || c == '.' || c == ':' || c == '/'; });
+    if (name.empty())
+      return std::nullopt;
+    rest = rest.drop_front(name.size());
+    if (isUnknown)
+      return SizeExpr::unknown(name);
+    return take('(') ? parseCall(name) : parseElement(name);
+  }
+
+  /// Behind the opening backtick; two of them are one of the name.
+  std::optional<std::string> parseQuoted() {
+    std::string name;
+    while (true) {
       size_t end = rest.find('`');
       if (end == llvm::StringRef::npos)
         return std::nullopt;
-      llvm::StringRef name = rest.take_front(end);
+      name += rest.take_front(end);
       rest = rest.drop_front(end + 1);
-      return lookUp(name);
+      if (!rest.consume_front("`"))
+        return name;
+      name += '`';
     }
-    size_t length = 0;
-    auto isWord = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '.' || c == ':' || c == '/'; };
-    while (length < rest.size() && isWord(rest[length]))
-      ++length;
-    if (length == 0)
-      return std::nullopt;
-    llvm::StringRef name = rest.take_front(length);
-    if (rest.drop_front(length).starts_with("[")) {
-      size_t end = rest.find(']', length);
-      if (end == llvm::StringRef::npos)
-        return std::nullopt;
-      name = rest.take_front(end + 1);
-    }
-    rest = rest.drop_front(name.size());
-    return take('(') ? parseCall(name) : lookUp(name);
   }
 
-  std::optional<SizeExpr> lookUp(llvm::StringRef name) {
-    if (!llvm::is_contained(seen, name))
-      seen.push_back(name.str());
-    if (bindings)
-      if (auto found = bindings->find(name); found != bindings->end())
-        return found->second;
-    return SizeExpr::symbol(name);
+  /// A symbol, or with an index behind it an element of the input of that name.
+  std::optional<SizeExpr> parseElement(llvm::StringRef name) {
+    if (!rest.consume_front("[")) {
+      if (bindings)
+        if (auto found = bindings->find(name); found != bindings->end())
+          return found->second;
+      return SizeExpr::symbol(name);
+    }
+    int64_t index;
+    if (rest.empty() || !llvm::isDigit(rest[0]) || rest.consumeInteger(10, index) || !rest.consume_front("]"))
+      return std::nullopt;
+    return SizeExpr::element(name, index);
   }
 
   std::optional<SizeExpr> parseCall(llvm::StringRef function) {
@@ -129,30 +132,16 @@ private:
     } while (take(','));
     if (!take(')'))
       return std::nullopt;
-    if (function == "select" && arguments.size() == 3)
-      return SizeExpr::select(arguments[0], arguments[1], arguments[2]);
-    if (arguments.size() != 2)
+    static constexpr llvm::StringLiteral functions[] = {"floordiv", "ceildiv", "mod", "min",
+                                                        "max",      "eq",      "lt",  "select"};
+    if (!llvm::is_contained(functions, function) || arguments.size() != (function == "select" ? 3 : 2))
       return std::nullopt;
-    using Binary = SizeExpr (*)(const SizeExpr &, const SizeExpr &);
-    Binary build = llvm::StringSwitch<Binary>(function)
-                       .Case("floordiv", &SizeExpr::floorDiv)
-                       .Case("ceildiv", &SizeExpr::ceilDiv)
-                       .Case("mod", &SizeExpr::mod)
-                       .Case("min", &SizeExpr::min)
-                       .Case("max", &SizeExpr::max)
-                       .Case("eq", &SizeExpr::eq)
-                       .Case("lt", &SizeExpr::lt)
-                       .Default(nullptr);
-    return build ? std::optional<SizeExpr>(build(arguments[0], arguments[1])) : std::nullopt;
+    return SizeExpr::build(function, arguments);
   }
 };
 
 std::optional<SizeExpr> SizeExpr::parse(llvm::StringRef text, const llvm::StringMap<SizeExpr> *bindings) {
   return SizeParser(text, bindings).parseAll();
 }
-
-std::vector<std::string> SizeExpr::symbols() const { return SizeParser::symbolsIn(str()); }
-
-bool SizeExpr::dependsOn(llvm::StringRef symbolName) const { return llvm::is_contained(symbols(), symbolName); }
 
 } // namespace deepstride

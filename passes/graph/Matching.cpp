@@ -117,13 +117,7 @@ Value matchCube(Value value) {
   return matchSquare(op.getRhs()) == op.getLhs() ? op.getLhs() : Value();
 }
 
-bool isClamped(const SizeExpr &size, const SizeExpr &whole) {
-  std::string written = size.str();
-  StringRef text(written);
-  int64_t places;
-  return text.consume_front("min(") && !text.consumeInteger(10, places) && places > 1 &&
-         size == SizeExpr::min(SizeExpr(places), whole);
-}
+bool isClamped(const SizeExpr &size, const SizeExpr &whole) { return size.isMinimumOf(whole, 2); }
 
 ds::ReduceOp meanOf(Value value) {
   auto reduce = value.getDefiningOp<ds::ReduceOp>();

@@ -60,9 +60,9 @@ struct PinDimensions : impl::PinDimensionsBase<PinDimensions>, PassReport {
         if (auto list = function.getArgAttrOfType<ArrayAttr>(i, ds::dimsAttr))
           if (auto sizes = sizesFromAttribute(list))
             for (const SizeExpr &size : *sizes)
-              for (const std::string &symbol : size.symbols())
-                if (!llvm::is_contained(legal, symbol))
-                  legal.push_back(symbol);
+              for (const SizeAtom &symbol : size.symbols())
+                if (symbol.kind() == SizeAtom::Kind::Symbol && !llvm::is_contained(legal, symbol.name()))
+                  legal.push_back(symbol.name().str());
     for (const auto &binding : bindings) {
       if (llvm::is_contained(legal, binding.getKey()))
         continue;

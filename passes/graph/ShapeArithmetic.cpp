@@ -2,6 +2,8 @@
 // they are numbers and size expressions where they are not. Folding itself is FoldShapes.cpp.
 #include "passes/graph/ShapeArithmetic.h"
 
+#include "dialects/ds/Contents.h"
+
 using namespace mlir;
 
 namespace deepstride {
@@ -39,8 +41,8 @@ std::optional<KnownValue> findKnownValue(Operation *op, const SizeAnalysis &anal
       isa<ds::RecipeOp>(op->getParentOp()))
     return std::nullopt;
   const TensorFacts *facts = analysis.lookup(op->getResult(0));
-  if (!facts || !facts->contents || !facts->elementType)
-    return std::nullopt;
+  if (!facts || !facts->elementType || !isExact(*facts))
+    return std::nullopt; // a kernel wraps, and divides by 0, as the run has it
   RankedTensorType type = facts->type();
   if (!type.hasStaticShape() || type.getNumElements() != static_cast<int64_t>(facts->contents->size()))
     return std::nullopt;

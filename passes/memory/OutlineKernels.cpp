@@ -260,6 +260,8 @@ void KernelOutliner::recordConstraints(func::FuncOp function) {
   llvm::StringSet<> seen;
   for (const SizeConstraint &constraint : analysis.constraints) {
     std::string lhs = constraint.lhs.str(), rhs = constraint.rhs.str();
+    if (constraint.lhs == constraint.rhs) // of a branch or a loop that is never run
+      continue;
     if (!seen.insert((toString(constraint.relation) + "|" + lhs + "|" + rhs).str()).second)
       continue;
     NamedAttrList fields;
@@ -325,6 +327,7 @@ LogicalResult KernelOutliner::run(func::FuncOp function) {
   if (failed(checkStates(function)))
     return failure();
   recordConstraints(function);
+  function.walk([](ds::RequireOp condition) { condition.erase(); });
   countBeforeAllocating(function);
   copyCount += insertCopies(function, analysis);
   storeConstants(function);

@@ -7,6 +7,9 @@
 namespace ds {
 namespace {
 
+// Compilers fold arithmetic on dimensions because it cannot wrap; for that, dimensions have a bound.
+constexpr int64_t largestDimension = int64_t(1) << 40;
+
 // Who gave a dimension its value, for messages when another place disagrees.
 struct Origin {
   bool known = false;
@@ -72,8 +75,8 @@ std::vector<int64_t> bindPins(const EntryInfo &entry, const Pins &pins, std::vec
           legal.push_back(symbol.name);
       fail(ErrorCode::InvalidArgument, "no dimension '", name, "', expected one of ", listText(legal));
     }
-    if (value < 0)
-      fail(ErrorCode::InvalidArgument, "dimension '", name, "' is negative, found ", value);
+    if (value < 0 || value > largestDimension)
+      fail(ErrorCode::InvalidArgument, "dimension '", name, "': expected 0 to 2^40, found ", value);
     size_t index = static_cast<size_t>(found - entry.symbols.begin());
     values[index] = value;
     known[index] = true;
@@ -93,8 +96,9 @@ std::vector<int64_t> bindSymbols(const EntryInfo &entry, const std::vector<Tenso
   for (size_t i = 0; i < inputs.size(); ++i)
     for (size_t axis = 0; axis < inputs[i].shape.size(); ++axis) {
       uint32_t symbol = 0;
-      if (inputs[i].shape[axis] < 0)
-        fail(ErrorCode::ShapeMismatch, place(entry.inputs[i], axis), ": negative, found ", inputs[i].shape[axis]);
+      if (inputs[i].shape[axis] < 0 || inputs[i].shape[axis] > largestDimension)
+        fail(ErrorCode::ShapeMismatch, place(entry.inputs[i], axis), ": expected 0 to 2^40, found ",
+             inputs[i].shape[axis]);
       if (entry.inputs[i].shape[axis].isSymbol(symbol) && entry.symbols[symbol].kind == SymbolKind::Dim)
         bindDimension(entry.symbols[symbol].name, inputs[i].shape[axis], place(entry.inputs[i], axis), values[symbol],
                       origins[symbol]);

@@ -159,6 +159,8 @@ void EntryRunner::forgetSince(uint32_t symbol) {
 void EntryRunner::define(uint32_t symbol, int64_t value) {
   if (symbol >= symbols.size() || entry.symbols[symbol].kind != SymbolKind::Computed)
     fail(ErrorCode::BadPackage, "defines symbol ", symbol, ", which is not a computed one");
+  if (value < 0) // folding relies on it
+    fail(ErrorCode::ShapeMismatch, "computed size '", entry.symbols[symbol].name, "' is negative, found ", value);
   if (symbolKnown[symbol] && symbols[symbol] == value)
     return;
   forgetSince(symbol);

@@ -94,10 +94,22 @@ private:
         symbol.input = static_cast<uint32_t>(item["input"].integer(0, UINT32_MAX));
         symbol.index = static_cast<uint64_t>(item["index"].integer(0));
       }
-      if (!table.emplace(symbol.name, static_cast<uint32_t>(entry.symbols.size())).second)
+      if (!addSymbol(item, symbol))
         item["name"].refuse("symbol '", symbol.name, "' is defined twice");
       entry.symbols.push_back(std::move(symbol));
     });
+  }
+
+  // An element is named after its input and its place there.
+  bool addSymbol(const JsonReader &item, const SymbolInfo &symbol) {
+    auto index = static_cast<uint32_t>(entry.symbols.size());
+    if (symbol.kind != SymbolKind::Element)
+      return table.named.emplace(symbol.name, index).second;
+    std::string place = "[" + std::to_string(symbol.index) + "]";
+    size_t length = symbol.name.size() - std::min(symbol.name.size(), place.size());
+    if (symbol.name.substr(length) != place)
+      item["name"].refuse("found '", symbol.name, "', expected the name of an input and '", place, "'");
+    return table.elements.emplace(std::pair(symbol.name.substr(0, length), symbol.index), index).second;
   }
 
   void checkElementSymbols() {

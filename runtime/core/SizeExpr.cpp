@@ -103,17 +103,27 @@ private:
       parseExpr();
       expect(')');
     } else if (text[at] == '`') {
-      size_t end = text.find('`', at + 1);
-      if (end == std::string::npos)
-        error("backtick without its partner");
-      std::string name = text.substr(at + 1, end - at - 1);
-      emitSymbol(name);
-      at = end + 1;
+      emitSymbol(parseQuoted());
     } else {
       parseName();
     }
     if (negations % 2)
       emit(Op::Neg);
+  }
+
+  // A backtick of the name is written twice.
+  std::string parseQuoted() {
+    std::string name;
+    while (true) {
+      size_t end = text.find('`', at + 1);
+      if (end == std::string::npos)
+        error("backtick without its partner");
+      name += text.substr(at + 1, end - at - 1);
+      at = end + 1;
+      if (at >= text.size() || text[at] != '`')
+        return name;
+      name += '`';
+    }
   }
 
   int64_t parseInteger() {
@@ -139,20 +149,29 @@ private:
       return parseFunction(text.substr(begin, end - begin));
     }
     at = end;
-    if (at < text.size() && text[at] == '[') {
-      ++at;
-      parseInteger();
-      expect(']');
-    }
-    emitSymbol(text.substr(begin, at - begin));
+    emitSymbol(text.substr(begin, end - begin));
   }
 
+  // A symbol of that name, or with an index behind it an element of the input of that name.
   void emitSymbol(const std::string &name) {
-    auto found = symbols.find(name);
-    if (found == symbols.end())
+    if (at >= text.size() || text[at] != '[') {
+      auto found = symbols.named.find(name);
+      return emitSymbol(name, found == symbols.named.end() ? nullptr : &found->second);
+    }
+    ++at;
+    if (at >= text.size() || !std::isdigit(static_cast<unsigned char>(text[at])))
+      error("expected an index");
+    auto index = static_cast<uint64_t>(parseInteger());
+    expect(']');
+    auto found = symbols.elements.find({name, index});
+    emitSymbol(name + "[" + std::to_string(index) + "]", found == symbols.elements.end() ? nullptr : &found->second);
+  }
+
+  void emitSymbol(const std::string &name, const uint32_t *index) {
+    if (!index)
       error("unknown symbol '" + name + "'");
-    names.emplace(found->second, name);
-    emit(Op::Symbol, found->second);
+    names.emplace(*index, name);
+    emit(Op::Symbol, *index);
   }
 
   void parseFunction(const std::string &name) {

@@ -4,13 +4,19 @@
 #define DEEPSTRIDE_RUNTIME_CORE_SIZEEXPR_H
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace ds {
 
-using SymbolTable = std::unordered_map<std::string, uint32_t>; // name -> index
+// Indices of symbols. Elements of inputs have a table of their own: a dimension may be named like one.
+struct SymbolTable {
+  std::unordered_map<std::string, uint32_t> named;               // dimensions and computed sizes
+  std::map<std::pair<std::string, uint64_t>, uint32_t> elements; // input and place
+};
 
 class SizeExpr {
 public:

@@ -135,9 +135,9 @@ static std::vector<Entry> makeEntries(ModuleOp module) {
         function.setArgAttr(index, ds::dimsAttr, dims);
       }
       for (const SizeExpr &size : sizesFromAttribute(dims).value_or(SizeVector()))
-        for (const std::string &symbol : size.symbols())
-          if (!llvm::is_contained(entry.symbols, symbol))
-            entry.symbols.push_back(symbol);
+        for (const SizeAtom &symbol : size.symbols())
+          if (symbol.kind() == SizeAtom::Kind::Symbol && !llvm::is_contained(entry.symbols, symbol.name()))
+            entry.symbols.push_back(symbol.name().str());
     }
     for (unsigned index = 0; index < function.getNumResults(); ++index)
       if (!function.getResultAttr(index, ds::nameAttr))

@@ -1,4 +1,5 @@
 // Conditionals: a condition that is known leaves only its branch, any other becomes scf.if.
+#include "dialects/ds/Contents.h"
 #include "frontends/onnx/convert/LoopBuilder.h"
 #include "frontends/onnx/convert/Registry.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -91,7 +92,7 @@ static Values runTimeIf(Node &n, Region &thenGraph, Region &elseGraph) {
   Value scalar = n.b.reshape(n.in(0), {});
   if (!scalar)
     return {};
-  if (!n.b.facts(scalar).contents)
+  if (!isExact(n.b.facts(scalar)))
     define(n, n.context.newCountSymbol(), scalar);
   Value condition = tensor::ExtractOp::create(builder, where, scalar, ValueRange());
   OperationState state(where, scf::IfOp::getOperationName());

@@ -48,6 +48,7 @@ private:
   llvm::LogicalResult pinInputs();
   std::optional<SizeVector> sizesOfArgument(mlir::BlockArgument argument);
   SizeExpr sizeOfDim(llvm::StringRef name);
+  std::string freshDimName(unsigned argument, size_t axis);
   llvm::LogicalResult convertReturn();
   void recordBounds();
   void dropSource();

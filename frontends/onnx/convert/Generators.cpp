@@ -129,7 +129,7 @@ static std::optional<SizeExpr> rangeCount(Node &n) {
     TensorFacts facts = n.b.facts(n.in(i));
     if (!product(facts.sizes).isConstant(1))
       return n.refuse("input " + Twine(i) + ": expected one element, found " + describe(facts));
-    if (!facts.contents)
+    if (!n.b.sizesIn(facts))
       return computedRangeCount(n);
   }
   auto first = n.sizeOf(0, "start"), last = n.sizeOf(1, "limit"), step = n.sizeOf(2, "delta");

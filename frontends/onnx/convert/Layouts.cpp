@@ -8,6 +8,12 @@ using namespace mlir;
 
 namespace deepstride::onnx {
 
+/// What is left for an axis: exact where it is known to be, as then it also is where both are 0.
+static SizeExpr quotient(const SizeExpr &count, const SizeExpr &known) {
+  auto exact = SizeExpr::exactQuotient(count, known);
+  return exact ? *exact : SizeExpr::floorDiv(count, known);
+}
+
 /// What ONNX Reshape asks for: 0 copies an axis (unless `allowZero`), -1 takes what is left. Elements that are known
 /// only at run time may be either, which the size expressions then decide.
 static std::optional<SizeVector> reshapeTarget(Node &n, Value x, SizeVector requested, bool allowZero) {
@@ -34,7 +40,7 @@ static std::optional<SizeVector> reshapeTarget(Node &n, Value x, SizeVector requ
     return n.refuse("the -1 in the shape is ambiguous: the other sizes multiply to 0");
   for (size_t i = 0; i < sizes.size(); ++i)
     if (requested[i].isConstant(-1) || !requested[i].isKnownNonNegative())
-      sizes[i] = SizeExpr::select(SizeExpr::eq(requested[i], -1), SizeExpr::floorDiv(product(input), known), sizes[i]);
+      sizes[i] = SizeExpr::select(SizeExpr::eq(requested[i], -1), quotient(product(input), known), sizes[i]);
   return sizes;
 }
 

@@ -5,6 +5,8 @@
 //     after:  define the counter's symbol, iterate, insert the rows into what is collected
 #include "frontends/onnx/convert/LoopBuilder.h"
 
+#include "dialects/ds/Contents.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -31,7 +33,9 @@ llvm::StringSet<> symbolsOf(Block &block) {
 }
 
 bool isOver(const SizeExpr &size, const llvm::StringSet<> &symbols) {
-  return llvm::any_of(size.symbols(), [&](const std::string &symbol) { return symbols.contains(symbol); });
+  return llvm::any_of(size.symbols(), [&](const SizeAtom &symbol) {
+    return symbol.kind() == SizeAtom::Kind::Symbol && symbols.contains(symbol.name());
+  });
 }
 
 namespace {
@@ -200,6 +204,9 @@ std::optional<LoopResult> LoopMaker::make(LoopBody body) {
     block = builder.createBlock(before, {}, types, SmallVector<Location>(types.size(), where));
     check();
   }
+  // What the body requires of sizes must hold only where it runs, which a symbol has to tell.
+  if (spec.first && !isExact(b.facts(spec.first)))
+    define(n, n.context.newCountSymbol(), spec.first);
   state.addOperands(arith::ConstantIntOp::create(builder, where, 0, 64).getResult());
   state.addOperands(spec.inits);
   for (const TensorFacts &facts : collected) {

@@ -147,12 +147,8 @@ static Values convertLoop(Node &n) {
     TensorFacts count = n.b.facts(n.in(0));
     if (!isOneElement(count, 64))
       return n.refuse("input 0 ('M'): expected one i64, found " + describe(count));
-    if (!count.contents)
-      trip = computedSize(n, n.in(0));
-    else if (count.contents->front().isKnownNonNegative())
-      trip = count.contents->front();
-    else
-      trip = SizeExpr::max(count.contents->front(), 0);
+    auto known = n.b.sizesIn(count);
+    trip = known ? SizeExpr::max(known->front(), 0) : computedSize(n, n.in(0));
   }
   Value first;
   if (n.has(1)) {

@@ -116,8 +116,8 @@ std::optional<SmallVector<int64_t>> Node::requiredIntegers(StringRef name) {
 
 std::optional<SizeVector> Node::sizesOf(unsigned input, StringRef role) {
   TensorFacts facts = b.facts(in(input));
-  if (facts.contents)
-    return facts.contents;
+  if (auto sizes = b.sizesIn(facts))
+    return sizes;
   if (facts.rank() == 1 && !facts.sizes[0].constant())
     return refuse("input " + Twine(input) + " ('" + role + "', " + describe(facts) +
                   "): expected a known number of elements, found " + facts.sizes[0].brief() +

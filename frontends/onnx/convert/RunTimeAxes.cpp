@@ -16,7 +16,19 @@ std::optional<SizeVector> normalizedAxes(Node &n, const SizeVector &listed, int6
       constants.push_back(*known);
     axes.push_back(SizeExpr::select(SizeExpr::lt(axis, 0), axis + SizeExpr(rank), axis));
   }
-  return n.axes(constants, rank) ? std::optional(axes) : std::nullopt;
+  if (!n.axes(constants, rank))
+    return std::nullopt;
+  // No op has such an axis to refuse it: what is no axis would select nothing.
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i].constant())
+      continue;
+    n.b.require(listed[i], -rank);
+    n.b.require(rank - 1, listed[i]);
+    for (size_t other = 0; other < axes.size(); ++other)
+      if (other < i || axes[other].constant())
+        n.b.require(0, SizeExpr::eq(axes[i], axes[other]));
+  }
+  return axes;
 }
 
 std::optional<SizeVector> listedAxes(Node &n, unsigned input) {
@@ -83,7 +95,7 @@ SizeExpr computedSize(Node &n, mlir::Value count) {
 
 std::optional<SizeExpr> anySizeOf(Node &n, unsigned input, llvm::StringRef role) {
   TensorFacts facts = n.b.facts(n.in(input));
-  if (facts.contents)
+  if (n.b.sizesIn(facts))
     return n.sizeOf(input, role);
   if (!product(facts.sizes).isConstant(1))
     return n.refuse("input " + llvm::Twine(input) + " ('" + role + "'): expected one element, found " +

@@ -10,14 +10,6 @@ namespace deepstride::onnx {
 
 static constexpr StringLiteral sourceName = "onnx.name", sourceDims = "onnx.dims";
 
-/// The plain symbol of a dimension; brackets would make it the element of an input.
-static SizeExpr plainSymbol(StringRef name) {
-  std::string plain = name.str();
-  llvm::replace(plain, '[', '(');
-  llvm::replace(plain, ']', ')');
-  return SizeExpr::symbol(plain);
-}
-
 static bool isOneInteger(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && tensor.hasStaticShape() && tensor.getNumElements() == 1 && tensor.getElementType().isInteger();
@@ -60,12 +52,21 @@ SizeExpr Conversion::sizeOfDim(StringRef name) {
   if (auto pinned = pins.find(name); pinned != pins.end())
     return pinned->second;
   auto parsed = SizeExpr::parse(name, &pins), plain = SizeExpr::parse(name);
-  if (!plain || plain->constant())
-    return plainSymbol(name);
-  for (const std::string &symbol : plain->symbols())
-    if (!dimNames.contains(symbol))
-      return plainSymbol(name);
+  bool isQuoted = name.contains('`'); // as no exporter writes a part
+  if (!plain || plain->constant() || plain->asAtom() || isQuoted)
+    return SizeExpr::symbol(name);
+  for (const SizeAtom &symbol : plain->symbols())
+    if (symbol.kind() != SizeAtom::Kind::Symbol || !dimNames.contains(symbol.name()))
+      return SizeExpr::symbol(name);
   return *parsed;
+}
+
+/// A name for a dimension that has none.
+std::string Conversion::freshDimName(unsigned argument, size_t axis) {
+  std::string name = ("arg" + Twine(argument) + "_d" + Twine(axis)).str();
+  while (!dimNames.insert(name).second)
+    name += "_";
+  return name;
 }
 
 std::optional<SizeVector> Conversion::sizesOfArgument(BlockArgument argument) {
@@ -78,9 +79,10 @@ std::optional<SizeVector> Conversion::sizesOfArgument(BlockArgument argument) {
     auto name = dims && index < dims.size() ? dyn_cast<StringAttr>(dims[index]) : StringAttr();
     if (!ShapedType::isDynamic(size))
       sizes.push_back(size);
+    else if (name && !name.getValue().empty())
+      sizes.push_back(sizeOfDim(name.getValue()));
     else
-      sizes.push_back(name ? sizeOfDim(name.getValue())
-                           : SizeExpr::symbol(("arg" + Twine(argument.getArgNumber()) + "_d" + Twine(index)).str()));
+      sizes.push_back(SizeExpr::symbol(freshDimName(argument.getArgNumber(), index)));
   }
   return sizes;
 }

@@ -86,6 +86,14 @@ func.func @define_c2_symbol(%x: i64) {
 
 // -----
 
+func.func @require_c1_text() {
+  // expected-error @+1 {{'ds.require' op C1: expects size expressions, found "within(n, 0, 3)"}}
+  ds.require "n" at least "within(n, 0, 3)"
+  return
+}
+
+// -----
+
 func.func @size_c1_text() {
   // expected-error @+1 {{'ds.size' op C1: expects a size expression, found "n +"}}
   %0 = ds.size "n +"

@@ -106,13 +106,64 @@ func.func @input_elements(%s: tensor<2xi64> {ds.dims = [2], ds.name = "shape"}) 
 
 // -----
 
-// Narrow integers wrap at run time; a value that does not fit is left to it.
-// CHECK-LABEL: func.func @keeps_wrapping
-// CHECK: ds.cast %{{.*}} to i32
-func.func @keeps_wrapping() -> tensor<1xi32> {
+// Narrow integers wrap: what is left of a constant is known.
+// CHECK-LABEL: func.func @wraps
+// CHECK: ds.constant dense<705032704> : tensor<1xi32>
+func.func @wraps() -> tensor<1xi32> {
   %0 = ds.constant dense<5000000000> : tensor<1xi64>
   %1 = ds.cast %0 to i32 : (tensor<1xi64>) -> tensor<1xi32>
   return %1 : tensor<1xi32>
+}
+
+// -----
+
+// Whether elements of inputs wrap is known only when the model runs: a kernel computes what might have.
+// CHECK-LABEL: func.func @keeps_wrapping
+// CHECK: %[[SUM:.*]] = ds.binary add
+// CHECK: %[[LESS:.*]] = ds.binary lt %{{.*}}, %[[SUM]]
+// CHECK: %[[WIDE:.*]] = ds.cast %[[SUM]] to i64
+// CHECK: %[[LOW:.*]] = ds.cast %{{.*}} to i32
+// CHECK: return %[[LESS]], %[[WIDE]], %[[LOW]]
+func.func @keeps_wrapping(%x: tensor<1xi32> {ds.dims = [1], ds.name = "x"}, %y: tensor<1xi64> {ds.dims = [1], ds.name = "y"})
+    -> (tensor<1xi1>, tensor<1xi64>, tensor<1xi32>) {
+  %one = ds.constant dense<1> : tensor<1xi32>
+  %sum = ds.binary add %x, %one : (tensor<1xi32>, tensor<1xi32>) -> tensor<1xi32>
+  %less = ds.binary lt %x, %sum : (tensor<1xi32>, tensor<1xi32>) -> tensor<1xi1>
+  %wide = ds.cast %sum to i64 : (tensor<1xi32>) -> tensor<1xi64>
+  %low = ds.cast %y to i32 : (tensor<1xi64>) -> tensor<1xi32>
+  return %less, %wide, %low : tensor<1xi1>, tensor<1xi64>, tensor<1xi32>
+}
+
+// -----
+
+// In a wider type they do not.
+// CHECK-LABEL: func.func @cannot_wrap
+// CHECK: %[[S:.*]] = ds.shape ["1000003*x[0] + 1"] : tensor<1xi64>
+// CHECK: %[[TRUE:.*]] = ds.constant dense<true>
+// CHECK: return %[[S]], %[[TRUE]]
+func.func @cannot_wrap(%x: tensor<1xi32> {ds.dims = [1], ds.name = "x"}) -> (tensor<1xi64>, tensor<1xi1>) {
+  %one = ds.constant dense<1> : tensor<1xi64>
+  %factor = ds.constant dense<1000003> : tensor<1xi64>
+  %wide = ds.cast %x to i64 : (tensor<1xi32>) -> tensor<1xi64>
+  %product = ds.binary mul %wide, %factor : (tensor<1xi64>, tensor<1xi64>) -> tensor<1xi64>
+  %sum = ds.binary add %product, %one : (tensor<1xi64>, tensor<1xi64>) -> tensor<1xi64>
+  %less = ds.binary lt %product, %sum : (tensor<1xi64>, tensor<1xi64>) -> tensor<1xi1>
+  return %sum, %less : tensor<1xi64>, tensor<1xi1>
+}
+
+// -----
+
+// A dimension may be 0, by which nothing is divided, and more than 32 bits hold.
+// CHECK-LABEL: func.func @keeps_what_may_fail
+// CHECK: %[[REST:.*]] = ds.binary mod
+// CHECK: %[[NARROW:.*]] = ds.cast %{{.*}} to i32
+// CHECK: return %[[REST]], %[[NARROW]]
+func.func @keeps_what_may_fail(%x: tensor<?x?xf32> {ds.dims = ["n", "k"]}) -> (tensor<1xi64>, tensor<1xi32>) {
+  %product = ds.shape ["k*n"] : tensor<1xi64>
+  %k = ds.shape ["k"] : tensor<1xi64>
+  %rest = ds.binary mod %product, %k : (tensor<1xi64>, tensor<1xi64>) -> tensor<1xi64>
+  %narrow = ds.cast %k to i32 : (tensor<1xi64>) -> tensor<1xi32>
+  return %rest, %narrow : tensor<1xi64>, tensor<1xi32>
 }
 
 // -----

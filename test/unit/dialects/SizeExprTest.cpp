@@ -37,12 +37,55 @@ TEST(SizeExprTest, ConstantsFold) {
 }
 
 TEST(SizeExprTest, DivisionsCancel) {
-  EXPECT_EQ(canonical("floordiv(batch*seq*12, 12*seq)"), "batch");
-  EXPECT_EQ(canonical("mod(batch*seq, seq)"), "0");
+  EXPECT_EQ(canonical("floordiv(batch*seq*12, 12*batch + 1)"), "floordiv(12*batch*seq, 12*batch + 1)");
+  EXPECT_EQ(canonical("floordiv(batch*max(seq, 2), max(2, seq))"), "batch");
+  EXPECT_EQ(canonical("mod(batch*max(seq, 2), max(2, seq))"), "0");
   EXPECT_EQ(canonical("floordiv(4*batch + 3, 4)"), "batch");
   EXPECT_EQ(canonical("max(batch + 1, batch)"), "batch + 1");
   EXPECT_EQ(canonical("min(batch, batch + seq)"), "batch");
   EXPECT_EQ(canonical("max(0, min(64, past + seq) - min(64, past))"), "min(max(-past + 64, 0), seq)");
+}
+
+TEST(SizeExprTest, ADivisionByZeroStaysOne) {
+  EXPECT_EQ(canonical("floordiv(batch*seq, seq)"), "floordiv(batch*seq, seq)");
+  EXPECT_EQ(canonical("ceildiv(batch*seq, seq)"), "ceildiv(batch*seq, seq)");
+  EXPECT_EQ(canonical("mod(batch*seq, seq)"), "mod(batch*seq, seq)");
+  EXPECT_EQ(SizeExpr::exactQuotient(symbol("a") * symbol("b"), symbol("b")), symbol("a"));
+  EXPECT_FALSE(SizeExpr::exactQuotient(symbol("a") + SizeExpr(1), symbol("b")));
+}
+
+TEST(SizeExprTest, WhatLeaves64BitsIsNotWrapped) {
+  SizeExpr large = int64_t(1) << 40, n = symbol("n");
+  SizeExpr product = large * large * n, sum = SizeExpr(INT64_MAX) + SizeExpr(1);
+  for (const SizeExpr &size : {product, sum, SizeExpr(INT64_MIN) - SizeExpr(1)}) {
+    EXPECT_FALSE(size.constant()) << size.str();
+    EXPECT_EQ(SizeExpr::parse(size.str()), size) << size.str();
+  }
+  EXPECT_FALSE(SizeExpr::exactProduct(large, large));
+  EXPECT_FALSE(SizeExpr::exactSum(INT64_MAX, n, INT64_MAX)->range().high <= INT64_MAX);
+  SizeExpr least = SizeExpr(INT64_MIN) * n + SizeExpr(INT64_MIN);
+  EXPECT_EQ(SizeExpr::parse(least.str()), least) << least.str();
+}
+
+TEST(SizeExprTest, RangesFollowElements) {
+  SizeExpr n = symbol("n"), x = SizeExpr::element("x", 0, 32), y = SizeExpr::element("y", 0);
+  auto fits = [](const SizeExpr &size, int bits) {
+    SizeRange range = size.range();
+    __extension__ using Wide = __int128;
+    return range.low >= -(Wide(1) << (bits - 1)) && range.high < (Wide(1) << (bits - 1));
+  };
+  EXPECT_TRUE(fits(x, 32));
+  EXPECT_FALSE(fits(x + SizeExpr(1), 32));
+  EXPECT_TRUE(fits(x * SizeExpr(1000003), 64));
+  EXPECT_FALSE(fits(y + SizeExpr(1), 64));
+  EXPECT_FALSE(fits(y * y, 64));
+  EXPECT_TRUE(fits(SizeExpr::min(SizeExpr::max(y * y, 0), 7), 4));
+  EXPECT_TRUE(fits(SizeExpr::mod(y, 16), 5));
+  EXPECT_TRUE(fits(n * SizeExpr(4096), 64));
+  EXPECT_FALSE(fits(n, 32));
+  EXPECT_TRUE(fits(SizeExpr::within(y * y, -8, 7), 4));
+  EXPECT_TRUE(SizeExpr::within(y * y, -8, 7).mayFail());
+  EXPECT_FALSE(SizeExpr::within(n, 0, INT64_MAX).mayFail());
 }
 
 TEST(SizeExprTest, ComparisonsThatPickAnOperandAreMinimaAndMaxima) {
@@ -78,7 +121,26 @@ TEST(SizeExprTest, NamesThatAreNoIdentifiersAreQuoted) {
   EXPECT_EQ(odd.str(), "`past sequence + 1`");
   EXPECT_EQ(SizeExpr::parse(odd.str()), odd);
   EXPECT_EQ(symbol("max").str(), "`max`");
-  EXPECT_EQ(symbol("shape[3]").str(), "shape[3]");
+  // Names are told apart whatever they hold; elements of inputs are no dimensions.
+  std::vector<std::string> names = {"x[0]", "x",   "`x`",          "a'b",   "a`b", "a``b", "",
+                                    "`",    "``",  " x",           "x ",    "?0",  "?0_1", "min",
+                                    "3",    "a b", "\xe5\xaf\xb8", "x[0]`", "a+b", "\n",   "within"};
+  for (const std::string &name : names) {
+    EXPECT_EQ(SizeExpr::parse(symbol(name.c_str()).str()), symbol(name.c_str())) << name;
+    EXPECT_EQ(symbol(name.c_str()).asAtom()->name(), name);
+    SizeExpr element = SizeExpr::element(name, 7);
+    EXPECT_EQ(SizeExpr::parse(element.str()), element) << element.str();
+    EXPECT_EQ(element.asAtom()->kind(), SizeAtom::Kind::Element);
+    for (const std::string &other : names) {
+      EXPECT_EQ(symbol(name.c_str()) == symbol(other.c_str()), name == other) << name << " and " << other;
+      EXPECT_NE(SizeExpr::element(name, 0), symbol(other.c_str()));
+      EXPECT_NE(SizeExpr::unknown("0"), symbol(other.c_str()));
+    }
+  }
+  EXPECT_EQ(symbol("shape[3]").str(), "`shape[3]`");
+  EXPECT_EQ(SizeExpr::element("shape", 3).str(), "shape[3]");
+  EXPECT_EQ(SizeExpr::element("my shape", 3).str(), "`my shape`[3]");
+  EXPECT_EQ(SizeExpr::parse(SizeExpr::unknown("0_1").str()), SizeExpr::unknown("0_1"));
   EXPECT_EQ(canonical("unk__4/dim.0:1"), "unk__4/dim.0:1");
 }
 
@@ -106,7 +168,7 @@ TEST(SizeExprTest, SymbolsAreListedOnce) {
 
 TEST(SizeExprTest, DimensionsAreNotNegativeElementsMayBe) {
   EXPECT_TRUE((symbol("batch") * symbol("seq") + SizeExpr(1)).isKnownNonNegative());
-  EXPECT_FALSE(symbol("shape[0]").isKnownNonNegative());
+  EXPECT_FALSE(SizeExpr::element("shape", 0).isKnownNonNegative());
   EXPECT_FALSE((symbol("batch") - SizeExpr(1)).isKnownNonNegative());
 }
 

@@ -10,8 +10,17 @@ using ds::test::errorOf;
 
 namespace {
 
-const SymbolTable table = {{"batch", 0}, {"seq", 1}, {"shape[0]", 2}, {"a-b (c)", 3}, {"max", 4}, {"x.y:0/z", 5}};
-const std::vector<int64_t> values = {2, 7, 5, 11, 13, -3};
+const SymbolTable table = {{{"batch", 0},
+                            {"seq", 1},
+                            {"a-b (c)", 3},
+                            {"max", 4},
+                            {"x.y:0/z", 5},
+                            {"shape[0]", 6},
+                            {"a`b", 7},
+                            {"a'b", 8},
+                            {"", 9}},
+                           {{{"shape", 0}, 2}, {{"a`b", 12}, 10}}};
+const std::vector<int64_t> values = {2, 7, 5, 11, 13, -3, 17, 19, 23, 29, 31};
 
 int64_t evaluate(const std::string &text) { return SizeExpr::parse(text, table).evaluate(values); }
 
@@ -26,6 +35,10 @@ TEST(SizeExpr, EvaluatesTheGrammar) {
   EXPECT_EQ(evaluate("`a-b (c)`+1"), 12);
   EXPECT_EQ(evaluate("`max`+max(1, 2)"), 15);
   EXPECT_EQ(evaluate("x.y:0/z"), -3);
+  EXPECT_EQ(evaluate("`shape[0]`"), 17);
+  EXPECT_EQ(evaluate("`shape`[0]"), 5);
+  EXPECT_EQ(evaluate("`a``b`*100 + `a'b`"), 1923);
+  EXPECT_EQ(evaluate("`a``b`[12] + ``"), 60);
   EXPECT_EQ(evaluate(" min( batch , seq ) "), 2);
   EXPECT_EQ(evaluate("eq(batch,2)+lt(seq,batch)"), 1);
 }

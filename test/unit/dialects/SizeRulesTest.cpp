@@ -1,0 +1,247 @@
+// Rules of sizes on random expressions and values, 0 and 1 often among them: no simplification changes a value, bounds
+// hold, and broadcasts are NumPy's.
+#include "dialects/ds/Inference.h"
+#include "test/unit/dialects/SizeEvaluator.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "gtest/gtest.h"
+
+#include <functional>
+#include <random>
+
+using namespace deepstride;
+using deepstride::test::Number;
+using deepstride::test::SizeEvaluator;
+
+namespace {
+using Values = std::map<std::string, int64_t>;
+using Value = std::optional<Number>;
+
+/// An expression beside what it means; nothing where it divides by zero.
+struct Sample {
+  SizeExpr expr;
+  std::function<Value(const Values &)> value;
+};
+
+Number floorDivide(Number a, Number b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
+class Generator {
+public:
+  explicit Generator(unsigned seed) : random(seed) {}
+
+  Sample sample(int depth) {
+    if (depth == 0 || below(6) == 0)
+      return leaf();
+    Sample x = sample(depth - 1), y = sample(depth - 1);
+    switch (below(14)) {
+    case 0: return both(x, y, x.expr + y.expr, [](Number a, Number b) { return a + b; });
+    case 1: return both(x, y, x.expr - y.expr, [](Number a, Number b) { return a - b; });
+    case 2: return both(x, y, x.expr * y.expr, [](Number a, Number b) { return a * b; });
+    case 3: return divided(x, y, SizeExpr::floorDiv(x.expr, y.expr), floorDivide);
+    case 4:
+      return divided(x, y, SizeExpr::ceilDiv(x.expr, y.expr), [](Number a, Number b) { return -floorDivide(-a, b); });
+    case 5:
+      return divided(x, y, SizeExpr::mod(x.expr, y.expr), [](Number a, Number b) { return a - floorDivide(a, b) * b; });
+    case 6: return both(x, y, SizeExpr::min(x.expr, y.expr), [](Number a, Number b) { return std::min(a, b); });
+    case 7: return both(x, y, SizeExpr::max(x.expr, y.expr), [](Number a, Number b) { return std::max(a, b); });
+    case 8: return both(x, y, SizeExpr::eq(x.expr, y.expr), [](Number a, Number b) -> Number { return a == b; });
+    case 9: return both(x, y, SizeExpr::lt(x.expr, y.expr), [](Number a, Number b) -> Number { return a < b; });
+    case 10:
+      return chosen({SizeExpr::lt(x.expr, y.expr), [x, y](const Values &v) { return compare(x, y, v, true); }}, x, y);
+    case 11: { // x broadcast with y
+      Sample one{1, [](const Values &) { return Number(1); }};
+      return chosen({SizeExpr::eq(x.expr, 1), [x, one](const Values &v) { return compare(x, one, v, false); }}, y, x);
+    }
+    case 12: { // rows of a table from v to v + u
+      Sample n = leaf(), u = leaf(), v = leaf();
+      SizeExpr cut = SizeExpr::min(n.expr, u.expr + v.expr) - SizeExpr::min(n.expr, v.expr);
+      auto value = [n, u, v](const Values &s) -> Value {
+        Number rows = *n.value(s), count = *u.value(s), from = *v.value(s);
+        return std::max<Number>(0, std::min(rows, from + count) - std::min(rows, from));
+      };
+      return {SizeExpr::max(cut, 0), value};
+    }
+    default: return chosen(sample(depth - 1), x, y);
+    }
+  }
+
+  Values values() {
+    auto dimension = [&]() -> int64_t { return below(3) ? below(3) : below(50); };
+    return {{"a", dimension()},
+            {"b", dimension()},
+            {"c", dimension()},
+            {"e[0]", static_cast<int64_t>(below(9)) - 4},
+            {"f[1]", static_cast<int64_t>(below(200)) - 100}};
+  }
+  unsigned below(unsigned count) { return random() % count; }
+  Sample leaf() {
+    static const char *names[] = {"a", "b", "c"};
+    unsigned choice = below(8);
+    if (choice < 3)
+      return {SizeExpr::symbol(names[choice]), [choice](const Values &v) { return Number(v.at(names[choice])); }};
+    if (choice == 3)
+      return {SizeExpr::element("e", 0), [](const Values &v) { return Number(v.at("e[0]")); }};
+    if (choice == 4)
+      return {SizeExpr::element("f", 1, 32), [](const Values &v) { return Number(v.at("f[1]")); }};
+    int64_t number = below(2) ? below(3) : static_cast<int64_t>(below(14)) - 3;
+    return {number, [number](const Values &) { return Number(number); }};
+  }
+
+private:
+  template <typename F> static Sample both(const Sample &x, const Sample &y, SizeExpr expr, F f) {
+    return {std::move(expr), [f, g = x.value, h = y.value](const Values &v) -> Value {
+              Value a = g(v), b = h(v);
+              return a && b ? Value(f(*a, *b)) : Value();
+            }};
+  }
+  template <typename F> static Sample divided(const Sample &x, const Sample &y, SizeExpr expr, F f) {
+    return {std::move(expr), [f, g = x.value, h = y.value](const Values &v) -> Value {
+              Value a = g(v), b = h(v);
+              return a && b && *b != 0 ? Value(f(*a, *b)) : Value();
+            }};
+  }
+  static Value compare(const Sample &x, const Sample &y, const Values &v, bool isLess) {
+    Value a = x.value(v), b = y.value(v);
+    return a && b ? Value(isLess ? *a < *b : *a == *b) : Value();
+  }
+  static Sample chosen(const Sample &condition, const Sample &x, const Sample &y) {
+    return {SizeExpr::select(condition.expr, x.expr, y.expr),
+            [c = condition.value, g = x.value, h = y.value](const Values &v) -> Value {
+              Value met = c(v);
+              return met ? *met ? g(v) : h(v) : met;
+            }};
+  }
+  std::mt19937 random;
+};
+
+Value evaluate(const SizeExpr &expr, const Values &values) { return SizeEvaluator(expr.str(), values).run(); }
+} // namespace
+
+TEST(SizeRulesTest, NoSimplificationChangesAValue) {
+  Generator generator(std::random_device{}());
+  for (int round = 0; round < 4000; ++round) {
+    Sample sample = generator.sample(4);
+    if (sample.expr.str().size() > 3000)
+      continue;
+    auto parsed = SizeExpr::parse(sample.expr.str());
+    ASSERT_TRUE(parsed) << sample.expr.str();
+    EXPECT_EQ(*parsed, sample.expr) << sample.expr.str() << " became " << parsed->str();
+    bool isNonNegative = sample.expr.isKnownNonNegative();
+    SizeRange range = sample.expr.range();
+    for (int draw = 0; draw < 12; ++draw) {
+      Values values = generator.values();
+      Value expected = sample.value(values);
+      if (!expected) // divides by zero: a value that does not matter may have been left out
+        continue;
+      Value found = evaluate(sample.expr, values);
+      ASSERT_TRUE(found) << sample.expr.str() << " fails where its value is " << int64_t(*expected);
+      ASSERT_EQ(int64_t(*found), int64_t(*expected)) << sample.expr.str();
+      EXPECT_TRUE(!isNonNegative || *found >= 0) << sample.expr.str() << " is " << int64_t(*found);
+      EXPECT_TRUE(*found >= range.low && *found <= range.high) << sample.expr.str() << " is " << int64_t(*found);
+    }
+  }
+}
+
+TEST(SizeRulesTest, WhatCannotFailDoesNot) {
+  Generator generator(std::random_device{}());
+  for (int round = 0; round < 2000; ++round) {
+    SizeExpr expr = generator.sample(3).expr;
+    for (int draw = 0; draw < 10 && !expr.mayFail(); ++draw)
+      EXPECT_TRUE(evaluate(expr, generator.values())) << expr.str();
+  }
+}
+
+TEST(SizeRulesTest, ReplacedCallsMeanTheSame) {
+  Generator generator(std::random_device{}());
+  auto mirrored = [](llvm::StringRef function, llvm::ArrayRef<SizeExpr> arguments) -> std::optional<SizeExpr> {
+    if (function != "min")
+      return std::nullopt;
+    return SizeExpr(0) - SizeExpr::max(SizeExpr(0) - arguments[0], SizeExpr(0) - arguments[1]);
+  };
+  for (int round = 0; round < 1000; ++round) {
+    SizeExpr expr = generator.sample(3).expr, other = expr.replacingCalls(mirrored);
+    for (int draw = 0; draw < 5; ++draw) {
+      Values values = generator.values();
+      Value before = evaluate(expr, values), after = evaluate(other, values);
+      if (before && after)
+        EXPECT_EQ(int64_t(*before), int64_t(*after)) << expr.str() << " became " << other.str();
+    }
+  }
+}
+
+namespace {
+bool holds(const SizeConstraint &constraint, const Values &values) {
+  Value lhs = evaluate(constraint.lhs, values), rhs = evaluate(constraint.rhs, values);
+  if (!lhs || !rhs)
+    return false;
+  switch (constraint.relation) {
+  case SizeConstraint::Relation::Equal: return *lhs == *rhs;
+  case SizeConstraint::Relation::Broadcast: return *lhs == *rhs || *lhs == 1 || *rhs == 1;
+  case SizeConstraint::Relation::AtLeast: return *lhs >= *rhs;
+  }
+  return false;
+}
+} // namespace
+
+// A broadcast of a and b is legal where a == b, a == 1 or b == 1, and gives the other one: 0 beside 1 gives 0. The only
+// legal case that is refused is a table that ends before its first row is cut: 0 rows beside 1.
+TEST(SizeRulesTest, BroadcastsAreNumPys) {
+  mlir::MLIRContext context;
+  auto module = mlir::OwningOpRef<mlir::ModuleOp>(mlir::ModuleOp::create(mlir::UnknownLoc::get(&context)));
+  Generator generator(std::random_device{}());
+  unsigned legalCases = 0, guarded = 0;
+  for (int round = 0; round < 6000; ++round) {
+    SizeExpr a = generator.sample(2).expr, b = generator.below(2) ? generator.sample(2).expr : generator.leaf().expr;
+    if (generator.below(2)) // one derived from the other
+      a = SizeExpr::min(a, generator.below(2) ? b : SizeExpr::min(b, generator.leaf().expr));
+    if (generator.below(2))
+      std::swap(a, b);
+    Inference inference(module->getOperation(), {}, /*quiet=*/true);
+    auto result = inference.broadcast(SizeVector{a}, SizeVector{b});
+    for (int draw = 0; draw < 20; ++draw) {
+      Values values = generator.values();
+      Value left = evaluate(a, values), right = evaluate(b, values);
+      if (!left || !right || *left < 0 || *right < 0)
+        continue;
+      bool isLegal = *left == *right || *left == 1 || *right == 1, accepted = result.has_value(), isGuarded = false;
+      for (const SizeConstraint &constraint : inference.constraints) {
+        isGuarded |= constraint.relation == SizeConstraint::Relation::AtLeast;
+        accepted &= holds(constraint, values);
+      }
+      if (isGuarded && isLegal && !accepted) {
+        EXPECT_EQ(int64_t(*left + *right), 1) << a.str() << " and " << b.str();
+        ++guarded;
+        continue;
+      }
+      ASSERT_EQ(accepted, isLegal) << a.str() << " = " << int64_t(*left) << " and " << b.str() << " = "
+                                   << int64_t(*right);
+      if (!isLegal)
+        continue;
+      ++legalCases;
+      Value found = evaluate(result->front(), values);
+      ASSERT_TRUE(found) << result->front().str();
+      EXPECT_EQ(int64_t(*found), int64_t(*left == 1 ? *right : *left))
+          << a.str() << " and " << b.str() << " give " << result->front().str();
+    }
+  }
+  EXPECT_GT(legalCases, 1000u);
+  EXPECT_LT(guarded, legalCases / 10);
+}
+
+TEST(SizeRulesTest, TheSmallerOfTwoIsNotTheLarger) {
+  mlir::MLIRContext context;
+  auto module = mlir::OwningOpRef<mlir::ModuleOp>(mlir::ModuleOp::create(mlir::UnknownLoc::get(&context)));
+  auto broadcast = [&](const char *a, const char *b) {
+    Inference inference(module->getOperation(), {}, /*quiet=*/true);
+    std::string result =
+        (*inference.broadcast(SizeVector{*SizeExpr::parse(a)}, SizeVector{*SizeExpr::parse(b)}))[0].str();
+    return result + "; " + std::to_string(inference.constraints.size());
+  };
+  // A text inside of the other's text is no part of it.
+  EXPECT_EQ(broadcast("seq", "min(512, max(5, seq))"), "select(eq(1, seq), min(512, max(5, seq)), seq); 1");
+  EXPECT_EQ(broadcast("min(512, floordiv(seq, 2))", "seq"), "select(eq(1, seq), min(512, floordiv(seq, 2)), seq); 1");
+  EXPECT_EQ(broadcast("min(512, seq)", "seq"), "seq; 1");
+  EXPECT_EQ(broadcast("seq", "min(1, seq)"), "seq; 1");
+  EXPECT_EQ(broadcast("min(n, seq)", "seq"), "select(eq(1, seq), min(n, seq), seq); 1");
+  EXPECT_EQ(broadcast("min(max(512 - past, 0), seq)", "seq"), "seq; 2");
+}
