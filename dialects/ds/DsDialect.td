@@ -56,6 +56,10 @@ def DS_ScatterKindEnum : DS_Enum<"ScatterKind", "how scattered values meet what 
   ["assign", "add", "mul", "max", "min"]>;
 def DS_ScatterKind : EnumAttr<DS_Dialect, DS_ScatterKindEnum, "scatter_kind">;
 
+def DS_ScoreStepKindEnum : DS_Enum<"ScoreStepKind", "what happens to the scores of an attention",
+  ["add", "multiply", "keep", "hide", "window", "window_add", "window_mask"]>;
+def DS_ScoreStepKind : EnumAttr<DS_Dialect, DS_ScoreStepKindEnum, "score_step">;
+
 // Integer constants or size texts; C1 of every op that carries one: each element parses.
 defvar DS_Size = AnyAttrOf<[I64Attr, StrAttr]>;
 def DS_SizeArray : TypedArrayAttrBase<DS_Size, "sizes: 64-bit integers or size expressions">;

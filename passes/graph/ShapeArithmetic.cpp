@@ -60,7 +60,7 @@ std::optional<KnownValue> findKnownValue(Operation *op, const SizeAnalysis &anal
 
 ArrayRef<StringLiteral> sizeAttributes(Operation *op) {
   static constexpr StringLiteral shape[] = {"shape"}, slice[] = {"starts", "sizes"}, pad[] = {"low", "high"},
-                                 values[] = {"values"}, k[] = {"k"}, starts[] = {"starts"};
+                                 values[] = {"values"}, k[] = {"k"}, starts[] = {"starts"}, past[] = {"past"};
   return llvm::TypeSwitch<Operation *, ArrayRef<StringLiteral>>(op)
       .Case<ds::ReshapeOp, ds::BroadcastOp, ds::IotaOp>([](auto) { return ArrayRef(shape); })
       .Case<ds::SliceOp>([](auto) { return ArrayRef(slice); })
@@ -68,6 +68,8 @@ ArrayRef<StringLiteral> sizeAttributes(Operation *op) {
       .Case<ds::PadOp>([](auto) { return ArrayRef(pad); })
       .Case<ds::ShapeOp>([](auto) { return ArrayRef(values); })
       .Case<ds::TopKOp>([](auto) { return ArrayRef(k); })
+      .Case<ds::AttentionOp>(
+          [](ds::AttentionOp op) { return op.getPast() ? ArrayRef(past) : ArrayRef<StringLiteral>(); })
       .Default([](auto) { return ArrayRef<StringLiteral>(); });
 }
 
