@@ -18,6 +18,36 @@
 #include "dialects/ds/DsInterfaces.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/ds/DsAttrs.h.inc"
+
+namespace deepstride::ds {
+/// One step of what an attention does to its scores, see ds.attention.
+struct ScoreStep {
+  ScoreStepKind kind;
+  mlir::Value mask; // null where the kind takes none
+  double low = 0;   // what a hidden score becomes, or what is added to it
+};
+/// Which keys a row of an attention sees, see ds.attention; open without bounds.
+struct ScoreWindow {
+  SizeExpr past;
+  std::optional<int64_t> left, right;
+  mlir::Value positions; // instead of past
+  std::optional<int64_t> capacity;
+
+  explicit operator bool() const { return left || right; }
+};
+/// Whether steps of the kind take an operand; whether they hide places, and so have a `low`; whether by the window.
+bool takesMask(ScoreStepKind kind);
+bool takesLow(ScoreStepKind kind);
+bool isWindowed(ScoreStepKind kind);
+
+// The steps in their text form: [add %m, keep %c else -1.0e9].
+mlir::ParseResult parseScoreSteps(mlir::OpAsmParser &parser,
+                                  llvm::SmallVectorImpl<mlir::OpAsmParser::UnresolvedOperand> &masks,
+                                  mlir::ArrayAttr &steps, mlir::DenseF64ArrayAttr &lows);
+void printScoreSteps(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::OperandRange masks, mlir::ArrayAttr steps,
+                     mlir::DenseF64ArrayAttr lows);
+} // namespace deepstride::ds
+
 #define GET_OP_CLASSES
 #include "dialects/ds/DsOps.h.inc"
 

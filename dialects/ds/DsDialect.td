@@ -56,10 +56,15 @@ def DS_ScatterKindEnum : DS_Enum<"ScatterKind", "how scattered values meet what 
   ["assign", "add", "mul", "max", "min"]>;
 def DS_ScatterKind : EnumAttr<DS_Dialect, DS_ScatterKindEnum, "scatter_kind">;
 
+def DS_ScoreStepKindEnum : DS_Enum<"ScoreStepKind", "what happens to the scores of an attention",
+  ["add", "multiply", "keep", "hide", "window", "window_add", "window_mask"]>;
+def DS_ScoreStepKind : EnumAttr<DS_Dialect, DS_ScoreStepKindEnum, "score_step">;
+
 // Integer constants or size texts; C1 of every op that carries one: each element parses.
 class DS_HoldsSizes;
 def DS_Size : AnyAttrOf<[I64Attr, StrAttr]>, DS_HoldsSizes;
 def DS_SizeArray : TypedArrayAttrBase<DS_Size, "sizes: 64-bit integers or size expressions">, DS_HoldsSizes;
+def DS_OptionalSizeArray : OptionalAttr<DS_SizeArray>, DS_HoldsSizes;
 
 // The names of those among an op's arguments that are DS_Size or DS_SizeArray, as C++ string literals.
 class DS_SizeAttributeNames<dag arguments> {
@@ -86,8 +91,8 @@ def DS_SizedByAttributes : OpInterface<"SizedByAttributes"> {
   let cppNamespace = "::deepstride::ds";
   let description = [{
     Says which attributes of an op hold sizes. Every op of the dialect has it, from the types of its arguments: an
-    argument of type DS_Size or DS_SizeArray is found by whatever renames, binds or resolves symbols, without being
-    listed anywhere.
+    argument of type DS_Size, DS_SizeArray or DS_OptionalSizeArray is found by whatever renames, binds or resolves
+    symbols, without being listed anywhere. An optional one may be missing.
   }];
   let methods = [StaticInterfaceMethod<"Names of the attributes that are a size or a list of sizes.",
                                        "::llvm::ArrayRef<::llvm::StringLiteral>", "sizeAttributes">];

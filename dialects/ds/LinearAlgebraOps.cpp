@@ -79,6 +79,149 @@ static LogicalResult requireMultiple(Inference &inference, const SizeExpr &heads
   return inference.requireEqual(SizeExpr::mod(heads, SizeExpr::max(groups, 1)), 0, constraint + ": heads");
 }
 
+bool ds::takesMask(ScoreStepKind kind) { return kind != ScoreStepKind::window && kind != ScoreStepKind::window_add; }
+bool ds::takesLow(ScoreStepKind kind) { return kind != ScoreStepKind::add && kind != ScoreStepKind::multiply; }
+bool ds::isWindowed(ScoreStepKind kind) {
+  return kind == ScoreStepKind::window || kind == ScoreStepKind::window_add || kind == ScoreStepKind::window_mask;
+}
+
+ParseResult ds::parseScoreSteps(OpAsmParser &parser, SmallVectorImpl<OpAsmParser::UnresolvedOperand> &masks,
+                                ArrayAttr &steps, DenseF64ArrayAttr &lows) {
+  SmallVector<Attribute> kinds;
+  SmallVector<double> numbers;
+  auto parseStep = [&]() -> ParseResult {
+    StringRef name;
+    llvm::SMLoc where = parser.getCurrentLocation();
+    if (failed(parser.parseKeyword(&name)))
+      return failure();
+    auto kind = symbolizeScoreStepKind(name);
+    if (!kind)
+      return parser.emitError(where) << "expected a step of the scores, found '" << name << "'";
+    kinds.push_back(ScoreStepKindAttr::get(parser.getContext(), *kind));
+    if (takesMask(*kind) && failed(parser.parseOperand(masks.emplace_back())))
+      return failure();
+    FloatAttr low;
+    if (takesLow(*kind) &&
+        (failed(parser.parseKeyword("else")) || failed(parser.parseAttribute(low, parser.getBuilder().getF64Type()))))
+      return failure();
+    numbers.push_back(low ? low.getValueAsDouble() : 0);
+    return success();
+  };
+  if (failed(parser.parseCommaSeparatedList(AsmParser::Delimiter::OptionalSquare, parseStep)))
+    return failure();
+  steps = parser.getBuilder().getArrayAttr(kinds);
+  lows = parser.getBuilder().getDenseF64ArrayAttr(numbers);
+  return success();
+}
+
+void ds::printScoreSteps(OpAsmPrinter &printer, Operation *, OperandRange masks, ArrayAttr steps,
+                         DenseF64ArrayAttr lows) {
+  if (steps.empty())
+    return;
+  auto mask = masks.begin();
+  printer << '[';
+  llvm::interleaveComma(llvm::zip_equal(steps, lows.asArrayRef()), printer, [&](auto step) {
+    ScoreStepKind kind = cast<ScoreStepKindAttr>(std::get<0>(step)).getValue();
+    printer << stringifyScoreStepKind(kind);
+    if (takesMask(kind))
+      printer << ' ' << *mask++;
+    if (takesLow(kind)) {
+      printer << " else ";
+      printer.printFloat(APFloat(std::get<1>(step)));
+    }
+  });
+  printer << ']';
+}
+
+void AttentionOp::build(OpBuilder &builder, OperationState &state, Type type, Value query, Value key, Value value,
+                        ArrayRef<ScoreStep> steps, const ScoreWindow &window, double scale, double softcap,
+                        bool guard) {
+  SmallVector<Value> masks;
+  SmallVector<Attribute> kinds;
+  SmallVector<double> lows;
+  for (const ScoreStep &step : steps) {
+    kinds.push_back(ScoreStepKindAttr::get(builder.getContext(), step.kind));
+    lows.push_back(step.low);
+    if (takesMask(step.kind))
+      masks.push_back(step.mask);
+  }
+  auto number = [&](std::optional<int64_t> bound) { return bound ? builder.getI64IntegerAttr(*bound) : IntegerAttr(); };
+  bool isShifted = window && !window.positions && !window.past.isConstant(0);
+  build(builder, state, type, query, key, value, masks, window ? window.positions : Value(),
+        builder.getArrayAttr(kinds), builder.getDenseF64ArrayAttr(lows),
+        isShifted ? toAttribute(builder.getContext(), ArrayRef(window.past)) : ArrayAttr(), number(window.left),
+        number(window.right), number(window.capacity), builder.getF64FloatAttr(scale),
+        softcap > 0 ? builder.getF64FloatAttr(softcap) : FloatAttr(), guard ? builder.getUnitAttr() : UnitAttr());
+}
+
+SmallVector<ScoreStep> AttentionOp::getScoreSteps() {
+  SmallVector<ScoreStep> steps;
+  auto mask = getMasks().begin();
+  for (auto [kind, low] : llvm::zip_equal(getSteps().getAsRange<ScoreStepKindAttr>(), getLows())) {
+    steps.push_back({kind.getValue(), Value(), low});
+    if (takesMask(kind.getValue()))
+      steps.back().mask = *mask++;
+  }
+  return steps;
+}
+
+ScoreWindow AttentionOp::getWindow() {
+  ScoreWindow window;
+  auto past = getPast() ? sizesFromAttribute(*getPast()) : std::nullopt;
+  if (past && past->size() == 1)
+    window.past = past->front();
+  window.left = getLeft();
+  window.right = getRight();
+  window.capacity = getCapacity();
+  window.positions = getPositions();
+  return window;
+}
+
+/// What the steps and the window of an attention require of its masks.
+static LogicalResult inferSteps(AttentionOp op, Inference &inference, const SizeVector &scores) {
+  Type element = inference.operand(0).elementType;
+  size_t steps = op.getSteps().size(), masks = 0;
+  bool isWindowed = false;
+  for (auto kind : op.getSteps().getAsRange<ScoreStepKindAttr>()) {
+    masks += takesMask(kind.getValue());
+    isWindowed |= ds::isWindowed(kind.getValue());
+  }
+  if (steps != op.getLows().size() || masks != op.getMasks().size())
+    return inference.error("C6: expected one mask for each step that takes one and one low for each step, found " +
+                           Twine(op.getMasks().size()) + " and " + Twine(op.getLows().size()));
+  bool isBounded = op.getLeft() || op.getRight(), isPlaced = op.getPast() || op.getPositions() || op.getCapacity();
+  auto isFar = [](std::optional<int64_t> bound) { return bound && std::abs(*bound) >= int64_t(1) << 40; };
+  if (isFar(op.getLeft()) || isFar(op.getRight()))
+    return inference.error("C7: the bounds of the window must be less than 2^40");
+  if (isWindowed != isBounded || (isPlaced && !isWindowed) || (op.getPast() && op.getPositions()))
+    return inference.error("C7: expected bounds of the window beside steps by it, and past or positions only there");
+  if (op.getPast() && (op.getPast()->size() != 1 || !sizesFromAttribute(*op.getPast())))
+    return inference.error("C7: expected one size as past");
+  unsigned index = 3;
+  for (auto kind : op.getSteps().getAsRange<ScoreStepKindAttr>()) {
+    if (!takesMask(kind.getValue()))
+      continue;
+    const TensorFacts &mask = inference.operand(index++);
+    bool chooses = kind.getValue() == ScoreStepKind::keep || kind.getValue() == ScoreStepKind::hide;
+    bool isWide = mask.elementType.isF32() && element.getIntOrFloatBitWidth() == 16;
+    if (mask.rank() > 4 || (chooses ? !mask.elementType.isInteger(1) : mask.elementType != element && !isWide))
+      return inference.error("C3: masks must have at most rank 4 and the query's element type, or f32 beside a float "
+                             "of 16 bits; those that choose i1");
+    if (failed(inference.requireBroadcastTo(scores, mask.sizes, "C3: masks")))
+      return failure();
+  }
+  if (op.getCapacity() && failed(inference.requireAtLeast(SizeExpr(*op.getCapacity()), scores[3], "C9: capacity")))
+    return failure();
+  if (!op.getPositions())
+    return success();
+  const TensorFacts &positions = inference.operand(index);
+  if (positions.rank() > 4 || !positions.elementType.isSignlessInteger(64))
+    return inference.error("C8: positions must be i64 and have at most rank 4");
+  SizeVector rows = scores;
+  rows[3] = 1;
+  return inference.requireBroadcastTo(rows, positions.sizes, "C8: positions");
+}
+
 LogicalResult AttentionOp::inferResults(Inference &inference) {
   const TensorFacts &q = inference.operand(0), &k = inference.operand(1), &v = inference.operand(2);
   for (const TensorFacts *facts : {&q, &k, &v})
@@ -94,17 +237,8 @@ LogicalResult AttentionOp::inferResults(Inference &inference) {
     return failure();
   if (getSoftcap() && !(getSoftcap()->convertToDouble() > 0))
     return inference.error("C5: the softcap must be positive");
-  SizeVector scores = {q.sizes[0], q.sizes[1], q.sizes[2], k.sizes[2]};
-  for (unsigned index = 3; index < inference.operandCount(); ++index) {
-    const TensorFacts &mask = inference.operand(index);
-    bool isWide = mask.elementType.isF32() && q.elementType.getIntOrFloatBitWidth() == 16;
-    if (mask.rank() > 4 || (mask.elementType != q.elementType && !isWide))
-      return inference.error(
-          "C3: mask and factor must have at most rank 4 and the query's element type, or f32 beside a "
-          "float of 16 bits");
-    if (failed(inference.requireBroadcastTo(scores, mask.sizes, "C3: mask and factor")))
-      return failure();
-  }
+  if (failed(inferSteps(*this, inference, {q.sizes[0], q.sizes[1], q.sizes[2], k.sizes[2]})))
+    return failure();
   inference.addResult(q.elementType, {q.sizes[0], q.sizes[1], q.sizes[2], v.sizes[3]});
   return success();
 }

@@ -50,22 +50,51 @@ def DS_PackOp : DS_TensorOp<"pack"> {
 def DS_AttentionOp : DS_TensorOp<"attention", [AttrSizedOperandSegments]> {
   let summary = "scaled dot-product attention";
   let description = [{
-    softmax(factor * cap(scale * Q K^T) + mask) V per head: query [B, H, S, D], key [B, G, T, D], value [B, G, T, E];
-    mask and factor broadcast to [B, H, S, T]; H is a multiple of G, and head h of the query meets head h / (H / G) of
-    key and value. With `softcap` c, cap(x) is c tanh(x / c), else x. The factor is for masks that multiply scores
-    before they add. With `guard` a row whose softmax is not a number, as that of a row that is masked as a whole with
-    minus infinity, gives zeros. Created by `ds-recompose-attention`. Gone after: codegen.
+    softmax(steps(cap(scale * Q K^T))) V per head: query [B, H, S, D], key [B, G, T, D], value [B, G, T, E]; H is a
+    multiple of G, and head h of the query meets head h / (H / G) of key and value. With `softcap` c, cap(x) is
+    c tanh(x / c), else x. With `guard` a row whose softmax is not a number, as that of a row that is masked as a whole
+    with minus infinity, gives zeros.
 
-    Constraints: C1 query, key and value have rank 4 and one float type; C2 B, T and D agree; C3 mask and factor have
-    at most rank 4 and the query's element type, or f32 beside a float of 16 bits, and broadcast; C4 H is a multiple of G; C5 the softcap is positive.
+    The steps change the scores s in the order in which they are written. Masks broadcast to [B, H, S, T]:
 
-    Example: `%3 = ds.attention %q, %k, %v scale 0.125 : (tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>) -> tensor<?x12x?x64xf32>`
+    - `add %m`: s + m; `multiply %m`: s m;
+    - `keep %c else low`: s where c holds, else low; `hide %c else low`: low where c holds, else s. What is hidden may
+      be anything, NaN included;
+    - `window else low`: s inside the window, else low; `window_add else low`: s + low outside; `window_mask %m else
+      low`: s + m inside, s + low outside.
+
+    The window: row i stands at place p = i + `past`, or at its element of `positions`, which broadcasts to
+    [B, H, S, 1]. It holds the places from p - `left` to p + `right`; a bound that is not given is open. A causal
+    attention has `right` 0, a sliding one `left`, too. No mask is read for it, and what it hides for good is not
+    computed. `capacity` is the number of keys up to which the model states the window, where a table of it was stored.
+    Created by `ds-recompose-attention` and the importer. Gone after: codegen.
+
+    Constraints: C1 query, key and value have rank 4 and one float type; C2 B, T and D agree; C3 masks broadcast, have
+    at most rank 4 and the query's element type, or f32 beside a float of 16 bits, and i1 in `keep` and `hide`; C4 H is
+    a multiple of G; C5 the softcap is positive; C6 there is one mask for each step that takes one, and one `low` for
+    each step; C7 `left`, `right`, `past` and `positions` stand beside steps by the window, which have a bound, and not
+    both of the latter; C8 positions are i64 and broadcast to [B, H, S, 1]; C9 T is at most `capacity`.
+
+    Example: `%3 = ds.attention %q, %k, %v [add %m, window else 0xFFF0000000000000] past [3] right 0 scale 0.125 : (tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x?xf32>) -> tensor<?x12x?x64xf32>`
   }];
-  let arguments = (ins DS_Tensor:$query, DS_Tensor:$key, DS_Tensor:$value, Optional<DS_Tensor>:$mask,
-                       Optional<DS_Tensor>:$factor, F64Attr:$scale, OptionalAttr<F64Attr>:$softcap, UnitAttr:$guard);
+  let arguments = (ins DS_Tensor:$query, DS_Tensor:$key, DS_Tensor:$value, Variadic<DS_Tensor>:$masks,
+                       Optional<DS_Tensor>:$positions, TypedArrayAttrBase<DS_ScoreStepKind, "steps of scores">:$steps,
+                       DenseF64ArrayAttr:$lows, DS_OptionalSizeArray:$past, OptionalAttr<I64Attr>:$left,
+                       OptionalAttr<I64Attr>:$right, OptionalAttr<I64Attr>:$capacity, F64Attr:$scale, OptionalAttr<F64Attr>:$softcap, UnitAttr:$guard);
   let results = (outs DS_Tensor:$result);
-  let assemblyFormat = [{$query `,` $key `,` $value (`,` $mask^)? (`factor` $factor^)? `scale` $scale
-                         (`softcap` $softcap^)? (`guard` $guard^)? attr-dict `:` functional-type(operands, results)}];
+  let assemblyFormat = [{$query `,` $key `,` $value custom<ScoreSteps>($masks, $steps, $lows)
+                         (`positions` $positions^)? (`past` $past^)? (`left` $left^)? (`right` $right^)?
+                         (`capacity` $capacity^)? `scale` $scale (`softcap` $softcap^)? (`guard` $guard^)?
+                         attr-dict `:` functional-type(operands, results)}];
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$query, "::mlir::Value":$key,
+                                 "::mlir::Value":$value, "::llvm::ArrayRef<ScoreStep>":$steps,
+                                 "const ScoreWindow &":$window, "double":$scale, "double":$softcap, "bool":$guard)>];
+  let declarations = [{
+    /// The steps with their masks, in order.
+    ::llvm::SmallVector<ScoreStep> getScoreSteps();
+    /// The window of the steps by it; false where there are none.
+    ScoreWindow getWindow();
+  }];
 }
 
 def DS_RotaryOp : DS_TensorOp<"rotary"> {

@@ -66,8 +66,14 @@ Value AttentionOperands::alignMask(Value mask, int64_t rank) {
       merged.insert(merged.begin(), given[0]);
     return reshape(mask, merged);
   }
-  bool joinsHeads = rank == 3 && given.size() == 3 && !given[0].isConstant(1);
-  return joinsHeads ? splitHeads(mask) : mask;
+  if (rank != 3 || given.size() != 3 || given[0].isConstant(1))
+    return mask;
+  // An axis that a run may find to be 1 cannot be split before it is enlarged.
+  SizeExpr joined = batch * heads;
+  if (given[0] != joined)
+    mask = create<ds::BroadcastOp>(elementOf(mask), 3, mask,
+                                   toAttribute(builder.getContext(), SizeVector{joined, given[1], given[2]}));
+  return splitHeads(mask);
 }
 
 /// A value that broadcasts to what `mask` broadcasts to, without copies that were made to give it the scores' sizes.
@@ -127,22 +133,6 @@ Value AttentionOperands::choose(Value condition, Value yes, Value no) {
   return create<ds::SelectOp>(elementOf(yes), rank, condition, yes, no);
 }
 
-/// A mask with one more term around the scores; `inner` holds what was added before, or is null.
-Value AttentionOperands::addTerm(const ScoreTerm &term, Value inner, Type element) {
-  if (term.condition) {
-    // What was added before is not added to the low number, where both together would overflow.
-    Value condition = alignMask(term.condition, term.rank), low = number(term.low, element);
-    Value rest = inner ? inner : number(0, element);
-    return term.lowWhenTrue ? choose(condition, low, rest) : choose(condition, rest, low);
-  }
-  Value value = castTo(alignMask(term.value, term.rank), element);
-  if (term.negated)
-    value = create<ds::UnaryOp>(element, rankOf(value), ds::UnaryKind::neg, value);
-  return inner
-             ? create<ds::BinaryOp>(element, std::max(rankOf(inner), rankOf(value)), ds::BinaryKind::add, inner, value)
-             : value;
-}
-
 /// Whether all elements of a constant are zero, or false; with `inverted`, true.
 static bool isUniform(Value value, bool inverted) {
   auto constant = value.getDefiningOp<ds::ConstantOp>();
@@ -155,36 +145,132 @@ static bool isUniform(Value value, bool inverted) {
          llvm::all_of(dense.getValues<bool>(), [&](bool holds) { return holds == inverted; });
 }
 
-void AttentionOperands::dropVoid(AttentionScores &scores) {
-  auto isVoid = [&](const ScoreTerm &term) {
-    if (term.condition)
-      return isUniform(alignMask(term.condition, term.rank), !term.lowWhenTrue);
-    Value value = alignMask(term.value, term.rank);
-    if (auto select = value.getDefiningOp<ds::SelectOp>())
-      return (isUniform(select.getCondition(), true) && scalarOf(select.getOnTrue()) == 0.0) ||
-             (isUniform(select.getCondition(), false) && scalarOf(select.getOnFalse()) == 0.0);
-    return isUniform(value, false);
-  };
-  if (!scores.terms.empty() && isVoid(scores.terms.back()))
-    scores.takesOut = false;
-  llvm::erase_if(scores.terms, isVoid);
+bool AttentionOperands::isVoid(const ScoreTerm &term) {
+  if (term.kind == ds::ScoreStepKind::multiply)
+    return false;
+  Value value = alignMask(term.value, term.rank);
+  if (term.kind != ds::ScoreStepKind::add)
+    return isUniform(value, term.kind == ds::ScoreStepKind::keep);
+  if (auto select = value.getDefiningOp<ds::SelectOp>())
+    return (isUniform(select.getCondition(), true) && scalarOf(select.getOnTrue()) == 0.0) ||
+           (isUniform(select.getCondition(), false) && scalarOf(select.getOnFalse()) == 0.0);
+  return isUniform(value, false);
 }
 
-Value AttentionOperands::mask(const AttentionScores &scores, Type element) {
-  Value mask;
+/// Whether all of the conditions hold.
+Value AttentionOperands::all(ArrayRef<Literal> conditions, int64_t rank) {
+  Value both;
+  for (const Literal &literal : conditions) {
+    Value value = alignMask(literal.value, rank);
+    if (literal.negated)
+      value = create<ds::UnaryOp>(builder.getI1Type(), rankOf(value), ds::UnaryKind::logical_not, value);
+    both = both ? create<ds::BinaryOp>(builder.getI1Type(), std::max(rankOf(both), rankOf(value)),
+                                       ds::BinaryKind::bit_and, both, value)
+                : value;
+  }
+  return both;
+}
+
+/// Whether the places are those of the window, the only one that the attention has. Groups and heads of a group are
+/// joined in masks that have both, not in parts of them.
+bool AttentionOperands::takeWindow(const SeenPlaces &places) {
+  if (!places.band || (isGrouped() && !places.others.empty()))
+    return false;
+  auto found = windowOf(places, total[total.size() - 2], shape.back());
+  if (!found) {
+    unread = "its window has no constant width";
+    return false;
+  }
+  if (found->positions && total.size() != 4)
+    return false;
+  if (window && (window.positions != found->positions || window.past != found->past || window.left != found->left ||
+                 window.right != found->right)) {
+    unread = "it has another window than the masks around it";
+    return false;
+  }
+  if (found->capacity)
+    found->capacity = std::min(*found->capacity, window.capacity.value_or(*found->capacity));
+  else
+    found->capacity = window.capacity;
+  window = *found;
+  return true;
+}
+
+bool AttentionOperands::chooseByWindow(const ScoreTerm &term, SmallVectorImpl<ds::ScoreStep> &steps) {
+  SeenPlaces places =
+      MaskReader(sizes, total[total.size() - 2], shape.back()).seen(term.value, term.kind == ds::ScoreStepKind::hide);
+  if (!takeWindow(places))
+    return false;
+  if (Value others = all(places.others, term.rank))
+    steps.push_back({ds::ScoreStepKind::keep, others, term.low});
+  steps.push_back({ds::ScoreStepKind::window, Value(), term.low});
+  return true;
+}
+
+bool AttentionOperands::addByWindow(const ScoreTerm &term, SmallVectorImpl<ds::ScoreStep> &steps) {
+  if (term.negated)
+    return false;
+  MaskReader reader(sizes, total[total.size() - 2], shape.back());
+  Value value = term.value;
+  Type element = elementOf(value);
+  auto two = reader.numbers(value);
+  // What is seen has 0 added to it.
+  if (two && (two->yes == 0 || (two->no == 0 && reader.exchange(*two))) && takeWindow(two->where)) {
+    Value others = all(two->where.others, term.rank);
+    if (others)
+      others = choose(others, number(0, element), number(two->no, element));
+    steps.push_back({others ? ds::ScoreStepKind::window_mask : ds::ScoreStepKind::window_add, others, two->no});
+    return true;
+  }
+  if (isGrouped())
+    return false;
+  if (auto select = value.getDefiningOp<ds::SelectOp>())
+    for (bool seenWhenTrue : {true, false}) {
+      Value mask = seenWhenTrue ? select.getOnTrue() : select.getOnFalse();
+      auto low = MaskReader::uniform(seenWhenTrue ? select.getOnFalse() : select.getOnTrue());
+      SeenPlaces places = low ? reader.seen(select.getCondition(), !seenWhenTrue) : SeenPlaces();
+      if (!low || !takeWindow(places))
+        continue;
+      mask = alignMask(mask, term.rank);
+      if (Value others = all(places.others, term.rank))
+        mask = choose(others, mask, number(*low, element));
+      steps.push_back({ds::ScoreStepKind::window_mask, mask, *low});
+      return true;
+    }
+  // The masks of a sum are added one after the other where that makes one a window.
+  ds::BinaryOp sum = binaryOf(value, ds::BinaryKind::add);
+  if (!sum)
+    return false;
+  for (unsigned i : {0, 1}) {
+    SmallVector<ds::ScoreStep> own;
+    ScoreTerm part = term, rest = term;
+    part.value = sum->getOperand(i);
+    rest.value = sum->getOperand(1 - i);
+    if (!addByWindow(part, own))
+      continue;
+    addStep(rest, steps);
+    steps.append(own);
+    return true;
+  }
+  return false;
+}
+
+void AttentionOperands::addStep(const ScoreTerm &term, SmallVectorImpl<ds::ScoreStep> &steps) {
+  bool chooses = term.kind == ds::ScoreStepKind::keep || term.kind == ds::ScoreStepKind::hide;
+  if (chooses ? chooseByWindow(term, steps) : term.kind == ds::ScoreStepKind::add && addByWindow(term, steps))
+    return;
+  Value value = alignMask(term.value, term.rank);
+  if (term.negated)
+    value = create<ds::UnaryOp>(elementOf(value), rankOf(value), ds::UnaryKind::neg, value);
+  steps.push_back({term.kind, value, term.low});
+}
+
+SmallVector<ds::ScoreStep> AttentionOperands::steps(const AttentionScores &scores) {
+  SmallVector<ds::ScoreStep> steps;
   for (const ScoreTerm &term : llvm::reverse(scores.terms))
-    mask = addTerm(term, mask, element);
-  return mask;
-}
-
-Value AttentionOperands::factor(const AttentionScores &scores, Type element) {
-  if (scores.factor)
-    return castTo(alignMask(scores.factor, scores.factorRank), element);
-  if (!scores.takesOut)
-    return {};
-  const ScoreTerm &term = scores.terms.back();
-  Value none = number(0, element), whole = number(1, element), condition = alignMask(term.condition, term.rank);
-  return term.lowWhenTrue ? choose(condition, none, whole) : choose(condition, whole, none);
+    if (!isVoid(term))
+      addStep(term, steps);
+  return steps;
 }
 
 Value AttentionOperands::query(Value value, const AttentionScores &scores, double &scale) {

@@ -3,6 +3,7 @@
 #define DEEPSTRIDE_PASSES_GRAPH_ATTENTIONOPERANDS_H
 
 #include "passes/graph/AttentionScores.h"
+#include "passes/graph/AttentionWindow.h"
 
 namespace deepstride {
 
@@ -31,11 +32,12 @@ public:
   /// The value with these batches and rows; without `rows` it keeps its own.
   mlir::Value enlarge(mlir::Value value, const SizeExpr &batches, std::optional<SizeExpr> rows = std::nullopt);
 
-  /// Takes out the terms that hide nothing, as constants show.
-  void dropVoid(AttentionScores &scores);
-  /// All terms in one mask, and the factor; null where there is nothing.
-  mlir::Value mask(const AttentionScores &scores, mlir::Type element);
-  mlir::Value factor(const AttentionScores &scores, mlir::Type element);
+  /// The terms as steps of ds.attention, in its order, without those that hide nothing, as constants show. One window
+  /// takes the place of masks that hide places by their distance.
+  llvm::SmallVector<ds::ScoreStep> steps(const AttentionScores &scores);
+  /// The window of the steps, and why masks that look like windows are none.
+  ds::ScoreWindow window;
+  std::string unread;
 
   mlir::OpBuilder builder;
 
@@ -45,7 +47,13 @@ private:
   mlir::Value narrow(mlir::Value mask, int depth = 0);
   mlir::Value number(double value, mlir::Type element);
   mlir::Value choose(mlir::Value condition, mlir::Value yes, mlir::Value no);
-  mlir::Value addTerm(const ScoreTerm &term, mlir::Value inner, mlir::Type element);
+  mlir::Value all(llvm::ArrayRef<Literal> conditions, int64_t rank);
+  bool isVoid(const ScoreTerm &term);
+  bool isGrouped() const { return shape.size() == 5; }
+  bool takeWindow(const SeenPlaces &places);
+  bool addByWindow(const ScoreTerm &term, llvm::SmallVectorImpl<ds::ScoreStep> &steps);
+  bool chooseByWindow(const ScoreTerm &term, llvm::SmallVectorImpl<ds::ScoreStep> &steps);
+  void addStep(const ScoreTerm &term, llvm::SmallVectorImpl<ds::ScoreStep> &steps);
   mlir::Value castTo(mlir::Value value, mlir::Type element);
 
   mlir::Location location;

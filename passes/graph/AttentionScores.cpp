@@ -7,9 +7,6 @@ using namespace mlir;
 
 namespace deepstride {
 
-/// Adding a number this low to a score gives that number, so that choosing it is adding it.
-static constexpr double absorbing = -1e30;
-
 Value peelScale(Value value, double &scale) {
   while (true) {
     if (auto scaled = matchScalar(value, ds::BinaryKind::mul)) {
@@ -58,48 +55,15 @@ struct Walk {
   bool fail(StringRef reason) { return mismatch = reason.str(), false; }
   bool run();
   bool stepBinary(ds::BinaryOp op);
-  bool stepChoice(Value condition, double low, bool lowWhenTrue, Value inner);
   bool stepSelect(ds::SelectOp op);
   bool stepReshape(ds::ReshapeOp op);
   bool stepCast(ds::CastOp op);
 
   bool isCapped() const { return scores.cap.has_value(); }
-  bool hasFactor() const { return scores.factor || scores.takesOut; }
-};
-
-/// c x + (not c) low, as tf2onnx chooses, read as a choice between x and the number.
-struct Choice {
-  Value condition; // where x is chosen
-  double low;
-  Value inner;
 };
 } // namespace
 
-static std::optional<Choice> matchChoice(ds::BinaryOp sum) {
-  auto conditionOf = [](Value value) {
-    auto cast = value.getDefiningOp<ds::CastOp>();
-    return cast && cast.getInput().getType().getElementType().isInteger(1) ? Value(cast.getInput()) : Value();
-  };
-  auto negates = [](Value a, Value b) {
-    ds::UnaryOp negation = unaryOf(a, ds::UnaryKind::logical_not);
-    return negation && negation.getInput() == b;
-  };
-  for (auto [chosen, rest] : {std::pair(sum.getLhs(), sum.getRhs()), std::pair(sum.getRhs(), sum.getLhs())}) {
-    auto low = matchScalar(rest, ds::BinaryKind::mul);
-    Value lowCondition = low ? conditionOf(low->tensor) : Value();
-    ds::BinaryOp product = lowCondition ? binaryOf(chosen, ds::BinaryKind::mul) : ds::BinaryOp();
-    for (unsigned i = 0; product && i < 2; ++i)
-      if (Value condition = conditionOf(product->getOperand(i));
-          condition && (negates(condition, lowCondition) || negates(lowCondition, condition)))
-        return Choice{condition, low->scalar, product->getOperand(1 - i)};
-  }
-  return std::nullopt;
-}
-
 bool Walk::stepBinary(ds::BinaryOp op) {
-  if (op.getKind() == ds::BinaryKind::add)
-    if (auto choice = matchChoice(op); choice && leadsToProduct(choice->inner))
-      return stepChoice(choice->condition, choice->low, /*lowWhenTrue=*/false, choice->inner);
   bool isLeft = leadsToProduct(op.getLhs());
   Value inner = isLeft ? op.getLhs() : op.getRhs(), other = isLeft ? op.getRhs() : op.getLhs();
   auto isOneNumber = [&] {
@@ -112,19 +76,19 @@ bool Walk::stepBinary(ds::BinaryOp op) {
       return fail("the scores are subtracted from a value");
     [[fallthrough]];
   case ds::BinaryKind::add:
-    if (scores.isScaled() || isCapped() || hasFactor())
+    if (scores.isScaled() || isCapped())
       return fail("the mask is added before the scale");
-    scores.terms.push_back({other, op.getKind() == ds::BinaryKind::sub, {}, 0, true, rankOf(op.getResult())});
+    scores.terms.push_back(
+        {ds::ScoreStepKind::add, other, op.getKind() == ds::BinaryKind::sub, 0, rankOf(op.getResult())});
     break;
   case ds::BinaryKind::mul:
     if (isOneNumber()) {
       scores.scales.push_back({other, false});
       break;
     }
-    if (scores.isScaled() || isCapped() || hasFactor())
+    if (scores.isScaled() || isCapped())
       return fail("the scores are multiplied by more than one number");
-    scores.factor = other;
-    scores.factorRank = rankOf(op.getResult());
+    scores.terms.push_back({ds::ScoreStepKind::multiply, other, false, 0, rankOf(op.getResult())});
     break;
   case ds::BinaryKind::div:
     if (!isLeft || !isOneNumber())
@@ -144,15 +108,11 @@ bool Walk::stepSelect(ds::SelectOp op) {
   auto low = scalarOf(fallback);
   if (!low)
     return fail("the masked score is not a constant");
-  return stepChoice(op.getCondition(), *low, lowWhenTrue, inner);
-}
-
-bool Walk::stepChoice(Value condition, double low, bool lowWhenTrue, Value inner) {
-  if (scores.isScaled() || isCapped() || hasFactor())
+  // Below the scale a hidden score would be scaled, too.
+  if (scores.isScaled() || isCapped())
     return fail("the mask is chosen before the scale");
-  scores.terms.push_back({{}, false, condition, low, lowWhenTrue, rankOf(value)});
-  // A score that the constant does not absorb is taken out by a factor of 0.
-  scores.takesOut = !(low <= absorbing);
+  scores.terms.push_back(
+      {lowWhenTrue ? ds::ScoreStepKind::hide : ds::ScoreStepKind::keep, op.getCondition(), false, *low, rankOf(value)});
   value = inner;
   return true;
 }
@@ -171,10 +131,9 @@ bool Walk::stepReshape(ds::ReshapeOp op) {
 bool Walk::stepCast(ds::CastOp op) {
   auto elementOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); };
   Type from = elementOf(op.getInput()), to = elementOf(op.getResult());
-  if (scores.widened || !isa<FloatType>(from) || !to.isF32())
+  if (scores.widened || !(from.isF16() || from.isBF16()) || !to.isF32())
     return fail("scale or mask have another type than the product");
   scores.widened = true;
-  scores.wideTerms = hasFactor() || !scores.terms.empty();
   value = op.getInput();
   return true;
 }

@@ -9,14 +9,13 @@ namespace deepstride {
 /// Walks through multiplications and divisions by constants, collecting them in `scale`.
 mlir::Value peelScale(mlir::Value value, double &scale);
 
-/// Something that is added to the scores: a mask, or minus it, or a choice between 0 and `low`.
+/// Something that changes the scores, as ds.attention has it in its steps, but not yet by a window.
 struct ScoreTerm {
-  mlir::Value value;     // what is added, or null where `condition` says where
-  bool negated = false;  // subtracted instead
-  mlir::Value condition; // `low` where it holds if `lowWhenTrue`, 0 elsewhere
-  double low = 0;
-  bool lowWhenTrue = true;
-  int64_t rank = 4; // of the scores that it is added to
+  ds::ScoreStepKind kind; // add, multiply, keep or hide
+  mlir::Value value;      // what is added or multiplied with, or the condition
+  bool negated = false;   // subtracted instead of added
+  double low = 0;         // what a hidden score becomes
+  int64_t rank = 4;       // of the scores that it changes
 };
 
 /// One number of run time that the scores are multiplied with, or divided by.
@@ -25,19 +24,15 @@ struct ScoreScale {
   bool divides;
 };
 
-/// scores = factor * cap(scale * scales * product) + the terms, the term added last first.
+/// scores = the terms around cap(scale * scales * product), the outermost one first.
 struct AttentionScores {
   ds::MatmulOp product;
   double scale = 1;
   llvm::SmallVector<ScoreScale> scales;
   std::optional<double> cap;
   llvm::SmallVector<ScoreTerm> terms;
-  mlir::Value factor; // multiplies the scores
-  int64_t factorRank = 4;
-  bool takesOut = false;  // the factor is 0 where the last term's condition puts `low`, 1 elsewhere
-  bool widened = false;   // the product is cast to a wider float
-  bool wideTerms = false; // which a term or the factor has, too
-  SizeVector sizes;       // of the product, with batch and heads split where a reshape splits them
+  bool widened = false; // the product is cast from a float of 16 bits to f32
+  SizeVector sizes;     // of the product, with batch and heads split where a reshape splits them
 
   bool isScaled() const { return scale != 1 || !scales.empty(); }
 };

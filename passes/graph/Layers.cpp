@@ -66,11 +66,15 @@ SmallVector<Operation *> findHeadNorms(ds::AttentionOp op) {
   return norms;
 }
 
-/// Whether the value counts rows or columns; `shifted` where a constant is added or subtracted on the way.
-static bool isPosition(Value value, bool &shifted) {
+/// Whether the value counts along an axis; `shifted` where a constant is added or subtracted on the way.
+static bool isPosition(Value value, int64_t axisFromBack, const SizeAnalysis &sizes, bool &shifted) {
   auto path = walkUp(value, [](Operation *op) {
     return !isa<ds::ReshapeOp, ds::BroadcastOp, ds::CastOp, ds::BinaryOp, ds::TransposeOp>(op);
   });
+  const SizeVector &shape = sizes.facts(value).sizes;
+  int64_t rank = static_cast<int64_t>(shape.size());
+  if (rank < axisFromBack || shape[rank - axisFromBack].isConstant(1))
+    return false;
   bool counts = false;
   for (Value found : path) {
     counts |= found.getDefiningOp<ds::IotaOp>() != nullptr;
@@ -79,6 +83,10 @@ static bool isPosition(Value value, bool &shifted) {
                (scalarOf(op.getLhs()).value_or(0) != 0 || scalarOf(op.getRhs()).value_or(0) != 0);
   }
   return counts;
+}
+
+static bool comparesPlaces(Value column, Value row, const SizeAnalysis &sizes, bool &shifted) {
+  return isPosition(column, 1, sizes, shifted) && isPosition(row, 2, sizes, shifted);
 }
 
 namespace {
@@ -114,12 +122,17 @@ static void readTriangle(DenseElementsAttr elements, MaskShape &shape) {
   shape.windowed |= !whole;
 }
 
+/// Positions find places in a table of biases, too, as in encoders; only comparisons that reach the mask itself hide.
+static bool endsMask(Operation *op) {
+  return isProduct(op) || isa<ds::GatherOp, ds::GatherElementsOp, ds::GatherNdOp>(op);
+}
+
 static MaskShape readMask(Value mask, const SizeAnalysis &sizes) {
   MaskShape shape;
   SmallVector<SizeExpr> boundaries;
   int comparisons = 0; // whose boundary is not seen
   bool shifted = false;
-  for (Value found : walkUp(mask, isProduct)) {
+  for (Value found : walkUp(mask, endsMask)) {
     if (auto constant = found.getDefiningOp<ds::ConstantOp>())
       if (auto elements = dyn_cast<DenseElementsAttr>(constant.getValue()))
         readTriangle(elements, shape);
@@ -131,10 +144,12 @@ static MaskShape readMask(Value mask, const SizeAnalysis &sizes) {
     case ds::BinaryKind::lt:
     case ds::BinaryKind::ge:
     case ds::BinaryKind::gt:
-      if (auto boundary = boundaryOf(op, sizes))
-        boundaries.push_back(*boundary);
+      if (auto band = bandOf(op, /*negated=*/false, sizes))
+        // Of the places on one side, those on the other one.
+        boundaries.push_back(band->upper ? *band->upper : *band->lower - SizeExpr(1));
       else
-        comparisons += isPosition(op.getLhs(), shifted) && isPosition(op.getRhs(), shifted);
+        comparisons += comparesPlaces(op.getLhs(), op.getRhs(), sizes, shifted) ||
+                       comparesPlaces(op.getRhs(), op.getLhs(), sizes, shifted);
       break;
     default: break;
     }
@@ -144,7 +159,13 @@ static MaskShape readMask(Value mask, const SizeAnalysis &sizes) {
   for (const SizeExpr &one : boundaries)
     for (const SizeExpr &other : boundaries)
       shape.windowed |= (one - other).constant().value_or(0) != 0;
-  shape.causal |= comparisons > 0 || !boundaries.empty();
+  shape.causal |= comparisons > 0;
+  for (const SizeExpr &boundary : boundaries) {
+    // A number of places ahead, or back, is the edge of a window.
+    auto distance = boundary.constant();
+    bool isEdge = distance && *distance != 0 && *distance != -1;
+    (isEdge ? shape.windowed : shape.causal) = true;
+  }
   shape.windowed |= comparisons > 0 && comparisons + boundaries.size() > 1 && shifted;
   return shape;
 }
@@ -163,15 +184,23 @@ std::string describeAttention(ds::AttentionOp op, const SizeAnalysis &sizes) {
   auto headsOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getDimSize(1); };
   if (int64_t heads = headsOf(op.getQuery()), groups = headsOf(op.getKey()); heads > groups && groups > 0)
     features.push_back("grouped " + std::to_string(heads) + ":" + std::to_string(groups));
-  bool isMasked = op.getMask() || op.getFactor();
-  MaskShape mask = readMask(op.getMask(), sizes), factor = readMask(op.getFactor(), sizes);
-  if (mask.causal || factor.causal)
+  bool isMasked = !op.getSteps().empty(), isBiased = false;
+  ds::ScoreWindow window = op.getWindow();
+  MaskShape shape{window.right.value_or(1) <= 0, window.left || window.right.value_or(0) > 0};
+  for (const ds::ScoreStep &step : op.getScoreSteps()) {
+    MaskShape mask = step.mask ? readMask(step.mask, sizes) : MaskShape();
+    shape.causal |= mask.causal;
+    shape.windowed |= mask.windowed;
+    isBiased |= (step.kind == ds::ScoreStepKind::add || step.kind == ds::ScoreStepKind::window_mask) &&
+                rankOf(step.mask) == 4 && headsOf(step.mask) > 1;
+  }
+  if (shape.causal)
     features.push_back("causal");
-  if (mask.windowed || factor.windowed)
+  if (shape.windowed)
     features.push_back("window");
-  if (isMasked && !mask.causal && !factor.causal)
+  if (isMasked && !shape.causal && !shape.windowed)
     features.push_back("masked");
-  if (op.getMask() && rankOf(op.getMask()) == 4 && headsOf(op.getMask()) > 1)
+  if (isBiased)
     features.push_back("bias by head");
   if (llvm::any_of(headPath(op.getQuery()), [](Value v) { return v.getDefiningOp<ds::RotaryOp>() != nullptr; }))
     features.push_back("rope");

@@ -18,19 +18,37 @@ struct Reader {
   std::optional<Positions> readReshape(ds::ReshapeOp op);
   std::optional<Positions> readBinary(ds::BinaryOp op);
   std::optional<Positions> readQuotient(ds::BinaryOp op);
-
-  /// The same numbers with axes in front, as broadcasting sees them.
-  static Positions extend(Positions positions, size_t rank) {
-    positions.coefficients.insert(positions.coefficients.begin(), rank - positions.coefficients.size(), SizeExpr(0));
-    return positions;
-  }
+  std::optional<Positions> extend(std::optional<Positions> positions, const SizeVector &from, const SizeVector &to);
+  std::optional<Positions> read(Value value, const SizeVector &to) { return extend(read(value), shapeOf(value), to); }
 };
 } // namespace
+
+/// The same numbers in the shape that they broadcast to; the index of a repeated axis does not count.
+std::optional<Positions> Reader::extend(std::optional<Positions> positions, const SizeVector &from,
+                                        const SizeVector &to) {
+  if (!positions || from.size() > to.size())
+    return std::nullopt;
+  positions->coefficients.insert(positions->coefficients.begin(), to.size() - from.size(), SizeExpr(0));
+  for (size_t back = 1; back <= from.size(); ++back) {
+    if (from[from.size() - back] == to[to.size() - back])
+      continue;
+    SizeExpr &coefficient = positions->coefficients[to.size() - back];
+    if (!from[from.size() - back].isConstant(1) && !coefficient.isConstant(0))
+      return std::nullopt; // only a run tells
+    coefficient = 0;
+  }
+  return positions;
+}
+
+/// Types that hold every position exactly. An f32 does up to 2^24 places, whose scores no memory holds.
+static bool holdsPositions(Type type) {
+  return type.isInteger(64) || type.isInteger(32) || type.isF64() || type.isF32();
+}
 
 std::optional<Positions> Reader::read(Value value) {
   const TensorFacts *facts = sizes.lookup(value);
   Operation *op = value.getDefiningOp();
-  if (!facts || steps-- <= 0)
+  if (!facts || steps-- <= 0 || !holdsPositions(facts->elementType))
     return std::nullopt;
   size_t rank = facts->sizes.size();
   if (facts->contents && facts->contents->size() == 1)
@@ -53,13 +71,11 @@ std::optional<Positions> Reader::read(Value value) {
     return ones;
   }
   if (auto cast = dyn_cast_if_present<ds::CastOp>(op))
-    return facts->elementType.isInteger(1) ? std::nullopt : read(cast.getInput());
+    return read(cast.getInput());
   if (auto reshape = dyn_cast_if_present<ds::ReshapeOp>(op))
     return readReshape(reshape);
-  if (auto broadcast = dyn_cast_if_present<ds::BroadcastOp>(op)) {
-    auto positions = read(broadcast.getInput());
-    return positions && positions->coefficients.size() <= rank ? std::optional(extend(*positions, rank)) : std::nullopt;
-  }
+  if (auto broadcast = dyn_cast_if_present<ds::BroadcastOp>(op))
+    return read(broadcast.getInput(), shapeOf(value));
   if (auto transpose = dyn_cast_if_present<ds::TransposeOp>(op)) {
     auto positions = read(transpose.getInput());
     if (!positions)
@@ -120,11 +136,12 @@ std::optional<Positions> Reader::readBinary(ds::BinaryOp op) {
   bool isProduct = op.getKind() == ds::BinaryKind::mul;
   if (!isProduct && op.getKind() != ds::BinaryKind::add && op.getKind() != ds::BinaryKind::sub)
     return std::nullopt;
-  auto left = read(op.getLhs()), right = read(op.getRhs());
+  const SizeVector &shape = shapeOf(op.getResult());
+  auto left = read(op.getLhs(), shape), right = read(op.getRhs(), shape);
   if (!left || !right)
     return std::nullopt;
-  size_t rank = shapeOf(op.getResult()).size();
-  Positions a = extend(*left, rank), b = extend(*right, rank);
+  size_t rank = shape.size();
+  Positions a = *left, b = *right;
   auto isNumber = [](const Positions &p) {
     return llvm::all_of(p.coefficients, [](const SizeExpr &c) { return c.isConstant(0); });
   };
@@ -143,7 +160,8 @@ std::optional<Positions> Reader::readBinary(ds::BinaryOp op) {
 /// Row and column of a flat index: what counts in steps of the divisor, and what stays below it.
 std::optional<Positions> Reader::readQuotient(ds::BinaryOp op) {
   auto dividend = read(op.getLhs()), divisor = read(op.getRhs());
-  if (!dividend || !divisor || !dividend->offset.isConstant(0))
+  if (!dividend || !divisor || !dividend->offset.isConstant(0) ||
+      isa<FloatType>(sizes.facts(op.getResult()).elementType))
     return std::nullopt;
   for (const SizeExpr &coefficient : divisor->coefficients)
     if (!coefficient.isConstant(0))
@@ -157,6 +175,8 @@ std::optional<Positions> Reader::readQuotient(ds::BinaryOp op) {
     SizeExpr &coefficient = dividend->coefficients[axis];
     if (coefficient.isConstant(0))
       continue;
+    if (!coefficient.isKnownNonNegative())
+      return std::nullopt; // division rounds toward zero
     if (coefficient == span && span != divisor->offset) {
       span = span * shape[axis];
       coefficient = isQuotient ? SizeExpr(0) : coefficient;
@@ -172,32 +192,75 @@ std::optional<Positions> Reader::readQuotient(ds::BinaryOp op) {
 
 std::optional<Positions> positionsOf(Value value, const SizeAnalysis &sizes) { return Reader{sizes}.read(value); }
 
-std::optional<SizeExpr> boundaryOf(ds::BinaryOp comparison, const SizeAnalysis &sizes) {
-  Value left = comparison.getLhs(), right = comparison.getRhs();
+/// column - row + offset where the numbers are that, or its negative.
+static std::optional<std::pair<SizeExpr, bool>> distanceOf(const Positions &positions, const SizeVector &shape) {
+  size_t rank = shape.size();
+  for (size_t axis = 0; axis + 2 < rank; ++axis)
+    if (!positions.coefficients[axis].isConstant(0))
+      return std::nullopt;
+  SizeExpr column = positions.coefficients[rank - 1], row = positions.coefficients[rank - 2];
+  bool isNegative = column.isConstant(-1);
+  // The index of one row is 0, whatever it is multiplied with.
+  bool isOpposite = (column + row).isConstant(0) || shape[rank - 2].isConstant(1);
+  if (!isOpposite || (!isNegative && !column.isConstant(1)))
+    return std::nullopt;
+  return std::pair(isNegative ? SizeExpr(0) - positions.offset : positions.offset, isNegative);
+}
+
+static bool countsColumns(const Positions &positions) {
+  auto isZero = [](const SizeExpr &c) { return c.isConstant(0); };
+  return positions.coefficients.back().isConstant(1) &&
+         llvm::all_of(ArrayRef(positions.coefficients).drop_back(), isZero);
+}
+
+/// Whether a value of a run has one place for each row of an array.
+static bool holdsRows(Value value, const SizeVector &shape, const SizeAnalysis &sizes) {
+  const TensorFacts &facts = sizes.facts(value);
+  return facts.elementType.isSignlessInteger(64) && facts.rank() >= 2 && facts.rank() <= 4 &&
+         facts.sizes.back().isConstant(1) && facts.sizes[facts.rank() - 2] == shape[shape.size() - 2] &&
+         !shape[shape.size() - 2].isConstant(1);
+}
+
+std::optional<Band> bandOf(ds::BinaryOp comparison, bool negated, const SizeAnalysis &sizes) {
+  Value low = comparison.getLhs(), high = comparison.getRhs();
   bool strict = comparison.getKind() == ds::BinaryKind::lt || comparison.getKind() == ds::BinaryKind::gt;
-  if (comparison.getKind() == ds::BinaryKind::ge || comparison.getKind() == ds::BinaryKind::gt)
-    std::swap(left, right);
-  else if (comparison.getKind() != ds::BinaryKind::le && comparison.getKind() != ds::BinaryKind::lt)
+  bool isGreater = comparison.getKind() == ds::BinaryKind::ge || comparison.getKind() == ds::BinaryKind::gt;
+  if (!strict && !isGreater && comparison.getKind() != ds::BinaryKind::le)
+    return std::nullopt;
+  if (isGreater != negated)
+    std::swap(low, high);
+  strict ^= negated; // of whole numbers, not (a <= b) is b < a
+  const SizeVector &shape = sizes.facts(comparison.getResult()).sizes;
+  if (shape.size() < 2)
     return std::nullopt;
   Reader reader{sizes};
-  auto low = reader.read(left), high = reader.read(right);
-  size_t rank = rankOf(comparison.getResult());
-  if (!low || !high || rank < 2)
-    return std::nullopt;
-  Positions a = Reader::extend(*low, rank), b = Reader::extend(*high, rank);
-  SizeVector difference;
-  for (size_t axis = 0; axis < rank; ++axis)
-    difference.push_back(a.coefficients[axis] - b.coefficients[axis]);
-  for (size_t axis = 0; axis + 2 < rank; ++axis)
-    if (!difference[axis].isConstant(0))
+  SizeExpr rounding = strict ? 1 : 0;
+  if (ds::UnaryOp absolute = unaryOf(low, ds::UnaryKind::abs)) {
+    // |distance + offset| <= bound
+    auto inner = reader.read(absolute.getInput(), shape), bound = reader.read(high, shape);
+    auto distance = inner ? distanceOf(*inner, shape) : std::nullopt;
+    if (!distance || !bound || llvm::any_of(bound->coefficients, [](const SizeExpr &c) { return !c.isConstant(0); }))
       return std::nullopt;
-  // direction * (column - row) + offset <= 0
-  SizeExpr offset = a.offset - b.offset + SizeExpr(strict ? 1 : 0), column = difference[rank - 1];
-  if (!(column + difference[rank - 2]).isConstant(0))
+    SizeExpr reach = bound->offset - rounding;
+    return Band{SizeExpr(0) - reach - distance->first, reach - distance->first, {}};
+  }
+  auto a = reader.read(low, shape), b = reader.read(high, shape);
+  if (a && !b && countsColumns(*a) && holdsRows(high, shape, sizes))
+    return Band{std::nullopt, SizeExpr(0) - a->offset - rounding, high};
+  if (b && !a && countsColumns(*b) && holdsRows(low, shape, sizes))
+    return Band{rounding - b->offset, std::nullopt, low};
+  if (!a || !b)
     return std::nullopt;
-  if (column.isConstant(1))
-    return SizeExpr(0) - offset;
-  return column.isConstant(-1) ? std::optional(offset - SizeExpr(1)) : std::nullopt;
+  // low - high + rounding <= 0
+  for (size_t axis = 0; axis < shape.size(); ++axis)
+    a->coefficients[axis] = a->coefficients[axis] - b->coefficients[axis];
+  a->offset = a->offset - b->offset + rounding;
+  auto distance = distanceOf(*a, shape);
+  if (!distance)
+    return std::nullopt;
+  // Of -(distance + offset) <= 0 the offset has its sign turned already.
+  SizeExpr bound = SizeExpr(0) - distance->first;
+  return distance->second ? Band{bound, std::nullopt, {}} : Band{std::nullopt, bound, {}};
 }
 
 } // namespace deepstride

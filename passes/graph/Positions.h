@@ -15,8 +15,17 @@ struct Positions {
 /// Nothing where the elements are not such sums, or not seen to be.
 std::optional<Positions> positionsOf(mlir::Value value, const SizeAnalysis &sizes);
 
-/// c where a comparison holds for column - row <= c, or for all other places, of the last two axes.
-std::optional<SizeExpr> boundaryOf(ds::BinaryOp comparison, const SizeAnalysis &sizes);
+/// Places of the last two axes by column - row: at least `lower`, at most `upper`; open where a bound is not given.
+struct Band {
+  std::optional<SizeExpr> lower, upper;
+  mlir::Value
+      positions; // where given, the places of the rows: column - positions is bounded, positions end in an axis of 1
+
+  explicit operator bool() const { return lower || upper; }
+};
+
+/// The places where a comparison of columns with rows holds, or where it does not, in an array of its sizes.
+std::optional<Band> bandOf(ds::BinaryOp comparison, bool negated, const SizeAnalysis &sizes);
 
 } // namespace deepstride
 

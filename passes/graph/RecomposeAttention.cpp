@@ -108,7 +108,6 @@ struct RecomposeAttention : impl::RecomposeAttentionBase<RecomposeAttention>, Pa
                             : "batch and heads of query, key and value differ");
 
     AttentionOperands operands(root, sizes, inner, total);
-    operands.dropVoid(*scores);
     double scale = scores->scale;
     Value query = operands.query(product.getLhs(), *scores, scale);
     Value key = operands.key(product, scale), value = operands.splitHeads(root.getRhs());
@@ -119,11 +118,9 @@ struct RecomposeAttention : impl::RecomposeAttentionBase<RecomposeAttention>, Pa
     key = operands.enlarge(key, batches);
     value = operands.enlarge(value, batches);
     ungroupHeads(operands.builder, sizes, key, value);
-    Type masks = scores->wideTerms ? AttentionOperands::elementOf(softmax.getInput()) : element;
-    FloatAttr cap = scores->cap ? operands.builder.getF64FloatAttr(*scores->cap) : FloatAttr();
-    Value attention =
-        operands.create<ds::AttentionOp>(element, 4, query, key, value, operands.mask(*scores, masks),
-                                         operands.factor(*scores, masks), llvm::APFloat(scale), cap, found.guarded);
+    SmallVector<ds::ScoreStep> steps = operands.steps(*scores);
+    Value attention = operands.create<ds::AttentionOp>(element, 4, query, key, value, steps, operands.window, scale,
+                                                       scores->cap.value_or(0), found.guarded);
     Operation *last = attention.getDefiningOp();
     if (rank != 4)
       last = operands.reshape(attention, result).getDefiningOp();
@@ -132,6 +129,8 @@ struct RecomposeAttention : impl::RecomposeAttentionBase<RecomposeAttention>, Pa
     sizes.set(last->getResult(0), sizes.facts(root.getResult()));
     root.getResult().replaceAllUsesWith(last->getResult(0));
     count("recomposed");
+    if (!operands.unread.empty())
+      last->emitRemark() << "attention reads a mask that is nearly a window: " << operands.unread;
     return true;
   }
 
@@ -179,9 +178,8 @@ struct RecomposeAttention : impl::RecomposeAttentionBase<RecomposeAttention>, Pa
                                : (heads == q[2] && given[given.size() - 4] == q[1]) ||
                                      (heads.isConstant(1) && given[given.size() - 4].isConstant(1));
     };
-    return q[1].constant() && q[2].constant() && k[2].isConstant(1) && v[2].isConstant(1) && isAligned(scores.factor) &&
-           llvm::all_of(scores.terms,
-                        [&](const ScoreTerm &term) { return isAligned(term.value ? term.value : term.condition); });
+    return q[1].constant() && q[2].constant() && k[2].isConstant(1) && v[2].isConstant(1) &&
+           llvm::all_of(scores.terms, [&](const ScoreTerm &term) { return isAligned(term.value); });
   }
 };
 } // namespace

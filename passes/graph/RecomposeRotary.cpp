@@ -53,6 +53,7 @@ struct RecomposeRotary : impl::RecomposeRotaryBase<RecomposeRotary>, PassReport 
     sizes = nullptr;
   }
 
+  static Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
   const SizeVector &sizesOf(Value value) const { return sizes->facts(value).sizes; }
 
   std::optional<Part> partOf(Value value) const {
@@ -61,6 +62,8 @@ struct RecomposeRotary : impl::RecomposeRotaryBase<RecomposeRotary>, PassReport 
       return std::nullopt;
     auto starts = sizesFromAttribute(slice.getStarts());
     const SizeVector &all = sizesOf(slice.getInput()), &taken = sizesOf(value);
+    if (all.empty())
+      return std::nullopt;
     size_t last = all.size() - 1;
     for (size_t axis = 0; axis < last; ++axis)
       if (!starts || !(*starts)[axis].isConstant(0) || slice.getSteps()[axis] != 1 || all[axis] != taken[axis])
@@ -110,11 +113,12 @@ struct RecomposeRotary : impl::RecomposeRotaryBase<RecomposeRotary>, PassReport 
                        : first.step == 1 && second.start == first.start + first.size;
   }
 
+  /// Whether there is one angle of x's type for each of `width` elements of its last axis, or of a part of it, and none
+  /// that enlarges x.
   bool fits(Value angles, Value x, int64_t width) const {
     const SizeVector &given = sizesOf(angles), &target = sizesOf(x);
     if (given.empty() || given.size() > target.size() || !given.back().isConstant(width) ||
-        cast<RankedTensorType>(angles.getType()).getElementType() !=
-            cast<RankedTensorType>(x.getType()).getElementType())
+        elementOf(angles) != elementOf(x) || !isa<FloatType>(elementOf(x)))
       return false;
     for (size_t back = 2; back <= given.size(); ++back)
       if (const SizeExpr &size = given[given.size() - back];
@@ -165,7 +169,8 @@ struct RecomposeRotary : impl::RecomposeRotaryBase<RecomposeRotary>, PassReport 
       ds::BinaryOp product = binaryOf(term, ds::BinaryKind::mul);
       for (unsigned index : {0, 1})
         if (auto found = product ? partOf(product->getOperand(index)) : std::nullopt)
-          if (found->source == part.source && found->start == part.start && found->step == part.step)
+          if (found->source == part.source && found->start == part.start && found->step == part.step &&
+              found->size == part.size)
             return product->getOperand(1 - index);
       return {};
     };
@@ -198,7 +203,10 @@ struct RecomposeRotary : impl::RecomposeRotaryBase<RecomposeRotary>, PassReport 
     if (!down || !up || down->cosines != up->cosines || down->sines != up->sines)
       return remark("the two sides of the pairs are not rotated by the same angles");
     int64_t half = parts[0].size;
-    if (!fits(down->cosines, pairs->first, half) || !fits(down->sines, pairs->first, half))
+    Value x = parts[0].source;
+    SizeVector turned = sizesOf(x);
+    turned.back() = 2 * half;
+    if (!fits(down->cosines, x, half) || !fits(down->sines, x, half) || sizesOf(op->getResult(0)) != turned)
       return remark("cosines and sines are not one for each pair of the last axis");
     replace(op, parts[0], *down, pairs->interleaved);
   }

@@ -67,6 +67,8 @@ LogicalResult rewriteSizes(Operation *op, const llvm::StringMap<SizeExpr> &bindi
   for (StringRef name : sizeAttributes(op)) {
     SizeVector sizes;
     Attribute given = op->getAttr(name);
+    if (!given) // one that may be missing
+      continue;
     auto list = dyn_cast<ArrayAttr>(given);
     for (Attribute attribute : list ? list.getValue() : ArrayRef(given)) {
       auto text = dyn_cast<StringAttr>(attribute);

@@ -142,7 +142,8 @@ void KernelOutliner::outline(Operation *op) {
     clone->setLoc(unknown);
     clone->removeAttr(ds::valueNameAttr);
     for (StringRef name : cast<ds::SizedByAttributes>(clone).sizeAttributes())
-      clone->setAttr(name, rename(*sizesFromAttribute(clone->getAttrOfType<ArrayAttr>(name))));
+      if (auto sizes = clone->getAttrOfType<ArrayAttr>(name))
+        clone->setAttr(name, rename(*sizesFromAttribute(sizes)));
     SmallVector<Attribute> resultSizes;
     for (Value result : inner->getResults())
       resultSizes.push_back(rename(analysis.facts(result).sizes));

@@ -393,18 +393,18 @@ def single_ops(folder):
     op_gradients(folder, "ds.rms_norm {0}, {1} axis 1 epsilon 1.0e-5",
                  lambda x, s: x / np.sqrt(np.mean(x * x, (1, 2), keepdims=True) + 1e-5) * s,
                  {"x": numbers(2, 3, 4), "s": numbers(3, 4)}, "rms")
-    for mask in ("", ", {3}", ", {3} factor {4}"):
+    for mask in ("", " [add {3}]", " [multiply {3}, add {4}]"):
         for group in (1, 2):
-            def attend(q, k, v, m=np.zeros(()), f=np.ones(())):
+            def attend(q, k, v, f=np.ones(()), m=np.zeros(())):
                 k, v = np.repeat(k, group, 1), np.repeat(v, group, 1)
                 scores = 1.5 * np.tanh(0.3 * q @ k.swapaxes(2, 3) / 1.5) * f + m
                 shares = np.exp(scores)
                 return shares / shares.sum(-1, keepdims=True) @ v
             inputs = {"q": numbers(2, 2 * group, 3, 4), "k": numbers(2, 2, 5, 4), "v": numbers(2, 2, 5, 3)}
+            if "multiply" in mask:
+                inputs["f"] = numbers(3, 5)
             if mask:
                 inputs["m"] = numbers(2 * group, 1, 5)
-            if "factor" in mask:
-                inputs["f"] = numbers(3, 5)
             op_gradients(folder, f"ds.attention {{0}}, {{1}}, {{2}}{mask} scale 0.3 softcap 1.5 guard", attend, inputs,
                          f"attention{group}{len(mask)}")
 

@@ -89,7 +89,7 @@ def attentions(folder):
             if element == "f16":
                 array = np.maximum(array, -1e4)
             operands.append(p.input(array, element, [f"M{i}_{axis}" for axis in range(len(mask))] if dynamic else None))
-            text += ", {3}"
+            text += " [add {3}]"
         expected = attention(q.wide, k.wide, v.wide, operands[3].wide if mask is not None else None, 0.3)
         p.test(text + " scale 0.3", operands, element, [names[0], h, names[1], e], expected, rtol=rtol, scale=1,
                what=f"attention {(b, h, g, s, t, d, e)} mask {mask} {element} dynamic={dynamic}")
@@ -121,21 +121,23 @@ def adjusted_attentions(folder):
             q = p.input(random((2, 4, 5, 8)), element, [2, 4, f"S{i}", 8])
             k = p.input(random((2, 2, 19, 8)), element, [2, 2, f"T{i}", 8])
             v = p.input(random((2, 2, 19, 8)), element, [2, 2, f"T{i}", 8])
-            operands, text = [q, k, v], "ds.attention {0}, {1}, {2}"
-            mask = None
+            operands, text, steps = [q, k, v], "ds.attention {0}, {1}, {2}", []
+            mask = times = None
+            if factor is not None:
+                steps.append(f"multiply {{{len(operands)}}}")
+                times = p.input((p.random.uniform(size=factor) < 0.6).astype(float), element)
+                operands.append(times)
             if masked:
                 array = random((2, 1, 5, 19))
                 if guard:
                     array[1, 0, 2] = -np.inf  # a row without a place to attend to
+                steps.append(f"add {{{len(operands)}}}")
                 mask = p.input(array, element)
                 operands.append(mask)
-                text += ", {3}"
-            if factor is not None:
-                text += f" factor {{{len(operands)}}}"
-                operands.append(p.input((p.random.uniform(size=factor) < 0.6).astype(float), element))
-            text += " scale 0.7" + (f" softcap {cap}" if cap else "") + (" guard" if guard else "")
+            text += f" [{', '.join(steps)}] scale 0.7" if steps else " scale 0.7"
+            text += (f" softcap {cap}" if cap else "") + (" guard" if guard else "")
             expected = attention(q.wide, k.wide, v.wide, mask.wide if masked else None, 0.7,
-                                 1 if factor is None else operands[-1].wide, cap)
+                                 1 if factor is None else times.wide, cap)
             if guard:
                 expected = np.where(np.isnan(expected), 0, expected)
             p.test(text, operands, element, [2, 4, f"S{i}", 8], expected, rtol=rtol, scale=1,

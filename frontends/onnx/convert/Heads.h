@@ -27,8 +27,9 @@ double lowestOf(mlir::Type type);
 /// What stands between the products of an attention.
 struct Scoring {
   double scale = 1;
-  mlir::Value mask;     // added; broadcasts to [batch, heads, length, total]
-  double softcap = 0;   // where positive: softcap * tanh(score / softcap), before the mask
+  llvm::SmallVector<ds::ScoreStep> steps; // what masks the scores, in order
+  ds::ScoreWindow window;                 // of the steps by it
+  double softcap = 0;                     // where positive: softcap * tanh(score / softcap), before the steps
   bool hasSink = false; // one more term in each sum of the softmax: exp of `sink`, or of 0 where that is null
   mlir::Value sink;     // [heads]
   bool yieldsScores = false;
@@ -38,7 +39,7 @@ struct Attended {
   mlir::Value result, scores, weights; // the latter two only where `yieldsScores` says so
 };
 
-/// softmax(scale * query * key^T + mask) * value: a ds.attention where nothing else is asked for. Keys and values may
+/// softmax(steps(scale * query * key^T)) * value: a ds.attention where nothing else is asked for. Keys and values may
 /// have fewer heads: each serves as many neighbouring heads of the query.
 Attended attend(Node &n, mlir::Value query, mlir::Value key, mlir::Value value, const Scoring &scoring);
 

@@ -31,17 +31,47 @@ static Value softmaxWithSink(Node &n, Value scores, Value sink) {
   return n.b.sliceAxis(all, 3, 0, s[3]);
 }
 
+/// Where the window of rows [rows, total] holds a place: i1 [1 or batch, 1, rows, total].
+static Value holdsPlace(Node &n, const ds::ScoreWindow &window, const SizeExpr &rows, const SizeExpr &total) {
+  Value place = window.positions, column = n.b.iota(3, {1, 1, 1, total}), holds;
+  if (!place)
+    place = n.b.add(n.b.iota(2, {1, 1, rows, 1}), n.b.reshape(n.b.shape({window.past}), {}));
+  if (window.right)
+    holds = n.b.binary(BinaryKind::le, column, n.b.add(place, static_cast<double>(*window.right)));
+  if (!window.left)
+    return holds;
+  Value late = n.b.binary(BinaryKind::ge, column, n.b.sub(place, static_cast<double>(*window.left)));
+  return holds ? n.b.binary(BinaryKind::bit_and, holds, late) : late;
+}
+
+/// A step of ds.attention as ops of its own.
+static Value applyStep(Node &n, const ds::ScoreStep &step, const ds::ScoreWindow &window, Value scores) {
+  using ds::ScoreStepKind;
+  SizeVector s = n.b.sizes(scores);
+  Type type = n.b.element(scores);
+  Value low = n.b.scalar(type, step.low), holds = isWindowed(step.kind) ? holdsPlace(n, window, s[2], s[3]) : Value();
+  switch (step.kind) {
+  case ScoreStepKind::add: return n.b.add(scores, step.mask);
+  case ScoreStepKind::multiply: return n.b.mul(scores, step.mask);
+  case ScoreStepKind::keep: return n.b.select(step.mask, scores, low);
+  case ScoreStepKind::hide: return n.b.select(step.mask, low, scores);
+  case ScoreStepKind::window: return n.b.select(holds, scores, low);
+  case ScoreStepKind::window_add: return n.b.add(scores, n.b.select(holds, n.b.scalar(type, 0), low));
+  case ScoreStepKind::window_mask: return n.b.add(scores, n.b.select(holds, step.mask, low));
+  }
+  return {};
+}
+
 Attended attend(Node &n, Value query, Value key, Value value, const Scoring &scoring) {
   if (!query || !key || !value)
     return {};
   if (!scoring.hasSink && !scoring.yieldsScores) {
     SmallVector<Value> operands = {query, key, value};
-    if (scoring.mask)
-      operands.push_back(scoring.mask);
-    FloatAttr cap =
-        scoring.softcap > 0 ? FloatAttr::get(Float64Type::get(n.b.getContext()), scoring.softcap) : FloatAttr();
-    return {n.b.create<ds::AttentionOp>(operands, query, key, value, scoring.mask, /*factor=*/Value(),
-                                        llvm::APFloat(scoring.scale), cap, /*guard=*/false),
+    for (const ds::ScoreStep &step : scoring.steps)
+      if (takesMask(step.kind))
+        operands.push_back(step.mask);
+    return {n.b.create<ds::AttentionOp>(operands, query, key, value, scoring.steps, scoring.window, scoring.scale,
+                                        scoring.softcap, /*guard=*/false),
             {},
             {}};
   }
@@ -53,8 +83,8 @@ Attended attend(Node &n, Value query, Value key, Value value, const Scoring &sco
   Value scores = n.b.mul(n.b.matmul(query, key, false, /*transposeB=*/true), scoring.scale);
   if (scoring.softcap > 0)
     scores = n.b.mul(n.b.unary(UnaryKind::tanh, n.b.div(scores, scoring.softcap)), scoring.softcap);
-  if (scoring.mask)
-    scores = n.b.add(scores, scoring.mask);
+  for (const ds::ScoreStep &step : scoring.steps)
+    scores = scores ? applyStep(n, step, scoring.window, scores) : Value();
   if (!scores)
     return {};
   Value weights = scoring.hasSink ? softmaxWithSink(n, scores, scoring.sink) : n.b.softmax(scores, 3);
@@ -113,27 +143,27 @@ static Value keepsByMask(Node &n, unsigned input, const Span &span) {
   return n.b.binary(BinaryKind::gt, mask, 0.0);
 }
 
-/// What to add to the scores: `mask_filter_value` where the mask is 0, the least number at later places, the bias.
-static std::optional<Value> additiveMask(Node &n, unsigned maskInput, Value bias, const Span &span, Type type) {
-  double filter = n.real("mask_filter_value", -10000);
+/// What is added to the scores: `mask_filter_value` where the mask is 0, the least number at later places, the bias.
+static bool addMasks(Node &n, unsigned maskInput, Value bias, const Span &span, Type type, Scoring &scoring) {
+  double filter = n.real("mask_filter_value", -10000), lowest = lowestOf(type);
   Value mask;
   if (n.has(maskInput)) {
     Value keeps = keepsByMask(n, maskInput, span);
-    mask = n.b.select(keeps, n.b.scalar(type, 0), n.b.scalar(type, std::max(filter, lowestOf(type))));
+    mask = n.b.select(keeps, n.b.scalar(type, 0), n.b.scalar(type, std::max(filter, lowest)));
     if (!mask)
-      return std::nullopt;
+      return false;
   }
   // One row has no later places.
   if (n.flag("unidirectional", false) && !span.rows.isConstant(1)) {
-    Value row = n.b.iota(2, {1, 1, span.rows, 1});
-    if (!span.past.isConstant(0))
-      row = n.b.add(row, n.b.reshape(n.b.shape({span.past}), {}));
-    Value isEarlier = n.b.binary(BinaryKind::le, n.b.iota(3, {1, 1, 1, span.total}), row);
-    mask = n.b.select(isEarlier, mask ? mask : n.b.scalar(type, 0), n.b.scalar(type, lowestOf(type)));
+    scoring.window.past = span.past;
+    scoring.window.right = 0;
+    scoring.steps.push_back({mask ? ds::ScoreStepKind::window_mask : ds::ScoreStepKind::window_add, mask, lowest});
+  } else if (mask) {
+    scoring.steps.push_back({ds::ScoreStepKind::add, mask});
   }
   if (bias)
-    mask = mask ? n.b.add(mask, bias) : bias;
-  return mask;
+    scoring.steps.push_back({ds::ScoreStepKind::add, bias});
+  return true;
 }
 
 /// The past and what is new, along the axis of places. With `used` the past is a buffer of which that many places hold
@@ -227,10 +257,9 @@ static Values attendMerged(Node &n, Value merged, int64_t heads, const Merged &i
   }
   Cache keys = extend(n, pastKey, key, used), values = extend(n, pastValue, value, used);
   Scoring scoring;
-  auto mask = additiveMask(n, inputs.mask, n.in(inputs.bias), {s[0], s[1], past, past + s[1]}, n.b.element(merged));
-  if (!mask)
+  Span span{s[0], s[1], past, past + s[1]};
+  if (!addMasks(n, inputs.mask, n.in(inputs.bias), span, n.b.element(merged), scoring))
     return {};
-  scoring.mask = *mask;
   scoring.scale = scaleFor(n, query);
   Value result = mergeHeads(n, attend(n, query, keys.attended, values.attended, scoring).result);
   Value present;
@@ -347,11 +376,10 @@ static Values convertMultiHeadAttention(Node &n) {
   }
   Cache keys = extend(n, n.in(6), key, used), values = extend(n, n.in(7), value, used);
   SizeVector s = n.b.sizes(query);
-  auto mask = additiveMask(n, 4, n.in(5), {s[0], s[2], past, past + n.b.sizes(key)[2]}, n.b.element(query));
-  if (!mask)
-    return {};
   Scoring scoring;
-  scoring.mask = *mask;
+  Span span{s[0], s[2], past, past + n.b.sizes(key)[2]};
+  if (!addMasks(n, 4, n.in(5), span, n.b.element(query), scoring))
+    return {};
   scoring.scale = scaleFor(n, query);
   scoring.yieldsScores = n.yields(3);
   Attended attended = attend(n, query, keys.attended, values.attended, scoring);

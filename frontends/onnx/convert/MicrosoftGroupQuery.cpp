@@ -5,6 +5,7 @@
 #include "frontends/onnx/convert/Registry.h"
 
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 
@@ -156,21 +157,28 @@ static bool rotate(Node &n, GroupQuery &g) {
   return g.query && g.key;
 }
 
-/// Which places a row does not attend to: later ones, those before its window, those past the length of its sequence.
-static Value placeMask(Node &n, const GroupQuery &g, Type type) {
+/// Hides places that a row does not attend to: later ones, those before its window, those past the length of its
+/// sequence. What the cache holds there is not read.
+static bool hidePlaces(Node &n, const GroupQuery &g, Scoring &scoring) {
+  constexpr double low = -std::numeric_limits<double>::infinity();
   int64_t window = n.integer("local_window_size", -1);
   bool isCausal = n.flag("causal", true);
-  if (window > 0 && !isCausal)
-    return n.refuse("attribute 'local_window_size': expected -1 where 'causal' is 0, found " + Twine(window));
-  Value place = n.b.iota(3, {1, 1, 1, g.capacity}), row = n.b.iota(2, {1, 1, g.rows, 1});
-  if (g.past)
-    row = n.b.add(row, g.past);
-  Value keeps = isCausal ? n.b.binary(BinaryKind::le, place, row) : n.b.binary(BinaryKind::lt, place, totals(n, g));
-  if (window > 0) {
-    Value inside = n.b.binary(BinaryKind::lt, n.b.sub(row, place), static_cast<double>(window));
-    keeps = n.b.binary(BinaryKind::bit_and, keeps, inside);
+  constexpr int64_t limit = int64_t(1) << 31;
+  if ((window > 0 && !isCausal) || window >= limit)
+    return n.reject("attribute 'local_window_size': expected -1 where 'causal' is 0, else less than 2^31, found " +
+                    Twine(window));
+  if (!isCausal) {
+    Value place = n.b.iota(3, {1, 1, 1, g.capacity}), keeps = n.b.binary(BinaryKind::lt, place, totals(n, g));
+    scoring.steps.push_back({ds::ScoreStepKind::keep, keeps, low});
+    return keeps != nullptr;
   }
-  return n.b.select(keeps, n.b.scalar(type, 0), n.b.scalar(type, lowestOf(type)));
+  scoring.window.right = 0;
+  if (window > 0)
+    scoring.window.left = window - 1;
+  if (g.past)
+    scoring.window.positions = n.b.add(n.b.iota(2, {1, 1, g.rows, 1}), g.past);
+  scoring.steps.push_back({ds::ScoreStepKind::window, Value(), low});
+  return !g.past || scoring.window.positions;
 }
 
 static Values convertGroupQuery(Node &n) {
@@ -188,16 +196,17 @@ static Values convertGroupQuery(Node &n) {
   Value presentKey = writeCache(n, g, n.in(3), g.key), presentValue = writeCache(n, g, n.in(4), g.value);
   Type type = n.b.element(n.in(0));
   Scoring scoring;
-  scoring.mask = placeMask(n, g, type);
-  if (n.has(10) && scoring.mask) {
+  if (n.has(10)) {
     if (!n.requireRank(10, 4, 4))
       return {};
     SizeVector low(4), high(4);
     high[3] = g.capacity - n.b.sizes(n.in(10))[3]; // places of the cache that no row has reached
     Value bias = g.past ? n.b.pad(ds::PadKind::constant, n.in(10), n.b.scalar(type, 0), low, high) : n.in(10);
-    scoring.mask = n.b.add(scoring.mask, bias);
+    if (!bias)
+      return {};
+    scoring.steps.push_back({ds::ScoreStepKind::add, bias});
   }
-  if (!scoring.mask)
+  if (!hidePlaces(n, g, scoring))
     return {};
   double scale = n.real("scale", 0);
   scoring.scale = scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(g.size));

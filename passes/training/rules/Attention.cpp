@@ -4,6 +4,8 @@
 using namespace mlir;
 
 namespace deepstride {
+using ds::BinaryKind;
+using ds::ScoreStepKind;
 using ds::UnaryKind;
 
 namespace {
@@ -24,14 +26,62 @@ struct AttentionSteps {
       bounded = b.unary(UnaryKind::tanh, b.div(scores, cap));
       scores = b.mul(bounded, cap);
     }
+    if (ds::ScoreWindow bounds = op.getWindow())
+      inside = window(bounds, keySizes[2]);
     Value masked = scores;
-    if (op.getFactor())
-      masked = b.mul(masked, d.wide(op.getFactor()));
-    if (op.getMask())
-      masked = b.add(masked, d.wide(op.getMask()));
+    for (const ds::ScoreStep &step : op.getScoreSteps()) {
+      before.push_back(masked);
+      masked = apply(step, masked, d);
+    }
     shares = b.softmax(masked, 3);
     if (op.getGuard())
       shares = b.select(b.unary(UnaryKind::is_nan, shares), b.scalar(b.element(shares), 0), shares);
+  }
+
+  /// Where the window holds a place: i1, broadcasts to the scores.
+  Value window(const ds::ScoreWindow &bounds, const SizeExpr &columns) {
+    Value place = bounds.positions;
+    if (!place) {
+      Value past = b.reshape(b.shape({bounds.past}), {});
+      place = b.add(b.iota(2, {1, 1, sizes[2], 1}), past);
+    }
+    Value column = b.iota(3, {1, 1, 1, columns}), holds;
+    if (bounds.left)
+      holds = b.binary(BinaryKind::ge, column, b.sub(place, static_cast<double>(*bounds.left)));
+    if (bounds.right) {
+      Value early = b.binary(BinaryKind::le, column, b.add(place, static_cast<double>(*bounds.right)));
+      holds = holds ? b.binary(BinaryKind::bit_and, holds, early) : early;
+    }
+    return holds;
+  }
+
+  Value apply(const ds::ScoreStep &step, Value s, Derivative &d) {
+    Value low = b.scalar(b.element(s), step.low);
+    switch (step.kind) {
+    case ScoreStepKind::add: return b.add(s, d.wide(step.mask));
+    case ScoreStepKind::multiply: return b.mul(s, d.wide(step.mask));
+    case ScoreStepKind::keep: return b.select(step.mask, s, low);
+    case ScoreStepKind::hide: return b.select(step.mask, low, s);
+    case ScoreStepKind::window: return b.select(inside, s, low);
+    case ScoreStepKind::window_add: return b.select(inside, s, b.add(s, low));
+    case ScoreStepKind::window_mask: return b.add(s, b.select(inside, d.wide(step.mask), low));
+    }
+    return {};
+  }
+
+  /// What a step leaves of the derivative with respect to its result, for the scores before it; gives its mask its own.
+  Value undo(const ds::ScoreStep &step, Value g, Value s, Derivative &d) {
+    Value zero = b.scalar(b.element(g), 0);
+    switch (step.kind) {
+    case ScoreStepKind::add: d.giveTo(step.mask, g); return g;
+    case ScoreStepKind::multiply: d.giveTo(step.mask, b.mul(g, s)); return b.mul(g, d.wide(step.mask));
+    case ScoreStepKind::keep: return b.select(step.mask, g, zero);
+    case ScoreStepKind::hide: return b.select(step.mask, zero, g);
+    case ScoreStepKind::window: return b.select(inside, g, zero);
+    case ScoreStepKind::window_add: return g;
+    case ScoreStepKind::window_mask: d.giveTo(step.mask, b.select(inside, g, zero)); return g;
+    }
+    return {};
   }
 
   /// [B, H, ...] as [B, G, H / G, ...].
@@ -55,9 +105,11 @@ struct AttentionSteps {
   DsBuilder &b;
   SizeVector sizes; // of the query
   SizeExpr groups, perGroup;
-  Value query, key, value; // split
-  Value bounded, scores;   // before factor and mask
-  Value shares;            // the softmax
+  Value query, key, value;   // split
+  Value bounded, scores;     // before the steps
+  Value inside;              // where the window holds a place
+  SmallVector<Value> before; // each step
+  Value shares;              // the softmax
 };
 } // namespace
 
@@ -69,13 +121,10 @@ static void differentiateAttention(ds::AttentionOp op, Derivative &d) {
   d.giveTo(op.getValue(), toGroups(b.matmul(shares, g, true, false)));
   Value ofShares = steps.join(b.matmul(g, steps.value, false, true), steps.sizes[1]);
   Value masked = b.mul(steps.shares, b.sub(ofShares, d.sum(b.mul(ofShares, steps.shares), 3)));
-  if (op.getMask())
-    d.giveTo(op.getMask(), masked);
   Value ofScores = masked;
-  if (op.getFactor()) {
-    d.giveTo(op.getFactor(), b.mul(masked, steps.scores));
-    ofScores = b.mul(ofScores, d.wide(op.getFactor()));
-  }
+  SmallVector<ds::ScoreStep> done = op.getScoreSteps();
+  for (size_t i = done.size(); i-- > 0;)
+    ofScores = steps.undo(done[i], ofScores, steps.before[i], d);
   if (steps.bounded) {
     Value one = b.scalar(b.element(ofScores), 1);
     ofScores = b.mul(ofScores, b.mul(b.sub(one, steps.bounded), b.add(one, steps.bounded)));

@@ -114,7 +114,7 @@ func.func @attention_c2_sizes(%q: tensor<2x3x4x5xf32>, %k: tensor<2x3x4x6xf32>) 
 
 func.func @attention_c3_mask(%q: tensor<2x3x4x5xf32>, %mask: tensor<4x7xf32>) {
   // expected-error @+1 {{'ds.attention' op shapes do not broadcast: axis 3 has sizes 4 and 7}}
-  %0 = ds.attention %q, %q, %q, %mask scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<4x7xf32>) -> tensor<2x3x4x5xf32>
+  %0 = ds.attention %q, %q, %q [add %mask] scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<4x7xf32>) -> tensor<2x3x4x5xf32>
   return
 }
 
@@ -129,8 +129,8 @@ func.func @attention_c4_heads(%q: tensor<2x3x4x5xf32>, %k: tensor<2x2x4x5xf32>) 
 // -----
 
 func.func @attention_c3_factor(%q: tensor<2x3x4x5xf32>, %factor: tensor<4x4xf64>) {
-  // expected-error @+1 {{'ds.attention' op C3: mask and factor must have at most rank 4 and the query's element type, or f32 beside a float of 16 bits}}
-  %0 = ds.attention %q, %q, %q factor %factor scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<4x4xf64>) -> tensor<2x3x4x5xf32>
+  // expected-error @+1 {{'ds.attention' op C3: masks must have at most rank 4 and the query's element type, or f32 beside a float of 16 bits; those that choose i1}}
+  %0 = ds.attention %q, %q, %q [multiply %factor] scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<4x4xf64>) -> tensor<2x3x4x5xf32>
   return
 }
 
@@ -177,8 +177,8 @@ func.func @rotary_c4_grows(%x: tensor<1x4xf32>, %c: tensor<3x4xf32>) {
 // -----
 
 func.func @attention_c3_grows(%q: tensor<1x3x4x5xf32>, %mask: tensor<2x1x4x4xf32>) {
-  // expected-error @+1 {{'ds.attention' op C3: mask and factor must broadcast to the operand, found size 2 for 1}}
-  %0 = ds.attention %q, %q, %q, %mask scale 1.0 : (tensor<1x3x4x5xf32>, tensor<1x3x4x5xf32>, tensor<1x3x4x5xf32>, tensor<2x1x4x4xf32>) -> tensor<1x3x4x5xf32>
+  // expected-error @+1 {{'ds.attention' op C3: masks must broadcast to the operand, found size 2 for 1}}
+  %0 = ds.attention %q, %q, %q [add %mask] scale 1.0 : (tensor<1x3x4x5xf32>, tensor<1x3x4x5xf32>, tensor<1x3x4x5xf32>, tensor<2x1x4x4xf32>) -> tensor<1x3x4x5xf32>
   return
 }
 
@@ -267,5 +267,165 @@ func.func @linear_attention_c2_state(%q: tensor<1x4x3x8xf32>, %b: tensor<1x4x3xf
 func.func @linear_attention_c3_heads(%q: tensor<1x3x3x8xf32>, %k: tensor<1x2x3x8xf32>, %b: tensor<1x2x3xf32>, %s: tensor<1x2x8x8xf32>) {
   // expected-error @+1 {{'ds.linear_attention' op C3: the heads of the query must be a multiple of those of the key, found 3 and 2}}
   %0, %1 = ds.linear_attention %q, %k, %k, %k, %b, %s scale 0.5 delta true : (tensor<1x3x3x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3xf32>, tensor<1x2x8x8xf32>) -> (tensor<1x3x3x8xf32>, tensor<1x2x8x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c3_choice(%q: tensor<2x3x4x5xf32>, %m: tensor<4x4xf32>) {
+  // expected-error @+1 {{'ds.attention' op C3: masks must have at most rank 4}}
+  %0 = ds.attention %q, %q, %q [keep %m else 0.0] scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<4x4xf32>) -> tensor<2x3x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c3_added_condition(%q: tensor<2x3x4x5xf32>, %m: tensor<4x4xi1>) {
+  // expected-error @+1 {{'ds.attention' op C3: masks must have at most rank 4}}
+  %0 = ds.attention %q, %q, %q [add %m] scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<4x4xi1>) -> tensor<2x3x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c3_rank(%q: tensor<2x3x4x5xf32>, %m: tensor<1x1x1x4x4xf32>) {
+  // expected-error @+1 {{'ds.attention' op C3: masks must have at most rank 4}}
+  %0 = ds.attention %q, %q, %q [add %m] scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<1x1x1x4x4xf32>) -> tensor<2x3x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c3_wide(%q: tensor<2x3x4x5xf32>, %m: tensor<4x4xf16>) {
+  // expected-error @+1 {{'ds.attention' op C3: masks must have at most rank 4}}
+  %0 = ds.attention %q, %q, %q [add %m] scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<4x4xf16>) -> tensor<2x3x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c7_no_bound(%q: tensor<2x3x4x5xf32>) {
+  // expected-error @+1 {{'ds.attention' op C7: expected bounds of the window beside steps by it, and past or positions only there}}
+  %0 = ds.attention %q, %q, %q [window else 0.0] scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>) -> tensor<2x3x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c7_no_step(%q: tensor<2x3x4x5xf32>) {
+  // expected-error @+1 {{'ds.attention' op C7: expected bounds of the window beside steps by it, and past or positions only there}}
+  %0 = ds.attention %q, %q, %q right 0 scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>) -> tensor<2x3x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c7_past(%q: tensor<2x3x4x5xf32>) {
+  // expected-error @+1 {{'ds.attention' op C7: expected bounds of the window beside steps by it, and past or positions only there}}
+  %0 = ds.attention %q, %q, %q past [1] scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>) -> tensor<2x3x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c7_capacity(%q: tensor<2x3x4x5xf32>) {
+  // expected-error @+1 {{'ds.attention' op C7: expected bounds of the window beside steps by it, and past or positions only there}}
+  %0 = ds.attention %q, %q, %q capacity 9 scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>) -> tensor<2x3x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c7_both(%q: tensor<2x3x4x5xf32>, %p: tensor<4x1xi64>) {
+  // expected-error @+1 {{'ds.attention' op C7: expected bounds of the window beside steps by it, and past or positions only there}}
+  %0 = ds.attention %q, %q, %q [window else 0.0] positions %p past [1] right 0 scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<4x1xi64>) -> tensor<2x3x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c7_pasts(%q: tensor<2x3x4x5xf32>) {
+  // expected-error @+1 {{'ds.attention' op C7: expected one size as past}}
+  %0 = ds.attention %q, %q, %q [window else 0.0] past [1, 2] right 0 scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>) -> tensor<2x3x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c7_text(%q: tensor<2x3x4x5xf32>) {
+  // expected-error @+1 {{'ds.attention' op C7: expected one size as past}}
+  %0 = ds.attention %q, %q, %q [window else 0.0] past ["1 +"] right 0 scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>) -> tensor<2x3x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c7_far(%q: tensor<2x3x4x5xf32>) {
+  // expected-error @+1 {{'ds.attention' op C7: the bounds of the window must be less than 2^40}}
+  %0 = ds.attention %q, %q, %q [window else 0.0] right 1099511627776 scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>) -> tensor<2x3x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c7_far_left(%q: tensor<2x3x4x5xf32>) {
+  // expected-error @+1 {{'ds.attention' op C7: the bounds of the window must be less than 2^40}}
+  %0 = ds.attention %q, %q, %q [window else 0.0] left -1099511627776 scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>) -> tensor<2x3x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c8_type(%q: tensor<2x3x4x5xf32>, %p: tensor<4x1xi32>) {
+  // expected-error @+1 {{'ds.attention' op C8: positions must be i64 and have at most rank 4}}
+  %0 = ds.attention %q, %q, %q [window else 0.0] positions %p right 0 scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<4x1xi32>) -> tensor<2x3x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c8_rank(%q: tensor<2x3x4x5xf32>, %p: tensor<1x1x1x4x1xi64>) {
+  // expected-error @+1 {{'ds.attention' op C8: positions must be i64 and have at most rank 4}}
+  %0 = ds.attention %q, %q, %q [window else 0.0] positions %p right 0 scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<1x1x1x4x1xi64>) -> tensor<2x3x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c8_columns(%q: tensor<2x3x4x5xf32>, %p: tensor<4x4xi64>) {
+  // expected-error @+1 {{'ds.attention' op C8: positions must broadcast to the operand, found size 4 for 1}}
+  %0 = ds.attention %q, %q, %q [window else 0.0] positions %p right 0 scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<4x4xi64>) -> tensor<2x3x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c9_capacity(%q: tensor<2x3x4x5xf32>) {
+  // expected-error @+1 {{'ds.attention' op C9: capacity: expected at least 4, found 3}}
+  %0 = ds.attention %q, %q, %q [window else 0.0] right 0 capacity 3 scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>) -> tensor<2x3x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @attention_unknown_step(%q: tensor<2x3x4x5xf32>) {
+  // expected-error @+1 {{expected a step of the scores, found 'divide'}}
+  %0 = ds.attention %q, %q, %q [divide %q] scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>) -> tensor<2x3x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c6_masks(%q: tensor<2x3x4x5xf32>, %m: tensor<4x4xf32>) {
+  // expected-error @+1 {{'ds.attention' op C6: expected one mask for each step that takes one and one low for each step, found 0 and 1}}
+  %0 = "ds.attention"(%q, %q, %q) <{steps = [#ds<score_step add>], lows = array<f64: 0.0>, scale = 1.0, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}> : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>) -> tensor<2x3x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c6_lows(%q: tensor<2x3x4x5xf32>, %m: tensor<4x4xf32>) {
+  // expected-error @+1 {{'ds.attention' op C6: expected one mask for each step that takes one and one low for each step, found 1 and 2}}
+  %0 = "ds.attention"(%q, %q, %q, %m) <{steps = [#ds<score_step add>], lows = array<f64: 0.0, 1.0>, scale = 1.0, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>}> : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<4x4xf32>) -> tensor<2x3x4x5xf32>
   return
 }

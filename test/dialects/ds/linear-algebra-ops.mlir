@@ -16,15 +16,17 @@ func.func @products(%x: tensor<?x4xf32>, %w: tensor<8x4xf32>, %v: tensor<4x8xf32
 }
 
 // CHECK-LABEL: func.func @attention
-func.func @attention(%q: tensor<?x12x?x64xf32>, %k: tensor<?x4x?x64xf32>, %mask: tensor<?x?xf32>) {
+func.func @attention(%q: tensor<?x12x?x64xf32>, %k: tensor<?x4x?x64xf32>, %mask: tensor<?x?xf32>, %seen: tensor<?x?xi1>, %place: tensor<?x1xi64>) {
   // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.250000e-01
   %0 = ds.attention %q, %q, %q scale 0.125 : (tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>) -> tensor<?x12x?x64xf32>
-  // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} scale 1.250000e-01
-  %1 = ds.attention %q, %k, %k, %mask scale 0.125 : (tensor<?x12x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x?xf32>) -> tensor<?x12x?x64xf32>
-  // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} factor %{{.*}} scale 1.250000e-01 : {{.*}}tensor<?x?xf32>
-  %2 = ds.attention %q, %k, %k factor %mask scale 0.125 : (tensor<?x12x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x?xf32>) -> tensor<?x12x?x64xf32>
-  // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} factor %{{.*}} scale 1.250000e-01 softcap 5.000000e+01 guard
-  %3 = ds.attention %q, %k, %k, %mask factor %mask scale 0.125 softcap 50.0 guard : (tensor<?x12x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x12x?x64xf32>
+  // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} [add %{{.*}}] scale 1.250000e-01
+  %1 = ds.attention %q, %k, %k [add %mask] scale 0.125 : (tensor<?x12x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x?xf32>) -> tensor<?x12x?x64xf32>
+  // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} [multiply %{{.*}}, keep %{{.*}} else -1.000000e+09] scale 1.250000e-01 : {{.*}}tensor<?x?xf32>
+  %2 = ds.attention %q, %k, %k [multiply %mask, keep %seen else -1.0e9] scale 0.125 : (tensor<?x12x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x?xf32>, tensor<?x?xi1>) -> tensor<?x12x?x64xf32>
+  // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} [window_mask %{{.*}} else 0xFFF0000000000000, window else -1.000000e+00] past ["t - s"] left 3 right 0 capacity 64 scale 1.250000e-01 softcap 5.000000e+01 guard
+  %3 = ds.attention %q, %k, %k [window_mask %mask else 0xFFF0000000000000, window else -1.0] past ["t - s"] left 3 right 0 capacity 64 scale 0.125 softcap 50.0 guard : (tensor<?x12x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x?xf32>) -> tensor<?x12x?x64xf32>
+  // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} [hide %{{.*}} else 0.000000e+00, window_add else -1.000000e+00] positions %{{.*}} right -1 scale 1.000000e+00 :
+  %4 = ds.attention %q, %k, %k [hide %seen else 0.0, window_add else -1.0] positions %place right -1 scale 1.0 : (tensor<?x12x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x?xi1>, tensor<?x1xi64>) -> tensor<?x12x?x64xf32>
   return
 }
 

@@ -38,9 +38,9 @@ func.func @masks(%x: tensor<?x?x16xf32> {ds.name = "x", ds.dims = ["b", "s", 16]
   %p = ds.linear %x, %w : (tensor<?x?x16xf32>, tensor<16x16xf32>) -> tensor<?x?x16xf32>
   %h = ds.reshape %p ["b", "s", 4, 4] : (tensor<?x?x16xf32>) -> tensor<?x?x4x4xf32>
   %q = ds.transpose %h [0, 2, 1, 3] : (tensor<?x?x4x4xf32>) -> tensor<?x4x?x4xf32>
-  %a = ds.attention %q, %q, %q, %causal scale 1.0 : (tensor<?x4x?x4xf32>, tensor<?x4x?x4xf32>, tensor<?x4x?x4xf32>, tensor<?x?xf32>) -> tensor<?x4x?x4xf32>
+  %a = ds.attention %q, %q, %q [add %causal] scale 1.0 : (tensor<?x4x?x4xf32>, tensor<?x4x?x4xf32>, tensor<?x4x?x4xf32>, tensor<?x?xf32>) -> tensor<?x4x?x4xf32>
   %a1 = ds.unary relu %a : (tensor<?x4x?x4xf32>) -> tensor<?x4x?x4xf32>
-  %b = ds.attention %q, %q, %a1, %window scale 1.0 : (tensor<?x4x?x4xf32>, tensor<?x4x?x4xf32>, tensor<?x4x?x4xf32>, tensor<?x?xf32>) -> tensor<?x4x?x4xf32>
+  %b = ds.attention %q, %q, %a1 [add %window] scale 1.0 : (tensor<?x4x?x4xf32>, tensor<?x4x?x4xf32>, tensor<?x4x?x4xf32>, tensor<?x?xf32>) -> tensor<?x4x?x4xf32>
   %b1 = ds.unary relu %b : (tensor<?x4x?x4xf32>) -> tensor<?x4x?x4xf32>
   %b2 = ds.transpose %b1 [0, 2, 1, 3] : (tensor<?x4x?x4xf32>) -> tensor<?x?x4x4xf32>
   %b3 = ds.reshape %b2 ["b", "s", 16] : (tensor<?x?x4x4xf32>) -> tensor<?x?x16xf32>

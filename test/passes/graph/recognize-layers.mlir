@@ -47,7 +47,7 @@ func.func @three_layers(%x: tensor<?x?x16xf32> {ds.name = "x", ds.dims = ["b", "
   %12 = ds.linear %2, %narrow : (tensor<?x?x16xf32>, tensor<16x8xf32>) -> tensor<?x?x8xf32>
   %13 = ds.reshape %12 ["b", "s", 2, 4] : (tensor<?x?x8xf32>) -> tensor<?x?x2x4xf32>
   %14 = ds.transpose %13 [0, 2, 1, 3] : (tensor<?x?x2x4xf32>) -> tensor<?x2x?x4xf32>
-  %15 = ds.attention %6, %11, %14, %causal scale 0.5 softcap 20.0 : (tensor<?x4x?x4xf32>, tensor<?x2x?x4xf32>, tensor<?x2x?x4xf32>, tensor<?x?xf32>) -> tensor<?x4x?x4xf32>
+  %15 = ds.attention %6, %11, %14 [add %causal] scale 0.5 softcap 20.0 : (tensor<?x4x?x4xf32>, tensor<?x2x?x4xf32>, tensor<?x2x?x4xf32>, tensor<?x?xf32>) -> tensor<?x4x?x4xf32>
   %16 = ds.transpose %15 [0, 2, 1, 3] : (tensor<?x4x?x4xf32>) -> tensor<?x?x4x4xf32>
   %17 = ds.reshape %16 ["b", "s", 16] : (tensor<?x?x4x4xf32>) -> tensor<?x?x16xf32>
   %18 = ds.linear %17, %w : (tensor<?x?x16xf32>, tensor<16x16xf32>) -> tensor<?x?x16xf32>
@@ -70,7 +70,7 @@ func.func @three_layers(%x: tensor<?x?x16xf32> {ds.name = "x", ds.dims = ["b", "
   %35 = ds.linear %28, %w : (tensor<?x?x16xf32>, tensor<16x16xf32>) -> tensor<?x?x16xf32>
   %36 = ds.reshape %35 ["b", "s", 4, 4] : (tensor<?x?x16xf32>) -> tensor<?x?x4x4xf32>
   %37 = ds.transpose %36 [0, 2, 1, 3] : (tensor<?x?x4x4xf32>) -> tensor<?x4x?x4xf32>
-  %38 = ds.attention %31, %34, %37, %local scale 0.5 : (tensor<?x4x?x4xf32>, tensor<?x4x?x4xf32>, tensor<?x4x?x4xf32>, tensor<?x?xf32>) -> tensor<?x4x?x4xf32>
+  %38 = ds.attention %31, %34, %37 [add %local] scale 0.5 : (tensor<?x4x?x4xf32>, tensor<?x4x?x4xf32>, tensor<?x4x?x4xf32>, tensor<?x?xf32>) -> tensor<?x4x?x4xf32>
   %39 = ds.transpose %38 [0, 2, 1, 3] : (tensor<?x4x?x4xf32>) -> tensor<?x?x4x4xf32>
   %40 = ds.reshape %39 ["b", "s", 16] : (tensor<?x?x4x4xf32>) -> tensor<?x?x16xf32>
   %41 = ds.linear %40, %w : (tensor<?x?x16xf32>, tensor<16x16xf32>) -> tensor<?x?x16xf32>
@@ -85,7 +85,7 @@ func.func @three_layers(%x: tensor<?x?x16xf32> {ds.name = "x", ds.dims = ["b", "
   %50 = ds.linear %memory, %w : (tensor<?x?x16xf32>, tensor<16x16xf32>) -> tensor<?x?x16xf32>
   %51 = ds.reshape %50 ["b", "s", 4, 4] : (tensor<?x?x16xf32>) -> tensor<?x?x4x4xf32>
   %52 = ds.transpose %51 [0, 2, 1, 3] : (tensor<?x?x4x4xf32>) -> tensor<?x4x?x4xf32>
-  %53 = ds.attention %46, %49, %52, %bias scale 1.0 : (tensor<?x4x?x4xf32>, tensor<?x4x?x4xf32>, tensor<?x4x?x4xf32>, tensor<1x4x?x?xf32>) -> tensor<?x4x?x4xf32>
+  %53 = ds.attention %46, %49, %52 [add %bias] scale 1.0 : (tensor<?x4x?x4xf32>, tensor<?x4x?x4xf32>, tensor<?x4x?x4xf32>, tensor<1x4x?x?xf32>) -> tensor<?x4x?x4xf32>
   %54 = ds.transpose %53 [0, 2, 1, 3] : (tensor<?x4x?x4xf32>) -> tensor<?x?x4x4xf32>
   %55 = ds.reshape %54 ["b", "s", 16] : (tensor<?x?x4x4xf32>) -> tensor<?x?x16xf32>
   %56 = ds.linear %55, %w : (tensor<?x?x16xf32>, tensor<16x16xf32>) -> tensor<?x?x16xf32>

@@ -4,9 +4,7 @@
 
 // A number this low replaces the score together with its mask: the sum of two such numbers would overflow.
 // CHECK-LABEL: func.func @choice_around_a_mask
-// CHECK: %[[LOW:.*]] = ds.constant dense<-3.40282347E+38>
-// CHECK: %[[MASK:.*]] = ds.select %arg3, %[[LOW]], %arg4 : {{.*}} -> tensor<4x5x7xf32>
-// CHECK: ds.attention %arg0, %arg1, %arg2, %[[MASK]] scale 1.000000e+00 :
+// CHECK-NEXT: ds.attention %arg0, %arg1, %arg2 [add %arg4, hide %arg3 else -3.40282346{{.*}}E+38] scale 1.000000e+00 :
 func.func @choice_around_a_mask(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>,
                                 %hidden: tensor<5x7xi1>, %mask: tensor<4x1x7xf32>) -> tensor<2x4x5x8xf32> {
   %low = ds.constant dense<-3.40282347E+38> : tensor<f32>
@@ -21,9 +19,7 @@ func.func @choice_around_a_mask(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>
 // -----
 
 // CHECK-LABEL: func.func @choice_around_a_choice
-// CHECK: %[[INNER:.*]] = ds.select %arg4, %{{.*}}, %{{.*}} : {{.*}} -> tensor<7xf32>
-// CHECK: %[[MASK:.*]] = ds.select %arg3, %[[INNER]], %{{.*}} : {{.*}} -> tensor<5x7xf32>
-// CHECK: ds.attention %arg0, %arg1, %arg2, %[[MASK]] scale 1.000000e+00 :
+// CHECK-NEXT: ds.attention %arg0, %arg1, %arg2 [hide %arg4 else -3.40282346{{.*}}E+38, keep %arg3 else -3.40282346{{.*}}E+38] scale 1.000000e+00 :
 func.func @choice_around_a_choice(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>,
                                   %seen: tensor<5x7xi1>, %hidden: tensor<7xi1>) -> tensor<2x4x5x8xf32> {
   %low = ds.constant dense<-3.40282347E+38> : tensor<f32>
@@ -62,7 +58,7 @@ func.func @scaled_cap(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tens
 // CHECK-DAG: %[[K:.*]] = ds.reshape %arg1 ["b", 1, "t", 8]
 // CHECK-DAG: %[[V:.*]] = ds.reshape %arg2 ["b", 1, "t", 8]
 // CHECK-DAG: %[[MASK:.*]] = ds.reshape %arg3 ["b", 1, 1, "t"]
-// CHECK: %[[Y:.*]] = ds.attention %[[Q]], %[[K]], %[[V]], %[[MASK]] scale 1.000000e+00 :
+// CHECK: %[[Y:.*]] = ds.attention %[[Q]], %[[K]], %[[V]] [add %[[MASK]]] scale 1.000000e+00 :
 // CHECK: ds.reshape %[[Y]] ["b", "s", 8]
 func.func @one_head(%q: tensor<?x?x8xf32> {ds.dims = ["b", "s", 8]}, %k: tensor<?x?x8xf32> {ds.dims = ["b", "t", 8]},
                     %v: tensor<?x?x8xf32> {ds.dims = ["b", "t", 8]},

@@ -3,7 +3,7 @@
 
 // CHECK-LABEL: func.func @doc
 // CHECK-SAME: (%[[Q:.*]]: tensor<2x12x5x64xf32>, %[[K:.*]]: tensor<2x12x7x64xf32>, %[[V:.*]]: tensor<2x12x7x64xf32>, %[[MASK:.*]]: tensor<2x1x1x7xf32>)
-// CHECK-NEXT: %[[Y:.*]] = ds.attention %[[Q]], %[[K]], %[[V]], %[[MASK]] scale 1.250000e-01 {ds.values = ["y"]}
+// CHECK-NEXT: %[[Y:.*]] = ds.attention %[[Q]], %[[K]], %[[V]] [add %[[MASK]]] scale 1.250000e-01 {ds.values = ["y"]}
 // CHECK-NEXT: return %[[Y]]
 func.func @doc(%q: tensor<2x12x5x64xf32>, %k: tensor<2x12x7x64xf32>, %v: tensor<2x12x7x64xf32>,
                %mask: tensor<2x1x1x7xf32>) -> tensor<2x12x5x64xf32> {
@@ -38,12 +38,9 @@ func.func @scaled_operands(%q: tensor<?x12x?x64xf32> {ds.dims = ["batch", 12, "s
 
 // -----
 
-// Masked scores replaced instead of added to, as DistilBERT does it: the choice becomes a small additive mask.
+// Masked scores replaced instead of added to, as DistilBERT does it: what is hidden may be NaN.
 // CHECK-LABEL: func.func @chosen_mask
-// CHECK-DAG: %[[LOW:.*]] = ds.constant dense<-3.40282347E+38> : tensor<f32>
-// CHECK-DAG: %[[ZERO:.*]] = ds.constant dense<0.000000e+00> : tensor<f32>
-// CHECK: %[[MASK:.*]] = ds.select %arg3, %[[LOW]], %[[ZERO]] : {{.*}} -> tensor<2x1x1x7xf32>
-// CHECK: ds.attention %arg0, %arg1, %arg2, %[[MASK]] scale 1.000000e+00
+// CHECK-NEXT: ds.attention %arg0, %arg1, %arg2 [hide %arg3 else -3.40282346{{.*}}E+38] scale 1.000000e+00
 func.func @chosen_mask(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>,
                        %masked: tensor<2x1x1x7xi1>) -> tensor<2x4x5x8xf32> {
   %low = ds.constant dense<-3.40282347E+38> : tensor<f32>
@@ -60,7 +57,7 @@ func.func @chosen_mask(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: ten
 // A scale of run time, as 1 / sqrt of a size that the model computes: the query takes it.
 // CHECK-LABEL: func.func @scale_of_run_time
 // CHECK: %[[Q:.*]] = ds.binary mul %arg0, %arg3
-// CHECK: ds.attention %[[Q]], %arg1, %arg2, %arg4 scale 5.000000e-01
+// CHECK: ds.attention %[[Q]], %arg1, %arg2 [add %arg4] scale 5.000000e-01
 func.func @scale_of_run_time(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>,
                              %s: tensor<f32>, %mask: tensor<5x7xf32>) -> tensor<2x4x5x8xf32> {
   %half = ds.constant dense<0.5> : tensor<f32>
@@ -162,11 +159,9 @@ func.func @softmax_over_queries(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>
 
 // -----
 
-// GPT-Neo's first mask: a constant that scores do not vanish in is chosen by a factor and a mask.
+// GPT-Neo's first mask: a constant that scores do not vanish in.
 // CHECK-LABEL: func.func @weak_mask
-// CHECK-DAG: %[[MASK:.*]] = ds.select %arg3, %[[LOW:.*]], %{{.*}} : {{.*}} -> tensor<5x7xf32>
-// CHECK-DAG: %[[FACTOR:.*]] = ds.select %arg3, %[[ZERO:.*]], %[[ONE:.*]] : {{.*}} -> tensor<5x7xf32>
-// CHECK: ds.attention %arg0, %arg1, %arg2, %[[MASK]] factor %[[FACTOR]] scale 1.000000e+00
+// CHECK-NEXT: ds.attention %arg0, %arg1, %arg2 [hide %arg3 else -1.000000e+01] scale 1.000000e+00
 func.func @weak_mask(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>, %masked: tensor<5x7xi1>) -> tensor<2x4x5x8xf32> {
   %low = ds.constant dense<-10.0> : tensor<f32>
   %0 = ds.matmul %q, %k transpose [false, true] : (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x7xf32>
@@ -181,7 +176,7 @@ func.func @weak_mask(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tenso
 // GPT-2's first exports: scores * mask - 1e4 * (1 - mask), the mask cut from a triangle.
 // CHECK-LABEL: func.func @multiplied_mask
 // CHECK: %[[LOW:.*]] = ds.unary neg %{{.*}} : (tensor<5x7xf32>)
-// CHECK: ds.attention %arg0, %arg1, %arg2, %[[LOW]] factor %arg3 scale 5.000000e-01
+// CHECK: ds.attention %arg0, %arg1, %arg2 [multiply %arg3, add %[[LOW]]] scale 5.000000e-01
 func.func @multiplied_mask(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>, %mask: tensor<5x7xf32>) -> tensor<2x4x5x8xf32> {
   %c = ds.constant dense<2.0> : tensor<f32>
   %one = ds.constant dense<1.0> : tensor<f32>
@@ -199,10 +194,9 @@ func.func @multiplied_mask(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v:
 
 // -----
 
-// T5: no scale, a bias by head, then a mask by place: one sum before the attention.
+// T5: no scale, a bias by head, then a mask by place; their sum would be larger than both.
 // CHECK-LABEL: func.func @bias_and_mask
-// CHECK: %[[MASK:.*]] = ds.binary add %arg3, %arg4 : (tensor<1x4x5x7xf32>, tensor<2x1x1x7xf32>) -> tensor<2x4x5x7xf32>
-// CHECK: ds.attention %arg0, %arg1, %arg2, %[[MASK]] scale 1.000000e+00
+// CHECK-NEXT: ds.attention %arg0, %arg1, %arg2 [add %arg3, add %arg4] scale 1.000000e+00
 func.func @bias_and_mask(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>, %bias: tensor<1x4x5x7xf32>, %mask: tensor<2x1x1x7xf32>) -> tensor<2x4x5x8xf32> {
   %0 = ds.matmul %q, %k transpose [false, true] : (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x7xf32>
   %1 = ds.binary add %0, %bias : (tensor<2x4x5x7xf32>, tensor<1x4x5x7xf32>) -> tensor<2x4x5x7xf32>
@@ -216,7 +210,7 @@ func.func @bias_and_mask(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: t
 
 // Gemma: scores bounded by tanh before the mask.
 // CHECK-LABEL: func.func @softcap
-// CHECK: ds.attention %arg0, %arg1, %arg2, %arg3 scale 2.500000e-01 softcap 5.000000e+00
+// CHECK: ds.attention %arg0, %arg1, %arg2 [add %arg3] scale 2.500000e-01 softcap 5.000000e+00
 func.func @softcap(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>, %mask: tensor<5x7xf32>) -> tensor<2x4x5x8xf32> {
   %c = ds.constant dense<0.25> : tensor<f32>
   %cap = ds.constant dense<5.0> : tensor<f32>
@@ -235,7 +229,7 @@ func.func @softcap(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<
 
 // Rows that are masked as a whole give zeros, as PyTorch's scaled_dot_product_attention has it.
 // CHECK-LABEL: func.func @guarded
-// CHECK: ds.attention %arg0, %arg1, %arg2, %arg3 scale 1.000000e+00 guard
+// CHECK: ds.attention %arg0, %arg1, %arg2 [add %arg3] scale 1.000000e+00 guard
 func.func @guarded(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>, %mask: tensor<5x7xf32>) -> tensor<2x4x5x8xf32> {
   %zero = ds.constant dense<0.0> : tensor<1xf32>
   %0 = ds.matmul %q, %k transpose [false, true] : (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x7xf32>
@@ -252,7 +246,7 @@ func.func @guarded(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<
 // f16 with the softmax in f32, and a key that comes transposed, as a cache may store it.
 // CHECK-LABEL: func.func @widened_softmax
 // CHECK: %[[K:.*]] = ds.transpose %arg1 [0, 1, 3, 2]
-// CHECK: ds.attention %arg0, %[[K]], %arg2, %arg3 scale 5.000000e-01 {{.*}} -> tensor<2x4x5x8xf16>
+// CHECK: ds.attention %arg0, %[[K]], %arg2 [add %arg3] scale 5.000000e-01 {{.*}} -> tensor<2x4x5x8xf16>
 func.func @widened_softmax(%q: tensor<2x4x5x8xf16>, %k: tensor<2x4x8x7xf16>, %v: tensor<2x4x7x8xf16>, %mask: tensor<5x7xf16>) -> tensor<2x4x5x8xf16> {
   %c = ds.constant dense<0.5> : tensor<f16>
   %0 = ds.matmul %q, %k transpose [false, false] : (tensor<2x4x5x8xf16>, tensor<2x4x8x7xf16>) -> tensor<2x4x5x7xf16>
@@ -269,7 +263,7 @@ func.func @widened_softmax(%q: tensor<2x4x5x8xf16>, %k: tensor<2x4x8x7xf16>, %v:
 
 // The mask added in f32 around products in f16.
 // CHECK-LABEL: func.func @wide_mask
-// CHECK: ds.attention %arg0, %arg1, %arg2, %arg3 scale 1.000000e+00 : (tensor<2x4x5x8xf16>, tensor<2x4x7x8xf16>, tensor<2x4x7x8xf16>, tensor<5x7xf32>) -> tensor<2x4x5x8xf16>
+// CHECK: ds.attention %arg0, %arg1, %arg2 [add %arg3] scale 1.000000e+00 : (tensor<2x4x5x8xf16>, tensor<2x4x7x8xf16>, tensor<2x4x7x8xf16>, tensor<5x7xf32>) -> tensor<2x4x5x8xf16>
 func.func @wide_mask(%q: tensor<2x4x5x8xf16>, %k: tensor<2x4x7x8xf16>, %v: tensor<2x4x7x8xf16>, %mask: tensor<5x7xf32>) -> tensor<2x4x5x8xf16> {
   %0 = ds.matmul %q, %k transpose [false, true] : (tensor<2x4x5x8xf16>, tensor<2x4x7x8xf16>) -> tensor<2x4x5x7xf16>
   %1 = ds.cast %0 to f32 : (tensor<2x4x5x7xf16>) -> tensor<2x4x5x7xf32>
@@ -284,10 +278,7 @@ func.func @wide_mask(%q: tensor<2x4x5x8xf16>, %k: tensor<2x4x7x8xf16>, %v: tenso
 
 // A choice in f32: its number would be minus infinity in f16. A bias in f16 joins before the cast.
 // CHECK-LABEL: func.func @wide_choice
-// CHECK-DAG: %[[LOW:.*]] = ds.constant dense<-3.40282347E+38> : tensor<f32>
-// CHECK-DAG: %[[BIAS:.*]] = ds.cast %arg4 to f32
-// CHECK: %[[MASK:.*]] = ds.select %arg3, %[[LOW]], %[[BIAS]] : {{.*}} -> tensor<4x5x7xf32>
-// CHECK: ds.attention %arg0, %arg1, %arg2, %[[MASK]] scale 5.000000e-01
+// CHECK-NEXT: ds.attention %arg0, %arg1, %arg2 [add %arg4, hide %arg3 else -3.40282346{{.*}}E+38] scale 5.000000e-01
 func.func @wide_choice(%q: tensor<2x4x5x8xf16>, %k: tensor<2x4x7x8xf16>, %v: tensor<2x4x7x8xf16>, %masked: tensor<5x7xi1>, %bias: tensor<4x5x7xf16>) -> tensor<2x4x5x8xf16> {
   %half = ds.constant dense<0.5> : tensor<f16>
   %low = ds.constant dense<-3.40282347E+38> : tensor<f32>
@@ -360,9 +351,9 @@ func.func @clamped(%q: tensor<2x4x?x8xf32> {ds.dims = [2, 4, "s", 8]}, %mask: te
 
 // -----
 
-// Two masks that have nothing to do with each other: a factor and a term, no choice.
+// Two masks that have nothing to do with each other: one multiplies, one is added.
 // CHECK-LABEL: func.func @no_choice
-// CHECK: ds.attention %arg0, %arg1, %arg2, %{{.*}} factor %{{.*}} scale 1.000000e+00
+// CHECK: ds.attention %arg0, %arg1, %arg2 [multiply %{{.*}}, add %{{.*}}] scale 1.000000e+00
 func.func @no_choice(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tensor<2x4x7x8xf32>, %seen: tensor<5x7xi1>, %other: tensor<5x7xi1>) -> tensor<2x4x5x8xf32> {
   %low = ds.constant dense<-1.0E+3> : tensor<f32>
   %0 = ds.matmul %q, %k transpose [false, true] : (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x7xf32>
@@ -401,7 +392,7 @@ func.func @void_mask(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tenso
 
 // All but one place pass: a mask.
 // CHECK-LABEL: func.func @nearly_void_mask
-// CHECK: ds.attention %arg0, %arg1, %arg2, %{{.*}} scale 1.000000e+00 :
+// CHECK: ds.attention %arg0, %arg1, %arg2 [window else -3.40282346{{.*}}E+38] right 0 capacity 2 scale 1.000000e+00 :
 func.func @nearly_void_mask(%q: tensor<2x4x2x8xf32>, %k: tensor<2x4x2x8xf32>, %v: tensor<2x4x2x8xf32>) -> tensor<2x4x2x8xf32> {
   %seen = ds.constant dense<[[true, false], [true, true]]> : tensor<2x2xi1>
   %low = ds.constant dense<-3.40282347E+38> : tensor<f32>

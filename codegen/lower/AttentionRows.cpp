@@ -1,0 +1,270 @@
+// What the forms of the attention kernel do to a row of scores: the steps that mask it, its softmax, and which columns
+// its window leaves out. Scores that a window hides are not computed, columns without a weight are not summed.
+#include "codegen/lower/AttentionLowering.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+Value AttentionLowering::headOffset(ArrayRef<SizeExpr> shape, Value batch, Value head) {
+  Value matrix = k.mul(k.index(shape[2]), k.index(shape[3]));
+  return k.mul(k.add(k.mul(batch, k.index(shape[1])), head), matrix);
+}
+
+// Without keys nothing is summed: the result is 0 then, as a product over nothing is, and not 0 / 0.
+Value AttentionLowering::divisorOf(Value sum) {
+  Value none = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, k.index(key[2]), k.constant(0));
+  return arith::SelectOp::create(k.b, k.loc, none, constant(k.b, 1), sum);
+}
+
+std::optional<size_t> AttentionLowering::replacingStep() const {
+  for (size_t i = steps.size(); i-- > 0;)
+    if (steps[i].kind == ds::ScoreStepKind::window)
+      return i;
+  return std::nullopt;
+}
+
+/// The columns that a row, [batch, head, row], sees.
+Segment AttentionLowering::windowOf(ArrayRef<Value> row) {
+  OpBuilder &b = k.b;
+  Location loc = k.loc;
+  Value zero = k.constant(0), columns = k.index(key[2]);
+  auto clamp = [&](Value x, Value low, Value high) -> Value {
+    return arith::MinSIOp::create(b, loc, arith::MaxSIOp::create(b, loc, x, low), high);
+  };
+  Value place;
+  if (positions.buffer) {
+    // Places are data, and bounds must not wrap around; sizes are far below this.
+    constexpr int64_t farthest = int64_t(1) << 60;
+    Value given = k.load(positions.buffer, k.offsetAt(positions, {0, 1, 2}, row), b.getI64Type());
+    place =
+        clamp(arith::IndexCastOp::create(b, loc, b.getIndexType(), given), k.constant(-farthest), k.constant(farthest));
+  } else {
+    place = k.add(row[2], k.index(bounds.past));
+  }
+  Value first = bounds.left ? clamp(k.sub(place, k.constant(*bounds.left)), zero, columns) : zero;
+  Value end = bounds.right ? clamp(k.add(place, k.constant(*bounds.right + 1)), first, columns) : columns;
+  return {first, end, true};
+}
+
+SmallVector<Segment> AttentionLowering::segmentsOf(const Segment &window) {
+  Value zero = k.constant(0), columns = k.index(key[2]);
+  SmallVector<Segment> segments;
+  if (bounds.left)
+    segments.push_back({zero, window.begin, false});
+  segments.push_back(window);
+  if (bounds.right)
+    segments.push_back({window.end, columns, false});
+  return segments;
+}
+
+/// steps(cap(scale * score)) at a place inside or outside the window; `masks` has one value for each step, or null.
+Value AttentionLowering::adjust(OpBuilder &b, Value score, ArrayRef<Value> masks, bool inside) {
+  Location loc = k.loc;
+  size_t first = 0;
+  if (auto replaced = inside ? std::nullopt : replacingStep()) {
+    score = constant(b, steps[*replaced].low);
+    first = *replaced + 1;
+  } else {
+    score = arith::MulFOp::create(b, loc, score, constant(b, op.getScale().convertToDouble()));
+    if (op.getSoftcap()) {
+      Value cap = constant(b, op.getSoftcap()->convertToDouble());
+      Value bounded = math::TanhOp::create(b, loc, arith::DivFOp::create(b, loc, score, cap));
+      score = arith::MulFOp::create(b, loc, bounded, cap);
+    }
+  }
+  auto add = [&](Value other) { return arith::AddFOp::create(b, loc, score, other).getResult(); };
+  for (size_t i = first; i < steps.size(); ++i) {
+    Value low = constant(b, steps[i].low), mask = masks[i];
+    switch (steps[i].kind) {
+    case ds::ScoreStepKind::add: score = add(mask); break;
+    case ds::ScoreStepKind::multiply: score = arith::MulFOp::create(b, loc, score, mask); break;
+    case ds::ScoreStepKind::keep: score = arith::SelectOp::create(b, loc, mask, score, low); break;
+    case ds::ScoreStepKind::hide: score = arith::SelectOp::create(b, loc, mask, low, score); break;
+    case ds::ScoreStepKind::window: break; // outside it was the first
+    case ds::ScoreStepKind::window_add: score = inside ? score : add(low); break;
+    case ds::ScoreStepKind::window_mask: score = add(inside ? mask : low); break;
+    }
+  }
+  return score;
+}
+
+/// With `guard`, 0 where the row's sum is not a number.
+Value AttentionLowering::orZero(Value result, Value sum) {
+  if (!op.getGuard())
+    return result;
+  Value isNan = arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::UNO, sum, sum);
+  Value zero = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(result.getType()));
+  return arith::SelectOp::create(k.b, k.loc, isNan, zero, result);
+}
+
+/// The last axis of a view over one segment, or the element that is broadcast over it.
+Value AttentionLowering::lineOf(const View &view, Value base, const Segment &segment) {
+  const Axis &axis = view.axes.back();
+  if (!bounds || !axis.present)
+    return k.memrefOf(View{view.buffer, 0, {axis}}, base, {0});
+  Value stride = k.strideOf(axis);
+  auto fixed = axis.guard ? std::nullopt : axis.stride.constant();
+  OpFoldResult step = fixed ? OpFoldResult(k.b.getIndexAttr(*fixed)) : OpFoldResult(stride);
+  auto layout = StridedLayoutAttr::get(k.b.getContext(), ShapedType::kDynamic, fixed.value_or(ShapedType::kDynamic));
+  auto type = MemRefType::get(ShapedType::kDynamic, cast<MemRefType>(view.buffer.getType()).getElementType(), layout);
+  Value offset = k.add(base, k.mul(segment.begin, stride)), count = k.sub(segment.end, segment.begin);
+  return memref::ReinterpretCastOp::create(k.b, k.loc, type, view.buffer, OpFoldResult(offset),
+                                           ArrayRef<OpFoldResult>{count}, ArrayRef<OpFoldResult>{step});
+}
+
+/// Scores of a segment, adjusted in place.
+void AttentionLowering::adjustRow(const View &scores, Value offset, ArrayRef<Value> row, const Segment &segment) {
+  OpBuilder &b = k.b;
+  AffineMap all = AffineMap::getMultiDimIdentityMap(1, b.getContext()), none = AffineMap::get(1, 0, b.getContext());
+  Value line = lineOf(scores, offset, segment);
+  SmallVector<Value> inputs = {line};
+  SmallVector<AffineMap> maps = {all};
+  for (const View &mask : masks) {
+    if (!mask.buffer)
+      continue;
+    inputs.push_back(lineOf(mask, k.offsetAt(mask, {0, 1, 2}, row), segment));
+    maps.push_back(mask.axes[3].present ? all : none);
+  }
+  maps.push_back(all);
+  linalg::GenericOp::create(b, k.loc, inputs, ValueRange{line}, maps, {utils::IteratorType::parallel},
+                            [&](OpBuilder &body, Location loc, ValueRange v) {
+                              SmallVector<Value> given;
+                              size_t next = 1;
+                              for (auto [step, mask] : llvm::zip_equal(steps, masks))
+                                given.push_back(mask.buffer ? fromStorage(body, loc, v[next++], k.elementOf(step.mask))
+                                                            : Value());
+                              linalg::YieldOp::create(body, loc, adjust(body, v[0], given, segment.inside));
+                            });
+}
+
+/// The reduction of a segment, from the neutral element or `start` on.
+Value AttentionLowering::reduceRow(const View &scores, Value offset, const Segment &segment, ds::ReduceKind kind,
+                                   Value start) {
+  OpBuilder &b = k.b;
+  AffineMap all = AffineMap::getMultiDimIdentityMap(1, b.getContext()), none = AffineMap::get(1, 0, b.getContext());
+  Value cell = k.cell(computeType(element));
+  storeCell(start ? start : neutralElement(b, k.loc, kind, element), cell);
+  linalg::GenericOp::create(b, k.loc, ValueRange{lineOf(scores, offset, segment)}, ValueRange{cell}, {all, none},
+                            {utils::IteratorType::reduction}, [&](OpBuilder &body, Location loc, ValueRange v) {
+                              linalg::YieldOp::create(body, loc, emitCombine(body, loc, kind, v[1], v[0], element));
+                            });
+  return loadCell(cell);
+}
+
+/// exp(score - greatest) in place.
+void AttentionLowering::exponentials(const View &scores, Value offset, const Segment &segment, Value greatest) {
+  AffineMap all = AffineMap::getMultiDimIdentityMap(1, k.b.getContext());
+  Value line = lineOf(scores, offset, segment);
+  linalg::GenericOp::create(k.b, k.loc, ValueRange{line}, ValueRange{line}, {all, all}, {utils::IteratorType::parallel},
+                            [&](OpBuilder &body, Location loc, ValueRange v) {
+                              Value difference = arith::SubFOp::create(body, loc, v[0], greatest);
+                              linalg::YieldOp::create(body, loc,
+                                                      math::ExpOp::create(body, loc, difference).getResult());
+                            });
+}
+
+void AttentionLowering::fillRow(Value scores, Value offset, Value from, Value to, Value number) {
+  k.loop(from, to, k.constant(1),
+         [&](Value column) { memref::StoreOp::create(k.b, k.loc, number, scores, k.add(offset, column)); });
+}
+
+// The adjusted scores; then exponentials of the differences to the greatest, and 1 / their sum.
+void AttentionLowering::softmaxRow(const View &scores, Value offset, ArrayRef<Value> row, Value inverseCell) {
+  Segment whole{k.constant(0), k.index(key[2]), true};
+  adjustRow(scores, offset, row, whole);
+  exponentials(scores, offset, whole, reduceRow(scores, offset, whole, ds::ReduceKind::max));
+  Value sum = reduceRow(scores, offset, whole, ds::ReduceKind::sum);
+  storeCell(arith::DivFOp::create(k.b, k.loc, constant(k.b, 1), divisorOf(sum)), inverseCell);
+}
+
+/// The same for row `number` of a block whose rows see windows. What lies beside the block's columns is left unwritten
+/// where it has no weight.
+void AttentionLowering::softmaxWindow(const View &scores, Value offset, ArrayRef<Value> row, Value number,
+                                      const BlockWindow &block, Value inverseCell) {
+  OpBuilder &b = k.b;
+  Location loc = k.loc;
+  auto cell = [&](Value cells) { return memref::LoadOp::create(b, loc, cells, number).getResult(); };
+  Segment window{cell(block.firsts), cell(block.ends), true};
+  Value begin = loadCell(block.begin), end = loadCell(block.end), columns = k.index(key[2]), zero = constant(b, 0);
+  auto notes = [&](Value weight) { // not equal: a NaN is a weight, too
+    Value has = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, weight, zero);
+    storeCell(arith::OrIOp::create(b, loc, loadCell(block.spills), has), block.spills);
+  };
+  Value sum;
+  if (hidesEqually()) {
+    adjustRow(scores, offset, row, window);
+    Value hidden = k.sub(columns, k.sub(window.end, window.begin));
+    Value hides = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, hidden, k.constant(0));
+    Value least = neutralElement(b, loc, ds::ReduceKind::max, element), low = constant(b, steps.back().low);
+    Value greatest =
+        reduceRow(scores, offset, window, ds::ReduceKind::max, arith::SelectOp::create(b, loc, hides, low, least));
+    exponentials(scores, offset, window, greatest);
+    Value weight = math::ExpOp::create(b, loc, arith::SubFOp::create(b, loc, low, greatest));
+    weight = arith::SelectOp::create(b, loc, hides, weight, zero);
+    Value count = arith::SIToFPOp::create(b, loc, computeType(element),
+                                          arith::IndexCastOp::create(b, loc, b.getI64Type(), hidden));
+    sum = reduceRow(scores, offset, window, ds::ReduceKind::sum, arith::MulFOp::create(b, loc, weight, count));
+    fillRow(scores.buffer, offset, begin, window.begin, weight);
+    fillRow(scores.buffer, offset, window.end, end, weight);
+    memref::StoreOp::create(b, loc, weight, block.hidden, number);
+    notes(weight);
+  } else {
+    Segment whole{k.constant(0), columns, true};
+    for (const Segment &segment : segmentsOf(window))
+      adjustRow(scores, offset, row, segment);
+    exponentials(scores, offset, whole, reduceRow(scores, offset, whole, ds::ReduceKind::max));
+    Value before = reduceRow(scores, offset, {k.constant(0), begin, false}, ds::ReduceKind::sum);
+    Value beside = reduceRow(scores, offset, {end, columns, false}, ds::ReduceKind::sum, before);
+    sum = reduceRow(scores, offset, {begin, end, true}, ds::ReduceKind::sum, beside);
+    notes(beside);
+  }
+  storeCell(arith::DivFOp::create(b, loc, constant(b, 1), divisorOf(sum)), inverseCell);
+}
+
+/// The windows of a block of rows of one head, [batch, head].
+BlockWindow AttentionLowering::emitWindows(int64_t rowBlock, ArrayRef<Value> head, Value firstRow, Value count) {
+  OpBuilder &b = k.b;
+  Location loc = k.loc;
+  auto cells = [&](Type type) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&k.function.front());
+    return memref::AllocaOp::create(b, loc, MemRefType::get({rowBlock}, type)).getResult();
+  };
+  BlockWindow block{cells(b.getIndexType()),  cells(b.getIndexType()),  cells(computeType(element)),
+                    k.cell(b.getIndexType()), k.cell(b.getIndexType()), k.cell(b.getI1Type())};
+  storeCell(k.index(key[2]), block.begin);
+  storeCell(k.constant(0), block.end);
+  storeCell(arith::ConstantOp::create(b, loc, b.getBoolAttr(false)), block.spills);
+  k.loop(k.constant(0), count, k.constant(1), [&](Value number) {
+    Segment window = windowOf({head[0], head[1], k.add(firstRow, number)});
+    memref::StoreOp::create(b, loc, window.begin, block.firsts, number);
+    memref::StoreOp::create(b, loc, window.end, block.ends, number);
+    storeCell(arith::MinSIOp::create(b, loc, loadCell(block.begin), window.begin), block.begin);
+    storeCell(arith::MaxSIOp::create(b, loc, loadCell(block.end), window.end), block.end);
+  });
+  return block;
+}
+
+/// Where a row gives weight to columns beside the block's, the block takes in all columns.
+void AttentionLowering::spread(const View &scores, Value scoresAt, Value stride, Value count,
+                               const BlockWindow &block) {
+  OpBuilder &b = k.b;
+  auto branch = scf::IfOp::create(b, k.loc, loadCell(block.spills), /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  Value zero = k.constant(0), columns = k.index(key[2]);
+  if (hidesEqually())
+    k.loop(zero, count, k.constant(1), [&](Value number) {
+      Value offset = k.add(scoresAt, k.mul(number, stride));
+      Value weight = memref::LoadOp::create(b, k.loc, block.hidden, number);
+      fillRow(scores.buffer, offset, zero, loadCell(block.begin), weight);
+      fillRow(scores.buffer, offset, loadCell(block.end), columns, weight);
+    });
+  storeCell(zero, block.begin);
+  storeCell(columns, block.end);
+}
+
+} // namespace deepstride
