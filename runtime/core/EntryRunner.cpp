@@ -96,7 +96,8 @@ void EntryRunner::bindBuffers(const std::vector<TensorView> &inputs) {
       break;
     case BufferRole::Workspace:
       if (!computed.size[buffer.bytes])
-        buffers[i] = workspace.data() + plan->offsets[i];
+        buffers[i] = isSanitized ? (dynamicBuffers[i] = AlignedBuffer(bufferBytes[i])).data()
+                                 : workspace.data() + plan->offsets[i];
       break;
     }
   }
@@ -156,6 +157,9 @@ void EntryRunner::forgetSince(uint32_t symbol) {
 void EntryRunner::define(uint32_t symbol, int64_t value) {
   if (symbol >= symbols.size() || entry.symbols[symbol].kind != SymbolKind::Computed)
     fail(ErrorCode::BadPackage, "defines symbol ", symbol, ", which is not a computed one");
+  // Whatever has such a size counts elements, and sizes were proved to be legal for counts.
+  if (value < 0)
+    fail(ErrorCode::ShapeMismatch, "size '", entry.symbols[symbol].name, "' is negative, found ", value);
   if (symbolKnown[symbol] && symbols[symbol] == value)
     return;
   forgetSince(symbol);
