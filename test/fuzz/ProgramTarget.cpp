@@ -147,7 +147,7 @@ void run(const std::string &path, Choices &choices) {
     try {
       session.run(0, views, pins, outputs);
     } catch (const ds::Error &error) {
-      if (error.code() == ds::ErrorCode::Internal || error.code() == ds::ErrorCode::BadPackage)
+      if (error.getCode() == ds::ErrorCode::Internal || error.getCode() == ds::ErrorCode::BadPackage)
         finding(std::string("a run failed with ") + error.what());
     }
   }

@@ -253,3 +253,19 @@ func.func @linear_attention_c3_heads(%q: tensor<1x3x3x8xf32>, %k: tensor<1x2x3x8
   %0, %1 = ds.linear_attention %q, %k, %k, %k, %b, %s scale 0.5 delta true : (tensor<1x3x3x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3xf32>, tensor<1x2x8x8xf32>) -> (tensor<1x3x3x8xf32>, tensor<1x2x8x8xf32>)
   return
 }
+
+// -----
+
+func.func @conv_c5_bias_rank(%x: tensor<1x1x4xf32>, %w: tensor<2x1x2xf32>, %b: tensor<2x0xf32>) {
+  // expected-error @+1 {{'ds.conv' op C5: the bias must be one axis of the operand's element type}}
+  %0 = ds.conv %x, %w, %b strides [1] pads [0, 0] dilations [1] groups 1 : (tensor<1x1x4xf32>, tensor<2x1x2xf32>, tensor<2x0xf32>) -> tensor<1x2x3xf32>
+  return
+}
+
+// -----
+
+func.func @conv_c5_bias_type(%x: tensor<1x1x4xf32>, %w: tensor<2x1x2xf32>, %b: tensor<2xf64>) {
+  // expected-error @+1 {{'ds.conv' op C5: the bias must be one axis of the operand's element type}}
+  %0 = ds.conv %x, %w, %b strides [1] pads [0, 0] dilations [1] groups 1 : (tensor<1x1x4xf32>, tensor<2x1x2xf32>, tensor<2xf64>) -> tensor<1x2x3xf32>
+  return
+}
