@@ -255,8 +255,10 @@ private:
     }
     if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
       // Only conditions leave tensors at this level.
-      if (!extract->hasAttr("buffer") || !extract.getType().isInteger(1))
-        return extract.emitOpError("expects a boolean that steers a branch or a loop");
+      RankedTensorType from = extract.getTensor().getType();
+      if (!extract->hasAttr("buffer") || !from.getElementType().isInteger(1) || !from.hasStaticShape() ||
+          from.getNumElements() != 1)
+        return extract.emitOpError("expects one boolean that steers a branch or a loop, found ") << from;
       scalars[extract.getResult()] = loadCondition(op);
       return success();
     }

@@ -124,7 +124,7 @@ LogicalResult PackageWriter::compile(ModuleOp program, const CpuTarget &target, 
 
   std::string error, object = folder.path() + "/" + codeFile.str() + ".o";
   bool written = prepareModule(*module, target, error) && emitObject(*module, target, !reference, object, error) &&
-                 linkShared({object}, folder.path() + "/" + codeFile.str(), error);
+                 linkShared({object}, target, folder.path() + "/" + codeFile.str(), error);
   (void)llvm::sys::fs::remove(object);
   if (!written)
     return emitError(program.getLoc()) << error;

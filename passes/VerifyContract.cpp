@@ -9,6 +9,7 @@
 #include "passes/Phases.h"
 #include "passes/graph/ShapeArithmetic.h"
 #include "passes/memory/VerifyPlan.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -50,7 +51,29 @@ static bool isOnnx(Type type) {
   return type.getDialect().getNamespace() == "onnx";
 }
 
+/// A size symbol has one meaning: what was sized by one definition would be read with the size of the other.
+static void verifySymbols(func::FuncOp function, Violations &violations) {
+  llvm::StringSet<> known;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (auto sizes = function.getArgAttrOfType<ArrayAttr>(i, ds::dimsAttr))
+      for (const SizeExpr &size : sizesFromAttribute(sizes).value_or(SizeVector()))
+        for (const SizeAtom &symbol : size.symbols())
+          if (symbol.kind() == SizeAtom::Kind::Symbol)
+            known.insert(symbol.name());
+  function.walk([&](Operation *op) {
+    auto define = dyn_cast<ds::DefineOp>(op);
+    auto nonZero = dyn_cast<ds::NonZeroOp>(op);
+    if (!define && !nonZero)
+      return;
+    StringRef symbol = define ? define.getSymbol() : nonZero.getCount();
+    if (!known.insert(symbol).second)
+      violations.add(op, "size symbols are defined once, found '" + symbol + "' again");
+  });
+}
+
 static void verifyImport(ModuleOp module, Violations &violations) {
+  for (auto function : module.getOps<func::FuncOp>())
+    verifySymbols(function, violations);
   module.walk([&](Operation *op) {
     if (op->getName().getDialectNamespace() == "onnx")
       return violations.add(op, "no onnx op is left");

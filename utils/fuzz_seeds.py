@@ -82,6 +82,13 @@ def packages():
                 yield (package / "manifest.json").read_bytes()
 
 
+def programs():
+    """Bytes that steer test/fuzz/ProgramGenerator.cpp."""
+    import random
+    source = random.Random(1)
+    return [source.randbytes(length) for length in (16, 32, 64, 128, 256) for _ in range(20)]
+
+
 MAKERS = {
     "wire": lambda: suite("model.onnx", LARGEST["wire"]),
     "importer": lambda: [*suite("model.onnx", LARGEST["importer"]), *own_models(2 * LARGEST["importer"])],
@@ -89,6 +96,7 @@ MAKERS = {
     "package": packages,
     "npy": npy,
     "npz": npz,
+    "program": programs,
 }
 
 

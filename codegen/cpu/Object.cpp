@@ -13,6 +13,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Instrumentation/AddressSanitizer.h"
 
 namespace deepstride {
 
@@ -42,6 +43,8 @@ bool prepareModule(llvm::Module &module, const CpuTarget &target, std::string &e
       function.addFnAttr("target-cpu", target.level);
       function.addFnAttr("prefer-vector-width", std::to_string(target.vectorBits));
       function.addFnAttr(llvm::Attribute::NoUnwind);
+      if (target.sanitize)
+        function.addFnAttr(llvm::Attribute::SanitizeAddress);
       // A function of libm is called, not replaced by another one with other bits: constants were folded by the same.
       for (llvm::Instruction &instruction : llvm::instructions(function))
         if (auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction))
@@ -72,6 +75,11 @@ bool emitObject(llvm::Module &module, const CpuTarget &target, bool optimize, co
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
+  if (target.sanitize)
+    builder.registerOptimizerLastEPCallback(
+        [](llvm::ModulePassManager &passes, llvm::OptimizationLevel, llvm::ThinOrFullLTOPhase) {
+          passes.addPass(llvm::AddressSanitizerPass(llvm::AddressSanitizerOptions()));
+        });
   auto pipeline =
       builder.buildPerModuleDefaultPipeline(optimize ? llvm::OptimizationLevel::O2 : llvm::OptimizationLevel::O1);
   pipeline.run(module, modules);
@@ -97,7 +105,8 @@ bool emitObject(llvm::Module &module, const CpuTarget &target, bool optimize, co
   return true;
 }
 
-bool linkShared(const std::vector<std::string> &objects, const std::string &path, std::string &error) {
+bool linkShared(const std::vector<std::string> &objects, const CpuTarget &target, const std::string &path,
+                std::string &error) {
   auto linker = llvm::sys::findProgramByName("ld.lld", {"/usr/lib/llvm-22/bin"});
   if (!linker)
     linker = llvm::sys::findProgramByName("ld.lld-22");
@@ -105,9 +114,17 @@ bool linkShared(const std::vector<std::string> &objects, const std::string &path
     error = "cannot find ld.lld (Debian package lld-22)";
     return false;
   }
-  std::vector<std::string> arguments = {
-      *linker,         "-shared", "-z", "defs", "--build-id=none", "--hash-style=gnu", "-O1",
-      "--gc-sections", "-s",      "-o", path};
+  std::vector<std::string> arguments = {*linker,
+                                        "-shared",
+                                        "-z",
+                                        target.sanitize ? "undefs" : "defs",
+                                        "--build-id=none",
+                                        "--hash-style=gnu",
+                                        "-O1",
+                                        "--gc-sections",
+                                        "-s",
+                                        "-o",
+                                        path};
   arguments.insert(arguments.end(), objects.begin(), objects.end());
   arguments.insert(arguments.end(),
                    {"-L/lib/x86_64-linux-gnu", "-L/usr/lib/x86_64-linux-gnu", "-l:libm.so.6", "-l:libc.so.6"});

@@ -12,8 +12,10 @@ bool prepareModule(llvm::Module &module, const CpuTarget &target, std::string &e
 /// Optimizes the module and writes it as an object file.
 bool emitObject(llvm::Module &module, const CpuTarget &target, bool optimize, const std::string &path,
                 std::string &error);
-/// Links objects into a shared object that exports ds_package_query and needs libc and libm only.
-bool linkShared(const std::vector<std::string> &objects, const std::string &path, std::string &error);
+/// Links objects into a shared object that exports ds_package_query and needs libc and libm only; for a target that
+/// sanitizes, what the process offers, too.
+bool linkShared(const std::vector<std::string> &objects, const CpuTarget &target, const std::string &path,
+                std::string &error);
 
 } // namespace deepstride
 

@@ -111,6 +111,9 @@ LogicalResult IotaOp::inferResults(Inference &inference) {
     return failure();
   if (!inference.axis(getAxis(), static_cast<int64_t>(sizes->size())) || static_cast<int64_t>(getAxis()) < 0)
     return inference.error("C1: the axis is outside the shape");
+  for (const SizeExpr &size : *sizes)
+    if (failed(inference.requireAtLeast(size, 0, "C3: size")))
+      return failure();
   std::optional<SizeVector> contents;
   auto count = product(*sizes).constant();
   if (sizes->size() == 1 && count && *count <= static_cast<int64_t>(Inference::contentsLimit)) {

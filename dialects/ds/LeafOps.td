@@ -97,7 +97,7 @@ def DS_IotaOp : DS_TensorOp<"iota", [DeclareOpInterfaceMethods<DS_PerElement, ["
   let description = [{
     Created for Range, EyeLike, Trilu, OneHot masks. Gone after: codegen.
 
-    Constraints: C1 the axis is inside the shape; C2 the sizes parse.
+    Constraints: C1 the axis is inside the shape; C2 the sizes parse; C3 they are not negative.
 
     Example: `%0 = ds.iota 0 ["seq"] : tensor<?xi64>`
   }];

@@ -322,10 +322,15 @@ LogicalResult ConvOp::inferResults(Inference &inference) {
     return failure();
   if (auto filters = weight.sizes[0].constant(); filters && *filters % groups != 0)
     return inference.error("C4: " + Twine(*filters) + " filters are no multiple of " + Twine(groups) + " groups");
-  if (getBias() &&
-      failed(inference.requireEqual(inference.operand(2).sizes.empty() ? SizeExpr(0) : inference.operand(2).sizes[0],
-                                    weight.sizes[0], "C5: bias size")))
+  if (failed(inference.requireEqual(SizeExpr::mod(weight.sizes[0], groups), 0, "C4: filters of each group")))
     return failure();
+  if (getBias()) {
+    const TensorFacts &bias = inference.operand(2);
+    if (bias.rank() != 1 || bias.elementType != input.elementType)
+      return inference.error("C5: the bias must be one axis of the operand's element type");
+    if (failed(inference.requireEqual(bias.sizes[0], weight.sizes[0], "C5: bias size")))
+      return failure();
+  }
   SizeVector sizes = {input.sizes[0], weight.sizes[0]};
   for (size_t i = 0; i < spatial; ++i) {
     sizes.push_back(windowCount(input.sizes[2 + i], getPads()[i] + getPads()[spatial + i], getDilations()[i],

@@ -13,9 +13,17 @@ static LogicalResult requireIndices(Inference &inference, unsigned operand) {
   return success();
 }
 
+/// Sizes that come from the run, as elements of an input may, count elements: kernels rely on it.
+static LogicalResult requireCounts(Inference &inference, ArrayRef<SizeExpr> sizes, StringRef what) {
+  for (auto [axis, size] : llvm::enumerate(sizes))
+    if (failed(inference.requireAtLeast(size, 0, what + " of axis " + Twine(axis))))
+      return failure();
+  return success();
+}
+
 LogicalResult ReshapeOp::inferResults(Inference &inference) {
   auto sizes = inference.sizesOf(getShape(), "C1: shape");
-  if (!sizes)
+  if (!sizes || failed(requireCounts(inference, *sizes, "C3: size")))
     return failure();
   const TensorFacts &input = inference.operand(0);
   if (failed(inference.requireEqual(product(input.sizes), product(*sizes), "C2: element counts")))
@@ -46,6 +54,8 @@ void ReshapeOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRCon
 
 LogicalResult BroadcastOp::inferResults(Inference &inference) {
   auto shape = inference.sizesOf(getShape(), "C1: shape");
+  if (shape && failed(requireCounts(inference, *shape, "C3: size")))
+    return failure();
   auto sizes = shape ? inference.broadcast(inference.operand(0).sizes, *shape) : std::nullopt;
   if (!sizes)
     return failure();
@@ -139,6 +149,32 @@ bool SliceOp::isPointwise() { return false; }
 
 // A box may lie anywhere, and loops over a region have no run-time offsets.
 bool SliceOp::joinsRegions() { return false; }
+/// That an axis of a box lies inside the operand. Both ends are checked when the program runs where they are not known;
+/// a box of no elements may start one place outside, as the end of a walk backwards through nothing does.
+static LogicalResult requireBox(Inference &inference, size_t axis, const SizeExpr &start, const SizeExpr &count,
+                                int64_t step) {
+  const SizeExpr &bound = inference.operand(0).sizes[axis];
+  SizeExpr last = start + (count - SizeExpr(1)) * SizeExpr(step);
+  const SizeExpr &low = step > 0 ? start : last, &high = step > 0 ? last : start;
+  auto knownCount = count.constant(), knownLow = low.constant(), knownHigh = high.constant(),
+       knownBound = bound.constant();
+  if ((knownCount && *knownCount < 0) ||
+      (knownCount && *knownCount > 0 &&
+       ((knownLow && *knownLow < 0) || (knownHigh && knownBound && *knownHigh >= *knownBound))))
+    return inference.error("C3: the box reaches outside axis " + Twine(axis) + " of size " + bound.brief());
+  if (count.isConstant(0))
+    return success();
+  std::string where = ("C3: axis " + Twine(axis)).str();
+  if (failed(inference.requireAtLeast(count, 0, where + ", elements of the box")) ||
+      (!knownLow && failed(inference.requireAtLeast(low, 0, where + ", least place of the box"))) ||
+      (!(knownHigh && knownBound) && failed(inference.requireAtLeast(bound, high + SizeExpr(1), where))))
+    return failure();
+  if (knownCount)
+    return success();
+  // With a count of run time, a place that is known to lie outside is legal for no elements only.
+  bool isOutside = (knownLow && *knownLow < 0) || (knownHigh && knownBound && *knownHigh >= *knownBound);
+  return isOutside ? inference.requireEqual(count, 0, where + ", elements of the box") : success();
+}
 
 LogicalResult SliceOp::inferResults(Inference &inference) {
   const TensorFacts &input = inference.operand(0);
@@ -151,17 +187,7 @@ LogicalResult SliceOp::inferResults(Inference &inference) {
   for (size_t i = 0; i < rank; ++i) {
     if (getSteps()[i] == 0)
       return inference.error("C2: a step is 0");
-    SizeExpr last = (*starts)[i] + ((*sizes)[i] - SizeExpr(1)) * SizeExpr(getSteps()[i]);
-    auto known = last.constant(), bound = input.sizes[i].constant(), count = (*sizes)[i].constant(),
-         first = (*starts)[i].constant();
-    bool outside = known && bound && count && first && *count > 0 &&
-                   (*known < 0 || *known >= *bound || *first < 0 || *first >= *bound);
-    if (outside || (count && *count < 0))
-      return inference.error("C3: the box reaches outside axis " + Twine(i) + " of size " + input.sizes[i].brief());
-    // Where the end is not known to lie inside, the run checks it; a box walking backwards starts at its end.
-    SizeExpr end = (getSteps()[i] > 0 ? last : (*starts)[i]) + SizeExpr(1);
-    bool isDecided = (bound && count && first) || (*sizes)[i].isConstant(0);
-    if (!isDecided && failed(inference.requireAtLeast(input.sizes[i], end, "C3: axis " + Twine(i))))
+    if (failed(requireBox(inference, i, (*starts)[i], (*sizes)[i], getSteps()[i])))
       return failure();
   }
   std::optional<SizeVector> contents;
@@ -202,7 +228,8 @@ LogicalResult InsertOp::inferResults(Inference &inference) {
   for (auto [axis, start] : llvm::enumerate(*starts)) {
     if (auto first = start.constant(); first && *first < 0)
       return inference.error("C3: the box starts before axis " + Twine(axis));
-    if (failed(inference.requireAtLeast(into.sizes[axis], start + update.sizes[axis], "C3: axis " + Twine(axis))))
+    if (failed(inference.requireAtLeast(start, 0, "C3: the box's start on axis " + Twine(axis))) ||
+        failed(inference.requireAtLeast(into.sizes[axis], start + update.sizes[axis], "C3: axis " + Twine(axis))))
       return failure();
   }
   inference.addResult(into.elementType, into.sizes);

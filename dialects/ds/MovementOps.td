@@ -5,7 +5,8 @@ def DS_ReshapeOp : DS_TensorOp<"reshape", []> {
   let description = [{
     Never a copy: the planner gives operand and result one buffer. Gone after: codegen.
 
-    Constraints: C1 the shape parses; C2 the element counts agree where both are known.
+    Constraints: C1 the shape parses; C2 the element counts agree; C3 no size is negative. What is not known when compiling
+    is checked before a run.
 
     Example: `%1 = ds.reshape %0 ["batch", "seq", 12, 32] : (tensor<?x?x384xf32>) -> tensor<?x?x12x32xf32>`
   }];
@@ -21,7 +22,7 @@ def DS_BroadcastOp : DS_TensorOp<"broadcast", [DS_PerElement]> {
   let description = [{
     The result has the broadcast of the operand's shape and `shape` (ONNX Expand). Gone after: codegen.
 
-    Constraints: C1 the shape parses; C2 the shapes broadcast.
+    Constraints: C1 the shape parses; C2 the shapes broadcast; C3 no size is negative.
 
     Example: `%1 = ds.broadcast %0 ["batch", 4] : (tensor<1x4xf32>) -> tensor<?x4xf32>`
   }];
@@ -53,7 +54,7 @@ def DS_SliceOp : DS_TensorOp<"slice", [DeclareOpInterfaceMethods<DS_PerElement, 
     negative step walks backwards. Gone after: codegen.
 
     Constraints: C1 `starts`, `sizes` and `steps` have one element per axis and parse; C2 no step is 0; C3 the box lies
-    inside the operand where that is known.
+    inside the operand, which a run checks where it is not known.
 
     Example: `%1 = ds.slice %0 starts [0] sizes ["seq"] steps [1] : (tensor<512xi64>) -> tensor<?xi64>`
   }];
@@ -72,7 +73,7 @@ def DS_InsertOp : DS_TensorOp<"insert"> {
     collect what each of their iterations yields. Gone after: codegen.
 
     Constraints: C1 `starts` has one element per axis and parses; C2 both operands have one rank and element type; C3 the
-    box lies inside `into` where that is known.
+    box lies inside `into`, which a run checks where it is not known.
 
     Example: `%2 = ds.insert %0 into %1 starts ["iter", 0] : (tensor<1x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>`
   }];

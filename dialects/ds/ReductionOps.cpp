@@ -160,7 +160,8 @@ LogicalResult TopKOp::inferResults(Inference &inference) {
   if (!k || k->size() != 1)
     return inference.error("C2: k must be one size");
   SizeVector sizes = inference.operand(0).sizes;
-  if (failed(inference.requireAtLeast(sizes[getAxis()], k->front(), "k against the axis")))
+  if (failed(inference.requireAtLeast(k->front(), 0, "C2: k")) ||
+      failed(inference.requireAtLeast(sizes[getAxis()], k->front(), "k against the axis")))
     return failure();
   sizes[getAxis()] = k->front();
   inference.addResult(inference.operand(0).elementType, sizes);

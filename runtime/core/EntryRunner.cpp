@@ -99,7 +99,8 @@ void EntryRunner::bindBuffers(const std::vector<TensorView> &inputs) {
     }
     case BufferRole::Workspace:
       if (!computed.size[buffer.bytes])
-        buffers[i] = workspace.data() + plan->offsets[i];
+        buffers[i] = isSanitized ? (dynamicBuffers[i] = AlignedBuffer(bufferBytes[i])).data()
+                                 : workspace.data() + plan->offsets[i];
       break;
     }
   }

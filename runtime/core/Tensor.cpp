@@ -48,10 +48,12 @@ void AlignedBuffer::reserve(size_t bytes) {
   if (bytes > physicalMemory())
     fail(ErrorCode::OutOfMemory, "cannot allocate ", bytes, " bytes, this machine has ", physicalMemory());
   // Big buffers lie on huge pages where the system has them: fewer faults on first touch, fewer TLB misses after.
-  bool big = bytes >= 2 * hugePage;
+  bool big = bytes >= 2 * hugePage && !isSanitized;
   size_t unit = big ? hugePage : alignment;
-  size_t rounded = roundUp(bytes, unit);
-  memory = static_cast<uint8_t *>(std::aligned_alloc(unit, rounded));
+  size_t rounded = isSanitized ? bytes : roundUp(bytes, unit);
+  void *allocated = nullptr;
+  if (posix_memalign(&allocated, unit, rounded) == 0)
+    memory = static_cast<uint8_t *>(allocated);
   if (!memory)
     fail(ErrorCode::OutOfMemory, "cannot allocate ", bytes, " bytes");
   if (big)

@@ -10,6 +10,19 @@
 
 namespace ds {
 
+// Whether the address sanitizer watches this build: then every buffer is an allocation of its own and of its exact
+// size.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define DS_ADDRESS_SANITIZER 1
+#endif
+#endif
+#ifdef DS_ADDRESS_SANITIZER
+inline constexpr bool isSanitized = true;
+#else
+inline constexpr bool isSanitized = false;
+#endif
+
 // 64-byte aligned memory. Never null: a buffer of zero bytes still has an address that may be passed to a kernel.
 class AlignedBuffer {
 public:

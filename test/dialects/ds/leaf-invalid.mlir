@@ -89,3 +89,11 @@ func.func @result_type_disagrees() {
   %0 = ds.iota 0 [4] : tensor<5xi64>
   return
 }
+
+// -----
+
+func.func @iota_c3_negative() {
+  // expected-error @+1 {{'ds.iota' op C3: size: expected at least 0, found -4}}
+  %0 = ds.iota 0 [-4] : tensor<?xi64>
+  return
+}

@@ -429,3 +429,19 @@ func.func @attention_c6_lows(%q: tensor<2x3x4x5xf32>, %m: tensor<4x4xf32>) {
   %0 = "ds.attention"(%q, %q, %q, %m) <{steps = [#ds<score_step add>], lows = array<f64: 0.0, 1.0>, scale = 1.0, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>}> : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<4x4xf32>) -> tensor<2x3x4x5xf32>
   return
 }
+
+// -----
+
+func.func @conv_c5_bias_rank(%x: tensor<1x1x4xf32>, %w: tensor<2x1x2xf32>, %b: tensor<2x0xf32>) {
+  // expected-error @+1 {{'ds.conv' op C5: the bias must be one axis of the operand's element type}}
+  %0 = ds.conv %x, %w, %b strides [1] pads [0, 0] dilations [1] groups 1 : (tensor<1x1x4xf32>, tensor<2x1x2xf32>, tensor<2x0xf32>) -> tensor<1x2x3xf32>
+  return
+}
+
+// -----
+
+func.func @conv_c5_bias_type(%x: tensor<1x1x4xf32>, %w: tensor<2x1x2xf32>, %b: tensor<2xf64>) {
+  // expected-error @+1 {{'ds.conv' op C5: the bias must be one axis of the operand's element type}}
+  %0 = ds.conv %x, %w, %b strides [1] pads [0, 0] dilations [1] groups 1 : (tensor<1x1x4xf32>, tensor<2x1x2xf32>, tensor<2xf64>) -> tensor<1x2x3xf32>
+  return
+}

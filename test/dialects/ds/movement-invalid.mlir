@@ -253,3 +253,43 @@ func.func @insert_c3_after(%x: tensor<1x4xf32>, %y: tensor<3x4xf32>) {
   %0 = ds.insert %x into %y starts [3, 0] : (tensor<1x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
   return
 }
+
+// -----
+
+func.func @reshape_c3_negative(%x: tensor<6xf32>) {
+  // expected-error @+1 {{'ds.reshape' op C3: size of axis 0: expected at least 0, found -2}}
+  %0 = ds.reshape %x [-2, -3] : (tensor<6xf32>) -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_c3_negative(%x: tensor<1xf32>) {
+  // expected-error @+1 {{'ds.broadcast' op C3: size of axis 0: expected at least 0, found -2}}
+  %0 = ds.broadcast %x [-2] : (tensor<1xf32>) -> tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @slice_c3_start(%x: tensor<?xf32>) {
+  // expected-error @+1 {{'ds.slice' op C3: the box reaches outside axis 0 of size ?0_0}}
+  %0 = ds.slice %x starts [-1] sizes [1] steps [1] : (tensor<?xf32>) -> tensor<1xf32>
+  return
+}
+
+// -----
+
+func.func @slice_c3_end_of_walk_backwards(%x: tensor<?xf32>) {
+  // expected-error @+1 {{'ds.slice' op C3: the box reaches outside axis 0 of size ?0_0}}
+  %0 = ds.slice %x starts [1] sizes [3] steps [-1] : (tensor<?xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @insert_c3_start(%u: tensor<1xf32>, %x: tensor<?xf32>) {
+  // expected-error @+1 {{'ds.insert' op C3: the box starts before axis 0}}
+  %0 = ds.insert %u into %x starts [-1] : (tensor<1xf32>, tensor<?xf32>) -> tensor<?xf32>
+  return
+}

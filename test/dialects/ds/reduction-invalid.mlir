@@ -189,3 +189,11 @@ func.func @top_k_c2_k(%x: tensor<2xf32>) {
   %0, %1 = ds.top_k %x axis 0 k [1, 1] largest true : (tensor<2xf32>) -> (tensor<1xf32>, tensor<1xi64>)
   return
 }
+
+// -----
+
+func.func @top_k_c2_negative(%x: tensor<?xf32>) {
+  // expected-error @+1 {{'ds.top_k' op C2: k: expected at least 0, found -1}}
+  %0, %1 = ds.top_k %x axis 0 k [-1] largest true : (tensor<?xf32>) -> (tensor<?xf32>, tensor<?xi64>)
+  return
+}
