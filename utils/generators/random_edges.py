@@ -201,6 +201,7 @@ def growing(c, _):
     body = helper.make_graph(nodes, "body", [info(p + "i", TensorProto.INT64, []), info(p + "c", TensorProto.BOOL, []),
                                              info(p + "s", TensorProto.FLOAT, [None, width])],
                              [info(p + "d", TensorProto.BOOL, []), info(p + "t", TensorProto.FLOAT, [None, width])])
+    c.has_reference = False  # it begins each iteration with the first state
     x = c.node("Loop", [c.steering(count, I64, 0.5), "", state], body=body)
     if c.chance(0.5):
         c.node("ReduceSum", [x, c.value(np.array([0]), "constant")], keepdims=0)
