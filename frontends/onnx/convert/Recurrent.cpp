@@ -65,6 +65,7 @@ private:
   Weights weightsOf(unsigned input, unsigned direction);
   Value multiply(Value rows, const Weights &weights);
   Value insideSequences();
+  Value ofRunning(Value state);
 
   Node &n;
   DsBuilder &b;
@@ -79,7 +80,7 @@ private:
   // Of the direction that is being converted.
   Value projected, recurrentBias, peepholes;
   Weights recurrent;
-  Value fromInput, state, cellState; // of the iteration
+  Value fromInput, runs, state, cellState; // of the iteration
 };
 } // namespace
 
@@ -256,8 +257,13 @@ Value Recurrence::insideSequences() {
   if (!cell.isQuantized || !lengths)
     return x;
   Value longest = b.reduce(ds::ReduceKind::max, lengths, {0, 1}, /*keep=*/false);
-  Value runs = b.binary(ds::BinaryKind::lt, b.iota(0, {length, SizeExpr(1), SizeExpr(1)}), longest);
-  return b.select(runs, x, b.scalar(b.element(x), 0));
+  Value isInside = b.binary(ds::BinaryKind::lt, b.iota(0, {length, SizeExpr(1), SizeExpr(1)}), longest);
+  return b.select(isInside, x, b.scalar(b.element(x), 0));
+}
+
+/// Nor have the states of sequences that have ended, or in reverse not begun; what they give is not taken.
+Value Recurrence::ofRunning(Value state) {
+  return cell.isQuantized && runs ? b.select(runs, state, b.scalar(b.element(x), 0)) : state;
 }
 
 /// Everything that all iterations share. Where both biases are only added, they are added before the loop.
@@ -308,7 +314,7 @@ void Recurrence::stepGru(ValueRange carried) {
 
 void Recurrence::stepLstm(ValueRange carried) {
   Value old = carried[1];
-  Value gates = b.add(fromInput, multiply(carried[0], recurrent));
+  Value gates = b.add(fromInput, multiply(ofRunning(carried[0]), recurrent));
   auto peep = [&](Value gateInput, int64_t index, Value seen) {
     return peepholes ? b.add(gateInput, b.mul(gate(peepholes, index), seen)) : gateInput;
   };
@@ -325,6 +331,7 @@ void Recurrence::stepLstm(ValueRange carried) {
 std::optional<LoopStep> Recurrence::step(unsigned direction, const SizeExpr &iteration, ValueRange carried) {
   SizeExpr time = isReverse || direction == 1 ? length - SizeExpr(1) - iteration : iteration;
   fromInput = b.dropAxis(b.sliceAxis(projected, 0, time, 1), 0);
+  runs = lengths ? b.binary(ds::BinaryKind::gt, lengths, b.shape({time})) : Value();
   if (cell.name == "RNN")
     stepRnn(carried);
   else if (cell.name == "GRU")
@@ -333,7 +340,6 @@ std::optional<LoopStep> Recurrence::step(unsigned direction, const SizeExpr &ite
     stepLstm(carried);
   Value shown = state;
   if (lengths) {
-    Value runs = b.binary(ds::BinaryKind::gt, lengths, b.shape({time}));
     shown = b.select(runs, state, b.scalar(b.element(x), 0));
     state = b.select(runs, state, carried[0]);
     if (cell.name == "LSTM")
