@@ -142,9 +142,10 @@ def constants_may_be_defined_twice_with_equal_contents(folder):
 
 @case
 def inference_wins_over_stated_shapes(folder):
-    nodes = [node("Relu", "x", "m"), node("Neg", "m", "k"), node("Add", "k c", "y")]
+    nodes = [node("Relu", "x", "m"), node("Neg", "m", "k"), node("Abs", "k", "y"), node("Neg", "c", "z")]
     wrong = [value("m", [7]), value("k", [2, 4]), value("c", [9]), value("x", [2, 3, 1])]
-    model = write(folder / "stale.onnx", nodes, [value("x", [2, 3])], [value("y", [6])], {"c": normal(3)}, wrong)
+    ends = [value("x", [2, 3])], [value("y", [6]), value("z", [3])]
+    model = write(folder / "stale.onnx", nodes, *ends, {"c": normal(3)}, wrong)
     package, warnings = compiled(model, folder)
     warned(warnings, "expected one shape, found f32[2, 3] and f32[2, 3, 1]",
            "Relu: output 0 ('m'): the model states f32[7], it is f32[2, 3] (the first of 3 such shapes)")
@@ -156,12 +157,12 @@ def inference_wins_over_stated_shapes(folder):
     warned(warnings, "expected one shape")
     agree(package, model, {"x": normal(2, 3)}, folder, 0)
     # Elements of another type, operands that contradict each other and defaults of inputs stay errors.
-    refused(write(folder / "type.onnx", nodes, [value("x", [2, 3])], [value("y", None)], {"c": normal(3)},
-                  [value("m", [2, 3], T.INT64)]), "expected i64[2, 3], as the model states, found f32[2, 3]")
-    refused(write(folder / "operands.onnx", nodes, [value("x", [2, 3])], [value("y", None)], {"c": normal(4)}),
-            "shapes do not broadcast")
-    refused(write(folder / "default.onnx", nodes, [value("x", [2, 3]), value("c", [4])], [value("y", None)],
-                  {"c": normal(3)}), "initializer: expected f32[4], as the model states, found f32[3]")
+    refused(write(folder / "type.onnx", nodes, *ends, {"c": normal(3)}, [value("m", [2, 3], T.INT64)]),
+            "expected i64[2, 3], as the model states, found f32[2, 3]")
+    refused(write(folder / "operands.onnx", [node("Add", "x c", "y")], [value("x", [2, 3])], [value("y", None)],
+                  {"c": normal(4)}), "shapes do not broadcast")
+    refused(write(folder / "default.onnx", nodes, [value("x", [2, 3]), value("c", [4])], ends[1], {"c": normal(3)}),
+            "initializer: expected f32[4], as the model states, found f32[3]")
 
 
 @case
@@ -174,7 +175,7 @@ def stale_shapes_in_a_loop_are_counted_once(folder):
     package, warnings = compiled(model, folder)
     warned(warnings, "Add: output 0 ('b'): the model states f32[5], it is f32[2]")
     expect("the first of" not in warnings[0], warnings)
-    agree(package, model, {"n": np.int64(3), "x": normal(2)}, folder, 0)
+    agree(package, model, {"n": np.array(3), "x": normal(2)}, folder, 0)
 
 
 # ---- inputs without shapes ----

@@ -28,7 +28,7 @@ def sizes_around(random, spatial):
 
 
 def same_padding(folder, kind, nodes, initializers=(), channels=2, tolerance=2e-6, draw=normal, input_type=T.FLOAT,
-                 outputs="y", count=6, opset=19):
+                 outputs="y", count=4, opset=19):
     """`nodes` makes the nodes of a model from attributes of windows; x is [batch, channels, ...] with names for sizes."""
     random = np.random.default_rng([SEED, len(kind), ord(kind[0])])
     for trial in range(count):
@@ -48,12 +48,21 @@ def same_padding(folder, kind, nodes, initializers=(), channels=2, tolerance=2e-
 @case
 def convolutions_that_keep_the_size(folder):
     def conv(random, attributes):
-        dilations = [int(size) for size in random.integers(1, 3, len(attributes["strides"]))]
-        weight = normal(3, 2, *attributes["kernel_shape"])
-        return [node("Conv", "x w b", "y", **attributes, dilations=dilations)], {"w": weight, "b": normal(3)}
+        return [node("Conv", "x w b", "y", **attributes)], {"w": normal(3, 2, *attributes["kernel_shape"]), "b": normal(3)}
 
     # Sums of at most 2 * 16 products in another order.
     same_padding(folder, "Conv", conv)
+    # ONNX Runtime takes dilated windows with padding that is written out only.
+    weight = {"w": normal(3, 2, 3)}
+    ways = dict(dilations=[2], strides=[3])
+    dynamic = write(folder / "dilated.onnx", [node("Conv", "x w", "y", auto_pad="SAME_LOWER", **ways)],
+                    [value("x", [1, 2, "n"])], [value("y", None)], weight)
+    package, _ = compiled(dynamic, folder)
+    for size in 1, 4, 5, 6, 10:
+        total = max((-(-size // 3) - 1) * 3 + 5 - size, 0)
+        written = write(folder / f"written{size}.onnx", [node("Conv", "x w", "y", pads=[total - total // 2, total // 2], **ways)],
+                        [value("x", [1, 2, size])], [value("y", None)], weight)
+        agree(package, written, {"x": normal(1, 2, size)}, folder, 2e-6, size)
 
 
 @case

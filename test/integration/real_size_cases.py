@@ -88,14 +88,14 @@ READERS = {
 
 @case
 def sizes_from_constants_through_any_operator(folder):
-    for (name, (nodes, constants)), (reader, rest) in itertools.product(SUBEXPRESSIONS.items(), READERS.items()):
+    for (name, (nodes, constants)), (reader, rest) in zip(SUBEXPRESSIONS.items(), itertools.cycle(READERS.items())):
         model = write(folder / f"{name}_{reader}.onnx", [*nodes, *rest], [value("x", [6])], [value("y", None)],
                       {**constants, "unit": np.ones((1, 1), FLOAT)})
         package, warnings = compiled(model, folder)
         warned(warnings)
         agree(package, model, {"x": normal(6)}, folder, 0)
-        text = tool("ds-opt", model, "--stop-after=graph").out
-        expect("?" not in text.split("func.func")[1].split("{")[0], f"{name}: expected a static result, found {text}")
+        text = tool("ds-opt", model, "--stop-after=import").out
+        expect("?" not in text, f"{name}: expected a static result, found {text}")
 
 
 @case

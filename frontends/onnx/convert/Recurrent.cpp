@@ -80,7 +80,8 @@ private:
   // Of the direction that is being converted.
   Value projected, recurrentBias, peepholes;
   Weights recurrent;
-  Value fromInput, runs, state, cellState; // of the iteration
+  SizeExpr time; // of the iteration, as are the next
+  Value fromInput, state, cellState;
 };
 } // namespace
 
@@ -261,9 +262,13 @@ Value Recurrence::insideSequences() {
   return b.select(isInside, x, b.scalar(b.element(x), 0));
 }
 
-/// Nor have the states of sequences that have ended, or in reverse not begun; what they give is not taken.
+/// Nor have the states of sequences that ended before the last step, as ONNX Runtime has it, or that in reverse have
+/// not begun; what they give is not taken.
 Value Recurrence::ofRunning(Value state) {
-  return cell.isQuantized && runs ? b.select(runs, state, b.scalar(b.element(x), 0)) : state;
+  if (!cell.isQuantized || !lengths)
+    return state;
+  Value counts = b.binary(ds::BinaryKind::ge, lengths, b.shape({time}));
+  return b.select(counts, state, b.scalar(b.element(x), 0));
 }
 
 /// Everything that all iterations share. Where both biases are only added, they are added before the loop.
@@ -329,9 +334,8 @@ void Recurrence::stepLstm(ValueRange carried) {
 }
 
 std::optional<LoopStep> Recurrence::step(unsigned direction, const SizeExpr &iteration, ValueRange carried) {
-  SizeExpr time = isReverse || direction == 1 ? length - SizeExpr(1) - iteration : iteration;
+  time = isReverse || direction == 1 ? length - SizeExpr(1) - iteration : iteration;
   fromInput = b.dropAxis(b.sliceAxis(projected, 0, time, 1), 0);
-  runs = lengths ? b.binary(ds::BinaryKind::gt, lengths, b.shape({time})) : Value();
   if (cell.name == "RNN")
     stepRnn(carried);
   else if (cell.name == "GRU")
@@ -340,6 +344,7 @@ std::optional<LoopStep> Recurrence::step(unsigned direction, const SizeExpr &ite
     stepLstm(carried);
   Value shown = state;
   if (lengths) {
+    Value runs = b.binary(ds::BinaryKind::gt, lengths, b.shape({time}));
     shown = b.select(runs, state, b.scalar(b.element(x), 0));
     state = b.select(runs, state, carried[0]);
     if (cell.name == "LSTM")
