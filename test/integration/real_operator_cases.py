@@ -1,5 +1,5 @@
-"""Operators of files in the wild against ONNX Runtime: padding that keeps the size under a stride, at sizes known only in
-the call, and what the quantizer of ONNX Runtime writes of recurrent networks, embeddings and attention."""
+"""Operators of files in the wild against ONNX Runtime: padding that keeps the size under a stride, at sizes known only
+in the call, and what the quantizer of ONNX Runtime writes of recurrent networks, embeddings and attention."""
 import itertools
 import logging
 
@@ -29,16 +29,17 @@ def sizes_around(random, spatial):
 
 def same_padding(folder, kind, nodes, initializers=(), channels=2, tolerance=2e-6, draw=normal, input_type=T.FLOAT,
                  outputs="y", count=4, opset=19):
-    """`nodes` makes the nodes of a model from attributes of windows; x is [batch, channels, ...] with names for sizes."""
+    """`nodes` makes the nodes of a model from attributes of windows; x is [batch, channels, ...], its sizes dynamic."""
     random = np.random.default_rng([SEED, len(kind), ord(kind[0])])
     for trial in range(count):
         spatial = int(random.integers(1, 3))
         attributes = attributes_of(random, spatial)
         made, stores = nodes(random, attributes)
-        model = write(folder / f"{kind}{trial}.onnx", made,
-                      [value("x", ["batch", channels, *(f"s{i}" for i in range(spatial))], input_type)],
-                      [value(name, None, kind) for name, kind in zip(outputs.split(), (T.FLOAT, T.INT64))] if input_type == T.FLOAT
-                      else [value("y", None, T.INT32)], {**dict(initializers), **stores}, opsets=[("", opset)])
+        names = ["batch", channels, *(f"s{i}" for i in range(spatial))]
+        kinds = (T.FLOAT, T.INT64) if input_type == T.FLOAT else (T.INT32,)
+        results = [value(name, None, element) for name, element in zip(outputs.split(), kinds)]
+        model = write(folder / f"{kind}{trial}.onnx", made, [value("x", names, input_type)], results,
+                      {**dict(initializers), **stores}, opsets=[("", opset)])
         package, warnings = compiled(model, folder)
         warned(warnings)
         for sizes in sizes_around(random, spatial):
@@ -48,7 +49,8 @@ def same_padding(folder, kind, nodes, initializers=(), channels=2, tolerance=2e-
 @case
 def convolutions_that_keep_the_size(folder):
     def conv(random, attributes):
-        return [node("Conv", "x w b", "y", **attributes)], {"w": normal(3, 2, *attributes["kernel_shape"]), "b": normal(3)}
+        return [node("Conv", "x w b", "y", **attributes)], {"w": normal(3, 2, *attributes["kernel_shape"]),
+                                                            "b": normal(3)}
 
     # Sums of at most 2 * 16 products in another order.
     same_padding(folder, "Conv", conv)
@@ -60,7 +62,8 @@ def convolutions_that_keep_the_size(folder):
     package, _ = compiled(dynamic, folder)
     for size in 1, 4, 5, 6, 10:
         total = max((-(-size // 3) - 1) * 3 + 5 - size, 0)
-        written = write(folder / f"written{size}.onnx", [node("Conv", "x w", "y", pads=[total - total // 2, total // 2], **ways)],
+        written = write(folder / f"written{size}.onnx", [node("Conv", "x w", "y", pads=[total - total // 2,
+                                                                                        total // 2], **ways)],
                         [value("x", [1, 2, size])], [value("y", None)], weight)
         agree(package, written, {"x": normal(1, 2, size)}, folder, 2e-6, size)
 
@@ -77,7 +80,7 @@ def convolutions_of_bytes_that_keep_the_size(folder):
 
 
 def widened(attributes):
-    """ONNX Runtime refuses windows of pools that are narrower than their strides, where less than no padding is needed."""
+    """ONNX Runtime refuses pools whose windows are narrower than their strides and need less than no padding."""
     kernel = [max(sizes) for sizes in zip(attributes["kernel_shape"], attributes["strides"])]
     return {**attributes, "kernel_shape": kernel}
 
@@ -116,7 +119,8 @@ def pooled(x, kernel, stride, mode, reduce):
         widths = [(0, 0)] * x.ndim
         widths[axis] = ends
         x = np.pad(x.astype(np.float64), widths, constant_values=np.nan)
-    windows = np.lib.stride_tricks.sliding_window_view(x, (kernel, kernel), axis=(-2, -1))[..., ::stride, ::stride, :, :]
+    windows = np.lib.stride_tricks.sliding_window_view(x, (kernel, kernel), axis=(-2, -1))[..., ::stride, ::stride, :,
+                                                                                           :]
     return reduce(windows, axis=(-2, -1)).astype(FLOAT)
 
 
@@ -160,8 +164,8 @@ def transposed_convolutions_with_automatic_padding(folder):
         return [node("ConvTranspose", "x w", "y", **attributes, output_padding=extra)], {"w": weight}
 
     same_padding(folder, "ConvTranspose", transpose)
-    # Windows narrower than their stride leave gaps. The standard asks for sizes of operand times stride all the same, as
-    # ONNX's reference evaluator has it; ONNX Runtime's results are shorter.
+    # Windows narrower than their stride leave gaps. The standard asks for sizes of operand times stride all the same,
+    # as ONNX's reference evaluator has it; ONNX Runtime's results are shorter.
     from onnx.reference import ReferenceEvaluator
     for mode, kernel, stride in ("SAME_UPPER", 2, 4), ("SAME_LOWER", 1, 3), ("SAME_LOWER", 2, 5):
         made = node("ConvTranspose", "x w", "y", auto_pad=mode, strides=[stride])
@@ -249,12 +253,12 @@ def unsigned(source, target):
 
 @case
 def quantized_recurrent_networks(folder):
-    """The sequence and every state are rounded to 255 steps of their range, on both sides alike. A number on the border of
-    two steps may fall to either side by the last bit of an f32; then states are a step apart for a while. So almost all
-    numbers agree to a few f32 roundings, and none is further away than a step of the sequence (2 / 255 of 4 deviations
-    times weights of 0.4) moves it. In reverse, ONNX Runtime rounds states of sequences of different lengths together that
-    are no neighbours here: there the distance is that of two roundings everywhere. Weights have seven bits, as sums of
-    two products of full bytes saturate in ONNX Runtime on processors without dot products of bytes."""
+    """The sequence and every state are rounded to 255 steps of their range, on both sides alike. A number on the border
+    of two steps may fall to either side by the last bit of an f32; then states are a step apart for a while. So almost
+    all numbers agree to a few f32 roundings, and none is further away than a step of the sequence (2 / 255 of 4
+    deviations times weights of 0.4) moves it. In reverse, ONNX Runtime rounds states of sequences of different lengths
+    together that are no neighbours here: there the distance is that of two roundings everywhere. Weights have seven
+    bits, as sums of two products of full bytes saturate in ONNX Runtime on processors without dot products of bytes."""
     random = np.random.default_rng([SEED, 11])
     options = [(), ("B",), ("B", "lengths"), ("B", "P", "states"), ("lengths", "states")]
     directions = "forward", "reverse", "bidirectional"
@@ -274,7 +278,7 @@ def quantized_recurrent_networks(folder):
             ours, theirs = run_package(package, given, folder), single_threaded(model, given)
             for output, expected in theirs.items():
                 found, apart = distance(ours[output], expected), np.abs(ours[output] - expected)
-                text = f"seed {SEED}: {model.stem} {optional} length {length} batch {batch}, output {output}: {found:.3g}"
+                text = f"seed {SEED}: {model.stem} {optional} {length}x{batch}, output {output}: {found:.3g}"
                 expect(found <= 0.02, text)
                 expect(regrouped or np.median(apart) <= 1e-6, f"{text}, median {np.median(apart):.3g}")
     for operator, gates in ("GRU", 3), ("RNN", 1):  # which it leaves alone
@@ -286,8 +290,10 @@ def quantized_recurrent_networks(folder):
 @case
 def quantized_embeddings(folder):
     for segments in False, True:
-        tables = {"words": normal(20, 8), "places": normal(10, 8), "kinds": normal(2, 8), "scale": normal(8), "bias": normal(8)}
-        inputs = ["ids", "seg" if segments else "", "words", "places", "kinds" if segments else "", "scale", "bias", "mask"]
+        tables = {"words": normal(20, 8), "places": normal(10, 8), "kinds": normal(2, 8), "scale": normal(8),
+                  "bias": normal(8)}
+        inputs = ["ids", "seg" if segments else "", "words", "places", "kinds" if segments else "", "scale", "bias",
+                  "mask"]
         made = helper.make_node("EmbedLayerNormalization", inputs, ["y", "count"], domain="com.microsoft", epsilon=1e-6)
         if not segments:
             del tables["kinds"]
@@ -298,7 +304,8 @@ def quantized_embeddings(folder):
         except Exception:
             expect(not segments, "expected ONNX Runtime to quantize an embedding with segments")
             continue  # it cannot quantize what is absent
-        expect([n.op_type for n in onnx.load(model).graph.node] == ["QEmbedLayerNormalization"], "expected a quantized one")
+        expect([n.op_type for n in onnx.load(model).graph.node] == ["QEmbedLayerNormalization"],
+               "expected a quantized one")
         package, warnings = compiled(model, folder)
         warned(warnings)
         random = np.random.default_rng([SEED, 13])
@@ -307,7 +314,8 @@ def quantized_embeddings(folder):
             if segments:
                 feeds["seg"] = random.integers(0, 2, (batch, seq))
             # One sum of eight elements in another order, divided by a deviation.
-            agree(package, model, {name: array.astype(np.int32) for name, array in feeds.items()}, folder, 1e-5, (batch, seq))
+            agree(package, model, {name: array.astype(np.int32) for name, array in feeds.items()}, folder, 1e-5,
+                  (batch, seq))
 
 
 @case
@@ -331,7 +339,8 @@ def quantized_lstms_that_are_no_such(folder):
                               ("ws", (1, 23), "input 8: expected f32[1] or [1, 24], found f32[1, 23]"),
                               ("rz", (2,), "input 11: expected ui8[1] or [1, 24], found ui8[2]"),
                               ("rs", (), "input 10: expected f32[1] or [1, 24], found f32[]")]:
-        made = helper.make_node("DynamicQuantizeLSTM", ["x", "W", "R", "", "", "", "", "", "ws", "wz", "rs", "rz"], ["y"],
+        made = helper.make_node("DynamicQuantizeLSTM", ["x", "W", "R", "", "", "", "", "", "ws", "wz", "rs", "rz"],
+                                ["y"],
                                 domain="com.microsoft", hidden_size=6)
         given = {**shapes, name: shape}
         arrays = {key: np.ones(size, FLOAT if key in ("ws", "rs") else np.uint8) for key, size in given.items()}
