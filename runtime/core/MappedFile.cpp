@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -16,7 +17,26 @@ namespace {
 [[noreturn]] void refuseFile(const std::string &path, const char *what) {
   fail(ErrorCode::Io, path, ": ", what, ": ", std::strerror(errno));
 }
+
+// Like stat; false where nothing is there, an Error where the system does not say.
+bool look(const std::string &path, struct stat &status) {
+  if (stat(path.c_str(), &status) == 0)
+    return true;
+  if (errno != ENOENT && errno != ENOTDIR)
+    refuseFile(path, "cannot look at it");
+  return false;
+}
 } // namespace
+
+bool isThere(const std::string &path) {
+  struct stat status;
+  return look(path, status);
+}
+
+bool isFolder(const std::string &path) {
+  struct stat status;
+  return look(path, status) && S_ISDIR(status.st_mode);
+}
 
 MappedFile::MappedFile(const std::string &path) {
   int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -57,26 +77,86 @@ void MappedFile::willNeed() const {
     madvise(const_cast<uint8_t *>(bytes), length, MADV_WILLNEED);
 }
 
-AtomicFile::AtomicFile(const std::string &path) : path(path), temporary(path + ".tmp-XXXXXX") {
+InputFile::InputFile(const std::string &path) : path(path), descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (descriptor < 0)
+    refuseFile(path, "cannot open");
+}
+
+InputFile::~InputFile() { close(descriptor); }
+
+void InputFile::read(uint64_t offset, void *data, size_t bytes) const {
+  for (uint8_t *to = static_cast<uint8_t *>(data); bytes > 0;) {
+    ssize_t count = pread(descriptor, to, bytes, static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      refuseFile(path, "cannot read");
+    if (count == 0)
+      fail(ErrorCode::BadFile, path, ": ends at byte ", offset, ", expected ", bytes, " more (truncated?)");
+    to += count;
+    offset += static_cast<uint64_t>(count);
+    bytes -= static_cast<size_t>(count);
+  }
+}
+
+namespace {
+
+std::string folderOf(const std::string &path) {
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+// The name under which a nameless file of this process can be linked.
+std::string descriptorPath(int descriptor) { return "/proc/self/fd/" + std::to_string(descriptor); }
+
+} // namespace
+
+template <typename Make> bool AtomicFile::withFreeName(Make make) {
+  for (unsigned i = 0; i < 1000; ++i) {
+    temporary = concat(path, ".tmp-", getpid(), "-", i);
+    if (make())
+      return true;
+    if (errno != EEXIST)
+      break;
+  }
+  temporary.clear();
+  return false;
+}
+
+AtomicFile::AtomicFile(const std::string &given) : path(given) {
   struct stat status{};
-  // A device or a pipe is written to, never replaced.
-  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
-    temporary.clear();
+  if (stat(path.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode))
+      fail(ErrorCode::Io, path, ": is a folder, expected the name of a file");
+    isStream = !S_ISREG(status.st_mode); // a device or a pipe is written to, never replaced
+    // What a link names is replaced, not the link.
+    if (char *target = isStream ? nullptr : realpath(path.c_str(), nullptr)) {
+      path = target;
+      std::free(target);
+    }
+  }
+  if (isStream) {
     descriptor = open(path.c_str(), O_WRONLY | O_CLOEXEC);
     if (descriptor < 0)
       refuse("cannot open for writing");
     return;
   }
-  descriptor = mkostemp(temporary.data(), O_CLOEXEC);
-  if (descriptor < 0)
-    refuseFile(path, "cannot create a file there");
-  fchmod(descriptor, 0644);
+  descriptor = open(folderOf(path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (descriptor >= 0 && access(descriptorPath(descriptor).c_str(), F_OK) == 0)
+    return;
+  if (descriptor >= 0)
+    close(std::exchange(descriptor, -1));
+  auto create = [&] {
+    descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return descriptor >= 0;
+  };
+  if (!withFreeName(create))
+    refuse("cannot create a file there");
 }
 
 AtomicFile::~AtomicFile() {
-  if (descriptor < 0)
-    return;
-  close(descriptor);
+  if (descriptor >= 0)
+    close(descriptor);
   if (!temporary.empty())
     unlink(temporary.c_str());
 }
@@ -98,17 +178,24 @@ void AtomicFile::write(const void *data, size_t bytes) {
 }
 
 void AtomicFile::commit() {
-  if (fsync(descriptor) != 0 && errno != EINVAL)
+  // Pipes and some devices have nothing to synchronise.
+  if (fsync(descriptor) != 0 && !(isStream && (errno == EINVAL || errno == ENOTSUP || errno == EROFS)))
     refuse("cannot write");
-  close(std::exchange(descriptor, -1));
+  if (!isStream && temporary.empty()) {
+    auto link = [&](const std::string &name) {
+      return linkat(AT_FDCWD, descriptorPath(descriptor).c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+    };
+    bool isNamed = link(path);
+    if (!isNamed && (errno != EEXIST || !withFreeName([&] { return link(temporary); })))
+      refuse("cannot create a file there");
+  }
+  if (close(std::exchange(descriptor, -1)) != 0)
+    refuse("cannot write");
   if (temporary.empty())
     return;
-  if (rename(temporary.c_str(), path.c_str()) != 0) {
-    int reason = errno;
-    unlink(temporary.c_str());
-    errno = reason;
+  if (rename(temporary.c_str(), path.c_str()) != 0)
     refuse("cannot rename to it");
-  }
+  temporary.clear();
 }
 
 std::string readTextFile(const std::string &path, size_t limit) {

@@ -1,4 +1,4 @@
-// A file mapped for reading, and a file that appears under its name only when it is complete.
+// Files: mapped for reading, read part by part, and written so that they appear under their name only when complete.
 #ifndef DEEPSTRIDE_RUNTIME_CORE_MAPPEDFILE_H
 #define DEEPSTRIDE_RUNTIME_CORE_MAPPEDFILE_H
 
@@ -7,6 +7,11 @@
 #include <string>
 
 namespace ds {
+
+// Whether something, or a folder, is there. Where the system does not say (a folder that may not be searched, say),
+// both throw Error(Io) naming the path: std::filesystem's own would look like a bug of ours.
+bool isThere(const std::string &path);
+bool isFolder(const std::string &path);
 
 // Read-only private mapping. The bytes live as long as the object; truncating the file meanwhile is not survivable, as
 // with every mapped file.
@@ -27,8 +32,25 @@ private:
   size_t length = 0;
 };
 
-// Written beside its destination under a temporary name; commit() renames it. Without commit() nothing remains. A
-// destination that is no regular file, such as /dev/stdout, is written to as it is.
+// Read by parts, into memory that is already there: for files as large as what they are read into.
+class InputFile {
+public:
+  explicit InputFile(const std::string &path); // throws Error(Io) naming the path
+  InputFile(const InputFile &) = delete;
+  InputFile &operator=(const InputFile &) = delete;
+  ~InputFile();
+
+  // Throws Error naming the path when the file ends before, or cannot be read.
+  void read(uint64_t offset, void *data, size_t bytes) const;
+
+private:
+  std::string path;
+  int descriptor = -1;
+};
+
+// A file without a name, which commit() gives it; without commit() nothing remains, however the process ends. Where the
+// file system has no such files, it lies under a temporary name beside its destination. A destination that is no
+// regular file, such as /dev/stdout, is written to as it is. The file's permissions follow the umask.
 class AtomicFile {
 public:
   explicit AtomicFile(const std::string &path);
@@ -42,9 +64,12 @@ public:
 
 private:
   [[noreturn]] void refuse(const char *what) const;
+  // A name beside the destination that nothing has yet; tries `make` with one after the other until it succeeds.
+  template <typename Make> bool withFreeName(Make make);
 
   std::string path, temporary;
   int descriptor = -1;
+  bool isStream = false;
   size_t written = 0;
 };
 

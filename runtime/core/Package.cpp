@@ -7,7 +7,6 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <elf.h>
-#include <filesystem>
 #include <tuple>
 
 namespace ds {
@@ -92,16 +91,16 @@ size_t chooseVariant(const Manifest &manifest, const CpuFeatures &features, cons
 
 std::shared_ptr<const Package> Package::load(const std::string &directory, const LoadOptions &options) {
   return annotated(directory, [&] {
-    if (!std::filesystem::is_directory(directory))
+    if (!isFolder(directory))
       fail(ErrorCode::BadPackage, "not a package directory");
-    if (!std::filesystem::exists(directory + "/manifest.json"))
+    if (!isThere(directory + "/manifest.json"))
       fail(ErrorCode::BadPackage, "manifest.json: missing, expected a package that ds-opt wrote");
     auto package = std::make_shared<Package>();
     package->directory = directory;
     if (options.verify)
       package->verify(options.threads);
     package->contents = readManifest(readTextFile(directory + "/manifest.json", maxManifestBytes));
-    if (std::filesystem::exists(directory + "/weights.bin"))
+    if (isThere(directory + "/weights.bin"))
       package->weights = MappedFile(directory + "/weights.bin");
     package->checkConstants();
     const CpuFeatures &features = options.features ? *options.features : CpuFeatures::host();
@@ -114,7 +113,7 @@ std::shared_ptr<const Package> Package::load(const std::string &directory, const
 }
 
 void Package::verify(unsigned threads) const {
-  if (!std::filesystem::exists(directory + "/SHA256SUMS"))
+  if (!isThere(directory + "/SHA256SUMS"))
     fail(ErrorCode::BadPackage, "SHA256SUMS: missing");
   std::vector<ChecksumFault> faults = verifyChecksums(directory, std::max(threads, 1u));
   if (faults.empty())
@@ -139,9 +138,9 @@ void Package::checkConstants() const {
 
 void Package::openCode() {
   const std::string &name = variant().code;
-  // An absolute path, so that the loader does not search for it.
-  std::string file = std::filesystem::absolute(directory).string() + "/" + name;
-  if (!std::filesystem::exists(file))
+  // A slash in the path, so that the loader does not search for it.
+  std::string file = (directory.find('/') == std::string::npos ? "./" : "") + directory + "/" + name;
+  if (!isThere(file))
     fail(ErrorCode::BadPackage, name, ": missing");
   checkSharedObject(name, MappedFile(file));
   code.reset(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL));
