@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <mutex>
 #include <new>
 
 #ifndef DS_VERSION
@@ -17,7 +18,9 @@
 static_assert(int(DS_I1) == int(ds::ElementType::I1) && int(DS_U2) == int(ds::ElementType::U2) &&
                   int(DS_F64) == int(ds::ElementType::F64),
               "same order");
-static_assert(int(DS_STATUS_INTERNAL) == int(ds::ErrorCode::Internal), "same order");
+static_assert(int(DS_STATUS_INTERNAL) == int(ds::ErrorCode::Internal) &&
+                  int(DS_STATUS_BAD_STATE) == int(ds::ErrorCode::BadState),
+              "same order");
 
 struct ds_status {
   ds_status_code code;
@@ -104,6 +107,31 @@ ds::TensorView viewOf(const ds_tensor &tensor, size_t index) {
   return {static_cast<ds::ElementType>(type), ds::Shape(tensor.shape, tensor.shape + tensor.rank), tensor.data};
 }
 
+// Inputs in the order of the package: those that have a name by it, the others by their position. Their number is left
+// to the call.
+std::vector<ds::TensorView> orderInputs(const ds::EntryInfo &entry, const ds_tensor *inputs, size_t count) {
+  std::vector<ds::TensorView> views(count);
+  std::vector<bool> isGiven(count, false);
+  for (size_t i = 0; i < count; ++i) {
+    ds::TensorView view = viewOf(inputs[i], i);
+    size_t at = i;
+    if (inputs[i].name && count == entry.inputs.size()) {
+      std::vector<std::string> legal;
+      for (at = 0; at < count && entry.inputs[at].name != inputs[i].name; ++at)
+        legal.push_back(entry.inputs[at].name);
+      if (at == count)
+        ds::fail(ds::ErrorCode::InvalidArgument, "entry '", entry.name, "': input ", i, ": no input '", inputs[i].name,
+                 "', expected one of ", ds::listText(legal), ", or null to go by position");
+    }
+    if (isGiven[at])
+      ds::fail(ds::ErrorCode::InvalidArgument, "entry '", entry.name, "': input '", entry.inputs[at].name,
+               "' is given twice");
+    isGiven[at] = true;
+    views[at] = std::move(view);
+  }
+  return views;
+}
+
 } // namespace
 
 struct ds_package {
@@ -117,13 +145,24 @@ struct ds_group {
 
 struct ds_session {
   std::unique_ptr<ds::Session> session;
+  std::mutex mutex; // of the pins
   ds::Pins pins;
 };
 
-struct ds_outputs {
+namespace {
+
+struct OutputSet {
   std::vector<ds::Tensor> tensors;
   std::vector<std::string> names;
   std::vector<ds_tensor> views;
+};
+
+} // namespace
+
+// Two sets in turn: a call writes into the memory of the call before the last one, so that the last one's outputs are
+// whole when it fails.
+struct ds_outputs {
+  OutputSet current, spare;
 };
 
 extern "C" {
@@ -219,7 +258,9 @@ ds_status *ds_session_create(const ds_package *package, const ds_session_options
       ds::fail(ds::ErrorCode::InvalidArgument, "threads: found ", options.threads, ", expected at most 1024");
     if (options.group)
       sessionOptions.communicator = options.group->group->join(options.rank);
-    *session = new ds_session{std::make_unique<ds::Session>(package->package, sessionOptions), {}};
+    auto result = std::make_unique<ds_session>();
+    result->session = std::make_unique<ds::Session>(package->package, sessionOptions);
+    *session = result.release();
   });
 }
 
@@ -233,6 +274,7 @@ ds_status *ds_session_pin(ds_session *session, const char *dimension, int64_t va
     for (const ds::EntryInfo &entry : session->session->package().variant().entries)
       for (const ds::SymbolInfo &symbol : entry.symbols)
         if (symbol.kind == ds::SymbolKind::Dim && symbol.name == dimension) {
+          std::lock_guard<std::mutex> lock(session->mutex);
           session->pins[dimension] = value;
           return;
         }
@@ -247,17 +289,18 @@ ds_status *ds_session_run(ds_session *session, size_t entry, const ds_tensor *in
     const auto &entries = session->session->package().variant().entries;
     if (entry >= entries.size())
       ds::fail(ds::ErrorCode::InvalidArgument, "no entry ", entry, ", expected less than ", entries.size());
-    std::vector<ds::TensorView> views;
-    for (size_t i = 0; i < inputCount; ++i)
-      views.push_back(viewOf(inputs[i], i));
+    std::vector<ds::TensorView> views = orderInputs(entries[entry], inputs, inputCount);
     ds::Pins pins;
-    for (const ds::SymbolInfo &symbol : entries[entry].symbols)
-      if (session->pins.count(symbol.name))
-        pins[symbol.name] = session->pins[symbol.name];
+    {
+      std::lock_guard<std::mutex> lock(session->mutex);
+      for (const ds::SymbolInfo &symbol : entries[entry].symbols)
+        if (auto pin = session->pins.find(symbol.name); pin != session->pins.end())
+          pins.insert(*pin);
+    }
     std::unique_ptr<ds_outputs> fresh;
     if (!*outputs)
       fresh = std::make_unique<ds_outputs>();
-    ds_outputs &results = *outputs ? **outputs : *fresh;
+    OutputSet &results = (*outputs ? *outputs : fresh.get())->spare;
     results.views.clear();
     session->session->run(entry, views, pins, results.tensors);
     results.names.clear();
@@ -270,13 +313,14 @@ ds_status *ds_session_run(ds_session *session, size_t entry, const ds_tensor *in
     }
     if (fresh)
       *outputs = fresh.release();
+    std::swap((*outputs)->current, (*outputs)->spare);
   });
 }
 
-size_t ds_outputs_count(const ds_outputs *outputs) { return outputs ? outputs->views.size() : 0; }
+size_t ds_outputs_count(const ds_outputs *outputs) { return outputs ? outputs->current.views.size() : 0; }
 
 const ds_tensor *ds_outputs_get(const ds_outputs *outputs, size_t index) {
-  return index < ds_outputs_count(outputs) ? &outputs->views[index] : nullptr;
+  return index < ds_outputs_count(outputs) ? &outputs->current.views[index] : nullptr;
 }
 
 void ds_outputs_free(ds_outputs *outputs) { delete outputs; }
@@ -284,21 +328,22 @@ void ds_outputs_free(ds_outputs *outputs) { delete outputs; }
 ds_status *ds_session_save_states(ds_session *session, const char *path) {
   return guarded([&] {
     require(session && path, "session or path");
-    ds::writeNpz(path, session->session->states().save());
+    session->session->withStates([&](ds::StateStore &states) { ds::writeNpz(path, states.views()); });
   });
 }
 
 ds_status *ds_session_restore_states(ds_session *session, const char *path) {
   return guarded([&] {
     require(session && path, "session or path");
-    session->session->states().restore(ds::readNpz(path));
+    ds::NpzReader file(path);
+    session->session->withStates([&](ds::StateStore &states) { states.restore(file); });
   });
 }
 
 ds_status *ds_session_reset_states(ds_session *session) {
   return guarded([&] {
     require(session, "session");
-    session->session->states().reset();
+    session->session->withStates([](ds::StateStore &states) { states.reset(); });
   });
 }
 

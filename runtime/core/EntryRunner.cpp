@@ -28,7 +28,7 @@ EntryRunner::EntryRunner(const Package &package, size_t index, ThreadPool &pool,
                          Communicator *communicator)
     : package(package), entry(package.variant().entries[index]), function(package.entryFunction(index)), pool(pool),
       states(states), communicator(communicator), computed(entry), plans(entry, package.variant().constants, computed),
-      inputCopies(entry.inputs.size()) {}
+      boundStates(entry.states.size()), inputCopies(entry.inputs.size()) {}
 
 void EntryRunner::run(const std::vector<TensorView> &inputs, const Pins &pins, std::vector<Tensor> &results,
                       LaunchObserver *newObserver) {
@@ -91,9 +91,12 @@ void EntryRunner::bindBuffers(const std::vector<TensorView> &inputs) {
       if (!computed.output[buffer.index])
         buffers[i] = (*outputs)[buffer.index].data();
       break;
-    case BufferRole::State:
-      buffers[i] = states.acquire(entry.states[buffer.index], plan->states[buffer.index]).data();
+    case BufferRole::State: {
+      State &state = states.acquire(entry.states[buffer.index], plan->states[buffer.index]);
+      boundStates[buffer.index] = &state;
+      buffers[i] = state.tensor.data();
       break;
+    }
     case BufferRole::Workspace:
       if (!computed.size[buffer.bytes])
         buffers[i] = workspace.data() + plan->offsets[i];

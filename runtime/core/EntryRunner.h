@@ -84,6 +84,7 @@ private:
   std::vector<uint8_t> symbolKnown, sizeKnown;
   std::vector<uint32_t> defined; // computed symbols in the order of their definitions
   std::vector<void *> buffers;
+  std::vector<State *> boundStates; // one per state of the entry
   std::vector<uint64_t> bufferBytes;
   std::vector<Tensor> *outputs = nullptr;
   LaunchObserver *observer = nullptr;

@@ -20,8 +20,9 @@ enum class ErrorCode {
   Execution = 7,        // compiled code reported an error
   Collective = 8,       // a rank is missing, failed or asks for something else
   OutOfMemory = 9,
-  Io = 10,      // the operating system refused
-  Internal = 11 // a bug of ours
+  Io = 10,       // the operating system refused
+  Internal = 11, // a bug of ours
+  BadState = 12  // a state that a failed call or restore may have left half written
 };
 
 class Error : public std::runtime_error {

@@ -92,6 +92,8 @@ void EntryRunner::runKernel(const ds_launch &request, int64_t grid, size_t scrat
       pool.scratch(t, scratchBytes);
   KernelTask task{request.kernel, launchBuffers.data(), launchSizes.data(),  grid, grain, threads,
                   &pool,          scratchBytes,         kernelResults.data()};
+  for (uint32_t state : entry.launches[request.site].writtenStates)
+    boundStates[state]->isWritten = true;
   pool.run(KernelTask::run, &task, threads);
   for (unsigned t = 0; t < threads; ++t) { // the first by position, whichever thread was faster
     if (kernelResults[t] != DS_OK)
@@ -119,6 +121,8 @@ void EntryRunner::startCollective(const ds_collective &request) {
       if (index >= buffers.size() || !buffers[index] || bufferBytes[index] < bytes)
         fail(ErrorCode::BadPackage, "buffer ", index, " does not hold ", bytes, " bytes");
     part.source = buffers[request.source];
+    if (const BufferInfo &target = entry.buffers[request.destination]; target.role == BufferRole::State)
+      boundStates[target.index]->isWritten = true;
     if (communicator) {
       openCollectives[&request] = communicator->startAllReduce(part);
       return;

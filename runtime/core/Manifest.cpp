@@ -189,6 +189,8 @@ private:
         result.value = value["value"].string();
         result.type = readType(value["type"]);
         result.shape = readShape(value["shape"]);
+        if (const BufferInfo &buffer = entry.buffers[result.buffer]; buffer.role == BufferRole::State)
+          launch.writtenStates.push_back(buffer.index);
         launch.results.push_back(std::move(result));
       });
     entry.launches.push_back(std::move(launch));

@@ -75,6 +75,7 @@ struct LaunchInfo {
   SizeExpr flops;
   std::vector<uint32_t> operands; // buffers that it reads
   std::vector<LaunchResult> results;
+  std::vector<uint32_t> writtenStates; // those among the results' buffers
 };
 
 struct CollectiveInfo {

@@ -12,15 +12,22 @@ Session::Session(std::shared_ptr<const Package> package, const SessionOptions &o
 void Session::run(size_t entry, const std::vector<TensorView> &inputs, const Pins &pins, std::vector<Tensor> &outputs,
                   LaunchObserver *observer) {
   std::lock_guard<std::mutex> lock(running);
+  auto abandon = [&](const char *why) {
+    store.failCall(why);
+    if (communicator)
+      communicator->leave(why);
+  };
   try {
     runners[entry]->run(inputs, pins, outputs, observer);
+    store.endCall();
   } catch (Error &error) {
     error.annotate("entry '" + this->entry(entry).name + "'");
-    if (communicator) {
-      communicator->leave(error.what());
-      if (communicator->world() > 1)
-        error.annotate(concat("rank ", communicator->rank()));
-    }
+    abandon(error.what());
+    if (communicator && communicator->world() > 1)
+      error.annotate(concat("rank ", communicator->rank()));
+    throw;
+  } catch (const std::exception &error) { // out of memory
+    abandon(error.what());
     throw;
   }
 }

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace ds {
@@ -24,11 +25,16 @@ public:
   unsigned threads() const { return pool.size(); }
 
   // Throws Error annotated with the entry's name (and rank, in a larger world). After a failure the other ranks' waits
-  // fail too, and the states hold whatever the code had written.
+  // fail too. Every state is as it was, or, where the call may have begun to write it, refused until it is restored or
+  // reset.
   void run(size_t entry, const std::vector<TensorView> &inputs, const Pins &pins, std::vector<Tensor> &outputs,
            LaunchObserver *observer = nullptr);
 
-  StateStore &states() { return store; }
+  // Runs an action on the states while no call runs.
+  template <typename Action> auto withStates(Action action) -> decltype(action(std::declval<StateStore &>())) {
+    std::lock_guard<std::mutex> lock(running);
+    return action(store);
+  }
 
 private:
   std::shared_ptr<const Package> loaded;

@@ -13,18 +13,23 @@ bool hasConstantShape(const StateInfo &info) {
   return std::all_of(info.shape.begin(), info.shape.end(), [](const SizeExpr &dim) { return dim.isConstant(); });
 }
 
-void checkFits(const StateInfo &info, ElementType type, const Shape &shape, const Tensor &tensor) {
-  if (tensor.getType() != type || tensor.getShape() != shape)
-    fail(ErrorCode::ShapeMismatch, "state '", info.name, "': found ", typeName(tensor.getType()), " ",
-         listText(tensor.getShape()), " from an earlier call or file, expected ", typeName(type), " ", listText(shape));
+void checkUsable(const std::string &name, const State &state) {
+  if (!state.fault.empty())
+    fail(ErrorCode::BadState, "state '", name, "' may be half written (", state.fault,
+         "), restore it or reset the states");
 }
 
 } // namespace
 
-Tensor &StateStore::acquire(const StateInfo &info, const Shape &shape) {
-  auto known = tensors.find(info.name);
-  if (known != tensors.end()) {
-    checkFits(info, info.type, shape, known->second);
+State &StateStore::make(const StateInfo &info, const Shape &shape) {
+  auto known = states.find(info.name);
+  if (known != states.end()) {
+    const Tensor &tensor = known->second.tensor;
+    checkUsable(info.name, known->second);
+    if (tensor.getType() != info.type || tensor.getShape() != shape)
+      fail(ErrorCode::ShapeMismatch, "state '", info.name, "': found ", typeName(tensor.getType()), " ",
+           listText(tensor.getShape()), " from an earlier call or file, expected ", typeName(info.type), " ",
+           listText(shape));
     return known->second;
   }
   Tensor tensor(info.type, shape);
@@ -37,7 +42,30 @@ Tensor &StateStore::acquire(const StateInfo &info, const Shape &shape) {
     if (tensor.bytes() != 0)
       std::memcpy(tensor.data(), package.constant(*info.initial), tensor.bytes());
   }
-  return tensors.emplace(info.name, std::move(tensor)).first->second;
+  State &state = states[info.name];
+  state.tensor = std::move(tensor);
+  return state;
+}
+
+State &StateStore::acquire(const StateInfo &info, const Shape &shape) { return make(info, shape); }
+
+void StateStore::endCall() {
+  for (auto &[name, state] : states)
+    state.isNew = state.isWritten = false;
+}
+
+void StateStore::failCall(const std::string &why) {
+  for (auto item = states.begin(); item != states.end();) {
+    State &state = item->second;
+    if (state.isNew) {
+      item = states.erase(item);
+      continue;
+    }
+    if (state.isWritten)
+      state.fault = why;
+    state.isWritten = false;
+    ++item;
+  }
 }
 
 const StateInfo *StateStore::find(const std::string &name) const {
@@ -48,34 +76,77 @@ const StateInfo *StateStore::find(const std::string &name) const {
   return nullptr;
 }
 
-std::vector<NamedTensor> StateStore::save() {
+std::vector<NamedView> StateStore::views() {
   for (const EntryInfo &entry : package.variant().entries)
     for (const StateInfo &state : entry.states)
       if (hasConstantShape(state))
-        acquire(state, evaluateShape(state.shape, {}));
-  std::vector<NamedTensor> result;
-  for (const auto &[name, tensor] : tensors)
-    result.push_back({name, tensor.clone()});
+        make(state, evaluateShape(state.shape, {})).isNew = false;
+  std::vector<NamedView> result;
+  for (const auto &[name, state] : states) {
+    checkUsable(name, state);
+    result.push_back({name, state.tensor.view()});
+  }
   return result;
 }
 
-void StateStore::restore(const std::vector<NamedTensor> &given) {
-  std::map<std::string, Tensor> accepted;
-  for (const NamedTensor &item : given) {
-    const StateInfo *info = find(item.name);
-    if (!info)
-      fail(ErrorCode::BadFile, "the package has no state '", item.name, "'");
-    bool isWidened = npyType(info->type) != info->type && item.tensor.getType() == npyType(info->type);
-    Tensor tensor = isWidened ? item.tensor.converted(info->type) : item.tensor.clone();
-    checkFits(*info, info->type, tensor.getShape(), tensor);
-    if (info->shape.size() != tensor.getShape().size() ||
-        (hasConstantShape(*info) && evaluateShape(info->shape, {}) != tensor.getShape()))
-      fail(ErrorCode::ShapeMismatch, "state '", info->name, "': wrong shape, found ", listText(tensor.getShape()),
-           ", expected ", shapeText(info->shape));
-    accepted[item.name] = std::move(tensor);
+const StateInfo &StateStore::infoFor(const TensorSource::Item &item) const {
+  const StateInfo *info = find(item.name);
+  if (!info)
+    fail(ErrorCode::BadFile, "the package has no state '", item.name, "'");
+  if (item.type != info->type && item.type != npyType(info->type))
+    fail(ErrorCode::ShapeMismatch, "state '", info->name, "': wrong type, found ", typeName(item.type), ", expected ",
+         typeName(info->type));
+  bool isSameRank = info->shape.size() == item.shape.size();
+  for (size_t axis = 0; isSameRank && axis < item.shape.size(); ++axis)
+    isSameRank = !info->shape[axis].isConstant() || info->shape[axis].evaluate({}) == item.shape[axis];
+  if (!isSameRank)
+    fail(ErrorCode::ShapeMismatch, "state '", info->name, "': wrong shape, found ", listText(item.shape), ", expected ",
+         shapeText(info->shape));
+  return *info;
+}
+
+void StateStore::restore(const TensorSource &source) {
+  struct Target {
+    const StateInfo *info;
+    State *state; // null: the tensor below becomes the state's
+    Tensor tensor;
+  };
+  const std::vector<TensorSource::Item> &items = source.items();
+  std::vector<Target> targets;
+  for (const TensorSource::Item &item : items)
+    targets.push_back({&infoFor(item), nullptr, {}});
+  for (size_t i = 0; i < items.size(); ++i)
+    annotated("state '" + items[i].name + "'", [&] { source.check(i, targets[i].info->type); });
+  // Memory next, so that running out of it changes nothing either. Only a state of another shape needs some.
+  for (size_t i = 0; i < items.size(); ++i) {
+    auto known = states.find(items[i].name);
+    if (known != states.end() && known->second.tensor.getType() == targets[i].info->type &&
+        known->second.tensor.getShape() == items[i].shape)
+      targets[i].state = &known->second;
+    else
+      targets[i].tensor.reset(targets[i].info->type, items[i].shape);
   }
-  for (auto &[name, tensor] : accepted)
-    tensors[name] = std::move(tensor);
+  size_t reached = 0;
+  try {
+    for (; reached < items.size(); ++reached) {
+      Target &target = targets[reached];
+      annotated("state '" + items[reached].name + "'", [&] {
+        source.read(reached, target.info->type, (target.state ? target.state->tensor : target.tensor).data());
+      });
+    }
+  } catch (const std::exception &error) {
+    for (size_t i = 0; i <= reached; ++i)
+      if (targets[i].state)
+        targets[i].state->fault = concat("restoring failed: ", error.what());
+    throw;
+  }
+  for (size_t i = 0; i < items.size(); ++i) {
+    State &state = states[items[i].name];
+    if (!targets[i].state)
+      state.tensor = std::move(targets[i].tensor);
+    state.isNew = false;
+    state.fault.clear();
+  }
 }
 
 } // namespace ds

@@ -11,29 +11,67 @@
 
 namespace ds {
 
+// A state as calls see it. Written in place, it cannot be rolled back: a call that fails after it began to write leaves
+// the state unusable until it is restored or reset.
+struct State {
+  Tensor tensor;
+  bool isNew = true;      // made by the call that runs: until the call succeeds, its value is the initial one
+  bool isWritten = false; // by the call that runs; set before the first byte may change
+  std::string fault;      // what may have left it half written; empty: usable
+};
+
+// Named tensors that are read one at a time, straight to where they belong.
+class TensorSource {
+public:
+  struct Item {
+    std::string name;
+    ElementType type = ElementType::F32;
+    Shape shape;
+  };
+  virtual ~TensorSource() = default;
+
+  virtual const std::vector<Item> &items() const = 0;
+  // Reads all of an item and keeps nothing. Throws Error when it is damaged, or holds an integer that `as` cannot.
+  virtual void check(size_t item, ElementType as) const = 0;
+  // Reads an item into memory for its elements as `as`: its own type, or one that npyType widens to it.
+  virtual void read(size_t item, ElementType as, void *data) const = 0;
+};
+
 class StateStore {
 public:
   explicit StateStore(const Package &package) : package(package) {}
 
-  // The state's tensor, made from its initial constant or zeros when it is met first. Entries that name the same state
-  // share it. Throws Error(ShapeMismatch) when the shape is not that of an earlier call.
-  Tensor &acquire(const StateInfo &info, const Shape &shape);
+  // The state for the call that runs, made from its initial constant or zeros when it is met first. Entries that name
+  // the same state share it. Valid until the states are reset. Throws Error: ShapeMismatch when the shape is not that
+  // of an earlier call, BadState when the state may be half written.
+  State &acquire(const StateInfo &info, const Shape &shape);
 
-  // Copies of all states whose shape is known: those that a call has used and those of constant shape. Sorted by name.
-  std::vector<NamedTensor> save();
+  // The call is over: what it wrote is the states' value.
+  void endCall();
+  // The call failed: states that it met first are forgotten, so that they start anew; others that it had begun to write
+  // are refused from now on, saying why.
+  void failCall(const std::string &why);
 
-  // Takes the tensors as the states' values. All or nothing: throws Error when a name is unknown or a type or constant
-  // shape does not fit. f32 is accepted where the state's type is one that npz lacks.
-  void restore(const std::vector<NamedTensor> &tensors);
+  // All states whose shape is known: those that a call has used and those of constant shape. Sorted by name; valid
+  // until the next call, restore or reset. Throws Error(BadState) when one may be half written.
+  std::vector<NamedView> views();
+
+  // Takes the tensors as the states' values, read into the states' own memory. Everything is checked first: an Error
+  // for an unknown name, a type or constant shape that does not fit, or damaged data changes nothing. Should reading
+  // fail even so, the states that it had reached are refused from then on. f32 is accepted where the state's type is
+  // one that npz lacks.
+  void restore(const TensorSource &source);
 
   // Back to the initial values.
-  void reset() { tensors.clear(); }
+  void reset() { states.clear(); }
 
 private:
   const StateInfo *find(const std::string &name) const;
+  const StateInfo &infoFor(const TensorSource::Item &item) const;
+  State &make(const StateInfo &info, const Shape &shape);
 
   const Package &package;
-  std::map<std::string, Tensor> tensors;
+  std::map<std::string, State> states;
 };
 
 } // namespace ds

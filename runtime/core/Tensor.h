@@ -79,5 +79,10 @@ struct NamedTensor {
   Tensor tensor;
 };
 
+struct NamedView {
+  std::string name;
+  TensorView view;
+};
+
 } // namespace ds
 #endif

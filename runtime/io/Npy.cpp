@@ -147,15 +147,14 @@ void swapBytes(uint8_t *data, size_t count, size_t width) {
 }
 
 // Column-major to row-major: walks the destination in order.
-void transposeFrom(const uint8_t *source, Tensor &to) {
-  const Shape &shape = to.getShape();
-  size_t rank = shape.size(), width = typeSize(to.getType());
+void transposeFrom(const uint8_t *source, const Shape &shape, size_t width, uint8_t *to) {
+  size_t rank = shape.size();
   std::vector<int64_t> index(rank, 0), strides(rank, 1);
   for (size_t axis = 1; axis < rank; ++axis)
     strides[axis] = strides[axis - 1] * shape[axis - 1];
-  int64_t from = 0;
-  for (int64_t i = 0; i < to.count(); ++i) {
-    std::memcpy(to.data() + static_cast<size_t>(i) * width, source + static_cast<size_t>(from) * width, width);
+  int64_t from = 0, count = elementCount(shape);
+  for (int64_t i = 0; i < count; ++i) {
+    std::memcpy(to + static_cast<size_t>(i) * width, source + static_cast<size_t>(from) * width, width);
     for (size_t axis = rank; axis-- > 0;) {
       from += strides[axis];
       if (++index[axis] < shape[axis])
@@ -168,40 +167,67 @@ void transposeFrom(const uint8_t *source, Tensor &to) {
 
 } // namespace
 
-Tensor parseNpy(const uint8_t *data, size_t bytes) {
-  if (bytes < magicLength + 4 || std::memcmp(data, magic, magicLength) != 0)
+NpyHeader readNpyHeader(uint64_t bytes, const NpyRead &read) {
+  uint8_t start[magicLength + 6];
+  if (bytes < magicLength + 4)
     refuse("not an npy file");
-  unsigned version = data[magicLength];
+  read(start, magicLength + 4);
+  if (std::memcmp(start, magic, magicLength) != 0)
+    refuse("not an npy file");
+  unsigned version = start[magicLength];
   if (version < 1 || version > 3)
     refuse(concat("unsupported version, found ", version, ", expected 1 to 3"));
   size_t lengthBytes = version == 1 ? 2 : 4, begin = magicLength + 2 + lengthBytes;
   if (bytes < begin)
     refuse("truncated header");
+  read(start + magicLength + 4, begin - magicLength - 4);
   size_t length = 0;
   for (size_t i = 0; i < lengthBytes; ++i)
-    length |= static_cast<size_t>(data[magicLength + 2 + i]) << (8 * i);
+    length |= static_cast<size_t>(start[magicLength + 2 + i]) << (8 * i);
   if (length > bytes - begin)
     refuse("truncated header");
-  HeaderParser header(std::string(reinterpret_cast<const char *>(data + begin), length));
-  header.run();
-  bool isBigEndian = false;
-  ElementType type = parseDescriptor(header.descr, isBigEndian);
-  size_t expected = byteCount(type, header.shape);
-  size_t found = bytes - begin - length;
+  std::string text(length, '\0');
+  read(text.data(), length);
+  HeaderParser parser(std::move(text));
+  parser.run();
+  NpyHeader header;
+  header.type = parseDescriptor(parser.descr, header.isBigEndian);
+  header.shape = parser.shape;
+  size_t expected = byteCount(header.type, header.shape);
+  uint64_t found = bytes - begin - length;
   if (found < expected)
     refuse(concat("truncated, found ", found, " bytes of data, expected ", expected));
-  Tensor tensor(type, header.shape);
-  const uint8_t *source = data + begin + length;
   // Without elements the other sizes may be so large that their strides do not exist.
-  if (expected != 0 && header.isFortran && header.shape.size() > 1)
-    transposeFrom(source, tensor);
-  else if (expected != 0)
-    std::memcpy(tensor.data(), source, expected);
-  if (isBigEndian)
-    swapBytes(tensor.data(), static_cast<size_t>(tensor.count()), typeSize(type));
-  if (type == ElementType::I1)
-    for (size_t i = 0; i < expected; ++i)
-      tensor.data()[i] = tensor.data()[i] != 0;
+  header.isFortran = parser.isFortran && header.shape.size() > 1 && expected != 0;
+  return header;
+}
+
+void readNpyData(const NpyHeader &header, const NpyRead &read, size_t elements, void *data) {
+  uint8_t *to = static_cast<uint8_t *>(data);
+  size_t width = typeSize(header.type), bytes = elements * width;
+  if (header.isFortran) {
+    std::vector<uint8_t> source(bytes);
+    read(source.data(), bytes);
+    transposeFrom(source.data(), header.shape, width, to);
+  } else if (bytes != 0) {
+    read(to, bytes);
+  }
+  if (header.isBigEndian)
+    swapBytes(to, elements, width);
+  if (header.type == ElementType::I1)
+    for (size_t i = 0; i < bytes; ++i)
+      to[i] = to[i] != 0;
+}
+
+Tensor parseNpy(const uint8_t *data, size_t bytes) {
+  size_t at = 0;
+  NpyRead read = [&](void *to, size_t count) { // the header says how much there is
+    std::memcpy(to, data + at, count);
+    at += count;
+  };
+  NpyHeader header = readNpyHeader(bytes, read);
+  Tensor tensor(header.type, header.shape);
+  readNpyData(header, read, static_cast<size_t>(tensor.count()), tensor.data());
   return tensor;
 }
 

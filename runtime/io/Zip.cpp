@@ -85,16 +85,16 @@ uint32_t checksum(uint32_t start, const void *data, size_t bytes) {
 
 } // namespace
 
-ZipReader::ZipReader(const std::string &path) : file(path) {
+ZipReader::ZipReader(const std::string &path) : directory(path), file(path) {
   annotated(path, [&] { readDirectory(); });
 }
 
 void ZipReader::readDirectory() {
-  Fields fields(file.data(), file.size());
+  Fields fields(directory.data(), directory.size());
   constexpr size_t endBytes = 22, maxComment = 65535;
-  if (file.size() < endBytes)
+  if (directory.size() < endBytes)
     refuse("not a zip file");
-  size_t end = file.size() - endBytes, lowest = end > maxComment ? end - maxComment : 0;
+  size_t end = directory.size() - endBytes, lowest = end > maxComment ? end - maxComment : 0;
   while (fields.get(end, 4) != endMagic) {
     if (end == lowest)
       refuse("no end record (not a zip file, or truncated)");
@@ -103,7 +103,7 @@ void ZipReader::readDirectory() {
   uint64_t count = fields.get(end + 10, 2), at = fields.get(end + 16, 4);
   if (end >= 20 && fields.get(end - 20, 4) == locator64Magic) {
     uint64_t end64 = fields.get(end - 12, 8);
-    if (end64 > file.size() || fields.get(end64, 4) != end64Magic)
+    if (end64 > directory.size() || fields.get(end64, 4) != end64Magic)
       refuse("zip64 end record is damaged");
     count = fields.get(end64 + 32, 8);
     at = fields.get(end64 + 48, 8);
@@ -132,47 +132,109 @@ void ZipReader::readDirectory() {
   }
 }
 
-const uint8_t *ZipReader::read(const Member &member, std::vector<uint8_t> &buffer) const {
-  Fields fields(file.data(), file.size());
-  if (member.header > file.size() || fields.get(member.header, 4) != localMagic)
+ZipReader::Stream::Stream(const ZipReader &zip, const Member &member)
+    : file(zip.file), member(member), packedLeft(member.packedBytes), bytesLeft(member.bytes) {
+  uint64_t size = zip.directory.size();
+  uint8_t local[30];
+  if (member.header > size || size - member.header < sizeof(local))
     refuse("member '" + member.name + "' has no header where the directory says");
-  uint64_t begin = member.header + 30 + fields.get(member.header + 26, 2) + fields.get(member.header + 28, 2);
-  if (begin > file.size() || member.packedBytes > file.size() - begin)
+  file.read(member.header, local, sizeof(local));
+  Fields fields(local, sizeof(local));
+  if (fields.get(0, 4) != localMagic)
+    refuse("member '" + member.name + "' has no header where the directory says");
+  at = member.header + sizeof(local) + fields.get(26, 2) + fields.get(28, 2);
+  if (at > size || packedLeft > size - at)
     refuse("member '" + member.name + "' is truncated");
-  const uint8_t *packed = file.data() + begin, *result = packed;
   if (member.method == 0) {
     if (member.bytes != member.packedBytes)
       refuse("member '" + member.name + "' is stored with two different sizes");
-  } else {
-    if (member.bytes > member.packedBytes * maxInflation + 1024 || member.packedBytes > UINT_MAX ||
-        member.bytes > UINT_MAX)
-      refuse("member '" + member.name + "' claims an impossible size");
-    buffer.resize(member.bytes);
-    z_stream stream = {};
-    if (inflateInit2(&stream, -MAX_WBITS) != Z_OK)
-      fail(ErrorCode::OutOfMemory, "zip: no memory to inflate '", member.name, "'");
-    uint8_t none = 0;
-    stream.next_in = const_cast<Bytef *>(packed);
-    stream.avail_in = static_cast<uInt>(member.packedBytes);
-    stream.next_out = buffer.empty() ? &none : buffer.data();
-    stream.avail_out = static_cast<uInt>(buffer.size());
-    int status = inflate(&stream, Z_FINISH);
-    bool isWhole = status == Z_STREAM_END && stream.total_out == member.bytes;
-    inflateEnd(&stream);
-    if (!isWhole)
-      refuse("member '" + member.name + "' does not inflate to its size");
-    result = buffer.data();
+    return;
   }
-  uint32_t crc = checksum(0, result, member.bytes);
+  if (member.bytes / maxInflation > member.packedBytes + 1)
+    refuse("member '" + member.name + "' claims an impossible size");
+  packed.resize(size_t(1) << 16);
+  auto stream = std::make_unique<z_stream_s>();
+  if (inflateInit2(stream.get(), -MAX_WBITS) != Z_OK)
+    fail(ErrorCode::OutOfMemory, "zip: no memory to inflate '", member.name, "'");
+  inflater = std::move(stream);
+}
+
+ZipReader::Stream::~Stream() {
+  if (inflater)
+    inflateEnd(inflater.get());
+}
+
+int ZipReader::Stream::inflateSome() {
+  if (inflater->avail_in == 0 && packedLeft > 0) {
+    size_t part = static_cast<size_t>(std::min<uint64_t>(packedLeft, packed.size()));
+    file.read(at, packed.data(), part);
+    at += part;
+    packedLeft -= part;
+    inflater->next_in = packed.data();
+    inflater->avail_in = static_cast<uInt>(part);
+  }
+  return inflate(inflater.get(), Z_NO_FLUSH); // without progress Z_BUF_ERROR
+}
+
+void ZipReader::Stream::inflateTo(uint8_t *data, size_t bytes) {
+  inflater->next_out = data;
+  inflater->avail_out = static_cast<uInt>(bytes);
+  while (inflater->avail_out > 0) {
+    int status = inflateSome();
+    if (status != Z_OK && !(status == Z_STREAM_END && inflater->avail_out == 0))
+      refuse("member '" + member.name + "' does not inflate to its size");
+  }
+}
+
+void ZipReader::Stream::read(void *data, size_t bytes) {
+  if (bytes > bytesLeft)
+    refuse(concat("member '", member.name, "' is too short, found ", bytesLeft, " bytes, expected ", bytes));
+  for (uint8_t *to = static_cast<uint8_t *>(data); bytes > 0;) {
+    size_t part = std::min<size_t>(bytes, size_t(1) << 20); // still in the cache when its checksum is taken
+    if (inflater) {
+      inflateTo(to, part);
+    } else {
+      file.read(at, to, part);
+      at += part;
+    }
+    crc = checksum(crc, to, part);
+    to += part;
+    bytes -= part;
+    bytesLeft -= part;
+  }
+}
+
+void ZipReader::Stream::finish() {
+  std::vector<uint8_t> rest(static_cast<size_t>(std::min<uint64_t>(bytesLeft, size_t(1) << 16)));
+  while (bytesLeft > 0)
+    read(rest.data(), static_cast<size_t>(std::min<uint64_t>(bytesLeft, rest.size())));
+  if (inflater) { // it must end here, too
+    uint8_t none = 0;
+    inflater->next_out = &none;
+    inflater->avail_out = 1;
+    int status = Z_OK;
+    while (status == Z_OK && inflater->avail_out == 1)
+      status = inflateSome();
+    if (status != Z_STREAM_END || inflater->avail_out != 1)
+      refuse("member '" + member.name + "' does not inflate to its size");
+  }
   if (crc != member.crc)
     refuse(concat("member '", member.name, "': CRC mismatch, found ", crc, ", expected ", member.crc));
-  return result;
 }
 
 void ZipWriter::add(const std::string &name, const std::string &head, const void *data, size_t bytes) {
+  add(name, head, [&](const Take &take) { take(data, bytes); });
+}
+
+void ZipWriter::add(const std::string &name, const std::string &head,
+                    const std::function<void(const Take &)> &produce) {
   if (name.size() > 65535)
     fail(ErrorCode::InvalidArgument, "zip: name of ", name.size(), " bytes, expected at most 65535");
-  Entry entry{name, checksum(checksum(0, head.data(), head.size()), data, bytes), head.size() + bytes, file.position()};
+  Entry entry{name, checksum(0, head.data(), head.size()), head.size(), file.position()};
+  produce([&](const void *data, size_t bytes) {
+    entry.crc = checksum(entry.crc, data, bytes);
+    entry.bytes += bytes;
+  });
   std::string local;
   put(local, localMagic, 4);
   put(local, 45, 2);    // zip64
@@ -192,8 +254,7 @@ void ZipWriter::add(const std::string &name, const std::string &head, const void
   put(local, entry.bytes, 8);
   file.write(local.data(), local.size());
   file.write(head.data(), head.size());
-  if (bytes != 0)
-    file.write(data, bytes);
+  produce([&](const void *data, size_t bytes) { file.write(data, bytes); });
   entries.push_back(std::move(entry));
 }
 

@@ -5,8 +5,12 @@
 #include "runtime/core/MappedFile.h"
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
+
+struct z_stream_s; // zlib's
 
 namespace ds {
 
@@ -23,13 +27,37 @@ public:
 
   const std::vector<Member> &members() const { return list; }
 
-  // The member's bytes; the buffer is filled only when they are not stored as they are.
-  const uint8_t *read(const Member &member, std::vector<uint8_t> &buffer) const;
+  // The bytes of a member, one part after the other. The reader must outlive it.
+  class Stream {
+  public:
+    Stream(const ZipReader &zip, const Member &member);
+    Stream(const Stream &) = delete;
+    Stream &operator=(const Stream &) = delete;
+    ~Stream();
+
+    uint64_t left() const { return bytesLeft; }
+    // Throws Error(BadFile) when fewer bytes are left or they cannot be had.
+    void read(void *data, size_t bytes);
+    // Reads what is left; throws Error(BadFile) unless all that was read has the member's checksum.
+    void finish();
+
+  private:
+    int inflateSome();
+    void inflateTo(uint8_t *data, size_t bytes);
+
+    const InputFile &file;
+    const Member &member;
+    uint64_t at = 0, packedLeft = 0, bytesLeft = 0;
+    uint32_t crc = 0;
+    std::unique_ptr<z_stream_s> inflater; // null: stored as it is
+    std::vector<uint8_t> packed;
+  };
 
 private:
   void readDirectory();
 
-  MappedFile file;
+  MappedFile directory; // only the pages of the directory are ever touched
+  InputFile file;
   std::vector<Member> list;
 };
 
@@ -40,6 +68,10 @@ public:
 
   // The member's bytes are the two parts, one after the other.
   void add(const std::string &name, const std::string &head, const void *data, size_t bytes);
+  // As above, with a second part that is made while it is written: `produce` hands it to `take` piece by piece. It is
+  // called twice, since the checksum comes before the bytes.
+  using Take = std::function<void(const void *data, size_t bytes)>;
+  void add(const std::string &name, const std::string &head, const std::function<void(const Take &)> &produce);
   void commit();
 
 private:

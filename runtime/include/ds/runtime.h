@@ -38,7 +38,8 @@ typedef enum ds_status_code {
   DS_STATUS_COLLECTIVE = 8,        /* a rank is missing, failed or disagrees */
   DS_STATUS_OUT_OF_MEMORY = 9,
   DS_STATUS_IO = 10,
-  DS_STATUS_INTERNAL = 11 /* a bug of the runtime */
+  DS_STATUS_INTERNAL = 11, /* a bug of the runtime */
+  DS_STATUS_BAD_STATE = 12 /* a state that a failed call may have left half written; restore or reset it */
 } ds_status_code;
 
 DS_API ds_status_code ds_status_get_code(const ds_status *status); /* null: DS_STATUS_OK */
@@ -81,9 +82,9 @@ typedef enum ds_type {
 DS_API size_t ds_type_size(ds_type type);      /* bytes per element; 0 for no type */
 DS_API const char *ds_type_name(ds_type type); /* "f32"; null for no type */
 
-/* A dense row-major tensor that somebody else owns. As an input: the caller owns shape and data, which must stay valid
- * and unchanged until the call returns; 64-byte aligned data is used in place, other data is copied. As a result: owned
- * by the object it came from. */
+/* A dense row-major tensor that somebody else owns. As an input: the caller owns name, shape and data, which must stay
+ * valid and unchanged until the call returns; 64-byte aligned data is used in place, other data is copied. As a result:
+ * owned by the object it came from. */
 typedef struct ds_tensor {
   size_t struct_size;
   const char *name;
@@ -156,9 +157,21 @@ DS_API ds_status *ds_session_pin(ds_session *session, const char *dimension, int
 /* Outputs of a call: owned by the caller, independent of session and package. One thread at a time. */
 typedef struct ds_outputs ds_outputs;
 
-/* Runs an entry. inputs are in the order of the package; their names are not looked at. *outputs is null, or the
- * outputs of an earlier call, whose memory is then used again (its tensors become invalid); that call's outputs must
- * not be inputs of this one. */
+/* Runs an entry. An input goes by its name; one whose name is null goes by its position, in the order of the package.
+ *
+ * *outputs is null, or the outputs of an earlier call: those are replaced, and their tensors may be inputs of this call
+ * (give them the inputs' names, or null). Memory is used again by turns: a call writes where the call before the last
+ * one did. So when the call fails, *outputs and its tensors are as they were.
+ *
+ * States are updated in place, without a copy to go back to. When a call fails, each state either is as it was, or, if
+ * the call may have begun to write it, is refused from then on: calls that use it and ds_session_save_states return
+ * DS_STATUS_BAD_STATE with the failed call's message, until the state is restored or all are reset. Inputs, sizes and
+ * constraints are checked before anything is written; a state that the failed call was the first to use is at its
+ * initial value again.
+ *
+ * In a group, a rank whose call fails leaves it, and the other ranks' collectives fail from then on, with the same
+ * consequence for what those calls had begun to write. A rank that was past its last collective may have completed the
+ * step. So after a failure every rank goes on in a new group, with its states restored from one and the same step. */
 DS_API ds_status *ds_session_run(ds_session *session, size_t entry, const ds_tensor *inputs, size_t input_count,
                                  ds_outputs **outputs);
 
@@ -167,11 +180,16 @@ DS_API size_t ds_outputs_count(const ds_outputs *outputs);
 DS_API const ds_tensor *ds_outputs_get(const ds_outputs *outputs, size_t index);
 DS_API void ds_outputs_free(ds_outputs *outputs);
 
-/* All states as an .npz, complete under its name or not there at all; bf16 is widened to f32. */
+/* These wait for a call that runs in another thread.
+ *
+ * All states as an .npz, complete under its name or not there at all, written straight from the states' memory; bf16
+ * is widened to f32. DS_STATUS_BAD_STATE, and no file, when a state may be half written. */
 DS_API ds_status *ds_session_save_states(ds_session *session, const char *path);
-/* All or nothing; states that the file lacks keep their values. */
+/* States that the file lacks keep their values. Read straight into the states' memory, after names, types, shapes and
+ * checksums have been found right: what is wrong with a file changes nothing. Should reading fail even then, the states
+ * that it had reached are refused as after a failed call. */
 DS_API ds_status *ds_session_restore_states(ds_session *session, const char *path);
-/* Back to the initial values. */
+/* All states back to their initial values. */
 DS_API ds_status *ds_session_reset_states(ds_session *session);
 
 #ifdef __cplusplus

@@ -45,7 +45,7 @@ TEST_F(ApiTest, DescribesThePackage) {
   EXPECT_STREQ(ds_package_variant_name(package, 0), "x86-64");
   EXPECT_EQ(ds_package_variant_name(package, 1), nullptr);
   EXPECT_STREQ(ds_package_entry_name(package, 8), "lookup");
-  EXPECT_EQ(ds_package_entry_name(package, 10), nullptr);
+  EXPECT_EQ(ds_package_entry_name(package, 15), nullptr);
   ASSERT_EQ(ds_package_tensor_count(package, 8, DS_INPUTS), 2u);
   const ds_tensor_info *info = ds_package_tensor(package, 8, DS_INPUTS, 1);
   EXPECT_STREQ(info->name, "indices");
@@ -118,6 +118,94 @@ TEST_F(ApiTest, SavesAndRestoresStates) {
   ASSERT_EQ(messageOf(ds_session_run(session, 5, &x, 1, &outputs)), "");
   EXPECT_EQ(static_cast<float *>(ds_outputs_get(outputs, 0)->data)[0], 12);
   EXPECT_NE(messageOf(ds_session_restore_states(session, "/nowhere.npz")).find("/nowhere.npz"), std::string::npos);
+}
+
+TEST_F(ApiTest, OutputsSurviveAFailedCall) {
+  alignas(64) float table[2] = {5, 6};
+  alignas(64) int64_t indices[2] = {1, 0};
+  int64_t two = 2, one = 1;
+  ds_tensor inputs[2] = {{sizeof(ds_tensor), nullptr, DS_F32, 1, &two, table},
+                         {sizeof(ds_tensor), nullptr, DS_I64, 1, &two, indices}};
+  ASSERT_EQ(messageOf(ds_session_run(session, 8, inputs, 2, &outputs)), "");
+  const ds_tensor *y = ds_outputs_get(outputs, 0);
+  ASSERT_EQ(static_cast<const float *>(y->data)[0], 6);
+  indices[1] = 7; // the first element is written before the second one fails
+  indices[0] = 0;
+  EXPECT_NE(messageOf(ds_session_run(session, 8, inputs, 2, &outputs)).find("index out of range"), std::string::npos);
+  EXPECT_NE(messageOf(ds_session_run(session, 8, inputs, 1, &outputs)), "");
+  ASSERT_EQ(ds_outputs_count(outputs), 1u);
+  EXPECT_EQ(ds_outputs_get(outputs, 0), y);
+  EXPECT_STREQ(y->name, "y");
+  EXPECT_EQ(y->shape[0], 2);
+  EXPECT_EQ(static_cast<const float *>(y->data)[0], 6);
+  EXPECT_EQ(static_cast<const float *>(y->data)[1], 5);
+  // The last call's outputs may be inputs of the next.
+  ds_tensor fed[2] = {*y, inputs[1]};
+  fed[0].name = nullptr;
+  fed[1].shape = &one;
+  ASSERT_EQ(messageOf(ds_session_run(session, 8, fed, 2, &outputs)), "");
+  EXPECT_EQ(static_cast<const float *>(ds_outputs_get(outputs, 0)->data)[0], 6);
+}
+
+TEST_F(ApiTest, TakesTurnsWithTheMemoryOfOutputs) {
+  const void *memory[4] = {};
+  for (const void *&place : memory) {
+    ASSERT_EQ(messageOf(ds_session_run(session, 0, &input, 1, &outputs)), "");
+    place = ds_outputs_get(outputs, 0)->data;
+  }
+  EXPECT_NE(memory[0], memory[1]);
+  EXPECT_EQ(memory[0], memory[2]);
+  EXPECT_EQ(memory[1], memory[3]);
+}
+
+TEST_F(ApiTest, InputsGoByTheirNames) {
+  alignas(64) float table[2] = {5, 6};
+  alignas(64) int64_t indices[1] = {1};
+  int64_t two = 2, one = 1;
+  ds_tensor first = {sizeof(ds_tensor), "table", DS_F32, 1, &two, table},
+            second = {sizeof(ds_tensor), "indices", DS_I64, 1, &one, indices};
+  auto run = [&](std::vector<ds_tensor> inputs) {
+    std::string message = messageOf(ds_session_run(session, 8, inputs.data(), inputs.size(), &outputs));
+    if (message.empty()) {
+      EXPECT_EQ(static_cast<const float *>(ds_outputs_get(outputs, 0)->data)[0], 6);
+    }
+    return message;
+  };
+  EXPECT_EQ(run({first, second}), "");
+  EXPECT_EQ(run({second, first}), "");
+  ds_tensor unnamed = first;
+  unnamed.name = nullptr;
+  EXPECT_EQ(run({unnamed, second}), "");
+  EXPECT_EQ(run({second, unnamed}), "entry 'lookup': input 'indices' is given twice"); // its position is taken
+  EXPECT_EQ(run({second, second}), "entry 'lookup': input 'indices' is given twice");
+  ds_tensor wrong = second;
+  wrong.name = "index";
+  EXPECT_EQ(run({first, wrong}), "entry 'lookup': input 1: no input 'index', expected one of [table, indices], or null "
+                                 "to go by position");
+  wrong.name = "";
+  EXPECT_NE(run({first, wrong}), "");
+}
+
+TEST_F(ApiTest, AHalfWrittenStateHasACodeOfItsOwn) {
+  int64_t four = 4, one = 1;
+  alignas(64) int64_t indices[1] = {0};
+  ds_tensor inputs[2] = {{sizeof(ds_tensor), "x", DS_F32, 1, &four, data},
+                         {sizeof(ds_tensor), "indices", DS_I64, 1, &one, indices}};
+  ASSERT_EQ(messageOf(ds_session_run(session, 10, inputs, 2, &outputs)), "");
+  indices[0] = 4;
+  ds_status *status = ds_session_run(session, 10, inputs, 2, &outputs);
+  EXPECT_EQ(ds_status_get_code(status), DS_STATUS_EXECUTION);
+  ds_status_free(status);
+  indices[0] = 0;
+  status = ds_session_run(session, 10, inputs, 2, &outputs);
+  EXPECT_EQ(ds_status_get_code(status), DS_STATUS_BAD_STATE);
+  EXPECT_NE(messageOf(status).find("index out of range"), std::string::npos);
+  status = ds_session_save_states(session, folder.file("s.npz").c_str());
+  EXPECT_EQ(ds_status_get_code(status), DS_STATUS_BAD_STATE);
+  ds_status_free(status);
+  ASSERT_EQ(messageOf(ds_session_reset_states(session)), "");
+  EXPECT_EQ(messageOf(ds_session_run(session, 10, inputs, 2, &outputs)), "");
+  EXPECT_EQ(messageOf(ds_session_save_states(session, folder.file("s.npz").c_str())), "");
 }
 
 TEST_F(ApiTest, RunsRanksAsThreads) {

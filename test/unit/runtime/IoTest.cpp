@@ -144,9 +144,11 @@ TEST(Npz, RoundTripsInOrder) {
 
 TEST(Npz, LeavesNothingBehindWhenItCannotWrite) {
   TemporaryFolder folder;
-  EXPECT_NE(errorOf([&] { writeNpz(folder.path() + "/none/t.npz", {}); }).find("cannot create"), std::string::npos);
+  EXPECT_NE(errorOf([&] { writeNpz(folder.path() + "/none/t.npz", std::vector<NamedView>()); }).find("cannot create"),
+            std::string::npos);
   std::filesystem::create_directory(folder.file("taken"));
-  EXPECT_NE(errorOf([&] { writeNpz(folder.file("taken"), {}); }).find("cannot rename"), std::string::npos);
+  EXPECT_NE(errorOf([&] { writeNpz(folder.file("taken"), std::vector<NamedView>()); }).find("is a folder"),
+            std::string::npos);
   size_t files = 0;
   for (const auto &item : std::filesystem::directory_iterator(folder.path())) {
     (void)item;
@@ -215,6 +217,8 @@ TEST(Npz, ReadsDeflatedMembers) {
   writeFile(folder.file("t.npz"), deflatedZip("x.npy", content, 4000000000u));
   EXPECT_NE(errorOf([&] { readNpz(folder.file("t.npz")); }).find("impossible size"), std::string::npos);
   writeFile(folder.file("t.npz"), deflatedZip("x.npy", content, 900));
+  EXPECT_NE(errorOf([&] { readNpz(folder.file("t.npz")); }).find("truncated"), std::string::npos);
+  writeFile(folder.file("t.npz"), deflatedZip("x.npy", content, 1200));
   EXPECT_NE(errorOf([&] { readNpz(folder.file("t.npz")); }).find("does not inflate"), std::string::npos);
   writeFile(folder.file("t.npz"), deflatedZip("x.txt", content, static_cast<uint32_t>(content.size())));
   EXPECT_NE(errorOf([&] { readNpz(folder.file("t.npz")); }).find("not an npy file"), std::string::npos);

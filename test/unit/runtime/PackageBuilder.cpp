@@ -103,7 +103,68 @@ Json countEntry() {
   state["initial"] = 1;
   entry["states"] = {state};
   entry["buffers"] = {buffer("input", 0), buffer("state", 0), buffer("output", 0)};
-  entry["launches"] = {launch("add", "/Add", {0, 1}), launch("copy", "/Identity", {1})};
+  entry["launches"] = {launch("add", "/Add", {0, 1}, "0", Json::array({result(1, "", {"4"})})),
+                       launch("copy", "/Identity", {1}, "0", Json::array({result(2, "", {"4"})}))};
+  return entry;
+}
+
+Json totalState() {
+  Json state = tensor("total", "f32", {"4"});
+  state["initial"] = 1;
+  return state;
+}
+
+Json advanceEntry() {
+  Json entry = emptyEntry("advance");
+  entry["symbols"] = {dim("count")};
+  entry["sizes"] = {"4", "count"};
+  entry["inputs"] = {tensor("x", "f32", {"4"}), tensor("indices", "i64", {"count"})};
+  entry["outputs"] = {tensor("y", "f32", {"count"})};
+  entry["states"] = {totalState(), tensor("late", "f32", {"4"})};
+  entry["buffers"] = {buffer("input", 0), buffer("input", 1), buffer("state", 0), buffer("state", 1),
+                      buffer("output", 0)};
+  entry["launches"] = {launch("add", "/Add", {2, 0}, "0", Json::array({result(2, "", {"4"})})),
+                       launch("gather", "/Gather", {0, 1}, "0", Json::array({result(4, "y", {"count"})})),
+                       launch("add", "/AddLate", {3, 0}, "0", Json::array({result(3, "", {"4"})}))};
+  return entry;
+}
+
+Json peekEntry() {
+  Json entry = emptyEntry("peek");
+  entry["sizes"] = {"4"};
+  entry["outputs"] = {tensor("y", "f32", {"4"})};
+  entry["states"] = {tensor("late", "f32", {"4"})};
+  entry["buffers"] = {buffer("state", 0), buffer("output", 0)};
+  entry["launches"] = {launch("copy", "/Identity", {0}, "0", Json::array({result(1, "y", {"4"})}))};
+  return entry;
+}
+
+Json historyEntry() {
+  Json entry = emptyEntry("history");
+  entry["symbols"] = {dim("n"), dim("count")};
+  entry["sizes"] = {"n", "count"};
+  entry["inputs"] = {tensor("x", "f32", {"n"}), tensor("indices", "i64", {"count"})};
+  entry["outputs"] = {tensor("y", "f32", {"count"})};
+  entry["states"] = {tensor("past", "f32", {"n"})};
+  entry["buffers"] = {buffer("input", 0), buffer("input", 1), buffer("state", 0), buffer("output", 0)};
+  entry["launches"] = {launch("add", "/Add", {2, 0}, "0", Json::array({result(2, "", {"n"})})),
+                       launch("gather", "/Gather", {2, 1}, "0", Json::array({result(3, "y", {"count"})}))};
+  return entry;
+}
+
+// drift reduces into the output, merge into the state.
+Json stateReduceEntry(const char *name) {
+  Json entry = emptyEntry(name);
+  entry["sizes"] = {"4"};
+  entry["inputs"] = {tensor("x", "f32", {"4"})};
+  entry["outputs"] = {tensor("y", "f32", {"4"})};
+  entry["states"] = {totalState()};
+  entry["buffers"] = {buffer("input", 0), buffer("state", 0), buffer("output", 0)};
+  bool isDrift = std::string(name) == "drift";
+  entry["launches"] = {isDrift ? launch("add", "/Add", {1, 0}, "0", Json::array({result(1, "", {"4"})}))
+                               : launch("copy", "/Identity", {1}, "0", Json::array({result(2, "y", {"4"})}))};
+  entry["collectives"] = {
+      {{"op", "all_reduce"}, {"value", "grad"}, {"type", "f32"}, {"site", "/loss/MatMul"}, {"bytes", "16"}}};
   return entry;
 }
 
@@ -149,7 +210,12 @@ Json testManifest() {
                         reduceEntry("reduce"),
                         reduceEntry("skipped"),
                         lookupEntry(),
-                        reduceEntry("stuck")};
+                        reduceEntry("stuck"),
+                        advanceEntry(),
+                        peekEntry(),
+                        historyEntry(),
+                        stateReduceEntry("drift"),
+                        stateReduceEntry("merge")};
   return {{"format", 1},
           {"abi", 1},
           {"compiler", "by hand"},

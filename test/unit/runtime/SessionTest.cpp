@@ -203,31 +203,8 @@ TEST_F(SessionTest, KeepsStatesAcrossCalls) {
   EXPECT_EQ(valuesOf(run(*session, "count", {ones})[0]), (std::vector<float>{11, 21, 31, 41}));
   EXPECT_EQ(valuesOf(run(*session, "count", {ones})[0]), (std::vector<float>{12, 22, 32, 42}));
   EXPECT_EQ(valuesOf(run(*other, "count", {ones})[0]), (std::vector<float>{11, 21, 31, 41}));
-  session->states().reset();
+  session->withStates([](StateStore &states) { states.reset(); });
   EXPECT_EQ(valuesOf(run(*session, "count", {ones})[0]), (std::vector<float>{11, 21, 31, 41}));
-}
-
-TEST_F(SessionTest, SavesAndRestoresStates) {
-  auto session = open(), other = open();
-  Tensor ones = floats({4}, {1, 1, 1, 1});
-  EXPECT_EQ(valuesOf(session->states().save()[0].tensor), (std::vector<float>{10, 20, 30, 40}));
-  run(*session, "count", {ones});
-  writeNpz(folder.file("states.npz"), session->states().save());
-  other->states().restore(readNpz(folder.file("states.npz")));
-  EXPECT_EQ(valuesOf(run(*other, "count", {ones})[0]), (std::vector<float>{12, 22, 32, 42}));
-}
-
-TEST_F(SessionTest, RefusesStatesThatDoNotFit) {
-  auto session = open();
-  auto restore = [&](const char *name, Tensor tensor) {
-    std::vector<NamedTensor> list;
-    list.push_back({name, std::move(tensor)});
-    return errorOf([&] { session->states().restore(list); });
-  };
-  EXPECT_EQ(restore("other", floats({4}, {1, 2, 3, 4})), "the package has no state 'other'");
-  EXPECT_NE(restore("total", floats({3}, {1, 2, 3})).find("wrong shape, found [3], expected [4]"), std::string::npos);
-  EXPECT_NE(restore("total", tensor<int32_t>(ElementType::I32, {4}, {1, 2, 3, 4})).find("found i32"),
-            std::string::npos);
 }
 
 class CountingObserver : public LaunchObserver {

@@ -175,10 +175,69 @@ static int32_t lookupEntry(const ds_call *call) {
   return DS_OK;
 }
 
+/* advance: total += x in place; y = x[indices], which fails by index; late += x in place. */
+static const uint32_t advanceTotal[] = {2, 0, 2}, advanceLookup[] = {0, 1, 4}, advanceLate[] = {3, 0, 3},
+                      advanceSizes[] = {0};
+LAUNCH(advanceFirst, 0, add, 0, DS_NO_SIZE, 1, advanceTotal, noSizes);
+LAUNCH(advanceGather, 1, gather, 1, DS_NO_SIZE, 1, advanceLookup, advanceSizes);
+LAUNCH(advanceLast, 2, add, 0, DS_NO_SIZE, 1, advanceLate, noSizes);
+static int32_t advanceEntry(const ds_call *call) {
+  RUN(advanceFirst);
+  RUN(advanceGather);
+  RUN(advanceLast);
+  return DS_OK;
+}
+
+/* peek: y = late. */
+static const uint32_t peekBuffers[] = {0, 1};
+LAUNCH(peek, 0, copy, 0, DS_NO_SIZE, 1, peekBuffers, noSizes);
+static int32_t peekEntry(const ds_call *call) {
+  RUN(peek);
+  return DS_OK;
+}
+
+/* history: past += x in place, for any length; y = past[indices], which fails by index. */
+static const uint32_t historyAdd[] = {2, 0, 2}, historyLookup[] = {2, 1, 3};
+LAUNCH(historyFirst, 0, add, 0, DS_NO_SIZE, 1, historyAdd, noSizes);
+LAUNCH(historyGather, 1, gather, 1, DS_NO_SIZE, 1, historyLookup, advanceSizes);
+static int32_t historyEntry(const ds_call *call) {
+  RUN(historyFirst);
+  RUN(historyGather);
+  return DS_OK;
+}
+
+/* drift: total += x in place; y = all_reduce(x). merge: total = all_reduce(x); y = total. In both, a rank
+ * whose x starts with a negative number fails at once. */
+static const uint32_t driftBuffers[] = {1, 0, 1}, mergeBuffers[] = {1, 2};
+static const ds_collective driftSum = {sizeof(ds_collective), 0, DS_ALL_REDUCE, DS_REDUCE_SUM, 0, 2, 0};
+static const ds_collective mergeSum = {sizeof(ds_collective), 0, DS_ALL_REDUCE, DS_REDUCE_SUM, 0, 1, 0};
+LAUNCH(driftAdd, 0, add, 0, DS_NO_SIZE, 1, driftBuffers, noSizes);
+LAUNCH(mergeCopy, 0, copy, 0, DS_NO_SIZE, 1, mergeBuffers, noSizes);
+static int32_t allReduce(const ds_call *call, const ds_collective *collective) {
+  int32_t result = call->services->collective_start(call->context, collective);
+  return result != DS_OK ? result : call->services->collective_wait(call->context, collective);
+}
+static int32_t driftEntry(const ds_call *call) {
+  if (*(const float *)call->buffers[0] < 0)
+    return DS_INVALID_VALUE;
+  RUN(driftAdd);
+  return allReduce(call, &driftSum);
+}
+static int32_t mergeEntry(const ds_call *call) {
+  if (*(const float *)call->buffers[0] < 0)
+    return DS_INVALID_VALUE;
+  int32_t result = allReduce(call, &mergeSum);
+  if (result != DS_OK)
+    return result;
+  RUN(mergeCopy);
+  return DS_OK;
+}
+
 static const ds_entry_point entries[] = {
     {"main", mainEntry},           {"scale", scaleEntry}, {"reshape", reshapeEntry}, {"positive", positiveEntry},
     {"forgetful", forgetfulEntry}, {"count", countEntry}, {"reduce", reduceEntry},   {"skipped", skippedEntry},
-    {"lookup", lookupEntry},       {"stuck", stuckEntry}};
+    {"lookup", lookupEntry},       {"stuck", stuckEntry}, {"advance", advanceEntry}, {"peek", peekEntry},
+    {"history", historyEntry},     {"drift", driftEntry}, {"merge", mergeEntry}};
 static const ds_package_code code = {sizeof(ds_package_code), DS_ABI_VERSION, sizeof(entries) / sizeof(entries[0]),
                                      entries};
 
