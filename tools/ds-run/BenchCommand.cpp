@@ -38,7 +38,7 @@ public:
 
 // Constants once, and what crosses the border: the least that a call has to move.
 uint64_t bytesOfCall(const Package &package, const EntryInfo &entry, const std::vector<Tensor> &inputs,
-                     const std::vector<Tensor> &outputs, StateStore &states) {
+                     const std::vector<Tensor> &outputs, const std::vector<NamedView> &states) {
   uint64_t bytes = 0;
   std::set<uint64_t> ranges;
   for (const BufferInfo &buffer : entry.buffers) {
@@ -51,10 +51,10 @@ uint64_t bytesOfCall(const Package &package, const EntryInfo &entry, const std::
   for (const std::vector<Tensor> *list : {&inputs, &outputs})
     for (const Tensor &tensor : *list)
       bytes += tensor.bytes();
-  for (const NamedTensor &state : states.save())
+  for (const NamedView &state : states)
     for (const StateInfo &info : entry.states)
       if (info.name == state.name)
-        bytes += state.tensor.bytes();
+        bytes += state.view.bytes();
   return bytes;
 }
 
@@ -109,12 +109,15 @@ int benchCommand(const Options &options) {
   size_t index = package->entryIndex(options.entry);
   const EntryInfo &entry = session.entry(index);
   Pins pins = parsePins(options.dims);
-  std::vector<Tensor> inputs = gatherInputs(entry, options, pins, 0), outputs;
+  std::vector<std::string> madeUp;
+  std::vector<Tensor> inputs = gatherInputs(entry, options, pins, 0, &madeUp), outputs;
   std::vector<TensorView> views = viewsOf(inputs);
 
   FlopCounter flops;
   session.run(index, views, pins, outputs, &flops);
-  uint64_t bytes = bytesOfCall(*package, entry, inputs, outputs, session.states());
+  noteRandomInputs(madeUp, options);
+  uint64_t bytes = session.withStates(
+      [&](StateStore &states) { return bytesOfCall(*package, entry, inputs, outputs, states.views()); });
   std::vector<double> samples = sample([&] { session.run(index, views, pins, outputs); }, options.duration);
   Ceilings ceilings;
   {

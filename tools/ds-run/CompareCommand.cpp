@@ -5,12 +5,12 @@
 #include "tools/ds-run/TensorCompare.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/core/MappedFile.h"
 #include "runtime/core/Session.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <map>
 #include <set>
 
@@ -21,7 +21,8 @@ std::set<std::string> blockNames(const EntryInfo &entry) {
   std::set<std::string> names;
   for (const LaunchInfo &launch : entry.launches)
     for (const LaunchResult &result : launch.results)
-      names.insert(result.value);
+      if (!result.value.empty()) // values that the compiler made have no name, and nothing to be compared with
+        names.insert(result.value);
   return names;
 }
 
@@ -74,13 +75,16 @@ public:
   }
   std::map<std::string, std::string> texts;
   std::set<std::string> different;
+  std::vector<std::string> alone; // seen here, but not recorded
 
 private:
   // The package under test ran first, so what is recorded is `found` and what is seen here is `expected`.
   void visit(const std::string &name, const TensorView &value) override {
     auto known = expected.find(name);
-    if (known == expected.end())
+    if (known == expected.end()) {
+      alone.push_back(name);
       return;
+    }
     TensorView found = known->second->view();
     Difference difference = compareTensors(found, value, tolerance, true);
     texts[name] = differenceText(difference, found, value);
@@ -97,6 +101,11 @@ bool reportOutput(const std::string &name, const TensorView &found, const Tensor
   Difference difference = compareTensors(found, expected, tolerance);
   std::printf("%s: %s\n", name.c_str(), differenceText(difference, found, expected).c_str());
   return difference.isWithin();
+}
+
+bool reportOutputAlone(const std::string &name, const std::string &package) {
+  std::printf("%s: only in %s: differs\n", name.c_str(), package.c_str());
+  return false;
 }
 
 int compareWithFolder(Session &session, size_t index, const Options &options, const Tolerance &tolerance) {
@@ -132,18 +141,34 @@ Pins pinsFor(const EntryInfo &entry, const Pins &pins) {
   return known;
 }
 
-void reportBlocks(const BlockRecorder &recorder, const BlockComparer &comparer) {
+void reportAlone(const std::string &name, const std::string &package) {
+  std::printf("block %s: only in %s\n", name.c_str(), package.c_str());
+}
+
+// What is in the first of two sets only.
+void reportMissing(const std::set<std::string> &names, const std::set<std::string> &others,
+                   const std::string &package) {
+  for (const std::string &name : names)
+    if (!others.count(name))
+      reportAlone(name, package);
+}
+
+void reportBlocks(const BlockRecorder &recorder, const BlockComparer &comparer, const Options &options) {
   size_t compared = 0;
   const std::string *first = nullptr;
   for (const NamedTensor &block : recorder.blocks) {
     auto text = comparer.texts.find(block.name);
-    if (text == comparer.texts.end())
+    if (text == comparer.texts.end()) { // it ran more often there
+      reportAlone(block.name, options.package);
       continue;
+    }
     ++compared;
     if (!first && comparer.different.count(block.name))
       first = &block.name;
     std::printf("block %s: %s\n", block.name.c_str(), text->second.c_str());
   }
+  for (const std::string &name : comparer.alone)
+    reportAlone(name, options.other);
   if (first)
     std::printf("first block that differs: %s (%zu of %zu differ)\n", first->c_str(), comparer.different.size(),
                 compared);
@@ -177,27 +202,33 @@ int compareWithPackage(Session &session, size_t index, const Options &options, c
     otherSession.run(otherIndex, matchInputs(entry, inputs, otherEntry), pinsFor(otherEntry, pins), expected,
                      &comparer);
   });
-  reportBlocks(recorder, comparer);
+  reportMissing(mine, theirs, options.package);
+  reportMissing(theirs, mine, options.other);
+  reportBlocks(recorder, comparer, options);
 
   bool isWithin = true;
-  if (entry.outputs.size() != otherEntry.outputs.size())
-    fail(ErrorCode::ShapeMismatch, "found ", entry.outputs.size(), " outputs, expected ", otherEntry.outputs.size());
+  auto place = [](const std::vector<TensorInfo> &list, const std::string &name) {
+    auto match = std::find_if(list.begin(), list.end(), [&](const TensorInfo &info) { return info.name == name; });
+    return static_cast<size_t>(match - list.begin());
+  };
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string &name = entry.outputs[i].name;
-    auto match = std::find_if(otherEntry.outputs.begin(), otherEntry.outputs.end(),
-                              [&](const TensorInfo &info) { return info.name == name; });
-    if (match == otherEntry.outputs.end())
-      fail(ErrorCode::ShapeMismatch, "output '", name, "' is no output of the second package");
-    size_t at = static_cast<size_t>(match - otherEntry.outputs.begin());
-    isWithin &= reportOutput(name, outputs[i].view(), expected[at].view(), tolerance);
+    size_t at = place(otherEntry.outputs, name);
+    if (at < expected.size())
+      isWithin &= reportOutput(name, outputs[i].view(), expected[at].view(), tolerance);
+    else
+      isWithin = reportOutputAlone(name, options.package);
   }
+  for (const TensorInfo &info : otherEntry.outputs)
+    if (place(entry.outputs, info.name) == outputs.size())
+      isWithin = reportOutputAlone(info.name, options.other);
   return isWithin ? 0 : 1;
 }
 
 } // namespace
 
 int compareCommand(const Options &options) {
-  if (!std::filesystem::is_directory(options.other))
+  if (!isFolder(options.other))
     fail(ErrorCode::InvalidArgument, "'", options.other,
          "' is not a folder, expected a test_data_set_* folder or a "
          "package");
@@ -207,7 +238,7 @@ int compareCommand(const Options &options) {
   Session session(package, sessionOptions);
   size_t index = package->entryIndex(options.entry);
   Tolerance tolerance{options.rtol, options.atol};
-  if (std::filesystem::exists(options.other + "/manifest.json"))
+  if (isThere(options.other + "/manifest.json"))
     return compareWithPackage(session, index, options, tolerance);
   return compareWithFolder(session, index, options, tolerance);
 }

@@ -1,14 +1,15 @@
 #include "tools/ds-run/Inputs.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/core/MappedFile.h"
 #include "runtime/io/Npy.h"
 #include "runtime/io/Npz.h"
 #include "runtime/io/TensorProto.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -67,7 +68,7 @@ void readFolder(const EntryInfo &entry, const std::string &folder, Slots &slots)
     std::string name = entry.inputs[i].name;
     std::replace(name.begin(), name.end(), '/', '_');
     for (const std::string &file : {name + ".npy", name + ".pb", "input_" + std::to_string(i) + ".pb"})
-      if (!slots[i] && std::filesystem::exists(folder + "/" + file))
+      if (!slots[i] && isThere(folder + "/" + file))
         slots[i] = adapt(readTensorFile(folder + "/" + file), entry.inputs[i]);
   }
 }
@@ -213,7 +214,7 @@ std::vector<TensorView> viewsOf(const std::vector<Tensor> &tensors) {
 std::vector<Tensor> readTestData(const std::string &folder, const char *prefix, size_t expected) {
   auto file = [&](size_t i) { return folder + "/" + prefix + "_" + std::to_string(i) + ".pb"; };
   size_t found = 0;
-  while (std::filesystem::exists(file(found)))
+  while (isThere(file(found)))
     ++found;
   if (found != expected)
     fail(ErrorCode::BadFile, folder, ": found ", found, " files ", prefix, "_*.pb, expected ", expected);
@@ -223,12 +224,13 @@ std::vector<Tensor> readTestData(const std::string &folder, const char *prefix, 
   return tensors;
 }
 
-std::vector<Tensor> gatherInputs(const EntryInfo &entry, const Options &options, const Pins &pins, unsigned rank) {
+std::vector<Tensor> gatherInputs(const EntryInfo &entry, const Options &options, const Pins &pins, unsigned rank,
+                                 std::vector<std::string> *madeUp) {
   Slots slots(entry.inputs.size());
   std::map<size_t, Tensor> scalars;
   if (!options.inputsFrom.empty()) {
     std::string from = forRank(options.inputsFrom, rank);
-    if (std::filesystem::is_directory(from))
+    if (isFolder(from))
       readFolder(entry, from, slots);
     else
       readNpzInputs(entry, from, slots);
@@ -254,11 +256,27 @@ std::vector<Tensor> gatherInputs(const EntryInfo &entry, const Options &options,
   for (size_t i = 0; i < slots.size(); ++i)
     if (!slots[i] && !scalars.count(i) && isAnyGiven && !options.seed)
       fail(ErrorCode::InvalidArgument, "input '", entry.inputs[i].name, "' is not given (--seed=N makes it random)");
+  for (size_t i = 0; madeUp && i < slots.size(); ++i)
+    if (!slots[i] && !scalars.count(i))
+      madeUp->push_back(entry.inputs[i].name);
   completeInputs(entry, pins, options.seed.value_or(0) + (uint64_t(rank) << 32), scalars, slots);
   std::vector<Tensor> tensors;
   for (auto &slot : slots)
     tensors.push_back(std::move(*slot));
   return tensors;
+}
+
+void noteRandomInputs(const std::vector<std::string> &madeUp, const Options &options) {
+  bool isAskedFor = options.seed && options.inputs.empty() && options.inputsFrom.empty();
+  if (madeUp.empty() || isAskedFor)
+    return;
+  std::string names;
+  for (const std::string &name : madeUp)
+    names += (names.empty() ? "'" : ", '") + name + "'";
+  std::fprintf(stderr, "ds-run: %s %s: random numbers (seed %llu); give %s--input %s=...\n",
+               madeUp.size() == 1 ? "input" : "inputs", names.c_str(),
+               static_cast<unsigned long long>(options.seed.value_or(0)), madeUp.size() == 1 ? "" : "--inputs or ",
+               madeUp.front().c_str());
 }
 
 } // namespace ds

@@ -9,8 +9,13 @@
 namespace ds {
 
 // In the order of the entry's inputs. Throws Error naming the input or file; UnboundDimension when a random input's
-// size is not known.
-std::vector<Tensor> gatherInputs(const EntryInfo &entry, const Options &options, const Pins &pins, unsigned rank);
+// size is not known. `madeUp`, if given, becomes the names of the inputs that are random.
+std::vector<Tensor> gatherInputs(const EntryInfo &entry, const Options &options, const Pins &pins, unsigned rank,
+                                 std::vector<std::string> *madeUp = nullptr);
+
+// Says on stderr which inputs are random, unless the command line asks for just that: --seed and no input. For after a
+// call: one that fails is diagnosed in one line.
+void noteRandomInputs(const std::vector<std::string> &madeUp, const Options &options);
 
 // Standard normal floats; integers in [0, bound), or {0, 1} without a bound. The same seed gives the same values on
 // every machine.

@@ -21,7 +21,7 @@ struct Options {
   std::optional<uint64_t> seed;
   unsigned threads = 0, ranks = 1;
   double timeout = 30, duration = 3;
-  double rtol = 1e-3, atol = 1e-7;
+  std::optional<double> rtol, atol;
   bool noVerify = false, asJson = false;
 };
 

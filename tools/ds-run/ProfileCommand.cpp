@@ -66,11 +66,13 @@ int profileCommand(const Options &options) {
   size_t index = package->entryIndex(options.entry);
   const EntryInfo &entry = session.entry(index);
   Pins pins = parsePins(options.dims);
-  std::vector<Tensor> inputs = gatherInputs(entry, options, pins, 0), outputs;
+  std::vector<std::string> madeUp;
+  std::vector<Tensor> inputs = gatherInputs(entry, options, pins, 0, &madeUp), outputs;
   for (int i = 0; i < 3; ++i) // memory is touched and threads are awake
     session.run(index, viewsOf(inputs), pins, outputs);
   Recorder recorder;
   session.run(index, viewsOf(inputs), pins, outputs, &recorder);
+  noteRandomInputs(madeUp, options);
 
   std::map<std::string, KernelTotal> totals;
   double all = 0;

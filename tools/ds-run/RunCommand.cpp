@@ -49,16 +49,22 @@ std::vector<Tensor> runRank(const std::shared_ptr<const Package> &package, const
   size_t index = package->entryIndex(options.entry);
   const EntryInfo &entry = session.entry(index);
   Pins pins = parsePins(options.dims);
-  std::vector<Tensor> inputs = gatherInputs(entry, options, pins, rank), outputs;
+  std::vector<std::string> madeUp;
+  std::vector<Tensor> inputs = gatherInputs(entry, options, pins, rank, &madeUp), outputs;
   if (!options.stateIn.empty())
-    annotated("--state-in", [&] { session.states().restore(readNpz(forRank(options.stateIn, rank))); });
+    annotated("--state-in", [&] {
+      NpzReader file(forRank(options.stateIn, rank));
+      session.withStates([&](StateStore &states) { states.restore(file); });
+    });
   session.run(index, viewsOf(inputs), pins, outputs);
+  if (rank == 0) // once
+    noteRandomInputs(madeUp, options);
   if (!options.stateOut.empty())
-    writeNpz(forRank(options.stateOut, rank), session.states().save());
+    session.withStates([&](StateStore &states) { writeNpz(forRank(options.stateOut, rank), states.views()); });
   if (!options.output.empty()) {
-    std::vector<NamedTensor> named;
+    std::vector<NamedView> named;
     for (size_t i = 0; i < outputs.size(); ++i)
-      named.push_back({entry.outputs[i].name, std::move(outputs[i])});
+      named.push_back({entry.outputs[i].name, outputs[i].view()});
     writeNpz(forRank(options.output, rank), named);
     outputs.clear();
   }

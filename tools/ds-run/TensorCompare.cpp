@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 namespace ds {
 namespace {
@@ -64,6 +65,38 @@ uint64_t integerAt(const TensorView &tensor, size_t i) {
   return value;
 }
 
+// The step between 1 and the next number, where it is coarser than the usual tolerance; rounding once is at most half.
+double coarseStep(ElementType type) {
+  switch (type) {
+  case ElementType::F16: return 0x1p-10;
+  case ElementType::BF16: return 0x1p-7;
+  case ElementType::F8E4M3FN:
+  case ElementType::F8E4M3FNUZ: return 0x1p-3;
+  case ElementType::F8E5M2:
+  case ElementType::F8E5M2FNUZ: return 0x1p-2;
+  case ElementType::F4E2M1: return 0x1p-1;
+  default: return 0;
+  }
+}
+
+// The median magnitude of up to a million elements, spread over the tensor, that are neither 0 nor infinite; 0 without.
+double typicalMagnitude(const TensorView &tensor) {
+  constexpr int64_t most = int64_t(1) << 20;
+  int64_t count = elementCount(tensor.shape), step = count / most + 1;
+  std::vector<double> found;
+  for (int64_t i = 0; i * step < count; ++i) {
+    int64_t at = std::min(i * step + i * 7919 % step, count - 1); // not always the same column
+    double magnitude = std::fabs(loadDouble(tensor.type, tensor.data, static_cast<size_t>(at)));
+    if (magnitude > 0 && magnitude < infinity)
+      found.push_back(magnitude);
+  }
+  if (found.empty())
+    return 0;
+  auto middle = found.begin() + static_cast<std::ptrdiff_t>(found.size() / 2);
+  std::nth_element(found.begin(), middle, found.end());
+  return *middle;
+}
+
 ElementType narrower(ElementType a, ElementType b) {
   auto precision = [](ElementType type) {
     switch (type) {
@@ -105,6 +138,13 @@ Difference compareTensors(const TensorView &found, const TensorView &expected, c
   }
   ElementType ulpType = narrower(found.type, expected.type);
   int64_t count = elementCount(found.shape);
+  result.relative = tolerance.relative.value_or(areFloats ? std::max(1e-3, coarseStep(ulpType)) : 0);
+  if (tolerance.absolute) {
+    result.absolute = *tolerance.absolute;
+  } else if (areFloats) {
+    double typical = typicalMagnitude(expected);
+    result.absolute = typical > 0 ? result.relative * typical : 1e-7; // of zeros: as in the ONNX test suite
+  }
   for (int64_t i = 0; i < count; ++i) {
     size_t at = static_cast<size_t>(i);
     double expectedValue = loadDouble(expected.type, expected.data, at);
@@ -115,7 +155,7 @@ Difference compareTensors(const TensorView &found, const TensorView &expected, c
     result.maxUlp = std::max(result.maxUlp, element.ulp);
     bool isOutside = element.absolute == infinity
                          ? true
-                         : element.absolute > tolerance.absolute + tolerance.relative * std::fabs(expectedValue);
+                         : element.absolute > result.absolute + result.relative * std::fabs(expectedValue);
     if (isOutside && element.absolute != 0 && result.outside++ == 0)
       result.firstOutside = i;
   }
@@ -133,7 +173,8 @@ std::string differenceText(const Difference &difference, const TensorView &found
   size_t first = static_cast<size_t>(difference.firstOutside);
   return concat(text, ": ", difference.outside, " of ", elementCount(found.shape), " outside, first at ", first,
                 ": found ", loadDouble(found.type, found.data, first), ", expected ",
-                loadDouble(expected.type, expected.data, first));
+                loadDouble(expected.type, expected.data, first), " (tolerance ", difference.absolute, " + ",
+                difference.relative, " of it)");
 }
 
 } // namespace ds

@@ -4,18 +4,24 @@
 
 #include "runtime/core/Tensor.h"
 
+#include <optional>
 #include <string>
 
 namespace ds {
 
+// What is not given follows from the data. Floats: relative 1e-3, that of the ONNX test suite, or what the type itself
+// rounds by where that is more; absolute the relative one times the tensor's typical magnitude (the median of what is
+// neither 0 nor infinite). An element near zero is a sum of larger terms that cancel: its error has their size, not its
+// own. A fixed bound would be too strict for large data and see nothing in small. Integers are exact.
 struct Tolerance {
-  double relative = 1e-3, absolute = 1e-7; // those of the ONNX test suite
+  std::optional<double> relative, absolute;
 };
 
 struct Difference {
   bool isComparable = true; // false: shapes or types differ, `reason` says how
   std::string reason;
   double maxAbsolute = 0, maxRelative = 0;
+  double relative = 0, absolute = 0; // the tolerance that was used
   uint64_t maxUlp = 0;
   int64_t outside = 0;       // elements outside the tolerance
   int64_t firstOutside = -1; // their first

@@ -4,10 +4,15 @@
 #include "runtime/core/Error.h"
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fcntl.h>
+#include <iostream>
+#include <system_error>
 #include <unistd.h>
 
 #ifndef DS_VERSION
@@ -111,7 +116,13 @@ int report(const Error &error) {
   }
 }
 
-int dispatch(CLI::App &app, const Options &options) {
+// What was printed may not have arrived: a full disk shows only now.
+void finishOutput() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout))
+    fail(ErrorCode::Io, "standard output: cannot write: ", std::strerror(errno ? errno : EIO));
+}
+
+int runSubcommand(CLI::App &app, const Options &options) {
   if (app.got_subcommand("compare"))
     return compareCommand(options);
   if (app.got_subcommand("bench"))
@@ -125,7 +136,14 @@ int dispatch(CLI::App &app, const Options &options) {
   return runCommand(options);
 }
 
+int dispatch(CLI::App &app, const Options &options) {
+  int code = runSubcommand(app, options);
+  finishOutput();
+  return code;
+}
+
 int runMain(int argc, char **argv) {
+  std::signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error of write, not the end of the process
   Options options;
   CLI::App app("Runs packages that ds-opt wrote.\n"
                "Exit codes: 0 ok, 1 diagnosed, 2 usage, 3 internal error (a bug).",
@@ -134,12 +152,19 @@ int runMain(int argc, char **argv) {
   app.require_subcommand(0, 1);
   addRun(app, options);
 
-  CLI::App *compare = app.add_subcommand("compare", "outputs against a test data folder or another package");
+  CLI::App *compare = app.add_subcommand(
+      "compare", "outputs against a test data folder or another package; exits 1 when one differs or has no partner");
   addPackage(compare, options);
   compare->add_option("OTHER", options.other, "test_data_set_* folder, or another package")->required();
   addCall(compare, options);
-  compare->add_option("--rtol", options.rtol, "relative tolerance (1e-3)")->check(finiteNumber);
-  compare->add_option("--atol", options.atol, "absolute tolerance (1e-7)")->check(finiteNumber);
+  compare
+      ->add_option("--rtol", options.rtol,
+                   "relative tolerance (floats 1e-3, or the step of a coarser type; integers 0)")
+      ->check(finiteNumber);
+  compare
+      ->add_option("--atol", options.atol,
+                   "absolute tolerance (floats: rtol times the median magnitude of the expected tensor; integers 0)")
+      ->check(finiteNumber);
 
   CLI::App *bench = app.add_subcommand("bench", "latency, and how close it is to this machine's ceilings");
   addPackage(bench, options);
@@ -166,8 +191,11 @@ int runMain(int argc, char **argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
-    if (error.get_exit_code() == 0)
-      return app.exit(error);
+    if (error.get_exit_code() == 0) {
+      app.exit(error);
+      return std::cout.flush() ? Ok
+                               : (std::fprintf(stderr, "ds-run: error: standard output: cannot write\n"), Diagnosed);
+    }
     std::fprintf(stderr, "ds-run: error: %s\n", error.what());
     return Usage;
   }
@@ -180,6 +208,9 @@ int runMain(int argc, char **argv) {
                  writeReproducer(argc, argv, error.what()).c_str());
   } catch (const std::bad_alloc &) {
     std::fprintf(stderr, "ds-run: error: out of memory\n");
+    return Diagnosed;
+  } catch (const std::system_error &error) { // the operating system refused: a file, a thread
+    std::fprintf(stderr, "ds-run: error: %s\n", error.what());
     return Diagnosed;
   } catch (const std::exception &error) {
     std::fprintf(stderr, "ds-run: error: internal: %s, reproducer: %s\n", error.what(),

@@ -27,12 +27,52 @@ Difference compare(ElementType type, const std::vector<double> &found, const std
 }
 
 TEST(Compare, UsesTheRuleOfTheOnnxSuite) {
-  EXPECT_TRUE(compare(ElementType::F32, {1.0009, 0}, {1, 0}).isWithin());
-  EXPECT_FALSE(compare(ElementType::F32, {1.0011}, {1}).isWithin());
-  EXPECT_TRUE(compare(ElementType::F32, {5e-8}, {0}).isWithin());
-  EXPECT_FALSE(compare(ElementType::F32, {2e-7}, {0}).isWithin());
+  Tolerance suite{1e-3, 1e-7};
+  EXPECT_TRUE(compare(ElementType::F32, {1.0009, 0}, {1, 0}, suite).isWithin());
+  EXPECT_FALSE(compare(ElementType::F32, {1.0011}, {1}, suite).isWithin());
+  EXPECT_TRUE(compare(ElementType::F32, {5e-8}, {0}, suite).isWithin());
+  EXPECT_FALSE(compare(ElementType::F32, {2e-7}, {0}, suite).isWithin());
   EXPECT_TRUE(compare(ElementType::F32, {1.5}, {1}, {0, 0.5}).isWithin());
   EXPECT_FALSE(compare(ElementType::F32, {1.5}, {1}, {0.4, 0}).isWithin());
+}
+
+TEST(Compare, ScalesWhatIsNotGivenToTheData) {
+  // An element near zero has the error of its neighbours, whatever their scale; theirs is not worth more than 1e-3.
+  for (double scale : {1e-20, 1e-3, 1.0, 1e20}) {
+    std::vector<double> expected = {scale, -2 * scale, 1e-6 * scale, 0, 3 * scale}, found = expected;
+    found[2] = 2e-4 * scale;
+    found[3] = -2e-4 * scale;
+    EXPECT_TRUE(compare(ElementType::F32, found, expected).isWithin()) << scale;
+    EXPECT_TRUE(compare(ElementType::F64, found, expected).isWithin()) << scale;
+    found[3] = 3e-3 * scale;
+    EXPECT_EQ(compare(ElementType::F32, found, expected).firstOutside, 3) << scale;
+    found = expected;
+    found[4] = 3.01 * scale;
+    EXPECT_EQ(compare(ElementType::F32, found, expected).firstOutside, 4) << scale;
+    EXPECT_FALSE(compare(ElementType::F32, std::vector<double>(5, 0), expected).isWithin()) << scale;
+  }
+  // A few huge or infinite elements, as masks have, and many zeros do not hide the others.
+  std::vector<double> masked(100, 1), zeros(100, 0);
+  for (size_t i = 0; i < 40; ++i)
+    masked[i] = i % 2 ? 3e38 : -inf;
+  masked[50] = 0;
+  std::vector<double> found = masked;
+  found[99] = 1.01;
+  EXPECT_EQ(compare(ElementType::F32, found, masked).firstOutside, 99);
+  zeros[7] = 1;
+  found = zeros;
+  found[8] = 0.01;
+  EXPECT_EQ(compare(ElementType::F32, found, zeros).firstOutside, 8);
+  EXPECT_TRUE(compare(ElementType::F32, {0, 5e-8}, {0, 0}).isWithin()); // no data to scale by
+  EXPECT_FALSE(compare(ElementType::F32, {0, 2e-7}, {0, 0}).isWithin());
+  EXPECT_TRUE(compare(ElementType::BF16, {1 + 0x1p-7}, {1}).isWithin()); // the next number
+  EXPECT_FALSE(compare(ElementType::BF16, {1 + 0x1p-5}, {1}).isWithin());
+}
+
+TEST(Compare, IntegersAreExactUnlessTold) {
+  EXPECT_FALSE(compare(ElementType::I64, {100001}, {100000}).isWithin());
+  EXPECT_TRUE(compare(ElementType::I64, {100001}, {100000}, {1e-3, std::nullopt}).isWithin());
+  EXPECT_TRUE(compare(ElementType::U8, {101}, {100}, {std::nullopt, 1}).isWithin());
 }
 
 TEST(Compare, NanNeverAgreesWithANumber) {

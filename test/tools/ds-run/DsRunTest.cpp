@@ -11,10 +11,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 using namespace ds;
 using namespace ds::test;
+using Json = nlohmann::json;
 
 namespace {
 
@@ -109,6 +112,150 @@ TEST_F(DsRun, VerifiesUnlessToldNotTo) {
   expect(0, "y: f32 [1, 4]", package + " --dim rows=1 --dim n=4 --no-verify");
 }
 
+TEST_F(DsRun, SaysWhichInputsAreRandom) {
+  std::string random = "ds-run: input 'x': random numbers (seed 0); give --input x=...\n",
+              dims = " --dim rows=1 --dim n=4";
+  expect(0, random, package + dims);
+  expect(0, random, "bench " + package + dims + " --duration=0.05");
+  expect(0, random, "profile " + package + dims);
+  auto isSilent = [&](const std::string &arguments) {
+    Result result = execute(arguments);
+    EXPECT_EQ(result.code, 0);
+    EXPECT_EQ(result.text.find("random"), std::string::npos) << result.text;
+  };
+  isSilent(package + dims + " --seed=0"); // asked for
+  isSilent(package + dims + " --input x=1");
+  isSilent("compare " + package + " " + package + dims);
+  std::string lookup = package + " --entry lookup --dim n=3 --dim count=2";
+  expect(0, "ds-run: inputs 'table', 'indices': random numbers (seed 0); give --inputs or --input table=...\n", lookup);
+  expect(0, "ds-run: input 'table': random numbers (seed 4); give --input table=...\n",
+         lookup + " --input indices=1 --seed=4");
+  Result ranks = execute(package + " --entry reduce -n 2 --dim n=2");
+  EXPECT_EQ(ranks.text.find("random"), ranks.text.rfind("random")) << ranks.text; // once
+}
+
+TEST_F(DsRun, DiagnosesWhatCannotBeRead) {
+  std::string data = folder.file("data");
+  std::filesystem::create_directory(data);
+  writeFile(folder.file("empty"), "");
+  writeFile(folder.file("empty.npz"), "");
+  writeFile(folder.file("empty.npy"), "");
+  writeFile(folder.file("empty.pb"), "");
+  std::string dims = " --dim rows=1 --dim n=4", long1 = folder.path() + "/" + std::string(300, 'x');
+  for (const std::string &name : {folder.file("none"), folder.file("empty"), data, long1, folder.file("empty/x")}) {
+    for (const char *command : {"", "bench ", "profile ", "inspect "})
+      expect(1, name, command + name);
+    expect(1, name, package + dims + " --inputs " + name + (name == data ? "/x" : ""));
+    expect(1, name, package + dims + " --state-in " + name);
+  }
+  for (const char *name : {"none", "empty", "empty/x"})
+    expect(2, name, "compare " + package + " " + folder.file(name) + dims);
+  expect(1, data, "compare " + package + " " + data + dims);
+  for (const char *name : {"empty.npz", "none.npz"})
+    expect(1, name, package + dims + " --inputs " + folder.file(name));
+  for (const char *name : {"empty.npy", "none.npy", "empty.pb", "none.pb"})
+    expect(1, name, package + dims + " --input x=@" + folder.file(name));
+}
+
+TEST_F(DsRun, DiagnosesWhatCannotBeWritten) {
+  std::string dims = " --dim rows=1 --dim n=4 --seed=1", count = package + " --entry count --input 'x=[1,1,1,1]'";
+  std::filesystem::create_directory(folder.file("taken.svg"));
+  for (const std::string &name : {std::string("/dev/full"), folder.file("taken.svg"), std::string("/nowhere/x.svg")}) {
+    expect(1, name, package + dims + " --output " + name);
+    expect(1, name, count + " --state-out " + name);
+    expect(1, name, "bench " + package + dims + " --duration=0.05 --json " + name);
+    expect(1, name, "profile " + package + dims + " --trace " + name);
+    if (name != "/dev/full") // no name of a picture
+      expect(1, name, "inspect " + package + " --graph " + name);
+  }
+  std::filesystem::create_symlink("/dev/full", folder.file("full.svg"));
+  expect(1, "No space left", "inspect " + package + " --graph " + folder.file("full.svg"));
+  // Standard output, too.
+  for (const std::string &arguments :
+       {package + dims, "inspect " + package, "inspect --json " + package, "profile " + package + dims,
+        "compare " + package + " " + package + dims, std::string("--help"), std::string("--version")}) {
+    int status = std::system((std::string(DS_RUN) + " " + arguments + " >/dev/full 2>/dev/null").c_str());
+    EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 1) << arguments;
+  }
+  // A limit on the size of files is a full disk of another kind; nothing remains of the file.
+  for (const char *shell : {"ulimit -f 1; ", ""}) {
+    std::string command = std::string(shell) + DS_RUN + " " + package +
+                          " --dim rows=1000 --dim n=4 --seed=1 --output " + folder.file("o.npz") + " 2>" +
+                          folder.file("errors");
+    int status = std::system(command.c_str());
+    EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, *shell ? 1 : 0) << command;
+    std::string text = readFile(folder.file("errors"));
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), *shell ? 1 : 0) << text;
+    EXPECT_EQ(std::filesystem::exists(folder.file("o.npz")), *shell == 0);
+  }
+  size_t files = 0;
+  for (const auto &item : std::filesystem::directory_iterator(folder.path())) {
+    EXPECT_EQ(item.path().string().find(".tmp"), std::string::npos) << item.path();
+    ++files;
+  }
+  EXPECT_EQ(files, 5u); // the package, the folder, the link, o.npz and errors
+}
+
+TEST_F(DsRun, FilesFollowTheUmaskAndLinksAreFollowed) {
+  std::string call = "--input 'x=[[1,1,1,1]]' --output ", target = folder.file("target.npz"),
+              link = folder.file("l.npz");
+  for (const char *mask : {"022", "077", "002"}) {
+    std::filesystem::remove(target);
+    std::string command = std::string("umask ") + mask + "; " + DS_RUN + " " + package + " " + call + target;
+    ASSERT_EQ(std::system(command.c_str()), 0);
+    unsigned mode = static_cast<unsigned>(std::filesystem::status(target).permissions());
+    EXPECT_EQ(mode, 0666u & ~static_cast<unsigned>(std::strtoul(mask, nullptr, 8))) << mask;
+  }
+  std::filesystem::create_symlink("target.npz", link);
+  writeFile(target, "old");
+  expect(0, "", package + " " + call + link);
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(readNpz(target).size(), 1u);
+}
+
+// Peak memory of ds-run itself, in bytes.
+double peakOf(const std::string &arguments, int &code) {
+  pid_t child = fork();
+  if (child == 0) {
+    execl("/bin/sh", "sh", "-c", ("exec " + std::string(DS_RUN) + " " + arguments + " >/dev/null").c_str(), nullptr);
+    _exit(127);
+  }
+  int status = -1;
+  rusage usage{};
+  wait4(child, &status, 0, &usage);
+  code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return static_cast<double>(usage.ru_maxrss) * 1024;
+}
+
+TEST_F(DsRun, SavesAndRestoresLargeStatesWithoutACopy) {
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "sanitizers take memory of their own";
+#endif
+#endif
+  constexpr double bytes = 256 << 20;
+  auto manifest = testManifest();
+  for (auto &entry : manifest["variants"][0]["entries"])
+    for (auto &state : entry["states"])
+      if (state["name"] == "total") {
+        state["shape"] = {"67108864"};
+        state["initial"] = nullptr;
+      }
+  std::string large = writePackage(folder.path(), manifest, "large.dsp"), file = folder.file("s.npz");
+  std::string call = large + " --entry count --input 'x=[1,2,3,4]' --threads=1";
+  int code = -1;
+  double peak = peakOf(call + " --state-out " + file, code);
+  EXPECT_EQ(code, 0);
+  EXPECT_GT(peak, bytes);
+  EXPECT_LT(peak, 1.3 * bytes) << "saving";
+  EXPECT_GT(std::filesystem::file_size(file), static_cast<uintmax_t>(bytes));
+  peak = peakOf(call + " --state-in " + file + " --state-out " + file, code);
+  EXPECT_EQ(code, 0);
+  EXPECT_GT(peak, bytes);
+  EXPECT_LT(peak, 1.3 * bytes) << "restoring";
+  expect(0, "3 6 9 12", call + " --state-in " + file);
+}
+
 TEST_F(DsRun, SavesAndRestoresStates) {
   std::string file = folder.file("state.npz"), call = package + " --entry count --input 'x=[1,1,1,1]'";
   expect(0, "11 21 31 41", call + " --state-out " + file);
@@ -162,6 +309,29 @@ TEST_F(DsRun, ComparesWithATestDataFolder) {
 TEST_F(DsRun, ComparesPackagesBlockByBlock) {
   std::string other = writePackage(folder.path(), testManifest(), "other.dsp"), dims = " --dim rows=2 --dim n=4";
   expect(0, "2 blocks compared, none differs", "compare " + package + " " + other + dims);
+  // Blocks go by name: those without one are not compared, those without a partner are listed.
+  auto manifest = testManifest();
+  Json &launches = manifest["variants"][0]["entries"][0]["launches"];
+  launches[0]["results"][0]["value"] = "renamed";
+  launches[1]["results"][0]["value"] = "";
+  std::string renamed = writePackage(folder.path(), manifest, "renamed.dsp");
+  expect(0,
+         "block hidden: only in " + package + "\nblock y: only in " + package + "\nblock renamed: only in " + renamed +
+             "\n0 blocks compared, none differs\ny: max abs 0, max rel 0, max ulp 0: ok\n",
+         "compare " + package + " " + renamed + dims);
+  std::string unnamed = writePackage(
+      folder.path(),
+      [&] {
+        launches[0]["results"][0]["value"] = "";
+        return manifest;
+      }(),
+      "unnamed.dsp");
+  expect(0, "0 blocks compared", "compare " + unnamed + " " + unnamed + dims);
+  manifest = testManifest();
+  manifest["variants"][0]["entries"][0]["outputs"][0]["name"] = "z";
+  std::string z = writePackage(folder.path(), manifest, "z.dsp");
+  expect(1, "y: only in " + package + ": differs\nz: only in " + z + ": differs\n",
+         "compare " + package + " " + z + dims);
   std::string weights = readFile(other + "/weights.bin");
   weights[2] ^= 0x40;
   writeFile(other + "/weights.bin", weights);
