@@ -19,6 +19,20 @@ static std::string digest(llvm::StringRef bytes) {
   return llvm::toHex(llvm::ArrayRef<uint8_t>(result, length), /*LowerCase=*/true);
 }
 
+bool writeWhole(const std::string &path, llvm::StringRef text, std::string &error) {
+  std::error_code code;
+  llvm::raw_fd_ostream file(path, code);
+  if (!code) {
+    file << text;
+    file.close();
+    code = file.error();
+    file.clear_error(); // its destructor would end the process
+  }
+  if (code)
+    error = "'" + path + "': " + code.message();
+  return !code;
+}
+
 bool writeChecksums(const std::string &folder, const std::vector<std::string> &files, std::string &error) {
   std::vector<std::string> names = files;
   names.push_back("weights.bin");
@@ -41,14 +55,7 @@ bool writeChecksums(const std::string &folder, const std::vector<std::string> &f
     }
   }
   text += digest(text) + "  SHA256SUMS\n";
-  std::error_code code;
-  llvm::raw_fd_ostream sums(folder + "/SHA256SUMS", code);
-  if (code) {
-    error = code.message();
-    return false;
-  }
-  sums << text;
-  return true;
+  return writeWhole(folder + "/SHA256SUMS", text, error);
 }
 
 } // namespace deepstride

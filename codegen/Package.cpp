@@ -10,8 +10,6 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
-#include "llvm/Support/Process.h"
 
 using namespace mlir;
 
@@ -20,20 +18,11 @@ namespace deepstride {
 PackageWriter::PackageWriter(std::string destination, PackageOptions options)
     : destination(std::move(destination)), options(std::move(options)) {}
 
-PackageWriter::~PackageWriter() {
-  if (!folder.empty())
-    (void)llvm::sys::fs::remove_directories(folder);
-}
-
 LogicalResult PackageWriter::prepareFolder(Location where) {
-  if (!folder.empty())
+  if (!folder.path().empty())
     return success();
-  llvm::SmallString<128> path;
-  std::string stem = destination + ".tmp-%%%%%%%%";
-  llvm::sys::fs::createUniquePath(stem, path, /*MakeAbsolute=*/false);
-  if (std::error_code code = llvm::sys::fs::create_directory(path, /*IgnoreExisting=*/false))
+  if (std::error_code code = folder.create(destination))
     return emitError(where) << "cannot write '" << destination << "': " << code.message();
-  folder = path.str().str();
   return success();
 }
 
@@ -71,7 +60,7 @@ static LogicalResult verifyUtf8(ModuleOp program) {
 
 LogicalResult PackageWriter::storeConstants(ModuleOp program, std::vector<StoredConstant> &constants,
                                             llvm::StringMap<unsigned> &ids) {
-  std::string path = folder + "/weights.bin";
+  std::string path = folder.path() + "/weights.bin";
   std::error_code code;
   llvm::raw_fd_ostream file(path, code, llvm::sys::fs::CD_OpenAlways, llvm::sys::fs::FA_Write,
                             llvm::sys::fs::OF_Append);
@@ -133,9 +122,9 @@ LogicalResult PackageWriter::compile(ModuleOp program, const CpuTarget &target, 
   }
   emitPackageQuery(*module, points);
 
-  std::string error, object = folder + "/" + codeFile.str() + ".o";
+  std::string error, object = folder.path() + "/" + codeFile.str() + ".o";
   bool written = prepareModule(*module, target, error) && emitObject(*module, target, !reference, object, error) &&
-                 linkShared({object}, folder + "/" + codeFile.str(), error);
+                 linkShared({object}, folder.path() + "/" + codeFile.str(), error);
   (void)llvm::sys::fs::remove(object);
   if (!written)
     return emitError(program.getLoc()) << error;
@@ -219,32 +208,16 @@ LogicalResult PackageWriter::finish(Location where) {
                               {"model", llvm::json::fixUTF8(options.model)},
                               {"config", std::move(config)},
                               {"variants", std::move(variants)}};
-  std::error_code code;
-  {
-    llvm::raw_fd_ostream file(folder + "/manifest.json", code);
-    if (!code)
-      file << llvm::formatv("{0:1}", llvm::json::Value(std::move(manifest))) << "\n";
-  }
   std::string error;
+  std::string text = llvm::formatv("{0:1}\n", llvm::json::Value(std::move(manifest))).str();
   std::vector<std::string> files = codeFiles;
   files.push_back("manifest.json");
-  if (code || !writeChecksums(folder, files, error))
-    return emitError(where) << "cannot write '" << destination << "': " << (code ? code.message() : error);
-  // A package at the destination is replaced only now that its successor is complete.
-  std::string retired;
-  if (llvm::sys::fs::exists(destination)) {
-    if (!llvm::sys::fs::exists(destination + "/manifest.json"))
-      return emitError(where) << "'" << destination << "' exists and is no package; it is left alone";
-    retired = folder + ".old";
-    code = llvm::sys::fs::rename(destination, retired);
-  }
-  if (!code)
-    code = llvm::sys::fs::rename(folder, destination);
-  if (code)
-    return emitError(where) << "cannot write '" << destination << "': " << code.message();
-  folder.clear();
-  if (!retired.empty())
-    (void)llvm::sys::fs::remove_directories(retired);
+  bool isWritten =
+      writeWhole(folder.path() + "/manifest.json", text, error) && writeChecksums(folder.path(), files, error);
+  if (isWritten)
+    error = folder.moveTo(destination); // a package that is there is replaced only now that this one is complete
+  if (!error.empty())
+    return emitError(where) << "cannot write '" << destination << "': " << error;
   return success();
 }
 

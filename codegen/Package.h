@@ -3,6 +3,7 @@
 #define DEEPSTRIDE_CODEGEN_PACKAGE_H
 
 #include "codegen/Manifest.h"
+#include "codegen/TemporaryFolder.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace deepstride {
@@ -19,8 +20,8 @@ struct PackageOptions {
 /// beside the destination; only finish renames it, and a package that is not finished leaves nothing behind.
 class PackageWriter {
 public:
+  /// `destination`: as packageDestination gives it.
   PackageWriter(std::string destination, PackageOptions options);
-  ~PackageWriter();
 
   /// `program`: after the memory phase (launches, buffer plans, kernels, recipes). Its kernels are lowered in place.
   /// `lowered`, if given, is called with the module once its kernels are in the LLVM dialect.
@@ -36,7 +37,8 @@ private:
                               llvm::StringRef codeFile);
   llvm::LogicalResult prepareFolder(mlir::Location where);
 
-  std::string destination, folder;
+  std::string destination;
+  TemporaryFolder folder;
   PackageOptions options;
   llvm::json::Array variants;
   std::vector<std::string> codeFiles;

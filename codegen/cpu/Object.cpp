@@ -105,11 +105,7 @@ bool linkShared(const std::vector<std::string> &objects, const std::string &path
   arguments.insert(arguments.end(),
                    {"-L/lib/x86_64-linux-gnu", "-L/usr/lib/x86_64-linux-gnu", "-l:libm.so.6", "-l:libc.so.6"});
   std::vector<llvm::StringRef> views(arguments.begin(), arguments.end());
-  llvm::SmallString<64> log;
-  if (llvm::sys::fs::createTemporaryFile("ds-link", "log", log)) {
-    error = "cannot create a temporary file for the linker's messages";
-    return false;
-  }
+  std::string log = path + ".log"; // beside the result: one folder to remove, whatever happens
   std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(log), llvm::StringRef(log)};
   int result = llvm::sys::ExecuteAndWait(*linker, views, std::nullopt, redirects, 0, 0, &error);
   if (result != 0) {

@@ -2,6 +2,7 @@
 // reproducer are prepared before; it writes them and leaves without destructors, since other threads may hold locks.
 #include "tools/ds-opt/Crash.h"
 
+#include "codegen/TemporaryFolder.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -17,13 +18,21 @@ namespace deepstride {
 
 static char crashPath[512], crashText[8192], crashStage[64];
 static constexpr int fatalSignals[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
+static constexpr int interrupts[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU};
 
 static void put(int file, const char *text) {
   if (write(file, text, strlen(text)) < 0)
     return;
 }
 
+/// The user, or the system, ends a process that is not at fault.
+static void handleInterrupt(int signal) {
+  removeUnfinished();
+  raise(signal); // with the usual effect: SA_RESETHAND
+}
+
 static void handleSignal(int) {
+  removeUnfinished();
   int file = open(crashPath, O_WRONLY | O_CREAT | O_TRUNC, 0644);
   if (file >= 0) {
     put(file, crashText);
@@ -41,6 +50,7 @@ static void handleSignal(int) {
 }
 
 [[noreturn]] static void reportOutOfMemory() {
+  removeUnfinished();
   put(STDERR_FILENO, "ds-opt: error: out of memory in ");
   put(STDERR_FILENO, crashStage);
   put(STDERR_FILENO, "\n");
@@ -80,6 +90,14 @@ void installCrashHandler(const std::string &commandLine) {
   action.sa_flags = SA_ONSTACK;
   for (int signal : fatalSignals)
     sigaction(signal, &action, nullptr);
+  action.sa_handler = handleInterrupt;
+  action.sa_flags = SA_ONSTACK | SA_RESETHAND;
+  for (int signal : interrupts) {
+    struct sigaction inherited = {};
+    if (sigaction(signal, nullptr, &inherited) == 0 && inherited.sa_handler != SIG_IGN) // nohup
+      sigaction(signal, &action, nullptr);
+  }
+  std::signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error of write, not the end of the process
 }
 
 int reportInternalError(llvm::StringRef what, llvm::StringRef reproducer) {

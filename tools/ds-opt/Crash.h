@@ -10,7 +10,8 @@ namespace deepstride {
 
 inline constexpr int internalErrorExit = 3;
 
-/// From here on a fatal signal writes a reproducer with this command line and exits 3.
+/// From here on a fatal signal writes a reproducer with this command line and exits 3. These, and signals that a user
+/// ends a process with, remove what is not complete.
 void installCrashHandler(const std::string &commandLine);
 
 /// Says where the work stands; part of the reproducer.

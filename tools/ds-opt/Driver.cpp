@@ -23,6 +23,8 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
+#include <tuple>
+
 using namespace mlir;
 
 namespace deepstride {
@@ -67,7 +69,7 @@ private:
   std::vector<CpuTarget> targets;
   std::unique_ptr<PackageWriter> package;
   ReportTable report;
-  std::string bug, reproducer;
+  std::string destination, bug, reproducer;
 };
 
 } // namespace
@@ -235,7 +237,7 @@ bool Driver::writeModule(ModuleOp program, StringRef path, bool withLocations) {
   flags.enableDebugInfo(withLocations);
   if (path.empty() || path == "-") {
     program->print(llvm::outs(), flags);
-    llvm::outs() << "\n";
+    llvm::outs() << "\n"; // main looks whether it arrived
     return true;
   }
   auto fail = [&](std::error_code code) {
@@ -246,10 +248,11 @@ bool Driver::writeModule(ModuleOp program, StringRef path, bool withLocations) {
   SmallString<128> temporary;
   llvm::sys::fs::file_status status;
   bool isStream = !llvm::sys::fs::status(path, status) && llvm::sys::fs::is_other(status);
-  if (std::error_code code = isStream ? llvm::sys::fs::openFileForWrite(path, file, llvm::sys::fs::CD_OpenExisting)
-                                      : llvm::sys::fs::createUniqueFile(path + ".%%%%%%.tmp", file, temporary,
-                                                                        llvm::sys::fs::OF_Text, 0644))
+  if (std::error_code code =
+          isStream ? llvm::sys::fs::openFileForWrite(path, file, llvm::sys::fs::CD_OpenExisting)
+                   : llvm::sys::fs::createUniqueFile(path + ".%%%%%%.tmp", file, temporary, llvm::sys::fs::OF_Text))
     return fail(code);
+  SignalRemoval removal(temporary.str().str());
   {
     llvm::raw_fd_ostream stream(file, /*shouldClose=*/true);
     program->print(stream, flags);
@@ -265,8 +268,10 @@ bool Driver::writeModule(ModuleOp program, StringRef path, bool withLocations) {
   }
   if (isStream)
     return true;
-  if (std::error_code code = llvm::sys::fs::rename(temporary, path))
+  if (std::error_code code = llvm::sys::fs::rename(temporary, path)) {
+    (void)llvm::sys::fs::remove(temporary);
     return fail(code);
+  }
   return true;
 }
 
@@ -279,7 +284,7 @@ bool Driver::dump(Phase phase, ModuleOp program, StringRef variant) {
   }
   SmallString<128> path(options.dumpDir);
   llvm::sys::path::append(path, variant, phaseInfo(phase).dumpName());
-  if (!variant.empty())
+  if (!variant.empty()) // a failure shows when the file is written
     (void)llvm::sys::fs::create_directories(llvm::sys::path::parent_path(path));
   return writeModule(program, path, /*withLocations=*/true);
 }
@@ -294,7 +299,7 @@ int Driver::exitCode(Outcome outcome) {
 int Driver::compileVariants(Phase last) {
   bool writesPackage = last == Phase::Codegen;
   if (writesPackage)
-    package = std::make_unique<PackageWriter>(options.output, packageOptions());
+    package = std::make_unique<PackageWriter>(destination, packageOptions());
   for (const CpuTarget &target : targets) {
     OwningOpRef<ModuleOp> program = module->clone();
     StringRef variant = targets.size() > 1 ? StringRef(target.name) : StringRef();
@@ -324,6 +329,14 @@ int Driver::run() {
                : options.emit == Emit::Onnx ? Phase::Import
                : options.emit == Emit::Mlir ? Phase::Memory
                                             : Phase::Codegen;
+  if (last == Phase::Codegen) {
+    std::string reason; // before the work, not after it
+    std::tie(destination, reason) = packageDestination(options.output);
+    if (!reason.empty()) {
+      llvm::errs() << "ds-opt: error: cannot write '" << options.output << "': " << reason << "\n";
+      return 1;
+    }
+  }
   for (Phase phase : {Phase::Import, Phase::Graph, Phase::Training, Phase::Distribution}) {
     if (phase > last)
       break;

@@ -107,7 +107,7 @@ static const OptionInfo *findOption(StringRef name) {
 bool isDriverCommandLine(llvm::ArrayRef<StringRef> arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     StringRef name = arguments[i].split('=').first;
-    if (name == "-o" && i + 1 < arguments.size() && arguments[i + 1].ends_with(".dsp"))
+    if (name == "-o" && i + 1 < arguments.size() && arguments[i + 1].rtrim('/').ends_with(".dsp"))
       return true;
     // These two are options of mlir-opt as well.
     bool isOurs = name != "-o" && !name.ends_with("mlir-print-debuginfo") && findOption(name);
@@ -130,7 +130,7 @@ static std::string checkCombination(const DriverOptions &options) {
       !options.check && options.emit == Emit::Nothing && (!options.stopAfter || *options.stopAfter == Phase::Codegen);
   if (writesPackage && options.output.empty())
     return "expects -o OUT.dsp, or one of --check, --stop-after=PHASE";
-  if (!writesPackage && StringRef(options.output).ends_with(".dsp"))
+  if (!writesPackage && StringRef(options.output).rtrim('/').ends_with(".dsp"))
     return "a package is written only when all phases run; -o of --stop-after and --emit names an .mlir file";
   return "";
 }

@@ -20,6 +20,17 @@ static void printPhases() {
     llvm::outs() << info.name << ": " << info.summary << "; at its end: " << info.contract << "\n";
 }
 
+/// What was printed may not have arrived; LLVM's own check of it, at exit, would end in a crash.
+static int afterOutput(int code) {
+  llvm::outs().flush();
+  std::error_code error = llvm::outs().error();
+  llvm::outs().clear_error();
+  if (!error)
+    return code;
+  llvm::errs() << "ds-opt: error: cannot write to standard output: " << error.message() << "\n";
+  return code ? code : 1;
+}
+
 int main(int argc, char **argv) {
   std::string commandLine;
   for (int i = 0; i < argc; ++i)
@@ -28,16 +39,16 @@ int main(int argc, char **argv) {
 
   llvm::SmallVector<llvm::StringRef> arguments(argv + 1, argv + argc);
   if (!isDriverCommandLine(arguments))
-    return runOptTool(argc, argv);
+    return afterOutput(runOptTool(argc, argv));
   ParsedCommandLine line = parseDriverCommandLine(arguments);
   if (!line.error.empty()) {
     llvm::errs() << "ds-opt: " << line.error << "\n";
     return 2;
   }
   switch (line.request) {
-  case Request::Help: llvm::outs() << driverHelp(); return 0;
-  case Request::Version: llvm::outs() << "ds-opt " << version << "\n"; return 0;
-  case Request::ListPhases: printPhases(); return 0;
-  case Request::Compile: return runDriver(line.options);
+  case Request::Help: llvm::outs() << driverHelp(); return afterOutput(0);
+  case Request::Version: llvm::outs() << "ds-opt " << version << "\n"; return afterOutput(0);
+  case Request::ListPhases: printPhases(); return afterOutput(0);
+  case Request::Compile: return afterOutput(runDriver(line.options));
   }
 }
