@@ -111,9 +111,9 @@ def names_of_packages(folder):
     (project / "SHA256SUMS").write_text("")
     (project / "app.js").write_text("mine")
     (folder / "file.dsp").write_text("mine")
-    for name, text in ((f"{folder}/here", "is no package"), (f"{folder}/here/", "is no package"), (".", "is no package"),
-                       ("/", "is no package"), ("..", "is no package"), (f"{folder}/file.dsp", "is no folder"),
-                       (f"{folder}/file.dsp/", ""), (f"{folder}/file.dsp/x.dsp", ""), (project, "app.js"),
+    for name, text in ((f"{folder}/here", "is no package"), (f"{folder}/here/", "is no package"),
+                       (".", "is no package"), ("/", "is no package"), ("..", "is no package"),
+                       (f"{folder}/file.dsp", "is no folder"), (f"{folder}/file.dsp/", ""), (f"{folder}/file.dsp/x.dsp", ""), (project, "app.js"),
                        (f"{folder}/none/x.dsp", "No such file"), ("/dev/full", "is no folder"),
                        (f"{folder}/{'x' * 300}.dsp", "too long")):
         refused(["ds-opt", model, "-o", name], str(name), text, cwd=folder)
@@ -181,7 +181,8 @@ def files_that_others_may_not_read(folder):
     package.chmod(0)
     denied = "Permission denied"
     for found in (package, locked / "model.dsp"):
-        for command in (["ds-run", found, n], ["ds-run", "inspect", found], ["ds-run", "compare", open_package, found, n]):
+        for command in (["ds-run", found, n], ["ds-run", "inspect", found],
+                        ["ds-run", "compare", open_package, found, n]):
             refused(command, str(found), denied, **other)
     for option in ("--inputs", "--state-in"):
         refused(["ds-run", open_package, n, "--seed=1", option, locked / "x.npz"], "x.npz", denied, **other)
@@ -349,8 +350,9 @@ def installing_asks_for_a_release(folder):
                           capture_output=True, text=True)
     expect(done.returncode != 0 and "cmake --preset release" in " ".join(done.stderr.split()), done.stderr)
     expect(not (folder / "root").exists(), "something was installed")
-    presets = {preset["name"]: preset for preset in json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]}
-    expect("install" in presets["dev"]["displayName"], "the preset dev does not say that it is not to be installed")
+    presets = json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]
+    dev = next(preset for preset in presets if preset["name"] == "dev")
+    expect("install" in dev["displayName"], "the preset dev does not say that it is not to be installed")
 
 
 @case(slow=True)
