@@ -2,6 +2,8 @@
 // they are numbers and size expressions where they are not. Folding itself is FoldShapes.cpp.
 #include "passes/graph/ShapeArithmetic.h"
 
+#include "dialects/ds/HostTensor.h"
+
 using namespace mlir;
 
 namespace deepstride {
@@ -34,6 +36,21 @@ static DenseElementsAttr toElements(RankedTensorType type, ArrayRef<SizeExpr> co
   return DenseElementsAttr::get(type, values);
 }
 
+/// What folding gives of a function of constants: the bits that a kernel would compute. The contents of sizes are
+/// whole numbers, which need not wrap where integers do.
+static DenseElementsAttr evaluateConstants(Operation *op) {
+  SmallVector<HostTensor> operands;
+  for (Value operand : op->getOperands()) {
+    auto constant = operand.getDefiningOp<ds::ConstantOp>();
+    auto elements = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
+    if (!elements)
+      return {};
+    operands.push_back(HostTensor::fromAttribute(elements));
+  }
+  auto result = evaluateOnHost(op, operands);
+  return result ? result->toAttribute() : DenseElementsAttr();
+}
+
 std::optional<KnownValue> findKnownValue(Operation *op, const SizeAnalysis &analysis) {
   if (!isa<ds::ResultInference>(op) || op->getNumResults() != 1 || isa<ds::ConstantOp, ds::IotaOp>(op) ||
       isa<ds::RecipeOp>(op->getParentOp()))
@@ -47,7 +64,10 @@ std::optional<KnownValue> findKnownValue(Operation *op, const SizeAnalysis &anal
   int64_t bytes = type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
   KnownValue known;
   if (llvm::all_of(*facts->contents, [](const SizeExpr &size) { return size.constant().has_value(); })) {
-    if (bytes <= ds::ConstantOp::byteLimit)
+    auto element = dyn_cast<ds::PerElement>(op);
+    if (bytes <= ds::ConstantOp::byteLimit && element && element.isPointwise())
+      known.elements = evaluateConstants(op);
+    if (bytes <= ds::ConstantOp::byteLimit && !known.elements)
       known.elements = toElements(type, *facts->contents);
   } else if (!isa<ds::ShapeOp>(op) && facts->contents->size() <= symbolicLimit &&
              (facts->elementType.isInteger(64) || facts->elementType.isInteger(32))) {
