@@ -2,8 +2,6 @@
 // they are numbers and size expressions where they are not. Folding itself is FoldShapes.cpp.
 #include "passes/graph/ShapeArithmetic.h"
 
-#include "dialects/ds/HostTensor.h"
-
 using namespace mlir;
 
 namespace deepstride {
@@ -36,21 +34,6 @@ static DenseElementsAttr toElements(RankedTensorType type, ArrayRef<SizeExpr> co
   return DenseElementsAttr::get(type, values);
 }
 
-/// What folding gives of a function of constants: the bits that a kernel would compute. The contents of sizes are
-/// whole numbers, which need not wrap where integers do.
-static DenseElementsAttr evaluateConstants(Operation *op) {
-  SmallVector<HostTensor> operands;
-  for (Value operand : op->getOperands()) {
-    auto constant = operand.getDefiningOp<ds::ConstantOp>();
-    auto elements = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
-    if (!elements)
-      return {};
-    operands.push_back(HostTensor::fromAttribute(elements));
-  }
-  auto result = evaluateOnHost(op, operands);
-  return result ? result->toAttribute() : DenseElementsAttr();
-}
-
 std::optional<KnownValue> findKnownValue(Operation *op, const SizeAnalysis &analysis) {
   if (!isa<ds::ResultInference>(op) || op->getNumResults() != 1 || isa<ds::ConstantOp, ds::IotaOp>(op) ||
       isa<ds::RecipeOp>(op->getParentOp()))
@@ -64,6 +47,7 @@ std::optional<KnownValue> findKnownValue(Operation *op, const SizeAnalysis &anal
   int64_t bytes = type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
   KnownValue known;
   if (llvm::all_of(*facts->contents, [](const SizeExpr &size) { return size.constant().has_value(); })) {
+    // Whole numbers need not wrap where integers do: a function of constants has the bits that a kernel computes.
     auto element = dyn_cast<ds::PerElement>(op);
     if (bytes <= ds::ConstantOp::byteLimit && element && element.isPointwise())
       known.elements = evaluateConstants(op);
