@@ -76,6 +76,8 @@ static DenseElementsAttr evaluate(Operation *op, ArrayRef<DenseElementsAttr> ope
 }
 
 DenseElementsAttr evaluateConstants(Operation *op) {
+  if (!isStatic(op->getResult(0).getType()))
+    return {};
   SmallVector<DenseElementsAttr> operands;
   for (Value operand : op->getOperands()) {
     auto constant = operand.getDefiningOp<ds::ConstantOp>();
