@@ -75,6 +75,19 @@ static DenseElementsAttr evaluate(Operation *op, ArrayRef<DenseElementsAttr> ope
   return result ? result->toAttribute() : DenseElementsAttr();
 }
 
+DenseElementsAttr evaluateConstants(Operation *op) {
+  if (!isStatic(op->getResult(0).getType()))
+    return {};
+  SmallVector<DenseElementsAttr> operands;
+  for (Value operand : op->getOperands()) {
+    auto constant = operand.getDefiningOp<ds::ConstantOp>();
+    operands.push_back(constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr());
+    if (!operands.back())
+      return {};
+  }
+  return evaluate(op, operands);
+}
+
 Value RecipeBook::store(OpBuilder &builder, Operation *root) {
   llvm::SetVector<Operation *> order; // operands before users
   SmallVector<std::pair<Operation *, bool>> stack = {{root, false}};

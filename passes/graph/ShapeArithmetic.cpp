@@ -49,7 +49,11 @@ std::optional<KnownValue> findKnownValue(Operation *op, const SizeAnalysis &anal
   int64_t bytes = type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
   KnownValue known;
   if (llvm::all_of(*facts->contents, [](const SizeExpr &size) { return size.constant().has_value(); })) {
-    if (bytes <= ds::ConstantOp::byteLimit)
+    // Whole numbers need not wrap where integers do: a function of constants has the bits that a kernel computes.
+    auto element = dyn_cast<ds::PerElement>(op);
+    if (bytes <= ds::ConstantOp::byteLimit && element && element.isPointwise())
+      known.elements = evaluateConstants(op);
+    if (bytes <= ds::ConstantOp::byteLimit && !known.elements)
       known.elements = toElements(type, *facts->contents);
   } else if (!isa<ds::ShapeOp>(op) && facts->contents->size() <= symbolicLimit &&
              (facts->elementType.isInteger(64) || facts->elementType.isInteger(32))) {

@@ -32,7 +32,7 @@ class Model(Program):
         return self.states[-1]
 
     def scalar(self, number):
-        return self.constant(float(number), "f32", np.array(number, np.float32))
+        return self.constant(f"{number:.9e}", "f32", np.array(number, np.float32))
 
     def binary(self, kind, x, y):
         function = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}[kind]

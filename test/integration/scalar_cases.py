@@ -42,6 +42,8 @@ def to_float(value, element):
         value = math.copysign(math.ldexp(whole, drop), value) if value else 0.0
     if element == "f64" or not math.isfinite(value) or value == 0:
         return value
+    if abs(value) >= 2.0**(limit + 1):
+        return math.copysign(math.inf, value)
     quantum = max(math.frexp(value)[1] - precision, least)
     result = math.ldexp(round(math.ldexp(value, -quantum)), quantum)
     return math.copysign(math.inf if abs(result) >= 2.0**limit else abs(result), value)
@@ -170,8 +172,8 @@ class Table:
             return eval(f"x {COMPARISONS[kind]} y")
         if kind == "is_nan":
             return math.isnan(x)
-        if element in FLOATS:
-            return float_result(kind, x, y)
+        if element in FLOATS:  # an exponent is rounded to the type in which the power is computed
+            return float_result(kind, x, to_float(y, "f32") if kind == "pow" and element != "f64" else y)
         if right in FLOATS:
             return cast_result(float_result(kind, x, y), "f64", element)
         bits, signed = INTEGERS.get(element, (1, False))

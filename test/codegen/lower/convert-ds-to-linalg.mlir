@@ -88,7 +88,7 @@ ds.kernel @product sizes 1 arguments [["d0", 32], [2, 32, 16]] {
 // A parameter that only a run knows is packed into scratch, a panel at a time for all rows.
 // CHECK-LABEL: func.func @parameter_of_run_time
 // CHECK-SAME: ds.grid = 2 : i64
-// CHECK-SAME: ds.scratch = "2048"
+// CHECK-SAME: ds.scratch = 2048 : i64
 // CHECK: scf.for
 // CHECK: memref.store
 // CHECK: vector.fma
