@@ -160,9 +160,8 @@ std::optional<Positions> Reader::readQuotient(ds::BinaryOp op) {
     if (coefficient == span && span != divisor->offset) {
       span = span * shape[axis];
       coefficient = isQuotient ? SizeExpr(0) : coefficient;
-    } else if (SizeExpr steps = SizeExpr::floorDiv(coefficient, divisor->offset);
-               steps * divisor->offset == coefficient) {
-      coefficient = isQuotient ? steps : SizeExpr(0);
+    } else if (auto steps = SizeExpr::exactQuotient(coefficient, divisor->offset)) { // of 0 there are no positions
+      coefficient = isQuotient ? *steps : SizeExpr(0);
     } else {
       return std::nullopt;
     }
