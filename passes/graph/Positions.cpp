@@ -2,6 +2,8 @@
 // between them and a comparison. Coefficients and offsets are size expressions: a cache shifts rows by its length.
 #include "passes/graph/Positions.h"
 
+#include "dialects/ds/Contents.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -33,7 +35,10 @@ std::optional<Positions> Reader::read(Value value) {
   if (!facts || steps-- <= 0)
     return std::nullopt;
   size_t rank = facts->sizes.size();
-  if (facts->contents && facts->contents->size() == 1)
+  bool isNumber = facts->contents && facts->contents->size() == 1;
+  if (isNumber && !isExact(*facts) && facts->contents->front().isOverElements())
+    return std::nullopt; // may have wrapped, which dimensions do not
+  if (isNumber && isExact(*facts))
     return Positions{SizeVector(rank, SizeExpr(0)), facts->contents->front()};
   if (auto number = scalarOf(value); number && std::trunc(*number) == *number && std::abs(*number) < 1e15)
     return Positions{SizeVector(rank, SizeExpr(0)), SizeExpr(static_cast<int64_t>(*number))};
