@@ -101,6 +101,11 @@ LogicalResult ShapeOp::inferResults(Inference &inference) {
   TensorFacts own = factsOfType(type, "");
   if (product(own.sizes) != SizeExpr(static_cast<int64_t>(sizes->size())))
     return inference.error("C2: expects as many values as elements");
+  // The text does not say how wide an input is, but elements of wide ones do not get here.
+  for (SizeExpr &size : *sizes)
+    if (const SizeAtom *atom = size.asAtom();
+        atom && atom->kind() == SizeAtom::Kind::Element && type.getElementType().isInteger(32))
+      size = SizeExpr::element(std::string(atom->name()), atom->index(), 32);
   inference.addResult(type.getElementType(), own.sizes, *sizes);
   return success();
 }

@@ -286,7 +286,8 @@ FailureOr<TensorFacts> SizeAnalysis::factsOfArgument(Operation *function, unsign
   auto count = product(facts.sizes).constant();
   bool isShapeLike = facts.elementType && facts.rank() <= 1 &&
                      (facts.elementType.isSignlessInteger(64) || facts.elementType.isSignlessInteger(32));
-  if (name && isShapeLike && count && *count >= 0 && *count <= 16) {
+  bool isState = static_cast<bool>(entry.getArgAttr(index, ds::stateAttr)); // no input of the package
+  if (name && isShapeLike && !isState && count && *count >= 0 && *count <= 16) {
     facts.contents.emplace();
     for (int64_t i = 0; i < *count; ++i)
       facts.contents->push_back(SizeExpr::element(name.getValue(), i, facts.elementType.getIntOrFloatBitWidth()));

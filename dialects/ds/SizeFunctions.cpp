@@ -152,13 +152,13 @@ std::optional<SizeExpr> SizeExpr::cutLength() const {
 }
 
 SizeExpr SizeExpr::max(const SizeExpr &a, const SizeExpr &b) {
+  if (a.isConstant(0) || b.isConstant(0))
+    if (auto length = (a.isConstant(0) ? b : a).cutLength())
+      return *length;
   if ((a - b).isKnownNonNegative())
     return a;
   if ((b - a).isKnownNonNegative())
     return b;
-  if (a.isConstant(0) || b.isConstant(0))
-    if (auto length = (a.isConstant(0) ? b : a).cutLength())
-      return *length;
   // Shapes broadcast by their maximum, as tf2onnx does it: b broadcast with y, or b again; or both by one condition.
   auto left = choiceOf(a), right = choiceOf(b);
   if (left.size() == 3 && left[2] == b && left[0] == eq(b, 1))

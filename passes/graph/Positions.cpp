@@ -2,6 +2,8 @@
 // between them and a comparison. Coefficients and offsets are size expressions: a cache shifts rows by its length.
 #include "passes/graph/Positions.h"
 
+#include "dialects/ds/Contents.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -51,7 +53,10 @@ std::optional<Positions> Reader::read(Value value) {
   if (!facts || steps-- <= 0 || !holdsPositions(facts->elementType))
     return std::nullopt;
   size_t rank = facts->sizes.size();
-  if (facts->contents && facts->contents->size() == 1)
+  bool isNumber = facts->contents && facts->contents->size() == 1;
+  if (isNumber && !isExact(*facts) && facts->contents->front().isOverElements())
+    return std::nullopt; // may have wrapped, which dimensions do not
+  if (isNumber && isExact(*facts))
     return Positions{SizeVector(rank, SizeExpr(0)), facts->contents->front()};
   if (auto number = scalarOf(value); number && std::trunc(*number) == *number && std::abs(*number) < 1e15)
     return Positions{SizeVector(rank, SizeExpr(0)), SizeExpr(static_cast<int64_t>(*number))};
@@ -180,9 +185,8 @@ std::optional<Positions> Reader::readQuotient(ds::BinaryOp op) {
     if (coefficient == span && span != divisor->offset) {
       span = span * shape[axis];
       coefficient = isQuotient ? SizeExpr(0) : coefficient;
-    } else if (SizeExpr steps = SizeExpr::floorDiv(coefficient, divisor->offset);
-               steps * divisor->offset == coefficient) {
-      coefficient = isQuotient ? steps : SizeExpr(0);
+    } else if (auto steps = SizeExpr::exactQuotient(coefficient, divisor->offset)) { // of 0 there are no positions
+      coefficient = isQuotient ? *steps : SizeExpr(0);
     } else {
       return std::nullopt;
     }

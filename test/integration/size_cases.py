@@ -119,15 +119,15 @@ def axes_outside_of_the_rank_are_diagnosed(folder):
 @case
 def attributes_outside_of_the_rank_are_diagnosed(folder):
     """Every operator that takes its axis as an attribute."""
-    nodes = ["y = ArgMax <axis = A> (x)", "y = Softmax <axis = A> (x)", "y = LogSoftmax <axis = A> (x)",
-             "y = Hardmax <axis = A> (x)", "y = Concat <axis = A> (x, x)", "y = Gather <axis = A> (x, i)",
-             "y = GatherElements <axis = A> (x, j)", "y = ScatterElements <axis = A> (x, j, x)",
-             "y = Compress <axis = A> (x, c)", "y, z = TopK <axis = A> (x, k)", "y, z = Split <axis = A> (x, s)",
-             "y = LayerNormalization <axis = A> (x, w)", "y = LpNormalization <axis = A> (x)", "y = Unique <axis = A> (x)",
-             "y = ReduceMax <axes = [A]> (x)", "y = ReduceMean <axes = [A]> (x)", "y = OneHot <axis = A> (i, k0, v)",
-             "q = SplitToSequence <axis = A> (x) y = SequenceAt (q, k0)",
-             "q = SequenceConstruct (x, x) y = ConcatFromSequence <axis = A> (q)",
-             "y = MeanVarianceNormalization <axes = [A]> (x)", "y = DequantizeLinear <axis = A> (b, sc)"]
+    nodes = ["y = ArgMax <axis = AXIS> (x)", "y = Softmax <axis = AXIS> (x)", "y = LogSoftmax <axis = AXIS> (x)",
+             "y = Hardmax <axis = AXIS> (x)", "y = Concat <axis = AXIS> (x, x)", "y = Gather <axis = AXIS> (x, i)",
+             "y = GatherElements <axis = AXIS> (x, j)", "y = ScatterElements <axis = AXIS> (x, j, x)",
+             "y = Compress <axis = AXIS> (x, c)", "y, z = TopK <axis = AXIS> (x, k)", "y, z = Split <axis = AXIS> (x, s)",
+             "y = LayerNormalization <axis = AXIS> (x, w)", "y = LpNormalization <axis = AXIS> (x)", "y = Unique <axis = AXIS> (x)",
+             "y = ReduceMax <axes = [AXIS]> (x)", "y = ReduceMean <axes = [AXIS]> (x)", "y = OneHot <axis = AXIS> (i, k0, v)",
+             "q = SplitToSequence <axis = AXIS> (x) y = SequenceAt (q, k0)",
+             "q = SequenceConstruct (x, x) y = ConcatFromSequence <axis = AXIS> (q)",
+             "y = MeanVarianceNormalization <axes = [AXIS]> (x)", "y = DequantizeLinear <axis = AXIS> (b, sc)"]
     head = ("m (float[2, 2] x, uint8[2, 2] b) => (y) <int64[1] i = {0}, int64[2, 2] j = {0, 1, 1, 0}, bool[2] c = {1, 0}, "
             "int64[1] k = {1}, int64 k0 = {1}, int64[2] s = {1, 1}, float[2] w = {1, 1}, float[2] v = {0, 1}, "
             "float[2] sc = {1, 2}> { ")
@@ -135,7 +135,7 @@ def attributes_outside_of_the_rank_are_diagnosed(folder):
     for node in nodes:
         for axis in (-3, 2, 5):
             if "ConcatFrom" not in node and "OneHot" not in node or axis != 2:
-                save(parser.parse_model(HEAD + head + node.replace("= A", f"= {axis}").replace("[A]", f"[{axis}]") + " }"),
+                save(parser.parse_model(HEAD + head + node.replace("AXIS", str(axis)) + " }"),
                      folder / "m.onnx")
                 tool("ds-opt", folder / "m.onnx", "-o", folder / "m.dsp", code=1, says=str(axis))
 

@@ -53,7 +53,8 @@ SizeExpr Conversion::sizeOfDim(StringRef name) {
     return pinned->second;
   auto parsed = SizeExpr::parse(name, &pins), plain = SizeExpr::parse(name);
   bool isQuoted = name.contains('`'); // as no exporter writes a part
-  if (!plain || plain->constant() || plain->asAtom() || isQuoted)
+  bool isName = plain && plain->asAtom() && plain->asAtom()->kind() != SizeAtom::Kind::Call;
+  if (!plain || plain->constant() || isName || isQuoted)
     return SizeExpr::symbol(name);
   for (const SizeAtom &symbol : plain->symbols())
     if (symbol.kind() != SizeAtom::Kind::Symbol || !dimNames.contains(symbol.name()))

@@ -20,7 +20,7 @@ func.func @program(%x: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
     %2 = ds.unary exp %0 : (tensor<?xf32>) -> tensor<?xf32>
     ds.yield %2 : tensor<?xf32>
   } : tensor<?xf32>
-  // CHECK: ds.require 2147483647 at least "2*batch"
+  // CHECK: ds.require 2147483647 : i64 at least "2*batch"
   ds.require 2147483647 at least "2*batch"
   // CHECK: %[[N:.*]] = ds.size "batch*seq"
   %n = ds.size "batch*seq"
