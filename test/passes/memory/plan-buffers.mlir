@@ -112,8 +112,8 @@ func.func @value_without_a_kernel(%x: tensor<4xf32> {ds.dims = [4]}) -> tensor<4
 
 // -----
 
-// A carried value has one buffer, here the output where it ends; what an iteration reads from outside (%w, read by the first launch of the loop) lives
-// until the loop ends, so that the second launch of the iteration cannot take its place.
+// A carried value has one buffer, here the output where it ends; what an iteration reads from outside (%w, read by the
+// first launch of the loop) lives until the loop ends, so that the second launch of the iteration cannot take its place.
 // CHECK-LABEL: func.func @loops
 // CHECK-SAME: ds.buffers = [{index = 0 : i64, role = "input"}, {index = 0 : i64, role = "output"},
 // CHECK-SAME: {bytes = 16 : i64, first = 0 : i64, last = 3 : i64, role = "workspace"},
