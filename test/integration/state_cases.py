@@ -209,7 +209,7 @@ def check_program(program, folder, what, calls=3, options=()):
 
 @case
 def random_programs_update_in_place(folder):
-    for k in range(20):
+    for k in range(12):
         check_program(RandomProgram(SEED + k), folder, f"RandomProgram({SEED + k})")
 
 
