@@ -125,7 +125,8 @@ def sizes(c, _):
 
     def tensor(names):
         """An input of named sizes, which it may share with others."""
-        array = c.data([named[name] for name in names], c.pick([F32, F32, I64]))
+        dtype = c.pick([F32, F32, I64])  # small integers: ONNX Runtime adds large ones as doubles
+        array = c.data([named[name] for name in names], dtype, *((-9, 9) if dtype == I64 else ()))
         info = helper.make_tensor_value_info(c.name("x"), code(array.dtype), [f"{c.prefix}{name}" for name in names])
         c.inputs.append((info, array))
         return info.name, [named[name] for name in names], names, array.dtype
