@@ -9,8 +9,8 @@ def FuseElementwise : Pass<"ds-fuse-elementwise", "::mlir::func::FuncOp"> {
   let description = [{
     An elementwise producer joins the region of its consumers when all have the same sizes, so that the value between
     them never reaches memory, or is written once and not read again: a value with other uses becomes a result of the
-    region, as long as nothing outside of the region stands between two of its ops. Transposes and broadcasts of small
-    operands join as reads. Numerically a no-op.
+    region, as long as nothing outside of it stands between two of its ops. Transposes and broadcasts of small operands
+    join as reads. Numerically a no-op.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }
