@@ -256,6 +256,8 @@ LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
   if (op->getNumResults() == 0)
     return success();
   // Region ops pass on what their terminators yield; a branch whose sizes differ gets sizes of its own.
+  // All results before any is set: setting one moves what the map holds.
+  SmallVector<std::pair<Value, TensorFacts>> found;
   SmallVector<SmallVector<const TensorFacts *>> yielded(op->getNumResults());
   for (Region &region : op->getRegions())
     if (!region.empty() && region.front().mightHaveTerminator() &&
@@ -274,8 +276,10 @@ LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
     if (op->hasAttr("ds.sizes"))
       if (auto sizes = sizesFromAttribute(op->getAttrOfType<ArrayAttr>("ds.sizes")))
         merged.sizes = *sizes;
-    set(result, std::move(merged));
+    found.emplace_back(result, std::move(merged));
   }
+  for (auto &[result, facts] : found)
+    set(result, std::move(facts));
   return success();
 }
 
