@@ -268,7 +268,7 @@ LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
     auto shaped = dyn_cast<RankedTensorType>(result.getType());
     if (!shaped)
       continue;
-    TensorFacts merged = factsOfType(shaped, "?" + std::to_string(known.size()) + "_");
+    TensorFacts merged = factsOfType(shaped, "?" + std::to_string(known.size() + found.size()) + "_");
     auto &sources = yielded[result.getResultNumber()];
     if (!sources.empty() && sources[0])
       if (llvm::all_of(sources, [&](const TensorFacts *f) { return f && f->sizes == sources[0]->sizes; }))
