@@ -178,6 +178,31 @@ def slices_of_slices_by_bounds_of_run_time(folder):
 
 
 @case
+def slices_that_walk_backwards_from_before_the_front(folder):
+    """The standard clamps such a start to the first element, where NumPy's slices are empty; an empty axis stays empty."""
+    def walk(size, start, end, step):
+        start, end = (bound + size if bound < 0 else bound for bound in (start, end))
+        return list(range(min(max(start, 0), size - 1), min(max(end, -1), size - 1), step))
+
+    least = -2**31
+    bounds = [(least, least, -7), (-9, -10, -1), (-4, least, -2), (-9, -1, -1), (5, least, -2), (-2, -9, -1)]
+    for size in (3, 1, 2, 0):
+        x = np.arange(10, 10 + size, dtype=np.float32)
+        for dims in ("n", size):
+            text = "".join(f"y{i} = Slice (x, s{i}, e{i}, z, t{i}) " for i in range(len(bounds)))
+            given = ", ".join(f"int64[1] {name}{i} = {{{bound}}}" for i, b in enumerate(bounds) for name, bound in zip("set", b))
+            results = ", ".join(f"float[m{i}] y{i}" for i in range(len(bounds)))
+            found = outputs(folder, f"g (float[{dims}] x) => ({results}) <int64[1] z = {{0}}, {given}> {{ {text} }}", {"x": x})
+            for i, b in enumerate(bounds):
+                same(found[f"y{i}"], x[np.array(walk(size, *b), int)], f"{size} from {b} of [{dims}]")
+        inputs = "int64[1] s, int64[1] e"
+        for b in bounds:
+            found = outputs(folder, f"g (float[n] x, {inputs}) => (float[m] y) <int64[1] z = {{0}}, int64[1] t = {{{b[2]}}}> "
+                                    "{ y = Slice (x, s, e, z, t) }", {"x": x, "s": np.array(b[:1]), "e": np.array(b[1:2])})
+            same(found["y"], x[np.array(walk(size, *b), int)], f"{size} from {b} at run time")
+
+
+@case
 def reshapes_to_a_size_that_the_tensor_does_not_have(folder):
     """Types cannot tell one unknown size from another."""
     text = "g (float[n] x, float[m] z) => (float[k] y) { s = Shape(x) y = Reshape(z, s) }"

@@ -15,20 +15,23 @@ struct AxisSlice {
 /// ONNX writes "to the end" as any number of this size or more.
 constexpr int64_t unbounded = INT32_MAX;
 
-/// A bound counted from the front and clamped to [low, size + high]: [0, d] walking forwards, [-1, d - 1] backwards.
+/// A bound counted from the front and clamped to [low, high]: to [0, d] walking forwards; backwards, a start to
+/// [0, d - 1], where NumPy's may be -1, and an end to [-1, d - 1]. An axis without elements has no start but -1 then.
 /// The first and the last element of an axis are taken to exist; the slice op records that as a condition.
-static SizeExpr clampBound(const SizeExpr &bound, const SizeExpr &size, bool isForward) {
-  SizeExpr low = isForward ? 0 : -1, high = isForward ? size : size - SizeExpr(1);
+static SizeExpr clampBound(const SizeExpr &bound, const SizeExpr &size, bool isForward, bool isStart) {
+  SizeExpr low = isForward || isStart ? 0 : -1, high = isForward ? size : size - SizeExpr(1);
+  bool mayCross = !isForward && isStart; // low may lie above high
   if (auto value = bound.constant()) {
     if (*value >= unbounded)
       return high;
     if (*value <= -unbounded)
-      return low;
+      return mayCross ? SizeExpr::min(low, high) : low;
     if (*value == 0 || *value == 1 || *value == -1) {
       SizeExpr fromFront = *value < 0 ? size + bound : bound;
       return size.constant() ? SizeExpr::min(SizeExpr::max(fromFront, low), high) : fromFront;
     }
-    return *value < 0 ? SizeExpr::max(size + bound, low) : SizeExpr::min(bound, high);
+    SizeExpr fromEnd = SizeExpr::max(size + bound, low);
+    return *value >= 0 ? SizeExpr::min(bound, high) : mayCross ? SizeExpr::min(fromEnd, high) : fromEnd;
   }
   if (bound == size)
     return high;
@@ -43,7 +46,8 @@ static SizeExpr clampBound(const SizeExpr &bound, const SizeExpr &size, bool isF
 
 static AxisSlice sliceOfAxis(const SizeExpr &start, const SizeExpr &end, int64_t step, const SizeExpr &size) {
   bool isForward = step > 0;
-  SizeExpr first = clampBound(start, size, isForward), last = clampBound(end, size, isForward);
+  SizeExpr first = clampBound(start, size, isForward, /*isStart=*/true),
+           last = clampBound(end, size, isForward, /*isStart=*/false);
   if (!isForward && start.constant() && *start.constant() == 0 && !size.constant())
     first = 0;
   // Backwards, an end counted from the end that lies before the front stops at -1.
