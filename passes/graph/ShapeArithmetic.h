@@ -16,7 +16,8 @@ struct KnownValue {
 /// Nothing where the op is already in its simplest form, the value is unknown, or it is too large to be an attribute.
 std::optional<KnownValue> findKnownValue(mlir::Operation *op, const SizeAnalysis &analysis);
 
-/// The elements of the op's result if all its operands are constants; null where they are not or it cannot be evaluated.
+/// The elements of the op's result if all its operands are constants; null where they are not or it cannot be
+/// evaluated.
 mlir::DenseElementsAttr evaluateConstants(mlir::Operation *op);
 
 /// Names of the op's attributes that hold size lists.

@@ -26,8 +26,8 @@ struct DriverOptions {
   std::string dumpDir;
   Emit emit = Emit::Nothing;
   bool report = false, check = false, printLocations = false;
-  /// Whether the phases before memory run. Without them a program is compiled as it was written, which shares no folding
-  /// with what --verify-numerics judges.
+  /// Whether the phases before memory run. Without them a program is compiled as it was written, which shares no
+  /// folding with what --verify-numerics judges.
   bool folds = true;
   /// For the tests of what happens on a bug: crashes in this phase.
   std::optional<Phase> crashIn;
