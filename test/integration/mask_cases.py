@@ -207,6 +207,8 @@ def draw(random, b, s, t, dtype=np.float32, whole=True, hidden=HUGE):
         seen[..., -1] = True
     q, k, v = (random.standard_normal((b, 2, n, 8)).astype(dtype) for n in (s, t, t))
     k[:, :, t // 2:t // 2 + 2] = random.choice([x for x in hidden if dtype != np.float16 or not abs(x) == 3e38])
+    if not whole:  # the place that every row sees
+        k[:, :, -1] = random.standard_normal((b, 2, 8))
     return {"q": q, "k": k, "v": v, "m": seen, "a": random.standard_normal((b, 1, s, t)).astype(dtype)}
 
 
