@@ -31,8 +31,10 @@ struct Collective {
 
 /// What is known at one point of the program.
 struct Memory {
-  std::vector<llvm::SmallDenseSet<Value, 2>> holds; // per buffer; without views
+  using Held = llvm::SmallDenseSet<Value, 2>;
+  std::vector<Held> holds;                          // per buffer; without views
   llvm::MapVector<Operation *, Collective> pending; // by start
+  std::map<std::string, Value> defined;             // what a computed symbol got its value from
 
   /// From here on `name` is another name of `value`.
   void alias(Value name, Value value) {
@@ -47,8 +49,11 @@ struct Memory {
           mine.erase(value);
   }
   bool operator==(const Memory &other) const {
+    auto isSubset = [](const Held &some, const Held &all) {
+      return llvm::all_of(some, [&](Value value) { return all.contains(value); });
+    };
     for (auto [mine, others] : llvm::zip_equal(holds, other.holds))
-      if (mine.size() != others.size() || llvm::any_of(mine, [&](Value value) { return !others.contains(value); }))
+      if (mine.size() != others.size() || !isSubset(mine, others))
         return false;
     return true;
   }
@@ -185,7 +190,7 @@ void PlanInterpreter::checkAliases(ds::LaunchOp launch, ArrayRef<int64_t> list) 
   auto stated = launch->getAttrOfType<IntegerAttr>("in_place");
   if (updated ? !stated || stated.getInt() != *updated : bool(stated))
     report(launch, "in_place names what the kernel updates");
-  if (updated && in[*updated] != out.front())
+  if (updated && (out.empty() || in[*updated] != out.front()))
     report(launch, "an update has the buffer of what it updates");
   for (auto [number, buffer] : llvm::enumerate(out)) {
     if (llvm::is_contained(out.drop_front(number + 1), buffer))
@@ -250,6 +255,10 @@ void PlanInterpreter::wait(dist::WaitOp wait, Memory &memory) {
 }
 
 void PlanInterpreter::define(ds::DefineOp define, Memory &memory) {
+  Value &value = memory.defined[define.getSymbol().str()];
+  if (value == define.getValue())
+    return; // the same once more
+  value = define.getValue();
   for (auto [number, buffer] : llvm::enumerate(buffers))
     if (buffer.bytes && llvm::is_contained(buffer.bytes->symbols(), define.getSymbol()))
       memory.holds[number].clear(); // allocated anew
@@ -275,6 +284,9 @@ void PlanInterpreter::interpret(scf::IfOp branch, Memory &memory) {
   }
   memory = ends[0];
   memory.keepWhatIsIn(ends[1]);
+  for (const auto &[symbol, value] : ends[1].defined)
+    if (memory.defined[symbol] != value)
+      memory.defined.erase(symbol);
   forgetInner(branch, memory);
 }
 
@@ -292,6 +304,7 @@ void PlanInterpreter::interpret(scf::WhileOp loop, Memory &memory) {
       }
   };
   hand(head, loop.getBeforeArguments(), loop.getInits());
+  head.defined.clear(); // an iteration defines anew
   ++quiet;
   for (bool isFixed = false; true;) {
     quiet -= isFixed;
@@ -311,6 +324,7 @@ void PlanInterpreter::interpret(scf::WhileOp loop, Memory &memory) {
   }
   hand(exit, loop.getResults(), loop.getConditionOp().getArgs());
   memory = exit;
+  memory.defined.clear();
   forgetInner(loop, memory);
 }
 

@@ -148,7 +148,8 @@ struct FuseElementwise : deepstride::impl::FuseElementwiseBase<FuseElementwise>,
   }
 
   void wrap(Operation *root, Region &region) {
-    SmallVector<Operation *> ordered(region.begin(), region.end()), moved = dependents(region, root).value_or({});
+    SmallVector<Operation *> ordered(region.begin(), region.end());
+    auto moved = dependents(region, root);
     llvm::sort(ordered, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
     SmallVector<Value> results;
     SmallVector<Attribute> names;
@@ -169,8 +170,9 @@ struct FuseElementwise : deepstride::impl::FuseElementwiseBase<FuseElementwise>,
       value.replaceUsesWithIf(result, [&](OpOperand &use) { return !region.contains(use.getOwner()); });
       analysis.set(result, analysis.facts(value));
     }
-    for (Operation *op : llvm::reverse(moved))
-      op->moveAfter(fused);
+    if (moved) // beyond the limit there is one result and nothing to move
+      for (Operation *op : llvm::reverse(*moved))
+        op->moveAfter(fused);
     Block &body = fused.getBody().emplaceBlock();
     for (Operation *op : ordered)
       op->moveBefore(&body, body.end());

@@ -21,7 +21,7 @@ ComputedParts::ComputedParts(const EntryInfo &entry) {
 uint64_t workspaceSize(int64_t bytes) { return static_cast<uint64_t>(std::max<int64_t>(bytes, 0)); }
 
 Plan makePlan(const EntryInfo &entry, const std::vector<ConstantInfo> &constants, const ComputedParts &computed,
-              const std::vector<int64_t> &symbols) {
+              const std::vector<int64_t> &symbols, const Plan *alike) {
   Plan plan;
   plan.symbols = symbols;
   for (size_t i = 0; i < entry.sizes.size(); ++i)
@@ -61,6 +61,13 @@ Plan makePlan(const EntryInfo &entry, const std::vector<ConstantInfo> &constants
     }
     plan.bufferBytes.push_back(bytes);
   }
+  if (alike && std::all_of(owners.begin(), owners.end(),
+                           [&](size_t owner) { return alike->bufferBytes[owner] == plan.bufferBytes[owner]; })) {
+    plan.offsets = alike->offsets;
+    plan.workspaceBytes = alike->workspaceBytes;
+    plan.peakLiveBytes = alike->peakLiveBytes;
+    return plan;
+  }
   Placement placement = placeBuffers(ranges);
   plan.offsets.resize(entry.buffers.size(), 0);
   for (size_t i = 0; i < owners.size(); ++i)
@@ -77,7 +84,7 @@ const Plan &PlanCache::get(const std::vector<int64_t> &symbols) {
     return plans.front();
   }
   checkConstraints(entry, symbols);
-  plans.push_front(makePlan(entry, constants, computed, symbols));
+  plans.push_front(makePlan(entry, constants, computed, symbols, plans.empty() ? nullptr : &plans.front()));
   if (plans.size() > capacity)
     plans.pop_back();
   return plans.front();

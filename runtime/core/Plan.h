@@ -28,9 +28,11 @@ struct ComputedParts {
   std::vector<const ConstraintInfo *> constraints; // those that do
 };
 
-// Throws Error for overflow and for negative sizes, naming the buffer or value.
+// Throws Error for overflow and for negative sizes, naming the buffer or value. Takes over the placement of a plan of
+// the same entry whose workspace buffers have the same sizes: a position that moves from call to call changes no
+// buffer, and placing thousands of them takes longer than a small call.
 Plan makePlan(const EntryInfo &entry, const std::vector<ConstantInfo> &constants, const ComputedParts &computed,
-              const std::vector<int64_t> &symbols);
+              const std::vector<int64_t> &symbols, const Plan *alike = nullptr);
 
 // Of a workspace buffer. A negative size is that of a branch which is not taken, or refused when a launch uses it.
 uint64_t workspaceSize(int64_t bytes);

@@ -1,5 +1,5 @@
-"""Integers have a width: small integer inputs near the edges of their types, against NumPy, whose integers wrap. As data
-they are what a kernel computes; as sizes they are numbers, so that what wraps is diagnosed."""
+"""Integers have a width: small integer inputs near the edges of their types, against NumPy, whose integers wrap. As
+data they are what a kernel computes; as sizes they are numbers, so that what wraps is diagnosed."""
 import numpy as np
 
 from kit import case, compile_model, expect, run_package, tool
@@ -89,8 +89,8 @@ def arithmetic_wraps_as_the_type_does(folder):
 @case
 def a_cast_keeps_what_the_type_before_it_kept(folder):
     package = built(folder, """
-m (int32[5] x, int64[5] y) => (int64[5] wide, int64[5] narrowed, int64[5] summed, bool[5] any, int64[5] whole, int32[5] back)
-    <int32 factor = {1000003}, int64 far = {4294967296}> {
+m (int32[5] x, int64[5] y) => (int64[5] wide, int64[5] narrowed, int64[5] summed, bool[5] any, int64[5] whole,
+    int32[5] back) <int32 factor = {1000003}, int64 far = {4294967296}> {
   large = Mul (x, factor)
   wide = Cast <to = 7> (large)
   narrow = Cast <to = 6> (y)
@@ -181,8 +181,8 @@ def hashes_and_linear_congruences_are_data(folder):
     steps = "\n".join(f"  p{i + 1} = Mul (s{i}, factor)\n  s{i + 1} = Add (p{i + 1}, offset)" for i in range(6))
     package = built(folder, f"""
 m (int64[2] s0, float[8] table) => (int64[2] s6, float[2] row, float[1] side)
-    <int64 factor = {{6364136223846793005}}, int64 offset = {{1442695040888963407}}, int64 eight = {{8}}, int64[1] zero = {{0}},
-     int64 first = {{0}}> {{
+    <int64 factor = {{6364136223846793005}}, int64 offset = {{1442695040888963407}}, int64 eight = {{8}},
+     int64[1] zero = {{0}}, int64 first = {{0}}> {{
 {steps}
   place = Mod (s6, eight)
   row = Gather (table, place)
@@ -205,7 +205,8 @@ m (int64[2] s0, float[8] table) => (int64[2] s6, float[2] row, float[1] side)
 
 SHAPED = """
 m (float[n] x, TYPE[2] shape, TYPE first) => (float[a, b] twice, TYPE[c] counted, float[d] cut, float[e, 2] filled)
-    <TYPE two = {2}, TYPE one = {1}, TYPE none = {0}, int64[1] ends = {1000}, int64[1] front = {0}, int64[1] pair = {2}> {
+    <TYPE two = {2}, TYPE one = {1}, TYPE none = {0}, int64[1] ends = {1000}, int64[1] front = {0},
+     int64[1] pair = {2}> {
   doubled0 = Mul (shape, two)
   doubled = Cast <to = 7> (doubled0)
   twice = Reshape (x, doubled)
@@ -257,3 +258,81 @@ m (uint8[n, 4] x) => (uint8[a, b] y, int32[1] rows, float[1] mean) <int32[1] two
         x = np.arange(4 * n, dtype=np.uint8).reshape(n, 4)
         checked(folder, package, {"x": x}, {"y": x.reshape(2 * n, 2), "rows": np.array([2 * n], np.int32),
                                             "mean": np.array([n / 2], np.float32)})
+
+
+KINDS = {"int32": (6, np.int32), "int64": (7, np.int64), "float": (1, np.float32), "double": (11, np.float64),
+         "bool": (9, np.bool_)}
+
+
+def random_model(random):
+    """A chain of 14 steps over vectors of three, and NumPy's values of it by name for given inputs."""
+    values, lines, steps = {"x": "int32", "y": "int64", "z": "int64"}, [], []
+    constants = {"one": 1, "seven": 7, "large": 1000003, "below": -2}
+
+    def pick(*kinds):
+        found = [name for name, kind in values.items() if kind in kinds]
+        return random.choice(found[-6:]) if found else None
+
+    def add(kind, line, compute):
+        name = f"v{len(steps)}"
+        values[name] = kind
+        lines.append(f"{name} = {line}")
+        steps.append((name, compute))
+
+    while len(steps) < 14:
+        a = pick("int32", "int64")
+        kind = values[a]
+        b = random.choice([name for name in values if values[name] == kind])
+        choice = random.integers(12)
+        c = random.choice(list(constants))
+        if choice < 3:
+            op, f = [("Add", np.add), ("Sub", np.subtract), ("Mul", np.multiply)][choice]
+            add(kind, f"{op} ({a}, {b})", lambda v, f=f, a=a, b=b: f(v[a], v[b]))
+        elif choice == 3:
+            add(kind, f"Mul ({a}, {c}_{kind})", lambda v, a=a, c=constants[c], k=KINDS[kind][1]: v[a] * k(c))
+        elif choice == 4:
+            op, f = [("Neg", np.negative), ("Abs", np.abs), ("Sign", np.sign)][random.integers(3)]
+            add(kind, f"{op} ({a})", lambda v, f=f, a=a: f(v[a]))
+        elif choice == 5:
+            op, f = [("Min", np.minimum), ("Max", np.maximum)][random.integers(2)]
+            add(kind, f"{op} ({a}, {b})", lambda v, f=f, a=a, b=b: f(v[a], v[b]))
+        elif choice == 6:
+            op, f = [("Less", np.less), ("Equal", np.equal), ("GreaterOrEqual", np.greater_equal)][random.integers(3)]
+            add("bool", f"{op} ({a}, {b})", lambda v, f=f, a=a, b=b: f(v[a], v[b]))
+        elif choice == 7:
+            to = random.choice(["int32", "int64", "bool", "float", "double"])
+            add(to, f"Cast <to = {KINDS[to][0]}> ({a})", lambda v, a=a, k=KINDS[to][1]: v[a].astype(k))
+        elif choice == 8:
+            add(kind, f"Mod ({a}, seven_{kind})", lambda v, a=a, k=KINDS[kind][1]: np.mod(v[a], k(7)))
+        elif choice == 9 and (mask := pick("bool")):
+            add(kind, f"Where ({mask}, {a}, {b})", lambda v, m=mask, a=a, b=b: np.where(v[m], v[a], v[b]))
+        elif choice == 10 and (flag := pick("bool")):
+            add("int32", f"Cast <to = 6> ({flag})", lambda v, a=flag: v[a].astype(np.int32))
+        elif choice == 11:
+            op, f = [("ReduceSum", np.sum), ("ReduceProd", np.prod)][random.integers(2)]
+            add(kind, f"{op} <keepdims = 1> ({a})",
+                lambda v, f=f, a=a, k=KINDS[kind][1]: f(v[a], dtype=k, keepdims=True))
+    names = [name for name, _ in steps]
+    initializers = ", ".join(f"{kind} {name}_{kind} = {{{value}}}" for name, value in constants.items()
+                             for kind in ("int32", "int64"))
+    text = (f"m (int32[3] x, int64[3] y, int64[3] z) => ({', '.join(f'{values[n]}[{n}s] {n}' for n in names)}) "
+            f"<{initializers}> {{\n" + "\n".join(lines) + "\n}")
+    return text, steps
+
+
+@case
+def random_chains_of_integers_are_numpys(folder):
+    random = np.random.default_rng()
+    for number in range(12):
+        text, steps = random_model(random)
+        package = built(folder, text, f"m{number}")
+        for _ in range(6):
+            inputs = {"x": next(draws(np.int32, 3, 1)), "y": next(draws(np.int64, 3, 1)),
+                      "z": random.integers(-3, 4, 3)}
+            values = dict(inputs)
+            with np.errstate(all="ignore"):
+                for name, compute in steps:
+                    values[name] = compute(values)
+            outputs = run_package(package, inputs, folder)
+            for name, _ in steps:
+                same(outputs[name], values[name], f"{name} of {inputs} in\n{text}\n")

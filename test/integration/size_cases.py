@@ -61,7 +61,8 @@ m (float[n] x, float[k] y, float[3, n] z) => (float[a] sum, float[3, b] rows) {
 def names_that_look_alike_are_told_apart(folder):
     """Dimensions named like an element of an input, like what the compiler makes up, or alike but for a quote."""
     from onnx import TensorProto, helper, save
-    names = ["s[0]", "a'b", "a`b", "`a`", "a", "count_0", "d0", "arg0_d0", "?0_0", "?", "x y", " a", "a+", "min", "\u5bf8", "3"]
+    names = ["s[0]", "a'b", "a`b", "`a`", "a", "count_0", "d0", "arg0_d0", "?0_0", "?", "x y", " a", "a+", "min",
+             "\u5bf8", "3"]
     primes = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53]
     inputs = [helper.make_tensor_value_info(f"x{i}", TensorProto.FLOAT, [name]) for i, name in enumerate(names)]
     inputs.append(helper.make_tensor_value_info("s", TensorProto.INT64, [1]))
@@ -122,14 +123,18 @@ def attributes_outside_of_the_rank_are_diagnosed(folder):
     nodes = ["y = ArgMax <axis = AXIS> (x)", "y = Softmax <axis = AXIS> (x)", "y = LogSoftmax <axis = AXIS> (x)",
              "y = Hardmax <axis = AXIS> (x)", "y = Concat <axis = AXIS> (x, x)", "y = Gather <axis = AXIS> (x, i)",
              "y = GatherElements <axis = AXIS> (x, j)", "y = ScatterElements <axis = AXIS> (x, j, x)",
-             "y = Compress <axis = AXIS> (x, c)", "y, z = TopK <axis = AXIS> (x, k)", "y, z = Split <axis = AXIS> (x, s)",
-             "y = LayerNormalization <axis = AXIS> (x, w)", "y = LpNormalization <axis = AXIS> (x)", "y = Unique <axis = AXIS> (x)",
-             "y = ReduceMax <axes = [AXIS]> (x)", "y = ReduceMean <axes = [AXIS]> (x)", "y = OneHot <axis = AXIS> (i, k0, v)",
+             "y = Compress <axis = AXIS> (x, c)", "y, z = TopK <axis = AXIS> (x, k)",
+             "y, z = Split <axis = AXIS> (x, s)",
+             "y = LayerNormalization <axis = AXIS> (x, w)", "y = LpNormalization <axis = AXIS> (x)",
+             "y = Unique <axis = AXIS> (x)",
+             "y = ReduceMax <axes = [AXIS]> (x)", "y = ReduceMean <axes = [AXIS]> (x)",
+             "y = OneHot <axis = AXIS> (i, k0, v)",
              "q = SplitToSequence <axis = AXIS> (x) y = SequenceAt (q, k0)",
              "q = SequenceConstruct (x, x) y = ConcatFromSequence <axis = AXIS> (q)",
              "y = MeanVarianceNormalization <axes = [AXIS]> (x)", "y = DequantizeLinear <axis = AXIS> (b, sc)"]
-    head = ("m (float[2, 2] x, uint8[2, 2] b) => (y) <int64[1] i = {0}, int64[2, 2] j = {0, 1, 1, 0}, bool[2] c = {1, 0}, "
-            "int64[1] k = {1}, int64 k0 = {1}, int64[2] s = {1, 1}, float[2] w = {1, 1}, float[2] v = {0, 1}, "
+    head = ("m (float[2, 2] x, uint8[2, 2] b) => (y) <int64[1] i = {0}, int64[2, 2] j = {0, 1, 1, 0}, "
+            "bool[2] c = {1, 0}, int64[1] k = {1}, int64 k0 = {1}, int64[2] s = {1, 1}, float[2] w = {1, 1}, "
+            "float[2] v = {0, 1}, "
             "float[2] sc = {1, 2}> { ")
     from onnx import parser, save
     for node in nodes:
@@ -141,7 +146,12 @@ def attributes_outside_of_the_rank_are_diagnosed(folder):
 
 
 # Each body requires that x and y broadcast and that x has an even number of elements.
-DEMANDS = "s = Add (x, y) r = Reshape (x, pairs) t = ReduceSum <keepdims = 0> (r) u = ReduceSum <keepdims = 0> (s) next0 = Add (a, t) next = Add (next0, u)"
+DEMANDS = """s = Add (x, y)
+    r = Reshape (x, pairs)
+    t = ReduceSum <keepdims = 0> (r)
+    u = ReduceSum <keepdims = 0> (s)
+    next0 = Add (a, t)
+    next = Add (next0, u)"""
 
 
 @case

@@ -1,9 +1,11 @@
 """Programs that update states, outputs and carried values in place, against NumPy: random ones, call after call, and the
 updates that training and generation make. All arithmetic is on integers that wrap, so every bit must be right."""
+import json
+
 import numpy as np
 
 from kit import case, compile_model, expect, tool
-from programs import SEED
+from programs import SEED, Program
 
 BINARY = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum}
 
@@ -224,17 +226,19 @@ func.func @main(%x: tensor<40000xf32> {ds.name = "x", ds.dims = [40000]},
                 %t: tensor<40000xf32> {ds.name = "t", ds.dims = [40000], ds.state = "t"},
                 %r: tensor<40000xf32> {ds.name = "r", ds.dims = [40000], ds.state = "r"})
     -> (tensor<40000xf32> {ds.name = "y"}, tensor<40000xf32> {ds.state = "s"}, tensor<40000xf32> {ds.state = "t"},
-        tensor<40000xf32> {ds.state = "r"}) attributes {ds.entry} {
+        tensor<40000xf32> {ds.state = "r"}, tensor<f32> {ds.name = "norm"}) attributes {ds.entry} {
   %view = ds.reshape %s [200, 200] : (tensor<40000xf32>) -> tensor<200x200xf32>
   %p = dist.all_reduce_start sum %view site "a" : tensor<200x200xf32>
   %q = dist.all_reduce_start sum %r site "b" : tensor<40000xf32>
   %next = ds.binary sub %s, %x : (tensor<40000xf32>, tensor<40000xf32>) -> tensor<40000xf32>
+  %norm = ds.reduce max %next axes [0] keep false : (tensor<40000xf32>) -> tensor<f32>
   %old = ds.unary neg %t : (tensor<40000xf32>) -> tensor<40000xf32>
   %wide = dist.wait %p : tensor<200x200xf32>
   %sum = ds.reshape %wide [40000] : (tensor<200x200xf32>) -> tensor<40000xf32>
   %both = dist.wait %q : tensor<40000xf32>
   %y = ds.binary add %old, %next : (tensor<40000xf32>, tensor<40000xf32>) -> tensor<40000xf32>
-  return %y, %next, %sum, %both : tensor<40000xf32>, tensor<40000xf32>, tensor<40000xf32>, tensor<40000xf32>
+  return %y, %next, %sum, %both, %norm
+      : tensor<40000xf32>, tensor<40000xf32>, tensor<40000xf32>, tensor<40000xf32>, tensor<f32>
 }
 """
 
@@ -251,7 +255,8 @@ def collectives_that_read_at_their_wait(folder):
     np.savez(folder / "states.npz", s=s, t=t, r=r)
     tool("ds-run-late-transport", package, folder / "in.npz", folder / "states.npz", folder / "out.npz")
     with np.load(folder / "out.npz") as found:
-        for name, expected in {"y": s - x - t, "s": s - x, "t": 2 * s, "r": 2 * r}.items():
+        for name, expected in {"y": s - x - t, "s": s - x, "t": 2 * s, "r": 2 * r,
+                               "norm": np.max(s - x)}.items():
             expect(np.array_equal(found[name], expected), f"{name} is wrong")
 
 
@@ -321,3 +326,22 @@ def scatters_hit_rows_twice_in_order(folder):
             with np.load(folder / "after.npz") as after:
                 expect(np.array_equal(after["s"], s), f"scatter_nd {kind} on {threads} threads")
                 expect(np.array_equal(after["t"], t), f"scatter_elements {kind} on {threads} threads")
+
+
+@case
+def one_region_with_results_of_many_types(folder):
+    """One kernel reads two tensors and writes six of different widths: whole vectors, tails and threads."""
+    for shape in ((3, 11), (129, 257), (1,), (0, 4)):
+        p = Program()
+        x = p.input(p.random.integers(-50, 50, shape), "f32")
+        y = p.input(p.random.integers(-50, 50, shape), "f32")
+        total = p.test("ds.binary add {0}, {1}", [x, y], "f32", shape, x.array + y.array)
+        p.test("ds.binary lt {0}, {1}", [total, y], "i1", shape, total.array < y.array)
+        wide = p.test("ds.cast {0} to f64", [total], "f64", shape, total.array.astype(np.float64))
+        p.test("ds.binary mul {0}, {0}", [wide], "f64", shape, wide.array**2)
+        p.test("ds.cast {0} to i8", [total], "i8", shape, total.array.astype(np.int8))
+        p.test("ds.cast {0} to f16", [total], "f16", shape, total.array.astype(np.float16))
+        p.verify(folder)
+        entry = json.loads(tool("ds-run", "inspect", compile_model(folder / "program.mlir", folder), "--json").out)
+        launches = entry["variants"][0]["entries"][0]["launches"]
+        expect(len(launches) == 1, f"expected one launch, found {[launch['kernel'] for launch in launches]}")

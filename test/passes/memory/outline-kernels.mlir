@@ -110,13 +110,13 @@ func.func @copies_at_the_end_of_a_branch(%c: tensor<i1> {ds.dims = []}, %x: tens
 
 // -----
 
-// A state is written in place where nothing reads its old value later, else through a copy at the end.
+// A state is written in place where nothing reads its old value later; an update moves behind a reader that it can wait
+// for.
 // CHECK-LABEL: func.func @states
 // CHECK: %[[S:.*]] = ds.launch @add{{.*}}(%arg1, %arg0)
-// CHECK: %[[NEXT:.*]] = ds.launch @mul{{.*}}(%arg2, %arg0)
-// CHECK: %[[Y:.*]] = ds.launch @exp{{.*}}(%arg2)
-// CHECK: %[[T:.*]] = ds.launch @copy{{.*}}(%[[NEXT]])
-// CHECK: return %[[S]], %[[T]], %[[Y]]
+// CHECK-NEXT: %[[Y:.*]] = ds.launch @exp{{.*}}(%arg2)
+// CHECK-NEXT: %[[T:.*]] = ds.launch @mul{{.*}}(%arg2, %arg0)
+// CHECK-NEXT: return %[[S]], %[[T]], %[[Y]]
 func.func @states(%x: tensor<4xf32> {ds.dims = [4]}, %s: tensor<4xf32> {ds.dims = [4], ds.state = "s"},
                   %t: tensor<4xf32> {ds.dims = [4], ds.state = "t"})
     -> (tensor<4xf32> {ds.state = "s"}, tensor<4xf32> {ds.state = "t"}, tensor<4xf32>) attributes {ds.entry} {
@@ -128,12 +128,11 @@ func.func @states(%x: tensor<4xf32> {ds.dims = [4]}, %s: tensor<4xf32> {ds.dims 
 
 // -----
 
-// The old value of a state that is returned is copied out before the new one is copied in.
+// The old value of a state that is returned is copied out before the new one is computed in its place.
 // CHECK-LABEL: func.func @old_state_is_an_output
-// CHECK: %[[NEXT:.*]] = ds.launch @add
-// CHECK: %[[OLD:.*]] = ds.launch @[[COPY:copy.*]](%arg1)
-// CHECK: %[[NEW:.*]] = ds.launch @[[COPY]](%[[NEXT]])
-// CHECK: return %[[NEW]], %[[OLD]]
+// CHECK-NEXT: %[[OLD:.*]] = ds.launch @[[COPY:copy.*]](%arg1)
+// CHECK-NEXT: %[[NEW:.*]] = ds.launch @add
+// CHECK-NEXT: return %[[NEW]], %[[OLD]]
 func.func @old_state_is_an_output(%x: tensor<4xf32> {ds.dims = [4]}, %s: tensor<4xf32> {ds.dims = [4], ds.state = "s"})
     -> (tensor<4xf32> {ds.state = "s"}, tensor<4xf32>) attributes {ds.entry} {
   %0 = ds.binary add %s, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
@@ -144,10 +143,9 @@ func.func @old_state_is_an_output(%x: tensor<4xf32> {ds.dims = [4]}, %s: tensor<
 
 // CHECK-LABEL: func.func @states_change_places
 // CHECK: %[[T:.*]] = ds.launch @[[COPY:copy.*]](%arg1)
-// CHECK: %[[S:.*]] = ds.launch @[[COPY]](%arg0)
-// CHECK: %[[NEWS:.*]] = ds.launch @[[COPY]](%[[T]])
-// CHECK: %[[NEWT:.*]] = ds.launch @[[COPY]](%[[S]])
-// CHECK: return %[[NEWS]], %[[NEWT]]
+// CHECK-NEXT: %[[NEWT:.*]] = ds.launch @[[COPY]](%arg0)
+// CHECK-NEXT: %[[NEWS:.*]] = ds.launch @[[COPY]](%[[T]])
+// CHECK-NEXT: return %[[NEWS]], %[[NEWT]]
 func.func @states_change_places(%s: tensor<4xf32> {ds.dims = [4], ds.state = "s"},
                                 %t: tensor<4xf32> {ds.dims = [4], ds.state = "t"})
     -> (tensor<4xf32> {ds.state = "s"}, tensor<4xf32> {ds.state = "t"}) attributes {ds.entry} {

@@ -27,12 +27,16 @@ func.func @keeps_names(%x: tensor<4xf32> {ds.dims = [4]}) -> tensor<4xf32> attri
 
 // -----
 
-// A value with uses outside must reach memory anyway.
+// A value with uses outside is a result, so that it is written once and not read again.
 // CHECK-LABEL: func.func @multiple_uses
-// CHECK-NOT: ds.fused
+// CHECK-NEXT: %[[R:.*]]:2 = ds.fused attributes {ds.values = ["", "y"]} {
+// CHECK-NEXT: %[[A:.*]] = ds.unary exp %arg0
+// CHECK-NEXT: %[[B:.*]] = ds.unary tanh %[[A]]
+// CHECK-NEXT: ds.yield %[[A]], %[[B]]
+// CHECK: return %[[R]]#0, %[[R]]#1
 func.func @multiple_uses(%x: tensor<4xf32> {ds.dims = [4]}) -> (tensor<4xf32>, tensor<4xf32>) attributes {ds.entry} {
   %0 = ds.unary exp %x : (tensor<4xf32>) -> tensor<4xf32>
-  %1 = ds.unary tanh %0 : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = ds.unary tanh %0 {ds.values = ["y"]} : (tensor<4xf32>) -> tensor<4xf32>
   return %0, %1 : tensor<4xf32>, tensor<4xf32>
 }
 
@@ -119,4 +123,54 @@ func.func @branches(%c: i1, %x: tensor<4xf32> {ds.dims = [4]}) -> tensor<4xf32> 
     scf.yield %x : tensor<4xf32>
   }
   return %1 : tensor<4xf32>
+}
+
+// -----
+
+// So do two readers of one value, whatever their results are, and what reads a result without being in its way.
+// CHECK-LABEL: func.func @results_of_other_types
+// CHECK-NEXT: %[[R:.*]]:3 = ds.fused {
+// CHECK: ds.yield
+// CHECK-NEXT: } : tensor<?xf32>, tensor<?xi1>, tensor<?xf64>
+// CHECK-NEXT: ds.reduce sum %[[R]]#0
+func.func @results_of_other_types(%x: tensor<?xf32> {ds.dims = ["n"]}, %y: tensor<?xf32> {ds.dims = ["n"]})
+    -> (tensor<?xf32>, tensor<f32>, tensor<?xi1>, tensor<?xf64>) attributes {ds.entry} {
+  %0 = ds.binary add %x, %y : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  %1 = ds.reduce sum %0 axes [0] keep false : (tensor<?xf32>) -> tensor<f32>
+  %2 = ds.binary lt %0, %x : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xi1>
+  %3 = ds.cast %0 to f64 : (tensor<?xf32>) -> tensor<?xf64>
+  return %0, %1, %2, %3 : tensor<?xf32>, tensor<f32>, tensor<?xi1>, tensor<?xf64>
+}
+
+// -----
+
+// Nothing outside may stand between two ops of a region: the sum needs the first and is needed by the last.
+// CHECK-LABEL: func.func @no_cycle
+// CHECK-NOT: ds.fused
+func.func @no_cycle(%x: tensor<4xf32> {ds.dims = [4]}) -> tensor<4xf32> attributes {ds.entry} {
+  %0 = ds.unary exp %x : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = ds.reduce sum %0 axes [0] keep true : (tensor<4xf32>) -> tensor<1xf32>
+  %2 = ds.binary div %0, %1 : (tensor<4xf32>, tensor<1xf32>) -> tensor<4xf32>
+  return %2 : tensor<4xf32>
+}
+
+// -----
+
+// Nor may a branch or loop that needs a result be in the way: it does not move.
+// CHECK-LABEL: func.func @branches_stay
+// CHECK-NEXT: ds.unary exp
+// CHECK: scf.if
+// CHECK: ds.unary tanh
+// CHECK-NOT: ds.fused
+func.func @branches_stay(%c: i1, %x: tensor<4xf32> {ds.dims = [4]}) -> (tensor<4xf32>, tensor<4xf32>) attributes {ds.entry} {
+  %0 = ds.unary exp %x : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = scf.if %c -> tensor<4xf32> {
+    %2 = ds.reduce sum %0 axes [0] keep true : (tensor<4xf32>) -> tensor<1xf32>
+    %3 = ds.broadcast %2 [4] : (tensor<1xf32>) -> tensor<4xf32>
+    scf.yield %3 : tensor<4xf32>
+  } else {
+    scf.yield %x : tensor<4xf32>
+  }
+  %4 = ds.unary tanh %0 : (tensor<4xf32>) -> tensor<4xf32>
+  return %1, %4 : tensor<4xf32>, tensor<4xf32>
 }

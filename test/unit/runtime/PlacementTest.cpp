@@ -50,12 +50,13 @@ TEST(Placement, KeepsWhatLivesOverRandomIntervals) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   for (int round = 0; round < 300; ++round) {
-    uint32_t launches = 1 + random() % 60, longest = 1 + random() % launches, largest = 1 + random() % 3000;
+    auto below = [&](uint32_t bound) { return static_cast<uint32_t>(random() % bound); };
+    uint32_t launches = 1 + below(60), longest = 1 + below(launches), largest = 1 + below(3000);
     std::vector<LiveRange> ranges(random() % 150);
     for (LiveRange &range : ranges) {
-      range.bytes = random() % 5 ? random() % largest : random() % 3 * 64;
-      range.first = random() % launches;
-      range.last = std::min(range.first + random() % longest, launches - 1);
+      range.bytes = below(5) ? below(largest) : below(3) * 64;
+      range.first = below(launches);
+      range.last = std::min(range.first + below(longest), launches - 1);
     }
     Placement placement = placeBuffers(ranges);
     std::vector<uint32_t> memory(placement.total, ~0u);
