@@ -1,5 +1,7 @@
 #include "runtime/core/Session.h"
 
+#include "runtime/core/Guards.h"
+
 namespace ds {
 
 Session::Session(std::shared_ptr<const Package> package, const SessionOptions &options)
@@ -9,13 +11,21 @@ Session::Session(std::shared_ptr<const Package> package, const SessionOptions &o
     runners.push_back(std::make_unique<EntryRunner>(*loaded, i, pool, store, communicator.get()));
 }
 
+size_t Session::choose(size_t entry, const std::vector<TensorView> &inputs, const Pins &pins) const {
+  return annotated("entry '" + this->entry(entry).name + "'",
+                   [&] { return chooseEntry(loaded->variant(), entry, inputs, pins); });
+}
+
 void Session::run(size_t entry, const std::vector<TensorView> &inputs, const Pins &pins, std::vector<Tensor> &outputs,
                   LaunchObserver *observer) {
   std::lock_guard<std::mutex> lock(running);
+  const VariantInfo &variant = loaded->variant();
+  size_t chosen = entry;
   try {
-    runners[entry]->run(inputs, pins, outputs, observer);
+    chosen = chooseEntry(variant, entry, inputs, pins);
+    runners[chosen]->run(inputs, pinsOfEntry(variant, chosen, pins), outputs, observer);
   } catch (Error &error) {
-    error.annotate("entry '" + this->entry(entry).name + "'");
+    error.annotate("entry '" + this->entry(chosen).name + "'");
     if (communicator) {
       communicator->leave(error.what());
       if (communicator->world() > 1)

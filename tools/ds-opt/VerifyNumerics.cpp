@@ -4,6 +4,7 @@
 #include "tools/ds-opt/VerifyNumerics.h"
 
 #include "dialects/ds/DsDialect.h"
+#include "dialects/ds/Guards.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 #include "tools/ds-opt/Driver.h"
@@ -88,6 +89,8 @@ static std::vector<std::string> makeEntries(ModuleOp module) {
       continue;
     Builder builder(function.getContext());
     function->setAttr(ds::entryAttr, builder.getUnitAttr());
+    function->removeAttr(ds::guardsAttr); // each is compared for itself
+    function->removeAttr(ds::groupAttr);
     for (auto [index, type] : llvm::enumerate(function.getArgumentTypes())) {
       std::string name = ("arg" + Twine(index)).str();
       if (!function.getArgAttr(index, ds::nameAttr))

@@ -138,6 +138,7 @@ int runMain(int argc, char **argv) {
   addPackage(compare, options);
   compare->add_option("OTHER", options.other, "test_data_set_* folder, or another package")->required();
   addCall(compare, options);
+  addInputs(compare, options);
   compare->add_option("--rtol", options.rtol, "relative tolerance (1e-3)")->check(finiteNumber);
   compare->add_option("--atol", options.atol, "absolute tolerance (1e-7)")->check(finiteNumber);
 
