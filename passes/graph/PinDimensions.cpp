@@ -97,10 +97,12 @@ struct PinDimensions : impl::PinDimensionsBase<PinDimensions>, PassReport {
         return false;
       if (known && holds)
         continue;
-      NamedAttrList changed(fields);
-      if (condition)
+      if (condition) {
+        NamedAttrList changed(fields);
         changed.set(ds::conditionKey, builder.getStringAttr(condition->str()));
-      open.push_back(condition ? changed.getDictionary(function.getContext()) : guard);
+        guard = changed.getDictionary(function.getContext());
+      }
+      open.push_back(guard);
     }
     function->setAttr(ds::guardsAttr, builder.getArrayAttr(open));
     return true;

