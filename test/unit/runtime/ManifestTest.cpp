@@ -191,7 +191,7 @@ TEST(Manifest, ChecksThatAGroupHasOneSignature) {
   EXPECT_NE(guardedErrorWith("/variants/0/entries/2/group", "main").find("found 2, expected 1 as in entry 'main'"),
             std::string::npos);
   // A name must mean one thing.
-  EXPECT_NE(guardedErrorWith("/variants/0/entries/2/group", "count").find("'count' is the name of a group"),
+  EXPECT_NE(guardedErrorWith("/variants/0/entries/0/group", "scale").find("'main' is the name of a group"),
             std::string::npos);
 }
 

@@ -291,7 +291,7 @@ TEST_F(GuardedTest, SaysWhichValuesMeetNoGuard) {
             "1) and not lt(floordiv(4, rows), 1)");
   // A guard that has no value is a fault of its own; the guard before it must have held.
   EXPECT_NE(error("main", {rows(0)}).find("guards of 'scale': "), std::string::npos);
-  EXPECT_NE(error("main", {rows(0)}).find("division by zero"), std::string::npos);
+  EXPECT_NE(error("main", {rows(0)}).find("divides by zero"), std::string::npos);
   // What is wrong with the inputs is said as ever.
   EXPECT_EQ(error("main", {floats({4}, {1, 2, 3, 4})}),
             "entry 'main': input 'x': wrong rank, found [4], expected [rows, n]");
