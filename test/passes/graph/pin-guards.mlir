@@ -5,6 +5,8 @@
 //
 // CHECK: func.func @yes{{.*}} ds.guards = []
 // CHECK-NOT: @no
+// CHECK: func.func @malformed{{.*}}ds.guards = [3, {condition = "lt("}]
+// CHECK: func.func @part{{.*}} ds.guards = [{condition = "lt(4, m)", holds = true}]
 //
 // Each is compared for itself.
 // SAME: verify-numerics: @yes: same results
@@ -20,12 +22,6 @@ func.func @no(%x: tensor<?xf32> {ds.dims = ["n"]}) -> tensor<?xf32>
   %0 = ds.unary neg %x : (tensor<?xf32>) -> tensor<?xf32>
   return %0 : tensor<?xf32>
 }
-func.func @part(%x: tensor<?x?xf32> {ds.dims = ["n", "m"]}) -> tensor<?x?xf32>
-    attributes {ds.entry, ds.group = "h", ds.guards = [{condition = "lt(n, m)", holds = true},
-                                                       {condition = "lt(n, 9)", holds = true}]} {
-  %0 = ds.unary neg %x : (tensor<?x?xf32>) -> tensor<?x?xf32>
-  return %0 : tensor<?x?xf32>
-}
 func.func @malformed(%x: tensor<?xf32> {ds.dims = ["n"]}) -> tensor<?xf32>
     attributes {ds.guards = [3 : i64, {condition = "lt("}]} {
   %0 = ds.unary neg %x : (tensor<?xf32>) -> tensor<?xf32>
@@ -34,5 +30,9 @@ func.func @malformed(%x: tensor<?xf32> {ds.dims = ["n"]}) -> tensor<?xf32>
 
 // -----
 
-func.func @part{{.*}} ds.guards = [{condition = "lt(4, m)", holds = true}]
-// CHECK: 
+func.func @part(%x: tensor<?x?xf32> {ds.dims = ["n", "m"]}) -> tensor<?x?xf32>
+    attributes {ds.entry, ds.group = "h", ds.guards = [{condition = "lt(n, m)", holds = true},
+                                                       {condition = "lt(n, 9)", holds = true}]} {
+  %0 = ds.unary neg %x : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %0 : tensor<?x?xf32>
+}
