@@ -18,6 +18,36 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Flags by symbol: what sizes and constraints depend on, beside guards.
+std::vector<bool> symbolsOfSizes(const EntryInfo &entry) {
+  std::vector<bool> used(entry.symbols.size(), false);
+  auto add = [&](const SizeExpr &expr) {
+    for (uint32_t symbol : expr.symbols())
+      used[symbol] = true;
+  };
+  for (const SizeExpr &size : entry.sizes)
+    add(size);
+  for (const std::vector<TensorInfo> *tensors : {&entry.inputs, &entry.outputs})
+    for (const TensorInfo &tensor : *tensors)
+      std::for_each(tensor.shape.begin(), tensor.shape.end(), add);
+  for (const StateInfo &state : entry.states)
+    std::for_each(state.shape.begin(), state.shape.end(), add);
+  for (const LaunchInfo &launch : entry.launches)
+    add(launch.flops);
+  for (const ConstraintInfo &constraint : entry.constraints)
+    add(constraint.lhs), add(constraint.rhs);
+  return used;
+}
+
+// Whether the entry is called with these sizes; null where that is not known.
+Json isTaken(const EntryInfo &entry, const std::vector<int64_t> &values, const std::vector<bool> &known) {
+  for (const GuardInfo &guard : entry.guards)
+    for (uint32_t symbol : guard.condition.symbols())
+      if (!known[symbol])
+        return nullptr;
+  return guardsHold(entry, values);
+}
+
 // Sizes when every symbol that they need is given; else why not.
 Json describeMemory(const EntryInfo &entry, const VariantInfo &variant, const Pins &pins) {
   Pins mine;
@@ -34,16 +64,15 @@ Json describeMemory(const EntryInfo &entry, const VariantInfo &variant, const Pi
     ++buffers;
     expressions.insert(entry.sizes[buffer.bytes].text());
   }
+  std::vector<bool> used = symbolsOfSizes(entry);
   for (size_t i = 0; i < entry.symbols.size(); ++i)
-    if (!known[i] && entry.symbols[i].kind != SymbolKind::Computed)
+    if (!known[i] && used[i] && entry.symbols[i].kind != SymbolKind::Computed)
       missing.insert(entry.symbols[i].name);
   Json memory = {{"workspace_buffers", buffers}, {"expressions", expressions}, {"depends_on", missing}};
   memory["workspace_bytes"] = memory["peak_live_bytes"] = nullptr;
   memory["flops"] = nullptr;
-  memory["is_taken"] = nullptr;
-  if (missing.empty())
-    memory["is_taken"] = guardsHold(entry, values);
-  if (missing.empty() && memory["is_taken"].get<bool>()) {
+  memory["is_taken"] = isTaken(entry, values, known);
+  if (missing.empty() && memory["is_taken"] != false) {
     ComputedParts computed(entry);
     checkConstraints(entry, values);
     Plan plan = makePlan(entry, variant.constants, computed, values);
