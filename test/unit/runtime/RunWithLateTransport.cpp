@@ -40,8 +40,9 @@ void run(char **arguments) {
   options.threads = 2;
   options.communicator = std::make_shared<LateTransport>();
   Session session(package, options);
-  std::vector<NamedTensor> given = readNpz(arguments[2]), states = readNpz(arguments[3]);
-  session.states().restore(states);
+  std::vector<NamedTensor> given = readNpz(arguments[2]);
+  NpzReader states(arguments[3]);
+  session.withStates([&](StateStore &store) { store.restore(states); });
   std::vector<TensorView> inputs;
   for (const TensorInfo &info : session.entry(0).inputs)
     for (const NamedTensor &tensor : given)
@@ -49,12 +50,14 @@ void run(char **arguments) {
         inputs.push_back(tensor.tensor.view());
   std::vector<Tensor> outputs;
   session.run(0, inputs, {}, outputs);
-  std::vector<NamedTensor> result;
+  std::vector<NamedView> result;
   for (size_t i = 0; i < outputs.size(); ++i)
-    result.push_back({session.entry(0).outputs[i].name, outputs[i].clone()});
-  for (NamedTensor &state : session.states().save())
-    result.push_back(std::move(state));
-  writeNpz(arguments[4], result);
+    result.push_back({session.entry(0).outputs[i].name, outputs[i].view()});
+  session.withStates([&](StateStore &store) {
+    for (const NamedView &state : store.views())
+      result.push_back(state);
+    writeNpz(arguments[4], result);
+  });
 }
 
 } // namespace
