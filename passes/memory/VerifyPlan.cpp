@@ -260,7 +260,7 @@ void PlanInterpreter::define(ds::DefineOp define, Memory &memory) {
     return; // the same once more
   value = define.getValue();
   for (auto [number, buffer] : llvm::enumerate(buffers))
-    if (buffer.bytes && llvm::is_contained(buffer.bytes->symbols(), define.getSymbol()))
+    if (buffer.bytes && buffer.bytes->dependsOn(define.getSymbol()))
       memory.holds[number].clear(); // allocated anew
 }
 

@@ -107,7 +107,15 @@ def collects_for_every_trip_count(folder):
     random = np.random.default_rng(SEED)
     inputs = [{"x": random.standard_normal((n, 2)).astype(np.float32), "trip": scalar(trip), "go": scalar(go, bool)}
               for n, trip, go in [(3, 5, True), (1, 1, True), (4, 0, True), (2, 7, False), (2, -3, True)]]
-    agrees(folder, COLLECT, inputs)
+    package = agrees(folder, COLLECT, inputs[:2])
+    # ONNX Runtime gives stacks of no iterations the size 0 wherever the body does not state one; the body computes with
+    # tensors of the shape of x, and so do we.
+    for feeds in inputs[2:]:
+        found = run_package(package, feeds, folder)
+        expected = {"last": feeds["x"], "all": np.zeros((0, *feeds["x"].shape), np.float32), "counters": np.zeros(0, np.int64)}
+        for name, array in expected.items():
+            expect(found[name].dtype == array.dtype and np.array_equal(found[name], array),
+                   f"{name}: expected {array.dtype} {array.shape} {array}, found {found[name].dtype} {found[name].shape} {found[name]}")
 
 
 @case

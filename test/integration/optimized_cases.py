@@ -105,7 +105,8 @@ def dynamic(tools, folder, **options):
 @case
 def dynamically_quantized_minilm(folder):
     tools = quantization()
-    dynamic(tools, folder, weight_type=tools.QuantType.QInt8)
+    # With weights of 7 bits: on CPUs without VNNI, ONNX Runtime's sums of two u8 × i8 products saturate at 16 bits.
+    dynamic(tools, folder, weight_type=tools.QuantType.QInt8, reduce_range=True)
 
 
 @case(slow=True)

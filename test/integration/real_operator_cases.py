@@ -255,13 +255,13 @@ def unsigned(source, target):
 def quantized_recurrent_networks(folder):
     """The sequence and every state are rounded to 255 steps of their range, on both sides alike. A number on the border
     of two steps may fall to either side by the last bit of an f32; then states are a step apart for a while. So almost
-    all numbers agree to a few f32 roundings, and none is further away than a step of the sequence (2 / 255 of 4
+    all calls agree to a few f32 roundings, and none is further away than a step of the sequence (2 / 255 of 4
     deviations times weights of 0.4) moves it. In reverse, ONNX Runtime rounds states of sequences of different lengths
     together that are no neighbours here: there the distance is that of two roundings everywhere. Weights have seven
     bits, as sums of two products of full bytes saturate in ONNX Runtime on processors without dot products of bytes."""
     random = np.random.default_rng([SEED, 11])
     options = [(), ("B",), ("B", "lengths"), ("B", "P", "states"), ("lengths", "states")]
-    directions = "forward", "reverse", "bidirectional"
+    directions, calls = ("forward", "reverse", "bidirectional"), []
     for (name, kind), direction in itertools.product(kinds_of_weights().items(), directions):
         optional = options[int(random.integers(len(options)))]
         source = folder / f"{direction}_{name}.onnx"
@@ -276,11 +276,16 @@ def quantized_recurrent_networks(folder):
         for length, batch in (1, 1), (6, 1), (4, 3):
             given = feeds(length, batch)
             ours, theirs = run_package(package, given, folder), single_threaded(model, given)
+            moved = 0.0
             for output, expected in theirs.items():
                 found, apart = distance(ours[output], expected), np.abs(ours[output] - expected)
                 text = f"seed {SEED}: {model.stem} {optional} {length}x{batch}, output {output}: {found:.3g}"
                 expect(found <= 0.02, text)
-                expect(regrouped or np.median(apart) <= 1e-6, f"{text}, median {np.median(apart):.3g}")
+                moved = max(moved, np.median(apart))
+            if not regrouped:
+                calls.append(moved)
+    # A call makes some hundred roundings; one in ten thousand numbers is that near to a border.
+    expect(sum(moved > 1e-6 for moved in calls) <= len(calls) / 5, f"seed {SEED}: medians of differences {calls}")
     for operator, gates in ("GRU", 3), ("RNN", 1):  # which it leaves alone
         feeds = recurrent_model(folder / f"{operator}.onnx", random, operator, gates, "forward", ("B",))
         model = quantized(folder / f"{operator}.onnx", folder / f"{operator}_q.onnx")
