@@ -7,9 +7,9 @@
 namespace ds {
 namespace {
 
-bool hasSymbol(const EntryInfo &entry, const std::string &name) {
+bool hasDimension(const EntryInfo &entry, const std::string &name) {
   return std::any_of(entry.symbols.begin(), entry.symbols.end(),
-                     [&](const SymbolInfo &symbol) { return symbol.name == name; });
+                     [&](const SymbolInfo &symbol) { return symbol.kind == SymbolKind::Dim && symbol.name == name; });
 }
 
 std::vector<bool> symbolsOfGuards(const EntryInfo &entry) {
@@ -32,8 +32,8 @@ Pins pinsOfEntry(const VariantInfo &variant, size_t entry, const Pins &pins) {
   for (const auto &[name, value] : pins) {
     bool isElsewhere = false;
     for (size_t other : variant.groupOf(entry).entries)
-      isElsewhere |= hasSymbol(variant.entries[other], name);
-    if (!isElsewhere || hasSymbol(variant.entries[entry], name)) // what no entry has is refused by name
+      isElsewhere |= hasDimension(variant.entries[other], name);
+    if (!isElsewhere || hasDimension(variant.entries[entry], name)) // what no entry has is refused by name
       result[name] = value;
   }
   return result;

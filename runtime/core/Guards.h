@@ -13,7 +13,7 @@ std::vector<size_t> entriesOf(const VariantInfo &variant, size_t index);
 // what bindSymbols throws.
 size_t chooseEntry(const VariantInfo &variant, size_t index, const std::vector<TensorView> &inputs, const Pins &pins);
 
-// The pins without those that only other entries of the group have a symbol for.
+// The pins without those that only other entries of the group have a dimension for.
 Pins pinsOfEntry(const VariantInfo &variant, size_t entry, const Pins &pins);
 
 // Whether all guards hold. `values` has one value per symbol; those that guards use must be known.

@@ -112,6 +112,9 @@ def guarded_with_every_option(folder):
     inputs = ("--inputs", folder / "inputs.npz")
     for entry in ((), ("--entry", "main"), ("--entry", "main.1", "--input", "sr=8000")):
         tool("ds-run", "compare", package, folder / "reference.dsp", *inputs, *entry, "--rtol=1e-4", "--atol=1e-6")
+    (folder / "test_data_set_0").mkdir()
+    tool("ds-run", "compare", package, folder / "test_data_set_0", *inputs, code=2,
+         says=["--input and --inputs are for two packages"])
     expect("'main'" in tool("ds-run", "bench", package, *inputs, "--duration", "0.05").out, "bench names the entry")
     tool("ds-run", "profile", package, *inputs)
     tool("ds-run", "inspect", package, "--graph", folder / "a.dot", "--entry", "main.1")
