@@ -1,6 +1,7 @@
 #include "frontends/onnx/convert/Assumptions.h"
 
 #include <gtest/gtest.h>
+#include <map>
 #include <random>
 
 using namespace deepstride;
@@ -93,7 +94,7 @@ int64_t valueAt(const SizeAtom &atom, const Point &point) {
     return a < b;
   if (atom.name() == "max")
     return std::max(a, b);
-  EXPECT_EQ(atom.name(), "floordiv"); // of sizes by 2
+  EXPECT_EQ(atom.name().str(), "floordiv"); // of sizes by 2
   return a / b;
 }
 
