@@ -208,9 +208,9 @@ TEST_P(Mutants, LaunchesThatExchangeTheirNumbersAreCaught) {
       Attribute a = launches[i]->getAttr("index"), b = launches[j]->getAttr("index");
       launches[i]->setAttr("index", b), launches[j]->setAttr("index", a);
       judge("launches " + std::to_string(j) + " and " + std::to_string(i) + " exchange their numbers");
-      launches[i]->setAttr("index", b);
+      launches[i]->setAttr("index", a);
       EXPECT_FALSE(violationsOf(entry).empty()) << "two launches of one number";
-      launches[i]->setAttr("index", a), launches[j]->setAttr("index", b);
+      launches[j]->setAttr("index", b);
     }
 }
 

@@ -54,7 +54,7 @@ func.func @f(%c: tensor<i1> {ds.dims = []}, %x: tensor<4xf32> {ds.dims = [4]},
              %s: tensor<4xf32> {ds.dims = [4], ds.state = "s"}, %t: tensor<4xf32> {ds.dims = [4], ds.state = "t"})
     -> (tensor<4xf32>, tensor<4xf32> {ds.state = "s"}, tensor<4xf32> {ds.state = "t"}) attributes {ds.entry} {
   %0 = ds.unary exp %x : (tensor<4xf32>) -> tensor<4xf32>
-  %d = ds.unary not %c : (tensor<i1>) -> tensor<i1>
+  %d = ds.unary logical_not %c : (tensor<i1>) -> tensor<i1>
   %k = tensor.extract %d[] : tensor<i1>
   %r:3 = scf.if %k -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
     %1 = ds.binary add %0, %s : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
@@ -82,7 +82,7 @@ func.func @f(%c: tensor<i1> {ds.dims = []}, %x: tensor<4xf32> {ds.dims = [4]}, %
   %r:4 = scf.while (%a = %x, %b = %w, %h = %s, %o = %z)
       : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
       -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
-    %n = ds.unary not %c : (tensor<i1>) -> tensor<i1>
+    %n = ds.unary logical_not %c : (tensor<i1>) -> tensor<i1>
     %go = tensor.extract %n[] : tensor<i1>
     scf.condition(%go) %a, %b, %h, %o : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
   } do {
