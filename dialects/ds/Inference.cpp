@@ -163,6 +163,8 @@ LogicalResult requireSizes(Operation *op, const TensorFacts &facts) {
   int64_t elements = 1;
   for (const SizeExpr &size : facts.sizes) {
     auto value = size.constant();
+    if (!value && size.symbols().empty()) // evaluating it fails, for every run
+      return op->emitOpError("has a size that no integer of 64 bits holds, ") << size.brief();
     if (!value)
       continue;
     if (*value < 0)

@@ -108,11 +108,13 @@ LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
         region.front().getTerminator()->getNumOperands() == op->getNumResults())
       for (auto [index, operand] : llvm::enumerate(region.front().getTerminator()->getOperands()))
         yielded[index].push_back(lookup(operand));
+  // Results are set together at the end: what `yielded` points to moves as facts are added.
+  SmallVector<std::pair<Value, TensorFacts>> passedOn;
   for (OpResult result : op->getResults()) {
     auto shaped = dyn_cast<RankedTensorType>(result.getType());
     if (!shaped)
       continue;
-    TensorFacts merged = factsOfType(shaped, known.size());
+    TensorFacts merged = factsOfType(shaped, known.size() + result.getResultNumber());
     auto &sources = yielded[result.getResultNumber()];
     if (!sources.empty() && sources[0])
       if (llvm::all_of(sources, [&](const TensorFacts *f) { return f && f->sizes == sources[0]->sizes; }))
@@ -120,8 +122,10 @@ LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
     if (op->hasAttr("ds.sizes"))
       if (auto sizes = sizesFromAttribute(op->getAttrOfType<ArrayAttr>("ds.sizes")))
         merged.sizes = *sizes;
-    set(result, std::move(merged));
+    passedOn.emplace_back(result, std::move(merged));
   }
+  for (auto &[result, facts] : passedOn)
+    set(result, std::move(facts));
   return success();
 }
 

@@ -28,6 +28,7 @@ ParameterSource parameterSourceOf(Value value) {
     Value next = open.pop_back_val();
     if (auto argument = dyn_cast<BlockArgument>(next)) {
       if (Value bound = boundTo(argument)) {
+        source = ParameterSource::State; // what is differentiated varies, a constant as well
         open.push_back(bound);
         continue;
       }

@@ -15,7 +15,7 @@ enum class ParameterSource {
 };
 
 /// The last of the sources of what the value is computed from, by ops that a recipe could hold. Arguments of regions
-/// that bind operands, as gradients do, are those operands.
+/// that bind operands, as gradients do, are no less than states where those operands are parameters.
 ParameterSource parameterSourceOf(mlir::Value value);
 
 /// Whether elements may be folded: what states hold changes between calls.

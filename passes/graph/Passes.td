@@ -31,7 +31,8 @@ def FoldConstants : GraphPass<"ds-fold-constants", "::mlir::ModuleOp"> {
   let description = [{
     An op all of whose operands are weights or constants, and that packaging can evaluate, becomes a `ds.weight` whose
     recipe ends in that op. Ops that would enlarge what is stored (broadcasts, gathers by repeated indices) stay.
-    Numerically a no-op: packaging evaluates with the arithmetic of the reference. Reports: folded.
+    Numerically a no-op: packaging evaluates with the arithmetic of kernels. What states hold changes between calls and is
+    never folded. Reports: folded.
   }];
 }
 
@@ -99,11 +100,12 @@ def RecognizeLayers : GraphPass<"ds-recognize-layers", "::mlir::func::FuncOp"> {
 }
 
 def RecomposeLinear : GraphPass<"ds-recompose-linear", "::mlir::ModuleOp"> {
-  let summary = "turn products with constant matrices into ds.linear";
+  let summary = "turn products with matrices of parameters into ds.linear";
   let description = [{
-    A `ds.matmul` whose right operand is a constant of rank 2 becomes `ds.linear`; a transposed weight is transposed in its
-    recipe, and a constant bias of one axis that is added on either side joins. Numerically a no-op but for the order of
-    the bias sum. Reports: linear, with bias.
+    A `ds.matmul` whose right operand is a parameter of rank 2 becomes `ds.linear`: a constant, a weight, a state, or what
+    ops that a recipe could hold make of them. A transposed weight is transposed in its recipe, a state by an op of the
+    program; a parameter of one axis that is added on either side joins as the bias. Numerically a no-op but for the order
+    of the bias sum. Reports: linear, with bias.
   }];
 }
 

@@ -148,10 +148,16 @@ bool PlanInterpreter::fits(int64_t buffer, Value value) {
   const TensorFacts &facts = analysis.facts(value);
   SizeExpr bytes = product(facts.sizes) * SizeExpr((facts.elementType.getIntOrFloatBitWidth() + 7) / 8);
   auto room = (*buffers[buffer].bytes - bytes).constant();
-  // A view has as many elements as what it shows, in other words perhaps.
-  return (room && *room >= 0) || llvm::any_of(value.getUsers(), [&](Operation *user) {
-           return isa<ds::ReshapeOp>(user) && fits(buffer, user->getResult(0));
-         });
+  if (room && *room >= 0)
+    return true;
+  // A view has as many elements as what it shows, in other words perhaps; a branch hands on what it yields.
+  return llvm::any_of(value.getUses(), [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (isa<ds::ReshapeOp>(user))
+      return fits(buffer, user->getResult(0));
+    return isa<scf::YieldOp>(user) && isa<scf::IfOp>(user->getParentOp()) &&
+           fits(buffer, user->getParentOp()->getResult(use.getOperandNumber()));
+  });
 }
 
 void PlanInterpreter::expect(Operation *op, const Memory &memory, int64_t buffer, Value value, const Twine &what) {

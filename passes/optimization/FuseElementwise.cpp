@@ -85,8 +85,9 @@ struct FuseElementwise : deepstride::impl::FuseElementwiseBase<FuseElementwise>,
   }
 
   bool joins(Operation *op, Operation *root, Region &region) {
-    if (!op || op->getBlock() != root->getBlock() || region.contains(op) || done.contains(op) ||
-        !(isElementwise(op) || isCheapRead(op)) ||
+    // What nobody reads was no root, and may stand behind this one, as may its operands.
+    if (!op || op->getBlock() != root->getBlock() || region.contains(op) || done.contains(op) || op->use_empty() ||
+        root->isBeforeInBlock(op) || !(isElementwise(op) || isCheapRead(op)) ||
         analysis.facts(op->getResult(0)).sizes != analysis.facts(root->getResult(0)).sizes)
       return false;
     bool isInner = llvm::all_of(op->getUsers(), [&](Operation *user) { return region.contains(user); });

@@ -261,6 +261,7 @@ def masked_attention(folder):
     g = Gradients()
     whole = {"two": np.array(2), "zero": np.array(0), "one": np.array(1), "axis1": np.array([1]), "scale": np.array(0.4)}
     seen = g.random.uniform(size=(2, 1, 3, 5)) < 0.6
+    seen[..., np.arange(3), np.arange(2, 5)] = True  # each row sees its own place
     seen[..., 1] = True
     for masked, becomes in (("c = Where (seen, scores, low) masked = Add (c, mask)", "keep"),
                             ("c = Add (scores, mask) masked = Where (seen, c, low)", "keep"),

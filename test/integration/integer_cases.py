@@ -323,7 +323,7 @@ def random_model(random):
 @case
 def random_chains_of_integers_are_numpys(folder):
     random = np.random.default_rng()
-    for number in range(12):
+    for number in range(8):
         text, steps = random_model(random)
         package = built(folder, text, f"m{number}")
         for _ in range(6):

@@ -68,7 +68,7 @@ def group_query_prompt(folder):
     # Scores before the softmax are defined at the places that a row attends to.
     c.node("GroupQueryAttention", operands(c), [*ALL, f32], num_heads=4, kv_num_heads=2, qk_output=2)
     c.node("GroupQueryAttention", operands(c), [*ALL, f32], num_heads=4, kv_num_heads=2, qk_output=1, softcap=2.0,
-           keep=lambda array, sizes, values: array * np.tri(sizes["seq"]) if array.shape[-2:] == (
+           keep=lambda array, sizes, values: np.where(np.tri(sizes["seq"]) != 0, array, 0) if array.shape[-2:] == (
                sizes["seq"], sizes["seq"]) else array)
     c.run(folder, *PROMPT)
 

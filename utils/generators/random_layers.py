@@ -12,6 +12,9 @@ I8, U8 = TYPES["int8"], TYPES["uint8"]
 @makes("MatMul MatMulInteger QLinearMatMul")
 def matmul(c, op):
     m, k, n = c.size(), c.size(), c.size()
+    dtype = c.type_of(op) if op == "MatMul" else None
+    if k == 0 and not is_float(dtype or I8):
+        k = 1  # ONNX Runtime leaves sums of no integers as the memory was, and does not broadcast them
     batch_a, batch_b, _ = c.broadcasting(2, 0, 2)
     if np.prod(batch_a) * m * k > 5000 or np.prod(batch_b) * k * n > 5000:
         batch_a = batch_b = ()
@@ -21,7 +24,6 @@ def matmul(c, op):
     if op == "MatMul" and c.chance(0.15):
         b = (k,)
     if op == "MatMul":
-        dtype = c.type_of(op)
         c.scale = 10
         return c.node(op, [c.value(c.data(a, dtype)), c.value(c.data(b, dtype))])
     types = [c.pick([I8, U8]) for _ in range(2)]

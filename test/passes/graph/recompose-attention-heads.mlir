@@ -45,8 +45,7 @@ func.func @heads_in_turn(%q: tensor<?x4x?x8xf32> {ds.dims = ["b", 4, "s", 8]}, %
 // CHECK-DAG: %[[K:.*]] = ds.reshape %arg1 ["b", 4, "s", 8]
 // CHECK-DAG: %[[V:.*]] = ds.reshape %arg2 ["b", 4, "s", 8]
 // CHECK-DAG: %[[BIAS:.*]] = ds.reshape %arg3 ["b", 4, "s", "s"]
-// CHECK: %[[MASK:.*]] = ds.select %arg4, %{{.*}}, %[[BIAS]]
-// CHECK: %[[Y:.*]] = ds.attention %[[Q]], %[[K]], %[[V]], %[[MASK]] scale 5.000000e-01
+// CHECK: %[[Y:.*]] = ds.attention %[[Q]], %[[K]], %[[V]] [add %[[BIAS]], hide %arg4 else -3.40282346{{.*}}E+38] scale 5.000000e-01
 // CHECK: ds.reshape %[[Y]] ["4*b", "s", 8]
 func.func @joined_heads(%q: tensor<?x?x8xf32> {ds.dims = ["4*b", "s", 8]}, %k: tensor<?x?x8xf32> {ds.dims = ["4*b", "s", 8]},
                         %v: tensor<?x?x8xf32> {ds.dims = ["4*b", "s", 8]}, %bias: tensor<?x?x?xf32> {ds.dims = ["4*b", "s", "s"]},
@@ -87,8 +86,7 @@ func.func @three_axes(%q: tensor<4x5x8xf32>, %k: tensor<4x7x8xf32>, %v: tensor<4
 // CHECK-DAG: %[[V:.*]] = ds.reshape %arg2 [1, 2, 7, 8]
 // CHECK-DAG: %[[BIAS:.*]] = ds.reshape %arg3 [4, "s", 7]
 // CHECK-DAG: %[[PAD:.*]] = ds.reshape %arg4 [1, 1, 1, 7]
-// CHECK: %[[MASK:.*]] = ds.binary add %[[BIAS]], %[[PAD]]
-// CHECK: %[[Y:.*]] = ds.attention %[[Q]], %[[K]], %[[V]], %[[MASK]] scale 1.000000e+00
+// CHECK: %[[Y:.*]] = ds.attention %[[Q]], %[[K]], %[[V]] [add %[[BIAS]], add %[[PAD]]] scale 1.000000e+00
 // CHECK: ds.reshape %[[Y]] [1, 2, 2, "s", 8]
 func.func @five_axes(%q: tensor<1x2x2x?x8xf32> {ds.dims = [1, 2, 2, "s", 8]}, %k: tensor<1x2x1x7x8xf32>, %v: tensor<1x2x1x7x8xf32>,
                      %bias: tensor<2x2x?x7xf32> {ds.dims = [2, 2, "s", 7]}, %pad: tensor<1x1x1x1x7xf32>) -> tensor<1x2x2x?x8xf32> {
@@ -144,7 +142,7 @@ func.func @six_axes(%q: tensor<1x1x2x2x5x8xf32>, %k: tensor<1x1x2x2x7x8xf32>, %v
 // CHECK-DAG: %[[Q:.*]] = ds.broadcast %arg0 ["select(eq(1, b), m, b)", 4, "s", 8]
 // CHECK-DAG: %[[K:.*]] = ds.broadcast %arg1 ["select(eq(1, b), m, b)", 4, "s", 8]
 // CHECK-DAG: %[[V:.*]] = ds.broadcast %arg2 ["select(eq(1, b), m, b)", 4, "s", 8]
-// CHECK: ds.attention %[[Q]], %[[K]], %[[V]], %arg3 scale 1.000000e+00
+// CHECK: ds.attention %[[Q]], %[[K]], %[[V]] [add %arg3] scale 1.000000e+00
 func.func @mask_of_other_names(%q: tensor<?x4x?x8xf32> {ds.dims = ["b", 4, "s", 8]}, %k: tensor<?x4x?x8xf32> {ds.dims = ["b", 4, "s", 8]}, %v: tensor<?x4x?x8xf32> {ds.dims = ["b", 4, "s", 8]}, %mask: tensor<?x1x1x?xf32> {ds.dims = ["m", 1, 1, "n"]}) -> tensor<?x4x?x8xf32> {
   %0 = ds.matmul %q, %k transpose [false, true] : (tensor<?x4x?x8xf32>, tensor<?x4x?x8xf32>) -> tensor<?x4x?x?xf32>
   %1 = ds.binary add %0, %mask : (tensor<?x4x?x?xf32>, tensor<?x1x1x?xf32>) -> tensor<?x4x?x?xf32>
@@ -156,15 +154,13 @@ func.func @mask_of_other_names(%q: tensor<?x4x?x8xf32> {ds.dims = ["b", 4, "s", 
 // -----
 
 // tf2onnx writes Einsum with joined heads. Products of four heads and more never broadcast: the batches are equal.
-// The mask is chosen by arithmetic and by a condition that lets everything pass, given the scores' shape.
+// The mask is chosen by arithmetic, which hides no NaN, and by a condition that lets everything pass, given the scores'
+// shape.
 // CHECK-LABEL: func.func @joined_by_einsum
 // CHECK-DAG: %[[Q:.*]] = ds.reshape %arg0 ["b", 4, "s", 8]
 // CHECK-DAG: %[[K:.*]] = ds.reshape %arg1 ["b", 4, "t", 8]
 // CHECK-DAG: %[[V:.*]] = ds.reshape %arg2 ["b", 4, "t", 8]
-// CHECK-DAG: %[[LOW:.*]] = ds.constant dense<-2.37{{.*}}E+38> : tensor<f32>
-// CHECK-DAG: %[[ZERO:.*]] = ds.constant dense<0.000000e+00> : tensor<f32>
-// CHECK: %[[MASK:.*]] = ds.select %arg3, %[[ZERO]], %[[LOW]] : {{.*}} -> tensor<?x1x1x?xf32>
-// CHECK: ds.attention %[[Q]], %[[K]], %[[V]], %[[MASK]] scale 5.000000e-01
+// CHECK: ds.attention %[[Q]], %[[K]], %[[V]] [multiply %{{.*}}, add %{{.*}}] scale 5.000000e-01 {{.*}}, tensor<?x1x1x?xf32>, tensor<?x1x1x?xf32>)
 func.func @joined_by_einsum(%q: tensor<?x?x8xf32> {ds.dims = ["4*b", "s", 8]}, %k: tensor<?x?x8xf32> {ds.dims = ["4*c", "t", 8]}, %v: tensor<?x?x8xf32> {ds.dims = ["4*c", "t", 8]}, %seen: tensor<?x1x1x?xi1> {ds.dims = ["b", 1, 1, "t"]}) -> tensor<?x?x8xf32> {
   %half = ds.constant dense<0.5> : tensor<f32>
   %low = ds.constant dense<-2.37267096E+38> : tensor<f32>
@@ -233,7 +229,7 @@ func.func @repeated_tokens(%q: tensor<?x4x?x8xf32> {ds.dims = ["b", 4, "s", 8]},
 // CHECK-LABEL: func.func @five_axes_with_expanded_mask
 // CHECK: %[[WIDE:.*]] = ds.broadcast %arg3 [2, 2, 5, 7]
 // CHECK: %[[MASK:.*]] = ds.reshape %[[WIDE]] [4, 5, 7]
-// CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}}, %[[MASK]] scale 1.000000e+00
+// CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} [add %[[MASK]]] scale 1.000000e+00
 func.func @five_axes_with_expanded_mask(%q: tensor<1x2x2x5x8xf32>, %k: tensor<1x2x1x7x8xf32>, %v: tensor<1x2x1x7x8xf32>, %mask: tensor<2x1x5x7xf32>) -> tensor<1x2x2x5x8xf32> {
   %0 = ds.matmul %q, %k transpose [false, true] : (tensor<1x2x2x5x8xf32>, tensor<1x2x1x7x8xf32>) -> tensor<1x2x2x5x7xf32>
   %m = ds.broadcast %mask [2, 2, 5, 7] : (tensor<2x1x5x7xf32>) -> tensor<2x2x5x7xf32>

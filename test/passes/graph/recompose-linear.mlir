@@ -159,3 +159,21 @@ func.func @inside_of_a_gradient(%x: tensor<3x4xf32>, %w: tensor<4x2xf32> {ds.sta
   } : (tensor<4x2xf32>, tensor<3x4xf32>) -> tensor<4x2xf32>
   return %0, %w : tensor<4x2xf32>, tensor<4x2xf32>
 }
+
+// -----
+
+// What is differentiated varies: a constant's argument is transposed by the program, not in a recipe.
+// CHECK-LABEL: func.func @gradient_of_a_constant
+// CHECK: train.gradient
+// CHECK: ds.transpose
+// CHECK: ds.linear
+func.func @gradient_of_a_constant(%x: tensor<3x4xf32>) -> tensor<2x4xf32> {
+  %w = ds.constant dense<[[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]> : tensor<2x4xf32>
+  %0 = train.gradient (%w) at (%x) {
+  ^bb0(%a: tensor<2x4xf32>, %b: tensor<3x4xf32>):
+    %1 = ds.matmul %b, %a transpose [false, true] : (tensor<3x4xf32>, tensor<2x4xf32>) -> tensor<3x2xf32>
+    %2 = ds.reduce sum %1 axes [0, 1] keep false : (tensor<3x2xf32>) -> tensor<f32>
+    train.yield %2 : tensor<f32>
+  } : (tensor<2x4xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
+  return %0 : tensor<2x4xf32>
+}
