@@ -264,7 +264,7 @@ TEST(GuardedApi, AGroupIsOneEntry) {
     return package;
   };
   ds_package *package = open();
-  EXPECT_EQ(ds_package_entry_count(package), 9u);
+  EXPECT_EQ(ds_package_entry_count(package), entries.size() - 1);
   EXPECT_STREQ(ds_package_entry_name(package, 0), "both");
   EXPECT_STREQ(ds_package_entry_name(package, 1), "reshape");
   EXPECT_EQ(ds_package_tensor_count(package, 1, DS_INPUTS), 2u);
@@ -282,7 +282,7 @@ TEST(GuardedApi, AGroupIsOneEntry) {
   EXPECT_EQ(messageOf(ds_session_run(session, 0, &input, 1, &outputs)), "");
   EXPECT_EQ(static_cast<const float *>(ds_outputs_get(outputs, 0)->data)[0], 2);
   EXPECT_STREQ(ds_outputs_get(outputs, 0)->name, "y");
-  EXPECT_NE(messageOf(ds_session_run(session, 9, &input, 1, &outputs)).find("expected less than 9"), std::string::npos);
+  EXPECT_NE(messageOf(ds_session_run(session, 99, &input, 1, &outputs)).find("no entry 99"), std::string::npos);
   ds_outputs_free(outputs);
   ds_session_free(session);
   ds_package_free(package);
