@@ -243,7 +243,10 @@ protected:
       entry["guards"].push_back({{"condition", condition}, {"holds", holds}});
   }
 
-  void reload() { package = Package::load(writePackage(folder.path(), manifest, "guarded")); }
+  void reload() {
+    package.reset(); // its files are written over
+    package = Package::load(writePackage(folder.path(), manifest, "guarded"));
+  }
 
   Tensor rows(int64_t count) { return floats({count, 4}, std::vector<float>(static_cast<size_t>(4 * count), 1)); }
 
