@@ -2,6 +2,7 @@
 #include "codegen/EntryPlan.h"
 
 #include "dialects/dist/DistDialect.h"
+#include "dialects/ds/Guards.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -74,6 +75,7 @@ public:
   FailureOr<EntryPlan> run();
 
 private:
+  LogicalResult guards();
   LogicalResult signature();
   LogicalResult visit(Operation *op);
   LogicalResult addLaunch(ds::LaunchOp launch);
@@ -85,6 +87,31 @@ private:
   SizeAnalysis analysis;
   EntryPlan plan;
 };
+
+LogicalResult EntryPlanner::guards() {
+  if (auto entry = function->getAttrOfType<StringAttr>(ds::groupAttr))
+    plan.group = entry.str();
+  Attribute attribute = function->getAttr(ds::guardsAttr);
+  if (!attribute)
+    return success();
+  auto refuse = [&](Attribute found) {
+    return function.emitOpError("expects '")
+           << ds::guardsAttr << "' to hold guards such as {condition = \"eq(n, 1)\", holds = true}, found " << found;
+  };
+  auto list = dyn_cast<ArrayAttr>(attribute);
+  if (!list)
+    return refuse(attribute);
+  for (Attribute item : list) {
+    auto guard = dyn_cast<DictionaryAttr>(item);
+    auto holds = guard ? guard.getAs<BoolAttr>(ds::holdsKey) : BoolAttr();
+    Attribute text = guard ? guard.get(ds::conditionKey) : Attribute();
+    auto condition = text ? sizeFromAttribute(text) : std::nullopt;
+    if (!holds || !condition)
+      return refuse(item);
+    plan.guards.push_back({*condition, holds.getValue()});
+  }
+  return success();
+}
 
 LogicalResult EntryPlanner::signature() {
   for (BlockArgument argument : function.getArguments()) {
@@ -216,6 +243,8 @@ LogicalResult EntryPlanner::collectSymbols() {
   llvm::for_each(plan.sizes, addText);
   for (const EntryPlan::Launch &launch : plan.launches)
     add(launch.flops);
+  for (const EntryPlan::Guard &guard : plan.guards)
+    add(guard.condition);
   for (const EntryPlan::Constraint &constraint : plan.constraints) {
     addText(constraint.lhs);
     addText(constraint.rhs);
@@ -254,12 +283,17 @@ FailureOr<EntryPlan> EntryPlanner::run() {
     return failure();
   analysis = std::move(*result);
   plan.name = function.getSymName().str();
-  if (failed(signature()))
+  if (failed(guards()) || failed(signature()))
     return failure();
   if (function.walk([&](Operation *op) { return WalkResult(visit(op)); }).wasInterrupted())
     return failure();
   if (failed(collectSymbols()))
     return failure();
+  for (const EntryPlan::Guard &guard : plan.guards)
+    for (const SizeAtom &symbol : guard.condition.symbols())
+      if (symbol.kind() == SizeAtom::Kind::Symbol && plan.symbolId(symbol.name()) >= 0) // a computed one
+        return function.emitOpError("expects guards over what is known before a call, found '")
+               << guard.condition.str() << "'";
   return std::move(plan);
 }
 

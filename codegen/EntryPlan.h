@@ -52,7 +52,14 @@ struct EntryPlan {
     std::string relation, lhs, rhs, where;
   };
 
+  struct Guard {
+    SizeExpr condition;
+    bool holds; // the condition is not 0
+  };
+
   std::string name;
+  std::string group;         // of guarded entries: the name under which they are called; else empty
+  std::vector<Guard> guards; // all must be met for a call of this one
   std::vector<Symbol> symbols;
   std::vector<std::string> sizes;
   std::vector<Tensor> inputs, outputs, states;

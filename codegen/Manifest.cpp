@@ -88,16 +88,25 @@ Object entryManifest(const EntryPlan &plan, const llvm::StringMap<unsigned> &con
                                  {"type", collective.type},
                                  {"site", collective.site},
                                  {"bytes", collective.bytes.str()}});
-  return Object{{"name", plan.name},
-                {"symbols", std::move(symbols)},
-                {"sizes", std::move(sizes)},
-                {"constraints", std::move(constraints)},
-                {"inputs", tensors(plan.inputs, nullptr)},
-                {"outputs", tensors(plan.outputs, nullptr)},
-                {"states", tensors(plan.states, &constantIds)},
-                {"buffers", buffers(plan, constantIds)},
-                {"launches", launches(plan, arithmetic)},
-                {"collectives", std::move(collectives)}};
+  Object entry{{"name", plan.name},
+               {"symbols", std::move(symbols)},
+               {"sizes", std::move(sizes)},
+               {"constraints", std::move(constraints)},
+               {"inputs", tensors(plan.inputs, nullptr)},
+               {"outputs", tensors(plan.outputs, nullptr)},
+               {"states", tensors(plan.states, &constantIds)},
+               {"buffers", buffers(plan, constantIds)},
+               {"launches", launches(plan, arithmetic)},
+               {"collectives", std::move(collectives)}};
+  if (!plan.group.empty())
+    entry["group"] = plan.group;
+  if (!plan.guards.empty()) {
+    Array guards;
+    for (const EntryPlan::Guard &guard : plan.guards)
+      guards.push_back(Object{{"condition", guard.condition.str()}, {"holds", guard.holds}});
+    entry["guards"] = std::move(guards);
+  }
+  return entry;
 }
 
 Object variantManifest(const CpuTarget &target, llvm::StringRef codeFile, llvm::ArrayRef<StoredConstant> constants,

@@ -182,6 +182,7 @@ LogicalResult PackageWriter::addVariant(ModuleOp program, const CpuTarget &targe
     auto plan = planEntry(function, table);
     if (failed(plan))
       return failure();
+    hasGuards |= !plan->guards.empty();
     entries.push_back({function, std::move(*plan)});
   }
   std::vector<StoredConstant> constants;
@@ -202,12 +203,10 @@ LogicalResult PackageWriter::finish(Location where) {
   llvm::json::Object config;
   for (const PackageOptions::ConfigValue &entry : options.config)
     config[entry.key] = llvm::json::Object{{"value", llvm::json::fixUTF8(entry.value)}, {"origin", entry.origin}};
-  llvm::json::Object manifest{{"format", 1},
-                              {"abi", 1},
-                              {"compiler", "deepstride " DS_VERSION},
-                              {"model", llvm::json::fixUTF8(options.model)},
-                              {"config", std::move(config)},
-                              {"variants", std::move(variants)}};
+  // A runtime of before guards must not run the first entry of a group for every call.
+  llvm::json::Object manifest{{"format", hasGuards ? 2 : 1},          {"abi", 1},
+                              {"compiler", "deepstride " DS_VERSION}, {"model", llvm::json::fixUTF8(options.model)},
+                              {"config", std::move(config)},          {"variants", std::move(variants)}};
   std::string error;
   std::string text = llvm::formatv("{0:1}\n", llvm::json::Value(std::move(manifest))).str();
   std::vector<std::string> files = codeFiles;

@@ -44,6 +44,7 @@ private:
   std::vector<std::string> codeFiles;
   llvm::StringMap<StoredConstant> stored; // by the recipe's text
   uint64_t weightBytes = 0;
+  bool hasGuards = false;
 };
 
 } // namespace deepstride

@@ -4,6 +4,7 @@
 //   func.func @main(%x: tensor<?x4xf32> {ds.dims = ["batch", 4]})
 //     => dims=batch=2 =>   func.func @main(%x: tensor<2x4xf32> {ds.dims = [2, 4]})
 #include "dialects/ds/DsDialect.h"
+#include "dialects/ds/Guards.h"
 #include "passes/Report.h"
 #include "passes/graph/Passes.h"
 #include "passes/graph/ShapeArithmetic.h"
@@ -35,8 +36,10 @@ struct PinDimensions : impl::PinDimensionsBase<PinDimensions>, PassReport {
     llvm::StringMap<SizeExpr> bindings;
     if (failed(parse(bindings)) || failed(checkNames(bindings)))
       return signalPassFailure();
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (failed(pin(function, bindings)))
+    for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
+      if (!pinGuards(function, bindings))
+        function.erase(); // no call can meet its guards any more
+      else if (failed(pin(function, bindings)))
         return signalPassFailure();
     count("dimensions pinned", bindings.size());
   }
@@ -75,6 +78,34 @@ struct PinDimensions : impl::PinDimensionsBase<PinDimensions>, PassReport {
       return error;
     }
     return success();
+  }
+
+  /// False where a guard never holds. What always holds is no guard.
+  static bool pinGuards(func::FuncOp function, const llvm::StringMap<SizeExpr> &bindings) {
+    auto guards = function->getAttrOfType<ArrayAttr>(ds::guardsAttr);
+    if (!guards)
+      return true;
+    Builder builder(function.getContext());
+    SmallVector<Attribute> open;
+    for (Attribute guard : guards) {
+      auto fields = dyn_cast<DictionaryAttr>(guard);
+      auto text = fields ? fields.getAs<StringAttr>(ds::conditionKey) : StringAttr();
+      auto holds = fields ? fields.getAs<BoolAttr>(ds::holdsKey) : BoolAttr();
+      auto condition = text ? SizeExpr::parse(text.getValue(), &bindings) : std::nullopt;
+      auto known = condition ? condition->constant() : std::nullopt;
+      if (known && holds && (*known != 0) != holds.getValue())
+        return false;
+      if (known && holds)
+        continue;
+      if (condition) {
+        NamedAttrList changed(fields);
+        changed.set(ds::conditionKey, builder.getStringAttr(condition->str()));
+        guard = changed.getDictionary(function.getContext());
+      }
+      open.push_back(guard);
+    }
+    function->setAttr(ds::guardsAttr, builder.getArrayAttr(open));
+    return true;
   }
 
   LogicalResult pin(func::FuncOp function, const llvm::StringMap<SizeExpr> &bindings) {

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <set>
 
 #ifndef DS_VERSION
 #define DS_VERSION "0.1.0"
@@ -48,6 +49,45 @@ std::unique_ptr<InfoStorage> makeInfo(const std::string &name, ds::ElementType t
 }
 
 using InfoList = std::vector<std::unique_ptr<InfoStorage>>;
+
+// A guarded entry's output: each size is that of the entry which a call runs.
+void mergeOutput(InfoStorage &storage, const ds::EntryInfo &entry, const ds::SymbolicShape &shape) {
+  if (storage.info.rank != shape.size()) { // DS_RANK_VARIES stays what it is
+    storage.info.rank = DS_RANK_VARIES;
+    storage.info.shape = nullptr;
+    return;
+  }
+  std::string holds;
+  for (const ds::GuardInfo &guard : entry.guards)
+    holds += (holds.empty() ? "" : "*") +
+             (guard.holds ? "(" + guard.condition.text() + ")" : "eq(" + guard.condition.text() + ", 0)");
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    std::string &dim = storage.dims[axis];
+    if (dim != shape[axis].text())
+      dim = "select(" + holds + ", " + shape[axis].text() + ", " + dim + ")";
+    storage.texts[axis] = dim.c_str();
+  }
+}
+
+InfoList outputsOf(const ds::VariantInfo &variant, const ds::EntryGroup &group) {
+  InfoList outputs;
+  for (auto at = group.entries.rbegin(); at != group.entries.rend(); ++at) {
+    const ds::EntryInfo &entry = variant.entries[*at];
+    for (size_t i = 0; i < entry.outputs.size(); ++i)
+      if (at == group.entries.rbegin())
+        outputs.push_back(makeInfo(entry.outputs[i].name, entry.outputs[i].type, entry.outputs[i].shape, 0));
+      else
+        mergeOutput(*outputs[i], entry, entry.outputs[i].shape);
+  }
+  return outputs;
+}
+
+// What a caller knows as an entry: its number among the groups.
+const ds::EntryGroup &groupAt(const ds::VariantInfo &variant, size_t entry) {
+  if (entry >= variant.groups.size())
+    ds::fail(ds::ErrorCode::InvalidArgument, "no entry ", entry, ", expected less than ", variant.groups.size());
+  return variant.groups[entry];
+}
 
 // For when not even a status can be allocated.
 ds_status &outOfMemory() {
@@ -192,16 +232,18 @@ ds_status *ds_package_load(const char *path, const ds_load_options *given, ds_pa
     load.mcpu = options.variant ? options.variant : "";
     auto result = std::make_unique<ds_package>();
     result->package = ds::Package::load(path, load);
-    for (const ds::EntryInfo &entry : result->package->variant().entries) {
-      InfoList inputs, outputs, states;
-      for (const ds::TensorInfo &info : entry.inputs)
+    const ds::VariantInfo &variant = result->package->variant();
+    for (const ds::EntryGroup &group : variant.groups) {
+      InfoList inputs, states;
+      for (const ds::TensorInfo &info : variant.entries[group.entries[0]].inputs)
         inputs.push_back(makeInfo(info.name, info.type, info.shape, info.bound.value_or(0)));
-      for (const ds::TensorInfo &info : entry.outputs)
-        outputs.push_back(makeInfo(info.name, info.type, info.shape, 0));
-      for (const ds::StateInfo &info : entry.states)
-        states.push_back(makeInfo(info.name, info.type, info.shape, 0));
+      std::set<std::string> known;
+      for (size_t entry : group.entries)
+        for (const ds::StateInfo &info : variant.entries[entry].states)
+          if (known.insert(info.name).second)
+            states.push_back(makeInfo(info.name, info.type, info.shape, 0));
       result->lists[DS_INPUTS].push_back(std::move(inputs));
-      result->lists[DS_OUTPUTS].push_back(std::move(outputs));
+      result->lists[DS_OUTPUTS].push_back(outputsOf(variant, group));
       result->lists[DS_STATES].push_back(std::move(states));
     }
     *package = result.release();
@@ -219,11 +261,11 @@ const char *ds_package_variant_name(const ds_package *package, size_t index) {
 
 const char *ds_package_chosen_variant(const ds_package *package) { return package->package->variant().mcpu.c_str(); }
 
-size_t ds_package_entry_count(const ds_package *package) { return package->package->variant().entries.size(); }
+size_t ds_package_entry_count(const ds_package *package) { return package->package->variant().groups.size(); }
 
 const char *ds_package_entry_name(const ds_package *package, size_t entry) {
-  const auto &entries = package->package->variant().entries;
-  return entry < entries.size() ? entries[entry].name.c_str() : nullptr;
+  const auto &groups = package->package->variant().groups;
+  return entry < groups.size() ? groups[entry].name.c_str() : nullptr;
 }
 
 size_t ds_package_tensor_count(const ds_package *package, size_t entry, ds_tensor_list list) {
@@ -286,25 +328,25 @@ ds_status *ds_session_run(ds_session *session, size_t entry, const ds_tensor *in
                           ds_outputs **outputs) {
   return guarded([&] {
     require(session && outputs && (inputs || inputCount == 0), "session, outputs or inputs");
-    const auto &entries = session->session->package().variant().entries;
-    if (entry >= entries.size())
-      ds::fail(ds::ErrorCode::InvalidArgument, "no entry ", entry, ", expected less than ", entries.size());
-    std::vector<ds::TensorView> views = orderInputs(entries[entry], inputs, inputCount);
+    const ds::VariantInfo &variant = session->session->package().variant();
+    const ds::EntryGroup &group = groupAt(variant, entry);
+    std::vector<ds::TensorView> views = orderInputs(variant.entries[group.entries[0]], inputs, inputCount);
     ds::Pins pins;
     {
       std::lock_guard<std::mutex> lock(session->mutex);
-      for (const ds::SymbolInfo &symbol : entries[entry].symbols)
-        if (auto pin = session->pins.find(symbol.name); pin != session->pins.end())
-          pins.insert(*pin);
+      for (size_t one : group.entries)
+        for (const ds::SymbolInfo &symbol : variant.entries[one].symbols)
+          if (auto pin = session->pins.find(symbol.name); pin != session->pins.end())
+            pins.insert(*pin);
     }
     std::unique_ptr<ds_outputs> fresh;
     if (!*outputs)
       fresh = std::make_unique<ds_outputs>();
     OutputSet &results = (*outputs ? *outputs : fresh.get())->spare;
     results.views.clear();
-    session->session->run(entry, views, pins, results.tensors);
+    session->session->run(group.entries[0], views, pins, results.tensors);
     results.names.clear();
-    for (const ds::TensorInfo &info : entries[entry].outputs)
+    for (const ds::TensorInfo &info : variant.entries[group.entries[0]].outputs)
       results.names.push_back(info.name);
     for (size_t i = 0; i < results.tensors.size(); ++i) {
       ds::Tensor &tensor = results.tensors[i];

@@ -84,7 +84,8 @@ std::vector<int64_t> bindPins(const EntryInfo &entry, const Pins &pins, std::vec
   return values;
 }
 
-std::vector<int64_t> bindSymbols(const EntryInfo &entry, const std::vector<TensorView> &inputs, const Pins &pins) {
+std::vector<int64_t> bindSymbols(const EntryInfo &entry, const std::vector<TensorView> &inputs, const Pins &pins,
+                                 const std::vector<bool> *wanted) {
   checkSignature(entry, inputs);
   std::vector<bool> pinned;
   std::vector<int64_t> values = bindPins(entry, pins, pinned);
@@ -106,6 +107,8 @@ std::vector<int64_t> bindSymbols(const EntryInfo &entry, const std::vector<Tenso
 
   for (size_t s = 0; s < values.size(); ++s) {
     const SymbolInfo &symbol = entry.symbols[s];
+    if (wanted && !(*wanted)[s])
+      continue;
     if (symbol.kind == SymbolKind::Dim && !origins[s].known)
       fail(ErrorCode::UnboundDimension, "dimension '", symbol.name, "' has no value: no input gives it, pin it");
     if (symbol.kind != SymbolKind::Element)
@@ -118,7 +121,7 @@ std::vector<int64_t> bindSymbols(const EntryInfo &entry, const std::vector<Tenso
     values[s] = loadInteger(input.type, input.data, symbol.index);
   }
 
-  for (size_t i = 0; i < inputs.size(); ++i)
+  for (size_t i = 0; i < inputs.size() && !wanted; ++i)
     for (size_t axis = 0; axis < inputs[i].shape.size(); ++axis) {
       const SizeExpr &expr = entry.inputs[i].shape[axis];
       int64_t expected = expr.evaluate(values);

@@ -15,7 +15,10 @@ using Pins = std::map<std::string, int64_t>; // dimensions given by name
 
 // One value per symbol; computed symbols are 0 until the code defines them. Checks the number, types, ranks and shapes
 // of the inputs. Throws Error: UnboundDimension naming a dimension that nothing gives, ShapeMismatch, InvalidArgument.
-std::vector<int64_t> bindSymbols(const EntryInfo &entry, const std::vector<TensorView> &inputs, const Pins &pins);
+// With `wanted`, a flag per symbol, only those symbols must have values, and shapes are not compared with what they
+// make.
+std::vector<int64_t> bindSymbols(const EntryInfo &entry, const std::vector<TensorView> &inputs, const Pins &pins,
+                                 const std::vector<bool> *wanted = nullptr);
 
 // Throws Error(ShapeMismatch) naming the first constraint that does not hold. Constraints over computed symbols are
 // left to the definition of those.

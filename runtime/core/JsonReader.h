@@ -42,6 +42,12 @@ public:
     return value->get<std::string>();
   }
 
+  bool boolean() const {
+    if (!value->is_boolean())
+      refuse("found ", shown(), ", expected true or false");
+    return value->get<bool>();
+  }
+
   // An integer in [low, high].
   int64_t integer(int64_t low = std::numeric_limits<int64_t>::min(),
                   int64_t high = std::numeric_limits<int64_t>::max()) const {

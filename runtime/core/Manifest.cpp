@@ -4,12 +4,13 @@
 #include "runtime/core/JsonReader.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace ds {
 namespace {
 
-constexpr int64_t formatVersion = 1;
+constexpr int64_t formatVersion = 1, guardedVersion = 2; // the second has guards
 
 template <typename Enum>
 Enum readEnum(const JsonReader &json, std::initializer_list<std::pair<const char *, Enum>> values) {
@@ -44,11 +45,16 @@ public:
 
   EntryInfo run() {
     entry.name = json["name"].string();
+    entry.group = json.has("group") ? json["group"].string() : entry.name;
     readSymbols();
     json["sizes"].forEach([&](const JsonReader &item) { entry.sizes.push_back(readExpr(item)); });
     json["inputs"].forEach([&](const JsonReader &item) { entry.inputs.push_back(readTensor(item, true)); });
     json["outputs"].forEach([&](const JsonReader &item) { entry.outputs.push_back(readTensor(item, false)); });
     checkElementSymbols();
+    if (json.has("guards"))
+      json["guards"].forEach([&](const JsonReader &item) {
+        entry.guards.push_back({readExpr(item["condition"], false), item["holds"].boolean()});
+      });
     json["constraints"].forEach([&](const JsonReader &item) { readConstraint(item); });
     json["states"].forEach([&](const JsonReader &item) { readState(item); });
     size_t launchCount = 0;
@@ -260,6 +266,51 @@ ConstantInfo readConstant(const JsonReader &item) {
   return constant;
 }
 
+// A caller gives the same inputs to all entries of a group, and takes the same outputs from them.
+void checkSameSignature(const JsonReader &json, const EntryInfo &first, const EntryInfo &entry) {
+  auto check = [&](const char *key, const std::vector<TensorInfo> &expected, const std::vector<TensorInfo> &found,
+                   bool isInput) {
+    if (found.size() != expected.size())
+      json[key].refuse("found ", found.size(), ", expected ", expected.size(), " as in entry '", first.name,
+                       "' of the same group");
+    for (size_t i = 0; i < found.size(); ++i) {
+      bool isSame = found[i].name == expected[i].name && found[i].type == expected[i].type;
+      if (isInput && isSame && found[i].shape.size() == expected[i].shape.size())
+        for (size_t axis = 0; axis < found[i].shape.size(); ++axis)
+          isSame &= found[i].shape[axis].text() == expected[i].shape[axis].text();
+      else
+        isSame &= !isInput;
+      if (!isSame)
+        json[key].refuse("'", found[i].name, "' differs from '", expected[i].name, "' of entry '", first.name,
+                         "' of the same group");
+    }
+  };
+  check("inputs", first.inputs, entry.inputs, true);
+  check("outputs", first.outputs, entry.outputs, false);
+}
+
+// Groups in the order of their first entries. Names of groups and of entries are asked for alike.
+void makeGroups(const JsonReader &json, VariantInfo &variant) {
+  std::map<std::string, size_t> numbers;
+  size_t at = 0;
+  json["entries"].forEach([&](const JsonReader &item) {
+    EntryInfo &entry = variant.entries[at];
+    auto [known, isNew] = numbers.emplace(entry.group, variant.groups.size());
+    entry.groupIndex = known->second;
+    if (isNew)
+      variant.groups.push_back({entry.group, {}});
+    else
+      checkSameSignature(item, variant.entries[variant.groups[known->second].entries[0]], entry);
+    variant.groups[known->second].entries.push_back(at++);
+  });
+  at = 0;
+  json["entries"].forEach([&](const JsonReader &item) {
+    const EntryInfo &entry = variant.entries[at++];
+    if (entry.name != entry.group && numbers.count(entry.name))
+      item["name"].refuse("'", entry.name, "' is the name of a group, which this entry is not in");
+  });
+}
+
 VariantInfo readVariant(const JsonReader &json) {
   VariantInfo variant;
   variant.mcpu = json["mcpu"].string();
@@ -275,6 +326,7 @@ VariantInfo readVariant(const JsonReader &json) {
     if (!names.insert(variant.entries.back().name).second)
       item["name"].refuse("entry '", variant.entries.back().name, "' is listed twice");
   });
+  makeGroups(json, variant);
   if (variant.entries.empty())
     json["entries"].refuse("found none, expected at least one entry");
   return variant;
@@ -297,8 +349,9 @@ Manifest readManifest(const std::string &text) {
     }
     JsonReader json(document, "");
     int64_t format = json["format"].integer();
-    if (format != formatVersion)
-      json["format"].refuse("unsupported version, found ", format, ", expected ", formatVersion);
+    if (format != formatVersion && format != guardedVersion)
+      json["format"].refuse("unsupported version, found ", format, ", expected ", formatVersion, " or ",
+                            guardedVersion);
     int64_t abi = json["abi"].integer();
     if (abi != DS_ABI_VERSION)
       json["abi"].refuse("unsupported version, found ", abi, ", expected ", DS_ABI_VERSION);

@@ -38,6 +38,12 @@ struct ConstraintInfo {
   std::string where;
 };
 
+// What must be so for a guarded entry to be the one that a call runs.
+struct GuardInfo {
+  SizeExpr condition;
+  bool holds = true; // the condition is not 0
+};
+
 using SymbolicShape = std::vector<SizeExpr>;
 
 struct TensorInfo {
@@ -85,7 +91,9 @@ struct CollectiveInfo {
 };
 
 struct EntryInfo {
-  std::string name;
+  std::string name, group; // group: under which callers know it, its own name unless it is guarded
+  size_t groupIndex = 0;
+  std::vector<GuardInfo> guards;
   std::vector<SymbolInfo> symbols;
   std::vector<SizeExpr> sizes;
   std::vector<ConstraintInfo> constraints;
@@ -98,12 +106,22 @@ struct EntryInfo {
   bool dependsOnComputed(const SizeExpr &expr) const;
 };
 
+// What callers know as one entry: a call runs the first of its entries whose guards all hold. Inputs are the same in
+// all of them; outputs have the same names and types, and shapes of their own.
+struct EntryGroup {
+  std::string name;
+  std::vector<size_t> entries;
+};
+
 struct VariantInfo {
   std::string mcpu, code;
   std::vector<std::string> features;
   int64_t vectorBits = 0;
   std::vector<ConstantInfo> constants;
   std::vector<EntryInfo> entries;
+  std::vector<EntryGroup> groups; // of all entries, in the order of their first ones
+
+  const EntryGroup &groupOf(size_t entry) const { return groups[entries[entry].groupIndex]; }
 };
 
 struct ConfigValue {

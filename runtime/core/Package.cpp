@@ -167,11 +167,20 @@ void Package::openCode() {
 }
 
 size_t Package::entryIndex(const std::string &name) const {
+  if (name.empty())
+    return 0;
   std::vector<std::string> names;
+  for (const EntryGroup &group : variant().groups) {
+    if (group.name == name)
+      return group.entries[0];
+    names.push_back(group.name);
+  }
   for (size_t i = 0; i < variant().entries.size(); ++i) {
-    if (name.empty() || variant().entries[i].name == name)
+    const std::string &own = variant().entries[i].name;
+    if (own == name)
       return i;
-    names.push_back(variant().entries[i].name);
+    if (std::find(names.begin(), names.end(), own) == names.end())
+      names.push_back(own);
   }
   fail(ErrorCode::InvalidArgument, "no entry '", name, "', expected one of ", join(names));
 }

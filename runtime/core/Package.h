@@ -29,7 +29,8 @@ public:
   const VariantInfo &variant() const { return contents.variants[chosen]; }
   const uint8_t *constant(size_t index) const { return weights.data() + variant().constants[index].offset; }
 
-  // The entry's number; an empty name is the first. Throws Error(InvalidArgument) with the legal names.
+  // The entry's number; an empty name is the first. The name of a group gives the group's first entry, which stands for
+  // all of them. Throws Error(InvalidArgument) with the legal names.
   size_t entryIndex(const std::string &name) const;
   ds_entry entryFunction(size_t index) const { return functions[index]; }
 

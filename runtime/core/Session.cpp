@@ -1,5 +1,7 @@
 #include "runtime/core/Session.h"
 
+#include "runtime/core/Guards.h"
+
 namespace ds {
 
 Session::Session(std::shared_ptr<const Package> package, const SessionOptions &options)
@@ -7,6 +9,11 @@ Session::Session(std::shared_ptr<const Package> package, const SessionOptions &o
       pool(options.threads ? options.threads : ThreadPool::defaultThreads()), store(*loaded) {
   for (size_t i = 0; i < loaded->variant().entries.size(); ++i)
     runners.push_back(std::make_unique<EntryRunner>(*loaded, i, pool, store, communicator.get()));
+}
+
+size_t Session::choose(size_t entry, const std::vector<TensorView> &inputs, const Pins &pins) const {
+  return annotated("entry '" + this->entry(entry).name + "'",
+                   [&] { return chooseEntry(loaded->variant(), entry, inputs, pins); });
 }
 
 void Session::run(size_t entry, const std::vector<TensorView> &inputs, const Pins &pins, std::vector<Tensor> &outputs,
@@ -17,11 +24,14 @@ void Session::run(size_t entry, const std::vector<TensorView> &inputs, const Pin
     if (communicator)
       communicator->leave(why);
   };
+  const VariantInfo &variant = loaded->variant();
+  size_t chosen = entry;
   try {
-    runners[entry]->run(inputs, pins, outputs, observer);
+    chosen = chooseEntry(variant, entry, inputs, pins);
+    runners[chosen]->run(inputs, pinsOfEntry(variant, chosen, pins), outputs, observer);
     store.endCall();
   } catch (Error &error) {
-    error.annotate("entry '" + this->entry(entry).name + "'");
+    error.annotate("entry '" + this->entry(chosen).name + "'");
     abandon(error.what());
     if (communicator && communicator->world() > 1)
       error.annotate(concat("rank ", communicator->rank()));

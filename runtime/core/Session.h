@@ -24,9 +24,12 @@ public:
   const EntryInfo &entry(size_t index) const { return loaded->variant().entries[index]; }
   unsigned threads() const { return pool.size(); }
 
-  // Throws Error annotated with the entry's name (and rank, in a larger world). After a failure the other ranks' waits
-  // fail too. Every state is as it was, or, where the call may have begun to write it, refused until it is restored or
-  // reset.
+  // The entry that `run` would run. Throws as it does.
+  size_t choose(size_t entry, const std::vector<TensorView> &inputs, const Pins &pins) const;
+
+  // The first entry of a group runs the one whose guards hold. Throws Error annotated with the entry's name (and rank,
+  // in a larger world). After a failure the other ranks' waits fail too. Every state is as it was, or, where the call
+  // may have begun to write it, refused until it is restored or reset.
   void run(size_t entry, const std::vector<TensorView> &inputs, const Pins &pins, std::vector<Tensor> &outputs,
            LaunchObserver *observer = nullptr);
 

@@ -5,6 +5,7 @@
 #include "tools/ds-opt/VerifyNumerics.h"
 
 #include "dialects/ds/DsDialect.h"
+#include "dialects/ds/Guards.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 #include "tools/ds-opt/Driver.h"
@@ -125,6 +126,8 @@ static std::vector<Entry> makeEntries(ModuleOp module) {
     Entry &entry = entries.emplace_back(Entry{function.getSymName().str(), {}});
     Builder builder(function.getContext());
     function->setAttr(ds::entryAttr, builder.getUnitAttr());
+    function->removeAttr(ds::guardsAttr); // each is compared for itself
+    function->removeAttr(ds::groupAttr);
     for (auto [index, type] : llvm::enumerate(function.getArgumentTypes())) {
       std::string name = ("arg" + Twine(index)).str();
       if (!function.getArgAttr(index, ds::nameAttr))

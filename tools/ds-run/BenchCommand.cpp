@@ -107,11 +107,12 @@ int benchCommand(const Options &options) {
   sessionOptions.threads = options.threads;
   Session session(package, sessionOptions);
   size_t index = package->entryIndex(options.entry);
-  const EntryInfo &entry = session.entry(index);
   Pins pins = parsePins(options.dims);
   std::vector<std::string> madeUp;
-  std::vector<Tensor> inputs = gatherInputs(entry, options, pins, 0, &madeUp), outputs;
+  std::vector<Tensor> inputs = gatherInputs(session.entry(index), options, pins, 0, &madeUp), outputs;
   std::vector<TensorView> views = viewsOf(inputs);
+  index = session.choose(index, views, pins);
+  const EntryInfo &entry = session.entry(index);
 
   FlopCounter flops;
   session.run(index, views, pins, outputs, &flops);

@@ -183,25 +183,29 @@ int compareWithPackage(Session &session, size_t index, const Options &options, c
   SessionOptions sessionOptions;
   sessionOptions.threads = session.threads();
   Session otherSession(other, sessionOptions);
-  const EntryInfo &entry = session.entry(index);
-  size_t otherIndex = other->entryIndex(entry.name);
-  const EntryInfo &otherEntry = otherSession.entry(otherIndex);
+  // What is called is the entry that callers know; what is compared are the blocks of those that run.
+  const EntryInfo &called = session.entry(index);
+  size_t otherIndex = other->entryIndex(called.name);
+  const EntryInfo &otherCalled = otherSession.entry(otherIndex);
 
   Pins pins = parsePins(options.dims);
   for (const auto &[name, value] : pins)
-    if (!pinsFor(entry, pins).count(name) && !pinsFor(otherEntry, pins).count(name))
+    if (!pinsFor(called, pins).count(name) && !pinsFor(otherCalled, pins).count(name))
       fail(ErrorCode::InvalidArgument, "no dimension '", name, "' in either package");
-  std::vector<Tensor> inputs = gatherInputs(entry, options, pinsFor(entry, pins), 0), outputs, expected;
+  std::vector<Tensor> inputs = gatherInputs(called, options, pinsFor(called, pins), 0), outputs, expected;
+  std::vector<TensorView> views = viewsOf(inputs), otherViews = matchInputs(called, inputs, otherCalled);
+  index = session.choose(index, views, pinsFor(called, pins));
+  otherIndex =
+      annotated(options.other, [&] { return otherSession.choose(otherIndex, otherViews, pinsFor(otherCalled, pins)); });
+  const EntryInfo &entry = session.entry(index), &otherEntry = otherSession.entry(otherIndex);
   std::set<std::string> mine = blockNames(entry), theirs = blockNames(otherEntry), common;
   std::set_intersection(mine.begin(), mine.end(), theirs.begin(), theirs.end(), std::inserter(common, common.end()));
 
   BlockRecorder recorder(common);
-  session.run(index, viewsOf(inputs), pinsFor(entry, pins), outputs, &recorder);
+  session.run(index, views, pinsFor(entry, pins), outputs, &recorder);
   BlockComparer comparer(common, recorder.blocks, tolerance);
-  annotated(options.other, [&] {
-    otherSession.run(otherIndex, matchInputs(entry, inputs, otherEntry), pinsFor(otherEntry, pins), expected,
-                     &comparer);
-  });
+  annotated(options.other,
+            [&] { otherSession.run(otherIndex, otherViews, pinsFor(otherEntry, pins), expected, &comparer); });
   reportMissing(mine, theirs, options.package);
   reportMissing(theirs, mine, options.other);
   reportBlocks(recorder, comparer, options);
@@ -240,6 +244,9 @@ int compareCommand(const Options &options) {
   Tolerance tolerance{options.rtol, options.atol};
   if (isThere(options.other + "/manifest.json"))
     return compareWithPackage(session, index, options, tolerance);
+  if (!options.inputs.empty() || !options.inputsFrom.empty())
+    fail(ErrorCode::InvalidArgument, "--input and --inputs are for two packages, '", options.other,
+         "' holds inputs of its own");
   return compareWithFolder(session, index, options, tolerance);
 }
 

@@ -3,6 +3,7 @@
 #include "tools/ds-run/Options.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/core/Guards.h"
 #include "runtime/core/MappedFile.h"
 #include "runtime/core/Plan.h"
 
@@ -16,6 +17,36 @@ namespace ds {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// Flags by symbol: what sizes and constraints depend on, beside guards.
+std::vector<bool> symbolsOfSizes(const EntryInfo &entry) {
+  std::vector<bool> used(entry.symbols.size(), false);
+  auto add = [&](const SizeExpr &expr) {
+    for (uint32_t symbol : expr.symbols())
+      used[symbol] = true;
+  };
+  for (const SizeExpr &size : entry.sizes)
+    add(size);
+  for (const std::vector<TensorInfo> *tensors : {&entry.inputs, &entry.outputs})
+    for (const TensorInfo &tensor : *tensors)
+      std::for_each(tensor.shape.begin(), tensor.shape.end(), add);
+  for (const StateInfo &state : entry.states)
+    std::for_each(state.shape.begin(), state.shape.end(), add);
+  for (const LaunchInfo &launch : entry.launches)
+    add(launch.flops);
+  for (const ConstraintInfo &constraint : entry.constraints)
+    add(constraint.lhs), add(constraint.rhs);
+  return used;
+}
+
+// Whether the entry is called with these sizes; null where that is not known.
+Json isTaken(const EntryInfo &entry, const std::vector<int64_t> &values, const std::vector<bool> &known) {
+  for (const GuardInfo &guard : entry.guards)
+    for (uint32_t symbol : guard.condition.symbols())
+      if (!known[symbol])
+        return nullptr;
+  return guardsHold(entry, values);
+}
 
 // Sizes when every symbol that they need is given; else why not.
 Json describeMemory(const EntryInfo &entry, const VariantInfo &variant, const Pins &pins) {
@@ -33,13 +64,15 @@ Json describeMemory(const EntryInfo &entry, const VariantInfo &variant, const Pi
     ++buffers;
     expressions.insert(entry.sizes[buffer.bytes].text());
   }
+  std::vector<bool> used = symbolsOfSizes(entry);
   for (size_t i = 0; i < entry.symbols.size(); ++i)
-    if (!known[i] && entry.symbols[i].kind != SymbolKind::Computed)
+    if (!known[i] && used[i] && entry.symbols[i].kind != SymbolKind::Computed)
       missing.insert(entry.symbols[i].name);
   Json memory = {{"workspace_buffers", buffers}, {"expressions", expressions}, {"depends_on", missing}};
   memory["workspace_bytes"] = memory["peak_live_bytes"] = nullptr;
   memory["flops"] = nullptr;
-  if (missing.empty()) {
+  memory["is_taken"] = isTaken(entry, values, known);
+  if (missing.empty() && memory["is_taken"] != false) {
     ComputedParts computed(entry);
     checkConstraints(entry, values);
     Plan plan = makePlan(entry, variant.constants, computed, values);
@@ -56,6 +89,7 @@ Json describeMemory(const EntryInfo &entry, const VariantInfo &variant, const Pi
 
 // Adds to an entry of the manifest what follows from it.
 void enrich(Json &json, const EntryInfo &entry, const VariantInfo &variant, const Pins &pins) {
+  json["group"] = entry.group;
   json["dims"] = Json::array();
   for (const SymbolInfo &symbol : entry.symbols)
     if (symbol.kind == SymbolKind::Dim)
@@ -101,8 +135,10 @@ void printTensors(const char *title, const Json &items) {
   }
 }
 
-void printEntry(const Json &entry) {
+void printEntry(const Json &entry, const std::string &guards) {
   std::printf("entry %s\n", entry["name"].get<std::string>().c_str());
+  if (!guards.empty())
+    std::printf("  part of %s, called where %s\n", entry["group"].get<std::string>().c_str(), guards.c_str());
   printTensors("input", entry["inputs"]);
   printTensors("output", entry["outputs"]);
   printTensors("state", entry["states"]);
@@ -118,7 +154,9 @@ void printEntry(const Json &entry) {
   std::printf("%s\n", kernels.size() > shown ? " ..." : "");
   const Json &memory = entry["memory"];
   std::printf("  workspace: %zu buffers", memory["workspace_buffers"].get<size_t>());
-  if (memory["workspace_bytes"].is_null())
+  if (memory["is_taken"].is_boolean() && !memory["is_taken"].get<bool>())
+    std::printf(", not called with these sizes\n");
+  else if (memory["workspace_bytes"].is_null())
     std::printf(", bytes depend on %s (give --dim)\n", listOf(memory["depends_on"]).c_str());
   else
     std::printf(", %zu bytes, %zu alive at once; %.6g MFLOP\n", memory["workspace_bytes"].get<size_t>(),
@@ -141,8 +179,9 @@ void print(const Json &json, const Manifest &manifest) {
     std::printf("constants: %zu, %.6g MB\n", variant["constants"].size(),
                 variant["constant_bytes"].get<double>() * 1e-6);
   }
+  size_t at = 0;
   for (const Json &entry : json["variants"][0]["entries"]) // variants differ in code and layout, not in signature
-    printEntry(entry);
+    printEntry(entry, guardsText(manifest.variants[0].entries[at++]));
 }
 
 void writeGraph(const Package &package, const Options &options) {
@@ -155,7 +194,9 @@ void writeGraph(const Package &package, const Options &options) {
     fail(ErrorCode::InvalidArgument, "--graph: found '", options.graph, "', expected a file FILE.svg or FILE.dot");
   const std::vector<EntryInfo> &entries = package.manifest().variants[0].entries;
   const EntryInfo &entry = entries[package.entryIndex(options.entry)];
-  Graph graph = buildGraph(entry, concat(package.manifest().model, ": ", entry.name));
+  std::string guards = guardsText(entry);
+  Graph graph =
+      buildGraph(entry, concat(package.manifest().model, ": ", entry.name, guards.empty() ? "" : " where ", guards));
   std::string text = isSvg ? graphAsSvg(graph) : graphAsDot(graph);
   AtomicFile file(options.graph);
   file.write(text.data(), text.size());

@@ -64,10 +64,11 @@ int profileCommand(const Options &options) {
   sessionOptions.threads = options.threads;
   Session session(package, sessionOptions);
   size_t index = package->entryIndex(options.entry);
-  const EntryInfo &entry = session.entry(index);
   Pins pins = parsePins(options.dims);
   std::vector<std::string> madeUp;
-  std::vector<Tensor> inputs = gatherInputs(entry, options, pins, 0, &madeUp), outputs;
+  std::vector<Tensor> inputs = gatherInputs(session.entry(index), options, pins, 0, &madeUp), outputs;
+  index = session.choose(index, viewsOf(inputs), pins);
+  const EntryInfo &entry = session.entry(index);
   for (int i = 0; i < 3; ++i) // memory is touched and threads are awake
     session.run(index, viewsOf(inputs), pins, outputs);
   Recorder recorder;

@@ -157,6 +157,7 @@ int runMain(int argc, char **argv) {
   addPackage(compare, options);
   compare->add_option("OTHER", options.other, "test_data_set_* folder, or another package")->required();
   addCall(compare, options);
+  addInputs(compare, options);
   compare
       ->add_option("--rtol", options.rtol,
                    "relative tolerance (floats 1e-3, or the step of a coarser type; integers 0)")

@@ -118,8 +118,18 @@ static Value createSource(OpBuilder &at, Location where, RangeAttr range, Ranked
 }
 
 Value Conversion::importWeight(TypedAttr value, RankedTensorType type, StringRef name) {
+  FlatSymbolRefAttr &symbol = weights.known[{value, StringAttr::get(module.getContext(), name)}];
+  if (!symbol)
+    symbol = storeWeight(value, type, name);
+  Value result = builder.weight(symbol, type);
+  result.getDefiningOp()->setAttr(ds::valueNameAttr, builder.getBuilder().getStrArrayAttr({name}));
+  return result;
+}
+
+/// The recipe of a tensor, before the functions.
+FlatSymbolRefAttr Conversion::storeWeight(TypedAttr value, RankedTensorType type, StringRef name) {
   std::string unique = name.empty() ? "weight" : name.str();
-  for (unsigned suffix = 0; !recipeNames.insert(unique).second;)
+  for (unsigned suffix = 0; !weights.names.insert(unique).second;)
     unique = name.str() + "_" + std::to_string(suffix++);
   OpBuilder at(main);
   Location where = builder.getLocation();
@@ -134,14 +144,12 @@ Value Conversion::importWeight(TypedAttr value, RankedTensorType type, StringRef
   else // elements of varint fields are no range of the file
     stored = ds::ConstantOp::create(at, where, cast<ElementsAttr>(value));
   ds::YieldOp::create(at, where, ValueRange{stored});
-  Value result = builder.weight(FlatSymbolRefAttr::get(module.getContext(), unique), type);
-  result.getDefiningOp()->setAttr(ds::valueNameAttr, builder.getBuilder().getStrArrayAttr({name}));
-  return result;
+  return FlatSymbolRefAttr::get(module.getContext(), unique);
 }
 
-void Conversion::dropUnusedRecipes() {
+void dropUnusedRecipes(ModuleOp module) {
   llvm::StringSet<> used;
-  main.walk([&](ds::WeightOp weight) { used.insert(weight.getRecipe()); });
+  module.walk([&](ds::WeightOp weight) { used.insert(weight.getRecipe()); });
   for (auto recipe : llvm::make_early_inc_range(module.getOps<ds::RecipeOp>()))
     if (!used.contains(recipe.getSymName()))
       recipe.erase();

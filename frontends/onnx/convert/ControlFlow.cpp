@@ -1,4 +1,5 @@
-// Conditionals: a condition that is known leaves only its branch, any other becomes scf.if.
+// Conditionals: a condition that is known leaves only its branch, any other becomes scf.if. Where the branches do not
+// fit into one scf.if, each outcome of the condition becomes an entry of its own (Outcomes.cpp).
 #include "dialects/ds/Contents.h"
 #include "frontends/onnx/convert/LoopBuilder.h"
 #include "frontends/onnx/convert/Registry.h"
@@ -36,6 +37,13 @@ static std::optional<SizeExpr> mergeSizes(const SizeExpr &condition, const SizeE
   return yes == no ? yes : SizeExpr::select(condition, yes, no);
 }
 
+/// What only a condition that is known can choose between: the model is converted once for each outcome of the
+/// condition, where that is known before a call, else refused.
+static Refused refuseOpen(Node &n, const Twine &message) {
+  (void)n.context.splitBy(n.in(0)); // if it is split, nobody hears the message
+  return n.refuse(message);
+}
+
 /// What both branches give, of one type and rank; sizes that differ depend on the condition.
 static std::optional<SmallVector<TensorFacts>> commonFacts(Node &n, const SizeExpr &condition, const Values &yes,
                                                            const Values &no, const llvm::StringSet<> &inner) {
@@ -43,21 +51,22 @@ static std::optional<SmallVector<TensorFacts>> commonFacts(Node &n, const SizeEx
   for (auto [index, pair] : llvm::enumerate(llvm::zip_equal(yes, no))) {
     auto [a, b] = pair;
     if (!isa<RankedTensorType>(a.getType()) || !isa<RankedTensorType>(b.getType()))
-      return n.refuse("output " + Twine(index) +
-                      " is a sequence or an optional; legal when the condition is known when the model is compiled");
+      return refuseOpen(
+          n, "output " + Twine(index) +
+                 " is a sequence or an optional; legal when the condition is known when the model is compiled");
     TensorFacts left = n.b.facts(a), right = n.b.facts(b);
     const char *known = "; legal when the condition is known: pin the dimensions or the input that it depends on with "
                         "--dim";
     if (left.elementType != right.elementType || left.rank() != right.rank())
-      return n.refuse("output " + Twine(index) + ": expected branches of one type and rank, found " + describe(left) +
-                      " and " + describe(right) + known);
+      return refuseOpen(n, "output " + Twine(index) + ": expected branches of one type and rank, found " +
+                               describe(left) + " and " + describe(right) + known);
     for (auto [size, other] : llvm::zip_equal(left.sizes, right.sizes)) {
       auto merged = mergeSizes(condition, size, other, inner);
       if (!merged)
-        return n.refuse("output " + Twine(index) +
-                        ": expected sizes that are known before a branch computes them, "
-                        "found " +
-                        describe(left) + " and " + describe(right) + known);
+        return refuseOpen(n, "output " + Twine(index) +
+                                 ": expected sizes that are known before a branch computes them, "
+                                 "found " +
+                                 describe(left) + " and " + describe(right) + known);
       size = *merged;
     }
     left.contents.reset();
@@ -98,7 +107,9 @@ static Values runTimeIf(Node &n, Region &thenGraph, Region &elseGraph) {
   OperationState state(where, scf::IfOp::getOperationName());
   Region *thenRegion = state.addRegion(), *elseRegion = state.addRegion();
   // The branches are converted first: the types of the results are theirs.
+  n.context.enclosing.push_back(n.in(0));
   auto yes = convertBranch(n, thenGraph, *thenRegion), no = convertBranch(n, elseGraph, *elseRegion);
+  n.context.enclosing.pop_back();
   if (!yes || !no || yes->size() != n.outputCount() || no->size() != n.outputCount())
     return n.refuse("its branches could not be converted to the " + Twine(n.outputCount()) + " outputs of the node");
   hoistDefines(builder, thenRegion->front());
@@ -125,9 +136,10 @@ static Values convertIf(Node &n) {
   if (!condition.elementType || !condition.elementType.isInteger(1) || !product(condition.sizes).isConstant(1))
     return n.refuse("input 0 ('cond'): expected one bool, found " + describe(condition));
   auto known = condition.contents ? condition.contents->front().constant() : std::nullopt;
-  if (!known)
+  auto taken = known ? std::optional<bool>(*known != 0) : n.context.assumed(n.in(0));
+  if (!taken)
     return runTimeIf(n, *thenGraph, *elseGraph);
-  auto outputs = n.context.convertBody(*known ? *thenGraph : *elseGraph);
+  auto outputs = n.context.convertBody(*taken ? *thenGraph : *elseGraph);
   return outputs ? *outputs : n.refuse("its branch could not be converted");
 }
 

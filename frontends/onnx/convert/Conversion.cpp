@@ -12,8 +12,10 @@ using namespace mlir;
 
 namespace deepstride::onnx {
 
-Conversion::Conversion(ModuleOp module, func::FuncOp main, const ConversionOptions &options)
-    : module(module), main(main), options(options), builder(OpBuilder(module.getContext()), analysis) {}
+Conversion::Conversion(ModuleOp module, func::FuncOp main, const ConversionOptions &options, StoredWeights &weights,
+                       Tolerated *toleratedInAll, Assumptions assumptions)
+    : module(module), main(main), options(options), builder(OpBuilder(module.getContext()), analysis),
+      toleratedInAll(toleratedInAll), weights(weights), assumptions(std::move(assumptions)) {}
 
 LogicalResult Conversion::run() {
   if (failed(applyShapes()) || failed(checkPins()))
@@ -24,23 +26,30 @@ LogicalResult Conversion::run() {
   builder.getBuilder().setInsertionPoint(main.getBody().front().getTerminator());
   pinnedInputs.resize(main.getNumArguments());
   builder.setLocation(main.getLoc());
-  if (failed(pinInputs()))
+  boundInputs();
+  if (failed(assumeInputs()) || failed(pinInputs()))
     return failure();
   builder.refuse(options.refusedOp);
   convertOps(main.getBody().front());
-  tolerated.emit();
+  if (split)
+    return failure(); // whoever converts the outcomes says what is wrong
+  if (toleratedInAll)
+    toleratedInAll->merge(tolerated);
+  else
+    tolerated.emit();
   if (!report.empty())
     report.emit(main.getLoc());
   if (!report.empty() || failedNodes || failed(convertReturn()))
     return failure();
   dropSource();
   recordBounds();
-  dropUnusedRecipes();
   return success();
 }
 
 void Conversion::convertOps(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (split)
+      return;
     if (auto initializer = dyn_cast<InitializerOp>(op)) {
       builder.setLocation(op.getLoc());
       Type type = getElementTypeOrSelf(initializer.getValue().getType());
@@ -287,13 +296,6 @@ std::string Conversion::newCountSymbol() {
     name = "count_" + std::to_string(countSymbols++);
   } while (!dimNames.insert(name).second);
   return name;
-}
-
-LogicalResult convertOnnxToDs(ModuleOp module, const ConversionOptions &options) {
-  auto main = module.lookupSymbol<func::FuncOp>("main");
-  if (!main || main.isExternal())
-    return module.emitError("expected a function @main with the nodes of a model");
-  return Conversion(module, main, options).run();
 }
 
 } // namespace deepstride::onnx

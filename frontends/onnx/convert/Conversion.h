@@ -2,6 +2,7 @@
 #ifndef DEEPSTRIDE_FRONTENDS_ONNX_CONVERT_CONVERSION_H
 #define DEEPSTRIDE_FRONTENDS_ONNX_CONVERT_CONVERSION_H
 
+#include "frontends/onnx/convert/Assumptions.h"
 #include "frontends/onnx/convert/Passes.h"
 #include "frontends/onnx/convert/Registry.h"
 #include "frontends/onnx/convert/Report.h"
@@ -14,10 +15,23 @@ using ::deepstride::onnx::InitializerOp;
 using ::deepstride::onnx::NoneOp;
 using ::deepstride::onnx::RangeAttr;
 
+/// The recipes of stored tensors; the outcomes of one model share them.
+struct StoredWeights {
+  llvm::StringSet<> names;
+  llvm::DenseMap<std::pair<mlir::Attribute, mlir::Attribute>, mlir::FlatSymbolRefAttr> known; // by value and name
+};
+
+/// Converts one function of nodes in place, under assumptions about sizes and small inputs. What is tolerated in the
+/// file is said at once, or noted in `toleratedInAll` where the file is converted more than once.
 class Conversion : GraphContext {
 public:
-  Conversion(mlir::ModuleOp module, mlir::func::FuncOp main, const ConversionOptions &options);
+  Conversion(mlir::ModuleOp module, mlir::func::FuncOp main, const ConversionOptions &options, StoredWeights &weights,
+             Tolerated *toleratedInAll = nullptr, Assumptions assumptions = {});
   llvm::LogicalResult run();
+  /// Where `run` failed because branches need it known: the condition whose outcomes must be converted one by one.
+  const std::optional<SizeExpr> &splitCondition() const { return split; }
+  /// True where operators without a conversion were met.
+  bool isUnsupported() const { return !report.empty(); }
 
 private:
   // Conversion.cpp: nodes.
@@ -40,12 +54,20 @@ private:
   llvm::LogicalResult applyShape(mlir::BlockArgument argument, llvm::ArrayRef<std::string> shape);
   /// Pins the lengths of inputs that list sizes, where their readers leave no choice.
   void deduceLengths();
+  // Outcomes.cpp: what is assumed, and what would have to be.
+  std::optional<bool> assumed(mlir::Value condition) override;
+  bool splitBy(mlir::Value condition) override;
+  std::optional<SizeExpr> valueOf(mlir::Value scalar, unsigned depth = 0);
+  std::optional<SizeExpr> knownBeforeCall(mlir::Value condition);
+  void boundInputs();
+  llvm::LogicalResult assumeInputs();
 
   // Signature.cpp: arguments, results, dimension names.
   llvm::LogicalResult checkPins();
   llvm::LogicalResult convertArguments();
   llvm::LogicalResult convertArgument(mlir::BlockArgument argument);
   llvm::LogicalResult pinInputs();
+  llvm::LogicalResult replaceInput(unsigned index, llvm::StringRef name, int64_t value);
   std::optional<SizeVector> sizesOfArgument(mlir::BlockArgument argument);
   SizeExpr sizeOfDim(llvm::StringRef name);
   std::string freshDimName(unsigned argument, size_t axis);
@@ -56,7 +78,7 @@ private:
   // Constants.cpp: initializers and constants.
   mlir::Value importTensor(mlir::TypedAttr value, llvm::StringRef name) override;
   mlir::Value importWeight(mlir::TypedAttr value, mlir::RankedTensorType type, llvm::StringRef name);
-  void dropUnusedRecipes();
+  mlir::FlatSymbolRefAttr storeWeight(mlir::TypedAttr value, mlir::RankedTensorType type, llvm::StringRef name);
 
   mlir::ModuleOp module;
   mlir::func::FuncOp main;
@@ -64,7 +86,7 @@ private:
   SizeAnalysis analysis;
   DsBuilder builder;
   UnsupportedReport report;
-  Tolerated tolerated;
+  Tolerated tolerated, *toleratedInAll;
   llvm::DenseSet<mlir::Value> contradicted; // whose stated shapes are noted
   bool failedNodes = false;
   bool isElsewhere = false; // converting the function of a Gradient at other values than the graph's
@@ -75,9 +97,15 @@ private:
   llvm::BitVector pinnedInputs;
   llvm::StringMap<SizeExpr> pins;
   llvm::StringMap<int64_t> shapePins; // dimensions that --shape gives sizes
-  llvm::StringSet<> recipeNames;
+  StoredWeights &weights;
+  Assumptions assumptions;
+  std::optional<SizeExpr> split;
+  llvm::StringSet<> callSymbols; // dimensions and elements of inputs: known before a call
   unsigned countSymbols = 0;
 };
+
+/// Recipes that no function names go.
+void dropUnusedRecipes(mlir::ModuleOp module);
 
 } // namespace deepstride::onnx
 

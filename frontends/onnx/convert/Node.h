@@ -43,10 +43,17 @@ public:
                                    bool isSame) = 0;
   /// A symbol for a size that the compiled code computes; unique in the entry.
   virtual std::string newCountSymbol() = 0;
+  /// What the outcome that is being converted says of a condition, one bool; nothing where it leaves it open.
+  virtual std::optional<bool> assumed(mlir::Value condition) = 0;
+  /// For branches that no code can choose between: has the model converted once for each outcome of the condition, or
+  /// of the first one around it (`enclosing`) that is known before a call. What is being converted is dropped then.
+  /// False where the condition is not known before a call.
+  virtual bool splitBy(mlir::Value condition) = 0;
 
-  unsigned loopDepth = 0;     // of the loop whose body is being converted
-  unsigned gradientDepth = 0; // of the function of a Gradient that is being converted
-  int64_t convertedAgain = 0; // nodes of functions of Gradients, all of them together
+  llvm::SmallVector<mlir::Value> enclosing; // conditions of the run-time branches that are being converted
+  unsigned loopDepth = 0;                   // of the loop whose body is being converted
+  unsigned gradientDepth = 0;               // of the function of a Gradient that is being converted
+  int64_t convertedAgain = 0;               // nodes of functions of Gradients, all of them together
 };
 
 class Node {

@@ -133,18 +133,24 @@ LogicalResult Conversion::pinInputs() {
     auto pin = options.dims.find(name);
     if (pin == options.dims.end() || dimNames.contains(name))
       continue;
-    auto type = cast<RankedTensorType>(main.getArgument(index).getType());
-    auto element = cast<IntegerType>(type.getElementType());
-    int64_t value = pin->getValue();
-    unsigned width = element.getWidth();
-    if (element.isUnsigned() || width == 1 ? !llvm::isUIntN(width, static_cast<uint64_t>(value))
-                                           : !llvm::isIntN(width, value))
-      return emitError(main.getLoc()) << "--dim: expected a value of type " << describeElement(element)
-                                      << " for input '" << name << "', found " << value;
-    APInt number(width, static_cast<uint64_t>(value), /*isSigned=*/!element.isUnsigned() && width > 1);
-    converted[main.getArgument(index)] = builder.constant(DenseElementsAttr::get(type, number));
+    if (failed(replaceInput(index, name, pin->getValue())))
+      return failure();
     pinnedInputs.set(index);
   }
+  return success();
+}
+
+/// Has the nodes see a constant in the place of an input of one integer or bool.
+LogicalResult Conversion::replaceInput(unsigned index, StringRef name, int64_t value) {
+  auto type = cast<RankedTensorType>(main.getArgument(index).getType());
+  auto element = cast<IntegerType>(type.getElementType());
+  unsigned width = element.getWidth();
+  if (element.isUnsigned() || width == 1 ? !llvm::isUIntN(width, static_cast<uint64_t>(value))
+                                         : !llvm::isIntN(width, value))
+    return emitError(main.getLoc()) << "--dim: expected a value of type " << describeElement(element) << " for input '"
+                                    << name << "', found " << value;
+  APInt number(width, static_cast<uint64_t>(value), /*isSigned=*/!element.isUnsigned() && width > 1);
+  converted[main.getArgument(index)] = builder.constant(DenseElementsAttr::get(type, number));
   return success();
 }
 

@@ -15,6 +15,16 @@ void Tolerated::add(StringRef kind, Location where, const Twine &what) {
     ++known->count;
 }
 
+void Tolerated::merge(const Tolerated &other) {
+  for (const Entry &entry : other.entries) {
+    auto known = llvm::find_if(entries, [&](const Entry &own) { return own.kind == entry.kind; });
+    if (known == entries.end())
+      entries.push_back(entry);
+    else
+      known->count = std::max(known->count, entry.count);
+  }
+}
+
 void Tolerated::emit() const {
   for (const Entry &entry : entries) {
     InFlightDiagnostic warning = emitWarning(entry.where) << entry.what;

@@ -14,6 +14,9 @@ public:
   /// Notes a place; `what` is one line. Of each `kind` the first place is the one that the warning names.
   void add(llvm::StringRef kind, mlir::Location where, const llvm::Twine &what);
 
+  /// What another pass over the same file found: of a kind that both have the first place stays, and the larger number.
+  void merge(const Tolerated &other);
+
   /// One warning per kind, in the order in which they came up, with the number of places where there are several.
   void emit() const;
 

@@ -112,14 +112,18 @@ DS_API size_t ds_package_variant_count(const ds_package *package);
 DS_API const char *ds_package_variant_name(const ds_package *package, size_t index); /* null past the end */
 DS_API const char *ds_package_chosen_variant(const ds_package *package);
 
+/* A guarded entry (docs/package-format.md) is one entry here, by the name of its group: a call runs what it is for. */
 DS_API size_t ds_package_entry_count(const ds_package *package);
 DS_API const char *ds_package_entry_name(const ds_package *package, size_t entry); /* null past the end */
+
+/* Of an output of a guarded entry whose rank depends on the call; its shape is null. */
+#define DS_RANK_VARIES ((size_t)-1)
 
 /* An input, output or state of an entry as the package describes it. The strings belong to the package. */
 typedef struct ds_tensor_info {
   const char *name;
   ds_type type;
-  size_t rank;
+  size_t rank;              /* or DS_RANK_VARIES */
   const char *const *shape; /* one expression per dimension: "128", "batch", "past + 1" */
   int64_t bound;            /* inputs: integers must lie in [0, bound); 0 when the package states none */
 } ds_tensor_info;

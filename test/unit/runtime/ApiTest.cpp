@@ -248,4 +248,51 @@ TEST_F(ApiTest, TheExampleProgramRuns) {
   EXPECT_EQ(std::string(text, length), "variant x86-64, entry main\ny: f32 [2, 4] sum 28\n");
 }
 
+TEST(GuardedApi, AGroupIsOneEntry) {
+  TemporaryFolder folder;
+  auto manifest = testManifest();
+  manifest["format"] = 2;
+  auto &entries = manifest["variants"][0]["entries"];
+  for (int i : {0, 1}) {
+    entries[i]["group"] = "both";
+    entries[i]["guards"] = nlohmann::json::array({{{"condition", "eq(rows, 2)"}, {"holds", i == 0}}});
+  }
+  entries[1]["outputs"][0]["shape"][1] = "2*n";
+  auto open = [&] {
+    ds_package *package = nullptr;
+    EXPECT_EQ(messageOf(ds_package_load(writePackage(folder.path(), manifest).c_str(), nullptr, &package)), "");
+    return package;
+  };
+  ds_package *package = open();
+  EXPECT_EQ(ds_package_entry_count(package), entries.size() - 1);
+  EXPECT_STREQ(ds_package_entry_name(package, 0), "both");
+  EXPECT_STREQ(ds_package_entry_name(package, 1), "reshape");
+  EXPECT_EQ(ds_package_tensor_count(package, 1, DS_INPUTS), 2u);
+  const ds_tensor_info *y = ds_package_tensor(package, 0, DS_OUTPUTS, 0);
+  EXPECT_EQ(y->rank, 2u);
+  EXPECT_STREQ(y->shape[0], "rows");
+  EXPECT_STREQ(y->shape[1], "select((eq(rows, 2)), n, 2*n)");
+
+  ds_session *session = nullptr;
+  EXPECT_EQ(messageOf(ds_session_create(package, nullptr, &session)), "");
+  alignas(64) float data[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+  int64_t shape[2] = {2, 4};
+  ds_tensor input = {sizeof(ds_tensor), "x", DS_F32, 2, shape, data};
+  ds_outputs *outputs = nullptr;
+  EXPECT_EQ(messageOf(ds_session_run(session, 0, &input, 1, &outputs)), "");
+  EXPECT_EQ(static_cast<const float *>(ds_outputs_get(outputs, 0)->data)[0], 2);
+  EXPECT_STREQ(ds_outputs_get(outputs, 0)->name, "y");
+  EXPECT_NE(messageOf(ds_session_run(session, 99, &input, 1, &outputs)).find("no entry 99"), std::string::npos);
+  ds_outputs_free(outputs);
+  ds_session_free(session);
+  ds_package_free(package);
+
+  entries[1]["outputs"][0]["shape"] = {"rows"};
+  package = open();
+  y = ds_package_tensor(package, 0, DS_OUTPUTS, 0);
+  EXPECT_EQ(y->rank, DS_RANK_VARIES);
+  EXPECT_EQ(y->shape, nullptr);
+  ds_package_free(package);
+}
+
 } // namespace

@@ -43,7 +43,7 @@ TEST(Manifest, IgnoresKeysItDoesNotKnow) {
 }
 
 TEST(Manifest, RefusesOtherVersions) {
-  EXPECT_EQ(errorWith("/format", 2), "manifest.json: format: unsupported version, found 2, expected 1");
+  EXPECT_EQ(errorWith("/format", 3), "manifest.json: format: unsupported version, found 3, expected 1 or 2");
   EXPECT_EQ(errorWith("/abi", 7), "manifest.json: abi: unsupported version, found 7, expected 1");
 }
 
@@ -125,6 +125,74 @@ TEST(Manifest, RefusesWhatIsNotJson) {
     EXPECT_NE(errorOf([&] { readManifest(text.substr(0, length)); }).find("not valid JSON"), std::string::npos);
   EXPECT_NE(errorOf([] { readManifest("[1]"); }).find("expected an object"), std::string::npos);
   EXPECT_NE(errorOf([] { readManifest(std::string(100000, '[')); }), "");
+}
+
+// 'main' and 'scale', whose signatures are equal, as one entry for one row and for more.
+Json guardedManifest() {
+  Json manifest = testManifest();
+  manifest["format"] = 2;
+  Json &entries = manifest["variants"][0]["entries"];
+  for (int i : {0, 1}) {
+    entries[i]["group"] = "main";
+    entries[i]["guards"] = Json::array({{{"condition", "eq(rows, 1)"}, {"holds", i == 0}}});
+  }
+  return manifest;
+}
+
+std::string guardedErrorWith(const std::string &pointer, const Json &value) {
+  Json manifest = guardedManifest();
+  manifest[Json::json_pointer(pointer)] = value;
+  return errorOf([&] { readManifest(manifest.dump()); });
+}
+
+TEST(Manifest, GathersGuardedEntriesIntoGroups) {
+  Manifest manifest = readManifest(guardedManifest().dump());
+  const VariantInfo &variant = manifest.variants[0];
+  ASSERT_EQ(variant.groups.size(), variant.entries.size() - 1);
+  EXPECT_EQ(variant.groups[0].name, "main");
+  EXPECT_EQ(variant.groups[0].entries, (std::vector<size_t>{0, 1}));
+  EXPECT_EQ(variant.groups[1].name, "reshape");
+  EXPECT_EQ(&variant.groupOf(1), &variant.groups[0]);
+  EXPECT_EQ(variant.entries[1].guards[0].condition.text(), "eq(rows, 1)");
+  EXPECT_FALSE(variant.entries[1].guards[0].holds);
+  // Without guards, every entry is a group of its own.
+  Manifest plain = readManifest(testManifest().dump());
+  EXPECT_EQ(plain.variants[0].groups.size(), plain.variants[0].entries.size());
+}
+
+TEST(Manifest, ChecksGuards) {
+  const std::string entry = "/variants/0/entries/1";
+  EXPECT_EQ(guardedErrorWith(entry + "/guards/0/holds", 1),
+            "manifest.json: variants[0].entries[1].guards[0].holds: found 1, expected true or false");
+  EXPECT_EQ(guardedErrorWith(entry + "/guards", "eq(rows, 1)"),
+            "manifest.json: variants[0].entries[1].guards: found \"eq(rows, 1)\", expected a list");
+  EXPECT_NE(guardedErrorWith(entry + "/guards/0/condition", "eq(cols, 1)").find("unknown symbol 'cols'"),
+            std::string::npos);
+  EXPECT_NE(guardedErrorWith(entry + "/guards/0/condition", "eq(rows, ").find("guards[0].condition"),
+            std::string::npos);
+  EXPECT_NE(guardedErrorWith(entry + "/guards/0", Json::object()).find("missing"), std::string::npos);
+  Json computed = guardedManifest();
+  computed["variants"][0]["entries"][3]["guards"] = Json::array({{{"condition", "eq(count, 1)"}, {"holds", true}}});
+  EXPECT_NE(errorOf([&] { readManifest(computed.dump()); }).find("uses a computed symbol"), std::string::npos);
+}
+
+TEST(Manifest, ChecksThatAGroupHasOneSignature) {
+  const std::string entry = "/variants/0/entries/1";
+  EXPECT_EQ(guardedErrorWith(entry + "/inputs/0/name", "z"),
+            "manifest.json: variants[0].entries[1].inputs: 'z' differs "
+            "from 'x' of entry 'main' of the same group");
+  EXPECT_NE(guardedErrorWith(entry + "/inputs/0/type", "i64").find("'x' differs from 'x'"), std::string::npos);
+  EXPECT_NE(guardedErrorWith(entry + "/inputs/0/shape", Json::array({"rows"})).find("'x' differs"), std::string::npos);
+  EXPECT_NE(guardedErrorWith(entry + "/inputs/0/shape/1", "rows").find("'x' differs"), std::string::npos);
+  EXPECT_NE(guardedErrorWith(entry + "/outputs/0/type", "i64").find("'y' differs from 'y'"), std::string::npos);
+  EXPECT_NE(guardedErrorWith(entry + "/outputs/0/name", "z").find("'z' differs from 'y'"), std::string::npos);
+  EXPECT_EQ(guardedErrorWith(entry + "/outputs/0/shape", Json::array({"rows"})), ""); // that may differ
+  // Of other signatures: more inputs.
+  EXPECT_NE(guardedErrorWith("/variants/0/entries/2/group", "main").find("found 2, expected 1 as in entry 'main'"),
+            std::string::npos);
+  // A name must mean one thing.
+  EXPECT_NE(guardedErrorWith("/variants/0/entries/0/group", "scale").find("'main' is the name of a group"),
+            std::string::npos);
 }
 
 } // namespace

@@ -225,4 +225,98 @@ TEST_F(SessionTest, ShowsEveryLaunchToAnObserver) {
   EXPECT_EQ(observer.sites, (std::vector<std::string>{"/layer/Mul", "/layer/Add"}));
 }
 
+// 'main' multiplies and adds, 'scale' only multiplies: which one ran shows. Neither is for rows of 0 or more than 4.
+class GuardedTest : public SessionTest {
+protected:
+  GuardedTest() {
+    manifest["format"] = 2;
+    auto &entries = manifest["variants"][0]["entries"];
+    guard(entries[0], {{"eq(rows, 1)", true}});
+    guard(entries[1], {{"eq(rows, 1)", false}, {"lt(floordiv(4, rows), 1)", false}});
+    reload();
+  }
+
+  void guard(nlohmann::json &entry, const std::vector<std::pair<std::string, bool>> &guards) {
+    entry["group"] = "main";
+    entry["guards"] = nlohmann::json::array();
+    for (const auto &[condition, holds] : guards)
+      entry["guards"].push_back({{"condition", condition}, {"holds", holds}});
+  }
+
+  void reload() {
+    package.reset(); // its files are written over
+    package = Package::load(writePackage(folder.path(), manifest, "guarded"));
+  }
+
+  Tensor rows(int64_t count) { return floats({count, 4}, std::vector<float>(static_cast<size_t>(4 * count), 1)); }
+
+  nlohmann::json manifest = testManifest();
+};
+
+TEST_F(GuardedTest, RunsTheEntryWhoseGuardsHold) {
+  auto session = open();
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(valuesOf(run(*session, "main", {rows(1)})[0]), (std::vector<float>{2, 3, 4, 5}));
+    EXPECT_EQ(valuesOf(run(*session, "main", {rows(2)})[0]), (std::vector<float>{1, 2, 3, 4, 1, 2, 3, 4}));
+  }
+  EXPECT_EQ(package->entryIndex(""), 0u);
+  Tensor one = rows(1), two = rows(2);
+  EXPECT_EQ(session->choose(0, {one.view()}, {}), 0u);
+  EXPECT_EQ(session->choose(0, {two.view()}, {{"rows", 2}}), 1u);
+}
+
+TEST_F(GuardedTest, SaysWhichValuesMeetNoGuard) {
+  EXPECT_EQ(error("main", {rows(5)}),
+            "entry 'main': compiled for other sizes and inputs: found rows = 5, expected eq(rows, 1), or not eq(rows, "
+            "1) and not lt(floordiv(4, rows), 1)");
+  // A guard that has no value is a fault of its own; the guard before it must have held.
+  EXPECT_NE(error("main", {rows(0)}).find("guards of 'scale': "), std::string::npos);
+  EXPECT_NE(error("main", {rows(0)}).find("divides by zero"), std::string::npos);
+  // What is wrong with the inputs is said as ever.
+  EXPECT_EQ(error("main", {floats({4}, {1, 2, 3, 4})}),
+            "entry 'main': input 'x': wrong rank, found [4], expected [rows, n]");
+  EXPECT_EQ(error("main", {rows(1)}, {{"cols", 1}}), "entry 'main': no dimension 'cols', expected one of [rows, n]");
+}
+
+TEST_F(GuardedTest, RunsOneByItsOwnNameOnlyWhereItsGuardsHold) {
+  auto session = open();
+  EXPECT_EQ(valuesOf(run(*session, "scale", {rows(2)})[0])[3], 4);
+  EXPECT_EQ(error("scale", {rows(1)}), "entry 'scale': compiled for other sizes and inputs: found rows = 1, expected "
+                                       "not eq(rows, 1) and not lt(floordiv(4, rows), 1)");
+  EXPECT_NE(error("missing", {}).find("expected one of main, reshape"), std::string::npos);
+}
+
+TEST_F(GuardedTest, ChecksAnEntryThatIsAloneInItsGroup) {
+  auto &entries = manifest["variants"][0]["entries"];
+  entries.erase(1);
+  reload();
+  EXPECT_NE(error("main", {rows(2)}).find("found rows = 2, expected eq(rows, 1)"), std::string::npos);
+  EXPECT_EQ(valuesOf(run(*open(), "main", {rows(1)})[0]), (std::vector<float>{2, 3, 4, 5}));
+}
+
+TEST_F(GuardedTest, PassesOverPinsOfOtherEntries) {
+  auto &entries = manifest["variants"][0]["entries"];
+  entries[1]["symbols"].push_back({{"name", "past"}, {"kind", "dim"}});
+  guard(entries[1], {{"eq(rows, 1)", false}, {"eq(past, 3)", true}});
+  reload();
+  auto session = open();
+  EXPECT_EQ(valuesOf(run(*session, "main", {rows(1)}, {{"past", 3}})[0])[0], 2);
+  EXPECT_EQ(valuesOf(run(*session, "main", {rows(2)}, {{"past", 3}})[0])[0], 1);
+  EXPECT_NE(error("main", {rows(2)}).find("dimension 'past' has no value"), std::string::npos);
+}
+
+TEST_F(GuardedTest, ReadsElementsThatGuardsNeed) {
+  auto &entries = manifest["variants"][0]["entries"];
+  for (int i : {0, 1}) {
+    entries[i]["inputs"].push_back({{"name", "mode"}, {"type", "i1"}, {"shape", nlohmann::json::array()}});
+    entries[i]["symbols"].push_back({{"name", "mode[0]"}, {"kind", "element"}, {"input", 1}, {"index", 0}});
+    guard(entries[i], {{"mode[0]", i == 0}});
+  }
+  reload();
+  auto session = open();
+  Tensor yes = tensor<uint8_t>(ElementType::I1, {}, {1}), no = tensor<uint8_t>(ElementType::I1, {}, {0});
+  EXPECT_EQ(valuesOf(run(*session, "main", {rows(1), yes})[0])[0], 2);
+  EXPECT_EQ(valuesOf(run(*session, "main", {rows(1), no})[0])[0], 1);
+}
+
 } // namespace
