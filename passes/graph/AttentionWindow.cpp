@@ -342,7 +342,12 @@ std::optional<TwoNumbers> MaskReader::readTable(Value value) {
     two.where.band.lower = SizeExpr(*stored.lower) + past;
   if (stored.upper)
     two.where.band.upper = SizeExpr(*stored.upper) + past;
-  two.where.capacity = std::min(stored.rows, stored.columns);
+  bool holdsAll = (SizeExpr(stored.columns) - columns).isKnownNonNegative() &&
+                  (SizeExpr(stored.rows) - past - rows).isKnownNonNegative();
+  if (!holdsAll && stored.rows < stored.columns)
+    return std::nullopt; // more columns than the rows' places reach may be right, or not
+  if (!holdsAll)
+    two.where.capacity = stored.columns;
   return two;
 }
 

@@ -392,7 +392,7 @@ func.func @void_mask(%q: tensor<2x4x5x8xf32>, %k: tensor<2x4x7x8xf32>, %v: tenso
 
 // All but one place pass: a mask.
 // CHECK-LABEL: func.func @nearly_void_mask
-// CHECK: ds.attention %arg0, %arg1, %arg2 [window else -3.40282346{{.*}}E+38] right 0 capacity 2 scale 1.000000e+00 :
+// CHECK: ds.attention %arg0, %arg1, %arg2 [window else -3.40282346{{.*}}E+38] right 0 scale 1.000000e+00 :
 func.func @nearly_void_mask(%q: tensor<2x4x2x8xf32>, %k: tensor<2x4x2x8xf32>, %v: tensor<2x4x2x8xf32>) -> tensor<2x4x2x8xf32> {
   %seen = ds.constant dense<[[true, false], [true, true]]> : tensor<2x2xi1>
   %low = ds.constant dense<-3.40282347E+38> : tensor<f32>
