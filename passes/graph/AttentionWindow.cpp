@@ -25,7 +25,9 @@ static double roundTo(Type element, double value) {
     number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
     return number.convertToDouble();
   }
-  return value;
+  // Integers wrap, and doubles hold whole numbers up to 2^53 only.
+  double most = element.isInteger(64) ? 0x1p52 : 0x1p31;
+  return value >= -most && value < most ? value : std::numeric_limits<double>::quiet_NaN();
 }
 
 static Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
@@ -63,9 +65,9 @@ std::optional<double> MaskReader::uniform(Value value) {
   }
   APInt number = dense.getSplatValue<APInt>();
   bool isUnsigned = dense.getElementType().isUnsignedInteger() || number.getBitWidth() == 1;
-  return number.getActiveBits() > 52 && isUnsigned ? std::nullopt
-         : isUnsigned                              ? std::optional<double>(number.getZExtValue())
-                                                   : std::optional<double>(number.getSExtValue());
+  if (isUnsigned ? number.getActiveBits() > 52 : number.getSignificantBits() > 53)
+    return std::nullopt; // no double
+  return isUnsigned ? static_cast<double>(number.getZExtValue()) : static_cast<double>(number.getSExtValue());
 }
 
 /// The ops of a recipe have static shapes, which the analysis of a function does not know.
@@ -278,6 +280,9 @@ static std::optional<ds::Diagonals> readDiagonals(DenseElementsAttr elements) {
       return number.convertToDouble();
     });
   bool isUnsigned = elements.getElementType().isUnsignedInteger() || elements.getElementType().isInteger(1);
+  for (const APInt &number : elements.getValues<APInt>())
+    if (isUnsigned ? number.getActiveBits() > 52 : number.getSignificantBits() > 53)
+      return std::nullopt; // two numbers of which may be one double
   return numbers(elements.getValues<APInt>(), [&](const APInt &number) {
     return isUnsigned ? static_cast<double>(number.getLimitedValue()) : static_cast<double>(number.getSExtValue());
   });

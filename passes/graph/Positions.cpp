@@ -17,6 +17,7 @@ struct Reader {
 
   const SizeVector &shapeOf(Value value) const { return sizes.facts(value).sizes; }
   std::optional<Positions> read(Value value);
+  std::optional<Positions> readAny(Value value);
   std::optional<Positions> readReshape(ds::ReshapeOp op);
   std::optional<Positions> readBinary(ds::BinaryOp op);
   std::optional<Positions> readQuotient(ds::BinaryOp op);
@@ -42,12 +43,33 @@ std::optional<Positions> Reader::extend(std::optional<Positions> positions, cons
   return positions;
 }
 
-/// Types that hold every position exactly. An f32 does up to 2^24 places, whose scores no memory holds.
 static bool holdsPositions(Type type) {
   return type.isInteger(64) || type.isInteger(32) || type.isF64() || type.isF32();
 }
 
+/// Whether the type holds these numbers exactly, for every size that a run may have: wrapped or rounded ones are no
+/// places. An f32 is exact up to 2^24, an f64 up to 2^53. Scores of more than 2^20 rows and columns fit no memory, so
+/// that this much is left for what indices and sizes are multiplied with.
+static bool isExactIn(const Positions &positions, Type type) {
+  bool isSingle = type.isF32(), isShort = type.isInteger(32);
+  int64_t largest = isSingle ? int64_t(1) << 22 : isShort ? int64_t(1) << 30 : int64_t(1) << 50;
+  int64_t steepest = isSingle ? 4 : isShort ? 512 : int64_t(1) << 20;
+  auto isSmall = [&](const SizeExpr &size, bool isFactor) {
+    return llvm::all_of(size.polynomial(), [&](const auto &term) {
+      int64_t limit = isFactor || !term.first.empty() ? steepest : largest;
+      return term.second >= -limit && term.second <= limit;
+    });
+  };
+  return isSmall(positions.offset, false) &&
+         llvm::all_of(positions.coefficients, [&](const SizeExpr &c) { return isSmall(c, true); });
+}
+
 std::optional<Positions> Reader::read(Value value) {
+  auto positions = readAny(value);
+  return positions && isExactIn(*positions, sizes.facts(value).elementType) ? positions : std::nullopt;
+}
+
+std::optional<Positions> Reader::readAny(Value value) {
   const TensorFacts *facts = sizes.lookup(value);
   Operation *op = value.getDefiningOp();
   if (!facts || steps-- <= 0 || !holdsPositions(facts->elementType))

@@ -110,15 +110,28 @@ private:
 };
 } // namespace
 
-/// Puts a copy in the place of an operand and says why.
+/// Puts a copy in the place of an operand and says why. Where the operand is a view that stands behind `before`, what
+/// it shows is copied, and seen through a view of the copy.
 Value CopyInserter::copyInto(OpOperand &operand, Operation *before) {
   OpBuilder builder(before);
-  Value value = operand.get();
+  Value view = operand.get(), value = view;
+  bool isBehind = value.getDefiningOp<ds::ReshapeOp>() && before->getBlock() == value.getParentBlock() &&
+                  before->isBeforeInBlock(value.getDefiningOp());
+  if (isBehind)
+    value = throughViews(value);
   auto copy = ds::FusedOp::create(builder, value.getLoc(), value.getType());
   OpBuilder inner = OpBuilder::atBlockEnd(&copy.getBody().emplaceBlock());
   ds::YieldOp::create(inner, value.getLoc(), value);
   analysis.set(copy.getResult(0), analysis.facts(value));
-  operand.set(copy.getResult(0));
+  Value shown = copy.getResult(0);
+  if (isBehind) {
+    TensorFacts facts = analysis.facts(view);
+    builder.setInsertionPointAfter(copy);
+    shown = ds::ReshapeOp::create(builder, value.getLoc(), view.getType(), shown,
+                                  toAttribute(function.getContext(), facts.sizes));
+    analysis.set(shown, std::move(facts));
+  }
+  operand.set(shown);
   emitRemark(value.getLoc()) << "copy: " << why;
   ++copies;
   return copy.getResult(0);

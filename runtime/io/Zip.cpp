@@ -287,27 +287,31 @@ void ZipWriter::commit() {
     put(out, entry.offset, 8);
   }
   uint64_t size = out.size(), end64 = start + size;
-  put(out, end64Magic, 4);
-  put(out, 44, 8);
-  put(out, 45, 2);
-  put(out, 45, 2);
-  put(out, 0, 4);
-  put(out, 0, 4);
-  put(out, entries.size(), 8);
-  put(out, entries.size(), 8);
-  put(out, size, 8);
-  put(out, start, 8);
-  put(out, locator64Magic, 4);
-  put(out, 0, 4);
-  put(out, end64, 8);
-  put(out, 1, 4);
+  // NumPy knows an archive by its first bytes, which without members are those of the last record.
+  bool is64 = !entries.empty();
+  if (is64) {
+    put(out, end64Magic, 4);
+    put(out, 44, 8);
+    put(out, 45, 2);
+    put(out, 45, 2);
+    put(out, 0, 4);
+    put(out, 0, 4);
+    put(out, entries.size(), 8);
+    put(out, entries.size(), 8);
+    put(out, size, 8);
+    put(out, start, 8);
+    put(out, locator64Magic, 4);
+    put(out, 0, 4);
+    put(out, end64, 8);
+    put(out, 1, 4);
+  }
   put(out, endMagic, 4);
   put(out, 0, 2);
   put(out, 0, 2);
-  put(out, 0xffff, 2);
-  put(out, 0xffff, 2);
-  put(out, in64, 4);
-  put(out, in64, 4);
+  put(out, is64 ? 0xffff : 0, 2);
+  put(out, is64 ? 0xffff : 0, 2);
+  put(out, is64 ? in64 : 0, 4);
+  put(out, is64 ? in64 : 0, 4);
   put(out, 0, 2);
   file.write(out.data(), out.size());
   file.commit();

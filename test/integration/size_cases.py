@@ -225,3 +225,19 @@ m (float[n] x, float[k] y, float[t] rows, float start) => (float end, float[t] s
             {"end": np.float32(28.5), "sums": np.float32([1.5, 16.5])})
     np.savez(folder / "bad.npz", **bad, rows=numbers(1), start=start)
     tool("ds-run", package, "--inputs", folder / "bad.npz", code=1)
+
+
+@case
+def two_open_sizes_of_a_run_time_shape_are_refused(folder):
+    """At most one element of a shape is -1, also where both would be 1 or the operand has no elements."""
+    package = built(folder, """
+m (float[a, b] x, int64[2] s) => (float[c, d] y) { y = Reshape (x, s) }
+""", "reshaped")
+    for shape, wanted in (((1, 1), (-1, -1)), ((0, 3), (-1, -1)), ((2, 3), (-1, -1))):
+        np.savez(folder / "wrong.npz", x=numbers(*shape), s=np.array(wanted))
+        tool("ds-run", package, "--inputs", folder / "wrong.npz", code=1, says="Reshape")
+    for shape, wanted in (((1, 1), (-1, 1)), ((0, 3), (3, -1)), ((2, 3), (-1, 2)), ((2, 3), (0, -1)), ((4, 3), (6, 2))):
+        x = numbers(*shape)
+        target = [shape[i] if size == 0 else size for i, size in enumerate(wanted)]
+        y = run_package(package, {"x": x, "s": np.array(wanted)}, folder)["y"]
+        expect(np.array_equal(y, x.reshape(target)), f"{shape} as {wanted}: found {y.shape}")

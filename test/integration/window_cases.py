@@ -263,3 +263,64 @@ def more_keys_than_a_table_holds(folder):
     tool("ds-opt", model, "-o", folder / "model.dsp")
     np.savez(folder / "inputs.npz", **draw(random, 5, 8))
     tool("ds-run", folder / "model.dsp", "--inputs", folder / "inputs.npz", "--output", folder / "out.npz", code=1, says="does not hold")
+
+
+# Conditions that would be windows if their numbers had no width: (constants, text, what NumPy has for it).
+WRAPPING = {
+    "i32 limit": ({"big": np.int32(2147483646)}, "c = Cast <to = 6> (cols) r = Cast <to = 6> (row) lim = Add (r, big) "
+                  "m = LessOrEqual (c, lim)", lambda r, c: c.astype(np.int32) <= (r.astype(np.int32) + np.int32(2147483646))),
+    "i32 casts": ({"big": np.int64(2147483646)}, "d = Add (cols, big) c = Cast <to = 6> (d) e = Add (row, big) "
+                  "r = Cast <to = 6> (e) m = LessOrEqual (c, r)",
+                  lambda r, c: (c + 2147483646).astype(np.int32) <= (r + 2147483646).astype(np.int32)),
+    "f32 places": ({"big": np.float32(1e9)}, "c = Cast <to = 1> (cols) d = Add (c, big) r = Cast <to = 1> (row) "
+                   "e = Add (r, big) m = LessOrEqual (d, e)",
+                   lambda r, c: c.astype(np.float32) + np.float32(1e9) <= r.astype(np.float32) + np.float32(1e9)),
+    "i64 places": ({"big": np.int64(2**63 - 3)}, "c = Add (cols, big) r = Add (row, big) m = LessOrEqual (c, r)",
+                   lambda r, c: c + np.int64(2**63 - 3) <= r + np.int64(2**63 - 3)),
+    "i32 product": ({"big": np.int32(2147483647), "i": np.int32(1), "five": np.int32(5)},
+                    "seen = LessOrEqual (cols, row) n = Cast <to = 6> (seen) p = Mul (n, big) q1 = Add (p, i) "
+                    "m = Greater (q1, five)",
+                    lambda r, c: (c <= r).astype(np.int32) * np.int32(2147483647) + np.int32(1) > 5),
+    "i64 product": ({"big": np.int64(2**40), "none": np.int64(0), "more": np.int64(2**24)},
+                    "seen = LessOrEqual (cols, row) n = Where (seen, big, none) p = Mul (n, more) m = Greater (p, none)",
+                    lambda r, c: np.where(c <= r, np.int64(2**40), 0) * np.int64(2**24) > 0),
+    "i64 doubles": ({"big": np.int64(2**53), "none": np.int64(0), "next": np.int64(2**53 + 1)},
+                    "seen = LessOrEqual (cols, row) n = Where (seen, big, none) m = Equal (n, next)",
+                    lambda r, c: np.where(c <= r, 2**53, 0) == 2**53 + 1),
+}
+
+
+@case
+def conditions_whose_numbers_wrap_or_round(folder):
+    """Arithmetic of indices has the width of its type: what wraps in i32 or rounds in f32 is no window."""
+    random = np.random.default_rng(SEED + 7)
+    for name, (constants, text, condition) in WRAPPING.items():
+        model = parser.parse_model('<ir_version: 8, opset_import: ["" : 18]>\n' + f"""
+wraps (float[b, 2, s, 4] q, float[b, 2, t, 4] k, float[b, 2, t, 4] v) => (float[b, 2, s, 4] y)
+{{
+  kt = Transpose <perm = [0, 1, 3, 2]> (k)
+  x = MatMul (q, kt)
+  two = Constant <value_int = 2> ()
+  qs = Shape (q) ks = Shape (k) s = Gather (qs, two) t = Gather (ks, two)
+  zero = Constant <value_int = 0> () one = Constant <value_int = 1> () ax = Constant <value_ints = [1]> ()
+  rows = Range (zero, s, one) cols = Range (zero, t, one) row = Unsqueeze (rows, ax)
+  {text}
+  low = Constant <value_float = -1e4> ()
+  chosen = Where (m, x, low)
+  w = Softmax (chosen)
+  y = MatMul (w, v)
+}}
+""")
+        for constant, number in constants.items():
+            model.graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(number), constant))
+        onnx.save(model, folder / "wraps.onnx")
+
+        def outputs(given):
+            q, k, v = (given[which].astype(np.float64) for which in "qkv")
+            r, c = np.arange(q.shape[2])[:, None], np.arange(k.shape[2])
+            with np.errstate(all="ignore"):
+                seen = condition(r, c)
+            return {"y": softmax(np.where(seen, q @ k.swapaxes(2, 3), -1e4)) @ v}
+        feeds = [{which: random.standard_normal((2, 2, n, 4)).astype(np.float32) for which, n in zip("qkv", (s, t, t))}
+                 for s, t in ((1, 1), (5, 5), (3, 20))]
+        run_all(folder / "wraps.onnx", feeds, outputs, folder)

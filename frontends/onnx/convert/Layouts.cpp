@@ -18,7 +18,7 @@ static SizeExpr quotient(const SizeExpr &count, const SizeExpr &known) {
 /// only at run time may be either, which the size expressions then decide.
 static std::optional<SizeVector> reshapeTarget(Node &n, Value x, SizeVector requested, bool allowZero) {
   SizeVector input = n.b.sizes(x), sizes = requested;
-  SizeExpr known = 1;
+  SizeExpr known = 1, openAxes;
   bool hasOpen = false;
   for (size_t i = 0; i < sizes.size(); ++i) {
     SizeExpr copied = i < input.size() ? input[i] : SizeExpr(0);
@@ -34,10 +34,13 @@ static std::optional<SizeVector> reshapeTarget(Node &n, Value x, SizeVector requ
     if (auto value = requested[i].constant(); value && *value < -1)
       return n.refuse("shape element " + Twine(i) + ": expected at least -1, found " + Twine(*value));
     bool mayBeOpen = requested[i].isConstant(-1) || !requested[i].isKnownNonNegative();
+    if (mayBeOpen)
+      openAxes = openAxes + SizeExpr::eq(requested[i], -1);
     known = known * (mayBeOpen ? SizeExpr::select(SizeExpr::eq(requested[i], -1), 1, sizes[i]) : sizes[i]);
   }
   if (hasOpen && known.isConstant(0))
     return n.refuse("the -1 in the shape is ambiguous: the other sizes multiply to 0");
+  n.b.require(1, openAxes); // at most one of them, whatever the run brings
   for (size_t i = 0; i < sizes.size(); ++i)
     if (requested[i].isConstant(-1) || !requested[i].isKnownNonNegative())
       sizes[i] = SizeExpr::select(SizeExpr::eq(requested[i], -1), quotient(product(input), known), sizes[i]);
