@@ -261,10 +261,9 @@ Value Generator::drawWindow() {
     return builder->create<ds::ConvOp>({x, weight}, x, weight, Value(), array(few(1, 3)), array(pads), array(few(1, 2)),
                                        builder->getBuilder().getI64IntegerAttr(1 + choices.below(2)));
   }
-  auto flag = [&] { return builder->getBuilder().getBoolAttr(choices.oneIn(2)); };
   auto kind = static_cast<ds::PoolKind>(choices.below(3));
-  return builder->create<ds::PoolOp>({x}, kind, x, array(few(1, 3)), array(few(1, 3)), array(pads), array(few(1, 2)),
-                                     flag(), flag(), builder->getBuilder().getI64IntegerAttr(2));
+  return builder->create<ds::PoolOp>({x}, kind, x, few(1, 3), few(1, 3), pads, few(1, 2), choices.oneIn(2),
+                                     choices.oneIn(2), 2);
 }
 
 /// One of two values of one shape, by an element of a boolean tensor.
@@ -339,6 +338,7 @@ OwningOpRef<ModuleOp> Generator::run() {
   if (failed(analysis))
     return {};
   builder = std::make_unique<DsBuilder>(b, *analysis);
+  builder->setLocation(NameLoc::get(b.getStringAttr("op"))); // the import phase wants to know where ops come from
   values.assign(function.args_begin(), function.args_end());
   for (int element = 0; element < 6; ++element)
     symbols.push_back(SizeExpr::element("at", element));
