@@ -166,12 +166,13 @@ std::error_code TemporaryFolder::create(const std::string &destination) {
   for (int attempt = 0; attempt < 100; ++attempt) {
     std::string path = destination + ".tmp-" + std::to_string(getpid()) + "-" +
                        llvm::utohexstr(0x100000000u + uint64_t(random()), /*LowerCase=*/true).substr(1);
+    // Before there is anything to remove: a signal may come right after the folder is made.
+    auto fresh = std::make_unique<SignalRemoval>(path);
     if (mkdir(path.c_str(), 0777) != 0) { // what remains of it is the umask's business
       if (errno == EEXIST)
         continue;
       return std::error_code(errno, std::generic_category());
     }
-    auto fresh = std::make_unique<SignalRemoval>(path);
     lock = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     // Another process that looks for abandoned folders may have been faster. File systems without locks do without:
     // there, nobody can lock a folder to remove it.
