@@ -35,7 +35,7 @@ public:
   TemporaryFolder &operator=(const TemporaryFolder &) = delete;
   ~TemporaryFolder() { remove(); }
 
-  /// Makes DESTINATION.tmp-PID-XXXXXXXX, locked as long as this process lives. First removes such folders beside it
+  /// Makes DESTINATION.tmp-PID-NUMBER, locked as long as this process lives. First removes such folders beside it
   /// whose process is gone: those that nobody has locked, that belong to this user and hold nothing but parts of a
   /// package.
   std::error_code create(const std::string &destination);

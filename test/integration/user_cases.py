@@ -261,11 +261,11 @@ class Library:
     def __init__(self):
         import ctypes
         self.c = ctypes
-        self.library = ctypes.CDLL(str(BIN.parent / "lib/libds_runtime.so"))
+        self.api = ctypes.CDLL(str(BIN.parent / "lib/libds_runtime.so"))
         for name in ("ds_package_load", "ds_session_create", "ds_session_run", "ds_session_save_states",
                      "ds_session_restore_states", "ds_session_reset_states"):
-            getattr(self.library, name).restype = ctypes.c_void_p
-        self.library.ds_status_message.restype = ctypes.c_char_p
+            getattr(self.api, name).restype = ctypes.c_void_p
+        self.api.ds_status_message.restype = ctypes.c_char_p
 
         class Tensor(ctypes.Structure):
             _fields_ = [("struct_size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("type", ctypes.c_int),
@@ -275,8 +275,8 @@ class Library:
 
     def call(self, name, *arguments):
         """The message of the status; empty for success."""
-        status = getattr(self.library, name)(*arguments)
-        return self.library.ds_status_message(self.c.c_void_p(status)).decode() if status else ""
+        status = getattr(self.api, name)(*arguments)
+        return self.api.ds_status_message(self.c.c_void_p(status)).decode() if status else ""
 
     def open(self, package):
         loaded, session = self.c.c_void_p(), self.c.c_void_p()

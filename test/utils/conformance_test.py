@@ -120,8 +120,8 @@ class Update(unittest.TestCase):
 
     def test_refuses_what_is_worse(self):
         before = {"add": "pass", "sub": "diagnosed"}
-        for now in ({"add": "diagnosed", "sub": "pass"}, {"sub": "pass"}):
-            code, after, output = self.update(now, before)
+        for worse in ({"add": "diagnosed", "sub": "pass"}, {"sub": "pass"}):
+            code, after, output = self.update(worse, before)
             self.assertEqual((code, after), (1, before), output)
             self.assertIn("not written: 1 cases are worse", output)
 

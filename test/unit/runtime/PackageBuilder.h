@@ -2,6 +2,9 @@
 #ifndef DEEPSTRIDE_TEST_UNIT_RUNTIME_PACKAGEBUILDER_H
 #define DEEPSTRIDE_TEST_UNIT_RUNTIME_PACKAGEBUILDER_H
 
+#include "runtime/core/Tensor.h"
+
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -33,6 +36,14 @@ void writeChecksums(const std::string &package, size_t chunkBytes = 64);
 
 std::string readFile(const std::string &path);
 void writeFile(const std::string &path, const std::string &bytes);
+
+// A tensor with these elements, in row-major order.
+template <typename T> Tensor tensor(ElementType type, Shape shape, const std::vector<T> &values) {
+  Tensor result(type, std::move(shape));
+  if (result.bytes() != 0)
+    std::memcpy(result.data(), values.data(), result.bytes());
+  return result;
+}
 
 // The message of the Error that the action throws; empty when it throws none.
 template <typename Action> std::string errorOf(Action action) {

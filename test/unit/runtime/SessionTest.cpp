@@ -12,13 +12,6 @@ using namespace ds::test;
 
 namespace {
 
-template <typename T> Tensor tensor(ElementType type, Shape shape, const std::vector<T> &values) {
-  Tensor result(type, std::move(shape));
-  if (result.bytes() != 0)
-    std::memcpy(result.data(), values.data(), result.bytes());
-  return result;
-}
-
 Tensor floats(Shape shape, const std::vector<float> &values) {
   return tensor(ElementType::F32, std::move(shape), values);
 }

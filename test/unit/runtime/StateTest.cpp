@@ -16,13 +16,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-template <typename T> Tensor tensor(ElementType type, Shape shape, const std::vector<T> &values) {
-  Tensor result(type, std::move(shape));
-  if (result.bytes() != 0)
-    std::memcpy(result.data(), values.data(), result.bytes());
-  return result;
-}
-
 Tensor floats(const std::vector<float> &values) {
   return tensor(ElementType::F32, {static_cast<int64_t>(values.size())}, values);
 }
