@@ -3,7 +3,6 @@
 #include "passes/graph/Layers.h"
 
 #include "passes/graph/Parameters.h"
-#include "passes/graph/Positions.h"
 
 #include "llvm/ADT/SetVector.h"
 
@@ -66,114 +65,6 @@ SmallVector<Operation *> findHeadNorms(ds::AttentionOp op) {
   return norms;
 }
 
-/// Whether the value counts along an axis; `shifted` where a constant is added or subtracted on the way.
-static bool isPosition(Value value, int64_t axisFromBack, const SizeAnalysis &sizes, bool &shifted) {
-  auto path = walkUp(value, [](Operation *op) {
-    return !isa<ds::ReshapeOp, ds::BroadcastOp, ds::CastOp, ds::BinaryOp, ds::TransposeOp>(op);
-  });
-  const SizeVector &shape = sizes.facts(value).sizes;
-  int64_t rank = static_cast<int64_t>(shape.size());
-  if (rank < axisFromBack || shape[rank - axisFromBack].isConstant(1))
-    return false;
-  bool counts = false;
-  for (Value found : path) {
-    counts |= found.getDefiningOp<ds::IotaOp>() != nullptr;
-    auto op = found.getDefiningOp<ds::BinaryOp>();
-    shifted |= op && (op.getKind() == ds::BinaryKind::add || op.getKind() == ds::BinaryKind::sub) &&
-               (scalarOf(op.getLhs()).value_or(0) != 0 || scalarOf(op.getRhs()).value_or(0) != 0);
-  }
-  return counts;
-}
-
-static bool comparesPlaces(Value column, Value row, const SizeAnalysis &sizes, bool &shifted) {
-  return isPosition(column, 1, sizes, shifted) && isPosition(row, 2, sizes, shifted);
-}
-
-namespace {
-/// What a mask compares or stores.
-struct MaskShape {
-  bool causal = false, windowed = false;
-};
-} // namespace
-
-/// A stored square of which each row i has its true (or not zero) places up to i, and all of them or the last ones.
-static void readTriangle(DenseElementsAttr elements, MaskShape &shape) {
-  ArrayRef<int64_t> sizes = elements.getType().getShape();
-  if (sizes.size() < 2 || sizes.back() < 2 || sizes[sizes.size() - 2] != sizes.back() ||
-      elements.getNumElements() != sizes.back() * sizes.back() || elements.isSplat())
-    return;
-  SmallVector<bool> kept;
-  if (isa<FloatType>(elements.getElementType())) {
-    for (const APFloat &value : elements.getValues<APFloat>())
-      kept.push_back(!value.isZero());
-  } else {
-    for (const APInt &value : elements.getValues<APInt>())
-      kept.push_back(!value.isZero());
-  }
-  int64_t size = sizes.back();
-  bool whole = true;
-  for (int64_t row = 0; row < size; ++row)
-    for (int64_t column = 0; column < size; ++column) {
-      if (kept[row * size + column] && column > row)
-        return;
-      whole &= column > row || kept[row * size + column];
-    }
-  shape.causal = true;
-  shape.windowed |= !whole;
-}
-
-/// Positions find places in a table of biases, too, as in encoders; only comparisons that reach the mask itself hide.
-static bool endsMask(Operation *op) {
-  return isProduct(op) || isa<ds::GatherOp, ds::GatherElementsOp, ds::GatherNdOp>(op);
-}
-
-static MaskShape readMask(Value mask, const SizeAnalysis &sizes) {
-  MaskShape shape;
-  SmallVector<SizeExpr> boundaries;
-  int comparisons = 0; // whose boundary is not seen
-  bool shifted = false;
-  for (Value found : walkUp(mask, endsMask)) {
-    if (auto constant = found.getDefiningOp<ds::ConstantOp>())
-      if (auto elements = dyn_cast<DenseElementsAttr>(constant.getValue()))
-        readTriangle(elements, shape);
-    auto op = found.getDefiningOp<ds::BinaryOp>();
-    if (!op || !isa<RankedTensorType>(found.getType()) || rankOf(found) < 2)
-      continue;
-    // What all rows share says nothing of what lies ahead of one.
-    const SizeVector &places = sizes.facts(found).sizes;
-    if (places[places.size() - 2].isConstant(1))
-      continue;
-    switch (op.getKind()) {
-    case ds::BinaryKind::le:
-    case ds::BinaryKind::lt:
-    case ds::BinaryKind::ge:
-    case ds::BinaryKind::gt:
-      if (auto band = bandOf(op, /*negated=*/false, sizes))
-        // Of the places on one side, those on the other one.
-        boundaries.push_back(band->upper ? *band->upper : *band->lower - SizeExpr(1));
-      else
-        comparisons += comparesPlaces(op.getLhs(), op.getRhs(), sizes, shifted) ||
-                       comparesPlaces(op.getRhs(), op.getLhs(), sizes, shifted);
-      break;
-    default: break;
-    }
-  }
-  // One comparison of rows with columns hides what is later. A second one, so many places away, hides what is too far
-  // back; one that is a run's length away is the first one again, for a cache.
-  for (const SizeExpr &one : boundaries)
-    for (const SizeExpr &other : boundaries)
-      shape.windowed |= (one - other).constant().value_or(0) != 0;
-  shape.causal |= comparisons > 0;
-  for (const SizeExpr &boundary : boundaries) {
-    // A number of places ahead, or back, is the edge of a window.
-    auto distance = boundary.constant();
-    bool isEdge = distance && *distance != 0 && *distance != -1;
-    (isEdge ? shape.windowed : shape.causal) = true;
-  }
-  shape.windowed |= comparisons > 0 && comparisons + boundaries.size() > 1 && shifted;
-  return shape;
-}
-
 /// Whether the keys are joined from a cache, an input of the program, and new ones.
 static bool readsPast(ds::AttentionOp op) {
   for (Value found : headPath(op.getKey()))
@@ -183,26 +74,23 @@ static bool readsPast(ds::AttentionOp op) {
   return false;
 }
 
-std::string describeAttention(ds::AttentionOp op, const SizeAnalysis &sizes) {
+std::string describeAttention(ds::AttentionOp op) {
   SmallVector<std::string> features;
   auto headsOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getDimSize(1); };
   if (int64_t heads = headsOf(op.getQuery()), groups = headsOf(op.getKey()); heads > groups && groups > 0)
     features.push_back("grouped " + std::to_string(heads) + ":" + std::to_string(groups));
   bool isMasked = !op.getSteps().empty(), isBiased = false;
   ds::ScoreWindow window = op.getWindow();
-  MaskShape shape{window.right.value_or(1) <= 0, window.left || window.right.value_or(0) > 0};
-  for (const ds::ScoreStep &step : op.getScoreSteps()) {
-    MaskShape mask = step.mask ? readMask(step.mask, sizes) : MaskShape();
-    shape.causal |= mask.causal;
-    shape.windowed |= mask.windowed;
+  for (const ds::ScoreStep &step : op.getScoreSteps())
     isBiased |= (step.kind == ds::ScoreStepKind::add || step.kind == ds::ScoreStepKind::window_mask) &&
                 rankOf(step.mask) == 4 && headsOf(step.mask) > 1;
-  }
-  if (shape.causal)
+  // What a mask in memory hides, only a run tells; what is certain became the op's window.
+  bool isCausal = window.right && *window.right <= 0, isWindowed = window.left || window.right.value_or(0) > 0;
+  if (isCausal)
     features.push_back("causal");
-  if (shape.windowed)
+  if (isWindowed)
     features.push_back("window");
-  if (isMasked && !shape.causal && !shape.windowed)
+  if (isMasked && !isCausal && !isWindowed)
     features.push_back("masked");
   if (isBiased)
     features.push_back("bias by head");

@@ -11,7 +11,7 @@ namespace deepstride {
 bool isSelfAttention(ds::AttentionOp op);
 
 /// "grouped 4:2, causal, rope": what distinguishes an attention from plain softmax(Q K^T) V. May be empty.
-std::string describeAttention(ds::AttentionOp op, const SizeAnalysis &sizes);
+std::string describeAttention(ds::AttentionOp op);
 
 /// The norms of query and key, between projection and scores.
 llvm::SmallVector<mlir::Operation *> findHeadNorms(ds::AttentionOp op);

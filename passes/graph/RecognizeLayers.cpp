@@ -29,9 +29,6 @@ struct RecognizeLayers : impl::RecognizeLayersBase<RecognizeLayers>, PassReport 
     headNorms.clear();
     if (getOperation().isExternal())
       return;
-    auto analysis = SizeAnalysis::run(getOperation());
-    if (failed(analysis))
-      return signalPassFailure();
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
       ops.push_back(op);
@@ -39,15 +36,15 @@ struct RecognizeLayers : impl::RecognizeLayersBase<RecognizeLayers>, PassReport 
         headNorms.insert_range(findHeadNorms(attention));
     });
     for (Operation *op : ops)
-      read(op, *analysis);
+      read(op);
     report();
   }
 
-  void read(Operation *op, const SizeAnalysis &sizes) {
+  void read(Operation *op) {
     if (auto attention = dyn_cast<ds::AttentionOp>(op)) {
       bool isSelf = isSelfAttention(attention);
       Layer &layer = layerOfAttention(isSelf, !isSelf);
-      std::string features = describeAttention(attention, sizes);
+      std::string features = describeAttention(attention);
       layer.attentions.push_back(std::string(isSelf ? "attention" : "cross attention") +
                                  (features.empty() ? "" : " (" + features + ")"));
     } else if (auto reason = op->getAttrOfType<StringAttr>(leftAttr)) {

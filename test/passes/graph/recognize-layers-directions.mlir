@@ -6,7 +6,7 @@
 // CHECK-NEXT: layer 1: attention (window), relu
 // CHECK-NEXT: layer 2: attention (causal), relu
 // CHECK-NEXT: layer 3: attention (masked), relu
-// CHECK-NEXT: layer 4: attention (window), relu
+// CHECK-NEXT: layer 4: attention (masked), relu
 // CHECK-NEXT: layer 5: attention (causal, window), relu
 func.func @directions(%x: tensor<?x?x16xf32> {ds.name = "x", ds.dims = ["b", "s", 16]},
     %w: tensor<16x16xf32> {ds.name = "w", ds.dims = [16, 16]}, %table: tensor<64x4xf32> {ds.name = "table", ds.dims = [64, 4]},

@@ -1,12 +1,12 @@
-// What masks compare, and whose keys an attention reads.
+// What is said of masks in memory, and whose keys an attention reads.
 // RUN: ds-opt %s -o %t.dsp --report | FileCheck %s
 
-// Keras counts by running sums: row and column of a flat index. One boundary, however often it is compared, hides what
-// is later; a second one what is too far back, unless the length of a cache lies between the two.
+// A mask in memory is a mask, also where it compares places: it may hide them by other conditions, too. What is certain
+// to look one way is a window of the op before layers are recognised.
 // Keys that no projection of the program makes are another one's: those of an encoder, kept in a cache.
 // CHECK: recognize-layers: 3 layers, 3 recomposed
-// CHECK-NEXT: layer 0: attention (causal), relu
-// CHECK-NEXT: layer 1: attention (causal, window), relu
+// CHECK-NEXT: layer 0: attention (masked), relu
+// CHECK-NEXT: layer 1: attention (masked), relu
 // CHECK-NEXT: layer 2: cross attention, relu
 func.func @masks(%x: tensor<?x?x16xf32> {ds.name = "x", ds.dims = ["b", "s", 16]},
     %memory: tensor<?x4x?x4xf32> {ds.name = "memory", ds.dims = ["b", 4, "t", 4]},

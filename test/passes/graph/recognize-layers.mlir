@@ -21,18 +21,6 @@ func.func @three_layers(%x: tensor<?x?x16xf32> {ds.name = "x", ds.dims = ["b", "
     %small: tensor<4xf32> {ds.name = "small", ds.dims = [4]},
     %cos: tensor<?x4xf32> {ds.name = "cos", ds.dims = ["s", 4]},
     %bias: tensor<1x4x?x?xf32> {ds.name = "bias", ds.dims = [1, 4, "s", "s"]}) -> (tensor<?x?x16xf32> {ds.name = "y"}) attributes {ds.entry} {
-  %low = ds.constant dense<-3.40282347E+38> : tensor<f32>
-  %zero = ds.constant dense<0.0> : tensor<f32>
-  %window = ds.constant dense<3> : tensor<i64>
-  %i = ds.iota 0 ["s"] : tensor<?xi64>
-  %row = ds.reshape %i ["s", 1] : (tensor<?xi64>) -> tensor<?x1xi64>
-  %column = ds.reshape %i [1, "s"] : (tensor<?xi64>) -> tensor<1x?xi64>
-  %later = ds.binary gt %column, %row : (tensor<1x?xi64>, tensor<?x1xi64>) -> tensor<?x?xi1>
-  %causal = ds.select %later, %low, %zero : (tensor<?x?xi1>, tensor<f32>, tensor<f32>) -> tensor<?x?xf32>
-  %from = ds.binary sub %row, %window : (tensor<?x1xi64>, tensor<i64>) -> tensor<?x1xi64>
-  %far = ds.binary le %column, %from : (tensor<1x?xi64>, tensor<?x1xi64>) -> tensor<?x?xi1>
-  %hidden = ds.binary bit_or %later, %far : (tensor<?x?xi1>, tensor<?x?xi1>) -> tensor<?x?xi1>
-  %local = ds.select %hidden, %low, %zero : (tensor<?x?xi1>, tensor<f32>, tensor<f32>) -> tensor<?x?xf32>
   %1 = ds.layer_norm %x, %g, %g axis 2 epsilon 1.0e-5 : (tensor<?x?x16xf32>, tensor<16xf32>, tensor<16xf32>) -> tensor<?x?x16xf32>
   %2 = ds.rms_norm %1, %g axis 2 epsilon 1.0e-5 : (tensor<?x?x16xf32>, tensor<16xf32>) -> tensor<?x?x16xf32>
   %3 = ds.linear %2, %w : (tensor<?x?x16xf32>, tensor<16x16xf32>) -> tensor<?x?x16xf32>
@@ -47,7 +35,7 @@ func.func @three_layers(%x: tensor<?x?x16xf32> {ds.name = "x", ds.dims = ["b", "
   %12 = ds.linear %2, %narrow : (tensor<?x?x16xf32>, tensor<16x8xf32>) -> tensor<?x?x8xf32>
   %13 = ds.reshape %12 ["b", "s", 2, 4] : (tensor<?x?x8xf32>) -> tensor<?x?x2x4xf32>
   %14 = ds.transpose %13 [0, 2, 1, 3] : (tensor<?x?x2x4xf32>) -> tensor<?x2x?x4xf32>
-  %15 = ds.attention %6, %11, %14 [add %causal] scale 0.5 softcap 20.0 : (tensor<?x4x?x4xf32>, tensor<?x2x?x4xf32>, tensor<?x2x?x4xf32>, tensor<?x?xf32>) -> tensor<?x4x?x4xf32>
+  %15 = ds.attention %6, %11, %14 [window_add else -3.40282347E+38] right 0 scale 0.5 softcap 20.0 : (tensor<?x4x?x4xf32>, tensor<?x2x?x4xf32>, tensor<?x2x?x4xf32>) -> tensor<?x4x?x4xf32>
   %16 = ds.transpose %15 [0, 2, 1, 3] : (tensor<?x4x?x4xf32>) -> tensor<?x?x4x4xf32>
   %17 = ds.reshape %16 ["b", "s", 16] : (tensor<?x?x4x4xf32>) -> tensor<?x?x16xf32>
   %18 = ds.linear %17, %w : (tensor<?x?x16xf32>, tensor<16x16xf32>) -> tensor<?x?x16xf32>
@@ -70,7 +58,7 @@ func.func @three_layers(%x: tensor<?x?x16xf32> {ds.name = "x", ds.dims = ["b", "
   %35 = ds.linear %28, %w : (tensor<?x?x16xf32>, tensor<16x16xf32>) -> tensor<?x?x16xf32>
   %36 = ds.reshape %35 ["b", "s", 4, 4] : (tensor<?x?x16xf32>) -> tensor<?x?x4x4xf32>
   %37 = ds.transpose %36 [0, 2, 1, 3] : (tensor<?x?x4x4xf32>) -> tensor<?x4x?x4xf32>
-  %38 = ds.attention %31, %34, %37 [add %local] scale 0.5 : (tensor<?x4x?x4xf32>, tensor<?x4x?x4xf32>, tensor<?x4x?x4xf32>, tensor<?x?xf32>) -> tensor<?x4x?x4xf32>
+  %38 = ds.attention %31, %34, %37 [window_add else -3.40282347E+38] left 2 right 0 scale 0.5 : (tensor<?x4x?x4xf32>, tensor<?x4x?x4xf32>, tensor<?x4x?x4xf32>) -> tensor<?x4x?x4xf32>
   %39 = ds.transpose %38 [0, 2, 1, 3] : (tensor<?x4x?x4xf32>) -> tensor<?x?x4x4xf32>
   %40 = ds.reshape %39 ["b", "s", 16] : (tensor<?x?x4x4xf32>) -> tensor<?x?x16xf32>
   %41 = ds.linear %40, %w : (tensor<?x?x16xf32>, tensor<16x16xf32>) -> tensor<?x?x16xf32>
