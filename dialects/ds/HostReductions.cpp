@@ -1,5 +1,6 @@
-// Evaluates on host tensors what combines or chooses elements: selections, reductions, running sums, indexing, padding
-// and products. These are small: they stand in front of an operand that steers a shape.
+// Evaluates on host tensors what combines or chooses elements: reductions, running sums, indexing, padding and products.
+// These are small: they stand in front of an operand that steers a shape. Floats are summed and multiplied in double and
+// rounded once, where kernels round as they go.
 #include "dialects/ds/DsDialect.h"
 #include "dialects/ds/HostTensor.h"
 
@@ -66,17 +67,6 @@ static bool isLess(const HostNumber &a, const HostNumber &b, Type element) {
   if (isa<FloatType>(element))
     return a.real < b.real || (std::isnan(a.real) && !std::isnan(b.real));
   return isGreater(b, a, element);
-}
-
-static std::optional<HostTensor> select(const HostTensor &condition, const HostTensor &yes, const HostTensor &no,
-                                        RankedTensorType type) {
-  HostTensor result = HostTensor::allocate(type.getElementType(), type.getShape());
-  for (int64_t i = 0, n = result.count(); i < n; ++i) {
-    bool isTrue = numberAt(condition, broadcastOffset(i, type.getShape(), condition.shape)).integer != 0;
-    const HostTensor &source = isTrue ? yes : no;
-    copyElement(source, broadcastOffset(i, type.getShape(), source.shape), result, i);
-  }
-  return result;
 }
 
 /// The elements that each element of the result is made of, in row-major order. `axes` vanish or become 1.
@@ -353,8 +343,6 @@ static std::optional<HostTensor> matmul(ds::MatmulOp op, const HostTensor &a, co
 
 std::optional<HostTensor> evaluateChoiceOnHost(Operation *op, ArrayRef<HostTensor> operands) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
-  if (auto choice = dyn_cast<ds::SelectOp>(op))
-    return select(operands[0], operands[1], operands[2], type);
   if (auto reduction = dyn_cast<ds::ReduceOp>(op))
     return reduce(reduction, operands[0], type);
   if (auto reduction = dyn_cast<ds::ArgReduceOp>(op))

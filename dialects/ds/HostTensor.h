@@ -39,9 +39,10 @@ struct HostNumber {
 HostNumber readNumber(mlir::Type element, const char *at);
 void writeNumber(mlir::Type element, char *at, const HostNumber &number);
 
-/// The only result of an op of the ds dialect, with the bits that a kernel would compute: both evaluate
-/// dialects/ds/ScalarFunctions.h. Nothing where the op or its attributes cannot be evaluated (integer division by zero,
-/// sizes that are not known, results of narrow floats).
+/// The only result of an op of the ds dialect. Pointwise ops give the bits that a kernel would compute, since both
+/// evaluate dialects/ds/ScalarFunctions.h; sums and products of several floats may differ from a kernel's in the last
+/// bits (they stand in front of sizes, and are never folded in the place of data). Nothing where the op or its
+/// attributes cannot be evaluated (integer division by zero, sizes that are not known, results of narrow floats).
 std::optional<HostTensor> evaluateOnHost(mlir::Operation *op, llvm::ArrayRef<HostTensor> operands);
 
 /// The elements of a value that depends on small constants only; nothing where it depends on anything else, or where
