@@ -1,6 +1,6 @@
-// Evaluates on host tensors what combines or chooses elements: reductions, running sums, indexing, padding and products.
-// These are small: they stand in front of an operand that steers a shape. Floats are summed and multiplied in double and
-// rounded once, where kernels round as they go.
+// Evaluates on host tensors what combines or chooses elements: reductions, running sums, indexing, padding and
+// products. These are small: they stand in front of an operand that steers a shape. Floats are summed and multiplied in
+// double and rounded once, where kernels round as they go.
 #include "dialects/ds/DsDialect.h"
 #include "dialects/ds/HostTensor.h"
 
