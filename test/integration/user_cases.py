@@ -138,6 +138,9 @@ def disks_that_are_full(folder):
     expect(not list(out.iterdir()), f"found {list(out.iterdir())}")
     refused(["ds-opt", model, "--stop-after=graph", "-o", "/dev/full"], "/dev/full", "No space left")
     refused(["ds-opt", model, "-o", out / "x.dsp", "--dump-dir", "/dev/full"], "/dev/full")
+    tool("ds-opt", model, "--stop-after=graph", "-o", folder / "graph.mlir")
+    tool("ds-opt", folder / "graph.mlir", "--ds-widen-floats", "--verify-numerics", "-o", "/dev/full", code=1,
+         says="/dev/full: error: No space left")
     for arguments in (["--help"], ["--version"], ["--list-phases"], [model, "--stop-after=graph"],
                       [model, "-o", out / "x.dsp", "--report"], [model, "--check"], [model, "--emit=onnx"]):
         with open("/dev/full", "w") as full:

@@ -69,14 +69,28 @@ private:
 
 } // namespace
 
+/// What kept the stream from being written. One that is closed with its error unread would end the process.
+static std::error_code finish(llvm::raw_fd_ostream &stream) {
+  stream.flush();
+  std::error_code code = stream.error();
+  stream.clear_error();
+  return code;
+}
+
+/// Whether the file was written; says why not.
 static bool writeFile(StringRef path, StringRef text) {
   std::error_code code;
   llvm::raw_fd_ostream stream(path, code);
-  stream << text;
+  if (!code) {
+    stream << text;
+    code = finish(stream);
+  }
+  if (code)
+    llvm::errs() << "verify-numerics: error: cannot write '" << path << "': " << code.message() << "\n";
   return !code;
 }
 
-/// One file of random floats stands for all files that do not exist.
+/// One file of random floats stands for all files that do not exist. Says why there is none on failure.
 static bool provideWeights(ModuleOp module, const std::string &path) {
   int64_t end = 0;
   SmallVector<ds::SourceOp> sources;
@@ -89,8 +103,10 @@ static bool provideWeights(ModuleOp module, const std::string &path) {
   for (ds::SourceOp source : sources)
     source.setFile(path);
   constexpr int64_t limit = int64_t(1) << 28;
-  if (end > limit)
+  if (end > limit) {
+    llvm::errs() << "verify-numerics: error: the weights are too large to be made up\n";
     return false;
+  }
   std::vector<float> numbers(end / sizeof(float) + 1);
   std::minstd_rand random(1);
   for (float &number : numbers)
@@ -266,10 +282,8 @@ static int verifyChunk(StringRef text, llvm::raw_ostream &os, DialectRegistry &r
     if (!module)
       return 1;
     entries = makeEntries(*module);
-    if (!provideWeights(*module, workspace.path("weights.bin"))) {
-      llvm::errs() << "verify-numerics: error: the weights are too large to be made up\n";
+    if (!provideWeights(*module, workspace.path("weights.bin")))
       return 1;
-    }
     llvm::raw_string_ostream stream(before);
     module->print(stream);
   }
@@ -320,6 +334,10 @@ int verifyNumerics(StringRef input, StringRef output, DialectRegistry &registry,
     worst = std::max(worst, verifyChunk(chunk, os, registry, single, runTool, compared));
     if (chunk.data() != chunks.back().data())
       os << "// -----\n";
+  }
+  if (std::error_code written = finish(os)) {
+    llvm::errs() << output << ": error: " << written.message() << "\n";
+    return 1;
   }
   if (!compared && worst == 0) {
     llvm::errs() << "verify-numerics: error: " << input
