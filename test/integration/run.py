@@ -1,10 +1,11 @@
-"""Runs the integration cases of this folder. usage: run.py [--slow | --all] [--stop] [PATTERN...]
+"""Runs the integration cases of this folder. usage: run.py [--slow | --all] [--stop] [--jobs N] [PATTERN...]
 
 Each case compiles models with ds-opt, runs packages with ds-run and checks what comes out. Prints one line per case and
 a last line `N passed, N failed, N skipped`.
 """
 import argparse
 import importlib
+import multiprocessing.connection
 import sys
 import tempfile
 import time
@@ -27,32 +28,68 @@ def run(function):
             return "FAIL", traceback.format_exc()
 
 
+def in_turn(cases):
+    """(name, result, text, seconds) of each case."""
+    for name, function in cases:
+        start = time.time()
+        result, text = run(function)
+        yield name, result, text, time.time() - start
+
+
+def beside_each_other(cases, jobs):
+    """The same, each case in a process of its own, as they end."""
+    fork, waiting, running = multiprocessing.get_context("fork"), list(cases), {}
+
+    def child(function, answer):
+        answer.send(run(function))
+        answer.close()
+
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            name, function = waiting.pop(0)
+            answer, end = fork.Pipe(duplex=False)
+            sys.stdout.flush()
+            process = fork.Process(target=child, args=(function, end))
+            process.start()
+            end.close()
+            running[answer] = name, process, time.time()
+        for answer in multiprocessing.connection.wait(running):
+            name, process, start = running.pop(answer)
+            try:
+                result, text = answer.recv()
+            except EOFError:
+                process.join()
+                result, text = "FAIL", f"its process ended with exit code {process.exitcode}"
+            process.join()
+            yield name, result, text, time.time() - start
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("patterns", nargs="*", help="run the cases whose name contains one of these")
     parser.add_argument("--slow", action="store_true", help="the slow cases, instead of the others")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--stop", action="store_true", help="end with the first case that fails")
+    parser.add_argument("--jobs", type=int, help="cases at the same time (2; slow cases one by one, they tell each other what they found)")
     arguments = parser.parse_args()
     here = Path(__file__).parent
     for path in sorted(here.glob("*_cases.py")):
         importlib.import_module(path.stem)
+    named = [(f"{function.__module__.removesuffix('_cases')}/{function.__name__}", function, slow) for function, slow in kit.CASES]
+    chosen = [(name, function) for name, function, slow in named
+              if (any(pattern in name for pattern in arguments.patterns) if arguments.patterns
+                  else arguments.all or slow == arguments.slow)]
+    slow = any(slow for name, _, slow in named if name in dict(chosen))
+    jobs = arguments.jobs or (1 if slow else 2)
     count = {"PASS": 0, "FAIL": 0, "SKIP": 0}
-    for function, slow in kit.CASES:
-        name = f"{function.__module__.removesuffix('_cases')}/{function.__name__}"
-        if arguments.patterns:
-            if not any(pattern in name for pattern in arguments.patterns):
-                continue
-        elif not arguments.all and slow != arguments.slow:
-            continue
-        start = time.time()
-        result, text = run(function)
+    for name, result, text, seconds in in_turn(chosen) if jobs == 1 else beside_each_other(chosen, jobs):
         count[result] += 1
-        print(f"{result} {name} ({time.time() - start:.1f} s)" + (f": {text}" if text else ""), flush=True)
+        print(f"{result} {name} ({seconds:.1f} s)" + (f": {text}" if text else ""), flush=True)
         if arguments.stop and result == "FAIL":
             break
     print(f"{count['PASS']} passed, {count['FAIL']} failed, {count['SKIP']} skipped")
     return 1 if count["FAIL"] else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
