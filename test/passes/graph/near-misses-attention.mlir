@@ -284,16 +284,17 @@ func.func @wide_value(%arg0: tensor<2x4x5x8xf16>, %arg1: tensor<2x4x7x8xf16>, %a
 
 // -----
 
-// The mask brings an axis that query, key and value do not have.
+// The mask brings an axis that query and key do not have.
 // CHECK-LABEL: func.func @mask_of_more_axes
 // CHECK-NOT: ds.attention
-func.func @mask_of_more_axes(%arg0: tensor<2x2x8xf32>, %arg1: tensor<2x2x8xf32>, %arg2: tensor<2x2x8xf32>, %arg3: tensor<2x1x1x2xf32>) -> tensor<2x2x2x8xf32> {
-  %0 = ds.matmul %arg0, %arg1 transpose [false, true] : (tensor<2x2x8xf32>, tensor<2x2x8xf32>) -> tensor<2x2x2xf32>
-  %1 = ds.binary add %0, %arg3 : (tensor<2x2x2xf32>, tensor<2x1x1x2xf32>) -> tensor<2x2x2x2xf32>
-  %2 = ds.softmax %1 axis 3 log false : (tensor<2x2x2x2xf32>) -> tensor<2x2x2x2xf32>
+func.func @mask_of_more_axes(%arg0: tensor<1x1x8xf32>, %arg1: tensor<1x1x8xf32>, %arg2: tensor<1x1x8xf32>, %arg3: tensor<1x1x1x1xf32>) -> tensor<1x1x8xf32> {
+  %0 = ds.matmul %arg0, %arg1 transpose [false, true] : (tensor<1x1x8xf32>, tensor<1x1x8xf32>) -> tensor<1x1x1xf32>
+  %1 = ds.binary add %0, %arg3 : (tensor<1x1x1xf32>, tensor<1x1x1x1xf32>) -> tensor<1x1x1x1xf32>
+  %2 = ds.softmax %1 axis 3 log false : (tensor<1x1x1x1xf32>) -> tensor<1x1x1x1xf32>
+  %3 = ds.reshape %2 [1, 1, 1] : (tensor<1x1x1x1xf32>) -> tensor<1x1x1xf32>
   // expected-remark @+1 {{attention not recomposed: the softmax does not have the scores' axes}}
-  %3 = ds.matmul %2, %arg2 transpose [false, false] : (tensor<2x2x2x2xf32>, tensor<2x2x8xf32>) -> tensor<2x2x2x8xf32>
-  return %3 : tensor<2x2x2x8xf32>
+  %4 = ds.matmul %3, %arg2 transpose [false, false] : (tensor<1x1x1xf32>, tensor<1x1x8xf32>) -> tensor<1x1x8xf32>
+  return %4 : tensor<1x1x8xf32>
 }
 
 // -----

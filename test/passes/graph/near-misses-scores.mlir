@@ -228,12 +228,12 @@ func.func @divided_number(%arg0: tensor<2x4x5x8xf32>, %arg1: tensor<2x4x7x8xf32>
 
 // A number that has more axes than the scores.
 // CHECK-LABEL: func.func @scale_of_more_axes
-// CHECK-NOT: ds.attention
-func.func @scale_of_more_axes(%arg0: tensor<2x2x8xf32>, %arg1: tensor<2x2x8xf32>, %arg2: tensor<2x2x8xf32>, %arg3: tensor<1x1x1x1xf32>) -> tensor<1x2x2x8xf32> {
-  %0 = ds.matmul %arg0, %arg1 transpose [false, true] : (tensor<2x2x8xf32>, tensor<2x2x8xf32>) -> tensor<2x2x2xf32>
-  %1 = ds.binary mul %0, %arg3 : (tensor<2x2x2xf32>, tensor<1x1x1x1xf32>) -> tensor<1x2x2x2xf32>
-  %2 = ds.softmax %1 axis 3 log false : (tensor<1x2x2x2xf32>) -> tensor<1x2x2x2xf32>
-  // expected-remark @+1 {{attention not recomposed: the softmax does not have the scores' axes}}
-  %3 = ds.matmul %2, %arg2 transpose [false, false] : (tensor<1x2x2x2xf32>, tensor<2x2x8xf32>) -> tensor<1x2x2x8xf32>
-  return %3 : tensor<1x2x2x8xf32>
+// CHECK: ds.attention %{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}} [multiply %arg3] scale 1.000000e+00
+func.func @scale_of_more_axes(%arg0: tensor<2x5x8xf32>, %arg1: tensor<2x7x8xf32>, %arg2: tensor<2x7x8xf32>, %arg3: tensor<1x1x1x1xf32>) -> tensor<2x5x8xf32> {
+  %0 = ds.matmul %arg0, %arg1 transpose [false, true] : (tensor<2x5x8xf32>, tensor<2x7x8xf32>) -> tensor<2x5x7xf32>
+  %1 = ds.binary mul %0, %arg3 : (tensor<2x5x7xf32>, tensor<1x1x1x1xf32>) -> tensor<1x2x5x7xf32>
+  %2 = ds.reshape %1 [2, 5, 7] : (tensor<1x2x5x7xf32>) -> tensor<2x5x7xf32>
+  %3 = ds.softmax %2 axis 2 log false : (tensor<2x5x7xf32>) -> tensor<2x5x7xf32>
+  %4 = ds.matmul %3, %arg2 transpose [false, false] : (tensor<2x5x7xf32>, tensor<2x7x8xf32>) -> tensor<2x5x8xf32>
+  return %4 : tensor<2x5x8xf32>
 }
