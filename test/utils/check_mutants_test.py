@@ -4,13 +4,17 @@ import importlib.util
 import contextlib
 import io
 import json
+import os
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "utils/generators"))
+VENV = ROOT / "build/venv"
+if Path(sys.prefix) != VENV and (VENV / "bin/python").exists():
+    os.execv(VENV / "bin/python", [str(VENV / "bin/python"), *sys.argv])
+sys.path[:0] = [str(ROOT / "utils/generators"), str(ROOT / "test/integration")]
 
 from source_mutants import choose, code_only, mutants_of
 
@@ -122,13 +126,28 @@ class Report(unittest.TestCase):
         code, output = self.report(results)
         self.assertEqual(code, 1, output)
         self.assertIn("SURVIVED x passes/A.cpp:7 comparison turned\n- a < b\n+ a <= b", output)
-        self.assertIn("9 of 10 killed, 90 %; 0 explained, 1 do not compile", output)
+        self.assertIn("9 of 10 killed, 90.0 %; 0 explained, 1 do not compile", output)
         code, output = self.report(results, "# notes\n\npasses/A.cpp\n- a < b\n+ a <= b\nboth sides are equal only\nwhere neither counts\n")
         self.assertEqual(code, 0, output)
         self.assertIn("explained x passes/A.cpp:7 comparison turned: both sides are equal only where neither counts", output)
-        self.assertIn("9 of 9 killed, 100 %; 1 explained", output)
+        self.assertIn("9 of 9 killed, 100.0 %; 1 explained", output)
         self.assertEqual(self.report(results, "passes/A.cpp\n- a < b\n+ a <= b\n")[0], 1)  # without a reason
-        self.assertEqual(self.report([self.result("x", "killed")] * 8 + [self.result("y", "survived")] * 2)[0], 1)
+        many = [self.result(str(i), "killed") for i in range(199)]
+        code, output = self.report(many + [self.result("x", "survived", "")])
+        self.assertEqual(code, 1)  # however few they are
+        self.assertIn("199 of 200 killed, 99.5 %", output)
+
+    def test_the_cases_that_are_near(self):
+        """A name of CASES that no case has, or that no source has, would go unnoticed."""
+        import kit
+        for path in (ROOT / "test/integration").glob("*_cases.py"):
+            importlib.import_module(path.stem)
+        cases = [f"{function.__module__.removesuffix('_cases')}/{function.__name__}" for function, _ in kit.CASES]
+        sources = [str(path.relative_to(ROOT)) for folder in self.tool.FOLDERS for path in (ROOT / folder).rglob("*.cpp")]
+        near = {pattern for _, patterns in self.tool.CASES for pattern in patterns}
+        self.assertEqual([pattern for pattern in near if not any(pattern in name for name in cases)], [])
+        words = [word for pattern, _ in self.tool.CASES for word in pattern.split("|")]
+        self.assertEqual([word for word in words if not any(word in path for path in sources)], [])
 
     def test_a_run_goes_on(self):
         """Tests and builds are stand-ins: the first mutant is killed, the second survives, the third does not compile."""
