@@ -16,6 +16,8 @@ TOOL = Path(__file__).resolve().parents[2] / "utils/conformance"
 VENV = TOOL.parents[1] / "build/venv"
 if Path(sys.prefix) != VENV and (VENV / "bin/python").exists():
     os.execv(VENV / "bin/python", [str(VENV / "bin/python"), *sys.argv])
+import numpy as np
+
 HEADER = "case\toperator\tstatus\tmax_ulp\tdetail\n"
 COMPILES = "exit 0"
 AGREES = "echo 'y: max abs 0, max rel 0, max ulp 3: ok'"
@@ -95,13 +97,52 @@ class Conformance(unittest.TestCase):
         self.assertIn("--accept-worse: not worse than the table: node/test_add", output)
 
 
+def load():
+    loader = importlib.machinery.SourceFileLoader("conformance", str(TOOL))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("conformance", loader))
+    loader.exec_module(module)
+    return module
+
+
+class Drawn(unittest.TestCase):
+    """Cases of random numbers, with copies of their data: honest draws pass, planted ones do not."""
+
+    def honest(self, name, inputs):
+        x = inputs[0]
+        if "bernoulli" in name:
+            return ((self.random.random(x.shape) < (1 - x if "expanded" in name else x)),)
+        kept = self.random.random(x.shape) >= inputs[1]
+        return np.where(kept, x / (1 - inputs[1]), 0), kept
+
+    def test_planted_draws(self):
+        module = load()
+        drawn, seed = module.drawn, int(os.environ.get("DS_SEED", np.random.SeedSequence().entropy % (1 << 32)))
+        self.random, names = np.random.default_rng(seed), 0
+        for name, (model, data) in module.suite().items():
+            if not drawn.check_of(name):
+                continue
+            names += 1
+            with tempfile.TemporaryDirectory() as folder:
+                wide, data_set = drawn.enlarged(model, data[0], folder)
+                inputs, outputs = drawn.read(data_set, "input"), drawn.read(data_set, "output")
+                self.assertGreaterEqual(inputs[0].size, 4000)
+                honest = [y.astype(old.dtype) for y, old in zip(self.honest(name, inputs), outputs)]
+                self.assertIsNone(drawn.judge(name, data_set, honest), f"DS_SEED={seed} {name}")
+                planted = [[np.zeros_like(y) for y in honest], [np.ones_like(y) for y in honest], [y[1:] for y in honest]]
+                if "bernoulli" in name:
+                    planted += [[1 - honest[0]], [np.round(inputs[0]).astype(honest[0].dtype)]]
+                else:
+                    planted += [[y.astype(old.dtype) for y, old in zip((inputs[0] / (1 - inputs[1]), inputs[0] == inputs[0]), outputs)]]
+                for answer in planted:
+                    self.assertIsNotNone(drawn.judge(name, data_set, answer), name)
+        self.assertEqual(names, 10)
+
+
 class Update(unittest.TestCase):
     """--update, on a suite of two cases whose results are made up."""
 
     def update(self, statuses, table, *options):
-        loader = importlib.machinery.SourceFileLoader("conformance", str(TOOL))
-        module = importlib.util.module_from_spec(importlib.util.spec_from_loader("conformance", loader))
-        loader.exec_module(module)
+        module = load()
         module.suite = lambda: {f"node/test_{name}": (None, []) for name in statuses}
         module.report.operator = lambda name, *_: name
         module.run_case = lambda name, *_: (statuses[name.removeprefix("node/test_")], "", "")
