@@ -2,6 +2,7 @@
 import numpy as np
 
 from kit import case, compile_model, expect, tool
+from programs import SEED
 
 HEAD = """
 func.func @main(%x: tensor<?x6xf32> {{ds.name = "x", ds.dims = ["n", 6]}},
@@ -118,7 +119,7 @@ def check(name, folder):
     source = folder / "program.mlir"
     source.write_text(HEAD.format(type=type_, body=body))
     package = compile_model(source, folder)
-    random = np.random.default_rng()
+    random = np.random.default_rng(SEED)
     legal = refused = 0
     for n, m, at in draws(random):
         if name == "insert" and random.random() < 0.8:
@@ -131,7 +132,7 @@ def check(name, folder):
         x, y = (random.standard_normal((rows, 6)).astype(np.float32) for rows in (n, m))
         np.savez(folder / "in.npz", x=x, y=y, at=np.array(at, np.int64))
         expected = oracle(x, y, at)
-        what = f"{name}: n={n} m={m} at={at}"
+        what = f"seed {SEED}: {name}: n={n} m={m} at={at}"
         result = tool("ds-run", package, "--inputs", folder / "in.npz", "--output", folder / "out.npz", code=None)
         if expected is None:
             refused += 1
@@ -142,7 +143,7 @@ def check(name, folder):
         with np.load(folder / "out.npz") as outputs:
             found = outputs["z"]
         expect(found.shape == expected.shape and np.array_equal(found, expected), f"{what}: expected {expected}, found {found}")
-    expect(legal >= 3 and refused >= 3, f"{name}: drew {legal} legal and {refused} illegal places, expected 3 of each")
+    expect(legal >= 3 and refused >= 3, f"seed {SEED}: {name}: drew {legal} legal and {refused} illegal places, expected 3 of each")
 
 
 def define(name):

@@ -4,10 +4,13 @@ import numpy as np
 
 from integer_cases import HEAD, built, checked
 from kit import case, compile_model, expect, run_package, tool
+from programs import SEED
+
+RANDOM = np.random.default_rng(SEED)
 
 
 def numbers(*shape):
-    return np.random.default_rng().standard_normal(shape).astype(np.float32)
+    return RANDOM.standard_normal(shape).astype(np.float32)
 
 
 @case
@@ -109,7 +112,7 @@ def axes_outside_of_the_rank_are_diagnosed(folder):
             isLegal = -rank <= axis < rank
             np.savez(folder / "in.npz", x=numbers(2, 3), axis=np.array([axis]))
             result = tool("ds-run", package, "--inputs", folder / "in.npz", code=0 if isLegal else 1)
-            expect(isLegal or ">=" in result.err, f"{name}, axis {axis}: {result}")
+            expect(isLegal or ">=" in result.err, f"seed {SEED}: {name}, axis {axis}: {result}")
             from onnx import parser, save
             save(parser.parse_model(HEAD + f"m (float[2, 3] x) => ({output}) <{constants}, int64[1] axis = {{{axis}}}> "
                                     f"{{ {body} }}"), folder / "c.onnx")
@@ -240,4 +243,4 @@ m (float[a, b] x, int64[2] s) => (float[c, d] y) { y = Reshape (x, s) }
         x = numbers(*shape)
         target = [shape[i] if size == 0 else size for i, size in enumerate(wanted)]
         y = run_package(package, {"x": x, "s": np.array(wanted)}, folder)["y"]
-        expect(np.array_equal(y, x.reshape(target)), f"{shape} as {wanted}: found {y.shape}")
+        expect(np.array_equal(y, x.reshape(target)), f"seed {SEED}: {shape} as {wanted}: found {y.shape}")
