@@ -74,10 +74,31 @@ static void removeFlat(const char *path) {
 
 void removeUnfinished() {
   int reason = errno;
-  for (int i = 0; i < slotCount; ++i)
+  for (int i = slotCount - 1; i >= 0; --i)
     if (slotStates[i] == 2 && unlink(slotPaths[i]) != 0)
       removeFlat(slotPaths[i]);
   errno = reason;
+}
+
+std::error_code makeUnfinished(const std::string &prefix, const std::string &suffix,
+                               const std::function<std::error_code(const std::string &)> &make, std::string &path,
+                               std::unique_ptr<SignalRemoval> &removal) {
+  std::random_device random;
+  std::error_code code;
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    std::string name =
+        prefix + llvm::utohexstr(0x100000000u + uint64_t(random()), /*LowerCase=*/true).substr(1) + suffix;
+    auto fresh = std::make_unique<SignalRemoval>(name);
+    code = make(name);
+    if (code == std::errc::file_exists)
+      continue;
+    if (!code) {
+      path = name;
+      removal = std::move(fresh);
+    }
+    return code;
+  }
+  return code;
 }
 
 /// Parts of a package, finished or not, the linker's temporary files included.
@@ -162,17 +183,9 @@ std::pair<std::string, std::string> packageDestination(const std::string &name) 
 
 std::error_code TemporaryFolder::create(const std::string &destination) {
   removeAbandoned(parentOf(destination));
-  std::random_device random;
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    std::string path = destination + ".tmp-" + std::to_string(getpid()) + "-" +
-                       llvm::utohexstr(0x100000000u + uint64_t(random()), /*LowerCase=*/true).substr(1);
-    // Before there is anything to remove: a signal may come right after the folder is made.
-    auto fresh = std::make_unique<SignalRemoval>(path);
-    if (mkdir(path.c_str(), 0777) != 0) { // what remains of it is the umask's business
-      if (errno == EEXIST)
-        continue;
+  auto make = [this](const std::string &path) -> std::error_code {
+    if (mkdir(path.c_str(), 0777) != 0) // what remains of it is the umask's business
       return std::error_code(errno, std::generic_category());
-    }
     lock = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     // Another process that looks for abandoned folders may have been faster. File systems without locks do without:
     // there, nobody can lock a folder to remove it.
@@ -180,15 +193,13 @@ std::error_code TemporaryFolder::create(const std::string &destination) {
     struct stat status, named;
     bool isGone =
         lock < 0 || fstat(lock, &status) != 0 || stat(path.c_str(), &named) != 0 || status.st_ino != named.st_ino;
-    if (!isTaken && !isGone) {
-      folder = path;
-      removal = std::move(fresh);
+    if (!isTaken && !isGone)
       return {};
-    }
     if (lock >= 0)
       close(std::exchange(lock, -1));
-  }
-  return std::make_error_code(std::errc::file_exists);
+    return std::make_error_code(std::errc::file_exists);
+  };
+  return makeUnfinished(destination + ".tmp-" + std::to_string(getpid()) + "-", "", make, folder, removal);
 }
 
 static int renameWith(const std::string &from, const std::string &to, unsigned flags) {
@@ -234,9 +245,14 @@ std::string TemporaryFolder::moveTo(const std::string &destination) {
     // A file system that has neither: for a moment there is no package at all.
     std::string retired = folder + ".old";
     bool isThere = llvm::sys::fs::exists(destination);
-    if ((isThere && rename(destination.c_str(), retired.c_str()) != 0) ||
-        rename(folder.c_str(), destination.c_str()) != 0)
+    if (isThere && rename(destination.c_str(), retired.c_str()) != 0)
       return std::strerror(errno);
+    if (rename(folder.c_str(), destination.c_str()) != 0) {
+      int reason = errno;
+      if (isThere)
+        rename(retired.c_str(), destination.c_str());
+      return std::strerror(reason);
+    }
     folder = isThere ? retired : "";
     remove();
     return "";

@@ -2,6 +2,7 @@
 #ifndef DEEPSTRIDE_CODEGEN_TEMPORARYFOLDER_H
 #define DEEPSTRIDE_CODEGEN_TEMPORARYFOLDER_H
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -21,8 +22,15 @@ private:
   int slot;
 };
 
-/// Removes what all SignalRemovals name. Async-signal-safe: handlers of signals that end the process call it.
+/// Removes what all SignalRemovals name, the latest first: it may lie in a folder that was named before.
+/// Async-signal-safe: handlers of signals that end the process call it.
 void removeUnfinished();
+
+/// Calls `make` with PREFIX, 8 random hex digits and SUFFIX until it does not say that something has this name. The
+/// removal is there before: a signal may come right after something is made.
+std::error_code makeUnfinished(const std::string &prefix, const std::string &suffix,
+                               const std::function<std::error_code(const std::string &)> &make, std::string &path,
+                               std::unique_ptr<SignalRemoval> &removal);
 
 /// The folder that a package's name stands for: without slashes at its end, links and "." resolved. On failure the
 /// second says why no package can be written there; nothing was changed.

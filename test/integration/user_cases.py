@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -64,6 +65,52 @@ def interrupted_compilations_leave_nothing(folder):
         expect(child.returncode == -number, f"expected to end by signal {number}, found {child.returncode}")
         time.sleep(0.2)  # a linker may still be ending
         expect(not list(out.iterdir()), f"signal {number} left {list(out.iterdir())}")
+
+
+def between(folder, **settings):
+    """How to start a tool on the system of system.c."""
+    if "SANITIZED" in os.environ:
+        raise Skip("the sanitizer stands there already")
+    library = folder / "system.so"
+    subprocess.run(["cc", "-shared", "-fPIC", Path(__file__).with_name("system.c"), "-o", library, "-ldl"], check=True)
+    return {"env": {**os.environ, "LD_PRELOAD": str(library), **settings},
+            "preexec_fn": lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL)}
+
+
+@case
+def signals_right_after_something_is_made(folder):
+    model, out, temporary = small(folder), folder / "out", folder / "temporary"
+    out.mkdir(), temporary.mkdir()
+    graph = folder / "graph.mlir"
+    tool("ds-opt", model, "--stop-after=graph", "-o", graph)
+    verify = [graph, "--ds-widen-floats", "--verify-numerics", "-o", "/dev/null"]
+    for at, command in ((".mlir.", [model, "--stop-after=graph", "-o", out / "100%.mlir"]),
+                        ("/ds-verify-numerics", verify), ("/before.mlir", verify), ("/before.dsp.tmp-", verify),
+                        ("/after.dsp.tmp-", verify)):
+        child = start("ds-opt", *command, **between(folder, SIGNAL_AT=at, TMPDIR=str(temporary)))
+        _, err = child.communicate(timeout=60)
+        expect(child.returncode == -signal.SIGTERM, f"{at}: expected to end by the signal, found {child.returncode}: {err}")
+        left = [*out.iterdir(), *temporary.iterdir()]
+        expect(not left, f"a signal after {at} was made left {left}")
+
+
+@case
+def file_systems_that_cannot_exchange_names(folder):
+    """A package that cannot be moved to its place leaves the one that was there."""
+    model, out = small(folder), folder / "out"
+    out.mkdir()
+    package = out / "x.dsp"
+    tool("ds-opt", model, "-o", package, "--reference")
+    before = {path.name: path.read_bytes() for path in package.iterdir()}
+    refused(["ds-opt", model, "-o", package], "Disk quota exceeded",
+            **between(folder, PLAIN_RENAMES="1", REFUSES_RENAMES="1"))
+    expect([path.name for path in out.iterdir()] == ["x.dsp"], f"found {list(out.iterdir())}")
+    expect({path.name: path.read_bytes() for path in package.iterdir()} == before, "the old package changed")
+    child = start("ds-opt", model, "-o", package, **between(folder, PLAIN_RENAMES="1"))
+    _, err = child.communicate(timeout=60)
+    expect(child.returncode == 0 and [path.name for path in out.iterdir()] == ["x.dsp"], f"{err}: {list(out.iterdir())}")
+    expect({path.name: path.read_bytes() for path in package.iterdir()} != before, "the package was not replaced")
+    tool("ds-run", package, "--dim=n=1", "--seed=1")
 
 
 @case

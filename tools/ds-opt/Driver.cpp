@@ -262,15 +262,17 @@ bool Driver::writeModule(ModuleOp program, StringRef path, bool withLocations) {
     llvm::errs() << "ds-opt: error: cannot write '" << path << "': " << code.message() << "\n";
     return false;
   };
-  int file;
-  SmallString<128> temporary;
+  int file = -1;
+  std::string temporary;
+  std::unique_ptr<SignalRemoval> removal;
   llvm::sys::fs::file_status status;
   bool isStream = !llvm::sys::fs::status(path, status) && llvm::sys::fs::is_other(status);
-  if (std::error_code code =
-          isStream ? llvm::sys::fs::openFileForWrite(path, file, llvm::sys::fs::CD_OpenExisting)
-                   : llvm::sys::fs::createUniqueFile(path + ".%%%%%%.tmp", file, temporary, llvm::sys::fs::OF_Text))
+  auto make = [&](const std::string &name) {
+    return llvm::sys::fs::openFileForWrite(name, file, llvm::sys::fs::CD_CreateNew, llvm::sys::fs::OF_Text);
+  };
+  if (std::error_code code = isStream ? llvm::sys::fs::openFileForWrite(path, file, llvm::sys::fs::CD_OpenExisting)
+                                      : makeUnfinished(path.str() + ".", ".tmp", make, temporary, removal))
     return fail(code);
-  SignalRemoval removal(temporary.str().str());
   {
     llvm::raw_fd_ostream stream(file, /*shouldClose=*/true);
     program->print(stream, flags);
