@@ -4,9 +4,11 @@
 // several sizes.
 #include "tools/ds-opt/VerifyNumerics.h"
 
+#include "codegen/TemporaryFolder.h"
 #include "dialects/ds/DsDialect.h"
 #include "dialects/ds/Guards.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Parser/Parser.h"
 #include "tools/ds-opt/Driver.h"
 #include "llvm/Support/FileSystem.h"
@@ -48,12 +50,24 @@ static int64_t sizeInDraw(Draw draw, size_t index) {
 
 namespace {
 
-/// A folder that goes away with the check.
+/// A folder that goes away with the check, should a signal end it, too.
 class Workspace {
 public:
-  Workspace() { valid = !llvm::sys::fs::createUniqueDirectory("ds-verify-numerics", folder); }
+  Workspace() {
+    SmallString<128> prefix;
+    llvm::sys::path::system_temp_directory(/*ErasedOnReboot=*/true, prefix);
+    llvm::sys::path::append(prefix, "ds-verify-numerics-");
+    auto make = [](const std::string &path) {
+      return llvm::sys::fs::create_directory(path, /*IgnoreExisting=*/false, llvm::sys::fs::owner_all);
+    };
+    error = makeUnfinished(std::string(prefix), "", make, folder, removal);
+    if (error)
+      return;
+    before.emplace(path("before.dsp"));
+    after.emplace(path("after.dsp"));
+  }
   ~Workspace() {
-    if (valid)
+    if (!error)
       (void)llvm::sys::fs::remove_directories(folder);
   }
   std::string path(const Twine &name) const {
@@ -61,10 +75,12 @@ public:
     llvm::sys::path::append(result, name);
     return std::string(result);
   }
-  bool valid;
+  std::error_code error;
 
 private:
-  SmallString<128> folder;
+  std::string folder;
+  std::unique_ptr<SignalRemoval> removal;
+  std::optional<SignalRemoval> before, after; // what is removed without folders in it comes first
 };
 
 } // namespace
@@ -122,13 +138,25 @@ static bool canRun(func::FuncOp function) {
 
 namespace {
 
-/// A function that is run, and the symbols of its sizes.
+/// A function that is run.
 struct Entry {
   std::string name;
-  std::vector<std::string> symbols;
+  bool isNarrow;
+  std::vector<std::string> symbols; // of its sizes
 };
 
 } // namespace
+
+/// Whether some of it is computed in floats of 16 bits or less.
+static bool isNarrow(func::FuncOp function) {
+  auto isNarrowType = [](Type type) {
+    auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
+    return element && element.getWidth() <= 16;
+  };
+  bool found = llvm::any_of(function.getArgumentTypes(), isNarrowType);
+  function.walk([&](Operation *op) { found |= llvm::any_of(op->getResultTypes(), isNarrowType); });
+  return found;
+}
 
 /// Gives every function what an entry has, without touching what it has already.
 static std::vector<Entry> makeEntries(ModuleOp module) {
@@ -139,7 +167,7 @@ static std::vector<Entry> makeEntries(ModuleOp module) {
                    << ": skipped, it does not only take and give tensors\n";
       continue;
     }
-    Entry &entry = entries.emplace_back(Entry{function.getSymName().str(), {}});
+    Entry &entry = entries.emplace_back(Entry{function.getSymName().str(), isNarrow(function), {}});
     Builder builder(function.getContext());
     function->setAttr(ds::entryAttr, builder.getUnitAttr());
     function->removeAttr(ds::guardsAttr); // each is compared for itself
@@ -163,6 +191,27 @@ static std::vector<Entry> makeEntries(ModuleOp module) {
         function.setResultAttr(index, ds::nameAttr, builder.getStringAttr("result" + Twine(index)));
   }
   return entries;
+}
+
+/// The text with states as inputs and outputs like others: they begin with random numbers, and what becomes of them is
+/// compared. Nothing where it cannot be read.
+static std::optional<std::string> untieStates(StringRef text, const DialectRegistry &registry) {
+  MLIRContext context(registry);
+  auto module = parseSourceString<ModuleOp>(text, ParserConfig(&context));
+  if (!module)
+    return std::nullopt;
+  for (auto function : module->getOps<func::FuncOp>()) {
+    for (unsigned index = 0; index < function.getNumArguments(); ++index) {
+      function.removeArgAttr(index, ds::stateAttr);
+      function.removeArgAttr(index, ds::initialAttr);
+    }
+    for (unsigned index = 0; index < function.getNumResults(); ++index)
+      function.removeResultAttr(index, ds::stateAttr);
+  }
+  std::string result;
+  llvm::raw_string_ostream stream(result);
+  module->print(stream);
+  return result;
 }
 
 static int compile(const std::string &input, const std::string &output, bool folds) {
@@ -189,28 +238,27 @@ namespace {
 /// The two packages of a chunk, compared entry by entry.
 class Comparison {
 public:
-  Comparison(StringRef runTool, const Workspace &workspace, bool isNarrow)
-      : runTool(runTool.str()), workspace(workspace), isNarrow(isNarrow) {}
+  Comparison(StringRef runTool, const Workspace &workspace) : runTool(runTool.str()), workspace(workspace) {}
 
   /// Whether the entry computes the same in both packages, at all sizes that both admit and at least at one.
-  bool run(StringRef entry, ArrayRef<std::string> symbols) {
+  bool run(const Entry &entry) {
     unsigned ran = 0;
     for (Draw draw : {Draw::Primes, Draw::Equal, Draw::Ones, Draw::Zeros}) {
       // Equal sizes are for programs that admit no others.
-      if ((draw == Draw::Equal && ran) || (draw != Draw::Primes && symbols.empty()))
+      if ((draw == Draw::Equal && ran) || (draw != Draw::Primes && entry.symbols.empty()))
         continue;
-      switch (runDraw(entry, symbols, draw)) {
+      switch (runDraw(entry, draw)) {
       case Outcome::Same: ++ran; break;
       case Outcome::Different: return false;
       case Outcome::RefusedByBoth: break;
       }
     }
     if (!ran) {
-      llvm::errs() << "verify-numerics: @" << entry << ": error: refused at all sizes, so nothing was compared\n"
+      llvm::errs() << "verify-numerics: @" << entry.name << ": error: refused at all sizes, so nothing was compared\n"
                    << log("compare.log");
       return false;
     }
-    llvm::errs() << "verify-numerics: @" << entry << ": same results before and after\n";
+    llvm::errs() << "verify-numerics: @" << entry.name << ": same results before and after\n";
     return true;
   }
 
@@ -218,22 +266,22 @@ private:
   enum class Outcome { Same, Different, RefusedByBoth };
 
   /// A chain in f16 rounds to 11 bits at every op, the block that replaces it once.
-  Outcome runDraw(StringRef entry, ArrayRef<std::string> symbols, Draw draw) {
-    std::vector<std::string> common = {"--entry", entry.str(), "--seed", std::to_string(static_cast<int>(draw) + 1)};
-    for (auto [index, symbol] : llvm::enumerate(symbols)) {
+  Outcome runDraw(const Entry &entry, Draw draw) {
+    std::vector<std::string> common = {"--entry", entry.name, "--seed", std::to_string(static_cast<int>(draw) + 1)};
+    for (auto [index, symbol] : llvm::enumerate(entry.symbols)) {
       common.push_back("--dim");
       common.push_back(symbol + "=" + std::to_string(sizeInDraw(draw, index)));
     }
     std::string before = workspace.path("before.dsp"), after = workspace.path("after.dsp");
-    std::vector<std::string> compare = {"compare", before, after, isNarrow ? "--rtol=2e-2" : "--rtol=1e-3",
-                                        isNarrow ? "--atol=5e-3" : "--atol=1e-5"};
+    std::vector<std::string> compare = {"compare", before, after, entry.isNarrow ? "--rtol=2e-2" : "--rtol=1e-3",
+                                        entry.isNarrow ? "--atol=5e-3" : "--atol=1e-5"};
     if (call("compare.log", compare, common) == 0)
       return Outcome::Same;
     // Sizes that no run admits are no difference; sizes that only one of the two admits are.
     int codes[] = {call("before.log", {before}, common), call("after.log", {after}, common)};
     if (codes[0] == 1 && codes[1] == 1)
       return Outcome::RefusedByBoth;
-    llvm::errs() << "verify-numerics: @" << entry << ": error: results differ before and after the passes, at "
+    llvm::errs() << "verify-numerics: @" << entry.name << ": error: results differ before and after the passes, at "
                  << drawName(draw) << "\n";
     if (codes[0] || codes[1])
       llvm::errs() << "the program " << (codes[0] ? "before" : "after")
@@ -261,7 +309,6 @@ private:
 
   std::string runTool;
   const Workspace &workspace;
-  bool isNarrow;
 };
 
 } // namespace
@@ -270,8 +317,8 @@ private:
 static int verifyChunk(StringRef text, llvm::raw_ostream &os, DialectRegistry &registry,
                        const MlirOptMainConfig &config, StringRef runTool, size_t &compared) {
   Workspace workspace;
-  if (!workspace.valid) {
-    llvm::errs() << "verify-numerics: error: cannot create a temporary folder\n";
+  if (workspace.error) {
+    llvm::errs() << "verify-numerics: error: cannot create a temporary folder: " << workspace.error.message() << "\n";
     return 1;
   }
   std::string before;
@@ -293,17 +340,19 @@ static int verifyChunk(StringRef text, llvm::raw_ostream &os, DialectRegistry &r
   os << *after;
   if (entries.empty())
     return 0;
-  if (!writeFile(workspace.path("before.mlir"), before) || !writeFile(workspace.path("after.mlir"), *after))
+  auto untied = untieStates(before, registry), untiedAfter = untieStates(*after, registry);
+  if (!untied || !untiedAfter || !writeFile(workspace.path("before.mlir"), *untied) ||
+      !writeFile(workspace.path("after.mlir"), *untiedAfter))
     return 1;
   for (StringRef name : {"before", "after"})
     if (int code = compile(workspace.path(name + ".mlir"), workspace.path(name + ".dsp"), name == "after")) {
       llvm::errs() << "verify-numerics: error: the program " << name << " the passes cannot be compiled\n";
       return code;
     }
-  Comparison comparison(runTool, workspace, text.contains("f16"));
+  Comparison comparison(runTool, workspace);
   bool same = true;
   for (const Entry &entry : entries)
-    same &= comparison.run(entry.name, entry.symbols);
+    same &= comparison.run(entry);
   compared += entries.size();
   return same ? 0 : 1;
 }
