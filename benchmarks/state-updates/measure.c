@@ -12,6 +12,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#define MOST_THREADS 64
+
 static void check(ds_status *status) {
   if (!status)
     return;
@@ -76,8 +78,8 @@ static void *update(void *argument) {
 }
 
 static void updateOnThreads(float *p, float *m, const float *g, size_t count, unsigned threads) {
-  pthread_t ids[64];
-  struct part parts[64];
+  pthread_t ids[MOST_THREADS];
+  struct part parts[MOST_THREADS];
   for (unsigned t = 0; t < threads; ++t) {
     size_t begin = count * t / threads / 16 * 16, end = t + 1 == threads ? count : count * (t + 1) / threads / 16 * 16;
     parts[t] = (struct part){p + begin, m + begin, g + begin, end - begin, 0.9f, 0.01f};
@@ -141,8 +143,10 @@ static void insert(const ds_package *package, ds_session *session, size_t rows, 
 }
 
 int main(int argc, char **argv) {
-  if (argc != 6)
+  if (argc != 6 || atoi(argv[4]) < 1 || atoi(argv[4]) > MOST_THREADS) {
+    fprintf(stderr, "expected five arguments, of them 1 to %d threads\n", MOST_THREADS);
     return 2;
+  }
   size_t size = strtoull(argv[3], NULL, 10), rounds = strtoull(argv[5], NULL, 10);
   ds_package *package;
   ds_session *session;
