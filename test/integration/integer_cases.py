@@ -237,6 +237,18 @@ def arithmetic_on_inputs_steers_shapes(folder):
 
 
 @case
+def ranges_beyond_what_doubles_count(folder):
+    """Both ends round to the same double; the distance of the last two is more than 63 bits hold."""
+    last = np.iinfo(np.int64).max
+    for start, limit, delta in ((2**62, 2**62 + 3, 1), (2**53 + 7, 2**53, -2), (last - 5, last, 2), (-last, -last + 1, 3),
+                                (last, -last, 1), (-last, last, 2**62), (last, -last, -(2**62) - 1)):
+        model = "m () => (int64[a] y) { " + "".join(
+            f"{name} = Constant <value = int64 {{{value}}}> () " for name, value in zip("sld", (start, limit, delta))) + \
+            "y = Range (s, l, d) }"
+        checked(folder, built(folder, model), {}, {"y": np.array(range(start, limit, delta), np.int64)})
+
+
+@case
 def sizes_in_32_bits_and_in_floats_stay_sizes(folder):
     """As tf2onnx writes shape arithmetic; a dimension that 32 bits do not hold is diagnosed."""
     model = """

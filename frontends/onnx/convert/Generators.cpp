@@ -112,6 +112,18 @@ static SizeExpr computedRangeCount(Node &n) {
   return computedSize(n, b.cast(count, b.i64()));
 }
 
+static int64_t constantInteger(Node &n, unsigned input) {
+  HostTensor value = *evaluateConstant(n.in(input), n.b.getAnalysis());
+  return readNumber(value.element, value.data).integer;
+}
+
+/// Steps of `delta`, which is not 0, from `start` up to or beyond `limit`; negative where they lead away from it.
+static double integerCount(int64_t start, int64_t limit, int64_t delta) {
+  __extension__ using Wide = __int128;
+  Wide distance = Wide(limit) - start, count = distance / delta;
+  return static_cast<double>(count + (distance % delta != 0 && (distance < 0) == (delta < 0)));
+}
+
 /// How many elements start, start + delta, ... stay before limit.
 static std::optional<SizeExpr> rangeCount(Node &n) {
   auto start = n.realsOf(0), limit = n.realsOf(1), delta = n.realsOf(2);
@@ -120,6 +132,8 @@ static std::optional<SizeExpr> rangeCount(Node &n) {
     return n.refuse("input 2 ('delta'): expected a number other than 0, found 0");
   if (isScalar(start) && isScalar(limit) && isScalar(delta)) {
     double count = std::ceil((limit->front() - start->front()) / delta->front());
+    if (isa<IntegerType>(n.b.element(n.in(0)))) // beyond 2^53, where doubles skip numbers
+      count = integerCount(constantInteger(n, 0), constantInteger(n, 1), constantInteger(n, 2));
     constexpr double countLimit = 1LL << 40;
     if (!(count < countLimit))
       return n.refuse("expected a range of less than " + Twine(int64_t(countLimit)) + " elements, found more");
