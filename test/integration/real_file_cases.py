@@ -137,6 +137,21 @@ def constants_may_be_defined_twice_with_equal_contents(folder):
     proto.graph.initializer.append(stored("c", large))
     onnx.save(proto, model)
     warned(compiled(model, folder)[1], "found 'c' defined twice in one graph, with equal contents")
+    # The attributes of a Constant that hold the same tensor.
+    pairs = [({"value_floats": [1.0, 2.0]}, np.array([1, 2], FLOAT)), ({"value_float": 2.0}, FLOAT(2)),
+             ({"value_floats": [-0.0]}, np.array([-0.0], FLOAT)), ({"value_ints": [3, 3]}, np.array([3, 3])),
+             ({"value_int": 3}, np.int64(3))]
+    for count, (held, array) in enumerate(pairs):
+        nodes = [helper.make_node("Constant", [], ["c"], **held), node("Cast", "c", "f", to=T.FLOAT),
+                 node("Add", "x f", "y"), helper.make_node("Constant", [], ["c"], value=stored("", array))]
+        model = write(folder / f"held{count}.onnx", nodes, [value("x", [2])], [value("y", [2])])
+        package, warnings = compiled(model, folder)
+        warned(warnings, "found 'c' defined twice in one graph, with equal contents")
+        agree(package, model, {"x": normal(2)}, folder, 0)
+        for changed in array + 1, array[None], array.astype(np.int32 if array.dtype == np.int64 else np.float64):
+            nodes[-1] = helper.make_node("Constant", [], ["c"], value=stored("", changed))
+            refused(write(folder / "differs.onnx", nodes, [value("x", [2])], [value("y", [2])]),
+                    "found 'c' defined twice in one graph")
     other = large.copy()
     other[-1] += 1
     for name, second in ("bytes", constant("c", other)), ("shape", constant("c", [large])), ("op", node("Relu", "x",

@@ -1,6 +1,8 @@
 // Tensors made from sizes and constants: Constant, Shape, Range, ConstantOfShape, EyeLike, OneHot, Trilu.
+#include "dialects/ds/HostTensor.h"
 #include "frontends/onnx/convert/Registry.h"
 #include "frontends/onnx/convert/RunTimeAxes.h"
+#include "frontends/onnx/dialect/ConstantNodes.h"
 
 #include <cmath>
 
@@ -43,24 +45,12 @@ static Value denseOfSparse(Node &n, DictionaryAttr sparse) {
 }
 
 static Values convertConstant(Node &n) {
-  OpBuilder &builder = n.b.getBuilder();
   StringRef name = cast<StringAttr>(n.operation().getOutputs()[0]).getValue();
   for (NamedAttribute attribute : n.operation().getAttrs()) {
-    Attribute value = attribute.getValue();
-    StringRef kind = attribute.getName();
-    if (auto tensor = dyn_cast<TypedAttr>(value); tensor && kind == "value" && isa<ShapedType>(tensor.getType()))
+    if (TypedAttr tensor = heldTensor(attribute))
       return {n.context.importTensor(tensor, name)};
-    if (auto sparse = dyn_cast<DictionaryAttr>(value); sparse && kind == "sparse_value")
+    if (auto sparse = dyn_cast<DictionaryAttr>(attribute.getValue()); sparse && attribute.getName() == "sparse_value")
       return {denseOfSparse(n, sparse)};
-    if (auto number = dyn_cast<FloatAttr>(value); number && kind == "value_float")
-      return {n.b.constant(DenseElementsAttr::get(RankedTensorType::get({}, builder.getF32Type()), value))};
-    if (auto number = dyn_cast<IntegerAttr>(value); number && kind == "value_int")
-      return {n.b.constant(DenseElementsAttr::get(RankedTensorType::get({}, builder.getI64Type()), value))};
-    if (auto list = dyn_cast<DenseI64ArrayAttr>(value); list && kind == "value_ints")
-      return {n.context.importTensor(builder.getI64TensorAttr(list.asArrayRef()), name)};
-    if (auto list = dyn_cast<DenseF32ArrayAttr>(value); list && kind == "value_floats")
-      return {n.context.importTensor(
-          DenseElementsAttr::get(RankedTensorType::get({list.size()}, builder.getF32Type()), list.asArrayRef()), name)};
   }
   return n.refuse("expected one of the attributes value, sparse_value, value_float, value_floats, value_int and "
                   "value_ints; strings are not supported");

@@ -1,6 +1,7 @@
 // Imports nodes. A node becomes one `onnx.node`; the call of a model-local function becomes the
 // nodes of its body, with attribute references replaced and names made unique by the call's name.
 
+#include "frontends/onnx/dialect/ConstantNodes.h"
 #include "frontends/onnx/reader/GraphImporter.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -11,18 +12,23 @@ using ::onnx::NodeProto;
 
 namespace deepstride::onnx {
 
-/// The elements of an initializer or of a Constant node that gives a tensor; nothing where it is neither.
-static Attribute storedTensor(Value value) {
+/// What an initializer or a Constant node holds; nothing where it is neither.
+static Attribute storedContents(Value value) {
   if (auto initializer = value.getDefiningOp<InitializerOp>())
     return initializer.getValue();
   auto node = value.getDefiningOp<NodeOp>();
   bool isConstant = node && node.getOpType() == "Constant" && node.getDomain().empty() && node.getAttrs().size() == 1 &&
                     node.getNumResults() == 1;
-  return isConstant ? node.getAttrs().begin()->getValue() : Attribute();
+  if (!isConstant)
+    return {};
+  NamedAttribute held = *node.getAttrs().begin();
+  if (TypedAttr tensor = heldTensor(held))
+    return tensor;
+  return held.getValue();
 }
 
 bool GraphImporter::isSameConstant(Value known, Value again) {
-  Attribute left = storedTensor(known), right = storedTensor(again);
+  Attribute left = storedContents(known), right = storedContents(again);
   if (!left || !right)
     return false;
   if (left == right)
