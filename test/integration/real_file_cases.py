@@ -231,6 +231,16 @@ def shapes_of_inputs_come_from_the_command_line(folder):
         refused(model, says, options=["--shape", shape])
     refused(model, "two sizes, 2 and 4", options=["--shape", "x=2,w,3", "--shape", "z=4,1,1"])
     refused(model, "two sizes, 2 and 4", options=["--shape", "x=2,w,3", "--dim", "batch=4"])
+    # A name that looks as if it were made up is the file's all the same.
+    model = write(folder / "named.onnx", [node("Add", "x z", "y")], [value("x", ["x_d0", None]), value("z", ["x_d0", 1])],
+                  [value("y", None)])
+    refused(model, "axis 0: expected a size or 'x_d0', as the model states, found 'n'", options=["--shape", "x=n,4"])
+    package, _ = compiled(model, folder, "--shape", "x=3,width")
+    agree(package, model, {"x": normal(3, 4), "z": normal(3, 1)}, folder, 0)
+    np.savez(folder / "wrong.npz", x=normal(3, 4), z=normal(1, 1))
+    tool("ds-run", package, "--inputs", folder / "wrong.npz", code=1, says="'z'")
+    package, _ = compiled(model, folder, "--dim", "x_d1=4")
+    agree(package, model, {"x": normal(2, 4), "z": normal(2, 1)}, folder, 0)
     for text in "x", "=2", "x=-1", "x=2,,3", "x=2,", "x=2;3", "x=99999999999999":
         tool("ds-opt", model, "-o", folder / "m.dsp", "--shape", text, code=2,
              says="--shape expects NAME=SIZE,SIZE,...")

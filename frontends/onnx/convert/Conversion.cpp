@@ -18,7 +18,10 @@ Conversion::Conversion(ModuleOp module, func::FuncOp main, const ConversionOptio
       toleratedInAll(toleratedInAll), weights(weights), assumptions(std::move(assumptions)) {}
 
 LogicalResult Conversion::run() {
-  if (failed(applyShapes()) || failed(checkPins()))
+  if (failed(applyShapes()))
+    return failure();
+  nameDims();
+  if (failed(checkPins()))
     return failure();
   deduceLengths();
   if (failed(convertArguments()))

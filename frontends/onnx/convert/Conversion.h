@@ -63,6 +63,8 @@ private:
   llvm::LogicalResult assumeInputs();
 
   // Signature.cpp: arguments, results, dimension names.
+  void collectDimNames();
+  void nameDims();
   llvm::LogicalResult checkPins();
   llvm::LogicalResult convertArguments();
   llvm::LogicalResult convertArgument(mlir::BlockArgument argument);
@@ -70,7 +72,7 @@ private:
   llvm::LogicalResult replaceInput(unsigned index, llvm::StringRef name, int64_t value);
   std::optional<SizeVector> sizesOfArgument(mlir::BlockArgument argument);
   SizeExpr sizeOfDim(llvm::StringRef name);
-  std::string freshDimName(unsigned argument, size_t axis);
+  std::string freshDimName(unsigned argument, int64_t axis);
   llvm::LogicalResult convertReturn();
   void recordBounds();
   void dropSource();
@@ -103,6 +105,13 @@ private:
   llvm::StringSet<> callSymbols; // dimensions and elements of inputs: known before a call
   unsigned countSymbols = 0;
 };
+
+/// The name of an argument of `@main`; empty where it has none.
+llvm::StringRef nameOf(mlir::func::FuncOp main, unsigned argument);
+/// A tensor of one integer or bool: as an input it can be pinned, or steer branches.
+bool isOneInteger(mlir::Type type);
+/// Unsigned integers and bools.
+bool isNeverNegative(mlir::IntegerType type);
 
 /// Recipes that no function names go.
 void dropUnusedRecipes(mlir::ModuleOp module);

@@ -122,7 +122,7 @@ struct Request {
 /// The name of an argument of the graph or of a subgraph.
 static std::string nameOf(BlockArgument argument) {
   auto main = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
-  auto name = main ? main.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "onnx.name") : StringAttr();
+  auto name = main ? main.getArgAttrOfType<StringAttr>(argument.getArgNumber(), sourceName) : StringAttr();
   return name ? "graph input '" + name.str() + "'"
               : "input " + std::to_string(argument.getArgNumber()) + " of the subgraph around it";
 }

@@ -10,23 +10,11 @@ using namespace mlir;
 
 namespace deepstride::onnx {
 
-static constexpr StringLiteral sourceName = "onnx.name", sourceDims = "onnx.dims";
-
-static StringRef nameOf(func::FuncOp main, unsigned index) {
-  auto name = main.getArgAttrOfType<StringAttr>(index, sourceName);
-  return name ? name.getValue() : StringRef();
-}
-
-/// The name of a dynamic dimension; empty where the file gives none and the reader chose one.
+/// The name of a dynamic dimension; empty where the file gives none.
 static StringRef statedDim(func::FuncOp main, unsigned index, unsigned axis) {
   auto dims = main.getArgAttrOfType<ArrayAttr>(index, sourceDims);
   auto name = dims && axis < dims.size() ? dyn_cast<StringAttr>(dims[axis]) : StringAttr();
-  if (!name)
-    return {};
-  StringRef rest = name.getValue();
-  bool isFresh = rest.consume_front(nameOf(main, index)) && rest.consume_front("_d" + std::to_string(axis)) &&
-                 rest.drop_while([](char c) { return c == '_'; }).empty();
-  return isFresh ? StringRef() : name.getValue();
+  return name ? name.getValue() : StringRef();
 }
 
 LogicalResult Conversion::applyShape(BlockArgument argument, ArrayRef<std::string> shape) {

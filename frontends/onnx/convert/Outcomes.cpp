@@ -18,11 +18,6 @@ namespace deepstride::onnx {
 static constexpr unsigned entryLimit = 4;
 static constexpr unsigned conversionLimit = 32; // outcomes that do not work count here only
 
-static bool isOneInteger(Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor && tensor.hasStaticShape() && tensor.getNumElements() == 1 && tensor.getElementType().isInteger();
-}
-
 /// Unsigned numbers of 64 bits do not fit into the numbers of size expressions.
 static bool hasElementSymbol(Type type) {
   return isOneInteger(type) && !getElementTypeOrSelf(type).isUnsignedInteger(64);
@@ -31,8 +26,7 @@ static bool hasElementSymbol(Type type) {
 /// Integers that are not negative have a bit for the sign beside those of their type.
 static SizeExpr elementOf(StringRef input, Type type) {
   auto element = cast<IntegerType>(getElementTypeOrSelf(type));
-  bool isUnsigned = element.isUnsigned() || element.getWidth() == 1;
-  return SizeExpr::element(input, 0, element.getWidth() + (isUnsigned ? 1 : 0));
+  return SizeExpr::element(input, 0, element.getWidth() + (isNeverNegative(element) ? 1 : 0));
 }
 
 /// What the runtime knows before a call: dimensions, and elements of small inputs within what their type can hold.
@@ -53,11 +47,10 @@ void Conversion::boundInputs() {
       continue;
     auto element = cast<IntegerType>(getElementTypeOrSelf(type));
     unsigned width = element.getWidth();
-    bool isUnsigned = element.isUnsigned() || width == 1;
     add(elementOf(name, type));
     if (width < 64)
-      assumptions.bound(elementOf(name, type), isUnsigned ? 0 : llvm::minIntN(width),
-                        isUnsigned ? static_cast<int64_t>(llvm::maxUIntN(width)) : llvm::maxIntN(width));
+      assumptions.bound(elementOf(name, type), isNeverNegative(element) ? 0 : llvm::minIntN(width),
+                        isNeverNegative(element) ? static_cast<int64_t>(llvm::maxUIntN(width)) : llvm::maxIntN(width));
   }
 }
 
@@ -96,8 +89,8 @@ std::optional<SizeExpr> Conversion::valueOf(Value scalar, unsigned depth) {
     if (!elements || facts.elementType.isUnsignedInteger(64))
       return std::nullopt;
     APInt number = *elements.value_begin<APInt>();
-    bool isUnsigned = facts.elementType.isUnsignedInteger() || facts.elementType.isInteger(1);
-    return isUnsigned ? static_cast<int64_t>(number.getZExtValue()) : number.getSExtValue();
+    return isNeverNegative(cast<IntegerType>(facts.elementType)) ? static_cast<int64_t>(number.getZExtValue())
+                                                                 : number.getSExtValue();
   }
   if (isa<ds::ReshapeOp, ds::BroadcastOp>(op))
     return operand(0);
@@ -170,9 +163,8 @@ public:
   Outcomes(ModuleOp module, func::FuncOp main, const ConversionOptions &options)
       : module(module), source(main), place(main->getNextNode()), options(options) {
     for (unsigned i = 0; i < main.getNumArguments(); ++i)
-      if (auto name = main.getArgAttrOfType<StringAttr>(i, "onnx.name");
-          name && isOneInteger(main.getArgument(i).getType()))
-        inputs.insert(name.getValue());
+      if (isOneInteger(main.getArgument(i).getType()))
+        inputs.insert(nameOf(main, i));
     main->remove();
   }
   ~Outcomes() { source->destroy(); }

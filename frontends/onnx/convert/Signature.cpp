@@ -8,23 +8,62 @@ using namespace mlir;
 
 namespace deepstride::onnx {
 
-static constexpr StringLiteral sourceName = "onnx.name", sourceDims = "onnx.dims";
+StringRef nameOf(func::FuncOp main, unsigned argument) {
+  auto name = main.getArgAttrOfType<StringAttr>(argument, sourceName);
+  return name ? name.getValue() : StringRef();
+}
 
-static bool isOneInteger(Type type) {
+bool isOneInteger(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && tensor.hasStaticShape() && tensor.getNumElements() == 1 && tensor.getElementType().isInteger();
 }
 
-LogicalResult Conversion::checkPins() {
-  for (BlockArgument argument : main.getArguments())
-    if (auto name = main.getArgAttrOfType<StringAttr>(argument.getArgNumber(), sourceName))
-      if (isOneInteger(argument.getType()))
-        scalarInputs[name.getValue()] = argument.getArgNumber();
+bool isNeverNegative(IntegerType type) { return type.isUnsigned() || type.getWidth() == 1; }
+
+void Conversion::collectDimNames() {
+  dimNames.clear();
   for (unsigned i = 0; i < main.getNumArguments(); ++i)
     if (auto dims = main.getArgAttrOfType<ArrayAttr>(i, sourceDims))
       for (Attribute dim : dims)
-        if (auto name = dyn_cast<StringAttr>(dim))
+        if (auto name = dyn_cast<StringAttr>(dim); name && !name.empty())
           dimNames.insert(name.getValue());
+}
+
+/// A dimension that the file gives no name is one of its own, such as `ids_d0`.
+std::string Conversion::freshDimName(unsigned argument, int64_t axis) {
+  StringRef input = nameOf(main, argument);
+  std::string name = (input.empty() ? "arg" + Twine(argument) : Twine(input)).str() + "_d" + std::to_string(axis);
+  while (!dimNames.insert(name).second)
+    name += "_";
+  return name;
+}
+
+void Conversion::nameDims() {
+  collectDimNames();
+  Builder attributes(module.getContext());
+  for (BlockArgument argument : main.getArguments()) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    if (!type)
+      continue;
+    auto known = main.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), sourceDims);
+    SmallVector<Attribute> dims;
+    for (auto [axis, size] : llvm::enumerate(type.getShape())) {
+      auto name = known && axis < known.size() ? dyn_cast<StringAttr>(known[axis]) : StringAttr();
+      if (!ShapedType::isDynamic(size))
+        dims.push_back(attributes.getI64IntegerAttr(size));
+      else if (name && !name.empty())
+        dims.push_back(name);
+      else
+        dims.push_back(attributes.getStringAttr(freshDimName(argument.getArgNumber(), static_cast<int64_t>(axis))));
+    }
+    main.setArgAttr(argument.getArgNumber(), sourceDims, attributes.getArrayAttr(dims));
+  }
+}
+
+LogicalResult Conversion::checkPins() {
+  for (BlockArgument argument : main.getArguments())
+    if (StringRef name = nameOf(main, argument.getArgNumber()); !name.empty() && isOneInteger(argument.getType()))
+      scalarInputs[name] = argument.getArgNumber();
   LogicalResult result = success();
   for (const auto &pin : options.dims) {
     pins[pin.getKey()] = pin.getValue();
@@ -62,36 +101,21 @@ SizeExpr Conversion::sizeOfDim(StringRef name) {
   return *parsed;
 }
 
-/// A name for a dimension that has none.
-std::string Conversion::freshDimName(unsigned argument, size_t axis) {
-  std::string name = ("arg" + Twine(argument) + "_d" + Twine(axis)).str();
-  while (!dimNames.insert(name).second)
-    name += "_";
-  return name;
-}
-
 std::optional<SizeVector> Conversion::sizesOfArgument(BlockArgument argument) {
   auto type = dyn_cast<RankedTensorType>(argument.getType());
-  auto dims = main.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), sourceDims);
   if (!type)
     return std::nullopt;
+  auto dims = main.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), sourceDims);
   SizeVector sizes;
-  for (auto [index, size] : llvm::enumerate(type.getShape())) {
-    auto name = dims && index < dims.size() ? dyn_cast<StringAttr>(dims[index]) : StringAttr();
-    if (!ShapedType::isDynamic(size))
-      sizes.push_back(size);
-    else if (name && !name.getValue().empty())
-      sizes.push_back(sizeOfDim(name.getValue()));
-    else
-      sizes.push_back(SizeExpr::symbol(freshDimName(argument.getArgNumber(), index)));
-  }
+  for (auto [size, dim] : llvm::zip_equal(type.getShape(), dims))
+    sizes.push_back(ShapedType::isDynamic(size) ? sizeOfDim(cast<StringAttr>(dim).getValue()) : SizeExpr(size));
   return sizes;
 }
 
 LogicalResult Conversion::convertArgument(BlockArgument argument) {
   unsigned index = argument.getArgNumber();
-  auto name = main.getArgAttrOfType<StringAttr>(index, sourceName);
-  std::string label = name ? name.str() : "arg" + std::to_string(index);
+  StringRef name = nameOf(main, index);
+  std::string label = name.empty() ? "arg" + std::to_string(index) : name.str();
   Type element = getElementTypeOrSelf(argument.getType());
   auto sizes = sizesOfArgument(argument);
   if (isSupportedElement(element) && !sizes)
@@ -145,11 +169,10 @@ LogicalResult Conversion::replaceInput(unsigned index, StringRef name, int64_t v
   auto type = cast<RankedTensorType>(main.getArgument(index).getType());
   auto element = cast<IntegerType>(type.getElementType());
   unsigned width = element.getWidth();
-  if (element.isUnsigned() || width == 1 ? !llvm::isUIntN(width, static_cast<uint64_t>(value))
-                                         : !llvm::isIntN(width, value))
+  if (isNeverNegative(element) ? !llvm::isUIntN(width, static_cast<uint64_t>(value)) : !llvm::isIntN(width, value))
     return emitError(main.getLoc()) << "--dim: expected a value of type " << describeElement(element) << " for input '"
                                     << name << "', found " << value;
-  APInt number(width, static_cast<uint64_t>(value), /*isSigned=*/!element.isUnsigned() && width > 1);
+  APInt number(width, static_cast<uint64_t>(value), /*isSigned=*/!isNeverNegative(element));
   converted[main.getArgument(index)] = builder.constant(DenseElementsAttr::get(type, number));
   return success();
 }

@@ -1,5 +1,5 @@
 // The importer's private dialect: `onnx.node`, `onnx.initializer` and what they need. Onnx.td is
-// the reference of the ops; this header only includes what TableGen made of it.
+// the reference of the ops; beside what TableGen made of it there are the names of attributes.
 
 #ifndef FRONTENDS_ONNX_DIALECT_ONNX_H
 #define FRONTENDS_ONNX_DIALECT_ONNX_H
@@ -22,5 +22,10 @@
 
 #define GET_OP_CLASSES
 #include "frontends/onnx/dialect/OnnxOps.h.inc"
+
+namespace deepstride::onnx {
+/// Attributes of the arguments and results of `@main`.
+constexpr llvm::StringLiteral sourceName = "onnx.name", sourceDims = "onnx.dims";
+} // namespace deepstride::onnx
 
 #endif // FRONTENDS_ONNX_DIALECT_ONNX_H

@@ -19,9 +19,9 @@ def Onnx_Dialect : Dialect {
 
     A model is one `func.func @main` in a module that carries `onnx.ir_version`, `onnx.producer` and
     `onnx.opset_import` (pairs of domain and version). Arguments and results carry `onnx.name`, and
-    `onnx.dims`: per dimension an integer or the ONNX dimension name; an unnamed dynamic dimension
-    of the argument `ids` gets the fresh name `ids_d0`, one of a result the empty name. Model-local
-    functions are already inlined: the names of what came from the call `c` start with `c/`.
+    `onnx.dims`: per dimension an integer or the ONNX dimension name, which is empty where the file
+    gives a dynamic dimension none. Model-local functions are already inlined: the names of what came
+    from the call `c` start with `c/`.
   }];
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;

@@ -71,9 +71,8 @@ private:
 
   // MainFunction.cpp: the model's graph.
   mlir::LogicalResult importMain(mlir::ModuleOp module);
-  mlir::ArrayAttr describeDims(const ::onnx::TypeProto &type, llvm::StringRef freshPrefix);
-  mlir::DictionaryAttr describeValue(const ::onnx::ValueInfoProto &value, bool nameDims);
-  void collectDimNames(const ::onnx::GraphProto &graph);
+  mlir::ArrayAttr describeDims(const ::onnx::TypeProto &type);
+  mlir::DictionaryAttr describeValue(const ::onnx::ValueInfoProto &value);
 
   // NodeImporter.cpp: nodes and calls of functions.
   mlir::LogicalResult importNodes(const Nodes &nodes, Scope &scope, mlir::Location where);
@@ -117,7 +116,6 @@ private:
   const ImportLimits &limits;
   mlir::Location fileLocation;
   llvm::StringMap<const ::onnx::FunctionProto *> functions;
-  llvm::StringSet<> dimNames;
   llvm::StringMap<unsigned> prefixes;
   mlir::Block *mainBlock = nullptr;
   mlir::Value absent;

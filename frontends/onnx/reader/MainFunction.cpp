@@ -11,43 +11,26 @@ using ::onnx::ValueInfoProto;
 
 namespace deepstride::onnx {
 
-void GraphImporter::collectDimNames(const GraphProto &graph) {
-  for (const auto *values : {&graph.input(), &graph.output(), &graph.value_info()})
-    for (const ValueInfoProto &value : *values)
-      for (const auto &dim : value.type().tensor_type().shape().dim())
-        if (dim.has_dim_param())
-          dimNames.insert(dim.dim_param());
-}
-
 /// Exporters write "?" for a dimension without a name: it says nothing about other dimensions.
 static bool isNamed(const ::onnx::TensorShapeProto::Dimension &dim) {
   return dim.has_dim_param() && !dim.dim_param().empty() && dim.dim_param() != "?";
 }
 
-ArrayAttr GraphImporter::describeDims(const TypeProto &type, StringRef freshPrefix) {
+ArrayAttr GraphImporter::describeDims(const TypeProto &type) {
   SmallVector<Attribute> dims;
-  for (const auto &dim : type.tensor_type().shape().dim()) {
-    if (isStated(dim)) {
+  for (const auto &dim : type.tensor_type().shape().dim())
+    if (isStated(dim))
       dims.push_back(builder.getI64IntegerAttr(dim.dim_value()));
-      continue;
-    }
-    std::string name = isNamed(dim) ? dim.dim_param() : "";
-    if (name.empty() && !freshPrefix.empty()) {
-      name = (freshPrefix + "_d" + Twine(dims.size())).str();
-      while (!dimNames.insert(name).second)
-        name += "_";
-    }
-    dims.push_back(builder.getStringAttr(name));
-  }
+    else
+      dims.push_back(builder.getStringAttr(isNamed(dim) ? dim.dim_param() : ""));
   return builder.getArrayAttr(dims);
 }
 
-DictionaryAttr GraphImporter::describeValue(const ValueInfoProto &value, bool nameDims) {
+DictionaryAttr GraphImporter::describeValue(const ValueInfoProto &value) {
   SmallVector<NamedAttribute> attributes;
-  attributes.push_back(builder.getNamedAttr("onnx.name", builder.getStringAttr(value.name())));
+  attributes.push_back(builder.getNamedAttr(sourceName, builder.getStringAttr(value.name())));
   if (value.type().tensor_type().has_shape())
-    attributes.push_back(
-        builder.getNamedAttr("onnx.dims", describeDims(value.type(), nameDims ? StringRef(value.name()) : "")));
+    attributes.push_back(builder.getNamedAttr(sourceDims, describeDims(value.type())));
   return builder.getDictionaryAttr(attributes);
 }
 
@@ -58,7 +41,6 @@ LogicalResult GraphImporter::importMain(ModuleOp module) {
     return failure();
   if (model.ir_version() < 3)
     frame.versions.try_emplace("", 1);
-  collectDimNames(graph);
 
   builder.setInsertionPointToEnd(module.getBody());
   auto main = func::FuncOp::create(builder, fileLocation, "main", builder.getFunctionType({}, {}));
@@ -87,7 +69,7 @@ LogicalResult GraphImporter::importMain(ModuleOp module) {
       return failure();
     if (isa<UnknownType>(mainBlock->getArguments().back().getType()))
       return refuseAt(locate(input.name()), "graph input: expected a type, found none");
-    arguments.push_back(describeValue(input, /*nameDims=*/true));
+    arguments.push_back(describeValue(input));
   }
 
   SmallVector<Value> outputs;
@@ -98,7 +80,7 @@ LogicalResult GraphImporter::importMain(ModuleOp module) {
   for (const ValueInfoProto &output : graph.output()) {
     if (!names.insert(output.name()).second)
       return refuseAt(locate(output.name()), "graph output: expected outputs with different names, found it twice");
-    results.push_back(describeValue(output, /*nameDims=*/false));
+    results.push_back(describeValue(output));
   }
   main.setFunctionType(builder.getFunctionType(mainBlock->getArgumentTypes(), TypeRange(ValueRange(outputs))));
   main.setAllArgAttrs(arguments);
