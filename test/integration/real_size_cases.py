@@ -178,6 +178,17 @@ def lengths_of_shape_inputs_that_the_model_leaves_no_choice(folder):
         warned(warnings)
         for sizes in first, second:
             agree(package, model, {"x": normal(12), "s": numbers(*sizes)}, folder, 0, sizes)
+    # The name of that axis says nothing about axes of data, though the model states it.
+    for name, inputs, feeds in [
+            ("square", [value("x", ["k", "k"]), shape], {"x": normal(4, 4), "s": numbers(2, 8)}),
+            ("sum", [value("x", ["k + 1", "k"]), shape], {"x": normal(5, 4), "s": numbers(2, 10)}),
+            ("summand", [value("x", ["k + 1"]), shape], {"x": normal(12), "s": numbers(4, 3)}),
+            ("other", [value("x", [12]), shape, value("w", ["k"])],
+             {"x": normal(12), "s": numbers(4, 3), "w": normal(5)})]:
+        model = write(folder / f"{name}.onnx", [node("Reshape", "x s", "y"), node("Neg", "w" if name == "other" else "x",
+                                                                                  "v")],
+                      inputs, [value("y", ["a", "b"]), value("v", None)])
+        agree(compiled(model, folder)[0], model, feeds, folder, 0)
     # Of another length than the ranks ask for, a call says so.
     np.savez(folder / "long.npz", x=normal(12), s=numbers(2, 2, 3, 1))
     tool("ds-run", folder / "Reshape.dsp", "--inputs", folder / "long.npz", code=1, says="'s'")

@@ -52,7 +52,7 @@ private:
   // InputShapes.cpp: shapes that the types of inputs do not state.
   llvm::LogicalResult applyShapes();
   llvm::LogicalResult applyShape(mlir::BlockArgument argument, llvm::ArrayRef<std::string> shape);
-  /// Pins the lengths of inputs that list sizes, where their readers leave no choice.
+  /// Makes inputs that list sizes as long as their readers ask for, where those leave no choice.
   void deduceLengths();
   // Outcomes.cpp: what is assumed, and what would have to be.
   std::optional<bool> assumed(mlir::Value condition) override;

@@ -151,18 +151,19 @@ static void collectLengths(Value vector, llvm::SmallSetVector<int64_t, 2> &lengt
 
 void Conversion::deduceLengths() {
   for (BlockArgument argument : main.getArguments()) {
+    unsigned index = argument.getArgNumber();
     auto type = dyn_cast<RankedTensorType>(argument.getType());
-    auto dims = main.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), sourceDims);
-    auto name = type && type.getRank() == 1 && type.isDynamicDim(0) && dims && dims.size() == 1
-                    ? dyn_cast<StringAttr>(dims[0])
-                    : StringAttr();
-    if (!name || name.getValue().empty() || pins.contains(name.getValue()))
+    if (!type || type.getRank() != 1 || !type.isDynamicDim(0) || pins.contains(statedDim(main, index, 0)))
       continue;
     llvm::SmallSetVector<int64_t, 2> lengths;
     collectLengths(argument, lengths);
-    if (lengths.size() == 1)
-      pins[name.getValue()] = lengths.front();
+    if (lengths.size() != 1)
+      continue;
+    // Of this axis alone: data may have axes of the same name, by chance or by mistake.
+    argument.setType(RankedTensorType::get({lengths.front()}, type.getElementType()));
+    main.setArgAttr(index, sourceDims, Builder(module.getContext()).getI64ArrayAttr({lengths.front()}));
   }
+  collectDimNames();
 }
 
 } // namespace deepstride::onnx
