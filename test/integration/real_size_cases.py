@@ -232,8 +232,9 @@ def index_tuples_of_dynamic_length(folder):
                                                                                    batch_dims=batch)],
                               [value("x", cube), value("i", indices, T.INT64)], [value("y", shape)])
             agree(package, model_key, {"x": data, "i": drawn}, folder, 0, (shape, count))
-    np.savez(folder / "wrong.npz", x=data, i=np.zeros((4, 6, 2), np.int64))
-    tool("ds-run", package, "--inputs", folder / "wrong.npz", code=1)
+    for wrong in np.zeros((4, 6, 2), np.int64), np.zeros((4, 0, 2), np.int64), np.zeros((4, 6, 0), np.int64):
+        np.savez(folder / "wrong.npz", x=data, i=wrong)
+        tool("ds-run", package, "--inputs", folder / "wrong.npz", code=1, says=["k", "does not hold, found"])
     # The updates say how long the tuples are.
     model = write(folder / "scatter.onnx", [node("ScatterND", "x i u", "y", reduction="add")],
                   [value("x", cube), value("i", ["n", "k"], T.INT64), value("u", ["n", "c"])], [value("y", cube)],

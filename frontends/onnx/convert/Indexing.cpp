@@ -33,6 +33,9 @@ static Value withTupleLength(Node &n, int64_t batchDims, std::optional<int64_t> 
     return n.refuse("input 1 ('indices', " + describe(n.b.facts(indices)) + "): expected tuples of 1 to " +
                     Twine(n.b.rank(n.in(0)) - batchDims) + " indices, found " + Twine(length) +
                     ", as the ranks of the operand and of the slices ask for");
+  // The reshape compares numbers of elements: of no tuples those of any length.
+  n.b.require(sizes.back(), length);
+  n.b.require(length, sizes.back());
   sizes.back() = length;
   return n.b.reshape(indices, sizes);
 }
