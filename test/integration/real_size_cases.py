@@ -256,3 +256,31 @@ def index_tuples_of_dynamic_length(folder):
                                                                                                  T.INT64)],
                   [value("y", ["p", "q", "r", "s"])])
     refused(model, "expected tuples of 1 to 3 indices, found 0")
+
+
+@case
+def axes_that_are_listed_twice(folder):
+    """Reductions take them once; without the reduced axes the rank of the result would depend on the call."""
+    axes, ends = value("a", ["two"], T.INT64), [value("y", None)]
+    data = normal(3, 4, 5)
+    for operator in "ReduceSum", "ReduceMean", "ReduceL1", "ReduceLogSumExp", "ReduceSumSquare":
+        model = write(folder / f"{operator}.onnx", [node(operator, "x a", "y")], [value("x", ["n", 4, 5]), axes], ends,
+                      opsets=[("", 18)])
+        package, _ = compiled(model, folder, "--dim", "two=2")
+        for listed in (1, 1), (0, -3), (0, 2), (-1, 2), (2, -2):
+            # Sums of at most 20 squares in another order.
+            agree(package, model, {"x": data, "a": numbers(*listed)}, folder, 1e-5, listed)
+        np.savez(folder / "wrong.npz", x=data, a=numbers(0, 3))
+        tool("ds-run", package, "--inputs", folder / "wrong.npz", code=1, says="does not hold")
+        for keep in 0, 1:
+            model = write(folder / f"{operator}{keep}.onnx", [node(operator, "x a", "y", keepdims=keep)],
+                          [value("x", ["n", 4, 5])], ends, {"a": numbers(1, -3, -2, 1)}, opsets=[("", 18)])
+            agree(compiled(model, folder)[0], model, {"x": data}, folder, 1e-5, keep)
+    model = write(folder / "dropped.onnx", [node("ReduceSum", "x a", "y", keepdims=0)], [value("x", ["n", 4, 5]), axes],
+                  ends)
+    package, _ = compiled(model, folder, "--dim", "two=2")
+    agree(package, model, {"x": data, "a": numbers(2, 0)}, folder, 1e-5)
+    np.savez(folder / "wrong.npz", x=data, a=numbers(1, -2))
+    tool("ds-run", package, "--inputs", folder / "wrong.npz", code=1, says="does not hold")
+    refused(write(folder / "outside.onnx", [node("ReduceSum", "x a", "y")], [value("x", ["n", 4, 5])], ends,
+                  {"a": numbers(-4, -4)}), "expected an axis from -3 to 2, found -4")

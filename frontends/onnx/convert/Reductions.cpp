@@ -7,14 +7,27 @@ using namespace mlir;
 namespace deepstride::onnx {
 using ds::ReduceKind;
 
-/// The reduced axes, counted from the front. Without any, all of them; with `noop_with_empty_axes`, none.
-static std::optional<SizeVector> reducedAxes(Node &n) {
+/// The reduced axes, counted from the front. Without any, all of them; with `noop_with_empty_axes`, none. What is
+/// listed again is reduced already; only the rank of a result without the reduced axes must be known before the call.
+static std::optional<SizeVector> reducedAxes(Node &n, bool keep) {
   int64_t rank = n.b.rank(n.in(0));
   auto listed = listedAxes(n, 1);
   if (n.isRefused())
     return std::nullopt;
-  if (listed && !listed->empty())
-    return normalizedAxes(n, *listed, rank);
+  if (listed && !listed->empty()) {
+    SizeVector once;
+    SmallVector<int64_t> seen;
+    for (const SizeExpr &axis : *listed) {
+      auto known = axis.constant();
+      int64_t fromFront = known ? *known + (*known < 0 ? rank : 0) : 0;
+      if (known && llvm::is_contained(seen, fromFront))
+        continue;
+      if (known)
+        seen.push_back(fromFront);
+      once.push_back(axis);
+    }
+    return normalizedAxes(n, once, rank, /*mayRepeat=*/keep);
+  }
   SmallVector<int64_t> all = axesFrom(0, n.flag("noop_with_empty_axes", false) ? 0 : rank);
   return SizeVector(all.begin(), all.end());
 }
@@ -66,12 +79,12 @@ static Value reduceNothing(DsBuilder &b, ReduceKind kind, Value x) {
 
 static Convert reduce(ReduceKind kind) {
   return [kind](Node &n) -> Values {
-    auto axes = reducedAxes(n);
+    bool keep = n.flag("keepdims", true);
+    auto axes = reducedAxes(n, keep);
     if (!axes)
       return {};
     Value x = n.in(0);
     Type type = n.b.element(x);
-    bool keep = n.flag("keepdims", true);
     if (isa<IntegerType>(type) && needsFloat(kind))
       x = n.b.cast(x, n.b.f64());
     return {n.b.cast(axes->empty() ? reduceNothing(n.b, kind, x) : reduceAxes(n.b, kind, x, *axes, keep), type)};

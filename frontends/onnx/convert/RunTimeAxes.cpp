@@ -8,7 +8,7 @@ bool areConstant(const SizeVector &values) {
   return llvm::all_of(values, [](const SizeExpr &value) { return value.constant().has_value(); });
 }
 
-std::optional<SizeVector> normalizedAxes(Node &n, const SizeVector &listed, int64_t rank) {
+std::optional<SizeVector> normalizedAxes(Node &n, const SizeVector &listed, int64_t rank, bool mayRepeat) {
   SizeVector axes;
   llvm::SmallVector<int64_t> constants;
   for (const SizeExpr &axis : listed) {
@@ -24,7 +24,7 @@ std::optional<SizeVector> normalizedAxes(Node &n, const SizeVector &listed, int6
       continue;
     n.b.require(listed[i], -rank);
     n.b.require(rank - 1, listed[i]);
-    for (size_t other = 0; other < axes.size(); ++other)
+    for (size_t other = 0; other < axes.size() && !mayRepeat; ++other)
       if (other < i || axes[other].constant())
         n.b.require(0, SizeExpr::eq(axes[i], axes[other]));
   }

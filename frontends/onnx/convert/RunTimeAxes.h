@@ -8,8 +8,8 @@
 namespace deepstride::onnx {
 
 /// The axes counted from the front; diagnosed where one is outside of `rank` or listed twice, by the run where only
-/// that knows it.
-std::optional<SizeVector> normalizedAxes(Node &n, const SizeVector &listed, int64_t rank);
+/// that knows it. With `mayRepeat` the run may list an axis twice.
+std::optional<SizeVector> normalizedAxes(Node &n, const SizeVector &listed, int64_t rank, bool mayRepeat = false);
 /// Those of an input, or without it of the attribute `axes`; nothing, undiagnosed, where there is neither.
 std::optional<SizeVector> listedAxes(Node &n, unsigned input);
 
