@@ -147,6 +147,21 @@ static KernelTable kernelTable(ModuleOp kernels) {
   return table;
 }
 
+/// States of one name are one state, in whichever entry.
+static LogicalResult checkStates(ArrayRef<std::pair<func::FuncOp, EntryPlan>> entries) {
+  llvm::StringMap<std::pair<const EntryPlan *, const EntryPlan::Tensor *>> known;
+  for (const auto &[function, plan] : entries)
+    for (const EntryPlan::Tensor &state : plan.states) {
+      auto [entry, first] = known.try_emplace(state.name, &plan, &state).first->second;
+      if (first->type != state.type || first->shape != state.shape)
+        return emitError(func::FuncOp(function).getLoc())
+               << "state '" << state.name << "' of entry '" << plan.name << "': expected " << first->type
+               << brief(first->shape) << ", as in entry '" << entry->name << "', found " << state.type
+               << brief(state.shape);
+    }
+  return success();
+}
+
 LogicalResult PackageWriter::addVariant(ModuleOp program, const CpuTarget &target, bool reference,
                                         llvm::function_ref<void(ModuleOp)> lowered) {
   if (failed(prepareFolder(program.getLoc())))
@@ -185,6 +200,8 @@ LogicalResult PackageWriter::addVariant(ModuleOp program, const CpuTarget &targe
     hasGuards |= !plan->guards.empty();
     entries.push_back({function, std::move(*plan)});
   }
+  if (failed(checkStates(entries)))
+    return failure();
   std::vector<StoredConstant> constants;
   llvm::StringMap<unsigned> ids;
   std::string codeFile = "code-" + target.name + ".so";

@@ -216,6 +216,24 @@ def guarded_entries_share_states(folder):
 
 
 @case
+def states_of_one_name_are_of_one_type_and_shape(folder):
+    parts = STATEFUL.partition("func.func @main.1")
+    for grouped in True, False:
+        for kind, says in ("tensor<2xf32>", "f32[2]"), ("tensor<f64>", "f64[]"):
+            second = parts[2].replace('tensor<f32> {ds.state', f'{kind} {{ds.state').replace(
+                "%t = ds.binary add %s, %r : (tensor<f32>, tensor<f32>) -> tensor<f32>",
+                f"%t = ds.unary neg %s : ({kind}) -> {kind}").replace(
+                "%y = ds.unary abs %t", "%y = ds.unary abs %r").replace("return %y, %t : tensor<f32>, tensor<f32>",
+                                                                        f"return %y, %t : tensor<f32>, {kind}")
+            if not grouped:
+                second = second.replace('ds.group = "main", ', "").replace(
+                    ', ds.guards = [{condition = "lt(n, 3)", holds = false}]', "")
+            (folder / "states.mlir").write_text(parts[0] + parts[1] + second)
+            tool("ds-opt", folder / "states.mlir", "-o", folder / "states.dsp", code=1,
+                 says=[f"state 'total' of entry 'main.1': expected f32[], as in entry 'main', found {says}"])
+
+
+@case
 def guards_of_a_program_are_checked(folder):
     for text, says in [
             (STATEFUL.replace('{condition = "lt(n, 3)", holds = true}', '{condition = "lt(n,", holds = true}'),
