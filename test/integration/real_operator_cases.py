@@ -340,14 +340,20 @@ def quantized_attention(folder):
 @case
 def quantized_lstms_that_are_no_such(folder):
     shapes = {"W": (1, 5, 24), "R": (1, 6, 24), "ws": (1,), "wz": (1,), "rs": (1,), "rz": (1,)}
+    inputs = ["x", "W", "R", "", "", "", "", "", "ws", "wz", "rs", "rz"]
+    arrays = {key: np.ones(size, FLOAT if key in ("ws", "rs") else np.uint8) for key, size in shapes.items()}
+
+    def refused_with(names, stored, says):
+        made = helper.make_node("DynamicQuantizeLSTM", names, ["y"], domain="com.microsoft", hidden_size=6)
+        refused(write(folder / "no.onnx", [made], [value("x", [3, 1, 5])], [value("y", None)], stored),
+                "DynamicQuantizeLSTM", says)
+
     for name, shape, says in [("W", (1, 24, 5), "input 1: expected [1, input size, 24]"),
                               ("ws", (1, 23), "input 8: expected f32[1] or [1, 24], found f32[1, 23]"),
                               ("rz", (2,), "input 11: expected ui8[1] or [1, 24], found ui8[2]"),
                               ("rs", (), "input 10: expected f32[1] or [1, 24], found f32[]")]:
-        made = helper.make_node("DynamicQuantizeLSTM", ["x", "W", "R", "", "", "", "", "", "ws", "wz", "rs", "rz"],
-                                ["y"],
-                                domain="com.microsoft", hidden_size=6)
-        given = {**shapes, name: shape}
-        arrays = {key: np.ones(size, FLOAT if key in ("ws", "rs") else np.uint8) for key, size in given.items()}
-        refused(write(folder / f"{name}.onnx", [made], [value("x", [3, 1, 5])], [value("y", None)], arrays),
-                "DynamicQuantizeLSTM", says)
+        refused_with(inputs, {**arrays, name: np.ones(shape, arrays[name].dtype)}, says)
+    for place, says in [(8, "the scale of input 1"), (9, "the zero point of input 1"), (10, "the scale of input 2"),
+                        (11, "the zero point of input 2")]:
+        for names in inputs[:place], inputs[:place] + [""] + inputs[place + 1:]:
+            refused_with(names, arrays, f"input {place}: expected {says}, found none")

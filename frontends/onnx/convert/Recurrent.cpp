@@ -176,6 +176,9 @@ bool Recurrence::bindScales(const SizeExpr &rows) {
     if (!b.element(n.in(input)).isInteger(8))
       return n.reject("input " + Twine(input) + ": expected i8 or ui8, found " + describe(b.facts(n.in(input))));
     for (unsigned parameter : {scale, zero}) {
+      if (!n.has(parameter))
+        return n.reject("input " + Twine(parameter) + ": expected the " +
+                        (parameter == scale ? "scale" : "zero point") + " of input " + Twine(input) + ", found none");
       SizeVector sizes = b.sizes(n.in(parameter));
       bool fits = !sizes.empty() && sizes[0] == SizeExpr(directions) &&
                   (sizes.size() == 1 || (sizes.size() == 2 && (sizes[1] == rows || sizes[1].isConstant(1))));
