@@ -20,42 +20,32 @@ namespace {
 struct BufferFacts {
   StringRef role;
   int64_t index = -1, first = 0, last = 0;
-  Attribute recipe;
   std::optional<SizeExpr> bytes; // where the plan states them or the program's border does
 };
 
 struct Collective {
   int64_t source, destination;
-  bool operator==(const Collective &other) const { return source == other.source && destination == other.destination; }
 };
 
 /// What is known at one point of the program.
 struct Memory {
-  using Held = llvm::SmallDenseSet<Value, 2>;
-  std::vector<Held> holds;                          // per buffer; without views
+  llvm::DenseSet<std::pair<int64_t, Value>> holds;  // which buffers hold which values; without views and weights
   llvm::MapVector<Operation *, Collective> pending; // by start
-  std::map<std::string, Value> defined;             // what a computed symbol got its value from
+  llvm::MapVector<Attribute, Value> defined;        // what a computed symbol got its value from
 
-  /// From here on `name` is another name of `value`.
-  void alias(Value name, Value value) {
-    for (auto &held : holds)
-      if (held.contains(value))
-        held.insert(name);
+  void forget(llvm::function_ref<bool(int64_t, Value)> isGone) {
+    for (auto next = holds.begin(); next != holds.end();) {
+      auto fact = next++;
+      if (isGone(fact->first, fact->second))
+        holds.erase(fact);
+    }
+  }
+  void clear(int64_t buffer) {
+    forget([&](int64_t number, Value) { return number == buffer; });
   }
   void keepWhatIsIn(const Memory &other) {
-    for (auto [mine, others] : llvm::zip_equal(holds, other.holds))
-      for (Value value : llvm::to_vector(mine))
-        if (!others.contains(value))
-          mine.erase(value);
-  }
-  bool operator==(const Memory &other) const {
-    auto isSubset = [](const Held &some, const Held &all) {
-      return llvm::all_of(some, [&](Value value) { return all.contains(value); });
-    };
-    for (auto [mine, others] : llvm::zip_equal(holds, other.holds))
-      if (mine.size() != others.size() || !isSubset(mine, others))
-        return false;
-    return true;
+    forget([&](int64_t buffer, Value value) { return !other.holds.contains({buffer, value}); });
+    defined.remove_if([&](const auto &symbol) { return other.defined.lookup(symbol.first) != symbol.second; });
   }
 };
 
@@ -77,9 +67,12 @@ private:
   void wait(dist::WaitOp wait, Memory &memory);
   void define(ds::DefineOp define, Memory &memory);
 
+  SmallVector<int64_t> placesOf(Value value, const Memory &memory) const;
+  void hand(Memory &memory, ValueRange names, ValueRange values);
   void expect(Operation *op, const Memory &memory, int64_t buffer, Value value, const Twine &what);
+  void checkWrite(Operation *op, const Memory &memory, int64_t buffer, Value value);
   void write(Operation *op, Memory &memory, int64_t buffer, Value value);
-  void checkFit(Operation *op, int64_t buffer, Value value);
+  SizeExpr bytesOf(Value value) const;
   bool fits(int64_t buffer, Value value);
   void checkAliases(ds::LaunchOp launch, ArrayRef<int64_t> list);
   bool isBuffer(Operation *op, int64_t buffer);
@@ -91,8 +84,11 @@ private:
   func::FuncOp entry;
   llvm::function_ref<void(Operation *, const Twine &)> violation;
   SizeAnalysis analysis;
+  SymbolTableCollection symbols;
   std::vector<BufferFacts> buffers;
-  int quiet = 0; // not 0 while a loop's fixed point is looked for
+  llvm::DenseMap<Attribute, SmallVector<int64_t>> constants; // buffers by recipe
+  llvm::DenseMap<Operation *, Memory> heads;                 // of loops, as their last fixed points were
+  int quiet = 0;                                             // not 0 while a loop's fixed point is looked for
 };
 
 bool PlanInterpreter::isBuffer(Operation *op, int64_t buffer) {
@@ -102,8 +98,10 @@ bool PlanInterpreter::isBuffer(Operation *op, int64_t buffer) {
   return isLegal;
 }
 
+int64_t elementBytes(Type type) { return (getElementTypeOrSelf(type).getIntOrFloatBitWidth() + 7) / 8; }
+
 /// Whether a kernel reads nothing of an argument but the element that it writes: every path from the argument to a
-/// result is elementwise and keeps the sizes. The divisor of integers is searched for zeros, by every thread.
+/// result is elementwise and keeps the sizes. What is scanned is read by every thread as a whole.
 bool readsOnlyWhatItWrites(ds::KernelOp kernel, unsigned argument) {
   auto sizesOf = [&](Value value) -> Attribute {
     if (auto block = dyn_cast<BlockArgument>(value))
@@ -122,11 +120,9 @@ bool readsOnlyWhatItWrites(ds::KernelOp kernel, unsigned argument) {
       Operation *op = use.getOwner();
       if (isa<ds::YieldOp>(op))
         continue;
-      if (!(isElementwise(op) || isa<ds::BroadcastOp>(op)) || sizesOf(op->getResult(0)) != sizes)
-        return false;
-      auto binary = dyn_cast<ds::BinaryOp>(op);
-      if (binary && use.getOperandNumber() == 1 && isa<IntegerType>(getElementTypeOrSelf(use.get().getType())) &&
-          llvm::is_contained({ds::BinaryKind::div, ds::BinaryKind::mod, ds::BinaryKind::fmod}, binary.getKind()))
+      auto element = dyn_cast<ds::PerElement>(op);
+      if (!element || !element.isPointwise() || element.scannedOperand() == use.getOperandNumber() ||
+          sizesOf(op->getResult(0)) != sizes)
         return false;
       work.push_back(op->getResult(0));
     }
@@ -142,12 +138,15 @@ std::optional<unsigned> updatedArgument(ds::KernelOp kernel) {
   return std::nullopt;
 }
 
+SizeExpr PlanInterpreter::bytesOf(Value value) const {
+  const TensorFacts &facts = analysis.facts(value);
+  return product(facts.sizes) * SizeExpr(elementBytes(facts.elementType));
+}
+
 bool PlanInterpreter::fits(int64_t buffer, Value value) {
   if (!buffers[buffer].bytes)
     return true;
-  const TensorFacts &facts = analysis.facts(value);
-  SizeExpr bytes = product(facts.sizes) * SizeExpr((facts.elementType.getIntOrFloatBitWidth() + 7) / 8);
-  auto room = (*buffers[buffer].bytes - bytes).constant();
+  auto room = (*buffers[buffer].bytes - bytesOf(value)).constant();
   if (room && *room >= 0)
     return true;
   // A view has as many elements as what it shows, in other words perhaps; a branch hands on what it yields.
@@ -160,23 +159,44 @@ bool PlanInterpreter::fits(int64_t buffer, Value value) {
   });
 }
 
+/// The buffers that hold a value. A weight lies where its recipe's constant is, at all times.
+SmallVector<int64_t> PlanInterpreter::placesOf(Value value, const Memory &memory) const {
+  Value root = throughViews(value);
+  if (auto weight = root.getDefiningOp<ds::WeightOp>())
+    return constants.lookup(weight.getRecipeAttr());
+  SmallVector<int64_t> places;
+  for (const auto &[buffer, held] : memory.holds)
+    if (held == root)
+      places.push_back(buffer);
+  return places;
+}
+
+/// From here on `names` are what `values` were until now.
+void PlanInterpreter::hand(Memory &memory, ValueRange names, ValueRange values) {
+  SmallVector<std::pair<int64_t, Value>> facts;
+  llvm::SmallDenseSet<Value> renewed;
+  for (auto [name, value] : llvm::zip_equal(names, values)) {
+    if (!isTensor(name))
+      continue;
+    renewed.insert(name);
+    for (int64_t buffer : placesOf(value, memory))
+      facts.push_back({buffer, name});
+  }
+  memory.forget([&](int64_t, Value value) { return renewed.contains(value); });
+  memory.holds.insert(facts.begin(), facts.end());
+}
+
 void PlanInterpreter::expect(Operation *op, const Memory &memory, int64_t buffer, Value value, const Twine &what) {
   if (!isBuffer(op, buffer))
     return;
-  Value root = throughViews(value);
-  bool isThere = memory.holds[buffer].contains(root);
-  if (auto weight = root.getDefiningOp<ds::WeightOp>())
-    isThere = buffers[buffer].recipe == weight.getRecipeAttr();
-  if (!isThere)
+  if (!llvm::is_contained(placesOf(value, memory), buffer))
     report(op, "buffer " + Twine(buffer) + " holds " + what);
   for (const auto &[start, collective] : memory.pending)
     if (buffer == collective.destination)
       report(op, "nothing reads buffer " + Twine(buffer) + " before the collective's wait");
 }
 
-void PlanInterpreter::write(Operation *op, Memory &memory, int64_t buffer, Value value) {
-  if (!isBuffer(op, buffer))
-    return;
+void PlanInterpreter::checkWrite(Operation *op, const Memory &memory, int64_t buffer, Value value) {
   StringRef role = buffers[buffer].role;
   if (role == "input" || role == "constant")
     report(op, "nothing writes " + Twine(role) + " buffer " + Twine(buffer));
@@ -185,12 +205,18 @@ void PlanInterpreter::write(Operation *op, Memory &memory, int64_t buffer, Value
       report(op, "buffer " + Twine(buffer) + " is the collective's from its start to its wait");
   if (!fits(buffer, value))
     report(op, "a value fits into buffer " + Twine(buffer));
-  memory.holds[buffer].clear();
-  memory.holds[buffer].insert(value);
+}
+
+void PlanInterpreter::write(Operation *op, Memory &memory, int64_t buffer, Value value) {
+  if (!isBuffer(op, buffer))
+    return;
+  checkWrite(op, memory, buffer, value);
+  memory.clear(buffer);
+  memory.holds.insert({buffer, value});
 }
 
 void PlanInterpreter::checkAliases(ds::LaunchOp launch, ArrayRef<int64_t> list) {
-  auto kernel = SymbolTable::lookupNearestSymbolFrom<ds::KernelOp>(launch, launch.getKernelAttr());
+  auto kernel = symbols.lookupNearestSymbolFrom<ds::KernelOp>(launch, launch.getKernelAttr());
   ArrayRef<int64_t> in = list.take_front(launch.getInputs().size()), out = list.drop_front(in.size());
   std::optional<unsigned> updated = updatedArgument(kernel);
   auto stated = launch->getAttrOfType<IntegerAttr>("in_place");
@@ -201,9 +227,16 @@ void PlanInterpreter::checkAliases(ds::LaunchOp launch, ArrayRef<int64_t> list) 
   for (auto [number, buffer] : llvm::enumerate(out)) {
     if (llvm::is_contained(out.drop_front(number + 1), buffer))
       report(launch, "results have buffers of their own");
-    for (auto [argument, read] : llvm::enumerate(in))
-      if (read == buffer && updated != argument && !readsOnlyWhatItWrites(kernel, argument))
+    for (auto [argument, read] : llvm::enumerate(in)) {
+      if (read != buffer)
+        continue;
+      bool isTarget = updated == argument && kernel.getBody().getArgument(argument).hasOneUse();
+      // Elements of other widths lie elsewhere, though their index is the same.
+      bool isSameWidth =
+          elementBytes(launch.getInputs()[argument].getType()) == elementBytes(launch.getResult(number).getType());
+      if (!isTarget && !(isSameWidth && readsOnlyWhatItWrites(kernel, argument)))
         report(launch, "a kernel does not write over what it reads elsewhere");
+    }
   }
 }
 
@@ -213,24 +246,25 @@ void PlanInterpreter::interpret(ds::LaunchOp launch, Memory &memory) {
   size_t inputs = launch.getInputs().size();
   if (!list || !index || list.size() != static_cast<int64_t>(inputs + launch.getResults().size()))
     return report(launch, "every value between kernels has a buffer");
-  for (auto [number, buffer] : llvm::enumerate(buffers)) {
-    if (buffer.role != "workspace" || (buffer.first <= index.getInt() && index.getInt() <= buffer.last))
-      continue;
-    memory.holds[number].clear(); // its bytes may be another's
-    for (const auto &[start, collective] : memory.pending)
-      if (collective.source == static_cast<int64_t>(number) || collective.destination == static_cast<int64_t>(number))
-        report(launch, "buffer " + Twine(number) + " lives until the collective's wait");
-  }
+  auto isDead = [&](int64_t number) { // its bytes may be another's
+    const BufferFacts &buffer = buffers[number];
+    return buffer.role == "workspace" && (index.getInt() < buffer.first || buffer.last < index.getInt());
+  };
+  memory.forget([&](int64_t buffer, Value) { return isDead(buffer); });
+  for (const auto &[start, collective] : memory.pending)
+    for (int64_t buffer : std::set<int64_t>{collective.source, collective.destination})
+      if (isDead(buffer))
+        report(launch, "buffer " + Twine(buffer) + " lives until the collective's wait");
   for (auto [number, input] : llvm::enumerate(launch.getInputs()))
     expect(launch, memory, list[number], input, "operand " + Twine(number));
   if (llvm::any_of(list.asArrayRef(), [&](int64_t buffer) { return !isBuffer(launch, buffer); }))
     return;
   checkAliases(launch, list);
   for (auto [number, result] : llvm::enumerate(launch.getResults())) {
-    const BufferFacts &buffer = buffers[list[inputs + number]];
-    write(launch, memory, list[inputs + number], result);
-    if (buffer.role == "workspace" && (index.getInt() < buffer.first || buffer.last < index.getInt()))
-      report(launch, "buffer " + Twine(list[inputs + number]) + " lives while it is written");
+    int64_t buffer = list[inputs + number];
+    write(launch, memory, buffer, result);
+    if (isDead(buffer))
+      report(launch, "buffer " + Twine(buffer) + " lives while it is written");
   }
 }
 
@@ -241,11 +275,9 @@ void PlanInterpreter::start(dist::AllReduceStartOp start, Memory &memory) {
   expect(start, memory, list[0], start.getSource(), "the source");
   if (!isBuffer(start, list[0]) || !isBuffer(start, list[1]))
     return;
-  auto source = llvm::to_vector(memory.holds[list[0]]);
-  write(start, memory, list[1], *start.getPending().getUsers().begin()->result_begin());
-  memory.holds[list[1]].clear(); // nobody knows before the wait
-  if (list[0] == list[1])
-    memory.holds[list[0]].insert(source.begin(), source.end());
+  checkWrite(start, memory, list[1], *start.getPending().getUsers().begin()->result_begin());
+  if (list[0] != list[1])
+    memory.clear(list[1]); // nobody knows before the wait
   memory.pending.insert({start, {list[0], list[1]}});
 }
 
@@ -261,21 +293,18 @@ void PlanInterpreter::wait(dist::WaitOp wait, Memory &memory) {
 }
 
 void PlanInterpreter::define(ds::DefineOp define, Memory &memory) {
-  Value &value = memory.defined[define.getSymbol().str()];
+  Value &value = memory.defined[define.getSymbolAttr()];
   if (value == define.getValue())
     return; // the same once more
   value = define.getValue();
-  for (auto [number, buffer] : llvm::enumerate(buffers))
-    if (buffer.bytes && buffer.bytes->dependsOn(define.getSymbol()))
-      memory.holds[number].clear(); // allocated anew
+  memory.forget([&](int64_t number, Value) { // allocated anew
+    return buffers[number].bytes && buffers[number].bytes->dependsOn(define.getSymbol());
+  });
 }
 
 /// What results and values from inside mean behind a branch or a loop.
 void forgetInner(Operation *op, Memory &memory) {
-  for (auto &held : memory.holds)
-    for (Value value : llvm::to_vector(held))
-      if (value.getParentRegion()->getParentOp() == op || op->isProperAncestor(value.getParentRegion()->getParentOp()))
-        held.erase(value);
+  memory.forget([&](int64_t, Value value) { return op->isAncestor(value.getParentRegion()->getParentOp()); });
 }
 
 void PlanInterpreter::interpret(scf::IfOp branch, Memory &memory) {
@@ -285,49 +314,41 @@ void PlanInterpreter::interpret(scf::IfOp branch, Memory &memory) {
     if (region.empty())
       continue;
     interpret(region.front(), ends.back());
-    for (auto [result, yielded] : llvm::zip(branch.getResults(), region.front().getTerminator()->getOperands()))
-      ends.back().alias(result, throughViews(yielded));
+    hand(ends.back(), branch.getResults(), region.front().getTerminator()->getOperands());
   }
   memory = ends[0];
   memory.keepWhatIsIn(ends[1]);
-  for (const auto &[symbol, value] : ends[1].defined)
-    if (memory.defined[symbol] != value)
-      memory.defined.erase(symbol);
   forgetInner(branch, memory);
 }
 
 void PlanInterpreter::interpret(scf::WhileOp loop, Memory &memory) {
   Memory head = memory, exit;
-  auto hand = [](Memory &to, ValueRange names, ValueRange values) {
-    Memory old = to;
-    for (auto [name, value] : llvm::zip_equal(names, values))
-      for (auto [held, before] : llvm::zip_equal(to.holds, old.holds)) {
-        if (!isTensor(name))
-          break;
-        held.erase(name);
-        if (before.contains(throughViews(value)))
-          held.insert(name);
-      }
-  };
   hand(head, loop.getBeforeArguments(), loop.getInits());
   head.defined.clear(); // an iteration defines anew
-  ++quiet;
-  for (bool isFixed = false; true;) {
-    quiet -= isFixed;
+  // While the fixed point of a loop around this one is looked for, what that holds only shrinks, and with it what is
+  // held here: what the last fixed point lacked is in no later one. Starting there, a nest takes polynomial time.
+  if (auto last = heads.find(loop); last != heads.end())
+    head.keepWhatIsIn(last->second);
+  auto iterate = [&] {
     Memory now = head;
     interpret(*loop.getBeforeBody(), now);
     exit = now;
     hand(now, loop.getAfterArguments(), loop.getConditionOp().getArgs());
     interpret(*loop.getAfterBody(), now);
-    if (isFixed)
-      break;
     hand(now, loop.getBeforeArguments(), loop.getYieldedValues());
-    Memory next = head;
-    next.keepWhatIsIn(now);
-    // What an iteration computed is not there for the next one, but for what it hands on.
-    isFixed = next == head;
-    head = next;
+    return now;
+  };
+  ++quiet;
+  // What an iteration computed is not there for the next one, but for what it hands on.
+  for (Memory next = head;; head = next) {
+    next.keepWhatIsIn(iterate());
+    if (next.holds == head.holds)
+      break;
   }
+  --quiet;
+  if (quiet == 0)
+    iterate(); // once more, to report
+  heads[loop] = head;
   hand(exit, loop.getResults(), loop.getConditionOp().getArgs());
   memory = exit;
   memory.defined.clear();
@@ -385,7 +406,8 @@ bool PlanInterpreter::readPlan() {
       return false;
     }
     facts.index = number("index"), facts.first = number("first"), facts.last = number("last");
-    facts.recipe = fields.get("recipe");
+    if (Attribute recipe = fields.get("recipe"); recipe && facts.role == "constant")
+      constants[recipe].push_back(static_cast<int64_t>(buffers.size()));
     buffers.push_back(std::move(facts));
   }
   return true;
@@ -405,10 +427,6 @@ void PlanInterpreter::run() {
     if (buffer.role != "workspace" && buffer.role != "constant" &&
         !border.try_emplace({buffer.role, buffer.index}, number).second)
       return report(entry, "two buffers are " + Twine(buffer.role) + " " + Twine(buffer.index));
-  auto bytesOf = [&](Value value) {
-    const TensorFacts &facts = analysis.facts(value);
-    return product(facts.sizes) * SizeExpr((facts.elementType.getIntOrFloatBitWidth() + 7) / 8);
-  };
   auto find = [&](StringRef role, int64_t index) {
     auto found = border.find({role, index});
     if (found == border.end())
@@ -416,7 +434,6 @@ void PlanInterpreter::run() {
     return found == border.end() ? -1 : found->second;
   };
   Memory memory;
-  memory.holds.resize(buffers.size());
   int64_t inputs = 0, states = 0, outputs = 0;
   llvm::MapVector<Attribute, std::pair<int64_t, Value>> ends; // of states
   for (BlockArgument argument : entry.getArguments()) {
@@ -424,7 +441,7 @@ void PlanInterpreter::run() {
     int64_t buffer = state ? find("state", states++) : find("input", inputs++);
     if (buffer < 0)
       return;
-    memory.holds[buffer].insert(argument);
+    memory.holds.insert({buffer, argument});
     buffers[buffer].bytes = bytesOf(argument);
     if (state)
       ends[state] = {buffer, argument};

@@ -60,3 +60,22 @@ func.func @defined_anew(%x: tensor<?xf32> {ds.dims = ["n"]}, %n: tensor<i64> {ds
       : (tensor<?xf32>) -> tensor<?xf32>
   return %1 : tensor<?xf32>
 }
+
+// So it is where only one side of a branch has defined the symbol before.
+func.func @defined_on_one_side(%x: tensor<?xf32> {ds.dims = ["m"]}, %n: tensor<i64> {ds.dims = []},
+                               %c: tensor<i1> {ds.dims = []}) -> tensor<?xf32>
+    attributes {ds.entry, ds.buffers = [{index = 0 : i64, role = "input"}, {index = 1 : i64, role = "input"},
+    {index = 2 : i64, role = "input"}, {index = 0 : i64, role = "output"},
+    {bytes = "4*n", first = 0 : i64, last = 1 : i64, role = "workspace"}]} {
+  %k = tensor.extract %c[] {buffer = 2 : i64} : tensor<i1>
+  scf.if %k {
+    ds.define "n" = %n {buffer = 1 : i64} : tensor<i64>
+  }
+  %0 = ds.launch @copy(%x) sizes ["m"] {buffers = array<i64: 0, 4>, index = 0 : i64, result_sizes = [["n"]]}
+      : (tensor<?xf32>) -> tensor<?xf32>
+  ds.define "n" = %n {buffer = 1 : i64} : tensor<i64>
+  // expected-error @+1 {{'ds.launch' violates the contract of phase 'memory': buffer 4 holds operand 0}}
+  %1 = ds.launch @copy(%0) sizes ["n"] {buffers = array<i64: 4, 3>, index = 1 : i64, result_sizes = [["n"]]}
+      : (tensor<?xf32>) -> tensor<?xf32>
+  return %1 : tensor<?xf32>
+}

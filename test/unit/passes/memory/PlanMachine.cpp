@@ -51,18 +51,20 @@ int64_t partlyWritten(ds::KernelOp kernel) {
   return target ? static_cast<int64_t>(cast<BlockArgument>(target).getArgNumber()) : -1;
 }
 
-/// Element i of every result needs element i of the argument only.
-bool isPointwise(ds::KernelOp kernel, unsigned argument) {
-  Type type = kernel.getBody().getArgument(argument).getType();
+/// Element i of every result needs element i of the argument only, and lies where that does if the argument has the
+/// buffer of the given result.
+bool isPointwise(ds::KernelOp kernel, unsigned argument, unsigned result) {
+  auto read = cast<RankedTensorType>(kernel.getBody().getArgument(argument).getType());
   for (Operation &op : kernel.getBody().front()) {
     if (auto binary = dyn_cast<ds::BinaryOp>(op); binary && binary.getKind() == ds::BinaryKind::div)
       return false; // of integers in these programs
-    if (!isa<ds::UnaryOp, ds::BinaryOp, ds::YieldOp, ds::ConstantOp>(op))
-      return false;
-    if (isa<ds::YieldOp>(op) && llvm::any_of(op.getOperandTypes(), [&](Type result) { return result != type; }))
+    if (!isa<ds::UnaryOp, ds::BinaryOp, ds::CastOp, ds::YieldOp, ds::ConstantOp>(op))
       return false;
   }
-  return true;
+  ValueRange yielded = kernel.getBody().front().getTerminator()->getOperands();
+  return bytesOf(yielded[result]) == bytesOf(kernel.getBody().getArgument(argument)) &&
+         llvm::all_of(yielded.getTypes(),
+                      [&](Type type) { return cast<RankedTensorType>(type).getShape() == read.getShape(); });
 }
 
 /// The walk that both runs share; what a tensor is, is theirs.
@@ -263,7 +265,9 @@ private:
     int64_t partly = partlyWritten(kernel);
     for (auto [number, buffer] : llvm::enumerate(in)) {
       bool isPart = static_cast<int64_t>(number) == partly;
-      bool clashes = llvm::is_contained(out, buffer) && !isPart && !isPointwise(kernel, number);
+      bool isTarget = isPart && kernel.getBody().getArgument(number).hasOneUse(), clashes = false;
+      for (auto [result, written] : llvm::enumerate(out))
+        clashes |= written == buffer && !isTarget && !isPointwise(kernel, number, result);
       hash = mix(hash, clashes ? scrambled() : read(isPart ? out.front() : buffer));
     }
     for (auto [number, buffer] : llvm::enumerate(out))

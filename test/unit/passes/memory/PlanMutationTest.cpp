@@ -12,6 +12,7 @@
 #include "passes/memory/VerifyPlan.h"
 #include "test/unit/passes/memory/PlanMachine.h"
 #include "test/unit/passes/memory/PlanPrograms.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -35,21 +36,27 @@ std::vector<std::string> violationsOf(func::FuncOp entry) {
   return found;
 }
 
+OwningOpRef<ModuleOp> planned(StringRef text, MLIRContext &context) {
+  context.loadDialect<ds::DSDialect, dist::DistDialect, func::FuncDialect, scf::SCFDialect, arith::ArithDialect,
+                      tensor::TensorDialect>();
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  // Remarks about copies are for readers of reports.
+  ScopedDiagnosticHandler quiet(&context,
+                                [](Diagnostic &d) { return success(d.getSeverity() == DiagnosticSeverity::Remark); });
+  PassManager passes(&context);
+  passes.addPass(createOutlineKernels());
+  passes.addPass(createPlanBuffers());
+  if (!module || failed(passes.run(*module)))
+    return {};
+  return module;
+}
+
 /// A program after the memory phase, and what became of its mutants.
 class Mutants : public ::testing::TestWithParam<PlanProgram> {
 protected:
   void SetUp() override {
-    context.loadDialect<ds::DSDialect, dist::DistDialect, func::FuncDialect, scf::SCFDialect, arith::ArithDialect,
-                        tensor::TensorDialect>();
-    module = parseSourceString<ModuleOp>(GetParam().text, &context);
+    module = planned(GetParam().text, context);
     ASSERT_TRUE(module);
-    // Remarks about copies are for readers of reports.
-    ScopedDiagnosticHandler quiet(&context,
-                                  [](Diagnostic &d) { return success(d.getSeverity() == DiagnosticSeverity::Remark); });
-    PassManager passes(&context);
-    passes.addPass(createOutlineKernels());
-    passes.addPass(createPlanBuffers());
-    ASSERT_TRUE(succeeded(passes.run(*module)));
     entry = *module->getOps<func::FuncOp>().begin();
     plan = llvm::to_vector(entry->getAttrOfType<ArrayAttr>("ds.buffers").getAsRange<DictionaryAttr>());
   }
@@ -200,6 +207,26 @@ TEST_P(Mutants, WrongInPlaceIsCaught) {
   });
 }
 
+// A kernel that finds its updates where it writes: what ds-outline-kernels would make without copies.
+TEST_P(Mutants, UpdatesFromTheirTargetAreCaught) {
+  entry.walk([&](ds::LaunchOp launch) {
+    auto inPlace = launch->getAttrOfType<IntegerAttr>("in_place");
+    if (!inPlace)
+      return;
+    Region &body = module->lookupSymbol<ds::KernelOp>(launch.getKernel()).getBody();
+    Value target = body.getArgument(inPlace.getInt());
+    for (BlockArgument argument : body.getArguments()) {
+      if (argument == target || argument.getType() != target.getType())
+        continue;
+      OpOperand &use = *argument.getUses().begin();
+      use.set(target);
+      EXPECT_TRUE(changesMeaning(entry));
+      EXPECT_FALSE(violationsOf(entry).empty());
+      use.set(argument);
+    }
+  });
+}
+
 TEST_P(Mutants, LaunchesThatExchangeTheirNumbersAreCaught) {
   SmallVector<ds::LaunchOp> launches;
   entry.walk([&](ds::LaunchOp launch) { launches.push_back(launch); });
@@ -212,6 +239,44 @@ TEST_P(Mutants, LaunchesThatExchangeTheirNumbersAreCaught) {
       EXPECT_FALSE(violationsOf(entry).empty()) << "two launches of one number";
       launches[j]->setAttr("index", b);
     }
+}
+
+/// Loops within each other; each hands on two values, crosswise.
+std::string nest(int depth) {
+  std::string body = R"(
+    %r0:2 = ds.fused {
+      %0 = ds.binary add %c1, %x : (!t, !t) -> !t
+      %1 = ds.unary neg %d1 : (!t) -> !t
+      ds.yield %0, %1 : !t, !t
+    } : !t, !t)";
+  for (int level = 1; level <= depth; ++level)
+    body = llvm::formatv(R"(
+    %r{0}:2 = scf.while (%a{0} = %c{1}, %b{0} = %d{1}) : (!t, !t) -> (!t, !t) {{
+      scf.condition(%go) %a{0}, %b{0} : !t, !t
+    } do {{
+    ^bb0(%c{0}: !t, %d{0}: !t):
+      {2}
+      scf.yield %r{3}#1, %r{3}#0 : !t, !t
+    })",
+                         level, level + 1, body, level - 1);
+  return llvm::formatv(R"(
+!t = tensor<4xf32>
+func.func @f(%c: tensor<i1> {{ds.dims = []}, %x: !t {{ds.dims = [4]}) -> (!t, !t) attributes {{ds.entry} {{
+  %go = tensor.extract %c[] : tensor<i1>
+  %c{0} = ds.unary exp %x : (!t) -> !t
+  %d{0} = ds.unary tanh %x : (!t) -> !t
+  {1}
+  return %r{2}#0, %r{2}#1 : !t, !t
+})",
+                       depth + 1, body, depth);
+}
+
+// A verifier that starts every visit of a loop anew would be at it for years.
+TEST(Plans, OfDeepNestsAreRight) {
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module = planned(nest(32), context);
+  ASSERT_TRUE(module);
+  EXPECT_EQ(violationsOf(*module->getOps<func::FuncOp>().begin()), std::vector<std::string>());
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, Mutants, ::testing::ValuesIn(planPrograms),

@@ -1,4 +1,4 @@
-// Programs whose plans are mutated: views, states in place and not, updates, branches, loops, collectives.
+// Programs whose plans are mutated: views, states in place and not, updates, casts, branches, loops, collectives.
 #ifndef DEEPSTRIDE_TEST_UNIT_PASSES_MEMORY_PLANPROGRAMS_H
 #define DEEPSTRIDE_TEST_UNIT_PASSES_MEMORY_PLANPROGRAMS_H
 
@@ -48,6 +48,26 @@ func.func @f(%u: tensor<1x2xf32> {ds.dims = [1, 2]}, %i: tensor<1x1xi64> {ds.dim
   %c = ds.scatter_nd assign %v, %i, %u : (tensor<3x2xf32>, tensor<1x1xi64>, tensor<1x2xf32>) -> tensor<3x2xf32>
   %d = ds.binary div %b, %c : (tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>
   return %b, %c, %d, %v : tensor<3x2xf32>, tensor<3x2xf32>, tensor<3x2xf32>, tensor<3x2xf32>
+})"},
+    {"UpdatesWithTheirTarget", R"(
+func.func @f(%x: tensor<4xf32> {ds.dims = [4]}, %i: tensor<4xi64> {ds.dims = [4]},
+             %s: tensor<4xf32> {ds.dims = [4], ds.state = "s"}) -> (tensor<4xf32>, tensor<4xf32> {ds.state = "s"})
+    attributes {ds.entry} {
+  %0 = ds.unary exp %x : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = ds.scatter_elements add 0 %0, %i, %0 : (tensor<4xf32>, tensor<4xi64>, tensor<4xf32>) -> tensor<4xf32>
+  %2 = ds.scatter_elements assign 0 %s, %i, %x : (tensor<4xf32>, tensor<4xi64>, tensor<4xf32>) -> tensor<4xf32>
+  return %1, %2 : tensor<4xf32>, tensor<4xf32>
+})"},
+    {"Casts", R"(
+func.func @f(%x: tensor<4xf64> {ds.dims = [4]}, %i: tensor<4xi32> {ds.dims = [4]}) -> (tensor<4xf32>, tensor<4xf32>)
+    attributes {ds.entry} {
+  %0 = ds.unary exp %x : (tensor<4xf64>) -> tensor<4xf64>
+  %1 = ds.cast %0 to f32 : (tensor<4xf64>) -> tensor<4xf32>
+  %2 = ds.unary tanh %1 : (tensor<4xf32>) -> tensor<4xf32>
+  %3 = ds.unary neg %i : (tensor<4xi32>) -> tensor<4xi32>
+  %4 = ds.cast %3 to f32 : (tensor<4xi32>) -> tensor<4xf32>
+  %5 = ds.binary add %2, %4 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %2, %5 : tensor<4xf32>, tensor<4xf32>
 })"},
     {"Branches", R"(
 func.func @f(%c: tensor<i1> {ds.dims = []}, %x: tensor<4xf32> {ds.dims = [4]},
@@ -102,6 +122,27 @@ func.func @f(%c: tensor<i1> {ds.dims = []}, %x: tensor<4xf32> {ds.dims = [4]}, %
   }
   %6 = ds.binary add %r#0, %r#1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %6, %r#2, %r#3 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+})"},
+    {"LoopsOverWeights", R"(
+func.func @f(%c: tensor<i1> {ds.dims = []}, %x: tensor<4xf32> {ds.dims = [4]},
+             %s: tensor<4xf32> {ds.dims = [4], ds.state = "s"}) -> (tensor<4xf32>, tensor<4xf32> {ds.state = "s"})
+    attributes {ds.entry} {
+  %k = ds.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
+  %r:3 = scf.while (%a = %s) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<2x2xf32>) {
+    %l = ds.constant dense<[[5.0, 6.0], [7.0, 8.0]]> : tensor<2x2xf32>
+    %go = tensor.extract %c[] : tensor<i1>
+    scf.condition(%go) %a, %k, %l : tensor<4xf32>, tensor<4xf32>, tensor<2x2xf32>
+  } do {
+  ^bb0(%a: tensor<4xf32>, %b: tensor<4xf32>, %d: tensor<2x2xf32>):
+    %0 = ds.binary add %a, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %1 = ds.reshape %d [4] : (tensor<2x2xf32>) -> tensor<4xf32>
+    %2 = ds.binary mul %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %2 : tensor<4xf32>
+  }
+  %3 = ds.binary sub %r#1, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %4 = ds.reshape %r#2 [4] : (tensor<2x2xf32>) -> tensor<4xf32>
+  %5 = ds.binary add %3, %4 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %5, %r#0 : tensor<4xf32>, tensor<4xf32>
 })"},
     {"NestedLoops", R"(
 func.func @f(%c: tensor<i1> {ds.dims = []}, %x: tensor<4xf32> {ds.dims = [4]}) -> tensor<4xf32> attributes {ds.entry} {
