@@ -34,13 +34,6 @@ OpOperand *updateTarget(Operation *op) {
   return nullptr;
 }
 
-/// Ops whose kernel looks through its divisor for zeros before it divides.
-static bool isIntegerDivision(ds::BinaryOp op) {
-  return isa<IntegerType>(cast<RankedTensorType>(op.getRhs().getType()).getElementType()) &&
-         (op.getKind() == ds::BinaryKind::div || op.getKind() == ds::BinaryKind::mod ||
-          op.getKind() == ds::BinaryKind::fmod);
-}
-
 /// Calls back for every op that reads the value, through views. A collective reads its source until its wait.
 static void forEachReader(Value value, llvm::function_ref<void(OpOperand &, Operation *)> visit) {
   for (OpOperand &use : value.getUses()) {
@@ -94,6 +87,8 @@ private:
   void put(Value value, Slot &slot) {
     slot.versions.push_back(value);
     placed[value] = &slot;
+    assert(getElementTypeOrSelf(value) == getElementTypeOrSelf(slot.versions.front()) &&
+           "what lies in a slot has one type, so that elements of one index lie in one place");
   }
   bool because(const Twine &reason) {
     why = reason.str();
@@ -137,8 +132,8 @@ Value CopyInserter::copyInto(OpOperand &operand, Operation *before) {
   return copy.getResult(0);
 }
 
-/// Whether an elementwise kernel reads nothing of the operand but the element that it writes. The divisor of integers
-/// is looked through for zeros first, by every thread.
+/// Whether an elementwise kernel reads nothing of the operand but the element that it writes, which has the operand's
+/// type: both lie in one slot. What is scanned is read by every thread as a whole.
 bool CopyInserter::readsSameIndex(Operation *writer, Value operand) {
   const SizeVector &sizes = analysis.facts(operand).sizes;
   for (Value result : writer->getResults())
@@ -147,12 +142,10 @@ bool CopyInserter::readsSameIndex(Operation *writer, Value operand) {
   llvm::SmallDenseSet<Value> moved; // what is read at other places
   auto look = [&](Operation *op) {
     bool isMoved = llvm::any_of(op->getResults(), [&](Value result) { return moved.contains(result); });
-    auto binary = dyn_cast<ds::BinaryOp>(op);
-    for (Value read : op->getOperands())
-      if (isMoved || !(isElementwise(op) || isa<ds::BroadcastOp>(op)) ||
-          analysis.facts(read).sizes != analysis.facts(op->getResult(0)).sizes ||
-          (binary && read == binary.getRhs() && isIntegerDivision(binary)))
-        moved.insert(read);
+    for (OpOperand &read : op->getOpOperands())
+      if (isMoved || !isElementwise(op) || cast<ds::PerElement>(op).scannedOperand() == read.getOperandNumber() ||
+          analysis.facts(read.get()).sizes != analysis.facts(op->getResult(0)).sizes)
+        moved.insert(read.get());
   };
   if (auto fused = dyn_cast<ds::FusedOp>(writer)) {
     for (Operation &op : llvm::reverse(fused.getBody().front().without_terminator()))
@@ -417,7 +410,7 @@ unsigned CopyInserter::run() {
   SmallVector<Slot *> ends;
   for (unsigned i = 0; i < terminator->getNumOperands(); ++i) {
     auto name = function.getResultAttrOfType<StringAttr>(i, ds::nameAttr);
-    if (Attribute state = function.getResultAttr(i, ds::stateAttr); state && states.contains(state))
+    if (Attribute state = function.getResultAttr(i, ds::stateAttr))
       ends.push_back(states[state]);
     else
       ends.push_back(&newSlot(name ? "output '" + name.getValue() + "'" : "output " + Twine(i)));
