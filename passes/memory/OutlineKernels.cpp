@@ -8,6 +8,7 @@
 #include "passes/Report.h"
 #include "passes/memory/BufferCopies.h"
 #include "passes/memory/Passes.h"
+#include "passes/memory/States.h"
 
 #include "dialects/ds/DsDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -41,7 +42,6 @@ public:
 private:
   void storeConstants(func::FuncOp function);
   void countBeforeAllocating(func::FuncOp function);
-  LogicalResult checkStates(func::FuncOp function);
   void recordConstraints(func::FuncOp function);
   void outline(Operation *op);
   ArrayAttr rename(ArrayRef<SizeExpr> sizes);
@@ -128,9 +128,7 @@ void KernelOutliner::outline(Operation *op) {
   IRMapping mapping;
   for (Value input : inputs)
     mapping.map(input, block->addArgument(input.getType(), unknown));
-  bool elementwise = true;
   for (Operation *inner : body) {
-    elementwise &= isElementwise(inner);
     for (Value operand : inner->getOperands())
       if (!mapping.contains(operand) && isEmbeddable(operand, inner)) {
         Operation *constant = builder.clone(*operand.getDefiningOp());
@@ -155,10 +153,7 @@ void KernelOutliner::outline(Operation *op) {
   SmallVector<Attribute> launchSizes;
   for (Value value : yielded) {
     results.push_back(mapping.lookup(value));
-    const TensorFacts &facts = analysis.facts(value);
-    launchSizes.push_back(toAttribute(context, facts.sizes));
-    for (Value input : inputs)
-      elementwise &= analysis.facts(input).sizes == facts.sizes || analysis.facts(input).sizes.empty();
+    launchSizes.push_back(toAttribute(context, analysis.facts(value).sizes));
   }
   ds::YieldOp::create(builder, unknown, results);
   kernel.setSizeCount(sizeIds.size());
@@ -181,8 +176,6 @@ void KernelOutliner::outline(Operation *op) {
   launch->setAttr("result_sizes", builder.getArrayAttr(launchSizes));
   if (Attribute names = op->getAttr(ds::valueNameAttr))
     launch->setAttr(ds::valueNameAttr, names);
-  if (elementwise)
-    launch->setAttr("elementwise", builder.getUnitAttr());
   if (OpOperand *target = updateTarget(op)) // the result is this input, in part rewritten
     launch->setAttr("in_place", builder.getI64IntegerAttr(llvm::find(inputs, target->get()) - inputs.begin()));
   for (auto [from, to] : llvm::zip_equal(op->getResults(), launch.getResults())) {
@@ -286,36 +279,6 @@ static bool isPackageTensor(Type type) {
                          Float8E5M2Type, Float8E5M2FNUZType, Float8E8M0FNUType, Float4E2M1FNType>(element);
 }
 
-/// Old and new value of a state share a buffer, so there is one of each and they are alike.
-LogicalResult KernelOutliner::checkStates(func::FuncOp function) {
-  llvm::DenseMap<Attribute, Value> states;
-  llvm::SmallDenseSet<Attribute> updated;
-  auto list = [&](const SizeVector &sizes) { return toAttribute(module.getContext(), sizes); };
-  for (BlockArgument argument : function.getArguments())
-    if (Attribute state = function.getArgAttr(argument.getArgNumber(), ds::stateAttr)) {
-      if (!isa<StringAttr>(state))
-        return function.emitOpError("expects a state's name, found ") << state;
-      if (!states.try_emplace(state, argument).second)
-        return function.emitOpError("has two arguments of state ") << state;
-    }
-  for (OpOperand &operand : function.getBody().front().getTerminator()->getOpOperands()) {
-    Attribute state = function.getResultAttr(operand.getOperandNumber(), ds::stateAttr);
-    if (!state)
-      continue;
-    if (!states.contains(state))
-      return function.emitOpError("result ")
-             << operand.getOperandNumber() << " is tied to state " << state << ", which no argument has";
-    if (!updated.insert(state).second)
-      return function.emitOpError("has two results of state ") << state;
-    const TensorFacts &before = analysis.facts(states[state]), &after = analysis.facts(operand.get());
-    if (before.elementType != after.elementType || before.sizes != after.sizes)
-      return function.emitOpError("state ")
-             << state << " must keep type and sizes, found " << before.elementType << " " << list(before.sizes)
-             << " and " << after.elementType << " " << list(after.sizes);
-  }
-  return success();
-}
-
 LogicalResult KernelOutliner::run(func::FuncOp function) {
   if (!llvm::all_of(function.getArgumentTypes(), isPackageTensor) ||
       !llvm::all_of(function.getResultTypes(), isPackageTensor))
@@ -325,7 +288,7 @@ LogicalResult KernelOutliner::run(func::FuncOp function) {
   if (failed(result))
     return failure();
   analysis = std::move(*result);
-  if (failed(checkStates(function)))
+  if (failed(checkStates(function, analysis)))
     return failure();
   recordConstraints(function);
   function.walk([](ds::RequireOp condition) { condition.erase(); });

@@ -8,6 +8,7 @@
 #include "passes/Report.h"
 #include "passes/memory/BufferCopies.h"
 #include "passes/memory/Passes.h"
+#include "passes/memory/States.h"
 
 #include "dialects/dist/DistDialect.h"
 #include "dialects/ds/DsDialect.h"
@@ -228,6 +229,8 @@ LogicalResult BufferPlanner::run() {
   if (failed(result))
     return failure();
   analysis = std::move(*result);
+  if (failed(checkStates(function, analysis)))
+    return failure();
   llvm::DenseMap<Attribute, int64_t> states;
   int64_t inputs = 0, outputs = 0;
   for (BlockArgument argument : function.getArguments()) {
@@ -241,9 +244,6 @@ LogicalResult BufferPlanner::run() {
   Operation *terminator = function.getBody().front().getTerminator();
   for (OpOperand &operand : terminator->getOpOperands()) {
     Attribute state = function.getResultAttr(operand.getOperandNumber(), ds::stateAttr);
-    if (state && !states.contains(state))
-      return function.emitOpError("result ")
-             << operand.getOperandNumber() << " is tied to state " << state << ", which no argument has";
     demand(operand.get(), state ? states[state] : newBuffer({"output", outputs++, {}, {}, 0, 0}));
   }
   if (failed(visit(function.getBody().front())))
