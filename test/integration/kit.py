@@ -116,4 +116,4 @@ def same_numbers(package, model, inputs, folder, tolerance=1e-4, unread=None):
         theirs = {name: np.where(np.isnan(array) & np.isfinite(ours[name]), spared[name], array)
                   if judge.same_kind(ours.get(name, spared[name]), array) else array for name, array in theirs.items()}
     faults = judge.faults(ours, theirs, tolerance, lambda: judge.by_the_standard(onnx.load(str(model)), inputs))
-    expect(not faults, "\n".join(faults))
+    expect(not faults, "\n".join(faults.values()))
