@@ -1,4 +1,5 @@
-"""utils/check-random-models makes the same models in one run and in pieces, and sees what is wrong; ds-opt is a stand-in."""
+"""utils/check-random-models makes the same models in one run and in pieces, and sees what is wrong; utils/check-mutated-models
+sees it, too. ds-opt is a stand-in."""
 import importlib.machinery
 import importlib.util
 import contextlib
@@ -16,6 +17,8 @@ if Path(sys.prefix) != VENV and (VENV / "bin/python").exists():
     os.execv(VENV / "bin/python", [str(VENV / "bin/python"), *sys.argv])
 
 import numpy as np
+
+SEED = int(os.environ.get("DS_SEED", np.random.SeedSequence().entropy % (1 << 32)))
 
 
 def load(name):
@@ -67,11 +70,12 @@ class Judging(unittest.TestCase):
     def setUp(self):
         self.tool = load("check-random-models")
 
-    def judged(self, ours, theirs, exact):
-        ours, theirs = np.asarray(ours), np.asarray(theirs)
+    def judged(self, ours, theirs, exact=None, operator="Add"):
+        ours, theirs, case = np.asarray(ours), np.asarray(theirs), self.Case()
+        case.operator = operator
         self.tool.oracles = lambda case, opset: iter([("ONNX Runtime", {"y": theirs})])
-        self.tool.by_the_standard = lambda case, opset: {"y": np.asarray(exact)}
-        return self.tool.judged(self.Case(), 20, {"y": ours})[0]
+        self.tool.by_the_standard = lambda case, opset: {"y": np.asarray(ours if exact is None else exact)}
+        return self.tool.judged(case, 20, {"y": ours})[0]
 
     def test_floats(self):
         one, off = np.ones(3, np.float32), np.full(3, 1.1, np.float32)
@@ -87,6 +91,19 @@ class Judging(unittest.TestCase):
         self.assertEqual(self.judged([1, 2], [1, 3], [1, 2]), "WRONG")
         self.assertEqual(self.judged([True], [False], [True]), "WRONG")
 
+    def test_integers_are_neighbours_only_where_reals_are_rounded(self):
+        rounding = ["QuantizeLinear", "DynamicQuantizeLinear", "QLinearMatMul", "Resize", "ReduceMean", "ReduceL2", "ReduceLogSumExp"]
+        for operator in rounding:
+            for dtype in (np.uint8, np.int8, np.int32):
+                one, two, three = (np.array([1, n], dtype) for n in (1, 2, 3))
+                self.assertEqual(self.judged(one, two, operator=operator), "ok", operator)
+                self.assertEqual(self.judged(two, one, operator=operator), "ok", operator)
+                self.assertEqual(self.judged(one, three, operator=operator), "WRONG", operator)
+        for operator in ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceSumSquare", "DequantizeLinear"):
+            self.assertEqual(self.judged([1, 2], [2, 3], operator=operator), "WRONG", operator)
+        for operator in ("ReduceMax", "ReduceMin", *rounding):
+            self.assertEqual(self.judged([True, False], [False, True], operator=operator), "WRONG", operator)
+
 
 class JudgingMutants(unittest.TestCase):
     """Planted answers for a model of a softmax and an argument of the maximum."""
@@ -96,13 +113,13 @@ class JudgingMutants(unittest.TestCase):
         self.tool = load("check-mutated-models")
         self.model = onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 20]> g (float[2, 3000] x) => (float[2, 3000] y, '
                                              "int64[2, 1] i) { y = Softmax (x) i = ArgMax <axis = 1> (y) }")
-        self.feeds = {"x": np.random.default_rng().standard_normal((2, 3000)).astype(np.float32)}
+        self.feeds = {"x": np.random.default_rng(SEED).standard_normal((2, 3000)).astype(np.float32)}
         self.right = self.tool.evaluate(self.model, self.feeds)
         self.tool.compiled = lambda *_: None
 
-    def judged(self, expected=None, **planted):
+    def judged(self, expected=None, nudged=None, **planted):
         self.tool.run = lambda *_: {**self.right, **planted}
-        self.tool.nudged = lambda *_: expected or self.right  # a steady model
+        self.tool.nudged = lambda *_: nudged or expected or self.right  # a steady model, unless said otherwise
         try:
             self.tool.compare(self.model, [(self.feeds, expected or self.right)], None)
         except self.tool.Fault as fault:
@@ -113,9 +130,25 @@ class JudgingMutants(unittest.TestCase):
         y, i = self.right["y"], self.right["i"]
         self.assertEqual(self.judged(), "ok")
         for wrong in (np.zeros_like(y), y[::-1], np.roll(y, 1, 1), y.astype(np.float64), y[:, :-1], y * np.nan):
-            self.assertEqual(self.judged(y=wrong), "WRONG")
+            self.assertEqual(self.judged(y=wrong), "WRONG", f"DS_SEED={SEED}")
         for wrong in (i + 1, i.astype(np.int32), i[:, 0]):
-            self.assertEqual(self.judged(i=wrong), "WRONG")
+            self.assertEqual(self.judged(i=wrong), "WRONG", f"DS_SEED={SEED}")
+
+    def test_what_nudging_moves_excuses_itself_alone(self):
+        y, i = self.right["y"], self.right["i"]
+        flipped = {**self.right, "i": i + [[1], [0]]}
+        self.assertEqual(self.judged(nudged=flipped, i=i + [[2], [0]]), "unsteady", f"DS_SEED={SEED}")
+        for wrong in ({"y": np.zeros_like(y)}, {"y": y[::-1], "i": i + [[1], [0]]}, {"i": i + [[1], [1]]}, {"i": i + [[0], [1]]}):
+            self.assertEqual(self.judged(nudged=flipped, **wrong), "WRONG", f"DS_SEED={SEED}")
+        overflown = {**self.right, "y": np.where(np.arange(3000) == 5, np.inf, y)}
+        self.assertEqual(self.judged(nudged=overflown, y=np.where(np.arange(3000) == 5, np.float32(9), y)), "unsteady", f"DS_SEED={SEED}")
+        self.assertEqual(self.judged(nudged=overflown, y=np.where(np.arange(3000) == 6, np.float32(9), y)), "WRONG", f"DS_SEED={SEED}")
+
+    def test_rounding_is_near_the_standard(self):
+        """Where ONNX Runtime is far from float64, too, what is farther is not rounding."""
+        y = self.right["y"]
+        self.assertEqual(self.judged({**self.right, "y": y * np.float32(1.0005)}, y=y * np.float32(0.999)), "unsteady", f"DS_SEED={SEED}")
+        self.assertEqual(self.judged({**self.right, "y": y * np.float32(0.6)}, y=np.zeros_like(y)), "WRONG", f"DS_SEED={SEED}")
 
     def test_the_runtime_is_overruled_on_floats_only(self):
         self.assertEqual(self.judged({**self.right, "y": self.right["y"] * np.float32(1.5)}), "ok")
