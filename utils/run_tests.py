@@ -121,7 +121,7 @@ STEPS = [("build", build, "build everything"), ("layout", layout, "rules of the 
          ("docs", docs, "generated documents are up to date"),
          ("integration", integration, "models, files and command lines, end to end"),
          ("conformance", conformance, "a fixed part of ONNX's own test suite"),
-         ("fuzz", fuzz, "a minute of each fuzz target, with sanitizers")]
+         ("fuzz", fuzz, "a minute of each fuzz target but program, with sanitizers")]
 
 
 def main():
