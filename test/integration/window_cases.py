@@ -255,6 +255,23 @@ def stored_triangles(folder):
 
 
 @case
+def triangles_in_files(folder):
+    """Tables too large for constants of the IR: the importer reads them, in the type that they are stored in."""
+    size = 96
+    kinds = "bool uint8 int8 uint16 int32 int64 float16 float32 float64".split()
+    tables = {f"of_{kind}": np.tri(size, dtype=kind)[None, None] for kind in kinds}
+    cut = "a = Slice (%s, past1, t1, ax2) c = Slice (a, z1, t1, ax3) "
+    forms = {f"y_{name}": (cut % name + "d = Cast <to = 9> (c) f = Where (d, x, low)", r'\[window else \S*\] past \["p"\] right 0 capacity 96',
+                           chosen(right=0)) for name in tables}
+    # Two numbers that are one double: only the diagonal holds the lesser one.
+    tables["near"] = tables["of_int64"] * 2**60 + np.tri(size, k=-1, dtype=np.int64)
+    tables["lesser"] = np.int64(2**60)
+    forms["y_near"] = (cut % "near" + "d = Equal (c, lesser) f = Where (d, x, low)", r"\[keep % else -3\.40\S*\]",
+                       lambda x, s, t, given: np.where(np.eye(size, dtype=bool)[t - s:t, :t], x, LOW))
+    check(forms, folder, tables)
+
+
+@case
 def more_keys_than_a_table_holds(folder):
     """The table limits the model; its window does not make it longer."""
     random = np.random.default_rng(SEED)

@@ -1,22 +1,22 @@
 // Initializers and other stored tensors: small ones become constants of the IR, larger ones weights, which stay in
 // their file until packaging reads them.
 #include "dialects/ds/Diagonals.h"
+#include "dialects/ds/HostTensor.h"
 #include "frontends/onnx/convert/Conversion.h"
 #include "frontends/onnx/reader/FileAccess.h"
 
 #include "mlir/IR/SymbolTable.h"
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 using namespace mlir;
 
 namespace deepstride::onnx {
 
-static int64_t byteSize(RankedTensorType type) {
-  return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
-}
+static int64_t bytesOf(Type element) { return (element.getIntOrFloatBitWidth() + 7) / 8; }
+
+static int64_t byteSize(RankedTensorType type) { return type.getNumElements() * bytesOf(type.getElementType()); }
 
 Value Conversion::importTensor(TypedAttr value, StringRef name) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
@@ -62,25 +62,11 @@ static Value unpackRange(OpBuilder &at, Location where, RangeAttr range, RankedT
   return ds::CastOp::create(at, where, type, all, type.getElementType());
 }
 
-/// Number `i` of stored elements; NaN where the type is none that masks are stored in.
-static double storedNumber(StringRef bytes, Type element, int64_t i) {
-  auto read = [&](auto number) {
-    std::memcpy(&number, bytes.data() + i * sizeof(number), sizeof(number));
-    return static_cast<double>(number);
-  };
-  if (element.isInteger(1) || element.isUnsignedInteger(8))
-    return read(uint8_t());
-  if (element.isSignlessInteger(8))
-    return read(int8_t());
-  if (element.isF32())
-    return read(float());
-  if (element.isF64())
-    return read(double());
-  if (element.isSignlessInteger(32))
-    return read(int32_t());
-  if (element.isSignlessInteger(64))
-    return read(int64_t());
-  return std::numeric_limits<double>::quiet_NaN();
+/// Number `i` of stored elements; NaN where a double stands for more than one integer.
+static double storedNumber(StringRef bytes, RankedTensorType type, int64_t i) {
+  double number = readNumber(type.getElementType(), bytes.data() + i * bytesOf(type.getElementType())).real;
+  bool isExact = !type.getElementType().isInteger() || std::abs(number) <= 0x1p53;
+  return isExact ? number : std::numeric_limits<double>::quiet_NaN();
 }
 
 /// The bytes of a file, and what they hold where that is the triangle of a mask: passes see no bytes.
@@ -88,15 +74,13 @@ static Value createSource(OpBuilder &at, Location where, RangeAttr range, Ranked
   auto source = ds::SourceOp::create(at, where, type, range.getFile(), static_cast<int64_t>(range.getOffset()),
                                      static_cast<int64_t>(range.getLength()));
   constexpr int64_t largest = int64_t(64) << 20;
-  Type element = type.getElementType();
   bool isMatrix = type.getRank() >= 2 && type.getNumElements() > 0 && byteSize(type) <= largest &&
                   type.getDimSize(type.getRank() - 2) * type.getShape().back() == type.getNumElements();
-  if (!isMatrix || std::isnan(storedNumber(StringRef("\0\0\0\0\0\0\0\0", 8), element, 0)))
+  if (!isMatrix)
     return source;
   auto file = openNamedFile(range.getFile().str());
   auto read = [&](int64_t rows) -> std::string {
-    auto bytes =
-        file->read(range.getOffset(), rows * type.getShape().back() * ((element.getIntOrFloatBitWidth() + 7) / 8));
+    auto bytes = file->read(range.getOffset(), rows * type.getShape().back() * bytesOf(type.getElementType()));
     return bytes ? *bytes : (consumeError(bytes.takeError()), std::string());
   };
   if (!file) {
@@ -107,12 +91,12 @@ static Value createSource(OpBuilder &at, Location where, RangeAttr range, Ranked
   std::string first = read(1);
   llvm::SmallVector<double> numbers;
   for (int64_t i = 0; i < type.getShape().back() && !first.empty() && numbers.size() < 3; ++i)
-    if (double number = storedNumber(first, element, i); !llvm::is_contained(numbers, number))
+    if (double number = storedNumber(first, type, i); !llvm::is_contained(numbers, number))
       numbers.push_back(number);
   std::string all = numbers.empty() || numbers.size() > 2 ? "" : read(type.getNumElements() / type.getShape().back());
   if (all.empty())
     return source;
-  if (auto found = ds::findDiagonals(type, [&](int64_t i) { return storedNumber(all, element, i); }))
+  if (auto found = ds::findDiagonals(type, [&](int64_t i) { return storedNumber(all, type, i); }))
     source->setDiscardableAttr(ds::diagonalsAttr, ds::toAttribute(at.getContext(), *found));
   return source;
 }
