@@ -148,7 +148,7 @@ void ungroupHeads(OpBuilder &builder, SizeAnalysis &sizes, Value &key, Value &va
       order.push_back(part.kind == Kind::Batch ? 0 : part.kind == Kind::Length ? 2 : part.kind == Kind::Size ? 3 : 1);
     for (int64_t axis = 0; axis < 4; ++axis)
       if (!llvm::is_contained(order, axis))
-        order.push_back(axis);
+        order.insert(llvm::find_if(order, [&](int64_t other) { return other > axis; }), axis);
     SizeVector laid;
     SmallVector<int64_t> permutation(4);
     for (auto [place, axis] : llvm::enumerate(order)) {
