@@ -223,7 +223,7 @@ def recurrent_model(path, random, operator, gates, direction, optional):
     def feeds(length, batch):
         drawn = {"x": random.standard_normal((length, batch, inputs)).astype(FLOAT)}
         if "lengths" in optional:
-            drawn["lengths"] = random.integers(1, length + 1, batch).astype(np.int32)
+            drawn["lengths"] = random.integers(0, length + 1, batch).astype(np.int32)
         if "states" in optional:
             for name in [*"hc"][:1 + (operator == "LSTM")]:
                 drawn[name] = (0.5 * random.standard_normal((directions, batch, hidden))).astype(FLOAT)

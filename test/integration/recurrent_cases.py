@@ -51,7 +51,7 @@ def model_of(random, operator, path):
             weights[name] = array
 
     optional("B", numbers(directions, 2 * rows))
-    optional("lengths", random.integers(1, length + 1, batch).astype(np.int32), ["batch"])
+    optional("lengths", random.integers(0, length + 1, batch).astype(np.int32), ["batch"])
     optional("h", numbers(directions, batch, hidden), [directions, "batch", hidden])
     if operator == "LSTM":
         optional("c", numbers(directions, batch, hidden), [directions, "batch", hidden])

@@ -66,6 +66,7 @@ private:
   Value multiply(Value rows, const Weights &weights);
   Value insideSequences();
   Value ofRunning(Value state);
+  Value ofNonEmpty(Value state, unsigned input);
 
   Node &n;
   DsBuilder &b;
@@ -365,6 +366,13 @@ std::optional<LoopStep> Recurrence::step(unsigned direction, const SizeExpr &ite
   return result;
 }
 
+/// The last state of a sequence without elements is 0, as ONNX Runtime has it, whatever it begins with.
+Value Recurrence::ofNonEmpty(Value state, unsigned input) {
+  if (!n.has(input))
+    return state;
+  return b.select(b.binary(ds::BinaryKind::gt, lengths, 0), state, b.scalar(b.element(x), 0));
+}
+
 std::optional<LoopResult> Recurrence::run(unsigned direction) {
   prepare(direction);
   LoopSpec spec{{firstState(5, direction)}, length, {}, std::nullopt};
@@ -372,8 +380,11 @@ std::optional<LoopResult> Recurrence::run(unsigned direction) {
     spec.inits.push_back(firstState(6, direction));
   if (!projected || !recurrent.matrix)
     return std::nullopt;
-  return buildLoop(n, spec,
-                   [&](const SizeExpr &iteration, ValueRange carried) { return step(direction, iteration, carried); });
+  auto result = buildLoop(
+      n, spec, [&](const SizeExpr &iteration, ValueRange carried) { return step(direction, iteration, carried); });
+  for (unsigned i = 0; result && lengths && i < result->carried.size(); ++i)
+    result->carried[i] = ofNonEmpty(result->carried[i], 5 + i);
+  return result;
 }
 
 Values Recurrence::convert() {
