@@ -3,7 +3,7 @@ import json
 from xml.etree import ElementTree
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, save
 
 import generate
 from kit import BIN, MINILM, case, compile_model, expect, onnx_runtime, run_package, tool
@@ -148,6 +148,31 @@ def compare_with_test_data(folder):
     compare(expected[:2], code=1)
     compare(expected.astype(np.float64), code=1)
     compare(expected.reshape(8, 3), code=1)
+
+
+@case
+def compare_is_exact_on_integers_and_booleans(folder):
+    """A relative tolerance is for rounding; an absolute one says of integers, too, how far is near."""
+    inputs = [helper.make_tensor_value_info("x", TensorProto.INT32, [3])]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.INT32, [3]), helper.make_tensor_value_info("b", TensorProto.BOOL, [3])]
+    nodes = [helper.make_node("Identity", ["x"], ["y"]), helper.make_node("Cast", ["x"], ["b"], to=TensorProto.BOOL)]
+    opsets = [helper.make_opsetid("", 18)]
+    save(helper.make_model(helper.make_graph(nodes, "m", inputs, outputs), opset_imports=opsets, ir_version=8), folder / "m.onnx")
+    package, data = compile_model(folder / "m.onnx", folder), folder / "test_data_set_0"
+    data.mkdir()
+    x = np.array([1000500, 0, -7], np.int32)
+
+    def compare(y, b, *options, code):
+        for name, array in (("input_0", x), ("output_0", y), ("output_1", b)):
+            (data / f"{name}.pb").write_bytes(numpy_helper.from_array(array, name).SerializeToString())
+        tool("ds-run", "compare", package, data, *options, code=code)
+
+    suite = ("--rtol=1e-3", "--atol=1e-7")
+    compare(x, x != 0, code=0)
+    for options in ((), suite, ("--rtol=1e-3",), ("--atol=499",)):
+        compare((x - [500, 0, 0]).astype(np.int32), x != 0, *options, code=1)
+    compare((x - [500, 0, 0]).astype(np.int32), x != 0, "--atol=500", code=0)
+    compare(x, x == 0, "--rtol=1", "--atol=1", code=1)
 
 
 @case

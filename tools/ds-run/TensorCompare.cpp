@@ -138,8 +138,9 @@ Difference compareTensors(const TensorView &found, const TensorView &expected, c
   }
   ElementType ulpType = narrower(found.type, expected.type);
   int64_t count = elementCount(found.shape);
-  result.relative = tolerance.relative.value_or(areFloats ? std::max(1e-3, coarseStep(ulpType)) : 0);
-  if (tolerance.absolute) {
+  if (areFloats)
+    result.relative = tolerance.relative.value_or(std::max(1e-3, coarseStep(ulpType)));
+  if (tolerance.absolute && found.type != ElementType::I1) {
     result.absolute = *tolerance.absolute;
   } else if (areFloats) {
     double typical = typicalMagnitude(expected);

@@ -12,7 +12,8 @@ namespace ds {
 // What is not given follows from the data. Floats: relative 1e-3, that of the ONNX test suite, or what the type itself
 // rounds by where that is more; absolute the relative one times the tensor's typical magnitude (the median of what is
 // neither 0 nor infinite). An element near zero is a sum of larger terms that cancel: its error has their size, not its
-// own. A fixed bound would be too strict for large data and see nothing in small. Integers are exact.
+// own. A fixed bound would be too strict for large data and see nothing in small. Integers are exact, but for an
+// absolute tolerance that is given: an index or a count that is 1e-3 off is wrong. Booleans are always exact.
 struct Tolerance {
   std::optional<double> relative, absolute;
 };

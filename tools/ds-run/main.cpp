@@ -158,13 +158,12 @@ int runMain(int argc, char **argv) {
   compare->add_option("OTHER", options.other, "test_data_set_* folder, or another package")->required();
   addCall(compare, options);
   addInputs(compare, options);
-  compare
-      ->add_option("--rtol", options.rtol,
-                   "relative tolerance (floats 1e-3, or the step of a coarser type; integers 0)")
+  compare->add_option("--rtol", options.rtol, "relative tolerance of floats (1e-3, or the step of a coarser type)")
       ->check(finiteNumber);
   compare
       ->add_option("--atol", options.atol,
-                   "absolute tolerance (floats: rtol times the median magnitude of the expected tensor; integers 0)")
+                   "absolute tolerance (floats: rtol times the median magnitude of the expected tensor; integers 0); "
+                   "booleans have none")
       ->check(finiteNumber);
 
   CLI::App *bench = app.add_subcommand("bench", "latency, and how close it is to this machine's ceilings");

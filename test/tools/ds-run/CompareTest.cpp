@@ -71,8 +71,11 @@ TEST(Compare, ScalesWhatIsNotGivenToTheData) {
 
 TEST(Compare, IntegersAreExactUnlessTold) {
   EXPECT_FALSE(compare(ElementType::I64, {100001}, {100000}).isWithin());
-  EXPECT_TRUE(compare(ElementType::I64, {100001}, {100000}, {1e-3, std::nullopt}).isWithin());
+  EXPECT_FALSE(compare(ElementType::I32, {1000500}, {1000000}, {1e-3, 1e-7}).isWithin());
+  EXPECT_FALSE(compare(ElementType::I64, {100001}, {100000}, {1e-3, std::nullopt}).isWithin());
   EXPECT_TRUE(compare(ElementType::U8, {101}, {100}, {std::nullopt, 1}).isWithin());
+  EXPECT_FALSE(compare(ElementType::U8, {102}, {100}, {1, 1}).isWithin());
+  EXPECT_FALSE(compare(ElementType::I1, {1}, {0}, {1, 1}).isWithin());
 }
 
 TEST(Compare, NanNeverAgreesWithANumber) {
