@@ -70,10 +70,12 @@ LogicalResult RecipeOp::verifyRegions() {
                                                    : RankedTensorType();
   if (!type || !type.hasStaticShape())
     return emitOpError("C1: expects the region to yield one statically shaped tensor");
-  for (Operation &op : block)
-    if (!isa<SourceOp, ConstantOp, TransposeOp, ConcatOp, CastOp, BinaryOp, UnaryOp, ReshapeOp, SliceOp, GatherOp,
-             BroadcastOp, PackOp, BitcastOp, YieldOp>(op))
+  for (Operation &op : block) {
+    auto element = dyn_cast<PerElement>(op);
+    if (!(element && element.isPointwise()) &&
+        !isa<SourceOp, ConstantOp, TransposeOp, ConcatOp, ReshapeOp, SliceOp, GatherOp, PackOp, YieldOp>(op))
       return op.emitOpError("C2: is not an op that a recipe can evaluate");
+  }
   return success();
 }
 
