@@ -189,7 +189,6 @@ LogicalResult AttentionLowering::run() {
   positions = viewOf(op.getPositions());
   SizeExpr scores = q[0] * q[1] * q[2] * key[2];
   k.setFlops(scores * (q[3] + value[3]) * SizeExpr(2) + scores * SizeExpr(5));
-  // A guarded mask column has a run-time stride, which vectors cannot follow.
   if (element.isF32() && k.target.lanes > 1)
     emitPanels();
   else

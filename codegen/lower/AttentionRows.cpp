@@ -34,15 +34,15 @@ Segment AttentionLowering::windowOf(ArrayRef<Value> row) {
   auto clamp = [&](Value x, Value low, Value high) -> Value {
     return arith::MinSIOp::create(b, loc, arith::MaxSIOp::create(b, loc, x, low), high);
   };
+  // Positions and elements of inputs are data, and bounds must not wrap around; sizes are far below this.
+  constexpr int64_t farthest = int64_t(1) << 60;
+  auto bounded = [&](Value data) { return clamp(data, k.constant(-farthest), k.constant(farthest)); };
   Value place;
   if (positions.buffer) {
-    // Places are data, and bounds must not wrap around; sizes are far below this.
-    constexpr int64_t farthest = int64_t(1) << 60;
     Value given = k.load(positions.buffer, k.offsetAt(positions, {0, 1, 2}, row), b.getI64Type());
-    place =
-        clamp(arith::IndexCastOp::create(b, loc, b.getIndexType(), given), k.constant(-farthest), k.constant(farthest));
+    place = bounded(arith::IndexCastOp::create(b, loc, b.getIndexType(), given));
   } else {
-    place = k.add(row[2], k.index(bounds.past));
+    place = k.add(row[2], bounded(k.index(bounds.past)));
   }
   Value first = bounds.left ? clamp(k.sub(place, k.constant(*bounds.left)), zero, columns) : zero;
   Value end = bounds.right ? clamp(k.add(place, k.constant(*bounds.right + 1)), first, columns) : columns;

@@ -167,7 +167,8 @@ def random_steps(folder):
 
 @case
 def values_that_nobody_reads(folder):
-    """NaN among values under a weight of 0: NaN in the chain, which a kernel that skips hidden keys need not give."""
+    """NaN among values under a weight of 0: NaN in the chain, which a kernel that skips hidden keys need not give. The
+    vector kernel skips all columns that no row of a block sees."""
     p = Program()
     s, t = 9, 33
     q, k, v = (p.random.standard_normal((1, 2, n, 8)) for n in (s, t, t))
@@ -179,7 +180,29 @@ def values_that_nobody_reads(folder):
     p.check(value, "attention", rtol=2e-5, scale=1)
     for variant in ("--mcpu=host", "--reference"):
         found, = p.run(folder, [variant])
-        expect((np.isnan(found) | (np.abs(found - expected) <= 2e-5)).all(), f"{variant}: {np.abs(found - expected).max()}")
+        missed = np.isnan(found) & (variant == "--reference")
+        expect((missed | (np.abs(found - expected) <= 2e-5)).all(), f"{variant}: {np.abs(found - expected).max()}")
+
+
+@case
+def places_at_the_ends_of_64_bits(folder):
+    """Where rows stand is data: what the caller gives may be farther away than any column, and bounds do not wrap."""
+    p, s, t, limits = Program(), 5, 9, np.iinfo(np.int64)
+    q, k, v = (p.input(p.random.standard_normal((1, 2, n, 8)), "f32") for n in (s, t, t))
+    scores = 0.3 * q.wide @ k.wide.swapaxes(2, 3)
+    for past in (0, 3, -3, limits.max, limits.max - 4, limits.min, limits.min + 4, 2**62, -2**62):
+        for bounds in ({"right": 0}, {"left": 1}, {"left": 2, "right": 1}):
+            near = int(np.clip(past, -2**40, 2**40))
+            words = " ".join(f"{side} {reach}" for side, reach in bounds.items()) + " scale 0.3"
+            count = p.input(np.array([past]), "i64")
+            p.test(f'ds.attention {{0}}, {{1}}, {{2}} [window else -1.0e+9] past ["{count.name[1:]}[0]"] {words}', [q, k, v], "f32",
+                   [1, 2, s, 8], softmax(np.where(window(s, t, near, **bounds), scores, -1e9)) @ v.wide, rtol=2e-5, scale=1,
+                   what=f"past {past}, {words}")
+            given = p.input(np.full((1, 1, s, 1), past), "i64")
+            p.test(f"ds.attention {{0}}, {{1}}, {{2}} [window else -1.0e+9] positions {{3}} {words}", [q, k, v, given], "f32",
+                   [1, 2, s, 8], softmax(np.where(window(s, t, positions=near, **bounds), scores, -1e9)) @ v.wide, rtol=2e-5,
+                   scale=1, what=f"positions {past}, {words}")
+    p.verify(folder)
 
 
 # Masks as models write them.
