@@ -151,7 +151,7 @@ struct RecomposeRotary : impl::RecomposeRotaryBase<RecomposeRotary>, PassReport 
         if (!arePairs(*first, *second, pairs->interleaved) || first->start != 0 || width != 2 * first->size)
           return remark("what is turned is not all pairs of the last axis");
         Value cosines = straight.getLhs() == x ? straight.getRhs() : straight.getLhs();
-        if (!fits(cosines, x, *width) || !fits(sines, x, *width) || sizesOf(sum.getResult()) != sizesOf(x))
+        if (!fits(cosines, x, *width) || !fits(sines, x, *width))
           return remark("cosines and sines are not one for each element of the last axis");
         replace(sum, x, {cosines, sines}, pairs->interleaved);
         return true;
@@ -186,29 +186,27 @@ struct RecomposeRotary : impl::RecomposeRotaryBase<RecomposeRotary>, PassReport 
     ds::BinaryOp real = pairs ? binaryOf(pairs->first, ds::BinaryKind::sub) : ds::BinaryOp();
     if (!real)
       return;
-    SmallVector<Part> parts;
-    for (Value side : real->getOperands())
-      if (ds::BinaryOp product = binaryOf(side, ds::BinaryKind::mul))
-        for (Value factor : product->getOperands())
-          if (auto part = partOf(factor);
-              part && parts.size() < 2 && (parts.empty() || parts[0].source == part->source)) {
-            parts.push_back(*part);
-            break;
-          }
-    if (parts.size() != 2 || !arePairs(parts[0], parts[1], pairs->interleaved))
+    ds::BinaryOp left = binaryOf(real.getLhs(), ds::BinaryKind::mul),
+                 right = binaryOf(real.getRhs(), ds::BinaryKind::mul);
+    if (!left || !right)
       return;
-    auto remark = [&](StringRef reason) { remarkLeft(op, "rotary", reason); };
-    auto down = anglesOf(pairs->first, parts[0], parts[1], false),
-         up = anglesOf(pairs->second, parts[1], parts[0], true);
-    if (!down || !up || down->cosines != up->cosines || down->sines != up->sines)
-      return remark("the two sides of the pairs are not rotated by the same angles");
-    int64_t half = parts[0].size;
-    Value x = parts[0].source;
-    SizeVector turned = sizesOf(x);
-    turned.back() = 2 * half;
-    if (!fits(down->cosines, x, half) || !fits(down->sines, x, half) || sizesOf(op->getResult(0)) != turned)
-      return remark("cosines and sines are not one for each pair of the last axis");
-    replace(op, parts[0], *down, pairs->interleaved);
+    // Cosines and sines may be parts of a table: each factor may be the one of x.
+    StringRef reason;
+    for (Value cosined : left->getOperands())
+      for (Value sined : right->getOperands()) {
+        auto first = partOf(cosined), second = partOf(sined);
+        if (!first || !second || !arePairs(*first, *second, pairs->interleaved))
+          continue;
+        auto down = anglesOf(pairs->first, *first, *second, false), up = anglesOf(pairs->second, *second, *first, true);
+        if (!down || !up || down->cosines != up->cosines || down->sines != up->sines)
+          reason = "the two sides of the pairs are not rotated by the same angles";
+        else if (!fits(down->cosines, first->source, first->size) || !fits(down->sines, first->source, first->size))
+          reason = "cosines and sines are not one for each pair of the last axis";
+        else
+          return replace(op, *first, *down, pairs->interleaved);
+      }
+    if (!reason.empty())
+      remarkLeft(op, "rotary", reason);
   }
 
   void replace(Operation *op, Part first, const Angles &angles, bool interleaved) {

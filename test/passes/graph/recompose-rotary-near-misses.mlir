@@ -135,18 +135,35 @@ func.func @whole_numbers(%x: tensor<5x8xi32>, %cos: tensor<5x8xi32>, %sin: tenso
 
 // -----
 
-// The angles of four sequences, one value.
-// CHECK-LABEL: func.func @enlarged
+// The cosines of four sequences, one value.
+// CHECK-LABEL: func.func @enlarged_by_cosines
 // CHECK-NOT: ds.rotary
-func.func @enlarged(%x: tensor<1x5x8xf32>, %cos: tensor<4x5x8xf32>, %sin: tensor<4x5x8xf32>) -> tensor<4x5x8xf32> {
+func.func @enlarged_by_cosines(%x: tensor<1x5x8xf32>, %cos: tensor<4x5x8xf32>, %sin: tensor<1x5x8xf32>) -> tensor<4x5x8xf32> {
   %0 = ds.binary mul %x, %cos : (tensor<1x5x8xf32>, tensor<4x5x8xf32>) -> tensor<4x5x8xf32>
+  %low = ds.slice %x starts [0, 0, 0] sizes [1, 5, 4] steps [1, 1, 1] : (tensor<1x5x8xf32>) -> tensor<1x5x4xf32>
+  %high = ds.slice %x starts [0, 0, 4] sizes [1, 5, 4] steps [1, 1, 1] : (tensor<1x5x8xf32>) -> tensor<1x5x4xf32>
+  %minus = ds.unary neg %high : (tensor<1x5x4xf32>) -> tensor<1x5x4xf32>
+  %t = ds.concat 2 %minus, %low : (tensor<1x5x4xf32>, tensor<1x5x4xf32>) -> tensor<1x5x8xf32>
+  %1 = ds.binary mul %t, %sin : (tensor<1x5x8xf32>, tensor<1x5x8xf32>) -> tensor<1x5x8xf32>
+  // expected-remark @+1 {{rotary not recomposed: cosines and sines are not one for each element of the last axis}}
+  %y = ds.binary add %0, %1 : (tensor<4x5x8xf32>, tensor<1x5x8xf32>) -> tensor<4x5x8xf32>
+  return %y : tensor<4x5x8xf32>
+}
+
+// -----
+
+// The sines of four sequences, one value.
+// CHECK-LABEL: func.func @enlarged_by_sines
+// CHECK-NOT: ds.rotary
+func.func @enlarged_by_sines(%x: tensor<1x5x8xf32>, %cos: tensor<1x5x8xf32>, %sin: tensor<4x5x8xf32>) -> tensor<4x5x8xf32> {
+  %0 = ds.binary mul %x, %cos : (tensor<1x5x8xf32>, tensor<1x5x8xf32>) -> tensor<1x5x8xf32>
   %low = ds.slice %x starts [0, 0, 0] sizes [1, 5, 4] steps [1, 1, 1] : (tensor<1x5x8xf32>) -> tensor<1x5x4xf32>
   %high = ds.slice %x starts [0, 0, 4] sizes [1, 5, 4] steps [1, 1, 1] : (tensor<1x5x8xf32>) -> tensor<1x5x4xf32>
   %minus = ds.unary neg %high : (tensor<1x5x4xf32>) -> tensor<1x5x4xf32>
   %t = ds.concat 2 %minus, %low : (tensor<1x5x4xf32>, tensor<1x5x4xf32>) -> tensor<1x5x8xf32>
   %1 = ds.binary mul %t, %sin : (tensor<1x5x8xf32>, tensor<4x5x8xf32>) -> tensor<4x5x8xf32>
   // expected-remark @+1 {{rotary not recomposed: cosines and sines are not one for each element of the last axis}}
-  %y = ds.binary add %0, %1 : (tensor<4x5x8xf32>, tensor<4x5x8xf32>) -> tensor<4x5x8xf32>
+  %y = ds.binary add %0, %1 : (tensor<1x5x8xf32>, tensor<4x5x8xf32>) -> tensor<4x5x8xf32>
   return %y : tensor<4x5x8xf32>
 }
 
@@ -284,18 +301,37 @@ func.func @joined_backward(%x: tensor<5x6xf32>, %cos: tensor<5x3xf32>, %sin: ten
 
 // -----
 
-// The angles of four sequences, one value.
-// CHECK-LABEL: func.func @enlarged_split
+// The cosines of four sequences, one value.
+// CHECK-LABEL: func.func @enlarged_split_by_cosines
 // CHECK-NOT: ds.rotary
-func.func @enlarged_split(%x: tensor<1x5x6xf32>, %cos: tensor<4x5x3xf32>, %sin: tensor<4x5x3xf32>) -> tensor<4x5x6xf32> {
+func.func @enlarged_split_by_cosines(%x: tensor<1x5x6xf32>, %cos: tensor<4x5x3xf32>, %sin: tensor<1x5x3xf32>) -> tensor<4x5x6xf32> {
   %a = ds.slice %x starts [0, 0, 0] sizes [1, 5, 3] steps [1, 1, 1] : (tensor<1x5x6xf32>) -> tensor<1x5x3xf32>
   %b = ds.slice %x starts [0, 0, 3] sizes [1, 5, 3] steps [1, 1, 1] : (tensor<1x5x6xf32>) -> tensor<1x5x3xf32>
   %0 = ds.binary mul %a, %cos : (tensor<1x5x3xf32>, tensor<4x5x3xf32>) -> tensor<4x5x3xf32>
-  %1 = ds.binary mul %b, %sin : (tensor<1x5x3xf32>, tensor<4x5x3xf32>) -> tensor<4x5x3xf32>
-  %real = ds.binary sub %0, %1 : (tensor<4x5x3xf32>, tensor<4x5x3xf32>) -> tensor<4x5x3xf32>
+  %1 = ds.binary mul %b, %sin : (tensor<1x5x3xf32>, tensor<1x5x3xf32>) -> tensor<1x5x3xf32>
+  %real = ds.binary sub %0, %1 : (tensor<4x5x3xf32>, tensor<1x5x3xf32>) -> tensor<4x5x3xf32>
   %2 = ds.binary mul %b, %cos : (tensor<1x5x3xf32>, tensor<4x5x3xf32>) -> tensor<4x5x3xf32>
+  %3 = ds.binary mul %a, %sin : (tensor<1x5x3xf32>, tensor<1x5x3xf32>) -> tensor<1x5x3xf32>
+  %imaginary = ds.binary add %2, %3 : (tensor<4x5x3xf32>, tensor<1x5x3xf32>) -> tensor<4x5x3xf32>
+  // expected-remark @+1 {{rotary not recomposed: cosines and sines are not one for each pair of the last axis}}
+  %y = ds.concat 2 %real, %imaginary : (tensor<4x5x3xf32>, tensor<4x5x3xf32>) -> tensor<4x5x6xf32>
+  return %y : tensor<4x5x6xf32>
+}
+
+// -----
+
+// The sines of four sequences, one value.
+// CHECK-LABEL: func.func @enlarged_split_by_sines
+// CHECK-NOT: ds.rotary
+func.func @enlarged_split_by_sines(%x: tensor<1x5x6xf32>, %cos: tensor<1x5x3xf32>, %sin: tensor<4x5x3xf32>) -> tensor<4x5x6xf32> {
+  %a = ds.slice %x starts [0, 0, 0] sizes [1, 5, 3] steps [1, 1, 1] : (tensor<1x5x6xf32>) -> tensor<1x5x3xf32>
+  %b = ds.slice %x starts [0, 0, 3] sizes [1, 5, 3] steps [1, 1, 1] : (tensor<1x5x6xf32>) -> tensor<1x5x3xf32>
+  %0 = ds.binary mul %a, %cos : (tensor<1x5x3xf32>, tensor<1x5x3xf32>) -> tensor<1x5x3xf32>
+  %1 = ds.binary mul %b, %sin : (tensor<1x5x3xf32>, tensor<4x5x3xf32>) -> tensor<4x5x3xf32>
+  %real = ds.binary sub %0, %1 : (tensor<1x5x3xf32>, tensor<4x5x3xf32>) -> tensor<4x5x3xf32>
+  %2 = ds.binary mul %b, %cos : (tensor<1x5x3xf32>, tensor<1x5x3xf32>) -> tensor<1x5x3xf32>
   %3 = ds.binary mul %a, %sin : (tensor<1x5x3xf32>, tensor<4x5x3xf32>) -> tensor<4x5x3xf32>
-  %imaginary = ds.binary add %2, %3 : (tensor<4x5x3xf32>, tensor<4x5x3xf32>) -> tensor<4x5x3xf32>
+  %imaginary = ds.binary add %2, %3 : (tensor<1x5x3xf32>, tensor<4x5x3xf32>) -> tensor<4x5x3xf32>
   // expected-remark @+1 {{rotary not recomposed: cosines and sines are not one for each pair of the last axis}}
   %y = ds.concat 2 %real, %imaginary : (tensor<4x5x3xf32>, tensor<4x5x3xf32>) -> tensor<4x5x6xf32>
   return %y : tensor<4x5x6xf32>

@@ -163,3 +163,45 @@ func.func @clamped_angles(%x: tensor<?x8xf32> {ds.dims = ["s", 8]}, %cos: tensor
   %y = ds.binary add %0, %1 : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
   return %y : tensor<?x8xf32>
 }
+
+// -----
+
+// Cosines and sines are the halves of one table, and stand first in their products.
+// CHECK-LABEL: func.func @angles_of_one_table
+// CHECK: %[[COS:.*]] = ds.slice %arg1 starts [0, 0]
+// CHECK: %[[SIN:.*]] = ds.slice %arg1 starts [0, 3]
+// CHECK: ds.rotary %arg0, %[[COS]], %[[SIN]] interleaved false
+func.func @angles_of_one_table(%x: tensor<2x5x6xf32>, %table: tensor<5x6xf32>) -> tensor<2x5x6xf32> {
+  %cos = ds.slice %table starts [0, 0] sizes [5, 3] steps [1, 1] : (tensor<5x6xf32>) -> tensor<5x3xf32>
+  %sin = ds.slice %table starts [0, 3] sizes [5, 3] steps [1, 1] : (tensor<5x6xf32>) -> tensor<5x3xf32>
+  %a = ds.slice %x starts [0, 0, 0] sizes [2, 5, 3] steps [1, 1, 1] : (tensor<2x5x6xf32>) -> tensor<2x5x3xf32>
+  %b = ds.slice %x starts [0, 0, 3] sizes [2, 5, 3] steps [1, 1, 1] : (tensor<2x5x6xf32>) -> tensor<2x5x3xf32>
+  %0 = ds.binary mul %cos, %a : (tensor<5x3xf32>, tensor<2x5x3xf32>) -> tensor<2x5x3xf32>
+  %1 = ds.binary mul %sin, %b : (tensor<5x3xf32>, tensor<2x5x3xf32>) -> tensor<2x5x3xf32>
+  %real = ds.binary sub %0, %1 : (tensor<2x5x3xf32>, tensor<2x5x3xf32>) -> tensor<2x5x3xf32>
+  %2 = ds.binary mul %cos, %b : (tensor<5x3xf32>, tensor<2x5x3xf32>) -> tensor<2x5x3xf32>
+  %3 = ds.binary mul %sin, %a : (tensor<5x3xf32>, tensor<2x5x3xf32>) -> tensor<2x5x3xf32>
+  %imaginary = ds.binary add %2, %3 : (tensor<2x5x3xf32>, tensor<2x5x3xf32>) -> tensor<2x5x3xf32>
+  %y = ds.concat 2 %real, %imaginary : (tensor<2x5x3xf32>, tensor<2x5x3xf32>) -> tensor<2x5x6xf32>
+  return %y : tensor<2x5x6xf32>
+}
+
+// -----
+
+// Each side has another factor first.
+// CHECK-LABEL: func.func @angles_on_either_side
+// CHECK: ds.rotary %arg0, %{{.*}}, %{{.*}} interleaved false
+func.func @angles_on_either_side(%x: tensor<2x5x6xf32>, %table: tensor<5x6xf32>) -> tensor<2x5x6xf32> {
+  %cos = ds.slice %table starts [0, 3] sizes [5, 3] steps [1, 1] : (tensor<5x6xf32>) -> tensor<5x3xf32>
+  %sin = ds.slice %table starts [0, 0] sizes [5, 3] steps [1, 1] : (tensor<5x6xf32>) -> tensor<5x3xf32>
+  %a = ds.slice %x starts [0, 0, 0] sizes [2, 5, 3] steps [1, 1, 1] : (tensor<2x5x6xf32>) -> tensor<2x5x3xf32>
+  %b = ds.slice %x starts [0, 0, 3] sizes [2, 5, 3] steps [1, 1, 1] : (tensor<2x5x6xf32>) -> tensor<2x5x3xf32>
+  %0 = ds.binary mul %cos, %a : (tensor<5x3xf32>, tensor<2x5x3xf32>) -> tensor<2x5x3xf32>
+  %1 = ds.binary mul %b, %sin : (tensor<2x5x3xf32>, tensor<5x3xf32>) -> tensor<2x5x3xf32>
+  %real = ds.binary sub %0, %1 : (tensor<2x5x3xf32>, tensor<2x5x3xf32>) -> tensor<2x5x3xf32>
+  %2 = ds.binary mul %b, %cos : (tensor<2x5x3xf32>, tensor<5x3xf32>) -> tensor<2x5x3xf32>
+  %3 = ds.binary mul %sin, %a : (tensor<5x3xf32>, tensor<2x5x3xf32>) -> tensor<2x5x3xf32>
+  %imaginary = ds.binary add %2, %3 : (tensor<2x5x3xf32>, tensor<2x5x3xf32>) -> tensor<2x5x3xf32>
+  %y = ds.concat 2 %real, %imaginary : (tensor<2x5x3xf32>, tensor<2x5x3xf32>) -> tensor<2x5x6xf32>
+  return %y : tensor<2x5x6xf32>
+}
