@@ -1,5 +1,6 @@
 // What an exporter enlarges, ds.attention broadcasts by itself: masks are cut down to what they hold, heads that joined
-// the batch are split, heads in groups are joined. Numbers of run time that scale the scores move to the query.
+// the batch are split, heads in groups are joined. Numbers of run time that scale the scores move to the query, if they
+// have its type.
 #include "passes/graph/AttentionOperands.h"
 
 using namespace mlir;
@@ -28,10 +29,8 @@ Value AttentionOperands::reshape(Value value, const SizeVector &shape) {
   return create<ds::ReshapeOp>(elementOf(value), shape.size(), value, toAttribute(builder.getContext(), shape));
 }
 
-Value AttentionOperands::castTo(Value value, Type element) {
-  return elementOf(value) == element ? value
-                                     : create<ds::CastOp>(element, rankOf(value), value, TypeAttr::get(element));
-}
+/// The one element as a tensor of rank 0.
+Value AttentionOperands::scalar(Value number) { return rankOf(number) == 0 ? number : reshape(number, {}); }
 
 Value AttentionOperands::splitHeads(Value value) {
   const SizeVector given = sizes.facts(value).sizes;
@@ -77,11 +76,16 @@ Value AttentionOperands::alignMask(Value mask, int64_t rank) {
 }
 
 /// A value that broadcasts to what `mask` broadcasts to, without copies that were made to give it the scores' sizes.
-Value AttentionOperands::narrow(Value mask, int depth) {
-  constexpr int depthLimit = 8;
+Value AttentionOperands::narrow(Value mask) {
+  auto [known, isNew] = narrowed.try_emplace(mask, mask);
+  if (!isNew || !mask.getDefiningOp() || narrowings-- <= 0)
+    return known->second;
+  Value result = withoutCopies(mask);
+  return narrowed[mask] = result;
+}
+
+Value AttentionOperands::withoutCopies(Value mask) {
   Operation *op = mask.getDefiningOp();
-  if (!op || depth == depthLimit)
-    return mask;
   if (auto broadcast = dyn_cast<ds::BroadcastOp>(op)) {
     const SizeVector &from = sizes.facts(broadcast.getInput()).sizes, &to = sizes.facts(mask).sizes;
     if (to.size() > shape.size())
@@ -92,27 +96,21 @@ Value AttentionOperands::narrow(Value mask, int depth) {
       if (!same && size != shape[shape.size() - back] && size != total[total.size() - back])
         return mask;
     }
-    return narrow(broadcast.getInput(), depth + 1);
+    return narrow(broadcast.getInput());
   }
   if (auto element = dyn_cast<ds::PerElement>(op); !element || !element.isPointwise())
     return mask;
-  // Nothing is hidden where a constant lets everything pass.
-  if (auto both = dyn_cast<ds::BinaryOp>(op);
-      both && both.getKind() == ds::BinaryKind::bit_and && elementOf(mask).isInteger(1))
-    for (unsigned i : {0, 1}) {
-      Value all = narrow(both->getOperand(i), depth + 1);
-      auto constant = all.getDefiningOp<ds::ConstantOp>();
-      auto dense = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
-      if (dense && dense.getNumElements() == 1 && dense.getSplatValue<bool>() &&
-          rankOf(all) <= rankOf(both->getOperand(1 - i)))
-        return narrow(both->getOperand(1 - i), depth + 1);
-    }
   SmallVector<Value> operands;
   int64_t rank = 0;
   for (Value operand : op->getOperands()) {
-    operands.push_back(narrow(operand, depth + 1));
+    operands.push_back(narrow(operand));
     rank = std::max(rank, rankOf(operands.back()));
   }
+  // Nothing is hidden where a constant lets everything pass.
+  if (ds::BinaryOp both = binaryOf(mask, ds::BinaryKind::bit_and); both && elementOf(mask).isInteger(1))
+    for (unsigned i : {0, 1})
+      if (scalarOf(operands[i]) == 1.0 && rankOf(operands[i]) <= rankOf(both->getOperand(1 - i)))
+        return operands[1 - i];
   if (llvm::equal(operands, op->getOperands()))
     return mask;
   Operation *copy = builder.clone(*op);
@@ -133,28 +131,15 @@ Value AttentionOperands::choose(Value condition, Value yes, Value no) {
   return create<ds::SelectOp>(elementOf(yes), rank, condition, yes, no);
 }
 
-/// Whether all elements of a constant are zero, or false; with `inverted`, true.
-static bool isUniform(Value value, bool inverted) {
-  auto constant = value.getDefiningOp<ds::ConstantOp>();
-  auto dense = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
-  if (!dense || dense.empty())
-    return false;
-  if (isa<FloatType>(dense.getElementType()))
-    return !inverted && llvm::all_of(dense.getValues<APFloat>(), [](const APFloat &x) { return x.isZero(); });
-  return dense.getElementType().isInteger(1) &&
-         llvm::all_of(dense.getValues<bool>(), [&](bool holds) { return holds == inverted; });
-}
-
-bool AttentionOperands::isVoid(const ScoreTerm &term) {
+/// Whether the mask changes no score.
+bool AttentionOperands::isVoid(const ScoreTerm &term, Value mask) {
   if (term.kind == ds::ScoreStepKind::multiply)
     return false;
-  Value value = alignMask(term.value, term.rank);
   if (term.kind != ds::ScoreStepKind::add)
-    return isUniform(value, term.kind == ds::ScoreStepKind::keep);
-  if (auto select = value.getDefiningOp<ds::SelectOp>())
-    return (isUniform(select.getCondition(), true) && scalarOf(select.getOnTrue()) == 0.0) ||
-           (isUniform(select.getCondition(), false) && scalarOf(select.getOnFalse()) == 0.0);
-  return isUniform(value, false);
+    return uniformOf(mask) == (term.kind == ds::ScoreStepKind::keep ? 1.0 : 0.0);
+  auto select = mask.getDefiningOp<ds::SelectOp>();
+  auto holds = select ? uniformOf(select.getCondition()) : std::nullopt;
+  return uniformOf(holds ? select->getOperand(*holds ? 1 : 2) : mask) == 0.0;
 }
 
 /// Whether all of the conditions hold.
@@ -173,19 +158,19 @@ Value AttentionOperands::all(ArrayRef<Literal> conditions, int64_t rank) {
 
 /// Whether the places are those of the window, the only one that the attention has. Groups and heads of a group are
 /// joined in masks that have both, not in parts of them.
-bool AttentionOperands::takeWindow(const SeenPlaces &places) {
+bool AttentionOperands::takeWindow(const SeenPlaces &places, const ScoreTerm &term) {
   if (!places.band || (isGrouped() && !places.others.empty()))
     return false;
   auto found = windowOf(places, total[total.size() - 2], shape.back());
   if (!found) {
-    unread = "its window has no constant width";
+    missed = "its window has no constant width";
     return false;
   }
-  if (found->positions && total.size() != 4)
+  if (found->positions && (total.size() != 4 || term.rank != 4)) // batch and heads are two axes of positions
     return false;
   if (window && (window.positions != found->positions || window.past != found->past || window.left != found->left ||
                  window.right != found->right)) {
-    unread = "it has another window than the masks around it";
+    missed = "it has another window than the masks around it";
     return false;
   }
   if (found->capacity)
@@ -199,7 +184,7 @@ bool AttentionOperands::takeWindow(const SeenPlaces &places) {
 bool AttentionOperands::chooseByWindow(const ScoreTerm &term, SmallVectorImpl<ds::ScoreStep> &steps) {
   SeenPlaces places =
       MaskReader(sizes, total[total.size() - 2], shape.back()).seen(term.value, term.kind == ds::ScoreStepKind::hide);
-  if (!takeWindow(places))
+  if (!takeWindow(places, term))
     return false;
   if (Value others = all(places.others, term.rank))
     steps.push_back({ds::ScoreStepKind::keep, others, term.low});
@@ -215,7 +200,7 @@ bool AttentionOperands::addByWindow(const ScoreTerm &term, SmallVectorImpl<ds::S
   Type element = elementOf(value);
   auto two = reader.numbers(value);
   // What is seen has 0 added to it.
-  if (two && (two->yes == 0 || (two->no == 0 && reader.exchange(*two))) && takeWindow(two->where)) {
+  if (two && (two->yes == 0 || (two->no == 0 && reader.exchange(*two))) && takeWindow(two->where, term)) {
     Value others = all(two->where.others, term.rank);
     if (others)
       others = choose(others, number(0, element), number(two->no, element));
@@ -227,9 +212,9 @@ bool AttentionOperands::addByWindow(const ScoreTerm &term, SmallVectorImpl<ds::S
   if (auto select = value.getDefiningOp<ds::SelectOp>())
     for (bool seenWhenTrue : {true, false}) {
       Value mask = seenWhenTrue ? select.getOnTrue() : select.getOnFalse();
-      auto low = MaskReader::uniform(seenWhenTrue ? select.getOnFalse() : select.getOnTrue());
+      auto low = uniformOf(seenWhenTrue ? select.getOnFalse() : select.getOnTrue());
       SeenPlaces places = low ? reader.seen(select.getCondition(), !seenWhenTrue) : SeenPlaces();
-      if (!low || !takeWindow(places))
+      if (!low || !takeWindow(places, term))
         continue;
       mask = alignMask(mask, term.rank);
       if (Value others = all(places.others, term.rank))
@@ -239,7 +224,7 @@ bool AttentionOperands::addByWindow(const ScoreTerm &term, SmallVectorImpl<ds::S
     }
   // The masks of a sum are added one after the other where that makes one a window.
   ds::BinaryOp sum = binaryOf(value, ds::BinaryKind::add);
-  if (!sum)
+  if (!sum || sums-- <= 0)
     return false;
   for (unsigned i : {0, 1}) {
     SmallVector<ds::ScoreStep> own;
@@ -256,10 +241,15 @@ bool AttentionOperands::addByWindow(const ScoreTerm &term, SmallVectorImpl<ds::S
 }
 
 void AttentionOperands::addStep(const ScoreTerm &term, SmallVectorImpl<ds::ScoreStep> &steps) {
+  Value value = alignMask(term.value, term.rank);
+  if (isVoid(term, value))
+    return;
   bool chooses = term.kind == ds::ScoreStepKind::keep || term.kind == ds::ScoreStepKind::hide;
+  missed.clear();
   if (chooses ? chooseByWindow(term, steps) : term.kind == ds::ScoreStepKind::add && addByWindow(term, steps))
     return;
-  Value value = alignMask(term.value, term.rank);
+  if (!missed.empty())
+    unread = missed;
   if (term.negated)
     value = create<ds::UnaryOp>(elementOf(value), rankOf(value), ds::UnaryKind::neg, value);
   steps.push_back({term.kind, value, term.low});
@@ -267,19 +257,24 @@ void AttentionOperands::addStep(const ScoreTerm &term, SmallVectorImpl<ds::Score
 
 SmallVector<ds::ScoreStep> AttentionOperands::steps(const AttentionScores &scores) {
   SmallVector<ds::ScoreStep> steps;
+  for (const ScoreScale &number : scores.scales)
+    if (!scores.isOfQuery(number)) {
+      Value factor = scalar(number.value);
+      if (number.divides)
+        factor = create<ds::UnaryOp>(elementOf(factor), 0, ds::UnaryKind::reciprocal, factor);
+      steps.push_back({ds::ScoreStepKind::multiply, factor, 0});
+    }
   for (const ScoreTerm &term : llvm::reverse(scores.terms))
-    if (!isVoid(term))
-      addStep(term, steps);
+    addStep(term, steps);
   return steps;
 }
 
 Value AttentionOperands::query(Value value, const AttentionScores &scores, double &scale) {
   Value query = splitHeads(peelScale(value, scale));
-  for (const ScoreScale &number : scores.scales) {
-    Value one = castTo(rankOf(number.value) == 0 ? number.value : reshape(number.value, {}), elementOf(query));
-    query = create<ds::BinaryOp>(elementOf(query), 4, number.divides ? ds::BinaryKind::div : ds::BinaryKind::mul, query,
-                                 one);
-  }
+  for (const ScoreScale &number : scores.scales)
+    if (scores.isOfQuery(number))
+      query = create<ds::BinaryOp>(elementOf(query), 4, number.divides ? ds::BinaryKind::div : ds::BinaryKind::mul,
+                                   query, scalar(number.value));
   return query;
 }
 

@@ -44,22 +44,27 @@ public:
 private:
   void known(mlir::Operation *op);
   mlir::Value alignMask(mlir::Value mask, int64_t rank);
-  mlir::Value narrow(mlir::Value mask, int depth = 0);
+  mlir::Value narrow(mlir::Value mask);
+  mlir::Value withoutCopies(mlir::Value mask);
   mlir::Value number(double value, mlir::Type element);
   mlir::Value choose(mlir::Value condition, mlir::Value yes, mlir::Value no);
   mlir::Value all(llvm::ArrayRef<Literal> conditions, int64_t rank);
-  bool isVoid(const ScoreTerm &term);
+  bool isVoid(const ScoreTerm &term, mlir::Value mask);
   bool isGrouped() const { return shape.size() == 5; }
-  bool takeWindow(const SeenPlaces &places);
+  bool takeWindow(const SeenPlaces &places, const ScoreTerm &term);
   bool addByWindow(const ScoreTerm &term, llvm::SmallVectorImpl<ds::ScoreStep> &steps);
   bool chooseByWindow(const ScoreTerm &term, llvm::SmallVectorImpl<ds::ScoreStep> &steps);
   void addStep(const ScoreTerm &term, llvm::SmallVectorImpl<ds::ScoreStep> &steps);
-  mlir::Value castTo(mlir::Value value, mlir::Type element);
+  mlir::Value scalar(mlir::Value number);
 
   mlir::Location location;
   SizeAnalysis &sizes;
   SizeExpr batch, heads;
   SizeVector shape, total;
+  llvm::DenseMap<mlir::Value, mlir::Value> narrowed;
+  // A value may be an operand of many: what is looked at in all of the masks together, where real ones have a few.
+  int narrowings = 64, sums = 16;
+  std::string missed; // why the step at hand has no window
 };
 
 } // namespace deepstride

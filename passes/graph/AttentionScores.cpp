@@ -44,6 +44,12 @@ static Value matchCap(Value value, std::optional<double> &cap) {
   return bounded.getInput();
 }
 
+static Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
+
+bool AttentionScores::isOfQuery(const ScoreScale &number) const {
+  return elementOf(number.value) == elementOf(product->getOperand(0));
+}
+
 namespace {
 /// One walk: `value` moves toward the product, `scores` collects.
 struct Walk {
@@ -129,7 +135,6 @@ bool Walk::stepReshape(ds::ReshapeOp op) {
 }
 
 bool Walk::stepCast(ds::CastOp op) {
-  auto elementOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); };
   Type from = elementOf(op.getInput()), to = elementOf(op.getResult());
   if (scores.widened || !(from.isF16() || from.isBF16()) || !to.isF32())
     return fail("scale or mask have another type than the product");
@@ -172,6 +177,8 @@ bool Walk::run() {
     if (!goesOn)
       return false;
   }
+  if (isCapped() && !llvm::all_of(scores.scales, [&](const ScoreScale &s) { return scores.isOfQuery(s); }))
+    return fail("the scores are scaled in a wider type than the query's, and capped");
   if (scores.sizes.empty())
     scores.sizes = sizes.facts(value).sizes;
   return true;

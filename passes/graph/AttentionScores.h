@@ -35,6 +35,8 @@ struct AttentionScores {
   SizeVector sizes;     // of the product, with batch and heads split where a reshape splits them
 
   bool isScaled() const { return scale != 1 || !scales.empty(); }
+  /// Whether the number has the query's type: one of a wider type may be no number of that.
+  bool isOfQuery(const ScoreScale &number) const;
 };
 
 /// Walks from the operand of a softmax to the product. On failure `mismatch` says what kept a near miss from matching;

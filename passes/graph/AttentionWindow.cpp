@@ -50,26 +50,6 @@ static ds::RecipeOp recipeOf(Value value) {
   return weight ? SymbolTable::lookupNearestSymbolFrom<ds::RecipeOp>(weight, weight.getRecipeAttr()) : ds::RecipeOp();
 }
 
-std::optional<double> MaskReader::uniform(Value value) {
-  while (isa_and_present<ds::BroadcastOp, ds::ReshapeOp>(value.getDefiningOp()))
-    value = value.getDefiningOp()->getOperand(0);
-  auto constant = value.getDefiningOp<ds::ConstantOp>();
-  auto dense = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
-  if (!dense || dense.empty() || !dense.isSplat())
-    return std::nullopt;
-  if (isa<FloatType>(dense.getElementType())) {
-    APFloat number = dense.getSplatValue<APFloat>();
-    bool losesInfo;
-    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
-    return number.convertToDouble();
-  }
-  APInt number = dense.getSplatValue<APInt>();
-  bool isUnsigned = dense.getElementType().isUnsignedInteger() || number.getBitWidth() == 1;
-  if (isUnsigned ? number.getActiveBits() > 52 : number.getSignificantBits() > 53)
-    return std::nullopt; // no double
-  return isUnsigned ? static_cast<double>(number.getZExtValue()) : static_cast<double>(number.getSExtValue());
-}
-
 /// The ops of a recipe have static shapes, which the analysis of a function does not know.
 static SizeVector shapeOf(Value value, const SizeAnalysis &sizes) {
   const TensorFacts *facts = sizes.lookup(value);
@@ -138,7 +118,13 @@ void MaskReader::collect(Value condition, bool negated, SeenPlaces &places) {
       if (auto two = numbers(cast.getInput()))
         if (collectNumbers(*two, (two->yes != 0) != negated, (two->no != 0) != negated, places))
           return;
-    if (isa<ds::SelectOp, ds::ConstantOp, ds::WeightOp, ds::SliceOp>(op))
+    if (auto recipe = recipeOf(condition)) {
+      // Conditions inside of the recipe are no values of the program.
+      SeenPlaces stored = seen(recipe.getYielded(), negated);
+      if (stored.others.empty() && intersect(places, stored.band, stored.capacity))
+        return;
+    }
+    if (isa<ds::SelectOp, ds::ConstantOp, ds::SourceOp, ds::SliceOp>(op))
       if (auto two = numbers(condition))
         if (collectNumbers(*two, (two->yes != 0) != negated, (two->no != 0) != negated, places))
           return;
@@ -148,12 +134,12 @@ void MaskReader::collect(Value condition, bool negated, SeenPlaces &places) {
 
 /// A comparison of positions, or of one of two numbers with a third.
 bool MaskReader::collectComparison(ds::BinaryOp op, bool negated, SeenPlaces &places) {
-  if (isWhole(op.getResult()))
+  if (sizes.lookup(op.getResult()) && isWhole(op.getResult())) // recipes count nothing
     if (auto band = bandOf(op, negated, sizes); band && intersect(places, *band))
       return true;
   for (bool isLeft : {true, false}) {
     Value varied = isLeft ? op.getLhs() : op.getRhs();
-    auto number = uniform(isLeft ? op.getRhs() : op.getLhs());
+    auto number = uniformOf(isLeft ? op.getRhs() : op.getLhs());
     auto two = number && isPlain(elementOf(varied)) ? numbers(varied) : std::nullopt;
     if (!two)
       continue;
@@ -231,7 +217,7 @@ std::optional<TwoNumbers> MaskReader::numbers(Value value) {
     return two && two->where.others.empty() ? two : std::nullopt;
   }
   if (auto select = dyn_cast<ds::SelectOp>(op)) {
-    auto yes = uniform(select.getOnTrue()), no = uniform(select.getOnFalse());
+    auto yes = uniformOf(select.getOnTrue()), no = uniformOf(select.getOnFalse());
     if (!yes || !no)
       return std::nullopt;
     return TwoNumbers{seen(select.getCondition(), false), *yes, *no};
@@ -252,7 +238,7 @@ std::optional<TwoNumbers> MaskReader::numbers(Value value) {
   auto binary = dyn_cast<ds::BinaryOp>(op);
   if (!binary)
     return std::nullopt;
-  auto left = uniform(binary.getLhs()), right = uniform(binary.getRhs());
+  auto left = uniformOf(binary.getLhs()), right = uniformOf(binary.getRhs());
   Value varied = left ? binary.getRhs() : binary.getLhs();
   // What the number's axes enlarge has places of its own.
   if (left.has_value() == right.has_value() || rankOf(left ? binary.getLhs() : binary.getRhs()) > rankOf(varied))

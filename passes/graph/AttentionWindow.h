@@ -37,8 +37,6 @@ public:
   std::optional<TwoNumbers> numbers(mlir::Value value);
   /// Turns the two numbers around; false where the places of the other one are no band and conditions beside it.
   bool exchange(TwoNumbers &numbers);
-  /// The one number that all elements of a value are.
-  static std::optional<double> uniform(mlir::Value value);
 
 private:
   struct Table;

@@ -28,20 +28,36 @@ void eraseDeadOps(Operation *root) {
   });
 }
 
-std::optional<double> scalarOf(Value value) {
+static DenseElementsAttr elementsOf(Value value) {
   auto constant = value.getDefiningOp<ds::ConstantOp>();
-  auto dense = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
-  if (!dense || dense.getNumElements() != 1)
+  return constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
+}
+
+static std::optional<double> splatOf(DenseElementsAttr elements) {
+  if (!elements || elements.empty() || !elements.isSplat())
     return std::nullopt;
-  if (isa<FloatType>(dense.getElementType())) {
-    APFloat number = *dense.value_begin<APFloat>();
+  if (isa<FloatType>(elements.getElementType())) {
+    APFloat number = elements.getSplatValue<APFloat>();
     bool losesInfo;
     number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
     return number.convertToDouble();
   }
-  if (dense.getElementType().isInteger(64) || dense.getElementType().isInteger(32))
-    return static_cast<double>((*dense.value_begin<APInt>()).getSExtValue());
-  return std::nullopt;
+  APInt number = elements.getSplatValue<APInt>();
+  bool isUnsigned = elements.getElementType().isUnsignedInteger() || number.getBitWidth() == 1;
+  if (isUnsigned ? number.getActiveBits() > 52 : number.getSignificantBits() > 53)
+    return std::nullopt; // no double
+  return isUnsigned ? static_cast<double>(number.getZExtValue()) : static_cast<double>(number.getSExtValue());
+}
+
+std::optional<double> scalarOf(Value value) {
+  DenseElementsAttr elements = elementsOf(value);
+  return elements && elements.getNumElements() == 1 ? splatOf(elements) : std::nullopt;
+}
+
+std::optional<double> uniformOf(Value value) {
+  while (isa_and_present<ds::BroadcastOp, ds::ReshapeOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return splatOf(elementsOf(value));
 }
 
 bool isNear(double value, double ideal, Type element) {

@@ -20,8 +20,10 @@ void remarkLeft(mlir::Operation *op, llvm::StringRef block, const llvm::Twine &r
 
 int64_t rankOf(mlir::Value value);
 
-/// The value of a constant of one element.
+/// The value of a constant of one element, where a double holds it.
 std::optional<double> scalarOf(mlir::Value value);
+/// The one number that all elements of a value are, which may be repeated and reshaped.
+std::optional<double> uniformOf(mlir::Value value);
 /// Whether a constant that an exporter rounded is meant to be `ideal`: to its element type, or to five digits.
 bool isNear(double value, double ideal, mlir::Type element);
 

@@ -11,6 +11,12 @@ using namespace mlir;
 namespace deepstride {
 
 namespace {
+/// An element as offset + the sum of coefficient * index over the axes.
+struct Positions {
+  SizeVector coefficients;
+  SizeExpr offset;
+};
+
 struct Reader {
   const SizeAnalysis &sizes;
   int steps = 64; // of all walks together; masks of real models need a dozen
@@ -49,12 +55,15 @@ static bool holdsPositions(Type type) {
 
 /// Whether the type holds these numbers exactly, for every size that a run may have: wrapped or rounded ones are no
 /// places. An f32 is exact up to 2^24, an f64 up to 2^53. Scores of more than 2^20 rows and columns fit no memory, so
-/// that this much is left for what indices and sizes are multiplied with.
+/// that this much is left for what indices and sizes are multiplied with. Elements of inputs may be any number of their
+/// type: those of 64 bits, in a sum that may wrap, are no offsets.
 static bool isExactIn(const Positions &positions, Type type) {
   bool isSingle = type.isF32(), isShort = type.isInteger(32);
   int64_t largest = isSingle ? int64_t(1) << 22 : isShort ? int64_t(1) << 30 : int64_t(1) << 50;
   int64_t steepest = isSingle ? 4 : isShort ? 512 : int64_t(1) << 20;
   auto isSmall = [&](const SizeExpr &size, bool isFactor) {
+    if (SizeRange range = size.range(); size.isOverElements() && (range.low < -largest || range.high > largest))
+      return false;
     return llvm::all_of(size.polynomial(), [&](const auto &term) {
       int64_t limit = isFactor || !term.first.empty() ? steepest : largest;
       return term.second >= -limit && term.second <= limit;
@@ -186,16 +195,14 @@ std::optional<Positions> Reader::readBinary(ds::BinaryOp op) {
 
 /// Row and column of a flat index: what counts in steps of the divisor, and what stays below it.
 std::optional<Positions> Reader::readQuotient(ds::BinaryOp op) {
-  auto dividend = read(op.getLhs()), divisor = read(op.getRhs());
+  const SizeVector &shape = shapeOf(op.getResult());
+  auto dividend = read(op.getLhs(), shape), divisor = read(op.getRhs(), shape);
   if (!dividend || !divisor || !dividend->offset.isConstant(0) ||
       isa<FloatType>(sizes.facts(op.getResult()).elementType))
     return std::nullopt;
   for (const SizeExpr &coefficient : divisor->coefficients)
     if (!coefficient.isConstant(0))
       return std::nullopt;
-  const SizeVector &shape = shapeOf(op.getResult());
-  if (dividend->coefficients.size() != shape.size())
-    return std::nullopt;
   SizeExpr span = 1; // numbers below the divisor
   bool isQuotient = op.getKind() == ds::BinaryKind::div;
   for (size_t axis = shape.size(); axis-- > 0;) {
@@ -215,8 +222,6 @@ std::optional<Positions> Reader::readQuotient(ds::BinaryOp op) {
   }
   return span == divisor->offset ? dividend : std::nullopt;
 }
-
-std::optional<Positions> positionsOf(Value value, const SizeAnalysis &sizes) { return Reader{sizes}.read(value); }
 
 /// column - row + offset where the numbers are that, or its negative.
 static std::optional<std::pair<SizeExpr, bool>> distanceOf(const Positions &positions, const SizeVector &shape) {

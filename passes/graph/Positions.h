@@ -6,15 +6,6 @@
 
 namespace deepstride {
 
-/// An element as offset + the sum of coefficient * index over the axes.
-struct Positions {
-  SizeVector coefficients;
-  SizeExpr offset;
-};
-
-/// Nothing where the elements are not such sums, or not seen to be.
-std::optional<Positions> positionsOf(mlir::Value value, const SizeAnalysis &sizes);
-
 /// Places of the last two axes by column - row: at least `lower`, at most `upper`; open where a bound is not given.
 struct Band {
   std::optional<SizeExpr> lower, upper;

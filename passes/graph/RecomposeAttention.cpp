@@ -3,7 +3,7 @@
 // ds.attention from what stands in between. Projections, the split into heads and rotary embeddings are left to the ops
 // around it.
 //
-//   %t = ds.transpose %k [0, 1, 3, 2]                     %y = ds.attention %q, %k, %v, %mask scale 1.25e-1
+//   %t = ds.transpose %k [0, 1, 3, 2]                     %y = ds.attention %q, %k, %v [add %mask] scale 1.25e-1
 //   %s = (%q * %t) / 8.0 + %mask                      =>
 //   %y = ds.matmul (ds.softmax %s axis 3), %v
 #include "passes/Report.h"
@@ -88,6 +88,8 @@ struct RecomposeAttention : impl::RecomposeAttentionBase<RecomposeAttention>, Pa
     int64_t rank = rankOf(root.getRhs());
     if (rank < 3 || rank > 5 || rankOf(product.getLhs()) != rank || rankOf(product.getRhs()) != rank)
       return fail("query, key and value do not all have one rank from 3 to 5");
+    if (rankOf(root.getLhs()) != rank)
+      return fail("the probabilities have another rank than the value");
     if (product.getTranspose()[0] || root.getTranspose()[0] || root.getTranspose()[1])
       return fail("query, probabilities or value are transposed by the product");
     Type element = AttentionOperands::elementOf(root.getResult());

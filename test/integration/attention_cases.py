@@ -4,6 +4,7 @@ import onnx
 from onnx import parser
 
 from kit import case, expect, onnx_runtime, run_package, same_numbers, tool
+from programs import SEED
 
 HEAD = '<ir_version: 8, opset_import: ["" : %d]>\n'
 
@@ -237,3 +238,66 @@ standard (float[b, h, s, 8] q, float[b, h, t, 8] k, float[b, h, t, 8] v) => (flo
 """, folder, opset=23)
     for seed, (b, h, s, t) in enumerate([(2, 3, 5, 7), (1, 1, 4, 4), (3, 2, 1, 3)]):
         same_numbers(package, model, random(seed, q=(b, h, s, 8), k=(b, h, t, 8), v=(b, h, t, 8)), folder)
+
+
+SCALED = """
+wide (float16[b, 2, s, 8] q, float16[b, 2, s, 8] k, float16[b, 2, s, 8] v, float[1] n) => (float16[b, 2, s, 8] y) {
+  kt = Transpose <perm = [0, 1, 3, 2]> (k)
+  product = MatMul (q, kt)
+  wide = Cast <to = 1> (product)
+  SCORES
+  weights = Softmax <axis = -1> (scores)
+  narrow = Cast <to = 10> (weights)
+  y = MatMul (narrow, v)
+}
+"""
+
+
+@case
+def scales_wider_than_products(folder):
+    """A number of run time in f32 scales f16 products: one that f16 does not hold scales them, too. Against float64, as
+    masks_wider_than_products; products are made of few digits, so that the chain's rounding to f16 changes nothing."""
+    forms = {"scores = Div (wide, n)": (lambda x, n: x / n, 1), "scores = Mul (n, wide)": (lambda x, n: x * n, 1),
+             "c = Constant <value_float = 2.0> () scaled = Div (wide, n) small = Div (scaled, c) bounded = Tanh (small) "
+             "scores = Mul (bounded, c)": (lambda x, n: 2 * np.tanh(x / n / 2), 0)}
+    generator = np.random.default_rng(SEED)
+    for scores, (exact, attentions) in forms.items():
+        _, package = compiled(SCALED.replace("SCORES", scores), folder, attentions=attentions)
+        for b, s in ((1, 1), (2, 5), (3, 17)):
+            for size, number in ((1, 2), (24, 1e5), (2**-6, 1e-5)):
+                number = np.float32(number if "Div" in scores else 1 / number)
+                q, k = (generator.integers(-3, 4, (b, 2, s, 8)) * size for _ in "qk")
+                inputs = {"q": q, "k": k, "v": generator.standard_normal((b, 2, s, 8))}
+                inputs = {name: value.astype(np.float16) for name, value in inputs.items()} | {"n": number.reshape(1)}
+                ours = run_package(package, inputs, folder)["y"].astype(np.float64)
+                weights = exact((q @ k.swapaxes(2, 3)).astype(np.float64), float(number))
+                weights = np.exp(weights - weights.max(-1, keepdims=True))
+                expected = weights / weights.sum(-1, keepdims=True) @ inputs["v"].astype(np.float64)
+                far = np.abs(ours - expected).max()
+                expect(far <= 2 ** -9 * max(1, np.abs(expected).max()), f"DS_SEED={SEED}: {scores} by {number} of {b}, {s}: {far} away")
+
+
+@case
+def weights_of_another_rank(folder):
+    """Weights whose batch and heads are joined, or split, meet a value that broadcasts: more than an attention does."""
+    for text, shapes in (("""
+joined (float[2, 1, 3, 4] q, float[2, 1, 3, 4] k, float[2, 1, 3, 4] v) => (float[2, 2, 3, 4] y) <int64[3] sizes = {2, 3, 3}> {
+  kt = Transpose <perm = [0, 1, 3, 2]> (k)
+  scores = MatMul (q, kt)
+  weights = Softmax <axis = -1> (scores)
+  joined = Reshape (weights, sizes)
+  y = MatMul (joined, v)
+}
+""", (2, 1, 3, 4)), ("""
+split (float[2, 3, 4] q, float[2, 3, 4] k, float[2, 3, 4] v) => (float[2, 2, 3, 4] y) <int64[4] sizes = {2, 1, 3, 3}> {
+  kt = Transpose <perm = [0, 2, 1]> (k)
+  product = MatMul (q, kt)
+  scores = Reshape (product, sizes)
+  weights = Softmax <axis = -1> (scores)
+  y = MatMul (weights, v)
+}
+""", (2, 3, 4))):
+        own = folder / text.split()[0]
+        own.mkdir()
+        model, package = compiled(text, own, attentions=0)
+        same_numbers(package, model, random(SEED, q=shapes, k=shapes, v=shapes), own)

@@ -194,3 +194,46 @@ func.func @run_time_width(%q: tensor<2x4x?x8xf32> {ds.dims = [2, 4, "s", 8]}, %k
   %y = ds.matmul %w, %v transpose [false, false] : (tensor<2x4x?x?xf32>, tensor<2x4x?x8xf32>) -> tensor<2x4x?x8xf32>
   return %y : tensor<2x4x?x8xf32>
 }
+
+// -----
+
+// A choice of two numbers is read as a window by the one that fits the window before it; nothing is nearly one.
+// CHECK-LABEL: func.func @either_number
+// CHECK: ds.attention %arg0, %arg1, %arg2 [window else -1.000000e+09, window_mask %{{.*}} else 1.000000e+00] past ["p"] left -1 scale 1.000000e+00
+func.func @either_number(%q: tensor<2x4x?x8xf32> {ds.dims = [2, 4, "s", 8]}, %k: tensor<2x4x?x8xf32> {ds.dims = [2, 4, "p + s", 8]}, %v: tensor<2x4x?x8xf32> {ds.dims = [2, 4, "p + s", 8]}) -> tensor<2x4x?x8xf32> {
+  %low = ds.constant dense<-1.0e+9> : tensor<f32>
+  %half = ds.constant dense<0.5> : tensor<f32>
+  %one = ds.constant dense<1.0> : tensor<f32>
+  %x = ds.matmul %q, %k transpose [false, true] : (tensor<2x4x?x8xf32>, tensor<2x4x?x8xf32>) -> tensor<2x4x?x?xf32>
+  %row = ds.iota 0 ["s", 1] : tensor<?x1xi64>
+  %col = ds.iota 1 [1, "p + s"] : tensor<1x?xi64>
+  %past = ds.shape ["p"] : tensor<1xi64>
+  %place = ds.binary add %row, %past : (tensor<?x1xi64>, tensor<1xi64>) -> tensor<?x1xi64>
+  %m = ds.binary le %col, %place : (tensor<1x?xi64>, tensor<?x1xi64>) -> tensor<?x?xi1>
+  %g = ds.select %m, %low, %x : (tensor<?x?xi1>, tensor<f32>, tensor<2x4x?x?xf32>) -> tensor<2x4x?x?xf32>
+  %b = ds.select %m, %one, %half : (tensor<?x?xi1>, tensor<f32>, tensor<f32>) -> tensor<?x?xf32>
+  %f = ds.binary add %g, %b : (tensor<2x4x?x?xf32>, tensor<?x?xf32>) -> tensor<2x4x?x?xf32>
+  %w = ds.softmax %f axis 3 log false : (tensor<2x4x?x?xf32>) -> tensor<2x4x?x?xf32>
+  %y = ds.matmul %w, %v transpose [false, false] : (tensor<2x4x?x?xf32>, tensor<2x4x?x8xf32>) -> tensor<2x4x?x8xf32>
+  return %y : tensor<2x4x?x8xf32>
+}
+
+// -----
+
+// Remainders of one number, where a run finds one, are all 0: they are repeated, and do not count columns.
+// CHECK-LABEL: func.func @repeated_remainder
+// CHECK: ds.attention %arg0, %arg1, %arg2 [keep %{{.*}} else -1.000000e+09] scale 1.000000e+00
+func.func @repeated_remainder(%q: tensor<2x4x?x8xf32> {ds.dims = [2, 4, "s", 8]}, %k: tensor<2x4x5x8xf32>, %v: tensor<2x4x5x8xf32>, %z: tensor<?xf32> {ds.dims = ["n"]}) -> tensor<2x4x?x8xf32> {
+  %low = ds.constant dense<-1.0e+9> : tensor<f32>
+  %x = ds.matmul %q, %k transpose [false, true] : (tensor<2x4x?x8xf32>, tensor<2x4x5x8xf32>) -> tensor<2x4x?x5xf32>
+  %row = ds.iota 0 ["s", 1] : tensor<?x1xi64>
+  %flat = ds.iota 0 ["n"] : tensor<?xi64>
+  %five = ds.constant dense<5> : tensor<i64>
+  %period = ds.broadcast %five [5] : (tensor<i64>) -> tensor<5xi64>
+  %col = ds.binary mod %flat, %period : (tensor<?xi64>, tensor<5xi64>) -> tensor<5xi64>
+  %m = ds.binary le %col, %row : (tensor<5xi64>, tensor<?x1xi64>) -> tensor<?x5xi1>
+  %f = ds.select %m, %x, %low : (tensor<?x5xi1>, tensor<2x4x?x5xf32>, tensor<f32>) -> tensor<2x4x?x5xf32>
+  %w = ds.softmax %f axis 3 log false : (tensor<2x4x?x5xf32>) -> tensor<2x4x?x5xf32>
+  %y = ds.matmul %w, %v transpose [false, false] : (tensor<2x4x?x5xf32>, tensor<2x4x5x8xf32>) -> tensor<2x4x?x8xf32>
+  return %y : tensor<2x4x?x8xf32>
+}
