@@ -257,3 +257,32 @@ func.func @nearly_none_added(%arg0: tensor<2x4x5x8xf32>, %arg1: tensor<2x4x7x8xf
   %4 = ds.matmul %3, %arg2 transpose [false, false] : (tensor<2x4x5x7xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32>
   return %4 : tensor<2x4x5x8xf32>
 }
+
+// -----
+
+// A zero where a run chooses it.
+// CHECK-LABEL: func.func @zero_where_not_chosen
+// CHECK: ds.attention %arg0, %arg1, %arg2 [add %{{[0-9a-z]+}}] scale 1.000000e+00
+func.func @zero_where_not_chosen(%arg0: tensor<2x4x5x8xf32>, %arg1: tensor<2x4x7x8xf32>, %arg2: tensor<2x4x7x8xf32>, %arg3: tensor<5x7xi1>) -> tensor<2x4x5x8xf32> {
+  %0 = ds.constant dense<-9.0> : tensor<f32>
+  %1 = ds.constant dense<0.0> : tensor<f32>
+  %2 = ds.select %arg3, %0, %1 : (tensor<5x7xi1>, tensor<f32>, tensor<f32>) -> tensor<5x7xf32>
+  %3 = ds.matmul %arg0, %arg1 transpose [false, true] : (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x7xf32>
+  %4 = ds.binary add %3, %2 : (tensor<2x4x5x7xf32>, tensor<5x7xf32>) -> tensor<2x4x5x7xf32>
+  %5 = ds.softmax %4 axis 3 log false : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  %6 = ds.matmul %5, %arg2 transpose [false, false] : (tensor<2x4x5x7xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32>
+  return %6 : tensor<2x4x5x8xf32>
+}
+
+// -----
+
+// Beside heads that stand in front alone, a mask for all of them.
+// CHECK-LABEL: func.func @mask_for_all_heads
+// CHECK: ds.attention %{{[0-9a-z]+}}, %{{[0-9a-z]+}}, %{{[0-9a-z]+}} [add %arg3] scale
+func.func @mask_for_all_heads(%arg0: tensor<4x5x8xf32>, %arg1: tensor<4x7x8xf32>, %arg2: tensor<4x7x8xf32>, %arg3: tensor<1x5x7xf32>) -> tensor<4x5x8xf32> {
+  %0 = ds.matmul %arg0, %arg1 transpose [false, true] : (tensor<4x5x8xf32>, tensor<4x7x8xf32>) -> tensor<4x5x7xf32>
+  %1 = ds.binary add %0, %arg3 : (tensor<4x5x7xf32>, tensor<1x5x7xf32>) -> tensor<4x5x7xf32>
+  %2 = ds.softmax %1 axis 2 log false : (tensor<4x5x7xf32>) -> tensor<4x5x7xf32>
+  %3 = ds.matmul %2, %arg2 transpose [false, false] : (tensor<4x5x7xf32>, tensor<4x7x8xf32>) -> tensor<4x5x8xf32>
+  return %3 : tensor<4x5x8xf32>
+}

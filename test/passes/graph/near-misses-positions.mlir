@@ -10,14 +10,15 @@ func.func @columns_by_another_name(%arg0: tensor<2x4x?x8xf32> {ds.dims = [2, 4, 
   %1 = ds.iota 1 [1, "p + s"] : tensor<1x?xi64>
   %2 = ds.iota 1 [1, "t"] : tensor<1x?xi64>
   %3 = ds.broadcast %2 [1, "p + s"] : (tensor<1x?xi64>) -> tensor<1x?xi64>
-  %4 = ds.binary add %1, %3 : (tensor<1x?xi64>, tensor<1x?xi64>) -> tensor<1x?xi64>
-  %5 = ds.binary le %4, %0 : (tensor<1x?xi64>, tensor<?x1xi64>) -> tensor<?x?xi1>
-  %6 = ds.matmul %arg0, %arg1 transpose [false, true] : (tensor<2x4x?x8xf32>, tensor<2x4x?x8xf32>) -> tensor<2x4x?x?xf32>
-  %7 = ds.constant dense<-1.0e+9> : tensor<f32>
-  %8 = ds.select %5, %6, %7 : (tensor<?x?xi1>, tensor<2x4x?x?xf32>, tensor<f32>) -> tensor<2x4x?x?xf32>
-  %9 = ds.softmax %8 axis 3 log false : (tensor<2x4x?x?xf32>) -> tensor<2x4x?x?xf32>
-  %10 = ds.matmul %9, %arg2 transpose [false, false] : (tensor<2x4x?x?xf32>, tensor<2x4x?x8xf32>) -> tensor<2x4x?x8xf32>
-  return %10 : tensor<2x4x?x8xf32>
+  %4 = ds.slice %3 starts [0, 0] sizes [1, "p + s"] steps [1, 1] : (tensor<1x?xi64>) -> tensor<1x?xi64>
+  %5 = ds.binary add %1, %4 : (tensor<1x?xi64>, tensor<1x?xi64>) -> tensor<1x?xi64>
+  %6 = ds.binary le %5, %0 : (tensor<1x?xi64>, tensor<?x1xi64>) -> tensor<?x?xi1>
+  %7 = ds.matmul %arg0, %arg1 transpose [false, true] : (tensor<2x4x?x8xf32>, tensor<2x4x?x8xf32>) -> tensor<2x4x?x?xf32>
+  %8 = ds.constant dense<-1.0e+9> : tensor<f32>
+  %9 = ds.select %6, %7, %8 : (tensor<?x?xi1>, tensor<2x4x?x?xf32>, tensor<f32>) -> tensor<2x4x?x?xf32>
+  %10 = ds.softmax %9 axis 3 log false : (tensor<2x4x?x?xf32>) -> tensor<2x4x?x?xf32>
+  %11 = ds.matmul %10, %arg2 transpose [false, false] : (tensor<2x4x?x?xf32>, tensor<2x4x?x8xf32>) -> tensor<2x4x?x8xf32>
+  return %11 : tensor<2x4x?x8xf32>
 }
 
 // -----

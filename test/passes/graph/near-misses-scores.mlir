@@ -237,3 +237,50 @@ func.func @scale_of_more_axes(%arg0: tensor<2x5x8xf32>, %arg1: tensor<2x7x8xf32>
   %4 = ds.matmul %3, %arg2 transpose [false, false] : (tensor<2x5x7xf32>, tensor<2x7x8xf32>) -> tensor<2x5x8xf32>
   return %4 : tensor<2x5x8xf32>
 }
+
+// -----
+
+// A softmax in a narrower type.
+// CHECK-LABEL: func.func @narrowed_to_f32
+// CHECK-NOT: ds.attention
+func.func @narrowed_to_f32(%arg0: tensor<2x4x5x8xf64>, %arg1: tensor<2x4x7x8xf64>, %arg2: tensor<2x4x7x8xf64>) -> tensor<2x4x5x8xf64> {
+  %0 = ds.matmul %arg0, %arg1 transpose [false, true] : (tensor<2x4x5x8xf64>, tensor<2x4x7x8xf64>) -> tensor<2x4x5x7xf64>
+  %1 = ds.cast %0 to f32 : (tensor<2x4x5x7xf64>) -> tensor<2x4x5x7xf32>
+  %2 = ds.softmax %1 axis 3 log false : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  %3 = ds.cast %2 to f64 : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf64>
+  // expected-remark @+1 {{attention not recomposed: scale or mask have another type than the product}}
+  %4 = ds.matmul %3, %arg2 transpose [false, false] : (tensor<2x4x5x7xf64>, tensor<2x4x7x8xf64>) -> tensor<2x4x5x8xf64>
+  return %4 : tensor<2x4x5x8xf64>
+}
+
+// -----
+
+// A softmax in a wider type than f32.
+// CHECK-LABEL: func.func @widened_to_f64
+// CHECK-NOT: ds.attention
+func.func @widened_to_f64(%arg0: tensor<2x4x5x8xf16>, %arg1: tensor<2x4x7x8xf16>, %arg2: tensor<2x4x7x8xf16>) -> tensor<2x4x5x8xf16> {
+  %0 = ds.matmul %arg0, %arg1 transpose [false, true] : (tensor<2x4x5x8xf16>, tensor<2x4x7x8xf16>) -> tensor<2x4x5x7xf16>
+  %1 = ds.cast %0 to f64 : (tensor<2x4x5x7xf16>) -> tensor<2x4x5x7xf64>
+  %2 = ds.softmax %1 axis 3 log false : (tensor<2x4x5x7xf64>) -> tensor<2x4x5x7xf64>
+  %3 = ds.cast %2 to f16 : (tensor<2x4x5x7xf64>) -> tensor<2x4x5x7xf16>
+  // expected-remark @+1 {{attention not recomposed: scale or mask have another type than the product}}
+  %4 = ds.matmul %3, %arg2 transpose [false, false] : (tensor<2x4x5x7xf16>, tensor<2x4x7x8xf16>) -> tensor<2x4x5x8xf16>
+  return %4 : tensor<2x4x5x8xf16>
+}
+
+// -----
+
+// A cap below zero.
+// CHECK-LABEL: func.func @negative_cap
+// CHECK-NOT: ds.attention
+func.func @negative_cap(%arg0: tensor<2x4x5x8xf32>, %arg1: tensor<2x4x7x8xf32>, %arg2: tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32> {
+  %0 = ds.constant dense<-2.0> : tensor<f32>
+  %1 = ds.matmul %arg0, %arg1 transpose [false, true] : (tensor<2x4x5x8xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x7xf32>
+  %2 = ds.binary div %1, %0 : (tensor<2x4x5x7xf32>, tensor<f32>) -> tensor<2x4x5x7xf32>
+  %3 = ds.unary tanh %2 : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  %4 = ds.binary mul %3, %0 : (tensor<2x4x5x7xf32>, tensor<f32>) -> tensor<2x4x5x7xf32>
+  %5 = ds.softmax %4 axis 3 log false : (tensor<2x4x5x7xf32>) -> tensor<2x4x5x7xf32>
+  // expected-remark @+1 {{attention not recomposed: between the products stands an op that is neither a constant scale nor a mask}}
+  %6 = ds.matmul %5, %arg2 transpose [false, false] : (tensor<2x4x5x7xf32>, tensor<2x4x7x8xf32>) -> tensor<2x4x5x8xf32>
+  return %6 : tensor<2x4x5x8xf32>
+}

@@ -87,7 +87,7 @@ func.func @one_column(%arg0: tensor<2x4x4x8xf32>, %arg1: tensor<2x4x4x8xf32>, %a
 // CHECK: ds.attention %arg0, %arg1, %arg2 [keep %{{[0-9a-z]+}} else -1.000000e+09] scale 1.000000e+00
 func.func @one_stored_row(%arg0: tensor<2x4x4x8xf32>, %arg1: tensor<2x4x4x8xf32>, %arg2: tensor<2x4x4x8xf32>) -> tensor<2x4x4x8xf32> {
   %0 = ds.constant dense<[[true, false, false, false], [true, true, false, false], [true, true, true, false], [true, true, true, true]]> : tensor<4x4xi1>
-  %1 = ds.slice %0 starts [1, 0] sizes [1, 4] steps [1, 1] : (tensor<4x4xi1>) -> tensor<1x4xi1>
+  %1 = ds.slice %0 starts [0, 0] sizes [1, 4] steps [1, 1] : (tensor<4x4xi1>) -> tensor<1x4xi1>
   %2 = ds.matmul %arg0, %arg1 transpose [false, true] : (tensor<2x4x4x8xf32>, tensor<2x4x4x8xf32>) -> tensor<2x4x4x4xf32>
   %3 = ds.constant dense<-1.0e+9> : tensor<f32>
   %4 = ds.select %1, %2, %3 : (tensor<1x4xi1>, tensor<2x4x4x4xf32>, tensor<f32>) -> tensor<2x4x4x4xf32>

@@ -110,7 +110,8 @@ func.func @opposite_of_bound_and_condition(%arg0: tensor<2x4x7x8xf32>, %arg1: te
 
 // What two conditions do not hold for together, beside a window.
 // CHECK-LABEL: func.func @opposite_of_two_conditions
-// CHECK: ds.attention %arg0, %arg1, %arg2 [keep %{{[0-9a-z]+}} else -1.000000e+09, window else -1.000000e+09] right 0 scale 1.000000e+00
+// CHECK: %[[P:.*]] = ds.binary eq
+// CHECK: ds.attention %arg0, %arg1, %arg2 [keep %[[P]] else -1.000000e+09, window else -1.000000e+09] right 0 scale 1.000000e+00
 func.func @opposite_of_two_conditions(%arg0: tensor<2x4x7x8xf32>, %arg1: tensor<2x4x7x8xf32>, %arg2: tensor<2x4x7x8xf32>, %arg3: tensor<1x7xi1>, %arg4: tensor<7x1xi1>) -> tensor<2x4x7x8xf32> {
   %0 = ds.constant dense<0> : tensor<i64>
   %1 = ds.iota 0 [7, 1] : tensor<7x1xi64>

@@ -4,7 +4,8 @@
 
 // A condition by column becomes one by row.
 // CHECK-LABEL: func.func @column_as_rows
-// CHECK: ds.attention %arg0, %arg1, %arg2 [keep %{{[0-9a-z]+}} else -1.000000e+09, window else -1.000000e+09] right 0 scale 1.000000e+00
+// CHECK: %[[P:.*]] = ds.reshape
+// CHECK: ds.attention %arg0, %arg1, %arg2 [keep %[[P]] else -1.000000e+09, window else -1.000000e+09] right 0 scale 1.000000e+00
 func.func @column_as_rows(%arg0: tensor<2x4x7x8xf32>, %arg1: tensor<2x4x7x8xf32>, %arg2: tensor<2x4x7x8xf32>, %arg3: tensor<7xi1>) -> tensor<2x4x7x8xf32> {
   %0 = ds.iota 0 [7, 1] : tensor<7x1xi64>
   %1 = ds.iota 1 [1, 7] : tensor<1x7xi64>
@@ -23,7 +24,8 @@ func.func @column_as_rows(%arg0: tensor<2x4x7x8xf32>, %arg1: tensor<2x4x7x8xf32>
 
 // Of two axes.
 // CHECK-LABEL: func.func @row_turned
-// CHECK: ds.attention %arg0, %arg1, %arg2 [keep %{{[0-9a-z]+}} else -1.000000e+09, window else -1.000000e+09] right 0 scale 1.000000e+00
+// CHECK: %[[P:.*]] = ds.reshape
+// CHECK: ds.attention %arg0, %arg1, %arg2 [keep %[[P]] else -1.000000e+09, window else -1.000000e+09] right 0 scale 1.000000e+00
 func.func @row_turned(%arg0: tensor<2x4x7x8xf32>, %arg1: tensor<2x4x7x8xf32>, %arg2: tensor<2x4x7x8xf32>, %arg3: tensor<1x7xi1>) -> tensor<2x4x7x8xf32> {
   %0 = ds.iota 0 [7, 1] : tensor<7x1xi64>
   %1 = ds.iota 1 [1, 7] : tensor<1x7xi64>
@@ -42,7 +44,8 @@ func.func @row_turned(%arg0: tensor<2x4x7x8xf32>, %arg1: tensor<2x4x7x8xf32>, %a
 
 // Conditions by head become conditions by batch.
 // CHECK-LABEL: func.func @heads_as_batches
-// CHECK: ds.attention %arg0, %arg1, %arg2 [keep %{{[0-9a-z]+}} else -1.000000e+09, window else -1.000000e+09] right 0 scale 1.000000e+00
+// CHECK: %[[P:.*]] = ds.reshape
+// CHECK: ds.attention %arg0, %arg1, %arg2 [keep %[[P]] else -1.000000e+09, window else -1.000000e+09] right 0 scale 1.000000e+00
 func.func @heads_as_batches(%arg0: tensor<2x2x7x8xf32>, %arg1: tensor<2x2x7x8xf32>, %arg2: tensor<2x2x7x8xf32>, %arg3: tensor<2x7x7xi1>) -> tensor<2x2x7x8xf32> {
   %0 = ds.iota 0 [7, 1] : tensor<7x1xi64>
   %1 = ds.iota 1 [1, 7] : tensor<1x7xi64>
