@@ -49,12 +49,17 @@ static SizeExpr wrapped(int64_t value, IntegerType type) {
                     : llvm::SignExtend64(static_cast<uint64_t>(value), width);
 }
 
+/// The numbers of a range that 64 bits hold.
+static std::pair<int64_t, int64_t> boundsIn64Bits(const SizeRange &range) {
+  return {static_cast<int64_t>(std::max<Wide>(range.low, INT64_MIN)),
+          static_cast<int64_t>(std::min<Wide>(range.high, INT64_MAX))};
+}
+
 std::optional<SizeExpr> settled(const SizeExpr &content, Type type) {
   auto legal = rangeOf(type);
   if (!legal)
     return std::nullopt;
-  int64_t low = static_cast<int64_t>(std::max<Wide>(legal->low, INT64_MIN)),
-          high = static_cast<int64_t>(std::min<Wide>(legal->high, INT64_MAX));
+  auto [low, high] = boundsIn64Bits(*legal);
   auto integer = dyn_cast<IntegerType>(type);
   if (auto known = content.constant()) {
     if (integer)
@@ -64,15 +69,38 @@ std::optional<SizeExpr> settled(const SizeExpr &content, Type type) {
   return SizeExpr::within(content, low, high);
 }
 
+SizeExpr forSizes(const SizeExpr &content, Type type) {
+  auto [low, high] = boundsIn64Bits(*rangeOf(type));
+  return SizeExpr::assumed(content, low, high);
+}
+
+std::optional<SizeExpr> quotientUnlessZero(StringRef function, ArrayRef<SizeExpr> arguments) {
+  bool divides = function == "floordiv" || function == "ceildiv" || function == "mod";
+  if (!divides || !arguments[1].isKnownNonNegative())
+    return std::nullopt;
+  auto quotient = SizeExpr::exactQuotient(arguments[0], arguments[1]);
+  return quotient && function == "mod" ? SizeExpr(0) : quotient;
+}
+
+SizeExpr withoutFailures(const SizeExpr &size) {
+  if (!size.mayFail())
+    return size;
+  return size.replacingCalls([](StringRef function, ArrayRef<SizeExpr> arguments) {
+    return function == "within" ? std::optional(arguments[0]) : quotientUnlessZero(function, arguments);
+  });
+}
+
 std::optional<SizeExpr> kept(const std::optional<SizeExpr> &content, Type type, bool mayBeMinusZero) {
   if (!content || (mayBeMinusZero && isa<FloatType>(type) && content->isConstant(0)))
     return std::nullopt;
   // Floats round at once, integers wrap in the end.
   if (isa<FloatType>(type) || content->constant())
     return settled(*content, type);
+  // Products of dimensions count elements; of the elements of inputs a hash is made.
   constexpr Wide limit = Wide(1) << 90;
   SizeRange range = content->range();
-  return range.low >= -limit && range.high <= limit ? content : std::nullopt;
+  bool isShort = range.low >= -limit && range.high <= limit;
+  return isShort || !content->isOverElements() ? content : std::nullopt;
 }
 
 } // namespace deepstride

@@ -22,6 +22,16 @@ bool isExact(const TensorFacts &facts);
 /// range; nothing where it certainly was rounded.
 std::optional<SizeExpr> settled(const SizeExpr &content, mlir::Type type);
 
+/// The content as a number that only sizes may rely on: it never is exact.
+SizeExpr forSizes(const SizeExpr &content, mlir::Type type);
+
+/// The size without what evaluation might refuse: what is `within` bounds without them, and a product divided by one of
+/// its factors without it.
+SizeExpr withoutFailures(const SizeExpr &size);
+/// The quotient, or the remainder 0, that a division by a size that may be 0 has where it is not; nothing for other
+/// calls.
+std::optional<SizeExpr> quotientUnlessZero(llvm::StringRef function, llvm::ArrayRef<SizeExpr> arguments);
+
 /// What is kept of the result of an addition, a subtraction or a multiplication, given without a width: nothing where
 /// it is too large to follow. `mayBeMinusZero` says that a 0 might have been one in floats.
 std::optional<SizeExpr> kept(const std::optional<SizeExpr> &content, mlir::Type type, bool mayBeMinusZero = false);

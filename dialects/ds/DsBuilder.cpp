@@ -65,14 +65,16 @@ static DenseElementsAttr knownElements(const TensorFacts &facts, bool isExactFlo
 }
 
 /// The elements of a short integer result that shape arithmetic does not follow, where constants alone decide them: of
-/// roots, powers and other functions of floats that were rounded to a size.
-static std::optional<SizeVector> evaluatedContents(Value result, const SizeAnalysis &analysis) {
+/// roots, powers and other functions of floats that were rounded to a size. Where the order of a sum matters, data
+/// stays with the kernel that has an order of its own.
+static std::optional<SizeVector> evaluatedContents(Value result, SizeAnalysis &analysis) {
   auto type = cast<RankedTensorType>(result.getType());
   if (!isa<IntegerType>(type.getElementType()) || !type.hasStaticShape() ||
       llvm::any_of(type.getShape(), [](int64_t size) { return size > int64_t(Inference::contentsLimit); }) ||
       product(analysis.facts(result).sizes) == SizeExpr(0))
     return std::nullopt;
-  auto elements = evaluateConstant(result, analysis);
+  bool isOrdered = false;
+  auto elements = evaluateConstant(result, analysis, &isOrdered);
   if (!elements || elements->count() > static_cast<int64_t>(Inference::contentsLimit))
     return std::nullopt;
   SizeVector contents;
@@ -80,7 +82,7 @@ static std::optional<SizeVector> evaluatedContents(Value result, const SizeAnaly
     int64_t number = readNumber(elements->element, elements->data + i * elements->elementBytes()).integer;
     if (number < 0 && elements->element.isUnsignedInteger())
       return std::nullopt; // no size
-    contents.push_back(number);
+    contents.push_back(isOrdered ? forSizes(number, type.getElementType()) : SizeExpr(number));
   }
   return contents;
 }
@@ -162,26 +164,71 @@ void DsBuilder::require(const SizeExpr &size, const SizeExpr &least) {
   ds::RequireOp::create(builder, location, left, right);
 }
 
-SizeExpr DsBuilder::requireEvaluation(const SizeExpr &size) {
-  if (!size.mayFail())
-    return size;
-  return size.replacingCalls([&](StringRef function, ArrayRef<SizeExpr> arguments) -> std::optional<SizeExpr> {
-    const SizeExpr &value = arguments[0], &divisor = arguments[1];
-    if (function == "within") {
-      SizeRange range = value.range();
-      if (range.low < *arguments[1].constant() && !arguments[1].isConstant(INT64_MIN))
-        require(value, arguments[1]);
-      if (range.high > *arguments[2].constant() || arguments[1].isConstant(INT64_MIN))
-        require(arguments[2], value); // evaluating it diagnoses what leaves 64 bits at either end
-      return value;
+namespace {
+/// Walks through a size from the outside and requires what its evaluation relies on: inside of a choice, only where the
+/// run takes that side.
+class EvaluationRequirements {
+public:
+  explicit EvaluationRequirements(DsBuilder &builder) : builder(builder) {}
+
+  void visit(const SizeExpr &size) {
+    if (!size.mayFail())
+      return;
+    for (const auto &[monomial, coefficient] : size.polynomial())
+      for (const SizeAtom &atom : monomial)
+        if (atom.kind() == SizeAtom::Kind::Call)
+          visitCall(atom.name(), atom.arguments());
+  }
+
+private:
+  void visitCall(StringRef function, ArrayRef<SizeExpr> arguments) {
+    SmallVector<SizeExpr> plain;
+    for (const SizeExpr &argument : arguments)
+      plain.push_back(withoutFailures(argument));
+    visit(arguments[0]);
+    for (size_t i = 1; i < arguments.size(); ++i) {
+      bool isSide = function == "select", isMet = i == 1;
+      if (isSide && plain[0].constant() && (*plain[0].constant() != 0) != isMet)
+        continue;
+      if (isSide)
+        sides.emplace_back(plain[0], isMet);
+      visit(arguments[i]);
+      if (isSide)
+        sides.pop_back();
     }
-    bool divides = function == "floordiv" || function == "ceildiv" || function == "mod";
-    auto quotient = divides && divisor.isKnownNonNegative() ? SizeExpr::exactQuotient(value, divisor) : std::nullopt;
-    if (!quotient)
-      return std::nullopt;
-    require(divisor, 1);
-    return function == "mod" ? SizeExpr(0) : *quotient;
-  });
+    if (function == "within")
+      requireWithin(plain[0], *plain[1].constant(), *plain[2].constant());
+    else if (quotientUnlessZero(function, plain))
+      require(plain[1], 1);
+  }
+
+  void requireWithin(const SizeExpr &value, int64_t low, int64_t high) {
+    SizeRange range = value.range();
+    if (range.low >= low && range.high <= high)
+      return;
+    if (range.low < low && low != INT64_MIN)
+      require(value, low);
+    if (range.high > high || low == INT64_MIN)
+      require(high, value); // evaluating it diagnoses what leaves 64 bits at either end
+  }
+
+  void require(SizeExpr size, SizeExpr least) {
+    SizeExpr any = least.constant() ? least : SizeExpr(0); // what cannot be evaluated is not, where it does not matter
+    for (const auto &[condition, isMet] : llvm::reverse(sides)) {
+      size = isMet ? SizeExpr::select(condition, size, any) : SizeExpr::select(condition, any, size);
+      least = isMet ? SizeExpr::select(condition, least, any) : SizeExpr::select(condition, any, least);
+    }
+    builder.require(size, least);
+  }
+
+  DsBuilder &builder;
+  SmallVector<std::pair<SizeExpr, bool>> sides; // conditions of the choices around, and which side of each
+};
+} // namespace
+
+SizeExpr DsBuilder::requireEvaluation(const SizeExpr &size) {
+  EvaluationRequirements(*this).visit(size);
+  return withoutFailures(size);
 }
 
 std::optional<SizeVector> DsBuilder::sizesIn(const TensorFacts &facts) {

@@ -54,6 +54,24 @@ static std::optional<SizeExpr> dividedExactly(const SizeExpr &a, const SizeExpr 
   return isWhole ? std::optional(quotient) : std::nullopt;
 }
 
+/// A quotient of integers, rounded towards 0.
+static std::optional<SizeExpr> divided(const SizeExpr &a, const SizeExpr &b, Type type) {
+  if (b.isConstant(0))
+    return std::nullopt;
+  auto areNonNegative = [](const SizeExpr &x, const SizeExpr &y) {
+    return x.isKnownNonNegative() && y.isKnownNonNegative();
+  };
+  if (areNonNegative(a, b)) // truncation equals floor
+    return SizeExpr::floorDiv(a, b);
+  // What is a product of dimensions, say, is negative only where it wrapped.
+  if (areNonNegative(withoutFailures(a), withoutFailures(b)))
+    return forSizes(SizeExpr::floorDiv(a, b), type);
+  auto divisor = b.constant();
+  if (!divisor || *divisor < 0)
+    return std::nullopt;
+  return SizeExpr::floorDiv(a + SizeExpr::select(SizeExpr::lt(a, 0), *divisor - 1, 0), b);
+}
+
 /// Addition, subtraction and multiplication wrap alike however wide the operands are taken; everything else needs the
 /// numbers that the operands are.
 static std::optional<SizeExpr> evaluate(BinaryKind kind, const SizeExpr &left, const SizeExpr &right, Type type) {
@@ -61,17 +79,14 @@ static std::optional<SizeExpr> evaluate(BinaryKind kind, const SizeExpr &left, c
   if (!x || !y)
     return std::nullopt;
   const SizeExpr &a = *x, &b = *y;
-  bool areNonNegative = a.isKnownNonNegative() && b.isKnownNonNegative(), isFloat = isa<FloatType>(type);
+  bool isFloat = isa<FloatType>(type), mayBeMinusZero = !(a.isKnownNonNegative() && b.isKnownNonNegative());
   switch (kind) {
   case BinaryKind::add: return kept(SizeExpr::exactSum(left, right), type);
   case BinaryKind::sub: return kept(SizeExpr::exactSum(left, right, -1), type);
-  case BinaryKind::mul: return kept(SizeExpr::exactProduct(left, right), type, !areNonNegative);
-  case BinaryKind::div: // truncation equals floor where nothing is negative
-    if (isFloat)
-      return kept(dividedExactly(a, b), type, !areNonNegative);
-    return areNonNegative && !b.isConstant(0) ? std::optional(SizeExpr::floorDiv(a, b)) : std::nullopt;
+  case BinaryKind::mul: return kept(SizeExpr::exactProduct(left, right), type, mayBeMinusZero);
+  case BinaryKind::div: return isFloat ? kept(dividedExactly(a, b), type, mayBeMinusZero) : divided(a, b, type);
   case BinaryKind::mod:
-    if (b.isConstant(0) || (isFloat && !areNonNegative))
+    if (b.isConstant(0) || (isFloat && mayBeMinusZero))
       return std::nullopt;
     return SizeExpr::mod(a, b);
   case BinaryKind::min: return SizeExpr::min(a, b);
@@ -207,6 +222,9 @@ static std::optional<SizeExpr> converted(const SizeExpr &element, Type from, Typ
   // What a type cannot hold is no number of it; only integers wrap.
   if (isFromFloat && value->constant() && settled(*value, to) != *value)
     return std::nullopt;
+  // A float that was rounded is no number of its interval, as an integer that wrapped is.
+  if (isFromFloat && isa<IntegerType>(to) && value->mayFail())
+    return forSizes(*value, to);
   return isFromFloat || isa<FloatType>(to) || truncates ? settled(*value, to) : value;
 }
 

@@ -13,14 +13,18 @@ constexpr int64_t elementLimit = int64_t(1) << 16;
 
 class ConstantEvaluator {
 public:
-  explicit ConstantEvaluator(const SizeAnalysis &analysis) : analysis(analysis) {}
+  explicit ConstantEvaluator(SizeAnalysis &analysis) : analysis(analysis) {}
   std::optional<HostTensor> evaluate(Value root);
+  /// Whether some op that was evaluated depends on the order of its elements.
+  bool meetsOrder() const { return isOrdered; }
 
 private:
   std::optional<HostTensor> leaf(Value value) const;
+  std::optional<HostTensor> compute(Operation *op);
 
-  const SizeAnalysis &analysis;
+  SizeAnalysis &analysis;
   llvm::DenseMap<Value, HostTensor> known;
+  bool isOrdered = false;
 };
 } // namespace
 
@@ -56,6 +60,29 @@ std::optional<HostTensor> ConstantEvaluator::leaf(Value value) const {
   return result;
 }
 
+/// What evaluating an op costs, in elements; a product visits the depth of each of its own.
+static int64_t costOf(Operation *op, ArrayRef<HostTensor> operands) {
+  constexpr int64_t leastCost = 64;
+  int64_t results = cast<RankedTensorType>(op->getResult(0).getType()).getNumElements(), cost = leastCost + results;
+  for (const HostTensor &operand : operands)
+    cost += operand.count();
+  if (isa<ds::MatmulOp>(op))
+    cost += results * *std::max_element(operands[0].shape.end() - 2, operands[0].shape.end());
+  return cost;
+}
+
+std::optional<HostTensor> ConstantEvaluator::compute(Operation *op) {
+  SmallVector<HostTensor> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(known.lookup(operand));
+  // Every result that might be a size evaluates what is behind it again.
+  analysis.evaluationBudget -= costOf(op, operands);
+  if (analysis.evaluationBudget < 0)
+    return std::nullopt;
+  isOrdered |= dependsOnOrder(op, operands);
+  return evaluateOnHost(op, operands);
+}
+
 std::optional<HostTensor> ConstantEvaluator::evaluate(Value root) {
   SmallVector<std::pair<Value, bool>> stack = {{root, false}};
   size_t ops = 0;
@@ -79,10 +106,7 @@ std::optional<HostTensor> ConstantEvaluator::evaluate(Value root) {
         stack.push_back({operand, false});
       continue;
     }
-    SmallVector<HostTensor> operands;
-    for (Value operand : value.getDefiningOp()->getOperands())
-      operands.push_back(known.lookup(operand));
-    auto result = evaluateOnHost(value.getDefiningOp(), operands);
+    auto result = compute(value.getDefiningOp());
     if (!result)
       return std::nullopt;
     known[value] = std::move(*result);
@@ -90,8 +114,12 @@ std::optional<HostTensor> ConstantEvaluator::evaluate(Value root) {
   return known.lookup(root);
 }
 
-std::optional<HostTensor> evaluateConstant(Value value, const SizeAnalysis &analysis) {
-  return ConstantEvaluator(analysis).evaluate(value);
+std::optional<HostTensor> evaluateConstant(Value value, SizeAnalysis &analysis, bool *isOrdered) {
+  ConstantEvaluator evaluator(analysis);
+  auto result = evaluator.evaluate(value);
+  if (isOrdered)
+    *isOrdered = evaluator.meetsOrder();
+  return isOrdered || !evaluator.meetsOrder() ? result : std::nullopt;
 }
 
 } // namespace deepstride

@@ -1,8 +1,10 @@
 // Evaluates on host tensors what combines or chooses elements: reductions, running sums, indexing, padding and
-// products. These are small: they stand in front of an operand that steers a shape. Floats are summed and multiplied in
-// double and rounded once, where kernels round as they go.
+// products. These are small: they stand in front of an operand that steers a shape. Floats are summed and multiplied
+// from the first to the last and rounded at every step; kernels may take them in another order.
 #include "dialects/ds/DsDialect.h"
 #include "dialects/ds/HostTensor.h"
+
+#include "mlir/IR/TypeUtilities.h"
 
 #include <cmath>
 #include <limits>
@@ -49,11 +51,17 @@ static std::optional<int64_t> wrapIndex(int64_t index, int64_t size) {
 }
 
 static int64_t wrapped(uint64_t value) { return static_cast<int64_t>(value); }
-static HostNumber sumOf(const HostNumber &a, const HostNumber &b) {
-  return {a.real + b.real, wrapped(static_cast<uint64_t>(a.integer) + static_cast<uint64_t>(b.integer))};
+/// A sum, product, quotient or root of floats of the type, computed in double. Rounded once more it is what the type's
+/// own operation gives: the double has more than twice the digits of a float. Kernels compute narrow floats in f32.
+static double rounded(double value, Type element) { return element.isF64() ? value : static_cast<float>(value); }
+
+static HostNumber sumOf(const HostNumber &a, const HostNumber &b, Type element) {
+  return {rounded(a.real + b.real, element),
+          wrapped(static_cast<uint64_t>(a.integer) + static_cast<uint64_t>(b.integer))};
 }
-static HostNumber productOf(const HostNumber &a, const HostNumber &b) {
-  return {a.real * b.real, wrapped(static_cast<uint64_t>(a.integer) * static_cast<uint64_t>(b.integer))};
+static HostNumber productOf(const HostNumber &a, const HostNumber &b, Type element) {
+  return {rounded(a.real * b.real, element),
+          wrapped(static_cast<uint64_t>(a.integer) * static_cast<uint64_t>(b.integer))};
 }
 
 /// Whether a comes before b in the order of maxima: it is greater, or the first NaN.
@@ -106,22 +114,19 @@ static std::optional<HostNumber> combine(ds::ReduceKind kind, const HostTensor &
   HostNumber total = kind == ReduceKind::prod ? HostNumber{1.0, 1} : HostNumber{0.0, 0};
   for (int64_t at : group) {
     HostNumber x = numberAt(input, at);
-    if (kind == ReduceKind::prod)
-      total = productOf(total, x);
-    else if (kind == ReduceKind::l1)
-      total.real += std::fabs(x.real);
+    if (kind == ReduceKind::l1)
+      x.real = std::fabs(x.real);
     else if (kind == ReduceKind::l2 || kind == ReduceKind::sum_square)
-      total.real += x.real * x.real;
+      x = productOf(x, x, input.element);
     else if (kind == ReduceKind::log_sum_exp)
-      total.real += std::exp(x.real - shift);
-    else
-      total = sumOf(total, x);
+      x.real = rounded(std::exp(rounded(x.real - shift, input.element)), input.element);
+    total = kind == ReduceKind::prod ? productOf(total, x, input.element) : sumOf(total, x, input.element);
   }
   switch (kind) {
   case ReduceKind::mean: total.real /= static_cast<double>(group.size()); break;
   case ReduceKind::l2: total.real = std::sqrt(total.real); break;
   case ReduceKind::log_sum: total.real = std::log(total.real); break;
-  case ReduceKind::log_sum_exp: total.real = std::log(total.real) + shift; break;
+  case ReduceKind::log_sum_exp: total.real = rounded(std::log(total.real), input.element) + shift; break;
   default: break;
   }
   return total;
@@ -168,7 +173,8 @@ static std::optional<HostTensor> accumulate(ds::CumulativeOp op, const HostTenso
       std::reverse(group.begin(), group.end());
     HostNumber total = isSum ? HostNumber{0.0, 0} : HostNumber{1.0, 1};
     for (int64_t at : group) {
-      HostNumber x = numberAt(input, at), next = isSum ? sumOf(total, x) : productOf(total, x);
+      HostNumber x = numberAt(input, at);
+      HostNumber next = isSum ? sumOf(total, x, input.element) : productOf(total, x, input.element);
       setNumber(result, at, op.getExclusive() ? total : next);
       total = next;
     }
@@ -333,12 +339,49 @@ static std::optional<HostTensor> matmul(ds::MatmulOp op, const HostTensor &a, co
     SmallVector<int64_t> position = positionOf(i, shape);
     ArrayRef<int64_t> batch = ArrayRef(position).drop_back(2);
     HostNumber total;
-    for (int64_t k = 0; k < depth; ++k)
-      total = sumOf(total, productOf(numberAt(a, offsetOf(a, isTransposed[0], batch, position[rank - 2], k)),
-                                     numberAt(b, offsetOf(b, isTransposed[1], batch, k, position[rank - 1]))));
+    for (int64_t k = 0; k < depth; ++k) {
+      HostNumber x = numberAt(a, offsetOf(a, isTransposed[0], batch, position[rank - 2], k)),
+                 y = numberAt(b, offsetOf(b, isTransposed[1], batch, k, position[rank - 1]));
+      total = sumOf(total, productOf(x, y, a.element), a.element);
+    }
     setNumber(result, i, total);
   }
   return result;
+}
+
+/// A bound of what the absolute values of all elements add up, or multiply, to, where they are whole numbers; infinite
+/// where they are not.
+static double wholeBound(const HostTensor &tensor, bool isProduct) {
+  double bound = isProduct ? 1 : 0;
+  for (int64_t i = 0, n = tensor.count(); i < n; ++i) {
+    double size = std::fabs(numberAt(tensor, i).real);
+    if (std::trunc(size) != size) // NaN, too
+      return std::numeric_limits<double>::infinity();
+    bound = isProduct ? bound * std::max(size, 1.0) : bound + size;
+  }
+  return bound;
+}
+
+bool dependsOnOrder(Operation *op, ArrayRef<HostTensor> operands) {
+  using ds::ReduceKind;
+  auto type = dyn_cast<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()));
+  if (!type || !isa<ds::ReduceOp, ds::CumulativeOp, ds::MatmulOp>(op))
+    return false;
+  double limit = std::ldexp(1.0, static_cast<int>(type.getFPMantissaWidth())), bound;
+  if (isa<ds::MatmulOp>(op)) {
+    bound = wholeBound(operands[0], false) * wholeBound(operands[1], false);
+  } else {
+    auto reduction = dyn_cast<ds::ReduceOp>(op);
+    ReduceKind kind = reduction ? reduction.getKind() : cast<ds::CumulativeOp>(op).getKind();
+    if (kind == ReduceKind::max || kind == ReduceKind::min)
+      return false;
+    bound = wholeBound(operands[0], kind == ReduceKind::prod);
+    if (kind == ReduceKind::sum_square)
+      bound *= bound;
+    else if (kind != ReduceKind::sum && kind != ReduceKind::prod && kind != ReduceKind::l1)
+      return true; // what follows the sum rounds in ways of its own
+  }
+  return !(bound <= limit);
 }
 
 std::optional<HostTensor> evaluateChoiceOnHost(Operation *op, ArrayRef<HostTensor> operands) {

@@ -40,14 +40,20 @@ HostNumber readNumber(mlir::Type element, const char *at);
 void writeNumber(mlir::Type element, char *at, const HostNumber &number);
 
 /// The only result of an op of the ds dialect. Pointwise ops give the bits that a kernel would compute, since both
-/// evaluate dialects/ds/ScalarFunctions.h; sums and products of several floats may differ from a kernel's in the last
-/// bits (they stand in front of sizes, and are never folded in the place of data). Nothing where the op or its
+/// evaluate dialects/ds/ScalarFunctions.h; sums and products of several floats are rounded at every step, from the
+/// first to the last, where a kernel may take them in another order (dependsOnOrder). Nothing where the op or its
 /// attributes cannot be evaluated (integer division by zero, sizes that are not known, results of narrow floats).
 std::optional<HostTensor> evaluateOnHost(mlir::Operation *op, llvm::ArrayRef<HostTensor> operands);
 
+/// Whether a kernel may give other last bits than evaluateOnHost: the op adds or multiplies floats in an order that is
+/// the target's choice, and they are no whole numbers that every order adds up alike.
+bool dependsOnOrder(mlir::Operation *op, llvm::ArrayRef<HostTensor> operands);
+
 /// The elements of a value that depends on small constants only; nothing where it depends on anything else, or where
-/// that takes more ops or elements than shape arithmetic does. `analysis` knows the value and what is behind it.
-std::optional<HostTensor> evaluateConstant(mlir::Value value, const SizeAnalysis &analysis);
+/// that takes more ops or elements than shape arithmetic does, or than the analysis has left. `analysis` knows the
+/// value and what is behind it. Elements behind an op that `dependsOnOrder` may steer sizes, but are none of a
+/// kernel's: they are given to those who ask for them by the last argument only.
+std::optional<HostTensor> evaluateConstant(mlir::Value value, SizeAnalysis &analysis, bool *isOrdered = nullptr);
 
 /// The part of evaluateOnHost that combines or chooses elements (HostReductions.cpp).
 std::optional<HostTensor> evaluateChoiceOnHost(mlir::Operation *op, llvm::ArrayRef<HostTensor> operands);

@@ -93,6 +93,8 @@ public:
   std::optional<SizeExpr> conditionIn(mlir::Value tensor, mlir::Operation *reader) const;
 
   std::vector<SizeConstraint> constraints;
+  /// What evaluating constants for this function may still cost, in elements.
+  int64_t evaluationBudget = int64_t(1) << 24;
 
 private:
   llvm::LogicalResult visitRegion(mlir::Region &region);
@@ -100,6 +102,7 @@ private:
   llvm::LogicalResult visitSides(mlir::Operation *op);
   std::optional<SizeExpr> firstCondition(mlir::scf::WhileOp loop, mlir::Value condition) const;
   llvm::DenseMap<mlir::Value, TensorFacts> known;
+  unsigned scopes = 0; // of unknown sizes
 };
 
 /// Facts that a type alone states; dynamic sizes become unknown ones, those of one scope being the same.

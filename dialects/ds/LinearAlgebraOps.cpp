@@ -190,7 +190,8 @@ static LogicalResult inferSteps(AttentionOp op, Inference &inference, const Size
     return inference.error("C6: expected one mask for each step that takes one and one low for each step, found " +
                            Twine(op.getMasks().size()) + " and " + Twine(op.getLows().size()));
   bool isBounded = op.getLeft() || op.getRight(), isPlaced = op.getPast() || op.getPositions() || op.getCapacity();
-  auto isFar = [](std::optional<int64_t> bound) { return bound && std::abs(*bound) >= int64_t(1) << 40; };
+  constexpr int64_t farAway = int64_t(1) << 40;
+  auto isFar = [](std::optional<int64_t> bound) { return bound && (*bound >= farAway || *bound <= -farAway); };
   if (isFar(op.getLeft()) || isFar(op.getRight()))
     return inference.error("C7: the bounds of the window must be less than 2^40");
   if (isWindowed != isBounded || (isPlaced && !isWindowed) || (op.getPast() && op.getPositions()))

@@ -79,6 +79,13 @@ OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
   return {};
 }
 
+/// Where a walk is after some steps, if that is a place of an axis of `size`.
+static std::optional<int64_t> placeAfter(int64_t start, int64_t steps, int64_t step, int64_t size) {
+  int64_t distance, place;
+  bool isFar = llvm::MulOverflow(steps, step, distance) || llvm::AddOverflow(start, distance, place);
+  return !isFar && place >= 0 && place < size ? std::optional(place) : std::nullopt;
+}
+
 /// The elements of a strided box of static shape, row by row; result axis i runs along operand axis `axes[i]`. Nothing
 /// where they are not known or the box reaches outside.
 static std::optional<SizeVector> boxOf(const TensorFacts &input, ArrayRef<SizeExpr> sizes, ArrayRef<int64_t> starts,
@@ -101,10 +108,11 @@ static std::optional<SizeVector> boxOf(const TensorFacts &input, ArrayRef<SizeEx
   for (int64_t i = 0; i < *count; ++i) {
     int64_t rest = i, offset = 0;
     for (size_t axis = rank; axis-- > 0; rest /= box[axis]) {
-      int64_t along = axes[axis], position = starts[axis] + rest % box[axis] * steps[axis];
-      if (position < 0 || position >= shape[along])
+      int64_t along = axes[axis];
+      auto position = placeAfter(starts[axis], rest % box[axis], steps[axis], shape[along]);
+      if (!position)
         return std::nullopt;
-      offset += position * strides[along];
+      offset += *position * strides[along];
     }
     contents.push_back((*input.contents)[offset]);
   }
@@ -196,10 +204,10 @@ LogicalResult SliceOp::inferResults(Inference &inference) {
   if (input.contents && rank == 1 && start && count) {
     contents.emplace();
     for (int64_t i = 0; i < *count; ++i) {
-      int64_t position = *start + i * getSteps()[0];
-      if (position < 0 || position >= static_cast<int64_t>(input.contents->size()))
+      auto position = placeAfter(*start, i, getSteps()[0], static_cast<int64_t>(input.contents->size()));
+      if (!position)
         return inference.error("C3: the box reaches outside the operand");
-      contents->push_back((*input.contents)[position]);
+      contents->push_back((*input.contents)[*position]);
     }
   }
   if (rank > 1) {

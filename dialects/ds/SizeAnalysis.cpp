@@ -114,14 +114,11 @@ LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
     auto shaped = dyn_cast<RankedTensorType>(result.getType());
     if (!shaped)
       continue;
-    TensorFacts merged = factsOfType(shaped, known.size() + result.getResultNumber());
+    TensorFacts merged = factsOfType(shaped, scopes++);
     auto &sources = yielded[result.getResultNumber()];
     if (!sources.empty() && sources[0])
       if (llvm::all_of(sources, [&](const TensorFacts *f) { return f && f->sizes == sources[0]->sizes; }))
         merged.sizes = sources[0]->sizes;
-    if (op->hasAttr("ds.sizes"))
-      if (auto sizes = sizesFromAttribute(op->getAttrOfType<ArrayAttr>("ds.sizes")))
-        merged.sizes = *sizes;
     passedOn.emplace_back(result, std::move(merged));
   }
   for (auto &[result, facts] : passedOn)

@@ -10,28 +10,26 @@ namespace deepstride {
 
 using Wide = SizeRange::Wide;
 
-/// Bounds beyond `limit` are given up: what is made of them is as wide.
-static constexpr Wide limit = Wide(1) << 100;
-static constexpr SizeRange anything = {-(limit << 10), limit << 10};
+/// A bound at this distance stands for any beyond it.
+static constexpr Wide infinity = Wide(1) << 120;
 
-static SizeRange bounded(const SizeRange &range) { return range.low < -limit || range.high > limit ? anything : range; }
+static Wide saturated(Wide bound) { return std::clamp(bound, -infinity, infinity); }
 
 static SizeRange operator+(const SizeRange &a, const SizeRange &b) {
-  if (a.high > limit || b.high > limit)
-    return anything;
-  return bounded({a.low + b.low, a.high + b.high});
+  bool isOpenBelow = a.low == -infinity || b.low == -infinity, isOpenAbove = a.high == infinity || b.high == infinity;
+  return {isOpenBelow ? -infinity : saturated(a.low + b.low), isOpenAbove ? infinity : saturated(a.high + b.high)};
 }
 
 static SizeRange operator*(const SizeRange &a, const SizeRange &b) {
-  Wide low = limit, high = -limit;
+  Wide low = infinity, high = -infinity;
   for (Wide x : {a.low, a.high})
     for (Wide y : {b.low, b.high}) {
       Wide corner;
       if (__builtin_mul_overflow(x, y, &corner))
-        return anything;
-      low = std::min(low, corner), high = std::max(high, corner);
+        corner = (x < 0) == (y < 0) ? infinity : -infinity;
+      low = std::min(low, saturated(corner)), high = std::max(high, saturated(corner));
     }
-  return bounded({low, high});
+  return {low, high};
 }
 
 static Wide floorDivided(Wide a, Wide b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
@@ -44,7 +42,7 @@ static SizeRange quotient(SizeRange a, SizeRange b) {
     b.low = std::max<Wide>(b.low, 1), b.high = std::max<Wide>(b.high, 1);
     Wide low = std::min(floorDivided(a.low, b.low), floorDivided(a.low, b.high));
     Wide high = std::max(-floorDivided(-a.high, b.low), -floorDivided(-a.high, b.high));
-    return {low, high};
+    return {a.low == -infinity ? a.low : low, a.high == infinity ? a.high : high};
   }
   Wide most = std::max(-std::min<Wide>(a.low, 0), std::max<Wide>(a.high, 0));
   return {-most, most};
@@ -74,8 +72,7 @@ static SizeRange rangeOfCall(llvm::StringRef function, llvm::ArrayRef<SizeExpr> 
   SizeRange c = arguments[2].range();
   if (function == "select")
     return {std::min(b.low, c.low), std::max(b.high, c.high)};
-  bool isEmpty = a.high < b.low || a.low > c.high; // then it always fails
-  return isEmpty ? SizeRange{b.low, c.high} : SizeRange{std::max(a.low, b.low), std::min(a.high, c.high)}; // within
+  return {b.low, c.high}; // within: what wrapped may be anything there
 }
 
 static bool isNonNegativeCall(llvm::StringRef function, llvm::ArrayRef<SizeExpr> arguments) {
@@ -86,8 +83,11 @@ static bool isNonNegativeCall(llvm::StringRef function, llvm::ArrayRef<SizeExpr>
     return llvm::any_of(arguments, isNonNegative);
   if (function == "select")
     return isNonNegative(arguments[1]) && isNonNegative(arguments[2]);
-  if (function == "within")
-    return isNonNegative(arguments[0]) || isNonNegative(arguments[1]);
+  if (function == "within") {
+    // Rounding to a float, whose bounds are symmetric, keeps a sign; wrapping does not.
+    bool isFloat = (arguments[1] + arguments[2]).isConstant(0);
+    return isNonNegative(arguments[1]) || (isFloat && isNonNegative(arguments[0]));
+  }
   if (function == "mod") // has the sign of the divisor
     return isNonNegative(arguments[1]);
   return llvm::all_of(arguments, isNonNegative); // min, quotients
@@ -179,16 +179,19 @@ SizeExpr SizeExpr::element(llvm::StringRef input, int64_t index, unsigned bits) 
 }
 
 SizeRange SizeExpr::range() const {
-  // Tensors hold fewer elements than this, and sizes are numbers of elements.
-  constexpr Wide largestProduct = Wide(1) << 46;
+  // A model may multiply dimensions as it likes, the product need not be the size of a tensor. That of two, however, is
+  // one as a rule, and no tensor has as many elements.
+  constexpr Wide largestPair = Wide(1) << 56;
+  auto isLikeDimension = [](const SizeAtom &atom) {
+    const SizeAtom::Node &node = *atom.node;
+    bool isBounded = node.range.low >= -largestDimension && node.range.high <= largestDimension;
+    return isBounded && !node.isOverElements && !node.mayFail;
+  };
   SizeRange total{0, 0};
   for (const auto &[monomial, coefficient] : terms) {
     SizeRange term{1, 1};
-    bool isOverElements = false;
     for (size_t i = 0; i < monomial.size(); ++i) {
-      const SizeAtom::Node &atom = *monomial[i].node;
-      SizeRange factor = atom.range;
-      isOverElements |= atom.isOverElements;
+      SizeRange factor = monomial[i].node->range;
       if (i + 1 < monomial.size() && monomial[i + 1] == monomial[i]) { // a square is not negative
         factor = factor * factor;
         factor.low = std::max<Wide>(factor.low, 0);
@@ -196,8 +199,8 @@ SizeRange SizeExpr::range() const {
       }
       term = term * factor;
     }
-    if (monomial.size() > 1 && !isOverElements)
-      term = {std::max(term.low, -largestProduct), std::min(term.high, largestProduct)};
+    if (monomial.size() == 2 && llvm::all_of(monomial, isLikeDimension))
+      term = {std::max(term.low, -largestPair), std::min(term.high, largestPair)};
     total = total + term * SizeRange{coefficient, coefficient};
   }
   return total;

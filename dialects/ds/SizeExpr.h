@@ -84,7 +84,7 @@ public:
   bool isConstant(int64_t value) const { return constant() == value; }
   /// True where no assignment of non-negative dimensions makes the value negative (elements of inputs may be negative).
   bool isKnownNonNegative() const;
-  /// Bounds of the value, where no dimension exceeds `largestDimension` and products of them stay below 2^46.
+  /// Bounds of the value, where no dimension exceeds `largestDimension` and no product of two 2^56.
   SizeRange range() const;
   /// True where the value depends on elements of inputs.
   bool isOverElements() const;
@@ -127,9 +127,12 @@ public:
   static SizeExpr eq(const SizeExpr &a, const SizeExpr &b);
   static SizeExpr lt(const SizeExpr &a, const SizeExpr &b);
   static SizeExpr select(const SizeExpr &condition, const SizeExpr &a, const SizeExpr &b);
-  /// The value, which must not be below `low` or above `high`. Not for programs, and not parsed: what a size relies on
-  /// there is a constraint.
+  /// The value, which must not be below `low` or above `high`. Where it is, the element wrapped: a `within` is some
+  /// number from `low` to `high`, and what is known of `value` says nothing of it. Not for programs, and not parsed:
+  /// what a size relies on there is a constraint.
   static SizeExpr within(const SizeExpr &value, int64_t low, int64_t high);
+  /// The same, kept where the value is known to be inside: for one that is right only for sizes.
+  static SizeExpr assumed(const SizeExpr &value, int64_t low, int64_t high);
   /// a / b as a polynomial, if it is one; where b is 0 it says nothing.
   static std::optional<SizeExpr> exactQuotient(const SizeExpr &a, const SizeExpr &b);
 

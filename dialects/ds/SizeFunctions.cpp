@@ -35,7 +35,11 @@ SizeExpr SizeExpr::within(const SizeExpr &value, int64_t low, int64_t high) {
   if (auto known = value.constant(); known && *known >= low && *known <= high)
     return value;
   SizeRange range = value.range();
-  return range.low >= low && range.high <= high ? value : call("within", {value, low, high});
+  return range.low >= low && range.high <= high ? value : assumed(value, low, high);
+}
+
+SizeExpr SizeExpr::assumed(const SizeExpr &value, int64_t low, int64_t high) {
+  return call("within", {value, low, high});
 }
 
 /// Where the divisor is one monomial that divides every term, or the dividend itself.
@@ -55,6 +59,9 @@ std::optional<SizeExpr> SizeExpr::exactQuotient(const SizeExpr &a, const SizeExp
   return quotient;
 }
 
+/// Whether the quotient of two numbers is one that 64 bits hold.
+static bool isQuotient(int64_t a, int64_t b) { return b != 0 && !llvm::divideSignedWouldOverflow(a, b); }
+
 static bool isNeverZero(const SizeExpr &size) {
   SizeRange range = size.range();
   return range.low > 0 || range.high < 0;
@@ -67,7 +74,7 @@ SizeExpr SizeExpr::floorDiv(const SizeExpr &a, const SizeExpr &b) {
   if (quotient)
     return *quotient;
   int64_t divisor = b.constant().value_or(0);
-  if (auto value = a.constant(); value && (divisor > 0 || divisor < -1))
+  if (auto value = a.constant(); value && isQuotient(*value, divisor))
     return llvm::divideFloorSigned(*value, divisor);
   if (divisor <= 0)
     return call("floordiv", {a, b}); // by 0: diagnosed when evaluated
@@ -85,7 +92,7 @@ SizeExpr SizeExpr::floorDiv(const SizeExpr &a, const SizeExpr &b) {
 
 SizeExpr SizeExpr::ceilDiv(const SizeExpr &a, const SizeExpr &b) {
   int64_t divisor = b.constant().value_or(0);
-  if (auto value = a.constant(); value && divisor > 0)
+  if (auto value = a.constant(); value && isQuotient(*value, divisor))
     return llvm::divideCeilSigned(*value, divisor);
   if (divisor > 0 && divisor <= INT32_MAX) // larger ones might overflow where the quotient does not
     return floorDiv(a + SizeExpr(divisor - 1), b);
@@ -95,8 +102,12 @@ SizeExpr SizeExpr::ceilDiv(const SizeExpr &a, const SizeExpr &b) {
 
 SizeExpr SizeExpr::mod(const SizeExpr &a, const SizeExpr &b) {
   int64_t divisor = b.constant().value_or(0);
-  if (auto value = a.constant(); value && divisor > 0)
-    return llvm::mod(*value, divisor);
+  if (divisor == 1 || divisor == -1)
+    return 0;
+  if (auto value = a.constant(); value && divisor != 0) {
+    int64_t rest = *value % divisor;
+    return rest != 0 && (rest < 0) != (divisor < 0) ? rest + divisor : rest;
+  }
   return isNeverZero(b) && exactQuotient(a, b) ? SizeExpr(0) : call("mod", {a, b});
 }
 

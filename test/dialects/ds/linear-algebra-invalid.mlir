@@ -376,6 +376,14 @@ func.func @attention_c7_far_left(%q: tensor<2x3x4x5xf32>) {
 
 // -----
 
+func.func @attention_c7_farthest_left(%q: tensor<2x3x4x5xf32>) {
+  // expected-error @+1 {{'ds.attention' op C7: the bounds of the window must be less than 2^40}}
+  %0 = ds.attention %q, %q, %q [window else 0.0] left -9223372036854775808 scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>) -> tensor<2x3x4x5xf32>
+  return
+}
+
+// -----
+
 func.func @attention_c8_type(%q: tensor<2x3x4x5xf32>, %p: tensor<4x1xi32>) {
   // expected-error @+1 {{'ds.attention' op C8: positions must be i64 and have at most rank 4}}
   %0 = ds.attention %q, %q, %q [window else 0.0] positions %p right 0 scale 1.0 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<4x1xi32>) -> tensor<2x3x4x5xf32>

@@ -14,11 +14,27 @@ namespace deepstride::test {
 
 using Number = __int128;
 
-/// Nothing where a division by zero, or a value outside of what `within` states, is met.
+/// What an integer of the interval from `low` to `high` holds instead of x.
+inline Number wrapped(Number x, Number low, Number high) {
+  Number span = high - low + 1, place = (x % span - low % span) % span;
+  return low + (place < 0 ? place + span : place);
+}
+
+inline std::optional<Number> sumOf(Number x, Number y) {
+  Number result;
+  return __builtin_add_overflow(x, y, &result) ? std::optional<Number>() : result;
+}
+inline std::optional<Number> productOf(Number x, Number y) {
+  Number result;
+  return __builtin_mul_overflow(x, y, &result) ? std::optional<Number>() : result;
+}
+
+/// Nothing where a division by zero, a number of more than 128 bits, or a value outside of what `within` states is met;
+/// the last wraps, if asked to.
 class SizeEvaluator {
 public:
-  SizeEvaluator(std::string text, const std::map<std::string, int64_t> &values)
-      : text(std::move(text)), values(values) {}
+  SizeEvaluator(std::string text, const std::map<std::string, int64_t> &values, bool wraps = false)
+      : text(std::move(text)), values(values), wraps(wraps) {}
 
   std::optional<Number> run() {
     auto result = sum();
@@ -27,11 +43,14 @@ public:
       throw std::runtime_error("unexpected text in " + text);
     return result;
   }
+  /// Whether some number had more than 128 bits.
+  bool isTooLarge() const { return overflows; }
 
 private:
   using Value = std::optional<Number>;
   std::string text;
   const std::map<std::string, int64_t> &values;
+  bool wraps, overflows = false;
   size_t at = 0;
 
   void skip() {
@@ -44,15 +63,19 @@ private:
     at += isNext;
     return isNext;
   }
-  template <typename F> static Value both(Value a, Value b, F f) { return a && b ? Value(f(*a, *b)) : Value(); }
+  template <typename F> Value both(Value a, Value b, F f) {
+    Value result = a && b ? f(*a, *b) : Value();
+    overflows |= a && b && !result;
+    return result;
+  }
 
   Value sum() {
     Value result = product();
     while (true) {
       if (take('+'))
-        result = both(result, product(), [](Number a, Number b) { return a + b; });
+        result = both(result, product(), sumOf);
       else if (take('-'))
-        result = both(result, product(), [](Number a, Number b) { return a - b; });
+        result = both(result, product(), [](Number a, Number b) { return sumOf(a, -b); });
       else
         return result;
     }
@@ -60,7 +83,7 @@ private:
   Value product() {
     Value result = factor();
     while (take('*'))
-      result = both(result, factor(), [](Number a, Number b) { return a * b; });
+      result = both(result, factor(), productOf);
     return result;
   }
   Value factor() {
@@ -116,7 +139,7 @@ private:
       return {};
     Number x = *a[0], y = *a[1];
     if (name == "within")
-      return x < y || x > *a.at(2) ? Value() : Value(x);
+      return x >= y && x <= *a.at(2) ? Value(x) : wraps ? Value(wrapped(x, y, *a.at(2))) : Value();
     if (name == "min")
       return std::min(x, y);
     if (name == "max")

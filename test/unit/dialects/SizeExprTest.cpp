@@ -31,6 +31,12 @@ TEST(SizeExprTest, ConstantsFold) {
   EXPECT_EQ(canonical("floordiv(-7, 2)"), "-4");
   EXPECT_EQ(canonical("ceildiv(7, 2)"), "4");
   EXPECT_EQ(canonical("mod(-7, 3)"), "2");
+  EXPECT_EQ(canonical("mod(7, -3) + mod(-7, -3)"), "-3");
+  EXPECT_EQ(canonical("mod(7, -1)"), "0");
+  EXPECT_EQ(canonical("mod((-9223372036854775807 - 1), -1)"), "0");
+  EXPECT_EQ(canonical("floordiv(7, -1)"), "-7");
+  EXPECT_EQ(canonical("floordiv(7, -2)"), "-4");
+  EXPECT_EQ(canonical("ceildiv(7, -2)"), "-3");
   EXPECT_EQ(canonical("min(3, 5) + max(3, 5)"), "8");
   EXPECT_EQ(canonical("select(lt(1, 2), 7, 8)"), "7");
   EXPECT_EQ(canonical("eq(batch, batch)"), "1");
@@ -86,6 +92,13 @@ TEST(SizeExprTest, RangesFollowElements) {
   EXPECT_TRUE(fits(SizeExpr::within(y * y, -8, 7), 4));
   EXPECT_TRUE(SizeExpr::within(y * y, -8, 7).mayFail());
   EXPECT_FALSE(SizeExpr::within(n, 0, INT64_MAX).mayFail());
+  EXPECT_TRUE(SizeExpr::assumed(7, 0, INT64_MAX).mayFail());
+  // Two dimensions may be the rows and columns of a tensor, three are multiplied for other reasons, too.
+  EXPECT_TRUE(fits(n * symbol("m") * SizeExpr(100), 64));
+  EXPECT_FALSE(fits(n * n * n, 64));
+  EXPECT_FALSE(fits(SizeExpr::max(n * symbol("m"), 1) * n, 64));
+  SizeExpr power = n * n * n * n * n * n * n * n;
+  EXPECT_TRUE(power.range().low == 0 && power.range().high > INT64_MAX);
 }
 
 TEST(SizeExprTest, ComparisonsThatPickAnOperandAreMinimaAndMaxima) {
@@ -170,6 +183,15 @@ TEST(SizeExprTest, DimensionsAreNotNegativeElementsMayBe) {
   EXPECT_TRUE((symbol("batch") * symbol("seq") + SizeExpr(1)).isKnownNonNegative());
   EXPECT_FALSE(SizeExpr::element("shape", 0).isKnownNonNegative());
   EXPECT_FALSE((symbol("batch") - SizeExpr(1)).isKnownNonNegative());
+}
+
+TEST(SizeExprTest, WhatWrappedHasAnySign) {
+  SizeExpr n = symbol("n"), square = n * n;
+  EXPECT_FALSE(SizeExpr::within(square, INT32_MIN, INT32_MAX).isKnownNonNegative());
+  EXPECT_TRUE(SizeExpr::within(square, 0, 255).isKnownNonNegative());
+  // A float rounds, which keeps the sign.
+  EXPECT_TRUE(SizeExpr::within(square, -(1 << 24), 1 << 24).isKnownNonNegative());
+  EXPECT_EQ(SizeExpr::lt(SizeExpr::within(square, INT32_MIN, INT32_MAX), 0).argumentsOf("lt").size(), 2u);
 }
 
 namespace {

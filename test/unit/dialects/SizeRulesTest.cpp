@@ -1,5 +1,5 @@
-// Rules of sizes on random expressions and values, 0 and 1 often among them: no simplification changes a value, bounds
-// hold, and broadcasts are NumPy's.
+// Rules of sizes on random expressions and values, 0 and 1 often among them: no simplification changes a value, also of
+// what wraps, bounds hold, and broadcasts are NumPy's.
 #include "dialects/ds/Inference.h"
 #include "test/unit/dialects/SizeEvaluator.h"
 
@@ -17,7 +17,7 @@ namespace {
 using Values = std::map<std::string, int64_t>;
 using Value = std::optional<Number>;
 
-/// An expression beside what it means; nothing where it divides by zero.
+/// An expression beside what it means; nothing where it divides by zero or needs more than 128 bits.
 struct Sample {
   SizeExpr expr;
   std::function<Value(const Values &)> value;
@@ -27,16 +27,17 @@ Number floorDivide(Number a, Number b) { return a / b - (a % b != 0 && (a < 0) !
 
 class Generator {
 public:
-  explicit Generator(unsigned seed) : random(seed) {}
+  /// `isWide` draws dimensions whose products wrap, and elements of integers that do.
+  explicit Generator(unsigned seed, bool isWide = false) : random(seed), isWide(isWide) {}
 
   Sample sample(int depth) {
     if (depth == 0 || below(6) == 0)
       return leaf();
     Sample x = sample(depth - 1), y = sample(depth - 1);
-    switch (below(14)) {
-    case 0: return both(x, y, x.expr + y.expr, [](Number a, Number b) { return a + b; });
-    case 1: return both(x, y, x.expr - y.expr, [](Number a, Number b) { return a - b; });
-    case 2: return both(x, y, x.expr * y.expr, [](Number a, Number b) { return a * b; });
+    switch (below(isWide ? 18 : 14)) {
+    case 0: return both(x, y, x.expr + y.expr, test::sumOf);
+    case 1: return both(x, y, x.expr - y.expr, [](Number a, Number b) { return test::sumOf(a, -b); });
+    case 2: return both(x, y, x.expr * y.expr, test::productOf);
     case 3: return divided(x, y, SizeExpr::floorDiv(x.expr, y.expr), floorDivide);
     case 4:
       return divided(x, y, SizeExpr::ceilDiv(x.expr, y.expr), [](Number a, Number b) { return -floorDivide(-a, b); });
@@ -61,12 +62,23 @@ public:
       };
       return {SizeExpr::max(cut, 0), value};
     }
-    default: return chosen(sample(depth - 1), x, y);
+    case 13: return chosen(sample(depth - 1), x, y);
+    default: { // an element: at most what its type holds
+      unsigned bits = 8u << below(4);
+      int64_t low = -(int64_t(1) << (bits - 2)) * 2, high = -(low + 1);
+      return {SizeExpr::within(x.expr, low, high), [g = x.value, low, high](const Values &v) -> Value {
+                Value a = g(v);
+                return a ? Value(test::wrapped(*a, low, high)) : a;
+              }};
+    }
     }
   }
 
   Values values() {
-    auto dimension = [&]() -> int64_t { return below(3) ? below(3) : below(50); };
+    // A product of two dimensions is below 2^56.
+    auto dimension = [&]() -> int64_t {
+      return isWide && below(2) ? (int64_t(1) << (20 + below(8))) + below(1u << 20) : below(3) ? below(3) : below(50);
+    };
     return {{"a", dimension()},
             {"b", dimension()},
             {"c", dimension()},
@@ -112,13 +124,26 @@ private:
             }};
   }
   std::mt19937 random;
+  bool isWide;
 };
 
 Value evaluate(const SizeExpr &expr, const Values &values) { return SizeEvaluator(expr.str(), values).run(); }
 } // namespace
 
+namespace {
+std::string named(unsigned seed) { return "seed " + std::to_string(seed); }
+
+/// Whether a range holds a value; bounds that are far outside of 64 bits stand for any beyond them.
+bool holds(const SizeRange &range, Number value) {
+  constexpr Number far = Number(1) << 119;
+  return (value >= range.low || range.low < -far) && (value <= range.high || range.high > far);
+}
+} // namespace
+
 TEST(SizeRulesTest, NoSimplificationChangesAValue) {
-  Generator generator(std::random_device{}());
+  unsigned seed = std::random_device{}();
+  SCOPED_TRACE(named(seed));
+  Generator generator(seed);
   for (int round = 0; round < 4000; ++round) {
     Sample sample = generator.sample(4);
     if (sample.expr.str().size() > 3000)
@@ -137,13 +162,44 @@ TEST(SizeRulesTest, NoSimplificationChangesAValue) {
       ASSERT_TRUE(found) << sample.expr.str() << " fails where its value is " << int64_t(*expected);
       ASSERT_EQ(int64_t(*found), int64_t(*expected)) << sample.expr.str();
       EXPECT_TRUE(!isNonNegative || *found >= 0) << sample.expr.str() << " is " << int64_t(*found);
-      EXPECT_TRUE(*found >= range.low && *found <= range.high) << sample.expr.str() << " is " << int64_t(*found);
+      EXPECT_TRUE(holds(range, *found)) << sample.expr.str() << " is " << int64_t(*found);
     }
   }
 }
 
+// What wraps is another number than what it was made of: nothing that is known of that may be told of it.
+TEST(SizeRulesTest, NoSimplificationChangesWhatWrapped) {
+  unsigned seed = std::random_device{}(), wrapping = 0;
+  SCOPED_TRACE(named(seed));
+  Generator generator(seed, /*isWide=*/true);
+  for (int round = 0; round < 6000; ++round) {
+    Sample sample = generator.sample(4);
+    std::string text = sample.expr.str();
+    if (text.size() > 3000)
+      continue;
+    bool isNonNegative = sample.expr.isKnownNonNegative();
+    SizeRange range = sample.expr.range();
+    for (int draw = 0; draw < 12; ++draw) {
+      Values values = generator.values();
+      Value expected = sample.value(values);
+      SizeEvaluator evaluator(text, values, /*wraps=*/true);
+      Value found = evaluator.run();
+      if (!expected || evaluator.isTooLarge())
+        continue;
+      wrapping += text.find("within(") != std::string::npos;
+      ASSERT_TRUE(found) << text;
+      ASSERT_TRUE(*found == *expected) << text << " is " << int64_t(*found) << ", not " << int64_t(*expected);
+      EXPECT_TRUE(!isNonNegative || *found >= 0) << text << " is " << int64_t(*found);
+      EXPECT_TRUE(holds(range, *found)) << text << " is " << int64_t(*found);
+    }
+  }
+  EXPECT_GT(wrapping, 1000u);
+}
+
 TEST(SizeRulesTest, WhatCannotFailDoesNot) {
-  Generator generator(std::random_device{}());
+  unsigned seed = std::random_device{}();
+  SCOPED_TRACE(named(seed));
+  Generator generator(seed);
   for (int round = 0; round < 2000; ++round) {
     SizeExpr expr = generator.sample(3).expr;
     for (int draw = 0; draw < 10 && !expr.mayFail(); ++draw)
@@ -152,7 +208,9 @@ TEST(SizeRulesTest, WhatCannotFailDoesNot) {
 }
 
 TEST(SizeRulesTest, ReplacedCallsMeanTheSame) {
-  Generator generator(std::random_device{}());
+  unsigned seed = std::random_device{}();
+  SCOPED_TRACE(named(seed));
+  Generator generator(seed);
   auto mirrored = [](llvm::StringRef function, llvm::ArrayRef<SizeExpr> arguments) -> std::optional<SizeExpr> {
     if (function != "min")
       return std::nullopt;
@@ -188,7 +246,9 @@ bool holds(const SizeConstraint &constraint, const Values &values) {
 TEST(SizeRulesTest, BroadcastsAreNumPys) {
   mlir::MLIRContext context;
   auto module = mlir::OwningOpRef<mlir::ModuleOp>(mlir::ModuleOp::create(mlir::UnknownLoc::get(&context)));
-  Generator generator(std::random_device{}());
+  unsigned seed = std::random_device{}();
+  SCOPED_TRACE(named(seed));
+  Generator generator(seed);
   unsigned legalCases = 0, guarded = 0;
   for (int round = 0; round < 6000; ++round) {
     SizeExpr a = generator.sample(2).expr, b = generator.below(2) ? generator.sample(2).expr : generator.leaf().expr;
