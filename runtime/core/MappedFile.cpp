@@ -38,45 +38,6 @@ bool isFolder(const std::string &path) {
   return look(path, status) && S_ISDIR(status.st_mode);
 }
 
-MappedFile::MappedFile(const std::string &path) {
-  int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0)
-    refuseFile(path, "cannot open");
-  struct stat status;
-  if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-    close(descriptor);
-    fail(ErrorCode::Io, path, ": not a regular file");
-  }
-  length = static_cast<size_t>(status.st_size);
-  if (length != 0) {
-    void *mapping = mmap(nullptr, length, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    if (mapping == MAP_FAILED) {
-      int reason = errno;
-      close(descriptor);
-      errno = reason;
-      refuseFile(path, "cannot map");
-    }
-    bytes = static_cast<const uint8_t *>(mapping);
-  }
-  close(descriptor);
-}
-
-MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
-  std::swap(bytes, other.bytes);
-  std::swap(length, other.length);
-  return *this;
-}
-
-MappedFile::~MappedFile() {
-  if (bytes)
-    munmap(const_cast<uint8_t *>(bytes), length);
-}
-
-void MappedFile::willNeed() const {
-  if (bytes)
-    madvise(const_cast<uint8_t *>(bytes), length, MADV_WILLNEED);
-}
-
 InputFile::InputFile(const std::string &path) : path(path), descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
   if (descriptor < 0)
     refuseFile(path, "cannot open");
@@ -97,6 +58,35 @@ void InputFile::read(uint64_t offset, void *data, size_t bytes) const {
     offset += static_cast<uint64_t>(count);
     bytes -= static_cast<size_t>(count);
   }
+}
+
+MappedFile::MappedFile(const InputFile &file) {
+  struct stat status;
+  if (fstat(file.descriptor, &status) != 0 || !S_ISREG(status.st_mode))
+    fail(ErrorCode::Io, file.path, ": not a regular file");
+  length = static_cast<size_t>(status.st_size);
+  if (length == 0)
+    return;
+  void *mapping = mmap(nullptr, length, PROT_READ, MAP_PRIVATE, file.descriptor, 0);
+  if (mapping == MAP_FAILED)
+    refuseFile(file.path, "cannot map");
+  bytes = static_cast<const uint8_t *>(mapping);
+}
+
+MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
+  std::swap(bytes, other.bytes);
+  std::swap(length, other.length);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (bytes)
+    munmap(const_cast<uint8_t *>(bytes), length);
+}
+
+void MappedFile::willNeed() const {
+  if (bytes)
+    madvise(const_cast<uint8_t *>(bytes), length, MADV_WILLNEED);
 }
 
 namespace {

@@ -13,25 +13,6 @@ namespace ds {
 bool isThere(const std::string &path);
 bool isFolder(const std::string &path);
 
-// Read-only private mapping. The bytes live as long as the object; truncating the file meanwhile is not survivable, as
-// with every mapped file.
-class MappedFile {
-public:
-  MappedFile() = default;
-  explicit MappedFile(const std::string &path); // throws Error(Io) naming the path
-  MappedFile(MappedFile &&other) noexcept { *this = static_cast<MappedFile &&>(other); }
-  MappedFile &operator=(MappedFile &&other) noexcept;
-  ~MappedFile();
-
-  const uint8_t *data() const { return bytes; }
-  size_t size() const { return length; }
-  void willNeed() const; // asks the system to read ahead
-
-private:
-  const uint8_t *bytes = nullptr;
-  size_t length = 0;
-};
-
 // Read by parts, into memory that is already there: for files as large as what they are read into.
 class InputFile {
 public:
@@ -44,8 +25,29 @@ public:
   void read(uint64_t offset, void *data, size_t bytes) const;
 
 private:
+  friend class MappedFile;
   std::string path;
   int descriptor = -1;
+};
+
+// Read-only private mapping. The bytes live as long as the object; truncating the file meanwhile is not survivable, as
+// with every mapped file.
+class MappedFile {
+public:
+  MappedFile() = default;
+  explicit MappedFile(const std::string &path) : MappedFile(InputFile(path)) {}
+  explicit MappedFile(const InputFile &file); // throws Error(Io) naming the path
+  MappedFile(MappedFile &&other) noexcept { *this = static_cast<MappedFile &&>(other); }
+  MappedFile &operator=(MappedFile &&other) noexcept;
+  ~MappedFile();
+
+  const uint8_t *data() const { return bytes; }
+  size_t size() const { return length; }
+  void willNeed() const; // asks the system to read ahead
+
+private:
+  const uint8_t *bytes = nullptr;
+  size_t length = 0;
 };
 
 // A file without a name, which commit() gives it; without commit() nothing remains, however the process ends. Where the

@@ -21,7 +21,7 @@ void checkUsable(const std::string &name, const State &state) {
 
 } // namespace
 
-State &StateStore::make(const StateInfo &info, const Shape &shape) {
+State &StateStore::acquire(const StateInfo &info, const Shape &shape) {
   auto known = states.find(info.name);
   if (known != states.end()) {
     const Tensor &tensor = known->second.tensor;
@@ -46,8 +46,6 @@ State &StateStore::make(const StateInfo &info, const Shape &shape) {
   state.tensor = std::move(tensor);
   return state;
 }
-
-State &StateStore::acquire(const StateInfo &info, const Shape &shape) { return make(info, shape); }
 
 void StateStore::endCall() {
   for (auto &[name, state] : states)
@@ -80,7 +78,7 @@ std::vector<NamedView> StateStore::views() {
   for (const EntryInfo &entry : package.variant().entries)
     for (const StateInfo &state : entry.states)
       if (hasConstantShape(state))
-        make(state, evaluateShape(state.shape, {})).isNew = false;
+        acquire(state, evaluateShape(state.shape, {})).isNew = false;
   std::vector<NamedView> result;
   for (const auto &[name, state] : states) {
     checkUsable(name, state);

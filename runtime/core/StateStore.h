@@ -58,8 +58,8 @@ public:
 
   // Takes the tensors as the states' values, read into the states' own memory. Everything is checked first: an Error
   // for an unknown name, a type or constant shape that does not fit, or damaged data changes nothing. Should reading
-  // fail even so, the states that it had reached are refused from then on. f32 is accepted where the state's type is
-  // one that npz lacks.
+  // fail even so, the states that it had reached are refused from then on. Where npz lacks the state's type, the one
+  // that npyType gives is accepted.
   void restore(const TensorSource &source);
 
   // Back to the initial values.
@@ -68,7 +68,6 @@ public:
 private:
   const StateInfo *find(const std::string &name) const;
   const StateInfo &infoFor(const TensorSource::Item &item) const;
-  State &make(const StateInfo &info, const Shape &shape);
 
   const Package &package;
   std::map<std::string, State> states;

@@ -90,6 +90,16 @@ size_t byteCount(ElementType type, const Shape &shape) {
   return static_cast<size_t>(bytes);
 }
 
+void convertElements(ElementType from, const void *source, ElementType to, void *data, int64_t count, int64_t first) {
+  for (int64_t i = 0; i < count; ++i) {
+    size_t at = static_cast<size_t>(i);
+    storeDouble(to, data, at, loadDouble(from, source, at));
+    if (isInteger(to) && loadInteger(to, data, at) != loadInteger(from, source, at))
+      fail(ErrorCode::ShapeMismatch, "element ", first + i, ": found ", loadInteger(from, source, at), ", which ",
+           typeName(to), " cannot hold");
+  }
+}
+
 void Tensor::reset(ElementType newType, Shape newShape) {
   memory.reserve(byteCount(newType, newShape));
   elements = elementCount(newShape);
@@ -99,8 +109,7 @@ void Tensor::reset(ElementType newType, Shape newShape) {
 
 Tensor Tensor::converted(ElementType to) const {
   Tensor result(to, shape);
-  for (int64_t i = 0; i < elements; ++i)
-    storeDouble(to, result.data(), i, loadDouble(type, data(), i));
+  convertElements(type, data(), to, result.data(), elements);
   return result;
 }
 

@@ -53,6 +53,11 @@ int64_t elementCount(const Shape &shape);
 // Bytes of a dense tensor; throws as elementCount does.
 size_t byteCount(ElementType type, const Shape &shape);
 
+// Elements as those of another type: floats are rounded, integers must fit. Throws Error(ShapeMismatch) naming the
+// element; `first` is the number of the first.
+void convertElements(ElementType from, const void *source, ElementType to, void *data, int64_t count,
+                     int64_t first = 0);
+
 struct TensorView {
   ElementType type = ElementType::F32;
   Shape shape;
@@ -68,7 +73,7 @@ public:
 
   // Takes another type and shape; keeps the memory when it is large enough. The contents are then unspecified.
   void reset(ElementType type, Shape shape);
-  // The same tensor with another element type; for widening only, where every value keeps its meaning.
+  // The same tensor with another element type; throws as convertElements does.
   Tensor converted(ElementType to) const;
 
   ElementType getType() const { return type; }

@@ -10,16 +10,6 @@ namespace {
 
 constexpr int64_t chunkElements = int64_t(1) << 16; // of what is converted on its way
 
-void convert(ElementType from, const void *source, ElementType to, void *data, int64_t first, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) {
-    size_t at = static_cast<size_t>(i);
-    storeDouble(to, data, at, loadDouble(from, source, at));
-    if (isInteger(to) && loadInteger(to, data, at) != loadInteger(from, source, at))
-      fail(ErrorCode::ShapeMismatch, "element ", first + i, ": found ", loadInteger(from, source, at), ", which ",
-           typeName(to), " cannot hold");
-  }
-}
-
 } // namespace
 
 NpzReader::NpzReader(const std::string &path) : path(path), zip(path) {
@@ -58,8 +48,8 @@ void NpzReader::transfer(size_t item, ElementType as, uint8_t *data) const {
         int64_t length = std::min(step, count - at);
         readNpyData(header, read, static_cast<size_t>(length), chunk.data());
         if (as != header.type)
-          convert(header.type, chunk.data(), as, data ? data + static_cast<size_t>(at) * typeSize(as) : narrow.data(),
-                  at, length);
+          convertElements(header.type, chunk.data(), as,
+                          data ? data + static_cast<size_t>(at) * typeSize(as) : narrow.data(), length, at);
       }
     }
     stream.finish();
@@ -91,7 +81,7 @@ void writeNpz(const std::string &path, const std::vector<NamedView> &tensors) {
       Tensor chunk(type, {std::min(count, chunkElements)});
       for (int64_t at = 0; at < count; at += chunkElements) {
         int64_t length = std::min(chunkElements, count - at);
-        convert(from, data + static_cast<size_t>(at) * typeSize(from), type, chunk.data(), at, length);
+        convertElements(from, data + static_cast<size_t>(at) * typeSize(from), type, chunk.data(), length, at);
         take(chunk.data(), static_cast<size_t>(length) * typeSize(type));
       }
     });

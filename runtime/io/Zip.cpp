@@ -85,7 +85,7 @@ uint32_t checksum(uint32_t start, const void *data, size_t bytes) {
 
 } // namespace
 
-ZipReader::ZipReader(const std::string &path) : directory(path), file(path) {
+ZipReader::ZipReader(const std::string &path) : file(path), directory(file) {
   annotated(path, [&] { readDirectory(); });
 }
 

@@ -56,8 +56,8 @@ public:
 private:
   void readDirectory();
 
-  MappedFile directory; // only the pages of the directory are ever touched
   InputFile file;
+  MappedFile directory; // of the same file; only the pages of the directory are ever touched
   std::vector<Member> list;
 };
 

@@ -186,8 +186,9 @@ DS_API void ds_outputs_free(ds_outputs *outputs);
 
 /* These wait for a call that runs in another thread.
  *
- * All states as an .npz, complete under its name or not there at all, written straight from the states' memory; bf16
- * is widened to f32. DS_STATUS_BAD_STATE, and no file, when a state may be half written. */
+ * All states as an .npz, complete under its name or not there at all, written straight from the states' memory.
+ * Types that NumPy lacks are widened: narrow floats and bf16 to f32, integers of 4 and 2 bits to 8.
+ * DS_STATUS_BAD_STATE, and no file, when a state may be half written. */
 DS_API ds_status *ds_session_save_states(ds_session *session, const char *path);
 /* States that the file lacks keep their values. Read straight into the states' memory, after names, types, shapes and
  * checksums have been found right: what is wrong with a file changes nothing. Should reading fail even then, the states
