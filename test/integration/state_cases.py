@@ -402,3 +402,37 @@ def states_that_exchange_through_views(folder):
         # The entry has no outputs: an archive of nothing, which NumPy reads, too.
         with np.load(folder / "none.npz") as nothing:
             expect(not nothing.files, f"expected no outputs, found {nothing.files}")
+
+
+KEPT = """
+func.func @main(%x: tensor<3xf32> {{ds.name = "x", ds.dims = [3]}},
+                %s: tensor<3xf32> {{ds.name = "{name}", ds.dims = [3], ds.state = "{name}"}})
+    -> (tensor<3xf32> {{ds.state = "{name}"}}) attributes {{ds.entry}} {{
+  %0 = ds.binary {kind} %s, %x : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}}
+"""
+
+
+@case
+def compare_packages_by_their_states(folder):
+    """Entries without outputs: what a call leaves in the states is all that can differ."""
+    def package(kind, name="s"):
+        (folder / "program.mlir").write_text(KEPT.format(kind=kind, name=name))
+        return compile_model(folder / "program.mlir", folder, name=f"{kind}-{name}.dsp")
+
+    add, sub, mul, div, other = package("add"), package("sub"), package("mul"), package("div"), package("add", "t")
+
+    def compare(a, b, *options, code, text):
+        result = tool("ds-run", "compare", a, b, *options, code=code)
+        expect(text in result.out, f"expected '{text}': {result}")
+
+    compare(add, add, code=0, text="state s: max abs 0")
+    compare(add, sub, code=1, text="state s: max abs")
+    compare(add, other, code=1, text=f"state s: only in {add}: differs\nstate t: only in {other}: differs\n")
+    compare(mul, div, code=0, text="state s: max abs 0")  # both begin with zeros
+    np.savez(folder / "states.npz", s=np.array([3, 5, 7], np.float32))
+    given = ("--state-in", folder / "states.npz")
+    compare(mul, div, *given, code=1, text="state s: max abs")
+    compare(mul, mul, *given, code=0, text="state s: max abs 0")
+    tool("ds-run", "compare", add, other, *given, code=1, says=[str(other), "no state 's'"])

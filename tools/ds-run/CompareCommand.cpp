@@ -1,5 +1,5 @@
 // ds-run compare: a package against the expected outputs of a test data folder, or against another package, then also
-// block by block.
+// block by block, and with what the calls leave in states.
 #include "tools/ds-run/Inputs.h"
 #include "tools/ds-run/Options.h"
 #include "tools/ds-run/TensorCompare.h"
@@ -108,6 +108,29 @@ bool reportOutputAlone(const std::string &name, const std::string &package) {
   return false;
 }
 
+// The place of a name in a list of things with names; the list's size where it is not there.
+template <typename List> size_t place(const List &list, const std::string &name) {
+  auto match = std::find_if(list.begin(), list.end(), [&](const auto &item) { return item.name == name; });
+  return static_cast<size_t>(match - list.begin());
+}
+
+// What the calls left in the states of their entries.
+bool reportStates(const std::vector<StateInfo> &mine, const std::vector<NamedView> &found,
+                  const std::vector<StateInfo> &theirs, const std::vector<NamedView> &expected, const Options &options,
+                  const Tolerance &tolerance) {
+  bool isWithin = true;
+  for (const StateInfo &state : mine)
+    if (place(theirs, state.name) < theirs.size())
+      isWithin &= reportOutput("state " + state.name, found[place(found, state.name)].view,
+                               expected[place(expected, state.name)].view, tolerance);
+    else
+      isWithin = reportOutputAlone("state " + state.name, options.package);
+  for (const StateInfo &state : theirs)
+    if (place(mine, state.name) == mine.size())
+      isWithin = reportOutputAlone("state " + state.name, options.other);
+  return isWithin;
+}
+
 int compareWithFolder(Session &session, size_t index, const Options &options, const Tolerance &tolerance) {
   const EntryInfo &entry = session.entry(index);
   std::vector<Tensor> inputs = readTestData(options.other, "input", entry.inputs.size());
@@ -123,11 +146,10 @@ int compareWithFolder(Session &session, size_t index, const Options &options, co
 std::vector<TensorView> matchInputs(const EntryInfo &from, const std::vector<Tensor> &inputs, const EntryInfo &to) {
   std::vector<TensorView> views;
   for (const TensorInfo &info : to.inputs) {
-    auto found = std::find_if(from.inputs.begin(), from.inputs.end(),
-                              [&](const TensorInfo &other) { return other.name == info.name; });
-    if (found == from.inputs.end())
+    size_t at = place(from.inputs, info.name);
+    if (at == from.inputs.size())
       fail(ErrorCode::ShapeMismatch, "input '", info.name, "' of the second package is no input of the first");
-    views.push_back(inputs[static_cast<size_t>(found - from.inputs.begin())].view());
+    views.push_back(inputs[at].view());
   }
   return views;
 }
@@ -201,6 +223,7 @@ int compareWithPackage(Session &session, size_t index, const Options &options, c
   std::set<std::string> mine = blockNames(entry), theirs = blockNames(otherEntry), common;
   std::set_intersection(mine.begin(), mine.end(), theirs.begin(), theirs.end(), std::inserter(common, common.end()));
 
+  annotated(options.other, [&] { restoreStates(otherSession, options, 0); });
   BlockRecorder recorder(common);
   session.run(index, views, pinsFor(entry, pins), outputs, &recorder);
   BlockComparer comparer(common, recorder.blocks, tolerance);
@@ -211,10 +234,6 @@ int compareWithPackage(Session &session, size_t index, const Options &options, c
   reportBlocks(recorder, comparer, options);
 
   bool isWithin = true;
-  auto place = [](const std::vector<TensorInfo> &list, const std::string &name) {
-    auto match = std::find_if(list.begin(), list.end(), [&](const TensorInfo &info) { return info.name == name; });
-    return static_cast<size_t>(match - list.begin());
-  };
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string &name = entry.outputs[i].name;
     size_t at = place(otherEntry.outputs, name);
@@ -226,6 +245,9 @@ int compareWithPackage(Session &session, size_t index, const Options &options, c
   for (const TensorInfo &info : otherEntry.outputs)
     if (place(entry.outputs, info.name) == outputs.size())
       isWithin = reportOutputAlone(info.name, options.other);
+  auto viewsOfStates = [](StateStore &states) { return states.views(); };
+  isWithin &= reportStates(entry.states, session.withStates(viewsOfStates), otherEntry.states,
+                           otherSession.withStates(viewsOfStates), options, tolerance);
   return isWithin ? 0 : 1;
 }
 
@@ -240,6 +262,7 @@ int compareCommand(const Options &options) {
   SessionOptions sessionOptions;
   sessionOptions.threads = options.threads;
   Session session(package, sessionOptions);
+  restoreStates(session, options, 0);
   size_t index = package->entryIndex(options.entry);
   Tolerance tolerance{options.rtol, options.atol};
   if (isThere(options.other + "/manifest.json"))

@@ -43,12 +43,7 @@ Tensor readTensorFile(const std::string &path) {
 Tensor adapt(Tensor tensor, const TensorInfo &info) {
   if (npyType(info.type) == info.type || tensor.getType() != npyType(info.type))
     return tensor;
-  Tensor narrow = tensor.converted(info.type);
-  for (int64_t i = 0; isInteger(info.type) && i < tensor.count(); ++i)
-    if (loadInteger(info.type, narrow.data(), i) != loadInteger(tensor.getType(), tensor.data(), i))
-      fail(ErrorCode::ShapeMismatch, "input '", info.name, "': element ", i, ": found ",
-           loadInteger(tensor.getType(), tensor.data(), i), ", which ", typeName(info.type), " cannot hold");
-  return narrow;
+  return annotated("input '" + info.name + "'", [&] { return tensor.converted(info.type); });
 }
 
 size_t inputIndex(const EntryInfo &entry, const std::string &name, const std::string &from, ErrorCode code) {
@@ -264,6 +259,15 @@ std::vector<Tensor> gatherInputs(const EntryInfo &entry, const Options &options,
   for (auto &slot : slots)
     tensors.push_back(std::move(*slot));
   return tensors;
+}
+
+void restoreStates(Session &session, const Options &options, unsigned rank) {
+  if (options.stateIn.empty())
+    return;
+  annotated("--state-in", [&] {
+    NpzReader file(forRank(options.stateIn, rank));
+    session.withStates([&](StateStore &states) { states.restore(file); });
+  });
 }
 
 void noteRandomInputs(const std::vector<std::string> &madeUp, const Options &options) {

@@ -4,7 +4,7 @@
 
 #include "tools/ds-run/Options.h"
 
-#include "runtime/core/Tensor.h"
+#include "runtime/core/Session.h"
 
 namespace ds {
 
@@ -12,6 +12,9 @@ namespace ds {
 // size is not known. `madeUp`, if given, becomes the names of the inputs that are random.
 std::vector<Tensor> gatherInputs(const EntryInfo &entry, const Options &options, const Pins &pins, unsigned rank,
                                  std::vector<std::string> *madeUp = nullptr);
+
+// The values of --state-in become those of the session's states, where it is given.
+void restoreStates(Session &session, const Options &options, unsigned rank);
 
 // Says on stderr which inputs are random, unless the command line asks for just that: --seed and no input. For after a
 // call: one that fails is diagnosed in one line.

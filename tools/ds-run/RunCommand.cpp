@@ -51,11 +51,7 @@ std::vector<Tensor> runRank(const std::shared_ptr<const Package> &package, const
   Pins pins = parsePins(options.dims);
   std::vector<std::string> madeUp;
   std::vector<Tensor> inputs = gatherInputs(entry, options, pins, rank, &madeUp), outputs;
-  if (!options.stateIn.empty())
-    annotated("--state-in", [&] {
-      NpzReader file(forRank(options.stateIn, rank));
-      session.withStates([&](StateStore &states) { states.restore(file); });
-    });
+  restoreStates(session, options, rank);
   session.run(index, viewsOf(inputs), pins, outputs);
   if (rank == 0) // once
     noteRandomInputs(madeUp, options);

@@ -66,12 +66,16 @@ void addInputs(CLI::App *app, Options &options) {
       ->check(fileName);
 }
 
+void addStates(CLI::App *app, Options &options) {
+  app->add_option("--state-in", options.stateIn, "restore states from an npz before the call")->check(fileName);
+}
+
 void addRun(CLI::App &app, Options &options) {
   addPackage(&app, options, false);
   addCall(&app, options);
   addInputs(&app, options);
   app.add_option("--output", options.output, "write the outputs to an npz instead of printing them")->check(fileName);
-  app.add_option("--state-in", options.stateIn, "restore states from an npz before the call")->check(fileName);
+  addStates(&app, options);
   app.add_option("--state-out", options.stateOut, "save states to an npz after the call")->check(fileName);
   app.add_option("-n", options.ranks, "ranks, run as threads; {rank} in file names is the rank's number")
       ->check(CLI::Range(1u, 64u));
@@ -153,11 +157,14 @@ int runMain(int argc, char **argv) {
   addRun(app, options);
 
   CLI::App *compare = app.add_subcommand(
-      "compare", "outputs against a test data folder or another package; exits 1 when one differs or has no partner");
+      "compare",
+      "outputs against a test data folder or outputs and states against another package; exits 1 when one differs or "
+      "has no partner");
   addPackage(compare, options);
   compare->add_option("OTHER", options.other, "test_data_set_* folder, or another package")->required();
   addCall(compare, options);
   addInputs(compare, options);
+  addStates(compare, options);
   compare->add_option("--rtol", options.rtol, "relative tolerance of floats (1e-3, or the step of a coarser type)")
       ->check(finiteNumber);
   compare
