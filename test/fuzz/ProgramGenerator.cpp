@@ -2,7 +2,9 @@
 // the dimensions n, m and k and the elements of `at`, so that most of them are decided by the run alone.
 #include "test/fuzz/ProgramGenerator.h"
 
+#include "dialects/ds/Contents.h"
 #include "dialects/ds/DsBuilder.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -25,6 +27,9 @@ unsigned Choices::below(unsigned count) {
 
 namespace {
 
+/// Blocks inside of blocks.
+constexpr unsigned depthLimit = 2;
+
 struct Input {
   const char *name, *type;
   SizeVector dims;
@@ -42,6 +47,7 @@ private:
   SizeVector sizesLike(Value value);
   Value any() { return choices.among(values); }
   Value ofType(Type type, int64_t rank = -1);
+  Value alike(Value value);
   int64_t axisOf(Value value) {
     return choices.below(static_cast<unsigned>(std::max<int64_t>(builder->rank(value), 1)));
   }
@@ -49,18 +55,47 @@ private:
   Values draw();
   Value drawMovement();
   Value drawIndexed();
+  Value drawScatter(Value x, Value indices);
+  Value likeRank(Value indices, Value x, int64_t axis);
   Value drawArithmetic();
   Values drawSelection();
   Value drawWindow();
+  Value drawAnyOf(Value flags);
   Value drawBranch();
+  Values drawLoop();
+  Value drawUpdate(Value state);
   void keep(const Values &drawn);
+  std::string fresh(const char *name) { return name + std::string("_") + std::to_string(counts++); }
+
+  class Scope;
 
   MLIRContext &context;
   Choices &choices;
   SizeVector symbols = {SizeExpr::symbol("n"), SizeExpr::symbol("m"), SizeExpr::symbol("k")};
-  std::vector<Value> values;
+  std::vector<Value> values, states;
   std::unique_ptr<DsBuilder> builder;
-  unsigned counts = 0;
+  unsigned counts = 0, depth = 0;
+};
+
+/// What the ops of a block make is seen there alone.
+class Generator::Scope {
+public:
+  explicit Scope(Generator &generator)
+      : generator(generator), guard(generator.builder->getBuilder()), symbols(generator.symbols),
+        values(generator.values) {
+    ++generator.depth;
+  }
+  ~Scope() {
+    generator.symbols = std::move(symbols);
+    generator.values = std::move(values);
+    --generator.depth;
+  }
+
+private:
+  Generator &generator;
+  OpBuilder::InsertionGuard guard;
+  SizeVector symbols;
+  std::vector<Value> values;
 };
 
 Type Generator::typeOf(StringRef name) {
@@ -102,6 +137,15 @@ Value Generator::ofType(Type type, int64_t rank) {
     if (builder->element(value) == type && (rank < 0 || builder->rank(value) == rank))
       fitting.push_back(value);
   return fitting.empty() ? Value() : choices.among(fitting);
+}
+
+/// A value of the same type and sizes, perhaps the same one.
+Value Generator::alike(Value value) {
+  std::vector<Value> fitting = {value};
+  for (Value other : values)
+    if (other != value && other.getType() == value.getType() && builder->sizes(other) == builder->sizes(value))
+      fitting.push_back(other);
+  return choices.among(fitting);
 }
 
 Value Generator::drawMovement() {
@@ -161,36 +205,40 @@ Value Generator::drawIndexed() {
   if (!indices || builder->rank(x) == 0)
     return {};
   int64_t axis = axisOf(x);
-  auto kind = static_cast<ds::ScatterKind>(choices.below(builder->element(x).isInteger(1) ? 1 : 5));
-  // Indices of a tensor's rank are rare: they are made of others.
-  auto likeRank = [&](Value value) {
-    SizeVector sizes(builder->rank(x), 1);
-    sizes[axis] = product(builder->sizes(value));
-    return builder->reshape(value, sizes);
-  };
   switch (choices.below(5)) {
   case 0: return builder->gather(axis, x, indices);
   case 1: {
-    Value all = likeRank(indices);
+    Value all = likeRank(indices, x, axis);
     return builder->create<ds::GatherElementsOp>({x, all}, axis, x, all);
   }
   case 2: return builder->create<ds::GatherNdOp>({x, indices}, static_cast<int64_t>(choices.below(2)), x, indices);
-  case 3: {
-    Value all = likeRank(indices);
+  default: return drawScatter(x, indices);
+  }
+}
+
+/// Indices of a tensor's rank are rare: they are made of others.
+Value Generator::likeRank(Value indices, Value x, int64_t axis) {
+  SizeVector sizes(builder->rank(x), 1);
+  sizes[axis] = product(builder->sizes(indices));
+  return builder->reshape(indices, sizes);
+}
+
+Value Generator::drawScatter(Value x, Value indices) {
+  auto kind = static_cast<ds::ScatterKind>(choices.below(builder->element(x).isInteger(1) ? 1 : 5));
+  if (choices.oneIn(2)) {
+    int64_t axis = axisOf(x);
+    Value all = likeRank(indices, x, axis);
     Value updates = all ? builder->broadcast(builder->scalar(builder->element(x), 2), builder->sizes(all)) : Value();
     return builder->create<ds::ScatterElementsOp>({x, all, updates}, kind, axis, x, all, updates);
   }
-  default: {
-    SizeVector own = builder->sizes(x), rows = builder->sizes(indices);
-    auto tuple = rows.empty() ? std::nullopt : rows.back().constant();
-    if (!tuple || *tuple > static_cast<int64_t>(own.size()) || *tuple < 0)
-      return {};
-    rows.pop_back();
-    rows.insert(rows.end(), own.begin() + *tuple, own.end());
-    Value updates = builder->broadcast(builder->scalar(builder->element(x), 3), rows);
-    return builder->create<ds::ScatterNdOp>({x, indices, updates}, kind, x, indices, updates);
-  }
-  }
+  SizeVector own = builder->sizes(x), rows = builder->sizes(indices);
+  auto tuple = rows.empty() ? std::nullopt : rows.back().constant();
+  if (!tuple || *tuple > static_cast<int64_t>(own.size()) || *tuple < 0)
+    return {};
+  rows.pop_back();
+  rows.insert(rows.end(), own.begin() + *tuple, own.end());
+  Value updates = builder->broadcast(builder->scalar(builder->element(x), 3), rows);
+  return builder->create<ds::ScatterNdOp>({x, indices, updates}, kind, x, indices, updates);
 }
 
 Value Generator::drawArithmetic() {
@@ -240,7 +288,7 @@ Values Generator::drawSelection() {
                                choices.oneIn(2), false)};
   case 2: return {builder->create<ds::ArgsortOp>({x}, x)};
   default: {
-    std::string count = "count_" + std::to_string(counts++);
+    std::string count = fresh("count");
     Value found = builder->create<ds::NonZeroOp>({x}, x, builder->getBuilder().getStringAttr(count));
     if (found)
       symbols.push_back(SizeExpr::symbol(count));
@@ -266,29 +314,89 @@ Value Generator::drawWindow() {
                                      choices.oneIn(2), 2);
 }
 
+/// Whether any of the flags is set, as a tensor without axes.
+Value Generator::drawAnyOf(Value flags) {
+  if (!flags || builder->rank(flags) == 0)
+    return flags;
+  return builder->reduce(ds::ReduceKind::max, flags, axesFrom(0, builder->rank(flags)), /*keep=*/false);
+}
+
 /// One of two values of one shape, by an element of a boolean tensor.
 Value Generator::drawBranch() {
-  Value x = ofType(typeOf("f32")), flags = ofType(typeOf("i1"));
-  if (!x || !flags || builder->rank(flags) == 0)
-    return {};
-  Value any = builder->reduce(ds::ReduceKind::max, flags, axesFrom(0, builder->rank(flags)), /*keep=*/false);
-  if (!any)
+  Value x = any(), flag = drawAnyOf(ofType(typeOf("i1")));
+  if (!flag || depth == depthLimit)
     return {};
   OpBuilder &b = builder->getBuilder();
-  Value condition = tensor::ExtractOp::create(b, b.getUnknownLoc(), any, ValueRange());
-  auto branch = scf::IfOp::create(b, b.getUnknownLoc(), x.getType(), condition, /*withElseRegion=*/true);
-  OpBuilder::InsertPoint after = b.saveInsertionPoint();
+  Location where = builder->getLocation();
+  Value condition = tensor::ExtractOp::create(b, where, flag, ValueRange());
+  auto branch = scf::IfOp::create(b, where, x.getType(), condition, /*withElseRegion=*/true);
   for (bool isThen : {true, false}) {
+    Scope scope(*this);
     b.setInsertionPointToStart(isThen ? branch.thenBlock() : branch.elseBlock());
-    Value y = builder->unary(isThen ? ds::UnaryKind::exp : ds::UnaryKind::neg, x);
-    scf::YieldOp::create(b, b.getUnknownLoc(), y ? y : x);
+    for (unsigned op = 0, count = 1 + choices.below(3); op < count; ++op)
+      keep(draw());
+    scf::YieldOp::create(b, where, alike(x));
   }
-  b.restoreInsertionPoint(after);
   return succeeded(builder->getAnalysis().visit(branch)) ? branch.getResult(0) : Value();
 }
 
+/// A few iterations over carried tensors, which take each other's places or are computed from each other; the number of
+/// the iteration is a size.
+Values Generator::drawLoop() {
+  if (depth == depthLimit)
+    return {};
+  OpBuilder &b = builder->getBuilder();
+  Location where = builder->getLocation();
+  Values inits = {!states.empty() && choices.oneIn(2) ? choices.among(states) : any()};
+  for (unsigned more = choices.below(3); more > 0; --more)
+    inits.push_back(choices.oneIn(3) ? any() : alike(inits[0]));
+  Value flag = choices.oneIn(3) ? drawAnyOf(ofType(typeOf("i1"))) : Value();
+  if (flag && !isExact(builder->facts(flag)))
+    ds::DefineOp::create(b, where, fresh("goes"), flag); // what the body requires must hold only where it runs
+  SmallVector<Value> operands = {arith::ConstantIntOp::create(b, where, 0, 64)};
+  operands.append(inits);
+  if (flag)
+    operands.push_back(flag);
+  SizeExpr trips = choices.oneIn(3) ? SizeExpr(static_cast<int64_t>(choices.below(5)))
+                                    : SizeExpr::min(SizeExpr::max(symbol(), 0), 4);
+  SmallVector<Type> types(ValueRange(operands).getTypes());
+  SmallVector<Location> places(types.size(), where);
+  auto loop = scf::WhileOp::create(b, where, types, operands);
+  Scope scope(*this);
+
+  Block *check = b.createBlock(&loop.getBefore(), {}, types, places);
+  Value limit = ds::SizeOp::create(b, where, b.getI64Type(), toAttribute(&context, trips));
+  Value goesOn = arith::CmpIOp::create(b, where, arith::CmpIPredicate::slt, check->getArgument(0), limit);
+  if (flag) {
+    Value still = tensor::ExtractOp::create(b, where, check->getArguments().back(), ValueRange());
+    goesOn = arith::AndIOp::create(b, where, goesOn, still);
+  }
+  scf::ConditionOp::create(b, where, goesOn, check->getArguments());
+
+  Block *body = b.createBlock(&loop.getAfter(), {}, types, places);
+  auto carried = body->getArguments().drop_front();
+  auto carry = [&](ValueRange to) { // of its elements nothing is known
+    for (auto [from, value] : llvm::zip_equal(ArrayRef(operands).drop_front(), to))
+      builder->getAnalysis().set(value, {builder->element(from), builder->sizes(from), std::nullopt});
+  };
+  carry(carried);
+  values.insert(values.end(), carried.begin(), carried.end());
+  std::string number = fresh("i");
+  ds::DefineOp::create(b, where, number, body->getArgument(0));
+  symbols.push_back(SizeExpr::symbol(number));
+  for (unsigned op = 0, count = 1 + choices.below(4); op < count; ++op)
+    keep(draw());
+  Value one = arith::ConstantIntOp::create(b, where, 1, 64);
+  SmallVector<Value> next = {arith::AddIOp::create(b, where, body->getArgument(0), one)};
+  for (Value value : carried)
+    next.push_back(alike(value));
+  scf::YieldOp::create(b, where, next);
+  carry(loop.getResults().drop_front());
+  return Values(loop.getResults().slice(1, inits.size()));
+}
+
 Values Generator::draw() {
-  switch (choices.below(10)) {
+  switch (choices.below(11)) {
   case 0:
   case 1:
   case 2:
@@ -298,6 +406,7 @@ Values Generator::draw() {
   case 6:
   case 7: return {drawArithmetic()};
   case 8: return drawSelection();
+  case 9: return drawLoop();
   default: return {choices.oneIn(3) ? drawBranch() : drawWindow()};
   }
 }
@@ -309,14 +418,28 @@ void Generator::keep(const Values &drawn) {
       values.push_back(value);
 }
 
+/// A state's next value: another's, a sum of both, or the old one with some of it replaced.
+Value Generator::drawUpdate(Value state) {
+  switch (choices.below(5)) {
+  case 0: {
+    Value row = builder->broadcast(builder->scalar(builder->f32(), 5), {1, 4});
+    return builder->create<ds::InsertOp>({row, state}, row, state, builder->list({size(), 0}));
+  }
+  case 1: return drawScatter(state, ofType(typeOf(choices.oneIn(2) ? "i32" : "i64")));
+  case 2: return builder->binary(ds::BinaryKind::sub, alike(state), choices.among(states));
+  default: return alike(state);
+  }
+}
+
 OwningOpRef<ModuleOp> Generator::run() {
   SizeExpr n = SizeExpr::symbol("n"), m = SizeExpr::symbol("m"), k = SizeExpr::symbol("k");
   std::vector<Input> inputs = {{"x", "f32", {n, m}},    {"y", "f32", {n, 3}}, {"v", "f32", {m}},
                                {"w", "f32", {4, m, 2}}, {"c", "i1", {n, m}},  {"i", "i64", {k}},
                                {"j", "i32", {k, 2}},    {"h", "f16", {m, 4}}, {"at", "i64", {6}}};
-  bool hasState = choices.oneIn(2);
-  if (hasState)
-    inputs.push_back({"cache", "f32", {5, 4}});
+  size_t ownInputs = inputs.size();
+  for (const char *name : {"cache", "memo"})
+    if (choices.oneIn(2))
+      inputs.push_back({name, "f32", {5, 4}});
   OpBuilder b(&context);
   Location where = b.getUnknownLoc();
   OwningOpRef<ModuleOp> module = ModuleOp::create(where);
@@ -330,9 +453,9 @@ OwningOpRef<ModuleOp> Generator::run() {
     unsigned number = static_cast<unsigned>(index);
     function.setArgAttr(number, ds::nameAttr, b.getStringAttr(input.name));
     function.setArgAttr(number, ds::dimsAttr, toAttribute(&context, input.dims));
+    if (index >= ownInputs)
+      function.setArgAttr(number, ds::stateAttr, b.getStringAttr(input.name));
   }
-  if (hasState)
-    function.setArgAttr(static_cast<unsigned>(inputs.size()) - 1, ds::stateAttr, b.getStringAttr("cache"));
   b.setInsertionPointToStart(function.addEntryBlock());
   auto analysis = SizeAnalysis::run(function);
   if (failed(analysis))
@@ -340,6 +463,7 @@ OwningOpRef<ModuleOp> Generator::run() {
   builder = std::make_unique<DsBuilder>(b, *analysis);
   builder->setLocation(NameLoc::get(b.getStringAttr("op"))); // the import phase wants to know where ops come from
   values.assign(function.args_begin(), function.args_end());
+  states.assign(values.begin() + static_cast<std::ptrdiff_t>(ownInputs), values.end());
   for (int element = 0; element < 6; ++element)
     symbols.push_back(SizeExpr::element("at", element));
 
@@ -349,12 +473,10 @@ OwningOpRef<ModuleOp> Generator::run() {
   SmallVector<Value> results(values.end() - std::min<ptrdiff_t>(3, static_cast<ptrdiff_t>(values.size()) -
                                                                        static_cast<ptrdiff_t>(inputs.size())),
                              values.end());
-  SmallVector<Attribute> names;
-  if (hasState) {
-    Value cache = function.getArguments().back(), row = builder->broadcast(builder->scalar(builder->f32(), 5), {1, 4});
-    SizeVector starts = {size(), 0};
-    Value next = builder->create<ds::InsertOp>({row, cache}, row, cache, builder->list(starts));
-    results.push_back(next ? next : cache);
+  size_t outputs = results.size();
+  for (Value state : states) {
+    Value next = drawUpdate(state);
+    results.push_back(next && next.getType() == state.getType() ? next : state);
   }
   func::ReturnOp::create(builder->getBuilder(), where, results);
   SmallVector<Type> resultTypes;
@@ -362,8 +484,8 @@ OwningOpRef<ModuleOp> Generator::run() {
     resultTypes.push_back(result.getType());
   function.setType(b.getFunctionType(types, resultTypes));
   for (unsigned i = 0; i < results.size(); ++i)
-    if (hasState && i + 1 == results.size())
-      function.setResultAttr(i, ds::stateAttr, b.getStringAttr("cache"));
+    if (i >= outputs)
+      function.setResultAttr(i, ds::stateAttr, b.getStringAttr(inputs[ownInputs + i - outputs].name));
     else
       function.setResultAttr(i, ds::nameAttr, b.getStringAttr("result" + std::to_string(i)));
   return module;
