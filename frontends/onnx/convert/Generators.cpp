@@ -102,9 +102,9 @@ static SizeExpr computedRangeCount(Node &n) {
   return computedSize(n, b.cast(count, b.i64()));
 }
 
-static int64_t constantInteger(Node &n, unsigned input) {
-  HostTensor value = *evaluateConstant(n.in(input), n.b.getAnalysis());
-  return readNumber(value.element, value.data).integer;
+static std::optional<int64_t> constantInteger(Node &n, unsigned input) {
+  auto value = evaluateConstant(n.in(input), n.b.getAnalysis());
+  return value ? std::optional(readNumber(value->element, value->data).integer) : std::nullopt;
 }
 
 /// Steps of `delta`, which is not 0, from `start` up to or beyond `limit`; negative where they lead away from it.
@@ -122,8 +122,12 @@ static std::optional<SizeExpr> rangeCount(Node &n) {
     return n.refuse("input 2 ('delta'): expected a number other than 0, found 0");
   if (isScalar(start) && isScalar(limit) && isScalar(delta)) {
     double count = std::ceil((limit->front() - start->front()) / delta->front());
-    if (isa<IntegerType>(n.b.element(n.in(0)))) // beyond 2^53, where doubles skip numbers
-      count = integerCount(constantInteger(n, 0), constantInteger(n, 1), constantInteger(n, 2));
+    if (isa<IntegerType>(n.b.element(n.in(0)))) { // beyond 2^53, where doubles skip numbers
+      auto from = constantInteger(n, 0), to = constantInteger(n, 1), by = constantInteger(n, 2);
+      if (!from || !to || !by) // what evaluation may cost was spent in between
+        return computedRangeCount(n);
+      count = integerCount(*from, *to, *by);
+    }
     constexpr double countLimit = 1LL << 40;
     if (!(count < countLimit))
       return n.refuse("expected a range of less than " + Twine(int64_t(countLimit)) + " elements, found more");
@@ -139,7 +143,7 @@ static std::optional<SizeExpr> rangeCount(Node &n) {
   auto first = n.sizeOf(0, "start"), last = n.sizeOf(1, "limit"), step = n.sizeOf(2, "delta");
   if (!first || !last || !step)
     return std::nullopt;
-  if (auto known = step->constant(); known && *known < 0)
+  if (auto known = step->constant(); known && *known < 0 && *known != INT64_MIN) // which has no negative
     return SizeExpr::max(SizeExpr::ceilDiv(*first - *last, -*known), 0);
   return SizeExpr::max(SizeExpr::ceilDiv(*last - *first, *step), 0);
 }

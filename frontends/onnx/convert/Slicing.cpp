@@ -69,14 +69,15 @@ static Values sliceBy(Node &n, const SizeVector &starts, const SizeVector &ends,
     return n.refuse("expected starts, ends, axes and steps of one length, found " + Twine(starts.size()) + ", " +
                     Twine(ends.size()) + ", " + Twine(axes.size()) + " and " + Twine(steps.size()));
   for (auto [index, axis] : llvm::enumerate(axes)) {
-    if (steps[index] == 0 || steps[index] == INT64_MIN)
-      return n.refuse("expected steps other than 0, found " + Twine(steps[index]));
-    AxisSlice slice = sliceOfAxis(starts[index], ends[index], steps[index], sizes[axis]);
+    if (steps[index] == 0)
+      return n.refuse("expected steps other than 0, found 0");
+    int64_t step = std::max(steps[index], -INT64_MAX); // leaves every axis with its first step, and can be negated
+    AxisSlice slice = sliceOfAxis(starts[index], ends[index], step, sizes[axis]);
     slice.size = shortened(n, slice.size);
     begin[axis] = slice.size.isConstant(0) ? SizeExpr(0) : slice.start;
     extent[axis] = slice.size;
     // One element needs no stride, which may be as large as the model likes.
-    stride[axis] = slice.size.isConstant(1) || slice.size.isConstant(0) ? 1 : steps[index];
+    stride[axis] = slice.size.isConstant(1) || slice.size.isConstant(0) ? 1 : step;
   }
   return {n.b.slice(n.in(0), begin, extent, stride)};
 }
