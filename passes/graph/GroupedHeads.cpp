@@ -92,7 +92,6 @@ struct Groups {
 /// Nothing where each head is not repeated for its neighbours.
 static std::optional<Groups> findGroups(Value value, const SizeAnalysis &sizes) {
   const SizeVector &shape = sizes.facts(value).sizes;
-  auto heads = shape[1].constant();
   Axes axes = {
       {{Kind::Batch, shape[0]}}, {{Kind::Heads, shape[1]}}, {{Kind::Length, shape[2]}}, {{Kind::Size, shape[3]}}};
   auto repetition = findRepetition(value, sizes);
@@ -114,14 +113,13 @@ static std::optional<Groups> findGroups(Value value, const SizeAnalysis &sizes) 
     }
     repetition = findRepetition(value, sizes);
   }
-  if (!repetition || !heads || repetition->times < 2 || *heads % repetition->times != 0)
+  if (!repetition || repetition->times < 2)
     return std::nullopt;
   Groups groups{*repetition, {}};
   for (auto [number, axis] : llvm::enumerate(axes))
     if (number != repetition->axis)
       groups.parts.append(axis.begin(), axis.end());
-    else if (axis.size() != 1 ||
-             (axis[0].kind != Kind::Copies && (axis[0].kind != Kind::Heads || repetition->times != *heads)))
+    else if (axis.size() != 1 || (axis[0].kind != Kind::Copies && axis[0].kind != Kind::Heads)) // or one for all heads
       return std::nullopt;
   return groups;
 }
