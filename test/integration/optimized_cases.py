@@ -1,5 +1,6 @@
 """Models that ONNX Runtime's optimizers and quantizers wrote: the com.microsoft operators as they come in real graphs."""
 import logging
+import shutil
 
 import numpy as np
 
@@ -96,7 +97,7 @@ def sentences():
 
 def dynamic(tools, folder, **options):
     model = folder / "dynamic.onnx"
-    tools.quantize_dynamic(MINILM, model, **options)
+    tools.quantize_dynamic(shutil.copy(MINILM, folder / "float.onnx"), model, **options)
     close(model, folder, sentences(), tokens(4, 33, 4))
     # Optimized, the same model holds DynamicQuantizeMatMul and MatMulIntegerToFloat.
     close(optimized(model, folder), folder, sentences(), tokens(4, 33, 4))
@@ -115,6 +116,25 @@ def dynamically_quantized_minilm_per_channel(folder):
     dynamic(tools, folder, weight_type=tools.QuantType.QUInt8, per_channel=True)
 
 
+def roundings_differ_by_one_step(model, folder, inputs):
+    """The first quantized tensor that is not ONNX Runtime's is off by one step, at few places: a float between two
+    steps. What the model makes of that later is no fault of a kernel's."""
+    import onnx
+    graph = onnx.load(model)
+    stated = {output.name for output in graph.graph.output}
+    names = [node.output[0] for node in graph.graph.node if node.op_type.startswith("QLinear") and node.output[0] not in stated]
+    graph.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in names)
+    path = folder / f"all-{model.name}"
+    onnx.save(graph, path)
+    ours, theirs = run_package(compile_model(path, folder), inputs, folder), onnx_runtime(path, inputs)
+    expect(len(names) > 50, f"only {len(names)} operators")
+    for name in names:
+        steps = np.abs(ours[name].astype(int) - theirs[name].astype(int))
+        if steps.any():
+            expect(steps.max() == 1 and np.mean(steps) < 0.01, f"{name}: {steps.max()} steps, {np.mean(steps > 0):.3g} of the places")
+            break
+
+
 def static(tools, folder, share=0.01, **options):
     class Calibration(tools.CalibrationDataReader):
         def __init__(self):
@@ -123,9 +143,11 @@ def static(tools, folder, share=0.01, **options):
         def get_next(self):
             return next(self.data, None)
     model = folder / "static.onnx"
-    tools.quantize_static(MINILM, model, Calibration(), **options)
+    # 7 bits, as above. The quantizer writes beside the model that it reads.
+    tools.quantize_static(shutil.copy(MINILM, folder / "float.onnx"), model, Calibration(), reduce_range=True, **options)
     close(model, folder, sentences(), share=share)
     close(optimized(model, folder), folder, sentences(), share=share)
+    return model
 
 
 @case
@@ -155,4 +177,6 @@ def statically_quantized_minilm_everywhere(folder):
 @case(slow=True)
 def statically_quantized_minilm_operators_everywhere(folder):
     tools = quantization()
-    static(tools, folder, quant_format=tools.QuantFormat.QOperator)
+    # Every sum of a residual has 8 bits here: one rounding in the second layer moves the third by some percents.
+    model = static(tools, folder, share=0.2, quant_format=tools.QuantFormat.QOperator)
+    roundings_differ_by_one_step(model, folder, sentences())
