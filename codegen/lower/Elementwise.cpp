@@ -47,7 +47,7 @@ private:
   SizeVector loops;
   std::vector<View> windows; // inputs, one per (argument, access)
   std::map<std::pair<void *, std::string>, unsigned> windowIds;
-  std::map<std::pair<void *, std::string>, Value> emitted;
+  std::map<std::pair<void *, std::string>, Value> visited, emitted;
   ValueRange elements;                       // block arguments of the generic, while its body is emitted
   std::vector<std::vector<unsigned>> groups; // original loop axes that one collapsed axis covers
   bool usesLoopIndex = false;
@@ -93,9 +93,10 @@ unsigned ElementwiseLowering::windowFor(Value argument, const Access &access) {
 
 Value ElementwiseLowering::emit(OpBuilder *body, Value value, const Access &access) {
   auto key = std::make_pair(value.getAsOpaquePointer(), access.key());
-  if (body)
-    if (auto found = emitted.find(key); found != emitted.end())
-      return found->second;
+  // Without a body, only windows are made: once for a value, however often it is read.
+  auto [found, isNew] = (body ? emitted : visited).insert({key, Value()});
+  if (!isNew)
+    return found->second;
   Value result;
   if (isa<BlockArgument>(value)) {
     unsigned window = windowFor(value, access);
@@ -104,8 +105,7 @@ Value ElementwiseLowering::emit(OpBuilder *body, Value value, const Access &acce
   } else {
     result = emitOp(body, value.getDefiningOp(), access);
   }
-  if (body)
-    emitted[key] = result;
+  found->second = result;
   return result;
 }
 

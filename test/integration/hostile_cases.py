@@ -178,6 +178,19 @@ def long_chains_and_deep_nests(folder):
 
 
 @case
+def values_that_are_read_twice(folder):
+    """At each of 60 levels of one kernel: no walk over it follows every path."""
+    g = generate.Graph()
+    value = "x"
+    for _ in range(60):
+        value = g.op("Add", value, value)
+    path = generate.save(g.model([generate.value("x", 1, "n")], [generate.value(value, 1, "n")]), folder / "m.onnx")
+    x = np.random.default_rng().standard_normal(5).astype(np.float32)
+    tool("ds-opt", path, "-o", folder / "m.dsp", timeout=20)
+    expect(np.array_equal(run_package(folder / "m.dsp", {"x": x}, folder)[value], x * np.float32(2)**60), "not 2^60 times its input")
+
+
+@case
 def powers_that_no_integer_holds(folder):
     """Folded or computed while the model runs, an integer power that overflows is the same number."""
     bases, exponents = [10, -10, 0, 2], [400, 401, -1, -3]
