@@ -109,6 +109,8 @@ def draws(random):
         n, m = (int(random.choice([0, 1, 2, 5, 7])) for _ in range(2))
         near = [0, 0, 1, 2, 6, n, n - 1, n + 1, n - m]
         yield n, m, [int(random.choice(far)) if random.random() < 0.15 else int(random.choice(near)) for _ in range(4)]
+    for start in (0, 1, 3):  # all four are rarely legal by chance
+        yield 5, 2, [start, 5 - start, start, 6 - start]
     yield 5, 2, [3, 0, 1, 2]
     yield 5, 2, [4, 5, 0, 6]
     yield 5, 2, [10, 3, 0, 6]
