@@ -7,6 +7,7 @@
 #include "dialects/dist/DistDialect.h"
 #include "dialects/ds/DsDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Dominance.h"
 #include "passes/memory/BufferCopies.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -73,7 +74,8 @@ private:
   void checkWrite(Operation *op, const Memory &memory, int64_t buffer, Value value);
   void write(Operation *op, Memory &memory, int64_t buffer, Value value);
   SizeExpr bytesOf(Value value) const;
-  bool fits(int64_t buffer, Value value);
+  bool fits(Operation *writer, int64_t buffer, Value value);
+  bool isRoom(const SizeExpr &bytes, Value value) const;
   void checkAliases(ds::LaunchOp launch, ArrayRef<int64_t> list);
   bool isBuffer(Operation *op, int64_t buffer);
   void report(Operation *op, const Twine &rule) {
@@ -85,6 +87,8 @@ private:
   llvm::function_ref<void(Operation *, const Twine &)> violation;
   SizeAnalysis analysis;
   SymbolTableCollection symbols;
+  DominanceInfo dominance;
+  SmallVector<ds::ReshapeOp> views;
   std::vector<BufferFacts> buffers;
   llvm::DenseMap<Attribute, SmallVector<int64_t>> constants; // buffers by recipe
   llvm::DenseMap<Operation *, Memory> heads;                 // of loops, as their last fixed points were
@@ -143,20 +147,33 @@ SizeExpr PlanInterpreter::bytesOf(Value value) const {
   return product(facts.sizes) * SizeExpr(elementBytes(facts.elementType));
 }
 
-bool PlanInterpreter::fits(int64_t buffer, Value value) {
-  if (!buffers[buffer].bytes)
+bool PlanInterpreter::isRoom(const SizeExpr &bytes, Value value) const {
+  auto room = (bytes - bytesOf(value)).constant();
+  return room && *room >= 0;
+}
+
+bool PlanInterpreter::fits(Operation *writer, int64_t buffer, Value value) {
+  if (!buffers[buffer].bytes || isRoom(*buffers[buffer].bytes, value))
     return true;
-  auto room = (*buffers[buffer].bytes - bytesOf(value)).constant();
-  if (room && *room >= 0)
+  // What is read as a view later, or handed on by a branch, has that size in other words.
+  if (llvm::any_of(value.getUses(), [&](OpOperand &use) {
+        Operation *user = use.getOwner();
+        if (isa<ds::ReshapeOp>(user))
+          return fits(writer, buffer, user->getResult(0));
+        return isa<scf::YieldOp>(user) && isa<scf::IfOp>(user->getParentOp()) &&
+               fits(writer, buffer, user->getParentOp()->getResult(use.getOperandNumber()));
+      }))
     return true;
-  // A view has as many elements as what it shows, in other words perhaps; a branch hands on what it yields.
-  return llvm::any_of(value.getUses(), [&](OpOperand &use) {
-    Operation *user = use.getOwner();
-    if (isa<ds::ReshapeOp>(user))
-      return fits(buffer, user->getResult(0));
-    return isa<scf::YieldOp>(user) && isa<scf::IfOp>(user->getParentOp()) &&
-           fits(buffer, user->getParentOp()->getResult(use.getOperandNumber()));
-  });
+  // A view that was made before states that two sizes are equal: a loop goes on with a view of what it was given.
+  SmallVector<SizeExpr> equal = {*buffers[buffer].bytes};
+  for (size_t known = 0; known < equal.size(); ++known)
+    for (ds::ReshapeOp view : views)
+      if (dominance.properlyDominates(view.getOperation(), writer))
+        for (auto [from, to] : {std::pair<Value, Value>(view.getInput(), view.getResult()),
+                                std::pair<Value, Value>(view.getResult(), view.getInput())})
+          if (bytesOf(from) == equal[known] && !llvm::is_contained(equal, bytesOf(to)))
+            equal.push_back(bytesOf(to));
+  return llvm::any_of(equal, [&](const SizeExpr &bytes) { return isRoom(bytes, value); });
 }
 
 /// The buffers that hold a value. A weight lies where its recipe's constant is, at all times.
@@ -203,7 +220,7 @@ void PlanInterpreter::checkWrite(Operation *op, const Memory &memory, int64_t bu
   for (const auto &[start, collective] : memory.pending)
     if (buffer == collective.source || buffer == collective.destination)
       report(op, "buffer " + Twine(buffer) + " is the collective's from its start to its wait");
-  if (!fits(buffer, value))
+  if (!fits(op, buffer, value))
     report(op, "a value fits into buffer " + Twine(buffer));
 }
 
@@ -420,6 +437,7 @@ void PlanInterpreter::run() {
   if (failed(result))
     return report(entry, "sizes can be inferred");
   analysis = std::move(*result);
+  entry.walk([&](ds::ReshapeOp view) { views.push_back(view); });
 
   // The border: which buffer is which argument, and where the program's results must lie in the end.
   std::map<std::pair<StringRef, int64_t>, int64_t> border;

@@ -52,9 +52,11 @@ def model_of(random, operator, path):
 
     optional("B", numbers(directions, 2 * rows))
     optional("lengths", random.integers(0, length + 1, batch).astype(np.int32), ["batch"])
-    optional("h", numbers(directions, batch, hidden), [directions, "batch", hidden])
+    # Files seldom say that the batch of a state is that of the input, or that its size is the weights'.
+    state = lambda name: [str(random.choice(["batch", f"{name}_batch"])), hidden if random.random() < 0.5 else f"{name}_size"]
+    optional("h", numbers(directions, batch, hidden), [directions, *state("h")])
     if operator == "LSTM":
-        optional("c", numbers(directions, batch, hidden), [directions, "batch", hidden])
+        optional("c", numbers(directions, batch, hidden), [directions, *state("c")])
         optional("P", numbers(directions, 3 * hidden))
     given = attributes(random, operator, directions)
     outputs = ["Y", "Y_h", "Y_c"][:3 if operator == "LSTM" else 2]
