@@ -288,3 +288,35 @@ def selections(folder):
     check(folder, "MaxPool", [("x", x)], ["y", "i"], opset=12, kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1],
           tolerance=0)
     check(folder, "CumProd", [("x", numbers(3, 4)), ("a", np.array(1))], opset=26, tolerance=1e-12, exclusive=1, reverse=1)
+
+
+@case
+def normalized_numbers_that_are_close_to_each_other(folder):
+    x = (1000 + numbers(2, 3, 4, 5)).astype(np.float32)  # whose squares differ in the seventh digit
+    wide = x.astype(np.float64)
+    centred = wide - wide.mean((0, 2, 3), keepdims=True)
+    check(folder, "MeanVarianceNormalization", [("x", x)], expected={"y": centred / (wide.std((0, 2, 3), keepdims=True) + 1e-9)}, opset=13,
+          tolerance=1e-3)  # x has 24 bits, of which 10 are the mean's
+    same = np.full((2, 3, 4, 5), np.float32(1e3))
+    check(folder, "MeanVarianceNormalization", [("x", same)], expected={"y": np.zeros_like(same)}, opset=13)
+
+
+@case
+def activations_of_half_precision_round_once(folder):
+    """As ONNX Runtime's: attributes are f32, and e^x - 1 loses no digits of a small x."""
+    x = np.concatenate([numbers(200), 0.03 * numbers(200, salt=1)]).astype(np.float16)
+    wide, alpha, gamma = x.astype(np.float64), single(1.34405), single(1.0507)
+    softplus = np.log1p(np.exp(wide))
+    elu = alpha * np.expm1(wide)
+    for op, expected, attributes in (
+            ("Elu", np.where(wide >= 0, wide, elu), {"alpha": alpha}),
+            ("Selu", gamma * np.where(wide > 0, wide, elu), {"alpha": alpha, "gamma": gamma}),
+            ("Celu", np.where(wide >= 0, wide, alpha * np.expm1(wide / alpha)), {"alpha": alpha}),
+            ("HardSigmoid", np.clip(single(0.2013) * wide + single(0.503), 0, 1), {"alpha": single(0.2013), "beta": single(0.503)}),
+            ("HardSwish", wide * np.clip(wide / 6 + 0.5, 0, 1), {}),
+            ("Mish", wide * np.tanh(softplus), {}), ("Softplus", softplus, {}), ("Softsign", wide / (1 + np.abs(wide)), {}),
+            ("ThresholdedRelu", np.where(wide > float(x[0]) - 1e-5, wide, 0), {"alpha": single(float(x[0]) - 1e-5)})):
+        path, given = build(folder, op, [("x", x)], ["y"], 22, **attributes)
+        found = run_package(compile_model(path, folder), given, folder)["y"].astype(np.float64)
+        far = np.max(np.abs(found - expected) / np.maximum(np.abs(expected), 1e-4))
+        expect(found.dtype == np.float64 and far <= 2**-10, f"seed {SEED}: {op}: {far:.3g} of a number away, expected half a unit of 11 bits")

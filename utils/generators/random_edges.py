@@ -76,7 +76,7 @@ def integers(c, _):
     x = c.value(edges(c, shape, dtype))
     for _ in range(c.integer(1, 6)):
         op = c.pick(["Add", "Sub", "Mul", "Mul", "Neg", "Abs", "Cast", "Cast", "Max", "Min", "Where", "Div", "Mod", "BitShift",
-                     "BitwiseAnd", "BitwiseXor", "BitwiseNot", "Sign", "ReduceSum", "ReduceMax"])
+                     "BitwiseAnd", "BitwiseXor", "BitwiseNot", "Sign", "CumSum", "ReduceMax"])
         operand = lambda numbers=None: c.value(edges(c, c.pick([shape, (), (1,)]) if shape else (), dtype) if numbers is None else numbers)
         if op == "Cast":
             target = c.pick([kind for kind in INTEGERS if takes("Add", kind)])
@@ -103,6 +103,9 @@ def integers(c, _):
             elif op == "BitShift":
                 amount = np.array(c.integer(0, 8 * dtype.itemsize - 1), dtype)
                 x = c.node(op, [x, operand(amount)], direction=c.pick(["LEFT", "RIGHT"]))
+            elif op == "CumSum":  # ONNX Runtime takes the sum of all integers in floats
+                if shape and shape != (1,):
+                    x = c.node(op, [x, c.value(np.array(0), "constant")])
             elif op.startswith("Reduce"):
                 if not shape or 0 in shape:
                     continue

@@ -321,6 +321,8 @@ def grids(c, op):
         theta = c.value(c.data((n, 3, 4) if three else (n, 2, 3), c.type_of(op)))
         return c.node(op, [theta, c.steering(size)], **c.maybe(align_corners=c.integer(0, 1)))
     modes = ["linear", "nearest", "cubic"] if c.opset >= 20 else ["bilinear", "nearest", "bicubic"]
+    if c.opset < 20:  # at borders, ONNX Runtime's is not the standard's, which knows the newer name only
+        modes.remove("bicubic")
     x, grid = c.data((n, channels, h, w), F32), c.data((n, c.integer(1, 4), c.integer(1, 4), 2), F32, -1.3, 1.3)
     return c.node(op, [c.value(x), c.value(grid)], **c.maybe(
         mode=c.pick(modes), padding_mode=c.pick(["zeros", "border", "reflection"]), align_corners=c.integer(0, 1)))

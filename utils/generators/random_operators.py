@@ -278,8 +278,12 @@ def slice_(c, op):
     dtype = c.pick([I64, I64, I32])
     if dtype == I64 and c.chance(0.2):
         ends[0] = c.pick([2**63 - 1, -2**63])
-    inputs = [c.steering(starts, dtype), c.steering(ends, dtype)]
     steps = [c.pick([1, 1, 2, 3, -1, -2, -7]) for _ in axes] if c.chance(0.5) else None
+    for i, step in enumerate(steps or []):
+        if step < 0 and ends[i] in (2**31 - 1, 2**63 - 1):  # ONNX Runtime goes to the front then, the standard nowhere
+            ends[i] = 2**31
+    ends = [min(end, 2**31 - 2) for end in ends] if dtype == I32 else ends
+    inputs = [c.steering(starts, dtype), c.steering(ends, dtype)]
     if axes != list(range(len(axes))) or steps or c.chance(0.5):
         inputs.append(c.steering([a - len(shape) if c.chance(0.3) else a for a in axes], dtype, 0.1))
         inputs += [c.steering(steps, dtype, 0.15)] if steps else []
@@ -357,6 +361,7 @@ def elements(c, op):
     if op == "GatherElements" or reduction != "none":
         if op == "GatherElements":
             chosen[axis] = c.size()
+            c.has_reference &= 0 not in chosen  # of nothing, its result has one axis
         indices = c.random.integers(0, shape[axis], chosen)
     else:  # each place once
         indices = np.argsort(c.random.random([*chosen[:axis], shape[axis], *chosen[axis + 1:]]), axis=axis)
@@ -466,7 +471,8 @@ def reduce(c, op):
 
 @makes("ArgMax ArgMin")
 def arg_max(c, op):
-    shape = list(c.shape(1, 4))
+    # Of no elements, ONNX Runtime's result has the shape of the input.
+    shape = [max(size, 1) for size in c.shape(1, 4)]
     axis, dtype = c.axis(len(shape)) if c.opset >= 11 else 0, c.type_of(op)
     shape[axis] = c.size(1)
     last = c.maybe(select_last_index=c.integer(0, 1)) if c.opset >= 12 else {}

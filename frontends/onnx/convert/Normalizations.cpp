@@ -164,10 +164,10 @@ static Values convertMeanVariance(Node &n) {
   if (!axes)
     return {};
   llvm::sort(*axes);
-  Value x = n.in(0), mean = n.b.reduce(ReduceKind::mean, x, *axes);
-  Value squares = n.b.reduce(ReduceKind::mean, n.b.mul(x, x), *axes);
-  Value deviation = n.b.unary(UnaryKind::sqrt, n.b.sub(squares, n.b.mul(mean, mean)));
-  return {n.b.div(n.b.sub(x, mean), n.b.add(deviation, 1e-9))};
+  // The standard's E[x^2] - E[x]^2 loses all digits, or its sign, where numbers are close to each other.
+  Value x = n.in(0), centred = n.b.sub(x, n.b.reduce(ReduceKind::mean, x, *axes));
+  Value deviation = n.b.unary(UnaryKind::sqrt, n.b.reduce(ReduceKind::mean, n.b.mul(centred, centred), *axes));
+  return {n.b.div(centred, n.b.add(deviation, 1e-9))};
 }
 
 /// x / (bias + alpha / size * sum of squares over a window of channels) ^ beta.
