@@ -24,6 +24,8 @@ DOMAINS = {"Acosh": (1, 9), "Asin": (-1, 1), "Acos": (-1, 1), "Atanh": (-0.95, 0
 def unary(c, op):
     dtype = c.type_of(op)
     low, high = DOMAINS.get(op, (None, None))
+    if op == "Shrink" and not is_float(dtype):  # which ONNX Runtime computes in f32
+        low, high = -9, 9
     attributes = {"LeakyRelu": {"alpha": c.real(-1, 1)}, "Elu": {"alpha": c.real(0.1, 2)},
                   "Selu": {"alpha": c.real(0.5, 2), "gamma": c.real(0.5, 2)}, "Celu": {"alpha": c.real(0.5, 2)},
                   "HardSigmoid": {"alpha": c.real(0.1, 1), "beta": c.real(-1, 1)},
@@ -120,6 +122,7 @@ def bitcast(c, op):
 def softmax(c, op):
     shape, dtype = c.shape(1), c.type_of(op)
     numbers = c.distinct(shape, dtype) if op == "Hardmax" else c.data(shape, dtype)
+    c.has_reference &= op != "Hardmax" or c.opset >= 13  # it has one meaning of the axis
     axis = {"axis": c.axis(len(shape))}  # the default of old opsets, 1, is none of a vector
     c.node(op, [c.value(numbers)], **(axis if c.opset < 13 and len(shape) == 1 else c.maybe(**axis)))
 

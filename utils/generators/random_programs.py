@@ -273,7 +273,7 @@ def program(c):
             if condition:
                 add("Where", [condition, x, leaf(shape)[0]], shape)
         elif kind == 15 and c.opset >= 13:
-            flag = c.node("Greater", [c.node("ReduceSum", [x], keepdims=0), c.value(np.array(0, F32))])
+            flag = c.node("Greater", [c.node("ReduceSum", [x], keepdims=0), c.value(np.array(0.3141, F32))])  # no sum by design
             branches = {}
             for name in ("then_branch", "else_branch"):
                 nodes, names = body_of(c, [x], 1)
