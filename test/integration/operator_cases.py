@@ -321,3 +321,32 @@ def activations_of_half_precision_round_once(folder):
         found = run_package(compile_model(path, folder), given, folder)["y"].astype(np.float64)
         far = np.max(np.abs(found - expected) / np.maximum(np.abs(expected), 1e-4))
         expect(found.dtype == np.float64 and far <= 2**-10, f"seed {SEED}: {op}: {far:.3g} of a number away, expected half a unit of 11 bits")
+
+
+def places(n, start, end, step):
+    """Which elements the standard's Slice takes: backwards, a start before the front is the front."""
+    start, end = (bound + n if bound < 0 else bound for bound in (start, end))
+    low, high = (0, n) if step > 0 else (-1, n - 1)
+    return list(range(min(max(start, 0), high), min(max(end, low), high), step))
+
+
+@case
+def slices_whose_bounds_are_known_in_turn(folder):
+    """The same bounds as constants and as inputs, whichever of them."""
+    number = np.random.default_rng(SEED)
+    edges = [0, 1, -1, 2, -2, 4, 5, -5, 6, -6, 9, -9, -2**31, -2**63, 2**62]
+    for known in ("set", "s", "e", "t", "se", ""):
+        for _ in range(3):
+            start, end, step = (int(number.choice(values)) for values in (edges, edges, [1, 2, -1, -2, -7]))
+            given = [("x", np.arange(5.0)), ("s", np.array([start])), ("e", np.array([end])), ("a", np.array([0])), ("t", np.array([step]))]
+            constant = ["a", *known]
+            path, feeds = build(folder, "Slice", given, ["y"], 13, initializers=constant, dynamic=["x"])
+            package = compile_model(path, folder)
+            for n in (5, 1, 0):
+                for _ in range(6):
+                    bounds = {name: np.array([int(number.choice([1, 2, -1, -2, -7] if name == "t" else edges))]) for name in "set"
+                              if name not in constant}
+                    x = number.standard_normal(n)
+                    whole = {"s": start, "e": end, "t": step} | {name: int(value[0]) for name, value in bounds.items()}
+                    found = run_package(package, {"x": x} | bounds, folder)["y"]
+                    expect(np.array_equal(found, x[places(n, whole["s"], whole["e"], whole["t"])]), f"seed {SEED}: {n}, {whole}: {found} of {x}")

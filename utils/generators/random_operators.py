@@ -122,7 +122,7 @@ def bitcast(c, op):
 def softmax(c, op):
     shape, dtype = c.shape(1), c.type_of(op)
     numbers = c.distinct(shape, dtype) if op == "Hardmax" else c.data(shape, dtype)
-    c.has_reference &= op != "Hardmax" or c.opset >= 13  # it has one meaning of the axis
+    c.has_reference &= c.opset >= 13  # it has one meaning of the axis
     axis = {"axis": c.axis(len(shape))}  # the default of old opsets, 1, is none of a vector
     c.node(op, [c.value(numbers)], **(axis if c.opset < 13 and len(shape) == 1 else c.maybe(**axis)))
 

@@ -113,12 +113,12 @@ static Values sliceAtRunTime(Node &n, const SizeVector &starts, const SizeVector
     }
     if (start.isConstant(0) && end == size && step.isConstant(1))
       continue;
-    SizeExpr isBackward = SizeExpr::lt(step, 0), low = SizeExpr(0) - isBackward, high = size - isBackward;
-    auto clamp = [&](const SizeExpr &bound) {
+    SizeExpr isBackward = SizeExpr::lt(step, 0), high = size - isBackward;
+    auto clamp = [&](const SizeExpr &bound, const SizeExpr &low) { // as clampBound
       SizeExpr fromFront = SizeExpr::select(SizeExpr::lt(bound, 0), bound + size, bound);
       return SizeExpr::min(SizeExpr::max(fromFront, low), high);
     };
-    SizeExpr first = clamp(start), distance = clamp(end) - first;
+    SizeExpr first = clamp(start, 0), distance = clamp(end, SizeExpr(0) - isBackward) - first;
     SizeExpr count = shortened(n, SizeExpr::max(SizeExpr::ceilDiv(distance, step), 0));
     Value stride = n.b.reshape(n.b.shape({step}), {}), origin = n.b.reshape(n.b.shape({first}), {});
     result = n.b.gather(axis, result, n.b.add(n.b.mul(n.b.iota(0, {count}), stride), origin));
