@@ -60,7 +60,10 @@ struct Walk {
 
   bool fail(StringRef reason) { return mismatch = reason.str(), false; }
   bool run();
-  bool goInto(Value inner);
+  void goInto(Value inner) {
+    scores.hasAxisOfMask |= rankOf(inner) != rankOf(value);
+    value = inner;
+  }
   bool stepBinary(ds::BinaryOp op);
   bool stepSelect(ds::SelectOp op);
   bool stepReshape(ds::ReshapeOp op);
@@ -104,14 +107,7 @@ bool Walk::stepBinary(ds::BinaryOp op) {
     break;
   default: return fail("between the products stands an op that is neither a constant scale nor a mask");
   }
-  return goInto(inner);
-}
-
-/// A mask that gives the scores another axis in front says nothing of whether that is the batch.
-bool Walk::goInto(Value inner) {
-  if (rankOf(inner) != rankOf(value))
-    return fail("a mask has more axes than the scores");
-  value = inner;
+  goInto(inner);
   return true;
 }
 
@@ -127,7 +123,8 @@ bool Walk::stepSelect(ds::SelectOp op) {
     return fail("the mask is chosen before the scale");
   scores.terms.push_back(
       {lowWhenTrue ? ds::ScoreStepKind::hide : ds::ScoreStepKind::keep, op.getCondition(), false, *low, rankOf(value)});
-  return goInto(inner);
+  goInto(inner);
+  return true;
 }
 
 bool Walk::stepReshape(ds::ReshapeOp op) {

@@ -31,8 +31,9 @@ struct AttentionScores {
   llvm::SmallVector<ScoreScale> scales;
   std::optional<double> cap;
   llvm::SmallVector<ScoreTerm> terms;
-  bool widened = false; // the product is cast from a float of 16 bits to f32
-  SizeVector sizes;     // of the product, with batch and heads split where a reshape splits them
+  bool widened = false;       // the product is cast from a float of 16 bits to f32
+  bool hasAxisOfMask = false; // a mask gives the product's result an axis of 1 in front, or a longer one
+  SizeVector sizes;           // of the product, with batch and heads split where a reshape splits them
 
   bool isScaled() const { return scale != 1 || !scales.empty(); }
   /// Whether the number has the query's type: one of a wider type may be no number of that.

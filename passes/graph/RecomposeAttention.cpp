@@ -99,6 +99,8 @@ struct RecomposeAttention : impl::RecomposeAttentionBase<RecomposeAttention>, Pa
     SizeVector total = sizesOf(softmax.getResult()), inner = scores->sizes, result = sizesOf(root.getResult());
     if (total.size() != inner.size() || total.size() < 3 || (rank != 3 && total.size() != static_cast<size_t>(rank)))
       return fail("the softmax does not have the scores' axes");
+    if (scores->hasAxisOfMask && !inner[0].constant()) // as AttentionOperands takes the one axis in front
+      return fail("a mask has its batch where the scores have no axis");
     if (rank == 5 && !groupsFit(product, root, *scores, sizes))
       return fail("the heads of a group do not share their key and value, or their masks do not join");
     if (found.joined && (ArrayRef(total).take_back(2) != ArrayRef(sizesOf(found.joined)).take_back(2)))

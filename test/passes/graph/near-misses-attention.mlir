@@ -292,7 +292,7 @@ func.func @mask_of_more_axes(%arg0: tensor<1x1x8xf32>, %arg1: tensor<1x1x8xf32>,
   %1 = ds.binary add %0, %arg3 : (tensor<1x1x1xf32>, tensor<1x1x1x1xf32>) -> tensor<1x1x1x1xf32>
   %2 = ds.softmax %1 axis 3 log false : (tensor<1x1x1x1xf32>) -> tensor<1x1x1x1xf32>
   %3 = ds.reshape %2 [1, 1, 1] : (tensor<1x1x1x1xf32>) -> tensor<1x1x1xf32>
-  // expected-remark @+1 {{attention not recomposed: a mask has more axes than the scores}}
+  // expected-remark @+1 {{attention not recomposed: the softmax does not have the scores' axes}}
   %4 = ds.matmul %3, %arg2 transpose [false, false] : (tensor<1x1x1xf32>, tensor<1x1x8xf32>) -> tensor<1x1x8xf32>
   return %4 : tensor<1x1x8xf32>
 }
@@ -322,7 +322,7 @@ func.func @batch_as_an_axis(%arg0: tensor<?x?x8xf32> {ds.dims = ["b", "s", 8]}, 
   %1 = ds.binary add %0, %arg3 : (tensor<?x?x?xf32>, tensor<1x?x?x?xf32>) -> tensor<1x?x?x?xf32>
   %2 = ds.reshape %1 ["b", "s", "t"] : (tensor<1x?x?x?xf32>) -> tensor<?x?x?xf32>
   %3 = ds.softmax %2 axis 2 log false : (tensor<?x?x?xf32>) -> tensor<?x?x?xf32>
-  // expected-remark @+1 {{a mask has more axes than the scores}}
+  // expected-remark @+1 {{a mask has its batch where the scores have no axis}}
   %4 = ds.matmul %3, %arg2 transpose [false, false] : (tensor<?x?x?xf32>, tensor<?x?x8xf32>) -> tensor<?x?x8xf32>
   return %4 : tensor<?x?x8xf32>
 }
