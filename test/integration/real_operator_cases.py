@@ -16,7 +16,8 @@ from real_file_cases import FLOAT, agree, compiled, node, normal, refused, store
 
 def attributes_of(random, spatial):
     kernel = [int(size) for size in random.integers(1, 5, spatial)]
-    strides = [int(size) for size in random.integers(1, 5, spatial)]
+    # Under longer strides, which skip places between windows, ONNX Runtime cuts places off where nothing is to be padded.
+    strides = [min(int(stride), size + 1) for stride, size in zip(random.integers(1, 5, spatial), kernel)]
     return {"kernel_shape": kernel, "strides": strides, "auto_pad": str(random.choice(["SAME_UPPER", "SAME_LOWER"]))}
 
 
