@@ -177,9 +177,10 @@ LogicalResult lowerSoftmax(KernelBuilder &k, ds::SoftmaxOp op) {
     Value sum = rows.reduce(ds::ReduceKind::sum, element, {keeps ? &output : &input}, row,
                             [&](OpBuilder &b, ValueRange v) { return keeps ? v[0] : exponential(b, v[0]); });
     if (op.getLog()) {
-      Value shift = arith::AddFOp::create(k.b, k.loc, greatest, math::LogOp::create(k.b, k.loc, sum));
+      // The greatest goes first: beside a large one the logarithm would be lost.
+      Value logarithm = math::LogOp::create(k.b, k.loc, sum);
       rows.map(output, element, {&input}, row, [&](OpBuilder &b, ValueRange v) -> Value {
-        return arith::SubFOp::create(b, k.loc, load(b, v[0]), shift);
+        return arith::SubFOp::create(b, k.loc, arith::SubFOp::create(b, k.loc, load(b, v[0]), greatest), logarithm);
       });
       return;
     }

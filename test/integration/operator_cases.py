@@ -350,3 +350,16 @@ def slices_whose_bounds_are_known_in_turn(folder):
                     whole = {"s": start, "e": end, "t": step} | {name: int(value[0]) for name, value in bounds.items()}
                     found = run_package(package, {"x": x} | bounds, folder)["y"]
                     expect(np.array_equal(found, x[places(n, whole["s"], whole["e"], whole["t"])]), f"seed {SEED}: {n}, {whole}: {found} of {x}")
+
+
+@case
+def logarithms_of_probabilities_beside_large_scores(folder):
+    x = (numbers(4, 7) * np.array([[1], [1e4], [1e6], [0]]) + np.array([[0], [1e5], [-1e7], [-3.4e38]])).astype(np.float32)
+    shifted = x.astype(np.float64) - x.max(1, keepdims=True).astype(np.float64)
+    expected = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
+    path, given = build(folder, "LogSoftmax", [("x", x)], ["y"], 22, axis=1)
+    for options in ((), ("--reference",), ("--mcpu=x86-64-v3",)):
+        found = run_package(compile_model(path, folder, *options), given, folder)["y"]
+        # The differences of single floats are exact to half a unit each; so is the logarithm, of at most 7.
+        far = np.abs(found - expected) / np.maximum(np.abs(expected), 1)
+        expect(far.max() <= 1e-6, f"seed {SEED}: {options}: {found} against {expected}")
