@@ -8,9 +8,10 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from kit import case, compile_model, distance, expect, onnx_runtime, run_package, tool
+from programs import SEED
 
 NUMBERS = itertools.count()
-RANDOM = np.random.default_rng()
+RANDOM = np.random.default_rng(SEED)
 
 
 def branch(name, nodes, output, shape):

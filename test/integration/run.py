@@ -13,6 +13,7 @@ import traceback
 from pathlib import Path
 
 import kit
+from programs import SEED
 
 
 def run(function):
@@ -81,6 +82,7 @@ def main():
                   else arguments.all or slow == arguments.slow)]
     slow = any(slow for name, _, slow in named if name in dict(chosen))
     jobs = arguments.jobs or (1 if slow else 2)
+    print(f"DS_SEED={SEED}", flush=True)
     count = {"PASS": 0, "FAIL": 0, "SKIP": 0}
     for name, result, text, seconds in in_turn(chosen) if jobs == 1 else beside_each_other(chosen, jobs):
         count[result] += 1

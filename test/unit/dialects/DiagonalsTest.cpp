@@ -1,5 +1,6 @@
 // Bands of diagonals in random matrices of two numbers, against a search through every pair of bounds.
 #include "dialects/ds/Diagonals.h"
+#include "test/unit/Seed.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OperationSupport.h"
@@ -12,7 +13,7 @@ using namespace deepstride;
 using namespace mlir;
 
 namespace {
-std::mt19937_64 randomEngine(std::random_device{}());
+std::mt19937_64 randomEngine(randomSeed());
 
 int64_t draw(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(randomEngine); }
 
