@@ -214,7 +214,8 @@ int compareWithPackage(Session &session, size_t index, const Options &options, c
   for (const auto &[name, value] : pins)
     if (!pinsFor(called, pins).count(name) && !pinsFor(otherCalled, pins).count(name))
       fail(ErrorCode::InvalidArgument, "no dimension '", name, "' in either package");
-  std::vector<Tensor> inputs = gatherInputs(called, options, pinsFor(called, pins), 0), outputs, expected;
+  std::vector<std::string> madeUp;
+  std::vector<Tensor> inputs = gatherInputs(called, options, pinsFor(called, pins), 0, &madeUp), outputs, expected;
   std::vector<TensorView> views = viewsOf(inputs), otherViews = matchInputs(called, inputs, otherCalled);
   index = session.choose(index, views, pinsFor(called, pins));
   otherIndex =
@@ -229,6 +230,7 @@ int compareWithPackage(Session &session, size_t index, const Options &options, c
   BlockComparer comparer(common, recorder.blocks, tolerance);
   annotated(options.other,
             [&] { otherSession.run(otherIndex, otherViews, pinsFor(otherEntry, pins), expected, &comparer); });
+  noteRandomInputs(madeUp, options);
   reportMissing(mine, theirs, options.package);
   reportMissing(theirs, mine, options.other);
   reportBlocks(recorder, comparer, options);

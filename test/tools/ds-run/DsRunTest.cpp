@@ -118,6 +118,7 @@ TEST_F(DsRun, SaysWhichInputsAreRandom) {
   expect(0, random, package + dims);
   expect(0, random, "bench " + package + dims + " --duration=0.05");
   expect(0, random, "profile " + package + dims);
+  expect(0, random, "compare " + package + " " + package + dims);
   auto isSilent = [&](const std::string &arguments) {
     Result result = execute(arguments);
     EXPECT_EQ(result.code, 0);
@@ -125,7 +126,7 @@ TEST_F(DsRun, SaysWhichInputsAreRandom) {
   };
   isSilent(package + dims + " --seed=0"); // asked for
   isSilent(package + dims + " --input x=1");
-  isSilent("compare " + package + " " + package + dims);
+  isSilent("compare " + package + " " + package + dims + " --seed=0");
   std::string lookup = package + " --entry lookup --dim n=3 --dim count=2";
   expect(0, "ds-run: inputs 'table', 'indices': random numbers (seed 0); give --inputs or --input table=...\n", lookup);
   expect(0, "ds-run: input 'table': random numbers (seed 4); give --input table=...\n",
