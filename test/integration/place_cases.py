@@ -179,14 +179,14 @@ joined (float[{n}, s, 4] q, float[{n}, s, 4] k, float[{n}, s, 4] v, int64[{n}, s
 
 
 def doubled(levels):
-    """Lines of attentions whose masks are made in levels, each of which reads the one below twice; what they add."""
+    """Lines of attentions whose masks are made in levels, each of which reads the one below twice; what becomes of the scores."""
     sums = " ".join(f"m{i + 1} = Add (m{i}, m{i})" for i in range(levels))
-    choices = " ".join(f"m{i + 1} = Xor (m{i}, m{i})" for i in range(levels)) + f" n = Not (m{levels})"
-    return ((f"{sums} f = Add (x, m{levels})", ", float[s, t] m0", lambda g, s, t: 2.0**levels * g["m0"]),
+    choices = " ".join(f"a{i} = And (m{i}, u) m{i + 1} = Xor (m{i}, a{i})" for i in range(levels))
+    return ((f"{sums} f = Add (x, m{levels})", ", float[s, t] m0", lambda g, x: x + 2.0**levels * g["m0"]),
             (f"{COUNTED} c = LessOrEqual (cols, row) m0 = Where (c, none, small) {sums} f = Add (x, m{levels})", "",
-             lambda g, s, t: np.where(window(s, t, right=0), 0, -1.0)),
+             lambda g, x: x + np.where(window(*x.shape[2:], right=0), 0, -1.0)),
             (f"{COUNTED} s1 = Reshape (s, last) t1 = Reshape (t, last) st = Concat <axis = 0> (s1, t1) m0 = Expand (e, st) "
-             f"{choices} f = Where (n, x, low)", ", bool[1, t] e", lambda g, s, t: 0.0))
+             f"{choices} f = Where (m{levels}, x, low)", ", bool[1, t] e, bool[1, t] u", lambda g, x: np.where(g["e"] & ~g["u"], x, -1e4)))
 
 
 @case
@@ -196,7 +196,7 @@ def masks_that_are_sums_of_themselves(folder):
     for lines, more, _ in doubled(60):
         model = chain(folder, lines, {"small": np.float32(-2.0**-60)}, more=more)
         tool("ds-opt", model, "-o", folder / "graph.mlir", "--stop-after=graph", timeout=30)
-    for lines, more, added in doubled(6):
+    for lines, more, scores in doubled(6):
         model = chain(folder, lines, {"small": np.float32(-2.0**-6)}, more=more)
         draws = []
         for s, t in ((1, 1), (3, 5)):
@@ -204,5 +204,5 @@ def masks_that_are_sums_of_themselves(folder):
             if "m0" in more:
                 draws[-1]["m0"] = (random.standard_normal((s, t)) * 2.0**-6).astype(np.float32)
             if "bool" in more:
-                draws[-1]["e"] = random.uniform(size=(1, t)) < 0.5
-        run_all(model, draws, lambda g: weighted(g, lambda x: x + added(g, *x.shape[2:])), folder, variants=["--mcpu=host"])
+                draws[-1] |= {name: random.uniform(size=(1, t)) < 0.5 for name in "eu"}
+        run_all(model, draws, lambda g: weighted(g, lambda x: scores(g, x)), folder, variants=["--mcpu=host"])

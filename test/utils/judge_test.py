@@ -1,4 +1,5 @@
 """The judge of the integration cases catches planted wrong answers, and overrules ONNX Runtime only where it may."""
+import math
 import os
 import sys
 import unittest
@@ -200,6 +201,13 @@ class TheStandard(unittest.TestCase):
                      "int64[1] n = {1}> { o = ConstantOfShape (n) one = Cos (o) a = Add (one, x) y = Sub (a, one) }"):
             y = self.evaluate(f"g (float[1] x) => (float[1] y) <{text}", x=tiny.astype(np.float32))
             np.testing.assert_allclose(y, tiny, rtol=1e-3)
+
+    def test_erf_and_gelu_in_all_digits(self):
+        x = np.array([0.3, 1.7], np.float32)
+        wide = np.array([math.erf(float(number)) for number in x])
+        self.assertTrue(np.allclose(self.evaluate("g (float[2] x) => (float[2] y) { y = Erf (x) }", x=x), wide, rtol=1e-14, atol=0))
+        gelu = [float(number) / 2 * (1 + math.erf(float(number) / math.sqrt(2))) for number in x]
+        self.assertTrue(np.allclose(self.evaluate("g (float[2] x) => (float[2] y) { y = Gelu (x) }", x=x), gelu, rtol=1e-14, atol=0))
 
     def test_casts_round(self):
         """A compiler that drops a cast to fewer bits is wrong; whether a body or the graph holds it."""
