@@ -96,10 +96,11 @@ def integers(c, _):
             if op in ("Neg", "Abs", "Sign", "BitwiseNot"):
                 x = c.node(op, [x])
             elif op in ("Div", "Mod"):
-                c.has_reference &= not is_signed(dtype)  # it rounds down
-                # With fmod, ONNX Runtime takes remainders of doubles, which do not hold all integers of 64 bits.
+                truncates = {"fmod": 1} if op == "Mod" and c.chance(0.4) else {}
+                c.has_reference &= bool(truncates) or not is_signed(dtype)  # it rounds down
+                c.has_runtime &= not truncates or dtype.itemsize < 8  # it takes remainders of doubles
                 divisor = np.array(c.pick([1, 2, 3, 7, np.iinfo(dtype).max]), dtype)
-                x = c.node(op, [x, operand(divisor)], **({"fmod": 1} if op == "Mod" and dtype.itemsize < 8 and c.chance(0.4) else {}))
+                x = c.node(op, [x, operand(divisor)], **truncates)
             elif op == "BitShift":
                 amount = np.array(c.integer(0, 8 * dtype.itemsize - 1), dtype)
                 x = c.node(op, [x, operand(amount)], direction=c.pick(["LEFT", "RIGHT"]))
@@ -129,8 +130,9 @@ def sizes(c, _):
 
     def tensor(names):
         """An input of named sizes, which it may share with others."""
-        dtype = c.pick([F32, F32, I64])  # small integers: ONNX Runtime adds large ones as doubles
-        array = c.data([named[name] for name in names], dtype, *((-9, 9) if dtype == I64 else ()))
+        dtype, large = c.pick([F32, F32, I64]), c.chance(0.3)
+        c.has_runtime &= dtype != I64 or not large  # it adds them as doubles
+        array = c.data([named[name] for name in names], dtype, *((-9, 9) if dtype == I64 and not large else ()))
         info = helper.make_tensor_value_info(c.name("x"), code(array.dtype), [f"{c.prefix}{name}" for name in names])
         c.inputs.append((info, array))
         return info.name, [named[name] for name in names], names, array.dtype

@@ -42,6 +42,7 @@ class Case:
         self.numbers = {}  # of the values that came in, by name
         self.drawn = False  # the standard fixes type and shape only
         self.has_reference = True  # the reference evaluator follows the standard
+        self.has_runtime = True  # so does ONNX Runtime
         self.result_type = None  # where neither ONNX's inference nor its reference evaluator knows it
         self.style = self.pick(["static", "static", "dynamic", "dynamic", "mixed", "constant"])
         self.shares_symbols = self.chance(0.5)

@@ -24,8 +24,7 @@ DOMAINS = {"Acosh": (1, 9), "Asin": (-1, 1), "Acos": (-1, 1), "Atanh": (-0.95, 0
 def unary(c, op):
     dtype = c.type_of(op)
     low, high = DOMAINS.get(op, (None, None))
-    if op == "Shrink" and not is_float(dtype):  # which ONNX Runtime computes in f32
-        low, high = -9, 9
+    c.has_runtime = op != "Shrink" or is_float(dtype)  # it computes those in f32
     attributes = {"LeakyRelu": {"alpha": c.real(-1, 1)}, "Elu": {"alpha": c.real(0.1, 2)},
                   "Selu": {"alpha": c.real(0.5, 2), "gamma": c.real(0.5, 2)}, "Celu": {"alpha": c.real(0.5, 2)},
                   "HardSigmoid": {"alpha": c.real(0.1, 1), "beta": c.real(-1, 1)},
@@ -53,8 +52,8 @@ def binary(c, op):
             attributes |= {"fmod": 1} if op == "Mod" else {}
         else:
             y = np.where((y == 0) | (y == -1 if is_signed(dtype) else False), np.asarray(3, dtype), y)
-            # With fmod, ONNX Runtime takes remainders of doubles, which do not hold all integers of 64 bits.
-            attributes |= {"fmod": c.integer(0, dtype.itemsize < 8)} if op == "Mod" and c.chance(0.6) else {}
+            attributes |= {"fmod": c.integer(0, 1)} if op == "Mod" and c.chance(0.6) else {}
+            c.has_runtime = not attributes.get("fmod") or dtype.itemsize < 8  # it takes remainders of doubles
     if op == "BitShift":
         y = (y % (8 * dtype.itemsize)).astype(dtype)
     c.node(op, [c.value(x), c.value(y)], **attributes)
