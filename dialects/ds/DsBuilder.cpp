@@ -3,6 +3,7 @@
 
 #include "dialects/ds/Contents.h"
 #include "dialects/ds/HostTensor.h"
+#include "dialects/ds/Requirements.h"
 
 #include <cmath>
 
@@ -99,6 +100,7 @@ Value DsBuilder::foldToConstant(Operation *op) {
   DenseElementsAttr elements = knownElements(known, isExactFloat);
   if (!elements)
     return {};
+  keepRequirements(op, analysis);
   op->erase();
   return constant(elements);
 }
@@ -150,18 +152,13 @@ Value DsBuilder::weight(FlatSymbolRefAttr recipe, RankedTensorType type) {
 }
 
 void DsBuilder::require(const SizeExpr &size, const SizeExpr &least) {
-  if ((size - least).isKnownNonNegative())
-    return;
-  Attribute left = toAttribute(getContext(), size), right = toAttribute(getContext(), least);
-  Block *block = builder.getInsertionBlock();
-  for (Block::iterator place = builder.getInsertionPoint(); place != block->begin();) {
-    auto before = dyn_cast<ds::RequireOp>(*--place);
-    if (!before)
-      break;
-    if (before.getSize() == left && before.getLeast() == right)
-      return;
-  }
-  ds::RequireOp::create(builder, location, left, right);
+  if (!(size - least).isKnownNonNegative())
+    createRequirement(builder, {SizeConstraint::Relation::AtLeast, size, least, location});
+}
+
+void DsBuilder::requireEqual(const SizeExpr &a, const SizeExpr &b) {
+  if (a != b)
+    createRequirement(builder, {SizeConstraint::Relation::Equal, a, b, location});
 }
 
 namespace {

@@ -49,6 +49,8 @@ public:
   // Contents that steer sizes
   /// Requires of the run that a size is at least another, where that is not known.
   void require(const SizeExpr &size, const SizeExpr &least);
+  /// Requires that two sizes are equal, where that is not known; whoever asks refuses those that never are.
+  void requireEqual(const SizeExpr &a, const SizeExpr &b);
   /// The size without what evaluation might refuse, which is required of the run instead.
   SizeExpr requireEvaluation(const SizeExpr &size);
   /// The elements of a tensor as sizes, where they are known; that none of them wrapped is required of the run.

@@ -46,6 +46,9 @@ mlir::ParseResult parseScoreSteps(mlir::OpAsmParser &parser,
                                   mlir::ArrayAttr &steps, mlir::DenseF64ArrayAttr &lows);
 void printScoreSteps(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::OperandRange masks, mlir::ArrayAttr steps,
                      mlir::DenseF64ArrayAttr lows);
+// The relation of a ds.require in its text form: equal to, broadcast with, at least.
+mlir::ParseResult parseSizeRelation(mlir::OpAsmParser &parser, SizeRelationAttr &relation);
+void printSizeRelation(mlir::OpAsmPrinter &printer, mlir::Operation *op, SizeRelationAttr relation);
 } // namespace deepstride::ds
 
 #define GET_OP_CLASSES

@@ -60,6 +60,10 @@ def DS_ScoreStepKindEnum : DS_Enum<"ScoreStepKind", "what happens to the scores 
   ["add", "multiply", "keep", "hide", "window", "window_add", "window_mask"]>;
 def DS_ScoreStepKind : EnumAttr<DS_Dialect, DS_ScoreStepKindEnum, "score_step">;
 
+def DS_SizeRelationEnum : DS_Enum<"SizeRelation", "what two sizes must be to each other",
+  ["equal", "broadcast", "at_least"]>;
+def DS_SizeRelation : EnumAttr<DS_Dialect, DS_SizeRelationEnum, "size_relation">;
+
 // Integer constants or size texts; C1 of every op that carries one: each element parses.
 class DS_HoldsSizes;
 def DS_Size : AnyAttrOf<[I64Attr, StrAttr]>, DS_HoldsSizes;

@@ -55,6 +55,24 @@ LogicalResult Inference::requireAtLeast(const SizeExpr &a, const SizeExpr &bound
   return success();
 }
 
+LogicalResult Inference::requireBroadcast(const SizeExpr &a, const SizeExpr &b, const Twine &what) {
+  if (a == b || a.isConstant(1) || b.isConstant(1))
+    return success();
+  if (a.constant() && b.constant())
+    return error(what + ": expected equal sizes or a 1, found " + a.brief() + " and " + b.brief());
+  constraints.push_back({SizeConstraint::Relation::Broadcast, a, b, op->getLoc()});
+  return success();
+}
+
+LogicalResult Inference::require(const SizeConstraint &constraint) {
+  switch (constraint.relation) {
+  case SizeConstraint::Relation::Equal: return requireEqual(constraint.lhs, constraint.rhs, "size");
+  case SizeConstraint::Relation::Broadcast: return requireBroadcast(constraint.lhs, constraint.rhs, "size");
+  case SizeConstraint::Relation::AtLeast: return requireAtLeast(constraint.lhs, constraint.rhs, "size");
+  }
+  llvm_unreachable("all relations handled");
+}
+
 /// Whether `part` is a cut of a table: the minimum of `whole` and of a number of rows that may be none.
 static bool isRestOfTable(const SizeExpr &part, const SizeExpr &whole) {
   llvm::ArrayRef<SizeExpr> arguments = part.argumentsOf("min");

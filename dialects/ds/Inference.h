@@ -50,6 +50,9 @@ public:
   /// Records that two sizes must be equal; fails where they never are, saying what they are sizes of.
   llvm::LogicalResult requireEqual(const SizeExpr &a, const SizeExpr &b, const llvm::Twine &what);
   llvm::LogicalResult requireAtLeast(const SizeExpr &a, const SizeExpr &bound, const llvm::Twine &what);
+  /// The same for sizes that are to broadcast with each other.
+  llvm::LogicalResult requireBroadcast(const SizeExpr &a, const SizeExpr &b, const llvm::Twine &what);
+  llvm::LogicalResult require(const SizeConstraint &constraint);
   /// The NumPy broadcast of two shapes.
   std::optional<SizeVector> broadcast(llvm::ArrayRef<SizeExpr> a, llvm::ArrayRef<SizeExpr> b);
   /// Fails where `given` does not broadcast to `target`, which must not grow; where only a run tells, it is checked

@@ -1,5 +1,7 @@
-// Shape rules and folds of ops that only move elements.
+// Shape rules and folds of ops that only move elements. Folds leave what requires something of sizes that a run must
+// check to ds-fold-shapes, which keeps the requirement.
 #include "dialects/ds/DsDialect.h"
+#include "dialects/ds/Requirements.h"
 
 using namespace mlir;
 using namespace deepstride;
@@ -35,9 +37,11 @@ LogicalResult ReshapeOp::inferResults(Inference &inference) {
 OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
   auto type = cast<RankedTensorType>(getType());
   // Sizes that are not known may be equal only as long as this op says so.
-  if (type == getInput().getType() && type.hasStaticShape())
+  if (!type.hasStaticShape() || mayRequire(*this))
+    return {};
+  if (type == getInput().getType())
     return getInput();
-  if (auto dense = dyn_cast_if_present<DenseElementsAttr>(adaptor.getInput()); dense && type.hasStaticShape())
+  if (auto dense = dyn_cast_if_present<DenseElementsAttr>(adaptor.getInput()))
     return dense.reshape(type);
   return {};
 }
@@ -45,8 +49,8 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
 void ReshapeOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
   patterns.add(+[](ReshapeOp op, PatternRewriter &rewriter) -> LogicalResult {
     auto inner = op.getInput().getDefiningOp<ReshapeOp>();
-    if (!inner)
-      return rewriter.notifyMatchFailure(op, "the operand is no reshape");
+    if (!inner || mayRequire(inner))
+      return rewriter.notifyMatchFailure(op, "the operand is no reshape, or one whose sizes a run must check");
     rewriter.modifyOpInPlace(op, [&] { op.getInputMutable().assign(inner.getInput()); });
     return success();
   });
@@ -71,10 +75,11 @@ LogicalResult BroadcastOp::inferResults(Inference &inference) {
 
 OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
   auto type = cast<RankedTensorType>(getType());
-  if (type == getInput().getType() && type.hasStaticShape())
+  if (!type.hasStaticShape() || mayRequire(*this))
+    return {};
+  if (type == getInput().getType())
     return getInput();
-  auto splat = dyn_cast_if_present<SplatElementsAttr>(adaptor.getInput());
-  if (splat && type.hasStaticShape())
+  if (auto splat = dyn_cast_if_present<SplatElementsAttr>(adaptor.getInput()))
     return splat.resizeSplat(type);
   return {};
 }
@@ -247,7 +252,8 @@ LogicalResult InsertOp::inferResults(Inference &inference) {
 OpFoldResult SliceOp::fold(FoldAdaptor) {
   auto type = cast<RankedTensorType>(getType());
   bool forward = llvm::all_of(getSteps(), [](int64_t step) { return step == 1; });
-  return forward && type == getInput().getType() && type.hasStaticShape() ? OpFoldResult(getInput()) : OpFoldResult();
+  bool isWhole = forward && type == getInput().getType() && type.hasStaticShape();
+  return isWhole && !mayRequire(*this) ? OpFoldResult(getInput()) : OpFoldResult();
 }
 
 LogicalResult PadOp::inferResults(Inference &inference) {

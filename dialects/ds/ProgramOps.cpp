@@ -1,5 +1,6 @@
 // Verifiers of fused regions, kernels, launches and sizes.
 #include "dialects/ds/DsDialect.h"
+#include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
 using namespace deepstride;
@@ -25,10 +26,50 @@ LogicalResult DefineOp::verify() {
   return success();
 }
 
+// The relations in their text form; two words each.
+static constexpr std::pair<StringRef, StringRef> relationTexts[] = {
+    {"equal", "to"}, {"broadcast", "with"}, {"at", "least"}};
+
+ParseResult ds::parseSizeRelation(OpAsmParser &parser, SizeRelationAttr &relation) {
+  StringRef word;
+  llvm::SMLoc where = parser.getCurrentLocation();
+  if (failed(parser.parseKeyword(&word)))
+    return failure();
+  for (auto [number, text] : llvm::enumerate(relationTexts))
+    if (word == text.first) {
+      relation = SizeRelationAttr::get(parser.getContext(), static_cast<SizeRelation>(number));
+      return parser.parseKeyword(text.second);
+    }
+  return parser.emitError(where) << "expected 'equal to', 'broadcast with' or 'at least', found '" << word << "'";
+}
+
+void ds::printSizeRelation(OpAsmPrinter &printer, Operation *, SizeRelationAttr relation) {
+  auto [first, second] = relationTexts[static_cast<size_t>(relation.getValue())];
+  printer << first << ' ' << second;
+}
+
+SizeConstraint RequireOp::getConstraint() {
+  SizeConstraint::Relation relation = SizeConstraint::Relation::AtLeast;
+  switch (getRelation()) {
+  case SizeRelation::equal: relation = SizeConstraint::Relation::Equal; break;
+  case SizeRelation::broadcast: relation = SizeConstraint::Relation::Broadcast; break;
+  case SizeRelation::at_least: break;
+  }
+  return {relation, *sizeFromAttribute(getLhs()), *sizeFromAttribute(getRhs()), getLoc()};
+}
+
 LogicalResult RequireOp::verify() {
-  for (Attribute size : {getSize(), getLeast()})
+  for (Attribute size : {getLhs(), getRhs()})
     if (!sizeFromAttribute(size))
       return emitOpError("C1: expects size expressions, found ") << size;
+  return success();
+}
+
+LogicalResult RequireOp::canonicalize(RequireOp op, PatternRewriter &rewriter) {
+  Inference turn(op, {}, /*quiet=*/true);
+  if (failed(turn.require(op.getConstraint())) || !turn.constraints.empty())
+    return rewriter.notifyMatchFailure(op, "only a run can tell");
+  rewriter.eraseOp(op);
   return success();
 }
 

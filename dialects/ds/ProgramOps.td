@@ -75,17 +75,20 @@ def DS_DefineOp : DS_Op<"define", [MemoryEffects<[MemRead, MemWrite]>]> {
 def DS_RequireOp : DS_Op<"require", [MemoryEffects<[MemWrite]>]> {
   let summary = "a condition on sizes that the program relies on";
   let description = [{
-    `size` must be at least `least`; the run checks it, inside of a branch or a loop only where that is run. Created by
-    the importer where elements of integer tensors steer sizes: as sizes they are numbers, so arithmetic on them must not
-    have wrapped. Gone after: memory (constraints of the package).
+    One size must be `at least` another, `equal to` it, or `broadcast with` it: equal, or one of both 1. The run checks
+    it, inside of a branch or a loop only where that is run. Created by the importer where elements of integer tensors
+    steer sizes: as sizes they are numbers, so arithmetic on them must not have wrapped; and by whatever removes an op
+    that required it. Gone after: memory (constraints of the package).
 
     Constraints: C1 both parse.
 
     Example: `ds.require 2147483647 at least "2*batch"`
   }];
-  let arguments = (ins DS_Size:$size, DS_Size:$least);
-  let assemblyFormat = "$size `at` `least` $least attr-dict";
+  let arguments = (ins DS_Size:$lhs, DS_SizeRelation:$relation, DS_Size:$rhs);
+  let assemblyFormat = "$lhs custom<SizeRelation>($relation) $rhs attr-dict";
   let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
+  let declarations = "::deepstride::SizeConstraint getConstraint();";
 }
 
 def DS_SizeOp : DS_Op<"size", [Pure]> {

@@ -56,8 +56,7 @@ LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
   }
   if (auto condition = dyn_cast<ds::RequireOp>(op)) {
     Inference turn(op, {});
-    if (failed(turn.requireAtLeast(*sizeFromAttribute(condition.getSize()), *sizeFromAttribute(condition.getLeast()),
-                                   "size")))
+    if (failed(turn.require(condition.getConstraint())))
       return failure();
     llvm::append_range(constraints, turn.constraints);
     return success();
@@ -161,6 +160,10 @@ LogicalResult SizeAnalysis::visitSides(Operation *op) {
   auto branch = dyn_cast<scf::IfOp>(op);
   auto condition = branch ? conditionOf(branch.getCondition()) : std::nullopt;
   for (Region &region : op->getRegions()) {
+    // Of an op that no rule knows: its types say what its values are.
+    for (Value argument : region.getArguments())
+      if (!lookup(argument))
+        set(argument, factsOfType(argument.getType(), scopes++));
     size_t outside = constraints.size();
     if (failed(visitRegion(region)))
       return failure();
@@ -247,6 +250,9 @@ LogicalResult SizeAnalysis::visitLoop(Operation *op) {
 }
 
 LogicalResult SizeAnalysis::visitRegion(Region &region) {
+  if (!region.empty() && !region.hasOneBlock())
+    return region.getParentOp()->emitOpError("expects one block, as branches and loops are ops of scf; found ")
+           << region.getBlocks().size();
   for (Block &block : region)
     for (Operation &op : block)
       if (failed(visit(&op)))

@@ -4,6 +4,7 @@
 //
 //   %0 = ds.shape ["batch", "seq"] : tensor<2xi64>            %0 = ds.shape ["batch*seq"] : tensor<1xi64>
 //   %1 = ds.reduce prod %0 axes [0] keep true ...        =>
+#include "dialects/ds/Requirements.h"
 #include "mlir/IR/Iterators.h"
 #include "passes/Report.h"
 #include "passes/graph/Matching.h"
@@ -47,6 +48,7 @@ struct FoldShapes : impl::FoldShapesBase<FoldShapes>, PassReport {
     func::FuncOp function = getOperation();
     if (function.isExternal())
       return;
+    eraseDeadOps(function); // the model's own: what is unread from here on was replaced
     auto analysis = SizeAnalysis::run(function);
     if (failed(analysis))
       return signalPassFailure();
@@ -56,7 +58,8 @@ struct FoldShapes : impl::FoldShapesBase<FoldShapes>, PassReport {
       return signalPassFailure();
     fold(function, *analysis);
     refine(function, *analysis);
-    eraseDeadOps(function);
+    if (failed(eraseReplacedOps(function)))
+      return signalPassFailure();
   }
 
   void fold(func::FuncOp function, SizeAnalysis &analysis) {
@@ -65,6 +68,7 @@ struct FoldShapes : impl::FoldShapesBase<FoldShapes>, PassReport {
     for (Operation *op : ops) {
       if (op->use_empty())
         continue;
+      joinReshapes(op);
       if (auto known = findKnownValue(op, analysis)) {
         replace(op, *known, analysis);
         count("folded");
@@ -76,6 +80,13 @@ struct FoldShapes : impl::FoldShapesBase<FoldShapes>, PassReport {
         count("folded");
       }
     }
+  }
+
+  /// A reshape of a reshape reads what that one reads.
+  static void joinReshapes(Operation *op) {
+    auto outer = dyn_cast<ds::ReshapeOp>(op);
+    while (auto inner = outer ? outer.getInput().getDefiningOp<ds::ReshapeOp>() : ds::ReshapeOp())
+      outer.getInputMutable().assign(inner.getInput());
   }
 
   void replace(Operation *op, const KnownValue &known, SizeAnalysis &analysis) {
@@ -90,7 +101,6 @@ struct FoldShapes : impl::FoldShapesBase<FoldShapes>, PassReport {
     if (simple->getResult(0).getType() != op->getResult(0).getType() && !mayRefine(op->getResult(0)))
       return simple->erase();
     op->getResult(0).replaceAllUsesWith(simple->getResult(0));
-    op->erase();
   }
 
   void refine(func::FuncOp function, const SizeAnalysis &analysis) {

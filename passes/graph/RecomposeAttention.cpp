@@ -6,6 +6,7 @@
 //   %t = ds.transpose %k [0, 1, 3, 2]                     %y = ds.attention %q, %k, %v [add %mask] scale 1.25e-1
 //   %s = (%q * %t) / 8.0 + %mask                      =>
 //   %y = ds.matmul (ds.softmax %s axis 3), %v
+#include "dialects/ds/Requirements.h"
 #include "passes/Report.h"
 #include "passes/graph/AttentionOperands.h"
 #include "passes/graph/GroupedHeads.h"
@@ -48,7 +49,8 @@ struct RecomposeAttention : impl::RecomposeAttentionBase<RecomposeAttention>, Pa
         continue;
       remarkLeft(op, "attention", mismatch);
     }
-    eraseDeadOps(getOperation());
+    if (failed(eraseReplacedOps(getOperation())))
+      return signalPassFailure();
   }
 
   static std::optional<Probabilities> findProbabilities(Value value) {

@@ -4,6 +4,7 @@
 //
 //   %e = ds.unary erf (%x / 1.4142)                       %y = ds.gelu erf %x
 //   %y = %x * (%e + 1.0) * 0.5                        =>
+#include "dialects/ds/Requirements.h"
 #include "passes/Report.h"
 #include "passes/graph/Matching.h"
 #include "passes/graph/Passes.h"
@@ -95,7 +96,8 @@ struct RecomposeGelu : impl::RecomposeGeluBase<RecomposeGelu>, PassReport {
       if (!erased.contains(op) && (op.getKind() == ds::BinaryKind::mul || op.getKind() == ds::BinaryKind::div))
         match(op);
     erased.clear();
-    eraseDeadOps(getOperation());
+    if (failed(eraseReplacedOps(getOperation())))
+      return signalPassFailure();
   }
 
   void match(ds::BinaryOp root) {

@@ -6,6 +6,7 @@
 //   %d = ds.binary sub %x, %m
 //   %v = ds.reduce mean (%d * %d) axes [1] keep true  =>
 //   %y = %d / ds.unary sqrt (%v + 1.0e-5) * %g + %b
+#include "dialects/ds/Requirements.h"
 #include "passes/Report.h"
 #include "passes/graph/Matching.h"
 #include "passes/graph/Passes.h"
@@ -144,7 +145,8 @@ struct RecomposeLayerNorm : impl::RecomposeLayerNormBase<RecomposeLayerNorm>, Pa
           rewrite(op, *chain);
           break;
         }
-    eraseDeadOps(getOperation());
+    if (failed(eraseReplacedOps(getOperation())))
+      return signalPassFailure();
   }
 
   /// Takes in the scale and the bias that follow.

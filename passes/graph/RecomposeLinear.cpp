@@ -4,6 +4,7 @@
 //
 //   %1 = ds.matmul %x, %w transpose [false, true]         %w2 = ds.weight @w_t
 //   %y = ds.binary add %b, %1                         =>  %y = ds.linear %x, %w2, %b
+#include "dialects/ds/Requirements.h"
 #include "passes/Report.h"
 #include "passes/graph/Matching.h"
 #include "passes/graph/Parameters.h"
@@ -27,7 +28,8 @@ struct RecomposeLinear : impl::RecomposeLinearBase<RecomposeLinear>, PassReport 
       function.walk([&](ds::MatmulOp op) { ops.push_back(op); });
       for (ds::MatmulOp op : ops)
         match(op, recipes);
-      eraseDeadOps(function);
+      if (failed(eraseReplacedOps(function)))
+        return signalPassFailure();
     }
     eraseUnusedRecipes(getOperation());
   }

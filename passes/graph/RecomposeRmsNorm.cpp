@@ -4,6 +4,7 @@
 //
 //   %v = ds.reduce mean (%x * %x) axes [1] keep true      %y = ds.rms_norm %x, %g axis 1 epsilon 1.0e-6
 //   %y = %x / ds.unary sqrt (%v + 1.0e-6) * %g        =>
+#include "dialects/ds/Requirements.h"
 #include "passes/Report.h"
 #include "passes/graph/Matching.h"
 #include "passes/graph/Passes.h"
@@ -31,14 +32,16 @@ struct RecomposeRmsNorm : impl::RecomposeRmsNormBase<RecomposeRmsNorm>, PassRepo
       if (auto chain = matchFolded(op))
         replace(op, *chain);
     // The parts of what was replaced look like chains that lack something.
-    eraseDeadOps(getOperation());
+    if (failed(eraseReplacedOps(getOperation())))
+      return signalPassFailure();
     for (ds::BinaryOp op : collect())
       for (const RootQuotient &quotient : rootQuotients(op))
         if (auto chain = matchChain(op, quotient)) {
           rewrite(op, *chain);
           break;
         }
-    eraseDeadOps(getOperation());
+    if (failed(eraseReplacedOps(getOperation())))
+      return signalPassFailure();
   }
 
   SmallVector<ds::BinaryOp> collect() {

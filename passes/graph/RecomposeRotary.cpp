@@ -4,6 +4,7 @@
 //
 //   %t = ds.concat 1 (ds.unary neg %high), %low           %y = ds.rotary %x, %cos, %sin interleaved false
 //   %y = %x * %cos + %t * %sin                        =>
+#include "dialects/ds/Requirements.h"
 #include "passes/Report.h"
 #include "passes/graph/Matching.h"
 #include "passes/graph/Passes.h"
@@ -49,7 +50,8 @@ struct RecomposeRotary : impl::RecomposeRotaryBase<RecomposeRotary>, PassReport 
     for (Operation *op : ops)
       if (!matchTurned(dyn_cast<ds::BinaryOp>(op)))
         matchSplit(op);
-    eraseDeadOps(getOperation());
+    if (failed(eraseReplacedOps(getOperation())))
+      return signalPassFailure();
     sizes = nullptr;
   }
 

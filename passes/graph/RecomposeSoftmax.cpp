@@ -4,6 +4,7 @@
 //   %m = ds.reduce max %x axes [1] keep true              %y = ds.softmax %x axis 1 log false
 //   %e = ds.unary exp (%x - %m)                       =>
 //   %y = %e / ds.reduce sum %e axes [1] keep true
+#include "dialects/ds/Requirements.h"
 #include "passes/Report.h"
 #include "passes/graph/Matching.h"
 #include "passes/graph/Passes.h"
@@ -36,7 +37,8 @@ struct RecomposeSoftmax : impl::RecomposeSoftmaxBase<RecomposeSoftmax>, PassRepo
       else if (ds::UnaryOp reciprocal = unaryOf(op.getLhs(), ds::UnaryKind::reciprocal))
         match(op, op.getRhs(), reciprocal.getInput());
     }
-    eraseDeadOps(getOperation());
+    if (failed(eraseReplacedOps(getOperation())))
+      return signalPassFailure();
   }
 
   void match(ds::BinaryOp root, Value numerator, Value denominator) {

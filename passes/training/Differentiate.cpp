@@ -6,8 +6,8 @@
 //     %0 = ds.unary exp %a : ...                 =>    %dx = ds.binary mul %1, %0 : ...
 //     train.yield %0 : tensor<f32>
 //   } : (tensor<f32>) -> tensor<f32>
+#include "dialects/ds/Requirements.h"
 #include "passes/Report.h"
-#include "passes/graph/Matching.h"
 #include "passes/training/Passes.h"
 #include "passes/training/ReverseSweep.h"
 
@@ -32,7 +32,8 @@ struct Differentiate : impl::DifferentiateBase<Differentiate>, PassReport {
     for (train::GradientOp gradient : gradients)
       if (failed(differentiate(gradient, *analysis)))
         return signalPassFailure();
-    eraseDeadOps(function);
+    if (failed(eraseReplacedOps(function)))
+      return signalPassFailure();
   }
 
   LogicalResult differentiate(train::GradientOp gradient, SizeAnalysis &analysis) {

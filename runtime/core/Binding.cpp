@@ -134,9 +134,9 @@ std::vector<int64_t> bindSymbols(const EntryInfo &entry, const std::vector<Tenso
 
 void checkConstraint(const ConstraintInfo &constraint, const std::vector<int64_t> &symbols) {
   int64_t lhs = constraint.lhs.evaluate(symbols), rhs = constraint.rhs.evaluate(symbols);
-  auto refuse = [&](const char *relation) {
+  auto refuse = [&](const char *relation, const char *legal = "") {
     fail(ErrorCode::ShapeMismatch, constraint.where, ": ", constraint.lhs.text(), " ", relation, " ",
-         constraint.rhs.text(), " does not hold, found ", lhs, " and ", rhs);
+         constraint.rhs.text(), " does not hold, found ", lhs, " and ", rhs, legal);
   };
   switch (constraint.relation) {
   case Relation::Equal:
@@ -145,7 +145,7 @@ void checkConstraint(const ConstraintInfo &constraint, const std::vector<int64_t
     break;
   case Relation::Broadcast:
     if (lhs != rhs && lhs != 1 && rhs != 1)
-      refuse("broadcast with");
+      refuse("broadcast with", ", expected equal sizes or a 1");
     break;
   case Relation::AtLeast:
     if (lhs < rhs)

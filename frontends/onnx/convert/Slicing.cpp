@@ -144,12 +144,24 @@ static Values convertSlice(Node &n) {
   return sliceBy(n, *starts, *ends, constants(*axes), constants(*steps));
 }
 
-/// The sizes of the parts: given, or equal ones of which the last may be smaller.
+/// Sizes of parts that are given: together they are the whole.
+static std::optional<SizeVector> requireWhole(Node &n, std::optional<SizeVector> parts, const SizeExpr &whole) {
+  SizeExpr sum;
+  for (const SizeExpr &part : parts.value_or(SizeVector()))
+    sum = sum + part;
+  if (parts && sum != whole && (sum - whole).constant())
+    return n.refuse("expected a split into parts whose sum is " + whole.brief() + ", found " + sum.brief());
+  if (parts)
+    n.b.requireEqual(sum, whole);
+  return parts;
+}
+
+/// The sizes of the parts: given, or equal ones, of which the last may be smaller since opset 18.
 static std::optional<SizeVector> splitSizes(Node &n, const SizeExpr &size) {
   if (n.has(1))
-    return n.sizesOf(1, "split");
+    return requireWhole(n, n.sizesOf(1, "split"), size);
   if (auto listed = n.integers("split"))
-    return SizeVector(listed->begin(), listed->end());
+    return requireWhole(n, SizeVector(listed->begin(), listed->end()), size);
   int64_t parts = n.integer("num_outputs", n.outputCount());
   if (parts != n.outputCount())
     return n.refuse("attribute 'num_outputs': expected the number of outputs (" + Twine(n.outputCount()) + "), found " +
@@ -157,7 +169,11 @@ static std::optional<SizeVector> splitSizes(Node &n, const SizeExpr &size) {
   SizeExpr each = SizeExpr::ceilDiv(size, parts);
   SizeVector sizes(parts, each);
   sizes.back() = size - each * SizeExpr(parts - 1);
-  return sizes;
+  if (auto last = sizes.back().constant(); last && *last < 0)
+    return n.refuse("expected an axis of at least " + (each * SizeExpr(parts - 1)).str() + " elements for " +
+                    Twine(parts) + " parts, found " + size.str());
+  n.b.require(sizes.back(), 0); // also where no one reads that part
+  return n.version() < 18 ? requireWhole(n, SizeVector(parts, each), size) : sizes;
 }
 
 static Values convertSplit(Node &n) {

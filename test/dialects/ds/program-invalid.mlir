@@ -94,6 +94,14 @@ func.func @require_c1_text() {
 
 // -----
 
+func.func @require_relation() {
+  // expected-error @+1 {{expected 'equal to', 'broadcast with' or 'at least', found 'unlike'}}
+  ds.require "n" unlike "m"
+  return
+}
+
+// -----
+
 func.func @size_c1_text() {
   // expected-error @+1 {{'ds.size' op C1: expects a size expression, found "n +"}}
   %0 = ds.size "n +"

@@ -22,6 +22,10 @@ func.func @program(%x: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
   } : tensor<?xf32>
   // CHECK: ds.require 2147483647 : i64 at least "2*batch"
   ds.require 2147483647 at least "2*batch"
+  // CHECK: ds.require "batch" equal to "seq"
+  ds.require "batch" equal to "seq"
+  // CHECK: ds.require 4 : i64 broadcast with "seq"
+  ds.require 4 broadcast with "seq"
   // CHECK: %[[N:.*]] = ds.size "batch*seq"
   %n = ds.size "batch*seq"
   // CHECK: ds.define "i" = %[[N]] : i64
