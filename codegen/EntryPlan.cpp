@@ -3,6 +3,7 @@
 
 #include "dialects/dist/DistDialect.h"
 #include "dialects/ds/Guards.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -77,6 +78,7 @@ public:
 private:
   LogicalResult guards();
   LogicalResult signature();
+  LogicalResult firstValue(Attribute initial, Type type, EntryPlan::Tensor &state);
   LogicalResult visit(Operation *op);
   LogicalResult addLaunch(ds::LaunchOp launch);
   LogicalResult collectSymbols();
@@ -113,6 +115,22 @@ LogicalResult EntryPlanner::guards() {
   return success();
 }
 
+/// A state begins with what a recipe makes: of its type, and of its sizes where those are known.
+LogicalResult EntryPlanner::firstValue(Attribute initial, Type type, EntryPlan::Tensor &state) {
+  auto name = dyn_cast<FlatSymbolRefAttr>(initial);
+  auto module = function->getParentOfType<ModuleOp>();
+  auto recipe = name ? module.lookupSymbol<ds::RecipeOp>(name.getAttr()) : ds::RecipeOp();
+  if (!recipe)
+    return function.emitOpError("state '")
+           << state.name << "': expected '" << ds::initialAttr << "' to name a recipe, found " << initial;
+  Type found = recipe.getYielded().getType();
+  if (getElementTypeOrSelf(found) != getElementTypeOrSelf(type) || failed(verifyCompatibleShape(found, type)))
+    return function.emitOpError("state '")
+           << state.name << "': expected a first value of " << type << ", found recipe " << name << " of " << found;
+  state.initial = name.getValue().str();
+  return success();
+}
+
 LogicalResult EntryPlanner::signature() {
   for (BlockArgument argument : function.getArguments()) {
     unsigned number = argument.getArgNumber();
@@ -121,8 +139,9 @@ LogicalResult EntryPlanner::signature() {
     if (auto state = function.getArgAttrOfType<StringAttr>(number, ds::stateAttr)) {
       EntryPlan::Tensor tensor = tensorOf(argument.getType(), attributes, shape, "");
       tensor.name = state.str();
-      if (auto initial = function.getArgAttrOfType<FlatSymbolRefAttr>(number, ds::initialAttr))
-        tensor.initial = initial.getValue().str();
+      if (Attribute initial = function.getArgAttr(number, ds::initialAttr))
+        if (failed(firstValue(initial, argument.getType(), tensor)))
+          return failure();
       plan.states.push_back(tensor);
     } else {
       plan.inputs.push_back(

@@ -147,17 +147,36 @@ static KernelTable kernelTable(ModuleOp kernels) {
   return table;
 }
 
-/// States of one name are one state, in whichever entry.
-static LogicalResult checkStates(ArrayRef<std::pair<func::FuncOp, EntryPlan>> entries) {
-  llvm::StringMap<std::pair<const EntryPlan *, const EntryPlan::Tensor *>> known;
+/// Sizes of one state that entries may name each in its own way; what is not known here is compared when they are
+/// called.
+static bool mayAgree(const SizeVector &a, const SizeVector &b) {
+  return a.size() == b.size() && llvm::all_of(llvm::zip_equal(a, b), [](const auto &pair) {
+           const auto &[left, right] = pair;
+           return !left.constant() || !right.constant() || left == right;
+         });
+}
+
+/// States of one name are one state, in whichever entry: of one type, of sizes that may be the same in all of them, and
+/// of one first value.
+static LogicalResult checkStates(ModuleOp program, ArrayRef<std::pair<func::FuncOp, EntryPlan>> entries) {
+  auto firstValue = [&](const EntryPlan::Tensor &state) {
+    auto recipe = state.initial.empty() ? ds::RecipeOp() : program.lookupSymbol<ds::RecipeOp>(state.initial);
+    return recipe ? recipeText(recipe) : std::string();
+  };
+  auto describe = [](const EntryPlan::Tensor &state) {
+    return state.type + brief(state.shape) + (state.initial.empty() ? "" : " that begins with '" + state.initial + "'");
+  };
+  using Known = std::pair<const EntryPlan *, const EntryPlan::Tensor *>;
+  llvm::StringMap<SmallVector<Known>> known;
   for (const auto &[function, plan] : entries)
     for (const EntryPlan::Tensor &state : plan.states) {
-      auto [entry, first] = known.try_emplace(state.name, &plan, &state).first->second;
-      if (first->type != state.type || first->shape != state.shape)
-        return emitError(func::FuncOp(function).getLoc())
-               << "state '" << state.name << "' of entry '" << plan.name << "': expected " << first->type
-               << brief(first->shape) << ", as in entry '" << entry->name << "', found " << state.type
-               << brief(state.shape);
+      for (auto [entry, other] : known[state.name])
+        if (other->type != state.type || !mayAgree(other->shape, state.shape) ||
+            firstValue(*other) != firstValue(state))
+          return emitError(func::FuncOp(function).getLoc())
+                 << "state '" << state.name << "' of entry '" << plan.name << "': expected " << describe(*other)
+                 << ", as in entry '" << entry->name << "', found " << describe(state);
+      known[state.name].push_back({&plan, &state});
     }
   return success();
 }
@@ -200,7 +219,7 @@ LogicalResult PackageWriter::addVariant(ModuleOp program, const CpuTarget &targe
     hasGuards |= !plan->guards.empty();
     entries.push_back({function, std::move(*plan)});
   }
-  if (failed(checkStates(entries)))
+  if (failed(checkStates(program, entries)))
     return failure();
   std::vector<StoredConstant> constants;
   llvm::StringMap<unsigned> ids;

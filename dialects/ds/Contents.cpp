@@ -103,4 +103,10 @@ std::optional<SizeExpr> kept(const std::optional<SizeExpr> &content, Type type, 
   return isShort || !content->isOverElements() ? content : std::nullopt;
 }
 
+bool isTooLong(const SizeExpr &content) {
+  constexpr size_t lengthLimit = 1024;
+  constexpr unsigned depthLimit = 80; // the texts of deeper ones are refused
+  return !content.constant() && (content.depth() > depthLimit || content.str().size() > lengthLimit);
+}
+
 } // namespace deepstride

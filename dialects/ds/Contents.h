@@ -36,6 +36,10 @@ std::optional<SizeExpr> quotientUnlessZero(llvm::StringRef function, llvm::Array
 /// it is too large to follow. `mayBeMinusZero` says that a 0 might have been one in floats.
 std::optional<SizeExpr> kept(const std::optional<SizeExpr> &content, mlir::Type type, bool mayBeMinusZero = false);
 
+/// True where an element's expression is so long that it is data to everyone: what every step of arithmetic doubles
+/// would take its time long before it is too long a size.
+bool isTooLong(const SizeExpr &content);
+
 } // namespace deepstride
 
 #endif

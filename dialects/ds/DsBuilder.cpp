@@ -69,17 +69,19 @@ static DenseElementsAttr knownElements(const TensorFacts &facts, bool isExactFlo
 /// roots, powers and other functions of floats that were rounded to a size. Where the order of a sum matters, data
 /// stays with the kernel that has an order of its own.
 static std::optional<SizeVector> evaluatedContents(Value result, SizeAnalysis &analysis) {
-  auto type = cast<RankedTensorType>(result.getType());
-  if (!isa<IntegerType>(type.getElementType()) || !type.hasStaticShape() ||
-      llvm::any_of(type.getShape(), [](int64_t size) { return size > int64_t(Inference::contentsLimit); }) ||
-      product(analysis.facts(result).sizes) == SizeExpr(0))
+  auto type = dyn_cast<RankedTensorType>(result.getType());
+  if (!type || !isa<IntegerType>(type.getElementType()) || !type.hasStaticShape())
     return std::nullopt;
+  int64_t count = 1;
+  for (int64_t size : type.getShape()) // hostile ones may overflow
+    if (size == 0 || size > int64_t(Inference::contentsLimit) || (count *= size) > int64_t(Inference::contentsLimit))
+      return std::nullopt;
   bool isOrdered = false;
   auto elements = evaluateConstant(result, analysis, &isOrdered);
-  if (!elements || elements->count() > static_cast<int64_t>(Inference::contentsLimit))
+  if (!elements)
     return std::nullopt;
   SizeVector contents;
-  for (int64_t i = 0, n = elements->count(); i < n; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     int64_t number = readNumber(elements->element, elements->data + i * elements->elementBytes()).integer;
     if (number < 0 && elements->element.isUnsignedInteger())
       return std::nullopt; // no size
@@ -240,6 +242,60 @@ std::optional<SizeVector> DsBuilder::sizesIn(const TensorFacts &facts) {
     sizes.push_back(requireEvaluation(*size));
   }
   return sizes;
+}
+
+std::optional<SizeVector> DsBuilder::sizesIn(Value value) {
+  if (value && !facts(value).contents)
+    findContents(value);
+  return sizesIn(facts(value));
+}
+
+std::optional<HostTensor> DsBuilder::elementsIn(Value value) {
+  if (!value)
+    return std::nullopt;
+  std::swap(analysis.evaluationBudget, readerBudget);
+  auto elements = evaluateConstant(value, analysis);
+  std::swap(analysis.evaluationBudget, readerBudget);
+  return elements;
+}
+
+/// Whatever was evaluated for data is paid from another budget: a size can be had even where that is spent.
+void DsBuilder::findContents(Value root) {
+  constexpr size_t valueLimit = 256;
+  std::swap(analysis.evaluationBudget, readerBudget);
+  SmallVector<std::pair<Value, bool>> stack = {{root, false}};
+  llvm::DenseSet<Value> seen;
+  while (!stack.empty()) {
+    auto [value, areOperandsDone] = stack.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    TensorFacts known = facts(value);
+    if (!op || known.contents)
+      continue;
+    auto inference = dyn_cast<ds::ResultInference>(op);
+    if (!areOperandsDone) {
+      if (!seen.insert(value).second || seen.size() > valueLimit)
+        continue;
+      if ((known.contents = evaluatedContents(value, analysis))) {
+        analysis.set(value, known);
+      } else if (inference) {
+        stack.push_back({value, true});
+        for (Value operand : op->getOperands())
+          stack.push_back({operand, false});
+      }
+      continue;
+    }
+    // Of its operands more may be known now.
+    SmallVector<TensorFacts> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(facts(operand));
+    Inference turn(op, operands, /*quiet=*/true);
+    if (failed(inference.inferResults(turn)))
+      continue;
+    known.contents = turn.results[llvm::cast<OpResult>(value).getResultNumber()].contents;
+    if (known.contents && llvm::none_of(*known.contents, isTooLong))
+      analysis.set(value, known);
+  }
+  std::swap(analysis.evaluationBudget, readerBudget);
 }
 
 Value DsBuilder::unary(ds::UnaryKind kind, Value x) { return create<ds::UnaryOp>({x}, kind, x); }

@@ -5,6 +5,7 @@
 #define DEEPSTRIDE_DIALECTS_DS_DSBUILDER_H
 
 #include "dialects/ds/DsDialect.h"
+#include "dialects/ds/HostTensor.h"
 
 namespace deepstride {
 
@@ -55,6 +56,10 @@ public:
   SizeExpr requireEvaluation(const SizeExpr &size);
   /// The elements of a tensor as sizes, where they are known; that none of them wrapped is required of the run.
   std::optional<SizeVector> sizesIn(const TensorFacts &facts);
+  /// The same for whoever reads sizes there: what constants decide is evaluated for it, if it was not yet.
+  std::optional<SizeVector> sizesIn(mlir::Value value);
+  /// The elements of what constants decide, for whoever reads sizes there.
+  std::optional<HostTensor> elementsIn(mlir::Value value);
 
   // Elementwise
   mlir::Value unary(ds::UnaryKind kind, mlir::Value x);
@@ -116,12 +121,14 @@ public:
 private:
   mlir::Value finish(mlir::Operation *op);
   mlir::Value foldToConstant(mlir::Operation *op);
+  void findContents(mlir::Value root);
 
   bool isToBeRefused(mlir::Operation *op);
 
   mlir::OpBuilder builder;
   SizeAnalysis &analysis;
   unsigned opsToRefusal = 0;
+  int64_t readerBudget = int64_t(1) << 24; // what evaluating sizes for their readers may still cost, in elements
   mlir::Location location;
 };
 

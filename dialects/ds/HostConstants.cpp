@@ -1,6 +1,14 @@
-// Finds out whether a value of a program under construction depends on constants only, and evaluates it if so.
+// Finds out whether a value of a program under construction depends on constants only, and evaluates it if so: ops one
+// by one, branches and loops as the program runs them.
 #include "dialects/ds/DsDialect.h"
 #include "dialects/ds/HostTensor.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -10,6 +18,10 @@ namespace {
 /// Subexpressions that steer shapes are short. What is longer, or works on more elements, is computation.
 constexpr size_t opLimit = 512;
 constexpr int64_t elementLimit = int64_t(1) << 16;
+/// What one value may cost of what the whole function may: others are to be evaluated, too.
+constexpr int64_t costLimit = int64_t(1) << 22;
+/// Of what computes no elements.
+constexpr int64_t stepCost = 16;
 
 class ConstantEvaluator {
 public:
@@ -19,24 +31,48 @@ public:
   bool meetsOrder() const { return isOrdered; }
 
 private:
+  bool survey(Value root);
   std::optional<HostTensor> leaf(Value value) const;
-  std::optional<HostTensor> compute(Operation *op);
+  bool run(Operation *op);
+  bool runBlock(Block &block);
+  bool runBranch(scf::IfOp branch);
+  bool runLoop(scf::WhileOp loop);
+  bool compute(Operation *op);
+  bool bindSizes(Operation *op) const;
+  bool charge(int64_t cost);
+
+  std::optional<SizeExpr> bound(Attribute size) const;
+  bool setNumber(Value value, int64_t number);
+  std::optional<int64_t> numberOf(Value value) const;
+  void handOver(ValueRange from, ValueRange to);
 
   SizeAnalysis &analysis;
+  int64_t costLeft = costLimit;
+  llvm::SetVector<Operation *> order; // what is to be run, operands before users
   llvm::DenseMap<Value, HostTensor> known;
+  llvm::StringMap<SizeExpr> symbols; // that the program has given numbers
   bool isOrdered = false;
 };
 } // namespace
 
-static bool isSmall(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  if (!type || !type.hasStaticShape() || !type.getElementType().isIntOrFloat())
+static bool isSmall(Type type) {
+  if (isa<IntegerType>(type))
+    return true;
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.hasStaticShape() || !tensor.getElementType().isIntOrFloat())
     return false;
   int64_t elements = 1;
-  for (int64_t size : type.getShape()) // the product of hostile sizes may overflow
+  for (int64_t size : tensor.getShape()) // the product of hostile sizes may overflow
     if (size > elementLimit || (elements *= std::max<int64_t>(size, 1)) > elementLimit)
       return false;
   return true;
+}
+
+/// Ops that compute their results from their operands, and from what their regions read, alone.
+static bool isEvaluated(Operation *op) {
+  return isa<ds::ResultInference, ds::SizeOp, scf::IfOp, scf::WhileOp, tensor::ExtractOp, arith::ConstantOp,
+             arith::AddIOp, arith::AndIOp, arith::CmpIOp>(op) &&
+         !isa<ds::NonZeroOp, ds::RecipeOp>(op);
 }
 
 std::optional<HostTensor> ConstantEvaluator::leaf(Value value) const {
@@ -44,8 +80,8 @@ std::optional<HostTensor> ConstantEvaluator::leaf(Value value) const {
     if (auto dense = dyn_cast<DenseElementsAttr>(constant.getValue()))
       return HostTensor::fromAttribute(dense);
   const TensorFacts *facts = analysis.lookup(value);
-  auto type = cast<RankedTensorType>(value.getType());
-  if (!facts || !facts->contents || !isa<IntegerType>(type.getElementType()) ||
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!facts || !facts->contents || !type || !isa<IntegerType>(type.getElementType()) ||
       static_cast<int64_t>(facts->contents->size()) != type.getNumElements())
     return std::nullopt;
   HostTensor result = HostTensor::allocate(type.getElementType(), type.getShape());
@@ -60,57 +96,240 @@ std::optional<HostTensor> ConstantEvaluator::leaf(Value value) const {
   return result;
 }
 
+/// Looks at everything behind a value before anything is computed: most values depend on data somewhere, and what is
+/// constant on the way there is nobody's size.
+bool ConstantEvaluator::survey(Value root) {
+  SmallVector<std::pair<Value, bool>> stack = {{root, false}};
+  llvm::DenseSet<Operation *> seen;
+  while (!stack.empty()) {
+    auto [value, areOperandsSeen] = stack.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (areOperandsSeen) {
+      order.insert(op);
+      continue;
+    }
+    if (known.contains(value) || (op && order.contains(op)))
+      continue;
+    if (!isSmall(value.getType()))
+      return false;
+    if (auto stored = leaf(value)) {
+      known[value] = std::move(*stored);
+      continue;
+    }
+    if (!op || !isEvaluated(op) || (seen.insert(op).second && seen.size() > opLimit))
+      return false;
+    stack.push_back({value, true});
+    llvm::SetVector<Value> inner;
+    getUsedValuesDefinedAbove(op->getRegions(), inner);
+    for (Value operand : op->getOperands())
+      stack.push_back({operand, false});
+    for (Value operand : inner)
+      stack.push_back({operand, false});
+  }
+  return true;
+}
+
 /// What evaluating an op costs, in elements; a product visits the depth of each of its own.
 static int64_t costOf(Operation *op, ArrayRef<HostTensor> operands) {
   constexpr int64_t leastCost = 64;
-  int64_t results = cast<RankedTensorType>(op->getResult(0).getType()).getNumElements(), cost = leastCost + results;
+  int64_t results = 0;
+  for (Type type : op->getResultTypes())
+    results += cast<RankedTensorType>(type).getNumElements();
+  int64_t cost = leastCost + results;
   for (const HostTensor &operand : operands)
     cost += operand.count();
   if (isa<ds::MatmulOp>(op))
     cost += results * *std::max_element(operands[0].shape.end() - 2, operands[0].shape.end());
+  if (isa<ds::ConvOp>(op))
+    cost += results * (operands[1].count() / std::max<int64_t>(operands[1].shape[0], 1));
+  if (auto pool = dyn_cast<ds::PoolOp>(op)) {
+    int64_t taps = results;
+    for (int64_t size : pool.getKernel())
+      if (llvm::MulOverflow(taps, size, taps) || taps > costLimit)
+        return costLimit + 1;
+    cost += taps;
+  }
+  if (isa<ds::TopKOp, ds::ArgsortOp>(op))
+    cost *= 16;
   return cost;
 }
 
-std::optional<HostTensor> ConstantEvaluator::compute(Operation *op) {
+bool ConstantEvaluator::charge(int64_t cost) {
+  costLeft -= cost;
+  analysis.evaluationBudget -= cost;
+  return costLeft >= 0 && analysis.evaluationBudget >= 0;
+}
+
+std::optional<SizeExpr> ConstantEvaluator::bound(Attribute size) const {
+  auto text = dyn_cast<StringAttr>(size);
+  auto parsed = text ? SizeExpr::parse(text.getValue(), &symbols) : sizeFromAttribute(size);
+  return parsed && parsed->constant() ? parsed : std::nullopt;
+}
+
+bool ConstantEvaluator::bindSizes(Operation *op) const {
+  auto sized = dyn_cast<ds::SizedByAttributes>(op);
+  for (StringRef name : sized ? sized.sizeAttributes() : ArrayRef<StringLiteral>()) {
+    Attribute given = op->getAttr(name);
+    auto list = dyn_cast_if_present<ArrayAttr>(given);
+    SizeVector sizes;
+    for (Attribute size : list ? list.getValue() : ArrayRef(given).take_front(given ? 1 : 0)) {
+      auto number = bound(size);
+      if (!number)
+        return false;
+      sizes.push_back(*number);
+    }
+    if (given)
+      op->setAttr(name,
+                  list ? Attribute(toAttribute(op->getContext(), sizes)) : toAttribute(op->getContext(), sizes[0]));
+  }
+  return true;
+}
+
+/// On a copy whose sizes and result types are numbers: inside of loops they depend on the iteration.
+bool ConstantEvaluator::compute(Operation *op) {
   SmallVector<HostTensor> operands;
-  for (Value operand : op->getOperands())
-    operands.push_back(known.lookup(operand));
+  SmallVector<TensorFacts> facts;
+  for (Value operand : op->getOperands()) {
+    auto found = known.find(operand);
+    if (found == known.end())
+      return false;
+    operands.push_back(found->second);
+    ArrayRef<int64_t> shape = operands.back().shape;
+    facts.push_back({operands.back().element, SizeVector(shape.begin(), shape.end()), std::nullopt});
+  }
+  Operation *copy = op->clone();
+  llvm::scope_exit destroy([&] { copy->erase(); });
+  Inference inference(copy, facts, /*quiet=*/true);
+  if (!bindSizes(copy) || failed(cast<ds::ResultInference>(copy).inferResults(inference)))
+    return false;
+  for (auto [result, inferred] : llvm::zip_equal(copy->getResults(), inference.results)) {
+    result.setType(inferred.type());
+    if (!isSmall(result.getType()))
+      return false;
+  }
   // Every result that might be a size evaluates what is behind it again.
-  analysis.evaluationBudget -= costOf(op, operands);
-  if (analysis.evaluationBudget < 0)
+  if (!charge(costOf(copy, operands)))
+    return false;
+  isOrdered |= dependsOnOrder(copy, operands);
+  auto results = evaluateResultsOnHost(copy, operands);
+  if (!results)
+    return false;
+  for (auto [result, value] : llvm::zip_equal(op->getResults(), *results))
+    known[result] = std::move(value);
+  return true;
+}
+
+bool ConstantEvaluator::setNumber(Value value, int64_t number) {
+  HostTensor tensor = HostTensor::allocate(value.getType(), {});
+  writeNumber(tensor.element, tensor.owned->data(), {0.0, number});
+  known[value] = std::move(tensor);
+  return true;
+}
+
+std::optional<int64_t> ConstantEvaluator::numberOf(Value value) const {
+  auto found = known.find(value);
+  if (found == known.end() || found->second.count() != 1)
     return std::nullopt;
-  isOrdered |= dependsOnOrder(op, operands);
-  return evaluateOnHost(op, operands);
+  return readNumber(found->second.element, found->second.data).integer;
+}
+
+void ConstantEvaluator::handOver(ValueRange from, ValueRange to) {
+  SmallVector<HostTensor> values; // taken before any is replaced
+  for (Value value : from)
+    values.push_back(known.lookup(value));
+  for (auto [value, target] : llvm::zip_equal(values, to))
+    known[target] = std::move(value);
+}
+
+bool ConstantEvaluator::run(Operation *op) {
+  if (isa<scf::YieldOp, scf::ConditionOp>(op))
+    return true;
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    return runBranch(branch);
+  if (auto loop = dyn_cast<scf::WhileOp>(op))
+    return runLoop(loop);
+  if (isa<ds::ResultInference>(op) && !isa<ds::NonZeroOp>(op))
+    return compute(op);
+  if (!charge(stepCost))
+    return false;
+  if (auto define = dyn_cast<ds::DefineOp>(op)) {
+    auto number = numberOf(define.getValue());
+    if (number)
+      symbols[define.getSymbol()] = SizeExpr(*number);
+    return number.has_value();
+  }
+  if (auto condition = dyn_cast<ds::RequireOp>(op)) {
+    auto size = bound(condition.getSize()), least = bound(condition.getLeast());
+    return size && least && *size->constant() >= *least->constant();
+  }
+  if (auto size = dyn_cast<ds::SizeOp>(op)) {
+    auto number = bound(size.getValue());
+    return number && setNumber(size, *number->constant());
+  }
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    auto number = dyn_cast<IntegerAttr>(constant.getValue());
+    return number && setNumber(constant, number.getInt());
+  }
+  if (auto places = dyn_cast<ds::NonZeroOp>(op)) {
+    auto input = known.find(places.getInput());
+    if (input == known.end() || !charge(input->second.count()))
+      return false;
+    HostTensor found = nonZeroOnHost(input->second);
+    symbols[places.getCount()] = SizeExpr(found.shape[1]);
+    known[places] = std::move(found);
+    return true;
+  }
+  auto left = op->getNumOperands() > 0 ? numberOf(op->getOperand(0)) : std::nullopt;
+  if (isa<tensor::ExtractOp>(op))
+    return left && setNumber(op->getResult(0), *left);
+  auto right = op->getNumOperands() == 2 ? numberOf(op->getOperand(1)) : std::nullopt;
+  if (!left || !right)
+    return false;
+  if (isa<arith::AddIOp>(op))
+    return setNumber(op->getResult(0), *left + *right);
+  if (isa<arith::AndIOp>(op))
+    return setNumber(op->getResult(0), *left & *right);
+  auto compare = dyn_cast<arith::CmpIOp>(op);
+  return compare && compare.getPredicate() == arith::CmpIPredicate::slt && setNumber(compare, *left < *right);
+}
+
+bool ConstantEvaluator::runBlock(Block &block) {
+  return llvm::all_of(block, [&](Operation &op) { return run(&op); });
+}
+
+bool ConstantEvaluator::runBranch(scf::IfOp branch) {
+  auto condition = numberOf(branch.getCondition());
+  if (!condition)
+    return false;
+  Region &side = *condition ? branch.getThenRegion() : branch.getElseRegion();
+  if (side.empty())
+    return branch->getNumResults() == 0;
+  if (!runBlock(side.front()))
+    return false;
+  handOver(side.front().getTerminator()->getOperands(), branch->getResults());
+  return true;
+}
+
+bool ConstantEvaluator::runLoop(scf::WhileOp loop) {
+  handOver(loop.getInits(), loop.getBeforeArguments());
+  while (charge(stepCost) && runBlock(*loop.getBeforeBody())) {
+    scf::ConditionOp decision = loop.getConditionOp();
+    auto goesOn = numberOf(decision.getCondition());
+    if (!goesOn)
+      return false;
+    handOver(decision.getArgs(), *goesOn ? ValueRange(loop.getAfterArguments()) : ValueRange(loop.getResults()));
+    if (!*goesOn)
+      return true;
+    if (!runBlock(*loop.getAfterBody()))
+      return false;
+    handOver(loop.getYieldedValues(), loop.getBeforeArguments());
+  }
+  return false;
 }
 
 std::optional<HostTensor> ConstantEvaluator::evaluate(Value root) {
-  SmallVector<std::pair<Value, bool>> stack = {{root, false}};
-  size_t ops = 0;
-  while (!stack.empty()) {
-    auto [value, areOperandsKnown] = stack.pop_back_val();
-    if (known.contains(value))
-      continue;
-    if (!isSmall(value))
-      return std::nullopt;
-    if (!areOperandsKnown) {
-      if (auto stored = leaf(value)) {
-        known[value] = *stored;
-        continue;
-      }
-      Operation *op = value.getDefiningOp();
-      if (!op || !isa<ds::ResultInference>(op) || op->getNumResults() != 1 || op->getNumOperands() == 0 ||
-          ++ops > opLimit)
-        return std::nullopt;
-      stack.push_back({value, true});
-      for (Value operand : op->getOperands())
-        stack.push_back({operand, false});
-      continue;
-    }
-    auto result = compute(value.getDefiningOp());
-    if (!result)
-      return std::nullopt;
-    known[value] = std::move(*result);
-  }
+  if (!survey(root) || !llvm::all_of(order, [&](Operation *op) { return run(op); }))
+    return std::nullopt;
   return known.lookup(root);
 }
 

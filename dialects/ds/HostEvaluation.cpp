@@ -58,11 +58,35 @@ static std::optional<HostTensor> computeOnHost(Operation *op, ArrayRef<HostTenso
   return result;
 }
 
+/// The elements of ops without operands: an index, or sizes.
+static std::optional<HostTensor> sizesOnHost(Operation *op, RankedTensorType type) {
+  HostTensor result = HostTensor::allocate(type.getElementType(), type.getShape());
+  auto set = [&](int64_t at, int64_t value) {
+    writeNumber(result.element, result.owned->data() + at * result.elementBytes(), {static_cast<double>(value), value});
+  };
+  if (auto index = dyn_cast<ds::IotaOp>(op)) {
+    int64_t size = result.shape[index.getAxis()], stride = 1;
+    for (int64_t inner : ArrayRef(result.shape).drop_front(index.getAxis() + 1))
+      stride *= inner;
+    for (int64_t i = 0, n = result.count(); i < n; ++i)
+      set(i, i / stride % size);
+    return result;
+  }
+  auto values = constants(cast<ds::ShapeOp>(op).getValues());
+  if (!values || static_cast<int64_t>(values->size()) != result.count())
+    return std::nullopt;
+  for (auto [i, value] : llvm::enumerate(*values))
+    set(static_cast<int64_t>(i), value);
+  return result;
+}
+
 std::optional<HostTensor> evaluateOnHost(Operation *op, ArrayRef<HostTensor> operands) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   if (auto constant = dyn_cast<ds::ConstantOp>(op))
     if (auto dense = dyn_cast<DenseElementsAttr>(constant.getValue()))
       return HostTensor::fromAttribute(dense);
+  if (isa<ds::IotaOp, ds::ShapeOp>(op))
+    return sizesOnHost(op, type);
   if (isa<ds::ReshapeOp>(op)) {
     HostTensor result = operands[0];
     result.shape = SmallVector<int64_t>(type.getShape());

@@ -2,11 +2,10 @@
 // products. These are small: they stand in front of an operand that steers a shape. Floats are summed and multiplied
 // from the first to the last and rounded at every step; kernels may take them in another order.
 #include "dialects/ds/DsDialect.h"
-#include "dialects/ds/HostTensor.h"
+#include "dialects/ds/HostElements.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
-#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -16,66 +15,14 @@ namespace deepstride {
 /// More multiplications than these are computation, not shape arithmetic.
 static constexpr int64_t workLimit = int64_t(1) << 22;
 
-static HostNumber numberAt(const HostTensor &tensor, int64_t flat) {
-  return readNumber(tensor.element, tensor.data + flat * tensor.elementBytes());
-}
-
-static void setNumber(HostTensor &tensor, int64_t flat, const HostNumber &number) {
-  writeNumber(tensor.element, tensor.owned->data() + flat * tensor.elementBytes(), number);
-}
-
-/// Copies an element between tensors of one type.
-static void copyElement(const HostTensor &from, int64_t source, HostTensor &to, int64_t target) {
-  int64_t width = to.elementBytes();
-  std::copy_n(from.data + source * width, width, to.owned->data() + target * width);
-}
-
-static SmallVector<int64_t> positionOf(int64_t flat, ArrayRef<int64_t> shape) {
-  SmallVector<int64_t> position(shape.size());
-  for (size_t i = shape.size(); i-- > 0; flat /= shape[i])
-    position[i] = flat % shape[i];
-  return position;
-}
-
-static int64_t flatOf(ArrayRef<int64_t> position, ArrayRef<int64_t> shape) {
-  int64_t flat = 0;
-  for (size_t i = 0; i < shape.size(); ++i)
-    flat = flat * shape[i] + position[i];
-  return flat;
-}
-
 /// The index counted from the front; nothing where it is outside of the axis.
 static std::optional<int64_t> wrapIndex(int64_t index, int64_t size) {
   index += index < 0 ? size : 0;
   return index >= 0 && index < size ? std::optional(index) : std::nullopt;
 }
 
-static int64_t wrapped(uint64_t value) { return static_cast<int64_t>(value); }
-/// A sum, product, quotient or root of floats of the type, computed in double. Rounded once more it is what the type's
-/// own operation gives: the double has more than twice the digits of a float. Kernels compute narrow floats in f32.
-static double rounded(double value, Type element) { return element.isF64() ? value : static_cast<float>(value); }
-
-static HostNumber sumOf(const HostNumber &a, const HostNumber &b, Type element) {
-  return {rounded(a.real + b.real, element),
-          wrapped(static_cast<uint64_t>(a.integer) + static_cast<uint64_t>(b.integer))};
-}
-static HostNumber productOf(const HostNumber &a, const HostNumber &b, Type element) {
-  return {rounded(a.real * b.real, element),
-          wrapped(static_cast<uint64_t>(a.integer) * static_cast<uint64_t>(b.integer))};
-}
-
-/// Whether a comes before b in the order of maxima: it is greater, or the first NaN.
-static bool isGreater(const HostNumber &a, const HostNumber &b, Type element) {
-  if (isa<FloatType>(element))
-    return a.real > b.real || (std::isnan(a.real) && !std::isnan(b.real));
-  return element.isUnsignedInteger() ? static_cast<uint64_t>(a.integer) > static_cast<uint64_t>(b.integer)
-                                     : a.integer > b.integer;
-}
-static bool isLess(const HostNumber &a, const HostNumber &b, Type element) {
-  if (isa<FloatType>(element))
-    return a.real < b.real || (std::isnan(a.real) && !std::isnan(b.real));
-  return isGreater(b, a, element);
-}
+/// As integers wrap.
+static int64_t negated(int64_t value) { return static_cast<int64_t>(-static_cast<uint64_t>(value)); }
 
 /// The elements that each element of the result is made of, in row-major order. `axes` vanish or become 1.
 static std::vector<SmallVector<int64_t>> groupsOf(const HostTensor &input, ArrayRef<int64_t> axes, int64_t results) {
@@ -92,11 +39,12 @@ static std::vector<SmallVector<int64_t>> groupsOf(const HostTensor &input, Array
   return groups;
 }
 
-/// Floats only, but for sum, prod, max and min; nothing over no elements, where it matters what the type is.
+/// Floats only, but for sums, products and extrema; nothing over no elements, where it matters what the type is.
 static std::optional<HostNumber> combine(ds::ReduceKind kind, const HostTensor &input, ArrayRef<int64_t> group) {
   using ds::ReduceKind;
-  bool isFloat = isa<FloatType>(input.element), isPlain = kind == ReduceKind::sum || kind == ReduceKind::prod;
-  bool isOrdered = kind == ReduceKind::max || kind == ReduceKind::min;
+  bool isFloat = isa<FloatType>(input.element), isOrdered = kind == ReduceKind::max || kind == ReduceKind::min;
+  bool isPlain =
+      kind == ReduceKind::sum || kind == ReduceKind::prod || kind == ReduceKind::l1 || kind == ReduceKind::sum_square;
   if ((!isFloat && !isPlain && !isOrdered) || (group.empty() && !isPlain))
     return std::nullopt;
   if (isOrdered) {
@@ -115,7 +63,7 @@ static std::optional<HostNumber> combine(ds::ReduceKind kind, const HostTensor &
   for (int64_t at : group) {
     HostNumber x = numberAt(input, at);
     if (kind == ReduceKind::l1)
-      x.real = std::fabs(x.real);
+      x = {std::fabs(x.real), x.integer < 0 && !input.element.isUnsignedInteger() ? negated(x.integer) : x.integer};
     else if (kind == ReduceKind::l2 || kind == ReduceKind::sum_square)
       x = productOf(x, x, input.element);
     else if (kind == ReduceKind::log_sum_exp)
@@ -216,9 +164,9 @@ static std::optional<HostTensor> pad(ds::PadOp op, const HostTensor &input, cons
       position[axis] = from.value_or(0);
     }
     if (isFill)
-      copyElement(value, 0, result, i);
+      copyElements(value, 0, result, i);
     else
-      copyElement(input, flatOf(position, input.shape), result, i);
+      copyElements(input, flatOf(position, input.shape), result, i);
   }
   return result;
 }
@@ -236,7 +184,7 @@ static std::optional<HostTensor> gatherElements(ds::GatherElementsOp op, const H
     for (size_t other = 0; other < position.size(); ++other)
       if (position[other] >= input.shape[other])
         return std::nullopt;
-    copyElement(input, flatOf(position, input.shape), result, i);
+    copyElements(input, flatOf(position, input.shape), result, i);
   }
   return result;
 }
@@ -275,19 +223,30 @@ static std::optional<HostTensor> gatherNd(ds::GatherNdOp op, const HostTensor &i
       return std::nullopt;
     int64_t from = flatOf(*position, ArrayRef(input.shape).take_front(depth)) * slice;
     for (int64_t k = 0; k < slice; ++k)
-      copyElement(input, from + k, result, i * slice + k);
+      copyElements(input, from + k, result, i * slice + k);
   }
   return result;
 }
 
-/// Scatters that assign; nothing for those that combine.
+/// Updates meet what is there one after the other.
+static void scatterElement(ds::ScatterKind kind, const HostTensor &updates, int64_t from, HostTensor &result,
+                           int64_t to) {
+  Type element = result.element;
+  HostNumber update = numberAt(updates, from), old = numberAt(result, to);
+  switch (kind) {
+  case ds::ScatterKind::assign: return copyElements(updates, from, result, to);
+  case ds::ScatterKind::add: return setNumber(result, to, sumOf(old, update, element));
+  case ds::ScatterKind::mul: return setNumber(result, to, productOf(old, update, element));
+  case ds::ScatterKind::max: return setNumber(result, to, isGreater(update, old, element) ? update : old);
+  case ds::ScatterKind::min: return setNumber(result, to, isLess(update, old, element) ? update : old);
+  }
+}
+
 static std::optional<HostTensor> scatter(Operation *op, ArrayRef<HostTensor> operands) {
   const HostTensor &input = operands[0], &indices = operands[1], &updates = operands[2];
   HostTensor result = HostTensor::allocate(input.element, input.shape);
   std::copy_n(input.data, input.bytes(), result.owned->data());
   if (auto single = dyn_cast<ds::ScatterElementsOp>(op)) {
-    if (single.getKind() != ds::ScatterKind::assign)
-      return std::nullopt;
     for (int64_t i = 0, n = updates.count(); i < n; ++i) {
       SmallVector<int64_t> position = positionOf(i, updates.shape);
       auto index = wrapIndex(numberAt(indices, i).integer, input.shape[single.getAxis()]);
@@ -297,13 +256,11 @@ static std::optional<HostTensor> scatter(Operation *op, ArrayRef<HostTensor> ope
       for (size_t other = 0; other < position.size(); ++other)
         if (position[other] >= input.shape[other])
           return std::nullopt;
-      copyElement(updates, i, result, flatOf(position, input.shape));
+      scatterElement(single.getKind(), updates, i, result, flatOf(position, input.shape));
     }
     return result;
   }
   auto rows = cast<ds::ScatterNdOp>(op);
-  if (rows.getKind() != ds::ScatterKind::assign)
-    return std::nullopt;
   size_t depth = static_cast<size_t>(indices.shape.back());
   int64_t slice = elementsFrom(input.shape, depth);
   for (int64_t i = 0, n = elementsFrom(ArrayRef(indices.shape).drop_back(), 0); i < n; ++i) {
@@ -312,7 +269,7 @@ static std::optional<HostTensor> scatter(Operation *op, ArrayRef<HostTensor> ope
       return std::nullopt;
     int64_t to = flatOf(*position, ArrayRef(input.shape).take_front(depth)) * slice;
     for (int64_t k = 0; k < slice; ++k)
-      copyElement(updates, i * slice + k, result, to + k);
+      scatterElement(rows.getKind(), updates, i * slice + k, result, to + k);
   }
   return result;
 }
@@ -365,11 +322,19 @@ static double wholeBound(const HostTensor &tensor, bool isProduct) {
 bool dependsOnOrder(Operation *op, ArrayRef<HostTensor> operands) {
   using ds::ReduceKind;
   auto type = dyn_cast<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()));
-  if (!type || !isa<ds::ReduceOp, ds::CumulativeOp, ds::MatmulOp>(op))
+  if (!type)
+    return false;
+  if (auto pooled = dyn_cast<ds::PoolOp>(op))
+    return pooled.getKind() != ds::PoolKind::max;
+  if (isa<ds::SoftmaxOp, ds::LayerNormOp, ds::RmsNormOp>(op))
+    return true;
+  if (!isa<ds::ReduceOp, ds::CumulativeOp, ds::MatmulOp, ds::ConvOp>(op))
     return false;
   double limit = std::ldexp(1.0, static_cast<int>(type.getFPMantissaWidth())), bound;
-  if (isa<ds::MatmulOp>(op)) {
+  if (isa<ds::MatmulOp, ds::ConvOp>(op)) {
     bound = wholeBound(operands[0], false) * wholeBound(operands[1], false);
+    if (operands.size() > 2)
+      bound += wholeBound(operands[2], false);
   } else {
     auto reduction = dyn_cast<ds::ReduceOp>(op);
     ReduceKind kind = reduction ? reduction.getKind() : cast<ds::CumulativeOp>(op).getKind();
@@ -402,7 +367,7 @@ std::optional<HostTensor> evaluateChoiceOnHost(Operation *op, ArrayRef<HostTenso
     return scatter(op, operands);
   if (auto product = dyn_cast<ds::MatmulOp>(op))
     return matmul(product, operands[0], operands[1], type);
-  return std::nullopt;
+  return evaluateRowsOnHost(op, operands);
 }
 
 HostTensor nonZeroOnHost(const HostTensor &input) {

@@ -44,6 +44,9 @@ void writeNumber(mlir::Type element, char *at, const HostNumber &number);
 /// first to the last, where a kernel may take them in another order (dependsOnOrder). Nothing where the op or its
 /// attributes cannot be evaluated (integer division by zero, sizes that are not known, results of narrow floats).
 std::optional<HostTensor> evaluateOnHost(mlir::Operation *op, llvm::ArrayRef<HostTensor> operands);
+/// The same for ops of any number of results.
+std::optional<llvm::SmallVector<HostTensor>> evaluateResultsOnHost(mlir::Operation *op,
+                                                                   llvm::ArrayRef<HostTensor> operands);
 
 /// Whether a kernel may give other last bits than evaluateOnHost: the op adds or multiplies floats in an order that is
 /// the target's choice, and they are no whole numbers that every order adds up alike.
@@ -55,8 +58,11 @@ bool dependsOnOrder(mlir::Operation *op, llvm::ArrayRef<HostTensor> operands);
 /// kernel's: they are given to those who ask for them by the last argument only.
 std::optional<HostTensor> evaluateConstant(mlir::Value value, SizeAnalysis &analysis, bool *isOrdered = nullptr);
 
-/// The part of evaluateOnHost that combines or chooses elements (HostReductions.cpp).
+// The parts of evaluateOnHost that combine or choose elements (HostReductions.cpp), that look at rows of them
+// (HostRows.cpp), and that move windows over them (HostWindows.cpp).
 std::optional<HostTensor> evaluateChoiceOnHost(mlir::Operation *op, llvm::ArrayRef<HostTensor> operands);
+std::optional<HostTensor> evaluateRowsOnHost(mlir::Operation *op, llvm::ArrayRef<HostTensor> operands);
+std::optional<HostTensor> evaluateWindowsOnHost(mlir::Operation *op, llvm::ArrayRef<HostTensor> operands);
 
 /// [rank, count] indices of the elements that are not zero, in row-major order.
 HostTensor nonZeroOnHost(const HostTensor &input);

@@ -1,5 +1,6 @@
 // Constants, weights, recipes, symbolic shapes.
 #include "dialects/ds/DsDialect.h"
+#include "dialects/ds/RecipeOps.h"
 
 using namespace mlir;
 using namespace deepstride;
@@ -70,13 +71,37 @@ LogicalResult RecipeOp::verifyRegions() {
                                                    : RankedTensorType();
   if (!type || !type.hasStaticShape())
     return emitOpError("C1: expects the region to yield one statically shaped tensor");
-  for (Operation &op : block) {
-    auto element = dyn_cast<PerElement>(op);
-    if (!(element && element.isPointwise()) &&
-        !isa<SourceOp, ConstantOp, TransposeOp, ConcatOp, ReshapeOp, SliceOp, GatherOp, PackOp, YieldOp>(op))
+  for (Operation &op : block.without_terminator())
+    if (!isRecipeOp(&op))
       return op.emitOpError("C2: is not an op that a recipe can evaluate");
-  }
   return success();
+}
+
+bool deepstride::isRecipeOp(Operation *op) {
+  auto isStatic = [](Type type) {
+    auto ranked = dyn_cast<RankedTensorType>(type);
+    return ranked && ranked.hasStaticShape() && ranked.getElementType().isIntOrFloat();
+  };
+  if (!llvm::all_of(op->getResultTypes(), isStatic) || !llvm::all_of(op->getOperandTypes(), isStatic))
+    return false;
+  if (auto constant = dyn_cast<ConstantOp>(op))
+    return isa<DenseElementsAttr>(constant.getValue());
+  if (isa<SourceOp>(op))
+    return true;
+  auto element = dyn_cast<PerElement>(op);
+  bool isPointwise = element && element.isPointwise();
+  if (!isPointwise && !isa<TransposeOp, ConcatOp, ReshapeOp, SliceOp, GatherOp, PackOp>(op))
+    return false;
+  auto type = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
+  if (isPointwise && !isa<BroadcastOp, BitcastOp>(op) && isa<FloatType>(type) && type.getIntOrFloatBitWidth() <= 8)
+    return false; // kernels round to narrow floats, packaging does not
+  auto isNumber = [](Attribute size) { return isa<IntegerAttr>(size); };
+  auto sized = dyn_cast<SizedByAttributes>(op);
+  return llvm::all_of(sized ? sized.sizeAttributes() : ArrayRef<StringLiteral>(), [&](StringRef name) {
+    Attribute given = op->getAttr(name);
+    auto list = dyn_cast_if_present<ArrayAttr>(given);
+    return list ? llvm::all_of(list, isNumber) : !given || isNumber(given);
+  });
 }
 
 LogicalResult SourceOp::verify() {

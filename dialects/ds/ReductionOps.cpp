@@ -39,7 +39,7 @@ static std::optional<SizeExpr> reduced(ReduceKind kind, ArrayRef<SizeExpr> eleme
       result =
           kind == ReduceKind::sum ? SizeExpr::exactSum(*result, element) : SizeExpr::exactProduct(*result, element);
       result = kept(result, type, /*mayBeMinusZero=*/kind == ReduceKind::prod);
-      if (!result)
+      if (!result || isTooLong(*result))
         return std::nullopt;
     }
     return result;
@@ -52,6 +52,8 @@ static std::optional<SizeExpr> reduced(ReduceKind kind, ArrayRef<SizeExpr> eleme
     if (!value)
       return std::nullopt;
     best = !best ? value : kind == ReduceKind::max ? SizeExpr::max(*best, *value) : SizeExpr::min(*best, *value);
+    if (isTooLong(*best))
+      return std::nullopt;
   }
   return best;
 }

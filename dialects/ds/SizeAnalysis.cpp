@@ -45,7 +45,7 @@ LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
         return failure();
       if (llvm::any_of(resultFacts.sizes, isTooComplex))
         return op->emitOpError("has a size that is too long an expression; pin dimensions with --dim");
-      if (resultFacts.contents && llvm::any_of(*resultFacts.contents, isTooComplex))
+      if (resultFacts.contents && llvm::any_of(*resultFacts.contents, isTooLong))
         resultFacts.contents.reset();
       if (retype)
         result.setType(resultFacts.type());

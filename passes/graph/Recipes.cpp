@@ -3,6 +3,7 @@
 #include "passes/graph/Recipes.h"
 
 #include "dialects/ds/HostTensor.h"
+#include "dialects/ds/RecipeOps.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "passes/graph/Matching.h"
@@ -26,20 +27,9 @@ static bool isStatic(Type type) {
 }
 
 bool isStorable(Operation *op) {
-  auto element = dyn_cast<ds::PerElement>(op);
-  bool isPointwise = element && element.isPointwise();
-  if (!isPointwise && !isa<ds::TransposeOp, ds::ConcatOp, ds::ReshapeOp, ds::SliceOp, ds::GatherOp, ds::PackOp>(op))
+  if (isa<ds::SourceOp, ds::ConstantOp>(op) || !isRecipeOp(op))
     return false;
-  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
-  if (!type || !isStatic(type) || !llvm::all_of(op->getOperandTypes(), isStatic))
-    return false;
-  bool computes = isPointwise && !isa<ds::BroadcastOp, ds::BitcastOp>(op);
-  if (computes && isa<FloatType>(type.getElementType()) && type.getElementTypeBitWidth() <= 8)
-    return false; // kernels round to narrow floats, packaging does not
-  for (StringRef name : sizeAttributes(op))
-    for (Attribute size : op->getAttrOfType<ArrayAttr>(name))
-      if (!isa<IntegerAttr>(size))
-        return false;
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
   int64_t largest = 0;
   for (Type operand : op->getOperandTypes())
     largest = std::max(largest, cast<RankedTensorType>(operand).getNumElements());

@@ -13,6 +13,18 @@ bool hasConstantShape(const StateInfo &info) {
   return std::all_of(info.shape.begin(), info.shape.end(), [](const SizeExpr &dim) { return dim.isConstant(); });
 }
 
+void checkFits(const TensorSource::Item &item, const StateInfo &info) {
+  if (item.type != info.type && item.type != npyType(info.type))
+    fail(ErrorCode::ShapeMismatch, "state '", info.name, "': wrong type, found ", typeName(item.type), ", expected ",
+         typeName(info.type));
+  bool isSameRank = info.shape.size() == item.shape.size();
+  for (size_t axis = 0; isSameRank && axis < item.shape.size(); ++axis)
+    isSameRank = !info.shape[axis].isConstant() || info.shape[axis].evaluate({}) == item.shape[axis];
+  if (!isSameRank)
+    fail(ErrorCode::ShapeMismatch, "state '", info.name, "': wrong shape, found ", listText(item.shape), ", expected ",
+         shapeText(info.shape));
+}
+
 void checkUsable(const std::string &name, const State &state) {
   if (!state.fault.empty())
     fail(ErrorCode::BadState, "state '", name, "' may be half written (", state.fault,
@@ -36,6 +48,9 @@ State &StateStore::acquire(const StateInfo &info, const Shape &shape) {
   std::memset(tensor.data(), 0, tensor.bytes());
   if (info.initial) {
     const ConstantInfo &constant = package.variant().constants[*info.initial];
+    if (constant.shape != shape)
+      fail(ErrorCode::ShapeMismatch, "state '", info.name, "': found ", listText(shape), ", expected ",
+           listText(constant.shape), ", the shape of its first value '", constant.name, "'");
     if (constant.bytes != tensor.bytes())
       fail(ErrorCode::BadPackage, "state '", info.name, "': initial constant '", constant.name, "' has ",
            constant.bytes, " bytes, expected ", tensor.bytes());
@@ -66,18 +81,10 @@ void StateStore::failCall(const std::string &why) {
   }
 }
 
-const StateInfo *StateStore::find(const std::string &name) const {
-  for (const EntryInfo &entry : package.variant().entries)
-    for (const StateInfo &state : entry.states)
-      if (state.name == name)
-        return &state;
-  return nullptr;
-}
-
 std::vector<NamedView> StateStore::views() {
   for (const EntryInfo &entry : package.variant().entries)
     for (const StateInfo &state : entry.states)
-      if (hasConstantShape(state))
+      if (hasConstantShape(state) && states.count(state.name) == 0)
         acquire(state, evaluateShape(state.shape, {})).isNew = false;
   std::vector<NamedView> result;
   for (const auto &[name, state] : states) {
@@ -88,18 +95,16 @@ std::vector<NamedView> StateStore::views() {
 }
 
 const StateInfo &StateStore::infoFor(const TensorSource::Item &item) const {
-  const StateInfo *info = find(item.name);
+  const StateInfo *info = nullptr;
+  for (const EntryInfo &entry : package.variant().entries)
+    for (const StateInfo &state : entry.states) {
+      if (state.name != item.name)
+        continue;
+      checkFits(item, state); // entries may know different ones of its sizes
+      info = &state;
+    }
   if (!info)
     fail(ErrorCode::BadFile, "the package has no state '", item.name, "'");
-  if (item.type != info->type && item.type != npyType(info->type))
-    fail(ErrorCode::ShapeMismatch, "state '", info->name, "': wrong type, found ", typeName(item.type), ", expected ",
-         typeName(info->type));
-  bool isSameRank = info->shape.size() == item.shape.size();
-  for (size_t axis = 0; isSameRank && axis < item.shape.size(); ++axis)
-    isSameRank = !info->shape[axis].isConstant() || info->shape[axis].evaluate({}) == item.shape[axis];
-  if (!isSameRank)
-    fail(ErrorCode::ShapeMismatch, "state '", info->name, "': wrong shape, found ", listText(item.shape), ", expected ",
-         shapeText(info->shape));
   return *info;
 }
 

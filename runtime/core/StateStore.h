@@ -66,7 +66,6 @@ public:
   void reset() { states.clear(); }
 
 private:
-  const StateInfo *find(const std::string &name) const;
   const StateInfo &infoFor(const TensorSource::Item &item) const;
 
   const Package &package;

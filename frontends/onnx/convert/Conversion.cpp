@@ -23,8 +23,7 @@ LogicalResult Conversion::run() {
   nameDims();
   if (failed(checkPins()))
     return failure();
-  deduceLengths();
-  if (failed(convertArguments()))
+  if (failed(deduceLengths()) || failed(convertArguments()))
     return failure();
   builder.getBuilder().setInsertionPoint(main.getBody().front().getTerminator());
   pinnedInputs.resize(main.getNumArguments());

@@ -52,8 +52,10 @@ private:
   // InputShapes.cpp: shapes that the types of inputs do not state.
   llvm::LogicalResult applyShapes();
   llvm::LogicalResult applyShape(mlir::BlockArgument argument, llvm::ArrayRef<std::string> shape);
-  /// Makes inputs that list sizes as long as their readers ask for, where those leave no choice.
-  void deduceLengths();
+  /// Makes inputs that list sizes as long as their readers ask for, where those leave no choice. Fails where a pin says
+  /// otherwise that can be meant for nothing else.
+  llvm::LogicalResult deduceLengths();
+  bool namesOtherAxes(llvm::StringRef name, const llvm::BitVector &lists) const;
   // Outcomes.cpp: what is assumed, and what would have to be.
   std::optional<bool> assumed(mlir::Value condition) override;
   bool splitBy(mlir::Value condition) override;

@@ -103,7 +103,7 @@ static SizeExpr computedRangeCount(Node &n) {
 }
 
 static std::optional<int64_t> constantInteger(Node &n, unsigned input) {
-  auto value = evaluateConstant(n.in(input), n.b.getAnalysis());
+  auto value = n.b.elementsIn(n.in(input));
   return value ? std::optional(readNumber(value->element, value->data).integer) : std::nullopt;
 }
 
@@ -137,7 +137,7 @@ static std::optional<SizeExpr> rangeCount(Node &n) {
     TensorFacts facts = n.b.facts(n.in(i));
     if (!product(facts.sizes).isConstant(1))
       return n.refuse("input " + Twine(i) + ": expected one element, found " + describe(facts));
-    if (!n.b.sizesIn(facts))
+    if (!n.b.sizesIn(n.in(i)))
       return computedRangeCount(n);
   }
   auto first = n.sizeOf(0, "start"), last = n.sizeOf(1, "limit"), step = n.sizeOf(2, "delta");

@@ -1,6 +1,6 @@
 // Operators that choose elements by index or by value.
-#include "dialects/ds/HostTensor.h"
 #include "frontends/onnx/convert/Registry.h"
+#include "frontends/onnx/convert/RunTimeAxes.h"
 
 using namespace mlir;
 
@@ -68,15 +68,6 @@ static Values convertScatterNd(Node &n) {
   auto kind = scatterKind(n);
   Value x = n.in(0), indices = withTupleLength(n, 0, n.b.rank(n.in(2))), updates = n.in(2);
   return {kind ? n.b.create<ds::ScatterNdOp>({x, indices, updates}, *kind, x, indices, updates) : Value()};
-}
-
-/// [rank, count] indices of what is not zero; `count` becomes known while the code runs.
-static Value nonZero(Node &n, Value x) {
-  // Of constants the places are constants, too, and their number steers shapes.
-  if (auto elements = x ? evaluateConstant(x, n.b.getAnalysis()) : std::nullopt)
-    if (HostTensor places = nonZeroOnHost(*elements); places.bytes() <= ds::ConstantOp::byteLimit)
-      return n.b.constant(places.toAttribute());
-  return n.b.create<ds::NonZeroOp>({x}, x, n.context.newCountSymbol());
 }
 
 static Values convertNonZero(Node &n) {

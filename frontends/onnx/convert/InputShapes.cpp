@@ -115,6 +115,9 @@ static std::optional<int64_t> lengthAskedFor(NodeOp node, unsigned input) {
     return x && y ? std::optional(*y - *x) : std::nullopt;
   if (op == "Squeeze" && input == 1)
     return x && y ? std::optional(*x - *y) : std::nullopt;
+  auto keeps = dyn_cast_if_present<IntegerAttr>(node.getAttrs().get("keepdims"));
+  if (op.starts_with("Reduce") && input == 1 && keeps && keeps.getInt() == 0) // no axes may be none, or all of them
+    return x && y && *x > *y && *y > 0 ? std::optional(*x - *y) : std::nullopt;
   if (op == "Split" && input == 1)
     return node.getNumResults();
   if (op == "TopK" && input == 1)
@@ -149,21 +152,61 @@ static void collectLengths(Value vector, llvm::SmallSetVector<int64_t, 2> &lengt
   }
 }
 
-void Conversion::deduceLengths() {
+/// Whether some axis other than those of `lists` has that name, or is a sum with it.
+bool Conversion::namesOtherAxes(StringRef name, const llvm::BitVector &lists) const {
+  func::FuncOp function = main;
+  for (BlockArgument argument : function.getArguments()) {
+    auto dims = function.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), sourceDims);
+    if (!dims || lists.test(argument.getArgNumber()))
+      continue;
+    for (Attribute dim : dims) {
+      auto text = dyn_cast<StringAttr>(dim);
+      auto size = text ? SizeExpr::parse(text.getValue()) : std::nullopt;
+      if (text && (text.getValue() == name || (size && size->dependsOn(name))))
+        return true;
+    }
+  }
+  return false;
+}
+
+LogicalResult Conversion::deduceLengths() {
+  llvm::BitVector lists(main.getNumArguments());
+  SmallVector<std::pair<BlockArgument, int64_t>> deduced;
   for (BlockArgument argument : main.getArguments()) {
     unsigned index = argument.getArgNumber();
     auto type = dyn_cast<RankedTensorType>(argument.getType());
-    if (!type || type.getRank() != 1 || !type.isDynamicDim(0) || pins.contains(statedDim(main, index, 0)))
+    if (!type || type.getRank() != 1 || !type.isDynamicDim(0) || options.shapes.count(nameOf(main, index)))
       continue;
     llvm::SmallSetVector<int64_t, 2> lengths;
     collectLengths(argument, lengths);
     if (lengths.size() != 1)
       continue;
+    lists.set(index);
+    deduced.push_back({argument, lengths.front()});
+  }
+  // A pinned name is that of data where data has it, and where a list that is so long has it.
+  auto isMeantFor = [&](StringRef name, int64_t pin) {
+    return namesOtherAxes(name, lists) || llvm::any_of(deduced, [&](const auto &list) {
+             return list.second == pin && statedDim(main, list.first.getArgNumber(), 0) == name;
+           });
+  };
+  for (auto [argument, length] : deduced) {
+    unsigned index = argument.getArgNumber();
+    StringRef name = statedDim(main, index, 0);
+    auto pin = pins.find(name);
+    if (auto pinned = pin == pins.end() ? std::nullopt : pin->second.constant();
+        pinned && *pinned != length && !isMeantFor(name, *pinned))
+      return emitError(argument.getLoc())
+             << "--dim: input '" << nameOf(main, index) << "': expected '" << name << "' to be " << length
+             << ", as many elements as its readers ask for, found " << *pinned;
+  }
+  for (auto [argument, length] : deduced) {
     // Of this axis alone: data may have axes of the same name, by chance or by mistake.
-    argument.setType(RankedTensorType::get({lengths.front()}, type.getElementType()));
-    main.setArgAttr(index, sourceDims, Builder(module.getContext()).getI64ArrayAttr({lengths.front()}));
+    argument.setType(RankedTensorType::get({length}, getElementTypeOrSelf(argument.getType())));
+    main.setArgAttr(argument.getArgNumber(), sourceDims, Builder(module.getContext()).getI64ArrayAttr({length}));
   }
   collectDimNames();
+  return success();
 }
 
 } // namespace deepstride::onnx

@@ -147,7 +147,7 @@ static Values convertLoop(Node &n) {
     TensorFacts count = n.b.facts(n.in(0));
     if (!isOneElement(count, 64))
       return n.refuse("input 0 ('M'): expected one i64, found " + describe(count));
-    auto known = n.b.sizesIn(count);
+    auto known = n.b.sizesIn(n.in(0));
     trip = known ? SizeExpr::max(known->front(), 0) : computedSize(n, n.in(0));
   }
   Value first;

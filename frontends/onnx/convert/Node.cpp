@@ -115,9 +115,9 @@ std::optional<SmallVector<int64_t>> Node::requiredIntegers(StringRef name) {
 }
 
 std::optional<SizeVector> Node::sizesOf(unsigned input, StringRef role) {
-  TensorFacts facts = b.facts(in(input));
-  if (auto sizes = b.sizesIn(facts))
+  if (auto sizes = b.sizesIn(in(input)))
     return sizes;
+  TensorFacts facts = b.facts(in(input));
   if (facts.rank() == 1 && !facts.sizes[0].constant())
     return refuse("input " + Twine(input) + " ('" + role + "', " + describe(facts) +
                   "): expected a known number of elements, found " + facts.sizes[0].brief() +
@@ -164,7 +164,7 @@ std::optional<int64_t> Node::numberOf(unsigned input, StringRef role) {
 }
 
 std::optional<SmallVector<double>> Node::realsOf(unsigned input) {
-  auto elements = in(input) ? evaluateConstant(in(input), b.getAnalysis()) : std::nullopt;
+  auto elements = b.elementsIn(in(input));
   if (!elements)
     return std::nullopt;
   SmallVector<double> reals;

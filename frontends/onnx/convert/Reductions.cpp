@@ -1,6 +1,7 @@
 // Reductions over axes and what is computed along one axis.
 #include "frontends/onnx/convert/Registry.h"
 #include "frontends/onnx/convert/RunTimeAxes.h"
+#include "frontends/onnx/convert/RunTimeLists.h"
 
 using namespace mlir;
 
@@ -59,6 +60,29 @@ static Value reduceAxes(DsBuilder &b, ReduceKind kind, Value x, const SizeVector
   return b.reduce(kind, x, constants, keep);
 }
 
+/// The same for a list of axes whose length only a run knows: every axis is reduced, as a whole where the run lists it,
+/// else by one element after the other.
+static Value reduceOpenList(Node &n, ReduceKind kind, Value x) {
+  DsBuilder &b = n.b;
+  SizeVector sizes = b.sizes(x);
+  SizeExpr length = b.sizes(n.in(1))[0];
+  SizeVector flags = SpreadList(n, n.in(1), length, b.rank(x), /*mayRepeat=*/true).flags();
+  ReduceKind step = kind == ReduceKind::log_sum ? ReduceKind::sum : kind;
+  for (auto [axis, flag] : llvm::enumerate(flags)) {
+    // No axes are all of them, unless the node says that they are none.
+    SizeExpr isReduced =
+        n.flag("noop_with_empty_axes", false) ? flag : SizeExpr::select(SizeExpr::eq(length, 0), 1, flag);
+    SizeExpr size = sizes[axis], kept = SizeExpr::select(isReduced, 1, size);
+    SizeExpr before = product(ArrayRef(sizes).take_front(axis)), after = product(ArrayRef(sizes).drop_front(axis + 1));
+    x = b.reduce(step, b.reshape(x, {before, SizeExpr::select(isReduced, size, 1), kept * after}), {1});
+    sizes[axis] = kept;
+    x = b.reshape(x, sizes);
+    if (kind == ReduceKind::l1 || kind == ReduceKind::sum_square)
+      step = ReduceKind::sum;
+  }
+  return kind == ReduceKind::log_sum ? b.unary(ds::UnaryKind::log, x) : x;
+}
+
 /// Integers have no logarithm, root or exact mean of their own: those are computed in f64, as the specification's
 /// reference does.
 static bool needsFloat(ReduceKind kind) {
@@ -80,13 +104,15 @@ static Value reduceNothing(DsBuilder &b, ReduceKind kind, Value x) {
 static Convert reduce(ReduceKind kind) {
   return [kind](Node &n) -> Values {
     bool keep = n.flag("keepdims", true);
-    auto axes = reducedAxes(n, keep);
-    if (!axes)
-      return {};
     Value x = n.in(0);
     Type type = n.b.element(x);
     if (isa<IntegerType>(type) && needsFloat(kind))
       x = n.b.cast(x, n.b.f64());
+    if (keep && n.has(1) && isOpenList(n, 1) && n.b.rank(x) > 0)
+      return {n.b.cast(reduceOpenList(n, kind, x), type)};
+    auto axes = reducedAxes(n, keep);
+    if (!axes)
+      return {};
     return {n.b.cast(axes->empty() ? reduceNothing(n.b, kind, x) : reduceAxes(n.b, kind, x, *axes, keep), type)};
   };
 }

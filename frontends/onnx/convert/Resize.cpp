@@ -235,7 +235,7 @@ static std::optional<SmallVector<AxisResize>> readAxes(Node &n, const ResizeInpu
     return std::nullopt;
   if (!sizeList && !scaleList && !scales)
     return n.refuse("expected scales or sizes for each axis (" + Twine(axes->size()) + "), found neither");
-  auto targets = sizeList ? b.sizesIn(b.facts(sizeList)) : std::nullopt;
+  auto targets = sizeList ? b.sizesIn(sizeList) : std::nullopt;
   std::string policy = n.text("keep_aspect_ratio_policy", "stretch", {"stretch", "not_larger", "not_smaller"});
   SmallVector<AxisResize> result;
   for (auto [i, axis] : llvm::enumerate(*axes)) {

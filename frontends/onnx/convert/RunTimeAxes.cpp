@@ -93,9 +93,17 @@ SizeExpr computedSize(Node &n, mlir::Value count) {
   return SizeExpr::symbol(symbol);
 }
 
+mlir::Value nonZero(Node &n, mlir::Value x) {
+  // Of constants the places are constants, too, and their number steers shapes.
+  if (auto elements = x ? evaluateConstant(x, n.b.getAnalysis()) : std::nullopt)
+    if (HostTensor places = nonZeroOnHost(*elements); places.bytes() <= ds::ConstantOp::byteLimit)
+      return n.b.constant(places.toAttribute());
+  return n.b.create<ds::NonZeroOp>({x}, x, n.context.newCountSymbol());
+}
+
 std::optional<SizeExpr> anySizeOf(Node &n, unsigned input, llvm::StringRef role) {
   TensorFacts facts = n.b.facts(n.in(input));
-  if (n.b.sizesIn(facts))
+  if (n.b.sizesIn(n.in(input)))
     return n.sizeOf(input, role);
   if (!product(facts.sizes).isConstant(1))
     return n.refuse("input " + llvm::Twine(input) + " ('" + role + "'): expected one element, found " +

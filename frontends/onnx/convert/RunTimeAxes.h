@@ -33,6 +33,9 @@ bool areConstant(const SizeVector &values);
 /// any type; what is negative counts as 0.
 SizeExpr computedSize(Node &n, mlir::Value count);
 
+/// [rank, count] indices of what is not zero; `count` becomes known while the code runs, unless constants decide it.
+mlir::Value nonZero(Node &n, mlir::Value x);
+
 /// The size that a one-element operand holds: known to the compiler where it can be, else computed.
 std::optional<SizeExpr> anySizeOf(Node &n, unsigned input, llvm::StringRef role);
 

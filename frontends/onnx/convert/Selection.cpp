@@ -1,6 +1,7 @@
 // Operators whose results have as many elements as the data says: Unique and NonMaxSuppression; and Det, which chooses
 // pivots.
 #include "frontends/onnx/convert/Registry.h"
+#include "frontends/onnx/convert/RunTimeAxes.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 
 using namespace mlir;
@@ -17,7 +18,7 @@ static Value scatter(DsBuilder &b, ds::ScatterKind kind, const SizeExpr &size, V
 
 /// The positions of the true elements of a vector.
 static Value placesOf(Node &n, Value flags) {
-  Value places = n.b.create<ds::NonZeroOp>({flags}, flags, n.context.newCountSymbol());
+  Value places = nonZero(n, flags);
   return n.b.reshape(places, {n.b.sizes(places).empty() ? SizeExpr(0) : n.b.sizes(places)[1]});
 }
 
@@ -132,7 +133,7 @@ static Values convertNonMaxSuppression(Node &n) {
   Value kept = b.create<ds::SuppressOp>({candidates, excludes}, candidates, excludes), flags = b.cast(kept, b.i64());
   Value number = b.create<ds::CumulativeOp>({flags}, ReduceKind::sum, flags, 2, false, false);
   Value chosen = b.binary(BinaryKind::bit_and, kept, b.binary(BinaryKind::le, number, scalar(2, b.i64())));
-  Value places = b.create<ds::NonZeroOp>({chosen}, chosen, n.context.newCountSymbol());
+  Value places = nonZero(n, chosen);
   Value rows = b.transpose(places, {1, 0}); // batch, class, rank
   Value box = b.create<ds::GatherNdOp>({ranked[1], rows}, 0, ranked[1], rows);
   if (!box)

@@ -1,6 +1,7 @@
 // Boxes of tensors: Slice, Split, Pad. Bounds may be size expressions; clamping them to the axis is part of ONNX.
 #include "frontends/onnx/convert/Registry.h"
 #include "frontends/onnx/convert/RunTimeAxes.h"
+#include "frontends/onnx/convert/RunTimeLists.h"
 
 using namespace mlir;
 
@@ -126,7 +127,23 @@ static Values sliceAtRunTime(Node &n, const SizeVector &starts, const SizeVector
   return {result};
 }
 
+/// Lists whose length only a run knows: the program spreads them over the axes.
+static Values sliceByOpenLists(Node &n) {
+  int64_t rank = n.b.rank(n.in(0));
+  for (unsigned input = 1; input <= 4; ++input)
+    if (n.has(input) && !n.requireRank(input, 1, 1))
+      return {};
+  SpreadList lists(n, n.in(3), n.b.sizes(n.in(1))[0], rank, /*mayRepeat=*/false);
+  SmallVector<int64_t> all = axesFrom(0, rank);
+  SizeVector starts = lists.elements(n.in(1), 0), ends = lists.elements(n.in(2), INT64_MAX);
+  if (n.has(4))
+    return sliceAtRunTime(n, starts, ends, SizeVector(all.begin(), all.end()), lists.elements(n.in(4), 1));
+  return sliceBy(n, starts, ends, all, SmallVector<int64_t>(all.size(), 1));
+}
+
 static Values convertSlice(Node &n) {
+  if (llvm::any_of(ArrayRef<unsigned>{1, 2, 3, 4}, [&](unsigned input) { return isOpenList(n, input); }))
+    return sliceByOpenLists(n);
   auto starts = n.sizesOf(1, "starts"), ends = n.sizesOf(2, "ends");
   if (!starts || !ends)
     return {};
