@@ -28,7 +28,7 @@ class DS_Enum<string name, string summary, list<string> names>
 }
 
 def DS_UnaryKindEnum : DS_Enum<"UnaryKind", "elementwise function of one operand",
-  ["abs", "neg", "exp", "log", "sqrt", "reciprocal", "erf", "tanh", "sigmoid", "relu", "sin", "cos", "tan", "asin",
+  ["abs", "neg", "exp", "expm1", "log", "log1p", "sqrt", "reciprocal", "erf", "tanh", "sigmoid", "relu", "sin", "cos", "tan", "asin",
    "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "floor", "ceil", "round", "sign", "logical_not",
    "bitwise_not", "is_nan"]>;
 def DS_UnaryKind : EnumAttr<DS_Dialect, DS_UnaryKindEnum, "unary_kind">;

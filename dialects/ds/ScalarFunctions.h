@@ -72,7 +72,9 @@ public:
 
   // f32 only. Greatest errors: codegen/cpu/ExpandMath.cpp.
   Value exp(Value x);
+  Value expm1(Value x);
   Value log(Value x);
+  Value log1p(Value x);
   Value tanh(Value x);
   Value erf(Value x);
 
@@ -105,6 +107,23 @@ private:
       sum = e.fma(sum, x, e.real(ScalarType::f32, coefficient));
     return sum;
   }
+  static constexpr float lowLog2 = -0x1.7f7d1cp-20f; // what the upper bits of -log 2 lack
+  /// x = n log 2 + rest with |rest| <= log 2 / 2; `high` is x without the upper bits of n log 2.
+  struct Reduced {
+    Value whole, n, high, rest; // n as i32 and as f32
+  };
+  Reduced reduce(Value x, float least, float greatest);
+  /// (e^r - 1 - r) / r^2 for |r| <= log 2 / 2 (Cephes).
+  Value exponentialTail(Value r) {
+    return polynomial(r, {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f,
+                          5.0000001201e-1f});
+  }
+  /// How often sqrt(1/2) goes into a normal number, in powers of two.
+  Value exponentOf(Value bits) {
+    Value beyond = e.sub(bits, e.integer(ScalarType::i32, 0x3f3504f3));
+    return e.shiftRightSigned(beyond, e.integer(ScalarType::i32, 23));
+  }
+  Value scaledLogarithm(Value m, Value n);
   /// 2^n for an integer n in [-126, 127].
   Value powerOfTwo(Value n) {
     Value biased = e.add(n, e.integer(ScalarType::i32, 127));
@@ -337,50 +356,89 @@ template <typename E> typename E::Value ScalarFunctions<E>::gelu(ds::GeluKind ki
   llvm_unreachable("all kinds handled");
 }
 
-// x = n log 2 + r with |r| <= log 2 / 2 (Cody and Waite), exp r by Cephes' polynomial. 2^n is applied in two factors,
-// so that results may be subnormal. Selects by comparison keep NaN; nothing is converted to integers, which NaN could
-// not.
-template <typename E> typename E::Value ScalarFunctions<E>::exp(Value x) {
+// Cody and Waite. Selects by comparison keep NaN; nothing is converted to integers, which NaN could not.
+template <typename E>
+typename ScalarFunctions<E>::Reduced ScalarFunctions<E>::reduce(Value x, float least, float greatest) {
   auto real = [&](float value) { return e.real(ScalarType::f32, value); };
-  x = e.select(lessThan(x, real(-104.0f)), real(-104.0f), x);
-  x = e.select(lessThan(real(89.0f), x), real(89.0f), x);
+  x = e.select(lessThan(x, real(least)), real(least), x);
+  x = e.select(lessThan(real(greatest), x), real(greatest), x);
   Value magic = real(0x1.8p23f); // adding it rounds to an integer, which then fills the low bits
   Value shifted = e.fma(x, real(0x1.715476p+0f), magic);
   Value n = e.sub(shifted, magic);
-  Value r = e.fma(n, real(-0x1.62e400p-1f), x);
-  r = e.fma(n, real(-0x1.7f7d1cp-20f), r);
-  Value p = polynomial(
-      r, {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f});
-  Value y = e.add(e.fma(p, e.mul(r, r), r), real(1.0f));
+  Value high = e.fma(n, real(-0x1.62e400p-1f), x);
+  Value rest = e.fma(n, real(lowLog2), high);
   Value whole = e.sub(e.bitcast(shifted, ScalarType::i32), e.integer(ScalarType::i32, 0x4b400000));
-  Value half = e.shiftRightSigned(whole, e.integer(ScalarType::i32, 1));
-  Value rest = e.sub(whole, half);
+  return {whole, n, high, rest};
+}
+
+// 2^n is applied in two factors, so that results may be subnormal.
+template <typename E> typename E::Value ScalarFunctions<E>::exp(Value x) {
+  Reduced reduced = reduce(x, -104.0f, 89.0f);
+  Value r = reduced.rest;
+  Value y = e.add(e.fma(exponentialTail(r), e.mul(r, r), r), e.real(ScalarType::f32, 1.0f));
+  Value half = e.shiftRightSigned(reduced.whole, e.integer(ScalarType::i32, 1));
+  Value rest = e.sub(reduced.whole, half);
   return e.mul(e.mul(y, powerOfTwo(half)), powerOfTwo(rest));
 }
 
-// x = 2^n m with m in [sqrt(1/2), sqrt(2)), log m by Cephes' polynomial in m - 1.
-template <typename E> typename E::Value ScalarFunctions<E>::log(Value x) {
+// 2^n (r + tail) + (2^n - 1), where 2^n r and 2^n - 1 meet first: what they cancel is exact. The tail takes up what r
+// lost when it was rounded. Halves of all that, so that 2^128 is none of the factors. A zero keeps its sign.
+template <typename E> typename E::Value ScalarFunctions<E>::expm1(Value x) {
+  Reduced reduced = reduce(x, -18.0f, 89.0f);
+  Value r = reduced.rest;
+  Value lost = e.fma(reduced.n, e.real(ScalarType::f32, lowLog2), e.sub(reduced.high, r));
+  Value tail = e.fma(exponentialTail(r), e.mul(r, r), lost);
+  Value half = powerOfTwo(e.sub(reduced.whole, e.integer(ScalarType::i32, 1)));
+  Value y = e.fma(half, tail, e.fma(half, r, e.sub(half, e.real(ScalarType::f32, 0.5f))));
+  return e.copySign(e.add(y, y), x);
+}
+
+/// n log 2 + log(1 + m) for 1 + m in [sqrt(1/2), sqrt(2)), by Cephes' polynomial.
+template <typename E> typename E::Value ScalarFunctions<E>::scaledLogarithm(Value m, Value n) {
   auto real = [&](float value) { return e.real(ScalarType::f32, value); };
-  auto integer = [&](int64_t value) { return e.integer(ScalarType::i32, value); };
-  Value isSmall = lessThan(x, real(0x1p-126f)); // subnormals get a normal exponent
-  Value scaled = e.bitcast(e.select(isSmall, e.mul(x, real(0x1p23f)), x), ScalarType::i32);
-  Value exponent = e.shiftRightSigned(e.sub(scaled, integer(0x3f3504f3)), integer(23)); // beyond sqrt(1/2)
-  Value mantissa = e.sub(scaled, e.shiftLeft(exponent, integer(23)));
-  Value m = e.sub(e.bitcast(mantissa, ScalarType::f32), real(1.0f));
-  Value n = e.integerToFloat(exponent, ScalarType::f32, false);
-  n = e.select(isSmall, e.sub(n, real(23.0f)), n);
   Value square = e.mul(m, m);
   Value p = polynomial(m, {7.0376836292e-2f, -1.1514610310e-1f, 1.1676998740e-1f, -1.2420140846e-1f, 1.4249322787e-1f,
                            -1.6668057665e-1f, 2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f});
   Value y = e.mul(e.mul(m, square), p);
   y = e.fma(n, real(-2.12194440e-4f), y);
   y = e.fma(square, real(-0.5f), y);
-  Value result = e.fma(n, real(0.693359375f), e.add(m, y));
+  return e.fma(n, real(0.693359375f), e.add(m, y));
+}
+
+// x = 2^n (1 + m).
+template <typename E> typename E::Value ScalarFunctions<E>::log(Value x) {
+  auto real = [&](float value) { return e.real(ScalarType::f32, value); };
+  Value isSmall = lessThan(x, real(0x1p-126f)); // subnormals get a normal exponent
+  Value scaled = e.bitcast(e.select(isSmall, e.mul(x, real(0x1p23f)), x), ScalarType::i32);
+  Value exponent = exponentOf(scaled);
+  Value mantissa = e.sub(scaled, e.shiftLeft(exponent, e.integer(ScalarType::i32, 23)));
+  Value m = e.sub(e.bitcast(mantissa, ScalarType::f32), real(1.0f));
+  Value n = e.integerToFloat(exponent, ScalarType::f32, false);
+  n = e.select(isSmall, e.sub(n, real(23.0f)), n);
+  Value result = scaledLogarithm(m, n);
   // Infinity and NaN, then zero, then what is negative.
   constexpr float infinity = std::numeric_limits<float>::infinity();
   result = e.select(lessThan(x, real(infinity)), result, x);
   result = e.select(equals(x, real(0.0f)), real(-infinity), result);
   return e.select(lessThan(x, real(0.0f)), real(std::numeric_limits<float>::quiet_NaN()), result);
+}
+
+// 1 + x = 2^n (1 + m) with m = 2^-n x + (2^-n - 1), which has all digits of x: the sum 1 + x, which has not, only
+// chooses n. For n = 0 m is x, else x is normal and its exponent may be moved. 4 * 2^-n is normal for all n up to 128.
+template <typename E> typename E::Value ScalarFunctions<E>::log1p(Value x) {
+  auto real = [&](float value) { return e.real(ScalarType::f32, value); };
+  Value exponent = exponentOf(e.bitcast(e.add(x, real(1.0f)), ScalarType::i32));
+  Value shift = e.shiftLeft(exponent, e.integer(ScalarType::i32, 23));
+  Value scaled = e.bitcast(e.sub(e.bitcast(x, ScalarType::i32), shift), ScalarType::f32);
+  Value fourfold = e.bitcast(e.sub(e.integer(ScalarType::i32, 0x40800000), shift), ScalarType::f32);
+  Value m = e.add(scaled, e.fma(fourfold, real(0.25f), real(-1.0f)));
+  Value result = scaledLogarithm(m, e.integerToFloat(exponent, ScalarType::f32, false));
+  result = e.copySign(result, x); // of zeros
+  // Infinity and NaN, then -1, then what is less.
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  result = e.select(lessThan(x, real(infinity)), result, x);
+  result = e.select(equals(x, real(-1.0f)), real(-infinity), result);
+  return e.select(lessThan(x, real(-1.0f)), real(std::numeric_limits<float>::quiet_NaN()), result);
 }
 
 // An odd polynomial (Cephes) where 1 - 2 / (exp 2|x| + 1) would cancel.

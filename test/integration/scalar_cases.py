@@ -21,8 +21,8 @@ STORED = {"i1": np.bool_, "bf16": np.int16, "f16": np.float16, "f32": np.float32
 EXACT = {"abs", "neg", "sqrt", "reciprocal", "relu", "floor", "ceil", "round", "sign", "add", "sub", "mul", "div",
          "fmod", "mod", "min", "max", "select"}
 UNITS = {"f64": 6, "f32": 3, "f16": 1, "bf16": 1}
-TRANSCENDENTAL = ["exp", "log", "erf", "tanh", "sigmoid", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
-                  "asinh", "acosh", "atanh"]
+TRANSCENDENTAL = ["exp", "expm1", "log", "log1p", "erf", "tanh", "sigmoid", "sin", "cos", "tan", "asin", "acos", "atan",
+                  "sinh", "cosh", "asinh", "acosh", "atanh"]
 COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 

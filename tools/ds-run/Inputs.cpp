@@ -135,12 +135,12 @@ void completeInputs(const EntryInfo &entry, const Pins &pins, uint64_t seed, con
   }
 }
 
-void collectJson(const nlohmann::json &value, size_t depth, Shape &shape, std::vector<double> &numbers,
+void collectJson(const nlohmann::json &value, size_t depth, Shape &shape, std::vector<const nlohmann::json *> &numbers,
                  const std::string &text) {
   if (!value.is_array()) {
     if (depth != shape.size() || (!value.is_number() && !value.is_boolean()))
       fail(ErrorCode::InvalidArgument, "'", text, "' is not a number or a regular list of numbers");
-    numbers.push_back(value.is_boolean() ? value.get<bool>() : value.get<double>());
+    numbers.push_back(&value);
     return;
   }
   if (depth == shape.size() && numbers.empty())
@@ -149,6 +149,14 @@ void collectJson(const nlohmann::json &value, size_t depth, Shape &shape, std::v
     fail(ErrorCode::InvalidArgument, "'", text, "' is not a regular list of numbers");
   for (const nlohmann::json &item : value)
     collectJson(item, depth + 1, shape, numbers, text);
+}
+
+/// Whether a type of 64 bits holds the integer; beyond it is clamped.
+bool holdsExactly(ElementType type, const nlohmann::json &number) {
+  if (type == ElementType::U64)
+    return number.is_number_unsigned();
+  bool isBeyond = number.is_number_unsigned() && number.get<uint64_t>() > INT64_MAX;
+  return type == ElementType::I64 && number.is_number_integer() && !isBeyond;
 }
 
 } // namespace
@@ -175,18 +183,20 @@ Tensor parseValue(const std::string &text, ElementType type) {
   if (json.is_discarded())
     fail(ErrorCode::InvalidArgument, "'", text, "' is not a number or a list such as [[1, 2], [3, 4]]");
   Shape shape;
-  std::vector<double> numbers;
+  std::vector<const nlohmann::json *> numbers;
   collectJson(json, 0, shape, numbers, text);
   Tensor tensor(type, shape);
   for (size_t i = 0; i < numbers.size(); ++i) {
-    if (isInteger(type) && numbers[i] != std::floor(numbers[i]))
-      fail(ErrorCode::InvalidArgument, "'", text, "' holds ", numbers[i], ", expected integers (", typeName(type), ")");
-    storeDouble(type, tensor.data(), i, numbers[i]);
-  }
-  // Integers of more than 53 bits do not survive a double.
-  if (type == ElementType::I64 && json.is_number_integer()) {
-    int64_t exact = json.get<int64_t>();
-    std::memcpy(tensor.data(), &exact, sizeof(exact));
+    const nlohmann::json &given = *numbers[i];
+    double number = given.is_boolean() ? given.get<bool>() : given.get<double>();
+    if (isInteger(type) && number != std::floor(number))
+      fail(ErrorCode::InvalidArgument, "'", text, "' holds ", number, ", expected integers (", typeName(type), ")");
+    storeDouble(type, tensor.data(), i, number);
+    // Integers of more than 53 bits do not survive a double.
+    if (holdsExactly(type, given)) {
+      auto exact = given.get<uint64_t>(); // in two's complement
+      std::memcpy(tensor.data() + i * sizeof(exact), &exact, sizeof(exact));
+    }
   }
   return tensor;
 }

@@ -24,7 +24,9 @@ static Value slopeOf(UnaryKind kind, Value x, Value y, DsBuilder &b) {
   case UnaryKind::abs: return b.unary(UnaryKind::sign, x);
   case UnaryKind::neg: return b.scalar(b.element(x), -1);
   case UnaryKind::exp: return y;
+  case UnaryKind::expm1: return b.unary(UnaryKind::exp, x); // y + 1 cancels where y is near -1
   case UnaryKind::log: return inverse(x);
+  case UnaryKind::log1p: return inverse(b.add(x, 1.0));
   case UnaryKind::sqrt: return b.mul(inverse(y), 0.5);
   case UnaryKind::reciprocal: return negated(squared(y));
   case UnaryKind::erf: return b.mul(b.unary(UnaryKind::exp, negated(squared(x))), 2 / std::sqrt(M_PI));

@@ -17,11 +17,13 @@ func.func @doc(%x: vector<16xf32>) -> vector<16xf32> {
 // CHECK: llvm.intr.fma({{.*}} : (f32, f32, f32) -> f32
 // CHECK-NOT: math.
 // CHECK: return
-func.func @scalars_alike(%x: f32) -> (f32, f32, f32) {
+func.func @scalars_alike(%x: f32) -> (f32, f32, f32, f32, f32) {
   %0 = math.log %x : f32
   %1 = math.tanh %x : f32
   %2 = math.erf %x : f32
-  return %0, %1, %2 : f32, f32, f32
+  %3 = math.expm1 %x : f32
+  %4 = math.log1p %x : f32
+  return %0, %1, %2, %3, %4 : f32, f32, f32, f32, f32
 }
 
 // -----

@@ -66,6 +66,13 @@ TEST(ParseValue, ReadsNumbersAndLists) {
   EXPECT_EQ(parseValue("[]", ElementType::F32).getShape(), (Shape{0}));
   EXPECT_EQ(loadInteger(ElementType::I64, parseValue("9007199254740993", ElementType::I64).data(), 0),
             9007199254740993);
+  Tensor list = parseValue("[[-9007199254740993, 9223372036854775807]]", ElementType::I64);
+  EXPECT_EQ(loadInteger(ElementType::I64, list.data(), 0), -9007199254740993);
+  EXPECT_EQ(loadInteger(ElementType::I64, list.data(), 1), 9223372036854775807);
+  EXPECT_EQ(loadInteger(ElementType::I64, parseValue("18446744073709551615", ElementType::I64).data(), 0), INT64_MAX);
+  uint64_t unsignedOne = 0;
+  std::memcpy(&unsignedOne, parseValue("[18446744073709551615]", ElementType::U64).data(), sizeof(unsignedOne));
+  EXPECT_EQ(unsignedOne, UINT64_MAX);
   for (const char *text : {"", "x", "[1", "[[1,2],[3]]", "[1,[2]]", "[[1],2]", "{}", "\"a\"", "[[],[1]]"})
     EXPECT_NE(errorOf([&] { parseValue(text, ElementType::F32); }), "") << text;
   EXPECT_NE(errorOf([] { parseValue("1.5", ElementType::I64); }).find("expected integers"), std::string::npos);
