@@ -19,8 +19,8 @@ def built(folder, text, opset=18, name="model"):
     return path
 
 
-def normal(*shape):
-    return np.random.default_rng([SEED, *shape]).standard_normal(shape).astype(np.float32)
+def normal(*shape, key=0):
+    return np.random.default_rng([SEED, key, *shape]).standard_normal(shape).astype(np.float32)
 
 
 def like_onnx_runtime(model, feeds, folder, tolerance=1e-5):
@@ -107,6 +107,28 @@ func.func @main(%x: tensor<4xf32> {ds.name = "x", ds.dims = [4]}, %s: tensor<1xi
         expect(start == 0 or len(result.err.strip().splitlines()) == 1, f"{start}: {result}")
 
 
+@case
+def safety_of_gradients(folder):
+    """Of a function of which nothing but the gradient is left."""
+    source = folder / "m.mlir"
+    source.write_text("""
+func.func @main(%x: tensor<4xf32> {ds.name = "x", ds.dims = [4]}, %s: tensor<1xi64> {ds.name = "s", ds.dims = [1]})
+    -> (tensor<4xf32> {ds.name = "dx"}) attributes {ds.entry} {
+  %dx = train.gradient (%x) {
+  ^bb0(%a: tensor<4xf32>):
+    %0 = ds.broadcast %a ["s[0]"] : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = ds.reduce sum %0 axes [0] keep false : (tensor<4xf32>) -> tensor<f32>
+    train.yield %1 : tensor<f32>
+  } : (tensor<4xf32>) -> tensor<4xf32>
+  return %dx : tensor<4xf32>
+}
+""")
+    tool("ds-opt", source, "-o", folder / "m.dsp")
+    for size in 4, 1, 2, 0, -7:
+        np.savez(folder / "in.npz", x=normal(4), s=np.array([size]))
+        tool("ds-run", folder / "m.dsp", "--inputs", folder / "in.npz", code=0 if size in (1, 4) else 1)
+
+
 BRANCHES = """
 m (float[4] x, int64[1] s, bool c) => (float[n] y) {
   y = If (c) <
@@ -187,7 +209,7 @@ def define_attention(name):
         model = built(folder, ATTENTION.replace("MASK", MASKS[name]).replace("<float low", "<" + constants + "float low"))
         outcomes = []
         for b, m, s in [(2, 2, 5), (2, 1, 5), (1, 3, 4), (2, 3, 4), (3, 2, 5), (1, 1, 1), (3, 3, 1), (4, 2, 3)]:
-            feeds = {name: normal(b, 2, s, 8, *key) for name, key in (("q", ()), ("k", ()), ("v", ()))}
+            feeds = {name: normal(b, 2, s, 8, key=key) for key, name in enumerate("qkv")}
             feeds["mask"] = normal(m, 1, s, s)
             outcomes.append(like_onnx_runtime(model, feeds, folder, 2e-5))
         both(outcomes, name)
@@ -221,9 +243,70 @@ m (float[bh, s, 8] q, float[bh, s, 8] k, float[bh, s, 8] v, float[b, 1, t, t] ma
 """)
     outcomes = []
     for b, m, s, t in [(2, 2, 5, 5), (1, 1, 4, 4), (2, 1, 5, 5), (1, 2, 4, 4), (3, 3, 1, 1), (2, 2, 5, 4), (2, 2, 4, 8), (4, 1, 2, 4)]:
-        feeds = {name: normal(2 * b, s, 8) for name in "qkv"}
+        feeds = {name: normal(2 * b, s, 8, key=key) for key, name in enumerate("qkv")}
         outcomes.append(like_onnx_runtime(model, {**feeds, "mask": normal(m, 1, t, t)}, folder, 2e-5))
     both(outcomes, "batches of heads")
+
+
+@case
+def safety_of_repeated_heads(folder):
+    """Keys and values of fewer heads, expanded by a list of the run: the attention repeats them by itself."""
+    model = built(folder, """
+m (float[b, 4, s, 8] q, float[b, 2, t, 8] k, float[b, 2, t, 8] v, int64[1] n) => (float[c, 4, s, 8] y)
+    <int64[1] third = {2}, int64[1] two = {2}, int64[1] four = {4}, int64[1] eight = {8}, int64[1] one = {1},
+     int64[4] joint = {0, 4, -1, 8}> {
+  list = Concat <axis = 0> (n, two, two, one, eight)
+  k5 = Unsqueeze (k, third)
+  ke = Expand (k5, list)
+  kr = Reshape (ke, joint)
+  v5 = Unsqueeze (v, third)
+  ve = Expand (v5, list)
+  vr = Reshape (ve, joint)
+  kt = Transpose <perm = [0, 1, 3, 2]> (kr)
+  scores = MatMul (q, kt)
+  weights = Softmax <axis = -1> (scores)
+  y = MatMul (weights, vr)
+}
+""")
+    outcomes = []
+    for b, n, s, t in [(2, 2, 3, 5), (2, 1, 3, 5), (1, 1, 4, 1), (2, 3, 3, 5), (3, 2, 3, 5), (2, -1, 3, 5), (2, 0, 3, 5), (1, 4, 2, 3)]:
+        feeds = {"q": normal(b, 4, s, 8), "k": normal(b, 2, t, 8), "v": normal(b, 2, t, 8, key=1), "n": np.array([n])}
+        outcomes.append(like_onnx_runtime(model, feeds, folder, 2e-5))
+    both(outcomes, "repeated heads")
+
+
+BODIES = """
+m (float[b, 2, s, 8] q, float[b, 2, s, 8] k, float[b, 2, s, 8] v, float[m] z, KIND) => (float[b, 2, s, 8] y) <bool go = {1}> {
+  y = NODE
+}
+"""
+BODY = """
+    e = Expand (zero, list)
+    kt = Transpose <perm = [0, 1, 3, 2]> (k)
+    product = MatMul (a, kt)
+    scores = Add (product, e)
+    weights = Softmax <axis = -1> (scores)
+    attended = MatMul (weights, v)
+"""
+
+
+@case
+def safety_of_attention_in_bodies(folder):
+    """What an attention inside of a branch or a loop requires is required where that runs."""
+    head = "zero = Constant <value_float = 0.0> () size = Shape (z) ones = Constant <value_ints = [1, 1, 1]> () " \
+           "list = Concat <axis = 0> (size, ones) " + BODY
+    nodes = {"branch": ("bool c", "If (c) < then_branch = yes () => (float[b, 2, s, 8] r) { a = Identity (q) " + head +
+                        " r = Neg (attended) }, else_branch = no () => (float[b, 2, s, 8] p) { p = Neg (q) } >"),
+             "loop": ("int64 c", "Loop (c, go, q) < body = l (int64 i, bool more, float[b, 2, s, 8] a) => "
+                      "(bool on, float[b, 2, s, 8] r) { on = Identity (more) " + head + " r = Neg (attended) } >")}
+    for name, (kind, node) in nodes.items():
+        model = built(folder, BODIES.replace("KIND", kind).replace("NODE", node), name=name)
+        outcomes = []
+        for b, m, s in [(2, 2, 3), (2, 1, 3), (2, 3, 3), (3, 2, 1), (1, 1, 2)]:
+            for c in (np.array(False), np.array(True)) if name == "branch" else (np.array(0), np.array(2)):
+                feeds = {name: normal(b, 2, s, 8, key=key) for key, name in enumerate("qkv")}
+                outcomes.append(like_onnx_runtime(model, {**feeds, "z": normal(m), "c": c}, folder, 2e-5))
+        both(outcomes, name)
 
 
 @case
@@ -243,7 +326,7 @@ m (float[b, 2, s, 8] x, float[m, 1, t, 8] c, float[n, 1, t, 8] d) => (float[k, 2
     outcomes = []
     for b, m, n, s, t in [(2, 2, 2, 5, 5), (2, 1, 2, 5, 5), (2, 1, 1, 5, 1), (1, 2, 2, 3, 3), (2, 3, 1, 5, 5), (2, 1, 3, 5, 5),
                           (2, 2, 2, 5, 4), (1, 2, 3, 4, 4), (1, 2, 1, 1, 4)]:
-        feeds = {"x": normal(b, 2, s, 8), "c": normal(m, 1, t, 8), "d": normal(n, 1, t, 8)}
+        feeds = {"x": normal(b, 2, s, 8), "c": normal(m, 1, t, 8), "d": normal(n, 1, t, 8, key=1)}
         outcomes.append(like_onnx_runtime(model, feeds, folder))
     both(outcomes, "rotary")
 

@@ -216,3 +216,21 @@ func.func @through_a_branch(%x: tensor<2xf32>, %c: i1) -> tensor<2xf32> {
   } : (tensor<2xf32>) -> tensor<2xf32>
   return %dx : tensor<2xf32>
 }
+
+// -----
+
+// What the function requires of sizes is required, too, where only its gradient is left.
+// CHECK-LABEL: func.func @keeps_requirements
+// CHECK-NEXT: ds.require "s[0]" at least 0
+// CHECK-NEXT: ds.require 4 : i64 broadcast with "s[0]"
+// CHECK-NOT: ds.require
+// CHECK: return
+func.func @keeps_requirements(%x: tensor<4xf32>, %s: tensor<1xi64> {ds.name = "s", ds.dims = [1]}) -> tensor<4xf32> {
+  %dx = train.gradient (%x) {
+  ^bb0(%a: tensor<4xf32>):
+    %0 = ds.broadcast %a ["s[0]"] : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = ds.reduce sum %0 axes [0] keep false : (tensor<4xf32>) -> tensor<f32>
+    train.yield %1 : tensor<f32>
+  } : (tensor<4xf32>) -> tensor<4xf32>
+  return %dx : tensor<4xf32>
+}
