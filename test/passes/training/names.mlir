@@ -2,8 +2,8 @@
 // RUN: ds-opt %s --ds-differentiate | FileCheck %s
 
 // CHECK-LABEL: func.func @named
-// CHECK: %[[DX:.*]] = ds.binary mul {{.*}} {ds.values = ["dx"]}
-// CHECK: %[[DY:.*]] = ds.unary neg {{.*}} {ds.values = ["dy"]}
+// CHECK-DAG: %[[DX:.*]] = ds.binary mul {{.*}} {ds.values = ["dx"]}
+// CHECK-DAG: %[[DY:.*]] = ds.unary neg {{.*}} {ds.values = ["dy"]}
 // CHECK: return %[[DX]], %[[DY]]
 func.func @named(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %dx, %dy = train.gradient (%x, %y) attributes {ds.values = ["dx", "dy"]} {
