@@ -1,8 +1,9 @@
 """Near misses: what one condition of the compiler alone keeps apart, where all else looks as if a rule held."""
 import numpy as np
+from onnx import parser, save
 
 from attention_cases import compiled
-from kit import case, same_numbers
+from kit import case, compile_model, expect, run_package, same_numbers
 from programs import SEED
 from wrap_cases import as_onnx_runtime
 
@@ -59,3 +60,46 @@ m (int8[n] x) => (bool[4] a, bool[4] b, float[4] c, double[4] d)
   d = Mul (wide, farther)
 }
 """, [{"x": np.zeros(n, np.int8)} for n in (0, 1, 5)])
+
+
+@case
+def quotients_of_negative_sizes(folder):
+    """Integers are divided towards 0, whole multiples of the divisor and those beside them alike."""
+    as_onnx_runtime(folder, """
+m (int64[1] k, int8[n] x) => (int64[1] a, int64[1] b, int64[1] c, int64[2] d)
+    <int64[1] three = {3}, int64[1] seven = {7}, int64[1] ten = {10}> {
+  a = Div (k, three)
+  shape = Shape (x)
+  less = Sub (shape, ten)
+  b = Div (less, three)
+  mixed = Sub (k, shape)
+  c = Div (mixed, seven)
+  d = Concat <axis = 0> (b, c)
+}
+""", [{"k": np.array([k], np.int64), "x": np.zeros(n, np.int8)} for k in (-8, -7, -6, -1, 0, 5, 6) for n in (0, 1, 4, 7, 8, 13)])
+
+
+@case
+def extremes_of_negative_elements(folder):
+    """The greatest of what is negative and the least of what is great, in every integer type; no element beside them."""
+    kinds = {"int8": np.int8, "uint8": np.uint8, "int32": np.int32, "int64": np.int64}
+    outputs = ", ".join(f"{kind}[n] {kind}_max, {kind}[n] {kind}_min" for kind in kinds)
+    text = "\n".join(f"  {kind}_max = ReduceMax <keepdims = 0> ({kind}_x, axes)\n  {kind}_min = ReduceMin <keepdims = 0> ({kind}_x, axes)"
+                     for kind in kinds)
+    save(parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 18]>
+m ({", ".join(f"{kind}[n, 5] {kind}_x" for kind in kinds)}) => ({outputs}) <int64[1] axes = {{1}}> {{
+{text}
+}}"""), folder / "m.onnx")
+    package = compile_model(folder / "m.onnx", folder)
+    random = np.random.default_rng(SEED)
+    for low, high in ((0, 0.5), (0.5, 1), (0, 1)):  # the lower half of a type, the upper half, all of it
+        inputs = {}
+        for kind, dtype in kinds.items():
+            least, width = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max) - int(np.iinfo(dtype).min)
+            inputs[f"{kind}_x"] = random.integers(least + int(low * width), least + int(high * (width - 1)), (3, 5), dtype, endpoint=True)
+        found = run_package(package, inputs, folder)
+        for kind in kinds:
+            for name in ("max", "min"):
+                expected = getattr(np, name)(inputs[f"{kind}_x"], axis=1)
+                expect(np.array_equal(found[f"{kind}_{name}"], expected),
+                       f"seed {SEED}: {name} of {kind}: expected {expected}, found {found[f'{kind}_{name}']}")
