@@ -20,6 +20,8 @@ target_precompile_headers(ds_pch PRIVATE
   <mlir/Dialect/Arith/IR/Arith.h> <mlir/Dialect/MemRef/IR/MemRef.h> <mlir/Dialect/Linalg/IR/Linalg.h>
   <mlir/Dialect/Vector/IR/VectorOps.h> <mlir/Dialect/LLVMIR/LLVMDialect.h>)
 
+set(DS_COVERED "" CACHE STRING "folders whose executed lines are to be measured, as a regular expression; for utils/check-mutants")
+
 # ds_add_compiler_library(<name> <sources...> [DEPENDS <tablegen targets...>] [LINK <libraries...>])
 function(ds_add_compiler_library name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
@@ -28,5 +30,10 @@ function(ds_add_compiler_library name)
   target_link_libraries(${name} PUBLIC ${ARG_LINK} MLIR LLVM)
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+  file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  if(DS_COVERED AND folder MATCHES "${DS_COVERED}")
+    target_compile_options(${name} PRIVATE -fprofile-instr-generate -fcoverage-mapping)
+    target_link_options(${name} INTERFACE -fprofile-instr-generate)
   endif()
 endfunction()

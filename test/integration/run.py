@@ -1,4 +1,4 @@
-"""Runs the integration cases of this folder. usage: run.py [--slow | --all] [--stop] [--jobs N] [PATTERN...]
+"""Runs the integration cases of this folder. usage: run.py [--slow | --all] [--stop] [--jobs N] [--profiles FOLDER] [PATTERN...]
 
 Each case compiles models with ds-opt, runs packages with ds-run and checks what comes out. Prints one line per case and
 a last line `N passed, N failed, N skipped`.
@@ -6,6 +6,7 @@ a last line `N passed, N failed, N skipped`.
 import argparse
 import importlib
 import multiprocessing.connection
+import os
 import sys
 import tempfile
 import time
@@ -37,11 +38,13 @@ def in_turn(cases):
         yield name, result, text, time.time() - start
 
 
-def beside_each_other(cases, jobs):
+def beside_each_other(cases, jobs, profiles):
     """The same, each case in a process of its own, as they end."""
     fork, waiting, running = multiprocessing.get_context("fork"), list(cases), {}
 
-    def child(function, answer):
+    def child(name, function, answer):
+        if profiles:
+            os.environ["LLVM_PROFILE_FILE"] = str(Path(profiles, name.replace("/", "."), "%1m.profraw"))
         answer.send(run(function))
         answer.close()
 
@@ -50,7 +53,7 @@ def beside_each_other(cases, jobs):
             name, function = waiting.pop(0)
             answer, end = fork.Pipe(duplex=False)
             sys.stdout.flush()
-            process = fork.Process(target=child, args=(function, end))
+            process = fork.Process(target=child, args=(name, function, end))
             process.start()
             end.close()
             running[answer] = name, process, time.time()
@@ -72,6 +75,7 @@ def main():
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--stop", action="store_true", help="end with the first case that fails")
     parser.add_argument("--jobs", type=int, help="cases at the same time (2; slow cases one by one, they tell each other what they found)")
+    parser.add_argument("--profiles", metavar="FOLDER", help="where instrumented tools leave what each case executed (FOLDER/file.name)")
     arguments = parser.parse_args()
     here = Path(__file__).parent
     for path in sorted(here.glob("*_cases.py")):
@@ -84,7 +88,8 @@ def main():
     jobs = arguments.jobs or (1 if slow else 2)
     print(f"DS_SEED={SEED}", flush=True)
     count = {"PASS": 0, "FAIL": 0, "SKIP": 0}
-    for name, result, text, seconds in in_turn(chosen) if jobs == 1 else beside_each_other(chosen, jobs):
+    for name, result, text, seconds in (
+            in_turn(chosen) if jobs == 1 and not arguments.profiles else beside_each_other(chosen, jobs, arguments.profiles)):
         count[result] += 1
         print(f"{result} {name} ({seconds:.1f} s)" + (f": {text}" if text else ""), flush=True)
         if arguments.stop and result == "FAIL":

@@ -1,0 +1,105 @@
+"""Near misses: what one condition of the compiler alone keeps apart, where all else looks as if a rule held."""
+import numpy as np
+from onnx import parser, save
+
+from attention_cases import compiled
+from kit import case, compile_model, expect, run_package, same_numbers
+from programs import SEED
+from wrap_cases import as_onnx_runtime
+
+
+@case
+def a_long_way_to_no_product(folder):
+    """What a softmax reads doubles and halves forty times: each op has two ways back, none of which ends at a product."""
+    chain = "\n".join(f"  s{i} = Add (h{i}, h{i})\n  h{i + 1} = Mul (s{i}, half)" for i in range(40))
+    model, package = compiled(f"""
+deep (float[n, 4] h0, float[4, 3] v) => (float[n, 3] y) <float half = {{0.5}}> {{
+{chain}
+  weights = Softmax <axis = -1> (h40)
+  y = MatMul (weights, v)
+}}
+""", folder, attentions=0)
+    random = np.random.default_rng(SEED)
+    same_numbers(package, model, {"h0": random.standard_normal((5, 4), np.float32), "v": random.standard_normal((4, 3), np.float32)},
+                 folder)
+
+
+@case
+def the_successor_of_the_greatest(folder):
+    """x < x + 1 holds for all but one number of a type; so do the comparisons that follow from it."""
+    as_onnx_runtime(folder, """
+m (int32[1] k, int64[1] l) => (bool[1] a, bool[1] b, bool[1] c, bool[1] d, int32[1] e, int64[1] f)
+    <int32[1] one = {1}, int64[1] wideOne = {1}> {
+  next = Add (k, one)
+  a = Less (k, next)
+  e = Max (k, next)
+  before = Sub (k, one)
+  b = Less (before, k)
+  wideNext = Add (l, wideOne)
+  c = Less (l, wideNext)
+  wideBefore = Sub (l, wideOne)
+  d = Less (wideBefore, l)
+  f = Max (l, wideNext)
+}
+""", [{"k": np.array([k], np.int32), "l": np.array([l], np.int64)}
+      for k, l in ((5, 5), (2**31 - 1, 2**63 - 1), (-2**31, -2**63), (2**31 - 2, 2**63 - 2), (-2**31 + 1, -2**63 + 1))])
+
+
+@case
+def constants_that_64_bits_hold_not(folder):
+    """Whole numbers of floats beyond 2^63 take no part in size arithmetic, just within they do."""
+    as_onnx_runtime(folder, """
+m (int8[n] x) => (bool[4] a, bool[4] b, float[4] c, double[4] d)
+    <float[4] far = {9223372036854775808.0, 1e19, -9223372036854775808.0, -1.7e19}, double[4] farther = {9223372036854775808.0, 1.8e19, -1e19, 4.0}> {
+  shape = Shape (x)
+  n = Cast <to = 1> (shape)
+  wide = Cast <to = 11> (shape)
+  a = Less (n, far)
+  b = Greater (wide, farther)
+  c = Add (n, far)
+  d = Mul (wide, farther)
+}
+""", [{"x": np.zeros(n, np.int8)} for n in (0, 1, 5)])
+
+
+@case
+def quotients_of_negative_sizes(folder):
+    """Integers are divided towards 0, whole multiples of the divisor and those beside them alike."""
+    as_onnx_runtime(folder, """
+m (int64[1] k, int8[n] x) => (int64[1] a, int64[1] b, int64[1] c, int64[2] d)
+    <int64[1] three = {3}, int64[1] seven = {7}, int64[1] ten = {10}> {
+  a = Div (k, three)
+  shape = Shape (x)
+  less = Sub (shape, ten)
+  b = Div (less, three)
+  mixed = Sub (k, shape)
+  c = Div (mixed, seven)
+  d = Concat <axis = 0> (b, c)
+}
+""", [{"k": np.array([k], np.int64), "x": np.zeros(n, np.int8)} for k in (-8, -7, -6, -1, 0, 5, 6) for n in (0, 1, 4, 7, 8, 13)])
+
+
+@case
+def extremes_of_negative_elements(folder):
+    """The greatest of what is negative and the least of what is great, in every integer type; no element beside them."""
+    kinds = {"int8": np.int8, "uint8": np.uint8, "int32": np.int32, "int64": np.int64}
+    outputs = ", ".join(f"{kind}[n] {kind}_max, {kind}[n] {kind}_min" for kind in kinds)
+    text = "\n".join(f"  {kind}_max = ReduceMax <keepdims = 0> ({kind}_x, axes)\n  {kind}_min = ReduceMin <keepdims = 0> ({kind}_x, axes)"
+                     for kind in kinds)
+    save(parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 18]>
+m ({", ".join(f"{kind}[n, 5] {kind}_x" for kind in kinds)}) => ({outputs}) <int64[1] axes = {{1}}> {{
+{text}
+}}"""), folder / "m.onnx")
+    package = compile_model(folder / "m.onnx", folder)
+    random = np.random.default_rng(SEED)
+    for low, high in ((0, 0.5), (0.5, 1), (0, 1)):  # the lower half of a type, the upper half, all of it
+        inputs = {}
+        for kind, dtype in kinds.items():
+            least, width = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max) - int(np.iinfo(dtype).min)
+            inputs[f"{kind}_x"] = random.integers(least + int(low * width), least + int(high * (width - 1)), (3, 5), dtype, endpoint=True)
+        found = run_package(package, inputs, folder)
+        for kind in kinds:
+            for name in ("max", "min"):
+                expected = getattr(np, name)(inputs[f"{kind}_x"], axis=1)
+                expect(np.array_equal(found[f"{kind}_{name}"], expected),
+                       f"seed {SEED}: {name} of {kind}: expected {expected}, found {found[f'{kind}_{name}']}")
