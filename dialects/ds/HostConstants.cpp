@@ -259,8 +259,8 @@ bool ConstantEvaluator::run(Operation *op) {
     return number.has_value();
   }
   if (auto condition = dyn_cast<ds::RequireOp>(op)) {
-    auto size = bound(condition.getSize()), least = bound(condition.getLeast());
-    return size && least && *size->constant() >= *least->constant();
+    auto lhs = bound(condition.getLhs()), rhs = bound(condition.getRhs());
+    return lhs && rhs && holds(condition.getRelation(), *lhs->constant(), *rhs->constant());
   }
   if (auto size = dyn_cast<ds::SizeOp>(op)) {
     auto number = bound(size.getValue());
