@@ -87,6 +87,8 @@ static Convert reduce(ReduceKind kind) {
     Type type = n.b.element(x);
     if (isa<IntegerType>(type) && needsFloat(kind))
       x = n.b.cast(x, n.b.f64());
+    else if (!areConstant(*axes) && (type.isF16() || type.isBF16())) // several steps, of which each would round
+      x = n.b.cast(x, n.b.f32());
     return {n.b.cast(axes->empty() ? reduceNothing(n.b, kind, x) : reduceAxes(n.b, kind, x, *axes, keep), type)};
   };
 }
