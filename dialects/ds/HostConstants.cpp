@@ -241,6 +241,15 @@ void ConstantEvaluator::handOver(ValueRange from, ValueRange to) {
     known[target] = std::move(value);
 }
 
+static bool holds(ds::SizeRelation relation, int64_t lhs, int64_t rhs) {
+  switch (relation) {
+  case ds::SizeRelation::equal: return lhs == rhs;
+  case ds::SizeRelation::broadcast: return lhs == rhs || lhs == 1 || rhs == 1;
+  case ds::SizeRelation::at_least: return lhs >= rhs;
+  }
+  llvm_unreachable("all relations handled");
+}
+
 bool ConstantEvaluator::run(Operation *op) {
   if (isa<scf::YieldOp, scf::ConditionOp>(op))
     return true;

@@ -29,6 +29,17 @@ def unary_functions(folder):
 
 
 @case
+def activations_far_and_at_zero(folder):
+    """Where the branch that is not taken is infinite, and where slopes of both sides meet."""
+    g = Gradients(opset=22)
+    for name in ("Softplus", "Mish"):
+        g.test(f"y = {name} (x)", x=np.array([0, 300, -300, -40, 1, -1.0]))
+    for name in ("Elu", "Celu", "Selu"):
+        g.test(f"y = {name} (x)", x=np.array([800, -800, -40, 1, -1.0]))
+    g.verify(folder)
+
+
+@case
 def binary_functions(folder):
     g = Gradients()
     for name in ("Add", "Sub", "Mul", "Div"):

@@ -1,12 +1,16 @@
-"""Accuracy of the functions that codegen/cpu/ExpandMath.cpp expands, over f32 arguments of all exponents."""
+"""Accuracy of the functions that codegen/cpu/ExpandMath.cpp expands, over f32 arguments of all exponents, and of the
+activations that are made of them."""
 import math
 
 import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
 
-from kit import case, compile_model, expect, tool
+from kit import case, compile_model, expect, run_package, tool
+from programs import SEED
 
 # Greatest error in units in the last place, as measured; ExpandMath.cpp states the same numbers.
-BOUNDS = {"exp": 1.0, "log": 0.8, "tanh": 1.4, "erf": 1.0}
+BOUNDS = {"exp": 1.0, "expm1": 1.3, "log": 0.8, "log1p": 1.4, "tanh": 1.4, "erf": 1.0}
 POINTS = 7 * (1 << 19)
 
 PROGRAM = """
@@ -80,3 +84,57 @@ def math_functions_are_accurate(folder):
             worst = int(np.argmax(error))
             expect(error[worst] <= bound, f"{cpu}: {function}({x[worst]!r}) = {actual[worst]!r}, {error[worst]:.3f} ulp "
                    f"from {reference[function][worst]!r}; expected at most {bound}")
+
+
+ELEMENTS = {"f64": (np.float64, TensorProto.DOUBLE), "f32": (np.float32, TensorProto.FLOAT), "f16": (np.float16, TensorProto.FLOAT16),
+            "bf16": (np.float32, TensorProto.BFLOAT16)}  # of which NumPy knows no bfloat16
+
+
+def activation_model(folder, op, attributes, x, element, isConstant):
+    """One node between casts where its type is none of NumPy's."""
+    dtype, code = ELEMENTS[element]
+    stored = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    nodes = [helper.make_node("Cast", ["x"], ["inner"], to=code), helper.make_node(op, ["inner"], ["outer"], **attributes),
+             helper.make_node("Cast", ["outer"], ["y"], to=stored)]
+    given = [] if isConstant else [helper.make_tensor_value_info("x", stored, ["n"])]
+    graph = helper.make_graph(nodes, op, given, [helper.make_tensor_value_info("y", stored, [len(x) if isConstant else "n"])],
+                              [numpy_helper.from_array(x, "x")] if isConstant else [])
+    path = folder / f"{op}.{element}.{isConstant}.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10), str(path))
+    return path
+
+
+@case
+def activations_far_and_near(folder):
+    """Of numbers far below zero, where 1 + e^x is 1, and near it, where e^x is 1: all digits of the type are right."""
+    random = np.random.default_rng(SEED)
+    real = lambda value: np.longdouble(np.float32(value))
+    softplus = lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+    alpha, gamma = real(1.3), real(1.05)
+    below = lambda x, scale=1: np.expm1(np.minimum(x, 0) / scale)
+    activations = (
+        ("Softplus", {}, softplus, 4), ("Mish", {}, lambda x: x * np.tanh(softplus(x)), 8),
+        ("Elu", {"alpha": 1.3}, lambda x: np.where(x >= 0, x, alpha * below(x)), 4),
+        ("Celu", {"alpha": 1.3}, lambda x: np.where(x >= 0, x, alpha * below(x, alpha)), 5),
+        ("Selu", {"alpha": 1.3, "gamma": 1.05}, lambda x: gamma * np.where(x > 0, x, alpha * below(x)), 5))
+    far = -random.uniform(10, 80, 60)
+    near = np.ldexp(random.uniform(-1, 1, 90), random.integers(-40, 3, 90))
+    drawn = np.concatenate([far, near, random.uniform(3, 80, 30), [0.0, 5e4, -5e4, 1, -1]])
+    for element, (dtype, _) in ELEMENTS.items():
+        x = drawn.astype(dtype)
+        if element == "bf16":
+            x = (x.view(np.uint32) & 0xffff0000).view(np.float32)
+        digits = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}[element]
+        least = {"f64": -1074, "f32": -149, "f16": -24, "bf16": -133}[element]
+        for op, attributes, function, units in activations:
+            wanted = function(x.astype(np.longdouble))
+            unit = np.ldexp(np.longdouble(1), np.maximum(np.frexp(wanted)[1] - digits, least))
+            run = run_package(compile_model(activation_model(folder, op, attributes, x, element, False), folder), {"x": x}, folder)["y"]
+            folded = run_package(compile_model(activation_model(folder, op, attributes, x, element, True), folder), {}, folder)["y"]
+            expect(run.tobytes() == folded.tobytes(), f"{op} {element}: kernels and folding differ (seed {SEED})")
+            # Floats of 16 bits are rounded once; of Mish's logarithm the subnormal digits are multiplied by x.
+            bound = units if digits > 11 else 0.51
+            error = np.abs(run.astype(np.longdouble) - wanted) / unit
+            worst = int(np.argmax(np.where(np.isfinite(run), error, np.inf)))
+            expect(error[worst] <= bound, f"{op} {element}: of {x[worst]!r} {run[worst]!r}, expected {wanted[worst]!r}: "
+                   f"{error[worst]:.3g} units in the last place, expected at most {bound} (seed {SEED})")

@@ -363,3 +363,18 @@ def logarithms_of_probabilities_beside_large_scores(folder):
         # The differences of single floats are exact to half a unit each; so is the logarithm, of at most 7.
         far = np.abs(found - expected) / np.maximum(np.abs(expected), 1)
         expect(far.max() <= 1e-6, f"seed {SEED}: {options}: {found} against {expected}")
+
+
+@case
+def ignored_targets_of_any_number(folder):
+    """Which no double holds, or no target's type: 2^53 + 1 is ignored, and 2^32 + 1 is not the class 1."""
+    scores = numbers(6, 4).astype(np.float32)
+    logarithms = scores.astype(np.float64) - np.log(np.exp(scores.astype(np.float64)).sum(1, keepdims=True))
+    for number, dtype in ((2**53 + 1, np.int64), (-2**53 - 1, np.int64), (2**32 + 1, np.int32)):
+        target = np.array([1, 3, 0, 2, 1, 1], dtype)
+        counts = np.ones(6, bool)
+        if dtype == np.int64:
+            target[[1, 4]], counts[[1, 4]] = number, False
+        losses = [-logarithms[i, target[i]] if counts[i] else 0.0 for i in range(6)]
+        check(folder, "SoftmaxCrossEntropyLoss", [("x", scores), ("t", target)], expected={"y": np.array(losses, np.float32)}, opset=13,
+              tolerance=1e-5, reduction="none", ignore_index=number)

@@ -266,6 +266,10 @@ def triangles_in_files(folder):
     # Two numbers that are one double: only the diagonal holds the lesser one.
     tables["near"] = tables["of_int64"] * 2**60 + np.tri(size, k=-1, dtype=np.int64)
     tables["lesser"] = np.int64(2**60)
+    tables["next"] = tables["of_int64"] * 2**53 + np.tri(size, k=-1, dtype=np.int64)
+    tables["two53"] = np.int64(2**53)
+    forms["y_next"] = (cut % "next" + "d = Equal (c, two53) f = Where (d, x, low)", r"\[keep % else -3\.40\S*\]",
+                       lambda x, s, t, given: np.where(np.eye(size, dtype=bool)[t - s:t, :t], x, LOW))
     forms["y_near"] = (cut % "near" + "d = Equal (c, lesser) f = Where (d, x, low)", r"\[keep % else -3\.40\S*\]",
                        lambda x, s, t, given: np.where(np.eye(size, dtype=bool)[t - s:t, :t], x, LOW))
     check(forms, folder, tables)

@@ -1,4 +1,5 @@
 // Activation functions, as the formulas of the ONNX specification in ds ops.
+#include "frontends/onnx/convert/Activations.h"
 #include "frontends/onnx/convert/Registry.h"
 
 #include <cmath>
@@ -14,8 +15,6 @@ static Value whereSign(DsBuilder &b, BinaryKind kind, Value x, Value other) {
   return b.select(b.binary(kind, x, 0.0), x, other);
 }
 
-static Value expMinusOne(DsBuilder &b, Value x) { return b.sub(b.unary(UnaryKind::exp, x), 1.0); }
-
 static Values convertLeakyRelu(Node &n) {
   return {whereSign(n.b, BinaryKind::ge, n.in(0), n.b.mul(n.in(0), n.real("alpha", 0.01)))};
 }
@@ -28,28 +27,32 @@ static Values convertPRelu(Node &n) {
   return {whereSign(n.b, BinaryKind::ge, x, n.b.mul(slope, x))};
 }
 
-/// Floats of 16 bits in f32: attributes keep their digits, and differences such as e^x - 1 theirs.
-static Convert inFloat32(Value (*function)(Node &, Value)) {
-  return [=](Node &n) -> Values {
-    Type type = n.b.element(n.in(0));
-    if (!isa<FloatType>(type) || type.getIntOrFloatBitWidth() >= 32)
-      return {function(n, n.in(0))};
-    return {n.b.cast(function(n, n.b.cast(n.in(0), n.b.f32())), type)};
-  };
+// Where x is not taken from it, the exponential is that of 0: the slope of infinity would be no number.
+Value elu(DsBuilder &b, Value x, double alpha, double scale) {
+  Value least = b.binary(BinaryKind::min, x, 0.0);
+  Value below = b.unary(UnaryKind::expm1, scale == 1 ? least : b.div(least, scale));
+  return whereSign(b, BinaryKind::ge, x, alpha == 1 ? below : b.mul(below, alpha));
 }
 
-static Value elu(Node &n, Value x) {
-  return whereSign(n.b, BinaryKind::ge, x, n.b.mul(expMinusOne(n.b, x), n.real("alpha", 1)));
+// max(x, 0) + log(1 + e^-|x|) does not overflow. Both parts choose the same side of 0 there, so that their slopes add
+// up to those of the whole; |x| and max have slopes of their own.
+Value softplus(DsBuilder &b, Value x) {
+  Value isPositive = b.binary(BinaryKind::ge, x, 0.0), negated = b.unary(UnaryKind::neg, x);
+  Value decayed = b.unary(UnaryKind::exp, b.select(isPositive, negated, x));
+  Value line = b.select(isPositive, x, b.scalar(b.element(x), 0));
+  return b.add(line, b.unary(UnaryKind::log1p, decayed));
 }
 
-static Value selu(Node &n, Value x) {
+static Values convertElu(Node &n) { return {elu(n.b, n.in(0), n.real("alpha", 1))}; }
+
+static Values convertSelu(Node &n) {
   double alpha = n.real("alpha", 1.67326319217681884765625), gamma = n.real("gamma", 1.05070102214813232421875);
-  return n.b.mul(whereSign(n.b, BinaryKind::gt, x, n.b.mul(expMinusOne(n.b, x), alpha)), gamma);
+  return {n.b.mul(elu(n.b, n.in(0), alpha), gamma)};
 }
 
-static Value celu(Node &n, Value x) {
+static Values convertCelu(Node &n) {
   double alpha = n.real("alpha", 1);
-  return whereSign(n.b, BinaryKind::ge, x, n.b.mul(expMinusOne(n.b, n.b.div(x, alpha)), alpha));
+  return {elu(n.b, n.in(0), alpha, alpha)};
 }
 
 static Value hardSigmoid(DsBuilder &b, Value x, double alpha, double beta) {
@@ -57,23 +60,21 @@ static Value hardSigmoid(DsBuilder &b, Value x, double alpha, double beta) {
   return b.binary(BinaryKind::max, b.binary(BinaryKind::min, line, 1.0), 0.0);
 }
 
-static Value hardSigmoid(Node &n, Value x) { return hardSigmoid(n.b, x, n.real("alpha", 0.2), n.real("beta", 0.5)); }
-
-static Value hardSwish(Node &n, Value x) { return n.b.mul(x, hardSigmoid(n.b, x, 1.0 / 6, 0.5)); }
-
-/// log(1 + e^x) without overflow: max(x, 0) + log(1 + e^-|x|).
-static Value softplus(Node &n, Value x) {
-  DsBuilder &b = n.b;
-  Value decayed = b.unary(UnaryKind::exp, b.unary(UnaryKind::neg, b.unary(UnaryKind::abs, x)));
-  return b.add(b.unary(UnaryKind::relu, x), b.unary(UnaryKind::log, b.add(decayed, 1.0)));
+static Values convertHardSigmoid(Node &n) {
+  return {hardSigmoid(n.b, n.in(0), n.real("alpha", 0.2), n.real("beta", 0.5))};
 }
 
-static Value mish(Node &n, Value x) { return n.b.mul(x, n.b.unary(UnaryKind::tanh, softplus(n, x))); }
+static Values convertHardSwish(Node &n) { return {n.b.mul(n.in(0), hardSigmoid(n.b, n.in(0), 1.0 / 6, 0.5))}; }
 
-static Value softsign(Node &n, Value x) { return n.b.div(x, n.b.add(n.b.unary(UnaryKind::abs, x), 1.0)); }
+static Values convertSoftplus(Node &n) { return {softplus(n.b, n.in(0))}; }
 
-static Value thresholdedRelu(Node &n, Value x) {
-  return n.b.select(n.b.binary(BinaryKind::gt, x, n.real("alpha", 1)), x, n.b.scalar(n.b.element(x), 0));
+static Values convertMish(Node &n) { return {n.b.mul(n.in(0), n.b.unary(UnaryKind::tanh, softplus(n.b, n.in(0))))}; }
+
+static Values convertSoftsign(Node &n) { return {n.b.div(n.in(0), n.b.add(n.b.unary(UnaryKind::abs, n.in(0)), 1.0))}; }
+
+static Values convertThresholdedRelu(Node &n) {
+  Value passes = n.b.binary(BinaryKind::gt, n.in(0), n.real("alpha", 1));
+  return {n.b.select(passes, n.in(0), n.b.scalar(n.b.element(n.in(0)), 0))};
 }
 
 static Values convertShrink(Node &n) {
@@ -91,25 +92,25 @@ static Values convertGelu(Node &n) {
   return {n.b.gelu(kind == "tanh" ? ds::GeluKind::tanh : ds::GeluKind::erf, n.in(0))};
 }
 
-static Value swish(Node &n, Value x) {
-  return n.b.mul(x, n.b.unary(UnaryKind::sigmoid, n.b.mul(x, n.real("alpha", 1))));
+static Values convertSwish(Node &n) {
+  return {n.b.mul(n.in(0), n.b.unary(UnaryKind::sigmoid, n.b.mul(n.in(0), n.real("alpha", 1))))};
 }
 
 void addActivations(PatternRegistry &registry) {
-  registry.add("LeakyRelu", 1, 1, convertLeakyRelu);
+  registry.add("LeakyRelu", 1, 1, convertLeakyRelu).inFloat32 = true;
   registry.add("PRelu", 1, 2, convertPRelu);
-  registry.add("Elu", 1, 1, inFloat32(elu));
-  registry.add("Selu", 1, 1, inFloat32(selu));
-  registry.add("Celu", 12, 1, inFloat32(celu));
-  registry.add("HardSigmoid", 1, 1, inFloat32(hardSigmoid));
-  registry.add("HardSwish", 14, 1, inFloat32(hardSwish));
-  registry.add("Mish", 18, 1, inFloat32(mish));
-  registry.add("Softplus", 1, 1, inFloat32(softplus));
-  registry.add("Softsign", 1, 1, inFloat32(softsign));
-  registry.add("ThresholdedRelu", 10, 1, inFloat32(thresholdedRelu));
-  registry.add("Shrink", 9, 1, convertShrink);
+  registry.add("Elu", 1, 1, convertElu).inFloat32 = true;
+  registry.add("Selu", 1, 1, convertSelu).inFloat32 = true;
+  registry.add("Celu", 12, 1, convertCelu).inFloat32 = true;
+  registry.add("HardSigmoid", 1, 1, convertHardSigmoid).inFloat32 = true;
+  registry.add("HardSwish", 14, 1, convertHardSwish).inFloat32 = true;
+  registry.add("Mish", 18, 1, convertMish).inFloat32 = true;
+  registry.add("Softplus", 1, 1, convertSoftplus).inFloat32 = true;
+  registry.add("Softsign", 1, 1, convertSoftsign).inFloat32 = true;
+  registry.add("ThresholdedRelu", 10, 1, convertThresholdedRelu).inFloat32 = true;
+  registry.add("Shrink", 9, 1, convertShrink).inFloat32 = true;
   registry.add("Gelu", 20, 1, convertGelu);
-  registry.add("Swish", 24, 1, inFloat32(swish));
+  registry.add("Swish", 24, 1, convertSwish).inFloat32 = true;
 }
 
 } // namespace deepstride::onnx

@@ -65,7 +65,7 @@ static Value unpackRange(OpBuilder &at, Location where, RangeAttr range, RankedT
 /// Number `i` of stored elements; NaN where a double stands for more than one integer.
 static double storedNumber(StringRef bytes, RankedTensorType type, int64_t i) {
   double number = readNumber(type.getElementType(), bytes.data() + i * bytesOf(type.getElementType())).real;
-  bool isExact = !type.getElementType().isInteger() || std::abs(number) <= 0x1p53;
+  bool isExact = !type.getElementType().isInteger() || std::abs(number) < 0x1p53; // 2^53 is also that of the next one
   return isExact ? number : std::numeric_limits<double>::quiet_NaN();
 }
 

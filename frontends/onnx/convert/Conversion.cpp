@@ -143,6 +143,18 @@ bool Conversion::checkAttributeNames(NodeOp node) {
   return true;
 }
 
+/// Floats of less than 32 bits as f32; returns the type of the first, if it is one.
+Type Conversion::widen(MutableArrayRef<Value> operands) {
+  auto isNarrow = [&](Value operand) {
+    auto type = operand ? dyn_cast<FloatType>(builder.element(operand)) : FloatType();
+    return type && type.getWidth() < 32;
+  };
+  Type narrow = isNarrow(operands[0]) ? builder.element(operands[0]) : Type();
+  for (Value &operand : operands)
+    operand = isNarrow(operand) ? builder.cast(operand, builder.f32()) : operand;
+  return narrow;
+}
+
 void Conversion::convertNode(NodeOp node) {
   const PatternRegistry &patterns = PatternRegistry::get();
   const Pattern *pattern = patterns.lookUp(node.getDomain(), node.getOpType(), node.getVersion());
@@ -163,8 +175,11 @@ void Conversion::convertNode(NodeOp node) {
     errors += diagnostic.getSeverity() == DiagnosticSeverity::Error;
     return failure(); // whoever is next prints it
   });
+  Type narrow = pattern->inFloat32 ? widen(operands) : Type();
   Node view(node, operands, builder, *this);
   Values results = pattern->convert(view);
+  for (Value &result : results)
+    result = narrow ? builder.cast(result, narrow) : result;
   failedNodes |= errors > 0; // even where the results do not depend on what was refused
   for (auto [index, result] : llvm::enumerate(node.getResults())) {
     Value value = index < results.size() ? results[index] : Value();

@@ -37,6 +37,7 @@ private:
   // Conversion.cpp: nodes.
   void convertOps(mlir::Block &block);
   void convertNode(NodeOp node);
+  mlir::Type widen(llvm::MutableArrayRef<mlir::Value> operands);
   bool checkAttributeNames(NodeOp node);
   bool bindOperands(NodeOp node, const Pattern &pattern, llvm::SmallVectorImpl<mlir::Value> &operands);
   void checkStatedType(NodeOp node, unsigned index, mlir::Value value);

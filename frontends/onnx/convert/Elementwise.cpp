@@ -188,7 +188,7 @@ void addElementwise(PatternRegistry &registry) {
   registry.add("Min", 1, 1, variadic(BinaryKind::min));
   registry.add("Max", 1, 1, variadic(BinaryKind::max));
   registry.add("Sum", 1, 1, variadic(BinaryKind::add));
-  registry.add("Mean", 1, 1, variadic(BinaryKind::add, /*isMean=*/true));
+  registry.add("Mean", 1, 1, variadic(BinaryKind::add, /*isMean=*/true)).inFloat32 = true;
   registry.add("Where", 9, 3, convertWhere);
   registry.add("Clip", 1, 1, convertClipAttributes);
   registry.add("Clip", 11, 1, convertClip);

@@ -17,7 +17,9 @@ static Value negativeLogLikelihood(Node &n, Value logarithms, Value target, Valu
                     " and " + describe(b.facts(target)));
   Value weights, safeTarget = target;
   if (n.attribute("ignore_index")) {
-    Value isIgnored = b.binary(BinaryKind::eq, target, static_cast<double>(n.integer("ignore_index", 0)));
+    // In 64 bits: the number may be one that neither a narrower target nor a double holds.
+    Value ignored = b.reshape(b.integers({n.integer("ignore_index", 0)}), {});
+    Value isIgnored = b.binary(BinaryKind::eq, b.cast(target, b.i64()), ignored);
     safeTarget = b.select(isIgnored, b.scalar(b.element(target), 0), target); // any legal class will do
     weights = b.select(isIgnored, b.scalar(type, 0), b.scalar(type, 1));
   }
@@ -51,8 +53,8 @@ static Values convertSoftmaxCrossEntropy(Node &n) {
 }
 
 void addLosses(PatternRegistry &registry) {
-  registry.add("NegativeLogLikelihoodLoss", 12, 2, convertNegativeLogLikelihood);
-  registry.add("SoftmaxCrossEntropyLoss", 12, 2, convertSoftmaxCrossEntropy);
+  registry.add("NegativeLogLikelihoodLoss", 12, 2, convertNegativeLogLikelihood).inFloat32 = true;
+  registry.add("SoftmaxCrossEntropyLoss", 12, 2, convertSoftmaxCrossEntropy).inFloat32 = true;
 }
 
 } // namespace deepstride::onnx

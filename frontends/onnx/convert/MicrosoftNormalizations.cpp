@@ -208,7 +208,7 @@ void addMicrosoftNormalizations(PatternRegistry &registry) {
   registry.add("Gelu", 1, 1, [](Node &n) { return convertGelu(n, GeluKind::erf, false); }, domain);
   registry.add("BiasGelu", 1, 2, [](Node &n) { return convertGelu(n, GeluKind::erf, true); }, domain);
   registry.add("FastGelu", 1, 1, [](Node &n) { return convertGelu(n, GeluKind::tanh, true); }, domain);
-  registry.add("QuickGelu", 1, 1, convertQuickGelu, domain);
+  registry.add("QuickGelu", 1, 1, convertQuickGelu, domain).inFloat32 = true;
   registry.add("BiasSplitGelu", 1, 2, convertBiasSplitGelu, domain);
   registry.add("BiasSoftmax", 1, 2, convertBiasSoftmax, domain);
 }

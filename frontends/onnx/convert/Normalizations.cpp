@@ -107,6 +107,9 @@ static Values convertGroupNorm(Node &n) {
   return {perChannel(n.b, n.b.reshape(normal, sizes), n.in(1), n.in(2))};
 }
 
+/// What a batch normalization computes in, whose operands may have several types.
+static Type innerType(DsBuilder &b, Type type) { return type.isF16() || type.isBF16() ? b.f32() : type; }
+
 /// With the statistics of the batch, which also move the running ones.
 static Values trainBatchNorm(Node &n) {
   Value x = n.in(0);
@@ -114,18 +117,21 @@ static Values trainBatchNorm(Node &n) {
     return {};
   SmallVector<int64_t> axes = axesFrom(2, n.b.rank(x));
   axes.insert(axes.begin(), 0);
-  Type type = n.b.element(x);
+  Type type = n.b.element(x), inner = innerType(n.b, type);
+  x = n.b.cast(x, inner);
   double momentum = n.real("momentum", 0.9);
   Normalized norm = normalize(n.b, x, axes, n.real("epsilon", 1e-5));
-  Value result = perChannel(n.b, norm.value, n.b.cast(n.in(1), type), n.b.cast(n.in(2), type));
+  Value result = perChannel(n.b, norm.value, n.b.cast(n.in(1), inner), n.b.cast(n.in(2), inner));
   Value centred = n.b.sub(x, norm.mean);
   Value variance = n.b.reduce(ReduceKind::mean, n.b.mul(centred, centred), axes, /*keep=*/false);
   Value mean = n.b.reduce(ReduceKind::mean, x, axes, /*keep=*/false);
   auto moved = [&](unsigned running, Value current) {
-    Type own = n.b.element(n.in(running));
-    return n.b.add(n.b.mul(n.in(running), momentum), n.b.mul(n.b.cast(current, own), 1 - momentum));
+    Type own = n.b.element(n.in(running)), wide = innerType(n.b, own);
+    Value kept = n.b.mul(n.b.cast(n.in(running), wide), momentum);
+    return n.b.cast(n.b.add(kept, n.b.mul(n.b.cast(current, wide), 1 - momentum)), own);
   };
-  return {result, moved(3, mean), moved(4, variance), mean, variance}; // the last two exist before version 14
+  auto narrow = [&](Value value) { return n.b.cast(value, type); };
+  return {narrow(result), moved(3, mean), moved(4, variance), narrow(mean), narrow(variance)}; // two until version 14
 }
 
 static Values convertBatchNorm(Node &n) {
@@ -139,11 +145,11 @@ static Values convertBatchNorm(Node &n) {
   if (!n.requireRank(0, 2))
     return {};
   Value x = n.in(0);
-  Type type = n.b.element(x);
-  auto parameter = [&](unsigned i) { return n.b.alignVector(n.b.cast(n.in(i), type), 1, n.b.rank(x)); };
+  Type type = n.b.element(x), inner = innerType(n.b, type);
+  auto parameter = [&](unsigned i) { return n.b.alignVector(n.b.cast(n.in(i), inner), 1, n.b.rank(x)); };
   Value deviation = n.b.unary(UnaryKind::sqrt, n.b.add(parameter(4), n.real("epsilon", 1e-5)));
-  Value factor = n.b.div(parameter(1), deviation);
-  return {n.b.add(n.b.mul(n.b.sub(x, parameter(3)), factor), parameter(2))};
+  Value factor = n.b.div(parameter(1), deviation), centred = n.b.sub(n.b.cast(x, inner), parameter(3));
+  return {n.b.cast(n.b.add(n.b.mul(centred, factor), parameter(2)), type)};
 }
 
 static Values convertLpNorm(Node &n) {
@@ -197,12 +203,12 @@ void addNormalizations(PatternRegistry &registry) {
   // Standard since opset 17; ONNX Runtime's optimizer writes it into models of any opset.
   registry.add("LayerNormalization", 1, 2, convertLayerNorm);
   registry.add("RMSNormalization", 23, 2, convertRmsNorm);
-  registry.add("InstanceNormalization", 1, 3, convertInstanceNorm);
-  registry.add("GroupNormalization", 18, 3, convertGroupNorm);
+  registry.add("InstanceNormalization", 1, 3, convertInstanceNorm).inFloat32 = true;
+  registry.add("GroupNormalization", 18, 3, convertGroupNorm).inFloat32 = true;
   registry.add("BatchNormalization", 1, 5, convertBatchNorm);
-  registry.add("LpNormalization", 1, 1, convertLpNorm);
-  registry.add("MeanVarianceNormalization", 9, 1, convertMeanVariance);
-  registry.add("LRN", 1, 1, convertLrn);
+  registry.add("LpNormalization", 1, 1, convertLpNorm).inFloat32 = true;
+  registry.add("MeanVarianceNormalization", 9, 1, convertMeanVariance).inFloat32 = true;
+  registry.add("LRN", 1, 1, convertLrn).inFloat32 = true;
 }
 
 } // namespace deepstride::onnx

@@ -3,6 +3,7 @@
 // after its end and yields zeros; in reverse it keeps its first state until its last element comes, which is what
 // reversing each sequence alone gives. A quantized LSTM multiplies integers: its sequence, and each state, over the
 // range of its own elements.
+#include "frontends/onnx/convert/Activations.h"
 #include "frontends/onnx/convert/LoopBuilder.h"
 #include "frontends/onnx/convert/Quantized.h"
 #include "frontends/onnx/convert/Registry.h"
@@ -124,12 +125,10 @@ Value Recurrence::apply(const Activation &f, Value x) {
   if (f.name == "hardsigmoid")
     return bounded(b.add(b.mul(x, f.alpha), f.beta), 0, 1);
   if (f.name == "elu")
-    return b.select(b.binary(ds::BinaryKind::lt, x, 0), b.mul(b.sub(b.unary(ds::UnaryKind::exp, x), 1), f.alpha), x);
+    return elu(b, x, f.alpha);
   if (f.name == "softsign")
     return b.div(x, b.add(b.unary(ds::UnaryKind::abs, x), 1));
-  // softplus: log(1 + exp(x)) without overflow
-  Value tail = b.unary(ds::UnaryKind::exp, b.unary(ds::UnaryKind::neg, b.unary(ds::UnaryKind::abs, x)));
-  return b.add(b.unary(ds::UnaryKind::relu, x), b.unary(ds::UnaryKind::log, b.add(tail, 1)));
+  return softplus(b, x);
 }
 
 bool Recurrence::bindActivations() {

@@ -106,13 +106,17 @@ static Convert reduce(ReduceKind kind) {
     bool keep = n.flag("keepdims", true);
     Value x = n.in(0);
     Type type = n.b.element(x);
-    if (isa<IntegerType>(type) && needsFloat(kind))
-      x = n.b.cast(x, n.b.f64());
-    if (keep && n.has(1) && isOpenList(n, 1) && n.b.rank(x) > 0)
-      return {n.b.cast(reduceOpenList(n, kind, x), type)};
-    auto axes = reducedAxes(n, keep);
+    bool isOpen = keep && n.has(1) && isOpenList(n, 1) && n.b.rank(x) > 0;
+    auto axes = isOpen ? SizeVector() : reducedAxes(n, keep);
     if (!axes)
       return {};
+    bool areSteps = isOpen || !areConstant(*axes); // of which each would round
+    if (isa<IntegerType>(type) && needsFloat(kind))
+      x = n.b.cast(x, n.b.f64());
+    else if (areSteps && (type.isF16() || type.isBF16()))
+      x = n.b.cast(x, n.b.f32());
+    if (isOpen)
+      return {n.b.cast(reduceOpenList(n, kind, x), type)};
     return {n.b.cast(axes->empty() ? reduceNothing(n.b, kind, x) : reduceAxes(n.b, kind, x, *axes, keep), type)};
   };
 }

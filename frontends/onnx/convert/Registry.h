@@ -18,6 +18,9 @@ struct Pattern {
   unsigned requiredInputs; // the first inputs, which must be present
   Convert convert;
   bool takesSequences = false; // operands may be sequences and optionals (Sequences.h)
+  /// Floats of 16 bits are computed with in f32 and rounded once, at the end: attributes and differences keep their
+  /// digits and squares are in range. All float results have the type of operand 0.
+  bool inFloat32 = false;
 };
 
 class PatternRegistry {

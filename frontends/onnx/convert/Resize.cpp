@@ -291,10 +291,13 @@ static Values resize(Node &n, const ResizeInputs &inputs) {
     return {};
   DsBuilder &b = n.b;
   Value x = n.in(0);
-  auto integer = dyn_cast<IntegerType>(b.element(x));
+  Type type = b.element(x);
+  auto integer = dyn_cast<IntegerType>(type);
   bool isMixed = integer && mode != "nearest" && !axes->empty();
   if (isMixed)
     x = b.cast(x, integer.getWidth() <= 16 ? b.f32() : b.f64());
+  else if (mode != "nearest" && (type.isF16() || type.isBF16()))
+    x = b.cast(x, b.f32()); // rounded once, after the last axis
   SmallVector<Value> places;
   for (const AxisResize &axis : *axes) {
     places.push_back(coordinates(n, axis));
@@ -303,14 +306,14 @@ static Values resize(Node &n, const ResizeInputs &inputs) {
   if (isMixed && x)
     x = toIntegers(b, x, integer, n.flag("antialias", false));
   if (n.text("coordinate_transformation_mode", "") != "tf_crop_and_resize" || !x)
-    return {x};
+    return {b.cast(x, type)};
   Value outside = b.scalar(b.element(x), n.real("extrapolation_value", 0));
   for (auto [axis, place] : llvm::zip_equal(*axes, places)) {
     Value isInside = b.binary(BinaryKind::bit_and, b.binary(BinaryKind::ge, place, 0.0),
                               b.binary(BinaryKind::le, place, b.sub(axis.inLength, 1.0)));
     x = b.select(b.alignVector(isInside, axis.axis, b.rank(x)), x, outside);
   }
-  return {x};
+  return {b.cast(x, type)};
 }
 
 void addResize(PatternRegistry &registry) {

@@ -457,7 +457,7 @@ static Values convertCol2Im(Node &n) {
 }
 
 void addSampling(PatternRegistry &registry) {
-  registry.add("AffineGrid", 20, 2, convertAffineGrid);
+  registry.add("AffineGrid", 20, 2, convertAffineGrid).inFloat32 = true;
   registry.add("GridSample", 16, 2, convertGridSample);
   registry.add("RoiAlign", 10, 3, convertRoiAlign);
   registry.add("DeformConv", 19, 3, convertDeformConv);
