@@ -1,7 +1,8 @@
 // Finds out whether a value of a program under construction depends on constants only, and evaluates it if so: ops one
 // by one, branches and loops as the program runs them.
+#include "dialects/ds/HostConstants.h"
+
 #include "dialects/ds/DsDialect.h"
-#include "dialects/ds/HostTensor.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -29,6 +30,8 @@ public:
   std::optional<HostTensor> evaluate(Value root);
   /// Whether some op that was evaluated depends on the order of its elements.
   bool meetsOrder() const { return isOrdered; }
+  /// The op at which an evaluation of constants ended; null where it did not, or where there is data.
+  Operation *failedAt() const { return obstacle; }
 
 private:
   bool survey(Value root);
@@ -52,6 +55,7 @@ private:
   llvm::DenseMap<Value, HostTensor> known;
   llvm::StringMap<SizeExpr> symbols; // that the program has given numbers
   bool isOrdered = false;
+  Operation *obstacle = nullptr;
 };
 } // namespace
 
@@ -337,9 +341,51 @@ bool ConstantEvaluator::runLoop(scf::WhileOp loop) {
 }
 
 std::optional<HostTensor> ConstantEvaluator::evaluate(Value root) {
-  if (!survey(root) || !llvm::all_of(order, [&](Operation *op) { return run(op); }))
+  if (!survey(root))
     return std::nullopt;
+  for (Operation *op : order)
+    if (!run(op)) {
+      obstacle = op;
+      return std::nullopt;
+    }
   return known.lookup(root);
+}
+
+/// Whether the op's sizes depend on the call.
+static bool hasOpenSizes(Operation *op) {
+  auto sized = dyn_cast<ds::SizedByAttributes>(op);
+  return llvm::any_of(sized ? sized.sizeAttributes() : ArrayRef<StringLiteral>(), [&](StringRef name) {
+    Attribute given = op->getAttr(name);
+    auto list = dyn_cast_if_present<ArrayAttr>(given);
+    return list ? llvm::any_of(list, [](Attribute size) { return isa<StringAttr>(size); })
+                : isa_and_present<StringAttr>(given);
+  });
+}
+
+Operation *findObstacle(Value value, SizeAnalysis &analysis) {
+  Operation *first = nullptr; // that is not even looked at: too large, or in a file
+  SmallVector<Value> stack = {value};
+  llvm::DenseSet<Operation *> seen;
+  while (!stack.empty()) {
+    Value next = stack.pop_back_val();
+    Operation *op = next.getDefiningOp();
+    bool isInFile = isa_and_present<ds::WeightOp>(op);
+    if (!op || (!isInFile && !isEvaluated(op)) || hasOpenSizes(op) || seen.size() > opLimit)
+      return nullptr;
+    if (!first && (isInFile || !isSmall(next.getType())))
+      first = op;
+    if (!seen.insert(op).second)
+      continue;
+    llvm::SetVector<Value> inner;
+    getUsedValuesDefinedAbove(op->getRegions(), inner);
+    llvm::append_range(stack, op->getOperands());
+    llvm::append_range(stack, inner);
+  }
+  if (first)
+    return first;
+  ConstantEvaluator evaluator(analysis);
+  (void)evaluator.evaluate(value);
+  return evaluator.failedAt();
 }
 
 std::optional<HostTensor> evaluateConstant(Value value, SizeAnalysis &analysis, bool *isOrdered) {

@@ -1,11 +1,12 @@
 """Sizes that constants decide through operators of every kind, against ONNX Runtime: what sorts, normalizes, convolves,
 chooses or iterates. Each is evaluated when the model is imported."""
+import re
 import time
 
 import numpy as np
 from onnx import TensorProto as T, helper
 
-from kit import case, expect
+from kit import case, expect, tool
 from programs import SEED
 from real_file_cases import FLOAT, agree, compiled, node, normal, value, warned, write
 
@@ -161,13 +162,57 @@ def arithmetic_that_doubles_stays_short(folder):
                     field[:] = [text.format(f"v{i}", f"v{i + 1}") for text in field]
                 nodes.append(copy)
         used = {text for part in nodes for text in part.input}
-        model = write(folder / f"{name}.onnx", nodes, [value("v0", [3], T.INT64)], [value("v40", None, T.INT64)],
-                      {key: array for key, array in constants.items() if key in used})
-        start = time.time()
+        stored = {key: array for key, array in constants.items() if key in used}
+        model = write(folder / f"{name}.onnx", nodes, [value("v0", [3], T.INT64)], [value("v40", None, T.INT64)], stored)
         package, warnings = compiled(model, folder)
-        taken = time.time() - start
-        expect(taken < 30, f"{name}: {taken:.1f} s")
         warned(warnings)
         draws = np.random.default_rng(SEED)
         for magnitude in 10, 10**6, 2**40:
             agree(package, model, {"v0": draws.integers(-magnitude, magnitude, 3)}, folder, 0, name)
+        model = write(folder / f"{name}Sizes.onnx", [node("Shape", "x", "v0"), *nodes],
+                      [value("x", [f"n{axis}" for axis in range(16)])], [value("v40", None, T.INT64)], stored)
+        start = time.time()
+        package, warnings = compiled(model, folder)
+        taken = time.time() - start  # seconds; a chain that doubles would never end
+        expect(taken < 60, f"{name}: {taken:.1f} s")
+        warned(warnings)
+        text = tool("ds-opt", model, "--stop-after=import").out
+        longest = max(map(len, re.findall('"([^"]*)"', text)))
+        expect(longest <= 1024, f"{name}: expected elements of at most 1024 characters, found {longest}")
+        text = tool("ds-opt", model, "--stop-after=graph").out
+        longest = max(map(len, re.findall('"([^"]*)"', text)))
+        expect(longest <= 1024, f"{name}: expected elements of at most 1024 characters, found {longest}")
+        agree(package, model, {"x": normal(*draws.integers(1, 3, 16))}, folder, 0, name)
+
+
+@case
+def constants_of_run_time_shapes_beside_others(folder):
+    """One number in the shape of an input, joined with stored constants: nothing of it can be folded or evaluated."""
+    full = [node("Shape", "x", "s"), helper.make_node("ConstantOfShape", ["s"], ["c"], value=helper.make_tensor(
+        "", T.INT64, [1], [3]))]
+    constants = {"row": numbers(1, 2).reshape(1, 2), "minus": numbers(-1), "zero": numbers(0), "two": numbers(2)}
+    tails = {
+        "Concat": [node("Concat", "c row", "j", axis=0), node("ReduceMax", "j", "m", axes=[0], keepdims=0),
+                   node("Sub", "m row", "y")],
+        "Where": [node("Equal", "c row", "e"), node("Where", "e c row", "y")],
+        "Expand": [node("Add", "c row", "t"), node("Expand", "row s", "u"), node("Mul", "t u", "y")],
+        "Gather": [node("Concat", "row c", "j", axis=0), node("Gather", "j zero", "g"), node("Add", "g c", "y")],
+        "MatMul": [node("Transpose", "row", "t"), node("MatMul", "c t", "y")],
+        "Shape": [node("Reshape", "c minus", "f"), node("Concat", "f two", "j", axis=0), node("Size", "j", "k"),
+                  node("ConstantOfShape", "k1", "o"), node("Add", "k o", "y")],
+    }
+    for name, tail in tails.items():
+        nodes = [*full, *tail]
+        if name == "Shape":
+            nodes.insert(-2, node("Reshape", "k minus", "k1"))
+        used = {text for part in nodes for text in part.input}
+        kind = T.FLOAT if name == "Shape" else T.INT64
+        if name == "Shape":
+            nodes[-1] = node("Identity", "o", "y")
+        model = write(folder / f"{name}.onnx", nodes, [value("x", ["n", 2])], [value("y", None, kind)],
+                      {key: array for key, array in constants.items() if key in used})
+        for options in [], ["--dim", "n=4"]:
+            package, warnings = compiled(model, folder, *options)
+            warned(warnings)
+            for rows in [4] if options else [0, 1, 4]:
+                agree(package, model, {"x": normal(rows, 2)}, folder, 0, rows)

@@ -1,7 +1,7 @@
 // Binding of operands and attributes, and the messages for what cannot be bound.
 #include "frontends/onnx/convert/Node.h"
 
-#include "dialects/ds/HostTensor.h"
+#include "dialects/ds/HostConstants.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -122,6 +122,16 @@ std::optional<SizeVector> Node::sizesOf(unsigned input, StringRef role) {
     return refuse("input " + Twine(input) + " ('" + role + "', " + describe(facts) +
                   "): expected a known number of elements, found " + facts.sizes[0].brief() +
                   "; pin it with --dim, or with --shape where it is an input");
+  if (Operation *obstacle = findObstacle(in(input), b.getAnalysis())) {
+    InFlightDiagnostic error = diagnose("input " + Twine(input) + " ('" + role + "', " + describe(facts) +
+                                        ") is computed from constants, but not when the model is compiled");
+    Diagnostic &note = error.attachNote(obstacle->getLoc());
+    if (isa<ds::WeightOp>(obstacle))
+      note << "a constant of more than " << ds::ConstantOp::byteLimit << " bytes is read when the model is packaged";
+    else
+      note << "'" << obstacle->getName() << "' is not evaluated with these operands";
+    return std::nullopt;
+  }
   diagnose("input " + Twine(input) + " ('" + role + "', " + describe(facts) +
            ") is computed from data while the model runs")
           .attachNote()

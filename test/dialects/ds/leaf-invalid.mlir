@@ -36,6 +36,24 @@ ds.recipe @recipe_c2_op {
 
 // -----
 
+ds.recipe @recipe_c2_narrow {
+  %0 = ds.source "m" [0, 16] : tensor<4xf32>
+  // expected-error @+1 {{'ds.cast' op C2: is not an op that a recipe can evaluate}}
+  %1 = ds.cast %0 to f8E4M3FN : (tensor<4xf32>) -> tensor<4xf8E4M3FN>
+  ds.yield %1 : tensor<4xf8E4M3FN>
+}
+
+// -----
+
+ds.recipe @recipe_c2_open_sizes {
+  %0 = ds.source "m" [0, 16] : tensor<4xf32>
+  // expected-error @+1 {{'ds.slice' op C2: is not an op that a recipe can evaluate}}
+  %1 = ds.slice %0 starts ["n"] sizes [2] steps [1] : (tensor<4xf32>) -> tensor<2xf32>
+  ds.yield %1 : tensor<2xf32>
+}
+
+// -----
+
 ds.recipe @source_c1_length {
   // expected-error @+1 {{'ds.source' op C1: expects a length of 16 bytes for 'tensor<4xf32>', found 12}}
   %0 = ds.source "m" [0, 12] : tensor<4xf32>
