@@ -35,7 +35,8 @@ public:
 
 private:
   bool survey(Value root);
-  std::optional<HostTensor> leaf(Value value) const;
+  bool isLeaf(Value value) const;
+  HostTensor load(Value leaf) const;
   bool run(Operation *op);
   bool runBlock(Block &block);
   bool runBranch(scf::IfOp branch);
@@ -52,6 +53,7 @@ private:
   SizeAnalysis &analysis;
   int64_t costLeft = costLimit;
   llvm::SetVector<Operation *> order; // what is to be run, operands before users
+  llvm::SetVector<Value> leaves;      // what that begins with
   llvm::DenseMap<Value, HostTensor> known;
   llvm::StringMap<SizeExpr> symbols; // that the program has given numbers
   bool isOrdered = false;
@@ -79,22 +81,25 @@ static bool isEvaluated(Operation *op) {
          !isa<ds::NonZeroOp, ds::RecipeOp>(op);
 }
 
-std::optional<HostTensor> ConstantEvaluator::leaf(Value value) const {
+bool ConstantEvaluator::isLeaf(Value value) const {
   if (auto constant = value.getDefiningOp<ds::ConstantOp>())
-    if (auto dense = dyn_cast<DenseElementsAttr>(constant.getValue()))
-      return HostTensor::fromAttribute(dense);
+    return isa<DenseElementsAttr>(constant.getValue());
   const TensorFacts *facts = analysis.lookup(value);
   auto type = dyn_cast<RankedTensorType>(value.getType());
-  if (!facts || !facts->contents || !type || !isa<IntegerType>(type.getElementType()) ||
-      static_cast<int64_t>(facts->contents->size()) != type.getNumElements())
-    return std::nullopt;
+  return facts && facts->contents && type && isa<IntegerType>(type.getElementType()) &&
+         static_cast<int64_t>(facts->contents->size()) == type.getNumElements() &&
+         llvm::all_of(*facts->contents, [](const SizeExpr &size) { return size.constant().has_value(); });
+}
+
+HostTensor ConstantEvaluator::load(Value leaf) const {
+  if (auto constant = leaf.getDefiningOp<ds::ConstantOp>())
+    return HostTensor::fromAttribute(cast<DenseElementsAttr>(constant.getValue()));
+  auto type = cast<RankedTensorType>(leaf.getType());
   HostTensor result = HostTensor::allocate(type.getElementType(), type.getShape());
   char *to = result.owned->data();
-  for (const SizeExpr &size : *facts->contents) {
-    auto number = size.constant();
-    if (!number)
-      return std::nullopt;
-    writeNumber(type.getElementType(), to, {static_cast<double>(*number), *number});
+  for (const SizeExpr &size : *analysis.facts(leaf).contents) {
+    int64_t number = *size.constant();
+    writeNumber(type.getElementType(), to, {static_cast<double>(number), number});
     to += result.elementBytes();
   }
   return result;
@@ -112,12 +117,12 @@ bool ConstantEvaluator::survey(Value root) {
       order.insert(op);
       continue;
     }
-    if (known.contains(value) || (op && order.contains(op)))
+    if (leaves.contains(value) || (op && order.contains(op)))
       continue;
     if (!isSmall(value.getType()))
       return false;
-    if (auto stored = leaf(value)) {
-      known[value] = std::move(*stored);
+    if (isLeaf(value)) {
+      leaves.insert(value);
       continue;
     }
     if (!op || !isEvaluated(op) || (seen.insert(op).second && seen.size() > opLimit))
@@ -343,6 +348,8 @@ bool ConstantEvaluator::runLoop(scf::WhileOp loop) {
 std::optional<HostTensor> ConstantEvaluator::evaluate(Value root) {
   if (!survey(root))
     return std::nullopt;
+  for (Value leaf : leaves)
+    known[leaf] = load(leaf);
   for (Operation *op : order)
     if (!run(op)) {
       obstacle = op;

@@ -1,5 +1,5 @@
-// Which ops the recipe of a constant may hold: the one list for the verifier, for the passes that write recipes, and for
-// packaging, which evaluates them.
+// Which ops the recipe of a constant may hold: the one list for the verifier, for the passes that write recipes, and
+// for packaging, which evaluates them.
 #ifndef DEEPSTRIDE_DIALECTS_DS_RECIPEOPS_H
 #define DEEPSTRIDE_DIALECTS_DS_RECIPEOPS_H
 
