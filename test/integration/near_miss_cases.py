@@ -103,3 +103,40 @@ m ({", ".join(f"{kind}[n, 5] {kind}_x" for kind in kinds)}) => ({outputs}) <int6
                 expected = getattr(np, name)(inputs[f"{kind}_x"], axis=1)
                 expect(np.array_equal(found[f"{kind}_{name}"], expected),
                        f"seed {SEED}: {name} of {kind}: expected {expected}, found {found[f'{kind}_{name}']}")
+
+
+@case
+def short_constants(folder):
+    """What a compiler knows is what a run computes: integers of four bits keep the low ones, edges go on as they are."""
+    save(parser.parse_model("""<ir_version: 10, opset_import: ["" : 21]>
+m (int8[n] x, int64[5] given) => (int64[5] signed, int64[5] unsigned, int64[5] given_signed, int64[5] given_unsigned,
+                                  int64[9] edges, int64[9] wrapped, int64[9] mirrored, int64[9] filled, float[9] run)
+    <int64[5] numbers = {9, -9, 7, -8, 1000}, int64[4] root = {4, 9, 16, 25}, int64[2] pads = {2, 3}> {
+  s = Cast <to = 22> (numbers)
+  signed = Cast <to = 7> (s)
+  u = Cast <to = 21> (numbers)
+  unsigned = Cast <to = 7> (u)
+  gs = Cast <to = 22> (given)
+  given_signed = Cast <to = 7> (gs)
+  gu = Cast <to = 21> (given)
+  given_unsigned = Cast <to = 7> (gu)
+  real = Cast <to = 1> (root)
+  roots = Sqrt (real)
+  four = Cast <to = 7> (roots)
+  edges = Pad <mode = "edge"> (four, pads)
+  wrapped = Pad <mode = "wrap"> (four, pads)
+  mirrored = Pad <mode = "reflect"> (four, pads)
+  filled = Pad (four, pads)
+  n = Shape (x)
+  all = Expand (edges, n)
+  run = Cast <to = 1> (all)
+}"""), folder / "m.onnx")
+    package = compile_model(folder / "m.onnx", folder)
+    numbers, four = np.array([9, -9, 7, -8, 1000]), np.array([2, 3, 4, 5])
+    found = run_package(package, {"x": np.zeros(1, np.int8), "given": numbers}, folder)
+    expected = {"signed": (numbers + 8) % 16 - 8, "unsigned": numbers % 16, "edges": np.pad(four, (2, 3), "edge"),
+                "wrapped": np.pad(four, (2, 3), "wrap"), "mirrored": np.pad(four, (2, 3), "reflect"), "filled": np.pad(four, (2, 3)),
+                "run": np.pad(four, (2, 3), "edge")}
+    expected |= {f"given_{name}": expected[name] for name in ("signed", "unsigned")}
+    for name, array in expected.items():
+        expect(np.array_equal(found[name], array), f"{name}: expected {array}, found {found[name]}")
