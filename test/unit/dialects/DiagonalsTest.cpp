@@ -1,6 +1,6 @@
 // Bands of diagonals in random matrices of two numbers, against a search through every pair of bounds.
 #include "dialects/ds/Diagonals.h"
-#include "test/unit/Seed.h"
+#include "test/unit/support/Seed.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OperationSupport.h"

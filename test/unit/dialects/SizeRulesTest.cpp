@@ -1,8 +1,8 @@
 // Rules of sizes on random expressions and values, 0 and 1 often among them: no simplification changes a value, also of
 // what wraps, bounds hold, and broadcasts are NumPy's.
 #include "dialects/ds/Inference.h"
-#include "test/unit/Seed.h"
 #include "test/unit/dialects/SizeEvaluator.h"
+#include "test/unit/support/Seed.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "gtest/gtest.h"

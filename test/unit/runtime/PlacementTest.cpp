@@ -1,5 +1,5 @@
-#include "test/unit/Seed.h"
 #include "test/unit/runtime/PackageBuilder.h"
+#include "test/unit/support/Seed.h"
 
 #include "runtime/core/Placement.h"
 #include "runtime/core/ThreadPool.h"

@@ -1,5 +1,5 @@
 #include "frontends/onnx/convert/Assumptions.h"
-#include "test/unit/Seed.h"
+#include "test/unit/support/Seed.h"
 
 #include <gtest/gtest.h>
 #include <map>

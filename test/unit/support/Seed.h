@@ -1,6 +1,6 @@
 // What random unit tests start from.
-#ifndef DEEPSTRIDE_TEST_UNIT_SEED_H
-#define DEEPSTRIDE_TEST_UNIT_SEED_H
+#ifndef DEEPSTRIDE_TEST_UNIT_SUPPORT_SEED_H
+#define DEEPSTRIDE_TEST_UNIT_SUPPORT_SEED_H
 
 #include <cstdint>
 #include <cstdlib>
@@ -12,4 +12,4 @@ inline uint32_t randomSeed() {
   return text ? static_cast<uint32_t>(std::strtoull(text, nullptr, 10)) : std::random_device{}();
 }
 
-#endif // DEEPSTRIDE_TEST_UNIT_SEED_H
+#endif // DEEPSTRIDE_TEST_UNIT_SUPPORT_SEED_H
