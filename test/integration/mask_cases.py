@@ -100,7 +100,7 @@ def add_random_attention(p, element, rtol, sizes, kinds, number):
     seen = np.broadcast_to(window(s, t, past, positions=positions, **bounds), (b, h, s, t))
     hidden = np.zeros((b, h, s, t), bool)  # by a choice
     masks, lows = [], []
-    for kind in kinds:
+    for place, kind in enumerate(kinds):
         mask = None
         shape = [n if random.integers(3) else 1 for n in (b, h, s, t)]
         if kind in ("keep", "hide"):
@@ -110,8 +110,10 @@ def add_random_attention(p, element, rtol, sizes, kinds, number):
             mask = random.standard_normal(shape)
         if kind == "window":
             hidden |= ~seen
-        # Numbers so low that a sum with them loses the score would leave rows that are hidden as a whole to rounding.
-        lows.append(float(random.choice([-2.0, -np.inf, 0.5] + ([-1e9, -1e4] if kind in ("keep", "hide", "window") else []))
+        # Numbers so low that a sum with them loses the score, or what a later step adds, would leave rows that are hidden
+        # as a whole to rounding.
+        is_final = all(later in ("keep", "hide", "window") for later in kinds[place:])
+        lows.append(float(random.choice([-2.0, -np.inf, 0.5] + ([-1e9, -1e4] if is_final else []))
                           if element != "f16" else random.choice([-2.0, -np.inf])))
         masks.append(mask)
     q, k, v = (random.standard_normal(shape) for shape in ((b, h, s, d), (b, g, t, d), (b, g, t, d)))
