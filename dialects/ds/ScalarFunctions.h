@@ -87,9 +87,10 @@ private:
   Value lessThan(Value x, Value y) { return e.compare(Compare::lt, x, y, false); }
   Value equals(Value x, Value y) { return e.compare(Compare::eq, x, y, false); }
   Value fitted(Value x, const ElementInfo &type) { return type.isFloat || !type.isNarrow() ? x : e.rounded(x, type); }
+  // By the exponential of -|x|: that of |x| overflows where the result is still a number.
   Value sigmoid(Value x) {
-    Value one = constant(x, 1);
-    return e.divide(one, e.add(one, e.function(ds::UnaryKind::exp, e.negate(x))), false);
+    Value one = constant(x, 1), power = e.function(ds::UnaryKind::exp, e.negate(e.max(x, e.negate(x), false)));
+    return e.divide(e.select(lessThan(x, constant(x, 0)), power, one), e.add(one, power), false);
   }
   Value quotient(Value x, Value y, bool isUnsigned, bool wantsRemainder);
   Value modulo(Value x, Value y, const ElementInfo &type);
