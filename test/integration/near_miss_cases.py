@@ -3,7 +3,7 @@ import numpy as np
 from onnx import parser, save
 
 from attention_cases import compiled
-from kit import case, compile_model, expect, run_package, same_numbers
+from kit import case, compile_model, expect, run_package, same_numbers, tool
 from programs import SEED
 from wrap_cases import as_onnx_runtime
 
@@ -140,3 +140,85 @@ m (int8[n] x, int64[5] given) => (int64[5] signed, int64[5] unsigned, int64[5] g
     expected |= {f"given_{name}": expected[name] for name in ("signed", "unsigned")}
     for name, array in expected.items():
         expect(np.array_equal(found[name], array), f"{name}: expected {array}, found {found[name]}")
+
+
+def broadcasts(folder, count):
+    """A sum of vectors, the size of each of which may be 1 or that of the others."""
+    arguments = ", ".join(f'%x{i}: tensor<?xf32> {{ds.name = "x{i}", ds.dims = ["a{i}"]}}' for i in range(count))
+    sums = "\n".join(f"  %s{i} = ds.binary add %{'s' if i > 1 else 'x'}{i - 1}, %x{i} : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>"
+                     for i in range(1, count))
+    path = folder / f"sum{count}.mlir"
+    path.write_text(f'func.func @main({arguments}) -> (tensor<?xf32> {{ds.name = "y"}}) attributes {{ds.entry}} {{\n{sums}\n'
+                    f"  return %s{count - 1} : tensor<?xf32>\n}}\n")
+    return path
+
+
+@case
+def sizes_that_grow_with_every_op(folder):
+    """Sizes of many names are told apart only by a run; beyond what expressions may hold, a model is refused at once."""
+    random = np.random.default_rng(SEED)
+    package = compile_model(broadcasts(folder, 12), folder)
+    x = {f"x{i}": random.standard_normal(7 if i in (3, 8) else 1).astype(np.float32) for i in range(12)}
+    found = run_package(package, x, folder)["y"]
+    expected = sum(array.astype(np.float64) for array in x.values())
+    # Eleven roundings of sums of at most some tens.
+    expect(found.shape == (7,) and np.allclose(found, expected, rtol=0, atol=1e-5), f"seed {SEED}: expected {expected}, found {found}")
+    tool("ds-opt", broadcasts(folder, 120), "-o", folder / "long.dsp", code=1, timeout=60, says="has a size that is too long an expression")
+
+
+@case
+def what_follows_a_product(folder):
+    """A row is a bias only where it is added, and to a product that nobody else reads."""
+    random = np.random.default_rng(SEED)
+    weights, row = random.standard_normal((4, 3)).astype(np.float32), random.standard_normal(3).astype(np.float32)
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+m (float[n, 4] x) => (float[n, 3] added, float[n, 3] front, float[n, 3] scaled, float[n, 3] less, float[n, 3] more,
+                      float[n, 3] part, float[n, 3] whole, float[n, 3] greatest) <float[4, 3] w = {%s}, float[3] b = {%s}> {
+%s
+  added = Add (p0, b)
+  front = Add (b, p1)
+  scaled = Mul (p2, b)
+  less = Sub (p3, b)
+  more = Sub (b, p4)
+  part = Div (p5, b)
+  whole = Add (p6, b)
+  greatest = Max (p6, b)
+}""" % (", ".join(map(repr, map(float, weights.ravel()))), ", ".join(map(repr, map(float, row))),
+        "\n".join(f"  p{i} = MatMul (x, w)" for i in range(7)))
+    save(parser.parse_model(text), folder / "m.onnx")
+    package = compile_model(folder / "m.onnx", folder)
+    for n in (1, 5, 8):
+        x = random.standard_normal((n, 4)).astype(np.float32)
+        found, p = run_package(package, {"x": x}, folder), x.astype(np.float64) @ weights
+        expected = {"added": p + row, "front": p + row, "scaled": p * row, "less": p - row, "more": row - p, "part": p / row,
+                    "whole": p + row, "greatest": np.maximum(p, row)}
+        size = np.abs(x).astype(np.float64) @ np.abs(weights)
+        sizes = {"scaled": size * np.abs(row), "part": size / np.abs(row)}
+        for name, array in expected.items():
+            # Six roundings, each of 6e-8 of what is added up.
+            near = np.abs(found[name] - array) <= 1e-6 * sizes.get(name, size + np.abs(row))
+            expect(found[name].shape == array.shape and near.all(), f"seed {SEED}: {name}: expected {array}, found {found[name]}")
+
+
+@case
+def masks_that_let_everything_pass(folder):
+    """The conjunction with what is true is the mask; where that has more axes, the sum of both ranks counts."""
+    for number, (truth, shape) in enumerate((("{1}", "[1, 1, 1, 1]"), ("{1}", ""), ("{1, 1, 1, 1}", "[1, 4, 1, 1]"), ("{0}", "[1, 1, 1, 1]"))):
+        for first, second in (("all", "seen"), ("seen", "all")):
+            (folder / f"{number}{first}").mkdir()
+            model, package = compiled(f"""
+masked (float[b, 4, s, 8] q, float[b, 4, t, 8] k, float[b, 4, t, 8] v, bool[s, t] seen) => (float[b, 4, s, 8] y)
+    <bool{shape} all = {truth}, float low = {{-1000000.0}}> {{
+  kt = Transpose <perm = [0, 1, 3, 2]> (k)
+  product = MatMul (q, kt)
+  both = And ({first}, {second})
+  scores = Where (both, product, low)
+  weights = Softmax <axis = -1> (scores)
+  y = MatMul (weights, v)
+}}
+""", folder / f"{number}{first}")
+            random = np.random.default_rng(SEED)
+            b, s, t = 2, 5, 7
+            inputs = {"q": random.standard_normal((b, 4, s, 8), np.float32), "k": random.standard_normal((b, 4, t, 8), np.float32),
+                      "v": random.standard_normal((b, 4, t, 8), np.float32), "seen": random.random((s, t)) < 0.6}
+            same_numbers(package, model, inputs, folder / f"{number}{first}")
