@@ -222,3 +222,23 @@ masked (float[b, 4, s, 8] q, float[b, 4, t, 8] k, float[b, 4, t, 8] v, bool[s, t
             inputs = {"q": random.standard_normal((b, 4, s, 8), np.float32), "k": random.standard_normal((b, 4, t, 8), np.float32),
                       "v": random.standard_normal((b, 4, t, 8), np.float32), "seen": random.random((s, t)) < 0.6}
             same_numbers(package, model, inputs, folder / f"{number}{first}")
+
+
+@case
+def functions_of_numbers_that_a_type_rounds(folder):
+    """Beyond 2^24 an f32 holds not every whole number: what is known of one there is data, of a double it is a size."""
+    as_onnx_runtime(folder, """
+m (int8[n] x) => (float[3] a, float[3] b, float[3] c, double[3] d, double[3] e, float[3] f, int64[3] g)
+    <float[3] far = {-10000000000.0, 16777217.0, -16777218.0}, double[3] farther = {-18014398509481984.0, 9007199254740994.0, -10000000000.0}> {
+  a = Abs (far)
+  b = Relu (far)
+  c = Floor (far)
+  d = Abs (farther)
+  e = Relu (farther)
+  shape = Shape (x)
+  n = Cast <to = 1> (shape)
+  sum = Mul (a, n)
+  f = Abs (sum)
+  g = Cast <to = 7> (a)
+}
+""", [{"x": np.zeros(n, np.int8)} for n in (0, 1, 5)])

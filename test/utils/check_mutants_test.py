@@ -273,6 +273,7 @@ class Report(unittest.TestCase):
             tool.Tree.prepare = lambda tree: None
             tool.Measurement.run = lambda measurement: []
             tool.Reach.tests_of = lambda reach, mutant, source: ["lit/a.mlir"] if reached(mutant) else []
+            tool.Reach.cost = lambda reach, name: 1
             reached = lambda mutant: True
 
             def compiles(tree, seconds):

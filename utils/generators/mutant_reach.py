@@ -88,12 +88,17 @@ class Reach:
         self.sources = dict(sources)
 
     def tests_of(self, mutant, source):
-        """The tests that execute a line of the mutant, the fastest first; of a line without code all of the file."""
+        """The tests that execute a line of the mutant, the fast ones that execute little else first; of a line without
+        code those of the file."""
         last = source.count("\n", 0, mutant.end) + 1
         lines = {line for line in lines_of(self.code.get(mutant.path, [])) if mutant.line <= line <= last}
         within = lambda spans: any(first <= line <= end for first, end in spans for line in lines) if lines else bool(spans)
         names = [name for name, test in self.tests.items() if within(test["lines"].get(mutant.path, []))]
-        return sorted(names, key=lambda name: (self.tests[name]["seconds"], name))
+        return sorted(names, key=lambda name: (self.cost(name), name))
+
+    def cost(self, name):
+        test = self.tests[name]
+        return test["seconds"] * sum(last - first + 1 for spans in test["lines"].values() for first, last in spans)
 
 
 def tests_in(tree):
