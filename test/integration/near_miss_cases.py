@@ -242,3 +242,18 @@ m (int8[n] x) => (float[3] a, float[3] b, float[3] c, double[3] d, double[3] e, 
   g = Cast <to = 7> (a)
 }
 """, [{"x": np.zeros(n, np.int8)} for n in (0, 1, 5)])
+
+
+@case
+def the_greatest_of_nothing(folder):
+    """An axis that a run may find empty has no greatest element, though its other axes have none either."""
+    save(parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+m (float[n, k] x) => (int64[n] y) {
+  y = ArgMax <axis = 1, keepdims = 0> (x)
+}"""), folder / "m.onnx")
+    package = compile_model(folder / "m.onnx", folder)
+    x = np.random.default_rng(SEED).standard_normal((3, 4)).astype(np.float32)
+    found = run_package(package, {"x": x}, folder)["y"]
+    expect(np.array_equal(found, x.argmax(1)), f"seed {SEED}: expected {x.argmax(1)}, found {found}")
+    np.savez(folder / "empty.npz", x=np.zeros((3, 0), np.float32))
+    tool("ds-run", package, "--inputs", folder / "empty.npz", "--output", folder / "y.npz", code=1)
