@@ -131,6 +131,8 @@ def check(name, folder):
         results = {"iota": at[0], "broadcast": at[0], "pad": n + at[0] + at[1]}.get(name, 0)
         if results > 1 << 20 or (name == "pad" and results >= 0 and abs(at[0]) > 1 << 20):
             continue  # a machine may or may not have the memory
+        if name == "reshape" and 0 in at[:2] and max(at[:2]) > 1 << 40:
+            continue  # no elements, but more than NumPy counts along one axis
         x, y = (random.standard_normal((rows, 6)).astype(np.float32) for rows in (n, m))
         np.savez(folder / "in.npz", x=x, y=y, at=np.array(at, np.int64))
         expected = oracle(x, y, at)
