@@ -36,7 +36,10 @@ static std::string recipeText(ds::RecipeOp recipe) {
 
 static std::string layoutOf(ds::RecipeOp recipe) {
   auto pack = recipe.getYielded().getDefiningOp<ds::PackOp>();
-  return pack ? "panels(" + std::to_string(pack.getPanel()) + ")" : "dense";
+  if (!pack)
+    return "dense";
+  std::string interleaved = pack.getInterleave() > 1 ? " by " + std::to_string(pack.getInterleave()) : "";
+  return "panels(" + std::to_string(pack.getPanel()) + interleaved + ")";
 }
 
 /// The manifest is JSON, whose text is UTF-8; MLIR's strings are bytes.

@@ -78,6 +78,8 @@ void buildDistributionPipeline(OpPassManager &pm, const DistributionPipelineOpti
 
 void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOptions &options) {
   if (options.panel > 0) {
+    // Types before layouts: how a weight is packed depends on what it holds.
+    pm.addPass(createNarrowIntegerProducts());
     PackWeightsOptions pack;
     pack.panel = options.panel;
     pm.addPass(createPackWeights(pack));

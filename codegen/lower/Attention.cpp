@@ -2,7 +2,7 @@
 // into scratch; then for a block of query rows the scores, their softmax and the product with the values never leave
 // scratch. Rows are independent and K is walked whole, so results do not depend on the number of threads.
 #include "codegen/lower/AttentionLowering.h"
-#include "codegen/lower/MicroKernel.h"
+#include "codegen/tile/Gemm.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -83,7 +83,8 @@ void AttentionLowering::emitPlain() {
 void AttentionLowering::emitPanels() {
   OpBuilder &b = k.b;
   Location loc = k.loc;
-  int64_t lanes = k.target.lanes, panel = k.target.panel;
+  auto micro = microKernelFor(k.target, element, element, element, /*isPacked=*/false);
+  int64_t lanes = micro->lanes(), panel = k.target.panel;
   Value one = k.constant(1), zero = k.constant(0);
   Value rows = k.index(q[2]), columns = k.index(key[2]), depth = k.index(q[3]), width = k.index(value[3]);
   Value output = k.outputBuffer(0);
@@ -115,11 +116,11 @@ void AttentionLowering::emitPanels() {
     Matrix keys{k.bufferOf(op.getKey()), headOffset(key, at[0], group), one, depth};
     Matrix values{k.bufferOf(op.getValue()), headOffset(value, at[0], group), width, one};
     k.loop(zero, keyPanelCount, one, [&](Value number) {
-      emitPackPanel(k, keys, depth, k.mul(number, k.constant(panel)), columns, scratch,
+      emitPackPanel(k, *micro, keys, element, depth, k.mul(number, k.constant(panel)), columns, scratch,
                     k.mul(number, k.mul(depth, k.constant(panel))), panel);
     });
     k.loop(zero, valuePanelCount, one, [&](Value number) {
-      emitPackPanel(k, values, columns, k.mul(number, k.constant(valuePanel)), width, scratch,
+      emitPackPanel(k, *micro, values, element, columns, k.mul(number, k.constant(valuePanel)), width, scratch,
                     k.add(valuesAt, k.mul(number, k.mul(columns, k.constant(valuePanel)))), valuePanel);
     });
     Value queries = headOffset(q, at[0], at[1]);
@@ -137,11 +138,12 @@ void AttentionLowering::emitPanels() {
       }
       k.loop(firstPanel, panelEnd, one, [&](Value number) {
         Value first = k.mul(number, k.constant(panel));
-        emitPanelProduct(k, query, count, depth, scratch, k.mul(number, k.mul(depth, k.constant(panel))), panel / lanes,
-                         k.target.rowBlock, [&](Value row, int64_t v, Value tile) {
+        Panel packed{scratch, k.mul(number, k.mul(depth, k.constant(panel))), panel / lanes, {}};
+        // Rows of scores are as long as whole panels.
+        emitPanelProduct(k, *micro, query, count, depth, packed, /*columns=*/{}, k.target.rowBlock,
+                         [&](Value row, int64_t v, Value tile, Value) {
                            Value column = k.add(first, k.constant(v * lanes));
-                           Value position = k.add(scoresAt, k.add(k.mul(row, stride), column));
-                           emitRowStore(k, tile, scratch, position, k.sub(columns, column));
+                           storeLanes(k, tile, scratch, k.add(scoresAt, k.add(k.mul(row, stride), column)), {});
                          });
       });
       View lines{scratch, 0, {Axis{key[2], 1, true, std::nullopt}}};
@@ -166,14 +168,14 @@ void AttentionLowering::emitPanels() {
         Value first = k.mul(number, k.constant(valuePanel));
         Value firstValue = k.add(k.mul(number, columns), firstColumn);
         Value offset = k.add(valuesAt, k.mul(firstValue, k.constant(valuePanel)));
-        emitPanelProduct(k, weights, count, weighted, scratch, offset, valuePanel / lanes, rowBlock,
-                         [&](Value row, int64_t v, Value tile) {
+        emitPanelProduct(k, *micro, weights, count, weighted, Panel{scratch, offset, valuePanel / lanes, {}},
+                         k.sub(width, first), rowBlock, [&](Value row, int64_t v, Value tile, Value mask) {
                            Value scale = vector::BroadcastOp::create(b, loc, tile.getType(),
                                                                      memref::LoadOp::create(b, loc, inverse, row));
                            Value column = k.add(first, k.constant(v * lanes));
                            Value position = k.add(results, k.add(k.mul(k.add(block, row), width), column));
                            Value result = orZero(arith::MulFOp::create(b, loc, tile, scale), scale);
-                           emitRowStore(k, result, output, position, k.sub(width, column));
+                           storeLanes(k, result, output, position, mask);
                          });
       });
     });
@@ -189,7 +191,7 @@ LogicalResult AttentionLowering::run() {
   positions = viewOf(op.getPositions());
   SizeExpr scores = q[0] * q[1] * q[2] * key[2];
   k.setFlops(scores * (q[3] + value[3]) * SizeExpr(2) + scores * SizeExpr(5));
-  if (element.isF32() && k.target.lanes > 1)
+  if (element.isF32() && microKernelFor(k.target, element, element, element, /*isPacked=*/false))
     emitPanels();
   else
     emitPlain();

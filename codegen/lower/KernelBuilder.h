@@ -138,6 +138,7 @@ llvm::LogicalResult lowerLinear(KernelBuilder &builder, ds::LinearOp op);
 llvm::LogicalResult lowerAttention(KernelBuilder &builder, ds::AttentionOp op);
 llvm::LogicalResult lowerRotary(KernelBuilder &builder, ds::RotaryOp op);
 llvm::LogicalResult lowerConv(KernelBuilder &builder, ds::ConvOp op);
+void lowerPlainConv(KernelBuilder &builder, ds::ConvOp op);
 llvm::LogicalResult lowerPool(KernelBuilder &builder, ds::PoolOp op);
 
 } // namespace deepstride

@@ -1,8 +1,8 @@
-// Kernels of ds.linear and ds.matmul. f32 goes through the micro-kernel over column panels, which are packed when the
-// package is written (weights) or into scratch (states, activations); other types, and the reference, are plain loops.
-// Threads split columns and batches, never the inner dimension.
+// Kernels of ds.linear and ds.matmul. Products go through micro-kernels over column panels, which are packed when the
+// package is written (weights) or into scratch (states, activations); the reference, and types that no micro-kernel
+// has, are plain loops. Threads split columns and batches, never the inner dimension.
 #include "codegen/lower/KernelBuilder.h"
-#include "codegen/lower/MicroKernel.h"
+#include "codegen/tile/Gemm.h"
 
 using namespace mlir;
 
@@ -18,8 +18,43 @@ static Value ceilDiv(KernelBuilder &k, Value value, int64_t divisor) {
   return arith::DivUIOp::create(k.b, k.loc, k.add(value, k.constant(divisor - 1)), k.constant(divisor));
 }
 
+/// Columns of a panel: as many vectors as a panel of f32 has.
+static int64_t widthOf(KernelBuilder &k, const MicroKernel &micro) {
+  return panelWidth(micro, k.target.panel / k.target.lanes);
+}
+
+/// Element types of a product's operands and result.
+namespace {
+struct ProductTypes {
+  Type left, right, result;
+};
+} // namespace
+
+/// row * column of plain loops, started with `start`, which has the result's element type.
+static Value plainProduct(KernelBuilder &k, const Matrix &a, const Matrix &b, Value row, Value column, Value depth,
+                          const ProductTypes &types, Value start) {
+  auto as = [&](Value value, Type element) {
+    return element == types.result ? value : emitCast(k.b, k.loc, value, element, types.result);
+  };
+  auto combine = [&](ds::BinaryKind kind, Value x, Value y) {
+    return emitBinary(k.b, k.loc, kind, x, y, types.result, types.result);
+  };
+  Value cell = k.cell(computeType(types.result));
+  memref::StoreOp::create(k.b, k.loc, start, cell);
+  k.loop(k.constant(0), depth, k.constant(1), [&](Value step) {
+    Value x =
+        k.load(a.buffer, k.add(a.offset, k.add(k.mul(row, a.rowStride), k.mul(step, a.columnStride))), types.left);
+    Value y =
+        k.load(b.buffer, k.add(b.offset, k.add(k.mul(step, b.rowStride), k.mul(column, b.columnStride))), types.right);
+    Value product = combine(ds::BinaryKind::mul, as(x, types.left), as(y, types.right));
+    Value sum = combine(ds::BinaryKind::add, memref::LoadOp::create(k.b, k.loc, cell), product);
+    memref::StoreOp::create(k.b, k.loc, sum, cell);
+  });
+  return memref::LoadOp::create(k.b, k.loc, cell);
+}
+
 LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
-  Type element = k.elementOf(op.getInput());
+  ProductTypes types{k.elementOf(op.getInput()), k.elementOf(op.getWeight()), k.elementOf(op.getResult())};
   SizeVector shape = k.sizesOf(op.getInput()), weightShape = k.sizesOf(op.getWeight());
   SizeExpr rowsSize = product(ArrayRef(shape).drop_back()), depthSize = shape.back();
   SizeExpr columnsSize = op.getColumns()      ? SizeExpr(*op.getColumns())
@@ -29,69 +64,72 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   Value input = k.bufferOf(op.getInput()), weight = k.bufferOf(op.getWeight()), output = k.outputBuffer(0);
   Value bias = op.getBias() ? k.bufferOf(op.getBias()) : Value();
   k.setFlops(rowsSize * depthSize * columnsSize * SizeExpr(2));
-  Value one = k.constant(1);
+  Value one = k.constant(1), zero = k.constant(0);
 
-  bool isTransposed = op.getTransposed();
-  Matrix whole{weight, k.constant(0), isTransposed ? one : columns, isTransposed ? depth : one};
-  bool usesPanels = element.isF32() && k.target.lanes > 1;
-  if (op.getPanel() && !usesPanels)
-    return op.emitOpError("packed weights need f32 and vectors");
+  bool isTransposed = op.getTransposed(), isPacked = op.getPanel().has_value();
+  Matrix whole{weight, zero, isTransposed ? one : columns, isTransposed ? depth : one};
+  auto micro = microKernelFor(k.target, types.left, types.right, types.result, isPacked);
+  if (isPacked && (!micro || micro->panel != types.right || *op.getPanel() % micro->lanes() != 0 ||
+                   micro->interleave != static_cast<int64_t>(op.getInterleave())))
+    return op.emitOpError("packed weights need vectors and a micro-kernel of their layout, found ")
+           << types.left << " by " << types.right << " in panels of " << *op.getPanel() << ", interleaved by "
+           << static_cast<int64_t>(op.getInterleave());
 
-  if (!usesPanels) {
+  if (!micro) {
     k.setGrid(rowsSize, 1);
     k.loop(k.begin, k.end, one, [&](Value row) {
-      k.loop(k.constant(0), columns, one, [&](Value column) {
-        Value cell = k.cell(computeType(element));
-        Value start = bias ? k.load(bias, column, element) : scalarConstant(k.b, k.loc, element, 0.0);
-        memref::StoreOp::create(k.b, k.loc, start, cell);
-        k.loop(k.constant(0), depth, one, [&](Value step) {
-          Value x = k.load(input, k.add(k.mul(row, depth), step), element);
-          Value at = k.add(k.mul(step, whole.rowStride), k.mul(column, whole.columnStride));
-          Value product = emitBinary(k.b, k.loc, ds::BinaryKind::mul, x, k.load(weight, at, element), element, element);
-          Value sum = memref::LoadOp::create(k.b, k.loc, cell);
-          memref::StoreOp::create(k.b, k.loc,
-                                  emitBinary(k.b, k.loc, ds::BinaryKind::add, sum, product, element, element), cell);
-        });
-        k.store(memref::LoadOp::create(k.b, k.loc, cell), output, k.add(k.mul(row, columns), column), element);
+      k.loop(zero, columns, one, [&](Value column) {
+        Value start = bias ? k.load(bias, column, types.result) : scalarConstant(k.b, k.loc, types.result, 0.0);
+        Value sum = plainProduct(k, {input, zero, depth, one}, whole, row, column, depth, types, start);
+        k.store(sum, output, k.add(k.mul(row, columns), column), types.result);
       });
     });
     return success();
   }
 
-  int64_t panel = op.getPanel() ? *op.getPanel() : k.target.panel, lanes = k.target.lanes, vectors = panel / lanes;
-  k.setGrid(panelCount(columnsSize, panel), 1);
-  auto multiply = [&](const Matrix &lhs, Value firstRow, Value count, Value number, Value packed, Value offset) {
-    Value first = k.mul(number, k.constant(panel));
-    emitPanelProduct(k, lhs, count, depth, packed, offset, vectors, k.target.rowBlock,
-                     [&](Value row, int64_t v, Value value) {
+  int64_t lanes = micro->lanes(), width = isPacked ? *op.getPanel() : widthOf(k, *micro);
+  SizeExpr panels = panelCount(columnsSize, width);
+  Value elements = panelElements(k, *micro, depth, width);
+  auto stored = VectorType::get({lanes}, storageType(types.result));
+  k.setGrid(panels, 1);
+  auto multiply = [&](const Matrix &lhs, Value firstRow, Value count, Value number, const Panel &panel) {
+    Value first = k.mul(number, k.constant(width));
+    // Where the width divides the columns, no panel is cut.
+    Value here = SizeExpr::mod(columnsSize, width).isConstant(0) ? Value() : k.sub(columns, first);
+    emitPanelProduct(k, *micro, lhs, count, depth, panel, here, k.target.rowBlock,
+                     [&](Value row, int64_t v, Value value, Value mask) {
                        Value column = k.add(first, k.constant(v * lanes));
-                       Value remaining = k.sub(columns, column);
-                       if (bias)
-                         value = arith::AddFOp::create(k.b, k.loc, value, emitRowLoad(k, bias, column, remaining));
+                       if (bias) {
+                         Value added = fromStorage(k.b, k.loc, loadLanes(k, stored, bias, column, mask), types.result);
+                         value = emitBinary(k.b, k.loc, ds::BinaryKind::add, value, added, types.result, types.result);
+                       }
                        Value position = k.add(k.mul(k.add(firstRow, row), columns), column);
-                       emitRowStore(k, value, output, position, remaining);
+                       storeLanes(k, toStorage(k.b, k.loc, value, types.result), output, position, mask);
                      });
   };
-  if (!op.getPanel()) { // packed by the thread that multiplies, one panel for all rows
-    Value packed = k.scratchOf(k.b.getF32Type(), depthSize * SizeExpr(panel)), zero = k.constant(0);
+  int64_t vectors = width / lanes;
+  if (!isPacked) { // packed by the thread that multiplies, one panel for all rows
+    Value packed = k.scratchOf(storageType(micro->panel), panelElements(*micro, depthSize, width));
     k.loop(k.begin, k.end, one, [&](Value number) {
-      emitPackPanel(k, whole, depth, k.mul(number, k.constant(panel)), columns, packed, zero, panel);
-      multiply(Matrix{input, zero, depth, one}, zero, rows, number, packed, zero);
+      emitPackPanel(k, *micro, whole, types.right, depth, k.mul(number, k.constant(width)), columns, packed, zero,
+                    width);
+      multiply(Matrix{input, zero, depth, one}, zero, rows, number, Panel{packed, zero, vectors, {}});
     });
     return success();
   }
-  k.loop(k.constant(0), rows, k.constant(rowsPerSweep), [&](Value sweep) {
+  k.loop(zero, rows, k.constant(rowsPerSweep), [&](Value sweep) {
     Value sweepRows = k.minimum(k.constant(rowsPerSweep), k.sub(rows, sweep));
     Matrix lhs{input, k.mul(sweep, depth), depth, one};
     k.loop(k.begin, k.end, one, [&](Value number) {
-      multiply(lhs, sweep, sweepRows, number, weight, k.mul(k.mul(number, depth), k.constant(panel)));
+      Value next = k.minimum(k.add(number, one), k.sub(k.end, one));
+      multiply(lhs, sweep, sweepRows, number, Panel{weight, k.mul(number, elements), vectors, k.mul(next, elements)});
     });
   });
   return success();
 }
 
 LogicalResult lowerMatmul(KernelBuilder &k, ds::MatmulOp op) {
-  Type element = k.elementOf(op.getLhs());
+  ProductTypes types{k.elementOf(op.getLhs()), k.elementOf(op.getRhs()), k.elementOf(op.getResult())};
   SizeVector left = k.sizesOf(op.getLhs()), right = k.sizesOf(op.getRhs()), shape = k.sizesOf(op.getResult());
   SizeVector batch(shape.begin(), shape.end() - 2);
   SizeExpr rowsSize = shape[shape.size() - 2], columnsSize = shape.back();
@@ -118,48 +156,41 @@ LogicalResult lowerMatmul(KernelBuilder &k, ds::MatmulOp op) {
   };
   k.setFlops(product(shape) * depthSize * SizeExpr(2));
 
-  if (!element.isF32() || k.target.lanes <= 1) {
+  auto micro = microKernelFor(k.target, types.left, types.right, types.result, /*isPacked=*/false);
+  if (micro && transposeLeft && !micro->readsStrided())
+    return op.emitOpError("16-bit integers are multiplied along rows; the left operand is transposed");
+  if (!micro) {
     k.setGrid(product(batch) * rowsSize, 1);
     k.loop(k.begin, k.end, one, [&](Value item) {
       Value row = arith::RemUIOp::create(k.b, k.loc, item, rows);
       SmallVector<Value> at = k.delinearize(arith::DivUIOp::create(k.b, k.loc, item, rows), batch);
       Matrix a = matrixOf(leftView, at, transposeLeft, left), c = matrixOf(rightView, at, transposeRight, right);
       k.loop(zero, columns, one, [&](Value column) {
-        Value cell = k.cell(computeType(element));
-        memref::StoreOp::create(k.b, k.loc, scalarConstant(k.b, k.loc, element, 0.0), cell);
-        k.loop(zero, depth, one, [&](Value step) {
-          Value x =
-              k.load(a.buffer, k.add(a.offset, k.add(k.mul(row, a.rowStride), k.mul(step, a.columnStride))), element);
-          Value y = k.load(c.buffer, k.add(c.offset, k.add(k.mul(step, c.rowStride), k.mul(column, c.columnStride))),
-                           element);
-          Value product = emitBinary(k.b, k.loc, ds::BinaryKind::mul, x, y, element, element);
-          Value sum = memref::LoadOp::create(k.b, k.loc, cell);
-          memref::StoreOp::create(k.b, k.loc,
-                                  emitBinary(k.b, k.loc, ds::BinaryKind::add, sum, product, element, element), cell);
-        });
-        k.store(memref::LoadOp::create(k.b, k.loc, cell), output, k.add(k.mul(item, columns), column), element);
+        Value start = scalarConstant(k.b, k.loc, types.result, 0.0);
+        Value sum = plainProduct(k, a, c, row, column, depth, types, start);
+        k.store(sum, output, k.add(k.mul(item, columns), column), types.result);
       });
     });
     return success();
   }
 
-  int64_t panel = k.target.panel, lanes = k.target.lanes;
-  k.setGrid(product(batch) * panelCount(columnsSize, panel), 1);
-  Value packed = k.scratchOf(k.b.getF32Type(), depthSize * SizeExpr(panel));
-  Value panels = ceilDiv(k, columns, panel);
+  int64_t lanes = micro->lanes(), width = widthOf(k, *micro);
+  k.setGrid(product(batch) * panelCount(columnsSize, width), 1);
+  Value packed = k.scratchOf(storageType(micro->panel), panelElements(*micro, depthSize, width));
+  Value panels = ceilDiv(k, columns, width);
   k.loop(k.begin, k.end, one, [&](Value item) {
     Value number = arith::RemUIOp::create(k.b, k.loc, item, panels);
     Value matrix = arith::DivUIOp::create(k.b, k.loc, item, panels);
     SmallVector<Value> at = k.delinearize(matrix, batch);
     Matrix a = matrixOf(leftView, at, transposeLeft, left), c = matrixOf(rightView, at, transposeRight, right);
-    Value first = k.mul(number, k.constant(panel));
-    emitPackPanel(k, c, depth, first, columns, packed, zero, panel);
+    Value first = k.mul(number, k.constant(width));
+    emitPackPanel(k, *micro, c, types.right, depth, first, columns, packed, zero, width);
     Value base = k.mul(matrix, k.mul(rows, columns));
-    emitPanelProduct(k, a, rows, depth, packed, zero, panel / lanes, k.target.rowBlock,
-                     [&](Value row, int64_t v, Value value) {
+    emitPanelProduct(k, *micro, a, rows, depth, Panel{packed, zero, width / lanes, {}}, k.sub(columns, first),
+                     k.target.rowBlock, [&](Value row, int64_t v, Value value, Value mask) {
                        Value column = k.add(first, k.constant(v * lanes));
                        Value position = k.add(base, k.add(k.mul(row, columns), column));
-                       emitRowStore(k, value, output, position, k.sub(columns, column));
+                       storeLanes(k, toStorage(k.b, k.loc, value, types.result), output, position, mask);
                      });
   });
   return success();

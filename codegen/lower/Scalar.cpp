@@ -4,6 +4,8 @@
 #include "codegen/lower/IrScalars.h"
 #include "codegen/lower/NarrowTypes.h"
 
+#include "mlir/IR/TypeUtilities.h"
+
 using namespace mlir;
 
 namespace deepstride {
@@ -29,18 +31,27 @@ Type computeType(Type element) {
 int64_t storageBytes(Type element) { return storageType(element).getIntOrFloatBitWidth() / 8; }
 
 static Value integerConstant(OpBuilder &b, Location loc, Type type, int64_t value) {
-  return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, value));
+  auto number = b.getIntegerAttr(getElementTypeOrSelf(type), value);
+  auto vector = dyn_cast<VectorType>(type);
+  return arith::ConstantOp::create(b, loc,
+                                   vector ? TypedAttr(DenseElementsAttr::get(vector, Attribute(number))) : number);
+}
+
+/// The type in the shape of a value: itself, or a vector of it.
+static Type shapedLike(Value value, Type type) {
+  auto vector = dyn_cast<VectorType>(value.getType());
+  return vector ? Type(vector.clone(type)) : type;
 }
 
 Value fromStorage(OpBuilder &b, Location loc, Value raw, Type element) {
   if (element.isInteger(1))
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, raw, integerConstant(b, loc, raw.getType(), 0));
   if (element.isF16())
-    return arith::ExtFOp::create(b, loc, computeType(element), raw);
+    return arith::ExtFOp::create(b, loc, shapedLike(raw, computeType(element)), raw);
   if (element.isBF16()) { // the upper half of an f32: exact, and needs no library
-    Type i32 = b.getI32Type();
+    Type i32 = shapedLike(raw, b.getI32Type());
     Value bits = arith::ExtUIOp::create(b, loc, i32, raw);
-    return arith::BitcastOp::create(b, loc, b.getF32Type(),
+    return arith::BitcastOp::create(b, loc, shapedLike(raw, b.getF32Type()),
                                     arith::ShLIOp::create(b, loc, bits, integerConstant(b, loc, i32, 16)));
   }
   if (isNarrowFloat(element))
@@ -52,10 +63,10 @@ Value toStorage(OpBuilder &b, Location loc, Value value, Type element) {
   if (element.isInteger(1))
     return arith::ExtUIOp::create(b, loc, b.getI8Type(), value);
   if (element.isF16())
-    return arith::TruncFOp::create(b, loc, element, value);
+    return arith::TruncFOp::create(b, loc, shapedLike(value, element), value);
   if (element.isBF16()) {
     // Round to nearest even in integers: below native BF16 LLVM would call a function that libgcc 12 lacks.
-    Type i32 = b.getI32Type();
+    Type i32 = shapedLike(value, b.getI32Type());
     Value bits = arith::BitcastOp::create(b, loc, i32, value);
     Value odd = arith::AndIOp::create(b, loc, arith::ShRUIOp::create(b, loc, bits, integerConstant(b, loc, i32, 16)),
                                       integerConstant(b, loc, i32, 1));
@@ -65,7 +76,7 @@ Value toStorage(OpBuilder &b, Location loc, Value value, Type element) {
     Value quiet = arith::OrIOp::create(b, loc, bits, integerConstant(b, loc, i32, 0x400000));
     Value chosen = arith::SelectOp::create(b, loc, isNan, quiet, rounded);
     Value high = arith::ShRUIOp::create(b, loc, chosen, integerConstant(b, loc, i32, 16));
-    return arith::TruncIOp::create(b, loc, b.getI16Type(), high);
+    return arith::TruncIOp::create(b, loc, shapedLike(value, b.getI16Type()), high);
   }
   if (isNarrowFloat(element))
     return encodeNarrowFloat(b, loc, value, element);

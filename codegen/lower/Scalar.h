@@ -13,6 +13,7 @@ mlir::Type storageType(mlir::Type element);
 mlir::Type computeType(mlir::Type element);
 int64_t storageBytes(mlir::Type element);
 
+/// Between memory and arithmetic: scalars, and vectors of f16, bf16 and of types that both hold in one form.
 mlir::Value fromStorage(mlir::OpBuilder &b, mlir::Location loc, mlir::Value raw, mlir::Type element);
 mlir::Value toStorage(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value, mlir::Type element);
 

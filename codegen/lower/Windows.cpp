@@ -1,9 +1,5 @@
-// Convolution and pooling: f32 convolution goes through the GEMM micro-kernel; everything else has one output element
-// per grid item and walks its window with bounds checks.
+// Pooling, and convolution in plain loops: one output element per grid item walks its window with bounds checks.
 #include "codegen/lower/KernelBuilder.h"
-#include "codegen/lower/MicroKernel.h"
-
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
@@ -48,78 +44,13 @@ private:
 static Value read(KernelBuilder &k, Value cell) { return memref::LoadOp::create(k.b, k.loc, cell); }
 static void write(KernelBuilder &k, Value value, Value cell) { memref::StoreOp::create(k.b, k.loc, value, cell); }
 
-// f32 convolution as a product: filters times the columns of the unrolled operand, which are packed panel by panel into
-// scratch. A panel's packing is paid once for all filters of a group.
-static LogicalResult lowerConvPanels(KernelBuilder &k, ds::ConvOp op, ArrayRef<SizeExpr> input,
-                                     ArrayRef<SizeExpr> weight, ArrayRef<SizeExpr> result) {
-  OpBuilder &b = k.b;
-  Location loc = k.loc;
-  Type f32 = b.getF32Type();
-  int64_t panel = k.target.panel, lanes = k.target.lanes, groupCount = op.getGroups();
-  SizeExpr depthSize = product(weight.drop_front(1)), columnsSize = product(result.drop_front(2));
-  SizeExpr panelCount = SizeExpr::ceilDiv(columnsSize, panel);
-  k.setGrid(result[0] * SizeExpr(groupCount) * panelCount, 1);
-  Value packed = k.scratchOf(f32, depthSize * SizeExpr(panel));
-  Value zero = k.constant(0), one = k.constant(1), width = k.constant(panel);
-  Value depth = k.index(depthSize), columns = k.index(columnsSize), channels = k.index(weight[1]);
-  Value panels = arith::DivUIOp::create(b, loc, k.add(columns, k.constant(panel - 1)), width);
-  Value filters = arith::DivUIOp::create(b, loc, k.index(weight[0]), k.constant(groupCount));
-  Value none = scalarConstant(b, loc, f32, 0.0);
-  SizeVector unrolled(weight.begin() + 1, weight.end());
-  k.loop(k.begin, k.end, one, [&](Value item) {
-    SmallVector<Value> at = {arith::DivUIOp::create(b, loc, item, panels),
-                             arith::RemUIOp::create(b, loc, item, panels)};
-    Value group = arith::RemUIOp::create(b, loc, at[0], k.constant(groupCount));
-    Value image = arith::DivUIOp::create(b, loc, at[0], k.constant(groupCount));
-    Value first = k.mul(at[1], width);
-    Value count = k.minimum(width, k.sub(columns, first));
-    k.loop(zero, count, one, [&](Value column) {
-      SmallVector<Value> place = k.delinearize(k.add(first, column), result.drop_front(2));
-      k.loopNest(unrolled, [&](ArrayRef<Value> tap) {
-        SmallVector<Value> from = {image, k.add(k.mul(group, channels), tap[0])};
-        Value inside = arith::ConstantOp::create(b, loc, b.getBoolAttr(true));
-        for (size_t i = 0; i < place.size(); ++i) {
-          Value base = k.sub(k.mul(place[i], k.constant(op.getStrides()[i])), k.constant(op.getPads()[i]));
-          Value here = k.add(base, k.mul(tap[i + 1], k.constant(op.getDilations()[i])));
-          Value legal = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, here, k.index(input[i + 2]));
-          inside = arith::AndIOp::create(b, loc, inside, legal);
-          from.push_back(here);
-        }
-        auto branch = scf::IfOp::create(b, loc, f32, inside, /*withElseRegion=*/true);
-        OpBuilder::InsertionGuard guard(b);
-        b.setInsertionPointToStart(branch.thenBlock());
-        scf::YieldOp::create(b, loc, k.load(k.bufferOf(op.getInput()), k.linearize(from, input), f32));
-        b.setInsertionPointToStart(branch.elseBlock());
-        scf::YieldOp::create(b, loc, none);
-        b.setInsertionPointAfter(branch);
-        Value to = k.add(k.mul(k.linearize(tap, unrolled), width), column);
-        memref::StoreOp::create(b, loc, branch.getResult(0), packed, to);
-      });
-    });
-    Value firstFilter = k.mul(group, filters);
-    Matrix lhs{k.bufferOf(op.getWeight()), k.mul(firstFilter, depth), depth, one};
-    Value base = k.mul(k.add(k.mul(image, k.index(weight[0])), firstFilter), columns);
-    emitPanelProduct(k, lhs, filters, depth, packed, zero, panel / lanes, k.target.rowBlock,
-                     [&](Value row, int64_t v, Value value) {
-                       if (op.getBias()) {
-                         Value bias = k.load(k.bufferOf(op.getBias()), k.add(firstFilter, row), f32);
-                         Value wide = vector::BroadcastOp::create(b, loc, value.getType(), bias);
-                         value = arith::AddFOp::create(b, loc, value, wide);
-                       }
-                       Value column = k.add(first, k.constant(v * lanes));
-                       Value position = k.add(base, k.add(k.mul(row, columns), column));
-                       emitRowStore(k, value, k.outputBuffer(0), position, k.sub(columns, column));
-                     });
-  });
-  return success();
-}
-
-LogicalResult lowerConv(KernelBuilder &k, ds::ConvOp op) {
+void lowerPlainConv(KernelBuilder &k, ds::ConvOp op) {
   SizeVector input = k.sizesOf(op.getInput()), weight = k.sizesOf(op.getWeight()), result = k.sizesOf(op.getResult());
-  Type element = k.elementOf(op.getInput());
-  k.setFlops(product(result) * product(ArrayRef(weight).drop_front(1)) * SizeExpr(2));
-  if (element.isF32() && k.target.lanes > 1)
-    return lowerConvPanels(k, op, input, weight, result);
+  Type inputElement = k.elementOf(op.getInput()), weightElement = k.elementOf(op.getWeight()),
+       element = k.elementOf(op.getResult());
+  auto as = [&](Value value, Type from) {
+    return from == element ? value : emitCast(k.b, k.loc, value, from, element);
+  };
   k.setGrid(product(result), 64);
   Window window(k, ArrayRef(input).drop_front(2), ArrayRef(weight).drop_front(2), op.getStrides(), op.getPads(),
                 op.getDilations());
@@ -136,15 +67,14 @@ LogicalResult lowerConv(KernelBuilder &k, ds::ConvOp op) {
         SmallVector<Value> from = {at[0], k.add(k.mul(group, channels), channel)}, with = {at[1], channel};
         llvm::append_range(from, position);
         llvm::append_range(with, tap);
-        Value x = k.load(k.bufferOf(op.getInput()), k.linearize(from, input), element);
-        Value w = k.load(k.bufferOf(op.getWeight()), k.linearize(with, weight), element);
+        Value x = as(k.load(k.bufferOf(op.getInput()), k.linearize(from, input), inputElement), inputElement);
+        Value w = as(k.load(k.bufferOf(op.getWeight()), k.linearize(with, weight), weightElement), weightElement);
         Value product = emitBinary(k.b, k.loc, ds::BinaryKind::mul, x, w, element, element);
         write(k, emitBinary(k.b, k.loc, ds::BinaryKind::add, read(k, cell), product, element, element), cell);
       });
     });
     k.store(read(k, cell), k.outputBuffer(0), item, element);
   });
-  return success();
 }
 
 // Elements that an average divides by: those inside the operand, or also those inside its padding.

@@ -97,7 +97,7 @@ std::optional<HostTensor> evaluateOnHost(Operation *op, ArrayRef<HostTensor> ope
   if (auto joined = dyn_cast<ds::ConcatOp>(op))
     return concatOnHost(operands, joined.getAxis());
   if (auto packed = dyn_cast<ds::PackOp>(op))
-    return packOnHost(operands[0], packed.getPanel());
+    return packOnHost(operands[0], packed.getPanel(), packed.getInterleave());
   if (isa<ds::BroadcastOp>(op))
     return broadcastOnHost(operands[0], type.getShape());
   if (auto taken = dyn_cast<ds::GatherOp>(op))

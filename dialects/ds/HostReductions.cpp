@@ -299,7 +299,7 @@ static std::optional<HostTensor> matmul(ds::MatmulOp op, const HostTensor &a, co
     for (int64_t k = 0; k < depth; ++k) {
       HostNumber x = numberAt(a, offsetOf(a, isTransposed[0], batch, position[rank - 2], k)),
                  y = numberAt(b, offsetOf(b, isTransposed[1], batch, k, position[rank - 1]));
-      total = sumOf(total, productOf(x, y, a.element), a.element);
+      total = sumOf(total, productOf(x, y, result.element), result.element);
     }
     setNumber(result, i, total);
   }

@@ -195,15 +195,21 @@ HostTensor concatOnHost(ArrayRef<HostTensor> parts, int64_t axis) {
   return result;
 }
 
-HostTensor packOnHost(const HostTensor &source, int64_t panel) {
+HostTensor packOnHost(const HostTensor &source, int64_t panel, int64_t interleave) {
   int64_t depth = source.shape[0], columns = source.shape[1], panels = (columns + panel - 1) / panel;
-  HostTensor result = HostTensor::allocate(source.element, {panels, depth, panel});
-  int64_t width = widthOf(source.element);
+  int64_t groups = (depth + interleave - 1) / interleave, width = widthOf(source.element);
+  HostTensor result = HostTensor::allocate(source.element, {panels, groups, panel * interleave});
   for (int64_t p = 0; p < panels; ++p)
     for (int64_t row = 0; row < depth; ++row) {
+      const char *from = source.data + (row * columns + p * panel) * width;
+      int64_t line = (p * groups + row / interleave) * panel * interleave + row % interleave;
+      char *to = result.owned->data() + line * width;
       int64_t count = std::min(panel, columns - p * panel);
-      std::memcpy(result.owned->data() + (p * depth + row) * panel * width,
-                  source.data + (row * columns + p * panel) * width, static_cast<size_t>(count * width));
+      if (interleave == 1)
+        std::memcpy(to, from, static_cast<size_t>(count * width));
+      else
+        for (int64_t column = 0; column < count; ++column)
+          std::memcpy(to + column * interleave * width, from + column * width, static_cast<size_t>(width));
     }
   return result;
 }

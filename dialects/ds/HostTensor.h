@@ -72,7 +72,7 @@ HostTensor transposeOnHost(const HostTensor &source, llvm::ArrayRef<int64_t> per
 HostTensor sliceOnHost(const HostTensor &source, llvm::ArrayRef<int64_t> starts, llvm::ArrayRef<int64_t> sizes,
                        llvm::ArrayRef<int64_t> steps);
 HostTensor concatOnHost(llvm::ArrayRef<HostTensor> parts, int64_t axis);
-HostTensor packOnHost(const HostTensor &source, int64_t panel);
+HostTensor packOnHost(const HostTensor &source, int64_t panel, int64_t interleave);
 HostTensor broadcastOnHost(const HostTensor &source, llvm::ArrayRef<int64_t> shape);
 /// Nothing where an index is outside the axis.
 std::optional<HostTensor> gatherOnHost(const HostTensor &source, const HostTensor &indices, int64_t axis,

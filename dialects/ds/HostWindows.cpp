@@ -36,7 +36,7 @@ static HostTensor convolve(ds::ConvOp op, ArrayRef<HostTensor> operands, RankedT
                     kernel = ArrayRef(weight.shape).drop_front(2);
   Window window{size, kernel, op.getStrides(), op.getPads(), op.getDilations()};
   HostTensor result = HostTensor::allocate(type.getElementType(), shape);
-  Type element = input.element;
+  Type element = result.element;
   int64_t groups = op.getGroups(), filters = shape[1] / groups, channels = weight.shape[1];
   int64_t area = countBetween(size, 0, size.size()), taps = countBetween(kernel, 0, kernel.size());
   for (int64_t i = 0, n = result.count(); i < n; ++i) {

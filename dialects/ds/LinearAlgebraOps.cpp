@@ -5,12 +5,21 @@ using namespace mlir;
 using namespace deepstride;
 using namespace deepstride::ds;
 
+/// The type in which products of such operands are summed; null where they do not go together.
+static Type sumType(Type left, Type right) {
+  auto isNarrow = [](Type type) { return isa<IntegerType>(type) && (type.isInteger(8) || type.isInteger(16)); };
+  if (isNarrow(left) && isNarrow(right))
+    return IntegerType::get(left.getContext(), 32);
+  return left == right ? left : Type();
+}
+
 LogicalResult MatmulOp::inferResults(Inference &inference) {
   const TensorFacts &lhs = inference.operand(0), &rhs = inference.operand(1);
   if (lhs.rank() < 2 || rhs.rank() < 2 || getTranspose().size() != 2)
     return inference.error("C1: both operands must have rank 2 or more, found " + Twine(lhs.rank()) + " and " +
                            Twine(rhs.rank()));
-  if (lhs.elementType != rhs.elementType)
+  Type element = sumType(lhs.elementType, rhs.elementType);
+  if (!element)
     return inference.error("C2: operands have different element types");
   SizeExpr m = lhs.sizes[lhs.rank() - 2], k = lhs.sizes.back(), k2 = rhs.sizes[rhs.rank() - 2], n = rhs.sizes.back();
   if (getTranspose()[0])
@@ -24,34 +33,39 @@ LogicalResult MatmulOp::inferResults(Inference &inference) {
     return failure();
   sizes->push_back(m);
   sizes->push_back(n);
-  inference.addResult(lhs.elementType, *sizes);
+  inference.addResult(element, *sizes);
   return success();
 }
 
 LogicalResult LinearOp::inferResults(Inference &inference) {
   const TensorFacts &input = inference.operand(0), &weight = inference.operand(1);
-  if (input.elementType != weight.elementType)
+  Type element = sumType(input.elementType, weight.elementType);
+  if (!element)
     return inference.error("C1: operand and weight have different element types");
+  int64_t interleave = getInterleave();
+  if (interleave < 1 || (interleave > 1 && !getPanel()))
+    return inference.error("C5: only packed weights are interleaved, by a positive number");
   if (weight.rank() != (getPanel() ? 3 : 2) || input.rank() < 1 || getPanel().has_value() != getColumns().has_value())
     return inference.error("C4: the weight must have rank 2, or 3 with a panel and columns");
-  if (getPanel() && !weight.sizes[2].isConstant(*getPanel()))
-    return inference.error("C4: the weight's last size must be the panel");
+  if (getPanel() && !weight.sizes[2].isConstant(*getPanel() * interleave))
+    return inference.error("C4: the weight's last size must be the panel, times what is interleaved");
   if (getPanel() && getTransposed())
     return inference.error("C4: a packed weight cannot be transposed");
   SizeExpr k = weight.sizes[getPanel() || getTransposed() ? 1 : 0];
   SizeExpr n = getPanel() ? SizeExpr(*getColumns()) : weight.sizes[getTransposed() ? 0 : 1];
-  if (failed(inference.requireEqual(input.sizes.back(), k, "C2: inner sizes")))
+  SizeExpr depth = getPanel() ? SizeExpr::ceilDiv(input.sizes.back(), interleave) : input.sizes.back();
+  if (failed(inference.requireEqual(depth, k, "C2: inner sizes")))
     return failure();
   if (getBias()) {
     const TensorFacts &bias = inference.operand(2);
-    if (bias.elementType != input.elementType || bias.rank() != 1)
-      return inference.error("C3: the bias must be one axis of the operand's element type");
+    if (bias.elementType != element || bias.rank() != 1)
+      return inference.error("C3: the bias must be one axis of the result's element type");
     if (failed(inference.requireEqual(bias.sizes[0], n, "C3: bias size")))
       return failure();
   }
   SizeVector sizes = input.sizes;
   sizes.back() = n;
-  inference.addResult(input.elementType, sizes);
+  inference.addResult(element, sizes);
   return success();
 }
 
@@ -59,10 +73,11 @@ LogicalResult PackOp::inferResults(Inference &inference) {
   const TensorFacts &input = inference.operand(0);
   if (input.rank() != 2)
     return inference.error("C1: the operand must have rank 2");
-  if (static_cast<int64_t>(getPanel()) <= 0)
-    return inference.error("C2: the panel must be positive");
-  int64_t panel = getPanel();
-  inference.addResult(input.elementType, {SizeExpr::ceilDiv(input.sizes[1], panel), input.sizes[0], panel});
+  int64_t panel = getPanel(), interleave = getInterleave();
+  if (panel <= 0 || interleave <= 0 || panel > (1 << 20) || interleave > (1 << 20))
+    return inference.error("C2: panel and interleave must be positive, and at most 2^20");
+  inference.addResult(input.elementType, {SizeExpr::ceilDiv(input.sizes[1], panel),
+                                          SizeExpr::ceilDiv(input.sizes[0], interleave), panel * interleave});
   return success();
 }
 
@@ -310,7 +325,8 @@ LogicalResult ConvOp::inferResults(Inference &inference) {
   const TensorFacts &input = inference.operand(0), &weight = inference.operand(1);
   if (input.rank() < 3 || input.rank() != weight.rank())
     return inference.error("C1: operand and weight must have one rank of at least 3");
-  if (input.elementType != weight.elementType)
+  Type element = sumType(input.elementType, weight.elementType);
+  if (!element)
     return inference.error("C2: operand and weight have different element types");
   size_t spatial = static_cast<size_t>(input.rank() - 2);
   if (getStrides().size() != spatial || getDilations().size() != spatial || getPads().size() != 2 * spatial ||
@@ -327,8 +343,8 @@ LogicalResult ConvOp::inferResults(Inference &inference) {
     return failure();
   if (getBias()) {
     const TensorFacts &bias = inference.operand(2);
-    if (bias.rank() != 1 || bias.elementType != input.elementType)
-      return inference.error("C5: the bias must be one axis of the operand's element type");
+    if (bias.rank() != 1 || bias.elementType != element)
+      return inference.error("C5: the bias must be one axis of the result's element type");
     if (failed(inference.requireEqual(bias.sizes[0], weight.sizes[0], "C5: bias size")))
       return failure();
   }
@@ -339,7 +355,7 @@ LogicalResult ConvOp::inferResults(Inference &inference) {
     if (failed(inference.requireAtLeast(sizes.back(), 0, "C3: output size")))
       return failure();
   }
-  inference.addResult(input.elementType, sizes);
+  inference.addResult(element, sizes);
   return success();
 }
 

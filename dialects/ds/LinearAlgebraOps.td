@@ -3,10 +3,11 @@
 def DS_MatmulOp : DS_TensorOp<"matmul"> {
   let summary = "matrix product with broadcast batch axes";
   let description = [{
-    NumPy's matmul on operands of rank two and more; the flags transpose the last two axes. Gone after: codegen.
+    NumPy's matmul on operands of rank two and more; the flags transpose the last two axes. Products of integers of 8 or
+    16 bits, which may differ in type, are summed in i32. Gone after: codegen.
 
-    Constraints: C1 both ranks are at least 2; C2 one element type; C3 the inner sizes agree; C4 the batch axes
-    broadcast.
+    Constraints: C1 both ranks are at least 2; C2 one element type, or integers of 8 or 16 bits; C3 the inner sizes
+    agree; C4 the batch axes broadcast.
 
     Example: `%2 = ds.matmul %0, %1 transpose [false, true] : (tensor<?x4xf32>, tensor<8x4xf32>) -> tensor<?x8xf32>`
   }];
@@ -18,17 +19,19 @@ def DS_MatmulOp : DS_TensorOp<"matmul"> {
 def DS_LinearOp : DS_TensorOp<"linear"> {
   let summary = "a product with a parameter, plus bias";
   let description = [{
-    x [..., K] times weight [K, N] plus bias [N]. With `panel` the weight operand is packed as [ceil(N / panel), K,
-    panel], zero padded, and `columns` is N. With `transposed` it is [N, K]. Created by `ds-recompose-linear`;
-    `ds-pack-weights` packs and takes in transposes. Gone after: codegen.
+    x [..., K] times weight [K, N] plus bias [N]; integers of 8 or 16 bits are summed in i32. With `panel` the weight
+    operand is packed as by `ds.pack` with `panel` and `interleave`, and `columns` is N. With `transposed` it is [N, K].
+    Created by `ds-recompose-linear`; `ds-pack-weights` packs and takes in transposes. Gone after: codegen.
 
-    Constraints: C1 one element type; C2 the inner sizes agree; C3 the bias is [N]; C4 the weight has rank 2, or 3 with
-    the given panel, which is not transposed.
+    Constraints: C1 one element type, or integers of 8 or 16 bits; C2 the inner sizes agree; C3 the bias is [N], in the
+    type of the result; C4 the weight has rank 2, or 3 with the given panel, which is not transposed; C5 `interleave`
+    is positive, and 1 without a panel.
 
     Example: `%3 = ds.linear %0, %1, %2 : (tensor<?x4xf32>, tensor<4x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>`
   }];
   let arguments = (ins DS_Tensor:$input, DS_Tensor:$weight, Optional<DS_Tensor>:$bias, OptionalAttr<I64Attr>:$panel,
-                       OptionalAttr<I64Attr>:$columns, UnitAttr:$transposed);
+                       DefaultValuedOptionalAttr<I64Attr, "1">:$interleave, OptionalAttr<I64Attr>:$columns,
+                       UnitAttr:$transposed);
   let results = (outs DS_Tensor:$result);
   let assemblyFormat = "$input `,` $weight (`,` $bias^)? attr-dict `:` functional-type(operands, results)";
 }
@@ -36,15 +39,17 @@ def DS_LinearOp : DS_TensorOp<"linear"> {
 def DS_PackOp : DS_TensorOp<"pack"> {
   let summary = "a matrix in column panels";
   let description = [{
-    [K, N] becomes [ceil(N / panel), K, panel], zero padded: what a GEMM micro-kernel streams. Only inside recipes.
+    [K, N] becomes [ceil(N / panel), ceil(K / i), panel i], zero padded, where i is `interleave`: rows of a panel in
+    groups of i, whose elements of one column lie side by side. What a GEMM micro-kernel streams. Only inside recipes.
 
-    Constraints: C1 the operand has rank 2; C2 the panel is positive.
+    Constraints: C1 the operand has rank 2; C2 panel and interleave are positive.
 
     Example: `%1 = ds.pack %0 panel 16 : (tensor<4x20xf32>) -> tensor<2x4x16xf32>`
   }];
-  let arguments = (ins DS_Tensor:$input, I64Attr:$panel);
+  let arguments = (ins DS_Tensor:$input, I64Attr:$panel, DefaultValuedOptionalAttr<I64Attr, "1">:$interleave);
   let results = (outs DS_Tensor:$result);
-  let assemblyFormat = "$input `panel` $panel attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = [{$input `panel` $panel (`interleave` $interleave^)? attr-dict `:`
+                         functional-type(operands, results)}];
 }
 
 def DS_AttentionOp : DS_TensorOp<"attention", [AttrSizedOperandSegments]> {
@@ -138,10 +143,12 @@ def DS_LinearAttentionOp : DS_TensorOp<"linear_attention"> {
 def DS_ConvOp : DS_TensorOp<"conv"> {
   let summary = "convolution over the spatial axes of [batch, channel, ...]";
   let description = [{
-    Weight [M, C / groups, kernel...]; `pads` lists the beginnings of all axes, then the ends. Gone after: codegen.
+    Weight [M, C / groups, kernel...]; `pads` lists the beginnings of all axes, then the ends. Integers of 8 or 16 bits
+    are summed in i32. Gone after: codegen.
 
-    Constraints: C1 rank at least 3, equal for operand and weight; C2 one element type; C3 strides, dilations and pads
-    match the spatial rank and are legal; C4 channels are groups times the weight's; C5 the bias is [M].
+    Constraints: C1 rank at least 3, equal for operand and weight; C2 one element type, or integers of 8 or 16 bits; C3 strides, dilations and pads
+    match the spatial rank and are legal; C4 channels are groups times the weight's; C5 the bias is [M], in
+    the type of the result.
 
     Example: `%2 = ds.conv %0, %1 strides [1] pads [0, 0] dilations [1] groups 1 : (tensor<1x1x5xf32>, tensor<1x1x3xf32>) -> tensor<1x1x3xf32>`
   }];

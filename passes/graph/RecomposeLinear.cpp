@@ -45,8 +45,6 @@ struct RecomposeLinear : impl::RecomposeLinearBase<RecomposeLinear>, PassReport 
       return remark("the weight has a dynamic size");
     if (matmul.getTranspose()[0])
       return remark("the left operand is transposed");
-    if (!isa<FloatType>(weightType.getElementType()))
-      return remark("the element type is no float");
     Value weight = matmul.getRhs();
     if (matmul.getTranspose()[1]) {
       weight = transposed(weight, recipes);
@@ -57,7 +55,7 @@ struct RecomposeLinear : impl::RecomposeLinearBase<RecomposeLinear>, PassReport 
     Value bias = findBias(matmul, cast<RankedTensorType>(weight.getType()).getDimSize(1), last, recipes);
     OpBuilder builder(last);
     auto linear = ds::LinearOp::create(builder, last->getLoc(), last->getResult(0).getType(), matmul.getLhs(), weight,
-                                       bias, IntegerAttr(), IntegerAttr(), UnitAttr());
+                                       bias, IntegerAttr(), IntegerAttr(), IntegerAttr(), UnitAttr());
     keepNames(last, linear);
     last->getResult(0).replaceAllUsesWith(linear.getResult());
     count("linear");

@@ -1,5 +1,5 @@
 // Gives the weight of every ds.linear the layout that its micro-kernel streams, by extending the weight's recipe.
-// Works on ds.linear ops whose weight operand is a ds.weight of rank 2 and f32. Which panel width suits the target is
+// Works on ds.linear ops whose weight operand is a ds.weight of rank 2. Which panel width suits the target is
 // the pipeline's choice; evaluating the recipe is left to packaging. Weights that are computed at run time, as those in
 // states are, stay: their kernels pack a panel before they use it, and read a transposed weight as it lies.
 //
@@ -9,7 +9,9 @@
 #include "passes/optimization/Passes.h"
 
 #include "dialects/ds/DsDialect.h"
+#include "dialects/ds/PackedLayout.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace deepstride {
 #define GEN_PASS_DEF_PACKWEIGHTS
@@ -32,22 +34,27 @@ struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport 
       return signalPassFailure();
     }
     SymbolTable symbols(getOperation());
-    llvm::DenseMap<Attribute, ds::RecipeOp> packed;
+    llvm::MapVector<std::pair<Attribute, int64_t>, ds::RecipeOp>
+        packed; // by the weight's recipe and what is interleaved
     getOperation().walk([&](ds::LinearOp linear) {
       if (auto transpose = linear.getWeight().getDefiningOp<ds::TransposeOp>(); transpose && !linear.getPanel())
         return takeIn(linear, transpose);
       auto weight = linear.getWeight().getDefiningOp<ds::WeightOp>();
-      // The micro-kernel is one of f32; other products take their weights row by row.
-      if (!weight || linear.getPanel() || !cast<RankedTensorType>(weight.getType()).getElementType().isF32())
+      if (!weight || linear.getPanel())
         return;
-      ds::RecipeOp &target = packed[weight.getRecipeAttr()];
+      Type left = elementOf(linear.getInput()), right = elementOf(weight);
+      if (!isPackable(left, right))
+        return;
+      ds::PackedLayout layout = ds::packedLayout(left, right, panel);
+      ds::RecipeOp &target = packed[{weight.getRecipeAttr(), layout.interleave}];
       if (!target)
-        target = pack(symbols, symbols.lookup<ds::RecipeOp>(weight.getRecipe()));
+        target = pack(symbols, symbols.lookup<ds::RecipeOp>(weight.getRecipe()), layout);
       OpBuilder builder(linear);
       auto operand =
           ds::WeightOp::create(builder, weight.getLoc(), target.getYielded().getType(), FlatSymbolRefAttr::get(target));
       linear.setColumns(cast<RankedTensorType>(weight.getType()).getDimSize(1));
-      linear.setPanel(panel);
+      linear.setPanel(layout.panel);
+      linear.setInterleave(layout.interleave);
       linear.getWeightMutable().assign(operand);
       if (weight->use_empty())
         weight.erase();
@@ -56,11 +63,22 @@ struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport 
     // Recipes that nothing names any more would still be written into the package.
     SymbolTableCollection tables;
     SymbolUserMap users(tables, getOperation()); // one walk over the module for all of them
-    for (auto &[source, target] : packed) {
-      auto recipe = symbols.lookup<ds::RecipeOp>(cast<FlatSymbolRefAttr>(source).getValue());
-      if (users.useEmpty(recipe))
+    for (auto &[key, target] : packed) {
+      auto recipe = symbols.lookup<ds::RecipeOp>(cast<FlatSymbolRefAttr>(key.first).getValue());
+      if (recipe && users.useEmpty(recipe))
         symbols.erase(recipe);
     }
+  }
+
+  static Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
+
+  /// Whether there is a micro-kernel that streams such a weight; integers of less than 32 bits only meet those of 16.
+  static bool isPackable(Type left, Type right) {
+    if (ds::isNarrowInteger(right))
+      return ds::packedLayout(left, right, 1).interleave > 1;
+    auto integer = dyn_cast<IntegerType>(right);
+    return integer ? integer.getWidth() == 32 || integer.getWidth() == 64
+                   : right.isF16() || right.isBF16() || right.isF32() || right.isF64();
   }
 
   void takeIn(ds::LinearOp linear, ds::TransposeOp transpose) {
@@ -73,16 +91,18 @@ struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport 
     count("transposes taken in");
   }
 
-  ds::RecipeOp pack(SymbolTable &symbols, ds::RecipeOp recipe) {
+  static ds::RecipeOp pack(SymbolTable &symbols, ds::RecipeOp recipe, ds::PackedLayout layout) {
     auto clone = cast<ds::RecipeOp>(recipe->clone());
     clone.setSymName((recipe.getSymName() + ".packed").str());
     auto yield = cast<ds::YieldOp>(clone.getBody().front().back());
     OpBuilder builder(yield);
     auto type = cast<RankedTensorType>(yield.getOperand(0).getType());
-    auto packedType = RankedTensorType::get({(type.getDimSize(1) + panel - 1) / panel, type.getDimSize(0), panel},
-                                            type.getElementType());
+    int64_t panels = llvm::divideCeil(type.getDimSize(1), layout.panel);
+    int64_t groups = llvm::divideCeil(type.getDimSize(0), layout.interleave);
+    auto packedType = RankedTensorType::get({panels, groups, layout.panel * layout.interleave}, type.getElementType());
     Value value =
-        ds::PackOp::create(builder, recipe.getLoc(), packedType, yield.getOperand(0), builder.getI64IntegerAttr(panel));
+        ds::PackOp::create(builder, recipe.getLoc(), packedType, yield.getOperand(0),
+                           builder.getI64IntegerAttr(layout.panel), builder.getI64IntegerAttr(layout.interleave));
     yield->setOperand(0, value);
     symbols.insert(clone, recipe->getIterator());
     return clone;

@@ -15,16 +15,28 @@ def FuseElementwise : Pass<"ds-fuse-elementwise", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }
 
+def NarrowIntegerProducts : Pass<"ds-narrow-integer-products", "::mlir::ModuleOp"> {
+  let summary = "multiply 32-bit integers that hold no more than 16 bits as 16 bits";
+  let description = [{
+    Where the operands of an i32 product or convolution are provably within 16 bits, as differences of 8-bit numbers and
+    their zero points are, the left one (the filters of a convolution) becomes i16, a weight on the right i8, ui8 or i16,
+    whichever is enough, and another operand i16. Sums stay i32, modulo 2^32. Numerically a no-op. Reports: products
+    narrowed; remarks say why one is not.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+}
+
 def PackWeights : Pass<"ds-pack-weights", "::mlir::ModuleOp"> {
   let summary = "store the weights of ds.linear in the panels that its micro-kernel streams";
   let description = [{
-    Extends the recipe of every f32 weight that only `ds.linear` ops use by `ds.pack`. A weight with other uses keeps its
-    plain range beside the packed one, one of another type is left as it is. A weight that is computed at run time stays;
-    where it is a transpose, its product reads what was transposed. Numerically a no-op. Reports: weights packed,
+    Extends the recipe of every weight of `ds.linear` by `ds.pack`, in panels of as many vectors as those of f32, and in
+    pairs of rows where 16-bit integers are multiplied. A weight with other uses keeps its plain range beside the packed
+    one; floats of less than 16 bits are left as they are. A weight that is computed at run time stays; where it is a
+    transpose, its product reads what was transposed. Numerically a no-op. Reports: weights packed,
     transposes taken in.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
-  let options = [Option<"panel", "panel", "int64_t", "48", "columns of a panel">];
+  let options = [Option<"panel", "panel", "int64_t", "48", "columns of a panel of f32">];
 }
 
 #endif

@@ -1,0 +1,21 @@
+// The micro-kernels of CPUs, by types and instructions. Registry.cpp chooses among them.
+#ifndef DEEPSTRIDE_CODEGEN_CPU_MICRO_MICROKERNELS_H
+#define DEEPSTRIDE_CODEGEN_CPU_MICRO_MICROKERNELS_H
+
+#include "codegen/tile/MicroKernel.h"
+
+namespace deepstride {
+
+/// One multiplication and one addition a lane and step, in the type that the result is computed in: fused for floats,
+/// modulo 2^n for integers.
+std::unique_ptr<MicroKernel> multiplyAddKernel(const LoweringTarget &target, mlir::Type left, mlir::Type panel,
+                                               mlir::Type result);
+
+/// 16-bit integers in pairs along K, exact sums in i32: vpmaddwd and an addition, which are one vpdpwssd where the CPU
+/// has it. Panels may hold 8 bits, which are extended as they are loaded. Null where the target's vectors have none.
+std::unique_ptr<MicroKernel> pairDotKernel(const LoweringTarget &target, mlir::Type left, mlir::Type panel,
+                                           mlir::Type result);
+
+} // namespace deepstride
+
+#endif

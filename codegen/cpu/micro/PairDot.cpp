@@ -1,0 +1,66 @@
+#include "codegen/cpu/micro/MicroKernels.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+/// The intrinsic of vpmaddwd for that many sums.
+static StringRef instructionFor(int64_t lanes) {
+  return lanes == 16  ? "llvm.x86.avx512.pmaddw.d.512"
+         : lanes == 8 ? "llvm.x86.avx2.pmadd.wd"
+         : lanes == 4 ? "llvm.x86.sse2.pmadd.wd"
+                      : StringRef();
+}
+
+namespace {
+class PairDot : public MicroKernel {
+public:
+  using MicroKernel::MicroKernel;
+
+  Value loadPanel(KernelBuilder &k, Value buffer, Value position) const override {
+    Value stored =
+        vector::LoadOp::create(k.b, k.loc, VectorType::get({2 * lanes()}, storageType(panel)), buffer, position);
+    if (panel.getIntOrFloatBitWidth() == 16)
+      return stored;
+    return panel.isUnsignedInteger() ? arith::ExtUIOp::create(k.b, k.loc, pairs(k), stored).getResult()
+                                     : arith::ExtSIOp::create(k.b, k.loc, pairs(k), stored).getResult();
+  }
+
+  Value loadRow(KernelBuilder &k, const Matrix &lhs, Value position, bool isPartial) const override {
+    Type i16 = k.b.getI16Type(), i32 = k.b.getI32Type();
+    Value bits;
+    if (isPartial) {
+      Value element = memref::LoadOp::create(k.b, k.loc, lhs.buffer, position);
+      bits = arith::ExtUIOp::create(k.b, k.loc, i32, element);
+    } else {
+      Value two = vector::LoadOp::create(k.b, k.loc, VectorType::get({2}, i16), lhs.buffer, position);
+      Value one = vector::BitCastOp::create(k.b, k.loc, VectorType::get({1}, i32), two);
+      bits = vector::ExtractOp::create(k.b, k.loc, one, ArrayRef<int64_t>{0});
+    }
+    Value wide = vector::BroadcastOp::create(k.b, k.loc, accumulator, bits);
+    return vector::BitCastOp::create(k.b, k.loc, pairs(k), wide);
+  }
+
+  Value multiplyAdd(KernelBuilder &k, Value row, Value columns, Value sum) const override {
+    Value sums = LLVM::CallIntrinsicOp::create(k.b, k.loc, accumulator, k.b.getStringAttr(instructionFor(lanes())),
+                                               ValueRange{row, columns})
+                     .getResult(0);
+    return arith::AddIOp::create(k.b, k.loc, sum, sums);
+  }
+
+private:
+  VectorType pairs(KernelBuilder &k) const { return VectorType::get({2 * lanes()}, k.b.getI16Type()); }
+};
+} // namespace
+
+std::unique_ptr<MicroKernel> pairDotKernel(const LoweringTarget &target, Type left, Type panel, Type result) {
+  if (instructionFor(target.lanes).empty())
+    return nullptr;
+  auto accumulator = VectorType::get({target.lanes}, computeType(result));
+  return std::make_unique<PairDot>(accumulator, left, panel, result, /*interleave=*/2);
+}
+
+} // namespace deepstride

@@ -1,0 +1,29 @@
+// Which micro-kernel computes a product of which types.
+#include "codegen/cpu/micro/MicroKernels.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+/// What lies in memory as whole bytes and is computed with lane by lane.
+static bool isPlain(Type element) {
+  if (element.isF16() || element.isBF16() || element.isF32() || element.isF64())
+    return true;
+  auto integer = dyn_cast<IntegerType>(element);
+  return integer && integer.getWidth() >= 8 && integer.getWidth() <= 64;
+}
+
+std::unique_ptr<MicroKernel> microKernelFor(const LoweringTarget &target, Type left, Type right, Type result,
+                                            bool isPacked) {
+  if (target.reference || target.lanes <= 1 || !isPlain(left) || !isPlain(right) || !isPlain(result))
+    return nullptr;
+  Type i16 = IntegerType::get(left.getContext(), 16);
+  bool isNarrow = right.isInteger(8) || right == i16 || right.isUnsignedInteger(8);
+  if (left == i16 && isNarrow && result.isSignlessInteger(32))
+    if (auto kernel = pairDotKernel(target, left, isPacked ? right : i16, result))
+      return kernel;
+  bool isFloat = isa<FloatType>(result);
+  return multiplyAddKernel(target, left, isPacked && isFloat ? right : computeType(result), result);
+}
+
+} // namespace deepstride

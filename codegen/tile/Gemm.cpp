@@ -1,0 +1,274 @@
+// Emits native-width vector code directly: accumulators are loop-carried values, so nothing can keep them in memory
+// (upstream's path on memrefs reaches a third of the peak because of possible aliasing).
+#include "codegen/tile/Gemm.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+/// Steps of K in one iteration: what a loop costs beside its multiply-adds takes slots that these need.
+static constexpr int64_t unroll = 4;
+
+static Value divide(KernelBuilder &k, Value value, Value divisor) {
+  return k.b.createOrFold<arith::DivUIOp>(k.loc, value, divisor);
+}
+static Value remainder(KernelBuilder &k, Value value, Value divisor) {
+  return k.b.createOrFold<arith::RemUIOp>(k.loc, value, divisor);
+}
+static Value equals(KernelBuilder &k, Value a, Value b) {
+  return k.b.createOrFold<arith::CmpIOp>(k.loc, arith::CmpIPredicate::eq, a, b);
+}
+
+Value loadLanes(KernelBuilder &k, VectorType type, Value buffer, Value position, Value mask) {
+  if (!mask)
+    return vector::LoadOp::create(k.b, k.loc, type, buffer, position);
+  Value zero = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(type));
+  return vector::MaskedLoadOp::create(k.b, k.loc, type, buffer, position, mask, zero);
+}
+
+void storeLanes(KernelBuilder &k, Value vector, Value buffer, Value position, Value mask) {
+  if (mask)
+    vector::MaskedStoreOp::create(k.b, k.loc, buffer, position, mask, vector);
+  else
+    vector::StoreOp::create(k.b, k.loc, vector, buffer, position);
+}
+
+Value lanesBelow(KernelBuilder &k, int64_t lanes, Value count) {
+  return vector::CreateMaskOp::create(k.b, k.loc, VectorType::get({lanes}, k.b.getI1Type()), count);
+}
+
+SizeExpr panelElements(const MicroKernel &micro, const SizeExpr &depth, int64_t width) {
+  return SizeExpr::ceilDiv(depth, micro.interleave) * SizeExpr(micro.interleave * width);
+}
+Value panelElements(KernelBuilder &k, const MicroKernel &micro, Value depth, int64_t width) {
+  Value steps = divide(k, k.add(depth, k.constant(micro.interleave - 1)), k.constant(micro.interleave));
+  return k.mul(steps, k.constant(micro.interleave * width));
+}
+
+namespace {
+/// The blocks of rows of one panel product: all heights from `rowBlock` down to 1 are emitted, and at most two of them
+/// run, one for `taller` blocks of `height` + 1 rows and one for the other blocks, of `height` rows.
+struct RowBlocks {
+  RowBlocks(KernelBuilder &k, Value rows, int64_t rowBlock)
+      : count(divide(k, k.add(rows, k.constant(rowBlock - 1)), k.constant(rowBlock))),
+        divisor(k.b.createOrFold<arith::MaxUIOp>(k.loc, count, k.constant(1))), height(divide(k, rows, divisor)),
+        taller(remainder(k, rows, divisor)) {}
+  Value count, divisor, height, taller;
+};
+
+struct Tile {
+  KernelBuilder &k;
+  const MicroKernel &micro;
+  const Matrix &lhs;
+  Value depth;
+  const Panel &panel;
+  SmallVector<Value> rows; // places of the rows' first elements
+
+  SmallVector<Value> step(Value number, int64_t ahead, ValueRange sums, bool isPartial) {
+    int64_t width = panelWidth(micro, panel.vectors) * micro.interleave, stride = micro.lanes() * micro.interleave;
+    Value base = k.add(panel.offset, k.mul(number, k.constant(width)));
+    Value along = k.mul(k.mul(k.add(number, k.constant(ahead)), k.constant(micro.interleave)), lhs.columnStride);
+    SmallVector<Value> columns, next;
+    for (int64_t v = 0; v < panel.vectors; ++v)
+      columns.push_back(micro.loadPanel(k, panel.buffer, k.add(base, k.constant(ahead * width + v * stride))));
+    for (auto [row, offset] : llvm::enumerate(rows)) {
+      Value wide = micro.loadRow(k, lhs, k.add(offset, along), isPartial);
+      for (int64_t v = 0; v < panel.vectors; ++v)
+        next.push_back(micro.multiplyAdd(k, wide, columns[v], sums[row * panel.vectors + v]));
+    }
+    return next;
+  }
+
+  /// Steps [from, to) in groups of `group`, with the sums carried.
+  SmallVector<Value> steps(Value from, Value to, int64_t group, ArrayRef<Value> sums,
+                           llvm::function_ref<void(Value)> prefetch = nullptr) {
+    auto loop = scf::ForOp::create(k.b, k.loc, from, to, k.constant(group), sums,
+                                   [&](OpBuilder &, Location, Value number, ValueRange carried) {
+                                     OpBuilder::InsertionGuard guard(k.b);
+                                     k.b.setInsertionPointToEnd(number.getParentBlock());
+                                     if (prefetch)
+                                       prefetch(number);
+                                     SmallVector<Value> now(carried);
+                                     for (int64_t ahead = 0; ahead < group; ++ahead)
+                                       now = step(number, ahead, now, false);
+                                     scf::YieldOp::create(k.b, k.loc, now);
+                                   });
+    return SmallVector<Value>(loop.getResults());
+  }
+
+  /// `number` of `blocks`: which block of rows this is. Its share of the next panel is prefetched on the way.
+  SmallVector<Value> run(Value number, Value blocks) {
+    Value zero = k.constant(0);
+    SmallVector<Value> sums(rows.size() * panel.vectors,
+                            arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(micro.accumulator)));
+    Value whole = divide(k, depth, k.constant(micro.interleave));
+    Value unrolled = k.sub(whole, remainder(k, whole, k.constant(unroll)));
+    if (panel.next) {
+      // One line per group of steps: those of a block lie evenly over its share of the panel.
+      Value elements = panelElements(k, micro, depth, panelWidth(micro, panel.vectors));
+      Value share = divide(k, elements, blocks);
+      Value groups = k.b.createOrFold<arith::MaxUIOp>(k.loc, divide(k, whole, k.constant(unroll)), k.constant(1));
+      constexpr int64_t fraction = 1 << 12;
+      Value each = divide(k, k.mul(share, k.constant(fraction)), k.mul(groups, k.constant(unroll)));
+      Value first = k.add(panel.next, k.mul(number, share));
+      sums = steps(zero, unrolled, unroll, sums, [&](Value step) {
+        Value place = divide(k, k.mul(step, each), k.constant(fraction));
+        memref::PrefetchOp::create(k.b, k.loc, panel.buffer, k.add(first, place), /*isWrite=*/false,
+                                   /*localityHint=*/2, /*isDataCache=*/true);
+      });
+    } else {
+      sums = steps(zero, unrolled, unroll, sums);
+    }
+    sums = steps(unrolled, whole, 1, sums);
+    if (micro.interleave == 1)
+      return sums;
+    Value hasRest =
+        arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult, k.mul(whole, k.constant(micro.interleave)), depth);
+    SmallVector<Type> types(sums.size(), micro.accumulator);
+    auto rest = scf::IfOp::create(k.b, k.loc, types, hasRest, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(rest.thenBlock());
+    scf::YieldOp::create(k.b, k.loc, step(whole, 0, sums, true));
+    k.b.setInsertionPointToStart(rest.elseBlock());
+    scf::YieldOp::create(k.b, k.loc, sums);
+    return SmallVector<Value>(rest.getResults());
+  }
+};
+} // namespace
+
+void emitPanelProduct(KernelBuilder &k, const MicroKernel &micro, const Matrix &lhs, Value rows, Value depth,
+                      const Panel &panel, Value columns, int64_t rowBlock, TileSink sink) {
+  Value zero = k.constant(0), one = k.constant(1);
+  int64_t lanes = micro.lanes();
+  RowBlocks blocks(k, rows, rowBlock);
+  for (int64_t height = rowBlock; height > 0; --height) {
+    Value size = k.constant(height), rest = k.sub(blocks.count, blocks.taller);
+    Value isTaller = equals(k, blocks.height, k.constant(height - 1)), isOther = equals(k, blocks.height, size);
+    auto choose = [&](Value condition, Value a, Value b) {
+      return k.b.createOrFold<arith::SelectOp>(k.loc, condition, a, b);
+    };
+    // Blocks of one more row come first.
+    Value count = choose(isTaller, blocks.taller, choose(isOther, rest, zero));
+    Value firstBlock = choose(isTaller, zero, blocks.taller);
+    Value firstRow = choose(isTaller, zero, k.mul(blocks.taller, k.constant(height + 1)));
+    k.loop(zero, count, one, [&](Value block) {
+      Value from = k.add(firstRow, k.mul(block, size));
+      Tile tile{k, micro, lhs, depth, panel, {}};
+      for (int64_t row = 0; row < height; ++row)
+        tile.rows.push_back(k.add(lhs.offset, k.mul(k.add(from, k.constant(row)), lhs.rowStride)));
+      SmallVector<Value> sums = tile.run(k.add(firstBlock, block), blocks.divisor);
+      auto emit = [&](bool isFull) {
+        SmallVector<Value> masks(panel.vectors);
+        for (int64_t v = 0; v < panel.vectors && !isFull; ++v)
+          masks[v] = lanesBelow(k, lanes, k.sub(columns, k.constant(v * lanes)));
+        for (int64_t row = 0; row < height; ++row)
+          for (int64_t v = 0; v < panel.vectors; ++v)
+            sink(k.add(from, k.constant(row)), v, sums[row * panel.vectors + v], masks[v]);
+      };
+      if (!columns)
+        return emit(true);
+      Value isFull = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::sge, columns,
+                                           k.constant(panelWidth(micro, panel.vectors)));
+      auto branch = scf::IfOp::create(k.b, k.loc, isFull, /*withElseRegion=*/true);
+      OpBuilder::InsertionGuard guard(k.b);
+      k.b.setInsertionPointToStart(branch.thenBlock());
+      emit(true);
+      k.b.setInsertionPointToStart(branch.elseBlock());
+      emit(false);
+    });
+  }
+}
+
+using Place = llvm::function_ref<Value(Value row, Value column)>;
+
+/// Rows of the source two by two, their elements of one column side by side; a last single row is paired with zeros.
+static void packPairs(KernelBuilder &k, const MicroKernel &micro, Value depth, Value remaining, int64_t width,
+                      Place from, Place to, Value source, Value panel) {
+  Value none = k.constant(0), one = k.constant(1), two = k.constant(2);
+  int64_t lanes = micro.lanes();
+  auto type = VectorType::get({lanes}, storageType(micro.panel));
+  Value zeros = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(type)), pairs = divide(k, depth, two);
+  auto pack = [&](Value pair, bool isFull, bool isSingle) {
+    Value row = k.mul(pair, two);
+    for (int64_t column = 0; column < width; column += lanes) {
+      Value at = k.constant(column), mask = isFull ? Value() : lanesBelow(k, lanes, k.sub(remaining, at));
+      Value first = loadLanes(k, type, source, from(row, at), mask);
+      Value second = isSingle ? zeros : loadLanes(k, type, source, from(k.add(row, one), at), mask);
+      storeLanes(k, vector::InterleaveOp::create(k.b, k.loc, first, second), panel, to(pair, at), {});
+    }
+  };
+  auto branch = scf::IfOp::create(k.b, k.loc, equals(k, remaining, k.constant(width)), /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(k.b);
+  for (bool isFull : {true, false}) {
+    k.b.setInsertionPointToStart(isFull ? branch.thenBlock() : branch.elseBlock());
+    k.loop(none, pairs, one, [&](Value pair) { pack(pair, isFull, false); });
+    Value rest = remainder(k, depth, two);
+    k.loop(none, rest, one, [&](Value) { pack(pairs, isFull, true); });
+  }
+}
+
+void emitPackPanel(KernelBuilder &k, const MicroKernel &micro, const Matrix &source, Type element, Value depth,
+                   Value firstColumn, Value columns, Value panel, Value panelOffset, int64_t width) {
+  Value one = k.constant(1), none = k.constant(0), zero = scalarConstant(k.b, k.loc, micro.panel, 0.0);
+  Value remaining = k.minimum(k.sub(columns, firstColumn), k.constant(width));
+  int64_t lanes = micro.lanes(), interleave = micro.interleave;
+  auto from = [&](Value row, Value column) {
+    return k.add(source.offset,
+                 k.add(k.mul(row, source.rowStride), k.mul(k.add(firstColumn, column), source.columnStride)));
+  };
+  auto to = [&](Value row, Value column) -> Value {
+    if (interleave == 1)
+      return k.add(panelOffset, k.add(k.mul(row, k.constant(width)), column));
+    Value group = divide(k, row, k.constant(interleave)), within = remainder(k, row, k.constant(interleave));
+    Value place = k.add(k.mul(k.add(k.mul(group, k.constant(width)), column), k.constant(interleave)), within);
+    return k.add(panelOffset, place);
+  };
+  if (getConstantIntValue(source.columnStride) == 1 && element == micro.panel && interleave == 1) {
+    auto type = VectorType::get({lanes}, storageType(element));
+    auto copy = [&](bool isFull) {
+      k.loop(none, depth, one, [&](Value row) {
+        for (int64_t column = 0; column < width; column += lanes) {
+          Value at = k.constant(column);
+          Value mask = isFull ? Value() : lanesBelow(k, lanes, k.sub(remaining, at));
+          storeLanes(k, loadLanes(k, type, source.buffer, from(row, at), mask), panel, to(row, at), {});
+        }
+      });
+    };
+    auto branch = scf::IfOp::create(k.b, k.loc, equals(k, remaining, k.constant(width)), /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(branch.thenBlock());
+    copy(true);
+    k.b.setInsertionPointToStart(branch.elseBlock());
+    copy(false);
+    return;
+  }
+  if (getConstantIntValue(source.columnStride) == 1 && element == micro.panel && interleave == 2)
+    return packPairs(
+        k, micro, depth, remaining, width, from,
+        [&](Value pair, Value column) {
+          return k.add(panelOffset, k.mul(k.add(k.mul(pair, k.constant(width)), column), k.constant(2)));
+        },
+        source.buffer, panel);
+  // In blocks of rows whose lines of the panel stay in the level-1 cache while column after column is read.
+  constexpr int64_t rowsPerBlock = 64;
+  Value padded =
+      k.mul(divide(k, k.add(depth, k.constant(interleave - 1)), k.constant(interleave)), k.constant(interleave));
+  auto put = [&](Value value, Value row, Value column) { k.store(value, panel, to(row, column), micro.panel); };
+  k.loop(none, depth, k.constant(rowsPerBlock), [&](Value block) {
+    Value end = k.minimum(k.add(block, k.constant(rowsPerBlock)), depth);
+    k.loop(none, remaining, one, [&](Value column) {
+      k.loop(block, end, one, [&](Value row) {
+        put(emitCast(k.b, k.loc, k.load(source.buffer, from(row, column), element), element, micro.panel), row, column);
+      });
+    });
+    k.loop(remaining, k.constant(width), one,
+           [&](Value column) { k.loop(block, end, one, [&](Value row) { put(zero, row, column); }); });
+  });
+  if (interleave > 1)
+    k.loop(depth, padded, one,
+           [&](Value row) { k.loop(none, k.constant(width), one, [&](Value column) { put(zero, row, column); }); });
+}
+
+} // namespace deepstride

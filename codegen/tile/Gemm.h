@@ -1,0 +1,48 @@
+// Products by tiles: blocks of rows of the left operand against a packed panel of columns, accumulated in registers
+// over all of K. Every row is one chain of multiply-adds in rising k, whatever block it is in, so that its bits do not
+// depend on how many rows there are or which thread computes them.
+#ifndef DEEPSTRIDE_CODEGEN_TILE_GEMM_H
+#define DEEPSTRIDE_CODEGEN_TILE_GEMM_H
+
+#include "codegen/tile/MicroKernel.h"
+
+namespace deepstride {
+
+/// A packed panel: for each group of `interleave` steps along K, `vectors * lanes` columns with their elements side by
+/// side. `next`, where given, is the place of the panel that the thread takes after this one: tiles prefetch it.
+struct Panel {
+  mlir::Value buffer, offset;
+  int64_t vectors;
+  mlir::Value next;
+};
+
+/// Takes a finished vector: columns [vector * lanes, ...) of the panel in one row. Where `mask` is given, only the
+/// columns that it selects exist.
+using TileSink = llvm::function_ref<void(mlir::Value row, int64_t vector, mlir::Value value, mlir::Value mask)>;
+
+/// Emits the product of `rows` rows with one panel, of which `columns` columns exist (null: all). Blocks have equally
+/// many rows, give or take one, and at most `rowBlock`.
+void emitPanelProduct(KernelBuilder &k, const MicroKernel &micro, const Matrix &lhs, mlir::Value rows,
+                      mlir::Value depth, const Panel &panel, mlir::Value columns, int64_t rowBlock, TileSink sink);
+
+/// Columns of a panel that has `vectors` vectors of the micro-kernel.
+inline int64_t panelWidth(const MicroKernel &micro, int64_t vectors) { return vectors * micro.lanes(); }
+/// Elements of a panel of that many columns: K in whole steps.
+SizeExpr panelElements(const MicroKernel &micro, const SizeExpr &depth, int64_t width);
+mlir::Value panelElements(KernelBuilder &k, const MicroKernel &micro, mlir::Value depth, int64_t width);
+
+/// Packs columns [firstColumn, firstColumn + width) of a K x columns matrix of `element`, zero beyond its columns.
+void emitPackPanel(KernelBuilder &k, const MicroKernel &micro, const Matrix &source, mlir::Type element,
+                   mlir::Value depth, mlir::Value firstColumn, mlir::Value columns, mlir::Value panel,
+                   mlir::Value panelOffset, int64_t width);
+
+/// Loads and stores of the lanes that `mask` selects, all where it is null. Elements that are not loaded are 0.
+mlir::Value loadLanes(KernelBuilder &k, mlir::VectorType type, mlir::Value buffer, mlir::Value position,
+                      mlir::Value mask);
+void storeLanes(KernelBuilder &k, mlir::Value vector, mlir::Value buffer, mlir::Value position, mlir::Value mask);
+/// The first `count` of `lanes` lanes; a count below 0 or beyond is cut.
+mlir::Value lanesBelow(KernelBuilder &k, int64_t lanes, mlir::Value count);
+
+} // namespace deepstride
+
+#endif

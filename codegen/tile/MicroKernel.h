@@ -1,0 +1,48 @@
+// What a product of tiles needs to know of types and instructions. A micro-kernel knows what its operands hold, how
+// they lie in a packed panel and what one step along K does; codegen/tile/Gemm.h has the loops.
+#ifndef DEEPSTRIDE_CODEGEN_TILE_MICROKERNEL_H
+#define DEEPSTRIDE_CODEGEN_TILE_MICROKERNEL_H
+
+#include "codegen/lower/KernelBuilder.h"
+
+#include <memory>
+
+namespace deepstride {
+
+/// One operand: element (i, j) lies at offset + i * rowStride + j * columnStride of a flat buffer.
+struct Matrix {
+  mlir::Value buffer, offset, rowStride, columnStride;
+};
+
+class MicroKernel {
+public:
+  /// `left` and `panel` are what the left operand and a packed panel hold, `result` the type of the sums.
+  MicroKernel(mlir::VectorType accumulator, mlir::Type left, mlir::Type panel, mlir::Type result, int64_t interleave)
+      : accumulator(accumulator), left(left), panel(panel), result(result), interleave(interleave) {}
+  virtual ~MicroKernel() = default;
+
+  /// `accumulator.getDimSize(0)` consecutive columns of a panel at one step of K, as multiplyAdd takes them.
+  virtual mlir::Value loadPanel(KernelBuilder &k, mlir::Value buffer, mlir::Value position) const = 0;
+  /// The step's elements of a row of the left operand, broadcast. With `isPartial` the step has one element only, and
+  /// the others count as 0.
+  virtual mlir::Value loadRow(KernelBuilder &k, const Matrix &lhs, mlir::Value position, bool isPartial) const = 0;
+  virtual mlir::Value multiplyAdd(KernelBuilder &k, mlir::Value row, mlir::Value columns, mlir::Value sum) const = 0;
+  /// Whether loadRow can read a left operand whose elements along K lie apart.
+  bool readsStrided() const { return interleave == 1; }
+
+  int64_t lanes() const { return accumulator.getDimSize(0); }
+
+  const mlir::VectorType accumulator;   // sums of consecutive columns of a row
+  const mlir::Type left, panel, result; // element types
+  const int64_t interleave;             // consecutive elements of a column that a panel keeps side by side
+};
+
+/// The micro-kernel for operands of these element types, the best that the target has; none where there are only plain
+/// loops: for the reference, and for types that no vector of the target holds. A weight that lies packed in the package
+/// is streamed as it is stored, other operands are converted while they are packed.
+std::unique_ptr<MicroKernel> microKernelFor(const LoweringTarget &target, mlir::Type left, mlir::Type right,
+                                            mlir::Type result, bool isPacked);
+
+} // namespace deepstride
+
+#endif
