@@ -267,9 +267,10 @@ def chain_products(folder, name, k):
     constants = [m.drawn("i32", (k, n), make) for make in (lambda random, *_: random.choice([-32768, 32767], (k, n)),
                                                            lambda *_: np.full((k, n), -32768), outlier)]
     for number, chain in enumerate(chains(m, ["m", k], k)):
-        partner, weight = partners[number % 2], constants[number % 3]
-        m.check(m.node("MatMul", [chain.name, partner.name]), "i32", [chain.input, partner.input],
-                lambda x, y, f=chain, g=partner: product(f(x), g(y)))
+        weight = constants[number % 3]
+        for partner in partners:
+            m.check(m.node("MatMul", [chain.name, partner.name]), "i32", [chain.input, partner.input],
+                    lambda x, y, f=chain, g=partner: product(f(x), g(y)))
         m.check(m.node("MatMul", [chain.name, weight]), "i32", [chain.input, weight], lambda x, w, f=chain: product(f(x), w))
     left = [Chain(m, "i16", ["m", k]), Chain(m, "u8", ["m", k])]
     for number, chain in enumerate(chains(m, [k, n], n)):
