@@ -186,7 +186,7 @@ void Convolution::emitProduct(const MicroKernel &micro) {
   Value filters = divide(k.index(weight[0]), k.constant(groupCount));
   // What is gathered is the panel itself where that holds rows of the same elements.
   bool isPanel = micro.interleave == 1 && micro.panel == element, isMatrix = isPointwise();
-  SizeExpr packedSize = panelElements(micro, depthSize, width) + SizeExpr(lanes);
+  SizeExpr packedSize = panelSpace(micro, depthSize, width) + SizeExpr(lanes);
   SizeExpr stagingSize = isPanel || isMatrix ? SizeExpr(0) : depthSize * SizeExpr(width) + SizeExpr(lanes);
   int64_t packedBytes = storageBytes(micro.panel), stagingBytes = storageBytes(element);
   Value bytes = k.scratchOf(b.getI8Type(), packedSize * SizeExpr(packedBytes) + stagingSize * SizeExpr(stagingBytes));

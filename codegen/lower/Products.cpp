@@ -109,7 +109,7 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   };
   int64_t vectors = width / lanes;
   if (!isPacked) { // packed by the thread that multiplies, one panel for all rows
-    Value packed = k.scratchOf(storageType(micro->panel), panelElements(*micro, depthSize, width));
+    Value packed = k.scratchOf(storageType(micro->panel), panelSpace(*micro, depthSize, width));
     k.loop(k.begin, k.end, one, [&](Value number) {
       emitPackPanel(k, *micro, whole, types.right, depth, k.mul(number, k.constant(width)), columns, packed, zero,
                     width);
@@ -176,7 +176,7 @@ LogicalResult lowerMatmul(KernelBuilder &k, ds::MatmulOp op) {
 
   int64_t lanes = micro->lanes(), width = widthOf(k, *micro);
   k.setGrid(product(batch) * panelCount(columnsSize, width), 1);
-  Value packed = k.scratchOf(storageType(micro->panel), panelElements(*micro, depthSize, width));
+  Value packed = k.scratchOf(storageType(micro->panel), panelSpace(*micro, depthSize, width));
   Value panels = ceilDiv(k, columns, width);
   k.loop(k.begin, k.end, one, [&](Value item) {
     Value number = arith::RemUIOp::create(k.b, k.loc, item, panels);

@@ -39,8 +39,8 @@ Value lanesBelow(KernelBuilder &k, int64_t lanes, Value count) {
   return vector::CreateMaskOp::create(k.b, k.loc, VectorType::get({lanes}, k.b.getI1Type()), count);
 }
 
-SizeExpr panelElements(const MicroKernel &micro, const SizeExpr &depth, int64_t width) {
-  return SizeExpr::ceilDiv(depth, micro.interleave) * SizeExpr(micro.interleave * width);
+SizeExpr panelSpace(const MicroKernel &micro, const SizeExpr &depth, int64_t width) {
+  return (depth + SizeExpr(micro.interleave - 1)) * SizeExpr(width);
 }
 Value panelElements(KernelBuilder &k, const MicroKernel &micro, Value depth, int64_t width) {
   Value steps = divide(k, k.add(depth, k.constant(micro.interleave - 1)), k.constant(micro.interleave));

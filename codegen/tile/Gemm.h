@@ -27,9 +27,10 @@ void emitPanelProduct(KernelBuilder &k, const MicroKernel &micro, const Matrix &
 
 /// Columns of a panel that has `vectors` vectors of the micro-kernel.
 inline int64_t panelWidth(const MicroKernel &micro, int64_t vectors) { return vectors * micro.lanes(); }
-/// Elements of a panel of that many columns: K in whole steps.
-SizeExpr panelElements(const MicroKernel &micro, const SizeExpr &depth, int64_t width);
+/// Elements of a panel of that many columns, K in whole steps; and, as kernels compute polynomials of sizes only, how
+/// many there are at most.
 mlir::Value panelElements(KernelBuilder &k, const MicroKernel &micro, mlir::Value depth, int64_t width);
+SizeExpr panelSpace(const MicroKernel &micro, const SizeExpr &depth, int64_t width);
 
 /// Packs columns [firstColumn, firstColumn + width) of a K x columns matrix of `element`, zero beyond its columns.
 void emitPackPanel(KernelBuilder &k, const MicroKernel &micro, const Matrix &source, mlir::Type element,

@@ -22,8 +22,9 @@ std::unique_ptr<MicroKernel> microKernelFor(const LoweringTarget &target, Type l
   if (left == i16 && isNarrow && result.isSignlessInteger(32))
     if (auto kernel = pairDotKernel(target, left, isPacked ? right : i16, result))
       return kernel;
-  bool isFloat = isa<FloatType>(result);
-  return multiplyAddKernel(target, left, isPacked && isFloat ? right : computeType(result), result);
+  // Integers of other widths than the sum's would have to be extended: nothing packs such weights.
+  bool isStreamed = isPacked && (isa<FloatType>(result) || computeType(right) == computeType(result));
+  return multiplyAddKernel(target, left, isStreamed ? right : computeType(result), result);
 }
 
 } // namespace deepstride
