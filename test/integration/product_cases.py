@@ -214,7 +214,7 @@ def columns_keep_their_infinities_to_themselves(folder):
                         lambda x, w, turn=turn: product(x, w.T if turn else w), k)
             ends.append(x.removesuffix("_bf16"))
     package = m.compiled(folder)
-    for rows in (1, 4, 7, 33):
+    for rows in (1, 7, 33):
         feed = m.feed({"m": rows}, normal)
         m.verify(package, feed, folder, whole=False, about="finite x:")
         for name in ends:
