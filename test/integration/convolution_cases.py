@@ -43,7 +43,7 @@ def transposed(x, w, bias=None, *, strides, pads, dilations, extra, groups=1):
 
 
 def geometry(kernel, strides=1, dilations=1, pads=None):
-    """Attributes by rank; without `pads` as many zeros at each side, one more behind, as every image needs."""
+    """Attributes by rank. Without `pads` so many zeros that windows at every place stay, the odd one behind."""
     rank = len(kernel)
     fill = lambda value: [value] * rank if isinstance(value, int) else list(value)
     strides, dilations = fill(strides), fill(dilations)

@@ -3,8 +3,8 @@ import itertools
 
 import numpy as np
 
-from kit import case, expect
-from products import FLOATS, WHOLE, Model, draw, extreme, highest, lowest, normal, product
+from kit import case
+from products import FLOATS, WHOLE, Model, extreme, normal, product
 
 ROWS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 17, 31, 33, 130, 131)
 DEPTHS = (0, 1, 2, 3, 4, 5, 7, 8, 63, 64, 65, 767, 769, 1537)
