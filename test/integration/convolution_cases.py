@@ -43,7 +43,7 @@ def transposed(x, w, bias=None, *, strides, pads, dilations, extra, groups=1):
 
 
 def geometry(kernel, strides=1, dilations=1, pads=None):
-    """Attributes by rank; without `pads` as many zeros at each side, one more behind, as every image needs."""
+    """Attributes by rank. Without `pads` so many zeros that windows at every place stay, the odd one behind."""
     rank = len(kernel)
     fill = lambda value: [value] * rank if isinstance(value, int) else list(value)
     strides, dilations = fill(strides), fill(dilations)
@@ -68,9 +68,11 @@ def conv(m, element, x, channels, filters, groups, kernel, attributes, bias=True
 PLANES = [([1, 1], geometry([1, 1])), ([1, 1], geometry([1, 1], 2)), ([1, 1], geometry([1, 1], [3, 1], 1, [1, 0, 0, 2])),
           ([3, 3], geometry([3, 3])), ([3, 3], geometry([3, 3], 2)), ([3, 3], geometry([3, 3], [1, 3])),
           ([3, 3], geometry([3, 3], 1, 2)), ([2, 2], geometry([2, 2])), ([5, 5], geometry([5, 5])), ([5, 3], geometry([5, 3], [2, 3])),
-          ([7, 7], geometry([7, 7], 2)), ([1, 7], geometry([1, 7])), ([7, 1], geometry([7, 1], [3, 1])), ([1, 5], geometry([1, 5], [1, 2])),
+          ([7, 7], geometry([7, 7], 2)), ([1, 7], geometry([1, 7])), ([7, 1], geometry([7, 1], [3, 1])),
+          ([1, 5], geometry([1, 5], [1, 2])),
           ([2, 3], geometry([2, 3], [1, 2], [3, 1])), ([3, 2], geometry([3, 2], 1, [1, 2], [4, 0, 0, 5])),
-          ([3, 3], geometry([3, 3], 1, 1, 4)), ([3, 3], geometry([3, 3], 2, 3, [7, 6, 8, 9])), ([1, 3], geometry([1, 3], 3, 1, [0, 9, 2, 0]))]
+          ([3, 3], geometry([3, 3], 1, 1, 4)), ([3, 3], geometry([3, 3], 2, 3, [7, 6, 8, 9])),
+          ([1, 3], geometry([1, 3], 3, 1, [0, 9, 2, 0]))]
 
 
 @case
@@ -103,7 +105,8 @@ def depthwise_planes(folder):
         channels, multiplier = (7, 8, 9, 3, 17)[number % 5], (1, 2, 1, 1, 3)[number % 5]
         wide = number % 2 == 0
         x = m.input(element, ["b", channels, "h", "w"], wide=wide)
-        conv(m, element, x, channels, channels * multiplier, channels, kernel, attributes, number % 3 > 0, stored=number % 4 > 0, wide=not wide)
+        conv(m, element, x, channels, channels * multiplier, channels, kernel, attributes, number % 3 > 0, stored=number % 4 > 0,
+             wide=not wide)
     for kernel in ([3], [1, 1, 3], [3, 2, 3]):
         dims = ["b", 5, "w"] if len(kernel) == 1 else ["b", 5, 3, "h", "w"]
         conv(m, "f32", m.input("f32", dims), 5, 5, 5, kernel, geometry(kernel))
@@ -122,10 +125,13 @@ def lines_and_volumes(folder):
                 ([1], 1, geometry([1])), ([2], 2, geometry([2], 2)), ([3], 1, geometry([3], 1, 2)), ([5], 3, geometry([5], 3)),
                 ([7], 1, geometry([7], 1, 1, [0, 6])), ([3], 6, geometry([3], 2, 3, [9, 8])), ([3], 2, geometry([3], 1, 1, [0, 5])))):
             x = m.input(element, ["b", 6, "w"], wide=number % 2 == 0)
-            conv(m, element, x, 6, groups * (1 + (number * 4) % 9), groups, kernel, attributes, number % 2, number % 3 > 0, number % 2 == 1)
+            conv(m, element, x, 6, groups * (1 + (number * 4) % 9), groups, kernel, attributes, number % 2, number % 3 > 0,
+                 number % 2 == 1)
         for number, (kernel, groups, attributes) in enumerate((
-                ([1, 1, 1], 1, geometry([1, 1, 1])), ([3, 3, 3], 2, geometry([3, 3, 3])), ([2, 1, 3], 1, geometry([2, 1, 3], [1, 2, 3])),
-                ([1, 3, 2], 2, geometry([1, 3, 2], [2, 1, 1], [1, 2, 3])), ([3, 2, 2], 1, geometry([3, 2, 2], 1, 1, [2, 1, 0, 3, 0, 4])))):
+                ([1, 1, 1], 1, geometry([1, 1, 1])), ([3, 3, 3], 2, geometry([3, 3, 3])),
+                ([2, 1, 3], 1, geometry([2, 1, 3], [1, 2, 3])),
+                ([1, 3, 2], 2, geometry([1, 3, 2], [2, 1, 1], [1, 2, 3])), ([3, 2, 2], 1,
+                                                                            geometry([3, 2, 2], 1, 1, [2, 1, 0, 3, 0, 4])))):
             x = m.input(element, ["b", 2, "d", "h", "w"], wide=number % 2 == 1)
             conv(m, element, x, 2, groups * (number + 1), groups, kernel, attributes, number % 2, number % 3 > 0, number % 2 == 0)
     package = m.compiled(folder)
@@ -146,7 +152,8 @@ def stated_images_of_drawn_geometry(folder):
         pads = [int(p) for p in m.random.integers(0, 4, 2 * rank)] if number % 3 == 0 else [0] * 2 * rank
         spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations)]
         # The last axis has as many windows as vectors have lanes, or one more or less; others have a few.
-        count = [int(m.random.integers(1, 5)) for _ in range(rank - 1)] + [int(m.random.choice([1, 7, 8, 9, 15, 16, 17, 31, 33, 47, 48, 49]))]
+        count = [int(m.random.integers(1, 5)) for _ in range(rank - 1)] + [int(m.random.choice([1, 7, 8, 9, 15, 16, 17, 31, 33, 47,
+                                                                                                48, 49]))]
         image = [max(1, (n - 1) * s + span - p - q) for n, s, span, p, q in zip(count, strides, spans, pads[:rank], pads[rank:])]
         groups, perGroup, filters = (1, 2, 1, 3)[number % 4], int(m.random.integers(1, 5)), 1 + number % 9
         wide = number % 2 == 0
@@ -195,7 +202,8 @@ def the_bits_of_an_image_depend_on_nothing_but_the_image(folder):
     for element in FLOATS:
         for channels, filters, groups, kernel, attributes, stored in (
                 (3, 9, 1, *PLANES[3], True), (3, 9, 1, *PLANES[4], False), (4, 6, 2, *PLANES[17], True), (5, 5, 5, *PLANES[3], True),
-                (5, 10, 5, *PLANES[9], False), (65, 17, 1, *PLANES[0], True), (6, 3, 3, *PLANES[15], True), (2, 49, 1, *PLANES[5], True)):
+                (5, 10, 5, *PLANES[9], False), (65, 17, 1, *PLANES[0], True), (6, 3, 3, *PLANES[15], True),
+                (2, 49, 1, *PLANES[5], True)):
             x = m.input(element, ["b", channels, "h", "w"])
             shape = [filters, channels // groups, *kernel]
             weight = m.drawn(element, shape, normal) if stored else m.input(element, shape)
@@ -227,7 +235,8 @@ def transposed_convolutions(folder):
             ([3, 3], [1, 1], [1, 1], [1, 1, 1, 1], [0, 0]), ([2, 2], [2, 2], [1, 1], [0, 0, 0, 0], [0, 0]),
             ([4, 4], [2, 2], [1, 1], [1, 1, 1, 1], [0, 0]), ([3, 3], [2, 2], [1, 1], [1, 1, 1, 1], [1, 1]),
             ([3, 2], [1, 3], [2, 1], [0, 1, 2, 0], [0, 2]), ([1, 1], [1, 1], [1, 1], [0, 0, 0, 0], [0, 0]),
-            ([5, 3], [3, 2], [1, 2], [2, 0, 1, 3], [2, 1]), ([3], [2], [1], [1, 0], [1]), ([2, 1, 3], [1, 2, 2], [1, 1, 1], [0] * 6, [0, 1, 0]))):
+            ([5, 3], [3, 2], [1, 2], [2, 0, 1, 3], [2, 1]), ([3], [2], [1], [1, 0], [1]),
+            ([2, 1, 3], [1, 2, 2], [1, 1, 1], [0] * 6, [0, 1, 0]))):
         for element in ("f32", FLOATS[1 + number % 3]):
             channels, groups, filters = ((3, 1, 5), (4, 2, 3), (6, 3, 1), (5, 5, 1), (5, 5, 2))[number % 5]
             x = m.input(element, ["b", channels, *(["w"], ["h", "w"], [2, "h", "w"])[len(kernel) - 1]], wide=number % 2 == 0)
@@ -236,7 +245,8 @@ def transposed_convolutions(folder):
             operands = [x, weight, *([m.drawn(element, (filters * groups,), wide=False)] if number % 2 else [])]
             attributes = {"strides": strides, "dilations": dilations, "pads": pads}
             m.check(m.node("ConvTranspose", operands, group=groups, output_padding=extra, **attributes), element, operands,
-                    lambda *arrays, groups=groups, extra=extra, attributes=attributes: transposed(*arrays, groups=groups, extra=extra, **attributes))
+                    lambda *arrays, groups=groups, extra=extra, attributes=attributes: transposed(*arrays, groups=groups,
+                                                                                                  extra=extra, **attributes))
     package = m.compiled(folder)
     for number, (h, w) in enumerate(((2, 2), (5, 7), (3, 16), (7, 17), (2, 25), (9, 48))):
         sizes = {"b": (1, 2, 0)[number % 3], "h": h, "w": w}
@@ -249,7 +259,8 @@ def integer_convolution(x, w, x_zero=None, w_zero=None, bias=None, **attributes)
 
 BYTE_PLANES = [(3, 5, 1, *PLANES[3]), (4, 6, 2, *PLANES[4]), (7, 7, 7, *PLANES[3]), (5, 10, 5, *PLANES[6]), (171, 9, 1, *PLANES[3]),
                (17, 16, 1, *PLANES[0]), (6, 27, 3, *PLANES[9]), (1, 8, 1, *PLANES[10]), (2, 3, 1, *PLANES[17]), (1, 1, 1, *PLANES[0]),
-               (2, 9, 1, [3], geometry([3], 2)), (4, 4, 2, [2, 1, 3], geometry([2, 1, 3])), (9, 9, 9, *PLANES[8]), (65, 1, 1, *PLANES[2])]
+               (2, 9, 1, [3], geometry([3], 2)), (4, 4, 2, [2, 1, 3], geometry([2, 1, 3])), (9, 9, 9, *PLANES[8]),
+               (65, 1, 1, *PLANES[2])]
 
 
 @case
@@ -265,13 +276,15 @@ def byte_convolutions(folder):
             own = lambda element, shape: m.drawn(element, shape, make, wide=False)
             given = lambda element, dims: m.input(element, dims, wide=False)
             zeros = (lambda: (None, None), lambda: (own(left, ()), own(right, ())), lambda: (given(left, []), own(right, (filters,))),
-                     lambda: (None, given(right, [filters])), lambda: (own(left, ()), None), lambda: (given(left, []), given(right, [])))
+                     lambda: (None, given(right, [filters])), lambda: (own(left, ()), None),
+                     lambda: (given(left, []), given(right, [])))
             x_zero, w_zero = zeros[kind]()
             operands = [x, weight, x_zero, w_zero] if w_zero else [x, weight, x_zero] if x_zero else [x, weight]
             check(m, "ConvInteger", "i32", operands, lambda groups=groups, attributes=attributes, **arrays: integer_convolution(
                 **arrays, groups=groups, **attributes), ("x", "w", "x_zero", "w_zero"), group=groups, **attributes)
     package = m.compiled(folder)
-    for number, (h, w) in enumerate(((1, 1), (5, 7), (1, 49), (9, 1), (3, 16), (2, 17), (4, 8), (17, 33), (1, 47), (2, 9), (3, 3), (1, 15))):
+    for number, (h, w) in enumerate(((1, 1), (5, 7), (1, 49), (9, 1), (3, 16), (2, 17), (4, 8), (17, 33), (1, 47), (2, 9), (3, 3),
+                                     (1, 15))):
         sizes, make = {"b": (1, 2, 1, 0)[number % 4], "h": h, "w": w}, MAKES[number // 2 % 4]
         m.verify(package, m.feed(sizes, make), folder, f"--threads={1 + number % 3}", about=f"{make.__name__} {sizes}:")
 
@@ -290,9 +303,11 @@ def quantized_convolutions(folder):
             w_zero = m.drawn(right, columns)
             depth = channels // groups * int(np.prod(kernel))
             operands = [m.input(left, dims), m.constant("f32", power()(m.random)), m.drawn(left, ()),
-                        m.drawn(right, [filters, channels // groups, *kernel], MAKES[place % 4]), m.constant("f32", power(*columns)(m.random)),
+                        m.drawn(right, [filters, channels // groups, *kernel], MAKES[place % 4]),
+                        m.constant("f32", power(*columns)(m.random)),
                         w_zero, m.constant("f32", np.ldexp(1.0, int(np.log2(depth) / 2) - 1)), m.drawn(left, ()),
-                        m.drawn("i32", (filters,), lambda random, _, shape, wide: random.integers(-5000, 5000, shape)) if place % 3 else None]
+                        m.drawn("i32", (filters,), lambda random, _, shape, wide: random.integers(-5000, 5000,
+                                                                                                  shape)) if place % 3 else None]
 
             def judge(x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias=None, groups=groups, attributes=attributes):
                 sums = integer_convolution(x, w, x_zero, w_zero, bias, groups=groups, **attributes)
@@ -311,8 +326,10 @@ def integer_convolutions_that_wrap(folder):
     p = Program()
     names = {"i32": "i32", "i64": "i64", "u32": "ui32", "u64": "ui64", "u8": "ui8", "u16": "ui16", "i8": "i8", "i16": "i16"}
     for source, element, moved in (
-            ("i32", "i32", None), ("i64", "i64", None), ("u32", "u32", None), ("u64", "u64", None), ("i16", "i32", None), ("u16", "i32", None),
-            ("u8", "i32", -40000), ("u8", "i32", -128), ("i16", "i32", 1), ("u16", "i32", -32768), ("i8", "i64", None), ("u16", "i64", None),
+            ("i32", "i32", None), ("i64", "i64", None), ("u32", "u32", None), ("u64", "u64", None), ("i16", "i32", None),
+            ("u16", "i32", None),
+            ("u8", "i32", -40000), ("u8", "i32", -128), ("i16", "i32", 1), ("u16", "i32", -32768), ("i8", "i64", None),
+            ("u16", "i64", None),
             ("i8", "u32", None), ("i16", "i32", -1)):
         for channels, filters, groups, kernel, attributes in (*BYTE_PLANES[:3], BYTE_PLANES[5], BYTE_PLANES[10]):
             make = (draw, extreme, lowest)[int(p.random.integers(3))]

@@ -3,8 +3,8 @@ import itertools
 
 import numpy as np
 
-from kit import case, expect
-from products import FLOATS, WHOLE, Model, draw, extreme, highest, lowest, normal, product
+from kit import case
+from products import FLOATS, WHOLE, Model, extreme, normal, product
 
 ROWS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 17, 31, 33, 130, 131)
 DEPTHS = (0, 1, 2, 3, 4, 5, 7, 8, 63, 64, 65, 767, 769, 1537)
@@ -214,7 +214,7 @@ def columns_keep_their_infinities_to_themselves(folder):
                         lambda x, w, turn=turn: product(x, w.T if turn else w), k)
             ends.append(x.removesuffix("_bf16"))
     package = m.compiled(folder)
-    for rows in (1, 4, 7, 33):
+    for rows in (1, 7, 33):
         feed = m.feed({"m": rows}, normal)
         m.verify(package, feed, folder, whole=False, about="finite x:")
         for name in ends:

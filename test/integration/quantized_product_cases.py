@@ -148,6 +148,13 @@ def quantized_results(folder):
             operands = [a, a_scale, a_zero, b, b_scale, zero, more]
             check(m, "QGemm", "f32", operands, gemm, names, **microsoft, transB=int(turned))
             check(m, "QGemm", "u8", [*operands, y_scale, y_zero], gemm, names, **microsoft, transB=int(turned))
+    for number, (left, right) in enumerate(itertools.product(BYTES[:1], BYTES)):
+        # One place attends to itself alone, so that what comes out is the last third of the product.
+        a, b = m.input(left, ["m", 1, 33]), m.drawn(right, (33, 90), MAKES[number])
+        operands = [a, b, m.drawn("f32", (90,)), scale(), scale(), m.drawn(left, ()), m.drawn(right, ())]
+        third = lambda a, b, bias, a_scale, b_scale, a_zero, b_zero: real(a, b, a_scale, b_scale, a_zero, b_zero, bias)[..., 60:]
+        result = m.node("QAttention", [*operands[:5], None, *operands[5:]], num_heads=3, **microsoft)
+        m.check(result, "f32", operands, third)
     package = m.compiled(folder)
     for number, count in enumerate((0, 1, 3, 4, 7, 9, 16, 33)):
         m.verify(package, m.feed({"m": count}, MAKES[number % 4]), folder, about=f"{count} rows:")
@@ -258,7 +265,7 @@ def chains(m, dims, width):
     return [*found, chain]
 
 
-def chain_products(folder, name, k):
+def chain_products(folder, name, k, rows):
     """Each chain as left and as right operand, beside bytes, beside 16 bits and beside constants of full range."""
     m = Model(name)
     n, outlier = 17, lambda random, *_: np.where(np.arange(k * 17).reshape(k, 17) == k * 17 - 1, random.choice([32768, -32769]),
@@ -278,19 +285,19 @@ def chain_products(folder, name, k):
         m.check(m.node("MatMul", [partner.name, chain.name]), "i32", [partner.input, chain.input],
                 lambda x, y, f=partner, g=chain: product(f(x), g(y)))
     package = m.compiled(folder)
-    for number, count in enumerate((1, 4, 9, 2, 13, 3, 6, 1)):
+    for number, count in enumerate(rows):
         make = MAKES[number % 4]
         m.verify(package, m.feed({"m": count}, make), folder, about=f"{make.__name__} {count} rows:")
 
 
 @case
 def operands_around_16_bits(folder):
-    chain_products(folder, "around", 37)
+    chain_products(folder, "around", 37, (1, 4, 9, 2, 13, 3, 6))
 
 
 @case
 def operands_around_16_bits_of_even_depth(folder):
-    chain_products(folder, "even", 64)
+    chain_products(folder, "even", 64, (1, 4, 6, 3))
 
 
 @case
@@ -299,7 +306,8 @@ def narrow_operands_with_wide_sums(folder):
     m = Model("wide sums")
     for left, right, wide in (("u8", "u8", "i64"), ("i8", "i8", "i64"), ("u16", "u16", "i64"), ("i16", "i16", "i64"),
                               ("i8", "u8", "u64"), ("i16", "i8", "u64"), ("i8", "u8", "u32"), ("u16", "u16", "u32"),
-                              ("u16", "u16", "i32"), ("i16", "i16", "i32"), ("u8", "u8", "i32"), ("i32", "i8", "i64"), ("u32", "u8", "i64")):
+                              ("u16", "u16", "i32"), ("i16", "i16", "i32"), ("u8", "u8", "i32"), ("i32", "i8", "i64"),
+                              ("u32", "u8", "i64")):
         for k in (33, 40001):
             a, b = Chain(m, left, ["m", k], wide), Chain(m, right, [k, 9], wide)
             judge = lambda x, y, f=a, g=b: product(f(x), g(y))
