@@ -52,13 +52,17 @@ private:
     return llvm::all_of(ArrayRef(weight).drop_front(2), [](const SizeExpr &size) { return size.isConstant(1); }) &&
            llvm::all_of(op.getStrides(), isOne) && llvm::all_of(op.getPads(), [](int64_t x) { return x == 0; });
   }
+  /// Strides whose elements a vector's worth of pixels picks out of whole vectors.
+  bool isVectorStride() { return op.getStrides().back() <= 2; }
   Value biasOf(Value filter) { return k.load(k.bufferOf(op.getBias()), filter, sum); }
 
-  Value loadPixels(VectorType type, Value at, Value place, bool isWhole);
+  Value loadPixels(int64_t lanes, Value at, Value place, bool isWhole);
+  Value isRowOf(Value place, Value reach);
+  void clear(Value to, Value count);
   Value sumTaps(VectorType type, Value base, Value weights, ArrayRef<Value> starts, bool isWhole);
   void findRuns(Value first, Value count);
   void gather(Value base, Value to, int64_t width, int64_t lanes);
-  void copyRun(Value from, Value to, Value low, Value high, Value count, int64_t lanes);
+  void copyRun(Value from, Value place, Value to, Value count, int64_t lanes);
 
   KernelBuilder &k;
   OpBuilder &b;
@@ -109,37 +113,57 @@ void Convolution::findRuns(Value first, Value count) {
       });
 }
 
-/// Copies elements [low, high) of a run, one every stride, and puts 0 where a pixel's tap lies in the padding. With a
-/// stride of 1 whole vectors are written, up to `lanes` - 1 elements beyond the run: what comes there is written later.
-void Convolution::copyRun(Value from, Value to, Value low, Value high, Value count, int64_t lanes) {
+/// Consecutive pixels' elements as they are stored, the first at `place` of a row of the image. Unless `isWhole`, some
+/// may lie in the padding and are 0.
+Value Convolution::loadPixels(int64_t lanes, Value at, Value place, bool isWhole) {
+  int64_t count = lanes * op.getStrides().back();
+  Value mask;
+  if (!isWhole) {
+    Value low = atLeast(k.sub(zero, place), zero), high = atLeast(k.sub(sizes.back(), place), low);
+    mask = arith::XOrIOp::create(b, loc, lanesBelow(k, count, high), lanesBelow(k, count, low));
+  }
+  Value raw = loadLanes(k, VectorType::get({count}, storageType(element)), source, at, mask);
+  return count > lanes ? vector::DeinterleaveOp::create(b, loc, raw).getRes1() : raw;
+}
+
+/// Whether `reach` elements from `place` on lie in a row of the image.
+Value Convolution::isRowOf(Value place, Value reach) {
+  Value begins = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, place, zero);
+  Value ends = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, k.add(place, reach), sizes.back());
+  return arith::AndIOp::create(b, loc, begins, ends);
+}
+
+/// Copies what a tap reads of a run, whose first pixel's is `from`, at `place` of its row of the image; 0 in the
+/// padding. Whole vectors are written, up to `lanes` - 1 elements beyond the run: what comes there is written later.
+void Convolution::copyRun(Value from, Value place, Value to, Value count, int64_t lanes) {
   int64_t stride = op.getStrides().back();
-  if (stride == 1) {
-    auto type = VectorType::get({lanes}, storageType(element));
+  if (isVectorStride()) {
     k.loop(zero, count, k.constant(lanes), [&](Value at) {
-      Value begin = k.sub(low, at), end = k.sub(high, at);
-      Value isWhole =
-          arith::AndIOp::create(b, loc, arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, begin, zero),
-                                arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, end, k.constant(lanes)));
-      auto branch = scf::IfOp::create(b, loc, isWhole, /*withElseRegion=*/true);
+      Value ahead = k.mul(at, k.constant(stride)), here = k.add(place, ahead);
+      auto branch = scf::IfOp::create(b, loc, isRowOf(here, k.constant(stride * lanes)), /*withElseRegion=*/true);
       OpBuilder::InsertionGuard guard(b);
-      for (bool isFull : {true, false}) {
-        b.setInsertionPointToStart(isFull ? branch.thenBlock() : branch.elseBlock());
-        Value mask;
-        if (!isFull) // end is not below begin
-          mask = arith::XOrIOp::create(b, loc, lanesBelow(k, lanes, end), lanesBelow(k, lanes, begin));
-        storeLanes(k, loadLanes(k, type, source, k.add(from, at), mask), staging, k.add(to, at), {});
+      for (bool isWhole : {true, false}) {
+        b.setInsertionPointToStart(isWhole ? branch.thenBlock() : branch.elseBlock());
+        storeLanes(k, loadPixels(lanes, k.add(from, ahead), here, isWhole), staging, k.add(to, at), {});
       }
     });
     return;
   }
-  Value none = toStorage(b, loc, scalarConstant(b, loc, element, 0.0), element);
-  auto clear = [&](Value at) { memref::StoreOp::create(b, loc, none, staging, k.add(to, at)); };
-  k.loop(zero, low, one, clear);
+  // Pixels whose tap is in the image: place + pixel * stride from 0 to the size.
+  Value round = k.constant(stride - 1), step = k.constant(stride);
+  auto pixelsBelow = [&](Value end) { return atMost(divide(k.add(atLeast(end, zero), round), step), count); };
+  Value low = pixelsBelow(k.sub(zero, place)), high = atLeast(pixelsBelow(k.sub(sizes.back(), place)), low);
+  clear(to, low);
   k.loop(low, high, one, [&](Value at) {
-    Value value = memref::LoadOp::create(b, loc, source, k.add(from, k.mul(at, k.constant(stride))));
+    Value value = memref::LoadOp::create(b, loc, source, k.add(from, k.mul(at, step)));
     memref::StoreOp::create(b, loc, value, staging, k.add(to, at));
   });
-  k.loop(high, count, one, clear);
+  clear(k.add(to, high), k.sub(count, high));
+}
+
+void Convolution::clear(Value to, Value count) {
+  Value none = toStorage(b, loc, scalarConstant(b, loc, element, 0.0), element);
+  k.loop(zero, count, one, [&](Value at) { memref::StoreOp::create(b, loc, none, staging, k.add(to, at)); });
 }
 
 /// One row of `width` pixels for each tap; `base` is the first element of the group's first channel.
@@ -147,7 +171,6 @@ void Convolution::gather(Value base, Value to, int64_t width, int64_t lanes) {
   SizeVector taps(weight.begin() + 1, weight.end());
   Value record = k.constant(runStart + static_cast<int64_t>(spatial)),
         number = memref::LoadOp::create(b, loc, runCount);
-  int64_t stride = op.getStrides().back();
   k.loopNest(taps, [&](ArrayRef<Value> tap) {
     Value row = k.add(to, k.mul(k.linearize(tap, taps), k.constant(width)));
     Value channel = k.add(base, k.mul(tap[0], plane));
@@ -164,14 +187,15 @@ void Convolution::gather(Value base, Value to, int64_t width, int64_t lanes) {
         if (i + 1 < spatial)
           inside = inside ? arith::AndIOp::create(b, loc, inside, isInside(place, i)).getResult() : isInside(place, i);
       }
-      // Pixels whose tap is in the image: place + pixel * stride from 0 to the size.
-      Value round = k.constant(stride - 1), step = k.constant(stride);
-      Value low = atMost(divide(k.add(atLeast(k.sub(zero, place), zero), round), step), count);
-      Value high = atMost(divide(k.add(atLeast(k.sub(sizes.back(), place), zero), round), step), count);
-      high = atLeast(high, low);
-      if (inside) // a row of padding
-        high = select(inside, high, low);
-      copyRun(from, k.add(row, column), low, high, count, lanes);
+      Value target = k.add(row, column);
+      if (!inside)
+        return copyRun(from, place, target, count, lanes);
+      auto branch = scf::IfOp::create(b, loc, inside, /*withElseRegion=*/true);
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(branch.thenBlock());
+      copyRun(from, place, target, count, lanes);
+      b.setInsertionPointToStart(branch.elseBlock()); // a row of padding
+      clear(target, count);
     });
   });
 }
@@ -237,29 +261,20 @@ void Convolution::emitProduct(const MicroKernel &micro) {
 
 bool Convolution::isDirect(const MicroKernel &micro) {
   auto filters = weight[0].constant();
-  return filters && *filters <= 2 * static_cast<int64_t>(op.getGroups()) && op.getStrides().back() <= 2 &&
-         micro.interleave == 1 && element == sum;
-}
-
-/// The elements of consecutive pixels, the first at `place` of a row of the image, in the type of sums. Unless
-/// `isWhole`, some may lie in the padding and are 0.
-Value Convolution::loadPixels(VectorType type, Value at, Value place, bool isWhole) {
-  int64_t lanes = type.getDimSize(0), count = lanes * op.getStrides().back();
-  Value mask;
-  if (!isWhole) {
-    Value low = atLeast(k.sub(zero, place), zero), high = atLeast(k.sub(sizes.back(), place), low);
-    mask = arith::XOrIOp::create(b, loc, lanesBelow(k, count, high), lanesBelow(k, count, low));
-  }
-  Value raw = loadLanes(k, VectorType::get({count}, storageType(element)), source, at, mask);
-  if (count > lanes)
-    raw = vector::DeinterleaveOp::create(b, loc, raw).getRes1();
-  return fromStorage(b, loc, raw, element);
+  return filters && *filters <= 2 * static_cast<int64_t>(op.getGroups()) && isVectorStride() && micro.interleave == 1 &&
+         element == sum;
 }
 
 /// The sums of all taps for a vector of pixels, whose windows start at `starts`. Rows of padding are left out.
 Value Convolution::sumTaps(VectorType type, Value base, Value weights, ArrayRef<Value> starts, bool isWhole) {
   SizeVector taps(weight.begin() + 1, weight.end());
+  constexpr int64_t longest = 9; // taps along an axis that are written one by one
   auto over = [&](const SizeExpr &count, Value start, llvm::function_ref<Value(Value, Value)> body) -> Value {
+    if (auto fixed = count.constant(); fixed && *fixed <= longest) {
+      for (int64_t i = 0; i < *fixed; ++i)
+        start = body(k.constant(i), start);
+      return start;
+    }
     auto loop = scf::ForOp::create(b, loc, zero, k.index(count), one, ValueRange{start},
                                    [&](OpBuilder &, Location, Value at, ValueRange carried) {
                                      OpBuilder::InsertionGuard guard(b);
@@ -275,7 +290,8 @@ Value Convolution::sumTaps(VectorType type, Value base, Value weights, ArrayRef<
       Value next = k.add(k.mul(number, k.index(taps[axis + 1])), tap);
       if (axis + 1 == spatial) {
         Value factor = k.load(k.bufferOf(op.getWeight()), k.add(weights, next), element);
-        Value wide = vector::BroadcastOp::create(b, loc, type, factor), pixels = loadPixels(type, at, place, isWhole);
+        Value wide = vector::BroadcastOp::create(b, loc, type, factor),
+              pixels = fromStorage(b, loc, loadPixels(type.getDimSize(0), at, place, isWhole), element);
         if (isa<FloatType>(type.getElementType()))
           return vector::FMAOp::create(b, loc, wide, pixels, carried);
         return arith::AddIOp::create(b, loc, carried, arith::MulIOp::create(b, loc, wide, pixels));
@@ -335,8 +351,8 @@ void Convolution::emitDirect(const MicroKernel &micro) {
         value = emitBinary(b, loc, ds::BinaryKind::add, value, vector::BroadcastOp::create(b, loc, type, biasOf(at[1])),
                            sum, sum);
       value = toStorage(b, loc, value, sum);
-      auto store = scf::IfOp::create(b, loc, compare(arith::CmpIPredicate::sge, remaining, k.constant(lanes)),
-                                     /*withElseRegion=*/true);
+      Value isFull = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, remaining, k.constant(lanes));
+      auto store = scf::IfOp::create(b, loc, isFull, /*withElseRegion=*/true);
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(store.thenBlock());
       storeLanes(k, value, k.outputBuffer(0), k.add(target, first), {});
