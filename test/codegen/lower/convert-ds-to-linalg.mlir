@@ -67,16 +67,23 @@ ds.kernel @rows sizes 1 arguments [["d0", 4]] {
 
 // -----
 
-// The grid is the panels; six rows by two vectors are loop-carried, what is stored past the last column is masked.
+// The grid is the panels; six rows by two vectors are loop-carried over four steps at a time, in which a line of the
+// next panel is prefetched, then over single steps. Whole panels are stored as they are, the last one's columns masked.
+// Rows are in blocks of equal heights, five here where there are five rows.
 // CHECK-LABEL: func.func @product
 // CHECK-SAME: ds.grid = 2 : i64
-// CHECK: scf.for {{.*}} step %c6
-// CHECK: %[[TILE:.*]]:12 = scf.for {{.*}} iter_args
-// CHECK-COUNT-12: vector.fma {{.*}} : vector<8xf32>
+// CHECK: %[[TILE:.*]]:12 = scf.for {{.*}} step %c4{{.*}} iter_args
+// CHECK: memref.prefetch
+// CHECK-COUNT-48: vector.fma {{.*}} : vector<8xf32>
+// CHECK: %[[SUMS:.*]]:12 = scf.for {{.*}} iter_args({{.*}} = %[[TILE]]#0
+// CHECK-COUNT-12: vector.fma
+// CHECK: scf.if
+// CHECK-COUNT-12: vector.store %[[SUMS]]#
+// CHECK: } else {
 // CHECK-COUNT-12: vector.maskedstore
-// CHECK: scf.for {{.*}} step %c4
+// CHECK: :10 = scf.for {{.*}} step %c4{{.*}} iter_args
 // The reference has no packed weights.
-// PLAIN: 'ds.linear' op packed weights need f32 and vectors
+// PLAIN: 'ds.linear' op packed weights need vectors and a micro-kernel of their layout, found 'f32' by 'f32' in panels of 16, interleaved by 1
 ds.kernel @product sizes 1 arguments [["d0", 32], [2, 32, 16]] {
 ^bb0(%x: tensor<?x32xf32>, %w: tensor<2x32x16xf32>):
   %0 = ds.linear %x, %w {columns = 20 : i64, panel = 16 : i64, result_sizes = [["d0", 20]]} : (tensor<?x32xf32>, tensor<2x32x16xf32>) -> tensor<?x20xf32>

@@ -15,6 +15,23 @@ func.func @products(%x: tensor<?x4xf32>, %w: tensor<8x4xf32>, %v: tensor<4x8xf32
   return
 }
 
+// Integers of 8 and 16 bits are summed in i32.
+// CHECK-LABEL: func.func @narrow_products
+func.func @narrow_products(%x: tensor<?x5xi16>, %w: tensor<5x8xi8>, %b: tensor<8xi32>, %packed: tensor<1x3x32xui8>,
+                           %image: tensor<1x2x4x4xi16>, %filters: tensor<3x2x1x1xi16>) {
+  // CHECK: ds.matmul %{{.*}}, %{{.*}} transpose [false, false] : (tensor<?x5xi16>, tensor<5x8xi8>) -> tensor<?x8xi32>
+  %0 = ds.matmul %x, %w transpose [false, false] : (tensor<?x5xi16>, tensor<5x8xi8>) -> tensor<?x8xi32>
+  // CHECK: ds.linear %{{.*}}, %{{.*}}, %{{.*}} : (tensor<?x5xi16>, tensor<5x8xi8>, tensor<8xi32>) -> tensor<?x8xi32>
+  %1 = ds.linear %x, %w, %b : (tensor<?x5xi16>, tensor<5x8xi8>, tensor<8xi32>) -> tensor<?x8xi32>
+  // CHECK: ds.linear %{{.*}}, %{{.*}} {columns = 8 : i64, interleave = 2 : i64, panel = 16 : i64} : (tensor<?x5xi16>, tensor<1x3x32xui8>) -> tensor<?x8xi32>
+  %2 = ds.linear %x, %packed {panel = 16 : i64, interleave = 2 : i64, columns = 8 : i64} : (tensor<?x5xi16>, tensor<1x3x32xui8>) -> tensor<?x8xi32>
+  // CHECK: ds.pack %{{.*}} panel 16 interleave 2 : (tensor<5x8xi8>) -> tensor<1x3x32xi8>
+  %3 = ds.pack %w panel 16 interleave 2 : (tensor<5x8xi8>) -> tensor<1x3x32xi8>
+  // CHECK: ds.conv {{.*}} : (tensor<1x2x4x4xi16>, tensor<3x2x1x1xi16>) -> tensor<1x3x4x4xi32>
+  %4 = ds.conv %image, %filters strides [1, 1] pads [0, 0, 0, 0] dilations [1, 1] groups 1 : (tensor<1x2x4x4xi16>, tensor<3x2x1x1xi16>) -> tensor<1x3x4x4xi32>
+  return
+}
+
 // CHECK-LABEL: func.func @attention
 func.func @attention(%q: tensor<?x12x?x64xf32>, %k: tensor<?x4x?x64xf32>, %mask: tensor<?x?xf32>, %seen: tensor<?x?xi1>, %place: tensor<?x1xi64>) {
   // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.250000e-01

@@ -59,10 +59,10 @@ func.func @not_a_weight(%x: tensor<?x4xf32>, %w: tensor<4x4xf32>) -> tensor<?x4x
 
 // -----
 
-// The micro-kernel that streams panels has f32 lanes.
+// A panel has as many vectors, whatever it holds: half the columns of f64.
 // CHECK-LABEL: func.func @other_types
-// CHECK: %[[W:.*]] = ds.weight @w : tensor<4x4xf64>
-// CHECK: ds.linear %arg0, %[[W]] :
+// CHECK: %[[W:.*]] = ds.weight @w.packed : tensor<1x4x8xf64>
+// CHECK: ds.linear %arg0, %[[W]] {columns = 4 : i64, panel = 8 : i64} :
 func.func @other_types(%x: tensor<?x4xf64>) -> tensor<?x4xf64> {
   %w = ds.weight @w : tensor<4x4xf64>
   %0 = ds.linear %x, %w : (tensor<?x4xf64>, tensor<4x4xf64>) -> tensor<?x4xf64>
@@ -102,4 +102,37 @@ func.func @transpose_of_others(%x: tensor<?x4xf32>, %w: tensor<4x4xf32>) -> (ten
   %2 = ds.transpose %w [0, 1] : (tensor<4x4xf32>) -> tensor<4x4xf32>
   %3 = ds.linear %x, %2 : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
   return %1, %3, %0 : tensor<?x4xf32>, tensor<?x4xf32>, tensor<4x4xf32>
+}
+
+// -----
+
+// 16-bit integers are multiplied in pairs, which lie side by side; an odd last row is paired with zeros.
+// CHECK-LABEL: func.func @pairs
+// CHECK: %[[W:.*]] = ds.weight @w.packed : tensor<1x3x32xi8>
+// CHECK: ds.linear %arg0, %[[W]] {columns = 4 : i64, interleave = 2 : i64, panel = 16 : i64} :
+// CHECK: ds.pack %{{.*}} panel 16 interleave 2 : (tensor<5x4xi8>) -> tensor<1x3x32xi8>
+func.func @pairs(%x: tensor<?x5xi16>) -> tensor<?x4xi32> {
+  %w = ds.weight @w : tensor<5x4xi8>
+  %0 = ds.linear %x, %w : (tensor<?x5xi16>, tensor<5x4xi8>) -> tensor<?x4xi32>
+  return %0 : tensor<?x4xi32>
+}
+ds.recipe @w {
+  %0 = ds.constant dense<3> : tensor<5x4xi8>
+  ds.yield %0 : tensor<5x4xi8>
+}
+
+// -----
+
+// No micro-kernel streams bytes beside bytes.
+// CHECK-LABEL: func.func @bytes
+// CHECK: %[[W:.*]] = ds.weight @w : tensor<4x4xi8>
+// CHECK: ds.linear %arg0, %[[W]] :
+func.func @bytes(%x: tensor<?x4xui8>) -> tensor<?x4xi32> {
+  %w = ds.weight @w : tensor<4x4xi8>
+  %0 = ds.linear %x, %w : (tensor<?x4xui8>, tensor<4x4xi8>) -> tensor<?x4xi32>
+  return %0 : tensor<?x4xi32>
+}
+ds.recipe @w {
+  %0 = ds.constant dense<3> : tensor<4x4xi8>
+  ds.yield %0 : tensor<4x4xi8>
 }
