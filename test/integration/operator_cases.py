@@ -5,7 +5,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from kit import case, compile_model, distance, expect, run_package
+from kit import case, compile_model, distance, expect, onnx_runtime, run_package
 from programs import SEED
 
 PREVIEW = "ai.onnx.preview.training"
@@ -413,3 +413,18 @@ def ignored_targets_of_any_scores(folder):
                 outputs = ("y", "p") if op[0] == "S" and reduction != "sum" else ("y",)
                 check(folder, op, [("x", scores), ("t", target), ("w", w)], outputs, 13, expected={"y": np.float32(loss), "p": probabilities},
                       dynamic=("x", "t"), reduction=reduction, ignore_index=-100)
+
+
+@case
+def pixels_outside_of_images_are_zeros(folder):
+    """Whatever stands at the border: a pixel outside of the image is 0, not 0 times the nearest one."""
+    x = numbers(1, 2, 5, 6).astype(np.float32)
+    x[:, :, 0], x[:, :, -1], x[:, :, :, 0], x[:, :, :, -1] = np.nan, np.inf, -np.inf, np.nan
+    far = np.random.default_rng(SEED).uniform(1.6, 3, (1, 3, 4, 2)) * np.random.default_rng(SEED + 1).choice([-1, 1], (1, 3, 4, 2))
+    grid = np.concatenate([far, np.random.default_rng(SEED + 2).uniform(-0.4, 0.4, far.shape)], 2).astype(np.float32)
+    for mode in ("linear", "nearest"):
+        for corners in (0, 1):
+            path, given = build(folder, "GridSample", [("x", x), ("g", grid)], ["y"], 20, mode=mode, align_corners=corners)
+            found = run_package(compile_model(path, folder), given, folder)["y"]
+            expected = onnx_runtime(path, given, cache={})["y"]
+            expect((expected[:, :, :, :4] == 0).all() and distance(found, expected) <= 1e-5, f"DS_SEED={SEED}: {mode} {corners}: {found}, expected {expected}")

@@ -132,10 +132,10 @@ LogicalResult Conversion::applyShape(BlockArgument argument, ArrayRef<std::strin
 }
 
 /// Lists of sizes are as long as their readers ask for.
-LogicalResult Conversion::checkGivenLengths(ArrayRef<StringRef> names) {
+LogicalResult Conversion::checkGivenLengths() {
   LogicalResult result = success();
   for (BlockArgument argument : main.getArguments()) {
-    StringRef name = names[argument.getArgNumber()];
+    StringRef name = nameOf(main, argument.getArgNumber());
     auto shape = options.shapes.find(name);
     int64_t given;
     if (shape == options.shapes.end() || shape->second.size() != 1 ||
@@ -159,8 +159,6 @@ LogicalResult Conversion::applyShapes() {
     if (auto shape = options.shapes.find(names[argument.getArgNumber()]); shape != options.shapes.end())
       if (failed(applyShape(argument, shape->second)))
         result = failure();
-  if (failed(result) || failed(checkGivenLengths(names)))
-    return failure();
   SmallVector<StringRef> unknown;
   for (const auto &shape : options.shapes)
     if (!llvm::is_contained(names, shape.getKey()))
@@ -170,7 +168,7 @@ LogicalResult Conversion::applyShapes() {
   for (StringRef name : unknown)
     result = emitError(main.getLoc()) << "--shape: expected the name of an input, found '" << name
                                       << "'; inputs: " << (names.empty() ? "none" : llvm::join(names, ", "));
-  return result;
+  return failed(result) ? result : checkGivenLengths();
 }
 
 /// Whether some axis other than those of `lists` has that name, or is a sum with it.
