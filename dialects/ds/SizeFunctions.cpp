@@ -111,7 +111,15 @@ SizeExpr SizeExpr::mod(const SizeExpr &a, const SizeExpr &b) {
   return isNeverZero(b) && exactQuotient(a, b) ? SizeExpr(0) : call("mod", {a, b});
 }
 
+/// Both numbers, where they are known: their difference may be one that 64 bits do not hold.
+static std::optional<std::pair<int64_t, int64_t>> bothConstant(const SizeExpr &a, const SizeExpr &b) {
+  auto left = a.constant(), right = b.constant();
+  return left && right ? std::optional(std::pair(*left, *right)) : std::nullopt;
+}
+
 SizeExpr SizeExpr::min(const SizeExpr &a, const SizeExpr &b) {
+  if (auto known = bothConstant(a, b))
+    return std::min(known->first, known->second);
   if ((b - a).isKnownNonNegative())
     return a;
   if ((a - b).isKnownNonNegative())
@@ -163,6 +171,8 @@ std::optional<SizeExpr> SizeExpr::cutLength() const {
 }
 
 SizeExpr SizeExpr::max(const SizeExpr &a, const SizeExpr &b) {
+  if (auto known = bothConstant(a, b))
+    return std::max(known->first, known->second);
   if (a.isConstant(0) || b.isConstant(0))
     if (auto length = (a.isConstant(0) ? b : a).cutLength())
       return *length;
@@ -182,6 +192,8 @@ SizeExpr SizeExpr::max(const SizeExpr &a, const SizeExpr &b) {
 }
 
 SizeExpr SizeExpr::eq(const SizeExpr &a, const SizeExpr &b) {
+  if (auto known = bothConstant(a, b))
+    return known->first == known->second;
   SizeExpr difference = a - b;
   if (auto value = difference.constant())
     return *value == 0;
@@ -191,6 +203,8 @@ SizeExpr SizeExpr::eq(const SizeExpr &a, const SizeExpr &b) {
 }
 
 SizeExpr SizeExpr::lt(const SizeExpr &a, const SizeExpr &b) {
+  if (auto known = bothConstant(a, b))
+    return known->first < known->second;
   if ((a - b).isKnownNonNegative())
     return 0;
   if ((b - a - SizeExpr(1)).isKnownNonNegative())

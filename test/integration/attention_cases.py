@@ -3,7 +3,8 @@ import numpy as np
 import onnx
 from onnx import parser
 
-from kit import case, expect, onnx_runtime, run_package, same_numbers, tool
+import judge
+from kit import case, compile_model, expect, onnx_runtime, run_package, same_numbers, tool
 from programs import SEED
 
 HEAD = '<ir_version: 8, opset_import: ["" : %d]>\n'
@@ -238,6 +239,42 @@ standard (float[b, h, s, 8] q, float[b, h, t, 8] k, float[b, h, t, 8] v) => (flo
 """, folder, opset=23)
     for seed, (b, h, s, t) in enumerate([(2, 3, 5, 7), (1, 1, 4, 4), (3, 2, 1, 3)]):
         same_numbers(package, model, random(seed, q=(b, h, s, 8), k=(b, h, t, 8), v=(b, h, t, 8)), folder)
+
+
+@case
+def operator_with_masks_shorter_than_the_keys(folder):
+    """The standard hides the keys that a mask does not reach, also where only a run knows how many those are. Against
+    ONNX's reference evaluator: ONNX Runtime wants masks of full length."""
+    generator = np.random.default_rng(SEED)
+    for kind in "bool", "float":
+        for dims, own in ("[s, m]", lambda b, s, m: (s, m)), ("[b, 1, s, m]", lambda b, s, m: (b, 1, s, m)):
+            for past in "", "past":
+                more = "float[b, 2, p, 8] pk, float[b, 2, p, 8] pv" if past else ""
+                path = folder / "short.onnx"
+                onnx.save(parser.parse_model(HEAD % 23 + f"""
+short (float[b, 2, s, 8] q, float[b, 2, t, 8] k, float[b, 2, t, 8] v, {kind}{dims} mask{", " + more if past else ""}) => (float[b, 2, s, 8] y) {{
+  y{", rk, rv" if past else ""} = Attention (q, k, v, mask{", pk, pv" if past else ""})
+}}
+"""), path)
+                package = compile_model(path, folder)
+                for b, s, t, m in (2, 3, 5, 3), (1, 2, 5, 1), (2, 3, 5, 5), (1, 3, 1, 1), (3, 17, 40, 21), (1, 1, 9, 4):
+                    p = int(generator.integers(0, t - m + 1)) if past else 0
+                    shapes = {"q": (b, 2, s, 8), "k": (b, 2, t, 8), "v": (b, 2, t, 8)} | (
+                        {"pk": (b, 2, p, 8), "pv": (b, 2, p, 8)} if past else {})
+                    inputs = {name: generator.standard_normal(shape, np.float32) for name, shape in shapes.items()}
+                    mask = generator.standard_normal(own(b, s, m), np.float32)
+                    if kind == "bool":
+                        mask = mask < 0.3
+                        mask[..., 0] = True
+                    expected = judge.by_the_standard(onnx.load(path), inputs | {"mask": mask})["y"]
+                    found = run_package(package, inputs | {"mask": mask}, folder)["y"]
+                    far = judge.distance(found.astype(np.float64), expected)
+                    expect(far <= 2e-5, f"DS_SEED={SEED}: {kind}{dims} {past} of {b, s, t, m, p}: {far} away")
+                wrong = {name: array for name, array in inputs.items() if name not in ("k", "v")}
+                keys = np.zeros((1, 2, 1, 8), np.float32)
+                says = "expected at most as many columns of the mask as there are keys"
+                wrong |= {"k": keys, "v": keys, "mask": np.ones(own(1, 1, 2 + p), mask.dtype)}
+                refused(package, wrong, folder, says)
 
 
 SCALED = """

@@ -1,4 +1,5 @@
-"""Gradients of attention under masks that choose and windows, against differences in float64."""
+"""Gradients of attention under masks that choose and windows, and of losses that ignore targets, against differences in
+float64."""
 import numpy as np
 
 from gradient_cases import ATTENTION
@@ -37,4 +38,19 @@ def masked_attention(folder):
             dims |= {"seen": ["b", 1, "s", "t"]} if used else {}
             g.test(text, fixed, dims, q=g.numbers(2, 2, 3, 4), key=g.numbers(2, 2, 5, 4), v=g.numbers(2, 2, 5, 3),
                    mask=g.numbers(2, 3, 5), becomes=["ds.attention", becomes], **used)
+    g.verify(folder)
+
+
+@case
+def ignored_targets(folder):
+    """No loss depends on a row that is ignored, whatever stands in it: its slopes are 0."""
+    g = Gradients()  # without -1, for which the reference evaluator takes the mean over all targets
+    for reduction in ("none", "mean", "sum"):
+        for op in ("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"):
+            for weighted in (False, True):
+                x, t = g.numbers(6, 4), np.array([2, -2, 1, -2, 3, -2])
+                x[[1, 3, 5]] = [[np.nan] * 4, [-np.inf, 1, 2, np.inf], [-np.inf] * 4]
+                more = {"w": g.numbers(4, low=0.5)} if weighted else {}
+                g.test(f'y = {op} <ignore_index = -2, reduction = "{reduction}"> (x, t{", w" if weighted else ""})',
+                       dims={"x": ["n", 4], "t": ["n"]}, x=x, t=t, **more)
     g.verify(folder)

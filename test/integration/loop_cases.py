@@ -127,6 +127,25 @@ def ends_by_condition(folder):
 
 
 @case
+def of_no_trips(folder):
+    """Fewer than none are none, whether the count is stored or given."""
+    x = np.random.default_rng(SEED).standard_normal(3).astype(np.float32)
+    text = """
+m (float[3] x) => (float[3] last, float[k, 3] all) <int64 trip = {COUNT}> {
+  last, all = Loop (trip, "", x) <body = b (int64 i, bool c, float[3] a) => (bool d, float[3] next, float[3] out) {
+    d = Identity (c)
+    next = Add (a, a)
+    out = Neg (next)
+  }>
+}
+"""
+    for count in (0, -1, -(1 << 63) + 1, -1 << 63):
+        agrees(folder, text.replace("COUNT", str(count)), [{"x": x}], name=f"stored{-count}")
+    given = text.replace("float[3] x)", "float[3] x, int64 trip)").replace(" <int64 trip = {COUNT}>", "")
+    agrees(folder, given, [{"x": x, "trip": scalar(count)} for count in (2, 0, -1, -1 << 63)])
+
+
+@case
 def nests(folder):
     random = np.random.default_rng(SEED)
     agrees(folder, NESTED, [{"x": random.standard_normal(shape).astype(np.float32), "inner": scalar(inner)}

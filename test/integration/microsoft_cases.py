@@ -261,6 +261,26 @@ def attention_masks(folder):
 
 
 @case
+def attention_with_a_mask_of_its_own_length(folder):
+    """Which of the forms a mask of one axis has, only the run knows."""
+    c = Cases()
+    x, weights, bias = c.input(["batch", "seq", 12]), c.weight(np.random.default_rng(2).standard_normal((12, 48)).astype(f32)), c.input([48])
+
+    def any_form(random, shape, sizes):
+        ends = lengths(2)(random, shape, sizes)
+        return np.where(np.arange(*shape) < sizes["batch"], ends, random.integers(0, 2, shape))
+    mask = c.input(["own"], any_form, np.int32)
+    for unidirectional in (0, 1):
+        c.node("Attention", [x, weights, bias, mask], num_heads=4, unidirectional=unidirectional)
+    c.run(folder, *({"batch": batch, "seq": seq, "own": own} for batch, seq in ((2, 5), (3, 9), (1, 2))
+                    for own in (batch, 2 * batch, 3 * batch + 2)))
+    values = c.values({"batch": 2, "seq": 5, "own": 3}, 0)
+    np.savez(folder / "in.npz", **values)
+    tool("ds-run", folder / "model.dsp", "--inputs", folder / "in.npz", "--output", folder / "out.npz", code=1,
+         says="expected a mask of batch, 2 * batch or 3 * batch + 2 elements")
+
+
+@case
 def attention_with_past(folder):
     c = Cases()
     x, weights = c.input(["batch", "seq", 16]), c.weight(np.random.default_rng(2).standard_normal((16, 48)).astype(f32))

@@ -5,7 +5,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from kit import case, compile_model, distance, expect, run_package
+from kit import case, compile_model, distance, expect, onnx_runtime, run_package
 from programs import SEED
 
 PREVIEW = "ai.onnx.preview.training"
@@ -378,3 +378,53 @@ def ignored_targets_of_any_number(folder):
         losses = [-logarithms[i, target[i]] if counts[i] else 0.0 for i in range(6)]
         check(folder, "SoftmaxCrossEntropyLoss", [("x", scores), ("t", target)], expected={"y": np.array(losses, np.float32)}, opset=13,
               tolerance=1e-5, reduction="none", ignore_index=number)
+
+
+def losses_by_definition(logarithms, target, ignored, weights, reduction):
+    """In float64, of the targets that count alone."""
+    counts = target != ignored
+    own = np.where(counts, weights[np.where(counts, target, 1)], 0)
+    losses = np.zeros(target.shape)
+    for place in np.argwhere(counts):
+        n, *rest = place
+        losses[tuple(place)] = -logarithms[(n, target[tuple(place)], *rest)] * own[tuple(place)]
+    return losses if reduction == "none" else losses.sum() if reduction == "sum" else losses.sum() / own.sum()
+
+
+@case
+def ignored_targets_of_any_scores(folder):
+    """Scores and weights that nothing counts may be NaN and infinite, or overflow on the way."""
+    rows = [[np.nan] * 4, [-np.inf, 1, 2, 3], [np.inf, 0, 0, 1], [-3e38, 3e38, -3e38, 0], [-np.inf] * 4]
+    scores = numbers(5, 4, 3).astype(np.float32)
+    target = np.random.default_rng(SEED).integers(1, 4, (5, 3))
+    for n, row in enumerate(rows):
+        scores[n, :, n % 3], target[n, n % 3] = row, -100
+    weights = np.abs(numbers(4, salt=1)).astype(np.float32) + np.float32(0.5)
+    weights[0] = np.inf  # the class that stands for what is ignored, and that no target has
+    with np.errstate(all="ignore"):
+        wide = scores.astype(np.float64)
+        shifted = wide - wide.max(1, keepdims=True)
+        logarithms = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
+        probabilities = logarithms.astype(np.float32)
+    for reduction in ("none", "mean", "sum"):
+        for w in (None, weights):
+            for op, given in (("SoftmaxCrossEntropyLoss", logarithms), ("NegativeLogLikelihoodLoss", wide)):
+                loss = losses_by_definition(given, target, -100, np.ones(4) if w is None else w.astype(np.float64), reduction)
+                outputs = ("y", "p") if op[0] == "S" and reduction != "sum" else ("y",)
+                check(folder, op, [("x", scores), ("t", target), ("w", w)], outputs, 13, expected={"y": np.float32(loss), "p": probabilities},
+                      dynamic=("x", "t"), reduction=reduction, ignore_index=-100)
+
+
+@case
+def pixels_outside_of_images_are_zeros(folder):
+    """Whatever stands at the border: a pixel outside of the image is 0, not 0 times the nearest one."""
+    x = numbers(1, 2, 5, 6).astype(np.float32)
+    x[:, :, 0], x[:, :, -1], x[:, :, :, 0], x[:, :, :, -1] = np.nan, np.inf, -np.inf, np.nan
+    far = np.random.default_rng(SEED).uniform(1.6, 3, (1, 3, 4, 2)) * np.random.default_rng(SEED + 1).choice([-1, 1], (1, 3, 4, 2))
+    grid = np.concatenate([far, np.random.default_rng(SEED + 2).uniform(-0.4, 0.4, far.shape)], 2).astype(np.float32)
+    for mode in ("linear", "nearest"):
+        for corners in (0, 1):
+            path, given = build(folder, "GridSample", [("x", x), ("g", grid)], ["y"], 20, mode=mode, align_corners=corners)
+            found = run_package(compile_model(path, folder), given, folder)["y"]
+            expected = onnx_runtime(path, given, cache={})["y"]
+            expect((expected[:, :, :, :4] == 0).all() and distance(found, expected) <= 1e-5, f"DS_SEED={SEED}: {mode} {corners}: {found}, expected {expected}")

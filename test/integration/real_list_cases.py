@@ -1,5 +1,7 @@
 """Lists whose length only a run knows, against ONNX Runtime: axes of reductions that keep the rank, bounds of slices, and
 what a pinned name is meant for that a list of sizes bears, too."""
+import math
+
 import numpy as np
 from onnx import TensorProto as T, helper
 
@@ -122,3 +124,94 @@ def a_pin_is_for_the_data_of_its_name(folder):
         package, _ = compiled(two, folder, *options)
         agree(package, two, {"x": normal(24), "shape": numbers(3, 8), "z": normal(2), "repeats": numbers(2)}, folder, 0)
     refused(two, "expected 'k' to be 2", options=["--dim", "k=3"])
+
+
+@case
+def a_stated_length_is_the_one_that_readers_ask_for(folder):
+    """As a pin of its name is."""
+    for name in "k", None:
+        model = write(folder / f"{name}.onnx", [node("Reshape", "x shape", "y")],
+                      [value("x", ["n", 4]), value("shape", [name], T.INT64)], [value("y", ["a", "b"])])
+        package, warnings = compiled(model, folder, "--shape", "shape=2")
+        warned(warnings)
+        agree(package, model, {"x": normal(6, 4), "shape": numbers(3, 8)}, folder, 0)
+        for length in 6, 1, 0:
+            refused(model, f"--shape: input 'shape': expected 2 elements, as many as its readers ask for, found {length}",
+                    options=["--shape", f"shape={length}"])
+        refused(model, "--dim: input 'shape': expected 'k' to be 2, as many elements as its readers ask for, found 6",
+                options=["--shape", "shape=k", "--dim", "k=6"])
+
+
+@case
+def integers_are_averaged_once(folder):
+    """Over axes that only a run knows: a mean and a root of whole numbers are not rounded before the last step."""
+    choice = random()
+    exact = {"Mean": lambda x, axes: np.trunc(x.sum(axes, keepdims=True) / math.prod(x.shape[a] for a in axes)),
+             "L2": lambda x, axes: np.vectorize(math.isqrt)((x * x).sum(axes, keepdims=True))}
+    draws = [(np.array([[[5, 0, 2], [3, 1, 1], [3, 2, 1]]]), (1, 2)), (np.array([[[7, 7], [7, 7], [1, 0]]]), (0, 1, 2))]
+    for axes in (0, 1), (2, 0), (-1, -2), (0, 1, 2), (1,), (2, 1, 0):
+        draws += [(choice.integers(-9, 10, choice.integers(1, 8, 3)), axes) for _ in range(3)]
+    for kind, reduced in exact.items():
+        for element, code, counts in (np.int32, T.INT32, ("k", 2, 3)), (np.int64, T.INT64, ("k",)):
+            for count in counts:
+                model = write(folder / f"{kind}{count}.onnx", [node(f"Reduce{kind}", "x axes", "y", keepdims=1)],
+                              [value("x", ["a", "b", "c"], code), value("axes", [count], T.INT64)], [value("y", None, code)],
+                              opsets=OPSET)
+                package, _ = compiled(model, folder)
+                for x, axes in draws:
+                    if count != "k" and len(axes) != count:
+                        continue
+                    found = run_package(package, {"x": x.astype(element), "axes": numbers(*axes)}, folder)["y"]
+                    expected = reduced(x, axes).astype(element)
+                    expect(found.dtype == element and np.array_equal(found, expected),
+                           f"seed {SEED}: {kind} of {x.tolist()} over {axes} of {count}: expected {expected}, found {found}")
+
+
+@case
+def a_scalar_has_no_axes(folder):
+    expected = {"Sum": -3, "Mean": -3, "Prod": -3, "Max": -3, "Min": -3, "L1": 3, "L2": 3, "SumSquare": 9, "LogSumExp": -3}
+    for kind, number in expected.items():
+        for keep in 0, 1:
+            model = write(folder / f"{kind}{keep}.onnx", [node(f"Reduce{kind}", "x axes", "y", keepdims=keep)],
+                          [value("x", []), value("axes", ["k"], T.INT64)], [value("y", None)], opsets=OPSET)
+            package, warnings = compiled(model, folder)
+            warned(warnings)
+            feeds = {"x": np.array(-3, FLOAT), "axes": numbers()}
+            found = run_package(package, feeds, folder)["y"]
+            expect(found.shape == () and found == number, f"{kind}: found {found}")
+            agree(package, model, feeds, folder, 1e-6)
+    np.savez(folder / "in.npz", x=FLOAT(3), axes=numbers(0))
+    tool("ds-run", package, "--inputs", folder / "in.npz", "--output", folder / "out.npz", code=1,
+         says="expected no axes of a scalar")
+
+
+@case
+def wrong_lists_are_named(folder):
+    """What is wrong with the lists of a call, and of a model."""
+    def wrong(model, says, **feeds):
+        np.savez(folder / "in.npz", **feeds)
+        tool("ds-run", folder / f"{model}.dsp", "--inputs", folder / "in.npz", "--output", folder / "out.npz", code=1, says=says)
+    x, lists = normal(2, 4, 5), ["starts", "ends", "axes", "steps"]
+    for name, length in ("open", ["k"]), ("known", [2]):
+        model = write(folder / f"{name}.onnx", [helper.make_node("Slice", ["x", *lists], ["y"])],
+                      [value("x", ["n", 4, 5]), *(value(each, length, T.INT64) for each in lists)], [value("y", None)])
+        compiled(model, folder)
+        legal = {"starts": numbers(0, 0), "ends": numbers(1, 1), "axes": numbers(0, 1), "steps": numbers(1, 1)}
+        once = ", each at most once" if name == "open" else ""
+        wrong(name, "expected steps other than 0", x=x, **legal | {"steps": numbers(1, 0)})
+        wrong(name, f"expected axes from -3 to 2{once}", x=x, **legal | {"axes": numbers(0, 3)})
+        wrong(name, f"expected axes from -3 to 2{once}", x=x, **legal | {"axes": numbers(-4, 1)})
+        wrong(name, once or "expected every axis at most once", x=x, **legal | {"axes": numbers(1, -2)})
+    model = write(folder / "first.onnx", [helper.make_node("Slice", ["x", "starts", "ends"], ["y"])],
+                  [value("x", ["n", 4, 5]), *(value(each, ["k"], T.INT64) for each in lists[:2])], [value("y", None)])
+    compiled(model, folder)
+    wrong("first", "expected a list of at most 3 elements", x=x, starts=numbers(0, 0, 0, 0), ends=numbers(1, 1, 1, 1))
+    model = write(folder / "sum.onnx", [node("ReduceSum", "x axes", "y", keepdims=1)],
+                  [value("x", ["n", 4, 5]), value("axes", ["k"], T.INT64)], [value("y", None)], opsets=OPSET)
+    compiled(model, folder)
+    wrong("sum", "expected axes from -3 to 2: ", x=x, axes=numbers(0, 3))
+    parts = [value("y", None), value("z", None)]
+    model = write(folder / "negative.onnx", [node("Split", "x parts", "y z")], [value("x", [5])], parts, {"parts": numbers(6, -1)})
+    refused(model, "expected a split into parts of at least 0 elements, found -1")
+    model = write(folder / "halves.onnx", [node("Split", "x", "y z")], [value("x", [5])], parts, opsets=(("", 13),))
+    refused(model, "expected an axis that is divisible into 2 equal parts, found 5 elements")

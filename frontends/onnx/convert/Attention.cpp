@@ -2,6 +2,7 @@
 // `ds-recompose-attention` finds the block again where a kernel for it pays.
 #include "frontends/onnx/convert/Heads.h"
 #include "frontends/onnx/convert/Registry.h"
+#include "frontends/onnx/convert/RunTimeAxes.h"
 
 #include <cmath>
 #include <limits>
@@ -50,12 +51,17 @@ static Value givenBias(Node &n, const SizeExpr &total, Type type) {
     mask = bias(n, mask, type);
   if (!mask || n.b.rank(mask) == 0)
     return mask;
-  SizeExpr missing = total - n.b.sizes(mask).back();
-  if (missing.isConstant(0) || !missing.isKnownNonNegative())
+  SizeExpr length = n.b.sizes(mask).back(), missing = total - length;
+  if (missing.isConstant(0))
     return mask;
+  if (auto known = missing.constant(); known && *known < 0)
+    return n.refuse("input 3 ('attn_mask'): expected at most as many columns as there are keys (" + total.brief() +
+                    "), found " + describe(n.b.facts(mask)));
+  requireFor(n, total, length, "at most as many columns of the mask as there are keys");
   SizeVector low(n.b.rank(mask)), high = low;
-  high.back() = missing;
-  return n.b.pad(ds::PadKind::constant, mask, n.b.scalar(type, minusInfinity), low, high);
+  high.back() = SizeExpr::max(missing, 0);
+  Value padded = n.b.pad(ds::PadKind::constant, mask, n.b.scalar(type, minusInfinity), low, high);
+  return n.b.sliceAxis(padded, n.b.rank(mask) - 1, 0, total); // all of it: its length is that of the keys by name, too
 }
 
 /// Adds what masks a place: the given mask, later places, places past the length of a sequence.

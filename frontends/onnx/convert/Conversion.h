@@ -52,6 +52,7 @@ private:
 
   // InputShapes.cpp: shapes that the types of inputs do not state.
   llvm::LogicalResult applyShapes();
+  llvm::LogicalResult checkGivenLengths();
   llvm::LogicalResult applyShape(mlir::BlockArgument argument, llvm::ArrayRef<std::string> shape);
   /// Makes inputs that list sizes as long as their readers ask for, where those leave no choice. Fails where a pin says
   /// otherwise that can be meant for nothing else.

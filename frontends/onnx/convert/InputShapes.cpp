@@ -17,67 +17,6 @@ static StringRef statedDim(func::FuncOp main, unsigned index, unsigned axis) {
   return name ? name.getValue() : StringRef();
 }
 
-LogicalResult Conversion::applyShape(BlockArgument argument, ArrayRef<std::string> shape) {
-  unsigned index = argument.getArgNumber();
-  StringRef name = nameOf(main, index);
-  Builder attributes(module.getContext());
-  auto refuse = [&](const Twine &what) {
-    return emitError(argument.getLoc()) << "--shape: input '" << name << "': " << what;
-  };
-  auto tensor = dyn_cast<TensorType>(argument.getType());
-  if (!tensor)
-    return refuse("expected a tensor, found " + describeElement(argument.getType()));
-  auto ranked = dyn_cast<RankedTensorType>(tensor);
-  if (ranked && ranked.getRank() != static_cast<int64_t>(shape.size()))
-    return refuse("expected " + Twine(ranked.getRank()) + " axes, as the model states, found " + Twine(shape.size()));
-  SmallVector<int64_t> sizes;
-  SmallVector<Attribute> dims;
-  for (auto [axis, text] : llvm::enumerate(shape)) {
-    int64_t size;
-    bool isNumber = !StringRef(text).getAsInteger(10, size);
-    if (isNumber ? size < 0 || size > int64_t(1) << 40 : text.empty())
-      return refuse("expected sizes of at least 0 or names, found '" + text + "'");
-    bool isStatic = ranked && !ranked.isDynamicDim(axis);
-    StringRef stated = ranked && !isStatic ? statedDim(main, index, axis) : StringRef();
-    if (isStatic ? !isNumber || size != ranked.getDimSize(axis) : !isNumber && !stated.empty() && stated != text)
-      return refuse("axis " + Twine(axis) + ": expected " +
-                    (isStatic ? Twine(ranked.getDimSize(axis)) : "a size or '" + stated + "'") +
-                    ", as the model states, found '" + text + "'");
-    bool isPin = isNumber && !stated.empty(); // of all dimensions of that name
-    if (isPin && !shapePins.try_emplace(stated, size).second && shapePins[stated] != size)
-      return refuse("dimension '" + stated + "' has two sizes, " + Twine(shapePins[stated]) + " and " + Twine(size));
-    sizes.push_back(isNumber && !isPin ? size : ShapedType::kDynamic);
-    if (isNumber && !isPin)
-      dims.push_back(attributes.getI64IntegerAttr(size));
-    else
-      dims.push_back(attributes.getStringAttr(isPin ? stated : StringRef(text)));
-  }
-  argument.setType(RankedTensorType::get(sizes, tensor.getElementType()));
-  main.setArgAttr(index, sourceDims, attributes.getArrayAttr(dims));
-  return success();
-}
-
-LogicalResult Conversion::applyShapes() {
-  SmallVector<StringRef> names;
-  for (unsigned i = 0; i < main.getNumArguments(); ++i)
-    names.push_back(nameOf(main, i));
-  LogicalResult result = success();
-  for (BlockArgument argument : main.getArguments()) // in the order of the file, so that messages have one
-    if (auto shape = options.shapes.find(names[argument.getArgNumber()]); shape != options.shapes.end())
-      if (failed(applyShape(argument, shape->second)))
-        result = failure();
-  SmallVector<StringRef> unknown;
-  for (const auto &shape : options.shapes)
-    if (!llvm::is_contained(names, shape.getKey()))
-      unknown.push_back(shape.getKey());
-  llvm::sort(unknown);
-  llvm::sort(names);
-  for (StringRef name : unknown)
-    result = emitError(main.getLoc()) << "--shape: expected the name of an input, found '" << name
-                                      << "'; inputs: " << (names.empty() ? "none" : llvm::join(names, ", "));
-  return result;
-}
-
 static std::optional<int64_t> rankOf(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   return type ? std::optional(type.getRank()) : std::nullopt;
@@ -152,6 +91,86 @@ static void collectLengths(Value vector, llvm::SmallSetVector<int64_t, 2> &lengt
   }
 }
 
+LogicalResult Conversion::applyShape(BlockArgument argument, ArrayRef<std::string> shape) {
+  unsigned index = argument.getArgNumber();
+  StringRef name = nameOf(main, index);
+  Builder attributes(module.getContext());
+  auto refuse = [&](const Twine &what) {
+    return emitError(argument.getLoc()) << "--shape: input '" << name << "': " << what;
+  };
+  auto tensor = dyn_cast<TensorType>(argument.getType());
+  if (!tensor)
+    return refuse("expected a tensor, found " + describeElement(argument.getType()));
+  auto ranked = dyn_cast<RankedTensorType>(tensor);
+  if (ranked && ranked.getRank() != static_cast<int64_t>(shape.size()))
+    return refuse("expected " + Twine(ranked.getRank()) + " axes, as the model states, found " + Twine(shape.size()));
+  SmallVector<int64_t> sizes;
+  SmallVector<Attribute> dims;
+  for (auto [axis, text] : llvm::enumerate(shape)) {
+    int64_t size;
+    bool isNumber = !StringRef(text).getAsInteger(10, size);
+    if (isNumber ? size < 0 || size > int64_t(1) << 40 : text.empty())
+      return refuse("expected sizes of at least 0 or names, found '" + text + "'");
+    bool isStatic = ranked && !ranked.isDynamicDim(axis);
+    StringRef stated = ranked && !isStatic ? statedDim(main, index, axis) : StringRef();
+    if (isStatic ? !isNumber || size != ranked.getDimSize(axis) : !isNumber && !stated.empty() && stated != text)
+      return refuse("axis " + Twine(axis) + ": expected " +
+                    (isStatic ? Twine(ranked.getDimSize(axis)) : "a size or '" + stated + "'") +
+                    ", as the model states, found '" + text + "'");
+    bool isPin = isNumber && !stated.empty(); // of all dimensions of that name
+    if (isPin && !shapePins.try_emplace(stated, size).second && shapePins[stated] != size)
+      return refuse("dimension '" + stated + "' has two sizes, " + Twine(shapePins[stated]) + " and " + Twine(size));
+    sizes.push_back(isNumber && !isPin ? size : ShapedType::kDynamic);
+    if (isNumber && !isPin)
+      dims.push_back(attributes.getI64IntegerAttr(size));
+    else
+      dims.push_back(attributes.getStringAttr(isPin ? stated : StringRef(text)));
+  }
+  argument.setType(RankedTensorType::get(sizes, tensor.getElementType()));
+  main.setArgAttr(index, sourceDims, attributes.getArrayAttr(dims));
+  return success();
+}
+
+/// Lists of sizes are as long as their readers ask for.
+LogicalResult Conversion::checkGivenLengths() {
+  LogicalResult result = success();
+  for (BlockArgument argument : main.getArguments()) {
+    StringRef name = nameOf(main, argument.getArgNumber());
+    auto shape = options.shapes.find(name);
+    int64_t given;
+    if (shape == options.shapes.end() || shape->second.size() != 1 ||
+        StringRef(shape->second.front()).getAsInteger(10, given))
+      continue;
+    llvm::SmallSetVector<int64_t, 2> lengths;
+    collectLengths(argument, lengths);
+    if (lengths.size() == 1 && lengths.front() != given)
+      result = emitError(argument.getLoc()) << "--shape: input '" << name << "': expected " << lengths.front()
+                                            << " elements, as many as its readers ask for, found " << given;
+  }
+  return result;
+}
+
+LogicalResult Conversion::applyShapes() {
+  SmallVector<StringRef> names;
+  for (unsigned i = 0; i < main.getNumArguments(); ++i)
+    names.push_back(nameOf(main, i));
+  LogicalResult result = success();
+  for (BlockArgument argument : main.getArguments()) // in the order of the file, so that messages have one
+    if (auto shape = options.shapes.find(names[argument.getArgNumber()]); shape != options.shapes.end())
+      if (failed(applyShape(argument, shape->second)))
+        result = failure();
+  SmallVector<StringRef> unknown;
+  for (const auto &shape : options.shapes)
+    if (!llvm::is_contained(names, shape.getKey()))
+      unknown.push_back(shape.getKey());
+  llvm::sort(unknown);
+  llvm::sort(names);
+  for (StringRef name : unknown)
+    result = emitError(main.getLoc()) << "--shape: expected the name of an input, found '" << name
+                                      << "'; inputs: " << (names.empty() ? "none" : llvm::join(names, ", "));
+  return failed(result) ? result : checkGivenLengths();
+}
+
 /// Whether some axis other than those of `lists` has that name, or is a sum with it.
 bool Conversion::namesOtherAxes(StringRef name, const llvm::BitVector &lists) const {
   func::FuncOp function = main;
@@ -175,7 +194,7 @@ LogicalResult Conversion::deduceLengths() {
   for (BlockArgument argument : main.getArguments()) {
     unsigned index = argument.getArgNumber();
     auto type = dyn_cast<RankedTensorType>(argument.getType());
-    if (!type || type.getRank() != 1 || !type.isDynamicDim(0) || options.shapes.count(nameOf(main, index)))
+    if (!type || type.getRank() != 1 || !type.isDynamicDim(0))
       continue;
     llvm::SmallSetVector<int64_t, 2> lengths;
     collectLengths(argument, lengths);
@@ -196,9 +215,9 @@ LogicalResult Conversion::deduceLengths() {
     auto pin = pins.find(name);
     if (auto pinned = pin == pins.end() ? std::nullopt : pin->second.constant();
         pinned && *pinned != length && !isMeantFor(name, *pinned))
-      return emitError(argument.getLoc())
-             << "--dim: input '" << nameOf(main, index) << "': expected '" << name << "' to be " << length
-             << ", as many elements as its readers ask for, found " << *pinned;
+      return emitError(argument.getLoc()) << (options.dims.count(name) ? "--dim" : "--shape") << ": input '"
+                                          << nameOf(main, index) << "': expected '" << name << "' to be " << length
+                                          << ", as many elements as its readers ask for, found " << *pinned;
   }
   for (auto [argument, length] : deduced) {
     // Of this axis alone: data may have axes of the same name, by chance or by mistake.

@@ -7,32 +7,39 @@ namespace deepstride::onnx {
 using ds::BinaryKind;
 using ds::ReduceKind;
 
-/// The negative logarithms of the target classes, weighted by class; ignored targets weigh nothing.
-static Value negativeLogLikelihood(Node &n, Value logarithms, Value target, Value classWeights) {
+/// Which targets weigh nothing, i1; none without `ignore_index`.
+static Value ignoredTargets(Node &n, Value target) {
+  if (!n.attribute("ignore_index"))
+    return {};
+  // In 64 bits: the number may be one that neither a narrower target nor a double holds.
+  Value ignored = n.b.reshape(n.b.integers({n.integer("ignore_index", 0)}), {});
+  return n.b.binary(BinaryKind::eq, n.b.cast(target, n.b.i64()), ignored);
+}
+
+static bool checkLoss(Node &n) {
+  int64_t rank = n.b.rank(n.in(0));
+  return (rank >= 2 && n.b.rank(n.in(1)) == rank - 1) ||
+         n.reject("expected scores [N, C, ...] and targets [N, ...], found " + describe(n.b.facts(n.in(0))) + " and " +
+                  describe(n.b.facts(n.in(1))));
+}
+
+/// The negative logarithms of the target classes, weighted by class. What is ignored is 0 by choice: times 0, infinities
+/// and NaN would stay.
+static Value negativeLogLikelihood(Node &n, Value logarithms, Value target, Value classWeights, Value isIgnored) {
   DsBuilder &b = n.b;
   std::string reduction = n.text("reduction", "mean", {"none", "mean", "sum"});
   Type type = b.element(logarithms);
-  if (b.rank(logarithms) < 2 || b.rank(target) != b.rank(logarithms) - 1)
-    return n.refuse("expected scores [N, C, ...] and targets [N, ...], found " + describe(b.facts(logarithms)) +
-                    " and " + describe(b.facts(target)));
-  Value weights, safeTarget = target;
-  if (n.attribute("ignore_index")) {
-    // In 64 bits: the number may be one that neither a narrower target nor a double holds.
-    Value ignored = b.reshape(b.integers({n.integer("ignore_index", 0)}), {});
-    Value isIgnored = b.binary(BinaryKind::eq, b.cast(target, b.i64()), ignored);
-    safeTarget = b.select(isIgnored, b.scalar(b.element(target), 0), target); // any legal class will do
-    weights = b.select(isIgnored, b.scalar(type, 0), b.scalar(type, 1));
-  }
-  if (classWeights) {
-    Value own = b.gather(0, classWeights, safeTarget);
-    weights = weights ? b.mul(own, weights) : own;
-  }
+  auto unlessIgnored = [&](Value x) { return isIgnored && x ? b.select(isIgnored, b.scalar(b.element(x), 0), x) : x; };
+  Value safeTarget = unlessIgnored(target); // any legal class will do
+  Value weights = classWeights ? unlessIgnored(b.gather(0, classWeights, safeTarget)) : Value();
+  if (isIgnored && !classWeights)
+    weights = unlessIgnored(b.scalar(type, 1));
   Value place = b.insertAxis(safeTarget, 1);
   Value chosen = b.create<ds::GatherElementsOp>({logarithms, place}, int64_t(1), logarithms, place);
   if (!chosen)
     return {};
-  Value losses = b.unary(ds::UnaryKind::neg, b.dropAxis(chosen, 1));
-  if (weights)
+  Value losses = unlessIgnored(b.unary(ds::UnaryKind::neg, b.dropAxis(chosen, 1)));
+  if (classWeights)
     losses = b.mul(losses, weights);
   SmallVector<int64_t> all = axesFrom(0, b.rank(target));
   if (reduction == "none" || !losses)
@@ -43,13 +50,22 @@ static Value negativeLogLikelihood(Node &n, Value logarithms, Value target, Valu
   return reduction == "sum" ? sum : b.div(sum, b.reduce(ReduceKind::sum, weights, all, /*keep=*/false));
 }
 
-static Values convertNegativeLogLikelihood(Node &n) { return {negativeLogLikelihood(n, n.in(0), n.in(1), n.in(2))}; }
+static Values convertNegativeLogLikelihood(Node &n) {
+  if (!checkLoss(n))
+    return {};
+  return {negativeLogLikelihood(n, n.in(0), n.in(1), n.in(2), ignoredTargets(n, n.in(1)))};
+}
 
 static Values convertSoftmaxCrossEntropy(Node &n) {
-  if (!n.requireRank(0, 2))
+  if (!checkLoss(n))
     return {};
-  Value logarithms = n.b.softmax(n.in(0), 1, /*log=*/true);
-  return {logarithms ? negativeLogLikelihood(n, logarithms, n.in(1), n.in(2)) : Value(), logarithms};
+  Value scores = n.in(0), isIgnored = ignoredTargets(n, n.in(1)), counted = scores;
+  // The gradient of a softmax of NaN is NaN even where none is asked for: ignored scores are chosen away before.
+  if (isIgnored)
+    counted = n.b.select(n.b.insertAxis(isIgnored, 1), n.b.scalar(n.b.element(scores), 0), scores);
+  Value logarithms = n.b.softmax(counted, 1, /*log=*/true);
+  Value loss = logarithms ? negativeLogLikelihood(n, logarithms, n.in(1), n.in(2), isIgnored) : Value();
+  return {loss, n.yields(1) ? n.b.softmax(scores, 1, /*log=*/true) : Value()};
 }
 
 void addLosses(PatternRegistry &registry) {

@@ -3,6 +3,7 @@
 #include "frontends/onnx/convert/Heads.h"
 #include "frontends/onnx/convert/Quantized.h"
 #include "frontends/onnx/convert/Registry.h"
+#include "frontends/onnx/convert/RunTimeAxes.h"
 
 #include <cmath>
 
@@ -106,21 +107,26 @@ struct Cache {
 /// Ends, and perhaps starts, of each row of the batch.
 static Value keepsByLength(Node &n, Value mask, unsigned input, const Span &span) {
   SizeExpr count = n.b.sizes(mask)[0], batch = span.batch;
-  bool hasStarts = count == batch * SizeExpr(2);
-  bool isCumulative = count == batch * SizeExpr(3) + SizeExpr(2);
-  if (count != batch && !hasStarts && !isCumulative && count.constant() && batch.constant())
+  // Which form it is, only the run may know.
+  SizeExpr hasEnds = SizeExpr::eq(count, batch), hasStarts = SizeExpr::eq(count, batch * SizeExpr(2)),
+           isCumulative = SizeExpr::eq(count, batch * SizeExpr(3) + SizeExpr(2));
+  if (hasEnds.isConstant(0) && hasStarts.isConstant(0) && isCumulative.isConstant(0))
     return n.refuse("input " + Twine(input) +
                     ": expected a mask of batch, 2 * batch or 3 * batch + 2 elements (batch " + batch.brief() +
                     "), found " + describe(n.b.facts(mask)));
+  if (!hasEnds.isConstant(1) && !hasStarts.isConstant(1) && !isCumulative.isConstant(1))
+    requireFor(n, hasEnds + hasStarts + isCumulative, 1, "a mask of batch, 2 * batch or 3 * batch + 2 elements");
   Value place = n.b.iota(3, {1, 1, 1, span.total}), wide = n.b.cast(mask, n.b.i64());
   auto part = [&](const SizeExpr &start) {
-    Value numbers = hasStarts || isCumulative ? n.b.sliceAxis(wide, 0, start, batch) : wide;
+    Value numbers = hasEnds.isConstant(1) ? wide : n.b.sliceAxis(wide, 0, start, batch);
     return n.b.reshape(numbers, {batch, 1, 1, 1});
   };
   Value keeps = n.b.binary(BinaryKind::lt, place, part(0));
-  if (!hasStarts)
+  if (hasEnds.isConstant(1) || hasStarts.isConstant(0))
     return keeps;
-  return n.b.binary(BinaryKind::bit_and, keeps, n.b.binary(BinaryKind::ge, place, part(batch)));
+  Value starts = part(SizeExpr::select(hasStarts, batch, 0)), isStart = n.b.reshape(n.b.shape({hasStarts}), {});
+  Value isSeen = n.b.binary(BinaryKind::ge, place, n.b.mul(starts, isStart));
+  return n.b.binary(BinaryKind::bit_and, keeps, isSeen);
 }
 
 /// Where the mask of any documented form lets a query attend to a key: i1, broadcasts to [batch, 1, rows, total].

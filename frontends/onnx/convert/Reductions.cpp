@@ -33,20 +33,53 @@ static std::optional<SizeVector> reducedAxes(Node &n, bool keep) {
   return SizeVector(all.begin(), all.end());
 }
 
-/// Axes that are known only at run time are reduced one after the other. Each kind is a composition of such steps: the
-/// first may prepare the elements, the last may finish the result.
+namespace {
+/// Reductions one after the other, of one axis of three each.
+class Steps {
+public:
+  /// The operand as [before, size, after], and what is left of it.
+  void add(const SizeVector &split, const SizeVector &rest) {
+    steps.push_back({split, rest});
+    count = count * split[1];
+  }
+
+  /// Each kind is a composition of such steps. What rounds is done once, before the first or after the last of them.
+  Value reduce(DsBuilder &b, ReduceKind kind, Value x) const {
+    switch (kind) {
+    case ReduceKind::mean: {
+      Value length = b.reshape(b.shape({count}), {});
+      return b.div(apply(b, ReduceKind::sum, x), b.cast(length, b.element(x)));
+    }
+    case ReduceKind::l1: return apply(b, ReduceKind::sum, b.unary(ds::UnaryKind::abs, x));
+    case ReduceKind::l2: return b.unary(ds::UnaryKind::sqrt, apply(b, ReduceKind::sum, b.mul(x, x)));
+    case ReduceKind::sum_square: return apply(b, ReduceKind::sum, b.mul(x, x));
+    case ReduceKind::log_sum: return b.unary(ds::UnaryKind::log, apply(b, ReduceKind::sum, x));
+    default: return apply(b, kind, x); // of log_sum_exp no step is below the greatest element
+    }
+  }
+
+private:
+  Value apply(DsBuilder &b, ReduceKind kind, Value x) const {
+    for (const auto &[split, rest] : steps)
+      x = b.reshape(b.reduce(kind, b.reshape(x, split), {1}), rest);
+    return x;
+  }
+
+  SmallVector<std::pair<SizeVector, SizeVector>> steps;
+  SizeExpr count = 1;
+};
+} // namespace
+
+/// Axes that are known only at run time.
 static Value reduceAtRunTime(DsBuilder &b, ReduceKind kind, Value x, const SizeVector &axes, bool keep) {
   SizeVector sizes = b.sizes(x), full = sizes;
-  ReduceKind step = kind == ReduceKind::log_sum ? ReduceKind::sum : kind;
+  Steps steps;
   for (const SizeExpr &axis : axes) {
-    x = b.reduce(step, b.reshape(x, splitAround(sizes, axis)), {1});
-    sizes = withSize(sizes, axis, 1);
-    x = b.reshape(x, sizes);
-    if (kind == ReduceKind::l1 || kind == ReduceKind::sum_square)
-      step = ReduceKind::sum;
+    SizeVector rest = withSize(sizes, axis, 1);
+    steps.add(splitAround(sizes, axis), rest);
+    sizes = rest;
   }
-  if (kind == ReduceKind::log_sum)
-    x = b.unary(ds::UnaryKind::log, x);
+  x = steps.reduce(b, kind, x);
   return keep ? x : b.reshape(x, withoutAxes(full, axes));
 }
 
@@ -67,20 +100,17 @@ static Value reduceOpenList(Node &n, ReduceKind kind, Value x) {
   SizeVector sizes = b.sizes(x);
   SizeExpr length = b.sizes(n.in(1))[0];
   SizeVector flags = SpreadList(n, n.in(1), length, b.rank(x), /*mayRepeat=*/true).flags();
-  ReduceKind step = kind == ReduceKind::log_sum ? ReduceKind::sum : kind;
+  Steps steps;
   for (auto [axis, flag] : llvm::enumerate(flags)) {
     // No axes are all of them, unless the node says that they are none.
     SizeExpr isReduced =
         n.flag("noop_with_empty_axes", false) ? flag : SizeExpr::select(SizeExpr::eq(length, 0), 1, flag);
     SizeExpr size = sizes[axis], kept = SizeExpr::select(isReduced, 1, size);
     SizeExpr before = product(ArrayRef(sizes).take_front(axis)), after = product(ArrayRef(sizes).drop_front(axis + 1));
-    x = b.reduce(step, b.reshape(x, {before, SizeExpr::select(isReduced, size, 1), kept * after}), {1});
     sizes[axis] = kept;
-    x = b.reshape(x, sizes);
-    if (kind == ReduceKind::l1 || kind == ReduceKind::sum_square)
-      step = ReduceKind::sum;
+    steps.add({before, SizeExpr::select(isReduced, size, 1), kept * after}, sizes);
   }
-  return kind == ReduceKind::log_sum ? b.unary(ds::UnaryKind::log, x) : x;
+  return steps.reduce(b, kind, x);
 }
 
 /// Integers have no logarithm, root or exact mean of their own: those are computed in f64, as the specification's
@@ -101,23 +131,32 @@ static Value reduceNothing(DsBuilder &b, ReduceKind kind, Value x) {
   return x;
 }
 
+/// A scalar has no axes: the only legal list is the empty one.
+static Value reduceScalar(Node &n, ReduceKind kind, Value x) {
+  requireFor(n, 0, n.b.sizes(n.in(1))[0], "no axes of a scalar");
+  return reduceNothing(n.b, kind, x);
+}
+
 static Convert reduce(ReduceKind kind) {
   return [kind](Node &n) -> Values {
     bool keep = n.flag("keepdims", true);
     Value x = n.in(0);
     Type type = n.b.element(x);
-    bool isOpen = keep && n.has(1) && isOpenList(n, 1) && n.b.rank(x) > 0;
+    bool isScalar = n.b.rank(x) == 0, isOpen = (keep || isScalar) && n.has(1) && isOpenList(n, 1);
     auto axes = isOpen ? SizeVector() : reducedAxes(n, keep);
     if (!axes)
       return {};
-    bool areSteps = isOpen || !areConstant(*axes); // of which each would round
-    if (isa<IntegerType>(type) && needsFloat(kind))
+    bool isNothing = isOpen ? isScalar : axes->empty();
+    bool areSteps = !isNothing && (isOpen || !areConstant(*axes)); // of which each would round
+    if (isa<IntegerType>(type) && needsFloat(kind) && (!isNothing || kind == ReduceKind::log_sum))
       x = n.b.cast(x, n.b.f64());
     else if (areSteps && (type.isF16() || type.isBF16()))
       x = n.b.cast(x, n.b.f32());
-    if (isOpen)
-      return {n.b.cast(reduceOpenList(n, kind, x), type)};
-    return {n.b.cast(axes->empty() ? reduceNothing(n.b, kind, x) : reduceAxes(n.b, kind, x, *axes, keep), type)};
+    Value result = isOpen && isScalar ? reduceScalar(n, kind, x)
+                   : isOpen           ? reduceOpenList(n, kind, x)
+                   : isNothing        ? reduceNothing(n.b, kind, x)
+                                      : reduceAxes(n.b, kind, x, *axes, keep);
+    return {n.b.cast(result, type)};
   };
 }
 

@@ -8,6 +8,15 @@ bool areConstant(const SizeVector &values) {
   return llvm::all_of(values, [](const SizeExpr &value) { return value.constant().has_value(); });
 }
 
+void requireFor(Node &n, const SizeExpr &size, const SizeExpr &least, const llvm::Twine &what) {
+  mlir::Location where = n.b.getLocation();
+  auto node = mlir::dyn_cast<mlir::NameLoc>(where);
+  std::string name = node ? node.getName().str() + ": " : std::string();
+  n.b.setLocation(mlir::NameLoc::get(n.b.getBuilder().getStringAttr(name + "expected " + what)));
+  n.b.require(size, least);
+  n.b.setLocation(where);
+}
+
 std::optional<SizeVector> normalizedAxes(Node &n, const SizeVector &listed, int64_t rank, bool mayRepeat) {
   SizeVector axes;
   llvm::SmallVector<int64_t> constants;
@@ -22,11 +31,12 @@ std::optional<SizeVector> normalizedAxes(Node &n, const SizeVector &listed, int6
   for (size_t i = 0; i < axes.size(); ++i) {
     if (axes[i].constant())
       continue;
-    n.b.require(listed[i], -rank);
-    n.b.require(rank - 1, listed[i]);
+    std::string legal = "axes from " + std::to_string(-rank) + " to " + std::to_string(rank - 1);
+    requireFor(n, listed[i], -rank, legal);
+    requireFor(n, rank - 1, listed[i], legal);
     for (size_t other = 0; other < axes.size() && !mayRepeat; ++other)
       if (other < i || axes[other].constant())
-        n.b.require(0, SizeExpr::eq(axes[i], axes[other]));
+        requireFor(n, 0, SizeExpr::eq(axes[i], axes[other]), "every axis at most once");
   }
   return axes;
 }

@@ -29,6 +29,9 @@ SizeVector withUnitAxes(const SizeVector &sizes, const SizeVector &axes);
 
 bool areConstant(const SizeVector &values);
 
+/// Requires that the run finds `size` not below `least`; `what` was expected where it does.
+void requireFor(Node &n, const SizeExpr &size, const SizeExpr &least, const llvm::Twine &what);
+
 /// A size that the model computes from data: a symbol that the program defines at this point. `count` is one integer of
 /// any type; what is negative counts as 0.
 SizeExpr computedSize(Node &n, mlir::Value count);

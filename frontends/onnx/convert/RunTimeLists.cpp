@@ -25,8 +25,12 @@ SpreadList::SpreadList(Node &n, Value axes, const SizeExpr &length, int64_t rank
   // What is no axis, or the same axis again, would be no element's.
   Value times = mayRepeat ? b.reduce(ReduceKind::max, b.cast(hits, b.i64()), {1}, false) : Value();
   Value found = b.reduce(ReduceKind::sum, mayRepeat ? times : b.cast(isMeant, b.i64()), {0}, false);
+  std::string last = std::to_string(rank - 1), first = std::to_string(-rank);
   if (found)
-    n.b.require(computedSize(n, found), length);
+    requireFor(n, computedSize(n, found), length,
+               !axes       ? "a list of at most " + std::to_string(rank) + " elements"
+               : mayRepeat ? "axes from " + first + " to " + last
+                           : "axes from " + first + " to " + last + ", each at most once");
 }
 
 /// Whole numbers of a vector, which may be negative, as sizes.

@@ -47,50 +47,55 @@ struct Pixels {
   SizeVector sizes;
 };
 
-/// One of the pixels that a place is interpolated from, along one axis.
+/// One of the pixels that a place is interpolated from, along one axis. With `isInside`, those that are not are 0.
 struct Tap {
-  Value place, weight;
+  Value place, weight, isInside;
 };
 } // namespace
 
-/// All combinations of one tap per axis: places, and the product of the weights.
-static void combineTaps(DsBuilder &b, ArrayRef<SmallVector<Tap>> axes,
-                        llvm::function_ref<void(ArrayRef<Value> places, Value weight)> body) {
+/// All combinations of one tap per axis: the pixels [N, P, C], and the product of the weights.
+static void combineTaps(const Pixels &pixels, ArrayRef<SmallVector<Tap>> axes,
+                        llvm::function_ref<void(Value pixel, Value weight)> body) {
+  DsBuilder &b = pixels.b;
   size_t count = 1;
   for (const auto &taps : axes)
     count *= taps.size();
   for (size_t which = 0; which < count; ++which) {
     SmallVector<Value> places(axes.size());
-    Value weight;
+    Value weight, isInside;
     size_t rest = which;
     for (size_t axis = axes.size(); axis-- > 0; rest /= axes[axis].size()) {
       const Tap &tap = axes[axis][rest % axes[axis].size()];
       places[axis] = tap.place;
       weight = weight ? b.mul(tap.weight, weight) : tap.weight;
+      if (tap.isInside)
+        isInside = isInside ? b.binary(BinaryKind::bit_and, isInside, tap.isInside) : tap.isInside;
     }
-    body(places, weight);
+    Value pixel = pixels.at(places);
+    // Not by a weight of 0: the pixel read instead may be infinite or NaN.
+    body(isInside && pixel ? b.select(b.insertAxis(isInside, 2), pixel, b.scalar(b.element(pixel), 0)) : pixel, weight);
   }
 }
 
 static Value weightedSum(const Pixels &pixels, ArrayRef<SmallVector<Tap>> axes) {
   DsBuilder &b = pixels.b;
   Value sum;
-  combineTaps(b, axes, [&](ArrayRef<Value> places, Value weight) {
-    Value part = b.mul(pixels.at(places), b.insertAxis(weight, 2));
+  combineTaps(pixels, axes, [&](Value pixel, Value weight) {
+    Value part = b.mul(pixel, b.insertAxis(weight, 2));
     sum = sum ? b.add(sum, part) : part;
   });
   return sum;
 }
 
-/// Linear taps of which those outside of the image weigh nothing.
+/// Linear taps of an image that zeros surround.
 static SmallVector<Tap> linearTaps(const Pixels &pixels, size_t axis, Value place) {
   DsBuilder &b = pixels.b;
   Value base = b.unary(UnaryKind::floor, place), share = b.sub(place, base);
-  Value zero = b.scalar(b.element(place), 0), one = b.scalar(b.element(place), 1);
+  Value one = b.scalar(b.element(place), 1);
   SmallVector<Tap> taps;
   for (int64_t step = 0; step < 2; ++step) {
     Value at = b.add(base, static_cast<double>(step)), weight = step ? share : b.sub(one, share);
-    taps.push_back({pixels.clamped(axis, at), b.select(pixels.isInside(axis, at), weight, zero)});
+    taps.push_back({pixels.clamped(axis, at), weight, pixels.isInside(axis, at)});
   }
   return taps;
 }
@@ -159,11 +164,10 @@ private:
   }
   /// A whole place as the padding mode reads it.
   Tap pixelAt(Value place, Value weight) {
-    if (padding == "zeros")
-      weight = b.select(pixels.isInside(axis, place), weight, b.scalar(type, 0));
+    Value isInside = padding == "zeros" ? pixels.isInside(axis, place) : Value();
     if (padding == "reflection") // toward zero, as an index is made of the mirrored place
       place = b.unary(UnaryKind::floor, b.binary(BinaryKind::max, reflected(b, place, low, high), 0.0));
-    return {pixels.clamped(axis, place), weight};
+    return {pixels.clamped(axis, place), weight, isInside};
   }
 
   DsBuilder &b;
@@ -204,17 +208,10 @@ static Values convertGridSample(Node &n) {
     axes.push_back(GridAxis(pixels, axis, type, padding, n.flag("align_corners", false)).taps(normal, mode));
   }
   Value sampled;
-  if (mode == "nearest") {
-    Value all;
-    combineTaps(b, axes, [&](ArrayRef<Value> at, Value weight) {
-      sampled = pixels.at(at);
-      all = weight;
-    });
-    if (padding == "zeros")
-      sampled = b.select(b.binary(BinaryKind::ne, b.insertAxis(all, 2), 0.0), sampled, b.scalar(b.element(x), 0));
-  } else {
+  if (mode == "nearest")
+    combineTaps(pixels, axes, [&](Value pixel, Value) { sampled = pixel; });
+  else
     sampled = b.cast(weightedSum(pixels, axes), b.element(x));
-  }
   SizeVector target = {sizes[0], sizes[1]};
   target.insert(target.end(), gridSizes.begin() + 1, gridSizes.end() - 1);
   return {b.reshape(b.transpose(sampled, {0, 2, 1}), target)};
@@ -337,14 +334,16 @@ static Values convertRoiAlign(Node &n) {
         b.binary(BinaryKind::bit_and, b.binary(BinaryKind::ge, place, -1.0), b.binary(BinaryKind::le, place, size));
     isNear = isNear ? b.binary(BinaryKind::bit_and, isNear, within) : within;
     axes.push_back(linearTaps(pixels, which, pixels.clamped(which, place)));
+    for (Tap &tap : axes.back())
+      tap.isInside = {}; // behind the last pixel it is met again, with a weight of 0
   }
   SizeVector perBin = {regions, height, rows.samples, width, columns.samples, sizes[1]};
   Value zero = b.scalar(type, 0), counts = b.mul(rows.count, columns.count), pooled; // [regions, 1, 1]
   Value isUsed = b.insertAxis(b.binary(BinaryKind::bit_and, isSampled, isNear), 2);
   if (isMax) { // of the weighted pixels, which the standard does not add up here
     Value best, none = b.scalar(type, -HUGE_VAL);
-    combineTaps(b, axes, [&](ArrayRef<Value> places, Value weight) {
-      Value part = b.mul(pixels.at(places), b.insertAxis(weight, 2));
+    combineTaps(pixels, axes, [&](Value pixel, Value weight) {
+      Value part = b.mul(pixel, b.insertAxis(weight, 2));
       best = best ? b.binary(BinaryKind::max, best, part) : part;
     });
     best = b.select(b.insertAxis(isSampled, 2), b.select(isUsed, best, zero), none);

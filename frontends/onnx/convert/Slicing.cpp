@@ -104,6 +104,12 @@ static Values sliceAtRunTime(Node &n, const SizeVector &starts, const SizeVector
   if (starts.size() != axes.size() || ends.size() != axes.size() || steps.size() != axes.size())
     return n.refuse("expected starts, ends, axes and steps of one length, found " + Twine(starts.size()) + ", " +
                     Twine(ends.size()) + ", " + Twine(axes.size()) + " and " + Twine(steps.size()));
+  for (const SizeExpr &step : steps) {
+    if (step.isConstant(0))
+      return n.refuse("expected steps other than 0, found 0");
+    if (!step.constant())
+      requireFor(n, 0, SizeExpr::eq(step, 0), "steps other than 0");
+  }
   for (int64_t axis = 0; axis < rank; ++axis) {
     SizeExpr size = sizes[axis], start = 0, end = size, step = 1;
     for (size_t i = 0; i < axes.size(); ++i) {
@@ -164,8 +170,11 @@ static Values convertSlice(Node &n) {
 /// Sizes of parts that are given: together they are the whole.
 static std::optional<SizeVector> requireWhole(Node &n, std::optional<SizeVector> parts, const SizeExpr &whole) {
   SizeExpr sum;
-  for (const SizeExpr &part : parts.value_or(SizeVector()))
+  for (const SizeExpr &part : parts.value_or(SizeVector())) {
+    if (auto known = part.constant(); known && *known < 0)
+      return n.refuse("expected a split into parts of at least 0 elements, found " + Twine(*known));
     sum = sum + part;
+  }
   if (parts && sum != whole && (sum - whole).constant())
     return n.refuse("expected a split into parts whose sum is " + whole.brief() + ", found " + sum.brief());
   if (parts)
@@ -183,6 +192,9 @@ static std::optional<SizeVector> splitSizes(Node &n, const SizeExpr &size) {
   if (parts != n.outputCount())
     return n.refuse("attribute 'num_outputs': expected the number of outputs (" + Twine(n.outputCount()) + "), found " +
                     Twine(parts));
+  if (auto known = size.constant(); known && n.version() < 18 && parts > 0 && *known % parts != 0)
+    return n.refuse("expected an axis that is divisible into " + Twine(parts) + " equal parts, found " + Twine(*known) +
+                    " elements");
   SizeExpr each = SizeExpr::ceilDiv(size, parts);
   SizeVector sizes(parts, each);
   sizes.back() = size - each * SizeExpr(parts - 1);

@@ -40,6 +40,14 @@ TEST(SizeExprTest, ConstantsFold) {
   EXPECT_EQ(canonical("min(3, 5) + max(3, 5)"), "8");
   EXPECT_EQ(canonical("select(lt(1, 2), 7, 8)"), "7");
   EXPECT_EQ(canonical("eq(batch, batch)"), "1");
+  for (int64_t end : {INT64_MIN, INT64_MAX}) { // whose differences are no numbers of 64 bits
+    EXPECT_EQ(SizeExpr::max(end, 0), std::max<int64_t>(end, 0));
+    EXPECT_EQ(SizeExpr::min(0, end), std::min<int64_t>(end, 0));
+    EXPECT_EQ(SizeExpr::lt(end, 1), SizeExpr(end < 1));
+    EXPECT_EQ(SizeExpr::lt(1, end), SizeExpr(1 < end));
+    EXPECT_EQ(SizeExpr::eq(end, 1), SizeExpr(0));
+    EXPECT_EQ(SizeExpr::eq(end, end), SizeExpr(1));
+  }
 }
 
 TEST(SizeExprTest, DivisionsCancel) {
