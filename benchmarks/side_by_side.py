@@ -24,6 +24,7 @@ import native
 
 WORK = ROOT / "build/benchmarks"
 SLICE = 0.05  # seconds
+LONGEST = 30  # seconds for all rounds of a row: a call of seconds gets fewer rounds, and its row says how many
 SCALE = 1e-3  # ONNX Runtime's Sigmoid rounds small probabilities to 0; errors far below this are no difference
 
 
@@ -111,11 +112,13 @@ class Pair:
         self.ours = native.Session(binaries.resolve().parent / "lib/libds_runtime.so", package, inputs, threads)
 
     def difference(self):
-        """The largest relative error of an output: the share of its largest number, or of `SCALE` if that is more."""
+        """The largest relative error of an output: the share of its largest number, or of `SCALE` if that is more. None,
+        as JSON has no infinity: another type or shape, other integers, or NaN on one side."""
         self.ours.run()
         results = self.ours.results()
-        return max(judge.distance(results[output.name], array, SCALE)
-                   for output, array in zip(self.session.get_outputs(), self.theirs))
+        largest = max(judge.distance(results[output.name], array, SCALE)
+                      for output, array in zip(self.session.get_outputs(), self.theirs))
+        return largest if np.isfinite(largest) else None
 
     def round(self, seconds):
         """The ms of all calls of both sides, in slices that take turns, so that both meet the same load."""
@@ -128,11 +131,13 @@ class Pair:
     def measure(self, count, seconds):
         """Ratios are those of the rounds: what slows both sides of a round down leaves its ratio as it is. `best_ratio`
         is that of the fastest calls of all rounds, which other work on the machine disturbs least."""
-        rounds = [self.round(seconds) for _ in range(count)]
+        rounds, end = [], self.clock() + LONGEST
+        while len(rounds) < count and (not rounds or self.clock() < end):
+            rounds.append(self.round(seconds))
         mine, ort = ([statistics.median(calls) for calls in side] for side in zip(*rounds))
         best = min(min(side) for side, _ in rounds)
         return {
-            "rounds": count, "deepstride_ms": spread(mine), "onnxruntime_ms": spread(ort),
+            "rounds": len(rounds), "deepstride_ms": spread(mine), "onnxruntime_ms": spread(ort),
             "ratio": spread([a / b for a, b in zip(mine, ort)]),
             "best_ms": {"deepstride": best, "onnxruntime": min(min(side) for _, side in rounds)},
             "best_ratio": best / min(min(side) for _, side in rounds),
@@ -164,7 +169,7 @@ def rooflines(rows):
 
 def parser(description, seconds, rounds):
     result = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    result.add_argument("patterns", nargs="*", metavar="PATTERN", help="only what has one of these in its name")
+    result.add_argument("patterns", nargs="*", metavar="PATTERN", help="only these")
     result.add_argument("--rounds", type=int, default=rounds)
     result.add_argument("--seconds", type=float, default=seconds, help="per round and side")
     result.add_argument("--threads", type=int, default=2)
@@ -183,6 +188,10 @@ def parse(of):
         of.error(f"--clock=cpu counts one thread: expected --threads=1, found --threads={arguments.threads}")
     WORK.mkdir(parents=True, exist_ok=True)
     return arguments
+
+
+def error(row):
+    return "differs" if row["relative_error"] is None else f"{row['relative_error']:.1e}"
 
 
 def geometric_mean(values):

