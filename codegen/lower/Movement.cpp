@@ -32,6 +32,18 @@ static void emitCopy(KernelBuilder &k, Value from, Value fromOffset, Value to, V
   });
 }
 
+/// Puts one stored element into `count` places of a flat buffer, whole vectors first.
+static void emitFill(KernelBuilder &k, Value element, Value to, Value toOffset, Value count) {
+  Value zero = k.constant(0), one = k.constant(1), tail = zero;
+  if (k.target.lanes > 1) {
+    Value width = k.constant(k.target.lanes);
+    tail = k.mul(arith::DivUIOp::create(k.b, k.loc, count, width), width);
+    Value wide = vector::BroadcastOp::create(k.b, k.loc, VectorType::get({k.target.lanes}, element.getType()), element);
+    k.loop(zero, tail, width, [&](Value i) { vector::StoreOp::create(k.b, k.loc, wide, to, k.add(toOffset, i)); });
+  }
+  k.loop(tail, count, one, [&](Value i) { memref::StoreOp::create(k.b, k.loc, element, to, k.add(toOffset, i)); });
+}
+
 static Value isMore(KernelBuilder &k, const SizeExpr &x, const SizeExpr &y) {
   return arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::sgt, k.index(x), k.index(y));
 }
@@ -273,13 +285,53 @@ static Value paddedPosition(KernelBuilder &k, ds::PadKind kind, Value i, Value s
   }
 }
 
+/// Padding with a constant: one item is a row of the last axis that is padded, with the axes behind it, which are
+/// copied as a whole.
+static void lowerConstantPad(KernelBuilder &k, ds::PadOp op) {
+  SizeVector shape = k.sizesOf(op.getInput()), result = k.sizesOf(op.getResult());
+  SizeVector low = *sizesFromAttribute(op.getLow()), high = *sizesFromAttribute(op.getHigh());
+  size_t axis = shape.size() - 1;
+  while (axis > 0 && low[axis].isConstant(0) && high[axis].isConstant(0))
+    --axis;
+  ArrayRef<SizeExpr> outer = ArrayRef(result).take_front(axis);
+  SizeExpr inner = product(ArrayRef(shape).drop_front(axis + 1)), row = result[axis] * inner;
+  auto known = row.constant();
+  k.setGrid(product(outer), known && *known > 0 ? std::max<int64_t>(1, 4096 / *known) : 1);
+  Value zero = k.constant(0), length = k.index(row), input = k.bufferOf(op.getInput()), output = k.outputBuffer(0);
+  Value fill = memref::LoadOp::create(k.b, k.loc, k.bufferOf(op.getValue()), zero);
+  auto atLeast = [&](Value x, Value y) -> Value { return arith::MaxSIOp::create(k.b, k.loc, x, y); };
+  // Cropped before, padded before, and what lies between both ends.
+  Value shift = k.index(low[axis] * inner), size = k.index(shape[axis] * inner);
+  Value skipped = atLeast(k.sub(zero, shift), zero);
+  Value before = arith::MinSIOp::create(k.b, k.loc, atLeast(shift, zero), length);
+  Value count = atLeast(arith::MinSIOp::create(k.b, k.loc, k.sub(size, skipped), k.sub(length, before)), zero);
+  k.loop(k.begin, k.end, k.constant(1), [&](Value item) {
+    Value block = zero, inside, to = k.mul(item, length);
+    for (auto [number, place] : llvm::enumerate(k.delinearize(item, outer))) {
+      Value i = k.sub(place, k.index(low[number])), limit = k.index(shape[number]);
+      Value legal = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult, i, limit);
+      inside = inside ? arith::AndIOp::create(k.b, k.loc, inside, legal).getResult() : legal;
+      block = k.add(k.mul(block, limit), i);
+    }
+    Value copied = inside ? arith::SelectOp::create(k.b, k.loc, inside, count, zero).getResult() : count;
+    emitFill(k, fill, output, to, before);
+    emitCopy(k, input, k.add(k.mul(block, size), skipped), output, k.add(to, before), copied);
+    Value done = k.add(before, copied);
+    emitFill(k, fill, output, k.add(to, done), k.sub(length, done));
+  });
+}
+
 LogicalResult lowerPad(KernelBuilder &k, ds::PadOp op) {
+  k.setFlops(0);
+  if (op.getKind() == ds::PadKind::constant && !k.sizesOf(op.getInput()).empty()) {
+    lowerConstantPad(k, op);
+    return success();
+  }
   SizeVector shape = k.sizesOf(op.getInput()), result = k.sizesOf(op.getResult());
   SizeVector low = *sizesFromAttribute(op.getLow());
   Type storage = storageType(k.elementOf(op.getInput()));
-  bool isConstant = op.getKind() == ds::PadKind::constant;
+  bool isConstant = op.getKind() == ds::PadKind::constant; // of a scalar, to which nothing is added
   k.setGrid(product(result), 1024);
-  k.setFlops(0);
   Value fill = isConstant ? memref::LoadOp::create(k.b, k.loc, k.bufferOf(op.getValue()), k.constant(0)).getResult()
                           : arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(storage)).getResult();
   Value zero = k.constant(0);

@@ -108,6 +108,73 @@ static std::optional<std::pair<SizeVector, SizeVector>> transposedPads(Node &n, 
 }
 
 /// A convolution of the spread operand with the flipped weight, fully padded.
+/// Whether the result is a convolution's whose filters give the pixels of one block of strides each: the kernel is
+/// whole strides long, and `low` and `high` only crop.
+static bool isOfBlocks(const Windows &windows, ArrayRef<SizeExpr> low, ArrayRef<SizeExpr> high) {
+  bool hasStride = false;
+  for (size_t i = 0; i < windows.kernel.size(); ++i) {
+    hasStride |= windows.strides[i] > 1;
+    if (windows.dilations[i] != 1 || windows.kernel[i] % windows.strides[i] != 0 ||
+        !(SizeExpr(windows.kernel[i] - 1) - low[i]).isKnownNonNegative() ||
+        !(SizeExpr(windows.kernel[i] - 1) - high[i]).isKnownNonNegative())
+      return false;
+  }
+  return hasStride;
+}
+
+/// The transposed convolution without zeros between the elements (Shi et al., "Real-time single image and video
+/// super-resolution using an efficient sub-pixel convolutional neural network", 2016, section 3.2): an element of the
+/// operand meets as many taps as a kernel has strides, once for each of the places that a block of strides has. A
+/// convolution computes the places as channels, which are then laid out side by side and cropped.
+static Value convolveBlocks(DsBuilder &b, Value x, Value weight, Value bias, const Windows &windows,
+                            ArrayRef<SizeExpr> low, ArrayRef<SizeExpr> high, int64_t groups) {
+  size_t spatial = windows.kernel.size();
+  weight = transposedWeight(b, weight, groups); // [M, C / groups, flipped kernel]
+  if (!weight)
+    return {};
+  SizeVector sizes = b.sizes(weight), split = {sizes[0], sizes[1]}, starts = {0, 0}, merged = {sizes[0], sizes[1]};
+  SizeExpr filters = sizes[0];
+  SmallVector<int64_t> permutation = {0}, taps = {1}, steps = {1, 1}, pads, ones(spatial, 1);
+  int64_t places = 1;
+  for (size_t i = 0; i < spatial; ++i) {
+    int64_t stride = windows.strides[i], count = windows.kernel[i] / stride, axis = 2 + 2 * static_cast<int64_t>(i);
+    llvm::append_range(split, ArrayRef<SizeExpr>{count, stride});
+    llvm::append_range(starts, ArrayRef<SizeExpr>{0, stride - 1}); // places were flipped with the taps
+    llvm::append_range(steps, ArrayRef<int64_t>{1, -1});
+    merged.push_back(count);
+    permutation.push_back(axis + 1);
+    taps.push_back(axis);
+    pads.push_back(count - 1);
+    places *= stride;
+  }
+  llvm::append_range(permutation, taps);
+  llvm::append_range(pads, SmallVector<int64_t>(pads));
+  merged[0] = filters * SizeExpr(places);
+  Value blocks = b.slice(b.reshape(weight, split), starts, split, steps);
+  blocks = b.reshape(b.transpose(blocks, permutation), merged);
+  if (bias && blocks) // each filter's, for all of its places
+    bias = b.reshape(b.broadcast(b.reshape(bias, {b.sizes(bias)[0], 1}), {b.sizes(bias)[0], places}),
+                     {b.sizes(bias)[0] * SizeExpr(places)});
+  Value y = convolve(b, x, blocks, bias, {SmallVector<int64_t>(merged.size() - 2), ones, ones, pads, {}, {}}, groups);
+  if (!y)
+    return {};
+  SizeVector found = b.sizes(y), apart = {found[0], filters}, joined = apart;
+  SmallVector<int64_t> beside = {0, 1};
+  for (size_t i = 0; i < spatial; ++i) {
+    apart.push_back(windows.strides[i]);
+    joined.push_back(found[2 + i] * SizeExpr(windows.strides[i]));
+    llvm::append_range(beside, ArrayRef<int64_t>{static_cast<int64_t>(2 + spatial + i), static_cast<int64_t>(2 + i)});
+  }
+  apart.insert(apart.end(), found.begin() + 2, found.end());
+  y = b.reshape(b.transpose(b.reshape(y, apart), beside), joined);
+  SizeVector before(2), after(2);
+  for (size_t i = 0; i < spatial; ++i) {
+    before.push_back(low[i] - SizeExpr(windows.kernel[i] - 1));
+    after.push_back(high[i] - SizeExpr(windows.kernel[i] - 1));
+  }
+  return b.pad(ds::PadKind::constant, y, b.scalar(b.element(y), 0), before, after);
+}
+
 static Values convertConvTranspose(Node &n) {
   int64_t rank = n.b.rank(n.in(0)), groups = n.integer("group", 1);
   if (!n.requireRank(0, 3) || !n.requireRank(1, rank, rank))
@@ -120,6 +187,8 @@ static Values convertConvTranspose(Node &n) {
   if (groups < 1)
     return n.refuse("attribute 'group': expected at least 1, found " + Twine(groups));
   auto &[low, high] = *pads;
+  if (isOfBlocks(*windows, low, high))
+    return {convolveBlocks(n.b, n.in(0), n.in(1), n.in(2), *windows, low, high, groups)};
   low.insert(low.begin(), 2, 0);
   high.insert(high.begin(), 2, 0);
   Value zero = n.b.scalar(n.b.element(n.in(0)), 0);
