@@ -103,6 +103,8 @@ Value RowSpace::lengthAs(Type element) {
 }
 
 LogicalResult lowerReduce(KernelBuilder &k, ds::ReduceOp op) {
+  if (lowerReduceColumns(k, op))
+    return success();
   Type element = k.elementOf(op.getInput());
   SizeVector shape = k.sizesOf(op.getInput());
   RowSpace rows(k, shape, op.getAxes());

@@ -428,3 +428,14 @@ def pixels_outside_of_images_are_zeros(folder):
             found = run_package(compile_model(path, folder), given, folder)["y"]
             expected = onnx_runtime(path, given, cache={})["y"]
             expect((expected[:, :, :, :4] == 0).all() and distance(found, expected) <= 1e-5, f"DS_SEED={SEED}: {mode} {corners}: {found}, expected {expected}")
+
+
+@case
+def hardmax_of_nothing(folder):
+    """An axis of the run without elements gives none; one or more elements are searched as ever."""
+    path, _ = build(folder, "Hardmax", [("x", np.ones((2, 3), np.float32))], ["y"], 13, dynamic=("x",), axis=1)
+    package = compile_model(path, folder)
+    for sizes in ((2, 0), (0, 0), (0, 3), (2, 1), (3, 5)):
+        x = numbers(*sizes).astype(np.float32)
+        found, expected = run_package(package, {"x": x}, folder)["y"], onnx_runtime(path, {"x": x}, cache={})["y"]
+        expect(found.shape == sizes and (found == expected).all(), f"DS_SEED={SEED}: {sizes}: {found}, expected {expected}")

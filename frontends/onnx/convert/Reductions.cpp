@@ -185,9 +185,14 @@ static Values convertCumulative(Node &n, ReduceKind kind) {
 }
 
 static Value hardmax(DsBuilder &b, Value x, int64_t axis) {
+  SizeVector sizes = b.sizes(x), ruler(sizes.size(), SizeExpr(1)), none(sizes.size()), one = none;
+  ruler[axis] = sizes[axis];
+  // Nothing is greatest along an axis without elements. The result has none then, but the search needs one.
+  if (sizes[axis].range().low < 1) {
+    one[axis] = SizeExpr::eq(sizes[axis], 0);
+    x = b.pad(ds::PadKind::constant, x, b.scalar(b.element(x), 0), none, one);
+  }
   Value first = b.argReduce(ReduceKind::max, x, axis, /*keep=*/true, /*last=*/false);
-  SizeVector ruler(b.rank(x), SizeExpr(1));
-  ruler[axis] = b.sizes(x)[axis];
   return b.cast(b.binary(ds::BinaryKind::eq, b.iota(axis, ruler), first), b.element(x));
 }
 

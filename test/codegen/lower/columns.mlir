@@ -1,0 +1,40 @@
+// Reductions over axes before the last one: vectors hold neighbouring results, a strip is four of them.
+// RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="lanes=8 panel=16 row-block=6" | FileCheck %s
+// RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="reference=true" | FileCheck %s --check-prefix=PLAIN --implicit-check-not=vector.
+
+// CHECK-LABEL: func.func @sum
+// CHECK-SAME: ds.grid = "ceildiv(d1, 32)"
+// CHECK: scf.if
+// CHECK: scf.for
+// CHECK-COUNT-4: vector.load {{.*}} vector<8xf32>
+// CHECK-COUNT-4: vector.store
+// CHECK: } else {
+// CHECK-COUNT-4: vector.maskedload
+// CHECK-COUNT-4: vector.maskedstore
+// PLAIN-LABEL: func.func @sum
+ds.kernel @sum sizes 2 arguments [["d0", "d1"]] {
+^bb0(%x: tensor<?x?xf32>):
+  %0 = ds.reduce sum %x axes [0] keep false {result_sizes = [["d1"]]} : (tensor<?x?xf32>) -> tensor<?xf32>
+  ds.yield %0 : tensor<?xf32>
+}
+
+// -----
+
+// Results that lie apart, and integers whose mean is truncated, are rows.
+// CHECK-LABEL: func.func @last
+// CHECK: linalg.generic
+ds.kernel @last sizes 2 arguments [["d0", "d1"]] {
+^bb0(%x: tensor<?x?xf32>):
+  %0 = ds.reduce sum %x axes [0, 1] keep false {result_sizes = [[]]} : (tensor<?x?xf32>) -> tensor<f32>
+  ds.yield %0 : tensor<f32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @truncated
+// CHECK: linalg.generic
+ds.kernel @truncated sizes 2 arguments [["d0", "d1"]] {
+^bb0(%x: tensor<?x?xi32>):
+  %0 = ds.reduce mean %x axes [0] keep false {result_sizes = [["d1"]]} : (tensor<?x?xi32>) -> tensor<?xi32>
+  ds.yield %0 : tensor<?xi32>
+}
