@@ -137,8 +137,8 @@ void checkConstraint(const ConstraintInfo &constraint, const std::vector<int64_t
   auto refuse = [&](const char *relation, const char *legal = "") {
     // Programs that were written by hand need not say where a requirement comes from.
     std::string place = constraint.where.empty() ? "" : constraint.where + ": ";
-    fail(ErrorCode::ShapeMismatch, place, constraint.lhs.text(), " ", relation, " ",
-         constraint.rhs.text(), " does not hold, found ", lhs, " and ", rhs, legal);
+    fail(ErrorCode::ShapeMismatch, place, constraint.lhs.text(), " ", relation, " ", constraint.rhs.text(),
+         " does not hold, found ", lhs, " and ", rhs, legal);
   };
   switch (constraint.relation) {
   case Relation::Equal:
