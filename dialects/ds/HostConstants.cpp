@@ -7,9 +7,12 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SetVector.h"
+
+#include <set>
 
 using namespace mlir;
 
@@ -35,6 +38,7 @@ public:
 
 private:
   bool survey(Value root);
+  bool collectDefinitions(Operation *reader, SmallVectorImpl<Operation *> &definitions);
   bool isLeaf(Value value) const;
   HostTensor load(Value leaf) const;
   bool run(Operation *op);
@@ -55,17 +59,19 @@ private:
   llvm::SetVector<Operation *> order; // what is to be run, operands before users
   llvm::SetVector<Value> leaves;      // what that begins with
   llvm::DenseMap<Value, HostTensor> known;
-  llvm::StringMap<SizeExpr> symbols; // that the program has given numbers
+  llvm::StringMap<SizeExpr> symbols;                    // that the program has given numbers
+  std::optional<llvm::StringMap<Operation *>> definers; // of symbols, in the function; made when one is asked for
   bool isOrdered = false;
   Operation *obstacle = nullptr;
 };
 } // namespace
 
-static bool isSmall(Type type) {
+/// `mayBeOpen`: sizes that are not known yet count as 1.
+static bool isSmall(Type type, bool mayBeOpen = false) {
   if (isa<IntegerType>(type))
     return true;
   auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor || !tensor.hasStaticShape() || !tensor.getElementType().isIntOrFloat())
+  if (!tensor || !(mayBeOpen || tensor.hasStaticShape()) || !tensor.getElementType().isIntOrFloat())
     return false;
   int64_t elements = 1;
   for (int64_t size : tensor.getShape()) // the product of hostile sizes may overflow
@@ -105,35 +111,106 @@ HostTensor ConstantEvaluator::load(Value leaf) const {
   return result;
 }
 
+/// The sizes that an op has as attributes.
+static SmallVector<Attribute> sizesGivenTo(Operation *op) {
+  SmallVector<Attribute> sizes;
+  auto sized = dyn_cast<ds::SizedByAttributes>(op);
+  for (StringRef name : sized ? sized.sizeAttributes() : ArrayRef<StringLiteral>()) {
+    Attribute given = op->getAttr(name);
+    if (auto list = dyn_cast_if_present<ArrayAttr>(given))
+      llvm::append_range(sizes, list);
+    else if (given)
+      sizes.push_back(given);
+  }
+  return sizes;
+}
+
+/// Whether an input has a size of that name; models mostly have those, and no other.
+static bool isOfInput(FunctionOpInterface function, StringRef symbol) {
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (auto dims = function.getArgAttrOfType<ArrayAttr>(i, "ds.dims"))
+      for (Attribute dim : dims)
+        if (auto name = dyn_cast<StringAttr>(dim); name && name.getValue() == symbol)
+          return true;
+  return false;
+}
+
+/// The ops outside of `reader` that give the symbols in its sizes, or in those of ops inside of it, their numbers.
+/// False where a symbol has no such op: the size of an input.
+bool ConstantEvaluator::collectDefinitions(Operation *reader, SmallVectorImpl<Operation *> &definitions) {
+  std::set<std::string> needed, inner;
+  auto read = [&](Attribute size) {
+    if (auto text = dyn_cast<StringAttr>(size))
+      if (auto parsed = SizeExpr::parse(text.getValue()))
+        for (const SizeAtom &symbol : parsed->symbols())
+          needed.insert(symbol.text().str());
+  };
+  reader->walk([&](Operation *op) {
+    llvm::for_each(sizesGivenTo(op), read);
+    if (auto size = dyn_cast<ds::SizeOp>(op))
+      read(size.getValue());
+    if (auto condition = dyn_cast<ds::RequireOp>(op))
+      read(condition.getLhs()), read(condition.getRhs());
+    if (auto define = dyn_cast<ds::DefineOp>(op))
+      inner.insert(define.getSymbol().str());
+    if (auto places = dyn_cast<ds::NonZeroOp>(op))
+      inner.insert(places.getCount().str());
+  });
+  auto function = reader->getParentOfType<FunctionOpInterface>();
+  for (const std::string &symbol : needed) {
+    if (inner.count(symbol))
+      continue;
+    if (!function || isOfInput(function, symbol))
+      return false;
+    if (!definers) {
+      definers.emplace();
+      function->walk([&](ds::DefineOp define) { (*definers)[define.getSymbol()] = define; });
+    }
+    Operation *definer = definers->lookup(symbol);
+    if (!definer)
+      return false;
+    definitions.push_back(definer);
+  }
+  return true;
+}
+
 /// Looks at everything behind a value before anything is computed: most values depend on data somewhere, and what is
 /// constant on the way there is nobody's size.
 bool ConstantEvaluator::survey(Value root) {
-  SmallVector<std::pair<Value, bool>> stack = {{root, false}};
+  struct Step {
+    Value value; // null for an op that gives a symbol its number
+    Operation *op;
+    bool areOperandsSeen;
+  };
+  SmallVector<Step> stack = {{root, root.getDefiningOp(), false}};
   llvm::DenseSet<Operation *> seen;
   while (!stack.empty()) {
-    auto [value, areOperandsSeen] = stack.pop_back_val();
-    Operation *op = value.getDefiningOp();
+    auto [value, op, areOperandsSeen] = stack.pop_back_val();
     if (areOperandsSeen) {
       order.insert(op);
       continue;
     }
-    if (leaves.contains(value) || (op && order.contains(op)))
+    if ((value && leaves.contains(value)) || (op && order.contains(op)))
       continue;
-    if (!isSmall(value.getType()))
+    if (value && !isSmall(value.getType(), /*mayBeOpen=*/true))
       return false;
-    if (isLeaf(value)) {
+    if (value && isLeaf(value)) {
       leaves.insert(value);
       continue;
     }
-    if (!op || !isEvaluated(op) || (seen.insert(op).second && seen.size() > opLimit))
+    SmallVector<Operation *> definitions;
+    if (!op || !(isEvaluated(op) || isa<ds::DefineOp>(op)) || (seen.insert(op).second && seen.size() > opLimit) ||
+        !collectDefinitions(op, definitions))
       return false;
-    stack.push_back({value, true});
+    stack.push_back({value, op, true});
     llvm::SetVector<Value> inner;
     getUsedValuesDefinedAbove(op->getRegions(), inner);
     for (Value operand : op->getOperands())
-      stack.push_back({operand, false});
+      stack.push_back({operand, operand.getDefiningOp(), false});
     for (Value operand : inner)
-      stack.push_back({operand, false});
+      stack.push_back({operand, operand.getDefiningOp(), false});
+    for (Operation *definition : definitions)
+      stack.push_back({{}, definition, false});
   }
   return true;
 }

@@ -450,8 +450,8 @@ template <typename E> typename E::Value ScalarFunctions<E>::tanh(Value x) {
       square, {-5.70498872745e-3f, 2.06390887954e-2f, -5.37397155531e-2f, 1.33314422036e-1f, -3.33332819422e-1f});
   Value near = e.fma(e.mul(p, square), x, x);
   Value power = exp(e.add(magnitude, magnitude));
-  Value far = e.copySign(e.sub(real(1.0f), e.divide(real(2.0f), e.add(power, real(1.0f)), false)), x);
-  return e.select(lessThan(magnitude, real(0.625f)), near, far);
+  Value far = e.sub(real(1.0f), e.divide(real(2.0f), e.add(power, real(1.0f)), false));
+  return e.copySign(e.select(lessThan(magnitude, real(0.625f)), near, far), x); // of zeros
 }
 
 // An odd polynomial near zero, 1 - exp q(|x|) elsewhere; both minimax (N. Juffa).

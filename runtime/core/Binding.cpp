@@ -135,8 +135,10 @@ std::vector<int64_t> bindSymbols(const EntryInfo &entry, const std::vector<Tenso
 void checkConstraint(const ConstraintInfo &constraint, const std::vector<int64_t> &symbols) {
   int64_t lhs = constraint.lhs.evaluate(symbols), rhs = constraint.rhs.evaluate(symbols);
   auto refuse = [&](const char *relation, const char *legal = "") {
-    fail(ErrorCode::ShapeMismatch, constraint.where, ": ", constraint.lhs.text(), " ", relation, " ",
-         constraint.rhs.text(), " does not hold, found ", lhs, " and ", rhs, legal);
+    // Programs that were written by hand need not say where a requirement comes from.
+    std::string place = constraint.where.empty() ? "" : constraint.where + ": ";
+    fail(ErrorCode::ShapeMismatch, place, constraint.lhs.text(), " ", relation, " ", constraint.rhs.text(),
+         " does not hold, found ", lhs, " and ", rhs, legal);
   };
   switch (constraint.relation) {
   case Relation::Equal:

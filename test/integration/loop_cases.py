@@ -182,3 +182,28 @@ def threads_and_profiles_do_not_matter(folder):
     for name, array in alone.items():
         expect(np.array_equal(array, together[name]), f"{name} differs with four threads")
     tool("ds-run", "profile", package, "--inputs", folder / "inputs.npz")
+
+ROWS = """
+m (float[4] x) => (float[a] y, int64[b] z, int64[1] last)
+    <int64 most = {MOST}, int64 limit = {LIMIT}, bool go = {1}, int64[1] one = {1}, int64[1] all = {-1}> {
+  last, rows = Loop (most, go, one) <body = g (int64 i, bool c, int64[1] a) => (bool d, int64[1] b, int64[1] row) {
+    less = Less (a, limit)
+    d = Squeeze (less)
+    b = Add (a, a)
+    row = Identity (a)
+  }>
+  z = Reshape (rows, all)
+  longer = ConstantOfShape (last)
+  sum = ReduceSum (x)
+  y = Add (longer, sum)
+}
+"""
+
+
+@case
+def collects_rows_of_constants_until_a_condition(folder):
+    """The number of iterations is that of a loop of constants, which the compiler can run: a size may depend on it."""
+    random = np.random.default_rng(SEED)
+    for most, limit in ((1 << 62, 1000), (1 << 62, int(random.integers(1, 500))), (1000, 70), (3, 100)):
+        text = ROWS.replace("MOST", str(most)).replace("LIMIT", str(limit))
+        agrees(folder, text, [{"x": random.uniform(0.1, 1, 4).astype(np.float32)}], f"rows{most}_{limit}")

@@ -407,3 +407,21 @@ def safety_of_split_into_equal_parts(folder):
             with np.load(folder / "out.npz") as found:
                 start = 3 * size if outputs[0] == "a" else 0
                 expect(np.array_equal(found["y"], normal(n)[start:start + size]), f"{n} into 4: found {found['y']}")
+
+
+@case
+def requirements_without_a_place(folder):
+    """A requirement that was written by hand: its diagnostic begins with the sizes."""
+    (folder / "m.mlir").write_text("""
+func.func @main(%x: tensor<?xf32> {ds.name = "x", ds.dims = ["n"]}, %z: tensor<?xf32> {ds.name = "z", ds.dims = ["m"]})
+    -> (tensor<?xf32> {ds.name = "y", ds.dims = ["n"]}) attributes {ds.entry} {
+  ds.require "n" at least "m"
+  %0 = ds.unary neg %x : (tensor<?xf32>) -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+""")
+    tool("ds-opt", folder / "m.mlir", "-o", folder / "m.dsp")
+    for n, m in ((3, 2), (2, 3)):
+        np.savez(folder / "in.npz", x=normal(n), z=normal(m))
+        result = tool("ds-run", folder / "m.dsp", "--inputs", folder / "in.npz", code=0 if n >= m else 1)
+        expect(n >= m or "entry 'main': n >= m does not hold, found 2 and 3" in result.err, f"{result}")

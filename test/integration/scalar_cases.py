@@ -23,6 +23,8 @@ EXACT = {"abs", "neg", "sqrt", "reciprocal", "relu", "floor", "ceil", "round", "
 UNITS = {"f64": 6, "f32": 3, "f16": 1, "bf16": 1}
 TRANSCENDENTAL = ["exp", "expm1", "log", "log1p", "erf", "tanh", "sigmoid", "sin", "cos", "tan", "asin", "acos", "atan",
                   "sinh", "cosh", "asinh", "acosh", "atanh"]
+# What gives a zero of the sign of IEEE 754 for a zero.
+SIGNED = {*TRANSCENDENTAL, "abs", "neg", "sqrt", "floor", "ceil", "round", "gelu erf", "gelu tanh", "gelu quick"}
 COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
@@ -248,6 +250,8 @@ class Table:
                 right = value == int(wanted)
             elif math.isnan(wanted) or math.isnan(value):
                 right = math.isnan(wanted) and math.isnan(value)
+            elif wanted == 0 == value and given[0] == 0 and kind in SIGNED:
+                right = math.copysign(1, value) == math.copysign(1, wanted)
             elif kind in EXACT or kind.startswith("cast"):
                 right = value == to_float(wanted, element)
             else:

@@ -1,5 +1,6 @@
 // Activation functions, as the formulas of the ONNX specification in ds ops.
 #include "frontends/onnx/convert/Activations.h"
+#include "frontends/onnx/convert/PerAxis.h"
 #include "frontends/onnx/convert/Registry.h"
 
 #include <cmath>
@@ -22,8 +23,11 @@ static Values convertLeakyRelu(Node &n) {
 static Values convertPRelu(Node &n) {
   Value x = n.in(0), slope = n.in(1);
   constexpr int64_t numpyBroadcast = 7; // before, a slope per channel
-  if (n.version() < numpyBroadcast && n.b.rank(x) > 1)
-    slope = n.b.alignVector(slope, 1, n.b.rank(x));
+  SizeVector sizes = n.b.sizes(x);
+  if (n.version() < numpyBroadcast && sizes.size() > 1 && n.b.rank(slope) == 1)
+    slope = vectorAlong(n, 1, slope, 1, n.b.rank(x), {sizes[1], "channel", /*orOne=*/true});
+  if (!slope)
+    return {};
   return {whereSign(n.b, BinaryKind::ge, x, n.b.mul(slope, x))};
 }
 

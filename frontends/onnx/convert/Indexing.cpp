@@ -1,4 +1,5 @@
 // Operators that choose elements by index or by value.
+#include "frontends/onnx/convert/PerAxis.h"
 #include "frontends/onnx/convert/Registry.h"
 #include "frontends/onnx/convert/RunTimeAxes.h"
 
@@ -121,7 +122,10 @@ static Values convertReverseSequence(Node &n) {
     return {};
   SizeVector sizes = n.b.sizes(x), ruler(rank, SizeExpr(1));
   ruler[*time] = sizes[*time];
-  Value place = n.b.iota(*time, ruler), length = n.b.alignVector(n.b.cast(n.in(1), n.b.i64()), *batch, rank);
+  Value length = vectorAlong(n, 1, n.b.cast(n.in(1), n.b.i64()), *batch, rank, {sizes[*batch], "sequence"});
+  if (!length)
+    return {};
+  Value place = n.b.iota(*time, ruler);
   Value mirrored = n.b.sub(n.b.sub(length, 1.0), place);
   Value indices = n.b.select(n.b.binary(ds::BinaryKind::lt, place, length), mirrored, place);
   indices = n.b.broadcast(indices, sizes);
@@ -139,8 +143,12 @@ static Values convertTensorScatter(Node &n) {
   SizeVector sizes = n.b.sizes(update), ruler(rank, SizeExpr(1));
   ruler[*axis] = sizes[*axis];
   Value place = n.b.iota(*axis, ruler);
-  if (n.has(2))
-    place = n.b.add(n.b.alignVector(n.in(2), 0, rank), place);
+  if (n.has(2)) {
+    Value start = vectorAlong(n, 2, n.in(2), 0, rank, {sizes[0], "batch"});
+    if (!start)
+      return {};
+    place = n.b.add(start, place);
+  }
   if (mode == "circular")
     place = n.b.binary(ds::BinaryKind::mod, place, n.b.reshape(n.b.shape({n.b.sizes(cache)[*axis]}), {}));
   Value indices = n.b.broadcast(place, sizes);

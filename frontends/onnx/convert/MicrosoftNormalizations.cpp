@@ -1,5 +1,6 @@
 // Normalizations, activations and softmax of the domain com.microsoft: a ds op each, with the sums that were fused in
 // front of it. SimplifiedLayerNormalization is RMS normalization; ONNX Runtime also writes it in the default domain.
+#include "frontends/onnx/convert/PerAxis.h"
 #include "frontends/onnx/convert/Registry.h"
 
 #include <cmath>
@@ -39,6 +40,14 @@ static Value skipSum(Node &n, unsigned biasInput) {
   if (n.b.rank(n.in(1)) > n.b.rank(n.in(0)))
     return n.refuse("input 1 ('skip'): expected no more axes than input 0, found " + describe(n.b.facts(n.in(1))));
   Value input = n.in(0), skip = n.in(1);
+  SizeVector sizes = n.b.sizes(input), own = n.b.sizes(skip), rows(own.begin(), own.end() - 2);
+  rows.insert(rows.end(), sizes.end() - 2, sizes.end());
+  StringRef what = "the sizes of input 0, of which all but the last two may be 1";
+  if (!requireBroadcastTo(n, 1, sizes, what) || !requireSizes(n, 1, rows, what))
+    return {};
+  for (unsigned vector = 2; vector <= biasInput; ++vector) // scale, shift if there is one, bias
+    if (n.has(vector) && !requireVector(n, vector, {sizes.back(), "place of the last axis"}))
+      return {};
   if (n.has(biasInput)) {
     Value &product = skip.getDefiningOp<ds::MatmulOp>() ? skip : input;
     product = n.b.add(product, n.in(biasInput));
@@ -113,13 +122,18 @@ static Value rowsOf(Node &n, const EmbeddingInput &table, Value ids) {
 /// counted from 0. Inputs 5 and 6 are scale and bias, 7 is the mask.
 static Values embedLayerNorm(Node &n, ArrayRef<EmbeddingInput> inputs, Value positions) {
   double epsilon = n.real("epsilon", skipEpsilon);
-  if (!n.requireRank(0, 2, 2))
+  if (!n.requireRank(0, 2, 2) || !n.requireRank(2, 2, 2) || !n.requireRank(3, 2, 2) ||
+      (n.has(4) && !n.requireRank(4, 2, 2)))
     return {};
   SizeVector ids = n.b.sizes(n.in(0));
   if (n.has(1) != n.has(4))
     return n.refuse("expected both or none of 'segment_ids' and 'segment_embedding', found one");
   Value places =
       positions ? rowsOf(n, inputs[1], positions) : dequantized(n, n.b.sliceAxis(n.in(3), 0, 0, ids[1]), inputs[1]);
+  for (unsigned table : {3u, 4u})
+    if (n.has(table) &&
+        !requireSizes(n, table, {n.b.sizes(n.in(table))[0], n.b.sizes(n.in(2))[1]}, "rows as long as those of input 2"))
+      return {};
   Value sum = n.b.add(rowsOf(n, inputs[0], n.in(0)), places);
   if (n.has(1))
     sum = n.b.add(sum, rowsOf(n, inputs[2], n.in(1)));
@@ -131,6 +145,11 @@ static Values embedLayerNorm(Node &n, ArrayRef<EmbeddingInput> inputs, Value pos
                                   /*keep=*/false)
                      : n.b.broadcast(n.b.reshape(zero, {1}), {ids[0]});
   }
+  if (!sum)
+    return {};
+  for (unsigned vector : {5u, 6u})
+    if (!requireVector(n, vector, {n.b.sizes(sum).back(), "place of the last axis"}))
+      return {};
   Value scale = dequantized(n, n.in(5), inputs[3]), bias = dequantized(n, n.in(6), inputs[4]);
   return {layerNorm(n, sum, scale, bias, 2, epsilon), index, sum};
 }
@@ -158,7 +177,14 @@ static Values convertQEmbedLayerNorm(Node &n) {
   return embedLayerNorm(n, inputs, {});
 }
 
+/// Whether input 1 is a bias with one element per place of the last axis of input 0.
+static bool hasVectorBias(Node &n) {
+  return n.requireRank(0, 1) && requireVector(n, 1, {n.b.sizes(n.in(0)).back(), "place of the last axis"});
+}
+
 static Values convertGelu(Node &n, GeluKind kind, bool hasBias) {
+  if (hasBias && n.has(1) && !hasVectorBias(n))
+    return {};
   return {n.b.gelu(kind, hasBias && n.has(1) ? n.b.add(n.in(0), n.in(1)) : n.in(0))};
 }
 
@@ -171,7 +197,7 @@ static Values convertQuickGelu(Node &n) {
 
 /// The left half times the GELU of the right one.
 static Values convertBiasSplitGelu(Node &n) {
-  if (!n.requireRank(0, 1))
+  if (!hasVectorBias(n))
     return {};
   Value x = n.b.add(n.in(0), n.in(1));
   int64_t axis = n.b.rank(n.in(0)) - 1;

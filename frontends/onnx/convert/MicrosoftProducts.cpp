@@ -1,5 +1,6 @@
 // Products of the domain com.microsoft: with operands transposed, scaled and activated, and with weights of 2, 4 or 8
 // bits, which become recipes: packaging unpacks them, not the program.
+#include "frontends/onnx/convert/PerAxis.h"
 #include "frontends/onnx/convert/Registry.h"
 
 using namespace mlir;
@@ -95,6 +96,8 @@ static Values convertFusedConv(Node &n) {
   };
   Values result = convertAs(n, "Conv");
   if (result.empty() || !result[0])
+    return {};
+  if (n.has(3) && !requireSizes(n, 3, n.b.sizes(result[0]), "the sizes of the convolution"))
     return {};
   Value sum = n.has(3) ? n.b.add(result[0], n.in(3)) : result[0];
   return {activate(n, sum, activation, parameter(0), parameter(1))};
@@ -213,7 +216,9 @@ static Values convertMatMulNBits(Node &n) {
   Value result = n.b.matmul(x, n.b.transpose(n.b.cast(weight, type), {1, 0}));
   if (result && isRow)
     result = n.b.dropAxis(result, 0);
-  return {n.has(5) ? n.b.add(result, n.in(5)) : result};
+  if (!n.has(5) || !result)
+    return {result};
+  return {requireVector(n, 5, {layout->rows, "column"}) ? n.b.add(result, n.in(5)) : Value()};
 }
 
 void addMicrosoftProducts(PatternRegistry &registry) {

@@ -1,5 +1,6 @@
 // Quantized operators of the domain com.microsoft: integer products with scales, and elementwise functions between a
 // dequantization and a quantization.
+#include "frontends/onnx/convert/PerAxis.h"
 #include "frontends/onnx/convert/Quantized.h"
 #include "frontends/onnx/convert/Registry.h"
 
@@ -9,13 +10,6 @@ namespace deepstride::onnx {
 using ds::UnaryKind;
 
 constexpr StringLiteral domain = "com.microsoft";
-
-/// One number for the whole tensor, from an operand that holds one.
-static Value single(Node &n, unsigned input) {
-  if (product(n.b.sizes(n.in(input))).isConstant(1))
-    return n.b.reshape(n.in(input), {});
-  return n.refuse("input " + Twine(input) + ": expected one element, found " + describe(n.b.facts(n.in(input))));
-}
 
 /// (x - zero) * scale of operands that follow each other.
 static Value dequantize(Node &n, unsigned input) {
@@ -128,7 +122,7 @@ static Values convertAdd(Node &n) {
 static Values convertMul(Node &n) {
   if (!isByte(n, 0) || !isByte(n, 3))
     return {};
-  Value exact = n.b.mul(centre(n, 0, 2, 0), centre(n, 3, 5, 0));
+  Value exact = n.b.mul(centreByOne(n, 0, 2), centreByOne(n, 3, 5));
   Value factor = n.b.div(n.b.mul(single(n, 1), single(n, 4)), single(n, 6));
   Value zero = n.has(7) ? single(n, 7) : Value();
   if (!exact || !factor || (n.has(7) && !zero))
@@ -141,7 +135,11 @@ static Values rescale(Node &n, Value accumulated, Value scales, unsigned biasInp
   if (!accumulated || !scales)
     return {};
   Value real = n.b.mul(n.b.cast(accumulated, n.b.f32()), scales);
-  return {n.has(biasInput) ? n.b.add(real, n.in(biasInput)) : real};
+  if (!real || !n.has(biasInput))
+    return {real};
+  Value bias = vectorAlong(n, biasInput, n.in(biasInput), n.b.rank(real) - 1, n.b.rank(real),
+                           {n.b.sizes(real).back(), "column"});
+  return {bias ? n.b.add(real, bias) : Value()};
 }
 
 static Values convertMatMulIntegerToFloat(Node &n) {
@@ -173,8 +171,10 @@ static Values convertQGemm(Node &n) {
     return {};
   bool transA = n.flag("transA", false), transB = n.flag("transB", false);
   // The zero points of B are one per column of the product.
-  Value a = centre(n, 0, 2, 0), b = centre(n, 3, 5, transB ? 0 : 1);
+  Value a = centreByOne(n, 0, 2), b = centre(n, 3, 5, transB ? 0 : 1);
   Value accumulated = n.b.matmul(a, b, transA, transB);
+  if (accumulated && n.has(6) && !requireBroadcastTo(n, 6, n.b.sizes(accumulated), "the sizes of the product"))
+    return {};
   if (n.has(6))
     accumulated = n.b.add(accumulated, n.in(6));
   if (!accumulated)

@@ -1,4 +1,5 @@
 // Normalizations: ds ops where there is one, else the formulas of the specification.
+#include "frontends/onnx/convert/PerAxis.h"
 #include "frontends/onnx/convert/Registry.h"
 
 using namespace mlir;
@@ -23,10 +24,16 @@ static Normalized normalize(DsBuilder &b, Value x, ArrayRef<int64_t> axes, doubl
   return {b.mul(centred, inverse), mean, inverse};
 }
 
-/// scale * x + bias, with one element of each per channel.
-static Value perChannel(DsBuilder &b, Value x, Value scale, Value bias, int64_t axis = 1) {
-  Value scaled = b.mul(x, b.alignVector(scale, axis, b.rank(x)));
-  return b.add(scaled, b.alignVector(bias, axis, b.rank(x)));
+/// An input with one element per place of axis 1, cast to the type of x.
+static Value perChannel(Node &n, unsigned input, Value x, StringRef each = "channel") {
+  SizeVector sizes = n.b.sizes(x);
+  return x ? vectorAlong(n, input, n.b.cast(n.in(input), n.b.element(x)), 1, n.b.rank(x), {sizes[1], each}) : Value();
+}
+
+/// scale * x + bias, inputs 1 and 2, with one element of each per channel.
+static Value scaleAndShift(Node &n, Value x, StringRef each = "channel") {
+  Value scale = perChannel(n, 1, x, each), bias = scale ? perChannel(n, 2, x, each) : Value();
+  return bias ? n.b.add(n.b.mul(x, scale), bias) : Value();
 }
 
 /// The scaled value in the sizes of the operand: scale and bias broadcast to it, but do not enlarge it. What only a run
@@ -82,7 +89,7 @@ static Values convertInstanceNorm(Node &n) {
   if (!n.requireRank(0, 3))
     return {};
   Normalized norm = normalize(n.b, n.in(0), axesFrom(2, n.b.rank(n.in(0))), n.real("epsilon", 1e-5));
-  return {perChannel(n.b, norm.value, n.in(1), n.in(2))};
+  return {scaleAndShift(n, norm.value)};
 }
 
 /// The channels in groups: [batch, groups, everything else of the group].
@@ -98,13 +105,14 @@ static Values convertGroupNorm(Node &n) {
   if (channels && *channels % *groups != 0)
     return n.refuse("attribute 'num_groups': expected a divisor of " + Twine(*channels) + " channels, found " +
                     Twine(*groups));
+  n.b.requireEqual(SizeExpr::mod(sizes[1], *groups), 0);
   SizeExpr rest = SizeExpr::floorDiv(product(ArrayRef(sizes).drop_front(1)), *groups);
   Value grouped = n.b.reshape(x, {sizes[0], *groups, rest});
   Value normal = normalize(n.b, grouped, {2}, n.real("epsilon", 1e-5)).value;
   constexpr int64_t perChannelParameters = 21; // before, one per group
   if (n.version() < perChannelParameters)
-    return {n.b.reshape(perChannel(n.b, normal, n.in(1), n.in(2)), sizes)};
-  return {perChannel(n.b, n.b.reshape(normal, sizes), n.in(1), n.in(2))};
+    return {n.b.reshape(scaleAndShift(n, normal, "group"), sizes)};
+  return {scaleAndShift(n, n.b.reshape(normal, sizes))};
 }
 
 /// What a batch normalization computes in, whose operands may have several types.
@@ -119,9 +127,12 @@ static Values trainBatchNorm(Node &n) {
   axes.insert(axes.begin(), 0);
   Type type = n.b.element(x), inner = innerType(n.b, type);
   x = n.b.cast(x, inner);
+  VectorRule channels = {n.b.sizes(x)[1], "channel"};
   double momentum = n.real("momentum", 0.9);
   Normalized norm = normalize(n.b, x, axes, n.real("epsilon", 1e-5));
-  Value result = perChannel(n.b, norm.value, n.b.cast(n.in(1), inner), n.b.cast(n.in(2), inner));
+  Value result = scaleAndShift(n, norm.value);
+  if (!result || !requireVector(n, 3, channels) || !requireVector(n, 4, channels))
+    return {};
   Value centred = n.b.sub(x, norm.mean);
   Value variance = n.b.reduce(ReduceKind::mean, n.b.mul(centred, centred), axes, /*keep=*/false);
   Value mean = n.b.reduce(ReduceKind::mean, x, axes, /*keep=*/false);
@@ -146,10 +157,17 @@ static Values convertBatchNorm(Node &n) {
     return {};
   Value x = n.in(0);
   Type type = n.b.element(x), inner = innerType(n.b, type);
-  auto parameter = [&](unsigned i) { return n.b.alignVector(n.b.cast(n.in(i), inner), 1, n.b.rank(x)); };
-  Value deviation = n.b.unary(UnaryKind::sqrt, n.b.add(parameter(4), n.real("epsilon", 1e-5)));
-  Value factor = n.b.div(parameter(1), deviation), centred = n.b.sub(n.b.cast(x, inner), parameter(3));
-  return {n.b.cast(n.b.add(n.b.mul(centred, factor), parameter(2)), type)};
+  Value wide = n.b.cast(x, inner);
+  SmallVector<Value> parameters;
+  for (unsigned input : {1, 2, 3, 4}) {
+    parameters.push_back(perChannel(n, input, wide));
+    if (!parameters.back())
+      return {};
+  }
+  Value scale = parameters[0], bias = parameters[1], mean = parameters[2], variance = parameters[3];
+  Value deviation = n.b.unary(UnaryKind::sqrt, n.b.add(variance, n.real("epsilon", 1e-5)));
+  Value factor = n.b.div(scale, deviation), centred = n.b.sub(wide, mean);
+  return {n.b.cast(n.b.add(n.b.mul(centred, factor), bias), type)};
 }
 
 static Values convertLpNorm(Node &n) {

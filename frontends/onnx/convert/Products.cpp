@@ -1,4 +1,5 @@
 // Matrix products: MatMul with NumPy's rules for vectors, and Gemm.
+#include "frontends/onnx/convert/PerAxis.h"
 #include "frontends/onnx/convert/Registry.h"
 
 using namespace mlir;
@@ -31,6 +32,8 @@ static Values convertGemm(Node &n) {
   Value result = n.b.matmul(n.in(0), n.in(1), n.flag("transA", false), n.flag("transB", false));
   if (alpha != 1)
     result = n.b.mul(result, alpha);
+  if (n.has(2) && result && !requireBroadcastTo(n, 2, n.b.sizes(result), "the sizes of the product"))
+    return {};
   if (n.has(2) && beta != 0)
     result = n.b.add(result, beta == 1 ? n.in(2) : n.b.mul(n.in(2), beta));
   return {result};

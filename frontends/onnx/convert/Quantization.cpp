@@ -1,4 +1,5 @@
 // Quantized operators as integer arithmetic, casts and scales; what becomes of them is for later passes to decide.
+#include "frontends/onnx/convert/PerAxis.h"
 #include "frontends/onnx/convert/Quantized.h"
 #include "frontends/onnx/convert/Registry.h"
 #include "frontends/onnx/convert/Windows.h"
@@ -13,21 +14,25 @@ using ds::ReduceKind;
 using ds::UnaryKind;
 
 /// A scale or zero point fitted to its tensor: one number, one per place of `axis`, or one per block along it.
-static Value fitParameter(Node &n, Value parameter, Value x, int64_t axis) {
-  if (!parameter)
-    return {};
+static Value fitParameter(Node &n, unsigned input, Value x, int64_t axis) {
+  Value parameter = n.in(input);
   SizeVector sizes = n.b.sizes(x), own = n.b.sizes(parameter);
-  if (product(own).isConstant(1))
-    return n.b.reshape(parameter, {});
   int64_t rank = n.b.rank(x), block = n.integer("block_size", 0);
+  bool isBlocked = block > 0 && rank > 1 && static_cast<int64_t>(own.size()) == rank;
+  if (product(own).isConstant(1) && !isBlocked)
+    return n.b.reshape(parameter, {});
   auto place = n.axis(axis, rank);
   if (!place)
     return {};
   if (own.size() == 1)
-    return n.b.alignVector(parameter, *place, rank);
+    return vectorAlong(n, input, parameter, *place, rank, {sizes[*place], "place of the axis", /*orOne=*/true});
   if (static_cast<int64_t>(own.size()) != rank || block < 1)
     return n.refuse("expected a scale of one axis, or of the operand's with a 'block_size', found " +
                     describe(n.b.facts(parameter)));
+  SizeVector expected = sizes;
+  expected[*place] = SizeExpr::ceilDiv(sizes[*place], block);
+  if (!requireSizes(n, input, expected, "one element per block"))
+    return {};
   SizeVector repeated = own;
   repeated.insert(repeated.begin() + *place + 1, block);
   SizeExpr blocks = own[*place];
@@ -36,9 +41,23 @@ static Value fitParameter(Node &n, Value parameter, Value x, int64_t axis) {
   return n.b.sliceAxis(spread, *place, 0, sizes[*place]);
 }
 
+/// Whether the zero point, input 2, has the sizes of the scale, input 1. One number each may be a scalar or a vector.
+static bool matchesScale(Node &n) {
+  SizeVector scale = n.b.sizes(n.in(1)), zero = n.b.sizes(n.in(2));
+  if (!n.has(2) || (product(scale).isConstant(1) && product(zero).isConstant(1) && scale.size() + zero.size() < 3))
+    return true;
+  if (scale.size() == 1 && zero.empty())
+    return requireVector(n, 1, {1, "tensor, as the zero point has one"});
+  if (scale.empty() && zero.size() == 1)
+    return requireVector(n, 2, {1, "tensor, as the scale has one"});
+  return requireSizes(n, 2, scale, "the sizes of the scale");
+}
+
 static Values convertDequantize(Node &n) {
   int64_t axis = n.integer("axis", 1);
-  Value x = n.in(0), scale = fitParameter(n, n.in(1), x, axis);
+  if (!matchesScale(n))
+    return {};
+  Value x = n.in(0), scale = fitParameter(n, 1, x, axis);
   Type type = n.attribute("output_dtype") && n.integer("output_dtype", 0) != 0
                   ? n.elementType(n.integer("output_dtype", 0))
                   : n.b.element(n.in(1));
@@ -46,7 +65,7 @@ static Values convertDequantize(Node &n) {
     return {};
   Value centred = n.b.cast(x, n.b.f32());
   if (n.has(2))
-    centred = n.b.sub(centred, n.b.cast(fitParameter(n, n.in(2), x, axis), n.b.f32()));
+    centred = n.b.sub(centred, n.b.cast(fitParameter(n, 2, x, axis), n.b.f32()));
   return {n.b.cast(n.b.mul(centred, n.b.cast(scale, n.b.f32())), type)};
 }
 
@@ -79,8 +98,10 @@ Type quantizedType(Node &n, Value zero) {
 
 static Values convertQuantize(Node &n) {
   int64_t axis = n.integer("axis", 1);
-  Value x = n.in(0), scale = fitParameter(n, n.in(1), x, axis);
-  Value zero = n.has(2) ? fitParameter(n, n.in(2), x, axis) : Value();
+  if (!matchesScale(n))
+    return {};
+  Value x = n.in(0), scale = fitParameter(n, 1, x, axis);
+  Value zero = scale && n.has(2) ? fitParameter(n, 2, x, axis) : Value();
   Type type = quantizedType(n, n.in(2));
   Type precision = n.integer("precision", 0) ? n.elementType(n.integer("precision", 0)) : n.b.element(n.in(1));
   if (!scale || !type || !precision || (n.has(2) && !zero))
@@ -106,16 +127,44 @@ static Values convertDynamicQuantize(Node &n) {
   return {value, scale, zero};
 }
 
+Value single(Node &n, unsigned input) {
+  auto count = product(n.b.sizes(n.in(input))).constant();
+  if (!count || *count == 1) // what only a run tells, the reshape requires
+    return n.b.reshape(n.in(input), {});
+  return n.refuse("input " + Twine(input) + ": expected one element, found " + describe(n.b.facts(n.in(input))));
+}
+
+/// A parameter of the matrices of a tensor: one number, one per row or column (`axis`) of each matrix, or `isStack`:
+/// those of every matrix on their own, where the other axis of the matrix is 1.
+static Value ofMatrices(Node &n, unsigned input, SizeVector sizes, int64_t axis, bool isStack) {
+  Value parameter = n.in(input);
+  auto rank = static_cast<int64_t>(sizes.size());
+  if (product(n.b.sizes(parameter)).isConstant(1))
+    return n.b.reshape(parameter, {});
+  bool isRow = (axis < 0 ? axis + rank : axis) == rank - 2;
+  axis = isRow ? rank - 2 : rank - 1;
+  StringRef each = isRow ? "row" : "column";
+  if (n.b.rank(parameter) < 2)
+    return vectorAlong(n, input, parameter, axis, rank, {sizes[axis], each, /*orOne=*/true});
+  sizes[isRow ? rank - 1 : rank - 2] = 1;
+  std::string what = ("one element per " + each).str();
+  return (isStack ? requireSizes(n, input, sizes, what) : requireBroadcastTo(n, input, sizes, what)) ? parameter
+                                                                                                     : Value();
+}
+
+/// An integer operand as i32, less its zero point.
+static Value without(Node &n, unsigned input, Value zero) {
+  return zero ? n.b.sub(n.b.cast(n.in(input), n.b.i32()), n.b.cast(zero, n.b.i32())) : Value();
+}
+
 Value centre(Node &n, unsigned input, unsigned zeroInput, int64_t axis) {
-  Value x = n.b.cast(n.in(input), n.b.i32());
   if (!n.has(zeroInput))
-    return x;
-  Value zero = n.b.cast(n.in(zeroInput), n.b.i32());
-  if (product(n.b.sizes(zero)).isConstant(1))
-    zero = n.b.reshape(zero, {});
-  else if (n.b.rank(zero) == 1)
-    zero = n.b.alignVector(zero, axis < 0 ? axis + n.b.rank(x) : axis, n.b.rank(x));
-  return n.b.sub(x, zero);
+    return n.b.cast(n.in(input), n.b.i32());
+  return without(n, input, ofMatrices(n, zeroInput, n.b.sizes(n.in(input)), axis, /*isStack=*/true));
+}
+
+Value centreByOne(Node &n, unsigned input, unsigned zeroInput) {
+  return n.has(zeroInput) ? without(n, input, single(n, zeroInput)) : n.b.cast(n.in(input), n.b.i32());
 }
 
 static Values convertMatMulInteger(Node &n) {
@@ -125,11 +174,8 @@ static Values convertMatMulInteger(Node &n) {
 }
 
 Value productScale(Node &n, unsigned input, Value product, int64_t axis) {
-  Value scale = n.b.cast(n.in(input), n.b.f32());
-  if (deepstride::product(n.b.sizes(scale)).isConstant(1))
-    return n.b.reshape(scale, {});
-  return n.b.rank(scale) == 1 ? n.b.alignVector(scale, axis < 0 ? axis + n.b.rank(product) : axis, n.b.rank(product))
-                              : scale;
+  Value scale = ofMatrices(n, input, n.b.sizes(product), axis, /*isStack=*/false);
+  return scale ? n.b.cast(scale, n.b.f32()) : Value();
 }
 
 /// The i32 result of a product or convolution, rescaled and quantized to the type of the zero point of the result.
@@ -144,15 +190,18 @@ static Value requantize(Node &n, Value accumulated, Value scales, unsigned scale
 static Values convertQLinearMatMul(Node &n) {
   if (!n.requireRank(0, 2) || !n.requireRank(3, 2))
     return {};
-  Value accumulated = n.b.matmul(centre(n, 0, 2, -2), centre(n, 3, 5, -1));
-  if (!accumulated)
+  Value left = centre(n, 0, 2, -2), accumulated = left ? n.b.matmul(left, centre(n, 3, 5, -1)) : Value();
+  Value leftScale = accumulated ? productScale(n, 1, accumulated, -2) : Value();
+  if (!leftScale)
     return {};
-  Value scales = n.b.mul(productScale(n, 1, accumulated, -2), productScale(n, 4, accumulated, -1));
+  Value scales = n.b.mul(leftScale, productScale(n, 4, accumulated, -1));
   return {requantize(n, accumulated, scales, 6, 7)};
 }
 
 static Value convolve(Node &n, Value x, Value weight, Value bias) {
-  if (!x || !weight || n.b.rank(x) < 3 || n.b.rank(weight) != n.b.rank(x))
+  if (!x || !weight)
+    return {};
+  if (n.b.rank(x) < 3 || n.b.rank(weight) != n.b.rank(x))
     return n.refuse("expected an operand and a weight of one rank of at least 3");
   SmallVector<int64_t> kernel;
   SizeVector sizes = n.b.sizes(x), weightSizes = n.b.sizes(weight);
@@ -172,13 +221,30 @@ static Value convolve(Node &n, Value x, Value weight, Value bias) {
                                 n.integer("group", 1));
 }
 
-static Values convertConvInteger(Node &n) { return {convolve(n, centre(n, 0, 2, 1), centre(n, 1, 3, 0), {})}; }
+/// A parameter of the weight of a convolution, in the place of `axis` of `rank` axes: one number, or one per filter.
+static Value ofFilters(Node &n, unsigned input, Value weight, int64_t axis, int64_t rank) {
+  if (product(n.b.sizes(n.in(input))).isConstant(1))
+    return n.b.reshape(n.in(input), {});
+  SizeVector sizes = n.b.sizes(weight);
+  return sizes.empty() ? Value() : vectorAlong(n, input, n.in(input), axis, rank, {sizes[0], "filter", /*orOne=*/true});
+}
+
+static Value centreWeight(Node &n, unsigned input, unsigned zeroInput) {
+  if (!n.has(zeroInput))
+    return n.b.cast(n.in(input), n.b.i32());
+  return without(n, input, ofFilters(n, zeroInput, n.in(input), 0, n.b.rank(n.in(input))));
+}
+
+static Values convertConvInteger(Node &n) { return {convolve(n, centreByOne(n, 0, 2), centreWeight(n, 1, 3), {})}; }
 
 static Values convertQLinearConv(Node &n) {
-  Value accumulated = convolve(n, centre(n, 0, 2, 1), centre(n, 3, 5, 0), n.in(8));
+  Value accumulated = convolve(n, centreByOne(n, 0, 2), centreWeight(n, 3, 5), n.in(8));
   if (!accumulated)
     return {};
-  Value scales = n.b.mul(productScale(n, 1, accumulated, 1), productScale(n, 4, accumulated, 1));
+  Value scale = single(n, 1), scales = ofFilters(n, 4, n.in(3), 1, n.b.rank(accumulated));
+  if (!scale || !scales)
+    return {};
+  scales = n.b.mul(n.b.cast(scale, n.b.f32()), n.b.cast(scales, n.b.f32()));
   return {requantize(n, accumulated, scales, 6, 7)};
 }
 

@@ -22,6 +22,12 @@ QuantizedTensor quantizeDynamically(Node &n, mlir::Value x);
 /// An integer operand as i32 with its zero point taken off; `axis` is that of a zero point with several elements.
 mlir::Value centre(Node &n, unsigned input, unsigned zeroInput, int64_t axis);
 
+/// The same with one zero point for the whole tensor.
+mlir::Value centreByOne(Node &n, unsigned input, unsigned zeroInput);
+
+/// One number for the whole tensor, from an operand that holds one; null after a diagnostic.
+mlir::Value single(Node &n, unsigned input);
+
 /// A scale that may be one per row or column, fitted to the product.
 mlir::Value productScale(Node &n, unsigned input, mlir::Value product, int64_t axis);
 

@@ -5,6 +5,7 @@
 // range of its own elements.
 #include "frontends/onnx/convert/Activations.h"
 #include "frontends/onnx/convert/LoopBuilder.h"
+#include "frontends/onnx/convert/PerAxis.h"
 #include "frontends/onnx/convert/Quantized.h"
 #include "frontends/onnx/convert/Registry.h"
 
@@ -222,6 +223,15 @@ bool Recurrence::bind() {
                       (cell.isQuantized ? ", " + rows.brief() : "") + "], found " + describe(b.facts(n.in(input))));
   }
   if (cell.isQuantized && !bindScales(rows))
+    return false;
+  if (n.has(3) && !requireSizes(n, 3, {directions, rows * SizeExpr(2)}, "two biases of every gate"))
+    return false;
+  bool isLstm = cell.name == "LSTM";
+  SizeVector first = {isBatchFirst ? batch : SizeExpr(directions), isBatchFirst ? SizeExpr(directions) : batch, hidden};
+  for (unsigned input : {5u, 6u})
+    if (n.has(input) && (input == 5 || isLstm) && !requireSizes(n, input, first, "the first state"))
+      return false;
+  if (isLstm && n.has(7) && !requireSizes(n, 7, {directions, hidden * SizeExpr(3)}, "the peepholes of three gates"))
     return false;
   if (n.has(4)) {
     if (!n.requireRank(4, 1, 1))

@@ -1,5 +1,6 @@
 // Operators that read images at computed, fractional places: AffineGrid, GridSample, RoiAlign, DeformConv; and Col2Im,
 // which writes windows back. Places are tensors [batch, points], one per spatial axis; pixels are rows of all channels.
+#include "frontends/onnx/convert/PerAxis.h"
 #include "frontends/onnx/convert/Registry.h"
 #include "frontends/onnx/convert/RunTimeAxes.h"
 #include "frontends/onnx/convert/Windows.h"
@@ -411,7 +412,10 @@ static Values convertDeformConv(Node &n) {
   SizeExpr filters = SizeExpr::floorDiv(weightSizes[0], groups);
   Value rows = b.reshape(weight, {1, groups, filters, SizeExpr(perGroup * taps)});
   Value result = b.reshape(b.matmul(rows, columns), {sizes[0], weightSizes[0], height, width});
-  return {n.has(3) ? b.add(result, b.alignVector(n.in(3), 1, 4)) : result};
+  if (!n.has(3))
+    return {result};
+  Value bias = vectorAlong(n, 3, n.in(3), 1, 4, {weightSizes[0], "filter"});
+  return {bias ? b.add(result, bias) : Value()};
 }
 
 /// Adds every element of every window to the place of the image that it came from.

@@ -1,5 +1,6 @@
 // Signal processing: DFT and STFT as products with matrices of cosines and sines, and MelWeightMatrix. The matrices are
 // computed, so that lengths may be symbolic; a length of n costs n operations per frequency.
+#include "frontends/onnx/convert/PerAxis.h"
 #include "frontends/onnx/convert/Registry.h"
 #include "frontends/onnx/convert/RunTimeAxes.h"
 
@@ -146,7 +147,7 @@ static Values convertStft(Node &n) {
     length = b.sizes(window)[0];
   else
     return n.refuse("expected input 2 ('window') or input 3 ('frame_length'), found neither");
-  if (!length)
+  if (!length || (window && !requireVector(n, 2, {*length, "place of a frame"})))
     return {};
   SizeExpr frames = SizeExpr::floorDiv(sizes[1] - *length, *step) + SizeExpr(1);
   Value start = b.mul(b.iota(0, {frames, 1}), asInteger(b, *step));
