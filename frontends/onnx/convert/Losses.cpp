@@ -23,8 +23,8 @@ static bool checkLoss(Node &n) {
                   describe(n.b.facts(n.in(1))));
 }
 
-/// The negative logarithms of the target classes, weighted by class. What is ignored is 0 by choice: times 0, infinities
-/// and NaN would stay.
+/// The negative logarithms of the target classes, weighted by class. What is ignored is 0 by choice: times 0,
+/// infinities and NaN would stay.
 static Value negativeLogLikelihood(Node &n, Value logarithms, Value target, Value classWeights, Value isIgnored) {
   DsBuilder &b = n.b;
   std::string reduction = n.text("reduction", "mean", {"none", "mean", "sum"});

@@ -3,7 +3,7 @@
 // RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="reference=true" | FileCheck %s --check-prefix=PLAIN --implicit-check-not=vector.
 
 // CHECK-LABEL: func.func @sum
-// CHECK-SAME: ds.grid = "ceildiv(d1, 32)"
+// CHECK-SAME: ds.grid = "floordiv(d1 + 31, 32)"
 // CHECK: scf.if
 // CHECK: scf.for
 // CHECK-COUNT-4: vector.load {{.*}} vector<8xf32>
