@@ -21,6 +21,7 @@ namespace deepstride {
 namespace {
 /// Subexpressions that steer shapes are short. What is longer, or works on more elements, is computation.
 constexpr size_t opLimit = 512;
+constexpr size_t visitLimit = 64 * opLimit;
 constexpr int64_t elementLimit = int64_t(1) << 16;
 /// What one value may cost of what the whole function may: others are to be evaluated, too.
 constexpr int64_t costLimit = int64_t(1) << 22;
@@ -92,7 +93,7 @@ bool ConstantEvaluator::isLeaf(Value value) const {
     return isa<DenseElementsAttr>(constant.getValue());
   const TensorFacts *facts = analysis.lookup(value);
   auto type = dyn_cast<RankedTensorType>(value.getType());
-  return facts && facts->contents && type && isa<IntegerType>(type.getElementType()) &&
+  return facts && facts->contents && type && type.hasStaticShape() && isa<IntegerType>(type.getElementType()) &&
          static_cast<int64_t>(facts->contents->size()) == type.getNumElements() &&
          llvm::all_of(*facts->contents, [](const SizeExpr &size) { return size.constant().has_value(); });
 }
@@ -184,8 +185,11 @@ bool ConstantEvaluator::survey(Value root) {
   };
   SmallVector<Step> stack = {{root, root.getDefiningOp(), false}};
   llvm::DenseSet<Operation *> seen;
+  size_t visits = 0;
   while (!stack.empty()) {
     auto [value, op, areOperandsSeen] = stack.pop_back_val();
+    if (++visits > visitLimit) // a size that is defined by itself, as no importer writes it, would come up for ever
+      return false;
     if (areOperandsSeen) {
       order.insert(op);
       continue;

@@ -439,3 +439,12 @@ def hardmax_of_nothing(folder):
         x = numbers(*sizes).astype(np.float32)
         found, expected = run_package(package, {"x": x}, folder)["y"], onnx_runtime(path, {"x": x}, cache={})["y"]
         expect(found.shape == sizes and (found == expected).all(), f"DS_SEED={SEED}: {sizes}: {found}, expected {expected}")
+
+
+@case
+def sums_of_integers_along_axes_of_the_run(folder):
+    """What an axis of the run makes of small integers has sizes that no constant has."""
+    x = np.array([5, -2, 7, 1, 3], np.int32)
+    for axis in (0, -1):
+        check(folder, "CumSum", [("x", x), ("axis", np.array(axis, np.int32))], opset=14, exclusive=1,
+              expected={"y": np.concatenate([[0], np.cumsum(x)[:-1]]).astype(np.int32)})
