@@ -36,37 +36,37 @@ class Session:
     """A package with one set of inputs."""
 
     def __init__(self, library, package, inputs, threads):
-        self.library = ctypes.CDLL(str(library))
+        self.runtime = ctypes.CDLL(str(library))
         for function, result in (("ds_status_message", c_char_p), ("ds_outputs_count", c_size_t),
                                  ("ds_outputs_get", POINTER(Tensor))):
-            getattr(self.library, function).restype = result
+            getattr(self.runtime, function).restype = result
         for function in ("ds_package_load", "ds_session_create", "ds_session_run"):
-            getattr(self.library, function).restype = c_void_p
-        self.library.ds_session_run.argtypes = [c_void_p, c_size_t, POINTER(Tensor), c_size_t, POINTER(c_void_p)]
-        self.library.ds_status_message.argtypes = [c_void_p]
+            getattr(self.runtime, function).restype = c_void_p
+        self.runtime.ds_session_run.argtypes = [c_void_p, c_size_t, POINTER(Tensor), c_size_t, POINTER(c_void_p)]
+        self.runtime.ds_status_message.argtypes = [c_void_p]
         self.package, self.session, self.outputs = c_void_p(), c_void_p(), c_void_p()
         self.arrays = {name: aligned(array) for name, array in inputs.items()}
         self.shapes = [(c_int64 * array.ndim)(*array.shape) for array in self.arrays.values()]
         self.inputs = (Tensor * len(inputs))(*[
             Tensor(ctypes.sizeof(Tensor), name.encode(), TYPES.index(array.dtype), array.ndim, shape, array.ctypes.data)
             for (name, array), shape in zip(self.arrays.items(), self.shapes)])
-        self.check(self.library.ds_package_load(str(package).encode(), byref(LoadOptions(ctypes.sizeof(LoadOptions), 1, None)),
+        self.check(self.runtime.ds_package_load(str(package).encode(), byref(LoadOptions(ctypes.sizeof(LoadOptions), 1, None)),
                                                 byref(self.package)))
-        self.check(self.library.ds_session_create(
+        self.check(self.runtime.ds_session_create(
             self.package, byref(SessionOptions(ctypes.sizeof(SessionOptions), threads, None, 0)), byref(self.session)))
 
     def check(self, status):
         if status:
-            raise RuntimeError(self.library.ds_status_message(status).decode())
+            raise RuntimeError(self.runtime.ds_status_message(status).decode())
 
     def run(self):
-        self.check(self.library.ds_session_run(self.session, 0, self.inputs, len(self.inputs), byref(self.outputs)))
+        self.check(self.runtime.ds_session_run(self.session, 0, self.inputs, len(self.inputs), byref(self.outputs)))
 
     def results(self):
         """The outputs of the last call by name; copies."""
         found = {}
-        for index in range(self.library.ds_outputs_count(self.outputs)):
-            tensor = self.library.ds_outputs_get(self.outputs, c_size_t(index)).contents
+        for index in range(self.runtime.ds_outputs_count(self.outputs)):
+            tensor = self.runtime.ds_outputs_get(self.outputs, c_size_t(index)).contents
             shape, kind = tuple(tensor.shape[axis] for axis in range(tensor.rank)), TYPES[tensor.type]
             data = ctypes.string_at(tensor.data, int(np.prod(shape)) * kind.itemsize) if tensor.data else b""
             found[tensor.name.decode()] = np.frombuffer(data, kind).reshape(shape)
@@ -75,4 +75,4 @@ class Session:
     def close(self):
         for free, value in (("ds_outputs_free", self.outputs), ("ds_session_free", self.session),
                             ("ds_package_free", self.package)):
-            getattr(self.library, free)(value)
+            getattr(self.runtime, free)(value)

@@ -22,7 +22,7 @@ void AttentionLowering::emitPlain() {
         valueBuffer = k.bufferOf(op.getValue()), output = k.outputBuffer(0);
   k.setGrid(q[0] * q[1] * q[2], 1);
   Value scores = k.scratchOf(type, key[2]);
-  Value repeat = arith::DivUIOp::create(b, loc, heads, arith::MaxUIOp::create(b, loc, groups, one));
+  Value repeat = k.divide(heads, arith::MaxUIOp::create(b, loc, groups, one));
   Value inverse = k.cell(type), sum = k.cell(type);
   auto accumulate = [&](Value count, llvm::function_ref<Value(Value)> term) {
     memref::StoreOp::create(b, loc, scalarConstant(b, loc, element, 0.0), sum);
@@ -34,7 +34,7 @@ void AttentionLowering::emitPlain() {
   };
   k.loop(k.begin, k.end, one, [&](Value item) {
     SmallVector<Value> at = k.delinearize(item, ArrayRef(q).take_front(3));
-    Value group = arith::DivUIOp::create(b, loc, at[1], repeat);
+    Value group = k.divide(at[1], repeat);
     Value queryRow = k.add(headOffset(q, at[0], at[1]), k.mul(at[2], depth));
     Value keys = headOffset(key, at[0], group), values = headOffset(value, at[0], group);
     auto scoreOf = [&](Value column, bool inside) {
@@ -96,9 +96,7 @@ void AttentionLowering::emitPanels() {
       valuePanel / lanes > panel / lanes ? std::max<int64_t>(1, k.target.rowBlock * 3 / 4) : k.target.rowBlock;
   // Scratch: packed keys, packed values, scores of one row block, one reciprocal sum per row.
   SizeExpr keyPanels = SizeExpr::ceilDiv(key[2], panel), valuePanels = SizeExpr::ceilDiv(value[3], valuePanel);
-  auto panelsOf = [&](Value size, int64_t width) -> Value {
-    return arith::DivUIOp::create(b, loc, k.add(size, k.constant(width - 1)), k.constant(width));
-  };
+  auto panelsOf = [&](Value size, int64_t width) -> Value { return k.ceilDiv(size, width); };
   Value keyPanelCount = panelsOf(columns, panel), valuePanelCount = panelsOf(width, valuePanel);
   SizeExpr keySpace = (key[2] + SizeExpr(panel)) * q[3], valueSpace = (value[3] + SizeExpr(valuePanel)) * key[2];
   SizeExpr scoreStride = key[2] + SizeExpr(panel);
@@ -106,12 +104,12 @@ void AttentionLowering::emitPanels() {
   Value valuesAt = k.index(keySpace), scoresAt = k.index(keySpace + valueSpace), stride = k.index(scoreStride);
   Value inverse = memref::AllocaOp::create(b, loc, MemRefType::get({rowBlock}, b.getF32Type()));
   Value groups = arith::MaxUIOp::create(b, loc, k.index(key[1]), one);
-  Value repeat = arith::DivUIOp::create(b, loc, k.index(q[1]), groups);
+  Value repeat = k.divide(k.index(q[1]), groups);
 
   k.setGrid(q[0] * q[1], 1);
   k.loop(k.begin, k.end, one, [&](Value item) {
     SmallVector<Value> at = k.delinearize(item, ArrayRef(q).take_front(2));
-    Value group = arith::DivUIOp::create(b, loc, at[1], repeat);
+    Value group = k.divide(at[1], repeat);
     // The keys' element (k, n) is row n, column k of the stored matrix.
     Matrix keys{k.bufferOf(op.getKey()), headOffset(key, at[0], group), one, depth};
     Matrix values{k.bufferOf(op.getValue()), headOffset(value, at[0], group), width, one};
@@ -133,7 +131,7 @@ void AttentionLowering::emitPanels() {
       if (bounds)
         window = emitWindows(rowBlock, at, block, count);
       if (window && replacingStep()) {
-        firstPanel = arith::DivUIOp::create(b, loc, loadCell(window->begin), k.constant(panel));
+        firstPanel = k.divide(loadCell(window->begin), k.constant(panel));
         panelEnd = panelsOf(loadCell(window->end), panel);
       }
       k.loop(firstPanel, panelEnd, one, [&](Value number) {

@@ -128,10 +128,10 @@ void ColumnReduction::emit() {
   Value columns = k.index(kept.back()), width = k.constant(vectors * lanes);
   ArrayRef<SizeExpr> outer = ArrayRef(kept).drop_back();
   k.setGrid(product(outer) * SizeExpr::ceilDiv(kept.back(), vectors * lanes), 1);
-  Value strips = arith::DivUIOp::create(b, loc, k.add(columns, k.constant(vectors * lanes - 1)), width);
+  Value strips = k.ceilDiv(columns, vectors * lanes);
   k.loop(k.begin, k.end, k.constant(1), [&](Value item) {
-    Value first = k.mul(arith::RemUIOp::create(b, loc, item, strips), width);
-    Value line = arith::DivUIOp::create(b, loc, item, strips), from = first;
+    Value first = k.mul(k.remainder(item, strips), width);
+    Value line = k.divide(item, strips), from = first;
     for (auto [place, stride] : llvm::zip(k.delinearize(line, outer), keptStrides))
       from = k.add(from, k.mul(place, k.index(stride)));
     Value to = k.add(k.mul(line, columns), first), remaining = k.sub(columns, first);

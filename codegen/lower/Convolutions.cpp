@@ -38,8 +38,6 @@ private:
   Value select(Value condition, Value x, Value y) { return arith::SelectOp::create(b, loc, condition, x, y); }
   Value atLeast(Value x, Value low) { return arith::MaxSIOp::create(b, loc, x, low); }
   Value atMost(Value x, Value high) { return arith::MinSIOp::create(b, loc, x, high); }
-  Value divide(Value x, Value y) { return arith::DivUIOp::create(b, loc, x, y); }
-  Value remainder(Value x, Value y) { return arith::RemUIOp::create(b, loc, x, y); }
   Value isInside(Value place, size_t axis) {
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, place, sizes[axis]);
   }
@@ -151,7 +149,7 @@ void Convolution::copyRun(Value from, Value place, Value to, Value count, int64_
   }
   // Pixels whose tap is in the image: place + pixel * stride from 0 to the size.
   Value round = k.constant(stride - 1), step = k.constant(stride);
-  auto pixelsBelow = [&](Value end) { return atMost(divide(k.add(atLeast(end, zero), round), step), count); };
+  auto pixelsBelow = [&](Value end) { return atMost(k.divide(k.add(atLeast(end, zero), round), step), count); };
   Value low = pixelsBelow(k.sub(zero, place)), high = atLeast(pixelsBelow(k.sub(sizes.back(), place)), low);
   clear(to, low);
   k.loop(low, high, one, [&](Value at) {
@@ -206,8 +204,8 @@ void Convolution::emitProduct(const MicroKernel &micro) {
   SizeExpr depthSize = product(ArrayRef(weight).drop_front()), columnsSize = product(ArrayRef(result).drop_front(2));
   k.setGrid(result[0] * SizeExpr(groupCount) * SizeExpr::ceilDiv(columnsSize, width), 1);
   Value depth = k.index(depthSize), columns = k.index(columnsSize), channels = k.index(weight[1]);
-  Value panels = divide(k.add(columns, k.constant(width - 1)), k.constant(width));
-  Value filters = divide(k.index(weight[0]), k.constant(groupCount));
+  Value panels = k.ceilDiv(columns, width);
+  Value filters = k.divide(k.index(weight[0]), k.constant(groupCount));
   // What is gathered is the panel itself where that holds rows of the same elements.
   bool isPanel = micro.interleave == 1 && micro.panel == element, isMatrix = isPointwise();
   SizeExpr packedSize = panelSpace(micro, depthSize, width) + SizeExpr(lanes);
@@ -228,8 +226,8 @@ void Convolution::emitProduct(const MicroKernel &micro) {
   }
   runCount = k.cell(b.getIndexType());
   k.loop(k.begin, k.end, one, [&](Value item) {
-    Value number = remainder(item, panels), outer = divide(item, panels);
-    Value group = remainder(outer, k.constant(groupCount)), image = divide(outer, k.constant(groupCount));
+    Value number = k.remainder(item, panels), outer = k.divide(item, panels);
+    Value group = k.remainder(outer, k.constant(groupCount)), image = k.divide(outer, k.constant(groupCount));
     Value first = k.mul(number, k.constant(width));
     Value base = k.mul(k.add(k.mul(image, k.index(input[1])), k.mul(group, channels)), plane);
     if (isMatrix) { // the channels' planes are the matrix
@@ -318,13 +316,13 @@ void Convolution::emitDirect(const MicroKernel &micro) {
   SizeVector rows(result.begin(), result.end() - 1);
   k.setGrid(product(rows), 8);
   Value groups = k.constant(op.getGroups()), channels = k.index(weight[1]), pixels = k.index(result.back());
-  Value filters = divide(k.index(weight[0]), groups), tapCount = k.index(product(ArrayRef(weight).drop_front()));
+  Value filters = k.divide(k.index(weight[0]), groups), tapCount = k.index(product(ArrayRef(weight).drop_front()));
   // From a vector's first element to one beyond its last, over all taps of the axis.
   Value reach =
       k.add(k.mul(k.sub(k.index(weight.back()), one), k.constant(op.getDilations()[last])), k.constant(stride * lanes));
   k.loop(k.begin, k.end, one, [&](Value item) {
     SmallVector<Value> at = k.delinearize(item, rows);
-    Value base = k.mul(k.add(k.mul(at[0], k.index(input[1])), k.mul(divide(at[1], filters), channels)), plane);
+    Value base = k.mul(k.add(k.mul(at[0], k.index(input[1])), k.mul(k.divide(at[1], filters), channels)), plane);
     Value weights = k.mul(at[1], tapCount), target = k.mul(item, pixels);
     SmallVector<Value> starts;
     for (size_t i = 0; i + 1 < spatial; ++i)

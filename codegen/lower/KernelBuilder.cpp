@@ -94,6 +94,9 @@ Value KernelBuilder::mul(Value x, Value y) {
 }
 
 Value KernelBuilder::minimum(Value x, Value y) { return arith::MinSIOp::create(b, loc, x, y); }
+Value KernelBuilder::divide(Value x, Value y) { return b.createOrFold<arith::DivUIOp>(loc, x, y); }
+Value KernelBuilder::remainder(Value x, Value y) { return b.createOrFold<arith::RemUIOp>(loc, x, y); }
+Value KernelBuilder::ceilDiv(Value x, int64_t y) { return divide(add(x, constant(y - 1)), constant(y)); }
 
 Value KernelBuilder::index(const SizeExpr &size) {
   Value sum;
@@ -144,8 +147,8 @@ SmallVector<Value> KernelBuilder::delinearize(Value linear, ArrayRef<SizeExpr> s
       indices[i] = constant(0);
     } else {
       Value size = index(shape[i]);
-      indices[i] = arith::RemUIOp::create(b, loc, linear, size);
-      linear = arith::DivUIOp::create(b, loc, linear, size);
+      indices[i] = remainder(linear, size);
+      linear = divide(linear, size);
     }
   }
   return indices;

@@ -66,6 +66,10 @@ public:
   mlir::Value sub(mlir::Value a, mlir::Value b);
   mlir::Value mul(mlir::Value a, mlir::Value b);
   mlir::Value minimum(mlir::Value a, mlir::Value b);
+  /// Of sizes and places, which are not negative.
+  mlir::Value divide(mlir::Value a, mlir::Value b);
+  mlir::Value remainder(mlir::Value a, mlir::Value b);
+  mlir::Value ceilDiv(mlir::Value a, int64_t b);
 
   /// for (i = from; i < to; i += step) body(i)
   void loop(mlir::Value from, mlir::Value to, mlir::Value step, llvm::function_ref<void(mlir::Value)> body);

@@ -19,7 +19,7 @@ static void emitCopy(KernelBuilder &k, Value from, Value fromOffset, Value to, V
   Value zero = k.constant(0), one = k.constant(1), tail = zero;
   if (k.target.lanes > 1) {
     Value width = k.constant(k.target.lanes);
-    tail = k.mul(arith::DivUIOp::create(k.b, k.loc, count, width), width);
+    tail = k.mul(k.divide(count, width), width);
     auto type = VectorType::get({k.target.lanes}, cast<MemRefType>(from.getType()).getElementType());
     k.loop(zero, tail, width, [&](Value i) {
       Value vector = vector::LoadOp::create(k.b, k.loc, type, from, k.add(fromOffset, i));
@@ -37,7 +37,7 @@ static void emitFill(KernelBuilder &k, Value element, Value to, Value toOffset, 
   Value zero = k.constant(0), one = k.constant(1), tail = zero;
   if (k.target.lanes > 1) {
     Value width = k.constant(k.target.lanes);
-    tail = k.mul(arith::DivUIOp::create(k.b, k.loc, count, width), width);
+    tail = k.mul(k.divide(count, width), width);
     Value wide = vector::BroadcastOp::create(k.b, k.loc, VectorType::get({k.target.lanes}, element.getType()), element);
     k.loop(zero, tail, width, [&](Value i) { vector::StoreOp::create(k.b, k.loc, wide, to, k.add(toOffset, i)); });
   }
@@ -77,8 +77,8 @@ LogicalResult lowerGather(KernelBuilder &k, ds::GatherOp op) {
   Value axisSize = k.index(shape[axis]), length = k.index(slice), indexCount = k.index(count);
   Value copied = readable(k, slice, shape);
   k.loop(k.begin, k.end, k.constant(1), [&](Value item) {
-    Value which = arith::RemUIOp::create(k.b, k.loc, item, indexCount);
-    Value block = arith::DivUIOp::create(k.b, k.loc, item, indexCount);
+    Value which = k.remainder(item, indexCount);
+    Value block = k.divide(item, indexCount);
     Value position = k.checkedIndex(loadIndex(k, op.getIndices(), which), axisSize);
     Value from = k.mul(k.add(k.mul(block, axisSize), position), length);
     emitCopy(k, input, from, output, k.mul(item, length), copied);
@@ -125,7 +125,7 @@ LogicalResult lowerGatherNd(KernelBuilder &k, ds::GatherNdOp op) {
   Value length = k.index(slice), batchStride = k.index(product(ArrayRef(shape).drop_front(batch)));
   Value copied = readable(k, slice, shape);
   k.loop(k.begin, k.end, k.constant(1), [&](Value row) {
-    Value batchIndex = batch ? arith::DivUIOp::create(k.b, k.loc, row, k.index(perBatch)).getResult() : k.constant(0);
+    Value batchIndex = batch ? k.divide(row, k.index(perBatch)) : k.constant(0);
     Value from = tupleOffset(k, op.getIndices(), row, tuple, shape, batch, k.mul(batchIndex, batchStride));
     emitCopy(k, k.bufferOf(op.getInput()), from, k.outputBuffer(0), k.mul(row, length), copied);
   });
@@ -171,8 +171,8 @@ LogicalResult lowerScatterElements(KernelBuilder &k, ds::ScatterElementsOp op) {
   Value zero = k.constant(0), one = k.constant(1), axisSize = k.index(shape[axis]), inner = k.index(product(after));
   Value end = fitting(k, k.end, indexShape, shape, axis), length = k.index(indexShape[axis]);
   // Lines [begin, end) are a part of the first block of `inner` lines, whole blocks and a part of the last one.
-  Value first = arith::DivUIOp::create(k.b, k.loc, k.begin, inner);
-  Value last = arith::DivUIOp::create(k.b, k.loc, k.sub(k.add(end, inner), one), inner);
+  Value first = k.divide(k.begin, inner);
+  Value last = k.divide(k.sub(k.add(end, inner), one), inner);
   k.loop(first, last, one, [&](Value block) {
     Value start = k.mul(block, inner);
     Value from = k.sub(arith::MaxSIOp::create(k.b, k.loc, k.begin, start), start);

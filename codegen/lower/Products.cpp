@@ -14,10 +14,6 @@ static constexpr int64_t rowsPerSweep = 128;
 
 static SizeExpr panelCount(const SizeExpr &columns, int64_t panel) { return SizeExpr::ceilDiv(columns, panel); }
 
-static Value ceilDiv(KernelBuilder &k, Value value, int64_t divisor) {
-  return arith::DivUIOp::create(k.b, k.loc, k.add(value, k.constant(divisor - 1)), k.constant(divisor));
-}
-
 /// Columns of a panel: as many vectors as a panel of f32 has.
 static int64_t widthOf(KernelBuilder &k, const MicroKernel &micro) {
   return panelWidth(micro, k.target.panel / k.target.lanes);
@@ -162,8 +158,8 @@ LogicalResult lowerMatmul(KernelBuilder &k, ds::MatmulOp op) {
   if (!micro) {
     k.setGrid(product(batch) * rowsSize, 1);
     k.loop(k.begin, k.end, one, [&](Value item) {
-      Value row = arith::RemUIOp::create(k.b, k.loc, item, rows);
-      SmallVector<Value> at = k.delinearize(arith::DivUIOp::create(k.b, k.loc, item, rows), batch);
+      Value row = k.remainder(item, rows);
+      SmallVector<Value> at = k.delinearize(k.divide(item, rows), batch);
       Matrix a = matrixOf(leftView, at, transposeLeft, left), c = matrixOf(rightView, at, transposeRight, right);
       k.loop(zero, columns, one, [&](Value column) {
         Value start = scalarConstant(k.b, k.loc, types.result, 0.0);
@@ -177,10 +173,10 @@ LogicalResult lowerMatmul(KernelBuilder &k, ds::MatmulOp op) {
   int64_t lanes = micro->lanes(), width = widthOf(k, *micro);
   k.setGrid(product(batch) * panelCount(columnsSize, width), 1);
   Value packed = k.scratchOf(storageType(micro->panel), panelSpace(*micro, depthSize, width));
-  Value panels = ceilDiv(k, columns, width);
+  Value panels = k.ceilDiv(columns, width);
   k.loop(k.begin, k.end, one, [&](Value item) {
-    Value number = arith::RemUIOp::create(k.b, k.loc, item, panels);
-    Value matrix = arith::DivUIOp::create(k.b, k.loc, item, panels);
+    Value number = k.remainder(item, panels);
+    Value matrix = k.divide(item, panels);
     SmallVector<Value> at = k.delinearize(matrix, batch);
     Matrix a = matrixOf(leftView, at, transposeLeft, left), c = matrixOf(rightView, at, transposeRight, right);
     Value first = k.mul(number, k.constant(width));

@@ -74,7 +74,7 @@ void Heap::sink(Value item, Value from, Value end) {
 void Heap::select(Value count) {
   Value zero = k.constant(0), one = k.constant(1);
   k.loop(zero, size, one, [&](Value i) { put(i, i); });
-  Value half = arith::DivUIOp::create(k.b, k.loc, size, k.constant(2));
+  Value half = k.divide(size, k.constant(2));
   k.loop(zero, half, one, [&](Value i) {
     Value slot = k.sub(k.sub(half, one), i);
     sink(at(slot), slot, size);

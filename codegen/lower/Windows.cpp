@@ -56,12 +56,12 @@ void lowerPlainConv(KernelBuilder &k, ds::ConvOp op) {
                 op.getDilations());
   Value cell = k.cell(computeType(element));
   Value groups = k.constant(op.getGroups()), channels = k.index(weight[1]);
-  Value filtersPerGroup = arith::DivUIOp::create(k.b, k.loc, k.index(weight[0]), groups);
+  Value filtersPerGroup = k.divide(k.index(weight[0]), groups);
   k.loop(k.begin, k.end, k.constant(1), [&](Value item) {
     SmallVector<Value> at = k.delinearize(item, result);
     write(k, op.getBias() ? k.load(k.bufferOf(op.getBias()), at[1], element) : scalarConstant(k.b, k.loc, element, 0.0),
           cell);
-    Value group = arith::DivUIOp::create(k.b, k.loc, at[1], filtersPerGroup);
+    Value group = k.divide(at[1], filtersPerGroup);
     k.loop(k.constant(0), channels, k.constant(1), [&](Value channel) {
       window.forEach(ArrayRef(at).drop_front(2), [&](ArrayRef<Value> tap, ArrayRef<Value> position) {
         SmallVector<Value> from = {at[0], k.add(k.mul(group, channels), channel)}, with = {at[1], channel};
@@ -89,7 +89,7 @@ static Value averageCount(KernelBuilder &k, ds::PoolOp op, ArrayRef<Value> at, A
     Value start = k.sub(k.mul(at[i], k.constant(op.getStrides()[i])), k.constant(op.getPads()[i]));
     Value room = k.sub(k.add(k.index(input[i]), k.constant(op.getPads()[spatial + i])), start);
     Value dilation = k.constant(op.getDilations()[i]);
-    Value taps = arith::DivUIOp::create(k.b, k.loc, k.add(room, k.sub(dilation, k.constant(1))), dilation);
+    Value taps = k.divide(k.add(room, k.sub(dilation, k.constant(1))), dilation);
     count = k.mul(count, k.minimum(taps, k.constant(op.getKernel()[i])));
   }
   Value wide = arith::IndexCastOp::create(k.b, k.loc, k.b.getI64Type(), count);

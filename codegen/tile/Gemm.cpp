@@ -11,12 +11,6 @@ namespace deepstride {
 /// Steps of K in one iteration: what a loop costs beside its multiply-adds takes slots that these need.
 static constexpr int64_t unroll = 4;
 
-static Value divide(KernelBuilder &k, Value value, Value divisor) {
-  return k.b.createOrFold<arith::DivUIOp>(k.loc, value, divisor);
-}
-static Value remainder(KernelBuilder &k, Value value, Value divisor) {
-  return k.b.createOrFold<arith::RemUIOp>(k.loc, value, divisor);
-}
 static Value equals(KernelBuilder &k, Value a, Value b) {
   return k.b.createOrFold<arith::CmpIOp>(k.loc, arith::CmpIPredicate::eq, a, b);
 }
@@ -43,7 +37,7 @@ SizeExpr panelSpace(const MicroKernel &micro, const SizeExpr &depth, int64_t wid
   return (depth + SizeExpr(micro.interleave - 1)) * SizeExpr(width);
 }
 Value panelElements(KernelBuilder &k, const MicroKernel &micro, Value depth, int64_t width) {
-  Value steps = divide(k, k.add(depth, k.constant(micro.interleave - 1)), k.constant(micro.interleave));
+  Value steps = k.ceilDiv(depth, micro.interleave);
   return k.mul(steps, k.constant(micro.interleave * width));
 }
 
@@ -52,9 +46,8 @@ namespace {
 /// run, one for `taller` blocks of `height` + 1 rows and one for the other blocks, of `height` rows.
 struct RowBlocks {
   RowBlocks(KernelBuilder &k, Value rows, int64_t rowBlock)
-      : count(divide(k, k.add(rows, k.constant(rowBlock - 1)), k.constant(rowBlock))),
-        divisor(k.b.createOrFold<arith::MaxUIOp>(k.loc, count, k.constant(1))), height(divide(k, rows, divisor)),
-        taller(remainder(k, rows, divisor)) {}
+      : count(k.ceilDiv(rows, rowBlock)), divisor(k.b.createOrFold<arith::MaxUIOp>(k.loc, count, k.constant(1))),
+        height(k.divide(rows, divisor)), taller(k.remainder(rows, divisor)) {}
   Value count, divisor, height, taller;
 };
 
@@ -103,18 +96,18 @@ struct Tile {
     Value zero = k.constant(0);
     SmallVector<Value> sums(rows.size() * panel.vectors,
                             arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(micro.accumulator)));
-    Value whole = divide(k, depth, k.constant(micro.interleave));
-    Value unrolled = k.sub(whole, remainder(k, whole, k.constant(unroll)));
+    Value whole = k.divide(depth, k.constant(micro.interleave));
+    Value unrolled = k.sub(whole, k.remainder(whole, k.constant(unroll)));
     if (panel.next) {
       // One line per group of steps: those of a block lie evenly over its share of the panel.
       Value elements = panelElements(k, micro, depth, panelWidth(micro, panel.vectors));
-      Value share = divide(k, elements, blocks);
-      Value groups = k.b.createOrFold<arith::MaxUIOp>(k.loc, divide(k, whole, k.constant(unroll)), k.constant(1));
+      Value share = k.divide(elements, blocks);
+      Value groups = k.b.createOrFold<arith::MaxUIOp>(k.loc, k.divide(whole, k.constant(unroll)), k.constant(1));
       constexpr int64_t fraction = 1 << 12;
-      Value each = divide(k, k.mul(share, k.constant(fraction)), k.mul(groups, k.constant(unroll)));
+      Value each = k.divide(k.mul(share, k.constant(fraction)), k.mul(groups, k.constant(unroll)));
       Value first = k.add(panel.next, k.mul(number, share));
       sums = steps(zero, unrolled, unroll, sums, [&](Value step) {
-        Value place = divide(k, k.mul(step, each), k.constant(fraction));
+        Value place = k.divide(k.mul(step, each), k.constant(fraction));
         memref::PrefetchOp::create(k.b, k.loc, panel.buffer, k.add(first, place), /*isWrite=*/false,
                                    /*localityHint=*/2, /*isDataCache=*/true);
       });
@@ -189,7 +182,7 @@ static void packPairs(KernelBuilder &k, const MicroKernel &micro, Value depth, V
   Value none = k.constant(0), one = k.constant(1), two = k.constant(2);
   int64_t lanes = micro.lanes();
   auto type = VectorType::get({lanes}, storageType(micro.panel));
-  Value zeros = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(type)), pairs = divide(k, depth, two);
+  Value zeros = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(type)), pairs = k.divide(depth, two);
   auto pack = [&](Value pair, bool isFull, bool isSingle) {
     Value row = k.mul(pair, two);
     for (int64_t column = 0; column < width; column += lanes) {
@@ -204,7 +197,7 @@ static void packPairs(KernelBuilder &k, const MicroKernel &micro, Value depth, V
   for (bool isFull : {true, false}) {
     k.b.setInsertionPointToStart(isFull ? branch.thenBlock() : branch.elseBlock());
     k.loop(none, pairs, one, [&](Value pair) { pack(pair, isFull, false); });
-    Value rest = remainder(k, depth, two);
+    Value rest = k.remainder(depth, two);
     k.loop(none, rest, one, [&](Value) { pack(pairs, isFull, true); });
   }
 }
@@ -221,7 +214,7 @@ void emitPackPanel(KernelBuilder &k, const MicroKernel &micro, const Matrix &sou
   auto to = [&](Value row, Value column) -> Value {
     if (interleave == 1)
       return k.add(panelOffset, k.add(k.mul(row, k.constant(width)), column));
-    Value group = divide(k, row, k.constant(interleave)), within = remainder(k, row, k.constant(interleave));
+    Value group = k.divide(row, k.constant(interleave)), within = k.remainder(row, k.constant(interleave));
     Value place = k.add(k.mul(k.add(k.mul(group, k.constant(width)), column), k.constant(interleave)), within);
     return k.add(panelOffset, place);
   };
@@ -253,8 +246,7 @@ void emitPackPanel(KernelBuilder &k, const MicroKernel &micro, const Matrix &sou
         source.buffer, panel);
   // In blocks of rows whose lines of the panel stay in the level-1 cache while column after column is read.
   constexpr int64_t rowsPerBlock = 64;
-  Value padded =
-      k.mul(divide(k, k.add(depth, k.constant(interleave - 1)), k.constant(interleave)), k.constant(interleave));
+  Value padded = k.mul(k.ceilDiv(depth, interleave), k.constant(interleave));
   auto put = [&](Value value, Value row, Value column) { k.store(value, panel, to(row, column), micro.panel); };
   k.loop(none, depth, k.constant(rowsPerBlock), [&](Value block) {
     Value end = k.minimum(k.add(block, k.constant(rowsPerBlock)), depth);

@@ -1,5 +1,6 @@
 // Shape rules of products, convolutions, pooling and attention.
 #include "dialects/ds/DsDialect.h"
+#include "dialects/ds/PackedLayout.h"
 
 using namespace mlir;
 using namespace deepstride;
@@ -7,8 +8,7 @@ using namespace deepstride::ds;
 
 /// The type in which products of such operands are summed; null where they do not go together.
 static Type sumType(Type left, Type right) {
-  auto isNarrow = [](Type type) { return isa<IntegerType>(type) && (type.isInteger(8) || type.isInteger(16)); };
-  if (isNarrow(left) && isNarrow(right))
+  if (isSummedWide(left) && isSummedWide(right))
     return IntegerType::get(left.getContext(), 32);
   return left == right ? left : Type();
 }

@@ -12,17 +12,17 @@ struct PackedLayout {
   int64_t interleave; // rows whose elements of one column lie side by side
 };
 
-/// Whether integers of this type may be summed in i32 as `ds.matmul` does.
-inline bool isNarrowInteger(mlir::Type element) {
+/// Whether products of integers of this type are summed in i32.
+inline bool isSummedWide(mlir::Type element) {
   return llvm::isa<mlir::IntegerType>(element) && (element.isInteger(8) || element.isInteger(16));
 }
 
 /// The layout of weights of type `right` that meet operands of type `left`, on a target whose panels have `floats`
 /// columns of f32: panels have as many vectors of sums, and what 16-bit instructions multiply in pairs lies in pairs.
 inline PackedLayout packedLayout(mlir::Type left, mlir::Type right, int64_t floats) {
-  if (left.isSignlessInteger(16) && isNarrowInteger(right) && !right.isUnsignedInteger(16))
+  if (left.isSignlessInteger(16) && isSummedWide(right) && !right.isUnsignedInteger(16))
     return {floats, 2};
-  unsigned bits = isNarrowInteger(right) ? 32 : std::max(32U, right.getIntOrFloatBitWidth());
+  unsigned bits = isSummedWide(right) ? 32 : std::max(32U, right.getIntOrFloatBitWidth());
   return {floats * 32 / bits, 1};
 }
 

@@ -74,7 +74,7 @@ struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport 
 
   /// Whether there is a micro-kernel that streams such a weight; integers of less than 32 bits only meet those of 16.
   static bool isPackable(Type left, Type right) {
-    if (ds::isNarrowInteger(right))
+    if (ds::isSummedWide(right))
       return ds::packedLayout(left, right, 1).interleave > 1;
     auto integer = dyn_cast<IntegerType>(right);
     return integer ? integer.getWidth() == 32 || integer.getWidth() == 64

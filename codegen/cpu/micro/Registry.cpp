@@ -1,5 +1,6 @@
 // Which micro-kernel computes a product of which types.
 #include "codegen/cpu/micro/MicroKernels.h"
+#include "dialects/ds/PackedLayout.h"
 
 using namespace mlir;
 
@@ -18,8 +19,7 @@ std::unique_ptr<MicroKernel> microKernelFor(const LoweringTarget &target, Type l
   if (target.reference || target.lanes <= 1 || !isPlain(left) || !isPlain(right) || !isPlain(result))
     return nullptr;
   Type i16 = IntegerType::get(left.getContext(), 16);
-  bool isNarrow = right.isInteger(8) || right == i16 || right.isUnsignedInteger(8);
-  if (left == i16 && isNarrow && result.isSignlessInteger(32))
+  if (ds::packedLayout(left, right, target.panel).interleave == 2 && result.isSignlessInteger(32))
     if (auto kernel = pairDotKernel(target, left, isPacked ? right : i16, result))
       return kernel;
   // Integers of other widths than the sum's would have to be extended: nothing packs such weights.

@@ -107,7 +107,6 @@ static std::optional<std::pair<SizeVector, SizeVector>> transposedPads(Node &n, 
   return std::pair(low, high);
 }
 
-/// A convolution of the spread operand with the flipped weight, fully padded.
 /// Whether the result is a convolution's whose filters give the pixels of one block of strides each: the kernel is
 /// whole strides long, and `low` and `high` only crop.
 static bool isOfBlocks(const Windows &windows, ArrayRef<SizeExpr> low, ArrayRef<SizeExpr> high) {
@@ -175,6 +174,7 @@ static Value convolveBlocks(DsBuilder &b, Value x, Value weight, Value bias, con
   return b.pad(ds::PadKind::constant, y, b.scalar(b.element(y), 0), before, after);
 }
 
+/// A convolution of the spread operand with the flipped weight, fully padded.
 static Values convertConvTranspose(Node &n) {
   int64_t rank = n.b.rank(n.in(0)), groups = n.integer("group", 1);
   if (!n.requireRank(0, 3) || !n.requireRank(1, rank, rank))
