@@ -1,7 +1,8 @@
 /* Times calls of a package against hand-written C in the same process. Prints JSON.
  *
  *   measure momentum PACKAGE PARAMETERS THREADS ROUNDS    entry "step" in turn with the same update as a C loop
- *   measure insert PACKAGE ROWS THREADS CALLS             entries "large", "small" and "empty" in turn, random rows */
+ *   measure insert PACKAGE ROWS THREADS CALLS             entries "large", "small" and "empty" and memcpy in
+ *                                                      turn, random rows */
 #define _GNU_SOURCE
 #include "ds/runtime.h"
 
@@ -122,23 +123,34 @@ static void insert(const ds_package *package, ds_session *session, size_t rows, 
   ds_tensor inputs[] = {{sizeof(ds_tensor), "row", DS_F32, 2, rowShape, row},
                         {sizeof(ds_tensor), "at", DS_I64, 1, one, &at}};
   ds_outputs *outputs = NULL;
-  double *samples[3];
-  for (int k = 0; k < 3; ++k)
+  enum { kinds = 5, calls_of_entries = 3 };
+  static const char *labels[kinds] = {"large", "small", "empty", "copy_large", "copy_small"};
+  float *memory[] = {numbers(rows * 768, 0), numbers(341 * 768, 0)};
+  double *samples[kinds];
+  for (int k = 0; k < kinds; ++k)
     samples[k] = malloc(calls * sizeof(double));
   unsigned random = 1;
   for (size_t i = 0; i < calls + 100; ++i)
-    for (int k = 0; k < 3; ++k) {
+    for (int k = 0; k < kinds; ++k) {
       random = random * 1664525u + 1013904223u;
-      at = (int64_t)((random >> 8) % (k == 0 ? rows : 341));
-      size_t entry = entryOf(package, names[k]);
-      double start = now();
-      check(ds_session_run(session, entry, inputs, 2, &outputs));
+      at = (int64_t)((random >> 8) % (k == 0 || k == 3 ? rows : 341));
+      double start;
+      if (k < calls_of_entries) {
+        size_t entry = entryOf(package, names[k]);
+        start = now();
+        check(ds_session_run(session, entry, inputs, 2, &outputs));
+      } else {
+        float *to = memory[k - calls_of_entries] + 768 * at;
+        start = now();
+        memcpy(to, row, 768 * sizeof(float));
+        __sync_synchronize(); /* as the locks of a call wait for its stores */
+      }
       if (i >= 100)
         samples[k][i - 100] = now() - start;
     }
   printf("{");
-  for (int k = 0; k < 3; ++k)
-    print(names[k], samples[k], calls, k < 2 ? "," : "}");
+  for (int k = 0; k < kinds; ++k)
+    print(labels[k], samples[k], calls, k + 1 < kinds ? "," : "}");
   ds_outputs_free(outputs);
 }
 
