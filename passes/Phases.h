@@ -10,6 +10,9 @@
 
 namespace deepstride {
 
+/// Which ops share a kernel: none; elementwise ones, around products that stand alone; and products with them.
+enum class Fusion { None, Generic, Specialized };
+
 enum class Phase {
 #define DS_PHASE(Name, name, summary, contract) Name,
 #include "passes/Phases.def"

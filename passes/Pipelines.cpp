@@ -84,7 +84,9 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
     pack.panel = options.panel;
     pm.addPass(createPackWeights(pack));
   }
-  if (options.fuse)
+  if (options.fusion == Fusion::Specialized) // before what follows an anchor is gathered without it
+    pm.addNestedPass<func::FuncOp>(createFuseDeep());
+  if (options.fusion != Fusion::None)
     pm.addNestedPass<func::FuncOp>(createFuseElementwise());
   addCleanup(pm);
   addContract(pm, Phase::Optimization);
@@ -136,7 +138,7 @@ void registerPipelines() {
   static PassPipelineRegistration<DistributionPipelineOptions> distribution(
       "ds-distribution-pipeline", "make collectives explicit and check their order", buildDistributionPipeline);
   static PassPipelineRegistration<OptimizationPipelineOptions> optimization(
-      "ds-optimization-pipeline", "fuse elementwise ops and pack weights", buildOptimizationPipeline);
+      "ds-optimization-pipeline", "fuse kernels and pack weights", buildOptimizationPipeline);
   static PassPipelineRegistration<MemoryPipelineOptions> memory(
       "ds-memory-pipeline", "outline kernels and plan buffers", buildMemoryPipeline);
   registerInferencePipeline();

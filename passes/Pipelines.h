@@ -23,7 +23,11 @@ struct TrainingPipelineOptions : mlir::PassPipelineOptions<TrainingPipelineOptio
 struct DistributionPipelineOptions : mlir::PassPipelineOptions<DistributionPipelineOptions> {};
 
 struct OptimizationPipelineOptions : mlir::PassPipelineOptions<OptimizationPipelineOptions> {
-  Option<bool> fuse{*this, "fuse", llvm::cl::desc("gather elementwise ops into fused regions"), llvm::cl::init(true)};
+  Option<Fusion> fusion{*this, "fusion", llvm::cl::desc("which ops share a kernel"),
+                        llvm::cl::init(Fusion::Specialized),
+                        llvm::cl::values(clEnumValN(Fusion::None, "none", "none"),
+                                         clEnumValN(Fusion::Generic, "generic", "elementwise ops, around products"),
+                                         clEnumValN(Fusion::Specialized, "specialized", "and products with them"))};
   Option<int64_t> panel{*this, "panel", llvm::cl::desc("columns of a weight panel; 0 leaves weights unpacked"),
                         llvm::cl::init(48)};
 };

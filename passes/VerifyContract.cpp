@@ -128,10 +128,20 @@ static void verifyDistribution(ModuleOp module, Violations &violations) {
 
 static void verifyOptimization(ModuleOp module, Violations &violations) {
   module.walk([&](ds::FusedOp fused) {
-    for (Operation &op : fused.getBody().front().without_terminator()) {
+    unsigned anchors = 0;
+    Block &body = fused.getBody().front();
+    bool hasAttention = !body.getOps<ds::AttentionOp>().empty(); // reads its operands through any strides
+    for (Operation &op : body.without_terminator()) {
+      if (isa<ds::Anchor, ds::AttentionOp>(op)) {
+        if (++anchors > 1)
+          violations.add(&op, "a fused region has at most one anchor");
+        continue;
+      }
+      if (hasAttention && isa<ds::SliceOp>(op))
+        continue;
       auto element = dyn_cast<ds::PerElement>(op);
       if (!element || !element.joinsRegions()) {
-        violations.add(&op, "fused regions hold elementwise ops, broadcasts and transposes only");
+        violations.add(&op, "fused regions hold elementwise ops, broadcasts and transposes only, beside an anchor");
         continue;
       }
       auto scanned = element.scannedOperand();

@@ -18,8 +18,6 @@ void AttentionLowering::emitPlain() {
   Value one = k.constant(1), zero = k.constant(0);
   Value heads = k.index(q[1]), columns = k.index(key[2]), depth = k.index(q[3]);
   Value width = k.index(value[3]), groups = k.index(key[1]);
-  Value queryBuffer = k.bufferOf(op.getQuery()), keyBuffer = k.bufferOf(op.getKey()),
-        valueBuffer = k.bufferOf(op.getValue()), output = k.outputBuffer(0);
   k.setGrid(q[0] * q[1] * q[2], 1);
   Value scores = k.scratchOf(type, key[2]);
   Value repeat = k.divide(heads, arith::MaxUIOp::create(b, loc, groups, one));
@@ -35,14 +33,17 @@ void AttentionLowering::emitPlain() {
   k.loop(k.begin, k.end, one, [&](Value item) {
     SmallVector<Value> at = k.delinearize(item, ArrayRef(q).take_front(3));
     Value group = k.divide(at[1], repeat);
-    Value queryRow = k.add(headOffset(q, at[0], at[1]), k.mul(at[2], depth));
-    Value keys = headOffset(key, at[0], group), values = headOffset(value, at[0], group);
+    Matrix queries = headOf(queryView, at[0], at[1]), results = headOf(resultView, at[0], at[1]);
+    Matrix keys = headOf(keyView, at[0], group), values = headOf(valueView, at[0], group);
+    auto place = [&](const Matrix &matrix, Value row, Value column) {
+      return k.add(matrix.offset, k.add(k.mul(row, matrix.rowStride), k.mul(column, matrix.columnStride)));
+    };
     auto scoreOf = [&](Value column, bool inside) {
       Value dot;
       if (inside || !replacingStep())
         dot = accumulate(depth, [&](Value i) -> Value {
-          Value x = k.load(queryBuffer, k.add(queryRow, i), element);
-          Value y = k.load(keyBuffer, k.add(keys, k.add(k.mul(column, depth), i)), element);
+          Value x = k.load(queries.buffer, place(queries, at[2], i), element);
+          Value y = k.load(keys.buffer, place(keys, column, i), element);
           return arith::MulFOp::create(b, loc, x, y);
         });
       // Masks may be f32 beside a narrower query, whose scores are computed in f32.
@@ -71,11 +72,11 @@ void AttentionLowering::emitPlain() {
     }));
     k.loop(zero, width, one, [&](Value i) {
       Value weighted = accumulate(columns, [&](Value column) -> Value {
-        Value y = k.load(valueBuffer, k.add(values, k.add(k.mul(column, width), i)), element);
+        Value y = k.load(values.buffer, place(values, column, i), element);
         return arith::MulFOp::create(b, loc, memref::LoadOp::create(b, loc, scores, column), y);
       });
       Value result = orZero(arith::DivFOp::create(b, loc, weighted, total), total);
-      k.store(result, output, k.add(k.mul(item, width), i), element);
+      k.store(result, results.buffer, place(results, at[2], i), element);
     });
   });
 }
@@ -87,7 +88,6 @@ void AttentionLowering::emitPanels() {
   int64_t lanes = micro->lanes(), panel = k.target.panel;
   Value one = k.constant(1), zero = k.constant(0);
   Value rows = k.index(q[2]), columns = k.index(key[2]), depth = k.index(q[3]), width = k.index(value[3]);
-  Value output = k.outputBuffer(0);
   // The values' panel is their whole width where that is a few vectors, so that no column is wasted.
   auto fixedWidth = value[3].constant();
   int64_t valuePanel =
@@ -111,8 +111,8 @@ void AttentionLowering::emitPanels() {
     SmallVector<Value> at = k.delinearize(item, ArrayRef(q).take_front(2));
     Value group = k.divide(at[1], repeat);
     // The keys' element (k, n) is row n, column k of the stored matrix.
-    Matrix keys{k.bufferOf(op.getKey()), headOffset(key, at[0], group), one, depth};
-    Matrix values{k.bufferOf(op.getValue()), headOffset(value, at[0], group), width, one};
+    Matrix keys = headOf(keyView, at[0], group), values = headOf(valueView, at[0], group);
+    std::swap(keys.rowStride, keys.columnStride);
     k.loop(zero, keyPanelCount, one, [&](Value number) {
       emitPackPanel(k, *micro, keys, element, depth, k.mul(number, k.constant(panel)), columns, scratch,
                     k.mul(number, k.mul(depth, k.constant(panel))), panel);
@@ -121,11 +121,11 @@ void AttentionLowering::emitPanels() {
       emitPackPanel(k, *micro, values, element, columns, k.mul(number, k.constant(valuePanel)), width, scratch,
                     k.add(valuesAt, k.mul(number, k.mul(columns, k.constant(valuePanel)))), valuePanel);
     });
-    Value queries = headOffset(q, at[0], at[1]);
-    Value results = k.mul(item, k.mul(rows, width));
+    Matrix queries = headOf(queryView, at[0], at[1]), results = headOf(resultView, at[0], at[1]);
     k.loop(zero, rows, k.constant(rowBlock), [&](Value block) {
       Value count = k.minimum(k.constant(rowBlock), k.sub(rows, block));
-      Matrix query{k.bufferOf(op.getQuery()), k.add(queries, k.mul(block, depth)), depth, one};
+      Matrix query = queries;
+      query.offset = k.add(query.offset, k.mul(block, query.rowStride));
       std::optional<BlockWindow> window;
       Value firstPanel = zero, panelEnd = keyPanelCount;
       if (bounds)
@@ -171,9 +171,10 @@ void AttentionLowering::emitPanels() {
                            Value scale = vector::BroadcastOp::create(b, loc, tile.getType(),
                                                                      memref::LoadOp::create(b, loc, inverse, row));
                            Value column = k.add(first, k.constant(v * lanes));
-                           Value position = k.add(results, k.add(k.mul(k.add(block, row), width), column));
+                           Value position =
+                               k.add(results.offset, k.add(k.mul(k.add(block, row), results.rowStride), column));
                            Value result = orZero(arith::MulFOp::create(b, loc, tile, scale), scale);
-                           storeLanes(k, result, output, position, mask);
+                           storeLanes(k, result, results.buffer, position, mask);
                          });
       });
     });
@@ -181,6 +182,14 @@ void AttentionLowering::emitPanels() {
 }
 
 LogicalResult AttentionLowering::run() {
+  auto query = operandView(k, op.getQuery()), keys = operandView(k, op.getKey()),
+       values = operandView(k, op.getValue()), result = deepstride::resultView(k, op);
+  if (!query || !keys || !values || !result || !result->axes[3].stride.isConstant(1))
+    return op.emitOpError("shares a kernel with more than transposes and slices, or its features are moved");
+  queryView = *query;
+  keyView = *keys;
+  valueView = *values;
+  resultView = *result;
   auto viewOf = [&](Value value) {
     return value ? k.broadcastView(k.bufferOf(value), k.sizesOf(value), {q[0], q[1], q[2], key[2]}) : View();
   };

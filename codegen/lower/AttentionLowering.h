@@ -2,7 +2,8 @@
 #ifndef DEEPSTRIDE_CODEGEN_LOWER_ATTENTIONLOWERING_H
 #define DEEPSTRIDE_CODEGEN_LOWER_ATTENTIONLOWERING_H
 
-#include "codegen/lower/KernelBuilder.h"
+#include "codegen/kernel/Views.h"
+#include "codegen/tile/MicroKernel.h"
 
 namespace deepstride {
 
@@ -30,7 +31,8 @@ public:
 private:
   void emitPlain();
   void emitPanels();
-  mlir::Value headOffset(llvm::ArrayRef<SizeExpr> shape, mlir::Value batch, mlir::Value head);
+  /// One head of an operand or of the result, as a matrix of tokens by features.
+  Matrix headOf(const View &view, mlir::Value batch, mlir::Value head);
   mlir::Value divisorOf(mlir::Value sum);
   mlir::Value orZero(mlir::Value result, mlir::Value sum);
 
@@ -65,6 +67,7 @@ private:
   SizeVector q, key, value;
   llvm::SmallVector<ds::ScoreStep> steps;
   ds::ScoreWindow bounds;
+  View queryView, keyView, valueView, resultView;
   llvm::SmallVector<View> masks; // one for each step, some without a buffer
   View positions;
 };

@@ -8,9 +8,9 @@ using namespace mlir;
 
 namespace deepstride {
 
-Value AttentionLowering::headOffset(ArrayRef<SizeExpr> shape, Value batch, Value head) {
-  Value matrix = k.mul(k.index(shape[2]), k.index(shape[3]));
-  return k.mul(k.add(k.mul(batch, k.index(shape[1])), head), matrix);
+Matrix AttentionLowering::headOf(const View &view, Value batch, Value head) {
+  return {view.buffer, k.offsetAt(view, {0, 1}, {batch, head}), k.index(view.axes[2].stride),
+          k.index(view.axes[3].stride)};
 }
 
 // Without keys nothing is summed: the result is 0 then, as a product over nothing is, and not 0 / 0.

@@ -60,7 +60,7 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
                    "64 bits or the standard's narrow formats, found ")
                << type;
     if (!isa<ds::PerElement>(op)) {
-      if (anchor || k.ops().size() > 1)
+      if (anchor || (k.ops().size() > 1 && !isa<ds::Anchor, ds::AttentionOp>(op)))
         return op->emitOpError("cannot share a kernel with other ops");
       anchor = op;
     }

@@ -3,8 +3,7 @@
 // of the result are a run; a tap of the filter reads a run's elements from one row of the image, so that they are
 // copied in vectors. Where a group has a single filter, as in a depthwise convolution, gathering would cost as much as
 // it saves, and the filter walks over the image itself.
-#include "codegen/lower/KernelBuilder.h"
-#include "codegen/tile/Gemm.h"
+#include "codegen/kernel/Epilogue.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -20,7 +19,8 @@ struct Convolution {
   Convolution(KernelBuilder &k, ds::ConvOp op)
       : k(k), b(k.b), loc(k.loc), op(op), input(k.sizesOf(op.getInput())), weight(k.sizesOf(op.getWeight())),
         result(k.sizesOf(op.getResult())), element(k.elementOf(op.getInput())), sum(k.elementOf(op.getResult())),
-        spatial(input.size() - 2), source(k.bufferOf(op.getInput())), zero(k.constant(0)), one(k.constant(1)) {
+        spatial(input.size() - 2), source(k.bufferOf(op.getInput())), zero(k.constant(0)), one(k.constant(1)),
+        epilogue(k, op) {
     SizeVector imageStrides = KernelBuilder::strides(ArrayRef(input).drop_front(2));
     for (size_t i = 0; i < spatial; ++i) {
       sizes.push_back(k.index(input[i + 2]));
@@ -33,8 +33,12 @@ struct Convolution {
   /// Whether emitDirect can and should be taken: few filters share what they would gather.
   bool isDirect(const MicroKernel &micro);
   void emitDirect(const MicroKernel &micro);
+  LogicalResult verify() { return epilogue.verify(); }
 
 private:
+  /// Filters of one walk over a panel: their tiles and the panel stay in a level-2 cache.
+  static constexpr int64_t filtersPerSweep = 128;
+
   Value select(Value condition, Value x, Value y) { return arith::SelectOp::create(b, loc, condition, x, y); }
   Value atLeast(Value x, Value low) { return arith::MaxSIOp::create(b, loc, x, low); }
   Value atMost(Value x, Value high) { return arith::MinSIOp::create(b, loc, x, high); }
@@ -73,6 +77,7 @@ private:
   SmallVector<Value> sizes, strides; // of the image's spatial axes
   Value staging;                     // gathered rows, one for each tap
   Value runs, runCount;              // records of runs, and how many there are
+  Epilogue epilogue;
 };
 
 /// What is known of a run: the column of its first pixel, how many pixels it has, where its windows start along each
@@ -210,6 +215,7 @@ void Convolution::emitProduct(const MicroKernel &micro) {
   bool isPanel = micro.interleave == 1 && micro.panel == element, isMatrix = isPointwise();
   SizeExpr packedSize = panelSpace(micro, depthSize, width) + SizeExpr(lanes);
   SizeExpr stagingSize = isPanel || isMatrix ? SizeExpr(0) : depthSize * SizeExpr(width) + SizeExpr(lanes);
+  epilogue.reserve(filtersPerSweep, width);
   int64_t packedBytes = storageBytes(micro.panel), stagingBytes = storageBytes(element);
   Value bytes = k.scratchOf(b.getI8Type(), packedSize * SizeExpr(packedBytes) + stagingSize * SizeExpr(stagingBytes));
   auto view = [&](Type type, const SizeExpr &size, const SizeExpr &offset) -> Value {
@@ -241,19 +247,21 @@ void Convolution::emitProduct(const MicroKernel &micro) {
                       packed, zero, width);
     }
     Value firstFilter = k.mul(group, filters);
-    Matrix lhs{k.bufferOf(op.getWeight()), k.mul(firstFilter, depth), depth, one};
-    Value target = k.mul(k.add(k.mul(image, k.index(weight[0])), firstFilter), columns);
-    emitPanelProduct(k, micro, lhs, filters, depth, Panel{packed, zero, width / lanes, {}}, k.sub(columns, first),
-                     k.target.rowBlock, [&](Value row, int64_t v, Value value, Value mask) {
-                       if (op.getBias()) {
-                         Value wide =
-                             vector::BroadcastOp::create(b, loc, value.getType(), biasOf(k.add(firstFilter, row)));
-                         value = emitBinary(b, loc, ds::BinaryKind::add, value, wide, sum, sum);
-                       }
-                       Value column = k.add(first, k.constant(v * lanes));
-                       Value position = k.add(target, k.add(k.mul(row, columns), column));
-                       storeLanes(k, toStorage(b, loc, value, sum), k.outputBuffer(0), position, mask);
-                     });
+    Value target = k.add(k.mul(image, k.index(weight[0])), firstFilter), here = k.sub(columns, first);
+    k.loop(zero, filters, k.constant(filtersPerSweep), [&](Value sweep) {
+      Value count = atMost(k.constant(filtersPerSweep), k.sub(filters, sweep)), filter = k.add(firstFilter, sweep);
+      Matrix lhs{k.bufferOf(op.getWeight()), k.mul(filter, depth), depth, one};
+      epilogue.emit({k.add(target, sweep), count, first, here, width}, lanes, [&](TileSink sink) {
+        emitPanelProduct(k, micro, lhs, count, depth, Panel{packed, zero, width / lanes, {}}, here, k.target.rowBlock,
+                         [&](Value row, int64_t v, Value value, Value mask) {
+                           if (!op.getBias())
+                             return sink(row, v, value, mask);
+                           Value added =
+                               vector::BroadcastOp::create(b, loc, value.getType(), biasOf(k.add(filter, row)));
+                           sink(row, v, emitBinary(b, loc, ds::BinaryKind::add, value, added, sum, sum), mask);
+                         });
+      });
+    });
   });
 }
 
@@ -323,7 +331,8 @@ void Convolution::emitDirect(const MicroKernel &micro) {
   k.loop(k.begin, k.end, one, [&](Value item) {
     SmallVector<Value> at = k.delinearize(item, rows);
     Value base = k.mul(k.add(k.mul(at[0], k.index(input[1])), k.mul(k.divide(at[1], filters), channels)), plane);
-    Value weights = k.mul(at[1], tapCount), target = k.mul(item, pixels);
+    Value weights = k.mul(at[1], tapCount), row = k.add(k.mul(at[0], k.index(result[1])), at[1]);
+    Value target = k.mul(k.linearize(ArrayRef(at).drop_front(2), ArrayRef(rows).drop_front(2)), pixels);
     SmallVector<Value> starts;
     for (size_t i = 0; i + 1 < spatial; ++i)
       starts.push_back(startOf(at[i + 2], i));
@@ -348,14 +357,13 @@ void Convolution::emitDirect(const MicroKernel &micro) {
       if (op.getBias())
         value = emitBinary(b, loc, ds::BinaryKind::add, value, vector::BroadcastOp::create(b, loc, type, biasOf(at[1])),
                            sum, sum);
-      value = toStorage(b, loc, value, sum);
       Value isFull = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, remaining, k.constant(lanes));
       auto store = scf::IfOp::create(b, loc, isFull, /*withElseRegion=*/true);
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(store.thenBlock());
-      storeLanes(k, value, k.outputBuffer(0), k.add(target, first), {});
+      epilogue.store(value, {row, k.add(target, first), {}});
       b.setInsertionPointToStart(store.elseBlock());
-      storeLanes(k, value, k.outputBuffer(0), k.add(target, first), lanesBelow(k, lanes, remaining));
+      epilogue.store(value, {row, k.add(target, first), lanesBelow(k, lanes, remaining)});
     });
   });
 }
@@ -365,11 +373,11 @@ LogicalResult lowerConv(KernelBuilder &k, ds::ConvOp op) {
   k.setFlops(product(result) * product(ArrayRef(weight).drop_front(1)) * SizeExpr(2));
   auto micro = microKernelFor(k.target, k.elementOf(op.getWeight()), k.elementOf(op.getInput()),
                               k.elementOf(op.getResult()), /*isPacked=*/false);
-  if (!micro) {
-    lowerPlainConv(k, op);
-    return success();
-  }
+  if (!micro)
+    return lowerPlainConv(k, op);
   Convolution convolution(k, op);
+  if (failed(convolution.verify()))
+    return failure();
   if (convolution.isDirect(*micro))
     convolution.emitDirect(*micro);
   else

@@ -198,9 +198,10 @@ Value KernelBuilder::checkedIndex(Value raw, Value size) {
 }
 
 Value KernelBuilder::scratchOf(Type type, const SizeExpr &elements) {
-  SizeExpr bytes = elements * SizeExpr(static_cast<int64_t>(type.getIntOrFloatBitWidth() / 8));
-  function->setAttr("ds.scratch", toAttribute(b.getContext(), bytes));
-  return memref::ViewOp::create(b, loc, MemRefType::get({ShapedType::kDynamic}, type), scratch, constant(0),
+  SizeExpr bytes = elements * SizeExpr(static_cast<int64_t>(type.getIntOrFloatBitWidth() / 8)), taken = scratchSize;
+  scratchSize = taken + bytes;
+  function->setAttr("ds.scratch", toAttribute(b.getContext(), scratchSize));
+  return memref::ViewOp::create(b, loc, MemRefType::get({ShapedType::kDynamic}, type), scratch, index(taken),
                                 ValueRange{index(elements)});
 }
 

@@ -90,7 +90,7 @@ public:
 
   /// A one-element accumulator that lives on the kernel's stack frame.
   mlir::Value cell(mlir::Type type);
-  /// `bytes` of per-thread scratch as a flat memref of `type`; call once per kernel.
+  /// Per-thread scratch as a flat memref of `type`, behind what was taken before.
   mlir::Value scratchOf(mlir::Type type, const SizeExpr &elements);
 
   void setGrid(const SizeExpr &items, int64_t grain);
@@ -112,6 +112,7 @@ private:
   llvm::SmallVector<mlir::Value> results, outputs, sizes;
   llvm::DenseMap<mlir::Value, mlir::Value> buffers;
   mlir::Value status;
+  SizeExpr scratchSize = 0; // bytes
   mlir::OpBuilder entry;
 };
 
@@ -144,7 +145,7 @@ llvm::LogicalResult lowerLinear(KernelBuilder &builder, ds::LinearOp op);
 llvm::LogicalResult lowerAttention(KernelBuilder &builder, ds::AttentionOp op);
 llvm::LogicalResult lowerRotary(KernelBuilder &builder, ds::RotaryOp op);
 llvm::LogicalResult lowerConv(KernelBuilder &builder, ds::ConvOp op);
-void lowerPlainConv(KernelBuilder &builder, ds::ConvOp op);
+llvm::LogicalResult lowerPlainConv(KernelBuilder &builder, ds::ConvOp op);
 llvm::LogicalResult lowerPool(KernelBuilder &builder, ds::PoolOp op);
 
 } // namespace deepstride

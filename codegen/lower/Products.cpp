@@ -1,8 +1,7 @@
 // Kernels of ds.linear and ds.matmul. Products go through micro-kernels over column panels, which are packed when the
 // package is written (weights) or into scratch (states, activations); the reference, and types that no micro-kernel
 // has, are plain loops. Threads split columns and batches, never the inner dimension.
-#include "codegen/lower/KernelBuilder.h"
-#include "codegen/tile/Gemm.h"
+#include "codegen/kernel/Epilogue.h"
 
 using namespace mlir;
 
@@ -57,7 +56,7 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
                          : op.getTransposed() ? weightShape.front()
                                               : weightShape.back();
   Value rows = k.index(rowsSize), depth = k.index(depthSize), columns = k.index(columnsSize);
-  Value input = k.bufferOf(op.getInput()), weight = k.bufferOf(op.getWeight()), output = k.outputBuffer(0);
+  Value input = k.bufferOf(op.getInput()), weight = k.bufferOf(op.getWeight());
   Value bias = op.getBias() ? k.bufferOf(op.getBias()) : Value();
   k.setFlops(rowsSize * depthSize * columnsSize * SizeExpr(2));
   Value one = k.constant(1), zero = k.constant(0);
@@ -70,6 +69,9 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
     return op.emitOpError("packed weights need vectors and a micro-kernel of their layout, found ")
            << types.left << " by " << types.right << " in panels of " << *op.getPanel() << ", interleaved by "
            << static_cast<int64_t>(op.getInterleave());
+  Epilogue epilogue(k, op);
+  if (failed(epilogue.verify()))
+    return failure();
 
   if (!micro) {
     k.setGrid(rowsSize, 1);
@@ -77,7 +79,7 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
       k.loop(zero, columns, one, [&](Value column) {
         Value start = bias ? k.load(bias, column, types.result) : scalarConstant(k.b, k.loc, types.result, 0.0);
         Value sum = plainProduct(k, {input, zero, depth, one}, whole, row, column, depth, types, start);
-        k.store(sum, output, k.add(k.mul(row, columns), column), types.result);
+        epilogue.store(sum, {row, column, {}});
       });
     });
     return success();
@@ -88,37 +90,45 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   Value elements = panelElements(k, *micro, depth, width);
   auto stored = VectorType::get({lanes}, storageType(types.result));
   k.setGrid(panels, 1);
+  epilogue.reserve(rowsPerSweep, width);
   auto multiply = [&](const Matrix &lhs, Value firstRow, Value count, Value number, const Panel &panel) {
     Value first = k.mul(number, k.constant(width));
     // Where the width divides the columns, no panel is cut.
     Value here = SizeExpr::mod(columnsSize, width).isConstant(0) ? Value() : k.sub(columns, first);
-    emitPanelProduct(k, *micro, lhs, count, depth, panel, here, k.target.rowBlock,
-                     [&](Value row, int64_t v, Value value, Value mask) {
-                       Value column = k.add(first, k.constant(v * lanes));
-                       if (bias) {
-                         Value added = fromStorage(k.b, k.loc, loadLanes(k, stored, bias, column, mask), types.result);
-                         value = emitBinary(k.b, k.loc, ds::BinaryKind::add, value, added, types.result, types.result);
-                       }
-                       Value position = k.add(k.mul(k.add(firstRow, row), columns), column);
-                       storeLanes(k, toStorage(k.b, k.loc, value, types.result), output, position, mask);
-                     });
+    epilogue.emit({firstRow, count, first, here, width}, lanes, [&](TileSink sink) {
+      emitPanelProduct(
+          k, *micro, lhs, count, depth, panel, here, k.target.rowBlock,
+          [&](Value row, int64_t v, Value value, Value mask) {
+            if (!bias)
+              return sink(row, v, value, mask);
+            Value raw = loadLanes(k, stored, bias, k.add(first, k.constant(v * lanes)), mask);
+            Value added = fromStorage(k.b, k.loc, raw, types.result);
+            sink(row, v, emitBinary(k.b, k.loc, ds::BinaryKind::add, value, added, types.result, types.result), mask);
+          });
+    });
   };
   int64_t vectors = width / lanes;
+  auto sweep = [&](llvm::function_ref<void(Value, Value)> body) { // (first row, rows)
+    k.loop(zero, rows, k.constant(rowsPerSweep),
+           [&](Value first) { body(first, k.minimum(k.constant(rowsPerSweep), k.sub(rows, first))); });
+  };
   if (!isPacked) { // packed by the thread that multiplies, one panel for all rows
     Value packed = k.scratchOf(storageType(micro->panel), panelSpace(*micro, depthSize, width));
     k.loop(k.begin, k.end, one, [&](Value number) {
       emitPackPanel(k, *micro, whole, types.right, depth, k.mul(number, k.constant(width)), columns, packed, zero,
                     width);
-      multiply(Matrix{input, zero, depth, one}, zero, rows, number, Panel{packed, zero, vectors, {}});
+      sweep([&](Value first, Value count) {
+        multiply(Matrix{input, k.mul(first, depth), depth, one}, first, count, number,
+                 Panel{packed, zero, vectors, {}});
+      });
     });
     return success();
   }
-  k.loop(zero, rows, k.constant(rowsPerSweep), [&](Value sweep) {
-    Value sweepRows = k.minimum(k.constant(rowsPerSweep), k.sub(rows, sweep));
-    Matrix lhs{input, k.mul(sweep, depth), depth, one};
+  sweep([&](Value first, Value count) {
+    Matrix lhs{input, k.mul(first, depth), depth, one};
     k.loop(k.begin, k.end, one, [&](Value number) {
       Value next = k.minimum(k.add(number, one), k.sub(k.end, one));
-      multiply(lhs, sweep, sweepRows, number, Panel{weight, k.mul(number, elements), vectors, k.mul(next, elements)});
+      multiply(lhs, first, count, number, Panel{weight, k.mul(number, elements), vectors, k.mul(next, elements)});
     });
   });
   return success();
@@ -132,7 +142,10 @@ LogicalResult lowerMatmul(KernelBuilder &k, ds::MatmulOp op) {
   bool transposeLeft = op.getTranspose()[0], transposeRight = op.getTranspose()[1];
   SizeExpr depthSize = transposeLeft ? left[left.size() - 2] : left.back();
   Value rows = k.index(rowsSize), columns = k.index(columnsSize), depth = k.index(depthSize);
-  Value one = k.constant(1), zero = k.constant(0), output = k.outputBuffer(0);
+  Value one = k.constant(1), zero = k.constant(0);
+  Epilogue epilogue(k, op);
+  if (failed(epilogue.verify()))
+    return failure();
 
   // Batch axes broadcast; the strides of the whole matrices enter as the innermost batch stride.
   auto batchView = [&](Value value, ArrayRef<SizeExpr> own) {
@@ -164,7 +177,7 @@ LogicalResult lowerMatmul(KernelBuilder &k, ds::MatmulOp op) {
       k.loop(zero, columns, one, [&](Value column) {
         Value start = scalarConstant(k.b, k.loc, types.result, 0.0);
         Value sum = plainProduct(k, a, c, row, column, depth, types, start);
-        k.store(sum, output, k.add(k.mul(item, columns), column), types.result);
+        epilogue.store(sum, {item, column, {}});
       });
     });
     return success();
@@ -172,6 +185,7 @@ LogicalResult lowerMatmul(KernelBuilder &k, ds::MatmulOp op) {
 
   int64_t lanes = micro->lanes(), width = widthOf(k, *micro);
   k.setGrid(product(batch) * panelCount(columnsSize, width), 1);
+  epilogue.reserve(rowsPerSweep, width);
   Value packed = k.scratchOf(storageType(micro->panel), panelSpace(*micro, depthSize, width));
   Value panels = k.ceilDiv(columns, width);
   k.loop(k.begin, k.end, one, [&](Value item) {
@@ -181,13 +195,15 @@ LogicalResult lowerMatmul(KernelBuilder &k, ds::MatmulOp op) {
     Matrix a = matrixOf(leftView, at, transposeLeft, left), c = matrixOf(rightView, at, transposeRight, right);
     Value first = k.mul(number, k.constant(width));
     emitPackPanel(k, *micro, c, types.right, depth, first, columns, packed, zero, width);
-    Value base = k.mul(matrix, k.mul(rows, columns));
-    emitPanelProduct(k, *micro, a, rows, depth, Panel{packed, zero, width / lanes, {}}, k.sub(columns, first),
-                     k.target.rowBlock, [&](Value row, int64_t v, Value value, Value mask) {
-                       Value column = k.add(first, k.constant(v * lanes));
-                       Value position = k.add(base, k.add(k.mul(row, columns), column));
-                       storeLanes(k, toStorage(k.b, k.loc, value, types.result), output, position, mask);
-                     });
+    Value here = k.sub(columns, first);
+    k.loop(zero, rows, k.constant(rowsPerSweep), [&](Value sweep) {
+      Value count = k.minimum(k.constant(rowsPerSweep), k.sub(rows, sweep));
+      Matrix lhs{a.buffer, k.add(a.offset, k.mul(sweep, a.rowStride)), a.rowStride, a.columnStride};
+      epilogue.emit({k.add(k.mul(matrix, rows), sweep), count, first, here, width}, lanes, [&](TileSink sink) {
+        emitPanelProduct(k, *micro, lhs, count, depth, Panel{packed, zero, width / lanes, {}}, here, k.target.rowBlock,
+                         sink);
+      });
+    });
   });
   return success();
 }

@@ -1,5 +1,5 @@
 // Pooling, and convolution in plain loops: one output element per grid item walks its window with bounds checks.
-#include "codegen/lower/KernelBuilder.h"
+#include "codegen/kernel/Epilogue.h"
 
 using namespace mlir;
 
@@ -44,7 +44,10 @@ private:
 static Value read(KernelBuilder &k, Value cell) { return memref::LoadOp::create(k.b, k.loc, cell); }
 static void write(KernelBuilder &k, Value value, Value cell) { memref::StoreOp::create(k.b, k.loc, value, cell); }
 
-void lowerPlainConv(KernelBuilder &k, ds::ConvOp op) {
+LogicalResult lowerPlainConv(KernelBuilder &k, ds::ConvOp op) {
+  Epilogue epilogue(k, op);
+  if (failed(epilogue.verify()))
+    return failure();
   SizeVector input = k.sizesOf(op.getInput()), weight = k.sizesOf(op.getWeight()), result = k.sizesOf(op.getResult());
   Type inputElement = k.elementOf(op.getInput()), weightElement = k.elementOf(op.getWeight()),
        element = k.elementOf(op.getResult());
@@ -73,8 +76,10 @@ void lowerPlainConv(KernelBuilder &k, ds::ConvOp op) {
         write(k, emitBinary(k.b, k.loc, ds::BinaryKind::add, read(k, cell), product, element, element), cell);
       });
     });
-    k.store(read(k, cell), k.outputBuffer(0), item, element);
+    Value row = k.add(k.mul(at[0], k.index(result[1])), at[1]);
+    epilogue.store(read(k, cell), {row, k.linearize(ArrayRef(at).drop_front(2), ArrayRef(result).drop_front(2)), {}});
   });
+  return success();
 }
 
 // Elements that an average divides by: those inside the operand, or also those inside its padding.

@@ -124,4 +124,15 @@ def DS_PerElement : OpInterface<"PerElement"> {
   ];
 }
 
+def DS_Anchor : OpInterface<"Anchor"> {
+  let cppNamespace = "::deepstride::ds";
+  let description = [{
+    Ops whose kernels compute their one result in tiles, and can apply elementwise ops to a tile before it is stored: the
+    anchor of a `ds.fused` region, of which such a region has at most one. What follows it there is its epilogue.
+  }];
+  let methods = [InterfaceMethod<[{
+    How many leading axes of the result the rows of a tile run over; its columns run over the axes behind them.
+  }], "int64_t", "rowAxes">];
+}
+
 #endif

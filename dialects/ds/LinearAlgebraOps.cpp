@@ -13,6 +13,10 @@ static Type sumType(Type left, Type right) {
   return left == right ? left : Type();
 }
 
+int64_t MatmulOp::rowAxes() { return cast<RankedTensorType>(getType()).getRank() - 1; }
+int64_t LinearOp::rowAxes() { return cast<RankedTensorType>(getType()).getRank() - 1; }
+int64_t ConvOp::rowAxes() { return 2; } // images and filters
+
 LogicalResult MatmulOp::inferResults(Inference &inference) {
   const TensorFacts &lhs = inference.operand(0), &rhs = inference.operand(1);
   if (lhs.rank() < 2 || rhs.rank() < 2 || getTranspose().size() != 2)

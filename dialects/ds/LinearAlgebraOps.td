@@ -1,6 +1,6 @@
 // Matrix products, convolutions and attention. Created by the importer and by recomposition, gone after codegen.
 
-def DS_MatmulOp : DS_TensorOp<"matmul"> {
+def DS_MatmulOp : DS_TensorOp<"matmul", [DeclareOpInterfaceMethods<DS_Anchor>]> {
   let summary = "matrix product with broadcast batch axes";
   let description = [{
     NumPy's matmul on operands of rank two and more; the flags transpose the last two axes. Products of integers of 8 or
@@ -16,7 +16,7 @@ def DS_MatmulOp : DS_TensorOp<"matmul"> {
   let assemblyFormat = "$lhs `,` $rhs `transpose` $transpose attr-dict `:` functional-type(operands, results)";
 }
 
-def DS_LinearOp : DS_TensorOp<"linear"> {
+def DS_LinearOp : DS_TensorOp<"linear", [DeclareOpInterfaceMethods<DS_Anchor>]> {
   let summary = "a product with a parameter, plus bias";
   let description = [{
     x [..., K] times weight [K, N] plus bias [N]; integers of 8 or 16 bits are summed in i32. With `panel` the weight
@@ -140,7 +140,7 @@ def DS_LinearAttentionOp : DS_TensorOp<"linear_attention"> {
                          attr-dict `:` functional-type(operands, results)}];
 }
 
-def DS_ConvOp : DS_TensorOp<"conv"> {
+def DS_ConvOp : DS_TensorOp<"conv", [DeclareOpInterfaceMethods<DS_Anchor>]> {
   let summary = "convolution over the spatial axes of [batch, channel, ...]";
   let description = [{
     Weight [M, C / groups, kernel...]; `pads` lists the beginnings of all axes, then the ends. Integers of 8 or 16 bits

@@ -4,6 +4,17 @@
 
 include "mlir/Pass/PassBase.td"
 
+def FuseDeep : Pass<"ds-fuse-deep", "::mlir::func::FuncOp"> {
+  let summary = "apply elementwise ops to the tiles of the product before them";
+  let description = [{
+    A product or convolution becomes the anchor of a `ds.fused` region; the elementwise ops that follow it join as its
+    epilogue, with what only they need. Their operands are as large as the anchor's result, or one number, one for each
+    column or one for each row. A value that is also read elsewhere becomes a result of the region. Remarks say why an op
+    stays outside. Numerically a no-op. Reports: ops fused, regions.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+}
+
 def FuseElementwise : Pass<"ds-fuse-elementwise", "::mlir::func::FuncOp"> {
   let summary = "gather elementwise ops and the views between them into fused regions";
   let description = [{

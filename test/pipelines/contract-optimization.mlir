@@ -1,10 +1,11 @@
 // RUN: ds-opt %s --split-input-file --verify-diagnostics --ds-verify-contract=phase=optimization
 
-func.func @product(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
+func.func @products(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
   %0 = ds.fused {
-    // expected-error @+1 {{'ds.matmul' violates the contract of phase 'optimization': fused regions hold elementwise ops, broadcasts and transposes only}}
     %1 = ds.matmul %x, %x transpose [false, false] : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
-    ds.yield %1 : tensor<2x2xf32>
+    // expected-error @+1 {{'ds.matmul' violates the contract of phase 'optimization': a fused region has at most one anchor}}
+    %2 = ds.matmul %1, %x transpose [false, false] : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+    ds.yield %2 : tensor<2x2xf32>
   } : tensor<2x2xf32>
   return %0 : tensor<2x2xf32>
 }
@@ -14,7 +15,7 @@ func.func @product(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
 // No loop over a region could read a box that begins at a size, or count.
 func.func @box(%x: tensor<4xf32>) -> tensor<2xf32> {
   %0 = ds.fused {
-    // expected-error @+1 {{'ds.slice' violates the contract of phase 'optimization': fused regions hold elementwise ops, broadcasts and transposes only}}
+    // expected-error @+1 {{'ds.slice' violates the contract of phase 'optimization': fused regions hold elementwise ops, broadcasts and transposes only, beside an anchor}}
     %1 = ds.slice %x starts [1] sizes [2] steps [1] : (tensor<4xf32>) -> tensor<2xf32>
     ds.yield %1 : tensor<2xf32>
   } : tensor<2xf32>
@@ -25,7 +26,7 @@ func.func @box(%x: tensor<4xf32>) -> tensor<2xf32> {
 
 func.func @sizes() -> tensor<2xi64> {
   %0 = ds.fused {
-    // expected-error @+1 {{'ds.shape' violates the contract of phase 'optimization': fused regions hold elementwise ops, broadcasts and transposes only}}
+    // expected-error @+1 {{'ds.shape' violates the contract of phase 'optimization': fused regions hold elementwise ops, broadcasts and transposes only, beside an anchor}}
     %1 = ds.shape [3, 4] : tensor<2xi64>
     ds.yield %1 : tensor<2xi64>
   } : tensor<2xi64>

@@ -194,7 +194,7 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
   case Phase::Optimization:
     return runPasses(phase, program, [&](OpPassManager &pm) {
       OptimizationPipelineOptions optimization;
-      optimization.fuse = !isReference;
+      optimization.fusion = isReference ? Fusion::None : options.fusion;
       optimization.panel = isReference ? 0 : target.panel;
       buildOptimizationPipeline(pm, optimization);
     });
@@ -219,6 +219,8 @@ PackageOptions Driver::packageOptions() const {
   StringRef references[] = {"off", "on", "f64"};
   add("mcpu", options.cpus.empty() ? "host" : llvm::join(options.cpus, ","), !options.cpus.empty());
   add("reference", references[static_cast<int>(options.reference)].str(), options.reference != Reference::Off);
+  StringRef fusions[] = {"none", "generic", "specialized"};
+  add("fusion", fusions[static_cast<int>(options.fusion)].str(), options.fusion != Fusion::Specialized);
   std::vector<std::string> dims;
   for (const auto &dim : options.dims)
     dims.push_back((dim.getKey() + "=" + Twine(dim.getValue())).str());

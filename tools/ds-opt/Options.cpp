@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using llvm::StringRef;
@@ -87,6 +88,17 @@ static const OptionInfo table[] = {
      [](ParsedCommandLine &line, StringRef value) {
        line.options.reference = value.empty() ? Reference::Native : Reference::F64;
        return std::string(value.empty() || value == "f64" ? "" : "--reference expects nothing or f64");
+     }},
+    {"--fusion", Argument::Required, "none|generic|specialized",
+     "which ops share a kernel: none; elementwise ones; and products with them (default)",
+     [](ParsedCommandLine &line, StringRef value) {
+       auto fusion = llvm::StringSwitch<std::optional<Fusion>>(value)
+                         .Case("none", Fusion::None)
+                         .Case("generic", Fusion::Generic)
+                         .Case("specialized", Fusion::Specialized)
+                         .Default(std::nullopt);
+       line.options.fusion = fusion.value_or(Fusion::Specialized);
+       return std::string(fusion ? "" : "--fusion expects none, generic or specialized, found '" + value.str() + "'");
      }},
     {"--report", Argument::None, "", "print what each pass did, and remarks on what it left alone",
      [](ParsedCommandLine &line, StringRef) { return line.options.report = true, std::string(); }},

@@ -22,6 +22,7 @@ struct DriverOptions {
   llvm::StringMap<std::vector<std::string>> shapes;
   std::vector<std::string> cpus;
   Reference reference = Reference::Off;
+  Fusion fusion = Fusion::Specialized;
   std::optional<Phase> stopAfter;
   std::string dumpDir;
   Emit emit = Emit::Nothing;

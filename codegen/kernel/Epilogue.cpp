@@ -1,0 +1,135 @@
+// Emits elementwise ops on vectors of an anchor's result. Operands are read where the vector lies: as vectors, or as
+// one number for all of its lanes.
+#include "codegen/kernel/Epilogue.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+Epilogue::Epilogue(KernelBuilder &k, Operation *anchor)
+    : k(k), anchor(anchor), shape(k.sizesOf(anchor->getResult(0))), rowAxes(cast<ds::Anchor>(anchor).rowAxes()),
+      element(k.elementOf(anchor->getResult(0))), columns(k.index(product(ArrayRef(shape).drop_front(rowAxes)))) {
+  for (Operation *op : k.ops())
+    if (op != anchor && !isa<ds::ConstantOp>(op))
+      ops.push_back(op);
+}
+
+LogicalResult Epilogue::verify() {
+  for (Value value : anchor->getOperands())
+    if (!isa<BlockArgument>(value))
+      return anchor->emitOpError("expects operands in memory, found what its kernel computes");
+  for (Value value : k.yielded())
+    if (isa<BlockArgument>(value) || k.sizesOf(value) != shape)
+      return k.kernel.emitOpError("expects results of the sizes of its anchor");
+  for (Operation *op : ops) {
+    auto element = dyn_cast<ds::PerElement>(op);
+    if (!element || !element.isPointwise())
+      return op->emitOpError("cannot be in the kernel of a product");
+    for (Value value : op->getOperands())
+      if (!value.getDefiningOp<ds::ConstantOp>() && !ds::tileAccess(k.sizesOf(value), shape, rowAxes))
+        return op->emitOpError("has an operand that the tiles of its kernel do not meet in whole rows or columns");
+  }
+  return success();
+}
+
+void Epilogue::reserve(int64_t rows, int64_t width) {
+  if (!ops.empty())
+    staging = k.scratchOf(storageType(element), SizeExpr(rows * width));
+}
+
+void Epilogue::emit(const TileArea &area, int64_t lanes, llvm::function_ref<void(TileSink)> product) {
+  auto at = [&](Value row, int64_t v, Value mask) {
+    return TilePlace{k.add(area.firstRow, row), k.add(area.firstColumn, k.constant(v * lanes)), mask};
+  };
+  if (ops.empty())
+    return product([&](Value row, int64_t v, Value value, Value mask) { store(value, at(row, v, mask)); });
+  auto stagedAt = [&](Value row, int64_t v) {
+    return k.add(k.mul(row, k.constant(area.width)), k.constant(v * lanes));
+  };
+  product([&](Value row, int64_t v, Value value, Value) {
+    storeLanes(k, toStorage(k.b, k.loc, value, element), staging, stagedAt(row, v), {});
+  });
+  auto stored = VectorType::get({lanes}, storageType(element));
+  k.loop(k.constant(0), area.rows, k.constant(1), [&](Value row) {
+    auto drain = [&](bool isFull) {
+      for (int64_t v = 0; v < area.width / lanes; ++v) {
+        Value value = fromStorage(k.b, k.loc, loadLanes(k, stored, staging, stagedAt(row, v), {}), element);
+        Value mask = isFull ? Value() : lanesBelow(k, lanes, k.sub(area.columns, k.constant(v * lanes)));
+        apply(value, at(row, v, mask));
+      }
+    };
+    if (!area.columns)
+      return drain(true);
+    Value isFull = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::sge, area.columns, k.constant(area.width));
+    auto branch = scf::IfOp::create(k.b, k.loc, isFull, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(branch.thenBlock());
+    drain(true);
+    k.b.setInsertionPointToStart(branch.elseBlock());
+    drain(false);
+  });
+}
+
+/// What an op reads from memory, of the shape of `like`.
+Value Epilogue::operand(Value value, const TilePlace &place, Value like) {
+  auto vector = dyn_cast<VectorType>(like.getType());
+  Type type = k.elementOf(value);
+  auto spread = [&](Value scalar) -> Value {
+    return vector ? vector::BroadcastOp::create(k.b, k.loc, vector.clone(scalar.getType()), scalar) : scalar;
+  };
+  if (auto constant = value.getDefiningOp<ds::ConstantOp>())
+    return spread(
+        scalarConstant(k.b, k.loc, type, cast<SplatElementsAttr>(constant.getValue()).getSplatValue<Attribute>()));
+  Value position = k.constant(0);
+  ds::TileAccess access = accessOf(value);
+  switch (access) {
+  case ds::TileAccess::whole: position = k.add(k.mul(place.row, columns), place.column); break;
+  case ds::TileAccess::scalar: break;
+  case ds::TileAccess::columns: position = place.column; break;
+  case ds::TileAccess::rows: position = place.row; break;
+  case ds::TileAccess::lastRows: position = k.remainder(place.row, k.index(shape[rowAxes - 1])); break;
+  }
+  bool isVector = vector && (access == ds::TileAccess::whole || access == ds::TileAccess::columns);
+  if (!isVector)
+    return spread(k.load(k.bufferOf(value), position, type));
+  Value raw = loadLanes(k, vector.clone(storageType(type)), k.bufferOf(value), position, place.mask);
+  return fromStorage(k.b, k.loc, raw, type);
+}
+
+void Epilogue::store(Value value, const TilePlace &place) {
+  if (!ops.empty() && computeType(element) != storageType(element)) // what follows sees what memory would hold
+    value = fromStorage(k.b, k.loc, toStorage(k.b, k.loc, value, element), element);
+  apply(value, place);
+}
+
+void Epilogue::apply(Value value, const TilePlace &place) {
+  llvm::DenseMap<Value, Value> values = {{anchor->getResult(0), value}};
+  auto of = [&](Value wanted) {
+    Value &found = values[wanted];
+    if (!found)
+      found = operand(wanted, place, value);
+    return found;
+  };
+  for (Operation *op : ops) {
+    SmallVector<Value> operands;
+    SmallVector<Type> elements;
+    for (Value wanted : op->getOperands()) {
+      operands.push_back(of(wanted));
+      elements.push_back(k.elementOf(wanted));
+    }
+    values[op->getResult(0)] = emitPointwise(k.b, k.loc, op, operands, elements, k.elementOf(op->getResult(0)));
+  }
+  // All is computed before anything is stored: a result may lie where an operand did.
+  Value position = k.add(k.mul(place.row, columns), place.column);
+  for (auto [number, yielded] : llvm::enumerate(k.yielded())) {
+    Type type = k.elementOf(yielded);
+    if (isa<VectorType>(value.getType()))
+      storeLanes(k, toStorage(k.b, k.loc, values[yielded], type), k.outputBuffer(number), position, place.mask);
+    else
+      k.store(values[yielded], k.outputBuffer(number), position, type);
+  }
+}
+
+} // namespace deepstride

@@ -1,0 +1,56 @@
+// What happens to the tiles of an anchor before they are stored: the elementwise ops behind it in its kernel.
+#ifndef DEEPSTRIDE_CODEGEN_KERNEL_EPILOGUE_H
+#define DEEPSTRIDE_CODEGEN_KERNEL_EPILOGUE_H
+
+#include "codegen/tile/Gemm.h"
+#include "dialects/ds/TileAccess.h"
+
+namespace deepstride {
+
+/// Neighbouring elements of an anchor's result: the row, counted over all axes of rows, and the first column. `mask`
+/// selects lanes of a vector, all where it is null.
+struct TilePlace {
+  mlir::Value row, column, mask;
+};
+
+/// Rows of one panel: `rows` of them from `firstRow` on, and `columns` columns (null: the panel's `width`).
+struct TileArea {
+  mlir::Value firstRow, rows, firstColumn, columns;
+  int64_t width;
+};
+
+class Epilogue {
+public:
+  Epilogue(KernelBuilder &k, mlir::Operation *anchor);
+
+  /// A diagnostic where an op cannot be applied to a tile, or what is yielded is not as large as the anchor's result.
+  llvm::LogicalResult verify();
+
+  /// Makes room for tiles of at most that many rows and columns. Call it before other scratch is taken.
+  void reserve(int64_t rows, int64_t width);
+
+  /// Has `product` compute an area, and stores what the kernel yields of it. Code for a vector appears once for every
+  /// row and vector of a block in a product, so that longer epilogues are applied to a copy of the area in scratch.
+  void emit(const TileArea &area, int64_t lanes, llvm::function_ref<void(TileSink)> product);
+
+  /// Applies the ops to a vector or a scalar of the anchor's result, in its compute type, and stores what is yielded.
+  void store(mlir::Value value, const TilePlace &place);
+
+private:
+  /// To what memory could hold of the anchor's result.
+  void apply(mlir::Value value, const TilePlace &place);
+  ds::TileAccess accessOf(mlir::Value value) { return *ds::tileAccess(k.sizesOf(value), shape, rowAxes); }
+  mlir::Value operand(mlir::Value value, const TilePlace &place, mlir::Value like);
+
+  KernelBuilder &k;
+  mlir::Operation *anchor;
+  llvm::SmallVector<mlir::Operation *> ops;
+  SizeVector shape; // of the result
+  int64_t rowAxes;
+  mlir::Type element;
+  mlir::Value columns, staging;
+};
+
+} // namespace deepstride
+
+#endif

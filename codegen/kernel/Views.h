@@ -1,0 +1,18 @@
+// Operands of an anchor that are seen through transposes and slices of its kernel: strides and an offset, no copy.
+#ifndef DEEPSTRIDE_CODEGEN_KERNEL_VIEWS_H
+#define DEEPSTRIDE_CODEGEN_KERNEL_VIEWS_H
+
+#include "codegen/lower/KernelBuilder.h"
+
+namespace deepstride {
+
+/// The window that a value of a kernel is of one of its arguments; none where it is computed.
+std::optional<View> operandView(KernelBuilder &k, mlir::Value value);
+
+/// The window that the result of `op` is of what the kernel yields: its own axes over the strides of a transpose behind
+/// it. None where the kernel yields anything else.
+std::optional<View> resultView(KernelBuilder &k, mlir::Operation *op);
+
+} // namespace deepstride
+
+#endif

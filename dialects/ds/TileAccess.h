@@ -1,0 +1,49 @@
+// How the tile of a result meets the operands of ops that are applied to it: what fusion allows and code generation
+// reads.
+#ifndef DEEPSTRIDE_DIALECTS_DS_TILEACCESS_H
+#define DEEPSTRIDE_DIALECTS_DS_TILEACCESS_H
+
+#include "dialects/ds/SizeExpr.h"
+
+namespace deepstride::ds {
+
+/// Of an operand that broadcasts to a result whose first axes are its rows and whose other axes are its columns.
+enum class TileAccess {
+  whole,   // an element for each of the result's
+  scalar,  // one element
+  columns, // one for each column: a bias
+  rows,    // one for each row: statistics of rows
+  lastRows // one for each index of the last axis of the rows: a convolution's filters
+};
+
+/// None where an operand of sizes `own` is read in another way, or may be at run time.
+inline std::optional<TileAccess> tileAccess(llvm::ArrayRef<SizeExpr> own, llvm::ArrayRef<SizeExpr> result,
+                                            int64_t rowAxes) {
+  if (own == result)
+    return TileAccess::whole;
+  if (own.size() > result.size())
+    return std::nullopt;
+  size_t rank = result.size(), missing = rank - own.size();
+  auto isOne = [&](size_t axis) { return axis < missing || own[axis - missing].isConstant(1); };
+  auto isWhole = [&](size_t axis) { return axis >= missing && own[axis - missing] == result[axis]; };
+  auto all = [&](auto holds, size_t from, size_t to) {
+    bool does = true;
+    for (size_t axis = from; axis < to; ++axis)
+      does = does && holds(axis);
+    return does;
+  };
+  auto rows = static_cast<size_t>(rowAxes);
+  if (all(isOne, 0, rank))
+    return TileAccess::scalar;
+  if (all(isOne, 0, rows) && all(isWhole, rows, rank))
+    return TileAccess::columns;
+  if (!all(isOne, rows, rank) || rows == 0)
+    return std::nullopt;
+  if (all(isWhole, 0, rows))
+    return TileAccess::rows;
+  return all(isOne, 0, rows - 1) && isWhole(rows - 1) ? std::optional(TileAccess::lastRows) : std::nullopt;
+}
+
+} // namespace deepstride::ds
+
+#endif

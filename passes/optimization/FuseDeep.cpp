@@ -1,0 +1,185 @@
+// Builds ds.fused regions around anchors: ops whose kernels compute tiles. Elementwise ops that follow an anchor become
+// its epilogue, which is applied to a tile before it is stored, so that the anchor's own result never reaches memory.
+// Works per block; where a region ends, a remark says why. What code a region becomes is left to codegen.
+//
+//   %1 = ds.linear %x, %w ; %2 = ds.gelu %1 ; %3 = ds.binary add %2, %r
+// becomes
+//   %3 = ds.fused { %1 = ds.linear %x, %w ; %2 = ds.gelu %1 ; %3 = ds.binary add %2, %r ; ds.yield %3 }
+#include "passes/Report.h"
+#include "passes/optimization/Passes.h"
+#include "passes/optimization/Regions.h"
+
+#include "dialects/ds/TileAccess.h"
+
+namespace deepstride {
+#define GEN_PASS_DEF_FUSEDEEP
+#include "passes/optimization/Passes.h.inc"
+} // namespace deepstride
+
+using namespace mlir;
+using namespace deepstride;
+
+namespace {
+
+Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
+
+/// What vectors load and store as it lies in memory. Booleans are only held between ops.
+bool isVectorElement(Type element) {
+  if (element.isF16() || element.isBF16() || element.isF32() || element.isF64())
+    return true;
+  auto integer = dyn_cast<IntegerType>(element);
+  return integer && integer.getWidth() >= 8 && integer.getWidth() <= 64;
+}
+
+bool isSplat(Value value) {
+  auto constant = value.getDefiningOp<ds::ConstantOp>();
+  return constant && isa<SplatElementsAttr>(constant.getValue());
+}
+
+struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
+  void runOnOperation() override {
+    count("ops fused", 0);
+    if (!getOperation()->hasAttr(ds::entryAttr))
+      return;
+    auto result = SizeAnalysis::run(getOperation());
+    if (failed(result))
+      return signalPassFailure();
+    analysis = std::move(*result);
+    SmallVector<Operation *> anchors;
+    getOperation().walk([&](Operation *op) {
+      if (isa<ds::Anchor, ds::AttentionOp>(op) && !isa<ds::FusedOp>(op->getParentOp()))
+        anchors.push_back(op);
+    });
+    for (Operation *anchor : anchors)
+      if (auto attention = dyn_cast<ds::AttentionOp>(anchor))
+        fuseViews(attention);
+      else
+        fuse(anchor);
+  }
+
+  /// Attention reads its operands and writes its result through any strides, so that heads need not be moved.
+  void fuseViews(ds::AttentionOp attention) {
+    OpSet region;
+    region.insert(attention);
+    for (OpOperand *operand : {&attention.getQueryMutable(), &attention.getKeyMutable(), &attention.getValueMutable()})
+      for (Operation *op = operand->get().getDefiningOp();
+           op && joinsAttention(op, region, operand == &attention.getKeyMutable());
+           op = op->getOperand(0).getDefiningOp())
+        region.insert(op);
+    Operation *last = attention;
+    if (attention->hasOneUse())
+      if (auto transpose = dyn_cast<ds::TransposeOp>(*attention->user_begin());
+          transpose && transpose->getBlock() == attention->getBlock() && keepsLastAxis(transpose))
+        last = transpose;
+    region.insert(last);
+    auto moved = dependentsOf(region, last);
+    if (region.size() == 1 || !moved)
+      return;
+    wrapRegion(region, last, *moved, analysis);
+    count("ops fused", static_cast<int64_t>(region.size()) - 1);
+    count("regions");
+  }
+
+  /// Keys are packed before they are multiplied, whichever axis is the last.
+  bool joinsAttention(Operation *op, const OpSet &region, bool isKey) {
+    if (op->getBlock() != region.front()->getBlock() || !isa<ds::TransposeOp, ds::SliceOp>(op))
+      return false;
+    if (auto transpose = dyn_cast<ds::TransposeOp>(op); transpose && !isKey && !keepsLastAxis(transpose)) {
+      op->emitRemark("does not join the region of 'ds.attention': it moves the last axis");
+      return false;
+    }
+    bool isInner = llvm::all_of(op->getUsers(), [&](Operation *user) { return region.contains(user); });
+    if (!isInner)
+      op->emitRemark("does not join the region of 'ds.attention': something else reads it");
+    return isInner;
+  }
+
+  static bool keepsLastAxis(ds::TransposeOp transpose) {
+    auto permutation = transpose.getPermutation();
+    return !permutation.empty() && permutation.back() == static_cast<int64_t>(permutation.size()) - 1;
+  }
+
+  void fuse(Operation *anchor) {
+    if (!isVectorElement(elementOf(anchor->getResult(0))))
+      return;
+    OpSet region;
+    region.insert(anchor);
+    Operation *last = anchor;
+    for (size_t i = 0; i < region.size(); ++i)
+      for (Operation *user : region[i]->getUsers()) {
+        if (region.contains(user) || user->hasTrait<OpTrait::IsTerminator>())
+          continue;
+        if (auto reason = obstacle(user, anchor, region, last))
+          user->emitRemark() << "does not join the region of '" << anchor->getName().getStringRef() << "': " << *reason;
+      }
+    if (region.size() == 1)
+      return;
+    auto moved = dependentsOf(region, last);
+    assert(moved && "a region that others could not move out of the way of does not grow");
+    wrapRegion(region, last, *moved, analysis);
+    count("ops fused", static_cast<int64_t>(region.size()) - 1);
+    count("regions");
+  }
+
+  /// Takes an op into the region, together with what only it needs; what is against it otherwise.
+  std::optional<StringRef> obstacle(Operation *user, Operation *anchor, OpSet &region, Operation *&last) {
+    if (user->getBlock() != anchor->getBlock())
+      return isa<ds::FusedOp>(user->getParentOp()) ? "it is in another region" : "it is in another block";
+    OpSet larger(region);
+    SmallVector<Operation *> open = {user};
+    while (!open.empty()) {
+      Operation *op = open.pop_back_val();
+      if (larger.contains(op))
+        continue;
+      if (auto reason = mismatch(op, anchor))
+        return reason;
+      larger.insert(op);
+      if (larger.size() > regionLimit)
+        return "the region would be too large";
+      for (Value operand : op->getOperands()) {
+        Operation *producer = operand.getDefiningOp();
+        if (producer && producer->getBlock() == anchor->getBlock() && !larger.contains(producer) &&
+            !mismatch(producer, anchor) &&
+            llvm::all_of(producer->getUsers(), [&](Operation *reader) { return larger.contains(reader); }))
+          open.push_back(producer);
+      }
+    }
+    Operation *end = last->isBeforeInBlock(user) ? user : last;
+    if (!dependentsOf(larger, end))
+      return "something between them needs the anchor's result";
+    for (Operation *op : larger) {
+      if (op->getResult(0).use_empty() || (isRegionResult(op, larger) && !isVectorElement(elementOf(op->getResult(0)))))
+        return "a result is not what vectors store";
+      for (Value operand : op->getOperands())
+        if (op != anchor && !larger.contains(operand.getDefiningOp()) && !isSplat(operand) &&
+            !isVectorElement(elementOf(operand)))
+          return "an operand is not what vectors load";
+    }
+    region = std::move(larger);
+    last = end;
+    return std::nullopt;
+  }
+
+  /// Why an op cannot be applied to a tile of the anchor.
+  std::optional<StringRef> mismatch(Operation *op, Operation *anchor) {
+    if (!isFusablePointwise(op) || isa<ds::BitcastOp>(op))
+      return "it is not elementwise";
+    const SizeVector &sizes = analysis.facts(anchor->getResult(0)).sizes;
+    if (analysis.facts(op->getResult(0)).sizes != sizes)
+      return "its result has other sizes";
+    Type type = elementOf(op->getResult(0));
+    if (!isVectorElement(type) && !type.isInteger(1))
+      return "its result is not what vectors hold";
+    for (Value operand : op->getOperands()) {
+      if (isSplat(operand))
+        continue;
+      if (!ds::tileAccess(analysis.facts(operand).sizes, sizes, cast<ds::Anchor>(anchor).rowAxes()))
+        return "an operand is neither as large nor one number, one for each column, or one for each row";
+    }
+    return std::nullopt;
+  }
+
+  SizeAnalysis analysis;
+};
+
+} // namespace

@@ -1,0 +1,80 @@
+// How a set of ops becomes a ds.fused: what must move out of its way, and which values it hands out.
+#include "passes/optimization/Regions.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+/// Ops between the first and the last of a region: what is far apart is not worth keeping alive for.
+static constexpr size_t spanLimit = 512;
+
+bool isFusablePointwise(Operation *op) {
+  auto element = dyn_cast<ds::PerElement>(op);
+  return element && element.isPointwise() && element.joinsRegions() && !element.scannedOperand();
+}
+
+bool isRegionResult(Operation *op, const OpSet &region) {
+  return llvm::any_of(op->getUsers(), [&](Operation *user) { return !region.contains(user); });
+}
+
+std::optional<SmallVector<Operation *>> dependentsOf(const OpSet &region, Operation *last) {
+  Operation *first = last;
+  for (Operation *op : region)
+    if (op->isBeforeInBlock(first))
+      first = op;
+  SmallVector<Operation *> moved;
+  llvm::SmallPtrSet<Operation *, 16> late;
+  size_t span = 0;
+  for (Operation *op = first; op != last->getNextNode(); op = op->getNextNode()) {
+    if (++span > spanLimit)
+      return std::nullopt;
+    bool isMember = region.contains(op);
+    bool needs = false;
+    op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        needs |= operand.getDefiningOp() &&
+                 (late.contains(operand.getDefiningOp()) || (!isMember && region.contains(operand.getDefiningOp())));
+    });
+    if (!needs)
+      continue;
+    if (isMember || !(isa<ds::FusedOp>(op) || (op->getNumRegions() == 0 && isPure(op))))
+      return std::nullopt;
+    late.insert(op);
+    moved.push_back(op);
+  }
+  return moved;
+}
+
+ds::FusedOp wrapRegion(const OpSet &region, Operation *last, ArrayRef<Operation *> moved, SizeAnalysis &analysis) {
+  SmallVector<Operation *> ordered(region.begin(), region.end());
+  llvm::sort(ordered, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  SmallVector<Value> results;
+  SmallVector<Attribute> names;
+  bool hasNames = false;
+  OpBuilder builder(last);
+  for (Operation *op : ordered) {
+    if (!isRegionResult(op, region))
+      continue;
+    results.push_back(op->getResult(0));
+    auto named = op->getAttrOfType<ArrayAttr>(ds::valueNameAttr);
+    hasNames |= named && !named.empty();
+    names.push_back(named && !named.empty() ? named[0] : builder.getStringAttr(""));
+  }
+  auto fused = ds::FusedOp::create(builder, last->getLoc(), TypeRange(ValueRange(results)));
+  if (hasNames)
+    fused->setAttr(ds::valueNameAttr, builder.getArrayAttr(names));
+  for (auto [value, result] : llvm::zip_equal(results, fused.getResults())) {
+    value.replaceUsesWithIf(result, [&](OpOperand &use) { return !region.contains(use.getOwner()); });
+    analysis.set(result, analysis.facts(value));
+  }
+  for (Operation *op : llvm::reverse(moved))
+    op->moveAfter(fused);
+  Block &body = fused.getBody().emplaceBlock();
+  for (Operation *op : ordered)
+    op->moveBefore(&body, body.end());
+  OpBuilder inner = OpBuilder::atBlockEnd(&body);
+  ds::YieldOp::create(inner, last->getLoc(), results);
+  return fused;
+}
+
+} // namespace deepstride

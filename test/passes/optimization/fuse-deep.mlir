@@ -1,0 +1,210 @@
+// RUN: ds-opt %s --split-input-file --ds-fuse-deep | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-fuse-deep --verify-numerics -o /dev/null 2>/dev/null
+// RUN: ds-opt %s --split-input-file --ds-fuse-deep --verify-diagnostics -o /dev/null
+
+// CHECK-LABEL: func.func @doc
+// CHECK-NEXT: %[[Y:.*]] = ds.fused {
+// CHECK-NEXT: %[[A:.*]] = ds.linear %arg0, %arg1
+// CHECK-NEXT: %[[B:.*]] = ds.gelu erf %[[A]]
+// CHECK-NEXT: %[[C:.*]] = ds.binary add %[[B]], %arg2
+// CHECK-NEXT: ds.yield %[[C]]
+// CHECK: return %[[Y]]
+func.func @doc(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<4x8xf32> {ds.dims = [4, 8]},
+               %r: tensor<?x8xf32> {ds.dims = ["n", 8]}) -> tensor<?x8xf32> attributes {ds.entry} {
+  %0 = ds.linear %x, %w : (tensor<?x4xf32>, tensor<4x8xf32>) -> tensor<?x8xf32>
+  %1 = ds.gelu erf %0 : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  %2 = ds.binary add %1, %r : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %2 : tensor<?x8xf32>
+}
+
+// -----
+
+// One number, one for each column, one for each row, and one for each index of the last axis of rows.
+// CHECK-LABEL: func.func @operands
+// CHECK: ds.fused
+// CHECK-NEXT: ds.linear
+// CHECK-COUNT-4: ds.binary
+// CHECK: ds.yield
+func.func @operands(%x: tensor<?x3x5xf32> {ds.dims = ["n", 3, 5]}, %w: tensor<5x20xf32> {ds.dims = [5, 20]},
+                    %one: tensor<1xf32> {ds.dims = [1]}, %columns: tensor<20xf32> {ds.dims = [20]},
+                    %rows: tensor<?x3x1xf32> {ds.dims = ["n", 3, 1]}, %last: tensor<3x1xf32> {ds.dims = [3, 1]})
+    -> tensor<?x3x20xf32> attributes {ds.entry} {
+  %0 = ds.linear %x, %w : (tensor<?x3x5xf32>, tensor<5x20xf32>) -> tensor<?x3x20xf32>
+  %1 = ds.binary mul %0, %one : (tensor<?x3x20xf32>, tensor<1xf32>) -> tensor<?x3x20xf32>
+  %2 = ds.binary add %1, %columns : (tensor<?x3x20xf32>, tensor<20xf32>) -> tensor<?x3x20xf32>
+  %3 = ds.binary sub %rows, %2 : (tensor<?x3x1xf32>, tensor<?x3x20xf32>) -> tensor<?x3x20xf32>
+  %4 = ds.binary max %3, %last : (tensor<?x3x20xf32>, tensor<3x1xf32>) -> tensor<?x3x20xf32>
+  return %4 : tensor<?x3x20xf32>
+}
+
+// -----
+
+// What one batch has is neither.
+// CHECK-LABEL: func.func @of_a_batch
+// CHECK-NOT: ds.fused
+func.func @of_a_batch(%x: tensor<2x3x5xf32> {ds.dims = [2, 3, 5]}, %w: tensor<5x20xf32> {ds.dims = [5, 20]},
+                      %batch: tensor<2x1x1xf32> {ds.dims = [2, 1, 1]}) -> tensor<2x3x20xf32> attributes {ds.entry} {
+  %0 = ds.linear %x, %w : (tensor<2x3x5xf32>, tensor<5x20xf32>) -> tensor<2x3x20xf32>
+  // expected-remark @+1 {{does not join the region of 'ds.linear': an operand is neither as large nor one number, one for each column, or one for each row}}
+  %1 = ds.binary mul %0, %batch : (tensor<2x3x20xf32>, tensor<2x1x1xf32>) -> tensor<2x3x20xf32>
+  return %1 : tensor<2x3x20xf32>
+}
+
+// -----
+
+// Nor is what may turn out to be one number at run time.
+// CHECK-LABEL: func.func @may_be_one
+// CHECK-NOT: ds.fused
+func.func @may_be_one(%x: tensor<?x5xf32> {ds.dims = ["n", 5]}, %w: tensor<5x20xf32> {ds.dims = [5, 20]},
+                      %r: tensor<?x20xf32> {ds.dims = ["m", 20]}) -> tensor<?x20xf32> attributes {ds.entry} {
+  %0 = ds.linear %x, %w : (tensor<?x5xf32>, tensor<5x20xf32>) -> tensor<?x20xf32>
+  // expected-remark @+1 {{its result has other sizes}}
+  %1 = ds.binary add %0, %r : (tensor<?x20xf32>, tensor<?x20xf32>) -> tensor<?x20xf32>
+  return %1 : tensor<?x20xf32>
+}
+
+// -----
+
+// A gate: what only the epilogue needs joins, a value that is also read elsewhere is a result.
+// CHECK-LABEL: func.func @producers_and_results
+// CHECK-NEXT: %[[R:.*]]:2 = ds.fused attributes {ds.values = ["y", ""]}
+// CHECK-NEXT: %[[A:.*]] = ds.linear
+// CHECK-NEXT: %[[G:.*]] = ds.unary exp %arg2
+// CHECK-NEXT: %[[B:.*]] = ds.binary mul %[[A]], %[[G]]
+// CHECK-NEXT: ds.yield %[[A]], %[[B]]
+// CHECK: return %[[R]]#0, %[[R]]#1
+func.func @producers_and_results(%x: tensor<?x5xf32> {ds.dims = ["n", 5]}, %w: tensor<5x50xf32> {ds.dims = [5, 50]},
+                                 %g: tensor<?x50xf32> {ds.dims = ["n", 50]})
+    -> (tensor<?x50xf32>, tensor<?x50xf32>) attributes {ds.entry} {
+  %0 = ds.linear %x, %w {ds.values = ["y"]} : (tensor<?x5xf32>, tensor<5x50xf32>) -> tensor<?x50xf32>
+  %1 = ds.unary exp %g : (tensor<?x50xf32>) -> tensor<?x50xf32>
+  %2 = ds.binary mul %0, %1 : (tensor<?x50xf32>, tensor<?x50xf32>) -> tensor<?x50xf32>
+  return %0, %2 : tensor<?x50xf32>, tensor<?x50xf32>
+}
+
+// -----
+
+// Of two products that are added, the first takes the sum; the region stands behind the second.
+// CHECK-LABEL: func.func @two_products
+// CHECK-NEXT: %[[S:.*]] = ds.matmul %arg1, %arg0
+// CHECK-NEXT: ds.fused
+// CHECK-NEXT: %[[F:.*]] = ds.matmul %arg0, %arg1
+// CHECK-NEXT: ds.binary add %[[F]], %[[S]]
+func.func @two_products(%x: tensor<3x3xf32> {ds.dims = [3, 3]}, %y: tensor<3x3xf32> {ds.dims = [3, 3]})
+    -> tensor<3x3xf32> attributes {ds.entry} {
+  %0 = ds.matmul %x, %y transpose [false, false] : (tensor<3x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>
+  %1 = ds.matmul %y, %x transpose [false, false] : (tensor<3x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>
+  // expected-remark @+1 {{does not join the region of 'ds.matmul': it is in another region}}
+  %2 = ds.binary add %0, %1 : (tensor<3x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>
+  return %2 : tensor<3x3xf32>
+}
+
+// -----
+
+// Where the second needs the first, the second takes it.
+// CHECK-LABEL: func.func @in_between
+// CHECK-NEXT: %[[F:.*]] = ds.matmul %arg0, %arg1
+// CHECK-NEXT: ds.fused
+// CHECK-NEXT: %[[S:.*]] = ds.matmul %[[F]], %arg0
+// CHECK-NEXT: ds.binary add %[[F]], %[[S]]
+func.func @in_between(%x: tensor<3x3xf32> {ds.dims = [3, 3]}, %y: tensor<3x3xf32> {ds.dims = [3, 3]})
+    -> tensor<3x3xf32> attributes {ds.entry} {
+  %0 = ds.matmul %x, %y transpose [false, false] : (tensor<3x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>
+  // expected-remark @+1 {{does not join the region of 'ds.matmul': it is not elementwise}}
+  %1 = ds.matmul %0, %x transpose [false, false] : (tensor<3x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>
+  // expected-remark @+1 {{does not join the region of 'ds.matmul': something between them needs the anchor's result}}
+  %2 = ds.binary add %0, %1 : (tensor<3x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>
+  return %2 : tensor<3x3xf32>
+}
+
+// -----
+
+// Booleans stay between ops.
+// CHECK-LABEL: func.func @chosen
+// CHECK: ds.fused
+// CHECK: ds.select
+// CHECK-NEXT: ds.yield
+func.func @chosen(%x: tensor<?x5xf32> {ds.dims = ["n", 5]}, %w: tensor<5x20xf32> {ds.dims = [5, 20]})
+    -> tensor<?x20xf32> attributes {ds.entry} {
+  %zero = ds.constant dense<0.0> : tensor<f32>
+  %0 = ds.linear %x, %w : (tensor<?x5xf32>, tensor<5x20xf32>) -> tensor<?x20xf32>
+  %1 = ds.binary lt %0, %zero : (tensor<?x20xf32>, tensor<f32>) -> tensor<?x20xi1>
+  %2 = ds.select %1, %zero, %0 : (tensor<?x20xi1>, tensor<f32>, tensor<?x20xf32>) -> tensor<?x20xf32>
+  return %2 : tensor<?x20xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @booleans_outside
+// CHECK-NOT: ds.fused
+func.func @booleans_outside(%x: tensor<?x5xf32> {ds.dims = ["n", 5]}, %w: tensor<5x20xf32> {ds.dims = [5, 20]},
+                            %m: tensor<?x20xi1> {ds.dims = ["n", 20]}) -> (tensor<?x20xi1>, tensor<?x20xf32>)
+    attributes {ds.entry} {
+  %zero = ds.constant dense<0.0> : tensor<f32>
+  %0 = ds.linear %x, %w : (tensor<?x5xf32>, tensor<5x20xf32>) -> tensor<?x20xf32>
+  // expected-remark @+1 {{a result is not what vectors store}}
+  %1 = ds.binary lt %0, %zero : (tensor<?x20xf32>, tensor<f32>) -> tensor<?x20xi1>
+  // expected-remark @+1 {{an operand is not what vectors load}}
+  %2 = ds.select %m, %zero, %0 : (tensor<?x20xi1>, tensor<f32>, tensor<?x20xf32>) -> tensor<?x20xf32>
+  return %1, %2 : tensor<?x20xi1>, tensor<?x20xf32>
+}
+
+// -----
+
+// Integer division looks for zeros first.
+// CHECK-LABEL: func.func @division
+// CHECK-NOT: ds.fused
+func.func @division(%x: tensor<4x5xi32> {ds.dims = [4, 5]}, %w: tensor<5x6xi32> {ds.dims = [5, 6]},
+                    %d: tensor<4x6xi32> {ds.dims = [4, 6]}) -> tensor<4x6xi32> attributes {ds.entry} {
+  %0 = ds.linear %x, %w : (tensor<4x5xi32>, tensor<5x6xi32>) -> tensor<4x6xi32>
+  %one = ds.constant dense<1> : tensor<i32>
+  %e = ds.binary max %d, %one : (tensor<4x6xi32>, tensor<i32>) -> tensor<4x6xi32>
+  // expected-remark @+1 {{it is not elementwise}}
+  %1 = ds.binary div %0, %e : (tensor<4x6xi32>, tensor<4x6xi32>) -> tensor<4x6xi32>
+  return %1 : tensor<4x6xi32>
+}
+
+// -----
+
+// A convolution's columns are pixels: a number for each filter is one for each index of the last axis of rows.
+// CHECK-LABEL: func.func @convolution
+// CHECK: ds.fused
+// CHECK-NEXT: ds.conv
+// CHECK-NEXT: ds.binary mul
+// CHECK-NEXT: ds.binary add
+// CHECK-NEXT: ds.unary relu
+// CHECK-NEXT: ds.yield
+func.func @convolution(%x: tensor<?x3x9xf32> {ds.dims = ["n", 3, 9]}, %w: tensor<5x3x3xf32> {ds.dims = [5, 3, 3]},
+                       %s: tensor<1x5x1xf32> {ds.dims = [1, 5, 1]}, %r: tensor<?x5x7xf32> {ds.dims = ["n", 5, 7]})
+    -> tensor<?x5x7xf32> attributes {ds.entry} {
+  %0 = ds.conv %x, %w strides [1] pads [0, 0] dilations [1] groups 1
+      : (tensor<?x3x9xf32>, tensor<5x3x3xf32>) -> tensor<?x5x7xf32>
+  %1 = ds.binary mul %0, %s : (tensor<?x5x7xf32>, tensor<1x5x1xf32>) -> tensor<?x5x7xf32>
+  %2 = ds.binary add %1, %r : (tensor<?x5x7xf32>, tensor<?x5x7xf32>) -> tensor<?x5x7xf32>
+  %3 = ds.unary relu %2 : (tensor<?x5x7xf32>) -> tensor<?x5x7xf32>
+  return %3 : tensor<?x5x7xf32>
+}
+
+// -----
+
+// Heads are read and written where they lie.
+// CHECK-LABEL: func.func @heads
+// CHECK-NEXT: %[[Y:.*]] = ds.fused {
+// CHECK-DAG: ds.transpose %arg0
+// CHECK-DAG: ds.transpose %arg1
+// CHECK-DAG: %[[S:.*]] = ds.slice %arg2
+// CHECK-DAG: ds.transpose %[[S]]
+// CHECK: %[[A:.*]] = ds.attention
+// CHECK-NEXT: %[[T:.*]] = ds.transpose %[[A]]
+// CHECK-NEXT: ds.yield %[[T]]
+// CHECK: return %[[Y]]
+func.func @heads(%q: tensor<?x?x2x4xf32> {ds.dims = ["b", "s", 2, 4]}, %k: tensor<?x?x4x2xf32> {ds.dims = ["b", "t", 4, 2]},
+                 %v: tensor<?x?x5x3xf32> {ds.dims = ["b", "t", 5, 3]}) -> tensor<?x?x2x3xf32> attributes {ds.entry} {
+  %0 = ds.transpose %q [0, 2, 1, 3] : (tensor<?x?x2x4xf32>) -> tensor<?x2x?x4xf32>
+  %1 = ds.transpose %k [0, 3, 1, 2] : (tensor<?x?x4x2xf32>) -> tensor<?x2x?x4xf32>
+  %2 = ds.slice %v starts [0, 0, 2, 0] sizes ["b", "t", 2, 3] steps [1, 1, 1, 1] : (tensor<?x?x5x3xf32>) -> tensor<?x?x2x3xf32>
+  %3 = ds.transpose %2 [0, 2, 1, 3] : (tensor<?x?x2x3xf32>) -> tensor<?x2x?x3xf32>
+  %4 = ds.attention %0, %1, %3 scale 0.5 : (tensor<?x2x?x4xf32>, tensor<?x2x?x4xf32>, tensor<?x2x?x3xf32>) -> tensor<?x2x?x3xf32>
+  %5 = ds.transpose %4 [0, 2, 1, 3] : (tensor<?x2x?x3xf32>) -> tensor<?x?x2x3xf32>
+  return %5 : tensor<?x?x2x3xf32>
+}
