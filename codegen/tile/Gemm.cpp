@@ -149,9 +149,14 @@ struct Tile {
     SmallVector<Value> sums(rows.size() * panel.vectors,
                             arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(micro.accumulator)));
     Value whole = k.divide(depth, k.constant(micro.interleave));
-    Value each, first;
+    Value each, first, end;
     constexpr int64_t fraction = 1 << 12;
-    if (panel.next) {
+    int64_t perStep = panelWidth(micro, panel.vectors) * micro.storedPerStep(), bytes = unroll * perStep;
+    bool isCodes = panel.codes.offset != nullptr;
+    if (panel.next && isCodes) {
+      end = k.sub(k.add(panel.next, panelElements(k, micro, depth, panelWidth(micro, panel.vectors))),
+                   k.constant(bytes));
+    } else if (panel.next) {
       // One line per group of steps: those of a block lie evenly over its share of the panel.
       Value elements = panelElements(k, micro, depth, panelWidth(micro, panel.vectors));
       Value share = k.divide(elements, blocks);
@@ -159,10 +164,19 @@ struct Tile {
       each = k.divide(k.mul(share, k.constant(fraction)), k.mul(groups, k.constant(unroll)));
       first = k.add(panel.next, k.mul(number, share));
     }
+    auto fetchLine = [&](Value place) {
+      memref::PrefetchOp::create(k.b, k.loc, panel.buffer, place, /*isWrite=*/false, /*localityHint=*/2,
+                                 /*isDataCache=*/true);
+    };
     auto prefetch = [&](Value step) {
-      Value place = k.divide(k.mul(step, each), k.constant(fraction));
-      memref::PrefetchOp::create(k.b, k.loc, panel.buffer, k.add(first, place), /*isWrite=*/false,
-                                 /*localityHint=*/2, /*isDataCache=*/true);
+      if (!isCodes)
+        return fetchLine(k.add(first, k.divide(k.mul(step, each), k.constant(fraction))));
+      // Panels of codes are short, and mostly met by few rows: all of their lines, a page ahead.
+      constexpr int64_t ahead = 4096, line = 64;
+      Value place = k.add(k.add(panel.offset, k.mul(step, k.constant(perStep))), k.constant(ahead));
+      place = k.minimum(place, end);
+      for (int64_t byte = 0; byte < bytes; byte += line)
+        fetchLine(k.add(place, k.constant(byte)));
     };
     llvm::function_ref<void(Value)> fetch = nullptr;
     if (panel.next)
