@@ -39,7 +39,8 @@ static std::string layoutOf(ds::RecipeOp recipe) {
   if (!pack)
     return "dense";
   std::string interleaved = pack.getInterleave() > 1 ? " by " + std::to_string(pack.getInterleave()) : "";
-  return "panels(" + std::to_string(pack.getPanel()) + interleaved + ")";
+  bool isHalfByte = cast<RankedTensorType>(pack.getInput().getType()).getElementType().isInteger(4);
+  return "panels(" + std::to_string(pack.getPanel()) + interleaved + (isHalfByte ? ", 4 bits)" : ")");
 }
 
 /// The manifest is JSON, whose text is UTF-8; MLIR's strings are bytes.

@@ -72,6 +72,8 @@ private:
     // --reference=f64 computes on weights as they are stored, cast to f64.
     auto cast = op.getWeight().getDefiningOp<ds::CastOp>();
     auto weight = (cast ? cast.getInput() : op.getWeight()).getDefiningOp<ds::WeightOp>();
+    if (op.getWeight().getDefiningOp<ds::ConstantOp>())
+      return keepAs(op, "", "it has at most " + Twine(ds::ConstantOp::byteLimit) + " bytes");
     if (!weight)
       return keepAs(op, "", "it is no constant of the package, which is known when the package is written");
     StringRef name = weight.getRecipe();
