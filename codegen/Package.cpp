@@ -4,8 +4,8 @@
 #include "codegen/Checksums.h"
 #include "codegen/EntryCode.h"
 #include "codegen/Pipeline.h"
-#include "codegen/RecipeEvaluator.h"
 #include "codegen/cpu/Object.h"
+#include "dialects/ds/RecipeEvaluator.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -39,7 +39,8 @@ static std::string layoutOf(ds::RecipeOp recipe) {
   if (!pack)
     return "dense";
   std::string interleaved = pack.getInterleave() > 1 ? " by " + std::to_string(pack.getInterleave()) : "";
-  return "panels(" + std::to_string(pack.getPanel()) + interleaved + ")";
+  bool isHalfByte = cast<RankedTensorType>(pack.getInput().getType()).getElementType().isInteger(4);
+  return "panels(" + std::to_string(pack.getPanel()) + interleaved + (isHalfByte ? ", 4 bits)" : ")");
 }
 
 /// The manifest is JSON, whose text is UTF-8; MLIR's strings are bytes.

@@ -12,8 +12,8 @@ def ConvertDsToLinalg : Pass<"convert-ds-to-linalg", "::mlir::ModuleOp"> {
     order of summation.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::mlir::linalg::LinalgDialect",
-                           "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-                           "::mlir::vector::VectorDialect"];
+                           "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
   let options = [Option<"lanes", "lanes", "int64_t", "16", "f32 elements of a native vector">,
                  Option<"panel", "panel", "int64_t", "48", "columns of a packed weight panel">,
                  Option<"rowBlock", "row-block", "int64_t", "8", "rows of a GEMM micro-kernel">,

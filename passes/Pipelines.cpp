@@ -51,8 +51,9 @@ void buildGraphPipeline(OpPassManager &pm, const GraphPipelineOptions &options) 
     pm.addNestedPass<func::FuncOp>(createRecomposeAttention());
   }
   // After attention, which must see matmuls.
-  if (options.recompose) {
+  if (options.recompose || options.linear)
     pm.addPass(createRecomposeLinear());
+  if (options.recompose) {
     // After everything that is recomposed, before fusion takes activations apart from what they gate.
     pm.addNestedPass<func::FuncOp>(createRecognizeLayers());
   }
@@ -77,6 +78,15 @@ void buildDistributionPipeline(OpPassManager &pm, const DistributionPipelineOpti
 }
 
 void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOptions &options) {
+  if (options.quantize > 0) {
+    // Before everything that asks for types and layouts of weights.
+    QuantizeWeightsOptions quantize;
+    quantize.bits = options.quantize;
+    quantize.group = options.group;
+    quantize.scheme = options.scheme;
+    quantize.keep = options.keep;
+    pm.addPass(createQuantizeWeights(quantize));
+  }
   if (options.panel > 0) {
     // Types before layouts: how a weight is packed depends on what it holds.
     pm.addPass(createNarrowIntegerProducts());

@@ -14,6 +14,8 @@ struct GraphPipelineOptions : mlir::PassPipelineOptions<GraphPipelineOptions> {
   ListOption<std::string> dims{*this, "dims", llvm::cl::desc("sizes to pin, as name=value")};
   Option<bool> recompose{*this, "recompose", llvm::cl::desc("recover norms, GELU, softmax and attention from chains"),
                          llvm::cl::init(true)};
+  Option<bool> linear{*this, "linear", llvm::cl::desc("find products with parameters even where nothing is recovered"),
+                      llvm::cl::init(false)};
   Option<bool> widen{*this, "widen", llvm::cl::desc("compute in f64 what the model computes in narrower floats"),
                      llvm::cl::init(false)};
 };
@@ -30,6 +32,11 @@ struct OptimizationPipelineOptions : mlir::PassPipelineOptions<OptimizationPipel
                                          clEnumValN(Fusion::Specialized, "specialized", "and products with them"))};
   Option<int64_t> panel{*this, "panel", llvm::cl::desc("columns of a weight panel; 0 leaves weights unpacked"),
                         llvm::cl::init(48)};
+  Option<int64_t> quantize{*this, "quantize", llvm::cl::desc("bits of quantized weights; 0 leaves them as they are"),
+                           llvm::cl::init(0)};
+  Option<int64_t> group{*this, "group", llvm::cl::desc("as of ds-quantize-weights"), llvm::cl::init(0)};
+  Option<std::string> scheme{*this, "scheme", llvm::cl::desc("as of ds-quantize-weights"), llvm::cl::init("symmetric")};
+  Option<std::string> keep{*this, "keep", llvm::cl::desc("as of ds-quantize-weights")};
 };
 
 struct MemoryPipelineOptions : mlir::PassPipelineOptions<MemoryPipelineOptions> {};

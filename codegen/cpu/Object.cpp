@@ -3,7 +3,9 @@
 #include "codegen/cpu/Object.h"
 
 #include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -55,6 +57,44 @@ bool prepareModule(llvm::Module &module, const CpuTarget &target, std::string &e
   return true;
 }
 
+/// The lane that a mask of constants selects, where it selects exactly one.
+static std::optional<unsigned> onlyLane(llvm::Value *mask) {
+  auto *lanes = llvm::dyn_cast<llvm::Constant>(mask);
+  auto *type = llvm::cast<llvm::FixedVectorType>(mask->getType());
+  std::optional<unsigned> only;
+  for (unsigned i = 0; lanes && i < type->getNumElements(); ++i) {
+    llvm::Constant *lane = lanes->getAggregateElement(i);
+    if (lane && lane->isZeroValue())
+      continue;
+    if (!lane || !lane->isOneValue() || only)
+      return std::nullopt;
+    only = i;
+  }
+  return only;
+}
+
+/// Masked stores of one known lane become scalar stores. LLVM 22 does the same later, but takes a truncated vector for
+/// the wider one that it was (in combineMaskedStore, for AVX-512's truncating stores): i16 is stored as i32, over its
+/// neighbour.
+static void storeOnlyLanes(llvm::Module &module) {
+  llvm::SmallVector<llvm::IntrinsicInst *> stores;
+  for (llvm::Function &function : module)
+    for (llvm::Instruction &instruction : llvm::instructions(function))
+      if (auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+          call && call->getIntrinsicID() == llvm::Intrinsic::masked_store)
+        stores.push_back(call);
+  for (llvm::IntrinsicInst *call : stores)
+    if (auto lane = onlyLane(call->getArgOperand(2))) {
+      llvm::IRBuilder<> b(call);
+      llvm::Value *vector = call->getArgOperand(0);
+      llvm::Type *element = vector->getType()->getScalarType();
+      llvm::Value *place = b.CreateConstInBoundsGEP1_64(element, call->getArgOperand(1), *lane);
+      b.CreateAlignedStore(b.CreateExtractElement(vector, *lane), place,
+                           llvm::Align(element->getScalarSizeInBits() / 8));
+      call->eraseFromParent();
+    }
+}
+
 bool emitObject(llvm::Module &module, const CpuTarget &target, bool optimize, const std::string &path,
                 std::string &error) {
   auto machine = machineFor(target, optimize, error);
@@ -83,6 +123,7 @@ bool emitObject(llvm::Module &module, const CpuTarget &target, bool optimize, co
   auto pipeline =
       builder.buildPerModuleDefaultPipeline(optimize ? llvm::OptimizationLevel::O2 : llvm::OptimizationLevel::O1);
   pipeline.run(module, modules);
+  storeOnlyLanes(module);
 
   std::error_code code;
   llvm::raw_fd_ostream stream(path, code, llvm::sys::fs::OF_None);

@@ -11,6 +11,9 @@ namespace deepstride {
 /// panel stay in a 1 MiB level-2 cache.
 static constexpr int64_t rowsPerSweep = 128;
 
+/// Rows up to which a panel of codes is multiplied as it is.
+static constexpr int64_t rowsOfCodes = 16;
+
 static SizeExpr panelCount(const SizeExpr &columns, int64_t panel) { return SizeExpr::ceilDiv(columns, panel); }
 
 /// Columns of a panel: as many vectors as a panel of f32 has.
@@ -25,9 +28,12 @@ struct ProductTypes {
 };
 } // namespace
 
+/// Changes the right operand's element at a step of K, which is in the type of the result.
+using Conversion = llvm::function_ref<Value(Value element, Value step)>;
+
 /// row * column of plain loops, started with `start`, which has the result's element type.
 static Value plainProduct(KernelBuilder &k, const Matrix &a, const Matrix &b, Value row, Value column, Value depth,
-                          const ProductTypes &types, Value start) {
+                          const ProductTypes &types, Value start, Conversion convert = nullptr) {
   auto as = [&](Value value, Type element) {
     return element == types.result ? value : emitCast(k.b, k.loc, value, element, types.result);
   };
@@ -41,11 +47,66 @@ static Value plainProduct(KernelBuilder &k, const Matrix &a, const Matrix &b, Va
         k.load(a.buffer, k.add(a.offset, k.add(k.mul(row, a.rowStride), k.mul(step, a.columnStride))), types.left);
     Value y =
         k.load(b.buffer, k.add(b.offset, k.add(k.mul(step, b.rowStride), k.mul(column, b.columnStride))), types.right);
-    Value product = combine(ds::BinaryKind::mul, as(x, types.left), as(y, types.right));
+    y = as(y, types.right);
+    Value product = combine(ds::BinaryKind::mul, as(x, types.left), convert ? convert(y, step) : y);
     Value sum = combine(ds::BinaryKind::add, memref::LoadOp::create(k.b, k.loc, cell), product);
     memref::StoreOp::create(k.b, k.loc, sum, cell);
   });
   return memref::LoadOp::create(k.b, k.loc, cell);
+}
+
+/// ds.linear by plain loops.
+static void lowerPlainLinear(KernelBuilder &k, ds::LinearOp op, const ProductTypes &types, const Matrix &weight,
+                             const SizeExpr &rows, Value depth, Value columns, Epilogue &epilogue) {
+  Value one = k.constant(1), zero = k.constant(0), input = k.bufferOf(op.getInput());
+  Value bias = op.getBias() ? k.bufferOf(op.getBias()) : Value();
+  Value scales = op.getScales() ? k.bufferOf(op.getScales()) : Value();
+  Value zeroPoints = op.getZeroPoints() ? k.bufferOf(op.getZeroPoints()) : Value();
+  auto combine = [&](ds::BinaryKind kind, Value x, Value y) {
+    return emitBinary(k.b, k.loc, kind, x, y, types.result, types.result);
+  };
+  auto scaleAt = [&](Value place) { return k.load(scales, place, types.result); };
+  k.setGrid(rows, 1);
+  k.loop(k.begin, k.end, one, [&](Value row) {
+    k.loop(zero, columns, one, [&](Value column) {
+      auto convert = [&](Value code, Value step) {
+        Value group = op.getGroup() ? k.divide(step, k.constant(*op.getGroup())) : zero;
+        Value place = k.add(k.mul(group, columns), column);
+        if (zeroPoints) {
+          Type byte = k.elementOf(op.getZeroPoints());
+          Value zeroPoint = emitCast(k.b, k.loc, k.load(zeroPoints, place, byte), byte, types.result);
+          code = combine(ds::BinaryKind::sub, code, zeroPoint);
+        }
+        return op.getGroup() ? combine(ds::BinaryKind::mul, code, scaleAt(place)) : code;
+      };
+      bool scalesSum = scales && !op.getGroup();
+      Value addend = bias ? k.load(bias, column, types.result) : Value();
+      Value start = addend && !scalesSum ? addend : scalarConstant(k.b, k.loc, types.result, 0.0);
+      Value sum = plainProduct(k, {input, zero, depth, one}, weight, row, column, depth, types, start,
+                               scales ? Conversion(convert) : Conversion());
+      if (scalesSum)
+        sum = combine(ds::BinaryKind::mul, sum, scaleAt(column));
+      if (scalesSum && addend)
+        sum = combine(ds::BinaryKind::add, sum, addend);
+      epilogue.store(sum, {row, column, {}});
+    });
+  });
+}
+
+/// The scales and zero points of one panel, as its product needs them.
+static PanelCodes codesOf(KernelBuilder &k, ds::LinearOp op, const SizeExpr &depth, Value number) {
+  PanelCodes codes;
+  if (!op.getScales())
+    return codes;
+  int64_t group = op.getGroup().value_or(0);
+  SizeExpr rows = group ? SizeExpr::ceilDiv(depth, group) : SizeExpr(1);
+  codes.offset = k.mul(number, k.mul(k.index(rows), k.constant(*op.getPanel())));
+  codes.group = group;
+  if (group)
+    codes.scales = k.bufferOf(op.getScales());
+  if (op.getZeroPoints())
+    codes.zeroPoints = k.bufferOf(op.getZeroPoints());
+  return codes;
 }
 
 LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
@@ -61,7 +122,9 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   k.setFlops(rowsSize * depthSize * columnsSize * SizeExpr(2));
   Value one = k.constant(1), zero = k.constant(0);
 
-  bool isTransposed = op.getTransposed(), isPacked = op.getPanel().has_value();
+  bool isTransposed = op.getTransposed(), isPacked = op.getPanel().has_value(), isQuantized = op.getScales() != nullptr;
+  if (isQuantized && isPacked && op.getInterleave() == 2)
+    types.right = k.b.getIntegerType(4);
   Matrix whole{weight, zero, isTransposed ? one : columns, isTransposed ? depth : one};
   auto micro = microKernelFor(k.target, types.left, types.right, types.result, isPacked);
   if (isPacked && (!micro || micro->panel != types.right || *op.getPanel() % micro->lanes() != 0 ||
@@ -74,14 +137,7 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
     return failure();
 
   if (!micro) {
-    k.setGrid(rowsSize, 1);
-    k.loop(k.begin, k.end, one, [&](Value row) {
-      k.loop(zero, columns, one, [&](Value column) {
-        Value start = bias ? k.load(bias, column, types.result) : scalarConstant(k.b, k.loc, types.result, 0.0);
-        Value sum = plainProduct(k, {input, zero, depth, one}, whole, row, column, depth, types, start);
-        epilogue.store(sum, {row, column, {}});
-      });
-    });
+    lowerPlainLinear(k, op, types, whole, rowsSize, depth, columns, epilogue);
     return success();
   }
 
@@ -91,19 +147,25 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   auto stored = VectorType::get({lanes}, storageType(types.result));
   k.setGrid(panels, 1);
   epilogue.reserve(rowsPerSweep, width);
-  auto multiply = [&](const Matrix &lhs, Value firstRow, Value count, Value number, const Panel &panel) {
+  auto multiply = [&](const MicroKernel &micro, const Matrix &lhs, Value firstRow, Value count, Value number,
+                      const Panel &panel) {
     Value first = k.mul(number, k.constant(width));
     // Where the width divides the columns, no panel is cut.
     Value here = SizeExpr::mod(columnsSize, width).isConstant(0) ? Value() : k.sub(columns, first);
     epilogue.emit({firstRow, count, first, here, width}, lanes, [&](TileSink sink) {
       emitPanelProduct(
-          k, *micro, lhs, count, depth, panel, here, k.target.rowBlock,
+          k, micro, lhs, count, depth, panel, here, k.target.rowBlock,
           [&](Value row, int64_t v, Value value, Value mask) {
-            if (!bias)
-              return sink(row, v, value, mask);
-            Value raw = loadLanes(k, stored, bias, k.add(first, k.constant(v * lanes)), mask);
-            Value added = fromStorage(k.b, k.loc, raw, types.result);
-            sink(row, v, emitBinary(k.b, k.loc, ds::BinaryKind::add, value, added, types.result, types.result), mask);
+            Value column = k.add(first, k.constant(v * lanes));
+            if (isQuantized && !op.getGroup()) { // one scale for all of K; panels of scales are whole
+              Value scale = loadLanes(k, stored, k.bufferOf(op.getScales()), column, {});
+              value = emitBinary(k.b, k.loc, ds::BinaryKind::mul, value, scale, types.result, types.result);
+            }
+            if (bias) {
+              Value added = fromStorage(k.b, k.loc, loadLanes(k, stored, bias, column, mask), types.result);
+              value = emitBinary(k.b, k.loc, ds::BinaryKind::add, value, added, types.result, types.result);
+            }
+            sink(row, v, value, mask);
           });
     });
   };
@@ -118,17 +180,32 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
       emitPackPanel(k, *micro, whole, types.right, depth, k.mul(number, k.constant(width)), columns, packed, zero,
                     width);
       sweep([&](Value first, Value count) {
-        multiply(Matrix{input, k.mul(first, depth), depth, one}, first, count, number,
+        multiply(*micro, Matrix{input, k.mul(first, depth), depth, one}, first, count, number,
                  Panel{packed, zero, vectors, {}});
       });
     });
     return success();
   }
-  sweep([&](Value first, Value count) {
-    Matrix lhs{input, k.mul(first, depth), depth, one};
+  // With many rows, codes become numbers once, in scratch, not once for each block of rows.
+  auto few = rowsSize.constant();
+  bool mayWiden = isQuantized && (!few || *few > rowsOfCodes);
+  auto wide = mayWiden ? microKernelFor(k.target, types.left, types.left, types.result, true) : nullptr;
+  Value numbers = mayWiden ? k.scratchOf(storageType(types.result), panelSpace(*micro, depthSize, width)) : Value();
+  sweep([&](Value firstRow, Value count) {
+    Matrix lhs{input, k.mul(firstRow, depth), depth, one};
     k.loop(k.begin, k.end, one, [&](Value number) {
       Value next = k.minimum(k.add(number, one), k.sub(k.end, one));
-      multiply(lhs, first, count, number, Panel{weight, k.mul(number, elements), vectors, k.mul(next, elements)});
+      Panel panel{weight, k.mul(number, elements), vectors, k.mul(next, elements), codesOf(k, op, depthSize, number)};
+      if (!mayWiden)
+        return multiply(*micro, lhs, firstRow, count, number, panel);
+      Value isMany = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ugt, count, k.constant(rowsOfCodes));
+      auto branch = scf::IfOp::create(k.b, k.loc, isMany, /*withElseRegion=*/true);
+      OpBuilder::InsertionGuard guard(k.b);
+      k.b.setInsertionPointToStart(branch.thenBlock());
+      emitDequantizePanel(k, *micro, depth, panel, numbers);
+      multiply(*wide, lhs, firstRow, count, number, Panel{numbers, zero, vectors, {}});
+      k.b.setInsertionPointToStart(branch.elseBlock());
+      multiply(*micro, lhs, firstRow, count, number, panel);
     });
   });
   return success();

@@ -38,7 +38,7 @@ SizeExpr panelSpace(const MicroKernel &micro, const SizeExpr &depth, int64_t wid
 }
 Value panelElements(KernelBuilder &k, const MicroKernel &micro, Value depth, int64_t width) {
   Value steps = k.ceilDiv(depth, micro.interleave);
-  return k.mul(steps, k.constant(micro.interleave * width));
+  return k.mul(steps, k.constant(micro.storedPerStep() * width));
 }
 
 namespace {
@@ -51,6 +51,31 @@ struct RowBlocks {
   Value count, divisor, height, taller;
 };
 
+/// What turns codes into numbers, for the vectors of a panel; nulls where nothing does.
+struct CodeVectors {
+  explicit CodeVectors(int64_t vectors) : scales(vectors), zeroPoints(vectors) {}
+  /// Those of a group.
+  static CodeVectors load(KernelBuilder &k, const MicroKernel &micro, const Panel &panel, Value group) {
+    CodeVectors result(panel.vectors);
+    int64_t lanes = micro.lanes();
+    Value row = panel.codes.offset
+                    ? k.add(panel.codes.offset, k.mul(group, k.constant(panelWidth(micro, panel.vectors))))
+                    : Value();
+    for (int64_t v = 0; v < panel.vectors; ++v) {
+      if (panel.codes.scales)
+        result.scales[v] =
+            loadLanes(k, micro.accumulator, panel.codes.scales, k.add(row, k.constant(v * lanes)), Value());
+      if (panel.codes.zeroPoints) {
+        auto bytes = VectorType::get({lanes}, k.b.getI8Type());
+        Value stored = loadLanes(k, bytes, panel.codes.zeroPoints, k.add(row, k.constant(v * lanes)), Value());
+        result.zeroPoints[v] = arith::SIToFPOp::create(k.b, k.loc, micro.accumulator, stored);
+      }
+    }
+    return result;
+  }
+  SmallVector<Value> scales, zeroPoints;
+};
+
 struct Tile {
   KernelBuilder &k;
   const MicroKernel &micro;
@@ -58,14 +83,18 @@ struct Tile {
   Value depth;
   const Panel &panel;
   SmallVector<Value> rows; // places of the rows' first elements
+  CodeVectors codes = CodeVectors(panel.vectors);
 
   SmallVector<Value> step(Value number, int64_t ahead, ValueRange sums, bool isPartial) {
-    int64_t width = panelWidth(micro, panel.vectors) * micro.interleave, stride = micro.lanes() * micro.interleave;
+    int64_t width = panelWidth(micro, panel.vectors) * micro.storedPerStep();
+    int64_t stride = micro.lanes() * micro.storedPerStep();
     Value base = k.add(panel.offset, k.mul(number, k.constant(width)));
     Value along = k.mul(k.mul(k.add(number, k.constant(ahead)), k.constant(micro.interleave)), lhs.columnStride);
     SmallVector<Value> columns, next;
-    for (int64_t v = 0; v < panel.vectors; ++v)
-      columns.push_back(micro.loadPanel(k, panel.buffer, k.add(base, k.constant(ahead * width + v * stride))));
+    for (int64_t v = 0; v < panel.vectors; ++v) {
+      Value loaded = micro.loadPanel(k, panel.buffer, k.add(base, k.constant(ahead * width + v * stride)));
+      columns.push_back(micro.dequantize(k, loaded, codes.zeroPoints[v], codes.scales[v]));
+    }
     for (auto [row, offset] : llvm::enumerate(rows)) {
       Value wide = micro.loadRow(k, lhs, k.add(offset, along), isPartial);
       for (int64_t v = 0; v < panel.vectors; ++v)
@@ -91,42 +120,97 @@ struct Tile {
     return SmallVector<Value>(loop.getResults());
   }
 
-  /// `number` of `blocks`: which block of rows this is. Its share of the next panel is prefetched on the way.
-  SmallVector<Value> run(Value number, Value blocks) {
-    Value zero = k.constant(0);
-    SmallVector<Value> sums(rows.size() * panel.vectors,
-                            arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(micro.accumulator)));
-    Value whole = k.divide(depth, k.constant(micro.interleave));
-    Value unrolled = k.sub(whole, k.remainder(whole, k.constant(unroll)));
-    if (panel.next) {
-      // One line per group of steps: those of a block lie evenly over its share of the panel.
-      Value elements = panelElements(k, micro, depth, panelWidth(micro, panel.vectors));
-      Value share = k.divide(elements, blocks);
-      Value groups = k.b.createOrFold<arith::MaxUIOp>(k.loc, k.divide(whole, k.constant(unroll)), k.constant(1));
-      constexpr int64_t fraction = 1 << 12;
-      Value each = k.divide(k.mul(share, k.constant(fraction)), k.mul(groups, k.constant(unroll)));
-      Value first = k.add(panel.next, k.mul(number, share));
-      sums = steps(zero, unrolled, unroll, sums, [&](Value step) {
-        Value place = k.divide(k.mul(step, each), k.constant(fraction));
-        memref::PrefetchOp::create(k.b, k.loc, panel.buffer, k.add(first, place), /*isWrite=*/false,
-                                   /*localityHint=*/2, /*isDataCache=*/true);
-      });
-    } else {
-      sums = steps(zero, unrolled, unroll, sums);
-    }
-    sums = steps(unrolled, whole, 1, sums);
-    if (micro.interleave == 1)
-      return sums;
+  /// Steps [from, to), unrolled, and with `hasRest` the elements of K that fill no step.
+  SmallVector<Value> range(Value from, Value to, bool hasRest, ArrayRef<Value> start,
+                           llvm::function_ref<void(Value)> prefetch) {
+    Value unrolled = k.sub(to, k.remainder(k.sub(to, from), k.constant(unroll)));
+    SmallVector<Value> sums = steps(from, unrolled, unroll, start, prefetch);
+    sums = steps(unrolled, to, 1, sums);
+    return hasRest ? rest(to, sums) : sums;
+  }
+
+  /// What is left of K after whole steps.
+  SmallVector<Value> rest(Value whole, ArrayRef<Value> sums) {
     Value hasRest =
         arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult, k.mul(whole, k.constant(micro.interleave)), depth);
     SmallVector<Type> types(sums.size(), micro.accumulator);
     auto rest = scf::IfOp::create(k.b, k.loc, types, hasRest, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(k.b);
     k.b.setInsertionPointToStart(rest.thenBlock());
-    scf::YieldOp::create(k.b, k.loc, step(whole, 0, sums, true));
+    scf::YieldOp::create(k.b, k.loc, step(whole, 0, SmallVector<Value>(sums), true));
     k.b.setInsertionPointToStart(rest.elseBlock());
     scf::YieldOp::create(k.b, k.loc, sums);
     return SmallVector<Value>(rest.getResults());
+  }
+
+  /// `number` of `blocks`: which block of rows this is. Its share of the next panel is prefetched on the way.
+  SmallVector<Value> run(Value number, Value blocks) {
+    Value zero = k.constant(0);
+    SmallVector<Value> sums(rows.size() * panel.vectors,
+                            arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(micro.accumulator)));
+    Value whole = k.divide(depth, k.constant(micro.interleave));
+    Value each, first, end;
+    constexpr int64_t fraction = 1 << 12;
+    int64_t perStep = panelWidth(micro, panel.vectors) * micro.storedPerStep(), bytes = unroll * perStep;
+    bool isCodes = panel.codes.offset != nullptr;
+    if (panel.next && isCodes) {
+      end =
+          k.sub(k.add(panel.next, panelElements(k, micro, depth, panelWidth(micro, panel.vectors))), k.constant(bytes));
+    } else if (panel.next) {
+      // One line per group of steps: those of a block lie evenly over its share of the panel.
+      Value elements = panelElements(k, micro, depth, panelWidth(micro, panel.vectors));
+      Value share = k.divide(elements, blocks);
+      Value groups = k.b.createOrFold<arith::MaxUIOp>(k.loc, k.divide(whole, k.constant(unroll)), k.constant(1));
+      each = k.divide(k.mul(share, k.constant(fraction)), k.mul(groups, k.constant(unroll)));
+      first = k.add(panel.next, k.mul(number, share));
+    }
+    auto fetchLine = [&](Value place) {
+      memref::PrefetchOp::create(k.b, k.loc, panel.buffer, place, /*isWrite=*/false, /*localityHint=*/2,
+                                 /*isDataCache=*/true);
+    };
+    auto prefetch = [&](Value step) {
+      if (!isCodes)
+        return fetchLine(k.add(first, k.divide(k.mul(step, each), k.constant(fraction))));
+      // Panels of codes are short, and mostly met by few rows: all of their lines, a page ahead.
+      constexpr int64_t ahead = 4096, line = 64;
+      Value place = k.add(k.add(panel.offset, k.mul(step, k.constant(perStep))), k.constant(ahead));
+      place = k.minimum(place, end);
+      for (int64_t byte = 0; byte < bytes; byte += line)
+        fetchLine(k.add(place, k.constant(byte)));
+    };
+    llvm::function_ref<void(Value)> fetch = nullptr;
+    if (panel.next)
+      fetch = prefetch;
+    bool hasRest = micro.interleave > 1;
+    if (!panel.codes.group) {
+      codes = CodeVectors::load(k, micro, panel, zero);
+      return range(zero, whole, hasRest, sums, fetch);
+    }
+    int64_t perGroup = panel.codes.group / micro.interleave;
+    Value groups = k.divide(whole, k.constant(perGroup)), size = k.constant(perGroup);
+    auto loop = scf::ForOp::create(
+        k.b, k.loc, zero, groups, k.constant(1), sums, [&](OpBuilder &, Location, Value group, ValueRange carried) {
+          OpBuilder::InsertionGuard guard(k.b);
+          k.b.setInsertionPointToEnd(group.getParentBlock());
+          codes = CodeVectors::load(k, micro, panel, group);
+          Value from = k.mul(group, size);
+          scf::YieldOp::create(k.b, k.loc, range(from, k.add(from, size), false, SmallVector<Value>(carried), fetch));
+        });
+    sums = SmallVector<Value>(loop.getResults());
+    // A last, shorter group.
+    Value inGroups = k.mul(groups, k.constant(panel.codes.group));
+    if (getConstantIntValue(depth) && getConstantIntValue(depth) == getConstantIntValue(inGroups))
+      return sums;
+    SmallVector<Type> types(sums.size(), micro.accumulator);
+    Value isCut = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult, inGroups, depth);
+    auto last = scf::IfOp::create(k.b, k.loc, types, isCut, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(last.thenBlock());
+    codes = CodeVectors::load(k, micro, panel, groups);
+    scf::YieldOp::create(k.b, k.loc, range(k.mul(groups, size), whole, hasRest, sums, nullptr));
+    k.b.setInsertionPointToStart(last.elseBlock());
+    scf::YieldOp::create(k.b, k.loc, sums);
+    return SmallVector<Value>(last.getResults());
   }
 };
 } // namespace
@@ -172,6 +256,30 @@ void emitPanelProduct(KernelBuilder &k, const MicroKernel &micro, const Matrix &
       emit(false);
     });
   }
+}
+
+void emitDequantizePanel(KernelBuilder &k, const MicroKernel &micro, Value depth, const Panel &panel, Value target) {
+  int64_t lanes = micro.lanes(), width = panelWidth(micro, panel.vectors), stored = micro.storedPerStep();
+  Value one = k.constant(1), zero = k.constant(0), whole = k.ceilDiv(depth, micro.interleave);
+  int64_t perGroup = panel.codes.group / micro.interleave;
+  Value groups = perGroup ? k.ceilDiv(whole, perGroup) : one;
+  k.loop(zero, groups, one, [&](Value group) {
+    CodeVectors codes = CodeVectors::load(k, micro, panel, group);
+    Value from = perGroup ? k.mul(group, k.constant(perGroup)) : zero;
+    Value to = perGroup ? k.minimum(k.add(from, k.constant(perGroup)), whole) : whole;
+    k.loop(from, to, one, [&](Value step) {
+      for (int64_t v = 0; v < panel.vectors; ++v) {
+        Value place = k.add(k.mul(step, k.constant(width * stored)), k.constant(v * lanes * stored));
+        Value loaded = micro.loadPanel(k, panel.buffer, k.add(panel.offset, place));
+        Value numbers = micro.dequantize(k, loaded, codes.zeroPoints[v], codes.scales[v]);
+        for (int64_t i = 0; i < micro.interleave; ++i) {
+          Value row = k.add(k.mul(step, k.constant(micro.interleave)), k.constant(i));
+          storeLanes(k, micro.elementsAt(k, numbers, i), target,
+                     k.add(k.mul(row, k.constant(width)), k.constant(v * lanes)), Value());
+        }
+      }
+    });
+  });
 }
 
 using Place = llvm::function_ref<Value(Value row, Value column)>;

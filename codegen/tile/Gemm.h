@@ -8,12 +8,21 @@
 
 namespace deepstride {
 
+/// What the codes of a packed panel stand for: (code - zero point) * scale. Scales and zero points lie in panels of
+/// their own, from `offset` on, one row for every `group` steps of K. Null scales: what codes stand for is multiplied
+/// afterwards.
+struct PanelCodes {
+  mlir::Value scales, zeroPoints, offset;
+  int64_t group = 0; // 0: one row for all of K
+};
+
 /// A packed panel: for each group of `interleave` steps along K, `vectors * lanes` columns with their elements side by
 /// side. `next`, where given, is the place of the panel that the thread takes after this one: tiles prefetch it.
 struct Panel {
   mlir::Value buffer, offset;
   int64_t vectors;
   mlir::Value next;
+  PanelCodes codes = {};
 };
 
 /// Takes a finished vector: columns [vector * lanes, ...) of the panel in one row. Where `mask` is given, only the
@@ -31,6 +40,11 @@ inline int64_t panelWidth(const MicroKernel &micro, int64_t vectors) { return ve
 /// many there are at most.
 mlir::Value panelElements(KernelBuilder &k, const MicroKernel &micro, mlir::Value depth, int64_t width);
 SizeExpr panelSpace(const MicroKernel &micro, const SizeExpr &depth, int64_t width);
+
+/// Writes what a panel of codes stands for to `target`, in steps of one element: a product with it computes what a
+/// product with the codes does, bit by bit. K is rounded up to whole steps of the codes.
+void emitDequantizePanel(KernelBuilder &k, const MicroKernel &micro, mlir::Value depth, const Panel &panel,
+                         mlir::Value target);
 
 /// Packs columns [firstColumn, firstColumn + width) of a K x columns matrix of `element`, zero beyond its columns.
 void emitPackPanel(KernelBuilder &k, const MicroKernel &micro, const Matrix &source, mlir::Type element,

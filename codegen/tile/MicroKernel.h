@@ -27,6 +27,16 @@ public:
   /// the others count as 0.
   virtual mlir::Value loadRow(KernelBuilder &k, const Matrix &lhs, mlir::Value position, bool isPartial) const = 0;
   virtual mlir::Value multiplyAdd(KernelBuilder &k, mlir::Value row, mlir::Value columns, mlir::Value sum) const = 0;
+  /// Elements of a panel that hold what a step takes of one column.
+  virtual int64_t storedPerStep() const { return interleave; }
+
+  /// For panels of codes: what loadPanel gave, less a zero point and times a scale, each one for a column or null.
+  virtual mlir::Value dequantize(KernelBuilder &, mlir::Value columns, mlir::Value /*zeroPoint*/,
+                                 mlir::Value /*scale*/) const {
+    return columns;
+  }
+  /// For panels of codes: element `index` along K of every column of a step.
+  virtual mlir::Value elementsAt(KernelBuilder &, mlir::Value columns, int64_t /*index*/) const { return columns; }
   /// Whether loadRow can read a left operand whose elements along K lie apart.
   bool readsStrided() const { return interleave == 1; }
 

@@ -48,6 +48,10 @@ def DS_GeluKind : EnumAttr<DS_Dialect, DS_GeluKindEnum, "gelu_kind">;
 def DS_PoolKindEnum : DS_Enum<"PoolKind", "what a pooling window yields", ["max", "average", "lp"]>;
 def DS_PoolKind : EnumAttr<DS_Dialect, DS_PoolKindEnum, "pool_kind">;
 
+def DS_QuantizedPartEnum : DS_Enum<"QuantizedPart", "what quantization makes of a weight",
+  ["codes", "scales", "zero_points"]>;
+def DS_QuantizedPart : EnumAttr<DS_Dialect, DS_QuantizedPartEnum, "quantized_part">;
+
 def DS_PadKindEnum : DS_Enum<"PadKind", "what padding is filled with",
   ["constant", "edge", "reflect", "wrap"]>;
 def DS_PadKind : EnumAttr<DS_Dialect, DS_PadKindEnum, "pad_kind">;

@@ -1,4 +1,5 @@
 // Evaluates ops of the ds dialect on host tensors, element by element.
+#include "dialects/ds/HostQuantization.h"
 #include "dialects/ds/HostScalars.h"
 #include "dialects/ds/HostTensor.h"
 
@@ -98,6 +99,11 @@ std::optional<HostTensor> evaluateOnHost(Operation *op, ArrayRef<HostTensor> ope
     return concatOnHost(operands, joined.getAxis());
   if (auto packed = dyn_cast<ds::PackOp>(op))
     return packOnHost(operands[0], packed.getPanel(), packed.getInterleave());
+  if (auto quantized = dyn_cast<ds::QuantizeWeightOp>(op)) {
+    QuantizationScheme scheme{static_cast<int64_t>(quantized.getBits()), static_cast<int64_t>(quantized.getGroup()),
+                              quantized.getAsymmetric()};
+    return quantizeOnHost(operands[0], quantized.getPart(), scheme);
+  }
   if (isa<ds::BroadcastOp>(op))
     return broadcastOnHost(operands[0], type.getShape());
   if (auto taken = dyn_cast<ds::GatherOp>(op))

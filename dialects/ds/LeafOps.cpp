@@ -90,7 +90,7 @@ bool deepstride::isRecipeOp(Operation *op) {
     return true;
   auto element = dyn_cast<PerElement>(op);
   bool isPointwise = element && element.isPointwise();
-  if (!isPointwise && !isa<TransposeOp, ConcatOp, ReshapeOp, SliceOp, GatherOp, PackOp>(op))
+  if (!isPointwise && !isa<TransposeOp, ConcatOp, ReshapeOp, SliceOp, GatherOp, PackOp, QuantizeWeightOp>(op))
     return false;
   auto type = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
   if (isPointwise && !isa<BroadcastOp, BitcastOp>(op) && isa<FloatType>(type) && type.getIntOrFloatBitWidth() <= 8)

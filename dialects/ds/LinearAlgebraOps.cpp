@@ -43,15 +43,21 @@ LogicalResult MatmulOp::inferResults(Inference &inference) {
 
 LogicalResult LinearOp::inferResults(Inference &inference) {
   const TensorFacts &input = inference.operand(0), &weight = inference.operand(1);
+  bool isQuantized = static_cast<bool>(getScales());
   Type element = sumType(input.elementType, weight.elementType);
+  if (isQuantized)
+    element = isa<FloatType>(input.elementType) && isCode(weight.elementType) ? input.elementType : Type();
   if (!element)
-    return inference.error("C1: operand and weight have different element types");
+    return inference.error(isQuantized ? "C1: with scales, the operand must be a float and the weight i8 or i4"
+                                       : "C1: operand and weight have different element types");
   int64_t interleave = getInterleave();
   if (interleave < 1 || (interleave > 1 && !getPanel()))
     return inference.error("C5: only packed weights are interleaved, by a positive number");
   if (weight.rank() != (getPanel() ? 3 : 2) || input.rank() < 1 || getPanel().has_value() != getColumns().has_value())
     return inference.error("C4: the weight must have rank 2, or 3 with a panel and columns");
-  if (getPanel() && !weight.sizes[2].isConstant(*getPanel() * interleave))
+  // Codes that are interleaved are of 4 bits, two in a byte.
+  int64_t bytesInterleaved = isQuantized && interleave == 2 ? 1 : interleave;
+  if (getPanel() && !weight.sizes[2].isConstant(*getPanel() * bytesInterleaved))
     return inference.error("C4: the weight's last size must be the panel, times what is interleaved");
   if (getPanel() && getTransposed())
     return inference.error("C4: a packed weight cannot be transposed");
@@ -60,13 +66,35 @@ LogicalResult LinearOp::inferResults(Inference &inference) {
   SizeExpr depth = getPanel() ? SizeExpr::ceilDiv(input.sizes.back(), interleave) : input.sizes.back();
   if (failed(inference.requireEqual(depth, k, "C2: inner sizes")))
     return failure();
+  unsigned index = 2;
   if (getBias()) {
-    const TensorFacts &bias = inference.operand(2);
+    const TensorFacts &bias = inference.operand(index++);
     if (bias.elementType != element || bias.rank() != 1)
       return inference.error("C3: the bias must be one axis of the result's element type");
     if (failed(inference.requireEqual(bias.sizes[0], n, "C3: bias size")))
       return failure();
   }
+  if (getGroup() && (!isQuantized || static_cast<int64_t>(*getGroup()) <= 0 || *getGroup() % 2 != 0))
+    return inference.error("C8: the group must be a positive, even number beside scales");
+  if (getZeroPoints() && !isQuantized)
+    return inference.error("C7: zero points need scales");
+  SizeExpr groups = getGroup() ? SizeExpr::ceilDiv(input.sizes.back(), *getGroup()) : SizeExpr(1);
+  SizeVector perGroup = {groups, n};
+  if (getPanel())
+    perGroup = {weight.sizes[0], groups, SizeExpr(*getPanel())};
+  auto check = [&](Type expected, StringRef what) -> LogicalResult {
+    const TensorFacts &facts = inference.operand(index++);
+    if (facts.elementType != expected || facts.rank() != static_cast<int64_t>(perGroup.size()))
+      return inference.error(what + " must be one for each group and column, as the weight is packed");
+    for (auto [found, size] : llvm::zip_equal(facts.sizes, perGroup))
+      if (failed(inference.requireEqual(found, size, what)))
+        return failure();
+    return success();
+  };
+  if (isQuantized && failed(check(element, "C6: scales")))
+    return failure();
+  if (getZeroPoints() && failed(check(IntegerType::get(getContext(), 8), "C7: zero points")))
+    return failure();
   SizeVector sizes = input.sizes;
   sizes.back() = n;
   inference.addResult(element, sizes);
@@ -80,8 +108,33 @@ LogicalResult PackOp::inferResults(Inference &inference) {
   int64_t panel = getPanel(), interleave = getInterleave();
   if (panel <= 0 || interleave <= 0 || panel > (1 << 20) || interleave > (1 << 20))
     return inference.error("C2: panel and interleave must be positive, and at most 2^20");
-  inference.addResult(input.elementType, {SizeExpr::ceilDiv(input.sizes[1], panel),
-                                          SizeExpr::ceilDiv(input.sizes[0], interleave), panel * interleave});
+  bool isHalfByte = input.elementType.isInteger(4);
+  if (isHalfByte && interleave != 2)
+    return inference.error("C3: integers of 4 bits must be interleaved by 2, found " + Twine(interleave));
+  inference.addResult(isHalfByte ? IntegerType::get(getContext(), 8) : input.elementType,
+                      {SizeExpr::ceilDiv(input.sizes[1], panel), SizeExpr::ceilDiv(input.sizes[0], interleave),
+                       isHalfByte ? panel : panel * interleave});
+  return success();
+}
+
+LogicalResult QuantizeWeightOp::inferResults(Inference &inference) {
+  const TensorFacts &input = inference.operand(0);
+  if (input.rank() != 2 || !input.elementType.isF32())
+    return inference.error("C1: the operand must be f32 and have rank 2");
+  int64_t bits = getBits(), group = getGroup();
+  if (bits != 4 && bits != 8)
+    return inference.error("C2: expected 4 or 8 bits, found " + Twine(bits));
+  if (group < 0)
+    return inference.error("C3: the group must not be negative, found " + Twine(group));
+  if (getPart() == QuantizedPart::zero_points && !getAsymmetric())
+    return inference.error("C4: only the asymmetric scheme has zero points");
+  auto integer = [&](int64_t width) { return IntegerType::get(getContext(), static_cast<unsigned>(width)); };
+  SizeExpr groups = group ? SizeExpr::ceilDiv(input.sizes[0], group) : SizeExpr(1);
+  switch (getPart()) {
+  case QuantizedPart::codes: inference.addResult(integer(bits), input.sizes); break;
+  case QuantizedPart::scales: inference.addResult(input.elementType, {groups, input.sizes[1]}); break;
+  case QuantizedPart::zero_points: inference.addResult(integer(8), {groups, input.sizes[1]}); break;
+  }
   return success();
 }
 

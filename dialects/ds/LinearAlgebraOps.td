@@ -16,24 +16,63 @@ def DS_MatmulOp : DS_TensorOp<"matmul", [DeclareOpInterfaceMethods<DS_Anchor>]> 
   let assemblyFormat = "$lhs `,` $rhs `transpose` $transpose attr-dict `:` functional-type(operands, results)";
 }
 
-def DS_LinearOp : DS_TensorOp<"linear", [DeclareOpInterfaceMethods<DS_Anchor>]> {
+def DS_LinearOp : DS_TensorOp<"linear", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<DS_Anchor>]> {
   let summary = "a product with a parameter, plus bias";
   let description = [{
     x [..., K] times weight [K, N] plus bias [N]; integers of 8 or 16 bits are summed in i32. With `panel` the weight
     operand is packed as by `ds.pack` with `panel` and `interleave`, and `columns` is N. With `transposed` it is [N, K].
     Created by `ds-recompose-linear`; `ds-pack-weights` packs and takes in transposes. Gone after: codegen.
 
-    Constraints: C1 one element type, or integers of 8 or 16 bits; C2 the inner sizes agree; C3 the bias is [N], in the
-    type of the result; C4 the weight has rank 2, or 3 with the given panel, which is not transposed; C5 `interleave`
-    is positive, and 1 without a panel.
+    With `scales` the weight holds codes of 8 or 4 bits that stand for floats: (code - zero point) * scale. Scales and
+    zero points are [G, N]: one each for every `group` steps of K, or, without `group`, one for all of K. With groups
+    every weight is rounded to the operand's type before it is multiplied; without, the sum is multiplied by the scale,
+    once. With `panel` they are packed by `ds.pack` with the same panel, not interleaved, and codes of 4 bits lie in
+    pairs along K, two in a byte. Created by `ds-quantize-weights`.
+
+    Constraints: C1 one element type, integers of 8 or 16 bits, or a float and codes of i8 or i4; C2 the inner sizes
+    agree; C3 the bias is [N], in the type of the result; C4 the weight has rank 2, or 3 with the given panel, which is
+    not transposed; C5 `interleave` is positive, and 1 without a panel; C6 scales are [G, N], packed as the weight is, in
+    the type of the result; C7 zero points are i8 and have the sizes of the scales, which they need; C8 `group` is a
+    positive, even number, and stands beside scales.
 
     Example: `%3 = ds.linear %0, %1, %2 : (tensor<?x4xf32>, tensor<4x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>`
   }];
-  let arguments = (ins DS_Tensor:$input, DS_Tensor:$weight, Optional<DS_Tensor>:$bias, OptionalAttr<I64Attr>:$panel,
+  let arguments = (ins DS_Tensor:$input, DS_Tensor:$weight, Optional<DS_Tensor>:$bias, Optional<DS_Tensor>:$scales,
+                       Optional<DS_Tensor>:$zero_points, OptionalAttr<I64Attr>:$panel,
                        DefaultValuedOptionalAttr<I64Attr, "1">:$interleave, OptionalAttr<I64Attr>:$columns,
-                       UnitAttr:$transposed);
+                       UnitAttr:$transposed, OptionalAttr<I64Attr>:$group);
   let results = (outs DS_Tensor:$result);
-  let assemblyFormat = "$input `,` $weight (`,` $bias^)? attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = [{$input `,` $weight (`,` $bias^)? (`scales` $scales^)? (`zero_points` $zero_points^)?
+                         attr-dict `:` functional-type(operands, results)}];
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$input, "::mlir::Value":$weight,
+                                 "::mlir::Value":$bias, "::mlir::IntegerAttr":$panel, "::mlir::IntegerAttr":$interleave,
+                                 "::mlir::IntegerAttr":$columns, "::mlir::UnitAttr":$transposed), [{
+    build($_builder, $_state, type, input, weight, bias, ::mlir::Value(), ::mlir::Value(), panel, interleave, columns,
+          transposed, ::mlir::IntegerAttr());
+  }]>];
+}
+
+def DS_QuantizeWeightOp : DS_TensorOp<"quantize_weight"> {
+  let summary = "one part of a weight in 8 or 4 bits";
+  let description = [{
+    A weight [K, N] becomes codes q [K, N] of i8 or i4, scales s and, `asymmetric`, zero points z, both [G, N], by groups
+    of `group` rows of a column, the last of which may be shorter; a group of 0 is the whole column. Symmetric:
+    s = max |w| / m and q = round(w / s), where m is 127 or 7. Asymmetric, with low and high the least and the greatest of
+    0 and the group's weights, and codes from l to h, which are -128 and 127 or -8 and 7: s = (high - low) / (h - l),
+    z = round(l - low / s), q = round(w / s) + z, both cut to what the bits hold. Scales are rounded to f32, quotients
+    are not; round is to nearest, ties to even. A group of zeros has the scale 0 and codes equal to z = 0. Every weight
+    is at most s / 2 away from (q - z) s, up to the rounding of f32. Only inside recipes; packaging refuses weights that
+    are not finite.
+
+    Constraints: C1 the operand has rank 2 and is f32; C2 `bits` is 4 or 8; C3 the group is not negative; C4 only the
+    asymmetric scheme has zero points.
+
+    Example: `%1 = ds.quantize_weight codes %0 bits 8 group 32 : (tensor<64x8xf32>) -> tensor<64x8xi8>`
+  }];
+  let arguments = (ins DS_QuantizedPart:$part, DS_Tensor:$input, I64Attr:$bits, I64Attr:$group, UnitAttr:$asymmetric);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = [{$part $input `bits` $bits `group` $group (`asymmetric` $asymmetric^)? attr-dict `:`
+                         functional-type(operands, results)}];
 }
 
 def DS_PackOp : DS_TensorOp<"pack"> {
@@ -41,8 +80,11 @@ def DS_PackOp : DS_TensorOp<"pack"> {
   let description = [{
     [K, N] becomes [ceil(N / panel), ceil(K / i), panel i], zero padded, where i is `interleave`: rows of a panel in
     groups of i, whose elements of one column lie side by side. What a GEMM micro-kernel streams. Only inside recipes.
+    Integers of 4 bits are packed in pairs, two in a byte of an i8: [ceil(N / panel), ceil(K / 2), panel], where the low
+    half is the first of the two.
 
-    Constraints: C1 the operand has rank 2; C2 panel and interleave are positive.
+    Constraints: C1 the operand has rank 2; C2 panel and interleave are positive; C3 integers of 4 bits are interleaved
+    by 2.
 
     Example: `%1 = ds.pack %0 panel 16 : (tensor<4x20xf32>) -> tensor<2x4x16xf32>`
   }];

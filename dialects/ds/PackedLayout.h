@@ -17,11 +17,17 @@ inline bool isSummedWide(mlir::Type element) {
   return llvm::isa<mlir::IntegerType>(element) && (element.isInteger(8) || element.isInteger(16));
 }
 
+/// What may stand for the floats of a quantized weight.
+inline bool isCode(mlir::Type element) { return element.isSignlessInteger(8) || element.isSignlessInteger(4); }
+
 /// The layout of weights of type `right` that meet operands of type `left`, on a target whose panels have `floats`
 /// columns of f32: panels have as many vectors of sums, and what 16-bit instructions multiply in pairs lies in pairs.
+/// Codes that meet floats have as many columns as those have, and those of 4 bits lie in pairs in a byte.
 inline PackedLayout packedLayout(mlir::Type left, mlir::Type right, int64_t floats) {
   if (left.isSignlessInteger(16) && isSummedWide(right) && !right.isUnsignedInteger(16))
     return {floats, 2};
+  if (llvm::isa<mlir::FloatType>(left) && isCode(right))
+    return {floats, right.isInteger(4) ? 2 : 1};
   unsigned bits = isSummedWide(right) ? 32 : std::max(32U, right.getIntOrFloatBitWidth());
   return {floats * 32 / bits, 1};
 }

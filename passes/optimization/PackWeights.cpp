@@ -43,21 +43,34 @@ struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport 
       if (!weight || linear.getPanel())
         return;
       Type left = elementOf(linear.getInput()), right = elementOf(weight);
-      if (!isPackable(left, right))
+      bool isQuantized = linear.getScales() != nullptr;
+      if (isQuantized ? !left.isF32() || linear.getTransposed() : !isPackable(left, right))
+        return;
+      // What stands beside the codes is packed with them, or nothing is.
+      SmallVector<OpOperand *> beside;
+      for (auto range : {linear.getScalesMutable(), linear.getZeroPointsMutable()})
+        for (OpOperand &operand : range)
+          beside.push_back(&operand);
+      if (!llvm::all_of(beside, [](OpOperand *operand) { return operand->get().getDefiningOp<ds::WeightOp>(); }))
         return;
       ds::PackedLayout layout = ds::packedLayout(left, right, panel);
-      ds::RecipeOp &target = packed[{weight.getRecipeAttr(), layout.interleave}];
-      if (!target)
-        target = pack(symbols, symbols.lookup<ds::RecipeOp>(weight.getRecipe()), layout);
-      OpBuilder builder(linear);
-      auto operand =
-          ds::WeightOp::create(builder, weight.getLoc(), target.getYielded().getType(), FlatSymbolRefAttr::get(target));
+      auto replace = [&](OpOperand &operand, ds::PackedLayout layout) {
+        auto weight = operand.get().getDefiningOp<ds::WeightOp>();
+        ds::RecipeOp &target = packed[{weight.getRecipeAttr(), layout.interleave}];
+        if (!target)
+          target = pack(symbols, symbols.lookup<ds::RecipeOp>(weight.getRecipe()), layout);
+        OpBuilder builder(linear);
+        operand.set(ds::WeightOp::create(builder, weight.getLoc(), target.getYielded().getType(),
+                                         FlatSymbolRefAttr::get(target)));
+        if (weight->use_empty())
+          weight.erase();
+      };
       linear.setColumns(cast<RankedTensorType>(weight.getType()).getDimSize(1));
       linear.setPanel(layout.panel);
       linear.setInterleave(layout.interleave);
-      linear.getWeightMutable().assign(operand);
-      if (weight->use_empty())
-        weight.erase();
+      replace(linear.getWeightMutable(), layout);
+      for (OpOperand *operand : beside)
+        replace(*operand, {layout.panel, 1});
       count("weights packed");
     });
     // Recipes that nothing names any more would still be written into the package.
@@ -99,7 +112,10 @@ struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport 
     auto type = cast<RankedTensorType>(yield.getOperand(0).getType());
     int64_t panels = llvm::divideCeil(type.getDimSize(1), layout.panel);
     int64_t groups = llvm::divideCeil(type.getDimSize(0), layout.interleave);
-    auto packedType = RankedTensorType::get({panels, groups, layout.panel * layout.interleave}, type.getElementType());
+    bool isHalfByte = type.getElementType().isInteger(4); // two lie in a byte
+    auto packedType =
+        RankedTensorType::get({panels, groups, isHalfByte ? layout.panel : layout.panel * layout.interleave},
+                              isHalfByte ? builder.getI8Type() : type.getElementType());
     Value value =
         ds::PackOp::create(builder, recipe.getLoc(), packedType, yield.getOperand(0),
                            builder.getI64IntegerAttr(layout.panel), builder.getI64IntegerAttr(layout.interleave));

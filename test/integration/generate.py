@@ -84,6 +84,50 @@ def bert(layers=12, hidden=768, heads=12, vocabulary=30522, positions=512, seed=
                    [value("last_hidden_state", TensorProto.FLOAT, "batch", "sequence", hidden)])
 
 
+def gpt2_step(layers=12, hidden=768, heads=12, vocabulary=50257, seed=0):
+    """One step of a GPT-2 decoder: a row of hidden states per sequence and its past in, logits and the new keys and
+    values out. Batch and past are dynamic; the head is a product with a transposed table, as with a tied embedding."""
+    g = Graph(seed)
+    size = hidden // heads
+
+    def linear(value, name, columns, rows=hidden):
+        product = g.op("MatMul", value, g.weight(f"{name}.weight", rows, columns))
+        return g.op("Add", product, g.weight(f"{name}.bias", columns))
+
+    def norm(value, name):
+        return g.op("LayerNormalization", value, g.constant(1 + g.random.standard_normal(hidden, np.float32) / 20,
+                    f"{name}.weight"), g.weight(f"{name}.bias", hidden), axis=-1, epsilon=1e-5)
+
+    inputs, outputs, x = [value("hidden", TensorProto.FLOAT, "batch", 1, hidden)], [], "hidden"
+    split = g.constant(np.array([hidden] * 3, np.int64))
+    for layer in range(layers):
+        parts = g.op("Split", linear(norm(x, f"h.{layer}.ln_1"), f"h.{layer}.attn.c_attn", 3 * hidden), split, axis=-1,
+                     outputs=3)
+        shape = g.constant(np.array([0, 1, heads, size], np.int64))
+        q, *new = [g.op("Transpose", g.op("Reshape", part, shape), perm=[0, 2, 1, 3]) for part in parts]
+        keys, values = [], []
+        for kind, part, joined in (("key", new[0], keys), ("value", new[1], values)):
+            name = f"past.{layer}.{kind}"
+            inputs.append(value(name, TensorProto.FLOAT, "batch", heads, "past", size))
+            joined.append(g.op("Concat", name, part, axis=2))
+            outputs.append(value(g.op("Identity", part, name=f"new.{layer}.{kind}"), TensorProto.FLOAT, "batch", heads, 1, size))
+        scores = g.op("Mul", g.op("MatMul", q, g.op("Transpose", keys[0], perm=[0, 1, 3, 2])),
+                      g.constant(np.float32(size ** -0.5)))
+        context = g.op("Transpose", g.op("MatMul", g.op("Softmax", scores, axis=-1), values[0]), perm=[0, 2, 1, 3])
+        context = g.op("Reshape", context, g.constant(np.array([0, 1, hidden], np.int64)))
+        x = g.op("Add", x, linear(context, f"h.{layer}.attn.c_proj", hidden))
+        inner = linear(norm(x, f"h.{layer}.ln_2"), f"h.{layer}.mlp.c_fc", 4 * hidden)
+        cube = g.op("Mul", g.op("Mul", inner, inner), inner)
+        bend = g.op("Mul", g.op("Add", inner, g.op("Mul", cube, g.constant(np.float32(0.044715)))),
+                    g.constant(np.float32(math.sqrt(2 / math.pi))))
+        inner = g.op("Mul", g.op("Mul", inner, g.constant(np.float32(0.5))),
+                     g.op("Add", g.op("Tanh", bend), g.constant(np.float32(1))))
+        x = g.op("Add", x, linear(inner, f"h.{layer}.mlp.c_proj", hidden, 4 * hidden))
+    head = g.op("Transpose", g.weight("wte", vocabulary, hidden), perm=[1, 0])
+    logits = g.op("MatMul", norm(x, "ln_f"), head)
+    return g.model(inputs, [value(logits, TensorProto.FLOAT, "batch", 1, vocabulary), *outputs])
+
+
 def chain(nodes, seed=0):
     """`nodes` operators in a row, of several kinds and with many distinct constants, over a small dynamic tensor."""
     g = Graph(seed)

@@ -183,6 +183,7 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
         for (const auto &dim : options.dims)
           graph.dims.push_back((dim.getKey() + "=" + Twine(dim.getValue())).str());
       graph.recompose = !isReference;
+      graph.linear = options.quantize.bits > 0; // whose weights are what is quantized
       graph.widen = options.reference == Reference::F64;
       buildGraphPipeline(pm, graph);
     });
@@ -196,6 +197,10 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
       OptimizationPipelineOptions optimization;
       optimization.fusion = isReference ? Fusion::None : options.fusion;
       optimization.panel = isReference ? 0 : target.panel;
+      optimization.quantize = options.quantize.bits;
+      optimization.group = options.quantize.group;
+      optimization.scheme = options.quantize.scheme;
+      optimization.keep = options.quantize.keep;
       buildOptimizationPipeline(pm, optimization);
     });
   case Phase::Memory:
@@ -226,6 +231,11 @@ PackageOptions Driver::packageOptions() const {
     dims.push_back((dim.getKey() + "=" + Twine(dim.getValue())).str());
   llvm::sort(dims); // the same command gives the same bytes
   add("dim", llvm::join(dims, ","), !dims.empty());
+  if (const Quantization &quantize = options.quantize; quantize.bits)
+    add("quantize",
+        "int" + std::to_string(quantize.bits) + ",group=" + std::to_string(quantize.group) +
+            ",scheme=" + quantize.scheme + (quantize.keep.empty() ? "" : ",keep=" + quantize.keep),
+        true);
   std::vector<std::string> shapes;
   for (const auto &shape : options.shapes)
     shapes.push_back((shape.getKey() + "=" + llvm::join(shape.getValue(), ",")).str());

@@ -6,6 +6,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Regex.h"
 
 using llvm::StringRef;
 
@@ -58,6 +59,46 @@ static std::string applyShape(ParsedCommandLine &line, StringRef value) {
   return "";
 }
 
+/// int8|int4[,group=N][,scheme=S][,keep=REGEX]; what follows keep= may contain commas.
+static std::string applyQuantize(ParsedCommandLine &line, StringRef value) {
+  auto wrong = [&](const llvm::Twine &what) {
+    return ("--quantize expects int8 or int4, then group=N, scheme=symmetric|asymmetric and keep=REGEX as needed, " +
+            what)
+        .str();
+  };
+  constexpr int64_t largestGroup = 1 << 20;
+  auto [type, rest] = value.split(',');
+  if (type != "int8" && type != "int4")
+    return wrong("found '" + value + "'");
+  Quantization quantize;
+  quantize.bits = type == "int8" ? 8 : 4;
+  quantize.group = type == "int8" ? 0 : 32; // 4 bits are too few for a whole column
+  while (!rest.empty()) {
+    auto [key, more] = rest.split('=');
+    auto [text, next] = key == "keep" ? std::pair(more, StringRef()) : more.split(',');
+    rest = next;
+    std::string reason;
+    if (key == "group") {
+      if (text.getAsInteger(10, quantize.group) || quantize.group < 0 || quantize.group % 2 != 0 ||
+          quantize.group > largestGroup)
+        return wrong("with a group of 0 (all of a column) or an even number of at most 1048576, found 'group=" + text +
+                     "'");
+    } else if (key == "scheme") {
+      if (text != "symmetric" && text != "asymmetric")
+        return wrong("found 'scheme=" + text + "'");
+      quantize.scheme = text.str();
+    } else if (key == "keep") {
+      if (text.empty() || !llvm::Regex(text).isValid(reason))
+        return wrong("with a regular expression to keep, found '" + text + "'" + (reason.empty() ? "" : ": " + reason));
+      quantize.keep = text.str();
+    } else {
+      return wrong("found '" + key + "'");
+    }
+  }
+  line.options.quantize = quantize;
+  return "";
+}
+
 static std::string applyPhase(std::optional<Phase> &slot, StringRef option, StringRef value) {
   slot = parsePhase(value);
   return slot ? "" : (option + " expects one of " + phaseNames() + "; found '" + value + "'").str();
@@ -89,6 +130,9 @@ static const OptionInfo table[] = {
        line.options.reference = value.empty() ? Reference::Native : Reference::F64;
        return std::string(value.empty() || value == "f64" ? "" : "--reference expects nothing or f64");
      }},
+    {"--quantize", Argument::Required, "TYPE[,...]",
+     "store weights of products as int8 or int4; then ,group=N (along K; int4: 32), ,scheme=asymmetric, ,keep=REGEX",
+     applyQuantize},
     {"--fusion", Argument::Required, "none|generic|specialized",
      "which ops share a kernel: none; elementwise ones; and products with them (default)",
      [](ParsedCommandLine &line, StringRef value) {

@@ -15,6 +15,12 @@ namespace deepstride {
 enum class Reference { Off, Native, F64 };
 enum class Emit { Nothing, Mlir, Onnx };
 
+/// What --quantize asks for; without bits, nothing.
+struct Quantization {
+  int64_t bits = 0, group = 0;
+  std::string scheme = "symmetric", keep;
+};
+
 struct DriverOptions {
   std::string input, output;
   llvm::StringMap<int64_t> dims;
@@ -22,6 +28,7 @@ struct DriverOptions {
   llvm::StringMap<std::vector<std::string>> shapes;
   std::vector<std::string> cpus;
   Reference reference = Reference::Off;
+  Quantization quantize;
   Fusion fusion = Fusion::Specialized;
   std::optional<Phase> stopAfter;
   std::string dumpDir;

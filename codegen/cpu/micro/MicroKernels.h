@@ -16,6 +16,11 @@ std::unique_ptr<MicroKernel> multiplyAddKernel(const LoweringTarget &target, mli
 std::unique_ptr<MicroKernel> pairDotKernel(const LoweringTarget &target, mlir::Type left, mlir::Type panel,
                                            mlir::Type result);
 
+/// Floats by codes of i8 or i4, which are converted to f32 as they are loaded. Codes of 4 bits lie in pairs along K,
+/// two in a byte.
+std::unique_ptr<MicroKernel> dequantizeKernel(const LoweringTarget &target, mlir::Type left, mlir::Type codes,
+                                              mlir::Type result);
+
 } // namespace deepstride
 
 #endif

@@ -16,6 +16,8 @@ static bool isPlain(Type element) {
 
 std::unique_ptr<MicroKernel> microKernelFor(const LoweringTarget &target, Type left, Type right, Type result,
                                             bool isPacked) {
+  if (!target.reference && target.lanes > 1 && isPacked && left.isF32() && result.isF32() && ds::isCode(right))
+    return dequantizeKernel(target, left, right, result);
   if (target.reference || target.lanes <= 1 || !isPlain(left) || !isPlain(right) || !isPlain(result))
     return nullptr;
   Type i16 = IntegerType::get(left.getContext(), 16);

@@ -136,3 +136,49 @@ ds.recipe @w {
   %0 = ds.constant dense<3> : tensor<4x4xi8>
   ds.yield %0 : tensor<4x4xi8>
 }
+
+// -----
+
+// Scales and zero points are packed beside codes; those of 4 bits lie in pairs, two in a byte.
+// CHECK-LABEL: func.func @codes
+// CHECK-DAG: %[[W:.*]] = ds.weight @w.packed : tensor<2x3x16xi8>
+// CHECK-DAG: %[[S:.*]] = ds.weight @s.packed : tensor<2x3x16xf32>
+// CHECK-DAG: %[[Z:.*]] = ds.weight @z.packed : tensor<2x3x16xi8>
+// CHECK: ds.linear %arg0, %[[W]] scales %[[S]] zero_points %[[Z]] {columns = 20 : i64, group = 2 : i64, interleave = 2 : i64, panel = 16 : i64} :
+// CHECK: ds.pack %{{.*}} panel 16 interleave 2 : (tensor<5x20xi4>) -> tensor<2x3x16xi8>
+// CHECK: ds.pack %{{.*}} panel 16 : (tensor<3x20xf32>) -> tensor<2x3x16xf32>
+// CHECK: ds.pack %{{.*}} panel 16 : (tensor<3x20xi8>) -> tensor<2x3x16xi8>
+func.func @codes(%x: tensor<?x5xf32>) -> tensor<?x20xf32> {
+  %w = ds.weight @w : tensor<5x20xi4>
+  %s = ds.weight @s : tensor<3x20xf32>
+  %z = ds.weight @z : tensor<3x20xi8>
+  %0 = ds.linear %x, %w scales %s zero_points %z {group = 2 : i64} : (tensor<?x5xf32>, tensor<5x20xi4>, tensor<3x20xf32>, tensor<3x20xi8>) -> tensor<?x20xf32>
+  return %0 : tensor<?x20xf32>
+}
+ds.recipe @w {
+  %0 = ds.constant dense<3> : tensor<5x20xi4>
+  ds.yield %0 : tensor<5x20xi4>
+}
+ds.recipe @s {
+  %0 = ds.constant dense<0.5> : tensor<3x20xf32>
+  ds.yield %0 : tensor<3x20xf32>
+}
+ds.recipe @z {
+  %0 = ds.constant dense<1> : tensor<3x20xi8>
+  ds.yield %0 : tensor<3x20xi8>
+}
+
+// -----
+
+// Scales that only a run knows cannot be packed, and then nothing is.
+// CHECK-LABEL: func.func @computed_scales
+// CHECK: ds.linear %arg0, %{{.*}} scales %arg1 : (tensor<?x5xf32>, tensor<5x20xi8>,
+func.func @computed_scales(%x: tensor<?x5xf32>, %s: tensor<1x20xf32>) -> tensor<?x20xf32> {
+  %w = ds.weight @w : tensor<5x20xi8>
+  %0 = ds.linear %x, %w scales %s : (tensor<?x5xf32>, tensor<5x20xi8>, tensor<1x20xf32>) -> tensor<?x20xf32>
+  return %0 : tensor<?x20xf32>
+}
+ds.recipe @w {
+  %0 = ds.constant dense<3> : tensor<5x20xi8>
+  ds.yield %0 : tensor<5x20xi8>
+}

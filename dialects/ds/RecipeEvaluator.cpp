@@ -1,5 +1,5 @@
 // Sources are mapped files; everything else is dialects/ds/HostTensor.h's business.
-#include "codegen/RecipeEvaluator.h"
+#include "dialects/ds/RecipeEvaluator.h"
 
 using namespace mlir;
 
@@ -54,6 +54,8 @@ FailureOr<HostTensor> RecipeEvaluator::evaluate(ds::RecipeOp recipe) {
       return op.emitError("expected divisors of constants to be other than 0, found an integer division by 0");
     if (!result && isa<ds::GatherOp>(op))
       return op.emitError("expected indices of constants to be inside of their axis, found one that is not");
+    if (!result && isa<ds::QuantizeWeightOp>(op))
+      return op.emitError("expected weights that are finite, found one to quantize that has an infinity or NaN");
     if (!result)
       return op.emitError("cannot be evaluated while packaging");
     values[op.getResult(0)] = std::move(*result);

@@ -1,6 +1,7 @@
-// Evaluates ds.recipe regions when a package is written: one weight in memory at a time, sources mapped, not read.
-#ifndef DEEPSTRIDE_CODEGEN_RECIPEEVALUATOR_H
-#define DEEPSTRIDE_CODEGEN_RECIPEEVALUATOR_H
+// Evaluates ds.recipe regions, when a package is written and where a pass asks: one weight in memory at a time, sources
+// mapped, not read.
+#ifndef DEEPSTRIDE_DIALECTS_DS_RECIPEEVALUATOR_H
+#define DEEPSTRIDE_DIALECTS_DS_RECIPEEVALUATOR_H
 
 #include "dialects/ds/DsDialect.h"
 #include "dialects/ds/HostTensor.h"

@@ -1,0 +1,221 @@
+// ds-quantize-weights: stores the weights of products in 8 or 4 bits. Works on every ds.linear whose weight is a
+// ds.weight of f32, or its cast to f64: the weight's recipe goes on to codes, scales and, where asked for, zero points,
+// which packaging computes one weight at a time. Other uses of a weight, such as the rows of a tied embedding, keep
+// what is stored for them. Layouts are left to ds-pack-weights.
+//
+//   %y = ds.linear %x, %w           %y = ds.linear %x, %codes scales %scales {group = 32}
+#include "passes/Report.h"
+#include "passes/graph/Recipes.h"
+#include "passes/optimization/Passes.h"
+
+#include "dialects/ds/DsDialect.h"
+#include "dialects/ds/HostQuantization.h"
+#include "dialects/ds/RecipeEvaluator.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Regex.h"
+
+namespace deepstride {
+#define GEN_PASS_DEF_QUANTIZEWEIGHTS
+#include "passes/optimization/Passes.h.inc"
+} // namespace deepstride
+
+using namespace mlir;
+using namespace deepstride;
+
+namespace {
+
+/// What became of a weight: the recipes of its parts, or the reason why it is kept.
+struct Quantized {
+  ds::RecipeOp codes, scales, zeroPoints;
+  QuantizationError error;
+  int64_t group = 0;
+  std::string reason;
+};
+
+struct Options {
+  QuantizationScheme how;
+  std::string keep;
+};
+
+class WeightQuantizer {
+public:
+  WeightQuantizer(ModuleOp module, Options options, PassReport &report)
+      : module(module), options(std::move(options)), report(report), kept(this->options.keep), symbols(module) {}
+
+  LogicalResult run() {
+    SmallVector<ds::LinearOp> products;
+    module.walk([&](ds::LinearOp op) { products.push_back(op); });
+    for (ds::LinearOp op : products)
+      quantize(op);
+    if (isBroken)
+      return failure();
+    eraseUnusedRecipes(module);
+    noteErrors();
+    if (!errors.empty())
+      return success();
+    return module.emitError("ds-quantize-weights: no weight was quantized: ")
+           << (firstReason.empty() ? "there is no product with one" : firstReason);
+  }
+
+private:
+  /// Says why a weight stays what it is.
+  void keepAs(ds::LinearOp op, StringRef name, const Twine &reason) {
+    std::string text = ((name.empty() ? "the weight" : "weight '" + name + "'") + " is kept: " + reason).str();
+    op.emitRemark() << text;
+    if (firstReason.empty())
+      firstReason = text;
+  }
+
+  void quantize(ds::LinearOp op) {
+    if (op.getScales() || op.getPanel())
+      return keepAs(op, "", "it is quantized or packed already");
+    // --reference=f64 computes on weights as they are stored, cast to f64.
+    auto cast = op.getWeight().getDefiningOp<ds::CastOp>();
+    auto weight = (cast ? cast.getInput() : op.getWeight()).getDefiningOp<ds::WeightOp>();
+    if (op.getWeight().getDefiningOp<ds::ConstantOp>())
+      return keepAs(op, "", "it has at most " + Twine(ds::ConstantOp::byteLimit) + " bytes");
+    if (!weight)
+      return keepAs(op, "", "it is no constant of the package, which is known when the package is written");
+    StringRef name = weight.getRecipe();
+    auto type = mlir::cast<RankedTensorType>(weight.getType());
+    Type element = mlir::cast<RankedTensorType>(op.getInput().getType()).getElementType();
+    if (!type.getElementType().isF32() || (cast ? !element.isF64() : !element.isF32()))
+      return keepAs(op, name, "its elements are " + text(type.getElementType()) + ", expected f32");
+    if (op.getTransposed())
+      return keepAs(op, name, "it is stored transposed");
+    if (!options.keep.empty() && kept.match(name))
+      return keepAs(op, name, "'" + options.keep + "' matches its name");
+    Quantized &parts = known[weight.getRecipeAttr()];
+    if (!parts.codes && parts.reason.empty())
+      make(weight, type, parts);
+    if (!parts.codes)
+      return keepAs(op, name, parts.reason);
+
+    OpBuilder builder(op);
+    auto stored = [&](ds::RecipeOp recipe) -> Value {
+      return ds::WeightOp::create(builder, weight.getLoc(), recipe.getYielded().getType(),
+                                  FlatSymbolRefAttr::get(recipe));
+    };
+    Value scales = stored(parts.scales);
+    if (cast) {
+      auto wide = mlir::cast<RankedTensorType>(scales.getType()).clone(element);
+      scales = ds::CastOp::create(builder, weight.getLoc(), wide, scales, TypeAttr::get(element));
+    }
+    op.getWeightMutable().assign(stored(parts.codes));
+    op.getScalesMutable().assign(scales);
+    if (parts.zeroPoints)
+      op.getZeroPointsMutable().assign(stored(parts.zeroPoints));
+    if (parts.group)
+      op.setGroup(parts.group);
+    for (Operation *unused : {cast ? cast.getOperation() : nullptr, weight.getOperation()})
+      if (unused && unused->use_empty())
+        unused->erase();
+    report.count("products with codes");
+  }
+
+  static std::string text(Type type) {
+    std::string result;
+    llvm::raw_string_ostream(result) << type;
+    return result;
+  }
+
+  void make(ds::WeightOp weight, RankedTensorType type, Quantized &parts) {
+    int64_t depth = type.getDimSize(0), columns = type.getDimSize(1);
+    parts.group = options.how.group < depth ? options.how.group : 0; // a group of all rows is a column
+    int64_t groups = parts.group ? llvm::divideCeil(depth, parts.group) : 1;
+    bool isAsymmetric = options.how.isAsymmetric;
+    int64_t bits = options.how.bits;
+    int64_t before = depth * columns * 4;
+    int64_t after = llvm::divideCeil(depth * bits, 8) * columns + groups * columns * (isAsymmetric ? 5 : 4);
+    if (after >= before) {
+      parts.reason = llvm::formatv("codes and scales take {0} bytes, its elements {1}", after, before);
+      return;
+    }
+    auto recipe = symbols.lookup<ds::RecipeOp>(weight.getRecipe());
+    QuantizationScheme how{bits, parts.group, isAsymmetric};
+    auto elements = evaluator.evaluate(recipe);
+    if (failed(elements)) { // which was diagnosed
+      parts.reason = "its elements cannot be read";
+      isBroken = true;
+      return;
+    }
+    auto error = quantizationError(*elements, how);
+    if (!error) {
+      parts.reason = "it has elements that are not finite";
+      return;
+    }
+    parts.error = *error;
+    auto integer = [&](int64_t width) { return IntegerType::get(module.getContext(), static_cast<unsigned>(width)); };
+    parts.codes =
+        extend(recipe, ds::QuantizedPart::codes, type.clone(integer(bits)), how, "int" + std::to_string(bits));
+    auto perGroup = RankedTensorType::get({groups, columns}, type.getElementType());
+    parts.scales = extend(recipe, ds::QuantizedPart::scales, perGroup, how, "scales");
+    if (isAsymmetric)
+      parts.zeroPoints = extend(recipe, ds::QuantizedPart::zero_points, perGroup.clone(integer(8)), how, "zero_points");
+    errors.push_back({recipe.getSymName().str(), *error});
+    report.count("weights quantized");
+    report.count("bytes before", before);
+    report.count("bytes after", after);
+  }
+
+  ds::RecipeOp extend(ds::RecipeOp recipe, ds::QuantizedPart part, RankedTensorType type, const QuantizationScheme &how,
+                      const std::string &suffix) {
+    auto clone = cast<ds::RecipeOp>(recipe->clone());
+    clone.setSymName((recipe.getSymName() + "." + suffix).str());
+    auto yield = cast<ds::YieldOp>(clone.getBody().front().back());
+    OpBuilder builder(yield);
+    yield->setOperand(0, ds::QuantizeWeightOp::create(builder, recipe.getLoc(), type, part, yield.getOperand(0),
+                                                      how.bits, how.group, how.isAsymmetric));
+    symbols.insert(clone, recipe->getIterator());
+    return clone;
+  }
+
+  /// The ten weights that lost most, the worst first.
+  void noteErrors() {
+    constexpr size_t shown = 10;
+    llvm::sort(errors, [](const auto &a, const auto &b) {
+      return std::pair(-a.second.relative, a.first) < std::pair(-b.second.relative, b.first);
+    });
+    for (const auto &[name, error] : ArrayRef(errors).take_front(shown))
+      report.note(llvm::formatv("  {0}: relative error {1:e2}, largest {2:e2}", name, error.relative, error.largest));
+  }
+
+  ModuleOp module;
+  const Options options;
+  PassReport &report;
+  llvm::Regex kept;
+  SymbolTable symbols;
+  RecipeEvaluator evaluator;
+  llvm::DenseMap<Attribute, Quantized> known; // by recipe
+  std::vector<std::pair<std::string, QuantizationError>> errors;
+  std::string firstReason;
+  bool isBroken = false;
+};
+
+struct QuantizeWeights : deepstride::impl::QuantizeWeightsBase<QuantizeWeights>, PassReport {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (bits != 8 && bits != 4)
+      return fail("bits: expected 8 or 4, found " + Twine(bits.getValue()));
+    if (group < 0 || group % 2 != 0 || group > (int64_t(1) << 20))
+      return fail("group: expected 0 or an even number of at most 1048576, found " + Twine(group.getValue()));
+    if (scheme != "symmetric" && scheme != "asymmetric")
+      return fail("scheme: expected symmetric or asymmetric, found '" + scheme.getValue() + "'");
+    std::string wrong;
+    if (!keep.empty() && !llvm::Regex(keep.getValue()).isValid(wrong))
+      return fail("keep: expected a regular expression, found '" + keep.getValue() + "': " + wrong);
+    for (StringRef what : {"weights quantized", "products with codes", "bytes before", "bytes after"})
+      count(what, 0);
+    Options options{{bits, group, scheme == "asymmetric"}, keep};
+    if (failed(WeightQuantizer(getOperation(), options, *this).run()))
+      signalPassFailure();
+  }
+
+  void fail(const Twine &message) {
+    getOperation().emitError("ds-quantize-weights: ") << message;
+    signalPassFailure();
+  }
+};
+
+} // namespace
