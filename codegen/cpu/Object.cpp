@@ -3,7 +3,9 @@
 #include "codegen/cpu/Object.h"
 
 #include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -55,6 +57,35 @@ bool prepareModule(llvm::Module &module, const CpuTarget &target, std::string &e
   return true;
 }
 
+/// Writes masked stores of one lane as stores of that lane. LLVM 22 makes the same of a constant mask, but for a vector
+/// that is truncated to bytes or words it stores all bits of the wide element, over what lies behind.
+static void storeSingleLanes(llvm::Module &module) {
+  for (llvm::Function &function : module)
+    for (llvm::Instruction &instruction : llvm::make_early_inc_range(llvm::instructions(function))) {
+      auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+      if (!call || call->getIntrinsicID() != llvm::Intrinsic::masked_store)
+        continue;
+      auto *mask = llvm::dyn_cast<llvm::Constant>(call->getArgOperand(call->arg_size() - 1));
+      auto *type = llvm::dyn_cast<llvm::FixedVectorType>(call->getArgOperand(0)->getType());
+      if (!mask || !type)
+        continue;
+      std::optional<unsigned> single;
+      unsigned count = 0;
+      for (unsigned lane = 0; lane < type->getNumElements(); ++lane)
+        if (llvm::Constant *bit = mask->getAggregateElement(lane); !bit || !bit->isNullValue()) {
+          single = lane;
+          ++count;
+        }
+      if (count != 1 || !mask->getAggregateElement(*single) || !mask->getAggregateElement(*single)->isOneValue())
+        continue;
+      llvm::IRBuilder<> b(call);
+      llvm::Value *element = b.CreateExtractElement(call->getArgOperand(0), *single);
+      llvm::Value *place = b.CreateConstInBoundsGEP1_32(type->getElementType(), call->getArgOperand(1), *single);
+      b.CreateAlignedStore(element, place, llvm::Align(1));
+      call->eraseFromParent();
+    }
+}
+
 bool emitObject(llvm::Module &module, const CpuTarget &target, bool optimize, const std::string &path,
                 std::string &error) {
   auto machine = machineFor(target, optimize, error);
@@ -83,6 +114,7 @@ bool emitObject(llvm::Module &module, const CpuTarget &target, bool optimize, co
   auto pipeline =
       builder.buildPerModuleDefaultPipeline(optimize ? llvm::OptimizationLevel::O2 : llvm::OptimizationLevel::O1);
   pipeline.run(module, modules);
+  storeSingleLanes(module);
 
   std::error_code code;
   llvm::raw_fd_ostream stream(path, code, llvm::sys::fs::OF_None);
