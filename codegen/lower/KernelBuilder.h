@@ -147,6 +147,8 @@ llvm::LogicalResult lowerRotary(KernelBuilder &builder, ds::RotaryOp op);
 llvm::LogicalResult lowerConv(KernelBuilder &builder, ds::ConvOp op);
 void lowerPlainConv(KernelBuilder &builder, ds::ConvOp op);
 llvm::LogicalResult lowerPool(KernelBuilder &builder, ds::PoolOp op);
+/// In vectors; false where they do not hold the type, and nothing is emitted.
+bool lowerPoolRows(KernelBuilder &builder, ds::PoolOp op);
 
 } // namespace deepstride
 

@@ -5,7 +5,7 @@
 
 // The axes behind the walked one are columns together.
 // CHECK-LABEL: func.func @softmax
-// CHECK-SAME: ds.grid = "floordiv(d1*d2 + 31, 32)*d0"
+// CHECK-SAME: ds.grid = "d0*floordiv(d1*d2 + 31, 32)"
 // CHECK-COUNT-4: arith.maximumf {{.*}} : vector<8xf32>
 // CHECK-COUNT-4: math.exp {{.*}} : vector<8xf32>
 // CHECK-COUNT-4: arith.divf {{.*}} : vector<8xf32>
