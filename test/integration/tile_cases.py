@@ -1,0 +1,62 @@
+"""Transposes, alone and among what is fused with them, against NumPy: squares in registers with a rest on two sides, of
+sizes around a vector's, static and dynamic, in all types."""
+import itertools
+
+import numpy as np
+
+from kit import case
+from numeric_movement_cases import exact, random_input
+from programs import Program
+
+TYPES = ("f32", "f64", "f16", "bf16", "i8", "ui16", "i64", "i1")
+SIZES = (1, 7, 8, 9, 15, 16, 17, 33, 64)
+
+
+@case
+def transposes_of_every_size(folder):
+    p = Program()
+    for number, (rows, columns) in enumerate(itertools.product(SIZES, SIZES)):
+        element = TYPES[number % 3] if number % 4 else TYPES[(number // 4) % len(TYPES)]
+        dims = [rows, columns] if number % 2 else [f"r{number}", f"c{number}"]
+        x = random_input(p, element, (rows, columns), dims)
+        exact(p, "ds.transpose {0} [1, 0]", [x], element, dims[::-1], x.array.T)
+    for element in TYPES:
+        for shape in ((2, 16, 3, 17), (16, 2, 33, 1), (3, 0, 16, 16)):
+            for order in ((0, 1, 3, 2), (3, 1, 2, 0), (2, 0, 3, 1), (1, 3, 0, 2)):
+                dims = [f"{name}{len(p.body)}" for name in "abcd"]
+                x = random_input(p, element, shape, dims)
+                exact(p, f"ds.transpose {{0}} {list(order)}", [x], element, [dims[i] for i in order], x.array.transpose(order))
+    p.verify(folder)
+
+
+@case
+def transposes_among_other_steps(folder):
+    p = Program()
+    for number, (rows, columns) in enumerate(((17, 33), (32, 16), (40, 9), (64, 65))):
+        r, c = (rows, columns) if number % 2 else (f"r{number}", f"c{number}")
+        draw = lambda shape, dims: p.input(p.random.integers(-9, 9, shape).astype(np.float64), "f32", dims)
+        x, y, row, column = draw((rows, columns), [r, c]), draw((columns, rows), [c, r]), draw((rows,), [r]), draw((columns, 1), [c, 1])
+        turned = p.op("ds.transpose {0} [1, 0]", [x], "f32", [c, r], x.array.T)
+        sum_ = p.op("ds.binary add {0}, {1}", [turned, y], "f32", [c, r], x.array.T + y.array)
+        scaled = p.op("ds.binary mul {0}, {1}", [sum_, row], "f32", [c, r], sum_.array * row.array)
+        exact(p, "ds.binary sub {0}, {1}", [scaled, column], "f32", [c, r], scaled.array - column.array)
+        # Steps before the transpose, on what it moves; then both kinds of operand, from two transposes.
+        doubled = p.op("ds.binary add {0}, {1}", [x, x], "f32", [r, c], 2 * x.array)
+        back = p.op("ds.transpose {0} [1, 0]", [doubled], "f32", [c, r], 2 * x.array.T)
+        exact(p, "ds.binary max {0}, {1}", [back, turned], "f32", [c, r], np.maximum(2 * x.array, x.array).T)
+        signs = p.op("ds.binary lt {0}, {1}", [turned, y], "i1", [c, r], x.array.T < y.array)
+        exact(p, "ds.select {0}, {1}, {2}", [signs, turned, y], "f32", [c, r], np.minimum(x.array.T, y.array))
+        place = p.op(f"ds.iota 1 [{columns}, {rows}]", [], "i64", [columns, rows], np.tile(np.arange(rows), (columns, 1)))
+        if number % 2:
+            real = p.op("ds.cast {0} to f32", [place], "f32", [c, r], place.array)
+            exact(p, "ds.binary mul {0}, {1}", [turned, real], "f32", [c, r], x.array.T * place.array)
+            part = x.array[1:, ::2]
+            cut = p.op(f"ds.slice {{0}} starts [1, 0] sizes {list(part.shape)} steps [1, 2]", [x], "f32", part.shape, part)
+            exact(p, "ds.transpose {0} [1, 0]", [cut], "f32", part.shape[::-1], part.T)
+    # Operands that are contiguous along different loops, which nothing tiles.
+    a, b, c = (p.input(p.random.integers(0, 9, shape), "f32") for shape in ((24, 20, 18), (20, 24, 18), (18, 24, 20)))
+    turned = [p.op(f"ds.transpose {{0}} {order}", [x], "f32", [20, 18, 24], x.array.transpose(order))
+              for x, order in ((a, [1, 2, 0]), (b, [0, 2, 1]), (c, [2, 0, 1]))]
+    for x, y in itertools.combinations(turned, 2):
+        exact(p, "ds.binary sub {0}, {1}", [x, y], "f32", [20, 18, 24], x.array - y.array)
+    p.verify(folder)
