@@ -41,7 +41,9 @@ private:
   Reach reachOf(OpOperand &operand);
   bool isVectorizable();
   void emitInner(ArrayRef<Value> outer, Value from, Value to);
-  void emitSpan(ArrayRef<Value> outer, Value from, Value to, int64_t width, MutableArrayRef<Value> carried);
+  void emitSpan(ArrayRef<Value> outer, Value from, Value to, int64_t width, MutableArrayRef<Value> carried,
+                int64_t chains = 1);
+  Value combineLike(Operation *combine, Value x, Value y);
   SmallVector<Value> emitBody(ArrayRef<Value> indices, int64_t width, ArrayRef<Value> carried);
   Value widen(Value scalar, int64_t width);
   bool isTransposed(OpOperand &operand);
@@ -193,22 +195,36 @@ SmallVector<Value> RowVectorizer::emitBody(ArrayRef<Value> indices, int64_t widt
   return {};
 }
 
-/// The innermost loop over [from, to) in steps of `width`; accumulators go in and out through `carried`.
-void RowVectorizer::emitSpan(ArrayRef<Value> outer, Value from, Value to, int64_t width,
-                             MutableArrayRef<Value> carried) {
-  Value step = arith::ConstantIndexOp::create(b, loc, width);
+/// The innermost loop over [from, to) in steps of `chains` times `width`; accumulators go in and out through `carried`,
+/// those of one chain after those of another.
+void RowVectorizer::emitSpan(ArrayRef<Value> outer, Value from, Value to, int64_t width, MutableArrayRef<Value> carried,
+                             int64_t chains) {
+  Value step = arith::ConstantIndexOp::create(b, loc, width * chains);
   SmallVector<Value> initial(carried.begin(), carried.end());
   auto loop = scf::ForOp::create(b, loc, from, to, step, initial);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
-  SmallVector<Value> indices(outer);
-  indices.push_back(loop.getInductionVar());
-  SmallVector<Value> accumulators(loop.getRegionIterArgs().begin(), loop.getRegionIterArgs().end());
-  SmallVector<Value> next = emitBody(indices, width, accumulators);
+  SmallVector<Value> indices(outer), accumulators(loop.getRegionIterArgs().begin(), loop.getRegionIterArgs().end()),
+      next;
+  indices.push_back({});
+  size_t count = carried.size() / static_cast<size_t>(chains);
+  for (int64_t chain = 0; chain < chains; ++chain) {
+    indices.back() = loop.getInductionVar();
+    if (chain > 0)
+      indices.back() =
+          arith::AddIOp::create(b, loc, indices.back(), arith::ConstantIndexOp::create(b, loc, chain * width));
+    llvm::append_range(next, emitBody(indices, width, ArrayRef(accumulators).slice(chain * count, count)));
+  }
   if (!carried.empty()) // without iteration arguments the loop already has its terminator
     scf::YieldOp::create(b, loc, next);
   for (auto [slot, result] : llvm::zip_equal(carried, loop.getResults()))
     slot = result;
+}
+
+/// What the combining op of a reduction makes of two vectors or scalars.
+Value RowVectorizer::combineLike(Operation *combine, Value x, Value y) {
+  OperationState state(loc, combine->getName(), {x, y}, {x.getType()}, combine->getAttrs());
+  return b.create(state)->getResult(0);
 }
 
 void RowVectorizer::emitInner(ArrayRef<Value> outer, Value from, Value to) {
@@ -246,7 +262,22 @@ void RowVectorizer::emitInner(ArrayRef<Value> outer, Value from, Value to) {
       Value start = neutral ? arith::ConstantOp::create(b, loc, neutral).getResult() : scalar;
       wide.push_back(widen(start, lanes));
     }
-    emitSpan(outer, from, split, lanes, wide);
+    // One chain would wait for every combination before the next begins.
+    constexpr int64_t chains = 4;
+    SmallVector<Value> parallel;
+    for (int64_t chain = 0; chain < chains; ++chain)
+      parallel.append(wide);
+    Value stride = arith::ConstantIndexOp::create(b, loc, chains * lanes),
+          span = arith::SubIOp::create(b, loc, to, from);
+    Value most = arith::MulIOp::create(b, loc, arith::DivUIOp::create(b, loc, span, stride), stride);
+    Value rest = arith::AddIOp::create(b, loc, from, most);
+    emitSpan(outer, from, rest, lanes, parallel, chains);
+    for (unsigned number = 0; number < wide.size(); ++number) {
+      Operation *combine = terminator->getOperand(number).getDefiningOp();
+      auto of = [&](size_t chain) { return parallel[chain * wide.size() + number]; };
+      wide[number] = combineLike(combine, combineLike(combine, of(0), of(1)), combineLike(combine, of(2), of(3)));
+    }
+    emitSpan(outer, rest, split, lanes, wide);
     for (auto [number, vector] : llvm::enumerate(wide)) {
       Operation *combine = terminator->getOperand(number).getDefiningOp();
       // Halves are folded onto each other: log2(lanes) steps in a fixed order.
@@ -254,12 +285,9 @@ void RowVectorizer::emitInner(ArrayRef<Value> outer, Value from, Value to) {
       for (int64_t width = lanes / 2; width >= 1; width /= 2) {
         Value low = vector::ExtractStridedSliceOp::create(b, loc, folded, {0}, {width}, {1});
         Value high = vector::ExtractStridedSliceOp::create(b, loc, folded, {width}, {width}, {1});
-        OperationState state(loc, combine->getName(), {low, high}, {low.getType()}, combine->getAttrs());
-        folded = b.create(state)->getResult(0);
+        folded = combineLike(combine, low, high);
       }
-      Value lane = vector::ExtractOp::create(b, loc, folded, 0);
-      OperationState state(loc, combine->getName(), {scalars[number], lane}, {lane.getType()}, combine->getAttrs());
-      scalars[number] = b.create(state)->getResult(0);
+      scalars[number] = combineLike(combine, scalars[number], vector::ExtractOp::create(b, loc, folded, 0));
     }
   }
   emitSpan(outer, split, to, 1, scalars);

@@ -48,6 +48,10 @@ static Value isMore(KernelBuilder &k, const SizeExpr &x, const SizeExpr &y) {
   return arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::sgt, k.index(x), k.index(y));
 }
 
+static Value select(KernelBuilder &k, Value condition, Value x, Value y) {
+  return arith::SelectOp::create(k.b, k.loc, condition, x, y);
+}
+
 /// How many elements a slice of the operand gives: none where it has none, whatever the indices say.
 static Value readable(KernelBuilder &k, const SizeExpr &slice, ArrayRef<SizeExpr> shape) {
   return arith::SelectOp::create(k.b, k.loc, isMore(k, product(shape), 0), k.index(slice), k.constant(0));
@@ -280,16 +284,17 @@ static Value paddedPosition(KernelBuilder &k, ds::PadKind kind, Value i, Value s
     Value mirrored = arith::SelectOp::create(k.b, k.loc, less(last, rest), k.sub(period, rest), rest);
     return arith::MinSIOp::create(k.b, k.loc, mirrored, last);
   }
-  default: // edge; constant reads are guarded by the caller
+  default: // edge
     return arith::MaxSIOp::create(k.b, k.loc, arith::MinSIOp::create(k.b, k.loc, i, last), zero);
   }
 }
 
-/// Padding with a constant: one item is a row of the last axis that is padded, with the axes behind it, which are
-/// copied as a whole.
-static void lowerConstantPad(KernelBuilder &k, ds::PadOp op) {
+/// Padding: one item is a row of the last axis that is padded, with the axes behind it, which are copied as a whole.
+/// What lies between the ends is one copy; the ends are filled, or copied place by place.
+static void lowerPadRows(KernelBuilder &k, ds::PadOp op) {
   SizeVector shape = k.sizesOf(op.getInput()), result = k.sizesOf(op.getResult());
   SizeVector low = *sizesFromAttribute(op.getLow()), high = *sizesFromAttribute(op.getHigh());
+  bool isConstant = op.getKind() == ds::PadKind::constant;
   size_t axis = shape.size() - 1;
   while (axis > 0 && low[axis].isConstant(0) && high[axis].isConstant(0))
     --axis;
@@ -298,63 +303,63 @@ static void lowerConstantPad(KernelBuilder &k, ds::PadOp op) {
   auto known = row.constant();
   k.setGrid(product(outer), known && *known > 0 ? std::max<int64_t>(1, 4096 / *known) : 1);
   Value zero = k.constant(0), length = k.index(row), input = k.bufferOf(op.getInput()), output = k.outputBuffer(0);
-  Value fill = memref::LoadOp::create(k.b, k.loc, k.bufferOf(op.getValue()), zero);
+  Type storage = storageType(k.elementOf(op.getInput()));
+  // Nothing but zeros can be read from nothing.
+  Value fill = isConstant ? memref::LoadOp::create(k.b, k.loc, k.bufferOf(op.getValue()), zero).getResult()
+                          : arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(storage)).getResult();
+  Value nonEmpty = isConstant ? Value() : isMore(k, product(shape), 0);
   auto atLeast = [&](Value x, Value y) -> Value { return arith::MaxSIOp::create(k.b, k.loc, x, y); };
   // Cropped before, padded before, and what lies between both ends.
-  Value shift = k.index(low[axis] * inner), size = k.index(shape[axis] * inner);
+  Value block = k.index(inner), places = k.index(result[axis]), shift = k.index(low[axis]), size = k.index(shape[axis]);
   Value skipped = atLeast(k.sub(zero, shift), zero);
-  Value before = arith::MinSIOp::create(k.b, k.loc, atLeast(shift, zero), length);
-  Value count = atLeast(arith::MinSIOp::create(k.b, k.loc, k.sub(size, skipped), k.sub(length, before)), zero);
+  Value before = arith::MinSIOp::create(k.b, k.loc, atLeast(shift, zero), places);
+  Value count = atLeast(arith::MinSIOp::create(k.b, k.loc, k.sub(size, skipped), k.sub(places, before)), zero);
   k.loop(k.begin, k.end, k.constant(1), [&](Value item) {
-    Value block = zero, inside, to = k.mul(item, length);
+    Value line = zero, inside = nonEmpty, to = k.mul(item, length);
     for (auto [number, place] : llvm::enumerate(k.delinearize(item, outer))) {
       Value i = k.sub(place, k.index(low[number])), limit = k.index(shape[number]);
-      Value legal = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult, i, limit);
-      inside = inside ? arith::AndIOp::create(k.b, k.loc, inside, legal).getResult() : legal;
-      block = k.add(k.mul(block, limit), i);
+      if (isConstant) {
+        Value legal = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult, i, limit);
+        inside = inside ? arith::AndIOp::create(k.b, k.loc, inside, legal).getResult() : legal;
+      } else {
+        i = paddedPosition(k, op.getKind(), i, limit);
+      }
+      line = k.add(k.mul(line, limit), i);
     }
-    Value copied = inside ? arith::SelectOp::create(k.b, k.loc, inside, count, zero).getResult() : count;
-    emitFill(k, fill, output, to, before);
-    emitCopy(k, input, k.add(k.mul(block, size), skipped), output, k.add(to, before), copied);
-    Value done = k.add(before, copied);
-    emitFill(k, fill, output, k.add(to, done), k.sub(length, done));
+    Value from = k.mul(line, size), copied = inside ? select(k, inside, count, zero) : count;
+    auto end = [&](Value first, Value last) {
+      if (isConstant)
+        return emitFill(k, fill, output, k.add(to, k.mul(first, block)), k.mul(k.sub(last, first), block));
+      auto branch = scf::IfOp::create(k.b, k.loc, nonEmpty, /*withElseRegion=*/true);
+      OpBuilder::InsertionGuard guard(k.b);
+      k.b.setInsertionPointToStart(branch.elseBlock());
+      emitFill(k, fill, output, k.add(to, k.mul(first, block)), k.mul(k.sub(last, first), block));
+      k.b.setInsertionPointToStart(branch.thenBlock());
+      k.loop(first, last, k.constant(1), [&](Value place) {
+        Value position = k.add(from, paddedPosition(k, op.getKind(), k.sub(place, shift), size));
+        Value target = k.add(to, k.mul(place, block));
+        if (!inner.isConstant(1))
+          return emitCopy(k, input, k.mul(position, block), output, target, block);
+        memref::StoreOp::create(k.b, k.loc, memref::LoadOp::create(k.b, k.loc, input, position), output, target);
+      });
+    };
+    end(zero, before);
+    emitCopy(k, input, k.mul(k.add(from, skipped), block), output, k.add(to, k.mul(before, block)),
+             k.mul(copied, block));
+    end(k.add(before, copied), places);
   });
 }
 
 LogicalResult lowerPad(KernelBuilder &k, ds::PadOp op) {
   k.setFlops(0);
-  if (op.getKind() == ds::PadKind::constant && !k.sizesOf(op.getInput()).empty()) {
-    lowerConstantPad(k, op);
+  if (!k.sizesOf(op.getInput()).empty()) {
+    lowerPadRows(k, op);
     return success();
   }
-  SizeVector shape = k.sizesOf(op.getInput()), result = k.sizesOf(op.getResult());
-  SizeVector low = *sizesFromAttribute(op.getLow());
-  Type storage = storageType(k.elementOf(op.getInput()));
-  bool isConstant = op.getKind() == ds::PadKind::constant; // of a scalar, to which nothing is added
-  k.setGrid(product(result), 1024);
-  Value fill = isConstant ? memref::LoadOp::create(k.b, k.loc, k.bufferOf(op.getValue()), k.constant(0)).getResult()
-                          : arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(storage)).getResult();
-  Value zero = k.constant(0);
-  Value nonEmpty = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::sgt, k.index(product(shape)), zero);
+  k.setGrid(1, 1); // a scalar, to which nothing is added
   k.loop(k.begin, k.end, k.constant(1), [&](Value item) {
-    SmallVector<Value> at = k.delinearize(item, result);
-    Value inside = nonEmpty;
-    for (size_t axis = 0; axis < at.size(); ++axis) {
-      Value i = k.sub(at[axis], k.index(low[axis])), size = k.index(shape[axis]);
-      Value legal = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult, i, size);
-      if (isConstant)
-        inside = arith::AndIOp::create(k.b, k.loc, inside, legal);
-      at[axis] = paddedPosition(k, op.getKind(), i, size);
-    }
-    auto branch = scf::IfOp::create(k.b, k.loc, storage, inside, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(k.b);
-    k.b.setInsertionPointToStart(branch.thenBlock());
-    Value element = memref::LoadOp::create(k.b, k.loc, k.bufferOf(op.getInput()), k.linearize(at, shape));
-    scf::YieldOp::create(k.b, k.loc, element);
-    k.b.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(k.b, k.loc, fill);
-    k.b.setInsertionPointAfter(branch);
-    memref::StoreOp::create(k.b, k.loc, branch.getResult(0), k.outputBuffer(0), item);
+    Value element = memref::LoadOp::create(k.b, k.loc, k.bufferOf(op.getInput()), item);
+    memref::StoreOp::create(k.b, k.loc, element, k.outputBuffer(0), item);
   });
   return success();
 }

@@ -1,4 +1,4 @@
-"""Transposes, alone and among what is fused with them, against NumPy: squares in registers with a rest on two sides, of
+"""Transposes, alone and among what is fused with them, and padding against NumPy: squares with a rest on two sides, rows of
 sizes around a vector's, static and dynamic, in all types."""
 import itertools
 
@@ -59,4 +59,28 @@ def transposes_among_other_steps(folder):
               for x, order in ((a, [1, 2, 0]), (b, [0, 2, 1]), (c, [2, 0, 1]))]
     for x, y in itertools.combinations(turned, 2):
         exact(p, "ds.binary sub {0}, {1}", [x, y], "f32", [20, 18, 24], x.array - y.array)
+    p.verify(folder)
+
+
+@case
+def padding_by_rows(folder):
+    """Every kind before, behind and across axes, cropped on some sides; ends longer than the axis, axes of 1 and of 0."""
+    p = Program()
+    shapes = (((37,), (3,), (40,)), ((5, 18), (2, 0), (1, 7)), ((4, 6, 9), (3, 5, 0), (0, 8, 0)), ((3, 17, 8), (2, 0, 0), (4, 0, 0)),
+              ((6, 33), (-2, 4), (3, -5)), ((5, 7, 3), (0, -3, 1), (-1, 4, 2)), ((1, 16), (3, 1), (2, 1)), ((2, 9), (5, -9), (2, 12)),
+              ((2, 3, 4, 5), (1, 1, 1, 1), (1, 2, 3, 4)))
+    for number, (shape, low, high) in enumerate(shapes):
+        for kind, element in itertools.product(("constant", "edge", "reflect", "wrap"), TYPES[number % 4::4]):
+            name = f"{number}{kind}{element}"
+            x = random_input(p, element, shape, None if number % 2 else [f"n{name}_{i}" for i in range(len(shape))])
+            fill = random_input(p, element, ())
+            keywords = {"constant_values": fill.array} if kind == "constant" else {}
+            y = np.pad(x.array, [(max(a, 0), max(b, 0)) for a, b in zip(low, high)], kind, **keywords)
+            y = y[tuple(slice(max(-a, 0), size + min(b, 0)) for a, b, size in zip(low, high, y.shape))]
+            dims = list(y.shape) if number % 2 else ["?"] * len(shape)
+            exact(p, f"ds.pad {kind} {{0}}, {{1}} low {list(low)} high {list(high)}", [x, fill], element, dims, y)
+    none = p.input(np.zeros((0, 5)), "f32", ["none", "five"])
+    fill = p.input(np.full((), 7.0), "f32")
+    exact(p, "ds.pad constant {0}, {1} low [2, 1] high [1, 0]", [none, fill], "f32", ["?", "?"], np.full((3, 6), 7.0))
+    exact(p, "ds.pad edge {0}, {1} low [2, 1] high [1, 0]", [none, fill], "f32", ["?", "?"], np.zeros((3, 6)))
     p.verify(folder)

@@ -74,8 +74,12 @@ func.func @broadcast(%x: memref<?x?xf32>, %s: memref<?xf32>, %y: memref<?x?xf32>
 
 // -----
 
-// Lanes are folded onto each other in a fixed order, the tail follows.
+// Four chains side by side, then one; lanes are folded onto each other in a fixed order, the tail follows.
 // CHECK-LABEL: func.func @reduction
+// CHECK: scf.for {{.*}} step %c32{{.*}} -> (vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>)
+// CHECK-COUNT-4: arith.addf {{.*}} : vector<8xf32>
+// CHECK: }
+// CHECK-COUNT-3: arith.addf {{.*}} : vector<8xf32>
 // CHECK: %[[LANES:.*]] = scf.for {{.*}} iter_args(%[[ACC:.*]] = %{{.*}}) -> (vector<8xf32>)
 // CHECK: arith.addf %[[ACC]], %{{.*}} : vector<8xf32>
 // CHECK: arith.addf {{.*}} : vector<4xf32>
