@@ -69,14 +69,74 @@ static Value fitting(KernelBuilder &k, Value count, ArrayRef<SizeExpr> indexShap
   return arith::SelectOp::create(k.b, k.loc, bad, k.constant(0), count);
 }
 
+/// Gathers single elements of each row of the operand, in vectors where a processor gathers them. One item is a row.
+static void gatherFromRows(KernelBuilder &k, ds::GatherOp op, const SizeExpr &rows, const SizeExpr &rowLength,
+                           const SizeExpr &count) {
+  auto known = count.constant();
+  k.setGrid(rows, known && *known > 0 ? std::max<int64_t>(1, 4096 / *known) : 1);
+  Value input = k.bufferOf(op.getInput()), indices = k.bufferOf(op.getIndices()), output = k.outputBuffer(0);
+  Value size = k.index(rowLength), indexCount = k.index(count), zero = k.constant(0), tail = zero;
+  Value isEmpty = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, size, zero);
+  k.failIf(arith::AndIOp::create(k.b, k.loc, isEmpty, isMore(k, count, 0)), DS_INDEX_OUT_OF_RANGE);
+  Value end = select(k, isEmpty, zero, indexCount); // nothing can be read from nothing
+  Type stored = cast<MemRefType>(input.getType()).getElementType();
+  int64_t bits = stored.getIntOrFloatBitWidth(), lanes = k.target.lanes * 32 / std::max<int64_t>(bits, 32);
+  bool isVector = k.target.lanes > 1 && bits >= 32;
+  if (isVector)
+    tail = k.mul(k.divide(end, k.constant(lanes)), k.constant(lanes));
+  auto wide = VectorType::get({lanes}, stored), places = VectorType::get({lanes}, k.b.getI64Type());
+  auto vectorRow = [&](Value from, Value to) {
+    auto splat = [&](Value x) -> Value {
+      return vector::BroadcastOp::create(k.b, k.loc, places,
+                                         arith::IndexCastOp::create(k.b, k.loc, k.b.getI64Type(), x));
+    };
+    auto compare = [&](arith::CmpIPredicate how, Value x, Value y) -> Value {
+      return arith::CmpIOp::create(k.b, k.loc, how, x, y);
+    };
+    Value none = splat(zero), length = splat(size);
+    Value all =
+        vector::ConstantMaskOp::create(k.b, k.loc, VectorType::get({lanes}, k.b.getI1Type()), ArrayRef<int64_t>(lanes));
+    k.loop(zero, tail, k.constant(lanes), [&](Value i) {
+      Type given = cast<MemRefType>(indices.getType()).getElementType();
+      Value place = vector::LoadOp::create(k.b, k.loc, VectorType::get({lanes}, given), indices, i);
+      if (given != places.getElementType())
+        place = arith::ExtSIOp::create(k.b, k.loc, places, place);
+      Value wrapped = arith::AddIOp::create(k.b, k.loc, place, length);
+      place = select(k, compare(arith::CmpIPredicate::slt, place, none), wrapped, place);
+      Value outside = compare(arith::CmpIPredicate::uge, place, length);
+      k.failIf(vector::ReductionOp::create(k.b, k.loc, vector::CombiningKind::OR, outside), DS_INDEX_OUT_OF_RANGE);
+      place = select(k, outside, none, place);
+      if (auto fixed = rowLength.constant(); fixed && *fixed <= INT32_MAX) // one instruction for twice as many
+        place = arith::TruncIOp::create(k.b, k.loc, VectorType::get({lanes}, k.b.getI32Type()), place);
+      Value rest = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(wide));
+      Value value = vector::GatherOp::create(k.b, k.loc, wide, input, ValueRange{from}, place, all, rest);
+      vector::StoreOp::create(k.b, k.loc, value, output, k.add(to, i));
+    });
+  };
+  k.loop(k.begin, k.end, k.constant(1), [&](Value row) {
+    Value from = k.mul(row, size), to = k.mul(row, indexCount);
+    if (isVector)
+      vectorRow(from, to);
+    k.loop(tail, end, k.constant(1), [&](Value i) {
+      Value position = k.checkedIndex(loadIndex(k, op.getIndices(), i), size);
+      Value element = memref::LoadOp::create(k.b, k.loc, input, k.add(from, position));
+      memref::StoreOp::create(k.b, k.loc, element, output, k.add(to, i));
+    });
+  });
+}
+
 LogicalResult lowerGather(KernelBuilder &k, ds::GatherOp op) {
   SizeVector shape = k.sizesOf(op.getInput()), indexShape = k.sizesOf(op.getIndices());
   int64_t axis = op.getAxis();
   SizeExpr outer = product(ArrayRef(shape).take_front(axis)), slice = product(ArrayRef(shape).drop_front(axis + 1));
   SizeExpr count = product(indexShape);
   auto known = slice.constant();
-  k.setGrid(outer * count, known && *known > 0 ? std::max<int64_t>(1, 4096 / *known) : 1);
   k.setFlops(0);
+  if (slice.isConstant(1) && !outer.isConstant(1)) {
+    gatherFromRows(k, op, outer, shape[axis], count);
+    return success();
+  }
+  k.setGrid(outer * count, known && *known > 0 ? std::max<int64_t>(1, 4096 / *known) : 1);
   Value input = k.bufferOf(op.getInput()), output = k.outputBuffer(0);
   Value axisSize = k.index(shape[axis]), length = k.index(slice), indexCount = k.index(count);
   Value copied = readable(k, slice, shape);

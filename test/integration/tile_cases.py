@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from kit import case
+from kit import case, expect
 from numeric_movement_cases import exact, random_input
 from programs import Program
 
@@ -84,3 +84,30 @@ def padding_by_rows(folder):
     exact(p, "ds.pad constant {0}, {1} low [2, 1] high [1, 0]", [none, fill], "f32", ["?", "?"], np.full((3, 6), 7.0))
     exact(p, "ds.pad edge {0}, {1} low [2, 1] high [1, 0]", [none, fill], "f32", ["?", "?"], np.zeros((3, 6)))
     p.verify(folder)
+
+
+@case
+def elements_gathered_from_rows(folder):
+    """Along the last axis, in vectors: places from either end, of every width; a bad one is found wherever it stands."""
+    p = Program()
+    for number, count in enumerate((1, 2, 7, 8, 9, 15, 16, 17, 33, 64)):
+        element, index = TYPES[number % len(TYPES)], ("i32", "i64")[number % 2]
+        size = int(p.random.integers(1, 40))
+        x = random_input(p, element, (3, 2, size), [f"a{number}", 2, f"c{number}"] if number % 3 else None)
+        i = p.input(p.random.integers(-size, size, count), index, [f"i{number}"] if number % 2 else None)
+        y = np.take(x.array, i.array, 2)
+        exact(p, "ds.gather 2 {0}, {1}", [x, i], element, ["?" if isinstance(d, str) else d for d in (x.dims[0], 2, i.dims[0])], y)
+    empty = p.input(np.zeros((3, 0)), "f32", ["rows", "none"])
+    nothing = p.input(np.zeros(0), "i64", ["nothing"])
+    exact(p, "ds.gather 1 {0}, {1}", [empty, nothing], "f32", ["?", "?"], np.zeros((3, 0)))
+    p.verify(folder)
+    for place in (0, 15, 16, 20):
+        for value in (24, -25, 2**40):
+            p = Program()
+            indices = np.zeros(21, np.int64)
+            indices[place] = value
+            x, i = p.input(np.ones((2, 24)), "f32", ["n", "m"]), p.input(indices, "i64", ["i"])
+            p.test("ds.gather 1 {0}, {1}", [x, i], "f32", ["?", "?"], np.zeros((2, 21)))
+            for variant in ("--mcpu=x86-64-v3", "--mcpu=host"):
+                result = p.run(folder, [variant], code=1)
+                expect("index" in result.err, f"{variant}: {result}")
