@@ -1,12 +1,12 @@
 // Replaces f32 exp, expm1, log, log1p, tanh, erf, sin, cos, asin, acos and atan by the polynomials of
-// dialects/ds/ScalarFunctions.h, on scalars and vectors alike: a vector's element has the same bits as a scalar, and as a
-// constant that the compiler folds. Functions that are one instruction become LLVM intrinsics here, because the
+// dialects/ds/ScalarFunctions.h, on scalars and vectors alike: a vector's element has the same bits as a scalar, and as
+// a constant that the compiler folds. Functions that are one instruction become LLVM intrinsics here, because the
 // conversion to libm that comes later would turn them into calls, one per lane. What neither covers is left to libm.
 //
 // Greatest error in units in the last place over f32 arguments of all exponents, subnormal results included, against
-// double precision: exp 1.0, expm1 1.3, log 0.8, log1p 1.4, tanh 1.4, erf 1.0, sin and cos 1.6, asin 1.4, acos 1.3, atan
-// 1.4. The case math_functions_are_accurate of test/integration/math_cases.py measures and asserts them, and the values
-// at NaN, infinities and zeros.
+// double precision: exp 1.0, expm1 1.3, log 0.8, log1p 1.4, tanh 1.4, erf 1.0, sin and cos 1.6, asin 1.4, acos 1.3,
+// atan 1.4. The case math_functions_are_accurate of test/integration/math_cases.py measures and asserts them, and the
+// values at NaN, infinities and zeros.
 #include "codegen/Passes.h"
 #include "codegen/lower/IrScalars.h"
 

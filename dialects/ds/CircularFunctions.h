@@ -54,8 +54,8 @@ template <typename E> typename E::Value ScalarFunctions<E>::halvedArcsine(Value 
   auto real = [&](float value) { return e.real(ScalarType::f32, value); };
   Value square = e.select(isFar, e.fma(magnitude, real(-0.5f), real(0.5f)), e.mul(magnitude, magnitude));
   Value t = e.select(isFar, e.function(ds::UnaryKind::sqrt, square), magnitude);
-  Value p = polynomial(square, {0x1.8650a8p-5f, 0x1.afe706p-8f, 0x1.170e12p-5f, 0x1.6a4786p-5f, 0x1.3349d8p-4f,
-                                0x1.555524p-3f});
+  Value p = polynomial(
+      square, {0x1.8650a8p-5f, 0x1.afe706p-8f, 0x1.170e12p-5f, 0x1.6a4786p-5f, 0x1.3349d8p-4f, 0x1.555524p-3f});
   return e.fma(e.mul(t, square), p, t);
 }
 
