@@ -9,8 +9,8 @@ from onnx import TensorProto, helper, numpy_helper
 from kit import case, compile_model, expect, run_package, tool
 from programs import SEED
 
-# Greatest error in units in the last place, as measured; ExpandMath.cpp states the same numbers.
-BOUNDS = {"exp": 1.0, "expm1": 1.3, "log": 0.8, "log1p": 1.4, "tanh": 1.4, "erf": 1.0, "sin": 1.6, "cos": 1.6, "asin": 1.4,
+# Greatest error in units in the last place, as measured and rounded up; ExpandMath.cpp states the same numbers.
+BOUNDS = {"exp": 1.1, "expm1": 1.4, "log": 0.9, "log1p": 1.5, "tanh": 1.4, "erf": 1.1, "sin": 1.6, "cos": 1.6, "asin": 1.4,
           "acos": 1.3, "atan": 1.4}
 POINTS = 7 * (1 << 19)
 
