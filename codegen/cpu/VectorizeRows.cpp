@@ -3,6 +3,8 @@
 // Works on generics with elementwise bodies; a body with other ops, or an operand that is not contiguous along the
 // innermost axis, keeps scalar loops. A generic marked ds.range covers items [begin, end) of the kernel only.
 // Upstream's vectorizer makes n-D masked vectors, which LLVM scalarizes when they are not of native width.
+// ds.tile [loop, lanes] says that operands whose map ends with `loop` are contiguous along it: an item is then a block
+// of `lanes` values of that loop, and squares of those operands are transposed in registers before the body reads them.
 //
 //   linalg.generic ins(%x : memref<?xf32>) outs(%y : memref<?xf32>) { math.exp }
 // becomes
@@ -39,9 +41,14 @@ private:
   Reach reachOf(OpOperand &operand);
   bool isVectorizable();
   void emitInner(ArrayRef<Value> outer, Value from, Value to);
-  void emitSpan(ArrayRef<Value> outer, Value from, Value to, int64_t width, MutableArrayRef<Value> carried);
+  void emitSpan(ArrayRef<Value> outer, Value from, Value to, int64_t width, MutableArrayRef<Value> carried,
+                int64_t chains = 1);
+  Value combineLike(Operation *combine, Value x, Value y);
   SmallVector<Value> emitBody(ArrayRef<Value> indices, int64_t width, ArrayRef<Value> carried);
   Value widen(Value scalar, int64_t width);
+  bool isTransposed(OpOperand &operand);
+  void transposeSquare(OpOperand &operand, ArrayRef<Value> corner);
+  void emitTile(ArrayRef<Value> outer);
   SmallVector<Value> position(OpOperand &operand, ArrayRef<Value> indices);
 
   linalg::GenericOp op;
@@ -51,6 +58,10 @@ private:
   unsigned rank = 0;
   bool reduces = false;
   SmallVector<Value> bounds;
+  std::optional<unsigned> tiled; // the loop of ds.tile
+  int64_t block = 0;
+  DenseMap<unsigned, Value> squares; // transposed squares of operands, by number
+  Value squareRow;                   // the row of the squares that is read
 };
 
 Reach RowVectorizer::reachOf(OpOperand &operand) {
@@ -74,6 +85,8 @@ bool RowVectorizer::isVectorizable() {
   for (OpOperand &operand : op->getOpOperands()) {
     Reach reach = reachOf(operand);
     bool isOutput = op.isDpsInit(&operand);
+    if (isTransposed(operand))
+      continue;
     if (reach == Reach::Strided || (isOutput && reach != (reduces ? Reach::Broadcast : Reach::Contiguous)))
       return false;
   }
@@ -122,7 +135,11 @@ SmallVector<Value> RowVectorizer::emitBody(ArrayRef<Value> indices, int64_t widt
     if (argument.use_empty())
       continue;
     SmallVector<Value> at = position(operand, indices);
-    if (width == 1 || reachOf(operand) == Reach::Broadcast)
+    if (width > 1 && isTransposed(operand)) {
+      Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+      mapping.map(argument, vector::LoadOp::create(b, loc, VectorType::get({width}, argument.getType()),
+                                                   squares[operand.getOperandNumber()], ValueRange{squareRow, zero}));
+    } else if (width == 1 || reachOf(operand) == Reach::Broadcast)
       mapping.map(argument, widen(memref::LoadOp::create(b, loc, operand.get(), at), width));
     else
       mapping.map(argument,
@@ -178,22 +195,36 @@ SmallVector<Value> RowVectorizer::emitBody(ArrayRef<Value> indices, int64_t widt
   return {};
 }
 
-/// The innermost loop over [from, to) in steps of `width`; accumulators go in and out through `carried`.
-void RowVectorizer::emitSpan(ArrayRef<Value> outer, Value from, Value to, int64_t width,
-                             MutableArrayRef<Value> carried) {
-  Value step = arith::ConstantIndexOp::create(b, loc, width);
+/// The innermost loop over [from, to) in steps of `chains` times `width`; accumulators go in and out through `carried`,
+/// those of one chain after those of another.
+void RowVectorizer::emitSpan(ArrayRef<Value> outer, Value from, Value to, int64_t width, MutableArrayRef<Value> carried,
+                             int64_t chains) {
+  Value step = arith::ConstantIndexOp::create(b, loc, width * chains);
   SmallVector<Value> initial(carried.begin(), carried.end());
   auto loop = scf::ForOp::create(b, loc, from, to, step, initial);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
-  SmallVector<Value> indices(outer);
-  indices.push_back(loop.getInductionVar());
-  SmallVector<Value> accumulators(loop.getRegionIterArgs().begin(), loop.getRegionIterArgs().end());
-  SmallVector<Value> next = emitBody(indices, width, accumulators);
+  SmallVector<Value> indices(outer), accumulators(loop.getRegionIterArgs().begin(), loop.getRegionIterArgs().end()),
+      next;
+  indices.push_back({});
+  size_t count = carried.size() / static_cast<size_t>(chains);
+  for (int64_t chain = 0; chain < chains; ++chain) {
+    indices.back() = loop.getInductionVar();
+    if (chain > 0)
+      indices.back() =
+          arith::AddIOp::create(b, loc, indices.back(), arith::ConstantIndexOp::create(b, loc, chain * width));
+    llvm::append_range(next, emitBody(indices, width, ArrayRef(accumulators).slice(chain * count, count)));
+  }
   if (!carried.empty()) // without iteration arguments the loop already has its terminator
     scf::YieldOp::create(b, loc, next);
   for (auto [slot, result] : llvm::zip_equal(carried, loop.getResults()))
     slot = result;
+}
+
+/// What the combining op of a reduction makes of two vectors or scalars.
+Value RowVectorizer::combineLike(Operation *combine, Value x, Value y) {
+  OperationState state(loc, combine->getName(), {x, y}, {x.getType()}, combine->getAttrs());
+  return b.create(state)->getResult(0);
 }
 
 void RowVectorizer::emitInner(ArrayRef<Value> outer, Value from, Value to) {
@@ -231,7 +262,22 @@ void RowVectorizer::emitInner(ArrayRef<Value> outer, Value from, Value to) {
       Value start = neutral ? arith::ConstantOp::create(b, loc, neutral).getResult() : scalar;
       wide.push_back(widen(start, lanes));
     }
-    emitSpan(outer, from, split, lanes, wide);
+    // One chain would wait for every combination before the next begins.
+    constexpr int64_t chains = 4;
+    SmallVector<Value> parallel;
+    for (int64_t chain = 0; chain < chains; ++chain)
+      parallel.append(wide);
+    Value stride = arith::ConstantIndexOp::create(b, loc, chains * lanes),
+          span = arith::SubIOp::create(b, loc, to, from);
+    Value most = arith::MulIOp::create(b, loc, arith::DivUIOp::create(b, loc, span, stride), stride);
+    Value rest = arith::AddIOp::create(b, loc, from, most);
+    emitSpan(outer, from, rest, lanes, parallel, chains);
+    for (unsigned number = 0; number < wide.size(); ++number) {
+      Operation *combine = terminator->getOperand(number).getDefiningOp();
+      auto of = [&](size_t chain) { return parallel[chain * wide.size() + number]; };
+      wide[number] = combineLike(combine, combineLike(combine, of(0), of(1)), combineLike(combine, of(2), of(3)));
+    }
+    emitSpan(outer, rest, split, lanes, wide);
     for (auto [number, vector] : llvm::enumerate(wide)) {
       Operation *combine = terminator->getOperand(number).getDefiningOp();
       // Halves are folded onto each other: log2(lanes) steps in a fixed order.
@@ -239,17 +285,97 @@ void RowVectorizer::emitInner(ArrayRef<Value> outer, Value from, Value to) {
       for (int64_t width = lanes / 2; width >= 1; width /= 2) {
         Value low = vector::ExtractStridedSliceOp::create(b, loc, folded, {0}, {width}, {1});
         Value high = vector::ExtractStridedSliceOp::create(b, loc, folded, {width}, {width}, {1});
-        OperationState state(loc, combine->getName(), {low, high}, {low.getType()}, combine->getAttrs());
-        folded = b.create(state)->getResult(0);
+        folded = combineLike(combine, low, high);
       }
-      Value lane = vector::ExtractOp::create(b, loc, folded, 0);
-      OperationState state(loc, combine->getName(), {scalars[number], lane}, {lane.getType()}, combine->getAttrs());
-      scalars[number] = b.create(state)->getResult(0);
+      scalars[number] = combineLike(combine, scalars[number], vector::ExtractOp::create(b, loc, folded, 0));
     }
   }
   emitSpan(outer, split, to, 1, scalars);
   for (auto [number, scalar] : llvm::enumerate(scalars))
     memref::StoreOp::create(b, loc, scalar, outputs[number], places[number]);
+}
+
+/// Whether squares of the operand are transposed: it is contiguous along the tiled loop and walked in steps along the
+/// innermost one.
+bool RowVectorizer::isTransposed(OpOperand &operand) {
+  if (!tiled || op.isDpsInit(&operand))
+    return false;
+  AffineMap map = op.getMatchingIndexingMap(&operand);
+  if (map.getNumResults() < 2 || map.getResults().back() != getAffineDimExpr(*tiled, map.getContext()) ||
+      !map.isFunctionOfDim(rank - 1))
+    return false;
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  return succeeded(cast<MemRefType>(operand.get().getType()).getStridesAndOffset(strides, offset)) &&
+         strides.back() == 1;
+}
+
+/// The square of an operand at a corner: rows are loaded, and halves of them zipped until rows are columns.
+void RowVectorizer::transposeSquare(OpOperand &operand, ArrayRef<Value> corner) {
+  auto type = VectorType::get({lanes}, cast<MemRefType>(operand.get().getType()).getElementType());
+  SmallVector<Value> rows, at(corner);
+  for (int64_t row = 0; row < lanes; ++row) {
+    at.back() = arith::AddIOp::create(b, loc, corner.back(), arith::ConstantIndexOp::create(b, loc, row));
+    rows.push_back(vector::LoadOp::create(b, loc, type, operand.get(), position(operand, at)));
+  }
+  SmallVector<int64_t> low, high; // the zipped halves of two vectors
+  for (int64_t i = 0; i < lanes / 2; ++i) {
+    low.append({i, lanes + i});
+    high.append({lanes / 2 + i, lanes + lanes / 2 + i});
+  }
+  for (int64_t width = 1; width < lanes; width *= 2) {
+    SmallVector<Value> next;
+    for (int64_t i = 0; i < lanes / 2; ++i)
+      for (const SmallVector<int64_t> &half : {low, high})
+        next.push_back(vector::ShuffleOp::create(b, loc, rows[i], rows[lanes / 2 + i], half));
+    rows = std::move(next);
+  }
+  Value &square = squares[operand.getOperandNumber()];
+  if (!square) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&op->getParentOfType<func::FuncOp>().front());
+    square = memref::AllocaOp::create(b, loc, MemRefType::get({lanes, lanes}, type.getElementType()));
+  }
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+  for (auto [number, row] : llvm::enumerate(rows)) {
+    Value place = arith::ConstantIndexOp::create(b, loc, static_cast<int64_t>(number));
+    vector::StoreOp::create(b, loc, row, square, ValueRange{place, zero});
+  }
+}
+
+/// One block of the tiled loop, over all of the innermost one: squares first, then what they leave, element by element.
+void RowVectorizer::emitTile(ArrayRef<Value> outer) {
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0), one = arith::ConstantIndexOp::create(b, loc, 1);
+  Value size = bounds[*tiled], width = arith::ConstantIndexOp::create(b, loc, block);
+  Value first = arith::MulIOp::create(b, loc, outer[*tiled], width), length = bounds[rank - 1];
+  Value end = arith::MinSIOp::create(b, loc, arith::AddIOp::create(b, loc, first, width), size);
+  Value split = zero;
+  if (block == lanes && isVectorizable()) {
+    Value count = arith::SubIOp::create(b, loc, end, first);
+    Value isWhole = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, count, width);
+    Value whole = arith::MulIOp::create(b, loc, arith::DivUIOp::create(b, loc, length, width), width);
+    split = arith::SelectOp::create(b, loc, isWhole, whole, zero);
+    auto columns = scf::ForOp::create(b, loc, zero, split, width);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(columns.getBody());
+    SmallVector<Value> corner(outer);
+    corner[*tiled] = first;
+    corner.push_back(columns.getInductionVar());
+    for (OpOperand *operand : op.getDpsInputOperands())
+      if (isTransposed(*operand))
+        transposeSquare(*operand, corner);
+    auto rows = scf::ForOp::create(b, loc, zero, width, one);
+    b.setInsertionPointToStart(rows.getBody());
+    squareRow = rows.getInductionVar();
+    corner[*tiled] = arith::AddIOp::create(b, loc, first, squareRow);
+    emitBody(corner, lanes, {});
+  }
+  auto rows = scf::ForOp::create(b, loc, first, end, one);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(rows.getBody());
+  SmallVector<Value> row(outer);
+  row[*tiled] = rows.getInductionVar();
+  emitSpan(row, split, length, 1, {});
 }
 
 void RowVectorizer::run() {
@@ -269,14 +395,24 @@ void RowVectorizer::run() {
       auto rows = scf::ForOp::create(b, loc, begin, end, one);
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(rows.getBody());
-      SmallVector<Value> outer(rank - 1);
+      SmallVector<Value> outer(rank - 1), sizes(bounds);
+      if (auto tile = op->getAttrOfType<DenseI64ArrayAttr>("ds.tile")) { // items of this loop are blocks
+        tiled = static_cast<unsigned>(tile[0]);
+        block = tile[1];
+        Value width = arith::ConstantIndexOp::create(b, loc, block),
+              round = arith::ConstantIndexOp::create(b, loc, block - 1);
+        sizes[*tiled] = arith::DivUIOp::create(b, loc, arith::AddIOp::create(b, loc, sizes[*tiled], round), width);
+      }
       Value rest = rows.getInductionVar();
       for (unsigned i = rank - 1; i-- > 1;) {
-        outer[i] = arith::RemUIOp::create(b, loc, rest, bounds[i]);
-        rest = arith::DivUIOp::create(b, loc, rest, bounds[i]);
+        outer[i] = arith::RemUIOp::create(b, loc, rest, sizes[i]);
+        rest = arith::DivUIOp::create(b, loc, rest, sizes[i]);
       }
       outer[0] = rest;
-      emitInner(outer, zero, bounds[rank - 1]);
+      if (tiled)
+        emitTile(outer);
+      else
+        emitInner(outer, zero, bounds[rank - 1]);
     }
   } else {
     SmallVector<Value> outer;

@@ -1,7 +1,6 @@
-// Reductions over axes before the last one: what is contiguous are results, so that vectors hold neighbouring results
-// and every row is read once. One grid item is a strip of a few vectors; a result is the same chain of combinations in
-// whatever lane it lies.
-#include "codegen/lower/Rows.h"
+// Reductions and softmax over axes before the last one: vectors hold neighbouring results, and every row is read once
+// a pass.
+#include "codegen/lower/Columns.h"
 #include "codegen/tile/Gemm.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -11,45 +10,125 @@ using namespace mlir;
 
 namespace deepstride {
 
+/// Two lines of memory or more: what is read of a row.
+static constexpr int64_t mostVectors = 4;
+
+bool ColumnSpace::exists(KernelBuilder &k, Type element, ArrayRef<SizeExpr> shape, ArrayRef<int64_t> walked) {
+  int64_t last = static_cast<int64_t>(shape.size()) - 1;
+  bool isFloat = element.isF16() || element.isBF16() || element.isF32() || element.isF64();
+  auto integer = dyn_cast<IntegerType>(element);
+  if (k.target.lanes <= 1 || last < 1 || walked.empty() || llvm::is_contained(walked, last) ||
+      !(isFloat || (integer && integer.getWidth() >= 8)))
+    return false;
+  return !product(shape.drop_front(*llvm::max_element(walked) + 1)).isConstant(1);
+}
+
+ColumnSpace::ColumnSpace(KernelBuilder &k, Type element, ArrayRef<SizeExpr> shape, ArrayRef<int64_t> walked)
+    : k(k), element(element) {
+  SizeVector strides = KernelBuilder::strides(shape);
+  int64_t inner = *llvm::max_element(walked) + 1; // axes from here on are contiguous
+  for (int64_t axis = 0; axis < inner; ++axis) {
+    bool isWalked = llvm::is_contained(walked, axis);
+    (isWalked ? walkedSizes : outerSizes).push_back(shape[axis]);
+    (isWalked ? walkedStrides : outerStrides).push_back(strides[axis]);
+  }
+  columns = product(shape.drop_front(inner));
+  lanes = k.target.lanes * 32 / static_cast<int64_t>(computeType(element).getIntOrFloatBitWidth());
+  type = VectorType::get({lanes}, computeType(element));
+  int64_t known = columns.constant().value_or(mostVectors * lanes);
+  vectors = std::clamp<int64_t>((known + lanes - 1) / lanes, 1, mostVectors);
+}
+
+Value ColumnSpace::wide(Value scalar) {
+  return vector::BroadcastOp::create(k.b, k.loc, VectorType::get({lanes}, scalar.getType()), scalar);
+}
+
+SmallVector<Value> ColumnSpace::cells(Value initial) {
+  SmallVector<Value> result;
+  for (int64_t v = 0; v < vectors; ++v) {
+    result.push_back(k.cell(initial.getType()));
+    memref::StoreOp::create(k.b, k.loc, initial, result.back());
+  }
+  return result;
+}
+
+Value ColumnSpace::load(const Strip &strip, Value buffer, Value at, int64_t v) {
+  auto stored = VectorType::get({lanes}, storageType(element));
+  return fromStorage(k.b, k.loc, loadLanes(k, stored, buffer, k.add(at, k.constant(v * lanes)), strip.masks[v]),
+                     element);
+}
+
+void ColumnSpace::store(const Strip &strip, Value value, Value buffer, Value at, int64_t v) {
+  storeLanes(k, toStorage(k.b, k.loc, value, element), buffer, k.add(at, k.constant(v * lanes)), strip.masks[v]);
+}
+
+void ColumnSpace::forEachStrip(llvm::function_ref<void(const Strip &)> body) {
+  Value count = k.index(columns), width = k.constant(vectors * lanes);
+  k.setGrid(product(outerSizes) * SizeExpr::ceilDiv(columns, vectors * lanes), 1);
+  Value strips = k.ceilDiv(count, vectors * lanes);
+  k.loop(k.begin, k.end, k.constant(1), [&](Value item) {
+    Value first = k.mul(k.remainder(item, strips), width), line = k.divide(item, strips);
+    Strip strip{first, k.add(k.mul(line, count), first), SmallVector<Value>(vectors)};
+    for (auto [place, stride] : llvm::zip(k.delinearize(line, outerSizes), outerStrides))
+      strip.from = k.add(strip.from, k.mul(place, k.index(stride)));
+    Value remaining = k.sub(count, first);
+    Value isWhole = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::sge, remaining, width);
+    auto branch = scf::IfOp::create(k.b, k.loc, isWhole, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(branch.thenBlock());
+    body(strip);
+    k.b.setInsertionPointToStart(branch.elseBlock());
+    for (int64_t v = 0; v < vectors; ++v)
+      strip.masks[v] = lanesBelow(k, lanes, k.sub(remaining, k.constant(v * lanes)));
+    body(strip);
+  });
+}
+
+void ColumnSpace::forEachRow(const Strip &strip, llvm::function_ref<void(Value)> body) {
+  k.loopNest(walkedSizes, [&](ArrayRef<Value> at) {
+    Value row = strip.from;
+    for (auto [place, stride] : llvm::zip_equal(at, walkedStrides))
+      row = k.add(row, k.mul(place, k.index(stride)));
+    body(row);
+  });
+}
+
+SmallVector<Value> ColumnSpace::reduce(ds::ReduceKind kind, const Strip &strip, Value buffer,
+                                       llvm::function_ref<Value(Value, int64_t)> map) {
+  SmallVector<Value> totals = cells(wide(neutralElement(k.b, k.loc, kind, element)));
+  forEachRow(strip, [&](Value row) {
+    for (int64_t v = 0; v < vectors; ++v) {
+      Value x = map(load(strip, buffer, row, v), v);
+      Value total = emitCombine(k.b, k.loc, kind, memref::LoadOp::create(k.b, k.loc, totals[v]), x, element);
+      memref::StoreOp::create(k.b, k.loc, total, totals[v]);
+    }
+  });
+  for (Value &total : totals)
+    total = memref::LoadOp::create(k.b, k.loc, total);
+  return totals;
+}
+
 namespace {
 
 struct ColumnReduction {
   ColumnReduction(KernelBuilder &k, ds::ReduceOp op)
       : k(k), b(k.b), loc(k.loc), kind(op.getKind()), element(k.elementOf(op.getInput())),
-        shape(k.sizesOf(op.getInput())), input(k.bufferOf(op.getInput())), output(k.outputBuffer(0)) {
-    SizeVector strides = KernelBuilder::strides(shape);
-    for (size_t axis = 0; axis < shape.size(); ++axis) {
-      bool isReduced = llvm::is_contained(op.getAxes(), static_cast<int64_t>(axis));
-      (isReduced ? reduced : kept).push_back(shape[axis]);
-      (isReduced ? reducedStrides : keptStrides).push_back(strides[axis]);
-    }
-    int64_t bits = computeType(element).getIntOrFloatBitWidth();
-    lanes = k.target.lanes * 32 / bits;
-    type = VectorType::get({lanes}, computeType(element));
-  }
+        input(k.bufferOf(op.getInput())), output(k.outputBuffer(0)),
+        columns(k, element, k.sizesOf(op.getInput()), op.getAxes()) {}
 
-  void emit();
-
-private:
-  static constexpr int64_t vectors = 4; // two lines of memory or more: what is read of a row
-
-  Value mapped(Value x);
-  Value finished(Value total, Value greatest);
-  SmallVector<Value> reduce(ds::ReduceKind how, Value from, ArrayRef<Value> masks,
-                            llvm::function_ref<Value(Value, int64_t)> map);
-  void strip(Value from, Value to, ArrayRef<Value> masks);
-  Value wide(Value scalar) { return vector::BroadcastOp::create(b, loc, type, scalar); }
-  Value constant(double number) { return wide(scalarConstant(b, loc, element, number)); }
+  void emit(const Strip &strip);
 
   KernelBuilder &k;
   OpBuilder &b;
   Location loc;
   ds::ReduceKind kind;
   Type element;
-  SizeVector shape, kept, reduced, keptStrides, reducedStrides;
   Value input, output;
-  int64_t lanes;
-  VectorType type;
+  ColumnSpace columns;
+
+private:
+  Value mapped(Value x);
+  Value finished(Value total, Value greatest);
 };
 
 } // namespace
@@ -62,39 +141,12 @@ Value ColumnReduction::mapped(Value x) {
   return x;
 }
 
-/// The totals of a strip's vectors. Lanes without a column hold anything.
-SmallVector<Value> ColumnReduction::reduce(ds::ReduceKind how, Value from, ArrayRef<Value> masks,
-                                           llvm::function_ref<Value(Value, int64_t)> map) {
-  SmallVector<Value> cells;
-  Value neutral = wide(neutralElement(b, loc, how, element));
-  for (int64_t v = 0; v < vectors; ++v) {
-    cells.push_back(k.cell(type));
-    memref::StoreOp::create(b, loc, neutral, cells.back());
-  }
-  k.loopNest(reduced, [&](ArrayRef<Value> at) {
-    Value row = from;
-    for (auto [place, stride] : llvm::zip_equal(at, reducedStrides))
-      row = k.add(row, k.mul(place, k.index(stride)));
-    for (int64_t v = 0; v < vectors; ++v) {
-      Value raw = loadLanes(k, VectorType::get({lanes}, storageType(element)), input, k.add(row, k.constant(v * lanes)),
-                            masks[v]);
-      Value total = emitCombine(b, loc, how, memref::LoadOp::create(b, loc, cells[v]),
-                                map(fromStorage(b, loc, raw, element), v), element);
-      memref::StoreOp::create(b, loc, total, cells[v]);
-    }
-  });
-  SmallVector<Value> totals;
-  for (Value cell : cells)
-    totals.push_back(memref::LoadOp::create(b, loc, cell));
-  return totals;
-}
-
 Value ColumnReduction::finished(Value total, Value greatest) {
   using Kind = ds::ReduceKind;
   if (kind == Kind::mean) {
-    Value count = arith::IndexCastOp::create(b, loc, b.getI64Type(), k.index(product(reduced)));
-    Value divisor = emitCast(b, loc, count, b.getI64Type(), type.getElementType());
-    return emitBinary(b, loc, ds::BinaryKind::div, total, wide(divisor), element, element);
+    Value count = arith::IndexCastOp::create(b, loc, b.getI64Type(), k.index(product(columns.walkedSizes)));
+    Value divisor = emitCast(b, loc, count, b.getI64Type(), columns.type.getElementType());
+    return emitBinary(b, loc, ds::BinaryKind::div, total, columns.wide(divisor), element, element);
   }
   if (kind == Kind::l2)
     return emitUnary(b, loc, ds::UnaryKind::sqrt, total, element);
@@ -104,65 +156,83 @@ Value ColumnReduction::finished(Value total, Value greatest) {
   return greatest ? arith::AddFOp::create(b, loc, total, greatest).getResult() : total;
 }
 
-void ColumnReduction::strip(Value from, Value to, ArrayRef<Value> masks) {
-  SmallVector<Value> greatest(vectors);
+void ColumnReduction::emit(const Strip &strip) {
+  SmallVector<Value> greatest(columns.vectors);
   if (kind == ds::ReduceKind::log_sum_exp) {
-    greatest = reduce(ds::ReduceKind::max, from, masks, [](Value x, int64_t) { return x; });
+    greatest = columns.reduce(ds::ReduceKind::max, strip, input, [](Value x, int64_t) { return x; });
+    Value zero = columns.wide(scalarConstant(b, loc, element, 0.0));
     for (Value &most : greatest) { // an infinite one is not subtracted: the difference to itself would be NaN
       Value rest = arith::SubFOp::create(b, loc, most, most);
-      Value isFinite = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, rest, constant(0));
-      most = arith::SelectOp::create(b, loc, isFinite, most, constant(0));
+      Value isFinite = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, rest, zero);
+      most = arith::SelectOp::create(b, loc, isFinite, most, zero);
     }
   }
-  SmallVector<Value> totals = reduce(kind, from, masks, [&](Value x, int64_t v) -> Value {
+  SmallVector<Value> totals = columns.reduce(kind, strip, input, [&](Value x, int64_t v) -> Value {
     if (!greatest[v])
       return mapped(x);
     return math::ExpOp::create(b, loc, arith::SubFOp::create(b, loc, x, greatest[v]));
   });
-  for (int64_t v = 0; v < vectors; ++v)
-    storeLanes(k, toStorage(b, loc, finished(totals[v], greatest[v]), element), output,
-               k.add(to, k.constant(v * lanes)), masks[v]);
-}
-
-void ColumnReduction::emit() {
-  Value columns = k.index(kept.back()), width = k.constant(vectors * lanes);
-  ArrayRef<SizeExpr> outer = ArrayRef(kept).drop_back();
-  k.setGrid(product(outer) * SizeExpr::ceilDiv(kept.back(), vectors * lanes), 1);
-  Value strips = k.ceilDiv(columns, vectors * lanes);
-  k.loop(k.begin, k.end, k.constant(1), [&](Value item) {
-    Value first = k.mul(k.remainder(item, strips), width);
-    Value line = k.divide(item, strips), from = first;
-    for (auto [place, stride] : llvm::zip(k.delinearize(line, outer), keptStrides))
-      from = k.add(from, k.mul(place, k.index(stride)));
-    Value to = k.add(k.mul(line, columns), first), remaining = k.sub(columns, first);
-    Value isWhole = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, remaining, width);
-    auto branch = scf::IfOp::create(b, loc, isWhole, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
-    strip(from, to, SmallVector<Value>(vectors));
-    b.setInsertionPointToStart(branch.elseBlock());
-    SmallVector<Value> masks;
-    for (int64_t v = 0; v < vectors; ++v)
-      masks.push_back(lanesBelow(k, lanes, k.sub(remaining, k.constant(v * lanes))));
-    strip(from, to, masks);
-  });
+  for (int64_t v = 0; v < columns.vectors; ++v)
+    columns.store(strip, finished(totals[v], greatest[v]), output, strip.to, v);
 }
 
 bool lowerReduceColumns(KernelBuilder &k, ds::ReduceOp op) {
   using Kind = ds::ReduceKind;
   Type element = k.elementOf(op.getInput());
   SizeVector shape = k.sizesOf(op.getInput());
-  int64_t last = static_cast<int64_t>(shape.size()) - 1;
-  bool isFloat = element.isF16() || element.isBF16() || element.isF32() || element.isF64();
-  auto integer = dyn_cast<IntegerType>(element);
   // Integer results of real functions are truncated, which the rows do.
   bool isExact =
       llvm::is_contained({Kind::sum, Kind::prod, Kind::max, Kind::min, Kind::sum_square, Kind::l1}, op.getKind());
-  if (k.target.lanes <= 1 || last < 1 || op.getAxes().empty() || llvm::is_contained(op.getAxes(), last) ||
-      shape[last].isConstant(1) || !(isFloat || (integer && integer.getWidth() >= 8 && isExact)))
+  if (!ColumnSpace::exists(k, element, shape, op.getAxes()) || !(isa<FloatType>(element) || isExact))
     return false;
-  ColumnReduction(k, op).emit();
+  ColumnReduction reduction(k, op);
+  reduction.columns.forEachStrip([&](const Strip &strip) { reduction.emit(strip); });
   k.setFlops(product(shape));
+  return true;
+}
+
+bool lowerSoftmaxColumns(KernelBuilder &k, ds::SoftmaxOp op) {
+  Type element = k.elementOf(op.getInput());
+  SizeVector shape = k.sizesOf(op.getInput());
+  int64_t axis = static_cast<int64_t>(op.getAxis());
+  if (!ColumnSpace::exists(k, element, shape, axis))
+    return false;
+  ColumnSpace columns(k, element, shape, axis);
+  Value input = k.bufferOf(op.getInput()), output = k.outputBuffer(0);
+  // As in rows: what is not rounded waits in the output for the sum.
+  bool keeps = computeType(element) == element && !op.getLog();
+  columns.forEachStrip([&](const Strip &strip) {
+    SmallVector<Value> greatest = columns.reduce(ds::ReduceKind::max, strip, input, [](Value x, int64_t) { return x; });
+    auto below = [&](Value x, int64_t v) -> Value { return arith::SubFOp::create(k.b, k.loc, x, greatest[v]); };
+    auto power = [&](Value x, int64_t v) -> Value { return math::ExpOp::create(k.b, k.loc, below(x, v)); };
+    SmallVector<Value> sums = columns.cells(columns.wide(scalarConstant(k.b, k.loc, element, 0.0)));
+    columns.forEachRow(strip, [&](Value row) {
+      for (int64_t v = 0; v < columns.vectors; ++v) {
+        Value x = power(columns.load(strip, input, row, v), v);
+        if (keeps)
+          columns.store(strip, x, output, row, v);
+        Value sum = memref::LoadOp::create(k.b, k.loc, sums[v]);
+        memref::StoreOp::create(k.b, k.loc, arith::AddFOp::create(k.b, k.loc, sum, x), sums[v]);
+      }
+    });
+    Value one = columns.wide(scalarConstant(k.b, k.loc, element, 1.0));
+    for (Value &sum : sums) {
+      sum = memref::LoadOp::create(k.b, k.loc, sum);
+      sum = op.getLog() ? math::LogOp::create(k.b, k.loc, sum).getResult()
+                        : arith::DivFOp::create(k.b, k.loc, one, sum).getResult();
+    }
+    columns.forEachRow(strip, [&](Value row) {
+      for (int64_t v = 0; v < columns.vectors; ++v) {
+        Value x = columns.load(strip, keeps ? output : input, row, v);
+        if (op.getLog()) // the greatest goes first: beside a large one the logarithm would be lost
+          x = arith::SubFOp::create(k.b, k.loc, below(x, v), sums[v]);
+        else
+          x = arith::MulFOp::create(k.b, k.loc, keeps ? x : power(x, v), sums[v]);
+        columns.store(strip, x, output, row, v);
+      }
+    });
+  });
+  k.setFlops(product(shape) * SizeExpr(5));
   return true;
 }
 

@@ -1,6 +1,6 @@
 // Kernels of elementwise ops and the views between them: one linalg.generic whose operands are strided windows.
 // Transposes, broadcasts and slices inside a fused region only change strides and offsets. Works on kernels all of
-// whose ops are such; vectorizing the loops is left to codegen/cpu.
+// whose ops are such; vectorizing the loops is left to codegen/cpu, and so are tiles where an operand is transposed.
 #include "codegen/lower/KernelBuilder.h"
 
 #include "runtime/abi/ds_abi.h"
@@ -42,6 +42,8 @@ private:
   void collapse();
   void guardDivisors();
   int64_t leastElements() const;
+  bool isTransposed(const View &view, unsigned loop) const;
+  std::optional<unsigned> tiledLoop(size_t inputCount) const;
 
   KernelBuilder &k;
   SizeVector loops;
@@ -217,6 +219,34 @@ int64_t ElementwiseLowering::leastElements() const {
   return hasFunctions ? 4096 : 16384;
 }
 
+static bool isContiguous(const Axis &axis) { return axis.present && !axis.guard && axis.stride.isConstant(1); }
+
+/// Whether a window moves in steps along the last loop and is contiguous along another one.
+bool ElementwiseLowering::isTransposed(const View &view, unsigned loop) const {
+  const Axis &last = view.axes[loops.size() - 1];
+  return last.present && !isContiguous(last) && isContiguous(view.axes[loop]);
+}
+
+/// The loop along which all operands are contiguous that the last one walks in steps: squares of both are transposed
+/// in registers. Nothing where there are none, or where an axis is known to be shorter than a vector.
+std::optional<unsigned> ElementwiseLowering::tiledLoop(size_t inputCount) const {
+  unsigned last = static_cast<unsigned>(loops.size()) - 1;
+  auto isShort = [&](unsigned loop) { return loops[loop].constant().value_or(k.target.lanes) < k.target.lanes; };
+  if (k.target.lanes <= 1 || isShort(last))
+    return std::nullopt;
+  for (unsigned loop = 0; loop < last; ++loop) {
+    bool some = false, others = false;
+    for (const View &view : ArrayRef(windows).take_front(inputCount)) {
+      bool isIt = isTransposed(view, loop);
+      some |= isIt;
+      others |= !isIt && view.axes[last].present && !isContiguous(view.axes[last]);
+    }
+    if (some && !others && !isShort(loop))
+      return loop;
+  }
+  return std::nullopt;
+}
+
 LogicalResult ElementwiseLowering::run() {
   for (Value value : k.yielded())
     if (k.sizesOf(value) != loops)
@@ -238,14 +268,15 @@ LogicalResult ElementwiseLowering::run() {
   }
 
   unsigned rank = static_cast<unsigned>(loops.size());
-  SmallVector<unsigned> all;
-  for (unsigned axis = 0; axis < rank; ++axis)
-    all.push_back(axis);
+  std::optional<unsigned> tiled = tiledLoop(inputCount);
   SmallVector<Value> inputs, outputs;
   SmallVector<AffineMap> maps;
   for (auto [number, view] : llvm::enumerate(windows)) {
+    SmallVector<unsigned> all = llvm::to_vector(llvm::seq(0u, rank));
+    if (tiled && isTransposed(view, *tiled)) // what is contiguous comes last
+      std::rotate(all.begin() + *tiled, all.begin() + *tiled + 1, all.end());
     SmallVector<AffineExpr> exprs;
-    for (unsigned axis = 0; axis < rank; ++axis)
+    for (unsigned axis : all)
       if (view.axes[axis].present)
         exprs.push_back(getAffineDimExpr(axis, k.b.getContext()));
     maps.push_back(AffineMap::get(rank, 0, exprs, k.b.getContext()));
@@ -264,6 +295,11 @@ LogicalResult ElementwiseLowering::run() {
   SizeVector outer(loops.begin(), loops.end() - 1);
   auto inner = loops.back().constant();
   int64_t least = leastElements();
+  if (tiled) {
+    generic->setAttr("ds.tile", k.b.getDenseI64ArrayAttr({static_cast<int64_t>(*tiled), k.target.lanes}));
+    outer[*tiled] = SizeExpr::ceilDiv(outer[*tiled], k.target.lanes);
+    least = std::max<int64_t>(1, least / k.target.lanes);
+  }
   if (outer.empty())
     k.setGrid(loops.back(), least);
   else

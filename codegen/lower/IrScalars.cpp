@@ -5,6 +5,8 @@
 #include "codegen/lower/Scalar.h"
 #include "dialects/ds/HostScalars.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 
@@ -56,6 +58,21 @@ Value IrScalars::function(ds::UnaryKind kind, Value x) {
 #include "dialects/ds/ScalarFunctions.def"
   default: llvm_unreachable("built from other functions");
   }
+}
+
+Value IrScalars::libmUnless(Value condition, Value common, ds::UnaryKind kind, Value x) {
+  Value all =
+      vector ? vector::ReductionOp::create(b, loc, vector::CombiningKind::AND, condition).getResult() : condition;
+  auto branch = scf::IfOp::create(b, loc, TypeRange{common.getType()}, all, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, loc, common);
+  b.setInsertionPointToStart(branch.elseBlock());
+  Value called = kind == ds::UnaryKind::sin ? math::SinOp::create(b, loc, x).getResult()
+                                            : math::CosOp::create(b, loc, x).getResult();
+  called.getDefiningOp()->setAttr(libm, b.getUnitAttr());
+  scf::YieldOp::create(b, loc, select(condition, common, called));
+  return branch.getResult(0);
 }
 
 Value IrScalars::compare(Compare how, Value x, Value y, bool isUnsigned) {

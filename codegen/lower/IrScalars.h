@@ -46,6 +46,9 @@ public:
   Value power(Value x, Value y) { return mlir::math::PowFOp::create(b, loc, x, y); }
   Value copySign(Value magnitude, Value sign) { return mlir::math::CopySignOp::create(b, loc, magnitude, sign); }
   Value function(ds::UnaryKind kind, Value x);
+  /// Branches around the calls, which are one for each lane; ExpandMath leaves functions with `libm` alone.
+  Value libmUnless(Value condition, Value common, ds::UnaryKind kind, Value x);
+  static constexpr const char *libm = "ds.libm";
 
   Value bitAnd(Value x, Value y) { return b.createOrFold<mlir::arith::AndIOp>(loc, x, y); }
   Value bitOr(Value x, Value y) { return b.createOrFold<mlir::arith::OrIOp>(loc, x, y); }

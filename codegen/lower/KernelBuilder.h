@@ -120,8 +120,9 @@ private:
 llvm::LogicalResult lowerElementwise(KernelBuilder &builder);
 llvm::LogicalResult lowerShape(KernelBuilder &builder, ds::ShapeOp op);
 llvm::LogicalResult lowerReduce(KernelBuilder &builder, ds::ReduceOp op);
-/// Where the last axis is kept and vectors hold the type; false where they do not, and nothing is emitted.
+/// Where what lies behind the axes is contiguous and vectors hold the type; false elsewhere, and nothing is emitted.
 bool lowerReduceColumns(KernelBuilder &builder, ds::ReduceOp op);
+bool lowerSoftmaxColumns(KernelBuilder &builder, ds::SoftmaxOp op);
 llvm::LogicalResult lowerArgReduce(KernelBuilder &builder, ds::ArgReduceOp op);
 llvm::LogicalResult lowerSoftmax(KernelBuilder &builder, ds::SoftmaxOp op);
 llvm::LogicalResult lowerLayerNorm(KernelBuilder &builder, ds::LayerNormOp op);
@@ -147,6 +148,8 @@ llvm::LogicalResult lowerRotary(KernelBuilder &builder, ds::RotaryOp op);
 llvm::LogicalResult lowerConv(KernelBuilder &builder, ds::ConvOp op);
 llvm::LogicalResult lowerPlainConv(KernelBuilder &builder, ds::ConvOp op);
 llvm::LogicalResult lowerPool(KernelBuilder &builder, ds::PoolOp op);
+/// In vectors; false where they do not hold the type, and nothing is emitted.
+bool lowerPoolRows(KernelBuilder &builder, ds::PoolOp op);
 
 } // namespace deepstride
 

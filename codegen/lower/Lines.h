@@ -32,7 +32,7 @@ struct Lines {
 /// Where NaN stands in an order of floats.
 enum class NanPlace { First, Last };
 
-/// Whether x comes strictly before y when sorting by greatest (or least).
+/// Whether x comes strictly before y when sorting by greatest (or least); of vectors, lane by lane.
 mlir::Value precedes(KernelBuilder &k, mlir::Value x, mlir::Value y, mlir::Type element, bool greatest,
                      NanPlace nan = NanPlace::First);
 

@@ -48,6 +48,10 @@ static Value isMore(KernelBuilder &k, const SizeExpr &x, const SizeExpr &y) {
   return arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::sgt, k.index(x), k.index(y));
 }
 
+static Value select(KernelBuilder &k, Value condition, Value x, Value y) {
+  return arith::SelectOp::create(k.b, k.loc, condition, x, y);
+}
+
 /// How many elements a slice of the operand gives: none where it has none, whatever the indices say.
 static Value readable(KernelBuilder &k, const SizeExpr &slice, ArrayRef<SizeExpr> shape) {
   return arith::SelectOp::create(k.b, k.loc, isMore(k, product(shape), 0), k.index(slice), k.constant(0));
@@ -65,14 +69,74 @@ static Value fitting(KernelBuilder &k, Value count, ArrayRef<SizeExpr> indexShap
   return arith::SelectOp::create(k.b, k.loc, bad, k.constant(0), count);
 }
 
+/// Gathers single elements of each row of the operand, in vectors where a processor gathers them. One item is a row.
+static void gatherFromRows(KernelBuilder &k, ds::GatherOp op, const SizeExpr &rows, const SizeExpr &rowLength,
+                           const SizeExpr &count) {
+  auto known = count.constant();
+  k.setGrid(rows, known && *known > 0 ? std::max<int64_t>(1, 4096 / *known) : 1);
+  Value input = k.bufferOf(op.getInput()), indices = k.bufferOf(op.getIndices()), output = k.outputBuffer(0);
+  Value size = k.index(rowLength), indexCount = k.index(count), zero = k.constant(0), tail = zero;
+  Value isEmpty = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, size, zero);
+  k.failIf(arith::AndIOp::create(k.b, k.loc, isEmpty, isMore(k, count, 0)), DS_INDEX_OUT_OF_RANGE);
+  Value end = select(k, isEmpty, zero, indexCount); // nothing can be read from nothing
+  Type stored = cast<MemRefType>(input.getType()).getElementType();
+  int64_t bits = stored.getIntOrFloatBitWidth(), lanes = k.target.lanes * 32 / std::max<int64_t>(bits, 32);
+  bool isVector = k.target.lanes > 1 && bits >= 32;
+  if (isVector)
+    tail = k.mul(k.divide(end, k.constant(lanes)), k.constant(lanes));
+  auto wide = VectorType::get({lanes}, stored), places = VectorType::get({lanes}, k.b.getI64Type());
+  auto vectorRow = [&](Value from, Value to) {
+    auto splat = [&](Value x) -> Value {
+      return vector::BroadcastOp::create(k.b, k.loc, places,
+                                         arith::IndexCastOp::create(k.b, k.loc, k.b.getI64Type(), x));
+    };
+    auto compare = [&](arith::CmpIPredicate how, Value x, Value y) -> Value {
+      return arith::CmpIOp::create(k.b, k.loc, how, x, y);
+    };
+    Value none = splat(zero), length = splat(size);
+    Value all =
+        vector::ConstantMaskOp::create(k.b, k.loc, VectorType::get({lanes}, k.b.getI1Type()), ArrayRef<int64_t>(lanes));
+    k.loop(zero, tail, k.constant(lanes), [&](Value i) {
+      Type given = cast<MemRefType>(indices.getType()).getElementType();
+      Value place = vector::LoadOp::create(k.b, k.loc, VectorType::get({lanes}, given), indices, i);
+      if (given != places.getElementType())
+        place = arith::ExtSIOp::create(k.b, k.loc, places, place);
+      Value wrapped = arith::AddIOp::create(k.b, k.loc, place, length);
+      place = select(k, compare(arith::CmpIPredicate::slt, place, none), wrapped, place);
+      Value outside = compare(arith::CmpIPredicate::uge, place, length);
+      k.failIf(vector::ReductionOp::create(k.b, k.loc, vector::CombiningKind::OR, outside), DS_INDEX_OUT_OF_RANGE);
+      place = select(k, outside, none, place);
+      if (auto fixed = rowLength.constant(); fixed && *fixed <= INT32_MAX) // one instruction for twice as many
+        place = arith::TruncIOp::create(k.b, k.loc, VectorType::get({lanes}, k.b.getI32Type()), place);
+      Value rest = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(wide));
+      Value value = vector::GatherOp::create(k.b, k.loc, wide, input, ValueRange{from}, place, all, rest);
+      vector::StoreOp::create(k.b, k.loc, value, output, k.add(to, i));
+    });
+  };
+  k.loop(k.begin, k.end, k.constant(1), [&](Value row) {
+    Value from = k.mul(row, size), to = k.mul(row, indexCount);
+    if (isVector)
+      vectorRow(from, to);
+    k.loop(tail, end, k.constant(1), [&](Value i) {
+      Value position = k.checkedIndex(loadIndex(k, op.getIndices(), i), size);
+      Value element = memref::LoadOp::create(k.b, k.loc, input, k.add(from, position));
+      memref::StoreOp::create(k.b, k.loc, element, output, k.add(to, i));
+    });
+  });
+}
+
 LogicalResult lowerGather(KernelBuilder &k, ds::GatherOp op) {
   SizeVector shape = k.sizesOf(op.getInput()), indexShape = k.sizesOf(op.getIndices());
   int64_t axis = op.getAxis();
   SizeExpr outer = product(ArrayRef(shape).take_front(axis)), slice = product(ArrayRef(shape).drop_front(axis + 1));
   SizeExpr count = product(indexShape);
   auto known = slice.constant();
-  k.setGrid(outer * count, known && *known > 0 ? std::max<int64_t>(1, 4096 / *known) : 1);
   k.setFlops(0);
+  if (slice.isConstant(1) && !outer.isConstant(1)) {
+    gatherFromRows(k, op, outer, shape[axis], count);
+    return success();
+  }
+  k.setGrid(outer * count, known && *known > 0 ? std::max<int64_t>(1, 4096 / *known) : 1);
   Value input = k.bufferOf(op.getInput()), output = k.outputBuffer(0);
   Value axisSize = k.index(shape[axis]), length = k.index(slice), indexCount = k.index(count);
   Value copied = readable(k, slice, shape);
@@ -280,16 +344,17 @@ static Value paddedPosition(KernelBuilder &k, ds::PadKind kind, Value i, Value s
     Value mirrored = arith::SelectOp::create(k.b, k.loc, less(last, rest), k.sub(period, rest), rest);
     return arith::MinSIOp::create(k.b, k.loc, mirrored, last);
   }
-  default: // edge; constant reads are guarded by the caller
+  default: // edge
     return arith::MaxSIOp::create(k.b, k.loc, arith::MinSIOp::create(k.b, k.loc, i, last), zero);
   }
 }
 
-/// Padding with a constant: one item is a row of the last axis that is padded, with the axes behind it, which are
-/// copied as a whole.
-static void lowerConstantPad(KernelBuilder &k, ds::PadOp op) {
+/// Padding: one item is a row of the last axis that is padded, with the axes behind it, which are copied as a whole.
+/// What lies between the ends is one copy; the ends are filled, or copied place by place.
+static void lowerPadRows(KernelBuilder &k, ds::PadOp op) {
   SizeVector shape = k.sizesOf(op.getInput()), result = k.sizesOf(op.getResult());
   SizeVector low = *sizesFromAttribute(op.getLow()), high = *sizesFromAttribute(op.getHigh());
+  bool isConstant = op.getKind() == ds::PadKind::constant;
   size_t axis = shape.size() - 1;
   while (axis > 0 && low[axis].isConstant(0) && high[axis].isConstant(0))
     --axis;
@@ -298,63 +363,63 @@ static void lowerConstantPad(KernelBuilder &k, ds::PadOp op) {
   auto known = row.constant();
   k.setGrid(product(outer), known && *known > 0 ? std::max<int64_t>(1, 4096 / *known) : 1);
   Value zero = k.constant(0), length = k.index(row), input = k.bufferOf(op.getInput()), output = k.outputBuffer(0);
-  Value fill = memref::LoadOp::create(k.b, k.loc, k.bufferOf(op.getValue()), zero);
+  Type storage = storageType(k.elementOf(op.getInput()));
+  // Nothing but zeros can be read from nothing.
+  Value fill = isConstant ? memref::LoadOp::create(k.b, k.loc, k.bufferOf(op.getValue()), zero).getResult()
+                          : arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(storage)).getResult();
+  Value nonEmpty = isConstant ? Value() : isMore(k, product(shape), 0);
   auto atLeast = [&](Value x, Value y) -> Value { return arith::MaxSIOp::create(k.b, k.loc, x, y); };
   // Cropped before, padded before, and what lies between both ends.
-  Value shift = k.index(low[axis] * inner), size = k.index(shape[axis] * inner);
+  Value block = k.index(inner), places = k.index(result[axis]), shift = k.index(low[axis]), size = k.index(shape[axis]);
   Value skipped = atLeast(k.sub(zero, shift), zero);
-  Value before = arith::MinSIOp::create(k.b, k.loc, atLeast(shift, zero), length);
-  Value count = atLeast(arith::MinSIOp::create(k.b, k.loc, k.sub(size, skipped), k.sub(length, before)), zero);
+  Value before = arith::MinSIOp::create(k.b, k.loc, atLeast(shift, zero), places);
+  Value count = atLeast(arith::MinSIOp::create(k.b, k.loc, k.sub(size, skipped), k.sub(places, before)), zero);
   k.loop(k.begin, k.end, k.constant(1), [&](Value item) {
-    Value block = zero, inside, to = k.mul(item, length);
+    Value line = zero, inside = nonEmpty, to = k.mul(item, length);
     for (auto [number, place] : llvm::enumerate(k.delinearize(item, outer))) {
       Value i = k.sub(place, k.index(low[number])), limit = k.index(shape[number]);
-      Value legal = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult, i, limit);
-      inside = inside ? arith::AndIOp::create(k.b, k.loc, inside, legal).getResult() : legal;
-      block = k.add(k.mul(block, limit), i);
+      if (isConstant) {
+        Value legal = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult, i, limit);
+        inside = inside ? arith::AndIOp::create(k.b, k.loc, inside, legal).getResult() : legal;
+      } else {
+        i = paddedPosition(k, op.getKind(), i, limit);
+      }
+      line = k.add(k.mul(line, limit), i);
     }
-    Value copied = inside ? arith::SelectOp::create(k.b, k.loc, inside, count, zero).getResult() : count;
-    emitFill(k, fill, output, to, before);
-    emitCopy(k, input, k.add(k.mul(block, size), skipped), output, k.add(to, before), copied);
-    Value done = k.add(before, copied);
-    emitFill(k, fill, output, k.add(to, done), k.sub(length, done));
+    Value from = k.mul(line, size), copied = inside ? select(k, inside, count, zero) : count;
+    auto end = [&](Value first, Value last) {
+      if (isConstant)
+        return emitFill(k, fill, output, k.add(to, k.mul(first, block)), k.mul(k.sub(last, first), block));
+      auto branch = scf::IfOp::create(k.b, k.loc, nonEmpty, /*withElseRegion=*/true);
+      OpBuilder::InsertionGuard guard(k.b);
+      k.b.setInsertionPointToStart(branch.elseBlock());
+      emitFill(k, fill, output, k.add(to, k.mul(first, block)), k.mul(k.sub(last, first), block));
+      k.b.setInsertionPointToStart(branch.thenBlock());
+      k.loop(first, last, k.constant(1), [&](Value place) {
+        Value position = k.add(from, paddedPosition(k, op.getKind(), k.sub(place, shift), size));
+        Value target = k.add(to, k.mul(place, block));
+        if (!inner.isConstant(1))
+          return emitCopy(k, input, k.mul(position, block), output, target, block);
+        memref::StoreOp::create(k.b, k.loc, memref::LoadOp::create(k.b, k.loc, input, position), output, target);
+      });
+    };
+    end(zero, before);
+    emitCopy(k, input, k.mul(k.add(from, skipped), block), output, k.add(to, k.mul(before, block)),
+             k.mul(copied, block));
+    end(k.add(before, copied), places);
   });
 }
 
 LogicalResult lowerPad(KernelBuilder &k, ds::PadOp op) {
   k.setFlops(0);
-  if (op.getKind() == ds::PadKind::constant && !k.sizesOf(op.getInput()).empty()) {
-    lowerConstantPad(k, op);
+  if (!k.sizesOf(op.getInput()).empty()) {
+    lowerPadRows(k, op);
     return success();
   }
-  SizeVector shape = k.sizesOf(op.getInput()), result = k.sizesOf(op.getResult());
-  SizeVector low = *sizesFromAttribute(op.getLow());
-  Type storage = storageType(k.elementOf(op.getInput()));
-  bool isConstant = op.getKind() == ds::PadKind::constant; // of a scalar, to which nothing is added
-  k.setGrid(product(result), 1024);
-  Value fill = isConstant ? memref::LoadOp::create(k.b, k.loc, k.bufferOf(op.getValue()), k.constant(0)).getResult()
-                          : arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(storage)).getResult();
-  Value zero = k.constant(0);
-  Value nonEmpty = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::sgt, k.index(product(shape)), zero);
+  k.setGrid(1, 1); // a scalar, to which nothing is added
   k.loop(k.begin, k.end, k.constant(1), [&](Value item) {
-    SmallVector<Value> at = k.delinearize(item, result);
-    Value inside = nonEmpty;
-    for (size_t axis = 0; axis < at.size(); ++axis) {
-      Value i = k.sub(at[axis], k.index(low[axis])), size = k.index(shape[axis]);
-      Value legal = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult, i, size);
-      if (isConstant)
-        inside = arith::AndIOp::create(k.b, k.loc, inside, legal);
-      at[axis] = paddedPosition(k, op.getKind(), i, size);
-    }
-    auto branch = scf::IfOp::create(k.b, k.loc, storage, inside, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(k.b);
-    k.b.setInsertionPointToStart(branch.thenBlock());
-    Value element = memref::LoadOp::create(k.b, k.loc, k.bufferOf(op.getInput()), k.linearize(at, shape));
-    scf::YieldOp::create(k.b, k.loc, element);
-    k.b.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(k.b, k.loc, fill);
-    k.b.setInsertionPointAfter(branch);
-    memref::StoreOp::create(k.b, k.loc, branch.getResult(0), k.outputBuffer(0), item);
+    Value element = memref::LoadOp::create(k.b, k.loc, k.bufferOf(op.getInput()), item);
+    memref::StoreOp::create(k.b, k.loc, element, k.outputBuffer(0), item);
   });
   return success();
 }

@@ -2,6 +2,8 @@
 // attention. One grid item is one independent chain of steps.
 #include "codegen/lower/KernelBuilder.h"
 
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
 using namespace mlir;
 
 namespace deepstride {
@@ -9,25 +11,44 @@ namespace deepstride {
 LogicalResult lowerSuppress(KernelBuilder &k, ds::SuppressOp op) {
   SizeVector shape = k.sizesOf(op.getCandidates());
   SizeExpr count = shape.back(), lines = product(ArrayRef(shape).drop_back());
-  Type i1 = k.b.getI1Type();
   Value length = k.index(count), zero = k.constant(0), one = k.constant(1), kept = k.outputBuffer(0);
-  Value cell = k.cell(i1);
+  Value candidates = k.bufferOf(op.getCandidates()), excludes = k.bufferOf(op.getExcludes());
+  Type byte = k.b.getI8Type();
+  int64_t lanes = k.target.lanes > 1 ? 4 * k.target.lanes : 1; // flags are bytes
   k.setGrid(lines, 1);
   k.setFlops(lines * count * count);
+  // What is free stays kept unless the element that was just reached, and was kept itself, excludes it.
+  auto clear = [&](Value from, Value excluded, int64_t width) {
+    if (width == 1) {
+      Value flag = arith::XOrIOp::create(k.b, k.loc, memref::LoadOp::create(k.b, k.loc, excludes, excluded),
+                                         arith::ConstantOp::create(k.b, k.loc, k.b.getIntegerAttr(byte, 1)));
+      Value free = arith::AndIOp::create(k.b, k.loc, memref::LoadOp::create(k.b, k.loc, kept, from), flag);
+      memref::StoreOp::create(k.b, k.loc, free, kept, from);
+      return;
+    }
+    auto type = VectorType::get({width}, byte);
+    Value ones = arith::ConstantOp::create(k.b, k.loc, DenseElementsAttr::get(type, APInt(8, 1)));
+    Value flag = arith::XOrIOp::create(k.b, k.loc, vector::LoadOp::create(k.b, k.loc, type, excludes, excluded), ones);
+    Value free = arith::AndIOp::create(k.b, k.loc, vector::LoadOp::create(k.b, k.loc, type, kept, from), flag);
+    vector::StoreOp::create(k.b, k.loc, free, kept, from);
+  };
   k.loop(k.begin, k.end, one, [&](Value line) {
     Value row = k.mul(line, length);
     k.loop(zero, length, one, [&](Value i) {
-      memref::StoreOp::create(k.b, k.loc, k.load(k.bufferOf(op.getCandidates()), k.add(row, i), i1), cell);
-      k.loop(zero, i, one, [&](Value j) {
-        Value at = k.add(k.mul(k.add(row, j), length), i);
-        Value excluded = arith::AndIOp::create(k.b, k.loc, k.load(kept, k.add(row, j), i1),
-                                               k.load(k.bufferOf(op.getExcludes()), at, i1));
-        Value isFree =
-            arith::XOrIOp::create(k.b, k.loc, excluded, arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true)));
-        Value before = memref::LoadOp::create(k.b, k.loc, cell);
-        memref::StoreOp::create(k.b, k.loc, arith::AndIOp::create(k.b, k.loc, before, isFree).getResult(), cell);
-      });
-      k.store(memref::LoadOp::create(k.b, k.loc, cell), kept, k.add(row, i), i1);
+      Value at = k.add(row, i);
+      memref::StoreOp::create(k.b, k.loc, memref::LoadOp::create(k.b, k.loc, candidates, at), kept, at);
+    });
+    k.loop(zero, length, one, [&](Value j) {
+      Value isKept = k.load(kept, k.add(row, j), k.b.getI1Type());
+      auto branch = scf::IfOp::create(k.b, k.loc, isKept, /*withElseRegion=*/false);
+      OpBuilder::InsertionGuard guard(k.b);
+      k.b.setInsertionPointToStart(branch.thenBlock());
+      Value base = k.mul(k.add(row, j), length), next = k.add(j, one), width = k.constant(lanes), split = next;
+      if (lanes > 1) {
+        split = k.add(next, k.mul(k.divide(k.sub(length, next), width), width));
+        k.loop(next, split, width, [&](Value i) { clear(k.add(row, i), k.add(base, i), lanes); });
+      }
+      k.loop(split, length, one, [&](Value i) { clear(k.add(row, i), k.add(base, i), 1); });
     });
   });
   return success();

@@ -160,6 +160,8 @@ LogicalResult lowerReduce(KernelBuilder &k, ds::ReduceOp op) {
 }
 
 LogicalResult lowerSoftmax(KernelBuilder &k, ds::SoftmaxOp op) {
+  if (lowerSoftmaxColumns(k, op))
+    return success();
   Type element = k.elementOf(op.getInput());
   SizeVector shape = k.sizesOf(op.getInput());
   RowSpace rows(k, shape, {static_cast<int64_t>(op.getAxis())});
@@ -186,8 +188,10 @@ LogicalResult lowerSoftmax(KernelBuilder &k, ds::SoftmaxOp op) {
       });
       return;
     }
+    // The sum is at least 1, or NaN, so that its inverse is as good as any number.
+    Value inverse = arith::DivFOp::create(k.b, k.loc, scalarConstant(k.b, k.loc, element, 1.0), sum);
     rows.map(output, element, {keeps ? &output : &input}, row, [&](OpBuilder &b, ValueRange v) -> Value {
-      return arith::DivFOp::create(b, k.loc, keeps ? v[0] : exponential(b, v[0]), sum);
+      return arith::MulFOp::create(b, k.loc, keeps ? v[0] : exponential(b, v[0]), inverse);
     });
   });
   k.setFlops(product(shape) * SizeExpr(5));

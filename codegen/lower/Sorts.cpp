@@ -3,12 +3,14 @@
 // steps whatever the elements are. The index decides between equal ones, so the result is that of a stable sort.
 #include "codegen/lower/Lines.h"
 
+#include "mlir/IR/TypeUtilities.h"
+
 using namespace mlir;
 
 namespace deepstride {
 
 Value precedes(KernelBuilder &k, Value x, Value y, Type element, bool greatest, NanPlace nan) {
-  if (!isa<FloatType>(x.getType()))
+  if (!isa<FloatType>(getElementTypeOrSelf(x.getType())))
     return emitBinary(k.b, k.loc, greatest ? ds::BinaryKind::gt : ds::BinaryKind::lt, x, y, element, element);
   Value ordered =
       arith::CmpFOp::create(k.b, k.loc, greatest ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT, x, y);

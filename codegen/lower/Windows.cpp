@@ -1,4 +1,4 @@
-// Pooling, and convolution in plain loops: one output element per grid item walks its window with bounds checks.
+// Pooling and convolution in plain loops: one output element per grid item walks its window with bounds checks.
 #include "codegen/kernel/Epilogue.h"
 
 using namespace mlir;
@@ -107,8 +107,10 @@ LogicalResult lowerPool(KernelBuilder &k, ds::PoolOp op) {
   SizeVector kernel;
   for (int64_t size : op.getKernel())
     kernel.push_back(size);
-  k.setGrid(product(result), 64);
   k.setFlops(product(result) * product(kernel));
+  if (lowerPoolRows(k, op))
+    return success();
+  k.setGrid(product(result), 64);
   Window window(k, ArrayRef(input).drop_front(2), kernel, op.getStrides(), op.getPads(), op.getDilations());
   ds::ReduceKind combine = op.getKind() == ds::PoolKind::max ? ds::ReduceKind::max : ds::ReduceKind::sum;
   Value cell = k.cell(computeType(element)), counter = k.cell(computeType(element));

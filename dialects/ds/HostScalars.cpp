@@ -148,6 +148,12 @@ HostScalar HostScalars::function(ds::UnaryKind kind, Value x) {
   }
 }
 
+HostScalar HostScalars::libmUnless(Value condition, Value common, ds::UnaryKind kind, Value x) {
+  if (condition.integer)
+    return common;
+  return real(ScalarType::f32, kind == ds::UnaryKind::sin ? std::sin(x.f32) : std::cos(x.f32));
+}
+
 HostScalar HostScalars::compare(Compare how, Value x, Value y, bool isUnsigned) {
   auto decide = [how](auto a, auto b) {
     switch (how) {

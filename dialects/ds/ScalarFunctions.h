@@ -38,7 +38,7 @@ struct ElementInfo {
 enum class Compare { eq, ne, lt, le, gt, ge, unordered }; // of floats all but ne and unordered are false for NaN
 
 /// `Emitter` has a type Value and the steps used here. Integers wrap; `divide` and `remainder` of integers are asked
-/// only where they are defined.
+/// only where they are defined; `libmUnless` takes libm's function of x where a condition fails, which is rare.
 template <typename Emitter> class ScalarFunctions {
 public:
   using Value = typename Emitter::Value;
@@ -77,6 +77,11 @@ public:
   Value log1p(Value x);
   Value tanh(Value x);
   Value erf(Value x);
+  Value sin(Value x);
+  Value cos(Value x);
+  Value asin(Value x);
+  Value acos(Value x);
+  Value atan(Value x);
 
 private:
   Value constant(Value like, double value) {
@@ -125,6 +130,9 @@ private:
     return e.shiftRightSigned(beyond, e.integer(ScalarType::i32, 23));
   }
   Value scaledLogarithm(Value m, Value n);
+  static constexpr float halfPi = 0x1.921fb6p+0f, lowHalfPi = -0x1.777a5cp-25f; // their sum is pi / 2
+  Value sineOrCosine(ds::UnaryKind kind, Value x);
+  Value halvedArcsine(Value magnitude, Value isFar);
   /// 2^n for an integer n in [-126, 127].
   Value powerOfTwo(Value n) {
     Value biased = e.add(n, e.integer(ScalarType::i32, 127));
@@ -470,5 +478,7 @@ template <typename E> typename E::Value ScalarFunctions<E>::erf(Value x) {
 }
 
 } // namespace deepstride
+
+#include "dialects/ds/CircularFunctions.h"
 
 #endif

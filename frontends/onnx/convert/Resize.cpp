@@ -299,9 +299,12 @@ static Values resize(Node &n, const ResizeInputs &inputs) {
   else if (mode != "nearest" && (type.isF16() || type.isBF16()))
     x = b.cast(x, b.f32()); // rounded once, after the last axis
   SmallVector<Value> places;
-  for (const AxisResize &axis : *axes) {
+  for (const AxisResize &axis : *axes)
     places.push_back(coordinates(n, axis));
-    x = interpolateAxis(n, x, axis, mode, places.back());
+  for (size_t step = 0; step < places.size(); ++step) {
+    // The nearest are the same in any order: single elements are picked from what is not yet enlarged, then whole rows.
+    size_t which = mode == "nearest" ? places.size() - 1 - step : step;
+    x = interpolateAxis(n, x, (*axes)[which], mode, places[which]);
   }
   if (isMixed && x)
     x = toIntegers(b, x, integer, n.flag("antialias", false));

@@ -32,19 +32,24 @@ struct Pixels {
     return b.binary(BinaryKind::bit_and, b.binary(BinaryKind::ge, place, 0.0),
                     b.binary(BinaryKind::le, place, last(axis, b.element(place))));
   }
-  /// [N, P, C] at whole places, which must lie inside.
+  /// [N, P, C] at whole places, which must lie inside; with `images` [R], which are checked, of those: [R, P, C].
   Value at(ArrayRef<Value> places) const {
     Value flat;
     for (auto [axis, place] : llvm::enumerate(places)) {
       Value index = b.cast(place, b.i64());
       flat = flat ? b.add(b.mul(flat, b.reshape(b.shape({sizes[axis]}), {})), index) : index;
     }
+    if (images) {
+      SizeVector shape = b.sizes(rows);
+      Value start = b.mul(images, b.reshape(b.shape({shape[1]}), {}));
+      return b.gather(0, b.reshape(rows, {shape[0] * shape[1], shape[2]}), b.add(flat, b.insertAxis(start, 1)));
+    }
     Value tuples = b.insertAxis(flat, 2);
     return b.create<ds::GatherNdOp>({rows, tuples}, 1, rows, tuples);
   }
 
   DsBuilder &b;
-  Value rows;
+  Value rows, images;
   SizeVector sizes;
 };
 
@@ -319,10 +324,10 @@ static Values convertRoiAlign(Node &n) {
         isRow ? SizeVector{regions, height, axis.samples, 1, 1} : SizeVector{regions, 1, 1, width, axis.samples};
     return b.reshape(b.broadcast(b.reshape(value, own), grid), {regions, product(ArrayRef(grid).drop_front())});
   };
-  Value images = b.gather(0, x, n.in(2));
-  if (!images)
+  Pixels pixels(b, x);
+  pixels.images = b.gather(0, b.iota(0, {sizes[0]}), n.in(2));
+  if (!pixels.images)
     return {};
-  Pixels pixels(b, images);
   Value isSampled =
       b.binary(BinaryKind::bit_and, spread(rows, rows.isCounted, true), spread(columns, columns.isCounted, false));
   Value isNear;

@@ -1,8 +1,10 @@
 // Signal processing: DFT and STFT as products with matrices of cosines and sines, and MelWeightMatrix. The matrices are
-// computed, so that lengths may be symbolic; a length of n costs n operations per frequency.
+// computed, so that lengths may be symbolic.
 #include "frontends/onnx/convert/PerAxis.h"
 #include "frontends/onnx/convert/Registry.h"
 #include "frontends/onnx/convert/RunTimeAxes.h"
+
+#include <cmath>
 
 using namespace mlir;
 
@@ -21,13 +23,14 @@ struct Spectrum {
 } // namespace
 
 /// cos and sin of 2 pi j k / length for j < rows and k < columns. Whole turns are taken off in integers: exact for any
-/// length.
+/// length. What is left are `length` angles.
 static Spectrum rotations(DsBuilder &b, const SizeExpr &rows, const SizeExpr &columns, const SizeExpr &length,
                           Type type) {
   Value product = b.mul(b.iota(0, {rows, 1}), b.iota(1, {1, columns}));
   Value turns = b.binary(BinaryKind::mod, product, asInteger(b, length));
-  Value angle = b.div(b.mul(b.cast(turns, b.f64()), twoPi), b.cast(asInteger(b, length), b.f64()));
-  return {b.cast(b.unary(UnaryKind::cos, angle), type), b.cast(b.unary(UnaryKind::sin, angle), type)};
+  Value angle = b.div(b.mul(b.cast(b.iota(0, {length}), b.f64()), twoPi), b.cast(asInteger(b, length), b.f64()));
+  auto table = [&](UnaryKind function) { return b.gather(0, b.cast(b.unary(function, angle), type), turns); };
+  return {table(UnaryKind::cos), table(UnaryKind::sin)};
 }
 
 namespace {
@@ -36,6 +39,65 @@ struct Transform {
   bool inverse, onesided;
 };
 } // namespace
+
+/// The product of two complex numbers, as `product` makes it of real ones; a missing imaginary part is 0.
+static Spectrum multiply(DsBuilder &b, const Spectrum &x, const Spectrum &y,
+                         llvm::function_ref<Value(Value, Value)> product) {
+  Spectrum result{product(x.real, y.real),
+                  product(x.imaginary ? x.imaginary : x.real, x.imaginary ? y.real : y.imaginary)};
+  if (x.imaginary && y.imaginary) {
+    result.real = b.sub(result.real, product(x.imaginary, y.imaginary));
+    result.imaginary = b.add(result.imaginary, product(x.real, y.imaginary));
+  }
+  return result;
+}
+
+/// The divisor of a length that is nearest below its root; 1 of primes.
+static int64_t factorOf(int64_t length) {
+  int64_t factor = static_cast<int64_t>(std::sqrt(static_cast<double>(length)));
+  while (factor > 1 && length % factor != 0)
+    --factor;
+  return std::max<int64_t>(factor, 1);
+}
+
+/// The transform of x [outer, inputs, inner] to [outer, outputs, inner]. A length of a known product a b takes a + b
+/// operations per frequency: sums over places b apart, a rotation of each, and sums over those (Cooley and Tukey, "An
+/// algorithm for the machine calculation of complex Fourier series", 1965). Others take as many as there are places.
+static Spectrum frequencies(DsBuilder &b, const Spectrum &x, const Transform &t, const SizeExpr &outputs) {
+  SizeVector sizes = b.sizes(x.real); // [outer, inputs, inner]
+  Type type = b.element(x.real);
+  auto turned = [&](Spectrum angles) { // minus for the forward transform
+    if (!t.inverse)
+      angles.imaginary = b.unary(UnaryKind::neg, angles.imaginary);
+    return angles;
+  };
+  bool isFlat = sizes[2].isConstant(1);
+  int64_t length = t.length.constant().value_or(0), factor = length ? factorOf(length) : 1, rest = length / factor;
+  constexpr int64_t shortest = 32; // which one product does as fast
+  auto reshaped = [&](const Spectrum &s, const SizeVector &shape) {
+    return Spectrum{b.reshape(s.real, shape), s.imaginary ? b.reshape(s.imaginary, shape) : Value()};
+  };
+  auto swapped = [&](Value x, Value y) { return b.matmul(y, x); };
+  auto inOrder = [&](Value x, Value y) { return b.matmul(x, y); };
+  if (!isFlat || factor == 1 || length < shortest || sizes[1] != t.length) {
+    if (!isFlat)
+      return multiply(b, x, turned(rotations(b, outputs, sizes[1], t.length, type)), swapped);
+    Spectrum rows = multiply(b, reshaped(x, {sizes[0], sizes[1]}),
+                             turned(rotations(b, sizes[1], outputs, t.length, type)), inOrder);
+    return reshaped(rows, {sizes[0], outputs, 1});
+  }
+  Spectrum sums =
+      multiply(b, reshaped(x, {sizes[0], factor, rest}), turned(rotations(b, factor, factor, factor, type)), swapped);
+  sums = multiply(b, sums, turned(rotations(b, factor, rest, length, type)),
+                  [&](Value x, Value y) { return b.mul(x, y); });
+  sums = multiply(b, reshaped(sums, {sizes[0] * SizeExpr(factor), rest}), turned(rotations(b, rest, rest, rest, type)),
+                  inOrder);
+  auto ordered = [&](Value part) { // frequency k1 + factor k2 stands at [k1, k2]
+    part = b.transpose(b.reshape(part, {sizes[0], factor, rest}), {0, 2, 1});
+    return b.slice(b.reshape(part, {sizes[0], length, 1}), SizeVector(3), {sizes[0], outputs, 1}, {1, 1, 1});
+  };
+  return {ordered(sums.real), ordered(sums.imaginary)};
+}
 
 /// The transform of x along an axis; the last axis of x holds the real and, if of size 2, the imaginary part.
 static Value transform(Node &n, Value x, int64_t axis, const Transform &t) {
@@ -52,43 +114,35 @@ static Value transform(Node &n, Value x, int64_t axis, const Transform &t) {
   bool fromHalf = t.inverse && t.onesided;
   SizeExpr half = SizeExpr::floorDiv(t.length, 2) + SizeExpr(1);
   SizeExpr inputs = fromHalf ? half : t.length, outputs = t.onesided && !t.inverse ? half : t.length;
+  Type given = b.element(x), type = given.isF64() ? given : b.f32(); // rounded once
   // Cut or padded with zeros to the length of the transform.
   SizeVector none(rank), high(rank);
   high[axis] = inputs - sizes[axis];
-  Value fitted = b.pad(ds::PadKind::constant, x, b.scalar(b.element(x), 0), none, high);
+  Value fitted = b.cast(b.pad(ds::PadKind::constant, x, b.scalar(given, 0), none, high), type);
   SizeExpr outer = product(ArrayRef(sizes).take_front(axis)),
            inner = product(ArrayRef(sizes).slice(axis + 1).drop_back());
   auto part = [&](int64_t which) { return b.reshape(b.sliceAxis(fitted, rank - 1, which, 1), {outer, inputs, inner}); };
-  Type type = b.element(x);
-  Spectrum turn = rotations(b, outputs, inputs, t.length, type);
-  Value real = part(0), imaginary = isComplex ? part(1) : Value();
+  Spectrum places{part(0), isComplex ? part(1) : Value()};
   if (fromHalf) { // the missing half mirrors this one: all but the first and, of even lengths, the last count twice
     Value place = b.iota(0, {inputs}), mirrored = b.sub(asInteger(b, t.length), place);
     Value isPaired =
         b.binary(BinaryKind::bit_and, b.binary(BinaryKind::gt, place, 0.0), b.binary(BinaryKind::ne, mirrored, place));
     Value share = b.alignVector(b.select(isPaired, b.scalar(type, 2), b.scalar(type, 1)), 1, 3);
-    real = b.mul(real, share);
-    imaginary = imaginary ? b.mul(imaginary, share) : Value();
+    places.real = b.mul(places.real, share);
+    places.imaginary = places.imaginary ? b.mul(places.imaginary, share) : Value();
   }
-  // exp(-+i a) (real + i imaginary), minus for the forward transform.
-  Value sine = t.inverse ? turn.imaginary : b.unary(UnaryKind::neg, turn.imaginary);
-  Value resultReal = b.matmul(turn.real, real), resultImaginary = b.matmul(sine, real);
-  if (imaginary) {
-    resultReal = b.sub(resultReal, b.matmul(sine, imaginary));
-    resultImaginary = b.add(resultImaginary, b.matmul(turn.real, imaginary));
-  }
+  Spectrum result = frequencies(b, places, t, outputs);
   if (t.inverse) {
     Value count = b.cast(asInteger(b, t.length), type);
-    resultReal = b.div(resultReal, count);
-    resultImaginary = b.div(resultImaginary, count);
+    result = {b.div(result.real, count), b.div(result.imaginary, count)};
   }
   SizeVector target = sizes;
   target[axis] = outputs;
   target.back() = 1;
   if (fromHalf)
-    return b.reshape(resultReal, target);
-  Value halves[] = {b.reshape(resultReal, target), b.reshape(resultImaginary, target)};
-  return halves[0] && halves[1] ? b.concat(rank - 1, halves) : Value();
+    return b.cast(b.reshape(result.real, target), given);
+  Value halves[] = {b.reshape(result.real, target), b.reshape(result.imaginary, target)};
+  return halves[0] && halves[1] ? b.cast(b.concat(rank - 1, halves), given) : Value();
 }
 
 static Values convertDft(Node &n) {

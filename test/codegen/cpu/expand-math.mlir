@@ -51,9 +51,29 @@ func.func @instructions(%x: vector<8xf32>) -> vector<8xf32> {
 // Double precision, and what has no polynomial, is left to libm.
 // CHECK-LABEL: func.func @left_to_libm
 // CHECK: math.exp %arg0 : f64
-// CHECK: math.sin %arg1 : f32
+// CHECK: math.sinh %arg1 : f32
 func.func @left_to_libm(%x: f64, %y: f32) -> (f64, f32) {
   %0 = math.exp %x : f64
-  %1 = math.sin %y : f32
+  %1 = math.sinh %y : f32
   return %0, %1 : f64, f32
+}
+
+// -----
+
+// Beyond 65536 in any lane, libm is called for all lanes and taken for those; inverses have no such arguments.
+// CHECK-LABEL: func.func @circular
+// CHECK: %[[NEAR:.*]] = arith.cmpf ole, {{.*}} : vector<8xf32>
+// CHECK: %[[ALL:.*]] = vector.reduction <and>, %[[NEAR]] : vector<8xi1> into i1
+// CHECK: scf.if %[[ALL]]
+// CHECK: } else {
+// CHECK: %[[CALLED:.*]] = math.sin %arg0 {ds.libm} : vector<8xf32>
+// CHECK: arith.select %[[NEAR]], {{.*}}, %[[CALLED]]
+// CHECK-NOT: math.
+// CHECK: return
+func.func @circular(%x: vector<8xf32>) -> (vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>) {
+  %0 = math.sin %x : vector<8xf32>
+  %1 = math.atan %x : vector<8xf32>
+  %2 = math.asin %x : vector<8xf32>
+  %3 = math.acos %x : vector<8xf32>
+  return %0, %1, %2, %3 : vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>
 }

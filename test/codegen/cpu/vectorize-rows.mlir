@@ -74,8 +74,12 @@ func.func @broadcast(%x: memref<?x?xf32>, %s: memref<?xf32>, %y: memref<?x?xf32>
 
 // -----
 
-// Lanes are folded onto each other in a fixed order, the tail follows.
+// Four chains side by side, then one; lanes are folded onto each other in a fixed order, the tail follows.
 // CHECK-LABEL: func.func @reduction
+// CHECK: scf.for {{.*}} step %c32{{.*}} -> (vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>)
+// CHECK-COUNT-4: arith.addf {{.*}} : vector<8xf32>
+// CHECK: }
+// CHECK-COUNT-3: arith.addf {{.*}} : vector<8xf32>
 // CHECK: %[[LANES:.*]] = scf.for {{.*}} iter_args(%[[ACC:.*]] = %{{.*}}) -> (vector<8xf32>)
 // CHECK: arith.addf %[[ACC]], %{{.*}} : vector<8xf32>
 // CHECK: arith.addf {{.*}} : vector<4xf32>
@@ -109,6 +113,38 @@ func.func @no_combining_op(%x: memref<?xf32>, %y: memref<f32>) {
     %0 = arith.mulf %out, %out : f32
     %1 = arith.addf %0, %in : f32
     linalg.yield %1 : f32
+  }
+  return
+}
+
+// -----
+
+// ds.tile: items are blocks of 8 rows; squares of the transposed operand are zipped three times and read row by row, and
+// what they leave is walked element by element.
+// CHECK-LABEL: func.func @tile
+// CHECK: %[[SQUARE:.*]] = memref.alloca() : memref<8x8xf32>
+// CHECK: %[[SPLIT:.*]] = arith.select
+// CHECK: scf.for {{.*}} to %[[SPLIT]] step
+// CHECK-COUNT-8: vector.load %arg0
+// CHECK-COUNT-24: vector.shuffle {{.*}} : vector<8xf32>, vector<8xf32>
+// CHECK-COUNT-8: vector.store {{.*}}, %[[SQUARE]]
+// CHECK: scf.for
+// CHECK: %[[X:.*]] = vector.load %[[SQUARE]]
+// CHECK: %[[Y:.*]] = vector.load %arg1
+// CHECK: arith.addf %[[X]], %[[Y]] : vector<8xf32>
+// CHECK: scf.for {{.*}} = %[[SPLIT]] to
+// CHECK: memref.store
+// SCALAR-LABEL: func.func @tile
+// SCALAR: scf.for
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#turned = affine_map<(d0, d1) -> (d1, d0)>
+func.func @tile(%x: memref<?x?xf32, strided<[?, 1]>>, %y: memref<?x?xf32>, %z: memref<?x?xf32>, %begin: index, %end: index, %scratch: memref<?xi8>) {
+  linalg.generic {indexing_maps = [#turned, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %y : memref<?x?xf32, strided<[?, 1]>>, memref<?x?xf32>) outs(%z : memref<?x?xf32>)
+      attrs = {ds.range, ds.tile = array<i64: 0, 8>} {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %0 = arith.addf %a, %b : f32
+    linalg.yield %0 : f32
   }
   return
 }

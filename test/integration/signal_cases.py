@@ -1,0 +1,84 @@
+"""Fourier transforms of lengths that have divisors, few or none, against NumPy's in double precision."""
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from kit import case, compile_model, expect, run_package
+from programs import SEED
+
+TYPES = {np.float32: (TensorProto.FLOAT, 2e-6), np.float64: (TensorProto.DOUBLE, 1e-14), np.float16: (TensorProto.FLOAT16, 6e-4)}
+
+
+def model(folder, nodes, element):
+    """One input for each node, whose sizes are those of the run where a shape holds names."""
+    inputs, written, initializers = [], [], []
+    for number, (shape, operator, attributes, extra) in enumerate(nodes):
+        inputs.append(helper.make_tensor_value_info(f"x{number}", element, shape))
+        names = [f"x{number}"]
+        for place, value in enumerate(extra):
+            names.append("" if value is None else f"c{number}_{place}")
+            if value is not None:
+                initializers.append(onnx.numpy_helper.from_array(np.asarray(value), names[-1]))
+        written.append(helper.make_node(operator, names, [f"y{number}"], **attributes))
+    graph = helper.make_graph(written, "signals", inputs, [onnx.ValueInfoProto(name=f"y{i}") for i in range(len(nodes))], initializers)
+    path = folder / "signals.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), str(path))
+    return path
+
+
+def parts(z):
+    return np.stack([z.real, z.imag], -1)
+
+
+@case
+def transforms_of_every_length(folder):
+    random = np.random.default_rng(SEED)
+    for dtype, (element, bound) in TYPES.items():
+        nodes, feeds, wanted = [], {}, []
+        lengths = (1, 2, 31, 32, 36, 62, 64, 97, 100, 125, 144, 1000) if dtype != np.float16 else (36, 64)
+        for number, length in enumerate(lengths):
+            for width in (1, 2):
+                for inverse, onesided in ((0, 0), (1, 0), (0, 1)) if width == 1 else ((0, 0), (1, 0)):
+                    shape = (3, length, width) if number % 2 else (2, length, 1, width)
+                    x = random.standard_normal(shape).astype(dtype)
+                    z = x.astype(np.float64)[..., 0] + (1j * x.astype(np.float64)[..., 1] if width == 2 else 0)
+                    y = np.fft.ifft(z, axis=1) if inverse else np.fft.rfft(z, axis=1) if onesided else np.fft.fft(z, axis=1)
+                    names = [f"n{len(nodes)}", *shape[1:]]
+                    nodes.append((names, "DFT", {"inverse": inverse, "onesided": onesided}, [None, np.int64(1)]))
+                    feeds[f"x{len(wanted)}"] = x
+                    wanted.append(parts(y))
+        # Cut, padded, along an axis that others follow, and a length that the run says.
+        x = random.standard_normal((4, 40, 5, 2)).astype(dtype)
+        z = x.astype(np.float64)[..., 0] + 1j * x.astype(np.float64)[..., 1]
+        for shape, length, axis in ((x.shape, 36, 1), (x.shape, 64, 1), (x.shape, None, 1), (("a", "b", "c", 2), None, 1),
+                                    (x.shape, 48, 2), (("a", "b", "c", 2), 36, -2)):
+            nodes.append((shape, "DFT", {}, [None if length is None else np.int64(length), np.int64(axis)]))
+            feeds[f"x{len(wanted)}"] = x
+            wanted.append(parts(np.fft.fft(z, length, axis % 4 if axis > 0 else 2)))
+        found = run_package(compile_model(model(folder, nodes, element), folder), feeds, folder)
+        for number, expected in enumerate(wanted):
+            y = found[f"y{number}"]
+            expect(y.shape == expected.shape and y.dtype == dtype, f"{nodes[number]}: {y.dtype} {y.shape}, expected {expected.shape}")
+            error = np.abs(y - expected).max(initial=0) / np.abs(expected).max(initial=1e-9)
+            expect(error <= bound, f"{np.dtype(dtype)} {nodes[number]}: off by {error:.2g} of the greatest, expected at most {bound} "
+                   f"(DS_SEED={SEED})")
+
+
+@case
+def frames_of_a_signal(folder):
+    random = np.random.default_rng(SEED + 1)
+    x = random.standard_normal((2, 300, 1)).astype(np.float32)
+    nodes, wanted = [], []
+    for length, step in ((64, 16), (50, 7), (31, 31)):
+        window = np.hanning(length).astype(np.float32)
+        for onesided in (0, 1):
+            frames = np.stack([x[:, start:start + length, 0] * window for start in range(0, 300 - length + 1, step)], 1)
+            wanted.append(parts((np.fft.rfft if onesided else np.fft.fft)(frames.astype(np.float64))))
+            nodes.append((["batch", 300, 1], "STFT", {"onesided": onesided}, [np.int64(step), window]))
+    package = compile_model(model(folder, nodes, TensorProto.FLOAT), folder)
+    found = run_package(package, {f"x{number}": x for number in range(len(nodes))}, folder)
+    for number, expected in enumerate(wanted):
+        y = found[f"y{number}"]
+        expect(y.shape == expected.shape, f"{nodes[number][2]}: {y.shape}, expected {expected.shape}")
+        error = np.abs(y - expected).max() / np.abs(expected).max()
+        expect(error <= 2e-6, f"{nodes[number]}: off by {error:.2g} of the greatest (DS_SEED={SEED})")
