@@ -103,6 +103,7 @@ static PanelCodes codesOf(KernelBuilder &k, ds::LinearOp op, const SizeExpr &dep
   SizeExpr rows = group ? SizeExpr::ceilDiv(depth, group) : SizeExpr(1);
   codes.offset = k.mul(number, k.mul(k.index(rows), k.constant(*op.getPanel())));
   codes.group = group;
+  codes.last = k.sub(k.mul(k.end, k.mul(k.index(rows), k.constant(*op.getPanel()))), k.constant(*op.getPanel()));
   if (group)
     codes.scales = k.bufferOf(op.getScales());
   if (op.getZeroPoints())

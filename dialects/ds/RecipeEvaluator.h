@@ -1,4 +1,5 @@
-// Evaluates ds.recipe regions, when a package is written and where a pass asks: one weight in memory at a time, sources mapped, not read.
+// Evaluates ds.recipe regions, when a package is written and where a pass asks: one weight in memory at a time, sources
+// mapped, not read.
 #ifndef DEEPSTRIDE_DIALECTS_DS_RECIPEEVALUATOR_H
 #define DEEPSTRIDE_DIALECTS_DS_RECIPEEVALUATOR_H
 

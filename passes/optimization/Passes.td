@@ -47,8 +47,9 @@ def QuantizeWeights : Pass<"ds-quantize-weights", "::mlir::ModuleOp"> {
     (`ds.quantize_weight` has the formulas). Activations stay f32, and kernels turn codes into f32 in registers. An element
     of the result changes by at most the sum over K of |x| scale / 2, plus what rounding of f32 gives. A weight is kept
     where `keep` matches the name of its recipe, where it is no f32 constant or not finite, and where it would not become
-    smaller; remarks say so. Fails where no weight is quantized. Reports: weights quantized, products with codes,
-    bytes before and after, and the ten weights with the greatest relative error.
+    smaller. Fails where no weight is quantized. Remarks give the size and the error of every weight, or why it is kept.
+    Reports: weights quantized, products with codes, products kept, bytes before and after, and the ten weights with the
+    greatest relative error.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
   let options = [Option<"bits", "bits", "int64_t", "8", "bits of a code: 8 or 4">,

@@ -10,8 +10,9 @@ from kit import MINILM, case, compile_model, distance, expect, run_package, tool
 from model_cases import COSINES, SENTENCES, tokens
 from programs import SEED
 
+# Each way to quantize gets three of these, and the last one, with every vector and group cut.
 SHAPES = ((1, 1), (2, 600), (3, 1025), (31, 48), (32, 33), (33, 49), (64, 100), (65, 16), (96, 47), (769, 50))
-ROWS = (0, 1, 2, 3, 4, 5, 8, 9, 16, 17, 33, 40, 131)
+ROWS = (0, 1, 2, 3, 5, 8, 9, 16, 17, 40, 131)
 UNIT = 2.0**-24
 
 
@@ -85,8 +86,8 @@ class Products:
 
 
 def products(folder, name, hows, *options):
-    for how in hows:
-        m = Products(f"{name} {how}")
+    for number, how in enumerate(hows):
+        m = Products(f"{name} {how}", [*(SHAPES[(3 * number + i) % 9] for i in range(3)), SHAPES[-1]])
         package = m.compiled(folder, option(*how), *options)
         kept = None
         for rows in ROWS:
@@ -95,7 +96,7 @@ def products(folder, name, hows, *options):
             m.judge(feed, found, how, f"{name} {rows} rows:")
             kept = (feed, found) if rows == max(ROWS) else kept
         feed, found = kept
-        for first, count, threads in ((0, 1, 1), (7, 2, 3), (3, 8, 2), (40, 13, 1), (5, 17, 3)):
+        for first, count, threads in ((0, 1, 1), (3, 8, 2), (40, 13, 1), (5, 17, 3)):
             part = {key: array[first:first + count] for key, array in feed.items()}
             for key, array in run_package(package, part, folder, f"--threads={threads}").items():
                 same = array.tobytes() == found[key][first:first + count].tobytes()
