@@ -84,8 +84,9 @@ private:
       return keepAs(op, name, "its elements are " + text(type.getElementType()) + ", expected f32");
     if (op.getTransposed())
       return keepAs(op, name, "it is stored transposed");
-    if (!options.keep.empty() && kept.match(name))
-      return keepAs(op, name, "'" + options.keep + "' matches its name");
+    auto node = op.getLoc()->findInstanceOf<NameLoc>();
+    if (!options.keep.empty() && (kept.match(name) || (node && kept.match(node.getName().getValue()))))
+      return keepAs(op, name, "'" + options.keep + "' matches its name or its product's");
     Quantized &parts = known[weight.getRecipeAttr()];
     if (!parts.codes && parts.reason.empty())
       make(op, weight, type, parts);
