@@ -94,15 +94,15 @@ static void lowerPlainLinear(KernelBuilder &k, ds::LinearOp op, const ProductTyp
 }
 
 /// The scales and zero points of one panel, as its product needs them.
-static PanelCodes codesOf(KernelBuilder &k, ds::LinearOp op, const SizeExpr &depth, Value number) {
+static PanelCodes codesOf(KernelBuilder &k, ds::LinearOp op, Value number) {
   PanelCodes codes;
   if (!op.getScales())
     return codes;
-  int64_t group = op.getGroup().value_or(0);
-  SizeExpr rows = group ? SizeExpr::ceilDiv(depth, group) : SizeExpr(1);
-  codes.offset = k.mul(number, k.mul(k.index(rows), k.constant(*op.getPanel())));
-  codes.group = group;
-  if (group)
+  Value row = k.constant(*op.getPanel()), elements = k.mul(k.index(k.sizesOf(op.getScales())[1]), row);
+  codes.offset = k.mul(number, elements);
+  codes.last = k.sub(k.mul(k.end, elements), row);
+  codes.group = op.getGroup().value_or(0);
+  if (codes.group)
     codes.scales = k.bufferOf(op.getScales());
   if (op.getZeroPoints())
     codes.zeroPoints = k.bufferOf(op.getZeroPoints());
@@ -195,7 +195,7 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
     Matrix lhs{input, k.mul(firstRow, depth), depth, one};
     k.loop(k.begin, k.end, one, [&](Value number) {
       Value next = k.minimum(k.add(number, one), k.sub(k.end, one));
-      Panel panel{weight, k.mul(number, elements), vectors, k.mul(next, elements), codesOf(k, op, depthSize, number)};
+      Panel panel{weight, k.mul(number, elements), vectors, k.mul(next, elements), codesOf(k, op, number)};
       if (!mayWiden)
         return multiply(*micro, lhs, firstRow, count, number, panel);
       Value isMany = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ugt, count, k.constant(rowsOfCodes));

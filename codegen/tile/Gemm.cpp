@@ -143,6 +143,17 @@ struct Tile {
     return SmallVector<Value>(rest.getResults());
   }
 
+  /// The scales of a later group, of this panel or the next one: they are few, and a miss takes as long as a group.
+  void fetchScales(Value group) {
+    constexpr int64_t ahead = 16, line = 16; // floats
+    int64_t width = panelWidth(micro, panel.vectors);
+    Value row = k.mul(k.add(group, k.constant(ahead)), k.constant(width));
+    Value place = k.minimum(k.add(panel.codes.offset, row), panel.codes.last);
+    for (int64_t column = 0; column < width; column += line)
+      memref::PrefetchOp::create(k.b, k.loc, panel.codes.scales, k.add(place, k.constant(column)), /*isWrite=*/false,
+                                 /*localityHint=*/2, /*isDataCache=*/true);
+  }
+
   /// `number` of `blocks`: which block of rows this is. Its share of the next panel is prefetched on the way.
   SmallVector<Value> run(Value number, Value blocks) {
     Value zero = k.constant(0);
@@ -193,6 +204,7 @@ struct Tile {
           OpBuilder::InsertionGuard guard(k.b);
           k.b.setInsertionPointToEnd(group.getParentBlock());
           codes = CodeVectors::load(k, micro, panel, group);
+          fetchScales(group);
           Value from = k.mul(group, size);
           scf::YieldOp::create(k.b, k.loc, range(from, k.add(from, size), false, SmallVector<Value>(carried), fetch));
         });

@@ -14,6 +14,7 @@ namespace deepstride {
 struct PanelCodes {
   mlir::Value scales, zeroPoints, offset;
   int64_t group = 0; // 0: one row for all of K
+  mlir::Value last;  // the last row of those of the thread's panels
 };
 
 /// A packed panel: for each group of `interleave` steps along K, `vectors * lanes` columns with their elements side by

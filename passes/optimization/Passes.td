@@ -57,15 +57,16 @@ def QuantizeWeights : Pass<"ds-quantize-weights", "::mlir::ModuleOp"> {
     column, or for every `group` elements along K of a column; with the asymmetric scheme there are zero points, too
     (`ds.quantize_weight` has the formulas). Activations stay f32, and kernels turn codes into f32 in registers. An element
     of the result changes by at most the sum over K of |x| scale / 2, plus what rounding of f32 gives. A weight is kept
-    where `keep` matches the name of its recipe, where it is no f32 constant or not finite, and where it would not become
-    smaller; remarks say so. Fails where no weight is quantized. Reports: weights quantized, products with codes,
-    bytes before and after, and the ten weights with the greatest relative error.
+    where `keep` matches the name of its recipe or of its product's node, where it is no f32 constant or not finite, and where it would not become
+    smaller. Fails where no weight is quantized. Remarks give the size and the error of every weight, or why it is kept.
+    Reports: weights quantized, products with codes, products kept, bytes before and after, and the ten weights with the
+    greatest relative error.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
   let options = [Option<"bits", "bits", "int64_t", "8", "bits of a code: 8 or 4">,
                  Option<"group", "group", "int64_t", "0", "elements along K that share a scale; 0: all">,
                  Option<"scheme", "scheme", "std::string", "\"symmetric\"", "symmetric or asymmetric">,
-                 Option<"keep", "keep", "std::string", "\"\"", "regular expression of names of weights to leave">];
+                 Option<"keep", "keep", "std::string", "\"\"", "regular expression of names of weights, or of products, to leave">];
 }
 
 #endif

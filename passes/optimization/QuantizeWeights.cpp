@@ -62,6 +62,7 @@ private:
   void keepAs(ds::LinearOp op, StringRef name, const Twine &reason) {
     std::string text = ((name.empty() ? "the weight" : "weight '" + name + "'") + " is kept: " + reason).str();
     op.emitRemark() << text;
+    report.count("products kept");
     if (firstReason.empty())
       firstReason = text;
   }
@@ -83,11 +84,12 @@ private:
       return keepAs(op, name, "its elements are " + text(type.getElementType()) + ", expected f32");
     if (op.getTransposed())
       return keepAs(op, name, "it is stored transposed");
-    if (!options.keep.empty() && kept.match(name))
-      return keepAs(op, name, "'" + options.keep + "' matches its name");
+    auto node = op.getLoc()->findInstanceOf<NameLoc>();
+    if (!options.keep.empty() && (kept.match(name) || (node && kept.match(node.getName().getValue()))))
+      return keepAs(op, name, "'" + options.keep + "' matches its name or its product's");
     Quantized &parts = known[weight.getRecipeAttr()];
     if (!parts.codes && parts.reason.empty())
-      make(weight, type, parts);
+      make(op, weight, type, parts);
     if (!parts.codes)
       return keepAs(op, name, parts.reason);
 
@@ -119,7 +121,7 @@ private:
     return result;
   }
 
-  void make(ds::WeightOp weight, RankedTensorType type, Quantized &parts) {
+  void make(ds::LinearOp op, ds::WeightOp weight, RankedTensorType type, Quantized &parts) {
     int64_t depth = type.getDimSize(0), columns = type.getDimSize(1);
     parts.group = options.how.group < depth ? options.how.group : 0; // a group of all rows is a column
     int64_t groups = parts.group ? llvm::divideCeil(depth, parts.group) : 1;
@@ -153,6 +155,9 @@ private:
     if (isAsymmetric)
       parts.zeroPoints = extend(recipe, ds::QuantizedPart::zero_points, perGroup.clone(integer(8)), how, "zero_points");
     errors.push_back({recipe.getSymName().str(), *error});
+    op.emitRemark() << llvm::formatv("weight '{0}' in {1} bits: {2} bytes become {3}, {4}", recipe.getSymName(), bits,
+                                     before, after, describe(*error))
+                           .str();
     report.count("weights quantized");
     report.count("bytes before", before);
     report.count("bytes after", after);
@@ -170,6 +175,10 @@ private:
     return clone;
   }
 
+  static std::string describe(const QuantizationError &error) {
+    return llvm::formatv("relative error {0:e2}, largest {1:e2}", error.relative, error.largest);
+  }
+
   /// The ten weights that lost most, the worst first.
   void noteErrors() {
     constexpr size_t shown = 10;
@@ -177,7 +186,7 @@ private:
       return std::pair(-a.second.relative, a.first) < std::pair(-b.second.relative, b.first);
     });
     for (const auto &[name, error] : ArrayRef(errors).take_front(shown))
-      report.note(llvm::formatv("  {0}: relative error {1:e2}, largest {2:e2}", name, error.relative, error.largest));
+      report.note("  " + name + ": " + describe(error));
   }
 
   ModuleOp module;
@@ -205,7 +214,7 @@ struct QuantizeWeights : deepstride::impl::QuantizeWeightsBase<QuantizeWeights>,
     std::string wrong;
     if (!keep.empty() && !llvm::Regex(keep.getValue()).isValid(wrong))
       return fail("keep: expected a regular expression, found '" + keep.getValue() + "': " + wrong);
-    for (StringRef what : {"weights quantized", "products with codes", "bytes before", "bytes after"})
+    for (StringRef what : {"weights quantized", "products with codes", "products kept", "bytes before", "bytes after"})
       count(what, 0);
     Options options{{bits, group, scheme == "asymmetric"}, keep};
     if (failed(WeightQuantizer(getOperation(), options, *this).run()))

@@ -17,8 +17,8 @@ static void differentiateMatmul(ds::MatmulOp op, Derivative &d) {
 }
 
 static void differentiateLinear(ds::LinearOp op, Derivative &d) {
-  if (op.getPanel() || op.getTransposed())
-    return d.refuse("once its weight is packed");
+  if (op.getPanel() || op.getTransposed() || op.getScales())
+    return d.refuse("once its weight is packed or quantized");
   DsBuilder &b = d.b;
   SizeVector sizes = b.sizes(d.in());
   SizeExpr count = product(ArrayRef(sizes).drop_back()), columns = b.sizes(d.out()).back();
