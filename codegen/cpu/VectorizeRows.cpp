@@ -11,6 +11,7 @@
 //   scf.for %i = %begin to %vectorEnd step 16 { vector.load; math.exp : vector<16xf32>; vector.store }
 //   scf.for %i = %vectorEnd to %end step 1    { memref.load; math.exp : f32; memref.store }
 #include "codegen/Passes.h"
+#include "codegen/tile/Transpose.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -310,7 +311,7 @@ bool RowVectorizer::isTransposed(OpOperand &operand) {
          strides.back() == 1;
 }
 
-/// The square of an operand at a corner: rows are loaded, and halves of them zipped until rows are columns.
+/// The transposed square of an operand at a corner.
 void RowVectorizer::transposeSquare(OpOperand &operand, ArrayRef<Value> corner) {
   auto type = VectorType::get({lanes}, cast<MemRefType>(operand.get().getType()).getElementType());
   SmallVector<Value> rows, at(corner);
@@ -318,18 +319,7 @@ void RowVectorizer::transposeSquare(OpOperand &operand, ArrayRef<Value> corner) 
     at.back() = arith::AddIOp::create(b, loc, corner.back(), arith::ConstantIndexOp::create(b, loc, row));
     rows.push_back(vector::LoadOp::create(b, loc, type, operand.get(), position(operand, at)));
   }
-  SmallVector<int64_t> low, high; // the zipped halves of two vectors
-  for (int64_t i = 0; i < lanes / 2; ++i) {
-    low.append({i, lanes + i});
-    high.append({lanes / 2 + i, lanes + lanes / 2 + i});
-  }
-  for (int64_t width = 1; width < lanes; width *= 2) {
-    SmallVector<Value> next;
-    for (int64_t i = 0; i < lanes / 2; ++i)
-      for (const SmallVector<int64_t> &half : {low, high})
-        next.push_back(vector::ShuffleOp::create(b, loc, rows[i], rows[lanes / 2 + i], half));
-    rows = std::move(next);
-  }
+  rows = deepstride::transposeInRegisters(b, loc, std::move(rows));
   Value &square = squares[operand.getOperandNumber()];
   if (!square) {
     OpBuilder::InsertionGuard guard(b);

@@ -98,7 +98,11 @@ void AttentionLowering::emitPanels() {
   SizeExpr keyPanels = SizeExpr::ceilDiv(key[2], panel), valuePanels = SizeExpr::ceilDiv(value[3], valuePanel);
   auto panelsOf = [&](Value size, int64_t width) -> Value { return k.ceilDiv(size, width); };
   Value keyPanelCount = panelsOf(columns, panel), valuePanelCount = panelsOf(width, valuePanel);
-  SizeExpr keySpace = (key[2] + SizeExpr(panel)) * q[3], valueSpace = (value[3] + SizeExpr(valuePanel)) * key[2];
+  // Values that lie row by row without a gap are a panel as they are.
+  bool arePanel = value[3].isConstant(valuePanel) && valueView.axes[2].stride.isConstant(valuePanel) &&
+                  valueView.axes[3].stride.isConstant(1);
+  SizeExpr keySpace = (key[2] + SizeExpr(panel)) * q[3];
+  SizeExpr valueSpace = arePanel ? SizeExpr(0) : (value[3] + SizeExpr(valuePanel)) * key[2];
   SizeExpr scoreStride = key[2] + SizeExpr(panel);
   Value scratch = k.scratchOf(b.getF32Type(), keySpace + valueSpace + scoreStride * SizeExpr(rowBlock));
   Value valuesAt = k.index(keySpace), scoresAt = k.index(keySpace + valueSpace), stride = k.index(scoreStride);
@@ -117,10 +121,11 @@ void AttentionLowering::emitPanels() {
       emitPackPanel(k, *micro, keys, element, depth, k.mul(number, k.constant(panel)), columns, scratch,
                     k.mul(number, k.mul(depth, k.constant(panel))), panel);
     });
-    k.loop(zero, valuePanelCount, one, [&](Value number) {
-      emitPackPanel(k, *micro, values, element, columns, k.mul(number, k.constant(valuePanel)), width, scratch,
-                    k.add(valuesAt, k.mul(number, k.mul(columns, k.constant(valuePanel)))), valuePanel);
-    });
+    if (!arePanel)
+      k.loop(zero, valuePanelCount, one, [&](Value number) {
+        emitPackPanel(k, *micro, values, element, columns, k.mul(number, k.constant(valuePanel)), width, scratch,
+                      k.add(valuesAt, k.mul(number, k.mul(columns, k.constant(valuePanel)))), valuePanel);
+      });
     Matrix queries = headOf(queryView, at[0], at[1]), results = headOf(resultView, at[0], at[1]);
     k.loop(zero, rows, k.constant(rowBlock), [&](Value block) {
       Value count = k.minimum(k.constant(rowBlock), k.sub(rows, block));
@@ -165,9 +170,10 @@ void AttentionLowering::emitPanels() {
       k.loop(zero, valuePanelCount, one, [&](Value number) {
         Value first = k.mul(number, k.constant(valuePanel));
         Value firstValue = k.add(k.mul(number, columns), firstColumn);
-        Value offset = k.add(valuesAt, k.mul(firstValue, k.constant(valuePanel)));
-        emitPanelProduct(k, *micro, weights, count, weighted, Panel{scratch, offset, valuePanel / lanes, {}},
-                         k.sub(width, first), rowBlock, [&](Value row, int64_t v, Value tile, Value mask) {
+        Value offset = k.add(arePanel ? values.offset : valuesAt, k.mul(firstValue, k.constant(valuePanel)));
+        Panel packed{arePanel ? values.buffer : scratch, offset, valuePanel / lanes, {}};
+        emitPanelProduct(k, *micro, weights, count, weighted, packed, k.sub(width, first), rowBlock,
+                         [&](Value row, int64_t v, Value tile, Value mask) {
                            Value scale = vector::BroadcastOp::create(b, loc, tile.getType(),
                                                                      memref::LoadOp::create(b, loc, inverse, row));
                            Value column = k.add(first, k.constant(v * lanes));

@@ -2,6 +2,8 @@
 // (upstream's path on memrefs reaches a third of the peak because of possible aliasing).
 #include "codegen/tile/Gemm.h"
 
+#include "codegen/tile/Transpose.h"
+
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -322,6 +324,45 @@ static void packPairs(KernelBuilder &k, const MicroKernel &micro, Value depth, V
   }
 }
 
+/// A panel of a matrix whose columns are contiguous: squares are transposed in registers, element by element where
+/// either side cuts them. Columns beyond `remaining` become 0.
+static void packTransposed(KernelBuilder &k, int64_t lanes, Value depth, Value remaining, int64_t width,
+                           llvm::function_ref<Value(Value, Value)> from, llvm::function_ref<Value(Value, Value)> to,
+                           Value source, Value panel, Type element) {
+  Value one = k.constant(1), size = k.constant(lanes), none = k.constant(0);
+  auto type = VectorType::get({lanes}, storageType(element));
+  Value zero = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(type.getElementType()));
+  auto copy = [&](Value firstRow, Value endRow, Value firstColumn, Value endColumn) {
+    Value filled = k.b.createOrFold<arith::MaxSIOp>(k.loc, k.minimum(remaining, endColumn), firstColumn);
+    k.loop(firstRow, endRow, one, [&](Value row) {
+      k.loop(firstColumn, filled, one, [&](Value column) {
+        Value raw = memref::LoadOp::create(k.b, k.loc, source, from(row, column));
+        memref::StoreOp::create(k.b, k.loc, raw, panel, to(row, column));
+      });
+      k.loop(filled, endColumn, one,
+             [&](Value column) { memref::StoreOp::create(k.b, k.loc, zero, panel, to(row, column)); });
+    });
+  };
+  Value whole = k.mul(k.divide(depth, size), size);
+  k.loop(none, whole, size, [&](Value row) {
+    k.loop(none, k.constant(width), size, [&](Value column) {
+      Value end = k.add(column, size);
+      Value isFull = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::sle, end, remaining);
+      auto branch = scf::IfOp::create(k.b, k.loc, isFull, /*withElseRegion=*/true);
+      OpBuilder::InsertionGuard guard(k.b);
+      k.b.setInsertionPointToStart(branch.thenBlock());
+      SmallVector<Value> columns;
+      for (int64_t i = 0; i < lanes; ++i)
+        columns.push_back(loadLanes(k, type, source, from(row, k.add(column, k.constant(i))), {}));
+      for (auto [i, line] : llvm::enumerate(transposeInRegisters(k.b, k.loc, std::move(columns))))
+        storeLanes(k, line, panel, to(k.add(row, k.constant(static_cast<int64_t>(i))), column), {});
+      k.b.setInsertionPointToStart(branch.elseBlock());
+      copy(row, k.add(row, size), column, end);
+    });
+  });
+  copy(whole, depth, none, k.constant(width));
+}
+
 void emitPackPanel(KernelBuilder &k, const MicroKernel &micro, const Matrix &source, Type element, Value depth,
                    Value firstColumn, Value columns, Value panel, Value panelOffset, int64_t width) {
   Value one = k.constant(1), none = k.constant(0), zero = scalarConstant(k.b, k.loc, micro.panel, 0.0);
@@ -364,6 +405,8 @@ void emitPackPanel(KernelBuilder &k, const MicroKernel &micro, const Matrix &sou
           return k.add(panelOffset, k.mul(k.add(k.mul(pair, k.constant(width)), column), k.constant(2)));
         },
         source.buffer, panel);
+  if (getConstantIntValue(source.rowStride) == 1 && element == micro.panel && interleave == 1)
+    return packTransposed(k, lanes, depth, remaining, width, from, to, source.buffer, panel, element);
   // In blocks of rows whose lines of the panel stay in the level-1 cache while column after column is read.
   constexpr int64_t rowsPerBlock = 64;
   Value padded = k.mul(k.ceilDiv(depth, interleave), k.constant(interleave));
