@@ -8,7 +8,7 @@ from onnx import TensorProto
 from convolution_cases import convolution, geometry
 from kit import case, expect, tool
 from products import CODES, FLOATS, NUMPY, Model, narrowed, product
-from programs import SEED
+from programs import SEED, rounded
 
 ROWS = (0, 1, 2, 7, 8, 9, 127, 128, 129, 131, 260)
 COLUMNS = (1, 15, 16, 17, 47, 48, 49, 100)
@@ -39,6 +39,7 @@ class Chains:
         self.m = Model(name)
         self.random = self.m.random
         self.inputs = {}
+        self.turn = 0
 
     def leaf(self, element, dims, make=small, stored=False):
         if stored:
@@ -149,7 +150,12 @@ class Chains:
         return self.op("Abs", [term], np.abs, term.bound)
 
     def chain(self, term, rows, length=5):
-        """Checks the end and one or two values on the way, which makes regions with several results."""
+        """Checks the end and one or two values on the way, which makes regions with several results. The first operands
+        take all shapes in turn."""
+        shapes = list(self.shapes(term.dims, rows))
+        operand = self.shared(term.element, shapes[self.turn % len(shapes)])
+        self.turn += 1
+        term = self.op("Sub", [term, operand], np.subtract, term.bound + operand.bound)
         earlier = [term]
         for _ in range(length):
             earlier.append(self.step(earlier[-1], rows, earlier))
@@ -224,6 +230,28 @@ def doubles_behind_linear_layers(folder):
 @case
 def half_floats_behind_linear_layers(folder):
     linear_layers(folder, "linear f16", ("f16", "bf16"), (1, 16, 17, 48, 100))
+
+
+@case
+def what_follows_sees_what_memory_would_hold(folder):
+    """Sums that their type does not hold are rounded to it before they are cast to a wider one."""
+    m = Model("rounded first")
+    for element in ("f16", "bf16"):
+        x, y = m.input(element, ["m", 5]), m.input(element, ["b", 3, "m", "n"])
+        for n in (1, 17, 48):
+            w = m.drawn(element, (5, n), wide=False)
+            wide = m.node("Cast", [m.node("MatMul", [x, w])], to=CODES["f32"])
+            m.check(wide, "f32", [x, w], lambda a, b, element=element: rounded(a @ b, element))
+        for filters, groups, kernel in ((7, 1, [1, 1]), (3, 3, [3, 3]), (4, 1, [3, 3])):
+            w, attributes = m.drawn(element, (filters, 3 // groups, *kernel), wide=False), geometry(kernel)
+            wide = m.node("Cast", [m.node("Conv", [y, w], kernel_shape=kernel, group=groups, **attributes)], to=CODES["f32"])
+            m.check(wide, "f32", [y, w], lambda a, b, element=element, attributes=attributes, groups=groups: rounded(
+                convolution(a, b, groups=groups, **attributes), element))
+    for cpu in CPUS:
+        package = m.compiled(folder, f"--mcpu={cpu}")
+        for rows, columns, batch in ((1, 1, 1), (9, 17, 2), (130, 33, 1)):
+            sizes = {"m": rows, "n": columns, "b": batch}
+            m.verify(package, m.feed(sizes), folder, about=f"{sizes}:")
 
 
 @case
@@ -368,3 +396,61 @@ def states_that_a_product_updates(folder):
             found = outputs["y"], states["s"], states["t"]
         for name, value, array in zip("yst", results.split(", "), found):
             expect((array == values[value]).all(), f"{results}: {name} is wrong (DS_SEED={SEED})")
+
+
+@case
+def products_in_branches_and_loops(folder):
+    """Regions whose results are carried, yielded and stored, beside values that their operands still lie in."""
+    n = 17
+    kind = f"tensor<{n}x{n}xf32>"
+    dims = f"ds.dims = [{n}, {n}]"
+    text = f"""func.func @main(%x: {kind} {{ds.name = "x", {dims}}}, %w: {kind} {{ds.name = "w", {dims}}}, %s: {kind} {{ds.name = "s", {dims},
+    ds.state = "s"}}, %c: tensor<i1> {{ds.name = "c", ds.dims = []}}) -> ({kind} {{ds.name = "y"}}, {kind} {{ds.name = "z"}}, {kind} {{ds.state = "s"}})
+    attributes {{ds.entry}} {{
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %n = ds.size 3
+  %low = ds.constant dense<-2.0> : tensor<f32>
+  %high = ds.constant dense<2.0> : tensor<f32>
+  %k = tensor.extract %c[] : tensor<i1>
+  %r:3 = scf.while (%i = %zero, %a = %s, %b = %x) : (i64, {kind}, {kind}) -> (i64, {kind}, {kind}) {{
+    %go = arith.cmpi slt, %i, %n : i64
+    scf.condition(%go) %i, %a, %b : i64, {kind}, {kind}
+  }} do {{
+  ^bb0(%i: i64, %a: {kind}, %b: {kind}):
+    %0 = ds.linear %a, %w : ({kind}, {kind}) -> {kind}
+    %1 = ds.binary add %0, %b : ({kind}, {kind}) -> {kind}
+    %2 = ds.binary max %1, %low : ({kind}, tensor<f32>) -> {kind}
+    %3 = ds.binary min %2, %high : ({kind}, tensor<f32>) -> {kind}
+    %4 = ds.binary sub %3, %a : ({kind}, {kind}) -> {kind}
+    %next = arith.addi %i, %one : i64
+    scf.yield %next, %3, %4 : i64, {kind}, {kind}
+  }}
+  %f:2 = scf.if %k -> ({kind}, {kind}) {{
+    %5 = ds.matmul %r#1, %r#2 transpose [false, true] : ({kind}, {kind}) -> {kind}
+    %6 = ds.binary add %5, %r#1 : ({kind}, {kind}) -> {kind}
+    scf.yield %6, %5 : {kind}, {kind}
+  }} else {{
+    %5 = ds.linear %w, %r#1 : ({kind}, {kind}) -> {kind}
+    %6 = ds.binary sub %r#2, %5 : ({kind}, {kind}) -> {kind}
+    scf.yield %r#1, %6 : {kind}, {kind}
+  }}
+  return %r#2, %f#0, %f#1 : {kind}, {kind}, {kind}
+}}
+"""
+    (folder / "m.mlir").write_text(text)
+    random = np.random.default_rng(SEED)
+    for fusion, flag in itertools.product(FUSIONS, (True, False)):
+        tool("ds-opt", folder / "m.mlir", "-o", folder / "m.dsp", f"--fusion={fusion}")
+        x, w, s = (random.integers(-1, 2, (n, n)).astype(np.float32) for _ in range(3))
+        np.savez(folder / "x.npz", x=x, w=w, c=np.array(flag)), np.savez(folder / "before.npz", s=s)
+        tool("ds-run", folder / "m.dsp", "--inputs", folder / "x.npz", "--state-in", folder / "before.npz", "--output", folder / "y.npz",
+             "--state-out", folder / "after.npz")
+        a, b = s, x
+        for _ in range(3):
+            after = np.clip(a @ w + b, -2, 2)
+            a, b = after, after - a
+        first, second = (a @ b.T + a, a @ b.T) if flag else (a, b - w @ a)
+        with np.load(folder / "y.npz") as outputs, np.load(folder / "after.npz") as states:
+            for name, found, expected in (("y", outputs["y"], b), ("z", outputs["z"], first), ("s", states["s"], second)):
+                expect((found == expected).all(), f"{fusion} {flag}: {name} is wrong (DS_SEED={SEED})")
