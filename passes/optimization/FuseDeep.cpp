@@ -136,7 +136,8 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
         Operation *producer = operand.getDefiningOp();
         if (producer && producer->getBlock() == anchor->getBlock() && !larger.contains(producer) &&
             !mismatch(producer, anchor) &&
-            llvm::all_of(producer->getUsers(), [&](Operation *reader) { return larger.contains(reader); }))
+            llvm::all_of(producer->getUsers(), // the anchor reads memory
+                         [&](Operation *reader) { return reader != anchor && larger.contains(reader); }))
           open.push_back(producer);
       }
     }

@@ -361,6 +361,25 @@ def functions_of_products(folder):
             m.same_bits(found[0], other, f"{rows} rows")
 
 
+@case
+def residuals_that_the_product_reads(folder):
+    """f(x) + f(x) @ w: what the product reads is computed before it, though only the product and what follows read it."""
+    c = Chains("residual")
+    for element in FLOATS + ("i32",):
+        x = c.shared(element, ["m", 5])
+        t = c.op("Relu", [x], lambda x: np.maximum(x, 0), 1)
+        c.check(c.op("Add", [c.product(t, c.leaf(element, [5, 5], stored=True)), t], np.add, 6))
+        s = c.op("Abs", [c.leaf(element, [4, 4])], np.abs, 1)
+        c.check(c.op("Sub", [s, c.op("MatMul", [s, s], product, 4)], np.subtract, 5))
+        if element != "i32":
+            y = c.op("Relu", [c.shared(element, ["b", 3, "w"])], lambda x: np.maximum(x, 0), 1)
+            attributes = geometry([3])
+            folded = c.op("Conv", [y, c.leaf(element, [3, 3, 3], stored=True)], lambda *arrays, a=attributes: convolution(*arrays, **a), 9,
+                          kernel_shape=[3], **attributes)
+            c.check(c.op("Add", [folded, y], np.add, 10))
+    judged(c, folder, [{"m": 1, "b": 1, "w": 1}, {"m": 9, "b": 2, "w": 17}])
+
+
 def state_program(rows, columns, results):
     """x + x @ w in every place where a value may lie that is updated in place."""
     square, wide = f"tensor<{columns}x{columns}xf32>", f"tensor<{rows}x{columns}xf32>"
