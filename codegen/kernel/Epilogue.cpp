@@ -20,16 +20,29 @@ LogicalResult Epilogue::verify() {
   for (Value value : anchor->getOperands())
     if (!isa<BlockArgument>(value))
       return anchor->emitOpError("expects operands in memory, found what its kernel computes");
-  for (Value value : k.yielded())
+  auto isHeld = [&](Value value) { return ds::isTileElement(k.elementOf(value)); };
+  for (Value value : k.yielded()) {
     if (isa<BlockArgument>(value) || k.sizesOf(value) != shape)
       return k.kernel.emitOpError("expects results of the sizes of its anchor");
+    if (!isHeld(value))
+      return k.kernel.emitOpError("expects results that vectors store, found ") << k.elementOf(value);
+  }
   for (Operation *op : ops) {
     auto element = dyn_cast<ds::PerElement>(op);
-    if (!element || !element.isPointwise())
+    // Divisors of integers are looked through for zeros first.
+    if (!element || !element.isPointwise() || element.scannedOperand() || isa<ds::BitcastOp>(op))
       return op->emitOpError("cannot be in the kernel of a product");
-    for (Value value : op->getOperands())
-      if (!value.getDefiningOp<ds::ConstantOp>() && !ds::tileAccess(k.sizesOf(value), shape, rowAxes))
+    Type result = k.elementOf(op->getResult(0));
+    if (!ds::isTileElement(result) && !result.isInteger(1))
+      return op->emitOpError("expects results that vectors hold, found ") << result;
+    for (Value value : op->getOperands()) {
+      if (value.getDefiningOp<ds::ConstantOp>())
+        continue;
+      if (!ds::tileAccess(k.sizesOf(value), shape, rowAxes))
         return op->emitOpError("has an operand that the tiles of its kernel do not meet in whole rows or columns");
+      if (isa<BlockArgument>(value) && !isHeld(value))
+        return op->emitOpError("expects operands that vectors load, found ") << k.elementOf(value);
+    }
   }
   return success();
 }

@@ -33,7 +33,6 @@ struct Convolution {
   /// Whether emitDirect can and should be taken: few filters share what they would gather.
   bool isDirect(const MicroKernel &micro);
   void emitDirect(const MicroKernel &micro);
-  LogicalResult verify() { return epilogue.verify(); }
 
 private:
   /// Filters of one walk over a panel: their tiles and the panel stay in a level-2 cache.
@@ -375,9 +374,9 @@ LogicalResult lowerConv(KernelBuilder &k, ds::ConvOp op) {
                               k.elementOf(op.getResult()), /*isPacked=*/false);
   if (!micro)
     return lowerPlainConv(k, op);
-  Convolution convolution(k, op);
-  if (failed(convolution.verify()))
+  if (failed(Epilogue(k, op).verify()))
     return failure();
+  Convolution convolution(k, op);
   if (convolution.isDirect(*micro))
     convolution.emitDirect(*micro);
   else

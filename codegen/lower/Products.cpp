@@ -116,6 +116,9 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   SizeExpr columnsSize = op.getColumns()      ? SizeExpr(*op.getColumns())
                          : op.getTransposed() ? weightShape.front()
                                               : weightShape.back();
+  Epilogue epilogue(k, op);
+  if (failed(epilogue.verify()))
+    return failure();
   Value rows = k.index(rowsSize), depth = k.index(depthSize), columns = k.index(columnsSize);
   Value input = k.bufferOf(op.getInput()), weight = k.bufferOf(op.getWeight());
   Value bias = op.getBias() ? k.bufferOf(op.getBias()) : Value();
@@ -132,9 +135,6 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
     return op.emitOpError("packed weights need vectors and a micro-kernel of their layout, found ")
            << types.left << " by " << types.right << " in panels of " << *op.getPanel() << ", interleaved by "
            << static_cast<int64_t>(op.getInterleave());
-  Epilogue epilogue(k, op);
-  if (failed(epilogue.verify()))
-    return failure();
 
   if (!micro) {
     lowerPlainLinear(k, op, types, whole, rowsSize, depth, columns, epilogue);

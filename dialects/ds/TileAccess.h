@@ -4,6 +4,7 @@
 #define DEEPSTRIDE_DIALECTS_DS_TILEACCESS_H
 
 #include "dialects/ds/SizeExpr.h"
+#include "mlir/IR/BuiltinTypes.h"
 
 namespace deepstride::ds {
 
@@ -15,6 +16,14 @@ enum class TileAccess {
   rows,    // one for each row: statistics of rows
   lastRows // one for each index of the last axis of the rows: a convolution's filters
 };
+
+/// Elements that vectors load and store as they lie in memory. Booleans and narrow formats are only held between ops.
+inline bool isTileElement(mlir::Type element) {
+  if (element.isF16() || element.isBF16() || element.isF32() || element.isF64())
+    return true;
+  auto integer = llvm::dyn_cast<mlir::IntegerType>(element);
+  return integer && integer.getWidth() >= 8 && integer.getWidth() <= 64;
+}
 
 /// None where an operand of sizes `own` is read in another way, or may be at run time.
 inline std::optional<TileAccess> tileAccess(llvm::ArrayRef<SizeExpr> own, llvm::ArrayRef<SizeExpr> result,

@@ -23,14 +23,6 @@ namespace {
 
 Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
 
-/// What vectors load and store as it lies in memory. Booleans are only held between ops.
-bool isVectorElement(Type element) {
-  if (element.isF16() || element.isBF16() || element.isF32() || element.isF64())
-    return true;
-  auto integer = dyn_cast<IntegerType>(element);
-  return integer && integer.getWidth() >= 8 && integer.getWidth() <= 64;
-}
-
 bool isSplat(Value value) {
   auto constant = value.getDefiningOp<ds::ConstantOp>();
   return constant && isa<SplatElementsAttr>(constant.getValue());
@@ -88,7 +80,11 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
       op->emitRemark("does not join the region of 'ds.attention': it moves the last axis");
       return false;
     }
-    bool isInner = llvm::all_of(op->getUsers(), [&](Operation *user) { return region.contains(user); });
+    auto attention = cast<ds::AttentionOp>(region.front());
+    bool isInner = llvm::all_of(op->getUses(), [&](OpOperand &use) { // masks are read from memory
+      return region.contains(use.getOwner()) &&
+             (use.getOwner() != attention || use.getOperandNumber() <= attention.getValueMutable().getOperandNumber());
+    });
     if (!isInner)
       op->emitRemark("does not join the region of 'ds.attention': something else reads it");
     return isInner;
@@ -100,7 +96,7 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
   }
 
   void fuse(Operation *anchor) {
-    if (!isVectorElement(elementOf(anchor->getResult(0))))
+    if (!ds::isTileElement(elementOf(anchor->getResult(0))))
       return;
     OpSet region;
     region.insert(anchor);
@@ -140,7 +136,8 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
         Operation *producer = operand.getDefiningOp();
         if (producer && producer->getBlock() == anchor->getBlock() && !larger.contains(producer) &&
             !mismatch(producer, anchor) &&
-            llvm::all_of(producer->getUsers(), [&](Operation *reader) { return larger.contains(reader); }))
+            llvm::all_of(producer->getUsers(), // the anchor reads memory
+                         [&](Operation *reader) { return reader != anchor && larger.contains(reader); }))
           open.push_back(producer);
       }
     }
@@ -148,11 +145,12 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     if (!dependentsOf(larger, end))
       return "something between them needs the anchor's result";
     for (Operation *op : larger) {
-      if (op->getResult(0).use_empty() || (isRegionResult(op, larger) && !isVectorElement(elementOf(op->getResult(0)))))
+      if (op->getResult(0).use_empty() ||
+          (isRegionResult(op, larger) && !ds::isTileElement(elementOf(op->getResult(0)))))
         return "a result is not what vectors store";
       for (Value operand : op->getOperands())
         if (op != anchor && !larger.contains(operand.getDefiningOp()) && !isSplat(operand) &&
-            !isVectorElement(elementOf(operand)))
+            !ds::isTileElement(elementOf(operand)))
           return "an operand is not what vectors load";
     }
     region = std::move(larger);
@@ -168,7 +166,7 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     if (analysis.facts(op->getResult(0)).sizes != sizes)
       return "its result has other sizes";
     Type type = elementOf(op->getResult(0));
-    if (!isVectorElement(type) && !type.isInteger(1))
+    if (!ds::isTileElement(type) && !type.isInteger(1))
       return "its result is not what vectors hold";
     for (Value operand : op->getOperands()) {
       if (isSplat(operand))

@@ -208,3 +208,34 @@ func.func @heads(%q: tensor<?x?x2x4xf32> {ds.dims = ["b", "s", 2, 4]}, %k: tenso
   %5 = ds.transpose %4 [0, 2, 1, 3] : (tensor<?x2x?x3xf32>) -> tensor<?x?x2x3xf32>
   return %5 : tensor<?x?x2x3xf32>
 }
+
+// -----
+
+// A mask is read from memory, so that a query that is also the mask stays there.
+// CHECK-LABEL: func.func @query_and_mask
+// CHECK-NEXT: ds.transpose %arg0
+// CHECK-NEXT: ds.attention
+func.func @query_and_mask(%q: tensor<1x3x2x3xf32> {ds.dims = [1, 3, 2, 3]}, %k: tensor<1x2x3x3xf32> {ds.dims = [1, 2, 3, 3]})
+    -> tensor<1x2x3x3xf32> attributes {ds.entry} {
+  // expected-remark @+1 {{does not join the region of 'ds.attention': something else reads it}}
+  %0 = ds.transpose %q [0, 2, 1, 3] : (tensor<1x3x2x3xf32>) -> tensor<1x2x3x3xf32>
+  %1 = ds.attention %0, %k, %k [add %0] scale 0.5
+      : (tensor<1x2x3x3xf32>, tensor<1x2x3x3xf32>, tensor<1x2x3x3xf32>, tensor<1x2x3x3xf32>) -> tensor<1x2x3x3xf32>
+  return %1 : tensor<1x2x3x3xf32>
+}
+
+// -----
+
+// What the anchor reads is in memory before it, also where all other readers are in the region.
+// CHECK-LABEL: func.func @residual
+// CHECK-NEXT: %[[T:.*]] = ds.unary relu %arg0
+// CHECK-NEXT: ds.fused
+// CHECK-NEXT: ds.linear %[[T]], %arg1
+// CHECK-NEXT: ds.binary add %{{.*}}, %[[T]]
+func.func @residual(%x: tensor<?x5xf32> {ds.dims = ["n", 5]}, %w: tensor<5x5xf32> {ds.dims = [5, 5]}) -> tensor<?x5xf32>
+    attributes {ds.entry} {
+  %0 = ds.unary relu %x : (tensor<?x5xf32>) -> tensor<?x5xf32>
+  %1 = ds.linear %0, %w : (tensor<?x5xf32>, tensor<5x5xf32>) -> tensor<?x5xf32>
+  %2 = ds.binary add %1, %0 : (tensor<?x5xf32>, tensor<?x5xf32>) -> tensor<?x5xf32>
+  return %2 : tensor<?x5xf32>
+}

@@ -1,0 +1,96 @@
+// What the kernel of a product cannot hold.
+// RUN: ds-opt %s --split-input-file --verify-diagnostics --convert-ds-to-linalg="lanes=8 panel=16 row-block=6"
+// RUN: ds-opt %s --split-input-file --verify-diagnostics --convert-ds-to-linalg="reference=true"
+
+ds.kernel @operand sizes 1 arguments [["d0", 5], [5, 20]] {
+^bb0(%x: tensor<?x5xf32>, %w: tensor<5x20xf32>):
+  %0 = ds.unary neg %x {result_sizes = [["d0", 5]]} : (tensor<?x5xf32>) -> tensor<?x5xf32>
+  // expected-error @+1 {{'ds.linear' op expects operands in memory, found what its kernel computes}}
+  %1 = ds.linear %0, %w {result_sizes = [["d0", 20]]} : (tensor<?x5xf32>, tensor<5x20xf32>) -> tensor<?x20xf32>
+  ds.yield %1 : tensor<?x20xf32>
+}
+
+// -----
+
+ds.kernel @image sizes 0 arguments [[1, 3, 9], [4, 3, 3]] {
+^bb0(%x: tensor<1x3x9xf32>, %w: tensor<4x3x3xf32>):
+  %0 = ds.unary neg %x {result_sizes = [[1, 3, 9]]} : (tensor<1x3x9xf32>) -> tensor<1x3x9xf32>
+  // expected-error @+1 {{'ds.conv' op expects operands in memory, found what its kernel computes}}
+  %1 = ds.conv %0, %w strides [1] pads [0, 0] dilations [1] groups 1 {result_sizes = [[1, 4, 7]]}
+      : (tensor<1x3x9xf32>, tensor<4x3x3xf32>) -> tensor<1x4x7xf32>
+  ds.yield %1 : tensor<1x4x7xf32>
+}
+
+// -----
+
+ds.kernel @mask sizes 0 arguments [[1, 2, 3, 4], [3, 3]] {
+^bb0(%q: tensor<1x2x3x4xf32>, %m: tensor<3x3xf32>):
+  %0 = ds.transpose %m [1, 0] {result_sizes = [[3, 3]]} : (tensor<3x3xf32>) -> tensor<3x3xf32>
+  // expected-error @+1 {{'ds.attention' op expects masks and positions in memory, found what its kernel computes}}
+  %1 = ds.attention %q, %q, %q [add %0] scale 0.5 {result_sizes = [[1, 2, 3, 4]]}
+      : (tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<3x3xf32>) -> tensor<1x2x3x4xf32>
+  ds.yield %1 : tensor<1x2x3x4xf32>
+}
+
+// -----
+
+// expected-error @+1 {{'ds.kernel' op expects results that vectors store, found 'i1'}}
+ds.kernel @flags sizes 1 arguments [["d0", 5], [5, 20]] {
+^bb0(%x: tensor<?x5xf32>, %w: tensor<5x20xf32>):
+  %0 = ds.linear %x, %w {result_sizes = [["d0", 20]]} : (tensor<?x5xf32>, tensor<5x20xf32>) -> tensor<?x20xf32>
+  %1 = ds.unary is_nan %0 {result_sizes = [["d0", 20]]} : (tensor<?x20xf32>) -> tensor<?x20xi1>
+  ds.yield %1 : tensor<?x20xi1>
+}
+
+// -----
+
+ds.kernel @bytes sizes 1 arguments [["d0", 5], [5, 20], ["d0", 20]] {
+^bb0(%x: tensor<?x5xf32>, %w: tensor<5x20xf32>, %q: tensor<?x20xf8E4M3FN>):
+  %0 = ds.linear %x, %w {result_sizes = [["d0", 20]]} : (tensor<?x5xf32>, tensor<5x20xf32>) -> tensor<?x20xf32>
+  // expected-error @+1 {{'ds.cast' op expects operands that vectors load, found 'f8E4M3FN'}}
+  %1 = ds.cast %q to f32 {result_sizes = [["d0", 20]]} : (tensor<?x20xf8E4M3FN>) -> tensor<?x20xf32>
+  %2 = ds.binary add %0, %1 {result_sizes = [["d0", 20]]} : (tensor<?x20xf32>, tensor<?x20xf32>) -> tensor<?x20xf32>
+  ds.yield %2 : tensor<?x20xf32>
+}
+
+// -----
+
+ds.kernel @narrow sizes 1 arguments [["d0", 5], [5, 20]] {
+^bb0(%x: tensor<?x5xf32>, %w: tensor<5x20xf32>):
+  %0 = ds.linear %x, %w {result_sizes = [["d0", 20]]} : (tensor<?x5xf32>, tensor<5x20xf32>) -> tensor<?x20xf32>
+  // expected-error @+1 {{'ds.cast' op expects results that vectors hold, found 'i4'}}
+  %1 = ds.cast %0 to i4 {result_sizes = [["d0", 20]]} : (tensor<?x20xf32>) -> tensor<?x20xi4>
+  %2 = ds.cast %1 to f32 {result_sizes = [["d0", 20]]} : (tensor<?x20xi4>) -> tensor<?x20xf32>
+  ds.yield %2 : tensor<?x20xf32>
+}
+
+// -----
+
+// Nobody would look through the divisors first.
+ds.kernel @division sizes 1 arguments [["d0", 5], [5, 20], ["d0", 20]] {
+^bb0(%x: tensor<?x5xi32>, %w: tensor<5x20xi32>, %d: tensor<?x20xi32>):
+  %0 = ds.linear %x, %w {result_sizes = [["d0", 20]]} : (tensor<?x5xi32>, tensor<5x20xi32>) -> tensor<?x20xi32>
+  // expected-error @+1 {{'ds.binary' op cannot be in the kernel of a product}}
+  %1 = ds.binary div %0, %d {result_sizes = [["d0", 20]]} : (tensor<?x20xi32>, tensor<?x20xi32>) -> tensor<?x20xi32>
+  ds.yield %1 : tensor<?x20xi32>
+}
+
+// -----
+
+ds.kernel @bits sizes 1 arguments [["d0", 5], [5, 20]] {
+^bb0(%x: tensor<?x5xf32>, %w: tensor<5x20xf32>):
+  %0 = ds.linear %x, %w {result_sizes = [["d0", 20]]} : (tensor<?x5xf32>, tensor<5x20xf32>) -> tensor<?x20xf32>
+  // expected-error @+1 {{'ds.bitcast' op cannot be in the kernel of a product}}
+  %1 = ds.bitcast %0 to i32 {result_sizes = [["d0", 20]]} : (tensor<?x20xf32>) -> tensor<?x20xi32>
+  ds.yield %1 : tensor<?x20xi32>
+}
+
+// -----
+
+ds.kernel @batch sizes 0 arguments [[2, 3, 5], [5, 20], [2, 1, 1]] {
+^bb0(%x: tensor<2x3x5xf32>, %w: tensor<5x20xf32>, %b: tensor<2x1x1xf32>):
+  %0 = ds.linear %x, %w {result_sizes = [[2, 3, 20]]} : (tensor<2x3x5xf32>, tensor<5x20xf32>) -> tensor<2x3x20xf32>
+  // expected-error @+1 {{'ds.binary' op has an operand that the tiles of its kernel do not meet in whole rows or columns}}
+  %1 = ds.binary mul %0, %b {result_sizes = [[2, 3, 20]]} : (tensor<2x3x20xf32>, tensor<2x1x1xf32>) -> tensor<2x3x20xf32>
+  ds.yield %1 : tensor<2x3x20xf32>
+}
