@@ -145,8 +145,9 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     if (!dependentsOf(larger, end))
       return "something between them needs the anchor's result";
     for (Operation *op : larger) {
-      if (op->getResult(0).use_empty() ||
-          (isRegionResult(op, larger) && !ds::isTileElement(elementOf(op->getResult(0)))))
+      if (op->getResult(0).use_empty())
+        return "nothing reads it";
+      if (isRegionResult(op, larger) && !ds::isTileElement(elementOf(op->getResult(0))))
         return "a result is not what vectors store";
       for (Value operand : op->getOperands())
         if (op != anchor && !larger.contains(operand.getDefiningOp()) && !isSplat(operand) &&
