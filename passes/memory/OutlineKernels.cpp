@@ -168,6 +168,10 @@ void KernelOutliner::outline(Operation *op) {
   if (body.size() == 1)
     if (auto binary = dyn_cast<ds::BinaryOp>(body.front()))
       stem = ds::stringifyBinaryKind(binary.getKind());
+  std::string anchored; // a profile of kernels should say which of them are products
+  for (Operation *inner : body)
+    if (body.size() > 1 && isa<ds::Anchor, ds::AttentionOp>(inner))
+      stem = anchored = (inner->getName().stripDialect() + "_fused").str();
   FlatSymbolRefAttr symbol = shared(kernel, stem);
 
   builder.setInsertionPoint(op);

@@ -231,3 +231,18 @@ func.func @inserts_in_place(%x: tensor<1x4xf32> {ds.dims = [1, 4]}, %y: tensor<3
   %2 = ds.insert %x into %y starts [2, 0] : (tensor<1x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
   return %1, %2 : tensor<3x4xf32>, tensor<3x4xf32>
 }
+
+// -----
+
+// A region is named after its anchor.
+// CHECK-LABEL: func.func @anchored
+// CHECK: ds.launch @linear_fused_0
+func.func @anchored(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<4x8xf32> {ds.dims = [4, 8]}) -> tensor<?x8xf32>
+    attributes {ds.entry} {
+  %0 = ds.fused {
+    %1 = ds.linear %x, %w : (tensor<?x4xf32>, tensor<4x8xf32>) -> tensor<?x8xf32>
+    %2 = ds.unary relu %1 : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    ds.yield %2 : tensor<?x8xf32>
+  } : tensor<?x8xf32>
+  return %0 : tensor<?x8xf32>
+}
