@@ -206,6 +206,7 @@ LogicalResult PackageWriter::addVariant(ModuleOp program, const CpuTarget &targe
   codegen.lanes = target.lanes;
   codegen.panel = target.panel;
   codegen.rowBlock = target.rowBlock;
+  codegen.byteDot = target.byteDot;
   codegen.reference = reference;
   PassManager pm(program.getContext());
   buildCodegenPipeline(pm, codegen);

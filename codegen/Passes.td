@@ -17,7 +17,8 @@ def ConvertDsToLinalg : Pass<"convert-ds-to-linalg", "::mlir::ModuleOp"> {
   let options = [Option<"lanes", "lanes", "int64_t", "16", "f32 elements of a native vector">,
                  Option<"panel", "panel", "int64_t", "48", "columns of a packed weight panel">,
                  Option<"rowBlock", "row-block", "int64_t", "8", "rows of a GEMM micro-kernel">,
-                 Option<"reference", "reference", "bool", "false", "plain loops only">];
+                 Option<"reference", "reference", "bool", "false", "plain loops only">,
+                 Option<"byteDot", "byte-dot", "bool", "false", "bytes are multiplied by vpdpbusd">];
 }
 
 def VectorizeRows : Pass<"ds-vectorize-rows", "::mlir::func::FuncOp"> {

@@ -18,6 +18,7 @@ void buildCodegenPipeline(OpPassManager &pm, const CodegenOptions &options) {
   lowering.panel = options.panel;
   lowering.rowBlock = options.rowBlock;
   lowering.reference = options.reference;
+  lowering.byteDot = options.byteDot;
   pm.addPass(createConvertDsToLinalg(lowering));
   VectorizeRowsOptions vectors;
   vectors.lanes = options.reference ? 1 : options.lanes;

@@ -89,6 +89,7 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
   }
   if (options.panel > 0) {
     // Types before layouts: how a weight is packed depends on what it holds.
+    pm.addPass(createFactorZeroPoints());
     pm.addPass(createNarrowIntegerProducts());
     PackWeightsOptions pack;
     pack.panel = options.panel;

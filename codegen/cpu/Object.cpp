@@ -30,7 +30,7 @@ static std::unique_ptr<llvm::TargetMachine> machineFor(const CpuTarget &target, 
     return nullptr;
   llvm::TargetOptions options;
   return std::unique_ptr<llvm::TargetMachine>(
-      found->createTargetMachine(triple, target.level, "", options, llvm::Reloc::PIC_, std::nullopt,
+      found->createTargetMachine(triple, target.level, target.extensions, options, llvm::Reloc::PIC_, std::nullopt,
                                  optimize ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::Less));
 }
 
@@ -43,6 +43,8 @@ bool prepareModule(llvm::Module &module, const CpuTarget &target, std::string &e
   for (llvm::Function &function : module)
     if (!function.isDeclaration()) {
       function.addFnAttr("target-cpu", target.level);
+      if (!target.extensions.empty())
+        function.addFnAttr("target-features", target.extensions);
       function.addFnAttr("prefer-vector-width", std::to_string(target.vectorBits));
       function.addFnAttr(llvm::Attribute::NoUnwind);
       if (target.sanitize)

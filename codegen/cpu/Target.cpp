@@ -3,6 +3,7 @@
 #include "codegen/cpu/Target.h"
 
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
@@ -14,8 +15,14 @@ namespace deepstride {
 static constexpr const char *level3[] = {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"};
 static constexpr const char *level4[] = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"};
 
-/// /proc/cpuinfo and LLVM disagree on one name of the levels.
-static std::string llvmName(llvm::StringRef feature) { return feature == "bmi1" ? "bmi" : feature.str(); }
+/// /proc/cpuinfo and LLVM disagree on some names.
+static std::string llvmName(llvm::StringRef feature) {
+  return llvm::StringSwitch<std::string>(feature)
+      .Case("bmi1", "bmi")
+      .Case("avx512_vnni", "avx512vnni")
+      .Case("avx_vnni", "avxvnni")
+      .Default(feature.str());
+}
 
 std::optional<CpuTarget> resolveCpuTarget(const std::string &mcpu, std::string &error) {
   llvm::InitializeAllTargetInfos();
@@ -55,6 +62,13 @@ std::optional<CpuTarget> resolveCpuTarget(const std::string &mcpu, std::string &
     result.features.insert(result.features.end(), std::begin(level4), std::end(level4));
   result.level = isLevel4 ? "x86-64-v4" : "x86-64-v3";
   result.vectorBits = isLevel4 ? 512 : 256;
+  // Bytes by bytes, in the encoding that goes with the vectors.
+  const char *vnni = isLevel4 ? "avx512_vnni" : "avx_vnni";
+  result.byteDot = has(vnni);
+  if (result.byteDot) {
+    result.features.push_back(vnni);
+    result.extensions = "+" + llvmName(vnni);
+  }
   result.lanes = result.vectorBits / 32;
   // 8 x 3 accumulators of 32 registers, 6 x 2 of 16.
   result.panel = isLevel4 ? 48 : 16;

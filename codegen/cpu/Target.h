@@ -11,11 +11,13 @@ namespace deepstride {
 struct CpuTarget {
   std::string name;                  // as given; the host's own name for "host"
   std::string level;                 // x86-64-v3 or x86-64-v4: what LLVM may emit
+  std::string extensions;            // beyond the level, as LLVM's list of features: "+avx512vnni"
   std::vector<std::string> features; // what the code needs, in /proc/cpuinfo's spelling
   int64_t lanes = 0;                 // f32 elements of a native vector
   int64_t panel = 0;                 // columns of a packed weight panel: registers allow rowBlock * panel / lanes
   int64_t rowBlock = 0;              // accumulators, plus one panel row and one broadcast
   int64_t vectorBits = 0;
+  bool byteDot = false;  // vpdpbusd on vectors of that size
   bool sanitize = false; // the address sanitizer checks every access; whoever loads the code must hold its run time
 };
 

@@ -87,7 +87,7 @@ struct Tile {
   SmallVector<Value> rows; // places of the rows' first elements
   CodeVectors codes = CodeVectors(panel.vectors);
 
-  SmallVector<Value> step(Value number, int64_t ahead, ValueRange sums, bool isPartial) {
+  SmallVector<Value> step(Value number, int64_t ahead, ValueRange sums, Value count = {}) {
     int64_t width = panelWidth(micro, panel.vectors) * micro.storedPerStep();
     int64_t stride = micro.lanes() * micro.storedPerStep();
     Value base = k.add(panel.offset, k.mul(number, k.constant(width)));
@@ -98,7 +98,7 @@ struct Tile {
       columns.push_back(micro.dequantize(k, loaded, codes.zeroPoints[v], codes.scales[v]));
     }
     for (auto [row, offset] : llvm::enumerate(rows)) {
-      Value wide = micro.loadRow(k, lhs, k.add(offset, along), isPartial);
+      Value wide = micro.loadRow(k, lhs, k.add(offset, along), count);
       for (int64_t v = 0; v < panel.vectors; ++v)
         next.push_back(micro.multiplyAdd(k, wide, columns[v], sums[row * panel.vectors + v]));
     }
@@ -116,7 +116,7 @@ struct Tile {
                                        prefetch(number);
                                      SmallVector<Value> now(carried);
                                      for (int64_t ahead = 0; ahead < group; ++ahead)
-                                       now = step(number, ahead, now, false);
+                                       now = step(number, ahead, now);
                                      scf::YieldOp::create(k.b, k.loc, now);
                                    });
     return SmallVector<Value>(loop.getResults());
@@ -133,13 +133,13 @@ struct Tile {
 
   /// What is left of K after whole steps.
   SmallVector<Value> rest(Value whole, ArrayRef<Value> sums) {
-    Value hasRest =
-        arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult, k.mul(whole, k.constant(micro.interleave)), depth);
+    Value done = k.mul(whole, k.constant(micro.interleave));
+    Value hasRest = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult, done, depth);
     SmallVector<Type> types(sums.size(), micro.accumulator);
     auto rest = scf::IfOp::create(k.b, k.loc, types, hasRest, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(k.b);
     k.b.setInsertionPointToStart(rest.thenBlock());
-    scf::YieldOp::create(k.b, k.loc, step(whole, 0, SmallVector<Value>(sums), true));
+    scf::YieldOp::create(k.b, k.loc, step(whole, 0, SmallVector<Value>(sums), k.sub(depth, done)));
     k.b.setInsertionPointToStart(rest.elseBlock());
     scf::YieldOp::create(k.b, k.loc, sums);
     return SmallVector<Value>(rest.getResults());
@@ -298,29 +298,42 @@ void emitDequantizePanel(KernelBuilder &k, const MicroKernel &micro, Value depth
 
 using Place = llvm::function_ref<Value(Value row, Value column)>;
 
-/// Rows of the source two by two, their elements of one column side by side; a last single row is paired with zeros.
-static void packPairs(KernelBuilder &k, const MicroKernel &micro, Value depth, Value remaining, int64_t width,
-                      Place from, Place to, Value source, Value panel) {
-  Value none = k.constant(0), one = k.constant(1), two = k.constant(2);
+/// Rows of the source two by two or four by four, their elements of one column side by side; what is missing in a last
+/// group is 0.
+static void packGroups(KernelBuilder &k, const MicroKernel &micro, Value depth, Value remaining, int64_t width,
+                       Place from, Place to, Value source, Value panel) {
+  Value none = k.constant(0), one = k.constant(1), size = k.constant(micro.interleave);
   int64_t lanes = micro.lanes();
   auto type = VectorType::get({lanes}, storageType(micro.panel));
-  Value zeros = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(type)), pairs = k.divide(depth, two);
-  auto pack = [&](Value pair, bool isFull, bool isSingle) {
-    Value row = k.mul(pair, two);
+  Value zeros = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(type));
+  Value groups = k.divide(depth, size), rest = k.remainder(depth, size);
+  auto pack = [&](Value group, bool isFull, int64_t count) {
     for (int64_t column = 0; column < width; column += lanes) {
       Value at = k.constant(column), mask = isFull ? Value() : lanesBelow(k, lanes, k.sub(remaining, at));
-      Value first = loadLanes(k, type, source, from(row, at), mask);
-      Value second = isSingle ? zeros : loadLanes(k, type, source, from(k.add(row, one), at), mask);
-      storeLanes(k, vector::InterleaveOp::create(k.b, k.loc, first, second), panel, to(pair, at), {});
+      SmallVector<Value> rows(micro.interleave, zeros);
+      for (int64_t i = 0; i < count; ++i)
+        rows[i] = loadLanes(k, type, source, from(k.add(k.mul(group, size), k.constant(i)), at), mask);
+      // Halves that lie two steps apart become neighbours last: 0 2 and 1 3, then 0 1 2 3.
+      while (rows.size() > 1) {
+        size_t half = rows.size() / 2;
+        for (size_t i = 0; i < half; ++i)
+          rows[i] = vector::InterleaveOp::create(k.b, k.loc, rows[i], rows[i + half]);
+        rows.resize(half);
+      }
+      storeLanes(k, rows[0], panel, to(group, at), {});
     }
   };
   auto branch = scf::IfOp::create(k.b, k.loc, equals(k, remaining, k.constant(width)), /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(k.b);
   for (bool isFull : {true, false}) {
     k.b.setInsertionPointToStart(isFull ? branch.thenBlock() : branch.elseBlock());
-    k.loop(none, pairs, one, [&](Value pair) { pack(pair, isFull, false); });
-    Value rest = k.remainder(depth, two);
-    k.loop(none, rest, one, [&](Value) { pack(pairs, isFull, true); });
+    k.loop(none, groups, one, [&](Value group) { pack(group, isFull, micro.interleave); });
+    for (int64_t count = 1; count < micro.interleave; ++count) {
+      auto last = scf::IfOp::create(k.b, k.loc, equals(k, rest, k.constant(count)));
+      OpBuilder::InsertionGuard inner(k.b);
+      k.b.setInsertionPointToStart(last.thenBlock());
+      pack(groups, isFull, count);
+    }
   }
 }
 
@@ -398,11 +411,11 @@ void emitPackPanel(KernelBuilder &k, const MicroKernel &micro, const Matrix &sou
     copy(false);
     return;
   }
-  if (getConstantIntValue(source.columnStride) == 1 && element == micro.panel && interleave == 2)
-    return packPairs(
+  if (getConstantIntValue(source.columnStride) == 1 && element == micro.panel && (interleave == 2 || interleave == 4))
+    return packGroups(
         k, micro, depth, remaining, width, from,
-        [&](Value pair, Value column) {
-          return k.add(panelOffset, k.mul(k.add(k.mul(pair, k.constant(width)), column), k.constant(2)));
+        [&](Value group, Value column) {
+          return k.add(panelOffset, k.mul(k.add(k.mul(group, k.constant(width)), column), k.constant(interleave)));
         },
         source.buffer, panel);
   if (getConstantIntValue(source.rowStride) == 1 && element == micro.panel && interleave == 1)

@@ -23,9 +23,9 @@ public:
 
   /// `accumulator.getDimSize(0)` consecutive columns of a panel at one step of K, as multiplyAdd takes them.
   virtual mlir::Value loadPanel(KernelBuilder &k, mlir::Value buffer, mlir::Value position) const = 0;
-  /// The step's elements of a row of the left operand, broadcast. With `isPartial` the step has one element only, and
-  /// the others count as 0.
-  virtual mlir::Value loadRow(KernelBuilder &k, const Matrix &lhs, mlir::Value position, bool isPartial) const = 0;
+  /// The step's elements of a row of the left operand, broadcast. Where `count` is given, only so many of them exist,
+  /// at least one and not all, and the others count as 0.
+  virtual mlir::Value loadRow(KernelBuilder &k, const Matrix &lhs, mlir::Value position, mlir::Value count) const = 0;
   virtual mlir::Value multiplyAdd(KernelBuilder &k, mlir::Value row, mlir::Value columns, mlir::Value sum) const = 0;
   /// Elements of a panel that hold what a step takes of one column.
   virtual int64_t storedPerStep() const { return interleave; }

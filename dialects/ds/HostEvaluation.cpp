@@ -104,6 +104,8 @@ std::optional<HostTensor> evaluateOnHost(Operation *op, ArrayRef<HostTensor> ope
                               quantized.getAsymmetric()};
     return quantizeOnHost(operands[0], quantized.getPart(), scheme);
   }
+  if (auto result = computeIntegersOnHost(op, operands))
+    return result;
   if (isa<ds::BroadcastOp>(op))
     return broadcastOnHost(operands[0], type.getShape());
   if (auto taken = dyn_cast<ds::GatherOp>(op))

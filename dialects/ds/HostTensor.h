@@ -58,6 +58,10 @@ bool dependsOnOrder(mlir::Operation *op, llvm::ArrayRef<HostTensor> operands);
 /// kernel's: they are given to those who ask for them by the last argument only.
 std::optional<HostTensor> evaluateConstant(mlir::Value value, SizeAnalysis &analysis, bool *isOrdered = nullptr);
 
+/// Casts between integers, their sums, differences and products element by element, and sums along axes that follow
+/// each other, by loops over their types; nothing for all else. A part of evaluateOnHost (HostIntegers.cpp).
+std::optional<HostTensor> computeIntegersOnHost(mlir::Operation *op, llvm::ArrayRef<HostTensor> operands);
+
 // The parts of evaluateOnHost that combine or choose elements (HostReductions.cpp), that look at rows of them
 // (HostRows.cpp), and that move windows over them (HostWindows.cpp).
 std::optional<HostTensor> evaluateChoiceOnHost(mlir::Operation *op, llvm::ArrayRef<HostTensor> operands);

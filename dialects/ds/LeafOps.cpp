@@ -90,7 +90,12 @@ bool deepstride::isRecipeOp(Operation *op) {
     return true;
   auto element = dyn_cast<PerElement>(op);
   bool isPointwise = element && element.isPointwise();
-  if (!isPointwise && !isa<TransposeOp, ConcatOp, ReshapeOp, SliceOp, GatherOp, PackOp, QuantizeWeightOp>(op))
+  // Sums of integers are the same in any order.
+  auto reduction = dyn_cast<ReduceOp>(op);
+  bool isExactSum = reduction && reduction.getKind() == ReduceKind::sum &&
+                    isa<IntegerType>(cast<RankedTensorType>(op->getResult(0).getType()).getElementType());
+  if (!isPointwise && !isExactSum &&
+      !isa<TransposeOp, ConcatOp, ReshapeOp, SliceOp, GatherOp, PackOp, QuantizeWeightOp>(op))
     return false;
   auto type = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
   if (isPointwise && !isa<BroadcastOp, BitcastOp>(op) && isa<FloatType>(type) && type.getIntOrFloatBitWidth() <= 8)

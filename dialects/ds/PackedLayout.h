@@ -21,9 +21,13 @@ inline bool isSummedWide(mlir::Type element) {
 inline bool isCode(mlir::Type element) { return element.isSignlessInteger(8) || element.isSignlessInteger(4); }
 
 /// The layout of weights of type `right` that meet operands of type `left`, on a target whose panels have `floats`
-/// columns of f32: panels have as many vectors of sums, and what 16-bit instructions multiply in pairs lies in pairs.
-/// Codes that meet floats have as many columns as those have, and those of 4 bits lie in pairs in a byte.
+/// columns of f32: panels have as many vectors of sums, and what instructions multiply in pairs (16 bits) or in fours
+/// (unsigned by signed bytes) lies side by side. Codes that meet floats have as many columns as those have, and those
+/// of 4 bits lie in pairs in a byte.
 inline PackedLayout packedLayout(mlir::Type left, mlir::Type right, int64_t floats) {
+  auto isByte = [](mlir::Type element) { return element.isInteger(8); };
+  if (isByte(left) && isByte(right) && left.isUnsignedInteger() != right.isUnsignedInteger())
+    return {floats, 4};
   if (left.isSignlessInteger(16) && isSummedWide(right) && !right.isUnsignedInteger(16))
     return {floats, 2};
   if (llvm::isa<mlir::FloatType>(left) && isCode(right))

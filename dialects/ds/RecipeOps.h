@@ -7,8 +7,8 @@
 
 namespace deepstride {
 
-/// True where packaging can evaluate the op on constants: it moves elements or computes each on its own, and its sizes
-/// are numbers.
+/// True where packaging can evaluate the op on constants: it moves elements, computes each on its own or sums integers,
+/// and its sizes are numbers.
 bool isRecipeOp(mlir::Operation *op);
 
 } // namespace deepstride

@@ -26,6 +26,19 @@ def FuseElementwise : Pass<"ds-fuse-elementwise", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }
 
+def FactorZeroPoints : Pass<"ds-factor-zero-points", "::mlir::ModuleOp"> {
+  let summary = "multiply bytes, and subtract what their zero points contribute";
+  let description = [{
+    A product or convolution in i32 whose operand is a tensor of bytes less one zero point, and whose weight is a
+    constant that spans at most 256 integers, multiplies unsigned by signed bytes instead. What the zero point adds is
+    its product with the sums of the weight's columns, which packaging computes: it joins the bias where it is a
+    constant, and is subtracted where it is known at run time only. Signed bytes and weights beyond a signed byte are
+    moved by 128, or what brings them there. Padding becomes a `ds.pad` by the zero point. Sums are modulo 2^32.
+    Numerically a no-op. Reports: products factored; remarks say why one is not.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+}
+
 def NarrowIntegerProducts : Pass<"ds-narrow-integer-products", "::mlir::ModuleOp"> {
   let summary = "multiply 32-bit integers that hold no more than 16 bits as 16 bits";
   let description = [{

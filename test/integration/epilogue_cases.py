@@ -6,14 +6,14 @@ import numpy as np
 from onnx import TensorProto
 
 from convolution_cases import convolution, geometry
-from kit import case, expect, tool
+from kit import case, expect, processors, tool
 from products import CODES, FLOATS, NUMPY, Model, narrowed, product
 from programs import SEED, rounded
 
 ROWS = (0, 1, 2, 7, 8, 9, 127, 128, 129, 131, 260)
 COLUMNS = (1, 15, 16, 17, 47, 48, 49, 100)
 FUSIONS = ("none", "generic", "specialized")
-CPUS = ("x86-64-v3", "x86-64-v4")
+CPUS = (processors()[0], processors()[-1])
 LARGEST = {"f32": 1 << 24, "f64": 1 << 53, "f16": 1 << 11, "bf16": 1 << 8}  # up to here whole numbers are exact
 
 
@@ -192,7 +192,7 @@ def judged(chains, folder, sizes, options=(), threads=True):
     m = chains.m
     feeds = [(size, m.feed(size)) for size in sizes]
     packages = {(fusion, cpu): m.compiled(folder, f"--fusion={fusion}", f"--mcpu={cpu}", *options).rename(folder / f"{fusion}-{cpu}.dsp")
-                for fusion, cpu in itertools.chain(((fusion, CPUS[1]) for fusion in FUSIONS), [("specialized", CPUS[0])])}
+                for fusion, cpu in dict.fromkeys([*((fusion, CPUS[1]) for fusion in FUSIONS), ("specialized", CPUS[0])])}
     for number, (size, feed) in enumerate(feeds):
         first = None
         for (fusion, cpu), package in packages.items():
@@ -247,7 +247,7 @@ def what_follows_sees_what_memory_would_hold(folder):
             wide = m.node("Cast", [m.node("Conv", [y, w], kernel_shape=kernel, group=groups, **attributes)], to=CODES["f32"])
             m.check(wide, "f32", [y, w], lambda a, b, element=element, attributes=attributes, groups=groups: rounded(
                 convolution(a, b, groups=groups, **attributes), element))
-    for cpu in CPUS:
+    for cpu in dict.fromkeys(CPUS):
         package = m.compiled(folder, f"--mcpu={cpu}")
         for rows, columns, batch in ((1, 1, 1), (9, 17, 2), (130, 33, 1)):
             sizes = {"m": rows, "n": columns, "b": batch}

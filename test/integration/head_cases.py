@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 from onnx import parser
 
-from kit import case, compile_model, expect, run_package, tool
+from kit import case, compile_model, expect, processors, run_package, tool
 from programs import SEED, rounded
 
 FUSIONS = ("none", "generic", "specialized")
@@ -124,7 +124,8 @@ class Heads:
     def verify(self, folder, sizes):
         path = self.save(folder)
         packages = [compile_model(path, folder, f"--fusion={fusion}", f"--mcpu={cpu}", name=f"{fusion}-{cpu}.dsp")
-                    for fusion, cpu in (("none", "x86-64-v4"), ("specialized", "x86-64-v4"), ("specialized", "x86-64-v3"))]
+                    for fusion, cpu in dict.fromkeys([("none", processors()[-1]), ("specialized", processors()[-1]),
+                                                      ("specialized", "x86-64-v3")])]
         for number, size in enumerate(sizes):
             env = {name: rounded(self.random.standard_normal([size.get(dim, dim) for dim in dims]), element)
                    for name, element, dims in self.inputs}
@@ -212,7 +213,7 @@ def heads_of_a_joint_product(folder):
     region = next((part.split("ds.yield")[0] for part in text.split("ds.fused")[1:] if "ds.attention" in part.split("ds.yield")[0]), "")
     expect(region.count("ds.transpose") + region.count("ds.slice") >= 4, f"heads are moved outside of attention:\n{text}")
     random = np.random.default_rng(SEED)
-    for cpu in ("x86-64-v3", "x86-64-v4"):
+    for cpu in processors():
         packages = [compile_model(folder / "m.onnx", folder, f"--mcpu={cpu}", f"--fusion={fusion}", name=f"{fusion}.dsp") for fusion in FUSIONS]
         for b, s in ((1, 1), (2, 7), (0, 3), (1, 49)):
             env = {"x": random.standard_normal((b, s, 24)), "w": random.standard_normal((24, 72)) / 5, "o": random.standard_normal((24, 24)) / 5,

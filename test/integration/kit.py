@@ -20,6 +20,14 @@ MINILM = Path(sysconfig.get_paths()["purelib"],
 CASES = []
 
 
+def processors():
+    """Names for --mcpu whose code runs here, the widest vectors last: of 256 and of 512 bits, without and with vpdpbusd."""
+    wide = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+    needs = {"x86-64-v3": set(), "alderlake": {"avx_vnni"}, "cascadelake": wide | {"avx512_vnni"}, "x86-64-v4": wide}
+    flags = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags"))
+    return tuple(name for name, features in needs.items() if features <= set(flags.split()))
+
+
 class Skip(Exception):
     """Raised by a case that cannot run here."""
 

@@ -119,6 +119,12 @@ def mcpu_levels(folder):
     same_numbers(package, model, tokens(2, 9, 1), folder)
     manifest = json.loads((package / "manifest.json").read_text())
     expect(len(manifest["variants"]) == 2, f"expected a variant per level, found {len(manifest['variants'])}")
+    # Bytes are multiplied by the instruction that goes with the vectors, where the processor that is named has it.
+    bytes_by = {"znver3": set(), "alderlake": {"avx_vnni"}, "skylake-avx512": set(), "cascadelake": {"avx512_vnni"}}
+    for cpu, found in bytes_by.items():
+        other = json.loads((compile_model(model, folder, f"--mcpu={cpu}", name=f"{cpu}.dsp") / "manifest.json").read_text())
+        features = {name for name in other["variants"][0]["features"] if "vnni" in name}
+        expect(features == found, f"--mcpu={cpu} needs {features}, expected {found}")
     for variant in manifest["variants"]:
         variant["features"].append("feature-of-tomorrow")
     (package / "manifest.json").write_text(json.dumps(manifest))

@@ -3,7 +3,7 @@ import itertools
 
 import numpy as np
 
-from kit import case
+from kit import case, processors
 from product_cases import COLUMNS, DEPTHS, ROWS, pairs
 from products import CODES, NUMPY, Model, draw, extreme, highest, lowest, product
 
@@ -58,10 +58,12 @@ def byte_products_with_constant_weights(folder):
             make = MAKES[(place + number) % 4]
             zeros = zero_points(m, (place + 2 * number) % 7, left, right, n, make)
             matmul_integer(m, x, m.drawn(right, (k, n), make), *zeros)
-    package = m.compiled(folder)
-    for number, count in enumerate(ROWS):
-        make = MAKES[number % 4]
-        m.verify(package, m.feed({"m": count}, make), folder, f"--threads={1 + number % 3}", about=f"{make.__name__} {count} rows:")
+    for cpu in processors():
+        package = m.compiled(folder, f"--mcpu={cpu}")
+        for number, count in enumerate(ROWS):
+            make = MAKES[number % 4]
+            m.verify(package, m.feed({"m": count}, make), folder, f"--threads={1 + number % 3}",
+                     about=f"{make.__name__} {count} rows on {cpu}:")
 
 
 @case

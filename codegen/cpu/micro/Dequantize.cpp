@@ -25,12 +25,12 @@ public:
     return joined(k, lowHalves(k, words), highHalves(k, words));
   }
 
-  Value loadRow(KernelBuilder &k, const Matrix &lhs, Value position, bool isPartial) const override {
+  Value loadRow(KernelBuilder &k, const Matrix &lhs, Value position, Value count) const override {
     auto broadcast = [&](Value element) { return vector::BroadcastOp::create(k.b, k.loc, accumulator, element); };
     Value first = broadcast(k.load(lhs.buffer, position, left));
     if (interleave == 1)
       return first;
-    if (isPartial)
+    if (count)
       return joined(k, first, arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(accumulator)));
     return joined(k, first, broadcast(k.load(lhs.buffer, k.add(position, lhs.columnStride), left)));
   }

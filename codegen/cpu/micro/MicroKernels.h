@@ -16,6 +16,11 @@ std::unique_ptr<MicroKernel> multiplyAddKernel(const LoweringTarget &target, mli
 std::unique_ptr<MicroKernel> pairDotKernel(const LoweringTarget &target, mlir::Type left, mlir::Type panel,
                                            mlir::Type result);
 
+/// Unsigned by signed bytes, either of them on the left, in fours along K, exact sums in i32: vpdpbusd where the target
+/// has it, else two vpmaddwd of the bytes at even and at odd places. Null where the target's vectors have neither.
+std::unique_ptr<MicroKernel> byteDotKernel(const LoweringTarget &target, mlir::Type left, mlir::Type panel,
+                                           mlir::Type result);
+
 /// Floats by codes of i8 or i4, which are converted to f32 as they are loaded. Codes of 4 bits lie in pairs along K,
 /// two in a byte.
 std::unique_ptr<MicroKernel> dequantizeKernel(const LoweringTarget &target, mlir::Type left, mlir::Type codes,

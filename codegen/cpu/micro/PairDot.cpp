@@ -29,10 +29,10 @@ public:
                                      : arith::ExtSIOp::create(k.b, k.loc, pairs(k), stored).getResult();
   }
 
-  Value loadRow(KernelBuilder &k, const Matrix &lhs, Value position, bool isPartial) const override {
+  Value loadRow(KernelBuilder &k, const Matrix &lhs, Value position, Value count) const override {
     Type i16 = k.b.getI16Type(), i32 = k.b.getI32Type();
     Value bits;
-    if (isPartial) {
+    if (count) {
       Value element = memref::LoadOp::create(k.b, k.loc, lhs.buffer, position);
       bits = arith::ExtUIOp::create(k.b, k.loc, i32, element);
     } else {

@@ -21,7 +21,11 @@ std::unique_ptr<MicroKernel> microKernelFor(const LoweringTarget &target, Type l
   if (target.reference || target.lanes <= 1 || !isPlain(left) || !isPlain(right) || !isPlain(result))
     return nullptr;
   Type i16 = IntegerType::get(left.getContext(), 16);
-  if (ds::packedLayout(left, right, target.panel).interleave == 2 && result.isSignlessInteger(32))
+  int64_t interleave = ds::packedLayout(left, right, target.panel).interleave;
+  if (interleave == 4 && result.isSignlessInteger(32))
+    if (auto kernel = byteDotKernel(target, left, right, result))
+      return kernel;
+  if (interleave == 2 && result.isSignlessInteger(32))
     if (auto kernel = pairDotKernel(target, left, isPacked ? right : i16, result))
       return kernel;
   // Integers of other widths than the sum's would have to be extended: nothing packs such weights.

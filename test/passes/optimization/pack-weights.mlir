@@ -123,14 +123,16 @@ ds.recipe @w {
 
 // -----
 
-// No micro-kernel streams bytes beside bytes.
+// No micro-kernel streams bytes beside bytes of the same signs; unsigned and signed ones lie in fours.
 // CHECK-LABEL: func.func @bytes
 // CHECK: %[[W:.*]] = ds.weight @w : tensor<4x4xi8>
 // CHECK: ds.linear %arg0, %[[W]] :
-func.func @bytes(%x: tensor<?x4xui8>) -> tensor<?x4xi32> {
+// CHECK: ds.linear %{{.*}}, %{{.*}} {columns = 4 : i64, interleave = 4 : i64, panel = 16 : i64} : (tensor<?x4xui8>, tensor<1x1x64xi8>)
+func.func @bytes(%x: tensor<?x4xi8>, %u: tensor<?x4xui8>) -> (tensor<?x4xi32>, tensor<?x4xi32>) {
   %w = ds.weight @w : tensor<4x4xi8>
-  %0 = ds.linear %x, %w : (tensor<?x4xui8>, tensor<4x4xi8>) -> tensor<?x4xi32>
-  return %0 : tensor<?x4xi32>
+  %0 = ds.linear %x, %w : (tensor<?x4xi8>, tensor<4x4xi8>) -> tensor<?x4xi32>
+  %1 = ds.linear %u, %w : (tensor<?x4xui8>, tensor<4x4xi8>) -> tensor<?x4xi32>
+  return %0, %1 : tensor<?x4xi32>, tensor<?x4xi32>
 }
 ds.recipe @w {
   %0 = ds.constant dense<3> : tensor<4x4xi8>

@@ -1,0 +1,114 @@
+#include "codegen/cpu/micro/MicroKernels.h"
+#include "codegen/tile/Gemm.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+namespace {
+class ByteDot : public MicroKernel {
+public:
+  using MicroKernel::MicroKernel;
+
+  Value loadPanel(KernelBuilder &k, Value buffer, Value position) const override {
+    return prepare(k, vector::LoadOp::create(k.b, k.loc, vectorOf(k, 8), buffer, position), panel);
+  }
+
+  Value loadRow(KernelBuilder &k, const Matrix &lhs, Value position, Value count) const override {
+    auto four = VectorType::get({4}, k.b.getI8Type());
+    Value mask = count ? lanesBelow(k, 4, count) : Value();
+    Value one = vector::BitCastOp::create(k.b, k.loc, VectorType::get({1}, k.b.getI32Type()),
+                                          loadLanes(k, four, lhs.buffer, position, mask));
+    Value bits = vector::ExtractOp::create(k.b, k.loc, one, ArrayRef<int64_t>{0});
+    Value wide = vector::BroadcastOp::create(k.b, k.loc, accumulator, bits);
+    return prepare(k, vector::BitCastOp::create(k.b, k.loc, vectorOf(k, 8), wide), left);
+  }
+
+protected:
+  /// A vector of the accumulator's size with elements of `bits`.
+  VectorType vectorOf(KernelBuilder &k, unsigned bits) const {
+    return VectorType::get({lanes() * 32 / bits}, k.b.getIntegerType(bits));
+  }
+  Value call(KernelBuilder &k, StringRef instruction, ValueRange operands) const {
+    return LLVM::CallIntrinsicOp::create(k.b, k.loc, accumulator, k.b.getStringAttr(instruction), operands)
+        .getResult(0);
+  }
+  /// What multiplyAdd takes, of the bytes of one operand.
+  virtual Value prepare(KernelBuilder &k, Value bytes, Type element) const = 0;
+};
+
+/// vpdpbusd: the unsigned bytes come first.
+class FourDot : public ByteDot {
+public:
+  using ByteDot::ByteDot;
+
+  static StringRef instructionFor(int64_t lanes) {
+    return lanes == 16  ? "llvm.x86.avx512.vpdpbusd.512"
+           : lanes == 8 ? "llvm.x86.avx512.vpdpbusd.256"
+           : lanes == 4 ? "llvm.x86.avx512.vpdpbusd.128"
+                        : StringRef();
+  }
+
+  Value multiplyAdd(KernelBuilder &k, Value row, Value columns, Value sum) const override {
+    if (panel.isUnsignedInteger())
+      std::swap(row, columns);
+    return call(k, instructionFor(lanes()), {sum, row, columns});
+  }
+
+protected:
+  Value prepare(KernelBuilder &, Value bytes, Type) const override { return bytes; }
+};
+
+/// vpmaddubsw would saturate: bytes at even and at odd places become 16 bits each instead, and are multiplied in pairs.
+class TwoPairDots : public ByteDot {
+public:
+  using ByteDot::ByteDot;
+
+  static StringRef instructionFor(int64_t lanes) {
+    return lanes == 16  ? "llvm.x86.avx512.pmaddw.d.512"
+           : lanes == 8 ? "llvm.x86.avx2.pmadd.wd"
+           : lanes == 4 ? "llvm.x86.sse2.pmadd.wd"
+                        : StringRef();
+  }
+
+  Value multiplyAdd(KernelBuilder &k, Value row, Value columns, Value sum) const override {
+    for (int64_t half = 0; half < 2; ++half) {
+      Value a = vector::ExtractOp::create(k.b, k.loc, row, half),
+            b = vector::ExtractOp::create(k.b, k.loc, columns, half);
+      sum = arith::AddIOp::create(k.b, k.loc, sum, call(k, instructionFor(lanes()), {a, b}));
+    }
+    return sum;
+  }
+
+protected:
+  Value prepare(KernelBuilder &k, Value bytes, Type element) const override {
+    auto words = vectorOf(k, 16);
+    auto both = VectorType::get({2, words.getDimSize(0)}, words.getElementType());
+    Value byte = arith::ConstantOp::create(k.b, k.loc, DenseElementsAttr::get(words, k.b.getI16IntegerAttr(8)));
+    Value odd = vector::BitCastOp::create(k.b, k.loc, words, bytes),
+          even = arith::ShLIOp::create(k.b, k.loc, odd, byte);
+    auto extended = [&](Value high) -> Value {
+      if (element.isUnsignedInteger())
+        return arith::ShRUIOp::create(k.b, k.loc, high, byte);
+      return arith::ShRSIOp::create(k.b, k.loc, high, byte);
+    };
+    Value none = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(both));
+    Value half = vector::InsertOp::create(k.b, k.loc, extended(even), none, ArrayRef<int64_t>{0});
+    return vector::InsertOp::create(k.b, k.loc, extended(odd), half, ArrayRef<int64_t>{1});
+  }
+};
+} // namespace
+
+std::unique_ptr<MicroKernel> byteDotKernel(const LoweringTarget &target, Type left, Type panel, Type result) {
+  auto accumulator = VectorType::get({target.lanes}, computeType(result));
+  if (target.byteDot && !FourDot::instructionFor(target.lanes).empty())
+    return std::make_unique<FourDot>(accumulator, left, panel, result, /*interleave=*/4);
+  if (!TwoPairDots::instructionFor(target.lanes).empty())
+    return std::make_unique<TwoPairDots>(accumulator, left, panel, result, /*interleave=*/4);
+  return nullptr;
+}
+
+} // namespace deepstride

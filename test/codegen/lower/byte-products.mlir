@@ -1,0 +1,41 @@
+// RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="lanes=16 panel=16 row-block=2 byte-dot" | FileCheck %s --check-prefixes=CHECK,DOT
+// RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="lanes=8 panel=8 row-block=2" | FileCheck %s --check-prefixes=CHECK,PAIRS
+
+// Four bytes of a row are one number to broadcast; the unsigned ones come first. What is left of K is read under a mask.
+// CHECK-LABEL: func.func @linear
+// DOT: vector.load {{.*}} : memref<?xi8>, vector<64xi8>
+// DOT: vector.load {{.*}} : memref<?xi8>, vector<4xi8>
+// DOT: %[[ROW:.*]] = vector.bitcast %{{.*}} : vector<16xi32> to vector<64xi8>
+// DOT: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"(%{{.*}}, %[[ROW]], %{{.*}}) :
+// DOT: vector.maskedload {{.*}} : memref<?xi8>, vector<4xi1>, vector<4xi8> into vector<4xi8>
+// Without the instruction, the bytes at even and at odd places are products of pairs of their own: weights keep their
+// sign, and those of the row have none.
+// PAIRS: %[[ODD:.*]] = vector.bitcast %{{.*}} : vector<32xi8> to vector<16xi16>
+// PAIRS: %[[EVEN:.*]] = arith.shli %[[ODD]]
+// PAIRS: arith.shrsi %[[EVEN]]
+// PAIRS: arith.shrsi %[[ODD]]
+// PAIRS: arith.shrui
+// PAIRS: arith.shrui
+// PAIRS-COUNT-2: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"
+// CHECK: return
+ds.kernel @linear sizes 1 arguments [["d0", 7], [1, 2, 64]] {
+^bb0(%x: tensor<?x7xui8>, %w: tensor<1x2x64xi8>):
+  %0 = ds.linear %x, %w {columns = 9 : i64, panel = 16 : i64, interleave = 4 : i64, result_sizes = [["d0", 9]]} : (tensor<?x7xui8>, tensor<1x2x64xi8>) -> tensor<?x9xi32>
+  ds.yield %0 : tensor<?x9xi32>
+}
+
+// -----
+
+// The pixels are gathered, four rows of them side by side, and are the unsigned side.
+// CHECK-LABEL: func.func @conv
+// DOT: %[[FIRST:.*]] = vector.interleave %{{.*}}, %{{.*}} : vector<16xi8> -> vector<32xi8>
+// DOT: %[[SECOND:.*]] = vector.interleave %{{.*}}, %{{.*}} : vector<16xi8> -> vector<32xi8>
+// DOT: vector.interleave %[[FIRST]], %[[SECOND]] : vector<32xi8> -> vector<64xi8>
+// DOT: %[[PIXELS:.*]] = vector.load {{.*}} : memref<?xi8>, vector<64xi8>
+// DOT: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"(%{{.*}}, %[[PIXELS]], %{{.*}}) :
+// CHECK: return
+ds.kernel @conv sizes 0 arguments [[1, 4, 5], [3, 4, 2]] {
+^bb0(%x: tensor<1x4x5xui8>, %w: tensor<3x4x2xi8>):
+  %0 = ds.conv %x, %w strides [1] pads [0, 0] dilations [1] groups 1 {result_sizes = [[1, 3, 4]]} : (tensor<1x4x5xui8>, tensor<3x4x2xi8>) -> tensor<1x3x4xi32>
+  ds.yield %0 : tensor<1x3x4xi32>
+}
