@@ -92,7 +92,8 @@ struct Compiler {
     GraphPipelineOptions graph;
     graph.recompose = !reference;
     OptimizationPipelineOptions optimization;
-    optimization.fuse = !reference;
+    Fusion kinds[] = {Fusion::Specialized, Fusion::Generic, Fusion::None};
+    optimization.fusion = reference ? Fusion::None : kinds[choices.oneIn(4) ? 1 + choices.below(2) : 0];
     optimization.panel = reference ? 0 : target->panel;
     if (!run(*module, "the import phase", [](OpPassManager &pm) { addContract(pm, Phase::Import); }) ||
         !run(*module, "the graph phase", [&](OpPassManager &pm) { buildGraphPipeline(pm, graph); }) ||
