@@ -86,6 +86,8 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
     quantize.scheme = options.scheme;
     quantize.keep = options.keep;
     pm.addPass(createQuantizeWeights(quantize));
+    if (options.activations)
+      pm.addPass(createQuantizeActivations());
   }
   if (options.panel > 0) {
     // Types before layouts: how a weight is packed depends on what it holds.

@@ -28,6 +28,7 @@ LogicalResult lowerAnchor(KernelBuilder &k, Operation *op) {
       .Case([&](ds::SuppressOp anchor) { return lowerSuppress(k, anchor); })
       .Case([&](ds::LinearAttentionOp anchor) { return lowerLinearAttention(k, anchor); })
       .Case([&](ds::ArgsortOp anchor) { return lowerArgsort(k, anchor); })
+      .Case([&](ds::QuantizeRowsOp anchor) { return lowerQuantizeRows(k, anchor); })
       .Case([&](ds::TopKOp anchor) { return lowerTopK(k, anchor); })
       .Case([&](ds::GatherOp anchor) { return lowerGather(k, anchor); })
       .Case([&](ds::GatherElementsOp anchor) { return lowerGatherElements(k, anchor); })

@@ -92,6 +92,19 @@ LogicalResult SoftmaxOp::inferResults(Inference &inference) {
   return success();
 }
 
+LogicalResult QuantizeRowsOp::inferResults(Inference &inference) {
+  const TensorFacts &input = inference.operand(0);
+  if (!input.elementType.isF32() && !input.elementType.isF64())
+    return inference.error("C1: the element type must be f32 or f64");
+  if (input.rank() < 1)
+    return inference.error("C2: the operand must have an axis");
+  SizeVector scales = input.sizes;
+  scales.back() = 1;
+  inference.addResult(IntegerType::get(getContext(), 8, IntegerType::Unsigned), input.sizes);
+  inference.addResult(input.elementType, scales);
+  return success();
+}
+
 /// Scale and bias may have any shape that broadcasts to the operand without enlarging it, also where its size is 1.
 static LogicalResult requireAffine(Inference &inference) {
   const TensorFacts &input = inference.operand(0);

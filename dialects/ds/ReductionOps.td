@@ -77,6 +77,24 @@ def DS_RmsNormOp : DS_TensorOp<"rms_norm"> {
                          functional-type(operands, results)}];
 }
 
+def DS_QuantizeRowsOp : DS_TensorOp<"quantize_rows"> {
+  let summary = "rows as bytes and one scale each";
+  let description = [{
+    Every row x along the last axis becomes codes q, stored as q + 128, and a scale s = max(max |x|, 1e-30) / 127, with
+    q = round(x / s) from -127 to 127, to nearest, ties to even. (q + 128 - 128) s is at most s / 2 away from x, up to
+    the rounding of f32; a row of zeros has codes of 128. A row that holds a NaN or an infinity has a NaN as its scale,
+    and codes that say nothing. The scales keep the last axis, with size 1. Created by `ds-quantize-activations`. Gone
+    after: codegen.
+
+    Constraints: C1 the element type is f32 or f64; C2 the rank is at least 1.
+
+    Example: `%1, %2 = ds.quantize_rows %0 : (tensor<?x4xf32>) -> (tensor<?x4xui8>, tensor<?x1xf32>)`
+  }];
+  let arguments = (ins DS_Tensor:$input);
+  let results = (outs DS_Tensor:$codes, DS_Tensor:$scales);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+}
+
 def DS_CumulativeOp : DS_TensorOp<"cumulative"> {
   let summary = "running sums or products along an axis";
   let description = [{

@@ -2,6 +2,7 @@
 // `ds.recipe`, each once; small values are evaluated at once instead. Choosing the values is the passes' business.
 #include "passes/graph/Recipes.h"
 
+#include "dialects/ds/DsBuilder.h"
 #include "dialects/ds/HostTensor.h"
 #include "dialects/ds/RecipeOps.h"
 
@@ -35,6 +36,13 @@ bool isStorable(Operation *op) {
     largest = std::max(largest, cast<RankedTensorType>(operand).getNumElements());
   bool joins = isa<ds::ConcatOp, ds::PackOp>(op);
   return joins || type.getNumElements() <= largest || bytesOf(type) <= ds::ConstantOp::byteLimit;
+}
+
+bool areStorable(Operation *root) {
+  return root && (isa<ds::ConstantOp, ds::WeightOp>(root) ||
+                  (isStorable(root) && llvm::all_of(root->getOperands(), [](Value operand) {
+                     return areStorable(operand.getDefiningOp());
+                   })));
 }
 
 void eraseUnusedRecipes(ModuleOp module) {
@@ -143,6 +151,16 @@ Value RecipeBook::store(OpBuilder &builder, Operation *root) {
                                      FlatSymbolRefAttr::get(recipe.getSymNameAttr()));
   keepNames(root, weight);
   return weight.getResult();
+}
+
+Value RecipeBook::store(DsBuilder &builder, Value value) {
+  Operation *root = value ? value.getDefiningOp() : nullptr;
+  if (!root || isa<ds::ConstantOp, ds::WeightOp>(root))
+    return value;
+  Value result = areStorable(root) ? store(builder.getBuilder(), root) : Value();
+  if (result)
+    (void)builder.getAnalysis().visit(result.getDefiningOp());
+  return result;
 }
 
 } // namespace deepstride

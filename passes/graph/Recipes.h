@@ -6,10 +6,14 @@
 #include "mlir/IR/BuiltinOps.h"
 
 namespace deepstride {
+class DsBuilder;
 
 /// Whether a recipe may hold the op: packaging evaluates it, all sizes are static, and it does not enlarge what is
 /// stored.
 bool isStorable(mlir::Operation *op);
+
+/// Whether the op is a constant or storable, as are all ops behind it.
+bool areStorable(mlir::Operation *root);
 
 /// Removes recipes that nothing refers to.
 void eraseUnusedRecipes(mlir::ModuleOp module);
@@ -21,6 +25,9 @@ public:
   /// A ds.constant or ds.weight, created at the builder, of the value of `root`: an op that is storable, as are all ops
   /// behind it up to constants and weights. Null where the recipe would grow out of hand.
   mlir::Value store(mlir::OpBuilder &builder, mlir::Operation *root);
+  /// The same for a value of the builder's that may be a constant already; null, too, where what is behind it is no
+  /// constant that packaging can compute.
+  mlir::Value store(DsBuilder &builder, mlir::Value value);
 
 private:
   mlir::SymbolTable symbols;

@@ -104,24 +104,7 @@ private:
     x.zero = x.zero ? b.add(x.zero, 128) : b.scalar(b.i32(), 128);
   }
 
-  /// The value as a constant of the package; null where packaging cannot compute it.
-  Value stored(Value value) {
-    Operation *root = value ? value.getDefiningOp() : nullptr;
-    if (!root || isa<ds::ConstantOp, ds::WeightOp>(root))
-      return value;
-    if (!areStorable(root))
-      return {};
-    Value result = recipes.store(b.getBuilder(), root);
-    if (result)
-      (void)b.getAnalysis().visit(result.getDefiningOp());
-    return result;
-  }
-  static bool areStorable(Operation *root) {
-    return root && (isa<ds::ConstantOp, ds::WeightOp>(root) ||
-                    (isStorable(root) && llvm::all_of(root->getOperands(), [](Value operand) {
-                       return areStorable(operand.getDefiningOp());
-                     })));
-  }
+  Value stored(Value value) { return recipes.store(b, value); }
 
   /// What the zero point contributes, from the sums of the weight over `axes`: with the bias, where both are constants,
   /// else by itself.

@@ -63,6 +63,17 @@ def PackWeights : Pass<"ds-pack-weights", "::mlir::ModuleOp"> {
   let options = [Option<"panel", "panel", "int64_t", "48", "columns of a panel of f32">];
 }
 
+def QuantizeActivations : Pass<"ds-quantize-activations", "::mlir::ModuleOp"> {
+  let summary = "multiply rows in 8 bits by weights in 8 bits";
+  let description = [{
+    Every `ds.linear` whose weight is i8 with one scale for each column reads its rows as bytes (`ds.quantize_rows`),
+    which products that read the same rows share. An element of the result changes by at most the row's scale / 2 times
+    the sum of |w| over K, w what the codes of the weight stand for, plus what rounding of f32 gives. Products that stay
+    as they are have groups, zero points or another type. Reports: products in bytes; remarks say why one is not.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+}
+
 def QuantizeWeights : Pass<"ds-quantize-weights", "::mlir::ModuleOp"> {
   let summary = "store the weights of ds.linear in 8 or 4 bits";
   let description = [{

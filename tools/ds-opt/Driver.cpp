@@ -201,6 +201,7 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
       optimization.group = options.quantize.group;
       optimization.scheme = options.quantize.scheme;
       optimization.keep = options.quantize.keep;
+      optimization.activations = options.quantize.activations;
       buildOptimizationPipeline(pm, optimization);
     });
   case Phase::Memory:
@@ -236,6 +237,8 @@ PackageOptions Driver::packageOptions() const {
         "int" + std::to_string(quantize.bits) + ",group=" + std::to_string(quantize.group) +
             ",scheme=" + quantize.scheme + (quantize.keep.empty() ? "" : ",keep=" + quantize.keep),
         true);
+  if (options.quantize.activations)
+    add("activations", "int8", true);
   std::vector<std::string> shapes;
   for (const auto &shape : options.shapes)
     shapes.push_back((shape.getKey() + "=" + llvm::join(shape.getValue(), ",")).str());

@@ -95,6 +95,7 @@ static std::string applyQuantize(ParsedCommandLine &line, StringRef value) {
       return wrong("found '" + key + "'");
     }
   }
+  quantize.activations = line.options.quantize.activations;
   line.options.quantize = quantize;
   return "";
 }
@@ -133,6 +134,13 @@ static const OptionInfo table[] = {
     {"--quantize", Argument::Required, "TYPE[,...]",
      "store weights of products as int8 or int4; then ,group=N (along K; int4: 32), ,scheme=asymmetric, ,keep=REGEX",
      applyQuantize},
+    {"--activations", Argument::Required, "f32|int8",
+     "what is multiplied by weights of --quantize=int8: floats as they are (default), or rows in 8 bits",
+     [](ParsedCommandLine &line, StringRef value) {
+       line.options.quantize.activations = value == "int8";
+       return std::string(
+           value == "f32" || value == "int8" ? "" : "--activations expects f32 or int8, found '" + value.str() + "'");
+     }},
     {"--fusion", Argument::Required, "none|generic|specialized",
      "which ops share a kernel: none; elementwise ones; and products with them (default)",
      [](ParsedCommandLine &line, StringRef value) {
@@ -209,6 +217,13 @@ static std::string checkCombination(const DriverOptions &options) {
     return "--stop-after and --emit exclude each other";
   if (options.emit == Emit::Onnx && !options.isOnnx())
     return "--emit=onnx expects an .onnx model";
+  const Quantization &quantize = options.quantize;
+  if (quantize.activations && (quantize.bits != 8 || quantize.group != 0 || quantize.scheme != "symmetric")) {
+    std::string found = "int" + std::to_string(quantize.bits) + ",group=" + std::to_string(quantize.group) +
+                        ",scheme=" + quantize.scheme;
+    return "--activations=int8 expects --quantize=int8 with group=0 and scheme=symmetric, found " +
+           (quantize.bits ? found : "no --quantize");
+  }
   bool writesPackage =
       !options.check && options.emit == Emit::Nothing && (!options.stopAfter || *options.stopAfter == Phase::Codegen);
   if (writesPackage && options.output.empty())

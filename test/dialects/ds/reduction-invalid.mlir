@@ -197,3 +197,19 @@ func.func @top_k_c2_negative(%x: tensor<?xf32>) {
   %0, %1 = ds.top_k %x axis 0 k [-1] largest true : (tensor<?xf32>) -> (tensor<?xf32>, tensor<?xi64>)
   return
 }
+
+// -----
+
+func.func @quantize_rows_c1_type(%x: tensor<2xf16>) {
+  // expected-error @+1 {{'ds.quantize_rows' op C1: the element type must be f32 or f64}}
+  %0, %1 = ds.quantize_rows %x : (tensor<2xf16>) -> (tensor<2xui8>, tensor<1xf16>)
+  return
+}
+
+// -----
+
+func.func @quantize_rows_c2_rank(%x: tensor<f32>) {
+  // expected-error @+1 {{'ds.quantize_rows' op C2: the operand must have an axis}}
+  %0, %1 = ds.quantize_rows %x : (tensor<f32>) -> (tensor<ui8>, tensor<f32>)
+  return
+}

@@ -7,6 +7,8 @@ func.func @reductions(%x: tensor<?x4xf32>, %g: tensor<4xf32>) {
   %0 = ds.reduce mean %x axes [1] keep true : (tensor<?x4xf32>) -> tensor<?x1xf32>
   // CHECK: ds.reduce sum_square %{{.*}} axes [0, 1] keep false : (tensor<?x4xf32>) -> tensor<f32>
   %1 = ds.reduce sum_square %x axes [0, 1] keep false : (tensor<?x4xf32>) -> tensor<f32>
+  // CHECK: ds.quantize_rows %{{.*}} : (tensor<?x4xf32>) -> (tensor<?x4xui8>, tensor<?x1xf32>)
+  %codes, %scales = ds.quantize_rows %x : (tensor<?x4xf32>) -> (tensor<?x4xui8>, tensor<?x1xf32>)
   // CHECK: ds.arg_reduce max %{{.*}} axis 1 keep false last true : (tensor<?x4xf32>) -> tensor<?xi64>
   %2 = ds.arg_reduce max %x axis 1 keep false last true : (tensor<?x4xf32>) -> tensor<?xi64>
   // CHECK: ds.softmax %{{.*}} axis 1 log false
