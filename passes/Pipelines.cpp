@@ -78,6 +78,9 @@ void buildDistributionPipeline(OpPassManager &pm, const DistributionPipelineOpti
 }
 
 void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOptions &options) {
+  pm.addPass(createRecoverCodes());
+  if (options.panel > 0)
+    pm.addPass(createMultiplyCodes());
   if (options.quantize > 0) {
     // Before everything that asks for types and layouts of weights.
     QuantizeWeightsOptions quantize;

@@ -163,4 +163,19 @@ Value RecipeBook::store(DsBuilder &builder, Value value) {
   return result;
 }
 
+ds::RecipeOp RecipeBook::derive(ds::RecipeOp recipe, const Twine &suffix,
+                                llvm::function_ref<Value(OpBuilder &, const IRMapping &)> build) {
+  auto result = cast<ds::RecipeOp>(recipe->cloneWithoutRegions());
+  result.setSymName((recipe.getSymName() + "." + suffix).str());
+  OpBuilder b(result.getContext());
+  b.setInsertionPointToStart(&result.getBody().emplaceBlock());
+  IRMapping map;
+  for (Operation &op : recipe.getBody().front().without_terminator())
+    b.clone(op, map);
+  ds::YieldOp::create(b, recipe.getLoc(), build(b, map));
+  eraseDeadOps(result);
+  symbols.insert(result, recipe->getIterator());
+  return result;
+}
+
 } // namespace deepstride

@@ -4,6 +4,7 @@
 
 #include "dialects/ds/DsDialect.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/IRMapping.h"
 
 namespace deepstride {
 class DsBuilder;
@@ -28,6 +29,11 @@ public:
   /// The same for a value of the builder's that may be a constant already; null, too, where what is behind it is no
   /// constant that packaging can compute.
   mlir::Value store(DsBuilder &builder, mlir::Value value);
+
+  ds::RecipeOp recipeOf(ds::WeightOp weight) { return symbols.lookup<ds::RecipeOp>(weight.getRecipe()); }
+  /// A recipe beside another one, called like it with a suffix, of what `build` makes of the values in its body.
+  ds::RecipeOp derive(ds::RecipeOp recipe, const llvm::Twine &suffix,
+                      llvm::function_ref<mlir::Value(mlir::OpBuilder &, const mlir::IRMapping &)> build);
 
 private:
   mlir::SymbolTable symbols;

@@ -63,6 +63,13 @@ std::optional<IntegerRange> IntegerRanges::ofBinary(ds::BinaryOp op) {
     auto [low, high] = std::minmax({x->low * y->low, x->low * y->high, x->high * y->low, x->high * y->high});
     return IntegerRange{low, high};
   }
+  case ds::BinaryKind::bit_and:
+    // No bit that one of them lacks, where that has no sign.
+    if (x->low < 0 && y->low < 0)
+      return std::nullopt;
+    return IntegerRange{0, x->low < 0 ? y->high : y->low < 0 ? x->high : std::min(x->high, y->high)};
+  case ds::BinaryKind::shift_right:
+    return x->low < 0 || y->low < 0 ? std::nullopt : std::optional(IntegerRange{0, x->high});
   case ds::BinaryKind::min: return IntegerRange{std::min(x->low, y->low), std::min(x->high, y->high)};
   case ds::BinaryKind::max: return IntegerRange{std::max(x->low, y->low), std::max(x->high, y->high)};
   default: return std::nullopt;

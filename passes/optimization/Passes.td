@@ -63,6 +63,30 @@ def PackWeights : Pass<"ds-pack-weights", "::mlir::ModuleOp"> {
   let options = [Option<"panel", "panel", "int64_t", "48", "columns of a panel of f32">];
 }
 
+def RecoverCodes : Pass<"ds-recover-codes", "::mlir::ModuleOp"> {
+  let summary = "keep the weights that a file stores in 8 or 4 bits as codes";
+  let description = [{
+    Where the weight of a `ds.linear` of f32 is, up to reshapes, transposes and a cut, (codes - zero points) * scales with
+    codes of at most 8 bits and one scale for each column or for each group along K, the product reads the codes
+    themselves, as those of `ds-quantize-weights`: MatMulNBits, DequantizeLinear and casts times scales come so. With
+    groups the result has the same bits; a scale of a whole column multiplies the sum instead of every weight. Reports:
+    weights recovered; remarks say why a weight stays floats.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+}
+
+def MultiplyCodes : Pass<"ds-multiply-codes", "::mlir::ModuleOp"> {
+  let summary = "multiply the integers that both operands of a product stand for";
+  let description = [{
+    A `ds.linear` with a weight of i8 codes and one scale for each column, or a convolution with filters of codes and one
+    scale for each, whose other operand is (bytes - zero point) * scale, multiplies the integers; both scales and the
+    bias follow. The sums are exact: beyond K = 2^16, where they may pass 32 bits, products stay as they are. The result is
+    rounded less often than before.
+    Reports: products of integers.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+}
+
 def QuantizeActivations : Pass<"ds-quantize-activations", "::mlir::ModuleOp"> {
   let summary = "multiply rows in 8 bits by weights in 8 bits";
   let description = [{

@@ -57,6 +57,9 @@ struct QuantizeActivations : deepstride::impl::QuantizeActivationsBase<QuantizeA
     if (op.getGroup() || op.getZeroPoints() || !elementOf(op.getWeight()).isInteger(8) || op.getPanel() ||
         op.getTransposed())
       return "the weight has groups, zero points or fewer than 8 bits, or is packed";
+    constexpr int64_t longest = int64_t(1) << 17; // sums of products of 7 bits and signs that fit 32
+    if (int64_t depth = cast<RankedTensorType>(op.getWeight().getType()).getDimSize(0); depth > longest)
+      return "its " + std::to_string(depth) + " rows are more than 131072, whose sums fit 32 bits";
     DsBuilder b(OpBuilder(op), analysis);
     b.setLocation(op.getLoc());
     Value weight = op.getWeight();

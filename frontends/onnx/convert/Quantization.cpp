@@ -41,6 +41,21 @@ static Value fitParameter(Node &n, unsigned input, Value x, int64_t axis) {
   return n.b.sliceAxis(spread, *place, 0, sizes[*place]);
 }
 
+/// The sizes of x [..., blocks, block, ...] where its parameters are one for each whole block along an axis: there they
+/// need no copies, and constants stay as small as they are stored.
+static std::optional<SizeVector> wholeBlocks(Node &n, Value x, int64_t axis) {
+  SizeVector sizes = n.b.sizes(x), own = n.b.sizes(n.in(1));
+  int64_t block = n.integer("block_size", 0), rank = n.b.rank(x);
+  auto place = block > 0 && rank > 1 && static_cast<int64_t>(own.size()) == rank ? n.axis(axis, rank) : std::nullopt;
+  if (!place || own[*place] * SizeExpr(block) != sizes[*place])
+    return std::nullopt;
+  sizes[*place] = own[*place];
+  if (sizes != own)
+    return std::nullopt;
+  sizes.insert(sizes.begin() + *place + 1, block);
+  return sizes;
+}
+
 /// Whether the zero point, input 2, has the sizes of the scale, input 1. One number each may be a scalar or a vector.
 static bool matchesScale(Node &n) {
   SizeVector scale = n.b.sizes(n.in(1)), zero = n.b.sizes(n.in(2));
@@ -57,16 +72,22 @@ static Values convertDequantize(Node &n) {
   int64_t axis = n.integer("axis", 1);
   if (!matchesScale(n))
     return {};
-  Value x = n.in(0), scale = fitParameter(n, 1, x, axis);
+  Value x = n.in(0);
+  auto blocks = wholeBlocks(n, x, axis);
+  auto parameter = [&](unsigned input) {
+    return blocks ? n.b.insertAxis(n.in(input), *n.axis(axis, n.b.rank(n.in(0))) + 1) : fitParameter(n, input, x, axis);
+  };
+  Value scale = parameter(1);
   Type type = n.attribute("output_dtype") && n.integer("output_dtype", 0) != 0
                   ? n.elementType(n.integer("output_dtype", 0))
                   : n.b.element(n.in(1));
   if (!scale || !type)
     return {};
-  Value centred = n.b.cast(x, n.b.f32());
+  Value centred = n.b.cast(blocks ? n.b.reshape(x, *blocks) : x, n.b.f32());
   if (n.has(2))
-    centred = n.b.sub(centred, n.b.cast(fitParameter(n, 2, x, axis), n.b.f32()));
-  return {n.b.cast(n.b.mul(centred, n.b.cast(scale, n.b.f32())), type)};
+    centred = n.b.sub(centred, n.b.cast(parameter(2), n.b.f32()));
+  Value real = n.b.mul(centred, n.b.cast(scale, n.b.f32()));
+  return {n.b.cast(blocks ? n.b.reshape(real, n.b.sizes(x)) : real, type)};
 }
 
 Value saturate(Node &n, Value x, Value zero, Type type) {
