@@ -96,6 +96,8 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
     // Types before layouts: how a weight is packed depends on what it holds.
     pm.addPass(createFactorZeroPoints());
     pm.addPass(createNarrowIntegerProducts());
+    if (options.fusion == Fusion::Specialized) // reads the parts in place; after all that goes by a weight's name
+      pm.addPass(createMergeProducts());
     PackWeightsOptions pack;
     pack.panel = options.panel;
     pm.addPass(createPackWeights(pack));

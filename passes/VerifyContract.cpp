@@ -2,6 +2,7 @@
 // naming op, location and rule. What single ops promise is in their verifiers; this is about the program as a whole.
 #include "dialects/dist/DistDialect.h"
 #include "dialects/ds/DsDialect.h"
+#include "dialects/ds/StridedWindow.h"
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -130,18 +131,21 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
   module.walk([&](ds::FusedOp fused) {
     unsigned anchors = 0;
     Block &body = fused.getBody().front();
-    bool hasAttention = !body.getOps<ds::AttentionOp>().empty(); // reads its operands through any strides
+    // Attention and copies read through any strides; loops of elementwise ops have no run-time offsets.
+    bool readsWindows = !body.getOps<ds::AttentionOp>().empty() ||
+                        llvm::all_of(body.without_terminator(), [](Operation &op) { return ds::isWindowOp(&op); });
     for (Operation &op : body.without_terminator()) {
       if (isa<ds::Anchor, ds::AttentionOp>(op)) {
         if (++anchors > 1)
           violations.add(&op, "a fused region has at most one anchor");
         continue;
       }
-      if (hasAttention && isa<ds::SliceOp>(op))
+      if (readsWindows && ds::isWindowOp(&op))
         continue;
       auto element = dyn_cast<ds::PerElement>(op);
       if (!element || !element.joinsRegions()) {
-        violations.add(&op, "fused regions hold elementwise ops, broadcasts and transposes only, beside an anchor");
+        violations.add(
+            &op, "fused regions hold elementwise ops, broadcasts and transposes only, beside an anchor, or views only");
         continue;
       }
       auto scanned = element.scannedOperand();

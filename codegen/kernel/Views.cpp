@@ -1,47 +1,43 @@
-// Follows transposes and slices between an anchor and the buffers of its kernel.
+// Follows transposes, slices and reshapes between an anchor and the buffers of its kernel.
 #include "codegen/kernel/Views.h"
+
+#include "dialects/ds/StridedWindow.h"
 
 using namespace mlir;
 
 namespace deepstride {
 
-static View wholeView(Value buffer, const SizeVector &sizes) {
-  View view{buffer, 0, {}};
-  for (auto [size, stride] : llvm::zip_equal(sizes, KernelBuilder::strides(sizes)))
+static View viewOf(Value buffer, const ds::StridedWindow &window) {
+  View view{buffer, window.offset, {}};
+  for (auto [size, stride] : llvm::zip_equal(window.sizes, window.strides))
     view.axes.push_back({size, stride, true, std::nullopt});
   return view;
 }
 
 std::optional<View> operandView(KernelBuilder &k, Value value) {
-  if (isa<BlockArgument>(value))
-    return wholeView(k.bufferOf(value), k.sizesOf(value));
-  Operation *op = value.getDefiningOp();
-  if (!isa<ds::TransposeOp, ds::SliceOp>(op))
-    return std::nullopt;
-  auto inner = operandView(k, op->getOperand(0));
-  if (!inner)
-    return std::nullopt;
-  View view = *inner;
-  if (auto transpose = dyn_cast<ds::TransposeOp>(op)) {
-    for (auto [to, from] : llvm::enumerate(transpose.getPermutation()))
-      view.axes[to] = inner->axes[from];
-    return view;
+  SmallVector<Operation *> ops;
+  while (ds::isWindowOp(value.getDefiningOp())) {
+    ops.push_back(value.getDefiningOp());
+    value = ops.back()->getOperand(0);
   }
-  auto slice = cast<ds::SliceOp>(op);
-  for (auto [axis, start, step, size] :
-       llvm::zip_equal(view.axes, *sizesFromAttribute(slice.getStarts()), slice.getSteps(), k.sizesOf(value))) {
-    view.offset = view.offset + start * axis.stride;
-    axis.stride = axis.stride * SizeExpr(step);
-    axis.size = size;
+  if (!isa<BlockArgument>(value))
+    return std::nullopt;
+  std::optional<ds::StridedWindow> window = ds::StridedWindow::whole(k.sizesOf(value));
+  for (Operation *op : llvm::reverse(ops)) {
+    auto slice = dyn_cast<ds::SliceOp>(op);
+    SizeVector starts = slice ? *sizesFromAttribute(slice.getStarts()) : SizeVector();
+    window = ds::windowThrough(op, *window, k.sizesOf(op->getResult(0)), starts);
+    if (!window)
+      return std::nullopt;
   }
-  return view;
+  return viewOf(k.bufferOf(value), *window);
 }
 
 std::optional<View> resultView(KernelBuilder &k, Operation *op) {
   if (k.yielded().size() != 1)
     return std::nullopt;
   Value value = k.yielded().front();
-  View view = wholeView(k.outputBuffer(0), k.sizesOf(value));
+  View view = viewOf(k.outputBuffer(0), ds::StridedWindow::whole(k.sizesOf(value)));
   if (value == op->getResult(0))
     return view;
   auto transpose = value.getDefiningOp<ds::TransposeOp>();

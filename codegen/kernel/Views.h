@@ -1,4 +1,5 @@
-// Operands of an anchor that are seen through transposes and slices of its kernel: strides and an offset, no copy.
+// Operands of an anchor that are seen through transposes, slices and reshapes of its kernel: strides and an offset, no
+// copy.
 #ifndef DEEPSTRIDE_CODEGEN_KERNEL_VIEWS_H
 #define DEEPSTRIDE_CODEGEN_KERNEL_VIEWS_H
 
@@ -6,7 +7,8 @@
 
 namespace deepstride {
 
-/// The window that a value of a kernel is of one of its arguments; none where it is computed.
+/// The window that a value of a kernel is of one of its arguments; none where it is computed, or where no strides reach
+/// its elements.
 std::optional<View> operandView(KernelBuilder &k, mlir::Value value);
 
 /// The window that the result of `op` is of what the kernel yields: its own axes over the strides of a transpose behind

@@ -191,7 +191,8 @@ LogicalResult AttentionLowering::run() {
   auto query = operandView(k, op.getQuery()), keys = operandView(k, op.getKey()),
        values = operandView(k, op.getValue()), result = deepstride::resultView(k, op);
   if (!query || !keys || !values || !result || !result->axes[3].stride.isConstant(1))
-    return op.emitOpError("shares a kernel with more than transposes and slices, or its features are moved");
+    return op.emitOpError(
+        "shares a kernel with more than transposes, slices and reshapes that strides reach, or its features are moved");
   for (Value value : op->getOperands().drop_front(3)) // masks and positions
     if (!isa<BlockArgument>(value))
       return op.emitOpError("expects masks and positions in memory, found what its kernel computes");

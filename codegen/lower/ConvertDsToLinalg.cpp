@@ -60,7 +60,7 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
                    "expects elements of 1, 2, 4, 8, 16, 32 or 64 bits that are integers, or floats of 16 to "
                    "64 bits or the standard's narrow formats, found ")
                << type;
-    if (!isa<ds::PerElement>(op)) {
+    if (!isa<ds::PerElement, ds::ReshapeOp>(op)) {
       if (anchor || (k.ops().size() > 1 && !isa<ds::Anchor, ds::AttentionOp>(op)))
         return op->emitOpError("cannot share a kernel with other ops");
       anchor = op;

@@ -1,7 +1,8 @@
 // Kernels of elementwise ops and the views between them: one linalg.generic whose operands are strided windows.
-// Transposes, broadcasts and slices inside a fused region only change strides and offsets. Works on kernels all of
-// whose ops are such; vectorizing the loops is left to codegen/cpu, and so are tiles where an operand is transposed.
-#include "codegen/lower/KernelBuilder.h"
+// Transposes, broadcasts, slices and reshapes inside a fused region only change strides and offsets. Works on kernels
+// all of whose ops are such; vectorizing the loops is left to codegen/cpu, and so are tiles where an operand is
+// transposed.
+#include "codegen/kernel/Views.h"
 
 #include "runtime/abi/ds_abi.h"
 
@@ -38,7 +39,7 @@ private:
   Access broadcast(const Access &access, ArrayRef<SizeExpr> own, ArrayRef<SizeExpr> shape);
   Value emit(OpBuilder *body, Value value, const Access &access);
   Value emitOp(OpBuilder *body, Operation *op, const Access &access);
-  unsigned windowFor(Value argument, const Access &access);
+  unsigned windowFor(Value value, const Access &access);
   void collapse();
   void guardDivisors();
   int64_t leastElements() const;
@@ -69,16 +70,17 @@ Access ElementwiseLowering::broadcast(const Access &access, ArrayRef<SizeExpr> o
   return result;
 }
 
-unsigned ElementwiseLowering::windowFor(Value argument, const Access &access) {
+/// The window of an argument, or of what reshapes show of one.
+unsigned ElementwiseLowering::windowFor(Value value, const Access &access) {
   auto [entry, isNew] =
-      windowIds.insert({{argument.getAsOpaquePointer(), access.key()}, static_cast<unsigned>(windows.size())});
+      windowIds.insert({{value.getAsOpaquePointer(), access.key()}, static_cast<unsigned>(windows.size())});
   if (!isNew)
     return entry->second;
-  View view{k.bufferOf(argument), 0, {}};
+  View source = *operandView(k, value), view{source.buffer, source.offset, {}};
   for (const SizeExpr &size : loops)
     view.axes.push_back({size, 0, false, std::nullopt});
-  SizeVector strides = KernelBuilder::strides(k.sizesOf(argument));
-  for (auto [axis, stride] : llvm::zip_equal(access.axes, strides)) {
+  for (auto [axis, read] : llvm::zip_equal(access.axes, source.axes)) {
+    const SizeExpr &stride = read.stride;
     // A guarded axis never carries an offset: slices of broadcast values are not fused.
     view.offset = view.offset + axis.offset * stride;
     if (axis.loop < 0)
@@ -100,7 +102,7 @@ Value ElementwiseLowering::emit(OpBuilder *body, Value value, const Access &acce
   if (!isNew)
     return found->second;
   Value result;
-  if (isa<BlockArgument>(value)) {
+  if (isa<BlockArgument>(value) || value.getDefiningOp<ds::ReshapeOp>()) {
     unsigned window = windowFor(value, access);
     if (body)
       result = fromStorage(*body, k.loc, elements[window], k.elementOf(value));
@@ -194,7 +196,8 @@ void ElementwiseLowering::collapse() {
 /// A zero divisor must end the call with a diagnosis; the division itself is safe but meaningless then.
 void ElementwiseLowering::guardDivisors() {
   for (Operation *op : k.ops()) {
-    auto scanned = cast<ds::PerElement>(op).scannedOperand();
+    auto perElement = dyn_cast<ds::PerElement>(op);
+    auto scanned = perElement ? perElement.scannedOperand() : std::nullopt;
     if (!scanned)
       continue;
     Value divisors = op->getOperand(*scanned);
@@ -251,6 +254,9 @@ LogicalResult ElementwiseLowering::run() {
   for (Value value : k.yielded())
     if (k.sizesOf(value) != loops)
       return k.kernel.emitOpError("expects results of one size");
+  for (Operation *op : k.ops())
+    if (isa<ds::ReshapeOp>(op) && !operandView(k, op->getResult(0)))
+      return op->emitOpError("shows elements that no strides reach");
   guardDivisors();
   Access identity;
   for (unsigned axis = 0; axis < loops.size(); ++axis)

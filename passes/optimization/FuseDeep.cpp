@@ -7,7 +7,7 @@
 //   %3 = ds.fused { %1 = ds.linear %x, %w ; %2 = ds.gelu %1 ; %3 = ds.binary add %2, %r ; ds.yield %3 }
 #include "passes/Report.h"
 #include "passes/optimization/Passes.h"
-#include "passes/optimization/Regions.h"
+#include "passes/optimization/WindowChains.h"
 
 #include "dialects/ds/TileAccess.h"
 
@@ -37,6 +37,7 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     if (failed(result))
       return signalPassFailure();
     analysis = std::move(*result);
+    sliceGathers(getOperation(), analysis);
     SmallVector<Operation *> anchors;
     getOperation().walk([&](Operation *op) {
       if (isa<ds::Anchor, ds::AttentionOp>(op) && !isa<ds::FusedOp>(op->getParentOp()))
@@ -44,55 +45,56 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     });
     for (Operation *anchor : anchors)
       if (auto attention = dyn_cast<ds::AttentionOp>(anchor))
-        fuseViews(attention);
+        fuseWindows(attention);
       else
         fuse(anchor);
+    fuseCopies();
   }
 
   /// Attention reads its operands and writes its result through any strides, so that heads need not be moved.
-  void fuseViews(ds::AttentionOp attention) {
+  void fuseWindows(ds::AttentionOp attention) {
     OpSet region;
     region.insert(attention);
-    for (OpOperand *operand : {&attention.getQueryMutable(), &attention.getKeyMutable(), &attention.getValueMutable()})
-      for (Operation *op = operand->get().getDefiningOp();
-           op && joinsAttention(op, region, operand == &attention.getKeyMutable());
-           op = op->getOperand(0).getDefiningOp())
-        region.insert(op);
+    for (OpOperand *operand :
+         {&attention.getQueryMutable(), &attention.getKeyMutable(), &attention.getValueMutable()}) {
+      bool isKey = operand == &attention.getKeyMutable(); // packed before it is multiplied, whichever axis is the last
+      takeIn(windowChain(*operand, analysis, /*keepsRows=*/!isKey), *operand, region, analysis);
+    }
     Operation *last = attention;
     if (attention->hasOneUse())
       if (auto transpose = dyn_cast<ds::TransposeOp>(*attention->user_begin());
           transpose && transpose->getBlock() == attention->getBlock() && keepsLastAxis(transpose))
         last = transpose;
     region.insert(last);
-    auto moved = dependentsOf(region, last);
-    if (region.size() == 1 || !moved)
+    wrap(region, last);
+  }
+
+  /// What several window ops show is copied once, where something reads it that follows no windows. Readers are asked
+  /// first: what they have taken in is not left here.
+  void fuseCopies() {
+    SmallVector<Operation *> ops;
+    getOperation().walk([&](Operation *op) {
+      if (isa<ds::TransposeOp, ds::SliceOp>(op) && !isa<ds::FusedOp>(op->getParentOp()))
+        ops.push_back(op);
+    });
+    for (Operation *op : llvm::reverse(ops)) {
+      if (isa<ds::FusedOp>(op->getParentOp()) || op->use_empty())
+        continue;
+      OpSet region;
+      region.insert(op);
+      OpOperand &source = op->getOpOperand(0);
+      takeIn(windowChain(source, analysis, /*keepsRows=*/false), source, region, analysis);
+      wrap(region, op);
+    }
+  }
+
+  void wrap(const OpSet &region, Operation *last) {
+    auto moved = region.size() > 1 ? dependentsOf(region, last) : std::nullopt;
+    if (!moved)
       return;
     wrapRegion(region, last, *moved, analysis);
     count("ops fused", static_cast<int64_t>(region.size()) - 1);
     count("regions");
-  }
-
-  /// Keys are packed before they are multiplied, whichever axis is the last.
-  bool joinsAttention(Operation *op, const OpSet &region, bool isKey) {
-    if (op->getBlock() != region.front()->getBlock() || !isa<ds::TransposeOp, ds::SliceOp>(op))
-      return false;
-    if (auto transpose = dyn_cast<ds::TransposeOp>(op); transpose && !isKey && !keepsLastAxis(transpose)) {
-      op->emitRemark("does not join the region of 'ds.attention': it moves the last axis");
-      return false;
-    }
-    auto attention = cast<ds::AttentionOp>(region.front());
-    bool isInner = llvm::all_of(op->getUses(), [&](OpOperand &use) { // masks are read from memory
-      return region.contains(use.getOwner()) &&
-             (use.getOwner() != attention || use.getOperandNumber() <= attention.getValueMutable().getOperandNumber());
-    });
-    if (!isInner)
-      op->emitRemark("does not join the region of 'ds.attention': something else reads it");
-    return isInner;
-  }
-
-  static bool keepsLastAxis(ds::TransposeOp transpose) {
-    auto permutation = transpose.getPermutation();
-    return !permutation.empty() && permutation.back() == static_cast<int64_t>(permutation.size()) - 1;
   }
 
   void fuse(Operation *anchor) {
@@ -108,13 +110,7 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
         if (auto reason = obstacle(user, anchor, region, last))
           user->emitRemark() << "does not join the region of '" << anchor->getName().getStringRef() << "': " << *reason;
       }
-    if (region.size() == 1)
-      return;
-    auto moved = dependentsOf(region, last);
-    assert(moved && "a region that others could not move out of the way of does not grow");
-    wrapRegion(region, last, *moved, analysis);
-    count("ops fused", static_cast<int64_t>(region.size()) - 1);
-    count("regions");
+    wrap(region, last);
   }
 
   /// Takes an op into the region, together with what only it needs; what is against it otherwise.

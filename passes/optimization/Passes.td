@@ -39,6 +39,20 @@ def FactorZeroPoints : Pass<"ds-factor-zero-points", "::mlir::ModuleOp"> {
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }
 
+def MergeProducts : Pass<"ds-merge-products", "::mlir::ModuleOp"> {
+  let summary = "compute the projections of an attention that share an input as one product";
+  let description = [{
+    The `ds.linear` ops that make query, key and value of one attention become one where they have the same input, and
+    weights and biases that are constants of the package: their columns lie side by side, in a recipe for each operand.
+    What they gave are slices of its result, which attention reads in place. Codes of quantized weights are joined with
+    their scales and zero points. A product stays where something needs its result in memory as it is, where its weight
+    has other uses, which would store it twice, and where types, groups or what stands beside codes differ. Where only
+    some have a bias, the others get one of -0, which changes no float. Remarks say why one stays. Numerically a no-op,
+    bit by bit. Reports: products merged.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+}
+
 def NarrowIntegerProducts : Pass<"ds-narrow-integer-products", "::mlir::ModuleOp"> {
   let summary = "multiply 32-bit integers that hold no more than 16 bits as 16 bits";
   let description = [{

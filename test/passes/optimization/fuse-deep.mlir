@@ -239,3 +239,89 @@ func.func @residual(%x: tensor<?x5xf32> {ds.dims = ["n", 5]}, %w: tensor<5x5xf32
   %2 = ds.binary add %1, %0 : (tensor<?x5xf32>, tensor<?x5xf32>) -> tensor<?x5xf32>
   return %2 : tensor<?x5xf32>
 }
+
+// -----
+
+// Parts of one product are read where they lie: slices, and reshapes of them as long as strides reach what they show.
+// CHECK-LABEL: func.func @parts
+// CHECK-NEXT: %[[Y:.*]] = ds.fused {
+// CHECK-DAG: ds.slice %arg0 starts [0, 0, 0]
+// CHECK-DAG: ds.slice %arg0 starts [0, 0, 8]
+// CHECK-DAG: ds.slice %arg0 starts [0, 0, 16]
+// CHECK: ds.attention
+// CHECK-NEXT: ds.yield
+// CHECK: return %[[Y]]
+func.func @parts(%x: tensor<?x?x24xf32> {ds.dims = ["b", "s", 24]}) -> tensor<?x2x?x4xf32> attributes {ds.entry} {
+  %0 = ds.slice %x starts [0, 0, 0] sizes ["b", "s", 8] steps [1, 1, 1] : (tensor<?x?x24xf32>) -> tensor<?x?x8xf32>
+  %1 = ds.slice %x starts [0, 0, 8] sizes ["b", "s", 8] steps [1, 1, 1] : (tensor<?x?x24xf32>) -> tensor<?x?x8xf32>
+  %2 = ds.slice %x starts [0, 0, 16] sizes ["b", "s", 8] steps [1, 1, 1] : (tensor<?x?x24xf32>) -> tensor<?x?x8xf32>
+  %3 = ds.reshape %0 ["b", "s", 2, 4] : (tensor<?x?x8xf32>) -> tensor<?x?x2x4xf32>
+  %4 = ds.reshape %1 ["b", "s", 2, 4] : (tensor<?x?x8xf32>) -> tensor<?x?x2x4xf32>
+  %5 = ds.reshape %2 ["b", "s", 2, 4] : (tensor<?x?x8xf32>) -> tensor<?x?x2x4xf32>
+  %6 = ds.transpose %3 [0, 2, 1, 3] : (tensor<?x?x2x4xf32>) -> tensor<?x2x?x4xf32>
+  %7 = ds.transpose %4 [0, 2, 1, 3] : (tensor<?x?x2x4xf32>) -> tensor<?x2x?x4xf32>
+  %8 = ds.transpose %5 [0, 2, 1, 3] : (tensor<?x?x2x4xf32>) -> tensor<?x2x?x4xf32>
+  %9 = ds.attention %6, %7, %8 scale 0.5 : (tensor<?x2x?x4xf32>, tensor<?x2x?x4xf32>, tensor<?x2x?x4xf32>) -> tensor<?x2x?x4xf32>
+  return %9 : tensor<?x2x?x4xf32>
+}
+
+// -----
+
+// A transpose of all parts, of which single ones are taken: every reader has its own.
+// CHECK-LABEL: func.func @gathered_parts
+// CHECK-NOT: ds.gather
+// CHECK: %[[X:.*]] = ds.reshape %arg0
+// CHECK-NEXT: ds.fused {
+// CHECK-COUNT-3: ds.transpose %[[X]] [2, 0, 3, 1, 4]
+// CHECK: ds.attention
+// CHECK-NEXT: ds.yield
+func.func @gathered_parts(%x: tensor<?x?x24xf32> {ds.dims = ["b", "s", 24]}) -> tensor<?x2x?x4xf32> attributes {ds.entry} {
+  %i = ds.constant dense<0> : tensor<i64>
+  %j = ds.constant dense<1> : tensor<i64>
+  %k = ds.constant dense<-1> : tensor<i64>
+  %0 = ds.reshape %x ["b", "s", 3, 2, 4] : (tensor<?x?x24xf32>) -> tensor<?x?x3x2x4xf32>
+  %1 = ds.transpose %0 [2, 0, 3, 1, 4] : (tensor<?x?x3x2x4xf32>) -> tensor<3x?x2x?x4xf32>
+  %2 = ds.gather 0 %1, %i : (tensor<3x?x2x?x4xf32>, tensor<i64>) -> tensor<?x2x?x4xf32>
+  %3 = ds.gather 0 %1, %j : (tensor<3x?x2x?x4xf32>, tensor<i64>) -> tensor<?x2x?x4xf32>
+  %4 = ds.gather 0 %1, %k : (tensor<3x?x2x?x4xf32>, tensor<i64>) -> tensor<?x2x?x4xf32>
+  %5 = ds.attention %2, %3, %4 scale 0.5 : (tensor<?x2x?x4xf32>, tensor<?x2x?x4xf32>, tensor<?x2x?x4xf32>) -> tensor<?x2x?x4xf32>
+  return %5 : tensor<?x2x?x4xf32>
+}
+
+// -----
+
+// A reshape that no strides reach is copied: here the result of the transpose before it.
+// CHECK-LABEL: func.func @unreachable
+// CHECK-NEXT: %[[T:.*]] = ds.transpose %arg0
+// CHECK-NEXT: %[[R:.*]] = ds.reshape %[[T]]
+// CHECK-NEXT: ds.fused {
+// CHECK-NEXT: %[[Q:.*]] = ds.transpose %[[R]]
+// CHECK-NEXT: ds.attention %[[Q]], %arg1, %arg1
+func.func @unreachable(%x: tensor<?x3x4xf32> {ds.dims = ["s", 3, 4]}, %k: tensor<1x2x5x2xf32> {ds.dims = [1, 2, 5, 2]})
+    -> tensor<1x2x?x2xf32> attributes {ds.entry} {
+  %0 = ds.transpose %x [1, 0, 2] : (tensor<?x3x4xf32>) -> tensor<3x?x4xf32>
+  // expected-remark @+1 {{does not join the region of 'ds.attention': it joins axes between which elements are left out}}
+  %1 = ds.reshape %0 [1, "3*s", 2, 2] : (tensor<3x?x4xf32>) -> tensor<1x?x2x2xf32>
+  %2 = ds.transpose %1 [0, 2, 1, 3] : (tensor<1x?x2x2xf32>) -> tensor<1x2x?x2xf32>
+  %3 = ds.attention %2, %k, %k scale 0.5 : (tensor<1x2x?x2xf32>, tensor<1x2x5x2xf32>, tensor<1x2x5x2xf32>) -> tensor<1x2x?x2xf32>
+  return %3 : tensor<1x2x?x2xf32>
+}
+
+// -----
+
+// What is needed in memory is copied once.
+// CHECK-LABEL: func.func @copied
+// CHECK-NEXT: %[[Y:.*]] = ds.fused {
+// CHECK-NEXT: ds.slice
+// CHECK-NEXT: ds.reshape
+// CHECK-NEXT: ds.transpose
+// CHECK-NEXT: ds.yield
+// CHECK: ds.concat 0 %arg1, %[[Y]]
+func.func @copied(%x: tensor<?x24xf32> {ds.dims = ["s", 24]}, %past: tensor<?x?x4xf32> {ds.dims = ["p", "s", 4]})
+    -> tensor<?x?x4xf32> attributes {ds.entry} {
+  %0 = ds.slice %x starts [0, 8] sizes ["s", 8] steps [1, 1] : (tensor<?x24xf32>) -> tensor<?x8xf32>
+  %1 = ds.reshape %0 ["s", 2, 4] : (tensor<?x8xf32>) -> tensor<?x2x4xf32>
+  %2 = ds.transpose %1 [1, 0, 2] : (tensor<?x2x4xf32>) -> tensor<2x?x4xf32>
+  %3 = ds.concat 0 %past, %2 : (tensor<?x?x4xf32>, tensor<2x?x4xf32>) -> tensor<?x?x4xf32>
+  return %3 : tensor<?x?x4xf32>
+}

@@ -1,0 +1,134 @@
+// Follows window ops from their reader to memory. Whether strides reach the elements is asked of sizes as the kernel
+// will know them: every size that is no number is a symbol of its own there.
+#include "passes/optimization/WindowChains.h"
+
+#include "dialects/ds/StridedWindow.h"
+#include "passes/graph/Matching.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+bool keepsLastAxis(ds::TransposeOp transpose) {
+  auto permutation = transpose.getPermutation();
+  return !permutation.empty() && permutation.back() == static_cast<int64_t>(permutation.size()) - 1;
+}
+
+bool readsWindows(OpOperand &use) {
+  if (auto attention = dyn_cast<ds::AttentionOp>(use.getOwner()))
+    return use.getOperandNumber() <= attention.getValueMutable().getOperandNumber(); // masks are read from memory
+  return ds::isWindowOp(use.getOwner());
+}
+
+SizeVector asSymbols(ArrayRef<SizeExpr> sizes) {
+  SizeVector renamed;
+  for (const SizeExpr &size : sizes)
+    renamed.push_back(size.constant() ? size : SizeExpr::symbol(size.str()));
+  return renamed;
+}
+
+void sliceGathers(func::FuncOp function, SizeAnalysis &analysis) {
+  SmallVector<ds::GatherOp> gathers;
+  function.walk([&](ds::GatherOp gather) { gathers.push_back(gather); });
+  for (ds::GatherOp gather : gathers) {
+    const TensorFacts &input = analysis.facts(gather.getInput()), &indices = analysis.facts(gather.getIndices());
+    auto axis = static_cast<size_t>(gather.getAxis());
+    auto length = input.sizes[axis].constant();
+    auto index =
+        indices.contents && indices.contents->size() == 1 ? indices.contents->front().constant() : std::nullopt;
+    if (!length || !index || *index < -*length || *index >= *length)
+      continue;
+    SizeVector starts(input.sizes.size()), sizes = input.sizes;
+    starts[axis] = *index < 0 ? *index + *length : *index;
+    sizes[axis] = 1;
+    OpBuilder builder(gather);
+    MLIRContext *context = builder.getContext();
+    TensorFacts facts{input.elementType, sizes, std::nullopt};
+    auto slice = ds::SliceOp::create(builder, gather.getLoc(), facts.type(), gather.getInput(),
+                                     toAttribute(context, starts), toAttribute(context, sizes),
+                                     builder.getDenseI64ArrayAttr(SmallVector<int64_t>(sizes.size(), 1)));
+    analysis.set(slice, facts);
+    const TensorFacts result = analysis.facts(gather.getResult());
+    auto reshape = ds::ReshapeOp::create(builder, gather.getLoc(), gather.getResult().getType(), slice,
+                                         toAttribute(context, result.sizes));
+    analysis.set(reshape, result);
+    keepNames(gather, reshape);
+    gather.getResult().replaceAllUsesWith(reshape.getResult());
+    gather.erase();
+  }
+}
+
+/// Where no strides reach what the chain shows, the number of the reshape that is in the way.
+static std::optional<size_t> unreachable(ArrayRef<Operation *> chain, SizeAnalysis &analysis) {
+  auto sizesOf = [&](Value value) { return asSymbols(analysis.facts(value).sizes); };
+  std::optional<ds::StridedWindow> window = ds::StridedWindow::whole(sizesOf(chain.back()->getOperand(0)));
+  for (size_t number = chain.size(); number-- > 0;) {
+    Operation *op = chain[number];
+    auto slice = dyn_cast<ds::SliceOp>(op);
+    SizeVector starts = slice ? asSymbols(*sizesFromAttribute(slice.getStarts())) : SizeVector();
+    window = ds::windowThrough(op, *window, sizesOf(op->getResult(0)), starts);
+    if (!window)
+      return number;
+  }
+  return std::nullopt;
+}
+
+SmallVector<Operation *> windowChain(OpOperand &operand, SizeAnalysis &analysis, bool keepsRows) {
+  Operation *reader = operand.getOwner();
+  SmallVector<Operation *> chain;
+  auto outside = [&](Operation *op, StringRef why) {
+    if (isa<ds::AttentionOp>(reader)) // copies are what remains
+      op->emitRemark() << "does not join the region of '" << reader->getName().getStringRef() << "': " << why;
+  };
+  for (Operation *op = operand.get().getDefiningOp(); ds::isWindowOp(op) && op->getBlock() == reader->getBlock();
+       op = op->getOperand(0).getDefiningOp()) {
+    if (auto transpose = dyn_cast<ds::TransposeOp>(op); transpose && keepsRows && !keepsLastAxis(transpose)) {
+      outside(op, "it moves the last axis");
+      break;
+    }
+    if (!llvm::all_of(op->getUses(), [&](OpOperand &use) {
+          return &use == &operand || (use.getOwner()->getBlock() == op->getBlock() && readsWindows(use));
+        })) {
+      if (!isa<ds::ReshapeOp>(op))
+        outside(op, "something else reads it");
+      break;
+    }
+    chain.push_back(op);
+  }
+  // A reshape of a whole buffer is a view of it already.
+  auto dropReshapes = [&] {
+    while (!chain.empty() && isa<ds::ReshapeOp>(chain.back()))
+      chain.pop_back();
+  };
+  dropReshapes();
+  while (!chain.empty()) {
+    auto number = unreachable(chain, analysis);
+    if (!number)
+      break;
+    outside(chain[*number], "it joins axes between which elements are left out");
+    chain.truncate(*number);
+    dropReshapes();
+  }
+  return chain;
+}
+
+void takeIn(ArrayRef<Operation *> chain, OpOperand &operand, OpSet &region, SizeAnalysis &analysis) {
+  OpOperand *read = &operand;
+  Operation *before = operand.getOwner();
+  for (Operation *op : chain) {
+    if (op->hasOneUse()) {
+      op->moveBefore(before);
+    } else {
+      OpBuilder builder(before);
+      Operation *copy = builder.clone(*op);
+      analysis.set(copy->getResult(0), analysis.facts(op->getResult(0)));
+      read->set(copy->getResult(0));
+      op = copy;
+    }
+    region.insert(op);
+    before = op;
+    read = &op->getOpOperand(0);
+  }
+}
+
+} // namespace deepstride

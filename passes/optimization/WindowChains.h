@@ -1,0 +1,33 @@
+// Transposes, slices and reshapes before an op whose kernel reads memory through strides: they need not be run.
+#ifndef DEEPSTRIDE_PASSES_OPTIMIZATION_WINDOWCHAINS_H
+#define DEEPSTRIDE_PASSES_OPTIMIZATION_WINDOWCHAINS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/optimization/Regions.h"
+
+namespace deepstride {
+
+/// Sizes as a kernel will know them: each that is no number is a symbol of its own.
+SizeVector asSymbols(llvm::ArrayRef<SizeExpr> sizes);
+
+/// Makes slices of gathers that take one index which is known.
+void sliceGathers(mlir::func::FuncOp function, SizeAnalysis &analysis);
+
+/// Whether a transpose leaves the last axis where it is, so that rows stay contiguous.
+bool keepsLastAxis(ds::TransposeOp transpose);
+
+/// Whether the operand's reader follows windows: a window op, or attention where it reads query, key or value.
+bool readsWindows(mlir::OpOperand &use);
+
+/// The window ops behind an operand, nearest first, up to a value in memory whose elements strides reach. All of their
+/// readers in the block follow windows, too. With `keepsRows` a transpose of the last axis ends the chain. Remarks say
+/// what ended it.
+llvm::SmallVector<mlir::Operation *> windowChain(mlir::OpOperand &operand, SizeAnalysis &analysis, bool keepsRows);
+
+/// Gives the operand a chain of its own, right before its reader, and adds it to the region. What others read, too, is
+/// copied: it costs them nothing.
+void takeIn(llvm::ArrayRef<mlir::Operation *> chain, mlir::OpOperand &operand, OpSet &region, SizeAnalysis &analysis);
+
+} // namespace deepstride
+
+#endif
