@@ -9,7 +9,7 @@
 namespace ds {
 
 // Whether somebody watches the bounds of buffers: then each is an allocation of its own and of its exact size, parts of
-// the workspace and constants, too.
+// the workspace and constants, too, and threads share launches of any size.
 bool areBoundsWatched();
 
 // Memory of at least so many bytes, 64-byte aligned unless bounds are watched; `granted` says how many they are. Null

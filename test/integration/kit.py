@@ -98,11 +98,16 @@ def run_inputs(package, inputs, outputs, *options, name="ds-run"):
         return dict(arrays)
 
 
-def run_guarded(package, inputs, outputs, *options):
+def run_guarded(package, inputs, outputs, *options, code=0):
     """Runs a package again (test/guarded), each buffer an allocation of its own between guard pages, tight at its end, then at
-    its front: no access may leave a buffer. Memory is full of ones before it is written, and no bit may depend on it."""
-    for name in ("ds-run-guarded-end", "ds-run-guarded-front"):
-        found = run_inputs(package, inputs, inputs.with_name("guarded.npz"), *options, name=name)
+    its front: no access may leave a buffer. Memory is full of ones before it is written, three threads share the smallest
+    kernel, then there is one, and no bit may depend on that."""
+    for name, threads in (("ds-run-guarded-end", 3), ("ds-run-guarded-front", 1)):
+        chosen = options if any(str(option).startswith("--threads") for option in options) else [*options, f"--threads={threads}"]
+        if code:
+            tool(name, package, "--inputs", inputs, "--output", inputs.with_name("guarded.npz"), *chosen, code=code)
+            continue
+        found = run_inputs(package, inputs, inputs.with_name("guarded.npz"), *chosen, name=name)
         for output, array in outputs.items():
             expect(array.tobytes() == found[output].tobytes(), f"{name}: {output} has other bits than by ds-run, {package}")
 

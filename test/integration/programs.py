@@ -105,6 +105,7 @@ class Program:
         np.savez(folder / "in.npz", **{value.name[1:]: value.array for value in inputs or self.arguments})
         files = folder / "program.dsp", folder / "in.npz"
         if code:
+            run_guarded(*files, None, *run_options, code=code)
             return tool("ds-run", files[0], "--inputs", files[1], "--output", folder / "out.npz", *run_options, code=code)
         outputs = run_inputs(*files, folder / "out.npz", *run_options)
         run_guarded(*files, outputs, *run_options)

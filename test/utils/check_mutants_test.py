@@ -75,7 +75,8 @@ class Mutants(unittest.TestCase):
 
     def test_what_decides_nothing(self):
         text = ('/* a < b */ const char *s = "a < b && 1";\n  assert(a < b && c == 3);\n  return op->emitOpError("1 < ") << n - 1;\n'
-                "#define X (a < b)\ntemplate <typename T, int N> SmallVector<int, 4> f(std::vector<T> &&x);\n")
+                "#define X (a < b)\ntemplate <typename T, int N> SmallVector<int, 4> f(std::vector<T> &&x);\n"
+                "struct S { virtual int f() const = 0; virtual int g() = 0; };\n")
         self.assertEqual(self.changed(text), {})
         self.assertEqual(len(code_only(text)), len(text))
 
