@@ -103,11 +103,11 @@ def elements_gathered_from_rows(folder):
     exact(p, "ds.gather 1 {0}, {1}", [empty, nothing], "f32", ["?", "?"], np.zeros((3, 0)))
     p.verify(folder)
     for place in (0, 15, 16, 20):
-        for value in (24, -25, 2**40):
+        for value, size in ((24, 24), (-25, 24), (2**40, 24), (0, 0)):
             p = Program()
             indices = np.zeros(21, np.int64)
             indices[place] = value
-            x, i = p.input(np.ones((2, 24)), "f32", ["n", "m"]), p.input(indices, "i64", ["i"])
+            x, i = p.input(np.ones((2, size)), "f32", ["n", "m"]), p.input(indices, "i64", ["i"])
             p.test("ds.gather 1 {0}, {1}", [x, i], "f32", ["?", "?"], np.zeros((2, 21)))
             for variant in ("--mcpu=x86-64-v3", "--mcpu=host"):
                 result = p.run(folder, [variant], code=1)

@@ -245,6 +245,10 @@ class Report(unittest.TestCase):
         return {"name": name, "path": "passes/A.cpp", "line": 7, "kind": "comparison turned", "diff": "- a < b\n+ a <= b",
                 "result": result, "by": by, "seconds": 1}
 
+    def test_explanations_are_of_faults_that_can_be_made(self):
+        for path, diff in self.tool.explained():
+            self.assertIn(diff, {mutant.diff for mutant in mutants_of(path, (ROOT / path).read_text())}, path)
+
     def test_rates_and_explanations(self):
         results = [self.result(str(i), "killed") for i in range(9)] + [self.result("x", "survived", ""), self.result("y", "stillborn", "")]
         code, output = self.report(results)
