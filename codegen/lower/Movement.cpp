@@ -341,8 +341,7 @@ static Value paddedPosition(KernelBuilder &k, ds::PadKind kind, Value i, Value s
     Value period = arith::MaxSIOp::create(k.b, k.loc, k.mul(k.constant(2), last), one);
     Value rest = arith::RemSIOp::create(k.b, k.loc, i, period);
     rest = arith::SelectOp::create(k.b, k.loc, less(rest, zero), arith::AddIOp::create(k.b, k.loc, rest, period), rest);
-    Value mirrored = arith::SelectOp::create(k.b, k.loc, less(last, rest), k.sub(period, rest), rest);
-    return arith::MinSIOp::create(k.b, k.loc, mirrored, last);
+    return arith::SelectOp::create(k.b, k.loc, less(last, rest), k.sub(period, rest), rest);
   }
   default: // edge
     return arith::MaxSIOp::create(k.b, k.loc, arith::MinSIOp::create(k.b, k.loc, i, last), zero);

@@ -146,9 +146,9 @@ Value RowPooling::finished(Value total, Value rows, Value first) {
 void RowPooling::prepare() {
   // Windows are walked in whole vectors, of which the last may start at the last window.
   SizeExpr windows = result.back() + SizeExpr(lanes);
-  SizeExpr reach = windows * SizeExpr(stride) + SizeExpr((op.getKernel()[last] - 1) * op.getDilations()[last]) +
-                   SizeExpr(stride * lanes);
-  SizeExpr length = reach + input.back() + SizeExpr(op.getPads()[last] + lanes);
+  // As far as the windows of the last vector reach. The row ends before: its windows leave less than a stride of it
+  // out.
+  SizeExpr length = windows * SizeExpr(stride) + SizeExpr((op.getKernel()[last] - 1) * op.getDilations()[last]);
   scratch = k.scratchOf(type.getElementType(), windows + length);
   lineStart = k.index(windows);
   Value none = neutral(), end = k.index(windows + length - SizeExpr(lanes));

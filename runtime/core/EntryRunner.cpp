@@ -1,5 +1,7 @@
 #include "runtime/core/EntryRunner.h"
 
+#include "runtime/core/BufferMemory.h"
+
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -60,7 +62,9 @@ void EntryRunner::bindBuffers(const std::vector<TensorView> &inputs) {
     symbolKnown[i] = entry.symbols[i].kind != SymbolKind::Computed;
   defined.clear();
 
-  workspace.reserve(plan->workspaceBytes);
+  bool isApart = areBoundsWatched();
+  if (!isApart)
+    workspace.reserve(plan->workspaceBytes);
   outputs->resize(entry.outputs.size());
   for (size_t i = 0; i < entry.outputs.size(); ++i)
     if (!computed.output[i])
@@ -75,6 +79,12 @@ void EntryRunner::bindBuffers(const std::vector<TensorView> &inputs) {
       buffers[i] = const_cast<uint8_t *>(package.constant(buffer.index));
       if (!buffers[i]) // no file to map: all constants of the package are empty
         buffers[i] = AlignedBuffer().data();
+      if (isApart) {
+        dynamicBuffers[i] = AlignedBuffer(bufferBytes[i]);
+        if (bufferBytes[i] != 0)
+          std::memcpy(dynamicBuffers[i].data(), buffers[i], bufferBytes[i]);
+        buffers[i] = dynamicBuffers[i].data();
+      }
       break;
     case BufferRole::Input: {
       const TensorView &input = inputs[buffer.index];
@@ -99,8 +109,8 @@ void EntryRunner::bindBuffers(const std::vector<TensorView> &inputs) {
     }
     case BufferRole::Workspace:
       if (!computed.size[buffer.bytes])
-        buffers[i] = isSanitized ? (dynamicBuffers[i] = AlignedBuffer(bufferBytes[i])).data()
-                                 : workspace.data() + plan->offsets[i];
+        buffers[i] =
+            isApart ? (dynamicBuffers[i] = AlignedBuffer(bufferBytes[i])).data() : workspace.data() + plan->offsets[i];
       break;
     }
   }

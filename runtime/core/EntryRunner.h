@@ -89,7 +89,8 @@ private:
   std::vector<Tensor> *outputs = nullptr;
   LaunchObserver *observer = nullptr;
   AlignedBuffer workspace;
-  std::map<size_t, AlignedBuffer> dynamicBuffers; // workspace that depends on computed symbols
+  std::map<size_t, AlignedBuffer> dynamicBuffers; // workspace that depends on computed symbols;
+                                                  // where bounds are watched all of it, and constants
   std::vector<AlignedBuffer> inputCopies;         // of inputs that are not aligned
   std::vector<void *> launchBuffers;
   std::vector<int64_t> launchSizes;

@@ -1,4 +1,5 @@
 // The launch and collective services of EntryRunner.
+#include "runtime/core/BufferMemory.h"
 #include "runtime/core/EntryRunner.h"
 
 #include <chrono>
@@ -83,7 +84,8 @@ void EntryRunner::gather(const ds_launch &request) {
 }
 
 void EntryRunner::runKernel(const ds_launch &request, int64_t grid, size_t scratchBytes) {
-  int64_t grain = std::max<int64_t>(request.grain, 1);
+  // Where bounds are watched, so is who writes what: all threads take part in the smallest launches.
+  int64_t grain = areBoundsWatched() ? 1 : std::max<int64_t>(request.grain, 1);
   int64_t units = grid / grain + (grid % grain != 0);
   unsigned threads = static_cast<unsigned>(std::min<int64_t>(units, pool.size()));
   kernelResults.resize(pool.size());

@@ -1,18 +1,16 @@
 #include "runtime/core/Tensor.h"
 
+#include "runtime/core/BufferMemory.h"
 #include "runtime/core/Error.h"
 
-#include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <sys/mman.h>
 #include <unistd.h>
 #include <utility>
 
 namespace ds {
 namespace {
 constexpr size_t alignment = 64;
-constexpr size_t hugePage = size_t(2) << 20;
 
 size_t physicalMemory() {
   static const size_t bytes = [] {
@@ -22,8 +20,6 @@ size_t physicalMemory() {
   }();
   return bytes;
 }
-
-size_t roundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 } // namespace
 
 uint8_t *AlignedBuffer::emptyData() {
@@ -41,28 +37,22 @@ AlignedBuffer &AlignedBuffer::operator=(AlignedBuffer &&other) noexcept {
 }
 
 void AlignedBuffer::reserve(size_t bytes) {
-  if (bytes <= size)
+  if (areBoundsWatched() ? memory && bytes == size : bytes <= size)
     return;
   release();
   // A system that overcommits would grant it and end the process at first touch.
   if (bytes > physicalMemory())
     fail(ErrorCode::OutOfMemory, "cannot allocate ", bytes, " bytes, this machine has ", physicalMemory());
-  // Big buffers lie on huge pages where the system has them: fewer faults on first touch, fewer TLB misses after.
-  bool big = bytes >= 2 * hugePage && !isSanitized;
-  size_t unit = big ? hugePage : alignment;
-  size_t rounded = isSanitized ? bytes : roundUp(bytes, unit);
-  void *allocated = nullptr;
-  if (posix_memalign(&allocated, unit, rounded) == 0)
-    memory = static_cast<uint8_t *>(allocated);
+  size_t granted = 0;
+  memory = takeMemory(bytes, granted);
   if (!memory)
     fail(ErrorCode::OutOfMemory, "cannot allocate ", bytes, " bytes");
-  if (big)
-    madvise(memory, rounded, MADV_HUGEPAGE);
-  size = rounded;
+  size = granted;
 }
 
 void AlignedBuffer::release() {
-  std::free(memory);
+  if (memory)
+    giveMemory(memory, size);
   memory = nullptr;
   size = 0;
 }

@@ -10,20 +10,8 @@
 
 namespace ds {
 
-// Whether the address sanitizer watches this build: then every buffer is an allocation of its own and of its exact
-// size.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define DS_ADDRESS_SANITIZER 1
-#endif
-#endif
-#ifdef DS_ADDRESS_SANITIZER
-inline constexpr bool isSanitized = true;
-#else
-inline constexpr bool isSanitized = false;
-#endif
-
-// 64-byte aligned memory. Never null: a buffer of zero bytes still has an address that may be passed to a kernel.
+// 64-byte aligned memory, unless its bounds are watched (BufferMemory.h). Never null: a buffer of zero bytes still has
+// an address that may be passed to a kernel.
 class AlignedBuffer {
 public:
   AlignedBuffer() = default;
@@ -32,7 +20,7 @@ public:
   AlignedBuffer &operator=(AlignedBuffer &&other) noexcept;
   ~AlignedBuffer() { release(); }
 
-  // Makes room for the bytes; the contents are lost when the memory has to grow.
+  // Makes room for the bytes; the contents are lost when the memory has to change.
   void reserve(size_t bytes);
   void release();
 

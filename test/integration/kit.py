@@ -95,9 +95,29 @@ def compile_model(model, folder, *options, name="model.dsp", **keywords):
 
 def run_package(package, inputs, folder, *options):
     np.savez(Path(folder, "inputs.npz"), **inputs)
-    tool("ds-run", package, "--inputs", Path(folder, "inputs.npz"), "--output", Path(folder, "outputs.npz"), *options)
-    with np.load(Path(folder, "outputs.npz")) as outputs:
-        return dict(outputs)
+    outputs = run_inputs(package, Path(folder, "inputs.npz"), Path(folder, "outputs.npz"), *options)
+    run_guarded(package, Path(folder, "inputs.npz"), outputs, *options)
+    return outputs
+
+
+def run_inputs(package, inputs, outputs, *options, name="ds-run"):
+    tool(name, package, "--inputs", inputs, "--output", outputs, *options)
+    with np.load(outputs) as arrays:
+        return dict(arrays)
+
+
+def run_guarded(package, inputs, outputs, *options, code=0):
+    """Runs a package again (test/guarded), each buffer an allocation of its own between guard pages, tight at its end, then at
+    its front: no access may leave a buffer. Memory is full of ones before it is written, three threads share the smallest
+    kernel, then there is one, and no bit may depend on that."""
+    for name, threads in (("ds-run-guarded-end", 3), ("ds-run-guarded-front", 1)):
+        chosen = options if any(str(option).startswith("--threads") for option in options) else [*options, f"--threads={threads}"]
+        if code:
+            tool(name, package, "--inputs", inputs, "--output", inputs.with_name("guarded.npz"), *chosen, code=code)
+            continue
+        found = run_inputs(package, inputs, inputs.with_name("guarded.npz"), *chosen, name=name)
+        for output, array in outputs.items():
+            expect(array.tobytes() == found[output].tobytes(), f"{name}: {output} has other bits than by ds-run, {package}")
 
 
 def onnx_runtime(model, inputs, cache={}):

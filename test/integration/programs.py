@@ -3,7 +3,7 @@ import os
 
 import numpy as np
 
-from kit import expect, tool
+from kit import expect, run_guarded, run_inputs, tool
 
 SEED = int(os.environ.get("DS_SEED", np.random.SeedSequence().entropy % (1 << 32)))
 DTYPES = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "bf16": np.float32, "i1": np.bool_,
@@ -103,12 +103,13 @@ class Program:
         (folder / "program.mlir").write_text(self.text())
         tool("ds-opt", folder / "program.mlir", "-o", folder / "program.dsp", *options)
         np.savez(folder / "in.npz", **{value.name[1:]: value.array for value in inputs or self.arguments})
-        result = tool("ds-run", folder / "program.dsp", "--inputs", folder / "in.npz", "--output", folder / "out.npz",
-                      *run_options, code=code)
+        files = folder / "program.dsp", folder / "in.npz"
         if code:
-            return result
-        with np.load(folder / "out.npz") as outputs:
-            return [outputs[f"r{i}"] for i in range(len(self.checks))]
+            run_guarded(*files, None, *run_options, code=code)
+            return tool("ds-run", files[0], "--inputs", files[1], "--output", folder / "out.npz", *run_options, code=code)
+        outputs = run_inputs(*files, folder / "out.npz", *run_options)
+        run_guarded(*files, outputs, *run_options)
+        return [outputs[f"r{i}"] for i in range(len(self.checks))]
 
     def verify(self, folder, variants=VARIANTS):
         """Compiles and runs all variants and reports every result that is off."""

@@ -82,3 +82,23 @@ def frames_of_a_signal(folder):
         expect(y.shape == expected.shape, f"{nodes[number][2]}: {y.shape}, expected {expected.shape}")
         error = np.abs(y - expected).max() / np.abs(expected).max()
         expect(error <= 2e-6, f"{nodes[number]}: off by {error:.2g} of the greatest (DS_SEED={SEED})")
+
+
+@case
+def signals_of_half_spectra(folder):
+    """Real signals from the half of a spectrum that says all, of even and odd lengths; of real spectra, too."""
+    random = np.random.default_rng(SEED + 2)
+    nodes, feeds, wanted = [], {}, []
+    for length, given, width in ((36, None, 2), (2, None, 2), (37, 37, 2), (64, 64, 2), (64, 64, 1), (9, 9, 1)):
+        x = random.standard_normal((3, length // 2 + 1, width))
+        z = x[..., 0] + (1j * x[..., 1] if width == 2 else 0)
+        feeds[f"x{len(nodes)}"] = x
+        nodes.append((["m", *x.shape[1:]], "DFT", {"inverse": 1, "onesided": 1},
+                      [None if given is None else np.int64(given), np.int64(1)]))
+        wanted.append(np.fft.irfft(z, length, 1)[..., None])
+    found = run_package(compile_model(model(folder, nodes, TensorProto.DOUBLE), folder), feeds, folder)
+    for number, expected in enumerate(wanted):
+        y = found[f"y{number}"]
+        expect(y.shape == expected.shape, f"{nodes[number]}: {y.shape}, expected {expected.shape}")
+        error = np.abs(y - expected).max() / np.abs(expected).max()
+        expect(error <= 1e-14, f"{nodes[number]}: off by {error:.2g} of the greatest (DS_SEED={SEED})")

@@ -64,11 +64,12 @@ def transposes_among_other_steps(folder):
 
 @case
 def padding_by_rows(folder):
-    """Every kind before, behind and across axes, cropped on some sides; ends longer than the axis, axes of 1 and of 0."""
+    """Every kind before, behind and across axes, cropped on some sides, into the padding of the other one, too; ends longer than
+    the axis, axes of 1 and of 0."""
     p = Program()
     shapes = (((37,), (3,), (40,)), ((5, 18), (2, 0), (1, 7)), ((4, 6, 9), (3, 5, 0), (0, 8, 0)), ((3, 17, 8), (2, 0, 0), (4, 0, 0)),
               ((6, 33), (-2, 4), (3, -5)), ((5, 7, 3), (0, -3, 1), (-1, 4, 2)), ((1, 16), (3, 1), (2, 1)), ((2, 9), (5, -9), (2, 12)),
-              ((2, 3, 4, 5), (1, 1, 1, 1), (1, 2, 3, 4)))
+              ((2, 3, 4, 5), (1, 1, 1, 1), (1, 2, 3, 4)), ((4, 6), (0, 5), (0, -8)), ((3, 5), (4, 0), (-6, 2)))
     for number, (shape, low, high) in enumerate(shapes):
         for kind, element in itertools.product(("constant", "edge", "reflect", "wrap"), TYPES[number % 4::4]):
             name = f"{number}{kind}{element}"
@@ -102,11 +103,11 @@ def elements_gathered_from_rows(folder):
     exact(p, "ds.gather 1 {0}, {1}", [empty, nothing], "f32", ["?", "?"], np.zeros((3, 0)))
     p.verify(folder)
     for place in (0, 15, 16, 20):
-        for value in (24, -25, 2**40):
+        for value, size in ((24, 24), (-25, 24), (2**40, 24), (0, 0)):
             p = Program()
             indices = np.zeros(21, np.int64)
             indices[place] = value
-            x, i = p.input(np.ones((2, 24)), "f32", ["n", "m"]), p.input(indices, "i64", ["i"])
+            x, i = p.input(np.ones((2, size)), "f32", ["n", "m"]), p.input(indices, "i64", ["i"])
             p.test("ds.gather 1 {0}, {1}", [x, i], "f32", ["?", "?"], np.zeros((2, 21)))
             for variant in ("--mcpu=x86-64-v3", "--mcpu=host"):
                 result = p.run(folder, [variant], code=1)

@@ -75,7 +75,8 @@ class Mutants(unittest.TestCase):
 
     def test_what_decides_nothing(self):
         text = ('/* a < b */ const char *s = "a < b && 1";\n  assert(a < b && c == 3);\n  return op->emitOpError("1 < ") << n - 1;\n'
-                "#define X (a < b)\ntemplate <typename T, int N> SmallVector<int, 4> f(std::vector<T> &&x);\n")
+                "#define X (a < b)\ntemplate <typename T, int N> SmallVector<int, 4> f(std::vector<T> &&x);\n"
+                "struct S { virtual int f() const = 0; virtual int g() = 0; };\n")
         self.assertEqual(self.changed(text), {})
         self.assertEqual(len(code_only(text)), len(text))
 
@@ -243,6 +244,10 @@ class Report(unittest.TestCase):
     def result(self, name, result, by="lit: a.mlir"):
         return {"name": name, "path": "passes/A.cpp", "line": 7, "kind": "comparison turned", "diff": "- a < b\n+ a <= b",
                 "result": result, "by": by, "seconds": 1}
+
+    def test_explanations_are_of_faults_that_can_be_made(self):
+        for path, diff in self.tool.explained():
+            self.assertIn(diff, {mutant.diff for mutant in mutants_of(path, (ROOT / path).read_text())}, path)
 
     def test_rates_and_explanations(self):
         results = [self.result(str(i), "killed") for i in range(9)] + [self.result("x", "survived", ""), self.result("y", "stillborn", "")]

@@ -125,8 +125,8 @@ def faults(source, text):
         if "Twine" not in line_at(source, found.start()) and '"' not in line_at(source, found.start()):
             yield "sign turned", found.start(), found.end(), "-" if found.group() == "+" else "+"
     for found in re.finditer(r"(?<![\w.<\"])(?<![+-] )\d+(?:\.\d+(?:e-?\d+)?f?)?(?![\w.>])", text):
-        if re.search(r"\bcase ", line_at(text, found.start())):
-            continue
+        if re.search(r"\bcase ", line_at(text, found.start())) or re.search(r"\)( const)? = $", text[:found.start()][-12:]):
+            continue  # labels, and functions without a body
         number = found.group()
         if "." in number:
             changed = "1.0" if float(number.rstrip("f")) == 0 else f"(1.5 * {number})"

@@ -77,3 +77,19 @@ func.func @circular(%x: vector<8xf32>) -> (vector<8xf32>, vector<8xf32>, vector<
   %3 = math.acos %x : vector<8xf32>
   return %0, %1, %2, %3 : vector<8xf32>, vector<8xf32>, vector<8xf32>, vector<8xf32>
 }
+
+// -----
+
+// Sines of large numbers are libm's, lane by lane; they are marked, and what is marked is left alone.
+// CHECK-LABEL: func.func @circular
+// CHECK: arith.cmpf ole, %{{.*}} : vector<8xf32>
+// CHECK: scf.if
+// CHECK: math.sin %{{.*}} {ds.libm} : vector<8xf32>
+// CHECK-NOT: scf.if
+// CHECK: %[[KEPT:.*]] = math.cos %arg0 {ds.libm} : vector<8xf32>
+// CHECK: return %{{.*}}, %[[KEPT]]
+func.func @circular(%x: vector<8xf32>) -> (vector<8xf32>, vector<8xf32>) {
+  %0 = math.sin %x : vector<8xf32>
+  %1 = math.cos %x {ds.libm} : vector<8xf32>
+  return %0, %1 : vector<8xf32>, vector<8xf32>
+}

@@ -94,3 +94,23 @@ ds.kernel @batch sizes 0 arguments [[2, 3, 5], [5, 20], [2, 1, 1]] {
   %1 = ds.binary mul %0, %b {result_sizes = [[2, 3, 20]]} : (tensor<2x3x20xf32>, tensor<2x1x1xf32>) -> tensor<2x3x20xf32>
   ds.yield %1 : tensor<2x3x20xf32>
 }
+
+// -----
+
+// An operand is no result, whatever its sizes are.
+// expected-error @+1 {{'ds.kernel' op expects results of the sizes of its anchor}}
+ds.kernel @operand_again sizes 0 arguments [[4, 5], [5, 20], [4, 20]] {
+^bb0(%x: tensor<4x5xf32>, %w: tensor<5x20xf32>, %y: tensor<4x20xf32>):
+  %0 = ds.linear %x, %w {result_sizes = [[4, 20]]} : (tensor<4x5xf32>, tensor<5x20xf32>) -> tensor<4x20xf32>
+  ds.yield %0, %y : tensor<4x20xf32>, tensor<4x20xf32>
+}
+
+// -----
+
+// expected-error @+1 {{'ds.kernel' op expects results of the sizes of its anchor}}
+ds.kernel @other_size sizes 0 arguments [[4, 5], [5, 20], [1, 20]] {
+^bb0(%x: tensor<4x5xf32>, %w: tensor<5x20xf32>, %y: tensor<1x20xf32>):
+  %0 = ds.linear %x, %w {result_sizes = [[4, 20]]} : (tensor<4x5xf32>, tensor<5x20xf32>) -> tensor<4x20xf32>
+  %1 = ds.unary neg %y {result_sizes = [[1, 20]]} : (tensor<1x20xf32>) -> tensor<1x20xf32>
+  ds.yield %0, %1 : tensor<4x20xf32>, tensor<1x20xf32>
+}
