@@ -207,6 +207,7 @@ LogicalResult PackageWriter::addVariant(ModuleOp program, const CpuTarget &targe
   codegen.panel = target.panel;
   codegen.rowBlock = target.rowBlock;
   codegen.byteDot = target.byteDot;
+  codegen.bfloatDot = target.bfloatDot;
   codegen.reference = reference;
   PassManager pm(program.getContext());
   buildCodegenPipeline(pm, codegen);

@@ -19,6 +19,7 @@ void buildCodegenPipeline(OpPassManager &pm, const CodegenOptions &options) {
   lowering.rowBlock = options.rowBlock;
   lowering.reference = options.reference;
   lowering.byteDot = options.byteDot;
+  lowering.bfloatDot = options.bfloatDot;
   pm.addPass(createConvertDsToLinalg(lowering));
   VectorizeRowsOptions vectors;
   vectors.lanes = options.reference ? 1 : options.lanes;

@@ -92,6 +92,8 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
     if (options.activations)
       pm.addPass(createQuantizeActivations());
   }
+  if (options.round) // what is not quantized
+    pm.addPass(createRoundProducts());
   if (options.panel > 0) {
     // Types before layouts: how a weight is packed depends on what it holds.
     pm.addPass(createFactorZeroPoints());

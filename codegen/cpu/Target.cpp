@@ -21,6 +21,7 @@ static std::string llvmName(llvm::StringRef feature) {
       .Case("bmi1", "bmi")
       .Case("avx512_vnni", "avx512vnni")
       .Case("avx_vnni", "avxvnni")
+      .Case("avx512_bf16", "avx512bf16")
       .Default(feature.str());
 }
 
@@ -62,13 +63,16 @@ std::optional<CpuTarget> resolveCpuTarget(const std::string &mcpu, std::string &
     result.features.insert(result.features.end(), std::begin(level4), std::end(level4));
   result.level = isLevel4 ? "x86-64-v4" : "x86-64-v3";
   result.vectorBits = isLevel4 ? 512 : 256;
-  // Bytes by bytes, in the encoding that goes with the vectors.
-  const char *vnni = isLevel4 ? "avx512_vnni" : "avx_vnni";
-  result.byteDot = has(vnni);
-  if (result.byteDot) {
-    result.features.push_back(vnni);
-    result.extensions = "+" + llvmName(vnni);
-  }
+  auto use = [&](const char *feature) {
+    if (!has(feature))
+      return false;
+    result.features.push_back(feature);
+    result.extensions += (result.extensions.empty() ? "+" : ",+") + llvmName(feature);
+    return true;
+  };
+  // In the encoding that goes with the vectors.
+  result.byteDot = use(isLevel4 ? "avx512_vnni" : "avx_vnni");
+  result.bfloatDot = isLevel4 && use("avx512_bf16");
   result.lanes = result.vectorBits / 32;
   // 8 x 3 accumulators of 32 registers, 6 x 2 of 16.
   result.panel = isLevel4 ? 48 : 16;

@@ -21,6 +21,7 @@ struct LoweringTarget {
   int64_t rowBlock = 1;   // rows of a GEMM micro-kernel
   bool reference = false; // plain loops and libm everywhere
   bool byteDot = false;   // vectors have vpdpbusd (AVX512_VNNI, AVX-VNNI)
+  bool bfloatDot = false; // vectors have vdpbf16ps (AVX512_BF16)
 };
 
 /// One axis of a strided read or write: element i lies `stride * i` after the start. A guarded axis may turn out to

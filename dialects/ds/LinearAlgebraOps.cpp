@@ -50,6 +50,10 @@ LogicalResult LinearOp::inferResults(Inference &inference) {
   if (!element)
     return inference.error(isQuantized ? "C1: with scales, the operand must be a float and the weight i8 or i4"
                                        : "C1: operand and weight have different element types");
+  if (getWide() && (!input.elementType.isBF16() || !weight.elementType.isBF16()))
+    return inference.error("C9: wide products have operands of bf16");
+  if (getWide())
+    element = Float32Type::get(getContext());
   int64_t interleave = getInterleave();
   if (interleave < 1 || (interleave > 1 && !getPanel()))
     return inference.error("C5: only packed weights are interleaved, by a positive number");

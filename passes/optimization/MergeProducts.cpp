@@ -141,7 +141,8 @@ private:
         elementOf(op.getResult()) != elementOf(first.getResult()) ||
         elementOf(op.getScales()) != elementOf(first.getScales()))
       return "its types are others";
-    if (op.getGroup() != first.getGroup() || !op.getZeroPoints() != !first.getZeroPoints())
+    if (op.getGroup() != first.getGroup() || op.getWide() != first.getWide() ||
+        !op.getZeroPoints() != !first.getZeroPoints())
       return "its weight is quantized in another way";
     ds::StridedWindow window = ds::StridedWindow::whole(asSymbols(analysis.facts(op.getResult()).sizes));
     SizeExpr stride = total; // rows of the parts are as far apart as those of the whole
@@ -264,7 +265,7 @@ private:
     shape.back() = cast<RankedTensorType>(weight.getType()).getDimSize(1);
     auto whole = ds::LinearOp::create(builder, builder.getFusedLoc(places), type.clone(shape), first.getInput(), weight,
                                       bias, scales, zeroPoints, IntegerAttr(), IntegerAttr(), IntegerAttr(), UnitAttr(),
-                                      first.getGroupAttr());
+                                      first.getGroupAttr(), first.getWideAttr());
     int64_t column = 0;
     for (ds::LinearOp op : group) {
       SizeVector sizes = analysis.facts(op.getResult()).sizes, starts(sizes.size());

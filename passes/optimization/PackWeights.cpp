@@ -53,7 +53,7 @@ struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport 
           beside.push_back(&operand);
       if (!llvm::all_of(beside, [](OpOperand *operand) { return operand->get().getDefiningOp<ds::WeightOp>(); }))
         return;
-      ds::PackedLayout layout = ds::packedLayout(left, right, panel);
+      ds::PackedLayout layout = ds::packedLayout(left, right, panel, linear.getWide());
       auto replace = [&](OpOperand &operand, ds::PackedLayout layout) {
         auto weight = operand.get().getDefiningOp<ds::WeightOp>();
         ds::RecipeOp &target = packed[{weight.getRecipeAttr(), layout.interleave}];

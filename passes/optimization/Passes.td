@@ -77,6 +77,17 @@ def PackWeights : Pass<"ds-pack-weights", "::mlir::ModuleOp"> {
   let options = [Option<"panel", "panel", "int64_t", "48", "columns of a panel of f32">];
 }
 
+def RoundProducts : Pass<"ds-round-products", "::mlir::ModuleOp"> {
+  let summary = "multiply in bf16 and sum in f32";
+  let description = [{
+    Every `ds.linear` of f32 with a constant weight rounds both operands to bf16 and sums in f32 (`wide`). Products that
+    read the same rows share what they are rounded to. An element of the result changes by at most 2^-7 (1 + 2^-9) times
+    the sum over K of |x w|, plus what rounding of f32 gives. Quantized weights stay as they are. Fails where no product
+    was rounded. Reports: products rounded; remarks say why one is not.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+}
+
 def RecoverCodes : Pass<"ds-recover-codes", "::mlir::ModuleOp"> {
   let summary = "keep the weights that a file stores in 8 or 4 bits as codes";
   let description = [{

@@ -30,6 +30,7 @@ struct DriverOptions {
   std::vector<std::string> cpus;
   Reference reference = Reference::Off;
   Quantization quantize;
+  bool rounds = false; // products in bf16
   Fusion fusion = Fusion::Specialized;
   std::optional<Phase> stopAfter;
   std::string dumpDir;

@@ -21,6 +21,11 @@ std::unique_ptr<MicroKernel> pairDotKernel(const LoweringTarget &target, mlir::T
 std::unique_ptr<MicroKernel> byteDotKernel(const LoweringTarget &target, mlir::Type left, mlir::Type panel,
                                            mlir::Type result);
 
+/// bf16 in pairs along K, summed in f32: vdpbf16ps where the target has it, which rounds after each product and takes
+/// denormals for 0, else two fused multiply-adds of the halves.
+std::unique_ptr<MicroKernel> bfloatDotKernel(const LoweringTarget &target, mlir::Type left, mlir::Type panel,
+                                             mlir::Type result);
+
 /// Floats by codes of i8 or i4, which are converted to f32 as they are loaded. Codes of 4 bits lie in pairs along K,
 /// two in a byte.
 std::unique_ptr<MicroKernel> dequantizeKernel(const LoweringTarget &target, mlir::Type left, mlir::Type codes,

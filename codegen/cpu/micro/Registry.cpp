@@ -21,6 +21,8 @@ std::unique_ptr<MicroKernel> microKernelFor(const LoweringTarget &target, Type l
   if (target.reference || target.lanes <= 1 || !isPlain(left) || !isPlain(right) || !isPlain(result))
     return nullptr;
   Type i16 = IntegerType::get(left.getContext(), 16);
+  if (left.isBF16() && right.isBF16() && result.isF32())
+    return bfloatDotKernel(target, left, right, result);
   int64_t interleave = ds::packedLayout(left, right, target.panel).interleave;
   if (interleave == 4 && result.isSignlessInteger(32))
     if (auto kernel = byteDotKernel(target, left, right, result))

@@ -45,3 +45,11 @@ func.func @pack_c2_interleave(%x: tensor<4x4xi8>) {
   %0 = ds.pack %x panel 4 interleave 0 : (tensor<4x4xi8>) -> tensor<1x4x4xi8>
   return
 }
+
+// -----
+
+func.func @linear_c9_wide(%x: tensor<2x4xf16>, %w: tensor<4x8xf16>) {
+  // expected-error @+1 {{'ds.linear' op C9: wide products have operands of bf16}}
+  %0 = ds.linear %x, %w {wide} : (tensor<2x4xf16>, tensor<4x8xf16>) -> tensor<2x8xf32>
+  return
+}

@@ -1,0 +1,20 @@
+// RUN: ds-opt %s --convert-ds-to-linalg="lanes=16 panel=16 row-block=2 bfloat-dot" | FileCheck %s --check-prefixes=CHECK,DOT
+// RUN: ds-opt %s --convert-ds-to-linalg="lanes=8 panel=8 row-block=2" | FileCheck %s --check-prefixes=CHECK,HALVES
+
+// Two numbers of a row are one to broadcast. Without the instruction, halves are widened: their bits are those of f32.
+// What is left of K is one number beside 0.
+// CHECK-LABEL: func.func @linear
+// DOT: %[[PANEL:.*]] = vector.bitcast %{{.*}} : vector<16xi32> to vector<32xbf16>
+// DOT: %[[ROW:.*]] = vector.bitcast %{{.*}} : vector<16xi32> to vector<32xbf16>
+// DOT: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"(%{{.*}}, %[[ROW]], %[[PANEL]]) :
+// DOT: arith.extui %{{.*}} : i16 to i32
+// HALVES: arith.shli %{{.*}} : vector<8xi32>
+// HALVES: arith.andi %{{.*}} : vector<8xi32>
+// HALVES-NOT: llvm.call_intrinsic
+// HALVES-COUNT-2: vector.fma %{{.*}} : vector<8xf32>
+// CHECK: return
+ds.kernel @linear sizes 1 arguments [["d0", 5], [1, 3, 32], [9]] {
+^bb0(%x: tensor<?x5xbf16>, %w: tensor<1x3x32xbf16>, %b: tensor<9xf32>):
+  %0 = ds.linear %x, %w, %b {columns = 9 : i64, panel = 16 : i64, interleave = 2 : i64, wide, result_sizes = [["d0", 9]]} : (tensor<?x5xbf16>, tensor<1x3x32xbf16>, tensor<9xf32>) -> tensor<?x9xf32>
+  ds.yield %0 : tensor<?x9xf32>
+}
