@@ -52,7 +52,7 @@ def tool(command, timeout=600):
 def compile_model(model, package, binaries):
     """The seconds that it takes."""
     start = time.perf_counter()
-    tool([binaries / "ds-opt", model, "-o", package])
+    tool([binaries / "ds-opt", model, "-o", package, "--no-cache"])
     return time.perf_counter() - start
 
 
@@ -153,16 +153,18 @@ def spread(values):
 
 
 def rooflines(rows):
-    """The share of the roofline that each row reaches, with the best ceilings that any row found: other work on the
-    machine makes them lower, never higher. All rows then name the same ceilings."""
+    """The share of the roofline that each row reaches. Of arithmetic, with the best ceiling that any row found: other work
+    on the machine makes it lower, never higher; all rows then name the same. Of memory, with the row's own: how fast it
+    is depends on how much a call moves."""
     rows = [row for row in rows if "ceilings" in row]
     best = {name: max((row["ceilings"][name] for row in rows if row["ceilings"][name] is not None), default=None)
-            for name in (rows[0]["ceilings"] if rows else ())}
+            for name in (rows[0]["ceilings"] if rows else ()) if name != "working_set_gbps"}
     for row in rows:
         found = row.pop("ceilings")
-        memory = row["bytes"] / found["stream_gbps"] * 1e-6
+        memory = row["bytes"] / found["working_set_gbps"] * 1e-6
         compute = row["roofline_ms"] * found["f32_gflops"] / best["f32_gflops"] if row["roofline_ms"] > memory else 0
-        row["roofline_ms"] = max(row["bytes"] / best["stream_gbps"] * 1e-6, compute)
+        row["working_set_gbps"] = found["working_set_gbps"]
+        row["roofline_ms"] = max(memory, compute)
         row["roofline_fraction"] = row["roofline_ms"] / row["best_ms"]["deepstride"]
     return best
 

@@ -15,6 +15,7 @@ path = os.pathsep.join([config.ds_tools_dir, config.llvm_tools_dir, os.environ.g
 config.environment["PATH"] = path
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope"
 config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
+config.environment["DS_CACHE"] = ""  # a package of yesterday must not hide a fault
 for name in ("DS_GEN_DOCS", "HOME", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS"):
     if name in os.environ:
         config.environment[name] = os.environ[name]

@@ -196,11 +196,32 @@ def bench_json(folder):
     expect(order == sorted(order) and order[0] > 0 and latency["mean"] > 0, f"latencies out of order: {latency}")
     expect(report["bytes"] == 4 * (4 * 8 + 8 + 64 * 4 + 64 * 8), f"bytes: {report['bytes']}")
     expect(report["flops"] >= 2 * 64 * 4 * 8, f"flops: {report['flops']}")
-    for key in ("stream_gbps", "f32_gflops", "bf16_gflops", "int8_gops", "amx_bf16_gflops", "amx_int8_gops"):
+    for key in ("stream_gbps", "working_set_gbps", "cache_gbps", "f32_gflops", "bf16_gflops", "int8_gops", "amx_bf16_gflops", "amx_int8_gops"):
         figure = report["ceilings"][key]
         expect(figure is None or figure > 0, f"ceiling {key}: {figure}")
     expect(report["ceilings"]["stream_gbps"] > 1 and report["ceilings"]["f32_gflops"] > 1, "ceilings are missing")
     expect(0 < report["roofline_ms"] and report["roofline_fraction"] > 0, "roofline is missing")
+
+
+@case
+def bench_counts_the_rows_that_are_read(folder):
+    """An embedding table is not read whole; weights of a product are, once, however many launches read them."""
+    table = numpy_helper.from_array(np.ones((1000, 16), np.float32), "table")
+    weight = numpy_helper.from_array(np.ones((16, 16), np.float32), "w")
+    nodes = [helper.make_node("Gather", ["table", "ids"], ["rows"]), helper.make_node("MatMul", ["rows", "w"], ["h"]),
+             helper.make_node("MatMul", ["h", "w"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [generate.value("ids", TensorProto.INT64, "n")],
+                              [generate.value("y", TensorProto.FLOAT, "n", 16)], [table, weight])
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "m.onnx")
+    package = compile_model(folder / "m.onnx", folder)
+    for n in (3, 4000):
+        path = folder / "bench.json"
+        tool("ds-run", "bench", package, f"--dim=n={n}", "--duration=0.05", "--threads=1", "--json", path)
+        report = json.loads(path.read_text())
+        packed = [kernel for kernel in report["kernels"] if kernel["kernel"].startswith("linear")][0]["memory_bytes"]
+        expect(report["flops"] == 2 * 2 * n * 16 * 16, f"flops: {report['flops']}")
+        weights = report["bytes"] - 8 * n - 64 * min(n, 1000) - 64 * n  # in panels, which may be padded
+        expect(64 * 16 <= weights <= 64 * 64, f"n = {n}: {report['bytes']} bytes, {weights} of them for the weights; {packed}")
 
 
 @case

@@ -47,11 +47,13 @@ void DiagnosticPrinter::print(Diagnostic &diagnostic) {
   // The body of a loop may be converted more than once, with the same faults.
   if (diagnostic.getSeverity() != DiagnosticSeverity::Remark && !said.insert(line).second)
     return;
-  llvm::errs() << line << "\n";
+  line += "\n";
   for (Diagnostic &note : diagnostic.getNotes()) {
     std::string notePlace = describe(note.getLocation());
-    llvm::errs() << (isa<UnknownLoc>(note.getLocation()) ? place : notePlace) << ": note: " << note.str() << "\n";
+    line += (isa<UnknownLoc>(note.getLocation()) ? place : notePlace) + ": note: " + note.str() + "\n";
   }
+  llvm::errs() << line;
+  printed += line;
 }
 
 } // namespace deepstride

@@ -12,11 +12,14 @@ class DiagnosticPrinter : public mlir::ScopedDiagnosticHandler {
 public:
   DiagnosticPrinter(mlir::MLIRContext *context, bool printRemarks);
   unsigned errorCount() const { return errors; }
+  /// All that was printed.
+  const std::string &text() const { return printed; }
 
 private:
   void print(mlir::Diagnostic &diagnostic);
   bool printRemarks;
   llvm::StringSet<> said;
+  std::string printed;
   unsigned errors = 0;
 };
 

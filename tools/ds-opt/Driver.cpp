@@ -17,6 +17,7 @@
 #include "passes/Pipelines.h"
 #include "passes/Report.h"
 #include "passes/training/Passes.h"
+#include "tools/ds-opt/CompileCache.h"
 #include "tools/ds-opt/Crash.h"
 #include "tools/ds-opt/Diagnostics.h"
 #include "tools/ds-opt/Registration.h"
@@ -56,6 +57,7 @@ private:
   Outcome diagnosedOrBug(StringRef what, StringRef file);
   LogicalResult convert();
   bool resolveTargets();
+  void start();
   int compileVariants(Phase last);
   int exitCode(Outcome outcome);
   bool writeModule(ModuleOp program, StringRef path, bool withLocations);
@@ -71,6 +73,8 @@ private:
   std::unique_ptr<PackageWriter> package;
   ReportTable report;
   std::string destination, bug, reproducer;
+  std::unique_ptr<CompileCache> cache;
+  std::vector<std::string> externalFiles; // besides the model, read by the import
 };
 
 } // namespace
@@ -81,7 +85,10 @@ static DialectRegistry makeRegistry() {
   return registry;
 }
 
-Driver::Driver(const DriverOptions &options) : options(options), registry(makeRegistry()) {
+Driver::Driver(const DriverOptions &options) : options(options) {}
+
+void Driver::start() {
+  registry = makeRegistry();
   context = std::make_unique<MLIRContext>(registry);
   context->loadDialect<ds::DSDialect, train::TrainDialect, func::FuncDialect, scf::SCFDialect, tensor::TensorDialect>();
   context->printOpOnDiagnostic(false); // users know their model, not our IR
@@ -108,7 +115,7 @@ Driver::Outcome Driver::import() {
   if (options.crashIn == Phase::Import)
     abort();
   if (options.isOnnx()) {
-    auto imported = ::deepstride::onnx::importOnnx(options.input, *context);
+    auto imported = ::deepstride::onnx::importOnnx(options.input, *context, {}, &externalFiles);
     if (failed(imported))
       return diagnosedOrBug("the import failed without a message", "");
     module = std::move(*imported);
@@ -117,11 +124,16 @@ Driver::Outcome Driver::import() {
     module = parseSourceFile<ModuleOp>(options.input, ParserConfig(context.get()));
     if (!module)
       return diagnosedOrBug("the parser failed without a message", "");
+    module->walk([&](ds::SourceOp source) { externalFiles.push_back(source.getFile().str()); });
+    llvm::sort(externalFiles);
+    externalFiles.erase(llvm::unique(externalFiles), externalFiles.end());
   }
   if (options.emit == Emit::Onnx)
     return Outcome::Done;
   bool isOnnx = false;
   module->walk([&](Operation *op) { isOnnx |= isa<::deepstride::onnx::OnnxDialect>(op->getDialect()); });
+  if (isOnnx && !options.isOnnx())
+    cache.reset(); // ranges of files are attributes here, and the conversion may read them
   if (!isOnnx && !options.isOnnx() && !options.shapes.empty()) {
     emitError(module->getLoc()) << "--shape expects a model; a program states the shapes of its inputs";
     return Outcome::Diagnosed;
@@ -354,8 +366,13 @@ int Driver::compileVariants(Phase last) {
       return 0;
     }
   }
-  if (succeeded(package->finish(module->getLoc())))
+  if (cache)
+    cache->watch(destination);
+  if (succeeded(package->finish(module->getLoc()))) {
+    if (cache)
+      cache->keep(externalFiles, diagnostics->text());
     return 0;
+  }
   return exitCode(diagnosedOrBug("the package could not be finished", ""));
 }
 
@@ -374,7 +391,12 @@ int Driver::run() {
       llvm::errs() << "ds-opt: error: cannot write '" << options.output << "': " << reason << "\n";
       return 1;
     }
+    enterStage("cache");
+    cache = std::make_unique<CompileCache>(options, targets);
+    if (cache->deliver(destination))
+      return 0;
   }
+  start();
   for (Phase phase : {Phase::Import, Phase::Graph, Phase::Training, Phase::Distribution}) {
     if (phase > last)
       break;

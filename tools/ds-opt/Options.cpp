@@ -2,11 +2,14 @@
 // missing and illegal values are usage errors of one line. The options of ds-opt as an mlir-opt are LLVM's.
 #include "tools/ds-opt/Options.h"
 
+#include "tools/ds-opt/CompileCache.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Regex.h"
+
+#include <cstdlib>
 
 using llvm::StringRef;
 
@@ -100,6 +103,21 @@ static std::string applyQuantize(ParsedCommandLine &line, StringRef value) {
   return "";
 }
 
+/// A number of bytes, with K, M, G or T behind it for powers of 1024.
+static std::string applyCacheSize(ParsedCommandLine &line, StringRef value) {
+  static constexpr StringRef units = "KMGT";
+  StringRef number = value;
+  size_t unit = value.empty() ? StringRef::npos : units.find(value.back());
+  if (unit != StringRef::npos)
+    number = value.drop_back();
+  unsigned shift = unit == StringRef::npos ? 0 : 10 * (static_cast<unsigned>(unit) + 1);
+  uint64_t bytes;
+  if (number.getAsInteger(10, bytes) || bytes > (uint64_t(1) << 62 >> shift))
+    return "--cache-size expects a number of bytes, as 500M or 10G, found '" + value.str() + "'";
+  line.options.cacheBytes = bytes << shift;
+  return "";
+}
+
 static std::string applyPhase(std::optional<Phase> &slot, StringRef option, StringRef value) {
   slot = parsePhase(value);
   return slot ? "" : (option + " expects one of " + phaseNames() + "; found '" + value + "'").str();
@@ -179,6 +197,18 @@ static const OptionInfo table[] = {
        return std::string(
            line.options.emit == Emit::Nothing ? "--emit expects mlir or onnx, found '" + value.str() + "'" : "");
      }},
+    {"--cache", Argument::Required, "DIR",
+     "keep packages here and copy what was compiled before; default: DS_CACHE, else the user's cache folder; empty: "
+     "off",
+     [](ParsedCommandLine &line, StringRef value) {
+       line.options.cache = value.str();
+       line.options.isDefaultCache = false;
+       return std::string();
+     }},
+    {"--no-cache", Argument::None, "", "compile in any case, and keep nothing",
+     [](ParsedCommandLine &line, StringRef) { return line.options.cache.clear(), std::string(); }},
+    {"--cache-size", Argument::Required, "BYTES",
+     "most that the cache may hold, as 500M or 10G (default); what was used longest ago goes", applyCacheSize},
     {"--list-phases", Argument::None, "", "print the phases of a compilation",
      [](ParsedCommandLine &line, StringRef) { return line.request = Request::ListPhases, std::string(); }},
     {"--version", Argument::None, "", "print the version",
@@ -244,6 +274,8 @@ static std::string checkCombination(const DriverOptions &options) {
 
 ParsedCommandLine parseDriverCommandLine(llvm::ArrayRef<StringRef> arguments) {
   ParsedCommandLine line;
+  line.options.cache = defaultCacheFolder();
+  line.options.isDefaultCache = std::getenv("DS_CACHE") == nullptr;
   for (size_t i = 0; i < arguments.size() && line.error.empty(); ++i) {
     StringRef argument = arguments[i];
     if (!argument.starts_with("-") || argument == "-") {
@@ -263,10 +295,12 @@ ParsedCommandLine parseDriverCommandLine(llvm::ArrayRef<StringRef> arguments) {
       if (i + 1 == arguments.size())
         line.error = name.str() + " expects " + info->placeholder.str();
       else
-        line.error = info->apply(line, arguments[++i]);
+        line.error = info->apply(line, value = arguments[++i]);
     } else {
       line.error = info->apply(line, value);
     }
+    if (name != "-o" && !name.contains("-cache"))
+      line.options.deciding.push_back((name + "=" + value).str());
   }
   if (line.error.empty() && line.request == Request::Compile)
     line.error = checkCombination(line.options);

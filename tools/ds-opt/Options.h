@@ -36,6 +36,12 @@ struct DriverOptions {
   std::string dumpDir;
   Emit emit = Emit::Nothing;
   bool report = false, check = false, printLocations = false;
+  /// The folder of finished packages (CompileCache.h); empty: none.
+  std::string cache;
+  bool isDefaultCache = false; // nobody named it
+  uint64_t cacheBytes = uint64_t(10) << 30;
+  /// Options as they were given, in order, but for those about the cache and the output: what decides a result.
+  std::vector<std::string> deciding;
   /// Whether the phases before memory run. Without them a program is compiled as it was written, which shares no
   /// folding with what --verify-numerics judges.
   bool folds = true;

@@ -1,74 +1,16 @@
 // ds-run bench: latency of calls, against the ceilings of this machine measured in the same process by the same number
-// of threads.
-#include "tools/ds-run/Inputs.h"
-#include "tools/ds-run/Options.h"
+// of threads, in alternation: medians against medians.
+#include "tools/ds-run/Measure.h"
 
-#include "runtime/core/Error.h"
-#include "runtime/core/MappedFile.h"
-#include "runtime/core/Session.h"
-#include "runtime/device/cpu/Ceilings.h"
+#include "tools/ds-run/Json.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <numeric>
-#include <set>
 
 namespace ds {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-// Flops of the launches that a call really makes, by arithmetic; a skipped branch counts nothing.
-class FlopCounter : public LaunchObserver {
-public:
-  std::map<std::string, double> byArithmetic;
-  double total = 0;
-
-  void afterLaunch(const Event &event) override {
-    const LaunchInfo &launch = event.entry.launches[event.site];
-    double flops = static_cast<double>(launch.flops.evaluate(event.symbols));
-    byArithmetic[launch.arithmetic] += flops;
-    total += flops;
-  }
-};
-
-// Constants once, and what crosses the border: the least that a call has to move.
-uint64_t bytesOfCall(const Package &package, const EntryInfo &entry, const std::vector<Tensor> &inputs,
-                     const std::vector<Tensor> &outputs, const std::vector<NamedView> &states) {
-  uint64_t bytes = 0;
-  std::set<uint64_t> ranges;
-  for (const BufferInfo &buffer : entry.buffers) {
-    if (buffer.role != BufferRole::Constant)
-      continue;
-    const ConstantInfo &constant = package.variant().constants[buffer.index];
-    if (ranges.insert(constant.offset).second)
-      bytes += constant.bytes;
-  }
-  for (const std::vector<Tensor> *list : {&inputs, &outputs})
-    for (const Tensor &tensor : *list)
-      bytes += tensor.bytes();
-  for (const NamedView &state : states)
-    for (const StateInfo &info : entry.states)
-      if (info.name == state.name)
-        bytes += state.view.bytes();
-  return bytes;
-}
-
-double peakOf(const Ceilings &ceilings, const std::string &arithmetic) {
-  if (arithmetic == "bf16")
-    return ceilings.bf16Gflops.value_or(ceilings.f32Gflops);
-  if (arithmetic == "int8")
-    return ceilings.int8Gops.value_or(ceilings.f32Gflops);
-  if (arithmetic == "amx_bf16" || arithmetic == "amx-bf16")
-    return ceilings.amxBf16Gflops.value_or(ceilings.f32Gflops);
-  if (arithmetic == "amx_int8" || arithmetic == "amx-int8")
-    return ceilings.amxInt8Gops.value_or(ceilings.f32Gflops);
-  return arithmetic == "f64" ? ceilings.f32Gflops / 2 : ceilings.f32Gflops;
-}
 
 // Linear interpolation between the two nearest samples, as numpy does.
 double percentile(const std::vector<double> &sorted, double share) {
@@ -77,60 +19,13 @@ double percentile(const std::vector<double> &sorted, double share) {
   return sorted[below] + (sorted[above] - sorted[below]) * (position - std::floor(position));
 }
 
-template <typename Call> std::vector<double> sample(Call call, double seconds) {
-  using Clock = std::chrono::steady_clock;
-  constexpr size_t least = 5, most = 1000000;
-  auto measure = [&] {
-    auto start = Clock::now();
-    call();
-    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-  };
-  double warmUp = 0;
-  for (int i = 0; i < 3 || warmUp < 100 * std::min(seconds, 1.0); ++i)
-    warmUp += measure();
-  std::vector<double> samples;
-  for (double spent = 0; (spent < 1000 * seconds || samples.size() < least) && samples.size() < most;) {
-    samples.push_back(measure());
-    spent += samples.back();
-  }
-  std::sort(samples.begin(), samples.end());
-  return samples;
-}
-
-Json orNull(const std::optional<double> &value) { return value ? Json(*value) : Json(nullptr); }
-
 } // namespace
 
 int benchCommand(const Options &options) {
-  std::shared_ptr<const Package> package = loadPackage(options.package, options);
-  SessionOptions sessionOptions;
-  sessionOptions.threads = options.threads;
-  Session session(package, sessionOptions);
-  size_t index = package->entryIndex(options.entry);
-  Pins pins = parsePins(options.dims);
-  std::vector<std::string> madeUp;
-  std::vector<Tensor> inputs = gatherInputs(session.entry(index), options, pins, 0, &madeUp), outputs;
-  std::vector<TensorView> views = viewsOf(inputs);
-  index = session.choose(index, views, pins);
-  const EntryInfo &entry = session.entry(index);
-
-  FlopCounter flops;
-  session.run(index, views, pins, outputs, &flops);
-  noteRandomInputs(madeUp, options);
-  uint64_t bytes = session.withStates(
-      [&](StateStore &states) { return bytesOfCall(*package, entry, inputs, outputs, states.views()); });
-  std::vector<double> samples = sample([&] { session.run(index, views, pins, outputs); }, options.duration);
-  Ceilings ceilings;
-  {
-    ThreadPool pool(session.threads());
-    ceilings = measureCeilings(pool, bytes);
-  }
-
-  double computeMs = 0;
-  for (const auto &[arithmetic, count] : flops.byArithmetic)
-    computeMs += count / peakOf(ceilings, arithmetic) * 1e-6;
-  double memoryMs = static_cast<double>(bytes) / ceilings.streamGBps * 1e-6;
-  double rooflineMs = std::max(memoryMs, computeMs);
+  Measured measured = measureCalls(options, options.duration.value_or(3));
+  const std::vector<double> &samples = measured.latencies;
+  const Ceilings &ceilings = measured.ceilings;
+  double rooflineMs = std::max(measured.memoryMs(), measured.computeMs());
   double median = percentile(samples, 0.5);
   double mean = std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(samples.size());
 
@@ -141,29 +36,28 @@ int benchCommand(const Options &options) {
                         {"p90", percentile(samples, 0.9)},
                         {"p95", percentile(samples, 0.95)},
                         {"p99", percentile(samples, 0.99)}};
-  json["bytes"] = bytes;
-  json["flops"] = static_cast<uint64_t>(flops.total);
-  json["ceilings"] = {{"stream_gbps", ceilings.streamGBps},
-                      {"f32_gflops", ceilings.f32Gflops},
-                      {"bf16_gflops", orNull(ceilings.bf16Gflops)},
-                      {"int8_gops", orNull(ceilings.int8Gops)},
-                      {"amx_bf16_gflops", orNull(ceilings.amxBf16Gflops)},
-                      {"amx_int8_gops", orNull(ceilings.amxInt8Gops)}};
+  json["bytes"] = measured.bytes;
+  json["flops"] = static_cast<uint64_t>(measured.flops);
+  json["ceilings"] = ceilingsAsJson(ceilings);
+  json["rounds"] = measured.rounds;
   json["roofline_ms"] = rooflineMs;
   json["roofline_fraction"] = rooflineMs / median;
-  if (!options.json.empty()) {
-    std::string text = json.dump(2) + "\n";
-    AtomicFile file(options.json);
-    file.write(text.data(), text.size());
-    file.commit();
-  }
+  json["kernels"] = Json::array();
+  std::vector<Share> kernels = sharesOf(measured, [&](size_t i) { return measured.launchInfo(i).kernel; });
+  sortByTime(kernels);
+  for (const Share &share : kernels)
+    json["kernels"].push_back(shareAsJson(share));
+  if (!options.json.empty())
+    writeText(options.json, json.dump(2) + "\n");
 
-  std::printf("%zu calls of '%s' on %u threads\n", samples.size(), entry.name.c_str(), session.threads());
+  double megabytes = static_cast<double>(measured.bytes) * 1e-6;
+  std::printf("%zu calls of '%s' on %u threads\n", samples.size(), measured.entry().name.c_str(), measured.threads);
   std::printf("latency ms: min %.4g, median %.4g, mean %.4g, p90 %.4g, p95 %.4g, p99 %.4g\n", samples.front(), median,
               mean, percentile(samples, 0.9), percentile(samples, 0.95), percentile(samples, 0.99));
-  std::printf("work: %.4g MB, %.4g GFLOP: %.4g GB/s, %.4g GFLOP/s\n", static_cast<double>(bytes) * 1e-6,
-              flops.total * 1e-9, static_cast<double>(bytes) / median * 1e-6, flops.total / median * 1e-6);
-  std::printf("ceilings: stream %.4g GB/s, f32 %.4g GFLOP/s", ceilings.streamGBps, ceilings.f32Gflops);
+  std::printf("work: %.4g MB, %.4g GFLOP: %.4g GB/s, %.4g GFLOP/s\n", megabytes, measured.flops * 1e-9,
+              megabytes / median, measured.flops / median * 1e-6);
+  std::printf("ceilings: stream %.4g GB/s, %.4g MB again and again %.4g GB/s, f32 %.4g GFLOP/s", ceilings.streamGBps,
+              megabytes, ceilings.workingSetGBps, ceilings.f32Gflops);
   auto show = [](const char *name, const std::optional<double> &value, const char *unit) {
     if (value)
       std::printf(", %s %.4g %s", name, *value, unit);
@@ -172,8 +66,8 @@ int benchCommand(const Options &options) {
   show("int8", ceilings.int8Gops, "GOP/s");
   show("amx bf16", ceilings.amxBf16Gflops, "GFLOP/s");
   show("amx int8", ceilings.amxInt8Gops, "GOP/s");
-  std::printf("\nroofline: %.4g ms (memory %.4g, compute %.4g), fraction %.3g\n", rooflineMs, memoryMs, computeMs,
-              rooflineMs / median);
+  std::printf("\nroofline: %.4g ms (memory %.4g, compute %.4g), fraction %.3g\n", rooflineMs, measured.memoryMs(),
+              measured.computeMs(), rooflineMs / median);
   return 0;
 }
 

@@ -9,13 +9,14 @@
 #include <set>
 
 namespace ds {
-namespace {
 
-std::string kindOf(const std::string &kernel) {
+std::string kernelKind(const std::string &kernel) {
   size_t end = kernel.find_last_not_of("0123456789");
   bool isNumbered = end != std::string::npos && end > 0 && end + 1 < kernel.size() && kernel[end] == '_';
   return isNumbered ? kernel.substr(0, end) : kernel;
 }
+
+namespace {
 
 std::string shapeText(ElementType type, const SymbolicShape &shape) {
   std::string text = concat(typeName(type), " [");
@@ -42,6 +43,16 @@ Repetition repetitionAt(const std::vector<LaunchInfo> &launches, size_t at) {
       best = {period, count};
   }
   return best;
+}
+
+/// The folders, as it were, that the names of all these nodes begin with.
+std::string commonPath(const std::vector<LaunchInfo> &launches, size_t first, size_t count) {
+  std::string common = launches[first].site;
+  common.resize(std::min(common.size(), common.rfind('/') == std::string::npos ? 0 : common.rfind('/')));
+  for (size_t i = first + 1; i < first + count; ++i)
+    while (!common.empty() && launches[i].site.compare(0, common.size() + 1, common + "/") != 0)
+      common.resize(common.rfind('/') == std::string::npos ? 0 : common.rfind('/'));
+  return common;
 }
 
 class Builder {
@@ -97,7 +108,7 @@ private:
   GraphNode describe(const LaunchInfo &launch) {
     std::string shape =
         launch.results.empty() ? "" : shapeText(launch.results.front().type, launch.results.front().shape);
-    return {kindOf(launch.kernel), shape,
+    return {kernelKind(launch.kernel), shape,
             concat(launch.kernel, " at ", launch.site, ", ", launch.flops.text(), " operations")};
   }
 
@@ -140,6 +151,36 @@ private:
 };
 
 } // namespace
+
+std::vector<Layer> layersOf(const EntryInfo &entry) {
+  std::vector<Layer> layers;
+  size_t stretches = 0, between = SIZE_MAX; // the layer that single launches go to
+  for (size_t at = 0; at < entry.launches.size();) {
+    Repetition repetition = repetitionAt(entry.launches, at);
+    if (repetition.count == 1) {
+      if (between == SIZE_MAX) {
+        between = layers.size();
+        layers.push_back({at, 0, stretches == 0 ? "before the layers" : concat("after layers ", stretches)});
+      }
+      ++layers[between].count;
+      ++at;
+      continue;
+    }
+    ++stretches;
+    between = SIZE_MAX;
+    for (size_t i = 0; i < repetition.count; ++i, at += repetition.period) {
+      std::string path = commonPath(entry.launches, at, repetition.period);
+      std::string stretch = stretches > 1 ? concat(" (", stretches, ")") : "";
+      layers.push_back({at, repetition.period,
+                        concat("layer ", i + 1, " of ", repetition.count, stretch, path.empty() ? "" : ", " + path)});
+    }
+  }
+  if (stretches == 0 && !layers.empty())
+    layers[0].name = "all";
+  else if (stretches == 1 && between != SIZE_MAX && between != 0)
+    layers[between].name = "after the layers";
+  return layers;
+}
 
 Graph buildGraph(const EntryInfo &entry, const std::string &title) { return Builder(entry, title).build(); }
 

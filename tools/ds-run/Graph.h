@@ -9,6 +9,9 @@
 
 namespace ds {
 
+/// What a kernel is named after: an op, or "fused". The compiler adds a number.
+std::string kernelKind(const std::string &kernel);
+
 struct GraphNode {
   std::string kind;   // "attention": the kernel without its number; "input", "output" or "state"
   std::string label;  // of a block: its result's type and shape; else the tensor's name
@@ -33,6 +36,15 @@ struct Graph {
   std::vector<GraphEdge> edges;
   std::vector<GraphSection> sections; // cover all nodes, in order
 };
+
+/// A stretch of an entry's launches: one repetition of what repeats, or what lies before, between and behind.
+struct Layer {
+  size_t first = 0, count = 0;
+  std::string name; // "layer 3 of 12", and what its nodes have in common: "layer 3 of 12, /encoder/layer.2"
+};
+
+/// Layers in the order of the program; they cover all launches. Names are unique.
+std::vector<Layer> layersOf(const EntryInfo &entry);
 
 /// Launches in the order of the program; constants are left out.
 Graph buildGraph(const EntryInfo &entry, const std::string &title);

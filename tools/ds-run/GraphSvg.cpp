@@ -1,6 +1,8 @@
 // A graph as SVG that needs nothing else. Rows by longest path; within a row by the mean place of what is read.
 #include "tools/ds-run/Graph.h"
 
+#include "tools/ds-run/Markup.h"
+
 #include "runtime/core/Error.h"
 
 #include <algorithm>
@@ -11,31 +13,6 @@ namespace ds {
 namespace {
 
 constexpr double characterWidth = 6.6, rowHeight = 64, nodeHeight = 38, gap = 18, margin = 28, titleHeight = 26;
-
-std::string escaped(const std::string &text) {
-  std::string result;
-  for (char c : text) {
-    switch (c) {
-    case '&': result += "&amp;"; break;
-    case '<': result += "&lt;"; break;
-    case '>': result += "&gt;"; break;
-    case '"': result += "&quot;"; break;
-    default: result += static_cast<unsigned char>(c) < ' ' ? ' ' : c; // control characters are no XML
-    }
-  }
-  return result;
-}
-
-/// Names can be long; the tooltip has all of it. Cut between characters, not inside one of several bytes.
-std::string shortened(const std::string &text) {
-  constexpr size_t most = 44;
-  if (text.size() <= most)
-    return text;
-  size_t end = most - 3;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
-    --end;
-  return text.substr(0, end) + "...";
-}
 
 struct Box {
   size_t row = 0;
@@ -56,7 +33,7 @@ public:
                   "<defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" "
                   "markerHeight=\"7\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"#777\"/></marker></defs>\n"
                   "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n<text x=\"",
-                  number(margin), "\" y=\"20\" font-size=\"14\" font-weight=\"bold\">", escaped(graph.title),
+                  number(margin), "\" y=\"20\" font-size=\"14\" font-weight=\"bold\">", escapeMarkup(graph.title),
                   "</text>\n", body, "</svg>\n");
   }
 
@@ -106,7 +83,7 @@ private:
                 [&](size_t a, size_t b) { return std::make_pair(wanted(a), a) < std::make_pair(wanted(b), b); });
       double total = -gap;
       for (size_t node : line) {
-        size_t text = std::max(graph.nodes[node].kind.size(), shortened(graph.nodes[node].label).size());
+        size_t text = std::max(graph.nodes[node].kind.size(), shortenName(graph.nodes[node].label).size());
         boxes[node].width = 16 + characterWidth * static_cast<double>(text);
         total += boxes[node].width + gap;
       }
@@ -141,7 +118,7 @@ private:
                      "\" height=\"", number(bottom - top),
                      "\" rx=\"8\" fill=\"#fafafa\" stroke=\"#999\" stroke-dasharray=\"5 3\"/>\n<text x=\"",
                      number(margin + 6), "\" y=\"", number(top + 13), "\" font-weight=\"bold\">",
-                     escaped(section.title), "</text>\n");
+                     escapeMarkup(section.title), "</text>\n");
     }
     return text;
   }
@@ -168,13 +145,13 @@ private:
     for (size_t i = 0; i < boxes.size(); ++i) {
       const GraphNode &node = graph.nodes[i];
       const Box &box = boxes[i];
-      text +=
-          concat("<g><title>", escaped(node.label), "\n", escaped(node.detail), "</title><rect x=\"",
-                 number(box.x - box.width / 2), "\" y=\"", number(box.y - nodeHeight / 2), "\" width=\"",
-                 number(box.width), "\" height=\"", number(nodeHeight), "\" rx=\"5\" fill=\"", colourOf(node.kind),
-                 "\" stroke=\"#555\"/><text text-anchor=\"middle\" x=\"", number(box.x), "\" y=\"", number(box.y - 4),
-                 "\" font-weight=\"bold\">", escaped(node.kind), "</text><text text-anchor=\"middle\" x=\"",
-                 number(box.x), "\" y=\"", number(box.y + 11), "\">", escaped(shortened(node.label)), "</text></g>\n");
+      text += concat("<g><title>", escapeMarkup(node.label), "\n", escapeMarkup(node.detail), "</title><rect x=\"",
+                     number(box.x - box.width / 2), "\" y=\"", number(box.y - nodeHeight / 2), "\" width=\"",
+                     number(box.width), "\" height=\"", number(nodeHeight), "\" rx=\"5\" fill=\"", colourOf(node.kind),
+                     "\" stroke=\"#555\"/><text text-anchor=\"middle\" x=\"", number(box.x), "\" y=\"",
+                     number(box.y - 4), "\" font-weight=\"bold\">", escapeMarkup(node.kind),
+                     "</text><text text-anchor=\"middle\" x=\"", number(box.x), "\" y=\"", number(box.y + 11), "\">",
+                     escapeMarkup(shortenName(node.label)), "</text></g>\n");
     }
     return text;
   }

@@ -17,10 +17,11 @@ struct Options {
   std::string package, other; // other: the folder or package to compare with
   std::string entry, mcpu;
   std::vector<std::string> dims, inputs; // NAME=VALUE
-  std::string inputsFrom, output, stateIn, stateOut, json, trace, graph;
+  std::string inputsFrom, output, stateIn, stateOut, json, trace, graph, html;
   std::optional<uint64_t> seed;
   unsigned threads = 0, ranks = 1;
-  double timeout = 30, duration = 3;
+  double timeout = 30;
+  std::optional<double> duration; // seconds of calls
   std::optional<double> rtol, atol;
   bool noVerify = false, asJson = false;
 };

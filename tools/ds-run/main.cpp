@@ -189,10 +189,15 @@ int runMain(int argc, char **argv) {
   inspect->add_option("--graph", options.graph, "draw an entry's blocks into FILE.svg, or FILE.dot for Graphviz")
       ->check(fileName);
 
-  CLI::App *profile = app.add_subcommand("profile", "time of every launch");
+  CLI::App *profile = app.add_subcommand("profile", "time of every launch, beside what this machine could do");
   addPackage(profile, options);
   addCall(profile, options);
   addInputs(profile, options);
+  profile->add_option("--duration", options.duration, "seconds of calls to measure (0.2)")
+      ->check(finiteNumber)
+      ->check(CLI::Range(0.01, 3600.0));
+  profile->add_option("--json", options.json, "write the figures to a file")->check(fileName);
+  profile->add_option("--html", options.html, "write a page: layers, roofline, kernels and nodes")->check(fileName);
   profile->add_option("--trace", options.trace, "write a Chrome or Perfetto trace")->check(fileName);
 
   try {

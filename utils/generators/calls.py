@@ -1,8 +1,10 @@
 """Running ds-opt and ds-run on a random or mutated model, within limits of time and memory."""
+import os
 import re
 import subprocess
 from pathlib import Path
 
+os.environ["DS_CACHE"] = ""  # thousands of models that nobody compiles again
 TIMEOUT, MEMORY_GIB = 60, 8
 
 

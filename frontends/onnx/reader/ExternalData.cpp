@@ -54,6 +54,7 @@ Error ModelFile::openExternal(StringRef location) {
     return size.takeError();
   external = std::move(*opened);
   externalLocation = location.str();
+  openedLocations.insert(externalLocation);
   externalSize = *size;
   return Error::success();
 }

@@ -10,7 +10,8 @@ using namespace mlir;
 
 namespace deepstride::onnx {
 
-FailureOr<OwningOpRef<ModuleOp>> importOnnx(const std::string &path, MLIRContext &context, const ImportLimits &limits) {
+FailureOr<OwningOpRef<ModuleOp>> importOnnx(const std::string &path, MLIRContext &context, const ImportLimits &limits,
+                                            std::vector<std::string> *externalFiles) {
   context.loadDialect<OnnxDialect, func::FuncDialect>();
   Location location = FileLineColLoc::get(&context, path, 0, 0);
   llvm::Expected<std::unique_ptr<ModelFile>> file = ModelFile::load(path, limits);
@@ -21,6 +22,8 @@ FailureOr<OwningOpRef<ModuleOp>> importOnnx(const std::string &path, MLIRContext
   OwningOpRef<ModuleOp> module = ModuleOp::create(location);
   if (failed(GraphImporter(path, **file, &context, limits).importModel(*module)) || failed(verify(*module)))
     return failure();
+  if (externalFiles)
+    *externalFiles = (*file)->externalFiles();
   return module;
 }
 

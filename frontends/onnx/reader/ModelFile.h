@@ -12,6 +12,9 @@
 #include "onnx-ml.pb.h"
 
 #include <memory>
+#include <set>
+#include <string>
+#include <vector>
 
 namespace deepstride::onnx {
 
@@ -63,6 +66,9 @@ public:
   /// Whether two ranges of the model itself hold the same bytes; false where one lies in another file.
   bool holdsSame(const FileRange &a, const FileRange &b) const;
 
+  /// The locations that locate opened so far, each once.
+  std::vector<std::string> externalFiles() const { return {openedLocations.begin(), openedLocations.end()}; }
+
 private:
   ModelFile(const std::string &path, const ImportLimits &limits) : path(path), limits(limits) {}
 
@@ -77,6 +83,7 @@ private:
   ::onnx::ModelProto proto;
   /// The external file used last; models have one for all tensors or one per tensor.
   std::string externalLocation;
+  std::set<std::string> openedLocations;
   OpenFile external;
   uint64_t externalSize = 0;
 };

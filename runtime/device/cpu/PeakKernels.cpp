@@ -29,14 +29,18 @@ double peakGeneric(long rounds) {
   return static_cast<double>(rounds) * 32 * 2;
 }
 
-uint64_t readGeneric(const uint8_t *data, size_t bytes) {
+// Several streams through equal parts of the memory: how many it takes to keep a core's requests in flight differs by
+// processor, so several are offered.
+template <int streams> uint64_t readGeneric(const uint8_t *data, size_t bytes) {
   uint64_t sums[8] = {};
-  for (size_t i = 0; i + 64 <= bytes; i += 64) {
-    uint64_t words[8];
-    std::memcpy(words, data + i, 64);
-    for (int k = 0; k < 8; ++k)
-      sums[k] += words[k];
-  }
+  size_t part = bytes / streams;
+  for (size_t i = 0; i + 64 <= part; i += 64)
+    for (int stream = 0; stream < streams; ++stream) {
+      uint64_t words[8];
+      std::memcpy(words, data + static_cast<size_t>(stream) * part + i, 64);
+      for (int k = 0; k < 8; ++k)
+        sums[k] += words[k];
+    }
   uint64_t total = 0;
   for (uint64_t sum : sums)
     total += sum;
@@ -154,27 +158,44 @@ DS_AMX_PEAK(peakAmxBf16, "amx-bf16", _tile_dpbf16ps, 16 * 16 * 32 * 2)
 DS_AMX_PEAK(peakAmxInt8, "amx-int8", _tile_dpbssd, 16 * 16 * 64 * 2)
 #undef DS_AMX_PEAK
 
-__attribute__((target("avx2"))) uint64_t readAvx2(const uint8_t *data, size_t bytes) {
+constexpr int aheadBytes = 1024; // asked for before it is read; beyond the end, that does nothing
+
+template <int streams> __attribute__((target("avx2"))) uint64_t readAvx2(const uint8_t *data, size_t bytes) {
   __m256i sums[8];
   for (__m256i &sum : sums)
     sum = _mm256_setzero_si256();
-  for (size_t i = 0; i < bytes; i += 256)
+  size_t part = bytes / streams;
+  for (size_t i = 0; i < part; i += 256)
 #pragma clang loop unroll(full)
-    for (int k = 0; k < 8; ++k)
-      sums[k] = _mm256_add_epi64(sums[k], _mm256_load_si256(reinterpret_cast<const __m256i *>(data + i) + k));
+    for (int stream = 0; stream < streams; ++stream) {
+      const uint8_t *at = data + static_cast<size_t>(stream) * part + i;
+#pragma clang loop unroll(full)
+      for (int k = 0; k < 8; ++k) {
+        if (k % 2 == 0)
+          _mm_prefetch(reinterpret_cast<const char *>(at + 32 * k + aheadBytes), _MM_HINT_T0);
+        sums[k] = _mm256_add_epi64(sums[k], _mm256_load_si256(reinterpret_cast<const __m256i *>(at) + k));
+      }
+    }
   for (int k = 1; k < 8; ++k)
     sums[0] = _mm256_add_epi64(sums[0], sums[k]);
   return static_cast<uint64_t>(_mm256_extract_epi64(sums[0], 0));
 }
 
-__attribute__((target("avx512f"))) uint64_t readAvx512(const uint8_t *data, size_t bytes) {
+template <int streams> __attribute__((target("avx512f"))) uint64_t readAvx512(const uint8_t *data, size_t bytes) {
   __m512i sums[8];
   for (__m512i &sum : sums)
     sum = _mm512_setzero_si512();
-  for (size_t i = 0; i < bytes; i += 512)
+  size_t part = bytes / streams;
+  for (size_t i = 0; i < part; i += 512)
 #pragma clang loop unroll(full)
-    for (int k = 0; k < 8; ++k)
-      sums[k] = _mm512_add_epi64(sums[k], _mm512_load_si512(data + i + 64 * k));
+    for (int stream = 0; stream < streams; ++stream) {
+      const uint8_t *at = data + static_cast<size_t>(stream) * part + i;
+#pragma clang loop unroll(full)
+      for (int k = 0; k < 8; ++k) {
+        _mm_prefetch(reinterpret_cast<const char *>(at + 64 * k + aheadBytes), _MM_HINT_T0);
+        sums[k] = _mm512_add_epi64(sums[k], _mm512_load_si512(at + 64 * k));
+      }
+    }
   for (int k = 1; k < 8; ++k)
     sums[0] = _mm512_add_epi64(sums[0], sums[k]);
   return static_cast<uint64_t>(_mm512_reduce_add_epi64(sums[0]));
@@ -185,17 +206,18 @@ __attribute__((target("avx512f"))) uint64_t readAvx512(const uint8_t *data, size
 } // namespace
 
 PeakKernels peakKernelsOfHost() {
-  PeakKernels kernels = {peakGeneric, nullptr, nullptr, nullptr, nullptr, readGeneric};
+  PeakKernels kernels = {peakGeneric, nullptr, nullptr,
+                         nullptr,     nullptr, {readGeneric<1>, readGeneric<4>, readGeneric<8>}};
 #ifdef __x86_64__
   const CpuFeatures &cpu = CpuFeatures::host();
   if (cpu.has("avx2"))
-    kernels.read = readAvx2;
+    kernels.reads = {readAvx2<1>, readAvx2<4>, readAvx2<8>};
   if (cpu.has("avx2") && cpu.has("fma"))
     kernels.f32 = peakF32Avx2;
   if (cpu.has("avx_vnni"))
     kernels.int8 = peakInt8Avx2;
   if (cpu.has("avx512f")) {
-    kernels.read = readAvx512;
+    kernels.reads = {readAvx512<1>, readAvx512<4>, readAvx512<8>};
     kernels.f32 = peakF32Avx512;
   }
   if (cpu.has("avx512_bf16"))

@@ -116,8 +116,8 @@ TEST_F(DsRun, SaysWhichInputsAreRandom) {
   std::string random = "ds-run: input 'x': random numbers (seed 0); give --input x=...\n",
               dims = " --dim rows=1 --dim n=4";
   expect(0, random, package + dims);
-  expect(0, random, "bench " + package + dims + " --duration=0.05");
-  expect(0, random, "profile " + package + dims);
+  expect(0, random, "bench " + package + dims + " --duration=0.05 --threads=1");
+  expect(0, random, "profile " + package + dims + " --duration=0.05 --threads=1");
   expect(0, random, "compare " + package + " " + package + dims);
   auto isSilent = [&](const std::string &arguments) {
     Result result = execute(arguments);
@@ -164,8 +164,8 @@ TEST_F(DsRun, DiagnosesWhatCannotBeWritten) {
   for (const std::string &name : {std::string("/dev/full"), folder.file("taken.svg"), std::string("/nowhere/x.svg")}) {
     expect(1, name, package + dims + " --output " + name);
     expect(1, name, count + " --state-out " + name);
-    expect(1, name, "bench " + package + dims + " --duration=0.05 --json " + name);
-    expect(1, name, "profile " + package + dims + " --trace " + name);
+    expect(1, name, "bench " + package + dims + " --duration=0.05 --threads=1 --json " + name);
+    expect(1, name, "profile " + package + dims + " --duration=0.05 --threads=1 --trace " + name);
     if (name != "/dev/full") // no name of a picture
       expect(1, name, "inspect " + package + " --graph " + name);
   }
@@ -343,15 +343,25 @@ TEST_F(DsRun, ComparesPackagesBlockByBlock) {
 
 TEST_F(DsRun, MeasuresAgainstCeilings) {
   std::string file = folder.file("bench.json");
-  expect(0, "roofline", "bench " + package + " --dim rows=8 --dim n=4 --duration=0.05 --json " + file);
+  expect(0, "roofline", "bench " + package + " --dim rows=8 --dim n=4 --duration=0.05 --threads=1 --json " + file);
   auto json = nlohmann::json::parse(readFile(file));
   for (const char *key : {"min", "median", "mean", "p90", "p95", "p99"})
     EXPECT_GT(json["latency_ms"][key].get<double>(), 0) << key;
   EXPECT_EQ(json["bytes"], 16 + 2 * 8 * 4 * 4); // one constant, input, output
   EXPECT_EQ(json["flops"], 2 * 8 * 4);
-  for (const char *key : {"stream_gbps", "f32_gflops", "bf16_gflops", "int8_gops", "amx_bf16_gflops", "amx_int8_gops"})
+  for (const char *key : {"stream_gbps", "working_set_gbps", "cache_gbps", "f32_gflops", "bf16_gflops", "int8_gops",
+                          "amx_bf16_gflops", "amx_int8_gops"})
     ASSERT_TRUE(json["ceilings"].contains(key)) << key;
-  EXPECT_GT(json["ceilings"]["stream_gbps"].get<double>(), 0);
+  for (const char *key : {"stream_gbps", "working_set_gbps", "cache_gbps", "f32_gflops"})
+    EXPECT_GT(json["ceilings"][key].get<double>(), 0) << key;
+  EXPECT_GE(json["rounds"].get<int>(), 3);
+  double flops = 0;
+  for (const auto &kernel : json["kernels"]) {
+    EXPECT_GT(kernel["ms"].get<double>(), 0);
+    EXPECT_GT(kernel["roofline_ms"].get<double>(), 0);
+    flops += kernel["flops"].get<double>();
+  }
+  EXPECT_EQ(flops, json["flops"].get<double>());
   EXPECT_NEAR(json["roofline_fraction"].get<double>(),
               json["roofline_ms"].get<double>() / json["latency_ms"]["median"].get<double>(), 1e-12);
 }
@@ -382,7 +392,8 @@ TEST_F(DsRun, InspectsPackagesForOtherProcessors) {
 
 TEST_F(DsRun, ProfilesLaunches) {
   std::string file = folder.file("trace.json");
-  expect(0, "scale_rows (/layer/Mul)", "profile " + package + " --dim rows=2 --dim n=4 --trace " + file);
+  expect(0, "scale_rows (/layer/Mul)",
+         "profile " + package + " --dim rows=2 --dim n=4 --duration=0.05 --threads=1 --trace " + file);
   auto trace = nlohmann::json::parse(readFile(file));
   ASSERT_EQ(trace["traceEvents"].size(), 2u);
   EXPECT_EQ(trace["traceEvents"][0]["ph"], "X");

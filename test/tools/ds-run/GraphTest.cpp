@@ -1,5 +1,6 @@
 // Graphs of entries: who reads what, what repeats, and that both ways to write them are well formed.
 #include "tools/ds-run/Graph.h"
+#include "tools/ds-run/Markup.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -41,6 +42,37 @@ size_t count(const std::string &text, const std::string &part) {
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
     ++found;
   return found;
+}
+
+TEST(Graph, EveryRepetitionIsALayer) {
+  std::vector<Layer> layers = layersOf(layeredEntry(3));
+  ASSERT_EQ(layers.size(), 5u);
+  const char *names[] = {"before the layers", "layer 1 of 3", "layer 2 of 3", "layer 3 of 3", "after the layers"};
+  size_t next = 0;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    EXPECT_EQ(layers[i].name, names[i]);
+    EXPECT_EQ(layers[i].first, next);
+    next += layers[i].count;
+  }
+  EXPECT_EQ(next, layeredEntry(3).launches.size());
+  EntryInfo entry = layeredEntry(3);
+  for (size_t i = 1; i + 1 < entry.launches.size(); ++i)
+    entry.launches[i].site = "/encoder/layer." + std::to_string((i - 1) / 4) + (i % 2 ? "/a/b" : "/c");
+  EXPECT_EQ(layersOf(entry)[2].name, "layer 2 of 3, /encoder/layer.1");
+  entry.launches.resize(2);
+  EXPECT_EQ(layersOf(entry)[0].name, "all");
+  EXPECT_EQ(layersOf(entry)[0].count, 2u);
+  entry.launches.clear();
+  EXPECT_TRUE(layersOf(entry).empty());
+}
+
+TEST(Graph, NamesAreEscapedForXml) {
+  EXPECT_EQ(escapeMarkup("<a href=\"x\">&'\x01\t\n"), "&lt;a href=&quot;x&quot;&gt;&amp;'   ");
+  EXPECT_EQ(escapeMarkup("\xC3\xBC \xEF\xBF\xBE\xEF\xBF\xBF\xEF\xBF\xBD"), "\xC3\xBC   \xEF\xBF\xBD");
+  std::string umlauts;
+  for (int i = 0; i < 40; ++i)
+    umlauts += "\xC3\xBC";
+  EXPECT_EQ(shortenName(umlauts), umlauts.substr(0, 40) + "...");
 }
 
 TEST(Graph, ALayerThatRepeatsIsShownOnce) {

@@ -1,0 +1,114 @@
+#include "tools/ds-run/Work.h"
+
+#include "runtime/core/Binding.h"
+#include "tools/ds-run/Graph.h"
+
+#include <algorithm>
+
+namespace ds {
+namespace {
+
+struct Access {
+  uint32_t buffer = 0;
+  uint64_t read = 0, written = 0;
+};
+
+// In the order of operands and results; a buffer that is both has two.
+std::vector<Access> accessesOf(const LaunchObserver::Event &event) {
+  const LaunchInfo &launch = event.entry.launches[event.site];
+  std::string kind = kernelKind(launch.kernel);
+  auto wholeOf = [&](uint32_t buffer) { return event.bufferBytes[buffer]; };
+  uint64_t resultBytes = 0;
+  std::vector<Access> accesses;
+  for (uint32_t operand : launch.operands)
+    accesses.push_back({operand, wholeOf(operand), 0});
+  for (const LaunchResult &result : launch.results) {
+    uint64_t bytes =
+        std::min<uint64_t>(byteCount(result.type, evaluateShape(result.shape, event.symbols)), wholeOf(result.buffer));
+    accesses.push_back({result.buffer, 0, bytes});
+    resultBytes += bytes;
+  }
+  if (launch.operands.empty())
+    return accesses;
+  bool selects = kind == "gather" || kind == "gather_elements" || kind == "gather_nd" || kind == "slice";
+  if (selects)
+    accesses[0].read = std::min(accesses[0].read, resultBytes);
+  // insert: what is put, into what; scatter: into what, where, what is put.
+  size_t into = kind == "insert" ? 1 : 0, put = kind == "insert" ? 0 : launch.operands.size() - 1;
+  bool changes = kind == "insert" || kind == "scatter_elements" || kind == "scatter_nd";
+  if (changes && launch.operands.size() > 1 && launch.results.size() == 1 &&
+      launch.operands[into] == launch.results[0].buffer) {
+    accesses[into].read = 0;
+    accesses.back().written = std::min(accesses.back().written, accesses[put].read);
+  }
+  return accesses;
+}
+
+} // namespace
+
+void CallRecorder::afterLaunch(const Event &event) {
+  const LaunchInfo &launch = event.entry.launches[event.site];
+  LaunchWork work{event.site, event.startNanoseconds, event.endNanoseconds, event.grid};
+  work.flops = static_cast<double>(launch.flops.evaluate(event.symbols));
+  flopsByArithmetic[launch.arithmetic] += work.flops;
+  for (const Access &access : accessesOf(event)) {
+    const BufferInfo &buffer = event.entry.buffers[access.buffer];
+    if (buffer.role == BufferRole::Workspace) {
+      work.workspaceBytes += static_cast<double>(access.read + access.written);
+      continue;
+    }
+    work.memoryBytes += static_cast<double>(access.read + access.written);
+    uint64_t id = buffer.role == BufferRole::Constant ? package.variant().constants[buffer.index].offset : buffer.index;
+    Traffic &total = traffic[{buffer.role, id}];
+    total.whole = std::max(total.whole, event.bufferBytes[access.buffer]);
+    total.read += access.read;
+    total.written += access.written;
+  }
+  launches.push_back(work);
+}
+
+double CallRecorder::flops() const {
+  double total = 0;
+  for (const auto &[arithmetic, count] : flopsByArithmetic)
+    total += count;
+  return total;
+}
+
+uint64_t CallRecorder::bytes() const {
+  uint64_t total = 0;
+  for (const auto &[buffer, part] : traffic) {
+    // An output that a later launch reads is in a cache, or the later launch is slower for it.
+    uint64_t read = buffer.first == BufferRole::Output ? 0 : part.read;
+    total += std::min(read, part.whole) + std::min(part.written, part.whole);
+  }
+  return total;
+}
+
+double peakOf(const Ceilings &ceilings, const std::string &arithmetic) {
+  if (arithmetic == "bf16")
+    return ceilings.bf16Gflops.value_or(ceilings.f32Gflops);
+  if (arithmetic == "int8")
+    return ceilings.int8Gops.value_or(ceilings.f32Gflops);
+  if (arithmetic == "amx_bf16" || arithmetic == "amx-bf16")
+    return ceilings.amxBf16Gflops.value_or(ceilings.f32Gflops);
+  if (arithmetic == "amx_int8" || arithmetic == "amx-int8")
+    return ceilings.amxInt8Gops.value_or(ceilings.f32Gflops);
+  return arithmetic == "f64" ? ceilings.f32Gflops / 2 : ceilings.f32Gflops;
+}
+
+double rooflineOf(const Ceilings &ceilings, const LaunchWork &work, const std::string &arithmetic) {
+  return 1e-6 *
+         std::max({work.memoryBytes / ceilings.workingSetGBps,
+                   (work.memoryBytes + work.workspaceBytes) / std::max(ceilings.cacheGBps, ceilings.workingSetGBps),
+                   work.flops / peakOf(ceilings, arithmetic)});
+}
+
+double medianOf(std::vector<double> values) {
+  if (values.empty())
+    return 0;
+  std::sort(values.begin(), values.end());
+  size_t half = values.size() / 2;
+  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+} // namespace ds
