@@ -102,3 +102,35 @@ def signals_of_half_spectra(folder):
         expect(y.shape == expected.shape, f"{nodes[number]}: {y.shape}, expected {expected.shape}")
         error = np.abs(y - expected).max() / np.abs(expected).max()
         expect(error <= 1e-14, f"{nodes[number]}: off by {error:.2g} of the greatest (DS_SEED={SEED})")
+
+
+def triangles(bands, length, rate, low, high):
+    """MelWeightMatrix as the standard describes it."""
+    low, high = (2595 * np.log10(1 + hertz / 700) for hertz in (low, high))
+    mel = np.arange(bands + 2) * (high - low) / (bands + 2) + low
+    edges = np.floor((length + 1) * 700 * (10 ** (mel / 2595) - 1) / rate).astype(int)
+    weights = np.zeros((length // 2 + 1, bands))
+    for band, (first, centre, end) in enumerate(zip(edges, edges[1:], edges[2:])):
+        weights[centre, band] = 1
+        for place in range(first, centre):
+            weights[place, band] = (place - first) / (centre - first)
+        for place in range(centre, end):
+            weights[place, band] = (end - place) / (end - centre)
+    return weights
+
+
+@case
+def triangles_of_every_width(folder):
+    """Bands of many places, of one, and of none on either side."""
+    random = np.random.default_rng(SEED + 3)
+    nodes, feeds, wanted = [], {}, []
+    for bands, length, rate in ((5, 64, 8192), (12, 16, 16000), (40, 32, 8000), (1, 9, 44100)):
+        low, high = random.uniform(10, 200), random.uniform(1000, rate / 2 - 1)
+        nodes.append(([1], "MelWeightMatrix", {}, [np.int64(length), np.int64(rate), np.float32(low), np.float32(high)]))
+        feeds[f"x{len(wanted)}"] = np.array([bands])
+        wanted.append(triangles(bands, length, rate, np.float64(np.float32(low)), np.float64(np.float32(high))))
+    path = model(folder, nodes, TensorProto.INT64)
+    found = run_package(compile_model(path, folder), feeds, folder)
+    for number, expected in enumerate(wanted):
+        y = found[f"y{number}"]
+        expect(y.shape == expected.shape and np.abs(y - expected).max() <= 1e-6, f"{nodes[number]}: {y}, expected {expected} (DS_SEED={SEED})")
