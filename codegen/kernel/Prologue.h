@@ -10,8 +10,8 @@ namespace deepstride {
 /// before the panels that its thread multiplies it by, so that threads which share a block repeat it.
 class Prologue {
 public:
-  /// Rows of a block.
-  static constexpr int64_t rowsPerBlock = 64;
+  /// Rows of a block: as many as other products walk over between two readings of their panels.
+  static constexpr int64_t rowsPerBlock = 128;
 
   Prologue(KernelBuilder &k, ds::LinearOp product);
 

@@ -31,7 +31,7 @@ bool isSplat(Value value) {
 }
 
 struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
-  static constexpr int64_t normLimit = 4096; // elements: 64 rows are a level-2 cache
+  static constexpr int64_t normLimit = 4096; // elements of a row, of which threads hold 128
 
   void runOnOperation() override {
     count("ops fused", 0);
@@ -136,7 +136,7 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     if (axis + 1 != sizes.size())
       return "it spans several axes";
     if (!sizes.back().constant() || *sizes.back().constant() > normLimit)
-      return "its rows are too long for a block of them to stay in a cache";
+      return "its rows are too long for each thread to hold a block of them";
     if (llvm::any_of(norm->getOperands().drop_front(),
                      [&](Value value) { return analysis.facts(value).sizes.size() != 1; }))
       return "its scale or bias has several axes";

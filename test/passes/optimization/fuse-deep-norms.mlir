@@ -83,7 +83,7 @@ func.func @norms_outside(%x: tensor<?x2x4xf32> {ds.dims = ["n", 2, 4]}, %w: tens
 // CHECK-NOT: ds.fused
 func.func @long_rows(%x: tensor<?x4097xf32> {ds.dims = ["n", 4097]}, %w: tensor<1x4097x16xf32> {ds.dims = [1, 4097, 16]},
                      %s: tensor<4097xf32> {ds.dims = [4097]}) -> tensor<?x8xf32> attributes {ds.entry} {
-  // expected-remark @+1 {{its rows are too long for a block of them to stay in a cache}}
+  // expected-remark @+1 {{its rows are too long for each thread to hold a block of them}}
   %0 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<?x4097xf32>, tensor<4097xf32>) -> tensor<?x4097xf32>
   %1 = ds.linear %0, %w {panel = 16 : i64, columns = 8 : i64} : (tensor<?x4097xf32>, tensor<1x4097x16xf32>) -> tensor<?x8xf32>
   return %1 : tensor<?x8xf32>
