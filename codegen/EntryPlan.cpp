@@ -202,6 +202,7 @@ LogicalResult EntryPlanner::addLaunch(ds::LaunchOp launch) {
     entry.scratch = plan.sizeId(bind(*kernel->second.scratch));
   entry.grain = static_cast<uint32_t>(kernel->second.grain);
   entry.flops = bind(kernel->second.flops);
+  entry.arithmetic = kernel->second.arithmetic;
   for (int64_t buffer : buffers.asArrayRef())
     entry.buffers.push_back(static_cast<uint32_t>(buffer));
   auto names = launch->getAttrOfType<ArrayAttr>(ds::valueNameAttr);

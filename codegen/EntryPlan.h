@@ -11,6 +11,7 @@ namespace deepstride {
 /// What lowering recorded about one kernel, over d0, d1, ...
 struct KernelFacts {
   SizeExpr grid, flops;
+  std::string arithmetic; // empty: that of the package
   std::optional<SizeExpr> scratch;
   int64_t grain = 1;
 };
@@ -41,6 +42,7 @@ struct EntryPlan {
     llvm::SmallVector<uint32_t> buffers, sizes;
     uint32_t grid = 0, scratch = UINT32_MAX, grain = 1;
     SizeExpr flops;
+    std::string arithmetic;
     std::vector<Result> results;
   };
   struct Collective {

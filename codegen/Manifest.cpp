@@ -59,7 +59,7 @@ static Array launches(const EntryPlan &plan, llvm::StringRef arithmetic) {
                             {"operands", std::move(operands)},
                             {"site", launch.site},
                             {"flops", launch.flops.str()},
-                            {"arithmetic", arithmetic.str()},
+                            {"arithmetic", launch.arithmetic.empty() ? arithmetic.str() : launch.arithmetic},
                             {"results", std::move(results)}});
   }
   return result;

@@ -145,6 +145,8 @@ static KernelTable kernelTable(ModuleOp kernels) {
     facts.grid = *sizeFromAttribute(function->getAttr("ds.grid"));
     facts.grain = function->getAttrOfType<IntegerAttr>("ds.grain").getInt();
     facts.flops = *sizeFromAttribute(function->getAttr("ds.flops"));
+    if (auto arithmetic = function->getAttrOfType<StringAttr>("ds.arithmetic"))
+      facts.arithmetic = arithmetic.str();
     if (Attribute scratch = function->getAttr("ds.scratch"))
       facts.scratch = *sizeFromAttribute(scratch);
   }

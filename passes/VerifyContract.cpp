@@ -2,6 +2,7 @@
 // naming op, location and rule. What single ops promise is in their verifiers; this is about the program as a whole.
 #include "dialects/dist/DistDialect.h"
 #include "dialects/ds/DsDialect.h"
+#include "dialects/ds/Norms.h"
 #include "dialects/ds/StridedWindow.h"
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -142,10 +143,14 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
       }
       if (readsWindows && ds::isWindowOp(&op))
         continue;
+      if (ds::isNorm(&op) && llvm::any_of(op.getUsers(), [&](Operation *user) {
+            return isa<ds::LinearOp>(user) && user->getBlock() == &body;
+          }))
+        continue; // its prologue
       auto element = dyn_cast<ds::PerElement>(op);
       if (!element || !element.joinsRegions()) {
-        violations.add(
-            &op, "fused regions hold elementwise ops, broadcasts and transposes only, beside an anchor, or views only");
+        violations.add(&op, "fused regions hold elementwise ops, broadcasts and transposes only, beside an anchor and "
+                            "a norm before it, or views only");
         continue;
       }
       auto scanned = element.scannedOperand();

@@ -12,16 +12,18 @@ Epilogue::Epilogue(KernelBuilder &k, Operation *anchor)
     : k(k), anchor(anchor), shape(k.sizesOf(anchor->getResult(0))), rowAxes(cast<ds::Anchor>(anchor).rowAxes()),
       element(k.elementOf(anchor->getResult(0))), columns(k.index(product(ArrayRef(shape).drop_front(rowAxes)))) {
   for (Operation *op : k.ops())
-    if (op != anchor && !isa<ds::ConstantOp>(op))
+    if (op != anchor && !isa<ds::ConstantOp>(op) && !ds::isNorm(op))
       ops.push_back(op);
 }
 
 LogicalResult Epilogue::verify() {
   for (Value value : anchor->getOperands())
-    if (!isa<BlockArgument>(value))
+    if (!isa<BlockArgument>(value) && !isPrologue(value))
       return anchor->emitOpError("expects operands in memory, found what its kernel computes");
   auto isHeld = [&](Value value) { return ds::isTileElement(k.elementOf(value)); };
   for (Value value : k.yielded()) {
+    if (isPrologue(value))
+      continue;
     if (isa<BlockArgument>(value) || k.sizesOf(value) != shape)
       return k.kernel.emitOpError("expects results of the sizes of its anchor");
     if (!isHeld(value))
@@ -38,6 +40,8 @@ LogicalResult Epilogue::verify() {
     for (Value value : op->getOperands()) {
       if (value.getDefiningOp<ds::ConstantOp>())
         continue;
+      if (isPrologue(value))
+        return op->emitOpError("reads what is computed before its kernel's product");
       if (!ds::tileAccess(k.sizesOf(value), shape, rowAxes))
         return op->emitOpError("has an operand that the tiles of its kernel do not meet in whole rows or columns");
       if (isa<BlockArgument>(value) && !isHeld(value))
@@ -137,6 +141,8 @@ void Epilogue::apply(Value value, const TilePlace &place) {
   // All is computed before anything is stored: a result may lie where an operand did.
   Value position = k.add(k.mul(place.row, columns), place.column);
   for (auto [number, yielded] : llvm::enumerate(k.yielded())) {
+    if (isPrologue(yielded))
+      continue;
     Type type = k.elementOf(yielded);
     if (isa<VectorType>(value.getType()))
       storeLanes(k, toStorage(k.b, k.loc, values[yielded], type), k.outputBuffer(number), position, place.mask);

@@ -3,6 +3,7 @@
 #define DEEPSTRIDE_CODEGEN_KERNEL_EPILOGUE_H
 
 #include "codegen/tile/Gemm.h"
+#include "dialects/ds/Norms.h"
 #include "dialects/ds/TileAccess.h"
 
 namespace deepstride {
@@ -39,6 +40,8 @@ public:
 private:
   /// To what memory could hold of the anchor's result.
   void apply(mlir::Value value, const TilePlace &place);
+  /// What the anchor reads may be computed before it, and is stored by whoever does.
+  static bool isPrologue(mlir::Value value) { return ds::isNorm(value.getDefiningOp()); }
   ds::TileAccess accessOf(mlir::Value value) { return *ds::tileAccess(k.sizesOf(value), shape, rowAxes); }
   mlir::Value operand(mlir::Value value, const TilePlace &place, mlir::Value like);
 

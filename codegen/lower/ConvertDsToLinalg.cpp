@@ -1,6 +1,7 @@
 // Lowers every ds.kernel of a module to a func.func over flat buffers, by the family of its anchor op.
 #include "codegen/Passes.h"
 #include "codegen/lower/KernelBuilder.h"
+#include "dialects/ds/Norms.h"
 #include "dialects/ds/ScalarFunctions.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -61,11 +62,16 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
                    "64 bits or the standard's narrow formats, found ")
                << type;
     if (!isa<ds::PerElement, ds::ReshapeOp>(op)) {
+      if (ds::isNorm(op) && k.ops().size() > 1)
+        continue; // before a product, which asks for it
       if (anchor || (k.ops().size() > 1 && !isa<ds::Anchor, ds::AttentionOp>(op)))
         return op->emitOpError("cannot share a kernel with other ops");
       anchor = op;
     }
   }
+  bool hasNorm = k.ops().size() > 1 && llvm::any_of(k.ops(), ds::isNorm);
+  if (hasNorm && !isa_and_present<ds::LinearOp>(anchor))
+    return kernel.emitOpError("has a norm beside something else than a product with a parameter");
   if (failed(anchor ? lowerAnchor(k, anchor) : lowerElementwise(k)))
     return failure();
   k.finish();

@@ -376,6 +376,7 @@ LogicalResult lowerConv(KernelBuilder &k, ds::ConvOp op) {
     return lowerPlainConv(k, op);
   if (failed(Epilogue(k, op).verify()))
     return failure();
+  k.setArithmetic(micro->arithmetic());
   Convolution convolution(k, op);
   if (convolution.isDirect(*micro))
     convolution.emitDirect(*micro);

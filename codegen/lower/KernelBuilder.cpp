@@ -210,6 +210,11 @@ void KernelBuilder::setGrid(const SizeExpr &items, int64_t grain) {
   function->setAttr("ds.grain", b.getI64IntegerAttr(grain));
 }
 
+void KernelBuilder::setArithmetic(StringRef arithmetic) {
+  if (!arithmetic.empty())
+    function->setAttr("ds.arithmetic", b.getStringAttr(arithmetic));
+}
+
 void KernelBuilder::setFlops(const SizeExpr &flops) {
   function->setAttr("ds.flops", toAttribute(b.getContext(), flops));
 }

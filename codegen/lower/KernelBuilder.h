@@ -97,6 +97,8 @@ public:
 
   void setGrid(const SizeExpr &items, int64_t grain);
   void setFlops(const SizeExpr &flops);
+  /// Which of the machine's ceilings the operations count against, where that is not the one of f32: bf16 or int8.
+  void setArithmetic(llvm::StringRef arithmetic);
   void finish();
 
   /// Row-major strides of a shape.

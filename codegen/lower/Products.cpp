@@ -2,6 +2,7 @@
 // package is written (weights) or into scratch (states, activations); the reference, and types that no micro-kernel
 // has, are plain loops. Threads split columns and batches, never the inner dimension.
 #include "codegen/kernel/Epilogue.h"
+#include "codegen/kernel/Prologue.h"
 
 using namespace mlir;
 
@@ -93,14 +94,14 @@ static void lowerPlainLinear(KernelBuilder &k, ds::LinearOp op, const ProductTyp
   });
 }
 
-/// The scales and zero points of one panel, as its product needs them.
-static PanelCodes codesOf(KernelBuilder &k, ds::LinearOp op, Value number) {
+/// The scales and zero points of one panel, as its product needs them; `end` is that of the thread's panels.
+static PanelCodes codesOf(KernelBuilder &k, ds::LinearOp op, Value number, Value end) {
   PanelCodes codes;
   if (!op.getScales())
     return codes;
   Value row = k.constant(*op.getPanel()), elements = k.mul(k.index(k.sizesOf(op.getScales())[1]), row);
   codes.offset = k.mul(number, elements);
-  codes.last = k.sub(k.mul(k.end, elements), row);
+  codes.last = k.sub(k.mul(end, elements), row);
   codes.group = op.getGroup().value_or(0);
   if (codes.group)
     codes.scales = k.bufferOf(op.getScales());
@@ -117,10 +118,11 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
                          : op.getTransposed() ? weightShape.front()
                                               : weightShape.back();
   Epilogue epilogue(k, op);
-  if (failed(epilogue.verify()))
+  Prologue prologue(k, op);
+  if (failed(epilogue.verify()) || (prologue && failed(prologue.verify())))
     return failure();
   Value rows = k.index(rowsSize), depth = k.index(depthSize), columns = k.index(columnsSize);
-  Value input = k.bufferOf(op.getInput()), weight = k.bufferOf(op.getWeight());
+  Value input = k.bufferOf(prologue ? prologue.input() : op.getInput()), weight = k.bufferOf(op.getWeight());
   Value bias = op.getBias() ? k.bufferOf(op.getBias()) : Value();
   k.setFlops(rowsSize * depthSize * columnsSize * SizeExpr(2));
   Value one = k.constant(1), zero = k.constant(0);
@@ -141,6 +143,7 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
     return success();
   }
 
+  k.setArithmetic(micro->arithmetic());
   int64_t lanes = micro->lanes(), width = isPacked ? *op.getPanel() : widthOf(k, *micro);
   SizeExpr panels = panelCount(columnsSize, width);
   Value elements = panelElements(k, *micro, depth, width);
@@ -191,11 +194,10 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   bool mayWiden = isQuantized && (!few || *few > rowsOfCodes);
   auto wide = mayWiden ? microKernelFor(k.target, types.left, types.left, types.result, true) : nullptr;
   Value numbers = mayWiden ? k.scratchOf(storageType(types.result), panelSpace(*micro, depthSize, width)) : Value();
-  sweep([&](Value firstRow, Value count) {
-    Matrix lhs{input, k.mul(firstRow, depth), depth, one};
-    k.loop(k.begin, k.end, one, [&](Value number) {
-      Value next = k.minimum(k.add(number, one), k.sub(k.end, one));
-      Panel panel{weight, k.mul(number, elements), vectors, k.mul(next, elements), codesOf(k, op, number)};
+  auto panelsOf = [&](const Matrix &lhs, Value firstRow, Value count, Value begin, Value end) {
+    k.loop(begin, end, one, [&](Value number) {
+      Value next = k.minimum(k.add(number, one), k.sub(end, one));
+      Panel panel{weight, k.mul(number, elements), vectors, k.mul(next, elements), codesOf(k, op, number, end)};
       if (!mayWiden)
         return multiply(*micro, lhs, firstRow, count, number, panel);
       Value isMany = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ugt, count, k.constant(rowsOfCodes));
@@ -207,7 +209,26 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
       k.b.setInsertionPointToStart(branch.elseBlock());
       multiply(*micro, lhs, firstRow, count, number, panel);
     });
-  });
+  };
+  if (!prologue) {
+    sweep([&](Value firstRow, Value count) {
+      panelsOf(Matrix{input, k.mul(firstRow, depth), depth, one}, firstRow, count, k.begin, k.end);
+    });
+    return success();
+  }
+  // An item is a block of rows and a panel, so that threads share few blocks where there are many.
+  prologue.reserve();
+  k.setFlops(rowsSize * depthSize * (columnsSize * SizeExpr(2) + SizeExpr(8)));
+  Value panelTotal = k.index(panels), rowsPerBlock = k.constant(Prologue::rowsPerBlock);
+  k.setGrid(SizeExpr::ceilDiv(rowsSize, Prologue::rowsPerBlock) * panels, 1);
+  k.loop(k.divide(k.begin, panelTotal), k.divide(k.add(k.end, k.sub(panelTotal, one)), panelTotal), one,
+         [&](Value block) {
+           Value firstRow = k.mul(block, rowsPerBlock), firstItem = k.mul(block, panelTotal);
+           Value count = k.minimum(rowsPerBlock, k.sub(rows, firstRow));
+           Value from = arith::MaxSIOp::create(k.b, k.loc, k.sub(k.begin, firstItem), zero);
+           Value to = k.minimum(k.sub(k.end, firstItem), panelTotal);
+           panelsOf(prologue.emit(firstRow, count, from, to, panelTotal), firstRow, count, from, to);
+         });
   return success();
 }
 
@@ -260,6 +281,7 @@ LogicalResult lowerMatmul(KernelBuilder &k, ds::MatmulOp op) {
     return success();
   }
 
+  k.setArithmetic(micro->arithmetic());
   int64_t lanes = micro->lanes(), width = widthOf(k, *micro);
   k.setGrid(product(batch) * panelCount(columnsSize, width), 1);
   epilogue.reserve(rowsPerSweep, width);

@@ -8,7 +8,7 @@ using namespace mlir;
 
 namespace deepstride {
 
-RowSpace::RowSpace(KernelBuilder &k, ArrayRef<SizeExpr> shape, ArrayRef<int64_t> reduced) : k(k), shape(shape) {
+RowSpace::RowSpace(KernelBuilder &k, ArrayRef<SizeExpr> shape, ArrayRef<int64_t> reduced) : shape(shape), k(k) {
   for (unsigned axis = 0; axis < shape.size(); ++axis)
     (llvm::is_contained(reduced, static_cast<int64_t>(axis)) ? inner : outer).push_back(axis);
   for (unsigned axis : outer)
@@ -74,12 +74,13 @@ Value RowSpace::reduce(ds::ReduceKind kind, Type element, ArrayRef<const View *>
 }
 
 void RowSpace::map(const View &output, Type element, ArrayRef<const View *> views, ArrayRef<Value> row,
-                   llvm::function_ref<Value(OpBuilder &, ValueRange)> body) {
+                   llvm::function_ref<Value(OpBuilder &, ValueRange)> body, ArrayRef<Value> to) {
+  Value target = window(output, to.empty() ? row : to);
   if (inner.empty()) {
     SmallVector<Value> values;
     for (const View *view : views)
       values.push_back(memref::LoadOp::create(k.b, k.loc, window(*view, row)));
-    memref::StoreOp::create(k.b, k.loc, toStorage(k.b, k.loc, body(k.b, values), element), window(output, row));
+    memref::StoreOp::create(k.b, k.loc, toStorage(k.b, k.loc, body(k.b, values), element), target);
     return;
   }
   SmallVector<Value> inputs;
@@ -90,7 +91,7 @@ void RowSpace::map(const View &output, Type element, ArrayRef<const View *> view
   }
   maps.push_back(mapOf(output));
   SmallVector<utils::IteratorType> iterators(inner.size(), utils::IteratorType::parallel);
-  linalg::GenericOp::create(k.b, k.loc, inputs, ValueRange{window(output, row)}, maps, iterators,
+  linalg::GenericOp::create(k.b, k.loc, inputs, ValueRange{target}, maps, iterators,
                             [&](OpBuilder &b, Location loc, ValueRange arguments) {
                               Value value = body(b, arguments.drop_back());
                               linalg::YieldOp::create(b, loc, toStorage(b, loc, value, element));
@@ -199,61 +200,65 @@ LogicalResult lowerSoftmax(KernelBuilder &k, ds::SoftmaxOp op) {
 }
 
 // (x - mean) / sqrt(mean((x - mean)^2) + epsilon), or without the mean.
-static LogicalResult lowerNorm(KernelBuilder &k, Value inputValue, Value scaleValue, Value biasValue, int64_t axis,
-                               double epsilon, bool centred) {
-  Type element = k.elementOf(inputValue);
-  SizeVector shape = k.sizesOf(inputValue);
+void emitNormRow(KernelBuilder &k, RowSpace &rows, Operation *norm, const View &input, const View &output,
+                 ArrayRef<Value> row, ArrayRef<Value> to) {
+  auto layer = dyn_cast<ds::LayerNormOp>(norm);
+  auto rms = dyn_cast<ds::RmsNormOp>(norm);
+  Type element = k.elementOf(norm->getResult(0));
+  double epsilon = (layer ? layer.getEpsilon() : rms.getEpsilon()).convertToDouble();
+  auto viewOf = [&](Value value) { return k.broadcastView(k.bufferOf(value), k.sizesOf(value), rows.shape); };
+  View scale = viewOf(layer ? layer.getScale() : rms.getScale()), bias;
+  SmallVector<const View *> operands = {&input, &scale};
+  bool hasBias = layer && layer.getBias();
+  if (hasBias) {
+    bias = viewOf(layer.getBias());
+    operands.push_back(&bias);
+  }
+  auto load = [&](OpBuilder &b, Value raw) { return fromStorage(b, k.loc, raw, element); };
+  Value length = rows.lengthAs(element), mean;
+  if (layer) {
+    Value sum = rows.reduce(ds::ReduceKind::sum, element, {&input}, row,
+                            [&](OpBuilder &b, ValueRange v) { return load(b, v[0]); });
+    mean = arith::DivFOp::create(k.b, k.loc, sum, length);
+  }
+  auto centre = [&](OpBuilder &b, Value raw) -> Value {
+    Value x = load(b, raw);
+    return layer ? arith::SubFOp::create(b, k.loc, x, mean).getResult() : x;
+  };
+  Value squares = rows.reduce(ds::ReduceKind::sum, element, {&input}, row, [&](OpBuilder &b, ValueRange v) -> Value {
+    Value x = centre(b, v[0]);
+    return arith::MulFOp::create(b, k.loc, x, x);
+  });
+  Value variance = arith::DivFOp::create(k.b, k.loc, squares, length);
+  Value root = math::SqrtOp::create(
+      k.b, k.loc, arith::AddFOp::create(k.b, k.loc, variance, scalarConstant(k.b, k.loc, element, epsilon)));
+  Value inverse = arith::DivFOp::create(k.b, k.loc, scalarConstant(k.b, k.loc, element, 1.0), root);
+  rows.map(
+      output, element, operands, row,
+      [&](OpBuilder &b, ValueRange v) -> Value {
+        Value normal = arith::MulFOp::create(b, k.loc, centre(b, v[0]), inverse);
+        Value scaled = arith::MulFOp::create(b, k.loc, normal, load(b, v[1]));
+        return hasBias ? arith::AddFOp::create(b, k.loc, scaled, load(b, v[2])).getResult() : scaled;
+      },
+      to);
+}
+
+static LogicalResult lowerNorm(KernelBuilder &k, Operation *norm, int64_t axis) {
+  SizeVector shape = k.sizesOf(norm->getOperand(0));
   SmallVector<int64_t> axes;
   for (int64_t i = axis; i < static_cast<int64_t>(shape.size()); ++i)
     axes.push_back(i);
   RowSpace rows(k, shape, axes);
-  View input = k.broadcastView(k.bufferOf(inputValue), shape, shape);
+  View input = k.broadcastView(k.bufferOf(norm->getOperand(0)), shape, shape);
   View output = k.broadcastView(k.outputBuffer(0), shape, shape);
-  View scale = k.broadcastView(k.bufferOf(scaleValue), k.sizesOf(scaleValue), shape);
-  SmallVector<const View *> operands = {&input, &scale};
-  View bias;
-  if (biasValue) {
-    bias = k.broadcastView(k.bufferOf(biasValue), k.sizesOf(biasValue), shape);
-    operands.push_back(&bias);
-  }
-  rows.forEachRow([&](ArrayRef<Value> row) {
-    auto load = [&](OpBuilder &b, Value raw) { return fromStorage(b, k.loc, raw, element); };
-    Value length = rows.lengthAs(element), mean;
-    if (centred) {
-      Value sum = rows.reduce(ds::ReduceKind::sum, element, {&input}, row,
-                              [&](OpBuilder &b, ValueRange v) { return load(b, v[0]); });
-      mean = arith::DivFOp::create(k.b, k.loc, sum, length);
-    }
-    auto centre = [&](OpBuilder &b, Value raw) -> Value {
-      Value x = load(b, raw);
-      return centred ? arith::SubFOp::create(b, k.loc, x, mean).getResult() : x;
-    };
-    Value squares = rows.reduce(ds::ReduceKind::sum, element, {&input}, row, [&](OpBuilder &b, ValueRange v) -> Value {
-      Value x = centre(b, v[0]);
-      return arith::MulFOp::create(b, k.loc, x, x);
-    });
-    Value variance = arith::DivFOp::create(k.b, k.loc, squares, length);
-    Value root = math::SqrtOp::create(
-        k.b, k.loc, arith::AddFOp::create(k.b, k.loc, variance, scalarConstant(k.b, k.loc, element, epsilon)));
-    Value inverse = arith::DivFOp::create(k.b, k.loc, scalarConstant(k.b, k.loc, element, 1.0), root);
-    rows.map(output, element, operands, row, [&](OpBuilder &b, ValueRange v) -> Value {
-      Value normal = arith::MulFOp::create(b, k.loc, centre(b, v[0]), inverse);
-      Value scaled = arith::MulFOp::create(b, k.loc, normal, load(b, v[1]));
-      return biasValue ? arith::AddFOp::create(b, k.loc, scaled, load(b, v[2])).getResult() : scaled;
-    });
-  });
+  rows.forEachRow([&](ArrayRef<Value> row) { emitNormRow(k, rows, norm, input, output, row); });
   k.setFlops(product(shape) * SizeExpr(8));
   return success();
 }
 
-LogicalResult lowerLayerNorm(KernelBuilder &k, ds::LayerNormOp op) {
-  return lowerNorm(k, op.getInput(), op.getScale(), op.getBias(), op.getAxis(), op.getEpsilon().convertToDouble(),
-                   true);
-}
+LogicalResult lowerLayerNorm(KernelBuilder &k, ds::LayerNormOp op) { return lowerNorm(k, op, op.getAxis()); }
 
-LogicalResult lowerRmsNorm(KernelBuilder &k, ds::RmsNormOp op) {
-  return lowerNorm(k, op.getInput(), op.getScale(), {}, op.getAxis(), op.getEpsilon().convertToDouble(), false);
-}
+LogicalResult lowerRmsNorm(KernelBuilder &k, ds::RmsNormOp op) { return lowerNorm(k, op, op.getAxis()); }
 
 LogicalResult lowerQuantizeRows(KernelBuilder &k, ds::QuantizeRowsOp op) {
   Type element = k.elementOf(op.getInput()), byte = k.elementOf(op.getCodes());

@@ -18,21 +18,26 @@ public:
   mlir::Value reduce(ds::ReduceKind kind, mlir::Type element, llvm::ArrayRef<const View *> views,
                      llvm::ArrayRef<mlir::Value> row,
                      llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)> map);
-  /// output = body(elements of the views) over a row.
+  /// output = body(elements of the views) over a row, which is row `to` of the output (empty: the same).
   void map(const View &output, mlir::Type element, llvm::ArrayRef<const View *> views, llvm::ArrayRef<mlir::Value> row,
-           llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)> body);
+           llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)> body,
+           llvm::ArrayRef<mlir::Value> to = {});
   /// The number of elements of a row, in the compute type of `element`.
   mlir::Value lengthAs(mlir::Type element);
 
   llvm::SmallVector<unsigned> outer, inner;
-  SizeVector outerSizes, innerSizes;
+  SizeVector outerSizes, innerSizes, shape;
 
 private:
   mlir::AffineMap mapOf(const View &view);
 
   KernelBuilder &k;
-  SizeVector shape;
 };
+
+/// Normalizes a row of ds.layer_norm or ds.rms_norm: the row of `input` over the space's shape becomes row `to` of
+/// `output` (empty: the same).
+void emitNormRow(KernelBuilder &k, RowSpace &rows, mlir::Operation *norm, const View &input, const View &output,
+                 llvm::ArrayRef<mlir::Value> row, llvm::ArrayRef<mlir::Value> to = {});
 
 } // namespace deepstride
 

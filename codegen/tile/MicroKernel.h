@@ -37,6 +37,8 @@ public:
   }
   /// For panels of codes: element `index` along K of every column of a step.
   virtual mlir::Value elementsAt(KernelBuilder &, mlir::Value columns, int64_t /*index*/) const { return columns; }
+  /// What KernelBuilder::setArithmetic takes.
+  virtual llvm::StringRef arithmetic() const { return ""; }
   /// Whether loadRow can read a left operand whose elements along K lie apart.
   bool readsStrided() const { return interleave == 1; }
 

@@ -5,6 +5,7 @@
 #include "passes/memory/BufferCopies.h"
 
 #include "dialects/dist/DistDialect.h"
+#include "dialects/ds/Norms.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 #include <deque>
@@ -148,6 +149,10 @@ bool CopyInserter::readsSameIndex(Operation *writer, Value operand) {
         moved.insert(read.get());
   };
   if (auto fused = dyn_cast<ds::FusedOp>(writer)) {
+    Block &body = fused.getBody().front();
+    for (Value value : body.getTerminator()->getOperands()) // a row of a norm is not stored when a tile is
+      if (value.getParentBlock() == &body && ds::isNorm(value.getDefiningOp()))
+        return false;
     for (Operation &op : llvm::reverse(fused.getBody().front().without_terminator()))
       look(&op);
     return !moved.contains(operand);

@@ -1,6 +1,7 @@
 // Builds ds.fused regions around anchors: ops whose kernels compute tiles. Elementwise ops that follow an anchor become
 // its epilogue, which is applied to a tile before it is stored, so that the anchor's own result never reaches memory.
-// Works per block; where a region ends, a remark says why. What code a region becomes is left to codegen.
+// The norm before a product with a parameter becomes its prologue. What transposes, slices and reshapes show is read in
+// place. Works per block; where a region ends, a remark says why. What code a region becomes is left to codegen.
 //
 //   %1 = ds.linear %x, %w ; %2 = ds.gelu %1 ; %3 = ds.binary add %2, %r
 // becomes
@@ -9,6 +10,7 @@
 #include "passes/optimization/Passes.h"
 #include "passes/optimization/WindowChains.h"
 
+#include "dialects/ds/Norms.h"
 #include "dialects/ds/TileAccess.h"
 
 namespace deepstride {
@@ -29,6 +31,8 @@ bool isSplat(Value value) {
 }
 
 struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
+  static constexpr int64_t normLimit = 4096; // elements of a row, of which threads hold 128
+
   void runOnOperation() override {
     count("ops fused", 0);
     if (!getOperation()->hasAttr(ds::entryAttr))
@@ -110,7 +114,37 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
         if (auto reason = obstacle(user, anchor, region, last))
           user->emitRemark() << "does not join the region of '" << anchor->getName().getStringRef() << "': " << *reason;
       }
+    Operation *norm = isa<ds::LinearOp>(anchor) ? anchor->getOperand(0).getDefiningOp() : nullptr;
+    if (ds::isNorm(norm)) {
+      if (auto reason = normObstacle(norm, cast<ds::LinearOp>(anchor), region, last))
+        norm->emitRemark() << "does not join the region of 'ds.linear': " << *reason;
+      else
+        region.insert(norm);
+    }
     wrap(region, last);
+  }
+
+  /// Why a product cannot normalize the rows that it reads itself.
+  std::optional<StringRef> normObstacle(Operation *norm, ds::LinearOp product, const OpSet &region, Operation *last) {
+    const SizeVector &sizes = analysis.facts(norm->getResult(0)).sizes;
+    auto layer = dyn_cast<ds::LayerNormOp>(norm);
+    auto axis = static_cast<size_t>(layer ? layer.getAxis() : cast<ds::RmsNormOp>(norm).getAxis());
+    if (norm->getBlock() != product->getBlock())
+      return isa<ds::FusedOp>(norm->getParentOp()) ? "it is in another region" : "it is in another block";
+    if (!product.getPanel() || product.getColumns() == int64_t(0) || !elementOf(norm->getResult(0)).isF32())
+      return "it is not f32, or the product's weight is not packed";
+    if (axis + 1 != sizes.size())
+      return "it spans several axes";
+    if (!sizes.back().constant() || *sizes.back().constant() > normLimit)
+      return "its rows are too long for each thread to hold a block of them";
+    if (llvm::any_of(norm->getOperands().drop_front(),
+                     [&](Value value) { return analysis.facts(value).sizes.size() != 1; }))
+      return "its scale or bias has several axes";
+    if (llvm::any_of(norm->getUsers(), [&](Operation *user) { return user != product && region.contains(user); }))
+      return "what follows the product reads it, too";
+    OpSet larger(region);
+    larger.insert(norm);
+    return dependentsOf(larger, last) ? std::nullopt : std::optional<StringRef>("something between them needs it");
   }
 
   /// Takes an op into the region, together with what only it needs; what is against it otherwise.

@@ -5,12 +5,16 @@
 include "mlir/Pass/PassBase.td"
 
 def FuseDeep : Pass<"ds-fuse-deep", "::mlir::func::FuncOp"> {
-  let summary = "apply elementwise ops to the tiles of the product before them";
+  let summary = "compute products with what follows them, the norm before them, and the heads of attention where they lie";
   let description = [{
     A product or convolution becomes the anchor of a `ds.fused` region; the elementwise ops that follow it join as its
     epilogue, with what only they need. Their operands are as large as the anchor's result, or one number, one for each
-    column or one for each row. A value that is also read elsewhere becomes a result of the region. Remarks say why an op
-    stays outside. Numerically a no-op. Reports: ops fused, regions.
+    column or one for each row. A value that is also read elsewhere becomes a result of the region. The f32 norm of what a
+    `ds.linear` with packed weights reads becomes its prologue, if it is over the last axis and what follows the product
+    does not read it. Attention takes in the transposes, slices and reshapes of its operands, as long as strides reach
+    what they show, and a transpose of its result; gathers of one known index become slices for this. Several of these
+    before anything else become one copy. Remarks say why an op stays outside. Numerically a no-op. Reports: ops fused,
+    regions.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }

@@ -42,6 +42,8 @@ class DotInstruction : public BfloatPairs {
 public:
   using BfloatPairs::BfloatPairs;
 
+  StringRef arithmetic() const override { return "bf16"; }
+
   Value multiplyAdd(KernelBuilder &k, Value row, Value columns, Value sum) const override {
     StringRef name = lanes() == 16 ? "llvm.x86.avx512bf16.dpbf16ps.512" : "llvm.x86.avx512bf16.dpbf16ps.256";
     return LLVM::CallIntrinsicOp::create(k.b, k.loc, accumulator, k.b.getStringAttr(name),

@@ -52,6 +52,8 @@ public:
                         : StringRef();
   }
 
+  StringRef arithmetic() const override { return "int8"; }
+
   Value multiplyAdd(KernelBuilder &k, Value row, Value columns, Value sum) const override {
     if (panel.isUnsignedInteger())
       std::swap(row, columns);

@@ -4,6 +4,7 @@
 // Two numbers of a row are one to broadcast. Without the instruction, halves are widened: their bits are those of f32.
 // What is left of K is one number beside 0.
 // CHECK-LABEL: func.func @linear
+// DOT-SAME: ds.arithmetic = "bf16"
 // DOT: %[[PANEL:.*]] = vector.bitcast %{{.*}} : vector<16xi32> to vector<32xbf16>
 // DOT: %[[ROW:.*]] = vector.bitcast %{{.*}} : vector<16xi32> to vector<32xbf16>
 // DOT: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"(%{{.*}}, %[[ROW]], %[[PANEL]]) :

@@ -3,6 +3,7 @@
 
 // Four bytes of a row are one number to broadcast; the unsigned ones come first. What is left of K is read under a mask.
 // CHECK-LABEL: func.func @linear
+// DOT-SAME: ds.arithmetic = "int8"
 // DOT: vector.load {{.*}} : memref<?xi8>, vector<64xi8>
 // DOT: vector.load {{.*}} : memref<?xi8>, vector<4xi8>
 // DOT: %[[ROW:.*]] = vector.bitcast %{{.*}} : vector<16xi32> to vector<64xi8>

@@ -1,0 +1,107 @@
+// Norms before products whose weights are packed, which only kernels in vectors read: numbers are compared by
+// test/integration/norm_cases.py.
+// RUN: ds-opt %s --split-input-file --ds-fuse-deep | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-fuse-deep --verify-diagnostics -o /dev/null
+
+// The norm before a product is computed in its kernel.
+// CHECK-LABEL: func.func @norm
+// CHECK-NEXT: %[[Y:.*]] = ds.fused {
+// CHECK-NEXT: %[[N:.*]] = ds.layer_norm %arg0
+// CHECK-NEXT: %[[P:.*]] = ds.linear %[[N]], %arg1
+// CHECK-NEXT: %[[G:.*]] = ds.gelu erf %[[P]]
+// CHECK-NEXT: ds.yield %[[G]]
+// CHECK: return %[[Y]]
+func.func @norm(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<1x4x16xf32> {ds.dims = [1, 4, 16]},
+                %s: tensor<4xf32> {ds.dims = [4]}) -> tensor<?x8xf32> attributes {ds.entry} {
+  %0 = ds.layer_norm %x, %s, %s axis 1 epsilon 1.0e-5 : (tensor<?x4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  %1 = ds.linear %0, %w {panel = 16 : i64, columns = 8 : i64} : (tensor<?x4xf32>, tensor<1x4x16xf32>) -> tensor<?x8xf32>
+  %2 = ds.gelu erf %1 : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %2 : tensor<?x8xf32>
+}
+
+// -----
+
+// What else reads it gets it from the first product, whose region has another result.
+// CHECK-LABEL: func.func @norm_with_readers
+// CHECK-NEXT: %[[Y:.*]]:2 = ds.fused {
+// CHECK-NEXT: %[[N:.*]] = ds.rms_norm %arg0
+// CHECK-NEXT: %[[P:.*]] = ds.linear %[[N]], %arg1
+// CHECK-NEXT: ds.yield %[[N]], %[[P]]
+// CHECK: ds.linear %[[Y]]#0, %arg1
+func.func @norm_with_readers(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<1x4x16xf32> {ds.dims = [1, 4, 16]},
+                             %s: tensor<4xf32> {ds.dims = [4]}) -> (tensor<?x8xf32>, tensor<?x8xf32>) attributes {ds.entry} {
+  %0 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  %1 = ds.linear %0, %w {panel = 16 : i64, columns = 8 : i64} : (tensor<?x4xf32>, tensor<1x4x16xf32>) -> tensor<?x8xf32>
+  %2 = ds.linear %0, %w {panel = 16 : i64, columns = 8 : i64} : (tensor<?x4xf32>, tensor<1x4x16xf32>) -> tensor<?x8xf32>
+  return %1, %2 : tensor<?x8xf32>, tensor<?x8xf32>
+}
+
+// -----
+
+// Of two products that are added, the first takes the sum, and the norm is behind neither.
+// CHECK-LABEL: func.func @norm_of_a_sum
+// CHECK-NEXT: %[[Y:.*]]:2 = ds.fused {
+// CHECK-NEXT: ds.rms_norm
+// CHECK: ds.fused {
+// CHECK-NEXT: %[[Q:.*]] = ds.linear %[[Y]]#0, %arg1
+// CHECK-NEXT: ds.binary add %[[Q]], %[[Y]]#1
+func.func @norm_of_a_sum(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<1x4x16xf32> {ds.dims = [1, 4, 16]},
+                         %s: tensor<4xf32> {ds.dims = [4]}) -> tensor<?x8xf32> attributes {ds.entry} {
+  // expected-remark @+1 {{does not join the region of 'ds.linear': something between them needs it}}
+  %0 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  %1 = ds.linear %0, %w {panel = 16 : i64, columns = 8 : i64} : (tensor<?x4xf32>, tensor<1x4x16xf32>) -> tensor<?x8xf32>
+  %2 = ds.linear %0, %w {panel = 16 : i64, columns = 8 : i64} : (tensor<?x4xf32>, tensor<1x4x16xf32>) -> tensor<?x8xf32>
+  // expected-remark @+1 {{it is in another region}}
+  %3 = ds.binary add %1, %2 : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %3 : tensor<?x8xf32>
+}
+
+// -----
+
+// Norms that products do not take in.
+// CHECK-LABEL: func.func @norms_outside
+// CHECK-NOT: ds.fused
+func.func @norms_outside(%x: tensor<?x2x4xf32> {ds.dims = ["n", 2, 4]}, %w: tensor<1x4x16xf32> {ds.dims = [1, 4, 16]},
+                         %u: tensor<4x8xf32> {ds.dims = [4, 8]}, %s: tensor<4xf32> {ds.dims = [4]},
+                         %t: tensor<2x4xf32> {ds.dims = [2, 4]})
+    -> (tensor<?x2x8xf32>, tensor<?x2x8xf32>, tensor<?x2x8xf32>) attributes {ds.entry} {
+  // expected-remark @+1 {{it is not f32, or the product's weight is not packed}}
+  %0 = ds.rms_norm %x, %s axis 2 epsilon 1.0e-5 : (tensor<?x2x4xf32>, tensor<4xf32>) -> tensor<?x2x4xf32>
+  %1 = ds.linear %0, %u : (tensor<?x2x4xf32>, tensor<4x8xf32>) -> tensor<?x2x8xf32>
+  // expected-remark @+1 {{it spans several axes}}
+  %2 = ds.rms_norm %x, %t axis 1 epsilon 1.0e-5 : (tensor<?x2x4xf32>, tensor<2x4xf32>) -> tensor<?x2x4xf32>
+  %3 = ds.linear %2, %w {panel = 16 : i64, columns = 8 : i64} : (tensor<?x2x4xf32>, tensor<1x4x16xf32>) -> tensor<?x2x8xf32>
+  // expected-remark @+1 {{its scale or bias has several axes}}
+  %4 = ds.rms_norm %x, %t axis 2 epsilon 1.0e-5 : (tensor<?x2x4xf32>, tensor<2x4xf32>) -> tensor<?x2x4xf32>
+  %5 = ds.linear %4, %w {panel = 16 : i64, columns = 8 : i64} : (tensor<?x2x4xf32>, tensor<1x4x16xf32>) -> tensor<?x2x8xf32>
+  return %1, %3, %5 : tensor<?x2x8xf32>, tensor<?x2x8xf32>, tensor<?x2x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @long_rows
+// CHECK-NOT: ds.fused
+func.func @long_rows(%x: tensor<?x4097xf32> {ds.dims = ["n", 4097]}, %w: tensor<1x4097x16xf32> {ds.dims = [1, 4097, 16]},
+                     %s: tensor<4097xf32> {ds.dims = [4097]}) -> tensor<?x8xf32> attributes {ds.entry} {
+  // expected-remark @+1 {{its rows are too long for each thread to hold a block of them}}
+  %0 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<?x4097xf32>, tensor<4097xf32>) -> tensor<?x4097xf32>
+  %1 = ds.linear %0, %w {panel = 16 : i64, columns = 8 : i64} : (tensor<?x4097xf32>, tensor<1x4097x16xf32>) -> tensor<?x8xf32>
+  return %1 : tensor<?x8xf32>
+}
+
+// -----
+
+// What follows the product reads memory, where the norm is not yet.
+// CHECK-LABEL: func.func @norm_as_residual
+// CHECK-NEXT: %[[N:.*]] = ds.rms_norm
+// CHECK-NEXT: ds.fused {
+// CHECK-NEXT: %[[P:.*]] = ds.linear %[[N]]
+// CHECK-NEXT: ds.binary add %[[P]], %[[N]]
+func.func @norm_as_residual(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<1x4x16xf32> {ds.dims = [1, 4, 16]},
+                            %s: tensor<4xf32> {ds.dims = [4]}) -> tensor<?x4xf32> attributes {ds.entry} {
+  // expected-remark @+1 {{what follows the product reads it, too}}
+  %0 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  %1 = ds.linear %0, %w {panel = 16 : i64, columns = 4 : i64} : (tensor<?x4xf32>, tensor<1x4x16xf32>) -> tensor<?x4xf32>
+  %2 = ds.binary add %1, %0 : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  return %2 : tensor<?x4xf32>
+}
