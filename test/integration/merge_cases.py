@@ -7,7 +7,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from head_cases import attention
-from kit import case, compile_model, expect, run_package, tool
+from kit import case, compile_model, expect, processors, run_package, tool
 from programs import SEED
 
 # Sums of 48 products of normal numbers, whose weights are a fifth of that, through an attention.
@@ -103,7 +103,7 @@ class Block:
         return [seen.reshape(*seen.shape[:2], self.heads * self.size) @ w["o"], *([k, v] if self.past else [])]
 
 
-def verify(folder, block, merged, *options, judged=True, cpus=("x86-64-v3", "x86-64-v4")):
+def verify(folder, block, merged, *options, judged=True, cpus=dict.fromkeys((processors()[0], processors()[-1]))):
     """`merged` products become one; every way to fuse has the same bits."""
     onnx.save(block.model(), folder / "m.onnx")
     packages = []
@@ -166,6 +166,6 @@ def merged_codes(folder):
     """Codes, scales and zero points are joined, too; their numbers are those of quantized weights apart."""
     for number, options in enumerate(("int8", "int8,group=16,scheme=asymmetric", "int4", "int4,group=6,scheme=asymmetric")):
         verify(folder, Block(f"codes-{number}", heads=3 if number % 2 else 4, groups=3 if number % 2 else 4, size=16, biased="qv"), 3,
-               f"--quantize={options}", judged=False, cpus=(("x86-64-v3", "x86-64-v4")[number % 2],))
+               f"--quantize={options}", judged=False, cpus=(processors()[-(number % 2)],))
     # A weight that is kept does not join the others.
     verify(folder, Block("kept", size=16), 2, "--quantize=int8,keep=^k$", judged=False, cpus=("x86-64-v3",))

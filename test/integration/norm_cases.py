@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from kit import case, compile_model, expect, run_package
+from kit import case, compile_model, expect, processors, run_package
 from programs import SEED
 
 # Sums of up to 520 products of normalized numbers and weights of a twentieth.
@@ -80,7 +80,7 @@ class Layers:
             return results + ([n] if "norm" in reads else []) + ([results[-1] @ back + n] if "after" in reads else [])
         self.parts.append(expected)
 
-    def verify(self, folder, *options, fused, judged=True, cpus=("x86-64-v3", "x86-64-v4")):
+    def verify(self, folder, *options, fused, judged=True, cpus=dict.fromkeys((processors()[0], processors()[-1]))):
         value = helper.make_tensor_value_info
         graph = helper.make_graph(self.nodes, "main", [value(name, TensorProto.FLOAT, ["b", "s", depth]) for name, depth in self.inputs.items()],
                                   [value(name, TensorProto.FLOAT, ["b", "s", size]) for name, size in self.outputs], self.constants)
@@ -140,4 +140,4 @@ def norms_before_codes(folder):
         n = Layers(f"codes-{number}")
         n.add(64, 96, "layer", ("after",))
         n.add(96, 50, "rms", ("relu",))
-        n.verify(folder, f"--quantize={how}", fused=4, judged=False, cpus=(("x86-64-v3", "x86-64-v4")[number],))
+        n.verify(folder, f"--quantize={how}", fused=4, judged=False, cpus=(processors()[-number],))
