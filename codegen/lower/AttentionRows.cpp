@@ -161,8 +161,7 @@ void AttentionLowering::exponentials(const View &scores, Value offset, const Seg
   linalg::GenericOp::create(k.b, k.loc, ValueRange{line}, ValueRange{line}, {all, all}, {utils::IteratorType::parallel},
                             [&](OpBuilder &body, Location loc, ValueRange v) {
                               Value difference = arith::SubFOp::create(body, loc, v[0], greatest);
-                              linalg::YieldOp::create(body, loc,
-                                                      math::ExpOp::create(body, loc, difference).getResult());
+                              linalg::YieldOp::create(body, loc, emitWeight(body, loc, difference));
                             });
 }
 
@@ -202,7 +201,7 @@ void AttentionLowering::softmaxWindow(const View &scores, Value offset, ArrayRef
     Value greatest =
         reduceRow(scores, offset, window, ds::ReduceKind::max, arith::SelectOp::create(b, loc, hides, low, least));
     exponentials(scores, offset, window, greatest);
-    Value weight = math::ExpOp::create(b, loc, arith::SubFOp::create(b, loc, low, greatest));
+    Value weight = emitWeight(b, loc, arith::SubFOp::create(b, loc, low, greatest));
     weight = arith::SelectOp::create(b, loc, hides, weight, zero);
     Value count = arith::SIToFPOp::create(b, loc, computeType(element),
                                           arith::IndexCastOp::create(b, loc, b.getI64Type(), hidden));

@@ -170,7 +170,7 @@ void ColumnReduction::emit(const Strip &strip) {
   SmallVector<Value> totals = columns.reduce(kind, strip, input, [&](Value x, int64_t v) -> Value {
     if (!greatest[v])
       return mapped(x);
-    return math::ExpOp::create(b, loc, arith::SubFOp::create(b, loc, x, greatest[v]));
+    return emitWeight(b, loc, arith::SubFOp::create(b, loc, x, greatest[v]));
   });
   for (int64_t v = 0; v < columns.vectors; ++v)
     columns.store(strip, finished(totals[v], greatest[v]), output, strip.to, v);
@@ -204,7 +204,7 @@ bool lowerSoftmaxColumns(KernelBuilder &k, ds::SoftmaxOp op) {
   columns.forEachStrip([&](const Strip &strip) {
     SmallVector<Value> greatest = columns.reduce(ds::ReduceKind::max, strip, input, [](Value x, int64_t) { return x; });
     auto below = [&](Value x, int64_t v) -> Value { return arith::SubFOp::create(k.b, k.loc, x, greatest[v]); };
-    auto power = [&](Value x, int64_t v) -> Value { return math::ExpOp::create(k.b, k.loc, below(x, v)); };
+    auto power = [&](Value x, int64_t v) -> Value { return emitWeight(k.b, k.loc, below(x, v)); };
     SmallVector<Value> sums = columns.cells(columns.wide(scalarConstant(k.b, k.loc, element, 0.0)));
     columns.forEachRow(strip, [&](Value row) {
       for (int64_t v = 0; v < columns.vectors; ++v) {

@@ -137,7 +137,7 @@ LogicalResult lowerReduce(KernelBuilder &k, ds::ReduceOp op) {
     Value result = rows.reduce(kind, element, {&input}, row, [&](OpBuilder &b, ValueRange v) -> Value {
       if (!greatest)
         return mapped(b, v[0]);
-      return math::ExpOp::create(b, k.loc, arith::SubFOp::create(b, k.loc, load(b, v[0]), greatest));
+      return emitWeight(b, k.loc, arith::SubFOp::create(b, k.loc, load(b, v[0]), greatest));
     });
     auto unary = [&](ds::UnaryKind function, Value x) -> Value {
       if (isa<FloatType>(x.getType()))
@@ -175,7 +175,7 @@ LogicalResult lowerSoftmax(KernelBuilder &k, ds::SoftmaxOp op) {
     Value greatest = rows.reduce(ds::ReduceKind::max, element, {&input}, row,
                                  [&](OpBuilder &b, ValueRange v) { return load(b, v[0]); });
     auto exponential = [&](OpBuilder &b, Value raw) -> Value {
-      return math::ExpOp::create(b, k.loc, arith::SubFOp::create(b, k.loc, load(b, raw), greatest));
+      return emitWeight(b, k.loc, arith::SubFOp::create(b, k.loc, load(b, raw), greatest));
     };
     if (keeps)
       rows.map(output, element, {&input}, row, [&](OpBuilder &b, ValueRange v) { return exponential(b, v[0]); });

@@ -134,6 +134,23 @@ Value emitCast(OpBuilder &b, Location loc, Value x, Type from, Type to) {
   return ScalarFunctions(emitter).cast(x, infoOf(from), infoOf(to));
 }
 
+Value emitWeight(OpBuilder &b, Location loc, Value difference) {
+  if (!getElementTypeOrSelf(difference.getType()).isF32())
+    return math::ExpOp::create(b, loc, difference);
+  constexpr double least = -87; // e^-87 is 1.6e-38, the least normal number 1.2e-38
+  Type type = difference.getType();
+  auto constant = [&](double number) -> Value {
+    TypedAttr value = b.getF32FloatAttr(static_cast<float>(number));
+    if (auto vector = dyn_cast<VectorType>(type))
+      value = DenseElementsAttr::get(vector, value);
+    return arith::ConstantOp::create(b, loc, value);
+  };
+  Value zero = constant(0);
+  Value isNone = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, difference, constant(least));
+  Value power = math::ExpOp::create(b, loc, arith::SelectOp::create(b, loc, isNone, zero, difference));
+  return arith::SelectOp::create(b, loc, isNone, zero, power);
+}
+
 Value emitCombine(OpBuilder &b, Location loc, ds::ReduceKind kind, Value x, Value y, Type element) {
   IrScalars emitter(b, loc, x.getType());
   switch (kind) { // one op each, by which lanes can be combined
