@@ -206,10 +206,6 @@ LogicalResult PackageWriter::addVariant(ModuleOp program, const CpuTarget &targe
     OpBuilder::atBlockEnd(kernels->getBody()).clone(*kernel);
   CodegenOptions codegen;
   codegen.lanes = target.lanes;
-  codegen.panel = target.panel;
-  codegen.rowBlock = target.rowBlock;
-  codegen.byteDot = target.byteDot;
-  codegen.bfloatDot = target.bfloatDot;
   codegen.reference = reference;
   PassManager pm(program.getContext());
   buildCodegenPipeline(pm, codegen);

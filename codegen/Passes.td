@@ -15,11 +15,7 @@ def ConvertDsToLinalg : Pass<"convert-ds-to-linalg", "::mlir::ModuleOp"> {
                            "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
   let options = [Option<"lanes", "lanes", "int64_t", "16", "f32 elements of a native vector">,
-                 Option<"panel", "panel", "int64_t", "48", "columns of a packed weight panel">,
-                 Option<"rowBlock", "row-block", "int64_t", "8", "rows of a GEMM micro-kernel">,
-                 Option<"reference", "reference", "bool", "false", "plain loops only">,
-                 Option<"byteDot", "byte-dot", "bool", "false", "bytes are multiplied by vpdpbusd">,
-                 Option<"bfloatDot", "bfloat-dot", "bool", "false", "bf16 is multiplied by vdpbf16ps">];
+                 Option<"reference", "reference", "bool", "false", "plain loops only">];
 }
 
 def VectorizeRows : Pass<"ds-vectorize-rows", "::mlir::func::FuncOp"> {

@@ -15,11 +15,7 @@ namespace deepstride {
 void buildCodegenPipeline(OpPassManager &pm, const CodegenOptions &options) {
   ConvertDsToLinalgOptions lowering;
   lowering.lanes = options.lanes;
-  lowering.panel = options.panel;
-  lowering.rowBlock = options.rowBlock;
   lowering.reference = options.reference;
-  lowering.byteDot = options.byteDot;
-  lowering.bfloatDot = options.bfloatDot;
   pm.addPass(createConvertDsToLinalg(lowering));
   VectorizeRowsOptions vectors;
   vectors.lanes = options.reference ? 1 : options.lanes;

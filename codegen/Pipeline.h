@@ -9,10 +9,6 @@ namespace deepstride {
 
 struct CodegenOptions : mlir::PassPipelineOptions<CodegenOptions> {
   Option<int64_t> lanes{*this, "lanes", llvm::cl::desc("f32 elements of a native vector"), llvm::cl::init(16)};
-  Option<int64_t> panel{*this, "panel", llvm::cl::desc("columns of a packed weight panel"), llvm::cl::init(48)};
-  Option<int64_t> rowBlock{*this, "row-block", llvm::cl::desc("rows of a GEMM micro-kernel"), llvm::cl::init(8)};
-  Option<bool> byteDot{*this, "byte-dot", llvm::cl::desc("bytes are multiplied by vpdpbusd"), llvm::cl::init(false)};
-  Option<bool> bfloatDot{*this, "bfloat-dot", llvm::cl::desc("bf16 is multiplied by vdpbf16ps"), llvm::cl::init(false)};
   Option<bool> reference{*this, "reference", llvm::cl::desc("plain loops and libm"), llvm::cl::init(false)};
 };
 

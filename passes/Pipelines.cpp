@@ -78,8 +78,9 @@ void buildDistributionPipeline(OpPassManager &pm, const DistributionPipelineOpti
 }
 
 void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOptions &options) {
+  bool isScheduled = options.machine != "none";
   pm.addPass(createRecoverCodes());
-  if (options.panel > 0)
+  if (isScheduled)
     pm.addPass(createMultiplyCodes());
   if (options.quantize > 0) {
     // Before everything that asks for types and layouts of weights.
@@ -94,15 +95,16 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
   }
   if (options.round) // what is not quantized
     pm.addPass(createRoundProducts());
-  if (options.panel > 0) {
+  if (isScheduled) {
     // Types before layouts: how a weight is packed depends on what it holds.
     pm.addPass(createFactorZeroPoints());
     pm.addPass(createNarrowIntegerProducts());
     if (options.fusion == Fusion::Specialized) // reads the parts in place; after all that goes by a weight's name
       pm.addPass(createMergeProducts());
-    PackWeightsOptions pack;
-    pack.panel = options.panel;
-    pm.addPass(createPackWeights(pack));
+    ScheduleKernelsOptions schedule; // what merging joined is one product
+    schedule.machine = options.machine;
+    pm.addPass(createScheduleKernels(schedule));
+    pm.addPass(createPackWeights());
   }
   if (options.fusion == Fusion::Specialized) // before what follows an anchor is gathered without it
     pm.addNestedPass<func::FuncOp>(createFuseDeep());

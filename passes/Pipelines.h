@@ -30,8 +30,9 @@ struct OptimizationPipelineOptions : mlir::PassPipelineOptions<OptimizationPipel
                         llvm::cl::values(clEnumValN(Fusion::None, "none", "none"),
                                          clEnumValN(Fusion::Generic, "generic", "elementwise ops, around products"),
                                          clEnumValN(Fusion::Specialized, "specialized", "and products with them"))};
-  Option<int64_t> panel{*this, "panel", llvm::cl::desc("columns of a weight panel; 0 leaves weights unpacked"),
-                        llvm::cl::init(48)};
+  Option<std::string> machine{*this, "machine",
+                              llvm::cl::desc("as of ds-schedule-kernels; none leaves products plain loops"),
+                              llvm::cl::init("512")};
   Option<int64_t> quantize{*this, "quantize", llvm::cl::desc("bits of quantized weights; 0 leaves them as they are"),
                            llvm::cl::init(0)};
   Option<int64_t> group{*this, "group", llvm::cl::desc("as of ds-quantize-weights"), llvm::cl::init(0)};

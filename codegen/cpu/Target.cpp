@@ -74,9 +74,6 @@ std::optional<CpuTarget> resolveCpuTarget(const std::string &mcpu, std::string &
   result.byteDot = use(isLevel4 ? "avx512_vnni" : "avx_vnni");
   result.bfloatDot = isLevel4 && use("avx512_bf16");
   result.lanes = result.vectorBits / 32;
-  // 8 x 3 accumulators of 32 registers, 6 x 2 of 16.
-  result.panel = isLevel4 ? 48 : 16;
-  result.rowBlock = isLevel4 ? 8 : 6;
   return result;
 }
 

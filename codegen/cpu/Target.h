@@ -14,9 +14,8 @@ struct CpuTarget {
   std::string extensions;            // beyond the level, as LLVM's list of features: "+avx512vnni"
   std::vector<std::string> features; // what the code needs, in /proc/cpuinfo's spelling
   int64_t lanes = 0;                 // f32 elements of a native vector
-  int64_t panel = 0;                 // columns of a packed weight panel: registers allow rowBlock * panel / lanes
-  int64_t rowBlock = 0;              // accumulators, plus one panel row and one broadcast
   int64_t vectorBits = 0;
+  std::string machine;    // what ds-schedule-kernels is told; filled by whoever runs it
   bool byteDot = false;   // vpdpbusd on vectors of that size
   bool bfloatDot = false; // vdpbf16ps
   bool sanitize = false;  // the address sanitizer checks every access; whoever loads the code must hold its run time

@@ -84,8 +84,8 @@ void AttentionLowering::emitPlain() {
 void AttentionLowering::emitPanels() {
   OpBuilder &b = k.b;
   Location loc = k.loc;
-  auto micro = microKernelFor(k.target, element, element, element, /*isPacked=*/false);
-  int64_t lanes = micro->lanes(), panel = k.target.panel;
+  ds::ScheduleAttr schedule = ds::scheduleOf(op);
+  int64_t lanes = micro->lanes(), panel = schedule.getColumns();
   Value one = k.constant(1), zero = k.constant(0);
   Value rows = k.index(q[2]), columns = k.index(key[2]), depth = k.index(q[3]), width = k.index(value[3]);
   // The values' panel is their whole width where that is a few vectors, so that no column is wasted.
@@ -93,7 +93,7 @@ void AttentionLowering::emitPanels() {
   int64_t valuePanel =
       fixedWidth && *fixedWidth % lanes == 0 && *fixedWidth / lanes <= 4 && *fixedWidth > 0 ? *fixedWidth : panel;
   int64_t rowBlock =
-      valuePanel / lanes > panel / lanes ? std::max<int64_t>(1, k.target.rowBlock * 3 / 4) : k.target.rowBlock;
+      valuePanel / lanes > panel / lanes ? std::max<int64_t>(1, schedule.getRows() * 3 / 4) : schedule.getRows();
   // Scratch: packed keys, packed values, scores of one row block, one reciprocal sum per row.
   SizeExpr keyPanels = SizeExpr::ceilDiv(key[2], panel), valuePanels = SizeExpr::ceilDiv(value[3], valuePanel);
   auto panelsOf = [&](Value size, int64_t width) -> Value { return k.ceilDiv(size, width); };
@@ -143,7 +143,7 @@ void AttentionLowering::emitPanels() {
         Value first = k.mul(number, k.constant(panel));
         Panel packed{scratch, k.mul(number, k.mul(depth, k.constant(panel))), panel / lanes, {}};
         // Rows of scores are as long as whole panels.
-        emitPanelProduct(k, *micro, query, count, depth, packed, /*columns=*/{}, k.target.rowBlock,
+        emitPanelProduct(k, *micro, query, count, depth, packed, /*columns=*/{}, schedule.getRows(),
                          [&](Value row, int64_t v, Value tile, Value) {
                            Value column = k.add(first, k.constant(v * lanes));
                            storeLanes(k, tile, scratch, k.add(scoresAt, k.add(k.mul(row, stride), column)), {});
@@ -208,7 +208,11 @@ LogicalResult AttentionLowering::run() {
   positions = viewOf(op.getPositions());
   SizeExpr scores = q[0] * q[1] * q[2] * key[2];
   k.setFlops(scores * (q[3] + value[3]) * SizeExpr(2) + scores * SizeExpr(5));
-  if (element.isF32() && microKernelFor(k.target, element, element, element, /*isPacked=*/false))
+  auto kernel = scheduledKernel(k, op, {element, element, element}, /*isPacked=*/false);
+  if (failed(kernel))
+    return failure();
+  micro = std::move(*kernel);
+  if (micro)
     emitPanels();
   else
     emitPlain();

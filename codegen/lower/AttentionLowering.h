@@ -70,6 +70,7 @@ private:
   View queryView, keyView, valueView, resultView;
   llvm::SmallVector<View> masks; // one for each step, some without a buffer
   View positions;
+  std::unique_ptr<MicroKernel> micro; // null for plain loops
 };
 
 } // namespace deepstride

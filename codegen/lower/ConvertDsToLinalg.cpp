@@ -81,10 +81,9 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
 struct ConvertDsToLinalg : deepstride::impl::ConvertDsToLinalgBase<ConvertDsToLinalg> {
   using Base::Base;
   void runOnOperation() override {
-    LoweringTarget target{reference ? 1 : lanes.getValue(), panel, rowBlock, reference, byteDot, bfloatDot};
-    if (target.lanes < 1 || target.rowBlock < 1 || target.panel % target.lanes != 0) {
-      getOperation().emitError("panel must be a multiple of lanes, and both positive; found panel ")
-          << panel.getValue() << " and lanes " << lanes.getValue();
+    LoweringTarget target{reference ? 1 : lanes.getValue(), reference};
+    if (target.lanes < 1) {
+      getOperation().emitError("lanes must be positive, found ") << lanes.getValue();
       return signalPassFailure();
     }
     for (auto kernel : llvm::to_vector(getOperation().getOps<ds::KernelOp>())) {

@@ -35,9 +35,6 @@ struct Convolution {
   void emitDirect(const MicroKernel &micro);
 
 private:
-  /// Filters of one walk over a panel: their tiles and the panel stay in a level-2 cache.
-  static constexpr int64_t filtersPerSweep = 128;
-
   Value select(Value condition, Value x, Value y) { return arith::SelectOp::create(b, loc, condition, x, y); }
   Value atLeast(Value x, Value low) { return arith::MaxSIOp::create(b, loc, x, low); }
   Value atMost(Value x, Value high) { return arith::MinSIOp::create(b, loc, x, high); }
@@ -203,7 +200,8 @@ void Convolution::gather(Value base, Value to, int64_t width, int64_t lanes) {
 }
 
 void Convolution::emitProduct(const MicroKernel &micro) {
-  int64_t lanes = micro.lanes(), width = panelWidth(micro, k.target.panel / k.target.lanes),
+  ds::ScheduleAttr schedule = ds::scheduleOf(op);
+  int64_t lanes = micro.lanes(), width = schedule.getColumns(), filtersPerSweep = schedule.getSweep(),
           groupCount = op.getGroups();
   SizeExpr depthSize = product(ArrayRef(weight).drop_front()), columnsSize = product(ArrayRef(result).drop_front(2));
   k.setGrid(result[0] * SizeExpr(groupCount) * SizeExpr::ceilDiv(columnsSize, width), 1);
@@ -251,7 +249,7 @@ void Convolution::emitProduct(const MicroKernel &micro) {
       Value count = atMost(k.constant(filtersPerSweep), k.sub(filters, sweep)), filter = k.add(firstFilter, sweep);
       Matrix lhs{k.bufferOf(op.getWeight()), k.mul(filter, depth), depth, one};
       epilogue.emit({k.add(target, sweep), count, first, here, width}, lanes, [&](TileSink sink) {
-        emitPanelProduct(k, micro, lhs, count, depth, Panel{packed, zero, width / lanes, {}}, here, k.target.rowBlock,
+        emitPanelProduct(k, micro, lhs, count, depth, Panel{packed, zero, width / lanes, {}}, here, schedule.getRows(),
                          [&](Value row, int64_t v, Value value, Value mask) {
                            if (!op.getBias())
                              return sink(row, v, value, mask);
@@ -370,8 +368,12 @@ void Convolution::emitDirect(const MicroKernel &micro) {
 LogicalResult lowerConv(KernelBuilder &k, ds::ConvOp op) {
   SizeVector weight = k.sizesOf(op.getWeight()), result = k.sizesOf(op.getResult());
   k.setFlops(product(result) * product(ArrayRef(weight).drop_front(1)) * SizeExpr(2));
-  auto micro = microKernelFor(k.target, k.elementOf(op.getWeight()), k.elementOf(op.getInput()),
-                              k.elementOf(op.getResult()), /*isPacked=*/false);
+  auto kernel =
+      scheduledKernel(k, op, {k.elementOf(op.getWeight()), k.elementOf(op.getInput()), k.elementOf(op.getResult())},
+                      /*isPacked=*/false);
+  if (failed(kernel))
+    return failure();
+  auto micro = std::move(*kernel);
   if (!micro)
     return lowerPlainConv(k, op);
   if (failed(Epilogue(k, op).verify()))

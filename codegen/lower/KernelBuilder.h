@@ -17,11 +17,7 @@ namespace deepstride {
 /// What kernels are lowered for.
 struct LoweringTarget {
   int64_t lanes = 1;      // f32 elements of a native vector; 1 gives plain loops
-  int64_t panel = 0;      // columns of a packed weight panel
-  int64_t rowBlock = 1;   // rows of a GEMM micro-kernel
   bool reference = false; // plain loops and libm everywhere
-  bool byteDot = false;   // vectors have vpdpbusd (AVX512_VNNI, AVX-VNNI)
-  bool bfloatDot = false; // vectors have vdpbf16ps (AVX512_BF16)
 };
 
 /// One axis of a strided read or write: element i lies `stride * i` after the start. A guarded axis may turn out to

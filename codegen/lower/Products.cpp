@@ -8,26 +8,9 @@ using namespace mlir;
 
 namespace deepstride {
 
-/// Rows of the left operand that are walked under one sweep over the panels: with K of a few thousand, both they and a
-/// panel stay in a 1 MiB level-2 cache.
-static constexpr int64_t rowsPerSweep = 128;
-
-/// Rows up to which a panel of codes is multiplied as it is.
-static constexpr int64_t rowsOfCodes = 16;
-
 static SizeExpr panelCount(const SizeExpr &columns, int64_t panel) { return SizeExpr::ceilDiv(columns, panel); }
 
-/// Columns of a panel: as many vectors as a panel of f32 has.
-static int64_t widthOf(KernelBuilder &k, const MicroKernel &micro) {
-  return panelWidth(micro, k.target.panel / k.target.lanes);
-}
-
-/// Element types of a product's operands and result.
-namespace {
-struct ProductTypes {
-  Type left, right, result;
-};
-} // namespace
+using ds::ProductTypes;
 
 /// Changes the right operand's element at a step of K, which is in the type of the result.
 using Conversion = llvm::function_ref<Value(Value element, Value step)>;
@@ -110,6 +93,20 @@ static PanelCodes codesOf(KernelBuilder &k, ds::LinearOp op, Value number, Value
   return codes;
 }
 
+/// Rows of narrow floats that lie one behind the other, as f32.
+static void emitWidenRows(KernelBuilder &k, const Matrix &rows, Type element, Value count, Value depth, int64_t lanes,
+                          Value target) {
+  auto stored = VectorType::get({lanes}, storageType(element));
+  Value elements = k.mul(count, depth), size = k.constant(lanes);
+  Value whole = k.mul(k.divide(elements, size), size);
+  auto copy = [&](Value from, Value mask) {
+    Value raw = loadLanes(k, stored, rows.buffer, k.add(rows.offset, from), mask);
+    storeLanes(k, fromStorage(k.b, k.loc, raw, element), target, from, mask);
+  };
+  k.loop(k.constant(0), whole, size, [&](Value from) { copy(from, {}); });
+  k.loop(whole, elements, size, [&](Value from) { copy(from, lanesBelow(k, lanes, k.sub(elements, from))); });
+}
+
 LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   ProductTypes types{k.elementOf(op.getInput()), k.elementOf(op.getWeight()), k.elementOf(op.getResult())};
   SizeVector shape = k.sizesOf(op.getInput()), weightShape = k.sizesOf(op.getWeight());
@@ -131,10 +128,14 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   if (isQuantized && isPacked && op.getInterleave() == 2)
     types.right = k.b.getIntegerType(4);
   Matrix whole{weight, zero, isTransposed ? one : columns, isTransposed ? depth : one};
-  auto micro = microKernelFor(k.target, types.left, types.right, types.result, isPacked);
-  if (isPacked && (!micro || micro->panel != types.right || *op.getPanel() % micro->lanes() != 0 ||
+  auto kernel = scheduledKernel(k, op, types, isPacked);
+  if (failed(kernel))
+    return failure();
+  auto micro = std::move(*kernel);
+  if (isPacked && (!micro || micro->panel != types.right ||
+                   static_cast<int64_t>(*op.getPanel()) != ds::scheduleOf(op).getColumns() ||
                    micro->interleave != static_cast<int64_t>(op.getInterleave())))
-    return op.emitOpError("packed weights need vectors and a micro-kernel of their layout, found ")
+    return op.emitOpError("packed weights need a schedule of their layout, found ")
            << types.left << " by " << types.right << " in panels of " << *op.getPanel() << ", interleaved by "
            << static_cast<int64_t>(op.getInterleave());
 
@@ -144,7 +145,8 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   }
 
   k.setArithmetic(micro->arithmetic());
-  int64_t lanes = micro->lanes(), width = isPacked ? *op.getPanel() : widthOf(k, *micro);
+  ds::ScheduleAttr schedule = ds::scheduleOf(op);
+  int64_t lanes = micro->lanes(), width = schedule.getColumns(), rowsPerSweep = schedule.getSweep();
   SizeExpr panels = panelCount(columnsSize, width);
   Value elements = panelElements(k, *micro, depth, width);
   auto stored = VectorType::get({lanes}, storageType(types.result));
@@ -157,7 +159,7 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
     Value here = SizeExpr::mod(columnsSize, width).isConstant(0) ? Value() : k.sub(columns, first);
     epilogue.emit({firstRow, count, first, here, width}, lanes, [&](TileSink sink) {
       emitPanelProduct(
-          k, micro, lhs, count, depth, panel, here, k.target.rowBlock,
+          k, micro, lhs, count, depth, panel, here, schedule.getRows(),
           [&](Value row, int64_t v, Value value, Value mask) {
             Value column = k.add(first, k.constant(v * lanes));
             if (isQuantized && !op.getGroup()) { // one scale for all of K; panels of scales are whole
@@ -189,23 +191,37 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
     });
     return success();
   }
-  // With many rows, codes become numbers once, in scratch, not once for each block of rows.
+  // With many rows, what is stored narrow becomes f32 once, in scratch, not once for each block of rows.
   auto few = rowsSize.constant();
-  bool mayWiden = isQuantized && (!few || *few > rowsOfCodes);
-  auto wide = mayWiden ? microKernelFor(k.target, types.left, types.left, types.result, true) : nullptr;
+  bool mayWiden = schedule.getFew() > 0 && (!few || *few > schedule.getFew());
+  auto wide = mayWiden ? makeMicroKernel(k.target, ds::ProductKernel::multiply_add,
+                                         {types.result, types.result, types.result}, /*isPacked=*/true)
+                       : nullptr;
   Value numbers = mayWiden ? k.scratchOf(storageType(types.result), panelSpace(*micro, depthSize, width)) : Value();
+  bool widensRows = mayWiden && types.left != types.result;
+  Value floats = widensRows ? k.scratchOf(storageType(types.result), SizeExpr(rowsPerSweep) * depthSize) : Value();
   auto panelsOf = [&](const Matrix &lhs, Value firstRow, Value count, Value begin, Value end) {
+    Value isMany = mayWiden ? k.b.createOrFold<arith::CmpIOp>(k.loc, arith::CmpIPredicate::ugt, count,
+                                                              k.constant(schedule.getFew()))
+                            : Value();
+    Matrix wideRows = lhs;
+    if (widensRows) {
+      wideRows = {floats, zero, depth, one};
+      auto branch = scf::IfOp::create(k.b, k.loc, isMany);
+      OpBuilder::InsertionGuard guard(k.b);
+      k.b.setInsertionPointToStart(branch.thenBlock());
+      emitWidenRows(k, lhs, types.left, count, depth, lanes, floats);
+    }
     k.loop(begin, end, one, [&](Value number) {
       Value next = k.minimum(k.add(number, one), k.sub(end, one));
       Panel panel{weight, k.mul(number, elements), vectors, k.mul(next, elements), codesOf(k, op, number, end)};
       if (!mayWiden)
         return multiply(*micro, lhs, firstRow, count, number, panel);
-      Value isMany = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ugt, count, k.constant(rowsOfCodes));
       auto branch = scf::IfOp::create(k.b, k.loc, isMany, /*withElseRegion=*/true);
       OpBuilder::InsertionGuard guard(k.b);
       k.b.setInsertionPointToStart(branch.thenBlock());
       emitDequantizePanel(k, *micro, depth, panel, numbers);
-      multiply(*wide, lhs, firstRow, count, number, Panel{numbers, zero, vectors, {}});
+      multiply(*wide, wideRows, firstRow, count, number, Panel{numbers, zero, vectors, {}});
       k.b.setInsertionPointToStart(branch.elseBlock());
       multiply(*micro, lhs, firstRow, count, number, panel);
     });
@@ -263,7 +279,10 @@ LogicalResult lowerMatmul(KernelBuilder &k, ds::MatmulOp op) {
   };
   k.setFlops(product(shape) * depthSize * SizeExpr(2));
 
-  auto micro = microKernelFor(k.target, types.left, types.right, types.result, /*isPacked=*/false);
+  auto kernel = scheduledKernel(k, op, types, /*isPacked=*/false);
+  if (failed(kernel))
+    return failure();
+  auto micro = std::move(*kernel);
   if (micro && transposeLeft && !micro->readsStrided())
     return op.emitOpError("16-bit integers are multiplied along rows; the left operand is transposed");
   if (!micro) {
@@ -282,7 +301,8 @@ LogicalResult lowerMatmul(KernelBuilder &k, ds::MatmulOp op) {
   }
 
   k.setArithmetic(micro->arithmetic());
-  int64_t lanes = micro->lanes(), width = widthOf(k, *micro);
+  ds::ScheduleAttr schedule = ds::scheduleOf(op);
+  int64_t lanes = micro->lanes(), width = schedule.getColumns(), rowsPerSweep = schedule.getSweep();
   k.setGrid(product(batch) * panelCount(columnsSize, width), 1);
   epilogue.reserve(rowsPerSweep, width);
   Value packed = k.scratchOf(storageType(micro->panel), panelSpace(*micro, depthSize, width));
@@ -299,7 +319,7 @@ LogicalResult lowerMatmul(KernelBuilder &k, ds::MatmulOp op) {
       Value count = k.minimum(k.constant(rowsPerSweep), k.sub(rows, sweep));
       Matrix lhs{a.buffer, k.add(a.offset, k.mul(sweep, a.rowStride)), a.rowStride, a.columnStride};
       epilogue.emit({k.add(k.mul(matrix, rows), sweep), count, first, here, width}, lanes, [&](TileSink sink) {
-        emitPanelProduct(k, *micro, lhs, count, depth, Panel{packed, zero, width / lanes, {}}, here, k.target.rowBlock,
+        emitPanelProduct(k, *micro, lhs, count, depth, Panel{packed, zero, width / lanes, {}}, here, schedule.getRows(),
                          sink);
       });
     });

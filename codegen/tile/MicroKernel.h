@@ -4,6 +4,7 @@
 #define DEEPSTRIDE_CODEGEN_TILE_MICROKERNEL_H
 
 #include "codegen/lower/KernelBuilder.h"
+#include "dialects/ds/Schedule.h"
 
 #include <memory>
 
@@ -35,7 +36,7 @@ public:
                                  mlir::Value /*scale*/) const {
     return columns;
   }
-  /// For panels of codes: element `index` along K of every column of a step.
+  /// For panels of codes and of halves: element `index` along K of every column of a step, in the result's type.
   virtual mlir::Value elementsAt(KernelBuilder &, mlir::Value columns, int64_t /*index*/) const { return columns; }
   /// What KernelBuilder::setArithmetic takes.
   virtual llvm::StringRef arithmetic() const { return ""; }
@@ -49,11 +50,16 @@ public:
   const int64_t interleave;             // consecutive elements of a column that a panel keeps side by side
 };
 
-/// The micro-kernel for operands of these element types, the best that the target has; none where there are only plain
-/// loops: for the reference, and for types that no vector of the target holds. A weight that lies packed in the package
-/// is streamed as it is stored, other operands are converted while they are packed.
-std::unique_ptr<MicroKernel> microKernelFor(const LoweringTarget &target, mlir::Type left, mlir::Type right,
-                                            mlir::Type result, bool isPacked);
+/// The micro-kernel of that name for operands of these element types; none in the reference, where it does not multiply
+/// such types, and where vectors of the target's size have no such instruction. A weight that lies packed in the
+/// package is streamed as it is stored, other operands are converted while they are packed.
+std::unique_ptr<MicroKernel> makeMicroKernel(const LoweringTarget &target, ds::ProductKernel kernel,
+                                             const ds::ProductTypes &types, bool isPacked);
+
+/// The micro-kernel that an op's schedule names. Null without a schedule and in the reference: plain loops. Fails, with
+/// a message, where the schedule does not suit the op or the target.
+llvm::FailureOr<std::unique_ptr<MicroKernel>> scheduledKernel(KernelBuilder &k, mlir::Operation *op,
+                                                              const ds::ProductTypes &types, bool isPacked);
 
 } // namespace deepstride
 

@@ -29,6 +29,27 @@ void ds::DSDialect::initialize() {
       >();
 }
 
+LogicalResult ds::ScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> error, ProductKernel, int64_t rows,
+                                       int64_t columns, int64_t sweep, int64_t few) {
+  constexpr int64_t most = 1 << 20;
+  for (int64_t number : {rows, columns, sweep})
+    if (number < 1 || number > most)
+      return error() << "rows, columns and sweep of a schedule must be between 1 and 2^20, found " << number;
+  if (few < 0)
+    return error() << "few of a schedule must not be negative, found " << few;
+  return success();
+}
+
+LogicalResult ds::DSDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() != scheduleAttr)
+    return success();
+  if (!isa<Anchor, AttentionOp>(op))
+    return op->emitOpError("has a schedule, but is no product");
+  if (!isa<ScheduleAttr>(attribute.getValue()))
+    return op->emitOpError("expects a #ds.schedule, found ") << attribute.getValue();
+  return success();
+}
+
 Operation *ds::DSDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location location) {
   if (auto elements = dyn_cast<ElementsAttr>(value); elements && isa<RankedTensorType>(type))
     return ConstantOp::create(builder, location, elements);

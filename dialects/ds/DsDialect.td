@@ -3,6 +3,7 @@
 #define DEEPSTRIDE_DS_DIALECT_TD
 
 include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 
 def DS_Dialect : Dialect {
@@ -18,6 +19,7 @@ def DS_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let hasConstantMaterializer = 1;
   let hasCanonicalizer = 1;
+  let hasOperationAttrVerify = 1;
 }
 
 class DS_Enum<string name, string summary, list<string> names>
@@ -67,6 +69,32 @@ def DS_ScoreStepKind : EnumAttr<DS_Dialect, DS_ScoreStepKindEnum, "score_step">;
 def DS_SizeRelationEnum : DS_Enum<"SizeRelation", "what two sizes must be to each other",
   ["equal", "broadcast", "at_least"]>;
 def DS_SizeRelation : EnumAttr<DS_Dialect, DS_SizeRelationEnum, "size_relation">;
+
+def DS_ProductKernelEnum : DS_Enum<"ProductKernel", "what multiplies and adds in a product",
+  ["multiply_add", "codes", "pair_dot", "byte_dot", "byte_pairs", "bfloat_dot", "bfloat_halves"]>;
+
+def DS_ScheduleAttr : AttrDef<DS_Dialect, "Schedule"> {
+  let mnemonic = "schedule";
+  let summary = "how a product is computed";
+  let description = [{
+    The micro-kernel, and the tile that it computes at a time: `rows` rows of the left operand by `columns` columns of a
+    panel of the right one. A packed weight lies in panels of so many columns. Panels are swept once for every `sweep`
+    rows. Codes and halves meet up to `few` rows as they are; for more, a panel of them becomes f32 first. Stands on ops that
+    multiply, as `ds.schedule`; without it they are plain loops. Created by `ds-schedule-kernels`.
+
+    - `multiply_add`: one element of each operand, in the type of the sum;
+    - `codes`: floats by codes of 8 or 4 bits, converted as they are loaded;
+    - `pair_dot`: 16-bit integers in pairs along K, summed in i32 (vpmaddwd);
+    - `byte_dot`, `byte_pairs`: unsigned by signed bytes in fours along K, summed in i32 (vpdpbusd, or two vpmaddwd);
+    - `bfloat_dot`, `bfloat_halves`: bf16 in pairs along K, summed in f32 (vdpbf16ps, or two multiply-adds of f32).
+
+    Example: `#ds.schedule<multiply_add, rows = 8, columns = 48, sweep = 128>`
+  }];
+  let parameters = (ins EnumParameter<DS_ProductKernelEnum>:$kernel, "int64_t":$rows, "int64_t":$columns,
+                        "int64_t":$sweep, DefaultValuedParameter<"int64_t", "0">:$few);
+  let assemblyFormat = "`<` $kernel `,` struct($rows, $columns, $sweep, $few) `>`";
+  let genVerifyDecl = 1;
+}
 
 // Integer constants or size texts; C1 of every op that carries one: each element parses.
 class DS_HoldsSizes;

@@ -1,6 +1,6 @@
 // Shape rules of products, convolutions, pooling and attention.
 #include "dialects/ds/DsDialect.h"
-#include "dialects/ds/PackedLayout.h"
+#include "dialects/ds/Schedule.h"
 
 using namespace mlir;
 using namespace deepstride;

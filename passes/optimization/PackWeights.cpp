@@ -1,6 +1,6 @@
-// Gives the weight of every ds.linear the layout that its micro-kernel streams, by extending the weight's recipe.
-// Works on ds.linear ops whose weight operand is a ds.weight of rank 2. Which panel width suits the target is
-// the pipeline's choice; evaluating the recipe is left to packaging. Weights that are computed at run time, as those in
+// Gives the weight of every scheduled ds.linear the layout that its micro-kernel streams, by extending the weight's
+// recipe. Works on ds.linear ops whose weight operand is a ds.weight of rank 2. Which panels suit the machine is the
+// schedule's choice; evaluating the recipe is left to packaging. Weights that are computed at run time, as those in
 // states are, stay: their kernels pack a panel before they use it, and read a transposed weight as it lies.
 //
 //   ds.linear %x, %w                         ds.linear %x, %packed {panel = 48, columns = 384}
@@ -8,8 +8,7 @@
 #include "passes/Report.h"
 #include "passes/optimization/Passes.h"
 
-#include "dialects/ds/DsDialect.h"
-#include "dialects/ds/PackedLayout.h"
+#include "dialects/ds/Schedule.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -23,28 +22,26 @@ using namespace deepstride;
 
 namespace {
 
+/// Columns of a panel, and rows whose elements of one column lie side by side.
+using Layout = std::pair<int64_t, int64_t>;
+
 struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport {
-  using Base::Base;
 
   void runOnOperation() override {
     count("weights packed", 0);
     count("transposes taken in", 0);
-    if (panel <= 0 || panel > 1024) {
-      getOperation().emitError("panel must be between 1 and 1024, found ") << panel.getValue();
-      return signalPassFailure();
-    }
     SymbolTable symbols(getOperation());
-    llvm::MapVector<std::pair<Attribute, int64_t>, ds::RecipeOp>
-        packed; // by the weight's recipe and what is interleaved
+    llvm::MapVector<std::pair<Attribute, Layout>, ds::RecipeOp> packed; // by the weight's recipe
     getOperation().walk([&](ds::LinearOp linear) {
       if (auto transpose = linear.getWeight().getDefiningOp<ds::TransposeOp>(); transpose && !linear.getPanel())
         return takeIn(linear, transpose);
       auto weight = linear.getWeight().getDefiningOp<ds::WeightOp>();
-      if (!weight || linear.getPanel())
+      auto schedule = ds::scheduleOf(linear);
+      if (!weight || linear.getPanel() || !schedule)
         return;
       Type left = elementOf(linear.getInput()), right = elementOf(weight);
       bool isQuantized = linear.getScales() != nullptr;
-      if (isQuantized ? !left.isF32() || linear.getTransposed() : !isPackable(left, right))
+      if (isQuantized ? !left.isF32() || linear.getTransposed() : !isPackable(schedule.getKernel(), right))
         return;
       // What stands beside the codes is packed with them, or nothing is.
       SmallVector<OpOperand *> beside;
@@ -53,10 +50,10 @@ struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport 
           beside.push_back(&operand);
       if (!llvm::all_of(beside, [](OpOperand *operand) { return operand->get().getDefiningOp<ds::WeightOp>(); }))
         return;
-      ds::PackedLayout layout = ds::packedLayout(left, right, panel, linear.getWide());
-      auto replace = [&](OpOperand &operand, ds::PackedLayout layout) {
+      Layout layout{schedule.getColumns(), ds::interleaveOf(schedule.getKernel(), right)};
+      auto replace = [&](OpOperand &operand, Layout layout) {
         auto weight = operand.get().getDefiningOp<ds::WeightOp>();
-        ds::RecipeOp &target = packed[{weight.getRecipeAttr(), layout.interleave}];
+        ds::RecipeOp &target = packed[{weight.getRecipeAttr(), layout}];
         if (!target)
           target = pack(symbols, symbols.lookup<ds::RecipeOp>(weight.getRecipe()), layout);
         OpBuilder builder(linear);
@@ -66,11 +63,11 @@ struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport 
           weight.erase();
       };
       linear.setColumns(cast<RankedTensorType>(weight.getType()).getDimSize(1));
-      linear.setPanel(layout.panel);
-      linear.setInterleave(layout.interleave);
+      linear.setPanel(layout.first);
+      linear.setInterleave(layout.second);
       replace(linear.getWeightMutable(), layout);
       for (OpOperand *operand : beside)
-        replace(*operand, {layout.panel, 1});
+        replace(*operand, {layout.first, 1});
       count("weights packed");
     });
     // Recipes that nothing names any more would still be written into the package.
@@ -85,10 +82,10 @@ struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport 
 
   static Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
 
-  /// Whether there is a micro-kernel that streams such a weight; integers of less than 32 bits only meet those of 16.
-  static bool isPackable(Type left, Type right) {
+  /// Whether the micro-kernel streams such a weight: integers narrower than their sum only in pairs or fours.
+  static bool isPackable(ds::ProductKernel kernel, Type right) {
     if (ds::isSummedWide(right))
-      return ds::packedLayout(left, right, 1).interleave > 1;
+      return ds::interleaveOf(kernel, right) > 1;
     auto integer = dyn_cast<IntegerType>(right);
     return integer ? integer.getWidth() == 32 || integer.getWidth() == 64
                    : right.isF16() || right.isBF16() || right.isF32() || right.isF64();
@@ -104,21 +101,20 @@ struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport 
     count("transposes taken in");
   }
 
-  static ds::RecipeOp pack(SymbolTable &symbols, ds::RecipeOp recipe, ds::PackedLayout layout) {
+  static ds::RecipeOp pack(SymbolTable &symbols, ds::RecipeOp recipe, Layout layout) {
+    auto [panel, interleave] = layout;
     auto clone = cast<ds::RecipeOp>(recipe->clone());
     clone.setSymName((recipe.getSymName() + ".packed").str());
     auto yield = cast<ds::YieldOp>(clone.getBody().front().back());
     OpBuilder builder(yield);
     auto type = cast<RankedTensorType>(yield.getOperand(0).getType());
-    int64_t panels = llvm::divideCeil(type.getDimSize(1), layout.panel);
-    int64_t groups = llvm::divideCeil(type.getDimSize(0), layout.interleave);
+    int64_t panels = llvm::divideCeil(type.getDimSize(1), panel);
+    int64_t groups = llvm::divideCeil(type.getDimSize(0), interleave);
     bool isHalfByte = type.getElementType().isInteger(4); // two lie in a byte
-    auto packedType =
-        RankedTensorType::get({panels, groups, isHalfByte ? layout.panel : layout.panel * layout.interleave},
-                              isHalfByte ? builder.getI8Type() : type.getElementType());
-    Value value =
-        ds::PackOp::create(builder, recipe.getLoc(), packedType, yield.getOperand(0),
-                           builder.getI64IntegerAttr(layout.panel), builder.getI64IntegerAttr(layout.interleave));
+    auto packedType = RankedTensorType::get({panels, groups, isHalfByte ? panel : panel * interleave},
+                                            isHalfByte ? builder.getI8Type() : type.getElementType());
+    Value value = ds::PackOp::create(builder, recipe.getLoc(), packedType, yield.getOperand(0),
+                                     builder.getI64IntegerAttr(panel), builder.getI64IntegerAttr(interleave));
     yield->setOperand(0, value);
     symbols.insert(clone, recipe->getIterator());
     return clone;

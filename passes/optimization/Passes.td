@@ -71,14 +71,12 @@ def NarrowIntegerProducts : Pass<"ds-narrow-integer-products", "::mlir::ModuleOp
 def PackWeights : Pass<"ds-pack-weights", "::mlir::ModuleOp"> {
   let summary = "store the weights of ds.linear in the panels that its micro-kernel streams";
   let description = [{
-    Extends the recipe of every weight of `ds.linear` by `ds.pack`, in panels of as many vectors as those of f32, and in
-    pairs of rows where 16-bit integers are multiplied. A weight with other uses keeps its plain range beside the packed
-    one; floats of less than 16 bits are left as they are. A weight that is computed at run time stays; where it is a
+    Extends the recipe of every weight of a scheduled `ds.linear` by `ds.pack`, in panels of the columns and with the
+    rows side by side that its schedule names. A weight with other uses keeps its plain range beside the packed one; floats of less than 16 bits are left as they are. A weight that is computed at run time stays; where it is a
     transpose, its product reads what was transposed. Numerically a no-op. Reports: weights packed,
     transposes taken in.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
-  let options = [Option<"panel", "panel", "int64_t", "48", "columns of a panel of f32">];
 }
 
 def RoundProducts : Pass<"ds-round-products", "::mlir::ModuleOp"> {
@@ -90,6 +88,24 @@ def RoundProducts : Pass<"ds-round-products", "::mlir::ModuleOp"> {
     was rounded. Reports: products rounded; remarks say why one is not.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
+}
+
+def ScheduleKernels : Pass<"ds-schedule-kernels", "::mlir::ModuleOp"> {
+  let summary = "choose the micro-kernel and the tile of every product";
+  let description = [{
+    Every `ds.linear`, `ds.matmul`, `ds.conv` and `ds.attention` whose types a vector kernel multiplies gets a
+    `#ds.schedule`; others stay plain loops. Of several kernels for the same types, as `vdpbf16ps` and multiply-adds of
+    widened halves, the one with the greatest rate on the machine is taken, which was measured where one was; of several
+    tiles the one that takes the least time for the columns that are known, so that 64 columns do not fill two thirds
+    of two panels. Sums of bf16 are rounded differently by different kernels, everything else has the same bits.
+    Reports: products scheduled, plain loops, and how many ops have which schedule; remarks name the kernel, the tile
+    and how much longer others take.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+  let options = [Option<"machine", "machine", "std::string", "\"512\"",
+                        "bits of a vector, then instructions, each with its rate: 512,byte_dot,bfloat_dot=0.5">,
+                 Option<"rows", "rows", "int64_t", "0", "rows of every tile; 0: the fastest">,
+                 Option<"columns", "columns", "int64_t", "0", "columns of every tile of f32 sums; 0: the fastest">];
 }
 
 def RecoverCodes : Pass<"ds-recover-codes", "::mlir::ModuleOp"> {

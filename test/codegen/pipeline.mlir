@@ -1,5 +1,5 @@
-// RUN: ds-opt %s --ds-codegen-pipeline="lanes=8 panel=16 row-block=6" | FileCheck %s --check-prefixes=CHECK,V3
-// RUN: ds-opt %s --ds-codegen-pipeline="lanes=16 panel=48 row-block=8" | FileCheck %s --check-prefixes=CHECK,V4
+// RUN: ds-opt %s --ds-schedule-kernels="machine=256 rows=6 columns=16" --ds-codegen-pipeline="lanes=8" | FileCheck %s --check-prefixes=CHECK,V3
+// RUN: ds-opt %s --ds-schedule-kernels="machine=512 rows=8 columns=48" --ds-codegen-pipeline="lanes=16" | FileCheck %s --check-prefixes=CHECK,V4
 
 // From kernels to the LLVM dialect, for the vectors of x86-64-v3 and x86-64-v4.
 // CHECK-NOT: unrealized_conversion_cast

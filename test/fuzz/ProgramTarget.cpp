@@ -94,7 +94,7 @@ struct Compiler {
     OptimizationPipelineOptions optimization;
     Fusion kinds[] = {Fusion::Specialized, Fusion::Generic, Fusion::None};
     optimization.fusion = reference ? Fusion::None : kinds[choices.oneIn(4) ? 1 + choices.below(2) : 0];
-    optimization.panel = reference ? 0 : target->panel;
+    optimization.machine = reference ? "none" : std::to_string(target->vectorBits);
     if (!run(*module, "the import phase", [](OpPassManager &pm) { addContract(pm, Phase::Import); }) ||
         !run(*module, "the graph phase", [&](OpPassManager &pm) { buildGraphPipeline(pm, graph); }) ||
         !run(*module, "the optimization phase",

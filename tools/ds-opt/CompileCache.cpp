@@ -102,9 +102,9 @@ static std::string hostIdentity() {
 
 static std::string describe(const CpuTarget &target) {
   std::string text = "target " + target.name + " " + target.level + " " + llvm::join(target.features, ",");
-  for (int64_t number : {target.lanes, target.panel, target.rowBlock, target.vectorBits, int64_t(target.sanitize)})
+  for (int64_t number : {target.lanes, target.vectorBits, int64_t(target.sanitize)})
     text += " " + std::to_string(number);
-  return text + "\n";
+  return text + " " + target.machine + "\n";
 }
 
 static bool isSame(const timespec &a, const timespec &b) { return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec; }

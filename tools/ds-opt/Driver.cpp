@@ -20,6 +20,7 @@
 #include "tools/ds-opt/CompileCache.h"
 #include "tools/ds-opt/Crash.h"
 #include "tools/ds-opt/Diagnostics.h"
+#include "tools/ds-opt/Machine.h"
 #include "tools/ds-opt/Registration.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -208,7 +209,7 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
     return runPasses(phase, program, [&](OpPassManager &pm) {
       OptimizationPipelineOptions optimization;
       optimization.fusion = isReference ? Fusion::None : options.fusion;
-      optimization.panel = isReference ? 0 : target.panel;
+      optimization.machine = isReference ? "none" : target.machine;
       optimization.quantize = options.quantize.bits;
       optimization.group = options.quantize.group;
       optimization.scheme = options.quantize.scheme;
@@ -272,6 +273,13 @@ bool Driver::resolveTargets() {
     auto target = resolveCpuTarget(name, error);
     if (!target) {
       llvm::errs() << "ds-opt: --mcpu=" << name << ": " << error << "\n";
+      return false;
+    }
+    // Which instruction multiplies bf16 fastest differs by machine; other products have one that always does.
+    bool isThisMachine = name == "host" || name == "native";
+    target->machine = machineOf(*target, isThisMachine, options.rounds && target->bfloatDot, options.ceilings, error);
+    if (!error.empty()) {
+      llvm::errs() << "ds-opt: " << error << "\n";
       return false;
     }
     targets.push_back(*target);

@@ -159,6 +159,12 @@ static const OptionInfo table[] = {
        return std::string(
            value == "f32" || value == "bf16" ? "" : "--precision expects f32 or bf16, found '" + value.str() + "'");
      }},
+    {"--ceilings", Argument::Required, "FILE.json",
+     "what the machine reached in ds-run bench --json, by which kernels are chosen; default: measured where it decides",
+     [](ParsedCommandLine &line, StringRef value) {
+       line.options.ceilings = value.str();
+       return std::string(value.empty() ? "--ceilings expects a file" : "");
+     }},
     {"--activations", Argument::Required, "f32|int8",
      "what is multiplied by weights of --quantize=int8: floats as they are (default), or rows in 8 bits",
      [](ParsedCommandLine &line, StringRef value) {

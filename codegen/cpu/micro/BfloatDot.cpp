@@ -69,6 +69,10 @@ public:
     return sum;
   }
 
+  Value elementsAt(KernelBuilder &k, Value columns, int64_t index) const override {
+    return vector::ExtractOp::create(k.b, k.loc, columns, index);
+  }
+
 protected:
   Value prepare(KernelBuilder &k, Value pairs) const override {
     auto constant = [&](int32_t value) -> Value {
@@ -87,8 +91,13 @@ protected:
 
 std::unique_ptr<MicroKernel> bfloatDotKernel(const LoweringTarget &target, Type left, Type panel, Type result) {
   auto accumulator = VectorType::get({target.lanes}, computeType(result));
-  if (target.bfloatDot && (target.lanes == 16 || target.lanes == 8))
-    return std::make_unique<DotInstruction>(accumulator, left, panel, result, /*interleave=*/2);
+  if (target.lanes != 16 && target.lanes != 8)
+    return nullptr;
+  return std::make_unique<DotInstruction>(accumulator, left, panel, result, /*interleave=*/2);
+}
+
+std::unique_ptr<MicroKernel> bfloatHalvesKernel(const LoweringTarget &target, Type left, Type panel, Type result) {
+  auto accumulator = VectorType::get({target.lanes}, computeType(result));
   return std::make_unique<WidenedHalves>(accumulator, left, panel, result, /*interleave=*/2);
 }
 

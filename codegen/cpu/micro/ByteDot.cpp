@@ -106,11 +106,16 @@ protected:
 
 std::unique_ptr<MicroKernel> byteDotKernel(const LoweringTarget &target, Type left, Type panel, Type result) {
   auto accumulator = VectorType::get({target.lanes}, computeType(result));
-  if (target.byteDot && !FourDot::instructionFor(target.lanes).empty())
-    return std::make_unique<FourDot>(accumulator, left, panel, result, /*interleave=*/4);
-  if (!TwoPairDots::instructionFor(target.lanes).empty())
-    return std::make_unique<TwoPairDots>(accumulator, left, panel, result, /*interleave=*/4);
-  return nullptr;
+  if (FourDot::instructionFor(target.lanes).empty())
+    return nullptr;
+  return std::make_unique<FourDot>(accumulator, left, panel, result, /*interleave=*/4);
+}
+
+std::unique_ptr<MicroKernel> bytePairsKernel(const LoweringTarget &target, Type left, Type panel, Type result) {
+  auto accumulator = VectorType::get({target.lanes}, computeType(result));
+  if (TwoPairDots::instructionFor(target.lanes).empty())
+    return nullptr;
+  return std::make_unique<TwoPairDots>(accumulator, left, panel, result, /*interleave=*/4);
 }
 
 } // namespace deepstride

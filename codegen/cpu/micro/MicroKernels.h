@@ -1,4 +1,4 @@
-// The micro-kernels of CPUs, by types and instructions. Registry.cpp chooses among them.
+// The micro-kernels of CPUs, by types and instructions. Registry.cpp has their names.
 #ifndef DEEPSTRIDE_CODEGEN_CPU_MICRO_MICROKERNELS_H
 #define DEEPSTRIDE_CODEGEN_CPU_MICRO_MICROKERNELS_H
 
@@ -16,15 +16,19 @@ std::unique_ptr<MicroKernel> multiplyAddKernel(const LoweringTarget &target, mli
 std::unique_ptr<MicroKernel> pairDotKernel(const LoweringTarget &target, mlir::Type left, mlir::Type panel,
                                            mlir::Type result);
 
-/// Unsigned by signed bytes, either of them on the left, in fours along K, exact sums in i32: vpdpbusd where the target
-/// has it, else two vpmaddwd of the bytes at even and at odd places. Null where the target's vectors have neither.
+/// Unsigned by signed bytes, either of them on the left, in fours along K, exact sums in i32: by vpdpbusd, or by two
+/// vpmaddwd of the bytes at even and at odd places. Null where vectors of the target's size have none.
 std::unique_ptr<MicroKernel> byteDotKernel(const LoweringTarget &target, mlir::Type left, mlir::Type panel,
                                            mlir::Type result);
+std::unique_ptr<MicroKernel> bytePairsKernel(const LoweringTarget &target, mlir::Type left, mlir::Type panel,
+                                             mlir::Type result);
 
-/// bf16 in pairs along K, summed in f32: vdpbf16ps where the target has it, which rounds after each product and takes
-/// denormals for 0, else two fused multiply-adds of the halves.
+/// bf16 in pairs along K, summed in f32: by vdpbf16ps, which rounds after each product and takes denormals for 0, or by
+/// two fused multiply-adds of the halves. Null where vectors of the target's size have no such instruction.
 std::unique_ptr<MicroKernel> bfloatDotKernel(const LoweringTarget &target, mlir::Type left, mlir::Type panel,
                                              mlir::Type result);
+std::unique_ptr<MicroKernel> bfloatHalvesKernel(const LoweringTarget &target, mlir::Type left, mlir::Type panel,
+                                                mlir::Type result);
 
 /// Floats by codes of i8 or i4, which are converted to f32 as they are loaded. Codes of 4 bits lie in pairs along K,
 /// two in a byte.

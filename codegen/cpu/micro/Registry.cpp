@@ -1,38 +1,46 @@
-// Which micro-kernel computes a product of which types.
+// Micro-kernels by the names that schedules use.
 #include "codegen/cpu/micro/MicroKernels.h"
-#include "dialects/ds/PackedLayout.h"
 
 using namespace mlir;
 
 namespace deepstride {
 
-/// What lies in memory as whole bytes and is computed with lane by lane.
-static bool isPlain(Type element) {
-  if (element.isF16() || element.isBF16() || element.isF32() || element.isF64())
-    return true;
-  auto integer = dyn_cast<IntegerType>(element);
-  return integer && integer.getWidth() >= 8 && integer.getWidth() <= 64;
+std::unique_ptr<MicroKernel> makeMicroKernel(const LoweringTarget &target, ds::ProductKernel kernel,
+                                             const ds::ProductTypes &types, bool isPacked) {
+  if (target.reference || target.lanes <= 1 || !ds::multiplies(kernel, types, isPacked))
+    return nullptr;
+  auto [left, right, result] = types;
+  switch (kernel) {
+  case ds::ProductKernel::codes: return dequantizeKernel(target, left, right, result);
+  case ds::ProductKernel::bfloat_dot: return bfloatDotKernel(target, left, right, result);
+  case ds::ProductKernel::bfloat_halves: return bfloatHalvesKernel(target, left, right, result);
+  case ds::ProductKernel::byte_dot: return byteDotKernel(target, left, right, result);
+  case ds::ProductKernel::byte_pairs: return bytePairsKernel(target, left, right, result);
+  case ds::ProductKernel::pair_dot:
+    return pairDotKernel(target, left, isPacked ? right : IntegerType::get(left.getContext(), 16), result);
+  case ds::ProductKernel::multiply_add: {
+    // Integers of other widths than the sum's would have to be extended: nothing packs such weights.
+    bool isStreamed = isPacked && (isa<FloatType>(result) || computeType(right) == computeType(result));
+    return multiplyAddKernel(target, left, isStreamed ? right : computeType(result), result);
+  }
+  }
+  llvm_unreachable("all kernels handled");
 }
 
-std::unique_ptr<MicroKernel> microKernelFor(const LoweringTarget &target, Type left, Type right, Type result,
-                                            bool isPacked) {
-  if (!target.reference && target.lanes > 1 && isPacked && left.isF32() && result.isF32() && ds::isCode(right))
-    return dequantizeKernel(target, left, right, result);
-  if (target.reference || target.lanes <= 1 || !isPlain(left) || !isPlain(right) || !isPlain(result))
-    return nullptr;
-  Type i16 = IntegerType::get(left.getContext(), 16);
-  if (left.isBF16() && right.isBF16() && result.isF32())
-    return bfloatDotKernel(target, left, right, result);
-  int64_t interleave = ds::packedLayout(left, right, target.panel).interleave;
-  if (interleave == 4 && result.isSignlessInteger(32))
-    if (auto kernel = byteDotKernel(target, left, right, result))
-      return kernel;
-  if (interleave == 2 && result.isSignlessInteger(32))
-    if (auto kernel = pairDotKernel(target, left, isPacked ? right : i16, result))
-      return kernel;
-  // Integers of other widths than the sum's would have to be extended: nothing packs such weights.
-  bool isStreamed = isPacked && (isa<FloatType>(result) || computeType(right) == computeType(result));
-  return multiplyAddKernel(target, left, isStreamed ? right : computeType(result), result);
+FailureOr<std::unique_ptr<MicroKernel>> scheduledKernel(KernelBuilder &k, Operation *op, const ds::ProductTypes &types,
+                                                        bool isPacked) {
+  ds::ScheduleAttr schedule = ds::scheduleOf(op);
+  if (!schedule || k.target.reference)
+    return std::unique_ptr<MicroKernel>();
+  auto micro = makeMicroKernel(k.target, schedule.getKernel(), types, isPacked);
+  if (!micro)
+    return op->emitOpError("is scheduled as ")
+           << ds::stringifyProductKernel(schedule.getKernel()) << ", which does not multiply " << types.left << " by "
+           << types.right << " in vectors of " << k.target.lanes << " floats";
+  if (schedule.getColumns() % micro->lanes() != 0)
+    return op->emitOpError("is scheduled in panels of ")
+           << schedule.getColumns() << " columns, which are no whole vectors of " << micro->lanes();
+  return micro;
 }
 
 } // namespace deepstride

@@ -1,5 +1,5 @@
-// RUN: ds-opt %s --convert-ds-to-linalg="lanes=16 panel=16 row-block=2 bfloat-dot" | FileCheck %s --check-prefixes=CHECK,DOT
-// RUN: ds-opt %s --convert-ds-to-linalg="lanes=8 panel=8 row-block=2" | FileCheck %s --check-prefixes=CHECK,HALVES
+// RUN: ds-opt %s --ds-schedule-kernels="machine=512,bfloat_dot rows=2 columns=16" --convert-ds-to-linalg="lanes=16" | FileCheck %s --check-prefixes=CHECK,DOT
+// RUN: ds-opt %s --ds-schedule-kernels="machine=256 rows=2 columns=8" --convert-ds-to-linalg="lanes=8" | FileCheck %s --check-prefixes=CHECK,HALVES
 
 // Two numbers of a row are one to broadcast. Without the instruction, halves are widened: their bits are those of f32.
 // What is left of K is one number beside 0.

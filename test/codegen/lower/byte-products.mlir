@@ -1,5 +1,5 @@
-// RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="lanes=16 panel=16 row-block=2 byte-dot" | FileCheck %s --check-prefixes=CHECK,DOT
-// RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="lanes=8 panel=8 row-block=2" | FileCheck %s --check-prefixes=CHECK,PAIRS
+// RUN: ds-opt %s --split-input-file --ds-schedule-kernels="machine=512,byte_dot rows=2 columns=16" --convert-ds-to-linalg="lanes=16" | FileCheck %s --check-prefixes=CHECK,DOT
+// RUN: ds-opt %s --split-input-file --ds-schedule-kernels="machine=256 rows=2 columns=8" --convert-ds-to-linalg="lanes=8" | FileCheck %s --check-prefixes=CHECK,PAIRS
 
 // Four bytes of a row are one number to broadcast; the unsigned ones come first. What is left of K is read under a mask.
 // CHECK-LABEL: func.func @linear

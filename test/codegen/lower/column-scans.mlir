@@ -1,6 +1,6 @@
 // Softmax, arg-reductions and running sums over axes before the last one: strips of neighbouring columns in vectors, four
 // or as many as there are columns for. A row is searched in vectors, too.
-// RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="lanes=8 panel=16 row-block=6" | FileCheck %s
+// RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="lanes=8" | FileCheck %s
 // RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="reference=true" | FileCheck %s --check-prefix=PLAIN --implicit-check-not=vector.
 
 // The axes behind the walked one are columns together.

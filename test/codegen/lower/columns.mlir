@@ -1,5 +1,5 @@
 // Reductions over axes before the last one: vectors hold neighbouring results, a strip is four of them.
-// RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="lanes=8 panel=16 row-block=6" | FileCheck %s
+// RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="lanes=8" | FileCheck %s
 // RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="reference=true" | FileCheck %s --check-prefix=PLAIN --implicit-check-not=vector.
 
 // CHECK-LABEL: func.func @sum

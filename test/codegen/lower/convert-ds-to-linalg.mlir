@@ -1,7 +1,7 @@
-// RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="lanes=8 panel=16 row-block=6" | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-schedule-kernels="machine=256 rows=6 columns=16" --convert-ds-to-linalg="lanes=8" | FileCheck %s
 // RUN: not ds-opt %s --split-input-file --convert-ds-to-linalg="reference=true" 2>&1 | FileCheck %s --check-prefix=PLAIN --implicit-check-not=vector.fma
-// RUN: not ds-opt %s --split-input-file --convert-ds-to-linalg="lanes=16 panel=24" 2>&1 | FileCheck %s --check-prefix=PANEL
-// PANEL: error: panel must be a multiple of lanes, and both positive; found panel 24 and lanes 16
+// RUN: not ds-opt %s --split-input-file --ds-schedule-kernels="machine=256 columns=24" --convert-ds-to-linalg="lanes=16" 2>&1 | FileCheck %s --check-prefix=PANEL
+// PANEL: 'ds.linear' op is scheduled in panels of 24 columns, which are no whole vectors of 16
 
 // A region is one linalg.generic over flat buffers, the grid is its rows.
 // CHECK-LABEL: func.func @doc(
@@ -83,7 +83,7 @@ ds.kernel @rows sizes 1 arguments [["d0", 4]] {
 // CHECK-COUNT-12: vector.maskedstore
 // CHECK: :10 = scf.for {{.*}} step %c4{{.*}} iter_args
 // The reference has no packed weights.
-// PLAIN: 'ds.linear' op packed weights need vectors and a micro-kernel of their layout, found 'f32' by 'f32' in panels of 16, interleaved by 1
+// PLAIN: 'ds.linear' op packed weights need a schedule of their layout, found 'f32' by 'f32' in panels of 16, interleaved by 1
 ds.kernel @product sizes 1 arguments [["d0", 32], [2, 32, 16]] {
 ^bb0(%x: tensor<?x32xf32>, %w: tensor<2x32x16xf32>):
   %0 = ds.linear %x, %w {columns = 20 : i64, panel = 16 : i64, result_sizes = [["d0", 20]]} : (tensor<?x32xf32>, tensor<2x32x16xf32>) -> tensor<?x20xf32>

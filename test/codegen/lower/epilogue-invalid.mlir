@@ -1,5 +1,5 @@
 // What the kernel of a product cannot hold.
-// RUN: ds-opt %s --split-input-file --verify-diagnostics --convert-ds-to-linalg="lanes=8 panel=16 row-block=6"
+// RUN: ds-opt %s --split-input-file --verify-diagnostics=only-expected --ds-schedule-kernels="machine=256 rows=6 columns=16" --convert-ds-to-linalg="lanes=8"
 // RUN: ds-opt %s --split-input-file --verify-diagnostics --convert-ds-to-linalg="reference=true"
 
 ds.kernel @operand sizes 1 arguments [["d0", 5], [5, 20]] {

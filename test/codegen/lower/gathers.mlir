@@ -1,5 +1,5 @@
 // Gathers of single elements from rows, padding by rows, and suppression, whose flags are cleared in vectors of bytes.
-// RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="lanes=8 panel=16 row-block=6" | FileCheck %s
+// RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="lanes=8" | FileCheck %s
 // RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="reference=true" | FileCheck %s --check-prefix=PLAIN --implicit-check-not=vector.
 
 // Rows that are known to be short have places of 32 bits; a place outside is found by its vector.

@@ -1,7 +1,7 @@
-// RUN: ds-opt %s --convert-ds-to-linalg="lanes=4 panel=8 row-block=6" | FileCheck %s --check-prefixes=CHECK,FOUR
-// RUN: ds-opt %s --convert-ds-to-linalg="lanes=8 panel=16 row-block=6" | FileCheck %s --check-prefixes=CHECK,EIGHT
-// RUN: ds-opt %s --convert-ds-to-linalg="lanes=16 panel=32 row-block=12" | FileCheck %s --check-prefixes=CHECK,SIXTEEN
-// RUN: ds-opt %s --convert-ds-to-linalg="lanes=32 panel=32 row-block=12" | FileCheck %s --check-prefix=NONE
+// RUN: ds-opt %s --ds-schedule-kernels="machine=128 rows=6 columns=8" --convert-ds-to-linalg="lanes=4" | FileCheck %s --check-prefixes=CHECK,FOUR
+// RUN: ds-opt %s --ds-schedule-kernels="machine=256 rows=6 columns=16" --convert-ds-to-linalg="lanes=8" | FileCheck %s --check-prefixes=CHECK,EIGHT
+// RUN: ds-opt %s --ds-schedule-kernels="machine=512 rows=12 columns=32" --convert-ds-to-linalg="lanes=16" | FileCheck %s --check-prefixes=CHECK,SIXTEEN
+// RUN: ds-opt %s --ds-schedule-kernels="machine=1024 rows=12 columns=32" --convert-ds-to-linalg="lanes=32" | FileCheck %s --check-prefix=NONE
 
 // Integers of 16 bits are multiplied in pairs, by the instruction of each width. A last single one is loaded alone: behind
 // it there may be no memory.

@@ -1,6 +1,6 @@
 // The reference computes a convolution element by element, in the order of its definition: nothing is packed for it.
 // RUN: ds-opt %s --convert-ds-to-linalg="reference=true" | FileCheck %s --implicit-check-not=vector. --implicit-check-not=scratch
-// RUN: ds-opt %s --convert-ds-to-linalg="lanes=8 panel=16 row-block=6" | FileCheck %s --check-prefix=FAST
+// RUN: ds-opt %s --ds-schedule-kernels="machine=256 rows=6 columns=16" --convert-ds-to-linalg="lanes=8" | FileCheck %s --check-prefix=FAST
 
 // CHECK-LABEL: func.func @conv(
 // CHECK-SAME: ds.grid = 60

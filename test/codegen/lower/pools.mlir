@@ -1,7 +1,7 @@
 // Pooling by rows of results: rows of the operand are combined into a line of scratch, along which windows walk in vectors.
-// RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="lanes=16 panel=48 row-block=8" | FileCheck %s
+// RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="lanes=16" | FileCheck %s
 // RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="reference=true" | FileCheck %s --check-prefix=PLAIN --implicit-check-not=vector.
-// RUN: ds-opt %s --split-input-file --ds-codegen-pipeline="lanes=8 panel=16 row-block=6" | FileCheck %s --check-prefix=LLVM
+// RUN: ds-opt %s --split-input-file --ds-codegen-pipeline="lanes=8" | FileCheck %s --check-prefix=LLVM
 
 // Three rows of whole vectors, then every second place of the line.
 // CHECK-LABEL: func.func @halves

@@ -1,5 +1,5 @@
-// RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="lanes=8 panel=16 row-block=6" | FileCheck %s
-// RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="lanes=16 panel=16 row-block=8" | FileCheck %s --check-prefix=WIDE
+// RUN: ds-opt %s --split-input-file --ds-schedule-kernels="machine=256 rows=6 columns=16" --convert-ds-to-linalg="lanes=8" | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-schedule-kernels="machine=512 rows=8 columns=16" --convert-ds-to-linalg="lanes=16" | FileCheck %s --check-prefix=WIDE
 
 // Codes become floats as they are loaded; the scale of a column multiplies the sum. With more than 16 rows, a panel is
 // converted once, into scratch of K times the panel's columns.

@@ -1,5 +1,5 @@
 // A transposed operand makes the grid one of blocks, where both axes may hold a vector.
-// RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="lanes=8 panel=16 row-block=6" | FileCheck %s
+// RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="lanes=8" | FileCheck %s
 // RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="reference=true" | FileCheck %s --check-prefix=PLAIN --implicit-check-not=ds.tile
 
 // CHECK-LABEL: func.func @turned

@@ -1,12 +1,10 @@
-// RUN: ds-opt %s --split-input-file --ds-pack-weights=panel=16 | FileCheck %s
-// RUN: not ds-opt %s --split-input-file --ds-pack-weights=panel=0 2>&1 | FileCheck %s --check-prefix=RANGE
-// RUN: not ds-opt %s --split-input-file --ds-pack-weights=panel=2000 2>&1 | FileCheck %s --check-prefix=LARGE
-// RANGE: error: panel must be between 1 and 1024, found 0
-// LARGE: error: panel must be between 1 and 1024, found 2000
+// RUN: ds-opt %s --split-input-file --ds-schedule-kernels="machine=256 columns=16" --ds-pack-weights | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-pack-weights | FileCheck %s --check-prefix=UNSCHEDULED --implicit-check-not=ds.pack
+// UNSCHEDULED: ds.linear
 
 // CHECK-LABEL: func.func @doc
 // CHECK-NEXT: %[[W:.*]] = ds.weight @w.packed : tensor<2x4x16xf32>
-// CHECK-NEXT: ds.linear %arg0, %[[W]] {columns = 20 : i64, panel = 16 : i64}
+// CHECK-NEXT: ds.linear %arg0, %[[W]] {columns = 20 : i64, ds.schedule = {{.*}}, panel = 16 : i64}
 // CHECK: ds.recipe @w.packed {
 // CHECK-NEXT: %[[S:.*]] = ds.constant
 // CHECK-NEXT: %[[P:.*]] = ds.pack %[[S]] panel 16 : (tensor<4x20xf32>) -> tensor<2x4x16xf32>
@@ -51,7 +49,7 @@ ds.recipe @w {
 
 // Only weights are packed: a matrix that is known at run time has no recipe.
 // CHECK-LABEL: func.func @not_a_weight
-// CHECK: ds.linear %arg0, %arg1 :
+// CHECK: ds.linear %arg0, %arg1 {ds.schedule = {{.*}}} :
 func.func @not_a_weight(%x: tensor<?x4xf32>, %w: tensor<4x4xf32>) -> tensor<?x4xf32> {
   %0 = ds.linear %x, %w : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
   return %0 : tensor<?x4xf32>
@@ -62,7 +60,7 @@ func.func @not_a_weight(%x: tensor<?x4xf32>, %w: tensor<4x4xf32>) -> tensor<?x4x
 // A panel has as many vectors, whatever it holds: half the columns of f64.
 // CHECK-LABEL: func.func @other_types
 // CHECK: %[[W:.*]] = ds.weight @w.packed : tensor<1x4x8xf64>
-// CHECK: ds.linear %arg0, %[[W]] {columns = 4 : i64, panel = 8 : i64} :
+// CHECK: ds.linear %arg0, %[[W]] {columns = 4 : i64, ds.schedule = {{.*}}, panel = 8 : i64} :
 func.func @other_types(%x: tensor<?x4xf64>) -> tensor<?x4xf64> {
   %w = ds.weight @w : tensor<4x4xf64>
   %0 = ds.linear %x, %w : (tensor<?x4xf64>, tensor<4x4xf64>) -> tensor<?x4xf64>
@@ -77,8 +75,8 @@ ds.recipe @w {
 
 // A weight that only a run knows stays as it is; its transpose is read by the product's kernel.
 // CHECK-LABEL: func.func @state
-// CHECK-NEXT: %[[A:.*]] = ds.linear %arg0, %arg1 : (
-// CHECK-NEXT: %[[B:.*]] = ds.linear %[[A]], %arg1, %arg2 {transposed} : (
+// CHECK-NEXT: %[[A:.*]] = ds.linear %arg0, %arg1 {{{.*}}} : (
+// CHECK-NEXT: %[[B:.*]] = ds.linear %[[A]], %arg1, %arg2 {ds.schedule = {{.*}}, transposed} : (
 // CHECK-NEXT: return %[[B]]
 func.func @state(%x: tensor<?x4xf32>, %w: tensor<4x20xf32> {ds.state = "w"}, %b: tensor<4xf32>)
     -> (tensor<?x4xf32>, tensor<4x20xf32> {ds.state = "w"}) {
@@ -93,9 +91,9 @@ func.func @state(%x: tensor<?x4xf32>, %w: tensor<4x20xf32> {ds.state = "w"}, %b:
 // Another reader keeps the transpose; an identity is none.
 // CHECK-LABEL: func.func @transpose_of_others
 // CHECK: %[[T:.*]] = ds.transpose %arg1 [1, 0]
-// CHECK: ds.linear %arg0, %arg1 {transposed}
+// CHECK: ds.linear %arg0, %arg1 {ds.schedule = {{.*}}, transposed}
 // CHECK: %[[S:.*]] = ds.transpose %arg1 [0, 1]
-// CHECK: ds.linear %arg0, %[[S]] : (
+// CHECK: ds.linear %arg0, %[[S]] {ds.schedule = {{.*}}} : (
 func.func @transpose_of_others(%x: tensor<?x4xf32>, %w: tensor<4x4xf32>) -> (tensor<?x4xf32>, tensor<?x4xf32>, tensor<4x4xf32>) {
   %0 = ds.transpose %w [1, 0] : (tensor<4x4xf32>) -> tensor<4x4xf32>
   %1 = ds.linear %x, %0 : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
@@ -109,7 +107,7 @@ func.func @transpose_of_others(%x: tensor<?x4xf32>, %w: tensor<4x4xf32>) -> (ten
 // 16-bit integers are multiplied in pairs, which lie side by side; an odd last row is paired with zeros.
 // CHECK-LABEL: func.func @pairs
 // CHECK: %[[W:.*]] = ds.weight @w.packed : tensor<1x3x32xi8>
-// CHECK: ds.linear %arg0, %[[W]] {columns = 4 : i64, interleave = 2 : i64, panel = 16 : i64} :
+// CHECK: ds.linear %arg0, %[[W]] {columns = 4 : i64, ds.schedule = {{.*}}, interleave = 2 : i64, panel = 16 : i64} :
 // CHECK: ds.pack %{{.*}} panel 16 interleave 2 : (tensor<5x4xi8>) -> tensor<1x3x32xi8>
 func.func @pairs(%x: tensor<?x5xi16>) -> tensor<?x4xi32> {
   %w = ds.weight @w : tensor<5x4xi8>
@@ -126,8 +124,8 @@ ds.recipe @w {
 // No micro-kernel streams bytes beside bytes of the same signs; unsigned and signed ones lie in fours.
 // CHECK-LABEL: func.func @bytes
 // CHECK: %[[W:.*]] = ds.weight @w : tensor<4x4xi8>
-// CHECK: ds.linear %arg0, %[[W]] :
-// CHECK: ds.linear %{{.*}}, %{{.*}} {columns = 4 : i64, interleave = 4 : i64, panel = 16 : i64} : (tensor<?x4xui8>, tensor<1x1x64xi8>)
+// CHECK: ds.linear %arg0, %[[W]] {ds.schedule = {{.*}}} :
+// CHECK: ds.linear %{{.*}}, %{{.*}} {columns = 4 : i64, ds.schedule = {{.*}}, interleave = 4 : i64, panel = 16 : i64} : (tensor<?x4xui8>, tensor<1x1x64xi8>)
 func.func @bytes(%x: tensor<?x4xi8>, %u: tensor<?x4xui8>) -> (tensor<?x4xi32>, tensor<?x4xi32>) {
   %w = ds.weight @w : tensor<4x4xi8>
   %0 = ds.linear %x, %w : (tensor<?x4xi8>, tensor<4x4xi8>) -> tensor<?x4xi32>
@@ -146,7 +144,7 @@ ds.recipe @w {
 // CHECK-DAG: %[[W:.*]] = ds.weight @w.packed : tensor<2x3x16xi8>
 // CHECK-DAG: %[[S:.*]] = ds.weight @s.packed : tensor<2x3x16xf32>
 // CHECK-DAG: %[[Z:.*]] = ds.weight @z.packed : tensor<2x3x16xi8>
-// CHECK: ds.linear %arg0, %[[W]] scales %[[S]] zero_points %[[Z]] {columns = 20 : i64, group = 2 : i64, interleave = 2 : i64, panel = 16 : i64} :
+// CHECK: ds.linear %arg0, %[[W]] scales %[[S]] zero_points %[[Z]] {columns = 20 : i64, ds.schedule = {{.*}}, group = 2 : i64, interleave = 2 : i64, panel = 16 : i64} :
 // CHECK: ds.pack %{{.*}} panel 16 interleave 2 : (tensor<5x20xi4>) -> tensor<2x3x16xi8>
 // CHECK: ds.pack %{{.*}} panel 16 : (tensor<3x20xf32>) -> tensor<2x3x16xf32>
 // CHECK: ds.pack %{{.*}} panel 16 : (tensor<3x20xi8>) -> tensor<2x3x16xi8>

@@ -1,0 +1,146 @@
+// Puts a schedule on every op that multiplies: which micro-kernel, which tile. The cost model is that of
+// ProductCosts.h, over what the machine's instructions were measured to do; what depends on the number of rows, which
+// is mostly known at run time only, is chosen there, within one kernel: a row has the same bits in whatever batch it
+// lies.
+//
+//   ds.linear %x, %w  =>  ds.linear %x, %w {ds.schedule = #ds.schedule<multiply_add, rows = 8, columns = 48, ...>}
+#include "passes/Report.h"
+#include "passes/optimization/Passes.h"
+#include "passes/optimization/ProductCosts.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/Format.h"
+
+namespace deepstride {
+#define GEN_PASS_DEF_SCHEDULEKERNELS
+#include "passes/optimization/Passes.h.inc"
+} // namespace deepstride
+
+using namespace mlir;
+using namespace deepstride;
+
+namespace {
+
+Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
+
+/// The product of the last `count` sizes, where all are known.
+std::optional<int64_t> lastSizes(Value value, int64_t count) {
+  int64_t product = 1;
+  for (int64_t size : cast<RankedTensorType>(value.getType()).getShape().take_back(count)) {
+    if (ShapedType::isDynamic(size) || llvm::MulOverflow(product, size, product))
+      return std::nullopt;
+  }
+  return product;
+}
+
+ProductShape shapeOf(Operation *op) {
+  return llvm::TypeSwitch<Operation *, ProductShape>(op)
+      .Case([](ds::LinearOp linear) {
+        Type right = elementOf(linear.getWeight());
+        if (linear.getScales() && linear.getPanel() && linear.getInterleave() == 2) // packed, two in a byte
+          right = IntegerType::get(linear.getContext(), 4);
+        auto isConstant = [](Value value) { return isa_and_present<ds::WeightOp>(value.getDefiningOp()); };
+        bool isPacked = linear.getPanel() || isConstant(linear.getWeight());
+        if (!linear.getPanel() && linear.getScales()) // packed with what stands beside, or not
+          isPacked = isPacked && !linear.getTransposed() && isConstant(linear.getScales()) &&
+                     (!linear.getZeroPoints() || isConstant(linear.getZeroPoints()));
+        return ProductShape{{elementOf(linear.getInput()), right, elementOf(linear.getResult())},
+                            isPacked,
+                            lastSizes(linear.getResult(), 1)};
+      })
+      .Case([](ds::MatmulOp matmul) {
+        return ProductShape{{elementOf(matmul.getLhs()), elementOf(matmul.getRhs()), elementOf(matmul.getResult())},
+                            false,
+                            lastSizes(matmul.getResult(), 1)};
+      })
+      .Case([](ds::ConvOp conv) { // filters by pixels
+        int64_t rank = cast<RankedTensorType>(conv.getType()).getRank();
+        return ProductShape{{elementOf(conv.getWeight()), elementOf(conv.getInput()), elementOf(conv.getResult())},
+                            false,
+                            lastSizes(conv.getResult(), rank - 2)};
+      })
+      .Case([](ds::AttentionOp attention) { // scores of as many columns as there are keys
+        Type element = elementOf(attention.getQuery());
+        return ProductShape{{element, element, element}, false, std::nullopt};
+      });
+}
+
+struct ScheduleKernels : deepstride::impl::ScheduleKernelsBase<ScheduleKernels>, PassReport {
+  using Base::Base;
+  static constexpr int64_t rowsPerSweep = 128; // with K of a few thousand, they and a panel stay in a cache of 1 MiB
+  static constexpr int64_t rowsOfCodes = 16;   // two blocks of rows; a third would pay for converting the panel
+
+  void runOnOperation() override {
+    std::string error;
+    auto parsed = Machine::parse(machine, error);
+    if (!parsed) {
+      getOperation().emitError("ds-schedule-kernels: ") << error;
+      return signalPassFailure();
+    }
+    WalkResult result = getOperation().walk([&](Operation *op) {
+      if (!isa<ds::LinearOp, ds::MatmulOp, ds::ConvOp, ds::AttentionOp>(op) || op->getParentOfType<ds::RecipeOp>())
+        return WalkResult::advance();
+      return failed(schedule(op, *parsed)) ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      return signalPassFailure();
+    for (const auto &[line, number] : schedules)
+      note(std::to_string(number) + (number == 1 ? " op: " : " ops: ") + line);
+  }
+
+  LogicalResult schedule(Operation *op, const Machine &machine) {
+    ProductShape shape = shapeOf(op);
+    SmallVector<ds::ProductKernel> others;
+    auto kernel = fastestKernel(machine, shape, others);
+    auto linear = dyn_cast<ds::LinearOp>(op);
+    bool isUnpacked = linear && linear.getScales() && !shape.isPacked; // scales of run time
+    if (!kernel || isUnpacked || (isa<ds::AttentionOp>(op) && !shape.types.left.isF32())) {
+      op->emitRemark() << "not scheduled, plain loops: no vector kernel multiplies " << shape.types.left << " by "
+                       << shape.types.right << " into " << shape.types.result;
+      count("plain loops");
+      return success();
+    }
+    Tile tile = fastestTile(machine, shape);
+    if (rows)
+      tile.rows = rows;
+    if (columns)
+      tile.columns = columns * 32 / static_cast<int64_t>(ds::sumBits(shape.types.result));
+    if (linear && linear.getPanel())
+      tile.columns = *linear.getPanel(); // packed before
+    int64_t lanes = machine.vectorBits / static_cast<int64_t>(ds::sumBits(shape.types.result));
+    if (tile.rows < 1 || tile.columns < 1 || tile.columns % lanes != 0)
+      return op->emitOpError("cannot be scheduled: a tile has at least one row, and whole vectors of ")
+             << lanes << " columns, found " << tile.rows << " rows and " << tile.columns << " columns";
+    bool isWidened = *kernel == ds::ProductKernel::codes || (*kernel == ds::ProductKernel::bfloat_halves && linear);
+    int64_t few = isWidened && shape.isPacked ? rowsOfCodes : 0;
+    auto schedule = ds::ScheduleAttr::get(op->getContext(), *kernel, tile.rows, tile.columns, rowsPerSweep, few);
+    op->setAttr(ds::scheduleAttr, schedule);
+    count("products scheduled");
+    std::string line = describe(*kernel, tile, machine, others);
+    op->emitRemark() << "scheduled: " << line;
+    if (auto *found = llvm::find_if(schedules, [&](const auto &entry) { return entry.first == line; });
+        found != schedules.end())
+      ++found->second;
+    else
+      schedules.emplace_back(line, 1);
+    return success();
+  }
+
+  static std::string describe(ds::ProductKernel kernel, const Tile &tile, const Machine &machine,
+                              ArrayRef<ds::ProductKernel> others) {
+    std::string line =
+        (ds::stringifyProductKernel(kernel) + ", " + Twine(tile.rows) + " x " + Twine(tile.columns)).str();
+    for (ds::ProductKernel other : others) {
+      if (other == ds::ProductKernel::multiply_add)
+        continue;
+      llvm::raw_string_ostream os(line);
+      os << "; " << ds::stringifyProductKernel(other) << " takes "
+         << llvm::format("%.1f", machine.rates.at(kernel) / machine.rates.at(other)) << " times as long";
+    }
+    return line;
+  }
+
+  SmallVector<std::pair<std::string, int64_t>> schedules; // in the order of first appearance
+};
+
+} // namespace

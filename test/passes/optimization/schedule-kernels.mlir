@@ -1,0 +1,98 @@
+// RUN: ds-opt %s --split-input-file --ds-schedule-kernels="machine=512,byte_dot,bfloat_dot" | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-schedule-kernels="machine=512,byte_dot,bfloat_dot" -o /dev/null 2>%t.remarks
+// RUN: FileCheck %s --check-prefix=REMARK --input-file=%t.remarks
+// RUN: ds-opt %s --split-input-file --ds-schedule-kernels="machine=512,bfloat_dot=0.5" 2>%t.slow | FileCheck %s --check-prefix=SLOW
+// RUN: FileCheck %s --check-prefix=SLOWER --input-file=%t.slow
+// RUN: ds-opt %s --split-input-file --ds-schedule-kernels="machine=256" 2>/dev/null | FileCheck %s --check-prefix=NARROW
+// RUN: not ds-opt %s --split-input-file --ds-schedule-kernels="machine=300" 2>&1 | FileCheck %s --check-prefix=BITS
+// RUN: not ds-opt %s --split-input-file --ds-schedule-kernels="machine=512,vnni" 2>&1 | FileCheck %s --check-prefix=NAME
+// RUN: not ds-opt %s --split-input-file --ds-schedule-kernels="machine=512,byte_dot=-1" 2>&1 | FileCheck %s --check-prefix=RATE
+// RUN: not ds-opt %s --split-input-file --ds-schedule-kernels="machine=512 columns=8" 2>&1 | FileCheck %s --check-prefix=TILE
+// BITS: error: ds-schedule-kernels: machine '300': expected 128, 256, 512 or 1024 bits of a vector, found '300'
+// NAME: error: ds-schedule-kernels: machine '512,vnni': expected byte_dot or bfloat_dot, found 'vnni'
+// RATE: error: ds-schedule-kernels: machine '512,byte_dot=-1': expected a positive rate, found '-1'
+// TILE: cannot be scheduled: a tile has at least one row, and whole vectors of 16 columns, found {{[0-9]+}} rows and 8 columns
+
+// As many columns as are known decide how wide a tile is: 768 fill panels of three vectors, 64 fill one of four, two
+// are one vector.
+// CHECK-LABEL: func.func @columns
+// CHECK: ds.linear %arg0, %arg1 {ds.schedule = #ds.schedule<multiply_add, rows = 8, columns = 48, sweep = 128>}
+// CHECK: ds.linear %arg0, %arg2 {ds.schedule = #ds.schedule<multiply_add, rows = 6, columns = 64, sweep = 128>}
+// CHECK: ds.linear %arg0, %arg3 {ds.schedule = #ds.schedule<multiply_add, rows = 16, columns = 16, sweep = 128>}
+// NARROW-LABEL: func.func @columns
+// NARROW: rows = 6, columns = 16
+// NARROW: rows = 6, columns = 16
+// NARROW: rows = 14, columns = 8
+func.func @columns(%x: tensor<?x32xf32>, %a: tensor<32x768xf32>, %b: tensor<32x64xf32>, %c: tensor<32x2xf32>)
+    -> (tensor<?x768xf32>, tensor<?x64xf32>, tensor<?x2xf32>) {
+  %0 = ds.linear %x, %a : (tensor<?x32xf32>, tensor<32x768xf32>) -> tensor<?x768xf32>
+  %1 = ds.linear %x, %b : (tensor<?x32xf32>, tensor<32x64xf32>) -> tensor<?x64xf32>
+  %2 = ds.linear %x, %c : (tensor<?x32xf32>, tensor<32x2xf32>) -> tensor<?x2xf32>
+  return %0, %1, %2 : tensor<?x768xf32>, tensor<?x64xf32>, tensor<?x2xf32>
+}
+
+// -----
+
+// The instruction is taken where it is faster than two multiply-adds of halves, and only there.
+// CHECK-LABEL: func.func @bfloat
+// CHECK: #ds.schedule<bfloat_dot, rows = 8, columns = 48, sweep = 128>
+// REMARK: remark: scheduled: bfloat_dot, 8 x 48; bfloat_halves takes 2.2 times as long
+// SLOW-LABEL: func.func @bfloat
+// SLOW: #ds.schedule<bfloat_halves, rows = 8, columns = 48, sweep = 128, few = 16>
+// SLOWER: remark: scheduled: bfloat_halves, 8 x 48; bfloat_dot takes 1.8 times as long
+func.func @bfloat(%x: tensor<?x32xbf16>) -> tensor<?x48xf32> {
+  %w = ds.weight @w : tensor<32x48xbf16>
+  %0 = ds.linear %x, %w {wide} : (tensor<?x32xbf16>, tensor<32x48xbf16>) -> tensor<?x48xf32>
+  return %0 : tensor<?x48xf32>
+}
+ds.recipe @w {
+  %0 = ds.constant dense<0.5> : tensor<32x48xbf16>
+  ds.yield %0 : tensor<32x48xbf16>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @bytes
+// CHECK: #ds.schedule<byte_dot, rows = 8, columns = 48, sweep = 128>
+// CHECK: #ds.schedule<multiply_add, rows = 8, columns = 48, sweep = 128>
+// CHECK: #ds.schedule<pair_dot, rows = 8, columns = 48, sweep = 128>
+// CHECK: #ds.schedule<multiply_add, rows = 8, columns = 24, sweep = 128>
+// SLOW-LABEL: func.func @bytes
+// SLOW: #ds.schedule<byte_pairs, rows = 8, columns = 48, sweep = 128>
+func.func @bytes(%x: tensor<?x32xui8>, %w: tensor<32x?xi8>, %p: tensor<?x32xi16>, %d: tensor<?x32xf64>, %e: tensor<32x?xf64>)
+    -> (tensor<?x?xi32>, tensor<?x?xi32>, tensor<?x?xi32>, tensor<?x?xf64>) {
+  %0 = ds.matmul %x, %w transpose [false, false] : (tensor<?x32xui8>, tensor<32x?xi8>) -> tensor<?x?xi32>
+  %1 = ds.matmul %x, %x transpose [false, true] : (tensor<?x32xui8>, tensor<?x32xui8>) -> tensor<?x?xi32>
+  %2 = ds.matmul %p, %w transpose [false, false] : (tensor<?x32xi16>, tensor<32x?xi8>) -> tensor<?x?xi32>
+  %3 = ds.matmul %d, %e transpose [false, false] : (tensor<?x32xf64>, tensor<32x?xf64>) -> tensor<?x?xf64>
+  return %0, %1, %2, %3 : tensor<?x?xi32>, tensor<?x?xi32>, tensor<?x?xi32>, tensor<?x?xf64>
+}
+
+// -----
+
+// Attention and convolutions multiply, too; pixels are the columns of a convolution.
+// CHECK-LABEL: func.func @others
+// CHECK: ds.attention {{.*}} {ds.schedule = #ds.schedule<multiply_add, rows = 8, columns = 48, sweep = 128>}
+// CHECK: ds.conv {{.*}} {ds.schedule = #ds.schedule<multiply_add, rows = 16, columns = 16, sweep = 128>}
+func.func @others(%q: tensor<?x2x?x8xf32>, %i: tensor<?x4x4x4xf32>, %f: tensor<8x4x1x1xf32>)
+    -> (tensor<?x2x?x8xf32>, tensor<?x8x4x4xf32>) {
+  %0 = ds.attention %q, %q, %q scale 0.5 : (tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>) -> tensor<?x2x?x8xf32>
+  %1 = ds.conv %i, %f strides [1, 1] pads [0, 0, 0, 0] dilations [1, 1] groups 1 : (tensor<?x4x4x4xf32>, tensor<8x4x1x1xf32>) -> tensor<?x8x4x4xf32>
+  return %0, %1 : tensor<?x2x?x8xf32>, tensor<?x8x4x4xf32>
+}
+
+// -----
+
+// No vector holds codes whose scales are known at run time only, nor booleans: plain loops, with the reason.
+// CHECK-LABEL: func.func @plain
+// CHECK: ds.linear %arg0, %{{.*}} scales %arg1 :
+// REMARK: remark: not scheduled, plain loops: no vector kernel multiplies 'f32' by 'i8' into 'f32'
+func.func @plain(%x: tensor<?x4xf32>, %s: tensor<1x8xf32>) -> tensor<?x8xf32> {
+  %w = ds.weight @codes : tensor<4x8xi8>
+  %0 = ds.linear %x, %w scales %s : (tensor<?x4xf32>, tensor<4x8xi8>, tensor<1x8xf32>) -> tensor<?x8xf32>
+  return %0 : tensor<?x8xf32>
+}
+ds.recipe @codes {
+  %0 = ds.constant dense<3> : tensor<4x8xi8>
+  ds.yield %0 : tensor<4x8xi8>
+}

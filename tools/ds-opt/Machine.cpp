@@ -1,0 +1,91 @@
+#include "tools/ds-opt/Machine.h"
+
+#include "runtime/device/cpu/Ceilings.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <chrono>
+#include <cmath>
+
+namespace deepstride {
+
+namespace {
+/// Operations per second of one instruction, over that of f32 multiply-adds; nothing where unknown.
+struct Rates {
+  std::optional<double> bfloatDot, byteDot;
+};
+} // namespace
+
+/// The best of some runs of a few milliseconds: what disturbs a run makes it slower.
+static double operationsPerSecond(ds::PeakKernel kernel) {
+  using Clock = std::chrono::steady_clock;
+  double best = 0;
+  for (int run = 0; run < 7; ++run) {
+    auto start = Clock::now();
+    double operations = kernel(200000);
+    best = std::max(best, operations / std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  return best;
+}
+
+static Rates measureRates() {
+  ds::PeakKernels kernels = ds::peakKernelsOfHost();
+  double f32 = operationsPerSecond(kernels.f32);
+  auto rate = [&](ds::PeakKernel kernel) {
+    return kernel && f32 > 0 ? std::optional<double>(operationsPerSecond(kernel) / f32) : std::nullopt;
+  };
+  return {rate(kernels.bf16), rate(kernels.int8)};
+}
+
+static Rates readRates(llvm::StringRef path, std::string &error) {
+  auto fail = [&](const llvm::Twine &what) {
+    error = ("--ceilings=" + path + ": " + what).str();
+    return Rates();
+  };
+  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (!file)
+    return fail(file.getError().message());
+  auto json = llvm::json::parse((*file)->getBuffer());
+  if (!json)
+    return fail("no JSON: " + llvm::toString(json.takeError()));
+  const llvm::json::Object *root = json->getAsObject(), *ceilings = root ? root->getObject("ceilings") : nullptr;
+  if (!ceilings)
+    return fail("expected an object 'ceilings', as ds-run bench --json writes it");
+  auto f32 = ceilings->getNumber("f32_gflops");
+  if (!f32 || !(*f32 > 0))
+    return fail("expected a positive number 'f32_gflops' in 'ceilings'");
+  Rates rates;
+  for (auto [key, rate] : {std::pair("bf16_gflops", &rates.bfloatDot), std::pair("int8_gops", &rates.byteDot)}) {
+    const llvm::json::Value *value = ceilings->get(key);
+    if (!value || value->getAsNull())
+      continue;
+    auto number = value->getAsNumber();
+    if (!number || !(*number > 0))
+      return fail(llvm::Twine("expected a positive number '") + key + "' in 'ceilings'");
+    *rate = *number / *f32;
+  }
+  return rates;
+}
+
+std::string machineOf(const CpuTarget &target, bool isThisMachine, bool asksForRates, llvm::StringRef ceilings,
+                      std::string &error) {
+  Rates rates;
+  if (!ceilings.empty())
+    rates = readRates(ceilings, error);
+  else if (isThisMachine && asksForRates)
+    rates = measureRates();
+  std::string text = std::to_string(target.vectorBits);
+  // To the next half power of two: what a noisy moment changes decides nothing, and is no other key of the cache.
+  auto add = [&](bool has, const char *name, std::optional<double> rate) {
+    if (has)
+      text += std::string(",") + name +
+              (rate ? llvm::formatv("={0:f2}", std::exp2(std::round(2 * std::log2(*rate)) / 2)).str() : "");
+  };
+  add(target.byteDot, "byte_dot", rates.byteDot);
+  add(target.bfloatDot, "bfloat_dot", rates.bfloatDot);
+  return text;
+}
+
+} // namespace deepstride
