@@ -210,6 +210,8 @@ LogicalResult PackageWriter::addVariant(ModuleOp program, const CpuTarget &targe
   codegen.rowBlock = target.rowBlock;
   codegen.byteDot = target.byteDot;
   codegen.bfloatDot = target.bfloatDot;
+  codegen.byteTiles = target.byteTiles;
+  codegen.bfloatTiles = target.bfloatTiles;
   codegen.reference = reference;
   PassManager pm(program.getContext());
   buildCodegenPipeline(pm, codegen);

@@ -19,7 +19,9 @@ def ConvertDsToLinalg : Pass<"convert-ds-to-linalg", "::mlir::ModuleOp"> {
                  Option<"rowBlock", "row-block", "int64_t", "8", "rows of a GEMM micro-kernel">,
                  Option<"reference", "reference", "bool", "false", "plain loops only">,
                  Option<"byteDot", "byte-dot", "bool", "false", "bytes are multiplied by vpdpbusd">,
-                 Option<"bfloatDot", "bfloat-dot", "bool", "false", "bf16 is multiplied by vdpbf16ps">];
+                 Option<"bfloatDot", "bfloat-dot", "bool", "false", "bf16 is multiplied by vdpbf16ps">,
+                 Option<"byteTiles", "byte-tiles", "bool", "false", "bytes are multiplied by AMX">,
+                 Option<"bfloatTiles", "bfloat-tiles", "bool", "false", "bf16 is multiplied by AMX">];
 }
 
 def VectorizeRows : Pass<"ds-vectorize-rows", "::mlir::func::FuncOp"> {

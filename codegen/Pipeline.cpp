@@ -20,6 +20,8 @@ void buildCodegenPipeline(OpPassManager &pm, const CodegenOptions &options) {
   lowering.reference = options.reference;
   lowering.byteDot = options.byteDot;
   lowering.bfloatDot = options.bfloatDot;
+  lowering.byteTiles = options.byteTiles;
+  lowering.bfloatTiles = options.bfloatTiles;
   pm.addPass(createConvertDsToLinalg(lowering));
   VectorizeRowsOptions vectors;
   vectors.lanes = options.reference ? 1 : options.lanes;

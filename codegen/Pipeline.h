@@ -13,6 +13,8 @@ struct CodegenOptions : mlir::PassPipelineOptions<CodegenOptions> {
   Option<int64_t> rowBlock{*this, "row-block", llvm::cl::desc("rows of a GEMM micro-kernel"), llvm::cl::init(8)};
   Option<bool> byteDot{*this, "byte-dot", llvm::cl::desc("bytes are multiplied by vpdpbusd"), llvm::cl::init(false)};
   Option<bool> bfloatDot{*this, "bfloat-dot", llvm::cl::desc("bf16 is multiplied by vdpbf16ps"), llvm::cl::init(false)};
+  Option<bool> byteTiles{*this, "byte-tiles", llvm::cl::desc("bytes are multiplied by AMX"), llvm::cl::init(false)};
+  Option<bool> bfloatTiles{*this, "bfloat-tiles", llvm::cl::desc("bf16 is multiplied by AMX"), llvm::cl::init(false)};
   Option<bool> reference{*this, "reference", llvm::cl::desc("plain loops and libm"), llvm::cl::init(false)};
 };
 

@@ -22,6 +22,9 @@ static std::string llvmName(llvm::StringRef feature) {
       .Case("avx512_vnni", "avx512vnni")
       .Case("avx_vnni", "avxvnni")
       .Case("avx512_bf16", "avx512bf16")
+      .Case("amx_tile", "amx-tile")
+      .Case("amx_bf16", "amx-bf16")
+      .Case("amx_int8", "amx-int8")
       .Default(feature.str());
 }
 
@@ -73,6 +76,10 @@ std::optional<CpuTarget> resolveCpuTarget(const std::string &mcpu, std::string &
   // In the encoding that goes with the vectors.
   result.byteDot = use(isLevel4 ? "avx512_vnni" : "avx_vnni");
   result.bfloatDot = isLevel4 && use("avx512_bf16");
+  if (isLevel4 && (has("amx_bf16") || has("amx_int8")) && use("amx_tile")) {
+    result.bfloatTiles = use("amx_bf16");
+    result.byteTiles = use("amx_int8");
+  }
   result.lanes = result.vectorBits / 32;
   // 8 x 3 accumulators of 32 registers, 6 x 2 of 16.
   result.panel = isLevel4 ? 48 : 16;

@@ -17,9 +17,11 @@ struct CpuTarget {
   int64_t panel = 0;                 // columns of a packed weight panel: registers allow rowBlock * panel / lanes
   int64_t rowBlock = 0;              // accumulators, plus one panel row and one broadcast
   int64_t vectorBits = 0;
-  bool byteDot = false;   // vpdpbusd on vectors of that size
-  bool bfloatDot = false; // vdpbf16ps
-  bool sanitize = false;  // the address sanitizer checks every access; whoever loads the code must hold its run time
+  bool byteDot = false;     // vpdpbusd on vectors of that size
+  bool bfloatDot = false;   // vdpbf16ps
+  bool byteTiles = false;   // AMX multiplies bytes
+  bool bfloatTiles = false; // AMX multiplies bf16
+  bool sanitize = false;    // the address sanitizer checks every access; whoever loads the code must hold its run time
 };
 
 /// Resolves "host", a level (x86-64-v3, x86-64-v4) or a CPU name that LLVM knows. On failure says why in `error`.

@@ -81,7 +81,8 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
 struct ConvertDsToLinalg : deepstride::impl::ConvertDsToLinalgBase<ConvertDsToLinalg> {
   using Base::Base;
   void runOnOperation() override {
-    LoweringTarget target{reference ? 1 : lanes.getValue(), panel, rowBlock, reference, byteDot, bfloatDot};
+    LoweringTarget target{
+        reference ? 1 : lanes.getValue(), panel, rowBlock, reference, byteDot, bfloatDot, byteTiles, bfloatTiles};
     if (target.lanes < 1 || target.rowBlock < 1 || target.panel % target.lanes != 0) {
       getOperation().emitError("panel must be a multiple of lanes, and both positive; found panel ")
           << panel.getValue() << " and lanes " << lanes.getValue();

@@ -16,12 +16,14 @@ namespace deepstride {
 
 /// What kernels are lowered for.
 struct LoweringTarget {
-  int64_t lanes = 1;      // f32 elements of a native vector; 1 gives plain loops
-  int64_t panel = 0;      // columns of a packed weight panel
-  int64_t rowBlock = 1;   // rows of a GEMM micro-kernel
-  bool reference = false; // plain loops and libm everywhere
-  bool byteDot = false;   // vectors have vpdpbusd (AVX512_VNNI, AVX-VNNI)
-  bool bfloatDot = false; // vectors have vdpbf16ps (AVX512_BF16)
+  int64_t lanes = 1;        // f32 elements of a native vector; 1 gives plain loops
+  int64_t panel = 0;        // columns of a packed weight panel
+  int64_t rowBlock = 1;     // rows of a GEMM micro-kernel
+  bool reference = false;   // plain loops and libm everywhere
+  bool byteDot = false;     // vectors have vpdpbusd (AVX512_VNNI, AVX-VNNI)
+  bool bfloatDot = false;   // vectors have vdpbf16ps (AVX512_BF16)
+  bool byteTiles = false;   // AMX multiplies bytes
+  bool bfloatTiles = false; // AMX multiplies bf16
 };
 
 /// One axis of a strided read or write: element i lies `stride * i` after the start. A guarded axis may turn out to
@@ -84,6 +86,9 @@ public:
   /// Element access in the compute type of `element` (see Scalar.h).
   mlir::Value load(mlir::Value buffer, mlir::Value position, mlir::Type element);
   void store(mlir::Value value, mlir::Value buffer, mlir::Value position, mlir::Type element);
+
+  /// The address of an element, for instructions that read or write memory by themselves.
+  mlir::Value addressOf(mlir::Value buffer, mlir::Value position);
 
   /// Records `code` as the kernel's result when the condition holds; the kernel goes on with safe values.
   void failIf(mlir::Value condition, int32_t code);

@@ -3,14 +3,11 @@
 // has, are plain loops. Threads split columns and batches, never the inner dimension.
 #include "codegen/kernel/Epilogue.h"
 #include "codegen/kernel/Prologue.h"
+#include "codegen/tile/Squares.h"
 
 using namespace mlir;
 
 namespace deepstride {
-
-/// Rows of the left operand that are walked under one sweep over the panels: with K of a few thousand, both they and a
-/// panel stay in a 1 MiB level-2 cache.
-static constexpr int64_t rowsPerSweep = 128;
 
 /// Rows up to which a panel of codes is multiplied as it is.
 static constexpr int64_t rowsOfCodes = 16;
@@ -149,7 +146,10 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   Value elements = panelElements(k, *micro, depth, width);
   auto stored = VectorType::get({lanes}, storageType(types.result));
   k.setGrid(panels, 1);
-  epilogue.reserve(rowsPerSweep, width);
+  auto *squares = llvm::dyn_cast<SquareKernel>(micro.get());
+  Value packedRows = squares ? reserveSquares(k, *squares, depthSize, rowsSize) : Value();
+  if (!squares)
+    epilogue.reserve(rowsPerSweep, width);
   auto multiply = [&](const MicroKernel &micro, const Matrix &lhs, Value firstRow, Value count, Value number,
                       const Panel &panel) {
     Value first = k.mul(number, k.constant(width));
@@ -212,7 +212,9 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   };
   if (!prologue) {
     sweep([&](Value firstRow, Value count) {
-      panelsOf(Matrix{input, k.mul(firstRow, depth), depth, one}, firstRow, count, k.begin, k.end);
+      Matrix lhs{input, k.mul(firstRow, depth), depth, one};
+      panelsOf(squares ? emitPackSquares(k, *squares, lhs, count, depth, packedRows) : lhs, firstRow, count, k.begin,
+               k.end);
     });
     return success();
   }
