@@ -195,7 +195,7 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
         for (const auto &dim : options.dims)
           graph.dims.push_back((dim.getKey() + "=" + Twine(dim.getValue())).str());
       graph.recompose = !isReference;
-      graph.linear = options.quantize.bits > 0 || options.rounds; // whose weights are what is quantized
+      graph.linear = options.quantize.bits > 0 || !options.rounds.empty(); // whose weights are what is quantized
       graph.widen = options.reference == Reference::F64;
       buildGraphPipeline(pm, graph);
     });
@@ -250,8 +250,8 @@ PackageOptions Driver::packageOptions() const {
         "int" + std::to_string(quantize.bits) + ",group=" + std::to_string(quantize.group) +
             ",scheme=" + quantize.scheme + (quantize.keep.empty() ? "" : ",keep=" + quantize.keep),
         true);
-  if (options.rounds)
-    add("precision", "bf16", true);
+  if (!options.rounds.empty())
+    add("precision", options.rounds, true);
   if (options.quantize.activations)
     add("activations", "int8", true);
   std::vector<std::string> shapes;
