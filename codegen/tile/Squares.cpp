@@ -39,6 +39,8 @@ Matrix emitPackSquares(KernelBuilder &k, const SquareKernel &micro, const Matrix
         storeLanes(k, elements, scratch, k.add(to, k.mul(step, square)), {});
       };
       k.loop(zero, whole, one, [&](Value step) { copy(step, {}); });
+      if (getConstantIntValue(rest) == 0)
+        return;
       // Whatever is multiplied by 0 must not be NaN, and nothing behind the operand may be read.
       Value hasRest = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ne, rest, zero);
       auto branch = scf::IfOp::create(k.b, k.loc, hasRest);

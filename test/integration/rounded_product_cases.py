@@ -1,11 +1,16 @@
 """Products in bf16 and f16 (--precision) against NumPy, which rounds both sides on its own and multiplies in double precision."""
+import ctypes
+import os
+import struct
+import subprocess
+
 import ml_dtypes
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import generate
-from kit import MINILM, Skip, case, compile_model, distance, expect, has_tiles, processors, run_package, tool
+from kit import BIN, MINILM, Skip, case, compile_model, distance, expect, has_tiles, processors, run_package, tool
 from model_cases import COSINES, SENTENCES, tokens
 from programs import SEED
 from quantized_row_cases import expected as expected_of_bytes
@@ -137,6 +142,39 @@ def models_in_bf16(folder):
         far = distance(found[1][name], array)
         # The sums have the same bits; what follows them is rounded to bf16 again, where one unit of f32 may decide.
         expect(far <= 0.01, f"{name}: fusion moves numbers by {far:.3g}")
+
+
+@case
+def tiles_that_the_system_refuses(folder):
+    """AMX without permission: another variant runs, or one line says why none does."""
+    if not has_tiles():
+        raise Skip("no AMX here")
+    m = Products("refused", ((70, 50),))
+    feed = m.feed(40)
+    np.savez(folder / "inputs.npz", **feed)
+    for cpus in ("sapphirerapids", "sapphirerapids,x86-64-v4"):
+        package = m.compiled(folder, "--precision=bf16", f"--mcpu={cpus}")
+        command = [BIN / "ds-run", package, "--inputs", folder / "inputs.npz", "--output", folder / "y.npz"]
+        found = subprocess.run(command, preexec_fn=refuse_arch_prctl, capture_output=True, text=True, timeout=60)
+        if "," in cpus:
+            expect(found.returncode == 0, f"the other variant does not run: {found.stderr}")
+            judge("bf16", feed["x0"], m.weights[0], m.biases[0], np.load(folder / "y.npz")["y0"], cpus)
+        else:
+            expect(found.returncode == 1 and "amx_tile" in found.stderr and "does not let this process use" in found.stderr
+                   and found.stderr.count("\n") == 1, f"{found.returncode}: {found.stderr}")
+
+
+def refuse_arch_prctl():
+    """A filter of system calls for this process and its children: arch_prctl(ARCH_REQ_XCOMP_PERM) fails."""
+    load, jump_if_equal, give = 0x20, 0x15, 0x06  # of the number (0) or the first argument's lower half (16)
+    allow, refuse = 0x7FFF0000, 0x00050001  # SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | EPERM
+    steps = [(load, 0, 0, 0), (jump_if_equal, 0, 3, 158), (load, 0, 0, 16), (jump_if_equal, 0, 1, 0x1023), (give, 0, 0, refuse),
+             (give, 0, 0, allow)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+    program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(steps), ctypes.addressof(code)))
+    prctl = ctypes.CDLL(None).prctl
+    if prctl(38, 1, 0, 0, 0) or prctl(22, 2, ctypes.c_void_p(ctypes.addressof(program)), 0, 0):  # no new privileges; the filter
+        os._exit(77)
 
 
 @case
