@@ -22,8 +22,8 @@ inline bool isCode(mlir::Type element) { return element.isSignlessInteger(8) || 
 
 /// The layout of weights of type `right` that meet operands of type `left`, on a target whose panels have `floats`
 /// columns of f32: panels have as many vectors of sums, and what instructions multiply in pairs (16 bits) or in fours
-/// (unsigned by signed bytes) lies side by side, as does bf16 that is summed in f32 (`isWide`); f16 is widened as it is loaded. Codes that meet floats
-/// have as many columns as those have, and those of 4 bits lie in pairs in a byte.
+/// (unsigned by signed bytes) lies side by side, as does bf16 that is summed in f32 (`isWide`); f16 is widened as it is
+/// loaded. Codes that meet floats have as many columns as those have, and those of 4 bits lie in pairs in a byte.
 inline PackedLayout packedLayout(mlir::Type left, mlir::Type right, int64_t floats, bool isWide = false) {
   if (isWide && right.isBF16())
     return {floats, 2};

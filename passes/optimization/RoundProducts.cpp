@@ -62,7 +62,7 @@ private:
         greatest = std::max(greatest, std::fabs(element));
     if (greatest < beyond)
       return "";
-    return llvm::formatv("its weight{0} has an element of magnitude {1}; f16 ends at 65504", name, greatest).str();
+    return llvm::formatv("its weight{0} has an element of magnitude {1:e3}; f16 ends at 65504", name, greatest).str();
   }
 
   RecipeBook &recipes;

@@ -29,9 +29,9 @@ func.func @kept(%x: tensor<2x4xf32>) -> (tensor<2x300xf32>, tensor<2x8xf32>, ten
   %w = ds.weight @large : tensor<4x300xf32>
   %c = ds.constant dense<65520.0> : tensor<4x8xf32>
   %i = ds.constant dense<0x7F800000> : tensor<4x8xf32>
-  // expected-remark @+1 {{product not rounded: its weight 'large' has an element of magnitude 1.000000e+09; f16 ends at 65504}}
+  // expected-remark @+1 {{product not rounded: its weight 'large' has an element of magnitude 1.000e+09; f16 ends at 65504}}
   %0 = ds.linear %x, %w : (tensor<2x4xf32>, tensor<4x300xf32>) -> tensor<2x300xf32>
-  // expected-remark @+1 {{product not rounded: its weight has an element of magnitude 6.552000e+04; f16 ends at 65504}}
+  // expected-remark @+1 {{product not rounded: its weight has an element of magnitude 6.552e+04; f16 ends at 65504}}
   %1 = ds.linear %x, %c : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
   %2 = ds.linear %x, %i : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
   return %0, %1, %2 : tensor<2x300xf32>, tensor<2x8xf32>, tensor<2x8xf32>
