@@ -216,6 +216,8 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
       panelsOf(squares ? emitPackSquares(k, *squares, lhs, count, depth, packedRows) : lhs, firstRow, count, k.begin,
                k.end);
     });
+    if (squares)
+      squares->release(k);
     return success();
   }
   // An item is a block of rows and a panel, so that threads share few blocks where there are many.

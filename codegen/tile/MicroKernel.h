@@ -83,10 +83,10 @@ public:
   /// Elements of K that a square holds.
   int64_t depth() const { return lines * interleave; }
 
-  /// Gives registers their shapes: `rows` lines for all but that of the panel, which has 16. What they held is lost,
-  /// and nothing else may be done with them before.
+  /// Gives registers their shapes: `rows` lines for all but that of the panel, which has 16; nothing else may be done
+  /// with them before. What they held is lost, unless that is the shape that they have.
   virtual void configure(KernelBuilder &k, mlir::Value rows) const = 0;
-  /// What ends the use of registers; afterwards they cost the system nothing.
+  /// What ends a kernel that may have used registers; afterwards they cost the system nothing.
   virtual void release(KernelBuilder &k) const = 0;
   virtual void clear(KernelBuilder &k, int64_t number) const = 0;
   /// Lines lie `stride` elements apart in a buffer.

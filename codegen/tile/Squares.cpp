@@ -101,7 +101,6 @@ struct SquareProduct {
         finish(first, arith::SelectOp::create(k.b, k.loc, isStep, perStep, left));
       });
     });
-    micro.release(k);
   }
 
   Value sums;

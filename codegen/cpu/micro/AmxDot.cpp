@@ -17,8 +17,37 @@ public:
 
   StringRef arithmetic() const override { return ceiling; }
 
-  /// 64 bytes: the palette, then from 16 on the bytes of a line of each register in 16 bits, from 48 on its lines in 8.
+  /// A kernel configures once for all panels, as a rule: that takes as long as a dozen products.
   void configure(KernelBuilder &k, Value rows) const override {
+    if (!configured) {
+      configured = k.cell(k.b.getIndexType());
+      OpBuilder::InsertionGuard guard(k.b);
+      k.b.setInsertionPointAfter(configured.getDefiningOp());
+      memref::StoreOp::create(k.b, k.loc, k.constant(0), configured);
+    }
+    Value present = memref::LoadOp::create(k.b, k.loc, configured);
+    Value isOther = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ne, present, rows);
+    auto branch = scf::IfOp::create(k.b, k.loc, isOther);
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(branch.thenBlock());
+    memref::StoreOp::create(k.b, k.loc, rows, configured);
+    loadShapes(k, rows);
+  }
+  void release(KernelBuilder &k) const override { call(k, "llvm.x86.tilerelease", {}); }
+  void clear(KernelBuilder &k, int64_t number) const override { call(k, "llvm.x86.tilezero", {tile(k, number)}); }
+  void load(KernelBuilder &k, int64_t number, Value buffer, Value position, int64_t stride) const override {
+    move(k, "llvm.x86.tileloadd64", number, buffer, position, stride);
+  }
+  void store(KernelBuilder &k, int64_t number, Value buffer, Value position, int64_t stride) const override {
+    move(k, "llvm.x86.tilestored64", number, buffer, position, stride);
+  }
+  void multiplyAdd(KernelBuilder &k, int64_t sums) const override {
+    call(k, instruction, {tile(k, sums), tile(k, ofRows), tile(k, ofPanel)});
+  }
+
+private:
+  /// 64 bytes: the palette, then from 16 on the bytes of a line of each register in 16 bits, from 48 on its lines in 8.
+  static void loadShapes(KernelBuilder &k, Value rows) {
     Value memory;
     {
       OpBuilder::InsertionGuard guard(k.b);
@@ -43,19 +72,6 @@ public:
     vector::StoreOp::create(k.b, k.loc, shapes, memory, k.constant(0));
     call(k, "llvm.x86.ldtilecfg", {k.addressOf(memory, k.constant(0))});
   }
-  void release(KernelBuilder &k) const override { call(k, "llvm.x86.tilerelease", {}); }
-  void clear(KernelBuilder &k, int64_t number) const override { call(k, "llvm.x86.tilezero", {tile(k, number)}); }
-  void load(KernelBuilder &k, int64_t number, Value buffer, Value position, int64_t stride) const override {
-    move(k, "llvm.x86.tileloadd64", number, buffer, position, stride);
-  }
-  void store(KernelBuilder &k, int64_t number, Value buffer, Value position, int64_t stride) const override {
-    move(k, "llvm.x86.tilestored64", number, buffer, position, stride);
-  }
-  void multiplyAdd(KernelBuilder &k, int64_t sums) const override {
-    call(k, instruction, {tile(k, sums), tile(k, ofRows), tile(k, ofPanel)});
-  }
-
-private:
   static Value tile(KernelBuilder &k, int64_t number) {
     return LLVM::ConstantOp::create(k.b, k.loc, k.b.getI8IntegerAttr(static_cast<int8_t>(number)));
   }
@@ -69,6 +85,7 @@ private:
   }
 
   StringRef instruction, ceiling; // literals
+  mutable Value configured;       // for how many rows registers have shapes; of the kernel that is emitted
 };
 } // namespace
 
