@@ -93,8 +93,11 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
     if (options.activations)
       pm.addPass(createQuantizeActivations());
   }
-  if (options.round) // what is not quantized
-    pm.addPass(createRoundProducts());
+  if (!options.round.empty()) { // what is not quantized
+    RoundProductsOptions round;
+    round.type = options.round;
+    pm.addPass(createRoundProducts(round));
+  }
   if (isScheduled) {
     // Types before layouts: how a weight is packed depends on what it holds.
     pm.addPass(createFactorZeroPoints());

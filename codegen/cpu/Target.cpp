@@ -10,6 +10,9 @@
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 namespace deepstride {
 
 static constexpr const char *level3[] = {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"};
@@ -22,7 +25,20 @@ static std::string llvmName(llvm::StringRef feature) {
       .Case("avx512_vnni", "avx512vnni")
       .Case("avx_vnni", "avxvnni")
       .Case("avx512_bf16", "avx512bf16")
+      .Case("amx_tile", "amx-tile")
+      .Case("amx_bf16", "amx-bf16")
+      .Case("amx_int8", "amx-int8")
       .Default(feature.str());
+}
+
+/// Whether the system would let a process of this machine use AMX.
+static bool grantsTiles() {
+#ifdef __x86_64__
+  constexpr long requestPermission = 0x1023, tileData = 18;
+  return syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
+#else
+  return false;
+#endif
 }
 
 std::optional<CpuTarget> resolveCpuTarget(const std::string &mcpu, std::string &error) {
@@ -73,6 +89,10 @@ std::optional<CpuTarget> resolveCpuTarget(const std::string &mcpu, std::string &
   // In the encoding that goes with the vectors.
   result.byteDot = use(isLevel4 ? "avx512_vnni" : "avx_vnni");
   result.bfloatDot = isLevel4 && use("avx512_bf16");
+  if (isLevel4 && (has("amx_bf16") || has("amx_int8")) && (!isHost || grantsTiles()) && use("amx_tile")) {
+    result.bfloatTiles = use("amx_bf16");
+    result.byteTiles = use("amx_int8");
+  }
   result.lanes = result.vectorBits / 32;
   return result;
 }

@@ -15,10 +15,12 @@ struct CpuTarget {
   std::vector<std::string> features; // what the code needs, in /proc/cpuinfo's spelling
   int64_t lanes = 0;                 // f32 elements of a native vector
   int64_t vectorBits = 0;
-  std::string machine;    // what ds-schedule-kernels is told; filled by whoever runs it
-  bool byteDot = false;   // vpdpbusd on vectors of that size
-  bool bfloatDot = false; // vdpbf16ps
-  bool sanitize = false;  // the address sanitizer checks every access; whoever loads the code must hold its run time
+  std::string machine;      // what ds-schedule-kernels is told; filled by whoever runs it
+  bool byteDot = false;     // vpdpbusd on vectors of that size
+  bool bfloatDot = false;   // vdpbf16ps
+  bool byteTiles = false;   // AMX multiplies bytes
+  bool bfloatTiles = false; // AMX multiplies bf16
+  bool sanitize = false;    // the address sanitizer checks every access; whoever loads the code must hold its run time
 };
 
 /// Resolves "host", a level (x86-64-v3, x86-64-v4) or a CPU name that LLVM knows. On failure says why in `error`.

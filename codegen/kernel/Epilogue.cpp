@@ -60,7 +60,7 @@ void Epilogue::emit(const TileArea &area, int64_t lanes, llvm::function_ref<void
   auto at = [&](Value row, int64_t v, Value mask) {
     return TilePlace{k.add(area.firstRow, row), k.add(area.firstColumn, k.constant(v * lanes)), mask};
   };
-  if (ops.empty())
+  if (!staging)
     return product([&](Value row, int64_t v, Value value, Value mask) { store(value, at(row, v, mask)); });
   auto stagedAt = [&](Value row, int64_t v) {
     return k.add(k.mul(row, k.constant(area.width)), k.constant(v * lanes));

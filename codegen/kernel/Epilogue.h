@@ -27,11 +27,13 @@ public:
   /// A diagnostic where an op cannot be applied to a tile, or what is yielded is not as large as the anchor's result.
   llvm::LogicalResult verify();
 
-  /// Makes room for tiles of at most that many rows and columns. Call it before other scratch is taken.
+  /// Makes room for tiles of at most that many rows and columns. Call it before other scratch is taken, and where
+  /// `emit` is given vectors row by row at many places of the code.
   void reserve(int64_t rows, int64_t width);
 
-  /// Has `product` compute an area, and stores what the kernel yields of it. Code for a vector appears once for every
-  /// row and vector of a block in a product, so that longer epilogues are applied to a copy of the area in scratch.
+  /// Has `product` compute an area, and stores what the kernel yields of it. Where room was
+  /// made, code for a vector appears once for every row and vector of a block in a product, so that longer epilogues
+  /// are applied to a copy of the area in scratch.
   void emit(const TileArea &area, int64_t lanes, llvm::function_ref<void(TileSink)> product);
 
   /// Applies the ops to a vector or a scalar of the anchor's result, in its compute type, and stores what is yielded.

@@ -3,6 +3,8 @@
 
 #include "runtime/abi/ds_abi.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
 using namespace mlir;
 
 namespace deepstride {
@@ -167,6 +169,14 @@ Value KernelBuilder::load(Value buffer, Value position, Type element) {
 
 void KernelBuilder::store(Value value, Value buffer, Value position, Type element) {
   memref::StoreOp::create(b, loc, toStorage(b, loc, value, element), buffer, position);
+}
+
+Value KernelBuilder::addressOf(Value buffer, Value position) {
+  Type element = cast<MemRefType>(buffer.getType()).getElementType();
+  Value start = memref::ExtractAlignedPointerAsIndexOp::create(b, loc, buffer);
+  Value place = add(start, mul(position, constant(static_cast<int64_t>(element.getIntOrFloatBitWidth() / 8))));
+  Value number = arith::IndexCastOp::create(b, loc, b.getI64Type(), place);
+  return LLVM::IntToPtrOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext()), ValueRange{number});
 }
 
 Value KernelBuilder::cell(Type type) {

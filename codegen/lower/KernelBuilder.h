@@ -81,6 +81,9 @@ public:
   mlir::Value load(mlir::Value buffer, mlir::Value position, mlir::Type element);
   void store(mlir::Value value, mlir::Value buffer, mlir::Value position, mlir::Type element);
 
+  /// The address of an element, for instructions that read or write memory by themselves.
+  mlir::Value addressOf(mlir::Value buffer, mlir::Value position);
+
   /// Records `code` as the kernel's result when the condition holds; the kernel goes on with safe values.
   void failIf(mlir::Value condition, int32_t code);
   /// An index that counts from the end when negative, checked against [0, size) and clamped into it.

@@ -3,6 +3,7 @@
 // has, are plain loops. Threads split columns and batches, never the inner dimension.
 #include "codegen/kernel/Epilogue.h"
 #include "codegen/kernel/Prologue.h"
+#include "codegen/tile/Squares.h"
 
 using namespace mlir;
 
@@ -151,7 +152,10 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   Value elements = panelElements(k, *micro, depth, width);
   auto stored = VectorType::get({lanes}, storageType(types.result));
   k.setGrid(panels, 1);
-  epilogue.reserve(rowsPerSweep, width);
+  auto *squares = llvm::dyn_cast<SquareKernel>(micro.get());
+  Value packedRows = squares ? reserveSquares(k, *squares, depthSize, rowsSize) : Value();
+  if (!squares)
+    epilogue.reserve(rowsPerSweep, width);
   auto multiply = [&](const MicroKernel &micro, const Matrix &lhs, Value firstRow, Value count, Value number,
                       const Panel &panel) {
     Value first = k.mul(number, k.constant(width));
@@ -228,8 +232,12 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   };
   if (!prologue) {
     sweep([&](Value firstRow, Value count) {
-      panelsOf(Matrix{input, k.mul(firstRow, depth), depth, one}, firstRow, count, k.begin, k.end);
+      Matrix lhs{input, k.mul(firstRow, depth), depth, one};
+      panelsOf(squares ? emitPackSquares(k, *squares, lhs, count, depth, packedRows) : lhs, firstRow, count, k.begin,
+               k.end);
     });
+    if (squares)
+      squares->release(k);
     return success();
   }
   // An item is a block of rows and a panel, so that threads share few blocks where there are many.

@@ -2,6 +2,7 @@
 // (upstream's path on memrefs reaches a third of the peak because of possible aliasing).
 #include "codegen/tile/Gemm.h"
 
+#include "codegen/tile/Squares.h"
 #include "codegen/tile/Transpose.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -57,7 +58,7 @@ struct RowBlocks {
 struct CodeVectors {
   explicit CodeVectors(int64_t vectors) : scales(vectors), zeroPoints(vectors) {}
   /// Those of a group.
-  static CodeVectors load(KernelBuilder &k, const MicroKernel &micro, const Panel &panel, Value group) {
+  static CodeVectors load(KernelBuilder &k, const VectorKernel &micro, const Panel &panel, Value group) {
     CodeVectors result(panel.vectors);
     int64_t lanes = micro.lanes();
     Value row = panel.codes.offset
@@ -80,7 +81,7 @@ struct CodeVectors {
 
 struct Tile {
   KernelBuilder &k;
-  const MicroKernel &micro;
+  const VectorKernel &micro;
   const Matrix &lhs;
   Value depth;
   const Panel &panel;
@@ -229,10 +230,26 @@ struct Tile {
 };
 } // namespace
 
-void emitPanelProduct(KernelBuilder &k, const MicroKernel &micro, const Matrix &lhs, Value rows, Value depth,
-                      const Panel &panel, Value columns, int64_t rowBlock, TileSink sink) {
+void emitForMasks(KernelBuilder &k, const MicroKernel &micro, const Panel &panel, Value columns,
+                  llvm::function_ref<void(ArrayRef<Value>)> emit) {
+  SmallVector<Value> masks(panel.vectors);
+  if (!columns)
+    return emit(masks);
+  Value isFull = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::sge, columns,
+                                       k.constant(panelWidth(micro, panel.vectors)));
+  auto branch = scf::IfOp::create(k.b, k.loc, isFull, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(k.b);
+  k.b.setInsertionPointToStart(branch.thenBlock());
+  emit(masks);
+  k.b.setInsertionPointToStart(branch.elseBlock());
+  for (auto [v, mask] : llvm::enumerate(masks))
+    mask = lanesBelow(k, micro.lanes(), k.sub(columns, k.constant(static_cast<int64_t>(v) * micro.lanes())));
+  emit(masks);
+}
+
+static void emitVectorProduct(KernelBuilder &k, const VectorKernel &micro, const Matrix &lhs, Value rows, Value depth,
+                              const Panel &panel, Value columns, int64_t rowBlock, TileSink sink) {
   Value zero = k.constant(0), one = k.constant(1);
-  int64_t lanes = micro.lanes();
   RowBlocks blocks(k, rows, rowBlock);
   for (int64_t height = rowBlock; height > 0; --height) {
     Value size = k.constant(height), rest = k.sub(blocks.count, blocks.taller);
@@ -250,42 +267,37 @@ void emitPanelProduct(KernelBuilder &k, const MicroKernel &micro, const Matrix &
       for (int64_t row = 0; row < height; ++row)
         tile.rows.push_back(k.add(lhs.offset, k.mul(k.add(from, k.constant(row)), lhs.rowStride)));
       SmallVector<Value> sums = tile.run(k.add(firstBlock, block), blocks.divisor);
-      auto emit = [&](bool isFull) {
-        SmallVector<Value> masks(panel.vectors);
-        for (int64_t v = 0; v < panel.vectors && !isFull; ++v)
-          masks[v] = lanesBelow(k, lanes, k.sub(columns, k.constant(v * lanes)));
+      emitForMasks(k, micro, panel, columns, [&](ArrayRef<Value> masks) {
         for (int64_t row = 0; row < height; ++row)
           for (int64_t v = 0; v < panel.vectors; ++v)
             sink(k.add(from, k.constant(row)), v, sums[row * panel.vectors + v], masks[v]);
-      };
-      if (!columns)
-        return emit(true);
-      Value isFull = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::sge, columns,
-                                           k.constant(panelWidth(micro, panel.vectors)));
-      auto branch = scf::IfOp::create(k.b, k.loc, isFull, /*withElseRegion=*/true);
-      OpBuilder::InsertionGuard guard(k.b);
-      k.b.setInsertionPointToStart(branch.thenBlock());
-      emit(true);
-      k.b.setInsertionPointToStart(branch.elseBlock());
-      emit(false);
+      });
     });
   }
 }
 
-void emitDequantizePanel(KernelBuilder &k, const MicroKernel &micro, Value depth, const Panel &panel, Value target) {
+void emitPanelProduct(KernelBuilder &k, const MicroKernel &micro, const Matrix &lhs, Value rows, Value depth,
+                      const Panel &panel, Value columns, int64_t rowBlock, TileSink sink) {
+  if (auto *squares = llvm::dyn_cast<SquareKernel>(&micro))
+    return emitSquareProduct(k, *squares, lhs, rows, depth, panel, columns, sink);
+  emitVectorProduct(k, llvm::cast<VectorKernel>(micro), lhs, rows, depth, panel, columns, rowBlock, sink);
+}
+
+void emitDequantizePanel(KernelBuilder &k, const MicroKernel &codes, Value depth, const Panel &panel, Value target) {
+  const auto &micro = llvm::cast<VectorKernel>(codes);
   int64_t lanes = micro.lanes(), width = panelWidth(micro, panel.vectors), stored = micro.storedPerStep();
   Value one = k.constant(1), zero = k.constant(0), whole = k.ceilDiv(depth, micro.interleave);
   int64_t perGroup = panel.codes.group / micro.interleave;
   Value groups = perGroup ? k.ceilDiv(whole, perGroup) : one;
   k.loop(zero, groups, one, [&](Value group) {
-    CodeVectors codes = CodeVectors::load(k, micro, panel, group);
+    CodeVectors vectors = CodeVectors::load(k, micro, panel, group);
     Value from = perGroup ? k.mul(group, k.constant(perGroup)) : zero;
     Value to = perGroup ? k.minimum(k.add(from, k.constant(perGroup)), whole) : whole;
     k.loop(from, to, one, [&](Value step) {
       for (int64_t v = 0; v < panel.vectors; ++v) {
         Value place = k.add(k.mul(step, k.constant(width * stored)), k.constant(v * lanes * stored));
         Value loaded = micro.loadPanel(k, panel.buffer, k.add(panel.offset, place));
-        Value numbers = micro.dequantize(k, loaded, codes.zeroPoints[v], codes.scales[v]);
+        Value numbers = micro.dequantize(k, loaded, vectors.zeroPoints[v], vectors.scales[v]);
         for (int64_t i = 0; i < micro.interleave; ++i) {
           Value row = k.add(k.mul(step, k.constant(micro.interleave)), k.constant(i));
           storeLanes(k, micro.elementsAt(k, numbers, i), target,

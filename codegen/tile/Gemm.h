@@ -26,14 +26,23 @@ struct Panel {
   PanelCodes codes = {};
 };
 
+/// Rows of the left operand that a schedule may have walked under one sweep over the panels, where squares keep sums.
+constexpr int64_t mostRowsPerSweep = 128;
+
 /// Takes a finished vector: columns [vector * lanes, ...) of the panel in one row. Where `mask` is given, only the
 /// columns that it selects exist.
 using TileSink = llvm::function_ref<void(mlir::Value row, int64_t vector, mlir::Value value, mlir::Value mask)>;
 
-/// Emits the product of `rows` rows with one panel, of which `columns` columns exist (null: all). Blocks have equally
-/// many rows, give or take one, and at most `rowBlock`.
+/// Emits the product of `rows` rows, at most mostRowsPerSweep for squares, with one panel, of which `columns` columns
+/// exist (null: all). Blocks have equally many rows, give or take one, and at most `rowBlock`. Rows are packed first
+/// where the micro-kernel multiplies squares (codegen/tile/Squares.h).
 void emitPanelProduct(KernelBuilder &k, const MicroKernel &micro, const Matrix &lhs, mlir::Value rows,
                       mlir::Value depth, const Panel &panel, mlir::Value columns, int64_t rowBlock, TileSink sink);
+
+/// Emits code for all vectors of a panel, of which `columns` columns exist (null: all): once with null masks for a
+/// panel that is whole, once with those of a panel that is cut.
+void emitForMasks(KernelBuilder &k, const MicroKernel &micro, const Panel &panel, mlir::Value columns,
+                  llvm::function_ref<void(llvm::ArrayRef<mlir::Value> masks)> emit);
 
 /// Columns of a panel that has `vectors` vectors of the micro-kernel.
 inline int64_t panelWidth(const MicroKernel &micro, int64_t vectors) { return vectors * micro.lanes(); }

@@ -15,12 +15,42 @@ struct Matrix {
   mlir::Value buffer, offset, rowStride, columnStride;
 };
 
+/// What all micro-kernels have. Which loops are emitted around one depends on what its registers hold.
 class MicroKernel {
 public:
-  /// `left` and `panel` are what the left operand and a packed panel hold, `result` the type of the sums.
-  MicroKernel(mlir::VectorType accumulator, mlir::Type left, mlir::Type panel, mlir::Type result, int64_t interleave)
-      : accumulator(accumulator), left(left), panel(panel), result(result), interleave(interleave) {}
+  /// Vectors of sums of one row, or squares of several rows.
+  enum class Registers { vectors, squares };
+
   virtual ~MicroKernel() = default;
+
+  /// Elements of a panel that hold what a step takes of one column.
+  virtual int64_t storedPerStep() const { return interleave; }
+  /// What KernelBuilder::setArithmetic takes.
+  virtual llvm::StringRef arithmetic() const { return ""; }
+  /// Whether products can read a left operand whose elements along K lie apart.
+  bool readsStrided() const { return interleave == 1; }
+
+  int64_t lanes() const { return accumulator.getDimSize(0); }
+
+  const Registers registers;
+  const mlir::VectorType accumulator;   // sums of consecutive columns of a row
+  const mlir::Type left, panel, result; // element types
+  const int64_t interleave;             // consecutive elements of a column that a panel keeps side by side
+
+protected:
+  MicroKernel(Registers registers, mlir::VectorType accumulator, mlir::Type left, mlir::Type panel, mlir::Type result,
+              int64_t interleave)
+      : registers(registers), accumulator(accumulator), left(left), panel(panel), result(result),
+        interleave(interleave) {}
+};
+
+/// A step multiplies what it takes of one row, broadcast, by vectors of a panel.
+class VectorKernel : public MicroKernel {
+public:
+  /// `left` and `panel` are what the left operand and a packed panel hold, `result` the type of the sums.
+  VectorKernel(mlir::VectorType accumulator, mlir::Type left, mlir::Type panel, mlir::Type result, int64_t interleave)
+      : MicroKernel(Registers::vectors, accumulator, left, panel, result, interleave) {}
+  static bool classof(const MicroKernel *kernel) { return kernel->registers == Registers::vectors; }
 
   /// `accumulator.getDimSize(0)` consecutive columns of a panel at one step of K, as multiplyAdd takes them.
   virtual mlir::Value loadPanel(KernelBuilder &k, mlir::Value buffer, mlir::Value position) const = 0;
@@ -28,8 +58,6 @@ public:
   /// at least one and not all, and the others count as 0.
   virtual mlir::Value loadRow(KernelBuilder &k, const Matrix &lhs, mlir::Value position, mlir::Value count) const = 0;
   virtual mlir::Value multiplyAdd(KernelBuilder &k, mlir::Value row, mlir::Value columns, mlir::Value sum) const = 0;
-  /// Elements of a panel that hold what a step takes of one column.
-  virtual int64_t storedPerStep() const { return interleave; }
 
   /// For panels of codes: what loadPanel gave, less a zero point and times a scale, each one for a column or null.
   virtual mlir::Value dequantize(KernelBuilder &, mlir::Value columns, mlir::Value /*zeroPoint*/,
@@ -38,16 +66,37 @@ public:
   }
   /// For panels of codes and of halves: element `index` along K of every column of a step, in the result's type.
   virtual mlir::Value elementsAt(KernelBuilder &, mlir::Value columns, int64_t /*index*/) const { return columns; }
-  /// What KernelBuilder::setArithmetic takes.
-  virtual llvm::StringRef arithmetic() const { return ""; }
-  /// Whether loadRow can read a left operand whose elements along K lie apart.
-  bool readsStrided() const { return interleave == 1; }
+};
 
-  int64_t lanes() const { return accumulator.getDimSize(0); }
+/// Registers that a step changes by number: each holds up to 16 lines of 64 bytes, which are sums of a row, elements of
+/// a row along K, or a line of a panel: `interleave` elements of each of 16 columns. One instruction multiplies all
+/// lines of a square by all columns of another.
+class SquareKernel : public MicroKernel {
+public:
+  static constexpr int64_t lines = 16, lineBytes = 64;
+  /// Numbers: sums of the upper row of squares, of the lower one, then what is multiplied.
+  static constexpr int64_t squaresPerRow = 3, ofRows = 2 * squaresPerRow, ofPanel = ofRows + 1;
 
-  const mlir::VectorType accumulator;   // sums of consecutive columns of a row
-  const mlir::Type left, panel, result; // element types
-  const int64_t interleave;             // consecutive elements of a column that a panel keeps side by side
+  SquareKernel(mlir::VectorType accumulator, mlir::Type left, mlir::Type panel, mlir::Type result, int64_t interleave)
+      : MicroKernel(Registers::squares, accumulator, left, panel, result, interleave) {}
+  static bool classof(const MicroKernel *kernel) { return kernel->registers == Registers::squares; }
+
+  /// Elements of K that a square holds.
+  int64_t depth() const { return lines * interleave; }
+
+  /// Gives registers their shapes: `rows` lines for all but that of the panel, which has 16; nothing else may be done
+  /// with them before. What they held is lost, unless that is the shape that they have.
+  virtual void configure(KernelBuilder &k, mlir::Value rows) const = 0;
+  /// What ends a kernel that may have used registers; afterwards they cost the system nothing.
+  virtual void release(KernelBuilder &k) const = 0;
+  virtual void clear(KernelBuilder &k, int64_t number) const = 0;
+  /// Lines lie `stride` elements apart in a buffer.
+  virtual void load(KernelBuilder &k, int64_t number, mlir::Value buffer, mlir::Value position,
+                    int64_t stride) const = 0;
+  virtual void store(KernelBuilder &k, int64_t number, mlir::Value buffer, mlir::Value position,
+                     int64_t stride) const = 0;
+  /// Adds the product of the rows and the columns that were loaded.
+  virtual void multiplyAdd(KernelBuilder &k, int64_t sums) const = 0;
 };
 
 /// The micro-kernel of that name for operands of these element types; none in the reference, where it does not multiply

@@ -47,13 +47,15 @@ LogicalResult LinearOp::inferResults(Inference &inference) {
   Type element = sumType(input.elementType, weight.elementType);
   if (isQuantized)
     element = isa<FloatType>(input.elementType) && isCode(weight.elementType) ? input.elementType : Type();
+  if (getWide()) {
+    bool isPair = input.elementType.isBF16() && weight.elementType.isBF16();
+    if (!isPair && !(input.elementType.isF32() && weight.elementType.isF16()))
+      return inference.error("C9: wide products have operands of bf16, or rows of f32 and a weight of f16");
+    element = Float32Type::get(getContext());
+  }
   if (!element)
     return inference.error(isQuantized ? "C1: with scales, the operand must be a float and the weight i8 or i4"
                                        : "C1: operand and weight have different element types");
-  if (getWide() && (!input.elementType.isBF16() || !weight.elementType.isBF16()))
-    return inference.error("C9: wide products have operands of bf16");
-  if (getWide())
-    element = Float32Type::get(getContext());
   int64_t interleave = getInterleave();
   if (interleave < 1 || (interleave > 1 && !getPanel()))
     return inference.error("C5: only packed weights are interleaved, by a positive number");

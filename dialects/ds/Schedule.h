@@ -39,11 +39,16 @@ inline bool multiplies(ProductKernel kernel, const ProductTypes &types, bool isP
   if (!isPlain(left) || !isPlain(right) || !isPlain(result))
     return false;
   auto isByte = [](mlir::Type element) { return element.isInteger(8); };
+  // Tiles need a packed left operand, which only products with weights have.
+  if (!isPacked && (kernel == ProductKernel::byte_tiles || kernel == ProductKernel::bfloat_tiles))
+    return false;
   switch (kernel) {
   case ProductKernel::bfloat_dot:
-  case ProductKernel::bfloat_halves: return left.isBF16() && right.isBF16() && result.isF32();
+  case ProductKernel::bfloat_halves:
+  case ProductKernel::bfloat_tiles: return left.isBF16() && right.isBF16() && result.isF32();
   case ProductKernel::byte_dot:
   case ProductKernel::byte_pairs:
+  case ProductKernel::byte_tiles:
     return isByte(left) && isByte(right) && left.isUnsignedInteger() != right.isUnsignedInteger() &&
            result.isSignlessInteger(32);
   case ProductKernel::pair_dot:
@@ -62,9 +67,11 @@ inline int64_t interleaveOf(ProductKernel kernel, mlir::Type right) {
   case ProductKernel::codes: return right.isInteger(4) ? 2 : 1; // two in a byte
   case ProductKernel::pair_dot:
   case ProductKernel::bfloat_dot:
-  case ProductKernel::bfloat_halves: return 2;
+  case ProductKernel::bfloat_halves:
+  case ProductKernel::bfloat_tiles: return 2;
   case ProductKernel::byte_dot:
-  case ProductKernel::byte_pairs: return 4;
+  case ProductKernel::byte_pairs:
+  case ProductKernel::byte_tiles: return 4;
   }
   llvm_unreachable("all kernels handled");
 }

@@ -80,14 +80,18 @@ def PackWeights : Pass<"ds-pack-weights", "::mlir::ModuleOp"> {
 }
 
 def RoundProducts : Pass<"ds-round-products", "::mlir::ModuleOp"> {
-  let summary = "multiply in bf16 and sum in f32";
+  let summary = "multiply in bf16 or f16 and sum in f32";
   let description = [{
-    Every `ds.linear` of f32 with a constant weight rounds both operands to bf16 and sums in f32 (`wide`). Products that
-    read the same rows share what they are rounded to. An element of the result changes by at most 2^-7 (1 + 2^-9) times
-    the sum over K of |x w|, plus what rounding of f32 gives. Quantized weights stay as they are. Fails where no product
-    was rounded. Reports: products rounded; remarks say why one is not.
+    Every `ds.linear` of f32 with a constant weight rounds both operands to `type`, bf16 or f16, and sums in f32 (`wide`).
+    Products that read the same rows share what they are rounded to. With u = 2^-8 for bf16 and 2^-11 for f16, an element
+    of the result changes by at most (2 u + u^2) times the sum over K of |x w|, plus what rounding of f32 gives; for
+    numbers of f16 below 2^-14, which are rounded to multiples of 2^-24, add 2^-25 (|x| + |w| + 2^-25) for each product.
+    f16 ends at 65504: a weight with greater finite elements keeps its product in f32, greater elements of rows become
+    infinite. Quantized weights stay as they are. Fails where no product was rounded. Reports: products rounded; remarks
+    say why one is not.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
+  let options = [Option<"type", "type", "std::string", "\"bf16\"", "what operands are rounded to: bf16 or f16">];
 }
 
 def ScheduleKernels : Pass<"ds-schedule-kernels", "::mlir::ModuleOp"> {

@@ -13,6 +13,8 @@ using ds::ProductKernel;
 static constexpr std::pair<ProductKernel, double> instructions[] = {
     {ProductKernel::byte_dot, 4},
     {ProductKernel::bfloat_dot, 2},
+    {ProductKernel::byte_tiles, 32},
+    {ProductKernel::bfloat_tiles, 16},
 };
 
 std::optional<Machine> Machine::parse(StringRef text, std::string &error) {
@@ -37,7 +39,7 @@ std::optional<Machine> Machine::parse(StringRef text, std::string &error) {
     auto kernel = ds::symbolizeProductKernel(name);
     const auto *found = llvm::find_if(instructions, [&](const auto &entry) { return kernel == entry.first; });
     if (found == std::end(instructions))
-      return fail("expected byte_dot or bfloat_dot, found '" + name + "'");
+      return fail("expected byte_dot, bfloat_dot, byte_tiles or bfloat_tiles, found '" + name + "'");
     double rate = found->second;
     if (!number.empty() && (number.getAsDouble(rate) || !(rate > 0)))
       return fail("expected a positive rate, found '" + number + "'");
@@ -71,12 +73,15 @@ std::optional<ProductKernel> fastestKernel(const Machine &machine, const Product
 static constexpr double timePerVector[] = {1.37, 1.05, 1.0, 1.02};
 static constexpr int64_t tallest[] = {16, 12, 8, 6}; // rows of sums that registers hold beside a row of the panel
 
-Tile fastestTile(const Machine &machine, const ProductShape &shape) {
+Tile fastestTile(const Machine &machine, ProductKernel kernel, const ProductShape &shape) {
   int64_t lanes = machine.vectorBits / static_cast<int64_t>(ds::sumBits(shape.types.result));
   // With half the registers, a tile of two vectors and six rows fills them.
   bool isWide = machine.registers() == 32;
   int64_t usual = isWide ? 3 : 2;
+  bool isSquares = kernel == ProductKernel::byte_tiles || kernel == ProductKernel::bfloat_tiles;
   auto tileOf = [&](int64_t vectors) {
+    if (isSquares) // two rows of squares
+      return Tile{32, vectors * lanes};
     int64_t rows = isWide ? tallest[vectors - 1] : (machine.registers() - 1 - vectors) / vectors;
     return Tile{std::min<int64_t>(rows, 16), vectors * lanes};
   };
@@ -87,7 +92,7 @@ Tile fastestTile(const Machine &machine, const ProductShape &shape) {
     double each = isWide ? timePerVector[vectors - 1] : vectors == 1 ? 1.1 : 1;
     return static_cast<double>(llvm::divideCeil(*shape.columns, vectors * lanes) * vectors) * each;
   };
-  for (int64_t vectors = 1; vectors <= usual + (isWide ? 1 : 0); ++vectors)
+  for (int64_t vectors = 1; vectors <= usual + (isWide && !isSquares ? 1 : 0); ++vectors)
     if (time(vectors) < time(best))
       best = vectors;
   return tileOf(best);

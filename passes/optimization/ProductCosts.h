@@ -36,7 +36,7 @@ struct Tile {
   int64_t rows, columns;
 };
 /// The tile that computes the product in the least time, counting what a last panel wastes.
-Tile fastestTile(const Machine &machine, const ProductShape &shape);
+Tile fastestTile(const Machine &machine, ds::ProductKernel kernel, const ProductShape &shape);
 
 } // namespace deepstride
 

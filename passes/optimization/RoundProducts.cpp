@@ -1,12 +1,16 @@
-// ds-round-products: products of f32 with weights that packages hold are computed on operands that are rounded to bf16,
-// and summed in f32. The weight takes half the memory, and instructions that multiply pairs of bf16 do twice the work.
-// Everything between products stays f32.
+// ds-round-products: products of f32 with weights that packages hold are computed on operands that are rounded to bf16
+// or f16, and summed in f32. The weight takes half the memory, and instructions that multiply pairs of bf16 do more
+// work. Everything between products stays f32, as do rows that are rounded to f16: no instruction multiplies pairs of
+// those.
 //
 //   %y = ds.linear %x, %w        %b = ds.cast %x to bf16
 //                            =>  %y = ds.linear %b, %rounded {wide} : (bf16, bf16) -> f32
+#include "dialects/ds/RecipeEvaluator.h"
 #include "passes/Report.h"
 #include "passes/graph/Recipes.h"
 #include "passes/optimization/Passes.h"
+
+#include "llvm/Support/FormatVariadic.h"
 
 namespace deepstride {
 #define GEN_PASS_DEF_ROUNDPRODUCTS
@@ -18,16 +22,71 @@ using namespace deepstride;
 
 namespace {
 
+/// Says which weights f16 cannot hold, each looked at once.
+class HalfRange {
+public:
+  explicit HalfRange(RecipeBook &recipes) : recipes(recipes) {}
+
+  /// Why the weight stays as it is; empty where no finite element becomes infinite.
+  std::string refuse(Value value) {
+    auto weight = value.getDefiningOp<ds::WeightOp>();
+    auto constant = value.getDefiningOp<ds::ConstantOp>();
+    Attribute key = weight ? Attribute(weight.getRecipeAttr()) : Attribute(constant.getValue());
+    auto [found, isNew] = reasons.try_emplace(key);
+    if (isNew)
+      found->second =
+          weight ? refuse(recipes.recipeOf(weight)) : refuse(HostTensor::fromAttribute(elementsOf(constant)), "");
+    return found->second;
+  }
+
+  /// Whether a weight could not be read, which was diagnosed.
+  bool isBroken = false;
+
+private:
+  static DenseElementsAttr elementsOf(ds::ConstantOp constant) { return cast<DenseElementsAttr>(constant.getValue()); }
+
+  std::string refuse(ds::RecipeOp recipe) {
+    auto elements = evaluator.evaluate(recipe);
+    if (succeeded(elements))
+      return refuse(*elements, " '" + recipe.getSymName() + "'");
+    isBroken = true;
+    return "its weight cannot be read";
+  }
+
+  static std::string refuse(const HostTensor &elements, const Twine &name) {
+    constexpr float beyond = 65520; // what is less is rounded to 65504
+    float greatest = 0;
+    for (float element :
+         ArrayRef(reinterpret_cast<const float *>(elements.data), static_cast<size_t>(elements.count())))
+      if (std::isfinite(element))
+        greatest = std::max(greatest, std::fabs(element));
+    if (greatest < beyond)
+      return "";
+    return llvm::formatv("its weight{0} has an element of magnitude {1:e3}; f16 ends at 65504", name, greatest).str();
+  }
+
+  RecipeBook &recipes;
+  RecipeEvaluator evaluator;
+  llvm::DenseMap<Attribute, std::string> reasons;
+};
+
 struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassReport {
+  using Base::Base;
+
   void runOnOperation() override {
     count("products rounded", 0);
+    if (type != "bf16" && type != "f16") {
+      getOperation().emitError("ds-round-products: type: expected bf16 or f16, found '") << type << "'";
+      return signalPassFailure();
+    }
     RecipeBook recipes(getOperation());
+    HalfRange range(recipes);
     llvm::DenseMap<Value, Value> rounded; // rows that several products read
     SmallVector<ds::LinearOp> products;
     getOperation().walk([&](ds::LinearOp op) { products.push_back(op); });
     std::string first;
     for (ds::LinearOp op : products) {
-      std::string reason = round(op, recipes, rounded);
+      std::string reason = round(op, recipes, range, rounded);
       if (reason.empty()) {
         count("products rounded");
         continue;
@@ -36,6 +95,8 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
       if (first.empty())
         first = reason;
     }
+    if (range.isBroken)
+      return signalPassFailure();
     eraseUnusedRecipes(getOperation());
     if (rounded.empty()) {
       getOperation().emitError("ds-round-products: no product was rounded: ")
@@ -47,23 +108,27 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
   static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
   /// Why the product stays as it is; empty where it was replaced.
-  static std::string round(ds::LinearOp op, RecipeBook &recipes, llvm::DenseMap<Value, Value> &rounded) {
-    Type bf16 = BFloat16Type::get(op.getContext());
+  std::string round(ds::LinearOp op, RecipeBook &recipes, HalfRange &range, llvm::DenseMap<Value, Value> &rounded) {
+    bool isHalf = type == "f16";
+    Type f32 = Float32Type::get(op.getContext());
+    Type narrow = isHalf ? Type(Float16Type::get(op.getContext())) : BFloat16Type::get(op.getContext());
     if (op.getScales() || op.getPanel())
       return "its weight is quantized or packed";
     if (!typeOf(op.getInput()).getElementType().isF32() || !typeOf(op.getWeight()).getElementType().isF32())
       return "its operands are not f32";
     if (!isa_and_present<ds::WeightOp, ds::ConstantOp>(op.getWeight().getDefiningOp()))
       return "its weight is computed while the program runs";
+    if (std::string reason = isHalf ? range.refuse(op.getWeight()) : ""; !reason.empty())
+      return reason;
     OpBuilder builder(op);
-    auto cast = [&](Value value) {
-      return ds::CastOp::create(builder, op.getLoc(), typeOf(value).clone(bf16), value, TypeAttr::get(bf16));
+    auto cast = [&](Value value, Type element) {
+      return ds::CastOp::create(builder, op.getLoc(), typeOf(value).clone(element), value, TypeAttr::get(element));
     };
-    auto narrow = cast(op.getWeight());
-    Value weight = recipes.store(builder, narrow);
+    auto narrowed = cast(op.getWeight(), narrow);
+    Value weight = recipes.store(builder, narrowed);
     if (!weight)
       return "the recipe of its weight has too many ops";
-    narrow->erase();
+    narrowed->erase();
     auto old = op.getWeight().getDefiningOp<ds::WeightOp>();
     op.getWeightMutable().assign(weight);
     if (old && old->use_empty())
@@ -71,7 +136,9 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
     Value &input = rounded[op.getInput()];
     if (!input) { // right behind the rows: every product that reads them comes later
       builder.setInsertionPointAfterValue(op.getInput());
-      input = cast(op.getInput());
+      input = cast(op.getInput(), narrow);
+      if (isHalf)
+        input = cast(input, f32);
     }
     op.getInputMutable().assign(input);
     op.setWide(true);

@@ -100,7 +100,7 @@ struct ScheduleKernels : deepstride::impl::ScheduleKernelsBase<ScheduleKernels>,
       count("plain loops");
       return success();
     }
-    Tile tile = fastestTile(machine, shape);
+    Tile tile = fastestTile(machine, *kernel, shape);
     if (rows)
       tile.rows = rows;
     if (columns)

@@ -86,7 +86,11 @@ size_t chooseVariant(const Manifest &manifest, const CpuFeatures &features, cons
     return best;
   if (refusals.empty())
     fail(ErrorCode::InvalidArgument, "no variant '", mcpu, "', expected one of ", join(names));
-  fail(ErrorCode::UnsupportedCpu, "this processor lacks features of every variant: ", join(refusals));
+  bool isAmx = std::any_of(manifest.variants.begin(), manifest.variants.end(), [](const VariantInfo &variant) {
+    return std::count(variant.features.begin(), variant.features.end(), "amx_tile") != 0;
+  });
+  fail(ErrorCode::UnsupportedCpu, "this processor lacks features of every variant: ", join(refusals),
+       isAmx && features.areTilesRefused() ? " (it has AMX, which the system does not let this process use)" : "");
 }
 
 std::shared_ptr<const Package> Package::load(const std::string &directory, const LoadOptions &options) {

@@ -1,4 +1,5 @@
 """What the integration cases share: running the tools, declaring cases, comparing numbers with ONNX Runtime."""
+import ctypes
 import os
 import subprocess
 import sysconfig
@@ -21,12 +22,23 @@ CASES = []
 os.environ["DS_CACHE"] = ""  # a package of yesterday must not hide a fault
 
 
-def processors():
-    """Names for --mcpu whose code runs here, the widest vectors last: of 256 and of 512 bits, without and with vpdpbusd."""
-    wide = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
-    needs = {"x86-64-v3": set(), "alderlake": {"avx_vnni"}, "cascadelake": wide | {"avx512_vnni"}, "x86-64-v4": wide}
+def has_tiles():
+    """Whether the processor has AMX and the system lets this process use it."""
     flags = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags"))
-    return tuple(name for name, features in needs.items() if features <= set(flags.split()))
+    request, permission, tiles = 158, 0x1023, 18  # arch_prctl, ARCH_REQ_XCOMP_PERM, XTILEDATA
+    return "amx_tile" in flags.split() and ctypes.CDLL(None).syscall(request, permission, tiles) == 0
+
+
+def processors():
+    """Names for --mcpu whose code runs here, the widest vectors last: of 256 and of 512 bits, without and with vpdpbusd, and
+    with AMX."""
+    wide = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+    dots = wide | {"avx512_vnni", "avx512_bf16"}
+    needs = {"x86-64-v3": set(), "alderlake": {"avx_vnni"}, "cascadelake": wide | {"avx512_vnni"},
+             "sapphirerapids": dots | {"amx_tile", "amx_bf16", "amx_int8"}, "x86-64-v4": wide}
+    flags = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags"))
+    names = (name for name, features in needs.items() if features <= set(flags.split()))
+    return tuple(name for name in names if name != "sapphirerapids" or has_tiles())
 
 
 class Skip(Exception):

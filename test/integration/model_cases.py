@@ -125,6 +125,9 @@ def mcpu_levels(folder):
         other = json.loads((compile_model(model, folder, f"--mcpu={cpu}", name=f"{cpu}.dsp") / "manifest.json").read_text())
         features = {name for name in other["variants"][0]["features"] if "vnni" in name}
         expect(features == found, f"--mcpu={cpu} needs {features}, expected {found}")
+    other = compile_model(model, folder, "--mcpu=sapphirerapids", name="sapphirerapids.dsp")
+    features = json.loads((other / "manifest.json").read_text())["variants"][0]["features"]
+    expect({"avx512_bf16", "amx_tile", "amx_bf16", "amx_int8"} <= set(features), f"--mcpu=sapphirerapids needs {features}")
     for variant in manifest["variants"]:
         variant["features"].append("feature-of-tomorrow")
     (package / "manifest.json").write_text(json.dumps(manifest))

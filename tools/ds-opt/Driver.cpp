@@ -196,7 +196,7 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
         for (const auto &dim : options.dims)
           graph.dims.push_back((dim.getKey() + "=" + Twine(dim.getValue())).str());
       graph.recompose = !isReference;
-      graph.linear = options.quantize.bits > 0 || options.rounds; // whose weights are what is quantized
+      graph.linear = options.quantize.bits > 0 || !options.rounds.empty(); // whose weights are what is quantized
       graph.widen = options.reference == Reference::F64;
       buildGraphPipeline(pm, graph);
     });
@@ -251,8 +251,8 @@ PackageOptions Driver::packageOptions() const {
         "int" + std::to_string(quantize.bits) + ",group=" + std::to_string(quantize.group) +
             ",scheme=" + quantize.scheme + (quantize.keep.empty() ? "" : ",keep=" + quantize.keep),
         true);
-  if (options.rounds)
-    add("precision", "bf16", true);
+  if (!options.rounds.empty())
+    add("precision", options.rounds, true);
   if (options.quantize.activations)
     add("activations", "int8", true);
   std::vector<std::string> shapes;
@@ -277,7 +277,7 @@ bool Driver::resolveTargets() {
     }
     // Which instruction multiplies bf16 fastest differs by machine; other products have one that always does.
     bool isThisMachine = name == "host" || name == "native";
-    target->machine = machineOf(*target, isThisMachine, options.rounds && target->bfloatDot, options.ceilings, error);
+    target->machine = machineOf(*target, isThisMachine, options.rounds == "bf16" && target->bfloatDot, options.ceilings, error);
     if (!error.empty()) {
       llvm::errs() << "ds-opt: " << error << "\n";
       return false;

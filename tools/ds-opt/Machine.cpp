@@ -14,7 +14,7 @@ namespace deepstride {
 namespace {
 /// Operations per second of one instruction, over that of f32 multiply-adds; nothing where unknown.
 struct Rates {
-  std::optional<double> bfloatDot, byteDot;
+  std::optional<double> bfloatDot, byteDot, bfloatTiles, byteTiles;
 };
 } // namespace
 
@@ -36,7 +36,7 @@ static Rates measureRates() {
   auto rate = [&](ds::PeakKernel kernel) {
     return kernel && f32 > 0 ? std::optional<double>(operationsPerSecond(kernel) / f32) : std::nullopt;
   };
-  return {rate(kernels.bf16), rate(kernels.int8)};
+  return {rate(kernels.bf16), rate(kernels.int8), rate(kernels.amxBf16), rate(kernels.amxInt8)};
 }
 
 static Rates readRates(llvm::StringRef path, std::string &error) {
@@ -57,7 +57,9 @@ static Rates readRates(llvm::StringRef path, std::string &error) {
   if (!f32 || !(*f32 > 0))
     return fail("expected a positive number 'f32_gflops' in 'ceilings'");
   Rates rates;
-  for (auto [key, rate] : {std::pair("bf16_gflops", &rates.bfloatDot), std::pair("int8_gops", &rates.byteDot)}) {
+  for (auto [key, rate] :
+       {std::pair("bf16_gflops", &rates.bfloatDot), std::pair("int8_gops", &rates.byteDot),
+        std::pair("amx_bf16_gflops", &rates.bfloatTiles), std::pair("amx_int8_gops", &rates.byteTiles)}) {
     const llvm::json::Value *value = ceilings->get(key);
     if (!value || value->getAsNull())
       continue;
@@ -85,6 +87,8 @@ std::string machineOf(const CpuTarget &target, bool isThisMachine, bool asksForR
   };
   add(target.byteDot, "byte_dot", rates.byteDot);
   add(target.bfloatDot, "bfloat_dot", rates.bfloatDot);
+  add(target.byteTiles, "byte_tiles", rates.byteTiles);
+  add(target.bfloatTiles, "bfloat_tiles", rates.bfloatTiles);
   return text;
 }
 

@@ -152,12 +152,12 @@ static const OptionInfo table[] = {
     {"--quantize", Argument::Required, "TYPE[,...]",
      "store weights of products as int8 or int4; then ,group=N (along K; int4: 32), ,scheme=asymmetric, ,keep=REGEX",
      applyQuantize},
-    {"--precision", Argument::Required, "f32|bf16",
-     "what products with weights multiply: f32 (default), or both sides rounded to bf16, with sums in f32",
+    {"--precision", Argument::Required, "f32|bf16|f16",
+     "what products with weights multiply: f32 (default), or both sides rounded to bf16 or f16, with sums in f32",
      [](ParsedCommandLine &line, StringRef value) {
-       line.options.rounds = value == "bf16";
-       return std::string(
-           value == "f32" || value == "bf16" ? "" : "--precision expects f32 or bf16, found '" + value.str() + "'");
+       line.options.rounds = value == "f32" ? "" : value.str();
+       bool isKnown = value == "f32" || value == "bf16" || value == "f16";
+       return std::string(isKnown ? "" : "--precision expects f32, bf16 or f16, found '" + value.str() + "'");
      }},
     {"--ceilings", Argument::Required, "FILE.json",
      "what the machine reached in ds-run bench --json, by which kernels are chosen; default: measured where it decides",
@@ -260,8 +260,8 @@ static std::string checkCombination(const DriverOptions &options) {
     return "--stop-after and --emit exclude each other";
   if (options.emit == Emit::Onnx && !options.isOnnx())
     return "--emit=onnx expects an .onnx model";
-  if (options.rounds && options.reference == Reference::F64)
-    return "--precision=bf16 sums in f32; it cannot be combined with --reference=f64";
+  if (!options.rounds.empty() && options.reference == Reference::F64)
+    return "--precision=" + options.rounds + " sums in f32; it cannot be combined with --reference=f64";
   const Quantization &quantize = options.quantize;
   if (quantize.activations && (quantize.bits != 8 || quantize.group != 0 || quantize.scheme != "symmetric")) {
     std::string found = "int" + std::to_string(quantize.bits) + ",group=" + std::to_string(quantize.group) +

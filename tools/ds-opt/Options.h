@@ -30,7 +30,8 @@ struct DriverOptions {
   std::vector<std::string> cpus;
   Reference reference = Reference::Off;
   Quantization quantize;
-  bool rounds = false;  // products in bf16
+  /// What products are rounded to, "bf16" or "f16"; empty: nothing.
+  std::string rounds;
   std::string ceilings; // a file of ds-run bench --json; empty: measured where a choice depends on it
   Fusion fusion = Fusion::Specialized;
   std::optional<Phase> stopAfter;

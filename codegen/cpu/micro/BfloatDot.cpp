@@ -8,9 +8,9 @@ using namespace mlir;
 namespace deepstride {
 
 namespace {
-class BfloatPairs : public MicroKernel {
+class BfloatPairs : public VectorKernel {
 public:
-  using MicroKernel::MicroKernel;
+  using VectorKernel::VectorKernel;
 
   Value loadPanel(KernelBuilder &k, Value buffer, Value position) const override {
     auto type = VectorType::get({2 * lanes()}, storageType(panel));

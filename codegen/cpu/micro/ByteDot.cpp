@@ -9,9 +9,9 @@ using namespace mlir;
 namespace deepstride {
 
 namespace {
-class ByteDot : public MicroKernel {
+class ByteDot : public VectorKernel {
 public:
-  using MicroKernel::MicroKernel;
+  using VectorKernel::VectorKernel;
 
   Value loadPanel(KernelBuilder &k, Value buffer, Value position) const override {
     return prepare(k, vector::LoadOp::create(k.b, k.loc, vectorOf(k, 8), buffer, position), panel);

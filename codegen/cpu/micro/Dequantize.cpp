@@ -10,9 +10,9 @@ using namespace mlir;
 namespace deepstride {
 
 namespace {
-class Dequantize : public MicroKernel {
+class Dequantize : public VectorKernel {
 public:
-  using MicroKernel::MicroKernel;
+  using VectorKernel::VectorKernel;
 
   int64_t storedPerStep() const override { return 1; }
 

@@ -30,6 +30,14 @@ std::unique_ptr<MicroKernel> bfloatDotKernel(const LoweringTarget &target, mlir:
 std::unique_ptr<MicroKernel> bfloatHalvesKernel(const LoweringTarget &target, mlir::Type left, mlir::Type panel,
                                                 mlir::Type result);
 
+/// The same operands by AMX: tdpbf16ps sums products of 16 pairs along K in f32 and takes denormals for 0; tdpbusd and
+/// tdpbsud sum bytes exactly. Panels have at most three squares, of 16 columns each. Null
+/// but for vectors of 512 bits.
+std::unique_ptr<MicroKernel> amxBfloatKernel(const LoweringTarget &target, mlir::Type left, mlir::Type panel,
+                                             mlir::Type result);
+std::unique_ptr<MicroKernel> amxByteKernel(const LoweringTarget &target, mlir::Type left, mlir::Type panel,
+                                           mlir::Type result);
+
 /// Floats by codes of i8 or i4, which are converted to f32 as they are loaded. Codes of 4 bits lie in pairs along K,
 /// two in a byte.
 std::unique_ptr<MicroKernel> dequantizeKernel(const LoweringTarget &target, mlir::Type left, mlir::Type codes,

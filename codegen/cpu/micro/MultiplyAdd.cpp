@@ -7,9 +7,9 @@ using namespace mlir;
 namespace deepstride {
 
 namespace {
-class MultiplyAdd : public MicroKernel {
+class MultiplyAdd : public VectorKernel {
 public:
-  using MicroKernel::MicroKernel;
+  using VectorKernel::VectorKernel;
 
   Value loadPanel(KernelBuilder &k, Value buffer, Value position) const override {
     auto type = VectorType::get({lanes()}, storageType(panel));

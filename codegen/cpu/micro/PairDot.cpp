@@ -16,9 +16,9 @@ static StringRef instructionFor(int64_t lanes) {
 }
 
 namespace {
-class PairDot : public MicroKernel {
+class PairDot : public VectorKernel {
 public:
-  using MicroKernel::MicroKernel;
+  using VectorKernel::VectorKernel;
 
   Value loadPanel(KernelBuilder &k, Value buffer, Value position) const override {
     Value stored =

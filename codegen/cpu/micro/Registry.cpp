@@ -1,5 +1,6 @@
 // Micro-kernels by the names that schedules use.
 #include "codegen/cpu/micro/MicroKernels.h"
+#include "codegen/tile/Gemm.h"
 
 using namespace mlir;
 
@@ -14,6 +15,8 @@ std::unique_ptr<MicroKernel> makeMicroKernel(const LoweringTarget &target, ds::P
   case ds::ProductKernel::codes: return dequantizeKernel(target, left, right, result);
   case ds::ProductKernel::bfloat_dot: return bfloatDotKernel(target, left, right, result);
   case ds::ProductKernel::bfloat_halves: return bfloatHalvesKernel(target, left, right, result);
+  case ds::ProductKernel::bfloat_tiles: return amxBfloatKernel(target, left, right, result);
+  case ds::ProductKernel::byte_tiles: return amxByteKernel(target, left, right, result);
   case ds::ProductKernel::byte_dot: return byteDotKernel(target, left, right, result);
   case ds::ProductKernel::byte_pairs: return bytePairsKernel(target, left, right, result);
   case ds::ProductKernel::pair_dot:
@@ -40,6 +43,12 @@ FailureOr<std::unique_ptr<MicroKernel>> scheduledKernel(KernelBuilder &k, Operat
   if (schedule.getColumns() % micro->lanes() != 0)
     return op->emitOpError("is scheduled in panels of ")
            << schedule.getColumns() << " columns, which are no whole vectors of " << micro->lanes();
+  bool isSquares = llvm::isa<SquareKernel>(*micro);
+  if (isSquares &&
+      (schedule.getColumns() > SquareKernel::squaresPerRow * micro->lanes() || schedule.getSweep() > mostRowsPerSweep))
+    return op->emitOpError("is scheduled in squares of more than ")
+           << SquareKernel::squaresPerRow * micro->lanes() << " columns, or sweeps of more than " << mostRowsPerSweep
+           << " rows";
   return micro;
 }
 

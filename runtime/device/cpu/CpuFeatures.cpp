@@ -23,13 +23,19 @@ std::string normalized(const std::string &name) {
   return found == aliases.end() ? plain : found->second;
 }
 
+// Tile registers are off for a process until it asks for them, for all of its threads; from then on the frames of
+// signals are larger. So nobody asks who does not need them.
+bool areTilesGranted() {
 #ifdef __x86_64__
-// Tile registers are off for a process until it asks for them.
-bool requestTileRegisters() {
   constexpr long requestPermission = 0x1023, tileData = 18;
-  return syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
+  static const bool granted = syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
+  return granted;
+#else
+  return false;
+#endif
 }
 
+#ifdef __x86_64__
 void addFromCpuid(std::vector<std::string> &names) {
   __builtin_cpu_init();
 #define DS_FEATURE(name)                                                                                               \
@@ -82,14 +88,6 @@ CpuFeatures readHost() {
 CpuFeatures::CpuFeatures(const std::vector<std::string> &given) {
   for (const std::string &name : given)
     names.insert(normalized(name));
-#ifdef __x86_64__
-  if (names.count("amxtile")) {
-    static const bool granted = requestTileRegisters();
-    if (!granted)
-      for (const char *name : {"amxtile", "amxint8", "amxbf16", "amxfp16", "amxcomplex"})
-        names.erase(name);
-  }
-#endif
   if (names.count("bmi1"))
     names.insert("bmi");
 }
@@ -99,7 +97,12 @@ const CpuFeatures &CpuFeatures::host() {
   return features;
 }
 
-bool CpuFeatures::has(const std::string &name) const { return names.count(normalized(name)) != 0; }
+bool CpuFeatures::has(const std::string &name) const {
+  std::string plain = normalized(name);
+  return names.count(plain) != 0 && (plain.compare(0, 3, "amx") != 0 || areTilesGranted());
+}
+
+bool CpuFeatures::areTilesRefused() const { return names.count("amxtile") != 0 && !areTilesGranted(); }
 
 std::vector<std::string> CpuFeatures::missing(const std::vector<std::string> &wanted) const {
   std::vector<std::string> result;

@@ -3,13 +3,14 @@
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t.remarks
 // RUN: ds-opt %s --split-input-file --ds-schedule-kernels="machine=512,bfloat_dot=0.5" 2>%t.slow | FileCheck %s --check-prefix=SLOW
 // RUN: FileCheck %s --check-prefix=SLOWER --input-file=%t.slow
+// RUN: ds-opt %s --split-input-file --ds-schedule-kernels="machine=512,bfloat_dot,bfloat_tiles,byte_tiles" 2>/dev/null | FileCheck %s --check-prefix=SQUARES
 // RUN: ds-opt %s --split-input-file --ds-schedule-kernels="machine=256" 2>/dev/null | FileCheck %s --check-prefix=NARROW
 // RUN: not ds-opt %s --split-input-file --ds-schedule-kernels="machine=300" 2>&1 | FileCheck %s --check-prefix=BITS
 // RUN: not ds-opt %s --split-input-file --ds-schedule-kernels="machine=512,vnni" 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: not ds-opt %s --split-input-file --ds-schedule-kernels="machine=512,byte_dot=-1" 2>&1 | FileCheck %s --check-prefix=RATE
 // RUN: not ds-opt %s --split-input-file --ds-schedule-kernels="machine=512 columns=8" 2>&1 | FileCheck %s --check-prefix=TILE
 // BITS: error: ds-schedule-kernels: machine '300': expected 128, 256, 512 or 1024 bits of a vector, found '300'
-// NAME: error: ds-schedule-kernels: machine '512,vnni': expected byte_dot or bfloat_dot, found 'vnni'
+// NAME: error: ds-schedule-kernels: machine '512,vnni': expected byte_dot, bfloat_dot, byte_tiles or bfloat_tiles, found 'vnni'
 // RATE: error: ds-schedule-kernels: machine '512,byte_dot=-1': expected a positive rate, found '-1'
 // TILE: cannot be scheduled: a tile has at least one row, and whole vectors of 16 columns, found {{[0-9]+}} rows and 8 columns
 
@@ -40,6 +41,8 @@ func.func @columns(%x: tensor<?x32xf32>, %a: tensor<32x768xf32>, %b: tensor<32x6
 // SLOW-LABEL: func.func @bfloat
 // SLOW: #ds.schedule<bfloat_halves, rows = 8, columns = 48, sweep = 128, few = 16>
 // SLOWER: remark: scheduled: bfloat_halves, 8 x 48; bfloat_dot takes 1.8 times as long
+// SQUARES-LABEL: func.func @bfloat
+// SQUARES: #ds.schedule<bfloat_tiles, rows = 32, columns = 48, sweep = 128>
 func.func @bfloat(%x: tensor<?x32xbf16>) -> tensor<?x48xf32> {
   %w = ds.weight @w : tensor<32x48xbf16>
   %0 = ds.linear %x, %w {wide} : (tensor<?x32xbf16>, tensor<32x48xbf16>) -> tensor<?x48xf32>
@@ -59,6 +62,9 @@ ds.recipe @w {
 // CHECK: #ds.schedule<multiply_add, rows = 8, columns = 24, sweep = 128>
 // SLOW-LABEL: func.func @bytes
 // SLOW: #ds.schedule<byte_pairs, rows = 8, columns = 48, sweep = 128>
+// Squares need a packed left operand, which products of two operands of run time have not.
+// SQUARES-LABEL: func.func @bytes
+// SQUARES: #ds.schedule<byte_pairs, rows = 8, columns = 48, sweep = 128>
 func.func @bytes(%x: tensor<?x32xui8>, %w: tensor<32x?xi8>, %p: tensor<?x32xi16>, %d: tensor<?x32xf64>, %e: tensor<32x?xf64>)
     -> (tensor<?x?xi32>, tensor<?x?xi32>, tensor<?x?xi32>, tensor<?x?xf64>) {
   %0 = ds.matmul %x, %w transpose [false, false] : (tensor<?x32xui8>, tensor<32x?xi8>) -> tensor<?x?xi32>
