@@ -2,8 +2,8 @@
 // naming op, location and rule. What single ops promise is in their verifiers; this is about the program as a whole.
 #include "dialects/dist/DistDialect.h"
 #include "dialects/ds/DsDialect.h"
+#include "dialects/ds/HeadRows.h"
 #include "dialects/ds/Norms.h"
-#include "dialects/ds/StridedWindow.h"
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -132,11 +132,15 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
   module.walk([&](ds::FusedOp fused) {
     unsigned anchors = 0;
     Block &body = fused.getBody().front();
-    // Attention and copies read through any strides; loops of elementwise ops have no run-time offsets.
-    bool readsWindows = !body.getOps<ds::AttentionOp>().empty() ||
-                        llvm::all_of(body.without_terminator(), [](Operation &op) { return ds::isWindowOp(&op); });
+    // Attention and what moves elements read through any strides; loops of elementwise ops have no run-time offsets.
+    bool hasAttention = !body.getOps<ds::AttentionOp>().empty();
+    bool readsWindows = hasAttention || llvm::all_of(body.without_terminator(), [](Operation &op) {
+                          return ds::isWindowOp(&op) || ds::readsWindows(&op);
+                        });
     for (Operation &op : body.without_terminator()) {
-      if (isa<ds::Anchor, ds::AttentionOp>(op)) {
+      if (hasAttention && ds::joinsAttention(&op))
+        continue;
+      if (isa<ds::Anchor, ds::AttentionOp>(op) || (readsWindows && ds::readsWindows(&op))) {
         if (++anchors > 1)
           violations.add(&op, "a fused region has at most one anchor");
         continue;
@@ -150,7 +154,7 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
       auto element = dyn_cast<ds::PerElement>(op);
       if (!element || !element.joinsRegions()) {
         violations.add(&op, "fused regions hold elementwise ops, broadcasts and transposes only, beside an anchor and "
-                            "a norm before it, or views only");
+                            "what is computed before it, or views only");
         continue;
       }
       auto scanned = element.scannedOperand();

@@ -7,9 +7,11 @@
 // becomes
 //   %3 = ds.fused { %1 = ds.linear %x, %w ; %2 = ds.gelu %1 ; %3 = ds.binary add %2, %r ; ds.yield %3 }
 #include "passes/Report.h"
+#include "passes/optimization/AttentionRegions.h"
 #include "passes/optimization/Passes.h"
 #include "passes/optimization/WindowChains.h"
 
+#include "dialects/ds/HeadRows.h"
 #include "dialects/ds/Norms.h"
 #include "dialects/ds/TileAccess.h"
 
@@ -49,28 +51,33 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     });
     for (Operation *anchor : anchors)
       if (auto attention = dyn_cast<ds::AttentionOp>(anchor))
-        fuseWindows(attention);
+        wrapAttention(attention);
       else
         fuse(anchor);
+    fuseReaders();
     fuseCopies();
   }
 
-  /// Attention reads its operands and writes its result through any strides, so that heads need not be moved.
-  void fuseWindows(ds::AttentionOp attention) {
-    OpSet region;
-    region.insert(attention);
-    for (OpOperand *operand :
-         {&attention.getQueryMutable(), &attention.getKeyMutable(), &attention.getValueMutable()}) {
-      bool isKey = operand == &attention.getKeyMutable(); // packed before it is multiplied, whichever axis is the last
-      takeIn(windowChain(*operand, analysis, /*keepsRows=*/!isKey), *operand, region, analysis);
-    }
-    Operation *last = attention;
-    if (attention->hasOneUse())
-      if (auto transpose = dyn_cast<ds::TransposeOp>(*attention->user_begin());
-          transpose && transpose->getBlock() == attention->getBlock() && keepsLastAxis(transpose))
-        last = transpose;
-    region.insert(last);
+  void wrapAttention(ds::AttentionOp attention) {
+    auto [region, last] = attentionRegion(attention, analysis);
     wrap(region, last);
+  }
+
+  /// What moves, turns or normalizes rows on its own reads through windows, too.
+  void fuseReaders() {
+    SmallVector<Operation *> ops;
+    getOperation().walk([&](Operation *op) {
+      if (ds::readsWindows(op) && !isa<ds::FusedOp>(op->getParentOp()))
+        ops.push_back(op);
+    });
+    for (Operation *op : ops) {
+      OpSet region;
+      region.insert(op);
+      for (OpOperand &operand : op->getOpOperands())
+        if (readsWindows(operand))
+          takeIn(windowChain(operand, analysis, /*keepsRows=*/isa<ds::RotaryOp>(op)), operand, region, analysis);
+      wrap(region, op);
+    }
   }
 
   /// What several window ops show is copied once, where something reads it that follows no windows. Readers are asked

@@ -1,0 +1,183 @@
+// Gathers what an attention reads into its region. Queries, keys and values are windows of what is in memory, or rows
+// that are normalized and turned behind them; keys and values may be cached rows and new ones, which become results of
+// the region where something else reads them. What cannot be taken in together is left where it is.
+#include "passes/optimization/AttentionRegions.h"
+
+#include "dialects/ds/HeadRows.h"
+#include "passes/optimization/WindowChains.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+namespace {
+
+/// The ops between an operand and a value in memory, nearest first.
+struct RowChain {
+  OpOperand *operand;
+  SmallVector<Operation *> ops;
+
+  bool computes() const { return llvm::any_of(ops, ds::isRowOp); }
+  Value source() const { return ops.empty() ? operand->get() : ops.back()->getOperand(0); }
+};
+
+class AttentionGatherer {
+public:
+  AttentionGatherer(ds::AttentionOp attention, SizeAnalysis &analysis) : attention(attention), analysis(analysis) {}
+
+  std::pair<OpSet, Operation *> run() {
+    last = attention;
+    if (attention->hasOneUse())
+      if (auto transpose = dyn_cast<ds::TransposeOp>(*attention->user_begin());
+          transpose && transpose->getBlock() == attention->getBlock() && keepsLastAxis(transpose))
+        last = transpose;
+    region.insert(attention);
+    region.insert(last);
+    SmallVector<OpOperand *> inPlace;
+    for (OpOperand *operand : {&attention.getQueryMutable(), &attention.getKeyMutable(), &attention.getValueMutable()})
+      if (!compute(*operand))
+        inPlace.push_back(operand);
+    for (OpOperand *operand : inPlace) {
+      bool isKey = operand == &attention.getKeyMutable(); // packed before it is multiplied, whichever axis is the last
+      takeIn(windowChain(*operand, analysis, /*keepsRows=*/!isKey), *operand, region, analysis);
+    }
+    return {region, last};
+  }
+
+private:
+  void stays(Operation *op, StringRef why) {
+    op->emitRemark() << "does not join the region of 'ds.attention': " << why;
+  }
+
+  /// Whether something reads the value that follows no windows.
+  static bool isNeededInMemory(Operation *op) {
+    return !llvm::all_of(op->getUses(), [&](OpOperand &use) {
+      return use.getOwner()->getBlock() == op->getBlock() && readsWindows(use);
+    });
+  }
+
+  /// Windows and row ops behind an operand whose rows stay contiguous. Row ops have one reader; so has, but for
+  /// windows, what they yield, unless the first of the chain may become a result of the region.
+  RowChain rowsBehind(OpOperand &operand, bool mayYield) {
+    RowChain chain{&operand, {}};
+    for (Operation *op = operand.get().getDefiningOp(); ds::isWindowOp(op) || ds::isRowOp(op);
+         op = op->getOperand(0).getDefiningOp()) {
+      bool isShared = ds::isRowOp(op) ? !op->hasOneUse() : isNeededInMemory(op);
+      bool isOfAttention = op->getBlock() == attention->getBlock();
+      if (!isOfAttention || (isShared && !(mayYield && chain.ops.empty()))) {
+        if (isOfAttention && !isa<ds::ReshapeOp>(op))
+          stays(op, "something else reads it");
+        break;
+      }
+      chain.ops.push_back(op);
+    }
+    auto isReached = [&] {
+      auto rows = ds::headRows(
+          operand.get(), [&](Value value) { return value == chain.source(); },
+          [&](Value value) { return asSymbols(analysis.facts(value).sizes); },
+          [](ArrayAttr starts) { return asSymbols(*sizesFromAttribute(starts)); });
+      return rows && rows->window.strides.back().isConstant(1);
+    };
+    // A reshape of a whole buffer is a view of it already.
+    while (!chain.ops.empty() && (isa<ds::ReshapeOp>(chain.ops.back()) || !isReached())) {
+      if (!isa<ds::ReshapeOp>(chain.ops.back()))
+        stays(chain.ops.back(), "its rows are not contiguous, or joined with others");
+      chain.ops.pop_back();
+    }
+    return chain;
+  }
+
+  /// What is against putting rows together in the kernel, where an op does it.
+  std::optional<StringRef> jointObstacle(Operation *op) {
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    if (type.getRank() != 4 || !type.getElementType().isF32())
+      return "it is not f32";
+    if (op->getBlock() != attention->getBlock())
+      return "it is in another block";
+    return cast<ds::ConcatOp>(op).getAxis() == 2 ? std::nullopt
+                                                 : std::optional<StringRef>("it joins something else than tokens");
+  }
+
+  /// Takes in what computes an operand's rows, if something does.
+  bool compute(OpOperand &operand) {
+    if (!cast<RankedTensorType>(operand.get().getType()).getElementType().isF32())
+      return false;
+    bool isQuery = &operand == &attention.getQueryMutable();
+    SmallVector<RowChain> chains;
+    OpSet larger(region);
+    auto concat = operand.get().getDefiningOp<ds::ConcatOp>();
+    if (concat && !isQuery) {
+      if (auto reason = jointObstacle(concat)) {
+        stays(concat, *reason);
+        return false;
+      }
+      for (OpOperand &input : concat->getOpOperands())
+        chains.push_back(rowsBehind(input, /*mayYield=*/true));
+      larger.insert(concat);
+    } else {
+      chains.push_back(rowsBehind(operand, /*mayYield=*/!isQuery));
+      bool yields = !chains.front().ops.empty() && isNeededInMemory(chains.front().ops.front());
+      if (!chains.front().computes() && !yields)
+        return false;
+    }
+    for (RowChain &chain : chains)
+      for (Operation *op : chain.ops)
+        if (ds::isRowOp(op) || isNeededInMemory(op))
+          larger.insert(op);
+    if (auto reason = jointObstacle(larger, chains)) {
+      stays(operand.get().getDefiningOp(), *reason);
+      return false;
+    }
+    region = larger;
+    for (RowChain &chain : chains)
+      take(chain);
+    return true;
+  }
+
+  std::optional<StringRef> jointObstacle(const OpSet &larger, ArrayRef<RowChain> chains) {
+    auto isInside = [&](Value value) { return value.getDefiningOp() && larger.contains(value.getDefiningOp()); };
+    bool readsInside = llvm::any_of(attention->getOperands().drop_front(3), isInside) ||
+                       llvm::any_of(chains, [&](const RowChain &chain) { return isInside(chain.source()); });
+    for (Operation *op : larger)
+      if (ds::isRowOp(op))
+        readsInside |= llvm::any_of(op->getOperands().drop_front(), isInside);
+    if (auto concat = attention.getQuery().getDefiningOp<ds::ConcatOp>())
+      readsInside |= larger.contains(concat);
+    if (readsInside)
+      return "the attention reads it in another way, too";
+    return dependentsOf(larger, last) ? std::nullopt : std::optional<StringRef>("something between them needs it");
+  }
+
+  /// Gives the reader ops of its own, as takeIn does for windows alone.
+  void take(const RowChain &chain) {
+    OpOperand *read = chain.operand;
+    SmallVector<Operation *> windows;
+    auto flush = [&] {
+      takeIn(windows, *read, region, analysis);
+      windows.clear();
+    };
+    for (Operation *op : chain.ops) {
+      if (ds::isWindowOp(op) && !region.contains(op)) {
+        windows.push_back(op);
+        continue;
+      }
+      flush();
+      region.insert(op);
+      read = &op->getOpOperand(0);
+    }
+    flush();
+  }
+
+  ds::AttentionOp attention;
+  SizeAnalysis &analysis;
+  OpSet region;
+  Operation *last = nullptr;
+};
+
+} // namespace
+
+std::pair<OpSet, Operation *> attentionRegion(ds::AttentionOp attention, SizeAnalysis &analysis) {
+  return AttentionGatherer(attention, analysis).run();
+}
+
+} // namespace deepstride
