@@ -68,6 +68,10 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
                << type;
     if (hasAttention ? op == anchor || ds::joinsAttention(op) : isa<ds::PerElement, ds::ReshapeOp>(op))
       continue;
+    if (isa<ds::LinearOp>(op) && isa_and_present<ds::LinearOp>(anchor)) {
+      anchor = op; // the epilogue looks at the other
+      continue;
+    }
     if (ds::isNorm(op) && hasProduct)
       continue; // before the product, which asks for it
     bool isAlone = llvm::all_of(k.ops(), [&](Operation *other) { return other == op || ds::isWindowOp(other); });

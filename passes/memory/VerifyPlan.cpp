@@ -133,13 +133,15 @@ bool readsOnlyWhatItWrites(ds::KernelOp kernel, unsigned argument) {
   return true;
 }
 
-/// The argument that a kernel changes in place, if its op is an insert or a scatter.
-std::optional<unsigned> updatedArgument(ds::KernelOp kernel) {
-  for (Operation &op : kernel.getBody().front())
-    if (OpOperand *target = updateTarget(&op))
-      if (auto argument = dyn_cast<BlockArgument>(target->get()))
-        return argument.getArgNumber();
-  return std::nullopt;
+/// For each result of a kernel the argument that it is, in part rewritten; -1: none.
+SmallVector<int64_t> updatedArguments(ds::KernelOp kernel) {
+  SmallVector<int64_t> updated;
+  for (Value result : kernel.getBody().front().getTerminator()->getOperands()) {
+    OpOperand *target = updateTarget(result);
+    auto argument = target ? dyn_cast<BlockArgument>(target->get()) : BlockArgument();
+    updated.push_back(argument ? static_cast<int64_t>(argument.getArgNumber()) : -1);
+  }
+  return updated;
 }
 
 SizeExpr PlanInterpreter::bytesOf(Value value) const {
@@ -235,19 +237,22 @@ void PlanInterpreter::write(Operation *op, Memory &memory, int64_t buffer, Value
 void PlanInterpreter::checkAliases(ds::LaunchOp launch, ArrayRef<int64_t> list) {
   auto kernel = symbols.lookupNearestSymbolFrom<ds::KernelOp>(launch, launch.getKernelAttr());
   ArrayRef<int64_t> in = list.take_front(launch.getInputs().size()), out = list.drop_front(in.size());
-  std::optional<unsigned> updated = updatedArgument(kernel);
-  auto stated = launch->getAttrOfType<IntegerAttr>("in_place");
-  if (updated ? !stated || stated.getInt() != *updated : bool(stated))
+  SmallVector<int64_t> updated = updatedArguments(kernel);
+  auto stated = launch->getAttrOfType<DenseI64ArrayAttr>("in_place");
+  bool updates = llvm::any_of(updated, [](int64_t argument) { return argument >= 0; });
+  if (updates != bool(stated) || (stated && stated.asArrayRef() != ArrayRef(updated)))
     report(launch, "in_place names what the kernel updates");
-  if (updated && (out.empty() || in[*updated] != out.front()))
-    report(launch, "an update has the buffer of what it updates");
+  for (auto [argument, buffer] : llvm::zip_equal(updated, out))
+    if (argument >= 0 && in[argument] != buffer)
+      report(launch, "an update has the buffer of what it updates");
   for (auto [number, buffer] : llvm::enumerate(out)) {
     if (llvm::is_contained(out.drop_front(number + 1), buffer))
       report(launch, "results have buffers of their own");
     for (auto [argument, read] : llvm::enumerate(in)) {
       if (read != buffer)
         continue;
-      bool isTarget = updated == argument && kernel.getBody().getArgument(argument).hasOneUse();
+      bool isTarget =
+          updated[number] == static_cast<int64_t>(argument) && kernel.getBody().getArgument(argument).hasOneUse();
       // Elements of other widths lie elsewhere, though their index is the same.
       bool isSameWidth =
           elementBytes(launch.getInputs()[argument].getType()) == elementBytes(launch.getResult(number).getType());

@@ -60,6 +60,7 @@ private:
   /// windows, what they yield, unless the first of the chain may become a result of the region.
   RowChain rowsBehind(OpOperand &operand, bool mayYield) {
     RowChain chain{&operand, {}};
+    bool isCopied = false; // a window that several read is copied, and what computes its rows is not
     for (Operation *op = operand.get().getDefiningOp(); ds::isWindowOp(op) || ds::isRowOp(op);
          op = op->getOperand(0).getDefiningOp()) {
       bool isShared = ds::isRowOp(op) ? !op->hasOneUse() : isNeededInMemory(op);
@@ -69,6 +70,11 @@ private:
           stays(op, "something else reads it");
         break;
       }
+      if (isCopied && ds::isRowOp(op)) {
+        stays(op, "something else reads it");
+        break;
+      }
+      isCopied |= !isShared && !op->hasOneUse();
       chain.ops.push_back(op);
     }
     auto isReached = [&] {
@@ -94,8 +100,15 @@ private:
       return "it is not f32";
     if (op->getBlock() != attention->getBlock())
       return "it is in another block";
-    return cast<ds::ConcatOp>(op).getAxis() == 2 ? std::nullopt
-                                                 : std::optional<StringRef>("it joins something else than tokens");
+    auto concat = dyn_cast<ds::ConcatOp>(op);
+    bool isOfTokens = concat && concat.getAxis() == 2;
+    if (auto insert = dyn_cast<ds::InsertOp>(op)) {
+      const SizeVector &rows = analysis.facts(insert.getUpdate()).sizes, &all = analysis.facts(insert.getInto()).sizes;
+      SizeVector starts = *sizesFromAttribute(insert.getStarts());
+      isOfTokens = llvm::all_of(ArrayRef<size_t>{0, 1, 3},
+                                [&](size_t axis) { return starts[axis].isConstant(0) && rows[axis] == all[axis]; });
+    }
+    return isOfTokens ? std::nullopt : std::optional<StringRef>("it joins something else than tokens");
   }
 
   /// Takes in what computes an operand's rows, if something does.
@@ -105,15 +118,18 @@ private:
     bool isQuery = &operand == &attention.getQueryMutable();
     SmallVector<RowChain> chains;
     OpSet larger(region);
-    auto concat = operand.get().getDefiningOp<ds::ConcatOp>();
-    if (concat && !isQuery) {
-      if (auto reason = jointObstacle(concat)) {
-        stays(concat, *reason);
+    Operation *joint = operand.get().getDefiningOp();
+    if (isQuery || !isa_and_present<ds::ConcatOp, ds::InsertOp>(joint))
+      joint = nullptr;
+    if (joint) {
+      if (auto reason = jointObstacle(joint)) {
+        stays(joint, *reason);
         return false;
       }
-      for (OpOperand &input : concat->getOpOperands())
-        chains.push_back(rowsBehind(input, /*mayYield=*/true));
-      larger.insert(concat);
+      for (OpOperand &input : joint->getOpOperands())
+        if (readsWindows(input)) // what is inserted, and all of what is joined
+          chains.push_back(rowsBehind(input, /*mayYield=*/true));
+      larger.insert(joint);
     } else {
       chains.push_back(rowsBehind(operand, /*mayYield=*/!isQuery));
       bool yields = !chains.front().ops.empty() && isNeededInMemory(chains.front().ops.front());
@@ -122,13 +138,14 @@ private:
     }
     for (RowChain &chain : chains)
       for (Operation *op : chain.ops)
-        if (ds::isRowOp(op) || isNeededInMemory(op))
+        if (ds::isRowOp(op) || op->hasOneUse() || isNeededInMemory(op))
           larger.insert(op);
     if (auto reason = jointObstacle(larger, chains)) {
       stays(operand.get().getDefiningOp(), *reason);
       return false;
     }
-    region = larger;
+    if (joint)
+      region.insert(joint);
     for (RowChain &chain : chains)
       take(chain);
     return true;
@@ -139,10 +156,10 @@ private:
     bool readsInside = llvm::any_of(attention->getOperands().drop_front(3), isInside) ||
                        llvm::any_of(chains, [&](const RowChain &chain) { return isInside(chain.source()); });
     for (Operation *op : larger)
-      if (ds::isRowOp(op))
+      if (ds::isRowOp(op) || isa<ds::InsertOp>(op))
         readsInside |= llvm::any_of(op->getOperands().drop_front(), isInside);
-    if (auto concat = attention.getQuery().getDefiningOp<ds::ConcatOp>())
-      readsInside |= larger.contains(concat);
+    if (isa_and_present<ds::ConcatOp, ds::InsertOp>(attention.getQuery().getDefiningOp()))
+      readsInside |= isInside(attention.getQuery());
     if (readsInside)
       return "the attention reads it in another way, too";
     return dependentsOf(larger, last) ? std::nullopt : std::optional<StringRef>("something between them needs it");
@@ -157,7 +174,7 @@ private:
       windows.clear();
     };
     for (Operation *op : chain.ops) {
-      if (ds::isWindowOp(op) && !region.contains(op)) {
+      if (ds::isWindowOp(op) && !isNeededInMemory(op)) {
         windows.push_back(op);
         continue;
       }

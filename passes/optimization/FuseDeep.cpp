@@ -52,7 +52,7 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     for (Operation *anchor : anchors)
       if (auto attention = dyn_cast<ds::AttentionOp>(anchor))
         wrapAttention(attention);
-      else
+      else if (!isa<ds::FusedOp>(anchor->getParentOp())) // as another product's companion
         fuse(anchor);
     fuseReaders();
     fuseCopies();
@@ -121,6 +121,8 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
         if (auto reason = obstacle(user, anchor, region, last))
           user->emitRemark() << "does not join the region of '" << anchor->getName().getStringRef() << "': " << *reason;
       }
+    if (auto product = dyn_cast<ds::LinearOp>(anchor))
+      takeCompanion(product, region, last);
     Operation *norm = isa<ds::LinearOp>(anchor) ? anchor->getOperand(0).getDefiningOp() : nullptr;
     if (ds::isNorm(norm)) {
       if (auto reason = normObstacle(norm, cast<ds::LinearOp>(anchor), region, last))
@@ -129,6 +131,28 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
         region.insert(norm);
     }
     wrap(region, last);
+  }
+
+  /// Takes in another product of the same input that only the region's ops read: the other half of a gate.
+  void takeCompanion(ds::LinearOp product, OpSet &region, Operation *last) {
+    for (Operation *op : llvm::to_vector(region))
+      for (Value operand : op->getOperands()) {
+        auto other = operand.getDefiningOp<ds::LinearOp>();
+        if (!other || region.contains(other) || other.getInput() != product.getInput() ||
+            other->getBlock() != product->getBlock())
+          continue;
+        OpSet larger(region);
+        larger.insert(other);
+        auto stays = [&](StringRef why) { other.emitRemark() << "does not join the region of 'ds.linear': " << why; };
+        if (!ds::arePair(product, other))
+          stays("its weight is not packed, or has another layout");
+        else if (isRegionResult(other, larger))
+          stays("something else reads it");
+        else if (!dependentsOf(larger, last))
+          stays("something between them needs it");
+        else
+          return void(region = std::move(larger));
+      }
   }
 
   /// Why a product cannot normalize the rows that it reads itself.
@@ -147,7 +171,8 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     if (llvm::any_of(norm->getOperands().drop_front(),
                      [&](Value value) { return analysis.facts(value).sizes.size() != 1; }))
       return "its scale or bias has several axes";
-    if (llvm::any_of(norm->getUsers(), [&](Operation *user) { return user != product && region.contains(user); }))
+    if (llvm::any_of(norm->getUsers(),
+                     [&](Operation *user) { return !isa<ds::LinearOp>(user) && region.contains(user); }))
       return "what follows the product reads it, too";
     OpSet larger(region);
     larger.insert(norm);
