@@ -69,7 +69,8 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
     if (hasAttention ? op == anchor || ds::joinsAttention(op) : isa<ds::PerElement, ds::ReshapeOp>(op))
       continue;
     if (isa<ds::LinearOp>(op) && isa_and_present<ds::LinearOp>(anchor)) {
-      anchor = op; // the epilogue looks at the other
+      if (!llvm::is_contained(k.yielded(), anchor->getResult(0)))
+        anchor = op; // the epilogue looks at the other
       continue;
     }
     if (ds::isNorm(op) && hasProduct)

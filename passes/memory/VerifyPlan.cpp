@@ -135,12 +135,12 @@ bool readsOnlyWhatItWrites(ds::KernelOp kernel, unsigned argument) {
 
 /// For each result of a kernel the argument that it is, in part rewritten; -1: none.
 SmallVector<int64_t> updatedArguments(ds::KernelOp kernel) {
-  SmallVector<int64_t> updated;
-  for (Value result : kernel.getBody().front().getTerminator()->getOperands()) {
-    OpOperand *target = updateTarget(result);
-    auto argument = target ? dyn_cast<BlockArgument>(target->get()) : BlockArgument();
-    updated.push_back(argument ? static_cast<int64_t>(argument.getArgNumber()) : -1);
-  }
+  OperandRange results = kernel.getBody().front().getTerminator()->getOperands();
+  SmallVector<int64_t> updated(results.size(), -1);
+  for (auto [result, number] : llvm::zip_equal(results, updated))
+    if (OpOperand *target = updateTarget(result))
+      if (auto argument = dyn_cast<BlockArgument>(target->get()))
+        number = argument.getArgNumber();
   return updated;
 }
 
@@ -237,22 +237,19 @@ void PlanInterpreter::write(Operation *op, Memory &memory, int64_t buffer, Value
 void PlanInterpreter::checkAliases(ds::LaunchOp launch, ArrayRef<int64_t> list) {
   auto kernel = symbols.lookupNearestSymbolFrom<ds::KernelOp>(launch, launch.getKernelAttr());
   ArrayRef<int64_t> in = list.take_front(launch.getInputs().size()), out = list.drop_front(in.size());
-  SmallVector<int64_t> updated = updatedArguments(kernel);
+  SmallVector<int64_t> updated = updatedArguments(kernel), none(out.size(), -1);
   auto stated = launch->getAttrOfType<DenseI64ArrayAttr>("in_place");
-  bool updates = llvm::any_of(updated, [](int64_t argument) { return argument >= 0; });
-  if (updates != bool(stated) || (stated && stated.asArrayRef() != ArrayRef(updated)))
+  if ((stated ? stated.asArrayRef() : ArrayRef(none)) != ArrayRef(updated))
     report(launch, "in_place names what the kernel updates");
-  for (auto [argument, buffer] : llvm::zip_equal(updated, out))
-    if (argument >= 0 && in[argument] != buffer)
-      report(launch, "an update has the buffer of what it updates");
   for (auto [number, buffer] : llvm::enumerate(out)) {
+    if (updated[number] >= 0 && in[updated[number]] != buffer)
+      report(launch, "an update has the buffer of what it updates");
     if (llvm::is_contained(out.drop_front(number + 1), buffer))
       report(launch, "results have buffers of their own");
     for (auto [argument, read] : llvm::enumerate(in)) {
       if (read != buffer)
         continue;
-      bool isTarget =
-          updated[number] == static_cast<int64_t>(argument) && kernel.getBody().getArgument(argument).hasOneUse();
+      bool isTarget = updated[number] == int64_t(argument) && kernel.getBody().getArgument(argument).hasOneUse();
       // Elements of other widths lie elsewhere, though their index is the same.
       bool isSameWidth =
           elementBytes(launch.getInputs()[argument].getType()) == elementBytes(launch.getResult(number).getType());
@@ -283,9 +280,8 @@ void PlanInterpreter::interpret(ds::LaunchOp launch, Memory &memory) {
     return;
   checkAliases(launch, list);
   for (auto [number, result] : llvm::enumerate(launch.getResults())) {
-    int64_t buffer = list[inputs + number];
-    write(launch, memory, buffer, result);
-    if (isDead(buffer))
+    write(launch, memory, list[inputs + number], result);
+    if (isDead(list[inputs + number]))
       report(launch, "buffer " + Twine(buffer) + " lives while it is written");
   }
 }

@@ -16,6 +16,8 @@ namespace {
 struct RowChain {
   OpOperand *operand;
   SmallVector<Operation *> ops;
+  Operation *end = nullptr; // what ends the chain, where that is worth a remark, and why
+  StringRef why;
 
   bool computes() const { return llvm::any_of(ops, ds::isRowOp); }
   Value source() const { return ops.empty() ? operand->get() : ops.back()->getOperand(0); }
@@ -59,19 +61,20 @@ private:
   /// Windows and row ops behind an operand whose rows stay contiguous. Row ops have one reader; so has, but for
   /// windows, what they yield, unless the first of the chain may become a result of the region.
   RowChain rowsBehind(OpOperand &operand, bool mayYield) {
-    RowChain chain{&operand, {}};
+    RowChain chain{&operand, {}, nullptr, {}};
     bool isCopied = false; // a window that several read is copied, and what computes its rows is not
     for (Operation *op = operand.get().getDefiningOp(); ds::isWindowOp(op) || ds::isRowOp(op);
          op = op->getOperand(0).getDefiningOp()) {
       bool isShared = ds::isRowOp(op) ? !op->hasOneUse() : isNeededInMemory(op);
       bool isOfAttention = op->getBlock() == attention->getBlock();
       if (!isOfAttention || (isShared && !(mayYield && chain.ops.empty()))) {
-        if (isOfAttention && !isa<ds::ReshapeOp>(op))
-          stays(op, "something else reads it");
+        chain.end = op;
+        chain.why = isOfAttention ? "something else reads it" : "it is in another block";
         break;
       }
       if (isCopied && ds::isRowOp(op)) {
-        stays(op, "something else reads it");
+        chain.end = op;
+        chain.why = "something else reads it";
         break;
       }
       isCopied |= !isShared && !op->hasOneUse();
@@ -86,8 +89,10 @@ private:
     };
     // A reshape of a whole buffer is a view of it already.
     while (!chain.ops.empty() && (isa<ds::ReshapeOp>(chain.ops.back()) || !isReached())) {
-      if (!isa<ds::ReshapeOp>(chain.ops.back()))
-        stays(chain.ops.back(), "its rows are not contiguous, or joined with others");
+      if (!isa<ds::ReshapeOp>(chain.ops.back())) {
+        chain.end = chain.ops.back();
+        chain.why = "its rows are not contiguous, or joined with others";
+      }
       chain.ops.pop_back();
     }
     return chain;
@@ -133,14 +138,19 @@ private:
     } else {
       chains.push_back(rowsBehind(operand, /*mayYield=*/!isQuery));
       bool yields = !chains.front().ops.empty() && isNeededInMemory(chains.front().ops.front());
-      if (!chains.front().computes() && !yields)
+      if (!chains.front().computes() && !yields && !ds::isRowOp(chains.front().end))
         return false;
     }
+    for (const RowChain &chain : chains)
+      if (chain.end && !isa<ds::ReshapeOp>(chain.end))
+        stays(chain.end, chain.why);
+    if (!joint && chains.front().ops.empty())
+      return false;
     for (RowChain &chain : chains)
       for (Operation *op : chain.ops)
         if (ds::isRowOp(op) || op->hasOneUse() || isNeededInMemory(op))
           larger.insert(op);
-    if (auto reason = jointObstacle(larger, chains)) {
+    if (auto reason = jointObstacle(operand, larger, chains)) {
       stays(operand.get().getDefiningOp(), *reason);
       return false;
     }
@@ -151,15 +161,24 @@ private:
     return true;
   }
 
-  std::optional<StringRef> jointObstacle(const OpSet &larger, ArrayRef<RowChain> chains) {
+  /// What is against computing an operand with the ops that `larger` has beside the region's.
+  std::optional<StringRef> jointObstacle(OpOperand &operand, const OpSet &larger, ArrayRef<RowChain> chains) {
     auto isInside = [&](Value value) { return value.getDefiningOp() && larger.contains(value.getDefiningOp()); };
     bool readsInside = llvm::any_of(attention->getOperands().drop_front(3), isInside) ||
                        llvm::any_of(chains, [&](const RowChain &chain) { return isInside(chain.source()); });
     for (Operation *op : larger)
       if (ds::isRowOp(op) || isa<ds::InsertOp>(op))
         readsInside |= llvm::any_of(op->getOperands().drop_front(), isInside);
-    if (isa_and_present<ds::ConcatOp, ds::InsertOp>(attention.getQuery().getDefiningOp()))
-      readsInside |= isInside(attention.getQuery());
+    // Other operands are computed of what is in memory before.
+    for (OpOperand &other : attention->getOpOperands().take_front(3)) {
+      if (&other == &operand || (other.get() == operand.get() && other.getOperandNumber() > 0))
+        continue;
+      for (Operation *op = other.get().getDefiningOp(); op; op = op->getOperand(0).getDefiningOp()) {
+        readsInside |= larger.contains(op) && !region.contains(op);
+        if (!ds::isWindowOp(op) && !ds::isRowOp(op))
+          break;
+      }
+    }
     if (readsInside)
       return "the attention reads it in another way, too";
     return dependentsOf(larger, last) ? std::nullopt : std::optional<StringRef>("something between them needs it");
