@@ -152,7 +152,7 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
       if (readsWindows && ds::isWindowOp(&op))
         continue;
       if (ds::isNorm(&op) && llvm::any_of(op.getUsers(), [&](Operation *user) {
-            return isa<ds::LinearOp>(user) && user->getBlock() == &body;
+            return (isa<ds::LinearOp>(user) || ds::roundedNorm(user)) && user->getBlock() == &body;
           }))
         continue; // its prologue
       auto element = dyn_cast<ds::PerElement>(op);

@@ -14,7 +14,7 @@ Epilogue::Epilogue(KernelBuilder &k, Operation *anchor)
   for (Operation *op : k.ops())
     if (auto linear = dyn_cast<ds::LinearOp>(op); linear && op != anchor)
       other = linear;
-    else if (op != anchor && !isa<ds::ConstantOp>(op) && !ds::isNorm(op))
+    else if (op != anchor && !isa<ds::ConstantOp>(op) && !ds::isNorm(op) && !ds::roundedNorm(op))
       ops.push_back(op);
 }
 
@@ -28,7 +28,7 @@ LogicalResult Epilogue::verify() {
     return other.emitOpError("shares a kernel with what is no product of the same input and layout");
   auto isHeld = [&](Value value) { return ds::isTileElement(k.elementOf(value)); };
   for (Value value : k.yielded()) {
-    if (isPrologue(value))
+    if (ds::isNorm(value.getDefiningOp()))
       continue;
     if (other && value == other.getResult())
       return k.kernel.emitOpError("yields the product that its ops combine with another one");

@@ -46,7 +46,9 @@ private:
   /// To what memory could hold of the anchor's result, and of its companion's.
   void apply(mlir::Value value, const TilePlace &place, mlir::Value companion = {});
   /// What the anchor reads may be computed before it, and is stored by whoever does.
-  static bool isPrologue(mlir::Value value) { return ds::isNorm(value.getDefiningOp()); }
+  static bool isPrologue(mlir::Value value) {
+    return ds::isNorm(value.getDefiningOp()) || ds::roundedNorm(value.getDefiningOp());
+  }
   ds::TileAccess accessOf(mlir::Value value) { return *ds::tileAccess(k.sizesOf(value), shape, rowAxes); }
   mlir::Value operand(mlir::Value value, const TilePlace &place, mlir::Value like);
 

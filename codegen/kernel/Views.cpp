@@ -34,7 +34,12 @@ std::optional<View> operandView(KernelBuilder &k, Value value) {
 }
 
 std::optional<View> resultView(KernelBuilder &k, Operation *op) {
-  for (auto [number, value] : llvm::enumerate(k.yielded())) {
+  for (auto [number, yielded] : llvm::enumerate(k.yielded())) {
+    Value value = yielded; // as it is stored: rounded, its axes joined
+    if (auto cast = value.getDefiningOp<ds::CastOp>())
+      value = cast.getInput();
+    while (auto reshape = value.getDefiningOp<ds::ReshapeOp>())
+      value = reshape.getInput();
     View view = viewOf(k.outputBuffer(number), ds::StridedWindow::whole(k.sizesOf(value)));
     if (value == op->getResult(0))
       return view;

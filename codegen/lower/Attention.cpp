@@ -77,7 +77,7 @@ void AttentionLowering::emitPlain() {
         return arith::MulFOp::create(b, loc, memref::LoadOp::create(b, loc, scores, column), y);
       });
       Value result = orZero(arith::DivFOp::create(b, loc, weighted, total), total);
-      k.store(result, results.buffer, place(results, at[2], i), element);
+      k.store(rounded(result), results.buffer, place(results, at[2], i), resultElement);
     });
   });
 }
@@ -227,18 +227,23 @@ void AttentionLowering::emitHead(const Panels &p, ArrayRef<Value> at) {
       Value firstValue = k.add(k.mul(number, columns), firstColumn);
       Value offset = k.add(p.arePanel ? p.values.offset : p.valuesAt, k.mul(firstValue, k.constant(p.valuePanel)));
       Panel packed{p.arePanel ? p.values.buffer : scratch, offset, p.valuePanel / p.lanes, {}};
-      emitPanelProduct(k, p.micro, weights, count, weighted, packed, k.sub(width, first), p.rowBlock,
-                       [&](Value row, int64_t v, Value tile, Value mask) {
-                         Value scale = vector::BroadcastOp::create(b, loc, tile.getType(),
-                                                                   memref::LoadOp::create(b, loc, p.inverse, row));
-                         Value column = k.add(first, k.constant(v * p.lanes));
-                         Value position =
-                             k.add(results.offset, k.add(k.mul(k.add(block, row), results.rowStride), column));
-                         Value result = orZero(arith::MulFOp::create(b, loc, tile, scale), scale);
-                         storeLanes(k, result, results.buffer, position, mask);
-                       });
+      emitPanelProduct(
+          k, p.micro, weights, count, weighted, packed, k.sub(width, first), p.rowBlock,
+          [&](Value row, int64_t v, Value tile, Value mask) {
+            Value scale =
+                vector::BroadcastOp::create(b, loc, tile.getType(), memref::LoadOp::create(b, loc, p.inverse, row));
+            Value column = k.add(first, k.constant(v * p.lanes));
+            Value position = k.add(results.offset, k.add(k.mul(k.add(block, row), results.rowStride), column));
+            Value result = orZero(arith::MulFOp::create(b, loc, tile, scale), scale);
+            storeLanes(k, toStorage(b, loc, rounded(result), resultElement), results.buffer, position, mask);
+          });
     });
   });
+}
+
+/// The result as its kernel yields it.
+Value AttentionLowering::rounded(Value result) {
+  return resultElement == element ? result : emitCast(k.b, k.loc, result, element, resultElement);
 }
 
 /// How many heads of queries share a head of keys.
@@ -271,12 +276,14 @@ LogicalResult AttentionLowering::run() {
   if (!isReached || !result || !result->axes[3].stride.isConstant(1))
     return op.emitOpError("shares a kernel with more than windows that strides reach, row ops and caches of its "
                           "operands, or its features are moved");
-  for (Value value : k.yielded()) {
-    auto transpose = value.getDefiningOp<ds::TransposeOp>();
-    bool isResult = value == op.getResult() || (transpose && transpose.getInput() == op.getResult());
-    if (!isResult && !(joinedKeys && joinedKeys->has(value)) && !(joinedValues && joinedValues->has(value)))
-      return op.emitOpError("shares a kernel that yields more than its result, its keys and its values");
-  }
+  auto isJoined = [&](Value value) {
+    return (joinedKeys && joinedKeys->has(value)) || (joinedValues && joinedValues->has(value));
+  };
+  SmallVector<Value> results; // one, which resultView has found
+  llvm::copy_if(k.yielded(), std::back_inserter(results), [&](Value value) { return !isJoined(value); });
+  if (results.size() != 1)
+    return op.emitOpError("shares a kernel that yields more than its result, its keys and its values");
+  resultElement = k.elementOf(results.front());
   for (Value value : op->getOperands().drop_front(3)) // masks and positions
     if (!isa<BlockArgument>(value))
       return op.emitOpError("expects masks and positions in memory, found what its kernel computes");

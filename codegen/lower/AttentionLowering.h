@@ -33,6 +33,7 @@ private:
   void emitPanels();
   void emitHead(const Panels &p, llvm::ArrayRef<mlir::Value> at);
   mlir::Value repeatOf();
+  mlir::Value rounded(mlir::Value result);
   /// One head of an operand or of the result, as a matrix of tokens by features.
   Matrix headOf(const View &view, mlir::Value batch, mlir::Value head);
   mlir::Value divisorOf(mlir::Value sum);
@@ -65,7 +66,7 @@ private:
 
   KernelBuilder &k;
   ds::AttentionOp op;
-  mlir::Type element;
+  mlir::Type element, resultElement; // of the operands; as the result is stored
   SizeVector q, key, value;
   llvm::SmallVector<ds::ScoreStep> steps;
   ds::ScoreWindow bounds;

@@ -282,7 +282,7 @@ void PlanInterpreter::interpret(ds::LaunchOp launch, Memory &memory) {
   for (auto [number, result] : llvm::enumerate(launch.getResults())) {
     write(launch, memory, list[inputs + number], result);
     if (isDead(list[inputs + number]))
-      report(launch, "buffer " + Twine(buffer) + " lives while it is written");
+      report(launch, "buffer " + Twine(list[inputs + number]) + " lives while it is written");
   }
 }
 

@@ -35,6 +35,7 @@ public:
         last = transpose;
     region.insert(attention);
     region.insert(last);
+    takeRounding();
     SmallVector<OpOperand *> inPlace;
     for (OpOperand *operand : {&attention.getQueryMutable(), &attention.getKeyMutable(), &attention.getValueMutable()})
       if (!compute(*operand))
@@ -49,6 +50,26 @@ public:
 private:
   void stays(Operation *op, StringRef why) {
     op->emitRemark() << "does not join the region of 'ds.attention': " << why;
+  }
+
+  /// The result is stored as it is multiplied next: a reshape of a whole buffer before that changes nothing.
+  void takeRounding() {
+    SmallVector<Operation *> ops;
+    for (Operation *op = last; op->hasOneUse();) {
+      op = *op->user_begin();
+      auto cast = dyn_cast<ds::CastOp>(op);
+      if (op->getBlock() != attention->getBlock() || !(cast || isa<ds::ReshapeOp>(op)))
+        return;
+      ops.push_back(op);
+      if (!cast)
+        continue;
+      auto element = [](Value value) { return mlir::cast<RankedTensorType>(value.getType()).getElementType(); };
+      if (!element(cast.getInput()).isF32() || !element(cast.getResult()).isBF16())
+        return;
+      region.insert(ops.begin(), ops.end());
+      last = cast;
+      return;
+    }
   }
 
   /// Whether something reads the value that follows no windows.
