@@ -2,8 +2,9 @@
 // naming op, location and rule. What single ops promise is in their verifiers; this is about the program as a whole.
 #include "dialects/dist/DistDialect.h"
 #include "dialects/ds/DsDialect.h"
+#include "dialects/ds/HeadRows.h"
 #include "dialects/ds/Norms.h"
-#include "dialects/ds/StridedWindow.h"
+#include "dialects/ds/TileAccess.h"
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -132,25 +133,32 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
   module.walk([&](ds::FusedOp fused) {
     unsigned anchors = 0;
     Block &body = fused.getBody().front();
-    // Attention and copies read through any strides; loops of elementwise ops have no run-time offsets.
-    bool readsWindows = !body.getOps<ds::AttentionOp>().empty() ||
-                        llvm::all_of(body.without_terminator(), [](Operation &op) { return ds::isWindowOp(&op); });
+    // Attention and what moves elements read through any strides; loops of elementwise ops have no run-time offsets.
+    bool hasAttention = !body.getOps<ds::AttentionOp>().empty();
+    bool readsWindows = hasAttention || llvm::all_of(body.without_terminator(), [](Operation &op) {
+                          return ds::isWindowOp(&op) || ds::readsWindows(&op);
+                        });
     for (Operation &op : body.without_terminator()) {
-      if (isa<ds::Anchor, ds::AttentionOp>(op)) {
-        if (++anchors > 1)
+      if (hasAttention && ds::joinsAttention(&op))
+        continue;
+      if (isa<ds::Anchor, ds::AttentionOp>(op) || (readsWindows && ds::readsWindows(&op))) {
+        auto linear = dyn_cast<ds::LinearOp>(op);
+        auto firsts = body.getOps<ds::LinearOp>();
+        bool isPair = linear && linear != *firsts.begin() && ds::arePair(*firsts.begin(), linear);
+        if (++anchors > (isPair ? 2 : 1))
           violations.add(&op, "a fused region has at most one anchor");
         continue;
       }
       if (readsWindows && ds::isWindowOp(&op))
         continue;
       if (ds::isNorm(&op) && llvm::any_of(op.getUsers(), [&](Operation *user) {
-            return isa<ds::LinearOp>(user) && user->getBlock() == &body;
+            return (isa<ds::LinearOp>(user) || ds::roundedNorm(user)) && user->getBlock() == &body;
           }))
         continue; // its prologue
       auto element = dyn_cast<ds::PerElement>(op);
       if (!element || !element.joinsRegions()) {
         violations.add(&op, "fused regions hold elementwise ops, broadcasts and transposes only, beside an anchor and "
-                            "a norm before it, or views only");
+                            "what is computed before it, or views only");
         continue;
       }
       auto scanned = element.scannedOperand();

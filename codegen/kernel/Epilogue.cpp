@@ -12,18 +12,26 @@ Epilogue::Epilogue(KernelBuilder &k, Operation *anchor)
     : k(k), anchor(anchor), shape(k.sizesOf(anchor->getResult(0))), rowAxes(cast<ds::Anchor>(anchor).rowAxes()),
       element(k.elementOf(anchor->getResult(0))), columns(k.index(product(ArrayRef(shape).drop_front(rowAxes)))) {
   for (Operation *op : k.ops())
-    if (op != anchor && !isa<ds::ConstantOp>(op) && !ds::isNorm(op))
+    if (auto linear = dyn_cast<ds::LinearOp>(op); linear && op != anchor)
+      other = linear;
+    else if (op != anchor && !isa<ds::ConstantOp>(op) && !ds::isNorm(op) && !ds::roundedNorm(op))
       ops.push_back(op);
 }
 
 LogicalResult Epilogue::verify() {
-  for (Value value : anchor->getOperands())
-    if (!isa<BlockArgument>(value) && !isPrologue(value))
-      return anchor->emitOpError("expects operands in memory, found what its kernel computes");
+  for (Operation *op : {anchor, other.getOperation()})
+    for (Value value : op ? op->getOperands() : ValueRange())
+      if (!isa<BlockArgument>(value) && !isPrologue(value))
+        return op->emitOpError("expects operands in memory, found what its kernel computes");
+  if (other && (!isa<ds::LinearOp>(anchor) || !ds::arePair(other, cast<ds::LinearOp>(anchor)) ||
+                k.sizesOf(other.getResult()) != shape))
+    return other.emitOpError("shares a kernel with what is no product of the same input and layout");
   auto isHeld = [&](Value value) { return ds::isTileElement(k.elementOf(value)); };
   for (Value value : k.yielded()) {
-    if (isPrologue(value))
+    if (ds::isNorm(value.getDefiningOp()))
       continue;
+    if (other && value == other.getResult())
+      return k.kernel.emitOpError("yields the product that its ops combine with another one");
     if (isa<BlockArgument>(value) || k.sizesOf(value) != shape)
       return k.kernel.emitOpError("expects results of the sizes of its anchor");
     if (!isHeld(value))
@@ -54,9 +62,12 @@ LogicalResult Epilogue::verify() {
 void Epilogue::reserve(int64_t rows, int64_t width) {
   if (!ops.empty())
     staging = k.scratchOf(storageType(element), SizeExpr(rows * width));
+  if (other)
+    otherStaging = k.scratchOf(storageType(element), SizeExpr(rows * width));
 }
 
-void Epilogue::emit(const TileArea &area, int64_t lanes, llvm::function_ref<void(TileSink)> product) {
+void Epilogue::emit(const TileArea &area, int64_t lanes, llvm::function_ref<void(TileSink)> product,
+                    llvm::function_ref<void(TileSink)> companion) {
   auto at = [&](Value row, int64_t v, Value mask) {
     return TilePlace{k.add(area.firstRow, row), k.add(area.firstColumn, k.constant(v * lanes)), mask};
   };
@@ -65,16 +76,24 @@ void Epilogue::emit(const TileArea &area, int64_t lanes, llvm::function_ref<void
   auto stagedAt = [&](Value row, int64_t v) {
     return k.add(k.mul(row, k.constant(area.width)), k.constant(v * lanes));
   };
-  product([&](Value row, int64_t v, Value value, Value) {
-    storeLanes(k, toStorage(k.b, k.loc, value, element), staging, stagedAt(row, v), {});
-  });
+  auto stage = [&](Value buffer) {
+    return [&, buffer](Value row, int64_t v, Value value, Value) {
+      storeLanes(k, toStorage(k.b, k.loc, value, element), buffer, stagedAt(row, v), {});
+    };
+  };
+  product(stage(staging));
+  if (other)
+    companion(stage(otherStaging));
   auto stored = VectorType::get({lanes}, storageType(element));
   k.loop(k.constant(0), area.rows, k.constant(1), [&](Value row) {
     auto drain = [&](bool isFull) {
       for (int64_t v = 0; v < area.width / lanes; ++v) {
-        Value value = fromStorage(k.b, k.loc, loadLanes(k, stored, staging, stagedAt(row, v), {}), element);
+        auto staged = [&](Value buffer) {
+          return fromStorage(k.b, k.loc, loadLanes(k, stored, buffer, stagedAt(row, v), {}), element);
+        };
+        Value value = staged(staging);
         Value mask = isFull ? Value() : lanesBelow(k, lanes, k.sub(area.columns, k.constant(v * lanes)));
-        apply(value, at(row, v, mask));
+        apply(value, at(row, v, mask), other ? staged(otherStaging) : Value());
       }
     };
     if (!area.columns)
@@ -121,8 +140,10 @@ void Epilogue::store(Value value, const TilePlace &place) {
   apply(value, place);
 }
 
-void Epilogue::apply(Value value, const TilePlace &place) {
+void Epilogue::apply(Value value, const TilePlace &place, Value companion) {
   llvm::DenseMap<Value, Value> values = {{anchor->getResult(0), value}};
+  if (other)
+    values[other.getResult()] = companion;
   auto of = [&](Value wanted) {
     Value &found = values[wanted];
     if (!found)

@@ -31,29 +31,36 @@ public:
   /// `emit` is given vectors row by row at many places of the code.
   void reserve(int64_t rows, int64_t width);
 
-  /// Has `product` compute an area, and stores what the kernel yields of it. Where room was
-  /// made, code for a vector appears once for every row and vector of a block in a product, so that longer epilogues
-  /// are applied to a copy of the area in scratch.
-  void emit(const TileArea &area, int64_t lanes, llvm::function_ref<void(TileSink)> product);
+  /// The product whose result the ops combine with the anchor's: the other half of a gate. Null where there is none.
+  ds::LinearOp companion() const { return other; }
+
+  /// Has `product` compute an area, and `companion` the same one of the companion's result, and stores what the kernel
+  /// yields of it. Where room was made, code for a vector appears once for every row and vector of a block in a
+  /// product, so that longer epilogues are applied to a copy of the area in scratch.
+  void emit(const TileArea &area, int64_t lanes, llvm::function_ref<void(TileSink)> product,
+            llvm::function_ref<void(TileSink)> companion = nullptr);
 
   /// Applies the ops to a vector or a scalar of the anchor's result, in its compute type, and stores what is yielded.
   void store(mlir::Value value, const TilePlace &place);
 
 private:
-  /// To what memory could hold of the anchor's result.
-  void apply(mlir::Value value, const TilePlace &place);
+  /// To what memory could hold of the anchor's result, and of its companion's.
+  void apply(mlir::Value value, const TilePlace &place, mlir::Value companion = {});
   /// What the anchor reads may be computed before it, and is stored by whoever does.
-  static bool isPrologue(mlir::Value value) { return ds::isNorm(value.getDefiningOp()); }
+  static bool isPrologue(mlir::Value value) {
+    return ds::isNorm(value.getDefiningOp()) || ds::roundedNorm(value.getDefiningOp());
+  }
   ds::TileAccess accessOf(mlir::Value value) { return *ds::tileAccess(k.sizesOf(value), shape, rowAxes); }
   mlir::Value operand(mlir::Value value, const TilePlace &place, mlir::Value like);
 
   KernelBuilder &k;
   mlir::Operation *anchor;
+  ds::LinearOp other;
   llvm::SmallVector<mlir::Operation *> ops;
   SizeVector shape; // of the result
   int64_t rowAxes;
   mlir::Type element;
-  mlir::Value columns, staging;
+  mlir::Value columns, staging, otherStaging;
 };
 
 } // namespace deepstride

@@ -2,15 +2,20 @@
 #include "codegen/kernel/Prologue.h"
 
 #include "codegen/lower/Rows.h"
+#include "dialects/ds/Norms.h"
 
 using namespace mlir;
 
 namespace deepstride {
 
 Prologue::Prologue(KernelBuilder &k, ds::LinearOp product)
-    : k(k), product(product), norm(product.getInput().getDefiningOp()) {
+    : k(k), product(product), norm(product.getInput().getDefiningOp()), rounding(nullptr) {
   if (!norm)
     return;
+  if (Operation *before = ds::roundedNorm(norm)) {
+    rounding = norm;
+    norm = before;
+  }
   SizeVector shape = k.sizesOf(product.getInput());
   rows = deepstride::product(ArrayRef(shape).drop_back());
   depth = shape.back();
@@ -29,20 +34,34 @@ LogicalResult Prologue::verify() {
   return success();
 }
 
-void Prologue::reserve() { block = k.scratchOf(k.b.getF32Type(), depth * SizeExpr(rowsPerBlock)); }
+void Prologue::reserve() {
+  block = k.scratchOf(storageType(k.elementOf(product.getInput())), depth * SizeExpr(rowsPerBlock));
+  if (rounding)
+    line = k.scratchOf(k.b.getF32Type(), depth);
+}
 
 Matrix Prologue::emit(Value first, Value count, Value from, Value to, Value parts) {
   Value zero = k.constant(0), one = k.constant(1), width = k.index(depth);
   SizeVector shape = {rows, depth};
   RowSpace space(k, shape, {1});
   View source = k.broadcastView(k.bufferOf(input()), shape, shape), target = k.broadcastView(block, shape, shape);
-  k.loop(zero, count, one, [&](Value row) { emitNormRow(k, space, norm, source, target, {k.add(first, row)}, {row}); });
+  k.loop(zero, count, one, [&](Value row) {
+    if (!rounding)
+      return emitNormRow(k, space, norm, source, target, {k.add(first, row)}, {row});
+    View whole = k.broadcastView(line, shape, shape);
+    emitNormRow(k, space, norm, source, whole, {k.add(first, row)}, {zero});
+    Type given = k.b.getF32Type(), rounded = k.b.getBF16Type();
+    space.map(target, rounded, {&whole}, {zero},
+              [&](OpBuilder &b, ValueRange v) { return emitCast(b, k.loc, v[0], given, rounded); }, {row});
+  });
   for (auto [number, yielded] : llvm::enumerate(k.yielded())) {
     if (yielded != norm->getResult(0))
       continue;
     View stored = k.broadcastView(k.outputBuffer(number), shape, shape);
     auto shareOf = [&](Value part) { return k.divide(k.mul(count, part), parts); };
     k.loop(shareOf(from), shareOf(to), one, [&](Value row) {
+      if (rounding) // what the block holds is not what is yielded
+        return emitNormRow(k, space, norm, source, stored, {k.add(first, row)});
       space.map(stored, k.b.getF32Type(), {&target}, {row}, [](OpBuilder &, ValueRange v) { return v[0]; },
                 {k.add(first, row)});
     });

@@ -6,8 +6,9 @@
 
 namespace deepstride {
 
-/// The norm that makes the left operand of a product with packed weights. A block of rows is normalized to scratch
-/// before the panels that its thread multiplies it by, so that threads which share a block repeat it.
+/// The norm that makes the left operand of a product with packed weights, rounded to bf16 or not. A block of rows is
+/// normalized to scratch before the panels that its thread multiplies it by, so that threads which share a block repeat
+/// it.
 class Prologue {
 public:
   /// Rows of a block: as many as other products walk over between two readings of their panels.
@@ -34,9 +35,9 @@ public:
 private:
   KernelBuilder &k;
   ds::LinearOp product;
-  mlir::Operation *norm;
+  mlir::Operation *norm, *rounding; // the cast behind the norm, or null
   SizeExpr rows, depth;
-  mlir::Value block; // scratch
+  mlir::Value block, line; // scratch; a row before it is rounded
 };
 
 } // namespace deepstride

@@ -34,19 +34,24 @@ std::optional<View> operandView(KernelBuilder &k, Value value) {
 }
 
 std::optional<View> resultView(KernelBuilder &k, Operation *op) {
-  if (k.yielded().size() != 1)
-    return std::nullopt;
-  Value value = k.yielded().front();
-  View view = viewOf(k.outputBuffer(0), ds::StridedWindow::whole(k.sizesOf(value)));
-  if (value == op->getResult(0))
-    return view;
-  auto transpose = value.getDefiningOp<ds::TransposeOp>();
-  if (!transpose || transpose.getInput() != op->getResult(0))
-    return std::nullopt;
-  View moved = view;
-  for (auto [to, from] : llvm::enumerate(transpose.getPermutation()))
-    moved.axes[from] = view.axes[to];
-  return moved;
+  for (auto [number, yielded] : llvm::enumerate(k.yielded())) {
+    Value value = yielded; // as it is stored: rounded, its axes joined
+    if (auto cast = value.getDefiningOp<ds::CastOp>())
+      value = cast.getInput();
+    while (auto reshape = value.getDefiningOp<ds::ReshapeOp>())
+      value = reshape.getInput();
+    View view = viewOf(k.outputBuffer(number), ds::StridedWindow::whole(k.sizesOf(value)));
+    if (value == op->getResult(0))
+      return view;
+    auto transpose = value.getDefiningOp<ds::TransposeOp>();
+    if (!transpose || transpose.getInput() != op->getResult(0))
+      continue;
+    View moved = view;
+    for (auto [to, from] : llvm::enumerate(transpose.getPermutation()))
+      moved.axes[from] = view.axes[to];
+    return moved;
+  }
+  return std::nullopt;
 }
 
 } // namespace deepstride

@@ -12,7 +12,7 @@ namespace deepstride {
 std::optional<View> operandView(KernelBuilder &k, mlir::Value value);
 
 /// The window that the result of `op` is of what the kernel yields: its own axes over the strides of a transpose behind
-/// it. None where the kernel yields anything else.
+/// it, and of a cast and reshapes behind that. None where it is yielded in no such way.
 std::optional<View> resultView(KernelBuilder &k, mlir::Operation *op);
 
 } // namespace deepstride

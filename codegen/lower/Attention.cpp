@@ -1,6 +1,8 @@
-// The attention kernel: one grid item is one head of one batch row. Keys are packed transposed and values as panels
-// into scratch; then for a block of query rows the scores, their softmax and the product with the values never leave
-// scratch. Rows are independent and K is walked whole, so results do not depend on the number of threads.
+// The attention kernel: one grid item is one head of queries of one batch row. A thread puts the keys and values of its
+// heads together where they are not in memory as a whole, and packs them, once for neighbours that share them: keys
+// transposed and values as panels. Then for a block of query rows the scores, their softmax and the product with the
+// values never leave scratch. Rows are independent and K is walked whole, so results do not depend on the number of
+// threads.
 #include "codegen/lower/AttentionLowering.h"
 #include "codegen/tile/Gemm.h"
 
@@ -16,11 +18,10 @@ void AttentionLowering::emitPlain() {
   Location loc = k.loc;
   Type type = computeType(element);
   Value one = k.constant(1), zero = k.constant(0);
-  Value heads = k.index(q[1]), columns = k.index(key[2]), depth = k.index(q[3]);
-  Value width = k.index(value[3]), groups = k.index(key[1]);
+  Value columns = k.index(key[2]), depth = k.index(q[3]);
+  Value width = k.index(value[3]);
   k.setGrid(q[0] * q[1] * q[2], 1);
-  Value scores = k.scratchOf(type, key[2]);
-  Value repeat = k.divide(heads, arith::MaxUIOp::create(b, loc, groups, one));
+  Value scores = k.scratchOf(type, key[2]), repeat = repeatOf();
   Value inverse = k.cell(type), sum = k.cell(type);
   auto accumulate = [&](Value count, llvm::function_ref<Value(Value)> term) {
     memref::StoreOp::create(b, loc, scalarConstant(b, loc, element, 0.0), sum);
@@ -76,10 +77,20 @@ void AttentionLowering::emitPlain() {
         return arith::MulFOp::create(b, loc, memref::LoadOp::create(b, loc, scores, column), y);
       });
       Value result = orZero(arith::DivFOp::create(b, loc, weighted, total), total);
-      k.store(result, results.buffer, place(results, at[2], i), element);
+      k.store(rounded(result), results.buffer, place(results, at[2], i), resultElement);
     });
   });
 }
+
+/// What the panel form has beside the operands: sizes of panels and blocks, places in scratch, and their contents.
+struct AttentionLowering::Panels {
+  const MicroKernel &micro;
+  int64_t lanes, panel, valuePanel, rows, rowBlock; // rows of scores, and of the result, at a time
+  bool arePanel;                                    // values are a panel as they lie
+  Value scratch, valuesAt, scoresAt, scoreStride, inverse, queries;
+  Value keyPanels, valuePanels;
+  Matrix values = {};
+};
 
 void AttentionLowering::emitPanels() {
   OpBuilder &b = k.b;
@@ -87,132 +98,210 @@ void AttentionLowering::emitPanels() {
   ds::ScheduleAttr schedule = ds::scheduleOf(op);
   int64_t lanes = micro->lanes(), panel = schedule.getColumns();
   Value one = k.constant(1), zero = k.constant(0);
-  Value rows = k.index(q[2]), columns = k.index(key[2]), depth = k.index(q[3]), width = k.index(value[3]);
+  Value columns = k.index(key[2]), depth = k.index(q[3]), width = k.index(value[3]);
   // The values' panel is their whole width where that is a few vectors, so that no column is wasted.
   auto fixedWidth = value[3].constant();
   int64_t valuePanel =
       fixedWidth && *fixedWidth % lanes == 0 && *fixedWidth / lanes <= 4 && *fixedWidth > 0 ? *fixedWidth : panel;
   int64_t rowBlock =
       valuePanel / lanes > panel / lanes ? std::max<int64_t>(1, schedule.getRows() * 3 / 4) : schedule.getRows();
-  // Scratch: packed keys, packed values, scores of one row block, one reciprocal sum per row.
-  SizeExpr keyPanels = SizeExpr::ceilDiv(key[2], panel), valuePanels = SizeExpr::ceilDiv(value[3], valuePanel);
-  auto panelsOf = [&](Value size, int64_t width) -> Value { return k.ceilDiv(size, width); };
-  Value keyPanelCount = panelsOf(columns, panel), valuePanelCount = panelsOf(width, valuePanel);
   // Values that lie row by row without a gap are a panel as they are.
-  bool arePanel = value[3].isConstant(valuePanel) && valueView.axes[2].stride.isConstant(valuePanel) &&
-                  valueView.axes[3].stride.isConstant(1);
+  bool isWhole =
+      joinedValues || (valueView.axes[2].stride.isConstant(valuePanel) && valueView.axes[3].stride.isConstant(1));
+  bool arePanel = value[3].isConstant(valuePanel) && isWhole;
+  // Scratch: packed keys, packed values, scores of one row block, one reciprocal sum per row.
   SizeExpr keySpace = (key[2] + SizeExpr(panel)) * q[3];
   SizeExpr valueSpace = arePanel ? SizeExpr(0) : (value[3] + SizeExpr(valuePanel)) * key[2];
   SizeExpr scoreStride = key[2] + SizeExpr(panel);
   Value scratch = k.scratchOf(b.getF32Type(), keySpace + valueSpace + scoreStride * SizeExpr(rowBlock));
-  Value valuesAt = k.index(keySpace), scoresAt = k.index(keySpace + valueSpace), stride = k.index(scoreStride);
-  Value inverse = memref::AllocaOp::create(b, loc, MemRefType::get({rowBlock}, b.getF32Type()));
-  Value groups = arith::MaxUIOp::create(b, loc, k.index(key[1]), one);
-  Value repeat = k.divide(k.index(q[1]), groups);
+  Panels p{*micro,
+           lanes,
+           panel,
+           valuePanel,
+           schedule.getRows(),
+           rowBlock,
+           arePanel,
+           scratch,
+           k.index(keySpace),
+           k.index(keySpace + valueSpace),
+           k.index(scoreStride),
+           memref::AllocaOp::create(b, loc, MemRefType::get({rowBlock}, b.getF32Type())),
+           {},
+           k.ceilDiv(columns, panel),
+           k.ceilDiv(width, valuePanel)};
+  bool isShared = q[1] != key[1];
+  for (auto *joined : {&joinedKeys, &joinedValues})
+    if (*joined)
+      (*joined)->reserve(isShared);
+  if (queryRows) {
+    queryRows->reserve();
+    p.queries = k.scratchOf(element, q[3] * SizeExpr(rowBlock));
+  }
+  Value repeat = isShared ? repeatOf() : one;
 
   k.setGrid(q[0] * q[1], 1);
-  k.loop(k.begin, k.end, one, [&](Value item) {
-    SmallVector<Value> at = k.delinearize(item, ArrayRef(q).take_front(2));
-    Value group = k.divide(at[1], repeat);
+  k.loop(k.divide(k.begin, repeat), k.divide(k.add(k.end, k.sub(repeat, one)), repeat), one, [&](Value item) {
+    SmallVector<Value> at = k.delinearize(item, {q[0], key[1]});
+    Value group = at[1], firstHead = k.mul(item, repeat);
+    Value from = arith::MaxSIOp::create(b, loc, k.sub(k.begin, firstHead), zero);
+    Value to = k.minimum(k.sub(k.end, firstHead), repeat);
+    // The first head of a group writes what is yielded of its keys and values; threads that have others only read.
+    Value isOwner =
+        isShared ? arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, from, zero).getResult() : Value();
+    auto matrixOf = [&](std::optional<JoinedHeads> &joined, const View &view) {
+      return joined ? joined->emit(at[0], group, isOwner) : headOf(view, at[0], group);
+    };
     // The keys' element (k, n) is row n, column k of the stored matrix.
-    Matrix keys = headOf(keyView, at[0], group), values = headOf(valueView, at[0], group);
+    Matrix keys = matrixOf(joinedKeys, keyView);
+    p.values = matrixOf(joinedValues, valueView);
     std::swap(keys.rowStride, keys.columnStride);
-    k.loop(zero, keyPanelCount, one, [&](Value number) {
+    k.loop(zero, p.keyPanels, one, [&](Value number) {
       emitPackPanel(k, *micro, keys, element, depth, k.mul(number, k.constant(panel)), columns, scratch,
                     k.mul(number, k.mul(depth, k.constant(panel))), panel);
     });
     if (!arePanel)
-      k.loop(zero, valuePanelCount, one, [&](Value number) {
-        emitPackPanel(k, *micro, values, element, columns, k.mul(number, k.constant(valuePanel)), width, scratch,
-                      k.add(valuesAt, k.mul(number, k.mul(columns, k.constant(valuePanel)))), valuePanel);
+      k.loop(zero, p.valuePanels, one, [&](Value number) {
+        emitPackPanel(k, *micro, p.values, element, columns, k.mul(number, k.constant(valuePanel)), width, scratch,
+                      k.add(p.valuesAt, k.mul(number, k.mul(columns, k.constant(valuePanel)))), valuePanel);
       });
-    Matrix queries = headOf(queryView, at[0], at[1]), results = headOf(resultView, at[0], at[1]);
-    k.loop(zero, rows, k.constant(rowBlock), [&](Value block) {
-      Value count = k.minimum(k.constant(rowBlock), k.sub(rows, block));
-      Matrix query = queries;
+    if (!isShared)
+      return emitHead(p, at);
+    k.loop(from, to, one, [&](Value number) { emitHead(p, {at[0], k.add(k.mul(group, repeat), number)}); });
+  });
+}
+
+/// The rows of one head of queries, against packed keys and values.
+void AttentionLowering::emitHead(const Panels &p, ArrayRef<Value> at) {
+  OpBuilder &b = k.b;
+  Location loc = k.loc;
+  Value one = k.constant(1), zero = k.constant(0), scratch = p.scratch;
+  Value rows = k.index(q[2]), columns = k.index(key[2]), depth = k.index(q[3]), width = k.index(value[3]);
+  Matrix results = headOf(resultView, at[0], at[1]);
+  k.loop(zero, rows, k.constant(p.rowBlock), [&](Value block) {
+    Value count = k.minimum(k.constant(p.rowBlock), k.sub(rows, block));
+    Matrix query;
+    if (queryRows) {
+      queryRows->emit({at[0], at[1], block}, count, p.queries, zero);
+      query = {p.queries, zero, depth, one};
+    } else {
+      query = headOf(queryView, at[0], at[1]);
       query.offset = k.add(query.offset, k.mul(block, query.rowStride));
-      std::optional<BlockWindow> window;
-      Value firstPanel = zero, panelEnd = keyPanelCount;
-      if (bounds)
-        window = emitWindows(rowBlock, at, block, count);
-      if (window && replacingStep()) {
-        firstPanel = k.divide(loadCell(window->begin), k.constant(panel));
-        panelEnd = panelsOf(loadCell(window->end), panel);
-      }
-      k.loop(firstPanel, panelEnd, one, [&](Value number) {
-        Value first = k.mul(number, k.constant(panel));
-        Panel packed{scratch, k.mul(number, k.mul(depth, k.constant(panel))), panel / lanes, {}};
-        // Rows of scores are as long as whole panels.
-        emitPanelProduct(k, *micro, query, count, depth, packed, /*columns=*/{}, schedule.getRows(),
-                         [&](Value row, int64_t v, Value tile, Value) {
-                           Value column = k.add(first, k.constant(v * lanes));
-                           storeLanes(k, tile, scratch, k.add(scoresAt, k.add(k.mul(row, stride), column)), {});
-                         });
-      });
-      View lines{scratch, 0, {Axis{key[2], 1, true, std::nullopt}}};
-      k.loop(zero, count, one, [&](Value row) {
-        Value cell = k.cell(b.getF32Type()), offset = k.add(scoresAt, k.mul(row, stride));
-        Value place[] = {at[0], at[1], k.add(block, row)};
-        if (window)
-          softmaxWindow(lines, offset, place, row, *window, cell);
-        else
-          softmaxRow(lines, offset, place, cell);
-        memref::StoreOp::create(b, loc, memref::LoadOp::create(b, loc, cell), inverse, row);
-      });
-      // Columns without a weight are left out of the second product.
-      Value firstColumn = zero, weighted = columns;
-      if (window) {
-        spread(lines, scoresAt, stride, count, *window);
-        firstColumn = loadCell(window->begin);
-        weighted = arith::MaxSIOp::create(b, loc, k.sub(loadCell(window->end), firstColumn), zero);
-      }
-      Matrix weights{scratch, k.add(scoresAt, firstColumn), stride, one};
-      k.loop(zero, valuePanelCount, one, [&](Value number) {
-        Value first = k.mul(number, k.constant(valuePanel));
-        Value firstValue = k.add(k.mul(number, columns), firstColumn);
-        Value offset = k.add(arePanel ? values.offset : valuesAt, k.mul(firstValue, k.constant(valuePanel)));
-        Panel packed{arePanel ? values.buffer : scratch, offset, valuePanel / lanes, {}};
-        emitPanelProduct(k, *micro, weights, count, weighted, packed, k.sub(width, first), rowBlock,
-                         [&](Value row, int64_t v, Value tile, Value mask) {
-                           Value scale = vector::BroadcastOp::create(b, loc, tile.getType(),
-                                                                     memref::LoadOp::create(b, loc, inverse, row));
-                           Value column = k.add(first, k.constant(v * lanes));
-                           Value position =
-                               k.add(results.offset, k.add(k.mul(k.add(block, row), results.rowStride), column));
-                           Value result = orZero(arith::MulFOp::create(b, loc, tile, scale), scale);
-                           storeLanes(k, result, results.buffer, position, mask);
-                         });
-      });
+    }
+    std::optional<BlockWindow> window;
+    Value firstPanel = zero, panelEnd = p.keyPanels;
+    if (bounds)
+      window = emitWindows(p.rowBlock, at, block, count);
+    if (window && replacingStep()) {
+      firstPanel = k.divide(loadCell(window->begin), k.constant(p.panel));
+      panelEnd = k.ceilDiv(loadCell(window->end), p.panel);
+    }
+    k.loop(firstPanel, panelEnd, one, [&](Value number) {
+      Value first = k.mul(number, k.constant(p.panel));
+      Panel packed{scratch, k.mul(number, k.mul(depth, k.constant(p.panel))), p.panel / p.lanes, {}};
+      // Rows of scores are as long as whole panels.
+      emitPanelProduct(k, p.micro, query, count, depth, packed, /*columns=*/{}, p.rows,
+                       [&](Value row, int64_t v, Value tile, Value) {
+                         Value column = k.add(first, k.constant(v * p.lanes));
+                         storeLanes(k, tile, scratch, k.add(p.scoresAt, k.add(k.mul(row, p.scoreStride), column)), {});
+                       });
+    });
+    View lines{scratch, 0, {Axis{key[2], 1, true, std::nullopt}}};
+    k.loop(zero, count, one, [&](Value row) {
+      Value cell = k.cell(b.getF32Type()), offset = k.add(p.scoresAt, k.mul(row, p.scoreStride));
+      Value place[] = {at[0], at[1], k.add(block, row)};
+      if (window)
+        softmaxWindow(lines, offset, place, row, *window, cell);
+      else
+        softmaxRow(lines, offset, place, cell);
+      memref::StoreOp::create(b, loc, memref::LoadOp::create(b, loc, cell), p.inverse, row);
+    });
+    // Columns without a weight are left out of the second product.
+    Value firstColumn = zero, weighted = columns;
+    if (window) {
+      spread(lines, p.scoresAt, p.scoreStride, count, *window);
+      firstColumn = loadCell(window->begin);
+      weighted = arith::MaxSIOp::create(b, loc, k.sub(loadCell(window->end), firstColumn), zero);
+    }
+    Matrix weights{scratch, k.add(p.scoresAt, firstColumn), p.scoreStride, one};
+    k.loop(zero, p.valuePanels, one, [&](Value number) {
+      Value first = k.mul(number, k.constant(p.valuePanel));
+      Value firstValue = k.add(k.mul(number, columns), firstColumn);
+      Value offset = k.add(p.arePanel ? p.values.offset : p.valuesAt, k.mul(firstValue, k.constant(p.valuePanel)));
+      Panel packed{p.arePanel ? p.values.buffer : scratch, offset, p.valuePanel / p.lanes, {}};
+      emitPanelProduct(
+          k, p.micro, weights, count, weighted, packed, k.sub(width, first), p.rowBlock,
+          [&](Value row, int64_t v, Value tile, Value mask) {
+            Value scale =
+                vector::BroadcastOp::create(b, loc, tile.getType(), memref::LoadOp::create(b, loc, p.inverse, row));
+            Value column = k.add(first, k.constant(v * p.lanes));
+            Value position = k.add(results.offset, k.add(k.mul(k.add(block, row), results.rowStride), column));
+            Value result = orZero(arith::MulFOp::create(b, loc, tile, scale), scale);
+            storeLanes(k, toStorage(b, loc, rounded(result), resultElement), results.buffer, position, mask);
+          });
     });
   });
 }
 
+/// The result as its kernel yields it.
+Value AttentionLowering::rounded(Value result) {
+  return resultElement == element ? result : emitCast(k.b, k.loc, result, element, resultElement);
+}
+
+/// How many heads of queries share a head of keys.
+Value AttentionLowering::repeatOf() {
+  Value one = k.constant(1), groups = arith::MaxUIOp::create(k.b, k.loc, k.index(key[1]), one);
+  return arith::MaxUIOp::create(k.b, k.loc, k.divide(k.index(q[1]), groups), one);
+}
+
 LogicalResult AttentionLowering::run() {
-  auto query = operandView(k, op.getQuery()), keys = operandView(k, op.getKey()),
-       values = operandView(k, op.getValue()), result = deepstride::resultView(k, op);
-  if (!query || !keys || !values || !result || !result->axes[3].stride.isConstant(1))
-    return op.emitOpError(
-        "shares a kernel with more than transposes, slices and reshapes that strides reach, or its features are moved");
-  for (Value value : op->getOperands().drop_front(3)) // masks and positions
-    if (!isa<BlockArgument>(value))
-      return op.emitOpError("expects masks and positions in memory, found what its kernel computes");
-  queryView = *query;
-  keyView = *keys;
-  valueView = *values;
-  resultView = *result;
-  auto viewOf = [&](Value value) {
-    return value ? k.broadcastView(k.bufferOf(value), k.sizesOf(value), {q[0], q[1], q[2], key[2]}) : View();
-  };
-  for (const ds::ScoreStep &step : steps)
-    masks.push_back(viewOf(step.mask));
-  positions = viewOf(op.getPositions());
-  SizeExpr scores = q[0] * q[1] * q[2] * key[2];
-  k.setFlops(scores * (q[3] + value[3]) * SizeExpr(2) + scores * SizeExpr(5));
   auto kernel = scheduledKernel(k, op, {element, element, element}, /*isPacked=*/false);
   if (failed(kernel))
     return failure();
   micro = std::move(*kernel);
-  if (micro)
+  bool isPanels = micro != nullptr;
+  // An operand is read in place, or computed and put together in panels.
+  auto viewOf = [&](Value value, View &view) {
+    auto found = operandView(k, value);
+    if (found)
+      view = *found;
+    return found.has_value();
+  };
+  auto isRead = [&](Value value, View &view, std::optional<JoinedHeads> &joined) {
+    if (isPanels)
+      joined = JoinedHeads::of(k, value);
+    return joined || viewOf(value, view);
+  };
+  bool isReached = isRead(op.getKey(), keyView, joinedKeys) && isRead(op.getValue(), valueView, joinedValues);
+  if (isPanels)
+    queryRows = RowSource::of(k, op.getQuery());
+  if (queryRows && queryRows->isStored())
+    queryRows.reset();
+  isReached = isReached && (queryRows || viewOf(op.getQuery(), queryView));
+  auto result = deepstride::resultView(k, op);
+  if (!isReached || !result || !result->axes[3].stride.isConstant(1))
+    return op.emitOpError("shares a kernel with more than windows that strides reach, row ops and caches of its "
+                          "operands, or its features are moved");
+  auto isJoined = [&](Value value) {
+    return (joinedKeys && joinedKeys->has(value)) || (joinedValues && joinedValues->has(value));
+  };
+  SmallVector<Value> results; // one, which resultView has found
+  llvm::copy_if(k.yielded(), std::back_inserter(results), [&](Value value) { return !isJoined(value); });
+  if (results.size() != 1)
+    return op.emitOpError("shares a kernel that yields more than its result, its keys and its values");
+  resultElement = k.elementOf(results.front());
+  for (Value value : op->getOperands().drop_front(3)) // masks and positions
+    if (!isa<BlockArgument>(value))
+      return op.emitOpError("expects masks and positions in memory, found what its kernel computes");
+  resultView = *result;
+  auto maskOf = [&](Value value) {
+    return value ? k.broadcastView(k.bufferOf(value), k.sizesOf(value), {q[0], q[1], q[2], key[2]}) : View();
+  };
+  for (const ds::ScoreStep &step : steps)
+    masks.push_back(maskOf(step.mask));
+  positions = maskOf(op.getPositions());
+  SizeExpr scores = q[0] * q[1] * q[2] * key[2];
+  k.setFlops(scores * (q[3] + value[3]) * SizeExpr(2) + scores * SizeExpr(5));
+  if (isPanels)
     emitPanels();
   else
     emitPlain();

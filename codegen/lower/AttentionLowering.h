@@ -2,8 +2,7 @@
 #ifndef DEEPSTRIDE_CODEGEN_LOWER_ATTENTIONLOWERING_H
 #define DEEPSTRIDE_CODEGEN_LOWER_ATTENTIONLOWERING_H
 
-#include "codegen/kernel/Views.h"
-#include "codegen/tile/MicroKernel.h"
+#include "codegen/kernel/HeadRows.h"
 
 namespace deepstride {
 
@@ -29,8 +28,12 @@ public:
   llvm::LogicalResult run();
 
 private:
+  struct Panels;
   void emitPlain();
   void emitPanels();
+  void emitHead(const Panels &p, llvm::ArrayRef<mlir::Value> at);
+  mlir::Value repeatOf();
+  mlir::Value rounded(mlir::Value result);
   /// One head of an operand or of the result, as a matrix of tokens by features.
   Matrix headOf(const View &view, mlir::Value batch, mlir::Value head);
   mlir::Value divisorOf(mlir::Value sum);
@@ -63,11 +66,13 @@ private:
 
   KernelBuilder &k;
   ds::AttentionOp op;
-  mlir::Type element;
+  mlir::Type element, resultElement; // of the operands; as the result is stored
   SizeVector q, key, value;
   llvm::SmallVector<ds::ScoreStep> steps;
   ds::ScoreWindow bounds;
   View queryView, keyView, valueView, resultView;
+  std::optional<RowSource> queryRows; // where queries are computed
+  std::optional<JoinedHeads> joinedKeys, joinedValues;
   llvm::SmallVector<View> masks; // one for each step, some without a buffer
   View positions;
   std::unique_ptr<MicroKernel> micro; // null for plain loops

@@ -1,6 +1,7 @@
 // Lowers every ds.kernel of a module to a func.func over flat buffers, by the family of its anchor op.
 #include "codegen/Passes.h"
 #include "codegen/lower/KernelBuilder.h"
+#include "dialects/ds/HeadRows.h"
 #include "dialects/ds/Norms.h"
 #include "dialects/ds/ScalarFunctions.h"
 
@@ -53,6 +54,10 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
   OpBuilder builder(kernel);
   KernelBuilder k(kernel, target, builder);
   Operation *anchor = nullptr;
+  for (Operation *op : k.ops())
+    if (isa<ds::AttentionOp>(op)) // it looks at the ops before it
+      anchor = op;
+  bool hasAttention = anchor != nullptr, hasProduct = llvm::any_of(k.ops(), llvm::IsaPred<ds::LinearOp>);
   auto hasScalars = [](Type type) { return ElementInfo::of(getElementTypeOrSelf(type)).has_value(); };
   for (Operation *op : k.ops()) {
     for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
@@ -61,17 +66,20 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
                    "expects elements of 1, 2, 4, 8, 16, 32 or 64 bits that are integers, or floats of 16 to "
                    "64 bits or the standard's narrow formats, found ")
                << type;
-    if (!isa<ds::PerElement, ds::ReshapeOp>(op)) {
-      if (ds::isNorm(op) && k.ops().size() > 1)
-        continue; // before a product, which asks for it
-      if (anchor || (k.ops().size() > 1 && !isa<ds::Anchor, ds::AttentionOp>(op)))
-        return op->emitOpError("cannot share a kernel with other ops");
-      anchor = op;
+    if (hasAttention ? op == anchor || ds::joinsAttention(op) : isa<ds::PerElement, ds::ReshapeOp>(op))
+      continue;
+    if (isa<ds::LinearOp>(op) && isa_and_present<ds::LinearOp>(anchor)) {
+      if (!llvm::is_contained(k.yielded(), anchor->getResult(0)))
+        anchor = op; // the epilogue looks at the other
+      continue;
     }
+    if (ds::isNorm(op) && hasProduct)
+      continue; // before the product, which asks for it
+    bool isAlone = llvm::all_of(k.ops(), [&](Operation *other) { return other == op || ds::isWindowOp(other); });
+    if (anchor || !(isa<ds::Anchor>(op) || (isAlone && (k.ops().size() == 1 || ds::readsWindows(op)))))
+      return op->emitOpError("cannot share a kernel with other ops");
+    anchor = op;
   }
-  bool hasNorm = k.ops().size() > 1 && llvm::any_of(k.ops(), ds::isNorm);
-  if (hasNorm && !isa_and_present<ds::LinearOp>(anchor))
-    return kernel.emitOpError("has a norm beside something else than a product with a parameter");
   if (failed(anchor ? lowerAnchor(k, anchor) : lowerElementwise(k)))
     return failure();
   k.finish();

@@ -1,6 +1,7 @@
 // Kernels that select or join elements by index: gathers, scatters, concat, pad. Indices come from the user's data, so
 // each is checked; a bad one ends the call with DS_INDEX_OUT_OF_RANGE and never touches memory outside a buffer.
-#include "codegen/lower/KernelBuilder.h"
+#include "codegen/kernel/Views.h"
+#include "codegen/lower/Copies.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "runtime/abi/ds_abi.h"
@@ -12,24 +13,6 @@ namespace deepstride {
 static Value loadIndex(KernelBuilder &k, Value indices, Value position) {
   Value raw = memref::LoadOp::create(k.b, k.loc, k.bufferOf(indices), position);
   return arith::IndexCastOp::create(k.b, k.loc, k.b.getIndexType(), raw);
-}
-
-/// Copies `count` stored elements between flat buffers, whole vectors first.
-static void emitCopy(KernelBuilder &k, Value from, Value fromOffset, Value to, Value toOffset, Value count) {
-  Value zero = k.constant(0), one = k.constant(1), tail = zero;
-  if (k.target.lanes > 1) {
-    Value width = k.constant(k.target.lanes);
-    tail = k.mul(k.divide(count, width), width);
-    auto type = VectorType::get({k.target.lanes}, cast<MemRefType>(from.getType()).getElementType());
-    k.loop(zero, tail, width, [&](Value i) {
-      Value vector = vector::LoadOp::create(k.b, k.loc, type, from, k.add(fromOffset, i));
-      vector::StoreOp::create(k.b, k.loc, vector, to, k.add(toOffset, i));
-    });
-  }
-  k.loop(tail, count, one, [&](Value i) {
-    Value element = memref::LoadOp::create(k.b, k.loc, from, k.add(fromOffset, i));
-    memref::StoreOp::create(k.b, k.loc, element, to, k.add(toOffset, i));
-  });
 }
 
 /// Puts one stored element into `count` places of a flat buffer, whole vectors first.
@@ -272,12 +255,16 @@ LogicalResult lowerInsert(KernelBuilder &k, ds::InsertOp op) {
   auto known = run.constant(); // elements that are copied are worth another thread from 16384 on
   k.setGrid(product(outer), known && *known > 0 ? std::max<int64_t>(1, 16384 / *known) : 1);
   k.setFlops(0);
-  Value length = k.index(run), offset = k.index(first);
+  auto update = operandView(k, op.getUpdate());
+  if (!update)
+    return op.emitOpError("shares a kernel with more than windows of what it inserts");
+  Value offset = k.index(first);
   k.loop(k.begin, k.end, k.constant(1), [&](Value item) {
     Value to = offset;
-    for (auto [index, stride] : llvm::zip(k.delinearize(item, outer), strides))
+    SmallVector<Value> at = k.delinearize(item, outer);
+    for (auto [index, stride] : llvm::zip(at, strides))
       to = k.add(to, k.mul(index, k.index(stride)));
-    emitCopy(k, k.bufferOf(op.getUpdate()), k.mul(item, length), k.outputBuffer(0), to, length);
+    emitCopyRest(k, *update, at, k.outputBuffer(0), to);
   });
   return success();
 }
@@ -316,13 +303,20 @@ LogicalResult lowerConcat(KernelBuilder &k, ds::ConcatOp op) {
   SizeExpr outer = product(ArrayRef(shape).take_front(axis)), inner = product(ArrayRef(shape).drop_front(axis + 1));
   k.setGrid(outer, 1);
   k.setFlops(0);
+  SmallVector<View> views;
+  for (Value input : op.getInputs()) {
+    auto view = operandView(k, input);
+    if (!view)
+      return op.emitOpError("shares a kernel with more than windows of its operands");
+    views.push_back(*view);
+  }
   Value innerSize = k.index(inner), total = k.mul(k.index(shape[axis]), innerSize);
   k.loop(k.begin, k.end, k.constant(1), [&](Value block) {
     Value to = k.mul(block, total);
-    for (Value input : op.getInputs()) {
-      Value length = k.mul(k.index(k.sizesOf(input)[axis]), innerSize);
-      emitCopy(k, k.bufferOf(input), k.mul(block, length), k.outputBuffer(0), to, length);
-      to = k.add(to, length);
+    SmallVector<Value> at = k.delinearize(block, ArrayRef(shape).take_front(axis));
+    for (const View &view : views) {
+      emitCopyRest(k, view, at, k.outputBuffer(0), to);
+      to = k.add(to, k.mul(k.index(view.axes[axis].size), innerSize));
     }
   });
   return success();

@@ -121,8 +121,8 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
     return failure();
   Value rows = k.index(rowsSize), depth = k.index(depthSize), columns = k.index(columnsSize);
   Value input = k.bufferOf(prologue ? prologue.input() : op.getInput()), weight = k.bufferOf(op.getWeight());
-  Value bias = op.getBias() ? k.bufferOf(op.getBias()) : Value();
-  k.setFlops(rowsSize * depthSize * columnsSize * SizeExpr(2));
+  SizeExpr steps = columnsSize * SizeExpr(epilogue.companion() ? 4 : 2);
+  k.setFlops(rowsSize * depthSize * steps);
   Value one = k.constant(1), zero = k.constant(0);
 
   bool isTransposed = op.getTransposed(), isPacked = op.getPanel().has_value(), isQuantized = op.getScales() != nullptr;
@@ -154,29 +154,36 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   k.setGrid(panels, 1);
   auto *squares = llvm::dyn_cast<SquareKernel>(micro.get());
   Value packedRows = squares ? reserveSquares(k, *squares, depthSize, rowsSize) : Value();
-  if (!squares)
+  if (!squares || epilogue.companion())
     epilogue.reserve(rowsPerSweep, width);
+  // The product of rows with a panel of one of the kernel's two products.
+  auto productOf = [&](ds::LinearOp of, const MicroKernel &micro, const Matrix &lhs, Value count, Value first,
+                       Value here, const Panel &panel, TileSink sink) {
+    Value bias = of.getBias() ? k.bufferOf(of.getBias()) : Value();
+    emitPanelProduct(k, micro, lhs, count, depth, panel, here, schedule.getRows(),
+                     [&](Value row, int64_t v, Value value, Value mask) {
+                       Value column = k.add(first, k.constant(v * lanes));
+                       if (isQuantized && !op.getGroup()) { // one scale for all of K; panels of scales are whole
+                         Value scale = loadLanes(k, stored, k.bufferOf(of.getScales()), column, {});
+                         value = emitBinary(k.b, k.loc, ds::BinaryKind::mul, value, scale, types.result, types.result);
+                       }
+                       if (bias) {
+                         Value added = fromStorage(k.b, k.loc, loadLanes(k, stored, bias, column, mask), types.result);
+                         value = emitBinary(k.b, k.loc, ds::BinaryKind::add, value, added, types.result, types.result);
+                       }
+                       sink(row, v, value, mask);
+                     });
+  };
+  using PanelOf = llvm::function_ref<Panel(ds::LinearOp)>; // prepares it, too
   auto multiply = [&](const MicroKernel &micro, const Matrix &lhs, Value firstRow, Value count, Value number,
-                      const Panel &panel) {
+                      PanelOf panelOf) {
     Value first = k.mul(number, k.constant(width));
     // Where the width divides the columns, no panel is cut.
     Value here = SizeExpr::mod(columnsSize, width).isConstant(0) ? Value() : k.sub(columns, first);
-    epilogue.emit({firstRow, count, first, here, width}, lanes, [&](TileSink sink) {
-      emitPanelProduct(
-          k, micro, lhs, count, depth, panel, here, schedule.getRows(),
-          [&](Value row, int64_t v, Value value, Value mask) {
-            Value column = k.add(first, k.constant(v * lanes));
-            if (isQuantized && !op.getGroup()) { // one scale for all of K; panels of scales are whole
-              Value scale = loadLanes(k, stored, k.bufferOf(op.getScales()), column, {});
-              value = emitBinary(k.b, k.loc, ds::BinaryKind::mul, value, scale, types.result, types.result);
-            }
-            if (bias) {
-              Value added = fromStorage(k.b, k.loc, loadLanes(k, stored, bias, column, mask), types.result);
-              value = emitBinary(k.b, k.loc, ds::BinaryKind::add, value, added, types.result, types.result);
-            }
-            sink(row, v, value, mask);
-          });
-    });
+    auto of = [&](ds::LinearOp op) {
+      return [&, op](TileSink sink) { productOf(op, micro, lhs, count, first, here, panelOf(op), sink); };
+    };
+    epilogue.emit({firstRow, count, first, here, width}, lanes, of(op), of(epilogue.companion()));
   };
   int64_t vectors = width / lanes;
   auto sweep = [&](llvm::function_ref<void(Value, Value)> body) { // (first row, rows)
@@ -190,7 +197,7 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
                     width);
       sweep([&](Value first, Value count) {
         multiply(*micro, Matrix{input, k.mul(first, depth), depth, one}, first, count, number,
-                 Panel{packed, zero, vectors, {}});
+                 [&](ds::LinearOp) { return Panel{packed, zero, vectors, {}}; });
       });
     });
     return success();
@@ -218,16 +225,21 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
     }
     k.loop(begin, end, one, [&](Value number) {
       Value next = k.minimum(k.add(number, one), k.sub(end, one));
-      Panel panel{weight, k.mul(number, elements), vectors, k.mul(next, elements), codesOf(k, op, number, end)};
+      auto panelOf = [&](ds::LinearOp of) {
+        return Panel{k.bufferOf(of.getWeight()), k.mul(number, elements), vectors, k.mul(next, elements),
+                     codesOf(k, of, number, end)};
+      };
       if (!mayWiden)
-        return multiply(*micro, lhs, firstRow, count, number, panel);
+        return multiply(*micro, lhs, firstRow, count, number, panelOf);
       auto branch = scf::IfOp::create(k.b, k.loc, isMany, /*withElseRegion=*/true);
       OpBuilder::InsertionGuard guard(k.b);
       k.b.setInsertionPointToStart(branch.thenBlock());
-      emitDequantizePanel(k, *micro, depth, panel, numbers);
-      multiply(*wide, wideRows, firstRow, count, number, Panel{numbers, zero, vectors, {}});
+      multiply(*wide, wideRows, firstRow, count, number, [&](ds::LinearOp of) {
+        emitDequantizePanel(k, *micro, depth, panelOf(of), numbers);
+        return Panel{numbers, zero, vectors, {}};
+      });
       k.b.setInsertionPointToStart(branch.elseBlock());
-      multiply(*micro, lhs, firstRow, count, number, panel);
+      multiply(*micro, lhs, firstRow, count, number, panelOf);
     });
   };
   if (!prologue) {
@@ -242,7 +254,7 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   }
   // An item is a block of rows and a panel, so that threads share few blocks where there are many.
   prologue.reserve();
-  k.setFlops(rowsSize * depthSize * (columnsSize * SizeExpr(2) + SizeExpr(8)));
+  k.setFlops(rowsSize * depthSize * (steps + SizeExpr(8)));
   Value panelTotal = k.index(panels), rowsPerBlock = k.constant(Prologue::rowsPerBlock);
   k.setGrid(SizeExpr::ceilDiv(rowsSize, Prologue::rowsPerBlock) * panels, 1);
   k.loop(k.divide(k.begin, panelTotal), k.divide(k.add(k.end, k.sub(panelTotal, one)), panelTotal), one,

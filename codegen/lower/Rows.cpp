@@ -2,6 +2,8 @@
 // grid is all rows. Inside a row the work is linalg.generic over the row's axes, vectorized by codegen/cpu.
 #include "codegen/lower/Rows.h"
 
+#include "codegen/kernel/Views.h"
+
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
@@ -249,9 +251,11 @@ static LogicalResult lowerNorm(KernelBuilder &k, Operation *norm, int64_t axis) 
   for (int64_t i = axis; i < static_cast<int64_t>(shape.size()); ++i)
     axes.push_back(i);
   RowSpace rows(k, shape, axes);
-  View input = k.broadcastView(k.bufferOf(norm->getOperand(0)), shape, shape);
+  auto input = operandView(k, norm->getOperand(0));
+  if (!input)
+    return norm->emitOpError("shares a kernel with more than windows of its operand");
   View output = k.broadcastView(k.outputBuffer(0), shape, shape);
-  rows.forEachRow([&](ArrayRef<Value> row) { emitNormRow(k, rows, norm, input, output, row); });
+  rows.forEachRow([&](ArrayRef<Value> row) { emitNormRow(k, rows, norm, *input, output, row); });
   k.setFlops(product(shape) * SizeExpr(8));
   return success();
 }

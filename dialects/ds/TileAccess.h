@@ -3,8 +3,7 @@
 #ifndef DEEPSTRIDE_DIALECTS_DS_TILEACCESS_H
 #define DEEPSTRIDE_DIALECTS_DS_TILEACCESS_H
 
-#include "dialects/ds/SizeExpr.h"
-#include "mlir/IR/BuiltinTypes.h"
+#include "dialects/ds/Schedule.h"
 
 namespace deepstride::ds {
 
@@ -23,6 +22,19 @@ inline bool isTileElement(mlir::Type element) {
     return true;
   auto integer = llvm::dyn_cast<mlir::IntegerType>(element);
   return integer && integer.getWidth() >= 8 && integer.getWidth() <= 64;
+}
+
+/// Whether products have one input and panels of one layout, so that a kernel can compute the same area of both before
+/// ops combine them: the halves of a gate.
+inline bool arePair(LinearOp a, LinearOp b) {
+  auto typeOf = [](mlir::Value value) {
+    return value ? llvm::cast<mlir::RankedTensorType>(value.getType()).getElementType() : mlir::Type();
+  };
+  return a.getInput() == b.getInput() && a.getPanel() && a.getPanel() == b.getPanel() &&
+         a.getColumns() == b.getColumns() && a.getInterleave() == b.getInterleave() && a.getGroup() == b.getGroup() &&
+         scheduleOf(a) == scheduleOf(b) && a.getWide() == b.getWide() &&
+         typeOf(a.getWeight()) == typeOf(b.getWeight()) && typeOf(a.getResult()) == typeOf(b.getResult()) &&
+         typeOf(a.getScales()) == typeOf(b.getScales()) && typeOf(a.getZeroPoints()) == typeOf(b.getZeroPoints());
 }
 
 /// None where an operand of sizes `own` is read in another way, or may be at run time.

@@ -25,12 +25,18 @@ bool isElementwise(Operation *op) {
   return element && element.isPointwise();
 }
 
-OpOperand *updateTarget(Operation *op) {
-  if (auto insert = dyn_cast<ds::InsertOp>(op))
+OpOperand *updateTarget(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (auto fused = dyn_cast_if_present<ds::FusedOp>(op)) {
+    Block &body = fused.getBody().front();
+    Value yielded = body.getTerminator()->getOperand(cast<OpResult>(value).getResultNumber());
+    return yielded.getParentBlock() == &body ? updateTarget(yielded) : nullptr;
+  }
+  if (auto insert = dyn_cast_if_present<ds::InsertOp>(op))
     return &insert.getIntoMutable();
-  if (auto scatter = dyn_cast<ds::ScatterElementsOp>(op))
+  if (auto scatter = dyn_cast_if_present<ds::ScatterElementsOp>(op))
     return &scatter.getInputMutable();
-  if (auto scatter = dyn_cast<ds::ScatterNdOp>(op))
+  if (auto scatter = dyn_cast_if_present<ds::ScatterNdOp>(op))
     return &scatter.getInputMutable();
   return nullptr;
 }
@@ -74,13 +80,13 @@ private:
   Operation *save(Operation *terminator, unsigned number, ArrayRef<Slot *> ends, llvm::SmallDenseSet<unsigned> &seen);
 
   bool land(Value root, Slot &slot, Operation *end);
-  bool landUpdate(Operation *op, Slot &slot);
+  bool landUpdate(Value root, Slot &slot);
   void startLoop(scf::WhileOp loop, unsigned carried, Slot &slot);
   std::optional<unsigned> carriedBy(scf::WhileOp loop, unsigned result);
 
-  bool isFree(const Slot &slot, Operation *writer);
-  std::optional<StringRef> obstacle(Value value, Operation *writer);
-  bool readsAsItWrites(Operation *writer, OpOperand &use);
+  bool isFree(const Slot &slot, Operation *writer, Value written = {});
+  std::optional<StringRef> obstacle(Value value, Operation *writer, Value written = {});
+  bool readsAsItWrites(Operation *writer, Value written, OpOperand &use);
   bool readsSameIndex(Operation *writer, Value operand);
 
   Value copyInto(OpOperand &operand, Operation *before);
@@ -164,18 +170,18 @@ bool CopyInserter::readsSameIndex(Operation *writer, Value operand) {
 }
 
 /// Whether a reader that is the writer itself may still read what it writes over.
-bool CopyInserter::readsAsItWrites(Operation *writer, OpOperand &use) {
+bool CopyInserter::readsAsItWrites(Operation *writer, Value written, OpOperand &use) {
   if (isa<scf::IfOp>(writer))
     return true; // each branch is looked at on its own
   if (isa<dist::AllReduceStartOp, scf::WhileOp>(writer))
     return use.getOwner() == writer; // source and destination may be one; an iteration reads what it carries
-  if (OpOperand *target = updateTarget(writer))
-    return &use == target;
+  if (llvm::any_of(writer->getResults(), updateTarget))
+    return written && &use == updateTarget(written);
   return readsSameIndex(writer, use.get());
 }
 
-/// What is against writing over the value.
-std::optional<StringRef> CopyInserter::obstacle(Value value, Operation *writer) {
+/// What is against writing over the value; `written`: the result of the writer that takes its place, where it matters.
+std::optional<StringRef> CopyInserter::obstacle(Value value, Operation *writer, Value written) {
   Block *block = writer->getBlock();
   std::optional<StringRef> found;
   forEachReader(value, [&](OpOperand &use, Operation *reader) {
@@ -186,13 +192,13 @@ std::optional<StringRef> CopyInserter::obstacle(Value value, Operation *writer) 
       return;
     if (at != writer)
       found = "is read after its update";
-    else if (!found && !readsAsItWrites(writer, use))
+    else if (!found && !readsAsItWrites(writer, written, use))
       found = "is read at other places by its update";
   });
   return found;
 }
 
-bool CopyInserter::isFree(const Slot &slot, Operation *writer) {
+bool CopyInserter::isFree(const Slot &slot, Operation *writer, Value written) {
   for (Value version : slot.versions) {
     Operation *birth = version.getDefiningOp();
     if (!birth)
@@ -200,7 +206,7 @@ bool CopyInserter::isFree(const Slot &slot, Operation *writer) {
     Operation *at = writer->getBlock()->findAncestorOpInBlock(*birth);
     if (at && !at->isBeforeInBlock(writer))
       continue; // comes later
-    if (auto reason = obstacle(version, writer))
+    if (auto reason = obstacle(version, writer, written))
       return because(slot.name + " " + *reason);
   }
   return true;
@@ -217,8 +223,8 @@ bool CopyInserter::land(Value root, Slot &slot, Operation *end) {
     return because(slot.name + " takes a constant");
   if (writer->getBlock() != end->getBlock())
     return because(slot.name + " takes a value from outside of its branch or loop");
-  if (updateTarget(writer))
-    return landUpdate(writer, slot);
+  if (updateTarget(root))
+    return landUpdate(root, slot);
   if (auto loop = dyn_cast<scf::WhileOp>(writer)) {
     auto carried = carriedBy(loop, cast<OpResult>(root).getResultNumber());
     if (!carried)
@@ -229,22 +235,23 @@ bool CopyInserter::land(Value root, Slot &slot, Operation *end) {
     return true;
   }
   auto wait = dyn_cast<dist::WaitOp>(writer); // the destination is the collective's from the start on
-  if (!isFree(slot, wait ? wait.getPending().getDefiningOp() : writer))
+  if (!isFree(slot, wait ? wait.getPending().getDefiningOp() : writer, root))
     return false;
   put(root, slot);
   return true;
 }
 
 /// An update and what it updates have one buffer; a copy is updated where something else needs the old value.
-bool CopyInserter::landUpdate(Operation *op, Slot &slot) {
-  if (!isFree(slot, op))
+bool CopyInserter::landUpdate(Value root, Slot &slot) {
+  Operation *op = root.getDefiningOp();
+  if (!isFree(slot, op, root))
     return false;
-  put(op->getResult(0), slot);
-  OpOperand &target = *updateTarget(op);
+  put(root, slot);
+  OpOperand &target = *updateTarget(root);
   Value base = throughViews(target.get());
   if (slot.holds(base))
     return true;
-  if (auto reason = obstacle(base, op))
+  if (auto reason = obstacle(base, op, root))
     (void)because(Twine("a value that is updated ") + *reason);
   else if (land(base, slot, op))
     return true;
@@ -340,7 +347,7 @@ static Operation *firstWriter(Value root, Block *block) {
     return nullptr;
   if (auto wait = dyn_cast<dist::WaitOp>(writer))
     return wait.getPending().getDefiningOp();
-  if (OpOperand *target = updateTarget(writer))
+  if (OpOperand *target = updateTarget(root))
     if (Operation *earlier = firstWriter(throughViews(target->get()), block))
       return earlier;
   return writer;
@@ -399,8 +406,10 @@ void CopyInserter::visit(Block &block, ArrayRef<Slot *> ends) {
       visitLoop(loop);
     else if (auto branch = dyn_cast<scf::IfOp>(op))
       visitBranch(branch);
-    else if (updateTarget(op) && !placed.contains(op->getResult(0)))
-      (void)landUpdate(op, newSlot("a value that is updated"));
+    else
+      for (Value result : op->getResults())
+        if (updateTarget(result) && !placed.contains(result))
+          (void)landUpdate(result, newSlot("a value that is updated"));
   }
 }
 

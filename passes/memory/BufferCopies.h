@@ -14,8 +14,9 @@ mlir::Value throughViews(mlir::Value value);
 /// Kernels that read nothing but the element they write, so that both may lie in one buffer.
 bool isElementwise(mlir::Operation *op);
 
-/// The operand that an insert or a scatter changes in place; its result has the same buffer. Null for other ops.
-mlir::OpOperand *updateTarget(mlir::Operation *op);
+/// The operand that an insert or a scatter changes in place: the value, its result, has the same buffer. The op may
+/// stand in a region that yields its result. Null for other values.
+mlir::OpOperand *updateTarget(mlir::Value value);
 
 /// Inserts the copies, each with a remark that says why, and returns their number; afterwards ds-plan-buffers can give
 /// every value one buffer.

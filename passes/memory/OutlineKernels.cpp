@@ -180,8 +180,13 @@ void KernelOutliner::outline(Operation *op) {
   launch->setAttr("result_sizes", builder.getArrayAttr(launchSizes));
   if (Attribute names = op->getAttr(ds::valueNameAttr))
     launch->setAttr(ds::valueNameAttr, names);
-  if (OpOperand *target = updateTarget(op)) // the result is this input, in part rewritten
-    launch->setAttr("in_place", builder.getI64IntegerAttr(llvm::find(inputs, target->get()) - inputs.begin()));
+  SmallVector<int64_t> inPlace; // which input a result is, in part rewritten
+  for (Value result : op->getResults()) {
+    OpOperand *target = updateTarget(result);
+    inPlace.push_back(target ? llvm::find(inputs, target->get()) - inputs.begin() : -1);
+  }
+  if (llvm::any_of(inPlace, [](int64_t input) { return input >= 0; }))
+    launch->setAttr("in_place", builder.getDenseI64ArrayAttr(inPlace));
   for (auto [from, to] : llvm::zip_equal(op->getResults(), launch.getResults())) {
     analysis.set(to, analysis.facts(from));
     from.replaceAllUsesWith(to);

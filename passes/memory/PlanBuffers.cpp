@@ -96,7 +96,7 @@ int64_t BufferPlanner::bufferOf(Value value) {
 
 void BufferPlanner::assignResults(Operation *op) {
   for (Value result : op->getResults()) {
-    if (!isa<RankedTensorType>(result.getType()))
+    if (!isa<RankedTensorType>(result.getType()) || ids.contains(result))
       continue;
     auto destination = destinations.find(result);
     ids[result] = destination == destinations.end() ? newWorkspace(result) : destination->second;
@@ -105,14 +105,25 @@ void BufferPlanner::assignResults(Operation *op) {
   }
 }
 
+/// The results of a launch that are one of its inputs, in part rewritten, with these.
+static SmallVector<std::pair<Value, Value>> updates(ds::LaunchOp launch) {
+  SmallVector<std::pair<Value, Value>> pairs;
+  if (auto inPlace = launch->getAttrOfType<DenseI64ArrayAttr>("in_place"))
+    for (auto [result, input] : llvm::zip_equal(launch.getResults(), inPlace.asArrayRef()))
+      if (input >= 0)
+        pairs.push_back({result, launch.getInputs()[input]});
+  return pairs;
+}
+
 /// A value that must end in a buffer begins there: what an update changes, the first value of what a loop carries.
 /// ds-outline-kernels has made sure that it can.
 void BufferPlanner::demand(Block &block) {
   for (Operation &op : llvm::reverse(block)) {
     auto launch = dyn_cast<ds::LaunchOp>(op);
-    if (auto inPlace = launch ? launch->getAttrOfType<IntegerAttr>("in_place") : IntegerAttr())
-      if (auto destination = destinations.find(launch.getResult(0)); destination != destinations.end())
-        demand(launch.getInputs()[inPlace.getInt()], destination->second);
+    if (launch)
+      for (auto [result, input] : updates(launch))
+        if (auto destination = destinations.find(result); destination != destinations.end())
+          demand(input, destination->second);
     auto loop = dyn_cast<scf::WhileOp>(op);
     if (!loop)
       continue;
@@ -134,10 +145,9 @@ LogicalResult BufferPlanner::visit(Block &block) {
         use(input);
         list.push_back(bufferOf(input));
       }
-      if (auto inPlace = launch->getAttrOfType<IntegerAttr>("in_place"))
-        ids[launch.getResult(0)] = list[inPlace.getInt()];
-      else
-        assignResults(launch);
+      for (auto [result, input] : updates(launch))
+        ids[result] = bufferOf(input);
+      assignResults(launch);
       for (Value result : launch.getResults())
         list.push_back(bufferOf(result));
       launch->setAttr("buffers", builder.getDenseI64ArrayAttr(list));

@@ -133,13 +133,15 @@ bool readsOnlyWhatItWrites(ds::KernelOp kernel, unsigned argument) {
   return true;
 }
 
-/// The argument that a kernel changes in place, if its op is an insert or a scatter.
-std::optional<unsigned> updatedArgument(ds::KernelOp kernel) {
-  for (Operation &op : kernel.getBody().front())
-    if (OpOperand *target = updateTarget(&op))
+/// For each result of a kernel the argument that it is, in part rewritten; -1: none.
+SmallVector<int64_t> updatedArguments(ds::KernelOp kernel) {
+  OperandRange results = kernel.getBody().front().getTerminator()->getOperands();
+  SmallVector<int64_t> updated(results.size(), -1);
+  for (auto [result, number] : llvm::zip_equal(results, updated))
+    if (OpOperand *target = updateTarget(result))
       if (auto argument = dyn_cast<BlockArgument>(target->get()))
-        return argument.getArgNumber();
-  return std::nullopt;
+        number = argument.getArgNumber();
+  return updated;
 }
 
 SizeExpr PlanInterpreter::bytesOf(Value value) const {
@@ -235,19 +237,19 @@ void PlanInterpreter::write(Operation *op, Memory &memory, int64_t buffer, Value
 void PlanInterpreter::checkAliases(ds::LaunchOp launch, ArrayRef<int64_t> list) {
   auto kernel = symbols.lookupNearestSymbolFrom<ds::KernelOp>(launch, launch.getKernelAttr());
   ArrayRef<int64_t> in = list.take_front(launch.getInputs().size()), out = list.drop_front(in.size());
-  std::optional<unsigned> updated = updatedArgument(kernel);
-  auto stated = launch->getAttrOfType<IntegerAttr>("in_place");
-  if (updated ? !stated || stated.getInt() != *updated : bool(stated))
+  SmallVector<int64_t> updated = updatedArguments(kernel), none(out.size(), -1);
+  auto stated = launch->getAttrOfType<DenseI64ArrayAttr>("in_place");
+  if ((stated ? stated.asArrayRef() : ArrayRef(none)) != ArrayRef(updated))
     report(launch, "in_place names what the kernel updates");
-  if (updated && (out.empty() || in[*updated] != out.front()))
-    report(launch, "an update has the buffer of what it updates");
   for (auto [number, buffer] : llvm::enumerate(out)) {
+    if (updated[number] >= 0 && in[updated[number]] != buffer)
+      report(launch, "an update has the buffer of what it updates");
     if (llvm::is_contained(out.drop_front(number + 1), buffer))
       report(launch, "results have buffers of their own");
     for (auto [argument, read] : llvm::enumerate(in)) {
       if (read != buffer)
         continue;
-      bool isTarget = updated == argument && kernel.getBody().getArgument(argument).hasOneUse();
+      bool isTarget = updated[number] == int64_t(argument) && kernel.getBody().getArgument(argument).hasOneUse();
       // Elements of other widths lie elsewhere, though their index is the same.
       bool isSameWidth =
           elementBytes(launch.getInputs()[argument].getType()) == elementBytes(launch.getResult(number).getType());
@@ -278,10 +280,9 @@ void PlanInterpreter::interpret(ds::LaunchOp launch, Memory &memory) {
     return;
   checkAliases(launch, list);
   for (auto [number, result] : llvm::enumerate(launch.getResults())) {
-    int64_t buffer = list[inputs + number];
-    write(launch, memory, buffer, result);
-    if (isDead(buffer))
-      report(launch, "buffer " + Twine(buffer) + " lives while it is written");
+    write(launch, memory, list[inputs + number], result);
+    if (isDead(list[inputs + number]))
+      report(launch, "buffer " + Twine(list[inputs + number]) + " lives while it is written");
   }
 }
 

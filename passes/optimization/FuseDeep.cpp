@@ -7,9 +7,11 @@
 // becomes
 //   %3 = ds.fused { %1 = ds.linear %x, %w ; %2 = ds.gelu %1 ; %3 = ds.binary add %2, %r ; ds.yield %3 }
 #include "passes/Report.h"
+#include "passes/optimization/AttentionRegions.h"
 #include "passes/optimization/Passes.h"
 #include "passes/optimization/WindowChains.h"
 
+#include "dialects/ds/HeadRows.h"
 #include "dialects/ds/Norms.h"
 #include "dialects/ds/TileAccess.h"
 
@@ -49,28 +51,33 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     });
     for (Operation *anchor : anchors)
       if (auto attention = dyn_cast<ds::AttentionOp>(anchor))
-        fuseWindows(attention);
-      else
+        wrapAttention(attention);
+      else if (!isa<ds::FusedOp>(anchor->getParentOp())) // as another product's companion
         fuse(anchor);
+    fuseReaders();
     fuseCopies();
   }
 
-  /// Attention reads its operands and writes its result through any strides, so that heads need not be moved.
-  void fuseWindows(ds::AttentionOp attention) {
-    OpSet region;
-    region.insert(attention);
-    for (OpOperand *operand :
-         {&attention.getQueryMutable(), &attention.getKeyMutable(), &attention.getValueMutable()}) {
-      bool isKey = operand == &attention.getKeyMutable(); // packed before it is multiplied, whichever axis is the last
-      takeIn(windowChain(*operand, analysis, /*keepsRows=*/!isKey), *operand, region, analysis);
-    }
-    Operation *last = attention;
-    if (attention->hasOneUse())
-      if (auto transpose = dyn_cast<ds::TransposeOp>(*attention->user_begin());
-          transpose && transpose->getBlock() == attention->getBlock() && keepsLastAxis(transpose))
-        last = transpose;
-    region.insert(last);
+  void wrapAttention(ds::AttentionOp attention) {
+    auto [region, last] = attentionRegion(attention, analysis);
     wrap(region, last);
+  }
+
+  /// What moves, turns or normalizes rows on its own reads through windows, too.
+  void fuseReaders() {
+    SmallVector<Operation *> ops;
+    getOperation().walk([&](Operation *op) {
+      if (ds::readsWindows(op) && !isa<ds::FusedOp>(op->getParentOp()))
+        ops.push_back(op);
+    });
+    for (Operation *op : ops) {
+      OpSet region;
+      region.insert(op);
+      for (OpOperand &operand : op->getOpOperands())
+        if (readsWindows(operand))
+          takeIn(windowChain(operand, analysis, /*keepsRows=*/isa<ds::RotaryOp>(op)), operand, region, analysis);
+      wrap(region, op);
+    }
   }
 
   /// What several window ops show is copied once, where something reads it that follows no windows. Readers are asked
@@ -114,18 +121,49 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
         if (auto reason = obstacle(user, anchor, region, last))
           user->emitRemark() << "does not join the region of '" << anchor->getName().getStringRef() << "': " << *reason;
       }
+    if (auto product = dyn_cast<ds::LinearOp>(anchor))
+      takeCompanion(product, region, last);
     Operation *norm = isa<ds::LinearOp>(anchor) ? anchor->getOperand(0).getDefiningOp() : nullptr;
+    Operation *rounding = ds::roundedNorm(norm) ? norm : nullptr;
+    if (rounding)
+      norm = ds::roundedNorm(rounding);
     if (ds::isNorm(norm)) {
-      if (auto reason = normObstacle(norm, cast<ds::LinearOp>(anchor), region, last))
+      if (auto reason = normObstacle(norm, rounding, cast<ds::LinearOp>(anchor), region, last)) {
         norm->emitRemark() << "does not join the region of 'ds.linear': " << *reason;
-      else
+      } else {
         region.insert(norm);
+        if (rounding)
+          region.insert(rounding);
+      }
     }
     wrap(region, last);
   }
 
+  /// Takes in another product of the same input that only the region's ops read: the other half of a gate.
+  void takeCompanion(ds::LinearOp product, OpSet &region, Operation *last) {
+    for (Operation *op : llvm::to_vector(region))
+      for (Value operand : op->getOperands()) {
+        auto other = operand.getDefiningOp<ds::LinearOp>();
+        if (!other || region.contains(other) || other.getInput() != product.getInput() ||
+            other->getBlock() != product->getBlock())
+          continue;
+        OpSet larger(region);
+        larger.insert(other);
+        auto stays = [&](StringRef why) { other.emitRemark() << "does not join the region of 'ds.linear': " << why; };
+        if (!ds::arePair(product, other))
+          stays("its weight is not packed, or has another layout");
+        else if (isRegionResult(other, larger))
+          stays("something else reads it");
+        else if (!dependentsOf(larger, last))
+          stays("something between them needs it");
+        else
+          return void(region = std::move(larger));
+      }
+  }
+
   /// Why a product cannot normalize the rows that it reads itself.
-  std::optional<StringRef> normObstacle(Operation *norm, ds::LinearOp product, const OpSet &region, Operation *last) {
+  std::optional<StringRef> normObstacle(Operation *norm, Operation *rounding, ds::LinearOp product, const OpSet &region,
+                                        Operation *last) {
     const SizeVector &sizes = analysis.facts(norm->getResult(0)).sizes;
     auto layer = dyn_cast<ds::LayerNormOp>(norm);
     auto axis = static_cast<size_t>(layer ? layer.getAxis() : cast<ds::RmsNormOp>(norm).getAxis());
@@ -140,10 +178,16 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     if (llvm::any_of(norm->getOperands().drop_front(),
                      [&](Value value) { return analysis.facts(value).sizes.size() != 1; }))
       return "its scale or bias has several axes";
-    if (llvm::any_of(norm->getUsers(), [&](Operation *user) { return user != product && region.contains(user); }))
+    if (llvm::any_of(norm->getUsers(),
+                     [&](Operation *user) { return !isa<ds::LinearOp>(user) && region.contains(user); }))
       return "what follows the product reads it, too";
+    if (rounding && (rounding->getBlock() != product->getBlock() ||
+                     !llvm::all_of(rounding->getUsers(), [&](Operation *user) { return region.contains(user); })))
+      return "something else reads it after it is rounded";
     OpSet larger(region);
     larger.insert(norm);
+    if (rounding)
+      larger.insert(rounding);
     return dependentsOf(larger, last) ? std::nullopt : std::optional<StringRef>("something between them needs it");
   }
 

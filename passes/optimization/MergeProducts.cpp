@@ -6,7 +6,7 @@
 //   %k = ds.linear %x, %wk                    =>  %q = ds.slice %0 starts [0, 0] sizes ["n", 64] steps [1, 1]
 //                                                 %k = ds.slice %0 starts [0, 64] sizes ["n", 64] steps [1, 1]
 #include "dialects/ds/DsDialect.h"
-#include "dialects/ds/StridedWindow.h"
+#include "dialects/ds/HeadRows.h"
 #include "passes/Report.h"
 #include "passes/graph/Matching.h"
 #include "passes/graph/Parameters.h"
@@ -51,7 +51,7 @@ ds::LinearOp projectionOf(Value value) {
       value = concat.getInputs().back();
     else if (auto insert = dyn_cast<ds::InsertOp>(op))
       value = insert.getUpdate();
-    else if (ds::isWindowOp(op) || isa<ds::RotaryOp>(op))
+    else if (ds::isWindowOp(op) || ds::isRowOp(op))
       value = op->getOperand(0);
     else
       break;
@@ -158,7 +158,7 @@ private:
       Operation *reader = use.getOwner();
       if (reader->getBlock() != value.getParentBlock() || !readsWindows(use))
         return "something needs its result in memory";
-      if (isa<ds::AttentionOp>(reader))
+      if (!ds::isWindowOp(reader))
         continue;
       Value shown = reader->getResult(0);
       if (isa<ds::ReshapeOp>(reader)) {

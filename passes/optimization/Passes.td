@@ -5,16 +5,21 @@
 include "mlir/Pass/PassBase.td"
 
 def FuseDeep : Pass<"ds-fuse-deep", "::mlir::func::FuncOp"> {
-  let summary = "compute products with what follows them, the norm before them, and the heads of attention where they lie";
+  let summary = "compute products with what follows them, the norm before them, and attention with its heads and caches";
   let description = [{
     A product or convolution becomes the anchor of a `ds.fused` region; the elementwise ops that follow it join as its
     epilogue, with what only they need. Their operands are as large as the anchor's result, or one number, one for each
     column or one for each row. A value that is also read elsewhere becomes a result of the region. The f32 norm of what a
     `ds.linear` with packed weights reads becomes its prologue, if it is over the last axis and what follows the product
-    does not read it. Attention takes in the transposes, slices and reshapes of its operands, as long as strides reach
-    what they show, and a transpose of its result; gathers of one known index become slices for this. Several of these
-    before anything else become one copy. Remarks say why an op stays outside. Numerically a no-op. Reports: ops fused,
-    regions.
+    does not read it. Another product of the same input that only the epilogue reads, as the other half of a gate, joins,
+    too, where both have packed weights of one layout.
+
+    Attention takes in the transposes, slices and reshapes of its operands, as long as strides reach what they show, and a
+    transpose of its result; gathers of one known index become slices for this. In f32 it also normalizes and turns
+    (`ds.rotary`) rows of its operands, and appends new keys and values to cached ones (`ds.concat` of tokens, or
+    `ds.insert` into a state); what is read elsewhere of these is a result of the region. Joining, inserting, norms and
+    rotations on their own read windows in place as well; several windows before anything else become one copy. Remarks
+    say why an op stays outside. Numerically a no-op. Reports: ops fused, regions.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }

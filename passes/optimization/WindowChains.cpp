@@ -2,7 +2,7 @@
 // will know them: every size that is no number is a symbol of its own there.
 #include "passes/optimization/WindowChains.h"
 
-#include "dialects/ds/StridedWindow.h"
+#include "dialects/ds/HeadRows.h"
 #include "passes/graph/Matching.h"
 
 using namespace mlir;
@@ -17,6 +17,8 @@ bool keepsLastAxis(ds::TransposeOp transpose) {
 bool readsWindows(OpOperand &use) {
   if (auto attention = dyn_cast<ds::AttentionOp>(use.getOwner()))
     return use.getOperandNumber() <= attention.getValueMutable().getOperandNumber(); // masks are read from memory
+  if (ds::readsWindows(use.getOwner())) // what is inserted, normalized or turned; all of what is joined
+    return use.getOperandNumber() == 0 || isa<ds::ConcatOp>(use.getOwner());
   return ds::isWindowOp(use.getOwner());
 }
 

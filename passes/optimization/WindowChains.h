@@ -16,7 +16,8 @@ void sliceGathers(mlir::func::FuncOp function, SizeAnalysis &analysis);
 /// Whether a transpose leaves the last axis where it is, so that rows stay contiguous.
 bool keepsLastAxis(ds::TransposeOp transpose);
 
-/// Whether the operand's reader follows windows: a window op, or attention where it reads query, key or value.
+/// Whether the operand's reader follows windows: a window op, attention where it reads query, key or value, or what
+/// moves or computes rows.
 bool readsWindows(mlir::OpOperand &use);
 
 /// The window ops behind an operand, nearest first, up to a value in memory whose elements strides reach. All of their

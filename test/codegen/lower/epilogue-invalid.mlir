@@ -114,3 +114,25 @@ ds.kernel @other_size sizes 0 arguments [[4, 5], [5, 20], [1, 20]] {
   %1 = ds.unary neg %y {result_sizes = [[1, 20]]} : (tensor<1x20xf32>) -> tensor<1x20xf32>
   ds.yield %0, %1 : tensor<4x20xf32>, tensor<1x20xf32>
 }
+
+// -----
+
+ds.kernel @pair sizes 1 arguments [["d0", 5], [5, 20]] {
+^bb0(%x: tensor<?x5xf32>, %w: tensor<5x20xf32>):
+  // expected-error @+1 {{'ds.linear' op shares a kernel with what is no product of the same input and layout}}
+  %0 = ds.linear %x, %w {result_sizes = [["d0", 20]]} : (tensor<?x5xf32>, tensor<5x20xf32>) -> tensor<?x20xf32>
+  %1 = ds.linear %x, %w {result_sizes = [["d0", 20]]} : (tensor<?x5xf32>, tensor<5x20xf32>) -> tensor<?x20xf32>
+  %2 = ds.binary mul %0, %1 {result_sizes = [["d0", 20]]} : (tensor<?x20xf32>, tensor<?x20xf32>) -> tensor<?x20xf32>
+  ds.yield %2 : tensor<?x20xf32>
+}
+
+// -----
+
+ds.kernel @cache sizes 0 arguments [[1, 2, 3, 4], [1, 1, 3, 4]] {
+^bb0(%q: tensor<1x2x3x4xf32>, %k: tensor<1x1x3x4xf32>):
+  %0 = ds.concat 1 %k, %k {result_sizes = [[1, 2, 3, 4]]} : (tensor<1x1x3x4xf32>, tensor<1x1x3x4xf32>) -> tensor<1x2x3x4xf32>
+  // expected-error @+1 {{'ds.attention' op shares a kernel with more than windows that strides reach, row ops and caches of its operands, or its features are moved}}
+  %1 = ds.attention %q, %0, %q scale 0.5 {result_sizes = [[1, 2, 3, 4]]}
+      : (tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32>
+  ds.yield %1 : tensor<1x2x3x4xf32>
+}

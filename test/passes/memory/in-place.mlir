@@ -52,7 +52,7 @@ func.func @adam(%g: tensor<?xf32> {ds.dims = ["n"]}, %m: tensor<?xf32> {ds.dims 
 
 // A cache gets its row, and what reads it afterwards reads the state.
 // CHECK-LABEL: func.func @cache_insert
-// CHECK: ds.launch @insert{{.*}}buffers = array<i64: 0, 1, 1>, in_place = 1
+// CHECK: ds.launch @insert{{.*}}buffers = array<i64: 0, 1, 1>, in_place = array<i64: 1>
 // CHECK-NEXT: ds.launch @reduce{{.*}}buffers = array<i64: 1, 2>
 // CHECK-NOT: ds.launch
 func.func @cache_insert(%row: tensor<1x4xf32> {ds.dims = [1, 4]},
@@ -67,8 +67,8 @@ func.func @cache_insert(%row: tensor<1x4xf32> {ds.dims = [1, 4]},
 
 // Both scatters, one after the other, through a view between them.
 // CHECK-LABEL: func.func @scatter_into_a_state
-// CHECK: ds.launch @scatter_nd{{.*}}buffers = array<i64: 2, 0, 1, 2>, in_place = 0
-// CHECK: ds.launch @scatter_elements{{.*}}buffers = array<i64: 2, 0, 1, 2>, in_place = 0
+// CHECK: ds.launch @scatter_nd{{.*}}buffers = array<i64: 2, 0, 1, 2>, in_place = array<i64: 0>
+// CHECK: ds.launch @scatter_elements{{.*}}buffers = array<i64: 2, 0, 1, 2>, in_place = array<i64: 0>
 // CHECK-NOT: ds.launch
 func.func @scatter_into_a_state(%i: tensor<1x1xi64> {ds.dims = [1, 1]}, %u: tensor<1x1xf32> {ds.dims = [1, 1]},
                                 %s: tensor<4x1xf32> {ds.dims = [4, 1], ds.state = "s"})

@@ -221,9 +221,9 @@ func.func @loops_own_what_they_carry(%x: tensor<4xf32> {ds.dims = [4]}, %y: tens
 
 // What a loop collects is inserted in place; a tensor that something else reads is copied first.
 // CHECK-LABEL: func.func @inserts_in_place
-// CHECK: ds.launch @insert_{{.*}} {in_place = 1 : i64
+// CHECK: ds.launch @insert_{{.*}} {in_place = array<i64: 1>
 // CHECK: %[[COPIED:.*]] = ds.launch @copy_{{.*}}(%arg1)
-// CHECK: ds.launch @insert_{{.*}}(%arg0, %[[COPIED]]) {{.*}} {in_place = 1 : i64
+// CHECK: ds.launch @insert_{{.*}}(%arg0, %[[COPIED]]) {{.*}} {in_place = array<i64: 1>
 func.func @inserts_in_place(%x: tensor<1x4xf32> {ds.dims = [1, 4]}, %y: tensor<3x4xf32> {ds.dims = [3, 4]})
     -> (tensor<3x4xf32>, tensor<3x4xf32>) attributes {ds.entry} {
   %0 = ds.unary exp %y : (tensor<3x4xf32>) -> tensor<3x4xf32>

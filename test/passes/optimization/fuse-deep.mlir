@@ -316,12 +316,42 @@ func.func @unreachable(%x: tensor<?x3x4xf32> {ds.dims = ["s", 3, 4]}, %k: tensor
 // CHECK-NEXT: ds.reshape
 // CHECK-NEXT: ds.transpose
 // CHECK-NEXT: ds.yield
-// CHECK: ds.concat 0 %arg1, %[[Y]]
-func.func @copied(%x: tensor<?x24xf32> {ds.dims = ["s", 24]}, %past: tensor<?x?x4xf32> {ds.dims = ["p", "s", 4]})
-    -> tensor<?x?x4xf32> attributes {ds.entry} {
+// CHECK: ds.softmax %[[Y]]
+func.func @copied(%x: tensor<?x24xf32> {ds.dims = ["s", 24]}) -> tensor<2x?x4xf32> attributes {ds.entry} {
+  %0 = ds.slice %x starts [0, 8] sizes ["s", 8] steps [1, 1] : (tensor<?x24xf32>) -> tensor<?x8xf32>
+  %1 = ds.reshape %0 ["s", 2, 4] : (tensor<?x8xf32>) -> tensor<?x2x4xf32>
+  %2 = ds.transpose %1 [1, 0, 2] : (tensor<?x2x4xf32>) -> tensor<2x?x4xf32>
+  %3 = ds.softmax %2 axis 2 log false : (tensor<2x?x4xf32>) -> tensor<2x?x4xf32>
+  return %3 : tensor<2x?x4xf32>
+}
+
+// -----
+
+// What is joined, inserted, normalized or turned on its own is read through windows.
+// CHECK-LABEL: func.func @readers
+// CHECK: ds.fused {
+// CHECK-NEXT: ds.slice
+// CHECK-NEXT: ds.reshape
+// CHECK-NEXT: %[[T:.*]] = ds.transpose
+// CHECK-NEXT: ds.concat 0 %arg1, %[[T]]
+// CHECK: ds.fused {
+// CHECK-NEXT: %[[S:.*]] = ds.slice
+// CHECK-NEXT: ds.rms_norm %[[S]]
+// CHECK: ds.fused {
+// CHECK-NEXT: %[[S:.*]] = ds.slice
+// CHECK-NEXT: ds.rotary %[[S]]
+// CHECK: ds.fused {
+// CHECK-NEXT: %[[S:.*]] = ds.slice
+// CHECK-NEXT: ds.insert %[[S]] into %arg2
+func.func @readers(%x: tensor<?x24xf32> {ds.dims = ["s", 24]}, %past: tensor<?x?x4xf32> {ds.dims = ["p", "s", 4]},
+                   %into: tensor<?x8xf32> {ds.dims = ["c", 8]}, %s: tensor<8xf32> {ds.dims = [8]})
+    -> (tensor<?x?x4xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>) attributes {ds.entry} {
   %0 = ds.slice %x starts [0, 8] sizes ["s", 8] steps [1, 1] : (tensor<?x24xf32>) -> tensor<?x8xf32>
   %1 = ds.reshape %0 ["s", 2, 4] : (tensor<?x8xf32>) -> tensor<?x2x4xf32>
   %2 = ds.transpose %1 [1, 0, 2] : (tensor<?x2x4xf32>) -> tensor<2x?x4xf32>
   %3 = ds.concat 0 %past, %2 : (tensor<?x?x4xf32>, tensor<2x?x4xf32>) -> tensor<?x?x4xf32>
-  return %3 : tensor<?x?x4xf32>
+  %4 = ds.rms_norm %0, %s axis 1 epsilon 1.0e-5 : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  %5 = ds.rotary %0, %s, %s interleaved false : (tensor<?x8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  %6 = ds.insert %0 into %into starts [1, 0] : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %3, %4, %5, %6 : tensor<?x?x4xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>
 }

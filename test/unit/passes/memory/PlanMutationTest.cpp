@@ -191,30 +191,34 @@ TEST_P(Mutants, OtherRolesAreCaught) {
 // `in_place` states what the kernel does anyway: a plan without it, or with another number, is refused as such.
 TEST_P(Mutants, WrongInPlaceIsCaught) {
   entry.walk([&](ds::LaunchOp launch) {
-    auto stated = launch->getAttrOfType<IntegerAttr>("in_place");
-    for (int64_t other = -1; other < static_cast<int64_t>(launch.getInputs().size()); ++other) {
-      if (stated ? stated.getInt() == other : other < 0)
-        continue;
-      if (other < 0)
-        launch->removeAttr("in_place");
-      else
-        launch->setAttr("in_place", Builder(&context).getI64IntegerAttr(other));
-      EXPECT_FALSE(violationsOf(entry).empty()) << GetParam().name << ": in_place " << other;
-      launch->removeAttr("in_place");
-      if (stated)
-        launch->setAttr("in_place", stated);
-    }
+    auto stated = launch->getAttrOfType<DenseI64ArrayAttr>("in_place");
+    SmallVector<int64_t> none(launch.getNumResults(), -1);
+    ArrayRef<int64_t> right = stated ? stated.asArrayRef() : ArrayRef(none);
+    auto expectCaught = [&](DenseI64ArrayAttr mutant, const std::string &what) {
+      mutant ? launch->setAttr("in_place", mutant) : (void)launch->removeAttr("in_place");
+      EXPECT_FALSE(violationsOf(entry).empty()) << GetParam().name << ": in_place " << what;
+      stated ? launch->setAttr("in_place", stated) : (void)launch->removeAttr("in_place");
+    };
+    for (size_t result = 0; result < right.size(); ++result)
+      for (int64_t other = -1; other < static_cast<int64_t>(launch.getInputs().size()); ++other) {
+        SmallVector<int64_t> mutant(right);
+        mutant[result] = other;
+        if (ArrayRef<int64_t>(mutant) != right)
+          expectCaught(DenseI64ArrayAttr::get(&context, mutant), std::to_string(other));
+      }
+    if (stated)
+      expectCaught({}, "is left out");
   });
 }
 
 // A kernel that finds its updates where it writes: what ds-outline-kernels would make without copies.
 TEST_P(Mutants, UpdatesFromTheirTargetAreCaught) {
   entry.walk([&](ds::LaunchOp launch) {
-    auto inPlace = launch->getAttrOfType<IntegerAttr>("in_place");
+    auto inPlace = launch->getAttrOfType<DenseI64ArrayAttr>("in_place");
     if (!inPlace)
       return;
     Region &body = module->lookupSymbol<ds::KernelOp>(launch.getKernel()).getBody();
-    Value target = body.getArgument(inPlace.getInt());
+    Value target = body.getArgument(*llvm::max_element(inPlace.asArrayRef()));
     for (BlockArgument argument : body.getArguments()) {
       if (argument == target || argument.getType() != target.getType())
         continue;

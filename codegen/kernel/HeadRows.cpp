@@ -1,0 +1,211 @@
+// Emits rows of heads into buffers: copies of what lies elsewhere, norms and rotations on the way.
+#include "codegen/kernel/HeadRows.h"
+
+#include "codegen/lower/Copies.h"
+#include "codegen/lower/Rows.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+std::optional<RowSource> RowSource::of(KernelBuilder &k, Value value) {
+  auto rows = ds::headRows(
+      value, [](Value from) { return isa<BlockArgument>(from); }, [&](Value from) { return k.sizesOf(from); },
+      [](ArrayAttr starts) { return *sizesFromAttribute(starts); });
+  if (!rows || rows->window.strides.empty() || !rows->window.strides.back().isConstant(1))
+    return std::nullopt;
+  for (const ds::RowStep &step : rows->steps)
+    for (Value operand : step.op->getOperands().drop_front())
+      if (!isa<BlockArgument>(operand))
+        return std::nullopt;
+  return RowSource(k, std::move(*rows));
+}
+
+void RowSource::reserve() {
+  if (llvm::any_of(rows.steps, [](const ds::RowStep &step) { return ds::isNorm(step.op); }))
+    line = k->scratchOf(k->b.getF32Type(), rows.window.sizes.back());
+}
+
+Value RowSource::offsetOf(const ds::StridedWindow &window, ArrayRef<Value> at) {
+  Value offset = k->index(window.offset);
+  for (auto [index, stride] : llvm::zip(at, window.strides))
+    if (!stride.isConstant(0))
+      offset = k->add(offset, k->mul(index, k->index(stride)));
+  return offset;
+}
+
+void RowSource::emit(ArrayRef<Value> at, Value count, Value target, Value offset) {
+  const SizeExpr &width = rows.window.sizes.back();
+  if (isStored() && rows.window.strides[at.size() - 1] == width)
+    return emitCopy(*k, k->bufferOf(rows.source), offsetOf(rows.window, at), target, offset,
+                    k->mul(count, k->index(width)));
+  k->loop(k->constant(0), count, k->constant(1), [&](Value row) {
+    SmallVector<Value> here(at);
+    here.back() = k->add(here.back(), row);
+    emitRow(here, target, k->add(offset, k->mul(row, k->index(width))));
+  });
+}
+
+void RowSource::emitRow(ArrayRef<Value> at, Value target, Value offset) {
+  const SizeExpr &width = rows.window.sizes.back();
+  Value zero = k->constant(0), from = k->bufferOf(rows.source), place = offsetOf(rows.window, at);
+  for (const ds::RowStep &step : rows.steps) {
+    if (auto rotary = dyn_cast<ds::RotaryOp>(step.op)) {
+      emitRotaryRow(*k, rotary,
+                    {from, place, target, offset, offsetOf(step.tables[0], at), offsetOf(step.tables[1], at)});
+      from = target;
+      place = offset;
+      continue;
+    }
+    // Norms walk over whole buffers.
+    emitCopy(*k, from, place, line, zero, k->index(width));
+    SizeVector shape = {SizeExpr(1), width};
+    RowSpace space(*k, shape, {1});
+    View view = k->broadcastView(line, shape, shape);
+    emitNormRow(*k, space, step.op, view, view, {zero});
+    from = line;
+    place = zero;
+  }
+  if (from != target)
+    emitCopy(*k, from, place, target, offset, k->index(width));
+}
+
+void emitRotaryRow(KernelBuilder &k, ds::RotaryOp op, const RotaryRow &row) {
+  Type element = k.elementOf(op.getInput());
+  int64_t width = *k.sizesOf(op.getInput()).back().constant(), half = width / 2, lanes = k.target.lanes;
+  bool perPair = *k.sizesOf(op.getCosines()).back().constant() == half;
+  Value cosines = k.bufferOf(op.getCosines()), sines = k.bufferOf(op.getSines());
+  bool isVector = element.isF32() && lanes > 1 && !op.getInterleaved();
+  auto walk = [&](int64_t begin, int64_t end, int64_t step) {
+    auto vector = VectorType::get({step}, element);
+    auto read = [&](Value buffer, Value place) -> Value {
+      return step > 1 ? vector::LoadOp::create(k.b, k.loc, vector, buffer, place).getResult()
+                      : k.load(buffer, place, element);
+    };
+    auto write = [&](Value value, Value place) {
+      if (step > 1)
+        vector::StoreOp::create(k.b, k.loc, value, row.to, place);
+      else
+        k.store(value, row.to, place, element);
+    };
+    k.loop(k.constant(begin), k.constant(end), k.constant(step), [&](Value pair) {
+      Value first = op.getInterleaved() ? k.mul(pair, k.constant(2)) : pair;
+      Value second = k.add(first, k.constant(op.getInterleaved() ? 1 : half));
+      Value a = read(row.from, k.add(row.fromOffset, first)), b = read(row.from, k.add(row.fromOffset, second));
+      auto turned = [&](Value place, Value x, Value y, bool adds) -> Value {
+        Value column = perPair ? pair : place;
+        Value straight = arith::MulFOp::create(k.b, k.loc, x, read(cosines, k.add(row.cosineOffset, column)));
+        Value across = arith::MulFOp::create(k.b, k.loc, y, read(sines, k.add(row.sineOffset, column)));
+        if (adds)
+          return arith::AddFOp::create(k.b, k.loc, straight, across);
+        return arith::SubFOp::create(k.b, k.loc, straight, across);
+      };
+      Value real = turned(first, a, b, false), imaginary = turned(second, b, a, true);
+      write(real, k.add(row.toOffset, first));
+      write(imaginary, k.add(row.toOffset, second));
+    });
+  };
+  int64_t whole = isVector ? half / lanes * lanes : 0;
+  if (whole)
+    walk(0, whole, lanes);
+  if (whole < half)
+    walk(whole, half, 1);
+}
+
+std::optional<JoinedHeads> JoinedHeads::of(KernelBuilder &k, Value value) {
+  JoinedHeads joined(k, k.sizesOf(value));
+  if (joined.shape.size() != 4)
+    return std::nullopt;
+  const SizeExpr &tokens = joined.shape[2];
+  auto concat = value.getDefiningOp<ds::ConcatOp>();
+  auto insert = value.getDefiningOp<ds::InsertOp>();
+  SmallVector<Value> inputs;
+  if (concat && concat.getAxis() == 2)
+    inputs.assign(concat.getInputs().begin(), concat.getInputs().end());
+  else
+    inputs.push_back(insert ? insert.getUpdate() : value);
+  joined.values = inputs;
+  joined.values.push_back(value);
+  SizeExpr start = insert ? (*sizesFromAttribute(insert.getStarts()))[2] : SizeExpr(0);
+  for (Value input : inputs) {
+    auto rows = RowSource::of(k, input);
+    if (!rows)
+      return std::nullopt;
+    SizeExpr count = k.sizesOf(input)[2];
+    joined.added.push_back({*rows, 0, start, count});
+    start = start + count;
+  }
+  if (insert) {
+    auto old = RowSource::of(k, insert.getInto());
+    if (!old || !old->isStored())
+      return std::nullopt;
+    joined.kept.push_back({*old, 0, 0, joined.added.front().start});
+    joined.kept.push_back({*old, start, start, tokens - start});
+  } else if (!concat && joined.added.front().rows.isStored() && !llvm::is_contained(k.yielded(), value)) {
+    return std::nullopt; // it is read in place
+  }
+  for (auto [number, yielded] : llvm::enumerate(k.yielded())) {
+    if (yielded == value)
+      joined.output = k.outputBuffer(number);
+    for (auto [part, input] : llvm::zip_equal(joined.added, inputs))
+      if (yielded == input && yielded != value)
+        part.output = k.outputBuffer(number);
+  }
+  return joined;
+}
+
+void JoinedHeads::reserve(bool isShared) {
+  for (Part &part : added)
+    part.rows.reserve();
+  if (!output || isShared)
+    scratch = k->scratchOf(k->b.getF32Type(), shape[2] * shape[3]);
+}
+
+void JoinedHeads::write(ArrayRef<Part> parts, ArrayRef<Value> head, bool isOwner, Value target, Value offset) {
+  Value width = k->index(shape[3]);
+  for (Part part : parts) {
+    Value at[] = {head[0], head[1], k->index(part.first)}, count = k->index(part.count);
+    Value place = k->add(offset, k->mul(k->index(part.start), width));
+    if (!isOwner || !part.output) {
+      part.rows.emit(at, count, target, place);
+      continue;
+    }
+    Value elements = k->mul(count, width);
+    Value own = k->mul(k->linearize(head, ArrayRef(shape).take_front(2)), elements);
+    part.rows.emit(at, count, part.output, own);
+    emitCopy(*k, part.output, own, target, place, elements);
+  }
+}
+
+Matrix JoinedHeads::emit(Value batch, Value group, Value isOwner) {
+  Value zero = k->constant(0), head[] = {batch, group};
+  Value place =
+      output ? k->mul(k->linearize(head, ArrayRef(shape).take_front(2)), k->index(shape[2] * shape[3])) : zero;
+  auto toScratch = [&](bool owns) {
+    write(kept, head, owns, scratch, zero);
+    write(added, head, owns, scratch, zero);
+  };
+  auto asOwner = [&] { output ? write(added, head, /*isOwner=*/true, output, place) : toScratch(/*owns=*/true); };
+  Matrix matrix{output ? output : scratch, place, k->index(shape[3]), k->constant(1)};
+  bool isWritten = output || llvm::any_of(added, [](const Part &part) { return part.output; });
+  if (!isOwner || !isWritten) {
+    asOwner();
+    return matrix;
+  }
+  auto branch = scf::IfOp::create(k->b, k->loc, isOwner, /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(k->b);
+    k->b.setInsertionPointToStart(branch.thenBlock());
+    asOwner();
+    k->b.setInsertionPointToStart(branch.elseBlock());
+    toScratch(/*owns=*/false);
+  }
+  if (output) {
+    matrix.buffer = arith::SelectOp::create(k->b, k->loc, isOwner, output, scratch);
+    matrix.offset = arith::SelectOp::create(k->b, k->loc, isOwner, place, zero);
+  }
+  return matrix;
+}
+
+} // namespace deepstride

@@ -1,0 +1,76 @@
+// Rows of heads that a kernel reads: where windows show them, normalized and turned on the way.
+#ifndef DEEPSTRIDE_CODEGEN_KERNEL_HEADROWS_H
+#define DEEPSTRIDE_CODEGEN_KERNEL_HEADROWS_H
+
+#include "codegen/kernel/Views.h"
+#include "codegen/tile/MicroKernel.h"
+#include "dialects/ds/HeadRows.h"
+#include "dialects/ds/Norms.h"
+
+namespace deepstride {
+
+/// Rows of the last axis of a value that is windows and row ops over an argument of the kernel.
+class RowSource {
+public:
+  /// None where the value is anything else, or its rows are not contiguous.
+  static std::optional<RowSource> of(KernelBuilder &k, mlir::Value value);
+
+  /// Whether rows lie in memory as they are.
+  bool isStored() const { return rows.steps.empty(); }
+  /// Makes room for the row between two steps. Call it before anything is emitted.
+  void reserve();
+  /// Writes `count` rows to neighbouring rows of `target`: those at `at`, an index for each axis but the last, and
+  /// after it along the last of these.
+  void emit(llvm::ArrayRef<mlir::Value> at, mlir::Value count, mlir::Value target, mlir::Value offset);
+
+private:
+  RowSource(KernelBuilder &k, ds::HeadRows rows) : k(&k), rows(std::move(rows)) {}
+  mlir::Value offsetOf(const ds::StridedWindow &window, llvm::ArrayRef<mlir::Value> at);
+  void emitRow(llvm::ArrayRef<mlir::Value> at, mlir::Value target, mlir::Value offset);
+
+  KernelBuilder *k;
+  ds::HeadRows rows;
+  mlir::Value line; // scratch
+};
+
+/// Turns one row of `width` elements; both may be the same.
+struct RotaryRow {
+  mlir::Value from, fromOffset, to, toOffset, cosineOffset, sineOffset;
+};
+void emitRotaryRow(KernelBuilder &k, ds::RotaryOp op, const RotaryRow &row);
+
+/// Keys or values of attention, [batch, group, tokens, features], that its kernel puts together from parts: cached rows
+/// and new ones, some of them computed. A head's rows become a matrix: in the buffer of what the kernel yields, which
+/// one thread writes, or in scratch. Nobody reads what another thread writes.
+class JoinedHeads {
+public:
+  /// None where the value lies in memory as a whole, or cannot be put together.
+  static std::optional<JoinedHeads> of(KernelBuilder &k, mlir::Value value);
+
+  /// Makes room; `isShared`: threads may meet one head.
+  void reserve(bool isShared);
+  /// Whether the value is what is put together, or a part of it.
+  bool has(mlir::Value value) const { return llvm::is_contained(values, value); }
+  /// The rows of a head. Where `isOwner` holds (null: always), what is yielded is written.
+  Matrix emit(mlir::Value batch, mlir::Value group, mlir::Value isOwner);
+
+private:
+  struct Part {
+    RowSource rows;
+    SizeExpr first, start, count; // rows [first, first + count) become rows from `start` on
+    mlir::Value output = {};      // where the kernel yields the part, too
+  };
+  JoinedHeads(KernelBuilder &k, SizeVector shape) : k(&k), shape(std::move(shape)) {}
+  void write(llvm::ArrayRef<Part> parts, llvm::ArrayRef<mlir::Value> head, bool isOwner, mlir::Value target,
+             mlir::Value offset);
+
+  KernelBuilder *k;
+  SizeVector shape;
+  std::vector<Part> kept, added; // what the yielded buffer holds already, where it is updated in place
+  llvm::SmallVector<mlir::Value> values;
+  mlir::Value output, scratch;
+};
+
+} // namespace deepstride
+
+#endif

@@ -1,0 +1,49 @@
+// Emits copies: of neighbours in vectors, of what lies apart along the axes that it lies on.
+#include "codegen/lower/Copies.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+void emitCopy(KernelBuilder &k, Value from, Value fromOffset, Value to, Value toOffset, Value count) {
+  Value zero = k.constant(0), one = k.constant(1), tail = zero;
+  if (k.target.lanes > 1) {
+    Value width = k.constant(k.target.lanes);
+    tail = k.mul(k.divide(count, width), width);
+    auto type = VectorType::get({k.target.lanes}, cast<MemRefType>(from.getType()).getElementType());
+    k.loop(zero, tail, width, [&](Value i) {
+      Value vector = vector::LoadOp::create(k.b, k.loc, type, from, k.add(fromOffset, i));
+      vector::StoreOp::create(k.b, k.loc, vector, to, k.add(toOffset, i));
+    });
+  }
+  k.loop(tail, count, one, [&](Value i) {
+    Value element = memref::LoadOp::create(k.b, k.loc, from, k.add(fromOffset, i));
+    memref::StoreOp::create(k.b, k.loc, element, to, k.add(toOffset, i));
+  });
+}
+
+void emitCopyRest(KernelBuilder &k, const View &from, ArrayRef<Value> at, Value to, Value toOffset) {
+  SmallVector<unsigned> axes;
+  for (unsigned axis = 0; axis < at.size(); ++axis)
+    axes.push_back(axis);
+  // The axes behind `end` lie together, and so does their last neighbour.
+  size_t end = from.axes.size();
+  SizeExpr run = 1;
+  while (end > at.size() && (from.axes[end - 1].stride == run || from.axes[end - 1].size.isConstant(1)))
+    run = run * from.axes[--end].size;
+  SizeVector apart;
+  for (size_t axis = at.size(); axis < end; ++axis)
+    apart.push_back(from.axes[axis].size);
+  Value start = k.offsetAt(from, axes, at), length = k.index(run);
+  k.loopNest(apart, [&](ArrayRef<Value> indices) {
+    Value place = start;
+    for (auto [index, axis] : llvm::zip_equal(indices, ArrayRef(from.axes).slice(at.size(), apart.size())))
+      place = k.add(place, k.mul(index, k.strideOf(axis)));
+    Value target = apart.empty() ? toOffset : k.add(toOffset, k.mul(k.linearize(indices, apart), length));
+    emitCopy(k, from.buffer, place, to, target, length);
+  });
+}
+
+} // namespace deepstride

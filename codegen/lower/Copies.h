@@ -1,0 +1,19 @@
+// Copies of stored elements between flat buffers.
+#ifndef DEEPSTRIDE_CODEGEN_LOWER_COPIES_H
+#define DEEPSTRIDE_CODEGEN_LOWER_COPIES_H
+
+#include "codegen/lower/KernelBuilder.h"
+
+namespace deepstride {
+
+/// Copies `count` stored elements between flat buffers, whole vectors first.
+void emitCopy(KernelBuilder &k, mlir::Value from, mlir::Value fromOffset, mlir::Value to, mlir::Value toOffset,
+              mlir::Value count);
+
+/// Copies what a view shows at the indices `at` of its first axes, over all others in their order.
+void emitCopyRest(KernelBuilder &k, const View &from, llvm::ArrayRef<mlir::Value> at, mlir::Value to,
+                  mlir::Value toOffset);
+
+} // namespace deepstride
+
+#endif

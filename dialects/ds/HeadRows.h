@@ -1,0 +1,42 @@
+// Rows that are normalized or turned between a buffer and their reader: what fusion lets the reader compute, and how
+// code generation computes it.
+#ifndef DEEPSTRIDE_DIALECTS_DS_HEADROWS_H
+#define DEEPSTRIDE_DIALECTS_DS_HEADROWS_H
+
+#include "dialects/ds/StridedWindow.h"
+
+namespace deepstride::ds {
+
+/// Whether every row of the last axis becomes that row of the result: norms over that axis, and rotary embeddings.
+bool isRowOp(mlir::Operation *op);
+
+/// Whether the kernel of attention computes the op: what shows, computes or puts together rows of its operands.
+inline bool joinsAttention(mlir::Operation *op) {
+  return isWindowOp(op) || isRowOp(op) || llvm::isa_and_present<ConcatOp, InsertOp>(op);
+}
+
+/// Whether the op's kernel reads what it joins, inserts, normalizes or turns through windows.
+inline bool readsWindows(mlir::Operation *op) { return isRowOp(op) || llvm::isa_and_present<ConcatOp, InsertOp>(op); }
+
+/// A row op, and where its cosines and sines lie for each of the rows. The windows' last axis is not to be looked at.
+struct RowStep {
+  mlir::Operation *op;
+  llvm::SmallVector<StridedWindow, 2> tables;
+};
+
+/// Rows of f32 as windows show them of `source`, and what is done to each of them, the first step first.
+struct HeadRows {
+  mlir::Value source;
+  StridedWindow window;
+  llvm::SmallVector<RowStep> steps;
+};
+
+/// The rows of a value, back to the nearest one for which `isSource` holds. None where anything but windows and row ops
+/// stands between, where a row that is computed is not contiguous, or where a table's axis may turn out to be 1.
+std::optional<HeadRows> headRows(mlir::Value value, llvm::function_ref<bool(mlir::Value)> isSource,
+                                 llvm::function_ref<SizeVector(mlir::Value)> sizesOf,
+                                 llvm::function_ref<SizeVector(mlir::ArrayAttr)> startsOf);
+
+} // namespace deepstride::ds
+
+#endif

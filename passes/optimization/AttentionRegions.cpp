@@ -1,0 +1,240 @@
+// Gathers what an attention reads into its region. Queries, keys and values are windows of what is in memory, or rows
+// that are normalized and turned behind them; keys and values may be cached rows and new ones, which become results of
+// the region where something else reads them. What cannot be taken in together is left where it is.
+#include "passes/optimization/AttentionRegions.h"
+
+#include "dialects/ds/HeadRows.h"
+#include "passes/optimization/WindowChains.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+namespace {
+
+/// The ops between an operand and a value in memory, nearest first.
+struct RowChain {
+  OpOperand *operand;
+  SmallVector<Operation *> ops;
+  Operation *end = nullptr; // what ends the chain, where that is worth a remark, and why
+  StringRef why;
+
+  bool computes() const { return llvm::any_of(ops, ds::isRowOp); }
+  Value source() const { return ops.empty() ? operand->get() : ops.back()->getOperand(0); }
+};
+
+class AttentionGatherer {
+public:
+  AttentionGatherer(ds::AttentionOp attention, SizeAnalysis &analysis) : attention(attention), analysis(analysis) {}
+
+  std::pair<OpSet, Operation *> run() {
+    last = attention;
+    if (attention->hasOneUse())
+      if (auto transpose = dyn_cast<ds::TransposeOp>(*attention->user_begin());
+          transpose && transpose->getBlock() == attention->getBlock() && keepsLastAxis(transpose))
+        last = transpose;
+    region.insert(attention);
+    region.insert(last);
+    takeRounding();
+    SmallVector<OpOperand *> inPlace;
+    for (OpOperand *operand : {&attention.getQueryMutable(), &attention.getKeyMutable(), &attention.getValueMutable()})
+      if (!compute(*operand))
+        inPlace.push_back(operand);
+    for (OpOperand *operand : inPlace) {
+      bool isKey = operand == &attention.getKeyMutable(); // packed before it is multiplied, whichever axis is the last
+      takeIn(windowChain(*operand, analysis, /*keepsRows=*/!isKey), *operand, region, analysis);
+    }
+    return {region, last};
+  }
+
+private:
+  void stays(Operation *op, StringRef why) {
+    op->emitRemark() << "does not join the region of 'ds.attention': " << why;
+  }
+
+  /// The result is stored as it is multiplied next: a reshape of a whole buffer before that changes nothing.
+  void takeRounding() {
+    SmallVector<Operation *> ops;
+    for (Operation *op = last; op->hasOneUse();) {
+      op = *op->user_begin();
+      auto cast = dyn_cast<ds::CastOp>(op);
+      if (op->getBlock() != attention->getBlock() || !(cast || isa<ds::ReshapeOp>(op)))
+        return;
+      ops.push_back(op);
+      if (!cast)
+        continue;
+      auto element = [](Value value) { return mlir::cast<RankedTensorType>(value.getType()).getElementType(); };
+      if (!element(cast.getInput()).isF32() || !element(cast.getResult()).isBF16())
+        return;
+      region.insert(ops.begin(), ops.end());
+      last = cast;
+      return;
+    }
+  }
+
+  /// Whether something reads the value that follows no windows.
+  static bool isNeededInMemory(Operation *op) {
+    return !llvm::all_of(op->getUses(), [&](OpOperand &use) {
+      return use.getOwner()->getBlock() == op->getBlock() && readsWindows(use);
+    });
+  }
+
+  /// Windows and row ops behind an operand whose rows stay contiguous. Row ops have one reader; so has, but for
+  /// windows, what they yield, unless the first of the chain may become a result of the region.
+  RowChain rowsBehind(OpOperand &operand, bool mayYield) {
+    RowChain chain{&operand, {}, nullptr, {}};
+    bool isCopied = false; // a window that several read is copied, and what computes its rows is not
+    for (Operation *op = operand.get().getDefiningOp(); ds::isWindowOp(op) || ds::isRowOp(op);
+         op = op->getOperand(0).getDefiningOp()) {
+      bool isShared = ds::isRowOp(op) ? !op->hasOneUse() : isNeededInMemory(op);
+      bool isOfAttention = op->getBlock() == attention->getBlock();
+      if (!isOfAttention || (isShared && !(mayYield && chain.ops.empty()))) {
+        chain.end = op;
+        chain.why = isOfAttention ? "something else reads it" : "it is in another block";
+        break;
+      }
+      if (isCopied && ds::isRowOp(op)) {
+        chain.end = op;
+        chain.why = "something else reads it";
+        break;
+      }
+      isCopied |= !isShared && !op->hasOneUse();
+      chain.ops.push_back(op);
+    }
+    auto isReached = [&] {
+      auto rows = ds::headRows(
+          operand.get(), [&](Value value) { return value == chain.source(); },
+          [&](Value value) { return asSymbols(analysis.facts(value).sizes); },
+          [](ArrayAttr starts) { return asSymbols(*sizesFromAttribute(starts)); });
+      return rows && rows->window.strides.back().isConstant(1);
+    };
+    // A reshape of a whole buffer is a view of it already.
+    while (!chain.ops.empty() && (isa<ds::ReshapeOp>(chain.ops.back()) || !isReached())) {
+      if (!isa<ds::ReshapeOp>(chain.ops.back())) {
+        chain.end = chain.ops.back();
+        chain.why = "its rows are not contiguous, or joined with others";
+      }
+      chain.ops.pop_back();
+    }
+    return chain;
+  }
+
+  /// What is against putting rows together in the kernel, where an op does it.
+  std::optional<StringRef> jointObstacle(Operation *op) {
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    if (type.getRank() != 4 || !type.getElementType().isF32())
+      return "it is not f32";
+    if (op->getBlock() != attention->getBlock())
+      return "it is in another block";
+    auto concat = dyn_cast<ds::ConcatOp>(op);
+    bool isOfTokens = concat && concat.getAxis() == 2;
+    if (auto insert = dyn_cast<ds::InsertOp>(op)) {
+      const SizeVector &rows = analysis.facts(insert.getUpdate()).sizes, &all = analysis.facts(insert.getInto()).sizes;
+      SizeVector starts = *sizesFromAttribute(insert.getStarts());
+      isOfTokens = llvm::all_of(ArrayRef<size_t>{0, 1, 3},
+                                [&](size_t axis) { return starts[axis].isConstant(0) && rows[axis] == all[axis]; });
+    }
+    return isOfTokens ? std::nullopt : std::optional<StringRef>("it joins something else than tokens");
+  }
+
+  /// Takes in what computes an operand's rows, if something does.
+  bool compute(OpOperand &operand) {
+    if (!cast<RankedTensorType>(operand.get().getType()).getElementType().isF32())
+      return false;
+    bool isQuery = &operand == &attention.getQueryMutable();
+    SmallVector<RowChain> chains;
+    OpSet larger(region);
+    Operation *joint = operand.get().getDefiningOp();
+    if (isQuery || !isa_and_present<ds::ConcatOp, ds::InsertOp>(joint))
+      joint = nullptr;
+    if (joint) {
+      if (auto reason = jointObstacle(joint)) {
+        stays(joint, *reason);
+        return false;
+      }
+      for (OpOperand &input : joint->getOpOperands())
+        if (readsWindows(input)) // what is inserted, and all of what is joined
+          chains.push_back(rowsBehind(input, /*mayYield=*/true));
+      larger.insert(joint);
+    } else {
+      chains.push_back(rowsBehind(operand, /*mayYield=*/!isQuery));
+      bool yields = !chains.front().ops.empty() && isNeededInMemory(chains.front().ops.front());
+      if (!chains.front().computes() && !yields && !ds::isRowOp(chains.front().end))
+        return false;
+    }
+    for (const RowChain &chain : chains)
+      if (chain.end && !isa<ds::ReshapeOp>(chain.end))
+        stays(chain.end, chain.why);
+    if (!joint && chains.front().ops.empty())
+      return false;
+    for (RowChain &chain : chains)
+      for (Operation *op : chain.ops)
+        if (ds::isRowOp(op) || op->hasOneUse() || isNeededInMemory(op))
+          larger.insert(op);
+    if (auto reason = jointObstacle(operand, larger, chains)) {
+      stays(operand.get().getDefiningOp(), *reason);
+      return false;
+    }
+    if (joint)
+      region.insert(joint);
+    for (RowChain &chain : chains)
+      take(chain);
+    return true;
+  }
+
+  /// What is against computing an operand with the ops that `larger` has beside the region's.
+  std::optional<StringRef> jointObstacle(OpOperand &operand, const OpSet &larger, ArrayRef<RowChain> chains) {
+    auto isInside = [&](Value value) { return value.getDefiningOp() && larger.contains(value.getDefiningOp()); };
+    bool readsInside = llvm::any_of(attention->getOperands().drop_front(3), isInside) ||
+                       llvm::any_of(chains, [&](const RowChain &chain) { return isInside(chain.source()); });
+    for (Operation *op : larger)
+      if (ds::isRowOp(op) || isa<ds::InsertOp>(op))
+        readsInside |= llvm::any_of(op->getOperands().drop_front(), isInside);
+    // Other operands are computed of what is in memory before.
+    for (OpOperand &other : attention->getOpOperands().take_front(3)) {
+      if (&other == &operand || (other.get() == operand.get() && other.getOperandNumber() > 0))
+        continue;
+      for (Operation *op = other.get().getDefiningOp(); op; op = op->getOperand(0).getDefiningOp()) {
+        readsInside |= larger.contains(op) && !region.contains(op);
+        if (!ds::isWindowOp(op) && !ds::isRowOp(op))
+          break;
+      }
+    }
+    if (readsInside)
+      return "the attention reads it in another way, too";
+    return dependentsOf(larger, last) ? std::nullopt : std::optional<StringRef>("something between them needs it");
+  }
+
+  /// Gives the reader ops of its own, as takeIn does for windows alone.
+  void take(const RowChain &chain) {
+    OpOperand *read = chain.operand;
+    SmallVector<Operation *> windows;
+    auto flush = [&] {
+      takeIn(windows, *read, region, analysis);
+      windows.clear();
+    };
+    for (Operation *op : chain.ops) {
+      if (ds::isWindowOp(op) && !isNeededInMemory(op)) {
+        windows.push_back(op);
+        continue;
+      }
+      flush();
+      region.insert(op);
+      read = &op->getOpOperand(0);
+    }
+    flush();
+  }
+
+  ds::AttentionOp attention;
+  SizeAnalysis &analysis;
+  OpSet region;
+  Operation *last = nullptr;
+};
+
+} // namespace
+
+std::pair<OpSet, Operation *> attentionRegion(ds::AttentionOp attention, SizeAnalysis &analysis) {
+  return AttentionGatherer(attention, analysis).run();
+}
+
+} // namespace deepstride

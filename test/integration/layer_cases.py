@@ -1,0 +1,102 @@
+"""Transformer layers as exporters write them: how many launches one takes, its numbers beside ONNX Runtime's over several
+steps whose caches are fed back, and its bits without fusion."""
+import functools
+import re
+
+import numpy as np
+
+import generate
+import layers
+from kit import case, compile_model, expect, onnx_runtime, processors, run_package, tool
+from programs import SEED
+
+# Launches a layer; cross-attention takes three more, and two where it computes its keys and values.
+LAUNCHES = {
+    "bert": (lambda n: generate.bert(layers=n, hidden=64, heads=4, vocabulary=50, positions=64), 5),
+    "gpt2": (lambda n: generate.gpt2_step(layers=n, hidden=96, heads=3, vocabulary=100), 5),
+    "llama": (layers.llama, 5),
+    "llama, many tokens": (functools.partial(layers.llama, tokens="tokens"), 5),
+    "qwen3": (functools.partial(layers.llama, normed=True), 5),
+    "vit": (layers.vit, 5),
+    "whisper": (layers.whisper, 8),
+    "whisper, first step": (functools.partial(layers.whisper, first=True), 9),
+    "t5 encoder": (layers.t5, 5),
+    "t5 decoder": (functools.partial(layers.t5, decoder=True), 8),
+    "t5 decoder, first step": (functools.partial(layers.t5, decoder=True, first=True), 9),
+}
+
+
+@case
+def launches_of_a_layer(folder):
+    for name, (make, expected) in LAUNCHES.items():
+        counts = []
+        for number in (1, 2):
+            generate.save(make(number), folder / "m.onnx")
+            report = tool("ds-opt", folder / "m.onnx", "--report", "--stop-after=memory", "-o", folder / "m.mlir")
+            counts.append(int(re.search(r"(\d+) launches", report.out + report.err).group(1)))
+        expect(counts[1] - counts[0] == expected, f"{name}: a layer takes {counts[1] - counts[0]} launches, expected {expected}")
+
+
+def dims_of(model):
+    return {i.name: [d.dim_param or d.dim_value for d in i.type.tensor_type.shape.dim] for i in model.graph.input}
+
+
+def compare(folder, make, seed, sizes, steps=2, options=(), tolerance=2e-4, cpus=None):
+    """Steps by one token each; caches grow by what the step before showed."""
+    random, path = np.random.default_rng([SEED, seed]), folder / f"m{seed}.onnx"
+    model = make(seed=int(random.integers(1000)))
+    generate.save(model, path)
+    packages = {(fusion, cpu): compile_model(path, folder, f"--fusion={fusion}", f"--mcpu={cpu}", *options, name=f"{fusion}-{cpu}.dsp")
+                for cpu in cpus or dict.fromkeys(["x86-64-v3", processors()[-1]]) for fusion in ("none", "specialized")}
+    for size in sizes:
+        feed, size = {}, dict(size)
+        for step in range(steps):
+            for name, dims in dims_of(model).items():
+                if name in feed:
+                    continue
+                known = dict(size, total=size["past"] + size["tokens"])
+                shape = [known.get(d, d) for d in dims]
+                feed[name] = np.full(shape, size["past"]) + np.arange(shape[1]) if name == "positions" else random.standard_normal(shape).astype(np.float32)
+            expected = onnx_runtime(path, feed)
+            found = {key: run_package(package, feed, folder, f"--threads={1 + (step + number) % 4}") for number, (key, package) in enumerate(packages.items())}
+            for (fusion, cpu), results in found.items():
+                for name, array in expected.items():
+                    error = np.abs(results[name] - array).max(initial=0)
+                    expect(results[name].shape == array.shape and error <= tolerance, f"{fusion} {cpu} {name} of {size}: an error of {error} (DS_SEED={SEED})")
+                    expect(results[name].tobytes() == found["none", cpu][name].tobytes(), f"{cpu} {name} of {size}: fusion changes bits (DS_SEED={SEED})")
+            # The next step reads what this one showed, and new numbers else.
+            shown = {name.replace("present", "past").removesuffix("_output_0"): array for name, array in list(found.values())[-1].items() if name.startswith("present")}
+            if not shown:
+                break
+            feed = {name: array for name, array in feed.items() if name.startswith("0.cross")} | shown
+            size["past"] += size["tokens"]
+
+
+SIZES = [{"batch": batch, "past": past, "tokens": 1, "frames": frames} for batch, past, frames in ((2, 0, 3), (1, 1, 1), (1, 13, 7))]
+
+
+@case
+def llama_steps(folder):
+    compare(folder, layers.llama, 1, SIZES[:1], steps=4)
+    compare(folder, functools.partial(layers.llama, layers=1, heads=6, groups=2, width=32, inner=50, normed=True), 2, SIZES[1:])
+    compare(folder, functools.partial(layers.llama, layers=1, heads=3, groups=1, width=6, inner=10, tokens="tokens"), 3,
+            [dict(SIZES[1], tokens=3), dict(SIZES[2], tokens=21)], steps=2)
+
+
+@case
+def encoder_and_decoder_steps(folder):
+    compare(folder, functools.partial(layers.whisper, layers=1), 4, SIZES[:2])
+    compare(folder, functools.partial(layers.whisper, layers=1, first=True), 5, SIZES[2:])
+    compare(folder, functools.partial(layers.t5, layers=1, decoder=True), 6, SIZES[1:])
+    compare(folder, functools.partial(layers.t5, layers=1), 7, [dict(SIZES[1], tokens=11)])
+    compare(folder, functools.partial(layers.vit, layers=1), 8, [dict(SIZES[1], tokens=9)])
+
+
+@case
+def gates_of_other_types(folder):
+    """Both halves of a gate in 8 and 4 bits, as they are and widened, and in bf16."""
+    many = [dict(SIZES[0], tokens=3), dict(SIZES[1], tokens=19)]
+    make = functools.partial(layers.llama, layers=1, inner=100, tokens="tokens")
+    for number, options in enumerate((["--quantize=int8"], ["--quantize=int4,group=32"], ["--quantize=int8,group=16,scheme=asymmetric"],
+                                      ["--quantize=int8", "--activations=int8"], ["--precision=bf16"])):
+        compare(folder, make, 10 + number, many, steps=1, options=options, tolerance=np.inf, cpus=[processors()[number % 2 - 1]])

@@ -1,0 +1,168 @@
+// RUN: ds-opt %s --split-input-file --ds-fuse-deep | FileCheck %s
+// RUN: ds-opt %s --split-input-file --verify-diagnostics --ds-fuse-deep -o /dev/null
+
+// New rows are parts of one product; the kernel of the attention appends them to the cache, and shows it.
+// CHECK-LABEL: func.func @cache
+// CHECK-NEXT: %[[Y:.*]]:3 = ds.fused {
+// CHECK: %[[NEW:.*]] = ds.transpose %{{.*}} [0, 2, 1, 3]
+// CHECK: %[[K:.*]] = ds.concat 2 %arg1, %[[NEW]]
+// CHECK: %[[V:.*]] = ds.concat 2 %arg2
+// CHECK: %[[A:.*]] = ds.attention %{{.*}}, %[[K]], %[[V]]
+// CHECK-NEXT: ds.yield %[[K]], %[[V]], %[[A]]
+// CHECK: return %[[Y]]#2, %[[Y]]#0, %[[Y]]#1
+func.func @cache(%x: tensor<?x1x24xf32> {ds.dims = ["b", 1, 24]}, %pk: tensor<?x2x?x4xf32> {ds.dims = ["b", 2, "p", 4]},
+                 %pv: tensor<?x2x?x4xf32> {ds.dims = ["b", 2, "p", 4]})
+    -> (tensor<?x2x1x4xf32>, tensor<?x2x?x4xf32>, tensor<?x2x?x4xf32>) attributes {ds.entry} {
+  %0 = ds.slice %x starts [0, 0, 0] sizes ["b", 1, 8] steps [1, 1, 1] : (tensor<?x1x24xf32>) -> tensor<?x1x8xf32>
+  %1 = ds.slice %x starts [0, 0, 8] sizes ["b", 1, 8] steps [1, 1, 1] : (tensor<?x1x24xf32>) -> tensor<?x1x8xf32>
+  %2 = ds.slice %x starts [0, 0, 16] sizes ["b", 1, 8] steps [1, 1, 1] : (tensor<?x1x24xf32>) -> tensor<?x1x8xf32>
+  %3 = ds.reshape %0 ["b", 1, 2, 4] : (tensor<?x1x8xf32>) -> tensor<?x1x2x4xf32>
+  %4 = ds.reshape %1 ["b", 1, 2, 4] : (tensor<?x1x8xf32>) -> tensor<?x1x2x4xf32>
+  %5 = ds.reshape %2 ["b", 1, 2, 4] : (tensor<?x1x8xf32>) -> tensor<?x1x2x4xf32>
+  %6 = ds.transpose %3 [0, 2, 1, 3] : (tensor<?x1x2x4xf32>) -> tensor<?x2x1x4xf32>
+  %7 = ds.transpose %4 [0, 2, 1, 3] : (tensor<?x1x2x4xf32>) -> tensor<?x2x1x4xf32>
+  %8 = ds.transpose %5 [0, 2, 1, 3] : (tensor<?x1x2x4xf32>) -> tensor<?x2x1x4xf32>
+  %9 = ds.concat 2 %pk, %7 : (tensor<?x2x?x4xf32>, tensor<?x2x1x4xf32>) -> tensor<?x2x?x4xf32>
+  %10 = ds.concat 2 %pv, %8 : (tensor<?x2x?x4xf32>, tensor<?x2x1x4xf32>) -> tensor<?x2x?x4xf32>
+  %11 = ds.attention %6, %9, %10 scale 0.5 : (tensor<?x2x1x4xf32>, tensor<?x2x?x4xf32>, tensor<?x2x?x4xf32>) -> tensor<?x2x1x4xf32>
+  return %11, %9, %10 : tensor<?x2x1x4xf32>, tensor<?x2x?x4xf32>, tensor<?x2x?x4xf32>
+}
+
+// -----
+
+// Heads are normalized and turned where they are read; new rows that are shown themselves are a result, too.
+// CHECK-LABEL: func.func @turned
+// CHECK-NEXT: %[[Y:.*]]:2 = ds.fused {
+// CHECK: ds.rms_norm
+// CHECK: %[[T:.*]] = ds.transpose
+// CHECK: %[[Q:.*]] = ds.rotary %[[T]], %arg3, %arg3
+// CHECK: %[[K:.*]] = ds.rotary %arg1, %arg3, %arg3
+// CHECK: %[[A:.*]] = ds.attention %[[Q]], %[[K]], %arg2
+// CHECK-NEXT: ds.yield %[[K]], %[[A]]
+// CHECK: return %[[Y]]#1, %[[Y]]#0
+func.func @turned(%q: tensor<1x?x4x8xf32> {ds.dims = [1, "s", 4, 8]}, %k: tensor<1x2x?x8xf32> {ds.dims = [1, 2, "s", 8]},
+                  %v: tensor<1x2x?x8xf32> {ds.dims = [1, 2, "s", 8]}, %t: tensor<?x8xf32> {ds.dims = ["s", 8]},
+                  %g: tensor<8xf32> {ds.dims = [8]}) -> (tensor<1x4x?x8xf32>, tensor<1x2x?x8xf32>) attributes {ds.entry} {
+  %0 = ds.rms_norm %q, %g axis 3 epsilon 1.0e-5 : (tensor<1x?x4x8xf32>, tensor<8xf32>) -> tensor<1x?x4x8xf32>
+  %1 = ds.transpose %0 [0, 2, 1, 3] : (tensor<1x?x4x8xf32>) -> tensor<1x4x?x8xf32>
+  %2 = ds.rotary %1, %t, %t interleaved false : (tensor<1x4x?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<1x4x?x8xf32>
+  %3 = ds.rotary %k, %t, %t interleaved false : (tensor<1x2x?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<1x2x?x8xf32>
+  %4 = ds.attention %2, %3, %v scale 0.5 : (tensor<1x4x?x8xf32>, tensor<1x2x?x8xf32>, tensor<1x2x?x8xf32>) -> tensor<1x4x?x8xf32>
+  return %4, %3 : tensor<1x4x?x8xf32>, tensor<1x2x?x8xf32>
+}
+
+// -----
+
+// New rows go into a state.
+// CHECK-LABEL: func.func @state
+// CHECK-NEXT: %[[Y:.*]]:2 = ds.fused {
+// CHECK-NEXT: %[[K:.*]] = ds.insert %arg0 into %arg1
+// CHECK-NEXT: ds.attention %arg0, %[[K]], %[[K]]
+func.func @state(%x: tensor<1x2x1x4xf32> {ds.dims = [1, 2, 1, 4]}, %k: tensor<1x2x9x4xf32> {ds.dims = [1, 2, 9, 4], ds.state = "k"})
+    -> (tensor<1x2x1x4xf32>, tensor<1x2x9x4xf32> {ds.state = "k"}) attributes {ds.entry} {
+  %0 = ds.insert %x into %k starts [0, 0, 3, 0] : (tensor<1x2x1x4xf32>, tensor<1x2x9x4xf32>) -> tensor<1x2x9x4xf32>
+  %1 = ds.attention %x, %0, %0 scale 0.5 : (tensor<1x2x1x4xf32>, tensor<1x2x9x4xf32>, tensor<1x2x9x4xf32>) -> tensor<1x2x1x4xf32>
+  return %1, %0 : tensor<1x2x1x4xf32>, tensor<1x2x9x4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @outside
+// CHECK-NOT: ds.fused
+func.func @outside(%q: tensor<1x2x4x4xf32> {ds.dims = [1, 2, 4, 4]}, %k: tensor<1x1x4x4xf32> {ds.dims = [1, 1, 4, 4]},
+                   %v: tensor<1x2x3x4xf32> {ds.dims = [1, 2, 3, 4]}, %r: tensor<1x2x1x4xf32> {ds.dims = [1, 2, 1, 4]})
+    -> tensor<1x2x4x4xf32> attributes {ds.entry} {
+  // expected-remark @+1 {{does not join the region of 'ds.attention': it joins something else than tokens}}
+  %0 = ds.concat 1 %k, %k : (tensor<1x1x4x4xf32>, tensor<1x1x4x4xf32>) -> tensor<1x2x4x4xf32>
+  // expected-remark @+1 {{does not join the region of 'ds.attention': the attention reads it in another way, too}}
+  %1 = ds.concat 2 %v, %r : (tensor<1x2x3x4xf32>, tensor<1x2x1x4xf32>) -> tensor<1x2x4x4xf32>
+  %2 = ds.attention %q, %0, %1 [add %1] scale 0.5
+      : (tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>, tensor<1x2x4x4xf32>) -> tensor<1x2x4x4xf32>
+  return %2 : tensor<1x2x4x4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @between
+// CHECK: ds.rotary
+// CHECK: ds.attention
+func.func @between(%q: tensor<1x2x3x4xf32> {ds.dims = [1, 2, 3, 4]}, %t: tensor<3x4xf32> {ds.dims = [3, 4]},
+                   %v: tensor<1x2x3x4xf32> {ds.dims = [1, 2, 3, 4]}, %one: tensor<1x?x1x4xf32> {ds.dims = [1, "n", 1, 4]})
+    -> (tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>) attributes {ds.entry} {
+  // expected-remark @+1 {{does not join the region of 'ds.attention': something else reads it}}
+  %0 = ds.rotary %q, %t, %t interleaved false : (tensor<1x2x3x4xf32>, tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<1x2x3x4xf32>
+  // expected-remark @+1 {{does not join the region of 'ds.attention': its rows are not contiguous, or joined with others}}
+  %1 = ds.rotary %v, %one, %one interleaved false : (tensor<1x2x3x4xf32>, tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>) -> tensor<1x2x3x4xf32>
+  %2 = ds.attention %0, %1, %v scale 0.5 : (tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32>
+  return %2, %0 : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>
+}
+
+// -----
+
+// f16 is not put together: rows are rounded to f32 nowhere.
+// CHECK-LABEL: func.func @halves
+// CHECK-NEXT: ds.concat
+// CHECK-NEXT: ds.attention
+func.func @halves(%q: tensor<1x2x1x4xf16> {ds.dims = [1, 2, 1, 4]}, %k: tensor<1x2x2x4xf16> {ds.dims = [1, 2, 2, 4]})
+    -> tensor<1x2x1x4xf16> attributes {ds.entry} {
+  %0 = ds.concat 2 %k, %q : (tensor<1x2x2x4xf16>, tensor<1x2x1x4xf16>) -> tensor<1x2x3x4xf16>
+  %1 = ds.attention %q, %0, %0 scale 0.5 : (tensor<1x2x1x4xf16>, tensor<1x2x3x4xf16>, tensor<1x2x3x4xf16>) -> tensor<1x2x1x4xf16>
+  return %1 : tensor<1x2x1x4xf16>
+}
+
+// -----
+
+// The halves of a gate are computed side by side, with the norm before both.
+// CHECK-LABEL: func.func @gate
+// CHECK-NEXT: ds.fused {
+// CHECK-NEXT: %[[N:.*]] = ds.rms_norm
+// CHECK-NEXT: %[[G:.*]] = ds.linear %[[N]], %arg1
+// CHECK-NEXT: %[[E:.*]] = ds.gelu
+// CHECK-NEXT: %[[U:.*]] = ds.linear %[[N]], %arg2
+// CHECK-NEXT: ds.binary mul %[[E]], %[[U]]
+// CHECK-NEXT: ds.yield
+func.func @gate(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<1x4x16xf32> {ds.dims = [1, 4, 16]},
+                %u: tensor<1x4x16xf32> {ds.dims = [1, 4, 16]}, %s: tensor<4xf32> {ds.dims = [4]}) -> tensor<?x8xf32> attributes {ds.entry} {
+  %0 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  %1 = ds.linear %0, %w {panel = 16 : i64, columns = 8 : i64} : (tensor<?x4xf32>, tensor<1x4x16xf32>) -> tensor<?x8xf32>
+  %2 = ds.gelu tanh %1 : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  %3 = ds.linear %0, %u {panel = 16 : i64, columns = 8 : i64} : (tensor<?x4xf32>, tensor<1x4x16xf32>) -> tensor<?x8xf32>
+  %4 = ds.binary mul %2, %3 : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %4 : tensor<?x8xf32>
+}
+
+// -----
+
+// A half that is read elsewhere is a result, but only one of both; weights that are not packed are no halves.
+// CHECK-LABEL: func.func @half_gates
+// CHECK: %[[H:.*]]:2 = ds.fused {
+// CHECK-NEXT: %[[A:.*]] = ds.linear
+// CHECK-NEXT: %[[B:.*]] = ds.linear
+// CHECK-NEXT: %[[C:.*]] = ds.binary mul %[[B]], %[[A]]
+// CHECK-NEXT: ds.yield %[[A]], %[[C]]
+// CHECK: %[[U:.*]] = ds.linear
+// CHECK: ds.fused {
+// CHECK-NEXT: %[[D:.*]] = ds.linear
+// CHECK-NEXT: ds.binary mul %[[U]], %[[D]]
+// CHECK: %[[P:.*]] = ds.linear
+// CHECK: ds.fused {
+// CHECK-NEXT: %[[E:.*]] = ds.linear
+// CHECK-NEXT: ds.binary mul %[[P]], %[[E]]
+func.func @half_gates(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<1x4x16xf32> {ds.dims = [1, 4, 16]},
+                      %p: tensor<4x8xf32> {ds.dims = [4, 8]})
+    -> (tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>) attributes {ds.entry} {
+  %0 = ds.linear %x, %w {panel = 16 : i64, columns = 8 : i64} : (tensor<?x4xf32>, tensor<1x4x16xf32>) -> tensor<?x8xf32>
+  %1 = ds.linear %x, %w {panel = 16 : i64, columns = 8 : i64} : (tensor<?x4xf32>, tensor<1x4x16xf32>) -> tensor<?x8xf32>
+  %2 = ds.binary mul %1, %0 : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %3 = ds.linear %x, %w {panel = 16 : i64, columns = 8 : i64} : (tensor<?x4xf32>, tensor<1x4x16xf32>) -> tensor<?x8xf32>
+  // expected-remark @+1 {{does not join the region of 'ds.linear': something else reads it}}
+  %4 = ds.linear %x, %w {panel = 16 : i64, columns = 8 : i64} : (tensor<?x4xf32>, tensor<1x4x16xf32>) -> tensor<?x8xf32>
+  // expected-remark @+1 {{does not join the region of 'ds.linear': it is in another region}}
+  %5 = ds.binary mul %4, %3 : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %6 = ds.linear %x, %p : (tensor<?x4xf32>, tensor<4x8xf32>) -> tensor<?x8xf32>
+  // expected-remark @+1 {{does not join the region of 'ds.linear': its weight is not packed, or has another layout}}
+  %7 = ds.linear %x, %w {panel = 16 : i64, columns = 8 : i64} : (tensor<?x4xf32>, tensor<1x4x16xf32>) -> tensor<?x8xf32>
+  // expected-remark @+1 {{does not join the region of 'ds.linear': it is in another region}}
+  %8 = ds.binary mul %7, %6 : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %2, %0, %5, %3, %4, %8 : tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>
+}
