@@ -56,9 +56,9 @@ namespace {
 struct SquareProduct {
   SquareProduct(KernelBuilder &k, const SquareKernel &micro, const Matrix &lhs, Value rows, Value depth,
                 const Panel &panel)
-      : k(k), micro(micro), lhs(lhs), panel(panel), width(panelWidth(micro, panel.vectors)), zero(k.constant(0)),
-        rows(rows), padded(paddedDepth(k, micro, depth)), whole(k.divide(depth, k.constant(micro.depth()))),
-        rest(k.remainder(depth, k.constant(micro.depth()))) {
+      : k(k), micro(micro), lhs(lhs), depth(depth), panel(panel), width(panelWidth(micro, panel.vectors)),
+        zero(k.constant(0)), rows(rows), padded(paddedDepth(k, micro, depth)),
+        whole(k.divide(depth, k.constant(micro.depth()))), rest(k.remainder(depth, k.constant(micro.depth()))) {
     OpBuilder::InsertionGuard guard(k.b);
     k.b.setInsertionPointToStart(&k.function.front());
     auto local = [&](int64_t elements, Type type) -> Value {
@@ -152,6 +152,20 @@ private:
   }
 
   void emitPiece(const Place &place) {
+    const VectorKernel *single = micro.singleRow();
+    if (!single)
+      return emitSquares(place);
+    inCase(arith::CmpIPredicate::eq, rows, k.constant(1), [&] { emitRow(*single); }, [&] { emitSquares(place); });
+  }
+
+  /// One row lies as contiguous in scratch as it did before it was packed.
+  void emitRow(const VectorKernel &single) {
+    emitPanelProduct(
+        k, single, lhs, k.constant(1), depth, panel, /*columns=*/{}, /*rowBlock=*/1,
+        [&](Value, int64_t v, Value value, Value) { storeLanes(k, value, sums, k.constant(v * micro.lanes()), {}); });
+  }
+
+  void emitSquares(const Place &place) {
     micro.configure(k, place.lines);
     forSums(place, [&](int64_t number, Value) { micro.clear(k, number); });
     multiply(place, zero, whole, nullptr);
@@ -230,6 +244,7 @@ private:
   KernelBuilder &k;
   const SquareKernel &micro;
   const Matrix &lhs;
+  Value depth;
   const Panel &panel;
   int64_t width;
   Value zero, rows, padded, whole, rest; // squares along K that are whole, and elements that are left

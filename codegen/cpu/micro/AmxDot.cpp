@@ -12,8 +12,9 @@ namespace {
 class AmxDot : public SquareKernel {
 public:
   AmxDot(VectorType accumulator, Type left, Type panel, Type result, int64_t interleave, StringRef instruction,
-         StringRef ceiling)
-      : SquareKernel(accumulator, left, panel, result, interleave), instruction(instruction), ceiling(ceiling) {}
+         StringRef ceiling, std::unique_ptr<MicroKernel> single = nullptr)
+      : SquareKernel(accumulator, left, panel, result, interleave), instruction(instruction), ceiling(ceiling),
+        single(std::move(single)) {}
 
   StringRef arithmetic() const override { return ceiling; }
 
@@ -33,6 +34,7 @@ public:
     memref::StoreOp::create(k.b, k.loc, rows, configured);
     loadShapes(k, rows);
   }
+  const VectorKernel *singleRow() const override { return llvm::cast_if_present<VectorKernel>(single.get()); }
   void release(KernelBuilder &k) const override { call(k, "llvm.x86.tilerelease", {}); }
   void clear(KernelBuilder &k, int64_t number) const override { call(k, "llvm.x86.tilezero", {tile(k, number)}); }
   void load(KernelBuilder &k, int64_t number, Value buffer, Value position, int64_t stride) const override {
@@ -85,7 +87,8 @@ private:
   }
 
   StringRef instruction, ceiling; // literals
-  mutable Value configured;       // for how many rows registers have shapes; of the kernel that is emitted
+  std::unique_ptr<MicroKernel> single;
+  mutable Value configured; // for how many rows registers have shapes; of the kernel that is emitted
 };
 } // namespace
 
@@ -96,12 +99,14 @@ std::unique_ptr<MicroKernel> amxBfloatKernel(const LoweringTarget &target, Type 
   return std::make_unique<AmxDot>(accumulator, left, panel, result, /*interleave=*/2, "llvm.x86.tdpbf16ps", "amx_bf16");
 }
 
+/// Sums of bytes are exact: those of a single row may be computed by vectors, which read a panel faster.
 std::unique_ptr<MicroKernel> amxByteKernel(const LoweringTarget &target, Type left, Type panel, Type result) {
   if (target.lanes != SquareKernel::lines)
     return nullptr;
   auto accumulator = VectorType::get({target.lanes}, computeType(result));
   StringRef instruction = left.isUnsignedInteger() ? "llvm.x86.tdpbusd" : "llvm.x86.tdpbsud";
-  return std::make_unique<AmxDot>(accumulator, left, panel, result, /*interleave=*/4, instruction, "amx_int8");
+  return std::make_unique<AmxDot>(accumulator, left, panel, result, /*interleave=*/4, instruction, "amx_int8",
+                                  byteDotKernel(target, left, panel, result));
 }
 
 } // namespace deepstride

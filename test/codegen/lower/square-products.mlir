@@ -49,10 +49,13 @@ ds.kernel @bfloat sizes 1 arguments [["d0", 70], [2, 35, 96], ["d0", 96]] {
 
 // -----
 
-// K is whole squares: nothing is masked or copied. The unsigned bytes are those of the rows.
+// K is whole squares: nothing is masked or copied. The unsigned bytes are those of the rows. A single row is multiplied
+// by vectors: sums of bytes are the same.
 // CHECK-LABEL: func.func @bytes
 // CHECK-SAME: ds.arithmetic = "amx_int8"
 // CHECK-NOT: vector.maskedload
+// CHECK: llvm.call_intrinsic "llvm.x86.tdpbusd"
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
 // CHECK: llvm.call_intrinsic "llvm.x86.tdpbusd"
 // CHECK-NOT: vector.maskedload
 // CHECK: return
