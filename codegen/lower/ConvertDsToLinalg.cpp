@@ -66,7 +66,8 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
                    "expects elements of 1, 2, 4, 8, 16, 32 or 64 bits that are integers, or floats of 16 to "
                    "64 bits or the standard's narrow formats, found ")
                << type;
-    if (hasAttention ? op == anchor || ds::joinsAttention(op) : isa<ds::PerElement, ds::ReshapeOp>(op))
+    if (hasAttention ? op == anchor || ds::joinsAttention(op) || isa<ds::CastOp>(op)
+                     : isa<ds::PerElement, ds::ReshapeOp>(op))
       continue;
     if (isa<ds::LinearOp>(op) && isa_and_present<ds::LinearOp>(anchor)) {
       if (!llvm::is_contained(k.yielded(), anchor->getResult(0)))

@@ -166,3 +166,21 @@ func.func @half_gates(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<1x4x1
   %8 = ds.binary mul %7, %6 : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
   return %2, %0, %5, %3, %4, %8 : tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>
 }
+
+// -----
+
+// A context that is rounded before the next product is stored so.
+// CHECK-LABEL: func.func @rounded
+// CHECK-NEXT: ds.fused {
+// CHECK-NEXT: %[[A:.*]] = ds.attention
+// CHECK-NEXT: %[[T:.*]] = ds.transpose %[[A]]
+// CHECK-NEXT: %[[R:.*]] = ds.reshape %[[T]]
+// CHECK-NEXT: %[[C:.*]] = ds.cast %[[R]] to bf16
+// CHECK-NEXT: ds.yield %[[C]]
+func.func @rounded(%q: tensor<1x2x?x4xf32> {ds.dims = [1, 2, "s", 4]}) -> tensor<1x?x8xbf16> attributes {ds.entry} {
+  %0 = ds.attention %q, %q, %q scale 0.5 : (tensor<1x2x?x4xf32>, tensor<1x2x?x4xf32>, tensor<1x2x?x4xf32>) -> tensor<1x2x?x4xf32>
+  %1 = ds.transpose %0 [0, 2, 1, 3] : (tensor<1x2x?x4xf32>) -> tensor<1x?x2x4xf32>
+  %2 = ds.reshape %1 [1, "s", 8] : (tensor<1x?x2x4xf32>) -> tensor<1x?x8xf32>
+  %3 = ds.cast %2 to bf16 : (tensor<1x?x8xf32>) -> tensor<1x?x8xbf16>
+  return %3 : tensor<1x?x8xbf16>
+}

@@ -104,3 +104,36 @@ func.func @norm_as_residual(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor
   %2 = ds.binary add %1, %0 : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
   return %2 : tensor<?x4xf32>
 }
+
+// -----
+
+// Rows that are rounded before they are multiplied are rounded in the kernel, too; the norm itself is a result.
+// CHECK-LABEL: func.func @rounded_norm
+// CHECK-NEXT: %[[Y:.*]]:2 = ds.fused {
+// CHECK-NEXT: %[[N:.*]] = ds.rms_norm
+// CHECK-NEXT: %[[R:.*]] = ds.cast %[[N]] to bf16
+// CHECK-NEXT: %[[P:.*]] = ds.linear %[[R]], %arg1
+// CHECK-NEXT: ds.yield %[[N]], %[[P]]
+func.func @rounded_norm(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<1x2x32xbf16> {ds.dims = [1, 2, 32]},
+                        %s: tensor<4xf32> {ds.dims = [4]}) -> (tensor<?x8xf32>, tensor<?x4xf32>) attributes {ds.entry} {
+  %0 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  %1 = ds.cast %0 to bf16 : (tensor<?x4xf32>) -> tensor<?x4xbf16>
+  %2 = ds.linear %1, %w {panel = 16 : i64, columns = 8 : i64, interleave = 2 : i64, wide} : (tensor<?x4xbf16>, tensor<1x2x32xbf16>) -> tensor<?x8xf32>
+  return %2, %0 : tensor<?x8xf32>, tensor<?x4xf32>
+}
+
+// -----
+
+// What something else reads after it is rounded is a launch of its own.
+// CHECK-LABEL: func.func @rounded_norm_with_readers
+// CHECK-NEXT: ds.rms_norm
+// CHECK-NEXT: ds.cast
+// CHECK-NEXT: ds.linear
+func.func @rounded_norm_with_readers(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<1x2x32xbf16> {ds.dims = [1, 2, 32]},
+                        %s: tensor<4xf32> {ds.dims = [4]}) -> (tensor<?x8xf32>, tensor<?x4xbf16>) attributes {ds.entry} {
+  // expected-remark @+1 {{does not join the region of 'ds.linear': something else reads it after it is rounded}}
+  %0 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  %1 = ds.cast %0 to bf16 : (tensor<?x4xf32>) -> tensor<?x4xbf16>
+  %2 = ds.linear %1, %w {panel = 16 : i64, columns = 8 : i64, interleave = 2 : i64, wide} : (tensor<?x4xbf16>, tensor<1x2x32xbf16>) -> tensor<?x8xf32>
+  return %2, %1 : tensor<?x8xf32>, tensor<?x4xbf16>
+}
