@@ -228,9 +228,7 @@ void Convolution::emitProduct(const MicroKernel &micro) {
     runs = memref::AllocaOp::create(b, loc, MemRefType::get({records}, b.getIndexType()));
   }
   runCount = k.cell(b.getIndexType());
-  k.loop(k.begin, k.end, one, [&](Value item) {
-    Value number = k.remainder(item, panels), outer = k.divide(item, panels);
-    Value group = k.remainder(outer, k.constant(groupCount)), image = k.divide(outer, k.constant(groupCount));
+  auto panel = [&](Value number, Value image, Value group, int64_t width, int64_t rows) {
     Value first = k.mul(number, k.constant(width));
     Value base = k.mul(k.add(k.mul(image, k.index(input[1])), k.mul(group, channels)), plane);
     if (isMatrix) { // the channels' planes are the matrix
@@ -249,7 +247,7 @@ void Convolution::emitProduct(const MicroKernel &micro) {
       Value count = atMost(k.constant(filtersPerSweep), k.sub(filters, sweep)), filter = k.add(firstFilter, sweep);
       Matrix lhs{k.bufferOf(op.getWeight()), k.mul(filter, depth), depth, one};
       epilogue.emit({k.add(target, sweep), count, first, here, width}, lanes, [&](TileSink sink) {
-        emitPanelProduct(k, micro, lhs, count, depth, Panel{packed, zero, width / lanes, {}}, here, schedule.getRows(),
+        emitPanelProduct(k, micro, lhs, count, depth, Panel{packed, zero, width / lanes, {}}, here, rows,
                          [&](Value row, int64_t v, Value value, Value mask) {
                            if (!op.getBias())
                              return sink(row, v, value, mask);
@@ -259,6 +257,22 @@ void Convolution::emitProduct(const MicroKernel &micro) {
                          });
       });
     });
+  };
+  // Images of a few pixels, which only the run may know, fill one vector: with the same steps in the same order.
+  bool mayBeSmall = width > lanes && !columnsSize.constant();
+  int64_t rowsOfSmall = schedule.getRows() * width / lanes * 2 / 3;
+  k.loop(k.begin, k.end, one, [&](Value item) {
+    Value number = k.remainder(item, panels), outer = k.divide(item, panels);
+    Value group = k.remainder(outer, k.constant(groupCount)), image = k.divide(outer, k.constant(groupCount));
+    if (!mayBeSmall)
+      return panel(number, image, group, width, schedule.getRows());
+    Value isSmall = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, columns, k.constant(lanes));
+    auto branch = scf::IfOp::create(b, loc, isSmall, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    panel(number, image, group, lanes, rowsOfSmall);
+    b.setInsertionPointToStart(branch.elseBlock());
+    panel(number, image, group, width, schedule.getRows());
   });
 }
 
