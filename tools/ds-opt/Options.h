@@ -30,7 +30,8 @@ struct DriverOptions {
   std::vector<std::string> cpus;
   Reference reference = Reference::Off;
   Quantization quantize;
-  bool rounds = false; // products in bf16
+  std::string calibrate; // a file of inputs; empty: weights are rounded to nearest
+  bool rounds = false;   // products in bf16
   Fusion fusion = Fusion::Specialized;
   std::optional<Phase> stopAfter;
   std::string dumpDir;
