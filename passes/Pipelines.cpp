@@ -82,7 +82,12 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
   pm.addPass(createRecoverCodes());
   if (isScheduled)
     pm.addPass(createMultiplyCodes());
-  if (options.quantize > 0) {
+  if (options.observe) { // what would be quantized else
+    ObserveProductsOptions observe;
+    observe.keep = options.keep;
+    observe.first = options.first;
+    pm.addPass(createObserveProducts(observe));
+  } else if (options.quantize > 0) {
     // Before everything that asks for types and layouts of weights.
     QuantizeWeightsOptions quantize;
     quantize.bits = options.quantize;

@@ -102,7 +102,7 @@ std::optional<HostTensor> evaluateOnHost(Operation *op, ArrayRef<HostTensor> ope
   if (auto quantized = dyn_cast<ds::QuantizeWeightOp>(op)) {
     QuantizationScheme scheme{static_cast<int64_t>(quantized.getBits()), static_cast<int64_t>(quantized.getGroup()),
                               quantized.getAsymmetric()};
-    return quantizeOnHost(operands[0], quantized.getPart(), scheme);
+    return quantizeOnHost(operands[0], quantized.getPart(), scheme, operands.size() > 1 ? &operands[1] : nullptr);
   }
   if (auto result = computeIntegersOnHost(op, operands))
     return result;

@@ -1,6 +1,8 @@
 // Quotients are computed and rounded in double precision, so that a code depends on a weight and its scale alone.
 #include "dialects/ds/HostQuantization.h"
 
+#include "llvm/Support/Parallel.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -41,15 +43,18 @@ public:
     return true;
   }
 
-  int code(int64_t row, int64_t column) const {
-    size_t place = placeOf(row, column);
-    double scale = scales[place], quotient = scale > 0 ? weights[row * columns + column] / scale : 0;
+  /// A whole number of `scale` away from the zero point that is nearest to w.
+  int code(double w, size_t place) const {
+    double scale = scales[place], quotient = scale > 0 ? w / scale : 0;
     return clamp(std::nearbyint(quotient) + (isAsymmetric ? zeroPoints[place] : 0));
   }
-  double errorOf(int64_t row, int64_t column) const {
-    size_t place = placeOf(row, column);
-    int difference = code(row, column) - (isAsymmetric ? zeroPoints[place] : 0);
-    return std::fabs(static_cast<double>(weights[row * columns + column]) - difference * double(scales[place]));
+  /// How far a weight is from what its code stands for.
+  double errorOf(int64_t row, int64_t column, int code, size_t place) const {
+    int difference = code - (isAsymmetric ? zeroPoints[place] : 0);
+    return static_cast<double>(weights[row * columns + column]) - difference * static_cast<double>(scales[place]);
+  }
+  size_t placeOf(int64_t row, int64_t column) const {
+    return static_cast<size_t>(row / rowsPerGroup * columns + column);
   }
 
   const int64_t depth, columns;
@@ -59,9 +64,6 @@ public:
   std::vector<int8_t> zeroPoints;
 
 private:
-  size_t placeOf(int64_t row, int64_t column) const {
-    return static_cast<size_t>(row / rowsPerGroup * columns + column);
-  }
   int clamp(double value) const {
     return static_cast<int>(std::clamp(value, static_cast<double>(lowest), static_cast<double>(highest)));
   }
@@ -78,12 +80,84 @@ private:
   const int highest, lowest;
   const bool isAsymmetric;
 };
+/// Rounds a few columns at a time: what is kept of each are its errors so far. Columns do not depend on each other.
+class ColumnRounder {
+public:
+  static constexpr int64_t width = 8;
+
+  ColumnRounder(const Quantizer &quantizer, const float *triangle)
+      : quantizer(quantizer), triangle(triangle), errors(triangle ? quantizer.depth : 0) {}
+
+  /// `use` is told each code, with its row, column, error, and what is left of L (w - (q - z) s) and L w in its row.
+  template <typename Use> void run(int64_t first, Use use) {
+    int64_t count = std::min(width, quantizer.columns - first);
+    for (int64_t row = 0; row < quantizer.depth; ++row) {
+      Lanes pushed = {}, whole = {};
+      double diagonal = triangle ? triangle[row * quantizer.depth + row] : 1;
+      if (triangle)
+        sum(row, pushed, whole);
+      for (int64_t lane = 0; lane < count; ++lane) {
+        int64_t column = first + lane;
+        size_t place = quantizer.placeOf(row, column);
+        double w = quantizer.weights[row * quantizer.columns + column], furthest = 2.0 * quantizer.scales[place];
+        double moved = std::clamp(pushed[lane] / diagonal, -furthest, furthest);
+        int code = quantizer.code(w + moved, place);
+        double error = quantizer.errorOf(row, column, code, place);
+        if (triangle)
+          errors[row].error[lane] = error, errors[row].weight[lane] = w;
+        use(row, column, code, error, pushed[lane] + diagonal * error, whole[lane] + diagonal * w);
+      }
+    }
+  }
+
+private:
+  typedef double Lanes __attribute__((vector_size(width * sizeof(double))));
+  struct Row {
+    Lanes error = {}, weight = {};
+  };
+
+  void sum(int64_t row, Lanes &pushed, Lanes &whole) const {
+    const float *factors = triangle + row * quantizer.depth;
+    for (int64_t before = 0; before < row; ++before) {
+      double factor = factors[before];
+      pushed += factor * errors[before].error;
+      whole += factor * errors[before].weight;
+    }
+  }
+
+  const Quantizer &quantizer;
+  const float *const triangle;
+  std::vector<Row> errors;
+};
+
+/// Whether there is something to round, and to round it against.
+bool prepare(Quantizer &quantizer, const HostTensor *triangle) {
+  if (!quantizer.measure())
+    return false;
+  const float *numbers = triangle ? reinterpret_cast<const float *>(triangle->data) : nullptr;
+  for (int64_t row = 0; numbers && row < quantizer.depth; ++row)
+    for (int64_t column = 0; column <= row; ++column) {
+      float number = numbers[row * quantizer.depth + column];
+      if (!std::isfinite(number) || (column == row && !(number > 0)))
+        return false;
+    }
+  return true;
+}
+
+/// Calls `use` as ColumnRounder does, for blocks of columns in parallel.
+template <typename Use> void roundAll(const Quantizer &quantizer, const HostTensor *triangle, Use use) {
+  const float *numbers = triangle ? reinterpret_cast<const float *>(triangle->data) : nullptr;
+  int64_t blocks = llvm::divideCeil(quantizer.columns, ColumnRounder::width);
+  llvm::parallelFor(0, static_cast<size_t>(blocks), [&](size_t block) {
+    ColumnRounder(quantizer, numbers).run(static_cast<int64_t>(block) * ColumnRounder::width, use);
+  });
+}
 } // namespace
 
 std::optional<HostTensor> quantizeOnHost(const HostTensor &weight, ds::QuantizedPart part,
-                                         const QuantizationScheme &scheme) {
+                                         const QuantizationScheme &scheme, const HostTensor *triangle) {
   Quantizer quantizer(weight, scheme);
-  if (!quantizer.measure())
+  if (!prepare(quantizer, triangle))
     return std::nullopt;
   MLIRContext *context = weight.element.getContext();
   auto copied = [&](Type element, const void *data) {
@@ -98,26 +172,42 @@ std::optional<HostTensor> quantizeOnHost(const HostTensor &weight, ds::Quantized
   // Codes of 4 bits take a byte each until they are packed.
   HostTensor codes = HostTensor::allocate(IntegerType::get(context, static_cast<unsigned>(scheme.bits)), weight.shape);
   char *to = codes.owned->data();
-  for (int64_t row = 0; row < quantizer.depth; ++row)
-    for (int64_t column = 0; column < quantizer.columns; ++column)
-      *to++ = static_cast<char>(quantizer.code(row, column));
+  roundAll(quantizer, triangle, [&](int64_t row, int64_t column, int code, double, double, double) {
+    to[row * quantizer.columns + column] = static_cast<char>(code);
+  });
   return codes;
 }
 
-std::optional<QuantizationError> quantizationError(const HostTensor &weight, const QuantizationScheme &scheme) {
+std::optional<QuantizationError> quantizationError(const HostTensor &weight, const QuantizationScheme &scheme,
+                                                   const HostTensor *triangle) {
   Quantizer quantizer(weight, scheme);
-  if (!quantizer.measure())
+  if (!prepare(quantizer, triangle))
     return std::nullopt;
+  struct Sums {
+    double largest = 0, error = 0, weight = 0, moved = 0, result = 0;
+  };
+  std::vector<Sums> columns(static_cast<size_t>(quantizer.columns)); // each its own: any order gives the same bits
+  roundAll(quantizer, triangle, [&](int64_t row, int64_t column, int, double error, double moved, double result) {
+    Sums &sums = columns[column];
+    double w = quantizer.weights[row * quantizer.columns + column];
+    sums.largest = std::max(sums.largest, std::fabs(error));
+    sums.error += error * error;
+    sums.weight += w * w;
+    sums.moved += moved * moved;
+    sums.result += result * result;
+  });
+  Sums all;
+  for (const Sums &sums : columns) {
+    all.largest = std::max(all.largest, sums.largest);
+    all.error += sums.error;
+    all.weight += sums.weight;
+    all.moved += sums.moved;
+    all.result += sums.result;
+  }
   QuantizationError error;
-  double squares = 0, whole = 0;
-  for (int64_t row = 0; row < quantizer.depth; ++row)
-    for (int64_t column = 0; column < quantizer.columns; ++column) {
-      double w = quantizer.weights[row * quantizer.columns + column], off = quantizer.errorOf(row, column);
-      error.largest = std::max(error.largest, off);
-      squares += off * off;
-      whole += w * w;
-    }
-  error.relative = whole > 0 ? std::sqrt(squares / whole) : 0;
+  error.largest = all.largest;
+  error.relative = all.weight > 0 ? std::sqrt(all.error / all.weight) : 0;
+  error.inResults = triangle && all.result > 0 ? std::sqrt(all.moved / all.result) : 0;
   return error;
 }
 

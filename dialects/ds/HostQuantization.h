@@ -14,16 +14,19 @@ struct QuantizationScheme {
   bool isAsymmetric = false;
 };
 
-/// One part of a weight [K, N] of f32. Nothing where a number is not finite.
+/// One part of a weight [K, N] of f32, whose codes are rounded against a triangle [K, K] of f32 where there is one.
+/// Nothing where a number is not finite, or the triangle's diagonal not positive.
 std::optional<HostTensor> quantizeOnHost(const HostTensor &weight, ds::QuantizedPart part,
-                                         const QuantizationScheme &scheme);
+                                         const QuantizationScheme &scheme, const HostTensor *triangle = nullptr);
 
 struct QuantizationError {
-  double largest = 0;  // of |w - (q - z) s|
-  double relative = 0; // sqrt(sum (w - (q - z) s)^2 / sum w^2)
+  double largest = 0;   // of |w - (q - z) s|
+  double relative = 0;  // sqrt(sum (w - (q - z) s)^2 / sum w^2)
+  double inResults = 0; // sqrt(sum |L (w - (q - z) s)|^2 / sum |L w|^2), where there is a triangle L
 };
-/// Nothing where a number is not finite.
-std::optional<QuantizationError> quantizationError(const HostTensor &weight, const QuantizationScheme &scheme);
+/// Nothing where quantizeOnHost gives nothing.
+std::optional<QuantizationError> quantizationError(const HostTensor &weight, const QuantizationScheme &scheme,
+                                                   const HostTensor *triangle = nullptr);
 
 } // namespace deepstride
 

@@ -134,6 +134,13 @@ LogicalResult QuantizeWeightOp::inferResults(Inference &inference) {
     return inference.error("C3: the group must not be negative, found " + Twine(group));
   if (getPart() == QuantizedPart::zero_points && !getAsymmetric())
     return inference.error("C4: only the asymmetric scheme has zero points");
+  if (getTriangle()) {
+    const TensorFacts &triangle = inference.operand(1);
+    if (getPart() != QuantizedPart::codes || triangle.rank() != 2 || !triangle.elementType.isF32() ||
+        triangle.sizes[0] != input.sizes[0] || triangle.sizes[1] != input.sizes[0])
+      return inference.error("C5: the triangle must be f32, have as many rows and columns as the weight has rows, and "
+                             "stand beside codes");
+  }
   auto integer = [&](int64_t width) { return IntegerType::get(getContext(), static_cast<unsigned>(width)); };
   SizeExpr groups = group ? SizeExpr::ceilDiv(input.sizes[0], group) : SizeExpr(1);
   switch (getPart()) {

@@ -67,15 +67,22 @@ def DS_QuantizeWeightOp : DS_TensorOp<"quantize_weight"> {
     is at most s / 2 away from (q - z) s, up to the rounding of f32. Only inside recipes; packaging refuses weights that
     are not finite.
 
+    `against` a lower triangle L [K, K] with a positive diagonal, which only codes take, rounding keeps |L (w - (q - z) s)|
+    small instead, in every column, one element of it after the other: for k = 0, 1, ... what is rounded is not w_k but
+    w_k + (sum over j < k of L_kj e_j) / L_kk, cut to what lies within 2 s of w_k, where e_j is w_j less what q_j stands
+    for. Sums are taken in f64 in this order. So a weight is at most 2.5 s away from (q - z) s. This is GPTQ's rounding
+    (Frantar et al., 2023), where L^T L is the sum of x x^T over the rows x that the weight is multiplied by.
+
     Constraints: C1 the operand has rank 2 and is f32; C2 `bits` is 4 or 8; C3 the group is not negative; C4 only the
-    asymmetric scheme has zero points.
+    asymmetric scheme has zero points; C5 the triangle is f32 and has K rows and columns, and stands beside codes.
 
     Example: `%1 = ds.quantize_weight codes %0 bits 8 group 32 : (tensor<64x8xf32>) -> tensor<64x8xi8>`
   }];
-  let arguments = (ins DS_QuantizedPart:$part, DS_Tensor:$input, I64Attr:$bits, I64Attr:$group, UnitAttr:$asymmetric);
+  let arguments = (ins DS_QuantizedPart:$part, DS_Tensor:$input, Optional<DS_Tensor>:$triangle, I64Attr:$bits,
+                       I64Attr:$group, UnitAttr:$asymmetric);
   let results = (outs DS_Tensor:$result);
-  let assemblyFormat = [{$part $input `bits` $bits `group` $group (`asymmetric` $asymmetric^)? attr-dict `:`
-                         functional-type(operands, results)}];
+  let assemblyFormat = [{$part $input (`against` $triangle^)? `bits` $bits `group` $group (`asymmetric` $asymmetric^)?
+                         attr-dict `:` functional-type(operands, results)}];
 }
 
 def DS_PackOp : DS_TensorOp<"pack"> {

@@ -152,6 +152,21 @@ def QuantizeActivations : Pass<"ds-quantize-activations", "::mlir::ModuleOp"> {
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }
 
+def ObserveProducts : Pass<"ds-observe-products", "::mlir::ModuleOp"> {
+  let summary = "sum what the rounding of weights is judged by, while the program runs";
+  let description = [{
+    For every weight that `ds-quantize-weights` would quantize, the program sums x x^T over the rows x that its products
+    outside of branches and loops multiply by it: in f32 over the rows of a call, then in f64, in a state that products
+    of the same rows share. Results of entries go. Weights are taken in their order from the `first` on, as many as have
+    sums of `bytes` in all, and at least one. The attribute `ds.observed` of the module has the states of each weight,
+    `ds.unobserved` the number of the first that is left. Reports: weights observed.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+  let options = [Option<"keep", "keep", "std::string", "\"\"", "as of ds-quantize-weights">,
+                 Option<"first", "first", "int64_t", "0", "number of the first weight to observe">,
+                 Option<"bytes", "bytes", "int64_t", "536870912", "most that sums may take, unless one does">];
+}
+
 def QuantizeWeights : Pass<"ds-quantize-weights", "::mlir::ModuleOp"> {
   let summary = "store the weights of ds.linear in 8 or 4 bits";
   let description = [{
@@ -160,7 +175,8 @@ def QuantizeWeights : Pass<"ds-quantize-weights", "::mlir::ModuleOp"> {
     (`ds.quantize_weight` has the formulas). Activations stay f32, and kernels turn codes into f32 in registers. An element
     of the result changes by at most the sum over K of |x| scale / 2, plus what rounding of f32 gives. A weight is kept
     where `keep` matches the name of its recipe or of its product's node, where it is no f32 constant or not finite, and where it would not become
-    smaller. Fails where no weight is quantized. Remarks give the size and the error of every weight, or why it is kept.
+    smaller. Where the attribute `ds.triangles` of the module names a recipe for a weight, its codes are rounded against
+    that. Fails where no weight is quantized. Remarks give the size and the error of every weight, or why it is kept.
     Reports: weights quantized, products with codes, products kept, bytes before and after, and the ten weights with the
     greatest relative error.
   }];

@@ -6,11 +6,13 @@
 //   %y = ds.linear %x, %w           %y = ds.linear %x, %codes scales %scales {group = 32}
 #include "passes/Report.h"
 #include "passes/graph/Recipes.h"
+#include "passes/optimization/Calibration.h"
 #include "passes/optimization/Passes.h"
 
 #include "dialects/ds/DsDialect.h"
 #include "dialects/ds/HostQuantization.h"
 #include "dialects/ds/RecipeEvaluator.h"
+#include "mlir/IR/IRMapping.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Regex.h"
 
@@ -40,7 +42,8 @@ struct Options {
 class WeightQuantizer {
 public:
   WeightQuantizer(ModuleOp module, Options options, PassReport &report)
-      : module(module), options(std::move(options)), report(report), kept(this->options.keep), symbols(module) {}
+      : module(module), options(std::move(options)), report(report), symbols(module),
+        triangles(module->getAttrOfType<DictionaryAttr>(trianglesAttr)) {}
 
   LogicalResult run() {
     SmallVector<ds::LinearOp> products;
@@ -49,6 +52,7 @@ public:
       quantize(op);
     if (isBroken)
       return failure();
+    module->removeAttr(trianglesAttr);
     eraseUnusedRecipes(module);
     noteErrors();
     if (!errors.empty())
@@ -68,25 +72,14 @@ private:
   }
 
   void quantize(ds::LinearOp op) {
-    if (op.getScales() || op.getPanel())
-      return keepAs(op, "", "it is quantized or packed already");
-    // --reference=f64 computes on weights as they are stored, cast to f64.
-    auto cast = op.getWeight().getDefiningOp<ds::CastOp>();
-    auto weight = (cast ? cast.getInput() : op.getWeight()).getDefiningOp<ds::WeightOp>();
-    if (op.getWeight().getDefiningOp<ds::ConstantOp>())
-      return keepAs(op, "", "it has at most " + Twine(ds::ConstantOp::byteLimit) + " bytes");
-    if (!weight)
-      return keepAs(op, "", "it is no constant of the package, which is known when the package is written");
-    StringRef name = weight.getRecipe();
+    ProductWeight found = weightOf(op, options.keep);
+    ds::WeightOp weight = found.weight;
+    ds::CastOp cast = found.cast;
+    StringRef name = weight ? weight.getRecipe() : StringRef();
+    if (!found.reason.empty())
+      return keepAs(op, name, found.reason);
     auto type = mlir::cast<RankedTensorType>(weight.getType());
     Type element = mlir::cast<RankedTensorType>(op.getInput().getType()).getElementType();
-    if (!type.getElementType().isF32() || (cast ? !element.isF64() : !element.isF32()))
-      return keepAs(op, name, "its elements are " + text(type.getElementType()) + ", expected f32");
-    if (op.getTransposed())
-      return keepAs(op, name, "it is stored transposed");
-    auto node = op.getLoc()->findInstanceOf<NameLoc>();
-    if (!options.keep.empty() && (kept.match(name) || (node && kept.match(node.getName().getValue()))))
-      return keepAs(op, name, "'" + options.keep + "' matches its name or its product's");
     Quantized &parts = known[weight.getRecipeAttr()];
     if (!parts.codes && parts.reason.empty())
       make(op, weight, type, parts);
@@ -115,12 +108,6 @@ private:
     report.count("products with codes");
   }
 
-  static std::string text(Type type) {
-    std::string result;
-    llvm::raw_string_ostream(result) << type;
-    return result;
-  }
-
   void make(ds::LinearOp op, ds::WeightOp weight, RankedTensorType type, Quantized &parts) {
     int64_t depth = type.getDimSize(0), columns = type.getDimSize(1);
     parts.group = options.how.group < depth ? options.how.group : 0; // a group of all rows is a column
@@ -141,7 +128,14 @@ private:
       isBroken = true;
       return;
     }
-    auto error = quantizationError(*elements, how);
+    ds::RecipeOp against = triangleOf(recipe, depth);
+    FailureOr<HostTensor> triangle = failure();
+    if (against && failed(triangle = evaluator.evaluate(against))) {
+      parts.reason = "its triangle cannot be read";
+      isBroken = true;
+      return;
+    }
+    auto error = quantizationError(*elements, how, against ? &*triangle : nullptr);
     if (!error) {
       parts.reason = "it has elements that are not finite";
       return;
@@ -149,7 +143,7 @@ private:
     parts.error = *error;
     auto integer = [&](int64_t width) { return IntegerType::get(module.getContext(), static_cast<unsigned>(width)); };
     parts.codes =
-        extend(recipe, ds::QuantizedPart::codes, type.clone(integer(bits)), how, "int" + std::to_string(bits));
+        extend(recipe, ds::QuantizedPart::codes, type.clone(integer(bits)), how, "int" + std::to_string(bits), against);
     auto perGroup = RankedTensorType::get({groups, columns}, type.getElementType());
     parts.scales = extend(recipe, ds::QuantizedPart::scales, perGroup, how, "scales");
     if (isAsymmetric)
@@ -159,24 +153,45 @@ private:
                                      before, after, describe(*error))
                            .str();
     report.count("weights quantized");
+    if (triangles)
+      report.count(against ? "calibrated" : "to nearest");
+    if (triangles && !against)
+      op.emitRemark() << "weight '" << recipe.getSymName()
+                      << "' is rounded to nearest: calibration does not see products inside branches and loops";
     report.count("bytes before", before);
     report.count("bytes after", after);
   }
 
+  /// What the codes of a weight with so many rows are rounded against; null: to nearest.
+  ds::RecipeOp triangleOf(ds::RecipeOp recipe, int64_t depth) {
+    auto name = triangles ? triangles.getAs<FlatSymbolRefAttr>(recipe.getSymName()) : FlatSymbolRefAttr();
+    auto triangle = name ? symbols.lookup<ds::RecipeOp>(name.getValue()) : ds::RecipeOp();
+    auto type = RankedTensorType::get({depth, depth}, Float32Type::get(module.getContext()));
+    return triangle && triangle.getYielded().getType() == type ? triangle : ds::RecipeOp();
+  }
+
   ds::RecipeOp extend(ds::RecipeOp recipe, ds::QuantizedPart part, RankedTensorType type, const QuantizationScheme &how,
-                      const std::string &suffix) {
+                      const std::string &suffix, ds::RecipeOp against = {}) {
     auto clone = cast<ds::RecipeOp>(recipe->clone());
     clone.setSymName((recipe.getSymName() + "." + suffix).str());
     auto yield = cast<ds::YieldOp>(clone.getBody().front().back());
     OpBuilder builder(yield);
+    Value triangle;
+    if (against) {
+      IRMapping map;
+      for (Operation &inner : against.getBody().front().without_terminator())
+        builder.clone(inner, map);
+      triangle = map.lookup(against.getYielded());
+    }
     yield->setOperand(0, ds::QuantizeWeightOp::create(builder, recipe.getLoc(), type, part, yield.getOperand(0),
-                                                      how.bits, how.group, how.isAsymmetric));
+                                                      triangle, how.bits, how.group, how.isAsymmetric));
     symbols.insert(clone, recipe->getIterator());
     return clone;
   }
 
   static std::string describe(const QuantizationError &error) {
-    return llvm::formatv("relative error {0:e2}, largest {1:e2}", error.relative, error.largest);
+    std::string text = llvm::formatv("relative error {0:e2}, largest {1:e2}", error.relative, error.largest);
+    return error.inResults > 0 ? llvm::formatv("{0}, of results {1:e2}", text, error.inResults).str() : text;
   }
 
   /// The ten weights that lost most, the worst first.
@@ -192,8 +207,8 @@ private:
   ModuleOp module;
   const Options options;
   PassReport &report;
-  llvm::Regex kept;
   SymbolTable symbols;
+  DictionaryAttr triangles; // null without calibration
   RecipeEvaluator evaluator;
   llvm::DenseMap<Attribute, Quantized> known; // by recipe
   std::vector<std::pair<std::string, QuantizationError>> errors;

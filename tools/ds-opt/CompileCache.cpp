@@ -121,24 +121,38 @@ CompileCache::CompileCache(const DriverOptions &options, const std::vector<CpuTa
   if (options.cache.empty() || options.report || !options.dumpDir.empty() || options.crashIn || !options.folds)
     return;
   clock_gettime(CLOCK_REALTIME_COARSE, &start); // the clock of the files' times
-  llvm::Expected<onnx::OpenFile> file = onnx::openNamedFile(options.input);
-  if (!file) {
-    llvm::consumeError(file.takeError());
-    return; // whoever reads it next says why
-  }
-  if (fstat(file->get(), &model) != 0 || !S_ISREG(model.st_mode) || !isUsable())
-    return;
+  std::string contents;
+  for (const std::string &path : {options.input, options.calibrate})
+    if (!path.empty() && !read(path, contents))
+      return; // whoever reads it next says why
   std::string build = buildIdentity();
-  std::optional<std::string> contents = fileDigest(file->get());
-  if (build.empty() || !contents)
+  if (build.empty() || !isUsable())
     return;
   std::string text = "deepstride cache 1\n" + build + hostIdentity();
   for (const CpuTarget &target : targets)
     text += describe(target);
   for (const std::string &option : options.deciding) // lengths, so that no value can look like two
     text += "option " + std::to_string(option.size()) + " " + option + "\n";
-  text += "model " + llvm::sys::path::filename(options.input).str() + "\n" + *contents + "\n";
+  text += "model " + llvm::sys::path::filename(options.input).str() + "\n" + contents;
   key = contentDigest(text);
+}
+
+/// Adds the digest of a file that is named on the command line, and remembers the file.
+bool CompileCache::read(const std::string &path, std::string &contents) {
+  llvm::Expected<onnx::OpenFile> file = onnx::openNamedFile(path);
+  if (!file) {
+    llvm::consumeError(file.takeError());
+    return false;
+  }
+  struct stat status;
+  if (fstat(file->get(), &status) != 0 || !S_ISREG(status.st_mode))
+    return false;
+  std::optional<std::string> digest = fileDigest(file->get());
+  if (!digest)
+    return false;
+  contents += *digest + "\n";
+  named.push_back({path, status});
+  return true;
 }
 
 CompileCache::~CompileCache() {
@@ -227,10 +241,12 @@ void CompileCache::keep(const std::vector<std::string> &externalFiles, const std
       return;
     facts.dependencies.push_back({file, *digest});
   }
-  struct stat now;
-  if (stat(options.input.c_str(), &now) != 0 || now.st_dev != model.st_dev || now.st_ino != model.st_ino ||
-      now.st_size != model.st_size || !isSame(now.st_ctim, model.st_ctim) || !isOld(now.st_ctim, start))
-    return;
+  for (const auto &[path, before] : named) {
+    struct stat now;
+    if (stat(path.c_str(), &now) != 0 || now.st_dev != before.st_dev || now.st_ino != before.st_ino ||
+        now.st_size != before.st_size || !isSame(now.st_ctim, before.st_ctim) || !isOld(now.st_ctim, start))
+      return;
+  }
   std::string reason = PackageCache(options.cache, options.cacheBytes).keep(key, facts, package);
   if (!reason.empty())
     warn(options.cache, reason);

@@ -15,10 +15,10 @@ namespace deepstride {
 /// none of these is known.
 std::string defaultCacheFolder();
 
-/// One compilation of a package. The key covers the bytes of the model, its name, every option that is not about the
-/// cache or the output, the targets that were resolved, this processor, and the build: ds-opt, every library it has
-/// loaded (LLVM's and libm's among them, which fold constants) and the linker. Files beside the model are compared by
-/// content, too.
+/// One compilation of a package. The key covers the bytes of the model, its name, the bytes of a calibration file,
+/// every option that is not about the cache or the output, the targets that were resolved, this processor, and the
+/// build: ds-opt, every library it has loaded (LLVM's and libm's among them, which fold constants) and the linker.
+/// Files beside the model are compared by content, too.
 ///
 /// Not cached: what prints or writes more than a package (--report, --dump-dir), what is read from pipes, and models
 /// with a file beside them that is larger than the whole cache.
@@ -39,12 +39,13 @@ public:
 
 private:
   bool isUsable();
+  bool read(const std::string &path, std::string &contents);
   std::optional<std::string> digestOf(const std::string &externalFile, bool mustBeOld) const;
 
   const DriverOptions &options;
   std::string key; // empty: nothing is looked up or kept
   timespec start = {};
-  struct stat model = {};
+  std::vector<std::pair<std::string, struct stat>> named; // files of the command line, as they were read
   int package = -1;
 };
 

@@ -16,7 +16,9 @@
 #include "mlir/Pass/PassManager.h"
 #include "passes/Pipelines.h"
 #include "passes/Report.h"
+#include "passes/optimization/Calibration.h"
 #include "passes/training/Passes.h"
+#include "tools/ds-opt/Calibration.h"
 #include "tools/ds-opt/CompileCache.h"
 #include "tools/ds-opt/Crash.h"
 #include "tools/ds-opt/Diagnostics.h"
@@ -57,6 +59,8 @@ private:
   Outcome runPasses(Phase phase, ModuleOp program, function_ref<void(OpPassManager &)> build);
   Outcome diagnosedOrBug(StringRef what, StringRef file);
   LogicalResult convert();
+  Outcome calibrate();
+  FailureOr<DictionaryAttr> observe(const CpuTarget &host, int64_t &first);
   bool resolveTargets();
   void start();
   int compileVariants(Phase last);
@@ -72,7 +76,9 @@ private:
   OwningOpRef<ModuleOp> module;
   std::vector<CpuTarget> targets;
   std::unique_ptr<PackageWriter> package;
-  ReportTable report;
+  std::unique_ptr<Calibration> calibration;
+  ReportTable report, unreported;
+  bool isCalibrating = false; // what passes do then is nobody's business
   std::string destination, bug, reproducer;
   std::unique_ptr<CompileCache> cache;
   std::vector<std::string> externalFiles; // besides the model, read by the import
@@ -158,7 +164,7 @@ Driver::Outcome Driver::runPasses(Phase phase, ModuleOp program, function_ref<vo
   std::string file = reproducerPath(".mlir");
   PassManager pm(context.get(), ModuleOp::getOperationName());
   pm.enableCrashReproducerGeneration(file);
-  pm.addInstrumentation(std::make_unique<PassReportCollector>(report));
+  pm.addInstrumentation(std::make_unique<PassReportCollector>(isCalibrating ? unreported : report));
   pm.addInstrumentation(std::make_unique<ContractWatch>(contractBroken));
   build(pm);
   if (options.crashIn == phase)
@@ -230,6 +236,67 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
   llvm_unreachable("all phases handled");
 }
 
+/// Writes a package that sums what the rounding of weights is judged by, from the given weight on: of which weights,
+/// and which is the first that is left, or -1.
+FailureOr<DictionaryAttr> Driver::observe(const CpuTarget &host, int64_t &first) {
+  OwningOpRef<ModuleOp> program = module->clone();
+  auto isDone = [&](Phase phase, function_ref<void(OpPassManager &)> build) {
+    return runPasses(phase, *program, build) == Outcome::Done;
+  };
+  OptimizationPipelineOptions optimization;
+  optimization.machine = host.machine;
+  optimization.observe = true;
+  optimization.first = first;
+  optimization.keep = options.quantize.keep;
+  if (!isDone(Phase::Optimization, [&](OpPassManager &pm) { buildOptimizationPipeline(pm, optimization); }))
+    return failure();
+  auto observed = (*program)->getAttrOfType<DictionaryAttr>(observedAttr);
+  auto left = (*program)->getAttrOfType<IntegerAttr>(unobservedAttr);
+  first = left ? left.getInt() : -1;
+  if (observed.empty())
+    return observed;
+  PackageWriter writer(calibration->package(), PackageOptions());
+  if (!isDone(Phase::Memory, [](OpPassManager &pm) { buildMemoryPipeline(pm, MemoryPipelineOptions()); }) ||
+      failed(writer.addVariant(*program, host, /*reference=*/false)) || failed(writer.finish(module->getLoc())))
+    return failure();
+  return observed;
+}
+
+Driver::Outcome Driver::calibrate() {
+  enterStage("calibration");
+  auto fail = [](const Twine &message) {
+    llvm::errs() << "ds-opt: error: --calibrate: " << message << "\n";
+    return Outcome::Diagnosed;
+  };
+  calibration = std::make_unique<Calibration>(options.calibrate);
+  if (std::error_code code = calibration->error())
+    return fail("cannot create a temporary folder: " + code.message());
+  std::string error;
+  auto host = resolveCpuTarget("host", error); // whatever the package is for
+  if (!host)
+    return fail(error);
+  ScopedDiagnosticHandler remarks(context.get(), [](Diagnostic &diagnostic) {
+    return success(diagnostic.getSeverity() == DiagnosticSeverity::Remark);
+  });
+  isCalibrating = true;
+  for (int64_t first = 0; first >= 0;) {
+    auto observed = observe(*host, first);
+    if (failed(observed))
+      return diagnosedOrBug("the program for calibration could not be compiled", "");
+    if (observed->empty())
+      break; // there is nothing to quantize, as quantization will say
+    if (std::string wrong = calibration->add(*observed); !wrong.empty())
+      return fail(wrong);
+  }
+  isCalibrating = false;
+  PassReport::Counts counts;
+  PassReport::add(counts, "calls", calibration->calls());
+  PassReport::add(counts, "weights observed", static_cast<int64_t>(calibration->weights()));
+  report.add("calibration", counts);
+  calibration->annotate(*module);
+  return Outcome::Done;
+}
+
 PackageOptions Driver::packageOptions() const {
   PackageOptions package;
   package.model = llvm::sys::path::filename(options.input).str();
@@ -251,6 +318,8 @@ PackageOptions Driver::packageOptions() const {
         "int" + std::to_string(quantize.bits) + ",group=" + std::to_string(quantize.group) +
             ",scheme=" + quantize.scheme + (quantize.keep.empty() ? "" : ",keep=" + quantize.keep),
         true);
+  if (!options.calibrate.empty())
+    add("calibrate", llvm::sys::path::filename(options.calibrate).str(), true);
   if (!options.rounds.empty())
     add("precision", options.rounds, true);
   if (options.quantize.activations)
@@ -413,6 +482,9 @@ int Driver::run() {
     if (!dump(phase, *module, ""))
       return 1;
   }
+  if (!options.calibrate.empty())
+    if (int code = exitCode(calibrate()))
+      return code;
   if (last >= Phase::Optimization)
     if (int code = compileVariants(last))
       return code;

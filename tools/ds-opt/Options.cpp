@@ -152,6 +152,12 @@ static const OptionInfo table[] = {
     {"--quantize", Argument::Required, "TYPE[,...]",
      "store weights of products as int8 or int4; then ,group=N (along K; int4: 32), ,scheme=asymmetric, ,keep=REGEX",
      applyQuantize},
+    {"--calibrate", Argument::Required, "FILE.npz",
+     "round weights of --quantize so that results for these inputs change least; arrays NAME, or N/NAME for call N",
+     [](ParsedCommandLine &line, StringRef value) {
+       line.options.calibrate = value.str();
+       return std::string(value.empty() ? "--calibrate expects a file" : "");
+     }},
     {"--precision", Argument::Required, "f32|bf16|f16",
      "what products with weights multiply: f32 (default), or both sides rounded to bf16 or f16, with sums in f32",
      [](ParsedCommandLine &line, StringRef value) {
@@ -269,8 +275,12 @@ static std::string checkCombination(const DriverOptions &options) {
     return "--activations=int8 expects --quantize=int8 with group=0 and scheme=symmetric, found " +
            (quantize.bits ? found : "no --quantize");
   }
+  if (!options.calibrate.empty() && !quantize.bits)
+    return "--calibrate is about weights of --quantize, found no --quantize";
   bool writesPackage =
       !options.check && options.emit == Emit::Nothing && (!options.stopAfter || *options.stopAfter == Phase::Codegen);
+  if (!writesPackage && !options.calibrate.empty())
+    return "--calibrate runs the model to write a package; it cannot be combined with --check, --stop-after or --emit";
   if (writesPackage && options.output.empty())
     return "expects -o OUT.dsp, or one of --check, --stop-after=PHASE";
   if (!writesPackage && StringRef(options.output).rtrim('/').ends_with(".dsp"))

@@ -30,6 +30,7 @@ struct DriverOptions {
   std::vector<std::string> cpus;
   Reference reference = Reference::Off;
   Quantization quantize;
+  std::string calibrate; // a file of inputs; empty: weights are rounded to nearest
   /// What products are rounded to, "bf16" or "f16"; empty: nothing.
   std::string rounds;
   std::string ceilings; // a file of ds-run bench --json; empty: measured where a choice depends on it

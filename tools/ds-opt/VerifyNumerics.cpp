@@ -4,13 +4,13 @@
 // several sizes.
 #include "tools/ds-opt/VerifyNumerics.h"
 
-#include "codegen/TemporaryFolder.h"
 #include "dialects/ds/DsDialect.h"
 #include "dialects/ds/Guards.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Parser/Parser.h"
 #include "tools/ds-opt/Driver.h"
+#include "tools/ds-opt/Workspace.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -47,43 +47,6 @@ static int64_t sizeInDraw(Draw draw, size_t index) {
   }
   llvm_unreachable("all draws handled");
 }
-
-namespace {
-
-/// A folder that goes away with the check, should a signal end it, too.
-class Workspace {
-public:
-  Workspace() {
-    SmallString<128> prefix;
-    llvm::sys::path::system_temp_directory(/*ErasedOnReboot=*/true, prefix);
-    llvm::sys::path::append(prefix, "ds-verify-numerics-");
-    auto make = [](const std::string &path) {
-      return llvm::sys::fs::create_directory(path, /*IgnoreExisting=*/false, llvm::sys::fs::owner_all);
-    };
-    error = makeUnfinished(std::string(prefix), "", make, folder, removal);
-    if (error)
-      return;
-    before.emplace(path("before.dsp"));
-    after.emplace(path("after.dsp"));
-  }
-  ~Workspace() {
-    if (!error)
-      (void)llvm::sys::fs::remove_directories(folder);
-  }
-  std::string path(const Twine &name) const {
-    SmallString<128> result(folder);
-    llvm::sys::path::append(result, name);
-    return std::string(result);
-  }
-  std::error_code error;
-
-private:
-  std::string folder;
-  std::unique_ptr<SignalRemoval> removal;
-  std::optional<SignalRemoval> before, after; // what is removed without folders in it comes first
-};
-
-} // namespace
 
 /// What kept the stream from being written. One that is closed with its error unread would end the process.
 static std::error_code finish(llvm::raw_fd_ostream &stream) {
@@ -316,7 +279,7 @@ private:
 /// Adds to `compared` the functions of the chunk that were run.
 static int verifyChunk(StringRef text, llvm::raw_ostream &os, DialectRegistry &registry,
                        const MlirOptMainConfig &config, StringRef runTool, size_t &compared) {
-  Workspace workspace;
+  Workspace workspace("ds-verify-numerics-", {"before.dsp", "after.dsp"});
   if (workspace.error) {
     llvm::errs() << "verify-numerics: error: cannot create a temporary folder: " << workspace.error.message() << "\n";
     return 1;

@@ -41,7 +41,7 @@ func.func @narrow_products(%x: tensor<?x5xi16>, %w: tensor<5x8xi8>, %b: tensor<8
 func.func @quantized_products(%x: tensor<?x5xf32>, %w: tensor<5x8xi8>, %b: tensor<8xf32>, %one: tensor<1x8xf32>,
                               %s: tensor<3x8xf32>, %z: tensor<3x8xi8>, %half: tensor<5x8xi4>,
                               %packed: tensor<1x3x16xi8>, %scales: tensor<1x3x16xf32>, %zeros: tensor<1x3x16xi8>,
-                              %v: tensor<5x8xf32>) {
+                              %v: tensor<5x8xf32>, %tri: tensor<5x5xf32>) {
   // CHECK: ds.linear %{{.*}}, %{{.*}} scales %{{.*}} : (tensor<?x5xf32>, tensor<5x8xi8>, tensor<1x8xf32>) -> tensor<?x8xf32>
   %0 = ds.linear %x, %w scales %one : (tensor<?x5xf32>, tensor<5x8xi8>, tensor<1x8xf32>) -> tensor<?x8xf32>
   // CHECK: ds.linear %{{.*}}, %{{.*}}, %{{.*}} scales %{{.*}} zero_points %{{.*}} {group = 2 : i64} : (tensor<?x5xf32>, tensor<5x8xi4>, tensor<8xf32>, tensor<3x8xf32>, tensor<3x8xi8>) -> tensor<?x8xf32>
@@ -52,6 +52,8 @@ func.func @quantized_products(%x: tensor<?x5xf32>, %w: tensor<5x8xi8>, %b: tenso
   %3 = ds.pack %half panel 16 interleave 2 : (tensor<5x8xi4>) -> tensor<1x3x16xi8>
   // CHECK: ds.quantize_weight codes %{{.*}} bits 4 group 2 asymmetric : (tensor<5x8xf32>) -> tensor<5x8xi4>
   %4 = ds.quantize_weight codes %v bits 4 group 2 asymmetric : (tensor<5x8xf32>) -> tensor<5x8xi4>
+  // CHECK: ds.quantize_weight codes %{{.*}} against %{{.*}} bits 4 group 2 : (tensor<5x8xf32>, tensor<5x5xf32>) -> tensor<5x8xi4>
+  %10 = ds.quantize_weight codes %v against %tri bits 4 group 2 : (tensor<5x8xf32>, tensor<5x5xf32>) -> tensor<5x8xi4>
   // CHECK: ds.quantize_weight scales %{{.*}} bits 8 group 0 : (tensor<5x8xf32>) -> tensor<1x8xf32>
   %5 = ds.quantize_weight scales %v bits 8 group 0 : (tensor<5x8xf32>) -> tensor<1x8xf32>
   // CHECK: ds.quantize_weight zero_points %{{.*}} bits 8 group 4 asymmetric : (tensor<5x8xf32>) -> tensor<2x8xi8>

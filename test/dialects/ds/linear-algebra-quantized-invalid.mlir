@@ -141,3 +141,19 @@ func.func @quantize_weight_c4(%w: tensor<5x8xf32>) {
   %0 = ds.quantize_weight zero_points %w bits 8 group 0 : (tensor<5x8xf32>) -> tensor<1x8xi8>
   return
 }
+
+// -----
+
+func.func @quantize_weight_c5_size(%w: tensor<5x8xf32>, %t: tensor<8x8xf32>) {
+  // expected-error @+1 {{'ds.quantize_weight' op C5: the triangle must be f32, have as many rows and columns as the weight has rows, and stand beside codes}}
+  %0 = ds.quantize_weight codes %w against %t bits 8 group 0 : (tensor<5x8xf32>, tensor<8x8xf32>) -> tensor<5x8xi8>
+  return
+}
+
+// -----
+
+func.func @quantize_weight_c5_part(%w: tensor<5x8xf32>, %t: tensor<5x5xf32>) {
+  // expected-error @+1 {{'ds.quantize_weight' op C5: the triangle must be f32}}
+  %0 = ds.quantize_weight scales %w against %t bits 8 group 0 : (tensor<5x8xf32>, tensor<5x5xf32>) -> tensor<1x8xf32>
+  return
+}

@@ -1,0 +1,43 @@
+#include "passes/optimization/Calibration.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+static std::string text(Type type) {
+  std::string result;
+  llvm::raw_string_ostream(result) << type;
+  return result;
+}
+
+ProductWeight weightOf(ds::LinearOp op, const std::string &keep) {
+  ProductWeight found;
+  auto because = [&](const Twine &reason) {
+    found.reason = reason.str();
+    return found;
+  };
+  if (op.getScales() || op.getPanel())
+    return because("it is quantized or packed already");
+  // --reference=f64 computes on weights as they are stored, cast to f64.
+  auto cast = op.getWeight().getDefiningOp<ds::CastOp>();
+  auto weight = (cast ? cast.getInput() : op.getWeight()).getDefiningOp<ds::WeightOp>();
+  if (op.getWeight().getDefiningOp<ds::ConstantOp>())
+    return because("it has at most " + Twine(ds::ConstantOp::byteLimit) + " bytes");
+  if (!weight)
+    return because("it is no constant of the package, which is known when the package is written");
+  found.weight = weight;
+  found.cast = cast;
+  Type type = mlir::cast<RankedTensorType>(weight.getType()).getElementType();
+  Type element = mlir::cast<RankedTensorType>(op.getInput().getType()).getElementType();
+  if (!type.isF32() || (cast ? !element.isF64() : !element.isF32()))
+    return because("its elements are " + text(type) + ", expected f32");
+  if (op.getTransposed())
+    return because("it is stored transposed");
+  auto node = op.getLoc()->findInstanceOf<NameLoc>();
+  llvm::Regex kept(keep);
+  if (!keep.empty() && (kept.match(weight.getRecipe()) || (node && kept.match(node.getName().getValue()))))
+    return because("'" + keep + "' matches its name or its product's");
+  return found;
+}
+
+} // namespace deepstride

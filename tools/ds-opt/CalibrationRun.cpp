@@ -1,0 +1,135 @@
+#include "tools/ds-opt/CalibrationRun.h"
+
+#include "runtime/core/Error.h"
+#include "runtime/core/Session.h"
+#include "runtime/io/Npz.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace deepstride {
+
+namespace {
+
+using ::ds::ErrorCode;
+using ::ds::fail;
+
+/// Which arrays of a file are the inputs of which call.
+class Calls {
+public:
+  Calls(const ::ds::NpzReader &file, const ::ds::EntryInfo &entry) : file(file), entry(entry) {
+    std::vector<std::string> legal;
+    for (const ::ds::TensorInfo &input : entry.inputs)
+      legal.push_back(input.name);
+    bool isNumbered = false;
+    for (size_t item = 0; item < file.items().size(); ++item) {
+      const std::string &name = file.items()[item].name;
+      int64_t call = everyCall;
+      size_t input = inputOf(name, call);
+      if (input == entry.inputs.size())
+        fail(ErrorCode::BadFile, "no input '", name, "', expected N/NAME or NAME, where N is the number of a call and ",
+             "NAME one of ", ::ds::listText(legal));
+      isNumbered |= call != everyCall;
+      count = std::max(count, call + 1);
+      places[{call, input}] = item;
+    }
+    count = isNumbered ? count : 1;
+  }
+
+  int64_t size() const { return count; }
+
+  std::vector<::ds::Tensor> inputsOf(int64_t call) const {
+    std::vector<::ds::Tensor> inputs;
+    for (size_t input = 0; input < entry.inputs.size(); ++input) {
+      auto place = places.find({call, input});
+      if (place == places.end())
+        place = places.find({everyCall, input});
+      if (place == places.end())
+        fail(ErrorCode::BadFile, "call ", call, " has no input '", entry.inputs[input].name, "', expected an array '",
+             call, "/", entry.inputs[input].name, "', or '", entry.inputs[input].name, "' for all calls");
+      inputs.push_back(read(place->second, entry.inputs[input]));
+    }
+    return inputs;
+  }
+
+private:
+  static constexpr int64_t everyCall = -1;
+
+  /// The input that an array is for, and the call; the number of inputs where there is none.
+  size_t inputOf(const std::string &name, int64_t &call) const {
+    auto find = [&](const std::string &wanted) {
+      return static_cast<size_t>(std::find_if(entry.inputs.begin(), entry.inputs.end(),
+                                              [&](const auto &input) { return input.name == wanted; }) -
+                                 entry.inputs.begin());
+    };
+    size_t whole = find(name), slash = name.find('/');
+    constexpr size_t mostDigits = 9;
+    bool isNumber =
+        slash != std::string::npos && slash > 0 && slash <= mostDigits && name.find_first_not_of("0123456789") == slash;
+    if (whole < entry.inputs.size() || !isNumber)
+      return whole;
+    call = std::stoll(name.substr(0, slash));
+    return find(name.substr(slash + 1));
+  }
+
+  ::ds::Tensor read(size_t item, const ::ds::TensorInfo &info) const {
+    const auto &found = file.items()[item];
+    if (found.type != info.type && found.type != ::ds::npyType(info.type))
+      fail(ErrorCode::BadFile, "'", found.name, "': expected ", ::ds::typeName(info.type), ", found ",
+           ::ds::typeName(found.type));
+    ::ds::Tensor tensor(info.type, found.shape);
+    file.read(item, info.type, tensor.data());
+    for (int64_t i = 0; ::ds::isFloat(info.type) && i < tensor.count(); ++i)
+      if (std::isnan(::ds::loadDouble(info.type, tensor.data(), static_cast<size_t>(i))))
+        fail(ErrorCode::BadFile, "'", found.name, "': element ", i, " is not a number");
+    return tensor;
+  }
+
+  const ::ds::NpzReader &file;
+  const ::ds::EntryInfo &entry;
+  std::map<std::pair<int64_t, size_t>, size_t> places;
+  int64_t count = 0;
+};
+
+void run(const std::string &path, const std::string &filePath, const UseSums &use, int64_t &calls) {
+  auto package = ::ds::Package::load(path);
+  if (size_t entries = package->variant().groups.size(); entries != 1)
+    fail(ErrorCode::InvalidArgument, "expected a program of one entry, found ", entries);
+  ::ds::Session session(package);
+  ::ds::NpzReader file(filePath);
+  ::ds::annotated(filePath, [&] {
+    Calls all(file, session.entry(0));
+    calls = all.size();
+    std::vector<::ds::Tensor> outputs;
+    for (int64_t call = 0; call < calls; ++call) {
+      std::vector<::ds::Tensor> inputs = all.inputsOf(call);
+      std::vector<::ds::TensorView> views;
+      for (const ::ds::Tensor &input : inputs)
+        views.push_back(input.view());
+      ::ds::annotated("call " + std::to_string(call), [&] { session.run(0, views, {}, outputs); });
+    }
+  });
+  session.withStates([&](::ds::StateStore &states) {
+    for (const ::ds::NamedView &state : states.views()) {
+      if (state.view.type != ::ds::ElementType::F64 || state.view.shape.size() != 2)
+        continue;
+      std::string wrong = use(state.name, static_cast<const double *>(state.view.data), state.view.shape[0]);
+      if (!wrong.empty())
+        fail(ErrorCode::Execution, wrong);
+    }
+  });
+}
+
+} // namespace
+
+std::string runCalibration(const std::string &package, const std::string &file, const UseSums &use, int64_t &calls) {
+  try {
+    run(package, file, use, calls);
+  } catch (const std::exception &error) {
+    return error.what();
+  }
+  return "";
+}
+
+} // namespace deepstride
