@@ -211,7 +211,8 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   Value numbers = mayWiden ? k.scratchOf(storageType(types.result), panelSpace(*micro, depthSize, width)) : Value();
   bool widensRows = mayWiden && types.left != types.result;
   Value floats = widensRows ? k.scratchOf(storageType(types.result), SizeExpr(rowsPerSweep) * depthSize) : Value();
-  auto panelsOf = [&](const Matrix &lhs, Value firstRow, Value count, Value begin, Value end) {
+  auto panelsOf = [&](const Matrix &given, Value firstRow, Value count, Value begin, Value end) {
+    Matrix lhs = squares ? emitPackSquares(k, *squares, given, count, depth, packedRows) : given;
     Value isMany = mayWiden ? k.b.createOrFold<arith::CmpIOp>(k.loc, arith::CmpIPredicate::ugt, count,
                                                               k.constant(schedule.getFew()))
                             : Value();
@@ -242,15 +243,16 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
       multiply(*micro, lhs, firstRow, count, number, panelOf);
     });
   };
-  if (!prologue) {
-    sweep([&](Value firstRow, Value count) {
-      Matrix lhs{input, k.mul(firstRow, depth), depth, one};
-      panelsOf(squares ? emitPackSquares(k, *squares, lhs, count, depth, packedRows) : lhs, firstRow, count, k.begin,
-               k.end);
-    });
+  auto finish = [&] {
     if (squares)
       squares->release(k);
     return success();
+  };
+  if (!prologue) {
+    sweep([&](Value firstRow, Value count) {
+      panelsOf(Matrix{input, k.mul(firstRow, depth), depth, one}, firstRow, count, k.begin, k.end);
+    });
+    return finish();
   }
   // An item is a block of rows and a panel, so that threads share few blocks where there are many.
   prologue.reserve();
@@ -265,7 +267,7 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
            Value to = k.minimum(k.sub(k.end, firstItem), panelTotal);
            panelsOf(prologue.emit(firstRow, count, from, to, panelTotal), firstRow, count, from, to);
          });
-  return success();
+  return finish();
 }
 
 LogicalResult lowerMatmul(KernelBuilder &k, ds::MatmulOp op) {

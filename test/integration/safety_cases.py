@@ -114,6 +114,8 @@ def draws(random):
     yield 5, 2, [3, 0, 1, 2]
     yield 5, 2, [4, 5, 0, 6]
     yield 5, 2, [10, 3, 0, 6]
+    for place in (-10, -20, -30):  # some ops take nearly all that is drawn above
+        yield 5, 2, [place] * 4
 
 
 def check(name, folder):

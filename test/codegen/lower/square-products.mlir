@@ -49,6 +49,27 @@ ds.kernel @bfloat sizes 1 arguments [["d0", 70], [2, 35, 96], ["d0", 96]] {
 
 // -----
 
+// Normalized rows are rounded, then packed like those that are read, from where the norm left them.
+// CHECK-LABEL: func.func @normalized
+// CHECK-DAG: %[[TAIL:.*]] = memref.alloca() {alignment = 64 : i64} : memref<1536xi16>
+// CHECK: math.sqrt
+// CHECK: arith.trunci %{{.*}} : i32 to i16
+// CHECK: vector.load %{{.*}} : memref<?xi16>, vector<32xi16>
+// CHECK: vector.store %{{.*}} : memref<?xi16>, vector<32xi16>
+// CHECK: vector.maskedload %{{.*}} : memref<?xi16>, vector<32xi1>, vector<32xi16> into vector<32xi16>
+// CHECK: llvm.call_intrinsic "llvm.x86.tdpbf16ps"
+// CHECK: llvm.call_intrinsic "llvm.x86.tilerelease"
+// CHECK: return
+ds.kernel @normalized sizes 1 arguments [["d0", 70], [70], [2, 35, 96]] {
+^bb0(%x: tensor<?x70xf32>, %scale: tensor<70xf32>, %w: tensor<2x35x96xbf16>):
+  %0 = ds.rms_norm %x, %scale axis 1 epsilon 1.0e-5 {result_sizes = [["d0", 70]]} : (tensor<?x70xf32>, tensor<70xf32>) -> tensor<?x70xf32>
+  %1 = ds.cast %0 to bf16 {result_sizes = [["d0", 70]]} : (tensor<?x70xf32>) -> tensor<?x70xbf16>
+  %2 = ds.linear %1, %w {columns = 96 : i64, panel = 48 : i64, interleave = 2 : i64, wide, result_sizes = [["d0", 96]]} : (tensor<?x70xbf16>, tensor<2x35x96xbf16>) -> tensor<?x96xf32>
+  ds.yield %2 : tensor<?x96xf32>
+}
+
+// -----
+
 // K is whole squares: nothing is masked or copied. The unsigned bytes are those of the rows. A single row is multiplied
 // by vectors: sums of bytes are the same.
 // CHECK-LABEL: func.func @bytes
