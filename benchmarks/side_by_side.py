@@ -56,6 +56,14 @@ def compile_model(model, package, binaries):
     return time.perf_counter() - start
 
 
+def bench(package, inputs, arguments):
+    """What ds-run bench reports of a package with the inputs of an .npz file."""
+    path = WORK / "bench.json"
+    tool([arguments.bin / "ds-run", "bench", package, "--no-verify", "--inputs", inputs, f"--threads={arguments.threads}",
+          f"--duration={arguments.seconds}", "--json", path])
+    return json.loads(path.read_text())
+
+
 def open_session(model, threads):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
@@ -169,24 +177,30 @@ def rooflines(rows):
     return best
 
 
-def parser(description, seconds, rounds):
+def turns_parser(description, seconds, rounds):
+    """The options of all benchmarks whose sides take turns."""
     result = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    result.add_argument("patterns", nargs="*", metavar="PATTERN", help="only these")
     result.add_argument("--rounds", type=int, default=rounds)
     result.add_argument("--seconds", type=float, default=seconds, help="per round and side")
     result.add_argument("--threads", type=int, default=2)
-    result.add_argument("--clock", choices=CLOCKS, default="wall",
-                        help="cpu: time of the calling thread, for one thread on a machine with other work")
-    result.add_argument("--no-roofline", dest="roofline", action="store_false",
-                        help="without ds-run bench, whose ceilings take seconds for every row")
     result.add_argument("--bin", type=Path, default=ROOT / "build/bin")
     result.add_argument("--output", type=Path, help="write the result as JSON, for benchmarks/results/, and a plot beside it")
     return result
 
 
+def parser(description, seconds, rounds):
+    result = turns_parser(description, seconds, rounds)
+    result.add_argument("patterns", nargs="*", metavar="PATTERN", help="only these")
+    result.add_argument("--clock", choices=CLOCKS, default="wall",
+                        help="cpu: time of the calling thread, for one thread on a machine with other work")
+    result.add_argument("--no-roofline", dest="roofline", action="store_false",
+                        help="without ds-run bench, whose ceilings take seconds for every row")
+    return result
+
+
 def parse(of):
     arguments = of.parse_args()
-    if arguments.clock == "cpu" and arguments.threads != 1:
+    if getattr(arguments, "clock", "wall") == "cpu" and arguments.threads != 1:
         of.error(f"--clock=cpu counts one thread: expected --threads=1, found --threads={arguments.threads}")
     WORK.mkdir(parents=True, exist_ok=True)
     return arguments
@@ -201,8 +215,8 @@ def geometric_mean(values):
 
 
 def machine(arguments):
-    return {"cpu": cpu(), "threads": arguments.threads, "clock": arguments.clock, "seconds": arguments.seconds,
-            "onnxruntime": onnxruntime.__version__, "load_average": os.getloadavg()[0]}
+    return {"cpu": cpu(), "threads": arguments.threads, "clock": getattr(arguments, "clock", "wall"),
+            "seconds": arguments.seconds, "onnxruntime": onnxruntime.__version__, "load_average": os.getloadavg()[0]}
 
 
 def plot(path, title, bars):

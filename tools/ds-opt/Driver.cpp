@@ -23,6 +23,7 @@
 #include "tools/ds-opt/Crash.h"
 #include "tools/ds-opt/Diagnostics.h"
 #include "tools/ds-opt/Machine.h"
+#include "tools/ds-opt/ModuleFile.h"
 #include "tools/ds-opt/Registration.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -65,7 +66,6 @@ private:
   void start();
   int compileVariants(Phase last);
   int exitCode(Outcome outcome);
-  bool writeModule(ModuleOp program, StringRef path, bool withLocations);
   bool dump(Phase phase, ModuleOp program, StringRef variant);
   PackageOptions packageOptions() const;
 
@@ -275,6 +275,7 @@ Driver::Outcome Driver::calibrate() {
   auto host = resolveCpuTarget("host", error); // whatever the package is for
   if (!host)
     return fail(error);
+  host->machine = machineOf(*host, /*isThisMachine=*/true, /*asksForRates=*/false, /*ceilings=*/"", error); // f32 alone
   ScopedDiagnosticHandler remarks(context.get(), [](Diagnostic &diagnostic) {
     return success(diagnostic.getSeverity() == DiagnosticSeverity::Remark);
   });
@@ -346,58 +347,13 @@ bool Driver::resolveTargets() {
     }
     // Which instruction multiplies bf16 fastest differs by machine; other products have one that always does.
     bool isThisMachine = name == "host" || name == "native";
-    target->machine = machineOf(*target, isThisMachine, options.rounds == "bf16" && target->bfloatDot, options.ceilings, error);
+    target->machine =
+        machineOf(*target, isThisMachine, options.rounds == "bf16" && target->bfloatDot, options.ceilings, error);
     if (!error.empty()) {
       llvm::errs() << "ds-opt: " << error << "\n";
       return false;
     }
     targets.push_back(*target);
-  }
-  return true;
-}
-
-/// Writes under a temporary name and renames: a reader never sees half a file. Devices and pipes are written to.
-bool Driver::writeModule(ModuleOp program, StringRef path, bool withLocations) {
-  OpPrintingFlags flags;
-  flags.enableDebugInfo(withLocations);
-  if (path.empty() || path == "-") {
-    program->print(llvm::outs(), flags);
-    llvm::outs() << "\n"; // main looks whether it arrived
-    return true;
-  }
-  auto fail = [&](std::error_code code) {
-    llvm::errs() << "ds-opt: error: cannot write '" << path << "': " << code.message() << "\n";
-    return false;
-  };
-  int file = -1;
-  std::string temporary;
-  std::unique_ptr<SignalRemoval> removal;
-  llvm::sys::fs::file_status status;
-  bool isStream = !llvm::sys::fs::status(path, status) && llvm::sys::fs::is_other(status);
-  auto make = [&](const std::string &name) {
-    return llvm::sys::fs::openFileForWrite(name, file, llvm::sys::fs::CD_CreateNew, llvm::sys::fs::OF_Text);
-  };
-  if (std::error_code code = isStream ? llvm::sys::fs::openFileForWrite(path, file, llvm::sys::fs::CD_OpenExisting)
-                                      : makeUnfinished(path.str() + ".", ".tmp", make, temporary, removal))
-    return fail(code);
-  {
-    llvm::raw_fd_ostream stream(file, /*shouldClose=*/true);
-    program->print(stream, flags);
-    stream << "\n";
-    stream.close();
-    if (stream.has_error()) {
-      std::error_code code = stream.error();
-      stream.clear_error();
-      if (!isStream)
-        (void)llvm::sys::fs::remove(temporary);
-      return fail(code);
-    }
-  }
-  if (isStream)
-    return true;
-  if (std::error_code code = llvm::sys::fs::rename(temporary, path)) {
-    (void)llvm::sys::fs::remove(temporary);
-    return fail(code);
   }
   return true;
 }

@@ -1,0 +1,56 @@
+// Streams, devices and files are written in their own ways.
+#include "tools/ds-opt/ModuleFile.h"
+
+#include "codegen/TemporaryFolder.h"
+#include "llvm/Support/FileSystem.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+bool writeModule(ModuleOp program, StringRef path, bool withLocations) {
+  OpPrintingFlags flags;
+  flags.enableDebugInfo(withLocations);
+  if (path.empty() || path == "-") {
+    program->print(llvm::outs(), flags);
+    llvm::outs() << "\n";
+    return true;
+  }
+  auto fail = [&](std::error_code code) {
+    llvm::errs() << "ds-opt: error: cannot write '" << path << "': " << code.message() << "\n";
+    return false;
+  };
+  int file = -1;
+  std::string temporary;
+  std::unique_ptr<SignalRemoval> removal;
+  llvm::sys::fs::file_status status;
+  bool isStream = !llvm::sys::fs::status(path, status) && llvm::sys::fs::is_other(status);
+  auto make = [&](const std::string &name) {
+    return llvm::sys::fs::openFileForWrite(name, file, llvm::sys::fs::CD_CreateNew, llvm::sys::fs::OF_Text);
+  };
+  if (std::error_code code = isStream ? llvm::sys::fs::openFileForWrite(path, file, llvm::sys::fs::CD_OpenExisting)
+                                      : makeUnfinished(path.str() + ".", ".tmp", make, temporary, removal))
+    return fail(code);
+  {
+    llvm::raw_fd_ostream stream(file, /*shouldClose=*/true);
+    program->print(stream, flags);
+    stream << "\n";
+    stream.close();
+    if (stream.has_error()) {
+      std::error_code code = stream.error();
+      stream.clear_error();
+      if (!isStream)
+        (void)llvm::sys::fs::remove(temporary);
+      return fail(code);
+    }
+  }
+  if (isStream)
+    return true;
+  if (std::error_code code = llvm::sys::fs::rename(temporary, path)) {
+    (void)llvm::sys::fs::remove(temporary);
+    return fail(code);
+  }
+  return true;
+}
+
+} // namespace deepstride

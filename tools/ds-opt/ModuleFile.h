@@ -1,0 +1,16 @@
+// A module as text in a file.
+#ifndef DEEPSTRIDE_TOOLS_DSOPT_MODULEFILE_H
+#define DEEPSTRIDE_TOOLS_DSOPT_MODULEFILE_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace deepstride {
+
+/// Writes under a temporary name and renames, so that a reader never sees half a file; devices and pipes are written
+/// to, and an empty path or `-` is the standard output, where main looks whether it arrived. Says why it failed, and
+/// yields false.
+bool writeModule(mlir::ModuleOp program, llvm::StringRef path, bool withLocations);
+
+} // namespace deepstride
+
+#endif
