@@ -236,8 +236,10 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
       OpBuilder::InsertionGuard guard(k.b);
       k.b.setInsertionPointToStart(branch.thenBlock());
       multiply(*wide, wideRows, firstRow, count, number, [&](ds::LinearOp of) {
-        emitDequantizePanel(k, *micro, depth, panelOf(of), numbers);
-        return Panel{numbers, zero, vectors, {}};
+        Panel panel = panelOf(of);
+        emitWidenPanel(k, *micro, depth, panel, numbers);
+        panel.codes.zeroPoints = {}; // taken off already
+        return Panel{numbers, zero, vectors, {}, panel.codes};
       });
       k.b.setInsertionPointToStart(branch.elseBlock());
       multiply(*micro, lhs, firstRow, count, number, panelOf);

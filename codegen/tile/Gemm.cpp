@@ -54,30 +54,19 @@ struct RowBlocks {
   Value count, divisor, height, taller;
 };
 
-/// What turns codes into numbers, for the vectors of a panel; nulls where nothing does.
-struct CodeVectors {
-  explicit CodeVectors(int64_t vectors) : scales(vectors), zeroPoints(vectors) {}
-  /// Those of a group.
-  static CodeVectors load(KernelBuilder &k, const VectorKernel &micro, const Panel &panel, Value group) {
-    CodeVectors result(panel.vectors);
-    int64_t lanes = micro.lanes();
-    Value row = panel.codes.offset
-                    ? k.add(panel.codes.offset, k.mul(group, k.constant(panelWidth(micro, panel.vectors))))
-                    : Value();
-    for (int64_t v = 0; v < panel.vectors; ++v) {
-      if (panel.codes.scales)
-        result.scales[v] =
-            loadLanes(k, micro.accumulator, panel.codes.scales, k.add(row, k.constant(v * lanes)), Value());
-      if (panel.codes.zeroPoints) {
-        auto bytes = VectorType::get({lanes}, k.b.getI8Type());
-        Value stored = loadLanes(k, bytes, panel.codes.zeroPoints, k.add(row, k.constant(v * lanes)), Value());
-        result.zeroPoints[v] = arith::SIToFPOp::create(k.b, k.loc, micro.accumulator, stored);
-      }
-    }
+/// The zero points of a group, as floats for the vectors of a panel; nulls where there are none.
+SmallVector<Value> zeroPointsOf(KernelBuilder &k, const MicroKernel &micro, const Panel &panel, Value group) {
+  SmallVector<Value> result(panel.vectors);
+  if (!panel.codes.zeroPoints)
     return result;
+  Value row = k.add(panel.codes.offset, k.mul(group, k.constant(panelWidth(micro, panel.vectors))));
+  auto bytes = VectorType::get({micro.lanes()}, k.b.getI8Type());
+  for (int64_t v = 0; v < panel.vectors; ++v) {
+    Value stored = loadLanes(k, bytes, panel.codes.zeroPoints, k.add(row, k.constant(v * micro.lanes())), Value());
+    result[v] = arith::SIToFPOp::create(k.b, k.loc, micro.accumulator, stored);
   }
-  SmallVector<Value> scales, zeroPoints;
-};
+  return result;
+}
 
 struct Tile {
   KernelBuilder &k;
@@ -85,8 +74,8 @@ struct Tile {
   const Matrix &lhs;
   Value depth;
   const Panel &panel;
-  SmallVector<Value> rows; // places of the rows' first elements
-  CodeVectors codes = CodeVectors(panel.vectors);
+  SmallVector<Value> rows;                                           // places of the rows' first elements
+  SmallVector<Value> zeroPoints = SmallVector<Value>(panel.vectors); // of the group, where there are some
 
   SmallVector<Value> step(Value number, int64_t ahead, ValueRange sums, Value count = {}) {
     int64_t width = panelWidth(micro, panel.vectors) * micro.storedPerStep();
@@ -96,7 +85,7 @@ struct Tile {
     SmallVector<Value> columns, next;
     for (int64_t v = 0; v < panel.vectors; ++v) {
       Value loaded = micro.loadPanel(k, panel.buffer, k.add(base, k.constant(ahead * width + v * stride)));
-      columns.push_back(micro.dequantize(k, loaded, codes.zeroPoints[v], codes.scales[v]));
+      columns.push_back(zeroPoints[v] ? micro.subtract(k, loaded, zeroPoints[v]) : loaded);
     }
     for (auto [row, offset] : llvm::enumerate(rows)) {
       Value wide = micro.loadRow(k, lhs, k.add(offset, along), count);
@@ -144,6 +133,19 @@ struct Tile {
     k.b.setInsertionPointToStart(rest.elseBlock());
     scf::YieldOp::create(k.b, k.loc, sums);
     return SmallVector<Value>(rest.getResults());
+  }
+
+  /// `sums` and what the codes of a group come to.
+  SmallVector<Value> scaled(Value group, ArrayRef<Value> codes, ValueRange sums) {
+    Value row = k.add(panel.codes.offset, k.mul(group, k.constant(panelWidth(micro, panel.vectors))));
+    SmallVector<Value> result;
+    for (auto [place, sum] : llvm::enumerate(sums)) {
+      int64_t v = static_cast<int64_t>(place) % panel.vectors;
+      Value at = k.add(row, k.constant(v * micro.lanes()));
+      Value scale = loadLanes(k, micro.accumulator, panel.codes.scales, at, Value());
+      result.push_back(vector::FMAOp::create(k.b, k.loc, codes[place], scale, sum));
+    }
+    return result;
   }
 
   /// The scales of a later group, of this panel or the next one: they are few, and a miss takes as long as a group.
@@ -197,20 +199,24 @@ struct Tile {
       fetch = prefetch;
     bool hasRest = micro.interleave > 1;
     if (!panel.codes.group) {
-      codes = CodeVectors::load(k, micro, panel, zero);
+      zeroPoints = zeroPointsOf(k, micro, panel, zero);
       return range(zero, whole, hasRest, sums, fetch);
     }
+    // The sums of a group start with 0 and are added times its scales. The sums of all groups are touched once a group:
+    // where registers hold one set of sums only, these are in memory.
+    SmallVector<Value> none = sums;
     int64_t perGroup = panel.codes.group / micro.interleave;
     Value groups = k.divide(whole, k.constant(perGroup)), size = k.constant(perGroup);
-    auto loop = scf::ForOp::create(
-        k.b, k.loc, zero, groups, k.constant(1), sums, [&](OpBuilder &, Location, Value group, ValueRange carried) {
-          OpBuilder::InsertionGuard guard(k.b);
-          k.b.setInsertionPointToEnd(group.getParentBlock());
-          codes = CodeVectors::load(k, micro, panel, group);
-          fetchScales(group);
-          Value from = k.mul(group, size);
-          scf::YieldOp::create(k.b, k.loc, range(from, k.add(from, size), false, SmallVector<Value>(carried), fetch));
-        });
+    auto loop = scf::ForOp::create(k.b, k.loc, zero, groups, k.constant(1), sums,
+                                   [&](OpBuilder &, Location, Value group, ValueRange carried) {
+                                     OpBuilder::InsertionGuard guard(k.b);
+                                     k.b.setInsertionPointToEnd(group.getParentBlock());
+                                     zeroPoints = zeroPointsOf(k, micro, panel, group);
+                                     fetchScales(group);
+                                     Value from = k.mul(group, size);
+                                     SmallVector<Value> codes = range(from, k.add(from, size), false, none, fetch);
+                                     scf::YieldOp::create(k.b, k.loc, scaled(group, codes, carried));
+                                   });
     sums = SmallVector<Value>(loop.getResults());
     // A last, shorter group.
     Value inGroups = k.mul(groups, k.constant(panel.codes.group));
@@ -221,8 +227,9 @@ struct Tile {
     auto last = scf::IfOp::create(k.b, k.loc, types, isCut, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(k.b);
     k.b.setInsertionPointToStart(last.thenBlock());
-    codes = CodeVectors::load(k, micro, panel, groups);
-    scf::YieldOp::create(k.b, k.loc, range(k.mul(groups, size), whole, hasRest, sums, nullptr));
+    zeroPoints = zeroPointsOf(k, micro, panel, groups);
+    SmallVector<Value> codes = range(k.mul(groups, size), whole, hasRest, none, nullptr);
+    scf::YieldOp::create(k.b, k.loc, scaled(groups, codes, sums));
     k.b.setInsertionPointToStart(last.elseBlock());
     scf::YieldOp::create(k.b, k.loc, sums);
     return SmallVector<Value>(last.getResults());
@@ -283,21 +290,22 @@ void emitPanelProduct(KernelBuilder &k, const MicroKernel &micro, const Matrix &
   emitVectorProduct(k, llvm::cast<VectorKernel>(micro), lhs, rows, depth, panel, columns, rowBlock, sink);
 }
 
-void emitDequantizePanel(KernelBuilder &k, const MicroKernel &codes, Value depth, const Panel &panel, Value target) {
-  const auto &micro = llvm::cast<VectorKernel>(codes);
-  int64_t lanes = micro.lanes(), width = panelWidth(micro, panel.vectors), stored = micro.storedPerStep();
+void emitWidenPanel(KernelBuilder &k, const MicroKernel &stored, Value depth, const Panel &panel, Value target) {
+  const auto &micro = llvm::cast<VectorKernel>(stored);
+  int64_t lanes = micro.lanes(), width = panelWidth(micro, panel.vectors), perStep = micro.storedPerStep();
   Value one = k.constant(1), zero = k.constant(0), whole = k.ceilDiv(depth, micro.interleave);
   int64_t perGroup = panel.codes.group / micro.interleave;
   Value groups = perGroup ? k.ceilDiv(whole, perGroup) : one;
   k.loop(zero, groups, one, [&](Value group) {
-    CodeVectors vectors = CodeVectors::load(k, micro, panel, group);
+    SmallVector<Value> zeroPoints = zeroPointsOf(k, micro, panel, group);
     Value from = perGroup ? k.mul(group, k.constant(perGroup)) : zero;
     Value to = perGroup ? k.minimum(k.add(from, k.constant(perGroup)), whole) : whole;
     k.loop(from, to, one, [&](Value step) {
       for (int64_t v = 0; v < panel.vectors; ++v) {
-        Value place = k.add(k.mul(step, k.constant(width * stored)), k.constant(v * lanes * stored));
-        Value loaded = micro.loadPanel(k, panel.buffer, k.add(panel.offset, place));
-        Value numbers = micro.dequantize(k, loaded, vectors.zeroPoints[v], vectors.scales[v]);
+        Value place = k.add(k.mul(step, k.constant(width * perStep)), k.constant(v * lanes * perStep));
+        Value numbers = micro.loadPanel(k, panel.buffer, k.add(panel.offset, place));
+        if (zeroPoints[v])
+          numbers = micro.subtract(k, numbers, zeroPoints[v]);
         for (int64_t i = 0; i < micro.interleave; ++i) {
           Value row = k.add(k.mul(step, k.constant(micro.interleave)), k.constant(i));
           storeLanes(k, micro.elementsAt(k, numbers, i), target,

@@ -9,8 +9,8 @@
 namespace deepstride {
 
 /// What the codes of a packed panel stand for: (code - zero point) * scale. Scales and zero points lie in panels of
-/// their own, from `offset` on, one row for every `group` steps of K. Null scales: what codes stand for is multiplied
-/// afterwards.
+/// their own, from `offset` on, one row for every `group` steps of K. Where there are groups, the sums of each are
+/// multiplied by its scales; else scales are null, and whoever takes the sums multiplies them.
 struct PanelCodes {
   mlir::Value scales, zeroPoints, offset;
   int64_t group = 0; // 0: one row for all of K
@@ -51,10 +51,11 @@ inline int64_t panelWidth(const MicroKernel &micro, int64_t vectors) { return ve
 mlir::Value panelElements(KernelBuilder &k, const MicroKernel &micro, mlir::Value depth, int64_t width);
 SizeExpr panelSpace(const MicroKernel &micro, const SizeExpr &depth, int64_t width);
 
-/// Writes what a panel of codes stands for to `target`, in steps of one element: a product with it computes what a
-/// product with the codes does, bit by bit. K is rounded up to whole steps of the codes.
-void emitDequantizePanel(KernelBuilder &k, const MicroKernel &micro, mlir::Value depth, const Panel &panel,
-                         mlir::Value target);
+/// Writes the numbers that a panel has stored narrow, codes less their zero points, to `target`, in steps of one
+/// element: a product with it, and with the panel's scales, computes what a product with the panel does, bit by bit. K
+/// is rounded up to whole steps of the panel.
+void emitWidenPanel(KernelBuilder &k, const MicroKernel &micro, mlir::Value depth, const Panel &panel,
+                    mlir::Value target);
 
 /// Packs columns [firstColumn, firstColumn + width) of a K x columns matrix of `element`, zero beyond its columns.
 void emitPackPanel(KernelBuilder &k, const MicroKernel &micro, const Matrix &source, mlir::Type element,

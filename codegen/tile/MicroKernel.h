@@ -59,9 +59,8 @@ public:
   virtual mlir::Value loadRow(KernelBuilder &k, const Matrix &lhs, mlir::Value position, mlir::Value count) const = 0;
   virtual mlir::Value multiplyAdd(KernelBuilder &k, mlir::Value row, mlir::Value columns, mlir::Value sum) const = 0;
 
-  /// For panels of codes: what loadPanel gave, less a zero point and times a scale, each one for a column or null.
-  virtual mlir::Value dequantize(KernelBuilder &, mlir::Value columns, mlir::Value /*zeroPoint*/,
-                                 mlir::Value /*scale*/) const {
+  /// For panels of codes: what loadPanel gave, less the zero point of each column.
+  virtual mlir::Value subtract(KernelBuilder &, mlir::Value columns, mlir::Value /*zeroPoints*/) const {
     return columns;
   }
   /// For panels of codes and of halves: element `index` along K of every column of a step, in the result's type.

@@ -51,7 +51,8 @@ def byte_products_with_constant_weights(folder):
     m = Model("bytes")
     rows = {}
     for place, (k, n) in enumerate(pairs(m.random)):
-        for number, (left, right) in enumerate(itertools.product(BYTES, repeat=2)):
+        signs = list(enumerate(itertools.product(BYTES, repeat=2)))
+        for number, (left, right) in (signs[i] for i in m.random.permutation(4)[:2]):
             if (left, k) not in rows:
                 rows[left, k] = m.input(left, ["m", k])
             x = rows[left, k]

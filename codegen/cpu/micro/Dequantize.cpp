@@ -41,17 +41,11 @@ public:
     return sum;
   }
 
-  Value dequantize(KernelBuilder &k, Value columns, Value zeroPoint, Value scale) const override {
-    SmallVector<Value> numbers;
-    for (int64_t i = 0; i < interleave; ++i) {
-      Value number = elementsAt(k, columns, i);
-      if (zeroPoint)
-        number = arith::SubFOp::create(k.b, k.loc, number, zeroPoint);
-      if (scale)
-        number = arith::MulFOp::create(k.b, k.loc, number, scale);
-      numbers.push_back(number);
-    }
-    return interleave == 1 ? numbers[0] : joined(k, numbers[0], numbers[1]);
+  Value subtract(KernelBuilder &k, Value columns, Value zeroPoints) const override {
+    auto less = [&](int64_t i) -> Value {
+      return arith::SubFOp::create(k.b, k.loc, elementsAt(k, columns, i), zeroPoints);
+    };
+    return interleave == 1 ? less(0) : joined(k, less(0), less(1));
   }
 
   Value elementsAt(KernelBuilder &k, Value columns, int64_t index) const override {

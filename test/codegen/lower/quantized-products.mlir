@@ -26,20 +26,23 @@ ds.kernel @column sizes 1 arguments [["d0", 32], [2, 32, 16], [2, 1, 16]] {
 
 // -----
 
-// Few rows need no scratch. Groups have scales and zero points; two steps of K lie in a byte, and where a vector holds
-// sixteen floats, the low one is looked up.
+// Few rows need no scratch. Groups have zero points, and scales that multiply the sums of a group; two steps of K lie in
+// a byte, and where a vector holds sixteen floats, the low one is looked up.
 // CHECK-LABEL: func.func @groups
 // CHECK-NOT: ds.scratch
 // CHECK-NOT: arith.cmpi ugt
-// CHECK: scf.for
-// CHECK: vector.load {{.*}} vector<8xf32>
+// CHECK: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector<8xf32>
+// CHECK: scf.for %{{.*}} iter_args(%[[SUM:[^ ]*]] = %[[ZERO]],
 // CHECK: arith.sitofp %{{.*}} : vector<8xi8> to vector<8xf32>
+// CHECK: %[[CODES:[^:]*]]:6 = scf.for %{{.*}} iter_args({{.*}} = %[[ZERO]],
 // CHECK: %[[WORDS:.*]] = arith.extsi %{{.*}} : vector<8xi8> to vector<8xi32>
 // CHECK: arith.shli %[[WORDS]]
 // CHECK: arith.shrsi %[[WORDS]]
 // CHECK: arith.subf
-// CHECK: arith.mulf
+// CHECK-NOT: arith.mulf
 // CHECK: vector.fma
+// CHECK: %[[SCALE:.*]] = vector.load {{.*}} vector<8xf32>
+// CHECK: vector.fma %{{.*}}, %[[SCALE]], %[[SUM]]
 // WIDE-LABEL: func.func @groups
 // WIDE: llvm.call_intrinsic "llvm.x86.avx512.permvar.sf.512"
 ds.kernel @groups sizes 0 arguments [[3, 33], [2, 17, 16], [2, 9, 16], [2, 9, 16]] {
