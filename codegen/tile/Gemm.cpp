@@ -159,44 +159,60 @@ struct Tile {
                                  /*localityHint=*/2, /*isDataCache=*/true);
   }
 
-  /// `number` of `blocks`: which block of rows this is. Its share of the next panel is prefetched on the way.
+  /// What is prefetched by each iteration of `unroll` steps: `count` lines from `first` + step * `each` / `fraction`
+  /// on, none behind `last`.
+  struct Prefetch {
+    static constexpr int64_t fraction = 1 << 12, line = 64;
+    Value first, each, count, last;
+  };
+
+  /// A single block of rows meets each element of its panel once: all lines are prefetched, some pages ahead, as
+  /// hardware does not look as far. Of several blocks, the first would wait for the panel: each prefetches its share of
+  /// the next.
+  Prefetch prefetchOf(Value number, Value blocks, Value whole) {
+    constexpr int64_t ahead = 8192;
+    int64_t bytes = storageBytes(micro.panel), perLine = Prefetch::line / bytes;
+    int64_t perStep = panelWidth(micro, panel.vectors) * micro.storedPerStep(), perIteration = unroll * perStep;
+    Value elements = panelElements(k, micro, depth, panelWidth(micro, panel.vectors)), one = k.constant(1);
+    Value here = k.add(panel.offset, k.constant(ahead / bytes)), last = k.sub(k.add(panel.next, elements), one);
+    Value lines = k.constant((perIteration + perLine - 1) / perLine);
+    if (panel.codes.offset) // short panels, and mostly met by few rows
+      return {here, k.constant(perStep * Prefetch::fraction), lines, last};
+    auto choose = [&](Value ifOnce, Value otherwise) {
+      return k.b.createOrFold<arith::SelectOp>(k.loc, equals(k, blocks, one), ifOnce, otherwise);
+    };
+    Value share = k.divide(elements, blocks), steps = k.b.createOrFold<arith::MaxUIOp>(k.loc, whole, one);
+    Value each = k.divide(k.mul(share, k.constant(Prefetch::fraction)), steps);
+    return {choose(here, k.add(panel.next, k.mul(number, share))),
+            choose(k.constant(perStep * Prefetch::fraction), each),
+            k.b.createOrFold<arith::MaxUIOp>(k.loc, k.divide(lines, blocks), one), last};
+  }
+
+  void fetchLines(const Prefetch &lines, Value step) {
+    Value from = k.add(lines.first, k.divide(k.mul(step, lines.each), k.constant(Prefetch::fraction)));
+    auto fetch = [&](Value line) {
+      Value place = k.add(from, k.mul(line, k.constant(Prefetch::line / storageBytes(micro.panel))));
+      memref::PrefetchOp::create(k.b, k.loc, panel.buffer, k.minimum(place, lines.last), /*isWrite=*/false,
+                                 /*localityHint=*/2, /*isDataCache=*/true);
+    };
+    if (auto count = getConstantIntValue(lines.count))
+      for (int64_t line = 0; line < *count; ++line)
+        fetch(k.constant(line));
+    else
+      k.loop(k.constant(0), lines.count, k.constant(1), fetch);
+  }
+
+  /// `number` of `blocks`: which block of rows this is.
   SmallVector<Value> run(Value number, Value blocks) {
     Value zero = k.constant(0);
     SmallVector<Value> sums(rows.size() * panel.vectors,
                             arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(micro.accumulator)));
     Value whole = k.divide(depth, k.constant(micro.interleave));
-    Value each, first, end;
-    constexpr int64_t fraction = 1 << 12;
-    int64_t perStep = panelWidth(micro, panel.vectors) * micro.storedPerStep(), bytes = unroll * perStep;
-    bool isCodes = panel.codes.offset != nullptr;
-    if (panel.next && isCodes) {
-      end =
-          k.sub(k.add(panel.next, panelElements(k, micro, depth, panelWidth(micro, panel.vectors))), k.constant(bytes));
-    } else if (panel.next) {
-      // One line per group of steps: those of a block lie evenly over its share of the panel.
-      Value elements = panelElements(k, micro, depth, panelWidth(micro, panel.vectors));
-      Value share = k.divide(elements, blocks);
-      Value groups = k.b.createOrFold<arith::MaxUIOp>(k.loc, k.divide(whole, k.constant(unroll)), k.constant(1));
-      each = k.divide(k.mul(share, k.constant(fraction)), k.mul(groups, k.constant(unroll)));
-      first = k.add(panel.next, k.mul(number, share));
-    }
-    auto fetchLine = [&](Value place) {
-      memref::PrefetchOp::create(k.b, k.loc, panel.buffer, place, /*isWrite=*/false, /*localityHint=*/2,
-                                 /*isDataCache=*/true);
-    };
-    auto prefetch = [&](Value step) {
-      if (!isCodes)
-        return fetchLine(k.add(first, k.divide(k.mul(step, each), k.constant(fraction))));
-      // Panels of codes are short, and mostly met by few rows: all of their lines, a page ahead.
-      constexpr int64_t ahead = 4096, line = 64;
-      Value place = k.add(k.add(panel.offset, k.mul(step, k.constant(perStep))), k.constant(ahead));
-      place = k.minimum(place, end);
-      for (int64_t byte = 0; byte < bytes; byte += line)
-        fetchLine(k.add(place, k.constant(byte)));
-    };
+    Prefetch lines = panel.next ? prefetchOf(number, blocks, whole) : Prefetch();
+    auto emitPrefetch = [&](Value step) { fetchLines(lines, step); };
     llvm::function_ref<void(Value)> fetch = nullptr;
     if (panel.next)
-      fetch = prefetch;
+      fetch = emitPrefetch;
     bool hasRest = micro.interleave > 1;
     if (!panel.codes.group) {
       zeroPoints = zeroPointsOf(k, micro, panel, zero);
