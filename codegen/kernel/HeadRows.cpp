@@ -39,7 +39,7 @@ void RowSource::emit(ArrayRef<Value> at, Value count, Value target, Value offset
   const SizeExpr &width = rows.window.sizes.back();
   if (isStored() && rows.window.strides[at.size() - 1] == width)
     return emitCopy(*k, k->bufferOf(rows.source), offsetOf(rows.window, at), target, offset,
-                    k->mul(count, k->index(width)));
+                    k->mul(count, k->index(width)), /*isStreamed=*/true);
   k->loop(k->constant(0), count, k->constant(1), [&](Value row) {
     SmallVector<Value> here(at);
     here.back() = k->add(here.back(), row);

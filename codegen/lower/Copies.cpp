@@ -7,13 +7,18 @@ using namespace mlir;
 
 namespace deepstride {
 
-void emitCopy(KernelBuilder &k, Value from, Value fromOffset, Value to, Value toOffset, Value count) {
+void emitCopy(KernelBuilder &k, Value from, Value fromOffset, Value to, Value toOffset, Value count, bool isStreamed) {
   Value zero = k.constant(0), one = k.constant(1), tail = zero;
   if (k.target.lanes > 1) {
     Value width = k.constant(k.target.lanes);
     tail = k.mul(k.divide(count, width), width);
     auto type = VectorType::get({k.target.lanes}, cast<MemRefType>(from.getType()).getElementType());
     k.loop(zero, tail, width, [&](Value i) {
+      if (isStreamed) {
+        int64_t twoPages = 8192 * 8 / type.getElementTypeBitWidth();
+        memref::PrefetchOp::create(k.b, k.loc, from, k.add(k.add(fromOffset, i), k.constant(twoPages)),
+                                   /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
+      }
       Value vector = vector::LoadOp::create(k.b, k.loc, type, from, k.add(fromOffset, i));
       vector::StoreOp::create(k.b, k.loc, vector, to, k.add(toOffset, i));
     });

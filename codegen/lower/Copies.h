@@ -6,9 +6,10 @@
 
 namespace deepstride {
 
-/// Copies `count` stored elements between flat buffers, whole vectors first.
+/// Copies `count` stored elements between flat buffers, whole vectors first. What is `isStreamed` comes from far away,
+/// with its neighbours behind it: it is prefetched beyond the end, which hardware does not do across pages.
 void emitCopy(KernelBuilder &k, mlir::Value from, mlir::Value fromOffset, mlir::Value to, mlir::Value toOffset,
-              mlir::Value count);
+              mlir::Value count, bool isStreamed = false);
 
 /// Copies what a view shows at the indices `at` of its first axes, over all others in their order.
 void emitCopyRest(KernelBuilder &k, const View &from, llvm::ArrayRef<mlir::Value> at, mlir::Value to,
