@@ -119,6 +119,8 @@ def mcpu_levels(folder):
     same_numbers(package, model, tokens(2, 9, 1), folder)
     manifest = json.loads((package / "manifest.json").read_text())
     expect(len(manifest["variants"]) == 2, f"expected a variant per level, found {len(manifest['variants'])}")
+    tool("ds-opt", model, "-o", folder / "twice.dsp", "--mcpu=x86-64-v3,x86-64-v4,x86-64-v3", code=2,
+         says=["--mcpu=x86-64-v3,x86-64-v4,x86-64-v3: 'x86-64-v3' is named twice"])
     # Bytes are multiplied by the instruction that goes with the vectors, where the processor that is named has it.
     bytes_by = {"znver3": set(), "alderlake": {"avx_vnni"}, "skylake-avx512": set(), "cascadelake": {"avx512_vnni"}}
     for cpu, found in bytes_by.items():

@@ -345,6 +345,12 @@ bool Driver::resolveTargets() {
       llvm::errs() << "ds-opt: --mcpu=" << name << ": " << error << "\n";
       return false;
     }
+    for (const CpuTarget &other : targets)
+      if (other.name == target->name) {
+        llvm::errs() << "ds-opt: --mcpu=" << llvm::join(names, ",") << ": '" << target->name
+                     << "' is named twice, expected each processor once\n";
+        return false;
+      }
     // Which instruction multiplies bf16 fastest differs by machine; other products have one that always does.
     bool isThisMachine = name == "host" || name == "native";
     target->machine =

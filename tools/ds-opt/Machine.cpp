@@ -1,9 +1,9 @@
 #include "tools/ds-opt/Machine.h"
 
 #include "runtime/device/cpu/Ceilings.h"
+#include "tools/ds-opt/Json.h"
 
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <chrono>
@@ -47,7 +47,7 @@ static Rates readRates(llvm::StringRef path, std::string &error) {
   auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
   if (!file)
     return fail(file.getError().message());
-  auto json = llvm::json::parse((*file)->getBuffer());
+  auto json = parseJson((*file)->getBuffer());
   if (!json)
     return fail("no JSON: " + llvm::toString(json.takeError()));
   const llvm::json::Object *root = json->getAsObject(), *ceilings = root ? root->getObject("ceilings") : nullptr;

@@ -4,9 +4,9 @@
 
 #include "codegen/TemporaryFolder.h"
 #include "tools/ds-opt/ContentHash.h"
+#include "tools/ds-opt/Json.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
@@ -122,7 +122,7 @@ static std::optional<Entry> parseFacts(StringRef text) {
   StringRef body = text.drop_back(digestDigits + 1);
   if (text.drop_front(body.size()) != contentDigest(body) + "\n")
     return std::nullopt;
-  llvm::Expected<llvm::json::Value> value = llvm::json::parse(body);
+  llvm::Expected<llvm::json::Value> value = parseJson(body);
   if (!value) {
     llvm::consumeError(value.takeError());
     return std::nullopt;
