@@ -95,6 +95,9 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
     quantize.scheme = options.scheme;
     quantize.keep = options.keep;
     pm.addPass(createQuantizeWeights(quantize));
+    QuantizeTablesOptions tables;
+    tables.keep = options.keep;
+    pm.addPass(createQuantizeTables(tables));
     if (options.activations)
       pm.addPass(createQuantizeActivations());
   }

@@ -1,6 +1,7 @@
 // Quotients are computed and rounded in double precision, so that a code depends on a weight and its scale alone.
 #include "dialects/ds/HostQuantization.h"
 
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Parallel.h"
 
 #include <cmath>
@@ -209,6 +210,11 @@ std::optional<QuantizationError> quantizationError(const HostTensor &weight, con
   error.relative = all.weight > 0 ? std::sqrt(all.error / all.weight) : 0;
   error.inResults = triangle && all.result > 0 ? std::sqrt(all.moved / all.result) : 0;
   return error;
+}
+
+std::string describe(const QuantizationError &error) {
+  std::string text = llvm::formatv("relative error {0:e2}, largest {1:e2}", error.relative, error.largest);
+  return error.inResults > 0 ? llvm::formatv("{0}, of results {1:e2}", text, error.inResults).str() : text;
 }
 
 } // namespace deepstride

@@ -24,6 +24,8 @@ struct QuantizationError {
   double relative = 0;  // sqrt(sum (w - (q - z) s)^2 / sum w^2)
   double inResults = 0; // sqrt(sum |L (w - (q - z) s)|^2 / sum |L w|^2), where there is a triangle L
 };
+/// As reports have it: "relative error 1.00e-02, largest 2.00e-03".
+std::string describe(const QuantizationError &error);
 /// Nothing where quantizeOnHost gives nothing.
 std::optional<QuantizationError> quantizationError(const HostTensor &weight, const QuantizationScheme &scheme,
                                                    const HostTensor *triangle = nullptr);

@@ -55,7 +55,8 @@ FailureOr<HostTensor> RecipeEvaluator::evaluate(ds::RecipeOp recipe) {
     if (!result && isa<ds::GatherOp>(op))
       return op.emitError("expected indices of constants to be inside of their axis, found one that is not");
     if (!result && isa<ds::QuantizeWeightOp>(op))
-      return op.emitError("expected weights that are finite, and triangles with a positive diagonal, found one to quantize that is not so");
+      return op.emitError("expected weights that are finite, and triangles with a positive diagonal, found one to "
+                          "quantize that is not so");
     if (!result)
       return op.emitError("cannot be evaluated while packaging");
     values[op.getResult(0)] = std::move(*result);

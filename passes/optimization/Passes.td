@@ -167,6 +167,19 @@ def ObserveProducts : Pass<"ds-observe-products", "::mlir::ModuleOp"> {
                  Option<"bytes", "bytes", "int64_t", "536870912", "most that sums may take, unless one does">];
 }
 
+def QuantizeTables : Pass<"ds-quantize-tables", "::mlir::ModuleOp"> {
+  let summary = "store the tables of embeddings in 8 bits";
+  let description = [{
+    Every `ds.gather` of rows of a constant matrix of f32 gathers codes of 8 bits instead, and the scale of each row, as
+    `ds.quantize_weight` defines them for the columns of the transposed table: symmetric, to nearest. An element of the
+    result changes by at most its row's scale / 2, plus one rounding. A product with the same table has codes of its own.
+    A table is kept where `keep` matches its name or its gather's, where it is not finite, and where it would not become
+    smaller. Remarks say so, and give size and error. Reports: tables quantized, bytes before and after, errors.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+  let options = [Option<"keep", "keep", "std::string", "\"\"", "regular expression of names of tables, or of gathers, to leave">];
+}
+
 def QuantizeWeights : Pass<"ds-quantize-weights", "::mlir::ModuleOp"> {
   let summary = "store the weights of ds.linear in 8 or 4 bits";
   let description = [{

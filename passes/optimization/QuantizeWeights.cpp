@@ -189,11 +189,6 @@ private:
     return clone;
   }
 
-  static std::string describe(const QuantizationError &error) {
-    std::string text = llvm::formatv("relative error {0:e2}, largest {1:e2}", error.relative, error.largest);
-    return error.inResults > 0 ? llvm::formatv("{0}, of results {1:e2}", text, error.inResults).str() : text;
-  }
-
   /// The ten weights that lost most, the worst first.
   void noteErrors() {
     constexpr size_t shown = 10;

@@ -1,0 +1,65 @@
+// RUN: ds-opt %s --split-input-file --ds-quantize-tables --verify-diagnostics | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-quantize-tables="keep=^table$|^node$" | FileCheck %s --check-prefix=KEEP
+
+// CHECK-LABEL: func.func @doc
+// CHECK: %[[Q:.*]] = ds.weight @table.rows : tensor<20x8xi8>
+// CHECK: %[[C:.*]] = ds.gather 0 %[[Q]], %arg0 : (tensor<20x8xi8>, tensor<?x?xi64>) -> tensor<?x?x8xi8>
+// CHECK: %[[F:.*]] = ds.cast %[[C]] to f32
+// CHECK: %[[S:.*]] = ds.weight @table.row_scales : tensor<20x1xf32>
+// CHECK: %[[R:.*]] = ds.gather 0 %[[S]], %arg0 : (tensor<20x1xf32>, tensor<?x?xi64>) -> tensor<?x?x1xf32>
+// CHECK: ds.binary mul %[[F]], %[[R]]
+// CHECK: ds.recipe @table.rows {
+// CHECK: %[[T:.*]] = ds.transpose %{{.*}} [1, 0]
+// CHECK: %[[CODES:.*]] = ds.quantize_weight codes %[[T]] bits 8 group 0 : (tensor<8x20xf32>) -> tensor<8x20xi8>
+// CHECK: ds.transpose %[[CODES]] [1, 0]
+// CHECK: ds.recipe @table.row_scales {
+// CHECK-NOT: ds.recipe @table {
+// KEEP-LABEL: func.func @doc
+// KEEP: ds.gather 0 %{{.*}}, %arg0 : (tensor<20x8xf32>, tensor<?x?xi64>) -> tensor<?x?x8xf32>
+func.func @doc(%i: tensor<?x?xi64>) -> tensor<?x?x8xf32> {
+  %t = ds.weight @table : tensor<20x8xf32>
+  // expected-remark @+1 {{table 'table' in 8 bits: 640 bytes become 240, relative error 3.73e-09, largest 1.86e-09}}
+  %0 = ds.gather 0 %t, %i : (tensor<20x8xf32>, tensor<?x?xi64>) -> tensor<?x?x8xf32>
+  return %0 : tensor<?x?x8xf32>
+}
+ds.recipe @table {
+  %0 = ds.constant dense<0.5> : tensor<20x8xf32>
+  ds.yield %0 : tensor<20x8xf32>
+}
+
+// -----
+
+// What is kept, and why. Where the program computes on f64, codes and scales are cast to that.
+// CHECK-LABEL: func.func @reasons
+// KEEP-LABEL: func.func @reasons
+func.func @reasons(%i: tensor<?xi64>) -> (tensor<?x1xf32>, tensor<?x8xf32>, tensor<8x?xf32>, tensor<?x8xf64>) {
+  %narrow = ds.weight @narrow : tensor<8x1xf32>
+  // expected-remark @+1 {{table 'narrow' is kept: codes and scales take 40 bytes, its elements 32}}
+  %0 = ds.gather 0 %narrow, %i : (tensor<8x1xf32>, tensor<?xi64>) -> tensor<?x1xf32>
+  %bad = ds.weight @bad : tensor<8x8xf32>
+  // expected-remark @+1 {{table 'bad' is kept: it has elements that are not finite}}
+  %1 = ds.gather 0 %bad, %i : (tensor<8x8xf32>, tensor<?xi64>) -> tensor<?x8xf32>
+  // CHECK: ds.gather 1 %{{.*}} : (tensor<8x8xf32>, tensor<?xi64>) -> tensor<8x?xf32>
+  %2 = ds.gather 1 %bad, %i : (tensor<8x8xf32>, tensor<?xi64>) -> tensor<8x?xf32>
+  %wide = ds.weight @wide : tensor<8x8xf32>
+  %3 = ds.cast %wide to f64 : (tensor<8x8xf32>) -> tensor<8x8xf64>
+  // CHECK: ds.cast %{{.*}} to f64 : (tensor<?x8xi8>) -> tensor<?x8xf64>
+  // CHECK: ds.cast %{{.*}} to f64 : (tensor<?x1xf32>) -> tensor<?x1xf64>
+  // CHECK: ds.binary mul %{{.*}} : (tensor<?x8xf64>, tensor<?x1xf64>) -> tensor<?x8xf64>
+  // KEEP: ds.gather 0 %{{.*}} : (tensor<8x8xf64>, tensor<?xi64>) -> tensor<?x8xf64>
+  // expected-remark @unknown {{table 'wide' in 8 bits: 256 bytes become 96}}
+  %4 = ds.gather 0 %3, %i : (tensor<8x8xf64>, tensor<?xi64>) -> tensor<?x8xf64> loc("node")
+  return %0, %1, %2, %4 : tensor<?x1xf32>, tensor<?x8xf32>, tensor<8x?xf32>, tensor<?x8xf64>
+}
+ds.recipe @narrow {
+  %0 = ds.constant dense<0.5> : tensor<8x1xf32>
+  ds.yield %0 : tensor<8x1xf32>
+}
+ds.recipe @bad {
+  %0 = ds.constant dense<0x7F800000> : tensor<8x8xf32>
+  ds.yield %0 : tensor<8x8xf32>
+}
+ds.recipe @wide {
+  %0 = ds.constant dense<0.5> : tensor<8x8xf32>
+  ds.yield %0 : tensor<8x8xf32>
+}
