@@ -4,8 +4,7 @@ def DS_UnaryOp : DS_TensorOp<"unary", [DS_PerElement]> {
   let summary = "an elementwise function of one tensor";
   let description = [{
     `round` is half to even; `is_nan` yields i1; `logical_not` takes i1. `expm1` is e^x - 1 and `log1p` is log(1 + x),
-    both with all digits where x is near 0. `sigmoid` of f32 is 0 below -87, where it would be subnormal. Created by the
-    importer. Gone after: codegen.
+    both with all digits where x is near 0. Created by the importer. Gone after: codegen.
 
     Constraints: C1 the kind is defined for the element type.
 

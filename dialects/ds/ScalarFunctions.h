@@ -92,17 +92,10 @@ private:
   Value lessThan(Value x, Value y) { return e.compare(Compare::lt, x, y, false); }
   Value equals(Value x, Value y) { return e.compare(Compare::eq, x, y, false); }
   Value fitted(Value x, const ElementInfo &type) { return type.isFloat || !type.isNarrow() ? x : e.rounded(x, type); }
-  // By the exponential of -|x|: that of |x| overflows where the result is still a number. What would be subnormal in
-  // f32 is 0: gates of recurrences saturate there, and processors take a hundred cycles for each product with such a
-  // number.
+  // By the exponential of -|x|: that of |x| overflows where the result is still a number.
   Value sigmoid(Value x) {
-    Value one = constant(x, 1), zero = constant(x, 0), least = e.negate(e.max(x, e.negate(x), false));
-    bool isSingle = e.typeOf(x) == ScalarType::f32;
-    Value isNone = lessThan(least, constant(x, -87)); // e^-87 is 1.6e-38, the least normal number 1.2e-38
-    Value power = e.function(ds::UnaryKind::exp, isSingle ? e.select(isNone, zero, least) : least);
-    if (isSingle)
-      power = e.select(isNone, zero, power);
-    return e.divide(e.select(lessThan(x, zero), power, one), e.add(one, power), false);
+    Value one = constant(x, 1), power = e.function(ds::UnaryKind::exp, e.negate(e.max(x, e.negate(x), false)));
+    return e.divide(e.select(lessThan(x, constant(x, 0)), power, one), e.add(one, power), false);
   }
   Value quotient(Value x, Value y, bool isUnsigned, bool wantsRemainder);
   Value modulo(Value x, Value y, const ElementInfo &type);

@@ -49,7 +49,7 @@ private:
   void stepLstm(ValueRange carried);
   void prepare(unsigned direction);
 
-  Value withoutTraces(Value gate);
+  Value gateOf(Value x);
   Value apply(const Activation &activation, Value x);
   const Activation &activation(unsigned which) { return activations[current * cell.activations.size() + which]; }
   Value activate(unsigned which, Value x) { return apply(activation(which), clip ? bounded(x, -*clip, *clip) : x); }
@@ -109,13 +109,14 @@ static bool takesAlpha(StringRef name) {
 }
 static bool takesBeta(StringRef name) { return llvm::is_contained({"affine", "scaledtanh", "hardsigmoid"}, name); }
 
-/// Gates that are as good as shut are shut: states times two such gates would be subnormal, and each product with a
-/// subnormal number takes a hundred cycles. ONNX Runtime has no gate below 1.5e-8.
-Value Recurrence::withoutTraces(Value gate) {
-  constexpr double least = 0x1p-60;
-  if (!b.element(gate).isF32())
-    return gate;
-  return b.select(b.binary(ds::BinaryKind::lt, gate, least), b.scalar(b.f32(), 0), gate);
+/// The sigmoid of a gate. Gates that are as good as shut are shut: states times two such gates would be subnormal, and
+/// each product with a subnormal number takes a hundred cycles. ONNX Runtime has no gate below 1.5e-8.
+Value Recurrence::gateOf(Value x) {
+  constexpr double farthest = -41.5; // e^-41.5 is 9.5e-19
+  if (!b.element(x).isF32())
+    return b.unary(ds::UnaryKind::sigmoid, x);
+  Value isShut = b.binary(ds::BinaryKind::lt, x, farthest), zero = b.scalar(b.f32(), 0);
+  return b.select(isShut, zero, b.unary(ds::UnaryKind::sigmoid, b.select(isShut, zero, x)));
 }
 
 Value Recurrence::apply(const Activation &f, Value x) {
@@ -124,7 +125,7 @@ Value Recurrence::apply(const Activation &f, Value x) {
   if (f.name == "tanh")
     return b.unary(ds::UnaryKind::tanh, x);
   if (f.name == "sigmoid")
-    return withoutTraces(b.unary(ds::UnaryKind::sigmoid, x));
+    return gateOf(x);
   if (f.name == "affine")
     return b.add(b.mul(x, f.alpha), f.beta);
   if (f.name == "leakyrelu")
