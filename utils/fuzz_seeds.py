@@ -89,9 +89,14 @@ def programs():
     return [source.randbytes(length) for length in (16, 32, 64, 128, 256) for _ in range(20)]
 
 
+def models():
+    return [*suite("model.onnx", LARGEST["importer"]), *own_models(2 * LARGEST["importer"])]
+
+
 MAKERS = {
     "wire": lambda: suite("model.onnx", LARGEST["wire"]),
-    "importer": lambda: [*suite("model.onnx", LARGEST["importer"]), *own_models(2 * LARGEST["importer"])],
+    "importer": models,
+    "refusals": models,
     "tensor": lambda: suite("*.pb", LARGEST["tensor"]),
     "package": packages,
     "npy": npy,

@@ -1,6 +1,7 @@
 // Any bytes read as a model give a program that satisfies the contract of the training phase, or at least one error:
 // what ds-opt does before it generates code. A failure without a message and a broken contract are findings. So is what
-// the conversion trips over after it was refused one of its ops.
+// the conversion trips over after it was refused one of its ops: of some inputs, or, in the target `refusals`, each op of
+// all inputs in turn.
 #include "dialects/ds/DsDialect.h"
 #include "dialects/train/TrainDialect.h"
 #include "frontends/onnx/convert/Passes.h"
@@ -64,13 +65,13 @@ struct Compiler {
   }
 
   /// With an op refused in the conversion there is nothing after it.
-  void refuse(const std::string &path, unsigned refusedOp) {
+  /// Returns whether the conversion had as many ops and went on without this one.
+  bool refuse(const std::string &path, unsigned refusedOp) {
     errors = 0;
     ::deepstride::onnx::ConversionOptions options;
     options.refusedOp = refusedOp;
     auto module = ::deepstride::onnx::importOnnx(path, context);
-    if (succeeded(module))
-      done(::deepstride::onnx::convertOnnxToDs(**module, options), "the conversion");
+    return succeeded(module) && !done(::deepstride::onnx::convertOnnxToDs(**module, options), "the conversion");
   }
 
   void compile(const std::string &path) {
@@ -95,12 +96,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (runs++ % runsPerContext == 0)
     compiler = std::make_unique<Compiler>();
   file.write(data, size);
+#ifdef DS_FUZZ_REFUSES_EACH_OP
+  constexpr unsigned mostRefusals = 1000;
+  for (unsigned op = 1; op <= mostRefusals && compiler->refuse(file.path(), op); ++op)
+    ;
+#else
   compiler->compile(file.path());
   // Patterns must survive any refusal, and mutations reach few: of some inputs an op is refused whatever it is.
   size_t hash = std::hash<std::string_view>()({reinterpret_cast<const char *>(data), size});
   constexpr size_t share = 4, mostOps = 64;
   if (hash % share == 0)
     compiler->refuse(file.path(), static_cast<unsigned>(1 + hash / share % mostOps));
+#endif
   return 0;
 }
 

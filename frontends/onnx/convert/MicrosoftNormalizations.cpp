@@ -95,7 +95,7 @@ static Values convertSimplifiedLayerNorm(Node &n) {
   if (n.yields(1))
     inverse = inverseDeviation(n.b, n.b.cast(x, inner), axesFrom(*axis, n.b.rank(x)), epsilon);
   // The operand is normalized in the wider of its type and the result's.
-  if (n.b.element(x) == type || !n.b.element(x).isF32())
+  if (n.b.element(x) == type || n.b.element(x) != n.b.f32())
     return {rmsNorm(n, n.b.cast(x, type), scale, *axis, epsilon), inverse};
   return {n.b.cast(rmsNorm(n, x, n.b.cast(scale, n.b.element(x)), *axis, epsilon), type), inverse};
 }

@@ -34,6 +34,8 @@ struct Pixels {
   }
   /// [N, P, C] at whole places, which must lie inside; with `images` [R], which are checked, of those: [R, P, C].
   Value at(ArrayRef<Value> places) const {
+    if (!rows)
+      return {};
     Value flat;
     for (auto [axis, place] : llvm::enumerate(places)) {
       Value index = b.cast(place, b.i64());
@@ -309,6 +311,8 @@ static Values convertRoiAlign(Node &n) {
     return n.refuse("expected output sizes from 1 and a sampling ratio from 0, at most 32768 each");
   Type type = b.element(n.in(0)).isF64() ? b.f64() : b.f32();
   Value x = b.cast(n.in(0), type), rois = b.cast(n.in(1), type);
+  if (!x || !rois)
+    return {};
   SizeVector sizes = b.sizes(x);
   SizeExpr regions = b.sizes(rois)[0];
   auto corner = [&](int64_t column) {

@@ -64,6 +64,8 @@ static int64_t factorOf(int64_t length) {
 /// operations per frequency: sums over places b apart, a rotation of each, and sums over those (Cooley and Tukey, "An
 /// algorithm for the machine calculation of complex Fourier series", 1965). Others take as many as there are places.
 static Spectrum frequencies(DsBuilder &b, const Spectrum &x, const Transform &t, const SizeExpr &outputs) {
+  if (!x.real)
+    return {};
   SizeVector sizes = b.sizes(x.real); // [outer, inputs, inner]
   Type type = b.element(x.real);
   auto turned = [&](Spectrum angles) { // minus for the forward transform
