@@ -188,7 +188,7 @@ def serve(kind, model, inputs, threads, precision):
             continue
         times, end = [], time.perf_counter() + request["seconds"]
         call()
-        while len(times) < 5 or time.perf_counter() < end:
+        while len(times) < 3 or time.perf_counter() < end:
             start = time.perf_counter()
             call()
             times.append(1000 * (time.perf_counter() - start))
