@@ -96,6 +96,7 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
     quantize.keep = options.keep;
     pm.addPass(createQuantizeWeights(quantize));
     QuantizeTablesOptions tables;
+    tables.group = options.group;
     tables.keep = options.keep;
     pm.addPass(createQuantizeTables(tables));
     if (options.activations)

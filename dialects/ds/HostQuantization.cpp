@@ -4,6 +4,8 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Parallel.h"
 
+#include <array>
+#include <atomic>
 #include <cmath>
 
 using namespace mlir;
@@ -18,7 +20,7 @@ public:
       : depth(weight.shape[0]), columns(weight.shape[1]), weights(reinterpret_cast<const float *>(weight.data)),
         rowsPerGroup(scheme.group ? scheme.group : std::max<int64_t>(depth, 1)),
         groups(scheme.group ? (depth + scheme.group - 1) / scheme.group : 1), highest((1 << (scheme.bits - 1)) - 1),
-        lowest(scheme.isAsymmetric ? -highest - 1 : -highest), isAsymmetric(scheme.isAsymmetric) {
+        lowest(-highest - 1), isAsymmetric(scheme.isAsymmetric) {
     scales.resize(static_cast<size_t>(groups * columns));
     if (isAsymmetric)
       zeroPoints.resize(scales.size());
@@ -26,27 +28,18 @@ public:
 
   /// Whether all weights are finite.
   bool measure() {
-    std::vector<float> low(static_cast<size_t>(columns)), high(low.size());
-    for (int64_t group = 0; group < groups; ++group) {
-      llvm::fill(low, 0.0F);
-      llvm::fill(high, 0.0F);
-      for (int64_t row = group * rowsPerGroup, end = std::min(depth, row + rowsPerGroup); row < end; ++row)
-        for (int64_t column = 0; column < columns; ++column) {
-          float w = weights[row * columns + column];
-          if (!std::isfinite(w))
-            return false;
-          low[column] = std::min(low[column], w);
-          high[column] = std::max(high[column], w);
-        }
-      for (int64_t column = 0; column < columns; ++column)
-        choose(group * columns + column, low[column], high[column]);
-    }
-    return true;
+    std::atomic<bool> isFinite = true;
+    llvm::parallelFor(0, static_cast<size_t>(llvm::divideCeil(columns, width)), [&](size_t block) {
+      for (int64_t group = 0; group < groups && isFinite; ++group)
+        if (!measure(group, static_cast<int64_t>(block) * width))
+          isFinite = false;
+    });
+    return isFinite;
   }
 
   /// A whole number of `scale` away from the zero point that is nearest to w.
   int code(double w, size_t place) const {
-    double scale = scales[place], quotient = scale > 0 ? w / scale : 0;
+    double scale = scales[place], quotient = scale != 0 ? w / scale : 0;
     return clamp(std::nearbyint(quotient) + (isAsymmetric ? zeroPoints[place] : 0));
   }
   /// How far a weight is from what its code stands for.
@@ -68,14 +61,69 @@ private:
   int clamp(double value) const {
     return static_cast<int>(std::clamp(value, static_cast<double>(lowest), static_cast<double>(highest)));
   }
-  void choose(int64_t place, double low, double high) {
+  static constexpr int64_t width = 64; // columns that are measured together
+
+  bool measure(int64_t group, int64_t first) {
+    std::array<float, width> low = {}, high = {};
+    int64_t count = std::min(width, columns - first), start = group * rowsPerGroup;
+    const float *begin = weights + start * columns + first,
+                *end = weights + std::min(depth, start + rowsPerGroup) * columns + first;
+    for (const float *row = begin; row != end; row += columns)
+      for (int64_t column = 0; column < count; ++column) {
+        if (!std::isfinite(row[column]))
+          return false;
+        low[column] = std::min(low[column], row[column]);
+        high[column] = std::max(high[column], row[column]);
+      }
+    int64_t place = group * columns + first;
     if (!isAsymmetric) {
-      scales[place] = static_cast<float>(std::max(high, -low) / highest);
-      return;
+      chooseScales({begin, end}, count, low, high, &scales[place]);
+      return true;
     }
-    float scale = static_cast<float>((high - low) / (highest - lowest));
-    scales[place] = scale;
-    zeroPoints[place] = static_cast<int8_t>(scale > 0 ? clamp(std::nearbyint(lowest - low / scale)) : 0);
+    for (int64_t column = 0; column < count; ++column) {
+      double least = low[column];
+      float scale = static_cast<float>((high[column] - least) / (highest - lowest));
+      scales[place + column] = scale;
+      zeroPoints[place + column] = static_cast<int8_t>(scale > 0 ? clamp(std::nearbyint(lowest - least / scale)) : 0);
+    }
+    return true;
+  }
+
+  struct Rows {
+    const float *begin, *end;
+  };
+  using Extremes = std::array<float, width>;
+
+  /// Of the three scales that ds.quantize_weight names the one with the least sum of squared errors, of the first of
+  /// such.
+  void chooseScales(Rows rows, int64_t count, const Extremes &lows, const Extremes &highs, float *chosen) const {
+    constexpr size_t candidates = 3;
+    std::array<std::array<float, width>, candidates> scales = {};
+    std::array<std::array<double, width>, candidates> errors = {};
+    for (int64_t column = 0; column < count; ++column) {
+      double low = lows[column], high = highs[column];
+      // Codes reach further down than up: the sign of the scale turns the longer side there.
+      auto least = [&](double down, double up) { return std::max(down / (0.5 - lowest), up / (0.5 + highest)); };
+      double upright = least(-low, high), turned = least(high, -low), largest = std::max(high, -low);
+      scales[0][column] = static_cast<float>(upright <= turned ? upright : -turned);
+      scales[1][column] = static_cast<float>(-low >= high ? std::max(-low / -lowest, high / (0.5 + highest))
+                                                          : -std::max(high / -lowest, -low / (0.5 + highest)));
+      scales[2][column] = static_cast<float>(largest / highest);
+    }
+    for (const float *row = rows.begin; row != rows.end; row += columns)
+      for (size_t which = 0; which < candidates; ++which)
+        for (int64_t column = 0; column < count; ++column) {
+          double w = row[column], scale = scales[which][column];
+          double steps = std::nearbyint(scale != 0 ? w / scale : 0);
+          double error = w - std::min(std::max(steps, double(lowest)), double(highest)) * scale;
+          errors[which][column] += error * error;
+        }
+    for (int64_t column = 0; column < count; ++column) {
+      size_t best = 0;
+      for (size_t which = 1; which < candidates; ++which)
+        best = errors[which][column] < errors[best][column] ? which : best;
+      chosen[column] = scales[best][column];
+    }
   }
 
   const int highest, lowest;
@@ -100,7 +148,8 @@ public:
       for (int64_t lane = 0; lane < count; ++lane) {
         int64_t column = first + lane;
         size_t place = quantizer.placeOf(row, column);
-        double w = quantizer.weights[row * quantizer.columns + column], furthest = 2.0 * quantizer.scales[place];
+        double w = quantizer.weights[row * quantizer.columns + column],
+               furthest = 2.0 * std::fabs(quantizer.scales[place]);
         double moved = std::clamp(pushed[lane] / diagonal, -furthest, furthest);
         int code = quantizer.code(w + moved, place);
         double error = quantizer.errorOf(row, column, code, place);

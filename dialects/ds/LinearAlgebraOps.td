@@ -59,18 +59,22 @@ def DS_QuantizeWeightOp : DS_TensorOp<"quantize_weight"> {
   let summary = "one part of a weight in 8 or 4 bits";
   let description = [{
     A weight [K, N] becomes codes q [K, N] of i8 or i4, scales s and, `asymmetric`, zero points z, both [G, N], by groups
-    of `group` rows of a column, the last of which may be shorter; a group of 0 is the whole column. Symmetric:
-    s = max |w| / m and q = round(w / s), where m is 127 or 7. Asymmetric, with low and high the least and the greatest of
-    0 and the group's weights, and codes from l to h, which are -128 and 127 or -8 and 7: s = (high - low) / (h - l),
-    z = round(l - low / s), q = round(w / s) + z, both cut to what the bits hold. Scales are rounded to f32, quotients
-    are not; round is to nearest, ties to even. A group of zeros has the scale 0 and codes equal to z = 0. Every weight
-    is at most s / 2 away from (q - z) s, up to the rounding of f32. Only inside recipes; packaging refuses weights that
-    are not finite.
+    of `group` rows of a column, the last of which may be shorter; a group of 0 is the whole column. Codes lie from l to h,
+    which are -128 and 127 or -8 and 7; low and high are the least and the greatest of 0 and the group's weights, and no
+    weight is more than half a scale outside of what codes reach. Symmetric: q = round(w / s), where s is, of three, the
+    first with the least sum of squares of what the group's weights lose: the least, max(-low / (0.5 - l), high / (h + 0.5))
+    or, where that is less, -max(high / (0.5 - l), -low / (h + 0.5)); the one that makes the greatest magnitude l,
+    max(-low / -l, high / (h + 0.5)) where -low >= high and -max(high / -l, -low / (h + 0.5)) elsewhere; the one that makes
+    it h, max(-low, high) / h. Weights that some model has quantized to as many bits so stay what they are. Asymmetric:
+    s = (high - low) / (h - l), z = round(l - low / s), q = round(w / s) + z. Codes and z are cut to what the bits hold.
+    Scales are rounded to f32, quotients are not; round is to nearest, ties to even. A group of zeros has the scale 0 and
+    codes equal to z = 0. Every weight is at most |s| / 2 away from (q - z) s, up to the rounding of f32. Only inside
+    recipes; packaging refuses weights that are not finite.
 
     `against` a lower triangle L [K, K] with a positive diagonal, which only codes take, rounding keeps |L (w - (q - z) s)|
     small instead, in every column, one element of it after the other: for k = 0, 1, ... what is rounded is not w_k but
-    w_k + (sum over j < k of L_kj e_j) / L_kk, cut to what lies within 2 s of w_k, where e_j is w_j less what q_j stands
-    for. Sums are taken in f64 in this order. So a weight is at most 2.5 s away from (q - z) s. This is GPTQ's rounding
+    w_k + (sum over j < k of L_kj e_j) / L_kk, cut to what lies within 2 |s| of w_k, where e_j is w_j less what q_j stands
+    for. Sums are taken in f64 in this order. So a weight is at most 2.5 |s| away from (q - z) s. This is GPTQ's rounding
     (Frantar et al., 2023), where L^T L is the sum of x x^T over the rows x that the weight is multiplied by.
 
     Constraints: C1 the operand has rank 2 and is f32; C2 `bits` is 4 or 8; C3 the group is not negative; C4 only the

@@ -170,14 +170,18 @@ def ObserveProducts : Pass<"ds-observe-products", "::mlir::ModuleOp"> {
 def QuantizeTables : Pass<"ds-quantize-tables", "::mlir::ModuleOp"> {
   let summary = "store the tables of embeddings in 8 bits";
   let description = [{
-    Every `ds.gather` of rows of a constant matrix of f32 gathers codes of 8 bits instead, and the scale of each row, as
-    `ds.quantize_weight` defines them for the columns of the transposed table: symmetric, to nearest. An element of the
-    result changes by at most its row's scale / 2, plus one rounding. A product with the same table has codes of its own.
+    Every `ds.gather` of rows of a constant matrix of f32 gathers codes of 8 bits instead, and the scale of each row, or of
+    each `group` elements of it where that divides a row, as `ds.quantize_weight` defines them for the columns of the
+    transposed table: symmetric, to nearest. An element of the result changes by at most its scale / 2, plus one rounding.
+    A product with the same table has codes of its own.
     A table is kept where `keep` matches its name or its gather's, where it is not finite, and where it would not become
     smaller. Remarks say so, and give size and error. Reports: tables quantized, bytes before and after, errors.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
-  let options = [Option<"keep", "keep", "std::string", "\"\"", "regular expression of names of tables, or of gathers, to leave">];
+  let options = [
+    Option<"group", "group", "int64_t", "0", "elements of a row that share a scale; 0: all of them">,
+    Option<"keep", "keep", "std::string", "\"\"", "regular expression of names of tables, or of gathers, to leave">,
+  ];
 }
 
 def QuantizeWeights : Pass<"ds-quantize-weights", "::mlir::ModuleOp"> {

@@ -1,11 +1,12 @@
 // ds-quantize-tables: stores the tables from which rows are gathered, as those of embeddings, in 8 bits with a scale
-// for each row. Works on every ds.gather along the first axis of a matrix of f32 that is a ds.weight, or its cast to
-// f64.
+// for each row, or group of its elements. Works on every ds.gather along the first axis of a matrix of f32 that is a
+// ds.weight, or its cast to f64.
 //
 //   %y = ds.gather 0 %table, %i        %q = ds.gather 0 %codes, %i
 //                                  =>  %s = ds.gather 0 %scales, %i
 //                                      %y = ds.binary mul (ds.cast %q to f32), %s
 //
+// Groups become an axis while they meet their scales.
 // A product with the same table, as that of a tied embedding, has codes of its own, which lie as its kernel reads them.
 #include "passes/Report.h"
 #include "passes/graph/Matching.h"
@@ -33,6 +34,7 @@ RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getTy
 /// What became of a table: the recipes of its parts, or the reason why it is kept.
 struct Table {
   ds::RecipeOp codes, scales;
+  int64_t groups = 1; // of a row
   std::string reason;
 };
 
@@ -42,6 +44,10 @@ struct QuantizeTables : deepstride::impl::QuantizeTablesBase<QuantizeTables>, Pa
   void runOnOperation() override {
     RecipeEvaluator evaluating; // passes can be copied, what it has read cannot
     evaluator = &evaluating;
+    if (group < 0) {
+      getOperation().emitError("ds-quantize-tables: group: expected at least 0, found ") << group.getValue();
+      return signalPassFailure();
+    }
     for (StringRef what : {"tables quantized", "bytes before", "bytes after"})
       count(what, 0);
     RecipeBook book(getOperation());
@@ -92,7 +98,13 @@ struct QuantizeTables : deepstride::impl::QuantizeTablesBase<QuantizeTables>, Pa
       Value stored = b.weight(FlatSymbolRefAttr::get(part), typeOf(part.getYielded()));
       return b.cast(b.gather(0, stored, op.getIndices()), element);
     };
-    Value result = b.mul(rows(table.codes), rows(table.scales));
+    Value codes = rows(table.codes), scales = rows(table.scales);
+    SizeVector whole = b.sizes(codes), parts = whole;
+    parts.back() = table.groups;
+    parts.push_back(typeOf(codes).getShape().back() / table.groups);
+    Value result = table.groups == 1
+                       ? b.mul(codes, scales)
+                       : b.reshape(b.mul(b.reshape(codes, parts), b.insertAxis(scales, b.rank(scales))), whole);
     keepNames(op, result.getDefiningOp());
     op.getResult().replaceAllUsesWith(result);
   }
@@ -100,7 +112,9 @@ struct QuantizeTables : deepstride::impl::QuantizeTablesBase<QuantizeTables>, Pa
   LogicalResult make(ds::GatherOp op, ds::RecipeOp recipe, RecipeBook &book, Table &table) {
     auto type = typeOf(recipe.getYielded());
     int64_t rows = type.getDimSize(0), length = type.getDimSize(1);
-    int64_t before = 4 * rows * length, after = rows * length + 4 * rows;
+    int64_t part = group > 0 && length % group == 0 ? group.getValue() : length;
+    table.groups = length / std::max<int64_t>(part, 1);
+    int64_t before = 4 * rows * length, after = rows * length + 4 * rows * table.groups;
     if (after >= before) {
       table.reason = llvm::formatv("codes and scales take {0} bytes, its elements {1}", after, before);
       return success();
@@ -108,13 +122,14 @@ struct QuantizeTables : deepstride::impl::QuantizeTablesBase<QuantizeTables>, Pa
     auto elements = evaluator->evaluate(recipe);
     if (failed(elements))
       return failure(); // which was diagnosed
-    auto error = quantizationError(transposeOnHost(*elements, {1, 0}), QuantizationScheme());
+    QuantizationScheme how{8, table.groups > 1 ? part : 0, false};
+    auto error = quantizationError(transposeOnHost(*elements, {1, 0}), how);
     if (!error) {
       table.reason = "it has elements that are not finite";
       return success();
     }
     // A row of the table is a column of what ds.quantize_weight takes.
-    auto part = [&](ds::QuantizedPart kind, Type element, int64_t size, const char *suffix) {
+    auto derived = [&](ds::QuantizedPart kind, Type element, int64_t size, const char *suffix) {
       return book.derive(recipe, suffix, [&](OpBuilder &b, const IRMapping &map) -> Value {
         auto turned = [&](Value value, ArrayRef<int64_t> shape) -> Value {
           return ds::TransposeOp::create(b, recipe.getLoc(), typeOf(value).clone(shape), value,
@@ -122,13 +137,13 @@ struct QuantizeTables : deepstride::impl::QuantizeTablesBase<QuantizeTables>, Pa
         };
         Value columns = turned(map.lookup(recipe.getYielded()), {length, rows});
         Value made = ds::QuantizeWeightOp::create(b, recipe.getLoc(), RankedTensorType::get({size, rows}, element),
-                                                  kind, columns, Value(), 8, 0, false);
+                                                  kind, columns, Value(), how.bits, how.group, false);
         return turned(made, {rows, size});
       });
     };
     Builder types(op.getContext());
-    table.codes = part(ds::QuantizedPart::codes, types.getI8Type(), length, "rows");
-    table.scales = part(ds::QuantizedPart::scales, types.getF32Type(), 1, "row_scales");
+    table.codes = derived(ds::QuantizedPart::codes, types.getI8Type(), length, "rows");
+    table.scales = derived(ds::QuantizedPart::scales, types.getF32Type(), table.groups, "row_scales");
     std::string text = describe(*error);
     op.emitRemark() << llvm::formatv("table '{0}' in 8 bits: {1} bytes become {2}, {3}", recipe.getSymName(), before,
                                      after, text)

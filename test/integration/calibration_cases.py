@@ -19,8 +19,7 @@ def gptq(w, x, bits, group, scheme):
     Scales are those of the weight; a row moves by two steps at most. Also how near each was to another code."""
     _, scales, _ = quantized(w, bits, group, scheme)
     step = np.where(scales == 0, 1, scales)
-    top = 2**(bits - 1) - 1
-    bottom = -top - (scheme == "asymmetric")
+    top, bottom = 2**(bits - 1) - 1, -2**(bits - 1)
     span = group if 0 < group < len(w) else len(w)
     low = np.minimum(np.stack([w[k // span * span:k // span * span + span].min(0) for k in range(len(w))]), 0).astype(np.float64)
     zero = np.clip(np.rint(bottom - low / step), bottom, top) * (scales > 0) if scheme == "asymmetric" else 0 * scales
@@ -29,7 +28,7 @@ def gptq(w, x, bits, group, scheme):
     upper = np.linalg.cholesky(np.linalg.inv(hessian)).T
     left, codes, margin = w.astype(np.float64), np.zeros(w.shape), np.ones(w.shape)
     for k in range(len(w)):
-        near = np.clip(left[k], w[k] - 2 * scales[k], w[k] + 2 * scales[k])
+        near = np.clip(left[k], w[k] - 2 * np.abs(scales[k]), w[k] + 2 * np.abs(scales[k]))
         quotient = near / step[k]
         codes[k] = np.clip(np.rint(quotient) + zero[k], bottom, top)
         margin[k] = np.abs(quotient - np.floor(quotient) - 0.5)
@@ -85,8 +84,8 @@ def codes_are_those_of_gptq(folder):
             expect(mine < plain, f"{what}: {mine:.4g} from the floats, to nearest {plain:.4g}")
             scales = quantized(w, *how)[1]
             far = np.abs(ours - w.astype(np.float64))
-            inside = (np.abs(expected) < 2**(bits - 1) - 1)  # codes at the ends are cut
-            expect((far <= 2.5 * scales * (1 + 256 * UNIT) + 1e-12)[inside].all(), f"{what}: beyond 2.5 steps")
+            inside = (expected > -2**(bits - 1)) & (expected < 2**(bits - 1) - 1)  # codes at the ends are cut
+            expect((far <= 2.5 * np.abs(scales) * (1 + 256 * UNIT) + 1e-12)[inside].all(), f"{what}: beyond 2.5 steps")
         for rows in (1, 8, 40):
             feed = m.feed(rows)
             found = run_package(packages[0], feed, folder)

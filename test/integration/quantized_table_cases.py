@@ -27,16 +27,17 @@ def rows_of_tables_in_bytes(folder):
     for words, hidden in ((50, 33), (131, 64), (1000, 48)):
         table, model = tied(random, words, hidden)
         onnx.save(model, str(folder / "m.onnx"))
-        stands, scales, _ = quantized(table.T, 8, 0, "symmetric")
-        right = stands.T.astype(np.float32)  # one rounding
-        for options in (["--quantize=int8"], ["--quantize=int4,group=16"], *(["--quantize=int8", f"--mcpu={cpu}"] for cpu in processors()),
+        for options in (["--quantize=int8"], ["--quantize=int8,group=24"], ["--quantize=int4,group=16"], ["--quantize=int4"], *(["--quantize=int8", f"--mcpu={cpu}"] for cpu in processors()),
                         ["--quantize=int8", "--reference"], ["--quantize=int8", "--reference=f64"]):
+            group = {"--quantize=int8,group=24": 24, "--quantize=int4,group=16": 16, "--quantize=int4": 32}.get(options[0], 0)
+            stands, scales, _ = quantized(table.T, 8, group if group and hidden % group == 0 else 0, "symmetric")
+            right = stands.T.astype(np.float32)  # one rounding
             package = compile_model(folder / "m.onnx", folder, *options)
             ids = random.integers(-words, words, (3, 5))
             rows = run_package(package, {"i": ids}, folder)["rows"]
             what = f"{options} {table.shape} (DS_SEED={SEED})"
             expect(np.array_equal(rows.astype(np.float32), right[ids]), f"{what}: {np.argwhere(rows != right[ids])[:3].tolist()} differ")
-            bound = scales[0][ids][..., None] * (0.5 + 256 * UNIT) + UNIT * np.abs(table[ids])
+            bound = np.abs(scales.T[ids]) * (0.5 + 256 * UNIT) + UNIT * np.abs(table[ids])
             expect((np.abs(rows - table[ids].astype(np.float64)) <= bound).all(), f"{what}: beyond half a step")
         found = {name: info["bytes"] for name, (info, _) in constants(package).items()}
         expect(max(found.values()) <= words * hidden * 1.6 + 4096, f"a table of floats is left: {found}")

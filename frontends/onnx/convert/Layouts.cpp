@@ -161,7 +161,7 @@ static Values convertDepthToSpace(Node &n) {
   if (*block < 1)
     return n.refuse("attribute 'blocksize': expected at least 1, found " + Twine(*block));
   SizeVector s = n.b.sizes(n.in(0));
-  SizeExpr rest = SizeExpr::floorDiv(s[1], *block * *block);
+  SizeExpr rest = SizeExpr::floorDiv(SizeExpr::floorDiv(s[1], *block), *block);
   bool depthFirst = mode == "DCR";
   Value split = depthFirst ? n.b.reshape(n.in(0), {s[0], *block, *block, rest, s[2], s[3]})
                            : n.b.reshape(n.in(0), {s[0], rest, *block, *block, s[2], s[3]});
@@ -180,7 +180,7 @@ static Values convertSpaceToDepth(Node &n) {
   SizeExpr height = SizeExpr::floorDiv(s[2], *block), width = SizeExpr::floorDiv(s[3], *block);
   Value split = n.b.reshape(n.in(0), {s[0], s[1], height, *block, width, *block});
   Value moved = n.b.transpose(split, {0, 3, 5, 1, 2, 4});
-  return {n.b.reshape(moved, {s[0], s[1] * SizeExpr(*block * *block), height, width})};
+  return {n.b.reshape(moved, {s[0], s[1] * SizeExpr(*block) * SizeExpr(*block), height, width})};
 }
 
 void addLayouts(PatternRegistry &registry) {

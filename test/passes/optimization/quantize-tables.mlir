@@ -1,5 +1,8 @@
 // RUN: ds-opt %s --split-input-file --ds-quantize-tables --verify-diagnostics | FileCheck %s
 // RUN: ds-opt %s --split-input-file --ds-quantize-tables="keep=^table$|^node$" | FileCheck %s --check-prefix=KEEP
+// RUN: ds-opt %s --split-input-file --ds-quantize-tables="group=4" | FileCheck %s --check-prefix=GROUP
+// RUN: not ds-opt %s --split-input-file --ds-quantize-tables="group=-1" 2>&1 | FileCheck %s --check-prefix=WRONG
+// WRONG: error: ds-quantize-tables: group: expected at least 0, found -1
 
 // CHECK-LABEL: func.func @doc
 // CHECK: %[[Q:.*]] = ds.weight @table.rows : tensor<20x8xi8>
@@ -16,9 +19,15 @@
 // CHECK-NOT: ds.recipe @table {
 // KEEP-LABEL: func.func @doc
 // KEEP: ds.gather 0 %{{.*}}, %arg0 : (tensor<20x8xf32>, tensor<?x?xi64>) -> tensor<?x?x8xf32>
+// GROUP-LABEL: func.func @doc
+// GROUP: %[[C:.*]] = ds.gather 0 %{{.*}}, %arg0 : (tensor<20x8xi8>, tensor<?x?xi64>) -> tensor<?x?x8xi8>
+// GROUP: %[[S:.*]] = ds.gather 0 %{{.*}}, %arg0 : (tensor<20x2xf32>, tensor<?x?xi64>) -> tensor<?x?x2xf32>
+// GROUP: %[[M:.*]] = ds.binary mul %{{.*}}, %{{.*}} : (tensor<?x?x2x4xf32>, tensor<?x?x2x1xf32>) -> tensor<?x?x2x4xf32>
+// GROUP: ds.reshape %[[M]]{{.*}} -> tensor<?x?x8xf32>
+// GROUP: ds.quantize_weight codes %{{.*}} bits 8 group 4 : (tensor<8x20xf32>) -> tensor<8x20xi8>
 func.func @doc(%i: tensor<?x?xi64>) -> tensor<?x?x8xf32> {
   %t = ds.weight @table : tensor<20x8xf32>
-  // expected-remark @+1 {{table 'table' in 8 bits: 640 bytes become 240, relative error 3.73e-09, largest 1.86e-09}}
+  // expected-remark @+1 {{table 'table' in 8 bits: 640 bytes become 240, relative error 0.00e+00, largest 0.00e+00}}
   %0 = ds.gather 0 %t, %i : (tensor<20x8xf32>, tensor<?x?xi64>) -> tensor<?x?x8xf32>
   return %0 : tensor<?x?x8xf32>
 }
