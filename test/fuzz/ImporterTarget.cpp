@@ -1,7 +1,7 @@
 // Any bytes read as a model give a program that satisfies the contract of the training phase, or at least one error:
 // what ds-opt does before it generates code. A failure without a message and a broken contract are findings. So is what
-// the conversion trips over after it was refused one of its ops: of some inputs, or, in the target `refusals`, each op of
-// all inputs in turn.
+// the conversion trips over after it was refused one of its ops: of some inputs, or, in the target `refusals`, each op
+// of all inputs in turn.
 #include "dialects/ds/DsDialect.h"
 #include "dialects/train/TrainDialect.h"
 #include "frontends/onnx/convert/Passes.h"
@@ -97,7 +97,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     compiler = std::make_unique<Compiler>();
   file.write(data, size);
 #ifdef DS_FUZZ_REFUSES_EACH_OP
-  constexpr unsigned mostRefusals = 1000;
+  constexpr unsigned mostRefusals = 200;
   for (unsigned op = 1; op <= mostRefusals && compiler->refuse(file.path(), op); ++op)
     ;
 #else

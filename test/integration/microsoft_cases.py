@@ -355,6 +355,16 @@ def multi_head_attention(folder):
 
 
 @case
+def one_query_sees_all_keys(folder):
+    """A run may have one row, which has no later places, though a program does not know it."""
+    c = Cases()
+    query, key, value = c.input(["batch", "seq", 16]), c.input(["batch", "kv", 16]), c.input(["batch", "kv", 24])
+    for mask in (None, c.input(["batch", "kv"], padding, np.int32)):
+        c.node("MultiHeadAttention", [query, key, value, None, mask], num_heads=4, unidirectional=1)
+    c.run(folder, {"batch": 2, "seq": 1, "kv": 7}, {"batch": 3, "seq": 4, "kv": 4}, {"batch": 1, "seq": 1, "kv": 1})
+
+
+@case
 def multi_head_attention_with_past(folder):
     c = Cases()
     query, key, value = (c.input(["batch", "seq", 16]) for _ in range(3))

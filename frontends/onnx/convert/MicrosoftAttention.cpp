@@ -159,9 +159,10 @@ static bool addMasks(Node &n, unsigned maskInput, Value bias, const Span &span, 
     if (!mask)
       return false;
   }
-  // One row has no later places.
+  // One row has no later places, however many keys there are.
   if (n.flag("unidirectional", false) && !span.rows.isConstant(1)) {
-    scoring.window.past = span.past;
+    bool coversAll = span.total == span.past + span.rows;
+    scoring.window.past = coversAll ? span.past : SizeExpr::select(SizeExpr::eq(span.rows, 1), span.total, span.past);
     scoring.window.right = 0;
     scoring.steps.push_back({mask ? ds::ScoreStepKind::window_mask : ds::ScoreStepKind::window_add, mask, lowest});
   } else if (mask) {

@@ -113,7 +113,7 @@ static bool takesBeta(StringRef name) { return llvm::is_contained({"affine", "sc
 /// each product with a subnormal number takes a hundred cycles. ONNX Runtime has no gate below 1.5e-8.
 Value Recurrence::gateOf(Value x) {
   constexpr double farthest = -41.5; // e^-41.5 is 9.5e-19
-  if (b.element(x) != b.f32()) // nothing has no type
+  if (b.element(x) != b.f32())       // nothing has no type
     return b.unary(ds::UnaryKind::sigmoid, x);
   Value isShut = b.binary(ds::BinaryKind::lt, x, farthest), zero = b.scalar(b.f32(), 0);
   return b.select(isShut, zero, b.unary(ds::UnaryKind::sigmoid, b.select(isShut, zero, x)));
