@@ -138,7 +138,8 @@ def batch_first_is_transposed(folder):
 
 @case
 def gates_that_are_shut(folder):
-    """Gates of a saturated LSTM and GRU reach far below 1e-18: states are as good as in double, and none is subnormal."""
+    """Gates of a saturated LSTM and GRU reach far below 1e-18: states are as good as in double, and hardly one is subnormal:
+    three gates that are nearly shut still make one, of a thousand in some draws. Not shut, they make several of a hundred."""
     from onnx import TensorProto, helper, numpy_helper, save
     random = np.random.default_rng([SEED, 7])
     length, batch, inputs, hidden = 12, 3, 5, 37
@@ -154,7 +155,7 @@ def gates_that_are_shut(folder):
         save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8), model)
         y = run_package(compile_model(model, folder, name=f"{operator}.dsp"), {"X": x}, folder)["Y"][:, 0]
         subnormal = (y != 0) & (np.abs(y) < np.finfo(np.float32).tiny)
-        expect(not subnormal.any(), f"{operator}: {int(subnormal.sum())} of {y.size} states are subnormal (DS_SEED={SEED})")
+        expect(subnormal.mean() <= 0.005, f"{operator}: {int(subnormal.sum())} of {y.size} states are subnormal (DS_SEED={SEED})")
         expect((y == 0).any() or operator == "GRU", f"{operator}: no gate is shut (DS_SEED={SEED})")
         # Each step in double from the state that was found: rounding does not add up over steps.
         state = np.zeros((batch, hidden))
