@@ -94,8 +94,7 @@ private:
   };
   using Extremes = std::array<float, width>;
 
-  /// Of the three scales that ds.quantize_weight names the one with the least sum of squared errors, of the first of
-  /// such.
+  /// Of the three scales that ds.quantize_weight names the first with the least sum of squared errors.
   void chooseScales(Rows rows, int64_t count, const Extremes &lows, const Extremes &highs, float *chosen) const {
     constexpr size_t candidates = 3;
     std::array<std::array<float, width>, candidates> scales = {};
@@ -103,11 +102,11 @@ private:
     for (int64_t column = 0; column < count; ++column) {
       double low = lows[column], high = highs[column];
       // Codes reach further down than up: the sign of the scale turns the longer side there.
-      auto least = [&](double down, double up) { return std::max(down / (0.5 - lowest), up / (0.5 + highest)); };
-      double upright = least(-low, high), turned = least(high, -low), largest = std::max(high, -low);
+      auto reach = [&](double down, double up, double most) { return std::max(down / most, up / (0.5 + highest)); };
+      double upright = reach(-low, high, 0.5 - lowest), turned = reach(high, -low, 0.5 - lowest);
+      double largest = std::max(high, -low);
       scales[0][column] = static_cast<float>(upright <= turned ? upright : -turned);
-      scales[1][column] = static_cast<float>(-low >= high ? std::max(-low / -lowest, high / (0.5 + highest))
-                                                          : -std::max(high / -lowest, -low / (0.5 + highest)));
+      scales[1][column] = static_cast<float>(-low >= high ? reach(-low, high, -lowest) : -reach(high, -low, -lowest));
       scales[2][column] = static_cast<float>(largest / highest);
     }
     for (const float *row = rows.begin; row != rows.end; row += columns)

@@ -181,6 +181,25 @@ def codes_are_packed_and_nothing_else_has_their_size(folder):
 
 
 @case
+def weights_on_a_grid_stay_what_they_are(folder):
+    """What training for quantization leaves: multiples of a step, cut at either end. Judged by the weights themselves."""
+    for bits, group in ((8, 0), (8, 32), (4, 32), (4, 0)):
+        m = Products(f"grid {bits} {group}", SHAPES[4:])
+        reach = 2**(bits - 1)
+        for i, w in enumerate(m.weights):
+            codes = m.random.integers(-reach, reach, w.shape) if i % 2 else m.random.integers(1 - reach, reach, w.shape)
+            codes[::group or len(w)] = -reach if i % 2 else m.random.choice([1 - reach, reach - 1], codes[::group or len(w)].shape)
+            m.weights[i] = (codes * np.exp(m.random.standard_normal(w.shape[1]))).astype(np.float32)
+            next(c for c in m.model.graph.initializer if c.name == f"w{i}").CopyFrom(numpy_helper.from_array(m.weights[i], f"w{i}"))
+        found = run_package(m.compiled(folder, option(bits, group, "symmetric")), feed := m.feed(9), folder)
+        for i, (w, b) in enumerate(zip(m.weights, m.biases)):
+            x = feed[f"x{i}"].astype(np.float64)
+            rounding = (len(w) + 9) * UNIT * (np.abs(x) @ np.abs(w) + np.abs(b))  # of the weight, its scale and each step
+            far = np.abs(found[f"y{i}"] - (x @ w + b))
+            expect((far <= rounding).all(), f"int{bits} {group} y{i}: {far.max()} from the floats (DS_SEED={SEED})")
+
+
+@case
 def decoders_compute_what_their_codes_stand_for(folder):
     model = folder / "decoder.onnx"
     generate.save(generate.gpt2_step(layers=2, hidden=96, heads=4, vocabulary=500, seed=SEED), model)
