@@ -4,6 +4,7 @@
 #include "codegen/lower/IrScalars.h"
 #include "codegen/lower/NarrowTypes.h"
 
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
@@ -59,12 +60,25 @@ Value fromStorage(OpBuilder &b, Location loc, Value raw, Type element) {
   return raw;
 }
 
+/// The bits that a value was made of, where fromStorage widened them.
+static Value storedBfloat(Value value) {
+  auto floats = value.getDefiningOp<arith::BitcastOp>();
+  auto shifted = floats ? floats.getIn().getDefiningOp<arith::ShLIOp>() : nullptr;
+  auto widened = shifted ? shifted.getLhs().getDefiningOp<arith::ExtUIOp>() : nullptr;
+  APInt by;
+  bool isStored = widened && getElementTypeOrSelf(widened.getIn()).isInteger(16) &&
+                  matchPattern(shifted.getRhs(), m_ConstantInt(&by)) && by == 16;
+  return isStored ? widened.getIn() : Value();
+}
+
 Value toStorage(OpBuilder &b, Location loc, Value value, Type element) {
   if (element.isInteger(1))
     return arith::ExtUIOp::create(b, loc, b.getI8Type(), value);
   if (element.isF16())
     return arith::TruncFOp::create(b, loc, shapedLike(value, element), value);
   if (element.isBF16()) {
+    if (Value stored = storedBfloat(value)) // what was rounded by a cast is not rounded again
+      return stored;
     // Round to nearest even in integers: below native BF16 LLVM would call a function that libgcc 12 lacks.
     Type i32 = shapedLike(value, b.getI32Type());
     Value bits = arith::BitcastOp::create(b, loc, i32, value);

@@ -84,6 +84,7 @@ public:
   Value atan(Value x);
 
 private:
+  Value normalTail(Value t);
   Value constant(Value like, double value) {
     ScalarType type = e.typeOf(like);
     return isFloat(type) ? e.real(type, value) : e.integer(type, static_cast<int64_t>(value));
@@ -350,21 +351,6 @@ typename E::Value ScalarFunctions<E>::cast(Value x, const ElementInfo &from, con
   return stored(roundsTwice ? roundToOdd(x) : e.floatTo(x, to.compute));
 }
 
-template <typename E> typename E::Value ScalarFunctions<E>::gelu(ds::GeluKind kind, Value x) {
-  auto real = [&](double value) { return constant(x, value); };
-  Value half = e.mul(x, real(0.5));
-  switch (kind) {
-  case ds::GeluKind::erf:
-    return e.mul(half, e.add(e.function(ds::UnaryKind::erf, e.mul(x, real(0.70710678118654752440))), real(1)));
-  case ds::GeluKind::tanh: {
-    Value inner = e.add(x, e.mul(e.mul(e.mul(x, x), x), real(0.044715)));
-    return e.mul(half, e.add(e.function(ds::UnaryKind::tanh, e.mul(inner, real(0.79788456080286535588))), real(1)));
-  }
-  case ds::GeluKind::quick: return e.mul(x, sigmoid(e.mul(x, real(1.702))));
-  }
-  llvm_unreachable("all kinds handled");
-}
-
 // Cody and Waite. Selects by comparison keep NaN; nothing is converted to integers, which NaN could not.
 template <typename E>
 typename ScalarFunctions<E>::Reduced ScalarFunctions<E>::reduce(Value x, float least, float greatest) {
@@ -480,5 +466,6 @@ template <typename E> typename E::Value ScalarFunctions<E>::erf(Value x) {
 } // namespace deepstride
 
 #include "dialects/ds/CircularFunctions.h"
+#include "dialects/ds/GeluFunctions.h"
 
 #endif

@@ -145,3 +145,41 @@ def activations_far_and_near(folder):
             worst = int(np.argmax(np.where(np.isfinite(run), error, np.inf)))
             expect(error[worst] <= bound, f"{op} {element}: of {x[worst]!r} {run[worst]!r}, expected {wanted[worst]!r}: "
                    f"{error[worst]:.3g} units in the last place, expected at most {bound} (seed {SEED})")
+
+
+@case
+def gelus_far_and_near(folder):
+    """Both flavours of ONNX's Gelu have the errors that dialects/ds/GeluFunctions.h states, judged by math.erfc and math.exp:
+    far below zero digits do not cancel."""
+    random, root = np.random.default_rng(SEED), math.sqrt(2 / math.pi)
+    drawn = np.concatenate([random.standard_normal(4000), random.uniform(-14, 14, 4000), np.ldexp(random.uniform(-1, 1, 400), random.integers(-40, 3, 400)),
+                            [0.0, -0.0, 1e30, -1e30, np.inf, np.nan, 60, -60, 11.5, -11.5, -12, -20]])
+    flavours = {"none": lambda x: 0.5 * x * math.erfc(-x / math.sqrt(2)),
+                "tanh": lambda x: x / (1 + math.exp(min(-2 * root * (x + 0.044715 * x ** 3), 700))) if x > -26 else -0.0}
+    for element, (dtype, _) in ELEMENTS.items():
+        with np.errstate(over="ignore"):
+            x = drawn.astype(dtype)
+        if element == "bf16":
+            x = (x.view(np.uint32) & 0xffff0000).view(np.float32)
+        half = {"f64": 2.0 ** -52, "f32": 2.0 ** -24, "f16": 2.0 ** -11, "bf16": 2.0 ** -8}[element]  # of a unit, relative
+        least = {"f64": 0, "f32": 2.0 ** -149, "f16": 2.0 ** -25, "bf16": 2.0 ** -134}[element]
+        for flavour, function in flavours.items():
+            wanted = np.array([function(v) if np.isfinite(v) else v for v in x.astype(np.float64)])
+            size = np.abs(np.where(np.isfinite(wanted), x, 0).astype(np.float64))
+            if flavour == "tanh":  # the exponential of an argument that was rounded, up to where it overflows
+                error = np.abs(wanted) * (4e-7 + 4e-7 * size ** 2) + 4e-38 if element != "f64" else np.abs(wanted) * 1e-12 + 1e-300
+            elif element == "f64":  # 1 + erf
+                error = 4e-16 * size
+            else:
+                error = np.where(x > 0, 3e-7 * size, np.minimum(4e-8, np.where(size <= 4, 2e-6 * np.abs(wanted), np.where(size <= 6, 1.2e-4 * np.abs(wanted), np.inf))))
+            run = run_package(compile_model(activation_model(folder, "Gelu", {"approximate": flavour}, x, element, False), folder), {"x": x}, folder)["y"]
+            folded = run_package(compile_model(activation_model(folder, "Gelu", {"approximate": flavour}, x, element, True), folder), {}, folder)["y"]
+            isWhole = element in ("f32", "f64")  # fusion need not round what one op gives
+            expect(not isWhole or ((run == folded) & (np.signbit(run) == np.signbit(folded)) | np.isnan(run) & np.isnan(folded)).all(),
+                   f"Gelu {flavour} {element}: kernels and folding differ (seed {SEED})")
+            with np.errstate(invalid="ignore"):
+                fits = (np.abs(run.astype(np.float64) - wanted) <= error + np.abs(wanted) * half + least) | (run == wanted) | np.isnan(x) & np.isnan(run)
+            fits |= (x == -np.inf) & (np.isnan(run) | (run == 0))  # times 0
+            worst = int(np.argmin(fits))
+            expect(fits.all(), f"Gelu {flavour} {element}: of {x[worst]!r} {run[worst]!r}, expected {wanted[worst]!r} "
+                   f"+- {error[worst]:.3g} and its rounding (seed {SEED})")
