@@ -29,10 +29,14 @@ namespace {
 using Function = Value (ScalarFunctions<IrScalars>::*)(Value);
 
 template <typename Op> struct ExpandFunction : OpRewritePattern<Op> {
-  ExpandFunction(MLIRContext *context, Function function) : OpRewritePattern<Op>(context), function(function) {}
+  /// With `known`, only where that is said of the argument.
+  ExpandFunction(MLIRContext *context, Function function, const char *known = nullptr)
+      : OpRewritePattern<Op>(context, /*benefit=*/known ? 2 : 1), function(function), known(known) {}
   LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
     if (!getElementTypeOrSelf(op.getType()).isF32())
       return rewriter.notifyMatchFailure(op, "the element type is not f32");
+    if (known && !op->hasAttr(known))
+      return rewriter.notifyMatchFailure(op, "nothing is known of its argument");
     if (op->hasAttr(IrScalars::libm))
       return rewriter.notifyMatchFailure(op, "the argument is beyond what is expanded");
     IrScalars emitter(rewriter, op.getLoc(), op.getType());
@@ -41,6 +45,7 @@ template <typename Op> struct ExpandFunction : OpRewritePattern<Op> {
     return success();
   }
   Function function;
+  const char *known;
 };
 
 template <typename Op, typename Intrinsic> struct UseInstruction : OpRewritePattern<Op> {
@@ -59,6 +64,10 @@ struct ExpandMath : deepstride::impl::ExpandMathBase<ExpandMath> {
 #define DS_INSTRUCTION(kind, mathOp, intrinsic, function)                                                              \
   instructions.add<UseInstruction<math::mathOp, LLVM::intrinsic>>(&getContext());
 #include "dialects/ds/ScalarFunctions.def"
+    polynomials.add<ExpandFunction<math::ExpOp>>(&getContext(), &ScalarFunctions<IrScalars>::expOfNonpositive,
+                                                 IrScalars::nonpositive);
+    polynomials.add<ExpandFunction<math::ErfcOp>>(&getContext(), &ScalarFunctions<IrScalars>::erfcOfSize,
+                                                  IrScalars::nonnegative);
     instructions.add<UseInstruction<math::FmaOp, LLVM::FMAOp>, UseInstruction<math::CopySignOp, LLVM::CopySignOp>>(
         &getContext());
     walkAndApplyPatterns(getOperation(), std::move(polynomials)); // these are made of instructions

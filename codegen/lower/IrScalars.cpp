@@ -60,6 +60,12 @@ Value IrScalars::function(ds::UnaryKind kind, Value x) {
   }
 }
 
+Value IrScalars::erfcOfSize(Value x) {
+  auto op = math::ErfcOp::create(b, loc, x);
+  op->setAttr(nonnegative, b.getUnitAttr());
+  return op;
+}
+
 Value IrScalars::libmUnless(Value condition, Value common, ds::UnaryKind kind, Value x) {
   Value all =
       vector ? vector::ReductionOp::create(b, loc, vector::CombiningKind::AND, condition).getResult() : condition;

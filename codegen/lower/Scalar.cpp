@@ -149,20 +149,9 @@ Value emitCast(OpBuilder &b, Location loc, Value x, Type from, Type to) {
 }
 
 Value emitWeight(OpBuilder &b, Location loc, Value difference) {
-  if (!getElementTypeOrSelf(difference.getType()).isF32())
-    return math::ExpOp::create(b, loc, difference);
-  constexpr double least = -87; // e^-87 is 1.6e-38, the least normal number 1.2e-38
-  Type type = difference.getType();
-  auto constant = [&](double number) -> Value {
-    TypedAttr value = b.getF32FloatAttr(static_cast<float>(number));
-    if (auto vector = dyn_cast<VectorType>(type))
-      value = DenseElementsAttr::get(vector, value);
-    return arith::ConstantOp::create(b, loc, value);
-  };
-  Value zero = constant(0);
-  Value isNone = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, difference, constant(least));
-  Value power = math::ExpOp::create(b, loc, arith::SelectOp::create(b, loc, isNone, zero, difference));
-  return arith::SelectOp::create(b, loc, isNone, zero, power);
+  auto op = math::ExpOp::create(b, loc, difference);
+  op->setAttr(IrScalars::nonpositive, b.getUnitAttr());
+  return op;
 }
 
 Value emitCombine(OpBuilder &b, Location loc, ds::ReduceKind kind, Value x, Value y, Type element) {

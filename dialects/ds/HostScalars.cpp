@@ -148,6 +148,10 @@ HostScalar HostScalars::function(ds::UnaryKind kind, Value x) {
   }
 }
 
+HostScalar HostScalars::erfcOfSize(Value x) {
+  return x.type == ScalarType::f32 ? ScalarFunctions<HostScalars>(*this).erfcOfSize(x) : twofold(std::erfc(x.f64));
+}
+
 HostScalar HostScalars::libmUnless(Value condition, Value common, ds::UnaryKind kind, Value x) {
   if (condition.integer)
     return common;

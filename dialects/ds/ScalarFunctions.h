@@ -82,9 +82,12 @@ public:
   Value asin(Value x);
   Value acos(Value x);
   Value atan(Value x);
+  /// e^x for x <= 0, as `exp` but for one rounding; 0 below -87, where it nearly is subnormal.
+  Value expOfNonpositive(Value x);
+  /// 1 - erf x for x >= 0.
+  Value erfcOfSize(Value x);
 
 private:
-  Value normalTail(Value t);
   Value constant(Value like, double value) {
     ScalarType type = e.typeOf(like);
     return isFloat(type) ? e.real(type, value) : e.integer(type, static_cast<int64_t>(value));
@@ -138,6 +141,11 @@ private:
   Value powerOfTwo(Value n) {
     Value biased = e.add(n, e.integer(ScalarType::i32, 127));
     return e.bitcast(e.shiftLeft(biased, e.integer(ScalarType::i32, 23)), ScalarType::f32);
+  }
+  /// The same of what was rounded by adding 1.5 * 2^23: the bits of that number are shifted out.
+  Value shiftedPowerOfTwo(Value shifted) {
+    Value exponent = e.shiftLeft(e.bitcast(shifted, ScalarType::i32), e.integer(ScalarType::i32, 23));
+    return e.bitcast(e.add(exponent, e.integer(ScalarType::i32, 0x3f800000)), ScalarType::f32);
   }
 
   Emitter &e;
@@ -374,6 +382,16 @@ template <typename E> typename E::Value ScalarFunctions<E>::exp(Value x) {
   Value half = e.shiftRightSigned(reduced.whole, e.integer(ScalarType::i32, 1));
   Value rest = e.sub(reduced.whole, half);
   return e.mul(e.mul(y, powerOfTwo(half)), powerOfTwo(rest));
+}
+
+// e^-87 is 1.6e-38, the least normal number 1.2e-38: one power of two will do. What is computed below is not used.
+template <typename E> typename E::Value ScalarFunctions<E>::expOfNonpositive(Value x) {
+  auto real = [&](float value) { return e.real(ScalarType::f32, value); };
+  Value magic = real(0x1.8p23f); // as in `reduce`
+  Value shifted = e.fma(x, real(0x1.715476p+0f), magic), n = e.sub(shifted, magic);
+  Value r = e.fma(n, real(lowLog2), e.fma(n, real(-0x1.62e400p-1f), x));
+  Value y = e.fma(e.fma(exponentialTail(r), r, real(1.0f)), r, real(1.0f));
+  return e.select(lessThan(x, real(-87.0f)), real(0.0f), e.mul(y, shiftedPowerOfTwo(shifted))); // NaN stays
 }
 
 // 2^n (r + tail) + (2^n - 1), where 2^n r and 2^n - 1 meet first: what they cancel is exact. The tail takes up what r

@@ -171,7 +171,7 @@ def gelus_far_and_near(folder):
             elif element == "f64":  # 1 + erf
                 error = 4e-16 * size
             else:
-                error = np.where(x > 0, 3e-7 * size, np.minimum(4e-8, np.where(size <= 4, 2e-6 * np.abs(wanted), np.where(size <= 6, 1.2e-4 * np.abs(wanted), np.inf))))
+                error = np.where(x > 0, 3e-7 * size, np.minimum(4e-8, np.where(size <= 4, 3e-6 * np.abs(wanted), np.where(size <= 6, 1.2e-4 * np.abs(wanted), np.inf))))
             run = run_package(compile_model(activation_model(folder, "Gelu", {"approximate": flavour}, x, element, False), folder), {"x": x}, folder)["y"]
             folded = run_package(compile_model(activation_model(folder, "Gelu", {"approximate": flavour}, x, element, True), folder), {}, folder)["y"]
             isWhole = element in ("f32", "f64")  # fusion need not round what one op gives
