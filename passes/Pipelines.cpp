@@ -106,6 +106,11 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
     RoundProductsOptions round;
     round.type = options.round;
     pm.addPass(createRoundProducts(round));
+    if (options.round == "bf16" && isScheduled) {
+      RoundAttentionOptions attention;
+      attention.machine = options.machine;
+      pm.addPass(createRoundAttention(attention));
+    }
   }
   if (isScheduled) {
     // Types before layouts: how a weight is packed depends on what it holds.

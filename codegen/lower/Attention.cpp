@@ -4,7 +4,7 @@
 // values never leave scratch. Rows are independent and K is walked whole, so results do not depend on the number of
 // threads.
 #include "codegen/lower/AttentionLowering.h"
-#include "codegen/tile/Gemm.h"
+#include "codegen/tile/Squares.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -45,7 +45,7 @@ void AttentionLowering::emitPlain() {
         dot = accumulate(depth, [&](Value i) -> Value {
           Value x = k.load(queries.buffer, place(queries, at[2], i), element);
           Value y = k.load(keys.buffer, place(keys, column, i), element);
-          return arith::MulFOp::create(b, loc, x, y);
+          return arith::MulFOp::create(b, loc, asMultiplied(x), asMultiplied(y));
         });
       // Masks may be f32 beside a narrower query, whose scores are computed in f32.
       SmallVector<Value> given;
@@ -73,8 +73,9 @@ void AttentionLowering::emitPlain() {
     }));
     k.loop(zero, width, one, [&](Value i) {
       Value weighted = accumulate(columns, [&](Value column) -> Value {
+        Value x = memref::LoadOp::create(b, loc, scores, column);
         Value y = k.load(values.buffer, place(values, column, i), element);
-        return arith::MulFOp::create(b, loc, memref::LoadOp::create(b, loc, scores, column), y);
+        return arith::MulFOp::create(b, loc, asMultiplied(x), asMultiplied(y));
       });
       Value result = orZero(arith::DivFOp::create(b, loc, weighted, total), total);
       k.store(rounded(result), results.buffer, place(results, at[2], i), resultElement);
@@ -87,7 +88,9 @@ struct AttentionLowering::Panels {
   const MicroKernel &micro;
   int64_t lanes, panel, valuePanel, rows, rowBlock; // rows of scores, and of the result, at a time
   bool arePanel;                                    // values are a panel as they lie
-  Value scratch, valuesAt, scoresAt, scoreStride, inverse, queries;
+  Value packed, valuesAt;                           // panels of keys, then of values
+  Value scores, scoresAt, scoreStride, inverse;
+  Value queries, packedRows; // where rows are computed, and packed; or null
   Value keyPanels, valuePanels;
   Matrix values = {};
 };
@@ -99,21 +102,28 @@ void AttentionLowering::emitPanels() {
   int64_t lanes = micro->lanes(), panel = schedule.getColumns();
   Value one = k.constant(1), zero = k.constant(0);
   Value columns = k.index(key[2]), depth = k.index(q[3]), width = k.index(value[3]);
-  // The values' panel is their whole width where that is a few vectors, so that no column is wasted.
-  auto fixedWidth = value[3].constant();
-  int64_t valuePanel =
-      fixedWidth && *fixedWidth % lanes == 0 && *fixedWidth / lanes <= 4 && *fixedWidth > 0 ? *fixedWidth : panel;
+  const auto *squares = llvm::dyn_cast<SquareKernel>(micro.get());
+  int64_t most = squares ? SquareKernel::squaresPerRow : 4, valuePanel = panel;
+  // The values' panel is their whole width where that is a few vectors, so that no column is wasted, or a part of it.
+  if (auto fixed = value[3].constant(); fixed && *fixed > 0 && *fixed % lanes == 0) {
+    int64_t vectors = *fixed / lanes, parts = (vectors + most - 1) / most;
+    if (parts == 1 || squares)
+      valuePanel = (vectors + parts - 1) / parts * lanes;
+  }
   int64_t rowBlock =
-      valuePanel / lanes > panel / lanes ? std::max<int64_t>(1, schedule.getRows() * 3 / 4) : schedule.getRows();
+      !squares && valuePanel > panel ? std::max<int64_t>(1, schedule.getRows() * 3 / 4) : schedule.getRows();
   // Values that lie row by row without a gap are a panel as they are.
   bool isWhole =
       joinedValues || (valueView.axes[2].stride.isConstant(valuePanel) && valueView.axes[3].stride.isConstant(1));
-  bool arePanel = value[3].isConstant(valuePanel) && isWhole;
-  // Scratch: packed keys, packed values, scores of one row block, one reciprocal sum per row.
-  SizeExpr keySpace = (key[2] + SizeExpr(panel)) * q[3];
-  SizeExpr valueSpace = arePanel ? SizeExpr(0) : (value[3] + SizeExpr(valuePanel)) * key[2];
-  SizeExpr scoreStride = key[2] + SizeExpr(panel);
-  Value scratch = k.scratchOf(b.getF32Type(), keySpace + valueSpace + scoreStride * SizeExpr(rowBlock));
+  bool arePanel = value[3].isConstant(valuePanel) && isWhole && micro->panel == element;
+  // Scratch: packed keys, packed values, scores of one row block, one reciprocal sum per row; rows as they are
+  // multiplied, where that is not as they are computed.
+  SizeExpr keySpace = panelSpace(*micro, q[3], 1) * (key[2] + SizeExpr(panel));
+  SizeExpr valueSpace = arePanel ? SizeExpr(0) : panelSpace(*micro, key[2], 1) * (value[3] + SizeExpr(valuePanel));
+  SizeExpr scoreStride = key[2] + SizeExpr(panel), scoreSpace = scoreStride * SizeExpr(rowBlock);
+  bool isRounded = micro->left != element;
+  Value packed = k.scratchOf(storageType(micro->panel), keySpace + valueSpace + (isRounded ? SizeExpr(0) : scoreSpace));
+  SizeExpr rowSpace = (q[3] + key[2] + SizeExpr(SquareKernel::lineBytes)) * SizeExpr(rowBlock);
   Panels p{*micro,
            lanes,
            panel,
@@ -121,12 +131,14 @@ void AttentionLowering::emitPanels() {
            schedule.getRows(),
            rowBlock,
            arePanel,
-           scratch,
+           packed,
            k.index(keySpace),
-           k.index(keySpace + valueSpace),
+           isRounded ? k.scratchOf(element, scoreSpace) : packed,
+           isRounded ? zero : k.index(keySpace + valueSpace),
            k.index(scoreStride),
            memref::AllocaOp::create(b, loc, MemRefType::get({rowBlock}, b.getF32Type())),
            {},
+           isRounded ? k.scratchOf(storageType(micro->left), rowSpace) : Value(),
            k.ceilDiv(columns, panel),
            k.ceilDiv(width, valuePanel)};
   bool isShared = q[1] != key[1];
@@ -156,25 +168,52 @@ void AttentionLowering::emitPanels() {
     p.values = matrixOf(joinedValues, valueView);
     std::swap(keys.rowStride, keys.columnStride);
     k.loop(zero, p.keyPanels, one, [&](Value number) {
-      emitPackPanel(k, *micro, keys, element, depth, k.mul(number, k.constant(panel)), columns, scratch,
-                    k.mul(number, k.mul(depth, k.constant(panel))), panel);
+      emitPackPanel(k, *micro, keys, element, depth, k.mul(number, k.constant(panel)), columns, packed,
+                    k.mul(number, panelElements(k, *micro, depth, panel)), panel);
     });
     if (!arePanel)
       k.loop(zero, p.valuePanels, one, [&](Value number) {
-        emitPackPanel(k, *micro, p.values, element, columns, k.mul(number, k.constant(valuePanel)), width, scratch,
-                      k.add(p.valuesAt, k.mul(number, k.mul(columns, k.constant(valuePanel)))), valuePanel);
+        emitPackPanel(k, *micro, p.values, element, columns, k.mul(number, k.constant(valuePanel)), width, packed,
+                      k.add(p.valuesAt, k.mul(number, panelElements(k, *micro, columns, valuePanel))), valuePanel);
       });
     if (!isShared)
       return emitHead(p, at);
     k.loop(from, to, one, [&](Value number) { emitHead(p, {at[0], k.add(k.mul(group, repeat), number)}); });
   });
+  if (squares)
+    squares->release(k);
+}
+
+/// Rows as the products read them: rounded, and in squares where those are multiplied.
+Matrix AttentionLowering::packRows(const Panels &p, const Matrix &rows, Value count, Value depth) {
+  if (!p.packedRows)
+    return rows;
+  if (const auto *squares = llvm::dyn_cast<SquareKernel>(&p.micro))
+    return emitPackSquares(k, *squares, rows, element, count, depth, p.packedRows);
+  Value zero = k.constant(0), one = k.constant(1), step = k.constant(p.lanes);
+  auto type = VectorType::get({p.lanes}, element);
+  Value whole = k.mul(k.divide(depth, step), step), rest = k.sub(depth, whole);
+  k.loop(zero, count, one, [&](Value row) {
+    Value from = k.add(rows.offset, k.mul(row, rows.rowStride)), to = k.mul(row, depth);
+    auto copy = [&](Value column, Value mask) {
+      Value numbers = loadLanes(k, type, rows.buffer, k.add(from, column), mask);
+      storeLanes(k, toStorage(k.b, k.loc, numbers, p.micro.left), p.packedRows, k.add(to, column), mask);
+    };
+    k.loop(zero, whole, step, [&](Value column) { copy(column, {}); });
+    copy(whole, lanesBelow(k, p.lanes, rest));
+  });
+  return {p.packedRows, zero, depth, one};
+}
+
+Value AttentionLowering::asMultiplied(Value x) {
+  return op.getRounds() ? emitCast(k.b, k.loc, x, element, *op.getRounds()) : x;
 }
 
 /// The rows of one head of queries, against packed keys and values.
 void AttentionLowering::emitHead(const Panels &p, ArrayRef<Value> at) {
   OpBuilder &b = k.b;
   Location loc = k.loc;
-  Value one = k.constant(1), zero = k.constant(0), scratch = p.scratch;
+  Value one = k.constant(1), zero = k.constant(0), scratch = p.scores;
   Value rows = k.index(q[2]), columns = k.index(key[2]), depth = k.index(q[3]), width = k.index(value[3]);
   Matrix results = headOf(resultView, at[0], at[1]);
   k.loop(zero, rows, k.constant(p.rowBlock), [&](Value block) {
@@ -187,6 +226,7 @@ void AttentionLowering::emitHead(const Panels &p, ArrayRef<Value> at) {
       query = headOf(queryView, at[0], at[1]);
       query.offset = k.add(query.offset, k.mul(block, query.rowStride));
     }
+    query = packRows(p, query, count, depth);
     std::optional<BlockWindow> window;
     Value firstPanel = zero, panelEnd = p.keyPanels;
     if (bounds)
@@ -197,7 +237,7 @@ void AttentionLowering::emitHead(const Panels &p, ArrayRef<Value> at) {
     }
     k.loop(firstPanel, panelEnd, one, [&](Value number) {
       Value first = k.mul(number, k.constant(p.panel));
-      Panel packed{scratch, k.mul(number, k.mul(depth, k.constant(p.panel))), p.panel / p.lanes, {}};
+      Panel packed{p.packed, k.mul(number, panelElements(k, p.micro, depth, p.panel)), p.panel / p.lanes, {}};
       // Rows of scores are as long as whole panels.
       emitPanelProduct(k, p.micro, query, count, depth, packed, /*columns=*/{}, p.rows,
                        [&](Value row, int64_t v, Value tile, Value) {
@@ -222,12 +262,13 @@ void AttentionLowering::emitHead(const Panels &p, ArrayRef<Value> at) {
       firstColumn = loadCell(window->begin);
       weighted = arith::MaxSIOp::create(b, loc, k.sub(loadCell(window->end), firstColumn), zero);
     }
-    Matrix weights{scratch, k.add(p.scoresAt, firstColumn), p.scoreStride, one};
+    Matrix weights = packRows(p, {scratch, k.add(p.scoresAt, firstColumn), p.scoreStride, one}, count, weighted);
+    Value valueElements = panelElements(k, p.micro, columns, p.valuePanel);
     k.loop(zero, p.valuePanels, one, [&](Value number) {
       Value first = k.mul(number, k.constant(p.valuePanel));
-      Value firstValue = k.add(k.mul(number, columns), firstColumn);
-      Value offset = k.add(p.arePanel ? p.values.offset : p.valuesAt, k.mul(firstValue, k.constant(p.valuePanel)));
-      Panel packed{p.arePanel ? p.values.buffer : scratch, offset, p.valuePanel / p.lanes, {}};
+      Value offset = k.add(k.mul(number, valueElements), k.mul(firstColumn, k.constant(p.valuePanel)));
+      offset = k.add(p.arePanel ? p.values.offset : p.valuesAt, offset);
+      Panel packed{p.arePanel ? p.values.buffer : p.packed, offset, p.valuePanel / p.lanes, {}};
       emitPanelProduct(
           k, p.micro, weights, count, weighted, packed, k.sub(width, first), p.rowBlock,
           [&](Value row, int64_t v, Value tile, Value mask) {
@@ -254,10 +295,13 @@ Value AttentionLowering::repeatOf() {
 }
 
 LogicalResult AttentionLowering::run() {
-  auto kernel = scheduledKernel(k, op, {element, element, element}, /*isPacked=*/false);
+  Type narrow = op.getRounds().value_or(element);
+  auto kernel = scheduledKernel(k, op, {narrow, narrow, element}, /*isPacked=*/op.getRounds().has_value());
   if (failed(kernel))
     return failure();
   micro = std::move(*kernel);
+  if (micro && op.getRounds())
+    k.setArithmetic(micro->arithmetic());
   bool isPanels = micro != nullptr;
   // An operand is read in place, or computed and put together in panels.
   auto viewOf = [&](Value value, View &view) {

@@ -32,6 +32,9 @@ private:
   void emitPlain();
   void emitPanels();
   void emitHead(const Panels &p, llvm::ArrayRef<mlir::Value> at);
+  Matrix packRows(const Panels &p, const Matrix &rows, mlir::Value count, mlir::Value depth);
+  /// An operand of a product as it is multiplied.
+  mlir::Value asMultiplied(mlir::Value x);
   mlir::Value repeatOf();
   mlir::Value rounded(mlir::Value result);
   /// One head of an operand or of the result, as a matrix of tokens by features.

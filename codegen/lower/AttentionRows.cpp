@@ -244,6 +244,10 @@ BlockWindow AttentionLowering::emitWindows(int64_t rowBlock, ArrayRef<Value> hea
     storeCell(arith::MinSIOp::create(b, loc, loadCell(block.begin), window.begin), block.begin);
     storeCell(arith::MaxSIOp::create(b, loc, loadCell(block.end), window.end), block.end);
   });
+  if (micro->interleave > 1) { // values are packed in groups
+    Value size = k.constant(micro->interleave);
+    storeCell(k.mul(k.divide(loadCell(block.begin), size), size), block.begin);
+  }
   return block;
 }
 

@@ -212,7 +212,7 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   bool widensRows = mayWiden && types.left != types.result;
   Value floats = widensRows ? k.scratchOf(storageType(types.result), SizeExpr(rowsPerSweep) * depthSize) : Value();
   auto panelsOf = [&](const Matrix &given, Value firstRow, Value count, Value begin, Value end) {
-    Matrix lhs = squares ? emitPackSquares(k, *squares, given, count, depth, packedRows) : given;
+    Matrix lhs = squares ? emitPackSquares(k, *squares, given, types.left, count, depth, packedRows) : given;
     Value isMany = mayWiden ? k.b.createOrFold<arith::CmpIOp>(k.loc, arith::CmpIPredicate::ugt, count,
                                                               k.constant(schedule.getFew()))
                             : Value();

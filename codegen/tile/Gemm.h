@@ -27,7 +27,7 @@ struct Panel {
 };
 
 /// Rows of the left operand that a schedule may have walked under one sweep over the panels, where squares keep sums.
-constexpr int64_t mostRowsPerSweep = 128;
+constexpr int64_t mostRowsPerSweep = 512;
 
 /// Takes a finished vector: columns [vector * lanes, ...) of the panel in one row. Where `mask` is given, only the
 /// columns that it selects exist.

@@ -23,12 +23,12 @@ Value reserveSquares(KernelBuilder &k, const SquareKernel &micro, const SizeExpr
   return k.scratchOf(storageType(micro.left), (depth + SizeExpr(micro.depth() - 1)) * SizeExpr(most));
 }
 
-Matrix emitPackSquares(KernelBuilder &k, const SquareKernel &micro, const Matrix &lhs, Value rows, Value depth,
-                       Value scratch) {
+Matrix emitPackSquares(KernelBuilder &k, const SquareKernel &micro, const Matrix &lhs, Type element, Value rows,
+                       Value depth, Value scratch) {
   Value zero = k.constant(0), one = k.constant(1), lines = k.constant(SquareKernel::lines);
   Value line = k.constant(micro.depth()), padded = paddedDepth(k, micro, depth);
   Value whole = k.divide(depth, line), rest = k.remainder(depth, line);
-  auto type = VectorType::get({micro.depth()}, storageType(micro.left));
+  auto type = VectorType::get({micro.depth()}, storageType(element));
   k.loop(zero, rows, lines, [&](Value first) {
     Value count = k.minimum(lines, k.sub(rows, first)), square = k.mul(count, line);
     k.loop(zero, count, one, [&](Value row) {
@@ -36,6 +36,8 @@ Matrix emitPackSquares(KernelBuilder &k, const SquareKernel &micro, const Matrix
       Value to = k.add(k.mul(first, padded), k.mul(row, line));
       auto copy = [&](Value step, Value mask) {
         Value elements = loadLanes(k, type, lhs.buffer, k.add(from, k.mul(step, line)), mask);
+        if (element != micro.left)
+          elements = toStorage(k.b, k.loc, elements, micro.left);
         storeLanes(k, elements, scratch, k.add(to, k.mul(step, square)), {});
       };
       k.loop(zero, whole, one, [&](Value step) { copy(step, {}); });

@@ -11,10 +11,10 @@ namespace deepstride {
 /// Scratch for as many rows of a left operand as one sweep takes, `rows` at the most.
 mlir::Value reserveSquares(KernelBuilder &k, const SquareKernel &micro, const SizeExpr &depth, const SizeExpr &rows);
 
-/// Packs rows whose elements along K are contiguous into that scratch, as emitPanelProduct reads them: for every 16
-/// rows, square by square along K, lines of 64 bytes. K is filled with 0 to whole squares.
-Matrix emitPackSquares(KernelBuilder &k, const SquareKernel &micro, const Matrix &lhs, mlir::Value rows,
-                       mlir::Value depth, mlir::Value scratch);
+/// Packs rows of `element` whose elements along K are contiguous into that scratch, as emitPanelProduct reads them: for
+/// every 16 rows, square by square along K, lines of 64 bytes. K is filled with 0 to whole squares.
+Matrix emitPackSquares(KernelBuilder &k, const SquareKernel &micro, const Matrix &lhs, mlir::Type element,
+                       mlir::Value rows, mlir::Value depth, mlir::Value scratch);
 
 /// What emitPanelProduct does, with packed rows.
 void emitSquareProduct(KernelBuilder &k, const SquareKernel &micro, const Matrix &lhs, mlir::Value rows,

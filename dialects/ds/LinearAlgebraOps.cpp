@@ -236,7 +236,8 @@ void AttentionOp::build(OpBuilder &builder, OperationState &state, Type type, Va
         builder.getArrayAttr(kinds), builder.getDenseF64ArrayAttr(lows),
         isShifted ? toAttribute(builder.getContext(), ArrayRef(window.past)) : ArrayAttr(), number(window.left),
         number(window.right), number(window.capacity), builder.getF64FloatAttr(scale),
-        softcap > 0 ? builder.getF64FloatAttr(softcap) : FloatAttr(), guard ? builder.getUnitAttr() : UnitAttr());
+        softcap > 0 ? builder.getF64FloatAttr(softcap) : FloatAttr(), guard ? builder.getUnitAttr() : UnitAttr(),
+        TypeAttr());
 }
 
 SmallVector<ScoreStep> AttentionOp::getScoreSteps() {
@@ -323,6 +324,8 @@ LogicalResult AttentionOp::inferResults(Inference &inference) {
     return failure();
   if (getSoftcap() && !(getSoftcap()->convertToDouble() > 0))
     return inference.error("C5: the softcap must be positive");
+  if (getRounds() && (!getRounds()->isBF16() || !q.elementType.isF32()))
+    return inference.error("C10: operands may be rounded to bf16, beside an element type of f32");
   if (failed(inferSteps(*this, inference, {q.sizes[0], q.sizes[1], q.sizes[2], k.sizes[2]})))
     return failure();
   inference.addResult(q.elementType, {q.sizes[0], q.sizes[1], q.sizes[2], v.sizes[3]});

@@ -128,25 +128,29 @@ def DS_AttentionOp : DS_TensorOp<"attention", [AttrSizedOperandSegments]> {
     [B, H, S, 1]. It holds the places from p - `left` to p + `right`; a bound that is not given is open. A causal
     attention has `right` 0, a sliding one `left`, too. No mask is read for it, and what it hides for good is not
     computed. `capacity` is the number of keys up to which the model states the window, where a table of it was stored.
+
+    With `rounds` the operands of both products are rounded to that type, the weights of the softmax before they are
+    divided by their sum, which has all of their digits; sums are those of the element type (`ds-round-attention`).
     Created by `ds-recompose-attention` and the importer. Gone after: codegen.
 
     Constraints: C1 query, key and value have rank 4 and one float type; C2 B, T and D agree; C3 masks broadcast, have
     at most rank 4 and the query's element type, or f32 beside a float of 16 bits, and i1 in `keep` and `hide`; C4 H is
     a multiple of G; C5 the softcap is positive; C6 there is one mask for each step that takes one, and one `low` for
     each step; C7 `left`, `right`, `past` and `positions` stand beside steps by the window, which have a bound, and not
-    both of the latter; C8 positions are i64 and broadcast to [B, H, S, 1]; C9 T is at most `capacity`.
+    both of the latter; C8 positions are i64 and broadcast to [B, H, S, 1]; C9 T is at most `capacity`;
+    C10 `rounds` is bf16, beside an element type of f32.
 
     Example: `%3 = ds.attention %q, %k, %v [add %m, window else 0xFFF0000000000000] past [3] right 0 scale 0.125 : (tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x?xf32>) -> tensor<?x12x?x64xf32>`
   }];
   let arguments = (ins DS_Tensor:$query, DS_Tensor:$key, DS_Tensor:$value, Variadic<DS_Tensor>:$masks,
                        Optional<DS_Tensor>:$positions, TypedArrayAttrBase<DS_ScoreStepKind, "steps of scores">:$steps,
                        DenseF64ArrayAttr:$lows, DS_OptionalSizeArray:$past, OptionalAttr<I64Attr>:$left,
-                       OptionalAttr<I64Attr>:$right, OptionalAttr<I64Attr>:$capacity, F64Attr:$scale, OptionalAttr<F64Attr>:$softcap, UnitAttr:$guard);
+                       OptionalAttr<I64Attr>:$right, OptionalAttr<I64Attr>:$capacity, F64Attr:$scale, OptionalAttr<F64Attr>:$softcap, UnitAttr:$guard, OptionalAttr<TypeAttr>:$rounds);
   let results = (outs DS_Tensor:$result);
   let assemblyFormat = [{$query `,` $key `,` $value custom<ScoreSteps>($masks, $steps, $lows)
                          (`positions` $positions^)? (`past` $past^)? (`left` $left^)? (`right` $right^)?
                          (`capacity` $capacity^)? `scale` $scale (`softcap` $softcap^)? (`guard` $guard^)?
-                         attr-dict `:` functional-type(operands, results)}];
+                         (`rounds` $rounds^)? attr-dict `:` functional-type(operands, results)}];
   let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$query, "::mlir::Value":$key,
                                  "::mlir::Value":$value, "::llvm::ArrayRef<ScoreStep>":$steps,
                                  "const ScoreWindow &":$window, "double":$scale, "double":$softcap, "bool":$guard)>];

@@ -99,6 +99,20 @@ def RoundProducts : Pass<"ds-round-products", "::mlir::ModuleOp"> {
   let options = [Option<"type", "type", "std::string", "\"bf16\"", "what operands are rounded to: bf16 or f16">];
 }
 
+def RoundAttention : Pass<"ds-round-attention", "::mlir::ModuleOp"> {
+  let summary = "multiply queries, keys, weights and values of attention in bf16";
+  let description = [{
+    Every `ds.attention` of f32 rounds the operands of its two products to bf16 where the machine multiplies those at
+    least 1.5 times as fast; scores, softmax and sums stay f32. With u = 2^-8, a score changes by at most (2 u + u^2)
+    scale times the sum over D of |q k|, d say, and so a weight of the softmax by a factor of at most e^(2 d); the result by
+    at most (2 u + u^2) times the greatest of the values beyond that. Reports: attentions rounded; remarks say why one
+    is not.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+  let options = [Option<"machine", "machine", "std::string", "\"512\"",
+                        "bits of a vector, then instructions, each with its rate: 512,bfloat_dot=0.5,bfloat_tiles">];
+}
+
 def ScheduleKernels : Pass<"ds-schedule-kernels", "::mlir::ModuleOp"> {
   let summary = "choose the micro-kernel and the tile of every product";
   let description = [{

@@ -61,14 +61,19 @@ ProductShape shapeOf(Operation *op) {
       })
       .Case([](ds::AttentionOp attention) { // scores of as many columns as there are keys
         Type element = elementOf(attention.getQuery());
+        if (auto narrow = attention.getRounds()) // its kernel rounds and packs both operands
+          return ProductShape{{*narrow, *narrow, element}, true, std::nullopt};
         return ProductShape{{element, element, element}, false, std::nullopt};
       });
 }
 
 struct ScheduleKernels : deepstride::impl::ScheduleKernelsBase<ScheduleKernels>, PassReport {
   using Base::Base;
-  static constexpr int64_t rowsPerSweep = 128; // with K of a few thousand, they and a panel stay in a cache of 1 MiB
-  static constexpr int64_t rowsOfCodes = 16;   // two blocks of rows; a third would pay for converting the panel
+  // With K of a few thousand, so many rows of f32 and a panel stay in a cache of 1 MiB.
+  static constexpr int64_t rowsPerSweep = 128;
+  // Squares multiply faster than memory gives panels: as many rows as stay in a level-2 cache beside panels and sums.
+  static constexpr int64_t mostRowsPerSweep = 512, bytesOfRows = 3 << 18;
+  static constexpr int64_t rowsOfCodes = 16; // two blocks of rows; a third would pay for converting the panel
 
   void runOnOperation() override {
     std::string error;
@@ -94,7 +99,7 @@ struct ScheduleKernels : deepstride::impl::ScheduleKernelsBase<ScheduleKernels>,
     auto kernel = fastestKernel(machine, shape, others);
     auto linear = dyn_cast<ds::LinearOp>(op);
     bool isUnpacked = linear && linear.getScales() && !shape.isPacked; // scales of run time
-    if (!kernel || isUnpacked || (isa<ds::AttentionOp>(op) && !shape.types.left.isF32())) {
+    if (!kernel || isUnpacked || (isa<ds::AttentionOp>(op) && !shape.types.result.isF32())) {
       op->emitRemark() << "not scheduled, plain loops: no vector kernel multiplies " << shape.types.left << " by "
                        << shape.types.right << " into " << shape.types.result;
       count("plain loops");
@@ -113,7 +118,8 @@ struct ScheduleKernels : deepstride::impl::ScheduleKernelsBase<ScheduleKernels>,
              << lanes << " columns, found " << tile.rows << " rows and " << tile.columns << " columns";
     bool isWidened = *kernel == ds::ProductKernel::codes || (*kernel == ds::ProductKernel::bfloat_halves && linear);
     int64_t few = isWidened && shape.isPacked ? rowsOfCodes : 0;
-    auto schedule = ds::ScheduleAttr::get(op->getContext(), *kernel, tile.rows, tile.columns, rowsPerSweep, few);
+    auto schedule =
+        ds::ScheduleAttr::get(op->getContext(), *kernel, tile.rows, tile.columns, sweepOf(op, *kernel, shape), few);
     op->setAttr(ds::scheduleAttr, schedule);
     count("products scheduled");
     std::string line = describe(*kernel, tile, machine, others);
@@ -124,6 +130,18 @@ struct ScheduleKernels : deepstride::impl::ScheduleKernelsBase<ScheduleKernels>,
     else
       schedules.emplace_back(line, 1);
     return success();
+  }
+
+  static int64_t sweepOf(Operation *op, ds::ProductKernel kernel, const ProductShape &shape) {
+    auto linear = dyn_cast<ds::LinearOp>(op);
+    if (!linear || (kernel != ds::ProductKernel::bfloat_tiles && kernel != ds::ProductKernel::byte_tiles))
+      return rowsPerSweep;
+    int64_t depth = cast<RankedTensorType>(linear.getInput().getType()).getShape().back();
+    if (ShapedType::isDynamic(depth) || depth <= 0)
+      return rowsPerSweep;
+    int64_t bytes = shape.types.left.getIntOrFloatBitWidth() / 8;
+    int64_t rows = bytesOfRows / (depth * bytes) / rowsPerSweep * rowsPerSweep;
+    return std::clamp(rows, rowsPerSweep, mostRowsPerSweep);
   }
 
   static std::string describe(ds::ProductKernel kernel, const Tile &tile, const Machine &machine,

@@ -6,7 +6,7 @@
 // Sums are taken from memory, and the epilogue is applied to them there.
 // CHECK-LABEL: func.func @bfloat
 // CHECK-SAME: ds.arithmetic = "amx_bf16"
-// CHECK-DAG: %[[SUMS:.*]] = memref.alloca() {alignment = 64 : i64} : memref<6144xf32>
+// CHECK-DAG: %[[SUMS:.*]] = memref.alloca() {alignment = 64 : i64} : memref<24576xf32>
 // CHECK-DAG: %[[TAIL:.*]] = memref.alloca() {alignment = 64 : i64} : memref<1536xi16>
 // CHECK: vector.load %{{.*}} : memref<?xi16>, vector<32xi16>
 // CHECK: vector.maskedload %{{.*}} : memref<?xi16>, vector<32xi1>, vector<32xi16> into vector<32xi16>

@@ -453,3 +453,11 @@ func.func @conv_c5_bias_type(%x: tensor<1x1x4xf32>, %w: tensor<2x1x2xf32>, %b: t
   %0 = ds.conv %x, %w, %b strides [1] pads [0, 0] dilations [1] groups 1 : (tensor<1x1x4xf32>, tensor<2x1x2xf32>, tensor<2xf64>) -> tensor<1x2x3xf32>
   return
 }
+
+// -----
+
+func.func @attention_c10_rounds(%q: tensor<2x3x4x5xf32>) {
+  // expected-error @+1 {{'ds.attention' op C10: operands may be rounded to bf16, beside an element type of f32}}
+  %0 = ds.attention %q, %q, %q scale 1.0 rounds f16 : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>) -> tensor<2x3x4x5xf32>
+  return
+}

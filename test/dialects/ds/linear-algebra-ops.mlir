@@ -65,6 +65,8 @@ func.func @quantized_products(%x: tensor<?x5xf32>, %w: tensor<5x8xi8>, %b: tenso
 func.func @attention(%q: tensor<?x12x?x64xf32>, %k: tensor<?x4x?x64xf32>, %mask: tensor<?x?xf32>, %seen: tensor<?x?xi1>, %place: tensor<?x1xi64>) {
   // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.250000e-01
   %0 = ds.attention %q, %q, %q scale 0.125 : (tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>) -> tensor<?x12x?x64xf32>
+  // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.250000e-01 guard rounds bf16 :
+  %rounded = ds.attention %q, %q, %q scale 0.125 guard rounds bf16 : (tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>) -> tensor<?x12x?x64xf32>
   // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} [add %{{.*}}] scale 1.250000e-01
   %1 = ds.attention %q, %k, %k [add %mask] scale 0.125 : (tensor<?x12x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x?xf32>) -> tensor<?x12x?x64xf32>
   // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} [multiply %{{.*}}, keep %{{.*}} else -1.000000e+09] scale 1.250000e-01 : {{.*}}tensor<?x?xf32>

@@ -42,7 +42,8 @@ func.func @columns(%x: tensor<?x32xf32>, %a: tensor<32x768xf32>, %b: tensor<32x6
 // SLOW: #ds.schedule<bfloat_halves, rows = 8, columns = 48, sweep = 128, few = 16>
 // SLOWER: remark: scheduled: bfloat_halves, 8 x 48; bfloat_dot takes 1.8 times as long
 // SQUARES-LABEL: func.func @bfloat
-// SQUARES: #ds.schedule<bfloat_tiles, rows = 32, columns = 48, sweep = 128>
+// As many rows at a time as stay in a level-2 cache beside panels.
+// SQUARES: #ds.schedule<bfloat_tiles, rows = 32, columns = 48, sweep = 512>
 func.func @bfloat(%x: tensor<?x32xbf16>) -> tensor<?x48xf32> {
   %w = ds.weight @w : tensor<32x48xbf16>
   %0 = ds.linear %x, %w {wide} : (tensor<?x32xbf16>, tensor<32x48xbf16>) -> tensor<?x48xf32>
