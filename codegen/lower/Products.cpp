@@ -126,7 +126,7 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   Value one = k.constant(1), zero = k.constant(0);
 
   bool isTransposed = op.getTransposed(), isPacked = op.getPanel().has_value(), isQuantized = op.getScales() != nullptr;
-  if (isQuantized && isPacked && op.getInterleave() == 2)
+  if (op.holdsHalfBytes())
     types.right = k.b.getIntegerType(4);
   Matrix whole{weight, zero, isTransposed ? one : columns, isTransposed ? depth : one};
   auto kernel = scheduledKernel(k, op, types, isPacked);
@@ -202,14 +202,16 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
     });
     return success();
   }
-  // With many rows, what is stored narrow becomes f32 once, in scratch, not once for each block of rows.
+  // With many rows, what is stored narrow becomes floats once, in scratch, not once for each block of rows.
   auto few = rowsSize.constant();
   bool mayWiden = schedule.getFew() > 0 && (!few || *few > schedule.getFew());
-  auto wide = mayWiden ? makeMicroKernel(k.target, ds::ProductKernel::multiply_add,
-                                         {types.result, types.result, types.result}, /*isPacked=*/true)
+  bool isPairs = schedule.getKernel() == ds::ProductKernel::bfloat_dot;
+  Type wideType = isPairs ? types.left : types.result;
+  auto wide = mayWiden ? makeMicroKernel(k.target, isPairs ? schedule.getKernel() : ds::ProductKernel::multiply_add,
+                                         {wideType, wideType, types.result}, /*isPacked=*/true)
                        : nullptr;
-  Value numbers = mayWiden ? k.scratchOf(storageType(types.result), panelSpace(*micro, depthSize, width)) : Value();
-  bool widensRows = mayWiden && types.left != types.result;
+  Value numbers = mayWiden ? k.scratchOf(storageType(wideType), panelSpace(*micro, depthSize, width)) : Value();
+  bool widensRows = mayWiden && types.left != wideType;
   Value floats = widensRows ? k.scratchOf(storageType(types.result), SizeExpr(rowsPerSweep) * depthSize) : Value();
   auto panelsOf = [&](const Matrix &given, Value firstRow, Value count, Value begin, Value end) {
     Matrix lhs = squares ? emitPackSquares(k, *squares, given, types.left, count, depth, packedRows) : given;
@@ -237,7 +239,7 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
       k.b.setInsertionPointToStart(branch.thenBlock());
       multiply(*wide, wideRows, firstRow, count, number, [&](ds::LinearOp of) {
         Panel panel = panelOf(of);
-        emitWidenPanel(k, *micro, depth, panel, numbers);
+        emitWidenPanel(k, *micro, *wide, depth, panel, numbers);
         panel.codes.zeroPoints = {}; // taken off already
         return Panel{numbers, zero, vectors, {}, panel.codes};
       });

@@ -305,7 +305,8 @@ void emitPanelProduct(KernelBuilder &k, const MicroKernel &micro, const Matrix &
   emitVectorProduct(k, llvm::cast<VectorKernel>(micro), lhs, rows, depth, panel, columns, rowBlock, sink);
 }
 
-void emitWidenPanel(KernelBuilder &k, const MicroKernel &stored, Value depth, const Panel &panel, Value target) {
+void emitWidenPanel(KernelBuilder &k, const MicroKernel &stored, const MicroKernel &wide, Value depth,
+                    const Panel &panel, Value target) {
   const auto &micro = llvm::cast<VectorKernel>(stored);
   int64_t lanes = micro.lanes(), width = panelWidth(micro, panel.vectors), perStep = micro.storedPerStep();
   Value one = k.constant(1), zero = k.constant(0), whole = k.ceilDiv(depth, micro.interleave);
@@ -321,6 +322,12 @@ void emitWidenPanel(KernelBuilder &k, const MicroKernel &stored, Value depth, co
         Value numbers = micro.loadPanel(k, panel.buffer, k.add(panel.offset, place));
         if (zeroPoints[v])
           numbers = micro.subtract(k, numbers, zeroPoints[v]);
+        if (wide.interleave == micro.interleave && wide.interleave > 1) { // loaded as it is kept
+          auto type = VectorType::get({lanes * wide.interleave}, storageType(wide.panel));
+          Value at = k.mul(k.add(k.mul(step, k.constant(width)), k.constant(v * lanes)), k.constant(wide.interleave));
+          storeLanes(k, vector::BitCastOp::create(k.b, k.loc, type, numbers), target, at, Value());
+          continue;
+        }
         for (int64_t i = 0; i < micro.interleave; ++i) {
           Value row = k.add(k.mul(step, k.constant(micro.interleave)), k.constant(i));
           storeLanes(k, micro.elementsAt(k, numbers, i), target,

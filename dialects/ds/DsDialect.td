@@ -79,7 +79,7 @@ def DS_ScheduleAttr : AttrDef<DS_Dialect, "Schedule"> {
   let description = [{
     The micro-kernel, and the tile that it computes at a time: `rows` rows of the left operand by `columns` columns of a
     panel of the right one. A packed weight lies in panels of so many columns. Panels are swept once for every `sweep`
-    rows. Codes and halves meet up to `few` rows as they are; for more, a panel of them becomes f32 first. Stands on ops that
+    rows. Codes and halves meet up to `few` rows as they are; for more, a panel of them becomes floats first. Stands on ops that
     multiply, as `ds.schedule`; without it they are plain loops. Created by `ds-schedule-kernels`.
 
     - `multiply_add`: one element of each operand, in the type of the sum;
@@ -88,7 +88,7 @@ def DS_ScheduleAttr : AttrDef<DS_Dialect, "Schedule"> {
     - `byte_dot`, `byte_pairs`, `byte_tiles`: unsigned by signed bytes in fours along K, summed in i32 (vpdpbusd, two
       vpmaddwd, or AMX, which computes squares of 16 by 16 sums);
     - `bfloat_dot`, `bfloat_halves`, `bfloat_tiles`: bf16 in pairs along K, summed in f32 (vdpbf16ps, two multiply-adds
-      of f32, or AMX).
+      of f32, or AMX); with `bfloat_dot` the weight may be codes, converted as they are loaded.
 
     Example: `#ds.schedule<multiply_add, rows = 8, columns = 48, sweep = 128>`
   }];

@@ -41,6 +41,14 @@ LogicalResult MatmulOp::inferResults(Inference &inference) {
   return success();
 }
 
+bool LinearOp::holdsHalfBytes() {
+  auto type = cast<RankedTensorType>(getWeight().getType());
+  if (!getScales() || !getPanel() || getInterleave() != 2)
+    return false;
+  // Only beside rows of bf16 may pairs be of whole bytes.
+  return !getWide() || (type.getRank() == 3 && type.getDimSize(2) == static_cast<int64_t>(*getPanel()));
+}
+
 LogicalResult LinearOp::inferResults(Inference &inference) {
   const TensorFacts &input = inference.operand(0), &weight = inference.operand(1);
   bool isQuantized = static_cast<bool>(getScales());
@@ -48,9 +56,10 @@ LogicalResult LinearOp::inferResults(Inference &inference) {
   if (isQuantized)
     element = isa<FloatType>(input.elementType) && isCode(weight.elementType) ? input.elementType : Type();
   if (getWide()) {
-    bool isPair = input.elementType.isBF16() && weight.elementType.isBF16();
+    bool isPair = input.elementType.isBF16() && (weight.elementType.isBF16() || (isQuantized && element));
     if (!isPair && !(input.elementType.isF32() && weight.elementType.isF16()))
-      return inference.error("C9: wide products have operands of bf16, or rows of f32 and a weight of f16");
+      return inference.error("C9: wide products have operands of bf16, rows of bf16 and codes, or rows of f32 and a "
+                             "weight of f16");
     element = Float32Type::get(getContext());
   }
   if (!element)
@@ -61,8 +70,7 @@ LogicalResult LinearOp::inferResults(Inference &inference) {
     return inference.error("C5: only packed weights are interleaved, by a positive number");
   if (weight.rank() != (getPanel() ? 3 : 2) || input.rank() < 1 || getPanel().has_value() != getColumns().has_value())
     return inference.error("C4: the weight must have rank 2, or 3 with a panel and columns");
-  // Codes that are interleaved are of 4 bits, two in a byte.
-  int64_t bytesInterleaved = isQuantized && interleave == 2 ? 1 : interleave;
+  int64_t bytesInterleaved = holdsHalfBytes() ? 1 : interleave; // two codes in a byte
   if (getPanel() && !weight.sizes[2].isConstant(*getPanel() * bytesInterleaved))
     return inference.error("C4: the weight's last size must be the panel, times what is interleaved");
   if (getPanel() && getTransposed())

@@ -29,14 +29,15 @@ def DS_LinearOp : DS_TensorOp<"linear", [AttrSizedOperandSegments, DeclareOpInte
     once. With `panel` they are packed by `ds.pack` with the same panel, not interleaved, and codes of 4 bits lie in
     pairs along K, two in a byte. Created by `ds-quantize-weights`.
 
-    With `wide` the operands are bf16, or f32 and a weight of f16, and what they are summed in, and the bias and the
-    result have, is f32. Created by `ds-round-products`.
+    With `wide` the operands are bf16, or bf16 and codes, or f32 and a weight of f16, and what they are summed in, and the
+    scales, the bias and the result have, is f32. Created by `ds-round-products`.
 
     Constraints: C1 one element type, integers of 8 or 16 bits, or a float and codes of i8 or i4; C2 the inner sizes
     agree; C3 the bias is [N], in the type of the result; C4 the weight has rank 2, or 3 with the given panel, which is
     not transposed; C5 `interleave` is positive, and 1 without a panel; C6 scales are [G, N], packed as the weight is, in
     the type of the result; C7 zero points are i8 and have the sizes of the scales, which they need; C8 `group` is a
-    positive, even number, and stands beside scales; C9 `wide` stands for operands of bf16, or of f32 and f16.
+    positive, even number, and stands beside scales; C9 `wide` stands for operands of bf16, of bf16 and codes, or of f32
+    and f16.
 
     Example: `%3 = ds.linear %0, %1, %2 : (tensor<?x4xf32>, tensor<4x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>`
   }];
@@ -45,6 +46,10 @@ def DS_LinearOp : DS_TensorOp<"linear", [AttrSizedOperandSegments, DeclareOpInte
                        DefaultValuedOptionalAttr<I64Attr, "1">:$interleave, OptionalAttr<I64Attr>:$columns,
                        UnitAttr:$transposed, OptionalAttr<I64Attr>:$group, UnitAttr:$wide);
   let results = (outs DS_Tensor:$result);
+  let declarations = [{
+    /// Whether the packed weight holds codes of 4 bits, two in a byte.
+    bool holdsHalfBytes();
+  }];
   let assemblyFormat = [{$input `,` $weight (`,` $bias^)? (`scales` $scales^)? (`zero_points` $zero_points^)?
                          attr-dict `:` functional-type(operands, results)}];
   let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$input, "::mlir::Value":$weight,

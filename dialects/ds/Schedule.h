@@ -35,7 +35,9 @@ struct ProductTypes {
 inline bool multiplies(ProductKernel kernel, const ProductTypes &types, bool isPacked) {
   auto [left, right, result] = types;
   if (kernel == ProductKernel::codes)
-    return isPacked && left.isF32() && result.isF32() && isCode(right);
+    return isPacked && (left.isF32() || left.isBF16()) && result.isF32() && isCode(right);
+  if (kernel == ProductKernel::bfloat_dot && isCode(right)) // bf16 holds every code
+    return isPacked && left.isBF16() && result.isF32();
   if (!isPlain(left) || !isPlain(right) || !isPlain(result))
     return false;
   auto isByte = [](mlir::Type element) { return element.isInteger(8); };

@@ -41,7 +41,8 @@ struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport 
         return;
       Type left = elementOf(linear.getInput()), right = elementOf(weight);
       bool isQuantized = linear.getScales() != nullptr;
-      if (isQuantized ? !left.isF32() || linear.getTransposed() : !isPackable(schedule.getKernel(), right))
+      if (isQuantized ? !(left.isF32() || left.isBF16()) || linear.getTransposed()
+                      : !isPackable(schedule.getKernel(), right))
         return;
       // What stands beside the codes is packed with them, or nothing is.
       SmallVector<OpOperand *> beside;

@@ -54,6 +54,9 @@ std::optional<ProductKernel> fastestKernel(const Machine &machine, const Product
   for (const auto &[kernel, rate] : machine.rates) {
     if (!ds::multiplies(kernel, shape.types, shape.isPacked))
       continue;
+    // Codes less zero points are computed in f32.
+    if (shape.hasZeroPoints && kernel == ProductKernel::bfloat_dot)
+      continue;
     // Types that another kernel was made for become wider first under this one.
     bool isGeneral = kernel == ProductKernel::multiply_add;
     if (best && (isGeneral || machine.rates.at(*best) >= rate) && *best != ProductKernel::multiply_add) {

@@ -25,6 +25,7 @@ struct ProductShape {
   ds::ProductTypes types;
   bool isPacked = false;          // the right operand, in the package
   std::optional<int64_t> columns; // of the right operand
+  bool hasZeroPoints = false;     // which are taken off codes
 };
 
 /// The kernel that multiplies fastest, or none where no vector of the machine holds the types. `others` gets what else

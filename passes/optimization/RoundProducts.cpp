@@ -5,6 +5,8 @@
 //
 //   %y = ds.linear %x, %w        %b = ds.cast %x to bf16
 //                            =>  %y = ds.linear %b, %rounded {wide} : (bf16, bf16) -> f32
+//
+// Codes of quantized weights stay what they are: only rows are rounded.
 #include "dialects/ds/RecipeEvaluator.h"
 #include "passes/Report.h"
 #include "passes/graph/Recipes.h"
@@ -112,27 +114,32 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
     bool isHalf = type == "f16";
     Type f32 = Float32Type::get(op.getContext());
     Type narrow = isHalf ? Type(Float16Type::get(op.getContext())) : BFloat16Type::get(op.getContext());
-    if (op.getScales() || op.getPanel())
-      return "its weight is quantized or packed";
-    if (!typeOf(op.getInput()).getElementType().isF32() || !typeOf(op.getWeight()).getElementType().isF32())
+    if (op.getPanel())
+      return "its weight is packed";
+    bool isQuantized = op.getScales() != nullptr; // its codes stay what they are
+    if (!typeOf(op.getInput()).getElementType().isF32())
       return "its operands are not f32";
-    if (!isa_and_present<ds::WeightOp, ds::ConstantOp>(op.getWeight().getDefiningOp()))
-      return "its weight is computed while the program runs";
-    if (std::string reason = isHalf ? range.refuse(op.getWeight()) : ""; !reason.empty())
-      return reason;
     OpBuilder builder(op);
     auto cast = [&](Value value, Type element) {
       return ds::CastOp::create(builder, op.getLoc(), typeOf(value).clone(element), value, TypeAttr::get(element));
     };
-    auto narrowed = cast(op.getWeight(), narrow);
-    Value weight = recipes.store(builder, narrowed);
-    if (!weight)
-      return "the recipe of its weight has too many ops";
-    narrowed->erase();
-    auto old = op.getWeight().getDefiningOp<ds::WeightOp>();
-    op.getWeightMutable().assign(weight);
-    if (old && old->use_empty())
-      old.erase();
+    if (!isQuantized) {
+      if (!typeOf(op.getWeight()).getElementType().isF32())
+        return "its operands are not f32";
+      if (!isa_and_present<ds::WeightOp, ds::ConstantOp>(op.getWeight().getDefiningOp()))
+        return "its weight is computed while the program runs";
+      if (std::string reason = isHalf ? range.refuse(op.getWeight()) : ""; !reason.empty())
+        return reason;
+      auto narrowed = cast(op.getWeight(), narrow);
+      Value weight = recipes.store(builder, narrowed);
+      if (!weight)
+        return "the recipe of its weight has too many ops";
+      narrowed->erase();
+      auto old = op.getWeight().getDefiningOp<ds::WeightOp>();
+      op.getWeightMutable().assign(weight);
+      if (old && old->use_empty())
+        old.erase();
+    }
     Value &input = rounded[op.getInput()];
     if (!input) { // right behind the rows: every product that reads them comes later
       builder.setInsertionPointAfterValue(op.getInput());
@@ -141,7 +148,8 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
         input = cast(input, f32);
     }
     op.getInputMutable().assign(input);
-    op.setWide(true);
+    if (!isQuantized || !isHalf) // codes by rows that were rounded to f16 are codes by f32
+      op.setWide(true);
     return "";
   }
 };

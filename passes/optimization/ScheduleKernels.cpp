@@ -37,7 +37,7 @@ ProductShape shapeOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, ProductShape>(op)
       .Case([](ds::LinearOp linear) {
         Type right = elementOf(linear.getWeight());
-        if (linear.getScales() && linear.getPanel() && linear.getInterleave() == 2) // packed, two in a byte
+        if (linear.holdsHalfBytes())
           right = IntegerType::get(linear.getContext(), 4);
         auto isConstant = [](Value value) { return isa_and_present<ds::WeightOp>(value.getDefiningOp()); };
         bool isPacked = linear.getPanel() || isConstant(linear.getWeight());
@@ -46,7 +46,8 @@ ProductShape shapeOf(Operation *op) {
                      (!linear.getZeroPoints() || isConstant(linear.getZeroPoints()));
         return ProductShape{{elementOf(linear.getInput()), right, elementOf(linear.getResult())},
                             isPacked,
-                            lastSizes(linear.getResult(), 1)};
+                            lastSizes(linear.getResult(), 1),
+                            linear.getZeroPoints() != nullptr};
       })
       .Case([](ds::MatmulOp matmul) {
         return ProductShape{{elementOf(matmul.getLhs()), elementOf(matmul.getRhs()), elementOf(matmul.getResult())},
@@ -116,7 +117,7 @@ struct ScheduleKernels : deepstride::impl::ScheduleKernelsBase<ScheduleKernels>,
     if (tile.rows < 1 || tile.columns < 1 || tile.columns % lanes != 0)
       return op->emitOpError("cannot be scheduled: a tile has at least one row, and whole vectors of ")
              << lanes << " columns, found " << tile.rows << " rows and " << tile.columns << " columns";
-    bool isWidened = *kernel == ds::ProductKernel::codes || (*kernel == ds::ProductKernel::bfloat_halves && linear);
+    bool isWidened = linear && (linear.getScales() || *kernel == ds::ProductKernel::bfloat_halves);
     int64_t few = isWidened && shape.isPacked ? rowsOfCodes : 0;
     auto schedule =
         ds::ScheduleAttr::get(op->getContext(), *kernel, tile.rows, tile.columns, sweepOf(op, *kernel, shape), few);

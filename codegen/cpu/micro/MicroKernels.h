@@ -24,7 +24,8 @@ std::unique_ptr<MicroKernel> bytePairsKernel(const LoweringTarget &target, mlir:
                                              mlir::Type result);
 
 /// bf16 in pairs along K, summed in f32: by vdpbf16ps, which rounds after each product and takes denormals for 0, or by
-/// two fused multiply-adds of the halves. Null where vectors of the target's size have no such instruction.
+/// two fused multiply-adds of the halves. Panels of the former may hold codes of i8, or of i4, two in a byte. Null
+/// where vectors of the target's size have no such instruction.
 std::unique_ptr<MicroKernel> bfloatDotKernel(const LoweringTarget &target, mlir::Type left, mlir::Type panel,
                                              mlir::Type result);
 std::unique_ptr<MicroKernel> bfloatHalvesKernel(const LoweringTarget &target, mlir::Type left, mlir::Type panel,
@@ -38,8 +39,8 @@ std::unique_ptr<MicroKernel> amxBfloatKernel(const LoweringTarget &target, mlir:
 std::unique_ptr<MicroKernel> amxByteKernel(const LoweringTarget &target, mlir::Type left, mlir::Type panel,
                                            mlir::Type result);
 
-/// Floats by codes of i8 or i4, which are converted to f32 as they are loaded. Codes of 4 bits lie in pairs along K,
-/// two in a byte.
+/// f32 or bf16 by codes of i8 or i4, which are converted to f32 as they are loaded. Codes of 4 bits lie in pairs along
+/// K, two in a byte.
 std::unique_ptr<MicroKernel> dequantizeKernel(const LoweringTarget &target, mlir::Type left, mlir::Type codes,
                                               mlir::Type result);
 

@@ -49,7 +49,7 @@ func.func @pack_c2_interleave(%x: tensor<4x4xi8>) {
 // -----
 
 func.func @linear_c9_wide(%x: tensor<2x4xf16>, %w: tensor<4x8xf16>) {
-  // expected-error @+1 {{'ds.linear' op C9: wide products have operands of bf16, or rows of f32 and a weight of f16}}
+  // expected-error @+1 {{'ds.linear' op C9: wide products have operands of bf16, rows of bf16 and codes, or rows of f32 and a weight of f16}}
   %0 = ds.linear %x, %w {wide} : (tensor<2x4xf16>, tensor<4x8xf16>) -> tensor<2x8xf32>
   return
 }

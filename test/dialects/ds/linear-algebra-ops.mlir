@@ -61,6 +61,18 @@ func.func @quantized_products(%x: tensor<?x5xf32>, %w: tensor<5x8xi8>, %b: tenso
   return
 }
 
+// Codes by rows of bf16; pairs of bytes along K are as wide as two columns, codes of 4 bits as one.
+// CHECK-LABEL: func.func @wide_codes
+func.func @wide_codes(%x: tensor<?x5xbf16>, %w: tensor<5x8xi8>, %s: tensor<1x8xf32>, %pairs: tensor<1x3x32xi8>, %halves: tensor<1x3x16xi8>, %packed: tensor<1x1x16xf32>) {
+  // CHECK: ds.linear %{{.*}}, %{{.*}} scales %{{.*}} {wide} : (tensor<?x5xbf16>, tensor<5x8xi8>, tensor<1x8xf32>) -> tensor<?x8xf32>
+  %0 = ds.linear %x, %w scales %s {wide} : (tensor<?x5xbf16>, tensor<5x8xi8>, tensor<1x8xf32>) -> tensor<?x8xf32>
+  // CHECK: ds.linear {{.*}} {columns = 8 : i64, interleave = 2 : i64, panel = 16 : i64, wide} : (tensor<?x5xbf16>, tensor<1x3x32xi8>
+  %1 = ds.linear %x, %pairs scales %packed {panel = 16 : i64, interleave = 2 : i64, columns = 8 : i64, wide} : (tensor<?x5xbf16>, tensor<1x3x32xi8>, tensor<1x1x16xf32>) -> tensor<?x8xf32>
+  // CHECK: ds.linear {{.*}} {columns = 8 : i64, interleave = 2 : i64, panel = 16 : i64, wide} : (tensor<?x5xbf16>, tensor<1x3x16xi8>
+  %2 = ds.linear %x, %halves scales %packed {panel = 16 : i64, interleave = 2 : i64, columns = 8 : i64, wide} : (tensor<?x5xbf16>, tensor<1x3x16xi8>, tensor<1x1x16xf32>) -> tensor<?x8xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @attention
 func.func @attention(%q: tensor<?x12x?x64xf32>, %k: tensor<?x4x?x64xf32>, %mask: tensor<?x?xf32>, %seen: tensor<?x?xi1>, %place: tensor<?x1xi64>) {
   // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.250000e-01

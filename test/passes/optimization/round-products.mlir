@@ -25,16 +25,14 @@ ds.recipe @w {
 // -----
 
 // CHECK-LABEL: func.func @kept
-// CHECK-COUNT-1: {wide}
-// CHECK-NOT: {wide}
-func.func @kept(%x: tensor<2x4xf32>, %v: tensor<4x8xf32>, %d: tensor<2x4xf64>) -> tensor<2x8xf32> attributes {ds.entry} {
+// CHECK: ds.linear %{{.*}} {wide} :
+// CHECK-NOT: ds.linear {{.*}} {wide} :
+func.func @kept(%x: tensor<2x4xf32>, %v: tensor<4x8xf32>, %d: tensor<2x4xf64>, %p: tensor<1x4x16xf32>) -> tensor<2x8xf32> attributes {ds.entry} {
   %w = ds.weight @w : tensor<4x8xf32>
-  %q = ds.weight @q : tensor<4x8xi8>
-  %s = ds.constant dense<0.5> : tensor<1x8xf32>
   %c = ds.constant dense<0.5> : tensor<4x8xf64>
   %0 = ds.linear %x, %w : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
-  // expected-remark @+1 {{product not rounded: its weight is quantized or packed}}
-  %1 = ds.linear %x, %q scales %s : (tensor<2x4xf32>, tensor<4x8xi8>, tensor<1x8xf32>) -> tensor<2x8xf32>
+  // expected-remark @+1 {{product not rounded: its weight is packed}}
+  %1 = ds.linear %x, %p {panel = 16 : i64, columns = 8 : i64} : (tensor<2x4xf32>, tensor<1x4x16xf32>) -> tensor<2x8xf32>
   // expected-remark @+1 {{product not rounded: its weight is computed while the program runs}}
   %2 = ds.linear %x, %v : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
   // expected-remark @+1 {{product not rounded: its operands are not f32}}
@@ -44,6 +42,19 @@ func.func @kept(%x: tensor<2x4xf32>, %v: tensor<4x8xf32>, %d: tensor<2x4xf64>) -
 ds.recipe @w {
   %0 = ds.source "m" [0, 128] : tensor<4x8xf32>
   ds.yield %0 : tensor<4x8xf32>
+}
+
+// -----
+
+// Codes stay what they are, only rows are rounded; scales and the sum are f32.
+// CHECK-LABEL: func.func @codes
+// CHECK: %[[X:.*]] = ds.cast %arg0 to bf16 : (tensor<?x4xf32>) -> tensor<?x4xbf16>
+// CHECK: ds.linear %[[X]], %{{.*}} scales %{{.*}} {wide} : (tensor<?x4xbf16>, tensor<4x8xi8>, tensor<1x8xf32>) -> tensor<?x8xf32>
+func.func @codes(%x: tensor<?x4xf32>) -> tensor<?x8xf32> attributes {ds.entry} {
+  %q = ds.weight @q : tensor<4x8xi8>
+  %s = ds.constant dense<0.5> : tensor<1x8xf32>
+  %0 = ds.linear %x, %q scales %s : (tensor<?x4xf32>, tensor<4x8xi8>, tensor<1x8xf32>) -> tensor<?x8xf32>
+  return %0 : tensor<?x8xf32>
 }
 ds.recipe @q {
   %0 = ds.source "m" [128, 32] : tensor<4x8xi8>

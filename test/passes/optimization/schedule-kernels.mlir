@@ -103,3 +103,35 @@ ds.recipe @codes {
   %0 = ds.constant dense<3> : tensor<4x8xi8>
   ds.yield %0 : tensor<4x8xi8>
 }
+
+// -----
+
+// Codes by rows of bf16 are multiplied as bf16 where that is faster; less zero points, in f32. Squares read panels of
+// bf16 only.
+// CHECK-LABEL: func.func @by_bfloat
+// CHECK: zero_points {{.*}} {ds.schedule = #ds.schedule<codes, rows = 8, columns = 48, sweep = 128, few = 16>
+// CHECK: #ds.schedule<bfloat_dot, rows = 8, columns = 48, sweep = 128, few = 16>
+// SLOW-LABEL: func.func @by_bfloat
+// SLOW-COUNT-2: #ds.schedule<codes, rows = 8, columns = 48, sweep = 128, few = 16>
+// SQUARES-LABEL: func.func @by_bfloat
+// SQUARES: #ds.schedule<bfloat_dot, rows = 8, columns = 48, sweep = 128, few = 16>
+func.func @by_bfloat(%x: tensor<?x4xbf16>) -> (tensor<?x48xf32>, tensor<?x48xf32>) {
+  %w = ds.weight @codes : tensor<4x48xi8>
+  %z = ds.weight @zeros : tensor<1x48xi8>
+  %s = ds.weight @scales : tensor<1x48xf32>
+  %0 = ds.linear %x, %w scales %s zero_points %z {wide} : (tensor<?x4xbf16>, tensor<4x48xi8>, tensor<1x48xf32>, tensor<1x48xi8>) -> tensor<?x48xf32>
+  %1 = ds.linear %x, %w scales %s {wide} : (tensor<?x4xbf16>, tensor<4x48xi8>, tensor<1x48xf32>) -> tensor<?x48xf32>
+  return %0, %1 : tensor<?x48xf32>, tensor<?x48xf32>
+}
+ds.recipe @codes {
+  %0 = ds.constant dense<3> : tensor<4x48xi8>
+  ds.yield %0 : tensor<4x48xi8>
+}
+ds.recipe @zeros {
+  %0 = ds.constant dense<1> : tensor<1x48xi8>
+  ds.yield %0 : tensor<1x48xi8>
+}
+ds.recipe @scales {
+  %0 = ds.constant dense<0.5> : tensor<1x48xf32>
+  ds.yield %0 : tensor<1x48xf32>
+}
