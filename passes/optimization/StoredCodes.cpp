@@ -39,8 +39,7 @@ static bool variesAlong(Value operand, RankedTensorType type, int64_t axis) {
   return own >= 0 && typeOf(operand).getDimSize(own) != 1;
 }
 
-/// Follows axes through reshapes that join and split them, transposes and cuts at their ends. Parts are split only
-/// where a boundary falls between them.
+/// Follows axes through reshapes that join and split them, transposes and cuts at their ends.
 static std::optional<SmallVector<Axis>> follow(ArrayRef<Operation *> layout, SmallVector<Axis> axes) {
   for (Operation *op : layout) {
     auto result = typeOf(op->getResult(0));
@@ -72,8 +71,18 @@ static std::optional<SmallVector<Axis>> follow(ArrayRef<Operation *> layout, Sma
     for (int64_t size : result.getShape()) {
       Axis axis;
       int64_t filled = 1;
-      for (; filled < size && next < flat.size(); filled *= flat[next++].size)
-        axis.push_back(flat[next]);
+      while (filled < size && next < flat.size()) {
+        int64_t wanted = size / filled;
+        if (size % filled != 0)
+          return std::nullopt;
+        Part &part = flat[next];
+        axis.push_back({std::min(part.size, wanted), part.varies});
+        filled *= axis.back().size;
+        if (part.size % axis.back().size != 0)
+          return std::nullopt;
+        part.size /= axis.back().size; // what is left is for the next axis
+        next += part.size == 1;
+      }
       if (filled != size)
         return std::nullopt;
       axes.push_back(std::move(axis));

@@ -150,6 +150,40 @@ def casts_times_scales(folder):
          says="no weight was quantized: the weight is kept: it is quantized or packed already")
 
 
+def in_ranges(w, k, n, size, turned):
+    """A product with a weight whose elements share a scale in ranges of `size`, as it lies flat: [K, N], or turned [N, K]."""
+    codes = w.random.integers(-128, 128, (k * n // size, size)).astype(np.int8)
+    s = scales(w.random, k * n // size)
+    weight = w.node("DequantizeLinear", [w.constant(codes), w.constant(s)], axis=0)
+    weight = w.node("Reshape", [weight, w.constant(np.array([n, k] if turned else [k, n]))])
+    stands = (codes * s[:, None].astype(np.float64)).reshape((n, k) if turned else (k, n))
+    if turned:
+        weight, stands = w.node("Transpose", [weight], perm=[1, 0]), stands.T
+    w.node("MatMul", [w.input(k), weight])
+    return stands
+
+
+@case
+def ranges_of_flat_weights(folder):
+    """Whole rows, an even number of them, columns and parts of columns share a scale."""
+    w = Weights("ranges")
+    pick = lambda *numbers: int(w.random.choice(numbers))
+    for turned in (False, True):
+        for part in (2, 1) if turned else (1, 1):
+            n, half, groups = pick(48, 70, 96), 2 * pick(3, 8, 16), pick(4, 6, 10)
+            k = half * groups
+            # Turned, a range is one column, or two, or an even part of one.
+            size = (k * pick(1, 2) if part == 1 else half) if turned else half * n
+            stands = in_ranges(w, k, n, size, turned)
+            w.product(None, stands, k * n + 4 * n * (1 if turned and part == 1 else groups))
+    w.verify(folder)
+    w.verify(folder, "--mcpu=x86-64-v3")
+    w = Weights("odd ranges")  # one row, parts of rows, ranges that end within a row or a column
+    for turned, size in ((False, 96), (False, 48), (False, 128), (True, 96)):
+        w.product(None, in_ranges(w, 64, 96, size, turned), 64 * 96)
+    w.verify(folder, holds=False)
+
+
 @case
 def near_misses_stay_floats(folder):
     """Scales of rows, zero points with fractions, codes of 16 bits: right, and not in codes."""

@@ -83,6 +83,37 @@ ds.recipe @w {
 
 // -----
 
+// Ranges of the flat weight: four of [K, N] that hold two rows each, two of [N, K] that hold three columns each.
+// CHECK-LABEL: func.func @ranges
+// CHECK: ds.linear {{.*}} {group = 2 : i64} : (tensor<?x8xf32>, tensor<8x6xi8>, tensor<4x6xf32>)
+// CHECK: ds.linear {{.*}} : (tensor<?x8xf32>, tensor<8x6xi8>, tensor<1x6xf32>)
+func.func @ranges(%x: tensor<?x8xf32>) -> (tensor<?x6xf32>, tensor<?x6xf32>) attributes {ds.entry} {
+  %w = ds.weight @w : tensor<8x6xf32>
+  %v = ds.weight @v : tensor<8x6xf32>
+  %0 = ds.linear %x, %w : (tensor<?x8xf32>, tensor<8x6xf32>) -> tensor<?x6xf32>
+  %1 = ds.linear %x, %v : (tensor<?x8xf32>, tensor<8x6xf32>) -> tensor<?x6xf32>
+  return %0, %1 : tensor<?x6xf32>, tensor<?x6xf32>
+}
+ds.recipe @w {
+  %0 = ds.source "m" [0, 48] : tensor<4x12xi8>
+  %1 = ds.cast %0 to f32 : (tensor<4x12xi8>) -> tensor<4x12xf32>
+  %2 = ds.source "m" [48, 16] : tensor<4x1xf32>
+  %3 = ds.binary mul %1, %2 : (tensor<4x12xf32>, tensor<4x1xf32>) -> tensor<4x12xf32>
+  %4 = ds.reshape %3 [8, 6] : (tensor<4x12xf32>) -> tensor<8x6xf32>
+  ds.yield %4 : tensor<8x6xf32>
+}
+ds.recipe @v {
+  %0 = ds.source "m" [64, 48] : tensor<2x24xi8>
+  %1 = ds.cast %0 to f32 : (tensor<2x24xi8>) -> tensor<2x24xf32>
+  %2 = ds.source "m" [112, 8] : tensor<2x1xf32>
+  %3 = ds.binary mul %1, %2 : (tensor<2x24xf32>, tensor<2x1xf32>) -> tensor<2x24xf32>
+  %4 = ds.reshape %3 [6, 8] : (tensor<2x24xf32>) -> tensor<6x8xf32>
+  %5 = ds.transpose %4 [1, 0] : (tensor<6x8xf32>) -> tensor<8x6xf32>
+  ds.yield %5 : tensor<8x6xf32>
+}
+
+// -----
+
 // What stays floats: scales of rows, groups of 3, codes of 16 bits, zero points with fractions; weights without codes
 // are not worth a word.
 func.func @kept(%x: tensor<?x6xf32>) attributes {ds.entry} {
