@@ -50,6 +50,10 @@ void buildGraphPipeline(OpPassManager &pm, const GraphPipelineOptions &options) 
     // After softmax, whose chain lies inside the attention chain.
     pm.addNestedPass<func::FuncOp>(createRecomposeAttention());
   }
+  if (options.recompose) {
+    pm.addNestedPass<func::FuncOp>(createSqueezeConvolutions());
+    pm.addNestedPass<func::FuncOp>(createUnstackReductions());
+  }
   // After attention, which must see matmuls.
   if (options.recompose || options.linear)
     pm.addPass(createRecomposeLinear());

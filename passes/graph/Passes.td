@@ -109,6 +109,24 @@ def RecomposeLinear : GraphPass<"ds-recompose-linear", "::mlir::ModuleOp"> {
   }];
 }
 
+def SqueezeConvolutions : GraphPass<"ds-squeeze-convolutions", "::mlir::func::FuncOp"> {
+  let summary = "drop axes of one pixel from convolutions";
+  let description = [{
+    Trailing axes of a `ds.conv` that have one pixel, no padding and a filter of one tap are taken off by reshapes, which
+    are views; one axis stays. What is computed is the same, in the same order; kernels read long runs of pixels instead
+    of single ones. Reports: squeezed.
+  }];
+}
+
+def UnstackReductions : GraphPass<"ds-unstack-reductions", "::mlir::func::FuncOp"> {
+  let summary = "combine the parts of a stack instead of reducing it";
+  let description = [{
+    A max, min, sum or prod over the axis along which `ds.concat` joins two to eight parts of size 1 becomes elementwise
+    ops on the parts, from the first to the last; sums and products only of f32 and f64, whose narrower kin are rounded
+    once by the reduction. Other results than before by the order of a sum only. Reports: unstacked.
+  }];
+}
+
 def WidenFloats : GraphPass<"ds-widen-floats", "::mlir::func::FuncOp"> {
   let summary = "compute in f64";
   let description = [{

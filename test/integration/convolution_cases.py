@@ -118,6 +118,25 @@ def depthwise_planes(folder):
 
 
 @case
+def lines_in_planes(folder):
+    """As exporters write convolutions over one axis: the last axes have one pixel, which other filters read in padding."""
+    m = Model("lines in planes")
+    pick = lambda *numbers: int(m.random.choice(numbers))
+    for number, element in enumerate((*FLOATS, "f32", "f32")):
+        groups = pick(1, 2)
+        x = m.input(element, ["b", 4, "h", 1], wide=number % 2 == 0)
+        for taps, pads in (([pick(2, 3, 5), 1], [pick(0, 2), 0, pick(1, 4), 0]), ([pick(2, 3), 1], [4, 1, 1, 0]), ([2, 2], [1, 0, 1, 1])):
+            attributes = geometry(taps, [pick(1, 2), pick(1, 3)], [pick(1, 2), pick(1, 2) if taps[1] == 1 else 1], pads)
+            conv(m, element, x, 4, groups * pick(1, 3, 9), groups, taps, attributes, number % 2, number % 3 > 0, number % 2 == 1)
+        x = m.input(element, ["b", 3, "h", 1, 1], wide=number % 2 == 0)
+        conv(m, element, x, 3, pick(2, 17), 1, [3, 1, 1], geometry([3, 1, 1]), True, True, number % 2 == 1)
+    package = m.compiled(folder)
+    for number, (h, w) in enumerate(SIZES):
+        sizes = {"b": (1, 3, 2)[number % 3], "h": 8 + h * w}
+        m.verify(package, m.feed(sizes), folder, f"--threads={1 + number % 3}", about=f"{sizes}:")
+
+
+@case
 def lines_and_volumes(folder):
     m = Model("lines")
     for element in FLOATS:
