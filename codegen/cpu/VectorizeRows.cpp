@@ -11,6 +11,7 @@
 //   scf.for %i = %begin to %vectorEnd step 16 { vector.load; math.exp : vector<16xf32>; vector.store }
 //   scf.for %i = %vectorEnd to %end step 1    { memref.load; math.exp : f32; memref.store }
 #include "codegen/Passes.h"
+#include "codegen/cpu/Extremes.h"
 #include "codegen/tile/Transpose.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -45,6 +46,10 @@ private:
   void emitSpan(ArrayRef<Value> outer, Value from, Value to, int64_t width, MutableArrayRef<Value> carried,
                 int64_t chains = 1);
   Value combineLike(Operation *combine, Value x, Value y);
+  Operation *combineOf(unsigned number) { return op.getBody()->getTerminator()->getOperand(number).getDefiningOp(); }
+  bool hasExtremes();
+  SmallVector<Value> emitChains(ArrayRef<Value> outer, Value from, Value to, ArrayRef<Value> initial);
+  SmallVector<Value> emitExtremes(ArrayRef<Value> outer, Value from, Value to, ArrayRef<Value> initial);
   SmallVector<Value> emitBody(ArrayRef<Value> indices, int64_t width, ArrayRef<Value> carried);
   Value widen(Value scalar, int64_t width);
   bool isTransposed(OpOperand &operand);
@@ -56,6 +61,7 @@ private:
   OpBuilder b;
   Location loc;
   int64_t lanes;
+  static constexpr int64_t chainCount = 4;
   unsigned rank = 0;
   bool reduces = false;
   SmallVector<Value> bounds;
@@ -63,6 +69,9 @@ private:
   int64_t block = 0;
   DenseMap<unsigned, Value> squares; // transposed squares of operands, by number
   Value squareRow;                   // the row of the squares that is read
+  bool compares = false;             // extremes are compared, not combined; NaN is flagged
+  Value flags;                       // NaN in lanes where one was seen
+  SmallVector<Value> compared;       // of the last chain
 };
 
 Reach RowVectorizer::reachOf(OpOperand &operand) {
@@ -161,6 +170,14 @@ SmallVector<Value> RowVectorizer::emitBody(ArrayRef<Value> indices, int64_t widt
       b.clone(inner, mapping);
       continue;
     }
+    if (compares && deepstride::isExtreme(&inner) &&
+        llvm::is_contained(op.getRegionOutputArgs(), inner.getOperand(0))) {
+      Value x = mapping.lookupOrDefault(inner.getOperand(1));
+      x = isa<VectorType>(x.getType()) ? x : widen(x, width);
+      compared.push_back(x);
+      mapping.map(inner.getResult(0), deepstride::compareExtreme(b, &inner, mapping.lookup(inner.getOperand(0)), x));
+      continue;
+    }
     if (auto constant = dyn_cast<arith::ConstantOp>(inner)) {
       auto type = VectorType::get({width}, constant.getType());
       mapping.map(constant.getResult(),
@@ -197,7 +214,7 @@ SmallVector<Value> RowVectorizer::emitBody(ArrayRef<Value> indices, int64_t widt
 }
 
 /// The innermost loop over [from, to) in steps of `chains` times `width`; accumulators go in and out through `carried`,
-/// those of one chain after those of another.
+/// those of one chain after those of another, and flags at the end.
 void RowVectorizer::emitSpan(ArrayRef<Value> outer, Value from, Value to, int64_t width, MutableArrayRef<Value> carried,
                              int64_t chains) {
   Value step = arith::ConstantIndexOp::create(b, loc, width * chains);
@@ -208,14 +225,23 @@ void RowVectorizer::emitSpan(ArrayRef<Value> outer, Value from, Value to, int64_
   SmallVector<Value> indices(outer), accumulators(loop.getRegionIterArgs().begin(), loop.getRegionIterArgs().end()),
       next;
   indices.push_back({});
-  size_t count = carried.size() / static_cast<size_t>(chains);
+  size_t count = (carried.size() - (compares ? 1 : 0)) / static_cast<size_t>(chains);
+  if (compares)
+    flags = accumulators.back();
   for (int64_t chain = 0; chain < chains; ++chain) {
     indices.back() = loop.getInductionVar();
     if (chain > 0)
       indices.back() =
           arith::AddIOp::create(b, loc, indices.back(), arith::ConstantIndexOp::create(b, loc, chain * width));
+    SmallVector<Value> before = std::exchange(compared, {});
     llvm::append_range(next, emitBody(indices, width, ArrayRef(accumulators).slice(chain * count, count)));
+    if (chain % 2 == 1) // one comparison for two chains
+      for (auto [number, x, y] : llvm::enumerate(before, compared))
+        if (!llvm::is_contained(ArrayRef(compared).take_front(number), y))
+          flags = deepstride::flagNaN(b, loc, flags, x, y);
   }
+  if (compares)
+    next.push_back(flags);
   if (!carried.empty()) // without iteration arguments the loop already has its terminator
     scf::YieldOp::create(b, loc, next);
   for (auto [slot, result] : llvm::zip_equal(carried, loop.getResults()))
@@ -226,6 +252,61 @@ void RowVectorizer::emitSpan(ArrayRef<Value> outer, Value from, Value to, int64_
 Value RowVectorizer::combineLike(Operation *combine, Value x, Value y) {
   OperationState state(loc, combine->getName(), {x, y}, {x.getType()}, combine->getAttrs());
   return b.create(state)->getResult(0);
+}
+
+/// The greatest and the least are a chain of five instructions a vector, but of one where they are floats that compare.
+bool RowVectorizer::hasExtremes() {
+  Type type;
+  for (unsigned number = 0; number < op.getNumDpsInits(); ++number)
+    if (Operation *combine = combineOf(number); deepstride::isExtreme(combine)) {
+      Type own = combine->getResult(0).getType();
+      if (type && own != type)
+        return false;
+      type = own;
+    }
+  return type != nullptr;
+}
+
+/// Chains side by side over [from, to): one would wait for every combination before the next begins. Folded in a fixed
+/// order.
+SmallVector<Value> RowVectorizer::emitChains(ArrayRef<Value> outer, Value from, Value to, ArrayRef<Value> initial) {
+  SmallVector<Value> parallel, folded;
+  for (int64_t chain = 0; chain < chainCount; ++chain)
+    parallel.append(initial.begin(), initial.end());
+  if (compares)
+    parallel.push_back(flags);
+  emitSpan(outer, from, to, lanes, parallel, chainCount);
+  if (compares)
+    flags = parallel.back();
+  for (unsigned number = 0; number < initial.size(); ++number) {
+    Operation *combine = combineOf(number);
+    auto of = [&](size_t chain) { return parallel[chain * initial.size() + number]; };
+    folded.push_back(combineLike(combine, combineLike(combine, of(0), of(1)), combineLike(combine, of(2), of(3))));
+  }
+  return folded;
+}
+
+/// Chains that compare, and once more chains that combine, where a NaN was seen or a result is 0 of either sign.
+SmallVector<Value> RowVectorizer::emitExtremes(ArrayRef<Value> outer, Value from, Value to, ArrayRef<Value> initial) {
+  SmallVector<unsigned> numbers;
+  for (unsigned number = 0; number < initial.size(); ++number)
+    if (deepstride::isExtreme(combineOf(number)))
+      numbers.push_back(number);
+  Type type = initial[numbers[0]].getType();
+  flags = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  compares = true;
+  SmallVector<Value> quick = emitChains(outer, from, to, initial);
+  compares = false;
+  Value isInexact = deepstride::anyNaN(b, loc, flags);
+  for (unsigned number : numbers)
+    isInexact = arith::OrIOp::create(b, loc, isInexact, deepstride::isZeroExtreme(b, combineOf(number), quick[number]));
+  auto again = scf::IfOp::create(b, loc, TypeRange(ValueRange(quick)), isInexact, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(again.thenBlock());
+  scf::YieldOp::create(b, loc, emitChains(outer, from, to, initial));
+  b.setInsertionPointToStart(again.elseBlock());
+  scf::YieldOp::create(b, loc, quick);
+  return again.getResults();
 }
 
 void RowVectorizer::emitInner(ArrayRef<Value> outer, Value from, Value to) {
@@ -254,33 +335,22 @@ void RowVectorizer::emitInner(ArrayRef<Value> outer, Value from, Value to) {
     scalars.push_back(memref::LoadOp::create(b, loc, output.get(), places.back()));
   }
   if (vectorizable) {
-    Operation *terminator = op.getBody()->getTerminator();
     SmallVector<Value> wide;
     for (auto [number, scalar] : llvm::enumerate(scalars)) {
       // Every combining op here is idempotent (max, min) or has a neutral element (add, mul).
-      Operation *combine = terminator->getOperand(number).getDefiningOp();
+      Operation *combine = combineOf(number);
       TypedAttr neutral = arith::getNeutralElement(combine).value_or(TypedAttr());
       Value start = neutral ? arith::ConstantOp::create(b, loc, neutral).getResult() : scalar;
       wide.push_back(widen(start, lanes));
     }
-    // One chain would wait for every combination before the next begins.
-    constexpr int64_t chains = 4;
-    SmallVector<Value> parallel;
-    for (int64_t chain = 0; chain < chains; ++chain)
-      parallel.append(wide);
-    Value stride = arith::ConstantIndexOp::create(b, loc, chains * lanes),
+    Value stride = arith::ConstantIndexOp::create(b, loc, chainCount * lanes),
           span = arith::SubIOp::create(b, loc, to, from);
     Value most = arith::MulIOp::create(b, loc, arith::DivUIOp::create(b, loc, span, stride), stride);
     Value rest = arith::AddIOp::create(b, loc, from, most);
-    emitSpan(outer, from, rest, lanes, parallel, chains);
-    for (unsigned number = 0; number < wide.size(); ++number) {
-      Operation *combine = terminator->getOperand(number).getDefiningOp();
-      auto of = [&](size_t chain) { return parallel[chain * wide.size() + number]; };
-      wide[number] = combineLike(combine, combineLike(combine, of(0), of(1)), combineLike(combine, of(2), of(3)));
-    }
+    wide = hasExtremes() ? emitExtremes(outer, from, rest, wide) : emitChains(outer, from, rest, wide);
     emitSpan(outer, rest, split, lanes, wide);
     for (auto [number, vector] : llvm::enumerate(wide)) {
-      Operation *combine = terminator->getOperand(number).getDefiningOp();
+      Operation *combine = combineOf(number);
       // Halves are folded onto each other: log2(lanes) steps in a fixed order.
       Value folded = vector;
       for (int64_t width = lanes / 2; width >= 1; width /= 2) {

@@ -101,6 +101,46 @@ func.func @reduction(%x: memref<?xf32>, %y: memref<f32>) {
 
 // -----
 
+// The greatest and the least are compared, with a flag for NaN of two chains; where one was seen, or a result is 0, they
+// are combined again. A sum beside them is the same either way.
+// CHECK-LABEL: func.func @extremes
+// CHECK: scf.for {{.*}} step %c32
+// CHECK-NOT: arith.maximumf
+// CHECK: arith.cmpf ogt, {{.*}} : vector<8xf32>
+// CHECK: arith.select
+// CHECK: arith.cmpf olt, {{.*}} : vector<8xf32>
+// CHECK: arith.addf
+// CHECK-COUNT-2: arith.cmpf uno, {{.*}} : vector<8xf32>
+// CHECK: scf.yield
+// CHECK: %[[FLAG:.*]] = arith.cmpf uno
+// CHECK: vector.reduction <or>, %[[FLAG]]
+// CHECK: arith.cmpf oeq
+// CHECK: arith.cmpf ogt
+// CHECK: arith.cmpf oeq
+// CHECK: arith.cmpf olt
+// CHECK: scf.if {{.*}} -> (vector<8xf32>, vector<8xf32>, vector<8xf32>)
+// CHECK: scf.for {{.*}} step %c32
+// CHECK: arith.maximumf
+// CHECK: arith.minimumf
+// CHECK: } else {
+// SCALAR-LABEL: func.func @extremes
+// SCALAR: arith.maximumf {{.*}} : f32
+#id = affine_map<(d0) -> (d0)>
+#none = affine_map<(d0) -> ()>
+func.func @extremes(%x: memref<?xf32>, %y: memref<f32>, %z: memref<f32>, %w: memref<f32>) {
+  linalg.generic {indexing_maps = [#id, #none, #none, #none], iterator_types = ["reduction"]}
+      ins(%x : memref<?xf32>) outs(%y, %z, %w : memref<f32>, memref<f32>, memref<f32>) {
+  ^bb0(%in: f32, %a: f32, %b: f32, %c: f32):
+    %0 = arith.maximumf %a, %in : f32
+    %1 = arith.minimumf %b, %in : f32
+    %2 = arith.addf %c, %in : f32
+    linalg.yield %0, %1, %2 : f32, f32, f32
+  }
+  return
+}
+
+// -----
+
 // A body that is not combine(accumulator, f(input)) cannot be folded.
 // CHECK-LABEL: func.func @no_combining_op
 // CHECK-NOT: vector
