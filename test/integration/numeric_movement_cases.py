@@ -245,6 +245,28 @@ def greedy_choice(scores, low, high, most, overlap, least):
 
 
 @case
+def rotations_of_pairs(folder):
+    """Halves of a row and neighbours, below, at and beyond a vector's width; a number of each table for a pair or a place."""
+    p = Program()
+    for number, width in enumerate((2, 10, 16, 32, 34, 64, 70, 128)):
+        for element in ("f32", "f64", "f16"):
+            for interleaved in (False, True):
+                rows, columns = [2, f"r{number}"], width // 2 if number % 2 else width
+                x = p.input(p.random.standard_normal((2, 3, width)), element, [*rows, width])
+                tables = [p.input(p.random.uniform(-1, 1, (3, columns)), element, [rows[1], columns]) for _ in range(2)]
+                first, second = (slice(0, None, 2), slice(1, None, 2)) if interleaved else (slice(width // 2), slice(width // 2, None))
+                cosine, sine = (np.concatenate([t.wide] * 2, 1) if columns < width else t.wide for t in tables)
+                if interleaved and columns < width:
+                    cosine, sine = (np.repeat(t.wide, 2, 1) for t in tables)
+                a, b, y = x.wide[..., first], x.wide[..., second], np.empty(x.wide.shape)
+                y[..., first] = a * cosine[:, first] - b * sine[:, first]
+                y[..., second] = b * cosine[:, second] + a * sine[:, second]
+                p.test(f"ds.rotary {{0}}, {{1}}, {{2}} interleaved {str(interleaved).lower()}", [x, *tables], element,
+                       [*rows, width], y, scale=4)
+    p.verify(folder)
+
+
+@case
 def boxes_that_do_not_overlap_much(folder):
     """Numbers of boxes around a block of keys and beyond; ties, both zeros and NaN among scores, NaN and empty boxes."""
     p = Program()
