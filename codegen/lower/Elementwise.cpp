@@ -41,6 +41,7 @@ private:
   Value emitOp(OpBuilder *body, Operation *op, const Access &access);
   unsigned windowFor(Value value, const Access &access);
   void collapse();
+  void collapseRepeats(size_t inputCount);
   void guardDivisors();
   int64_t leastElements() const;
   bool isTransposed(const View &view, unsigned loop) const;
@@ -54,6 +55,7 @@ private:
   ValueRange elements;                       // block arguments of the generic, while its body is emitted
   std::vector<std::vector<unsigned>> groups; // original loop axes that one collapsed axis covers
   bool usesLoopIndex = false;
+  int64_t repeats = 1; // places of the last loop that read one element of operands
 };
 
 Access ElementwiseLowering::broadcast(const Access &access, ArrayRef<SizeExpr> own, ArrayRef<SizeExpr> shape) {
@@ -193,6 +195,28 @@ void ElementwiseLowering::collapse() {
   }
 }
 
+static bool isContiguous(const Axis &axis) { return axis.present && !axis.guard && axis.stride.isConstant(1); }
+
+/// Makes one loop of the last two where all operands stay in place along the last one, which is a part of a vector: an
+/// operand that moved along the other one is read at the new loop's place, divided.
+void ElementwiseLowering::collapseRepeats(size_t inputCount) {
+  size_t last = loops.size() - 1;
+  int64_t times = loops.size() < 2 ? 1 : loops[last].constant().value_or(1);
+  if (usesLoopIndex || times < 2 || k.target.lanes % times != 0)
+    return;
+  for (const View &view : ArrayRef(windows).take_front(inputCount))
+    if (view.axes[last].present || (view.axes[last - 1].present && !isContiguous(view.axes[last - 1])))
+      return;
+  repeats = times;
+  loops[last - 1] = loops[last - 1] * loops[last];
+  loops.erase(loops.begin() + static_cast<int64_t>(last));
+  for (auto [number, view] : llvm::enumerate(windows)) {
+    view.axes.erase(view.axes.begin() + static_cast<int64_t>(last));
+    if (number >= inputCount)
+      view.axes.back() = {loops.back(), 1, true, std::nullopt};
+  }
+}
+
 /// A zero divisor must end the call with a diagnosis; the division itself is safe but meaningless then.
 void ElementwiseLowering::guardDivisors() {
   for (Operation *op : k.ops()) {
@@ -221,8 +245,6 @@ int64_t ElementwiseLowering::leastElements() const {
   bool hasFunctions = llvm::any_of(k.ops(), [](Operation *op) { return isa<ds::UnaryOp, ds::GeluOp>(op); });
   return hasFunctions ? 4096 : 16384;
 }
-
-static bool isContiguous(const Axis &axis) { return axis.present && !axis.guard && axis.stride.isConstant(1); }
 
 /// Whether a window moves in steps along the last loop and is contiguous along another one.
 bool ElementwiseLowering::isTransposed(const View &view, unsigned loop) const {
@@ -267,6 +289,7 @@ LogicalResult ElementwiseLowering::run() {
   for (unsigned i = 0; i < k.yielded().size(); ++i)
     windows.push_back(k.broadcastView(k.outputBuffer(i), loops, loops));
   collapse();
+  collapseRepeats(inputCount);
   if (loops.empty()) { // a scalar is a loop of one
     loops.push_back(1);
     for (View &view : windows)
@@ -283,8 +306,10 @@ LogicalResult ElementwiseLowering::run() {
       std::rotate(all.begin() + *tiled, all.begin() + *tiled + 1, all.end());
     SmallVector<AffineExpr> exprs;
     for (unsigned axis : all)
-      if (view.axes[axis].present)
-        exprs.push_back(getAffineDimExpr(axis, k.b.getContext()));
+      if (view.axes[axis].present) {
+        AffineExpr place = getAffineDimExpr(axis, k.b.getContext());
+        exprs.push_back(axis + 1 == rank && number < inputCount ? place.floorDiv(repeats) : place);
+      }
     maps.push_back(AffineMap::get(rank, 0, exprs, k.b.getContext()));
     (number < inputCount ? inputs : outputs).push_back(k.memrefOf(view, k.index(view.offset), all));
   }

@@ -188,3 +188,28 @@ func.func @tile(%x: memref<?x?xf32, strided<[?, 1]>>, %y: memref<?x?xf32>, %z: m
   }
   return
 }
+
+// -----
+
+// What several places of the loop read is loaded once, in a shorter vector, whose elements repeat.
+// CHECK-LABEL: func.func @repeated
+// CHECK: scf.for {{.*}} step %c8
+// CHECK: %[[PLACE:.*]] = arith.divui %{{.*}}, %c2
+// CHECK: %[[X:.*]] = vector.load %arg0[%{{.*}}, %[[PLACE]]] {{.*}} vector<4xf32>
+// CHECK-NEXT: vector.shuffle %[[X]], %[[X]] [0, 0, 1, 1, 2, 2, 3, 3]
+// CHECK: vector.store {{.*}} vector<8xf32>
+// CHECK: scf.for
+// CHECK: arith.divui
+// CHECK: memref.load
+// SCALAR-LABEL: func.func @repeated
+// SCALAR: arith.divui
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#half = affine_map<(d0, d1) -> (d0, d1 floordiv 2)>
+func.func @repeated(%x: memref<?x?xf32>, %y: memref<?x?xf32>, %begin: index, %end: index, %scratch: memref<?xi8>) {
+  linalg.generic {indexing_maps = [#half, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<?x?xf32>) outs(%y : memref<?x?xf32>) attrs = {ds.range} {
+  ^bb0(%a: f32, %out: f32):
+    linalg.yield %a : f32
+  }
+  return
+}
