@@ -4,6 +4,7 @@
 // transposed.
 #include "codegen/kernel/Views.h"
 
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "runtime/abi/ds_abi.h"
 
 using namespace mlir;
@@ -43,6 +44,7 @@ private:
   void collapse();
   void collapseRepeats(size_t inputCount);
   void guardDivisors();
+  Value leastDivisor(Value divisors);
   int64_t leastElements() const;
   bool isTransposed(const View &view, unsigned loop) const;
   std::optional<unsigned> tiledLoop(size_t inputCount) const;
@@ -231,12 +233,35 @@ void ElementwiseLowering::guardDivisors() {
         k.failIf(arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true)), DS_DIVISION_BY_ZERO);
     if (!isa<BlockArgument>(divisors))
       continue;
-    k.loop(k.constant(0), k.index(product(k.sizesOf(divisors))), k.constant(1), [&](Value i) {
-      Value divisor = k.load(k.bufferOf(divisors), i, element);
-      Value zero = scalarConstant(k.b, k.loc, element, 0.0);
-      k.failIf(arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, divisor, zero), DS_DIVISION_BY_ZERO);
-    });
+    Value zero = scalarConstant(k.b, k.loc, element, 0.0), least = leastDivisor(divisors);
+    k.failIf(arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, least, zero), DS_DIVISION_BY_ZERO);
   }
+}
+
+/// The least of integers as unsigned ones, which is 0 where any is.
+Value ElementwiseLowering::leastDivisor(Value divisors) {
+  Type element = k.elementOf(divisors), type = computeType(element);
+  Value buffer = k.bufferOf(divisors), zero = k.constant(0), count = k.index(product(k.sizesOf(divisors))),
+        split = zero;
+  auto walk = [&](Value from, Value to, int64_t step, Value initial, llvm::function_ref<Value(Value)> read) {
+    auto loop = scf::ForOp::create(k.b, k.loc, from, to, k.constant(step), ValueRange{initial});
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(loop.getBody());
+    Value less = arith::MinUIOp::create(k.b, k.loc, loop.getRegionIterArg(0), read(loop.getInductionVar()));
+    scf::YieldOp::create(k.b, k.loc, less);
+    return loop.getResult(0);
+  };
+  Value least = arith::ConstantOp::create(k.b, k.loc, k.b.getIntegerAttr(type, -1));
+  if (k.target.lanes > 1 && storageType(element) == type) {
+    auto vector = VectorType::get({4 * k.target.lanes}, type);
+    Value width = k.constant(4 * k.target.lanes);
+    split = k.mul(k.divide(count, width), width);
+    Value most = arith::ConstantOp::create(k.b, k.loc, DenseElementsAttr::get(vector, k.b.getIntegerAttr(type, -1)));
+    Value lanes = walk(zero, split, 4 * k.target.lanes, most,
+                       [&](Value i) { return vector::LoadOp::create(k.b, k.loc, vector, buffer, i).getResult(); });
+    least = vector::ReductionOp::create(k.b, k.loc, vector::CombiningKind::MINUI, lanes);
+  }
+  return walk(split, count, 1, least, [&](Value i) { return k.load(buffer, i, element); });
 }
 
 /// Elements that are worth another thread, which takes about a microsecond to join: functions are some ten times as
