@@ -192,28 +192,6 @@ def resizing(folder):
 
 
 @case
-def resizing_by_whole_scales(folder):
-    """Elements are repeated where the nearest of place i is i / scale, which some ways of counting places give."""
-    x = numbers(2, 3, 5, 9, dtype=np.float32)
-    for scales in ((1, 2, 3, 1.5), (2, 1, 8, 4)):
-        scales = np.array(scales, np.float32)
-        for coordinates in ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"):
-            for nearest in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"):
-                if scales[3] == 1.5 and coordinates != "asymmetric":
-                    continue  # coordinates that are whole up to rounding, which the evaluator does elsewhere
-                lists = [("s", scales)] if nearest != "ceil" else [("s", None), ("n", np.floor(x.shape * scales).astype(np.int64))]
-                if nearest == "ceil" and scales[3] == 1.5:
-                    continue  # sizes give another scale
-                given = [("x", x), ("roi", None), *lists]
-                check(folder, "Resize", given, opset=19, initializers=[lists[-1][0]], tolerance=0, expected=None,
-                      coordinate_transformation_mode=coordinates, nearest_mode=nearest)
-    y = x.repeat(2, 0).repeat(8, 2).repeat(4, 3)  # scales are those of the last turn
-    check(folder, "Resize", [("x", x), ("roi", None), ("s", scales)], opset=19, initializers=["s"], tolerance=0,
-          expected={"y": y}, coordinate_transformation_mode="tf_half_pixel_for_nn", nearest_mode="floor")
-    check(folder, "Upsample", [("x", x), ("s", scales)], opset=9, initializers=["s"], tolerance=0, expected={"y": y})
-
-
-@case
 def sampled_images(folder):
     x, image = numbers(2, 3, 5, 6), numbers(1, 2, 4, 3, 5)
     grid, volume = numbers(2, 3, 4, 2, salt=1) * 0.8, numbers(1, 2, 3, 2, 3, salt=2) * 0.8
@@ -233,17 +211,6 @@ def sampled_images(folder):
     for corners in (0, 1):
         check(folder, "AffineGrid", [("t", numbers(2, 2, 3, dtype=np.float32)), ("s", size)], align_corners=corners,
               tolerance=1e-6)
-    check(folder, "Col2Im", [("x", numbers(2, 3 * 4, 12)), ("i", np.array([6, 5])), ("b", np.array([2, 2]))],
-          expected={"y": np.stack([col2im(sample) for sample in numbers(2, 3, 2, 2, 3, 4)])}, pads=[0, 0, 0, 1], strides=[2, 1],
-          dilations=[1, 2], tolerance=1e-12)
-
-
-def col2im(columns):
-    """Windows [channels, 2, 2, 3 rows, 4 columns] added up: strides 2 and 1, dilations 1 and 2, a column of padding."""
-    image = np.zeros((columns.shape[0], 6, 6))
-    for i, j, row, column in np.ndindex(2, 2, *columns.shape[3:]):
-        image[:, 2 * row + i, column + 2 * j] += columns[:, i, j, row, column]
-    return image[:, :, :5]
 
 
 @case
