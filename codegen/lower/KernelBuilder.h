@@ -143,6 +143,8 @@ llvm::LogicalResult lowerCumulative(KernelBuilder &builder, ds::CumulativeOp op)
 llvm::LogicalResult lowerSuppress(KernelBuilder &builder, ds::SuppressOp op);
 llvm::LogicalResult lowerLinearAttention(KernelBuilder &builder, ds::LinearAttentionOp op);
 llvm::LogicalResult lowerArgsort(KernelBuilder &builder, ds::ArgsortOp op);
+/// Of single elements; false for others, and nothing is emitted.
+bool lowerArgsortDigits(KernelBuilder &builder, ds::ArgsortOp op);
 llvm::LogicalResult lowerQuantizeRows(KernelBuilder &builder, ds::QuantizeRowsOp op);
 llvm::LogicalResult lowerTopK(KernelBuilder &builder, ds::TopKOp op);
 llvm::LogicalResult lowerGather(KernelBuilder &builder, ds::GatherOp op);

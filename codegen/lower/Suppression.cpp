@@ -3,7 +3,7 @@
 // goes by what is chosen, not by how many boxes there are, and nothing is sorted that is never looked at. A score and
 // its place are one integer, the key, so that comparing and finding are one step. Keys lie in blocks with the greatest
 // of each beside them: the next box is the greatest of those, and one block is looked through again.
-#include "codegen/lower/KernelBuilder.h"
+#include "codegen/lower/Lines.h"
 #include "codegen/tile/Gemm.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -90,15 +90,8 @@ Value Suppression::keysAt(Value line, Value place, int64_t width) {
                          : vector::LoadOp::create(b, loc, cast<VectorType>(stored), buffer, at).getResult();
   Value score = fromStorage(b, loc, raw, element);
   auto half = IntegerType::get(b.getContext(), bits);
-  Value zero = widened(scalarConstant(b, loc, element, 0.0), width); // of both zeros a sum makes one
-  Value pattern = arith::BitcastOp::create(b, loc, wide(half, width), arith::AddFOp::create(b, loc, score, zero));
-  Value sign = arith::ShRSIOp::create(b, loc, pattern, number(half, APInt(bits, bits - 1), width));
-  APInt greatest = APInt::getSignedMaxValue(bits);
-  Value flipped = arith::AndIOp::create(b, loc, sign, number(half, greatest, width));
-  Value ordered = arith::XOrIOp::create(b, loc, pattern, flipped);
-  Value isNaN = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, score, score);
-  ordered = arith::SelectOp::create(b, loc, isNaN, number(half, greatest, width), ordered);
-
+  // The greatest score comes first, and NaN before it.
+  Value ordered = orderedKey(k, score, element, NanPlace::Last);
   Value places = arith::IndexCastOp::create(b, loc, half, place);
   places = widened(places, width);
   if (width > 1) {

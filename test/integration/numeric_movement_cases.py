@@ -245,6 +245,26 @@ def greedy_choice(scores, low, high, most, overlap, least):
 
 
 @case
+def orders_of_single_elements(folder):
+    """Of few and many different numbers, whose bytes are all the same or not; the order of equal ones is kept."""
+    p = Program()
+    for number, n in enumerate((0, 1, 2, 9, 255, 257, 1000)):
+        for element in ("i8", "ui8", "i16", "i32", "ui32", "i64", "ui64"):
+            info = np.iinfo(DTYPES[element])
+            wide = p.random.integers(info.min, info.max, n, DTYPES[element], endpoint=True)
+            small = p.random.integers(-3 if info.min else 0, 9, n)
+            for x in (wide, small, np.where(p.random.random(n) < 0.5, wide, p.random.choice([info.min, 0, info.max], n))):
+                x = p.input(x, element, [f"n{number}"])
+                exact(p, "ds.argsort {0}", [x], "i64", [f"n{number}"], np.argsort(x.array, kind="stable"))
+        for element in ("f32", "f64", "f16", "bf16"):
+            x = p.random.standard_normal(n) * 2.0 ** p.random.integers(-12, 12, n)
+            x = np.where(p.random.random(n) < 0.3, p.random.choice([-np.inf, -1, -0.0, 0, 1, np.inf, np.nan, -np.nan], n), x)
+            x = p.input(x, element, [f"n{number}"])
+            exact(p, "ds.argsort {0}", [x], "i64", [f"n{number}"], np.argsort(x.array, kind="stable"))  # NaN comes last
+    p.verify(folder)
+
+
+@case
 def rotations_of_pairs(folder):
     """Halves of a row and neighbours, below, at and beyond a vector's width; a number of each table for a pair or a place."""
     p = Program()
