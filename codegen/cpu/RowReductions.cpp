@@ -56,10 +56,14 @@ SmallVector<Value> RowVectorizer::emitExtremes(ArrayRef<Value> outer, Value from
       numbers.push_back(number);
   Type type = initial[numbers[0]].getType();
   flags = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  // What comparing saves of two steps or fewer is less than asking whether it was exact.
+  Value length = arith::SubIOp::create(b, loc, to, from);
+  Value few = arith::ConstantIndexOp::create(b, loc, 2 * chainCount * lanes);
+  Value isShort = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, length, few);
   compares = true;
-  SmallVector<Value> quick = emitChains(outer, from, to, initial);
+  SmallVector<Value> quick = emitChains(outer, from, arith::SelectOp::create(b, loc, isShort, from, to), initial);
   compares = false;
-  Value isInexact = anyNaN(b, loc, flags);
+  Value isInexact = arith::OrIOp::create(b, loc, isShort, anyNaN(b, loc, flags));
   for (unsigned number : numbers)
     isInexact = arith::OrIOp::create(b, loc, isInexact, isZeroExtreme(b, combineOf(number), quick[number]));
   auto again = scf::IfOp::create(b, loc, TypeRange(ValueRange(quick)), isInexact, /*withElseRegion=*/true);
