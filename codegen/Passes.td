@@ -26,11 +26,12 @@ def VectorizeRows : Pass<"ds-vectorize-rows", "::mlir::func::FuncOp"> {
 }
 
 def ExpandMath : Pass<"ds-expand-math", "::mlir::func::FuncOp"> {
-  let summary = "replace f32 transcendentals by polynomials, and what is an instruction by its intrinsic";
+  let summary = "replace f32 transcendentals by polynomials, division of integers in vectors by that of floats, and what is an instruction by its intrinsic";
   let description = [{
     exp, expm1, log, log1p, tanh, erf, sin, cos, asin, acos and atan on f32 scalars and vectors become arithmetic, the
     same for both, so that an element has the same bits in a vector and in a tail. Beyond 65536 sin and cos call libm's
-    functions, behind a branch. Error bounds: codegen/cpu/ExpandMath.cpp.
+    functions, behind a branch. Error bounds: codegen/cpu/ExpandMath.cpp. Quotients and remainders of vectors of 8 to 32
+    bits by what is no constant are computed in f32 and f64, which is exact.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];

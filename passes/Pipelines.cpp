@@ -129,8 +129,11 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
   }
   if (options.fusion == Fusion::Specialized) // before what follows an anchor is gathered without it
     pm.addNestedPass<func::FuncOp>(createFuseDeep());
-  if (options.fusion != Fusion::None)
+  if (options.fusion != Fusion::None) {
+    // Before elementwise ops are gathered: a region of theirs may stand between two reductions, or behind both.
+    pm.addNestedPass<func::FuncOp>(createMergeReductions());
     pm.addNestedPass<func::FuncOp>(createFuseElementwise());
+  }
   addCleanup(pm);
   addContract(pm, Phase::Optimization);
 }

@@ -4,6 +4,7 @@
 #include "dialects/ds/DsDialect.h"
 #include "dialects/ds/HeadRows.h"
 #include "dialects/ds/Norms.h"
+#include "dialects/ds/Reductions.h"
 #include "dialects/ds/TileAccess.h"
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -138,9 +139,15 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
     bool readsWindows = hasAttention || llvm::all_of(body.without_terminator(), [](Operation &op) {
                           return ds::isWindowOp(&op) || ds::readsWindows(&op);
                         });
+    bool isScan = llvm::all_of(body.without_terminator(), llvm::IsaPred<ds::ReduceOp>);
     for (Operation &op : body.without_terminator()) {
       if (hasAttention && ds::joinsAttention(&op))
         continue;
+      if (isScan) {
+        if (!ds::shareScan(cast<ds::ReduceOp>(body.front()), cast<ds::ReduceOp>(op)))
+          violations.add(&op, "reductions of a fused region have one input and the same axes");
+        continue;
+      }
       if (isa<ds::Anchor, ds::AttentionOp>(op) || (readsWindows && ds::readsWindows(&op))) {
         auto linear = dyn_cast<ds::LinearOp>(op);
         auto firsts = body.getOps<ds::LinearOp>();
@@ -158,7 +165,7 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
       auto element = dyn_cast<ds::PerElement>(op);
       if (!element || !element.joinsRegions()) {
         violations.add(&op, "fused regions hold elementwise ops, broadcasts and transposes only, beside an anchor and "
-                            "what is computed before it, or views only");
+                            "what is computed before it, or views only, or reductions of one input");
         continue;
       }
       auto scanned = element.scannedOperand();

@@ -177,8 +177,9 @@ def products():
     yield case("Det", normal(1024, 16, 16))
     yield case("Attention", *(normal(1, 8, 128, 64) for _ in range(3)), opset=23)
     yield case("Attention causal", *(normal(1, 8, 128, 64) for _ in range(3)), opset=23, is_causal=1)
-    yield case("RotaryEmbedding", normal(1, 8, 512, 64), normal(512, 32), normal(512, 32), integers(0, 512, 1, 512),
-               constants=(1, 2), opset=23)
+    for words, interleaved in (("", 0), (" interleaved", 1)):
+        yield case(f"RotaryEmbedding{words}", normal(1, 8, 512, 64), normal(512, 32), normal(512, 32),
+                   integers(0, 512, 1, 512), constants=(1, 2), opset=23, interleaved=interleaved)
 
 
 def convolutions():

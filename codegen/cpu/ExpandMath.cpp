@@ -2,6 +2,7 @@
 // dialects/ds/ScalarFunctions.h, on scalars and vectors alike: a vector's element has the same bits as a scalar, and as
 // a constant that the compiler folds. Functions that are one instruction become LLVM intrinsics here, because the
 // conversion to libm that comes later would turn them into calls, one per lane. What neither covers is left to libm.
+// Divisions of vectors of integers become those of floats.
 //
 // Greatest error in units in the last place over f32 arguments of all exponents, subnormal results included, against
 // double precision: exp 1.1, expm1 1.4, log 0.9, log1p 1.5, tanh 1.4, erf 1.1, sin and cos 1.6, asin 1.4, acos 1.3,
@@ -13,6 +14,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
@@ -56,6 +58,43 @@ template <typename Op, typename Intrinsic> struct UseInstruction : OpRewritePatt
   }
 };
 
+/// Vectors have no instruction that divides integers, but floats with more than twice the digits do: a quotient of
+/// integers is never so close below a whole number that it would be rounded to it. Neither divisors of 0 nor quotients
+/// beyond the type come here (ScalarFunctions::quotient).
+template <typename Op, bool isUnsigned, bool wantsRemainder> struct DivideAsFloats : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+  LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
+    auto type = dyn_cast<VectorType>(op.getType());
+    auto element = type ? dyn_cast<IntegerType>(type.getElementType()) : IntegerType();
+    if (!element || element.getWidth() < 8 || element.getWidth() > 32)
+      return rewriter.notifyMatchFailure(op, "no floats hold vectors of the type");
+    if (matchPattern(op.getRhs(), m_Constant()))
+      return rewriter.notifyMatchFailure(op, "a constant divisor becomes a product");
+    Location loc = op.getLoc();
+    bool isNarrow = element.getWidth() <= 16;
+    VectorType real = type.clone(isNarrow ? Type(rewriter.getF32Type()) : Type(rewriter.getF64Type()));
+    VectorType whole = type.clone(rewriter.getI32Type());
+    auto toReal = [&](Value x) -> Value {
+      if (isUnsigned)
+        return arith::UIToFPOp::create(rewriter, loc, real, x);
+      return arith::SIToFPOp::create(rewriter, loc, real, x);
+    };
+    Value quotient = arith::DivFOp::create(rewriter, loc, toReal(op.getLhs()), toReal(op.getRhs()));
+    if (isUnsigned && !isNarrow)
+      quotient = arith::FPToUIOp::create(rewriter, loc, whole, quotient);
+    else
+      quotient = arith::FPToSIOp::create(rewriter, loc, whole, quotient);
+    if (isNarrow)
+      quotient = arith::TruncIOp::create(rewriter, loc, type, quotient);
+    if (wantsRemainder) {
+      Value product = arith::MulIOp::create(rewriter, loc, quotient, op.getRhs());
+      quotient = arith::SubIOp::create(rewriter, loc, op.getLhs(), product);
+    }
+    rewriter.replaceOp(op, quotient);
+    return success();
+  }
+};
+
 struct ExpandMath : deepstride::impl::ExpandMathBase<ExpandMath> {
   void runOnOperation() override {
     RewritePatternSet polynomials(&getContext()), instructions(&getContext());
@@ -69,6 +108,9 @@ struct ExpandMath : deepstride::impl::ExpandMathBase<ExpandMath> {
     polynomials.add<ExpandFunction<math::ErfcOp>>(&getContext(), &ScalarFunctions<IrScalars>::erfcOfSize,
                                                   IrScalars::nonnegative);
     instructions.add<UseInstruction<math::FmaOp, LLVM::FMAOp>, UseInstruction<math::CopySignOp, LLVM::CopySignOp>>(
+        &getContext());
+    instructions.add<DivideAsFloats<arith::DivSIOp, false, false>, DivideAsFloats<arith::DivUIOp, true, false>,
+                     DivideAsFloats<arith::RemSIOp, false, true>, DivideAsFloats<arith::RemUIOp, true, true>>(
         &getContext());
     walkAndApplyPatterns(getOperation(), std::move(polynomials)); // these are made of instructions
     walkAndApplyPatterns(getOperation(), std::move(instructions));

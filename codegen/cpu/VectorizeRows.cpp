@@ -5,12 +5,16 @@
 // Upstream's vectorizer makes n-D masked vectors, which LLVM scalarizes when they are not of native width.
 // ds.tile [loop, lanes] says that operands whose map ends with `loop` are contiguous along it: an item is then a block
 // of `lanes` values of that loop, and squares of those operands are transposed in registers before the body reads them.
+// An operand whose map ends with a loop divided by a part of the lanes is read in shorter vectors, whose elements
+// repeat.
 //
 //   linalg.generic ins(%x : memref<?xf32>) outs(%y : memref<?xf32>) { math.exp }
 // becomes
 //   scf.for %i = %begin to %vectorEnd step 16 { vector.load; math.exp : vector<16xf32>; vector.store }
 //   scf.for %i = %vectorEnd to %end step 1    { memref.load; math.exp : f32; memref.store }
 #include "codegen/Passes.h"
+#include "codegen/cpu/Extremes.h"
+#include "codegen/cpu/RowVectorizer.h"
 #include "codegen/tile/Transpose.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -27,43 +31,7 @@ namespace deepstride {
 } // namespace deepstride
 
 using namespace mlir;
-
-namespace {
-
-/// How an operand meets the innermost loop.
-enum class Reach { Broadcast, Contiguous, Strided };
-
-class RowVectorizer {
-public:
-  RowVectorizer(linalg::GenericOp op, int64_t lanes) : op(op), b(op), loc(op.getLoc()), lanes(lanes) {}
-  void run();
-
-private:
-  Reach reachOf(OpOperand &operand);
-  bool isVectorizable();
-  void emitInner(ArrayRef<Value> outer, Value from, Value to);
-  void emitSpan(ArrayRef<Value> outer, Value from, Value to, int64_t width, MutableArrayRef<Value> carried,
-                int64_t chains = 1);
-  Value combineLike(Operation *combine, Value x, Value y);
-  SmallVector<Value> emitBody(ArrayRef<Value> indices, int64_t width, ArrayRef<Value> carried);
-  Value widen(Value scalar, int64_t width);
-  bool isTransposed(OpOperand &operand);
-  void transposeSquare(OpOperand &operand, ArrayRef<Value> corner);
-  void emitTile(ArrayRef<Value> outer);
-  SmallVector<Value> position(OpOperand &operand, ArrayRef<Value> indices);
-
-  linalg::GenericOp op;
-  OpBuilder b;
-  Location loc;
-  int64_t lanes;
-  unsigned rank = 0;
-  bool reduces = false;
-  SmallVector<Value> bounds;
-  std::optional<unsigned> tiled; // the loop of ds.tile
-  int64_t block = 0;
-  DenseMap<unsigned, Value> squares; // transposed squares of operands, by number
-  Value squareRow;                   // the row of the squares that is read
-};
+using namespace deepstride;
 
 Reach RowVectorizer::reachOf(OpOperand &operand) {
   AffineMap map = op.getMatchingIndexingMap(&operand);
@@ -77,7 +45,15 @@ Reach RowVectorizer::reachOf(OpOperand &operand) {
   auto type = cast<MemRefType>(operand.get().getType());
   if (failed(type.getStridesAndOffset(strides, offset)) || strides.back() != 1)
     return Reach::Strided;
-  return Reach::Contiguous;
+  return repeatsOf(operand) == 1 ? Reach::Contiguous : Reach::Repeated;
+}
+
+/// How many neighbouring places of the innermost loop read one element: its index is divided where it is several.
+int64_t RowVectorizer::repeatsOf(OpOperand &operand) {
+  AffineMap map = op.getMatchingIndexingMap(&operand);
+  auto divided =
+      map.getNumResults() ? dyn_cast<AffineBinaryOpExpr>(map.getResults().back()) : AffineBinaryOpExpr(nullptr);
+  return divided ? cast<AffineConstantExpr>(divided.getRHS()).getValue() : 1;
 }
 
 bool RowVectorizer::isVectorizable() {
@@ -118,9 +94,25 @@ Value RowVectorizer::widen(Value scalar, int64_t width) {
 
 SmallVector<Value> RowVectorizer::position(OpOperand &operand, ArrayRef<Value> indices) {
   SmallVector<Value> result;
-  for (AffineExpr expr : op.getMatchingIndexingMap(&operand).getResults())
-    result.push_back(indices[cast<AffineDimExpr>(expr).getPosition()]);
+  for (AffineExpr expr : op.getMatchingIndexingMap(&operand).getResults()) {
+    auto divided = dyn_cast<AffineBinaryOpExpr>(expr);
+    result.push_back(indices[cast<AffineDimExpr>(divided ? divided.getLHS() : expr).getPosition()]);
+    if (divided)
+      result.back() =
+          arith::DivUIOp::create(b, loc, result.back(), arith::ConstantIndexOp::create(b, loc, repeatsOf(operand)));
+  }
   return result;
+}
+
+/// A vector of what `width` places of the innermost loop read, the first of which is a new element.
+Value RowVectorizer::loadRepeated(OpOperand &operand, ArrayRef<Value> at, int64_t width) {
+  int64_t times = repeatsOf(operand);
+  auto type = VectorType::get({width / times}, cast<MemRefType>(operand.get().getType()).getElementType());
+  Value elements = vector::LoadOp::create(b, loc, type, operand.get(), at);
+  if (times == 1)
+    return elements;
+  auto lanes = llvm::map_to_vector(llvm::seq<int64_t>(0, width), [&](int64_t lane) { return lane / times; });
+  return vector::ShuffleOp::create(b, loc, elements, elements, lanes);
 }
 
 // Emits one step of the innermost loop: `width` elements at once. Returns the new accumulators of a reduction.
@@ -143,8 +135,7 @@ SmallVector<Value> RowVectorizer::emitBody(ArrayRef<Value> indices, int64_t widt
     } else if (width == 1 || reachOf(operand) == Reach::Broadcast)
       mapping.map(argument, widen(memref::LoadOp::create(b, loc, operand.get(), at), width));
     else
-      mapping.map(argument,
-                  vector::LoadOp::create(b, loc, VectorType::get({width}, argument.getType()), operand.get(), at));
+      mapping.map(argument, loadRepeated(operand, at, width));
   }
   for (Operation &inner : op.getBody()->without_terminator()) {
     if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
@@ -159,6 +150,13 @@ SmallVector<Value> RowVectorizer::emitBody(ArrayRef<Value> indices, int64_t widt
     }
     if (width == 1) {
       b.clone(inner, mapping);
+      continue;
+    }
+    if (compares && isExtreme(&inner) && llvm::is_contained(op.getRegionOutputArgs(), inner.getOperand(0))) {
+      Value x = mapping.lookupOrDefault(inner.getOperand(1));
+      x = isa<VectorType>(x.getType()) ? x : widen(x, width);
+      compared.push_back(x);
+      mapping.map(inner.getResult(0), compareExtreme(b, &inner, mapping.lookup(inner.getOperand(0)), x));
       continue;
     }
     if (auto constant = dyn_cast<arith::ConstantOp>(inner)) {
@@ -197,7 +195,7 @@ SmallVector<Value> RowVectorizer::emitBody(ArrayRef<Value> indices, int64_t widt
 }
 
 /// The innermost loop over [from, to) in steps of `chains` times `width`; accumulators go in and out through `carried`,
-/// those of one chain after those of another.
+/// those of one chain after those of another, and flags at the end.
 void RowVectorizer::emitSpan(ArrayRef<Value> outer, Value from, Value to, int64_t width, MutableArrayRef<Value> carried,
                              int64_t chains) {
   Value step = arith::ConstantIndexOp::create(b, loc, width * chains);
@@ -208,29 +206,43 @@ void RowVectorizer::emitSpan(ArrayRef<Value> outer, Value from, Value to, int64_
   SmallVector<Value> indices(outer), accumulators(loop.getRegionIterArgs().begin(), loop.getRegionIterArgs().end()),
       next;
   indices.push_back({});
-  size_t count = carried.size() / static_cast<size_t>(chains);
+  size_t count = (carried.size() - (compares ? 1 : 0)) / static_cast<size_t>(chains);
+  if (compares)
+    flags = accumulators.back();
   for (int64_t chain = 0; chain < chains; ++chain) {
     indices.back() = loop.getInductionVar();
     if (chain > 0)
       indices.back() =
           arith::AddIOp::create(b, loc, indices.back(), arith::ConstantIndexOp::create(b, loc, chain * width));
+    SmallVector<Value> before = std::exchange(compared, {});
     llvm::append_range(next, emitBody(indices, width, ArrayRef(accumulators).slice(chain * count, count)));
+    if (chain % 2 == 1) // one comparison for two chains
+      for (auto [number, x, y] : llvm::enumerate(before, compared))
+        if (!llvm::is_contained(ArrayRef(compared).take_front(number), y))
+          flags = flagNaN(b, loc, flags, x, y);
   }
+  if (compares)
+    next.push_back(flags);
   if (!carried.empty()) // without iteration arguments the loop already has its terminator
     scf::YieldOp::create(b, loc, next);
   for (auto [slot, result] : llvm::zip_equal(carried, loop.getResults()))
     slot = result;
 }
 
-/// What the combining op of a reduction makes of two vectors or scalars.
-Value RowVectorizer::combineLike(Operation *combine, Value x, Value y) {
-  OperationState state(loc, combine->getName(), {x, y}, {x.getType()}, combine->getAttrs());
-  return b.create(state)->getResult(0);
-}
-
 void RowVectorizer::emitInner(ArrayRef<Value> outer, Value from, Value to) {
   bool vectorizable = isVectorizable();
   Value split = from;
+  int64_t times = 1;
+  for (OpOperand *operand : op.getDpsInputOperands())
+    times = std::max(times, repeatsOf(*operand));
+  if (vectorizable && times > 1) { // a thread may begin between two places of an element, a vector may not
+    Value repeats = arith::ConstantIndexOp::create(b, loc, times),
+          rest = arith::ConstantIndexOp::create(b, loc, times - 1);
+    Value whole = arith::DivUIOp::create(b, loc, arith::AddIOp::create(b, loc, from, rest), repeats);
+    Value start = arith::MinSIOp::create(b, loc, arith::MulIOp::create(b, loc, whole, repeats), to);
+    emitSpan(outer, from, start, 1, {});
+    from = split = start;
+  }
   if (vectorizable) {
     Value width = arith::ConstantIndexOp::create(b, loc, lanes);
     Value span = arith::SubIOp::create(b, loc, to, from);
@@ -243,57 +255,7 @@ void RowVectorizer::emitInner(ArrayRef<Value> outer, Value from, Value to) {
     emitSpan(outer, split, to, 1, {});
     return;
   }
-  // Reduction: lanes start from the first `lanes` elements' neutral value, so the cell's value enters the tail only.
-  SmallVector<Value> outputs, scalars;
-  SmallVector<SmallVector<Value>> places;
-  SmallVector<Value> padded(outer);
-  padded.push_back(from);
-  for (OpOperand &output : op.getDpsInitsMutable()) {
-    places.push_back(position(output, padded));
-    outputs.push_back(output.get());
-    scalars.push_back(memref::LoadOp::create(b, loc, output.get(), places.back()));
-  }
-  if (vectorizable) {
-    Operation *terminator = op.getBody()->getTerminator();
-    SmallVector<Value> wide;
-    for (auto [number, scalar] : llvm::enumerate(scalars)) {
-      // Every combining op here is idempotent (max, min) or has a neutral element (add, mul).
-      Operation *combine = terminator->getOperand(number).getDefiningOp();
-      TypedAttr neutral = arith::getNeutralElement(combine).value_or(TypedAttr());
-      Value start = neutral ? arith::ConstantOp::create(b, loc, neutral).getResult() : scalar;
-      wide.push_back(widen(start, lanes));
-    }
-    // One chain would wait for every combination before the next begins.
-    constexpr int64_t chains = 4;
-    SmallVector<Value> parallel;
-    for (int64_t chain = 0; chain < chains; ++chain)
-      parallel.append(wide);
-    Value stride = arith::ConstantIndexOp::create(b, loc, chains * lanes),
-          span = arith::SubIOp::create(b, loc, to, from);
-    Value most = arith::MulIOp::create(b, loc, arith::DivUIOp::create(b, loc, span, stride), stride);
-    Value rest = arith::AddIOp::create(b, loc, from, most);
-    emitSpan(outer, from, rest, lanes, parallel, chains);
-    for (unsigned number = 0; number < wide.size(); ++number) {
-      Operation *combine = terminator->getOperand(number).getDefiningOp();
-      auto of = [&](size_t chain) { return parallel[chain * wide.size() + number]; };
-      wide[number] = combineLike(combine, combineLike(combine, of(0), of(1)), combineLike(combine, of(2), of(3)));
-    }
-    emitSpan(outer, rest, split, lanes, wide);
-    for (auto [number, vector] : llvm::enumerate(wide)) {
-      Operation *combine = terminator->getOperand(number).getDefiningOp();
-      // Halves are folded onto each other: log2(lanes) steps in a fixed order.
-      Value folded = vector;
-      for (int64_t width = lanes / 2; width >= 1; width /= 2) {
-        Value low = vector::ExtractStridedSliceOp::create(b, loc, folded, {0}, {width}, {1});
-        Value high = vector::ExtractStridedSliceOp::create(b, loc, folded, {width}, {width}, {1});
-        folded = combineLike(combine, low, high);
-      }
-      scalars[number] = combineLike(combine, scalars[number], vector::ExtractOp::create(b, loc, folded, 0));
-    }
-  }
-  emitSpan(outer, split, to, 1, scalars);
-  for (auto [number, scalar] : llvm::enumerate(scalars))
-    memref::StoreOp::create(b, loc, scalar, outputs[number], places[number]);
+  emitReduction(outer, from, split, to, vectorizable);
 }
 
 /// Whether squares of the operand are transposed: it is contiguous along the tiled loop and walked in steps along the
@@ -319,7 +281,7 @@ void RowVectorizer::transposeSquare(OpOperand &operand, ArrayRef<Value> corner) 
     at.back() = arith::AddIOp::create(b, loc, corner.back(), arith::ConstantIndexOp::create(b, loc, row));
     rows.push_back(vector::LoadOp::create(b, loc, type, operand.get(), position(operand, at)));
   }
-  rows = deepstride::transposeInRegisters(b, loc, std::move(rows));
+  rows = transposeInRegisters(b, loc, std::move(rows));
   Value &square = squares[operand.getOperandNumber()];
   if (!square) {
     OpBuilder::InsertionGuard guard(b);
@@ -417,6 +379,7 @@ void RowVectorizer::run() {
   op.erase();
 }
 
+namespace {
 struct VectorizeRows : deepstride::impl::VectorizeRowsBase<VectorizeRows> {
   using Base::Base;
   void runOnOperation() override {

@@ -71,42 +71,85 @@ void RowSource::emitRow(ArrayRef<Value> at, Value target, Value offset) {
     emitCopy(*k, from, place, target, offset, k->index(width));
 }
 
+namespace {
+/// Reads and writes of a rotation: pairs lie half a row apart, or beside each other.
+struct RotaryPairs {
+  KernelBuilder &k;
+  Type element;
+  int64_t half;
+  bool isInterleaved;
+
+  Value read(Value buffer, Value place, int64_t width) {
+    if (width == 1)
+      return k.load(buffer, place, element);
+    return vector::LoadOp::create(k.b, k.loc, VectorType::get({width}, element), buffer, place);
+  }
+  void write(Value value, Value buffer, Value place, int64_t width) {
+    if (width == 1)
+      k.store(value, buffer, place, element);
+    else
+      vector::StoreOp::create(k.b, k.loc, value, buffer, place);
+  }
+  Value shuffle(Value x, Value y, llvm::function_ref<int64_t(int64_t)> from) {
+    int64_t width = cast<VectorType>(x.getType()).getDimSize(0);
+    auto mask = llvm::map_to_vector(llvm::seq<int64_t>(0, width), from);
+    return vector::ShuffleOp::create(k.b, k.loc, x, y, mask);
+  }
+
+  /// The first and the second numbers of `width` pairs from `pair` on.
+  std::pair<Value, Value> load(Value buffer, Value offset, Value pair, int64_t width) {
+    if (!isInterleaved)
+      return {read(buffer, k.add(offset, pair), width),
+              read(buffer, k.add(k.add(offset, pair), k.constant(half)), width)};
+    Value first = k.add(offset, k.mul(pair, k.constant(2)));
+    Value x = read(buffer, first, width), y = read(buffer, k.add(first, k.constant(width)), width);
+    if (width == 1)
+      return {x, y};
+    return {shuffle(x, y, [](int64_t lane) { return 2 * lane; }),
+            shuffle(x, y, [](int64_t lane) { return 2 * lane + 1; })};
+  }
+  void store(Value a, Value b, Value buffer, Value offset, Value pair, int64_t width) {
+    if (!isInterleaved) {
+      write(a, buffer, k.add(offset, pair), width);
+      write(b, buffer, k.add(k.add(offset, pair), k.constant(half)), width);
+      return;
+    }
+    Value first = k.add(offset, k.mul(pair, k.constant(2)));
+    if (width > 1) {
+      // Every other lane of each: the lower half of the pairs, then the upper one.
+      auto lower = [&](int64_t lane) { return lane / 2 + lane % 2 * width; };
+      auto upper = [&](int64_t lane) { return width / 2 + lower(lane); };
+      std::tie(a, b) = std::pair(shuffle(a, b, lower), shuffle(a, b, upper));
+    }
+    write(a, buffer, first, width);
+    write(b, buffer, k.add(first, k.constant(width)), width);
+  }
+};
+} // namespace
+
 void emitRotaryRow(KernelBuilder &k, ds::RotaryOp op, const RotaryRow &row) {
   Type element = k.elementOf(op.getInput());
   int64_t width = *k.sizesOf(op.getInput()).back().constant(), half = width / 2, lanes = k.target.lanes;
   bool perPair = *k.sizesOf(op.getCosines()).back().constant() == half;
   Value cosines = k.bufferOf(op.getCosines()), sines = k.bufferOf(op.getSines());
-  bool isVector = element.isF32() && lanes > 1 && !op.getInterleaved();
+  RotaryPairs pairs{k, element, half, op.getInterleaved()};
   auto walk = [&](int64_t begin, int64_t end, int64_t step) {
-    auto vector = VectorType::get({step}, element);
-    auto read = [&](Value buffer, Value place) -> Value {
-      return step > 1 ? vector::LoadOp::create(k.b, k.loc, vector, buffer, place).getResult()
-                      : k.load(buffer, place, element);
-    };
-    auto write = [&](Value value, Value place) {
-      if (step > 1)
-        vector::StoreOp::create(k.b, k.loc, value, row.to, place);
-      else
-        k.store(value, row.to, place, element);
-    };
     k.loop(k.constant(begin), k.constant(end), k.constant(step), [&](Value pair) {
-      Value first = op.getInterleaved() ? k.mul(pair, k.constant(2)) : pair;
-      Value second = k.add(first, k.constant(op.getInterleaved() ? 1 : half));
-      Value a = read(row.from, k.add(row.fromOffset, first)), b = read(row.from, k.add(row.fromOffset, second));
-      auto turned = [&](Value place, Value x, Value y, bool adds) -> Value {
-        Value column = perPair ? pair : place;
-        Value straight = arith::MulFOp::create(k.b, k.loc, x, read(cosines, k.add(row.cosineOffset, column)));
-        Value across = arith::MulFOp::create(k.b, k.loc, y, read(sines, k.add(row.sineOffset, column)));
-        if (adds)
-          return arith::AddFOp::create(k.b, k.loc, straight, across);
-        return arith::SubFOp::create(k.b, k.loc, straight, across);
+      auto [a, b] = pairs.load(row.from, row.fromOffset, pair, step);
+      auto table = [&](Value buffer, Value offset) {
+        if (!perPair)
+          return pairs.load(buffer, offset, pair, step);
+        Value both = pairs.read(buffer, k.add(offset, pair), step);
+        return std::pair(both, both);
       };
-      Value real = turned(first, a, b, false), imaginary = turned(second, b, a, true);
-      write(real, k.add(row.toOffset, first));
-      write(imaginary, k.add(row.toOffset, second));
+      auto cosine = table(cosines, row.cosineOffset), sine = table(sines, row.sineOffset);
+      auto mul = [&](Value x, Value y) -> Value { return arith::MulFOp::create(k.b, k.loc, x, y); };
+      Value real = arith::SubFOp::create(k.b, k.loc, mul(a, cosine.first), mul(b, sine.first));
+      Value imaginary = arith::AddFOp::create(k.b, k.loc, mul(b, cosine.second), mul(a, sine.second));
+      pairs.store(real, imaginary, row.to, row.toOffset, pair, step);
     });
   };
-  int64_t whole = isVector ? half / lanes * lanes : 0;
+  int64_t whole = element.isF32() && lanes > 1 ? half / lanes * lanes : 0;
   if (whole)
     walk(0, whole, lanes);
   if (whole < half)

@@ -95,16 +95,27 @@ void ColumnSpace::forEachRow(const Strip &strip, llvm::function_ref<void(Value)>
 
 SmallVector<Value> ColumnSpace::reduce(ds::ReduceKind kind, const Strip &strip, Value buffer,
                                        llvm::function_ref<Value(Value, int64_t)> map) {
-  SmallVector<Value> totals = cells(wide(neutralElement(k.b, k.loc, kind, element)));
+  return reduce(ArrayRef(kind), strip, buffer, [&](ds::ReduceKind, Value x, int64_t v) { return map(x, v); })[0];
+}
+
+SmallVector<SmallVector<Value>> ColumnSpace::reduce(ArrayRef<ds::ReduceKind> kinds, const Strip &strip, Value buffer,
+                                                    llvm::function_ref<Value(ds::ReduceKind, Value, int64_t)> map) {
+  SmallVector<SmallVector<Value>> totals;
+  for (ds::ReduceKind kind : kinds)
+    totals.push_back(cells(wide(neutralElement(k.b, k.loc, kind, element))));
   forEachRow(strip, [&](Value row) {
     for (int64_t v = 0; v < vectors; ++v) {
-      Value x = map(load(strip, buffer, row, v), v);
-      Value total = emitCombine(k.b, k.loc, kind, memref::LoadOp::create(k.b, k.loc, totals[v]), x, element);
-      memref::StoreOp::create(k.b, k.loc, total, totals[v]);
+      Value x = load(strip, buffer, row, v);
+      for (auto [kind, cells] : llvm::zip_equal(kinds, totals)) {
+        Value total = memref::LoadOp::create(k.b, k.loc, cells[v]);
+        total = emitCombine(k.b, k.loc, kind, total, map(kind, x, v), element);
+        memref::StoreOp::create(k.b, k.loc, total, cells[v]);
+      }
     }
   });
-  for (Value &total : totals)
-    total = memref::LoadOp::create(k.b, k.loc, total);
+  for (SmallVector<Value> &cells : totals)
+    for (Value &total : cells)
+      total = memref::LoadOp::create(k.b, k.loc, total);
   return totals;
 }
 
@@ -112,36 +123,26 @@ namespace {
 
 struct ColumnReduction {
   ColumnReduction(KernelBuilder &k, ds::ReduceOp op)
-      : k(k), b(k.b), loc(k.loc), kind(op.getKind()), element(k.elementOf(op.getInput())),
-        input(k.bufferOf(op.getInput())), output(k.outputBuffer(0)),
-        columns(k, element, k.sizesOf(op.getInput()), op.getAxes()) {}
+      : k(k), b(k.b), loc(k.loc), kinds(reducedKinds(k)), element(k.elementOf(op.getInput())),
+        input(k.bufferOf(op.getInput())), columns(k, element, k.sizesOf(op.getInput()), op.getAxes()) {}
 
   void emit(const Strip &strip);
 
   KernelBuilder &k;
   OpBuilder &b;
   Location loc;
-  ds::ReduceKind kind;
+  SmallVector<ds::ReduceKind> kinds;
   Type element;
-  Value input, output;
+  Value input;
   ColumnSpace columns;
 
 private:
-  Value mapped(Value x);
-  Value finished(Value total, Value greatest);
+  Value finished(ds::ReduceKind kind, Value total, Value greatest);
 };
 
 } // namespace
 
-Value ColumnReduction::mapped(Value x) {
-  if (kind == ds::ReduceKind::l1)
-    return emitUnary(b, loc, ds::UnaryKind::abs, x, element);
-  if (kind == ds::ReduceKind::l2 || kind == ds::ReduceKind::sum_square)
-    return emitBinary(b, loc, ds::BinaryKind::mul, x, x, element, element);
-  return x;
-}
-
-Value ColumnReduction::finished(Value total, Value greatest) {
+Value ColumnReduction::finished(ds::ReduceKind kind, Value total, Value greatest) {
   using Kind = ds::ReduceKind;
   if (kind == Kind::mean) {
     Value count = arith::IndexCastOp::create(b, loc, b.getI64Type(), k.index(product(columns.walkedSizes)));
@@ -153,27 +154,23 @@ Value ColumnReduction::finished(Value total, Value greatest) {
   if (kind != Kind::log_sum && kind != Kind::log_sum_exp)
     return total;
   total = emitUnary(b, loc, ds::UnaryKind::log, total, element);
-  return greatest ? arith::AddFOp::create(b, loc, total, greatest).getResult() : total;
+  Value zero = columns.wide(scalarConstant(b, loc, element, 0.0));
+  return greatest ? addLogarithm(b, loc, greatest, total, zero) : total;
 }
 
 void ColumnReduction::emit(const Strip &strip) {
   SmallVector<Value> greatest(columns.vectors);
-  if (kind == ds::ReduceKind::log_sum_exp) {
+  if (kinds[0] == ds::ReduceKind::log_sum_exp) // which is alone
     greatest = columns.reduce(ds::ReduceKind::max, strip, input, [](Value x, int64_t) { return x; });
-    Value zero = columns.wide(scalarConstant(b, loc, element, 0.0));
-    for (Value &most : greatest) { // an infinite one is not subtracted: the difference to itself would be NaN
-      Value rest = arith::SubFOp::create(b, loc, most, most);
-      Value isFinite = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, rest, zero);
-      most = arith::SelectOp::create(b, loc, isFinite, most, zero);
-    }
-  }
-  SmallVector<Value> totals = columns.reduce(kind, strip, input, [&](Value x, int64_t v) -> Value {
+  auto totals = columns.reduce(kinds, strip, input, [&](ds::ReduceKind kind, Value x, int64_t v) -> Value {
     if (!greatest[v])
-      return mapped(x);
+      return reducedValue(k, b, kind, x, element);
     return emitWeight(b, loc, arith::SubFOp::create(b, loc, x, greatest[v]));
   });
   for (int64_t v = 0; v < columns.vectors; ++v)
-    columns.store(strip, finished(totals[v], greatest[v]), output, strip.to, v);
+    for (auto [number, kind] : llvm::enumerate(kinds))
+      columns.store(strip, finished(kind, totals[number][v], greatest[v]),
+                    k.outputBuffer(static_cast<unsigned>(number)), strip.to, v);
 }
 
 bool lowerReduceColumns(KernelBuilder &k, ds::ReduceOp op) {
@@ -181,13 +178,15 @@ bool lowerReduceColumns(KernelBuilder &k, ds::ReduceOp op) {
   Type element = k.elementOf(op.getInput());
   SizeVector shape = k.sizesOf(op.getInput());
   // Integer results of real functions are truncated, which the rows do.
-  bool isExact =
-      llvm::is_contained({Kind::sum, Kind::prod, Kind::max, Kind::min, Kind::sum_square, Kind::l1}, op.getKind());
+  SmallVector<Kind> kinds = reducedKinds(k);
+  bool isExact = llvm::all_of(kinds, [](Kind kind) {
+    return llvm::is_contained({Kind::sum, Kind::prod, Kind::max, Kind::min, Kind::sum_square, Kind::l1}, kind);
+  });
   if (!ColumnSpace::exists(k, element, shape, op.getAxes()) || !(isa<FloatType>(element) || isExact))
     return false;
   ColumnReduction reduction(k, op);
   reduction.columns.forEachStrip([&](const Strip &strip) { reduction.emit(strip); });
-  k.setFlops(product(shape));
+  k.setFlops(product(shape) * SizeExpr(static_cast<int64_t>(kinds.size())));
   return true;
 }
 

@@ -29,6 +29,10 @@ public:
   /// Combines map(element, number of the vector) over the walked axes. Lanes without a column hold anything.
   llvm::SmallVector<mlir::Value> reduce(ds::ReduceKind kind, const Strip &strip, mlir::Value buffer,
                                         llvm::function_ref<mlir::Value(mlir::Value, int64_t)> map);
+  /// The same for several kinds, which `map` is told: a list of vectors for each.
+  llvm::SmallVector<llvm::SmallVector<mlir::Value>>
+  reduce(llvm::ArrayRef<ds::ReduceKind> kinds, const Strip &strip, mlir::Value buffer,
+         llvm::function_ref<mlir::Value(ds::ReduceKind, mlir::Value, int64_t)> map);
   /// Vector `v` of a strip that starts at `at`, in the compute type.
   mlir::Value load(const Strip &strip, mlir::Value buffer, mlir::Value at, int64_t v);
   void store(const Strip &strip, mlir::Value value, mlir::Value buffer, mlir::Value at, int64_t v);

@@ -3,6 +3,7 @@
 #include "codegen/lower/KernelBuilder.h"
 #include "dialects/ds/HeadRows.h"
 #include "dialects/ds/Norms.h"
+#include "dialects/ds/Reductions.h"
 #include "dialects/ds/ScalarFunctions.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -58,6 +59,11 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
     if (isa<ds::AttentionOp>(op)) // it looks at the ops before it
       anchor = op;
   bool hasAttention = anchor != nullptr, hasProduct = llvm::any_of(k.ops(), llvm::IsaPred<ds::LinearOp>);
+  auto first = k.ops().empty() ? nullptr : dyn_cast<ds::ReduceOp>(k.ops().front());
+  bool isScan = first && llvm::all_of(k.ops(), [&](Operation *op) {
+                  auto other = dyn_cast<ds::ReduceOp>(op);
+                  return op == first || (other && ds::shareScan(first, other));
+                });
   auto hasScalars = [](Type type) { return ElementInfo::of(getElementTypeOrSelf(type)).has_value(); };
   for (Operation *op : k.ops()) {
     for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
@@ -76,8 +82,11 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
     }
     if (ds::isNorm(op) && hasProduct)
       continue; // before the product, which asks for it
-    bool isAlone = llvm::all_of(k.ops(), [&](Operation *other) { return other == op || ds::isWindowOp(other); });
-    if (anchor || !(isa<ds::Anchor>(op) || (isAlone && (k.ops().size() == 1 || ds::readsWindows(op)))))
+    if (isScan && anchor)
+      continue; // beside the first
+    bool isAlone =
+        isScan || llvm::all_of(k.ops(), [&](Operation *other) { return other == op || ds::isWindowOp(other); });
+    if (anchor || !(isa<ds::Anchor>(op) || (isAlone && (k.ops().size() == 1 || isScan || ds::readsWindows(op)))))
       return op->emitOpError("cannot share a kernel with other ops");
     anchor = op;
   }

@@ -4,6 +4,7 @@
 // transposed.
 #include "codegen/kernel/Views.h"
 
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "runtime/abi/ds_abi.h"
 
 using namespace mlir;
@@ -41,7 +42,9 @@ private:
   Value emitOp(OpBuilder *body, Operation *op, const Access &access);
   unsigned windowFor(Value value, const Access &access);
   void collapse();
+  void collapseRepeats(size_t inputCount);
   void guardDivisors();
+  Value leastDivisor(Value divisors);
   int64_t leastElements() const;
   bool isTransposed(const View &view, unsigned loop) const;
   std::optional<unsigned> tiledLoop(size_t inputCount) const;
@@ -54,6 +57,7 @@ private:
   ValueRange elements;                       // block arguments of the generic, while its body is emitted
   std::vector<std::vector<unsigned>> groups; // original loop axes that one collapsed axis covers
   bool usesLoopIndex = false;
+  int64_t repeats = 1; // places of the last loop that read one element of operands
 };
 
 Access ElementwiseLowering::broadcast(const Access &access, ArrayRef<SizeExpr> own, ArrayRef<SizeExpr> shape) {
@@ -193,6 +197,28 @@ void ElementwiseLowering::collapse() {
   }
 }
 
+static bool isContiguous(const Axis &axis) { return axis.present && !axis.guard && axis.stride.isConstant(1); }
+
+/// Makes one loop of the last two where all operands stay in place along the last one, which is a part of a vector: an
+/// operand that moved along the other one is read at the new loop's place, divided.
+void ElementwiseLowering::collapseRepeats(size_t inputCount) {
+  size_t last = loops.size() - 1;
+  int64_t times = loops.size() < 2 ? 1 : loops[last].constant().value_or(1);
+  if (usesLoopIndex || times < 2 || k.target.lanes % times != 0)
+    return;
+  for (const View &view : ArrayRef(windows).take_front(inputCount))
+    if (view.axes[last].present || (view.axes[last - 1].present && !isContiguous(view.axes[last - 1])))
+      return;
+  repeats = times;
+  loops[last - 1] = loops[last - 1] * loops[last];
+  loops.erase(loops.begin() + static_cast<int64_t>(last));
+  for (auto [number, view] : llvm::enumerate(windows)) {
+    view.axes.erase(view.axes.begin() + static_cast<int64_t>(last));
+    if (number >= inputCount)
+      view.axes.back() = {loops.back(), 1, true, std::nullopt};
+  }
+}
+
 /// A zero divisor must end the call with a diagnosis; the division itself is safe but meaningless then.
 void ElementwiseLowering::guardDivisors() {
   for (Operation *op : k.ops()) {
@@ -207,12 +233,35 @@ void ElementwiseLowering::guardDivisors() {
         k.failIf(arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true)), DS_DIVISION_BY_ZERO);
     if (!isa<BlockArgument>(divisors))
       continue;
-    k.loop(k.constant(0), k.index(product(k.sizesOf(divisors))), k.constant(1), [&](Value i) {
-      Value divisor = k.load(k.bufferOf(divisors), i, element);
-      Value zero = scalarConstant(k.b, k.loc, element, 0.0);
-      k.failIf(arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, divisor, zero), DS_DIVISION_BY_ZERO);
-    });
+    Value zero = scalarConstant(k.b, k.loc, element, 0.0), least = leastDivisor(divisors);
+    k.failIf(arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, least, zero), DS_DIVISION_BY_ZERO);
   }
+}
+
+/// The least of integers as unsigned ones, which is 0 where any is.
+Value ElementwiseLowering::leastDivisor(Value divisors) {
+  Type element = k.elementOf(divisors), type = computeType(element);
+  Value buffer = k.bufferOf(divisors), zero = k.constant(0), count = k.index(product(k.sizesOf(divisors))),
+        split = zero;
+  auto walk = [&](Value from, Value to, int64_t step, Value initial, llvm::function_ref<Value(Value)> read) {
+    auto loop = scf::ForOp::create(k.b, k.loc, from, to, k.constant(step), ValueRange{initial});
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(loop.getBody());
+    Value less = arith::MinUIOp::create(k.b, k.loc, loop.getRegionIterArg(0), read(loop.getInductionVar()));
+    scf::YieldOp::create(k.b, k.loc, less);
+    return loop.getResult(0);
+  };
+  Value least = arith::ConstantOp::create(k.b, k.loc, k.b.getIntegerAttr(type, -1));
+  if (k.target.lanes > 1 && storageType(element) == type) {
+    auto vector = VectorType::get({4 * k.target.lanes}, type);
+    Value width = k.constant(4 * k.target.lanes);
+    split = k.mul(k.divide(count, width), width);
+    Value most = arith::ConstantOp::create(k.b, k.loc, DenseElementsAttr::get(vector, k.b.getIntegerAttr(type, -1)));
+    Value lanes = walk(zero, split, 4 * k.target.lanes, most,
+                       [&](Value i) { return vector::LoadOp::create(k.b, k.loc, vector, buffer, i).getResult(); });
+    least = vector::ReductionOp::create(k.b, k.loc, vector::CombiningKind::MINUI, lanes);
+  }
+  return walk(split, count, 1, least, [&](Value i) { return k.load(buffer, i, element); });
 }
 
 /// Elements that are worth another thread, which takes about a microsecond to join: functions are some ten times as
@@ -221,8 +270,6 @@ int64_t ElementwiseLowering::leastElements() const {
   bool hasFunctions = llvm::any_of(k.ops(), [](Operation *op) { return isa<ds::UnaryOp, ds::GeluOp>(op); });
   return hasFunctions ? 4096 : 16384;
 }
-
-static bool isContiguous(const Axis &axis) { return axis.present && !axis.guard && axis.stride.isConstant(1); }
 
 /// Whether a window moves in steps along the last loop and is contiguous along another one.
 bool ElementwiseLowering::isTransposed(const View &view, unsigned loop) const {
@@ -267,6 +314,7 @@ LogicalResult ElementwiseLowering::run() {
   for (unsigned i = 0; i < k.yielded().size(); ++i)
     windows.push_back(k.broadcastView(k.outputBuffer(i), loops, loops));
   collapse();
+  collapseRepeats(inputCount);
   if (loops.empty()) { // a scalar is a loop of one
     loops.push_back(1);
     for (View &view : windows)
@@ -283,8 +331,10 @@ LogicalResult ElementwiseLowering::run() {
       std::rotate(all.begin() + *tiled, all.begin() + *tiled + 1, all.end());
     SmallVector<AffineExpr> exprs;
     for (unsigned axis : all)
-      if (view.axes[axis].present)
-        exprs.push_back(getAffineDimExpr(axis, k.b.getContext()));
+      if (view.axes[axis].present) {
+        AffineExpr place = getAffineDimExpr(axis, k.b.getContext());
+        exprs.push_back(axis + 1 == rank && number < inputCount ? place.floorDiv(repeats) : place);
+      }
     maps.push_back(AffineMap::get(rank, 0, exprs, k.b.getContext()));
     (number < inputCount ? inputs : outputs).push_back(k.memrefOf(view, k.index(view.offset), all));
   }

@@ -122,7 +122,16 @@ private:
 // One function per family; each fills the kernel's body and its launch attributes, or says what it cannot lower.
 llvm::LogicalResult lowerElementwise(KernelBuilder &builder);
 llvm::LogicalResult lowerShape(KernelBuilder &builder, ds::ShapeOp op);
+/// All reductions of the kernel, which share one pass.
 llvm::LogicalResult lowerReduce(KernelBuilder &builder, ds::ReduceOp op);
+/// Their kinds, in the order of the results.
+llvm::SmallVector<ds::ReduceKind> reducedKinds(KernelBuilder &builder);
+/// What is combined of an element.
+mlir::Value reducedValue(KernelBuilder &builder, mlir::OpBuilder &b, ds::ReduceKind kind, mlir::Value x,
+                         mlir::Type element);
+/// The result of a log_sum_exp, from the logarithm of the sum of what is relative to the greatest element.
+mlir::Value addLogarithm(mlir::OpBuilder &b, mlir::Location loc, mlir::Value greatest, mlir::Value logarithm,
+                         mlir::Value zero);
 /// Where what lies behind the axes is contiguous and vectors hold the type; false elsewhere, and nothing is emitted.
 bool lowerReduceColumns(KernelBuilder &builder, ds::ReduceOp op);
 bool lowerSoftmaxColumns(KernelBuilder &builder, ds::SoftmaxOp op);
@@ -134,6 +143,8 @@ llvm::LogicalResult lowerCumulative(KernelBuilder &builder, ds::CumulativeOp op)
 llvm::LogicalResult lowerSuppress(KernelBuilder &builder, ds::SuppressOp op);
 llvm::LogicalResult lowerLinearAttention(KernelBuilder &builder, ds::LinearAttentionOp op);
 llvm::LogicalResult lowerArgsort(KernelBuilder &builder, ds::ArgsortOp op);
+/// Of single elements; false for others, and nothing is emitted.
+bool lowerArgsortDigits(KernelBuilder &builder, ds::ArgsortOp op);
 llvm::LogicalResult lowerQuantizeRows(KernelBuilder &builder, ds::QuantizeRowsOp op);
 llvm::LogicalResult lowerTopK(KernelBuilder &builder, ds::TopKOp op);
 llvm::LogicalResult lowerGather(KernelBuilder &builder, ds::GatherOp op);

@@ -36,6 +36,10 @@ enum class NanPlace { First, Last };
 mlir::Value precedes(KernelBuilder &k, mlir::Value x, mlir::Value y, mlir::Type element, bool greatest,
                      NanPlace nan = NanPlace::First);
 
+/// A signed integer as wide as x that is less where x comes before when sorting by the least, and equal where x is; not
+/// the least one, where x is a float.
+mlir::Value orderedKey(KernelBuilder &k, mlir::Value x, mlir::Type element, NanPlace nan);
+
 } // namespace deepstride
 
 #endif

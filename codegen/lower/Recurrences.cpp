@@ -1,58 +1,9 @@
-// Kernels whose steps depend on their own earlier results: the greedy choice of non-maximum suppression and linear
-// attention. One grid item is one independent chain of steps.
+// Linear attention, whose steps depend on their own earlier results. One grid item is one independent chain of steps.
 #include "codegen/lower/KernelBuilder.h"
-
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
 namespace deepstride {
-
-LogicalResult lowerSuppress(KernelBuilder &k, ds::SuppressOp op) {
-  SizeVector shape = k.sizesOf(op.getCandidates());
-  SizeExpr count = shape.back(), lines = product(ArrayRef(shape).drop_back());
-  Value length = k.index(count), zero = k.constant(0), one = k.constant(1), kept = k.outputBuffer(0);
-  Value candidates = k.bufferOf(op.getCandidates()), excludes = k.bufferOf(op.getExcludes());
-  Type byte = k.b.getI8Type();
-  int64_t lanes = k.target.lanes > 1 ? 4 * k.target.lanes : 1; // flags are bytes
-  k.setGrid(lines, 1);
-  k.setFlops(lines * count * count);
-  // What is free stays kept unless the element that was just reached, and was kept itself, excludes it.
-  auto clear = [&](Value from, Value excluded, int64_t width) {
-    if (width == 1) {
-      Value flag = arith::XOrIOp::create(k.b, k.loc, memref::LoadOp::create(k.b, k.loc, excludes, excluded),
-                                         arith::ConstantOp::create(k.b, k.loc, k.b.getIntegerAttr(byte, 1)));
-      Value free = arith::AndIOp::create(k.b, k.loc, memref::LoadOp::create(k.b, k.loc, kept, from), flag);
-      memref::StoreOp::create(k.b, k.loc, free, kept, from);
-      return;
-    }
-    auto type = VectorType::get({width}, byte);
-    Value ones = arith::ConstantOp::create(k.b, k.loc, DenseElementsAttr::get(type, APInt(8, 1)));
-    Value flag = arith::XOrIOp::create(k.b, k.loc, vector::LoadOp::create(k.b, k.loc, type, excludes, excluded), ones);
-    Value free = arith::AndIOp::create(k.b, k.loc, vector::LoadOp::create(k.b, k.loc, type, kept, from), flag);
-    vector::StoreOp::create(k.b, k.loc, free, kept, from);
-  };
-  k.loop(k.begin, k.end, one, [&](Value line) {
-    Value row = k.mul(line, length);
-    k.loop(zero, length, one, [&](Value i) {
-      Value at = k.add(row, i);
-      memref::StoreOp::create(k.b, k.loc, memref::LoadOp::create(k.b, k.loc, candidates, at), kept, at);
-    });
-    k.loop(zero, length, one, [&](Value j) {
-      Value isKept = k.load(kept, k.add(row, j), k.b.getI1Type());
-      auto branch = scf::IfOp::create(k.b, k.loc, isKept, /*withElseRegion=*/false);
-      OpBuilder::InsertionGuard guard(k.b);
-      k.b.setInsertionPointToStart(branch.thenBlock());
-      Value base = k.mul(k.add(row, j), length), next = k.add(j, one), width = k.constant(lanes), split = next;
-      if (lanes > 1) {
-        split = k.add(next, k.mul(k.divide(k.sub(length, next), width), width));
-        k.loop(next, split, width, [&](Value i) { clear(k.add(row, i), k.add(base, i), lanes); });
-      }
-      k.loop(split, length, one, [&](Value i) { clear(k.add(row, i), k.add(base, i), 1); });
-    });
-  });
-  return success();
-}
 
 // A column of the state depends on no other column: it is one grid item, and lives where the last state is returned.
 LogicalResult lowerLinearAttention(KernelBuilder &k, ds::LinearAttentionOp op) {

@@ -39,8 +39,14 @@ AffineMap RowSpace::mapOf(const View &view) {
 
 Value RowSpace::reduce(ds::ReduceKind kind, Type element, ArrayRef<const View *> views, ArrayRef<Value> row,
                        llvm::function_ref<Value(OpBuilder &, ValueRange)> map) {
+  return reduce(ArrayRef(kind), element, views, row,
+                [&](OpBuilder &b, ValueRange values) { return SmallVector<Value>{map(b, values)}; })[0];
+}
+
+SmallVector<Value> RowSpace::reduce(ArrayRef<ds::ReduceKind> kinds, Type element, ArrayRef<const View *> views,
+                                    ArrayRef<Value> row,
+                                    llvm::function_ref<SmallVector<Value>(OpBuilder &, ValueRange)> map) {
   Type type = computeType(element);
-  Value neutral = neutralElement(k.b, k.loc, kind, element);
   if (inner.empty()) { // nothing is reduced: a row is one element
     SmallVector<Value> values;
     for (const View *view : views)
@@ -49,30 +55,39 @@ Value RowSpace::reduce(ds::ReduceKind kind, Type element, ArrayRef<const View *>
   }
   // Booleans have no vector type of their own in memory: they are combined as bytes.
   Type cellType = storageType(element) == type || !type.isInteger(1) ? type : storageType(element);
-  Value cell = k.cell(cellType);
-  memref::StoreOp::create(k.b, k.loc, type == cellType ? neutral : toStorage(k.b, k.loc, neutral, element), cell);
-  SmallVector<Value> inputs;
+  SmallVector<Value> inputs, cells;
   SmallVector<AffineMap> maps;
   for (const View *view : views) {
     inputs.push_back(window(*view, row));
     maps.push_back(mapOf(*view));
   }
-  maps.push_back(AffineMap::get(static_cast<unsigned>(inner.size()), 0, k.b.getContext()));
+  for (ds::ReduceKind kind : kinds) {
+    Value neutral = neutralElement(k.b, k.loc, kind, element);
+    cells.push_back(k.cell(cellType));
+    memref::StoreOp::create(k.b, k.loc, type == cellType ? neutral : toStorage(k.b, k.loc, neutral, element),
+                            cells.back());
+    maps.push_back(AffineMap::get(static_cast<unsigned>(inner.size()), 0, k.b.getContext()));
+  }
   SmallVector<utils::IteratorType> iterators(inner.size(), utils::IteratorType::reduction);
-  linalg::GenericOp::create(k.b, k.loc, inputs, ValueRange{cell}, maps, iterators,
-                            [&](OpBuilder &b, Location loc, ValueRange arguments) {
-                              Value value = map(b, arguments.drop_back());
-                              Value sum = arguments.back();
-                              if (type == cellType) {
-                                sum = emitCombine(b, loc, kind, sum, value, element);
-                              } else {
-                                Type byte = b.getIntegerType(8, /*isSigned=*/false);
-                                sum = emitCombine(b, loc, kind, sum, toStorage(b, loc, value, element), byte);
-                              }
-                              linalg::YieldOp::create(b, loc, sum);
-                            });
-  Value result = memref::LoadOp::create(k.b, k.loc, cell);
-  return type == cellType ? result : fromStorage(k.b, k.loc, result, element);
+  linalg::GenericOp::create(
+      k.b, k.loc, inputs, cells, maps, iterators, [&](OpBuilder &b, Location loc, ValueRange arguments) {
+        SmallVector<Value> totals = map(b, arguments.take_front(inputs.size()));
+        for (auto [kind, total, sum] : llvm::zip_equal(kinds, totals, arguments.take_back(kinds.size()))) {
+          if (type == cellType) {
+            total = emitCombine(b, loc, kind, sum, total, element);
+          } else {
+            Type byte = b.getIntegerType(8, /*isSigned=*/false);
+            total = emitCombine(b, loc, kind, sum, toStorage(b, loc, total, element), byte);
+          }
+        }
+        linalg::YieldOp::create(b, loc, totals);
+      });
+  SmallVector<Value> results;
+  for (Value cell : cells) {
+    Value result = memref::LoadOp::create(k.b, k.loc, cell);
+    results.push_back(type == cellType ? result : fromStorage(k.b, k.loc, result, element));
+  }
+  return results;
 }
 
 void RowSpace::map(const View &output, Type element, ArrayRef<const View *> views, ArrayRef<Value> row,
@@ -105,6 +120,27 @@ Value RowSpace::lengthAs(Type element) {
   return emitCast(k.b, k.loc, length, k.b.getI64Type(), isa<FloatType>(element) ? computeType(element) : element);
 }
 
+SmallVector<ds::ReduceKind> reducedKinds(KernelBuilder &k) {
+  return llvm::map_to_vector(k.yielded(), [](Value value) { return value.getDefiningOp<ds::ReduceOp>().getKind(); });
+}
+
+Value reducedValue(KernelBuilder &k, OpBuilder &b, ds::ReduceKind kind, Value x, Type element) {
+  using Kind = ds::ReduceKind;
+  if (kind == Kind::l1)
+    return emitUnary(b, k.loc, ds::UnaryKind::abs, x, element);
+  if (kind == Kind::l2 || kind == Kind::sum_square)
+    return emitBinary(b, k.loc, ds::BinaryKind::mul, x, x, element, element);
+  return x;
+}
+
+Value addLogarithm(OpBuilder &b, Location loc, Value greatest, Value logarithm, Value zero) {
+  // The difference of an infinite one to itself, and with it the sum, is NaN.
+  Value rest = arith::SubFOp::create(b, loc, greatest, greatest);
+  Value isFinite = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, rest, zero);
+  Value sum = arith::AddFOp::create(b, loc, logarithm, greatest);
+  return arith::SelectOp::create(b, loc, isFinite, sum, greatest);
+}
+
 LogicalResult lowerReduce(KernelBuilder &k, ds::ReduceOp op) {
   if (lowerReduceColumns(k, op))
     return success();
@@ -112,34 +148,23 @@ LogicalResult lowerReduce(KernelBuilder &k, ds::ReduceOp op) {
   SizeVector shape = k.sizesOf(op.getInput());
   RowSpace rows(k, shape, op.getAxes());
   View input = k.broadcastView(k.bufferOf(op.getInput()), shape, shape);
-  Value output = k.outputBuffer(0);
   using Kind = ds::ReduceKind;
-  Kind kind = op.getKind();
+  SmallVector<Kind> kinds = reducedKinds(k);
   auto load = [&](OpBuilder &b, Value raw) { return fromStorage(b, k.loc, raw, element); };
-  auto mapped = [&](OpBuilder &b, Value raw) -> Value {
-    Value x = load(b, raw);
-    if (kind == Kind::l1)
-      return emitUnary(b, k.loc, ds::UnaryKind::abs, x, element);
-    if (kind == Kind::l2 || kind == Kind::sum_square)
-      return emitBinary(b, k.loc, ds::BinaryKind::mul, x, x, element, element);
-    return x;
-  };
   // Order of the rows is the order of the output's elements, whether or not reduced axes are kept.
   rows.forEachRow([&](ArrayRef<Value> row) {
-    Value greatest;
-    if (kind == Kind::log_sum_exp && isa<FloatType>(computeType(element))) {
+    Value greatest; // of a log_sum_exp, which is alone
+    if (kinds[0] == Kind::log_sum_exp && isa<FloatType>(computeType(element))) {
       greatest =
           rows.reduce(Kind::max, element, {&input}, row, [&](OpBuilder &b, ValueRange v) { return load(b, v[0]); });
-      // An infinite one is not subtracted: the difference to itself would be NaN.
-      Value rest = arith::SubFOp::create(k.b, k.loc, greatest, greatest);
-      Value zero = scalarConstant(k.b, k.loc, element, 0.0);
-      Value isFinite = arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::OEQ, rest, zero);
-      greatest = arith::SelectOp::create(k.b, k.loc, isFinite, greatest, zero);
     }
-    Value result = rows.reduce(kind, element, {&input}, row, [&](OpBuilder &b, ValueRange v) -> Value {
-      if (!greatest)
-        return mapped(b, v[0]);
-      return emitWeight(b, k.loc, arith::SubFOp::create(b, k.loc, load(b, v[0]), greatest));
+    SmallVector<Value> results = rows.reduce(kinds, element, {&input}, row, [&](OpBuilder &b, ValueRange v) {
+      SmallVector<Value> values;
+      Value x = load(b, v[0]);
+      for (Kind kind : kinds)
+        values.push_back(greatest ? emitWeight(b, k.loc, arith::SubFOp::create(b, k.loc, x, greatest))
+                                  : reducedValue(k, b, kind, x, element));
+      return values;
     });
     auto unary = [&](ds::UnaryKind function, Value x) -> Value {
       if (isa<FloatType>(x.getType()))
@@ -148,17 +173,19 @@ LogicalResult lowerReduce(KernelBuilder &k, ds::ReduceOp op) {
       return emitCast(k.b, k.loc, emitUnary(k.b, k.loc, function, emitCast(k.b, k.loc, x, element, f64), f64), f64,
                       element);
     };
-    if (kind == Kind::mean)
-      result = emitBinary(k.b, k.loc, ds::BinaryKind::div, result, rows.lengthAs(element), element, element);
-    if (kind == Kind::l2)
-      result = unary(ds::UnaryKind::sqrt, result);
-    if (kind == Kind::log_sum || kind == Kind::log_sum_exp)
-      result = unary(ds::UnaryKind::log, result);
-    if (greatest)
-      result = arith::AddFOp::create(k.b, k.loc, result, greatest);
-    k.store(result, output, k.linearize(row, rows.outerSizes), element);
+    for (auto [number, kind, result] : llvm::enumerate(kinds, results)) {
+      if (kind == Kind::mean)
+        result = emitBinary(k.b, k.loc, ds::BinaryKind::div, result, rows.lengthAs(element), element, element);
+      if (kind == Kind::l2)
+        result = unary(ds::UnaryKind::sqrt, result);
+      if (kind == Kind::log_sum || kind == Kind::log_sum_exp)
+        result = unary(ds::UnaryKind::log, result);
+      if (greatest)
+        result = addLogarithm(k.b, k.loc, greatest, result, scalarConstant(k.b, k.loc, element, 0.0));
+      k.store(result, k.outputBuffer(static_cast<unsigned>(number)), k.linearize(row, rows.outerSizes), element);
+    }
   });
-  k.setFlops(product(shape));
+  k.setFlops(product(shape) * SizeExpr(static_cast<int64_t>(kinds.size())));
   return success();
 }
 

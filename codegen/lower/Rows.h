@@ -18,6 +18,11 @@ public:
   mlir::Value reduce(ds::ReduceKind kind, mlir::Type element, llvm::ArrayRef<const View *> views,
                      llvm::ArrayRef<mlir::Value> row,
                      llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)> map);
+  /// The same for several kinds at once; `map` gives a value for each.
+  llvm::SmallVector<mlir::Value>
+  reduce(llvm::ArrayRef<ds::ReduceKind> kinds, mlir::Type element, llvm::ArrayRef<const View *> views,
+         llvm::ArrayRef<mlir::Value> row,
+         llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::OpBuilder &, mlir::ValueRange)> map);
   /// output = body(elements of the views) over a row, which is row `to` of the output (empty: the same).
   void map(const View &output, mlir::Type element, llvm::ArrayRef<const View *> views, llvm::ArrayRef<mlir::Value> row,
            llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)> body,

@@ -1,6 +1,7 @@
-// Kernels that sort: the k first elements along an axis, and the order of the slices of a tensor. Both sort indices in
-// the buffer of their result, by a heap whose root is the last one in the order: no memory beside it, and O(n log k)
-// steps whatever the elements are. The index decides between equal ones, so the result is that of a stable sort.
+// Kernels that sort: the k first elements along an axis, and the order of the slices of a tensor, of several elements
+// each (single ones: DigitSort.cpp). Both sort indices in the buffer of their result, by a heap whose root is the last
+// one in the order: no memory beside it, and O(n log k) steps whatever the elements are. The index decides between
+// equal ones, so the result is that of a stable sort.
 #include "codegen/lower/Lines.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -104,6 +105,8 @@ static Value isBeforeByIndex(KernelBuilder &k, Value less, Value greater, Value 
 }
 
 LogicalResult lowerArgsort(KernelBuilder &k, ds::ArgsortOp op) {
+  if (lowerArgsortDigits(k, op))
+    return success();
   SizeVector shape = k.sizesOf(op.getInput());
   Type element = k.elementOf(op.getInput());
   SizeExpr columns = product(ArrayRef(shape).drop_front());

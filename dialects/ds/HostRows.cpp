@@ -109,17 +109,50 @@ static HostTensor argsort(ds::ArgsortOp op, const HostTensor &input) {
   return result;
 }
 
-static HostTensor suppress(const HostTensor &candidates, const HostTensor &excludes) {
-  HostTensor kept = HostTensor::allocate(candidates.element, candidates.shape);
-  int64_t length = candidates.shape.back();
-  for (int64_t i = 0, n = candidates.count(); i < n; ++i) {
-    bool isKept = numberAt(candidates, i).integer != 0;
-    int64_t row = length ? i / length * length : 0;
-    for (int64_t j = row; j < i && isKept; ++j)
-      isKept = !(kept.data[j] && numberAt(excludes, j * length + (i - row)).integer != 0);
-    setNumber(kept, i, {0.0, isKept});
+/// As ds.suppress says, in arithmetic of `Real`.
+template <typename Real> static HostTensor suppress(ds::SuppressOp op, ArrayRef<HostTensor> operands) {
+  const HostTensor &scores = operands[0];
+  int64_t length = scores.shape[2], classes = scores.shape[1];
+  HostTensor result = HostTensor::allocate(IntegerType::get(op.getContext(), 64), scores.shape);
+  auto real = [&](unsigned operand, int64_t place) {
+    return static_cast<Real>(numberAt(operands[operand], place).real);
+  };
+  // Whatever is compared with NaN, is not more: the order of operands of minima and maxima does not matter here.
+  auto least = [](Real x, Real y) { return std::isnan(x) || x < y ? x : y; };
+  auto most = [](Real x, Real y) { return std::isnan(x) || x > y ? x : y; };
+  Real part = real(4, 0);
+  for (int64_t line = 0; line < scores.shape[0] * classes; ++line) {
+    int64_t ends = line / classes * 2 * length;
+    auto overlap = [&](int64_t i, int64_t j) {
+      Real shared = 1, areas[2] = {1, 1};
+      for (int64_t axis = 0; axis < 2; ++axis) {
+        int64_t a = ends + axis * length + i, b = ends + axis * length + j;
+        Real common = most(least(real(2, a), real(2, b)) - most(real(1, a), real(1, b)), 0);
+        shared *= common;
+        areas[0] *= real(2, a) - real(1, a);
+        areas[1] *= real(2, b) - real(1, b);
+      }
+      Real sum = areas[0] + areas[1], both = sum - shared, bound = both * part;
+      return shared > bound && shared > 0;
+    };
+    std::vector<int64_t> order, kept;
+    for (int64_t i = 0; i < length; ++i)
+      if (operands.size() < 6 || real(0, line * length + i) > real(5, 0))
+        order.push_back(i);
+    llvm::sort(order, [&](int64_t a, int64_t b) {
+      Real x = real(0, line * length + a), y = real(0, line * length + b);
+      bool isBefore = x > y || (std::isnan(x) && !std::isnan(y)), isBehind = y > x || (std::isnan(y) && !std::isnan(x));
+      return isBefore || (!isBehind && a < b);
+    });
+    for (int64_t i : order)
+      if (static_cast<int64_t>(kept.size()) < numberAt(operands[3], 0).integer &&
+          llvm::none_of(kept, [&](int64_t j) { return overlap(j, i); }))
+        kept.push_back(i);
+    kept.resize(static_cast<size_t>(length), -1);
+    for (auto [place, box] : llvm::enumerate(kept))
+      setNumber(result, line * length + static_cast<int64_t>(place), {0.0, box});
   }
-  return kept;
+  return result;
 }
 
 static std::optional<HostTensor> insert(ds::InsertOp op, const HostTensor &update, const HostTensor &into) {
@@ -148,8 +181,12 @@ std::optional<HostTensor> evaluateRowsOnHost(Operation *op, ArrayRef<HostTensor>
     return normalize(operands, rows.getAxis(), rows.getEpsilon().convertToDouble(), /*isCentred=*/false);
   if (auto sorted = dyn_cast<ds::ArgsortOp>(op))
     return argsort(sorted, operands[0]);
-  if (isa<ds::SuppressOp>(op))
-    return suppress(operands[0], operands[1]);
+  if (auto choice = dyn_cast<ds::SuppressOp>(op)) {
+    Type type = operands[0].element;
+    if (!type.isF32() && !type.isF64())
+      return std::nullopt;
+    return type.isF32() ? suppress<float>(choice, operands) : suppress<double>(choice, operands);
+  }
   if (auto replaced = dyn_cast<ds::InsertOp>(op))
     return insert(replaced, operands[0], operands[1]);
   return evaluateWindowsOnHost(op, operands);

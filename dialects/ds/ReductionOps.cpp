@@ -146,17 +146,23 @@ LogicalResult CumulativeOp::inferResults(Inference &inference) {
 }
 
 LogicalResult SuppressOp::inferResults(Inference &inference) {
-  const TensorFacts &candidates = inference.operand(0), &excludes = inference.operand(1);
-  if (!candidates.elementType.isInteger(1) || !excludes.elementType.isInteger(1))
-    return inference.error("C1: both operands must be i1");
-  if (candidates.rank() < 1 || excludes.rank() != candidates.rank() + 1)
-    return inference.error("C2: the second operand must have one axis more than the first, which has at least one");
-  SizeVector expected = candidates.sizes;
-  expected.push_back(expected.back());
-  for (auto [own, size] : llvm::zip_equal(excludes.sizes, expected))
-    if (failed(inference.requireEqual(own, size, "C2: excludes")))
-      return failure();
-  inference.addResult(candidates.elementType, candidates.sizes);
+  const TensorFacts &scores = inference.operand(0);
+  for (unsigned number = 0; number < getNumOperands(); ++number) {
+    const TensorFacts &facts = inference.operand(number);
+    bool isMost = number == 3;
+    if (isMost ? !facts.elementType.isSignlessInteger(64)
+               : !isa<FloatType>(facts.elementType) || facts.elementType != scores.elementType)
+      return inference.error("C1: scores, ends, 'overlap' and 'least' must be of one float type, 'most' i64");
+    if (facts.rank() != (number < 3 ? 3 : 0))
+      return inference.error("C2: scores and ends must have three axes, the other operands none");
+  }
+  for (unsigned number : {1u, 2u}) {
+    SizeVector expected = {scores.sizes[0], 2, scores.sizes[2]};
+    for (auto [own, size] : llvm::zip_equal(inference.operand(number).sizes, expected))
+      if (failed(inference.requireEqual(own, size, "C2: ends of boxes")))
+        return failure();
+  }
+  inference.addResult(IntegerType::get(getContext(), 64), scores.sizes);
   return success();
 }
 

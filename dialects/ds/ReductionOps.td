@@ -112,20 +112,25 @@ def DS_CumulativeOp : DS_TensorOp<"cumulative"> {
 }
 
 def DS_SuppressOp : DS_TensorOp<"suppress"> {
-  let summary = "greedy choice of elements that do not exclude each other";
+  let summary = "greedy choice of boxes that do not overlap much";
   let description = [{
-    Along the last axis of `candidates` [..., n], in order: an element is kept where it is a candidate and no earlier
-    kept element j has `excludes` [..., j, i]. Created by the importer (NonMaxSuppression, after sorting). Gone after:
-    codegen.
+    For every batch and class, boxes are taken up from the greatest of the `scores` [B, C, n] down, the first of equal ones
+    first and NaN before every number; with `least`, only those above it. A box is kept where fewer than `most` are, and
+    where it overlaps no kept one: what both share is positive, and more than `overlap` times what they cover together.
+    Their ends along two axes are `low` and `high` [B, 2, n]. The result [B, C, n] begins with the numbers of the kept
+    boxes, in the order in which they were taken up; the rest of it is -1. Created by the importer (NonMaxSuppression).
+    Gone after: codegen.
 
-    Constraints: C1 both operands are i1; C2 `excludes` has the shape of `candidates` with its last axis twice, and
-    `candidates` has at least one axis.
+    Constraints: C1 scores, ends, `overlap` and `least` are of one float type, `most` is i64; C2 the shapes are as above,
+    and the others are scalars.
 
-    Example: `%2 = ds.suppress %0, %1 : (tensor<4xi1>, tensor<4x4xi1>) -> tensor<4xi1>`
+    Example: `%5 = ds.suppress %0, %1, %2 most %3 overlap %4 : (tensor<1x2x9xf32>, tensor<1x2x9xf32>, tensor<1x2x9xf32>, tensor<i64>, tensor<f32>) -> tensor<1x2x9xi64>`
   }];
-  let arguments = (ins DS_Tensor:$candidates, DS_Tensor:$excludes);
+  let arguments = (ins DS_Tensor:$scores, DS_Tensor:$low, DS_Tensor:$high, DS_Tensor:$most, DS_Tensor:$overlap,
+                       Optional<DS_Tensor>:$least);
   let results = (outs DS_Tensor:$result);
-  let assemblyFormat = "$candidates `,` $excludes attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = [{$scores `,` $low `,` $high `most` $most `overlap` $overlap (`least` $least^)? attr-dict `:`
+                         functional-type(operands, results)}];
 }
 
 def DS_ArgsortOp : DS_TensorOp<"argsort"> {

@@ -62,6 +62,17 @@ def MergeProducts : Pass<"ds-merge-products", "::mlir::ModuleOp"> {
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }
 
+def MergeReductions : Pass<"ds-merge-reductions", "::mlir::func::FuncOp"> {
+  let summary = "read an input once for its reductions over the same axes";
+  let description = [{
+    Up to four `ds.reduce` ops of one input over the same axes, as the least and the greatest element are, become one
+    `ds.fused` region; what stands between them and needs one moves behind it. A log_sum_exp, which reads its input twice,
+    stays alone, and so does what a branch or loop that needs the one keeps from the other. Numerically a no-op, bit by
+    bit. Reports: reductions merged.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+}
+
 def NarrowIntegerProducts : Pass<"ds-narrow-integer-products", "::mlir::ModuleOp"> {
   let summary = "multiply 32-bit integers that hold no more than 16 bits as 16 bits";
   let description = [{

@@ -235,6 +235,9 @@ def reductions(folder):
         x = p.input(rows, "f32")
         p.test("ds.reduce log_sum_exp {0} axes [1] keep false", [x], "f32", [4],
                np.array([np.inf, -np.inf, np.nan, 1000 + np.log1p(np.exp(-1))]))
+        columns = p.input(rows.T, "f32")
+        p.test("ds.reduce log_sum_exp {0} axes [0] keep false", [columns], "f32", [4],
+               np.array([np.inf, -np.inf, np.nan, 1000 + np.log1p(np.exp(-1))]))
         for kind in ("sum", "max", "min"):
             p.test(f"ds.reduce {kind} {{0}} axes [1] keep false", [x], "f32", [4], reduced(kind, rows, 1, False))
     for element in ("i32", "i64", "ui32", "ui64"):

@@ -228,18 +228,98 @@ def sorted_slices(folder):
     p.verify(folder)
 
 
+def greedy_choice(scores, low, high, most, overlap, least):
+    """The numbers of the boxes of one line that are kept; NaN is greater than every number."""
+    kept = []
+    order = np.lexsort((np.arange(len(scores)), -np.nan_to_num(scores, nan=0), ~np.isnan(scores)))
+    for i in order:
+        others = np.array(kept, int)
+        shared = np.prod(np.maximum(np.minimum(high[:, others], high[:, [i]]) - np.maximum(low[:, others], low[:, [i]]), 0), 0)
+        extents = high - low
+        both = np.prod(extents[:, others], 0) + np.prod(extents[:, i]) - shared
+        with np.errstate(all="ignore"):
+            excluded = ((shared > 0) & (shared / both > overlap)).any()
+        if len(kept) < most and (least is None or scores[i] > least) and not excluded:
+            kept.append(i)
+    return kept + [-1] * (len(scores) - len(kept))
+
+
+@case
+def orders_of_single_elements(folder):
+    """Of few and many different numbers, whose bytes are all the same or not; the order of equal ones is kept."""
+    p = Program()
+    for number, n in enumerate((0, 1, 2, 9, 255, 257, 1000)):
+        for element in ("i8", "ui8", "i16", "i32", "ui32", "i64", "ui64"):
+            info = np.iinfo(DTYPES[element])
+            wide = p.random.integers(info.min, info.max, n, DTYPES[element], endpoint=True)
+            small = p.random.integers(-3 if info.min else 0, 9, n)
+            for x in (wide, small, np.where(p.random.random(n) < 0.5, wide, p.random.choice([info.min, 0, info.max], n))):
+                x = p.input(x, element, [f"n{number}"])
+                exact(p, "ds.argsort {0}", [x], "i64", [f"n{number}"], np.argsort(x.array, kind="stable"))
+        for element in ("f32", "f64", "f16", "bf16"):
+            x = p.random.standard_normal(n) * 2.0 ** p.random.integers(-12, 12, n)
+            x = np.where(p.random.random(n) < 0.3, p.random.choice([-np.inf, -1, -0.0, 0, 1, np.inf, np.nan, -np.nan], n), x)
+            x = p.input(x, element, [f"n{number}"])
+            exact(p, "ds.argsort {0}", [x], "i64", [f"n{number}"], np.argsort(x.array, kind="stable"))  # NaN comes last
+    p.verify(folder)
+
+
+@case
+def rotations_of_pairs(folder):
+    """Halves of a row and neighbours, below, at and beyond a vector's width; a number of each table for a pair or a place."""
+    p = Program()
+    for number, width in enumerate((2, 10, 16, 32, 34, 64, 70, 128)):
+        for element in ("f32", "f64", "f16"):
+            for interleaved in (False, True):
+                rows, columns = [2, f"r{number}"], width // 2 if number % 2 else width
+                x = p.input(p.random.standard_normal((2, 3, width)), element, [*rows, width])
+                tables = [p.input(p.random.uniform(-1, 1, (3, columns)), element, [rows[1], columns]) for _ in range(2)]
+                first, second = (slice(0, None, 2), slice(1, None, 2)) if interleaved else (slice(width // 2), slice(width // 2, None))
+                cosine, sine = (np.concatenate([t.wide] * 2, 1) if columns < width else t.wide for t in tables)
+                if interleaved and columns < width:
+                    cosine, sine = (np.repeat(t.wide, 2, 1) for t in tables)
+                a, b, y = x.wide[..., first], x.wide[..., second], np.empty(x.wide.shape)
+                y[..., first] = a * cosine[:, first] - b * sine[:, first]
+                y[..., second] = b * cosine[:, second] + a * sine[:, second]
+                p.test(f"ds.rotary {{0}}, {{1}}, {{2}} interleaved {str(interleaved).lower()}", [x, *tables], element,
+                       [*rows, width], y, scale=4)
+    p.verify(folder)
+
+
+@case
+def boxes_that_do_not_overlap_much(folder):
+    """Numbers of boxes around a block of keys and beyond; ties, both zeros and NaN among scores, NaN and empty boxes."""
+    p = Program()
+    for number, (n, most, least) in enumerate(((0, 3, None), (1, 1, 0.5), (9, 4, None), (33, 0, 0), (64, -1, None), (64, 64, 0.25),
+                                               (65, 20, -1), (200, 150, None), (700, 100, 0.1), (130, 1 << 40, -0.0))):
+        for element in ("f32", "f64", "f16"):
+            batches, classes = (1, 2) if number % 2 else (2, 1)
+            few = p.random.choice(np.array([-1, -0.0, 0, 0.5, np.inf]), (batches, classes, n))
+            scores = np.where(p.random.random(few.shape) < 0.5, p.random.uniform(0, 1, few.shape), few)
+            scores = np.where(p.random.random(few.shape) < 0.05, np.nan, scores)
+            low = p.random.uniform(0, 5, (batches, 2, n))
+            high = low + p.random.uniform(0.3, 3, low.shape)
+            high = np.where(p.random.random(low.shape) < 0.05, low, np.where(p.random.random(low.shape) < 0.02, np.nan, high))
+            if element == "f16":  # what two boxes share and cover is exact
+                scores, low, high = scores, np.round(2 * low) / 2, np.round(2 * high) / 2
+            dims = [batches, classes, f"n{number}"], [batches, 2, f"n{number}"]
+            operands = [p.input(x, element, d) for x, d in ((scores, dims[0]), (low, dims[1]), (high, dims[1]))]
+            operands += [p.input(np.int64(most), "i64"), p.input(np.float64(0.3125), element)]
+            text = "ds.suppress {0}, {1}, {2} most {3} overlap {4}"
+            if least is not None:
+                operands.append(p.input(np.float64(least), element))
+                text += " least {5}"
+            values = [x.wide for x in operands]
+            y = [[greedy_choice(values[0][b, c], values[1][b], values[2][b], most, 0.3125, None if least is None else values[5])
+                  for c in range(classes)] for b in range(batches)]
+            p.test(text, operands, "i64", dims[0], np.array(y, np.int64).reshape(batches, classes, n))
+    p.verify(folder)
+
+
 @case
 def recurrences(folder):
     p = Program()
     random = p.random
-    for lines, n in ((1, 1), (3, 9), (2, 30)):
-        c, e = random.uniform(size=(lines, n)) < 0.8, random.uniform(size=(lines, n, n)) < 0.2
-        kept = np.zeros_like(c)
-        for line in range(lines):
-            for i in range(n):
-                kept[line, i] = c[line, i] and not (kept[line, :i] & e[line, :i, i]).any()
-        operands = [p.input(c, "i1", [f"l{n}", n]), p.input(e, "i1", [f"l{n}", n, n])]
-        p.test("ds.suppress {0}, {1}", operands, "i1", [f"l{n}", n], kept)
     for element, heads, groups, steps, delta in (("f32", 4, 2, 7, True), ("f64", 3, 3, 5, False), ("f64", 4, 1, 3, True)):
         shapes = [(2, heads, steps, 6), (2, groups, steps, 6), (2, groups, steps, 5), (2, groups, steps, 6),
                   (2, groups, steps), (2, groups, 6, 5)]

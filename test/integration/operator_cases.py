@@ -5,7 +5,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from kit import case, compile_model, distance, expect, onnx_runtime, run_package
+from kit import case, compile_model, distance, expect, onnx_runtime, run_package, tool
 from programs import SEED
 
 PREVIEW = "ai.onnx.preview.training"
@@ -211,17 +211,6 @@ def sampled_images(folder):
     for corners in (0, 1):
         check(folder, "AffineGrid", [("t", numbers(2, 2, 3, dtype=np.float32)), ("s", size)], align_corners=corners,
               tolerance=1e-6)
-    check(folder, "Col2Im", [("x", numbers(2, 3 * 4, 12)), ("i", np.array([6, 5])), ("b", np.array([2, 2]))],
-          expected={"y": np.stack([col2im(sample) for sample in numbers(2, 3, 2, 2, 3, 4)])}, pads=[0, 0, 0, 1], strides=[2, 1],
-          dilations=[1, 2], tolerance=1e-12)
-
-
-def col2im(columns):
-    """Windows [channels, 2, 2, 3 rows, 4 columns] added up: strides 2 and 1, dilations 1 and 2, a column of padding."""
-    image = np.zeros((columns.shape[0], 6, 6))
-    for i, j, row, column in np.ndindex(2, 2, *columns.shape[3:]):
-        image[:, 2 * row + i, column + 2 * j] += columns[:, i, j, row, column]
-    return image[:, :, :5]
 
 
 @case
@@ -449,3 +438,27 @@ def sums_of_integers_along_axes_of_the_run(folder):
     for axis in (0, -1):
         check(folder, "CumSum", [("x", x), ("axis", np.array(axis, np.int32))], opset=14, exclusive=1,
               expected={"y": np.concatenate([[0], np.cumsum(x)[:-1]]).astype(np.int32)})
+
+
+@case
+def caches_written_from_a_place_for_each_batch(folder):
+    """TensorScatter along every axis but the first, around the end, and places that do not exist."""
+    random = np.random.default_rng(SEED)
+    cache = numbers(3, 2, 9, 4, dtype=np.float32)
+    for axis, mode in ((1, "circular"), (2, "linear"), (-2, "circular"), (-1, "linear"), (3, "circular")):
+        shape = list(cache.shape)
+        shape[axis] = 2
+        update = numbers(*shape, dtype=np.float32, salt=1)
+        start = random.integers(0, cache.shape[axis] - (1 if mode == "linear" else 0), 3)
+        y = np.moveaxis(cache.copy(), axis, 1)
+        for batch, first in enumerate(start):
+            y[batch, (first + np.arange(2)) % cache.shape[axis]] = np.moveaxis(update, axis, 1)[batch]
+        check(folder, "TensorScatter", [("c", cache), ("u", update), ("w", start)], opset=24, tolerance=0, axis=axis, mode=mode,
+              expected={"y": np.moveaxis(y, 1, axis)})
+    y = cache.copy()
+    y[:, :, :5] = update = numbers(3, 2, 5, 4, dtype=np.float32)
+    check(folder, "TensorScatter", [("c", cache), ("u", update)], opset=24, tolerance=0, expected={"y": y})
+    path, given = build(folder, "TensorScatter", [("c", cache), ("u", update), ("w", np.array([0, 4, 5]))], ["y"], 24)
+    np.savez(folder / "in.npz", **given)
+    tool("ds-opt", path, "-o", folder / "far.dsp")
+    tool("ds-run", folder / "far.dsp", "--inputs", folder / "in.npz", "--output", folder / "out.npz", code=1)

@@ -9,7 +9,7 @@ import re
 import numpy as np
 
 from kit import case, compile_model, expect, run_package, tool
-from programs import SEED
+from programs import DTYPES, SEED, Program
 
 COUNT = 251  # whole vectors and a tail; in f64 still little enough for ds.constant
 FLOATS = {"f64": (53, -1074, 1024), "f32": (24, -149, 128), "f16": (11, -24, 16), "bf16": (8, -133, 128)}
@@ -342,3 +342,51 @@ def constant_exponents_change_no_bit(folder):
         same = (known.view("u4") == read.view("u4")) | (np.isnan(known) & np.isnan(read))
         at = int(np.argmin(same))
         expect(same.all(), f"{x[at]!r} ** {exponent}: {known[at]!r} with a constant exponent, {read[at]!r} with an input")
+
+
+def whole_quotients(p, element):
+    """Dividends and divisors of a type: all pairs of bytes; else numbers of all sizes, edges, and what lies beside a
+    multiple of the divisor, where a rounded quotient would be off by one."""
+    kind = DTYPES[element]
+    info = np.iinfo(kind)
+    if info.bits == 8:
+        x, y = np.meshgrid(np.arange(info.min, info.max + 1), np.arange(info.min, info.max + 1))
+        return x[y != 0].astype(kind), y[y != 0].astype(kind)
+    edges = [n for n in (info.min, info.min + 1, -2, -1, 0, 1, 2, 3, info.max // 2, info.max - 1, info.max) if n >= info.min]
+    pairs = [(x, y) for x in edges for y in edges if y]
+    for _ in range(3000):
+        y = int(p.random.integers(1, 1 << int(p.random.integers(1, info.bits - 1)), dtype=np.uint64))
+        y = -y if info.min and p.random.random() < 0.5 else y
+        q = int(p.random.integers(0, info.max // abs(y) + 1, dtype=np.uint64))
+        pairs += [(x, y) for x in (q * y - 1, q * y, q * y + 1) if info.min <= x <= info.max]
+    return tuple(np.array(column, dtype=object).astype(kind) for column in zip(*pairs))
+
+
+@case
+def quotients_of_integers(folder):
+    """Exact, towards zero; the remainders with the sign of the divisor (mod) and of the dividend (fmod)."""
+    p = Program()
+    for number, element in enumerate(("i8", "ui8", "i16", "ui16", "i32", "ui32", "i64", "ui64")):
+        x, y = whole_quotients(p, element)
+        bits, least = np.iinfo(x.dtype).bits, np.iinfo(x.dtype).min
+        wrap = lambda n: (n - least) % (1 << bits) + least
+        whole = [(int(a), int(b)) for a, b in zip(x, y)]
+        quotients = [abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1) for a, b in whole]
+        expected = {"div": [wrap(q) for q in quotients], "fmod": [a - q * b for (a, b), q in zip(whole, quotients)],
+                    "mod": [a % b for a, b in whole]}
+        operands = [p.input(values, element, [f"n{number}"]) for values in (x, y)]
+        for kind, values in expected.items():
+            p.test(f"ds.binary {kind} {{0}}, {{1}}", operands, element, [f"n{number}"], np.array(values, object).astype(x.dtype))
+    p.verify(folder)
+
+
+@case
+def a_divisor_of_zero_is_found_anywhere(folder):
+    for length, place in ((1, 0), (64, 63), (65, 64), (200, 70), (7, 3)):
+        for element in ("i8", "i64"):
+            p = Program()
+            x, y = (p.input(p.random.integers(1, 100, length), element) for _ in range(2))
+            y.array[place] = 0
+            p.test("ds.binary div {0}, {1}", [x, y], element, [length], x.array)
+            ended = p.run(folder, ["--mcpu=host"], code=1)
+            expect("zero" in ended.err, f"expected a division by zero, found {ended.err}")

@@ -1,4 +1,4 @@
-"""Softmax, running sums and arg-reductions along every axis against NumPy: what lies behind the axis is walked in vectors,
+"""Softmax, running sums, reductions and arg-reductions along every axis against NumPy: what lies behind the axis is walked in vectors,
 so sizes are below, at and beyond their width, whole and with a rest, and dynamic."""
 import numpy as np
 
@@ -103,4 +103,53 @@ def running_sums_over_every_axis(folder):
                     y = y[:, ::-1 if reverse else 1]
                     options = f"axis 1 exclusive {str(exclusive).lower()} reverse {str(reverse).lower()}"
                     p.test(f"ds.cumulative {kind} {{0}} {options}", [x], element, dims, y, rtol=0)
+    p.verify(folder)
+
+
+def extreme(kind, x, axis):
+    """NaN where there is one; of zeros alone and what is further in, +0 is greater than -0."""
+    start = -np.inf if kind == "max" else np.inf
+    if kind == "min":
+        return -extreme("max", -x, axis)
+    most = x.max(axis, initial=start)
+    has_positive = ((x == 0) & ~np.signbit(x)).any(axis)
+    return np.where(most == 0, np.where(has_positive, 0.0, -0.0), most)
+
+
+@case
+def several_reductions_of_one_input(folder):
+    """One pass for up to four; the sign of a zero shows in its inverse."""
+    p = Program()
+    one = p.constant("1.0", "f32", np.float32(1))
+    for number, (rows, length) in enumerate(((3, 1), (6, 65), (5, 300), (4, 1029), (3, 0))):
+        for element in FLOATS:
+            dims = dims_of((rows, length), number)[:2]
+            x = special(p.random, (rows, length), element)
+            for row, sign in zip(range(1, rows), (-1, 1, -1)):  # lines whose extreme is 0, and lines without NaN
+                x[row] = sign * np.abs(np.where(np.isnan(x[row]), 0, x[row]))
+            x = p.input(x, element, dims)
+            for axis in (1, 0):
+                if x.array.shape[axis] == 0:
+                    continue
+                for kind in ("max", "min"):
+                    y = extreme(kind, x.wide, axis)
+                    y = p.test(f"ds.reduce {kind} {{0}} axes [{axis}] keep false", [x], element, [dims[1 - axis]], y, rtol=0)
+                    if element == "f32":
+                        with np.errstate(all="ignore"):
+                            p.test("ds.binary div {0}, {1}", [one, y], element, [dims[1 - axis]], 1 / y.array)
+            x = p.input(p.random.integers(1, 3, (rows, length)), element, dims)
+            for axes in ([0], [1], [0, 1]) if length else ():
+                kept = [1 if axis in axes else size for axis, size in enumerate(dims)]
+                for kind, y in (("max", x.wide.max(tuple(axes), initial=-np.inf, keepdims=True)),
+                                ("sum", x.wide.sum(tuple(axes), keepdims=True)),
+                                ("l2", np.sqrt((x.wide**2).sum(tuple(axes), keepdims=True))),
+                                ("log_sum_exp", np.log(np.exp(x.wide).sum(tuple(axes), keepdims=True)))):
+                    p.test(f"ds.reduce {kind} {{0}} axes {axes} keep true", [x], element, kept, y, scale=1)
+        for element in ("i8", "ui8", "i32", "ui64"):
+            dims = dims_of((rows, length), number)[:2]
+            x = p.input(whole(p.random, (rows, length), element), element, dims)
+            for axes in ([0], [1]):
+                for kind in ("max", "min", "sum") if length else ("sum",):
+                    y = x.array.sum(axes[0], dtype=x.array.dtype) if kind == "sum" else getattr(x.array, kind)(axes[0])
+                    p.test(f"ds.reduce {kind} {{0}} axes {axes} keep false", [x], element, [dims[1 - axes[0]]], y)
     p.verify(folder)

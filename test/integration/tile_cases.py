@@ -63,6 +63,30 @@ def transposes_among_other_steps(folder):
 
 
 @case
+def elements_repeated(folder):
+    """Whole parts of a vector and others, beside numbers for a row and for all, and on steps before."""
+    p = Program()
+    for number, (rows, columns, times) in enumerate(((1, 5, 2), (3, 8, 2), (2, 37, 4), (5, 16, 8), (2, 9, 16), (4, 7, 3), (1, 1, 4),
+                                                     (0, 3, 2), (3, 0, 2), (33, 21, 2))):
+        r, c = (rows, columns) if number % 2 else (f"r{number}", f"c{number}")
+        for element in TYPES:
+            x = random_input(p, element, (rows, columns, 1), [r, c, 1])
+            text = ", ".join(f'"{d}"' if isinstance(d, str) else str(d) for d in (r, c, times))
+            exact(p, f"ds.broadcast {{0}} [{text}]", [x], element, [r, c, times], np.repeat(x.array, times, 2))
+            y = np.broadcast_to(x.array[:, None], (rows, 3, columns, times))
+            apart = p.op("ds.reshape {0} [" + ", ".join(f'"{d}"' if isinstance(d, str) else str(d) for d in (r, 1, c, 1)) + "]", [x],
+                         element, [r, 1, c, 1], x.array[:, None])
+            exact(p, "ds.broadcast {0} [" + ", ".join(f'"{d}"' if isinstance(d, str) else str(d) for d in (r, 3, c, times)) + "]",
+                  [apart], element, [r, 3, c, times], y)
+        x, row = (p.input(p.random.integers(-9, 9, (rows, n, 1)), "f32", [r, d, 1]) for n, d in ((columns, c), (1, 1)))
+        sum_ = p.op("ds.binary add {0}, {1}", [x, row], "f32", [r, c, 1], x.array + row.array)
+        whole = p.op(f"ds.broadcast {{0}} [{text}]", [sum_], "f32", [r, c, times], np.repeat(sum_.array, times, 2))
+        twice = p.op(f"ds.broadcast {{0}} [{text}]", [row], "f32", [r, c, times], np.broadcast_to(row.array, whole.array.shape))
+        exact(p, "ds.binary mul {0}, {1}", [whole, twice], "f32", [r, c, times], whole.array * twice.array)
+    p.verify(folder)
+
+
+@case
 def padding_by_rows(folder):
     """Every kind before, behind and across axes, cropped on some sides, into the padding of the other one, too; ends longer than
     the axis, axes of 1 and of 0."""

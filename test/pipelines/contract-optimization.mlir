@@ -48,3 +48,27 @@ func.func @divisors(%x: tensor<4xi64>, %y: tensor<4xi64>) -> tensor<4xi64> {
   } : tensor<4xi64>
   return %0 : tensor<4xi64>
 }
+
+// -----
+
+func.func @reductions(%x: tensor<2x2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+  %0:2 = ds.fused {
+    %1 = ds.reduce max %x axes [0] keep false : (tensor<2x2xf32>) -> tensor<2xf32>
+    // expected-error @+1 {{'ds.reduce' violates the contract of phase 'optimization': reductions of a fused region have one input and the same axes}}
+    %2 = ds.reduce max %x axes [1] keep false : (tensor<2x2xf32>) -> tensor<2xf32>
+    ds.yield %1, %2 : tensor<2xf32>, tensor<2xf32>
+  } : tensor<2xf32>, tensor<2xf32>
+  return %0#0, %0#1 : tensor<2xf32>, tensor<2xf32>
+}
+
+// -----
+
+func.func @reduction_and_function(%x: tensor<2x2xf32>) -> tensor<2xf32> {
+  %0 = ds.fused {
+    // expected-error @+1 {{or reductions of one input}}
+    %1 = ds.reduce max %x axes [0] keep false : (tensor<2x2xf32>) -> tensor<2xf32>
+    %2 = ds.unary exp %1 : (tensor<2xf32>) -> tensor<2xf32>
+    ds.yield %2 : tensor<2xf32>
+  } : tensor<2xf32>
+  return %0 : tensor<2xf32>
+}

@@ -151,9 +151,17 @@ static Values convertTensorScatter(Node &n) {
   }
   if (mode == "circular")
     place = n.b.binary(ds::BinaryKind::mod, place, n.b.reshape(n.b.shape({n.b.sizes(cache)[*axis]}), {}));
-  Value indices = n.b.broadcast(place, sizes);
-  return {n.b.create<ds::ScatterElementsOp>({cache, indices, update}, ds::ScatterKind::assign, *axis, cache, indices,
-                                            update)};
+  if (!place)
+    return {};
+  // What lies behind the axis is written as a whole: a place has the numbers of the axes up to it.
+  SizeVector lead(sizes.begin(), sizes.begin() + *axis + 1), own = n.b.sizes(place);
+  place = n.b.reshape(place, ArrayRef(own).take_front(lead.size()));
+  SmallVector<Value> numbers;
+  for (int64_t before = 0; before <= *axis; ++before)
+    numbers.push_back(
+        n.b.insertAxis(before < *axis ? n.b.iota(before, lead) : n.b.broadcast(place, lead), n.b.rank(place)));
+  Value indices = n.b.concat(*axis + 1, numbers);
+  return {n.b.create<ds::ScatterNdOp>({cache, indices, update}, ds::ScatterKind::assign, cache, indices, update)};
 }
 
 void addIndexing(PatternRegistry &registry) {

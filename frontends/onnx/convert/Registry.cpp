@@ -58,6 +58,7 @@ const PatternRegistry &PatternRegistry::get() {
                      addRandom,
                      addTraining,
                      addLinearAttention,
+                     addOverlaps,
                      addSampling,
                      addSelection,
                      addSignal})

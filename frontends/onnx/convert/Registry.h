@@ -66,6 +66,7 @@ void addMicrosoftNormalizations(PatternRegistry &registry);
 void addMicrosoftProducts(PatternRegistry &registry);
 void addMicrosoftQuantization(PatternRegistry &registry);
 void addNormalizations(PatternRegistry &registry);
+void addOverlaps(PatternRegistry &registry);
 void addPooling(PatternRegistry &registry);
 void addProducts(PatternRegistry &registry);
 void addQuantization(PatternRegistry &registry);

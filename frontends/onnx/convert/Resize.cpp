@@ -20,17 +20,26 @@ struct AxisResize {
   Value exactLength; // scale times inLength, which need not be whole
   Value roiStart, roiEnd;
   bool hasScale = false; // given, and not 1: the places change even where the size does not
+  int64_t times = 0;     // a whole scale that is known; 0: none
 };
 } // namespace
 
 static Value asReal(DsBuilder &b, const SizeExpr &size) { return b.cast(b.reshape(b.shape({size}), {}), b.f64()); }
 
+static std::string coordinateMode(Node &n) {
+  return n.text("coordinate_transformation_mode", n.version() < 11 ? "asymmetric" : "half_pixel",
+                {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+                 "tf_half_pixel_for_nn", "tf_crop_and_resize"});
+}
+
+static std::string nearestMode(Node &n) {
+  return n.text("nearest_mode", "round_prefer_floor", {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
+}
+
 /// The operand's coordinate of each place of the result, as ONNX's coordinate_transformation_mode says.
 static Value coordinates(Node &n, const AxisResize &resize) {
   DsBuilder &b = n.b;
-  std::string mode = n.text("coordinate_transformation_mode", n.version() < 11 ? "asymmetric" : "half_pixel",
-                            {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
-                             "tf_half_pixel_for_nn", "tf_crop_and_resize"});
+  std::string mode = coordinateMode(n);
   Value place = b.cast(b.iota(0, {resize.size}), b.f64());
   if (mode == "asymmetric")
     return b.div(place, resize.scale);
@@ -65,12 +74,42 @@ static Value nearest(Node &n, Value x, Value scale) {
   DsBuilder &b = n.b;
   if (n.version() < 11) // whose text leaves it open; so do ONNX's cases of opset 10 and ONNX Runtime have it
     return b.select(b.binary(BinaryKind::lt, scale, 1.0), b.unary(UnaryKind::ceil, x), b.unary(UnaryKind::floor, x));
-  std::string mode =
-      n.text("nearest_mode", "round_prefer_floor", {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
+  std::string mode = nearestMode(n);
   if (mode == "floor" || mode == "ceil")
     return b.unary(mode == "floor" ? UnaryKind::floor : UnaryKind::ceil, x);
   return mode == "round_prefer_floor" ? b.unary(UnaryKind::ceil, b.sub(x, 0.5))
                                       : b.unary(UnaryKind::floor, b.add(x, 0.5));
+}
+
+/// Whether the nearest of place i under a whole scale is i / scale, rounded down: every element is repeated.
+static bool repeatsElements(Node &n) {
+  std::string coordinates = coordinateMode(n);
+  if (n.version() < 11)
+    return coordinates == "asymmetric";
+  std::string nearest = nearestMode(n);
+  if (coordinates == "asymmetric" || coordinates == "tf_half_pixel_for_nn")
+    return nearest == "floor";
+  bool isCentred =
+      llvm::is_contained({"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel"}, StringRef(coordinates));
+  return isCentred && nearest.rfind("round", 0) == 0; // no coordinate is half way between two
+}
+
+/// Repeats elements along the axes with whole scales, and takes these from the list.
+static Value repeat(Node &n, Value x, SmallVectorImpl<AxisResize> &axes) {
+  DsBuilder &b = n.b;
+  SizeVector apart, repeated, joined = b.sizes(x);
+  for (int64_t axis = 0, rank = b.rank(x); axis < rank; ++axis) {
+    auto resize = llvm::find_if(axes, [&](const AxisResize &resize) { return resize.axis == axis && resize.times; });
+    apart.push_back(joined[axis]);
+    repeated.push_back(joined[axis]);
+    if (resize == axes.end())
+      continue;
+    apart.push_back(1);
+    repeated.push_back(resize->times);
+    joined[axis] = resize->size;
+    axes.erase(resize);
+  }
+  return apart.size() == joined.size() ? x : b.reshape(b.broadcast(b.reshape(x, apart), repeated), joined);
 }
 
 /// The weight of a neighbour at a distance of the coordinate.
@@ -253,6 +292,8 @@ static std::optional<SmallVector<AxisResize>> readAxes(Node &n, const ResizeInpu
         return n.refuse("scales: expected positive ones, found " + std::to_string(*known));
       resize.hasScale = known != 1.0;
       resize.scale = known ? b.scalar(b.f64(), *known) : elementOf(b, scaleList, i);
+      if (known && *known == std::floor(*known) && *known < 1e6)
+        resize.times = static_cast<int64_t>(*known);
       resize.size = known == 1.0 ? sizes[axis] : scaledSize(n, sizes[axis], resize.scale, known);
       resize.outLength = asReal(b, resize.size);
       resize.exactLength = b.mul(resize.scale, resize.inLength);
@@ -262,6 +303,13 @@ static std::optional<SmallVector<AxisResize>> readAxes(Node &n, const ResizeInpu
       resize.roiEnd = elementOf(b, roi, i + axes->size());
     }
     result.push_back(std::move(resize));
+  }
+  for (AxisResize &axis : result) {
+    auto size = axis.size.constant(), length = axis.inSize.constant();
+    if (sizeList && size && length && *length > 0 && *size % *length == 0)
+      axis.times = *size / *length;
+    if (axis.times < 2 || axis.size != axis.inSize * SizeExpr(axis.times) || policy != "stretch")
+      axis.times = 0;
   }
   if (sizeList && policy != "stretch")
     keepAspectRatio(n, result, policy == "not_smaller");
@@ -298,6 +346,8 @@ static Values resize(Node &n, const ResizeInputs &inputs) {
     x = b.cast(x, integer.getWidth() <= 16 ? b.f32() : b.f64());
   else if (mode != "nearest" && (type.isF16() || type.isBF16()))
     x = b.cast(x, b.f32()); // rounded once, after the last axis
+  if (mode == "nearest" && repeatsElements(n))
+    x = repeat(n, x, *axes);
   SmallVector<Value> places;
   for (const AxisResize &axis : *axes)
     places.push_back(coordinates(n, axis));

@@ -1,5 +1,5 @@
-// Operators that read images at computed, fractional places: AffineGrid, GridSample, RoiAlign, DeformConv; and Col2Im,
-// which writes windows back. Places are tensors [batch, points], one per spatial axis; pixels are rows of all channels.
+// Operators that read images at computed, fractional places: AffineGrid, GridSample, RoiAlign, DeformConv.
+// Places are tensors [batch, points], one per spatial axis; pixels are rows of all channels.
 #include "frontends/onnx/convert/PerAxis.h"
 #include "frontends/onnx/convert/Registry.h"
 #include "frontends/onnx/convert/RunTimeAxes.h"
@@ -427,53 +427,11 @@ static Values convertDeformConv(Node &n) {
   return {bias ? b.add(result, bias) : Value()};
 }
 
-/// Adds every element of every window to the place of the image that it came from.
-static Values convertCol2Im(Node &n) {
-  DsBuilder &b = n.b;
-  auto image = n.sizesOf(1, "image_shape"), block = n.sizesOf(2, "block_shape");
-  if (!image || !block || !n.requireRank(0, 3, 3))
-    return {};
-  int64_t spatial = static_cast<int64_t>(image->size());
-  if (block->size() != image->size() || spatial < 1)
-    return n.refuse("expected an image shape and a block shape of one length, found " + Twine(image->size()) + " and " +
-                    Twine(block->size()));
-  auto windows = readWindows(n, SmallVector<int64_t>(spatial, 1), spatial);
-  if (!windows)
-    return {};
-  SizeVector sizes = b.sizes(n.in(0)), padded, count;
-  for (int64_t i = 0; i < spatial; ++i) {
-    padded.push_back((*image)[i] + SizeExpr(windows->pads[i] + windows->pads[spatial + i]));
-    SizeExpr extent = ((*block)[i] - SizeExpr(1)) * SizeExpr(windows->dilations[i]) + SizeExpr(1);
-    count.push_back(SizeExpr::floorDiv(padded[i] - extent, windows->strides[i]) + SizeExpr(1));
-  }
-  Value flat; // over [block..., windows...]
-  for (int64_t i = 0; i < spatial; ++i) {
-    auto ramp = [&](const SizeExpr &length, int64_t step, int64_t axis) {
-      return b.alignVector(b.mul(b.iota(0, {length}), static_cast<double>(step)), axis, 2 * spatial);
-    };
-    Value place = b.add(ramp((*block)[i], windows->dilations[i], i), ramp(count[i], windows->strides[i], spatial + i));
-    flat = flat ? b.add(b.mul(flat, b.reshape(b.shape({padded[i]}), {})), place) : place;
-  }
-  SizeExpr taps = product(*block), places = product(count), channels = SizeExpr::floorDiv(sizes[1], taps);
-  SizeVector columns = {sizes[0], channels, taps * places};
-  Value indices = b.broadcast(b.reshape(flat, {taps * places}), columns), values = b.reshape(n.in(0), columns);
-  Value empty = b.broadcast(b.scalar(b.element(n.in(0)), 0), {sizes[0], channels, product(padded)});
-  Value sums =
-      b.create<ds::ScatterElementsOp>({empty, indices, values}, ds::ScatterKind::add, 2, empty, indices, values);
-  SizeVector whole = {sizes[0], channels}, starts(2), result = whole;
-  whole.insert(whole.end(), padded.begin(), padded.end());
-  for (int64_t i = 0; i < spatial; ++i)
-    starts.push_back(windows->pads[i]);
-  result.insert(result.end(), image->begin(), image->end());
-  return {b.slice(b.reshape(sums, whole), starts, result, SmallVector<int64_t>(spatial + 2, 1))};
-}
-
 void addSampling(PatternRegistry &registry) {
   registry.add("AffineGrid", 20, 2, convertAffineGrid).inFloat32 = true;
   registry.add("GridSample", 16, 2, convertGridSample);
   registry.add("RoiAlign", 10, 3, convertRoiAlign);
   registry.add("DeformConv", 19, 3, convertDeformConv);
-  registry.add("Col2Im", 18, 3, convertCol2Im);
 }
 
 } // namespace deepstride::onnx

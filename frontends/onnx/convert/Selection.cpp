@@ -76,66 +76,38 @@ static Values convertUnique(Node &n) {
   return {b.cast(y, b.element(n.in(0))), indices, inverse, counts};
 }
 
-/// Boxes [..., 4] as lower and upper ends along two axes.
-static void readBoxes(Node &n, Value boxes, SmallVectorImpl<Value> &low, SmallVectorImpl<Value> &high) {
+/// The lower and upper ends of boxes [batches, boxes, 4], as [batches, 2, boxes].
+static std::pair<Value, Value> endsOf(Node &n, Value boxes) {
   DsBuilder &b = n.b;
-  int64_t last = b.rank(boxes) - 1;
-  auto part = [&](int64_t i) { return b.dropAxis(b.sliceAxis(boxes, last, i, 1), last); };
-  for (int64_t axis = 0; axis < 2; ++axis) {
-    Value first = part(axis), second = part(axis + 2);
-    if (n.flag("center_point_box", false)) {
-      Value half = b.div(second, 2.0);
-      low.push_back(b.sub(first, half));
-      high.push_back(b.add(first, half));
-    } else { // any two opposite corners
-      low.push_back(b.binary(BinaryKind::min, first, second));
-      high.push_back(b.binary(BinaryKind::max, first, second));
-    }
+  Value columns = b.transpose(boxes, {0, 2, 1}), first = b.sliceAxis(columns, 1, 0, 2),
+        second = b.sliceAxis(columns, 1, 2, 2);
+  if (n.flag("center_point_box", false)) {
+    Value half = b.div(second, 2.0);
+    return {b.sub(first, half), b.add(first, half)};
   }
+  return {b.binary(BinaryKind::min, first, second),
+          b.binary(BinaryKind::max, first, second)}; // any two opposite corners
 }
 
 static Values convertNonMaxSuppression(Node &n) {
   DsBuilder &b = n.b;
   if (!n.requireRank(0, 3, 3) || !n.requireRank(1, 3, 3) || !n.requireFloat(0) || !n.requireFloat(1))
     return {};
-  SizeVector sizes = b.sizes(n.in(1));
-  SizeExpr count = sizes[2];
   if (!b.sizes(n.in(0))[2].isConstant(4))
     return n.refuse("input 0 ('boxes'): expected [batches, boxes, 4], found " + describe(b.facts(n.in(0))));
+  Type type = b.element(n.in(1));
   auto scalar = [&](unsigned input, Type type) {
     return n.has(input) ? b.cast(b.reshape(n.in(input), {}), type) : b.scalar(type, 0);
   };
-  Values ranked = b.topK(n.in(1), 2, count, /*largest=*/true);
-  if (ranked.empty())
-    return {};
-  Value tuples = b.insertAxis(ranked[1], 3);
-  Value boxes = b.create<ds::GatherNdOp>({n.in(0), tuples}, 1, n.in(0), tuples); // [batches, classes, boxes, 4]
-  SmallVector<Value> low, high;
-  readBoxes(n, boxes, low, high);
-  Value zero = b.scalar(b.element(boxes), 0), shared, area;
-  for (int64_t axis = 0; axis < 2; ++axis) {
-    auto pairs = [&](BinaryKind kind, Value ends) {
-      return b.binary(kind, b.insertAxis(ends, 3), b.insertAxis(ends, 2));
-    };
-    Value overlap = b.sub(pairs(BinaryKind::min, high[axis]), pairs(BinaryKind::max, low[axis]));
-    overlap = b.binary(BinaryKind::max, overlap, zero);
-    Value extent = b.sub(high[axis], low[axis]);
-    shared = shared ? b.mul(shared, overlap) : overlap;
-    area = area ? b.mul(area, extent) : extent;
-  }
-  Value both = b.sub(b.add(b.insertAxis(area, 3), b.insertAxis(area, 2)), shared);
-  // shared / both > threshold, without a division by the areas of empty boxes.
-  Value bound = b.mul(both, scalar(3, b.element(boxes)));
-  Value excludes =
-      b.binary(BinaryKind::bit_and, b.binary(BinaryKind::gt, shared, bound), b.binary(BinaryKind::gt, shared, zero));
-  Value candidates = n.has(4) ? b.binary(BinaryKind::gt, ranked[0], scalar(4, b.element(ranked[0])))
-                              : b.broadcast(b.scalar(b.i1(), 1), sizes);
-  Value kept = b.create<ds::SuppressOp>({candidates, excludes}, candidates, excludes), flags = b.cast(kept, b.i64());
-  Value number = b.create<ds::CumulativeOp>({flags}, ReduceKind::sum, flags, 2, false, false);
-  Value chosen = b.binary(BinaryKind::bit_and, kept, b.binary(BinaryKind::le, number, scalar(2, b.i64())));
-  Value places = nonZero(n, chosen);
+  auto [low, high] = endsOf(n, b.cast(n.in(0), type));
+  Value most = scalar(2, b.i64()), overlap = scalar(3, type), least = n.has(4) ? scalar(4, type) : Value();
+  SmallVector<Value> operands = {n.in(1), low, high, most, overlap};
+  if (least)
+    operands.push_back(least);
+  Value chosen = b.create<ds::SuppressOp>(operands, n.in(1), low, high, most, overlap, least);
+  Value places = nonZero(n, b.binary(BinaryKind::ge, chosen, 0.0));
   Value rows = b.transpose(places, {1, 0}); // batch, class, rank
-  Value box = b.create<ds::GatherNdOp>({ranked[1], rows}, 0, ranked[1], rows);
+  Value box = b.create<ds::GatherNdOp>({chosen, rows}, 0, chosen, rows);
   if (!box)
     return {};
   return {b.concat(1, {b.sliceAxis(rows, 1, 0, 2), b.insertAxis(box, 1)})};

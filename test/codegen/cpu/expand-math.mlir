@@ -93,3 +93,40 @@ func.func @circular(%x: vector<8xf32>) -> (vector<8xf32>, vector<8xf32>) {
   %1 = math.cos %x {ds.libm} : vector<8xf32>
   return %0, %1 : vector<8xf32>, vector<8xf32>
 }
+
+// -----
+
+// Vectors of integers are divided as floats that hold twice their digits; a scalar has an instruction, and a constant
+// divisor becomes a product.
+// CHECK-LABEL: func.func @quotients
+// CHECK: %[[X:.*]] = arith.sitofp %arg0 : vector<16xi32> to vector<16xf64>
+// CHECK: %[[Y:.*]] = arith.sitofp %arg1 : vector<16xi32> to vector<16xf64>
+// CHECK: %[[Q:.*]] = arith.divf %[[X]], %[[Y]] : vector<16xf64>
+// CHECK: arith.fptosi %[[Q]] : vector<16xf64> to vector<16xi32>
+// CHECK: arith.divsi %arg0, %cst
+// CHECK: arith.divsi {{.*}} : i32
+func.func @quotients(%x: vector<16xi32>, %y: vector<16xi32>, %a: i32, %b: i32) -> (vector<16xi32>, vector<16xi32>, i32) {
+  %c = arith.constant dense<7> : vector<16xi32>
+  %0 = arith.divsi %x, %y : vector<16xi32>
+  %1 = arith.divsi %x, %c : vector<16xi32>
+  %2 = arith.divsi %a, %b : i32
+  return %0, %1, %2 : vector<16xi32>, vector<16xi32>, i32
+}
+
+// -----
+
+// CHECK-LABEL: func.func @remainders
+// CHECK: arith.uitofp {{.*}} : vector<16xi8> to vector<16xf32>
+// CHECK: arith.fptosi {{.*}} : vector<16xf32> to vector<16xi32>
+// CHECK: %[[Q:.*]] = arith.trunci {{.*}} : vector<16xi32> to vector<16xi8>
+// CHECK: %[[P:.*]] = arith.muli %[[Q]], %arg1
+// CHECK: arith.subi %arg0, %[[P]]
+// CHECK: arith.fptoui {{.*}} : vector<16xf64> to vector<16xi32>
+// CHECK: arith.divui {{.*}} : vector<8xi64>
+func.func @remainders(%x: vector<16xi8>, %y: vector<16xi8>, %a: vector<16xi32>, %b: vector<16xi32>, %c: vector<8xi64>)
+    -> (vector<16xi8>, vector<16xi32>, vector<8xi64>) {
+  %0 = arith.remui %x, %y : vector<16xi8>
+  %1 = arith.divui %a, %b : vector<16xi32>
+  %2 = arith.divui %c, %c : vector<8xi64>
+  return %0, %1, %2 : vector<16xi8>, vector<16xi32>, vector<8xi64>
+}

@@ -101,6 +101,46 @@ func.func @reduction(%x: memref<?xf32>, %y: memref<f32>) {
 
 // -----
 
+// The greatest and the least are compared, with a flag for NaN of two chains; where one was seen, or a result is 0, they
+// are combined again. A sum beside them is the same either way.
+// CHECK-LABEL: func.func @extremes
+// CHECK: scf.for {{.*}} step %c32
+// CHECK-NOT: arith.maximumf
+// CHECK: arith.cmpf ogt, {{.*}} : vector<8xf32>
+// CHECK: arith.select
+// CHECK: arith.cmpf olt, {{.*}} : vector<8xf32>
+// CHECK: arith.addf
+// CHECK-COUNT-2: arith.cmpf uno, {{.*}} : vector<8xf32>
+// CHECK: scf.yield
+// CHECK: %[[FLAG:.*]] = arith.cmpf uno
+// CHECK: vector.reduction <or>, %[[FLAG]]
+// CHECK: arith.cmpf oeq
+// CHECK: arith.cmpf ogt
+// CHECK: arith.cmpf oeq
+// CHECK: arith.cmpf olt
+// CHECK: scf.if {{.*}} -> (vector<8xf32>, vector<8xf32>, vector<8xf32>)
+// CHECK: scf.for {{.*}} step %c32
+// CHECK: arith.maximumf
+// CHECK: arith.minimumf
+// CHECK: } else {
+// SCALAR-LABEL: func.func @extremes
+// SCALAR: arith.maximumf {{.*}} : f32
+#id = affine_map<(d0) -> (d0)>
+#none = affine_map<(d0) -> ()>
+func.func @extremes(%x: memref<?xf32>, %y: memref<f32>, %z: memref<f32>, %w: memref<f32>) {
+  linalg.generic {indexing_maps = [#id, #none, #none, #none], iterator_types = ["reduction"]}
+      ins(%x : memref<?xf32>) outs(%y, %z, %w : memref<f32>, memref<f32>, memref<f32>) {
+  ^bb0(%in: f32, %a: f32, %b: f32, %c: f32):
+    %0 = arith.maximumf %a, %in : f32
+    %1 = arith.minimumf %b, %in : f32
+    %2 = arith.addf %c, %in : f32
+    linalg.yield %0, %1, %2 : f32, f32, f32
+  }
+  return
+}
+
+// -----
+
 // A body that is not combine(accumulator, f(input)) cannot be folded.
 // CHECK-LABEL: func.func @no_combining_op
 // CHECK-NOT: vector
@@ -145,6 +185,31 @@ func.func @tile(%x: memref<?x?xf32, strided<[?, 1]>>, %y: memref<?x?xf32>, %z: m
   ^bb0(%a: f32, %b: f32, %out: f32):
     %0 = arith.addf %a, %b : f32
     linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+// What several places of the loop read is loaded once, in a shorter vector, whose elements repeat.
+// CHECK-LABEL: func.func @repeated
+// CHECK: scf.for {{.*}} step %c8
+// CHECK: %[[PLACE:.*]] = arith.divui %{{.*}}, %c2
+// CHECK: %[[X:.*]] = vector.load %arg0[%{{.*}}, %[[PLACE]]] {{.*}} vector<4xf32>
+// CHECK-NEXT: vector.shuffle %[[X]], %[[X]] [0, 0, 1, 1, 2, 2, 3, 3]
+// CHECK: vector.store {{.*}} vector<8xf32>
+// CHECK: scf.for
+// CHECK: arith.divui
+// CHECK: memref.load
+// SCALAR-LABEL: func.func @repeated
+// SCALAR: arith.divui
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#half = affine_map<(d0, d1) -> (d0, d1 floordiv 2)>
+func.func @repeated(%x: memref<?x?xf32>, %y: memref<?x?xf32>, %begin: index, %end: index, %scratch: memref<?xi8>) {
+  linalg.generic {indexing_maps = [#half, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<?x?xf32>) outs(%y : memref<?x?xf32>) attrs = {ds.range} {
+  ^bb0(%a: f32, %out: f32):
+    linalg.yield %a : f32
   }
   return
 }

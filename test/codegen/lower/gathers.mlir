@@ -1,4 +1,4 @@
-// Gathers of single elements from rows, padding by rows, and suppression, whose flags are cleared in vectors of bytes.
+// Gathers of single elements from rows, and padding by rows.
 // RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="lanes=8" | FileCheck %s
 // RUN: ds-opt %s --split-input-file --convert-ds-to-linalg="reference=true" | FileCheck %s --check-prefix=PLAIN --implicit-check-not=vector.
 
@@ -39,17 +39,4 @@ ds.kernel @mirrored sizes 1 arguments [["d0", "40"], []] {
 ^bb0(%x: tensor<?x40xf32>, %v: tensor<f32>):
   %0 = ds.pad reflect %x, %v low [1, 2] high [2, 3] {result_sizes = [["d0 + 3", "45"]]} : (tensor<?x40xf32>, tensor<f32>) -> tensor<?x45xf32>
   ds.yield %0 : tensor<?x45xf32>
-}
-
-// -----
-
-// CHECK-LABEL: func.func @suppress
-// CHECK: scf.if
-// CHECK: arith.xori {{.*}} : vector<32xi8>
-// CHECK: arith.andi {{.*}} : vector<32xi8>
-// PLAIN-LABEL: func.func @suppress
-ds.kernel @suppress sizes 1 arguments [["2", "d0"], ["2", "d0", "d0"]] {
-^bb0(%c: tensor<2x?xi1>, %e: tensor<2x?x?xi1>):
-  %0 = ds.suppress %c, %e {result_sizes = [["2", "d0"]]} : (tensor<2x?xi1>, tensor<2x?x?xi1>) -> tensor<2x?xi1>
-  ds.yield %0 : tensor<2x?xi1>
 }

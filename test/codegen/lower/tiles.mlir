@@ -30,3 +30,26 @@ ds.kernel @short sizes 1 arguments [["3", "d0"]] {
   %0 = ds.transpose %x [1, 0] {result_sizes = [["d0", "3"]]} : (tensor<3x?xf32>) -> tensor<?x3xf32>
   ds.yield %0 : tensor<?x3xf32>
 }
+
+// -----
+
+// Repeated elements are one loop; a vector holds no whole number of threes.
+// CHECK: affine_map<(d0) -> (d0 floordiv 2)>
+// CHECK-LABEL: func.func @twice
+// CHECK-SAME: ds.grid = "10*d0"
+// PLAIN-LABEL: func.func @twice
+ds.kernel @twice sizes 1 arguments [["d0", 5, 1]] {
+^bb0(%x: tensor<?x5x1xf32>):
+  %0 = ds.broadcast %x ["d0", 5, 2] {result_sizes = [["d0", 5, 2]]} : (tensor<?x5x1xf32>) -> tensor<?x5x2xf32>
+  ds.yield %0 : tensor<?x5x2xf32>
+}
+
+// -----
+
+// CHECK-NOT: floordiv
+// CHECK-LABEL: func.func @thrice
+ds.kernel @thrice sizes 1 arguments [["d0", 5, 1]] {
+^bb0(%x: tensor<?x5x1xf32>):
+  %0 = ds.broadcast %x ["d0", 5, 3] {result_sizes = [["d0", 5, 3]]} : (tensor<?x5x1xf32>) -> tensor<?x5x3xf32>
+  ds.yield %0 : tensor<?x5x3xf32>
+}

@@ -144,25 +144,41 @@ func.func @cumulative_c3_element(%x: tensor<2xi1>) {
 
 // -----
 
-func.func @suppress_c1_element(%c: tensor<2xi1>, %e: tensor<2x2xi8>) {
-  // expected-error @+1 {{'ds.suppress' op C1: both operands must be i1}}
-  %0 = ds.suppress %c, %e : (tensor<2xi1>, tensor<2x2xi8>) -> tensor<2xi1>
+func.func @suppress_c1_element(%s: tensor<1x2x9xf32>, %l: tensor<1x2x9xf64>, %h: tensor<1x2x9xf32>, %m: tensor<i64>, %o: tensor<f32>) {
+  // expected-error @+1 {{'ds.suppress' op C1: scores, ends, 'overlap' and 'least' must be of one float type, 'most' i64}}
+  %0 = ds.suppress %s, %l, %h most %m overlap %o : (tensor<1x2x9xf32>, tensor<1x2x9xf64>, tensor<1x2x9xf32>, tensor<i64>, tensor<f32>) -> tensor<1x2x9xi64>
   return
 }
 
 // -----
 
-func.func @suppress_c2_rank(%c: tensor<2xi1>, %e: tensor<2xi1>) {
-  // expected-error @+1 {{'ds.suppress' op C2: the second operand must have one axis more than the first}}
-  %0 = ds.suppress %c, %e : (tensor<2xi1>, tensor<2xi1>) -> tensor<2xi1>
+func.func @suppress_c1_most(%s: tensor<1x2x9xf32>, %l: tensor<1x2x9xf32>, %h: tensor<1x2x9xf32>, %m: tensor<i32>, %o: tensor<f32>) {
+  // expected-error @+1 {{'ds.suppress' op C1: scores, ends, 'overlap' and 'least' must be of one float type, 'most' i64}}
+  %0 = ds.suppress %s, %l, %h most %m overlap %o : (tensor<1x2x9xf32>, tensor<1x2x9xf32>, tensor<1x2x9xf32>, tensor<i32>, tensor<f32>) -> tensor<1x2x9xi64>
   return
 }
 
 // -----
 
-func.func @suppress_c2_shape(%c: tensor<2xi1>, %e: tensor<2x3xi1>) {
-  // expected-error @+1 {{'ds.suppress' op C2: excludes}}
-  %0 = ds.suppress %c, %e : (tensor<2xi1>, tensor<2x3xi1>) -> tensor<2xi1>
+func.func @suppress_c2_rank(%s: tensor<1x2x9xf32>, %l: tensor<2x9xf32>, %h: tensor<1x2x9xf32>, %m: tensor<i64>, %o: tensor<f32>) {
+  // expected-error @+1 {{'ds.suppress' op C2: scores and ends must have three axes, the other operands none}}
+  %0 = ds.suppress %s, %l, %h most %m overlap %o : (tensor<1x2x9xf32>, tensor<2x9xf32>, tensor<1x2x9xf32>, tensor<i64>, tensor<f32>) -> tensor<1x2x9xi64>
+  return
+}
+
+// -----
+
+func.func @suppress_c2_scalar(%s: tensor<1x2x9xf32>, %l: tensor<1x2x9xf32>, %h: tensor<1x2x9xf32>, %m: tensor<i64>, %o: tensor<1xf32>) {
+  // expected-error @+1 {{'ds.suppress' op C2: scores and ends must have three axes, the other operands none}}
+  %0 = ds.suppress %s, %l, %h most %m overlap %o : (tensor<1x2x9xf32>, tensor<1x2x9xf32>, tensor<1x2x9xf32>, tensor<i64>, tensor<1xf32>) -> tensor<1x2x9xi64>
+  return
+}
+
+// -----
+
+func.func @suppress_c2_shape(%s: tensor<1x2x9xf32>, %l: tensor<1x2x9xf32>, %h: tensor<1x4x9xf32>, %m: tensor<i64>, %o: tensor<f32>) {
+  // expected-error @+1 {{'ds.suppress' op C2: ends of boxes}}
+  %0 = ds.suppress %s, %l, %h most %m overlap %o : (tensor<1x2x9xf32>, tensor<1x2x9xf32>, tensor<1x4x9xf32>, tensor<i64>, tensor<f32>) -> tensor<1x2x9xi64>
   return
 }
 

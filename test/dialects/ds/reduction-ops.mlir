@@ -31,8 +31,10 @@ func.func @reductions(%x: tensor<?x4xf32>, %g: tensor<4xf32>) {
 }
 
 // CHECK-LABEL: func.func @suppress
-func.func @suppress(%c: tensor<2x?xi1>, %e: tensor<2x?x?xi1>) {
-  // CHECK: ds.suppress %{{.*}}, %{{.*}} : (tensor<2x?xi1>, tensor<2x?x?xi1>) -> tensor<2x?xi1>
-  %0 = ds.suppress %c, %e : (tensor<2x?xi1>, tensor<2x?x?xi1>) -> tensor<2x?xi1>
+func.func @suppress(%s: tensor<1x2x?xf32>, %l: tensor<1x2x?xf32>, %h: tensor<1x2x?xf32>, %m: tensor<i64>, %o: tensor<f32>) {
+  // CHECK: ds.suppress %{{.*}}, %{{.*}}, %{{.*}} most %{{.*}} overlap %{{.*}} : (tensor<1x2x?xf32>, tensor<1x2x?xf32>, tensor<1x2x?xf32>, tensor<i64>, tensor<f32>) -> tensor<1x2x?xi64>
+  %0 = ds.suppress %s, %l, %h most %m overlap %o : (tensor<1x2x?xf32>, tensor<1x2x?xf32>, tensor<1x2x?xf32>, tensor<i64>, tensor<f32>) -> tensor<1x2x?xi64>
+  // CHECK: ds.suppress {{.*}} overlap %[[O:.*]] least %[[O]]
+  %1 = ds.suppress %s, %l, %h most %m overlap %o least %o : (tensor<1x2x?xf32>, tensor<1x2x?xf32>, tensor<1x2x?xf32>, tensor<i64>, tensor<f32>, tensor<f32>) -> tensor<1x2x?xi64>
   return
 }
