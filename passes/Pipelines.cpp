@@ -98,9 +98,11 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
     quantize.group = options.group;
     quantize.scheme = options.scheme;
     quantize.keep = options.keep;
+    quantize.mixed = options.mixed;
     pm.addPass(createQuantizeWeights(quantize));
     QuantizeTablesOptions tables;
-    tables.group = options.group;
+    constexpr int64_t fewest = 32; // rows have outliers, and reading one takes no time
+    tables.group = options.group > 0 ? options.group : fewest;
     tables.keep = options.keep;
     pm.addPass(createQuantizeTables(tables));
     if (options.activations)

@@ -37,6 +37,7 @@ struct OptimizationPipelineOptions : mlir::PassPipelineOptions<OptimizationPipel
                            llvm::cl::init(0)};
   Option<int64_t> group{*this, "group", llvm::cl::desc("as of ds-quantize-weights"), llvm::cl::init(0)};
   Option<std::string> scheme{*this, "scheme", llvm::cl::desc("as of ds-quantize-weights"), llvm::cl::init("symmetric")};
+  Option<bool> mixed{*this, "mixed", llvm::cl::desc("as of ds-quantize-weights"), llvm::cl::init(false)};
   Option<bool> observe{*this, "observe", llvm::cl::desc("run ds-observe-products in the place of quantization"),
                        llvm::cl::init(false)};
   Option<int64_t> first{*this, "first", llvm::cl::desc("as of ds-observe-products"), llvm::cl::init(0)};

@@ -2,12 +2,14 @@
 // ds.weight of f32, or its cast to f64: the weight's recipe goes on to codes, scales and, where asked for, zero points,
 // which packaging computes one weight at a time. Other uses of a weight, such as the rows of a tied embedding, keep
 // what is stored for them. Layouts are left to ds-pack-weights.
+// With `mixed` weights that results depend on most are stored in finer steps (SensitiveWeights.h).
 //
 //   %y = ds.linear %x, %w           %y = ds.linear %x, %codes scales %scales {group = 32}
 #include "passes/Report.h"
 #include "passes/graph/Recipes.h"
 #include "passes/optimization/Calibration.h"
 #include "passes/optimization/Passes.h"
+#include "passes/optimization/SensitiveWeights.h"
 
 #include "dialects/ds/DsDialect.h"
 #include "dialects/ds/HostQuantization.h"
@@ -37,6 +39,7 @@ struct Quantized {
 struct Options {
   QuantizationScheme how;
   std::string keep;
+  bool isMixed = false;
 };
 
 class WeightQuantizer {
@@ -46,6 +49,8 @@ public:
         triangles(module->getAttrOfType<DictionaryAttr>(trianglesAttr)) {}
 
   LogicalResult run() {
+    if (options.isMixed)
+      sensitive = sensitiveWeights(module, options.keep);
     SmallVector<ds::LinearOp> products;
     module.walk([&](ds::LinearOp op) { products.push_back(op); });
     for (ds::LinearOp op : products)
@@ -108,20 +113,23 @@ private:
     report.count("products with codes");
   }
 
+  /// The bytes of codes, scales and zero points of a weight.
+  static int64_t bytesOf(RankedTensorType type, const QuantizationScheme &how) {
+    int64_t depth = type.getDimSize(0), columns = type.getDimSize(1);
+    int64_t groups = how.group ? llvm::divideCeil(depth, how.group) : 1;
+    return llvm::divideCeil(depth * how.bits, 8) * columns + groups * columns * (how.isAsymmetric ? 5 : 4);
+  }
+
   void make(ds::LinearOp op, ds::WeightOp weight, RankedTensorType type, Quantized &parts) {
     int64_t depth = type.getDimSize(0), columns = type.getDimSize(1);
-    parts.group = options.how.group < depth ? options.how.group : 0; // a group of all rows is a column
-    int64_t groups = parts.group ? llvm::divideCeil(depth, parts.group) : 1;
-    bool isAsymmetric = options.how.isAsymmetric;
-    int64_t bits = options.how.bits;
+    auto perColumn = [&](int64_t group) { return group < depth ? group : 0; }; // a group of all rows is a column
+    QuantizationScheme how{options.how.bits, perColumn(options.how.group), options.how.isAsymmetric};
     int64_t before = depth * columns * 4;
-    int64_t after = llvm::divideCeil(depth * bits, 8) * columns + groups * columns * (isAsymmetric ? 5 : 4);
-    if (after >= before) {
+    if (int64_t after = bytesOf(type, how); after >= before) {
       parts.reason = llvm::formatv("codes and scales take {0} bytes, its elements {1}", after, before);
       return;
     }
     auto recipe = symbols.lookup<ds::RecipeOp>(weight.getRecipe());
-    QuantizationScheme how{bits, parts.group, isAsymmetric};
     auto elements = evaluator.evaluate(recipe);
     if (failed(elements)) { // which was diagnosed
       parts.reason = "its elements cannot be read";
@@ -135,24 +143,39 @@ private:
       isBroken = true;
       return;
     }
+    StringRef finer;
+    if (options.isMixed) {
+      QuantizationScheme fine{8, perColumn(how.group ? how.group : finestGroup), how.isAsymmetric};
+      if (bytesOf(type, fine) < before)
+        finer = reasonForFiner(recipe, *elements, how, fine);
+      if (!finer.empty())
+        how = fine;
+    }
     auto error = quantizationError(*elements, how, against ? &*triangle : nullptr);
     if (!error) {
       parts.reason = "it has elements that are not finite";
       return;
     }
     parts.error = *error;
+    parts.group = how.group;
+    int64_t groups = how.group ? llvm::divideCeil(depth, how.group) : 1, after = bytesOf(type, how);
     auto integer = [&](int64_t width) { return IntegerType::get(module.getContext(), static_cast<unsigned>(width)); };
-    parts.codes =
-        extend(recipe, ds::QuantizedPart::codes, type.clone(integer(bits)), how, "int" + std::to_string(bits), against);
+    parts.codes = extend(recipe, ds::QuantizedPart::codes, type.clone(integer(how.bits)), how,
+                         "int" + std::to_string(how.bits), against);
     auto perGroup = RankedTensorType::get({groups, columns}, type.getElementType());
     parts.scales = extend(recipe, ds::QuantizedPart::scales, perGroup, how, "scales");
-    if (isAsymmetric)
+    if (how.isAsymmetric)
       parts.zeroPoints = extend(recipe, ds::QuantizedPart::zero_points, perGroup.clone(integer(8)), how, "zero_points");
     errors.push_back({recipe.getSymName().str(), *error});
-    op.emitRemark() << llvm::formatv("weight '{0}' in {1} bits: {2} bytes become {3}, {4}", recipe.getSymName(), bits,
+    std::string ways = llvm::formatv("{0} bits", how.bits);
+    if (!finer.empty())
+      ways += llvm::formatv(", in groups of {0}, being {1}", how.group ? how.group : depth, finer);
+    op.emitRemark() << llvm::formatv("weight '{0}' in {1}: {2} bytes become {3}, {4}", recipe.getSymName(), ways,
                                      before, after, describe(*error))
                            .str();
     report.count("weights quantized");
+    if (options.isMixed)
+      report.count("in finer steps", finer.empty() ? 0 : 1);
     if (triangles)
       report.count(against ? "calibrated" : "to nearest");
     if (triangles && !against)
@@ -160,6 +183,25 @@ private:
                       << "' is rounded to nearest: calibration does not see products inside branches and loops";
     report.count("bytes before", before);
     report.count("bytes after", after);
+  }
+
+  /// Why a weight gets the finer of two ways to store it; empty: it does not.
+  StringRef reasonForFiner(ds::RecipeOp recipe, const HostTensor &elements, const QuantizationScheme &how,
+                           const QuantizationScheme &fine) {
+    if (how.bits == fine.bits && how.group == fine.group)
+      return "";
+    auto error = quantizationError(elements, how);
+    // What lies on the coarse grid already loses nothing but what rounding of its scale does.
+    constexpr double nothing = 1e-6, outlying = 1.8;
+    if (!error || error->relative < nothing)
+      return "";
+    auto found = sensitive.find(FlatSymbolRefAttr::get(recipe));
+    if (found != sensitive.end())
+      return found->second;
+    if (how.bits < fine.bits)
+      return "";
+    auto less = quantizationError(elements, fine);
+    return less && error->relative > outlying * less->relative ? "a weight with outliers" : "";
   }
 
   /// What the codes of a weight with so many rows are rounded against; null: to nearest.
@@ -203,7 +245,9 @@ private:
   const Options options;
   PassReport &report;
   SymbolTable symbols;
-  DictionaryAttr triangles; // null without calibration
+  static constexpr int64_t finestGroup = 32;
+  llvm::DenseMap<Attribute, StringRef> sensitive; // by recipe, each with the reason
+  DictionaryAttr triangles;                       // null without calibration
   RecipeEvaluator evaluator;
   llvm::DenseMap<Attribute, Quantized> known; // by recipe
   std::vector<std::pair<std::string, QuantizationError>> errors;
@@ -226,7 +270,7 @@ struct QuantizeWeights : deepstride::impl::QuantizeWeightsBase<QuantizeWeights>,
       return fail("keep: expected a regular expression, found '" + keep.getValue() + "': " + wrong);
     for (StringRef what : {"weights quantized", "products with codes", "products kept", "bytes before", "bytes after"})
       count(what, 0);
-    Options options{{bits, group, scheme == "asymmetric"}, keep};
+    Options options{{bits, group, scheme == "asymmetric"}, keep, mixed};
     if (failed(WeightQuantizer(getOperation(), options, *this).run()))
       signalPassFailure();
   }

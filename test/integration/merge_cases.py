@@ -166,6 +166,8 @@ def merged_codes(folder):
     """Codes, scales and zero points are joined, too; their numbers are those of quantized weights apart."""
     for number, options in enumerate(("int8", "int8,group=16,scheme=asymmetric", "int4", "int4,group=6,scheme=asymmetric")):
         verify(folder, Block(f"codes-{number}", heads=3 if number % 2 else 4, groups=3 if number % 2 else 4, size=16, biased="qv"), 3,
-               f"--quantize={options}", judged=False, cpus=(processors()[-(number % 2)],))
+               f"--quantize={options},mixed=no", judged=False, cpus=(processors()[-(number % 2)],))
+    # Values in finer steps do not join the others.
+    verify(folder, Block("finer", size=16), 2, "--quantize=int4", judged=False, cpus=("x86-64-v3",))
     # A weight that is kept does not join the others.
-    verify(folder, Block("kept", size=16), 2, "--quantize=int8,keep=^k$", judged=False, cpus=("x86-64-v3",))
+    verify(folder, Block("kept", size=16), 2, "--quantize=int8,mixed=no,keep=^k$", judged=False, cpus=("x86-64-v3",))

@@ -29,8 +29,8 @@ def rows_of_tables_in_bytes(folder):
         onnx.save(model, str(folder / "m.onnx"))
         for options in (["--quantize=int8"], ["--quantize=int8,group=24"], ["--quantize=int4,group=16"], ["--quantize=int4"], *(["--quantize=int8", f"--mcpu={cpu}"] for cpu in processors()),
                         ["--quantize=int8", "--reference"], ["--quantize=int8", "--reference=f64"]):
-            group = {"--quantize=int8,group=24": 24, "--quantize=int4,group=16": 16, "--quantize=int4": 32}.get(options[0], 0)
-            stands, scales, _ = quantized(table.T, 8, group if group and hidden % group == 0 else 0, "symmetric")
+            group = {"--quantize=int8,group=24": 24, "--quantize=int4,group=16": 16}.get(options[0], 32)
+            stands, scales, _ = quantized(table.T, 8, group if hidden % group == 0 else 0, "symmetric")
             right = stands.T.astype(np.float32)  # one rounding
             package = compile_model(folder / "m.onnx", folder, *options)
             ids = random.integers(-words, words, (3, 5))

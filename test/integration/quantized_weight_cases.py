@@ -49,7 +49,7 @@ def quantized(w, bits, group, scheme):
 
 
 def option(bits, group, scheme):
-    return f"--quantize=int{bits},group={group},scheme={scheme}"
+    return f"--quantize=int{bits},group={group},scheme={scheme},mixed=no"
 
 
 class Products:
@@ -226,6 +226,56 @@ def decoders_compute_what_their_codes_stand_for(folder):
                 expect(far <= 1e-4, f"int{bits} {name}: {far} from --reference=f64 of the same codes (DS_SEED={SEED})")
                 share = np.sqrt(np.mean((right - floats[name])**2) / np.mean(floats[name]**2))
                 expect(share <= furthest, f"int{bits} {name}: relative root mean square {share:.3f} from the floats")
+
+
+def attention_and_more(random, width=40, inner=2 * 160):
+    """Eight products by weights that each have their name, the values' among them, and one weight with rows of outliers."""
+    weights = {name: random.standard_normal(shape).astype(np.float32) / np.float32(np.sqrt(shape[0])) for name, shape in {
+        "wq": (width, width), "wk": (width, width), "wv": (width, width), "wo": (width, width),
+        "up": (width, inner), "down": (inner, width), "last": (width, inner), "beside": (width, width)}.items()}
+    weights["down"][random.integers(inner)] *= 100
+    node = lambda kind, inputs, output, **more: helper.make_node(kind, inputs.split(), [output], **more)
+    nodes = [node("MatMul", "x wq", "q"), node("MatMul", "x wk", "k"), node("MatMul", "x wv", "v"), node("Transpose", "k", "t", perm=[1, 0]),
+             node("MatMul", "q t", "s"), node("Softmax", "s", "p", axis=1), node("MatMul", "p v", "a"), node("MatMul", "a wo", "o"),
+             node("MatMul", "o up", "u"), node("Tanh", "u", "h"), node("MatMul", "h down", "d"), node("Tanh", "d", "e"),
+             node("MatMul", "e last", "y"), node("MatMul", "e beside", "z")]
+    shapes = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["m", k]) for n, k in (("x", width), ("y", inner), ("z", width))]
+    graph = helper.make_graph(nodes, "g", shapes[:1], shapes[1:], [numpy_helper.from_array(w, n) for n, w in weights.items()])
+    return weights, helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@case
+def sensitive_weights_in_finer_steps(folder):
+    """Values, the last two of eight products and, in 8 bits, outliers: codes by NumPy, in the reference, too, and so its numbers."""
+    random = np.random.default_rng([SEED, 5])
+    weights, model = attention_and_more(random)
+    onnx.save(model, str(folder / "m.onnx"))
+    finer = {"wv", "last", "beside"}
+    for bits, group, scheme in ((4, 8, "symmetric"), (4, 32, "asymmetric"), (8, 0, "symmetric"), (8, 8, "symmetric")):
+        how = f"--quantize=int{bits},group={group},scheme={scheme}"
+        package = compile_model(folder / "m.onnx", folder, how, "--fusion=none")
+        exact = compile_model(folder / "m.onnx", folder, how, "--reference=f64", name="exact.dsp")
+        found = constants(exact)
+        for name, w in weights.items():
+            isFiner = name in finer or (bits == 8 and name == "down")
+            stored = (8, group or 32, scheme) if isFiner else (bits, group, scheme)
+            _, scales, codes = quantized(w, *stored)
+            groups = -(-len(w) // stored[1]) if stored[1] else 1
+            what = f"{how}: {name} (DS_SEED={SEED})"
+            expect(f"{name}.int{stored[0]}" in found, f"{what}: expected {stored}, found {sorted(found)}")
+            info, data = found[f"{name}.scales"]
+            expect(tuple(info["shape"]) == (groups, w.shape[1]), f"{what}: {info}")
+            expect(np.array_equal(np.frombuffer(data, np.float32).reshape(groups, -1), scales[::stored[1] or len(w)].astype(np.float32)), f"{what}: scales")
+            if stored[0] == 8:
+                data = np.frombuffer(found[f"{name}.int8"][1], np.int8).reshape(w.shape)
+                expect(np.array_equal(data, codes), f"{what}: {(data != codes).sum()} codes")
+        for rows in (1, 19):
+            feed = {"x": random.standard_normal((rows, 40)).astype(np.float32)}
+            ours, theirs = run_package(package, feed, folder), run_package(exact, feed, folder)
+            for name, right in theirs.items():
+                # Sums of at most 320 numbers about 1, or 100 in the row of outliers, under a tanh.
+                far = np.abs(ours[name] - right).max()
+                expect(far <= 1e-3, f"{how} {name}: {far} from the reference (DS_SEED={SEED})")
 
 
 @case

@@ -220,6 +220,7 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
       optimization.group = options.quantize.group;
       optimization.scheme = options.quantize.scheme;
       optimization.keep = options.quantize.keep;
+      optimization.mixed = options.quantize.mixed && !options.quantize.activations; // rows need one scale a column
       optimization.activations = options.quantize.activations;
       optimization.round = options.rounds;
       buildOptimizationPipeline(pm, optimization);
@@ -317,7 +318,8 @@ PackageOptions Driver::packageOptions() const {
   if (const Quantization &quantize = options.quantize; quantize.bits)
     add("quantize",
         "int" + std::to_string(quantize.bits) + ",group=" + std::to_string(quantize.group) +
-            ",scheme=" + quantize.scheme + (quantize.keep.empty() ? "" : ",keep=" + quantize.keep),
+            ",scheme=" + quantize.scheme + (quantize.mixed ? "" : ",mixed=no") +
+            (quantize.keep.empty() ? "" : ",keep=" + quantize.keep),
         true);
   if (!options.calibrate.empty())
     add("calibrate", llvm::sys::path::filename(options.calibrate).str(), true);

@@ -62,10 +62,11 @@ static std::string applyShape(ParsedCommandLine &line, StringRef value) {
   return "";
 }
 
-/// int8|int4[,group=N][,scheme=S][,keep=REGEX]; what follows keep= may contain commas.
+/// int8|int4[,group=N][,scheme=S][,mixed=yes|no][,keep=REGEX]; what follows keep= may contain commas.
 static std::string applyQuantize(ParsedCommandLine &line, StringRef value) {
   auto wrong = [&](const llvm::Twine &what) {
-    return ("--quantize expects int8 or int4, then group=N, scheme=symmetric|asymmetric and keep=REGEX as needed, " +
+    return ("--quantize expects int8 or int4, then group=N, scheme=symmetric|asymmetric, mixed=yes|no and keep=REGEX "
+            "as needed, " +
             what)
         .str();
   };
@@ -90,6 +91,10 @@ static std::string applyQuantize(ParsedCommandLine &line, StringRef value) {
       if (text != "symmetric" && text != "asymmetric")
         return wrong("found 'scheme=" + text + "'");
       quantize.scheme = text.str();
+    } else if (key == "mixed") {
+      if (text != "yes" && text != "no")
+        return wrong("found 'mixed=" + text + "'");
+      quantize.mixed = text == "yes";
     } else if (key == "keep") {
       if (text.empty() || !llvm::Regex(text).isValid(reason))
         return wrong("with a regular expression to keep, found '" + text + "'" + (reason.empty() ? "" : ": " + reason));
@@ -150,7 +155,8 @@ static const OptionInfo table[] = {
        return std::string(value.empty() || value == "f64" ? "" : "--reference expects nothing or f64");
      }},
     {"--quantize", Argument::Required, "TYPE[,...]",
-     "store weights of products as int8 or int4; then ,group=N (along K; int4: 32), ,scheme=asymmetric, ,keep=REGEX",
+     "store weights of products as int8 or int4; then ,group=N (along K; int4: 32), ,scheme=asymmetric, ,mixed=no, "
+     ",keep=REGEX",
      applyQuantize},
     {"--calibrate", Argument::Required, "FILE.npz",
      "round weights of --quantize so that results for these inputs change least; arrays NAME, or N/NAME for call N",

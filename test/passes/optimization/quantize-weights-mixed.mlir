@@ -1,0 +1,136 @@
+// RUN: ds-opt %s --split-input-file --ds-quantize-weights="bits=4 group=2 mixed=true" --verify-diagnostics | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-quantize-weights="mixed=true" 2>/dev/null | FileCheck %s --check-prefix=EIGHT
+// RUN: ds-opt %s --split-input-file --ds-quantize-weights="bits=4 group=2 keep=^h mixed=true" 2>/dev/null | FileCheck %s --check-prefix=KEEP
+
+// Values of attention, and the last quarter of products: here the last one.
+// CHECK-LABEL: func.func @attention
+// CHECK-DAG: ds.linear %arg0, %{{.*}} scales %{{.*}} {group = 2 : i64} : (tensor<1x?x4xf32>, tensor<4x4xi4>, tensor<2x4xf32>)
+// CHECK-DAG: ds.linear %arg0, %{{.*}} scales %{{.*}} {group = 2 : i64} : (tensor<1x?x4xf32>, tensor<4x4xi8>, tensor<2x4xf32>)
+// CHECK: ds.linear %{{.*}} scales %{{.*}} {group = 2 : i64} : (tensor<1x?x4xf32>, tensor<4x4xi8>, tensor<2x4xf32>)
+// CHECK: ds.recipe @q.int4
+// CHECK: ds.recipe @k.int4
+// CHECK: ds.recipe @v.int8
+// CHECK: ds.recipe @h.int8
+// What is kept is not counted: the last of three products is no quarter.
+// KEEP-LABEL: func.func @attention
+// KEEP: ds.recipe @v.int8
+// KEEP-NOT: @h.int8
+func.func @attention(%x: tensor<1x?x4xf32>) -> tensor<1x?x4xf32> attributes {ds.entry} {
+  %qw = ds.weight @q : tensor<4x4xf32>
+  // expected-remark @+1 {{weight 'q' in 4 bits: 64 bytes become 40,}}
+  %q = ds.linear %x, %qw : (tensor<1x?x4xf32>, tensor<4x4xf32>) -> tensor<1x?x4xf32>
+  %kw = ds.weight @k : tensor<4x4xf32>
+  // expected-remark @+1 {{weight 'k' in 4 bits: 64 bytes become 40,}}
+  %k = ds.linear %x, %kw : (tensor<1x?x4xf32>, tensor<4x4xf32>) -> tensor<1x?x4xf32>
+  %vw = ds.weight @v : tensor<4x4xf32>
+  // expected-remark @+1 {{weight 'v' in 8 bits, in groups of 2, being values of attention: 64 bytes become 48,}}
+  %v = ds.linear %x, %vw : (tensor<1x?x4xf32>, tensor<4x4xf32>) -> tensor<1x?x4xf32>
+  %0 = ds.reshape %q [1, "n", 2, 2] : (tensor<1x?x4xf32>) -> tensor<1x?x2x2xf32>
+  %1 = ds.transpose %0 [0, 2, 1, 3] : (tensor<1x?x2x2xf32>) -> tensor<1x2x?x2xf32>
+  %2 = ds.reshape %k [1, "n", 2, 2] : (tensor<1x?x4xf32>) -> tensor<1x?x2x2xf32>
+  %3 = ds.transpose %2 [0, 2, 1, 3] : (tensor<1x?x2x2xf32>) -> tensor<1x2x?x2xf32>
+  %4 = ds.reshape %v [1, "n", 2, 2] : (tensor<1x?x4xf32>) -> tensor<1x?x2x2xf32>
+  %5 = ds.transpose %4 [0, 2, 1, 3] : (tensor<1x?x2x2xf32>) -> tensor<1x2x?x2xf32>
+  %6 = ds.attention %1, %3, %5 scale 0.5 : (tensor<1x2x?x2xf32>, tensor<1x2x?x2xf32>, tensor<1x2x?x2xf32>) -> tensor<1x2x?x2xf32>
+  %7 = ds.transpose %6 [0, 2, 1, 3] : (tensor<1x2x?x2xf32>) -> tensor<1x?x2x2xf32>
+  %8 = ds.reshape %7 [1, "n", 4] : (tensor<1x?x2x2xf32>) -> tensor<1x?x4xf32>
+  %hw = ds.weight @h : tensor<4x4xf32>
+  // expected-remark @+1 {{weight 'h' in 8 bits, in groups of 2, being among the last quarter of products: 64 bytes become 48,}}
+  %9 = ds.linear %8, %hw : (tensor<1x?x4xf32>, tensor<4x4xf32>) -> tensor<1x?x4xf32>
+  return %9 : tensor<1x?x4xf32>
+}
+ds.recipe @q {
+  %0 = ds.constant dense<[[1.0, 0.31, 0.7, -0.4], [0.22, -0.9, 0.13, 0.6], [-0.8, 0.45, 0.33, 0.1], [0.05, 0.77, -0.5, 0.9]]> : tensor<4x4xf32>
+  ds.yield %0 : tensor<4x4xf32>
+}
+ds.recipe @k {
+  %0 = ds.constant dense<[[1.0, 0.31, 0.7, -0.4], [0.22, -0.9, 0.13, 0.6], [-0.8, 0.45, 0.33, 0.1], [0.05, 0.77, -0.5, 0.9]]> : tensor<4x4xf32>
+  ds.yield %0 : tensor<4x4xf32>
+}
+ds.recipe @v {
+  %0 = ds.constant dense<[[1.0, 0.31, 0.7, -0.4], [0.22, -0.9, 0.13, 0.6], [-0.8, 0.45, 0.33, 0.1], [0.05, 0.77, -0.5, 0.9]]> : tensor<4x4xf32>
+  ds.yield %0 : tensor<4x4xf32>
+}
+ds.recipe @h {
+  %0 = ds.constant dense<[[1.0, 0.31, 0.7, -0.4], [0.22, -0.9, 0.13, 0.6], [-0.8, 0.45, 0.33, 0.1], [0.05, 0.77, -0.5, 0.9]]> : tensor<4x4xf32>
+  ds.yield %0 : tensor<4x4xf32>
+}
+
+// -----
+
+// --reference leaves attention in parts; what is multiplied by a softmax are its values. Products with the same input as
+// one of the last quarter stay alike, and what loses nothing stays as it is.
+// CHECK-LABEL: func.func @parts
+// CHECK: ds.recipe @first.int4
+// CHECK: ds.recipe @v.int8
+// CHECK: ds.recipe @w.int8
+// CHECK: ds.recipe @u.int8
+// CHECK: ds.recipe @grid.int4
+func.func @parts(%s: tensor<?x?xf32>, %x: tensor<?x4xf32>) -> (tensor<?x4xf32>, tensor<?x4xf32>) {
+  %a = ds.weight @first : tensor<4x4xf32>
+  // expected-remark @+1 {{weight 'first' in 4 bits: 64 bytes}}
+  %0 = ds.linear %x, %a : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
+  %b = ds.weight @v : tensor<4x4xf32>
+  // expected-remark @+1 {{weight 'v' in 8 bits, in groups of 2, being values of attention: 64 bytes}}
+  %1 = ds.linear %x, %b : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
+  %2 = ds.softmax %s axis 1 log false : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  %3 = ds.matmul %2, %1 transpose [false, false] : (tensor<?x?xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %c = ds.weight @w : tensor<4x4xf32>
+  // expected-remark @+1 {{weight 'w' in 8 bits, in groups of 2, being among the last quarter of products: 64 bytes}}
+  %4 = ds.linear %3, %c : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
+  %d = ds.weight @u : tensor<4x4xf32>
+  // expected-remark @+1 {{weight 'u' in 8 bits, in groups of 2, being among the last quarter of products: 64 bytes}}
+  %5 = ds.linear %3, %d : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
+  %e = ds.weight @grid : tensor<4x4xf32>
+  // expected-remark @+1 {{weight 'grid' in 4 bits: 64 bytes become 40, relative error 0.00e+00}}
+  %6 = ds.linear %3, %e : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
+  return %5, %6 : tensor<?x4xf32>, tensor<?x4xf32>
+}
+ds.recipe @first {
+  %0 = ds.constant dense<[[1.0, 0.31, 0.7, -0.4], [0.22, -0.9, 0.13, 0.6], [-0.8, 0.45, 0.33, 0.1], [0.05, 0.77, -0.5, 0.9]]> : tensor<4x4xf32>
+  ds.yield %0 : tensor<4x4xf32>
+}
+ds.recipe @v {
+  %0 = ds.constant dense<[[1.0, 0.31, 0.7, -0.4], [0.22, -0.9, 0.13, 0.6], [-0.8, 0.45, 0.33, 0.1], [0.05, 0.77, -0.5, 0.9]]> : tensor<4x4xf32>
+  ds.yield %0 : tensor<4x4xf32>
+}
+ds.recipe @w {
+  %0 = ds.constant dense<[[1.0, 0.31, 0.7, -0.4], [0.22, -0.9, 0.13, 0.6], [-0.8, 0.45, 0.33, 0.1], [0.05, 0.77, -0.5, 0.9]]> : tensor<4x4xf32>
+  ds.yield %0 : tensor<4x4xf32>
+}
+ds.recipe @u {
+  %0 = ds.constant dense<[[1.0, 0.31, 0.7, -0.4], [0.22, -0.9, 0.13, 0.6], [-0.8, 0.45, 0.33, 0.1], [0.05, 0.77, -0.5, 0.9]]> : tensor<4x4xf32>
+  ds.yield %0 : tensor<4x4xf32>
+}
+ds.recipe @grid {
+  %0 = ds.constant dense<0.5> : tensor<4x4xf32>
+  ds.yield %0 : tensor<4x4xf32>
+}
+
+// -----
+
+// A row of outliers takes the steps of whole columns of 8 bits: groups keep it to itself.
+// EIGHT-LABEL: func.func @column
+// EIGHT: ds.linear %arg0, %{{.*}} scales %{{.*}} {group = 32 : i64} : (tensor<?x256xf32>, tensor<256x4xi8>, tensor<8x4xf32>)
+// EIGHT: ds.linear %arg0, %{{.*}} scales %{{[^{]*}} : (tensor<?x256xf32>, tensor<256x4xi8>, tensor<1x4xf32>)
+func.func @column(%x: tensor<?x256xf32>) -> (tensor<?x4xf32>, tensor<?x4xf32>) {
+  %a = ds.weight @outliers : tensor<256x4xf32>
+  // expected-remark @+1 {{weight 'outliers' in 4 bits}}
+  %0 = ds.linear %x, %a : (tensor<?x256xf32>, tensor<256x4xf32>) -> tensor<?x4xf32>
+  %b = ds.weight @none : tensor<256x4xf32>
+  // expected-remark @+1 {{weight 'none' in 4 bits}}
+  %1 = ds.linear %x, %b : (tensor<?x256xf32>, tensor<256x4xf32>) -> tensor<?x4xf32>
+  return %0, %1 : tensor<?x4xf32>, tensor<?x4xf32>
+}
+ds.recipe @outliers {
+  %0 = ds.constant dense<0.3> : tensor<255x4xf32>
+  %1 = ds.constant dense<100.0> : tensor<1x4xf32>
+  %2 = ds.concat 0 %0, %1 : (tensor<255x4xf32>, tensor<1x4xf32>) -> tensor<256x4xf32>
+  ds.yield %2 : tensor<256x4xf32>
+}
+ds.recipe @none {
+  %0 = ds.constant dense<0.3> : tensor<255x4xf32>
+  %1 = ds.constant dense<0.4> : tensor<1x4xf32>
+  %2 = ds.concat 0 %0, %1 : (tensor<255x4xf32>, tensor<1x4xf32>) -> tensor<256x4xf32>
+  ds.yield %2 : tensor<256x4xf32>
+}
