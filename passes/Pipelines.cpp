@@ -92,7 +92,12 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
     observe.first = options.first;
     pm.addPass(createObserveProducts(observe));
   } else if (options.quantize > 0) {
-    // Before everything that asks for types and layouts of weights.
+    // Before everything that asks for types and layouts of weights; tables first, so that they alone are enough.
+    QuantizeTablesOptions tables;
+    constexpr int64_t fewest = 32; // rows have outliers, and reading one takes no time
+    tables.group = options.group > 0 ? options.group : fewest;
+    tables.keep = options.keep;
+    pm.addPass(createQuantizeTables(tables));
     QuantizeWeightsOptions quantize;
     quantize.bits = options.quantize;
     quantize.group = options.group;
@@ -100,11 +105,6 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
     quantize.keep = options.keep;
     quantize.mixed = options.mixed;
     pm.addPass(createQuantizeWeights(quantize));
-    QuantizeTablesOptions tables;
-    constexpr int64_t fewest = 32; // rows have outliers, and reading one takes no time
-    tables.group = options.group > 0 ? options.group : fewest;
-    tables.keep = options.keep;
-    pm.addPass(createQuantizeTables(tables));
     if (options.activations)
       pm.addPass(createQuantizeActivations());
   }

@@ -223,7 +223,7 @@ def QuantizeWeights : Pass<"ds-quantize-weights", "::mlir::ModuleOp"> {
     scale for each column in groups of 32. Those are weights that give an attention its values and nothing else; those of
     the last quarter of products, and of products with the same inputs; and, in 8 bits, those whose relative error is more
     than 1.8 times that of groups of 32. A weight whose relative error is below 1e-6 is not among them.
-    Fails where no weight is quantized. Remarks give the size and the error of every weight, or why it is kept.
+    Fails where no weight is quantized, and no table was before. Remarks give the size and the error of every weight, or why it is kept.
     Reports: weights quantized, products with codes, products kept, bytes before and after, with `mixed` how many
     weights are in finer steps, and the ten weights with the greatest relative error.
   }];

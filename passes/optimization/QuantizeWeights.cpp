@@ -60,13 +60,18 @@ public:
     module->removeAttr(trianglesAttr);
     eraseUnusedRecipes(module);
     noteErrors();
-    if (!errors.empty())
+    if (!errors.empty() || hasTables())
       return success();
     return module.emitError("ds-quantize-weights: no weight was quantized: ")
            << (firstReason.empty() ? "there is no product with one" : firstReason);
   }
 
 private:
+  /// Whether ds-quantize-tables found something to do: then the program is quantized without products, too.
+  bool hasTables() {
+    return module.walk([](ds::QuantizeWeightOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  }
+
   /// Says why a weight stays what it is.
   void keepAs(ds::LinearOp op, StringRef name, const Twine &reason) {
     std::string text = ((name.empty() ? "the weight" : "weight '" + name + "'") + " is kept: " + reason).str();

@@ -45,6 +45,26 @@ def rows_of_tables_in_bytes(folder):
 
 
 @case
+def a_table_alone_is_enough(folder):
+    """Without a product, or where those are kept, --quantize has done something; without a table, too, it fails."""
+    random = np.random.default_rng([SEED, 9])
+    table, model = tied(random, 40, 64)
+    ids = random.integers(-40, 40, (2, 3))
+    onnx.save(model, str(folder / "m.onnx"))
+    del model.graph.node[1:], model.graph.output[1:]
+    onnx.save(model, str(folder / "rows.onnx"))
+    right = quantized(table.T, 8, 32, "symmetric")[0].T.astype(np.float32)
+    for name, option in (("rows", "--quantize=int4"), ("m", "--quantize=int8,keep=head")):
+        found = run_package(compile_model(folder / f"{name}.onnx", folder, option), {"i": ids}, folder)
+        expect(np.array_equal(found["rows"], right[ids]), f"{name}: other rows (DS_SEED={SEED})")
+        if name == "m":
+            far, bound = np.abs(found["y"] - right[ids].astype(np.float64) @ table.T), 70 * UNIT * (np.abs(right[ids]) @ np.abs(table.T))
+            expect((far <= bound).all(), f"the product that was kept is off by {far.max()} (DS_SEED={SEED})")
+    tool("ds-opt", folder / "rows.onnx", "-o", folder / "no.dsp", "--quantize=int8,keep=embed", code=1,
+         says="no weight was quantized: there is no product with one")
+
+
+@case
 def tables_are_kept_by_name(folder):
     table, model = tied(np.random.default_rng([SEED, 8]), 60, 40)
     onnx.save(model, str(folder / "m.onnx"))
