@@ -109,14 +109,14 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
       pm.addPass(createQuantizeActivations());
   }
   if (!options.round.empty()) { // what is not quantized
-    RoundProductsOptions round;
-    round.type = options.round;
-    pm.addPass(createRoundProducts(round));
-    if (options.round == "bf16" && isScheduled) {
+    if (options.round == "bf16" && isScheduled) { // first, so that attention alone is enough
       RoundAttentionOptions attention;
       attention.machine = options.machine;
       pm.addPass(createRoundAttention(attention));
     }
+    RoundProductsOptions round;
+    round.type = options.round;
+    pm.addPass(createRoundProducts(round));
   }
   if (isScheduled) {
     // Types before layouts: how a weight is packed depends on what it holds.

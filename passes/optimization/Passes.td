@@ -104,7 +104,7 @@ def RoundProducts : Pass<"ds-round-products", "::mlir::ModuleOp"> {
     numbers of f16 below 2^-14, which are rounded to multiples of 2^-24, add 2^-25 (|x| + |w| + 2^-25) for each product.
     f16 ends at 65504: a weight with greater finite elements keeps its product in f32, greater elements of rows become
     infinite. Codes of quantized weights stay what they are, only rows are rounded, which changes an element by at most u
-    times the sum over K of |x w|. Fails where no product was rounded. Reports: products rounded; remarks
+    times the sum over K of |x w|. Fails where no product was rounded, and no attention before. Reports: products rounded; remarks
     say why one is not.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];

@@ -100,11 +100,18 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
     if (range.isBroken)
       return signalPassFailure();
     eraseUnusedRecipes(getOperation());
-    if (rounded.empty()) {
+    if (rounded.empty() && !hasRoundedAttention()) {
       getOperation().emitError("ds-round-products: no product was rounded: ")
           << (first.empty() ? "there is no product with a weight" : first);
       signalPassFailure();
     }
+  }
+
+  /// ds-round-attention comes first, and is enough.
+  bool hasRoundedAttention() {
+    return getOperation()
+        .walk([](ds::AttentionOp op) { return op.getRounds() ? WalkResult::interrupt() : WalkResult::advance(); })
+        .wasInterrupted();
   }
 
   static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }

@@ -1,7 +1,12 @@
 """Images that are enlarged by whole scales and put together from windows, against ONNX's reference evaluator and NumPy."""
-import numpy as np
+import math
+from fractions import Fraction
 
-from kit import case
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from kit import case, compile_model, tool
 from operator_cases import check, numbers
 from programs import SEED
 
@@ -26,6 +31,47 @@ def resizing_by_whole_scales(folder):
     check(folder, "Resize", [("x", x), ("roi", None), ("s", scales)], opset=19, initializers=["s"], tolerance=0,
           expected={"y": y}, coordinate_transformation_mode="tf_half_pixel_for_nn", nearest_mode="floor")
     check(folder, "Upsample", [("x", x), ("s", scales)], opset=9, initializers=["s"], tolerance=0, expected={"y": y})
+
+
+@case
+def symmetric_places_are_exact(folder):
+    """half_pixel_symmetric by fractions: a place that meets an element exactly is that element, however it is rounded."""
+    random = np.random.default_rng([SEED, 4])
+    pick = lambda *numbers: numbers[random.integers(len(numbers))]
+    for _ in range(12):
+        length, scale = int(random.integers(1, 12)), Fraction(pick(3, 5, 7, 9, 2, 6), pick(2, 4))
+        size = math.floor(length * scale)
+        if size < 1:
+            continue
+        x = random.standard_normal((1, length)).astype(np.float32)
+        nearest = pick("floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
+        half = Fraction(1, 2)
+        rounding = {"floor": math.floor, "ceil": math.ceil, "round_prefer_floor": lambda p: math.ceil(p - half), "round_prefer_ceil": lambda p: math.floor(p + half)}
+        middle = Fraction(length, 2) * (1 - Fraction(size) / (scale * length))
+        places = [min(max(rounding[nearest](middle + (i + half) / scale - half), 0), length - 1) for i in range(size)]
+        given = [("x", x), ("roi", None), ("s", np.array([1, float(scale)], np.float32))]
+        for stored in (["s"], []):
+            check(folder, "Resize", given, opset=19, initializers=stored, tolerance=0, expected={"y": x[:, places]},
+                  coordinate_transformation_mode="half_pixel_symmetric", nearest_mode=nearest)
+
+
+@case
+def windows_that_do_not_fit(folder):
+    """Channels that are no multiple of the taps, places that are not one for each window, when compiling and when running."""
+    for shape, says in (((1, 5, 4), "axis 1: expected channels times taps, a multiple of 4, found 5"),
+                        ((1, 4, 4), "axis 2: expected one place for each window, 5, found 4")):
+        for dims in (list(shape), ["b", "c", "l"]):
+            isStatic = dims[0] == 1
+            graph = helper.make_graph([helper.make_node("Col2Im", ["x", "i", "k"], ["y"])], "g", [helper.make_tensor_value_info("x", 1, dims)],
+                                      [helper.make_tensor_value_info("y", 1, None)],
+                                      [numpy_helper.from_array(np.array(a), name) for name, a in (("i", [2, 6]), ("k", [2, 2]))])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), str(folder / "m.onnx"))
+            if isStatic:
+                tool("ds-opt", folder / "m.onnx", "-o", folder / "m.dsp", code=1, says=says)
+                continue
+            package = compile_model(folder / "m.onnx", folder)
+            np.savez(folder / "x.npz", x=np.zeros(shape, np.float32))
+            tool("ds-run", package, "--inputs", folder / "x.npz", code=1)
 
 
 @case

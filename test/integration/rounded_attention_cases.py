@@ -1,6 +1,10 @@
 """Attention whose products are bf16 (`rounds bf16`), against NumPy, which rounds queries, keys and values on its own."""
+import json
+
 import ml_dtypes
 import numpy as np
+import onnx
+from onnx import helper
 
 import generate
 from kit import case, compile_model, distance, expect, processors, run_package, tool
@@ -83,6 +87,20 @@ def attention_of_rounded_operands(folder):
                     expect(found.shape == wanted.shape and (far <= bound).all(), f"{what}: {(far / bound).max():.2f} of what rounding gives")
                     last = run_package(package, {name: x[-1:] for name, x in feed.items()}, folder, "--threads=1")["y"]
                     expect(last.tobytes() == found[-1:].tobytes(), f"{what}: other bits alone")
+
+
+@case
+def attention_alone_is_enough(folder):
+    """--precision=bf16 has something to round without a product with a weight, where the machine multiplies bf16 fast."""
+    names = ["q", "k", "v"]
+    graph = helper.make_graph([helper.make_node("Attention", names, ["y"])], "g", [helper.make_tensor_value_info(name, 1, ["b", 2, "s", 16]) for name in names],
+                              [helper.make_tensor_value_info("y", 1, None)])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10), str(folder / "m.onnx"))
+    (folder / "fast.json").write_text(json.dumps({"ceilings": {"f32_gflops": 100, "bf16_gflops": 200}}))
+    report = tool("ds-opt", folder / "m.onnx", "-o", folder / "m.dsp", "--precision=bf16", "--mcpu=znver5", f"--ceilings={folder / 'fast.json'}", "--report")
+    expect("1 attentions rounded" in report.out, str(report))
+    tool("ds-opt", folder / "m.onnx", "-o", folder / "no.dsp", "--precision=bf16", "--mcpu=x86-64-v3", code=1,
+         says="no product was rounded: there is no product with a weight")
 
 
 @case

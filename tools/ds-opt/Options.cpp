@@ -5,6 +5,7 @@
 #include "tools/ds-opt/CompileCache.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Regex.h"
@@ -72,9 +73,10 @@ static std::string applyQuantize(ParsedCommandLine &line, StringRef value) {
   };
   constexpr int64_t largestGroup = 1 << 20;
   auto [type, rest] = value.split(',');
-  if (type != "int8" && type != "int4")
+  if ((type != "int8" && type != "int4") || value.ends_with(","))
     return wrong("found '" + value + "'");
   Quantization quantize;
+  llvm::StringSet<> given;
   quantize.bits = type == "int8" ? 8 : 4;
   quantize.group = type == "int8" ? 0 : 32; // 4 bits are too few for a whole column
   while (!rest.empty()) {
@@ -82,6 +84,8 @@ static std::string applyQuantize(ParsedCommandLine &line, StringRef value) {
     auto [text, next] = key == "keep" ? std::pair(more, StringRef()) : more.split(',');
     rest = next;
     std::string reason;
+    if (!given.insert(key).second)
+      return wrong("with each once, found '" + key + "' twice");
     if (key == "group") {
       if (text.getAsInteger(10, quantize.group) || quantize.group < 0 || quantize.group % 2 != 0 ||
           quantize.group > largestGroup)
@@ -95,9 +99,13 @@ static std::string applyQuantize(ParsedCommandLine &line, StringRef value) {
       if (text != "yes" && text != "no")
         return wrong("found 'mixed=" + text + "'");
       quantize.mixed = text == "yes";
+      quantize.isMixedGiven = true;
     } else if (key == "keep") {
       if (text.empty() || !llvm::Regex(text).isValid(reason))
         return wrong("with a regular expression to keep, found '" + text + "'" + (reason.empty() ? "" : ": " + reason));
+      for (StringRef other : {",group=", ",scheme=", ",mixed=", ",keep="}) // what follows keep= belongs to it
+        if (text.contains(other))
+          return wrong("with keep=REGEX as the last, found '" + other.drop_front() + "' behind it");
       quantize.keep = text.str();
     } else {
       return wrong("found '" + key + "'");
@@ -282,6 +290,8 @@ static std::string checkCombination(const DriverOptions &options) {
     return "--activations=int8 expects --quantize=int8 with group=0 and scheme=symmetric, found " +
            (quantize.bits ? found : "no --quantize");
   }
+  if (quantize.activations && quantize.mixed && quantize.isMixedGiven)
+    return "--activations=int8 needs one scale for each column, found mixed=yes";
   if (!options.calibrate.empty() && !quantize.bits)
     return "--calibrate is about weights of --quantize, found no --quantize";
   bool writesPackage =

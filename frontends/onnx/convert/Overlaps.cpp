@@ -129,7 +129,21 @@ static Values convertCol2Im(Node &n) {
     SizeExpr extent = ((*block)[i] - SizeExpr(1)) * SizeExpr(windows->dilations[i]) + SizeExpr(1);
     count.push_back(SizeExpr::floorDiv(padded[i] - extent, windows->strides[i]) + SizeExpr(1));
   }
-  SizeExpr channels = SizeExpr::floorDiv(sizes[1], product(*block));
+  SizeExpr taps = product(*block), channels = SizeExpr::floorDiv(sizes[1], taps);
+  auto require = [&](int64_t axis, const SizeExpr &size) {
+    auto found = sizes[axis].constant(), expected = size.constant();
+    if (found && expected && *found != *expected)
+      n.refuse("input 0: axis " + Twine(axis) + ": expected " +
+               (axis == 1 ? "channels times taps, a multiple of " + Twine(*taps.constant())
+                          : "one place for each window, " + Twine(*expected)) +
+               ", found " + Twine(*found));
+    else if (sizes[axis] != size)
+      b.requireEqual(sizes[axis], size);
+  };
+  require(1, channels * taps);
+  require(2, product(count));
+  if (n.isRefused())
+    return {};
   Overlap overlap{n, *windows, *image, *block, count, padded, sizes[0], channels};
   Value sum = overlap.byLayers();
   return {sum || n.isRefused() ? sum : overlap.byPlaces()};

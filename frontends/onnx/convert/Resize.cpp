@@ -62,10 +62,10 @@ static Value coordinates(Node &n, const AxisResize &resize) {
   if (mode == "pytorch_half_pixel")
     return b.select(isSingle, zero, half);
   if (mode == "half_pixel_symmetric") {
-    // The result is centred where its size is not exactly what the scale asks for.
-    Value adjustment = b.div(resize.outLength, resize.exactLength);
-    Value middle = b.div(resize.inLength, 2.0);
-    return b.add(half, b.mul(middle, b.sub(b.scalar(b.f64(), 1), adjustment)));
+    // The result is centred where its size is not exactly what the scale asks for. Distances from the two middles are
+    // multiples of a half, so that a place which meets an element exactly is a whole number.
+    Value distance = b.sub(b.add(place, 0.5), b.div(resize.outLength, 2.0));
+    return b.add(b.div(distance, resize.scale), b.div(last, 2.0));
   }
   return half;
 }
