@@ -108,7 +108,7 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
     if (options.activations)
       pm.addPass(createQuantizeActivations());
   }
-  if (!options.round.empty()) { // what is not quantized
+  if (!options.round.empty()) {                   // what is not quantized
     if (options.round == "bf16" && isScheduled) { // first, so that attention alone is enough
       RoundAttentionOptions attention;
       attention.machine = options.machine;
