@@ -19,7 +19,7 @@ enum class Emit { Nothing, Mlir, Onnx };
 struct Quantization {
   int64_t bits = 0, group = 0;
   std::string scheme = "symmetric", keep;
-  bool mixed = true;        // what results depend on most in finer steps
+  bool mixed = true; // what results depend on most in finer steps
   bool isMixedGiven = false;
   bool activations = false; // rows in 8 bits, too
 };
