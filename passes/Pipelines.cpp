@@ -129,9 +129,12 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
     pm.addPass(createScheduleKernels(schedule));
     pm.addPass(createPackWeights());
   }
-  if (options.fusion == Fusion::Specialized) // before what follows an anchor is gathered without it
-    pm.addNestedPass<func::FuncOp>(createFuseDeep());
   if (options.fusion != Fusion::None) {
+    // Before what follows an anchor, or precedes a norm, is gathered without it.
+    FuseDeepOptions deep;
+    deep.products = options.fusion == Fusion::Specialized;
+    pm.addNestedPass<func::FuncOp>(createFuseDeep(deep));
+    pm.addNestedPass<func::FuncOp>(createFuseRows());
     // Before elementwise ops are gathered: a region of theirs may stand between two reductions, or behind both.
     pm.addNestedPass<func::FuncOp>(createMergeReductions());
     pm.addNestedPass<func::FuncOp>(createFuseElementwise());

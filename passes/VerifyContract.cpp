@@ -148,7 +148,8 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
           violations.add(&op, "reductions of a fused region have one input and the same axes");
         continue;
       }
-      if (isa<ds::Anchor, ds::AttentionOp>(op) || (readsWindows && ds::readsWindows(&op))) {
+      bool endsRows = ds::readsRows(&op) && &op == body.back().getPrevNode();
+      if (isa<ds::Anchor, ds::AttentionOp>(op) || (readsWindows && ds::readsWindows(&op)) || endsRows) {
         auto linear = dyn_cast<ds::LinearOp>(op);
         auto firsts = body.getOps<ds::LinearOp>();
         bool isPair = linear && linear != *firsts.begin() && ds::arePair(*firsts.begin(), linear);
@@ -165,7 +166,8 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
       auto element = dyn_cast<ds::PerElement>(op);
       if (!element || !element.joinsRegions()) {
         violations.add(&op, "fused regions hold elementwise ops, broadcasts and transposes only, beside an anchor and "
-                            "what is computed before it, or views only, or reductions of one input");
+                            "what is computed before it, before a norm or softmax, or views only, or reductions of one "
+                            "input");
         continue;
       }
       auto scanned = element.scannedOperand();

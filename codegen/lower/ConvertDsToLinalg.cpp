@@ -86,7 +86,9 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
       continue; // beside the first
     bool isAlone =
         isScan || llvm::all_of(k.ops(), [&](Operation *other) { return other == op || ds::isWindowOp(other); });
-    if (anchor || !(isa<ds::Anchor>(op) || (isAlone && (k.ops().size() == 1 || isScan || ds::readsWindows(op)))))
+    bool isLast = op == k.ops().back() && ds::readsRows(op); // what comes before is the rows that it reads
+    if (anchor ||
+        !(isa<ds::Anchor>(op) || isLast || (isAlone && (k.ops().size() == 1 || isScan || ds::readsWindows(op)))))
       return op->emitOpError("cannot share a kernel with other ops");
     anchor = op;
   }

@@ -2,7 +2,7 @@
 // grid is all rows. Inside a row the work is linalg.generic over the row's axes, vectorized by codegen/cpu.
 #include "codegen/lower/Rows.h"
 
-#include "codegen/kernel/Views.h"
+#include "codegen/kernel/RowInput.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -189,17 +189,27 @@ LogicalResult lowerReduce(KernelBuilder &k, ds::ReduceOp op) {
   return success();
 }
 
+/// Where the result of a kernel's anchor goes; what it reads may be another result.
+static View anchorView(KernelBuilder &k, Operation *anchor, ArrayRef<SizeExpr> shape) {
+  auto number = llvm::find(k.yielded(), anchor->getResult(0)) - k.yielded().begin();
+  return k.broadcastView(k.outputBuffer(static_cast<unsigned>(number)), shape, shape);
+}
+
 LogicalResult lowerSoftmax(KernelBuilder &k, ds::SoftmaxOp op) {
-  if (lowerSoftmaxColumns(k, op))
+  if (isa<BlockArgument>(op.getInput()) && lowerSoftmaxColumns(k, op))
     return success();
   Type element = k.elementOf(op.getInput());
   SizeVector shape = k.sizesOf(op.getInput());
   RowSpace rows(k, shape, {static_cast<int64_t>(op.getAxis())});
-  View input = k.broadcastView(k.bufferOf(op.getInput()), shape, shape);
-  View output = k.broadcastView(k.outputBuffer(0), shape, shape);
+  View output = anchorView(k, op, shape);
+  RowInput source(k, rows, op.getInput(), output);
+  if (failed(source.verify()))
+    return failure();
+  const View &input = source.view();
   // f32 and f64 keep the exponentials in the output between the passes; narrower types would round them twice.
   bool keeps = computeType(element) == element && !op.getLog();
   rows.forEachRow([&](ArrayRef<Value> row) {
+    source.emit(row);
     auto load = [&](OpBuilder &b, Value raw) { return fromStorage(b, k.loc, raw, element); };
     Value greatest = rows.reduce(ds::ReduceKind::max, element, {&input}, row,
                                  [&](OpBuilder &b, ValueRange v) { return load(b, v[0]); });
@@ -278,11 +288,14 @@ static LogicalResult lowerNorm(KernelBuilder &k, Operation *norm, int64_t axis) 
   for (int64_t i = axis; i < static_cast<int64_t>(shape.size()); ++i)
     axes.push_back(i);
   RowSpace rows(k, shape, axes);
-  auto input = operandView(k, norm->getOperand(0));
-  if (!input)
-    return norm->emitOpError("shares a kernel with more than windows of its operand");
-  View output = k.broadcastView(k.outputBuffer(0), shape, shape);
-  rows.forEachRow([&](ArrayRef<Value> row) { emitNormRow(k, rows, norm, *input, output, row); });
+  View output = anchorView(k, norm, shape);
+  RowInput input(k, rows, norm->getOperand(0), output);
+  if (failed(input.verify()))
+    return failure();
+  rows.forEachRow([&](ArrayRef<Value> row) {
+    input.emit(row);
+    emitNormRow(k, rows, norm, input.view(), output, row);
+  });
   k.setFlops(product(shape) * SizeExpr(8));
   return success();
 }

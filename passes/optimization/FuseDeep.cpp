@@ -33,6 +33,7 @@ bool isSplat(Value value) {
 }
 
 struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
+  using Base::Base;
   static constexpr int64_t normLimit = 4096; // elements of a row, of which threads hold 128
 
   void runOnOperation() override {
@@ -46,7 +47,7 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     sliceGathers(getOperation(), analysis);
     SmallVector<Operation *> anchors;
     getOperation().walk([&](Operation *op) {
-      if (isa<ds::Anchor, ds::AttentionOp>(op) && !isa<ds::FusedOp>(op->getParentOp()))
+      if (products && isa<ds::Anchor, ds::AttentionOp>(op) && !isa<ds::FusedOp>(op->getParentOp()))
         anchors.push_back(op);
     });
     for (Operation *anchor : anchors)

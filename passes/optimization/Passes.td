@@ -20,6 +20,22 @@ def FuseDeep : Pass<"ds-fuse-deep", "::mlir::func::FuncOp"> {
     `ds.insert` into a state); what is read elsewhere of these is a result of the region. Joining, inserting, norms and
     rotations on their own read windows in place as well; several windows before anything else become one copy. Remarks
     say why an op stays outside. Numerically a no-op. Reports: ops fused, regions.
+
+    Without `products`, as for `--fusion=generic`, products and attention stay alone, and only what reads windows in place
+    and copies of several windows become regions.
+  }];
+  let options = [Option<"products", "products", "bool", "true",
+                        "whether products, convolutions and attention take in what is around them">];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+}
+
+def FuseRows : Pass<"ds-fuse-rows", "::mlir::func::FuncOp"> {
+  let summary = "compute what a norm or a softmax reads in its kernel";
+  let description = [{
+    The elementwise ops that make the operand of a `ds.layer_norm`, `ds.rms_norm` or `ds.softmax` over the last axis, as a
+    residual or a mask, join its region where they have the operand's sizes and rows are not known to be shorter than 16. The operand becomes another result of the
+    region if it is read elsewhere; what leads to it joins only if nothing else reads it. The kernel computes a row, and
+    reads it while it is in cache. Numerically a no-op, bit by bit. Reports: ops fused, regions.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }

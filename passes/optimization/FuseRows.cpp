@@ -1,0 +1,89 @@
+// ds-fuse-rows: the elementwise ops before a norm or a softmax join its kernel, which computes a row while it is about
+// to read it. Works per block on values of equal symbolic sizes, on what no product has taken. Which loops that becomes
+// is left to codegen.
+//
+//   %1 = ds.binary add %x, %y                %1, %2 = ds.fused { %1 = ds.binary add %x, %y
+//   %2 = ds.layer_norm %1, %s axis 1    =>                       %2 = ds.layer_norm %1, %s axis 1 ; ds.yield %1, %2 }
+#include "dialects/ds/Norms.h"
+#include "passes/Report.h"
+#include "passes/optimization/Passes.h"
+#include "passes/optimization/Regions.h"
+
+namespace deepstride {
+#define GEN_PASS_DEF_FUSEROWS
+#include "passes/optimization/Passes.h.inc"
+} // namespace deepstride
+
+using namespace mlir;
+using namespace deepstride;
+
+namespace {
+
+struct FuseRows : deepstride::impl::FuseRowsBase<FuseRows>, PassReport {
+  // Elements of a row: a loop of elementwise ops alone fills its vectors from several shorter ones.
+  static constexpr int64_t leastLength = 16;
+
+  void runOnOperation() override {
+    count("ops fused", 0);
+    if (!getOperation()->hasAttr(ds::entryAttr))
+      return;
+    auto result = SizeAnalysis::run(getOperation());
+    if (failed(result))
+      return signalPassFailure();
+    analysis = std::move(*result);
+    SmallVector<Operation *> anchors;
+    getOperation().walk([&](Operation *op) {
+      if (ds::readsRows(op) && !isa<ds::FusedOp>(op->getParentOp()) && !op->use_empty())
+        anchors.push_back(op);
+    });
+    for (Operation *anchor : anchors)
+      fuse(anchor);
+  }
+
+  void fuse(Operation *anchor) {
+    if (auto softmax = dyn_cast<ds::SoftmaxOp>(anchor)) // elsewhere several rows are computed at once
+      if (static_cast<int64_t>(softmax.getAxis()) + 1 != cast<RankedTensorType>(softmax.getType()).getRank())
+        return;
+    Operation *first = anchor->getOperand(0).getDefiningOp();
+    if (!joins(first, anchor) || lengthOf(anchor).constant().value_or(leastLength) < leastLength)
+      return;
+    OpSet region;
+    region.insert(anchor);
+    region.insert(first);
+    if (llvm::any_of(llvm::drop_begin(anchor->getOperands()), [&](Value value) { return isInside(value, region); }))
+      return;
+    for (size_t i = 1; i < region.size() && region.size() < regionLimit; ++i)
+      for (Value operand : region[i]->getOperands()) {
+        Operation *op = operand.getDefiningOp();
+        if (region.size() < regionLimit && joins(op, anchor) && !isRegionResult(op, region))
+          region.insert(op);
+      }
+    auto moved = dependentsOf(region, anchor);
+    if (!moved)
+      return;
+    wrapRegion(region, anchor, *moved, analysis);
+    count("ops fused", static_cast<int64_t>(region.size()) - 1);
+    count("regions");
+  }
+
+  /// Of the rows that the op reads.
+  SizeExpr lengthOf(Operation *anchor) {
+    ArrayRef<SizeExpr> sizes = analysis.facts(anchor->getOperand(0)).sizes;
+    auto layer = dyn_cast<ds::LayerNormOp>(anchor);
+    auto rms = dyn_cast<ds::RmsNormOp>(anchor);
+    return product(sizes.drop_front(layer ? layer.getAxis() : rms ? rms.getAxis() : sizes.size() - 1));
+  }
+
+  static bool isInside(Value value, const OpSet &region) {
+    return value.getDefiningOp() && region.contains(value.getDefiningOp());
+  }
+
+  bool joins(Operation *op, Operation *anchor) {
+    return op && op->getBlock() == anchor->getBlock() && isFusablePointwise(op) &&
+           analysis.facts(op->getResult(0)).sizes == analysis.facts(anchor->getOperand(0)).sizes;
+  }
+
+  SizeAnalysis analysis;
+};
+
+} // namespace

@@ -1,0 +1,72 @@
+"""Norms and softmaxes that compute their rows in their own kernel, against NumPy, and bit by bit against --fusion=none."""
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from kit import case, expect, run_package, tool
+from programs import SEED
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def layer_norm(x, scale, bias):
+    centred = x - x.mean(-1, keepdims=True)
+    return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * scale + bias
+
+
+def rms_norm(x, scale):
+    return x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-5) * scale
+
+
+@case
+def rows_are_computed(folder):
+    """Residuals, masks by row and by column, chains that start at integers; sums are read elsewhere or not; lengths that
+    no vector divides, one row, none."""
+    random = np.random.default_rng([SEED, 12])
+    for length, dtype, code in ((23, np.float32, TensorProto.FLOAT), (64, np.float32, TensorProto.FLOAT), (33, np.float64, TensorProto.DOUBLE),
+                                (16, np.float32, TensorProto.FLOAT)):
+        value = lambda name, shape, kind=code: helper.make_tensor_value_info(name, kind, shape)
+        scale, bias, column = (random.standard_normal(length).astype(dtype) for _ in range(3))
+        constants = [numpy_helper.from_array(array, name) for name, array in (("scale", scale), ("bias", bias), ("column", column))]
+        node = helper.make_node
+        nodes = [
+            node("Add", ["x", "y"], ["sum"]), node("LayerNormalization", ["sum", "scale", "bias"], ["normal"], axis=-1),
+            node("Mul", ["sum", "normal"], ["late"]),                       # reads the sum behind the norm
+            node("Mul", ["x", "row"], ["weighted"]), node("Add", ["weighted", "column"], ["moved"]), node("Tanh", ["moved"], ["bent"]),
+            node("RMSNormalization", ["bent", "scale"], ["root"], axis=-1),  # nothing else reads the chain
+            node("Where", ["allowed", "x", "low"], ["masked"]), node("Softmax", ["masked"], ["share"], axis=-1),
+            node("Cast", ["count"], ["float"], to=code), node("Sub", ["float", "y"], ["rest"]), node("LogSoftmax", ["rest"], ["log"], axis=-1)]
+        constants.append(numpy_helper.from_array(np.array(-1e4, dtype), "low"))
+        shape = ["a", "b", length]
+        graph = helper.make_graph(
+            nodes, "rows",
+            [value("x", shape), value("y", shape), value("row", ["b", 1]), value("allowed", [1, "b", length], TensorProto.BOOL),
+             value("count", shape, TensorProto.INT32)],
+            [value("late", None), value("root", None), value("share", None), value("rest", None), value("log", None)], constants)
+        path = folder / "rows.onnx"
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11), str(path))
+        report = tool("ds-opt", path, "-o", folder / "rows.dsp", "--report").out
+        expect("fuse-rows: 7 ops fused, 4 regions" in report, report)
+        tool("ds-opt", path, "-o", folder / "generic.dsp", "--fusion=generic")
+        tool("ds-opt", path, "-o", folder / "apart.dsp", "--fusion=none")
+        for a, b in ((1, 1), (3, 5), (2, 41), (0, 4)):
+            feed = {"x": random.standard_normal((a, b, length)), "y": random.standard_normal((a, b, length)), "row": random.standard_normal((b, 1))}
+            feed = {name: array.astype(dtype) for name, array in feed.items()}
+            feed["allowed"] = random.random((1, b, length)) < 0.7
+            feed["count"] = random.integers(-5, 5, (a, b, length)).astype(np.int32)
+            wide = {name: array if array.dtype == bool else array.astype(np.float64) for name, array in feed.items()}
+            total, rest = wide["x"] + wide["y"], wide["count"] - wide["y"]
+            right = {"late": total * layer_norm(total, scale, bias), "root": rms_norm(np.tanh(wide["x"] * wide["row"] + column), scale),
+                     "share": softmax(np.where(wide["allowed"], wide["x"], -1e4)), "rest": rest, "log": np.log(softmax(rest))}
+            found, apart, generic = (run_package(folder / f"{name}.dsp", feed, folder) for name in ("rows", "apart", "generic"))
+            for name, wanted in right.items():
+                what = f"{name}, {a} by {b} rows of {length} {np.dtype(dtype).name} (DS_SEED={SEED})"
+                expect(found[name].shape == wanted.shape, f"{what}: {found[name].shape}")
+                expect(found[name].tobytes() == apart[name].tobytes() == generic[name].tobytes(), f"{what}: other bits than without fusion")
+                # a norm of few nearly equal elements is as exact as their differences are: hence the second term
+                bound = 2e-4 if dtype == np.float32 else 1e-11
+                close = np.abs(found[name] - wanted) <= bound * (1 + np.abs(wanted))
+                expect(close.all(), f"{what}: {found[name][~close]} for {wanted[~close]}")

@@ -1,0 +1,84 @@
+// RUN: ds-opt %s --split-input-file --ds-fuse-rows --verify-diagnostics | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-fuse-rows --verify-numerics -o /dev/null
+
+// A residual that is read elsewhere is another result.
+// CHECK-LABEL: func.func @doc
+// CHECK-NEXT: %[[R:.*]]:2 = ds.fused attributes {ds.values = ["sum", "y"]} {
+// CHECK-NEXT: %[[A:.*]] = ds.binary add %arg0, %arg1
+// CHECK-NEXT: %[[N:.*]] = ds.layer_norm %[[A]], %arg2
+// CHECK-NEXT: ds.yield %[[A]], %[[N]]
+// CHECK: return %[[R]]#0, %[[R]]#1
+func.func @doc(%x: tensor<?x16xf32> {ds.dims = ["n", 16]}, %y: tensor<?x16xf32> {ds.dims = ["n", 16]},
+               %s: tensor<16xf32> {ds.dims = [16]}) -> (tensor<?x16xf32>, tensor<?x16xf32>) attributes {ds.entry} {
+  %1 = ds.binary add %x, %y {ds.values = ["sum"]} : (tensor<?x16xf32>, tensor<?x16xf32>) -> tensor<?x16xf32>
+  %2 = ds.layer_norm %1, %s axis 1 epsilon 1.0e-5 {ds.values = ["y"]} : (tensor<?x16xf32>, tensor<16xf32>) -> tensor<?x16xf32>
+  return %1, %2 : tensor<?x16xf32>, tensor<?x16xf32>
+}
+
+// -----
+
+// A whole chain, in which one bias, one row and one column are repeated; what the chain's middle is read for stays out.
+// CHECK-LABEL: func.func @chain
+// CHECK: %[[OUT:.*]] = ds.unary exp %arg0
+// CHECK: ds.fused {
+// CHECK-NEXT: ds.binary mul %[[OUT]], %arg1
+// CHECK-NEXT: ds.binary add
+// CHECK-NEXT: ds.softmax
+// CHECK: return %{{.*}}, %[[OUT]]
+func.func @chain(%x: tensor<2x?x16xf32> {ds.dims = [2, "n", 16]}, %c: tensor<?x1xf32> {ds.dims = ["n", 1]},
+                 %r: tensor<16xf32> {ds.dims = [16]}) -> (tensor<2x?x16xf32>, tensor<2x?x16xf32>) attributes {ds.entry} {
+  %1 = ds.unary exp %x : (tensor<2x?x16xf32>) -> tensor<2x?x16xf32>
+  %2 = ds.binary mul %1, %c : (tensor<2x?x16xf32>, tensor<?x1xf32>) -> tensor<2x?x16xf32>
+  %3 = ds.binary add %2, %r : (tensor<2x?x16xf32>, tensor<16xf32>) -> tensor<2x?x16xf32>
+  %4 = ds.softmax %3 axis 2 log false : (tensor<2x?x16xf32>) -> tensor<2x?x16xf32>
+  return %4, %1 : tensor<2x?x16xf32>, tensor<2x?x16xf32>
+}
+
+// -----
+
+// Stay alone: a softmax over another axis, a sum of other sizes, one that makes the scale, too, and what
+// a reshape shows.
+// CHECK-LABEL: func.func @apart
+// CHECK-NOT: ds.fused
+func.func @apart(%x: tensor<16x16xf32> {ds.dims = [16, 16]}, %r: tensor<16xf32> {ds.dims = [16]},
+                 %z: tensor<16x16xf32> {ds.dims = [16, 16]})
+    -> (tensor<16x16xf32>, tensor<16x16xf32>, tensor<16xf32>, tensor<16x16xf32>) attributes {ds.entry} {
+  %1 = ds.binary add %x, %r : (tensor<16x16xf32>, tensor<16xf32>) -> tensor<16x16xf32>
+  %2 = ds.softmax %1 axis 0 log false : (tensor<16x16xf32>) -> tensor<16x16xf32>
+  %3 = ds.binary add %r, %r : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  %4 = ds.broadcast %3 [16, 16] : (tensor<16xf32>) -> tensor<16x16xf32>
+  %5 = ds.transpose %4 [1, 0] : (tensor<16x16xf32>) -> tensor<16x16xf32>
+  %6 = ds.rms_norm %5, %r axis 1 epsilon 1.0e-5 : (tensor<16x16xf32>, tensor<16xf32>) -> tensor<16x16xf32>
+  %7 = ds.rms_norm %3, %3 axis 0 epsilon 1.0e-5 : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  %8 = ds.unary exp %z : (tensor<16x16xf32>) -> tensor<16x16xf32>
+  %10 = ds.reshape %8 [16, 16] : (tensor<16x16xf32>) -> tensor<16x16xf32>
+  %11 = ds.softmax %10 axis 1 log false : (tensor<16x16xf32>) -> tensor<16x16xf32>
+  return %2, %6, %7, %11 : tensor<16x16xf32>, tensor<16x16xf32>, tensor<16xf32>, tensor<16x16xf32>
+}
+
+// -----
+
+// Divisors of integers are looked through for zeros first, by all threads: the division stays out, its cast does not.
+// CHECK-LABEL: func.func @division
+// CHECK: %[[Q:.*]] = ds.binary div
+// CHECK: ds.fused {
+// CHECK-NEXT: ds.cast %[[Q]]
+// CHECK-NEXT: ds.softmax
+func.func @division(%i: tensor<16x16xi32> {ds.dims = [16, 16]}) -> tensor<16x16xf32> attributes {ds.entry} {
+  %3 = ds.constant dense<3> : tensor<16x16xi32>
+  %8 = ds.binary div %i, %3 : (tensor<16x16xi32>, tensor<16x16xi32>) -> tensor<16x16xi32>
+  %9 = ds.cast %8 to f32 : (tensor<16x16xi32>) -> tensor<16x16xf32>
+  %11 = ds.softmax %9 axis 1 log false : (tensor<16x16xf32>) -> tensor<16x16xf32>
+  return %11 : tensor<16x16xf32>
+}
+
+// -----
+
+// A loop of its own fills vectors from several short rows.
+// CHECK-LABEL: func.func @short
+// CHECK-NOT: ds.fused
+func.func @short(%x: tensor<?x15xf32> {ds.dims = ["n", 15]}) -> tensor<?x15xf32> attributes {ds.entry} {
+  %1 = ds.unary exp %x : (tensor<?x15xf32>) -> tensor<?x15xf32>
+  %2 = ds.softmax %1 axis 1 log false : (tensor<?x15xf32>) -> tensor<?x15xf32>
+  return %2 : tensor<?x15xf32>
+}
