@@ -35,6 +35,11 @@ Value RowSource::offsetOf(const ds::StridedWindow &window, ArrayRef<Value> at) {
   return offset;
 }
 
+Matrix RowSource::matrix(ArrayRef<Value> at) {
+  return {k->bufferOf(rows.source), offsetOf(rows.window, at), k->index(rows.window.strides[at.size() - 1]),
+          k->constant(1)};
+}
+
 void RowSource::emit(ArrayRef<Value> at, Value count, Value target, Value offset) {
   const SizeExpr &width = rows.window.sizes.back();
   if (isStored() && rows.window.strides[at.size() - 1] == width)
@@ -249,6 +254,38 @@ Matrix JoinedHeads::emit(Value batch, Value group, Value isOwner) {
     matrix.offset = arith::SelectOp::create(k->b, k->loc, isOwner, place, zero);
   }
   return matrix;
+}
+
+void JoinedHeads::reservePieces(bool isShared) {
+  if (isWhole())
+    return reserve(isShared);
+  for (Part &part : added) {
+    part.rows.reserve();
+    if (!part.rows.isStored())
+      part.scratch = k->scratchOf(k->b.getF32Type(), part.count * shape[3]);
+  }
+}
+
+SmallVector<JoinedHeads::Piece> JoinedHeads::emitPieces(Value batch, Value group, Value isOwner) {
+  if (isWhole())
+    return {{emit(batch, group, isOwner), k->index(shape[2])}};
+  SmallVector<Piece> pieces;
+  Value zero = k->constant(0), width = k->index(shape[3]), head[] = {batch, group};
+  for (Part &part : added) {
+    Value at[] = {batch, group, k->index(part.first)}, count = k->index(part.count);
+    if (part.output) {
+      auto branch = isOwner ? scf::IfOp::create(k->b, k->loc, isOwner, /*withElseRegion=*/false) : scf::IfOp();
+      OpBuilder::InsertionGuard guard(k->b);
+      if (branch)
+        k->b.setInsertionPointToStart(branch.thenBlock());
+      Value own = k->mul(k->linearize(head, ArrayRef(shape).take_front(2)), k->mul(count, width));
+      part.rows.emit(at, count, part.output, own);
+    }
+    if (part.scratch)
+      part.rows.emit(at, count, part.scratch, zero);
+    pieces.push_back({part.scratch ? Matrix{part.scratch, zero, width, k->constant(1)} : part.rows.matrix(at), count});
+  }
+  return pieces;
 }
 
 } // namespace deepstride

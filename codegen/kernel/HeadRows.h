@@ -19,6 +19,9 @@ public:
   bool isStored() const { return rows.steps.empty(); }
   /// Makes room for the row between two steps. Call it before anything is emitted.
   void reserve();
+  /// Rows that are stored, as a matrix: from the one at `at` on, an index for each axis but the last, along the last of
+  /// these.
+  Matrix matrix(llvm::ArrayRef<mlir::Value> at);
   /// Writes `count` rows to neighbouring rows of `target`: those at `at`, an index for each axis but the last, and
   /// after it along the last of these.
   void emit(llvm::ArrayRef<mlir::Value> at, mlir::Value count, mlir::Value target, mlir::Value offset);
@@ -44,6 +47,12 @@ void emitRotaryRow(KernelBuilder &k, ds::RotaryOp op, const RotaryRow &row);
 /// one thread writes, or in scratch. Nobody reads what another thread writes.
 class JoinedHeads {
 public:
+  /// Rows of a head that lie in one place; `count` of them.
+  struct Piece {
+    Matrix rows;
+    mlir::Value count;
+  };
+
   /// None where the value lies in memory as a whole, or cannot be put together.
   static std::optional<JoinedHeads> of(KernelBuilder &k, mlir::Value value);
 
@@ -54,15 +63,23 @@ public:
   /// The rows of a head. Where `isOwner` holds (null: always), what is yielded is written.
   Matrix emit(mlir::Value batch, mlir::Value group, mlir::Value isOwner);
 
+  /// The same two, where rows that are read once stay where they are stored: only what is computed goes to scratch.
+  void reservePieces(bool isShared);
+  llvm::SmallVector<Piece> emitPieces(mlir::Value batch, mlir::Value group, mlir::Value isOwner);
+
 private:
   struct Part {
     RowSource rows;
     SizeExpr first, start, count; // rows [first, first + count) become rows from `start` on
     mlir::Value output = {};      // where the kernel yields the part, too
+    mlir::Value scratch = {};     // of a piece that is computed
   };
   JoinedHeads(KernelBuilder &k, SizeVector shape) : k(&k), shape(std::move(shape)) {}
   void write(llvm::ArrayRef<Part> parts, llvm::ArrayRef<mlir::Value> head, bool isOwner, mlir::Value target,
              mlir::Value offset);
+
+  /// Whether the whole has a buffer of its own, in which its rows are then read.
+  bool isWhole() const { return output || !kept.empty(); }
 
   KernelBuilder *k;
   SizeVector shape;

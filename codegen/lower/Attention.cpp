@@ -141,27 +141,17 @@ void AttentionLowering::emitPanels() {
            isRounded ? k.scratchOf(storageType(micro->left), rowSpace) : Value(),
            k.ceilDiv(columns, panel),
            k.ceilDiv(width, valuePanel)};
-  bool isShared = q[1] != key[1];
   for (auto *joined : {&joinedKeys, &joinedValues})
     if (*joined)
-      (*joined)->reserve(isShared);
+      (*joined)->reserve(isShared());
   if (queryRows) {
     queryRows->reserve();
     p.queries = k.scratchOf(element, q[3] * SizeExpr(rowBlock));
   }
-  Value repeat = isShared ? repeatOf() : one;
 
-  k.setGrid(q[0] * q[1], 1);
-  k.loop(k.divide(k.begin, repeat), k.divide(k.add(k.end, k.sub(repeat, one)), repeat), one, [&](Value item) {
-    SmallVector<Value> at = k.delinearize(item, {q[0], key[1]});
-    Value group = at[1], firstHead = k.mul(item, repeat);
-    Value from = arith::MaxSIOp::create(b, loc, k.sub(k.begin, firstHead), zero);
-    Value to = k.minimum(k.sub(k.end, firstHead), repeat);
-    // The first head of a group writes what is yielded of its keys and values; threads that have others only read.
-    Value isOwner =
-        isShared ? arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, from, zero).getResult() : Value();
+  forEachGroup([&](const Group &group) {
     auto matrixOf = [&](std::optional<JoinedHeads> &joined, const View &view) {
-      return joined ? joined->emit(at[0], group, isOwner) : headOf(view, at[0], group);
+      return joined ? joined->emit(group.batch, group.group, group.isOwner) : headOf(view, group.batch, group.group);
     };
     // The keys' element (k, n) is row n, column k of the stored matrix.
     Matrix keys = matrixOf(joinedKeys, keyView);
@@ -176,12 +166,32 @@ void AttentionLowering::emitPanels() {
         emitPackPanel(k, *micro, p.values, element, columns, k.mul(number, k.constant(valuePanel)), width, packed,
                       k.add(p.valuesAt, k.mul(number, panelElements(k, *micro, columns, valuePanel))), valuePanel);
       });
-    if (!isShared)
-      return emitHead(p, at);
-    k.loop(from, to, one, [&](Value number) { emitHead(p, {at[0], k.add(k.mul(group, repeat), number)}); });
+    forEachHead(group, [&](ArrayRef<Value> at) { emitHead(p, at); });
   });
   if (squares)
     squares->release(k);
+}
+
+void AttentionLowering::forEachGroup(llvm::function_ref<void(const Group &)> body) {
+  Value one = k.constant(1), zero = k.constant(0), repeat = isShared() ? repeatOf() : one;
+  k.setGrid(q[0] * q[1], 1);
+  k.loop(k.divide(k.begin, repeat), k.divide(k.add(k.end, k.sub(repeat, one)), repeat), one, [&](Value item) {
+    SmallVector<Value> at = k.delinearize(item, {q[0], key[1]});
+    Value firstHead = k.mul(item, repeat);
+    Group group{at[0], at[1], arith::MaxSIOp::create(k.b, k.loc, k.sub(k.begin, firstHead), zero),
+                k.minimum(k.sub(k.end, firstHead), repeat), Value()};
+    // The first head of a group writes what is yielded of its keys and values; threads that have others only read.
+    if (isShared())
+      group.isOwner = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, group.from, zero);
+    body(group);
+  });
+}
+
+void AttentionLowering::forEachHead(const Group &group, llvm::function_ref<void(ArrayRef<Value>)> body) {
+  if (!isShared())
+    return body({group.batch, group.group});
+  k.loop(group.from, group.to, k.constant(1),
+         [&](Value number) { body({group.batch, k.add(k.mul(group.group, repeatOf()), number)}); });
 }
 
 /// Rows as the products read them: rounded, and in squares where those are multiplied.
@@ -345,7 +355,9 @@ LogicalResult AttentionLowering::run() {
   positions = maskOf(op.getPositions());
   SizeExpr scores = q[0] * q[1] * q[2] * key[2];
   k.setFlops(scores * (q[3] + value[3]) * SizeExpr(2) + scores * SizeExpr(5));
-  if (isPanels)
+  if (isPanels && hasOneQuery())
+    emitOneQuery();
+  else if (isPanels)
     emitPanels();
   else
     emitPlain();

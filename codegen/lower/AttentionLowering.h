@@ -31,11 +31,25 @@ private:
   struct Panels;
   void emitPlain();
   void emitPanels();
+  /// Whether each head has one query, against rows of keys and values that vectors divide.
+  bool hasOneQuery() const;
+  void emitOneQuery();
+  mlir::Value emitDots(const Matrix &keys, mlir::Value first, int64_t count, llvm::ArrayRef<mlir::Value> query);
   void emitHead(const Panels &p, llvm::ArrayRef<mlir::Value> at);
   Matrix packRows(const Panels &p, const Matrix &rows, mlir::Value count, mlir::Value depth);
   /// An operand of a product as it is multiplied.
   mlir::Value asMultiplied(mlir::Value x);
   mlir::Value repeatOf();
+  /// Heads of queries [from, to) of a group, that share keys and values: those that are the thread's.
+  struct Group {
+    mlir::Value batch, group, from, to;
+    mlir::Value isOwner; // whether the thread has the first one; null where each group has one
+  };
+  /// Sets the grid, and walks over the groups of [begin, end).
+  void forEachGroup(llvm::function_ref<void(const Group &)> body);
+  void forEachHead(const Group &group, llvm::function_ref<void(llvm::ArrayRef<mlir::Value>)> body);
+  /// Whether several heads of queries share one of keys.
+  bool isShared() const { return q[1] != key[1]; }
   mlir::Value rounded(mlir::Value result);
   /// One head of an operand or of the result, as a matrix of tokens by features.
   Matrix headOf(const View &view, mlir::Value batch, mlir::Value head);
