@@ -237,4 +237,20 @@ std::pair<OpSet, Operation *> attentionRegion(ds::AttentionOp attention, SizeAna
   return AttentionGatherer(attention, analysis).run();
 }
 
+ds::LinearOp projectionOf(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (auto linear = dyn_cast<ds::LinearOp>(op))
+      return linear;
+    if (auto concat = dyn_cast<ds::ConcatOp>(op))
+      value = concat.getInputs().back();
+    else if (auto insert = dyn_cast<ds::InsertOp>(op))
+      value = insert.getUpdate();
+    else if (ds::isWindowOp(op) || ds::isRowOp(op) || isa<ds::BroadcastOp, ds::CastOp>(op))
+      value = op->getOperand(0);
+    else
+      break;
+  }
+  return {};
+}
+
 } // namespace deepstride

@@ -6,11 +6,12 @@
 //   %k = ds.linear %x, %wk                    =>  %q = ds.slice %0 starts [0, 0] sizes ["n", 64] steps [1, 1]
 //                                                 %k = ds.slice %0 starts [0, 64] sizes ["n", 64] steps [1, 1]
 #include "dialects/ds/DsDialect.h"
-#include "dialects/ds/HeadRows.h"
+#include "dialects/ds/StridedWindow.h"
 #include "passes/Report.h"
 #include "passes/graph/Matching.h"
 #include "passes/graph/Parameters.h"
 #include "passes/graph/Recipes.h"
+#include "passes/optimization/AttentionRegions.h"
 #include "passes/optimization/Passes.h"
 #include "passes/optimization/WindowChains.h"
 
@@ -39,24 +40,6 @@ ArrayAttr recipesOf(ds::LinearOp op) {
     names.push_back(weight.getRecipeAttr());
   }
   return ArrayAttr::get(op.getContext(), names);
-}
-
-/// The product whose result an operand of attention is, seen through what moves heads, turns them, or appends them to
-/// those of earlier steps.
-ds::LinearOp projectionOf(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (auto linear = dyn_cast<ds::LinearOp>(op))
-      return linear;
-    if (auto concat = dyn_cast<ds::ConcatOp>(op))
-      value = concat.getInputs().back();
-    else if (auto insert = dyn_cast<ds::InsertOp>(op))
-      value = insert.getUpdate();
-    else if (ds::isWindowOp(op) || ds::isRowOp(op))
-      value = op->getOperand(0);
-    else
-      break;
-  }
-  return {};
 }
 
 class ProductMerger {

@@ -1,8 +1,7 @@
 #include "passes/optimization/SensitiveWeights.h"
 
-#include "dialects/ds/DsDialect.h"
-#include "dialects/ds/HeadRows.h"
 #include "dialects/ds/StridedWindow.h"
+#include "passes/optimization/AttentionRegions.h"
 #include "passes/optimization/Calibration.h"
 
 using namespace mlir;
@@ -10,23 +9,6 @@ using namespace mlir;
 namespace deepstride {
 
 namespace {
-
-/// The product whose result a value is, seen through what moves, repeats or appends elements.
-ds::LinearOp productOf(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (auto linear = dyn_cast<ds::LinearOp>(op))
-      return linear;
-    if (auto concat = dyn_cast<ds::ConcatOp>(op))
-      value = concat.getInputs().back();
-    else if (auto insert = dyn_cast<ds::InsertOp>(op))
-      value = insert.getUpdate();
-    else if (ds::isWindowOp(op) || ds::isRowOp(op) || isa<ds::BroadcastOp, ds::CastOp>(op))
-      value = op->getOperand(0);
-    else
-      break;
-  }
-  return {};
-}
 
 bool isSoftmax(Value value) {
   while (Operation *op = value.getDefiningOp()) {
@@ -43,7 +25,7 @@ bool isSoftmax(Value value) {
 llvm::DenseSet<Operation *> valueProducts(ModuleOp module) {
   llvm::DenseSet<Operation *> values, others;
   auto add = [](llvm::DenseSet<Operation *> &set, Value value) {
-    if (ds::LinearOp op = productOf(value))
+    if (ds::LinearOp op = projectionOf(value))
       set.insert(op);
   };
   module.walk([&](Operation *op) {
