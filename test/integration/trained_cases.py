@@ -169,16 +169,21 @@ TITLE_SIZES = [(1, 1), (1, 24), (3, 9), (2, 64), (1, 12), (2, 5), (1, 40)]
 
 @case(slow=True)
 def title_random_inputs(folder):
-    """Half of the inputs within 1 % (relative RMS), none far off: see QUANTIZED_RMS and the next case."""
+    """Half of the inputs within 1 % (relative RMS), or as far as ONNX Runtime is from itself when floats move by a millionth,
+    none far off: see QUANTIZED_RMS and the next case."""
     for part in ("encoder", "decoder"):
         compiled = compile_model(title_model(part), folder, name=f"{part}.dsp")
-        far = []
+        far, noise = [], []
         for seed, (batch, length) in enumerate(TITLE_SIZES):
             inputs = title_inputs(part, seed, batch, length)
             (theirs,), (ours,) = onnx_runtime(title_model(part), inputs).values(), run_package(compiled, inputs, folder).values()
             far.append(relative_rms(ours, theirs))
-        print(f"  {part}: relative RMS {' '.join(f'{value:.2g}' for value in far)}", flush=True)
-        expect(np.median(far) <= QUANTIZED_RMS and max(far) <= 10 * QUANTIZED_RMS, f"{part}: relative RMS {far}")
+            moved = {name: array * np.float32(1 + 1e-6) if array.dtype == np.float32 else array for name, array in inputs.items()}
+            noise.append(relative_rms(next(iter(onnx_runtime(title_model(part), moved).values())), theirs))
+        print(f"  {part}: relative RMS {' '.join(f'{value:.2g}' for value in far)}; of ONNX Runtime's own "
+              f"{' '.join(f'{value:.2g}' for value in noise)}", flush=True)
+        bound = max(QUANTIZED_RMS, np.median(noise))
+        expect(np.median(far) <= bound and max(far) <= 10 * QUANTIZED_RMS, f"{part}: relative RMS {far}, bound {bound}")
 
 
 @case(slow=True)
