@@ -33,6 +33,12 @@ void buildGraphPipeline(OpPassManager &pm, const GraphPipelineOptions &options) 
     pin.dims.assign(options.dims.begin(), options.dims.end());
     pm.addPass(createPinDimensions(pin));
   }
+  if (options.promote) { // before folding: what is learned is no constant
+    PromoteParametersOptions promote;
+    promote.train = options.train;
+    promote.freeze = options.freeze;
+    pm.addPass(createPromoteParameters(promote));
+  }
   pm.addNestedPass<func::FuncOp>(createFoldShapes());
   // After shapes: what remains constant is data, worth a place in weights.bin.
   pm.addPass(createFoldConstants());
@@ -70,7 +76,20 @@ void buildGraphPipeline(OpPassManager &pm, const GraphPipelineOptions &options) 
   addContract(pm, Phase::Graph);
 }
 
-void buildTrainingPipeline(OpPassManager &pm, const TrainingPipelineOptions &) {
+void buildTrainingPipeline(OpPassManager &pm, const TrainingPipelineOptions &options) {
+  if (!options.loss.empty()) {
+    BuildTrainingStepOptions step;
+    step.loss = options.loss;
+    step.logits = options.logits;
+    step.labels = options.labels;
+    step.shiftLabels = options.shiftLabels;
+    step.ignoreIndex = options.ignoreIndex;
+    step.accumulates = options.accumulates;
+    step.optimizer = options.optimizer;
+    step.clip = options.clip;
+    step.noDecay = options.noDecay;
+    pm.addPass(createBuildTrainingStep(step));
+  }
   pm.addNestedPass<func::FuncOp>(createDifferentiate());
   // What a gradient computes on its way and the program computes, too, is one value from here on.
   addCleanup(pm);

@@ -12,6 +12,10 @@ namespace deepstride {
 
 struct GraphPipelineOptions : mlir::PassPipelineOptions<GraphPipelineOptions> {
   ListOption<std::string> dims{*this, "dims", llvm::cl::desc("sizes to pin, as name=value")};
+  Option<bool> promote{*this, "promote", llvm::cl::desc("make states of the weights that a model learns"),
+                       llvm::cl::init(false)};
+  Option<std::string> train{*this, "train", llvm::cl::desc("as of ds-promote-parameters")};
+  Option<std::string> freeze{*this, "freeze", llvm::cl::desc("as of ds-promote-parameters")};
   Option<bool> recompose{*this, "recompose", llvm::cl::desc("recover norms, GELU, softmax and attention from chains"),
                          llvm::cl::init(true)};
   Option<bool> linear{*this, "linear", llvm::cl::desc("find products with parameters even where nothing is recovered"),
@@ -20,7 +24,21 @@ struct GraphPipelineOptions : mlir::PassPipelineOptions<GraphPipelineOptions> {
                      llvm::cl::init(false)};
 };
 
-struct TrainingPipelineOptions : mlir::PassPipelineOptions<TrainingPipelineOptions> {};
+struct TrainingPipelineOptions : mlir::PassPipelineOptions<TrainingPipelineOptions> {
+  Option<std::string> loss{*this, "loss",
+                           llvm::cl::desc("as of ds-build-training-step; empty: the model is not trained")};
+  Option<std::string> logits{*this, "logits", llvm::cl::desc("as of ds-build-training-step")};
+  Option<std::string> labels{*this, "labels", llvm::cl::desc("as of ds-build-training-step")};
+  Option<bool> shiftLabels{*this, "shift-labels", llvm::cl::desc("as of ds-build-training-step"),
+                           llvm::cl::init(false)};
+  Option<int64_t> ignoreIndex{*this, "ignore-index", llvm::cl::desc("as of ds-build-training-step"),
+                              llvm::cl::init(-100)};
+  Option<bool> accumulates{*this, "accumulates", llvm::cl::desc("as of ds-build-training-step"), llvm::cl::init(true)};
+  Option<std::string> optimizer{*this, "optimizer", llvm::cl::desc("as of ds-build-training-step"),
+                                llvm::cl::init("adamw")};
+  Option<double> clip{*this, "clip", llvm::cl::desc("as of ds-build-training-step"), llvm::cl::init(0)};
+  Option<std::string> noDecay{*this, "no-decay", llvm::cl::desc("as of ds-build-training-step")};
+};
 
 struct DistributionPipelineOptions : mlir::PassPipelineOptions<DistributionPipelineOptions> {};
 

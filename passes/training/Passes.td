@@ -15,4 +15,42 @@ def Differentiate : Pass<"ds-differentiate", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::deepstride::ds::DSDialect", "::deepstride::train::TrainDialect"];
 }
 
+def PromoteParameters : Pass<"ds-promote-parameters", "::mlir::ModuleOp"> {
+  let summary = "make states of the weights that a model learns";
+  let description = [{
+    A weight of 32 or more bits becomes an argument tied to a state of its name, which begins as its recipe. By default
+    that are weights and biases of products and convolutions, tables of gathers, scales and biases of norms, vectors that
+    are added to or multiplied by activations, tables that are added, and tokens that are joined; masks that are added to
+    scores, tables of rotations, and what else is computed with stay. Reports: parameters, kept; a remark says why one is
+    kept. A model without parameters is an error.
+  }];
+  let options = [Option<"train", "train", "std::string", "", "regular expression: only weights with such names, whatever they act as">,
+                 Option<"freeze", "freeze", "std::string", "", "regular expression: no weights with such names">];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+}
+
+def BuildTrainingStep : Pass<"ds-build-training-step", "::mlir::ModuleOp"> {
+  let summary = "make a micro-batch, an update and an evaluation of a model whose parameters are states";
+  let description = [{
+    The one entry becomes `eval`, which yields the loss (and, of classes, how many labels were counted and how many are
+    the greatest logit) before the model's outputs. `micro` computes the loss and adds its gradients, times
+    `loss_weight`, to states NAME/gradient, or begins them where `first` holds. `update` computes the norm of all
+    gradients over `loss_scale`, clips, and updates parameters and the optimizer's states, if the norm is finite; where it
+    is not, it changes nothing and yields `finite` false. Gradients are sums in the parameter's type.
+
+    Formulas: passes/training/Loss.h and Optimizers.h. Reports: ops reversed.
+  }];
+  let options = [
+    Option<"loss", "loss", "std::string", "\"cross_entropy\"", "cross_entropy, mse, or the name of an output of one number">,
+    Option<"logits", "logits", "std::string", "", "the output that cross_entropy or mse judges">,
+    Option<"labels", "labels", "std::string", "", "the name of the input to be added that it is judged by">,
+    Option<"shiftLabels", "shift-labels", "bool", "false", "logits at place i are judged by the label at i + 1">,
+    Option<"ignoreIndex", "ignore-index", "int64_t", "-100", "labels that count nothing">,
+    Option<"accumulates", "accumulates", "bool", "true", "whether a step may have several micro-batches">,
+    Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "as OptimizerSettings::parse reads it">,
+    Option<"clip", "clip", "double", "0", "greatest norm of all gradients; 0: any">,
+    Option<"noDecay", "no-decay", "std::string", "", "regular expression: parameters that do not decay">];
+  let dependentDialects = ["::deepstride::ds::DSDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
 #endif

@@ -114,6 +114,7 @@ LogicalResult Driver::convert() {
   onnx::ConversionOptions conversion;
   conversion.dims = options.dims;
   conversion.shapes = options.shapes;
+  conversion.storesFloats = options.training.isOn;
   return onnx::convertOnnxToDs(*module, conversion);
 }
 
@@ -201,13 +202,25 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
       if (!options.isOnnx())
         for (const auto &dim : options.dims)
           graph.dims.push_back((dim.getKey() + "=" + Twine(dim.getValue())).str());
+      graph.promote = options.training.isOn;
+      graph.train = options.training.train;
+      graph.freeze = options.training.freeze;
       graph.recompose = !isReference;
       graph.linear = options.quantize.bits > 0 || !options.rounds.empty(); // whose weights are what is quantized
       graph.widen = options.reference == Reference::F64;
       buildGraphPipeline(pm, graph);
     });
   case Phase::Training:
-    return runPasses(phase, program, [](OpPassManager &pm) { buildTrainingPipeline(pm, TrainingPipelineOptions()); });
+    return runPasses(phase, program, [&](OpPassManager &pm) {
+      TrainingPipelineOptions training;
+      training.loss = options.training.loss;
+      training.logits = options.training.logits;
+      training.labels = options.training.labels;
+      training.shiftLabels = options.training.shiftsLabels;
+      training.ignoreIndex = options.training.ignoredLabel;
+      training.noDecay = options.training.noDecay;
+      buildTrainingPipeline(pm, training);
+    });
   case Phase::Distribution:
     return runPasses(phase, program,
                      [](OpPassManager &pm) { buildDistributionPipeline(pm, DistributionPipelineOptions()); });

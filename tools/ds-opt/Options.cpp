@@ -1,8 +1,9 @@
 // Parses the driver's command line. One table names every option, its argument and what it does; unknown options,
 // missing and illegal values are usage errors of one line. The options of ds-opt as an mlir-opt are LLVM's.
-#include "tools/ds-opt/Options.h"
+#include "tools/ds-opt/OptionTable.h"
 
 #include "tools/ds-opt/CompileCache.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -15,17 +16,6 @@
 using llvm::StringRef;
 
 namespace deepstride {
-
-namespace {
-enum class Argument { None, Optional, Required };
-
-struct OptionInfo {
-  StringRef name;
-  Argument argument;
-  StringRef placeholder, help;
-  std::string (*apply)(ParsedCommandLine &, StringRef value); // returns an error, or nothing
-};
-} // namespace
 
 static std::string applyDim(ParsedCommandLine &line, StringRef value) {
   auto [name, number] = value.rsplit('=');
@@ -253,9 +243,10 @@ static const OptionInfo *findOption(StringRef name) {
     name = "--help";
   if (name == "-mlir-print-debuginfo")
     name = "--mlir-print-debuginfo";
-  for (const OptionInfo &info : table)
-    if (info.name == name)
-      return &info;
+  for (llvm::ArrayRef<OptionInfo> options : {llvm::ArrayRef(table), trainingOptions()})
+    for (const OptionInfo &info : options)
+      if (info.name == name)
+        return &info;
   return nullptr;
 }
 
@@ -294,6 +285,8 @@ static std::string checkCombination(const DriverOptions &options) {
     return "--activations=int8 needs one scale for each column, found mixed=yes";
   if (!options.calibrate.empty() && !quantize.bits)
     return "--calibrate is about weights of --quantize, found no --quantize";
+  if (std::string wrong = checkTraining(options); !wrong.empty())
+    return wrong;
   bool writesPackage =
       !options.check && options.emit == Emit::Nothing && (!options.stopAfter || *options.stopAfter == Phase::Codegen);
   if (!writesPackage && !options.calibrate.empty())
@@ -343,7 +336,7 @@ ParsedCommandLine parseDriverCommandLine(llvm::ArrayRef<StringRef> arguments) {
 std::string driverHelp() {
   std::string text = "Usage: ds-opt MODEL.onnx|IN.mlir -o OUT.dsp [options]    compile a model into a package\n"
                      "       ds-opt IN.mlir [mlir-opt options]                 run passes, as mlir-opt does\n\n";
-  for (const OptionInfo &info : table) {
+  for (const OptionInfo &info : llvm::concat<const OptionInfo>(llvm::ArrayRef(table), trainingOptions())) {
     if (info.help.empty())
       continue;
     std::string name = info.name.str();

@@ -24,6 +24,15 @@ struct Quantization {
   bool activations = false; // rows in 8 bits, too
 };
 
+/// What --mode=train asks for.
+struct TrainingRequest {
+  bool isOn = false;
+  std::string loss, logits, labels;
+  bool shiftsLabels = false;
+  int64_t ignoredLabel = -100;
+  std::string train, freeze, noDecay; // regular expressions over initializers' names; empty: not given
+};
+
 struct DriverOptions {
   std::string input, output;
   llvm::StringMap<int64_t> dims;
@@ -37,6 +46,7 @@ struct DriverOptions {
   std::string rounds;
   std::string ceilings; // a file of ds-run bench --json; empty: measured where a choice depends on it
   Fusion fusion = Fusion::Specialized;
+  TrainingRequest training;
   std::optional<Phase> stopAfter;
   std::string dumpDir;
   Emit emit = Emit::Nothing;

@@ -135,6 +135,8 @@ int runSubcommand(CLI::App &app, const Options &options) {
     return inspectCommand(options);
   if (app.got_subcommand("profile"))
     return profileCommand(options);
+  if (app.got_subcommand("gradients"))
+    return gradientsCommand(options);
   if (options.package.empty())
     fail(ErrorCode::InvalidArgument, "no package given, expected ds-run PKG (see --help)");
   return runCommand(options);
@@ -199,6 +201,15 @@ int runMain(int argc, char **argv) {
   profile->add_option("--json", options.json, "write the figures to a file")->check(fileName);
   profile->add_option("--html", options.html, "write a page: layers, roofline, kernels and nodes")->check(fileName);
   profile->add_option("--trace", options.trace, "write a Chrome or Perfetto trace")->check(fileName);
+
+  CLI::App *gradients = app.add_subcommand(
+      "gradients", "the loss of one micro-batch of a package of --mode=train, and the gradient of each parameter");
+  addPackage(gradients, options);
+  addCall(gradients, options);
+  addInputs(gradients, options);
+  addStates(gradients, options);
+  gradients->add_option("--output", options.output, "write 'loss' and each parameter's gradient to an npz")
+      ->check(fileName);
 
   try {
     app.parse(argc, argv);

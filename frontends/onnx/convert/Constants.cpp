@@ -28,7 +28,8 @@ Value Conversion::importTensor(TypedAttr value, StringRef name) {
     return {};
   }
   auto elements = dyn_cast<DenseElementsAttr>(value);
-  if (!elements || byteSize(type) > ds::ConstantOp::byteLimit)
+  bool isLearned = options.storesFloats && isa<FloatType>(type.getElementType()) && type.getNumElements() > 1;
+  if (!elements || isLearned || byteSize(type) > ds::ConstantOp::byteLimit)
     return importWeight(value, type, name);
   Value result = builder.constant(elements);
   result.getDefiningOp()->setAttr(ds::valueNameAttr, builder.getBuilder().getStrArrayAttr({name}));

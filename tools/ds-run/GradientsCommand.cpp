@@ -1,0 +1,55 @@
+// ds-run gradients: the loss of one micro-batch and the gradient of every parameter, by ONNX name.
+#include "tools/ds-run/Inputs.h"
+#include "tools/ds-run/Options.h"
+
+#include "runtime/core/Error.h"
+#include "runtime/core/Session.h"
+#include "runtime/io/Npz.h"
+
+#include <cstdio>
+
+namespace ds {
+
+size_t trainingEntry(const Package &package, const std::string &name) {
+  const std::vector<EntryInfo> &entries = package.variant().entries;
+  for (size_t i = 0; i < entries.size(); ++i)
+    if (entries[i].name == name)
+      return i;
+  fail(ErrorCode::InvalidArgument, "the package has no entry '", name, "': ds-opt writes it with --mode=train");
+}
+
+int gradientsCommand(const Options &options) {
+  auto package = loadPackage(options.package, options);
+  SessionOptions sessionOptions;
+  sessionOptions.threads = options.threads;
+  Session session(package, sessionOptions);
+  size_t index = trainingEntry(*package, "micro");
+  const EntryInfo &entry = session.entry(index);
+  Options given = options;
+  given.inputs.push_back("loss_weight=1");
+  for (const TensorInfo &input : entry.inputs)
+    if (input.name == "first")
+      given.inputs.push_back("first=true");
+  std::vector<std::string> madeUp;
+  Pins pins = parsePins(options.dims);
+  std::vector<Tensor> inputs = gatherInputs(entry, given, pins, 0, &madeUp), outputs;
+  restoreStates(session, options, 0);
+  session.run(index, viewsOf(inputs), pins, outputs);
+  noteRandomInputs(madeUp, options);
+  session.withStates([&](StateStore &states) {
+    const std::string suffix = "/gradient";
+    std::vector<NamedView> named = {{"loss", outputs[0].view()}};
+    for (NamedView &state : states.views())
+      if (state.name.size() > suffix.size() &&
+          state.name.compare(state.name.size() - suffix.size(), suffix.size(), suffix) == 0)
+        named.push_back({state.name.substr(0, state.name.size() - suffix.size()), state.view});
+    if (options.output.empty())
+      std::printf("loss: %.9g\n%zu gradients; --output=G.npz writes them\n",
+                  loadDouble(outputs[0].getType(), outputs[0].data(), 0), named.size() - 1);
+    else
+      writeNpz(options.output, named);
+  });
+  return 0;
+}
+
+} // namespace ds
