@@ -127,9 +127,9 @@ struct PromoteParameters : impl::PromoteParametersBase<PromoteParameters>, PassR
     if (!isa<FloatType>(element) || element.getIntOrFloatBitWidth() < 32)
       return "holds no floats of 32 bits or more";
     if (!freeze.empty() && llvm::Regex(freeze.getValue()).match(name))
-      return "--freeze names it";
+      return "is named by --freeze";
     if (!train.empty())
-      return llvm::Regex(train.getValue()).match(name) ? "" : "--train does not name it";
+      return llvm::Regex(train.getValue()).match(name) ? "" : "is not named by --train";
     auto type = cast<RankedTensorType>(weight.getType());
     if (type.getNumElements() <= 1)
       return "is a scalar";

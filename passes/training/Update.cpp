@@ -1,0 +1,152 @@
+// All parameters are updated behind one branch, so that a step that overflowed leaves every bit as it was.
+#include "passes/training/Update.h"
+
+#include "passes/training/Signature.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/Support/Regex.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+SmallVector<Parameter> parametersOf(func::FuncOp entry) {
+  SmallVector<Parameter> parameters;
+  for (BlockArgument argument : entry.getArguments())
+    if (entry.getArgAttr(argument.getArgNumber(), ds::initialAttr))
+      parameters.push_back({entry.getArgAttrOfType<StringAttr>(argument.getArgNumber(), ds::stateAttr), argument});
+  return parameters;
+}
+
+namespace {
+class UpdateBuilder {
+public:
+  UpdateBuilder(func::FuncOp model, const SizeAnalysis &analysis, const UpdateSettings &settings)
+      : model(model), analysis(analysis), settings(settings) {}
+  LogicalResult run();
+
+private:
+  LogicalResult updateAll(DsBuilder &b, func::FuncOp update, ArrayRef<Value> states, Value isFinite, Value factor,
+                          const StepNumbers &numbers, SmallVector<Value> &next);
+
+  func::FuncOp model;
+  const SizeAnalysis &analysis;
+  const UpdateSettings &settings;
+};
+
+LogicalResult UpdateBuilder::updateAll(DsBuilder &b, func::FuncOp update, ArrayRef<Value> states, Value isFinite,
+                                       Value factor, const StepNumbers &numbers, SmallVector<Value> &next) {
+  Location where = update.getLoc();
+  OpBuilder &builder = b.getBuilder();
+  Value condition = tensor::ExtractOp::create(builder, where, isFinite, ValueRange{});
+  SmallVector<Parameter> parameters = parametersOf(model);
+  size_t own = settings.optimizer.states().size() + 2; // the parameter and its gradient
+  llvm::Regex noDecay(settings.noDecay);
+  SmallVector<Type> types;
+  SmallVector<Value> kept;
+  for (auto [number, state] : llvm::enumerate(states))
+    if (number % own != 1) {
+      types.push_back(b.facts(state).type());
+      kept.push_back(state);
+    }
+  auto branch = scf::IfOp::create(builder, where, types, condition, /*withElseRegion=*/true);
+  auto fill = [&](Block &block, llvm::function_ref<LogicalResult(SmallVector<Value> &)> make) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(&block);
+    SmallVector<Value> values;
+    if (failed(make(values)))
+      return failure();
+    scf::YieldOp::create(builder, where, values);
+    return success();
+  };
+  LogicalResult isBuilt = fill(*branch.thenBlock(), [&](SmallVector<Value> &values) {
+    for (auto [number, parameter] : llvm::enumerate(parameters)) {
+      ArrayRef<Value> mine = states.slice(number * own, own);
+      Value gradient = b.mul(mine[1], b.cast(factor, b.element(mine[1])));
+      bool decays = settings.noDecay.empty() || !noDecay.match(parameter.name.getValue());
+      SmallVector<Value> updated =
+          updateParameter(b, settings.optimizer, numbers, mine[0], gradient, mine.drop_front(2), decays);
+      if (updated.empty())
+        return failure();
+      llvm::append_range(values, updated);
+    }
+    return success();
+  });
+  if (failed(isBuilt) || failed(fill(*branch.elseBlock(), [&](SmallVector<Value> &values) {
+        values = kept;
+        return success();
+      })))
+    return failure();
+  for (auto [result, state] : llvm::zip_equal(branch.getResults(), kept))
+    b.getAnalysis().set(result, b.facts(state));
+  next.assign(branch.getResults().begin(), branch.getResults().end());
+  return success();
+}
+
+LogicalResult UpdateBuilder::run() {
+  OpBuilder builder(model.getContext());
+  auto update = func::FuncOp::create(model.getLoc(), "update", builder.getFunctionType({}, {}));
+  update->setAttr(ds::entryAttr, builder.getUnitAttr());
+  model->getParentOfType<ModuleOp>().push_back(update);
+  Block *body = update.addEntryBlock();
+  builder.setInsertionPointToStart(body);
+  func::ReturnOp::create(builder, update.getLoc());
+  Signature signature(update);
+  SizeAnalysis sizes;
+  DsBuilder b(OpBuilder(body->getTerminator()), sizes);
+  b.setLocation(model.getLoc());
+  auto known = [&](Value value, Type element, const SizeVector &shape) {
+    sizes.set(value, TensorFacts{element, shape, std::nullopt});
+    return value;
+  };
+  auto number = [&](StringRef name) { return known(signature.input(name, b.f64(), {}), b.f64(), {}); };
+  StepNumbers numbers{number("learning_rate"), number("momentum"), number("step")};
+  Value scale = number("loss_scale");
+  SmallVector<Value> states;
+  SmallVector<std::string> names;
+  Value squares;
+  for (const Parameter &parameter : parametersOf(model)) {
+    Type element = getElementTypeOrSelf(parameter.value);
+    SizeVector shape = analysis.facts(parameter.value).sizes;
+    auto add = [&](const std::string &name) {
+      names.push_back(name);
+      return states.emplace_back(known(signature.state(name, element, shape), element, shape));
+    };
+    Value own = add(parameter.name.str());
+    update.setArgAttr(cast<BlockArgument>(own).getArgNumber(), ds::initialAttr,
+                      model.getArgAttr(parameter.value.getArgNumber(), ds::initialAttr));
+    Value gradient = add(parameter.stateName("gradient"));
+    for (StringRef suffix : settings.optimizer.states())
+      add(parameter.stateName(suffix));
+    Value sum =
+        b.cast(b.reduce(ds::ReduceKind::sum_square, gradient, axesFrom(0, b.rank(gradient)), /*keep=*/false), b.f64());
+    squares = squares ? b.add(squares, sum) : sum;
+  }
+  Value norm = b.div(b.unary(ds::UnaryKind::sqrt, squares), scale), none = b.scalar(b.f64(), 0);
+  Value isFinite = b.binary(ds::BinaryKind::eq, b.sub(norm, norm), none);
+  Value factor = b.div(b.scalar(b.f64(), 1), scale);
+  if (settings.clip > 0) {
+    Value ratio = b.div(b.scalar(b.f64(), settings.clip), b.add(norm, 1e-6));
+    factor = b.mul(factor, b.binary(ds::BinaryKind::min, ratio, 1));
+  }
+  SmallVector<Value> next;
+  if (!factor || failed(updateAll(b, update, states, isFinite, factor, numbers, next)))
+    return failure();
+  signature.result(norm, "grad_norm");
+  signature.result(isFinite, "finite");
+  size_t own = settings.optimizer.states().size() + 2, place = 0;
+  for (auto [index, name] : llvm::enumerate(names))
+    if (index % own != 1)
+      signature.newState(next[place++], name);
+  signature.finish();
+  return success();
+}
+
+} // namespace
+
+LogicalResult buildUpdate(func::FuncOp model, const SizeAnalysis &analysis, const UpdateSettings &settings) {
+  return UpdateBuilder(model, analysis, settings).run();
+}
+
+} // namespace deepstride

@@ -1,0 +1,35 @@
+// The entry that updates parameters: the norm of all gradients, clipping, the optimizer, if everything is finite.
+#ifndef DEEPSTRIDE_PASSES_TRAINING_UPDATE_H
+#define DEEPSTRIDE_PASSES_TRAINING_UPDATE_H
+
+#include "passes/training/Optimizers.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace deepstride {
+
+/// An argument of an entry that is a parameter's state.
+struct Parameter {
+  mlir::StringAttr name; // of ONNX
+  mlir::BlockArgument value;
+
+  /// NAME/suffix: of its gradient and of the optimizer's states.
+  std::string stateName(llvm::StringRef suffix) const { return (name.getValue() + "/" + suffix).str(); }
+};
+
+llvm::SmallVector<Parameter> parametersOf(mlir::func::FuncOp entry);
+
+struct UpdateSettings {
+  OptimizerSettings optimizer;
+  double clip = 0;              // greatest norm of all gradients; 0: any
+  llvm::StringRef noDecay = {}; // regular expression: parameters that do not decay
+};
+
+/// Appends to the module an entry `update` of all parameters of `model`, whose facts `analysis` knows: learning_rate,
+/// momentum, step and loss_scale, all f64, and the states, to grad_norm and finite, and the next states. Gradients are
+/// loss_scale times what the norm is of. Where the norm is not finite, every state stays.
+llvm::LogicalResult buildUpdate(mlir::func::FuncOp model, const SizeAnalysis &analysis, const UpdateSettings &settings);
+
+} // namespace deepstride
+
+#endif
