@@ -24,6 +24,13 @@ void Derivative::refuse(const Twine &why) {
   refused = true;
 }
 
+void Derivative::moved(Value from, Value to) {
+  gradients.erase(from);
+  for (auto &[value, gradient] : gradients)
+    if (gradient == from)
+      gradient = to;
+}
+
 Value Derivative::wide(Value value) {
   Type element = b.element(value);
   return element && (element.isF16() || element.isBF16()) ? b.cast(value, b.f32()) : value;
@@ -121,8 +128,8 @@ const RuleTable::Rule *RuleTable::find(Operation *op) const {
 const RuleTable &RuleTable::get() {
   static const RuleTable all = [] {
     RuleTable table;
-    for (auto add : {addAttentionRules, addBranchRules, addElementwiseRules, addIndexingRules, addMovementRules,
-                     addNormalizationRules, addProductRules, addReductionRules, addWindowRules})
+    for (auto add : {addAttentionRules, addBranchRules, addElementwiseRules, addIndexingRules, addLoopRules,
+                     addMovementRules, addNormalizationRules, addProductRules, addReductionRules, addWindowRules})
       add(table);
     return table;
   }();

@@ -38,6 +38,9 @@ public:
   void fail() { refused = true; }
   bool isRefused() const { return refused; }
 
+  /// Says that a result of the op is another value from here on: its rule made the op anew.
+  void moved(mlir::Value from, mlir::Value to);
+
   // Formulas that rules share.
 
   /// The value in f32 where it is narrower: sums and differences of narrow floats lose too much.
@@ -86,6 +89,7 @@ void addAttentionRules(RuleTable &table);
 void addBranchRules(RuleTable &table);
 void addElementwiseRules(RuleTable &table);
 void addIndexingRules(RuleTable &table);
+void addLoopRules(RuleTable &table);
 void addMovementRules(RuleTable &table);
 void addNormalizationRules(RuleTable &table);
 void addProductRules(RuleTable &table);

@@ -19,7 +19,9 @@ namespace deepstride {
 namespace {
 
 /// Whether the op shows its first operand's elements, moved.
-bool movesElements(Operation *op) { return isa<ds::ReshapeOp, ds::TransposeOp, ds::SliceOp, ds::CastOp>(op); }
+bool movesElements(Operation *op) {
+  return isa<ds::ReshapeOp, ds::TransposeOp, ds::SliceOp, ds::CastOp, ds::BroadcastOp>(op);
+}
 
 /// Whether a value is computed from inputs of the entry.
 bool isActivation(Value value) {
@@ -81,6 +83,20 @@ StringRef roleAt(OpOperand &use) {
   return binary.getKind() == ds::BinaryKind::mul && isVector(use.get()) ? "scale" : "";
 }
 
+/// Whether what is learned may be seen through: a sum or product with other weights, as of two biases, or of a scale and
+/// a deviation. What divides or is taken away, such as statistics of a norm, is not seen.
+bool isPartOf(OpOperand &use) {
+  Operation *op = use.getOwner();
+  if (movesElements(op))
+    return true;
+  auto binary = dyn_cast<ds::BinaryOp>(op);
+  if (!binary || isActivation(op->getOperand(1 - use.getOperandNumber())))
+    return false;
+  bool isSymmetric = binary.getKind() == ds::BinaryKind::add || binary.getKind() == ds::BinaryKind::mul;
+  bool isFirst = binary.getKind() == ds::BinaryKind::sub || binary.getKind() == ds::BinaryKind::div;
+  return isSymmetric || (isFirst && use.getOperandNumber() == 0);
+}
+
 StringRef roleOf(Value weight) {
   SmallVector<Value> open = {weight};
   while (!open.empty()) {
@@ -88,7 +104,7 @@ StringRef roleOf(Value weight) {
     for (OpOperand &use : value.getUses()) {
       if (StringRef role = roleAt(use); !role.empty())
         return role;
-      if (movesElements(use.getOwner()))
+      if (isPartOf(use))
         open.push_back(use.getOwner()->getResult(0));
     }
   }

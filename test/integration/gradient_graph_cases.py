@@ -160,21 +160,6 @@ def through_branches_of_two_sizes(folder):
 
 
 @case
-def through_a_loop(folder):
-    """No rule yet: an error at the node, not a wrong number."""
-    from onnx import parser, save
-    save(parser.parse_model(HEADER.format("") + f"""
-      m (float[3] x, int64 trips) => (dx) {{
-        y = Loop (trips, "", x) <body = b (int64 i, bool g, float[3] at) => (bool h, float[3] next) {{
-          h = Identity (g)
-          next = Sin (at)
-        }}>
-        dx = {GRADIENT} <xs = ["x"], zs = ["trips"], y = "y"> (x, trips)
-      }}"""), folder / "m.onnx")
-    tool("ds-opt", folder / "m.onnx", "-o", folder / "m.dsp", code=1, says=["'scf.while' has no derivative yet"])
-
-
-@case
 def pinned_and_dumped(folder):
     """The same numbers with sizes pinned, and from the dump of a phase before the derivatives."""
     x, w = numbers(3, 4), numbers(4, 2)

@@ -4,7 +4,7 @@
 
 GRAPH is what torch_graph.py writes of a model.
 
-LOSS is the name of an output, or cross_entropy:LOGITS:LABELS:IGNORED[:shift], or mse:VALUES:LABELS. All float initializers of two
+LOSS is the name of an output, or cross_entropy|LOGITS|LABELS|IGNORED[|shift], or mse|VALUES|LABELS. All float initializers of two
 elements or more vary. Writes loss and d loss / d NAME. Interprets nodes one by one; shares no code with the compiler.
 """
 import json
@@ -149,7 +149,7 @@ OPS = {
     "And": lambda a, x, y: x & y, "Or": lambda a, x, y: x | y, "Equal": lambda a, x, y: x == y, "Less": lambda a, x, y: x < y,
     "LessOrEqual": lambda a, x, y: x <= y, "Greater": lambda a, x, y: x > y, "GreaterOrEqual": lambda a, x, y: x >= y,
     "Min": lambda a, *x: x[0] if len(x) == 1 else torch.minimum(*x), "Max": lambda a, *x: x[0] if len(x) == 1 else torch.maximum(*x),
-    "Where": lambda a, c, x, y: torch.where(c, x, y), "Cos": lambda a, x: x.cos(), "Sin": lambda a, x: x.sin(),
+    "Clip": lambda a, x, low=None, high=None: x.clamp(low, high), "Where": lambda a, c, x, y: torch.where(c, x, y), "Cos": lambda a, x: x.cos(), "Sin": lambda a, x: x.sin(),
     "Softmax": lambda a, x: x.softmax(a.get("axis", -1)), "LogSoftmax": lambda a, x: x.log_softmax(a.get("axis", -1)),
     "MatMul": lambda a, x, y: x @ y, "Gemm": gemm, "Gather": gather, "Reshape": reshape, "Slice": slices, "Split": split,
     "Transpose": lambda a, x: x.permute(a.get("perm", list(range(x.dim()))[::-1])),
@@ -203,7 +203,7 @@ def run(graph, values):
 
 
 def loss_of(values, text):
-    kind, *rest = text.split(":")
+    kind, *rest = text.split("|")
     if kind == "mse":
         return ((values[rest[0]] - values[rest[1]]) ** 2).mean()
     if kind != "cross_entropy":
