@@ -158,7 +158,7 @@ private:
       hint = "; is there a comma too many before it?";
     else if (end == '/' || last.rfind("#", 0) == 0)
       hint = "; JSON has no comments";
-    else if (last == "N" || last == "I" || last == "-I" || last == "-N")
+    else if ((end == 'N' || end == 'I') && what.find("invalid literal") != std::string::npos)
       hint = "; JSON has no NaN and no infinity";
     for (char &c : what)
       c = c >= ' ' && c <= '~' ? c : '?';

@@ -32,7 +32,8 @@ void printConfig(const TrainingConfig &config, std::ostream &out) {
 std::vector<std::string> notes(const TrainingConfig &config) {
   std::vector<std::string> lines;
   for (const Entry &entry : config.entries)
-    if (entry.source == Source::File && !entry.note.empty())
+    // The line of the older spelling says the same.
+    if (entry.source == Source::File && !entry.note.empty() && entry.note.rfind("from ", 0) != 0)
       lines.push_back(concat(config.file, ":", entry.line, ": ", entry.key, " = ", entry.value, ": ", entry.note));
   return lines;
 }
@@ -136,7 +137,7 @@ private:
   void checkKeys() {
     std::string optimizer = typeOf("optimizer.type"), scheduler = typeOf("scheduler.type");
     std::map<std::string, const Entry *> seen;
-    for (const Entry &entry : config.entries) {
+    for (Entry &entry : config.entries) {
       const KeySpec *key = findKey(entry.key, kindOf(entry.key, optimizer, scheduler));
       if (!key || !seen.emplace(entry.key, &entry).second)
         fail(ErrorCode::BadPackage, "training configuration: ", shownName(entry.key), ": found ",
@@ -144,8 +145,13 @@ private:
       Problems problems;
       JsonNode value = parseJson(entry.value, problems);
       bool isConstant = entry.key == "scheduler.type" && scheduler == "constant";
-      if (key->isSection() ? !value.isObject() : !isConstant && !checkValue(*key, value).error.empty())
+      if (isConstant)
+        continue;
+      Checked checked =
+          key->isSection() ? Checked{value.json(), value.isObject() ? "" : "no object"} : checkValue(*key, value);
+      if (!checked.error.empty())
         refuse(entry.key, value, legalText(*key));
+      entry.value = checked.value.dump(-1, ' ', true, json::error_handler_t::replace);
     }
     for (const KeySpec &key : keys()) {
       std::string path(key.path);

@@ -54,10 +54,17 @@ private:
         problems.add(at, shownPath, ": ", kind, " has no such key; those that have it: ", std::string(other->of));
       return;
     }
-    std::string nearest = nearestKey(section, name, kind);
-    problems.add(at, shownPath, ": unknown key",
-                 nearest.empty() ? std::string("; docs/config.md lists the legal ones")
-                                 : "; did you mean " + nearest + "?");
+    problems.add(at, shownPath, ": unknown key", advice(section, name, nearestKey(section, name, kind)));
+  }
+
+  static std::string advice(const std::string &section, const std::string &name, const std::string &nearest) {
+    if (nearest.empty())
+      return "; docs/config.md lists the legal ones";
+    size_t dot = nearest.rfind('.');
+    std::string home = dot == std::string::npos ? "" : nearest.substr(0, dot);
+    if (nearest.substr(home.size() + !home.empty()) == name && home != section)
+      return home.empty() ? "; it belongs outside of any section" : "; it belongs in section " + home;
+    return "; did you mean " + nearest + "?";
   }
 
   void keep(const std::string &path, json value, Place at, const std::string &note = "", bool isUsed = false) {
@@ -83,7 +90,12 @@ private:
     if (path == "zero_optimization.stage")
       return zeroStage(checked.value.get<int64_t>(), at, "");
     switch (key.use) {
-    case KeyUse::Applies: return keep(path, checked.value, at, "", true);
+    case KeyUse::Applies:
+      keep(path, checked.value, at, "", true);
+      // The optimizers that compress messages.
+      if (path == "optimizer.type" && result.optimizer.find("One") != std::string::npos)
+        refuseStrictly(path, shown(node), at);
+      return;
     case KeyUse::Alias: return alias(key, checked.value, at);
     case KeyUse::Inert: return keep(path, checked.value, at, "without effect in a compiled step");
     case KeyUse::Ranks: return ranks(path, checked.value, at);
@@ -121,8 +133,8 @@ private:
     bool isSwitch = !enabled || enabled->use != KeyUse::Later || enabled->path == key.path;
     if (isSwitch && value != json::parse(key.fallback))
       return problems.add(at, path, ": found ", shown(value), ", which switches on what this version does not have (",
-                          std::string(findKey(top)->isSection() ? findKey(top)->effect : key.effect), "); expected ",
-                          std::string(key.fallback));
+                          std::string(findKey(top)->use == KeyUse::Later ? findKey(top)->effect : key.effect),
+                          "); expected ", std::string(key.fallback));
     keep(path, value, at, "switched off");
   }
 

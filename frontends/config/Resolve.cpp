@@ -44,7 +44,11 @@ private:
       return;
     }
     if (!key.fallback.empty()) {
-      entries.push_back({path, jsonText(json::parse(key.fallback)), Source::Default, 0, "", true});
+      json value = json::parse(key.fallback);
+      // Numbers in the form in which they come from a file, so that equal values have equal texts.
+      if (key.type == KeyType::Num)
+        value = value.get<double>();
+      entries.push_back({path, jsonText(value), Source::Default, 0, "", true});
       return;
     }
     derive(path, found);
