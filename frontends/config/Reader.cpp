@@ -22,10 +22,15 @@ private:
   // The type decides which keys the section may have, wherever it stands in the file.
   std::string typeOf(const JsonNode &root, const std::string &name, const std::string &otherwise) {
     const JsonNode *section = root.find(name);
-    const JsonNode *type = section && section->isObject() ? section->find("type") : nullptr;
-    if (!type)
+    if (!section || !section->isObject())
       return otherwise;
-    Checked checked = checkValue(*findKey(name + ".type"), *type);
+    const KeySpec &key = *findKey(name + ".type");
+    const JsonNode *type = section->find("type");
+    if (!type) {
+      problems.add(section->at, key.path, ": missing, expected ", legalText(key));
+      return otherwise;
+    }
+    Checked checked = checkValue(key, *type);
     return checked.error.empty() ? checked.value.get<std::string>() : otherwise;
   }
 

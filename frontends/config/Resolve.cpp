@@ -18,11 +18,6 @@ public:
   std::vector<Entry> run() {
     if (!given.find("optimizer.type"))
       problems.add(given.start, "optimizer.type: missing, expected ", legalText(*findKey("optimizer.type")));
-    if (!given.find("scheduler.type"))
-      for (const auto &[path, value] : given.keys)
-        if (path == "scheduler" || path.rfind("scheduler.", 0) == 0)
-          return problems.add(value.at, "scheduler.type: missing, expected ", legalText(*findKey("scheduler.type"))),
-                 std::move(entries);
     resolveBatch(given, options, entries, problems);
     for (const KeySpec &key : keys())
       add(key);
@@ -117,7 +112,8 @@ void readOptimizer(const Members &members, OptimizerConfig &to) {
             : type == "Adagrad"                      ? OptimizerKind::Adagrad
             : type.find("Lamb") == std::string::npos ? OptimizerKind::Adam
                                                      : OptimizerKind::Lamb;
-  members.read("optimizer.params.adam_w_mode", to.isDecoupled);
+  if (type == "Adam")
+    members.read("optimizer.params.adam_w_mode", to.isDecoupled);
   members.read("optimizer.params.lr", to.lr);
   if (to.kind == OptimizerKind::Sgd || to.kind == OptimizerKind::Adagrad)
     to.momentum = 0;

@@ -16,7 +16,8 @@ inline std::string fixture(const std::string &name) {
 }
 
 inline const std::vector<std::string> &fixtures() {
-  static const std::vector<std::string> texts = {fixture("bert.json"), fixture("gpt2.json"), fixture("minimal.json")};
+  static const std::vector<std::string> texts = {fixture("bert.json"), fixture("gpt2.json"), fixture("minimal.json"),
+                                                 fixture("many-keys.json")};
   return texts;
 }
 
