@@ -8,6 +8,8 @@ namespace {
 constexpr const char *trainKey = "train_batch_size", *microKey = "train_micro_batch_size_per_gpu",
                      *stepsKey = "gradient_accumulation_steps";
 
+constexpr int64_t most = 2147483647; // of each, as the table has it
+
 struct Size {
   const char *key;
   int64_t value = 0; // 0: not given
@@ -87,9 +89,12 @@ private:
   bool isProduct(int64_t samples) {
     if (micro.value * steps.value == samples)
       return true;
-    return refuse("found " + std::to_string(train.value) + ", but " + microKey + " " + std::to_string(micro.value) +
-                  " x " + stepsKey + " " + std::to_string(steps.value) + " x " + ranksText(options) + " is " +
-                  std::to_string(micro.value * steps.value * options.ranks) + legal(samples));
+    __int128 product = static_cast<__int128>(micro.value) * steps.value * options.ranks;
+    return refuse(
+        "found " + std::to_string(train.value) + ", but " + microKey + " " + std::to_string(micro.value) + " x " +
+        stepsKey + " " + std::to_string(steps.value) + " x " + ranksText(options) + " is " +
+        (product > most ? "more than " + std::to_string(most) : std::to_string(static_cast<int64_t>(product))) +
+        legal(samples));
   }
 
   bool divide(int64_t samples, const Size &by, Size &result) {
@@ -107,9 +112,10 @@ private:
       steps.how = "one micro-batch for each step";
     }
     __int128 product = static_cast<__int128>(micro.value) * steps.value * options.ranks;
-    if (product > 2147483647) {
+    if (product > most) {
       problems.add(given.placeOf(microKey), microKey, ": found ", std::to_string(micro.value), ", which x ", stepsKey,
-                   " ", std::to_string(steps.value) + " x " + ranksText(options) + " is more than 2147483647");
+                   " ", std::to_string(steps.value) + " x " + ranksText(options) + " is more than ",
+                   std::to_string(most));
       return false;
     }
     train.value = static_cast<int64_t>(product);
