@@ -6,20 +6,27 @@
 
 namespace ds::config {
 
-// Letters that are inserted, left out, replaced or exchanged with their neighbour.
-static size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
-  for (size_t i = 0; i <= a.size(); ++i)
+// Letters that are inserted, left out, replaced or exchanged with their neighbour; `most` + 1 stands for more.
+static size_t distance(std::string_view a, std::string_view b, size_t most) {
+  size_t difference = a.size() < b.size() ? b.size() - a.size() : a.size() - b.size();
+  if (difference > most)
+    return most + 1;
+  // Rows of the table of distances of all prefixes: the present one and the two before.
+  std::vector<size_t> row(b.size() + 1), before(b.size() + 1), beforeThat(b.size() + 1);
+  for (size_t i = 0; i <= a.size(); ++i) {
     for (size_t j = 0; j <= b.size(); ++j) {
       if (i == 0 || j == 0) {
-        d[i][j] = i + j;
+        row[j] = i + j;
         continue;
       }
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      row[j] = std::min({before[j] + 1, row[j - 1] + 1, before[j - 1] + (a[i - 1] != b[j - 1])});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+        row[j] = std::min(row[j], beforeThat[j - 2] + 1);
     }
-  return d[a.size()][b.size()];
+    std::swap(beforeThat, before);
+    std::swap(before, row);
+  }
+  return std::min(before[b.size()], most + 1);
 }
 
 // Case and hyphens are no difference worth a letter.
@@ -39,8 +46,9 @@ std::string nearestKey(const std::string &section, const std::string &name, std:
   for (const KeySpec &key : keys()) {
     std::string_view last = key.path.substr(key.path.rfind('.') + 1);
     std::string_view home = key.path.substr(0, key.path.size() - last.size() - (last.size() < key.path.size()));
-    size_t letters = std::min(distance(wanted, plain(last)), distance(whole, plain(key.path)));
-    if (letters > std::max<size_t>(1, wanted.size() / 3))
+    size_t most = std::max<size_t>(1, wanted.size() / 3);
+    size_t letters = std::min(distance(wanted, plain(last), most), distance(whole, plain(key.path), most));
+    if (letters > most)
       continue;
     // Of equally near names one of the same section is likelier, then one that the optimizer has, then one that acts.
     size_t cost =
