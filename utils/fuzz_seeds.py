@@ -82,6 +82,10 @@ def packages():
                 yield (package / "manifest.json").read_bytes()
 
 
+def configs():
+    return [path.read_bytes() for path in sorted((ROOT / "test/unit/config/Inputs").glob("*.json"))]
+
+
 def programs():
     """Bytes that steer test/fuzz/ProgramGenerator.cpp."""
     import random
@@ -99,6 +103,7 @@ MAKERS = {
     "refusals": models,
     "tensor": lambda: suite("*.pb", LARGEST["tensor"]),
     "package": packages,
+    "config": configs,
     "npy": npy,
     "npz": npz,
     "program": programs,

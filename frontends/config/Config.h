@@ -1,0 +1,116 @@
+// ds_config.json as ds-opt and ds-run understand it: values that are known to be legal, each with its origin. A file of
+// DeepSpeed is taken as it is; docs/config.md says what becomes of each key.
+#ifndef DEEPSTRIDE_FRONTENDS_CONFIG_CONFIG_H
+#define DEEPSTRIDE_FRONTENDS_CONFIG_CONFIG_H
+
+#include "runtime/training/Settings.h"
+
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ds::config {
+
+enum class Source : uint8_t { File, Derived, Default };
+
+struct Entry {
+  std::string key, value; // JSON text
+  Source source = Source::Default;
+  int line = 0;       // in the file; 0: not from the file
+  std::string note;   // "without effect on one rank"
+  bool isUsed = true; // otherwise the file says it, and nothing follows from it
+};
+
+enum class OptimizerKind : uint8_t { Sgd, Adagrad, Adam, Lamb };
+
+struct OptimizerConfig {
+  OptimizerKind kind = OptimizerKind::Adam;
+  bool isDecoupled = true;          // Adam: decay is taken off the parameter
+  double lr = 1e-3, momentum = 0.9; // momentum: beta1 of Adam and Lamb
+  double beta2 = 0.999, eps = 1e-8, weightDecay = 0;
+  bool correctsBias = true;
+  double dampening = 0;
+  bool isNesterov = false;
+  double maxCoeff = 10, minCoeff = 0.01;
+  bool hasEpsInside = false;
+  double lrDecay = 0, initialAccumulator = 0;
+
+  bool hasMomentum() const { return kind != OptimizerKind::Adagrad && (kind != OptimizerKind::Sgd || momentum != 0); }
+};
+
+struct TensorBoardConfig {
+  bool isEnabled = false;
+  std::string outputPath, jobName;
+};
+
+struct TrainingConfig {
+  std::string file;           // as it was named
+  int64_t ranks = 1;          // for which batch sizes were resolved
+  std::vector<Entry> entries; // in the order of the table
+
+  int64_t trainBatch = 1, microBatch = 1, accumulation = 1;
+  OptimizerConfig optimizer;
+  double gradientClipping = 0; // 0: none
+  ScheduleSettings schedule;
+  bool isFp16 = false, isBf16 = false;
+  LossScaleSettings lossScale; // constant 1 without fp16
+  int64_t stepsPerPrint = 10;
+  bool wallClockBreakdown = false, dumpsState = false;
+  TensorBoardConfig tensorboard;
+  int64_t zeroStage = 0;
+
+  // Null where neither the file nor a rule says anything about the key.
+  const Entry *find(const std::string &key) const;
+};
+
+struct ReadOptions {
+  bool isStrict = false;                         // keys without effect on one rank are errors
+  int64_t ranks = 1;                             // data-parallel
+  std::string ranksFrom = "this is one process"; // where that number comes from, for messages
+};
+
+struct Reading {
+  std::optional<TrainingConfig> config; // where there is no error
+  std::vector<std::string> errors;      // a line each: "FILE:LINE:COL: KEY: found X, expected Y"
+};
+
+// Neither throws, whatever the file holds.
+Reading readConfig(const std::string &text, const std::string &file, const ReadOptions &options = {});
+Reading readConfigFile(const std::string &path, const ReadOptions &options = {});
+
+// One line per key, aligned: "fp16.enabled   = true   # ds_config.json:12".
+void printConfig(const TrainingConfig &config, std::ostream &out);
+
+// One line per key that the file has and that does nothing: "ds_config.json:12: KEY = VALUE: without effect on one
+// rank".
+std::vector<std::string> notes(const TrainingConfig &config);
+
+// For a package's manifest. fromJson throws Error(BadPackage) for whatever toJson does not write.
+std::string toJson(const TrainingConfig &config);
+TrainingConfig fromJson(const std::string &text);
+
+// "adamw,beta2=0.999,epsilon=1e-08,...": the option `optimizer` of the pass ds-train-step.
+std::string optimizerText(const OptimizerConfig &optimizer);
+
+struct PackageTraits {
+  bool accumulates = true;     // the package adds up gradients of several micro-batches
+  bool hasDynamicBatch = true; // a micro-batch may have another size
+};
+
+struct Difference {
+  std::string key, compiled, given;
+  std::string text() const { return key + ": compiled with " + compiled + ", given " + given; }
+};
+
+struct Differences {
+  std::vector<Difference> allowed; // what a compiled package takes
+  std::vector<Difference> refused; // what needs another compilation
+};
+
+// How a file that is given to a package differs from the one that it was compiled with.
+Differences changes(const TrainingConfig &compiled, const TrainingConfig &given, const PackageTraits &package = {});
+
+} // namespace ds::config
+#endif

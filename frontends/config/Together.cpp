@@ -1,0 +1,95 @@
+// What no single key shows: values that contradict each other, and values that another one takes the effect from.
+#include "frontends/config/Values.h"
+
+namespace ds::config {
+
+namespace {
+class Together {
+public:
+  Together(TrainingConfig &config, const GivenKeys &given, Problems &problems)
+      : config(config), given(given), problems(problems) {}
+
+  void run() {
+    optimizer();
+    schedule();
+    precision();
+  }
+
+private:
+  std::string valueOf(const std::string &key) const {
+    const Entry *entry = config.find(key);
+    return entry ? entry->value : "nothing";
+  }
+
+  // The key that the file gives is to blame.
+  void contradict(const std::string &key, const std::string &other, const std::string &expected) {
+    bool isGiven = given.find(key) || !given.find(other);
+    problems.add(given.placeOf(isGiven ? key : other), key, ": found ", valueOf(key), " with ", other, " ",
+                 valueOf(other), ", expected ", expected);
+  }
+
+  void ordered(const std::string &low, const std::string &high, bool isOrdered) {
+    if (!isOrdered)
+      contradict(low, high, "at most that");
+  }
+
+  void note(const std::string &key, const std::string &text) {
+    for (Entry &entry : config.entries)
+      if (entry.key == key)
+        entry.note += (entry.note.empty() ? "" : "; ") + text;
+  }
+
+  void optimizer() {
+    const OptimizerConfig &o = config.optimizer;
+    const std::string params = "optimizer.params.", type = given.optimizer;
+    if (o.isNesterov && o.momentum == 0)
+      contradict(params + "nesterov", params + "momentum", "a momentum above 0");
+    if (o.isNesterov && o.dampening != 0)
+      contradict(params + "nesterov", params + "dampening", "a dampening of 0");
+    ordered(params + "min_coeff", params + "max_coeff", o.minCoeff <= o.maxCoeff);
+    if (type == "Adam")
+      note("optimizer.type", o.isDecoupled ? "decoupled decay, as AdamW" : "decay in the gradient");
+    if (type.find("One") != std::string::npos)
+      note("optimizer.type", std::string("one rank compresses no messages: runs as ") +
+                                 (o.kind == OptimizerKind::Lamb ? "Lamb" : "Adam"));
+  }
+
+  void schedule() {
+    const ScheduleSettings &s = config.schedule;
+    const std::string params = "scheduler.params.";
+    if (s.kind == ScheduleKind::Constant)
+      return;
+    if (s.kind != ScheduleKind::WarmupCosineLR)
+      note("optimizer.params.lr", "replaced by the scheduler");
+    if (s.kind == ScheduleKind::OneCycle) {
+      ordered(params + "cycle_min_lr", params + "cycle_max_lr", s.cycleMinLr <= s.cycleMaxLr);
+      ordered(params + "cycle_min_mom", params + "cycle_max_mom", s.cycleMinMom <= s.cycleMaxMom);
+      if (!config.optimizer.hasMomentum())
+        note(params + "cycle_momentum", "without effect: the optimizer has no momentum");
+    } else if (s.kind == ScheduleKind::WarmupLR || s.kind == ScheduleKind::WarmupDecayLR) {
+      ordered(params + "warmup_min_lr", params + "warmup_max_lr", s.warmupMinLr <= s.warmupMaxLr);
+    }
+    bool decays = s.kind == ScheduleKind::WarmupDecayLR || s.kind == ScheduleKind::WarmupCosineLR;
+    if (decays && s.totalNumSteps < s.warmupNumSteps)
+      note(params + "total_num_steps", "ends before warmup_num_steps");
+  }
+
+  void precision() {
+    if (config.isFp16 && config.isBf16)
+      contradict("bf16.enabled", "fp16.enabled", "one of them");
+    bool isDynamic = config.isFp16 && config.lossScale.constant == 0;
+    if (isDynamic && config.lossScale.minimum > config.lossScale.initial)
+      contradict("fp16.min_loss_scale", "fp16.initial_scale_power", "at most 2 to that power");
+  }
+
+  TrainingConfig &config;
+  const GivenKeys &given;
+  Problems &problems;
+};
+} // namespace
+
+void checkTogether(TrainingConfig &config, const GivenKeys &given, Problems &problems) {
+  Together(config, given, problems).run();
+}
+
+} // namespace ds::config
