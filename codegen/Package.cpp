@@ -247,6 +247,14 @@ LogicalResult PackageWriter::finish(Location where) {
   llvm::json::Object manifest{{"format", hasGuards ? 2 : 1},          {"abi", 1},
                               {"compiler", "deepstride " DS_VERSION}, {"model", llvm::json::fixUTF8(options.model)},
                               {"config", std::move(config)},          {"variants", std::move(variants)}};
+  if (options.training) {
+    llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(options.training->config);
+    if (!parsed)
+      return emitError(where) << "the configuration of training is no JSON: " << llvm::toString(parsed.takeError());
+    manifest["training"] = llvm::json::Object{{"config", std::move(*parsed)},
+                                              {"ignored_label", options.training->ignoredLabel},
+                                              {"shifts_labels", options.training->shiftsLabels}};
+  }
   std::string error;
   std::string text = llvm::formatv("{0:1}\n", llvm::json::Value(std::move(manifest))).str();
   std::vector<std::string> files = codeFiles;

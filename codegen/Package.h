@@ -6,6 +6,8 @@
 #include "codegen/TemporaryFolder.h"
 #include "mlir/IR/BuiltinOps.h"
 
+#include <optional>
+
 namespace deepstride {
 
 struct PackageOptions {
@@ -14,6 +16,13 @@ struct PackageOptions {
     std::string key, value, origin;
   };
   std::vector<ConfigValue> config; // every option with its origin, for the manifest
+  /// Of a package that trains: its configuration as JSON text, and how labels are read.
+  struct Training {
+    std::string config;
+    int64_t ignoredLabel = -100;
+    bool shiftsLabels = false;
+  };
+  std::optional<Training> training;
 };
 
 /// One package under construction: a variant per target, then finish. Everything is written into a temporary directory

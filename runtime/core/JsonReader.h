@@ -36,6 +36,9 @@ public:
     return JsonReader(*found, place);
   }
 
+  // The value as JSON text.
+  std::string text() const { return value->dump(); }
+
   std::string string() const {
     if (!value->is_string())
       refuse("found ", shown(), ", expected a string");

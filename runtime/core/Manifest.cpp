@@ -363,6 +363,11 @@ Manifest readManifest(const std::string &text) {
         manifest.config.push_back(
             {name, item["value"].isString() ? item["value"].string() : item["value"].shown(), item["origin"].string()});
       });
+    if (json.has("training")) {
+      JsonReader training = json["training"];
+      manifest.training = TrainingInfo{training["config"].text(), training["ignored_label"].integer(),
+                                       training["shifts_labels"].boolean()};
+    }
     json["variants"].forEach([&](const JsonReader &item) { manifest.variants.push_back(readVariant(item)); });
     if (manifest.variants.empty())
       json["variants"].refuse("found none, expected at least one variant");

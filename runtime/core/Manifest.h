@@ -128,9 +128,17 @@ struct ConfigValue {
   std::string name, value, origin;
 };
 
+// Of a package that trains.
+struct TrainingInfo {
+  std::string config; // JSON text, of frontends/config
+  int64_t ignoredLabel = -100;
+  bool shiftsLabels = false; // logits at place i are judged by the label at i + 1
+};
+
 struct Manifest {
   std::string compiler, model;
   std::vector<ConfigValue> config;
+  std::optional<TrainingInfo> training;
   std::vector<VariantInfo> variants;
 };
 

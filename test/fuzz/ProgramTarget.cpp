@@ -101,7 +101,7 @@ struct Compiler {
              [&](OpPassManager &pm) { buildOptimizationPipeline(pm, optimization); }) ||
         !run(*module, "the memory phase", [](OpPassManager &pm) { buildMemoryPipeline(pm, MemoryPipelineOptions()); }))
       return false;
-    PackageWriter package(path, {"program", {}});
+    PackageWriter package(path, {"program", {}, {}});
     return done(package.addVariant(*module, *target, reference), "code generation") &&
            done(package.finish(module->getLoc()), "the package");
   }

@@ -122,7 +122,7 @@ CompileCache::CompileCache(const DriverOptions &options, const std::vector<CpuTa
     return;
   clock_gettime(CLOCK_REALTIME_COARSE, &start); // the clock of the files' times
   std::string contents;
-  for (const std::string &path : {options.input, options.calibrate})
+  for (const std::string &path : {options.input, options.calibrate, options.training.config})
     if (!path.empty() && !read(path, contents))
       return; // whoever reads it next says why
   std::string build = buildIdentity();

@@ -24,6 +24,7 @@
 #include "tools/ds-opt/Diagnostics.h"
 #include "tools/ds-opt/Machine.h"
 #include "tools/ds-opt/ModuleFile.h"
+#include "tools/ds-opt/OptionTable.h"
 #include "tools/ds-opt/Registration.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -219,6 +220,10 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
       training.shiftLabels = options.training.shiftsLabels;
       training.ignoreIndex = options.training.ignoredLabel;
       training.noDecay = options.training.noDecay;
+      if (const auto &config = options.training.resolved) {
+        training.optimizer = ::ds::config::optimizerText(config->optimizer);
+        training.clip = config->gradientClipping;
+      }
       buildTrainingPipeline(pm, training);
     });
   case Phase::Distribution:
@@ -346,6 +351,16 @@ PackageOptions Driver::packageOptions() const {
   llvm::sort(shapes);
   if (!shapes.empty())
     add("shape", llvm::join(shapes, " "), true);
+  if (const TrainingRequest &training = options.training; training.isOn) {
+    add("mode", "train", true);
+    add("loss", training.loss, true);
+    for (const auto &[key, value] : {std::pair("logits", &training.logits), std::pair("labels", &training.labels),
+                                     std::pair("train", &training.train), std::pair("freeze", &training.freeze),
+                                     std::pair("no-decay", &training.noDecay)})
+      if (!value->empty())
+        add(key, *value, true);
+    package.training = {::ds::config::toJson(*training.resolved), training.ignoredLabel, training.shiftsLabels};
+  }
   return package;
 }
 
@@ -478,6 +493,6 @@ int Driver::run() {
   return 0;
 }
 
-int runDriver(const DriverOptions &options) { return Driver(options).run(); }
+int runDriver(DriverOptions options) { return resolveTraining(options) ? Driver(options).run() : 1; }
 
 } // namespace deepstride

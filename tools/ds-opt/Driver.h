@@ -7,7 +7,7 @@
 namespace deepstride {
 
 /// Returns the exit code; everything there is to say was printed.
-int runDriver(const DriverOptions &options);
+int runDriver(DriverOptions options);
 
 } // namespace deepstride
 

@@ -20,6 +20,8 @@ struct OptionInfo {
 llvm::ArrayRef<OptionInfo> trainingOptions();
 /// What contradicts what among them; empty where nothing does.
 std::string checkTraining(const DriverOptions &options);
+/// Reads --config and what follows from it; prints what is wrong, and then returns false.
+bool resolveTraining(DriverOptions &options);
 
 } // namespace deepstride
 

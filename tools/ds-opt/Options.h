@@ -2,6 +2,7 @@
 #ifndef DEEPSTRIDE_TOOLS_DSOPT_OPTIONS_H
 #define DEEPSTRIDE_TOOLS_DSOPT_OPTIONS_H
 
+#include "frontends/config/Config.h"
 #include "passes/Phases.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
@@ -31,6 +32,9 @@ struct TrainingRequest {
   bool shiftsLabels = false;
   int64_t ignoredLabel = -100;
   std::string train, freeze, noDecay; // regular expressions over initializers' names; empty: not given
+  std::string config;                 // ds_config.json; empty: defaults
+  bool isStrict = false, printsConfig = false;
+  std::optional<::ds::config::TrainingConfig> resolved; // by resolveTraining
 };
 
 struct DriverOptions {

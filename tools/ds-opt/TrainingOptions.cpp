@@ -3,6 +3,9 @@
 
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Regex.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <sstream>
 
 using llvm::StringRef;
 using llvm::Twine;
@@ -61,6 +64,15 @@ static const OptionInfo table[] = {
      [](ParsedCommandLine &line, StringRef value) {
        return applyRegex("--no-decay", value, line.options.training.noDecay);
      }},
+    {"--config", Argument::Required, "FILE", "ds_config.json: optimizer, schedule, batch sizes, precision",
+     [](ParsedCommandLine &line, StringRef value) {
+       line.options.training.config = value.str();
+       return std::string(value.empty() ? "--config expects a file" : "");
+     }},
+    {"--strict", Argument::None, "", "refuse keys of --config that have no effect on one rank",
+     [](ParsedCommandLine &line, StringRef) { return line.options.training.isStrict = true, std::string(); }},
+    {"--print-config", Argument::None, "", "print every value of --config with its origin",
+     [](ParsedCommandLine &line, StringRef) { return line.options.training.printsConfig = true, std::string(); }},
 };
 
 llvm::ArrayRef<OptionInfo> trainingOptions() { return table; }
@@ -71,8 +83,14 @@ std::string checkTraining(const DriverOptions &options) {
     for (const auto &[name, value] :
          {std::pair("--loss", &training.loss), std::pair("--logits", &training.logits),
           std::pair("--labels", &training.labels), std::pair("--train", &training.train),
-          std::pair("--freeze", &training.freeze), std::pair("--no-decay", &training.noDecay)})
+          std::pair("--freeze", &training.freeze), std::pair("--no-decay", &training.noDecay),
+          std::pair("--config", &training.config)})
       if (!value->empty())
+        return std::string(name) + " is about training, found no --mode=train";
+    for (auto [name, isGiven] :
+         {std::pair("--strict", training.isStrict), std::pair("--print-config", training.printsConfig),
+          std::pair("--shift-labels", training.shiftsLabels)})
+      if (isGiven)
         return std::string(name) + " is about training, found no --mode=train";
     return "";
   }
@@ -88,9 +106,42 @@ std::string checkTraining(const DriverOptions &options) {
     return "--shift-labels belongs to --loss=cross_entropy, found --loss=" + training.loss;
   if (options.quantize.bits || !options.calibrate.empty())
     return "--mode=train updates weights; it cannot be combined with --quantize";
-  if (!options.rounds.empty())
-    return "--mode=train computes in f32, or f64 with --reference=f64; --precision is not there yet";
   return "";
+}
+
+/// What is trained with where nothing was said.
+static const char defaultConfig[] = R"({"train_micro_batch_size_per_gpu": 8, "optimizer": {"type": "AdamW"}})";
+
+bool resolveTraining(DriverOptions &options) {
+  TrainingRequest &training = options.training;
+  if (!training.isOn)
+    return true;
+  ::ds::config::ReadOptions reading;
+  reading.isStrict = training.isStrict;
+  ::ds::config::Reading found = training.config.empty() ? ::ds::config::readConfig(defaultConfig, "default")
+                                                        : ::ds::config::readConfigFile(training.config, reading);
+  for (const std::string &error : found.errors)
+    llvm::errs() << "ds-opt: error: " << error << "\n";
+  if (!found.config)
+    return false;
+  training.resolved = std::move(found.config);
+  const ::ds::config::TrainingConfig &config = *training.resolved;
+  for (const std::string &note : ::ds::config::notes(config))
+    llvm::errs() << "ds-opt: note: " << note << "\n";
+  if (training.printsConfig) {
+    std::ostringstream text;
+    ::ds::config::printConfig(config, text);
+    llvm::outs() << text.str();
+  }
+  std::string asked = config.isFp16 ? "f16" : config.isBf16 ? "bf16" : "";
+  if (!asked.empty() && !options.rounds.empty() && asked != options.rounds) {
+    llvm::errs() << "ds-opt: error: --precision=" << options.rounds << " contradicts " << config.file
+                 << ", which enables " << (config.isFp16 ? "fp16" : "bf16") << "\n";
+    return false;
+  }
+  if (options.reference == Reference::Off && !asked.empty())
+    options.rounds = asked;
+  return true;
 }
 
 } // namespace deepstride
