@@ -93,6 +93,7 @@ public:
   explicit Column(const TensorInfo &input) : input(input) {}
 
   void add(const json &value, bool isFirst) {
+    refuseText(value);
     Shape found;
     for (const json *inner = &value; inner->is_array(); inner = &inner->front()) {
       found.push_back(static_cast<int64_t>(inner->size()));
@@ -117,6 +118,11 @@ public:
   }
 
 private:
+  static void refuseText(const json &value) {
+    if (value.is_string())
+      fail(ErrorCode::InvalidArgument, "is text, expected numbers: until there is a tokenizer, data holds token ids");
+  }
+
   void append(const json &value, size_t axis) {
     if (axis == row.size())
       return appendNumber(value);
@@ -127,8 +133,7 @@ private:
   }
 
   void appendNumber(const json &value) {
-    if (value.is_string())
-      fail(ErrorCode::InvalidArgument, "is text, expected numbers: until there is a tokenizer, data holds token ids");
+    refuseText(value);
     if (!value.is_number() && !value.is_boolean())
       fail(ErrorCode::ShapeMismatch, "found ", value.type_name(), ", expected a number");
     size_t size = typeSize(input.type), index = bytes.size() / size;
