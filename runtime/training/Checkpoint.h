@@ -28,7 +28,7 @@ struct SaveOptions {
 };
 
 // Writes a checkpoint straight from the tensors' memory, which must not change meanwhile; no copy of them is made.
-// Returns the tag. After an Error the folder has the checkpoints that it had, `latest` naming the same one.
+// Returns the tag. After an Error `latest` names the checkpoint that it named, and all that were there are whole.
 std::string saveCheckpoint(const std::string &folder, const TrainingProgress &progress,
                            const std::vector<CheckpointPart> &parts, const SaveOptions &options = {});
 

@@ -3,13 +3,17 @@
 
 #include "runtime/core/Error.h"
 #include "runtime/core/MappedFile.h"
+#include "runtime/core/Session.h"
 #include "runtime/training/Checkpoint.h"
 #include "runtime/training/CheckpointFolder.h"
 #include "runtime/training/CheckpointTools.h"
 
+#include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 using namespace ds;
 using namespace ds::test;
@@ -180,6 +184,51 @@ TEST_F(CheckpointTest, AFailedSaveChangesNothing) {
   EXPECT_EQ(errorOf([&] { save(); }), "client_state.loss: JSON has no NaN and no infinity");
   EXPECT_EQ(Checkpoint(run, "").progress().samples, 224);
   EXPECT_EQ(listing(), (Names{"global_step7", "latest"}));
+}
+
+TEST_F(CheckpointTest, AFullDiskChangesNothing) {
+  save();
+  progress.samples = 1;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  for (rlim_t bytes : {0, 100, 1000, 1000000}) {
+    rlimit small{bytes, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+    std::string same = errorOf([&] { save(); }), other = errorOf([&] { save("other"); });
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+    EXPECT_NE(same.find("cannot write: File too large"), std::string::npos) << same;
+    EXPECT_NE(other.find("cannot write: File too large"), std::string::npos) << other;
+    EXPECT_EQ(Checkpoint(run, "").progress().samples, 224);
+    EXPECT_EQ(listing(), (Names{"global_step7", "latest"}));
+  }
+  std::signal(SIGXFSZ, handler);
+}
+
+TEST_F(CheckpointTest, GoesToTheStatesOfASession) {
+  auto package = Package::load(writePackage(folder.path()));
+  Session session(package, {1, nullptr});
+  Tensor total = tensor<float>(ElementType::F32, {4}, {7, 8, 9, 10});
+  saveCheckpoint(run, progress, {{"parameters", {{"total", total.view()}, {"unknown", total.view()}}}});
+  auto restore = [&](const Checkpoint &checkpoint) {
+    return errorOf([&] { session.withStates([&](StateStore &states) { states.restore(checkpoint); }); });
+  };
+  Checkpoint checkpoint(run, "");
+  EXPECT_EQ(restore(checkpoint), "the package has no state 'unknown'");
+  checkpoint.select([](const std::string &name) { return name == "total"; });
+  EXPECT_EQ(restore(checkpoint), "");
+  session.withStates([&](StateStore &states) {
+    std::vector<NamedView> views = states.views();
+    auto found = std::find_if(views.begin(), views.end(), [](const NamedView &view) { return view.name == "total"; });
+    ASSERT_NE(found, views.end());
+    EXPECT_EQ(std::memcmp(found->view.data, total.data(), total.bytes()), 0);
+  });
+  std::string path = run + "/global_step7/parameters.safetensors", bytes = readFile(path);
+  bytes[bytes.size() - 20] ^= 1;
+  writeFile(path, bytes);
+  Checkpoint damaged(run, "");
+  damaged.select([](const std::string &name) { return name == "total"; });
+  EXPECT_NE(restore(damaged).find("state 'total': " + path + ": tensor 'total': checksum mismatch"), std::string::npos);
 }
 
 TEST_F(CheckpointTest, OneProcessSavesAtATime) {
