@@ -6,6 +6,8 @@
 
 namespace ds {
 
+static constexpr int64_t maxBatch = int64_t(1) << 24; // a batch lists its samples
+
 std::vector<TensorView> Batch::views() const {
   std::vector<TensorView> result;
   for (const Tensor &tensor : tensors)
@@ -23,8 +25,8 @@ std::string Batch::where() const {
 
 BatchReader::BatchReader(std::shared_ptr<const Dataset> data, const Sampler &sampler, int64_t batchSize, LastBatch last)
     : source(std::move(data)), order(sampler), size(batchSize), last(last) {
-  if (batchSize < 1)
-    fail(ErrorCode::InvalidArgument, "found batches of ", batchSize, ", expected at least 1");
+  if (batchSize < 1 || batchSize > maxBatch)
+    fail(ErrorCode::InvalidArgument, "found batches of ", batchSize, ", expected 1 to ", maxBatch);
   int64_t samples = order.samples();
   if (samples != source->samples())
     fail(ErrorCode::InvalidArgument, "found a sampler of ", samples, " samples, expected ", source->samples());

@@ -115,7 +115,7 @@ TEST(BatchReader, NamesItsSamples) {
 }
 
 TEST(BatchReader, RefusesWhatGivesNoBatch) {
-  EXPECT_EQ(errorOf([] { reader(3, 0, LastBatch::Smaller, 1); }), "found batches of 0, expected at least 1");
+  EXPECT_EQ(errorOf([] { reader(3, 0, LastBatch::Smaller, 1); }), "found batches of 0, expected 1 to 16777216");
   EXPECT_EQ(errorOf([] { reader(3, 4, LastBatch::Skipped, 1); }),
             "found 3 samples, expected at least one batch of 4, since smaller ones are skipped");
   auto fixed = std::make_shared<Counting>(5, 2);
