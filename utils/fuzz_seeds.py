@@ -1,6 +1,7 @@
 """Seeds of utils/fuzz: what its targets mutate. Made of the installed onnx package, numpy and our own compiler."""
 import hashlib
 import io
+import json
 import subprocess
 import tempfile
 from pathlib import Path
@@ -86,6 +87,66 @@ def configs():
     return [path.read_bytes() for path in sorted((ROOT / "test/unit/config/Inputs").glob("*.json"))]
 
 
+def safetensors(tensors, data, **metadata):
+    """A file of a header, with where each tensor lies, and data."""
+    header = json.dumps({**{name: dict(dtype=kind, shape=shape, data_offsets=offsets)
+                            for name, (kind, shape, offsets) in tensors.items()},
+                         **({"__metadata__": metadata} if metadata else {})}, separators=(",", ":")).encode()
+    return len(header).to_bytes(8, "little") + header + data
+
+
+def safetensors_files():
+    sizes = dict(F64=8, F32=4, F16=2, BF16=2, I64=8, I32=4, I16=2, I8=1, U64=8, U32=4, U16=2, U8=1, BOOL=1, F8_E4M3=1,
+                 F8_E5M2=1)
+    for kind, size in sizes.items():
+        yield safetensors({"w": (kind, [2, 1], [0, 2 * size]), "e": (kind, [0, 3], [2 * size, 2 * size]),
+                           "s": (kind, [], [2 * size, 3 * size])}, bytes(range(3 * size)), step="7")
+    yield safetensors({}, b"")
+
+
+def data():
+    """Training data for the inputs of DataTarget.cpp."""
+    import gzip
+    import numpy as np
+    x, y = np.arange(8, dtype="f4").reshape(4, 2), np.arange(4)
+    images, tokens = np.arange(16, dtype="f2").reshape(4, 1, 2, 2), np.arange(12, dtype="i4").reshape(4, 3)
+    for arrays in (dict(x=x, y=y), dict(x=x.astype("u1"), y=y.astype("u2")), dict(x=images, y=y.astype("u1")),
+                   dict(x=tokens, y=tokens), dict(x=tokens)):
+        for write in (np.savez, np.savez_compressed):
+            stream = io.BytesIO()
+            write(stream, **arrays)
+            yield stream.getvalue()
+        yield "".join(json.dumps({name: array[i].tolist() for name, array in arrays.items()}) + "\n"
+                      for i in range(4)).encode()
+    for kind in "u2 i4 i8 >u2".split():
+        for array in (np.arange(20), np.arange(12).reshape(4, 3), np.arange(12).reshape(3, 4).T):
+            stream = io.BytesIO()
+            np.lib.format.write_array(stream, array.astype(kind))
+            yield stream.getvalue()
+    for code, kind in ((8, "u1"), (9, "i1"), (11, ">i2"), (12, ">i4"), (13, ">f4"), (14, ">f8")):
+        shape = (4, 3)
+        content = (bytes([0, 0, code, len(shape)]) + b"".join(size.to_bytes(4, "big") for size in shape) +
+                   np.arange(12).astype(kind).tobytes())
+        yield content
+        yield gzip.compress(content, mtime=0)
+
+
+def checkpoints():
+    """checkpoint.json for the file that CheckpointTarget.cpp writes."""
+    content = safetensors({"w": ("F32", [2], [0, 8])}, b"tensors.")
+    document = {
+        "version": 1, "step": 7, "samples": 224, "loader": {"epoch": 2, "position": 30}, "seed": "42",
+        "loss_scale": {"scale": 65536.0, "iteration": 7, "last_overflow": -1, "hysteresis": 2}, "trainer": {"skipped": 1},
+        "client_state": {"note": ["a", 1, None]}, "chunk_bytes": 1 << 20,
+        "files": [{"name": "parameters.safetensors", "bytes": len(content), "header_bytes": len(content) - 8,
+                   "header_sha256": hashlib.sha256(content[:-8]).hexdigest()}],
+        "tensors": [{"name": "w", "dtype": "f32", "shape": [2], "file": "parameters.safetensors",
+                     "sha256": [hashlib.sha256(content[-8:]).hexdigest()]}]}
+    yield json.dumps(document).encode()
+    document.update(files=[], tensors=[], client_state=None, trainer={})
+    yield json.dumps(document).encode()
+
+
 def programs():
     """Bytes that steer test/fuzz/ProgramGenerator.cpp."""
     import random
@@ -106,6 +167,9 @@ MAKERS = {
     "config": configs,
     "npy": npy,
     "npz": npz,
+    "safetensors": safetensors_files,
+    "data": data,
+    "checkpoint": checkpoints,
     "program": programs,
 }
 

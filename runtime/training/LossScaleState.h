@@ -11,6 +11,11 @@ struct LossScaleState {
   int64_t iteration = 0;     // updates so far, skipped ones included
   int64_t lastOverflow = -1; // iteration of the last skipped one
   int64_t hysteresis = 1;    // overflows until the scale is halved
+
+  bool operator==(const LossScaleState &other) const {
+    return scale == other.scale && iteration == other.iteration && lastOverflow == other.lastOverflow &&
+           hysteresis == other.hysteresis;
+  }
 };
 
 } // namespace ds

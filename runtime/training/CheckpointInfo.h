@@ -1,0 +1,61 @@
+// What checkpoint.json says: where a training run stood, and which tensors lie in which file with which checksums.
+#ifndef DEEPSTRIDE_RUNTIME_TRAINING_CHECKPOINTINFO_H
+#define DEEPSTRIDE_RUNTIME_TRAINING_CHECKPOINTINFO_H
+
+#include "runtime/core/Tensor.h"
+#include "runtime/training/BatchReader.h"
+#include "runtime/training/LossScaleState.h"
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace ds {
+
+// Where a run stands, besides its tensors.
+struct TrainingProgress {
+  int64_t step = 0;    // updates
+  int64_t samples = 0; // that were trained on
+  LoaderPosition loader;
+  uint64_t seed = 0;
+  LossScaleState lossScale;
+  nlohmann::json trainer = nlohmann::json::object(); // whatever else our own loop keeps
+  nlohmann::json clientState;                        // whatever the user wants to keep
+};
+
+struct CheckpointTensor {
+  std::string name, file;
+  ElementType type = ElementType::F32;
+  Shape shape;
+  std::vector<std::string> digests; // SHA-256 of each chunk of its bytes
+};
+
+struct CheckpointFile {
+  std::string name;
+  uint64_t bytes = 0, headerBytes = 0;
+  std::string headerDigest; // the header's; tensors have their own
+};
+
+struct CheckpointInfo {
+  TrainingProgress progress;
+  std::vector<CheckpointTensor> tensors; // sorted by name
+  std::vector<CheckpointFile> files;
+};
+
+// Tensors are hashed by chunks of so many bytes, so that a fault is named closely.
+constexpr uint64_t checkpointChunk = uint64_t(1) << 20;
+std::vector<std::string> checkpointDigests(const void *data, uint64_t bytes);
+
+// The text of checkpoint.json. Its last member is a checksum of everything before. Throws Error(InvalidArgument) for
+// what could not be read back, such as a NaN in the client's state.
+std::string writeCheckpointInfo(const CheckpointInfo &info);
+// Throws Error(BadFile) without the file's name.
+CheckpointInfo readCheckpointInfo(const std::string &text);
+
+// Whether a name may be that of a file or folder of ours: 1 to 200 bytes of UTF-8 without '/', '\' and control
+// characters, that do not begin with '.' or '-' (those of temporary files do) nor end in a space.
+bool isFileName(const std::string &name);
+
+} // namespace ds
+#endif
