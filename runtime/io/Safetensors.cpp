@@ -101,7 +101,7 @@ SafetensorsMetadata parseMetadata(const json &value) {
   SafetensorsMetadata metadata;
   for (auto it = value.begin(); it != value.end(); ++it) {
     if (!it.value().is_string())
-      refuse("'", it.key(), "': found ", shown(it.value()), ", expected a string");
+      refuse(inQuotes(it.key()), ": found ", shown(it.value()), ", expected a string");
     metadata[it.key()] = it.value().get<std::string>();
   }
   return metadata;
@@ -138,19 +138,19 @@ void SafetensorsReader::readHeader() {
     if (it.key() == metadataName)
       extra = annotated(metadataName, [&] { return parseMetadata(it.value()); });
     else
-      entries.push_back(annotated("'" + it.key() + "'", [&] { return parseEntry(it.key(), it.value()); }));
+      entries.push_back(annotated(inQuotes(it.key()), [&] { return parseEntry(it.key(), it.value()); }));
   }
   std::sort(entries.begin(), entries.end(),
             [](const Entry &a, const Entry &b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
   uint64_t at = 0, available = file.size() - header;
   for (Entry &entry : entries) {
     if (entry.begin != at)
-      refuse("'", entry.item.name,
-             "': ", entry.begin < at ? "overlaps the tensor before it" : "leaves a hole before it", ", found offset ",
+      refuse(inQuotes(entry.item.name), ": ",
+             entry.begin < at ? "overlaps the tensor before it" : "leaves a hole before it", ", found offset ",
              entry.begin, ", expected ", at);
     at = entry.end;
     if (at > available)
-      refuse("'", entry.item.name, "': ends at byte ", at, " of the data, found only ", available, " (truncated?)");
+      refuse(inQuotes(entry.item.name), ": ends at byte ", at, " of the data, found only ", available, " (truncated?)");
     offsets.push_back(header + entry.begin);
     list.push_back(std::move(entry.item));
   }
@@ -171,7 +171,7 @@ void SafetensorsReader::read(size_t item, ElementType as, void *data) const {
   if (as == type)
     std::memcpy(data, from, byteCount(type, shape));
   else
-    annotated(path + ": '" + name + "'",
+    annotated(path + ": " + inQuotes(name),
               [&, type = type, &shape = shape] { convertElements(type, from, as, data, elementCount(shape)); });
 }
 
@@ -196,8 +196,8 @@ void writeSafetensors(const std::string &path, const std::vector<NamedView> &ten
   for (size_t i : order) {
     const auto &[name, view] = tensors[i];
     if (name == metadataName || document.contains(name))
-      fail(ErrorCode::InvalidArgument, path, ": tensor '", name,
-           "': ", name == metadataName ? "the format keeps this name for itself" : "occurs twice");
+      fail(ErrorCode::InvalidArgument, path, ": tensor ", inQuotes(name), ": ",
+           name == metadataName ? "the format keeps this name for itself" : "occurs twice");
     uint64_t end = at + view.bytes();
     document[name] = {
         {"dtype", nameOf(safetensorsType(view.type))}, {"shape", view.shape}, {"data_offsets", {at, end}}};

@@ -139,7 +139,7 @@ private:
       if (!take(':'))
         refuse("expected ':', found ", shown());
       if (!members.emplace(name, nullptr).second)
-        refuseAt(place, "name '", name, "' occurs twice");
+        refuseAt(place, "name ", inQuotes(name), " occurs twice");
       members[name] = value(depth);
     } while (take(','));
     if (!take('}'))
@@ -314,6 +314,26 @@ bool isUtf8(std::string_view text) {
     text.remove_prefix(length);
   }
   return true;
+}
+
+std::string inQuotes(std::string_view text) {
+  constexpr size_t shown = 200;
+  std::string result = "'";
+  for (size_t at = 0; at < text.size();) {
+    if (at > shown)
+      return result + "...'";
+    size_t length = utf8Length(text.substr(at));
+    unsigned char c = static_cast<unsigned char>(text[at]);
+    if (length == 0 || c < 0x20 || c == 0x7F) {
+      const char *digits = "0123456789abcdef";
+      result += concat("\\x", digits[c >> 4], digits[c & 15]);
+      ++at;
+      continue;
+    }
+    result.append(text, at, length);
+    at += length;
+  }
+  return result + "'";
 }
 
 json parseStrictJson(std::string_view text) { return Parser(text).run(); }

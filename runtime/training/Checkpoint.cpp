@@ -15,14 +15,6 @@ namespace {
 
 constexpr size_t maxInfoBytes = size_t(1) << 30;
 
-void checkTensorName(const std::string &name) {
-  bool isPlain = !name.empty() && isUtf8(name) && std::none_of(name.begin(), name.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
-  });
-  if (!isPlain)
-    fail(ErrorCode::InvalidArgument, "tensor '", name, "': expected a name of UTF-8 without control characters");
-}
-
 // The parts of a part, each for a file of its own.
 std::vector<CheckpointPart> splitBySize(const CheckpointPart &part, uint64_t limit) {
   std::vector<CheckpointPart> files(1);
@@ -45,7 +37,9 @@ std::vector<CheckpointPart> splitBySize(const CheckpointPart &part, uint64_t lim
 void writeFile(const std::string &folder, const CheckpointPart &file, CheckpointInfo &info) {
   std::string path = folder + "/" + file.file;
   for (const auto &[name, view] : file.tensors) {
-    checkTensorName(name);
+    if (!isTensorName(name))
+      fail(ErrorCode::InvalidArgument, "tensor ", inQuotes(name),
+           ": expected a name of UTF-8 without control characters");
     info.tensors.push_back({name, file.file, view.type, view.shape, checkpointDigests(view.data, view.bytes())});
   }
   writeSafetensors(path, file.tensors, {{"format", "deepstride"}});
@@ -64,14 +58,16 @@ std::string saveCheckpoint(const std::string &folder, const TrainingProgress &pr
   std::set<std::string> names, files;
   for (const CheckpointPart &part : parts) {
     if (!isFileName(part.file))
-      fail(ErrorCode::InvalidArgument, "'", part.file, "': expected the name of a file");
+      fail(ErrorCode::InvalidArgument, inQuotes(part.file), ": expected the name of a file");
     for (const NamedView &tensor : part.tensors)
       if (!names.insert(tensor.name).second)
-        fail(ErrorCode::InvalidArgument, "tensor '", tensor.name, "' occurs twice");
+        fail(ErrorCode::InvalidArgument, "tensor ", inQuotes(tensor.name), " occurs twice");
   }
   CheckpointSave save(folder, tag);
   for (const CheckpointPart &part : parts)
     for (const CheckpointPart &file : splitBySize(part, options.fileBytes)) {
+      if (file.tensors.empty())
+        continue;
       if (!files.insert(file.file).second)
         fail(ErrorCode::InvalidArgument, "two files '", file.file, "'");
       writeFile(save.path(), file, info);
@@ -123,7 +119,7 @@ void Checkpoint::openFile(const CheckpointFile &file) {
     auto known = std::lower_bound(info.tensors.begin(), info.tensors.end(), item.name,
                                   [](const CheckpointTensor &a, const std::string &name) { return a.name < name; });
     if (known == info.tensors.end() || known->name != item.name || known->file != file.name)
-      fail(ErrorCode::BadFile, "tensor '", item.name, "' is not in ", checkpointInfoName);
+      fail(ErrorCode::BadFile, "tensor ", inQuotes(item.name), " is not in ", checkpointInfoName);
     if (safetensorsType(known->type) != item.type || known->shape != item.shape)
       fail(ErrorCode::BadFile, "tensor '", item.name, "': found ", typeName(item.type), " ", listText(item.shape),
            ", expected ", typeName(known->type), " ", listText(known->shape));

@@ -2,6 +2,7 @@
 
 #include "runtime/core/Error.h"
 #include "runtime/core/MappedFile.h"
+#include "runtime/io/StrictJson.h"
 #include "runtime/training/CheckpointInfo.h"
 
 #include <algorithm>
@@ -111,8 +112,8 @@ std::string tagsText(const std::string &folder) {
 void checkTag(const std::string &tag) {
   // Not `latest`, which is the name of a file beside.
   if (!isFileName(tag) || tag == latestName || beginsWith(tag, latestName + ".tmp-"))
-    fail(ErrorCode::InvalidArgument, "tag '", tag,
-         "': expected the name of a folder: 1 to 200 characters without '/', '\\' and control characters, that begins "
+    fail(ErrorCode::InvalidArgument, "tag ", inQuotes(tag),
+         ": expected the name of a folder: 1 to 200 characters without '/', '\\' and control characters, that begins "
          "with neither '.' nor '-' and is not 'latest'");
 }
 
@@ -161,10 +162,13 @@ std::string checkpointPath(const std::string &folder, const std::string &tag) {
 
 CheckpointSave::CheckpointSave(const std::string &folder, const std::string &tag) : folder(folder), tag(tag) {
   checkTag(tag);
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error)
-    fail(ErrorCode::Io, folder, ": cannot create the folder: ", error.message());
+  if (!isFolder(folder)) {
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (error)
+      fail(ErrorCode::Io, folder, ": cannot create the folder: ", error.message());
+    syncFolder(folder + "/..");
+  }
   descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0)
     refuse(folder, "cannot open the folder");

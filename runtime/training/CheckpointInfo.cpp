@@ -92,6 +92,8 @@ CheckpointFile readFile(const JsonReader &reader) {
 CheckpointTensor readTensor(const JsonReader &reader) {
   CheckpointTensor tensor;
   tensor.name = reader["name"].string();
+  if (!isTensorName(tensor.name))
+    reader["name"].refuse("found ", reader["name"].shown(), ", expected a name without control characters");
   tensor.file = readFileName(reader["file"]);
   std::optional<ElementType> type = typeFromName(reader["dtype"].string());
   if (!type)
@@ -193,11 +195,16 @@ CheckpointInfo readCheckpointInfo(const std::string &text) {
   }
 }
 
+static bool hasControls(const std::string &text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
+}
+
+bool isTensorName(const std::string &name) { return !name.empty() && isUtf8(name) && !hasControls(name); }
+
 bool isFileName(const std::string &name) {
   bool isPlain = !name.empty() && name.size() <= 200 && name[0] != '.' && name[0] != '-' && name.back() != ' ';
-  return isPlain && isUtf8(name) && std::none_of(name.begin(), name.end(), [](char c) {
-           return static_cast<unsigned char>(c) < 0x20 || c == 0x7F || c == '/' || c == '\\';
-         });
+  return isPlain && isUtf8(name) && !hasControls(name) && name.find_first_of("/\\") == std::string::npos;
 }
 
 } // namespace ds

@@ -57,5 +57,8 @@ CheckpointInfo readCheckpointInfo(const std::string &text);
 // characters, that do not begin with '.' or '-' (those of temporary files do) nor end in a space.
 bool isFileName(const std::string &name);
 
+// Whether a name may be a tensor's: UTF-8 without control characters. Slashes are fine, since it names no file.
+bool isTensorName(const std::string &name);
+
 } // namespace ds
 #endif

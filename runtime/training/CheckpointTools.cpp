@@ -1,6 +1,7 @@
 #include "runtime/training/CheckpointTools.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/io/StrictJson.h"
 #include "runtime/training/CheckpointFolder.h"
 
 #include <algorithm>
@@ -46,7 +47,8 @@ void compareJson(const std::string &place, const json &a, const json &b, std::ve
   json names = a;
   names.update(b);
   for (auto it = names.begin(); it != names.end(); ++it) {
-    std::string inner = place.empty() ? it.key() : place + "." + it.key();
+    std::string key = isTensorName(it.key()) ? it.key() : inQuotes(it.key());
+    std::string inner = place.empty() ? key : place + "." + key;
     if (a.contains(it.key()) && b.contains(it.key()))
       compareJson(inner, a[it.key()], b[it.key()], lines);
     else

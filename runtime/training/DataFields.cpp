@@ -1,6 +1,7 @@
 #include "runtime/training/DataFields.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/io/StrictJson.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +12,7 @@ namespace ds {
 std::string quotedNames(const std::vector<std::string> &names) {
   std::string text;
   for (size_t i = 0; i < names.size(); ++i)
-    text += (i == 0 ? "'" : i + 1 == names.size() ? " and '" : ", '") + names[i] + "'";
+    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + inQuotes(names[i]);
   return text.empty() ? "none" : text;
 }
 

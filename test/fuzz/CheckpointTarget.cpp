@@ -8,6 +8,7 @@
 #include "test/fuzz/JsonMutator.h"
 #include "test/fuzz/TemporaryFile.h"
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -66,7 +67,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (again.progress.clientState != checkpoint.progress().clientState ||
         !(again.progress.lossScale == checkpoint.progress().lossScale))
       finding("what was read is written as something else");
-  } catch (const ds::Error &) {
+  } catch (const ds::Error &error) {
+    if (std::strchr(error.what(), '\n'))
+      finding("a message has more than one line");
   }
   return 0;
 }

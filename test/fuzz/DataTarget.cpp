@@ -5,6 +5,8 @@
 #include "test/fuzz/TemporaryFile.h"
 #include "test/fuzz/ZipMutator.h"
 
+#include <cstring>
+
 using namespace deepstride::fuzz;
 
 namespace {
@@ -54,7 +56,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (int64_t sequence : {0, 3})
       try {
         readSome(file.path(), list, sequence);
-      } catch (const ds::Error &) {
+      } catch (const ds::Error &error) {
+        if (std::strchr(error.what(), '\n'))
+          finding("a message has more than one line");
       }
   return 0;
 }

@@ -47,7 +47,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (bytes != size)
       finding("a byte belongs to no tensor, or to two");
     roundTrip(reader);
-  } catch (const ds::Error &) {
+  } catch (const ds::Error &error) {
+    if (std::strchr(error.what(), '\n'))
+      finding("a message has more than one line");
   }
   return 0;
 }

@@ -144,6 +144,7 @@ TEST_F(Safetensors, RefusesHostileHeaders) {
             "'b': overlaps the tensor before it, found offset 0, expected 4");
   EXPECT_EQ(refusalOfHeader("{\"a\":" + a + ",\"a\":" + a + "}", 4), "header: 1:55: name 'a' occurs twice");
   EXPECT_EQ(refusalOfHeader("{\"__metadata__\":{\"x\":1}}"), "__metadata__: 'x': found 1, expected a string");
+  EXPECT_EQ(refusalOfHeader("{\"a\\nb\":1}"), "'a\\x0ab': found 1, expected an object");
   EXPECT_EQ(refusalOfHeader("{\"__metadata__\":[]}"), "__metadata__: found [], expected an object");
   EXPECT_EQ(refusalOfHeader("{\"a\":" + std::string(100, '[')), "header: 1:69: nested deeper than 64");
 }

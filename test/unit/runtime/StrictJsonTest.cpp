@@ -73,6 +73,12 @@ TEST(StrictJson, KnowsUtf8) {
     EXPECT_FALSE(isUtf8(text));
 }
 
+TEST(StrictJson, QuotesNamesInOneLine) {
+  EXPECT_EQ(inQuotes("\xc3\xa4 'b'"), "'\xc3\xa4 'b''");
+  EXPECT_EQ(inQuotes("a\n\x1b[0m\xff"), "'a\\x0a\\x1b[0m\\xff'");
+  EXPECT_EQ(inQuotes(std::string(1000, 'x')).size(), 201u + 5u);
+}
+
 TEST(StrictJson, WritesOnlyWhatItReads) {
   json value = {{"a", {1, 0.1, "\xc3\xa4"}}, {"b", nullptr}};
   EXPECT_EQ(parseStrictJson(writeStrictJson(value)), value);
