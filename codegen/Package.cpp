@@ -199,7 +199,13 @@ LogicalResult PackageWriter::addVariant(ModuleOp program, const CpuTarget &targe
     return emitError(program.getLoc()) << "expected a function marked ds.entry";
   if (failed(verifyUtf8(program)))
     return failure();
-
+  if (auto judged = program->getAttrOfType<DictionaryAttr>(ds::trainingAttr)) {
+    training = llvm::json::Object{{"labels", judged.getAs<StringAttr>("labels").getValue()},
+                                  {"ignored_label", judged.getAs<IntegerAttr>("ignored_label").getInt()},
+                                  {"shifts_labels", judged.getAs<BoolAttr>("shifts_labels").getValue()}};
+    if (auto classes = judged.getAs<IntegerAttr>("classes"))
+      training["classes"] = classes.getInt();
+  }
   // Kernels are lowered in a module of their own: the conversions must not see the program around them.
   OwningOpRef<ModuleOp> kernels(ModuleOp::create(program.getLoc()));
   for (auto kernel : llvm::to_vector(program.getOps<ds::KernelOp>()))
@@ -239,6 +245,16 @@ LogicalResult PackageWriter::addVariant(ModuleOp program, const CpuTarget &targe
   return success();
 }
 
+LogicalResult PackageWriter::addFile(StringRef name, StringRef contents, Location where) {
+  std::string error;
+  if (failed(prepareFolder(where)))
+    return failure();
+  if (!writeWhole(folder.path() + "/" + name.str(), contents, error))
+    return emitError(where) << "cannot write '" << destination << "': " << error;
+  otherFiles.push_back(name.str());
+  return success();
+}
+
 LogicalResult PackageWriter::finish(Location where) {
   llvm::json::Object config;
   for (const PackageOptions::ConfigValue &entry : options.config)
@@ -247,17 +263,17 @@ LogicalResult PackageWriter::finish(Location where) {
   llvm::json::Object manifest{{"format", hasGuards ? 2 : 1},          {"abi", 1},
                               {"compiler", "deepstride " DS_VERSION}, {"model", llvm::json::fixUTF8(options.model)},
                               {"config", std::move(config)},          {"variants", std::move(variants)}};
-  if (options.training) {
-    llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(options.training->config);
-    if (!parsed)
-      return emitError(where) << "the configuration of training is no JSON: " << llvm::toString(parsed.takeError());
-    manifest["training"] = llvm::json::Object{{"config", std::move(*parsed)},
-                                              {"ignored_label", options.training->ignoredLabel},
-                                              {"shifts_labels", options.training->shiftsLabels}};
+  if (!options.training.empty()) {
+    llvm::Expected<llvm::json::Value> config = llvm::json::parse(options.training);
+    if (!config)
+      return emitError(where) << "the configuration of training is no JSON: " << llvm::toString(config.takeError());
+    training["config"] = std::move(*config);
+    manifest["training"] = std::move(training);
   }
   std::string error;
   std::string text = llvm::formatv("{0:1}\n", llvm::json::Value(std::move(manifest))).str();
   std::vector<std::string> files = codeFiles;
+  files.insert(files.end(), otherFiles.begin(), otherFiles.end());
   files.push_back("manifest.json");
   bool isWritten =
       writeWhole(folder.path() + "/manifest.json", text, error) && writeChecksums(folder.path(), files, error);

@@ -6,8 +6,6 @@
 #include "codegen/TemporaryFolder.h"
 #include "mlir/IR/BuiltinOps.h"
 
-#include <optional>
-
 namespace deepstride {
 
 struct PackageOptions {
@@ -16,13 +14,7 @@ struct PackageOptions {
     std::string key, value, origin;
   };
   std::vector<ConfigValue> config; // every option with its origin, for the manifest
-  /// Of a package that trains: its configuration as JSON text, and how labels are read.
-  struct Training {
-    std::string config;
-    int64_t ignoredLabel = -100;
-    bool shiftsLabels = false;
-  };
-  std::optional<Training> training;
+  std::string training;            // JSON text of what a package that trains was configured with; empty: it does not
 };
 
 /// One package under construction: a variant per target, then finish. Everything is written into a temporary directory
@@ -36,6 +28,8 @@ public:
   /// `lowered`, if given, is called with the module once its kernels are in the LLVM dialect.
   llvm::LogicalResult addVariant(mlir::ModuleOp program, const CpuTarget &target, bool reference,
                                  llvm::function_ref<void(mlir::ModuleOp)> lowered = {});
+  /// Another file of the package.
+  llvm::LogicalResult addFile(llvm::StringRef name, llvm::StringRef contents, mlir::Location where);
   llvm::LogicalResult finish(mlir::Location where);
 
 private:
@@ -47,10 +41,11 @@ private:
   llvm::LogicalResult prepareFolder(mlir::Location where);
 
   std::string destination;
+  llvm::json::Object training; // what the program says of it
   TemporaryFolder folder;
   PackageOptions options;
   llvm::json::Array variants;
-  std::vector<std::string> codeFiles;
+  std::vector<std::string> codeFiles, otherFiles;
   llvm::StringMap<StoredConstant> stored; // by the recipe's text
   uint64_t weightBytes = 0;
   bool hasGuards = false;

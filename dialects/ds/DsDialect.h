@@ -64,6 +64,8 @@ inline constexpr llvm::StringLiteral initialAttr = "ds.initial";   // recipe wit
 inline constexpr llvm::StringLiteral scheduleAttr = "ds.schedule"; // of an op that multiplies
 inline constexpr llvm::StringLiteral entryAttr = "ds.entry";       // marks functions that become entry points
 inline constexpr llvm::StringLiteral valueNameAttr = "ds.values";  // ONNX value names of an op's results
+// Of the module, where it trains: a dictionary of labels (an input's name), classes, ignored_label, shifts_labels.
+inline constexpr llvm::StringLiteral trainingAttr = "ds.training";
 } // namespace deepstride::ds
 
 #endif

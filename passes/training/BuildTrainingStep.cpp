@@ -110,6 +110,14 @@ LogicalResult StepBuilder::addLoss() {
     Type element = isClasses ? b.i64() : b.f32();
     BlockArgument labels = cast<BlockArgument>(Signature(eval).input(options.labels, element, sizes));
     analysis.set(labels, TensorFacts{element, sizes, std::nullopt});
+    OpBuilder own(module.getContext());
+    NamedAttrList judged;
+    judged.set("labels", own.getStringAttr(options.labels));
+    if (auto classes = isClasses ? b.sizes(value).back().constant() : std::nullopt)
+      judged.set("classes", own.getI64IntegerAttr(*classes));
+    judged.set("ignored_label", own.getI64IntegerAttr(options.ignoreIndex));
+    judged.set("shifts_labels", own.getBoolAttr(options.shiftLabels));
+    module->setAttr(ds::trainingAttr, judged.getDictionary(module.getContext()));
     loss = isClasses ? crossEntropy(b, value, labels, options.ignoreIndex, options.shiftLabels)
                      : meanSquaredError(b, value, labels);
   }

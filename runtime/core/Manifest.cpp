@@ -365,8 +365,16 @@ Manifest readManifest(const std::string &text) {
       });
     if (json.has("training")) {
       JsonReader training = json["training"];
-      manifest.training = TrainingInfo{training["config"].text(), training["ignored_label"].integer(),
-                                       training["shifts_labels"].boolean()};
+      TrainingInfo info;
+      info.config = training["config"].text();
+      if (training.has("labels")) {
+        info.labels = training["labels"].string();
+        info.ignoredLabel = training["ignored_label"].integer();
+        info.shiftsLabels = training["shifts_labels"].boolean();
+      }
+      if (training.has("classes"))
+        info.classes = training["classes"].integer(1);
+      manifest.training = std::move(info);
     }
     json["variants"].forEach([&](const JsonReader &item) { manifest.variants.push_back(readVariant(item)); });
     if (manifest.variants.empty())

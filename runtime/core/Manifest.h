@@ -130,7 +130,9 @@ struct ConfigValue {
 
 // Of a package that trains.
 struct TrainingInfo {
-  std::string config; // JSON text, of frontends/config
+  std::string config;             // JSON text, of frontends/config
+  std::string labels;             // the input that the loss judges by; empty: the model's own loss
+  std::optional<int64_t> classes; // labels are below, or ignored
   int64_t ignoredLabel = -100;
   bool shiftsLabels = false; // logits at place i are judged by the label at i + 1
 };

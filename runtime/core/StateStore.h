@@ -62,6 +62,8 @@ public:
   // that npyType gives is accepted.
   void restore(const TensorSource &source);
 
+  // One state back to its initial value.
+  void forget(const std::string &name) { states.erase(name); }
   // Back to the initial values.
   void reset() { states.clear(); }
 

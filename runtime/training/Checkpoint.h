@@ -47,6 +47,8 @@ public:
   const std::vector<Item> &items() const override { return list; }
   void check(size_t item, ElementType as) const override;
   void read(size_t item, ElementType as, void *data) const override;
+  // What checkpoint.json says of an item.
+  const CheckpointTensor &tensor(size_t item) const { return *sources[item].tensor; }
   // In the mapped file, checked.
   TensorView view(size_t item) const;
 

@@ -3,6 +3,7 @@
 #include "runtime/core/Error.h"
 
 #include <algorithm>
+#include <set>
 
 namespace ds {
 
@@ -22,13 +23,37 @@ Trainer::Trainer(std::shared_ptr<const Package> package, const SessionOptions &o
   for (const TensorInfo &input : live.entry(micro).inputs)
     if (!isOwnNumber(input.name))
       fields.push_back(input);
-}
-
-std::vector<std::string> Trainer::parameters() const {
-  std::vector<std::string> names;
+    else
+      hasFirst |= input.name == "first";
   for (const StateInfo &state : live.entry(evaluator).states)
     names.push_back(state.name);
-  return names;
+  std::set<std::string> others(names.begin(), names.end());
+  for (const std::string &name : names)
+    others.insert(gradientOf(name));
+  for (const StateInfo &state : live.entry(updater).states)
+    if (!others.count(state.name))
+      kept.push_back(state.name);
+}
+
+void Trainer::checkLabels(const std::vector<TensorView> &views, const RowName &place) const {
+  const std::optional<TrainingInfo> &training = package().manifest().training;
+  if (!training || !training->classes)
+    return;
+  for (size_t i = 0; i < fields.size() && i < views.size(); ++i) {
+    if (fields[i].name != training->labels)
+      continue;
+    const TensorView &view = views[i];
+    int64_t count = elementCount(view.shape), rows = view.shape.empty() ? 1 : view.shape[0];
+    for (int64_t at = 0; at < count; ++at) {
+      int64_t label = loadInteger(view.type, view.data, static_cast<size_t>(at));
+      if ((label >= 0 && label < *training->classes) || label == training->ignoredLabel)
+        continue;
+      int64_t perRow = count / std::max<int64_t>(rows, 1);
+      fail(ErrorCode::InvalidArgument, "input '", training->labels, "': ", place(at / perRow), ", element ",
+           at % perRow, ": found label ", label, ", expected 0 to ", *training->classes - 1, ", or ",
+           training->ignoredLabel, " for none");
+    }
+  }
 }
 
 std::vector<TensorView> Trainer::bind(const EntryInfo &entry, const std::vector<TensorView> &views,
@@ -53,11 +78,43 @@ std::vector<TensorView> Trainer::bind(const EntryInfo &entry, const std::vector<
   return bound;
 }
 
-double Trainer::microBatch(const std::vector<TensorView> &views, double weight, bool isFirst) {
+double Trainer::microBatch(const std::vector<TensorView> &views, double weight, bool isFirst,
+                           LaunchObserver *observer) {
   std::vector<Tensor> storage, outputs;
   const EntryInfo &entry = live.entry(micro);
-  live.run(micro, bind(entry, views, {{"loss_weight", weight}, {"first", isFirst ? 1.0 : 0.0}}, storage), {}, outputs);
+  checkLabels(views, [](int64_t row) { return concat("sample ", row, " of the micro-batch"); });
+  live.run(micro, bind(entry, views, {{"loss_weight", weight}, {"first", isFirst ? 1.0 : 0.0}}, storage), {}, outputs,
+           observer);
   return loadDouble(outputs[0].getType(), outputs[0].data(), 0);
+}
+
+void Trainer::forgetGradients() {
+  live.withStates([&](StateStore &states) {
+    for (const std::string &name : names)
+      states.forget(gradientOf(name));
+  });
+}
+
+void Trainer::restoreParameters(Checkpoint &checkpoint) {
+  std::set<std::string> missing(names.begin(), names.end()), wanted = missing;
+  checkpoint.select([&](const std::string &name) { return wanted.count(name) > 0; });
+  for (const TensorSource::Item &item : checkpoint.items())
+    missing.erase(item.name);
+  if (!missing.empty())
+    fail(ErrorCode::InvalidArgument, checkpoint.path(), ": has no tensor '", *missing.begin(), "'");
+  live.withStates([&](StateStore &states) { states.restore(checkpoint); });
+}
+
+void Trainer::touchStates() {
+  live.withStates([&](StateStore &states) {
+    for (const StateInfo &state : live.entry(updater).states) {
+      Shape shape;
+      for (const SizeExpr &size : state.shape)
+        shape.push_back(size.evaluate({}));
+      states.acquire(state, shape);
+    }
+    states.endCall();
+  });
 }
 
 StepResult Trainer::update(const StepNumbers &numbers) {

@@ -3,7 +3,9 @@
 #define DEEPSTRIDE_RUNTIME_TRAINING_TRAINER_H
 
 #include "runtime/core/Session.h"
+#include "runtime/training/Checkpoint.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,9 +25,9 @@ struct StepResult {
 };
 
 struct Evaluation {
-  double loss = 0;                  // mean over what was counted
-  int64_t counted = 0, correct = 0; // labels; 0 where the loss is not of classes
-  std::vector<Tensor> outputs;      // the model's own
+  double loss = 0;                   // mean over what was counted
+  int64_t counted = -1, correct = 0; // labels; -1 where the loss is not of classes
+  std::vector<Tensor> outputs;       // the model's own
 };
 
 class Trainer {
@@ -38,12 +40,31 @@ public:
 
   // What a micro-batch holds, in order: the model's inputs, then labels where the loss has some.
   const std::vector<TensorInfo> &batch() const { return fields; }
-  // The parameters' states, by ONNX name; the optimizer's states are NAME/exp_avg and so on, gradients NAME/gradient.
-  std::vector<std::string> parameters() const;
+  // The parameters' states, by ONNX name.
+  const std::vector<std::string> &parameters() const { return names; }
+  // The optimizer's states, NAME/exp_avg and so on.
+  const std::vector<std::string> &optimizerStates() const { return kept; }
+  // The state that a parameter's gradients are added up in.
+  static std::string gradientOf(const std::string &parameter) { return parameter + "/gradient"; }
+
+  // Labels are checked before anything is computed. Throws Error(InvalidArgument) with the row, which is a sample's
+  // place in the batch, the value and the legal ones. `place` makes of a row what the message calls it.
+  using RowName = std::function<std::string(int64_t row)>;
+  void checkLabels(const std::vector<TensorView> &views, const RowName &place) const;
 
   // Computes the loss of a micro-batch and adds its gradients, times `weight`, to those of the step; `isFirst` begins
   // them anew. Views are in the order of batch(). Throws Error; parameters and optimizer are as before then.
-  double microBatch(const std::vector<TensorView> &views, double weight, bool isFirst);
+  double microBatch(const std::vector<TensorView> &views, double weight, bool isFirst,
+                    LaunchObserver *observer = nullptr);
+  // Whether a step may have several micro-batches.
+  bool accumulates() const { return hasFirst; }
+  // After a call that failed: sums of gradients begin anew.
+  void forgetGradients();
+  // The parameters of a checkpoint, without the optimizer's states. Throws Error as StateStore::restore does, and where
+  // one is missing.
+  void restoreParameters(Checkpoint &checkpoint);
+  // Makes all states that checkpoints have, with their first values.
+  void touchStates();
   // Updates the parameters by the gradients that were added up.
   StepResult update(const StepNumbers &numbers);
   // The loss and the model's outputs; nothing changes.
@@ -61,6 +82,8 @@ private:
   Session live;
   size_t micro, updater, evaluator;
   std::vector<TensorInfo> fields;
+  std::vector<std::string> names, kept;
+  bool hasFirst = false;
 };
 
 } // namespace ds

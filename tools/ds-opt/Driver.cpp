@@ -9,6 +9,7 @@
 #include "frontends/onnx/convert/Passes.h"
 #include "frontends/onnx/dialect/Onnx.h"
 #include "frontends/onnx/reader/Import.h"
+#include "frontends/onnx/reader/TrainedGraph.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -26,6 +27,7 @@
 #include "tools/ds-opt/ModuleFile.h"
 #include "tools/ds-opt/OptionTable.h"
 #include "tools/ds-opt/Registration.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -69,6 +71,7 @@ private:
   int exitCode(Outcome outcome);
   bool dump(Phase phase, ModuleOp program, StringRef variant);
   PackageOptions packageOptions() const;
+  bool keepGraph();
 
   const DriverOptions &options;
   DialectRegistry registry;
@@ -359,7 +362,7 @@ PackageOptions Driver::packageOptions() const {
                                      std::pair("no-decay", &training.noDecay)})
       if (!value->empty())
         add(key, *value, true);
-    package.training = {::ds::config::toJson(*training.resolved), training.ignoredLabel, training.shiftsLabels};
+    package.training = ::ds::config::toJson(*training.resolved);
   }
   return package;
 }
@@ -435,6 +438,8 @@ int Driver::compileVariants(Phase last) {
       return 0;
     }
   }
+  if (!keepGraph())
+    return 1;
   if (cache)
     cache->watch(destination);
   if (succeeded(package->finish(module->getLoc()))) {
@@ -443,6 +448,24 @@ int Driver::compileVariants(Phase last) {
     return 0;
   }
   return exitCode(diagnosedOrBug("the package could not be finished", ""));
+}
+
+/// A package that trains keeps the model's graph, so that what it has learned can be written as ONNX again.
+bool Driver::keepGraph() {
+  if (!options.training.isOn || !options.isOnnx())
+    return true;
+  llvm::SetVector<StringRef> names;
+  for (auto function : module->getOps<func::FuncOp>())
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (function.getArgAttr(i, ds::initialAttr))
+        names.insert(function.getArgAttrOfType<StringAttr>(i, ds::stateAttr).getValue());
+  auto graph = ::deepstride::onnx::graphWithout(options.input, std::vector<std::string>(names.begin(), names.end()));
+  if (!graph) {
+    llvm::errs() << "ds-opt: warning: the package cannot be exported to ONNX: " << llvm::toString(graph.takeError())
+                 << "\n";
+    return true;
+  }
+  return succeeded(package->addFile("model.onnx", *graph, module->getLoc()));
 }
 
 int Driver::run() {

@@ -1,5 +1,5 @@
 // ds-run: runs, compares, measures and describes packages. Parses the command line and maps errors to exit codes.
-#include "tools/ds-run/Options.h"
+#include "tools/ds-run/training/TrainOptions.h"
 
 #include "runtime/core/Error.h"
 
@@ -126,7 +126,9 @@ void finishOutput() {
     fail(ErrorCode::Io, "standard output: cannot write: ", std::strerror(errno ? errno : EIO));
 }
 
-int runSubcommand(CLI::App &app, const Options &options) {
+int runSubcommand(CLI::App &app, const Options &options, const TrainOptions &training) {
+  if (std::optional<int> code = runTrainingCommand(app, training))
+    return *code;
   if (app.got_subcommand("compare"))
     return compareCommand(options);
   if (app.got_subcommand("bench"))
@@ -142,8 +144,8 @@ int runSubcommand(CLI::App &app, const Options &options) {
   return runCommand(options);
 }
 
-int dispatch(CLI::App &app, const Options &options) {
-  int code = runSubcommand(app, options);
+int dispatch(CLI::App &app, const Options &options, const TrainOptions &training) {
+  int code = runSubcommand(app, options, training);
   finishOutput();
   return code;
 }
@@ -211,6 +213,9 @@ int runMain(int argc, char **argv) {
   gradients->add_option("--output", options.output, "write 'loss' and each parameter's gradient to an npz")
       ->check(fileName);
 
+  TrainOptions training;
+  addTrainingCommands(app, training);
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
@@ -223,7 +228,7 @@ int runMain(int argc, char **argv) {
     return Usage;
   }
   try {
-    return dispatch(app, options);
+    return dispatch(app, options, training);
   } catch (const Error &error) {
     if (error.getCode() != ErrorCode::Internal)
       return report(error);

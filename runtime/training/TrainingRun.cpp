@@ -1,0 +1,143 @@
+#include "runtime/training/TrainingRun.h"
+
+#include "runtime/core/Error.h"
+#include "runtime/training/FaultFinder.h"
+
+#include <chrono>
+#include <set>
+
+namespace ds {
+
+TrainingRun::TrainingRun(Trainer &trainer, const RunSettings &settings, BatchReader &reader)
+    : trainer(trainer), schedule(settings.schedule), scaler(settings.lossScale), accumulation(settings.accumulation),
+      reader(reader), lastScale(scaler.scale()) {
+  if (accumulation > 1 && !trainer.accumulates())
+    fail(ErrorCode::InvalidArgument, "gradient_accumulation_steps: found ", accumulation,
+         ", expected 1: the package was compiled for one micro-batch a step");
+  batches.resize(static_cast<size_t>(accumulation));
+}
+
+// "sample 17 of the data", of a micro-batch's row.
+static Trainer::RowName sampleNames(const Batch &batch) {
+  return [&batch](int64_t row) {
+    return concat("sample ",
+                  static_cast<size_t>(row) < batch.samples.size() ? batch.samples[static_cast<size_t>(row)] : row,
+                  " of the data");
+  };
+}
+
+std::optional<StepRecord> TrainingRun::step() { return step(schedule.at(count - skippedCount)); }
+
+std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
+  auto start = std::chrono::steady_clock::now(), before = start;
+  auto lap = [&before] { // milliseconds since the last one
+    auto last = before;
+    before = std::chrono::steady_clock::now();
+    return std::chrono::duration<double, std::milli>(before - last).count();
+  };
+  LoaderPosition place = reader.position();
+  StepRecord record;
+  StepResult result;
+  lastScale = scaler.scale();
+  try {
+    // All micro-batches first: their number weighs each, and their labels are checked before anything is computed.
+    int64_t samples = 0;
+    for (used = 0; used < batches.size() && reader.next(batches[used]); ++used) {
+      trainer.checkLabels(batches[used].views(), sampleNames(batches[used]));
+      samples += static_cast<int64_t>(batches[used].samples.size());
+    }
+    if (used == 0)
+      return std::nullopt;
+    record.dataMs = lap();
+    for (size_t i = 0; i < used; ++i) {
+      double share = static_cast<double>(batches[i].samples.size()) / static_cast<double>(samples);
+      record.loss += share * trainer.microBatch(batches[i].views(), lastScale / static_cast<double>(used), i == 0);
+    }
+    record.microMs = lap();
+    result = trainer.update({rates.lr, rates.momentum, count - skippedCount + 1, lastScale});
+    record.updateMs = lap();
+    sampleCount += samples;
+  } catch (...) {
+    reader.seek(place);
+    trainer.forgetGradients();
+    throw;
+  }
+  record.step = count++;
+  record.lr = rates.lr;
+  record.momentum = rates.momentum;
+  record.gradNorm = result.gradNorm;
+  record.overflowed = !result.isFinite;
+  record.samples = sampleCount;
+  LossScaler::Outcome outcome = scaler.update(record.overflowed);
+  record.isHopeless = record.overflowed && (!scaler.isDynamic() || outcome == LossScaler::Outcome::AtMinimum);
+  record.skipped = skippedCount += record.overflowed ? 1 : 0;
+  record.lossScale = scaler.scale();
+  record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return record;
+}
+
+std::string TrainingRun::findFault() {
+  FaultFinder finder;
+  for (size_t i = 0; i < used && finder.found().empty(); ++i) {
+    trainer.microBatch(batches[i].views(), lastScale / static_cast<double>(used), i == 0, &finder);
+    if (!finder.found().empty())
+      return concat("step ", count - 1, ": ", finder.found(), ", ", batches[i].where());
+  }
+  return concat("step ", count - 1, ": the norm of all gradients is no finite number, though each gradient is");
+}
+
+TrainingProgress TrainingRun::progress() const {
+  TrainingProgress progress;
+  progress.step = count;
+  progress.samples = sampleCount;
+  progress.loader = reader.position();
+  progress.seed = reader.sampler().seed();
+  progress.lossScale = scaler.state();
+  progress.trainer = {{"skipped", skippedCount},
+                      {"shuffled", reader.sampler().isShuffled()},
+                      {"data_samples", reader.data().samples()}};
+  return progress;
+}
+
+std::vector<CheckpointPart> TrainingRun::parts() {
+  std::set<std::string> parameters(trainer.parameters().begin(), trainer.parameters().end()),
+      optimizer(trainer.optimizerStates().begin(), trainer.optimizerStates().end());
+  std::vector<CheckpointPart> parts = {{"parameters", {}}, {"optimizer", {}}};
+  trainer.touchStates(); // a checkpoint before the first step has all of them, too
+  trainer.session().withStates([&](StateStore &states) {
+    for (NamedView &view : states.views())
+      if (parameters.count(view.name))
+        parts[0].tensors.push_back(view);
+      else if (optimizer.count(view.name))
+        parts[1].tensors.push_back(view);
+  });
+  if (parts[1].tensors.empty())
+    parts.pop_back();
+  return parts;
+}
+
+void TrainingRun::restore(Checkpoint &checkpoint) {
+  const TrainingProgress &progress = checkpoint.progress();
+  int64_t samples = progress.trainer.value("data_samples", reader.data().samples());
+  if (samples != reader.data().samples())
+    fail(ErrorCode::InvalidArgument, checkpoint.path(), ": was training on ", samples, " samples, found ",
+         reader.data().samples(), " in the data");
+  std::set<std::string> missing(trainer.parameters().begin(), trainer.parameters().end());
+  missing.insert(trainer.optimizerStates().begin(), trainer.optimizerStates().end());
+  for (const TensorSource::Item &item : checkpoint.items())
+    missing.erase(item.name);
+  if (!missing.empty())
+    fail(ErrorCode::InvalidArgument, checkpoint.path(), ": has no tensor '", *missing.begin(), "'",
+         missing.size() > 1 ? concat(" and ", missing.size() - 1, " others") : std::string(),
+         ", which the package trains with");
+  LossScaler restored = scaler;
+  restored.restore(progress.lossScale);
+  reader.seek(progress.loader);
+  trainer.session().withStates([&](StateStore &states) { states.restore(checkpoint); });
+  scaler = restored;
+  count = progress.step;
+  sampleCount = progress.samples;
+  skippedCount = progress.trainer.value("skipped", int64_t(0));
+}
+
+} // namespace ds

@@ -1,0 +1,69 @@
+// Steps of training in order: micro-batches, update, schedule, loss scale; what a checkpoint needs to go on from there.
+#ifndef DEEPSTRIDE_RUNTIME_TRAINING_TRAININGRUN_H
+#define DEEPSTRIDE_RUNTIME_TRAINING_TRAININGRUN_H
+
+#include "runtime/training/Checkpoint.h"
+#include "runtime/training/LossScale.h"
+#include "runtime/training/Schedules.h"
+#include "runtime/training/Trainer.h"
+
+namespace ds {
+
+struct RunSettings {
+  ScheduleSettings schedule;
+  LossScaleSettings lossScale;
+  int64_t accumulation = 1; // micro-batches of a step
+};
+
+// What a step did, as logs have it.
+struct StepRecord {
+  int64_t step = 0, samples = 0; // samples: of all steps up to this one
+  double loss = 0;               // mean over the step's samples
+  double lr = 0, momentum = 0, gradNorm = 0;
+  double lossScale = 1;    // that the step leaves
+  bool overflowed = false; // nothing was updated
+  bool isHopeless = false; // and the loss scale cannot fall any further, or there is none
+  int64_t skipped = 0;     // steps so far that updated nothing
+  double milliseconds = 0, dataMs = 0, microMs = 0, updateMs = 0; // all of it, and its parts
+};
+
+class TrainingRun {
+public:
+  // Throws Error(InvalidArgument) where the package has one micro-batch a step and the settings ask for more.
+  TrainingRun(Trainer &trainer, const RunSettings &settings, BatchReader &reader);
+
+  // One step; nothing at the end of the data. Throws Error; parameters, optimizer, place in the data and numbers are
+  // then as before.
+  std::optional<StepRecord> step();
+  // With other rates than the schedule's.
+  std::optional<StepRecord> step(const Rates &rates);
+
+  // After a step that overflowed: computes it once more and says where the first number that is none came from: "step
+  // 7: NaN in tensor 'x' of node 'y' (kernel z), samples 1, 2, 3". Gradients are those of the step then.
+  std::string findFault();
+
+  int64_t steps() const { return count; }
+  int64_t skipped() const { return skippedCount; }
+  int64_t samples() const { return sampleCount; }
+  const std::vector<Batch> &lastBatches() const { return batches; }
+
+  // Between steps. `trainer` of the progress holds our numbers and what the caller put there.
+  TrainingProgress progress() const;
+  std::vector<CheckpointPart> parts(); // views of the session's states
+  // Throws Error: names, types, shapes, numbers or data that do not fit; states are then as StateStore::restore says.
+  void restore(Checkpoint &checkpoint);
+
+private:
+  Trainer &trainer;
+  Schedule schedule;
+  LossScaler scaler;
+  int64_t accumulation;
+  BatchReader &reader;
+  std::vector<Batch> batches; // of the last step
+  size_t used = 0;            // of these
+  double lastScale = 1;
+  int64_t count = 0, skippedCount = 0, sampleCount = 0;
+};
+
+} // namespace ds
+#endif

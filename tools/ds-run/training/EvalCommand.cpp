@@ -1,0 +1,55 @@
+// ds-run eval and ds-run schedule.
+#include "runtime/core/Error.h"
+#include "tools/ds-run/training/Setup.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace ds {
+
+int evalCommand(const TrainOptions &options) {
+  auto package = loadPackage(options.run.package, options.run);
+  config::TrainingConfig config = configOf(*package, options);
+  SessionOptions session;
+  session.threads = options.run.threads;
+  Trainer trainer(package, session);
+  auto data = openData(trainer, options.data, options);
+  if (!options.checkpoint.empty()) {
+    Checkpoint checkpoint(options.checkpoint, options.tag);
+    trainer.restoreParameters(checkpoint);
+  } else if (!options.tag.empty()) {
+    fail(ErrorCode::InvalidArgument, "--tag is about checkpoints, found no --checkpoint=DIR");
+  }
+  Score score = evaluate(trainer, data, config.microBatch);
+  if (options.run.asJson) {
+    nlohmann::ordered_json result = {{"eval_loss", score.loss},
+                                     {"accuracy", score.accuracy ? nlohmann::ordered_json(*score.accuracy) : nullptr},
+                                     {"samples", score.samples}};
+    std::printf("%s\n", result.dump().c_str());
+    return 0;
+  }
+  std::printf("loss %.6g", score.loss);
+  if (score.accuracy)
+    std::printf(", accuracy %.6g of %lld labels", *score.accuracy, static_cast<long long>(score.counted));
+  std::printf(", %lld samples\n", static_cast<long long>(score.samples));
+  return 0;
+}
+
+int scheduleCommand(const TrainOptions &options) {
+  auto package = loadPackage(options.run.package, options.run);
+  Schedule schedule(configOf(*package, options).schedule);
+  int64_t steps = options.steps.value_or(100);
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (int64_t step = 0; step < steps; ++step) {
+    Rates rates = schedule.at(step);
+    if (options.run.asJson)
+      rows.push_back({{"step", step}, {"lr", rates.lr}, {"momentum", rates.momentum}});
+    else
+      std::printf("%8lld  lr %-12.6g momentum %.6g\n", static_cast<long long>(step), rates.lr, rates.momentum);
+  }
+  if (options.run.asJson)
+    std::printf("%s\n", rows.dump(1).c_str());
+  return 0;
+}
+
+} // namespace ds

@@ -1,0 +1,131 @@
+#include "tools/ds-run/training/ExportOnnx.h"
+
+#include "runtime/core/Error.h"
+#include "runtime/core/MappedFile.h"
+
+#include "onnx-ml.pb.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+namespace ds {
+namespace {
+
+using Proto = onnx::TensorProto;
+
+// A file under a temporary name until all is written.
+class WholeFile {
+public:
+  explicit WholeFile(const std::string &path)
+      : path(path), temporary(path + ".tmp"), file(temporary, std::ios::binary | std::ios::trunc) {}
+  ~WholeFile() {
+    std::error_code ignored;
+    if (!isDone)
+      std::filesystem::remove(temporary, ignored);
+  }
+  void write(const void *data, size_t bytes) {
+    file.write(static_cast<const char *>(data), static_cast<std::streamsize>(bytes));
+  }
+  void finish() {
+    file.close();
+    std::error_code error;
+    if (file)
+      std::filesystem::rename(temporary, path, error);
+    if (!file || error)
+      fail(ErrorCode::Io, path, ": cannot write: ", error ? error.message() : std::strerror(errno));
+    isDone = true;
+  }
+
+private:
+  std::string path, temporary;
+  std::ofstream file;
+  bool isDone = false;
+};
+
+// The elements as the graph's type has them.
+std::string bytesFor(const Proto &tensor, const NamedView &given) {
+  ElementType type = tensor.data_type() == Proto::DOUBLE ? ElementType::F64 : ElementType::F32;
+  Shape shape(tensor.dims().begin(), tensor.dims().end());
+  if (shape != given.view.shape)
+    fail(ErrorCode::ShapeMismatch, "'", given.name, "': found shape ", listText(given.view.shape),
+         ", expected that of the graph, ", listText(shape));
+  if (given.view.type == type)
+    return {static_cast<const char *>(given.view.data), given.view.bytes()};
+  int64_t count = elementCount(shape);
+  std::string bytes(byteCount(type, shape), '\0');
+  for (int64_t i = 0; i < count; ++i)
+    storeDouble(type, bytes.data(), static_cast<size_t>(i),
+                loadDouble(given.view.type, given.view.data, static_cast<size_t>(i)));
+  return bytes;
+}
+
+onnx::ModelProto readGraph(const Package &package) {
+  std::string path = package.path() + "/model.onnx";
+  std::error_code error;
+  if (!std::filesystem::exists(path, error))
+    fail(ErrorCode::InvalidArgument, package.path(),
+         ": keeps no graph of its model: ds-opt writes one with --mode=train");
+  MappedFile file(path);
+  onnx::ModelProto model;
+  if (!model.ParseFromArray(file.data(), static_cast<int>(file.size())))
+    fail(ErrorCode::BadFile, path, ": expected a ModelProto");
+  return model;
+}
+
+} // namespace
+
+void exportOnnx(const Package &package, const std::vector<NamedView> &tensors, const std::string &path) {
+  onnx::ModelProto model = readGraph(package);
+  std::map<std::string, const NamedView *> left;
+  uint64_t bytes = model.ByteSizeLong();
+  for (const NamedView &tensor : tensors) {
+    left[tensor.name] = &tensor;
+    bytes += tensor.view.bytes();
+  }
+  constexpr uint64_t largest = 0x7fff0000; // of a protobuf message
+  std::optional<WholeFile> outside;
+  std::string outsideName = std::filesystem::path(path).filename().string() + ".data";
+  if (bytes > largest)
+    outside.emplace(path + ".data");
+  uint64_t offset = 0;
+  auto fill = [&](const std::string &name, Proto &tensor) {
+    auto found = left.find(name);
+    if (found == left.end())
+      return;
+    std::string data = bytesFor(tensor, *found->second);
+    left.erase(found);
+    if (!outside)
+      return tensor.set_raw_data(std::move(data));
+    tensor.set_data_location(Proto::EXTERNAL);
+    for (auto [key, value] : {std::pair("location", outsideName), std::pair("offset", std::to_string(offset)),
+                              std::pair("length", std::to_string(data.size()))}) {
+      onnx::StringStringEntryProto *entry = tensor.add_external_data();
+      entry->set_key(key);
+      entry->set_value(value);
+    }
+    outside->write(data.data(), data.size());
+    offset += data.size();
+  };
+  for (Proto &tensor : *model.mutable_graph()->mutable_initializer())
+    fill(tensor.name(), tensor);
+  for (onnx::NodeProto &node : *model.mutable_graph()->mutable_node())
+    if (node.op_type() == "Constant" && node.output_size() == 1)
+      for (onnx::AttributeProto &attribute : *node.mutable_attribute())
+        if (attribute.has_t())
+          fill(node.output(0), *attribute.mutable_t());
+  if (!left.empty())
+    fail(ErrorCode::InvalidArgument, "the graph of ", package.path(), " has no tensor '", left.begin()->first, "'");
+  std::string text;
+  if (!model.SerializeToString(&text))
+    fail(ErrorCode::Internal, "the model could not be serialized");
+  WholeFile file(path);
+  file.write(text.data(), text.size());
+  if (outside)
+    outside->finish();
+  file.finish();
+}
+
+} // namespace ds

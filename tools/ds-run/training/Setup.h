@@ -1,0 +1,34 @@
+// What the commands of training begin with: the package's configuration, data, a trainer.
+#ifndef DEEPSTRIDE_TOOLS_DS_RUN_TRAINING_SETUP_H
+#define DEEPSTRIDE_TOOLS_DS_RUN_TRAINING_SETUP_H
+
+#include "frontends/config/Config.h"
+#include "runtime/training/CheckpointFolder.h"
+#include "runtime/training/TrainingRun.h"
+#include "tools/ds-run/training/TrainOptions.h"
+
+namespace ds {
+
+// What the package was compiled with, or with --config what that file says, where it differs in nothing that was
+// compiled. Prints what it changes on stderr. Throws Error naming what needs another compilation.
+config::TrainingConfig configOf(const Package &package, const TrainOptions &options);
+
+RunSettings runSettings(const config::TrainingConfig &config);
+
+// Files as the trainer's micro-batches need them.
+std::shared_ptr<const Dataset> openData(const Trainer &trainer, const std::vector<std::string> &paths,
+                                        const TrainOptions &options);
+
+// "DIR/TAG" or "DIR": folder and tag, which may be empty.
+std::pair<std::string, std::string> splitCheckpoint(const std::string &path);
+
+struct Score {
+  double loss = 0;
+  std::optional<double> accuracy; // of classes
+  int64_t samples = 0, counted = 0;
+};
+// Over all of the data once, in order.
+Score evaluate(Trainer &trainer, const std::shared_ptr<const Dataset> &data, int64_t batch);
+
+} // namespace ds
+#endif

@@ -1,0 +1,270 @@
+// ds-run train: the loop around steps: log, evaluation, checkpoints, progress, and what may go wrong on the way.
+#include "runtime/core/Error.h"
+#include "tools/ds-run/training/TensorBoard.h"
+#include "tools/ds-run/training/TrainPage.h"
+#include "tools/ds-run/training/TrainingLog.h"
+#include "tools/ds-run/training/Watch.h"
+
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <unistd.h>
+
+#include "runtime/io/StrictJson.h"
+
+namespace ds {
+namespace {
+
+volatile std::sig_atomic_t interruption = 0;
+void onSignal(int number) { interruption = number; }
+
+// While it lives, SIGINT and SIGTERM end the loop after a step instead of the process.
+class SignalGuard {
+public:
+  SignalGuard() {
+    interruption = 0;
+    for (size_t i = 0; i < 2; ++i)
+      before[i] = std::signal(numbers[i], onSignal);
+  }
+  ~SignalGuard() {
+    for (size_t i = 0; i < 2; ++i)
+      std::signal(numbers[i], before[i]);
+  }
+
+private:
+  static constexpr int numbers[] = {SIGINT, SIGTERM};
+  void (*before[2])(int) = {};
+};
+
+nlohmann::json readClientState(const std::string &path) {
+  if (path.empty())
+    return nullptr;
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file)
+    fail(ErrorCode::Io, "--client-state: ", path, ": cannot read");
+  try {
+    return parseStrictJson(text.str());
+  } catch (Error &error) {
+    error.annotate(path);
+    throw;
+  }
+}
+
+class TrainLoop {
+public:
+  explicit TrainLoop(const TrainOptions &options);
+  int run();
+
+private:
+  void resume();
+  bool isDone() const;
+  void afterStep(const StepRecord &record);
+  std::optional<Score> maybeEvaluate(bool isLast);
+  void save(bool isLast);
+  void print(const StepRecord &record, const std::optional<Score> &score);
+  std::string nameOfEnd() const { return options.tag; }
+
+  const TrainOptions &options;
+  std::shared_ptr<const Package> package;
+  config::TrainingConfig config;
+  Trainer trainer;
+  std::shared_ptr<const Dataset> data, evalData;
+  nlohmann::json clientState;
+  std::optional<BatchReader> reader;
+  std::optional<TrainingRun> training;
+  std::optional<TrainingLog> log;
+  std::optional<TensorBoard> board;
+  std::optional<Watch> watch;
+  History history;
+  double bestLoss = std::numeric_limits<double>::infinity();
+  int64_t worse = 0;      // evaluations since the best one
+  int64_t savedAt = -1;   // step of the last checkpoint
+  int64_t evaluated = -1; // step of the last evaluation
+};
+
+SessionOptions sessionOptions(const TrainOptions &options) {
+  SessionOptions session;
+  session.threads = options.run.threads;
+  return session;
+}
+
+TrainLoop::TrainLoop(const TrainOptions &options)
+    : options(options), package(loadPackage(options.run.package, options.run)), config(configOf(*package, options)),
+      trainer(package, sessionOptions(options)) {
+  if (!options.steps && !options.epochs)
+    fail(ErrorCode::InvalidArgument, "expected --steps=N or --epochs=N, found neither");
+  for (auto [name, isGiven] :
+       {std::pair("--resume", options.resumes), std::pair("--save-interval", options.saveInterval.has_value()),
+        std::pair("--keep", options.keep.has_value()), std::pair("--tag", !options.tag.empty()),
+        std::pair("--client-state", !options.clientState.empty())})
+    if (isGiven && options.checkpoint.empty())
+      fail(ErrorCode::InvalidArgument, name, " is about checkpoints, found no --checkpoint=DIR");
+  for (auto [name, isGiven] : {std::pair("--eval-interval", options.evalInterval.has_value()),
+                               std::pair("--patience", options.patience.has_value())})
+    if (isGiven && options.evalData.empty())
+      fail(ErrorCode::InvalidArgument, name, " is about evaluation, found no --eval-data=DATA");
+  if (!options.tag.empty())
+    checkTag(options.tag);
+  clientState = readClientState(options.clientState);
+  data = openData(trainer, options.data, options);
+  if (!options.evalData.empty())
+    evalData = openData(trainer, options.evalData, options);
+  std::optional<Checkpoint> checkpoint;
+  if (options.resumes)
+    checkpoint.emplace(options.checkpoint, options.resumeTag);
+  uint64_t seed = options.seed.value_or(checkpoint ? checkpoint->progress().seed : 0);
+  if (checkpoint && seed != checkpoint->progress().seed)
+    fail(ErrorCode::InvalidArgument, "--seed: found ", seed, ", expected that of ", checkpoint->path(), ", ",
+         checkpoint->progress().seed);
+  bool isShuffled = options.shuffle == "on";
+  if (checkpoint && checkpoint->progress().trainer.value("shuffled", isShuffled) != isShuffled)
+    fail(ErrorCode::InvalidArgument, "--shuffle: found ", options.shuffle, ", expected as for ", checkpoint->path());
+  reader.emplace(data, Sampler(data->samples(), seed, isShuffled, options.epochs.value_or(0)), config.microBatch,
+                 LastBatch::Smaller);
+  training.emplace(trainer, runSettings(config), *reader);
+  if (checkpoint) {
+    training->restore(*checkpoint);
+    const nlohmann::json &own = checkpoint->progress().trainer;
+    if (own.contains("best_eval_loss"))
+      bestLoss = own["best_eval_loss"].get<double>();
+    worse = own.value("evaluations_since", int64_t(0));
+    if (options.clientState.empty())
+      clientState = checkpoint->progress().clientState;
+    savedAt = training->steps();
+  }
+  log.emplace(options.log, training->steps());
+  if (config.tensorboard.isEnabled)
+    board.emplace((config.tensorboard.outputPath.empty() ? std::string(".") : config.tensorboard.outputPath) + "/" +
+                  config.tensorboard.jobName);
+  watch.emplace(trainer);
+  if (config.dumpsState) {
+    config::printConfig(config, std::cout);
+    for (const std::string &name : trainer.parameters())
+      std::cout << "parameter " << name << '\n';
+    for (const std::string &name : trainer.optimizerStates())
+      std::cout << "optimizer state " << name << '\n';
+    std::cout.flush();
+  }
+}
+
+bool TrainLoop::isDone() const {
+  return (options.steps && training->steps() >= *options.steps) || (options.patience && worse >= *options.patience);
+}
+
+std::optional<Score> TrainLoop::maybeEvaluate(bool isLast) {
+  bool isDue = options.evalInterval && training->steps() % *options.evalInterval == 0;
+  if (!evalData || evaluated == training->steps() || !(isDue || isLast))
+    return std::nullopt;
+  evaluated = training->steps();
+  Score score = evaluate(trainer, evalData, config.microBatch);
+  if (score.loss < bestLoss) {
+    bestLoss = score.loss;
+    worse = 0;
+  } else {
+    ++worse;
+  }
+  history.scores.emplace_back(training->steps() - 1, score);
+  return score;
+}
+
+void TrainLoop::save(bool isLast) {
+  bool isDue = options.saveInterval && training->steps() % *options.saveInterval == 0;
+  if (options.checkpoint.empty() || savedAt == training->steps() || !(isDue || isLast))
+    return;
+  TrainingProgress progress = training->progress();
+  if (std::isfinite(bestLoss)) {
+    progress.trainer["best_eval_loss"] = bestLoss;
+    progress.trainer["evaluations_since"] = worse;
+  }
+  progress.clientState = clientState;
+  SaveOptions saving;
+  saving.tag = isLast ? options.tag : "";
+  saving.keep = static_cast<unsigned>(options.keep.value_or(0));
+  std::string tag = saveCheckpoint(options.checkpoint, progress, training->parts(), saving);
+  savedAt = training->steps();
+  watch->say(concat("saved ", options.checkpoint, "/", tag));
+}
+
+void TrainLoop::print(const StepRecord &record, const std::optional<Score> &score) {
+  if (score)
+    watch->say(concat("step ", record.step, ": evaluation loss ", score->loss,
+                      score->accuracy ? concat(", accuracy ", *score->accuracy) : std::string()));
+  if (config.stepsPerPrint > 0 && (record.step + 1) % config.stepsPerPrint == 0) {
+    watch->say(concat("step ", record.step, ": loss ", record.loss, ", lr ", record.lr, ", grad norm ", record.gradNorm,
+                      record.lossScale != 1 ? concat(", loss scale ", record.lossScale) : std::string(),
+                      record.skipped ? concat(", skipped ", record.skipped) : std::string()));
+    if (config.wallClockBreakdown)
+      watch->say(concat("step ", record.step, ": data ", record.dataMs, " ms, forward and backward ", record.microMs,
+                        " ms, update ", record.updateMs, " ms"));
+  }
+}
+
+int TrainLoop::run() {
+  SignalGuard guard;
+  watch->start(training->steps(),
+               options.steps
+                   ? *options.steps
+                   : *options.epochs * ((reader->batchesPerEpoch() + config.accumulation - 1) / config.accumulation));
+  while (!isDone() && !interruption) {
+    std::optional<StepRecord> record = training->step();
+    if (!record)
+      break;
+    history.steps.push_back(*record);
+    bool isLast = isDone();
+    std::optional<Score> score;
+    if (!record->isHopeless)
+      score = maybeEvaluate(isLast);
+    log->add(*record, score);
+    if (board) {
+      auto at = record->samples;
+      for (auto [tag, value] :
+           {std::pair("Train/Samples/train_loss", record->loss), std::pair("Train/Samples/lr", record->lr),
+            std::pair("Train/Samples/grad_norm", record->gradNorm),
+            std::pair("Train/Samples/loss_scale", record->lossScale)})
+        board->add(tag, value, at);
+      if (score)
+        board->add("Eval/Samples/loss", score->loss, at);
+      board->flush();
+    }
+    watch->seen(*record);
+    print(*record, score);
+    if (record->isHopeless) {
+      // Nothing was updated: what is saved is what went well.
+      std::string fault = training->findFault();
+      if (!options.run.html.empty())
+        writeTrainPage(options.run.html, options.run.package, history);
+      fail(ErrorCode::Execution, fault,
+           config.lossScale.constant == 0 ? concat("; the loss scale is ", record->lossScale, ", its minimum")
+                                          : std::string());
+    }
+    save(false);
+  }
+  // The data may have ended before anything knew that the step was the last.
+  if (std::optional<Score> score = maybeEvaluate(true); score && !history.steps.empty())
+    print(history.steps.back(), score);
+  save(true);
+  watch->finish();
+  if (!options.run.html.empty())
+    writeTrainPage(options.run.html, options.run.package, history);
+  if (interruption) {
+    std::fprintf(stderr, "ds-run: interrupted after step %lld%s\n", static_cast<long long>(training->steps()) - 1,
+                 options.checkpoint.empty() ? "" : "; --resume goes on from there");
+    return 128 + interruption;
+  }
+  if (!history.steps.empty())
+    std::printf("%lld steps, %lld samples, loss %.6g\n", static_cast<long long>(training->steps()),
+                static_cast<long long>(training->samples()), history.steps.back().loss);
+  else
+    std::printf("nothing to do: %lld steps were done before\n", static_cast<long long>(training->steps()));
+  return 0;
+}
+
+} // namespace
+
+int trainCommand(const TrainOptions &options) { return TrainLoop(options).run(); }
+
+} // namespace ds

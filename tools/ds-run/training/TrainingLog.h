@@ -1,0 +1,31 @@
+// The log of training: a JSON object per step, a line each.
+#ifndef DEEPSTRIDE_TOOLS_DS_RUN_TRAINING_TRAININGLOG_H
+#define DEEPSTRIDE_TOOLS_DS_RUN_TRAINING_TRAININGLOG_H
+
+#include "tools/ds-run/training/Setup.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace ds {
+
+// All keys in their order; numbers that are none, and features that do nothing, are null.
+nlohmann::ordered_json stepAsJson(const StepRecord &record, const std::optional<Score> &score);
+
+class TrainingLog {
+public:
+  // An empty path: no log. `firstStep`: of a resumed run; lines of earlier steps stay, later ones go. Throws Error.
+  TrainingLog(const std::string &path, int64_t firstStep);
+  TrainingLog(const TrainingLog &) = delete;
+  TrainingLog &operator=(const TrainingLog &) = delete;
+  ~TrainingLog();
+
+  void add(const StepRecord &record, const std::optional<Score> &score);
+
+private:
+  std::string path;
+  std::FILE *file = nullptr;
+};
+
+} // namespace ds
+#endif
