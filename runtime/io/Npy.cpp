@@ -2,6 +2,7 @@
 
 #include "runtime/core/Error.h"
 #include "runtime/core/MappedFile.h"
+#include "runtime/core/Text.h"
 
 #include <algorithm>
 #include <cstring>
@@ -40,7 +41,7 @@ public:
         tuple();
         seen[2] = true;
       } else {
-        refuse("unknown header key '" + key + "'");
+        refuse("unknown header key " + inQuotes(key));
       }
       if (!take(',')) {
         expect('}');
@@ -138,7 +139,7 @@ ElementType parseDescriptor(const std::string &text, bool &isBigEndian) {
     for (const Descriptor &known : descriptors)
       if (text.compare(1, std::string::npos, known.text) == 0)
         return known.type;
-  refuse("element type '" + text + "' is not supported, expected one of f8 f4 f2 i8 i4 i2 i1 u8 u4 u2 u1 b1");
+  refuse("element type " + inQuotes(text) + " is not supported, expected one of f8 f4 f2 i8 i4 i2 i1 u8 u4 u2 u1 b1");
 }
 
 void swapBytes(uint8_t *data, size_t count, size_t width) {

@@ -1,6 +1,7 @@
 #include "runtime/io/Npz.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/core/Text.h"
 
 #include <algorithm>
 #include <set>
@@ -19,11 +20,11 @@ NpzReader::NpzReader(const std::string &path) : path(path), zip(path) {
       const std::string suffix = ".npy";
       size_t length = member.name.size();
       if (length < suffix.size() || member.name.compare(length - suffix.size(), suffix.size(), suffix) != 0)
-        fail(ErrorCode::BadFile, "member '", member.name, "' is not an npy file");
+        fail(ErrorCode::BadFile, "member ", inQuotes(member.name), " is not an npy file");
       std::string name = member.name.substr(0, length - suffix.size());
       if (!names.insert(name).second)
-        fail(ErrorCode::BadFile, "member '", member.name, "' occurs twice");
-      annotated(name, [&] {
+        fail(ErrorCode::BadFile, "member ", inQuotes(member.name), " occurs twice");
+      annotated(escaped(name), [&] {
         ZipReader::Stream stream(zip, member);
         NpyHeader header = readNpyHeader(stream.left(), [&](void *data, size_t bytes) { stream.read(data, bytes); });
         list.push_back({name, header.type, header.shape});
@@ -32,7 +33,7 @@ NpzReader::NpzReader(const std::string &path) : path(path), zip(path) {
 }
 
 void NpzReader::transfer(size_t item, ElementType as, uint8_t *data) const {
-  annotated(path + ": " + list[item].name, [&] {
+  annotated(path + ": " + escaped(list[item].name), [&] {
     ZipReader::Stream stream(zip, zip.members()[item]);
     NpyRead read = [&](void *to, size_t bytes) { stream.read(to, bytes); };
     NpyHeader header = readNpyHeader(stream.left(), read);

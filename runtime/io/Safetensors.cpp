@@ -1,6 +1,7 @@
 #include "runtime/io/Safetensors.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/core/Text.h"
 #include "runtime/io/StrictJson.h"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 #include "runtime/io/StrictJson.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/core/Text.h"
 
 #include <charconv>
 #include <cmath>
@@ -14,26 +15,6 @@ namespace {
 using nlohmann::json;
 
 constexpr unsigned maxDepth = 64;
-
-// The length of the UTF-8 sequence at the start of a text, 0 where there is none.
-size_t utf8Length(std::string_view text) {
-  auto byte = [&](size_t i) { return static_cast<unsigned char>(i < text.size() ? text[i] : 0); };
-  auto follows = [&](size_t i) { return (byte(i) & 0xC0) == 0x80; };
-  unsigned char first = byte(0);
-  if (first < 0x80)
-    return 1;
-  if (first >= 0xC2 && first <= 0xDF)
-    return follows(1) ? 2 : 0;
-  if ((first & 0xF0) == 0xE0) {
-    bool isLong = first == 0xE0 && byte(1) < 0xA0, isSurrogate = first == 0xED && byte(1) > 0x9F;
-    return follows(1) && follows(2) && !isLong && !isSurrogate ? 3 : 0;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    bool isLong = first == 0xF0 && byte(1) < 0x90, isBeyond = first == 0xF4 && byte(1) > 0x8F;
-    return follows(1) && follows(2) && follows(3) && !isLong && !isBeyond ? 4 : 0;
-  }
-  return 0;
-}
 
 void appendUtf8(std::string &text, uint32_t code) {
   auto tail = [&](unsigned shift) { text += static_cast<char>(0x80 | ((code >> shift) & 0x3F)); };
@@ -305,36 +286,6 @@ void checkWritable(const json &value, const std::string &place, unsigned depth) 
 }
 
 } // namespace
-
-bool isUtf8(std::string_view text) {
-  while (!text.empty()) {
-    size_t length = utf8Length(text);
-    if (length == 0)
-      return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
-
-std::string inQuotes(std::string_view text) {
-  constexpr size_t shown = 200;
-  std::string result = "'";
-  for (size_t at = 0; at < text.size();) {
-    if (at > shown)
-      return result + "...'";
-    size_t length = utf8Length(text.substr(at));
-    unsigned char c = static_cast<unsigned char>(text[at]);
-    if (length == 0 || c < 0x20 || c == 0x7F) {
-      const char *digits = "0123456789abcdef";
-      result += concat("\\x", digits[c >> 4], digits[c & 15]);
-      ++at;
-      continue;
-    }
-    result.append(text, at, length);
-    at += length;
-  }
-  return result + "'";
-}
 
 json parseStrictJson(std::string_view text) { return Parser(text).run(); }
 

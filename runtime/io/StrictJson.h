@@ -17,11 +17,5 @@ nlohmann::json parseStrictJson(std::string_view text);
 // a number that JSON lacks (NaN, infinity), of invalid UTF-8 or of nesting that is too deep.
 std::string writeStrictJson(const nlohmann::json &value, int indent = -1);
 
-// A name from a file, for messages of one line: 'name', without control characters and invalid UTF-8, and not too long.
-std::string inQuotes(std::string_view text);
-
-// Whether bytes are UTF-8: the shortest form, no surrogates.
-bool isUtf8(std::string_view text);
-
 } // namespace ds
 #endif

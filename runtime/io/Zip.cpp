@@ -1,6 +1,7 @@
 #include "runtime/io/Zip.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/core/Text.h"
 
 #include <algorithm>
 #include <climits>
@@ -50,14 +51,14 @@ void readExtra(const Fields &fields, size_t at, size_t length, ZipReader::Member
     size_t id = fields.get(at, 2), size = fields.get(at + 2, 2);
     at += 4;
     if (size > end - at)
-      refuse("extra field of '" + member.name + "' is truncated");
+      refuse("extra field of " + inQuotes(member.name) + " is truncated");
     if (id == 1) {
       size_t field = at;
       for (uint64_t *value : {&member.bytes, &member.packedBytes, &member.header}) {
         if (*value != in64)
           continue;
         if (field + 8 > at + size)
-          refuse("zip64 field of '" + member.name + "' is truncated");
+          refuse("zip64 field of " + inQuotes(member.name) + " is truncated");
         *value = fields.get(field, 8);
         field += 8;
       }
@@ -124,9 +125,9 @@ void ZipReader::readDirectory() {
     fields.check(at + 46 + nameLength, extra);
     readExtra(fields, at + 46 + nameLength, extra, member);
     if (flags & 1)
-      refuse("member '" + member.name + "' is encrypted");
+      refuse("member " + inQuotes(member.name) + " is encrypted");
     if (member.method != 0 && member.method != 8)
-      refuse(concat("member '", member.name, "' is packed by method ", member.method, ", expected 0 or 8"));
+      refuse(concat("member ", inQuotes(member.name), " is packed by method ", member.method, ", expected 0 or 8"));
     at += 46 + nameLength + extra + comment;
     list.push_back(std::move(member));
   }
@@ -137,25 +138,25 @@ ZipReader::Stream::Stream(const ZipReader &zip, const Member &member)
   uint64_t size = zip.directory.size();
   uint8_t local[30];
   if (member.header > size || size - member.header < sizeof(local))
-    refuse("member '" + member.name + "' has no header where the directory says");
+    refuse("member " + inQuotes(member.name) + " has no header where the directory says");
   file.read(member.header, local, sizeof(local));
   Fields fields(local, sizeof(local));
   if (fields.get(0, 4) != localMagic)
-    refuse("member '" + member.name + "' has no header where the directory says");
+    refuse("member " + inQuotes(member.name) + " has no header where the directory says");
   at = member.header + sizeof(local) + fields.get(26, 2) + fields.get(28, 2);
   if (at > size || packedLeft > size - at)
-    refuse("member '" + member.name + "' is truncated");
+    refuse("member " + inQuotes(member.name) + " is truncated");
   if (member.method == 0) {
     if (member.bytes != member.packedBytes)
-      refuse("member '" + member.name + "' is stored with two different sizes");
+      refuse("member " + inQuotes(member.name) + " is stored with two different sizes");
     return;
   }
   if (member.bytes / maxInflation > member.packedBytes + 1)
-    refuse("member '" + member.name + "' claims an impossible size");
+    refuse("member " + inQuotes(member.name) + " claims an impossible size");
   packed.resize(size_t(1) << 16);
   auto stream = std::make_unique<z_stream_s>();
   if (inflateInit2(stream.get(), -MAX_WBITS) != Z_OK)
-    fail(ErrorCode::OutOfMemory, "zip: no memory to inflate '", member.name, "'");
+    fail(ErrorCode::OutOfMemory, "zip: no memory to inflate ", inQuotes(member.name));
   inflater = std::move(stream);
 }
 
@@ -182,13 +183,13 @@ void ZipReader::Stream::inflateTo(uint8_t *data, size_t bytes) {
   while (inflater->avail_out > 0) {
     int status = inflateSome();
     if (status != Z_OK && !(status == Z_STREAM_END && inflater->avail_out == 0))
-      refuse("member '" + member.name + "' does not inflate to its size");
+      refuse("member " + inQuotes(member.name) + " does not inflate to its size");
   }
 }
 
 void ZipReader::Stream::read(void *data, size_t bytes) {
   if (bytes > bytesLeft)
-    refuse(concat("member '", member.name, "' is too short, found ", bytesLeft, " bytes, expected ", bytes));
+    refuse(concat("member ", inQuotes(member.name), " is too short, found ", bytesLeft, " bytes, expected ", bytes));
   for (uint8_t *to = static_cast<uint8_t *>(data); bytes > 0;) {
     size_t part = std::min<size_t>(bytes, size_t(1) << 20); // still in the cache when its checksum is taken
     if (inflater) {
@@ -216,10 +217,10 @@ void ZipReader::Stream::finish() {
     while (status == Z_OK && inflater->avail_out == 1)
       status = inflateSome();
     if (status != Z_STREAM_END || inflater->avail_out != 1)
-      refuse("member '" + member.name + "' does not inflate to its size");
+      refuse("member " + inQuotes(member.name) + " does not inflate to its size");
   }
   if (crc != member.crc)
-    refuse(concat("member '", member.name, "': CRC mismatch, found ", crc, ", expected ", member.crc));
+    refuse(concat("member ", inQuotes(member.name), ": CRC mismatch, found ", crc, ", expected ", member.crc));
 }
 
 void ZipWriter::add(const std::string &name, const std::string &head, const void *data, size_t bytes) {

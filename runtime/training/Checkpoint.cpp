@@ -3,7 +3,7 @@
 #include "runtime/core/Checksums.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/MappedFile.h"
-#include "runtime/io/StrictJson.h"
+#include "runtime/core/Text.h"
 #include "runtime/training/CheckpointFolder.h"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 
 #include "runtime/core/Error.h"
 #include "runtime/core/MappedFile.h"
-#include "runtime/io/StrictJson.h"
+#include "runtime/core/Text.h"
 #include "runtime/training/CheckpointInfo.h"
 
 #include <algorithm>

@@ -3,6 +3,7 @@
 #include "runtime/core/Checksums.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/JsonReader.h"
+#include "runtime/core/Text.h"
 #include "runtime/io/StrictJson.h"
 
 #include <algorithm>

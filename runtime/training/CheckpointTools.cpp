@@ -1,7 +1,7 @@
 #include "runtime/training/CheckpointTools.h"
 
 #include "runtime/core/Error.h"
-#include "runtime/io/StrictJson.h"
+#include "runtime/core/Text.h"
 #include "runtime/training/CheckpointFolder.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "runtime/training/DataFields.h"
 
 #include "runtime/core/Error.h"
-#include "runtime/io/StrictJson.h"
+#include "runtime/core/Text.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,6 @@
 #include "test/unit/runtime/PackageBuilder.h"
 
+#include "runtime/core/Text.h"
 #include "runtime/io/StrictJson.h"
 
 #include <cmath>
