@@ -83,8 +83,8 @@ StringRef roleAt(OpOperand &use) {
   return binary.getKind() == ds::BinaryKind::mul && isVector(use.get()) ? "scale" : "";
 }
 
-/// Whether what is learned may be seen through: a sum or product with other weights, as of two biases, or of a scale and
-/// a deviation. What divides or is taken away, such as statistics of a norm, is not seen.
+/// Whether what is learned may be seen through: a sum or product with other weights, as of two biases, or of a scale
+/// and a deviation. What divides or is taken away, such as statistics of a norm, is not seen.
 bool isPartOf(OpOperand &use) {
   Operation *op = use.getOwner();
   if (movesElements(op))
