@@ -206,6 +206,16 @@ LogicalResult PackageWriter::addVariant(ModuleOp program, const CpuTarget &targe
     if (auto classes = judged.getAs<IntegerAttr>("classes"))
       training["classes"] = classes.getInt();
   }
+  if (auto tied = program->getAttrOfType<DictionaryAttr>(ds::tiedAttr)) {
+    llvm::json::Array list;
+    for (NamedAttribute entry : tied) {
+      auto to = cast<DictionaryAttr>(entry.getValue());
+      list.push_back(llvm::json::Object{{"name", entry.getName().getValue()},
+                                        {"of", to.getAs<StringAttr>("of").getValue()},
+                                        {"transposed", to.getAs<BoolAttr>("transposed").getValue()}});
+    }
+    training["tied"] = std::move(list);
+  }
   // Kernels are lowered in a module of their own: the conversions must not see the program around them.
   OwningOpRef<ModuleOp> kernels(ModuleOp::create(program.getLoc()));
   for (auto kernel : llvm::to_vector(program.getOps<ds::KernelOp>()))

@@ -34,6 +34,8 @@ void buildGraphPipeline(OpPassManager &pm, const GraphPipelineOptions &options) 
     pm.addPass(createPinDimensions(pin));
   }
   if (options.promote) { // before folding: what is learned is no constant
+    if (options.tie)
+      pm.addPass(createTieParameters());
     PromoteParametersOptions promote;
     promote.train = options.train;
     promote.freeze = options.freeze;

@@ -14,6 +14,8 @@ struct GraphPipelineOptions : mlir::PassPipelineOptions<GraphPipelineOptions> {
   ListOption<std::string> dims{*this, "dims", llvm::cl::desc("sizes to pin, as name=value")};
   Option<bool> promote{*this, "promote", llvm::cl::desc("make states of the weights that a model learns"),
                        llvm::cl::init(false)};
+  Option<bool> tie{*this, "tie", llvm::cl::desc("with promote: weights that are stored twice are one parameter"),
+                   llvm::cl::init(true)};
   Option<std::string> train{*this, "train", llvm::cl::desc("as of ds-promote-parameters")};
   Option<std::string> freeze{*this, "freeze", llvm::cl::desc("as of ds-promote-parameters")};
   Option<bool> recompose{*this, "recompose", llvm::cl::desc("recover norms, GELU, softmax and attention from chains"),

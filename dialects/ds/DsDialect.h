@@ -66,6 +66,8 @@ inline constexpr llvm::StringLiteral entryAttr = "ds.entry";       // marks func
 inline constexpr llvm::StringLiteral valueNameAttr = "ds.values";  // ONNX value names of an op's results
 // Of the module, where it trains: a dictionary of labels (an input's name), classes, ignored_label, shifts_labels.
 inline constexpr llvm::StringLiteral trainingAttr = "ds.training";
+// Of the module: dictionaries {of, transposed} by the names of weights that became others.
+inline constexpr llvm::StringLiteral tiedAttr = "ds.tied";
 } // namespace deepstride::ds
 
 #endif

@@ -15,6 +15,17 @@ def Differentiate : Pass<"ds-differentiate", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::deepstride::ds::DSDialect", "::deepstride::train::TrainDialect"];
 }
 
+def TieParameters : Pass<"ds-tie-parameters", "::mlir::ModuleOp"> {
+  let summary = "make one of weights that are stored twice";
+  let description = [{
+    Weights of floats with the same elements, or of two axes and the same elements transposed, become one, as a model
+    has them whose exporter wrote a shared weight twice. A table that rows are chosen from stays as it is, else the
+    first one; a remark names the other. Tensors of equal elements, such as zeros, merely start equal. The module keeps
+    what was tied to what (`ds.tied`). Reports: tied.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+}
+
 def PromoteParameters : Pass<"ds-promote-parameters", "::mlir::ModuleOp"> {
   let summary = "make states of the weights that a model learns";
   let description = [{

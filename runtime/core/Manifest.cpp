@@ -374,6 +374,10 @@ Manifest readManifest(const std::string &text) {
       }
       if (training.has("classes"))
         info.classes = training["classes"].integer(1);
+      if (training.has("tied"))
+        training["tied"].forEach([&](const JsonReader &item) {
+          info.tied.push_back({item["name"].string(), item["of"].string(), item["transposed"].boolean()});
+        });
       manifest.training = std::move(info);
     }
     json["variants"].forEach([&](const JsonReader &item) { manifest.variants.push_back(readVariant(item)); });

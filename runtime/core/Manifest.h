@@ -128,6 +128,12 @@ struct ConfigValue {
   std::string name, value, origin;
 };
 
+// A weight that the model's file has and that is another one here.
+struct TiedWeight {
+  std::string name, of;
+  bool isTransposed = false;
+};
+
 // Of a package that trains.
 struct TrainingInfo {
   std::string config;             // JSON text, of frontends/config
@@ -135,6 +141,7 @@ struct TrainingInfo {
   std::optional<int64_t> classes; // labels are below, or ignored
   int64_t ignoredLabel = -100;
   bool shiftsLabels = false; // logits at place i are judged by the label at i + 1
+  std::vector<TiedWeight> tied;
 };
 
 struct Manifest {

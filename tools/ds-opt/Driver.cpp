@@ -207,6 +207,7 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
         for (const auto &dim : options.dims)
           graph.dims.push_back((dim.getKey() + "=" + Twine(dim.getValue())).str());
       graph.promote = options.training.isOn;
+      graph.tie = !options.training.unties;
       graph.train = options.training.train;
       graph.freeze = options.training.freeze;
       graph.recompose = !isReference;
@@ -408,6 +409,9 @@ bool Driver::keepGraph() {
   if (!options.training.isOn || !options.isOnnx())
     return true;
   llvm::SetVector<StringRef> names;
+  if (auto tied = module->getOperation()->getAttrOfType<DictionaryAttr>(ds::tiedAttr))
+    for (NamedAttribute entry : tied)
+      names.insert(entry.getName());
   for (auto function : module->getOps<func::FuncOp>())
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       if (function.getArgAttr(i, ds::initialAttr))

@@ -33,7 +33,7 @@ struct TrainingRequest {
   int64_t ignoredLabel = -100;
   std::string train, freeze, noDecay; // regular expressions over initializers' names; empty: not given
   std::string config;                 // ds_config.json; empty: defaults
-  bool isStrict = false, printsConfig = false;
+  bool isStrict = false, printsConfig = false, unties = false;
   std::optional<::ds::config::TrainingConfig> resolved; // by resolveTraining
 };
 

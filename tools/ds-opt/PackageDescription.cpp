@@ -50,6 +50,8 @@ PackageOptions describeOptions(const DriverOptions &options) {
                                      std::pair("no-decay", &training.noDecay)})
       if (!value->empty())
         add(key, *value, true);
+    if (training.unties)
+      add("untie", "yes", true);
     package.training = ::ds::config::toJson(*training.resolved);
   }
   return package;

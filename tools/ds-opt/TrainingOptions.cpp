@@ -64,6 +64,8 @@ static const OptionInfo table[] = {
      [](ParsedCommandLine &line, StringRef value) {
        return applyRegex("--no-decay", value, line.options.training.noDecay);
      }},
+    {"--untie", Argument::None, "", "train weights that the model stores twice as two, instead of one",
+     [](ParsedCommandLine &line, StringRef) { return line.options.training.unties = true, std::string(); }},
     {"--config", Argument::Required, "FILE", "ds_config.json: optimizer, schedule, batch sizes, precision",
      [](ParsedCommandLine &line, StringRef value) {
        line.options.training.config = value.str();
@@ -89,7 +91,7 @@ std::string checkTraining(const DriverOptions &options) {
         return std::string(name) + " is about training, found no --mode=train";
     for (auto [name, isGiven] :
          {std::pair("--strict", training.isStrict), std::pair("--print-config", training.printsConfig),
-          std::pair("--shift-labels", training.shiftsLabels)})
+          std::pair("--shift-labels", training.shiftsLabels), std::pair("--untie", training.unties)})
       if (isGiven)
         return std::string(name) + " is about training, found no --mode=train";
     return "";

@@ -45,14 +45,16 @@ private:
   bool isDone = false;
 };
 
-// The elements as the graph's type has them.
-std::string bytesFor(const Proto &tensor, const NamedView &given) {
+// The elements as the graph's type has them, in its order.
+std::string bytesFor(const Proto &tensor, const NamedView &given, bool isTransposed) {
   ElementType type = tensor.data_type() == Proto::DOUBLE ? ElementType::F64 : ElementType::F32;
   Shape shape(tensor.dims().begin(), tensor.dims().end());
+  if (isTransposed && shape.size() == 2)
+    std::swap(shape[0], shape[1]);
   if (shape != given.view.shape)
     fail(ErrorCode::ShapeMismatch, "'", given.name, "': found shape ", listText(given.view.shape),
          ", expected that of the graph, ", listText(shape));
-  if (given.view.type == type)
+  if (given.view.type == type && !isTransposed)
     return {static_cast<const char *>(given.view.data), given.view.bytes()};
   int64_t count = elementCount(shape);
   std::string bytes(byteCount(type, shape), '\0');
@@ -79,12 +81,18 @@ onnx::ModelProto readGraph(const Package &package) {
 
 void exportOnnx(const Package &package, const std::vector<NamedView> &tensors, const std::string &path) {
   onnx::ModelProto model = readGraph(package);
-  std::map<std::string, const NamedView *> left;
+  std::map<std::string, std::pair<const NamedView *, bool>> left; // by name: the tensor, and whether it is transposed
   uint64_t bytes = model.ByteSizeLong();
   for (const NamedView &tensor : tensors) {
-    left[tensor.name] = &tensor;
+    left[tensor.name] = {&tensor, false};
     bytes += tensor.view.bytes();
   }
+  if (const std::optional<TrainingInfo> &training = package.manifest().training)
+    for (const TiedWeight &tied : training->tied)
+      if (auto kept = left.find(tied.of); kept != left.end()) {
+        bytes += kept->second.first->view.bytes();
+        left[tied.name] = {kept->second.first, tied.isTransposed};
+      }
   constexpr uint64_t largest = 0x7fff0000; // of a protobuf message
   std::optional<WholeFile> outside;
   std::string outsideName = std::filesystem::path(path).filename().string() + ".data";
@@ -95,7 +103,7 @@ void exportOnnx(const Package &package, const std::vector<NamedView> &tensors, c
     auto found = left.find(name);
     if (found == left.end())
       return;
-    std::string data = bytesFor(tensor, *found->second);
+    std::string data = bytesFor(tensor, *found->second.first, found->second.second);
     left.erase(found);
     if (!outside)
       return tensor.set_raw_data(std::move(data));

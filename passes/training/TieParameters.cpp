@@ -1,0 +1,155 @@
+// ds-tie-parameters: a weight that a model stores twice, the second time perhaps transposed, becomes one. PyTorch's
+// exporters write the shared table of a language model once for the embedding and once more for the head. Works on a
+// module before ds-promote-parameters, while weights are recipes.
+//
+//   %a = ds.weight @wte : tensor<61x32xf32>          %a = ds.weight @wte : tensor<61x32xf32>
+//   %b = ds.weight @head : tensor<32x61xf32>   =>    %b = ds.transpose %a [1, 0]
+#include "dialects/ds/RecipeEvaluator.h"
+#include "passes/Report.h"
+#include "passes/training/Passes.h"
+
+#include <cstring>
+
+using namespace mlir;
+
+namespace deepstride {
+
+#define GEN_PASS_DEF_TIEPARAMETERS
+#include "passes/training/Passes.h.inc"
+
+namespace {
+
+/// Sums that do not depend on the order of elements, by which most tensors differ from each other.
+struct Fingerprint {
+  uint64_t sum = 0, mixed = 0;
+  bool isUniform = true; // all elements have the same bits: such tensors merely start equal
+  bool operator==(const Fingerprint &other) const { return sum == other.sum && mixed == other.mixed; }
+};
+
+Fingerprint fingerprintOf(const HostTensor &tensor) {
+  Fingerprint result;
+  int64_t width = tensor.elementBytes();
+  for (int64_t i = 0; i < tensor.count(); ++i) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, tensor.data + i * width, static_cast<size_t>(width));
+    result.sum += bits;
+    result.mixed += (bits ^ (bits >> 7)) * 0x9e3779b97f4a7c15;
+    result.isUniform &= std::memcmp(tensor.data, tensor.data + i * width, static_cast<size_t>(width)) == 0;
+  }
+  return result;
+}
+
+bool isSame(const HostTensor &a, const HostTensor &b) {
+  return a.shape == b.shape && std::memcmp(a.data, b.data, static_cast<size_t>(a.bytes())) == 0;
+}
+
+bool isTransposed(const HostTensor &a, const HostTensor &b) {
+  if (a.shape.size() != 2 || b.shape.size() != 2 || a.shape[0] != b.shape[1] || a.shape[1] != b.shape[0])
+    return false;
+  auto width = static_cast<size_t>(a.elementBytes());
+  int64_t rows = a.shape[0], columns = a.shape[1];
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column)
+      if (std::memcmp(a.data + static_cast<size_t>(row * columns + column) * width,
+                      b.data + static_cast<size_t>(column * rows + row) * width, width) != 0)
+        return false;
+  return true;
+}
+
+struct Candidate {
+  ds::RecipeOp recipe;
+  SmallVector<ds::WeightOp> uses;
+  Fingerprint fingerprint;
+  bool isTable() const { // where rows are chosen from, whose layout is the embedding's
+    return llvm::any_of(uses, [](ds::WeightOp use) {
+      return llvm::any_of(use->getUses(), [](OpOperand &operand) {
+        return isa<ds::GatherOp>(operand.getOwner()) && operand.getOperandNumber() == 0;
+      });
+    });
+  }
+};
+
+struct TieParameters : impl::TieParametersBase<TieParameters>, PassReport {
+  using Base::Base;
+
+  void runOnOperation() override {
+    count("tied", 0);
+    SmallVector<Candidate> candidates = find();
+    RecipeEvaluator evaluator;
+    llvm::SmallDenseSet<unsigned> gone;
+    NamedAttrList tied;
+    for (unsigned i = 0; i < candidates.size(); ++i) {
+      auto value = evaluator.evaluate(candidates[i].recipe);
+      if (failed(value))
+        return signalPassFailure();
+      candidates[i].fingerprint = fingerprintOf(*value);
+      if (candidates[i].fingerprint.isUniform)
+        continue;
+      for (unsigned j = 0; j < i; ++j) {
+        if (gone.contains(j) || candidates[j].fingerprint.isUniform ||
+            !(candidates[i].fingerprint == candidates[j].fingerprint))
+          continue;
+        auto other = evaluator.evaluate(candidates[j].recipe);
+        if (failed(other))
+          return signalPassFailure();
+        bool transposes = !isSame(*other, *value);
+        if (transposes && !isTransposed(*other, *value))
+          continue;
+        bool keepsFirst = candidates[j].isTable() || !candidates[i].isTable();
+        unsigned kept = keepsFirst ? j : i, other2 = keepsFirst ? i : j;
+        tie(candidates[other2], candidates[kept], transposes, tied);
+        gone.insert(other2);
+        if (gone.contains(i))
+          break;
+      }
+    }
+    if (!tied.empty())
+      getOperation()->setAttr(ds::tiedAttr, tied.getDictionary(&getContext()));
+  }
+
+  /// The weights of the entries in the order of their first readers.
+  SmallVector<Candidate> find() {
+    SmallVector<Candidate> candidates;
+    llvm::DenseMap<Attribute, unsigned> known;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      function.walk([&](ds::WeightOp weight) {
+        auto type = cast<RankedTensorType>(weight.getType());
+        auto element = dyn_cast<FloatType>(type.getElementType());
+        if (!element || element.getWidth() < 32 || type.getNumElements() < 2)
+          return;
+        auto [place, isNew] = known.try_emplace(weight.getRecipeAttr(), candidates.size());
+        if (isNew)
+          candidates.push_back({getOperation().lookupSymbol<ds::RecipeOp>(weight.getRecipe()), {}, {}});
+        candidates[place->second].uses.push_back(weight);
+      });
+    return candidates;
+  }
+
+  void tie(Candidate &other, Candidate &kept, bool transposes, NamedAttrList &tied) {
+    OpBuilder builder(&getContext());
+    count("tied");
+    StringRef name = other.recipe.getSymName(), keptName = kept.recipe.getSymName();
+    other.uses.front()->emitRemark() << "'" << name << "' is '" << keptName << "'" << (transposes ? ", transposed" : "")
+                                     << ": one parameter; --untie trains two";
+    tied.set(name, builder.getDictionaryAttr({builder.getNamedAttr("of", builder.getStringAttr(keptName)),
+                                              builder.getNamedAttr("transposed", builder.getBoolAttr(transposes))}));
+    SmallVector<ds::WeightOp> moved;
+    for (ds::WeightOp use : other.uses) {
+      builder.setInsertionPoint(use);
+      Type type = kept.uses.front().getType();
+      auto weight = ds::WeightOp::create(builder, use.getLoc(), type, kept.uses.front().getRecipeAttr());
+      Value value = weight;
+      if (transposes)
+        value = ds::TransposeOp::create(builder, use.getLoc(), use.getType(), weight, ArrayRef<int64_t>{1, 0});
+      use.getResult().replaceAllUsesWith(value);
+      use.erase();
+      moved.push_back(weight);
+    }
+    kept.uses.append(moved);
+    other.uses.clear();
+    other.recipe.erase();
+  }
+};
+} // namespace
+
+} // namespace deepstride

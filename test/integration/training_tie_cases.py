@@ -1,0 +1,77 @@
+"""Weights that a model stores twice are one parameter: what it learns, and what an exported model has of it."""
+import subprocess
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from kit import case, compile_model, expect, tool
+from programs import SEED
+
+TEXT = """<ir_version: 9, opset_import: ["": 17]>
+          m (int64[n] ids, float[n, 4] x) => (float[n, 5] logits, float[n, 4] rows)
+          { rows = Gather <axis = 0> (table, ids) z = Add (rows, x) logits = MatMul (z, head) }"""
+
+
+def model(folder):
+    g = np.random.default_rng(SEED)
+    table = g.standard_normal((5, 4), np.float32)
+    proto = onnx.parser.parse_model(TEXT)
+    proto.graph.initializer.extend([numpy_helper.from_array(table, "table"), numpy_helper.from_array(table.T.copy(), "head")])
+    onnx.save(proto, folder / "m.onnx")
+    ids, labels, x = g.integers(0, 5, 6), g.integers(0, 5, 6), g.standard_normal((6, 4), np.float32)
+    np.savez(folder / "data.npz", ids=ids, x=x, labels=labels)
+    return table.astype(float), ids, x.astype(float), labels
+
+
+def slopes(table, head, ids, x, labels):
+    """Of the mean cross-entropy, with respect to table and head, by paper."""
+    z = table[ids] + x
+    logits = z @ head
+    p = np.exp(logits - logits.max(1, keepdims=True))
+    p /= p.sum(1, keepdims=True)
+    d = (p - np.eye(5)[labels]) / len(ids)
+    by_table = np.zeros_like(table)
+    np.add.at(by_table, ids, d @ head.T)
+    return by_table, z.T @ d
+
+
+def compile_for(folder, *options):
+    return compile_model(folder / "m.onnx", folder, "--mode=train", "--loss=cross_entropy", "--logits=logits", "--labels=labels", *options)
+
+
+def gradients(folder, package):
+    tool("ds-run", "gradients", package, f"--inputs={folder / 'data.npz'}", f"--output={folder / 'g.npz'}")
+    return dict(np.load(folder / "g.npz"))
+
+
+@case
+def one_parameter(folder):
+    """Its gradient is the sum of both; with --untie there are two."""
+    table, ids, x, labels = model(folder)
+    by_table, by_head = slopes(table, table.T, ids, x, labels)
+    found = gradients(folder, compile_for(folder))
+    expect(set(found) == {"loss", "table"}, f"found {sorted(found)}")
+    # f32 against float64: some tens of roundings of numbers near 1.
+    expect(np.allclose(found["table"], by_table + by_head.T, atol=1e-5), f"{found['table']}, expected {by_table + by_head.T}")
+    found = gradients(folder, compile_for(folder, "--untie"))
+    expect(set(found) == {"loss", "table", "head"}, f"found {sorted(found)}")
+    expect(np.allclose(found["table"], by_table, atol=1e-5) and np.allclose(found["head"], by_head, atol=1e-5), f"{found}")
+
+
+@case
+def exported(folder):
+    """Both tensors of the file get what was learned, each in its layout."""
+    table, *_ = model(folder)
+    package = compile_for(folder)
+    tool("ds-run", "train", package, f"--data={folder / 'data.npz'}", "--steps=3", f"--checkpoint={folder / 'ck'}")
+    tool("ds-run", "checkpoint", "export", folder / "ck", f"--package={package}", "-o", folder / "out.onnx")
+    tool("ds-run", "checkpoint", "export", folder / "ck", "-o", folder / "out.safetensors")
+    trained = onnx.load(folder / "out.onnx")
+    arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in trained.graph.initializer}
+    expect(set(arrays) == {"table", "head"} and np.array_equal(arrays["table"], arrays["head"].T), f"{arrays}")
+    expect(not np.array_equal(arrays["table"], table.astype(np.float32)), "nothing was learned")
+    original = onnx.load(folder / "m.onnx")
+    for proto in (original, trained):
+        del proto.graph.initializer[:]
+    expect(original.SerializeToString() == trained.SerializeToString(), "the graph is another one")
