@@ -103,7 +103,8 @@ std::error_code makeUnfinished(const std::string &prefix, const std::string &suf
 
 /// Parts of a package, finished or not, the linker's temporary files included.
 static bool isPart(StringRef name) {
-  return name == "manifest.json" || name == "weights.bin" || name == "SHA256SUMS" || name.starts_with("code-");
+  return name == "manifest.json" || name == "weights.bin" || name == "SHA256SUMS" || name.starts_with("code-") ||
+         name == "graph-without-parameters.onnx"; // of a package that trains
 }
 
 /// The first file that is no part of a package; empty when all are.

@@ -260,6 +260,16 @@ LogicalResult BitcastOp::inferResults(Inference &inference) {
   return success();
 }
 
+LogicalResult DropoutOp::inferResults(Inference &inference) {
+  if (!isa<FloatType>(inference.operand(0).elementType))
+    return inference.error("C1: the element type must be a float");
+  double ratio = getRatio().convertToDouble();
+  if (!(ratio >= 0 && ratio < 1))
+    return inference.error("C2: the ratio must be at least 0 and below 1, found " + std::to_string(ratio));
+  inference.addResult(inference.operand(0).elementType, inference.operand(0).sizes);
+  return success();
+}
+
 LogicalResult GeluOp::inferResults(Inference &inference) {
   if (!isa<FloatType>(inference.operand(0).elementType))
     return inference.error("C1: the element type must be a float");

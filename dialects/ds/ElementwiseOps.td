@@ -89,3 +89,20 @@ def DS_GeluOp : DS_TensorOp<"gelu", [DS_PerElement]> {
   let results = (outs DS_Tensor:$result);
   let assemblyFormat = "$kind $input attr-dict `:` functional-type(operands, results)";
 }
+
+def DS_DropoutOp : DS_TensorOp<"dropout"> {
+  let summary = "zeros in random places, in training";
+  let description = [{
+    Element i is 0 with the probability `ratio`, else the operand's over 1 - ratio (Srivastava et al. 2014, inverted).
+    Which ones is decided by Philox4x32-10 (Salmon et al. 2011) on the seed, the step, the micro-batch, `stream` and i,
+    so that nothing is stored: the same op on a gradient has the same places. Created by the importer for a package that
+    trains. Gone after: training (`ds-build-training-step`).
+
+    Constraints: C1 the element type is a float; C2 the ratio is at least 0 and below 1.
+
+    Example: `%1 = ds.dropout %0 ratio 1.000000e-01 stream 7 : (tensor<?x4xf32>) -> tensor<?x4xf32>`
+  }];
+  let arguments = (ins DS_Tensor:$input, F64Attr:$ratio, I64Attr:$stream);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = "$input `ratio` $ratio `stream` $stream attr-dict `:` functional-type(operands, results)";
+}

@@ -5,6 +5,7 @@
 //                     =>    @micro(x, labels, scale, first, w, w/gradient) -> loss, w/gradient
 //                           @update(rate, momentum, step, scale, w, w/gradient, w/exp_avg, ...) -> norm, finite, w, ...
 #include "passes/Report.h"
+#include "passes/training/Dropout.h"
 #include "passes/training/Loss.h"
 #include "passes/training/Passes.h"
 #include "passes/training/ReverseSweep.h"
@@ -43,6 +44,7 @@ public:
       return failure();
     func::FuncOp micro = eval.clone();
     finishEval();
+    removeDropouts(eval);
     micro.setName("micro");
     module.insert(std::next(eval->getIterator()), micro);
     if (failed(buildMicro(micro)))
@@ -181,6 +183,10 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
   // What the loss counts: 1 / micro-batches of a step, times the loss scale.
   Value weight = b.cast(scalarInput("loss_weight", b.f64()), number);
   Value isFirst = options.accumulates ? scalarInput("first", b.i1()) : Value();
+  RandomState random;
+  if (hasDropout(micro))
+    random = {scalarInput("random_seed", b.i64()), scalarInput("random_step", b.i64()),
+              scalarInput("random_micro", b.i64())};
   ReverseSweep sweep(body, llvm::map_to_vector(parameters, [](const Parameter &p) -> Value { return p.value; }));
   if (failed(sweep.run(loss, weight, b)))
     return failure();
@@ -204,7 +210,7 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
     signature.newState(gradient, name);
   }
   signature.finish();
-  return success();
+  return random.seed ? expandDropouts(micro, sizes, random) : success();
 }
 
 struct BuildTrainingStep : impl::BuildTrainingStepBase<BuildTrainingStep>, PassReport {

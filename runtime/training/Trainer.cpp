@@ -3,6 +3,7 @@
 #include "runtime/core/Error.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 namespace ds {
@@ -15,7 +16,10 @@ static size_t findEntry(const Package &package, const std::string &name) {
   fail(ErrorCode::InvalidArgument, "the package has no entry '", name, "': ds-opt writes it with --mode=train");
 }
 
-static bool isOwnNumber(const std::string &name) { return name == "loss_weight" || name == "first"; }
+static bool isOwnNumber(const std::string &name) {
+  return name == "loss_weight" || name == "first" || name == "random_seed" || name == "random_step" ||
+         name == "random_micro";
+}
 
 Trainer::Trainer(std::shared_ptr<const Package> package, const SessionOptions &options)
     : live(std::move(package), options), micro(findEntry(live.package(), "micro")),
@@ -64,7 +68,10 @@ std::vector<TensorView> Trainer::bind(const EntryInfo &entry, const std::vector<
     auto number = std::find_if(numbers.begin(), numbers.end(), [&](const Number &n) { return n.name == input.name; });
     if (number != numbers.end()) {
       Tensor &tensor = storage.emplace_back(input.type, Shape());
-      storeDouble(input.type, tensor.data(), 0, number->value);
+      if (input.type == ElementType::I64)
+        std::memcpy(tensor.data(), &number->integer, sizeof(number->integer));
+      else
+        storeDouble(input.type, tensor.data(), 0, number->value);
       bound.push_back(tensor.view());
       continue;
     }
@@ -78,13 +85,17 @@ std::vector<TensorView> Trainer::bind(const EntryInfo &entry, const std::vector<
   return bound;
 }
 
-double Trainer::microBatch(const std::vector<TensorView> &views, double weight, bool isFirst,
+double Trainer::microBatch(const std::vector<TensorView> &views, double weight, bool isFirst, const RandomPlace &random,
                            LaunchObserver *observer) {
   std::vector<Tensor> storage, outputs;
   const EntryInfo &entry = live.entry(micro);
   checkLabels(views, [](int64_t row) { return concat("sample ", row, " of the micro-batch"); });
-  live.run(micro, bind(entry, views, {{"loss_weight", weight}, {"first", isFirst ? 1.0 : 0.0}}, storage), {}, outputs,
-           observer);
+  std::vector<Number> numbers = {{"loss_weight", weight},
+                                 {"first", isFirst ? 1.0 : 0.0},
+                                 {"random_seed", 0, static_cast<int64_t>(random.seed)},
+                                 {"random_step", 0, random.step},
+                                 {"random_micro", 0, random.micro}};
+  live.run(micro, bind(entry, views, numbers, storage), {}, outputs, observer);
   return loadDouble(outputs[0].getType(), outputs[0].data(), 0);
 }
 

@@ -19,6 +19,12 @@ struct StepNumbers {
   double lossScale = 1; // what losses were multiplied by
 };
 
+// What dropout draws by, besides the node and the element.
+struct RandomPlace {
+  uint64_t seed = 0;
+  int64_t step = 0, micro = 0; // micro: of the step's micro-batches
+};
+
 struct StepResult {
   double gradNorm = 0;  // of all gradients, over the loss scale, before clipping
   bool isFinite = true; // where it is not, nothing was updated
@@ -54,7 +60,7 @@ public:
 
   // Computes the loss of a micro-batch and adds its gradients, times `weight`, to those of the step; `isFirst` begins
   // them anew. Views are in the order of batch(). Throws Error; parameters and optimizer are as before then.
-  double microBatch(const std::vector<TensorView> &views, double weight, bool isFirst,
+  double microBatch(const std::vector<TensorView> &views, double weight, bool isFirst, const RandomPlace &random = {},
                     LaunchObserver *observer = nullptr);
   // Whether a step may have several micro-batches.
   bool accumulates() const { return hasFirst; }
@@ -75,6 +81,7 @@ private:
   struct Number {
     std::string name;
     double value;
+    int64_t integer = 0; // for inputs of integers
   };
   std::vector<TensorView> bind(const EntryInfo &entry, const std::vector<TensorView> &views,
                                const std::vector<Number> &numbers, std::vector<Tensor> &storage) const;

@@ -51,7 +51,8 @@ std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
     record.dataMs = lap();
     for (size_t i = 0; i < used; ++i) {
       double share = static_cast<double>(batches[i].samples.size()) / static_cast<double>(samples);
-      record.loss += share * trainer.microBatch(batches[i].views(), lastScale / static_cast<double>(used), i == 0);
+      record.loss += share * trainer.microBatch(batches[i].views(), lastScale / static_cast<double>(used), i == 0,
+                                                placeOf(count, i));
     }
     record.microMs = lap();
     result = trainer.update({rates.lr, rates.momentum, count - skippedCount + 1, lastScale});
@@ -76,10 +77,15 @@ std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
   return record;
 }
 
+RandomPlace TrainingRun::placeOf(int64_t step, size_t micro) const {
+  return {reader.sampler().seed(), step, static_cast<int64_t>(micro)};
+}
+
 std::string TrainingRun::findFault() {
   FaultFinder finder;
   for (size_t i = 0; i < used && finder.found().empty(); ++i) {
-    trainer.microBatch(batches[i].views(), lastScale / static_cast<double>(used), i == 0, &finder);
+    trainer.microBatch(batches[i].views(), lastScale / static_cast<double>(used), i == 0, placeOf(count - 1, i),
+                       &finder);
     if (!finder.found().empty())
       return concat("step ", count - 1, ": ", finder.found(), ", ", batches[i].where());
   }

@@ -54,6 +54,8 @@ public:
   void restore(Checkpoint &checkpoint);
 
 private:
+  RandomPlace placeOf(int64_t step, size_t micro) const;
+
   Trainer &trainer;
   Schedule schedule;
   LossScaler scaler;

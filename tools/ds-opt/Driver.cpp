@@ -422,7 +422,7 @@ bool Driver::keepGraph() {
                  << "\n";
     return true;
   }
-  return succeeded(package->addFile("model.onnx", *graph, module->getLoc()));
+  return succeeded(package->addFile("graph-without-parameters.onnx", *graph, module->getLoc()));
 }
 
 int Driver::run() {

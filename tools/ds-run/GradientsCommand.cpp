@@ -30,6 +30,10 @@ int gradientsCommand(const Options &options) {
   for (const TensorInfo &input : entry.inputs)
     if (input.name == "first")
       given.inputs.push_back("first=true");
+    else if (input.name == "random_seed")
+      given.inputs.push_back("random_seed=" + std::to_string(static_cast<int64_t>(options.seed.value_or(0))));
+    else if (input.name == "random_step" || input.name == "random_micro")
+      given.inputs.push_back(input.name + "=0");
   std::vector<std::string> madeUp;
   Pins pins = parsePins(options.dims);
   std::vector<Tensor> inputs = gatherInputs(entry, given, pins, 0, &madeUp), outputs;

@@ -32,6 +32,7 @@ LogicalResult Conversion::run() {
   if (failed(assumeInputs()) || failed(pinInputs()))
     return failure();
   builder.refuse(options.refusedOp);
+  trains = options.storesFloats;
   convertOps(main.getBody().front());
   if (split)
     return failure(); // whoever converts the outcomes says what is wrong

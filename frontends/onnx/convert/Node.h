@@ -51,6 +51,7 @@ public:
   virtual bool splitBy(mlir::Value condition) = 0;
 
   llvm::SmallVector<mlir::Value> enclosing; // conditions of the run-time branches that are being converted
+  bool trains = false;                      // what is converted is to be trained
   unsigned loopDepth = 0;                   // of the loop whose body is being converted
   unsigned gradientDepth = 0;               // of the function of a Gradient that is being converted
   int64_t convertedAgain = 0;               // nodes of functions of Gradients, all of them together

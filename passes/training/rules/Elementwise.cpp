@@ -151,7 +151,14 @@ static void differentiateGelu(ds::GeluOp op, Derivative &d) {
   d.give(0, b.mul(d.wide(d.gradient()), b.add(share, b.mul(x, slope))));
 }
 
+/// The same places are 0, drawn again.
+static void differentiateDropout(ds::DropoutOp op, Derivative &d) {
+  Value g = d.gradient();
+  d.give(0, d.b.create<ds::DropoutOp>({g}, g, op.getRatioAttr(), op.getStreamAttr()));
+}
+
 void addElementwiseRules(RuleTable &table) {
+  table.add(differentiateDropout);
   table.add(differentiateUnary);
   table.add(differentiateBinary);
   table.add(differentiateSelect);

@@ -58,14 +58,17 @@ std::string bytesFor(const Proto &tensor, const NamedView &given, bool isTranspo
     return {static_cast<const char *>(given.view.data), given.view.bytes()};
   int64_t count = elementCount(shape);
   std::string bytes(byteCount(type, shape), '\0');
-  for (int64_t i = 0; i < count; ++i)
-    storeDouble(type, bytes.data(), static_cast<size_t>(i),
+  int64_t rows = isTransposed ? shape[0] : 1, columns = isTransposed ? shape[1] : 1;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t to = isTransposed ? i % columns * rows + i / columns : i;
+    storeDouble(type, bytes.data(), static_cast<size_t>(to),
                 loadDouble(given.view.type, given.view.data, static_cast<size_t>(i)));
+  }
   return bytes;
 }
 
 onnx::ModelProto readGraph(const Package &package) {
-  std::string path = package.path() + "/model.onnx";
+  std::string path = package.path() + "/graph-without-parameters.onnx";
   std::error_code error;
   if (!std::filesystem::exists(path, error))
     fail(ErrorCode::InvalidArgument, package.path(),
