@@ -292,6 +292,8 @@ static LogicalResult lowerNorm(KernelBuilder &k, Operation *norm, int64_t axis) 
   RowInput input(k, rows, norm->getOperand(0), output);
   if (failed(input.verify()))
     return failure();
+  if (!llvm::all_of(norm->getOperands().drop_front(), llvm::IsaPred<BlockArgument>))
+    return norm->emitOpError("expects scale and bias in memory");
   rows.forEachRow([&](ArrayRef<Value> row) {
     input.emit(row);
     emitNormRow(k, rows, norm, input.view(), output, row);
