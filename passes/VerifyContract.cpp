@@ -148,6 +148,10 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
           violations.add(&op, "reductions of a fused region have one input and the same axes");
         continue;
       }
+      if ((isa<ds::Anchor>(op) || ds::readsRows(&op)) && llvm::any_of(op.getOperands().drop_front(), [&](Value value) {
+            return value.getParentBlock() == &body && !value.getDefiningOp<ds::ConstantOp>();
+          }))
+        violations.add(&op, "what an anchor reads beside its rows comes from outside of a fused region");
       bool endsRows = ds::readsRows(&op) && &op == body.back().getPrevNode();
       if (isa<ds::Anchor, ds::AttentionOp>(op) || (readsWindows && ds::readsWindows(&op)) || endsRows) {
         auto linear = dyn_cast<ds::LinearOp>(op);

@@ -1,4 +1,5 @@
 // Reductions along the innermost loop: chains of vectors side by side, folded in a fixed order, and a scalar tail.
+// Where elements lie apart, the chains are of scalars.
 #include "codegen/cpu/Extremes.h"
 #include "codegen/cpu/RowVectorizer.h"
 
@@ -31,13 +32,14 @@ bool RowVectorizer::hasExtremes() {
 
 /// Chains side by side over [from, to): one would wait for every combination before the next begins. Folded in a fixed
 /// order.
-SmallVector<Value> RowVectorizer::emitChains(ArrayRef<Value> outer, Value from, Value to, ArrayRef<Value> initial) {
+SmallVector<Value> RowVectorizer::emitChains(ArrayRef<Value> outer, Value from, Value to, ArrayRef<Value> initial,
+                                             int64_t width) {
   SmallVector<Value> parallel, folded;
   for (int64_t chain = 0; chain < chainCount; ++chain)
     parallel.append(initial.begin(), initial.end());
   if (compares)
     parallel.push_back(flags);
-  emitSpan(outer, from, to, lanes, parallel, chainCount);
+  emitSpan(outer, from, to, width, parallel, chainCount);
   if (compares)
     flags = parallel.back();
   for (unsigned number = 0; number < initial.size(); ++number) {
@@ -61,7 +63,8 @@ SmallVector<Value> RowVectorizer::emitExtremes(ArrayRef<Value> outer, Value from
   Value few = arith::ConstantIndexOp::create(b, loc, 2 * chainCount * lanes);
   Value isShort = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, length, few);
   compares = true;
-  SmallVector<Value> quick = emitChains(outer, from, arith::SelectOp::create(b, loc, isShort, from, to), initial);
+  SmallVector<Value> quick =
+      emitChains(outer, from, arith::SelectOp::create(b, loc, isShort, from, to), initial, lanes);
   compares = false;
   Value isInexact = arith::OrIOp::create(b, loc, isShort, anyNaN(b, loc, flags));
   for (unsigned number : numbers)
@@ -69,7 +72,7 @@ SmallVector<Value> RowVectorizer::emitExtremes(ArrayRef<Value> outer, Value from
   auto again = scf::IfOp::create(b, loc, TypeRange(ValueRange(quick)), isInexact, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(again.thenBlock());
-  scf::YieldOp::create(b, loc, emitChains(outer, from, to, initial));
+  scf::YieldOp::create(b, loc, emitChains(outer, from, to, initial, lanes));
   b.setInsertionPointToStart(again.elseBlock());
   scf::YieldOp::create(b, loc, quick);
   return again.getResults();
@@ -86,20 +89,27 @@ void RowVectorizer::emitReduction(ArrayRef<Value> outer, Value from, Value split
     outputs.push_back(output.get());
     scalars.push_back(memref::LoadOp::create(b, loc, output.get(), places.back()));
   }
-  if (vectorizable) {
+  auto starts = [&](int64_t width) {
     SmallVector<Value> wide;
     for (auto [number, scalar] : llvm::enumerate(scalars)) {
       // Every combining op here is idempotent (max, min) or has a neutral element (add, mul).
       Operation *combine = combineOf(number);
       TypedAttr neutral = arith::getNeutralElement(combine).value_or(TypedAttr());
       Value start = neutral ? arith::ConstantOp::create(b, loc, neutral).getResult() : scalar;
-      wide.push_back(widen(start, lanes));
+      wide.push_back(widen(start, width));
     }
-    Value stride = arith::ConstantIndexOp::create(b, loc, chainCount * lanes),
+    return wide;
+  };
+  auto endOfChains = [&](int64_t width) -> Value {
+    Value stride = arith::ConstantIndexOp::create(b, loc, chainCount * width),
           span = arith::SubIOp::create(b, loc, to, from);
     Value most = arith::MulIOp::create(b, loc, arith::DivUIOp::create(b, loc, span, stride), stride);
-    Value rest = arith::AddIOp::create(b, loc, from, most);
-    wide = hasExtremes() ? emitExtremes(outer, from, rest, wide) : emitChains(outer, from, rest, wide);
+    return arith::AddIOp::create(b, loc, from, most);
+  };
+  if (vectorizable) {
+    SmallVector<Value> wide = starts(lanes);
+    Value rest = endOfChains(lanes);
+    wide = hasExtremes() ? emitExtremes(outer, from, rest, wide) : emitChains(outer, from, rest, wide, lanes);
     emitSpan(outer, rest, split, lanes, wide);
     for (auto [number, vector] : llvm::enumerate(wide)) {
       Operation *combine = combineOf(number);
@@ -112,6 +122,12 @@ void RowVectorizer::emitReduction(ArrayRef<Value> outer, Value from, Value split
       }
       scalars[number] = combineLike(combine, scalars[number], vector::ExtractOp::create(b, loc, folded, 0));
     }
+  }
+  if (!vectorizable && lanes > 1 && folds() &&
+      getConstantIntValue(to).value_or(std::numeric_limits<int64_t>::max()) >= 2 * chainCount) {
+    split = endOfChains(1);
+    for (auto [number, folded] : llvm::enumerate(emitChains(outer, from, split, starts(1), 1)))
+      scalars[number] = combineLike(combineOf(number), scalars[number], folded);
   }
   emitSpan(outer, split, to, 1, scalars);
   for (auto [number, scalar] : llvm::enumerate(scalars))

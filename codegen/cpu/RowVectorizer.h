@@ -19,6 +19,7 @@ private:
   Reach reachOf(mlir::OpOperand &operand);
   int64_t repeatsOf(mlir::OpOperand &operand);
   bool isVectorizable();
+  bool folds();
   void emitInner(llvm::ArrayRef<mlir::Value> outer, mlir::Value from, mlir::Value to);
   void emitSpan(llvm::ArrayRef<mlir::Value> outer, mlir::Value from, mlir::Value to, int64_t width,
                 llvm::MutableArrayRef<mlir::Value> carried, int64_t chains = 1);
@@ -29,7 +30,7 @@ private:
   bool hasExtremes();
   // Reductions: codegen/cpu/RowReductions.cpp.
   llvm::SmallVector<mlir::Value> emitChains(llvm::ArrayRef<mlir::Value> outer, mlir::Value from, mlir::Value to,
-                                            llvm::ArrayRef<mlir::Value> initial);
+                                            llvm::ArrayRef<mlir::Value> initial, int64_t width);
   void emitReduction(llvm::ArrayRef<mlir::Value> outer, mlir::Value from, mlir::Value split, mlir::Value to,
                      bool vectorizable);
   llvm::SmallVector<mlir::Value> emitExtremes(llvm::ArrayRef<mlir::Value> outer, mlir::Value from, mlir::Value to,

@@ -73,9 +73,11 @@ bool RowVectorizer::isVectorizable() {
     if (!OpTrait::hasElementwiseMappableTraits(&inner))
       return false;
   }
-  if (!reduces)
-    return true;
-  // A reduction body is "combine(accumulator, f(inputs))" so that lanes can be combined at the end by the same op.
+  return !reduces || folds();
+}
+
+/// A reduction body is "combine(accumulator, f(inputs))" so that lanes can be combined at the end by the same op.
+bool RowVectorizer::folds() {
   Operation *terminator = op.getBody()->getTerminator();
   for (auto [number, value] : llvm::enumerate(terminator->getOperands())) {
     Operation *combine = value.getDefiningOp();

@@ -54,4 +54,20 @@ std::optional<View> resultView(KernelBuilder &k, Operation *op) {
   return std::nullopt;
 }
 
+bool areOneAxis(ArrayRef<View> views, size_t inner) {
+  return llvm::all_of(views, [&](const View &view) {
+    const Axis &first = view.axes[inner - 1], &second = view.axes[inner];
+    return !first.guard && !second.guard && first.present == second.present &&
+           (!first.present || first.stride == second.stride * second.size);
+  });
+}
+
+void joinAxes(MutableArrayRef<View> views, size_t inner) {
+  for (View &view : views) {
+    view.axes[inner - 1].stride = view.axes[inner].stride;
+    view.axes[inner - 1].size = view.axes[inner - 1].size * view.axes[inner].size;
+    view.axes.erase(view.axes.begin() + static_cast<int64_t>(inner));
+  }
+}
+
 } // namespace deepstride

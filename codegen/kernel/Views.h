@@ -15,6 +15,12 @@ std::optional<View> operandView(KernelBuilder &k, mlir::Value value);
 /// it, and of a cast and reshapes behind that. None where it is yielded in no such way.
 std::optional<View> resultView(KernelBuilder &k, mlir::Operation *op);
 
+/// Whether all views walk two neighbouring axes, of which `inner` is the second one, without a gap.
+bool areOneAxis(llvm::ArrayRef<View> views, size_t inner);
+
+/// Makes one axis of them.
+void joinAxes(llvm::MutableArrayRef<View> views, size_t inner);
+
 } // namespace deepstride
 
 #endif

@@ -32,6 +32,13 @@ ColumnSpace::ColumnSpace(KernelBuilder &k, Type element, ArrayRef<SizeExpr> shap
     (isWalked ? walkedSizes : outerSizes).push_back(shape[axis]);
     (isWalked ? walkedStrides : outerStrides).push_back(strides[axis]);
   }
+  for (size_t i = walkedSizes.size(); i-- > 1;)
+    if (walkedStrides[i - 1] == walkedStrides[i] * walkedSizes[i]) { // one loop without a gap
+      walkedSizes[i - 1] = walkedSizes[i - 1] * walkedSizes[i];
+      walkedStrides[i - 1] = walkedStrides[i];
+      walkedSizes.erase(walkedSizes.begin() + i);
+      walkedStrides.erase(walkedStrides.begin() + i);
+    }
   columns = product(shape.drop_front(inner));
   lanes = k.target.lanes * 32 / static_cast<int64_t>(computeType(element).getIntOrFloatBitWidth());
   type = VectorType::get({lanes}, computeType(element));
@@ -93,6 +100,36 @@ void ColumnSpace::forEachRow(const Strip &strip, llvm::function_ref<void(Value)>
   });
 }
 
+SmallVector<SmallVector<Value>>
+ColumnSpace::combine(ArrayRef<ds::ReduceKind> kinds, const Strip &strip,
+                     llvm::function_ref<void(Value, ArrayRef<SmallVector<Value>>)> body) {
+  SmallVector<SmallVector<Value>> totals;
+  SmallVector<Value> flat;
+  SmallVector<ds::ReduceKind> flatKinds;
+  for (ds::ReduceKind kind : kinds) {
+    totals.push_back(cells(wide(neutralElement(k.b, k.loc, kind, element))));
+    llvm::append_range(flat, totals.back());
+    flatKinds.append(totals.back().size(), kind);
+  }
+  reduceBlocks(k, walkedSizes, 1, element, flatKinds, flat, [&](const LoopBlock *block) {
+    auto step = [&](Value at) { body(at, totals); };
+    if (!block)
+      return forEachRow(strip, step);
+    OpBuilder::InsertionGuard guard(k.b);
+    Value at = strip.from;
+    for (auto [first, count, stride] : llvm::zip_equal(block->from, block->counts, walkedStrides)) {
+      auto loop = scf::ForOp::create(k.b, k.loc, first, k.add(first, count), k.constant(1));
+      k.b.setInsertionPointToStart(loop.getBody());
+      at = k.add(at, k.mul(loop.getInductionVar(), k.index(stride)));
+    }
+    step(at);
+  });
+  for (SmallVector<Value> &cells : totals)
+    for (Value &total : cells)
+      total = memref::LoadOp::create(k.b, k.loc, total);
+  return totals;
+}
+
 SmallVector<Value> ColumnSpace::reduce(ds::ReduceKind kind, const Strip &strip, Value buffer,
                                        llvm::function_ref<Value(Value, int64_t)> map) {
   return reduce(ArrayRef(kind), strip, buffer, [&](ds::ReduceKind, Value x, int64_t v) { return map(x, v); })[0];
@@ -100,10 +137,7 @@ SmallVector<Value> ColumnSpace::reduce(ds::ReduceKind kind, const Strip &strip, 
 
 SmallVector<SmallVector<Value>> ColumnSpace::reduce(ArrayRef<ds::ReduceKind> kinds, const Strip &strip, Value buffer,
                                                     llvm::function_ref<Value(ds::ReduceKind, Value, int64_t)> map) {
-  SmallVector<SmallVector<Value>> totals;
-  for (ds::ReduceKind kind : kinds)
-    totals.push_back(cells(wide(neutralElement(k.b, k.loc, kind, element))));
-  forEachRow(strip, [&](Value row) {
+  return combine(kinds, strip, [&](Value row, ArrayRef<SmallVector<Value>> totals) {
     for (int64_t v = 0; v < vectors; ++v) {
       Value x = load(strip, buffer, row, v);
       for (auto [kind, cells] : llvm::zip_equal(kinds, totals)) {
@@ -113,10 +147,6 @@ SmallVector<SmallVector<Value>> ColumnSpace::reduce(ArrayRef<ds::ReduceKind> kin
       }
     }
   });
-  for (SmallVector<Value> &cells : totals)
-    for (Value &total : cells)
-      total = memref::LoadOp::create(k.b, k.loc, total);
-  return totals;
 }
 
 namespace {
@@ -204,22 +234,20 @@ bool lowerSoftmaxColumns(KernelBuilder &k, ds::SoftmaxOp op) {
     SmallVector<Value> greatest = columns.reduce(ds::ReduceKind::max, strip, input, [](Value x, int64_t) { return x; });
     auto below = [&](Value x, int64_t v) -> Value { return arith::SubFOp::create(k.b, k.loc, x, greatest[v]); };
     auto power = [&](Value x, int64_t v) -> Value { return emitWeight(k.b, k.loc, below(x, v)); };
-    SmallVector<Value> sums = columns.cells(columns.wide(scalarConstant(k.b, k.loc, element, 0.0)));
-    columns.forEachRow(strip, [&](Value row) {
+    auto add = [&](Value row, ArrayRef<SmallVector<Value>> totals) {
       for (int64_t v = 0; v < columns.vectors; ++v) {
         Value x = power(columns.load(strip, input, row, v), v);
         if (keeps)
           columns.store(strip, x, output, row, v);
-        Value sum = memref::LoadOp::create(k.b, k.loc, sums[v]);
-        memref::StoreOp::create(k.b, k.loc, arith::AddFOp::create(k.b, k.loc, sum, x), sums[v]);
+        Value sum = memref::LoadOp::create(k.b, k.loc, totals[0][v]);
+        memref::StoreOp::create(k.b, k.loc, arith::AddFOp::create(k.b, k.loc, sum, x), totals[0][v]);
       }
-    });
+    };
+    SmallVector<Value> sums = columns.combine(ds::ReduceKind::sum, strip, add)[0];
     Value one = columns.wide(scalarConstant(k.b, k.loc, element, 1.0));
-    for (Value &sum : sums) {
-      sum = memref::LoadOp::create(k.b, k.loc, sum);
+    for (Value &sum : sums)
       sum = op.getLog() ? math::LogOp::create(k.b, k.loc, sum).getResult()
                         : arith::DivFOp::create(k.b, k.loc, one, sum).getResult();
-    }
     columns.forEachRow(strip, [&](Value row) {
       for (int64_t v = 0; v < columns.vectors; ++v) {
         Value x = columns.load(strip, keeps ? output : input, row, v);

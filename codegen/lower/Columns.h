@@ -4,7 +4,7 @@
 #ifndef DEEPSTRIDE_CODEGEN_LOWER_COLUMNS_H
 #define DEEPSTRIDE_CODEGEN_LOWER_COLUMNS_H
 
-#include "codegen/lower/KernelBuilder.h"
+#include "codegen/lower/Blocks.h"
 
 namespace deepstride {
 
@@ -26,6 +26,11 @@ public:
   void forEachStrip(llvm::function_ref<void(const Strip &)> body);
   /// Loops over the walked axes: `at` is where the strip lies in the whole shape.
   void forEachRow(const Strip &strip, llvm::function_ref<void(mlir::Value at)> body);
+  /// Has `body`, which is told where the strip lies, combine each step over the walked axes into cells of each kind,
+  /// which hold neutral elements; yields what they come to.
+  llvm::SmallVector<llvm::SmallVector<mlir::Value>>
+  combine(llvm::ArrayRef<ds::ReduceKind> kinds, const Strip &strip,
+          llvm::function_ref<void(mlir::Value, llvm::ArrayRef<llvm::SmallVector<mlir::Value>>)> body);
   /// Combines map(element, number of the vector) over the walked axes. Lanes without a column hold anything.
   llvm::SmallVector<mlir::Value> reduce(ds::ReduceKind kind, const Strip &strip, mlir::Value buffer,
                                         llvm::function_ref<mlir::Value(mlir::Value, int64_t)> map);

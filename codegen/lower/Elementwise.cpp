@@ -177,19 +177,9 @@ void ElementwiseLowering::collapse() {
   if (usesLoopIndex)
     return;
   for (size_t i = groups.size(); i-- > 1;) {
-    bool mergeable = true;
-    for (const View &view : windows) {
-      const Axis &outer = view.axes[i - 1], &inner = view.axes[i];
-      mergeable &= !outer.guard && !inner.guard && outer.present == inner.present &&
-                   (!outer.present || outer.stride == inner.stride * inner.size);
-    }
-    if (!mergeable)
+    if (!areOneAxis(windows, i))
       continue;
-    for (View &view : windows) {
-      view.axes[i - 1].stride = view.axes[i].stride;
-      view.axes[i - 1].size = view.axes[i - 1].size * view.axes[i].size;
-      view.axes.erase(view.axes.begin() + static_cast<int64_t>(i));
-    }
+    joinAxes(windows, i);
     loops[i - 1] = loops[i - 1] * loops[i];
     loops.erase(loops.begin() + static_cast<int64_t>(i));
     groups[i - 1].insert(groups[i - 1].end(), groups[i].begin(), groups[i].end());

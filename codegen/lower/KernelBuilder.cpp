@@ -96,6 +96,7 @@ Value KernelBuilder::mul(Value x, Value y) {
 }
 
 Value KernelBuilder::minimum(Value x, Value y) { return arith::MinSIOp::create(b, loc, x, y); }
+Value KernelBuilder::maximum(Value x, Value y) { return b.createOrFold<arith::MaxSIOp>(loc, x, y); }
 Value KernelBuilder::divide(Value x, Value y) { return b.createOrFold<arith::DivUIOp>(loc, x, y); }
 Value KernelBuilder::remainder(Value x, Value y) { return b.createOrFold<arith::RemUIOp>(loc, x, y); }
 Value KernelBuilder::ceilDiv(Value x, int64_t y) { return divide(add(x, constant(y - 1)), constant(y)); }
@@ -279,22 +280,22 @@ Value KernelBuilder::offsetAt(const View &view, ArrayRef<unsigned> which, ArrayR
   return offset;
 }
 
-Value KernelBuilder::memrefOf(const View &view, Value offset, ArrayRef<unsigned> which) {
+Value KernelBuilder::memrefOf(const View &view, Value offset, ArrayRef<unsigned> which, ArrayRef<Value> lengths) {
   SmallVector<OpFoldResult> shape, steps;
   SmallVector<int64_t> staticShape, staticSteps;
-  for (unsigned number : which) {
+  for (auto [position, number] : llvm::enumerate(which)) {
     const Axis &axis = view.axes[number];
     if (!axis.present)
       continue;
-    auto fold = [&](const SizeExpr &size, Value value) -> OpFoldResult {
+    auto fold = [&](const SizeExpr &size) -> OpFoldResult {
       if (auto constant = size.constant())
         return b.getIndexAttr(*constant);
-      return value ? value : index(size);
+      return index(size);
     };
-    shape.push_back(fold(axis.size, {}));
+    shape.push_back(lengths.empty() ? fold(axis.size) : getAsOpFoldResult(lengths[position]));
     // Strides of 0 are not allowed as static layout; dynamic ones may be anything.
-    steps.push_back(axis.guard ? OpFoldResult(strideOf(axis)) : fold(axis.stride, {}));
-    staticShape.push_back(axis.size.constant().value_or(ShapedType::kDynamic));
+    steps.push_back(axis.guard ? OpFoldResult(strideOf(axis)) : fold(axis.stride));
+    staticShape.push_back(getConstantIntValue(shape.back()).value_or(ShapedType::kDynamic));
     staticSteps.push_back(axis.guard ? ShapedType::kDynamic : axis.stride.constant().value_or(ShapedType::kDynamic));
   }
   auto flat = cast<MemRefType>(view.buffer.getType());

@@ -64,6 +64,7 @@ public:
   mlir::Value sub(mlir::Value a, mlir::Value b);
   mlir::Value mul(mlir::Value a, mlir::Value b);
   mlir::Value minimum(mlir::Value a, mlir::Value b);
+  mlir::Value maximum(mlir::Value a, mlir::Value b);
   /// Of sizes and places, which are not negative.
   mlir::Value divide(mlir::Value a, mlir::Value b);
   mlir::Value remainder(mlir::Value a, mlir::Value b);
@@ -104,8 +105,10 @@ public:
   static SizeVector strides(llvm::ArrayRef<SizeExpr> sizes);
   /// How a tensor of `own` sizes is read over loop axes of `sizes` when NumPy broadcasts it.
   View broadcastView(mlir::Value buffer, llvm::ArrayRef<SizeExpr> own, llvm::ArrayRef<SizeExpr> sizes);
-  /// A memref of the present axes of a view, plus `extraOffset`; axes are those in `which`.
-  mlir::Value memrefOf(const View &view, mlir::Value extraOffset, llvm::ArrayRef<unsigned> which);
+  /// A memref of the present axes of a view, plus `extraOffset`; axes are those in `which`, with `lengths` places each
+  /// (empty: all).
+  mlir::Value memrefOf(const View &view, mlir::Value extraOffset, llvm::ArrayRef<unsigned> which,
+                       llvm::ArrayRef<mlir::Value> lengths = {});
   /// stride * index summed over the given axes of a view.
   mlir::Value offsetAt(const View &view, llvm::ArrayRef<unsigned> which, llvm::ArrayRef<mlir::Value> indices);
   mlir::Value strideOf(const Axis &axis);

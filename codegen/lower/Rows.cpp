@@ -3,12 +3,17 @@
 #include "codegen/lower/Rows.h"
 
 #include "codegen/kernel/RowInput.h"
+#include "codegen/kernel/Views.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 
 namespace deepstride {
+
+/// Sums side by side of a reduction along the innermost loop (codegen/cpu), each in a vector where elements are
+/// neighbours.
+static constexpr int64_t rowChains = 4;
 
 RowSpace::RowSpace(KernelBuilder &k, ArrayRef<SizeExpr> shape, ArrayRef<int64_t> reduced) : shape(shape), k(k) {
   for (unsigned axis = 0; axis < shape.size(); ++axis)
@@ -25,16 +30,53 @@ void RowSpace::forEachRow(llvm::function_ref<void(ArrayRef<Value>)> body) {
   k.loop(k.begin, k.end, k.constant(1), [&](Value row) { body(k.delinearize(row, outerSizes)); });
 }
 
-Value RowSpace::window(const View &view, ArrayRef<Value> row) {
-  return k.memrefOf(view, k.offsetAt(view, outer, row), inner);
+RowSpace::Loops RowSpace::loopsOf(ArrayRef<const View *> views, ArrayRef<Value> row) {
+  Loops loops{innerSizes, {}, {}};
+  for (const View *view : views) {
+    loops.starts.push_back(k.offsetAt(*view, outer, row));
+    loops.views.push_back({view->buffer, 0, {}});
+    for (unsigned axis : inner)
+      loops.views.back().axes.push_back(view->axes[axis]);
+  }
+  auto erase = [](auto &axes, size_t i) { axes.erase(axes.begin() + static_cast<int64_t>(i)); };
+  for (size_t i = loops.sizes.size(); i-- > 0;)
+    if (loops.sizes[i].isConstant(1) && loops.sizes.size() > 1) {
+      erase(loops.sizes, i);
+      for (View &view : loops.views)
+        erase(view.axes, i);
+    }
+  for (size_t i = loops.sizes.size(); i-- > 1;)
+    if (areOneAxis(loops.views, i)) {
+      joinAxes(loops.views, i);
+      loops.sizes[i - 1] = loops.sizes[i - 1] * loops.sizes[i];
+      erase(loops.sizes, i);
+    }
+  return loops;
+}
+
+Value RowSpace::windowOf(const Loops &loops, size_t number, const LoopBlock *block) {
+  const View &view = loops.views[number];
+  auto axes = llvm::to_vector(llvm::seq<unsigned>(0, static_cast<unsigned>(loops.sizes.size())));
+  if (!block)
+    return k.memrefOf(view, loops.starts[number], axes);
+  return k.memrefOf(view, k.add(loops.starts[number], k.offsetAt(view, axes, block->from)), axes, block->counts);
 }
 
 AffineMap RowSpace::mapOf(const View &view) {
   SmallVector<AffineExpr> exprs;
-  for (auto [number, axis] : llvm::enumerate(inner))
-    if (view.axes[axis].present)
-      exprs.push_back(getAffineDimExpr(static_cast<unsigned>(number), k.b.getContext()));
-  return AffineMap::get(static_cast<unsigned>(inner.size()), 0, exprs, k.b.getContext());
+  for (auto [axis, walked] : llvm::enumerate(view.axes))
+    if (walked.present)
+      exprs.push_back(getAffineDimExpr(static_cast<unsigned>(axis), k.b.getContext()));
+  return AffineMap::get(static_cast<unsigned>(view.axes.size()), 0, exprs, k.b.getContext());
+}
+
+int64_t RowSpace::chainsOf(const Loops &loops) {
+  if (k.target.lanes <= 1)
+    return 1;
+  bool isContiguous = llvm::all_of(loops.views, [](const View &view) {
+    return !view.axes.back().present || (!view.axes.back().guard && view.axes.back().stride.isConstant(1));
+  });
+  return rowChains * (isContiguous ? k.target.lanes : 1);
 }
 
 Value RowSpace::reduce(ds::ReduceKind kind, Type element, ArrayRef<const View *> views, ArrayRef<Value> row,
@@ -47,41 +89,43 @@ SmallVector<Value> RowSpace::reduce(ArrayRef<ds::ReduceKind> kinds, Type element
                                     ArrayRef<Value> row,
                                     llvm::function_ref<SmallVector<Value>(OpBuilder &, ValueRange)> map) {
   Type type = computeType(element);
+  Loops loops = loopsOf(views, row);
   if (inner.empty()) { // nothing is reduced: a row is one element
     SmallVector<Value> values;
-    for (const View *view : views)
-      values.push_back(memref::LoadOp::create(k.b, k.loc, window(*view, row)));
+    for (size_t number = 0; number < views.size(); ++number)
+      values.push_back(memref::LoadOp::create(k.b, k.loc, windowOf(loops, number)));
     return map(k.b, values);
   }
   // Booleans have no vector type of their own in memory: they are combined as bytes.
   Type cellType = storageType(element) == type || !type.isInteger(1) ? type : storageType(element);
-  SmallVector<Value> inputs, cells;
-  SmallVector<AffineMap> maps;
-  for (const View *view : views) {
-    inputs.push_back(window(*view, row));
-    maps.push_back(mapOf(*view));
-  }
+  SmallVector<Value> cells;
+  SmallVector<AffineMap> maps = llvm::map_to_vector(loops.views, [&](const View &view) { return mapOf(view); });
   for (ds::ReduceKind kind : kinds) {
     Value neutral = neutralElement(k.b, k.loc, kind, element);
     cells.push_back(k.cell(cellType));
     memref::StoreOp::create(k.b, k.loc, type == cellType ? neutral : toStorage(k.b, k.loc, neutral, element),
                             cells.back());
-    maps.push_back(AffineMap::get(static_cast<unsigned>(inner.size()), 0, k.b.getContext()));
+    maps.push_back(AffineMap::get(static_cast<unsigned>(loops.sizes.size()), 0, k.b.getContext()));
   }
-  SmallVector<utils::IteratorType> iterators(inner.size(), utils::IteratorType::reduction);
-  linalg::GenericOp::create(
-      k.b, k.loc, inputs, cells, maps, iterators, [&](OpBuilder &b, Location loc, ValueRange arguments) {
-        SmallVector<Value> totals = map(b, arguments.take_front(inputs.size()));
-        for (auto [kind, total, sum] : llvm::zip_equal(kinds, totals, arguments.take_back(kinds.size()))) {
-          if (type == cellType) {
-            total = emitCombine(b, loc, kind, sum, total, element);
-          } else {
-            Type byte = b.getIntegerType(8, /*isSigned=*/false);
-            total = emitCombine(b, loc, kind, sum, toStorage(b, loc, total, element), byte);
-          }
-        }
-        linalg::YieldOp::create(b, loc, totals);
-      });
+  SmallVector<utils::IteratorType> iterators(loops.sizes.size(), utils::IteratorType::reduction);
+  auto combine = [&](OpBuilder &b, Location loc, ValueRange arguments) {
+    SmallVector<Value> totals = map(b, arguments.take_front(views.size()));
+    for (auto [kind, total, sum] : llvm::zip_equal(kinds, totals, arguments.take_back(kinds.size()))) {
+      if (type == cellType) {
+        total = emitCombine(b, loc, kind, sum, total, element);
+      } else {
+        Type byte = b.getIntegerType(8, /*isSigned=*/false);
+        total = emitCombine(b, loc, kind, sum, toStorage(b, loc, total, element), byte);
+      }
+    }
+    linalg::YieldOp::create(b, loc, totals);
+  };
+  reduceBlocks(k, loops.sizes, chainsOf(loops), element, kinds, cells, [&](const LoopBlock *block) {
+    SmallVector<Value> inputs;
+    for (size_t number = 0; number < views.size(); ++number)
+      inputs.push_back(windowOf(loops, number, block));
+    linalg::GenericOp::create(k.b, k.loc, inputs, cells, maps, iterators, combine);
+  });
   SmallVector<Value> results;
   for (Value cell : cells) {
     Value result = memref::LoadOp::create(k.b, k.loc, cell);
@@ -92,22 +136,24 @@ SmallVector<Value> RowSpace::reduce(ArrayRef<ds::ReduceKind> kinds, Type element
 
 void RowSpace::map(const View &output, Type element, ArrayRef<const View *> views, ArrayRef<Value> row,
                    llvm::function_ref<Value(OpBuilder &, ValueRange)> body, ArrayRef<Value> to) {
-  Value target = window(output, to.empty() ? row : to);
+  SmallVector<const View *> all(views);
+  all.push_back(&output);
+  Loops loops = loopsOf(all, row);
+  if (!to.empty())
+    loops.starts.back() = k.offsetAt(output, outer, to);
+  SmallVector<Value> inputs;
+  for (size_t number = 0; number < all.size(); ++number)
+    inputs.push_back(windowOf(loops, number));
+  Value target = inputs.pop_back_val();
   if (inner.empty()) {
     SmallVector<Value> values;
-    for (const View *view : views)
-      values.push_back(memref::LoadOp::create(k.b, k.loc, window(*view, row)));
+    for (Value input : inputs)
+      values.push_back(memref::LoadOp::create(k.b, k.loc, input));
     memref::StoreOp::create(k.b, k.loc, toStorage(k.b, k.loc, body(k.b, values), element), target);
     return;
   }
-  SmallVector<Value> inputs;
-  SmallVector<AffineMap> maps;
-  for (const View *view : views) {
-    inputs.push_back(window(*view, row));
-    maps.push_back(mapOf(*view));
-  }
-  maps.push_back(mapOf(output));
-  SmallVector<utils::IteratorType> iterators(inner.size(), utils::IteratorType::parallel);
+  SmallVector<AffineMap> maps = llvm::map_to_vector(loops.views, [&](const View &view) { return mapOf(view); });
+  SmallVector<utils::IteratorType> iterators(loops.sizes.size(), utils::IteratorType::parallel);
   linalg::GenericOp::create(k.b, k.loc, inputs, ValueRange{target}, maps, iterators,
                             [&](OpBuilder &b, Location loc, ValueRange arguments) {
                               Value value = body(b, arguments.drop_back());
@@ -292,6 +338,8 @@ static LogicalResult lowerNorm(KernelBuilder &k, Operation *norm, int64_t axis) 
   RowInput input(k, rows, norm->getOperand(0), output);
   if (failed(input.verify()))
     return failure();
+  if (!llvm::all_of(norm->getOperands().drop_front(), llvm::IsaPred<BlockArgument>))
+    return norm->emitOpError("expects scale and bias in memory");
   rows.forEachRow([&](ArrayRef<Value> row) {
     input.emit(row);
     emitNormRow(k, rows, norm, input.view(), output, row);

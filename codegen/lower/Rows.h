@@ -2,7 +2,7 @@
 #ifndef DEEPSTRIDE_CODEGEN_LOWER_ROWS_H
 #define DEEPSTRIDE_CODEGEN_LOWER_ROWS_H
 
-#include "codegen/lower/KernelBuilder.h"
+#include "codegen/lower/Blocks.h"
 
 namespace deepstride {
 
@@ -12,8 +12,6 @@ public:
 
   /// Loops over the rows of [begin, end) with one index per outer axis, and sets the launch grid.
   void forEachRow(llvm::function_ref<void(llvm::ArrayRef<mlir::Value>)> body);
-  /// The part of a view (over all axes of the shape) that lies in one row.
-  mlir::Value window(const View &view, llvm::ArrayRef<mlir::Value> row);
   /// Combines map(elements of the views) over a row; elements arrive as stored.
   mlir::Value reduce(ds::ReduceKind kind, mlir::Type element, llvm::ArrayRef<const View *> views,
                      llvm::ArrayRef<mlir::Value> row,
@@ -34,7 +32,18 @@ public:
   SizeVector outerSizes, innerSizes, shape;
 
 private:
+  /// The loops over a row, and views of it: neighbouring axes along which all views lie without a gap are one loop.
+  struct Loops {
+    SizeVector sizes;
+    llvm::SmallVector<View> views;
+    llvm::SmallVector<mlir::Value> starts; // of each view
+  };
+  Loops loopsOf(llvm::ArrayRef<const View *> views, llvm::ArrayRef<mlir::Value> row);
+  /// A view of the loops, or of the part of it in `block`.
+  mlir::Value windowOf(const Loops &loops, size_t number, const LoopBlock *block = nullptr);
   mlir::AffineMap mapOf(const View &view);
+  /// How many sums run side by side along the last loop: in vectors, or not (codegen/cpu).
+  int64_t chainsOf(const Loops &loops);
 
   KernelBuilder &k;
 };

@@ -154,6 +154,10 @@ Value emitWeight(OpBuilder &b, Location loc, Value difference) {
   return op;
 }
 
+bool addsUp(ds::ReduceKind kind) {
+  return kind != ds::ReduceKind::prod && kind != ds::ReduceKind::max && kind != ds::ReduceKind::min;
+}
+
 Value emitCombine(OpBuilder &b, Location loc, ds::ReduceKind kind, Value x, Value y, Type element) {
   IrScalars emitter(b, loc, x.getType());
   switch (kind) { // one op each, by which lanes can be combined

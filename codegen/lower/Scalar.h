@@ -32,6 +32,8 @@ mlir::Value emitCast(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir
 /// e^difference, what a softmax sums, for a difference to the greatest. In f32 it is 0 instead of subnormal: where
 /// masks hide many scores, processors that assist in making subnormal numbers would take most of the kernel's time.
 mlir::Value emitWeight(mlir::OpBuilder &b, mlir::Location loc, mlir::Value difference);
+/// Whether the reduction is a sum of what it maps elements to.
+bool addsUp(ds::ReduceKind kind);
 /// The combining function of a reduction and its neutral element.
 mlir::Value emitCombine(mlir::OpBuilder &b, mlir::Location loc, ds::ReduceKind kind, mlir::Value x, mlir::Value y,
                         mlir::Type element);

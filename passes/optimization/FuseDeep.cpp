@@ -182,8 +182,10 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     if (llvm::any_of(norm->getUsers(),
                      [&](Operation *user) { return !isa<ds::LinearOp>(user) && region.contains(user); }))
       return "what follows the product reads it, too";
-    if (rounding && (rounding->getBlock() != product->getBlock() ||
-                     !llvm::all_of(rounding->getUsers(), [&](Operation *user) { return region.contains(user); })))
+    if (rounding &&
+        (rounding->getBlock() != product->getBlock() || !llvm::all_of(rounding->getUsers(), [&](Operation *user) {
+           return isa<ds::LinearOp>(user) && region.contains(user); // the epilogue reads memory
+         })))
       return "something else reads it after it is rounded";
     OpSet larger(region);
     larger.insert(norm);

@@ -50,12 +50,12 @@ struct FuseRows : deepstride::impl::FuseRowsBase<FuseRows>, PassReport {
     OpSet region;
     region.insert(anchor);
     region.insert(first);
-    if (llvm::any_of(llvm::drop_begin(anchor->getOperands()), [&](Value value) { return isInside(value, region); }))
+    if (isBeside(first, anchor))
       return;
     for (size_t i = 1; i < region.size() && region.size() < regionLimit; ++i)
       for (Value operand : region[i]->getOperands()) {
         Operation *op = operand.getDefiningOp();
-        if (region.size() < regionLimit && joins(op, anchor) && !isRegionResult(op, region))
+        if (region.size() < regionLimit && joins(op, anchor) && !isRegionResult(op, region) && !isBeside(op, anchor))
           region.insert(op);
       }
     auto moved = dependentsOf(region, anchor);
@@ -74,8 +74,9 @@ struct FuseRows : deepstride::impl::FuseRowsBase<FuseRows>, PassReport {
     return product(sizes.drop_front(layer ? layer.getAxis() : rms ? rms.getAxis() : sizes.size() - 1));
   }
 
-  static bool isInside(Value value, const OpSet &region) {
-    return value.getDefiningOp() && region.contains(value.getDefiningOp());
+  /// Whether the anchor reads the op beside its rows, as a scale or a bias: from memory, before the rows are computed.
+  static bool isBeside(Operation *op, Operation *anchor) {
+    return llvm::is_contained(anchor->getOperands().drop_front(), op->getResult(0));
   }
 
   bool joins(Operation *op, Operation *anchor) {

@@ -70,3 +70,36 @@ def rows_are_computed(folder):
                 bound = 2e-4 if dtype == np.float32 else 1e-11
                 close = np.abs(found[name] - wanted) <= bound * (1 + np.abs(wanted))
                 expect(close.all(), f"{what}: {found[name][~close]} for {wanted[~close]}")
+
+
+@case
+def scales_beside_rows(folder):
+    """What makes a norm's scale or bias is read by what makes its rows, too, next to them or far before."""
+    random = np.random.default_rng([SEED, 33])
+    node = helper.make_node
+    for shape in ((4, 32), (64,)):
+        value = lambda name, sizes=shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes)
+        x, y = (random.standard_normal(shape).astype(np.float32) for _ in range(2))
+        exact, other = x.astype(np.float64), y.astype(np.float64)
+        square, total = exact * exact, np.tanh(exact * exact + other)
+        centred = total - total.mean()
+        layer, root = centred / np.sqrt((centred**2).mean() + 1e-5), total / np.sqrt((total**2).mean() + 1e-5)
+        for name, last, right in (("scale", node("LayerNormalization", ["rows", "s"], ["o"], axis=0), layer * square),
+                                  ("bias", node("LayerNormalization", ["rows", "y", "s"], ["o"], axis=0), layer * other + square),
+                                  ("both", node("LayerNormalization", ["rows", "s", "s"], ["o"], axis=0), layer * square + square),
+                                  ("sum", node("LayerNormalization", ["rows", "sum"], ["o"], axis=0), layer * (square + other)),
+                                  ("rows", node("RMSNormalization", ["rows", "rows"], ["o"], axis=0), root * total),
+                                  ("root", node("RMSNormalization", ["rows", "s"], ["o"], axis=0), root * square)):
+            graph = helper.make_graph([node("Mul", ["x", "x"], ["s"]), node("Add", ["s", "y"], ["sum"]), node("Tanh", ["sum"], ["rows"]), last],
+                                      "beside", [value("x"), value("y")], [value("o", None)])
+            path = folder / f"{name}.onnx"
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11), str(path))
+            results = []
+            for fusion in ("specialized", "generic", "none"):
+                package = folder / f"{name}-{fusion}.dsp"
+                tool("ds-opt", path, "-o", package, f"--fusion={fusion}")
+                results.append(run_package(package, {"x": x, "y": y}, folder)["o"])
+            what = f"{name}, {shape} (DS_SEED={SEED})"
+            expect(len({result.tobytes() for result in results}) == 1, f"{what}: other bits than without fusion")
+            # sums of 128 numbers in f32
+            expect(np.allclose(results[0], right, rtol=2e-5, atol=2e-5), f"{what}: {np.abs(results[0] - right).max()} off")

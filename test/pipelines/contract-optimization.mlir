@@ -51,6 +51,19 @@ func.func @divisors(%x: tensor<4xi64>, %y: tensor<4xi64>) -> tensor<4xi64> {
 
 // -----
 
+func.func @beside(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = ds.fused {
+    %1 = ds.unary exp %x : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = ds.binary add %1, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    // expected-error @+1 {{'ds.rms_norm' violates the contract of phase 'optimization': what an anchor reads beside its rows comes from outside of a fused region}}
+    %3 = ds.rms_norm %2, %1 axis 0 epsilon 1.0e-5 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    ds.yield %3 : tensor<4xf32>
+  } : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
 func.func @reductions(%x: tensor<2x2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
   %0:2 = ds.fused {
     %1 = ds.reduce max %x axes [0] keep false : (tensor<2x2xf32>) -> tensor<2xf32>

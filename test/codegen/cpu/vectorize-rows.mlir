@@ -101,6 +101,28 @@ func.func @reduction(%x: memref<?xf32>, %y: memref<f32>) {
 
 // -----
 
+// Elements that lie apart are four chains of scalars.
+// CHECK-LABEL: func.func @strided_reduction
+// CHECK-NOT: vector
+// CHECK: scf.for {{.*}} step %c4{{.*}} -> (f32, f32, f32, f32)
+// CHECK-COUNT-4: arith.addf
+// CHECK: }
+// CHECK-COUNT-4: arith.addf
+// CHECK: scf.for {{.*}} iter_args({{.*}}) -> (f32)
+// CHECK: memref.store %{{.*}}, %arg1[]
+#id = affine_map<(d0) -> (d0)>
+#none = affine_map<(d0) -> ()>
+func.func @strided_reduction(%x: memref<?xf32, strided<[?]>>, %y: memref<f32>) {
+  linalg.generic {indexing_maps = [#id, #none], iterator_types = ["reduction"]} ins(%x : memref<?xf32, strided<[?]>>) outs(%y : memref<f32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.addf %out, %in : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
 // The greatest and the least are compared, with a flag for NaN of two chains; where one was seen, or a result is 0, they
 // are combined again. A sum beside them is the same either way.
 // CHECK-LABEL: func.func @extremes

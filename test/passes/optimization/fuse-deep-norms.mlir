@@ -137,3 +137,24 @@ func.func @rounded_norm_with_readers(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %
   %2 = ds.linear %1, %w {panel = 16 : i64, columns = 8 : i64, interleave = 2 : i64, wide} : (tensor<?x4xbf16>, tensor<1x2x32xbf16>) -> tensor<?x8xf32>
   return %2, %1 : tensor<?x8xf32>, tensor<?x4xbf16>
 }
+
+// -----
+
+// So is what the epilogue reads after it is rounded, which it reads from memory.
+// CHECK-LABEL: func.func @rounded_norm_read_behind
+// CHECK-NEXT: ds.rms_norm
+// CHECK-NEXT: %[[R:.*]] = ds.cast
+// CHECK-NEXT: ds.fused {
+// CHECK-NEXT: ds.linear %[[R]]
+// CHECK-NEXT: ds.cast %[[R]] to f32
+// CHECK-NEXT: ds.binary add
+func.func @rounded_norm_read_behind(%x: tensor<?x8xf32> {ds.dims = ["n", 8]}, %w: tensor<1x4x32xbf16> {ds.dims = [1, 4, 32]},
+                        %s: tensor<8xf32> {ds.dims = [8]}) -> tensor<?x8xf32> attributes {ds.entry} {
+  // expected-remark @+1 {{does not join the region of 'ds.linear': something else reads it after it is rounded}}
+  %0 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  %1 = ds.cast %0 to bf16 : (tensor<?x8xf32>) -> tensor<?x8xbf16>
+  %2 = ds.linear %1, %w {panel = 16 : i64, columns = 8 : i64, interleave = 2 : i64, wide} : (tensor<?x8xbf16>, tensor<1x4x32xbf16>) -> tensor<?x8xf32>
+  %3 = ds.cast %1 to f32 : (tensor<?x8xbf16>) -> tensor<?x8xf32>
+  %4 = ds.binary add %2, %3 : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %4 : tensor<?x8xf32>
+}

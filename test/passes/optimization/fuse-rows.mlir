@@ -74,6 +74,27 @@ func.func @division(%i: tensor<16x16xi32> {ds.dims = [16, 16]}) -> tensor<16x16x
 
 // -----
 
+// What makes the scale, and what makes the bias, stay out however far before the rows they are read, too: a norm reads
+// both from memory.
+// CHECK-LABEL: func.func @beside
+// CHECK-DAG: %[[S:.*]] = ds.binary mul %arg0, %arg0
+// CHECK-DAG: %[[B:.*]] = ds.unary exp %arg1
+// CHECK: ds.fused {
+// CHECK-NEXT: ds.binary sub %[[B]], %arg0
+// CHECK-NEXT: ds.binary add %[[S]]
+// CHECK-NEXT: ds.layer_norm %{{.*}}, %[[S]], %[[B]]
+func.func @beside(%x: tensor<4x32xf32> {ds.dims = [4, 32]}, %y: tensor<4x32xf32> {ds.dims = [4, 32]})
+    -> tensor<4x32xf32> attributes {ds.entry} {
+  %1 = ds.binary mul %x, %x : (tensor<4x32xf32>, tensor<4x32xf32>) -> tensor<4x32xf32>
+  %2 = ds.unary exp %y : (tensor<4x32xf32>) -> tensor<4x32xf32>
+  %3 = ds.binary sub %2, %x : (tensor<4x32xf32>, tensor<4x32xf32>) -> tensor<4x32xf32>
+  %4 = ds.binary add %1, %3 : (tensor<4x32xf32>, tensor<4x32xf32>) -> tensor<4x32xf32>
+  %5 = ds.layer_norm %4, %1, %2 axis 0 epsilon 1.0e-5 : (tensor<4x32xf32>, tensor<4x32xf32>, tensor<4x32xf32>) -> tensor<4x32xf32>
+  return %5 : tensor<4x32xf32>
+}
+
+// -----
+
 // A loop of its own fills vectors from several short rows.
 // CHECK-LABEL: func.func @short
 // CHECK-NOT: ds.fused
