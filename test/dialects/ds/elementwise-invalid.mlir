@@ -64,6 +64,22 @@ func.func @cast_c1_types(%x: tensor<4xcomplex<f32>>) {
 
 // -----
 
+func.func @dropout_c1_type(%x: tensor<4xi64>) {
+  // expected-error @+1 {{'ds.dropout' op C1: the element type must be a float}}
+  %0 = ds.dropout %x ratio 0.1 stream 0 : (tensor<4xi64>) -> tensor<4xi64>
+  return
+}
+
+// -----
+
+func.func @dropout_c2_ratio(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'ds.dropout' op C2: the ratio must be at least 0 and below 1, found 1}}
+  %0 = ds.dropout %x ratio 1.0 stream 0 : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
 func.func @gelu_c1_type(%x: tensor<4xi64>) {
   // expected-error @+1 {{'ds.gelu' op C1: the element type must be a float}}
   %0 = ds.gelu erf %x : (tensor<4xi64>) -> tensor<4xi64>

@@ -21,6 +21,8 @@ func.func @elementwise(%x: tensor<?x4xf32>, %y: tensor<4xf32>, %c: tensor<4xi1>,
   %7 = ds.cast %i to f32 : (tensor<4xi64>) -> tensor<4xf32>
   // CHECK: ds.gelu erf %{{.*}} : (tensor<?x4xf32>) -> tensor<?x4xf32>
   %8 = ds.gelu erf %x : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  // CHECK: ds.dropout %{{.*}} ratio 1.000000e-01 stream 7 : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  %dropped = ds.dropout %x ratio 1.000000e-01 stream 7 : (tensor<?x4xf32>) -> tensor<?x4xf32>
   // CHECK: ds.bitcast %{{.*}} to i32 : (tensor<?x4xf32>) -> tensor<?x4xi32>
   %9 = ds.bitcast %x to i32 : (tensor<?x4xf32>) -> tensor<?x4xi32>
   return
