@@ -40,7 +40,12 @@ Trainer::Trainer(std::shared_ptr<const Package> package, const SessionOptions &o
 }
 
 void Trainer::checkLabels(const std::vector<TensorView> &views, const RowName &place) const {
-  const std::optional<TrainingInfo> &training = package().manifest().training;
+  ds::checkLabels(package(), fields, views, place);
+}
+
+void checkLabels(const Package &package, const std::vector<TensorInfo> &fields, const std::vector<TensorView> &views,
+                 const RowName &place) {
+  const std::optional<TrainingInfo> &training = package.manifest().training;
   if (!training || !training->classes)
     return;
   for (size_t i = 0; i < fields.size() && i < views.size(); ++i) {

@@ -36,6 +36,14 @@ struct Evaluation {
   std::vector<Tensor> outputs;       // the model's own
 };
 
+// Makes of a row, a sample's place in a batch, what a message calls it.
+using RowName = std::function<std::string(int64_t row)>;
+
+// Checks the labels among the tensors of a batch before anything is computed. Throws Error(InvalidArgument) with row,
+// value and legal values. A package that says nothing of labels has none to check.
+void checkLabels(const Package &package, const std::vector<TensorInfo> &fields, const std::vector<TensorView> &views,
+                 const RowName &place);
+
 class Trainer {
 public:
   // Throws Error(InvalidArgument) where the package was not compiled for training.
@@ -53,9 +61,7 @@ public:
   // The state that a parameter's gradients are added up in.
   static std::string gradientOf(const std::string &parameter) { return parameter + "/gradient"; }
 
-  // Labels are checked before anything is computed. Throws Error(InvalidArgument) with the row, which is a sample's
-  // place in the batch, the value and the legal ones. `place` makes of a row what the message calls it.
-  using RowName = std::function<std::string(int64_t row)>;
+  // As the function, of a micro-batch.
   void checkLabels(const std::vector<TensorView> &views, const RowName &place) const;
 
   // Computes the loss of a micro-batch and adds its gradients, times `weight`, to those of the step; `isFirst` begins

@@ -18,7 +18,7 @@ TrainingRun::TrainingRun(Trainer &trainer, const RunSettings &settings, BatchRea
 }
 
 // "sample 17 of the data", of a micro-batch's row.
-static Trainer::RowName sampleNames(const Batch &batch) {
+static RowName sampleNames(const Batch &batch) {
   return [&batch](int64_t row) {
     return concat("sample ",
                   static_cast<size_t>(row) < batch.samples.size() ? batch.samples[static_cast<size_t>(row)] : row,

@@ -5,6 +5,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/core/Session.h"
 #include "runtime/io/Npz.h"
+#include "runtime/training/Trainer.h"
 
 #include <cstdio>
 
@@ -37,6 +38,7 @@ int gradientsCommand(const Options &options) {
   std::vector<std::string> madeUp;
   Pins pins = parsePins(options.dims);
   std::vector<Tensor> inputs = gatherInputs(entry, given, pins, 0, &madeUp), outputs;
+  checkLabels(*package, entry.inputs, viewsOf(inputs), [](int64_t row) { return concat("sample ", row); });
   restoreStates(session, options, 0);
   session.run(index, viewsOf(inputs), pins, outputs);
   noteRandomInputs(madeUp, options);
