@@ -1,15 +1,11 @@
 // The C API over Package, Session and ThreadsGroup: turns exceptions into statuses, and nothing else.
-#include "ds/runtime.h"
-
+#include "runtime/api/Internal.h"
 #include "runtime/comm/threads/ThreadsGroup.h"
 #include "runtime/core/Session.h"
 #include "runtime/io/Npz.h"
 
-#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <mutex>
-#include <new>
 #include <set>
 
 #ifndef DS_VERSION
@@ -23,32 +19,9 @@ static_assert(int(DS_STATUS_INTERNAL) == int(ds::ErrorCode::Internal) &&
                   int(DS_STATUS_BAD_STATE) == int(ds::ErrorCode::BadState),
               "same order");
 
-struct ds_status {
-  ds_status_code code;
-  std::string message;
-};
+using namespace ds::api;
 
 namespace {
-
-// What ds_tensor_info points to.
-struct InfoStorage {
-  std::vector<std::string> dims;
-  std::vector<const char *> texts;
-  ds_tensor_info info;
-};
-
-std::unique_ptr<InfoStorage> makeInfo(const std::string &name, ds::ElementType type, const ds::SymbolicShape &shape,
-                                      int64_t bound) {
-  auto storage = std::make_unique<InfoStorage>();
-  for (const ds::SizeExpr &dim : shape)
-    storage->dims.push_back(dim.text());
-  for (const std::string &dim : storage->dims)
-    storage->texts.push_back(dim.c_str());
-  storage->info = {name.c_str(), static_cast<ds_type>(type), shape.size(), storage->texts.data(), bound};
-  return storage;
-}
-
-using InfoList = std::vector<std::unique_ptr<InfoStorage>>;
 
 // A guarded entry's output: each size is that of the entry which a call runs.
 void mergeOutput(InfoStorage &storage, const ds::EntryInfo &entry, const ds::SymbolicShape &shape) {
@@ -89,95 +62,7 @@ const ds::EntryGroup &groupAt(const ds::VariantInfo &variant, size_t entry) {
   return variant.groups[entry];
 }
 
-// For when not even a status can be allocated.
-ds_status &outOfMemory() {
-  static ds_status status{DS_STATUS_OUT_OF_MEMORY, "out of memory"};
-  return status;
-}
-
-ds_status *makeStatus(ds::ErrorCode code, const char *message) noexcept {
-  try {
-    return new ds_status{static_cast<ds_status_code>(code), message};
-  } catch (...) {
-    return &outOfMemory();
-  }
-}
-
-template <typename Action> ds_status *guarded(Action action) noexcept {
-  try {
-    action();
-    return nullptr;
-  } catch (const ds::Error &error) {
-    return makeStatus(error.getCode(), error.what());
-  } catch (const std::bad_alloc &) {
-    return makeStatus(ds::ErrorCode::OutOfMemory, "out of memory");
-  } catch (const std::exception &error) {
-    return makeStatus(ds::ErrorCode::Internal, error.what());
-  }
-}
-
-void require(bool isGiven, const char *what) {
-  if (!isGiven)
-    ds::fail(ds::ErrorCode::InvalidArgument, what, " is null");
-}
-
-// Options of callers that were built against an older header are shorter; what they lack is zero.
-template <typename T> T readOptions(const T *given, const char *what) {
-  T options = {};
-  if (!given)
-    return options;
-  if (given->struct_size < sizeof(size_t))
-    ds::fail(ds::ErrorCode::InvalidArgument, what, ".struct_size is ", given->struct_size, ", expected sizeof(", what,
-             ")");
-  std::memcpy(&options, given, std::min(given->struct_size, sizeof(T)));
-  return options;
-}
-
-ds::TensorView viewOf(const ds_tensor &tensor, size_t index) {
-  auto refuse = [&](const char *what) { ds::fail(ds::ErrorCode::InvalidArgument, "input ", index, ": ", what); };
-  if (tensor.struct_size < sizeof(ds_tensor))
-    refuse("struct_size is too small, expected sizeof(ds_tensor)");
-  unsigned type; // a C caller may pass any number
-  static_assert(sizeof(type) == sizeof(tensor.type));
-  std::memcpy(&type, &tensor.type, sizeof(type));
-  if (type >= ds::numElementTypes)
-    refuse("no such type");
-  if (tensor.rank != 0 && !tensor.shape)
-    refuse("shape is null");
-  return {static_cast<ds::ElementType>(type), ds::Shape(tensor.shape, tensor.shape + tensor.rank), tensor.data};
-}
-
-// Inputs in the order of the package: those that have a name by it, the others by their position. Their number is left
-// to the call.
-std::vector<ds::TensorView> orderInputs(const ds::EntryInfo &entry, const ds_tensor *inputs, size_t count) {
-  std::vector<ds::TensorView> views(count);
-  std::vector<bool> isGiven(count, false);
-  for (size_t i = 0; i < count; ++i) {
-    ds::TensorView view = viewOf(inputs[i], i);
-    size_t at = i;
-    if (inputs[i].name && count == entry.inputs.size()) {
-      std::vector<std::string> legal;
-      for (at = 0; at < count && entry.inputs[at].name != inputs[i].name; ++at)
-        legal.push_back(entry.inputs[at].name);
-      if (at == count)
-        ds::fail(ds::ErrorCode::InvalidArgument, "entry '", entry.name, "': input ", i, ": no input '", inputs[i].name,
-                 "', expected one of ", ds::listText(legal), ", or null to go by position");
-    }
-    if (isGiven[at])
-      ds::fail(ds::ErrorCode::InvalidArgument, "entry '", entry.name, "': input '", entry.inputs[at].name,
-               "' is given twice");
-    isGiven[at] = true;
-    views[at] = std::move(view);
-  }
-  return views;
-}
-
 } // namespace
-
-struct ds_package {
-  std::shared_ptr<const ds::Package> package;
-  std::vector<InfoList> lists[3]; // by ds_tensor_list, then entry
-};
 
 struct ds_group {
   std::shared_ptr<ds::ThreadsGroup> group;
@@ -187,22 +72,6 @@ struct ds_session {
   std::unique_ptr<ds::Session> session;
   std::mutex mutex; // of the pins
   ds::Pins pins;
-};
-
-namespace {
-
-struct OutputSet {
-  std::vector<ds::Tensor> tensors;
-  std::vector<std::string> names;
-  std::vector<ds_tensor> views;
-};
-
-} // namespace
-
-// Two sets in turn: a call writes into the memory of the call before the last one, so that the last one's outputs are
-// whole when it fails.
-struct ds_outputs {
-  OutputSet current, spare;
 };
 
 extern "C" {
@@ -296,8 +165,7 @@ ds_status *ds_session_create(const ds_package *package, const ds_session_options
     ds_session_options options = readOptions(given, "ds_session_options");
     ds::SessionOptions sessionOptions;
     sessionOptions.threads = options.threads;
-    if (options.threads > 1024)
-      ds::fail(ds::ErrorCode::InvalidArgument, "threads: found ", options.threads, ", expected at most 1024");
+    checkThreads(options.threads);
     if (options.group)
       sessionOptions.communicator = options.group->group->join(options.rank);
     auto result = std::make_unique<ds_session>();
@@ -330,7 +198,8 @@ ds_status *ds_session_run(ds_session *session, size_t entry, const ds_tensor *in
     require(session && outputs && (inputs || inputCount == 0), "session, outputs or inputs");
     const ds::VariantInfo &variant = session->session->package().variant();
     const ds::EntryGroup &group = groupAt(variant, entry);
-    std::vector<ds::TensorView> views = orderInputs(variant.entries[group.entries[0]], inputs, inputCount);
+    const ds::EntryInfo &first = variant.entries[group.entries[0]];
+    std::vector<ds::TensorView> views = orderInputs("entry '" + first.name + "'", first.inputs, inputs, inputCount);
     ds::Pins pins;
     {
       std::lock_guard<std::mutex> lock(session->mutex);
@@ -345,14 +214,10 @@ ds_status *ds_session_run(ds_session *session, size_t entry, const ds_tensor *in
     OutputSet &results = (*outputs ? *outputs : fresh.get())->spare;
     results.views.clear();
     session->session->run(group.entries[0], views, pins, results.tensors);
-    results.names.clear();
-    for (const ds::TensorInfo &info : variant.entries[group.entries[0]].outputs)
-      results.names.push_back(info.name);
-    for (size_t i = 0; i < results.tensors.size(); ++i) {
-      ds::Tensor &tensor = results.tensors[i];
-      results.views.push_back({sizeof(ds_tensor), results.names[i].c_str(), static_cast<ds_type>(tensor.getType()),
-                               tensor.getShape().size(), tensor.getShape().data(), tensor.data()});
-    }
+    std::vector<std::string> names;
+    for (const ds::TensorInfo &info : first.outputs)
+      names.push_back(info.name);
+    results.describe(std::move(names));
     if (fresh)
       *outputs = fresh.release();
     std::swap((*outputs)->current, (*outputs)->spare);

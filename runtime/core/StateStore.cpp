@@ -94,6 +94,14 @@ std::vector<NamedView> StateStore::views() {
   return result;
 }
 
+void StateStore::zero(const std::string &name) {
+  auto known = states.find(name);
+  if (known == states.end())
+    return;
+  std::memset(known->second.tensor.data(), 0, known->second.tensor.bytes());
+  known->second.fault.clear();
+}
+
 const StateInfo &StateStore::infoFor(const TensorSource::Item &item) const {
   const StateInfo *info = nullptr;
   for (const EntryInfo &entry : package.variant().entries)

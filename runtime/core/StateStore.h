@@ -62,6 +62,8 @@ public:
   // that npyType gives is accepted.
   void restore(const TensorSource &source);
 
+  // Zeros for a state that there is, in its own memory, whatever a failed call left in it.
+  void zero(const std::string &name);
   // One state back to its initial value.
   void forget(const std::string &name) { states.erase(name); }
   // Back to the initial values.

@@ -16,6 +16,8 @@ static size_t findEntry(const Package &package, const std::string &name) {
   fail(ErrorCode::InvalidArgument, "the package has no entry '", name, "': ds-opt writes it with --mode=train");
 }
 
+static bool isScore(const std::string &name) { return name == "loss" || name == "counted" || name == "correct"; }
+
 static bool isOwnNumber(const std::string &name) {
   return name == "loss_weight" || name == "first" || name == "random_seed" || name == "random_step" ||
          name == "random_micro";
@@ -37,6 +39,9 @@ Trainer::Trainer(std::shared_ptr<const Package> package, const SessionOptions &o
   for (const StateInfo &state : live.entry(updater).states)
     if (!others.count(state.name))
       kept.push_back(state.name);
+  for (const TensorInfo &output : live.entry(evaluator).outputs)
+    if (!isScore(output.name))
+      outputNames.push_back(output.name);
 }
 
 void Trainer::checkLabels(const std::vector<TensorView> &views, const RowName &place) const {
@@ -52,6 +57,8 @@ void checkLabels(const Package &package, const std::vector<TensorInfo> &fields, 
     if (fields[i].name != training->labels)
       continue;
     const TensorView &view = views[i];
+    if (view.type != fields[i].type || view.shape.size() != fields[i].shape.size() || !view.data)
+      continue; // the call says what is wrong
     int64_t count = elementCount(view.shape), rows = view.shape.empty() ? 1 : view.shape[0];
     for (int64_t at = 0; at < count; ++at) {
       int64_t label = loadInteger(view.type, view.data, static_cast<size_t>(at));
@@ -111,6 +118,13 @@ void Trainer::forgetGradients() {
   });
 }
 
+void Trainer::zeroGradients() {
+  live.withStates([&](StateStore &states) {
+    for (const std::string &name : names)
+      states.zero(gradientOf(name));
+  });
+}
+
 void Trainer::restoreParameters(Checkpoint &checkpoint) {
   std::set<std::string> missing(names.begin(), names.end()), wanted = missing;
   checkpoint.select([&](const std::string &name) { return wanted.count(name) > 0; });
@@ -131,6 +145,33 @@ void Trainer::touchStates() {
     }
     states.endCall();
   });
+}
+
+std::vector<CheckpointPart> Trainer::parts() {
+  std::set<std::string> parameters(names.begin(), names.end()), optimizer(kept.begin(), kept.end());
+  std::vector<CheckpointPart> parts = {{"parameters", {}}, {"optimizer", {}}};
+  touchStates(); // a checkpoint before the first step has all of them, too
+  live.withStates([&](StateStore &states) {
+    for (NamedView &view : states.views())
+      if (parameters.count(view.name))
+        parts[0].tensors.push_back(view);
+      else if (optimizer.count(view.name))
+        parts[1].tensors.push_back(view);
+  });
+  if (parts[1].tensors.empty())
+    parts.pop_back();
+  return parts;
+}
+
+void Trainer::requireAll(const Checkpoint &checkpoint) const {
+  std::set<std::string> missing(names.begin(), names.end());
+  missing.insert(kept.begin(), kept.end());
+  for (const TensorSource::Item &item : checkpoint.items())
+    missing.erase(item.name);
+  if (!missing.empty())
+    fail(ErrorCode::InvalidArgument, checkpoint.path(), ": has no tensor '", *missing.begin(), "'",
+         missing.size() > 1 ? concat(" and ", missing.size() - 1, " others") : std::string(),
+         ", which the package trains with");
 }
 
 StepResult Trainer::update(const StepNumbers &numbers) {

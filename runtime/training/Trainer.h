@@ -56,6 +56,8 @@ public:
   const std::vector<TensorInfo> &batch() const { return fields; }
   // The parameters' states, by ONNX name.
   const std::vector<std::string> &parameters() const { return names; }
+  // The model's own outputs, by name, as evaluate gives them.
+  const std::vector<std::string> &outputs() const { return outputNames; }
   // The optimizer's states, NAME/exp_avg and so on.
   const std::vector<std::string> &optimizerStates() const { return kept; }
   // The state that a parameter's gradients are added up in.
@@ -72,11 +74,17 @@ public:
   bool accumulates() const { return hasFirst; }
   // After a call that failed: sums of gradients begin anew.
   void forgetGradients();
+  // The same, in the memory that they have.
+  void zeroGradients();
   // The parameters of a checkpoint, without the optimizer's states. Throws Error as StateStore::restore does, and where
   // one is missing.
   void restoreParameters(Checkpoint &checkpoint);
   // Makes all states that checkpoints have, with their first values.
   void touchStates();
+  // What a checkpoint holds of the session: views of parameters and optimizer.
+  std::vector<CheckpointPart> parts();
+  // Throws Error(InvalidArgument) where a checkpoint lacks a tensor that the package trains with.
+  void requireAll(const Checkpoint &checkpoint) const;
   // Updates the parameters by the gradients that were added up.
   StepResult update(const StepNumbers &numbers);
   // The loss and the model's outputs; nothing changes.
@@ -95,7 +103,7 @@ private:
   Session live;
   size_t micro, updater, evaluator;
   std::vector<TensorInfo> fields;
-  std::vector<std::string> names, kept;
+  std::vector<std::string> names, kept, outputNames;
   bool hasFirst = false;
 };
 

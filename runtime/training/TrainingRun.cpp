@@ -4,7 +4,6 @@
 #include "runtime/training/FaultFinder.h"
 
 #include <chrono>
-#include <set>
 
 namespace ds {
 
@@ -105,22 +104,7 @@ TrainingProgress TrainingRun::progress() const {
   return progress;
 }
 
-std::vector<CheckpointPart> TrainingRun::parts() {
-  std::set<std::string> parameters(trainer.parameters().begin(), trainer.parameters().end()),
-      optimizer(trainer.optimizerStates().begin(), trainer.optimizerStates().end());
-  std::vector<CheckpointPart> parts = {{"parameters", {}}, {"optimizer", {}}};
-  trainer.touchStates(); // a checkpoint before the first step has all of them, too
-  trainer.session().withStates([&](StateStore &states) {
-    for (NamedView &view : states.views())
-      if (parameters.count(view.name))
-        parts[0].tensors.push_back(view);
-      else if (optimizer.count(view.name))
-        parts[1].tensors.push_back(view);
-  });
-  if (parts[1].tensors.empty())
-    parts.pop_back();
-  return parts;
-}
+std::vector<CheckpointPart> TrainingRun::parts() { return trainer.parts(); }
 
 void TrainingRun::restore(Checkpoint &checkpoint) {
   const TrainingProgress &progress = checkpoint.progress();
@@ -128,14 +112,7 @@ void TrainingRun::restore(Checkpoint &checkpoint) {
   if (samples != reader.data().samples())
     fail(ErrorCode::InvalidArgument, checkpoint.path(), ": was training on ", samples, " samples, found ",
          reader.data().samples(), " in the data");
-  std::set<std::string> missing(trainer.parameters().begin(), trainer.parameters().end());
-  missing.insert(trainer.optimizerStates().begin(), trainer.optimizerStates().end());
-  for (const TensorSource::Item &item : checkpoint.items())
-    missing.erase(item.name);
-  if (!missing.empty())
-    fail(ErrorCode::InvalidArgument, checkpoint.path(), ": has no tensor '", *missing.begin(), "'",
-         missing.size() > 1 ? concat(" and ", missing.size() - 1, " others") : std::string(),
-         ", which the package trains with");
+  trainer.requireAll(checkpoint);
   LossScaler restored = scaler;
   restored.restore(progress.lossScale);
   reader.seek(progress.loader);

@@ -193,7 +193,80 @@ Json lookupEntry() {
   return entry;
 }
 
+Json scalar(const char *name, const char *type) { return tensor(name, type, {}); }
+
+Json weightState() {
+  Json state = tensor("w", "f32", {"4"});
+  state["initial"] = 0;
+  return state;
+}
+
+Json batchEntry(const char *name) {
+  Json entry = emptyEntry(name);
+  entry["symbols"] = {dim("n")};
+  entry["sizes"] = {"n", "1", "4", "16"};
+  entry["inputs"] = {tensor("x", "f32", {"n", "4"}), tensor("labels", "i64", {"n"})};
+  return entry;
+}
+
+Json microEntry(bool accumulates) {
+  Json entry = batchEntry("micro");
+  entry["inputs"].push_back(scalar("loss_weight", "f64"));
+  if (accumulates)
+    entry["inputs"].push_back(scalar("first", "i1"));
+  entry["outputs"] = {scalar("loss", "f32")};
+  entry["states"] = {weightState(), tensor("w/gradient", "f32", {"4"})};
+  entry["buffers"] = {buffer("input", 0), buffer("input", 1), buffer("input", 2),
+                      buffer("state", 0), buffer("state", 1), buffer("output", 0)};
+  entry["launches"] = {launch("add_gradient", "", {0, 2, 4}, "0", Json::array({result(4, "", {"4"})})),
+                       launch("sum_loss", "/Loss", {0, 3}, "0", Json::array({result(5, "loss", {})}))};
+  return entry;
+}
+
+Json evalEntry() {
+  Json entry = batchEntry("eval");
+  entry["outputs"] = {scalar("loss", "f32"), scalar("counted", "i64"), scalar("correct", "i64"),
+                      tensor("y", "f32", {"n", "4"})};
+  entry["states"] = {weightState()};
+  entry["buffers"] = {buffer("input", 0),  buffer("input", 1),  buffer("state", 0), buffer("output", 0),
+                      buffer("output", 1), buffer("output", 2), buffer("output", 3)};
+  entry["launches"] = {launch("sum_loss", "/Loss", {0, 2}), launch("count_rows", "/Loss", {}),
+                       launch("scale_rows", "/Mul", {0, 2})};
+  return entry;
+}
+
+Json updateEntry() {
+  Json entry = emptyEntry("update");
+  entry["sizes"] = {"1"};
+  for (const char *name : {"learning_rate", "momentum", "step", "loss_scale"})
+    entry["inputs"].push_back(scalar(name, "f64"));
+  entry["outputs"] = {scalar("grad_norm", "f64"), scalar("finite", "i1")};
+  entry["states"] = {weightState(), tensor("w/gradient", "f32", {"4"}), tensor("w/sum", "f32", {"4"})};
+  for (unsigned i = 0; i < 4; ++i)
+    entry["buffers"].push_back(buffer("input", i));
+  for (unsigned i = 0; i < 3; ++i)
+    entry["buffers"].push_back(buffer("state", i));
+  for (unsigned i = 0; i < 2; ++i)
+    entry["buffers"].push_back(buffer("output", i));
+  entry["launches"] = {
+      launch("descend", "", {0, 3, 4, 5, 6}, "0", Json::array({result(4, "", {"4"}), result(6, "", {"4"})}))};
+  return entry;
+}
+
 } // namespace
+
+Json trainingManifest(const Json &values, bool accumulates) {
+  Json manifest = testManifest(), keys = Json::array();
+  for (const auto &[key, value] : values.items())
+    keys.push_back({{"key", key}, {"value", value}});
+  manifest["variants"][0]["entries"] = {evalEntry(), microEntry(accumulates), updateEntry()};
+  manifest["training"] = {{"config", {{"keys", keys}}},
+                          {"labels", "labels"},
+                          {"classes", 3},
+                          {"ignored_label", -100},
+                          {"shifts_labels", false}};
+  return manifest;
+}
 
 Json testManifest() {
   Json variant = {{"mcpu", "x86-64"}, {"features", {"sse2"}}, {"code", "code-x86-64.so"}, {"vector_bits", 128}};

@@ -27,6 +27,9 @@ private:
 // 40 at 64.
 nlohmann::json testManifest();
 
+// The same for its entries of training: one parameter "w" of "weight", and keys of ds_config.json with their values.
+nlohmann::json trainingManifest(const nlohmann::json &values = nlohmann::json::object(), bool accumulates = true);
+
 // Writes model.dsp into the folder and returns its path.
 std::string writePackage(const std::string &folder, const nlohmann::json &manifest = testManifest(),
                          const std::string &name = "model.dsp");

@@ -68,9 +68,8 @@ void addTrainingCommands(CLI::App &app, TrainOptions &options) {
   addCount(train, "--epochs", options.epochs, "stop after so many passes over the data");
   addCheckpoint(train, options);
   train->add_option("--resume", options.resumeTag, "go on from a checkpoint: --resume=TAG, or the latest one")
-      ->expected(0, 1)
-      ->trigger_on_parse()
-      ->each([&options](const std::string &) { options.resumes = true; });
+      ->expected(0, 1);
+  train->parse_complete_callback([train, &options] { options.resumes = train->count("--resume") > 0; });
   addCount(train, "--save-interval", options.saveInterval, "save a checkpoint every so many steps");
   addCount(train, "--keep", options.keep, "checkpoints that remain, the newest ones (all)");
   train->add_option("--client-state", options.clientState, "JSON file to keep in checkpoints")->check(fileName);

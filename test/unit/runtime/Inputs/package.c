@@ -233,11 +233,89 @@ static int32_t mergeEntry(const ds_call *call) {
   return DS_OK;
 }
 
+/* micro, eval, update: a training step of loss = sum of x * w, with gradients that are added up and plain descent whose
+ * state is the sum of what it descended by. micro fails behind its gradients when x begins with more than 1000. */
+static int32_t addGradient(void *const *buffers, const int64_t *sizes, int64_t begin, int64_t end, void *scratch) {
+  const float *x = buffers[0];
+  float *gradient = buffers[2];
+  (void)begin;
+  (void)end;
+  (void)scratch;
+  for (int64_t i = 0; i < 4 * sizes[0]; ++i)
+    gradient[i % 4] += (float)*(const double *)buffers[1] * x[i];
+  return DS_OK;
+}
+static int32_t sumLoss(void *const *buffers, const int64_t *sizes, int64_t begin, int64_t end, void *scratch) {
+  const float *x = buffers[0], *w = buffers[1];
+  float *loss = buffers[2];
+  (void)begin;
+  (void)end;
+  (void)scratch;
+  if (sizes[0] > 0 && x[0] > 1000)
+    return DS_INVALID_VALUE;
+  *loss = 0;
+  for (int64_t i = 0; i < 4 * sizes[0]; ++i)
+    *loss += x[i] * w[i % 4];
+  return DS_OK;
+}
+static int32_t countRows(void *const *buffers, const int64_t *sizes, int64_t begin, int64_t end, void *scratch) {
+  (void)begin;
+  (void)end;
+  (void)scratch;
+  *(int64_t *)buffers[0] = sizes[0];
+  *(int64_t *)buffers[1] = 1;
+  return DS_OK;
+}
+static int32_t descend(void *const *buffers, const int64_t *sizes, int64_t begin, int64_t end, void *scratch) {
+  const double *rate = buffers[0], *scale = buffers[1];
+  const float *gradient = buffers[2];
+  float *w = buffers[3], *sum = buffers[4];
+  double norm = 0;
+  (void)sizes;
+  (void)begin;
+  (void)end;
+  (void)scratch;
+  for (int i = 0; i < 4; ++i)
+    norm += gradient[i] / *scale * (gradient[i] / *scale);
+  *(double *)buffers[5] = norm; /* squared: no sqrt without libm */
+  *(uint8_t *)buffers[6] = norm - norm == 0;
+  for (int i = 0; i < 4 && norm - norm == 0; ++i) {
+    sum[i] += (float)(gradient[i] / *scale);
+    w[i] -= (float)(*rate * gradient[i] / *scale);
+  }
+  return DS_OK;
+}
+static const uint32_t microGradient[] = {0, 2, 4}, microLoss[] = {0, 3, 5}, rowSizes[] = {0};
+static const uint32_t evalLoss[] = {0, 2, 3}, evalCounts[] = {4, 5}, evalScale[] = {0, 2, 6}, evalSizes[] = {2};
+static const uint32_t updateBuffers[] = {0, 3, 5, 4, 6, 7, 8};
+LAUNCH(microFirst, 0, addGradient, 1, DS_NO_SIZE, 1, microGradient, rowSizes);
+LAUNCH(microLast, 1, sumLoss, 1, DS_NO_SIZE, 1, microLoss, rowSizes);
+LAUNCH(evalFirst, 0, sumLoss, 1, DS_NO_SIZE, 1, evalLoss, rowSizes);
+LAUNCH(evalCount, 1, countRows, 1, DS_NO_SIZE, 1, evalCounts, rowSizes);
+LAUNCH(evalLast, 2, scaleRows, 0, 3, 1, evalScale, evalSizes);
+LAUNCH(updateAll, 0, descend, 0, DS_NO_SIZE, 1, updateBuffers, noSizes);
+static int32_t microEntry(const ds_call *call) {
+  RUN(microFirst);
+  RUN(microLast);
+  return DS_OK;
+}
+static int32_t evalEntry(const ds_call *call) {
+  RUN(evalFirst);
+  RUN(evalCount);
+  RUN(evalLast);
+  return DS_OK;
+}
+static int32_t updateEntry(const ds_call *call) {
+  RUN(updateAll);
+  return DS_OK;
+}
+
 static const ds_entry_point entries[] = {
-    {"main", mainEntry},           {"scale", scaleEntry}, {"reshape", reshapeEntry}, {"positive", positiveEntry},
-    {"forgetful", forgetfulEntry}, {"count", countEntry}, {"reduce", reduceEntry},   {"skipped", skippedEntry},
-    {"lookup", lookupEntry},       {"stuck", stuckEntry}, {"advance", advanceEntry}, {"peek", peekEntry},
-    {"history", historyEntry},     {"drift", driftEntry}, {"merge", mergeEntry}};
+    {"main", mainEntry},           {"scale", scaleEntry},  {"reshape", reshapeEntry}, {"positive", positiveEntry},
+    {"forgetful", forgetfulEntry}, {"count", countEntry},  {"reduce", reduceEntry},   {"skipped", skippedEntry},
+    {"lookup", lookupEntry},       {"stuck", stuckEntry},  {"advance", advanceEntry}, {"peek", peekEntry},
+    {"history", historyEntry},     {"drift", driftEntry},  {"merge", mergeEntry},     {"micro", microEntry},
+    {"eval", evalEntry},           {"update", updateEntry}};
 static const ds_package_code code = {sizeof(ds_package_code), DS_ABI_VERSION, sizeof(entries) / sizeof(entries[0]),
                                      entries};
 
