@@ -137,6 +137,7 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
     }
     RoundProductsOptions round;
     round.type = options.round;
+    round.computed = options.trains;
     pm.addPass(createRoundProducts(round));
   }
   if (isScheduled) {

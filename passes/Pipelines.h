@@ -61,6 +61,8 @@ struct OptimizationPipelineOptions : mlir::PassPipelineOptions<OptimizationPipel
   Option<bool> observe{*this, "observe", llvm::cl::desc("run ds-observe-products in the place of quantization"),
                        llvm::cl::init(false)};
   Option<int64_t> first{*this, "first", llvm::cl::desc("as of ds-observe-products"), llvm::cl::init(0)};
+  Option<bool> trains{*this, "trains", llvm::cl::desc("round what is computed while the program runs, too"),
+                      llvm::cl::init(false)};
   Option<std::string> round{*this, "round", llvm::cl::desc("what products multiply in: bf16, f16; empty: f32")};
   Option<bool> activations{*this, "activations", llvm::cl::desc("multiply quantized weights by rows in 8 bits"),
                            llvm::cl::init(false)};

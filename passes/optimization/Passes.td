@@ -120,11 +120,17 @@ def RoundProducts : Pass<"ds-round-products", "::mlir::ModuleOp"> {
     numbers of f16 below 2^-14, which are rounded to multiples of 2^-24, add 2^-25 (|x| + |w| + 2^-25) for each product.
     f16 ends at 65504: a weight with greater finite elements keeps its product in f32, greater elements of rows become
     infinite. Codes of quantized weights stay what they are, only rows are rounded, which changes an element by at most u
-    times the sum over K of |x w|. Fails where no product was rounded, and no attention before. Reports: products rounded; remarks
-    say why one is not.
+    times the sum over K of |x w|.
+
+    With `computed` operands are rounded that are computed while the program runs, too, as in training: those of every
+    product of f32, matmul and convolution included. They are rounded and widened again where they are made, which gives
+    the same numbers.
+
+    Fails where no product was rounded, and no attention before. Reports: products rounded; remarks say why one is not.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
-  let options = [Option<"type", "type", "std::string", "\"bf16\"", "what operands are rounded to: bf16 or f16">];
+  let options = [Option<"type", "type", "std::string", "\"bf16\"", "what operands are rounded to: bf16 or f16">,
+                 Option<"computed", "computed", "bool", "false", "also round what is computed while the program runs">];
 }
 
 def RoundAttention : Pass<"ds-round-attention", "::mlir::ModuleOp"> {

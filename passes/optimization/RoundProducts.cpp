@@ -87,8 +87,11 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
     SmallVector<ds::LinearOp> products;
     getOperation().walk([&](ds::LinearOp op) { products.push_back(op); });
     std::string first;
+    llvm::DenseMap<Value, Value> widened; // what is rounded and f32 again
     for (ds::LinearOp op : products) {
       std::string reason = round(op, recipes, range, rounded);
+      if (!reason.empty() && computed && !op.getScales() && !op.getPanel() && roundInPlace(op, {0, 1}, widened))
+        reason = "";
       if (reason.empty()) {
         count("products rounded");
         continue;
@@ -99,8 +102,13 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
     }
     if (range.isBroken)
       return signalPassFailure();
+    if (computed)
+      getOperation().walk([&](Operation *op) {
+        if (isa<ds::MatmulOp, ds::ConvOp>(op) && roundInPlace(op, {0, 1}, widened))
+          count("products rounded");
+      });
     eraseUnusedRecipes(getOperation());
-    if (rounded.empty() && !hasRoundedAttention()) {
+    if (rounded.empty() && widened.empty() && !hasRoundedAttention()) {
       getOperation().emitError("ds-round-products: no product was rounded: ")
           << (first.empty() ? "there is no product with a weight" : first);
       signalPassFailure();
@@ -115,6 +123,28 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
   }
 
   static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+  /// Rounds operands of f32 where they are made, and widens them again. False where they are no f32.
+  bool roundInPlace(Operation *op, ArrayRef<unsigned> operands, llvm::DenseMap<Value, Value> &widened) {
+    OpBuilder builder(op);
+    Type f32 = builder.getF32Type(), narrow = type == "f16" ? Type(builder.getF16Type()) : Type(builder.getBF16Type());
+    for (unsigned number : operands)
+      if (!typeOf(op->getOperand(number)).getElementType().isF32())
+        return false;
+    for (unsigned number : operands) {
+      Value value = op->getOperand(number);
+      Value &same = widened[value];
+      if (!same) {
+        builder.setInsertionPointAfterValue(value);
+        auto cast = [&](Value from, Type element) {
+          return ds::CastOp::create(builder, op->getLoc(), typeOf(from).clone(element), from, TypeAttr::get(element));
+        };
+        same = cast(cast(value, narrow), f32);
+      }
+      op->setOperand(number, same);
+    }
+    return true;
+  }
 
   /// Why the product stays as it is; empty where it was replaced.
   std::string round(ds::LinearOp op, RecipeBook &recipes, HalfRange &range, llvm::DenseMap<Value, Value> &rounded) {

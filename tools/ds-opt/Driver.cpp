@@ -245,6 +245,7 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
       optimization.mixed = options.quantize.mixed && !options.quantize.activations; // rows need one scale a column
       optimization.activations = options.quantize.activations;
       optimization.round = options.rounds;
+      optimization.trains = options.training.isOn;
       buildOptimizationPipeline(pm, optimization);
     });
   case Phase::Memory:

@@ -1,0 +1,25 @@
+// RUN: ds-opt %s --ds-round-products="type=bf16 computed=true" | FileCheck %s
+// RUN: ds-opt %s --ds-round-products="type=f16 computed=true" | FileCheck %s --check-prefix=HALF
+// RUN: not ds-opt %s --ds-round-products=type=bf16 2>&1 | FileCheck %s --check-prefix=CONSTANT
+// The numbers are checked by test/integration/training_precision_cases.py.
+
+// What is computed while the program runs is rounded where it is made, once for all products, and widened again; f64 stays.
+// CHECK-LABEL: func.func @products
+// CHECK-DAG: %[[XB:.*]] = ds.cast %arg0 to bf16
+// CHECK-DAG: %[[X:.*]] = ds.cast %[[XB]] to f32
+// CHECK-DAG: %[[WB:.*]] = ds.cast %arg1 to bf16
+// CHECK-DAG: %[[W:.*]] = ds.cast %[[WB]] to f32
+// CHECK: %[[Y:.*]] = ds.linear %[[X]], %[[W]]
+// CHECK: %[[G:.*]] = ds.cast %{{.*}} to f32 : (tensor<?x8xbf16>) -> tensor<?x8xf32>
+// CHECK: ds.matmul %[[X]], %[[G]] transpose [true, false]
+// CHECK: ds.matmul %arg2, %arg2
+// HALF: ds.cast %arg0 to f16
+// CONSTANT: remark: product not rounded: its weight is computed while the program runs
+// CONSTANT: error: ds-round-products: no product was rounded
+func.func @products(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<4x8xf32>, %d: tensor<2x2xf64>) -> (tensor<4x8xf32>, tensor<2x2xf64>) attributes {ds.entry} {
+  %0 = ds.linear %x, %w : (tensor<?x4xf32>, tensor<4x8xf32>) -> tensor<?x8xf32>
+  %1 = ds.unary tanh %0 : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  %2 = ds.matmul %x, %1 transpose [true, false] : (tensor<?x4xf32>, tensor<?x8xf32>) -> tensor<4x8xf32>
+  %3 = ds.matmul %d, %d transpose [false, false] : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
+  return %2, %3 : tensor<4x8xf32>, tensor<2x2xf64>
+}
