@@ -34,6 +34,13 @@ void buildGraphPipeline(OpPassManager &pm, const GraphPipelineOptions &options) 
     pm.addPass(createPinDimensions(pin));
   }
   if (options.promote) { // before folding: what is learned is no constant
+    if (!options.head.empty()) {
+      AddHeadOptions head;
+      head.output = options.head;
+      head.classes = options.classes;
+      head.seed = options.seed;
+      pm.addPass(createAddHead(head));
+    }
     if (options.tie)
       pm.addPass(createTieParameters());
     PromoteParametersOptions promote;

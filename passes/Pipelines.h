@@ -14,6 +14,9 @@ struct GraphPipelineOptions : mlir::PassPipelineOptions<GraphPipelineOptions> {
   ListOption<std::string> dims{*this, "dims", llvm::cl::desc("sizes to pin, as name=value")};
   Option<bool> promote{*this, "promote", llvm::cl::desc("make states of the weights that a model learns"),
                        llvm::cl::init(false)};
+  Option<std::string> head{*this, "head", llvm::cl::desc("with promote: the output of ds-add-head; empty: none")};
+  Option<int64_t> classes{*this, "classes", llvm::cl::desc("as of ds-add-head"), llvm::cl::init(0)};
+  Option<uint64_t> seed{*this, "seed", llvm::cl::desc("as of ds-add-head"), llvm::cl::init(0)};
   Option<bool> tie{*this, "tie", llvm::cl::desc("with promote: weights that are stored twice are one parameter"),
                    llvm::cl::init(true)};
   Option<std::string> train{*this, "train", llvm::cl::desc("as of ds-promote-parameters")};

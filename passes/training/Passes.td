@@ -15,6 +15,19 @@ def Differentiate : Pass<"ds-differentiate", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::deepstride::ds::DSDialect", "::deepstride::train::TrainDialect"];
 }
 
+def AddHead : Pass<"ds-add-head", "::mlir::ModuleOp"> {
+  let summary = "put a fresh linear layer on an output";
+  let description = [{
+    The model gets an output `head` of [..., classes]: the output of f32 [..., features] that is named, times `head.weight`
+    [features, classes] plus `head.bias` [classes]. The weight begins uniform within 1 / sqrt(features) by `seed`, the bias
+    with 0.
+  }];
+  let options = [Option<"output", "output", "std::string", "", "the output of the model that it reads">,
+                 Option<"classes", "classes", "int64_t", "0", "how many classes">,
+                 Option<"seed", "seed", "uint64_t", "0", "what the weight is drawn by">];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+}
+
 def TieParameters : Pass<"ds-tie-parameters", "::mlir::ModuleOp"> {
   let summary = "make one of weights that are stored twice";
   let description = [{

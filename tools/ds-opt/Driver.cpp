@@ -72,6 +72,7 @@ private:
   int exitCode(Outcome outcome);
   bool dump(Phase phase, ModuleOp program, StringRef variant);
   bool keepGraph();
+  int64_t headFeatures();
 
   const DriverOptions &options;
   DialectRegistry registry;
@@ -207,6 +208,9 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
         for (const auto &dim : options.dims)
           graph.dims.push_back((dim.getKey() + "=" + Twine(dim.getValue())).str());
       graph.promote = options.training.isOn;
+      graph.head = options.training.head;
+      graph.classes = options.training.classes;
+      graph.seed = options.training.seed;
       graph.tie = !options.training.unties;
       graph.train = options.training.train;
       graph.freeze = options.training.freeze;
@@ -405,6 +409,17 @@ int Driver::compileVariants(Phase last) {
   return exitCode(diagnosedOrBug("the package could not be finished", ""));
 }
 
+/// Of the weight of --head; 0 without one.
+int64_t Driver::headFeatures() {
+  int64_t features = 0;
+  for (auto function : module->getOps<func::FuncOp>())
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (auto state = function.getArgAttrOfType<StringAttr>(i, ds::stateAttr);
+          state && state.getValue() == "head.weight")
+        features = cast<RankedTensorType>(function.getArgument(i).getType()).getDimSize(0);
+  return features;
+}
+
 /// A package that trains keeps the model's graph, so that what it has learned can be written as ONNX again.
 bool Driver::keepGraph() {
   if (!options.training.isOn || !options.isOnnx())
@@ -417,7 +432,8 @@ bool Driver::keepGraph() {
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       if (function.getArgAttr(i, ds::initialAttr))
         names.insert(function.getArgAttrOfType<StringAttr>(i, ds::stateAttr).getValue());
-  auto graph = ::deepstride::onnx::graphWithout(options.input, std::vector<std::string>(names.begin(), names.end()));
+  auto graph = ::deepstride::onnx::graphWithout(options.input, std::vector<std::string>(names.begin(), names.end()),
+                                                {options.training.head, options.training.classes, headFeatures()});
   if (!graph) {
     llvm::errs() << "ds-opt: warning: the package cannot be exported to ONNX: " << llvm::toString(graph.takeError())
                  << "\n";

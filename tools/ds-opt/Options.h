@@ -32,6 +32,9 @@ struct TrainingRequest {
   bool shiftsLabels = false;
   int64_t ignoredLabel = -100;
   std::string train, freeze, noDecay; // regular expressions over initializers' names; empty: not given
+  std::string head;                   // the output that a fresh layer reads; empty: none
+  int64_t classes = 0;                // of that layer
+  uint64_t seed = 0;
   std::string config;                 // ds_config.json; empty: defaults
   bool isStrict = false, printsConfig = false, unties = false;
   std::optional<::ds::config::TrainingConfig> resolved; // by resolveTraining

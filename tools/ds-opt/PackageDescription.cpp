@@ -50,6 +50,10 @@ PackageOptions describeOptions(const DriverOptions &options) {
                                      std::pair("no-decay", &training.noDecay)})
       if (!value->empty())
         add(key, *value, true);
+    if (!training.head.empty()) {
+      add("head", training.head + ":" + std::to_string(training.classes), true);
+      add("seed", std::to_string(training.seed), training.seed != 0);
+    }
     if (training.unties)
       add("untie", "yes", true);
     package.training = ::ds::config::toJson(*training.resolved);

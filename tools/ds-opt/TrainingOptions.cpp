@@ -64,6 +64,22 @@ static const OptionInfo table[] = {
      [](ParsedCommandLine &line, StringRef value) {
        return applyRegex("--no-decay", value, line.options.training.noDecay);
      }},
+    {"--head", Argument::Required, "OUTPUT:CLASSES",
+     "put a fresh linear layer on an output; its logits are the output 'head'",
+     [](ParsedCommandLine &line, StringRef value) {
+       auto [output, classes] = value.rsplit(':');
+       TrainingRequest &training = line.options.training;
+       training.head = output.str();
+       bool isWrong = output.empty() || classes.getAsInteger(10, training.classes) || training.classes < 1 ||
+                      training.classes > 1'000'000;
+       return std::string(
+           isWrong ? "--head expects OUTPUT:CLASSES with 1 to 1000000 classes, found '" + value.str() + "'" : "");
+     }},
+    {"--seed", Argument::Required, "N", "what the weights of --head are drawn by; default: 0",
+     [](ParsedCommandLine &line, StringRef value) {
+       bool isWrong = value.getAsInteger(10, line.options.training.seed);
+       return std::string(isWrong ? "--seed expects an integer of at least 0, found '" + value.str() + "'" : "");
+     }},
     {"--untie", Argument::None, "", "train weights that the model stores twice as two, instead of one",
      [](ParsedCommandLine &line, StringRef) { return line.options.training.unties = true, std::string(); }},
     {"--config", Argument::Required, "FILE", "ds_config.json: optimizer, schedule, batch sizes, precision",
@@ -86,7 +102,7 @@ std::string checkTraining(const DriverOptions &options) {
          {std::pair("--loss", &training.loss), std::pair("--logits", &training.logits),
           std::pair("--labels", &training.labels), std::pair("--train", &training.train),
           std::pair("--freeze", &training.freeze), std::pair("--no-decay", &training.noDecay),
-          std::pair("--config", &training.config)})
+          std::pair("--config", &training.config), std::pair("--head", &training.head)})
       if (!value->empty())
         return std::string(name) + " is about training, found no --mode=train";
     for (auto [name, isGiven] :
@@ -96,10 +112,12 @@ std::string checkTraining(const DriverOptions &options) {
         return std::string(name) + " is about training, found no --mode=train";
     return "";
   }
+  if (training.seed && training.head.empty())
+    return "--seed is about the weights of --head, found no --head";
   bool judges = training.loss == "cross_entropy" || training.loss == "mse";
   if (training.loss.empty())
     return "--mode=train expects --loss=OUTPUT, or --loss=cross_entropy|mse with --logits=NAME and --labels=NAME";
-  if (judges && (training.logits.empty() || training.labels.empty()))
+  if (judges && ((training.logits.empty() && training.head.empty()) || training.labels.empty()))
     return "--loss=" + training.loss + " expects --logits=NAME and --labels=NAME";
   if (!judges && (!training.logits.empty() || !training.labels.empty() || training.shiftsLabels))
     return "--logits, --labels and --shift-labels belong to --loss=cross_entropy and --loss=mse, found --loss=" +
@@ -118,6 +136,8 @@ bool resolveTraining(DriverOptions &options) {
   TrainingRequest &training = options.training;
   if (!training.isOn)
     return true;
+  if (!training.head.empty() && training.logits.empty())
+    training.logits = "head";
   ::ds::config::ReadOptions reading;
   reading.isStrict = training.isStrict;
   ::ds::config::Reading found = training.config.empty() ? ::ds::config::readConfig(defaultConfig, "default")

@@ -49,7 +49,33 @@ static llvm::Error embed(proto::TensorProto &tensor, const std::string &folder) 
   return llvm::Error::success();
 }
 
-llvm::Expected<std::string> graphWithout(const std::string &path, const std::vector<std::string> &names) {
+static void addHead(proto::GraphProto &graph, const AddedHead &head) {
+  auto addTensor = [&](const char *name, std::initializer_list<int64_t> dims) {
+    proto::TensorProto *tensor = graph.add_initializer();
+    tensor->set_name(name);
+    tensor->set_data_type(proto::TensorProto::FLOAT);
+    for (int64_t dim : dims)
+      tensor->add_dims(dim);
+  };
+  auto addNode = [&](const char *kind, const std::string &a, const char *b, const char *result) {
+    proto::NodeProto *node = graph.add_node();
+    node->set_op_type(kind);
+    node->set_name(std::string("head/") + kind);
+    node->add_input(a);
+    node->add_input(b);
+    node->add_output(result);
+  };
+  addTensor("head.weight", {head.features, head.classes});
+  addTensor("head.bias", {head.classes});
+  addNode("MatMul", head.output, "head.weight", "head.product");
+  addNode("Add", "head.product", "head.bias", "head");
+  proto::ValueInfoProto *value = graph.add_output();
+  value->set_name("head");
+  value->mutable_type()->mutable_tensor_type()->set_elem_type(proto::TensorProto::FLOAT);
+}
+
+llvm::Expected<std::string> graphWithout(const std::string &path, const std::vector<std::string> &names,
+                                         const AddedHead &head) {
   llvm::Expected<OpenFile> file = openNamedFile(path);
   if (!file)
     return file.takeError();
@@ -60,6 +86,10 @@ llvm::Expected<std::string> graphWithout(const std::string &path, const std::vec
   if (mapped->bytes().size() > INT32_MAX ||
       !model.ParseFromArray(mapped->bytes().data(), static_cast<int>(mapped->bytes().size())))
     return refuse("expected a ModelProto of at most 2 GiB");
+  if (!head.output.empty() && head.features == 0)
+    return refuse("the layer of --head is not trained");
+  if (!head.output.empty())
+    addHead(*model.mutable_graph(), head);
   llvm::StringSet<> left;
   for (const std::string &name : names)
     left.insert(name);
