@@ -4,10 +4,11 @@
 
 RUN.json has `graph` (what torch_graph.py writes), `data` (.npz), `out` (.npz), `loss` as of torch_oracle.py, `config` (a
 ds_config.json), `steps`, `double`, `rounds` (to f32 what lives on from
-call to call), `threads`, `frozen`. Samples come in order, a last batch of an epoch may be smaller. Writes
+call to call), `threads`, `frozen` and `no_decay` (parts of names), `epochs`. Samples come in order, a last batch of an epoch may be smaller. Writes
 loss, grad_norm, lr and momentum of each step, and the weights after it. Schedules and LAMB are written down here, from their
 formulas; Adagrad and LAMB are NumPy in float64, the other rules are torch.optim. Shares no code with the compiler.
 """
+import itertools
 import json
 import math
 import sys
@@ -109,23 +110,25 @@ class Lamb:
 class Torch:
     """A rule of torch.optim; the rate and the momentum are set before each step."""
 
-    def __init__(self, parameters, kind, p):
+    def __init__(self, parameters, kind, p, spared):
         decay = p.get("weight_decay", 0.0)
+        groups = [{"params": [x for x in parameters if id(x) not in spared], "weight_decay": decay},
+                  {"params": [x for x in parameters if id(x) in spared], "weight_decay": 0.0}]
         if kind == "SGD":
-            self.rule = torch.optim.SGD(parameters, lr=1.0, momentum=p.get("momentum", 0.0), dampening=p.get("dampening", 0.0),
-                                        nesterov=p.get("nesterov", False), weight_decay=decay)
+            self.rule = torch.optim.SGD(groups, lr=1.0, momentum=p.get("momentum", 0.0), dampening=p.get("dampening", 0.0),
+                                        nesterov=p.get("nesterov", False))
         else:
             rule = torch.optim.AdamW if kind == "AdamW" or p.get("adam_w_mode", True) else torch.optim.Adam
-            self.rule = rule(parameters, lr=1.0, betas=p.get("betas", [0.9, 0.999]), eps=p.get("eps", 1e-8), weight_decay=decay)
+            self.rule = rule(groups, lr=1.0, betas=p.get("betas", [0.9, 0.999]), eps=p.get("eps", 1e-8))
         self.kind = kind
 
     def step(self, lr, momentum):
-        group = self.rule.param_groups[0]
-        group["lr"] = lr
-        if self.kind == "SGD":
-            group["momentum"] = momentum
-        else:
-            group["betas"] = momentum, group["betas"][1]
+        for group in self.rule.param_groups:
+            group["lr"] = lr
+            if self.kind == "SGD":
+                group["momentum"] = momentum
+            else:
+                group["betas"] = momentum, group["betas"][1]
         self.rule.step()
 
 
@@ -141,14 +144,15 @@ def round_states(parameters, rule):
             x.copy_(x.float())
 
 
-def optimizer(parameters, config):
+def optimizer(parameters, config, spared):
+    """`spared`: ids of parameters without decay."""
     kind, p = config["optimizer"]["type"], config["optimizer"].get("params", {})
-    return {"Adagrad": Adagrad, "Lamb": Lamb}[kind](parameters, p) if kind in ("Adagrad", "Lamb") else Torch(parameters, kind, p)
+    return {"Adagrad": Adagrad, "Lamb": Lamb}[kind](parameters, p) if kind in ("Adagrad", "Lamb") else Torch(parameters, kind, p, spared)
 
 
-def batches(samples, size):
+def batches(samples, size, epochs):
     """Ranges of samples, epoch after epoch."""
-    while True:
+    for _ in range(epochs):
         for start in range(0, samples, size):
             yield slice(start, min(start + size, samples))
 
@@ -162,19 +166,19 @@ def main():
     data = {name: torch.from_numpy(array) for name, array in np.load(run["data"]).items()}
     if run["double"]:
         data = {name: x.double() if x.is_floating_point() else x for name, x in data.items()}
-    rule = optimizer(list(parameters.values()), config)
-    order = batches(len(next(iter(data.values()))), config["train_micro_batch_size_per_gpu"])
+    spared = {id(x) for name, x in parameters.items() if any(part in name for part in run.get("no_decay", []))}
+    rule = optimizer(list(parameters.values()), config, spared)
+    order = batches(len(next(iter(data.values()))), config["train_micro_batch_size_per_gpu"], run.get("epochs", 1 << 30))
     accumulation = config.get("gradient_accumulation_steps", 1)
     log = {"loss": [], "grad_norm": [], "lr": [], "momentum": []}
     for step in range(run["steps"]):
         for x in parameters.values():
             x.grad = torch.zeros_like(x)
-        losses, sizes = [], []
-        for _ in range(accumulation):
-            rows = next(order)
+        losses, sizes, ranges = [], [], list(itertools.islice(order, accumulation))
+        for rows in ranges:
             found = torch_oracle.run(graph, {**values, **{name: x[rows] for name, x in data.items()}})
             loss = torch_oracle.loss_of(found, run["loss"])
-            (loss / accumulation).backward()
+            (loss / len(ranges)).backward()
             if run.get("rounds"):
                 for x in parameters.values():
                     x.grad.copy_(x.grad.float())

@@ -139,6 +139,47 @@ def adagrad_that_begins_with_sums(folder):
 
 
 @case
+def last_step_of_the_data(folder):
+    """10 batches, three to a step: the last step has one, and its gradient is that of this one."""
+    config, data = settings(("SGD", {"lr": 0.1, "momentum": 0.9}), accumulation=3), bert_data(folder)
+    package = train_package(folder, models.bert(), config, "--reference=f64")
+    train(package, data, "--epochs=1", "--shuffle=off", f"--log={folder / 'log.jsonl'}", f"--checkpoint={folder / 'ck'}")
+    rows, theirs = log_of(folder / "log.jsonl"), by_torch(folder, data, BERT[0], config, 4, double=True, epochs=1)
+    expect([row["samples"] for row in rows] == [12, 24, 36, 37], f"samples of steps: {[row['samples'] for row in rows]}")
+    near("loss", column(rows, "loss"), theirs["loss"], LOSS)
+    near("grad_norm", column(rows, "grad_norm"), theirs["grad_norm"], NORM)
+    same_weights(weights(folder / "ck"), theirs, WEIGHT)
+
+
+@case
+def chosen_parameters(folder):
+    """Some do not decay, others are not trained, and are no part of the norm."""
+    config, data = settings(("AdamW", {"lr": 3e-3, "weight_decay": 0.5})), bert_data(folder)
+    names = [tensor.name for tensor in models.bert().graph.initializer]
+    expect(any("bias" in name for name in names) and any("word" in name for name in names), f"names are {names}")
+    package = train_package(folder, models.bert(), config, "--no-decay=bias|[Nn]orm", "--freeze=word", "--reference=f64")
+    train(package, data, "--steps=15", "--shuffle=off", f"--log={folder / 'log.jsonl'}", f"--checkpoint={folder / 'ck'}")
+    rows = log_of(folder / "log.jsonl")
+    theirs = by_torch(folder, data, BERT[0], config, 15, double=True, no_decay=["bias", "Norm", "norm"], frozen=["word"])
+    near("loss", column(rows, "loss"), theirs["loss"], LOSS)
+    near("grad_norm", column(rows, "grad_norm"), theirs["grad_norm"], NORM)
+    same_weights(weights(folder / "ck"), theirs, WEIGHT)
+
+
+@case
+def mean_squares(folder):
+    g = np.random.default_rng(2)
+    np.savez(folder / "data.npz", x=g.standard_normal((22, 3), np.float32), labels=g.standard_normal((22, 4), np.float32))
+    config = settings(("Adam", {"lr": 0.01}), accumulation=2)
+    package = small_package(folder, config, "--reference=f64", loss="mse")
+    train(package, folder / "data.npz", "--steps=20", "--shuffle=off", f"--log={folder / 'log.jsonl'}", f"--checkpoint={folder / 'ck'}")
+    rows, theirs = log_of(folder / "log.jsonl"), by_torch(folder, folder / "data.npz", "mse|y|labels", config, 20, double=True)
+    near("loss", column(rows, "loss"), theirs["loss"], LOSS)
+    near("grad_norm", column(rows, "grad_norm"), theirs["grad_norm"], NORM)
+    same_weights(weights(folder / "ck"), theirs, WEIGHT)
+
+
+@case
 def gpt_in_single_precision(folder):
     rows, _, theirs = run_both(folder, "gpt", settings("AdamW", accumulation=4, scheduler=CYCLE, gradient_clipping=1.0), 30, reference=False)
     same_rates(rows, theirs)

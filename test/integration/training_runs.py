@@ -36,13 +36,12 @@ def write_config(folder, config, name="ds_config.json"):
     return folder / name
 
 
-def train_package(folder, model, config, *options, name="model.dsp", logits="logits"):
-    """Compiles for cross entropy of `logits`."""
+def train_package(folder, model, config, *options, name="model.dsp", logits="logits", loss="cross_entropy"):
     path = folder / "model.onnx"
     onnx.save(model, path)
     write_config(folder, config)
     shutil.rmtree(folder / name, ignore_errors=True)
-    return compile_model(path, folder, "--mode=train", "--loss=cross_entropy", f"--logits={logits}", "--labels=labels",
+    return compile_model(path, folder, "--mode=train", f"--loss={loss}", f"--logits={logits}", "--labels=labels",
                          f"--config={folder / 'ds_config.json'}", *options, name=name)
 
 
