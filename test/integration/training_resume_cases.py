@@ -8,11 +8,12 @@ import subprocess
 import time
 
 import numpy as np
+import onnx
 
 import training_models as models
 from kit import BIN, case, expect, tool
 from programs import SEED
-from training_runs import (column, log_of, same_state, settings, small_data, small_package, train, train_package, weights, write_config)
+from training_runs import (SMALL, column, log_of, same_state, settings, small_data, small_package, train, train_package, weights, write_config)
 
 CYCLE = "OneCycle", {"cycle_min_lr": 1e-3, "cycle_max_lr": 0.05, "cycle_first_step_size": 7, "cycle_second_step_size": 9, "decay_step_size": 2,
                      "decay_lr_rate": 0.1}
@@ -57,6 +58,24 @@ def stops_at_each_step(folder):
     for stop in range(1, 12):
         same_after_stops(folder, package, data, 12, [stop], "--seed=7")
     same_after_stops(folder, package, data, 12, range(1, 12))
+
+
+@case
+def stops_with_dropout(folder):
+    """Each micro-batch of each step has masks of its own, whatever was stopped between; evaluation has none."""
+    text = SMALL.replace("y = MatMul (t, v)", "ratio = Constant <value_float = 0.5> () d = Dropout (t, ratio) y = MatMul (d, v)")
+    config, data = settings(("SGD", {"lr": 0.0}), micro=11, accumulation=2), small_data(folder)
+    package = train_package(folder, onnx.parser.parse_model(text), config, logits="y")
+    found = {}
+    for seed in (1, 1, 2):
+        train(package, data, "--steps=9", f"--seed={seed}", "--shuffle=off", f"--log={folder / 'log'}", f"--eval-data={data}", "--eval-interval=1")
+        rows = log_of(folder / "log")
+        expect(len(set(column(rows, "loss"))) == 9 and len(set(column(rows, "eval_loss"))) == 1, f"losses: {column(rows, 'loss')}")
+        same = found.setdefault(seed, column(rows, "loss"))
+        expect(np.all(same == column(rows, "loss")), f"seed {seed} drops others the second time")
+    expect(not np.any(found[1] == found[2]), "two seeds drop the same")
+    package = train_package(folder, onnx.parser.parse_model(text), settings("AdamW", micro=3, accumulation=3), logits="y")
+    same_after_stops(folder, package, data, 11, [1, 4, 6], "--seed=5")
 
 
 @case
