@@ -13,7 +13,7 @@ import training_models as models
 from kit import case, expect, onnx_runtime, tool
 from programs import SEED
 from training_curve_cases import bert_data, gpt_data
-from training_runs import (KEYS, column, log_of, safetensors, settings, small_data, small_package, train, train_package, weights, write_config)
+from training_runs import (column, log_of, safetensors, settings, small_data, small_package, train, train_package, weights, write_config)
 
 
 def bits(path):
@@ -216,6 +216,8 @@ def expected_scales(flags, scale, window, hysteresis, least=1):
 @case
 def scaled_losses(folder):
     """Steps that overflow change no bit and advance no schedule; the scale is that of the vector of 2021's scaler."""
+    vector = expected_scales([1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0], 65536, 5, 2)
+    expect(vector == [65536, 32768, 16384, 16384, 16384, 16384, 16384, 32768, 32768, 32768, 32768], f"the vector is {vector}")
     warmup = "WarmupLR", {"warmup_max_lr": 1e-2, "warmup_num_steps": 20}
     data = gpt_data(folder)
     config = settings("AdamW", scheduler=warmup, fp16={"enabled": True, "initial_scale_power": 30, "loss_scale_window": 5, "hysteresis": 2})
