@@ -61,6 +61,18 @@ def stops_at_each_step(folder):
 
 
 @case
+def stops_among_overflows(folder):
+    """The scale, its hysteresis, what was skipped and the schedule go on where they were."""
+    fp16 = {"enabled": True, "initial_scale_power": 26, "loss_scale_window": 3, "hysteresis": 3}
+    package = small_package(folder, settings("AdamW", accumulation=2, scheduler=CYCLE, fp16=fp16))
+    whole = same_after_stops(folder, package, small_data(folder), 24, range(1, 24), "--seed=2")
+    flags = [row["overflow"] for row in log_of(folder / "whole.jsonl")]
+    expect(sum(flags) > 3 and not all(flags[-6:]), f"overflows: {flags}")
+    kept = json.loads((whole / "global_step24/checkpoint.json").read_text())
+    expect(kept["trainer"]["skipped"] == sum(flags) and kept["loss_scale"]["iteration"] == 24, f"kept: {kept['loss_scale']}, {kept['trainer']}")
+
+
+@case
 def stops_with_dropout(folder):
     """Each micro-batch of each step has masks of its own, whatever was stopped between; evaluation has none."""
     text = SMALL.replace("y = MatMul (t, v)", "ratio = Constant <value_float = 0.5> () d = Dropout (t, ratio) y = MatMul (d, v)")
