@@ -1,6 +1,7 @@
 """What users type: data of each kind, evaluation, checkpoints and their export, half precision, faults, and 1,000 mutations."""
 import gzip
 import json
+import os
 import random
 import re
 import shutil
@@ -300,6 +301,26 @@ def numbers_of_the_command_line(folder):
     expect(not faults, "\n".join(faults))
     for options in ([], ["--steps=2", "--resume"], ["--steps=2", "--save-interval=1"], ["--steps=2", "--patience=1"], ["--steps=2", "--tag=x"]):
         train(package, data, *options, code=2, says="ds-run: error: ")
+
+
+@case
+def long_tables(folder):
+    """A table of a schedule is written as it is made, so that its length costs no memory."""
+    package = small_package(folder, settings("AdamW"), "--reference")
+    found = tool("ds-run", "schedule", package, "--steps=300000", "--json")
+    expect(len(json.loads(found.out)) == 300000 and found.peak_mib < 100, f"a table of 300000 rows takes {found.peak_mib:.0f} MiB")
+
+
+@case
+def files_without_end(folder):
+    """What is no regular file is refused, not read for ever."""
+    package, data = small_package(folder, settings("AdamW"), "--reference"), small_data(folder)
+    os.mkfifo(folder / "pipe")
+    for option in (f"--data={folder / 'pipe'}", "--data=/dev/zero", "--client-state=/dev/zero", f"--client-state={folder / 'pipe'}",
+                   f"--client-state={folder}", f"--config={folder / 'pipe'}", f"--eval-data={folder / 'pipe'}"):
+        rest = [] if option.startswith("--data") else [f"--data={data}"]
+        found = tool("ds-run", "train", package, *rest, option, "--steps=1", f"--checkpoint={folder / 'ck'}", code=None, timeout=10, memory_gib=1)
+        expect(found.code in (1, 2) and found.err.startswith("ds-run: error: ") and found.err.count("\n") == 1, f"{found}")
 
 
 def check(found):

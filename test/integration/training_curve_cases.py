@@ -16,7 +16,6 @@ CYCLE = "OneCycle", {"cycle_min_lr": 1e-4, "cycle_max_lr": 3e-3, "cycle_first_st
                      "decay_step_size": 3, "decay_lr_rate": 0.1, "cycle_min_mom": 0.85, "cycle_max_mom": 0.95}
 # A share of the loss, of a norm, of a tensor's norm.
 LOSS, NORM, WEIGHT = 1e-6, 1e-5, 1e-5
-DRIFT = 1e-4  # of a loss in 300 steps of the reference: between calls its states are f32
 
 
 def gpt_data(folder, samples=37):
@@ -249,7 +248,8 @@ def schedules_against_formulas(folder):
 
 @case(slow=True)
 def long_curves(folder):
-    """300 steps of each rule, in double and in single precision. f32 may stray by three times what PyTorch's threads do."""
+    """300 steps of each rule, in double and in single precision. f32 may stray by three times what PyTorch's threads do, or 3e-4
+    of the loss; f64 by three times what PyTorch in double does where it rounds to f32 what lives on from step to step."""
     faults = []
     cycle = "OneCycle", {**CYCLE[1], "cycle_max_lr": 2e-3, "cycle_first_step_size": 100, "cycle_second_step_size": 120}
     for kind, config in (
@@ -267,10 +267,10 @@ def long_curves(folder):
                 rows, ours, theirs = run_both(folder, kind, config, 300, reference)
                 found = column(rows, "loss")
                 if reference:
-                    off = np.abs(found - theirs["loss"])
-                    print(f"{name}: loss is off by {off.max():.3g}, by {off[:50].max():.3g} in the first 50 steps", flush=True)
-                    expect(off.max() <= DRIFT, f"{name}: loss is off by {off.max():.3g}")
-                    near(name + ": early loss", found[:50], theirs["loss"][:50], 2e-6)
+                    rounded = by_torch(folder, folder / "data.npz", (GPT if kind == "gpt" else BERT)[0], config, 300, double=True, rounds=True)
+                    off, drift = np.abs(found - theirs["loss"]), np.max(np.abs(rounded["loss"] - theirs["loss"]))
+                    expect(off.max() <= 3 * drift + 4e-6, f"{name}: loss is off by {off.max():.3g}, by rounded states in PyTorch {drift:.3g}")
+                    expect(off[:50].max() <= 2e-6, f"{name}: loss is off by {off[:50].max():.3g} in the first 50 steps")
                     same_weights(ours, theirs, 1e-3)
                     continue
                 near(name + ": early loss", found[:50], theirs["loss"][:50], 1e-4)
@@ -278,7 +278,6 @@ def long_curves(folder):
                 other = by_torch(folder, data, loss, config, 300, threads=2)
                 spread = max(np.max(np.abs(other["loss"] - theirs["loss"])), 1e-4 * np.max(theirs["loss"]))
                 off = np.max(np.abs(found - theirs["loss"]))
-                print(f"{name}: loss is off by {off:.3g}, PyTorch's threads differ by {spread:.3g}", flush=True)
                 expect(off <= 3 * spread, f"{name}: loss is off by {off:.3g}, PyTorch's threads differ by {spread:.3g}")
             except AssertionError as fault:
                 faults.append(str(fault))
