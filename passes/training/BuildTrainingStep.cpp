@@ -7,6 +7,7 @@
 #include "passes/Report.h"
 #include "passes/training/Dropout.h"
 #include "passes/training/Loss.h"
+#include "passes/training/Parameters.h"
 #include "passes/training/Passes.h"
 #include "passes/training/ReverseSweep.h"
 #include "passes/training/Signature.h"
@@ -36,6 +37,9 @@ public:
       }
     if (!eval)
       return module.emitError() << "expected a model, found no entry";
+    if (failed(checkNames(eval, options.labels, update.optimizer)))
+      return failure();
+    keepWideParameters(eval);
     auto found = SizeAnalysis::run(eval);
     if (failed(found))
       return failure();
@@ -92,6 +96,9 @@ LogicalResult StepBuilder::addLoss() {
   if (failed(number))
     return failure();
   Value value = end->getOperand(*number);
+  // A reference in f64 rounds its outputs; what is judged is what it computed.
+  if (auto cast = value.getDefiningOp<ds::CastOp>(); cast && getElementTypeOrSelf(cast.getInput()).isF64())
+    value = cast.getInput();
   Loss loss{value, {}};
   if (isOutput) {
     if (!isa<FloatType>(b.element(value)) || !product(b.sizes(value)).isConstant(1))

@@ -53,7 +53,8 @@ Loss crossEntropy(DsBuilder &b, Value logits, Value labels, int64_t ignored, boo
   Value sum = b.reduce(ReduceKind::sum, losses, {0}, /*keep=*/false);
   Value best = b.argReduce(ReduceKind::max, scores, 1, /*keep=*/false, /*last=*/false);
   Value hits = b.select(b.binary(BinaryKind::eq, best, targets), counts, b.scalar(b.i64(), 0));
-  return {b.div(sum, b.cast(counted, type)), counted, b.reduce(ReduceKind::sum, hits, {0}, /*keep=*/false)};
+  Value some = b.cast(b.binary(BinaryKind::max, counted, 1.0), type); // of none, the mean is 0
+  return {b.div(sum, some), counted, b.reduce(ReduceKind::sum, hits, {0}, /*keep=*/false)};
 }
 
 Loss meanSquaredError(DsBuilder &b, Value values, Value labels) {

@@ -15,7 +15,7 @@ struct Loss {
 
 /// The mean of -log softmax(logits)[label] over labels other than `ignored`. Logits are [..., classes], labels [...] of
 /// i64 in [0, classes) or `ignored`. With `isShifted`, logits at place i of the last axis but one are compared with the
-/// label at i + 1, as language models are trained; the last place has none. A mean over no label is NaN.
+/// label at i + 1, as language models are trained; the last place has none. A mean over no label is 0.
 Loss crossEntropy(DsBuilder &b, mlir::Value logits, mlir::Value labels, int64_t ignored, bool isShifted);
 
 /// The mean of (values - labels)^2 over all elements, which have the same sizes.

@@ -107,6 +107,10 @@ private:
   }
 
   SmallVector<Value> adagrad(Value sum) {
+    if (settings.initialSum != 0) { // states begin with 0
+      Value isFirst = b.binary(BinaryKind::eq, numbers.step, 1);
+      sum = b.add(sum, own(b.select(isFirst, b.scalar(b.f64(), settings.initialSum), b.scalar(b.f64(), 0))));
+    }
     Value next = b.add(sum, b.mul(g, g));
     Value slowed = b.add(b.mul(b.sub(numbers.step, 1), settings.rateDecay), 1);
     Value rate = own(b.div(numbers.rate, slowed));

@@ -11,14 +11,6 @@ using namespace mlir;
 
 namespace deepstride {
 
-SmallVector<Parameter> parametersOf(func::FuncOp entry) {
-  SmallVector<Parameter> parameters;
-  for (BlockArgument argument : entry.getArguments())
-    if (entry.getArgAttr(argument.getArgNumber(), ds::initialAttr))
-      parameters.push_back({entry.getArgAttrOfType<StringAttr>(argument.getArgNumber(), ds::stateAttr), argument});
-  return parameters;
-}
-
 namespace {
 class UpdateBuilder {
 public:

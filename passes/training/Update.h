@@ -2,22 +2,11 @@
 #ifndef DEEPSTRIDE_PASSES_TRAINING_UPDATE_H
 #define DEEPSTRIDE_PASSES_TRAINING_UPDATE_H
 
-#include "passes/training/Optimizers.h"
+#include "passes/training/Parameters.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace deepstride {
-
-/// An argument of an entry that is a parameter's state.
-struct Parameter {
-  mlir::StringAttr name; // of ONNX
-  mlir::BlockArgument value;
-
-  /// NAME/suffix: of its gradient and of the optimizer's states.
-  std::string stateName(llvm::StringRef suffix) const { return (name.getValue() + "/" + suffix).str(); }
-};
-
-llvm::SmallVector<Parameter> parametersOf(mlir::func::FuncOp entry);
 
 struct UpdateSettings {
   OptimizerSettings optimizer;

@@ -39,6 +39,8 @@ public:
   // epoch. After an Error the position is what it was before the call.
   bool next(Batch &batch);
 
+  // Whether there is no other batch.
+  bool isAtEnd() const { return !order.hasEpoch(normalized(at).epoch); }
   LoaderPosition position() const { return at; }
   // Throws Error(InvalidArgument) for a place that is not in the data: another data set, say.
   void seek(const LoaderPosition &position);

@@ -1,8 +1,10 @@
 #include "runtime/training/Dataset.h"
 
 #include "runtime/core/Error.h"
+
 #include "runtime/core/MappedFile.h"
 #include "runtime/training/DataFields.h"
+#include <filesystem>
 
 #include <algorithm>
 #include <cstring>
@@ -67,6 +69,11 @@ std::unique_ptr<Dataset> openDataset(const std::vector<std::string> &paths, cons
                                      const DatasetOptions &options) {
   if (paths.empty())
     fail(ErrorCode::InvalidArgument, "found no file of data, expected at least one");
+  for (const std::string &path : paths) { // a pipe would be waited for
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(path, error))
+      fail(ErrorCode::Io, path, ": ", error ? error.message() : "expected a file");
+  }
   Kind kind = kindOf(paths[0]);
   for (const std::string &path : paths)
     if (Kind other = kindOf(path); other != kind)

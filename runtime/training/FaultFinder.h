@@ -8,14 +8,17 @@
 
 namespace ds {
 
+// The first element of a tensor that is no finite number; -1 where all are, and for other types than floats.
+int64_t firstFault(const TensorView &view);
+
 // Looks at each result of each launch. A NaN is a fault; an infinity is one where no NaN follows: masks are made of
 // them.
 class FaultFinder : public LaunchObserver {
 public:
   void afterLaunch(const Event &event) override;
 
-  // "NaN in tensor 'x' of node 'y' (kernel z)"; empty: none was there.
-  const std::string &found() const { return nan.empty() ? infinity : nan; }
+  // "NaN in tensor 'x' of node 'y' (kernel z, element 3)", with the first infinity before it; empty: none was there.
+  std::string found() const;
 
 private:
   std::string nan, infinity;

@@ -81,6 +81,18 @@ RandomPlace TrainingRun::placeOf(int64_t step, size_t micro) const {
 }
 
 std::string TrainingRun::findFault() {
+  // What was read comes before what was computed of it.
+  for (size_t i = 0; i < used; ++i)
+    for (size_t field = 0; field < batches[i].tensors.size(); ++field) {
+      TensorView view = batches[i].tensors[field].view();
+      int64_t at = firstFault(view), rows = view.shape.empty() ? 1 : view.shape[0];
+      if (at >= 0)
+        return concat(
+            "step ", count - 1, ": tensor '", reader.data().fields()[field].name, "', which was read, holds ",
+            loadDouble(view.type, view.data, static_cast<size_t>(at)), " in ",
+            sampleNames(batches[i])(at / std::max<int64_t>(elementCount(view.shape) / std::max<int64_t>(rows, 1), 1)),
+            ", ", batches[i].where());
+    }
   FaultFinder finder;
   for (size_t i = 0; i < used && finder.found().empty(); ++i) {
     trainer.microBatch(batches[i].views(), lastScale / static_cast<double>(used), i == 0, placeOf(count - 1, i),

@@ -276,7 +276,7 @@ def numbers_that_are_none(folder):
         arrays["x"][9, 1] = value
         np.savez(folder / "bad.npz", **arrays)
         found = train(package, folder / "bad.npz", "--steps=9", "--shuffle=off", f"--log={folder / 'log'}", f"--checkpoint={folder / 'ck'}",
-                      code=1, says=["step 2: ", "samples 8, 9, 10, 11", "tensor", "node '"])
+                      code=1, says=["step 2: ", "samples 8, 9, 10, 11", "tensor 'x'", "in sample 9"])
         expect(found.err.count("\n") == 1 and not (folder / "ck").exists(), f"{found}")
         rows = log_of(folder / "log")
         expect(len(rows) == 3 and rows[2]["overflow"] and not rows[1]["overflow"], f"{rows}")

@@ -216,6 +216,11 @@ int runMain(int argc, char **argv) {
   TrainOptions training;
   addTrainingCommands(app, training);
 
+  for (int i = 1; i < argc; ++i) // CLI11 would take the next argument for the value
+    if (std::string text = argv[i]; text.rfind("--", 0) == 0 && text.find('=') == text.size() - 1) {
+      std::fprintf(stderr, "ds-run: error: %s: expected a value, found none\n", text.c_str());
+      return Usage;
+    }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {

@@ -90,3 +90,21 @@ func.func @first(%x: tensor<f32> {ds.dims = [], ds.name = "x"}) -> (tensor<f32> 
 func.func @second(%x: tensor<f32> {ds.dims = [], ds.name = "x"}) -> (tensor<f32> {ds.name = "loss"}) attributes {ds.entry} {
   return %x : tensor<f32>
 }
+
+// -----
+
+// expected-error @below {{expected inputs and labels with other names than those that training adds, found 'first'}}
+func.func @taken(%x: tensor<f32> {ds.dims = [], ds.name = "first"}) -> (tensor<f32> {ds.name = "loss"}) attributes {ds.entry} {
+  return %x : tensor<f32>
+}
+
+// -----
+
+ds.recipe @w {
+  %0 = ds.source "model.onnx" [0, 4] : tensor<1xf32>
+  ds.yield %0 : tensor<1xf32>
+}
+// expected-error @below {{'w/gradient' is a parameter, and the name of what training keeps of 'w'}}
+func.func @collides(%x: tensor<f32> {ds.dims = [], ds.name = "x"}, %w: tensor<1xf32> {ds.dims = [1], ds.initial = @w, ds.name = "w", ds.state = "w"}, %g: tensor<1xf32> {ds.dims = [1], ds.initial = @w, ds.name = "w/gradient", ds.state = "w/gradient"}) -> (tensor<f32> {ds.name = "loss"}) attributes {ds.entry} {
+  return %x : tensor<f32>
+}

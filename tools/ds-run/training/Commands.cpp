@@ -45,7 +45,14 @@ void addData(CLI::App *app, TrainOptions &options) {
 }
 
 void addSeed(CLI::App *app, TrainOptions &options) {
-  app->add_option("--seed", options.seed, "of the order of samples (0, or a checkpoint's)");
+  app->add_option("--seed", options.seed, "of the order of samples (0, or a checkpoint's)")
+      ->check([](const std::string &text) { // CLI11 takes -1 for a large number
+        char *end = nullptr;
+        errno = 0;
+        std::strtoull(text.c_str(), &end, 10);
+        bool isLegal = !text.empty() && text[0] >= '0' && text[0] <= '9' && !*end && !errno;
+        return isLegal ? std::string() : "expected an integer of 0 to 2^64 - 1, found '" + text + "'";
+      });
   app->add_option("--shuffle", options.shuffle, "on or off: whether each epoch has an order of its own (on)")
       ->check(CLI::IsMember({"on", "off"}));
 }

@@ -2,6 +2,7 @@
 #include "runtime/core/Error.h"
 #include "tools/ds-run/training/Setup.h"
 
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -22,10 +23,15 @@ int evalCommand(const TrainOptions &options) {
   }
   Score score = evaluate(trainer, data, config.microBatch);
   if (options.run.asJson) {
-    nlohmann::ordered_json result = {{"eval_loss", score.loss},
-                                     {"accuracy", score.accuracy ? nlohmann::ordered_json(*score.accuracy) : nullptr},
-                                     {"samples", score.samples}};
+    nlohmann::ordered_json result = {
+        {"eval_loss", std::isfinite(score.loss) ? nlohmann::ordered_json(score.loss) : nullptr},
+        {"accuracy", score.accuracy ? nlohmann::ordered_json(*score.accuracy) : nullptr},
+        {"samples", score.samples}};
     std::printf("%s\n", result.dump().c_str());
+    return 0;
+  }
+  if (score.counted == 0 && std::isnan(score.loss)) {
+    std::printf("no label of %lld samples counts: all are ignored\n", static_cast<long long>(score.samples));
     return 0;
   }
   std::printf("loss %.6g", score.loss);
@@ -39,16 +45,17 @@ int scheduleCommand(const TrainOptions &options) {
   auto package = loadPackage(options.run.package, options.run);
   Schedule schedule(configOf(*package, options).schedule);
   int64_t steps = options.steps.value_or(100);
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (int64_t step = 0; step < steps; ++step) {
     Rates rates = schedule.at(step);
-    if (options.run.asJson)
-      rows.push_back({{"step", step}, {"lr", rates.lr}, {"momentum", rates.momentum}});
-    else
-      std::printf("%8lld  lr %-12.6g momentum %.6g\n", static_cast<long long>(step), rates.lr, rates.momentum);
+    if (options.run.asJson) {
+      nlohmann::ordered_json row = {{"step", step}, {"lr", rates.lr}, {"momentum", rates.momentum}};
+      std::printf("%s%s", step ? ",\n " : "[", row.dump().c_str());
+      continue;
+    }
+    std::printf("%8lld  lr %-12.6g momentum %.6g\n", static_cast<long long>(step), rates.lr, rates.momentum);
   }
   if (options.run.asJson)
-    std::printf("%s\n", rows.dump(1).c_str());
+    std::printf("]\n");
   return 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 
 namespace ds {
 
@@ -101,8 +102,9 @@ Score evaluate(Trainer &trainer, const std::shared_ptr<const Dataset> &data, int
       score.accuracy = score.counted ? static_cast<double>(correct) / static_cast<double>(score.counted) : 0;
     }
   }
-  if (weights > 0)
-    score.loss /= weights;
+  if (weights == 0) // nothing was judged
+    score.accuracy.reset();
+  score.loss = weights > 0 ? score.loss / weights : std::numeric_limits<double>::quiet_NaN();
   return score;
 }
 

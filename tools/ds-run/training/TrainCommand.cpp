@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -41,6 +42,12 @@ private:
 nlohmann::json readClientState(const std::string &path) {
   if (path.empty())
     return nullptr;
+  std::error_code error;
+  constexpr uintmax_t mostBytes = uintmax_t(1) << 26;
+  if (!std::filesystem::is_regular_file(path, error))
+    fail(ErrorCode::Io, "--client-state: ", path, ": ", error ? error.message() : "expected a file");
+  if (uintmax_t bytes = std::filesystem::file_size(path, error); error || bytes > mostBytes)
+    fail(ErrorCode::Io, "--client-state: ", path, ": found ", bytes, " bytes, expected at most ", mostBytes);
   std::ifstream file(path, std::ios::binary);
   std::stringstream text;
   text << file.rdbuf();
@@ -152,7 +159,8 @@ TrainLoop::TrainLoop(const TrainOptions &options)
 }
 
 bool TrainLoop::isDone() const {
-  return (options.steps && training->steps() >= *options.steps) || (options.patience && worse >= *options.patience);
+  return (options.steps && training->steps() >= *options.steps) || (options.patience && worse >= *options.patience) ||
+         reader->isAtEnd();
 }
 
 std::optional<Score> TrainLoop::maybeEvaluate(bool isLast) {
@@ -161,10 +169,10 @@ std::optional<Score> TrainLoop::maybeEvaluate(bool isLast) {
     return std::nullopt;
   evaluated = training->steps();
   Score score = evaluate(trainer, evalData, config.microBatch);
-  if (score.loss < bestLoss) {
+  if (isDue && score.loss < bestLoss) { // what was stopped early is evaluated at another step: it counts for nothing
     bestLoss = score.loss;
     worse = 0;
-  } else {
+  } else if (isDue) {
     ++worse;
   }
   history.scores.emplace_back(training->steps() - 1, score);
@@ -183,7 +191,7 @@ void TrainLoop::save(bool isLast) {
   progress.clientState = clientState;
   SaveOptions saving;
   saving.tag = isLast ? options.tag : "";
-  saving.keep = static_cast<unsigned>(options.keep.value_or(0));
+  saving.keep = static_cast<unsigned>(std::min<int64_t>(options.keep.value_or(0), std::numeric_limits<int>::max()));
   std::string tag = saveCheckpoint(options.checkpoint, progress, training->parts(), saving);
   savedAt = training->steps();
   watch->say(concat("saved ", options.checkpoint, "/", tag));

@@ -1,0 +1,64 @@
+// States are told from inputs by their attributes.
+#include "passes/training/Parameters.h"
+
+#include "dialects/ds/DsDialect.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+SmallVector<Parameter> parametersOf(func::FuncOp entry) {
+  SmallVector<Parameter> parameters;
+  for (BlockArgument argument : entry.getArguments())
+    if (entry.getArgAttr(argument.getArgNumber(), ds::initialAttr))
+      parameters.push_back({entry.getArgAttrOfType<StringAttr>(argument.getArgNumber(), ds::stateAttr), argument});
+  return parameters;
+}
+
+LogicalResult checkNames(func::FuncOp model, StringRef labels, const OptimizerSettings &optimizer) {
+  llvm::StringSet<llvm::MallocAllocator> inputs, states;
+  for (unsigned i = 0; i < model.getNumArguments(); ++i) {
+    auto state = model.getArgAttrOfType<StringAttr>(i, ds::stateAttr);
+    auto name = state ? state : model.getArgAttrOfType<StringAttr>(i, ds::nameAttr);
+    if (name)
+      (state ? states : inputs).insert(name.getValue());
+  }
+  if (!labels.empty())
+    inputs.insert(labels);
+  for (StringRef own : {"loss_weight", "first", "random_seed", "random_step", "random_micro"})
+    if (inputs.contains(own))
+      return model.emitError() << "expected inputs and labels with other names than those that training adds, found '"
+                               << own << "'";
+  SmallVector<StringRef> suffixes = optimizer.states();
+  suffixes.push_back("gradient");
+  for (const auto &state : states)
+    for (StringRef suffix : suffixes)
+      if (std::string name = (state.getKey() + "/" + suffix).str(); states.contains(name))
+        return model.emitError() << "'" << name << "' is a parameter, and the name of what training keeps of '"
+                                 << state.getKey() << "'";
+  return success();
+}
+
+void keepWideParameters(func::FuncOp model) {
+  auto module = model->getParentOfType<ModuleOp>();
+  SmallVector<Type> types(model.getArgumentTypes());
+  for (Parameter parameter : parametersOf(model)) {
+    auto cast = parameter.value.hasOneUse() ? dyn_cast<ds::CastOp>(*parameter.value.user_begin()) : ds::CastOp();
+    if (!cast || !getElementTypeOrSelf(cast).isF64() || getElementTypeOrSelf(parameter.value).isF64())
+      continue;
+    unsigned number = parameter.value.getArgNumber();
+    auto recipe = module.lookupSymbol<ds::RecipeOp>(model.getArgAttrOfType<FlatSymbolRefAttr>(number, ds::initialAttr));
+    Operation *yield = recipe.getBody().front().getTerminator();
+    OpBuilder builder(yield);
+    yield->setOperand(
+        0, ds::CastOp::create(builder, yield->getLoc(), cast.getType(), yield->getOperand(0), builder.getF64Type()));
+    types[number] = cast.getType();
+    parameter.value.setType(cast.getType());
+    cast.getResult().replaceAllUsesWith(parameter.value);
+    cast.erase();
+  }
+  model.setFunctionType(FunctionType::get(module.getContext(), types, model.getResultTypes()));
+}
+
+} // namespace deepstride
