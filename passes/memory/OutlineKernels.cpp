@@ -40,6 +40,7 @@ public:
   unsigned kernelCount = 0, launchCount = 0, copyCount = 0;
 
 private:
+  void fillSplats(ds::ConstantOp constant);
   void storeConstants(func::FuncOp function);
   void countBeforeAllocating(func::FuncOp function);
   void recordConstraints(func::FuncOp function);
@@ -195,6 +196,35 @@ void KernelOutliner::outline(Operation *op) {
   ++launchCount;
 }
 
+/// Whether a use writes into the buffer of what it reads, so that a constant there would be copied first.
+static bool isWrittenInto(OpOperand &use) {
+  Operation *op = use.getOwner();
+  return isa<scf::WhileOp>(op) || (isa<ds::ScatterNdOp, ds::ScatterElementsOp>(op) && use.getOperandNumber() == 0) ||
+         (isa<ds::InsertOp>(op) && use.getOperandNumber() == 1);
+}
+
+/// Large constants of equal elements that are written into are made where they are needed, instead of being stored.
+void KernelOutliner::fillSplats(ds::ConstantOp constant) {
+  auto splat = dyn_cast<SplatElementsAttr>(constant.getValue());
+  if (!splat ||
+      splat.getNumElements() * ((splat.getElementType().getIntOrFloatBitWidth() + 7) / 8) <= ds::ConstantOp::byteLimit)
+    return;
+  for (OpOperand &use : llvm::make_early_inc_range(constant->getUses())) {
+    if (!isWrittenInto(use))
+      continue;
+    OpBuilder builder(use.getOwner());
+    auto scalar = RankedTensorType::get({}, splat.getElementType());
+    Value one = ds::ConstantOp::create(builder, constant.getLoc(),
+                                       DenseElementsAttr::get(scalar, splat.getSplatValue<Attribute>()));
+    analysis.set(one, {splat.getElementType(), {}, std::nullopt});
+    TensorFacts facts = analysis.facts(constant);
+    Value filled = ds::BroadcastOp::create(builder, constant.getLoc(), constant.getType(), one,
+                                           toAttribute(builder.getContext(), facts.sizes));
+    analysis.set(filled, {facts.elementType, facts.sizes, std::nullopt});
+    use.set(filled);
+  }
+}
+
 void KernelOutliner::storeConstants(func::FuncOp function) {
   llvm::DenseMap<Attribute, FlatSymbolRefAttr> stored;
   function.walk([&](ds::ConstantOp constant) {
@@ -302,6 +332,9 @@ LogicalResult KernelOutliner::run(func::FuncOp function) {
   recordConstraints(function);
   function.walk([](ds::RequireOp condition) { condition.erase(); });
   countBeforeAllocating(function);
+  SmallVector<ds::ConstantOp> constants;
+  function.walk([&](ds::ConstantOp constant) { constants.push_back(constant); });
+  llvm::for_each(constants, [&](ds::ConstantOp constant) { fillSplats(constant); });
   copyCount += insertCopies(function, analysis);
   storeConstants(function);
   SmallVector<Operation *> work;

@@ -7,7 +7,9 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <elf.h>
+#include <sys/mman.h>
 #include <tuple>
+#include <unistd.h>
 
 namespace ds {
 namespace {
@@ -168,6 +170,14 @@ void Package::openCode() {
       fail(ErrorCode::BadPackage, name, ": has no entry '", entry.name, "', which the manifest lists");
     functions.push_back(function);
   }
+}
+
+void Package::releaseConstant(size_t index) const {
+  auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)), begin = reinterpret_cast<uintptr_t>(constant(index));
+  uintptr_t end = (begin + variant().constants[index].bytes) / page * page;
+  begin = (begin + page - 1) / page * page;
+  if (begin < end) // advice: that it could not be taken changes nothing
+    (void)madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
 }
 
 size_t Package::entryIndex(const std::string &name) const {

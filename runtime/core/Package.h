@@ -29,6 +29,9 @@ public:
   const VariantInfo &variant() const { return contents.variants[chosen]; }
   const uint8_t *constant(size_t index) const { return weights.data() + variant().constants[index].offset; }
 
+  // Says that a constant will not be read soon: its pages need not stay in memory. They come back when they are read.
+  void releaseConstant(size_t index) const;
+
   // The entry's number; an empty name is the first. The name of a group gives the group's first entry, which stands for
   // all of them. Throws Error(InvalidArgument) with the legal names.
   size_t entryIndex(const std::string &name) const;

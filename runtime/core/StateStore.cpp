@@ -54,8 +54,10 @@ State &StateStore::acquire(const StateInfo &info, const Shape &shape) {
     if (constant.bytes != tensor.bytes())
       fail(ErrorCode::BadPackage, "state '", info.name, "': initial constant '", constant.name, "' has ",
            constant.bytes, " bytes, expected ", tensor.bytes());
-    if (tensor.bytes() != 0)
+    if (tensor.bytes() != 0) {
       std::memcpy(tensor.data(), package.constant(*info.initial), tensor.bytes());
+      package.releaseConstant(*info.initial); // a model in training would be in memory twice
+    }
   }
   State &state = states[info.name];
   state.tensor = std::move(tensor);

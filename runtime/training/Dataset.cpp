@@ -71,8 +71,8 @@ std::unique_ptr<Dataset> openDataset(const std::vector<std::string> &paths, cons
     fail(ErrorCode::InvalidArgument, "found no file of data, expected at least one");
   for (const std::string &path : paths) { // a pipe would be waited for
     std::error_code error;
-    if (!std::filesystem::is_regular_file(path, error))
-      fail(ErrorCode::Io, path, ": ", error ? error.message() : "expected a file");
+    if (std::filesystem::is_other(path, error))
+      fail(ErrorCode::Io, path, ": is a pipe or a device, expected a file of data");
   }
   Kind kind = kindOf(paths[0]);
   for (const std::string &path : paths)

@@ -318,3 +318,18 @@ func.func @another_size(%x: tensor<4xf32> {ds.dims = [4]}, %s: tensor<?xf32> {ds
   %0 = ds.unary exp %x : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// Zeros that are added to are made where they are needed: stored, they would be copied first.
+// CHECK-LABEL: func.func @into_zeros
+// CHECK-NOT: ds.weight
+// CHECK: %[[Z:.*]] = ds.launch @{{broadcast_[0-9]+}}
+// CHECK: ds.launch @{{scatter_nd_[0-9]+}}(%[[Z]]
+// CHECK-SAME: in_place = array<i64: 0>
+func.func @into_zeros(%i: tensor<?x1xi64> {ds.dims = ["n", 1]}, %u: tensor<?x32xf32> {ds.dims = ["n", 32]}) -> tensor<61x32xf32>
+    attributes {ds.entry} {
+  %zero = ds.constant dense<0.0> : tensor<61x32xf32>
+  %0 = ds.scatter_nd add %zero, %i, %u : (tensor<61x32xf32>, tensor<?x1xi64>, tensor<?x32xf32>) -> tensor<61x32xf32>
+  return %0 : tensor<61x32xf32>
+}
