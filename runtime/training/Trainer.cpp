@@ -8,7 +8,7 @@
 
 namespace ds {
 
-static size_t findEntry(const Package &package, const std::string &name) {
+size_t trainingEntry(const Package &package, const std::string &name) {
   const std::vector<EntryInfo> &entries = package.variant().entries;
   for (size_t i = 0; i < entries.size(); ++i)
     if (entries[i].name == name)
@@ -24,8 +24,8 @@ static bool isOwnNumber(const std::string &name) {
 }
 
 Trainer::Trainer(std::shared_ptr<const Package> package, const SessionOptions &options)
-    : live(std::move(package), options), micro(findEntry(live.package(), "micro")),
-      updater(findEntry(live.package(), "update")), evaluator(findEntry(live.package(), "eval")) {
+    : live(std::move(package), options), micro(trainingEntry(live.package(), "micro")),
+      updater(trainingEntry(live.package(), "update")), evaluator(trainingEntry(live.package(), "eval")) {
   for (const TensorInfo &input : live.entry(micro).inputs)
     if (!isOwnNumber(input.name))
       fields.push_back(input);

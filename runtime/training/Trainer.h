@@ -44,6 +44,9 @@ using RowName = std::function<std::string(int64_t row)>;
 void checkLabels(const Package &package, const std::vector<TensorInfo> &fields, const std::vector<TensorView> &views,
                  const RowName &place);
 
+// The entry of that name. Throws Error(InvalidArgument) where the package was not compiled for training.
+size_t trainingEntry(const Package &package, const std::string &name);
+
 class Trainer {
 public:
   // Throws Error(InvalidArgument) where the package was not compiled for training.

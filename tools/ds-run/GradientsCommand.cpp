@@ -11,14 +11,6 @@
 
 namespace ds {
 
-size_t trainingEntry(const Package &package, const std::string &name) {
-  const std::vector<EntryInfo> &entries = package.variant().entries;
-  for (size_t i = 0; i < entries.size(); ++i)
-    if (entries[i].name == name)
-      return i;
-  fail(ErrorCode::InvalidArgument, "the package has no entry '", name, "': ds-opt writes it with --mode=train");
-}
-
 int gradientsCommand(const Options &options) {
   auto package = loadPackage(options.package, options);
   SessionOptions sessionOptions;

@@ -39,8 +39,5 @@ int inspectCommand(const Options &options);
 int profileCommand(const Options &options);
 int gradientsCommand(const Options &options);
 
-// The entry of that name. Throws Error(InvalidArgument) where the package was not compiled for training.
-size_t trainingEntry(const Package &package, const std::string &name);
-
 } // namespace ds
 #endif

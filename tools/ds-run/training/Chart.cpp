@@ -1,13 +1,13 @@
 #include "tools/ds-run/training/Chart.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/core/MappedFile.h"
 #include "tools/ds-run/Markup.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
+#include <limits>
 
 namespace ds {
 namespace {
@@ -115,15 +115,9 @@ void writePage(const std::string &path, const std::string &title, const std::str
       ".grid { stroke: #e4e4e4; } table { border-collapse: collapse; } td { padding: 2px 12px 2px 0; }</style></head>\n"
       "<body><h1>",
       escapeMarkup(title), "</h1>\n", body, "</body></html>\n");
-  std::string temporary = path + ".tmp";
-  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-  file << page;
-  file.close();
-  std::error_code error;
-  if (file)
-    std::filesystem::rename(temporary, path, error);
-  if (!file || error)
-    fail(ErrorCode::Io, path, ": cannot write", error ? ": " + error.message() : std::string());
+  AtomicFile file(path);
+  file.write(page.data(), page.size());
+  file.commit();
 }
 
 } // namespace ds

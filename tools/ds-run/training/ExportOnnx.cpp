@@ -5,45 +5,14 @@
 
 #include "onnx-ml.pb.h"
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
+#include <optional>
 
 namespace ds {
 namespace {
 
 using Proto = onnx::TensorProto;
-
-// A file under a temporary name until all is written.
-class WholeFile {
-public:
-  explicit WholeFile(const std::string &path)
-      : path(path), temporary(path + ".tmp"), file(temporary, std::ios::binary | std::ios::trunc) {}
-  ~WholeFile() {
-    std::error_code ignored;
-    if (!isDone)
-      std::filesystem::remove(temporary, ignored);
-  }
-  void write(const void *data, size_t bytes) {
-    file.write(static_cast<const char *>(data), static_cast<std::streamsize>(bytes));
-  }
-  void finish() {
-    file.close();
-    std::error_code error;
-    if (file)
-      std::filesystem::rename(temporary, path, error);
-    if (!file || error)
-      fail(ErrorCode::Io, path, ": cannot write: ", error ? error.message() : std::strerror(errno));
-    isDone = true;
-  }
-
-private:
-  std::string path, temporary;
-  std::ofstream file;
-  bool isDone = false;
-};
 
 // The elements as the graph's type has them, in its order.
 std::string bytesFor(const Proto &tensor, const NamedView &given, bool isTransposed) {
@@ -97,7 +66,7 @@ void exportOnnx(const Package &package, const std::vector<NamedView> &tensors, c
         left[tied.name] = {kept->second.first, tied.isTransposed};
       }
   constexpr uint64_t largest = 0x7fff0000; // of a protobuf message
-  std::optional<WholeFile> outside;
+  std::optional<AtomicFile> outside;
   std::string outsideName = std::filesystem::path(path).filename().string() + ".data";
   if (bytes > largest)
     outside.emplace(path + ".data");
@@ -132,11 +101,11 @@ void exportOnnx(const Package &package, const std::vector<NamedView> &tensors, c
   std::string text;
   if (!model.SerializeToString(&text))
     fail(ErrorCode::Internal, "the model could not be serialized");
-  WholeFile file(path);
+  AtomicFile file(path);
   file.write(text.data(), text.size());
   if (outside)
-    outside->finish();
-  file.finish();
+    outside->commit();
+  file.commit();
 }
 
 } // namespace ds

@@ -1,11 +1,11 @@
 #include "tools/ds-run/training/TrainingLog.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/core/MappedFile.h"
 
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 
 namespace ds {
@@ -40,20 +40,16 @@ static void keepEarlierLines(const std::string &path, int64_t firstStep) {
   std::ifstream old(path);
   if (!old)
     return;
-  std::string temporary = path + ".tmp", line;
-  std::ofstream kept(temporary, std::ios::trunc);
+  std::string kept, line;
   while (std::getline(old, line)) {
     nlohmann::json step = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (step.is_object() && step.contains("step") && step["step"].is_number_integer() &&
         step["step"].get<int64_t>() < firstStep)
-      kept << line << '\n';
+      kept += line + '\n';
   }
-  kept.close();
-  std::error_code error;
-  if (kept)
-    std::filesystem::rename(temporary, path, error);
-  if (!kept || error)
-    fail(ErrorCode::Io, path, ": cannot write: ", error ? error.message() : std::strerror(errno));
+  AtomicFile file(path);
+  file.write(kept.data(), kept.size());
+  file.commit();
 }
 
 TrainingLog::TrainingLog(const std::string &path, int64_t firstStep) : path(path) {
