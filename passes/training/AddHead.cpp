@@ -5,6 +5,7 @@
 //                       =>    %head = %pooled x %w + %b; return %pooled, %head
 #include "dialects/ds/DsBuilder.h"
 #include "passes/Report.h"
+#include "passes/training/Parameters.h"
 #include "passes/training/Passes.h"
 
 #include <cmath>
@@ -30,28 +31,18 @@ struct AddHead : impl::AddHeadBase<AddHead>, PassReport {
   using Base::Base;
 
   void runOnOperation() override {
-    func::FuncOp entry;
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr(ds::entryAttr)) {
-        if (entry)
-          return fail(function, "expected a model of one entry, found several");
-        entry = function;
-      }
-    if (!entry)
-      return fail(getOperation(), "expected a model, found no entry");
+    auto entry = entryOf(getOperation());
+    if (failed(entry))
+      return signalPassFailure();
     if (classes < 1)
-      return fail(entry, "--head: expected at least one class, found " + std::to_string(classes));
-    std::string legal;
-    for (unsigned i = 0; i < entry.getNumResults(); ++i) {
-      auto own = entry.getResultAttrOfType<StringAttr>(i, ds::nameAttr);
-      if (own && own.getValue() == "head")
-        return fail(entry, "--head: the model has an output 'head' already");
-      legal += (i ? ", '" : "'") + (own ? own.str() : "") + "'";
-    }
-    for (unsigned i = 0; i < entry.getNumResults(); ++i)
-      if (auto own = entry.getResultAttrOfType<StringAttr>(i, ds::nameAttr); own && own.getValue() == output)
-        return add(entry, i);
-    fail(entry, "--head: expected an output of the model, found '" + output + "'; legal are " + legal);
+      return fail(*entry, "--head: expected at least one class, found " + std::to_string(classes));
+    for (unsigned i = 0; i < entry->getNumResults(); ++i)
+      if (auto own = entry->getResultAttrOfType<StringAttr>(i, ds::nameAttr); own && own.getValue() == "head")
+        return fail(*entry, "--head: the model has an output 'head' already");
+    auto number = outputNamed(*entry, output, "head");
+    if (failed(number))
+      return signalPassFailure();
+    add(*entry, *number);
   }
 
   void fail(Operation *op, const Twine &why) {

@@ -29,14 +29,10 @@ public:
       : module(module), update(update), options(options), report(report) {}
 
   LogicalResult run() {
-    for (auto function : module.getOps<func::FuncOp>())
-      if (function->hasAttr(ds::entryAttr)) {
-        if (eval)
-          return function.emitError() << "expected a model of one entry, found several";
-        eval = function;
-      }
-    if (!eval)
-      return module.emitError() << "expected a model, found no entry";
+    auto entry = entryOf(module);
+    if (failed(entry))
+      return failure();
+    eval = *entry;
     if (failed(checkNames(eval, options.labels, update.optimizer)))
       return failure();
     keepWideParameters(eval);
@@ -63,19 +59,6 @@ private:
     return b;
   }
 
-  /// The number of the result of that name.
-  FailureOr<unsigned> resultOf(StringRef name, StringRef option) {
-    std::string legal;
-    for (unsigned i = 0; i < eval.getNumResults(); ++i) {
-      auto own = eval.getResultAttrOfType<StringAttr>(i, ds::nameAttr);
-      if (own && own.getValue() == name)
-        return i;
-      legal += (legal.empty() ? "'" : ", '") + (own ? own.str() : "") + "'";
-    }
-    return eval.emitError() << "--" << option << ": expected an output of the model, found '" << name << "'; legal are "
-                            << legal;
-  }
-
   LogicalResult addLoss();
   void finishEval();
   LogicalResult buildMicro(func::FuncOp micro);
@@ -92,7 +75,7 @@ LogicalResult StepBuilder::addLoss() {
   Operation *end = eval.getBody().front().getTerminator();
   DsBuilder b = builderAt(end, analysis);
   bool isOutput = options.loss != "cross_entropy" && options.loss != "mse";
-  auto number = resultOf(isOutput ? options.loss : options.logits, isOutput ? "loss" : "logits");
+  auto number = outputNamed(eval, isOutput ? options.loss : options.logits, isOutput ? "loss" : "logits");
   if (failed(number))
     return failure();
   Value value = end->getOperand(*number);

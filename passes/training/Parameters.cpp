@@ -16,6 +16,31 @@ SmallVector<Parameter> parametersOf(func::FuncOp entry) {
   return parameters;
 }
 
+FailureOr<func::FuncOp> entryOf(ModuleOp model) {
+  func::FuncOp entry;
+  for (auto function : model.getOps<func::FuncOp>())
+    if (function->hasAttr(ds::entryAttr)) {
+      if (entry)
+        return function.emitError() << "expected a model of one entry, found several";
+      entry = function;
+    }
+  if (!entry)
+    return model.emitError() << "expected a model, found no entry";
+  return entry;
+}
+
+FailureOr<unsigned> outputNamed(func::FuncOp entry, StringRef name, StringRef option) {
+  std::string legal;
+  for (unsigned i = 0; i < entry.getNumResults(); ++i) {
+    auto own = entry.getResultAttrOfType<StringAttr>(i, ds::nameAttr);
+    if (own && own.getValue() == name)
+      return i;
+    legal += (legal.empty() ? "'" : ", '") + (own ? own.str() : "") + "'";
+  }
+  return entry.emitError() << "--" << option << ": expected an output of the model, found '" << name << "'; legal are "
+                           << legal;
+}
+
 LogicalResult checkNames(func::FuncOp model, StringRef labels, const OptimizerSettings &optimizer) {
   llvm::StringSet<llvm::MallocAllocator> inputs, states;
   for (unsigned i = 0; i < model.getNumArguments(); ++i) {

@@ -5,6 +5,7 @@
 #include "passes/training/Optimizers.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
 
 namespace deepstride {
 
@@ -18,6 +19,11 @@ struct Parameter {
 };
 
 llvm::SmallVector<Parameter> parametersOf(mlir::func::FuncOp entry);
+
+/// The one entry of a model; fails after a diagnostic where there is none, or several.
+llvm::FailureOr<mlir::func::FuncOp> entryOf(mlir::ModuleOp model);
+/// The number of the output of that name, which an option names; fails after a diagnostic with the legal names.
+llvm::FailureOr<unsigned> outputNamed(mlir::func::FuncOp entry, llvm::StringRef name, llvm::StringRef option);
 
 /// Fails after a diagnostic where something of the model has the name of what the entries of training add.
 llvm::LogicalResult checkNames(mlir::func::FuncOp model, llvm::StringRef labels, const OptimizerSettings &optimizer);
