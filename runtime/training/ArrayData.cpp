@@ -41,21 +41,15 @@ public:
 
 protected:
   void readRow(size_t field, int64_t sample, void *to) const override {
-    const Part &part = partOf(sample);
+    const Part &part = partOf(parts, sample);
     const Tensor &array = part.arrays[field];
     int64_t elements = static_cast<int64_t>(list[field].rowBytes() / typeSize(list[field].type));
     size_t begin = static_cast<size_t>(sample - part.first) * static_cast<size_t>(elements);
     convertExactly(array.getType(), array.data() + begin * typeSize(array.getType()), list[field].type, to, elements);
   }
-  std::string place(int64_t sample) const override { return partOf(sample).path; }
+  std::string place(int64_t sample) const override { return partOf(parts, sample).path; }
 
 private:
-  const Part &partOf(int64_t sample) const {
-    auto next = std::upper_bound(parts.begin(), parts.end(), sample,
-                                 [](int64_t value, const Part &part) { return value < part.first; });
-    return *std::prev(next);
-  }
-
   std::vector<Part> parts;
 };
 

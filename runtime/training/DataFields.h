@@ -4,6 +4,7 @@
 
 #include "runtime/training/Dataset.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <string>
@@ -33,6 +34,13 @@ private:
   };
   std::map<std::string, Known> symbols; // what earlier fields gave
 };
+
+// The part of several files that a sample is in; parts are sorted by the number `first` of their first sample.
+template <typename Part> const Part &partOf(const std::vector<Part> &parts, int64_t sample) {
+  auto next = std::upper_bound(parts.begin(), parts.end(), sample,
+                               [](int64_t value, const Part &part) { return value < part.first; });
+  return *std::prev(next);
+}
 
 // Whether values of a type can be those of another without loss, at least where they are small enough.
 bool mayHold(ElementType to, ElementType from);

@@ -28,19 +28,14 @@ public:
 
 protected:
   void readRow(size_t field, int64_t sample, void *to) const override {
-    const Part &part = partOf(sample);
+    const Part &part = partOf(parts, sample);
     int64_t begin = (sample - part.first) * part.stride + (field == labels && isShifted ? 1 : 0);
     convertExactly(part.type, part.tokens + static_cast<size_t>(begin) * typeSize(part.type), list[field].type, to,
                    length);
   }
-  std::string place(int64_t sample) const override { return partOf(sample).path; }
+  std::string place(int64_t sample) const override { return partOf(parts, sample).path; }
 
 private:
-  const Part &partOf(int64_t sample) const {
-    auto next = std::upper_bound(parts.begin(), parts.end(), sample,
-                                 [](int64_t value, const Part &part) { return value < part.first; });
-    return *std::prev(next);
-  }
   int64_t addSamples(Part &part);
   // Tokens that a sample needs beyond its length: the label of the last one.
   int64_t extra() const { return isShifted ? 1 : 0; }

@@ -57,8 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       try {
         readSome(file.path(), list, sequence);
       } catch (const ds::Error &error) {
-        if (std::strchr(error.what(), '\n'))
-          finding("a message has more than one line");
+        expectOneLine(error.what());
       }
   return 0;
 }

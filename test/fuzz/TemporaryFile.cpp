@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <unistd.h>
@@ -46,6 +47,11 @@ void TemporaryFile::write(const void *data, size_t size) {
 void finding(const std::string &what) {
   std::fprintf(stderr, "finding: %s\n", what.c_str());
   std::abort();
+}
+
+void expectOneLine(const char *message) {
+  if (std::strchr(message, '\n'))
+    finding("a message has more than one line");
 }
 
 } // namespace deepstride::fuzz

@@ -25,6 +25,9 @@ private:
 /// Ends the process as libFuzzer expects of a finding.
 [[noreturn]] void finding(const std::string &what);
 
+/// A message of more than one line is one: whatever names a file holds.
+void expectOneLine(const char *message);
+
 } // namespace deepstride::fuzz
 
 #endif

@@ -47,12 +47,15 @@ def gradients(folder):
         package = compile_for(folder, section)
         tool("ds-run", "gradients", package, f"--inputs={folder / 'x.npz'}", f"--output={folder / 'g.npz'}")
         found, expected, exact = dict(np.load(folder / "g.npz")), by_paper(x, w, v, kind), by_paper(x, w, v, np.float64)
-        for name, array in expected.items():
-            size = np.max(np.abs(array))
-            off, rounding = np.max(np.abs(found[name] - array)) / size, np.max(np.abs(exact[name] - array)) / size
+        def distance(arrays, name):
+            return np.max(np.abs(arrays[name] - expected[name])) / np.max(np.abs(expected[name]))
+        # Of one output alone, such as the loss, roundings may cancel: what they move is the most of all.
+        rounding = max(distance(exact, name) for name in expected)
+        expect(rounding > 1e-5, f"seed {SEED}, {section}: nothing was rounded")
+        for name in expected:
+            off = distance(found, name)
             # A value beside the middle of two may round the other way after float32: a few of those, not what all rounding moves.
-            expect(off < rounding / 3 + 1e-6, f"seed {SEED}, {section}: {name} is off by {off:.3g}; rounding moves it by {rounding:.3g}")
-            expect(rounding > 1e-5, f"{section}: {name} was not rounded")
+            expect(off < rounding / 3, f"seed {SEED}, {section}: {name} is off by {off:.3g}; rounding moves up to {rounding:.3g}")
 
 
 @case

@@ -11,9 +11,7 @@ namespace ds {
 int evalCommand(const TrainOptions &options) {
   auto package = loadPackage(options.run.package, options.run);
   config::TrainingConfig config = configOf(*package, options);
-  SessionOptions session;
-  session.threads = options.run.threads;
-  Trainer trainer(package, session);
+  Trainer trainer(package, sessionOf(options));
   auto data = openData(trainer, options.data, options);
   if (!options.checkpoint.empty()) {
     Checkpoint checkpoint(options.checkpoint, options.tag);

@@ -43,9 +43,7 @@ int lrRangeCommand(const TrainOptions &options) {
          options.leastRate);
   auto package = loadPackage(options.run.package, options.run);
   config::TrainingConfig config = configOf(*package, options);
-  SessionOptions session;
-  session.threads = options.run.threads;
-  Trainer trainer(package, session);
+  Trainer trainer(package, sessionOf(options));
   auto data = openData(trainer, options.data, options);
   BatchReader reader(data, Sampler(data->samples(), options.seed.value_or(0), options.shuffle == "on"),
                      config.microBatch, LastBatch::Smaller);

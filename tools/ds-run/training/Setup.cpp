@@ -35,6 +35,12 @@ config::TrainingConfig configOf(const Package &package, const TrainOptions &opti
   return std::move(*reading.config);
 }
 
+SessionOptions sessionOf(const TrainOptions &options) {
+  SessionOptions session;
+  session.threads = options.run.threads;
+  return session;
+}
+
 RunSettings runSettings(const config::TrainingConfig &config) {
   RunSettings settings;
   settings.schedule = config.schedule;

@@ -13,6 +13,8 @@ namespace ds {
 // compiled. Prints what it changes on stderr. Throws Error naming what needs another compilation.
 config::TrainingConfig configOf(const Package &package, const TrainOptions &options);
 
+SessionOptions sessionOf(const TrainOptions &options);
+
 RunSettings runSettings(const config::TrainingConfig &config);
 
 // Files as the trainer's micro-batches need them.

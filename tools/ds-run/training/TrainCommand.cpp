@@ -1,19 +1,18 @@
 // ds-run train: the loop around steps: log, evaluation, checkpoints, progress, and what may go wrong on the way.
 #include "runtime/core/Error.h"
+#include "runtime/core/MappedFile.h"
+#include "runtime/io/StrictJson.h"
 #include "tools/ds-run/training/TensorBoard.h"
 #include "tools/ds-run/training/TrainPage.h"
 #include "tools/ds-run/training/TrainingLog.h"
 #include "tools/ds-run/training/Watch.h"
 
-#include <chrono>
+#include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <sstream>
-#include <unistd.h>
-
-#include "runtime/io/StrictJson.h"
+#include <limits>
 
 namespace ds {
 namespace {
@@ -42,21 +41,15 @@ private:
 nlohmann::json readClientState(const std::string &path) {
   if (path.empty())
     return nullptr;
+  constexpr size_t mostBytes = size_t(1) << 26;
   std::error_code error;
-  constexpr uintmax_t mostBytes = uintmax_t(1) << 26;
-  if (!std::filesystem::is_regular_file(path, error))
+  if (!std::filesystem::is_regular_file(path, error)) // a pipe would be waited for
     fail(ErrorCode::Io, "--client-state: ", path, ": ", error ? error.message() : "expected a file");
-  if (uintmax_t bytes = std::filesystem::file_size(path, error); error || bytes > mostBytes)
-    fail(ErrorCode::Io, "--client-state: ", path, ": found ", bytes, " bytes, expected at most ", mostBytes);
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file)
-    fail(ErrorCode::Io, "--client-state: ", path, ": cannot read");
+  std::string text = readTextFile(path, mostBytes);
   try {
-    return parseStrictJson(text.str());
-  } catch (Error &error) {
-    error.annotate(path);
+    return parseStrictJson(text);
+  } catch (Error &wrong) {
+    wrong.annotate(path);
     throw;
   }
 }
@@ -67,13 +60,10 @@ public:
   int run();
 
 private:
-  void resume();
   bool isDone() const;
-  void afterStep(const StepRecord &record);
   std::optional<Score> maybeEvaluate(bool isLast);
   void save(bool isLast);
   void print(const StepRecord &record, const std::optional<Score> &score);
-  std::string nameOfEnd() const { return options.tag; }
 
   const TrainOptions &options;
   std::shared_ptr<const Package> package;
@@ -93,15 +83,9 @@ private:
   int64_t evaluated = -1; // step of the last evaluation
 };
 
-SessionOptions sessionOptions(const TrainOptions &options) {
-  SessionOptions session;
-  session.threads = options.run.threads;
-  return session;
-}
-
 TrainLoop::TrainLoop(const TrainOptions &options)
     : options(options), package(loadPackage(options.run.package, options.run)), config(configOf(*package, options)),
-      trainer(package, sessionOptions(options)) {
+      trainer(package, sessionOf(options)) {
   if (!options.steps && !options.epochs)
     fail(ErrorCode::InvalidArgument, "expected --steps=N or --epochs=N, found neither");
   for (auto [name, isGiven] :
