@@ -15,12 +15,12 @@ OPTIONS = ("--precision=bf16", "--quantize=int8")
 
 
 def bound_of(report):
-    """Twice the root of the sum of squares of what each weight, or each rounded product, is off."""
+    """Three times the root of the sum of squares of what each weight, or each rounded product, is off."""
     weights = [float(error) for error in re.findall(r"remark: (?:table|weight) '.*relative error ([\d.e+-]+)", report)]
     products = sum(times * int(count) for times, what in ((1, "products"), (2, "attentions"))
                    for count in re.findall(rf"^round-{what[:9]}s?: (\d+) {what} rounded", report, re.M))
     expect(weights or products, f"no error is told: {report}")
-    return 2 * np.sqrt(np.sum(np.square(weights)) + products * 2.0**-16)
+    return 3 * np.sqrt(np.sum(np.square(weights)) + products * 2.0**-16)
 
 
 def newest(family):
