@@ -13,6 +13,13 @@ EPSILON = {"f32": 2e-6, "f64": 1e-14, "f16": 1.1e-3, "bf16": 8e-3}
 VARIANTS = ["--mcpu=x86-64-v3", "--mcpu=host", "--reference", "--reference=f64"]
 
 
+def some(choices, count):
+    """So many of what would take too long as a whole, in their order: each seed, and each commit has its own, draws anew."""
+    choices = list(choices)
+    chosen = np.random.default_rng([SEED, len(choices)]).permutation(len(choices))[:count]
+    return [choices[i] for i in sorted(chosen)]
+
+
 def rounded(array, element):
     """To what a tensor of this type holds; bf16 is kept as f32."""
     with np.errstate(all="ignore"):
