@@ -135,7 +135,8 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
     unsigned anchors = 0;
     Block &body = fused.getBody().front();
     // Attention and what moves elements read through any strides; loops of elementwise ops have no run-time offsets.
-    bool hasAttention = !body.getOps<ds::AttentionOp>().empty();
+    bool hasAttention =
+        llvm::any_of(body.without_terminator(), llvm::IsaPred<ds::AttentionOp, ds::AttentionGradientOp>);
     bool readsWindows = hasAttention || llvm::all_of(body.without_terminator(), [](Operation &op) {
                           return ds::isWindowOp(&op) || ds::readsWindows(&op);
                         });
@@ -153,7 +154,7 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
           }))
         violations.add(&op, "what an anchor reads beside its rows comes from outside of a fused region");
       bool endsRows = ds::readsRows(&op) && &op == body.back().getPrevNode();
-      if (isa<ds::Anchor, ds::AttentionOp>(op) || (readsWindows && ds::readsWindows(&op)) || endsRows) {
+      if (isa<ds::Anchor, ds::AttentionOp, ds::AttentionGradientOp>(op) || (readsWindows && ds::readsWindows(&op)) || endsRows) {
         auto linear = dyn_cast<ds::LinearOp>(op);
         auto firsts = body.getOps<ds::LinearOp>();
         bool isPair = linear && linear != *firsts.begin() && ds::arePair(*firsts.begin(), linear);

@@ -33,7 +33,7 @@ std::optional<View> operandView(KernelBuilder &k, Value value) {
   return viewOf(k.bufferOf(value), *window);
 }
 
-std::optional<View> resultView(KernelBuilder &k, Operation *op) {
+std::optional<View> resultView(KernelBuilder &k, Value result) {
   for (auto [number, yielded] : llvm::enumerate(k.yielded())) {
     Value value = yielded; // as it is stored: rounded, its axes joined
     if (auto cast = value.getDefiningOp<ds::CastOp>())
@@ -41,10 +41,10 @@ std::optional<View> resultView(KernelBuilder &k, Operation *op) {
     while (auto reshape = value.getDefiningOp<ds::ReshapeOp>())
       value = reshape.getInput();
     View view = viewOf(k.outputBuffer(number), ds::StridedWindow::whole(k.sizesOf(value)));
-    if (value == op->getResult(0))
+    if (value == result)
       return view;
     auto transpose = value.getDefiningOp<ds::TransposeOp>();
-    if (!transpose || transpose.getInput() != op->getResult(0))
+    if (!transpose || transpose.getInput() != result)
       continue;
     View moved = view;
     for (auto [to, from] : llvm::enumerate(transpose.getPermutation()))

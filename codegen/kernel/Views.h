@@ -11,9 +11,9 @@ namespace deepstride {
 /// its elements.
 std::optional<View> operandView(KernelBuilder &k, mlir::Value value);
 
-/// The window that the result of `op` is of what the kernel yields: its own axes over the strides of a transpose behind
+/// The window that a result of an op is of what the kernel yields: its own axes over the strides of a transpose behind
 /// it, and of a cast and reshapes behind that. None where it is yielded in no such way.
-std::optional<View> resultView(KernelBuilder &k, mlir::Operation *op);
+std::optional<View> resultView(KernelBuilder &k, mlir::Value result);
 
 /// Whether all views walk two neighbouring axes, of which `inner` is the second one, without a gap.
 bool areOneAxis(llvm::ArrayRef<View> views, size_t inner);

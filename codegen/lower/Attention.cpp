@@ -22,63 +22,26 @@ void AttentionLowering::emitPlain() {
   Value width = k.index(value[3]);
   k.setGrid(q[0] * q[1] * q[2], 1);
   Value scores = k.scratchOf(type, key[2]), repeat = repeatOf();
-  Value inverse = k.cell(type), sum = k.cell(type);
-  auto accumulate = [&](Value count, llvm::function_ref<Value(Value)> term) {
-    memref::StoreOp::create(b, loc, scalarConstant(b, loc, element, 0.0), sum);
-    k.loop(zero, count, one, [&](Value i) {
-      Value next = arith::AddFOp::create(b, loc, memref::LoadOp::create(b, loc, sum), term(i));
-      memref::StoreOp::create(b, loc, next, sum);
-    });
-    return memref::LoadOp::create(b, loc, sum).getResult();
-  };
   k.loop(k.begin, k.end, one, [&](Value item) {
     SmallVector<Value> at = k.delinearize(item, ArrayRef(q).take_front(3));
     Value group = k.divide(at[1], repeat);
     Matrix queries = headOf(queryView, at[0], at[1]), results = headOf(resultView, at[0], at[1]);
     Matrix keys = headOf(keyView, at[0], group), values = headOf(valueView, at[0], group);
-    auto place = [&](const Matrix &matrix, Value row, Value column) {
-      return k.add(matrix.offset, k.add(k.mul(row, matrix.rowStride), k.mul(column, matrix.columnStride)));
-    };
-    auto scoreOf = [&](Value column, bool inside) {
-      Value dot;
-      if (inside || !replacingStep())
-        dot = accumulate(depth, [&](Value i) -> Value {
-          Value x = k.load(queries.buffer, place(queries, at[2], i), element);
-          Value y = k.load(keys.buffer, place(keys, column, i), element);
-          return arith::MulFOp::create(b, loc, asMultiplied(x), asMultiplied(y));
-        });
-      // Masks may be f32 beside a narrower query, whose scores are computed in f32.
-      SmallVector<Value> given;
-      for (auto [step, mask] : llvm::zip_equal(steps, masks))
-        given.push_back(mask.buffer ? k.load(mask.buffer, k.offsetAt(mask, {0, 1, 2, 3}, {at[0], at[1], at[2], column}),
-                                             k.elementOf(step.mask))
-                                    : Value());
-      return adjust(b, dot, given, inside);
-    };
-    for (const Segment &segment : segmentsOf(windowOf(at)))
-      k.loop(segment.begin, segment.end, one,
-             [&](Value column) { memref::StoreOp::create(b, loc, scoreOf(column, segment.inside), scores, column); });
-    memref::StoreOp::create(b, loc, neutralElement(b, loc, ds::ReduceKind::max, element), inverse);
-    k.loop(zero, columns, one, [&](Value column) {
-      Value best = arith::MaximumFOp::create(b, loc, memref::LoadOp::create(b, loc, inverse),
-                                             memref::LoadOp::create(b, loc, scores, column));
-      memref::StoreOp::create(b, loc, best, inverse);
+    Value total = plainSoftmax(at, scores, [&](Value column) {
+      return plainSum(depth, [&](Value i) -> Value {
+        Value x = k.load(queries.buffer, queries.at(k, at[2], i), element);
+        Value y = k.load(keys.buffer, keys.at(k, column, i), element);
+        return arith::MulFOp::create(b, loc, asMultiplied(x), asMultiplied(y));
+      });
     });
-    Value greatest = memref::LoadOp::create(b, loc, inverse);
-    Value total = divisorOf(accumulate(columns, [&](Value column) -> Value {
-      Value score = memref::LoadOp::create(b, loc, scores, column);
-      Value e = math::ExpOp::create(b, loc, arith::SubFOp::create(b, loc, score, greatest));
-      memref::StoreOp::create(b, loc, e, scores, column);
-      return e;
-    }));
     k.loop(zero, width, one, [&](Value i) {
-      Value weighted = accumulate(columns, [&](Value column) -> Value {
+      Value weighted = plainSum(columns, [&](Value column) -> Value {
         Value x = memref::LoadOp::create(b, loc, scores, column);
-        Value y = k.load(values.buffer, place(values, column, i), element);
+        Value y = k.load(values.buffer, values.at(k, column, i), element);
         return arith::MulFOp::create(b, loc, asMultiplied(x), asMultiplied(y));
       });
       Value result = orZero(arith::DivFOp::create(b, loc, weighted, total), total);
-      k.store(rounded(result), results.buffer, place(results, at[2], i), resultElement);
+      k.store(rounded(result), results.buffer, results.at(k, at[2], i), resultElement);
     });
   });
 }
@@ -298,12 +261,6 @@ Value AttentionLowering::rounded(Value result) {
   return resultElement == element ? result : emitCast(k.b, k.loc, result, element, resultElement);
 }
 
-/// How many heads of queries share a head of keys.
-Value AttentionLowering::repeatOf() {
-  Value one = k.constant(1), groups = arith::MaxUIOp::create(k.b, k.loc, k.index(key[1]), one);
-  return arith::MaxUIOp::create(k.b, k.loc, k.divide(k.index(q[1]), groups), one);
-}
-
 LogicalResult AttentionLowering::run() {
   Type narrow = op.getRounds().value_or(element);
   auto kernel = scheduledKernel(k, op, {narrow, narrow, element}, /*isPacked=*/op.getRounds().has_value());
@@ -331,7 +288,7 @@ LogicalResult AttentionLowering::run() {
   if (queryRows && queryRows->isStored())
     queryRows.reset();
   isReached = isReached && (queryRows || viewOf(op.getQuery(), queryView));
-  auto result = deepstride::resultView(k, op);
+  auto result = deepstride::resultView(k, op->getResult(0));
   if (!isReached || !result || !result->axes[3].stride.isConstant(1))
     return op.emitOpError("shares a kernel with more than windows that strides reach, row ops and caches of its "
                           "operands, or its features are moved");
@@ -343,16 +300,9 @@ LogicalResult AttentionLowering::run() {
   if (results.size() != 1)
     return op.emitOpError("shares a kernel that yields more than its result, its keys and its values");
   resultElement = k.elementOf(results.front());
-  for (Value value : op->getOperands().drop_front(3)) // masks and positions
-    if (!isa<BlockArgument>(value))
-      return op.emitOpError("expects masks and positions in memory, found what its kernel computes");
+  if (failed(findMasks(op, 3)))
+    return failure();
   resultView = *result;
-  auto maskOf = [&](Value value) {
-    return value ? k.broadcastView(k.bufferOf(value), k.sizesOf(value), {q[0], q[1], q[2], key[2]}) : View();
-  };
-  for (const ds::ScoreStep &step : steps)
-    masks.push_back(maskOf(step.mask));
-  positions = maskOf(op.getPositions());
   SizeExpr scores = q[0] * q[1] * q[2] * key[2];
   k.setFlops(scores * (q[3] + value[3]) * SizeExpr(2) + scores * SizeExpr(5));
   if (isPanels && hasOneQuery())

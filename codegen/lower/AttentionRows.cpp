@@ -1,6 +1,6 @@
 // What the forms of the attention kernel do to a row of scores: the steps that mask it, its softmax, and which columns
 // its window leaves out. Scores that a window hides are not computed, columns without a weight are not summed.
-#include "codegen/lower/AttentionLowering.h"
+#include "codegen/lower/AttentionRows.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -8,18 +8,36 @@ using namespace mlir;
 
 namespace deepstride {
 
-Matrix AttentionLowering::headOf(const View &view, Value batch, Value head) {
+LogicalResult AttentionRows::findMasks(Operation *op, unsigned firstMask) {
+  for (Value value : op->getOperands().drop_front(firstMask)) // masks and positions
+    if (!isa<BlockArgument>(value))
+      return op->emitOpError("expects masks and positions in memory, found what its kernel computes");
+  auto maskOf = [&](Value value) {
+    return value ? k.broadcastView(k.bufferOf(value), k.sizesOf(value), {q[0], q[1], q[2], key[2]}) : View();
+  };
+  for (const ds::ScoreStep &step : steps)
+    masks.push_back(maskOf(step.mask));
+  positions = maskOf(bounds.positions);
+  return success();
+}
+
+Value AttentionRows::repeatOf() {
+  Value one = k.constant(1), groups = arith::MaxUIOp::create(k.b, k.loc, k.index(key[1]), one);
+  return arith::MaxUIOp::create(k.b, k.loc, k.divide(k.index(q[1]), groups), one);
+}
+
+Matrix AttentionRows::headOf(const View &view, Value batch, Value head) {
   return {view.buffer, k.offsetAt(view, {0, 1}, {batch, head}), k.index(view.axes[2].stride),
           k.index(view.axes[3].stride)};
 }
 
 // Without keys nothing is summed: the result is 0 then, as a product over nothing is, and not 0 / 0.
-Value AttentionLowering::divisorOf(Value sum) {
+Value AttentionRows::divisorOf(Value sum) {
   Value none = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, k.index(key[2]), k.constant(0));
   return arith::SelectOp::create(k.b, k.loc, none, constant(k.b, 1), sum);
 }
 
-std::optional<size_t> AttentionLowering::replacingStep() const {
+std::optional<size_t> AttentionRows::replacingStep() const {
   for (size_t i = steps.size(); i-- > 0;)
     if (steps[i].kind == ds::ScoreStepKind::window)
       return i;
@@ -27,7 +45,7 @@ std::optional<size_t> AttentionLowering::replacingStep() const {
 }
 
 /// The columns that a row, [batch, head, row], sees.
-Segment AttentionLowering::windowOf(ArrayRef<Value> row) {
+Segment AttentionRows::windowOf(ArrayRef<Value> row) {
   OpBuilder &b = k.b;
   Location loc = k.loc;
   Value zero = k.constant(0), columns = k.index(key[2]);
@@ -49,7 +67,7 @@ Segment AttentionLowering::windowOf(ArrayRef<Value> row) {
   return {first, end, true};
 }
 
-SmallVector<Segment> AttentionLowering::segmentsOf(const Segment &window) {
+SmallVector<Segment> AttentionRows::segmentsOf(const Segment &window) {
   Value zero = k.constant(0), columns = k.index(key[2]);
   SmallVector<Segment> segments;
   if (bounds.left)
@@ -61,16 +79,16 @@ SmallVector<Segment> AttentionLowering::segmentsOf(const Segment &window) {
 }
 
 /// steps(cap(scale * score)) at a place inside or outside the window; `masks` has one value for each step, or null.
-Value AttentionLowering::adjust(OpBuilder &b, Value score, ArrayRef<Value> masks, bool inside) {
+Value AttentionRows::adjust(OpBuilder &b, Value score, ArrayRef<Value> masks, bool inside) {
   Location loc = k.loc;
   size_t first = 0;
   if (auto replaced = inside ? std::nullopt : replacingStep()) {
     score = constant(b, steps[*replaced].low);
     first = *replaced + 1;
   } else {
-    score = arith::MulFOp::create(b, loc, score, constant(b, op.getScale().convertToDouble()));
-    if (op.getSoftcap()) {
-      Value cap = constant(b, op.getSoftcap()->convertToDouble());
+    score = arith::MulFOp::create(b, loc, score, constant(b, scale));
+    if (softcap) {
+      Value cap = constant(b, *softcap);
       Value bounded = math::TanhOp::create(b, loc, arith::DivFOp::create(b, loc, score, cap));
       score = arith::MulFOp::create(b, loc, bounded, cap);
     }
@@ -92,16 +110,59 @@ Value AttentionLowering::adjust(OpBuilder &b, Value score, ArrayRef<Value> masks
 }
 
 /// With `guard`, 0 where the row's sum is not a number.
-Value AttentionLowering::orZero(Value result, Value sum) {
-  if (!op.getGuard())
+Value AttentionRows::orZero(Value result, Value sum) {
+  if (!guard)
     return result;
   Value isNan = arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::UNO, sum, sum);
   Value zero = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(result.getType()));
   return arith::SelectOp::create(k.b, k.loc, isNan, zero, result);
 }
 
+Value AttentionRows::plainSum(Value count, llvm::function_ref<Value(Value)> term) {
+  Value sum = k.cell(computeType(element));
+  storeCell(constant(k.b, 0), sum);
+  k.loop(k.constant(0), count, k.constant(1),
+         [&](Value i) { storeCell(arith::AddFOp::create(k.b, k.loc, loadCell(sum), term(i)), sum); });
+  return loadCell(sum);
+}
+
+// Masks may be f32 beside a narrower query, whose scores are computed in f32.
+SmallVector<Value> AttentionRows::masksAt(ArrayRef<Value> row, Value column) {
+  SmallVector<Value> given;
+  for (auto [step, mask] : llvm::zip_equal(steps, masks))
+    given.push_back(mask.buffer
+                        ? k.load(mask.buffer, k.offsetAt(mask, {0, 1, 2, 3}, {row[0], row[1], row[2], column}),
+                                 k.elementOf(step.mask))
+                        : Value());
+  return given;
+}
+
+Value AttentionRows::plainSoftmax(ArrayRef<Value> row, Value scores, llvm::function_ref<Value(Value)> dotOf) {
+  OpBuilder &b = k.b;
+  Location loc = k.loc;
+  Value zero = k.constant(0), one = k.constant(1), columns = k.index(key[2]);
+  Value greatest = k.cell(computeType(element));
+  for (const Segment &segment : segmentsOf(windowOf(row)))
+    k.loop(segment.begin, segment.end, one, [&](Value column) {
+      Value dot = segment.inside || !replacingStep() ? dotOf(column) : Value();
+      memref::StoreOp::create(b, loc, adjust(b, dot, masksAt(row, column), segment.inside), scores, column);
+    });
+  storeCell(neutralElement(b, loc, ds::ReduceKind::max, element), greatest);
+  k.loop(zero, columns, one, [&](Value column) {
+    Value score = memref::LoadOp::create(b, loc, scores, column);
+    storeCell(arith::MaximumFOp::create(b, loc, loadCell(greatest), score), greatest);
+  });
+  Value most = loadCell(greatest);
+  return divisorOf(plainSum(columns, [&](Value column) -> Value {
+    Value score = memref::LoadOp::create(b, loc, scores, column);
+    Value e = math::ExpOp::create(b, loc, arith::SubFOp::create(b, loc, score, most));
+    memref::StoreOp::create(b, loc, e, scores, column);
+    return e;
+  }));
+}
+
 /// The last axis of a view over one segment, or the element that is broadcast over it.
-Value AttentionLowering::lineOf(const View &view, Value base, const Segment &segment) {
+Value AttentionRows::lineOf(const View &view, Value base, const Segment &segment) {
   const Axis &axis = view.axes.back();
   if (!bounds || !axis.present)
     return k.memrefOf(View{view.buffer, 0, {axis}}, base, {0});
@@ -116,7 +177,7 @@ Value AttentionLowering::lineOf(const View &view, Value base, const Segment &seg
 }
 
 /// Scores of a segment, adjusted in place.
-void AttentionLowering::adjustRow(const View &scores, Value offset, ArrayRef<Value> row, const Segment &segment) {
+void AttentionRows::adjustRow(const View &scores, Value offset, ArrayRef<Value> row, const Segment &segment) {
   OpBuilder &b = k.b;
   AffineMap all = AffineMap::getMultiDimIdentityMap(1, b.getContext()), none = AffineMap::get(1, 0, b.getContext());
   Value line = lineOf(scores, offset, segment);
@@ -141,7 +202,7 @@ void AttentionLowering::adjustRow(const View &scores, Value offset, ArrayRef<Val
 }
 
 /// The reduction of a segment, from the neutral element or `start` on.
-Value AttentionLowering::reduceRow(const View &scores, Value offset, const Segment &segment, ds::ReduceKind kind,
+Value AttentionRows::reduceRow(const View &scores, Value offset, const Segment &segment, ds::ReduceKind kind,
                                    Value start) {
   OpBuilder &b = k.b;
   AffineMap all = AffineMap::getMultiDimIdentityMap(1, b.getContext()), none = AffineMap::get(1, 0, b.getContext());
@@ -155,7 +216,7 @@ Value AttentionLowering::reduceRow(const View &scores, Value offset, const Segme
 }
 
 /// exp(score - greatest) in place.
-void AttentionLowering::exponentials(const View &scores, Value offset, const Segment &segment, Value greatest) {
+void AttentionRows::exponentials(const View &scores, Value offset, const Segment &segment, Value greatest) {
   AffineMap all = AffineMap::getMultiDimIdentityMap(1, k.b.getContext());
   Value line = lineOf(scores, offset, segment);
   linalg::GenericOp::create(k.b, k.loc, ValueRange{line}, ValueRange{line}, {all, all}, {utils::IteratorType::parallel},
@@ -165,13 +226,13 @@ void AttentionLowering::exponentials(const View &scores, Value offset, const Seg
                             });
 }
 
-void AttentionLowering::fillRow(Value scores, Value offset, Value from, Value to, Value number) {
+void AttentionRows::fillRow(Value scores, Value offset, Value from, Value to, Value number) {
   k.loop(from, to, k.constant(1),
          [&](Value column) { memref::StoreOp::create(k.b, k.loc, number, scores, k.add(offset, column)); });
 }
 
 // The adjusted scores; then exponentials of the differences to the greatest, and 1 / their sum.
-void AttentionLowering::softmaxRow(const View &scores, Value offset, ArrayRef<Value> row, Value inverseCell) {
+void AttentionRows::softmaxRow(const View &scores, Value offset, ArrayRef<Value> row, Value inverseCell) {
   Segment whole{k.constant(0), k.index(key[2]), true};
   adjustRow(scores, offset, row, whole);
   exponentials(scores, offset, whole, reduceRow(scores, offset, whole, ds::ReduceKind::max));
@@ -181,7 +242,7 @@ void AttentionLowering::softmaxRow(const View &scores, Value offset, ArrayRef<Va
 
 /// The same for row `number` of a block whose rows see windows. What lies beside the block's columns is left unwritten
 /// where it has no weight.
-void AttentionLowering::softmaxWindow(const View &scores, Value offset, ArrayRef<Value> row, Value number,
+void AttentionRows::softmaxWindow(const View &scores, Value offset, ArrayRef<Value> row, Value number,
                                       const BlockWindow &block, Value inverseCell) {
   OpBuilder &b = k.b;
   Location loc = k.loc;
@@ -224,7 +285,7 @@ void AttentionLowering::softmaxWindow(const View &scores, Value offset, ArrayRef
 }
 
 /// The windows of a block of rows of one head, [batch, head].
-BlockWindow AttentionLowering::emitWindows(int64_t rowBlock, ArrayRef<Value> head, Value firstRow, Value count) {
+BlockWindow AttentionRows::emitWindows(int64_t rowBlock, ArrayRef<Value> head, Value firstRow, Value count) {
   OpBuilder &b = k.b;
   Location loc = k.loc;
   auto cells = [&](Type type) {
@@ -252,7 +313,7 @@ BlockWindow AttentionLowering::emitWindows(int64_t rowBlock, ArrayRef<Value> hea
 }
 
 /// Where a row gives weight to columns beside the block's, the block takes in all columns.
-void AttentionLowering::spread(const View &scores, Value scoresAt, Value stride, Value count,
+void AttentionRows::spread(const View &scores, Value scoresAt, Value stride, Value count,
                                const BlockWindow &block) {
   OpBuilder &b = k.b;
   auto branch = scf::IfOp::create(b, k.loc, loadCell(block.spills), /*withElseRegion=*/false);

@@ -45,6 +45,7 @@ LogicalResult lowerAnchor(KernelBuilder &k, Operation *op) {
       .Case([&](ds::MatmulOp anchor) { return lowerMatmul(k, anchor); })
       .Case([&](ds::LinearOp anchor) { return lowerLinear(k, anchor); })
       .Case([&](ds::AttentionOp anchor) { return lowerAttention(k, anchor); })
+      .Case([&](ds::AttentionGradientOp anchor) { return lowerAttentionGradient(k, anchor); })
       .Case([&](ds::RotaryOp anchor) { return lowerRotary(k, anchor); })
       .Case([&](ds::ConvOp anchor) { return lowerConv(k, anchor); })
       .Case([&](ds::PoolOp anchor) { return lowerPool(k, anchor); })
@@ -56,7 +57,7 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
   KernelBuilder k(kernel, target, builder);
   Operation *anchor = nullptr;
   for (Operation *op : k.ops())
-    if (isa<ds::AttentionOp>(op)) // it looks at the ops before it
+    if (isa<ds::AttentionOp, ds::AttentionGradientOp>(op)) // it looks at the ops before it
       anchor = op;
   bool hasAttention = anchor != nullptr, hasProduct = llvm::any_of(k.ops(), llvm::IsaPred<ds::LinearOp>);
   auto first = k.ops().empty() ? nullptr : dyn_cast<ds::ReduceOp>(k.ops().front());

@@ -162,6 +162,7 @@ llvm::LogicalResult lowerPad(KernelBuilder &builder, ds::PadOp op);
 llvm::LogicalResult lowerMatmul(KernelBuilder &builder, ds::MatmulOp op);
 llvm::LogicalResult lowerLinear(KernelBuilder &builder, ds::LinearOp op);
 llvm::LogicalResult lowerAttention(KernelBuilder &builder, ds::AttentionOp op);
+llvm::LogicalResult lowerAttentionGradient(KernelBuilder &builder, ds::AttentionGradientOp op);
 llvm::LogicalResult lowerRotary(KernelBuilder &builder, ds::RotaryOp op);
 llvm::LogicalResult lowerConv(KernelBuilder &builder, ds::ConvOp op);
 llvm::LogicalResult lowerPlainConv(KernelBuilder &builder, ds::ConvOp op);

@@ -13,6 +13,10 @@ namespace deepstride {
 /// One operand: element (i, j) lies at offset + i * rowStride + j * columnStride of a flat buffer.
 struct Matrix {
   mlir::Value buffer, offset, rowStride, columnStride;
+
+  mlir::Value at(KernelBuilder &k, mlir::Value row, mlir::Value column) const {
+    return k.add(offset, k.add(k.mul(row, rowStride), k.mul(column, columnStride)));
+  }
 };
 
 /// What all micro-kernels have. Which loops are emitted around one depends on what its registers hold.

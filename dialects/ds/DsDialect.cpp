@@ -43,7 +43,7 @@ LogicalResult ds::ScheduleAttr::verify(llvm::function_ref<InFlightDiagnostic()> 
 LogicalResult ds::DSDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   if (attribute.getName() != scheduleAttr)
     return success();
-  if (!isa<Anchor, AttentionOp>(op))
+  if (!isa<Anchor, AttentionOp, AttentionGradientOp>(op))
     return op->emitOpError("has a schedule, but is no product");
   if (!isa<ScheduleAttr>(attribute.getValue()))
     return op->emitOpError("expects a #ds.schedule, found ") << attribute.getValue();

@@ -248,10 +248,11 @@ void AttentionOp::build(OpBuilder &builder, OperationState &state, Type type, Va
         TypeAttr());
 }
 
-SmallVector<ScoreStep> AttentionOp::getScoreSteps() {
+// An attention and its derivative have the same steps and window.
+template <typename Op> static SmallVector<ScoreStep> scoreStepsOf(Op op) {
   SmallVector<ScoreStep> steps;
-  auto mask = getMasks().begin();
-  for (auto [kind, low] : llvm::zip_equal(getSteps().getAsRange<ScoreStepKindAttr>(), getLows())) {
+  auto mask = op.getMasks().begin();
+  for (auto [kind, low] : llvm::zip_equal(op.getSteps().template getAsRange<ScoreStepKindAttr>(), op.getLows())) {
     steps.push_back({kind.getValue(), Value(), low});
     if (takesMask(kind.getValue()))
       steps.back().mask = *mask++;
@@ -259,24 +260,30 @@ SmallVector<ScoreStep> AttentionOp::getScoreSteps() {
   return steps;
 }
 
-ScoreWindow AttentionOp::getWindow() {
+template <typename Op> static ScoreWindow windowOf(Op op) {
   ScoreWindow window;
-  auto past = getPast() ? sizesFromAttribute(*getPast()) : std::nullopt;
+  auto past = op.getPast() ? sizesFromAttribute(*op.getPast()) : std::nullopt;
   if (past && past->size() == 1)
     window.past = past->front();
-  window.left = getLeft();
-  window.right = getRight();
-  window.capacity = getCapacity();
-  window.positions = getPositions();
+  window.left = op.getLeft();
+  window.right = op.getRight();
+  window.capacity = op.getCapacity();
+  window.positions = op.getPositions();
   return window;
 }
 
-/// What the steps and the window of an attention require of its masks.
-static LogicalResult inferSteps(AttentionOp op, Inference &inference, const SizeVector &scores) {
+SmallVector<ScoreStep> AttentionOp::getScoreSteps() { return scoreStepsOf(*this); }
+SmallVector<ScoreStep> AttentionGradientOp::getScoreSteps() { return scoreStepsOf(*this); }
+ScoreWindow AttentionOp::getWindow() { return windowOf(*this); }
+ScoreWindow AttentionGradientOp::getWindow() { return windowOf(*this); }
+
+/// What the steps and the window of an attention require of its masks, which begin at operand `index`.
+template <typename Op>
+static LogicalResult inferSteps(Op op, Inference &inference, const SizeVector &scores, unsigned index) {
   Type element = inference.operand(0).elementType;
   size_t steps = op.getSteps().size(), masks = 0;
   bool isWindowed = false;
-  for (auto kind : op.getSteps().getAsRange<ScoreStepKindAttr>()) {
+  for (auto kind : op.getSteps().template getAsRange<ScoreStepKindAttr>()) {
     masks += takesMask(kind.getValue());
     isWindowed |= ds::isWindowed(kind.getValue());
   }
@@ -292,8 +299,7 @@ static LogicalResult inferSteps(AttentionOp op, Inference &inference, const Size
     return inference.error("C7: expected bounds of the window beside steps by it, and past or positions only there");
   if (op.getPast() && (op.getPast()->size() != 1 || !sizesFromAttribute(*op.getPast())))
     return inference.error("C7: expected one size as past");
-  unsigned index = 3;
-  for (auto kind : op.getSteps().getAsRange<ScoreStepKindAttr>()) {
+  for (auto kind : op.getSteps().template getAsRange<ScoreStepKindAttr>()) {
     if (!takesMask(kind.getValue()))
       continue;
     const TensorFacts &mask = inference.operand(index++);
@@ -317,7 +323,8 @@ static LogicalResult inferSteps(AttentionOp op, Inference &inference, const Size
   return inference.requireBroadcastTo(rows, positions.sizes, "C8: positions");
 }
 
-LogicalResult AttentionOp::inferResults(Inference &inference) {
+/// What an attention requires of its query, key and value, and of the masks behind `index` operands.
+template <typename Op> static LogicalResult inferScores(Op op, Inference &inference, unsigned index) {
   const TensorFacts &q = inference.operand(0), &k = inference.operand(1), &v = inference.operand(2);
   for (const TensorFacts *facts : {&q, &k, &v})
     if (facts->rank() != 4 || facts->elementType != q.elementType || !isa<FloatType>(facts->elementType))
@@ -330,13 +337,33 @@ LogicalResult AttentionOp::inferResults(Inference &inference) {
     return failure();
   if (failed(requireMultiple(inference, q.sizes[1], k.sizes[1], "C4")))
     return failure();
-  if (getSoftcap() && !(getSoftcap()->convertToDouble() > 0))
+  if (op.getSoftcap() && !(op.getSoftcap()->convertToDouble() > 0))
     return inference.error("C5: the softcap must be positive");
+  return inferSteps(op, inference, {q.sizes[0], q.sizes[1], q.sizes[2], k.sizes[2]}, index);
+}
+
+LogicalResult AttentionOp::inferResults(Inference &inference) {
+  if (failed(inferScores(*this, inference, 3)))
+    return failure();
+  const TensorFacts &q = inference.operand(0), &v = inference.operand(2);
   if (getRounds() && (!getRounds()->isBF16() || !q.elementType.isF32()))
     return inference.error("C10: operands may be rounded to bf16, beside an element type of f32");
-  if (failed(inferSteps(*this, inference, {q.sizes[0], q.sizes[1], q.sizes[2], k.sizes[2]})))
-    return failure();
   inference.addResult(q.elementType, {q.sizes[0], q.sizes[1], q.sizes[2], v.sizes[3]});
+  return success();
+}
+
+LogicalResult AttentionGradientOp::inferResults(Inference &inference) {
+  if (failed(inferScores(*this, inference, 4)))
+    return failure();
+  const TensorFacts &q = inference.operand(0), &v = inference.operand(2), &gradient = inference.operand(3);
+  if (gradient.rank() != 4 || gradient.elementType != q.elementType ||
+      !(q.elementType.isF32() || q.elementType.isF64()))
+    return inference.error("C1: query, key, value and gradient must have rank 4 and one type, f32 or f64");
+  for (auto [axis, size] : llvm::enumerate(SizeVector{q.sizes[0], q.sizes[1], q.sizes[2], v.sizes[3]}))
+    if (failed(inference.requireEqual(size, gradient.sizes[axis], "C2: axis " + Twine(axis) + " of the gradient")))
+      return failure();
+  for (unsigned operand : {0, 1, 2})
+    inference.addResult(q.elementType, inference.operand(operand).sizes);
   return success();
 }
 

@@ -167,6 +167,45 @@ def DS_AttentionOp : DS_TensorOp<"attention", [AttrSizedOperandSegments]> {
   }];
 }
 
+def DS_AttentionGradientOp : DS_TensorOp<"attention_gradient", [AttrSizedOperandSegments]> {
+  let summary = "derivatives of an attention";
+  let description = [{
+    What the derivative of an attention is with respect to its query [B, H, S, D], key [B, G, T, D] and value
+    [B, G, T, E], from that with respect to its result, `gradient` [B, H, S, E]. Steps, window, scale, softcap and guard
+    are those of the attention (`ds.attention`). With the weights P of its softmax, which are computed again, g the
+    gradient and sums over the columns of a row:
+
+    - of the value: P^T g, and with W = g V^T
+    - of the scores: P (W - sum(P W)), undone step by step: a mask that is added changes nothing, what is hidden gets 0;
+      R is what is left for Q K^T, times the scale;
+    - of the query: R K, of the key: R^T Q.
+
+    What belongs to the heads that share a key is summed over them. A row that `guard` makes zeros has P = 0. Nothing
+    of B H S T elements is in memory: a kernel holds a block of rows of one head. Masks get no derivative here; where one
+    is asked for, scores are written out as ops. Created by `ds-differentiate`. Gone after: codegen.
+
+    Constraints: C1 query, key, value and gradient have rank 4 and one float type, f32 or f64; C2 B, T and D agree, and
+    the gradient is as the attention's result; C3 to C9 as of `ds.attention`.
+
+    Example: `%5:3 = ds.attention_gradient %q, %k, %v, %g [add %m] scale 0.125 : (tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x?xf32>) -> (tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>)`
+  }];
+  let arguments = (ins DS_Tensor:$query, DS_Tensor:$key, DS_Tensor:$value, DS_Tensor:$gradient, Variadic<DS_Tensor>:$masks,
+                       Optional<DS_Tensor>:$positions, TypedArrayAttrBase<DS_ScoreStepKind, "steps of scores">:$steps,
+                       DenseF64ArrayAttr:$lows, DS_OptionalSizeArray:$past, OptionalAttr<I64Attr>:$left,
+                       OptionalAttr<I64Attr>:$right, OptionalAttr<I64Attr>:$capacity, F64Attr:$scale, OptionalAttr<F64Attr>:$softcap, UnitAttr:$guard);
+  let results = (outs DS_Tensor:$ofQuery, DS_Tensor:$ofKey, DS_Tensor:$ofValue);
+  let assemblyFormat = [{$query `,` $key `,` $value `,` $gradient custom<ScoreSteps>($masks, $steps, $lows)
+                         (`positions` $positions^)? (`past` $past^)? (`left` $left^)? (`right` $right^)?
+                         (`capacity` $capacity^)? `scale` $scale (`softcap` $softcap^)? (`guard` $guard^)?
+                         attr-dict `:` functional-type(operands, results)}];
+  let declarations = [{
+    /// The steps with their masks, in order.
+    ::llvm::SmallVector<ScoreStep> getScoreSteps();
+    /// The window of the steps by it; false where there are none.
+    ScoreWindow getWindow();
+  }];
+}
+
 def DS_RotaryOp : DS_TensorOp<"rotary"> {
   let summary = "rotary position embedding";
   let description = [{

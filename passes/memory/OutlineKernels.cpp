@@ -171,7 +171,7 @@ void KernelOutliner::outline(Operation *op) {
       stem = ds::stringifyBinaryKind(binary.getKind());
   std::string anchored; // a profile of kernels should say which of them are products
   for (Operation *inner : body)
-    if (body.size() > 1 && isa<ds::Anchor, ds::AttentionOp>(inner))
+    if (body.size() > 1 && isa<ds::Anchor, ds::AttentionOp, ds::AttentionGradientOp>(inner))
       stem = anchored = (inner->getName().stripDialect() + "_fused").str();
   FlatSymbolRefAttr symbol = shared(kernel, stem);
 

@@ -47,12 +47,14 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     sliceGathers(getOperation(), analysis);
     SmallVector<Operation *> anchors;
     getOperation().walk([&](Operation *op) {
-      if (products && isa<ds::Anchor, ds::AttentionOp>(op) && !isa<ds::FusedOp>(op->getParentOp()))
+      if (products && isa<ds::Anchor, ds::AttentionOp, ds::AttentionGradientOp>(op) && !isa<ds::FusedOp>(op->getParentOp()))
         anchors.push_back(op);
     });
     for (Operation *anchor : anchors)
       if (auto attention = dyn_cast<ds::AttentionOp>(anchor))
         wrapAttention(attention);
+      else if (auto gradient = dyn_cast<ds::AttentionGradientOp>(anchor))
+        wrapAttentionGradient(gradient);
       else if (!isa<ds::FusedOp>(anchor->getParentOp())) // as another product's companion
         fuse(anchor);
     fuseReaders();
@@ -61,6 +63,34 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
 
   void wrapAttention(ds::AttentionOp attention) {
     auto [region, last] = attentionRegion(attention, analysis);
+    wrap(region, last);
+  }
+
+  /// Its operands are read through windows, and each result is stored as the transpose behind it has it.
+  void wrapAttentionGradient(ds::AttentionGradientOp gradient) {
+    if (llvm::any_of(gradient->getResults(), [](Value result) { return result.use_empty(); }))
+      return; // a region would not yield it
+    OpSet region;
+    region.insert(gradient);
+    Operation *last = gradient;
+    for (Value result : gradient->getResults()) {
+      auto transpose = result.hasOneUse() ? dyn_cast<ds::TransposeOp>(*result.user_begin()) : ds::TransposeOp();
+      if (!transpose || transpose->getBlock() != gradient->getBlock() || !keepsLastAxis(transpose))
+        continue;
+      OpSet larger(region);
+      larger.insert(transpose);
+      Operation *end = last->isBeforeInBlock(transpose) ? transpose.getOperation() : last;
+      if (!dependentsOf(larger, end)) {
+        transpose.emitRemark() << "does not join the region of 'ds.attention_gradient': something between them needs it";
+        continue;
+      }
+      region = std::move(larger);
+      last = end;
+    }
+    for (OpOperand &operand : gradient->getOpOperands().take_front(4)) {
+      bool isKey = operand.getOperandNumber() == 1; // packed before it is multiplied, whichever axis is the last
+      takeIn(windowChain(operand, analysis, /*keepsRows=*/!isKey), operand, region, analysis);
+    }
     wrap(region, last);
   }
 

@@ -53,12 +53,15 @@ ds::FusedOp wrapRegion(const OpSet &region, Operation *last, ArrayRef<Operation 
   bool hasNames = false;
   OpBuilder builder(last);
   for (Operation *op : ordered) {
-    if (!isRegionResult(op, region))
-      continue;
-    results.push_back(op->getResult(0));
     auto named = op->getAttrOfType<ArrayAttr>(ds::valueNameAttr);
-    hasNames |= named && !named.empty();
-    names.push_back(named && !named.empty() ? named[0] : builder.getStringAttr(""));
+    for (OpResult result : op->getResults()) {
+      if (llvm::all_of(result.getUsers(), [&](Operation *user) { return region.contains(user); }))
+        continue;
+      results.push_back(result);
+      bool isNamed = named && named.size() > result.getResultNumber();
+      hasNames |= isNamed;
+      names.push_back(isNamed ? named[result.getResultNumber()] : builder.getStringAttr(""));
+    }
   }
   auto fused = ds::FusedOp::create(builder, last->getLoc(), TypeRange(ValueRange(results)));
   if (hasNames)

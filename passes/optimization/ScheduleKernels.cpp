@@ -65,6 +65,10 @@ ProductShape shapeOf(Operation *op) {
         if (auto narrow = attention.getRounds()) // its kernel rounds and packs both operands
           return ProductShape{{*narrow, *narrow, element}, true, std::nullopt};
         return ProductShape{{element, element, element}, false, std::nullopt};
+      })
+      .Case([](ds::AttentionGradientOp attention) {
+        Type element = elementOf(attention.getQuery());
+        return ProductShape{{element, element, element}, false, std::nullopt};
       });
 }
 
@@ -84,7 +88,7 @@ struct ScheduleKernels : deepstride::impl::ScheduleKernelsBase<ScheduleKernels>,
       return signalPassFailure();
     }
     WalkResult result = getOperation().walk([&](Operation *op) {
-      if (!isa<ds::LinearOp, ds::MatmulOp, ds::ConvOp, ds::AttentionOp>(op) || op->getParentOfType<ds::RecipeOp>())
+      if (!isa<ds::LinearOp, ds::MatmulOp, ds::ConvOp, ds::AttentionOp, ds::AttentionGradientOp>(op) || op->getParentOfType<ds::RecipeOp>())
         return WalkResult::advance();
       return failed(schedule(op, *parsed)) ? WalkResult::interrupt() : WalkResult::advance();
     });
@@ -100,7 +104,7 @@ struct ScheduleKernels : deepstride::impl::ScheduleKernelsBase<ScheduleKernels>,
     auto kernel = fastestKernel(machine, shape, others);
     auto linear = dyn_cast<ds::LinearOp>(op);
     bool isUnpacked = linear && linear.getScales() && !shape.isPacked; // scales of run time
-    if (!kernel || isUnpacked || (isa<ds::AttentionOp>(op) && !shape.types.result.isF32())) {
+    if (!kernel || isUnpacked || (isa<ds::AttentionOp, ds::AttentionGradientOp>(op) && !shape.types.result.isF32())) {
       op->emitRemark() << "not scheduled, plain loops: no vector kernel multiplies " << shape.types.left << " by "
                        << shape.types.right << " into " << shape.types.result;
       count("plain loops");

@@ -17,6 +17,8 @@ bool keepsLastAxis(ds::TransposeOp transpose) {
 bool readsWindows(OpOperand &use) {
   if (auto attention = dyn_cast<ds::AttentionOp>(use.getOwner()))
     return use.getOperandNumber() <= attention.getValueMutable().getOperandNumber(); // masks are read from memory
+  if (auto gradient = dyn_cast<ds::AttentionGradientOp>(use.getOwner()))
+    return use.getOperandNumber() <= gradient.getGradientMutable().getOperandNumber();
   if (ds::readsWindows(use.getOwner())) // what is inserted, normalized or turned; all of what is joined
     return use.getOperandNumber() == 0 || isa<ds::ConcatOp>(use.getOwner());
   return ds::isWindowOp(use.getOwner());
@@ -79,7 +81,7 @@ SmallVector<Operation *> windowChain(OpOperand &operand, SizeAnalysis &analysis,
   Operation *reader = operand.getOwner();
   SmallVector<Operation *> chain;
   auto outside = [&](Operation *op, StringRef why) {
-    if (isa<ds::AttentionOp>(reader)) // copies are what remains
+    if (isa<ds::AttentionOp, ds::AttentionGradientOp>(reader)) // copies are what remains
       op->emitRemark() << "does not join the region of '" << reader->getName().getStringRef() << "': " << why;
   };
   for (Operation *op = operand.get().getDefiningOp(); ds::isWindowOp(op) && op->getBlock() == reader->getBlock();

@@ -1,5 +1,5 @@
-// Derivatives of attention and of rotary position embeddings.
-#include "passes/training/Derivative.h"
+// Derivatives of attention, of first and second order, and of rotary position embeddings.
+#include "passes/training/ReverseSweep.h"
 
 using namespace mlir;
 
@@ -12,7 +12,7 @@ namespace {
 /// Attention in steps, each with what its derivative needs. Heads lie as [group, head in group], so that keys and
 /// values of a group broadcast to its heads.
 struct AttentionSteps {
-  AttentionSteps(ds::AttentionOp op, Derivative &d) : b(d.b), sizes(b.sizes(op.getQuery())) {
+  template <typename Op> AttentionSteps(Op op, Derivative &d) : b(d.b), sizes(b.sizes(op.getQuery())) {
     SizeVector keySizes = b.sizes(op.getKey());
     groups = keySizes[1];
     perGroup = sizes[1] == groups ? SizeExpr(1) : SizeExpr::floorDiv(sizes[1], groups);
@@ -69,17 +69,18 @@ struct AttentionSteps {
     return {};
   }
 
-  /// What a step leaves of the derivative with respect to its result, for the scores before it; gives its mask its own.
-  Value undo(const ds::ScoreStep &step, Value g, Value s, Derivative &d) {
+  /// What a step leaves of the derivative with respect to its result, for the scores before it; `give` takes that of its
+  /// mask.
+  Value undo(const ds::ScoreStep &step, Value g, Value s, Derivative &d, llvm::function_ref<void(Value, Value)> give) {
     Value zero = b.scalar(b.element(g), 0);
     switch (step.kind) {
-    case ScoreStepKind::add: d.giveTo(step.mask, g); return g;
-    case ScoreStepKind::multiply: d.giveTo(step.mask, b.mul(g, s)); return b.mul(g, d.wide(step.mask));
+    case ScoreStepKind::add: give(step.mask, g); return g;
+    case ScoreStepKind::multiply: give(step.mask, b.mul(g, s)); return b.mul(g, d.wide(step.mask));
     case ScoreStepKind::keep: return b.select(step.mask, g, zero);
     case ScoreStepKind::hide: return b.select(step.mask, zero, g);
     case ScoreStepKind::window: return b.select(inside, g, zero);
     case ScoreStepKind::window_add: return g;
-    case ScoreStepKind::window_mask: d.giveTo(step.mask, b.select(inside, g, zero)); return g;
+    case ScoreStepKind::window_mask: give(step.mask, b.select(inside, g, zero)); return g;
     }
     return {};
   }
@@ -113,25 +114,78 @@ struct AttentionSteps {
 };
 } // namespace
 
-static void differentiateAttention(ds::AttentionOp op, Derivative &d) {
+/// The derivatives with respect to query, key and value written out, and with respect to masks, which `give` takes.
+template <typename Op>
+static Values writeOut(Op op, Value gradient, Derivative &d, llvm::function_ref<void(Value, Value)> give) {
   DsBuilder &b = d.b;
   AttentionSteps steps(op, d);
-  Value g = steps.split(d.wide(d.gradient()), steps.perGroup), shares = steps.split(steps.shares, steps.perGroup);
+  Value g = steps.split(d.wide(gradient), steps.perGroup), shares = steps.split(steps.shares, steps.perGroup);
   auto toGroups = [&](Value x) { return steps.join(d.sum(x, 2), steps.groups); };
-  d.giveTo(op.getValue(), toGroups(b.matmul(shares, g, true, false)));
+  Value ofValue = toGroups(b.matmul(shares, g, true, false));
   Value ofShares = steps.join(b.matmul(g, steps.value, false, true), steps.sizes[1]);
-  Value masked = b.mul(steps.shares, b.sub(ofShares, d.sum(b.mul(ofShares, steps.shares), 3)));
-  Value ofScores = masked;
+  Value ofScores = b.mul(steps.shares, b.sub(ofShares, d.sum(b.mul(ofShares, steps.shares), 3)));
   SmallVector<ds::ScoreStep> done = op.getScoreSteps();
   for (size_t i = done.size(); i-- > 0;)
-    ofScores = steps.undo(done[i], ofScores, steps.before[i], d);
+    ofScores = steps.undo(done[i], ofScores, steps.before[i], d, give);
   if (steps.bounded) {
     Value one = b.scalar(b.element(ofScores), 1);
     ofScores = b.mul(ofScores, b.mul(b.sub(one, steps.bounded), b.add(one, steps.bounded)));
   }
   Value raw = steps.split(b.mul(ofScores, op.getScale().convertToDouble()), steps.perGroup);
-  d.giveTo(op.getQuery(), steps.join(b.matmul(raw, steps.key), steps.sizes[1]));
-  d.giveTo(op.getKey(), toGroups(b.matmul(raw, steps.query, true, false)));
+  Value ofQuery = steps.join(b.matmul(raw, steps.key), steps.sizes[1]);
+  return {ofQuery, toGroups(b.matmul(raw, steps.query, true, false)), ofValue};
+}
+
+/// The op that computes the scores again, block by block. None where its shape rules refuse.
+static Values gradientInBlocks(ds::AttentionOp op, Derivative &d) {
+  DsBuilder &b = d.b;
+  Value query = d.wide(op.getQuery()), key = d.wide(op.getKey()), value = d.wide(op.getValue());
+  Value gradient = d.wide(d.gradient());
+  SmallVector<Value> masks;
+  for (Value mask : op.getMasks())
+    masks.push_back(d.wide(mask));
+  if (!query || !key || !value || !gradient || llvm::is_contained(masks, Value()))
+    return {};
+  Type type = b.placeholder();
+  return b.finishAll(ds::AttentionGradientOp::create(
+      b.getBuilder(), b.getLocation(), TypeRange{type, type, type}, query, key, value, gradient, masks,
+      op.getPositions(), op.getStepsAttr(), op.getLowsAttr(), op.getPastAttr(), op.getLeftAttr(), op.getRightAttr(),
+      op.getCapacityAttr(), op.getScaleAttr(), op.getSoftcapAttr(), op.getGuardAttr()));
+}
+
+/// Masks that are learned need the derivatives of all scores: those are written out then.
+static void differentiateAttention(ds::AttentionOp op, Derivative &d) {
+  bool isWrittenOut = llvm::any_of(op.getMasks(), [&](Value mask) { return d.wants(mask); });
+  Values found = isWrittenOut ? writeOut(op, d.gradient(), d, [&](Value mask, Value g) { d.giveTo(mask, g); })
+                              : gradientInBlocks(op, d);
+  if (found.empty())
+    return d.fail();
+  for (auto [operand, gradient] : llvm::zip(op->getOperands(), found))
+    d.giveTo(operand, gradient);
+}
+
+/// Of second order: the gradients are written out, in a block of their own, so that nothing before them is met, and
+/// that is differentiated.
+static void differentiateAttentionGradient(ds::AttentionGradientOp op, Derivative &d) {
+  OpBuilder &builder = d.b.getBuilder();
+  OpBuilder::InsertionGuard guard(builder);
+  Block *target = builder.getInsertionBlock();
+  Block::iterator place = builder.getInsertionPoint();
+  Block block;
+  builder.setInsertionPointToEnd(&block);
+  Values results = writeOut(op, op.getGradient(), d, [](Value, Value) {});
+  SmallVector<Value> seeds, sources;
+  for (unsigned number = 0; number < op->getNumResults(); ++number)
+    seeds.push_back(d.gradient(number));
+  llvm::copy_if(op->getOperands(), std::back_inserter(sources), [&](Value operand) { return d.wants(operand); });
+  ReverseSweep sweep(block, sources);
+  if (llvm::is_contained(results, Value()) || failed(sweep.run(results, seeds, d.b)))
+    d.fail();
+  target->getOperations().splice(place, block.getOperations());
+  builder.setInsertionPoint(target, place);
+  for (Value source : llvm::SetVector<Value>(sources.begin(), sources.end()))
+    if (Value gradient = sweep.gradient(source))
+      d.giveTo(source, gradient);
 }
 
 /// Exchanges the two elements of each pair of the last axis.
@@ -180,6 +234,7 @@ static void differentiateRotary(ds::RotaryOp op, Derivative &d) {
 
 void addAttentionRules(RuleTable &table) {
   table.add(differentiateAttention);
+  table.add(differentiateAttentionGradient);
   table.add(differentiateRotary);
 }
 

@@ -1,0 +1,96 @@
+// What the kernels of attention and of its derivative do to rows of scores: the steps that mask them, their softmax, and
+// which columns a window leaves out.
+#ifndef DEEPSTRIDE_CODEGEN_LOWER_ATTENTIONROWS_H
+#define DEEPSTRIDE_CODEGEN_LOWER_ATTENTIONROWS_H
+
+#include "codegen/tile/MicroKernel.h"
+
+namespace deepstride {
+
+/// Columns [begin, end) of a row, all inside the window or all outside.
+struct Segment {
+  mlir::Value begin, end;
+  bool inside;
+};
+
+/// The weights that the columns of one block of rows have: the columns that any row of it sees, and whether a column
+/// beside them has a weight, too.
+struct BlockWindow {
+  mlir::Value firsts, ends, hidden; // of each row: first and end of its window; the weight of what it hides
+  mlir::Value begin, end;           // cells
+  mlir::Value spills;               // cell
+};
+
+class AttentionRows {
+protected:
+  template <typename Op>
+  AttentionRows(KernelBuilder &k, Op op)
+      : k(k), element(k.elementOf(op.getQuery())), q(k.sizesOf(op.getQuery())), key(k.sizesOf(op.getKey())),
+        value(k.sizesOf(op.getValue())), steps(op.getScoreSteps()), bounds(op.getWindow()),
+        scale(op.getScale().convertToDouble()), guard(op.getGuard()) {
+    if (op.getSoftcap())
+      softcap = op.getSoftcap()->convertToDouble();
+  }
+  /// Where masks and positions lie; fails, with a message, where the kernel computes one.
+  llvm::LogicalResult findMasks(mlir::Operation *op, unsigned firstMask);
+
+  /// How many heads of queries share a head of keys.
+  mlir::Value repeatOf();
+  /// Whether several heads of queries share one of keys.
+  bool isShared() const { return q[1] != key[1]; }
+  /// One head of an operand or of the result, as a matrix of tokens by features.
+  Matrix headOf(const View &view, mlir::Value batch, mlir::Value head);
+  mlir::Value divisorOf(mlir::Value sum);
+  mlir::Value orZero(mlir::Value result, mlir::Value sum);
+
+
+  /// The last step that puts a constant wherever the window hides a score; none where hidden scores are read.
+  std::optional<size_t> replacingStep() const;
+  Segment windowOf(llvm::ArrayRef<mlir::Value> row);
+  llvm::SmallVector<Segment> segmentsOf(const Segment &window);
+  mlir::Value adjust(mlir::OpBuilder &b, mlir::Value score, llvm::ArrayRef<mlir::Value> masks, bool inside);
+
+  /// In plain loops: the sum of `count` terms, one after the other.
+  mlir::Value plainSum(mlir::Value count, llvm::function_ref<mlir::Value(mlir::Value)> term);
+  /// In plain loops: writes the exponentials of a row's scores, [batch, head, row], and gives what divides them.
+  /// `dotOf` makes the product of the query and a key.
+  mlir::Value plainSoftmax(llvm::ArrayRef<mlir::Value> row, mlir::Value scores,
+                           llvm::function_ref<mlir::Value(mlir::Value)> dotOf);
+  /// One element of the mask of each step, or null.
+  llvm::SmallVector<mlir::Value> masksAt(llvm::ArrayRef<mlir::Value> row, mlir::Value column);
+
+  mlir::Value lineOf(const View &view, mlir::Value base, const Segment &segment);
+  void adjustRow(const View &scores, mlir::Value offset, llvm::ArrayRef<mlir::Value> row, const Segment &segment);
+  mlir::Value reduceRow(const View &scores, mlir::Value offset, const Segment &segment, ds::ReduceKind kind,
+                        mlir::Value start = {});
+  void exponentials(const View &scores, mlir::Value offset, const Segment &segment, mlir::Value greatest);
+  void fillRow(mlir::Value scores, mlir::Value offset, mlir::Value from, mlir::Value to, mlir::Value number);
+  void softmaxRow(const View &scores, mlir::Value offset, llvm::ArrayRef<mlir::Value> row, mlir::Value inverseCell);
+  void softmaxWindow(const View &scores, mlir::Value offset, llvm::ArrayRef<mlir::Value> row, mlir::Value number,
+                     const BlockWindow &block, mlir::Value inverseCell);
+  BlockWindow emitWindows(int64_t rowBlock, llvm::ArrayRef<mlir::Value> head, mlir::Value firstRow, mlir::Value count);
+  void spread(const View &scores, mlir::Value scoresAt, mlir::Value stride, mlir::Value count,
+              const BlockWindow &block);
+
+  /// Whether what the window hides has one score: the last step puts it there.
+  bool hidesEqually() const { return replacingStep() == steps.size() - 1; }
+  mlir::Value constant(mlir::OpBuilder &b, double number) { return scalarConstant(b, k.loc, element, number); }
+  mlir::Value loadCell(mlir::Value cell) { return mlir::memref::LoadOp::create(k.b, k.loc, cell); }
+  void storeCell(mlir::Value value, mlir::Value cell) { mlir::memref::StoreOp::create(k.b, k.loc, value, cell); }
+
+  KernelBuilder &k;
+  mlir::Type element;
+  SizeVector q, key, value;
+  llvm::SmallVector<ds::ScoreStep> steps;
+  ds::ScoreWindow bounds;
+  double scale;
+  std::optional<double> softcap;
+  bool guard;
+  llvm::SmallVector<View> masks; // one for each step, some without a buffer
+  View positions;
+  std::unique_ptr<MicroKernel> micro; // null for plain loops
+};
+
+} // namespace deepstride
+
+#endif
