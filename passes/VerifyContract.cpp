@@ -154,7 +154,8 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
           }))
         violations.add(&op, "what an anchor reads beside its rows comes from outside of a fused region");
       bool endsRows = ds::readsRows(&op) && &op == body.back().getPrevNode();
-      if (isa<ds::Anchor, ds::AttentionOp, ds::AttentionGradientOp>(op) || (readsWindows && ds::readsWindows(&op)) || endsRows) {
+      if (isa<ds::Anchor, ds::AttentionOp, ds::AttentionGradientOp>(op) || (readsWindows && ds::readsWindows(&op)) ||
+          endsRows) {
         auto linear = dyn_cast<ds::LinearOp>(op);
         auto firsts = body.getOps<ds::LinearOp>();
         bool isPair = linear && linear != *firsts.begin() && ds::arePair(*firsts.begin(), linear);

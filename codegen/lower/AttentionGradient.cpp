@@ -177,7 +177,8 @@ void AttentionGradientLowering::emitPlainRow(const Heads &heads, ArrayRef<Value>
     memref::StoreOp::create(b, loc, share(b, scratch(weights, column), factor), weights, column);
     memref::StoreOp::create(b, loc, dot(heads.gradient, heads.values, column, width), slopes, column);
   });
-  Value mean = plainSum(columns, [&](Value column) { return times(scratch(slopes, column), scratch(weights, column)); });
+  Value mean =
+      plainSum(columns, [&](Value column) { return times(scratch(slopes, column), scratch(weights, column)); });
   for (const Segment &segment : segmentsOf(windowOf(at)))
     k.loop(segment.begin, segment.end, one, [&](Value column) {
       bool isKept = segment.inside || !replacingStep();
@@ -188,7 +189,8 @@ void AttentionGradientLowering::emitPlainRow(const Heads &heads, ArrayRef<Value>
       memref::StoreOp::create(b, loc, slope, slopes, column);
     });
   k.loop(zero, depth, one, [&](Value i) {
-    Value sum = plainSum(columns, [&](Value column) { return times(scratch(slopes, column), load(heads.keys, column, i)); });
+    Value sum =
+        plainSum(columns, [&](Value column) { return times(scratch(slopes, column), load(heads.keys, column, i)); });
     k.store(sum, heads.ofQuery.buffer, heads.ofQuery.at(k, row, i), element);
   });
   auto add = [&](const Matrix &to, Value column, Value i, Value term) {
@@ -247,8 +249,8 @@ void AttentionGradientLowering::multiply(const Matrix &left, Value rows, const P
     Value first = k.mul(number, k.constant(right.width));
     Value offset = k.add(right.offset, k.add(k.mul(number, perPanel), k.mul(from, k.constant(right.width))));
     Panel panel{right.buffer, offset, right.width / lanes, {}};
-    emitPanelProduct(k, *micro, left, rows, depth, panel, right.isWhole ? Value() : k.sub(right.columns, first), tileRows(right.width),
-                     [&](Value row, int64_t v, Value tile, Value mask) {
+    emitPanelProduct(k, *micro, left, rows, depth, panel, right.isWhole ? Value() : k.sub(right.columns, first),
+                     tileRows(right.width), [&](Value row, int64_t v, Value tile, Value mask) {
                        sink(row, k.add(first, k.constant(v * lanes)), tile, mask);
                      });
   });
@@ -351,8 +353,7 @@ void AttentionGradientLowering::emitBlock(const Panels &p, const Heads &heads, A
     weighted.count = arith::MaxSIOp::create(b, loc, k.sub(loadCell(weighted.window->end), weighted.begin), zero);
   }
   scores(heads.gradient, p.values, weighted.begin, k.add(weighted.begin, weighted.count), {p.slopesAt});
-  k.loop(zero, count, one,
-         [&](Value row) { emitSlopes(p, {head[0], head[1], k.add(block, row)}, row, weighted); });
+  k.loop(zero, count, one, [&](Value row) { emitSlopes(p, {head[0], head[1], k.add(block, row)}, row, weighted); });
 
   Value slopesAt = k.add(p.slopesAt, weighted.begin), weightsAt = k.add(p.weightsAt, weighted.begin);
   multiply({p.buffer, slopesAt, p.stride, one}, count, p.keyRows, weighted.begin, weighted.count,
@@ -451,8 +452,8 @@ LogicalResult AttentionGradientLowering::run() {
       return op.emitOpError("shares a kernel with more than windows of its operands that strides reach");
     *view = *found;
   }
-  for (auto [result, view] : {std::pair(op.getOfQuery(), &ofQuery), std::pair(op.getOfKey(), &ofKey),
-                              std::pair(op.getOfValue(), &ofValue)}) {
+  for (auto [result, view] :
+       {std::pair(op.getOfQuery(), &ofQuery), std::pair(op.getOfKey(), &ofKey), std::pair(op.getOfValue(), &ofValue)}) {
     auto found = resultView(k, result);
     if (!found || !found->axes[3].stride.isConstant(1))
       return op.emitOpError("expects a kernel that yields its results, and does not move their features");

@@ -130,10 +130,9 @@ Value AttentionRows::plainSum(Value count, llvm::function_ref<Value(Value)> term
 SmallVector<Value> AttentionRows::masksAt(ArrayRef<Value> row, Value column) {
   SmallVector<Value> given;
   for (auto [step, mask] : llvm::zip_equal(steps, masks))
-    given.push_back(mask.buffer
-                        ? k.load(mask.buffer, k.offsetAt(mask, {0, 1, 2, 3}, {row[0], row[1], row[2], column}),
-                                 k.elementOf(step.mask))
-                        : Value());
+    given.push_back(mask.buffer ? k.load(mask.buffer, k.offsetAt(mask, {0, 1, 2, 3}, {row[0], row[1], row[2], column}),
+                                         k.elementOf(step.mask))
+                                : Value());
   return given;
 }
 
@@ -203,7 +202,7 @@ void AttentionRows::adjustRow(const View &scores, Value offset, ArrayRef<Value> 
 
 /// The reduction of a segment, from the neutral element or `start` on.
 Value AttentionRows::reduceRow(const View &scores, Value offset, const Segment &segment, ds::ReduceKind kind,
-                                   Value start) {
+                               Value start) {
   OpBuilder &b = k.b;
   AffineMap all = AffineMap::getMultiDimIdentityMap(1, b.getContext()), none = AffineMap::get(1, 0, b.getContext());
   Value cell = k.cell(computeType(element));
@@ -243,7 +242,7 @@ void AttentionRows::softmaxRow(const View &scores, Value offset, ArrayRef<Value>
 /// The same for row `number` of a block whose rows see windows. What lies beside the block's columns is left unwritten
 /// where it has no weight.
 void AttentionRows::softmaxWindow(const View &scores, Value offset, ArrayRef<Value> row, Value number,
-                                      const BlockWindow &block, Value inverseCell) {
+                                  const BlockWindow &block, Value inverseCell) {
   OpBuilder &b = k.b;
   Location loc = k.loc;
   auto cell = [&](Value cells) { return memref::LoadOp::create(b, loc, cells, number).getResult(); };
@@ -313,8 +312,7 @@ BlockWindow AttentionRows::emitWindows(int64_t rowBlock, ArrayRef<Value> head, V
 }
 
 /// Where a row gives weight to columns beside the block's, the block takes in all columns.
-void AttentionRows::spread(const View &scores, Value scoresAt, Value stride, Value count,
-                               const BlockWindow &block) {
+void AttentionRows::spread(const View &scores, Value scoresAt, Value stride, Value count, const BlockWindow &block) {
   OpBuilder &b = k.b;
   auto branch = scf::IfOp::create(b, k.loc, loadCell(block.spills), /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);

@@ -1,5 +1,5 @@
-// What the kernels of attention and of its derivative do to rows of scores: the steps that mask them, their softmax, and
-// which columns a window leaves out.
+// What the kernels of attention and of its derivative do to rows of scores: the steps that mask them, their softmax,
+// and which columns a window leaves out.
 #ifndef DEEPSTRIDE_CODEGEN_LOWER_ATTENTIONROWS_H
 #define DEEPSTRIDE_CODEGEN_LOWER_ATTENTIONROWS_H
 
@@ -42,7 +42,6 @@ protected:
   Matrix headOf(const View &view, mlir::Value batch, mlir::Value head);
   mlir::Value divisorOf(mlir::Value sum);
   mlir::Value orZero(mlir::Value result, mlir::Value sum);
-
 
   /// The last step that puts a constant wherever the window hides a score; none where hidden scores are read.
   std::optional<size_t> replacingStep() const;

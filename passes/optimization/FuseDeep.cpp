@@ -47,7 +47,8 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     sliceGathers(getOperation(), analysis);
     SmallVector<Operation *> anchors;
     getOperation().walk([&](Operation *op) {
-      if (products && isa<ds::Anchor, ds::AttentionOp, ds::AttentionGradientOp>(op) && !isa<ds::FusedOp>(op->getParentOp()))
+      if (products && isa<ds::Anchor, ds::AttentionOp, ds::AttentionGradientOp>(op) &&
+          !isa<ds::FusedOp>(op->getParentOp()))
         anchors.push_back(op);
     });
     for (Operation *anchor : anchors)
@@ -81,7 +82,8 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
       larger.insert(transpose);
       Operation *end = last->isBeforeInBlock(transpose) ? transpose.getOperation() : last;
       if (!dependentsOf(larger, end)) {
-        transpose.emitRemark() << "does not join the region of 'ds.attention_gradient': something between them needs it";
+        transpose.emitRemark()
+            << "does not join the region of 'ds.attention_gradient': something between them needs it";
         continue;
       }
       region = std::move(larger);

@@ -88,7 +88,8 @@ struct ScheduleKernels : deepstride::impl::ScheduleKernelsBase<ScheduleKernels>,
       return signalPassFailure();
     }
     WalkResult result = getOperation().walk([&](Operation *op) {
-      if (!isa<ds::LinearOp, ds::MatmulOp, ds::ConvOp, ds::AttentionOp, ds::AttentionGradientOp>(op) || op->getParentOfType<ds::RecipeOp>())
+      if (!isa<ds::LinearOp, ds::MatmulOp, ds::ConvOp, ds::AttentionOp, ds::AttentionGradientOp>(op) ||
+          op->getParentOfType<ds::RecipeOp>())
         return WalkResult::advance();
       return failed(schedule(op, *parsed)) ? WalkResult::interrupt() : WalkResult::advance();
     });

@@ -69,8 +69,8 @@ struct AttentionSteps {
     return {};
   }
 
-  /// What a step leaves of the derivative with respect to its result, for the scores before it; `give` takes that of its
-  /// mask.
+  /// What a step leaves of the derivative with respect to its result, for the scores before it; `give` takes that of
+  /// its mask.
   Value undo(const ds::ScoreStep &step, Value g, Value s, Derivative &d, llvm::function_ref<void(Value, Value)> give) {
     Value zero = b.scalar(b.element(g), 0);
     switch (step.kind) {

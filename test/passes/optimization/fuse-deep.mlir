@@ -211,6 +211,31 @@ func.func @heads(%q: tensor<?x?x2x4xf32> {ds.dims = ["b", "s", 2, 4]}, %k: tenso
 
 // -----
 
+// The derivative of an attention reads through windows what the attention does, and stores each result as the transpose
+// behind it has it.
+// CHECK-LABEL: func.func @attention_gradient
+// CHECK: %[[Y:.*]]:3 = ds.fused
+// CHECK-COUNT-4: ds.transpose
+// CHECK: %[[A:.*]]:3 = ds.attention_gradient
+// CHECK-NEXT: %[[Q:.*]] = ds.transpose %[[A]]#0
+// CHECK-NEXT: %[[V:.*]] = ds.transpose %[[A]]#2
+// CHECK-NEXT: ds.yield %[[A]]#1, %[[Q]], %[[V]]
+// CHECK: return %[[Y]]#1, %[[Y]]#0, %[[Y]]#2
+func.func @attention_gradient(%q: tensor<?x?x2x4xf32> {ds.dims = ["b", "s", 2, 4]}, %k: tensor<?x?x2x4xf32> {ds.dims = ["b", "t", 2, 4]},
+                              %v: tensor<?x?x2x3xf32> {ds.dims = ["b", "t", 2, 3]}, %g: tensor<?x?x2x3xf32> {ds.dims = ["b", "s", 2, 3]})
+    -> (tensor<?x?x2x4xf32>, tensor<?x2x?x4xf32>, tensor<?x?x2x3xf32>) attributes {ds.entry} {
+  %0 = ds.transpose %q [0, 2, 1, 3] : (tensor<?x?x2x4xf32>) -> tensor<?x2x?x4xf32>
+  %1 = ds.transpose %k [0, 2, 1, 3] : (tensor<?x?x2x4xf32>) -> tensor<?x2x?x4xf32>
+  %2 = ds.transpose %v [0, 2, 1, 3] : (tensor<?x?x2x3xf32>) -> tensor<?x2x?x3xf32>
+  %3 = ds.transpose %g [0, 2, 1, 3] : (tensor<?x?x2x3xf32>) -> tensor<?x2x?x3xf32>
+  %4:3 = ds.attention_gradient %0, %1, %2, %3 scale 0.5 : (tensor<?x2x?x4xf32>, tensor<?x2x?x4xf32>, tensor<?x2x?x3xf32>, tensor<?x2x?x3xf32>) -> (tensor<?x2x?x4xf32>, tensor<?x2x?x4xf32>, tensor<?x2x?x3xf32>)
+  %5 = ds.transpose %4#0 [0, 2, 1, 3] : (tensor<?x2x?x4xf32>) -> tensor<?x?x2x4xf32>
+  %6 = ds.transpose %4#2 [0, 2, 1, 3] : (tensor<?x2x?x3xf32>) -> tensor<?x?x2x3xf32>
+  return %5, %4#1, %6 : tensor<?x?x2x4xf32>, tensor<?x2x?x4xf32>, tensor<?x?x2x3xf32>
+}
+
+// -----
+
 // A mask is read from memory, so that a query that is also the mask stays there.
 // CHECK-LABEL: func.func @query_and_mask
 // CHECK-NEXT: ds.transpose %arg0

@@ -1,0 +1,155 @@
+"""Derivatives of attention in blocks: the op against NumPy's float64, over sizes that tiles and lanes do not divide, groups,
+steps, windows and rows without a place to attend to; threads; and that packages that train hold no scores.
+
+Tolerances are those of sums of some dozen products of f32 of size 1 to 10: 3e-5.
+"""
+import itertools
+import json
+
+import numpy as np
+
+from kit import case, expect, run_inputs, tool
+from mask_cases import window
+from programs import Program
+
+
+def derivatives(q, k, v, g, steps, seen, scale, cap=None, guard=False):
+    """`steps`: (kind, mask or null, low); `seen`: what the window holds."""
+    repeat = q.shape[1] // max(k.shape[1], 1)
+    keys, values = np.repeat(k, repeat, 1), np.repeat(v, repeat, 1)
+    with np.errstate(all="ignore"):
+        scores = scale * q @ keys.swapaxes(-1, -2)
+        bend = 1
+        if cap is not None:
+            bend = 1 - np.tanh(scores / cap) ** 2
+            scores = cap * np.tanh(scores / cap)
+        slope, kept = np.full(scores.shape, scale) * bend, np.ones(scores.shape, bool)
+        for kind, mask, low in steps:
+            if kind == "add":
+                scores = scores + mask
+            elif kind == "multiply":
+                scores, slope = scores * mask, slope * mask
+            elif kind == "window_add":
+                scores = np.where(seen, scores, scores + low)
+            elif kind == "window_mask":
+                scores = scores + np.where(seen, mask, low)
+            else:
+                holds = {"keep": mask, "hide": ~mask if kind == "hide" else None, "window": seen}[kind]
+                scores, kept = np.where(holds, scores, low), kept & holds
+        e = np.exp(scores - scores.max(-1, keepdims=True, initial=-np.inf))
+        p = e / e.sum(-1, keepdims=True)
+        if guard:
+            p = np.where(np.isnan(p), 0, p)
+        w = g @ values.swapaxes(-1, -2)
+        r = np.where(kept, p * (w - (p * w).sum(-1, keepdims=True)) * slope, 0)
+        groups = (*k.shape[:2], repeat)
+        sums = [m.swapaxes(-1, -2) @ x for m, x in ((r, q), (p, g))]
+        return r @ keys, *(x.reshape(*groups, *x.shape[2:]).sum(2) for x in sums)
+
+
+class Attentions(Program):
+    """Programs of attention gradients."""
+
+    number = itertools.count()
+
+    def derive(self, shape, steps=(), bounds=None, element="f32", dynamic=False, scale=0.3, cap=None, guard=False, positions=None):
+        b, h, g, s, t, d, e = shape
+        i, random = next(self.number), self.random.standard_normal
+        names = [f"B{i}", f"S{i}", f"T{i}"] if dynamic else [b, s, t]
+        shapes = (b, h, s, d), (b, g, t, d), (b, g, t, e), (b, h, s, e)
+        dims = [names[0], h, names[1], d], [names[0], g, names[2], d], [names[0], g, names[2], e], [names[0], h, names[1], e]
+        operands = [self.input(random(size), element, own) for size, own in zip(shapes, dims)]
+        known, parts = [], []
+        for kind, mask, low in steps:
+            part = kind
+            if mask is not None:
+                value = self.input(mask, "i1" if mask.dtype == bool else element, [f"M{i}_{len(known)}_{axis}" for axis in range(mask.ndim)]
+                                   if dynamic else None)
+                part += f" {{{len(operands)}}}"
+                operands.append(value)
+                mask = value.array if mask.dtype == bool else value.wide
+            if low is not None:
+                bits = np.float64(low).view(np.uint64)
+                part += f" else 0x{bits:016X}"
+            parts.append(part)
+            known.append((kind, mask, low))
+        text = "ds.attention_gradient {0}, {1}, {2}, {3}" + (f" [{', '.join(parts)}]" if parts else "")
+        if positions is not None:
+            text += f" positions {{{len(operands)}}}"
+            operands.append(self.input(positions, "i64"))
+        bounds = dict(bounds or {})
+        seen = window(s, t, positions=positions, **bounds)
+        text += "".join(f" {name} {[value] if name == 'past' else value}" for name, value in sorted(bounds.items(), key=lambda x: x[0] != "past"))
+        text += f" scale {scale}" + (f" softcap {cap}" if cap else "") + (" guard" if guard else "")
+        expected = derivatives(*(x.wide for x in operands[:4]), known, seen, scale, cap, guard)
+        results = self.ops(text, operands, [(element, own, x) for own, x in zip(dims, expected)])
+        for name, value in zip(("query", "key", "value"), results):
+            self.check(value, f"{name} of {shape} {parts} {bounds} cap {cap} guard {guard} {element} dynamic={dynamic}",
+                       rtol=3e-5 if element == "f32" else 1e-12, scale=4)
+
+
+@case
+def sizes(folder):
+    """No mask; sizes that tiles cut, no row, no key, no batch, groups."""
+    p = Attentions()
+    for s, t, d, e in [(1, 1, 1, 1), (5, 7, 3, 2), (8, 47, 8, 16), (49, 50, 16, 32), (97, 33, 64, 64), (17, 48, 100, 20), (3, 5, 7, 130)]:
+        p.derive((2, 2, 2, s, t, d, e))
+    for element, dynamic in itertools.product(("f32", "f64"), (False, True)):
+        p.derive((2, 4, 2, 50, 19, 8, 24), element=element, dynamic=dynamic)
+        p.derive((2, 3, 1, 5, 19, 8, 8), element=element, dynamic=dynamic)
+        for s, t, b in ((3, 0, 2), (0, 3, 2), (3, 3, 0)):
+            p.derive((b, 4, 2, s, t, 8, 16), element=element, dynamic=dynamic)
+    p.verify(folder)
+
+
+@case
+def steps(folder):
+    """Masks that are added, multiply and choose; softcaps; guarded rows that are masked as a whole."""
+    p = Attentions()
+    shape = (2, 4, 2, 5, 19, 8, 12)
+    for element, cap, guard in (("f32", None, False), ("f32", 1.5, True), ("f32", None, True), ("f64", 1.5, True), ("f64", None, False)):
+        random = p.random.standard_normal
+        for size in ((19,), (5, 1), (2, 1, 5, 19), (2, 4, 1, 1)):
+            seen = p.random.uniform(size=size) < 0.6
+            p.derive(shape, [("add", random(size), None)], element=element, cap=cap, guard=guard, dynamic=len(size) == 4)
+            p.derive(shape, [("multiply", random(size), None), ("add", random((5, 19)), None)], element=element, cap=cap, guard=guard)
+            for kind in ("keep", "hide"):
+                p.derive(shape, [("add", random((5, 19)), None), (kind, seen, -1.5), ("multiply", random(size), None)],
+                         element=element, cap=cap, guard=guard)
+        whole = random((2, 1, 5, 19))
+        whole[1, 0, 2] = whole[0, 0, :, 3] = -np.inf
+        p.derive(shape, [("add", whole, None)], element=element, cap=cap, guard=guard)
+        p.derive(shape, [("keep", whole > -np.inf, -np.inf)], element=element, cap=cap, guard=guard)
+    p.verify(folder)
+
+
+@case
+def windows(folder):
+    """Causal and sliding ones, before and after masks, with weights outside and without; earlier keys; places by row."""
+    p = Attentions()
+    random = p.random.standard_normal
+    number = itertools.count()
+    for s, t, element in ((5, 19, "f32"), (60, 60, "f32"), (101, 70, "f32"), (5, 19, "f64")):
+        shape, mask = (2, 4, 2, s, t, 8, 12), random((s, t))
+        for bounds in ({"right": 0}, {"left": 3, "right": 0}, {"left": 2}, {"past": t - s, "right": 0},
+                       {"past": t - s, "left": 20, "right": 2}):
+            for forms in ((("window",), ("window_mask",)), (("window", "add"), ("add", "window_add"))):
+                form, low = forms[next(number) % 2], (-np.inf, -1e30, -1.5)[next(number) // 2 % 3]
+                steps = [(kind, mask if kind in ("add", "window_mask") else None, None if kind == "add" else low) for kind in form]
+                # A row that sees nothing is not a number without a guard.
+                p.derive(shape, steps, bounds, element, guard=low == -np.inf, cap=2.0 if form == ("window", "add") else None)
+        positions = p.random.integers(-3, t + 3, (2, 1, s, 1))
+        p.derive(shape, [("window", None, -np.inf)], {"left": 9, "right": 0}, element, guard=True, positions=positions)
+    p.verify(folder)
+
+
+@case
+def threads(folder):
+    """The same bits with 1, 2 and 3."""
+    p = Attentions()
+    p.derive((3, 4, 2, 130, 130, 64, 64), [("window", None, -np.inf)], {"right": 0})
+    p.derive((1, 4, 1, 77, 90, 24, 40), [("add", p.random.standard_normal((77, 90)), None)])
+    for variant in ("--mcpu=host", "--reference"):
+        found = [p.run(folder, [variant], [f"--threads={count}"]) for count in (1, 2, 3)]
+        for other in found[1:]:
+            expect(all(a.tobytes() == b.tobytes() for a, b in zip(found[0], other)), f"{variant}: bits depend on threads")
