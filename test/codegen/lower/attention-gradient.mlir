@@ -4,11 +4,11 @@
 // One item is one head of keys: it adds up what the heads of queries give. Scratch holds keys twice, values, and rows of
 // a block: it grows with the keys, not with queries times keys.
 // CHECK-LABEL: func.func @panels
-// CHECK-SAME: ds.grid = ["6", "1"]
+// CHECK-SAME: ds.grid = 6 : i64
 // CHECK: vector.fma
 // CHECK: linalg.generic
 // PLAIN-LABEL: func.func @panels
-// PLAIN-SAME: ds.grid = ["6", "1"]
+// PLAIN-SAME: ds.grid = 6 : i64
 // PLAIN-NOT: vector.
 // PLAIN: return
 ds.kernel @panels sizes 1 arguments [[3, 4, "d0", 64], [3, 2, 96, 64], [3, 2, 96, 64], [3, 4, "d0", 64]] {

@@ -111,7 +111,7 @@ func.func @windows(%x: tensor<1x2x5xf32>, %w: tensor<3x1x3xf32>, %b: tensor<3xf3
 
 // CHECK-LABEL: func.func @attention_gradient
 func.func @attention_gradient(%q: tensor<?x12x?x64xf32>, %k: tensor<?x4x?x64xf32>, %mask: tensor<?x?xf32>, %place: tensor<?x1xi64>) {
-  // CHECK: %{{.*}}:3 = ds.attention_gradient %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} [add %{{.*}}] scale 1.250000e-01 softcap 5.000000e+01 guard :
+  // CHECK: ds.attention_gradient %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} [add %{{.*}}] scale 1.250000e-01 softcap 5.000000e+01 guard :
   %0:3 = ds.attention_gradient %q, %k, %k, %q [add %mask] scale 0.125 softcap 50.0 guard : (tensor<?x12x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x?xf32>) -> (tensor<?x12x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x4x?x64xf32>)
   // CHECK: ds.attention_gradient %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} [window else -1.000000e+00] past ["t - s"] left 3 right 0 capacity 64 scale 1.250000e-01 :
   %1:3 = ds.attention_gradient %q, %k, %k, %q [window else -1.0] past ["t - s"] left 3 right 0 capacity 64 scale 0.125 : (tensor<?x12x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x12x?x64xf32>) -> (tensor<?x12x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x4x?x64xf32>)

@@ -216,10 +216,10 @@ func.func @heads(%q: tensor<?x?x2x4xf32> {ds.dims = ["b", "s", 2, 4]}, %k: tenso
 // CHECK-LABEL: func.func @attention_gradient
 // CHECK: %[[Y:.*]]:3 = ds.fused
 // CHECK-COUNT-4: ds.transpose
-// CHECK: %[[A:.*]]:3 = ds.attention_gradient
-// CHECK-NEXT: %[[Q:.*]] = ds.transpose %[[A]]#0
-// CHECK-NEXT: %[[V:.*]] = ds.transpose %[[A]]#2
-// CHECK-NEXT: ds.yield %[[A]]#1, %[[Q]], %[[V]]
+// CHECK: %[[OQ:.*]], %[[OK:.*]], %[[OV:.*]] = ds.attention_gradient
+// CHECK-NEXT: %[[Q:.*]] = ds.transpose %[[OQ]]
+// CHECK-NEXT: %[[V:.*]] = ds.transpose %[[OV]]
+// CHECK-NEXT: ds.yield %[[OK]], %[[Q]], %[[V]]
 // CHECK: return %[[Y]]#1, %[[Y]]#0, %[[Y]]#2
 func.func @attention_gradient(%q: tensor<?x?x2x4xf32> {ds.dims = ["b", "s", 2, 4]}, %k: tensor<?x?x2x4xf32> {ds.dims = ["b", "t", 2, 4]},
                               %v: tensor<?x?x2x3xf32> {ds.dims = ["b", "t", 2, 3]}, %g: tensor<?x?x2x3xf32> {ds.dims = ["b", "s", 2, 3]})
