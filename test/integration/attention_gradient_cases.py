@@ -5,10 +5,13 @@ Tolerances are those of sums of some dozen products of f32 of size 1 to 10: 3e-5
 """
 import itertools
 import json
+import re
 
 import numpy as np
+import onnx
 
-from kit import case, expect, run_inputs, tool
+import training_models
+from kit import case, expect, tool
 from mask_cases import window
 from programs import Program
 
@@ -153,3 +156,18 @@ def threads(folder):
         found = [p.run(folder, [variant], [f"--threads={count}"]) for count in (1, 2, 3)]
         for other in found[1:]:
             expect(all(a.tobytes() == b.tobytes() for a, b in zip(found[0], other)), f"{variant}: bits depend on threads")
+
+
+@case
+def no_scores(folder):
+    """A step of training of a GPT has no value of length by length elements for each head, neither in f32 nor in bf16."""
+    onnx.save(training_models.gpt(), folder / "model.onnx")
+    for precision in ({}, {"bf16": {"enabled": True}}):
+        config = {"train_micro_batch_size_per_gpu": 2, "optimizer": {"type": "SGD", "params": {"lr": 0.1}}} | precision
+        (folder / "config.json").write_text(json.dumps(config))
+        tool("ds-opt", folder / "model.onnx", "--mode=train", "--loss=cross_entropy", "--logits=logits", "--labels=labels",
+             f"--config={folder / 'config.json'}", "--stop-after=memory", "-o", folder / "plan.mlir")
+        text = (folder / "plan.mlir").read_text()
+        expect("attention_gradient" in text, "expected derivatives of attention in blocks")
+        scores = re.findall(r'\["batch", [^\]]*"length", "length"\]', text)
+        expect(not scores, f"found scores in memory: {sorted(set(scores))}")
