@@ -26,7 +26,8 @@ public:
   Axis(double low, double high, double from, double to, bool isLog) : isLog(isLog && low > 0), from(from), to(to) {
     first = scaled(low);
     last = scaled(high);
-    if (!(last > first)) { // one value lies in the middle
+    // One value lies in the middle; so do values that differ by rounding alone, between which no step of ticks fits.
+    if (!(last - first > 1e-9 * std::max(std::abs(first), std::abs(last)))) {
       first -= 0.5 * std::max(1e-12, std::abs(first));
       last += 0.5 * std::max(1e-12, std::abs(last));
     }

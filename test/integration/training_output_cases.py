@@ -1,0 +1,314 @@
+"""What ds-run train and lr-range show besides the log: event files, pages, lines on the terminal, a suggested rate. Read here by code of
+our own, and held against the log."""
+import json
+import math
+import re
+import struct
+from html.parser import HTMLParser
+
+import numpy as np
+
+from kit import case, expect, tool
+from programs import SEED
+from training_runs import log_of, settings, small_data, small_package, train
+
+FP16 = {"enabled": True, "initial_scale_power": 30, "loss_scale_window": 5, "hysteresis": 1}  # a scale that moves, and steps that overflow
+TOP, BOTTOM, LEFT, RIGHT = 26, 206, 64, 708  # of the curves in a picture
+
+
+def crc32c(content):
+    """Bit by bit, of the Castagnoli polynomial."""
+    crc = 0xFFFFFFFF
+    for byte in content:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def records(path):
+    """The contents of a file of TFRecords: length, its checksum, content, its checksum."""
+    expect(crc32c(b"123456789") == 0xE3069283, "the checksum of the standard's example")
+    content, place = path.read_bytes(), 0
+    masked = lambda part: ((crc32c(part) >> 15 | crc32c(part) << 17) + 0xA282EAD8) & 0xFFFFFFFF
+    while place < len(content):
+        head = content[place:place + 12]
+        size, checksum = struct.unpack("<QI", head)
+        expect(checksum == masked(head[:8]), f"{path}: the checksum of a length at {place}")
+        body = content[place + 12:place + 12 + size]
+        expect(len(body) == size, f"{path} ends within a record")
+        expect(struct.unpack("<I", content[place + 12 + size:place + 16 + size])[0] == masked(body), f"{path}: the checksum of a record at {place}")
+        yield body
+        place += 16 + size
+
+
+def fields(message):
+    """(number, value) of each field of a protobuf message; values are integers, or bytes where there is a length or a fixed size."""
+    place = 0
+
+    def varint():
+        nonlocal place
+        value = shift = 0
+        while True:
+            byte = message[place]
+            value, shift, place = value | (byte & 127) << shift, shift + 7, place + 1
+            if byte < 128:
+                return value
+
+    while place < len(message):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+            continue
+        size = varint() if key & 7 == 2 else {1: 8, 5: 4}[key & 7]
+        expect(place + size <= len(message), "a field is longer than its message")
+        yield key >> 3, message[place:place + size]
+        place += size
+
+
+def scalars(path):
+    """(tag, step, value, time) of each event after the first, which names the version."""
+    first, *events = records(path)
+    expect(dict(fields(first))[3] == b"brain.Event:2", "the first event is the version")
+    for event in events:
+        found = dict(fields(event))
+        expect(set(found) == {1, 2, 5}, f"an event has {sorted(found)}")
+        value = dict(fields(dict(fields(found[5]))[1]))
+        yield value[1].decode(), found[2], struct.unpack("<f", value[2])[0], struct.unpack("<d", found[1])[0]
+
+
+class Page(HTMLParser):
+    """Tags, texts and the curves of a page, each curve with the title of its picture and its color."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.curves, self.texts, self.pictures, self.cells = [], [], [], [], []
+        self.feed(text)
+        self.close()
+        expect(not self.open, f"never closed: {self.open}")
+        # Offline: nothing is loaded, nothing runs.
+        expect(not re.search(r"<(script|link|img|iframe|object)|https?:|url\(|@import|javascript:|\son\w+=", text), "the page loads or runs something")
+
+    def handle_starttag(self, tag, attributes):
+        if tag != "meta":
+            self.open.append(tag)
+        if tag == "svg":
+            self.pictures.append([])
+        if tag == "polyline":
+            self.add(dict(attributes))
+
+    def handle_startendtag(self, tag, attributes):
+        if tag == "polyline":
+            self.add(dict(attributes))
+
+    def add(self, attributes):
+        points = [tuple(map(float, point.split(","))) for point in attributes["points"].split()]
+        self.curves.append((self.pictures[-1][0], attributes["stroke"], points))
+
+    def handle_endtag(self, tag):
+        expect(self.open and self.open.pop() == tag, f"</{tag}> closes another element")
+
+    def handle_data(self, text):
+        if self.open and self.open[-1] == "text":
+            self.pictures[-1].append(text)
+        if self.open and self.open[-1] == "td":
+            self.cells.append(text)
+        self.texts.append(text)
+
+
+def same_curve(found, xs, ys, low, high, what, log_x=False, log_y=False):
+    """The points of a curve lie where its numbers belong, in the range that all curves of the picture share."""
+    kept = [(x, y) for x, y in zip(xs, ys) if y is not None and math.isfinite(y)]
+    expect(len(found) == len(kept), f"{what}: {len(found)} points for {len(kept)} numbers")
+    scaled = lambda value, is_log: math.log10(value) if is_log else value
+
+    def place(value, bounds, start, end, is_log):
+        first, last = (scaled(bound, is_log) for bound in bounds)
+        return (start + end) / 2 if first == last else start + (scaled(value, is_log) - first) / (last - first) * (end - start)
+
+    for point, (x, y) in zip(found, kept):
+        expected = place(x, (min(xs), max(xs)), LEFT, RIGHT, log_x), place(y, (low, high), BOTTOM, TOP, log_y)
+        expect(max(abs(a - b) for a, b in zip(point, expected)) <= 0.11, f"{what}: a point at {point}, expected at {expected} for {x}, {y}")
+
+
+def smoothed(losses, keep):
+    """The average of what was seen, later losses weighing more, without the bias towards 0 of its start."""
+    found = []
+    for i in range(len(losses)):
+        weights = keep ** np.arange(i, -1, -1.0)
+        found.append(float(np.sum(weights * losses[:i + 1]) / np.sum(weights)))
+    return found
+
+
+def trained(folder, *options, scheduler=("WarmupLR", {"warmup_max_lr": 0.01, "warmup_num_steps": 8}), steps=24, **config):
+    """A run with all outputs; the log, the page, what the command said."""
+    package, data = small_package(folder, settings("AdamW", scheduler=scheduler, **config)), small_data(folder, seed=SEED)
+    said = train(package, data, f"--steps={steps}", f"--log={folder / 'log.jsonl'}", f"--html={folder / 'page.html'}", f"--eval-data={data}",
+                 "--eval-interval=5", *options).out
+    return log_of(folder / "log.jsonl"), Page((folder / "page.html").read_text()), said
+
+
+@case
+def events_for_tensorboard(folder):
+    """Every number of the log is an event of its tag, at the count of samples."""
+    rows, _, _ = trained(folder, tensorboard={"enabled": True, "output_path": str(folder / "curves"), "job_name": "first"}, fp16=FP16)
+    path, = (folder / "curves/first").iterdir()
+    expect(path.name.startswith("events.out.tfevents."), f"TensorBoard looks for another name than {path.name}")
+    found, times = {}, []
+    for tag, step, value, time in scalars(path):
+        found.setdefault(tag, []).append((step, value))
+        times.append(time)
+    expect(times == sorted(times) and abs(times[-1] - path.stat().st_mtime) < 60, "times of events")
+    tags = {"Train/Samples/train_loss": "loss", "Train/Samples/lr": "lr", "Train/Samples/grad_norm": "grad_norm", "Train/Samples/loss_scale": "loss_scale",
+            "Eval/Samples/loss": "eval_loss"}
+    expect(set(found) == set(tags), f"tags: {sorted(found)}")
+    expect(any(row["overflow"] for row in rows) and not all(row["overflow"] for row in rows), "some steps should overflow")
+    for tag, key in tags.items():
+        wanted = [(row["samples"], row[key]) for row in rows if key in row]
+        expect([step for step, _ in found[tag]] == [step for step, _ in wanted], f"{tag}: steps {[step for step, _ in found[tag]]}")
+        for (step, value), (_, expected) in zip(found[tag], wanted):
+            same = not math.isfinite(value) if expected is None else value == np.float32(expected)
+            expect(same, f"{tag} at {step} is {value}, in the log {expected}")
+
+
+@case
+def events_where_nothing_is_said(folder):
+    """Without a path or a name events go to ./DeepSpeedJobName; switched off there are none."""
+    package, data = small_package(folder, settings("SGD")), small_data(folder)
+    import contextlib
+    with contextlib.chdir(folder):
+        for on in (False, True):
+            config = {**settings("SGD"), "tensorboard": {"enabled": on}}
+            (folder / "other.json").write_text(json.dumps(config))
+            train(package, data, "--steps=2", "--config=other.json")
+            expect((folder / "DeepSpeedJobName").exists() == on, f"enabled is {on}")
+    path, = (folder / "DeepSpeedJobName").iterdir()
+    expect(len(list(scalars(path))) == 8, "four numbers of each of two steps")
+
+
+@case
+def page_of_a_training(folder):
+    """The page is whole by itself, and its curves are those of the log: as many points, each in its place."""
+    rows, page, _ = trained(folder, fp16=FP16)
+    titles = [texts[0] for texts in page.pictures]
+    expect(titles == ["loss", "accuracy in evaluation", "learning rate", "gradient norm, before clipping", "loss scale"], f"pictures: {titles}")
+    steps, good = [row["step"] for row in rows], [row for row in rows if not row["overflow"]]
+    scores = [row for row in rows if "eval_loss" in row]
+    expect(len(scores) == 5 and len(good) < len(rows), "evaluations and overflows")
+    losses = ([row["loss"] for row in rows], smoothed(np.array([row["loss"] for row in good]), 0.95), [row["eval_loss"] for row in scores])
+    numbers = [value for line in losses for value in line if value is not None]
+    curves = {title: [(color, points) for name, color, points in page.curves if name == title] for title in titles}
+    expect([len(curves[title]) for title in titles] == [3, 1, 1, 1, 1], f"curves: {[len(curves[title]) for title in titles]}")
+    for (_, points), ys, xs in zip(curves["loss"], losses, (steps, [row["step"] for row in good], [row["step"] for row in scores])):
+        # Axes are shared: ends that a curve does not reach are given by the first one.
+        padded_x, padded_y = [*xs, steps[0], steps[-1]], [*ys, None, None]
+        same_curve(points, padded_x, padded_y, min(numbers), max(numbers), "loss")
+    for title, key in (("learning rate", "lr"), ("gradient norm, before clipping", "grad_norm"), ("loss scale", "loss_scale")):
+        ys = [row[key] for row in rows]
+        seen = [(x, y) for x, y in zip(steps, ys) if y is not None]
+        same_curve(curves[title][0][1], *map(list, zip(*seen)), min(y for _, y in seen), max(y for _, y in seen), title, log_y=key == "loss_scale")
+    accuracies = [row["accuracy"] for row in scores]
+    same_curve(curves["accuracy in evaluation"][0][1], [row["step"] for row in scores], accuracies, min(accuracies), max(accuracies), "accuracy")
+    cells = dict(zip(page.cells[::2], page.cells[1::2]))
+    expect(cells["steps"] == "24" and cells["samples"] == str(rows[-1]["samples"]) and cells["skipped"] == str(rows[-1]["skipped"]), f"table: {cells}")
+    expect(math.isclose(float(cells["last loss"]), rows[-1]["loss"], rel_tol=1e-5), f"table: {cells}")
+
+
+@case
+def page_with_less(folder):
+    """Without evaluations, overflows and a scale: three pictures, two lines of loss."""
+    package, data = small_package(folder, settings("SGD")), small_data(folder)
+    train(package, data, "--steps=1", f"--html={folder / '<b>&.html'}")
+    page = Page((folder / "<b>&.html").read_text())
+    expect([texts[0] for texts in page.pictures] == ["loss", "learning rate", "gradient norm, before clipping"], f"{page.pictures}")
+    expect([len(points) for _, _, points in page.curves] == [1] * 4, f"a step is a point: {page.curves}")
+
+
+def lines_of_steps(said, what):
+    return [int(step) for step in re.findall(rf"^step (\d+): {what}", said, re.M)]
+
+
+@case
+def lines_of_progress(folder):
+    """Every so many steps, with the log's numbers; every evaluation; times of the parts only where they are asked for."""
+    for every, is_timed in ((1, False), (5, True), (7, False), (100, True)):
+        rows, _, said = trained(folder, steps=14, steps_per_print=every, wall_clock_breakdown=is_timed)
+        expected = list(range(every - 1, 14, every))
+        expect(lines_of_steps(said, "loss") == expected, f"steps_per_print {every}: lines of steps {lines_of_steps(said, 'loss')}")
+        expect(lines_of_steps(said, "evaluation loss") == [4, 9, 13], f"evaluations: {said}")
+        for step, loss, lr, norm in re.findall(r"^step (\d+): loss (\S+), lr (\S+), grad norm (\S+)$", said, re.M):
+            row = rows[int(step)]
+            expect(all(math.isclose(float(text), row[key], rel_tol=1e-5) for text, key in ((loss, "loss"), (lr, "lr"), (norm, "grad_norm"))),
+                   f"step {step}: printed {loss}, {lr}, {norm}; {row}")
+        times = re.findall(r"^step (\d+): data (\S+) ms, forward and backward (\S+) ms, update (\S+) ms$", said, re.M)
+        expect([int(step) for step, *_ in times] == (expected if is_timed else []), f"times: {said}")
+        for step, *parts in times:
+            parts = list(map(float, parts))
+            expect(min(parts) >= 0 and parts[1] > 0 and parts[2] > 0, f"times of step {step}: {parts}")
+            # The log's time is that of the whole step; numbers here have six digits.
+            expect(sum(parts) <= rows[int(step)]["step_ms"] * 1.001 + 1e-6, f"step {step}: {parts} of {rows[int(step)]['step_ms']} ms")
+        expect(re.search(rf"^14 steps, {rows[-1]['samples']} samples, loss ", said, re.M), f"the last line: {said[-200:]}")
+
+
+@case
+def state_at_the_start(folder):
+    """dump_state prints the configuration with each value's origin, the parameters and the optimizer's states; otherwise nothing of it."""
+    for on in (True, False):
+        package, data = small_package(folder, settings(("AdamW", {"lr": 0.003}), dump_state=on)), small_data(folder)
+        said = train(package, data, "--steps=1", f"--checkpoint={folder / 'ck'}").out
+        content = json.loads((folder / "ck/global_step1/checkpoint.json").read_text())
+        for what, file in (("parameter", "parameters"), ("optimizer state", "optimizer")):
+            names = [tensor["name"] for tensor in content["tensors"] if tensor["file"].startswith(file)]
+            found = re.findall(rf"^{what} (.+)$", said, re.M)
+            expect(sorted(found) == (sorted(names) if on else []), f"{what}: {found}, in the checkpoint {names}")
+        line = re.search(r"^.*optimizer\.params\.lr.*$", said, re.M)
+        expect(bool(line) == on and (not on or "0.003" in line.group()), f"the rate among {said[:2000]}")
+
+
+@case
+def rates_of_a_range(folder):
+    """Rates grow by one factor; the suggestion is where the smoothed loss falls most per power of ten before it is least."""
+    package, data = small_package(folder, settings("AdamW", steps_per_print=1)), small_data(folder, 60, seed=SEED)
+    for low, high, steps in ((1e-6, 1.0, 60), (1e-3, 30.0, 40)):
+        options = [package, f"--data={data}", f"--min-lr={low}", f"--max-lr={high}", f"--steps={steps}"]
+        found = json.loads(tool("ds-run", "lr-range", *options, f"--html={folder / 'page.html'}", "--json").out)
+        rows = found["steps"]
+        rates, smooth = [row["lr"] for row in rows], [row["smoothed"] for row in rows]
+        expect(3 <= len(rows) <= steps, f"{len(rows)} steps of {steps}")
+        np.testing.assert_allclose(rates, np.geomspace(low, high, steps)[:len(rows)], rtol=1e-9)
+        np.testing.assert_allclose(smooth, smoothed(np.array([row["loss"] for row in rows]), 0.8), rtol=1e-9)
+        if len(rows) < steps:  # it stops where the loss has left its least value far below
+            expect(smooth[-1] > min(smooth) + 3 * max(min(smooth), 0.1), "it stopped without a reason")
+        least = int(np.argmin(smooth))
+        slopes = [(smooth[i + 1] - smooth[i - 1]) / math.log(rates[i + 1] / rates[i - 1]) for i in range(1, min(least + 1, len(rows) - 1))]
+        wanted = rates[1 + int(np.argmin(slopes))] if slopes and min(slopes) < 0 else None
+        expect(found["suggestion"] == wanted, f"suggested {found['suggestion']}, expected {wanted}")
+        page = Page((folder / "page.html").read_text())
+        both = [row["loss"] for row in rows] + smooth
+        for (_, _, points), ys in zip(page.curves, ([row["loss"] for row in rows], smooth), strict=True):
+            same_curve(points, rates, ys, min(both), max(both), "loss by rate", log_x=True)
+        suggested, = (text for text in page.texts if text.startswith("suggested: ") or text == "the loss fell nowhere")
+        expect(wanted is None or math.isclose(float(suggested.split()[1]), wanted, rel_tol=1e-5), suggested)
+        text = tool("ds-run", "lr-range", *options).out
+        plotted = re.findall(r"^ *(\S+) +(\S+) ( *)\*$", text, re.M)
+        stride = max(1, len(rows) // 40)
+        expect(len(plotted) == len(rows[::stride]), f"{len(plotted)} lines of the plot for {len(rows)} steps")
+        for (rate, loss, bar), row in zip(plotted, rows[::stride]):
+            wide = 50 * (row["smoothed"] - min(smooth)) / (max(smooth) - min(smooth))
+            expect(math.isclose(float(rate), row["lr"], rel_tol=6e-3) and math.isclose(float(loss), row["smoothed"], rel_tol=6e-4)
+                   and abs(len(bar) - wide) <= 1, f"plotted {rate} {loss} {len(bar)} for {row}, {wide}")
+        expect(("suggested learning rate: %.3g" % wanted if wanted else "fell nowhere") in text, text[-200:])
+
+
+@case
+def rates_are_those_used(folder):
+    """The losses of lr-range are those of a training with these rates: LRRangeTest in small pieces, here as plain descent step by step."""
+    package, data = small_package(folder, settings("SGD", micro=60)), small_data(folder, 60, seed=SEED)
+    low, high, steps = 0.01, 2.0, 8
+    rows = json.loads(tool("ds-run", "lr-range", package, f"--data={data}", f"--min-lr={low}", f"--max-lr={high}", f"--steps={steps}", "--json").out)["steps"]
+    for step in range(steps):  # one update each, at the rate of that step, from the checkpoint before
+        (folder / "step.json").write_text(json.dumps(settings(("SGD", {"lr": rows[min(step, len(rows) - 1)]["lr"]}), micro=60)))
+        train(package, data, f"--steps={step + 1}", f"--config={folder / 'step.json'}", f"--checkpoint={folder / 'ck'}", f"--log={folder / 'log'}",
+              *["--resume"] * (step > 0))
+    losses = [row["loss"] for row in log_of(folder / "log")]
+    expect(losses[:len(rows)] == [row["loss"] for row in rows], f"{losses}, by lr-range {[row['loss'] for row in rows]}")
