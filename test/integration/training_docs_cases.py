@@ -1,0 +1,244 @@
+"""The commands of the documents of training, run as they stand there: in order, in one folder, with the files that they name.
+
+Each command must be known here with what it promises; one that is new in a document fails until it is.
+"""
+import contextlib
+import json
+import re
+import shlex
+import subprocess
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from kit import BIN, ROOT, case, expect, tool
+from programs import SEED
+from training_runs import log_of, safetensors, settings, write_config
+
+DOCUMENTS = ("training", "training-data", "config")
+MODEL = """<ir_version: 9, opset_import: ["": 17]> m (float[n, 6] x) => (float[n, 4] logits)
+           { z = MatMul (x, w) a = Add (z, b) t = Tanh (a) logits = MatMul (t, v) }"""
+# What stands for a value in the text.
+MEANS = {"--steps=N": "--steps=5", "--data=…": "--data=train.npz"}
+
+
+def blocks(text):
+    """(language, lines) of the blocks between ```."""
+    return [(language, body.splitlines()) for language, body in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S)]
+
+
+def is_call(words):
+    """Whether a command is there to be run; others name a tool, a subcommand or an option."""
+    return words[0] in ("ds-opt", "ds-run") and any(re.fullmatch(r"[\w/]+\.\w+", word) for word in words[1:])
+
+
+def commands(text):
+    """All that is to be run, in the order of the text, whether it has a block or stands in a sentence."""
+    found = []
+    for number, part in enumerate(re.split(r"^```", text, flags=re.M)):
+        if number % 2:  # a block
+            language, *lines = part.split("\n")
+            found += [line.split(" #")[0].strip() for line in lines if not language and line.startswith("ds-")]
+        else:
+            found += [span for span in re.findall(r"`([^`]+)`", part) if is_call(span.split())]
+    return found
+
+
+def prepare(folder):
+    """What the documents take for given: a model with logits, data of two kinds, a configuration."""
+    g = np.random.default_rng(SEED)
+    model = onnx.parser.parse_model(MODEL)
+    for name, shape in (("w", (6, 8)), ("b", (8,)), ("v", (8, 4))):
+        model.graph.initializer.append(numpy_helper.from_array(g.standard_normal(shape, np.float32), name))
+    onnx.save(model, folder / "model.onnx")
+    for name, samples in (("train", 44), ("test", 13), ("batch", 8)):
+        x = g.standard_normal((samples, 6), np.float32)
+        np.savez(folder / f"{name}.npz", x=x, labels=(x[:, 0] > 0) + 2 * (x[:, 1] > 0))
+    write_config(folder, settings(("AdamW", {"lr": 0.02}), micro=8))
+
+
+def compiled(folder, out):
+    manifest = json.loads((folder / "m.dsp/manifest.json").read_text())
+    expect(manifest["training"]["config"]["micro_batch"] == 8 if "micro_batch" in manifest["training"]["config"] else "training" in manifest,
+           "m.dsp was not compiled for training")
+
+
+def trained(folder, out):
+    rows = log_of(folder / "run.jsonl")
+    expect(len(rows) == 3 * 6 and rows[-1]["samples"] == 3 * 44, f"3 epochs of 44 samples in batches of 8 gave {len(rows)} steps")
+    first, last = (np.mean([row["loss"] for row in part]) for part in (rows[:6], rows[-6:]))  # of the same samples
+    expect(last < first and "eval_loss" in rows[-1], f"the loss went from {first} to {last}; the log ends with {rows[-1]}")
+    expect((folder / "run/latest").read_text().strip() == "global_step18", "the checkpoint is another one")
+    expect("<polyline" in (folder / "run.html").read_text(), "the page has no curves")
+
+
+def exported(folder, out):
+    before, after = (onnx.load(folder / f"{name}.onnx") for name in ("model", "trained"))
+    onnx.checker.check_model(after)
+    expect([n.SerializeToString() for n in before.graph.node] == [n.SerializeToString() for n in after.graph.node], "the graph is another one")
+    stored, moved = ({t.name: numpy_helper.to_array(t) for t in m.graph.initializer} for m in (before, after))
+    expect(stored.keys() == moved.keys() and all(stored[name].shape == moved[name].shape for name in stored), f"parameters: {sorted(moved)}")
+    expect(not any(np.array_equal(stored[name], moved[name]) for name in stored), "a parameter did not move")
+
+
+def exported_tensors(folder, out):
+    expect(set(safetensors(folder / "trained.safetensors")) == {"w", "b", "v"}, "other tensors than the parameters")
+
+
+def inspected(folder, out):
+    expect("global_step18" in out and "132" in out and all(re.search(rf"\b{name}\b", out) for name in "wbv"), f"inspect says {out}")
+
+
+def verified(folder, out):
+    expect(out.strip(), "verify says nothing")
+
+
+def make_two(folder):
+    for tag, steps in (("a", 19), ("b", 20)):
+        tool("ds-run", "train", "m.dsp", "--data=train.npz", f"--steps={steps}", "--checkpoint=run", "--resume", f"--tag={tag}")
+
+
+def told_apart(folder, out):
+    expect(re.search(r"\bstep\b", out) and all(re.search(rf"\b{name}\b", out) for name in "wbv"), f"diff says {out}")
+
+
+def scheduled(folder, out):
+    expect(re.findall(r"^ *(\d+)  lr 0.02 +momentum 0.9$|^.+$", out, re.M) == list("01234"), f"the schedule is {out}")
+
+
+def tried(folder, out):
+    expect(re.search(r"^suggested learning rate: \S+$|^the loss fell nowhere", out, re.M) and out.count("*") > 10, f"lr-range says {out}")
+
+
+def differentiated(folder, out):
+    with np.load(folder / "g.npz") as found:
+        expect(set(found) == {"loss", "w", "b", "v"} and all(np.any(found[name]) for name in found), f"gradients: {sorted(found)}")
+
+
+# The command, and what it must leave; then, where it needs them, its exit code and what goes before.
+KNOWN = {
+    "ds-opt model.onnx --mode=train --config=ds_config.json --loss=cross_entropy --logits=logits --labels=labels -o m.dsp": (compiled,),
+    "ds-run train m.dsp --data=train.npz --epochs=3 --eval-data=test.npz --checkpoint=run --log=run.jsonl --html=run.html": (trained,),
+    "ds-run checkpoint export run --package=m.dsp -o trained.onnx": (exported,),
+    "ds-run schedule m.dsp --steps=N": (scheduled,),
+    "ds-run lr-range m.dsp --data=…": (tried,),
+    "ds-run checkpoint inspect run": (inspected,),
+    "ds-run checkpoint verify run": (verified,),
+    "ds-run checkpoint diff run/a run/b": (told_apart, 1, make_two),
+    "ds-run checkpoint export run -o trained.safetensors": (exported_tensors,),
+    "ds-run gradients m.dsp --inputs=batch.npz --output=g.npz": (differentiated,),
+}
+
+
+def document(name):
+    return (ROOT / f"docs/{name}.md").read_text()
+
+
+@case
+def commands_of_the_documents(folder):
+    prepare(folder)
+    found = [command for name in DOCUMENTS for command in commands(document(name))]
+    expect(set(found) == set(KNOWN), f"without a check here, or no more in the documents: {sorted(set(found) ^ set(KNOWN))}")
+    with contextlib.chdir(folder):
+        for command in found:
+            check, code, before = (*KNOWN[command], 0, None)[:3] if len(KNOWN[command]) < 3 else KNOWN[command]
+            if before:
+                before(folder)
+            ran = tool(*(MEANS.get(word, word) for word in shlex.split(command)), code=code)
+            expect(ran.err == "", f"{command} warns: {ran.err}")
+            check(folder, ran.out)
+
+
+@case
+def names_of_tools_and_options(folder):
+    """What sentences name, the tools have: subcommands, and options for one of them."""
+    options = tool("ds-opt", "--help").out + tool("ds-opt", "--help-hidden").out
+    commands_of = re.findall(r"^  ([a-z-]+) ", tool("ds-run", "--help").out.split("Subcommands:")[1], re.M)
+    options += "".join(tool("ds-run", command, "--help").out for command in commands_of)
+    known, faults = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", options)), []
+    for name in DOCUMENTS:
+        text = re.sub(r"<!-- keys.*?end of keys -->", "", document(name), flags=re.S)
+        for span in re.findall(r"`([^`\n]+)`", text) + [line for _, lines in blocks(text) for line in lines]:
+            words = span.split(" #")[0].split()
+            faults += [f"{name}: {word}" for word in words if word.startswith("--") and word.split("=")[0] not in known]
+            if words and words[0] == "ds-run" and len(words) > 1 and words[1] not in commands_of:
+                faults.append(f"{name}: ds-run {words[1]}")
+    expect(not faults, f"no tool has {faults}")
+
+
+@case
+def blocks_of_the_documents(folder):
+    """Each block is commands, the loop in C, or the folder of a checkpoint."""
+    for name in DOCUMENTS:
+        for language, lines in blocks(document(name)):
+            kinds = {"c": language == "c", "commands": not language and all(line.startswith(("ds-opt ", "ds-run ")) for line in lines if line),
+                     "folder": not language and all(line.startswith("DIR/") for line in lines)}
+            expect(sum(kinds.values()) == 1, f"{name}: no test runs the block that begins with {lines[:1]}")
+
+
+@case
+def loop_in_c(folder):
+    """The loop of the document, with declarations around it, compiles, trains and saves."""
+    prepare(folder)
+    snippet, = ("\n".join(lines) for language, lines in blocks(document("training")) if language == "c")
+    x = np.load(folder / "batch.npz")
+    numbers = lambda array: "{" + ", ".join(repr(v) for v in array.reshape(-1).tolist()) + "}"
+    (folder / "loop.c").write_text(f"""#include "ds/trainer.h"
+#include <stddef.h>
+static float x[] = {numbers(x["x"])};
+static int64_t labels[] = {numbers(x["labels"])};
+int main(void) {{
+  int64_t steps = 4, xShape[] = {{8, 6}}, labelShape[] = {{8}};
+  int n = 2, is_finite = 0;
+  double loss = 0, norm = 0, rate = 0.02;
+  size_t count = 2;
+  ds_package *package = NULL;
+  ds_trainer *trainer = NULL;
+  ds_tensor inputs[] = {{{{sizeof(ds_tensor), "x", DS_F32, 2, xShape, x}}, {{sizeof(ds_tensor), "labels", DS_I64, 1, labelShape, labels}}}};
+  ds_tensor *batch[] = {{inputs, inputs}};
+  if (ds_package_load("m.dsp", NULL, &package))
+    return 1;
+{snippet}
+  int wrong = ds_trainer_steps(trainer) != 4 || !is_finite || !(norm > 0) || !(loss > 0);
+  ds_trainer_free(trainer);
+  ds_package_free(package);
+  return wrong;
+}}
+""")
+    with contextlib.chdir(folder):
+        tool("ds-opt", "model.onnx", "--mode=train", "--config=ds_config.json", "--loss=cross_entropy", "--logits=logits", "--labels=labels", "-o", "m.dsp")
+        for command in (["clang-22", "-std=c11", "-Wall", "-Werror", "-Wno-unused-result", f"-I{ROOT / 'runtime/include'}", "loop.c", f"-L{BIN.parent / 'lib'}",
+                         "-lds_runtime", f"-Wl,-rpath,{BIN.parent / 'lib'}", "-o", "loop"], ["./loop"]):
+            found = subprocess.run(command, capture_output=True, text=True)
+            expect(found.returncode == 0, f"{command[0]} ended with {found.returncode}: {found.stderr[-2000:]}")
+        content = json.loads((folder / "run" / (folder / "run/latest").read_text().strip() / "checkpoint.json").read_text())
+        expect(content["client_state"] == {"epoch": 3} and content["step"] == 4, f"saved: {content['step']}, {content['client_state']}")
+
+
+@case
+def checkpoints_of_the_document(folder):
+    """The files and members that training-data.md lists are those that a run writes."""
+    prepare(folder)
+    with contextlib.chdir(folder):
+        tool("ds-opt", "model.onnx", "--mode=train", "--config=ds_config.json", "--loss=cross_entropy", "--logits=logits", "--labels=labels", "-o", "m.dsp")
+        tool("ds-run", "train", "m.dsp", "--data=train.npz", "--steps=3", "--checkpoint=run", "--client-state=ds_config.json")
+    text = document("training-data")
+    listed, = ({line.split()[0].replace("DIR", "run").replace("global_step100", "global_step3") for line in lines}
+               for _, lines in blocks(text) if lines[0].startswith("DIR/"))
+    found = {str(path.relative_to(folder)) for path in (folder / "run").rglob("*") if path.is_file()}
+    expect(listed == found, f"files of one side only: {sorted(listed ^ found)}")
+    content = json.loads((folder / "run/global_step3/checkpoint.json").read_text())
+    rows = re.search(r"^\| member of `checkpoint.json`.*?\n\n", text, re.M | re.S).group().strip().splitlines()[2:]
+    members = set()
+    for row in rows:
+        for part in row.split("|")[1].split(";"):
+            first, _, inner = part.partition(":")
+            names = re.findall(r"`(\w+)`", first)
+            members |= set(names)
+            below = re.findall(r"`(\w+)`", inner)
+            for name in names if below else ():
+                where = content[name][0] if isinstance(content[name], list) else content[name]
+                expect(set(where) == set(below), f"members of {name}: {sorted(set(where) ^ set(below))} on one side only")
+    expect(members == set(content), f"members of one side only: {sorted(members ^ set(content))}")
+    expect(list(content)[-1] == "sha256", "the checksum is not the last member")
