@@ -89,7 +89,9 @@ def padded(a, x, kernel, value=0.0):
 
 def conv(a, x, w, bias=None):
     rank = x.dim() - 2
-    function = {1: F.conv1d, 2: F.conv2d}[rank]
+    function, pads = {1: F.conv1d, 2: F.conv2d}[rank], a.get("pads", [0] * (2 * rank))
+    if pads[:rank] == pads[rank:] and "auto_pad" not in a:  # without a copy
+        return function(x, w, bias, a.get("strides", [1] * rank), pads[:rank], a.get("dilations", [1] * rank), a.get("group", 1))
     return function(padded(a, x, w.shape[2:]), w, bias, a.get("strides", [1] * rank), 0, a.get("dilations", [1] * rank), a.get("group", 1))
 
 

@@ -4,6 +4,7 @@ Each command must be known here with what it promises; one that is new in a docu
 """
 import contextlib
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -12,14 +13,14 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from kit import BIN, ROOT, case, expect, tool
+from kit import BIN, ROOT, Skip, case, expect, tool
 from programs import SEED
 from training_runs import log_of, safetensors, settings, write_config
 
 DOCUMENTS = ("training", "training-data", "config")
 MODEL = """<ir_version: 9, opset_import: ["": 17]> m (float[n, 6] x) => (float[n, 4] logits)
            { z = MatMul (x, w) a = Add (z, b) t = Tanh (a) logits = MatMul (t, v) }"""
-# What stands for a value in the text.
+# What the text leaves open.
 MEANS = {"--steps=N": "--steps=5", "--data=…": "--data=train.npz"}
 
 
@@ -29,7 +30,7 @@ def blocks(text):
 
 
 def is_call(words):
-    """Whether a command is there to be run; others name a tool, a subcommand or an option."""
+    """Whether the words of a sentence are to be run, as they have files; others name a tool, a subcommand or an option."""
     return words[0] in ("ds-opt", "ds-run") and any(re.fullmatch(r"[\w/]+\.\w+", word) for word in words[1:])
 
 
@@ -59,9 +60,9 @@ def prepare(folder):
 
 
 def compiled(folder, out):
-    manifest = json.loads((folder / "m.dsp/manifest.json").read_text())
-    expect(manifest["training"]["config"]["micro_batch"] == 8 if "micro_batch" in manifest["training"]["config"] else "training" in manifest,
-           "m.dsp was not compiled for training")
+    found = json.loads((folder / "m.dsp/manifest.json").read_text())["training"]
+    rate, = (key["value"] for key in found["config"]["keys"] if key["key"] == "optimizer.params.lr")
+    expect(found["labels"] == "labels" and rate == 0.02, f"compiled for {found}")
 
 
 def trained(folder, out):
@@ -116,9 +117,10 @@ def differentiated(folder, out):
         expect(set(found) == {"loss", "w", "b", "v"} and all(np.any(found[name]) for name in found), f"gradients: {sorted(found)}")
 
 
+FIRST = "ds-opt model.onnx --mode=train --config=ds_config.json --loss=cross_entropy --logits=logits --labels=labels -o m.dsp"
 # The command, and what it must leave; then, where it needs them, its exit code and what goes before.
 KNOWN = {
-    "ds-opt model.onnx --mode=train --config=ds_config.json --loss=cross_entropy --logits=logits --labels=labels -o m.dsp": (compiled,),
+    FIRST: (compiled,),
     "ds-run train m.dsp --data=train.npz --epochs=3 --eval-data=test.npz --checkpoint=run --log=run.jsonl --html=run.html": (trained,),
     "ds-run checkpoint export run --package=m.dsp -o trained.onnx": (exported,),
     "ds-run schedule m.dsp --steps=N": (scheduled,),
@@ -142,7 +144,7 @@ def commands_of_the_documents(folder):
     expect(set(found) == set(KNOWN), f"without a check here, or no more in the documents: {sorted(set(found) ^ set(KNOWN))}")
     with contextlib.chdir(folder):
         for command in found:
-            check, code, before = (*KNOWN[command], 0, None)[:3] if len(KNOWN[command]) < 3 else KNOWN[command]
+            check, code, before = KNOWN[command] if len(KNOWN[command]) == 3 else (*KNOWN[command], 0, None)
             if before:
                 before(folder)
             ran = tool(*(MEANS.get(word, word) for word in shlex.split(command)), code=code)
@@ -180,6 +182,8 @@ def blocks_of_the_documents(folder):
 @case
 def loop_in_c(folder):
     """The loop of the document, with declarations around it, compiles, trains and saves."""
+    if "SANITIZED" in os.environ:
+        raise Skip("a library with sanitizers is not for programs without")
     prepare(folder)
     snippet, = ("\n".join(lines) for language, lines in blocks(document("training")) if language == "c")
     x = np.load(folder / "batch.npz")
@@ -207,7 +211,7 @@ int main(void) {{
 }}
 """)
     with contextlib.chdir(folder):
-        tool("ds-opt", "model.onnx", "--mode=train", "--config=ds_config.json", "--loss=cross_entropy", "--logits=logits", "--labels=labels", "-o", "m.dsp")
+        tool(*FIRST.split())
         for command in (["clang-22", "-std=c11", "-Wall", "-Werror", "-Wno-unused-result", f"-I{ROOT / 'runtime/include'}", "loop.c", f"-L{BIN.parent / 'lib'}",
                          "-lds_runtime", f"-Wl,-rpath,{BIN.parent / 'lib'}", "-o", "loop"], ["./loop"]):
             found = subprocess.run(command, capture_output=True, text=True)
@@ -221,7 +225,7 @@ def checkpoints_of_the_document(folder):
     """The files and members that training-data.md lists are those that a run writes."""
     prepare(folder)
     with contextlib.chdir(folder):
-        tool("ds-opt", "model.onnx", "--mode=train", "--config=ds_config.json", "--loss=cross_entropy", "--logits=logits", "--labels=labels", "-o", "m.dsp")
+        tool(*FIRST.split())
         tool("ds-run", "train", "m.dsp", "--data=train.npz", "--steps=3", "--checkpoint=run", "--client-state=ds_config.json")
     text = document("training-data")
     listed, = ({line.split()[0].replace("DIR", "run").replace("global_step100", "global_step3") for line in lines}

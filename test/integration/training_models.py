@@ -71,9 +71,9 @@ class Layers(Graph):
         return self.model(inputs, [value(name, FLOAT, *shape)], opset)
 
 
-def gpt(layers=2, hidden=32, heads=4, vocabulary=61, positions=32, seed=0):
-    """Tokens in, logits of the next ones out; the head is the token table."""
-    g = Layers(seed)
+def gpt(layers=2, hidden=32, heads=4, vocabulary=61, positions=32, seed=0, graph=None):
+    """Tokens in, logits of the next ones out; the head is the token table. `graph`: other layers or weights of the same names."""
+    g = graph or Layers(seed)
     length = g.length("input_ids")
     x = g.op("Gather", g.weight("wte", vocabulary, hidden), "input_ids")
     x = g.op("Add", x, g.op("Gather", g.weight("wpe", positions, hidden), g.range(length)))

@@ -1,5 +1,6 @@
 """What ds-run train and lr-range show besides the log: event files, pages, lines on the terminal, a suggested rate. Read here by code of
 our own, and held against the log."""
+import contextlib
 import json
 import math
 import re
@@ -10,7 +11,7 @@ import numpy as np
 
 from kit import case, expect, tool
 from programs import SEED
-from training_runs import log_of, settings, small_data, small_package, train
+from training_runs import log_of, settings, small_data, small_package, train, write_config
 
 FP16 = {"enabled": True, "initial_scale_power": 30, "loss_scale_window": 5, "hysteresis": 1}  # a scale that moves, and steps that overflow
 TOP, BOTTOM, LEFT, RIGHT = 26, 206, 64, 708  # of the curves in a picture
@@ -140,11 +141,12 @@ def smoothed(losses, keep):
     return found
 
 
-def trained(folder, *options, scheduler=("WarmupLR", {"warmup_max_lr": 0.01, "warmup_num_steps": 8}), steps=24, **config):
-    """A run with all outputs; the log, the page, what the command said."""
-    package, data = small_package(folder, settings("AdamW", scheduler=scheduler, **config)), small_data(folder, seed=SEED)
+def trained(folder, package=None, steps=24, **config):
+    """A run with all outputs; the log, the page, what the command said. The configuration is compiled, or given to `package`."""
+    config = settings("AdamW", scheduler=("WarmupLR", {"warmup_max_lr": 0.01, "warmup_num_steps": 8}), **config)
+    package, data = package or small_package(folder, config), small_data(folder, seed=SEED)
     said = train(package, data, f"--steps={steps}", f"--log={folder / 'log.jsonl'}", f"--html={folder / 'page.html'}", f"--eval-data={data}",
-                 "--eval-interval=5", *options).out
+                 "--eval-interval=5", f"--config={write_config(folder, config)}").out
     return log_of(folder / "log.jsonl"), Page((folder / "page.html").read_text()), said
 
 
@@ -175,12 +177,9 @@ def events_for_tensorboard(folder):
 def events_where_nothing_is_said(folder):
     """Without a path or a name events go to ./DeepSpeedJobName; switched off there are none."""
     package, data = small_package(folder, settings("SGD")), small_data(folder)
-    import contextlib
     with contextlib.chdir(folder):
         for on in (False, True):
-            config = {**settings("SGD"), "tensorboard": {"enabled": on}}
-            (folder / "other.json").write_text(json.dumps(config))
-            train(package, data, "--steps=2", "--config=other.json")
+            train(package, data, "--steps=2", f"--config={write_config(folder, settings('SGD', tensorboard={'enabled': on}))}")
             expect((folder / "DeepSpeedJobName").exists() == on, f"enabled is {on}")
     path, = (folder / "DeepSpeedJobName").iterdir()
     expect(len(list(scalars(path))) == 8, "four numbers of each of two steps")
@@ -216,9 +215,9 @@ def page_of_a_training(folder):
 
 @case
 def page_with_less(folder):
-    """Without evaluations, overflows and a scale: three pictures, two lines of loss."""
+    """Without evaluations, overflows and a scale: three pictures, two lines of loss, which differ by the rounding of an average."""
     package, data = small_package(folder, settings("SGD")), small_data(folder)
-    train(package, data, "--steps=1", f"--html={folder / '<b>&.html'}")
+    train(package, data, "--steps=1", f"--html={folder / '<b>&.html'}", memory_gib=2)
     page = Page((folder / "<b>&.html").read_text())
     expect([texts[0] for texts in page.pictures] == ["loss", "learning rate", "gradient norm, before clipping"], f"{page.pictures}")
     expect([len(points) for _, _, points in page.curves] == [1] * 4, f"a step is a point: {page.curves}")
@@ -231,8 +230,9 @@ def lines_of_steps(said, what):
 @case
 def lines_of_progress(folder):
     """Every so many steps, with the log's numbers; every evaluation; times of the parts only where they are asked for."""
+    package = small_package(folder, settings("AdamW"))
     for every, is_timed in ((1, False), (5, True), (7, False), (100, True)):
-        rows, _, said = trained(folder, steps=14, steps_per_print=every, wall_clock_breakdown=is_timed)
+        rows, _, said = trained(folder, package, steps=14, steps_per_print=every, wall_clock_breakdown=is_timed)
         expected = list(range(every - 1, 14, every))
         expect(lines_of_steps(said, "loss") == expected, f"steps_per_print {every}: lines of steps {lines_of_steps(said, 'loss')}")
         expect(lines_of_steps(said, "evaluation loss") == [4, 9, 13], f"evaluations: {said}")
@@ -302,13 +302,13 @@ def rates_of_a_range(folder):
 
 @case
 def rates_are_those_used(folder):
-    """The losses of lr-range are those of a training with these rates: LRRangeTest in small pieces, here as plain descent step by step."""
+    """The losses of lr-range are those of a training at these rates, made of runs of one step that go on from each other."""
     package, data = small_package(folder, settings("SGD", micro=60)), small_data(folder, 60, seed=SEED)
     low, high, steps = 0.01, 2.0, 8
     rows = json.loads(tool("ds-run", "lr-range", package, f"--data={data}", f"--min-lr={low}", f"--max-lr={high}", f"--steps={steps}", "--json").out)["steps"]
     for step in range(steps):  # one update each, at the rate of that step, from the checkpoint before
-        (folder / "step.json").write_text(json.dumps(settings(("SGD", {"lr": rows[min(step, len(rows) - 1)]["lr"]}), micro=60)))
-        train(package, data, f"--steps={step + 1}", f"--config={folder / 'step.json'}", f"--checkpoint={folder / 'ck'}", f"--log={folder / 'log'}",
+        config = write_config(folder, settings(("SGD", {"lr": rows[min(step, len(rows) - 1)]["lr"]}), micro=60))
+        train(package, data, f"--steps={step + 1}", f"--config={config}", f"--checkpoint={folder / 'ck'}", f"--log={folder / 'log'}",
               *["--resume"] * (step > 0))
     losses = [row["loss"] for row in log_of(folder / "log")]
     expect(losses[:len(rows)] == [row["loss"] for row in rows], f"{losses}, by lr-range {[row['loss'] for row in rows]}")
