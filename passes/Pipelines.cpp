@@ -145,6 +145,7 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
     RoundProductsOptions round;
     round.type = options.round;
     round.computed = options.trains;
+    round.machine = options.machine;
     pm.addPass(createRoundProducts(round));
   }
   if (isScheduled) {

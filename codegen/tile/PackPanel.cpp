@@ -28,7 +28,7 @@ public:
       return inCase(isWhole(remaining), [&](bool isFull) { packGroups(isFull); });
     if (hasColumns && isSame && interleave == 1)
       return packTransposed();
-    if (hasColumns && isRounded && interleave == 2)
+    if (hasColumns && (isSame || isRounded) && micro.panel.isBF16() && interleave == 2)
       return packTransposedPairs();
     packElements(none, depth, none, k.constant(width));
     fillSteps();

@@ -25,6 +25,11 @@ LogicalResult MatmulOp::inferResults(Inference &inference) {
   Type element = sumType(lhs.elementType, rhs.elementType);
   if (!element)
     return inference.error("C2: operands have different element types");
+  if (getWide()) {
+    if (!element.isBF16())
+      return inference.error("C5: wide products have operands of bf16");
+    element = Float32Type::get(getContext());
+  }
   SizeExpr m = lhs.sizes[lhs.rank() - 2], k = lhs.sizes.back(), k2 = rhs.sizes[rhs.rank() - 2], n = rhs.sizes.back();
   if (getTranspose()[0])
     std::swap(m, k);

@@ -4,14 +4,15 @@ def DS_MatmulOp : DS_TensorOp<"matmul", [DeclareOpInterfaceMethods<DS_Anchor>]> 
   let summary = "matrix product with broadcast batch axes";
   let description = [{
     NumPy's matmul on operands of rank two and more; the flags transpose the last two axes. Products of integers of 8 or
-    16 bits, which may differ in type, are summed in i32. Gone after: codegen.
+    16 bits, which may differ in type, are summed in i32. With `wide` the operands are bf16, and what they are summed in
+    and the result has is f32 (`ds-round-products`). Gone after: codegen.
 
     Constraints: C1 both ranks are at least 2; C2 one element type, or integers of 8 or 16 bits; C3 the inner sizes
-    agree; C4 the batch axes broadcast.
+    agree; C4 the batch axes broadcast; C5 `wide` stands for operands of bf16.
 
     Example: `%2 = ds.matmul %0, %1 transpose [false, true] : (tensor<?x4xf32>, tensor<8x4xf32>) -> tensor<?x8xf32>`
   }];
-  let arguments = (ins DS_Tensor:$lhs, DS_Tensor:$rhs, DenseBoolArrayAttr:$transpose);
+  let arguments = (ins DS_Tensor:$lhs, DS_Tensor:$rhs, DenseBoolArrayAttr:$transpose, UnitAttr:$wide);
   let results = (outs DS_Tensor:$result);
   let assemblyFormat = "$lhs `,` $rhs `transpose` $transpose attr-dict `:` functional-type(operands, results)";
 }

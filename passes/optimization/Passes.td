@@ -123,14 +123,16 @@ def RoundProducts : Pass<"ds-round-products", "::mlir::ModuleOp"> {
     times the sum over K of |x w|.
 
     With `computed` operands are rounded that are computed while the program runs, too, as in training: those of every
-    product of f32, matmul and convolution included. They are rounded and widened again where they are made, which gives
-    the same numbers.
+    product of f32, matmul and convolution included. Where the machine multiplies pairs of bf16 faster than f32, matmul and
+    linear take them as bf16 (`wide`); else, and for f16 and convolutions, they are rounded and widened again where they
+    are made, which multiplies the same numbers.
 
     Fails where no product was rounded, and no attention before. Reports: products rounded; remarks say why one is not.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
   let options = [Option<"type", "type", "std::string", "\"bf16\"", "what operands are rounded to: bf16 or f16">,
-                 Option<"computed", "computed", "bool", "false", "also round what is computed while the program runs">];
+                 Option<"computed", "computed", "bool", "false", "also round what is computed while the program runs">,
+                 Option<"machine", "machine", "std::string", "\"512\"", "bits of a vector, and instructions with their rates">];
 }
 
 def RoundAttention : Pass<"ds-round-attention", "::mlir::ModuleOp"> {

@@ -6,11 +6,16 @@
 //   %y = ds.linear %x, %w        %b = ds.cast %x to bf16
 //                            =>  %y = ds.linear %b, %rounded {wide} : (bf16, bf16) -> f32
 //
+// What the program computes itself is rounded, too, with `computed`, once for all products that read it:
+//
+//   %y = ds.matmul %a, %b transpose [true, false]  =>  %y = ds.matmul %na, %nb transpose [true, false] {wide}
+//
 // Codes of quantized weights stay what they are: only rows are rounded.
 #include "dialects/ds/RecipeEvaluator.h"
 #include "passes/Report.h"
 #include "passes/graph/Recipes.h"
 #include "passes/optimization/Passes.h"
+#include "passes/optimization/ProductCosts.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -81,6 +86,13 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
       getOperation().emitError("ds-round-products: type: expected bf16 or f16, found '") << type << "'";
       return signalPassFailure();
     }
+    std::string error;
+    auto parsed = Machine::parse(machine, error);
+    if (machine != "none" && !parsed) {
+      getOperation().emitError("ds-round-products: ") << error;
+      return signalPassFailure();
+    }
+    bool isFaster = type == "bf16" && (!parsed || multipliesPairs(*parsed));
     RecipeBook recipes(getOperation());
     HalfRange range(recipes);
     llvm::DenseMap<Value, Value> rounded; // rows that several products read
@@ -90,7 +102,8 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
     llvm::DenseMap<Value, Value> widened; // what is rounded and f32 again
     for (ds::LinearOp op : products) {
       std::string reason = round(op, recipes, range, rounded);
-      if (!reason.empty() && computed && !op.getScales() && !op.getPanel() && roundInPlace(op, {0, 1}, widened))
+      if (!reason.empty() && computed && !op.getScales() && !op.getPanel() &&
+          roundComputed(op, isFaster, rounded, widened))
         reason = "";
       if (reason.empty()) {
         count("products rounded");
@@ -104,7 +117,7 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
       return signalPassFailure();
     if (computed)
       getOperation().walk([&](Operation *op) {
-        if (isa<ds::MatmulOp, ds::ConvOp>(op) && roundInPlace(op, {0, 1}, widened))
+        if (isa<ds::MatmulOp, ds::ConvOp>(op) && roundComputed(op, isFaster, rounded, widened))
           count("products rounded");
       });
     eraseUnusedRecipes(getOperation());
@@ -124,9 +137,57 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
 
   static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-  /// Rounds operands of f32 where they are made, and widens them again. False where they are no f32.
-  bool roundInPlace(Operation *op, ArrayRef<unsigned> operands, llvm::DenseMap<Value, Value> &widened) {
+  /// Whether operands that lie in no package are multiplied in pairs of bf16 faster than in f32.
+  static bool multipliesPairs(const Machine &machine) {
+    auto found = machine.rates.find(ds::ProductKernel::bfloat_dot);
+    return found != machine.rates.end() && found->second > machine.rates.at(ds::ProductKernel::multiply_add);
+  }
+
+  /// Rounds operands that the program computes. False where they are no f32.
+  bool roundComputed(Operation *op, bool isFaster, llvm::DenseMap<Value, Value> &rounded,
+                     llvm::DenseMap<Value, Value> &widened) {
+    if (!isFaster || isa<ds::ConvOp>(op))
+      return roundInPlace(op, widened);
     OpBuilder builder(op);
+    constexpr unsigned operands[] = {0, 1};
+    for (unsigned number : operands)
+      if (!typeOf(op->getOperand(number)).getElementType().isF32())
+        return false;
+    for (unsigned number : operands) {
+      Value value = op->getOperand(number);
+      Value &narrow = rounded[value];
+      if (!narrow) {
+        builder.setInsertionPointAfterValue(value);
+        narrow = ds::CastOp::create(builder, op->getLoc(), typeOf(value).clone(builder.getBF16Type()), value,
+                                    TypeAttr::get(builder.getBF16Type()));
+      }
+      op->setOperand(number, narrow);
+    }
+    if (auto linear = dyn_cast<ds::LinearOp>(op))
+      linear.setWide(true);
+    auto matmul = dyn_cast<ds::MatmulOp>(op);
+    if (!matmul)
+      return true;
+    matmul.setWide(true);
+    if (!matmul.getTranspose()[0])
+      return true;
+    // Pairs lie along K: half the bytes are transposed, and are then read as rows.
+    auto type = typeOf(matmul.getLhs());
+    auto order = llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()));
+    SmallVector<int64_t> shape(type.getShape());
+    std::swap(order[order.size() - 2], order.back());
+    std::swap(shape[shape.size() - 2], shape.back());
+    builder.setInsertionPoint(op);
+    matmul.getLhsMutable().assign(
+        ds::TransposeOp::create(builder, op->getLoc(), type.clone(shape), matmul.getLhs(), order));
+    matmul.setTranspose({false, matmul.getTranspose()[1]});
+    return true;
+  }
+
+  /// Rounds both operands of f32 where they are made, and widens them again. False where they are no f32.
+  bool roundInPlace(Operation *op, llvm::DenseMap<Value, Value> &widened) {
+    OpBuilder builder(op);
+    constexpr unsigned operands[] = {0, 1};
     Type f32 = builder.getF32Type(), narrow = type == "f16" ? Type(builder.getF16Type()) : Type(builder.getBF16Type());
     for (unsigned number : operands)
       if (!typeOf(op->getOperand(number)).getElementType().isF32())

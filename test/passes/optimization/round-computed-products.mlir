@@ -1,4 +1,5 @@
 // RUN: ds-opt %s --ds-round-products="type=bf16 computed=true" | FileCheck %s
+// RUN: ds-opt %s --ds-round-products="type=bf16 computed=true machine=512,bfloat_dot=2" | FileCheck %s --check-prefix=PAIRS
 // RUN: ds-opt %s --ds-round-products="type=f16 computed=true" | FileCheck %s --check-prefix=HALF
 // RUN: not ds-opt %s --ds-round-products=type=bf16 2>&1 | FileCheck %s --check-prefix=CONSTANT
 // The numbers are checked by test/integration/training_precision_cases.py.
@@ -13,6 +14,14 @@
 // CHECK: %[[G:.*]] = ds.cast %{{.*}} to f32 : (tensor<?x8xbf16>) -> tensor<?x8xf32>
 // CHECK: ds.matmul %[[X]], %[[G]] transpose [true, false]
 // CHECK: ds.matmul %arg2, %arg2
+// Where pairs of bf16 are multiplied faster, products read them; they lie along K.
+// PAIRS-LABEL: func.func @products
+// PAIRS-DAG: %[[X:.*]] = ds.cast %arg0 to bf16
+// PAIRS-DAG: %[[W:.*]] = ds.cast %arg1 to bf16
+// PAIRS: ds.linear %[[X]], %[[W]] {wide} : (tensor<?x4xbf16>, tensor<4x8xbf16>) -> tensor<?x8xf32>
+// PAIRS: %[[T:.*]] = ds.transpose %[[X]] {{.*}} : (tensor<?x4xbf16>) -> tensor<4x?xbf16>
+// PAIRS: ds.matmul %[[T]], %{{.*}} transpose [false, false] {wide} : (tensor<4x?xbf16>, tensor<?x8xbf16>) -> tensor<4x8xf32>
+// PAIRS: ds.matmul %arg2, %arg2
 // HALF: ds.cast %arg0 to f16
 // CONSTANT: remark: product not rounded: its weight is computed while the program runs
 // CONSTANT: error: ds-round-products: no product was rounded
