@@ -151,8 +151,12 @@ static Values convertBatchNorm(Node &n) {
     return n.refuse("attribute 'spatial': expected 1, found 0; statistics per activation are not supported");
   if (n.version() >= trainingMode ? n.flag("training_mode", false)
       : n.version() >= byOutputs  ? n.yields(1) || n.yields(2) || n.yields(3) || n.yields(4)
-                                  : !n.flag("is_test", false))
+                                  : !n.flag("is_test", false)) {
+    if (n.context.trains) // every entry of the package is made of this one conversion
+      n.operation().emitWarning() << "was exported for training: evaluation normalizes by the statistics of its own "
+                                     "batch, too, and running mean and variance stay as they are";
     return trainBatchNorm(n);
+  }
   if (!n.requireRank(0, 2))
     return {};
   Value x = n.in(0);
