@@ -33,7 +33,7 @@ public:
     if (failed(entry))
       return failure();
     eval = *entry;
-    if (failed(checkNames(eval, options.labels, update.optimizer)))
+    if (failed(checkNames(eval, options.labels, update.optimizer)) || failed(freeNames()))
       return failure();
     keepWideParameters(eval);
     auto found = SizeAnalysis::run(eval);
@@ -59,6 +59,7 @@ private:
     return b;
   }
 
+  LogicalResult freeNames();
   LogicalResult addLoss();
   void finishEval();
   LogicalResult buildMicro(func::FuncOp micro);
@@ -70,6 +71,16 @@ private:
   func::FuncOp eval;
   SizeAnalysis analysis;
 };
+
+/// Weights may be called as the entries will be: their recipes step aside, states keep their names.
+LogicalResult StepBuilder::freeNames() {
+  SymbolTable symbols(module);
+  for (StringRef name : {"eval", "micro", "update"})
+    if (Operation *other = symbols.lookup(name); other && other != eval)
+      if (failed(symbols.renameToUnique(other, {})))
+        return failure();
+  return success();
+}
 
 LogicalResult StepBuilder::addLoss() {
   Operation *end = eval.getBody().front().getTerminator();

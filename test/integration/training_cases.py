@@ -157,3 +157,29 @@ def losses_of_the_model(folder):
         expect(set(ours) == set(expected), f"found {sorted(ours)}")
         for name, array in expected.items():
             expect(np.allclose(ours[name], array, rtol=1e-5, atol=1e-6), f"{options}: {name} is {ours[name]}, expected {array}")
+
+
+@case
+def weights_called_as_entries(folder):
+    """Two are learned, one stays: their names are those of what the package adds."""
+    g = random()
+    weights = {name: g.standard_normal(shape, np.float32) for name, shape in (("update", (3, 4)), ("eval", (4, 2)), ("micro", (2, 2)))}
+    model = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["": 17]> main (float[n, 3] x) => (float[n, 2] y)
+                                       { a = MatMul (x, update) b = MatMul (a, eval) y = MatMul (b, micro) }""")
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in weights.items())
+    onnx.save(model, folder / "model.onnx")
+    x, goal = g.standard_normal((5, 3), np.float32), g.standard_normal((5, 2), np.float32)
+    np.savez(folder / "inputs.npz", x=x, goal=goal)
+    package = compile_model(folder / "model.onnx", folder, "--mode=train", "--loss=mse", "--logits=y", "--labels=goal", "--freeze=micro")
+    tool("ds-run", "gradients", package, f"--inputs={folder / 'inputs.npz'}", f"--output={folder / 'ours.npz'}")
+    ours = dict(np.load(folder / "ours.npz"))
+    expect(set(ours) == {"loss", "update", "eval"}, f"found {sorted(ours)}")
+    wide = {name: array.astype(float) for name, array in weights.items()}
+    a = x.astype(float) @ wide["update"]
+    back = 2 * (a @ wide["eval"] @ wide["micro"] - goal) / goal.size @ wide["micro"].T
+    for name, array in (("eval", a.T @ back), ("update", x.astype(float).T @ (back @ wide["eval"].T))):
+        expect(np.allclose(ours[name], array, rtol=1e-4, atol=1e-5), f"{name} is {ours[name]}, expected {array}")
+    tool("ds-run", "train", package, f"--data={folder / 'inputs.npz'}", "--steps=2", f"--checkpoint={folder / 'run'}")
+    tool("ds-run", "checkpoint", "export", folder / "run", f"--package={package}", "-o", folder / "trained.onnx")
+    trained = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(folder / "trained.onnx").graph.initializer}
+    expect([name for name in weights if np.array_equal(trained[name], weights[name])] == ["micro"], "the wrong weights have moved")
