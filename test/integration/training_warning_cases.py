@@ -5,6 +5,7 @@ from onnx import numpy_helper
 
 from kit import case, compile_model, expect, tool
 from training_runs import settings, train, write_config
+from training_runs import weights as weights_of
 
 STILL = "the gradient of '{}' was 0 in each of the first 5 steps: it does not move"
 
@@ -66,3 +67,21 @@ def batch_norms_exported_for_training(folder):
         result = tool("ds-opt", folder / "m.onnx", *options)
         expect(result.err.count("was exported for training: evaluation normalizes") == count, result.err)
         expect(tool("ds-opt", folder / "m.onnx", "-o", folder / "run.dsp").err == "", "a package that runs is warned of")
+
+
+@case
+def statistics_are_not_learned(folder):
+    """Running means and variances that are outputs, or computed in a branch, are none of the parameters, and have no decay."""
+    branch = """q = ReduceSum <keepdims = 0> (x) z = Constant <value_float = 0.0> () c = Greater (q, z)
+      h = If (c) <then_branch = t () => (h1) { h1, a1, b1 = BatchNormalization <training_mode = 1> (x, scale, shift, mean, var) },
+                  else_branch = e () => (h2) { h2 = Mul (x, scale) }>"""
+    weights = {"scale": np.ones(3), "shift": np.zeros(3), "mean": [1, 2, 3], "var": [1, 2, 0.5], "w": np.ones((3, 2))}
+    np.savez(folder / "d.npz", x=np.random.default_rng(0).standard_normal((9, 3), np.float32))
+    for number, (body, outputs) in enumerate((("h, a, b = BatchNormalization <training_mode = 1> (x, scale, shift, mean, var)", ", float[3] a, float[3] b"),
+                                              (branch, ""))):
+        text = f"""<ir_version: 8, opset_import: ["": 15]> m (float[n, 3] x) => (float loss{outputs})
+          {{ {body} y = MatMul (h, w) s = Mul (y, y) loss = ReduceMean <keepdims = 0> (s) }}"""
+        package = package_of(folder, text, weights, settings(("AdamW", {"lr": 0.1, "weight_decay": 0.5})))
+        train(package, folder / "d.npz", "--steps=2", f"--checkpoint={folder / f'run{number}'}")
+        learned = set(weights_of(folder / f"run{number}"))
+        expect(learned == {"scale", "shift", "w"}, f"{body}: {learned}")

@@ -137,6 +137,8 @@ static Values trainBatchNorm(Node &n) {
   Value variance = n.b.reduce(ReduceKind::mean, n.b.mul(centred, centred), axes, /*keep=*/false);
   Value mean = n.b.reduce(ReduceKind::mean, x, axes, /*keep=*/false);
   auto moved = [&](unsigned running, Value current) {
+    if (n.context.trains) // they stay; an average with what is computed would read like a bias that is learned
+      return n.in(running);
     Type own = n.b.element(n.in(running)), wide = innerType(n.b, own);
     Value kept = n.b.mul(n.b.cast(n.in(running), wide), momentum);
     return n.b.cast(n.b.add(kept, n.b.mul(n.b.cast(current, wide), 1 - momentum)), own);
