@@ -3,11 +3,12 @@ import ml_dtypes
 import numpy as np
 
 from kit import case, expect, run_package, tool
-from programs import SEED
+from programs import SEED, some
 
 UNIT = 2.0**-24
 # Axes of batches on either side, rows, K, columns: odd K, no whole tiles, batches that broadcast, empty ones.
 SHAPES = (((), (), 33, 49, 65), ((2, 1), (3,), 9, 31, 20), ((), (), 5, 0, 6), ((0,), (0,), 4, 5, 6))
+LARGE = (((), (), 3, 1030, 64), ((), (), 130, 7, 70), ((2,), (2,), 64, 128, 20), ((), (), 1, 1, 1), ((2,), (), 257, 64, 33))
 
 
 def program(shapes):
@@ -34,7 +35,7 @@ def program(shapes):
 @case
 def every_transposition(folder):
     random = np.random.default_rng([SEED, 31])
-    text, sizes = program(SHAPES)
+    text, sizes = program([*SHAPES, *some(LARGE, 2)])
     (folder / "plain.mlir").write_text(text)
     feed = {side + name: random.standard_normal(shape).astype(np.float32) for name, (x, y, *_) in sizes.items() for side, shape in (("a", x), ("b", y))}
     for machine in ("512,bfloat_dot=2", "512"):

@@ -19,3 +19,26 @@ ds.kernel @linear sizes 1 arguments [["d0", 5], [1, 3, 32], [9]] {
   %0 = ds.linear %x, %w, %b {columns = 9 : i64, panel = 16 : i64, interleave = 2 : i64, wide, result_sizes = [["d0", 9]]} : (tensor<?x5xbf16>, tensor<1x3x32xbf16>, tensor<9xf32>) -> tensor<?x9xf32>
   ds.yield %0 : tensor<?x9xf32>
 }
+
+// What is no weight is packed by the thread that multiplies, in pairs: columns that lie apart and columns side by side.
+// CHECK-LABEL: func.func @computed
+// DOT-SAME: ds.arithmetic = "bf16"
+// DOT: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"
+// HALVES-NOT: llvm.call_intrinsic
+// HALVES: vector.fma %{{.*}} : vector<8xf32>
+// CHECK: return
+ds.kernel @computed sizes 1 arguments [["d0", 5], [5, 16]] {
+^bb0(%x: tensor<?x5xbf16>, %y: tensor<5x16xbf16>):
+  %0 = ds.matmul %x, %y transpose [false, false] {wide, result_sizes = [["d0", 16]]} : (tensor<?x5xbf16>, tensor<5x16xbf16>) -> tensor<?x16xf32>
+  ds.yield %0 : tensor<?x16xf32>
+}
+
+// CHECK-LABEL: func.func @by_columns
+// DOT-SAME: ds.arithmetic = "bf16"
+// DOT: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"
+// CHECK: return
+ds.kernel @by_columns sizes 1 arguments [["d0", 5], [16, 5]] {
+^bb0(%x: tensor<?x5xbf16>, %y: tensor<16x5xbf16>):
+  %0 = ds.matmul %x, %y transpose [false, true] {wide, result_sizes = [["d0", 16]]} : (tensor<?x5xbf16>, tensor<16x5xbf16>) -> tensor<?x16xf32>
+  ds.yield %0 : tensor<?x16xf32>
+}

@@ -32,6 +32,14 @@ func.func @matmul_c4_batch(%x: tensor<2x1x4xf32>, %w: tensor<3x4x2xf32>) {
 
 // -----
 
+func.func @matmul_c5_wide(%x: tensor<2x4xf32>, %w: tensor<4x2xf32>) {
+  // expected-error @+1 {{'ds.matmul' op C5: wide products have operands of bf16}}
+  %0 = ds.matmul %x, %w transpose [false, false] {wide} : (tensor<2x4xf32>, tensor<4x2xf32>) -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
 func.func @linear_c1_types(%x: tensor<2x4xf64>, %w: tensor<4x2xf32>) {
   // expected-error @+1 {{'ds.linear' op C1: operand and weight have different element types}}
   %0 = ds.linear %x, %w : (tensor<2x4xf64>, tensor<4x2xf32>) -> tensor<2x2xf64>

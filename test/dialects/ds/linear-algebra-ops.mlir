@@ -27,6 +27,8 @@ func.func @narrow_products(%x: tensor<?x5xi16>, %w: tensor<5x8xi8>, %b: tensor<8
   %h = ds.constant dense<0.0> : tensor<2x3xbf16>
   %j = ds.constant dense<0.0> : tensor<3x4xbf16>
   %wide = ds.linear %h, %j {wide} : (tensor<2x3xbf16>, tensor<3x4xbf16>) -> tensor<2x4xf32>
+  // CHECK: ds.matmul %{{.*}}, %{{.*}} transpose [false, false] {wide} : (tensor<2x3xbf16>, tensor<3x4xbf16>) -> tensor<2x4xf32>
+  %wider = ds.matmul %h, %j transpose [false, false] {wide} : (tensor<2x3xbf16>, tensor<3x4xbf16>) -> tensor<2x4xf32>
   // CHECK: ds.linear %{{.*}}, %{{.*}} {columns = 8 : i64, interleave = 2 : i64, panel = 16 : i64} : (tensor<?x5xi16>, tensor<1x3x32xui8>) -> tensor<?x8xi32>
   %2 = ds.linear %x, %packed {panel = 16 : i64, interleave = 2 : i64, columns = 8 : i64} : (tensor<?x5xi16>, tensor<1x3x32xui8>) -> tensor<?x8xi32>
   // CHECK: ds.pack %{{.*}} panel 16 interleave 2 : (tensor<5x8xi8>) -> tensor<1x3x32xi8>
