@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 import generate
 from kit import MINILM, case, compile_model, distance, expect, run_package, tool
 from model_cases import COSINES, SENTENCES, tokens
-from programs import SEED
+from programs import SEED, some
 
 # Each way to quantize gets three of these, and the last one, with every vector and group cut.
 SHAPES = ((1, 1), (2, 600), (3, 1025), (31, 48), (32, 33), (33, 49), (64, 100), (65, 16), (96, 47), (769, 50))
@@ -122,7 +122,7 @@ HOWS = [(bits, group, scheme) for bits in (8, 4) for group in (0, 32) for scheme
 
 @case
 def products_of_codes(folder):
-    products(folder, "host", HOWS)
+    products(folder, "host", some(HOWS, 5))
 
 
 @case
@@ -132,7 +132,7 @@ def products_of_codes_in_short_groups(folder):
 
 @case
 def products_of_codes_with_short_vectors(folder):
-    products(folder, "AVX2", HOWS, "--mcpu=x86-64-v3")
+    products(folder, "AVX2", some(HOWS, 4), "--mcpu=x86-64-v3")
 
 
 @case
@@ -183,7 +183,7 @@ def codes_are_packed_and_nothing_else_has_their_size(folder):
 @case
 def weights_on_a_grid_stay_what_they_are(folder):
     """What training for quantization leaves: multiples of a step, cut at either end. Judged by the weights themselves."""
-    for bits, group in ((8, 0), (8, 32), (4, 32), (4, 0)):
+    for bits, group in some(((8, 0), (8, 32), (4, 32), (4, 0)), 2):
         m = Products(f"grid {bits} {group}", SHAPES[4:])
         reach = 2**(bits - 1)
         for i, w in enumerate(m.weights):
