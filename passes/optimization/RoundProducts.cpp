@@ -143,26 +143,36 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
     return found != machine.rates.end() && found->second > machine.rates.at(ds::ProductKernel::multiply_add);
   }
 
+  /// Replaces both operands of f32 by what they are as one of these types after the other, made once for each value.
+  /// False where they are no f32.
+  static bool castOperands(Operation *op, ArrayRef<Type> elements, llvm::DenseMap<Value, Value> &known) {
+    auto operands = op->getOpOperands().take_front(2);
+    if (!llvm::all_of(operands, [](OpOperand &operand) { return typeOf(operand.get()).getElementType().isF32(); }))
+      return false;
+    OpBuilder builder(op);
+    for (OpOperand &operand : operands) {
+      Value &found = known[operand.get()];
+      if (!found) {
+        found = operand.get();
+        builder.setInsertionPointAfterValue(found);
+        for (Type element : elements)
+          found =
+              ds::CastOp::create(builder, op->getLoc(), typeOf(found).clone(element), found, TypeAttr::get(element));
+      }
+      operand.set(found);
+    }
+    return true;
+  }
+
   /// Rounds operands that the program computes. False where they are no f32.
   bool roundComputed(Operation *op, bool isFaster, llvm::DenseMap<Value, Value> &rounded,
                      llvm::DenseMap<Value, Value> &widened) {
-    if (!isFaster || isa<ds::ConvOp>(op))
-      return roundInPlace(op, widened);
     OpBuilder builder(op);
-    constexpr unsigned operands[] = {0, 1};
-    for (unsigned number : operands)
-      if (!typeOf(op->getOperand(number)).getElementType().isF32())
-        return false;
-    for (unsigned number : operands) {
-      Value value = op->getOperand(number);
-      Value &narrow = rounded[value];
-      if (!narrow) {
-        builder.setInsertionPointAfterValue(value);
-        narrow = ds::CastOp::create(builder, op->getLoc(), typeOf(value).clone(builder.getBF16Type()), value,
-                                    TypeAttr::get(builder.getBF16Type()));
-      }
-      op->setOperand(number, narrow);
-    }
+    Type narrow = type == "f16" ? Type(builder.getF16Type()) : Type(builder.getBF16Type());
+    if (!isFaster || isa<ds::ConvOp>(op))
+      return castOperands(op, {narrow, builder.getF32Type()}, widened);
+    if (!castOperands(op, {narrow}, rounded))
+      return false;
     if (auto linear = dyn_cast<ds::LinearOp>(op))
       linear.setWide(true);
     auto matmul = dyn_cast<ds::MatmulOp>(op);
@@ -177,33 +187,9 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
     SmallVector<int64_t> shape(type.getShape());
     std::swap(order[order.size() - 2], order.back());
     std::swap(shape[shape.size() - 2], shape.back());
-    builder.setInsertionPoint(op);
     matmul.getLhsMutable().assign(
         ds::TransposeOp::create(builder, op->getLoc(), type.clone(shape), matmul.getLhs(), order));
     matmul.setTranspose({false, matmul.getTranspose()[1]});
-    return true;
-  }
-
-  /// Rounds both operands of f32 where they are made, and widens them again. False where they are no f32.
-  bool roundInPlace(Operation *op, llvm::DenseMap<Value, Value> &widened) {
-    OpBuilder builder(op);
-    constexpr unsigned operands[] = {0, 1};
-    Type f32 = builder.getF32Type(), narrow = type == "f16" ? Type(builder.getF16Type()) : Type(builder.getBF16Type());
-    for (unsigned number : operands)
-      if (!typeOf(op->getOperand(number)).getElementType().isF32())
-        return false;
-    for (unsigned number : operands) {
-      Value value = op->getOperand(number);
-      Value &same = widened[value];
-      if (!same) {
-        builder.setInsertionPointAfterValue(value);
-        auto cast = [&](Value from, Type element) {
-          return ds::CastOp::create(builder, op->getLoc(), typeOf(from).clone(element), from, TypeAttr::get(element));
-        };
-        same = cast(cast(value, narrow), f32);
-      }
-      op->setOperand(number, same);
-    }
     return true;
   }
 
