@@ -307,8 +307,10 @@ def numbers_of_the_command_line(folder):
 def long_tables(folder):
     """A table of a schedule is written as it is made, so that its length costs no memory."""
     package = small_package(folder, settings("AdamW"), "--reference")
+    few = tool("ds-run", "schedule", package, "--steps=3", "--json")  # what the system counts begins with memory of Python's
     found = tool("ds-run", "schedule", package, "--steps=300000", "--json")
-    expect(len(json.loads(found.out)) == 300000 and found.peak_mib < 100, f"a table of 300000 rows takes {found.peak_mib:.0f} MiB")
+    expect(len(json.loads(found.out)) == 300000 and found.peak_mib < few.peak_mib + 50,
+           f"a table of 300000 rows takes {found.peak_mib:.0f} MiB, one of 3 {few.peak_mib:.0f} MiB")
 
 
 @case
