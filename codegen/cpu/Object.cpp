@@ -46,6 +46,9 @@ bool prepareModule(llvm::Module &module, const CpuTarget &target, std::string &e
       if (!target.extensions.empty())
         function.addFnAttr("target-features", target.extensions);
       function.addFnAttr("prefer-vector-width", std::to_string(target.vectorBits));
+      // Registers are spilled to whole lines; the allocator decides too late that it would need that.
+      if (target.vectorBits > 128)
+        function.addFnAttr("stackrealign");
       function.addFnAttr(llvm::Attribute::NoUnwind);
       if (target.sanitize)
         function.addFnAttr(llvm::Attribute::SanitizeAddress);

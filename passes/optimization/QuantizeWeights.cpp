@@ -50,7 +50,7 @@ public:
 
   LogicalResult run() {
     if (options.isMixed)
-      sensitive = sensitiveWeights(module, options.keep);
+      sensitive = sensitiveWeights(module, options.keep, /*keepsType=*/options.how.bits == 8);
     SmallVector<ds::LinearOp> products;
     module.walk([&](ds::LinearOp op) { products.push_back(op); });
     for (ds::LinearOp op : products)

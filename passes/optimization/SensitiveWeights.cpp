@@ -46,7 +46,7 @@ llvm::DenseSet<Operation *> valueProducts(ModuleOp module) {
 
 } // namespace
 
-llvm::DenseMap<Attribute, StringRef> sensitiveWeights(ModuleOp module, const std::string &keep) {
+llvm::DenseMap<Attribute, StringRef> sensitiveWeights(ModuleOp module, const std::string &keep, bool keepsType) {
   std::vector<std::pair<ds::LinearOp, Attribute>> products;
   module.walk([&](ds::LinearOp op) {
     if (ProductWeight found = weightOf(op, keep); found.reason.empty())
@@ -54,11 +54,18 @@ llvm::DenseMap<Attribute, StringRef> sensitiveWeights(ModuleOp module, const std
   });
   llvm::DenseMap<Attribute, StringRef> sensitive;
   llvm::DenseSet<Operation *> values = valueProducts(module);
-  for (auto [op, weight] : products)
-    if (values.contains(op))
-      sensitive[weight] = "values of attention";
-  constexpr size_t share = 4;
   llvm::DenseSet<Value> inputs;
+  for (auto [op, weight] : products)
+    if (values.contains(op)) {
+      sensitive[weight] = "values of attention";
+      inputs.insert(op.getInput());
+    }
+  if (keepsType)
+    for (auto [op, weight] : products)
+      if (inputs.contains(op.getInput()))
+        sensitive.try_emplace(weight, "beside values of attention");
+  inputs.clear();
+  constexpr size_t share = 4;
   for (auto [op, weight] : ArrayRef(products).take_back(products.size() / share))
     inputs.insert(op.getInput());
   for (auto [op, weight] : products) // those of one input stay alike, so that they can be joined

@@ -8,7 +8,10 @@
 namespace deepstride {
 
 /// The recipes of weights that can be quantized and that ds-quantize-weights calls sensitive, each with the reason.
-llvm::DenseMap<mlir::Attribute, llvm::StringRef> sensitiveWeights(mlir::ModuleOp module, const std::string &keep);
+/// Where finer steps keep the type of codes (`keepsType`), what is multiplied beside the values of an attention is one
+/// of them: the three are joined then, and scales are all that it costs.
+llvm::DenseMap<mlir::Attribute, llvm::StringRef> sensitiveWeights(mlir::ModuleOp module, const std::string &keep,
+                                                                  bool keepsType);
 
 } // namespace deepstride
 

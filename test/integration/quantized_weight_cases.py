@@ -246,7 +246,7 @@ def attention_and_more(random, width=40, inner=2 * 160):
 
 @case
 def sensitive_weights_in_finer_steps(folder):
-    """Values, the last two of eight products and, in 8 bits, outliers: codes by NumPy, in the reference, too, and so its numbers."""
+    """Values, the last two of eight products and, in 8 bits, outliers and what stands beside values: codes by NumPy, in the reference, too, and so its numbers."""
     random = np.random.default_rng([SEED, 5])
     weights, model = attention_and_more(random)
     onnx.save(model, str(folder / "m.onnx"))
@@ -257,7 +257,7 @@ def sensitive_weights_in_finer_steps(folder):
         exact = compile_model(folder / "m.onnx", folder, how, "--reference=f64", name="exact.dsp")
         found = constants(exact)
         for name, w in weights.items():
-            isFiner = name in finer or (bits == 8 and name == "down")
+            isFiner = name in finer or (bits == 8 and name in {"down", "wq", "wk"})
             stored = (8, group or 32, scheme) if isFiner else (bits, group, scheme)
             _, scales, codes = quantized(w, *stored)
             groups = -(-len(w) // stored[1]) if stored[1] else 1

@@ -109,6 +109,48 @@ ds.recipe @grid {
 
 // -----
 
+// In 8 bits what is multiplied beside the values is stored as they are, so that the three can be joined.
+// EIGHT-LABEL: func.func @beside
+// EIGHT: ds.linear %arg2, %{{.*}} scales %{{[^{]*}} : (tensor<?x64xf32>, tensor<64x2xi8>, tensor<1x2xf32>)
+// EIGHT-COUNT-2: ds.linear %arg1, %{{.*}} {group = 32 : i64} : (tensor<?x64xf32>, tensor<64x2xi8>, tensor<2x2xf32>)
+// CHECK-LABEL: func.func @beside
+// CHECK: ds.recipe @query.int4
+// CHECK: ds.recipe @value.int8
+func.func @beside(%s: tensor<?x?xf32>, %x: tensor<?x64xf32>, %z: tensor<?x64xf32>) -> (tensor<?x2xf32>, tensor<?x2xf32>, tensor<?x2xf32>) {
+  %o = ds.weight @other : tensor<64x2xf32>
+  // expected-remark @+1 {{weight 'other' in 4 bits: }}
+  %0 = ds.linear %z, %o : (tensor<?x64xf32>, tensor<64x2xf32>) -> tensor<?x2xf32>
+  %q = ds.weight @query : tensor<64x2xf32>
+  // expected-remark @+1 {{weight 'query' in 4 bits: }}
+  %1 = ds.linear %x, %q : (tensor<?x64xf32>, tensor<64x2xf32>) -> tensor<?x2xf32>
+  %v = ds.weight @value : tensor<64x2xf32>
+  // expected-remark @+1 {{weight 'value' in 8 bits, in groups of 2, being values of attention: }}
+  %2 = ds.linear %x, %v : (tensor<?x64xf32>, tensor<64x2xf32>) -> tensor<?x2xf32>
+  %3 = ds.softmax %s axis 1 log false : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  %4 = ds.matmul %3, %2 transpose [false, false] : (tensor<?x?xf32>, tensor<?x2xf32>) -> tensor<?x2xf32>
+  return %0, %1, %4 : tensor<?x2xf32>, tensor<?x2xf32>, tensor<?x2xf32>
+}
+ds.recipe @other {
+  %0 = ds.constant dense<0.3> : tensor<63x2xf32>
+  %1 = ds.constant dense<0.41> : tensor<1x2xf32>
+  %2 = ds.concat 0 %0, %1 : (tensor<63x2xf32>, tensor<1x2xf32>) -> tensor<64x2xf32>
+  ds.yield %2 : tensor<64x2xf32>
+}
+ds.recipe @query {
+  %0 = ds.constant dense<0.3> : tensor<63x2xf32>
+  %1 = ds.constant dense<0.41> : tensor<1x2xf32>
+  %2 = ds.concat 0 %0, %1 : (tensor<63x2xf32>, tensor<1x2xf32>) -> tensor<64x2xf32>
+  ds.yield %2 : tensor<64x2xf32>
+}
+ds.recipe @value {
+  %0 = ds.constant dense<0.3> : tensor<63x2xf32>
+  %1 = ds.constant dense<0.41> : tensor<1x2xf32>
+  %2 = ds.concat 0 %0, %1 : (tensor<63x2xf32>, tensor<1x2xf32>) -> tensor<64x2xf32>
+  ds.yield %2 : tensor<64x2xf32>
+}
+
+// -----
+
 // A row of outliers takes the steps of whole columns of 8 bits: groups keep it to itself.
 // EIGHT-LABEL: func.func @column
 // EIGHT: ds.linear %arg0, %{{.*}} scales %{{.*}} {group = 32 : i64} : (tensor<?x256xf32>, tensor<256x4xi8>, tensor<8x4xf32>)
