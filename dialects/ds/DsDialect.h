@@ -60,7 +60,9 @@ inline constexpr llvm::StringLiteral nameAttr = "ds.name";   // ONNX name of an 
 inline constexpr llvm::StringLiteral dimsAttr = "ds.dims";   // size list of an argument
 inline constexpr llvm::StringLiteral boundAttr = "ds.bound"; // exclusive bound of integer inputs, for random inputs
 inline constexpr llvm::StringLiteral stateAttr = "ds.state"; // name that ties an argument and a result to one buffer
-inline constexpr llvm::StringLiteral initialAttr = "ds.initial";   // recipe with a state's first value
+inline constexpr llvm::StringLiteral initialAttr = "ds.initial"; // recipe with a state's first value
+// Marks the state of a running statistic, which moves with every step and is not trained.
+inline constexpr llvm::StringLiteral statisticAttr = "ds.statistic";
 inline constexpr llvm::StringLiteral scheduleAttr = "ds.schedule"; // of an op that multiplies
 inline constexpr llvm::StringLiteral entryAttr = "ds.entry";       // marks functions that become entry points
 inline constexpr llvm::StringLiteral valueNameAttr = "ds.values";  // ONNX value names of an op's results

@@ -105,6 +105,17 @@ LogicalResult QuantizeRowsOp::inferResults(Inference &inference) {
   return success();
 }
 
+LogicalResult RunningStatisticOp::inferResults(Inference &inference) {
+  if (failed(requireFloat(inference)))
+    return failure();
+  double momentum = getMomentum().convertToDouble();
+  if (!(momentum >= 0 && momentum <= 1))
+    return inference.error("C3: the momentum must be at least 0 and at most 1, found " + std::to_string(momentum));
+  for (unsigned i = 0; i < 2; ++i)
+    inference.addResult(inference.operand(1).elementType, inference.operand(1).sizes);
+  return success();
+}
+
 /// Scale and bias may have any shape that broadcasts to the operand without enlarging it, also where its size is 1.
 static LogicalResult requireAffine(Inference &inference) {
   const TensorFacts &input = inference.operand(0);

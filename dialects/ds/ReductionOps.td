@@ -95,6 +95,25 @@ def DS_QuantizeRowsOp : DS_TensorOp<"quantize_rows"> {
   let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
 }
 
+def DS_RunningStatisticOp : DS_TensorOp<"running_statistic", [AllTypesMatch<["batch", "running", "used", "moved"]>]> {
+  let summary = "a batch's mean or variance, and the running one that it moves";
+  let description = [{
+    `used` is what a batch norm normalizes by: in training the batch's statistic, in evaluation the running one. `moved`
+    is momentum * running + (1 - momentum) * batch, which becomes the running one with the step, and in evaluation is the
+    running one. `node` tells nodes apart that share a running statistic: each moves it. Created by the importer
+    (BatchNormalization with training_mode) for a package that trains. Gone after: training (`ds-build-training-step`).
+
+    Constraints: C1 the element type is a float; C2 operands and results have one type; C3 the momentum is at least 0
+    and at most 1.
+
+    Example: `%2, %3 = ds.running_statistic %0, %1 momentum 9.000000e-01 node 7 : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)`
+  }];
+  let arguments = (ins DS_Tensor:$batch, DS_Tensor:$running, F64Attr:$momentum, I64Attr:$node);
+  let results = (outs DS_Tensor:$used, DS_Tensor:$moved);
+  let assemblyFormat = [{$batch `,` $running `momentum` $momentum `node` $node attr-dict `:`
+                         functional-type(operands, results)}];
+}
+
 def DS_CumulativeOp : DS_TensorOp<"cumulative"> {
   let summary = "running sums or products along an axis";
   let description = [{

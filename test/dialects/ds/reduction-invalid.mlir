@@ -229,3 +229,27 @@ func.func @quantize_rows_c2_rank(%x: tensor<f32>) {
   %0, %1 = ds.quantize_rows %x : (tensor<f32>) -> (tensor<ui8>, tensor<f32>)
   return
 }
+
+// -----
+
+func.func @running_statistic_c1_type(%x: tensor<2xi32>) {
+  // expected-error @+1 {{'ds.running_statistic' op C1: the element type must be a float}}
+  %0, %1 = ds.running_statistic %x, %x momentum 0.9 node 7 : (tensor<2xi32>, tensor<2xi32>) -> (tensor<2xi32>, tensor<2xi32>)
+  return
+}
+
+// -----
+
+func.func @running_statistic_c2_types(%x: tensor<2xf32>, %r: tensor<3xf32>) {
+  // expected-error @+1 {{'ds.running_statistic' op failed to verify that all of {batch, running, used, moved} have same type}}
+  %0, %1 = ds.running_statistic %x, %r momentum 0.9 node 7 : (tensor<2xf32>, tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>)
+  return
+}
+
+// -----
+
+func.func @running_statistic_c3_momentum(%x: tensor<2xf32>) {
+  // expected-error @+1 {{'ds.running_statistic' op C3: the momentum must be at least 0 and at most 1, found 1.5}}
+  %0, %1 = ds.running_statistic %x, %x momentum 1.5 node 7 : (tensor<2xf32>, tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+  return
+}

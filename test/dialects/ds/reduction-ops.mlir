@@ -25,6 +25,8 @@ func.func @reductions(%x: tensor<?x4xf32>, %g: tensor<4xf32>) {
   %8, %9 = ds.top_k %x axis 1 k [3] largest true : (tensor<?x4xf32>) -> (tensor<?x3xf32>, tensor<?x3xi64>)
   // CHECK: ds.cumulative prod %{{.*}} axis 1 exclusive true reverse false
   %10 = ds.cumulative prod %x axis 1 exclusive true reverse false : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  // CHECK: ds.running_statistic %{{.*}}, %{{.*}} momentum 9.000000e-01 node 7 : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  %used, %moved = ds.running_statistic %g, %g momentum 0.9 node 7 : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
   // CHECK: ds.argsort %{{.*}} : (tensor<?x4xf32>) -> tensor<?xi64>
   %11 = ds.argsort %x : (tensor<?x4xf32>) -> tensor<?xi64>
   return
