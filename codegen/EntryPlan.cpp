@@ -142,6 +142,7 @@ LogicalResult EntryPlanner::signature() {
       if (Attribute initial = function.getArgAttr(number, ds::initialAttr))
         if (failed(firstValue(initial, argument.getType(), tensor)))
           return failure();
+      tensor.isStatistic = static_cast<bool>(function.getArgAttr(number, ds::statisticAttr));
       plan.states.push_back(tensor);
     } else {
       plan.inputs.push_back(

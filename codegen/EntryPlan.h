@@ -22,7 +22,8 @@ struct EntryPlan {
     std::string name, type;
     SizeVector shape;
     std::optional<int64_t> bound;
-    std::string initial; // recipe of a state's first value, or empty
+    std::string initial;      // recipe of a state's first value, or empty
+    bool isStatistic = false; // of a state
   };
   struct Symbol {
     std::string name, kind;

@@ -22,6 +22,8 @@ static Array tensors(const std::vector<EntryPlan::Tensor> &list, const llvm::Str
       fields["bound"] = *tensor.bound;
     if (constantIds)
       fields["initial"] = tensor.initial.empty() ? Value(nullptr) : Value(constantIds->lookup(tensor.initial));
+    if (tensor.isStatistic)
+      fields["statistic"] = true;
     result.push_back(std::move(fields));
   }
   return result;

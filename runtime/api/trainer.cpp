@@ -32,6 +32,7 @@ struct ds_trainer {
   double lr, momentum;
   ds::LossScaler scaler;
   std::optional<double> gradientScale; // of the gradients; without, there are none
+  bool hasMoved = false;               // statistics have moved since the last step, or since gradients began anew
   int64_t samples = 0;                 // of these
   ds::TrainingProgress progress;       // as loaded; counters are up to date, the rest is for the next checkpoint
   int64_t skipped = 0;
@@ -54,7 +55,7 @@ ds_trainer::ds_trainer(const std::shared_ptr<const ds::Package> &package, const 
   });
   for (const std::string &name : trainer.parameters())
     gradientNames.push_back(ds::Trainer::gradientOf(name));
-  shapes.reserve(2 * gradientNames.size() + trainer.optimizerStates().size());
+  shapes.reserve(2 * gradientNames.size() + trainer.statistics().size() + trainer.optimizerStates().size());
   auto list = [&](const std::vector<std::string> &names, std::vector<ds_tensor> &tensors) {
     for (const std::string &name : names) {
       auto state = found.find(name);
@@ -68,6 +69,7 @@ ds_trainer::ds_trainer(const std::shared_ptr<const ds::Package> &package, const 
   list(trainer.parameters(), parameters);
   list(gradientNames, gradients);
   list(trainer.optimizerStates(), states);
+  list(trainer.statistics(), states);
 }
 
 std::vector<ds::TensorView> ds_trainer::views(const ds_tensor *given, size_t count) const {
@@ -182,6 +184,9 @@ ds_status *ds_trainer_backward(ds_trainer *trainer, const ds_tensor *inputs, siz
       fail(ErrorCode::InvalidArgument, "the package was compiled for one micro-batch a step, found a second one since "
                                        "gradients began anew");
     double scale = trainer->scale();
+    if (!trainer->hasMoved)
+      trainer->trainer.beginStatistics();
+    trainer->hasMoved = true;
     // What is there is added to: zeros, or what the caller wrote.
     double found = trainer->trainer.microBatch(views, weight * scale, /*isFirst=*/false);
     trainer->gradientScale = scale;
@@ -196,6 +201,7 @@ ds_status *ds_trainer_zero_gradients(ds_trainer *trainer) {
   return locked(trainer, [&] {
     trainer->trainer.zeroGradients();
     trainer->gradientScale.reset();
+    trainer->hasMoved = false;
     trainer->samples = 0;
   });
 }
@@ -228,10 +234,13 @@ ds_status *ds_trainer_step(ds_trainer *trainer, double *gradNorm, int *isFinite)
     if (!trainer->gradientScale)
       fail(ErrorCode::InvalidArgument, "step: there are no gradients, found no ds_trainer_backward since they began "
                                        "anew");
+    if (!trainer->hasMoved)
+      trainer->trainer.beginStatistics(); // the gradients are those of an earlier step, and what it moved is kept
     ds::TrainingProgress &progress = trainer->progress;
     ds::StepResult result = trainer->trainer.update(
         {trainer->lr, trainer->momentum, progress.step - trainer->skipped + 1, *trainer->gradientScale});
     trainer->scaler.update(!result.isFinite);
+    trainer->hasMoved = false;
     ++progress.step;
     trainer->skipped += result.isFinite ? 0 : 1;
     progress.samples += trainer->samples;
@@ -289,6 +298,7 @@ ds_status *ds_trainer_load(ds_trainer *trainer, const char *folder, const char *
     trainer->trainer.session().withStates([&](ds::StateStore &states) { states.restore(checkpoint); });
     trainer->trainer.zeroGradients();
     trainer->gradientScale.reset();
+    trainer->hasMoved = false;
     trainer->samples = 0;
     trainer->scaler = scaler;
     trainer->progress = std::move(progress);

@@ -162,6 +162,8 @@ private:
     state.shape = readShape(item["shape"], false);
     if (item.has("initial") && !item["initial"].isNull())
       state.initial = item["initial"].index(constantCount, "constants");
+    if (item.has("statistic"))
+      state.isStatistic = item["statistic"].boolean();
     for (const StateInfo &other : entry.states)
       if (other.name == state.name)
         item["name"].refuse("'", state.name, "' is listed twice");

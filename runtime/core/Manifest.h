@@ -58,6 +58,7 @@ struct StateInfo {
   ElementType type = ElementType::F32;
   SymbolicShape shape;
   std::optional<uint32_t> initial; // constant; zeros without
+  bool isStatistic = false;        // a running statistic: training moves it without a gradient
 };
 
 enum class BufferRole : uint8_t { Constant, Input, Output, State, Workspace };

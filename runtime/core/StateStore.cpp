@@ -104,6 +104,19 @@ void StateStore::zero(const std::string &name) {
   known->second.fault.clear();
 }
 
+void StateStore::copy(const std::string &from, const std::string &to) {
+  auto source = states.find(from), target = states.find(to);
+  if (source == states.end() || target == states.end())
+    return;
+  checkUsable(from, source->second);
+  const Tensor &tensor = source->second.tensor;
+  if (target->second.tensor.bytes() != tensor.bytes())
+    fail(ErrorCode::ShapeMismatch, "state '", to, "': found ", target->second.tensor.bytes(), " bytes, expected ",
+         tensor.bytes(), " as of '", from, "'");
+  std::memcpy(target->second.tensor.data(), tensor.data(), tensor.bytes());
+  target->second.fault.clear();
+}
+
 const StateInfo &StateStore::infoFor(const TensorSource::Item &item) const {
   const StateInfo *info = nullptr;
   for (const EntryInfo &entry : package.variant().entries)

@@ -64,6 +64,9 @@ public:
 
   // Zeros for a state that there is, in its own memory, whatever a failed call left in it.
   void zero(const std::string &name);
+  // The value of one state for another of its size, in the memory of that, whatever a failed call left in it. Nothing
+  // where there is not either. Throws Error(BadState) where the first one may be half written.
+  void copy(const std::string &from, const std::string &to);
   // One state back to its initial value.
   void forget(const std::string &name) { states.erase(name); }
   // Back to the initial values.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <set>
 
 namespace ds {
@@ -32,10 +33,12 @@ Trainer::Trainer(std::shared_ptr<const Package> package, const SessionOptions &o
     else
       hasFirst |= input.name == "first";
   for (const StateInfo &state : live.entry(evaluator).states)
-    names.push_back(state.name);
+    (state.isStatistic ? running : names).push_back(state.name);
   std::set<std::string> others(names.begin(), names.end());
   for (const std::string &name : names)
     others.insert(gradientOf(name));
+  for (const std::string &name : running)
+    others.insert({name, movedOf(name)});
   for (const StateInfo &state : live.entry(updater).states)
     if (!others.count(state.name))
       kept.push_back(state.name);
@@ -115,6 +118,15 @@ void Trainer::forgetGradients() {
   live.withStates([&](StateStore &states) {
     for (const std::string &name : names)
       states.forget(gradientOf(name));
+    for (const std::string &name : running)
+      states.forget(movedOf(name));
+  });
+}
+
+void Trainer::beginStatistics() {
+  live.withStates([&](StateStore &states) {
+    for (const std::string &name : running)
+      states.copy(name, movedOf(name));
   });
 }
 
@@ -122,11 +134,15 @@ void Trainer::zeroGradients() {
   live.withStates([&](StateStore &states) {
     for (const std::string &name : names)
       states.zero(gradientOf(name));
+    for (const std::string &name : running)
+      states.zero(movedOf(name)); // beginStatistics fills it
   });
 }
 
 void Trainer::restoreParameters(Checkpoint &checkpoint) {
-  std::set<std::string> missing(names.begin(), names.end()), wanted = missing;
+  std::set<std::string> missing(names.begin(), names.end());
+  missing.insert(running.begin(), running.end());
+  std::set<std::string> wanted = missing;
   checkpoint.select([&](const std::string &name) { return wanted.count(name) > 0; });
   for (const TensorSource::Item &item : checkpoint.items())
     missing.erase(item.name);
@@ -148,23 +164,29 @@ void Trainer::touchStates() {
 }
 
 std::vector<CheckpointPart> Trainer::parts() {
-  std::set<std::string> parameters(names.begin(), names.end()), optimizer(kept.begin(), kept.end());
-  std::vector<CheckpointPart> parts = {{"parameters", {}}, {"optimizer", {}}};
+  std::map<std::string, size_t> places;
+  std::vector<CheckpointPart> parts = {{"parameters", {}}, {"statistics", {}}, {"optimizer", {}}};
+  size_t place = 0;
+  for (const auto *part : {&names, &running, &kept}) {
+    for (const std::string &name : *part)
+      places[name] = place;
+    ++place;
+  }
   touchStates(); // a checkpoint before the first step has all of them, too
   live.withStates([&](StateStore &states) {
     for (NamedView &view : states.views())
-      if (parameters.count(view.name))
-        parts[0].tensors.push_back(view);
-      else if (optimizer.count(view.name))
-        parts[1].tensors.push_back(view);
+      if (auto found = places.find(view.name); found != places.end())
+        parts[found->second].tensors.push_back(view);
   });
-  if (parts[1].tensors.empty())
-    parts.pop_back();
+  parts.erase(
+      std::remove_if(parts.begin(), parts.end(), [](const CheckpointPart &part) { return part.tensors.empty(); }),
+      parts.end());
   return parts;
 }
 
 void Trainer::requireAll(const Checkpoint &checkpoint) const {
   std::set<std::string> missing(names.begin(), names.end());
+  missing.insert(running.begin(), running.end());
   missing.insert(kept.begin(), kept.end());
   for (const TensorSource::Item &item : checkpoint.items())
     missing.erase(item.name);

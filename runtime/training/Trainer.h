@@ -63,32 +63,39 @@ public:
   const std::vector<std::string> &outputs() const { return outputNames; }
   // The optimizer's states, NAME/exp_avg and so on.
   const std::vector<std::string> &optimizerStates() const { return kept; }
+  // The running statistics, by ONNX name: no gradient moves them, but micro-batches do, and the step keeps that.
+  const std::vector<std::string> &statistics() const { return running; }
   // The state that a parameter's gradients are added up in.
   static std::string gradientOf(const std::string &parameter) { return parameter + "/gradient"; }
+  // The state in which the micro-batches of a step move a running statistic.
+  static std::string movedOf(const std::string &statistic) { return statistic + "/moved"; }
 
   // As the function, of a micro-batch.
   void checkLabels(const std::vector<TensorView> &views, const RowName &place) const;
 
-  // Computes the loss of a micro-batch and adds its gradients, times `weight`, to those of the step; `isFirst` begins
-  // them anew. Views are in the order of batch(). Throws Error; parameters and optimizer are as before then.
+  // Computes the loss of a micro-batch, adds its gradients, times `weight`, to those of the step, and moves statistics
+  // from where the step has moved them to; `isFirst` begins both anew. Views are in the order of batch(). Throws Error;
+  // parameters, statistics and optimizer are as before then.
   double microBatch(const std::vector<TensorView> &views, double weight, bool isFirst, const RandomPlace &random = {},
                     LaunchObserver *observer = nullptr);
   // Whether a step may have several micro-batches.
   bool accumulates() const { return hasFirst; }
-  // After a call that failed: sums of gradients begin anew.
+  // After a call that failed: sums of gradients, and what statistics have moved to, begin anew.
   void forgetGradients();
+  // For micro-batches that are not the first ones of their gradients: statistics move from the running ones.
+  void beginStatistics();
   // The same, in the memory that they have.
   void zeroGradients();
-  // The parameters of a checkpoint, without the optimizer's states. Throws Error as StateStore::restore does, and where
-  // one is missing.
+  // Parameters and statistics of a checkpoint, without the optimizer's states. Throws Error as StateStore::restore
+  // does, and where one is missing.
   void restoreParameters(Checkpoint &checkpoint);
   // Makes all states that checkpoints have, with their first values.
   void touchStates();
-  // What a checkpoint holds of the session: views of parameters and optimizer.
+  // What a checkpoint holds of the session: views of parameters, statistics and optimizer.
   std::vector<CheckpointPart> parts();
   // Throws Error(InvalidArgument) where a checkpoint lacks a tensor that the package trains with.
   void requireAll(const Checkpoint &checkpoint) const;
-  // Updates the parameters by the gradients that were added up.
+  // Updates the parameters by the gradients that were added up, and keeps the statistics that were moved.
   StepResult update(const StepNumbers &numbers);
   // The loss and the model's outputs; nothing changes.
   Evaluation evaluate(const std::vector<TensorView> &views);
@@ -106,7 +113,7 @@ private:
   Session live;
   size_t micro, updater, evaluator;
   std::vector<TensorInfo> fields;
-  std::vector<std::string> names, kept, outputNames;
+  std::vector<std::string> names, running, kept, outputNames;
   bool hasFirst = false;
 };
 

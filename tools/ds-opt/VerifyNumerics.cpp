@@ -167,6 +167,7 @@ static std::optional<std::string> untieStates(StringRef text, const DialectRegis
     for (unsigned index = 0; index < function.getNumArguments(); ++index) {
       function.removeArgAttr(index, ds::stateAttr);
       function.removeArgAttr(index, ds::initialAttr);
+      function.removeArgAttr(index, ds::statisticAttr);
     }
     for (unsigned index = 0; index < function.getNumResults(); ++index)
       function.removeResultAttr(index, ds::stateAttr);

@@ -15,7 +15,8 @@
 extern "C" {
 #endif
 
-/* A model in training: a session with its parameters, their gradients, the optimizer's states and counters. One call at
+/* A model in training: a session with its parameters, their gradients, the optimizer's states, running statistics and
+ * counters. One call at
  * a time; calls from several threads wait for each other. Functions that return no status take null for an empty one.
  */
 typedef struct ds_trainer ds_trainer;
@@ -36,8 +37,8 @@ DS_API const ds_tensor_info *ds_trainer_input(const ds_trainer *trainer, size_t 
 
 /* Tensors of the trainer itself, not copies: what is written there is what the next call computes with, and calls write
  * what they compute to the same place. A parameter has its ONNX name, its gradient the same number. The states are the
- * optimizer's, NAME/exp_avg and so on. They stay where they are until the trainer is freed; null past the end. Not
- * while a call runs in another thread. */
+ * optimizer's, NAME/exp_avg and so on, and running means and variances under their ONNX names. They stay where they are
+ * until the trainer is freed; null past the end. Not while a call runs in another thread. */
 DS_API size_t ds_trainer_parameter_count(const ds_trainer *trainer);
 DS_API const ds_tensor *ds_trainer_parameter(const ds_trainer *trainer, size_t index);
 DS_API const ds_tensor *ds_trainer_gradient(const ds_trainer *trainer, size_t index);
@@ -62,13 +63,17 @@ DS_API ds_status *ds_trainer_forward(ds_trainer *trainer, const ds_tensor *input
  * losses of a step are several calls, whose weights say what each counts. The loss is without the weight; loss may be
  * null. Gradients are those of ds_trainer_loss_scale times the loss.
  *
+ * Every call moves the running means and variances of batch norms that were exported for training, which begin where
+ * they are at the first call since a step, or since gradients began anew. ds_trainer_step keeps what they moved to.
+ *
  * Shapes and labels are checked first, and what is wrong with them changes nothing. A call that fails later may leave
  * gradients half added: then calls that need them return DS_STATUS_BAD_STATE until ds_trainer_zero_gradients. */
 DS_API ds_status *ds_trainer_backward(ds_trainer *trainer, const ds_tensor *inputs, size_t input_count, double weight,
                                       double *loss);
 
-/* Gradients begin anew. Nothing else does this, but ds_trainer_load: as in PyTorch, gradients outlive a step, so that
- * they can be looked at, and no step forgets what another call meant to add to. */
+/* Gradients begin anew, and what running statistics have moved to since the last step is dropped. Nothing else does
+ * this, but ds_trainer_load: as in PyTorch, gradients outlive a step, so that they can be looked at, and no step
+ * forgets what another call meant to add to. */
 DS_API ds_status *ds_trainer_zero_gradients(ds_trainer *trainer);
 
 /* Rates of the next steps; at first those of the optimizer in the configuration that the package was compiled with,
@@ -79,8 +84,8 @@ DS_API ds_status *ds_trainer_set_momentum(ds_trainer *trainer, double momentum);
 DS_API double ds_trainer_learning_rate(const ds_trainer *trainer);
 DS_API double ds_trainer_momentum(const ds_trainer *trainer);
 
-/* Updates all parameters with the package's optimizer: clips, counts the step, leaves the gradients as they are. An
- * error before there was a ds_trainer_backward since the gradients began anew.
+/* Updates all parameters with the package's optimizer, and running statistics: clips, counts the step, leaves the
+ * gradients as they are. An error before there was a ds_trainer_backward since the gradients began anew.
  *
  * grad_norm: of all gradients, over the loss scale and before clipping. is_finite: 0 when it is no finite number; then
  * nothing was updated. Either may be null.
@@ -96,10 +101,10 @@ DS_API int64_t ds_trainer_skipped_steps(const ds_trainer *trainer); /* of these,
  * constant or dynamic scale ds_trainer_step keeps. Own optimizers divide by it. */
 DS_API double ds_trainer_loss_scale(const ds_trainer *trainer);
 
-/* A checkpoint as ds-run train writes it, complete under its name or not there at all: parameters, optimizer, counters;
- * no gradients. A null tag means global_step<steps>. client_state is JSON text that ds_trainer_load gives back, or
- * null. ds-run train --resume goes on from it, from the beginning of the data, or where they were in a checkpoint of
- * its own that this trainer has loaded. */
+/* A checkpoint as ds-run train writes it, complete under its name or not there at all: parameters, running statistics,
+ * optimizer, counters; no gradients. A null tag means global_step<steps>. client_state is JSON text that
+ * ds_trainer_load gives back, or null. ds-run train --resume goes on from it, from the beginning of the data, or where
+ * they were in a checkpoint of its own that this trainer has loaded. */
 DS_API ds_status *ds_trainer_save(ds_trainer *trainer, const char *folder, const char *tag, const char *client_state);
 
 /* A null tag means the latest one. Gradients begin anew; rates stay. *client_state, unless client_state is null,

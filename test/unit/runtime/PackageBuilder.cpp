@@ -201,6 +201,13 @@ Json weightState() {
   return state;
 }
 
+Json runningState() {
+  Json state = tensor("m", "f32", {"4"});
+  state["initial"] = 0;
+  state["statistic"] = true;
+  return state;
+}
+
 Json batchEntry(const char *name) {
   Json entry = emptyEntry(name);
   entry["symbols"] = {dim("n")};
@@ -215,11 +222,13 @@ Json microEntry(bool accumulates) {
   if (accumulates)
     entry["inputs"].push_back(scalar("first", "i1"));
   entry["outputs"] = {scalar("loss", "f32")};
-  entry["states"] = {weightState(), tensor("w/gradient", "f32", {"4"})};
-  entry["buffers"] = {buffer("input", 0), buffer("input", 1), buffer("input", 2),
-                      buffer("state", 0), buffer("state", 1), buffer("output", 0)};
+  entry["states"] = {weightState(), tensor("w/gradient", "f32", {"4"}), runningState(),
+                     tensor("m/moved", "f32", {"4"})};
+  entry["buffers"] = {buffer("input", 0), buffer("input", 1), buffer("input", 2), buffer("state", 0),
+                      buffer("state", 1), buffer("state", 2), buffer("state", 3), buffer("output", 0)};
   entry["launches"] = {launch("add_gradient", "", {0, 2, 4}, "0", Json::array({result(4, "", {"4"})})),
-                       launch("sum_loss", "/Loss", {0, 3}, "0", Json::array({result(5, "loss", {})}))};
+                       launch("move_halfway", "", {0, 6}, "0", Json::array({result(6, "", {"4"})})),
+                       launch("sum_loss", "/Loss", {0, 3}, "0", Json::array({result(7, "loss", {})}))};
   return entry;
 }
 
@@ -227,9 +236,9 @@ Json evalEntry() {
   Json entry = batchEntry("eval");
   entry["outputs"] = {scalar("loss", "f32"), scalar("counted", "i64"), scalar("correct", "i64"),
                       tensor("y", "f32", {"n", "4"})};
-  entry["states"] = {weightState()};
-  entry["buffers"] = {buffer("input", 0),  buffer("input", 1),  buffer("state", 0), buffer("output", 0),
-                      buffer("output", 1), buffer("output", 2), buffer("output", 3)};
+  entry["states"] = {weightState(), runningState()};
+  entry["buffers"] = {buffer("input", 0),  buffer("input", 1),  buffer("state", 0),  buffer("state", 1),
+                      buffer("output", 0), buffer("output", 1), buffer("output", 2), buffer("output", 3)};
   entry["launches"] = {launch("sum_loss", "/Loss", {0, 2}), launch("count_rows", "/Loss", {}),
                        launch("scale_rows", "/Mul", {0, 2})};
   return entry;
@@ -241,15 +250,16 @@ Json updateEntry() {
   for (const char *name : {"learning_rate", "momentum", "step", "loss_scale"})
     entry["inputs"].push_back(scalar(name, "f64"));
   entry["outputs"] = {scalar("grad_norm", "f64"), scalar("finite", "i1")};
-  entry["states"] = {weightState(), tensor("w/gradient", "f32", {"4"}), tensor("w/sum", "f32", {"4"})};
+  entry["states"] = {weightState(), tensor("w/gradient", "f32", {"4"}), tensor("w/sum", "f32", {"4"}), runningState(),
+                     tensor("m/moved", "f32", {"4"})};
   for (unsigned i = 0; i < 4; ++i)
     entry["buffers"].push_back(buffer("input", i));
-  for (unsigned i = 0; i < 3; ++i)
+  for (unsigned i = 0; i < 5; ++i)
     entry["buffers"].push_back(buffer("state", i));
   for (unsigned i = 0; i < 2; ++i)
     entry["buffers"].push_back(buffer("output", i));
-  entry["launches"] = {
-      launch("descend", "", {0, 3, 4, 5, 6}, "0", Json::array({result(4, "", {"4"}), result(6, "", {"4"})}))};
+  entry["launches"] = {launch("descend", "", {0, 3, 4, 5, 6, 7, 8}, "0",
+                              Json::array({result(4, "", {"4"}), result(6, "", {"4"}), result(7, "", {"4"})}))};
   return entry;
 }
 

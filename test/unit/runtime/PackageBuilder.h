@@ -27,7 +27,8 @@ private:
 // 40 at 64.
 nlohmann::json testManifest();
 
-// The same for its entries of training: one parameter "w" of "weight", and keys of ds_config.json with their values.
+// The same for its entries of training: one parameter "w" and one running statistic "m", both of "weight", and keys of
+// ds_config.json with their values.
 nlohmann::json trainingManifest(const nlohmann::json &values = nlohmann::json::object(), bool accumulates = true);
 
 // Writes model.dsp into the folder and returns its path.

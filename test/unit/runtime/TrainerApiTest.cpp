@@ -56,6 +56,7 @@ protected:
   }
   Floats weights() { return valuesOf(ds_trainer_parameter(trainer, 0)); }
   Floats gradient() { return valuesOf(ds_trainer_gradient(trainer, 0)); }
+  Floats running() { return valuesOf(ds_trainer_state(trainer, 1)); }
   float *gradientData() { return static_cast<float *>(ds_trainer_gradient(trainer, 0)->data); }
 
   TemporaryFolder folder;
@@ -83,9 +84,11 @@ TEST_F(TrainerApiTest, Describes) {
   EXPECT_EQ(gradient(), (Floats{0, 0, 0, 0}));
   EXPECT_EQ(ds_trainer_parameter(trainer, 1), nullptr);
   EXPECT_EQ(ds_trainer_gradient(trainer, 1), nullptr);
-  ASSERT_EQ(ds_trainer_state_count(trainer), 1u);
+  ASSERT_EQ(ds_trainer_state_count(trainer), 2u);
   EXPECT_STREQ(ds_trainer_state(trainer, 0)->name, "w/sum");
-  EXPECT_EQ(ds_trainer_state(trainer, 1), nullptr);
+  EXPECT_STREQ(ds_trainer_state(trainer, 1)->name, "m");
+  EXPECT_EQ(running(), (Floats{1, 2, 3, 4}));
+  EXPECT_EQ(ds_trainer_state(trainer, 2), nullptr);
   EXPECT_EQ(ds_trainer_learning_rate(trainer), 1e-3);
   EXPECT_EQ(ds_trainer_momentum(trainer), 0.9);
   EXPECT_EQ(ds_trainer_loss_scale(trainer), 1);
@@ -249,6 +252,7 @@ TEST_F(TrainerApiTest, GradientsThatAreHalfAddedAreRefused) {
   EXPECT_EQ(messageOf(ds_trainer_forward(trainer, inputs, 2, nullptr, nullptr)), "");
   EXPECT_EQ(weights(), (Floats{1, 2, 3, 4}));
   ASSERT_EQ(messageOf(ds_trainer_zero_gradients(trainer)), "");
+  EXPECT_EQ(messageOf(ds_trainer_save(trainer, folder.file("run").c_str(), nullptr, nullptr)), "");
   ASSERT_EQ(backward(), "0: ");
   EXPECT_EQ(gradientData(), memory);
   EXPECT_EQ(gradient(), (Floats{3, 1, 1, 1}));
@@ -263,6 +267,28 @@ TEST_F(TrainerApiTest, AStepThatOverflowsChangesNothing) {
   EXPECT_EQ(weights(), (Floats{1, 2, 3, 4}));
   EXPECT_EQ(ds_trainer_steps(trainer), 1);
   EXPECT_EQ(ds_trainer_skipped_steps(trainer), 1);
+}
+
+// Each micro-batch moves it halfway to 1; the step keeps that, once, and from what is there.
+TEST_F(TrainerApiTest, StepsKeepWhatStatisticsMovedTo) {
+  ASSERT_EQ(backward(), "0: ");
+  ASSERT_EQ(backward(), "0: ");
+  EXPECT_EQ(running(), (Floats{1, 2, 3, 4}));
+  ASSERT_EQ(messageOf(ds_trainer_step(trainer, nullptr, nullptr)), "");
+  EXPECT_EQ(running(), (Floats{1, 1.25, 1.5, 1.75}));
+  static_cast<float *>(ds_trainer_state(trainer, 1)->data)[0] = 9;
+  ASSERT_EQ(messageOf(ds_trainer_step(trainer, nullptr, nullptr)), ""); // by the same gradients
+  EXPECT_EQ(running(), (Floats{9, 1.25, 1.5, 1.75}));
+  ASSERT_EQ(backward(), "0: ");
+  ASSERT_EQ(messageOf(ds_trainer_zero_gradients(trainer)), "");
+  ASSERT_EQ(backward(), "0: ");
+  gradientData()[2] = std::numeric_limits<float>::infinity();
+  ASSERT_EQ(messageOf(ds_trainer_step(trainer, nullptr, nullptr)), "");
+  EXPECT_EQ(running(), (Floats{9, 1.25, 1.5, 1.75}));
+  gradientData()[2] = 1;
+  ASSERT_EQ(backward(), "0: ");
+  ASSERT_EQ(messageOf(ds_trainer_step(trainer, nullptr, nullptr)), "");
+  EXPECT_EQ(running(), (Floats{5, 1.125, 1.25, 1.375}));
 }
 
 TEST_F(TrainerApiTest, KeepsTheLossScaleOfFp16) {
@@ -301,8 +327,9 @@ TEST_F(TrainerApiTest, SavesAndLoads) {
   ASSERT_EQ(backward(), "0: ");
   ASSERT_EQ(messageOf(ds_trainer_step(trainer, nullptr, nullptr)), "");
   ASSERT_EQ(messageOf(ds_trainer_save(trainer, run.c_str(), nullptr, "{\"epoch\": [1, 2]}")), "");
-  Floats saved = weights(), sums = valuesOf(ds_trainer_state(trainer, 0));
+  Floats saved = weights(), sums = valuesOf(ds_trainer_state(trainer, 0)), statistic = running();
   const void *memory = ds_trainer_parameter(trainer, 0)->data;
+  static_cast<float *>(ds_trainer_state(trainer, 1)->data)[0] = 9;
   ASSERT_EQ(messageOf(ds_trainer_step(trainer, nullptr, nullptr)), "");
   ASSERT_EQ(messageOf(ds_trainer_save(trainer, run.c_str(), "last", nullptr)), "");
 
@@ -319,6 +346,7 @@ TEST_F(TrainerApiTest, SavesAndLoads) {
   EXPECT_EQ(weights(), saved);
   EXPECT_EQ(ds_trainer_parameter(trainer, 0)->data, memory);
   EXPECT_EQ(valuesOf(ds_trainer_state(trainer, 0)), sums);
+  EXPECT_EQ(running(), statistic);
   EXPECT_EQ(gradient(), (Floats{0, 0, 0, 0}));
   EXPECT_EQ(codeAndMessage(ds_trainer_step(trainer, nullptr, nullptr)).find(invalid), 0u);
   ASSERT_EQ(messageOf(ds_trainer_load(trainer, run.c_str(), nullptr, &state)), "");
@@ -361,8 +389,10 @@ TEST_F(TrainerApiTest, KeepsThePlaceInTheDataOfOthers) {
   auto save = [&](const std::string &tag) {
     ds::SaveOptions options;
     options.tag = tag;
-    ds::saveCheckpoint(run, progress, {{"parameters", {{"w", w.view()}}}, {"optimizer", {{"w/sum", sum.view()}}}},
-                       options);
+    ds::saveCheckpoint(
+        run, progress,
+        {{"parameters", {{"w", w.view()}}}, {"statistics", {{"m", w.view()}}}, {"optimizer", {{"w/sum", sum.view()}}}},
+        options);
     return codeAndMessage(ds_trainer_load(trainer, run.c_str(), tag.c_str(), nullptr));
   };
   ASSERT_EQ(save("one"), "0: ");
@@ -383,7 +413,7 @@ TEST_F(TrainerApiTest, KeepsThePlaceInTheDataOfOthers) {
   EXPECT_NE(save("three").find("trainer: expected an object"), std::string::npos);
   EXPECT_EQ(ds_trainer_steps(trainer), 8);
   progress.trainer = Json::object();
-  ds::saveCheckpoint(run, progress, {{"parameters", {{"w", w.view()}}}});
+  ds::saveCheckpoint(run, progress, {{"parameters", {{"w", w.view()}}}, {"statistics", {{"m", w.view()}}}});
   EXPECT_NE(messageOf(ds_trainer_load(trainer, run.c_str(), nullptr, nullptr)).find("has no tensor 'w/sum'"),
             std::string::npos);
 }

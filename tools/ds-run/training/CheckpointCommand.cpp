@@ -38,23 +38,24 @@ int compare(const TrainOptions &options) {
   return difference.isNone() ? 0 : 1;
 }
 
-// Parameters alone, under their ONNX names.
+// Parameters and running statistics alone, under their ONNX names.
 int exportTensors(const TrainOptions &options) {
   Checkpoint checkpoint = open(options.path);
   bool isOnnx = endsWith(options.output, ".onnx");
   if (!isOnnx && !endsWith(options.output, ".safetensors"))
     fail(ErrorCode::InvalidArgument, "export: -o: found '", options.output, "', expected OUT.onnx or OUT.safetensors");
-  std::vector<NamedView> parameters;
+  std::vector<NamedView> tensors;
   for (size_t i = 0; i < checkpoint.items().size(); ++i)
-    if (const CheckpointTensor &tensor = checkpoint.tensor(i); tensor.file.rfind("parameters", 0) == 0)
-      parameters.push_back({tensor.name, checkpoint.view(i)});
+    if (const CheckpointTensor &tensor = checkpoint.tensor(i);
+        tensor.file.rfind("parameters", 0) == 0 || tensor.file.rfind("statistics", 0) == 0)
+      tensors.push_back({tensor.name, checkpoint.view(i)});
   if (!isOnnx) {
-    writeSafetensors(options.output, parameters, {{"format", "pt"}});
+    writeSafetensors(options.output, tensors, {{"format", "pt"}});
     return 0;
   }
   if (options.run.package.empty())
     fail(ErrorCode::InvalidArgument, "export to ONNX: expected --package=M.dsp, which has the model's graph");
-  exportOnnx(*loadPackage(options.run.package, options.run), parameters, options.output);
+  exportOnnx(*loadPackage(options.run.package, options.run), tensors, options.output);
   return 0;
 }
 

@@ -136,6 +136,8 @@ TrainLoop::TrainLoop(const TrainOptions &options)
     config::printConfig(config, std::cout);
     for (const std::string &name : trainer.parameters())
       std::cout << "parameter " << name << '\n';
+    for (const std::string &name : trainer.statistics())
+      std::cout << "running statistic " << name << '\n';
     for (const std::string &name : trainer.optimizerStates())
       std::cout << "optimizer state " << name << '\n';
     std::cout.flush();

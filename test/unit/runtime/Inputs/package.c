@@ -234,7 +234,8 @@ static int32_t mergeEntry(const ds_call *call) {
 }
 
 /* micro, eval, update: a training step of loss = sum of x * w, with gradients that are added up and plain descent whose
- * state is the sum of what it descended by. micro fails behind its gradients when x begins with more than 1000. */
+ * state is the sum of what it descended by, and a running statistic that moves halfway to the first row of x. micro fails
+ * behind both when x begins with more than 1000. */
 static int32_t addGradient(void *const *buffers, const int64_t *sizes, int64_t begin, int64_t end, void *scratch) {
   const float *x = buffers[0];
   float *gradient = buffers[2];
@@ -243,6 +244,16 @@ static int32_t addGradient(void *const *buffers, const int64_t *sizes, int64_t b
   (void)scratch;
   for (int64_t i = 0; i < 4 * sizes[0]; ++i)
     gradient[i % 4] += (float)*(const double *)buffers[1] * x[i];
+  return DS_OK;
+}
+static int32_t moveHalfway(void *const *buffers, const int64_t *sizes, int64_t begin, int64_t end, void *scratch) {
+  const float *x = buffers[0];
+  float *moved = buffers[1];
+  (void)begin;
+  (void)end;
+  (void)scratch;
+  for (int64_t i = 0; i < 4 && sizes[0] > 0; ++i)
+    moved[i] = (moved[i] + x[i]) / 2;
   return DS_OK;
 }
 static int32_t sumLoss(void *const *buffers, const int64_t *sizes, int64_t begin, int64_t end, void *scratch) {
@@ -269,7 +280,8 @@ static int32_t countRows(void *const *buffers, const int64_t *sizes, int64_t beg
 static int32_t descend(void *const *buffers, const int64_t *sizes, int64_t begin, int64_t end, void *scratch) {
   const double *rate = buffers[0], *scale = buffers[1];
   const float *gradient = buffers[2];
-  float *w = buffers[3], *sum = buffers[4];
+  float *w = buffers[3], *sum = buffers[4], *running = buffers[7];
+  const float *moved = buffers[8];
   double norm = 0;
   (void)sizes;
   (void)begin;
@@ -282,20 +294,23 @@ static int32_t descend(void *const *buffers, const int64_t *sizes, int64_t begin
   for (int i = 0; i < 4 && norm - norm == 0; ++i) {
     sum[i] += (float)(gradient[i] / *scale);
     w[i] -= (float)(*rate * gradient[i] / *scale);
+    running[i] = moved[i];
   }
   return DS_OK;
 }
-static const uint32_t microGradient[] = {0, 2, 4}, microLoss[] = {0, 3, 5}, rowSizes[] = {0};
-static const uint32_t evalLoss[] = {0, 2, 3}, evalCounts[] = {4, 5}, evalScale[] = {0, 2, 6}, evalSizes[] = {2};
-static const uint32_t updateBuffers[] = {0, 3, 5, 4, 6, 7, 8};
+static const uint32_t microGradient[] = {0, 2, 4}, microMoved[] = {0, 6}, microLoss[] = {0, 3, 7}, rowSizes[] = {0};
+static const uint32_t evalLoss[] = {0, 2, 4}, evalCounts[] = {5, 6}, evalScale[] = {0, 2, 7}, evalSizes[] = {2};
+static const uint32_t updateBuffers[] = {0, 3, 5, 4, 6, 9, 10, 7, 8};
 LAUNCH(microFirst, 0, addGradient, 1, DS_NO_SIZE, 1, microGradient, rowSizes);
-LAUNCH(microLast, 1, sumLoss, 1, DS_NO_SIZE, 1, microLoss, rowSizes);
+LAUNCH(microMove, 1, moveHalfway, 1, DS_NO_SIZE, 1, microMoved, rowSizes);
+LAUNCH(microLast, 2, sumLoss, 1, DS_NO_SIZE, 1, microLoss, rowSizes);
 LAUNCH(evalFirst, 0, sumLoss, 1, DS_NO_SIZE, 1, evalLoss, rowSizes);
 LAUNCH(evalCount, 1, countRows, 1, DS_NO_SIZE, 1, evalCounts, rowSizes);
 LAUNCH(evalLast, 2, scaleRows, 0, 3, 1, evalScale, evalSizes);
 LAUNCH(updateAll, 0, descend, 0, DS_NO_SIZE, 1, updateBuffers, noSizes);
 static int32_t microEntry(const ds_call *call) {
   RUN(microFirst);
+  RUN(microMove);
   RUN(microLast);
   return DS_OK;
 }
