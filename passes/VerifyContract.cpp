@@ -114,6 +114,7 @@ static void verifyGraph(ModuleOp module, Violations &violations) {
 
 static void verifyTraining(ModuleOp module, Violations &violations) {
   module.walk([&](train::GradientOp gradient) { violations.add(gradient, "no train.gradient is left"); });
+  module.walk([&](ds::RunningStatisticOp op) { violations.add(op, "no ds.running_statistic is left"); });
 }
 
 /// Ranks run the same program, so collectives meet in order as long as none depends on a rank's own data.

@@ -10,6 +10,7 @@
 #include "passes/training/Parameters.h"
 #include "passes/training/Passes.h"
 #include "passes/training/ReverseSweep.h"
+#include "passes/training/RunningStatistics.h"
 #include "passes/training/Signature.h"
 #include "passes/training/Update.h"
 
@@ -36,6 +37,8 @@ public:
     if (failed(checkNames(eval, options.labels, update.optimizer)) || failed(freeNames()))
       return failure();
     keepWideParameters(eval);
+    if (failed(checkRunningStatistics(eval)))
+      return failure();
     auto found = SizeAnalysis::run(eval);
     if (failed(found))
       return failure();
@@ -45,11 +48,12 @@ public:
     func::FuncOp micro = eval.clone();
     finishEval();
     removeDropouts(eval);
+    useRunningStatistics(eval);
     micro.setName("micro");
     module.insert(std::next(eval->getIterator()), micro);
     if (failed(buildMicro(micro)))
       return failure();
-    return buildUpdate(eval, analysis, update);
+    return buildUpdate(eval, analysis, update, moved);
   }
 
 private:
@@ -70,6 +74,7 @@ private:
   PassReport &report;
   func::FuncOp eval;
   SizeAnalysis analysis;
+  llvm::StringSet<> moved; // statistics that micro-batches move
 };
 
 /// Weights may be called as the entries will be: their recipes step aside, states keep their names.
@@ -188,6 +193,9 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
   if (hasDropout(micro))
     random = {scalarInput("random_seed", b.i64()), scalarInput("random_step", b.i64()),
               scalarInput("random_micro", b.i64())};
+  auto statistics = moveRunningStatistics(micro, sizes, signature, isFirst);
+  if (failed(statistics))
+    return failure();
   ReverseSweep sweep(body, llvm::map_to_vector(parameters, [](const Parameter &p) -> Value { return p.value; }));
   if (failed(sweep.run(loss, weight, b)))
     return failure();
@@ -209,6 +217,10 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
     if (!gradient)
       return failure();
     signature.newState(gradient, name);
+  }
+  for (const auto &[statistic, value] : *statistics) {
+    signature.newState(value, statistic.stateName(movedSuffix));
+    moved.insert(statistic.name.getValue());
   }
   signature.finish();
   return random.seed ? expandDropouts(micro, sizes, random) : success();

@@ -8,13 +8,20 @@ using namespace mlir;
 
 namespace deepstride {
 
-SmallVector<Parameter> parametersOf(func::FuncOp entry) {
-  SmallVector<Parameter> parameters;
-  for (BlockArgument argument : entry.getArguments())
-    if (entry.getArgAttr(argument.getArgNumber(), ds::initialAttr))
-      parameters.push_back({entry.getArgAttrOfType<StringAttr>(argument.getArgNumber(), ds::stateAttr), argument});
-  return parameters;
+static SmallVector<Parameter> statesOf(func::FuncOp entry, bool areStatistics) {
+  SmallVector<Parameter> states;
+  for (BlockArgument argument : entry.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    bool isStatistic = static_cast<bool>(entry.getArgAttr(number, ds::statisticAttr));
+    if (entry.getArgAttr(number, ds::initialAttr) && isStatistic == areStatistics)
+      states.push_back({entry.getArgAttrOfType<StringAttr>(number, ds::stateAttr), argument});
+  }
+  return states;
 }
+
+SmallVector<Parameter> parametersOf(func::FuncOp entry) { return statesOf(entry, /*areStatistics=*/false); }
+
+SmallVector<Parameter> statisticsOf(func::FuncOp entry) { return statesOf(entry, /*areStatistics=*/true); }
 
 FailureOr<func::FuncOp> entryOf(ModuleOp model) {
   func::FuncOp entry;
@@ -57,18 +64,28 @@ LogicalResult checkNames(func::FuncOp model, StringRef labels, const OptimizerSe
                                << own << "'";
   SmallVector<StringRef> suffixes = optimizer.states();
   suffixes.push_back("gradient");
-  for (const auto &state : states)
-    for (StringRef suffix : suffixes)
-      if (std::string name = (state.getKey() + "/" + suffix).str(); states.contains(name))
+  auto check = [&](const Parameter &own, ArrayRef<StringRef> kept) -> LogicalResult {
+    for (StringRef suffix : kept)
+      if (std::string name = own.stateName(suffix); states.contains(name))
         return model.emitError() << "'" << name << "' is a parameter, and the name of what training keeps of '"
-                                 << state.getKey() << "'";
+                                 << own.name.getValue() << "'";
+    return success();
+  };
+  for (const Parameter &parameter : parametersOf(model))
+    if (failed(check(parameter, suffixes)))
+      return failure();
+  for (const Parameter &statistic : statisticsOf(model))
+    if (failed(check(statistic, {movedSuffix})))
+      return failure();
   return success();
 }
 
 void keepWideParameters(func::FuncOp model) {
   auto module = model->getParentOfType<ModuleOp>();
   SmallVector<Type> types(model.getArgumentTypes());
-  for (Parameter parameter : parametersOf(model)) {
+  SmallVector<Parameter> states = parametersOf(model);
+  llvm::append_range(states, statisticsOf(model));
+  for (Parameter parameter : states) {
     auto cast = parameter.value.hasOneUse() ? dyn_cast<ds::CastOp>(*parameter.value.user_begin()) : ds::CastOp();
     if (!cast || !getElementTypeOrSelf(cast).isF64() || getElementTypeOrSelf(parameter.value).isF64())
       continue;

@@ -1,4 +1,4 @@
-// The parameters of an entry: arguments that are states with a first value.
+// The parameters and running statistics of an entry: arguments that are states with a first value.
 #ifndef DEEPSTRIDE_PASSES_TRAINING_PARAMETERS_H
 #define DEEPSTRIDE_PASSES_TRAINING_PARAMETERS_H
 
@@ -9,16 +9,21 @@
 
 namespace deepstride {
 
-/// An argument of an entry that is a parameter's state.
+/// An argument of an entry that is the state of a parameter, or of a running statistic.
 struct Parameter {
   mlir::StringAttr name; // of ONNX
   mlir::BlockArgument value;
 
-  /// NAME/suffix: of its gradient and of the optimizer's states.
+  /// NAME/suffix: of a gradient and the optimizer's states, or of what a statistic has moved to.
   std::string stateName(llvm::StringRef suffix) const { return (name.getValue() + "/" + suffix).str(); }
 };
 
+/// Of the state in which micro-batches move a running statistic before a step makes it the running one.
+inline constexpr llvm::StringLiteral movedSuffix = "moved";
+
 llvm::SmallVector<Parameter> parametersOf(mlir::func::FuncOp entry);
+/// Those that no gradient moves, but each batch (ds.running_statistic).
+llvm::SmallVector<Parameter> statisticsOf(mlir::func::FuncOp entry);
 
 /// The one entry of a model; fails after a diagnostic where there is none, or several.
 llvm::FailureOr<mlir::func::FuncOp> entryOf(mlir::ModuleOp model);
@@ -28,7 +33,7 @@ llvm::FailureOr<unsigned> outputNamed(mlir::func::FuncOp entry, llvm::StringRef 
 /// Fails after a diagnostic where something of the model has the name of what the entries of training add.
 llvm::LogicalResult checkNames(mlir::func::FuncOp model, llvm::StringRef labels, const OptimizerSettings &optimizer);
 
-/// Parameters of a reference in f64 become f64 from the first step on, not only where they are read.
+/// Parameters and statistics of a reference in f64 become f64 from the first step on, not only where they are read.
 void keepWideParameters(mlir::func::FuncOp model);
 
 } // namespace deepstride

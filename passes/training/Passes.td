@@ -33,7 +33,8 @@ def TieParameters : Pass<"ds-tie-parameters", "::mlir::ModuleOp"> {
   let description = [{
     Weights of floats with the same elements, or of two axes and the same elements transposed, become one, as a model
     has them whose exporter wrote a shared weight twice. A table that rows are chosen from stays as it is, else the
-    first one; a remark names the other. Tensors of equal elements, such as zeros, merely start equal. The module keeps
+    first one; a remark names the other. Tensors of equal elements, such as zeros, merely start equal, and so do running
+    statistics. The module keeps
     what was tied to what (`ds.tied`). Reports: tied.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
@@ -45,8 +46,10 @@ def PromoteParameters : Pass<"ds-promote-parameters", "::mlir::ModuleOp"> {
     A weight of 32 or more bits becomes an argument tied to a state of its name, which begins as its recipe. By default
     that are weights and biases of products and convolutions, tables of gathers, scales and biases of norms, vectors that
     are added to or multiplied by activations, tables that are added, and tokens that are joined; masks that are added to
-    scores, tables of rotations, and what else is computed with stay. Reports: parameters, kept; a remark says why one is
-    kept. A model without parameters is an error.
+    scores, tables of rotations, and what else is computed with stay, as do means and variances of norms that are written
+    for inference, also where something adds them. A running statistic (`ds.running_statistic`) becomes a state, too,
+    that is marked `ds.statistic` and is no parameter. Reports: parameters, running statistics, kept; a remark says why one
+    is kept. A model without parameters is an error.
   }];
   let options = [Option<"train", "train", "std::string", "", "regular expression: only weights with such names, whatever they act as">,
                  Option<"freeze", "freeze", "std::string", "", "regular expression: no weights with such names">];
@@ -61,6 +64,9 @@ def BuildTrainingStep : Pass<"ds-build-training-step", "::mlir::ModuleOp"> {
     `loss_weight`, to states NAME/gradient, or begins them where `first` holds. `update` computes the norm of all
     gradients over `loss_scale`, clips, and updates parameters and the optimizer's states, if the norm is finite; where it
     is not, it changes nothing and yields `finite` false. Gradients are sums in the parameter's type.
+
+    Where a running statistic is a state, `eval` normalizes by it. `micro` normalizes by the batch's and moves the state
+    NAME/moved, from the running one where `first` holds; `update` makes that the running one.
 
     Formulas: passes/training/Loss.h and Optimizers.h. Reports: ops reversed.
   }];

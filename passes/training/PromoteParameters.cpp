@@ -1,10 +1,11 @@
 // ds-promote-parameters: makes states of the weights that a model learns, before anything folds them. Works on the
-// entries of a module. What a weight acts as is read off its first readers, seen through what only moves elements.
+// entries of a module. What a weight acts as, passes/training/Roles.h says.
 //
 //   func.func @main(%x) { %w = ds.weight @w            func.func @main(%x, %w {ds.state = "w", ds.initial = @w}) {
 //     %y = ds.matmul %x, %w ... }                 =>     %y = ds.matmul %x, %w ... }
 #include "passes/Report.h"
 #include "passes/training/Passes.h"
+#include "passes/training/Roles.h"
 
 #include "dialects/ds/DsDialect.h"
 #include "llvm/Support/Regex.h"
@@ -18,97 +19,9 @@ namespace deepstride {
 
 namespace {
 
-/// Whether the op shows its first operand's elements, moved.
-bool movesElements(Operation *op) {
-  return isa<ds::ReshapeOp, ds::TransposeOp, ds::SliceOp, ds::CastOp, ds::BroadcastOp>(op);
-}
-
-/// Whether a value is computed from inputs of the entry.
-bool isActivation(Value value) {
-  SmallVector<Value> open = {value};
-  llvm::SmallDenseSet<Value> seen;
-  while (!open.empty()) {
-    Value next = open.pop_back_val();
-    if (!seen.insert(next).second)
-      continue;
-    if (auto argument = dyn_cast<BlockArgument>(next)) {
-      auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
-      if (!function || !function.getArgAttr(argument.getArgNumber(), ds::stateAttr))
-        return true;
-      continue;
-    }
-    Operation *op = next.getDefiningOp();
-    if (op->getNumRegions() > 0)
-      return true;
-    llvm::append_range(open, op->getOperands());
-  }
-  return false;
-}
-
-/// Whether scores that end in a softmax are what a sum is part of: then what is added is a mask.
-bool leadsToSoftmax(Operation *op) {
-  for (unsigned step = 0; step < 6 && op; ++step) {
-    if (isa<ds::SoftmaxOp, ds::AttentionOp>(op))
-      return true;
-    if (!op->hasOneUse() || !(movesElements(op) || isa<ds::BinaryOp, ds::SelectOp>(op)))
-      return false;
-    op = *op->user_begin();
-  }
-  return false;
-}
-
-/// At most one axis of more than one element.
-bool isVector(Value value) {
-  auto shape = cast<RankedTensorType>(value.getType()).getShape();
-  return llvm::count_if(shape, [](int64_t size) { return size != 1; }) <= 1;
-}
-
-/// What a weight is to the op that reads it; empty where that is nothing a model learns.
-StringRef roleAt(OpOperand &use) {
-  Operation *op = use.getOwner();
-  unsigned number = use.getOperandNumber();
-  if (isa<ds::MatmulOp, ds::LinearOp, ds::ConvOp>(op))
-    return number == 2 ? "bias" : "weight";
-  if (isa<ds::GatherOp>(op))
-    return number == 0 ? "table" : "";
-  if (isa<ds::LayerNormOp, ds::RmsNormOp>(op))
-    return number == 2 ? "bias" : number == 1 ? "scale" : "";
-  if (isa<ds::ConcatOp>(op))
-    return llvm::any_of(op->getOperands(), isActivation) ? "token" : "";
-  auto binary = dyn_cast<ds::BinaryOp>(op);
-  if (!binary || !isActivation(op->getOperand(1 - number)))
-    return "";
-  if (binary.getKind() == ds::BinaryKind::add)
-    return isVector(use.get()) ? "bias" : leadsToSoftmax(op) ? "" : "table";
-  return binary.getKind() == ds::BinaryKind::mul && isVector(use.get()) ? "scale" : "";
-}
-
-/// Whether what is learned may be seen through: a sum or product with other weights, as of two biases, or of a scale
-/// and a deviation. What divides or is taken away, such as statistics of a norm, is not seen.
-bool isPartOf(OpOperand &use) {
-  Operation *op = use.getOwner();
-  if (movesElements(op))
-    return true;
-  auto binary = dyn_cast<ds::BinaryOp>(op);
-  if (!binary || isActivation(op->getOperand(1 - use.getOperandNumber())))
-    return false;
-  bool isSymmetric = binary.getKind() == ds::BinaryKind::add || binary.getKind() == ds::BinaryKind::mul;
-  bool isFirst = binary.getKind() == ds::BinaryKind::sub || binary.getKind() == ds::BinaryKind::div;
-  return isSymmetric || (isFirst && use.getOperandNumber() == 0);
-}
-
-StringRef roleOf(Value weight) {
-  SmallVector<Value> open = {weight};
-  while (!open.empty()) {
-    Value value = open.pop_back_val();
-    for (OpOperand &use : value.getUses()) {
-      if (StringRef role = roleAt(use); !role.empty())
-        return role;
-      if (isPartOf(use))
-        open.push_back(use.getOwner()->getResult(0));
-    }
-  }
-  return "";
+bool holdsWideFloats(ds::WeightOp weight) {
+  Type element = getElementTypeOrSelf(weight);
+  return isa<FloatType>(element) && element.getIntOrFloatBitWidth() >= 32;
 }
 
 struct PromoteParameters : impl::PromoteParametersBase<PromoteParameters>, PassReport {
@@ -136,13 +49,16 @@ struct PromoteParameters : impl::PromoteParametersBase<PromoteParameters>, PassR
     signalPassFailure();
   }
 
+  bool isFrozen(ds::WeightOp weight) {
+    return !freeze.empty() && llvm::Regex(freeze.getValue()).match(weight.getRecipe());
+  }
+
   /// Why a weight stays as it is; empty for a parameter.
   std::string reasonToStay(ds::WeightOp weight) {
     StringRef name = weight.getRecipe();
-    Type element = getElementTypeOrSelf(weight);
-    if (!isa<FloatType>(element) || element.getIntOrFloatBitWidth() < 32)
+    if (!holdsWideFloats(weight))
       return "holds no floats of 32 bits or more";
-    if (!freeze.empty() && llvm::Regex(freeze.getValue()).match(name))
+    if (isFrozen(weight))
       return "is named by --freeze";
     if (!train.empty())
       return llvm::Regex(train.getValue()).match(name) ? "" : "is not named by --train";
@@ -161,34 +77,51 @@ struct PromoteParameters : impl::PromoteParametersBase<PromoteParameters>, PassR
       for (ds::WeightOp use : uses)
         if (reason = reasonToStay(use); reason.empty())
           break; // one reader is enough
+      bool moves = llvm::any_of(uses, isRunning) && !isFrozen(uses.front()) && holdsWideFloats(uses.front());
+      StringRef role = roleOf(uses.front());
+      if (moves) { // whatever else reads it
+        if (reason.empty())
+          uses.front()->emitRemark() << "'" << name.getValue()
+                                     << "' is not trained: it is a running statistic, which moves with every step";
+        count("running statistics");
+        note(("running statistic, moves with every step: " + name.getValue()).str());
+        makeState(function, name, uses, /*isStatistic=*/true);
+        continue;
+      }
+      if (reason.empty() && train.empty() && llvm::any_of(uses, isStatistic))
+        reason = "is a statistic of a norm, too; --train names what is trained even so";
       if (!reason.empty()) {
         count("kept");
         uses.front()->emitRemark() << "'" << name.getValue() << "' is not trained: it " << reason;
         continue;
       }
       ++promoted;
-      auto type = cast<RankedTensorType>(uses.front().getType());
-      note((Twine("trained: ") + name.getValue() + " " +
-            std::string(roleOf(uses.front()).empty() ? "parameter" : roleOf(uses.front())))
-               .str());
-      OpBuilder builder(function);
-      SmallVector<Attribute> dims;
-      for (int64_t size : type.getShape())
-        dims.push_back(builder.getI64IntegerAttr(size));
-      auto attributes = builder.getDictionaryAttr(
-          {builder.getNamedAttr(ds::dimsAttr, builder.getArrayAttr(dims)), builder.getNamedAttr(ds::nameAttr, name),
-           builder.getNamedAttr(ds::stateAttr, name),
-           builder.getNamedAttr(ds::initialAttr, uses.front().getRecipeAttr())});
-      unsigned number = function.getNumArguments();
-      if (failed(function.insertArgument(number, type, attributes, uses.front().getLoc())))
-        continue;
-      for (ds::WeightOp use : uses) {
-        use.getResult().replaceAllUsesWith(function.getArgument(number));
-        use.erase();
-      }
+      note((Twine("trained: ") + name.getValue() + " " + (role.empty() ? "parameter" : role)).str());
+      makeState(function, name, uses, /*isStatistic=*/false);
     }
     count("parameters", promoted);
     return promoted;
+  }
+
+  /// Puts an argument that is tied to a state of this name in the place of the weights.
+  static void makeState(func::FuncOp function, StringAttr name, ArrayRef<ds::WeightOp> uses, bool isStatistic) {
+    ds::WeightOp first = uses.front();
+    auto type = cast<RankedTensorType>(first.getType());
+    OpBuilder builder(function);
+    NamedAttrList attributes;
+    attributes.set(ds::dimsAttr, builder.getI64ArrayAttr(type.getShape()));
+    attributes.set(ds::nameAttr, name);
+    attributes.set(ds::stateAttr, name);
+    attributes.set(ds::initialAttr, first.getRecipeAttr());
+    if (isStatistic)
+      attributes.set(ds::statisticAttr, builder.getUnitAttr());
+    unsigned number = function.getNumArguments();
+    if (failed(function.insertArgument(number, type, attributes.getDictionary(function.getContext()), first.getLoc())))
+      return;
+    for (ds::WeightOp use : uses) {
+      use.getResult().replaceAllUsesWith(function.getArgument(number));
+      use.erase();
+    }
   }
 };
 } // namespace

@@ -7,6 +7,7 @@
 #include "dialects/ds/RecipeEvaluator.h"
 #include "passes/Report.h"
 #include "passes/training/Passes.h"
+#include "passes/training/Roles.h"
 
 #include <cstring>
 
@@ -107,15 +108,22 @@ struct TieParameters : impl::TieParametersBase<TieParameters>, PassReport {
       getOperation()->setAttr(ds::tiedAttr, tied.getDictionary(&getContext()));
   }
 
-  /// The weights of the entries in the order of their first readers.
+  /// The weights of the entries in the order of their first readers, but for running statistics, which move each on its
+  /// own.
   SmallVector<Candidate> find() {
     SmallVector<Candidate> candidates;
     llvm::DenseMap<Attribute, unsigned> known;
+    llvm::SmallDenseSet<Attribute> running;
+    getOperation().walk([&](ds::WeightOp weight) {
+      if (isRunning(weight))
+        running.insert(weight.getRecipeAttr());
+    });
     for (auto function : getOperation().getOps<func::FuncOp>())
       function.walk([&](ds::WeightOp weight) {
         auto type = cast<RankedTensorType>(weight.getType());
         auto element = dyn_cast<FloatType>(type.getElementType());
-        if (!element || element.getWidth() < 32 || type.getNumElements() < 2)
+        if (!element || element.getWidth() < 32 || type.getNumElements() < 2 ||
+            running.contains(weight.getRecipeAttr()))
           return;
         auto [place, isNew] = known.try_emplace(weight.getRecipeAttr(), candidates.size());
         if (isNew)

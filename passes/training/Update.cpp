@@ -14,8 +14,9 @@ namespace deepstride {
 namespace {
 class UpdateBuilder {
 public:
-  UpdateBuilder(func::FuncOp model, const SizeAnalysis &analysis, const UpdateSettings &settings)
-      : model(model), analysis(analysis), settings(settings) {}
+  UpdateBuilder(func::FuncOp model, const SizeAnalysis &analysis, const UpdateSettings &settings,
+                const llvm::StringSet<> &moved)
+      : model(model), analysis(analysis), settings(settings), moved(moved) {}
   LogicalResult run();
 
 private:
@@ -25,6 +26,7 @@ private:
   func::FuncOp model;
   const SizeAnalysis &analysis;
   const UpdateSettings &settings;
+  const llvm::StringSet<> &moved;
 };
 
 LogicalResult UpdateBuilder::updateAll(DsBuilder &b, func::FuncOp update, ArrayRef<Value> states, Value isFinite,
@@ -131,14 +133,27 @@ LogicalResult UpdateBuilder::run() {
   for (auto [index, name] : llvm::enumerate(names))
     if (index % own != 1)
       signature.newState(next[place++], name);
+  for (const Parameter &statistic : statisticsOf(model)) {
+    if (!moved.contains(statistic.name.getValue()))
+      continue;
+    Type element = getElementTypeOrSelf(statistic.value);
+    SizeVector shape = analysis.facts(statistic.value).sizes;
+    auto add = [&](const std::string &name) { return known(signature.state(name, element, shape), element, shape); };
+    Value running = add(statistic.name.str());
+    for (StringRef attribute : {ds::initialAttr, ds::statisticAttr})
+      update.setArgAttr(cast<BlockArgument>(running).getArgNumber(), attribute,
+                        model.getArgAttr(statistic.value.getArgNumber(), attribute));
+    signature.newState(b.select(isFinite, add(statistic.stateName(movedSuffix)), running), statistic.name);
+  }
   signature.finish();
   return success();
 }
 
 } // namespace
 
-LogicalResult buildUpdate(func::FuncOp model, const SizeAnalysis &analysis, const UpdateSettings &settings) {
-  return UpdateBuilder(model, analysis, settings).run();
+LogicalResult buildUpdate(func::FuncOp model, const SizeAnalysis &analysis, const UpdateSettings &settings,
+                          const llvm::StringSet<> &moved) {
+  return UpdateBuilder(model, analysis, settings, moved).run();
 }
 
 } // namespace deepstride

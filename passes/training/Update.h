@@ -5,6 +5,7 @@
 #include "passes/training/Parameters.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace deepstride {
 
@@ -16,8 +17,10 @@ struct UpdateSettings {
 
 /// Appends to the module an entry `update` of all parameters of `model`, whose facts `analysis` knows: learning_rate,
 /// momentum, step and loss_scale, all f64, and the states, to grad_norm and finite, and the next states. Gradients are
-/// loss_scale times what the norm is of. Where the norm is not finite, every state stays.
-llvm::LogicalResult buildUpdate(mlir::func::FuncOp model, const SizeAnalysis &analysis, const UpdateSettings &settings);
+/// loss_scale times what the norm is of. Running statistics of which `moved` has the names become what NAME/moved
+/// holds. Where the norm is not finite, every state stays.
+llvm::LogicalResult buildUpdate(mlir::func::FuncOp model, const SizeAnalysis &analysis, const UpdateSettings &settings,
+                                const llvm::StringSet<> &moved);
 
 } // namespace deepstride
 

@@ -83,16 +83,16 @@ def safetensors(path):
 
 
 def weights(checkpoint):
-    """The parameters of a checkpoint, as ds-run exports them."""
+    """Parameters and running statistics of a checkpoint, as ds-run exports them."""
     path = checkpoint.with_name(checkpoint.name + ".safetensors")
     tool("ds-run", "checkpoint", "export", checkpoint, "-o", path)
     return safetensors(path)
 
 
 def same_state(one, other, step):
-    """Parameters and optimizer of a step have the same bits in two folders of checkpoints, by our tool and by the files."""
+    """Parameters, running statistics and optimizer of a step have the same bits in two folders of checkpoints, by our tool and by the files."""
     tool("ds-run", "checkpoint", "diff", one / f"global_step{step}", other / f"global_step{step}")
-    for part in ("parameters", "optimizer"):
+    for part in ("parameters", "statistics", "optimizer"):
         files = [folder / f"global_step{step}" / f"{part}.safetensors" for folder in (one, other)]
         if files[0].exists() or files[1].exists():
             found, expected = (safetensors(file) for file in files)

@@ -1,11 +1,10 @@
-"""What training warns of: parameters that do not move, losses that grow, batch norms that were exported for training."""
+"""What training warns of: parameters that do not move, losses that grow, running statistics that cannot move."""
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
 from kit import case, compile_model, expect, tool
-from training_runs import settings, train, write_config
-from training_runs import weights as weights_of
+from training_runs import safetensors, settings, train, write_config
 
 STILL = "the gradient of '{}' was 0 in each of the first 5 steps: it does not move"
 
@@ -56,32 +55,45 @@ def losses_that_grow(folder):
         expect(result.err.count("the loss grows: its average is") == count, f"rate {rate}, {steps} steps: {result.err}")
 
 
-@case
-def batch_norms_exported_for_training(folder):
-    text = """<ir_version: 8, opset_import: ["": 15]> m (float[n, 3] x) => (float loss)
-      { h%s = BatchNormalization%s (x, scale, shift, mean, var) y = MatMul (h, w) s = Mul (y, y) loss = ReduceMean <keepdims = 0> (s) }"""
+def norm_in(folder, body, inputs="", outputs="", initializers=("scale", "shift", "mean", "var", "w")):
+    """Writes a model whose `h` is what the body computes of x, and arguments that compile it for training."""
+    text = f"""<ir_version: 8, opset_import: ["": 15]> m (float[n, 3] x{inputs}) => (float loss{outputs})
+      {{ {body} y = MatMul (h, w) s = Mul (y, y) loss = ReduceMean <keepdims = 0> (s) }}"""
     weights = {"scale": np.ones(3), "shift": np.zeros(3), "mean": [1, 2, 3], "var": [1, 2, 0.5], "w": np.ones((3, 2))}
-    for outputs, attributes, count in ((", a, b", "<training_mode = 1>", 1), ("", "", 0)):
-        package_of(folder, text % (outputs, attributes), weights, settings())
-        options = ["--mode=train", "--loss=loss", "-o", folder / "again.dsp"]
-        result = tool("ds-opt", folder / "m.onnx", *options)
-        expect(result.err.count("was exported for training: evaluation normalizes") == count, result.err)
-        expect(tool("ds-opt", folder / "m.onnx", "-o", folder / "run.dsp").err == "", "a package that runs is warned of")
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.extend(numpy_helper.from_array(np.asarray(weights[name], np.float32), name) for name in initializers)
+    onnx.save(model, folder / "m.onnx")
+    return ["ds-opt", folder / "m.onnx", "--mode=train", "--loss=loss", "-o", folder / "m.dsp"]
+
+
+@case
+def statistics_that_cannot_move(folder):
+    """What is computed or given stays, which a warning says; what the model holds moves, and a model to be run is not warned of."""
+    norm = "h, a, b = BatchNormalization <training_mode = 1> (x, scale, shift, {}, var)"
+    found = norm_in(folder, norm.format("mean"), outputs=", float[3] a, float[3] b")
+    expect(tool(*found).err == "", "statistics that move are warned of")
+    expect(tool("ds-opt", folder / "m.onnx", "-o", folder / "run.dsp").err == "", "a package that runs is warned of")
+    for body, inputs in ((norm.format("given"), ", float[3] given"), (f"c = Abs (x) d = ReduceMean <axes = [0], keepdims = 0> (c) {norm.format('d')}", "")):
+        result = tool(*norm_in(folder, body, inputs))
+        expect(result.err.count("they stay as they are, and evaluation normalizes") == 1, result.err)
+    command = norm_in(folder, norm.format("mean").replace("= 1>", "= 1, momentum = 1.5>"))
+    tool(*command, code=1, says="attribute 'momentum': expected 0 to 1 where the model is trained, found 1.5")
 
 
 @case
 def statistics_are_not_learned(folder):
-    """Running means and variances that are outputs, or computed in a branch, are none of the parameters, and have no decay."""
-    branch = """q = ReduceSum <keepdims = 0> (x) z = Constant <value_float = 0.0> () c = Greater (q, z)
-      h = If (c) <then_branch = t () => (h1) { h1, a1, b1 = BatchNormalization <training_mode = 1> (x, scale, shift, mean, var) },
-                  else_branch = e () => (h2) { h2 = Mul (x, scale) }>"""
-    weights = {"scale": np.ones(3), "shift": np.zeros(3), "mean": [1, 2, 3], "var": [1, 2, 0.5], "w": np.ones((3, 2))}
+    """Running means and variances have no gradient and no decay. In a branch they cannot move, and stay where they are frozen."""
+    norm = "BatchNormalization <training_mode = 1> (x, scale, shift, mean, var)"
+    branch = f"""q = ReduceSum <keepdims = 0> (x) z = Constant <value_float = 0.0> () c = Greater (q, z)
+      h = If (c) <then_branch = t () => (h1) {{ h1, a1, b1 = {norm} }}, else_branch = e () => (h2) {{ h2 = Mul (x, scale) }}>"""
     np.savez(folder / "d.npz", x=np.random.default_rng(0).standard_normal((9, 3), np.float32))
-    for number, (body, outputs) in enumerate((("h, a, b = BatchNormalization <training_mode = 1> (x, scale, shift, mean, var)", ", float[3] a, float[3] b"),
-                                              (branch, ""))):
-        text = f"""<ir_version: 8, opset_import: ["": 15]> m (float[n, 3] x) => (float loss{outputs})
-          {{ {body} y = MatMul (h, w) s = Mul (y, y) loss = ReduceMean <keepdims = 0> (s) }}"""
-        package = package_of(folder, text, weights, settings(("AdamW", {"lr": 0.1, "weight_decay": 0.5})))
-        train(package, folder / "d.npz", "--steps=2", f"--checkpoint={folder / f'run{number}'}")
-        learned = set(weights_of(folder / f"run{number}"))
+    config = write_config(folder, settings(("AdamW", {"lr": 0.1, "weight_decay": 0.5})))
+    for number, (body, options) in enumerate(((f"h, a, b = {norm}", []), (branch, ["--freeze=^(mean|var)$"]))):
+        command = norm_in(folder, body)
+        if options:
+            tool(*command, code=1, says="a batch normalization in a branch or a loop cannot move its running statistic 'mean'; --freeze keeps it as it is")
+        tool(*command, *options, f"--config={config}")
+        train(folder / "m.dsp", folder / "d.npz", "--steps=2", f"--checkpoint={folder / f'run{number}'}")
+        learned = set(safetensors(folder / f"run{number}/global_step2/parameters.safetensors"))
         expect(learned == {"scale", "shift", "w"}, f"{body}: {learned}")
+        expect((folder / f"run{number}/global_step2/statistics.safetensors").exists() == (not options), "the checkpoint's statistics")

@@ -18,7 +18,7 @@ static int64_t bytesOf(Type element) { return (element.getIntOrFloatBitWidth() +
 
 static int64_t byteSize(RankedTensorType type) { return type.getNumElements() * bytesOf(type.getElementType()); }
 
-Value Conversion::importTensor(TypedAttr value, StringRef name) {
+Value Conversion::importTensor(TypedAttr value, StringRef name, bool isWeight) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   if (!type || !isSupportedElement(type.getElementType())) {
     emitError(builder.getLocation()) << "constant '" << name << "': element type "
@@ -29,7 +29,7 @@ Value Conversion::importTensor(TypedAttr value, StringRef name) {
   }
   auto elements = dyn_cast<DenseElementsAttr>(value);
   bool isLearned = options.storesFloats && isa<FloatType>(type.getElementType()) && type.getNumElements() > 1;
-  if (!elements || isLearned || byteSize(type) > ds::ConstantOp::byteLimit)
+  if (!elements || isLearned || isWeight || byteSize(type) > ds::ConstantOp::byteLimit)
     return importWeight(value, type, name);
   Value result = builder.constant(elements);
   result.getDefiningOp()->setAttr(ds::valueNameAttr, builder.getBuilder().getStrArrayAttr({name}));

@@ -58,7 +58,7 @@ void Conversion::convertOps(Block &block) {
       Type type = getElementTypeOrSelf(initializer.getValue().getType());
       if (!isSupportedElement(type))
         refusedTypes[initializer.getResult()] = initializer.getValue().getType();
-      else if (Value value = importTensor(initializer.getValue(), initializer.getName()))
+      else if (Value value = importTensor(initializer.getValue(), initializer.getName(), /*isWeight=*/false))
         converted[initializer.getResult()] = value;
     } else if (auto node = dyn_cast<NodeOp>(op)) {
       convertNode(node);

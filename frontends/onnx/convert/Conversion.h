@@ -82,7 +82,7 @@ private:
   void dropSource();
 
   // Constants.cpp: initializers and constants.
-  mlir::Value importTensor(mlir::TypedAttr value, llvm::StringRef name) override;
+  mlir::Value importTensor(mlir::TypedAttr value, llvm::StringRef name, bool isWeight) override;
   mlir::Value importWeight(mlir::TypedAttr value, mlir::RankedTensorType type, llvm::StringRef name);
   mlir::FlatSymbolRefAttr storeWeight(mlir::TypedAttr value, mlir::RankedTensorType type, llvm::StringRef name);
 

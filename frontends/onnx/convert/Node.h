@@ -26,8 +26,8 @@ struct Refused {
 class GraphContext {
 public:
   virtual ~GraphContext() = default;
-  /// A constant, or a weight where the value is large; null after a diagnostic.
-  virtual mlir::Value importTensor(mlir::TypedAttr value, llvm::StringRef name) = 0;
+  /// A constant, or a weight where the value is large, may be learned, or `isWeight`; null after a diagnostic.
+  virtual mlir::Value importTensor(mlir::TypedAttr value, llvm::StringRef name, bool isWeight = false) = 0;
   /// Converts the ops of a subgraph at the builder's insertion point and returns its outputs; nothing where one of
   /// them could not be converted.
   virtual std::optional<Values> convertBody(mlir::Region &body) = 0;

@@ -2,6 +2,8 @@
 #include "frontends/onnx/convert/PerAxis.h"
 #include "frontends/onnx/convert/Registry.h"
 
+#include "llvm/Support/xxhash.h"
+
 using namespace mlir;
 
 namespace deepstride::onnx {
@@ -15,12 +17,19 @@ struct Normalized {
 };
 } // namespace
 
+static Value variance(DsBuilder &b, Value centred, ArrayRef<int64_t> axes) {
+  return b.reduce(ReduceKind::mean, b.mul(centred, centred), axes);
+}
+
+static Value inverseDeviation(DsBuilder &b, Value variance, double epsilon) {
+  return b.unary(UnaryKind::reciprocal, b.unary(UnaryKind::sqrt, b.add(variance, epsilon)));
+}
+
 /// (x - mean) / sqrt(variance + epsilon) over the given axes.
 static Normalized normalize(DsBuilder &b, Value x, ArrayRef<int64_t> axes, double epsilon) {
   Value mean = b.reduce(ReduceKind::mean, x, axes);
   Value centred = b.sub(x, mean);
-  Value variance = b.reduce(ReduceKind::mean, b.mul(centred, centred), axes);
-  Value inverse = b.unary(UnaryKind::reciprocal, b.unary(UnaryKind::sqrt, b.add(variance, epsilon)));
+  Value inverse = inverseDeviation(b, variance(b, centred, axes), epsilon);
   return {b.mul(centred, inverse), mean, inverse};
 }
 
@@ -118,6 +127,58 @@ static Values convertGroupNorm(Node &n) {
 /// What a batch normalization computes in, whose operands may have several types.
 static Type innerType(DsBuilder &b, Type type) { return type.isF16() || type.isBF16() ? b.f32() : type; }
 
+/// A running statistic that a package which trains can move: floats of 32 bits or more that the model's file holds.
+/// Null for what is computed or given.
+static Value storedStatistic(Node &n, unsigned input) {
+  Value running = n.in(input);
+  if (n.context.gradientDepth > 0 || !running || n.b.element(running).getIntOrFloatBitWidth() < 32)
+    return {}; // the function of a Gradient computes nodes once more
+  if (running.getDefiningOp<ds::WeightOp>())
+    return running;
+  // What one channel has is a constant, unless it is asked for.
+  Operation *source = n.operation().getInputs()[input].getDefiningOp();
+  auto node = dyn_cast_or_null<NodeOp>(source);
+  auto constant = running.getDefiningOp<ds::ConstantOp>();
+  if (!constant || !(isa_and_nonnull<InitializerOp>(source) || (node && node.getOpType() == "Constant")))
+    return {};
+  auto name = cast<StringAttr>(cast<ArrayAttr>(constant->getAttr(ds::valueNameAttr))[0]);
+  return n.context.importTensor(constant.getValue(), name, /*isWeight=*/true);
+}
+
+namespace {
+/// A mean or variance of the batch: what is normalized by, in the sizes of the reduction and as a vector, and what the
+/// running one becomes.
+struct BatchStatistic {
+  Value kept, vector, moved;
+};
+} // namespace
+
+static BatchStatistic moveStatistic(Node &n, unsigned input, Value batch, Value stored) {
+  DsBuilder &b = n.b;
+  SizeVector sizes = b.sizes(batch);
+  Value running = n.in(input), vector = b.reshape(batch, b.sizes(running)); // a vector of all channels
+  Type inner = b.element(batch), own = b.element(running);
+  double momentum = n.real("momentum", 0.9);
+  if (stored) {
+    // Of a node: 31 bits of its result's name.
+    StringRef name = cast<StringAttr>(n.operation().getOutputs()[0]).getValue();
+    auto node = static_cast<int64_t>(llvm::xxh3_64bits(name) & 0x7fffffff);
+    OpBuilder &builder = b.getBuilder();
+    Values both = b.finishAll(ds::RunningStatisticOp::create(
+        builder, n.operation().getLoc(), b.placeholder(), b.placeholder(), b.cast(vector, own), stored,
+        builder.getF64FloatAttr(momentum), builder.getI64IntegerAttr(node)));
+    if (both.empty())
+      return {};
+    Value used = b.cast(both[0], inner);
+    return {b.reshape(used, sizes), used, both[1]};
+  }
+  if (n.context.trains) // it stays; an average with what is computed would read like a bias that is learned
+    return {batch, vector, running};
+  Type wide = innerType(b, own);
+  Value part = b.mul(b.cast(running, wide), momentum);
+  return {batch, vector, b.cast(b.add(part, b.mul(b.cast(vector, wide), 1 - momentum)), own)};
+}
+
 /// With the statistics of the batch, which also move the running ones.
 static Values trainBatchNorm(Node &n) {
   Value x = n.in(0);
@@ -128,23 +189,36 @@ static Values trainBatchNorm(Node &n) {
   Type type = n.b.element(x), inner = innerType(n.b, type);
   x = n.b.cast(x, inner);
   VectorRule channels = {n.b.sizes(x)[1], "channel"};
-  double momentum = n.real("momentum", 0.9);
-  Normalized norm = normalize(n.b, x, axes, n.real("epsilon", 1e-5));
-  Value result = scaleAndShift(n, norm.value);
-  if (!result || !requireVector(n, 3, channels) || !requireVector(n, 4, channels))
+  if (!requireVector(n, 3, channels) || !requireVector(n, 4, channels))
     return {};
-  Value centred = n.b.sub(x, norm.mean);
-  Value variance = n.b.reduce(ReduceKind::mean, n.b.mul(centred, centred), axes, /*keep=*/false);
-  Value mean = n.b.reduce(ReduceKind::mean, x, axes, /*keep=*/false);
-  auto moved = [&](unsigned running, Value current) {
-    if (n.context.trains) // they stay; an average with what is computed would read like a bias that is learned
-      return n.in(running);
-    Type own = n.b.element(n.in(running)), wide = innerType(n.b, own);
-    Value kept = n.b.mul(n.b.cast(n.in(running), wide), momentum);
-    return n.b.cast(n.b.add(kept, n.b.mul(n.b.cast(current, wide), 1 - momentum)), own);
-  };
+  Value storedMean, storedVariance;
+  if (n.context.trains) {
+    storedMean = storedStatistic(n, 3);
+    storedVariance = storedStatistic(n, 4);
+    double momentum = n.real("momentum", 0.9);
+    if (storedMean && storedVariance && !(momentum >= 0 && momentum <= 1))
+      return n.refuse("attribute 'momentum': expected 0 to 1 where the model is trained, found " +
+                      std::to_string(momentum));
+    if (!storedMean || !storedVariance) {
+      storedMean = storedVariance = {};
+      if (n.context.gradientDepth == 0)
+        n.operation().emitWarning()
+            << "was exported for training, and its running mean and variance are no floats of 32 "
+               "bits or more that the model holds: they stay as they are, and evaluation "
+               "normalizes by the statistics of its own batch";
+    }
+  }
+  Value mean = n.b.reduce(ReduceKind::mean, x, axes), centred = n.b.sub(x, mean);
+  BatchStatistic means = moveStatistic(n, 3, mean, storedMean);
+  BatchStatistic variances = moveStatistic(n, 4, variance(n.b, centred, axes), storedVariance);
+  if (means.kept != mean) // the running one, where the model is evaluated
+    centred = n.b.sub(x, means.kept);
+  Value inverse = inverseDeviation(n.b, variances.kept, n.real("epsilon", 1e-5));
+  Value result = scaleAndShift(n, n.b.mul(centred, inverse));
+  if (!result)
+    return {};
   auto narrow = [&](Value value) { return n.b.cast(value, type); };
-  return {narrow(result), moved(3, mean), moved(4, variance), narrow(mean), narrow(variance)}; // two until version 14
+  return {narrow(result), means.moved, variances.moved, narrow(means.vector), narrow(variances.vector)}; // two until 14
 }
 
 static Values convertBatchNorm(Node &n) {
@@ -153,12 +227,8 @@ static Values convertBatchNorm(Node &n) {
     return n.refuse("attribute 'spatial': expected 1, found 0; statistics per activation are not supported");
   if (n.version() >= trainingMode ? n.flag("training_mode", false)
       : n.version() >= byOutputs  ? n.yields(1) || n.yields(2) || n.yields(3) || n.yields(4)
-                                  : !n.flag("is_test", false)) {
-    if (n.context.trains) // every entry of the package is made of this one conversion
-      n.operation().emitWarning() << "was exported for training: evaluation normalizes by the statistics of its own "
-                                     "batch, too, and running mean and variance stay as they are";
+                                  : !n.flag("is_test", false))
     return trainBatchNorm(n);
-  }
   if (!n.requireRank(0, 2))
     return {};
   Value x = n.in(0);

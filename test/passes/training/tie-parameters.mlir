@@ -93,3 +93,23 @@ func.func @start_equal() -> (tensor<2xf32>, tensor<2xf32>, tensor<2xi32>, tensor
   %j = ds.weight @j : tensor<2xi32>
   return %a, %b, %i, %j : tensor<2xf32>, tensor<2xf32>, tensor<2xi32>, tensor<2xi32>
 }
+
+// -----
+
+// Each batch moves a running statistic: what merely begins with the same elements is another tensor.
+// CHECK-NOT: ds.tied
+// CHECK-LABEL: func.func @keeps_statistics_apart
+ds.recipe @mean {
+  %0 = ds.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  ds.yield %0 : tensor<2xf32>
+}
+ds.recipe @bias {
+  %0 = ds.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  ds.yield %0 : tensor<2xf32>
+}
+func.func @keeps_statistics_apart(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+  %m = ds.weight @mean : tensor<2xf32>
+  %b = ds.weight @bias : tensor<2xf32>
+  %0, %1 = ds.running_statistic %x, %m momentum 0.9 node 7 : (tensor<2xf32>, tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+  return %0, %b : tensor<2xf32>, tensor<2xf32>
+}

@@ -1,0 +1,20 @@
+// What a weight is to the ops that read it.
+#ifndef DEEPSTRIDE_PASSES_TRAINING_ROLES_H
+#define DEEPSTRIDE_PASSES_TRAINING_ROLES_H
+
+#include "dialects/ds/DsDialect.h"
+
+namespace deepstride {
+
+/// weight, bias, scale, table or token; empty where that is nothing a model learns.
+llvm::StringRef roleOf(mlir::Value weight);
+
+/// Whether it is a mean or a variance of a norm as models hold it for inference.
+bool isStatistic(mlir::Value weight);
+
+/// Whether each batch moves it: a running statistic.
+bool isRunning(ds::WeightOp weight);
+
+} // namespace deepstride
+
+#endif
