@@ -78,9 +78,14 @@ struct PromoteParameters : impl::PromoteParametersBase<PromoteParameters>, PassR
         if (reason = reasonToStay(use); reason.empty())
           break; // one reader is enough
       bool moves = llvm::any_of(uses, isRunning) && !isFrozen(uses.front()) && holdsWideFloats(uses.front());
-      StringRef role = roleOf(uses.front());
+      StringRef role;
+      for (ds::WeightOp use : uses)
+        role = role.empty() ? roleOf(use) : role;
       if (moves) { // whatever else reads it
-        if (reason.empty())
+        if (!role.empty())
+          uses.front()->emitWarning() << "'" << name.getValue() << "' is a running statistic, which moves with every "
+                                      << "step, and a " << role << ", too: it is not trained";
+        else if (reason.empty())
           uses.front()->emitRemark() << "'" << name.getValue()
                                      << "' is not trained: it is a running statistic, which moves with every step";
         count("running statistics");

@@ -1,6 +1,6 @@
 // RUN: ds-opt %s --split-input-file --ds-promote-parameters --verify-diagnostics=only-expected | FileCheck %s
-// RUN: ds-opt %s --split-input-file --ds-promote-parameters="train=[bm]" 2>&1 | FileCheck %s --check-prefix=TRAIN
-// RUN: ds-opt %s --split-input-file --ds-promote-parameters=freeze=m 2>&1 | FileCheck %s --check-prefix=FREEZE
+// RUN: ds-opt %s --split-input-file --ds-promote-parameters="train=[bmn]" 2>&1 | FileCheck %s --check-prefix=TRAIN
+// RUN: ds-opt %s --split-input-file --ds-promote-parameters=freeze=[mn] 2>&1 | FileCheck %s --check-prefix=FREEZE
 // The numbers are checked by test/integration/training_statistics_cases.py.
 
 // What batches move is a state that no gradient moves, also where it is a bias, too, or is named by --train; --freeze
@@ -10,7 +10,8 @@
 // CHECK-SAME: %[[B:[a-z0-9]+]]: tensor<4xf32> {ds.dims = [4], ds.initial = @b, ds.name = "b", ds.state = "b"}
 // CHECK: ds.running_statistic %{{.*}}, %[[M]]
 // CHECK: ds.binary add %{{.*}}, %[[M]]
-// TRAIN: remark: 'm' is not trained: it is a running statistic, which moves with every step
+// TRAIN: warning: 'm' is a running statistic, which moves with every step, and a bias, too: it is not trained
+// TRAIN: remark: 'n' is not trained: it is a running statistic, which moves with every step
 // FREEZE: remark: 'm' is not trained: it is named by --freeze
 // FREEZE-LABEL: func.func @running(
 // FREEZE-NOT: ds.statistic
@@ -24,13 +25,19 @@ ds.recipe @b {
   %0 = ds.source "model.onnx" [16, 16] : tensor<4xf32>
   ds.yield %0 : tensor<4xf32>
 }
+ds.recipe @n {
+  %0 = ds.source "model.onnx" [32, 16] : tensor<4xf32>
+  ds.yield %0 : tensor<4xf32>
+}
 func.func @running(%x: tensor<4x4xf32> {ds.dims = [4, 4], ds.name = "x"}) -> (tensor<4x4xf32> {ds.name = "y"}) attributes {ds.entry} {
-  // expected-remark @below {{'m' is not trained: it is a running statistic, which moves with every step}}
+  // expected-warning @below {{'m' is a running statistic, which moves with every step, and a bias, too: it is not trained}}
   %m = ds.weight @m : tensor<4xf32>
   %b = ds.weight @b : tensor<4xf32>
+  %n = ds.weight @n : tensor<4xf32>
   %0 = ds.reduce mean %x axes [0] keep false : (tensor<4x4xf32>) -> tensor<4xf32>
   %1, %2 = ds.running_statistic %0, %m momentum 0.9 node 7 : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
-  %3 = ds.binary sub %x, %1 : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<4x4xf32>
+  %6, %7 = ds.running_statistic %1, %n momentum 0.9 node 8 : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  %3 = ds.binary sub %x, %6 : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<4x4xf32>
   %4 = ds.binary add %3, %m : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<4x4xf32>
   %5 = ds.binary add %4, %b : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<4x4xf32>
   return %5 : tensor<4x4xf32>
