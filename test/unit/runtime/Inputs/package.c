@@ -234,8 +234,8 @@ static int32_t mergeEntry(const ds_call *call) {
 }
 
 /* micro, eval, update: a training step of loss = sum of x * w, with gradients that are added up and plain descent whose
- * state is the sum of what it descended by, and a running statistic that moves halfway to the first row of x. micro fails
- * behind both when x begins with more than 1000. */
+ * state is the sum of what it descended by, and a running statistic that moves halfway to the first row of x. micro
+ * fails behind both when x begins with more than 1000. */
 static int32_t addGradient(void *const *buffers, const int64_t *sizes, int64_t begin, int64_t end, void *scratch) {
   const float *x = buffers[0];
   float *gradient = buffers[2];
