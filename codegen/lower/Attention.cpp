@@ -34,13 +34,23 @@ void AttentionLowering::emitPlain() {
         return arith::MulFOp::create(b, loc, asMultiplied(x), asMultiplied(y));
       });
     });
+    if (dropout) {
+      Value start = placeOf(at), factor = arith::DivFOp::create(b, loc, constant(b, dropoutScale()), total);
+      k.loop(zero, columns, one, [&](Value column) {
+        Value weight = arith::MulFOp::create(b, loc, memref::LoadOp::create(b, loc, scores, column), factor);
+        Value kept = arith::SelectOp::create(b, loc, keeps(b, start, column), weight, constant(b, 0));
+        memref::StoreOp::create(b, loc, kept, scores, column);
+      });
+    }
     k.loop(zero, width, one, [&](Value i) {
       Value weighted = plainSum(columns, [&](Value column) -> Value {
         Value x = memref::LoadOp::create(b, loc, scores, column);
         Value y = k.load(values.buffer, values.at(k, column, i), element);
         return arith::MulFOp::create(b, loc, asMultiplied(x), asMultiplied(y));
       });
-      Value result = orZero(arith::DivFOp::create(b, loc, weighted, total), total);
+      if (!dropout)
+        weighted = arith::DivFOp::create(b, loc, weighted, total);
+      Value result = orZero(weighted, total);
       k.store(rounded(result), results.buffer, results.at(k, at[2], i), resultElement);
     });
   });
@@ -235,6 +245,14 @@ void AttentionLowering::emitHead(const Panels &p, ArrayRef<Value> at) {
       firstColumn = loadCell(window->begin);
       weighted = arith::MaxSIOp::create(b, loc, k.sub(loadCell(window->end), firstColumn), zero);
     }
+    if (dropout) // weights are divided by their sum, too: there may be none left of a row that is not a number
+      k.loop(zero, count, one, [&](Value row) {
+        Value place[] = {at[0], at[1], k.add(block, row)};
+        Value factor = memref::LoadOp::create(b, loc, p.inverse, row);
+        factor = arith::MulFOp::create(b, loc, factor, constant(b, dropoutScale()));
+        dropRow(lines, k.add(p.scoresAt, k.mul(row, p.scoreStride)), place,
+                {firstColumn, k.add(firstColumn, weighted), true}, factor);
+      });
     Matrix weights = packRows(p, {scratch, k.add(p.scoresAt, firstColumn), p.scoreStride, one}, count, weighted);
     Value valueElements = panelElements(k, p.micro, columns, p.valuePanel);
     k.loop(zero, p.valuePanels, one, [&](Value number) {
@@ -249,7 +267,7 @@ void AttentionLowering::emitHead(const Panels &p, ArrayRef<Value> at) {
                 vector::BroadcastOp::create(b, loc, tile.getType(), memref::LoadOp::create(b, loc, p.inverse, row));
             Value column = k.add(first, k.constant(v * p.lanes));
             Value position = k.add(results.offset, k.add(k.mul(k.add(block, row), results.rowStride), column));
-            Value result = orZero(arith::MulFOp::create(b, loc, tile, scale), scale);
+            Value result = orZero(dropout ? tile : arith::MulFOp::create(b, loc, tile, scale), scale);
             storeLanes(k, toStorage(b, loc, rounded(result), resultElement), results.buffer, position, mask);
           });
     });
@@ -302,6 +320,7 @@ LogicalResult AttentionLowering::run() {
   resultElement = k.elementOf(results.front());
   if (failed(findMasks(op, 3)))
     return failure();
+  prepareDropout();
   resultView = *result;
   SizeExpr scores = q[0] * q[1] * q[2] * key[2];
   k.setFlops(scores * (q[3] + value[3]) * SizeExpr(2) + scores * SizeExpr(5));

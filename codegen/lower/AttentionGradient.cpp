@@ -44,11 +44,11 @@ private:
   struct Panels {
     int64_t lanes, panel, rows;                      // of scores: columns of a panel, rows of a tile
     Packed keys, values, keyRows, queries, gradient; // the first two transposed
-    Value buffer, weightsAt, slopesAt, rawAt, stride, inverse;
+    Value buffer, weightsAt, slopesAt, rawAt, stride, inverse, factors;
   };
 
   void emitPlain();
-  void emitPlainRow(const Heads &heads, ArrayRef<Value> at, Value weights, Value slopes, Value raw);
+  void emitPlainRow(const Heads &heads, ArrayRef<Value> at, Value weights, Value slopes, Value raw, Value factors);
   void emitPanels();
   void emitBlock(const Panels &p, const Heads &heads, ArrayRef<Value> head, Value block, Value count);
   void emitSlopes(const Panels &p, ArrayRef<Value> row, Value number, const Weighted &columns);
@@ -133,6 +133,7 @@ void AttentionGradientLowering::emitPlain() {
   Value one = k.constant(1), zero = k.constant(0), repeat = repeatOf();
   Value weights = k.scratchOf(element, key[2]), slopes = k.scratchOf(element, key[2]);
   Value raw = softcap ? k.scratchOf(element, key[2]) : Value();
+  Value factors = dropout ? k.scratchOf(element, key[2]) : Value();
   auto clearPlain = [&](const Matrix &matrix, Value columns) {
     k.loop(zero, k.index(key[2]), one, [&](Value row) {
       k.loop(zero, columns, one,
@@ -147,13 +148,13 @@ void AttentionGradientLowering::emitPlain() {
       Value head = k.add(k.mul(group, repeat), number);
       takeHead(heads, batch, head);
       k.loop(zero, k.index(q[2]), one,
-             [&](Value row) { emitPlainRow(heads, {batch, head, row}, weights, slopes, raw); });
+             [&](Value row) { emitPlainRow(heads, {batch, head, row}, weights, slopes, raw, factors); });
     });
   });
 }
 
 void AttentionGradientLowering::emitPlainRow(const Heads &heads, ArrayRef<Value> at, Value weights, Value slopes,
-                                             Value raw) {
+                                             Value raw, Value factors) {
   OpBuilder &b = k.b;
   Location loc = k.loc;
   Value one = k.constant(1), zero = k.constant(0), row = at[2];
@@ -175,7 +176,14 @@ void AttentionGradientLowering::emitPlainRow(const Heads &heads, ArrayRef<Value>
   Value factor = arith::DivFOp::create(b, loc, constant(b, 1), total);
   k.loop(zero, columns, one, [&](Value column) {
     memref::StoreOp::create(b, loc, share(b, scratch(weights, column), factor), weights, column);
-    memref::StoreOp::create(b, loc, dot(heads.gradient, heads.values, column, width), slopes, column);
+    Value slope = dot(heads.gradient, heads.values, column, width);
+    if (factors) {
+      Value kept = keeps(b, placeOf(at), column);
+      Value own = arith::SelectOp::create(b, loc, kept, constant(b, dropoutScale()), constant(b, 0));
+      memref::StoreOp::create(b, loc, own, factors, column);
+      slope = dropped(b, slope, own);
+    }
+    memref::StoreOp::create(b, loc, slope, slopes, column);
   });
   Value mean =
       plainSum(columns, [&](Value column) { return times(scratch(slopes, column), scratch(weights, column)); });
@@ -198,6 +206,8 @@ void AttentionGradientLowering::emitPlainRow(const Heads &heads, ArrayRef<Value>
   };
   k.loop(zero, columns, one, [&](Value column) {
     Value slope = scratch(slopes, column), weight = scratch(weights, column);
+    if (factors)
+      weight = dropped(b, weight, scratch(factors, column));
     k.loop(zero, depth, one, [&](Value i) { add(heads.ofKeys, column, i, times(slope, load(heads.query, row, i))); });
     k.loop(zero, width, one,
            [&](Value i) { add(heads.ofValues, column, i, times(weight, load(heads.gradient, row, i))); });
@@ -258,7 +268,7 @@ void AttentionGradientLowering::multiply(const Matrix &left, Value rows, const P
 
 void AttentionGradientLowering::emitPanels() {
   ds::ScheduleAttr schedule = ds::scheduleOf(op);
-  Panels p{micro->lanes(), schedule.getColumns(), schedule.getRows(), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  Panels p{micro->lanes(), schedule.getColumns(), schedule.getRows(), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   Value one = k.constant(1), zero = k.constant(0), repeat = repeatOf();
   Value rows = k.index(q[2]), columns = k.index(key[2]), depth = k.index(q[3]), width = k.index(value[3]);
   int64_t ofDepth = panelOf(q[3]), ofWidth = panelOf(value[3]);
@@ -278,6 +288,7 @@ void AttentionGradientLowering::emitPanels() {
   p.buffer = k.scratchOf(element, size);
   p.stride = k.index(stride);
   p.inverse = memref::AllocaOp::create(k.b, k.loc, MemRefType::get({rowBlock}, element));
+  p.factors = dropout ? k.scratchOf(element, stride) : Value(); // of a row
   p.keys = {p.buffer, keysAt, depth, columns, p.panel};
   p.values = {p.buffer, valuesAt, width, columns, p.panel};
   p.keyRows = {p.buffer, keyRowsAt, columns, depth, ofDepth};
@@ -388,6 +399,10 @@ void AttentionGradientLowering::emitSlopes(const Panels &p, ArrayRef<Value> row,
                             {utils::IteratorType::parallel}, [&](OpBuilder &body, Location loc, ValueRange v) {
                               linalg::YieldOp::create(body, loc, share(body, v[0], factor));
                             });
+  if (dropout) {
+    fillFactors(p.factors, row, whole);
+    dropLine(slopes, lineOf({p.factors, 0, lines.axes}, k.constant(0), whole));
+  }
   Value cell = k.cell(element);
   storeCell(constant(b, 0), cell);
   linalg::GenericOp::create(b, k.loc, ValueRange{slopes, weights}, ValueRange{cell}, {all, all, none},
@@ -436,6 +451,8 @@ void AttentionGradientLowering::emitSlopes(const Panels &p, ArrayRef<Value> row,
           linalg::YieldOp::create(body, loc, undo(body, slope, given, softcap ? v[2] : Value(), segment.inside));
         });
   }
+  if (dropout) // what is left of them is what values were multiplied with
+    dropLine(weights, lineOf({p.factors, 0, lines.axes}, k.constant(0), whole));
 }
 
 LogicalResult AttentionGradientLowering::run() {
@@ -461,6 +478,7 @@ LogicalResult AttentionGradientLowering::run() {
   }
   if (failed(findMasks(op, 4)))
     return failure();
+  prepareDropout();
   SizeExpr scores = q[0] * q[1] * q[2] * key[2];
   k.setFlops(scores * (q[3] * SizeExpr(3) + value[3] * SizeExpr(2)) * SizeExpr(2) + scores * SizeExpr(10));
   if (micro)

@@ -9,9 +9,11 @@ using namespace mlir;
 namespace deepstride {
 
 LogicalResult AttentionRows::findMasks(Operation *op, unsigned firstMask) {
-  for (Value value : op->getOperands().drop_front(firstMask)) // masks and positions
+  for (Value value : op->getOperands().drop_front(firstMask)) // masks, positions and what is random
     if (!isa<BlockArgument>(value))
       return op->emitOpError("expects masks and positions in memory, found what its kernel computes");
+  if (dropout && dropout->random.empty())
+    return op->emitOpError("expects what its dropout is drawn by, as 'ds-build-training-step' gives it");
   auto maskOf = [&](Value value) {
     return value ? k.broadcastView(k.bufferOf(value), k.sizesOf(value), {q[0], q[1], q[2], key[2]}) : View();
   };
@@ -165,6 +167,11 @@ Value AttentionRows::lineOf(const View &view, Value base, const Segment &segment
   const Axis &axis = view.axes.back();
   if (!bounds || !axis.present)
     return k.memrefOf(View{view.buffer, 0, {axis}}, base, {0});
+  return segmentOf(view, base, segment);
+}
+
+Value AttentionRows::segmentOf(const View &view, Value base, const Segment &segment) {
+  const Axis &axis = view.axes.back();
   Value stride = k.strideOf(axis);
   auto fixed = axis.guard ? std::nullopt : axis.stride.constant();
   OpFoldResult step = fixed ? OpFoldResult(k.b.getIndexAttr(*fixed)) : OpFoldResult(stride);

@@ -3,6 +3,7 @@
 #ifndef DEEPSTRIDE_CODEGEN_LOWER_ATTENTIONROWS_H
 #define DEEPSTRIDE_CODEGEN_LOWER_ATTENTIONROWS_H
 
+#include "codegen/lower/RandomWords.h"
 #include "codegen/tile/MicroKernel.h"
 
 namespace deepstride {
@@ -30,8 +31,11 @@ protected:
         scale(op.getScale().convertToDouble()), guard(op.getGuard()) {
     if (op.getSoftcap())
       softcap = op.getSoftcap()->convertToDouble();
+    if (op.getDropout())
+      dropout = Dropout{op.getDropout()->convertToDouble(), op.getRandom(), {}};
   }
-  /// Where masks and positions lie; fails, with a message, where the kernel computes one.
+  /// Where masks and positions lie, and what dropout is drawn by; fails, with a message, where the kernel computes one,
+  /// or nothing is there to draw by.
   llvm::LogicalResult findMasks(mlir::Operation *op, unsigned firstMask);
 
   /// How many heads of queries share a head of keys.
@@ -59,6 +63,7 @@ protected:
   llvm::SmallVector<mlir::Value> masksAt(llvm::ArrayRef<mlir::Value> row, mlir::Value column);
 
   mlir::Value lineOf(const View &view, mlir::Value base, const Segment &segment);
+  mlir::Value segmentOf(const View &view, mlir::Value base, const Segment &segment);
   void adjustRow(const View &scores, mlir::Value offset, llvm::ArrayRef<mlir::Value> row, const Segment &segment);
   mlir::Value reduceRow(const View &scores, mlir::Value offset, const Segment &segment, ds::ReduceKind kind,
                         mlir::Value start = {});
@@ -71,11 +76,37 @@ protected:
   void spread(const View &scores, mlir::Value scoresAt, mlir::Value stride, mlir::Value count,
               const BlockWindow &block);
 
+  // Dropout of the softmax's weights, which is drawn anew wherever it is needed.
+  /// Emits what all places share.
+  void prepareDropout();
+  /// The place of the first column of a row, [batch, head, row], among all scores.
+  mlir::Value placeOf(llvm::ArrayRef<mlir::Value> row);
+  /// Whether a column of a row is kept, i1.
+  mlir::Value keeps(mlir::OpBuilder &b, mlir::Value rowPlace, mlir::Value column);
+  /// What a kept weight is multiplied with.
+  double dropoutScale() const { return dropout ? 1 / (1 - dropout->ratio) : 1; }
+  /// Multiplies a row's columns that are kept with `factor`, and makes the others 0. Whole vectors are written: columns
+  /// behind the segment may be anything.
+  void dropRow(const View &scores, mlir::Value offset, llvm::ArrayRef<mlir::Value> row, const Segment &segment,
+               mlir::Value factor);
+  /// Writes dropoutScale() for the columns that are kept, 0 for the others, as dropRow writes.
+  void fillFactors(mlir::Value factors, llvm::ArrayRef<mlir::Value> row, const Segment &segment);
+  /// Applies what fillFactors wrote.
+  void dropLine(mlir::Value line, mlir::Value factors);
+  /// A number as a factor leaves it: 0 where that is 0, NaN or not.
+  mlir::Value dropped(mlir::OpBuilder &b, mlir::Value x, mlir::Value factor);
+
   /// Whether what the window hides has one score: the last step puts it there.
   bool hidesEqually() const { return replacingStep() == steps.size() - 1; }
   mlir::Value constant(mlir::OpBuilder &b, double number) { return scalarConstant(b, k.loc, element, number); }
   mlir::Value loadCell(mlir::Value cell) { return mlir::memref::LoadOp::create(k.b, k.loc, cell); }
   void storeCell(mlir::Value value, mlir::Value cell) { mlir::memref::StoreOp::create(k.b, k.loc, value, cell); }
+
+  struct Dropout {
+    double ratio;
+    mlir::ValueRange random; // seed, step, micro-batch, stream
+    std::unique_ptr<RandomWords> words;
+  };
 
   KernelBuilder &k;
   mlir::Type element;
@@ -85,6 +116,7 @@ protected:
   double scale;
   std::optional<double> softcap;
   bool guard;
+  std::optional<Dropout> dropout;
   llvm::SmallVector<View> masks; // one for each step, some without a buffer
   View positions;
   std::unique_ptr<MicroKernel> micro; // null for plain loops

@@ -87,11 +87,11 @@ void AttentionOp::build(OpBuilder &builder, OperationState &state, Type type, Va
   auto number = [&](std::optional<int64_t> bound) { return bound ? builder.getI64IntegerAttr(*bound) : IntegerAttr(); };
   bool isShifted = window && !window.positions && !window.past.isConstant(0);
   build(builder, state, type, query, key, value, masks, window ? window.positions : Value(),
-        builder.getArrayAttr(kinds), builder.getDenseF64ArrayAttr(lows),
+        /*random=*/ValueRange(), builder.getArrayAttr(kinds), builder.getDenseF64ArrayAttr(lows),
         isShifted ? toAttribute(builder.getContext(), ArrayRef(window.past)) : ArrayAttr(), number(window.left),
         number(window.right), number(window.capacity), builder.getF64FloatAttr(scale),
         softcap > 0 ? builder.getF64FloatAttr(softcap) : FloatAttr(), guard ? builder.getUnitAttr() : UnitAttr(),
-        TypeAttr());
+        TypeAttr(), /*dropout=*/FloatAttr(), /*stream=*/IntegerAttr());
 }
 
 // An attention and its derivative have the same steps and window.
@@ -169,7 +169,26 @@ static LogicalResult inferSteps(Op op, Inference &inference, const SizeVector &s
   return inference.requireBroadcastTo(rows, positions.sizes, "C8: positions");
 }
 
-/// What an attention requires of its query, key and value, and of the masks behind `index` operands.
+/// What the dropout of an attention requires of itself and of what it is drawn by, the last operands.
+template <typename Op> static LogicalResult inferDropout(Op op, Inference &inference) {
+  auto count = static_cast<unsigned>(op.getRandom().size());
+  if (op.getDropout().has_value() != (op.getStream().has_value() || count > 0) || (op.getStream() && count > 0))
+    return inference.error("C11: dropout must stand beside a stream, or beside what is random, and these beside it");
+  if (!op.getDropout())
+    return success();
+  double ratio = op.getDropout()->convertToDouble();
+  if (!(ratio >= 0 && ratio < 1))
+    return inference.error("C11: the dropout must be at least 0 and below 1, found " + std::to_string(ratio));
+  bool isLegal = count == 0 || count == 4;
+  for (unsigned number = 0; number < count; ++number) {
+    const TensorFacts &facts = inference.operand(inference.operandCount() - count + number);
+    isLegal &= facts.rank() == 0 && facts.elementType.isSignlessInteger(64);
+  }
+  return isLegal ? success()
+                 : inference.error("C11: what is random must be seed, step, micro-batch and stream, i64 without axes");
+}
+
+/// What an attention requires of its query, key and value, of its dropout, and of the masks behind `index` operands.
 template <typename Op> static LogicalResult inferScores(Op op, Inference &inference, unsigned index) {
   const TensorFacts &q = inference.operand(0), &k = inference.operand(1), &v = inference.operand(2);
   for (const TensorFacts *facts : {&q, &k, &v})
@@ -185,6 +204,8 @@ template <typename Op> static LogicalResult inferScores(Op op, Inference &infere
     return failure();
   if (op.getSoftcap() && !(op.getSoftcap()->convertToDouble() > 0))
     return inference.error("C5: the softcap must be positive");
+  if (failed(inferDropout(op, inference)))
+    return failure();
   return inferSteps(op, inference, {q.sizes[0], q.sizes[1], q.sizes[2], k.sizes[2]}, index);
 }
 

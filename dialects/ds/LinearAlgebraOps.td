@@ -136,7 +136,15 @@ def DS_AttentionOp : DS_TensorOp<"attention", [AttrSizedOperandSegments]> {
     computed. `capacity` is the number of keys up to which the model states the window, where a table of it was stored.
 
     With `rounds` the operands of both products are rounded to that type, the weights of the softmax before they are
-    divided by their sum, which has all of their digits; sums are those of the element type (`ds-round-attention`).
+    divided by their sum, which has all of their digits, or, with `dropout`, as that leaves them; sums are those of the
+    element type (`ds-round-attention`).
+
+    With `dropout` p the weights of the softmax are those of `ds.dropout` of the ratio p and this `stream`: element i of
+    [B, H, S, T] is 0 or its own over 1 - p. Nothing of it is stored, the derivative draws the same places again. In the
+    place of the stream, `ds-build-training-step` gives attentions that train what places are drawn by as operands,
+    `random` seed, step, micro-batch and stream, so that equal layers share a kernel; from those that evaluate it takes
+    the dropout. One with a stream still is not lowered.
+
     Created by `ds-recompose-attention` and the importer. Gone after: codegen.
 
     Constraints: C1 query, key and value have rank 4 and one float type; C2 B, T and D agree; C3 masks broadcast, have
@@ -144,19 +152,24 @@ def DS_AttentionOp : DS_TensorOp<"attention", [AttrSizedOperandSegments]> {
     a multiple of G; C5 the softcap is positive; C6 there is one mask for each step that takes one, and one `low` for
     each step; C7 `left`, `right`, `past` and `positions` stand beside steps by the window, which have a bound, and not
     both of the latter; C8 positions are i64 and broadcast to [B, H, S, 1]; C9 T is at most `capacity`;
-    C10 `rounds` is bf16, beside an element type of f32.
+    C10 `rounds` is bf16, beside an element type of f32; C11 `dropout` is at least 0 and below 1, and stands beside either
+    `stream` or `random`, which are four i64 without axes.
 
     Example: `%3 = ds.attention %q, %k, %v [add %m, window else 0xFFF0000000000000] past [3] right 0 scale 0.125 : (tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x?xf32>) -> tensor<?x12x?x64xf32>`
   }];
   let arguments = (ins DS_Tensor:$query, DS_Tensor:$key, DS_Tensor:$value, Variadic<DS_Tensor>:$masks,
-                       Optional<DS_Tensor>:$positions, TypedArrayAttrBase<DS_ScoreStepKind, "steps of scores">:$steps,
-                       DenseF64ArrayAttr:$lows, DS_OptionalSizeArray:$past, OptionalAttr<I64Attr>:$left,
-                       OptionalAttr<I64Attr>:$right, OptionalAttr<I64Attr>:$capacity, F64Attr:$scale, OptionalAttr<F64Attr>:$softcap, UnitAttr:$guard, OptionalAttr<TypeAttr>:$rounds);
+                       Optional<DS_Tensor>:$positions, Variadic<DS_Tensor>:$random,
+                       TypedArrayAttrBase<DS_ScoreStepKind, "steps of scores">:$steps, DenseF64ArrayAttr:$lows,
+                       DS_OptionalSizeArray:$past, OptionalAttr<I64Attr>:$left,
+                       OptionalAttr<I64Attr>:$right, OptionalAttr<I64Attr>:$capacity, F64Attr:$scale,
+                       OptionalAttr<F64Attr>:$softcap, UnitAttr:$guard, OptionalAttr<TypeAttr>:$rounds,
+                       OptionalAttr<F64Attr>:$dropout, OptionalAttr<I64Attr>:$stream);
   let results = (outs DS_Tensor:$result);
   let assemblyFormat = [{$query `,` $key `,` $value custom<ScoreSteps>($masks, $steps, $lows)
                          (`positions` $positions^)? (`past` $past^)? (`left` $left^)? (`right` $right^)?
                          (`capacity` $capacity^)? `scale` $scale (`softcap` $softcap^)? (`guard` $guard^)?
-                         (`rounds` $rounds^)? attr-dict `:` functional-type(operands, results)}];
+                         (`rounds` $rounds^)? (`dropout` $dropout^)? (`stream` $stream^)? (`random` $random^)?
+                         attr-dict `:` functional-type(operands, results)}];
   let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$query, "::mlir::Value":$key,
                                  "::mlir::Value":$value, "::llvm::ArrayRef<ScoreStep>":$steps,
                                  "const ScoreWindow &":$window, "double":$scale, "double":$softcap, "bool":$guard)>];
@@ -181,23 +194,30 @@ def DS_AttentionGradientOp : DS_TensorOp<"attention_gradient", [AttrSizedOperand
       R is what is left for Q K^T, times the scale;
     - of the query: R K, of the key: R^T Q.
 
+    With a `dropout` as the attention's, what it makes of P stands for P in P^T g, and what it makes
+    of W for W everywhere.
+
     What belongs to the heads that share a key is summed over them. A row that `guard` makes zeros has P = 0. Nothing
     of B H S T elements is in memory: a kernel holds a block of rows of one head. Masks get no derivative here; where one
     is asked for, scores are written out as ops. Created by `ds-differentiate`. Gone after: codegen.
 
     Constraints: C1 query, key, value and gradient have rank 4 and one float type, f32 or f64; C2 B, T and D agree, and
-    the gradient is as the attention's result; C3 to C9 as of `ds.attention`.
+    the gradient is as the attention's result; C3 to C9, and C11, as of `ds.attention`.
 
     Example: `%5:3 = ds.attention_gradient %q, %k, %v, %g [add %m] scale 0.125 : (tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x?xf32>) -> (tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>, tensor<?x12x?x64xf32>)`
   }];
   let arguments = (ins DS_Tensor:$query, DS_Tensor:$key, DS_Tensor:$value, DS_Tensor:$gradient, Variadic<DS_Tensor>:$masks,
-                       Optional<DS_Tensor>:$positions, TypedArrayAttrBase<DS_ScoreStepKind, "steps of scores">:$steps,
-                       DenseF64ArrayAttr:$lows, DS_OptionalSizeArray:$past, OptionalAttr<I64Attr>:$left,
-                       OptionalAttr<I64Attr>:$right, OptionalAttr<I64Attr>:$capacity, F64Attr:$scale, OptionalAttr<F64Attr>:$softcap, UnitAttr:$guard);
+                       Optional<DS_Tensor>:$positions, Variadic<DS_Tensor>:$random,
+                       TypedArrayAttrBase<DS_ScoreStepKind, "steps of scores">:$steps, DenseF64ArrayAttr:$lows,
+                       DS_OptionalSizeArray:$past, OptionalAttr<I64Attr>:$left,
+                       OptionalAttr<I64Attr>:$right, OptionalAttr<I64Attr>:$capacity, F64Attr:$scale,
+                       OptionalAttr<F64Attr>:$softcap, UnitAttr:$guard, OptionalAttr<F64Attr>:$dropout,
+                       OptionalAttr<I64Attr>:$stream);
   let results = (outs DS_Tensor:$ofQuery, DS_Tensor:$ofKey, DS_Tensor:$ofValue);
   let assemblyFormat = [{$query `,` $key `,` $value `,` $gradient custom<ScoreSteps>($masks, $steps, $lows)
                          (`positions` $positions^)? (`past` $past^)? (`left` $left^)? (`right` $right^)?
                          (`capacity` $capacity^)? `scale` $scale (`softcap` $softcap^)? (`guard` $guard^)?
+                         (`dropout` $dropout^)? (`stream` $stream^)? (`random` $random^)?
                          attr-dict `:` functional-type(operands, results)}];
   let declarations = [{
     /// The steps with their masks, in order.

@@ -84,8 +84,8 @@ def RecomposeAttention : GraphPass<"ds-recompose-attention", "::mlir::func::Func
   let summary = "find scaled dot-product attention";
   let description = [{
     softmax(scale * Q K^T + mask) V on operands of rank 4, the scale on Q, on K, on both or on the scores, the mask
-    additive on either side or absent, K transposed by an op or by the product. Recognized by structure, never by
-    names. Differs from the chain by rounding only. Reports: recomposed.
+    additive on either side or absent, K transposed by an op or by the product; a dropout of the softmax becomes the
+    attention's. Recognized by structure, never by names. Differs from the chain by rounding only. Reports: recomposed.
   }];
 }
 

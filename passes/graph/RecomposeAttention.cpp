@@ -6,6 +6,8 @@
 //   %t = ds.transpose %k [0, 1, 3, 2]                     %y = ds.attention %q, %k, %v [add %mask] scale 1.25e-1
 //   %s = (%q * %t) / 8.0 + %mask                      =>
 //   %y = ds.matmul (ds.softmax %s axis 3), %v
+//
+// A dropout of the softmax becomes the attention's: both have the places that the scores have in memory.
 #include "dialects/ds/Requirements.h"
 #include "passes/Report.h"
 #include "passes/graph/AttentionOperands.h"
@@ -26,6 +28,7 @@ struct Probabilities {
   bool guarded = false;  // rows that are not a number become zeros
   bool narrowed = false; // cast back to the type of the value
   Value joined;          // with batch and heads joined again
+  SmallVector<ds::DropoutOp, 1> dropouts;
 };
 
 struct RecomposeAttention : impl::RecomposeAttentionBase<RecomposeAttention>, PassReport {
@@ -69,6 +72,9 @@ struct RecomposeAttention : impl::RecomposeAttentionBase<RecomposeAttention>, Pa
           return std::nullopt;
         found.guarded = true;
         value = select.getOnFalse();
+      } else if (auto dropout = value.getDefiningOp<ds::DropoutOp>()) {
+        found.dropouts.push_back(dropout);
+        value = dropout.getInput();
       } else {
         return std::nullopt;
       }
@@ -109,6 +115,11 @@ struct RecomposeAttention : impl::RecomposeAttentionBase<RecomposeAttention>, Pa
       return fail("behind the softmax stands a reshape that does not join batch and heads");
     if (!enlargesAtMostBatch(inner, total))
       return fail("the mask might enlarge the scores");
+    if (found.dropouts.size() > 1)
+      return fail("the probabilities are dropped out more than once");
+    // Places are those of the attention's own batches.
+    if (!found.dropouts.empty() && total[0] != (rank == 3 ? inner : result)[0])
+      return fail("the probabilities that are dropped out might have another batch than the result");
     if (!batchesFit(product, root, inner, sizes))
       return fail(rank == 3 ? "the scores do not split the first axis of query, key and value into batch and heads"
                             : "batch and heads of query, key and value differ");
@@ -127,6 +138,12 @@ struct RecomposeAttention : impl::RecomposeAttentionBase<RecomposeAttention>, Pa
     SmallVector<ds::ScoreStep> steps = operands.steps(*scores);
     Value attention = operands.create<ds::AttentionOp>(element, 4, query, key, value, steps, operands.window, scale,
                                                        scores->cap.value_or(0), found.guarded);
+    for (ds::DropoutOp dropout : found.dropouts)
+      if (dropout.getRatio().convertToDouble() > 0) {
+        auto op = cast<ds::AttentionOp>(attention.getDefiningOp());
+        op.setDropoutAttr(dropout.getRatioAttr());
+        op.setStreamAttr(dropout.getStreamAttr());
+      }
     Operation *last = attention.getDefiningOp();
     if (rank != 4)
       last = operands.reshape(attention, result).getDefiningOp();

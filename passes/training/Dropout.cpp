@@ -1,6 +1,7 @@
 // Philox in integer ops of 64 bits that hold 32: kernels need no state, and no result depends on threads.
 #include "passes/training/Dropout.h"
 
+#include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 
 using namespace mlir;
@@ -14,13 +15,31 @@ static SmallVector<ds::DropoutOp> dropoutsOf(func::FuncOp function) {
   return dropouts;
 }
 
-bool hasDropout(func::FuncOp function) { return !dropoutsOf(function).empty(); }
+/// Calls `body` for each attention, and each derivative of one, that drops weights.
+template <typename Body> static void walkAttentions(func::FuncOp function, Body body) {
+  auto visit = [&](auto op) {
+    if (op.getDropout())
+      body(op);
+  };
+  function.walk(
+      [&](Operation *op) { llvm::TypeSwitch<Operation *>(op).Case<ds::AttentionOp, ds::AttentionGradientOp>(visit); });
+}
+
+bool hasDropout(func::FuncOp function) {
+  bool found = !dropoutsOf(function).empty();
+  walkAttentions(function, [&](auto) { found = true; });
+  return found;
+}
 
 void removeDropouts(func::FuncOp function) {
   for (ds::DropoutOp op : dropoutsOf(function)) {
     op.getResult().replaceAllUsesWith(op.getInput());
     op.erase();
   }
+  walkAttentions(function, [](auto op) {
+    op.removeDropoutAttr();
+    op.removeStreamAttr();
+  });
 }
 
 namespace {
@@ -92,6 +111,13 @@ LogicalResult expandDropouts(func::FuncOp function, SizeAnalysis &analysis, cons
     op.getResult().replaceAllUsesWith(kept);
     op.erase();
   }
+  walkAttentions(function, [&](auto op) {
+    DsBuilder b(OpBuilder(op), analysis);
+    b.setLocation(op.getLoc());
+    auto stream = DenseElementsAttr::get(RankedTensorType::get({}, b.i64()), {*op.getStream()});
+    op.getRandomMutable().assign({state.seed, state.step, state.micro, b.constant(stream)});
+    op.removeStreamAttr();
+  });
   return success();
 }
 

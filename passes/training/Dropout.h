@@ -1,4 +1,4 @@
-// What becomes of ds.dropout in the entries of training.
+// What becomes of ds.dropout, and of the dropout of attentions, in the entries of training.
 #ifndef DEEPSTRIDE_PASSES_TRAINING_DROPOUT_H
 #define DEEPSTRIDE_PASSES_TRAINING_DROPOUT_H
 
@@ -9,7 +9,7 @@ namespace deepstride {
 
 bool hasDropout(mlir::func::FuncOp function);
 
-/// For evaluation: every ds.dropout becomes its operand.
+/// For evaluation: every ds.dropout becomes its operand, and attentions keep all of their weights.
 void removeDropouts(mlir::func::FuncOp function);
 
 /// Numbers without axes, in i64, that a micro-batch is given.
@@ -20,6 +20,7 @@ struct RandomState {
 /// Every ds.dropout becomes ops. The places that are 0 are those of element i for which the first word of
 /// Philox4x32-10, on the key `seed` and the counter (i mod 2^32, micro + 2^24 * (i / 2^32), step, stream), each of 32
 /// bits, is below ratio * 2^32. No two dropouts share ops, so that what a gradient needs is computed, not kept.
+/// Attentions draw in their kernels, and are given the state and their stream.
 llvm::LogicalResult expandDropouts(mlir::func::FuncOp function, SizeAnalysis &analysis, const RandomState &state);
 
 } // namespace deepstride

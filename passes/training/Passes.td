@@ -63,7 +63,9 @@ def BuildTrainingStep : Pass<"ds-build-training-step", "::mlir::ModuleOp"> {
     the greatest logit) before the model's outputs. `micro` computes the loss and adds its gradients, times
     `loss_weight`, to states NAME/gradient, or begins them where `first` holds. `update` computes the norm of all
     gradients over `loss_scale`, clips, and updates parameters and the optimizer's states, if the norm is finite; where it
-    is not, it changes nothing and yields `finite` false. Gradients are sums in the parameter's type.
+    is not, it changes nothing and yields `finite` false. Gradients are sums in the parameter's type. `eval` drops nothing
+    out; where `micro` does, it is given `random_seed`, `random_step` and `random_micro`: `ds.dropout` becomes ops, an
+    attention draws in its kernel.
 
     Where a running statistic is a state, `eval` normalizes by it. `micro` normalizes by the batch's and moves the state
     NAME/moved, from the running one where `first` holds; `update` makes that the running one.

@@ -13,11 +13,13 @@ import onnx
 import training_models
 from kit import case, expect, tool
 from mask_cases import window
+from philox import kept
 from programs import Program, some
 
 
-def derivatives(q, k, v, g, steps, seen, scale, cap=None, guard=False):
-    """`steps`: (kind, mask or null, low); `seen`: what the window holds."""
+def attention(q, k, v, g, steps, seen, scale, cap=None, guard=False, factors=1):
+    """The result and the derivatives. `steps`: (kind, mask or null, low); `seen`: what the window holds; `factors`: what
+    dropout multiplies weights with."""
     repeat = q.shape[1] // max(k.shape[1], 1)
     keys, values = np.repeat(k, repeat, 1), np.repeat(v, repeat, 1)
     with np.errstate(all="ignore"):
@@ -43,19 +45,21 @@ def derivatives(q, k, v, g, steps, seen, scale, cap=None, guard=False):
         p = e / e.sum(-1, keepdims=True)
         if guard:
             p = np.where(np.isnan(p), 0, p)
-        w = g @ values.swapaxes(-1, -2)
+        w = factors * (g @ values.swapaxes(-1, -2))
+        left = np.where(factors == 0, 0, p * factors)
         r = np.where(kept, p * (w - (p * w).sum(-1, keepdims=True)) * slope, 0)
         groups = (*k.shape[:2], repeat)
-        sums = [m.swapaxes(-1, -2) @ x for m, x in ((r, q), (p, g))]
-        return r @ keys, *(x.reshape(*groups, *x.shape[2:]).sum(2) for x in sums)
+        sums = [m.swapaxes(-1, -2) @ x for m, x in ((r, q), (left, g))]
+        return left @ values, r @ keys, *(x.reshape(*groups, *x.shape[2:]).sum(2) for x in sums)
 
 
 class Attentions(Program):
-    """Programs of attention gradients."""
+    """Programs of attention gradients; with `dropout`, ratio and stream, of the attentions, too."""
 
     number = itertools.count()
 
-    def derive(self, shape, steps=(), bounds=None, element="f32", dynamic=False, scale=0.3, cap=None, guard=False, positions=None):
+    def derive(self, shape, steps=(), bounds=None, element="f32", dynamic=False, scale=0.3, cap=None, guard=False, positions=None,
+               dropout=None, rounds=False):
         b, h, g, s, t, d, e = shape
         i, random = next(self.number), self.random.standard_normal
         names = [f"B{i}", f"S{i}", f"T{i}"] if dynamic else [b, s, t]
@@ -76,7 +80,7 @@ class Attentions(Program):
                 part += f" else 0x{bits:016X}"
             parts.append(part)
             known.append((kind, mask, low))
-        text = "ds.attention_gradient {0}, {1}, {2}, {3}" + (f" [{', '.join(parts)}]" if parts else "")
+        text = f" [{', '.join(parts)}]" if parts else ""
         if positions is not None:
             text += f" positions {{{len(operands)}}}"
             operands.append(self.input(positions, "i64"))
@@ -84,10 +88,26 @@ class Attentions(Program):
         seen = window(s, t, positions=positions, **bounds)
         text += "".join(f" {name} {[value] if name == 'past' else value}" for name, value in sorted(bounds.items(), key=lambda x: x[0] != "past"))
         text += f" scale {scale}" + (f" softcap {cap}" if cap else "") + (" guard" if guard else "")
-        expected = derivatives(*(x.wide for x in operands[:4]), known, seen, scale, cap, guard)
-        results = self.ops(text, operands, [(element, own, x) for own, x in zip(dims, expected)])
-        for name, value in zip(("query", "key", "value"), results):
-            self.check(value, f"{name} of {shape} {parts} {bounds} cap {cap} guard {guard} {element} dynamic={dynamic}",
+        factors = 1
+        if dropout:
+            ratio, stream = dropout
+            state = [int(self.random.integers(2**bits)) for bits in (62, 31, 24)]
+            first = len(operands)
+            operands += [self.input(np.int64(number), "i64") for number in (*state, stream)]
+            text += f" dropout 0x{np.float64(ratio).view(np.uint64):016X} random {', '.join(f'{{{first + i}}}' for i in range(4))}"
+            factors = kept((b, h, s, t), ratio, stream, *state) / (1 - ratio)
+        result, *gradients = attention(*(x.wide for x in operands[:4]), known, seen, scale, cap, guard, factors)
+        results = self.ops("ds.attention_gradient {0}, {1}, {2}, {3}" + text, operands,
+                           [(element, own, x) for own, x in zip(dims, gradients)])
+        if dropout:
+            text = re.sub(r"\{(\d+)\}", lambda m: f"{{{int(m[1]) - 1}}}", text)  # without the gradient
+            results += self.ops("ds.attention {0}, {1}, {2}" + text, operands[:3] + operands[4:], [(element, dims[3], result)])
+        if rounds:
+            text = text.replace(" dropout", " rounds bf16 dropout")
+            rounded = self.ops("ds.attention {0}, {1}, {2}" + text, operands[:3] + operands[4:], [(element, dims[3], result)])
+            self.check(rounded[0], f"rounded result of {shape} {dropout}", rtol=1e-2, scale=1)
+        for name, value in zip(("query", "key", "value", "result"), results):
+            self.check(value, f"{name} of {shape} {parts} {bounds} cap {cap} guard {guard} {element} dynamic={dynamic} {dropout}",
                        rtol=3e-5 if element == "f32" else 1e-12, scale=4)
 
 

@@ -6,26 +6,8 @@ import onnx
 from onnx import numpy_helper
 
 from kit import case, compile_model, expect, run_package, tool
+from philox import kept, philox
 from programs import SEED
-
-MASK = np.uint64(0xFFFFFFFF)
-
-
-def philox(counter, key):
-    """Philox4x32-10 (Salmon et al. 2011): counters [4, n] and a key of two words, in 64-bit integers."""
-    c, k = [np.asarray(word, np.uint64) & MASK for word in counter], [np.uint64(word) & MASK for word in key]
-    for turn in range(10):
-        if turn:
-            k = [(k[0] + np.uint64(0x9E3779B9)) & MASK, (k[1] + np.uint64(0xBB67AE85)) & MASK]
-        first, second = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
-        c = [(second >> np.uint64(32)) ^ c[1] ^ k[0], second & MASK, (first >> np.uint64(32)) ^ c[3] ^ k[1], first & MASK]
-    return c
-
-
-def kept(shape, ratio, stream, seed, step=0, micro=0):
-    places = np.arange(int(np.prod(shape)), dtype=np.uint64)
-    word = philox([places, np.uint64(micro), np.uint64(step), np.uint64(stream)], [seed, seed >> 32])[0]
-    return (word >= np.uint64(round(ratio * 2**32))).reshape(shape)
 
 
 def streams(folder, model):

@@ -42,8 +42,13 @@ class Layers(Graph):
         scores = self.op("MatMul", q, self.op("Transpose", k, perm=[0, 1, 3, 2]))
         scores = self.op("Mul", scores, self.number(scale)) if scale != 1 else scores
         scores = self.op("Add", scores, bias) if bias else scores
-        context = self.op("Transpose", self.op("MatMul", self.op("Softmax", scores, axis=-1), v), perm=[0, 2, 1, 3])
+        weights = self.weigh(self.op("Softmax", scores, axis=-1))
+        context = self.op("Transpose", self.op("MatMul", weights, v), perm=[0, 2, 1, 3])
         return self.op("Reshape", context, self.integers(0, 0, hidden))
+
+    def weigh(self, weights):
+        """What becomes of an attention's weights."""
+        return weights
 
     def gelu(self, x):
         cube = self.op("Mul", self.op("Mul", x, x), x)

@@ -36,7 +36,12 @@ struct AttentionSteps {
     shares = b.softmax(masked, 3);
     if (op.getGuard())
       shares = b.select(b.unary(UnaryKind::is_nan, shares), b.scalar(b.element(shares), 0), shares);
+    ratio = op.getDropoutAttr();
+    stream = op.getStreamAttr();
   }
+
+  /// The weights, or the derivatives with respect to them, as dropout leaves them. The places are the same for both.
+  Value dropped(Value x) { return ratio ? b.create<ds::DropoutOp>({x}, x, ratio, stream) : x; }
 
   /// Where the window holds a place: i1, broadcasts to the scores.
   Value window(const ds::ScoreWindow &bounds, const SizeExpr &columns) {
@@ -111,6 +116,8 @@ struct AttentionSteps {
   Value inside;              // where the window holds a place
   SmallVector<Value> before; // each step
   Value shares;              // the softmax
+  FloatAttr ratio;           // of its dropout, or null
+  IntegerAttr stream;
 };
 } // namespace
 
@@ -119,10 +126,11 @@ template <typename Op>
 static Values writeOut(Op op, Value gradient, Derivative &d, llvm::function_ref<void(Value, Value)> give) {
   DsBuilder &b = d.b;
   AttentionSteps steps(op, d);
-  Value g = steps.split(d.wide(gradient), steps.perGroup), shares = steps.split(steps.shares, steps.perGroup);
+  Value g = steps.split(d.wide(gradient), steps.perGroup);
+  Value shares = steps.split(steps.dropped(steps.shares), steps.perGroup);
   auto toGroups = [&](Value x) { return steps.join(d.sum(x, 2), steps.groups); };
   Value ofValue = toGroups(b.matmul(shares, g, true, false));
-  Value ofShares = steps.join(b.matmul(g, steps.value, false, true), steps.sizes[1]);
+  Value ofShares = steps.dropped(steps.join(b.matmul(g, steps.value, false, true), steps.sizes[1]));
   Value ofScores = b.mul(steps.shares, b.sub(ofShares, d.sum(b.mul(ofShares, steps.shares), 3)));
   SmallVector<ds::ScoreStep> done = op.getScoreSteps();
   for (size_t i = done.size(); i-- > 0;)
@@ -149,13 +157,24 @@ static Values gradientInBlocks(ds::AttentionOp op, Derivative &d) {
   Type type = b.placeholder();
   return b.finishAll(ds::AttentionGradientOp::create(
       b.getBuilder(), b.getLocation(), TypeRange{type, type, type}, query, key, value, gradient, masks,
-      op.getPositions(), op.getStepsAttr(), op.getLowsAttr(), op.getPastAttr(), op.getLeftAttr(), op.getRightAttr(),
-      op.getCapacityAttr(), op.getScaleAttr(), op.getSoftcapAttr(), op.getGuardAttr()));
+      op.getPositions(), op.getRandom(), op.getStepsAttr(), op.getLowsAttr(), op.getPastAttr(), op.getLeftAttr(),
+      op.getRightAttr(), op.getCapacityAttr(), op.getScaleAttr(), op.getSoftcapAttr(), op.getGuardAttr(),
+      op.getDropoutAttr(), op.getStreamAttr()));
+}
+
+/// Ops have no dropout that is drawn by given numbers: ds-build-training-step comes after derivatives.
+template <typename Op> static bool canWriteOut(Op op, Derivative &d) {
+  if (!op.getDropout() || op.getStream())
+    return true;
+  d.refuse("where its dropout is drawn already and its scores are written out");
+  return false;
 }
 
 /// Masks that are learned need the derivatives of all scores: those are written out then.
 static void differentiateAttention(ds::AttentionOp op, Derivative &d) {
   bool isWrittenOut = llvm::any_of(op.getMasks(), [&](Value mask) { return d.wants(mask); });
+  if (isWrittenOut && !canWriteOut(op, d))
+    return;
   Values found = isWrittenOut ? writeOut(op, d.gradient(), d, [&](Value mask, Value g) { d.giveTo(mask, g); })
                               : gradientInBlocks(op, d);
   if (found.empty())
@@ -171,6 +190,8 @@ static void differentiateAttentionGradient(ds::AttentionGradientOp op, Derivativ
   OpBuilder::InsertionGuard guard(builder);
   Block *target = builder.getInsertionBlock();
   Block::iterator place = builder.getInsertionPoint();
+  if (!canWriteOut(op, d))
+    return;
   Block block;
   builder.setInsertionPointToEnd(&block);
   Values results = writeOut(op, op.getGradient(), d, [](Value, Value) {});

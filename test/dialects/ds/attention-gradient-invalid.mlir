@@ -66,7 +66,7 @@ func.func @c5_softcap(%q: tensor<2x3x4x5xf32>) {
 
 func.func @c6_masks(%q: tensor<2x3x4x5xf32>) {
   // expected-error @+1 {{'ds.attention_gradient' op C6: expected one mask for each step that takes one and one low for each step, found 0 and 1}}
-  %0:3 = "ds.attention_gradient"(%q, %q, %q, %q) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>, steps = [#ds<score_step add>], lows = array<f64: 0.0>, scale = 1.0}>
+  %0:3 = "ds.attention_gradient"(%q, %q, %q, %q) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0>, steps = [#ds<score_step add>], lows = array<f64: 0.0>, scale = 1.0}>
       : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>) -> (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>)
   return
 }

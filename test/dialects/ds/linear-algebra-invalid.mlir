@@ -434,7 +434,7 @@ func.func @attention_unknown_step(%q: tensor<2x3x4x5xf32>) {
 
 func.func @attention_c6_masks(%q: tensor<2x3x4x5xf32>, %m: tensor<4x4xf32>) {
   // expected-error @+1 {{'ds.attention' op C6: expected one mask for each step that takes one and one low for each step, found 0 and 1}}
-  %0 = "ds.attention"(%q, %q, %q) <{steps = [#ds<score_step add>], lows = array<f64: 0.0>, scale = 1.0, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}> : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>) -> tensor<2x3x4x5xf32>
+  %0 = "ds.attention"(%q, %q, %q) <{steps = [#ds<score_step add>], lows = array<f64: 0.0>, scale = 1.0, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0>}> : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>) -> tensor<2x3x4x5xf32>
   return
 }
 
@@ -442,7 +442,7 @@ func.func @attention_c6_masks(%q: tensor<2x3x4x5xf32>, %m: tensor<4x4xf32>) {
 
 func.func @attention_c6_lows(%q: tensor<2x3x4x5xf32>, %m: tensor<4x4xf32>) {
   // expected-error @+1 {{'ds.attention' op C6: expected one mask for each step that takes one and one low for each step, found 1 and 2}}
-  %0 = "ds.attention"(%q, %q, %q, %m) <{steps = [#ds<score_step add>], lows = array<f64: 0.0, 1.0>, scale = 1.0, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0>}> : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<4x4xf32>) -> tensor<2x3x4x5xf32>
+  %0 = "ds.attention"(%q, %q, %q, %m) <{steps = [#ds<score_step add>], lows = array<f64: 0.0, 1.0>, scale = 1.0, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>}> : (tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<2x3x4x5xf32>, tensor<4x4xf32>) -> tensor<2x3x4x5xf32>
   return
 }
 

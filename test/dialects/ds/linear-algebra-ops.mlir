@@ -122,6 +122,17 @@ func.func @attention_gradient(%q: tensor<?x12x?x64xf32>, %k: tensor<?x4x?x64xf32
   return
 }
 
+// CHECK-LABEL: func.func @attention_dropout
+func.func @attention_dropout(%q: tensor<?x12x?x64xf32>, %k: tensor<?x4x?x64xf32>, %place: tensor<?x1xi64>, %seed: tensor<i64>, %step: tensor<i64>, %micro: tensor<i64>) {
+  // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.250000e-01 dropout 1.000000e-01 stream 7 :
+  %0 = ds.attention %q, %k, %k scale 0.125 dropout 0.1 stream 7 : (tensor<?x12x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x4x?x64xf32>) -> tensor<?x12x?x64xf32>
+  // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} [window else -1.000000e+00] positions %arg2 right 0 scale 1.250000e-01 guard rounds bf16 dropout 0.000000e+00 random %arg3, %arg4, %arg5, %arg3 :
+  %1 = ds.attention %q, %k, %k [window else -1.0] positions %place right 0 scale 0.125 guard rounds bf16 dropout 0.0 random %seed, %step, %micro, %seed : (tensor<?x12x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x1xi64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<?x12x?x64xf32>
+  // CHECK: ds.attention_gradient %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} scale 1.250000e-01 dropout 5.000000e-01 random %arg3, %arg4, %arg5, %arg4 :
+  %2:3 = ds.attention_gradient %q, %k, %k, %q scale 0.125 dropout 0.5 random %seed, %step, %micro, %step : (tensor<?x12x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x12x?x64xf32>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>) -> (tensor<?x12x?x64xf32>, tensor<?x4x?x64xf32>, tensor<?x4x?x64xf32>)
+  return
+}
+
 // CHECK-LABEL: func.func @linear_attention
 func.func @linear_attention(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x3x8xf32>, %v: tensor<1x2x3x16xf32>, %g: tensor<1x2x3x8xf32>,
                             %b: tensor<1x2x3xf32>, %s: tensor<1x2x8x16xf32>) {

@@ -67,3 +67,34 @@ func.func @second_order(%q: tensor<1x2x6x8xf32>, %k: tensor<1x2x6x8xf32>) -> ten
   } : (tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>) -> tensor<1x2x6x8xf32>
   return %s : tensor<1x2x6x8xf32>
 }
+
+// -----
+
+// The dropout of the weights goes with them, and is drawn again.
+// CHECK-LABEL: func.func @dropout
+// CHECK: ds.attention_gradient %arg0, %arg0, %arg0, %{{.*}} scale 5.000000e-01 dropout 1.000000e-01 stream 7 :
+// CHECK-NOT: ds.dropout
+func.func @dropout(%q: tensor<1x2x6x8xf32>) -> tensor<1x2x6x8xf32> {
+  %d = train.gradient (%q) {
+  ^bb0(%a: tensor<1x2x6x8xf32>):
+    %0 = ds.attention %a, %a, %a scale 0.5 dropout 0.1 stream 7 : (tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>) -> tensor<1x2x6x8xf32>
+    train.yield %0 : tensor<1x2x6x8xf32>
+  } : (tensor<1x2x6x8xf32>) -> tensor<1x2x6x8xf32>
+  return %d : tensor<1x2x6x8xf32>
+}
+
+// -----
+
+// Written out, the weights and what comes back to them are dropped in the same places.
+// CHECK-LABEL: func.func @dropout_written_out
+// CHECK: %[[W:.*]] = ds.matmul %{{.*}}, %{{.*}} transpose [false, true]
+// CHECK: ds.dropout %{{.*}} ratio 1.000000e-01 stream 7 : (tensor<1x2x6x6xf32>)
+// CHECK: return
+func.func @dropout_written_out(%q: tensor<1x2x6x8xf32>, %m: tensor<6x6xf32>) -> tensor<6x6xf32> {
+  %d = train.gradient (%m) at (%q) {
+  ^bb0(%a: tensor<6x6xf32>, %b: tensor<1x2x6x8xf32>):
+    %0 = ds.attention %b, %b, %b [add %a] scale 0.5 dropout 0.1 stream 7 : (tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>, tensor<6x6xf32>) -> tensor<1x2x6x8xf32>
+    train.yield %0 : tensor<1x2x6x8xf32>
+  } : (tensor<6x6xf32>, tensor<1x2x6x8xf32>) -> tensor<6x6xf32>
+  return %d : tensor<6x6xf32>
+}
