@@ -19,8 +19,8 @@ def streams(folder, model):
 
 def model(folder, opset=17):
     g = np.random.default_rng(SEED)
-    drop = ('ratio = Constant <value_float = 0.3> () yes = Constant <value_int = 1> () mode = Cast <to = 9> (yes) d = Dropout (h, ratio, mode) '
-            'e = Dropout (z)' if opset > 7 else 'd = Dropout <ratio = 0.3> (h) e = Dropout <ratio = 0.5> (z)')
+    drop = ('ratio = Constant <value_float = 0.3> () yes = Constant <value_int = 1> () mode = Cast <to = 9> (yes) d, unread = Dropout (h, ratio, mode) '
+            'e = Dropout (z)' if opset > 7 else 'd, unread = Dropout <ratio = 0.3> (h) e = Dropout <ratio = 0.5> (z)')
     proto = onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["": {opset}]> m (float[n, 6] x) => (float loss, float[n, 5] e)
         {{ h = MatMul (x, w) {drop.split(' e = ')[0]} z = MatMul (d, v) e = {drop.split(' e = ')[1]}
           q = Mul (e, e) loss = ReduceSum <keepdims = 0> (q) }}""")

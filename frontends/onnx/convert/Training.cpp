@@ -132,35 +132,35 @@ static std::optional<bool> knownTrainingMode(Node &n) {
   return std::nullopt;
 }
 
-/// In a package that trains, whatever the file says of the mode: it was exported to be run.
-static Values trainedDropout(Node &n, double ratio) {
-  if (n.yields(1))
-    return n.refuse("output 1 ('mask'): expected none where the model is trained");
+/// In a package that trains, whatever the file says of the mode: it was exported to be run. Exporters name a mask that
+/// nothing reads; `all`, one of all elements, stands for it.
+static Values trainedDropout(Node &n, double ratio, Value all) {
+  if (n.yields(1) && !n.operation()->getResult(1).use_empty())
+    return n.refuse("output 1 ('mask'): expected none that is read where the model is trained");
   if (!n.requireFloat(0))
     return {};
   Value x = n.in(0);
   if (!(ratio >= 0 && ratio < 1))
     return n.refuse("ratio: expected at least 0 and below 1, found " + std::to_string(ratio));
   if (ratio == 0)
-    return {x};
+    return {x, all};
   // Of a node: 31 bits of its result's name.
   StringRef name = cast<StringAttr>(n.operation().getOutputs()[0]).getValue();
   auto stream = static_cast<int64_t>(llvm::xxh3_64bits(name) & 0x7fffffff);
   OpBuilder &builder = n.b.getBuilder();
-  return {n.b.create<ds::DropoutOp>({x}, x, builder.getF64FloatAttr(ratio), builder.getI64IntegerAttr(stream))};
+  return {n.b.create<ds::DropoutOp>({x}, x, builder.getF64FloatAttr(ratio), builder.getI64IntegerAttr(stream)), all};
 }
 
 static Values convertDropout(Node &n) {
   DsBuilder &b = n.b;
-  Value x = n.in(0);
+  Value x = n.in(0), all = n.yields(1) ? b.broadcast(b.scalar(b.i1(), 1), b.sizes(x)) : Value();
   if (n.context.trains) {
     auto given = n.has(1) ? n.realsOf(1) : SmallVector<double>{0.5};
     if (!given || given->size() != 1)
       return n.refuse("input 1 ('ratio'): expected a constant where the model is trained");
-    return trainedDropout(n, given->front());
+    return trainedDropout(n, given->front(), all);
   }
   auto isTraining = knownTrainingMode(n);
-  Value all = n.yields(1) ? b.broadcast(b.scalar(b.i1(), 1), b.sizes(x)) : Value();
   if (isTraining && !*isTraining)
     return {x, all};
   if (!n.requireFloat(0))
@@ -177,11 +177,12 @@ static Values convertDropout(Node &n) {
 }
 
 static Values convertInferenceDropout(Node &n) {
-  if (n.context.trains)
-    return trainedDropout(n, n.real("ratio", 0.5));
   constexpr int64_t boolMask = 10; // before, the mask had the type of the data
   Type type = n.version() < boolMask ? n.b.element(n.in(0)) : n.b.i1();
-  return {n.in(0), n.yields(1) ? n.b.broadcast(n.b.scalar(type, 1), n.b.sizes(n.in(0))) : Value()};
+  Value all = n.yields(1) ? n.b.broadcast(n.b.scalar(type, 1), n.b.sizes(n.in(0))) : Value();
+  if (n.context.trains)
+    return trainedDropout(n, n.real("ratio", 0.5), all);
+  return {n.in(0), all};
 }
 
 void addTraining(PatternRegistry &registry) {
