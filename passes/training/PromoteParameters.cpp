@@ -93,11 +93,15 @@ struct PromoteParameters : impl::PromoteParametersBase<PromoteParameters>, PassR
         makeState(function, name, uses, /*isStatistic=*/true);
         continue;
       }
-      if (reason.empty() && train.empty() && llvm::any_of(uses, isStatistic))
-        reason = "is a statistic of a norm, too; --train names what is trained even so";
+      // As of a fresh model, whose exporter stored equal tensors once: who wants it trained would not know why it
+      // stays.
+      bool isBoth = reason.empty() && train.empty() && llvm::any_of(uses, isStatistic);
+      if (isBoth)
+        reason = ("acts as a " + role + " and as a statistic of a norm; --train names what is trained even so").str();
       if (!reason.empty()) {
         count("kept");
-        uses.front()->emitRemark() << "'" << name.getValue() << "' is not trained: it " << reason;
+        (isBoth ? uses.front()->emitWarning() : uses.front()->emitRemark())
+            << "'" << name.getValue() << "' is not trained: it " << reason;
         continue;
       }
       ++promoted;

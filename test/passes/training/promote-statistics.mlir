@@ -73,9 +73,9 @@ ds.recipe @both {
   ds.yield %0 : tensor<4xf32>
 }
 func.func @inference(%x: tensor<4x4xf32> {ds.dims = [4, 4], ds.name = "x"}) -> (tensor<4x4xf32> {ds.name = "y"}) attributes {ds.entry} {
-  // expected-remark @below {{'m' is not trained: it is a statistic of a norm, too; --train names what is trained even so}}
+  // expected-warning @below {{'m' is not trained: it acts as a bias and as a statistic of a norm; --train names what is trained even so}}
   %m = ds.weight @m : tensor<4xf32>
-  // expected-remark @below {{'v' is not trained: it is a statistic of a norm, too; --train names what is trained even so}}
+  // expected-warning @below {{'v' is not trained: it acts as a scale and as a statistic of a norm; --train names what is trained even so}}
   %v = ds.weight @v : tensor<4xf32>
   %b = ds.weight @b : tensor<4xf32>
   %both = ds.weight @both : tensor<4xf32>
