@@ -121,7 +121,7 @@ def conformance():
 
 
 def fuzz():
-    return closing_line(*run(ROOT / "utils/fuzz", "--seconds", "15", "--jobs", "2", "--seed", "1", show=True), show=False)
+    return closing_line(*run(ROOT / "utils/fuzz", "--seconds", "10", "--jobs", "2", "--seed", "1", show=True), show=False)
 
 
 STEPS = [("build", build, "build everything"), ("layout", layout, "rules of the tree"),

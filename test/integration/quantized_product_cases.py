@@ -5,6 +5,7 @@ import numpy as np
 
 from kit import case, processors
 from product_cases import COLUMNS, DEPTHS, ROWS, pairs
+from programs import some
 from products import CODES, NUMPY, Model, draw, extreme, highest, lowest, product
 
 BYTES = ("u8", "i8")
@@ -59,7 +60,7 @@ def byte_products_with_constant_weights(folder):
             make = MAKES[(place + number) % 4]
             zeros = zero_points(m, (place + 2 * number) % 7, left, right, n, make)
             matmul_integer(m, x, m.drawn(right, (k, n), make), *zeros)
-    for cpu in processors():
+    for cpu in some(processors(), 2):
         package = m.compiled(folder, f"--mcpu={cpu}")
         for number, count in enumerate(ROWS):
             make = MAKES[number % 4]
