@@ -95,18 +95,23 @@ private:
     return success();
   }
 
-  /// Those of the group that are like the first of them that may be merged.
+  /// Those of the group that are like the first of them that another one is like.
   void add(const Group &beside, SizeAnalysis &analysis) {
-    Group group;
     int64_t total = 0;
     for (ds::LinearOp op : beside)
       total += columnsOf(op);
-    for (ds::LinearOp op : beside) {
-      if (auto reason = obstacle(op, group.empty() ? op : group.front(), total, analysis))
+    auto isLike = [&](ds::LinearOp op, ds::LinearOp other) { return !obstacle(op, other, total, analysis); };
+    const auto *lead = llvm::find_if(beside, [&](ds::LinearOp op) {
+      return isLike(op, op) && llvm::count_if(beside, [&](ds::LinearOp other) { return isLike(other, op); }) > 1;
+    });
+    if (lead == beside.end())
+      lead = llvm::find_if(beside, [&](ds::LinearOp op) { return isLike(op, op); });
+    Group group;
+    for (ds::LinearOp op : beside)
+      if (auto reason = obstacle(op, lead == beside.end() ? op : *lead, total, analysis))
         stays(op, *reason);
       else
         group.push_back(op);
-    }
     groups.push_back(group);
   }
 

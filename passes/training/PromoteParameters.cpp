@@ -44,7 +44,7 @@ struct PromoteParameters : impl::PromoteParametersBase<PromoteParameters>, PassR
       return;
     getOperation().emitError() << "no parameter to train: "
                                << (train.empty() && freeze.empty()
-                                       ? "no weight of the model acts as weight, bias, scale or table"
+                                       ? "no weight of 32 bits or more acts as weight, bias, scale or table"
                                        : "train and freeze leave none");
     signalPassFailure();
   }

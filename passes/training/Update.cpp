@@ -119,6 +119,22 @@ LogicalResult UpdateBuilder::run() {
   }
   Value norm = b.div(b.unary(ds::UnaryKind::sqrt, squares), scale), none = b.scalar(b.f64(), 0);
   Value isFinite = b.binary(ds::BinaryKind::eq, b.sub(norm, norm), none);
+  // A batch without rows, or a norm that the loss does not depend on, spoils statistics without spoiling gradients.
+  SmallVector<std::tuple<Value, Value, Parameter>> statistics; // (running, moved, of the model)
+  for (const Parameter &statistic : statisticsOf(model)) {
+    if (!moved.contains(statistic.name.getValue()))
+      continue;
+    Type element = getElementTypeOrSelf(statistic.value);
+    SizeVector shape = analysis.facts(statistic.value).sizes;
+    auto add = [&](const std::string &name) { return known(signature.state(name, element, shape), element, shape); };
+    Value running = add(statistic.name.str()), now = add(statistic.stateName(movedSuffix));
+    for (StringRef attribute : {ds::initialAttr, ds::statisticAttr})
+      update.setArgAttr(cast<BlockArgument>(running).getArgNumber(), attribute,
+                        model.getArgAttr(statistic.value.getArgNumber(), attribute));
+    Value off = b.reduce(ds::ReduceKind::sum, b.sub(now, now), axesFrom(0, b.rank(now)), /*keep=*/false);
+    isFinite = b.binary(ds::BinaryKind::bit_and, isFinite, b.binary(ds::BinaryKind::eq, off, b.scalar(element, 0)));
+    statistics.emplace_back(running, now, statistic);
+  }
   Value factor = b.div(b.scalar(b.f64(), 1), scale);
   if (settings.clip > 0) {
     Value ratio = b.div(b.scalar(b.f64(), settings.clip), b.add(norm, 1e-6));
@@ -133,18 +149,8 @@ LogicalResult UpdateBuilder::run() {
   for (auto [index, name] : llvm::enumerate(names))
     if (index % own != 1)
       signature.newState(next[place++], name);
-  for (const Parameter &statistic : statisticsOf(model)) {
-    if (!moved.contains(statistic.name.getValue()))
-      continue;
-    Type element = getElementTypeOrSelf(statistic.value);
-    SizeVector shape = analysis.facts(statistic.value).sizes;
-    auto add = [&](const std::string &name) { return known(signature.state(name, element, shape), element, shape); };
-    Value running = add(statistic.name.str());
-    for (StringRef attribute : {ds::initialAttr, ds::statisticAttr})
-      update.setArgAttr(cast<BlockArgument>(running).getArgNumber(), attribute,
-                        model.getArgAttr(statistic.value.getArgNumber(), attribute));
-    signature.newState(b.select(isFinite, add(statistic.stateName(movedSuffix)), running), statistic.name);
-  }
+  for (const auto &[running, now, statistic] : statistics)
+    signature.newState(b.select(isFinite, now, running), statistic.name);
   signature.finish();
   return success();
 }

@@ -34,6 +34,7 @@ struct ds_trainer {
   std::optional<double> gradientScale; // of the gradients; without, there are none
   bool hasMoved = false;               // statistics have moved since the last step, or since gradients began anew
   int64_t samples = 0;                 // of these
+  int64_t drawn = 0;                   // micro-batches since the last step, which dropout tells apart
   ds::TrainingProgress progress;       // as loaded; counters are up to date, the rest is for the next checkpoint
   int64_t skipped = 0;
   std::optional<std::string> clientState;
@@ -186,9 +187,12 @@ ds_status *ds_trainer_backward(ds_trainer *trainer, const ds_tensor *inputs, siz
     double scale = trainer->scale();
     if (!trainer->hasMoved)
       trainer->trainer.beginStatistics();
-    trainer->hasMoved = true;
     // What is there is added to: zeros, or what the caller wrote.
-    double found = trainer->trainer.microBatch(views, weight * scale, /*isFirst=*/false);
+    const ds::TrainingProgress &progress = trainer->progress;
+    double found = trainer->trainer.microBatch(views, weight * scale, /*isFirst=*/false,
+                                               {progress.seed, progress.step, trainer->drawn});
+    ++trainer->drawn;
+    trainer->hasMoved = true;
     trainer->gradientScale = scale;
     if (!views.empty() && !views[0].shape.empty())
       trainer->samples += views[0].shape[0];
@@ -222,6 +226,13 @@ ds_status *ds_trainer_set_momentum(ds_trainer *trainer, double momentum) {
   });
 }
 
+ds_status *ds_trainer_set_seed(ds_trainer *trainer, uint64_t seed) {
+  return locked(trainer, [&] { trainer->progress.seed = seed; });
+}
+uint64_t ds_trainer_seed(const ds_trainer *trainer) {
+  return ask(trainer, [](const ds_trainer &own) { return own.progress.seed; });
+}
+
 double ds_trainer_learning_rate(const ds_trainer *trainer) {
   return ask(trainer, [](const ds_trainer &own) { return own.lr; });
 }
@@ -241,6 +252,7 @@ ds_status *ds_trainer_step(ds_trainer *trainer, double *gradNorm, int *isFinite)
         {trainer->lr, trainer->momentum, progress.step - trainer->skipped + 1, *trainer->gradientScale});
     trainer->scaler.update(!result.isFinite);
     trainer->hasMoved = false;
+    trainer->drawn = 0;
     ++progress.step;
     trainer->skipped += result.isFinite ? 0 : 1;
     progress.samples += trainer->samples;
@@ -299,7 +311,7 @@ ds_status *ds_trainer_load(ds_trainer *trainer, const char *folder, const char *
     trainer->trainer.zeroGradients();
     trainer->gradientScale.reset();
     trainer->hasMoved = false;
-    trainer->samples = 0;
+    trainer->samples = trainer->drawn = 0;
     trainer->scaler = scaler;
     trainer->progress = std::move(progress);
     trainer->skipped = skipped;

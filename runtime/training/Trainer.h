@@ -87,7 +87,7 @@ public:
   // The same, in the memory that they have.
   void zeroGradients();
   // Parameters and statistics of a checkpoint, without the optimizer's states. Throws Error as StateStore::restore
-  // does, and where one is missing.
+  // does, and where one is missing, or not of the package.
   void restoreParameters(Checkpoint &checkpoint);
   // Makes all states that checkpoints have, with their first values.
   void touchStates();

@@ -8,6 +8,8 @@ from onnx import numpy_helper
 from kit import case, compile_model, expect, run_package, tool
 from philox import kept, philox
 from programs import SEED
+from trainer_api_cases import MICRO_BATCHES, OWN_RATE, ROWS, example, losses, next_numbers, same_losses
+from training_runs import settings, write_config
 
 
 def streams(folder, model):
@@ -83,3 +85,45 @@ def steps_and_micro_batches(folder):
                  for micro in (0, 1)]
         expect(abs(loss - np.mean(parts)) < 1e-5 * loss, f"seed {SEED}, step {step}: loss {loss}, expected {np.mean(parts)}")
     expect(len(set(losses)) == 3, f"{losses}")
+
+
+def saved(folder, text, **arrays):
+    proto = onnx.parser.parse_model(text)
+    proto.graph.initializer.extend(numpy_helper.from_array(array.astype(np.float32), name) for name, array in arrays.items())
+    onnx.save(proto, folder / "m.onnx")
+
+
+@case
+def own_loop(folder):
+    """Each backward of a loop over ds_trainer_* drops other places, also after a resume: those that ds-run train would."""
+    g = np.random.default_rng([SEED, 7])
+    w, b = g.standard_normal((3, 2)), g.standard_normal(2)
+    saved(folder, """<ir_version: 9, opset_import: ["": 17]> m (float[n, 3] x) => (float[n, 2] y)
+        { ratio = Constant <value_float = 0.4> () d = Dropout (x, ratio) p = MatMul (d, w) y = Add (p, b) loss = ReduceSum <keepdims = 0> (y) }""", w=w, b=b)
+    config = write_config(folder, settings("SGD", micro=ROWS, accumulation=MICRO_BATCHES))
+    tool("ds-opt", folder / "m.onnx", "--mode=train", "--loss=mse", "--logits=y", "--labels=labels", f"--config={config}", "-o", folder / "m.dsp")
+    tool("ds-opt", folder / "m.onnx", "--mode=train", "--loss=mse", "--logits=y", "--labels=labels", "--stop-after=graph", "-o", folder / "graph.mlir")
+    stream = int((folder / "graph.mlir").read_text().split("ds.dropout")[1].split("stream ")[1].split()[0])
+    found = losses(example(folder / "m.dsp", folder / "run", 2)) | losses(example(folder / "m.dsp", folder / "run", 4, "resume"))
+    expected, b = {}, b.astype(np.float32).astype(float)
+    for step in range(4):
+        parts, slope = [], 0
+        for micro in range(MICRO_BATCHES):
+            x = next_numbers(step * MICRO_BATCHES + micro, ROWS * 3).reshape(ROWS, 3)
+            off = x * kept(x.shape, 0.4, stream, 0, step, micro) / 0.6 @ w.astype(np.float32) + b - (3 * x[:, :1] + 1)
+            parts.append(np.mean(off**2))
+            slope = slope + 2 * off.sum(0) / off.size / MICRO_BATCHES
+        expected[step] = np.mean(parts)
+        b = b - OWN_RATE * slope  # the program's rules: the first parameter stays, the last one goes by plain descent
+    same_losses(found, expected)
+
+
+@case
+def equal_names_in_branches(folder):
+    """Bodies side by side may name their values alike: their nodes drop other places."""
+    body = "g{0} () => (float[n, 6] d) {{ h = Mul (x, w) d = Dropout (h, half) }}"
+    branches = "".join(f"y{i} = If (c) <then_branch = {body.format(i)}, else_branch = {body.format(i + 2)}> " for i in (0, 1))
+    saved(folder, f"""<ir_version: 9, opset_import: ["": 17]> m (float[n, 6] x, bool c) => (float loss)
+        {{ half = Constant <value_float = 0.5> () {branches} o = Sub (y0, y1) q = Mul (o, o) loss = ReduceSum <keepdims = 0> (q) }}""", w=np.arange(1, 7))
+    found = streams(folder, folder / "m.onnx")
+    expect(len(found) == 4 and len(set(found)) == 4, f"streams {found}")

@@ -185,3 +185,50 @@ def own_loop(folder):
     found = safetensors(folder / "whole/global_step5/statistics.safetensors")
     close(found["mean"], mean, 1e-5, "mean")  # ten averages in float32
     close(found["var"], var, 1e-5, "variance")
+
+
+NORM = """<ir_version: 9, opset_import: ["": 17]> m (float[n, %d] x) => (float[n, 2] y)
+  { %s h, a, b = BatchNormalization <training_mode = 1, momentum = 0.75> (x, scale, shift, mean, %s) p = MatMul (h, w) y = Add (p, c) }"""
+
+
+def norm(folder, nodes="", variance="var", channels=3, **more):
+    """A package of one norm, for the loss mse, and its data."""
+    g = random(13)
+    arrays = {"scale": 1 + g.random(channels), "shift": g.random(channels), "mean": g.random(channels), "var": 1 + g.random(channels),
+              "w": g.random((channels, 2)), "c": g.random(2)}
+    proto = onnx.parser.parse_model(NORM % (channels, nodes, variance))
+    proto.graph.initializer.extend(numpy_helper.from_array(array.astype(np.float32), name) for name, array in arrays.items())
+    onnx.save(proto, folder / "norm.onnx")
+    config = write_config(folder, settings(("SGD", {"lr": 0.01}), micro=8))
+    options = ["--mode=train", "--loss=mse", "--logits=y", "--labels=labels", f"--config={config}", *more.get("options", ())]
+    np.savez(folder / "norm.npz", x=more.get("x", g.standard_normal((24, channels))).astype(np.float32), labels=g.standard_normal((24, 2)).astype(np.float32))
+    return tool("ds-opt", folder / "norm.onnx", *options, "-o", folder / more.get("name", "norm.dsp"))
+
+
+@case
+def evaluated_with_another_package(folder):
+    """A package that has a statistic as a constant would evaluate another model than the checkpoint's."""
+    norm(folder)
+    train(folder / "norm.dsp", folder / "norm.npz", "--steps=3", f"--checkpoint={folder / 'run'}")
+    for name, options in (("mean", ["--freeze=^mean$"]), ("w", ["--freeze=^w$"])):
+        norm(folder, name="other.dsp", options=options)
+        tool("ds-run", "eval", folder / "other.dsp", f"--data={folder / 'norm.npz'}", f"--checkpoint={folder / 'run'}", code=2, says=f"holds '{name}' as trained")
+    tool("ds-run", "eval", folder / "norm.dsp", f"--data={folder / 'norm.npz'}", f"--checkpoint={folder / 'run'}")
+
+
+@case
+def statistics_that_are_no_numbers(folder):
+    """Variances beyond f32 stop a run before they are kept, as gradients do."""
+    g = random(17)
+    norm(folder, x=np.where(np.arange(24)[:, None] < 16, g.standard_normal((24, 3)), 1e25 * g.standard_normal((24, 3))))
+    said = train(folder / "norm.dsp", folder / "norm.npz", "--steps=3", "--shuffle=off", f"--checkpoint={folder / 'run'}", "--save-interval=1", code=1).err
+    expect("step 2" in said, said)
+    found = safetensors(folder / "run/global_step2/statistics.safetensors")
+    expect(np.isfinite(found["var"]).all() and not (folder / "run/global_step3").exists(), f"{found}")
+
+
+@case
+def statistics_behind_identities(folder):
+    for channels in (1, 3):
+        said = norm(folder, "same = Identity (var)", "same", channels, options=["--report"])
+        expect("running statistic, moves with every step: var\n" in said.out + said.err, said.out + said.err)

@@ -138,6 +138,10 @@ static Value storedStatistic(Node &n, unsigned input) {
   // What one channel has is a constant, unless it is asked for.
   Operation *source = n.operation().getInputs()[input].getDefiningOp();
   auto node = dyn_cast_or_null<NodeOp>(source);
+  while (node && node.getOpType() == "Identity" && node->getNumOperands() == 1) {
+    source = node->getOperand(0).getDefiningOp();
+    node = dyn_cast_or_null<NodeOp>(source);
+  }
   auto constant = running.getDefiningOp<ds::ConstantOp>();
   if (!constant || !(isa_and_nonnull<InitializerOp>(source) || (node && node.getOpType() == "Constant")))
     return {};

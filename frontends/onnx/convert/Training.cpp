@@ -144,8 +144,15 @@ static Values trainedDropout(Node &n, double ratio, Value all) {
     return n.refuse("ratio: expected at least 0 and below 1, found " + std::to_string(ratio));
   if (ratio == 0)
     return {x, all};
-  // Of a node: 31 bits of its result's name.
-  StringRef name = cast<StringAttr>(n.operation().getOutputs()[0]).getValue();
+  // Of a node: 31 bits of its result's name. Those of bodies side by side may be the same: the nodes around tell them
+  // apart.
+  auto firstOutput = [](NodeOp node) { return cast<StringAttr>(node.getOutputs()[0]).getValue(); };
+  std::string name = firstOutput(n.operation()).str();
+  Operation *inner = n.operation();
+  while (auto outer = dyn_cast_or_null<NodeOp>(inner->getParentOp())) {
+    name += (Twine("\n") + firstOutput(outer) + " " + Twine(inner->getParentRegion()->getRegionNumber())).str();
+    inner = outer;
+  }
   auto stream = static_cast<int64_t>(llvm::xxh3_64bits(name) & 0x7fffffff);
   OpBuilder &builder = n.b.getBuilder();
   return {n.b.create<ds::DropoutOp>({x}, x, builder.getF64FloatAttr(ratio), builder.getI64IntegerAttr(stream)), all};

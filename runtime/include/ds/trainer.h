@@ -16,8 +16,8 @@ extern "C" {
 #endif
 
 /* A model in training: a session with its parameters, their gradients, the optimizer's states, running statistics and
- * counters. One call at
- * a time; calls from several threads wait for each other. Functions that return no status take null for an empty one.
+ * counters. One call at a time; calls from several threads wait for each other. Functions that return no status take
+ * null for an empty one.
  */
 typedef struct ds_trainer ds_trainer;
 
@@ -66,6 +66,10 @@ DS_API ds_status *ds_trainer_forward(ds_trainer *trainer, const ds_tensor *input
  * Every call moves the running means and variances of batch norms that were exported for training, which begin where
  * they are at the first call since a step, or since gradients began anew. ds_trainer_step keeps what they moved to.
  *
+ * Dropout draws by ds_trainer_seed, ds_trainer_steps and the number of this call since the last step: other masks for
+ * every call, and the same ones when a run is repeated. They are those of ds-run train where each micro-batch is a
+ * call.
+ *
  * Shapes and labels are checked first, and what is wrong with them changes nothing. A call that fails later may leave
  * gradients half added: then calls that need them return DS_STATUS_BAD_STATE until ds_trainer_zero_gradients. */
 DS_API ds_status *ds_trainer_backward(ds_trainer *trainer, const ds_tensor *inputs, size_t input_count, double weight,
@@ -75,6 +79,10 @@ DS_API ds_status *ds_trainer_backward(ds_trainer *trainer, const ds_tensor *inpu
  * this, but ds_trainer_load: as in PyTorch, gradients outlive a step, so that they can be looked at, and no step
  * forgets what another call meant to add to. */
 DS_API ds_status *ds_trainer_zero_gradients(ds_trainer *trainer);
+
+/* What dropout draws by: 0 at first, and what a checkpoint says once one is loaded, which ds_trainer_save writes. */
+DS_API ds_status *ds_trainer_set_seed(ds_trainer *trainer, uint64_t seed);
+DS_API uint64_t ds_trainer_seed(const ds_trainer *trainer);
 
 /* Rates of the next steps; at first those of the optimizer in the configuration that the package was compiled with,
  * whose schedule is the caller's to follow. The momentum is Adam's and Lamb's beta1, and SGD's momentum if it has one.
@@ -87,8 +95,8 @@ DS_API double ds_trainer_momentum(const ds_trainer *trainer);
 /* Updates all parameters with the package's optimizer, and running statistics: clips, counts the step, leaves the
  * gradients as they are. An error before there was a ds_trainer_backward since the gradients began anew.
  *
- * grad_norm: of all gradients, over the loss scale and before clipping. is_finite: 0 when it is no finite number; then
- * nothing was updated. Either may be null.
+ * grad_norm: of all gradients, over the loss scale and before clipping. is_finite: 0 when it is no finite number, or a
+ * running statistic has become none; then nothing was updated. Either may be null.
  *
  * To leave a parameter alone, or update it in another way: keep what it shall be, write zeros to its gradient so that
  * it does not count for the norm, step, and write what was kept. */

@@ -332,3 +332,83 @@ ds.recipe @v {
   %0 = ds.constant dense<0.5> : tensor<3x2xf32>
   ds.yield %0 : tensor<3x2xf32>
 }
+
+// -----
+
+// Where the first is the odd one, the others are merged all the same.
+// CHECK-LABEL: func.func @odd
+// CHECK-COUNT-2: ds.linear
+// CHECK-NOT: ds.linear
+// CHECK: return
+func.func @odd(%x: tensor<1x?x3xf32> {ds.dims = [1, "t", 3]}) -> tensor<1x1x?x2xf32> attributes {ds.entry} {
+  %wq = ds.weight @q : tensor<2x3xf32>
+  %wk = ds.weight @k : tensor<3x2xf32>
+  %wv = ds.weight @v : tensor<3x2xf32>
+  // expected-remark @+1 {{its weight is packed or transposed}}
+  %0 = ds.linear %x, %wq {transposed} : (tensor<1x?x3xf32>, tensor<2x3xf32>) -> tensor<1x?x2xf32>
+  %1 = ds.linear %x, %wk : (tensor<1x?x3xf32>, tensor<3x2xf32>) -> tensor<1x?x2xf32>
+  %2 = ds.linear %x, %wv : (tensor<1x?x3xf32>, tensor<3x2xf32>) -> tensor<1x?x2xf32>
+  %3 = ds.reshape %0 [1, 1, "t", 2] : (tensor<1x?x2xf32>) -> tensor<1x1x?x2xf32>
+  %4 = ds.reshape %1 [1, 1, "t", 2] : (tensor<1x?x2xf32>) -> tensor<1x1x?x2xf32>
+  %5 = ds.reshape %2 [1, 1, "t", 2] : (tensor<1x?x2xf32>) -> tensor<1x1x?x2xf32>
+  %6 = ds.attention %3, %4, %5 scale 0.5
+      : (tensor<1x1x?x2xf32>, tensor<1x1x?x2xf32>, tensor<1x1x?x2xf32>) -> tensor<1x1x?x2xf32>
+  return %6 : tensor<1x1x?x2xf32>
+}
+ds.recipe @q {
+  %0 = ds.constant dense<0.25> : tensor<2x3xf32>
+  ds.yield %0 : tensor<2x3xf32>
+}
+ds.recipe @k {
+  %0 = ds.constant dense<0.5> : tensor<3x2xf32>
+  ds.yield %0 : tensor<3x2xf32>
+}
+ds.recipe @v {
+  %0 = ds.constant dense<0.75> : tensor<3x2xf32>
+  ds.yield %0 : tensor<3x2xf32>
+}
+
+// -----
+
+// Codes of the first stored otherwise: the others are codes of the same groups.
+// CHECK-LABEL: func.func @odd_codes
+// CHECK: ds.linear %arg0, %{{.*}} scales %{{.*}} : (tensor<1x?x4xf32>, tensor<4x2xi8>, tensor<1x2xf32>)
+// CHECK: ds.linear %arg0, %{{.*}} scales %{{.*}} {group = 2 : i64} : (tensor<1x?x4xf32>, tensor<4x4xi8>, tensor<2x4xf32>)
+// CHECK-NOT: ds.linear
+func.func @odd_codes(%x: tensor<1x?x4xf32> {ds.dims = [1, "t", 4]}) -> tensor<1x1x?x2xf32> attributes {ds.entry} {
+  %wq = ds.weight @q : tensor<4x2xi8>
+  %sq = ds.weight @sq : tensor<1x2xf32>
+  %wk = ds.weight @k : tensor<4x2xi8>
+  %sk = ds.weight @sk : tensor<2x2xf32>
+  %wv = ds.weight @v : tensor<4x2xi8>
+  // expected-remark @+1 {{its weight is quantized in another way}}
+  %0 = ds.linear %x, %wq scales %sq : (tensor<1x?x4xf32>, tensor<4x2xi8>, tensor<1x2xf32>) -> tensor<1x?x2xf32>
+  %1 = ds.linear %x, %wk scales %sk {group = 2 : i64} : (tensor<1x?x4xf32>, tensor<4x2xi8>, tensor<2x2xf32>) -> tensor<1x?x2xf32>
+  %2 = ds.linear %x, %wv scales %sk {group = 2 : i64} : (tensor<1x?x4xf32>, tensor<4x2xi8>, tensor<2x2xf32>) -> tensor<1x?x2xf32>
+  %3 = ds.reshape %0 [1, 1, "t", 2] : (tensor<1x?x2xf32>) -> tensor<1x1x?x2xf32>
+  %4 = ds.reshape %1 [1, 1, "t", 2] : (tensor<1x?x2xf32>) -> tensor<1x1x?x2xf32>
+  %5 = ds.reshape %2 [1, 1, "t", 2] : (tensor<1x?x2xf32>) -> tensor<1x1x?x2xf32>
+  %6 = ds.attention %3, %4, %5 scale 0.5
+      : (tensor<1x1x?x2xf32>, tensor<1x1x?x2xf32>, tensor<1x1x?x2xf32>) -> tensor<1x1x?x2xf32>
+  return %6 : tensor<1x1x?x2xf32>
+}
+ds.recipe @q {
+  %0 = ds.constant dense<5> : tensor<4x2xi8>
+  ds.yield %0 : tensor<4x2xi8>
+}
+ds.recipe @sq {
+  %0 = ds.constant dense<0.5> : tensor<1x2xf32>
+  ds.yield %0 : tensor<1x2xf32>
+}
+ds.recipe @k {
+  %0 = ds.constant dense<3> : tensor<4x2xi8>
+  ds.yield %0 : tensor<4x2xi8>
+}
+ds.recipe @sk {
+  %0 = ds.constant dense<0.5> : tensor<2x2xf32>
+  ds.yield %0 : tensor<2x2xf32>
+}
+ds.recipe @v {
+  %0 = ds.constant dense<7> : tensor<4x2xi8>
+  ds.yield %0 : tensor<4x2xi8>
+}

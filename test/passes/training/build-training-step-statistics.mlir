@@ -29,7 +29,13 @@
 // CHECK-SAME: %[[MOVED:[a-z0-9]+]]: tensor<4xf32> {ds.dims = [4], ds.name = "m/moved", ds.state = "m/moved"}
 // CHECK-SAME: tensor<4xf32> {ds.state = "w"}, tensor<4xf32> {ds.state = "m"})
 // CHECK-NOT: sum_square %[[M]]
-// CHECK: %[[FINITE:.*]] = ds.binary eq
+// CHECK: %[[SOUND:.*]] = ds.binary eq
+// CHECK: %[[OFF:.*]] = ds.binary sub %[[MOVED]], %[[MOVED]]
+// CHECK: %[[ALL:.*]] = ds.reduce sum %[[OFF]]
+// CHECK: %[[ZERO:.*]] = ds.binary eq %[[ALL]]
+// CHECK: %[[FINITE:.*]] = ds.binary bit_and %[[SOUND]], %[[ZERO]]
+// CHECK: %[[BOTH:.*]] = tensor.extract %[[FINITE]]
+// CHECK: scf.if %[[BOTH]]
 // CHECK: %[[NEXT:.*]] = ds.select %[[FINITE]], %[[MOVED]], %[[M]]
 // CHECK: return {{.*}}, %[[NEXT]]
 // ONCE-LABEL: func.func @micro(

@@ -72,7 +72,7 @@ func.func @tells_parameters_from_the_rest(%i: tensor<4xi64> {ds.dims = [4], ds.n
 
 // -----
 
-// expected-error @below {{no parameter to train: no weight of the model acts as weight, bias, scale or table}}
+// expected-error @below {{no parameter to train: no weight of 32 bits or more acts as weight, bias, scale or table}}
 module {
   func.func @nothing(%x: tensor<2xf32> {ds.dims = [2], ds.name = "x"}) -> (tensor<2xf32> {ds.name = "y"}) attributes {ds.entry} {
     %0 = ds.unary exp %x : (tensor<2xf32>) -> tensor<2xf32>
