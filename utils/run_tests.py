@@ -129,7 +129,7 @@ STEPS = [("build", build, "build everything"), ("layout", layout, "rules of the 
          ("docs", docs, "generated documents are up to date"),
          ("integration", integration, "models, files and command lines, end to end"),
          ("conformance", conformance, "a fixed part of ONNX's own test suite"),
-         ("fuzz", fuzz, "a quarter of a minute of each fuzz target but program, with sanitizers")]
+         ("fuzz", fuzz, "ten seconds of each fuzz target but program, with sanitizers")]
 
 
 def main():

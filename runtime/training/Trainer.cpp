@@ -143,17 +143,16 @@ void Trainer::restoreParameters(Checkpoint &checkpoint) {
   std::set<std::string> missing(names.begin(), names.end());
   missing.insert(running.begin(), running.end());
   std::set<std::string> wanted = missing;
-  // As a resumed run says: another model would be judged than the one that was trained.
-  for (const CheckpointTensor &tensor : checkpoint.contents().tensors)
-    if (!wanted.count(tensor.name) && tensor.file.rfind("optimizer", 0) != 0)
-      fail(ErrorCode::InvalidArgument, checkpoint.path(), ": holds '", tensor.name,
-           "' as trained, which the package "
-           "does not train: expected a package of the same parameters");
   checkpoint.select([&](const std::string &name) { return wanted.count(name) > 0; });
   for (const TensorSource::Item &item : checkpoint.items())
     missing.erase(item.name);
   if (!missing.empty())
     fail(ErrorCode::InvalidArgument, checkpoint.path(), ": has no tensor '", *missing.begin(), "'");
+  // As a resumed run says: another model would be judged than the one that was trained.
+  for (const CheckpointTensor &tensor : checkpoint.contents().tensors)
+    if (!wanted.count(tensor.name) && tensor.file.rfind("optimizer", 0) != 0)
+      fail(ErrorCode::InvalidArgument, checkpoint.path(), ": holds '", tensor.name,
+           "' as trained, which the package does not train: expected one of the same parameters");
   live.withStates([&](StateStore &states) { states.restore(checkpoint); });
 }
 
