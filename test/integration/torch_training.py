@@ -3,9 +3,8 @@
     /usr/bin/python3 torch_training.py RUN.json
 
 RUN.json has `graph` (what torch_graph.py writes), `data` (.npz), `out` (.npz), `loss` as of torch_oracle.py, `config` (a
-ds_config.json), `steps`, `double`, `rounds` (to f32 what lives on from
-call to call), `threads`, `frozen` and `no_decay` (parts of names), `epochs`. Samples come in order, a last batch of an epoch may be smaller. Writes
-loss, grad_norm, lr and momentum of each step, and the weights after it. Schedules and LAMB are written down here, from their
+ds_config.json), `steps`, `double`, `threads`, `frozen` and `no_decay` (parts of names), `epochs`. Samples come in order, a last batch
+of an epoch may be smaller. Writes loss, grad_norm, lr and momentum of each step, and the weights after it. Schedules and LAMB are written down here, from their
 formulas; Adagrad and LAMB are NumPy in float64, the other rules are torch.optim. Shares no code with the compiler.
 """
 import itertools
@@ -132,18 +131,6 @@ class Torch:
         self.rule.step()
 
 
-def round_states(parameters, rule):
-    """What the package keeps between calls, it keeps in f32."""
-    kept = list(parameters)
-    if isinstance(rule, Torch):
-        kept += [x for state in rule.rule.state.values() for x in state.values() if torch.is_tensor(x) and x.dim()]
-    else:
-        kept += [torch.from_numpy(x) for x in vars(rule).get("sums", []) + vars(rule).get("m", []) + vars(rule).get("v", [])]
-    with torch.no_grad():
-        for x in kept:
-            x.copy_(x.float())
-
-
 def optimizer(parameters, config, spared):
     """`spared`: ids of parameters without decay."""
     kind, p = config["optimizer"]["type"], config["optimizer"].get("params", {})
@@ -179,9 +166,6 @@ def main():
             found = torch_oracle.run(graph, {**values, **{name: x[rows] for name, x in data.items()}})
             loss = torch_oracle.loss_of(found, run["loss"])
             (loss / len(ranges)).backward()
-            if run.get("rounds"):
-                for x in parameters.values():
-                    x.grad.copy_(x.grad.float())
             losses.append(loss.item())
             sizes.append(rows.stop - rows.start)
         norm = torch.sqrt(sum((x.grad.double() ** 2).sum() for x in parameters.values())).item()
@@ -189,8 +173,6 @@ def main():
             torch.nn.utils.clip_grad_norm_(list(parameters.values()), config["gradient_clipping"])
         lr, momentum = rates(config, step)
         rule.step(lr, momentum)
-        if run.get("rounds"):
-            round_states(parameters.values(), rule)
         for name, value in (("loss", np.average(losses, weights=sizes)), ("grad_norm", norm), ("lr", lr), ("momentum", momentum)):
             log[name].append(value)
     np.savez(run["out"], **{name: np.array(column) for name, column in log.items()},

@@ -14,8 +14,9 @@ GPT = "cross_entropy|logits|labels|-100|shift", ["--shift-labels"]
 BERT = "cross_entropy|logits|labels|-100", []
 CYCLE = "OneCycle", {"cycle_min_lr": 1e-4, "cycle_max_lr": 3e-3, "cycle_first_step_size": 8, "cycle_second_step_size": 10,
                      "decay_step_size": 3, "decay_lr_rate": 0.1, "cycle_min_mom": 0.85, "cycle_max_mom": 0.95}
-# A share of the loss, of a norm, of a tensor's norm.
-LOSS, NORM, WEIGHT = 1e-6, 1e-5, 1e-5
+# A share of the loss, of a norm, of a tensor's norm: sums in another order, a few units in the last place of f64 that hundreds of steps
+# enlarge (1e-13 was seen). Weights whose gradient is nothing but such units, as a key's bias, are moved by Adagrad and Adam all the same.
+LOSS, NORM, WEIGHT = 1e-9, 1e-9, 1e-6
 
 
 def gpt_data(folder, samples=37):
@@ -66,7 +67,7 @@ def same_weights(ours, theirs, bound):
 
 
 def curve(folder, kind, config, steps=24, weight=WEIGHT, loss=LOSS, norm=NORM):
-    """The reference in double precision, whose states are f32, against PyTorch in double precision."""
+    """The reference, whose states are f64, too, against PyTorch in double precision."""
     rows, ours, theirs = run_both(folder, kind, config, steps, reference=True)
     same_rates(rows, theirs)
     near("loss", column(rows, "loss"), theirs["loss"], loss)
@@ -186,14 +187,14 @@ def gpt_in_single_precision(folder):
     same_rates(rows, theirs)
     near("loss", column(rows, "loss"), theirs["loss"], 1e-5)
     near("grad_norm", column(rows, "grad_norm"), theirs["grad_norm"], 1e-4)
-    near("first grad_norms", column(rows[:3], "grad_norm"), theirs["grad_norm"][:3], NORM)
+    near("first grad_norms", column(rows[:3], "grad_norm"), theirs["grad_norm"][:3], 1e-5)
 
 
 @case
 def bert_in_single_precision(folder):
     rows, _, theirs = run_both(folder, "bert", settings(("SGD", {"lr": 0.02, "momentum": 0.9})), 50, reference=False)
     near("loss", column(rows, "loss"), theirs["loss"], 1e-4)
-    near("first grad_norms", column(rows[:3], "grad_norm"), theirs["grad_norm"][:3], NORM)
+    near("first grad_norms", column(rows[:3], "grad_norm"), theirs["grad_norm"][:3], 1e-5)
 
 
 @case
@@ -249,7 +250,7 @@ def schedules_against_formulas(folder):
 @case(slow=True)
 def long_curves(folder):
     """300 steps of each rule, in double and in single precision. f32 may stray by three times what PyTorch's threads do, or 3e-4
-    of the loss; f64 by three times what PyTorch in double does where it rounds to f32 what lives on from step to step."""
+    of the loss."""
     faults = []
     cycle = "OneCycle", {**CYCLE[1], "cycle_max_lr": 2e-3, "cycle_first_step_size": 100, "cycle_second_step_size": 120}
     for kind, config in (
@@ -264,15 +265,11 @@ def long_curves(folder):
         for reference in (True, False):
             name = f"{kind} {config} {'f64' if reference else 'f32'}"
             try:
+                if reference:
+                    curve(folder, kind, config, 300)
+                    continue
                 rows, ours, theirs = run_both(folder, kind, config, 300, reference)
                 found = column(rows, "loss")
-                if reference:
-                    rounded = by_torch(folder, folder / "data.npz", (GPT if kind == "gpt" else BERT)[0], config, 300, double=True, rounds=True)
-                    off, drift = np.abs(found - theirs["loss"]), np.max(np.abs(rounded["loss"] - theirs["loss"]))
-                    expect(off.max() <= 3 * drift + 4e-6, f"{name}: loss is off by {off.max():.3g}, by rounded states in PyTorch {drift:.3g}")
-                    expect(off[:50].max() <= 2e-6, f"{name}: loss is off by {off[:50].max():.3g} in the first 50 steps")
-                    same_weights(ours, theirs, 1e-3)
-                    continue
                 near(name + ": early loss", found[:50], theirs["loss"][:50], 1e-4)
                 data, loss = folder / "data.npz", (GPT if kind == "gpt" else BERT)[0]
                 other = by_torch(folder, data, loss, config, 300, threads=2)
