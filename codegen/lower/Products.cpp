@@ -241,7 +241,7 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
         Panel panel = panelOf(of);
         emitWidenPanel(k, *micro, *wide, depth, panel, numbers);
         panel.codes.zeroPoints = {}; // taken off already
-        return Panel{numbers, zero, vectors, {}, panel.codes};
+        return Panel{numbers, zero, vectors, panel.next, panel.codes, panel.buffer, elements};
       });
       k.b.setInsertionPointToStart(branch.elseBlock());
       multiply(*micro, lhs, firstRow, count, number, panelOf);

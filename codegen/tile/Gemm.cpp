@@ -158,6 +158,9 @@ struct Tile {
                                  /*localityHint=*/2, /*isDataCache=*/true);
   }
 
+  Value nextBuffer() const { return panel.nextBuffer ? panel.nextBuffer : panel.buffer; }
+  int64_t nextBytes() const { return cast<MemRefType>(nextBuffer().getType()).getElementTypeBitWidth() / 8; }
+
   /// What is prefetched by each iteration of `unroll` steps: `count` lines from `first` + step * `each` / `fraction`
   /// on, none behind `last`.
   struct Prefetch {
@@ -170,18 +173,22 @@ struct Tile {
   /// the next.
   Prefetch prefetchOf(Value number, Value blocks, Value whole) {
     constexpr int64_t ahead = 8192;
-    int64_t bytes = storageBytes(micro.panel), perLine = Prefetch::line / bytes;
+    int64_t bytes = nextBytes(), perLine = Prefetch::line / bytes;
     int64_t perStep = panelWidth(micro, panel.vectors) * micro.storedPerStep(), perIteration = unroll * perStep;
-    Value elements = panelElements(k, micro, depth, panelWidth(micro, panel.vectors)), one = k.constant(1);
-    Value here = k.add(panel.offset, k.constant(ahead / bytes)), last = k.sub(k.add(panel.next, elements), one);
+    Value elements =
+        panel.nextElements ? panel.nextElements : panelElements(k, micro, depth, panelWidth(micro, panel.vectors));
+    Value here = k.add(panel.offset, k.constant(ahead / bytes)), one = k.constant(1);
+    Value last = k.sub(k.add(panel.next, elements), one);
     Value lines = k.constant((perIteration + perLine - 1) / perLine);
-    if (panel.codes.offset) // short panels, and mostly met by few rows
+    if (panel.codes.offset && !panel.nextBuffer) // short panels, and mostly met by few rows
       return {here, k.constant(perStep * Prefetch::fraction), lines, last};
     auto choose = [&](Value ifOnce, Value otherwise) {
       return k.b.createOrFold<arith::SelectOp>(k.loc, equals(k, blocks, one), ifOnce, otherwise);
     };
     Value share = k.divide(elements, blocks), steps = k.b.createOrFold<arith::MaxUIOp>(k.loc, whole, one);
     Value each = k.divide(k.mul(share, k.constant(Prefetch::fraction)), steps);
+    if (panel.nextBuffer)
+      return {k.add(panel.next, k.mul(number, share)), each, one, last};
     return {choose(here, k.add(panel.next, k.mul(number, share))),
             choose(k.constant(perStep * Prefetch::fraction), each),
             k.b.createOrFold<arith::MaxUIOp>(k.loc, k.divide(lines, blocks), one), last};
@@ -190,8 +197,8 @@ struct Tile {
   void fetchLines(const Prefetch &lines, Value step) {
     Value from = k.add(lines.first, k.divide(k.mul(step, lines.each), k.constant(Prefetch::fraction)));
     auto fetch = [&](Value line) {
-      Value place = k.add(from, k.mul(line, k.constant(Prefetch::line / storageBytes(micro.panel))));
-      memref::PrefetchOp::create(k.b, k.loc, panel.buffer, k.minimum(place, lines.last), /*isWrite=*/false,
+      Value place = k.add(from, k.mul(line, k.constant(Prefetch::line / nextBytes())));
+      memref::PrefetchOp::create(k.b, k.loc, nextBuffer(), k.minimum(place, lines.last), /*isWrite=*/false,
                                  /*localityHint=*/2, /*isDataCache=*/true);
     };
     if (auto count = getConstantIntValue(lines.count))

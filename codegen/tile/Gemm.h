@@ -18,12 +18,14 @@ struct PanelCodes {
 };
 
 /// A packed panel: for each group of `interleave` steps along K, `vectors * lanes` columns with their elements side by
-/// side. `next`, where given, is the place of the panel that the thread takes after this one: tiles prefetch it.
+/// side. `next`, where given, is the place of the panel that the thread takes after this one: tiles prefetch it. It is
+/// in the same buffer, and as long, or it has `nextElements` elements of `nextBuffer`.
 struct Panel {
   mlir::Value buffer, offset;
   int64_t vectors;
   mlir::Value next;
   PanelCodes codes = {};
+  mlir::Value nextBuffer = {}, nextElements = {};
 };
 
 /// Rows of the left operand that a schedule may have walked under one sweep over the panels, where squares keep sums.
