@@ -29,8 +29,8 @@ void AttentionLowering::emitPlain() {
     Matrix keys = headOf(keyView, at[0], group), values = headOf(valueView, at[0], group);
     Value total = plainSoftmax(at, scores, [&](Value column) {
       return plainSum(depth, [&](Value i) -> Value {
-        Value x = k.load(queries.buffer, queries.at(k, at[2], i), element);
-        Value y = k.load(keys.buffer, keys.at(k, column, i), element);
+        Value x = k.load(queries.buffer, queries.at(k, at[2], i), stored);
+        Value y = k.load(keys.buffer, keys.at(k, column, i), stored);
         return arith::MulFOp::create(b, loc, asMultiplied(x), asMultiplied(y));
       });
     });
@@ -45,7 +45,7 @@ void AttentionLowering::emitPlain() {
     k.loop(zero, width, one, [&](Value i) {
       Value weighted = plainSum(columns, [&](Value column) -> Value {
         Value x = memref::LoadOp::create(b, loc, scores, column);
-        Value y = k.load(values.buffer, values.at(k, column, i), element);
+        Value y = k.load(values.buffer, values.at(k, column, i), stored);
         return arith::MulFOp::create(b, loc, asMultiplied(x), asMultiplied(y));
       });
       if (!dropout)
@@ -88,13 +88,13 @@ void AttentionLowering::emitPanels() {
   // Values that lie row by row without a gap are a panel as they are.
   bool isWhole =
       joinedValues || (valueView.axes[2].stride.isConstant(valuePanel) && valueView.axes[3].stride.isConstant(1));
-  bool arePanel = value[3].isConstant(valuePanel) && isWhole && micro->panel == element;
+  bool arePanel = value[3].isConstant(valuePanel) && isWhole && micro->panel == stored;
   // Scratch: packed keys, packed values, scores of one row block, one reciprocal sum per row; rows as they are
   // multiplied, where that is not as they are computed.
   SizeExpr keySpace = panelSpace(*micro, q[3], 1) * (key[2] + SizeExpr(panel));
   SizeExpr valueSpace = arePanel ? SizeExpr(0) : panelSpace(*micro, key[2], 1) * (value[3] + SizeExpr(valuePanel));
   SizeExpr scoreStride = key[2] + SizeExpr(panel), scoreSpace = scoreStride * SizeExpr(rowBlock);
-  bool isRounded = micro->left != element;
+  bool isRounded = micro->left != element, isConverted = micro->left != stored; // the weights, or the queries, too
   Value packed = k.scratchOf(storageType(micro->panel), keySpace + valueSpace + (isRounded ? SizeExpr(0) : scoreSpace));
   SizeExpr rowSpace = (q[3] + key[2] + SizeExpr(SquareKernel::lineBytes)) * SizeExpr(rowBlock);
   Panels p{*micro,
@@ -109,9 +109,9 @@ void AttentionLowering::emitPanels() {
            isRounded ? k.scratchOf(element, scoreSpace) : packed,
            isRounded ? zero : k.index(keySpace + valueSpace),
            k.index(scoreStride),
-           memref::AllocaOp::create(b, loc, MemRefType::get({rowBlock}, b.getF32Type())),
+           memref::AllocaOp::create(b, loc, MemRefType::get({rowBlock}, element)),
            {},
-           isRounded ? k.scratchOf(storageType(micro->left), rowSpace) : Value(),
+           isConverted ? k.scratchOf(storageType(micro->left), rowSpace) : Value(),
            k.ceilDiv(columns, panel),
            k.ceilDiv(width, valuePanel)};
   for (auto *joined : {&joinedKeys, &joinedValues})
@@ -119,7 +119,7 @@ void AttentionLowering::emitPanels() {
       (*joined)->reserve(isShared());
   if (queryRows) {
     queryRows->reserve();
-    p.queries = k.scratchOf(element, q[3] * SizeExpr(rowBlock));
+    p.queries = k.scratchOf(stored, q[3] * SizeExpr(rowBlock));
   }
 
   forEachGroup([&](const Group &group) {
@@ -131,12 +131,12 @@ void AttentionLowering::emitPanels() {
     p.values = matrixOf(joinedValues, valueView);
     std::swap(keys.rowStride, keys.columnStride);
     k.loop(zero, p.keyPanels, one, [&](Value number) {
-      emitPackPanel(k, *micro, keys, element, depth, k.mul(number, k.constant(panel)), columns, packed,
+      emitPackPanel(k, *micro, keys, stored, depth, k.mul(number, k.constant(panel)), columns, packed,
                     k.mul(number, panelElements(k, *micro, depth, panel)), panel);
     });
     if (!arePanel)
       k.loop(zero, p.valuePanels, one, [&](Value number) {
-        emitPackPanel(k, *micro, p.values, element, columns, k.mul(number, k.constant(valuePanel)), width, packed,
+        emitPackPanel(k, *micro, p.values, stored, columns, k.mul(number, k.constant(valuePanel)), width, packed,
                       k.add(p.valuesAt, k.mul(number, panelElements(k, *micro, columns, valuePanel))), valuePanel);
       });
     forEachHead(group, [&](ArrayRef<Value> at) { emitHead(p, at); });
@@ -167,19 +167,19 @@ void AttentionLowering::forEachHead(const Group &group, llvm::function_ref<void(
          [&](Value number) { body({group.batch, k.add(k.mul(group.group, repeatOf()), number)}); });
 }
 
-/// Rows as the products read them: rounded, and in squares where those are multiplied.
-Matrix AttentionLowering::packRows(const Panels &p, const Matrix &rows, Value count, Value depth) {
-  if (!p.packedRows)
+/// Rows of `given` as the products read them: converted, and in squares where those are multiplied.
+Matrix AttentionLowering::packRows(const Panels &p, const Matrix &rows, Type given, Value count, Value depth) {
+  if (given == p.micro.left)
     return rows;
   if (const auto *squares = llvm::dyn_cast<SquareKernel>(&p.micro))
-    return emitPackSquares(k, *squares, rows, element, count, depth, p.packedRows);
+    return emitPackSquares(k, *squares, rows, given, count, depth, p.packedRows);
   Value zero = k.constant(0), one = k.constant(1), step = k.constant(p.lanes);
-  auto type = VectorType::get({p.lanes}, element);
+  auto type = VectorType::get({p.lanes}, storageType(given));
   Value whole = k.mul(k.divide(depth, step), step), rest = k.sub(depth, whole);
   k.loop(zero, count, one, [&](Value row) {
     Value from = k.add(rows.offset, k.mul(row, rows.rowStride)), to = k.mul(row, depth);
     auto copy = [&](Value column, Value mask) {
-      Value numbers = loadLanes(k, type, rows.buffer, k.add(from, column), mask);
+      Value numbers = fromStorage(k.b, k.loc, loadLanes(k, type, rows.buffer, k.add(from, column), mask), given);
       storeLanes(k, toStorage(k.b, k.loc, numbers, p.micro.left), p.packedRows, k.add(to, column), mask);
     };
     k.loop(zero, whole, step, [&](Value column) { copy(column, {}); });
@@ -209,7 +209,7 @@ void AttentionLowering::emitHead(const Panels &p, ArrayRef<Value> at) {
       query = headOf(queryView, at[0], at[1]);
       query.offset = k.add(query.offset, k.mul(block, query.rowStride));
     }
-    query = packRows(p, query, count, depth);
+    query = packRows(p, query, stored, count, depth);
     std::optional<BlockWindow> window;
     Value firstPanel = zero, panelEnd = p.keyPanels;
     if (bounds)
@@ -230,7 +230,7 @@ void AttentionLowering::emitHead(const Panels &p, ArrayRef<Value> at) {
     });
     View lines{scratch, 0, {Axis{key[2], 1, true, std::nullopt}}};
     k.loop(zero, count, one, [&](Value row) {
-      Value cell = k.cell(b.getF32Type()), offset = k.add(p.scoresAt, k.mul(row, p.scoreStride));
+      Value cell = k.cell(element), offset = k.add(p.scoresAt, k.mul(row, p.scoreStride));
       Value place[] = {at[0], at[1], k.add(block, row)};
       if (window)
         softmaxWindow(lines, offset, place, row, *window, cell);
@@ -253,7 +253,8 @@ void AttentionLowering::emitHead(const Panels &p, ArrayRef<Value> at) {
         dropRow(lines, k.add(p.scoresAt, k.mul(row, p.scoreStride)), place,
                 {firstColumn, k.add(firstColumn, weighted), true}, factor);
       });
-    Matrix weights = packRows(p, {scratch, k.add(p.scoresAt, firstColumn), p.scoreStride, one}, count, weighted);
+    Matrix weights =
+        packRows(p, {scratch, k.add(p.scoresAt, firstColumn), p.scoreStride, one}, element, count, weighted);
     Value valueElements = panelElements(k, p.micro, columns, p.valuePanel);
     k.loop(zero, p.valuePanels, one, [&](Value number) {
       Value first = k.mul(number, k.constant(p.valuePanel));

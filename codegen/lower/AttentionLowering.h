@@ -19,9 +19,13 @@ private:
   /// Whether each head has one query, against rows of keys and values that vectors divide.
   bool hasOneQuery() const;
   void emitOneQuery();
+  /// `micro->lanes()` elements of an operand as they are multiplied.
+  mlir::Value loadStored(mlir::Value buffer, mlir::Value place);
+  /// So far ahead that memory answers in time: into the rows of the next head, where heads lie together.
+  void prefetchRow(const Matrix &rows, mlir::Value offset, int64_t vectors);
   mlir::Value emitDots(const Matrix &keys, mlir::Value first, int64_t count, llvm::ArrayRef<mlir::Value> query);
   void emitHead(const Panels &p, llvm::ArrayRef<mlir::Value> at);
-  Matrix packRows(const Panels &p, const Matrix &rows, mlir::Value count, mlir::Value depth);
+  Matrix packRows(const Panels &p, const Matrix &rows, mlir::Type given, mlir::Value count, mlir::Value depth);
   /// An operand of a product as it is multiplied.
   mlir::Value asMultiplied(mlir::Value x);
   /// Heads of queries [from, to) of a group, that share keys and values: those that are the thread's.

@@ -22,9 +22,9 @@ bool AttentionLowering::hasOneQuery() const {
   auto hasRows = [](const std::optional<JoinedHeads> &joined, const View &view) {
     return joined || view.axes[3].stride.isConstant(1);
   };
-  return q[2].isConstant(1) && !bounds && !dropout && element.isF32() && micro->left == element &&
-         divides(q[3], 2 * mostVectors) && divides(value[3], mostVectors) && hasRows(joinedKeys, keyView) &&
-         hasRows(joinedValues, valueView) && (queryRows || queryView.axes[3].stride.isConstant(1));
+  return q[2].isConstant(1) && !bounds && !dropout && micro->left == element && divides(q[3], 2 * mostVectors) &&
+         divides(value[3], mostVectors) && hasRows(joinedKeys, keyView) && hasRows(joinedValues, valueView) &&
+         (queryRows || queryView.axes[3].stride.isConstant(1));
 }
 
 namespace {
@@ -65,15 +65,20 @@ private:
   KernelBuilder &k;
   int64_t lanes;
 };
+} // namespace
 
-/// So far ahead that memory answers in time: into the rows of the next head, where heads lie together.
-void prefetchRow(KernelBuilder &k, const Matrix &rows, Value offset, int64_t bytes) {
+void AttentionLowering::prefetchRow(const Matrix &rows, Value offset, int64_t vectors) {
   constexpr int64_t twoPages = 8192, line = 64;
-  for (int64_t byte = 0; byte < bytes; byte += line)
-    memref::PrefetchOp::create(k.b, k.loc, rows.buffer, k.add(offset, k.constant((twoPages + byte) / 4)),
+  int64_t bytes = storageBytes(stored);
+  for (int64_t byte = 0; byte < vectors * micro->lanes() * bytes; byte += line)
+    memref::PrefetchOp::create(k.b, k.loc, rows.buffer, k.add(offset, k.constant((twoPages + byte) / bytes)),
                                /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
 }
-} // namespace
+
+Value AttentionLowering::loadStored(Value buffer, Value place) {
+  auto type = VectorType::get({micro->lanes()}, storageType(stored));
+  return fromStorage(k.b, k.loc, vector::LoadOp::create(k.b, k.loc, type, buffer, place), stored);
+}
 
 /// The dot products of the query with keys [first, first + count): one, in all lanes, or as many as there are lanes.
 Value AttentionLowering::emitDots(const Matrix &keys, Value first, int64_t count, ArrayRef<Value> query) {
@@ -82,12 +87,12 @@ Value AttentionLowering::emitDots(const Matrix &keys, Value first, int64_t count
   SmallVector<Value> sums(count, none), offsets;
   for (int64_t key = 0; key < count; ++key) {
     offsets.push_back(k.add(keys.offset, k.mul(k.add(first, k.constant(key)), keys.rowStride)));
-    prefetchRow(k, keys, offsets.back(), static_cast<int64_t>(query.size()) * micro->lanes() * 4);
+    prefetchRow(keys, offsets.back(), static_cast<int64_t>(query.size()));
   }
   for (auto [number, part] : llvm::enumerate(query))
     for (auto [sum, offset] : llvm::zip_equal(sums, offsets)) {
       Value place = k.add(offset, k.constant(static_cast<int64_t>(number) * micro->lanes()));
-      sum = vector::FMAOp::create(k.b, k.loc, part, vector::LoadOp::create(k.b, k.loc, type, keys.buffer, place), sum);
+      sum = vector::FMAOp::create(k.b, k.loc, part, loadStored(keys.buffer, place), sum);
     }
   LaneSums lanes(k, micro->lanes());
   return count == 1 ? lanes.ofOne(sums[0]) : lanes.ofAll(sums);
@@ -105,7 +110,7 @@ void AttentionLowering::emitOneQuery() {
       (*joined)->reservePieces(isShared());
   if (queryRows) {
     queryRows->reserve();
-    queries = k.scratchOf(element, q[3]);
+    queries = k.scratchOf(stored, q[3]);
   }
   using Pieces = SmallVector<JoinedHeads::Piece>;
   auto piecesOf = [&](std::optional<JoinedHeads> &joined, const View &view, const Group &group) {
@@ -120,7 +125,7 @@ void AttentionLowering::emitOneQuery() {
       row = headOf(queryView, at[0], at[1]);
     SmallVector<Value> query;
     for (int64_t i = 0; i < queryVectors; ++i)
-      query.push_back(vector::LoadOp::create(b, loc, type, row.buffer, k.add(row.offset, k.constant(i * lanes))));
+      query.push_back(loadStored(row.buffer, k.add(row.offset, k.constant(i * lanes))));
     return query;
   };
   auto emitScores = [&](const Pieces &keys, ArrayRef<Value> query) {
@@ -140,12 +145,11 @@ void AttentionLowering::emitOneQuery() {
   auto addWeighted = [&](const Matrix &rows, Value row, Value place, ValueRange sums) {
     Value offset = k.add(rows.offset, k.mul(row, rows.rowStride));
     Value weight = vector::BroadcastOp::create(b, loc, type, memref::LoadOp::create(b, loc, scores, place));
-    prefetchRow(k, rows, offset, vectors * lanes * 4);
+    prefetchRow(rows, offset, vectors);
     SmallVector<Value> next;
     for (auto [number, sum] : llvm::enumerate(sums)) {
       Value at = k.add(offset, k.constant(static_cast<int64_t>(number) * lanes));
-      Value part = vector::LoadOp::create(b, loc, type, rows.buffer, at);
-      next.push_back(vector::FMAOp::create(b, loc, weight, part, sum));
+      next.push_back(vector::FMAOp::create(b, loc, weight, loadStored(rows.buffer, at), sum));
     }
     return next;
   };

@@ -26,7 +26,7 @@ class AttentionRows {
 protected:
   template <typename Op>
   AttentionRows(KernelBuilder &k, Op op)
-      : k(k), element(k.elementOf(op.getQuery())), q(k.sizesOf(op.getQuery())), key(k.sizesOf(op.getKey())),
+      : k(k), stored(k.elementOf(op.getQuery())), element(computeType(stored)), q(k.sizesOf(op.getQuery())), key(k.sizesOf(op.getKey())),
         value(k.sizesOf(op.getValue())), steps(op.getScoreSteps()), bounds(op.getWindow()),
         scale(op.getScale().convertToDouble()), guard(op.getGuard()) {
     if (op.getSoftcap())
@@ -109,7 +109,7 @@ protected:
   };
 
   KernelBuilder &k;
-  mlir::Type element;
+  mlir::Type stored, element; // of operands, and in which they are multiplied: f32 for narrower floats
   SizeVector q, key, value;
   llvm::SmallVector<ds::ScoreStep> steps;
   ds::ScoreWindow bounds;

@@ -20,13 +20,14 @@ public:
 
   void run() {
     bool isRounded = element.isF32() && micro.panel.isBF16(), isSame = element == micro.panel;
+    bool isWidened = micro.panel.isF32() && (element.isF16() || element.isBF16());
     bool hasRows = getConstantIntValue(source.columnStride) == 1,
          hasColumns = getConstantIntValue(source.rowStride) == 1;
-    if (hasRows && isSame && interleave == 1)
+    if (hasRows && (isSame || isWidened) && interleave == 1)
       return inCase(isWhole(remaining), [&](bool isFull) { copyRows(isFull); });
     if (hasRows && (isSame || isRounded) && (interleave == 2 || interleave == 4))
       return inCase(isWhole(remaining), [&](bool isFull) { packGroups(isFull); });
-    if (hasColumns && isSame && interleave == 1)
+    if (hasColumns && (isSame || isWidened) && interleave == 1)
       return packTransposed();
     if (hasColumns && (isSame || isRounded) && micro.panel.isBF16() && interleave == 2)
       return packTransposedPairs();
@@ -63,7 +64,7 @@ private:
   /// `lanes` elements of the source, as a panel stores them.
   Value load(Value position, Value mask) {
     Value raw = loadLanes(k, VectorType::get({lanes}, storageType(element)), source.buffer, position, mask);
-    return element == micro.panel ? raw : toStorage(k.b, k.loc, raw, micro.panel);
+    return element == micro.panel ? raw : toStorage(k.b, k.loc, fromStorage(k.b, k.loc, raw, element), micro.panel);
   }
 
   void copyRows(bool isFull) {

@@ -64,6 +64,8 @@ ProductShape shapeOf(Operation *op) {
         Type element = elementOf(attention.getQuery());
         if (auto narrow = attention.getRounds()) // its kernel rounds and packs both operands
           return ProductShape{{*narrow, *narrow, element}, true, std::nullopt};
+        if (element.isF16() || element.isBF16()) // its kernel computes in f32
+          element = Float32Type::get(attention.getContext());
         return ProductShape{{element, element, element}, false, std::nullopt};
       })
       .Case([](ds::AttentionGradientOp attention) {
@@ -105,7 +107,7 @@ struct ScheduleKernels : deepstride::impl::ScheduleKernelsBase<ScheduleKernels>,
     auto kernel = fastestKernel(machine, shape, others);
     auto linear = dyn_cast<ds::LinearOp>(op);
     bool isUnpacked = linear && linear.getScales() && !shape.isPacked; // scales of run time
-    if (!kernel || isUnpacked || (isa<ds::AttentionOp, ds::AttentionGradientOp>(op) && !shape.types.result.isF32())) {
+    if (!kernel || isUnpacked || (isa<ds::AttentionGradientOp>(op) && !shape.types.result.isF32())) {
       op->emitRemark() << "not scheduled, plain loops: no vector kernel multiplies " << shape.types.left << " by "
                        << shape.types.right << " into " << shape.types.result;
       count("plain loops");

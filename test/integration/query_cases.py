@@ -66,3 +66,41 @@ def one_query_a_head(folder):
             if batch > 1:
                 last = run_package(package, {name: array[-1:] for name, array in feed.items()}, folder)
                 expect(all(found[name][-1:].tobytes() == last[name].tobytes() for name in found), f"{what}: other bits with batch 1")
+
+
+# ONNX type; NumPy's, or of what is cast inside the model; least steps of the type that a result may be off
+TYPES = [(TensorProto.FLOAT16, np.float16, 2.0 ** -10), (TensorProto.DOUBLE, np.float64, 1e-13), (TensorProto.BFLOAT16, np.float32, 2.0 ** -7)]
+
+
+@case
+def other_types(folder):
+    """f16 and bf16 are multiplied and summed in f32 and rounded once, f64 in f64: one query and many, shared heads, causal, masked."""
+    random = np.random.default_rng([SEED, 14])
+    for number, (kind, dtype, step) in enumerate(TYPES):
+        for heads, groups, depth, width, queries, causal in ((4, 2, 64, 32, 1, 0), (2, 2, 24, 48, "s", 1), (3, 1, 64, 64, "s", 0)):
+            isCast = kind == TensorProto.BFLOAT16
+            outer = TensorProto.FLOAT if isCast else kind
+            value = lambda name, shape: helper.make_tensor_value_info(name, outer, shape)
+            inputs = [value("query", ["b", heads, queries, depth]), value("key", ["b", groups, "t", depth]),
+                      value("value", ["b", groups, "t", width]), value("mask", [queries, "t"])]
+            nodes = [helper.make_node("Cast", [name], [f"{name}.n"], to=kind) for name in ("query", "key", "value", "mask")] if isCast else []
+            names = [f"{name}.n" if isCast else name for name in ("query", "key", "value", "mask")]
+            nodes.append(helper.make_node("Attention", names[:3] + ([""] if causal else names[3:]), ["y.n" if isCast else "y"], is_causal=causal))
+            nodes += [helper.make_node("Cast", ["y.n"], ["y"], to=outer)] if isCast else []
+            graph = helper.make_graph(nodes, "types", inputs, [value("y", None)])
+            path, package = folder / "types.onnx", folder / "types.dsp"
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11), str(path))
+            tool("ds-opt", path, "-o", package)
+            for batch, rows, keys in ((1, 1, 1), (2, 5, 37), (1, 70, 70)):
+                rows = 1 if queries == 1 else keys if causal else rows
+                feed = {"query": random.standard_normal((batch, heads, rows, depth)), "key": random.standard_normal((batch, groups, keys, depth)),
+                        "value": random.standard_normal((batch, groups, keys, width)), "mask": random.standard_normal((rows, keys))}
+                feed = {name: array.astype(dtype) for name, array in feed.items()}
+                if isCast:  # numbers that bf16 has
+                    feed = {name: (array.view(np.uint32) & 0xffff0000).view(np.float32) for name, array in feed.items()}
+                mask = np.tril(np.ones((rows, keys), bool)) if causal else feed["mask"].astype(np.float64)
+                wanted = attention({**feed, "past_key": feed["key"][:, :, :0], "past_value": feed["value"][:, :, :0]}, mask)
+                found = run_package(package, feed, folder, "--threads=2")["y"]
+                what = f"type {kind}, {heads}/{groups} heads of {depth} and {width}, {rows} of {keys}, batch {batch} (DS_SEED={SEED})"
+                error = np.abs(found.astype(np.float64) - wanted).max()
+                expect(found.dtype == dtype and found.shape == wanted.shape and error <= step * np.abs(wanted).max(), f"{what}: {error}")

@@ -92,6 +92,18 @@ func.func @others(%q: tensor<?x2x?x8xf32>, %i: tensor<?x4x4x4xf32>, %f: tensor<8
 
 // -----
 
+// Attention of narrow floats is multiplied in f32, that of f64 in f64.
+// CHECK-LABEL: func.func @attention_types
+// CHECK: ds.attention {{.*}} {ds.schedule = #ds.schedule<multiply_add, rows = 8, columns = 48, sweep = 128>} : (tensor<?x2x?x8xf16>
+// CHECK: ds.attention {{.*}} {ds.schedule = #ds.schedule<multiply_add, rows = 8, columns = 24, sweep = 128>} : (tensor<?x2x?x8xf64>
+func.func @attention_types(%h: tensor<?x2x?x8xf16>, %d: tensor<?x2x?x8xf64>) -> (tensor<?x2x?x8xf16>, tensor<?x2x?x8xf64>) {
+  %0 = ds.attention %h, %h, %h scale 0.5 : (tensor<?x2x?x8xf16>, tensor<?x2x?x8xf16>, tensor<?x2x?x8xf16>) -> tensor<?x2x?x8xf16>
+  %1 = ds.attention %d, %d, %d scale 0.5 : (tensor<?x2x?x8xf64>, tensor<?x2x?x8xf64>, tensor<?x2x?x8xf64>) -> tensor<?x2x?x8xf64>
+  return %0, %1 : tensor<?x2x?x8xf16>, tensor<?x2x?x8xf64>
+}
+
+// -----
+
 // No vector holds codes whose scales are known at run time only, nor booleans: plain loops, with the reason.
 // CHECK-LABEL: func.func @plain
 // CHECK: ds.linear %arg0, %{{.*}} scales %arg1 :
