@@ -14,7 +14,25 @@ static std::optional<IntegerRange> ofType(Type element) {
   return integer.isUnsigned() ? IntegerRange{0, values - 1} : IntegerRange{-values / 2, values / 2 - 1};
 }
 
+/// Of floats that are whole numbers.
+static std::optional<IntegerRange> ofFloats(DenseFPElementsAttr floats) {
+  std::optional<IntegerRange> range;
+  for (const APFloat &number : floats.getValues<APFloat>()) {
+    APSInt whole(32, /*isUnsigned=*/false);
+    bool isExact;
+    if (number.convertToInteger(whole, APFloat::rmTowardZero, &isExact) != APFloat::opOK)
+      return std::nullopt;
+    IntegerRange one{whole.getSExtValue(), whole.getSExtValue()};
+    range = range ? range->with(one) : one;
+    if (floats.isSplat())
+      break;
+  }
+  return range;
+}
+
 static std::optional<IntegerRange> ofConstant(ds::ConstantOp op) {
+  if (auto floats = dyn_cast<DenseFPElementsAttr>(op.getValue()); floats && !floats.empty())
+    return ofFloats(floats);
   auto dense = dyn_cast<DenseIntElementsAttr>(op.getValue());
   if (!dense || dense.empty())
     return std::nullopt;
@@ -31,8 +49,10 @@ static std::optional<IntegerRange> ofConstant(ds::ConstantOp op) {
   return range;
 }
 
-/// Of what the element type holds: what leaves it wraps around, and may be anything then.
+/// Of what the element type holds: what leaves it wraps around, or is rounded, and may be anything then.
 static std::optional<IntegerRange> within(IntegerRange range, Type element) {
+  if (element.isF32() || element.isF64())
+    return range.fits(25, false) ? std::optional(range) : std::nullopt;
   auto integer = dyn_cast<IntegerType>(element);
   bool fits = integer && integer.getWidth() > 1 && integer.getWidth() <= 62 &&
               range.fits(integer.getWidth(), integer.isUnsigned());
@@ -79,16 +99,17 @@ std::optional<IntegerRange> IntegerRanges::ofBinary(ds::BinaryOp op) {
 std::optional<IntegerRange> IntegerRanges::compute(Value value) {
   Type element = cast<RankedTensorType>(value.getType()).getElementType();
   Operation *op = value.getDefiningOp();
-  if (auto constant = dyn_cast_if_present<ds::ConstantOp>(op))
-    return ofConstant(constant);
+  if (auto constant = dyn_cast_if_present<ds::ConstantOp>(op)) {
+    auto range = ofConstant(constant);
+    return range && isa<FloatType>(element) ? within(*range, element) : range;
+  }
   if (auto weight = dyn_cast_if_present<ds::WeightOp>(op)) {
     auto recipe = symbols.lookup<ds::RecipeOp>(weight.getRecipe());
     return recipe ? of(recipe.getYielded()) : ofType(element);
   }
   std::optional<IntegerRange> range;
   if (auto cast = dyn_cast_if_present<ds::CastOp>(op)) {
-    if (isa<IntegerType>(mlir::cast<RankedTensorType>(cast.getInput().getType()).getElementType()))
-      range = of(cast.getInput());
+    range = of(cast.getInput());
   } else if (auto sum = dyn_cast_if_present<ds::BinaryOp>(op)) {
     range = ofBinary(sum);
   } else if (isa_and_present<ds::ReshapeOp, ds::TransposeOp, ds::BroadcastOp, ds::SliceOp, ds::ConcatOp, ds::PadOp>(

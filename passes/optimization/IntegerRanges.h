@@ -22,7 +22,8 @@ class IntegerRanges {
 public:
   explicit IntegerRanges(mlir::ModuleOp module) : symbols(module) {}
 
-  /// What the elements of an integer tensor may be; none where they may be anything that 32 bits hold. Remembered:
+  /// What the elements of an integer tensor may be, or of one of f32 or f64 that only holds whole numbers; none where
+  /// they may be anything that 32 bits hold, or fractions. Remembered:
   /// values that are asked for must live as long as this.
   std::optional<IntegerRange> of(mlir::Value value);
 

@@ -5,7 +5,8 @@
 //   %y = ds.linear %x, %codes scales %t                                =>  %y = ds.cast %p to f32 * %t * %s
 //
 // Sums of integers are exact, so that a result is rounded less often than before. Which instructions multiply the
-// integers is left to ds-factor-zero-points. Works on what ds-recover-codes leaves, and on filters of convolutions.
+// integers is left to ds-factor-zero-points. Works on what ds-recover-codes leaves, on filters of convolutions, and on
+// products of two operands of run time whose inner size is known to be small enough for sums of 32 bits.
 #include "passes/Report.h"
 #include "passes/graph/Matching.h"
 #include "passes/graph/Recipes.h"
@@ -41,20 +42,21 @@ public:
 
   /// Whether the product was replaced.
   bool multiply() {
-    // Sums of so many products of bytes by signed bytes fit 32 bits.
+    // Sums of so many products of differences of bytes by signed bytes fit 32 bits; half of it, where both are
+    // differences, up to 255.
     constexpr int64_t longest = int64_t(1) << 16;
-    auto weight = typeOf(op->getOperand(1));
-    int64_t depth = isa<ds::LinearOp>(op) ? weight.getDimSize(0) : 1;
-    for (int64_t size : isa<ds::ConvOp>(op) ? weight.getShape().drop_front() : ArrayRef<int64_t>())
-      depth *= size;
-    if (!weight.hasStaticShape() || depth > longest)
+    auto depth = depthOf();
+    if (!depth || *depth > longest)
       return false;
+    isShort = *depth <= longest / 2;
     auto x = dequantized(op->getOperand(0));
     if (!x)
       return false;
     Value result;
     if (auto linear = dyn_cast<ds::LinearOp>(op))
       result = multiply(linear, *x);
+    else if (auto matmul = dyn_cast<ds::MatmulOp>(op))
+      result = multiply(matmul, *x);
     else
       result = convolve(cast<ds::ConvOp>(op), *x);
     if (!result)
@@ -65,6 +67,22 @@ public:
   }
 
 private:
+  /// Products that a sum is of, where that is known.
+  std::optional<int64_t> depthOf() {
+    auto right = typeOf(op->getOperand(1));
+    int64_t depth = 1;
+    if (auto matmul = dyn_cast<ds::MatmulOp>(op))
+      depth = right.getDimSize(right.getRank() - (matmul.getTranspose()[1] ? 1 : 2));
+    else if (!right.hasStaticShape())
+      return std::nullopt;
+    else if (isa<ds::LinearOp>(op))
+      depth = right.getDimSize(0);
+    else
+      for (int64_t size : right.getShape().drop_front())
+        depth *= size;
+    return ShapedType::isDynamic(depth) ? std::nullopt : std::optional(depth);
+  }
+
   /// Reshapes and transposes may stand between: they move the integers instead.
   std::optional<Dequantized> dequantized(Value value) {
     SmallVector<Operation *> moves;
@@ -134,10 +152,13 @@ private:
   }
 
   Value multiply(ds::LinearOp linear, const Dequantized &x) {
-    if (!linear.getScales() || linear.getGroup() || linear.getZeroPoints() || linear.getPanel() ||
-        linear.getTransposed() || !typeOf(linear.getWeight()).getElementType().isInteger(8))
+    if (!linear.getScales() || linear.getGroup() || linear.getPanel() || linear.getTransposed() ||
+        !typeOf(linear.getWeight()).getElementType().isInteger(8) || (linear.getZeroPoints() && !isShort))
       return {};
-    Value weight = recipes.store(b, b.cast(linear.getWeight(), b.i32()));
+    Value integers = b.cast(linear.getWeight(), b.i32());
+    if (linear.getZeroPoints()) // one for each column
+      integers = b.sub(integers, b.cast(linear.getZeroPoints(), b.i32()));
+    Value weight = integers ? recipes.store(b, integers) : Value();
     Value own = recipes.store(b, b.reshape(linear.getScales(), {b.sizes(linear.getScales()).back()}));
     Value left = centred(x);
     if (!weight || !own || !left)
@@ -147,12 +168,22 @@ private:
     return scaled(sums, own, x.scale, linear.getBias());
   }
 
+  /// Both operands known at run time only.
+  Value multiply(ds::MatmulOp matmul, const Dequantized &x) {
+    auto y = isShort ? dequantized(matmul.getRhs()) : std::nullopt;
+    Value left = y ? centred(x) : Value(), right = y ? centred(*y) : Value();
+    if (!left || !right)
+      return {};
+    Value sums = b.matmul(left, right, matmul.getTranspose()[0], matmul.getTranspose()[1]);
+    return sums ? scaled(sums, y->scale, x.scale, Value()) : Value();
+  }
+
   Value convolve(ds::ConvOp conv, const Dequantized &x) {
     auto weight = conv.getWeight().getDefiningOp<ds::WeightOp>();
     std::string reason;
     auto recipe = weight ? recipes.recipeOf(weight) : ds::RecipeOp();
     auto codes = recipe ? reader.read(recipe, reason) : std::nullopt;
-    if (!codes || !codes->layout.empty() || !codes->isSymmetric())
+    if (!codes || !codes->layout.empty() || !(codes->isSymmetric() || isShort))
       return {};
     auto filters = typeOf(codes->integers), scales = typeOf(codes->scales);
     int64_t missing = filters.getRank() - scales.getRank();
@@ -161,11 +192,15 @@ private:
         return {};
     Location loc = op->getLoc();
     ds::RecipeOp wide = recipes.derive(recipe, "integers", [&](OpBuilder &b, const IRMapping &map) -> Value {
-      auto type = filters.clone(b.getI32Type());
-      Value value = ds::CastOp::create(b, loc, type, map.lookup(codes->integers), TypeAttr::get(b.getI32Type()));
-      auto offset = DenseElementsAttr::get(RankedTensorType::get({}, b.getI32Type()),
-                                           b.getI32IntegerAttr(static_cast<int32_t>(codes->offset)));
-      return ds::BinaryOp::create(b, loc, type, ds::BinaryKind::sub, value, ds::ConstantOp::create(b, loc, offset));
+      auto wide = [&](Value value) -> Value {
+        auto type = typeOf(value).clone(b.getI32Type());
+        return ds::CastOp::create(b, loc, type, value, TypeAttr::get(b.getI32Type()));
+      };
+      Value value = wide(map.lookup(codes->integers));
+      if (!codes->zeroPoints)
+        return value;
+      return ds::BinaryOp::create(b, loc, value.getType(), ds::BinaryKind::sub, value,
+                                  wide(map.lookup(codes->zeroPoints)));
     });
     ds::RecipeOp factors = recipes.derive(recipe, "scales", [&](OpBuilder &b, const IRMapping &map) -> Value {
       SizeVector sizes = {scales.getNumElements()};
@@ -185,6 +220,7 @@ private:
   RecipeBook &recipes;
   StoredCodeReader &reader;
   DsBuilder b;
+  bool isShort = false; // enough for differences on both sides
 };
 
 struct MultiplyCodes : deepstride::impl::MultiplyCodesBase<MultiplyCodes>, PassReport {
@@ -195,7 +231,7 @@ struct MultiplyCodes : deepstride::impl::MultiplyCodesBase<MultiplyCodes>, PassR
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       SmallVector<Operation *> products;
       function.walk([&](Operation *op) {
-        if (isa<ds::LinearOp, ds::ConvOp>(op))
+        if (isa<ds::LinearOp, ds::MatmulOp, ds::ConvOp>(op))
           products.push_back(op);
       });
       if (products.empty())

@@ -65,6 +65,38 @@ ds.recipe @w {
 
 // -----
 
+// A zero point for each column; two operands of run time, one of them transposed.
+// CHECK-LABEL: func.func @zero_points
+// CHECK: ds.linear %{{.*}}, %{{.*}} : (tensor<?x4xi32>, tensor<4x6xi32>) -> tensor<?x6xi32>
+// CHECK: ds.matmul %{{.*}}, %{{.*}} transpose [false, true] : (tensor<?x4xi32>, tensor<?x4xi32>) -> tensor<?x?xi32>
+// An inner size that is not known could be too large for sums of 32 bits.
+// CHECK: ds.matmul %{{.*}}, %{{.*}} transpose [true, false] : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<4x4xf32>
+func.func @zero_points(%q: tensor<?x4xui8>, %s: tensor<f32>) -> (tensor<?x6xf32>, tensor<?x?xf32>, tensor<4x4xf32>) attributes {ds.entry} {
+  %0 = ds.cast %q to f32 : (tensor<?x4xui8>) -> tensor<?x4xf32>
+  %1 = ds.binary mul %0, %s : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32>
+  %w = ds.weight @w : tensor<4x6xi8>
+  %t = ds.weight @t : tensor<1x6xf32>
+  %z = ds.weight @z : tensor<1x6xi8>
+  %2 = ds.linear %1, %w scales %t zero_points %z : (tensor<?x4xf32>, tensor<4x6xi8>, tensor<1x6xf32>, tensor<1x6xi8>) -> tensor<?x6xf32>
+  %3 = ds.matmul %1, %1 transpose [false, true] : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x?xf32>
+  %4 = ds.matmul %1, %1 transpose [true, false] : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<4x4xf32>
+  return %2, %3, %4 : tensor<?x6xf32>, tensor<?x?xf32>, tensor<4x4xf32>
+}
+ds.recipe @w {
+  %0 = ds.source "m" [0, 24] : tensor<4x6xi8>
+  ds.yield %0 : tensor<4x6xi8>
+}
+ds.recipe @t {
+  %0 = ds.source "m" [24, 24] : tensor<1x6xf32>
+  ds.yield %0 : tensor<1x6xf32>
+}
+ds.recipe @z {
+  %0 = ds.source "m" [48, 6] : tensor<1x6xi8>
+  ds.yield %0 : tensor<1x6xi8>
+}
+
+// -----
+
 // Floats, a zero point with a fraction, one beyond its type, scales of rows, filters with scales of channels.
 // CHECK-LABEL: func.func @kept
 // CHECK-NOT: xi32>
