@@ -101,3 +101,19 @@ def filters(folder):
             integers = whole(constants["w"], zero.reshape(-1, 1, 1, 1) if per_filter else zero)
             sums = np.einsum("nchwij,mcij->nmhw", sliding_window_view(padded, (3, 3), axis=(2, 3)), integers, optimize=True)
             exact(found, sums, (scale.reshape(-1, 1, 1) if per_filter else scale) * x_scale, f"filters of {kind}, zero point {zero}")
+
+
+@case
+def blocks_of_a_vector(folder):
+    """Scales of contiguous ranges of a flat tensor, the last one shorter, of constants and at run time."""
+    random = np.random.default_rng([SEED, 74])
+    for size, block in ((96, 16), (50, 16), (7, 7)):
+        count = -(-size // block)
+        codes, zeros = draw(random, "i8", size), draw(random, "i8", count)
+        scales = random.uniform(0.01, 0.02, count).astype(np.float32)
+        nodes = [helper.make_node("DequantizeLinear", ["w", "s", "z"], ["f"], axis=0, block_size=block),
+                 helper.make_node("DequantizeLinear", ["x", "s", "z"], ["g"], axis=0, block_size=block), helper.make_node("Add", ["f", "g"], ["y"])]
+        x = draw(random, "i8", size)
+        found = run_package(compiled(folder, nodes, {"w": codes, "s": scales, "z": zeros}, [("x", "i8", [size])]), {"x": x}, folder)["y"]
+        real = [whole(array, np.repeat(zeros, block)[:size]).astype(np.float32) * np.repeat(scales, block)[:size] for array in (codes, x)]
+        expect(np.array_equal(found, real[0] + real[1]), f"{size} in blocks of {block} (DS_SEED={SEED})")

@@ -18,13 +18,13 @@ static Value fitParameter(Node &n, unsigned input, Value x, int64_t axis) {
   Value parameter = n.in(input);
   SizeVector sizes = n.b.sizes(x), own = n.b.sizes(parameter);
   int64_t rank = n.b.rank(x), block = n.integer("block_size", 0);
-  bool isBlocked = block > 0 && rank > 1 && static_cast<int64_t>(own.size()) == rank;
-  if (product(own).isConstant(1) && !isBlocked)
+  bool isBlocked = block > 0 && rank > 0 && static_cast<int64_t>(own.size()) == rank;
+  if (product(own).isConstant(1) && !(isBlocked && rank > 1))
     return n.b.reshape(parameter, {});
   auto place = n.axis(axis, rank);
   if (!place)
     return {};
-  if (own.size() == 1)
+  if (own.size() == 1 && !isBlocked)
     return vectorAlong(n, input, parameter, *place, rank, {sizes[*place], "place of the axis", /*orOne=*/true});
   if (static_cast<int64_t>(own.size()) != rank || block < 1)
     return n.refuse("expected a scale of one axis, or of the operand's with a 'block_size', found " +
@@ -46,7 +46,8 @@ static Value fitParameter(Node &n, unsigned input, Value x, int64_t axis) {
 static std::optional<SizeVector> wholeBlocks(Node &n, Value x, int64_t axis) {
   SizeVector sizes = n.b.sizes(x), own = n.b.sizes(n.in(1));
   int64_t block = n.integer("block_size", 0), rank = n.b.rank(x);
-  auto place = block > 0 && rank > 1 && static_cast<int64_t>(own.size()) == rank ? n.axis(axis, rank) : std::nullopt;
+  bool isBlocked = block > 0 && rank > 0 && static_cast<int64_t>(own.size()) == rank && !product(own).isConstant(1);
+  auto place = isBlocked ? n.axis(axis, rank) : std::nullopt;
   if (!place || own[*place] * SizeExpr(block) != sizes[*place])
     return std::nullopt;
   sizes[*place] = own[*place];
