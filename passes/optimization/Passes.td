@@ -182,10 +182,11 @@ def RecoverCodes : Pass<"ds-recover-codes", "::mlir::ModuleOp"> {
 def MultiplyCodes : Pass<"ds-multiply-codes", "::mlir::ModuleOp"> {
   let summary = "multiply the integers that both operands of a product stand for";
   let description = [{
-    A `ds.linear` with a weight of i8 codes and one scale for each column, or a convolution with filters of codes and one
-    scale for each, whose other operand is (bytes - zero point) * scale, multiplies the integers; both scales and the
-    bias follow. The sums are exact: beyond K = 2^16, where they may pass 32 bits, products stay as they are. The result is
-    rounded less often than before.
+    A `ds.linear` with a weight of i8 codes and one scale, and zero point, for each column, or a convolution with filters
+    of codes and one scale for each, whose other operand is (bytes - zero point) * scale, multiplies the integers; both
+    scales and the bias follow. So does a `ds.matmul` of two such operands of run time. The sums are exact: where they may
+    pass 32 bits, beyond K = 2^16, or 2^15 where both sides are differences, or where K is not known, products stay as
+    they are. The result is rounded less often than before.
     Reports: products of integers.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
