@@ -13,6 +13,8 @@ public:
     optimizer();
     schedule();
     precision();
+    section("fp16", config.isFp16);
+    section("tensorboard", config.tensorboard.isEnabled);
   }
 
 private:
@@ -39,11 +41,45 @@ private:
         entry.note += (entry.note.empty() ? "" : "; ") + text;
   }
 
+  // Whether the file gives another value than the default: what it asks for must happen. A default asks for nothing.
+  bool isChosen(const std::string &key) const {
+    const Given *found = given.find(key);
+    const KeySpec *spec = findKey(key, kindOf(key, given.optimizer, given.scheduler));
+    return found && spec && !found->value.is_null() &&
+           (spec->fallback.empty() || found->value != nlohmann::json::parse(spec->fallback));
+  }
+
+  void refuseIdle(std::initializer_list<const char *> keys, const std::string &other, const std::string &expected) {
+    for (const char *key : keys)
+      if (isChosen(key))
+        contradict(key, other, expected);
+  }
+
+  // Files of DeepSpeed keep the values of sections that they switch off; a section that nobody switches is a mistake.
+  void section(const std::string &name, bool isOn) {
+    const std::string prefix = name + ".", enabled = prefix + "enabled";
+    if (isOn)
+      return;
+    for (Entry &entry : config.entries) {
+      if (entry.source != Source::File || entry.key.rfind(prefix, 0) != 0 || entry.key == enabled || !entry.isUsed)
+        continue;
+      if (given.find(enabled)) {
+        entry.note = "switched off";
+        entry.isUsed = false;
+      } else if (isChosen(entry.key)) {
+        problems.add(given.placeOf(entry.key), entry.key, ": found ", entry.value, " without ", enabled, ", expected ",
+                     enabled, " true, or false to keep the section switched off");
+      }
+    }
+  }
+
   void optimizer() {
     const OptimizerConfig &o = config.optimizer;
     const std::string params = "optimizer.params.", type = given.optimizer;
     if (o.isNesterov && o.momentum == 0)
       contradict(params + "nesterov", params + "momentum", "a momentum above 0");
+    if (o.momentum == 0)
+      refuseIdle({"optimizer.params.dampening"}, params + "momentum", "a momentum above 0");
     if (o.isNesterov && o.dampening != 0)
       contradict(params + "nesterov", params + "dampening", "a dampening of 0");
     ordered(params + "min_coeff", params + "max_coeff", o.minCoeff <= o.maxCoeff);
@@ -64,8 +100,7 @@ private:
     if (s.kind == ScheduleKind::OneCycle) {
       ordered(params + "cycle_min_lr", params + "cycle_max_lr", s.cycleMinLr <= s.cycleMaxLr);
       ordered(params + "cycle_min_mom", params + "cycle_max_mom", s.cycleMinMom <= s.cycleMaxMom);
-      if (!config.optimizer.hasMomentum())
-        note(params + "cycle_momentum", "without effect: the optimizer has no momentum");
+      cycle();
     } else if (s.kind == ScheduleKind::WarmupLR || s.kind == ScheduleKind::WarmupDecayLR) {
       ordered(params + "warmup_min_lr", params + "warmup_max_lr", s.warmupMinLr <= s.warmupMaxLr);
     }
@@ -74,9 +109,34 @@ private:
       note(params + "total_num_steps", "ends before warmup_num_steps");
   }
 
+  void cycle() {
+    const std::string params = "scheduler.params.";
+    const ScheduleSettings &s = config.schedule;
+    const auto momenta = {"scheduler.params.cycle_min_mom", "scheduler.params.cycle_max_mom",
+                          "scheduler.params.decay_mom_rate"};
+    if (!config.optimizer.hasMomentum()) {
+      note(params + "cycle_momentum", "without effect: the optimizer has no momentum");
+      if (config.optimizer.kind == OptimizerKind::Sgd)
+        refuseIdle(momenta, "optimizer.params.momentum", "a momentum above 0");
+      else
+        refuseIdle(momenta, "optimizer.type", "an optimizer with momentum");
+    } else if (!s.cyclesMomentum) {
+      refuseIdle(momenta, params + "cycle_momentum", "true for it");
+    }
+    if (s.decayStepSize == 0)
+      refuseIdle({"scheduler.params.decay_lr_rate", "scheduler.params.decay_mom_rate"}, params + "decay_step_size",
+                 "at least 1 for it");
+    else if (s.decayLrRate == 0 && s.decayMomRate == 0)
+      note(params + "decay_step_size", "without effect: decay_lr_rate and decay_mom_rate are 0");
+  }
+
   void precision() {
     if (config.isFp16 && config.isBf16)
       contradict("bf16.enabled", "fp16.enabled", "one of them");
+    if (config.isFp16 && config.lossScale.constant != 0)
+      refuseIdle({"fp16.initial_scale_power", "fp16.loss_scale_window", "fp16.hysteresis",
+                  "fp16.consecutive_hysteresis", "fp16.min_loss_scale"},
+                 "fp16.loss_scale", "a loss_scale of 0, which adapts it");
     bool isDynamic = config.isFp16 && config.lossScale.constant == 0;
     if (isDynamic && config.lossScale.minimum > config.lossScale.initial)
       contradict("fp16.min_loss_scale", "fp16.initial_scale_power", "at most 2 to that power");

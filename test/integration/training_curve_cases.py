@@ -229,11 +229,11 @@ def vectors_of_schedules(folder):
 @case
 def schedules_against_formulas(folder):
     """Cycles of different halves, cycles without momentum, warm-ups of other shapes, all against torch_training.py's formulas."""
-    data = small_data(folder)
+    data, cycle = small_data(folder), {key: value for key, value in CYCLE[1].items() if not key.startswith("decay") and "mom" not in key}
     for optimizer, scheduler in (
             (("SGD", {"momentum": 0.9}), CYCLE),
-            (("SGD", {"momentum": 0.6}), ("OneCycle", {**CYCLE[1], "cycle_momentum": False})),
-            ("AdamW", ("OneCycle", {**CYCLE[1], "decay_step_size": 0})),
+            (("SGD", {"momentum": 0.6}), ("OneCycle", {**cycle, "decay_step_size": 3, "decay_lr_rate": 0.1, "cycle_momentum": False})),
+            ("AdamW", ("OneCycle", {**cycle, "cycle_min_mom": 0.85, "cycle_max_mom": 0.95, "decay_step_size": 0})),
             (("Adam", {"lr": 0.02}), ("WarmupCosineLR", {"warmup_num_steps": 5, "total_num_steps": 20, "cos_min_ratio": 0.1, "warmup_min_ratio": 0.2})),
             ("Lamb", ("WarmupLR", {"warmup_min_lr": 1e-4, "warmup_max_lr": 2e-3, "warmup_num_steps": 9, "warmup_type": "linear"})),
             ("Adagrad", ("WarmupDecayLR", {"warmup_max_lr": 2e-3, "warmup_num_steps": 1, "total_num_steps": 17})),

@@ -148,3 +148,21 @@ TEST(Config, AcceptsWhatOneRankDoesNotNeed) {
   EXPECT_FALSE(config.find("aio")->isUsed);
   EXPECT_EQ(notes(config).size(), 13u);
 }
+
+TEST(Config, AcceptsDefaultsThatDoNothingAndSectionsThatAreSwitchedOff) {
+  for (const std::string &text :
+       {with("", R"({"type": "SGD", "params": {"dampening": 0}})"),
+        with(R"("scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 1, "cycle_max_lr": 2, "cycle_min_mom": 0.8,
+                "decay_lr_rate": 0}})",
+             R"({"type": "SGD"})"),
+        with(R"("fp16": {"enabled": true, "loss_scale": 128, "hysteresis": 2, "loss_scale_window": 1000})"),
+        with(R"("fp16": {"loss_scale_window": 1000, "hysteresis": 2}, "tensorboard": {})")})
+    (void)legal(text);
+  TrainingConfig off = legal(with(R"("fp16": {"enabled": false, "loss_scale_window": 10, "hysteresis": 2},
+      "tensorboard": {"enabled": false, "output_path": "runs"})"));
+  for (const char *key : {"fp16.loss_scale_window", "fp16.hysteresis", "tensorboard.output_path"}) {
+    EXPECT_EQ(noteOf(off, key), "switched off");
+    EXPECT_FALSE(off.find(key)->isUsed);
+  }
+  EXPECT_EQ(noteOf(off, "fp16.enabled"), "");
+}

@@ -190,3 +190,40 @@ TEST(ConfigRefusal, StopsAfterAScreenful) {
     members += (i ? ",\"unknown" : "\"unknown") + std::to_string(i) + "\":1";
   EXPECT_EQ(readConfig("{" + members + "}", "c.json").errors.size(), 20u);
 }
+
+// What a file asks for besides the defaults must happen.
+TEST(ConfigRefusal, OfValuesThatDoNothing) {
+  const std::string cycle = R"("cycle_min_lr": 1, "cycle_max_lr": 2, )";
+  auto sgd = [&](const std::string &params) {
+    return with(R"("scheduler": {"type": "OneCycle", "params": {)" + cycle + params + "}}", R"({"type": "SGD"})");
+  };
+  const std::vector<std::pair<std::string, std::string>> idle = {
+      {with("", R"({"type": "SGD", "params": {"dampening": 0.1}})"),
+       "optimizer.params.dampening: found 0.1 with optimizer.params.momentum 0.0, expected a momentum above 0"},
+      {sgd(R"("cycle_min_mom": 0.7)"),
+       "scheduler.params.cycle_min_mom: found 0.7 with optimizer.params.momentum 0.0, expected a momentum above 0"},
+      {with(R"("scheduler": {"type": "OneCycle", "params": {)" + cycle + R"("cycle_max_mom": 0.95}})",
+            R"({"type": "Adagrad"})"),
+       "scheduler.params.cycle_max_mom: found 0.95 with optimizer.type \"Adagrad\", expected an optimizer with "
+       "momentum"},
+      {withSchedule("OneCycle", cycle + R"("cycle_momentum": false, "cycle_max_mom": 0.95)"),
+       "scheduler.params.cycle_max_mom: found 0.95 with scheduler.params.cycle_momentum false, expected true for it"},
+      {withSchedule("OneCycle", cycle + R"("decay_lr_rate": 0.1)"),
+       "scheduler.params.decay_lr_rate: found 0.1 with scheduler.params.decay_step_size 0, expected at least 1 for it"},
+      {with(R"("fp16": {"enabled": true, "loss_scale": 128, "hysteresis": 3})"),
+       "fp16.hysteresis: found 3 with fp16.loss_scale 128.0, expected a loss_scale of 0, which adapts it"},
+      {with(R"("fp16": {"enabled": true, "loss_scale": 128, "loss_scale_window": 10})"),
+       "fp16.loss_scale_window: found 10 with fp16.loss_scale 128.0, expected a loss_scale of 0, which adapts it"},
+      {with(R"("fp16": {"loss_scale_window": 10})"), "fp16.loss_scale_window: found 10 without fp16.enabled, expected "
+                                                     "fp16.enabled true, or false to keep the section "
+                                                     "switched off"},
+      {with(R"("tensorboard": {"output_path": "runs"})"),
+       "tensorboard.output_path: found \"runs\" without tensorboard.enabled, expected tensorboard.enabled true, or "
+       "false "
+       "to keep the section switched off"},
+  };
+  for (const auto &[text, expected] : idle) {
+    std::string errors = errorsOf(text);
+    EXPECT_NE(errors.find(": " + expected), std::string::npos) << text << "\n" << errors << "\nnot\n" << expected;
+  }
+}
