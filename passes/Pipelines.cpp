@@ -41,8 +41,9 @@ void buildGraphPipeline(OpPassManager &pm, const GraphPipelineOptions &options) 
       head.seed = options.seed;
       pm.addPass(createAddHead(head));
     }
-    if (options.tie)
-      pm.addPass(createTieParameters());
+    TieParametersOptions tie;
+    tie.unties = !options.tie;
+    pm.addPass(createTieParameters(tie));
     PromoteParametersOptions promote;
     promote.train = options.train;
     promote.freeze = options.freeze;

@@ -48,6 +48,14 @@ FailureOr<unsigned> outputNamed(func::FuncOp entry, StringRef name, StringRef op
                            << legal;
 }
 
+std::string listed(ArrayRef<StringRef> names) {
+  constexpr size_t most = 4;
+  std::string text;
+  for (StringRef name : names.take_front(most))
+    text += (text.empty() ? "'" : ", '") + name.str() + "'";
+  return names.size() > most ? text + " and " + std::to_string(names.size() - most) + " more" : text;
+}
+
 LogicalResult checkNames(func::FuncOp model, StringRef labels, const OptimizerSettings &optimizer) {
   llvm::StringSet<llvm::MallocAllocator> inputs, states;
   for (unsigned i = 0; i < model.getNumArguments(); ++i) {

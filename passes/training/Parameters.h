@@ -30,6 +30,9 @@ llvm::FailureOr<mlir::func::FuncOp> entryOf(mlir::ModuleOp model);
 /// The number of the output of that name, which an option names; fails after a diagnostic with the legal names.
 llvm::FailureOr<unsigned> outputNamed(mlir::func::FuncOp entry, llvm::StringRef name, llvm::StringRef option);
 
+/// "'a', 'b', 'c', 'd' and 12 more", for messages.
+std::string listed(llvm::ArrayRef<llvm::StringRef> names);
+
 /// Fails after a diagnostic where something of the model has the name of what the entries of training add.
 llvm::LogicalResult checkNames(mlir::func::FuncOp model, llvm::StringRef labels, const OptimizerSettings &optimizer);
 

@@ -4,6 +4,7 @@
 //   func.func @main(%x) { %w = ds.weight @w            func.func @main(%x, %w {ds.state = "w", ds.initial = @w}) {
 //     %y = ds.matmul %x, %w ... }                 =>     %y = ds.matmul %x, %w ... }
 #include "passes/Report.h"
+#include "passes/training/Parameters.h"
 #include "passes/training/Passes.h"
 #include "passes/training/Roles.h"
 
@@ -29,6 +30,8 @@ struct PromoteParameters : impl::PromoteParametersBase<PromoteParameters>, PassR
 
   void runOnOperation() override {
     count("parameters", 0);
+    promoted.clear();
+    freezes = false;
     std::string error;
     for (auto [name, text] : {std::pair("train", &train), std::pair("freeze", &freeze)})
       if (!text->getValue().empty() && !llvm::Regex(text->getValue()).isValid(error)) {
@@ -36,16 +39,20 @@ struct PromoteParameters : impl::PromoteParametersBase<PromoteParameters>, PassR
                                    << "': " << error;
         return signalPassFailure();
       }
-    int64_t promoted = 0;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr(ds::entryAttr))
-        promoted += promote(function);
-    if (promoted > 0)
+        promote(function);
+    count("parameters", static_cast<int64_t>(promoted.size()));
+    if (!promoted.empty() && (freeze.empty() || freezes))
       return;
-    getOperation().emitError() << "no parameter to train: "
-                               << (train.empty() && freeze.empty()
-                                       ? "no weight of 32 bits or more acts as weight, bias, scale or table"
-                                       : "train and freeze leave none");
+    if (!promoted.empty())
+      getOperation().emitError() << "--freeze: '" << freeze << "' matches nothing that training changes; that is "
+                                 << listed(promoted);
+    else
+      getOperation().emitError() << "no parameter to train: "
+                                 << (train.empty() && freeze.empty()
+                                         ? "no weight of 32 bits or more acts as weight, bias, scale or table"
+                                         : "train and freeze leave none");
     signalPassFailure();
   }
 
@@ -54,11 +61,11 @@ struct PromoteParameters : impl::PromoteParametersBase<PromoteParameters>, PassR
   }
 
   /// Why a weight stays as it is; empty for a parameter.
-  std::string reasonToStay(ds::WeightOp weight) {
+  std::string reasonToStay(ds::WeightOp weight, bool mayBeFrozen) {
     StringRef name = weight.getRecipe();
     if (!holdsWideFloats(weight))
       return "holds no floats of 32 bits or more";
-    if (isFrozen(weight))
+    if (mayBeFrozen && isFrozen(weight))
       return "is named by --freeze";
     if (!train.empty())
       return llvm::Regex(train.getValue()).match(name) ? "" : "is not named by --train";
@@ -68,15 +75,17 @@ struct PromoteParameters : impl::PromoteParametersBase<PromoteParameters>, PassR
     return roleOf(weight).empty() ? "acts as no weight, bias, scale or table" : "";
   }
 
-  int64_t promote(func::FuncOp function) {
+  void promote(func::FuncOp function) {
     llvm::MapVector<StringAttr, SmallVector<ds::WeightOp>> weights;
     function.walk([&](ds::WeightOp weight) { weights[weight.getRecipeAttr().getAttr()].push_back(weight); });
-    int64_t promoted = 0;
     for (auto &[name, uses] : weights) {
       std::string reason;
       for (ds::WeightOp use : uses)
-        if (reason = reasonToStay(use); reason.empty())
+        if (reason = reasonToStay(use, /*mayBeFrozen=*/true); reason.empty())
           break; // one reader is enough
+      freezes |= isFrozen(uses.front()) && holdsWideFloats(uses.front()) && llvm::any_of(uses, [&](ds::WeightOp use) {
+                   return isRunning(use) || reasonToStay(use, /*mayBeFrozen=*/false).empty();
+                 });
       bool moves = llvm::any_of(uses, isRunning) && !isFrozen(uses.front()) && holdsWideFloats(uses.front());
       StringRef role;
       for (ds::WeightOp use : uses)
@@ -104,13 +113,14 @@ struct PromoteParameters : impl::PromoteParametersBase<PromoteParameters>, PassR
             << "'" << name.getValue() << "' is not trained: it " << reason;
         continue;
       }
-      ++promoted;
+      promoted.push_back(name.getValue());
       note((Twine("trained: ") + name.getValue() + " " + (role.empty() ? "parameter" : role)).str());
       makeState(function, name, uses, /*isStatistic=*/false);
     }
-    count("parameters", promoted);
-    return promoted;
   }
+
+  SmallVector<StringRef> promoted;
+  bool freezes = false; // what would be trained or moved otherwise
 
   /// Puts an argument that is tied to a state of this name in the place of the weights.
   static void makeState(func::FuncOp function, StringAttr name, ArrayRef<ds::WeightOp> uses, bool isStatistic) {

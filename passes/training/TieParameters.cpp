@@ -98,11 +98,17 @@ struct TieParameters : impl::TieParametersBase<TieParameters>, PassReport {
           continue;
         bool keepsFirst = candidates[j].isTable() || !candidates[i].isTable();
         unsigned kept = keepsFirst ? j : i, other2 = keepsFirst ? i : j;
+        if (unties)
+          return; // there is one
         tie(candidates[other2], candidates[kept], transposes, tied);
         gone.insert(other2);
         if (gone.contains(i))
           break;
       }
+    }
+    if (unties) {
+      getOperation().emitError() << "--untie: expected a weight that the model stores twice, found none";
+      return signalPassFailure();
     }
     if (!tied.empty())
       getOperation()->setAttr(ds::tiedAttr, tied.getDictionary(&getContext()));

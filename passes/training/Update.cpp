@@ -37,6 +37,12 @@ LogicalResult UpdateBuilder::updateAll(DsBuilder &b, func::FuncOp update, ArrayR
   SmallVector<Parameter> parameters = parametersOf(model);
   size_t own = settings.optimizer.states().size() + 2; // the parameter and its gradient
   llvm::Regex noDecay(settings.noDecay);
+  SmallVector<StringRef> names;
+  for (const Parameter &parameter : parameters)
+    names.push_back(parameter.name.getValue());
+  if (!settings.noDecay.empty() && llvm::none_of(names, [&](StringRef name) { return noDecay.match(name); }))
+    return model.emitError() << "--no-decay: '" << settings.noDecay << "' matches no parameter; those are "
+                             << listed(names);
   SmallVector<Type> types;
   SmallVector<Value> kept;
   for (auto [number, state] : llvm::enumerate(states))

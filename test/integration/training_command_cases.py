@@ -301,6 +301,33 @@ def numbers_of_the_command_line(folder):
     expect(not faults, "\n".join(faults))
     for options in ([], ["--steps=2", "--resume"], ["--steps=2", "--save-interval=1"], ["--steps=2", "--patience=1"], ["--steps=2", "--tag=x"]):
         train(package, data, *options, code=2, says="ds-run: error: ")
+    train(package, data, "--steps=2", f"--eval-data={data}", "--patience=1", code=2, says="--patience counts evaluations, found no --eval-interval=N")
+
+
+@case
+def options_that_find_nothing(folder):
+    """What an option asks for must happen: one line says what it found."""
+    small_package(folder, settings("AdamW"))
+    write_config(folder, settings(("AdamW", {"weight_decay": 0.1})), "decay.json")
+    judged = ["--loss=cross_entropy", "--logits=y", "--labels=labels"]
+    for options, says in (
+            ([*judged, "--freeze=zzz"], "--freeze: 'zzz' matches nothing that training changes; that is 'w', 'b', 'v'"),
+            ([*judged, "--train=^w$", "--freeze=^b$"], "--freeze: '^b$' matches nothing that training changes; that is 'w'"),
+            ([*judged, "--no-decay=zzz", f"--config={folder / 'decay.json'}"], "--no-decay: 'zzz' matches no parameter; those are 'w', 'b', 'v'"),
+            ([*judged, "--no-decay=b"], "--no-decay: expected an optimizer whose weight_decay is above 0, found 0"),
+            ([*judged, "--untie"], "--untie: expected a weight that the model stores twice, found none"),
+            ([*judged, "--shift-labels"], "--shift-labels: expected logits of at least 3 axes, [batch, length, classes], found 'y' of "),
+            ([*judged, "--head=y:3"], "--head adds the output 'head', which nothing else reads: expected it to be judged, found --logits=y"),
+            (["--loss=y", "--head=y:3"], "--head adds the output 'head', which nothing else reads: expected it to be judged, found --loss=y"),
+            (["--loss=mse", *judged[1:], "--ignore-index=3"], "--ignore-index belongs to --loss=cross_entropy, found --loss=mse"),
+            (["--loss=y", "--ignore-index=3"], "--ignore-index belongs to --loss=cross_entropy, found --loss=y")):
+        found = tool("ds-opt", folder / "model.onnx", "--mode=train", *options, "-o", folder / "refused.dsp", code=None, says=says)
+        expect(found.code in (1, 2) and found.err.count("\n") == 1 and not (folder / "refused.dsp").exists(), f"{options}: {found}")
+    for option in ("--ignore-index=-100", "--seed=0"):
+        tool("ds-opt", folder / "model.onnx", option, code=2, says=f"{option.split('=')[0]} is about training, found no --mode=train")
+    for options in ([*judged, "--freeze=^b$"], ["--loss=cross_entropy", "--labels=labels", "--head=y:3", "--logits=head"]):
+        tool("ds-opt", folder / "model.onnx", "--mode=train", *options, "-o", folder / "legal.dsp")
+    tool("ds-opt", folder / "model.onnx", "--mode=train", *judged, "--no-decay=^b$", f"--config={folder / 'decay.json'}", "-o", folder / "legal.dsp")
 
 
 @case

@@ -210,7 +210,7 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
       graph.promote = options.training.isOn;
       graph.head = options.training.head;
       graph.classes = options.training.classes;
-      graph.seed = options.training.seed;
+      graph.seed = options.training.seed.value_or(0);
       graph.tie = !options.training.unties;
       graph.train = options.training.train;
       graph.freeze = options.training.freeze;
@@ -226,7 +226,7 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
       training.logits = options.training.logits;
       training.labels = options.training.labels;
       training.shiftLabels = options.training.shiftsLabels;
-      training.ignoreIndex = options.training.ignoredLabel;
+      training.ignoreIndex = options.training.ignoredLabel.value_or(-100);
       training.noDecay = options.training.noDecay;
       if (const auto &config = options.training.resolved) {
         training.optimizer = ::ds::config::optimizerText(config->optimizer);

@@ -30,11 +30,11 @@ struct TrainingRequest {
   bool isOn = false;
   std::string loss, logits, labels;
   bool shiftsLabels = false;
-  int64_t ignoredLabel = -100;
+  std::optional<int64_t> ignoredLabel;
   std::string train, freeze, noDecay; // regular expressions over initializers' names; empty: not given
   std::string head;                   // the output that a fresh layer reads; empty: none
   int64_t classes = 0;                // of that layer
-  uint64_t seed = 0;
+  std::optional<uint64_t> seed;
   std::string config; // ds_config.json; empty: defaults
   bool isStrict = false, printsConfig = false, unties = false;
   std::optional<::ds::config::TrainingConfig> resolved; // by resolveTraining

@@ -52,7 +52,7 @@ PackageOptions describeOptions(const DriverOptions &options) {
         add(key, *value, true);
     if (!training.head.empty()) {
       add("head", training.head + ":" + std::to_string(training.classes), true);
-      add("seed", std::to_string(training.seed), training.seed != 0);
+      add("seed", std::to_string(training.seed.value_or(0)), training.seed.value_or(0) != 0);
     }
     if (training.unties)
       add("untie", "yes", true);

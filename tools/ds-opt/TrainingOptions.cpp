@@ -49,7 +49,7 @@ static const OptionInfo table[] = {
      [](ParsedCommandLine &line, StringRef) { return line.options.training.shiftsLabels = true, std::string(); }},
     {"--ignore-index", Argument::Required, "N", "labels that count nothing; default: -100",
      [](ParsedCommandLine &line, StringRef value) {
-       bool isWrong = value.getAsInteger(10, line.options.training.ignoredLabel);
+       bool isWrong = value.getAsInteger(10, line.options.training.ignoredLabel.emplace());
        return std::string(isWrong ? "--ignore-index expects an integer, found '" + value.str() + "'" : "");
      }},
     {"--train", Argument::Required, "REGEX", "train only initializers with such names",
@@ -77,7 +77,7 @@ static const OptionInfo table[] = {
      }},
     {"--seed", Argument::Required, "N", "what the weights of --head are drawn by; default: 0",
      [](ParsedCommandLine &line, StringRef value) {
-       bool isWrong = value.getAsInteger(10, line.options.training.seed);
+       bool isWrong = value.getAsInteger(10, line.options.training.seed.emplace());
        return std::string(isWrong ? "--seed expects an integer of at least 0, found '" + value.str() + "'" : "");
      }},
     {"--untie", Argument::None, "", "train weights that the model stores twice as two, instead of one",
@@ -107,7 +107,9 @@ std::string checkTraining(const DriverOptions &options) {
         return std::string(name) + " is about training, found no --mode=train";
     for (auto [name, isGiven] :
          {std::pair("--strict", training.isStrict), std::pair("--print-config", training.printsConfig),
-          std::pair("--shift-labels", training.shiftsLabels), std::pair("--untie", training.unties)})
+          std::pair("--shift-labels", training.shiftsLabels), std::pair("--untie", training.unties),
+          std::pair("--ignore-index", training.ignoredLabel.has_value()),
+          std::pair("--seed", training.seed.has_value())})
       if (isGiven)
         return std::string(name) + " is about training, found no --mode=train";
     return "";
@@ -124,6 +126,12 @@ std::string checkTraining(const DriverOptions &options) {
            training.loss;
   if (training.shiftsLabels && training.loss != "cross_entropy")
     return "--shift-labels belongs to --loss=cross_entropy, found --loss=" + training.loss;
+  if (training.ignoredLabel && training.loss != "cross_entropy")
+    return "--ignore-index belongs to --loss=cross_entropy, found --loss=" + training.loss;
+  std::string judged = judges ? training.logits : training.loss;
+  if (!training.head.empty() && !judged.empty() && judged != "head")
+    return "--head adds the output 'head', which nothing else reads: expected it to be judged, found " +
+           std::string(judges ? "--logits=" : "--loss=") + judged;
   if (options.quantize.bits || !options.calibrate.empty())
     return "--mode=train updates weights; it cannot be combined with --quantize";
   return "";
@@ -154,6 +162,10 @@ bool resolveTraining(DriverOptions &options) {
     std::ostringstream text;
     ::ds::config::printConfig(config, text);
     llvm::outs() << text.str();
+  }
+  if (!training.noDecay.empty() && config.optimizer.weightDecay == 0) {
+    llvm::errs() << "ds-opt: error: --no-decay: expected an optimizer whose weight_decay is above 0, found 0\n";
+    return false;
   }
   std::string asked = config.isFp16 ? "f16" : config.isBf16 ? "bf16" : "";
   if (!asked.empty() && !options.rounds.empty() && asked != options.rounds) {

@@ -2,6 +2,8 @@
 // RUN: ds-opt %s --ds-promote-parameters="train=^a freeze=2$" 2>&1 | FileCheck %s --check-prefix=TRAIN
 // RUN: not ds-opt %s --ds-promote-parameters=freeze=. 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: not ds-opt %s "--ds-promote-parameters=train=(" 2>&1 | FileCheck %s --check-prefix=WRONG
+// RUN: not ds-opt %s --ds-promote-parameters=freeze=zzz 2>&1 | FileCheck %s --check-prefix=NOTHING
+// RUN: not ds-opt %s --ds-promote-parameters="train=^a freeze=b" 2>&1 | FileCheck %s --check-prefix=OTHER
 // Names choose: of --train, whatever a weight acts as; --freeze goes before it.
 
 // FREEZE: func.func @main
@@ -16,6 +18,8 @@
 // TRAIN-NOT: ds.state
 // TRAIN: ds.weight @a2
 // NONE: error: no parameter to train: train and freeze leave none
+// NOTHING: error: --freeze: 'zzz' matches nothing that training changes; that is 'a1', 'a2', 'b'
+// OTHER: error: --freeze: 'b' matches nothing that training changes; that is 'a1', 'a2'
 // WRONG: error: train: expected a regular expression, found '('
 ds.recipe @a1 {
   %0 = ds.source "model.onnx" [0, 16] : tensor<2x2xf32>

@@ -98,6 +98,8 @@ TrainLoop::TrainLoop(const TrainOptions &options)
                                std::pair("--patience", options.patience.has_value())})
     if (isGiven && options.evalData.empty())
       fail(ErrorCode::InvalidArgument, name, " is about evaluation, found no --eval-data=DATA");
+  if (options.patience && !options.evalInterval)
+    fail(ErrorCode::InvalidArgument, "--patience counts evaluations, found no --eval-interval=N");
   if (!options.tag.empty())
     checkTag(options.tag);
   clientState = readClientState(options.clientState);
