@@ -110,7 +110,10 @@ LogicalResult StepBuilder::addLoss() {
         return eval.emitError() << "--labels: '" << options.labels << "' is an input of the model already";
     SizeVector sizes = b.sizes(value);
     bool isClasses = options.loss == "cross_entropy";
-    if (!isa<FloatType>(b.element(value)) || sizes.size() < (options.shiftLabels ? 2u : 1u) + (isClasses ? 1 : 0))
+    if (options.shiftLabels && sizes.size() < 3)
+      return eval.emitError() << "--shift-labels: expected logits of at least 3 axes, [batch, length, classes], found '"
+                              << options.logits << "' of " << value.getType();
+    if (!isa<FloatType>(b.element(value)) || sizes.size() < (isClasses ? 2 : 1))
       return eval.emitError() << "--logits: expected floats of [..., classes], found '" << options.logits << "' of "
                               << value.getType();
     if (isClasses)
