@@ -183,15 +183,10 @@ bool CompileCache::isUsable() {
   return isOurs;
 }
 
-static std::string folderOf(const std::string &path) {
-  std::string folder = llvm::sys::path::parent_path(path).str();
-  return folder.empty() ? "." : folder;
-}
-
 /// A model names files below its folder, a program any file.
 std::optional<std::string> CompileCache::digestOf(const std::string &externalFile, bool mustBeOld) const {
-  llvm::Expected<onnx::OpenFile> file =
-      options.isOnnx() ? onnx::openBelow(folderOf(options.input), externalFile) : onnx::openNamedFile(externalFile);
+  llvm::Expected<onnx::OpenFile> file = options.isOnnx() ? onnx::openBelow(onnx::folderOf(options.input), externalFile)
+                                                         : onnx::openNamedFile(externalFile);
   if (!file) {
     llvm::consumeError(file.takeError());
     return std::nullopt;
@@ -218,7 +213,7 @@ void CompileCache::watch(const std::string &destination) {
   if (key.empty())
     return;
   // docs/package-format.md has the name. Of two with our number, one is from elsewhere.
-  std::string parent = folderOf(destination);
+  std::string parent = onnx::folderOf(destination);
   std::string prefix = llvm::sys::path::filename(destination).str() + ".tmp-" + std::to_string(getpid()) + "-";
   std::vector<std::string> names;
   if (DIR *folder = opendir(parent.c_str())) {

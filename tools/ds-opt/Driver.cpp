@@ -9,7 +9,6 @@
 #include "frontends/onnx/convert/Passes.h"
 #include "frontends/onnx/dialect/Onnx.h"
 #include "frontends/onnx/reader/Import.h"
-#include "frontends/onnx/reader/TrainedGraph.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -23,12 +22,12 @@
 #include "tools/ds-opt/CompileCache.h"
 #include "tools/ds-opt/Crash.h"
 #include "tools/ds-opt/Diagnostics.h"
+#include "tools/ds-opt/Learned.h"
 #include "tools/ds-opt/Machine.h"
 #include "tools/ds-opt/ModuleFile.h"
 #include "tools/ds-opt/OptionTable.h"
 #include "tools/ds-opt/PackageDescription.h"
 #include "tools/ds-opt/Registration.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -72,7 +71,6 @@ private:
   int exitCode(Outcome outcome);
   bool dump(Phase phase, ModuleOp program, StringRef variant);
   bool keepGraph();
-  int64_t headFeatures();
 
   const DriverOptions &options;
   DialectRegistry registry;
@@ -381,6 +379,8 @@ int Driver::compileVariants(Phase last) {
   bool writesPackage = last == Phase::Codegen;
   if (writesPackage)
     package = std::make_unique<PackageWriter>(destination, describeOptions(options));
+  if (writesPackage && !keepGraph())
+    return 1;
   for (const CpuTarget &target : targets) {
     OwningOpRef<ModuleOp> program = module->clone();
     StringRef variant = targets.size() > 1 ? StringRef(target.name) : StringRef();
@@ -397,8 +397,6 @@ int Driver::compileVariants(Phase last) {
       return 0;
     }
   }
-  if (!keepGraph())
-    return 1;
   if (cache)
     cache->watch(destination);
   if (succeeded(package->finish(module->getLoc()))) {
@@ -409,37 +407,21 @@ int Driver::compileVariants(Phase last) {
   return exitCode(diagnosedOrBug("the package could not be finished", ""));
 }
 
-/// Of the weight of --head; 0 without one.
-int64_t Driver::headFeatures() {
-  int64_t features = 0;
-  for (auto function : module->getOps<func::FuncOp>())
-    for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      if (auto state = function.getArgAttrOfType<StringAttr>(i, ds::stateAttr);
-          state && state.getValue() == "head.weight")
-        features = cast<RankedTensorType>(function.getArgument(i).getType()).getDimSize(0);
-  return features;
-}
-
 /// A package that trains keeps the model's graph, so that what it has learned can be written as ONNX again.
 bool Driver::keepGraph() {
   if (!options.training.isOn || !options.isOnnx())
     return true;
-  llvm::SetVector<StringRef> names;
-  if (auto tied = module->getOperation()->getAttrOfType<DictionaryAttr>(ds::tiedAttr))
-    for (NamedAttribute entry : tied)
-      names.insert(entry.getName());
-  for (auto function : module->getOps<func::FuncOp>())
-    for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      if (function.getArgAttr(i, ds::initialAttr))
-        names.insert(function.getArgAttrOfType<StringAttr>(i, ds::stateAttr).getValue());
-  auto graph = ::deepstride::onnx::graphWithout(options.input, std::vector<std::string>(names.begin(), names.end()),
-                                                {options.training.head, options.training.classes, headFeatures()});
+  auto graph = onnx::graphWithout(options.input, learnedTensors(*module),
+                                  {options.training.head, options.training.classes, headFeatures(*module)});
   if (!graph) {
-    llvm::errs() << "ds-opt: warning: the package cannot be exported to ONNX: " << llvm::toString(graph.takeError())
-                 << "\n";
-    return true;
+    emitError(module->getLoc()) << "what is trained could not be exported to ONNX: "
+                                << llvm::toString(graph.takeError()) << "; --train and --freeze choose what is trained";
+    return false;
   }
-  return succeeded(package->addFile("graph-without-parameters.onnx", *graph, module->getLoc()));
+  if (graph->excess.empty())
+    return succeeded(package->addFile("graph-without-parameters.onnx", graph->bytes, module->getLoc()));
+  emitWarning(module->getLoc()) << "what is trained can be exported to safetensors, but not to ONNX: " << graph->excess;
+  return true;
 }
 
 int Driver::run() {

@@ -45,8 +45,7 @@ static Expected<Placement> readPlacement(const TensorProto &tensor, uint64_t siz
 Error ModelFile::openExternal(StringRef location) {
   if (external.get() >= 0 && externalLocation == location)
     return Error::success();
-  std::string folder = sys::path::parent_path(path).str();
-  Expected<OpenFile> opened = openBelow(folder.empty() ? "." : folder, location);
+  Expected<OpenFile> opened = openBelow(folderOf(path), location);
   if (!opened)
     return opened.takeError();
   Expected<uint64_t> size = opened->size();

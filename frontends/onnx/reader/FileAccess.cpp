@@ -7,6 +7,7 @@
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cerrno>
@@ -169,6 +170,11 @@ static int openByWalk(int folder, ArrayRef<std::string> components) {
     parent = std::move(next);
   }
   return ::openat(parent.get(), components.back().c_str(), readFlags | O_NOFOLLOW);
+}
+
+std::string folderOf(StringRef path) {
+  StringRef folder = sys::path::parent_path(path);
+  return folder.empty() ? "." : folder.str();
 }
 
 Expected<OpenFile> openBelow(const std::string &folder, StringRef location, Beneath how) {

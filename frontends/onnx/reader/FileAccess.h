@@ -63,6 +63,9 @@ private:
 /// Opens a file that the user named: it may be a link, but not a folder, pipe or device.
 llvm::Expected<OpenFile> openNamedFile(const std::string &path);
 
+/// The folder of a file, "." for a bare name.
+std::string folderOf(llvm::StringRef path);
+
 /// How openBelow gets beneath the folder: `openat2` of Linux 5.6, or a walk component by component.
 enum class Beneath { Kernel, Walk };
 

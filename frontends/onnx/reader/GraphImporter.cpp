@@ -50,7 +50,7 @@ LogicalResult GraphImporter::importVersions(const Opsets &opsets, Frame &frame, 
   return success();
 }
 
-static std::string functionKey(StringRef domain, StringRef name, StringRef overload) {
+std::string functionKey(StringRef domain, StringRef name, StringRef overload) {
   return (shortDomain(domain) + Twine('\0') + name + Twine('\0') + overload).str();
 }
 

@@ -126,6 +126,15 @@ private:
 /// `ai.onnx` is the long name of the empty domain.
 llvm::StringRef shortDomain(llvm::StringRef domain);
 
+/// By what a call finds its function.
+std::string functionKey(llvm::StringRef domain, llvm::StringRef name, llvm::StringRef overload);
+
+/// What messages and locations call a node: its name, or its operator and position.
+std::string labelOf(const ::onnx::NodeProto &node, int index, llvm::StringRef path);
+
+/// What comes before the names of a call's values; `uses` calls of this label were before it.
+std::string callPrefix(llvm::StringRef label, unsigned uses);
+
 } // namespace deepstride::onnx
 
 #endif // FRONTENDS_ONNX_READER_GRAPHIMPORTER_H

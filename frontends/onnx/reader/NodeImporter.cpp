@@ -68,11 +68,14 @@ Value GraphImporter::absentValue() {
   return absent;
 }
 
-/// What messages and locations call a node: its name, or its operator and position.
-static std::string labelOf(const NodeProto &node, int index, StringRef path) {
+std::string labelOf(const NodeProto &node, int index, StringRef path) {
   if (!node.name().empty())
     return node.name();
   return (path + node.op_type() + "#" + Twine(index)).str();
+}
+
+std::string callPrefix(StringRef label, unsigned uses) {
+  return (label + (uses ? "." + Twine(uses) : Twine()) + "/").str();
 }
 
 LogicalResult GraphImporter::importNodes(const Nodes &nodes, Scope &scope, Location where) {
@@ -226,8 +229,7 @@ LogicalResult GraphImporter::inlineCall(const NodeProto &node, const FunctionPro
   frame.function = &function;
   frame.caller = scope.frame;
   // Calls of the same name get different prefixes.
-  unsigned uses = prefixes[label]++;
-  frame.prefix = label + (uses ? "." + std::to_string(uses) : "") + "/";
+  frame.prefix = callPrefix(label, prefixes[label]++);
   if (failed(importVersions(function.opset_import(), frame, where)))
     return failure();
   for (const auto &attribute : function.attribute_proto())

@@ -1,11 +1,15 @@
 #include "frontends/onnx/reader/TrainedGraph.h"
 
+#include "frontends/onnx/proto/Tensors.h"
 #include "frontends/onnx/reader/FileAccess.h"
+#include "frontends/onnx/reader/StoredTensors.h"
 
-#include "onnx-ml.pb.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/Path.h"
+
+#include <map>
 
 namespace deepstride::onnx {
 namespace proto = ::onnx;
@@ -74,8 +78,97 @@ static void addHead(proto::GraphProto &graph, const AddedHead &head) {
   value->mutable_type()->mutable_tensor_type()->set_elem_type(proto::TensorProto::FLOAT);
 }
 
-llvm::Expected<std::string> graphWithout(const std::string &path, const std::vector<std::string> &names,
-                                         const AddedHead &head) {
+/// A Constant node's numbers as a tensor.
+static proto::TensorProto &makeTensor(proto::AttributeProto &attribute) {
+  proto::TensorProto &tensor = *attribute.mutable_t();
+  tensor.set_data_type(proto::TensorProto::FLOAT);
+  if (attribute.name() == "value_floats")
+    tensor.add_dims(attribute.floats_size());
+  attribute.set_name("value");
+  attribute.set_type(proto::AttributeProto::TENSOR);
+  attribute.clear_f();
+  attribute.clear_floats();
+  return tensor;
+}
+
+static void nameParameter(proto::TensorProto &tensor, const std::string &name) {
+  proto::StringStringEntryProto *entry = tensor.add_external_data();
+  entry->set_key(parameterKey);
+  entry->set_value(name);
+}
+
+namespace {
+/// Finds the tensor of each learned name.
+class Places {
+public:
+  Places(proto::ModelProto &model, const std::vector<LearnedTensor> &learned) : stored(storedTensors(model)) {
+    for (const LearnedTensor &tensor : learned)
+      byName[tensor.name] = &tensor;
+  }
+
+  llvm::Error check() {
+    llvm::StringMap<const void *> placeOf;
+    llvm::StringSet<> shared; // names of several tensors
+    for (const StoredTensor &tensor : stored)
+      if (auto [known, isNew] = placeOf.try_emplace(tensor.name, tensor.place());
+          !isNew && known->second != tensor.place())
+        shared.insert(tensor.name);
+    for (const auto &[name, tensor] : byName) {
+      // The import tells tensors of one name apart by numbers at the end.
+      llvm::StringRef base = name;
+      for (; !shared.contains(base) && base.contains('_'); base = base.rsplit('_').first)
+        if (!llvm::all_of(base.rsplit('_').second, llvm::isDigit))
+          break;
+      if (shared.contains(base))
+        return refuse("expected one tensor of the file to be called " + quoted(base) + ", found several; rename them");
+      if (!placeOf.count(name))
+        return refuse(quoted(name) + " is no initializer and no value of a Constant node");
+    }
+    return checkShared();
+  }
+
+  void clear() {
+    for (StoredTensor &stored : stored) {
+      if (!byName.count(stored.name))
+        continue;
+      if (cleared.insert(stored.place()).second && stored.tensor)
+        removeData(*stored.tensor);
+      nameParameter(stored.tensor ? *stored.tensor : made(*stored.attribute), stored.name);
+    }
+  }
+
+private:
+  /// A tensor of a function is one value in the file, whatever its calls have learned.
+  llvm::Error checkShared() {
+    llvm::DenseMap<const void *, const StoredTensor *> first;
+    for (const StoredTensor &tensor : stored) {
+      auto [known, isNew] = first.try_emplace(tensor.place(), &tensor);
+      if (isNew)
+        continue;
+      auto one = byName.find(known->second->name), other = byName.find(tensor.name);
+      bool isSame =
+          one == byName.end() || other == byName.end()
+              ? one == other
+              : one->second->of == other->second->of && one->second->isTransposed == other->second->isTransposed;
+      if (!isSame)
+        return refuse(quoted(known->second->name) + " and " + quoted(tensor.name) +
+                      " are one tensor of a function that is called twice, but are not trained as one");
+    }
+    return llvm::Error::success();
+  }
+
+  static proto::TensorProto &made(proto::AttributeProto &attribute) {
+    return attribute.has_t() ? *attribute.mutable_t() : makeTensor(attribute);
+  }
+
+  std::vector<StoredTensor> stored;
+  std::map<std::string, const LearnedTensor *> byName;
+  llvm::DenseSet<const void *> cleared;
+};
+} // namespace
+
+llvm::Expected<KeptGraph> graphWithout(const std::string &path, const std::vector<LearnedTensor> &learned,
+                                       const AddedHead &head) {
   llvm::Expected<OpenFile> file = openNamedFile(path);
   if (!file)
     return file.takeError();
@@ -90,32 +183,28 @@ llvm::Expected<std::string> graphWithout(const std::string &path, const std::vec
     return refuse("the layer of --head is not trained");
   if (!head.output.empty())
     addHead(*model.mutable_graph(), head);
-  llvm::StringSet<> left;
-  for (const std::string &name : names)
-    left.insert(name);
-  std::string folder = llvm::sys::path::parent_path(path).str();
+  Places places(model, learned);
+  if (llvm::Error error = places.check())
+    return error;
+  places.clear();
+  std::string folder = folderOf(path);
+  llvm::Error failure = llvm::Error::success();
   uint64_t bytes = 0;
-  for (proto::TensorProto &tensor : *model.mutable_graph()->mutable_initializer()) {
-    if (left.erase(tensor.name()))
-      removeData(tensor);
-    else if (tensor.data_location() == proto::TensorProto::EXTERNAL)
-      if (llvm::Error error = embed(tensor, folder))
-        return error;
+  forEachTensor(model, [&](proto::TensorProto &tensor) {
+    if (failure || bytes > INT32_MAX)
+      return;
+    if (tensor.data_location() == proto::TensorProto::EXTERNAL)
+      failure = embed(tensor, folder);
     bytes += tensor.ByteSizeLong();
-    if (bytes > INT32_MAX)
-      return refuse("tensors that are not trained exceed 2 GiB");
-  }
-  for (proto::NodeProto &node : *model.mutable_graph()->mutable_node())
-    if (node.op_type() == "Constant" && node.output_size() == 1 && left.erase(node.output(0)))
-      for (proto::AttributeProto &attribute : *node.mutable_attribute())
-        if (attribute.has_t())
-          removeData(*attribute.mutable_t());
-  if (!left.empty())
-    return refuse("'" + left.begin()->getKey() + "' is no initializer of the main graph");
+  });
+  if (failure)
+    return failure;
+  if (bytes > INT32_MAX)
+    return KeptGraph{"", "tensors that are not trained exceed 2 GiB"};
   std::string text;
   if (!model.SerializeToString(&text))
-    return refuse("what is not trained exceeds 2 GiB");
-  return text;
+    return KeptGraph{"", "what is not trained exceeds 2 GiB"};
+  return KeptGraph{std::move(text), ""};
 }
 
 } // namespace deepstride::onnx

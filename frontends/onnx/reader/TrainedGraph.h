@@ -16,11 +16,23 @@ struct AddedHead {
   int64_t classes = 0, features = 0;
 };
 
-/// The model of a file as a ModelProto in which the tensors of these names (initializers, or values of Constant nodes,
-/// of the main graph) have no data; that of other tensors in external files is inside. Fails where a name is none of
-/// these, where a file cannot be read, or where what is left exceeds 2 GiB.
-llvm::Expected<std::string> graphWithout(const std::string &path, const std::vector<std::string> &names,
-                                         const AddedHead &head = {});
+/// A weight that training changes, by the importer's name.
+struct LearnedTensor {
+  std::string name;
+  std::string of; // the parameter that it is, after ties: its own name, or that of another weight
+  bool isTransposed = false;
+};
+
+struct KeptGraph {
+  std::string bytes;  // of a ModelProto; empty where it is too large
+  std::string excess; // what is too large for one
+};
+
+/// The model of a file without the data of these tensors, which say by `parameterKey` whose data they are to get;
+/// the data of other tensors in external files is inside. Fails where an exported model could not hold what is learned:
+/// where a name belongs to no tensor of the file or to several, and where one tensor has several values.
+llvm::Expected<KeptGraph> graphWithout(const std::string &path, const std::vector<LearnedTensor> &learned,
+                                       const AddedHead &head = {});
 
 } // namespace deepstride::onnx
 

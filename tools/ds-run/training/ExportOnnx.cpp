@@ -3,11 +3,12 @@
 #include "runtime/core/Error.h"
 #include "runtime/core/MappedFile.h"
 
-#include "onnx-ml.pb.h"
+#include "frontends/onnx/proto/Tensors.h"
 
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <vector>
 
 namespace ds {
 namespace {
@@ -76,7 +77,6 @@ void exportOnnx(const Package &package, const std::vector<NamedView> &tensors, c
     if (found == left.end())
       return;
     std::string data = bytesFor(tensor, *found->second.first, found->second.second);
-    left.erase(found);
     if (!outside)
       return tensor.set_raw_data(std::move(data));
     tensor.set_data_location(Proto::EXTERNAL);
@@ -89,13 +89,19 @@ void exportOnnx(const Package &package, const std::vector<NamedView> &tensors, c
     outside->write(data.data(), data.size());
     offset += data.size();
   };
-  for (Proto &tensor : *model.mutable_graph()->mutable_initializer())
-    fill(tensor.name(), tensor);
-  for (onnx::NodeProto &node : *model.mutable_graph()->mutable_node())
-    if (node.op_type() == "Constant" && node.output_size() == 1)
-      for (onnx::AttributeProto &attribute : *node.mutable_attribute())
-        if (attribute.has_t())
-          fill(node.output(0), *attribute.mutable_t());
+  deepstride::onnx::forEachTensor(model, [&](Proto &tensor) {
+    // Of several names, of the calls of one function, all have the same value.
+    std::vector<std::string> names;
+    for (const onnx::StringStringEntryProto &entry : tensor.external_data())
+      if (entry.key() == deepstride::onnx::parameterKey)
+        names.push_back(entry.value());
+    if (names.empty())
+      return;
+    tensor.clear_external_data();
+    fill(names.front(), tensor);
+    for (const std::string &name : names)
+      left.erase(name);
+  });
   if (!left.empty())
     fail(ErrorCode::InvalidArgument, "the graph of ", package.path(), " has no tensor '", left.begin()->first, "'");
   std::string text;

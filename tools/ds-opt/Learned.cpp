@@ -1,0 +1,44 @@
+#include "tools/ds-opt/Learned.h"
+
+#include "dialects/ds/DsDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+template <typename Use> static void forEachState(ModuleOp module, Use use) {
+  for (auto function : module.getOps<func::FuncOp>())
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (function.getArgAttr(i, ds::initialAttr))
+        use(function.getArgAttrOfType<StringAttr>(i, ds::stateAttr).getValue(), function.getArgument(i).getType());
+}
+
+std::vector<onnx::LearnedTensor> learnedTensors(ModuleOp module) {
+  std::vector<onnx::LearnedTensor> learned;
+  llvm::StringSet<> names;
+  forEachState(module, [&](StringRef name, Type) {
+    if (names.insert(name).second)
+      learned.push_back({name.str(), name.str(), /*isTransposed=*/false});
+  });
+  if (auto tied = module->getAttrOfType<DictionaryAttr>(ds::tiedAttr))
+    for (NamedAttribute entry : tied) {
+      auto kept = cast<DictionaryAttr>(entry.getValue());
+      std::string of = kept.getAs<StringAttr>("of").str();
+      if (names.contains(of)) // otherwise neither is trained
+        learned.push_back({entry.getName().str(), of, kept.getAs<BoolAttr>("transposed").getValue()});
+    }
+  return learned;
+}
+
+int64_t headFeatures(ModuleOp module) {
+  int64_t features = 0;
+  forEachState(module, [&](StringRef name, Type type) {
+    if (name == "head.weight")
+      features = cast<RankedTensorType>(type).getDimSize(0);
+  });
+  return features;
+}
+
+} // namespace deepstride
