@@ -60,5 +60,5 @@ def what_is_refused(folder):
     model(folder)
     for options, says in ((["--head=features"], "--head expects OUTPUT:CLASSES"), (["--head=features:0"], "--head expects OUTPUT:CLASSES"),
                           (["--head=x:4"], "expected an output of the model, found 'x'; legal are 'features'"), (["--seed=3"], "found no --head")):
-        tool("ds-opt", folder / "m.onnx", "-o", folder / "p.dsp", "--mode=train", "--loss=cross_entropy", "--labels=labels", "--logits=features",
+        tool("ds-opt", folder / "m.onnx", "-o", folder / "p.dsp", "--mode=train", "--loss=cross_entropy", "--labels=labels", "--logits=head",
              *options, code=None, says=says)

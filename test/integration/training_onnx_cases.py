@@ -120,6 +120,19 @@ def weights_in_branches(folder):
 
 
 @case
+def weights_in_loops(folder):
+    """Of a Scan over the columns of x: h = tanh(h @ w + column), from x @ v."""
+    g = random()
+    body = helper.make_graph(
+        [constant(g, "w", 4, 4), helper.make_node("MatMul", ["h", "w"], ["p"]), helper.make_node("Unsqueeze", ["column", "last"], ["c"]),
+         helper.make_node("Add", ["p", "c"], ["a"]), helper.make_node("Tanh", ["a"], ["next"])],
+        "body", [value("h", "n", 4), value("column", "n")], [value("next", "n", 4)])
+    nodes = [helper.make_node("MatMul", ["x", "v"], ["start"]),
+             helper.make_node("Scan", ["start", "x"], ["logits"], body=body, num_scan_inputs=1, scan_input_axes=[1])]
+    exported(folder, model(nodes, [weight(g, "v", 3, 4), numpy_helper.from_array(np.array([1]), "last")]), moves=2)
+
+
+@case
 def weights_in_functions(folder):
     """Functions that call functions; one that is called twice has one weight, whose gradient is that of both calls."""
     exported(folder, called(random()), moves=3)
