@@ -78,4 +78,11 @@ TEST_P(OpenBelow, refuses_names_that_are_none) {
 INSTANTIATE_TEST_SUITE_P(Ways, OpenBelow, testing::Values(Beneath::Kernel, Beneath::Walk),
                          [](const auto &info) { return info.param == Beneath::Kernel ? "kernel" : "walk"; });
 
+TEST(FolderOf, a_bare_name_is_in_the_current_folder) {
+  EXPECT_EQ(folderOf("m.onnx"), ".");
+  EXPECT_EQ(folderOf("./m.onnx"), ".");
+  EXPECT_EQ(folderOf("a/b/m.onnx"), "a/b");
+  EXPECT_EQ(folderOf("/m.onnx"), "/");
+}
+
 } // namespace
