@@ -1,5 +1,7 @@
 #include "runtime/training/FaultFinder.h"
 
+#include "runtime/training/Trainer.h"
+
 #include <cmath>
 
 namespace ds {
@@ -20,6 +22,26 @@ std::string FaultFinder::found() const {
   return infinity + ", then " + nan;
 }
 
+// "tensor 'x' of node 'y'". What has no name of its own is said to be what it is computed for.
+static std::string describe(const EntryInfo &entry, const LaunchInfo &launch, const LaunchResult &result) {
+  if (!result.value.empty() || !launch.site.empty())
+    return concat(result.value.empty() ? std::string("a tensor") : concat("tensor '", result.value, "'"),
+                  launch.site.empty() ? std::string() : concat(" of node '", launch.site, "'"));
+  // A sum of gradients has no node: it reads or writes the state that they are added up in.
+  std::vector<uint32_t> buffers = launch.operands;
+  buffers.push_back(result.buffer);
+  const std::string suffix = Trainer::gradientOf("");
+  std::string parameter;
+  for (uint32_t buffer : buffers) {
+    if (entry.buffers[buffer].role != BufferRole::State)
+      continue;
+    const std::string &state = entry.states[entry.buffers[buffer].index].name;
+    if (state.size() > suffix.size() && state.compare(state.size() - suffix.size(), suffix.size(), suffix) == 0)
+      parameter = state.substr(0, state.size() - suffix.size());
+  }
+  return parameter.empty() ? "a tensor of the loss" : concat("the gradient of '", parameter, "'");
+}
+
 void FaultFinder::afterLaunch(const Event &event) {
   if (!nan.empty())
     return;
@@ -35,12 +57,11 @@ void FaultFinder::afterLaunch(const Event &event) {
     for (int64_t i = at, count = elementCount(view.shape); i < count && !isNan; ++i)
       if (isNan = std::isnan(loadDouble(view.type, view.data, static_cast<size_t>(i))); isNan)
         at = i;
+    std::string type = operatorOf && !launch.site.empty() ? operatorOf(launch.site) : std::string();
     std::string &kind = isNan ? nan : infinity;
     if (kind.empty())
-      kind = concat(isNan ? "NaN" : "infinity", " in ",
-                    result.value.empty() ? std::string("a tensor") : concat("tensor '", result.value, "'"), " of ",
-                    launch.site.empty() ? std::string("the loss") : concat("node '", launch.site, "'"), " (kernel ",
-                    launch.kernel, ", element ", at, ")");
+      kind = concat(isNan ? "NaN" : "infinity", " in ", describe(event.entry, launch, result), " (", type,
+                    type.empty() ? "" : ", ", "kernel ", launch.kernel, ", element ", at, ")");
     if (isNan)
       return;
   }

@@ -3,6 +3,7 @@
 #include "runtime/core/Error.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <set>
@@ -137,6 +138,23 @@ void Trainer::zeroGradients() {
     for (const std::string &name : running)
       states.zero(movedOf(name)); // beginStatistics fills it
   });
+}
+
+std::pair<std::string, double> Trainer::greatestGradient() {
+  std::pair<std::string, double> greatest;
+  live.withStates([&](StateStore &states) {
+    for (NamedView &state : states.views())
+      for (const std::string &name : names) {
+        if (state.name != gradientOf(name))
+          continue;
+        int64_t count = elementCount(state.view.shape);
+        for (int64_t i = 0; i < count; ++i)
+          if (double x = std::abs(loadDouble(state.view.type, state.view.data, static_cast<size_t>(i)));
+              greatest.first.empty() || x > greatest.second)
+            greatest = {name, x};
+      }
+  });
+  return greatest;
 }
 
 void Trainer::restoreParameters(Checkpoint &checkpoint) {

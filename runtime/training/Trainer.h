@@ -86,6 +86,8 @@ public:
   void beginStatistics();
   // The same, in the memory that they have.
   void zeroGradients();
+  // Where gradients reach farthest from 0, and how far.
+  std::pair<std::string, double> greatestGradient();
   // Parameters and statistics of a checkpoint, without the optimizer's states. Throws Error as StateStore::restore
   // does, and where one is missing, or not of the package.
   void restoreParameters(Checkpoint &checkpoint);

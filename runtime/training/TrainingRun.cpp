@@ -4,6 +4,7 @@
 #include "runtime/training/FaultFinder.h"
 
 #include <chrono>
+#include <cmath>
 
 namespace ds {
 
@@ -69,7 +70,9 @@ std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
   record.overflowed = !result.isFinite;
   record.samples = sampleCount;
   LossScaler::Outcome outcome = scaler.update(record.overflowed);
-  record.isHopeless = record.overflowed && (!scaler.isDynamic() || outcome == LossScaler::Outcome::AtMinimum);
+  // The loss is computed before it is scaled: where it is no finite number, no other scale helps.
+  record.isHopeless = record.overflowed &&
+                      (!scaler.isDynamic() || outcome == LossScaler::Outcome::AtMinimum || !std::isfinite(record.loss));
   record.skipped = skippedCount += record.overflowed ? 1 : 0;
   record.lossScale = scaler.scale();
   record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -80,27 +83,53 @@ RandomPlace TrainingRun::placeOf(int64_t step, size_t micro) const {
   return {reader.sampler().seed(), step, static_cast<int64_t>(micro)};
 }
 
-std::string TrainingRun::findFault() {
-  // What was read comes before what was computed of it.
-  for (size_t i = 0; i < used; ++i)
-    for (size_t field = 0; field < batches[i].tensors.size(); ++field) {
-      TensorView view = batches[i].tensors[field].view();
-      int64_t at = firstFault(view), rows = view.shape.empty() ? 1 : view.shape[0];
-      if (at >= 0)
-        return concat(
-            "step ", count - 1, ": tensor '", reader.data().fields()[field].name, "', which was read, holds ",
-            loadDouble(view.type, view.data, static_cast<size_t>(at)), " in ",
-            sampleNames(batches[i])(at / std::max<int64_t>(elementCount(view.shape) / std::max<int64_t>(rows, 1), 1)),
-            ", ", batches[i].where());
-    }
-  FaultFinder finder;
-  for (size_t i = 0; i < used && finder.found().empty(); ++i) {
-    trainer.microBatch(batches[i].views(), lastScale / static_cast<double>(used), i == 0, placeOf(count - 1, i),
-                       &finder);
-    if (!finder.found().empty())
-      return concat("step ", count - 1, ": ", finder.found(), ", ", batches[i].where());
+// "tensor 'x', which was read, holds nan in sample 3 of the data", of the first element for which `isFault` holds.
+static std::string findRead(const Dataset &data, const Batch &batch, bool (*isFault)(double)) {
+  for (size_t field = 0; field < batch.tensors.size(); ++field) {
+    TensorView view = batch.tensors[field].view();
+    if (!isFloat(view.type))
+      continue;
+    int64_t count = elementCount(view.shape), rows = view.shape.empty() ? 1 : view.shape[0];
+    for (int64_t at = 0; at < count; ++at)
+      if (double value = loadDouble(view.type, view.data, static_cast<size_t>(at)); isFault(value))
+        return concat("tensor '", data.fields()[field].name, "', which was read, holds ", value, " in ",
+                      sampleNames(batch)(at / std::max<int64_t>(count / std::max<int64_t>(rows, 1), 1)));
   }
-  return concat("step ", count - 1, ": the norm of all gradients is no finite number, though each gradient is");
+  return "";
+}
+
+std::string TrainingRun::findFault(const OperatorOf &operatorOf) {
+  std::string step = concat("step ", count - 1, ": ");
+  // What was read comes before what was computed of it. An infinity may be a mask, which is no fault by itself.
+  for (size_t i = 0; i < used; ++i)
+    if (std::string read = findRead(reader.data(), batches[i], [](double x) { return std::isnan(x); }); !read.empty())
+      return concat(step, read, ", ", batches[i].where());
+  // Each by itself: sums of gradients hold the faults of others, and those of the step that went wrong.
+  auto replay = [&](size_t i, bool isFirst, LaunchObserver *observer) {
+    if (isFirst)
+      trainer.zeroGradients();
+    trainer.microBatch(batches[i].views(), lastScale / static_cast<double>(used), isFirst, placeOf(count - 1, i),
+                       observer);
+  };
+  std::string infinite;
+  for (size_t i = 0; i < used; ++i) {
+    FaultFinder finder(operatorOf);
+    replay(i, /*isFirst=*/true, &finder);
+    if (finder.found().empty() || (!finder.isNan() && !infinite.empty()))
+      continue;
+    std::string read = findRead(reader.data(), batches[i], [](double x) { return std::isinf(x); });
+    std::string found = concat(step, read, read.empty() ? "" : "; ", finder.found(), ", ", batches[i].where());
+    if (finder.isNan())
+      return found;
+    infinite = found; // perhaps of a mask: a NaN of a later micro-batch says more
+  }
+  if (!infinite.empty())
+    return infinite;
+  for (size_t i = 0; i < used; ++i)
+    replay(i, i == 0, nullptr);
+  auto [name, greatest] = trainer.greatestGradient();
+  return concat(step, "the squares of all gradients add up to no finite number: the greatest element, ", greatest,
+                ", is in the gradient of '", name, "'");
 }
 
 TrainingProgress TrainingRun::progress() const {

@@ -3,6 +3,7 @@
 #define DEEPSTRIDE_RUNTIME_TRAINING_TRAININGRUN_H
 
 #include "runtime/training/Checkpoint.h"
+#include "runtime/training/FaultFinder.h"
 #include "runtime/training/LossScale.h"
 #include "runtime/training/Schedules.h"
 #include "runtime/training/Trainer.h"
@@ -22,7 +23,7 @@ struct StepRecord {
   double lr = 0, momentum = 0, gradNorm = 0;
   double lossScale = 1;    // that the step leaves
   bool overflowed = false; // nothing was updated
-  bool isHopeless = false; // and the loss scale cannot fall any further, or there is none
+  bool isHopeless = false; // and the loss is none, or the scale cannot fall any further, or there is none
   int64_t skipped = 0;     // steps so far that updated nothing
   double milliseconds = 0, dataMs = 0, microMs = 0, updateMs = 0; // all of it, and its parts
 };
@@ -39,8 +40,9 @@ public:
   std::optional<StepRecord> step(const Rates &rates);
 
   // After a step that overflowed: computes it once more and says where the first number that is none came from: "step
-  // 7: NaN in tensor 'x' of node 'y' (kernel z), samples 1, 2, 3". Gradients are those of the step then.
-  std::string findFault();
+  // 7: NaN in tensor 'x' of node 'y' (Log, kernel z), samples 1, 2, 3". Gradients are then those of no
+  // step.
+  std::string findFault(const OperatorOf &operatorOf = {});
 
   int64_t steps() const { return count; }
   int64_t skipped() const { return skippedCount; }

@@ -37,8 +37,10 @@ std::string bytesFor(const Proto &tensor, const NamedView &given, bool isTranspo
   return bytes;
 }
 
+std::string graphPath(const Package &package) { return package.path() + "/graph-without-parameters.onnx"; }
+
 onnx::ModelProto readGraph(const Package &package) {
-  std::string path = package.path() + "/graph-without-parameters.onnx";
+  std::string path = graphPath(package);
   std::error_code error;
   if (!std::filesystem::exists(path, error))
     fail(ErrorCode::InvalidArgument, package.path(),
@@ -48,6 +50,17 @@ onnx::ModelProto readGraph(const Package &package) {
   if (!model.ParseFromArray(file.data(), static_cast<int>(file.size())))
     fail(ErrorCode::BadFile, path, ": expected a ModelProto");
   return model;
+}
+
+std::string operatorIn(const onnx::GraphProto &graph, const std::string &name) {
+  for (const onnx::NodeProto &node : graph.node()) {
+    if (node.name().empty() ? node.output_size() && node.output(0) == name : node.name() == name)
+      return node.op_type();
+    for (const onnx::AttributeProto &attribute : node.attribute())
+      if (std::string found = attribute.has_g() ? operatorIn(attribute.g(), name) : ""; !found.empty())
+        return found;
+  }
+  return "";
 }
 
 } // namespace
@@ -112,6 +125,11 @@ void exportOnnx(const Package &package, const std::vector<NamedView> &tensors, c
   if (outside)
     outside->commit();
   file.commit();
+}
+
+std::string operatorOf(const Package &package, const std::string &node) {
+  std::error_code error;
+  return std::filesystem::exists(graphPath(package), error) ? operatorIn(readGraph(package).graph(), node) : "";
 }
 
 } // namespace ds

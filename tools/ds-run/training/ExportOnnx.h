@@ -15,5 +15,8 @@ namespace ds {
 // that the graph lacks data for is not given or has another shape.
 void exportOnnx(const Package &package, const std::vector<NamedView> &tensors, const std::string &path);
 
+// The operator of a node of the package's graph, by the name that its kernels know it by; empty without such a node.
+std::string operatorOf(const Package &package, const std::string &node);
+
 } // namespace ds
 #endif

@@ -2,6 +2,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/core/MappedFile.h"
 #include "runtime/io/StrictJson.h"
+#include "tools/ds-run/training/ExportOnnx.h"
 #include "tools/ds-run/training/TensorBoard.h"
 #include "tools/ds-run/training/TrainPage.h"
 #include "tools/ds-run/training/TrainingLog.h"
@@ -230,12 +231,13 @@ int TrainLoop::run() {
     print(*record, score);
     if (record->isHopeless) {
       // Nothing was updated: what is saved is what went well.
-      std::string fault = training->findFault();
+      std::string fault = training->findFault([&](const std::string &node) { return operatorOf(*package, node); });
       if (!options.run.html.empty())
         writeTrainPage(options.run.html, options.run.package, history);
       fail(ErrorCode::Execution, fault,
-           config.lossScale.constant == 0 ? concat("; the loss scale is ", record->lossScale, ", its minimum")
-                                          : std::string());
+           config.lossScale.constant == 0 && std::isfinite(record->loss)
+               ? concat("; the loss scale is ", record->lossScale, ", its minimum")
+               : std::string());
     }
     save(false);
   }

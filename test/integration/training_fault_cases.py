@@ -1,0 +1,70 @@
+"""Numbers that are none: what the message names, in whatever micro-batch they arise."""
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from kit import case, compile_model, expect
+from training_runs import log_of, settings, train, write_config
+
+FP16 = {"enabled": True, "initial_scale_power": 8}
+
+
+def model_of(folder, text, arrays):
+    model = onnx.parser.parse_model(text)
+    for node in model.graph.node:
+        node.name = "node_" + node.output[0]
+    model.graph.initializer.extend(numpy_helper.from_array(np.asarray(array, np.float32), name) for name, array in arrays.items())
+    onnx.save(model, folder / "m.onnx")
+
+
+def compiled(folder, config, *options):
+    return compile_model(folder / "m.onnx", folder, "--mode=train", f"--config={write_config(folder, config)}", *options)
+
+
+@case
+def faults_of_a_later_micro_batch(folder):
+    """The logarithm of a negative number, in each of the micro-batches of the second step: its tensor, node, operator and samples. In half
+    precision the tensor is a rounded one, which has no name."""
+    g = np.random.default_rng(0)
+    model_of(folder, """<ir_version: 8, opset_import: ["": 17]> m (float[n, 3] x) => (float[n, 4] logits)
+      { h = MatMul (x, w) a = Add (h, b) q = Log (a) z = MatMul (q, v) logits = Add (z, c) }""",
+             {"w": 0.1 + g.random((3, 8)), "b": g.random(8), "v": g.standard_normal((8, 4)), "c": np.zeros(4)})
+    good, labels = 0.1 + g.random((22, 3), np.float32), g.integers(0, 4, 22)
+    for more, options in (({}, []), ({}, ["--reference"]), ({"fp16": FP16}, [])):
+        package = compiled(folder, settings(("SGD", {"lr": 1e-3}), micro=2, accumulation=4, **more), "--loss=cross_entropy", "--logits=logits",
+                           "--labels=labels", *options)
+        for bad in (8, 10, 13, 14):
+            x = good.copy()
+            x[bad] = -5
+            np.savez(folder / "d.npz", x=x, labels=labels)
+            first = bad // 2 * 2
+            result = train(package, folder / "d.npz", "--steps=3", "--shuffle=off", code=1,
+                           says=["step 1: ", "NaN in tensor 'q' of node 'node_q' (Log, " if not more else "of node 'node_q' (Log, ", f"samples {first}, {first + 1}"])
+            expect(result.err.count("\n") == 1, result.err)
+
+
+@case
+def inputs_that_are_none_in_half_precision(folder):
+    """No loss scale helps against a loss that is none: the step stops training at once, and names what was read."""
+    g = np.random.default_rng(0)
+    model_of(folder, """<ir_version: 8, opset_import: ["": 17]> m (float[n, 3] x) => (float loss)
+      { y = MatMul (x, w) s = Mul (y, y) loss = ReduceMean <keepdims = 0> (s) }""", {"w": g.standard_normal((3, 2))})
+    package = compiled(folder, settings(("SGD", {"lr": 1e-3}), micro=4, fp16=FP16), "--loss=loss")
+    for value in (np.nan, np.inf, -np.inf):
+        x = g.standard_normal((20, 3), np.float32)
+        x[9, 1] = value
+        np.savez(folder / "d.npz", x=x)
+        train(package, folder / "d.npz", "--steps=5", "--shuffle=off", f"--log={folder / 'log'}", code=1,
+              says=["step 2: tensor 'x', which was read, holds ", "in sample 9 of the data", "samples 8, 9, 10, 11"])
+        expect([row["overflow"] for row in log_of(folder / "log")] == [False, False, True], "steps of the log")
+
+
+@case
+def norms_beyond_all_numbers(folder):
+    """Where each gradient is finite and their norm is not, the greatest is named."""
+    model_of(folder, """<ir_version: 8, opset_import: ["": 17]> m (float[n, 3] x) => (float loss)
+      { y = MatMul (x, w) z = MatMul (x, u) p = ReduceSum <keepdims = 0> (y) q = ReduceSum <keepdims = 0> (z) h = Mul (q, half) loss = Add (p, h) }""",
+             {"w": np.zeros((3, 2)), "u": np.zeros((3, 2)), "half": np.float32(0.5)})
+    np.savez(folder / "d.npz", x=np.full((1, 3), 3e38, np.float32))
+    package = compiled(folder, settings(("SGD", {"lr": 1e-30}), micro=1), "--loss=loss", "--freeze=half")
+    train(package, folder / "d.npz", "--steps=1", code=1, says=["step 0: ", "the greatest element, 3e+38, is in the gradient of 'w'"])
