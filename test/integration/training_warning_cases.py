@@ -4,7 +4,7 @@ import onnx
 from onnx import numpy_helper
 
 from kit import case, compile_model, expect, tool
-from training_runs import safetensors, settings, train, write_config
+from training_runs import column, log_of, safetensors, settings, train, write_config
 
 STILL = "the gradient of '{}' was 0 in each of the first 5 steps: it does not move"
 
@@ -41,6 +41,45 @@ def parameters_that_do_not_move(folder):
         for steps, expected in ((4, set()), (12, still)):
             result = train(package, folder / "d.npz", f"--steps={steps}")
             expect(warned_of(result, weights) == expected, f"{options}, {steps} steps: {result.err}")
+
+
+@case
+def movement_is_what_counts(folder):
+    """Decay moves what has no gradient; updates below the last bit move nothing; a rate of 0 is said once, not of each parameter."""
+    text = """<ir_version: 8, opset_import: ["": 17]> m (float[n, 3] x) => (float loss, float[n, 2] aside)
+      { y = MatMul (x, w) aside = MatMul (x, u) s = Mul (y, y) loss = ReduceMean <keepdims = 0> (s) }"""
+    weights = {"w": np.ones((3, 2)), "u": np.ones((3, 2))}
+    np.savez(folder / "d.npz", x=np.random.default_rng(0).standard_normal((8, 3), np.float32))
+    lost, none = "the updates of 'w' were lost in rounding", "the learning rate was 0 in each of the first 5 steps"
+    warmup = ("WarmupLR", {"warmup_min_lr": 0, "warmup_max_lr": 0.1, "warmup_num_steps": 10})
+    for optimizer, scheduler, expected in ((("AdamW", {"lr": 0.1, "weight_decay": 0.5}), None, []), (("SGD", {"lr": 1e-12}), None, [lost, STILL.format("u")]),
+                                           (("SGD", {"lr": 0}), None, [none]), (("SGD", {"lr": 0.1}), warmup, [STILL.format("u")])):
+        package = package_of(folder, text, weights, settings(optimizer, micro=8, scheduler=scheduler))
+        result = train(package, folder / "d.npz", "--steps=30")
+        expect(result.err.count("warning") == len(expected) and all(part in result.err for part in expected), f"{optimizer}: {result.err}")
+
+
+@case
+def small_losses_that_grow(folder):
+    """A loss near 0 is judged by what it began with: 4e-6 that grows to 0.01 has grown, noise around 1e-6 has not."""
+    text = """<ir_version: 8, opset_import: ["": 17]> m (float[n, 3] x) => (float loss)
+      { y = MatMul (x, w) s = Mul (y, y) loss = ReduceMean <keepdims = 0> (s) }"""
+    g = np.random.default_rng(0)
+    x = g.standard_normal((8, 3), np.float32)
+    np.savez(folder / "d.npz", x=x)
+    rate = float(2.1 / np.linalg.eigvalsh(x.T @ x / 8).max())  # each step multiplies the error in one direction by -1.1
+    package = package_of(folder, text, {"w": np.full((3, 2), 1e-3)}, settings(("SGD", {"lr": rate}), micro=8))
+    train(package, folder / "d.npz", "--steps=200", f"--log={folder / 'log'}", code=None)
+    losses = column(log_of(folder / "log"), "loss")
+    end = int(np.argmax(losses > 1e-2))
+    for steps, count in ((end, 1), (20, 0)) if end > 20 else ():
+        result = train(package, folder / "d.npz", f"--steps={steps}")
+        expect(result.err.count("the loss grows") == count, f"{steps} steps: {result.err}; losses {losses[:steps]}")
+    expect(end > 20, f"the case shows nothing: {losses}")
+    np.savez(folder / "d.npz", x=(g.standard_normal((400, 3)) * np.exp(g.standard_normal((400, 1)))).astype(np.float32))
+    package = package_of(folder, text, {"w": np.full((3, 2), 1e-3)}, settings(("SGD", {"lr": 1e-9}), micro=1))
+    result = train(package, folder / "d.npz", "--steps=400")
+    expect("the loss grows" not in result.err, f"noise is said to grow: {result.err}")
 
 
 @case

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
+#include <functional>
+#include <string_view>
 #include <unistd.h>
 
 namespace ds {
@@ -16,6 +17,9 @@ void Watch::start(int64_t firstStep, int64_t lastStep) {
   began = drawn = std::chrono::steady_clock::now();
   first = firstStep;
   last = lastStep;
+  still = trainer.parameters();
+  trainer.touchStates();
+  beginning = hashes();
 }
 
 void Watch::clear() {
@@ -30,56 +34,96 @@ void Watch::say(const std::string &line) {
   std::fflush(stdout);
 }
 
-// Parameters of `still` whose gradient has no bit but signs.
-std::vector<std::string> Watch::stillParameters() {
-  std::vector<std::string> found;
+void Watch::warn(const std::string &text) {
+  clear();
+  std::fprintf(stderr, "ds-run: warning: %s\n", text.c_str());
+}
+
+std::vector<uint64_t> Watch::hashes() {
+  std::vector<uint64_t> found(still.size());
   trainer.session().withStates([&](StateStore &states) {
-    for (NamedView &state : states.views())
-      for (const std::string &name : still)
-        if (state.name == Trainer::gradientOf(name)) {
-          int64_t count = elementCount(state.view.shape);
-          bool isZero = true;
-          for (int64_t i = 0; isZero && i < count; ++i)
-            isZero = loadDouble(state.view.type, state.view.data, static_cast<size_t>(i)) == 0;
-          if (isZero)
-            found.push_back(name);
-        }
+    for (const NamedView &state : states.views())
+      if (auto at = std::find(still.begin(), still.end(), state.name); at != still.end())
+        found[static_cast<size_t>(at - still.begin())] = std::hash<std::string_view>()(
+            std::string_view(static_cast<const char *>(state.view.data), state.view.bytes()));
   });
   return found;
+}
+
+bool Watch::hasGradient(const std::string &parameter) {
+  bool isFound = false;
+  trainer.session().withStates([&](StateStore &states) {
+    for (const NamedView &state : states.views()) {
+      if (state.name != Trainer::gradientOf(parameter))
+        continue;
+      int64_t count = elementCount(state.view.shape);
+      for (int64_t i = 0; !isFound && i < count; ++i)
+        isFound = loadDouble(state.view.type, state.view.data, static_cast<size_t>(i)) != 0;
+    }
+  });
+  return isFound;
+}
+
+// A parameter moves where a bit of it changes, be it by its gradient, by momentum or by decay.
+void Watch::watchMovement(const StepRecord &record) {
+  constexpr int64_t watched = 5;
+  if (record.overflowed || movingSteps >= watched)
+    return;
+  if (record.lr == 0) {
+    if (movingSteps == 0 && seenSteps + 1 == watched)
+      warn(concat("the learning rate was 0 in each of the first ", watched, " steps: nothing moves"));
+    return;
+  }
+  ++movingSteps;
+  std::vector<uint64_t> now = hashes();
+  size_t left = 0;
+  for (size_t i = 0; i < still.size(); ++i)
+    if (now[i] == beginning[i]) {
+      still[left] = still[i];
+      beginning[left++] = beginning[i];
+    }
+  still.resize(left);
+  beginning.resize(left);
+  if (movingSteps < watched)
+    return;
+  for (const std::string &name : still)
+    warn(hasGradient(name)
+             ? concat("the updates of '", name, "' were lost in rounding in each of the first ", watched,
+                      " steps: it does not move")
+             : concat("the gradient of '", name, "' was 0 in each of the first ", watched, " steps: it does not move"));
+}
+
+void Watch::watchLoss(const StepRecord &record) {
+  // Of noise around 0 a multiple says nothing: losses have grown where they are far above all that the run began with.
+  constexpr int64_t calmSteps = 20;
+  constexpr double manyTimes = 4;
+  if (record.overflowed)
+    return;
+  average = seenSteps ? 0.9 * average + 0.1 * record.loss : record.loss;
+  best = seenSteps ? std::min(best, average) : average;
+  if (seenSteps < calmSteps)
+    level = std::max(level, std::abs(record.loss));
+  ++seenSteps;
+  if (hasWarned || seenSteps <= calmSteps)
+    return;
+  double rise = average - best;
+  if (rise > std::max(1.0, std::abs(best)) || (level > 0 && rise > manyTimes * level)) {
+    hasWarned = true;
+    char text[160];
+    std::snprintf(text, sizeof(text),
+                  "step %lld: the loss grows: its average is %.4g, and was %.4g; a lower learning rate may help",
+                  static_cast<long long>(record.step), average, best);
+    warn(text);
+  }
 }
 
 void Watch::seen(const StepRecord &record) {
   using namespace std::chrono;
   auto now = steady_clock::now();
-  if (firstSamples < 0) {
+  if (firstSamples < 0)
     firstSamples = record.samples;
-    still = trainer.parameters();
-  }
-  constexpr int64_t stillSteps = 5, calmSteps = 20;
-  if (!record.overflowed && seenSteps < stillSteps && !still.empty()) {
-    still = stillParameters();
-    if (seenSteps + 1 == stillSteps)
-      for (const std::string &name : still) {
-        clear();
-        std::fprintf(stderr,
-                     "ds-run: warning: the gradient of '%s' was 0 in each of the first %lld steps: it does not move\n",
-                     name.c_str(), static_cast<long long>(stillSteps));
-      }
-  }
-  if (!record.overflowed) {
-    average = seenSteps ? 0.9 * average + 0.1 * record.loss : record.loss;
-    best = seenSteps ? std::min(best, average) : average;
-    ++seenSteps;
-    if (!hasWarned && seenSteps > calmSteps && average > best + std::max(1.0, std::abs(best))) {
-      hasWarned = true;
-      clear();
-      std::fprintf(
-          stderr,
-          "ds-run: warning: step %lld: the loss grows: its average is %.4g, and was %.4g; a lower learning rate "
-          "may help\n",
-          static_cast<long long>(record.step), average, best);
-    }
-  }
+  watchMovement(record);
+  watchLoss(record);
   if (!isTerminal || now - drawn < milliseconds(100))
     return;
   drawn = now;

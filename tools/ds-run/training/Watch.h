@@ -5,6 +5,7 @@
 #include "runtime/training/TrainingRun.h"
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ public:
   explicit Watch(Trainer &trainer);
 
   void start(int64_t firstStep, int64_t lastStep);
-  // After each step: draws progress, warns of a loss that grows and of parameters whose gradients stay 0.
+  // After each step: draws progress, warns of a loss that grows and of parameters that do not move.
   void seen(const StepRecord &record);
   // A line on standard output, above the progress.
   void say(const std::string &line);
@@ -23,16 +24,22 @@ public:
 
 private:
   void clear();
-  std::vector<std::string> stillParameters();
+  void warn(const std::string &text);
+  void watchMovement(const StepRecord &record);
+  void watchLoss(const StepRecord &record);
+  // A hash of the bits of each parameter of `still`, in order.
+  std::vector<uint64_t> hashes();
+  bool hasGradient(const std::string &parameter);
 
   Trainer &trainer;
   bool isTerminal;
   std::chrono::steady_clock::time_point began, drawn;
   int64_t first = 0, last = 0, firstSamples = -1;
-  double best = 0, average = 0; // of losses
-  int64_t seenSteps = 0;
+  double best = 0, average = 0, level = 0; // of losses; level: the greatest of the first ones
+  int64_t seenSteps = 0, movingSteps = 0;  // movingSteps: of these, with a rate that is not 0
   bool hasWarned = false, isDrawn = false;
-  std::vector<std::string> still; // parameters without a gradient so far
+  std::vector<std::string> still;  // parameters that have not moved so far
+  std::vector<uint64_t> beginning; // their hashes before the first step
 };
 
 } // namespace ds
