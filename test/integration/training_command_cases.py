@@ -29,10 +29,68 @@ def log(folder):
     expect([row["step"] for row in rows] == list(range(7)), "steps count from 0")
     expect([row["step"] for row in rows if "eval_loss" in row] == [2, 5, 6], "evaluations every third step, and at the end")
     for row in rows:
-        expect((row["theta"], row["blocks"], row["bits"], row["overflow"], row["skipped"], row["loss_scale"]) == (None, None, None, False, 0, 1), f"{row}")
+        expect((row["theta"], row["blocks"], row["bits"], row["overflow"], row["skipped"], row["loss_scale"]) == (None, None, None, False, 0, None), f"{row}")
         expect(row["step_ms"] >= 0 and row["lr"] == 1e-3 and row["momentum"] == 0.9, f"{row}")
     found = json.loads(tool("ds-run", "eval", package, f"--data={other}", f"--checkpoint={folder / 'ck'}", "--json").out)
     expect((found["eval_loss"], found["accuracy"], found["samples"]) == (rows[-1]["eval_loss"], rows[-1]["accuracy"], 5), f"{found}, {rows[-1]}")
+
+
+@case
+def unused_is_null(folder):
+    """Momentum and loss scale are null where the configuration has none, in the log and in the schedule."""
+    data = small_data(folder)
+    for optimizer, more, has_momentum in (("AdamW", {}, True), ("SGD", {}, False), (("SGD", {"momentum": 0.5}), {}, True), ("Adagrad", {}, False),
+                                          ("SGD", {"fp16": {"enabled": True, "loss_scale": 8}}, False), ("AdamW", {"bf16": {"enabled": True}}, True)):
+        package = small_package(folder, settings(optimizer, **more))
+        train(package, data, "--steps=2", f"--log={folder / 'log'}")
+        table = json.loads(tool("ds-run", "schedule", package, "--steps=2", "--json").out)
+        for row in log_of(folder / "log") + table:
+            expect((row["momentum"] is not None) == has_momentum, f"{optimizer}: {row}")
+            expect(row.get("loss_scale", 8) == (8 if "fp16" in more or "loss_scale" not in row else None), f"{optimizer}, {more}: {row}")
+
+
+@case
+def targets_are_checked_first(folder):
+    """What cannot be written at the end is said before the first step, and nothing is left behind."""
+    package, data = small_package(folder, settings("AdamW")), small_data(folder)
+    (folder / "file").write_text("x")
+    for option in (f"--checkpoint={folder / 'file'}", f"--checkpoint={folder / 'file/ck'}", f"--html={folder / 'none/page.html'}", f"--html={folder}",
+                   f"--log={folder / 'none/log'}", "--checkpoint=/proc/ck"):
+        found = train(package, data, "--steps=3", *([] if option.startswith("--log") else [f"--log={folder / 'log'}"]), option, code=None)
+        is_right = found.code in (1, 2) and found.err.startswith("ds-run: error: ") and found.err.count("\n") == 1
+        expect(is_right and not (folder / "log").exists() and "step" not in found.out, f"{option}: {found}")
+    found = train(package, folder / "none.npz", "--steps=3", f"--checkpoint={folder / 'a/b/ck'}", f"--html={folder / 'page.html'}", code=None)
+    expect(found.code and not (folder / "a").exists() and not (folder / "page.html").exists(), f"a run without data leaves files: {found}")
+
+
+@case
+def pages_of_resumed_runs(folder):
+    """They draw all steps that the log has, and say which are not there."""
+    package, data = small_package(folder, settings("AdamW")), small_data(folder)
+    page = folder / "page.html"
+    for log, is_whole in (([f"--log={folder / 'log'}"], True), ([], False)):
+        shutil.rmtree(folder / "ck", ignore_errors=True)
+        train(package, data, "--steps=6", f"--checkpoint={folder / 'ck'}", f"--html={page}", *log)
+        expect("was resumed" not in page.read_text(), "a run from the start is said to be resumed")
+        train(package, data, "--steps=9", "--resume", f"--checkpoint={folder / 'ck'}", f"--html={page}", *log)
+        expect(("The run was resumed: steps before 6 are not drawn" in page.read_text()) != is_whole, f"{log}: {page.read_text()}")
+        if is_whole:
+            resumed = page.read_text()
+            train(package, data, "--steps=9", f"--html={page}")
+            points = [re.findall(r'points="([^"]*)"|<path[^>]* d="([^"]*)"', text)[0] for text in (resumed, page.read_text())]
+            expect(points[0] == points[1], "the curve of the resumed run is not that of the whole one")
+
+
+@case
+def notes_of_another_config(folder):
+    """Keys without effect on one rank are noted as ds-opt notes them."""
+    package, data = small_package(folder, settings("AdamW")), small_data(folder)
+    config = write_config(folder, settings("AdamW", zero_optimization={"stage": 2}), "other.json")
+    compiled = tool("ds-opt", folder / "model.onnx", "--mode=train", "--loss=cross_entropy", "--logits=y", "--labels=labels", f"--config={config}", "-o",
+                    folder / "other.dsp")
+    note = next(line for line in compiled.err.splitlines() if "zero_optimization" in line)
+    found = train(package, data, "--steps=1", f"--config={config}")
+    expect(note.replace("ds-opt:", "ds-run:") in found.err.splitlines(), f"{found.err}, expected as {note}")
 
 
 @case

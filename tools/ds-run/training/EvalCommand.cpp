@@ -41,16 +41,21 @@ int evalCommand(const TrainOptions &options) {
 
 int scheduleCommand(const TrainOptions &options) {
   auto package = loadPackage(options.run.package, options.run);
-  Schedule schedule(configOf(*package, options).schedule);
+  config::TrainingConfig config = configOf(*package, options);
+  Schedule schedule(config.schedule);
+  bool hasMomentum = config.optimizer.hasMomentum();
   int64_t steps = options.steps.value_or(100);
   for (int64_t step = 0; step < steps; ++step) {
     Rates rates = schedule.at(step);
     if (options.run.asJson) {
-      nlohmann::ordered_json row = {{"step", step}, {"lr", rates.lr}, {"momentum", rates.momentum}};
+      nlohmann::ordered_json row = {{"step", step},
+                                    {"lr", rates.lr},
+                                    {"momentum", hasMomentum ? nlohmann::ordered_json(rates.momentum) : nullptr}};
       std::printf("%s%s", step ? ",\n " : "[", row.dump().c_str());
       continue;
     }
-    std::printf("%8lld  lr %-12.6g momentum %.6g\n", static_cast<long long>(step), rates.lr, rates.momentum);
+    std::printf("%8lld  lr %-12.6g momentum %s\n", static_cast<long long>(step), rates.lr,
+                hasMomentum ? concat(rates.momentum).c_str() : "none");
   }
   if (options.run.asJson)
     std::printf("]\n");

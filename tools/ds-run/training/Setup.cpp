@@ -23,6 +23,8 @@ config::TrainingConfig configOf(const Package &package, const TrainOptions &opti
       std::fprintf(stderr, "ds-run: error: %s\n", reading.errors[i].c_str());
     fail(ErrorCode::InvalidArgument, reading.errors.empty() ? options.config : reading.errors.front());
   }
+  for (const std::string &note : config::notes(*reading.config))
+    std::fprintf(stderr, "ds-run: note: %s\n", note.c_str());
   config::Differences found = config::changes(compiled, *reading.config);
   if (!found.refused.empty()) {
     for (size_t i = 1; i < found.refused.size(); ++i)

@@ -55,6 +55,35 @@ nlohmann::json readClientState(const std::string &path) {
   }
 }
 
+// Throws Error where a checkpoint or a page could not be written at the end: now, before anything is computed. Leaves
+// no trace.
+void checkTargets(const TrainOptions &options) {
+  namespace fs = std::filesystem;
+  if (!options.run.html.empty())
+    AtomicFile page(options.run.html);
+  if (options.checkpoint.empty())
+    return;
+  std::vector<fs::path> made; // innermost first
+  std::error_code error;
+  for (fs::path folder = fs::absolute(options.checkpoint, error); !folder.empty() && !fs::exists(folder, error);
+       folder = folder.parent_path())
+    made.push_back(folder);
+  fs::create_directories(options.checkpoint, error);
+  std::optional<Error> failure;
+  if (error)
+    failure.emplace(ErrorCode::Io, concat("--checkpoint: ", options.checkpoint, ": ", error.message()));
+  else
+    try {
+      AtomicFile probe(options.checkpoint + "/latest");
+    } catch (const Error &wrong) {
+      failure.emplace(wrong);
+    }
+  for (const fs::path &folder : made)
+    fs::remove(folder, error); // only what is empty
+  if (failure)
+    throw Error(*failure);
+}
+
 class TrainLoop {
 public:
   explicit TrainLoop(const TrainOptions &options);
@@ -103,6 +132,7 @@ TrainLoop::TrainLoop(const TrainOptions &options)
     fail(ErrorCode::InvalidArgument, "--patience counts evaluations, found no --eval-interval=N");
   if (!options.tag.empty())
     checkTag(options.tag);
+  checkTargets(options);
   clientState = readClientState(options.clientState);
   data = openData(trainer, options.data, options);
   if (!options.evalData.empty())
@@ -130,7 +160,10 @@ TrainLoop::TrainLoop(const TrainOptions &options)
       clientState = checkpoint->progress().clientState;
     savedAt = training->steps();
   }
-  log.emplace(options.log, training->steps());
+  log.emplace(options.log, training->steps(), LogFields{config.optimizer.hasMomentum(), config.isFp16});
+  if (!options.run.html.empty())
+    history = log->earlier();
+  history.first = training->steps();
   if (config.tensorboard.isEnabled)
     board.emplace((config.tensorboard.outputPath.empty() ? std::string(".") : config.tensorboard.outputPath) + "/" +
                   config.tensorboard.jobName);
@@ -192,7 +225,7 @@ void TrainLoop::print(const StepRecord &record, const std::optional<Score> &scor
                       score->accuracy ? concat(", accuracy ", *score->accuracy) : std::string()));
   if (config.stepsPerPrint > 0 && (record.step + 1) % config.stepsPerPrint == 0) {
     watch->say(concat("step ", record.step, ": loss ", record.loss, ", lr ", record.lr, ", grad norm ", record.gradNorm,
-                      record.lossScale != 1 ? concat(", loss scale ", record.lossScale) : std::string(),
+                      config.isFp16 ? concat(", loss scale ", record.lossScale) : std::string(),
                       record.skipped ? concat(", skipped ", record.skipped) : std::string()));
     if (config.wallClockBreakdown)
       watch->say(concat("step ", record.step, ": data ", record.dataMs, " ms, forward and backward ", record.microMs,
@@ -220,9 +253,10 @@ int TrainLoop::run() {
       auto at = record->samples;
       for (auto [tag, value] :
            {std::pair("Train/Samples/train_loss", record->loss), std::pair("Train/Samples/lr", record->lr),
-            std::pair("Train/Samples/grad_norm", record->gradNorm),
-            std::pair("Train/Samples/loss_scale", record->lossScale)})
+            std::pair("Train/Samples/grad_norm", record->gradNorm)})
         board->add(tag, value, at);
+      if (config.isFp16)
+        board->add("Train/Samples/loss_scale", record->lossScale, at);
       if (score)
         board->add("Eval/Samples/loss", score->loss, at);
       board->flush();

@@ -36,6 +36,9 @@ void writeTrainPage(const std::string &path, const std::string &package, const H
   body += lineChart({"learning rate", "step"}, {rate}) + lineChart({"gradient norm, before clipping", "step"}, {norm});
   if (hasScale)
     body += lineChart({"loss scale", "step", false, true}, {scale});
+  if (int64_t drawn = history.steps.empty() ? history.first : history.steps.front().step; drawn > 0)
+    body += concat("<p>The run was resumed: steps before ", drawn,
+                   " are not drawn, as --log named no file that has them.</p>\n");
   if (!history.steps.empty()) {
     const StepRecord &last = history.steps.back();
     body += concat("<table><tr><td>steps</td><td>", last.step + 1, "</td></tr><tr><td>samples</td><td>", last.samples,

@@ -7,6 +7,7 @@
 namespace ds {
 
 struct History {
+  int64_t first = 0; // step of the run; what came before is here where a log had it
   std::vector<StepRecord> steps;
   std::vector<std::pair<int64_t, Score>> scores; // by step
 };
