@@ -196,7 +196,13 @@ LogicalResult lowerReduce(KernelBuilder &k, ds::ReduceOp op) {
   View input = k.broadcastView(k.bufferOf(op.getInput()), shape, shape);
   using Kind = ds::ReduceKind;
   SmallVector<Kind> kinds = reducedKinds(k);
-  auto load = [&](OpBuilder &b, Value raw) { return fromStorage(b, k.loc, raw, element); };
+  // A norm fits f32 where its squares do not: alone, it adds them up in f64.
+  bool isWide = kinds.size() == 1 && kinds[0] == Kind::l2 && element.isF32();
+  Type cell = isWide ? k.b.getF64Type() : element;
+  auto load = [&](OpBuilder &b, Value raw) {
+    Value x = fromStorage(b, k.loc, raw, element);
+    return isWide ? emitCast(b, k.loc, x, element, cell) : x;
+  };
   // Order of the rows is the order of the output's elements, whether or not reduced axes are kept.
   rows.forEachRow([&](ArrayRef<Value> row) {
     Value greatest; // of a log_sum_exp, which is alone
@@ -204,17 +210,17 @@ LogicalResult lowerReduce(KernelBuilder &k, ds::ReduceOp op) {
       greatest =
           rows.reduce(Kind::max, element, {&input}, row, [&](OpBuilder &b, ValueRange v) { return load(b, v[0]); });
     }
-    SmallVector<Value> results = rows.reduce(kinds, element, {&input}, row, [&](OpBuilder &b, ValueRange v) {
+    SmallVector<Value> results = rows.reduce(kinds, cell, {&input}, row, [&](OpBuilder &b, ValueRange v) {
       SmallVector<Value> values;
       Value x = load(b, v[0]);
       for (Kind kind : kinds)
         values.push_back(greatest ? emitWeight(b, k.loc, arith::SubFOp::create(b, k.loc, x, greatest))
-                                  : reducedValue(k, b, kind, x, element));
+                                  : reducedValue(k, b, kind, x, cell));
       return values;
     });
     auto unary = [&](ds::UnaryKind function, Value x) -> Value {
       if (isa<FloatType>(x.getType()))
-        return emitUnary(k.b, k.loc, function, x, element);
+        return emitUnary(k.b, k.loc, function, x, cell);
       Type f64 = k.b.getF64Type(); // integer results of real functions are truncated
       return emitCast(k.b, k.loc, emitUnary(k.b, k.loc, function, emitCast(k.b, k.loc, x, element, f64), f64), f64,
                       element);
@@ -226,6 +232,8 @@ LogicalResult lowerReduce(KernelBuilder &k, ds::ReduceOp op) {
         result = unary(ds::UnaryKind::sqrt, result);
       if (kind == Kind::log_sum || kind == Kind::log_sum_exp)
         result = unary(ds::UnaryKind::log, result);
+      if (isWide)
+        result = emitCast(k.b, k.loc, result, cell, element);
       if (greatest)
         result = addLogarithm(k.b, k.loc, greatest, result, scalarConstant(k.b, k.loc, element, 0.0));
       k.store(result, k.outputBuffer(static_cast<unsigned>(number)), k.linearize(row, rows.outerSizes), element);

@@ -119,8 +119,10 @@ LogicalResult UpdateBuilder::run() {
     Value gradient = add(parameter.stateName("gradient"));
     for (StringRef suffix : settings.optimizer.states())
       add(parameter.stateName(suffix));
-    Value sum =
-        b.cast(b.reduce(ds::ReduceKind::sum_square, gradient, axesFrom(0, b.rank(gradient)), /*keep=*/false), b.f64());
+    // A norm fits f32 where the sum of its squares does not, and is added up in f64.
+    Value length = b.reduce(ds::ReduceKind::l2, gradient, axesFrom(0, b.rank(gradient)), /*keep=*/false);
+    length = b.cast(length, b.f64());
+    Value sum = b.mul(length, length);
     squares = squares ? b.add(squares, sum) : sum;
   }
   Value norm = b.div(b.unary(ds::UnaryKind::sqrt, squares), scale), none = b.scalar(b.f64(), 0);

@@ -1,10 +1,10 @@
-"""Numbers that are none: what the message names, in whatever micro-batch they arise."""
+"""Numbers that are none: what the message names, in whatever micro-batch they arise. Norms of gradients far from 1, against NumPy's in f64."""
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
 from kit import case, compile_model, expect
-from training_runs import log_of, settings, train, write_config
+from training_runs import column, log_of, settings, train, write_config
 
 FP16 = {"enabled": True, "initial_scale_power": 8}
 
@@ -57,6 +57,26 @@ def inputs_that_are_none_in_half_precision(folder):
         train(package, folder / "d.npz", "--steps=5", "--shuffle=off", f"--log={folder / 'log'}", code=1,
               says=["step 2: tensor 'x', which was read, holds ", "in sample 9 of the data", "samples 8, 9, 10, 11"])
         expect([row["overflow"] for row in log_of(folder / "log")] == [False, False, True], "steps of the log")
+
+
+@case
+def norms_far_from_one(folder):
+    """Squares of f32 lie beyond f32 where the norm does not."""
+    g = np.random.default_rng(0)
+    model_of(folder, """<ir_version: 8, opset_import: ["": 17]> m (float[n, 900] x) => (float loss)
+      { y = MatMul (x, w) loss = ReduceMean <keepdims = 0> (y) }""", {"w": np.zeros((900, 20))})
+    for options in ([], ["--reference"], ["--reference=f64"]):
+        package = compiled(folder, settings(("SGD", {"lr": 1e-30}), micro=8), "--loss=loss", *options)
+        for scale in (1e-30, 1e-25, 1e-20, 1, 1e19, 1e25, 1e33):
+            x = (g.standard_normal((8, 900)) * scale).astype(np.float32)
+            np.savez(folder / "d.npz", x=x)
+            expected = np.sqrt(20 * np.sum((x.astype(float).mean(0) / 20)**2))
+            found = []
+            for threads in (1, 3):
+                train(package, folder / "d.npz", "--steps=1", f"--threads={threads}", f"--log={folder / 'log'}")
+                found.append(column(log_of(folder / "log"), "grad_norm")[0])
+            expect(found[0] == found[1], f"{options}, {scale}: {found} with 1 and 3 threads")
+            expect(abs(found[0] - expected) <= 1e-5 * expected, f"{options}, {scale}: the norm is {found[0]}, expected {expected}")
 
 
 @case

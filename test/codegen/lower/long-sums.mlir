@@ -83,3 +83,20 @@ ds.kernel @columns sizes 2 arguments [["d0", "d1", 8]] {
   %0 = ds.reduce sum %x axes [0, 1] keep false {result_sizes = [[8]]} : (tensor<?x?x8xf32>) -> tensor<8xf32>
   ds.yield %0 : tensor<8xf32>
 }
+
+// -----
+
+// A norm fits f32 where its squares do not: they are f64.
+// CHECK-LABEL: func.func @norm
+// CHECK: memref.alloca() : memref<f64>
+// CHECK: linalg.generic
+// CHECK: %[[WIDE:.*]] = arith.extf %{{.*}} : f32 to f64
+// CHECK: %[[SQUARE:.*]] = arith.mulf %[[WIDE]], %[[WIDE]] : f64
+// CHECK: arith.addf %{{.*}}, %[[SQUARE]] : f64
+// CHECK: %[[ROOT:.*]] = math.sqrt %{{.*}} : f64
+// CHECK: arith.truncf %[[ROOT]] : f64 to f32
+ds.kernel @norm sizes 1 arguments [["d0"]] {
+^bb0(%x: tensor<?xf32>):
+  %0 = ds.reduce l2 %x axes [0] keep false {result_sizes = [[]]} : (tensor<?xf32>) -> tensor<f32>
+  ds.yield %0 : tensor<f32>
+}

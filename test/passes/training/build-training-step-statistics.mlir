@@ -28,7 +28,7 @@
 // CHECK-SAME: %[[M:[a-z0-9]+]]: tensor<4xf32> {ds.dims = [4], ds.initial = @m, ds.name = "m", ds.state = "m", ds.statistic}
 // CHECK-SAME: %[[MOVED:[a-z0-9]+]]: tensor<4xf32> {ds.dims = [4], ds.name = "m/moved", ds.state = "m/moved"}
 // CHECK-SAME: tensor<4xf32> {ds.state = "w"}, tensor<4xf32> {ds.state = "m"})
-// CHECK-NOT: sum_square %[[M]]
+// CHECK-NOT: l2 %[[M]]
 // CHECK: %[[SOUND:.*]] = ds.binary eq
 // CHECK: %[[OFF:.*]] = ds.binary sub %[[MOVED]], %[[MOVED]]
 // CHECK: %[[ALL:.*]] = ds.reduce sum %[[OFF]]

@@ -25,7 +25,9 @@
 // CHECK-SAME: %[[OLD:[a-z0-9]+]]: tensor<4xf32> {ds.dims = [4], ds.initial = @w, ds.name = "w", ds.state = "w"}
 // CHECK-SAME: %[[GRADIENT:[a-z0-9]+]]: tensor<4xf32>
 // CHECK-SAME: -> (tensor<f64> {ds.name = "grad_norm"}, tensor<i1> {ds.name = "finite"}, tensor<4xf32> {ds.state = "w"})
-// CHECK: ds.reduce sum_square %[[GRADIENT]]
+// CHECK: %[[LENGTH:.*]] = ds.reduce l2 %[[GRADIENT]]
+// CHECK: %[[WIDE:.*]] = ds.cast %[[LENGTH]] to f64
+// CHECK: ds.binary mul %[[WIDE]], %[[WIDE]]
 // CHECK: %[[IF:.*]] = scf.if
 // CHECK: %[[NEW:.*]] = ds.binary sub %[[OLD]]
 // CHECK: scf.yield %[[NEW]]
