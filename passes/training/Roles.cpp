@@ -34,6 +34,9 @@ bool isActivation(Value value) {
   return false;
 }
 
+/// Whether the op joins weights alone, as exporters join the gates of a recurrence in another order.
+bool joinsWeights(Operation *op) { return isa<ds::ConcatOp>(op) && llvm::none_of(op->getOperands(), isActivation); }
+
 /// Whether scores that end in a softmax are what a sum is part of: then what is added is a mask.
 bool leadsToSoftmax(Operation *op) {
   for (unsigned step = 0; step < 6 && op; ++step) {
@@ -76,7 +79,7 @@ StringRef roleAt(OpOperand &use) {
 /// and a deviation. What divides or is taken away, such as statistics of a norm, is not seen.
 bool isPartOf(OpOperand &use) {
   Operation *op = use.getOwner();
-  if (movesElements(op))
+  if (movesElements(op) || joinsWeights(op))
     return true;
   auto binary = dyn_cast<ds::BinaryOp>(op);
   if (!binary || isActivation(op->getOperand(1 - use.getOperandNumber())))
