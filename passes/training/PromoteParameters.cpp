@@ -72,6 +72,8 @@ struct PromoteParameters : impl::PromoteParametersBase<PromoteParameters>, PassR
     auto type = cast<RankedTensorType>(weight.getType());
     if (type.getNumElements() <= 1)
       return "is a scalar";
+    if (StringRef role = rotaryRoleOf(weight); !role.empty())
+      return ("is a " + role).str();
     return roleOf(weight).empty() ? "acts as no weight, bias, scale or table" : "";
   }
 

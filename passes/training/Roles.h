@@ -9,6 +9,9 @@ namespace deepstride {
 /// weight, bias, scale, table or token; empty where that is nothing a model learns.
 llvm::StringRef roleOf(mlir::Value weight);
 
+/// What of a rotary embedding it is, as in "is a rotary table"; empty where something else reads it, too.
+llvm::StringRef rotaryRoleOf(mlir::Value weight);
+
 /// Whether it is a mean or a variance of a norm as models hold it for inference.
 bool isStatistic(mlir::Value weight);
 
