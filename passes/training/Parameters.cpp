@@ -3,6 +3,7 @@
 
 #include "dialects/ds/DsDialect.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Regex.h"
 
 using namespace mlir;
 
@@ -54,6 +55,22 @@ std::string listed(ArrayRef<StringRef> names) {
   for (StringRef name : names.take_front(most))
     text += (text.empty() ? "'" : ", '") + name.str() + "'";
   return names.size() > most ? text + " and " + std::to_string(names.size() - most) + " more" : text;
+}
+
+bool isNamedBy(ModuleOp module, StringRef name, StringRef expression) {
+  llvm::Regex regex(expression);
+  if (regex.match(name))
+    return true;
+  auto tied = module->getAttrOfType<DictionaryAttr>(ds::tiedAttr);
+  auto keptFor = [&](StringRef other) {
+    while (auto entry = tied.getAs<DictionaryAttr>(other))
+      other = entry.getAs<StringAttr>("of").getValue();
+    return other;
+  };
+  return tied && llvm::any_of(tied, [&](NamedAttribute entry) {
+           StringRef other = entry.getName().getValue();
+           return regex.match(other) && keptFor(other) == name;
+         });
 }
 
 LogicalResult checkNames(func::FuncOp model, StringRef labels, const OptimizerSettings &optimizer) {

@@ -33,6 +33,10 @@ llvm::FailureOr<unsigned> outputNamed(mlir::func::FuncOp entry, llvm::StringRef 
 /// "'a', 'b', 'c', 'd' and 12 more", for messages.
 std::string listed(llvm::ArrayRef<llvm::StringRef> names);
 
+/// Whether a regular expression matches the name of a weight, or of one that was tied to it: either means the
+/// parameter.
+bool isNamedBy(mlir::ModuleOp module, llvm::StringRef name, llvm::StringRef expression);
+
 /// Fails after a diagnostic where something of the model has the name of what the entries of training add.
 llvm::LogicalResult checkNames(mlir::func::FuncOp model, llvm::StringRef labels, const OptimizerSettings &optimizer);
 

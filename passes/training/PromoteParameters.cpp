@@ -56,19 +56,20 @@ struct PromoteParameters : impl::PromoteParametersBase<PromoteParameters>, PassR
     signalPassFailure();
   }
 
-  bool isFrozen(ds::WeightOp weight) {
-    return !freeze.empty() && llvm::Regex(freeze.getValue()).match(weight.getRecipe());
+  bool isNamed(ds::WeightOp weight, StringRef expression) {
+    return isNamedBy(getOperation(), weight.getRecipe(), expression);
   }
+
+  bool isFrozen(ds::WeightOp weight) { return !freeze.empty() && isNamed(weight, freeze); }
 
   /// Why a weight stays as it is; empty for a parameter.
   std::string reasonToStay(ds::WeightOp weight, bool mayBeFrozen) {
-    StringRef name = weight.getRecipe();
     if (!holdsWideFloats(weight))
       return "holds no floats of 32 bits or more";
     if (mayBeFrozen && isFrozen(weight))
       return "is named by --freeze";
     if (!train.empty())
-      return llvm::Regex(train.getValue()).match(name) ? "" : "is not named by --train";
+      return isNamed(weight, train) ? "" : "is not named by --train";
     auto type = cast<RankedTensorType>(weight.getType());
     if (type.getNumElements() <= 1)
       return "is a scalar";

@@ -5,7 +5,6 @@
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "llvm/Support/Regex.h"
 
 using namespace mlir;
 
@@ -36,11 +35,14 @@ LogicalResult UpdateBuilder::updateAll(DsBuilder &b, func::FuncOp update, ArrayR
   Value condition = tensor::ExtractOp::create(builder, where, isFinite, ValueRange{});
   SmallVector<Parameter> parameters = parametersOf(model);
   size_t own = settings.optimizer.states().size() + 2; // the parameter and its gradient
-  llvm::Regex noDecay(settings.noDecay);
+  auto module = update->getParentOfType<ModuleOp>();
   SmallVector<StringRef> names;
   for (const Parameter &parameter : parameters)
     names.push_back(parameter.name.getValue());
-  if (!settings.noDecay.empty() && llvm::none_of(names, [&](StringRef name) { return noDecay.match(name); }))
+  auto isSpared = [&](StringRef name) {
+    return !settings.noDecay.empty() && isNamedBy(module, name, settings.noDecay);
+  };
+  if (!settings.noDecay.empty() && llvm::none_of(names, isSpared))
     return model.emitError() << "--no-decay: '" << settings.noDecay << "' matches no parameter; those are "
                              << listed(names);
   SmallVector<Type> types;
@@ -64,7 +66,7 @@ LogicalResult UpdateBuilder::updateAll(DsBuilder &b, func::FuncOp update, ArrayR
     for (auto [number, parameter] : llvm::enumerate(parameters)) {
       ArrayRef<Value> mine = states.slice(number * own, own);
       Value gradient = b.mul(mine[1], b.cast(factor, b.element(mine[1])));
-      bool decays = settings.noDecay.empty() || !noDecay.match(parameter.name.getValue());
+      bool decays = settings.noDecay.empty() || !isNamedBy(module, parameter.name.getValue(), settings.noDecay);
       SmallVector<Value> updated =
           updateParameter(b, settings.optimizer, numbers, mine[0], gradient, mine.drop_front(2), decays);
       if (updated.empty())

@@ -75,3 +75,27 @@ def exported(folder):
     for proto in (original, trained):
         del proto.graph.initializer[:]
     expect(original.SerializeToString() == trained.SerializeToString(), "the graph is another one")
+
+
+@case
+def named(folder):
+    """--freeze, --train and --no-decay mean the parameter by either name."""
+    table, *_ = model(folder)
+    proto = onnx.load(folder / "m.onnx")
+    proto.graph.node.add(op_type="Add", input=["product", "bias"], output=["logits"])
+    proto.graph.node[2].output[0] = "product"
+    proto.graph.initializer.append(numpy_helper.from_array(np.arange(5, dtype=np.float32), "bias"))
+    onnx.save(proto, folder / "m.onnx")
+    for name in ("head", "table"):
+        for option, trained in (("freeze", {"bias"}), ("train", {"table"})):
+            found = set(gradients(folder, compile_for(folder, f"--{option}=^{name}$"))) - {"loss"}
+            expect(found == trained, f"--{option}=^{name}$ trains {sorted(found)}, expected {sorted(trained)}")
+    # One step at this decay halves what decays; the rest of the step moves each element by the rate.
+    (folder / "c.json").write_text('{"train_micro_batch_size_per_gpu": 6, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, '
+                                   '"weight_decay": 5000}}}')
+    for name, left in (("head", 1), ("table", 1), ("bias", 0.5)):
+        package = compile_for(folder, f"--no-decay=^{name}$", f"--config={folder / 'c.json'}")
+        tool("ds-run", "train", package, f"--data={folder / 'data.npz'}", "--steps=1", f"--checkpoint={folder / name}")
+        tool("ds-run", "checkpoint", "export", folder / name, f"--package={package}", "-o", folder / "out.onnx")
+        arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in onnx.load(folder / "out.onnx").graph.initializer}
+        expect(np.allclose(arrays["table"], left * table, atol=2e-4), f"--no-decay=^{name}$: {arrays['table']} of {table}")
