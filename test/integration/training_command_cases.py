@@ -14,11 +14,7 @@ import training_models as models
 from kit import case, expect, onnx_runtime, tool
 from programs import SEED
 from training_curve_cases import bert_data, gpt_data
-from training_runs import (column, log_of, safetensors, settings, small_data, small_package, train, train_package, weights, write_config)
-
-
-def bits(path):
-    return [{key: value for key, value in row.items() if key != "step_ms"} for row in log_of(path)]
+from training_runs import (bits, column, log_of, safetensors, settings, small_data, small_package, train, train_package, weights, write_config)
 
 
 @case

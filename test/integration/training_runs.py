@@ -69,6 +69,11 @@ def log_of(path):
     return rows
 
 
+def bits(path):
+    """The rows of a log, less what differs from run to run."""
+    return [{key: value for key, value in row.items() if key != "step_ms"} for row in log_of(path)]
+
+
 def column(rows, key):
     return np.array([np.nan if row[key] is None else row[key] for row in rows], float)
 
