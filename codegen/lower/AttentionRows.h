@@ -26,8 +26,8 @@ class AttentionRows {
 protected:
   template <typename Op>
   AttentionRows(KernelBuilder &k, Op op)
-      : k(k), stored(k.elementOf(op.getQuery())), element(computeType(stored)), q(k.sizesOf(op.getQuery())), key(k.sizesOf(op.getKey())),
-        value(k.sizesOf(op.getValue())), steps(op.getScoreSteps()), bounds(op.getWindow()),
+      : k(k), stored(k.elementOf(op.getQuery())), element(computeType(stored)), q(k.sizesOf(op.getQuery())),
+        key(k.sizesOf(op.getKey())), value(k.sizesOf(op.getValue())), steps(op.getScoreSteps()), bounds(op.getWindow()),
         scale(op.getScale().convertToDouble()), guard(op.getGuard()) {
     if (op.getSoftcap())
       softcap = op.getSoftcap()->convertToDouble();
