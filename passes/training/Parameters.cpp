@@ -62,14 +62,9 @@ bool isNamedBy(ModuleOp module, StringRef name, StringRef expression) {
   if (regex.match(name))
     return true;
   auto tied = module->getAttrOfType<DictionaryAttr>(ds::tiedAttr);
-  auto keptFor = [&](StringRef other) {
-    while (auto entry = tied.getAs<DictionaryAttr>(other))
-      other = entry.getAs<StringAttr>("of").getValue();
-    return other;
-  };
   return tied && llvm::any_of(tied, [&](NamedAttribute entry) {
-           StringRef other = entry.getName().getValue();
-           return regex.match(other) && keptFor(other) == name;
+           auto kept = cast<DictionaryAttr>(entry.getValue()).getAs<StringAttr>("of");
+           return kept.getValue() == name && regex.match(entry.getName().getValue());
          });
 }
 

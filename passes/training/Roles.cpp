@@ -5,12 +5,16 @@ using namespace mlir;
 
 namespace deepstride {
 
-namespace {
-
-/// Whether the op shows its first operand's elements, moved.
 bool movesElements(Operation *op) {
   return isa<ds::ReshapeOp, ds::TransposeOp, ds::SliceOp, ds::CastOp, ds::BroadcastOp>(op);
 }
+
+bool isVector(Value value) {
+  auto shape = cast<RankedTensorType>(value.getType()).getShape();
+  return llvm::count_if(shape, [](int64_t size) { return size != 1; }) <= 1;
+}
+
+namespace {
 
 /// Whether a value is computed from inputs of the entry.
 bool isActivation(Value value) {
@@ -47,12 +51,6 @@ bool leadsToSoftmax(Operation *op) {
     op = *op->user_begin();
   }
   return false;
-}
-
-/// At most one axis of more than one element.
-bool isVector(Value value) {
-  auto shape = cast<RankedTensorType>(value.getType()).getShape();
-  return llvm::count_if(shape, [](int64_t size) { return size != 1; }) <= 1;
 }
 
 /// What a weight is to the op that reads it; empty where that is nothing a model learns.

@@ -9,6 +9,12 @@ namespace deepstride {
 /// weight, bias, scale, table or token; empty where that is nothing a model learns.
 llvm::StringRef roleOf(mlir::Value weight);
 
+/// Whether the op shows its first operand's elements, moved.
+bool movesElements(mlir::Operation *op);
+
+/// At most one axis of more than one element.
+bool isVector(mlir::Value value);
+
 /// What of a rotary embedding it is, as in "is a rotary table"; empty where something else reads it, too.
 llvm::StringRef rotaryRoleOf(mlir::Value weight);
 

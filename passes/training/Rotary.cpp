@@ -8,10 +8,6 @@ namespace deepstride {
 
 namespace {
 
-bool movesElements(Operation *op) {
-  return isa<ds::ReshapeOp, ds::TransposeOp, ds::SliceOp, ds::CastOp, ds::BroadcastOp>(op);
-}
-
 bool isNegation(Operation *op) {
   auto unary = dyn_cast<ds::UnaryOp>(op);
   return unary && unary.getKind() == ds::UnaryKind::neg;
@@ -56,12 +52,6 @@ bool areRotated(Value a, Value b) {
   collectOrigins(a, ofA, takesParts);
   collectOrigins(b, ofB, takesParts);
   return takesParts && llvm::any_of(ofA, [&](Value value) { return ofB.contains(value); });
-}
-
-/// At most one axis of more than one element: what scales features is the same at all positions, a rotation is not.
-bool isVector(Value value) {
-  auto shape = cast<RankedTensorType>(value.getType()).getShape();
-  return llvm::count_if(shape, [](int64_t size) { return size != 1; }) <= 1;
 }
 
 /// Whether the product with a table is a term of a rotation.
@@ -134,6 +124,7 @@ bool isTable(Value weight) {
     bool moves = use.getOperandNumber() == 0 && (movesElements(op) || isa<ds::GatherOp>(op));
     return moves || isNegation(op) || isa<ds::ConcatOp>(op);
   };
+  // What scales features is the same at all positions, a rotation is not.
   return !isVector(weight) && endsOnlyIn(weight, isEnd, isSeen);
 }
 

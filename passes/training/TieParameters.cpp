@@ -145,8 +145,17 @@ struct TieParameters : impl::TieParametersBase<TieParameters>, PassReport {
     StringRef name = other.recipe.getSymName(), keptName = kept.recipe.getSymName();
     other.uses.front()->emitRemark() << "'" << name << "' is '" << keptName << "'" << (transposes ? ", transposed" : "")
                                      << ": one parameter; --untie trains two";
-    tied.set(name, builder.getDictionaryAttr({builder.getNamedAttr("of", builder.getStringAttr(keptName)),
-                                              builder.getNamedAttr("transposed", builder.getBoolAttr(transposes))}));
+    auto entryOf = [&](bool isTransposed) {
+      return builder.getDictionaryAttr({builder.getNamedAttr("of", builder.getStringAttr(keptName)),
+                                        builder.getNamedAttr("transposed", builder.getBoolAttr(isTransposed))});
+    };
+    // An entry names what is trained: what was tied to this weight belongs to the one that it is tied to itself.
+    for (NamedAttribute earlier : SmallVector<NamedAttribute>(tied.getAttrs())) {
+      auto entry = cast<DictionaryAttr>(earlier.getValue());
+      if (entry.getAs<StringAttr>("of").getValue() == name)
+        tied.set(earlier.getName(), entryOf(entry.getAs<BoolAttr>("transposed").getValue() != transposes));
+    }
+    tied.set(name, entryOf(transposes));
     SmallVector<ds::WeightOp> moved;
     for (ds::WeightOp use : other.uses) {
       builder.setInsertionPoint(use);

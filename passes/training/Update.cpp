@@ -66,7 +66,7 @@ LogicalResult UpdateBuilder::updateAll(DsBuilder &b, func::FuncOp update, ArrayR
     for (auto [number, parameter] : llvm::enumerate(parameters)) {
       ArrayRef<Value> mine = states.slice(number * own, own);
       Value gradient = b.mul(mine[1], b.cast(factor, b.element(mine[1])));
-      bool decays = settings.noDecay.empty() || !isNamedBy(module, parameter.name.getValue(), settings.noDecay);
+      bool decays = !isSpared(parameter.name.getValue());
       SmallVector<Value> updated =
           updateParameter(b, settings.optimizer, numbers, mine[0], gradient, mine.drop_front(2), decays);
       if (updated.empty())

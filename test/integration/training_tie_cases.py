@@ -99,3 +99,23 @@ def named(folder):
         tool("ds-run", "checkpoint", "export", folder / name, f"--package={package}", "-o", folder / "out.onnx")
         arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in onnx.load(folder / "out.onnx").graph.initializer}
         expect(np.allclose(arrays["table"], left * table, atol=2e-4), f"--no-decay=^{name}$: {arrays['table']} of {table}")
+
+
+@case
+def stored_thrice(folder):
+    """Two heads that are one are then tied to the table: all three tensors of the file get what was learned."""
+    table, ids, x, labels = model(folder)
+    proto = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["": 17]>
+        m (int64[n] ids, float[n, 4] x) => (float[n, 5] logits)
+        { a = MatMul (x, head) b = MatMul (x, other) rows = Gather <axis = 0> (table, ids) c = MatMul (rows, head) d = Add (a, b) logits = Add (c, d) }""")
+    array = table.astype(np.float32)
+    proto.graph.initializer.extend([numpy_helper.from_array(array.T.copy(), "head"), numpy_helper.from_array(array.T.copy(), "other"),
+                                    numpy_helper.from_array(array, "table")])
+    onnx.save(proto, folder / "m.onnx")
+    package = compile_for(folder)
+    tool("ds-run", "train", package, f"--data={folder / 'data.npz'}", "--steps=3", f"--checkpoint={folder / 'ck'}")
+    tool("ds-run", "checkpoint", "export", folder / "ck", f"--package={package}", "-o", folder / "out.onnx")
+    arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in onnx.load(folder / "out.onnx").graph.initializer}
+    expect(set(arrays) == {"table", "head", "other"} and not np.array_equal(arrays["table"], array), f"{arrays}")
+    for name in ("head", "other"):
+        expect(np.array_equal(arrays[name], arrays["table"].T), f"{name}: {arrays[name]}, expected {arrays['table'].T}")
