@@ -176,17 +176,19 @@ Matrix AttentionLowering::packRows(const Panels &p, const Matrix &rows, Type giv
   Value zero = k.constant(0), one = k.constant(1), step = k.constant(p.lanes);
   auto type = VectorType::get({p.lanes}, storageType(given));
   bool isLine = getConstantIntValue(rows.columnStride) == 1;
-  Value whole = isLine ? k.mul(k.divide(depth, step), step) : zero;
+  Value whole = k.mul(k.divide(depth, step), step);
   k.loop(zero, count, one, [&](Value row) {
     Value from = k.add(rows.offset, k.mul(row, rows.rowStride)), to = k.mul(row, depth);
-    if (isLine)
-      k.loop(zero, whole, step, [&](Value column) {
-        Value numbers = vector::LoadOp::create(k.b, k.loc, type, rows.buffer, k.add(from, column));
-        numbers = toStorage(k.b, k.loc, fromStorage(k.b, k.loc, numbers, given), p.micro.left);
-        vector::StoreOp::create(k.b, k.loc, numbers, p.packedRows, k.add(to, column));
-      });
-    // One by one: masked vectors of halves that are converted as they are loaded may be read as a whole.
-    k.loop(whole, depth, one, [&](Value column) {
+    auto copy = [&](Value column, Value mask) {
+      Value numbers = fromStorage(k.b, k.loc, loadLanes(k, type, rows.buffer, k.add(from, column), mask), given);
+      storeLanes(k, toStorage(k.b, k.loc, numbers, p.micro.left), p.packedRows, k.add(to, column), mask);
+    };
+    if (isLine) {
+      k.loop(zero, whole, step, [&](Value column) { copy(column, {}); });
+      copy(whole, lanesBelow(k, p.lanes, k.sub(depth, whole)));
+      return;
+    }
+    k.loop(zero, depth, one, [&](Value column) {
       Value number = k.load(rows.buffer, k.add(from, k.mul(column, rows.columnStride)), given);
       k.store(emitCast(k.b, k.loc, number, given, p.micro.left), p.packedRows, k.add(to, column), p.micro.left);
     });

@@ -24,13 +24,7 @@ public:
     bool hasRows = getConstantIntValue(source.columnStride) == 1,
          hasColumns = getConstantIntValue(source.rowStride) == 1;
     if (hasRows && (isSame || isWidened) && interleave == 1)
-      return inCase(isWhole(remaining), [&](bool isFull) {
-        // Masked vectors of halves that are converted as they are loaded may be read as a whole.
-        if (isWidened && !isFull)
-          packElements(none, depth, none, k.constant(width));
-        else
-          copyRows(isFull);
-      });
+      return inCase(isWhole(remaining), [&](bool isFull) { copyRows(isFull); });
     if (hasRows && (isSame || isRounded) && (interleave == 2 || interleave == 4))
       return inCase(isWhole(remaining), [&](bool isFull) { packGroups(isFull); });
     if (hasColumns && (isSame || isWidened) && interleave == 1)
