@@ -196,8 +196,10 @@ LogicalResult lowerReduce(KernelBuilder &k, ds::ReduceOp op) {
   View input = k.broadcastView(k.bufferOf(op.getInput()), shape, shape);
   using Kind = ds::ReduceKind;
   SmallVector<Kind> kinds = reducedKinds(k);
-  // A norm fits f32 where its squares do not: alone, it adds them up in f64.
-  bool isWide = kinds.size() == 1 && kinds[0] == Kind::l2 && element.isF32();
+  // The norm of a whole tensor, as of a gradient, fits f32 where its squares do not: it adds them up in f64, as fast as
+  // memory gives them. Norms of rows stay f32, as rows come from a cache.
+  bool isWhole = product(rows.outerSizes).isConstant(1);
+  bool isWide = kinds.size() == 1 && kinds[0] == Kind::l2 && element.isF32() && isWhole;
   Type cell = isWide ? k.b.getF64Type() : element;
   auto load = [&](OpBuilder &b, Value raw) {
     Value x = fromStorage(b, k.loc, raw, element);
