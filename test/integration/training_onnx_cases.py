@@ -202,6 +202,24 @@ def frozen_ties(folder):
     exported(folder, proto, "--freeze=^w$", moves=1)
 
 
+@case
+def steps_of_the_model_itself(folder):
+    """What a model says of its own training is left out, by name, and comes back with the exported graph."""
+    g = random()
+    proto = model([helper.make_node("MatMul", ["x", "w"], ["logits"])], [weight(g, "w", 3, 4)])
+    step = helper.make_graph([helper.make_node("Add", ["w", "w"], ["w2"], name="twice")], "step", [], [helper.make_tensor_value_info("w2", TensorProto.FLOAT, [3, 4])])
+    info = proto.training_info.add()
+    info.algorithm.CopyFrom(step)
+    info.update_binding.add(key="w", value="w2")
+    onnx.save(proto, folder / "m.onnx")
+    said = tool("ds-opt", folder / "m.onnx", "-o", folder / "i.dsp").err
+    expect("training_info, whose first node is 'twice', is left out" in said, said)
+    package = compile_model(folder / "m.onnx", folder, *JUDGED)
+    train(package, data(folder), "--steps=2", f"--checkpoint={folder / 'ck'}")
+    tool("ds-run", "checkpoint", "export", folder / "ck", f"--package={package}", "-o", folder / "out.onnx")
+    expect(onnx.load(folder / "out.onnx").training_info == proto.training_info, "the exported model lacks it")
+
+
 @case(slow=True)
 def beyond_two_gib(folder):
     """A table of 2.4 GB in external data is trained and exported: rows that were chosen are those of a step by paper, others

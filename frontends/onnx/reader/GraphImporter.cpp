@@ -88,6 +88,13 @@ LogicalResult GraphImporter::importModel(ModuleOp module) {
   module->setAttr("onnx.opset_import", builder.getArrayAttr(imports));
   if (failed(indexFunctions()) || failed(importMain(module)))
     return failure();
+  for (const auto &training : model.training_info()) {
+    const Nodes &nodes =
+        training.algorithm().node_size() ? training.algorithm().node() : training.initialization().node();
+    std::string first = nodes.empty() ? "" : ", whose first node is '" + labelOf(nodes[0], 0, "") + "'";
+    emitWarning(fileLocation) << "the model's training_info" << first
+                              << ", is left out: --mode=train makes steps of its own";
+  }
   tolerated.emit();
   return success();
 }

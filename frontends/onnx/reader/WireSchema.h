@@ -12,6 +12,7 @@ namespace deepstride::onnx {
 enum class Message {
   Model,
   Opset,
+  Training,
   Graph,
   Function,
   Node,
