@@ -70,9 +70,7 @@ std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
   record.overflowed = !result.isFinite;
   record.samples = sampleCount;
   LossScaler::Outcome outcome = scaler.update(record.overflowed);
-  // The loss is computed before it is scaled: where it is no finite number, no other scale helps.
-  record.isHopeless = record.overflowed &&
-                      (!scaler.isDynamic() || outcome == LossScaler::Outcome::AtMinimum || !std::isfinite(record.loss));
+  record.isHopeless = record.overflowed && (!scaler.isDynamic() || outcome == LossScaler::Outcome::AtMinimum);
   record.skipped = skippedCount += record.overflowed ? 1 : 0;
   record.lossScale = scaler.scale();
   record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

@@ -23,7 +23,7 @@ struct StepRecord {
   double lr = 0, momentum = 0, gradNorm = 0;
   double lossScale = 1;    // that the step leaves
   bool overflowed = false; // nothing was updated
-  bool isHopeless = false; // and the loss is none, or the scale cannot fall any further, or there is none
+  bool isHopeless = false; // and the scale cannot fall any further, or there is none
   int64_t skipped = 0;     // steps so far that updated nothing
   double milliseconds = 0, dataMs = 0, microMs = 0, updateMs = 0; // all of it, and its parts
 };

@@ -100,7 +100,7 @@ static const KeptField keptFields[] = {
     {Message::Entry, 2},
 };
 
-static constexpr int messageKinds = 18, fieldNumbers = 32;
+static constexpr int messageKinds = static_cast<int>(Message::Entry) + 1, fieldNumbers = 32;
 
 const KeptField *findField(Message of, int number) {
   static const auto table = [] {

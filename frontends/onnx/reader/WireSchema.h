@@ -8,7 +8,7 @@
 
 namespace deepstride::onnx {
 
-/// The messages of onnx-ml.proto that are walked.
+/// The messages of onnx-ml.proto that are walked. The look-up counts up to the last one.
 enum class Message {
   Model,
   Opset,

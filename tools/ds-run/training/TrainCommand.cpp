@@ -108,6 +108,7 @@ private:
   std::optional<Watch> watch;
   History history;
   double bestLoss = std::numeric_limits<double>::infinity();
+  bool hasNamedFault = false;
   int64_t worse = 0;      // evaluations since the best one
   int64_t savedAt = -1;   // step of the last checkpoint
   int64_t evaluated = -1; // step of the last evaluation
@@ -263,13 +264,21 @@ int TrainLoop::run() {
     }
     watch->seen(*record);
     print(*record, score);
+    auto findFault = [&] {
+      return training->findFault([&](const std::string &node) { return operatorOf(*package, node); });
+    };
+    // The loss is computed before it is scaled: smaller scales do not mend it, other batches may.
+    if (record->overflowed && !record->isHopeless && !std::isfinite(record->loss) && !hasNamedFault) {
+      hasNamedFault = true;
+      watch->warn(concat(findFault(), "; this step, and others of which the loss is no finite number, are skipped"));
+    }
     if (record->isHopeless) {
       // Nothing was updated: what is saved is what went well.
-      std::string fault = training->findFault([&](const std::string &node) { return operatorOf(*package, node); });
+      std::string fault = findFault();
       if (!options.run.html.empty())
         writeTrainPage(options.run.html, options.run.package, history);
       fail(ErrorCode::Execution, fault,
-           config.lossScale.constant == 0 && std::isfinite(record->loss)
+           config.lossScale.constant == 0
                ? concat("; the loss scale is ", record->lossScale, ", its minimum")
                : std::string());
     }

@@ -20,11 +20,12 @@ public:
   void seen(const StepRecord &record);
   // A line on standard output, above the progress.
   void say(const std::string &line);
+  // The same on standard error.
+  void warn(const std::string &text);
   void finish();
 
 private:
   void clear();
-  void warn(const std::string &text);
   void watchMovement(const StepRecord &record);
   void watchLoss(const StepRecord &record);
   // A hash of the bits of each parameter of `still`, in order.
