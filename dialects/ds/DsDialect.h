@@ -61,6 +61,8 @@ inline constexpr llvm::StringLiteral dimsAttr = "ds.dims";   // size list of an 
 inline constexpr llvm::StringLiteral boundAttr = "ds.bound"; // exclusive bound of integer inputs, for random inputs
 inline constexpr llvm::StringLiteral stateAttr = "ds.state"; // name that ties an argument and a result to one buffer
 inline constexpr llvm::StringLiteral initialAttr = "ds.initial"; // recipe with a state's first value
+// Marks a number that the model's file stores, where it trains: a constant unless it is named.
+inline constexpr llvm::StringLiteral storedAttr = "ds.stored";
 // Marks the state of a running statistic, which moves with every step and is not trained.
 inline constexpr llvm::StringLiteral statisticAttr = "ds.statistic";
 inline constexpr llvm::StringLiteral scheduleAttr = "ds.schedule"; // of an op that multiplies

@@ -34,8 +34,9 @@ def TieParameters : Pass<"ds-tie-parameters", "::mlir::ModuleOp"> {
     Weights of floats with the same elements, or of two axes and the same elements transposed, become one, as a model
     has them whose exporter wrote a shared weight twice. A table that rows are chosen from stays as it is, else the
     first one; a remark names the other. Tensors of equal elements, such as zeros, merely start equal, and so do running
-    statistics. The module keeps
-    what was tied to what (`ds.tied`). Where they are to stay apart, it is an error if there are none. Reports: tied.
+    statistics; where one of these is a parameter in several places, as exporters for inference write a fresh model, a
+    warning says so. The module keeps what was tied to what (`ds.tied`). Where they are to stay apart, it is an error if
+    there are none. Reports: tied.
   }];
   let options = [Option<"unties", "untie", "bool", "false", "leave them as they are">];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
@@ -49,7 +50,8 @@ def PromoteParameters : Pass<"ds-promote-parameters", "::mlir::ModuleOp"> {
     are added to or multiplied by activations, tables that are added, and tokens that are joined; masks that are added to
     scores, tables of rotations, and what else is computed with stay, as do means and variances of norms that are written
     for inference, also where something adds them. A running statistic (`ds.running_statistic`) becomes a state, too,
-    that is marked `ds.statistic` and is no parameter. Reports: parameters, running statistics, kept; a remark says why one
+    that is marked `ds.statistic` and is no parameter. Constants of one number that the file stores (`ds.stored`) become
+    weights where `train` names them, and stay otherwise. Reports: parameters, running statistics, kept; a remark says why one
     is kept. A model without parameters is an error, and so is `freeze` where it keeps nothing.
   }];
   let options = [Option<"train", "train", "std::string", "", "regular expression: only weights with such names, whatever they act as">,

@@ -71,14 +71,44 @@ struct PromoteParameters : impl::PromoteParametersBase<PromoteParameters>, PassR
     if (!train.empty())
       return isNamed(weight, train) ? "" : "is not named by --train";
     auto type = cast<RankedTensorType>(weight.getType());
-    if (type.getNumElements() <= 1)
+    if (type.getRank() == 0)
       return "is a scalar";
     if (StringRef role = rotaryRoleOf(weight); !role.empty())
       return ("is a " + role).str();
     return roleOf(weight).empty() ? "acts as no weight, bias, scale or table" : "";
   }
 
+  /// Makes weights of those numbers that --train names; the others stay constants.
+  void storeScalars(func::FuncOp function) {
+    SmallVector<ds::ConstantOp> stored;
+    function.walk([&](ds::ConstantOp constant) {
+      if (constant->removeAttr(ds::storedAttr) && !constant->use_empty())
+        stored.push_back(constant);
+    });
+    SymbolTable symbols(getOperation());
+    for (ds::ConstantOp constant : stored) {
+      auto name = cast<StringAttr>(cast<ArrayAttr>(constant->getAttr(ds::valueNameAttr))[0]);
+      if (train.empty() || !llvm::Regex(train.getValue()).match(name)) {
+        count("kept");
+        constant->emitRemark() << "'" << name.getValue() << "' is not trained: it "
+                               << (train.empty() ? "is a scalar" : "is not named by --train");
+        continue;
+      }
+      OpBuilder at(function);
+      auto recipe = ds::RecipeOp::create(at, constant.getLoc(), name);
+      at.createBlock(&recipe.getBody());
+      Value value = ds::ConstantOp::create(at, constant.getLoc(), constant.getValue());
+      ds::YieldOp::create(at, constant.getLoc(), ValueRange{value});
+      symbols.insert(recipe);
+      at.setInsertionPoint(constant);
+      auto weight = ds::WeightOp::create(at, constant.getLoc(), constant.getType(), SymbolRefAttr::get(recipe));
+      constant.replaceAllUsesWith(weight.getResult());
+      constant.erase();
+    }
+  }
+
   void promote(func::FuncOp function) {
+    storeScalars(function);
     llvm::MapVector<StringAttr, SmallVector<ds::WeightOp>> weights;
     function.walk([&](ds::WeightOp weight) { weights[weight.getRecipeAttr().getAttr()].push_back(weight); });
     for (auto &[name, uses] : weights) {

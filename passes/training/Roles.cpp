@@ -53,7 +53,8 @@ bool leadsToSoftmax(Operation *op) {
   return false;
 }
 
-/// What a weight is to the op that reads it; empty where that is nothing a model learns.
+} // namespace
+
 StringRef roleAt(OpOperand &use) {
   Operation *op = use.getOwner();
   unsigned number = use.getOperandNumber();
@@ -72,6 +73,8 @@ StringRef roleAt(OpOperand &use) {
     return isVector(use.get()) ? "bias" : leadsToSoftmax(op) ? "" : "table";
   return binary.getKind() == ds::BinaryKind::mul && isVector(use.get()) ? "scale" : "";
 }
+
+namespace {
 
 /// Whether what is learned may be seen through: a sum or product with other weights, as of two biases, or of a scale
 /// and a deviation. What divides or is taken away, such as statistics of a norm, is not seen.

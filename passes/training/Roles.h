@@ -9,6 +9,9 @@ namespace deepstride {
 /// weight, bias, scale, table or token; empty where that is nothing a model learns.
 llvm::StringRef roleOf(mlir::Value weight);
 
+/// The same to the op that reads it here, without what lies behind that.
+llvm::StringRef roleAt(mlir::OpOperand &use);
+
 /// Whether the op shows its first operand's elements, moved.
 bool movesElements(mlir::Operation *op);
 

@@ -84,8 +84,10 @@ struct TieParameters : impl::TieParametersBase<TieParameters>, PassReport {
       if (failed(value))
         return signalPassFailure();
       candidates[i].fingerprint = fingerprintOf(*value);
-      if (candidates[i].fingerprint.isUniform)
+      if (candidates[i].fingerprint.isUniform) {
+        warnOfShared(candidates[i]);
         continue;
+      }
       for (unsigned j = 0; j < i; ++j) {
         if (gone.contains(j) || candidates[j].fingerprint.isUniform ||
             !(candidates[i].fingerprint == candidates[j].fingerprint))
@@ -112,6 +114,17 @@ struct TieParameters : impl::TieParametersBase<TieParameters>, PassReport {
     }
     if (!tied.empty())
       getOperation()->setAttr(ds::tiedAttr, tied.getDictionary(&getContext()));
+  }
+
+  /// Exporters for inference store tensors of a fresh model once that merely start equal: biases of 0, scales of 1.
+  void warnOfShared(Candidate &candidate) {
+    int64_t places = 0;
+    for (ds::WeightOp use : candidate.uses)
+      places += llvm::count_if(use->getUses(), [](OpOperand &operand) { return !roleAt(operand).empty(); });
+    if (places > 1)
+      candidate.uses.front()->emitWarning()
+          << "'" << candidate.recipe.getSymName() << "' holds one number and is a parameter in " << places
+          << " places: they are trained as one; exporters for training store parameters that start equal apart";
   }
 
   /// The weights of the entries in the order of their first readers, but for running statistics, which move each on its

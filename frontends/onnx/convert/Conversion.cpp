@@ -58,8 +58,13 @@ void Conversion::convertOps(Block &block) {
       Type type = getElementTypeOrSelf(initializer.getValue().getType());
       if (!isSupportedElement(type))
         refusedTypes[initializer.getResult()] = initializer.getValue().getType();
-      else if (Value value = importTensor(initializer.getValue(), initializer.getName(), /*isWeight=*/false))
+      else if (Value value = importTensor(initializer.getValue(), initializer.getName(),
+                                          options.storesFloats && isLearnedScalar(initializer)))
         converted[initializer.getResult()] = value;
+      if (Value value = converted.lookup(initializer.getResult());
+          value && options.storesFloats && isa<FloatType>(type))
+        if (auto constant = value.getDefiningOp<ds::ConstantOp>())
+          constant->setAttr(ds::storedAttr, builder.getBuilder().getUnitAttr());
     } else if (auto node = dyn_cast<NodeOp>(op)) {
       convertNode(node);
     }

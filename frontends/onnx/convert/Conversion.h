@@ -120,6 +120,9 @@ bool isNeverNegative(mlir::IntegerType type);
 /// Recipes that no function names go.
 void dropUnusedRecipes(mlir::ModuleOp module);
 
+/// Whether a layer learns the tensor of one element that the initializer holds; not so a tensor without axes.
+bool isLearnedScalar(InitializerOp initializer);
+
 } // namespace deepstride::onnx
 
 #endif

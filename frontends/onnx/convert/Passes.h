@@ -13,7 +13,7 @@ struct ConversionOptions {
   llvm::StringMap<int64_t> dims;
   /// Shapes of inputs by name: per axis a size, or the name of a dynamic dimension.
   llvm::StringMap<std::vector<std::string>> shapes;
-  /// Whether floats of more than one element are weights, however small: training updates them.
+  /// Whether floats of more than one element, and single ones that a layer learns, are weights: training updates them.
   bool storesFloats = false;
   /// For tests: the n-th op that a pattern creates is refused, as if its shape rules did; 0 refuses none. Whatever a
   /// model contains, a conversion must end well after that.

@@ -41,8 +41,8 @@ ds.recipe @offsets {
   ds.yield %0 : tensor<8xi64>
 }
 ds.recipe @scalar {
-  %0 = ds.source "model.onnx" [256, 4] : tensor<1xf32>
-  ds.yield %0 : tensor<1xf32>
+  %0 = ds.source "model.onnx" [256, 4] : tensor<f32>
+  ds.yield %0 : tensor<f32>
 }
 // CHECK-LABEL: func.func @tells_parameters_from_the_rest
 // CHECK-SAME: %[[TABLE:[a-z0-9]+]]: tensor<8x4xf32> {ds.dims = [8, 4], ds.initial = @table, ds.name = "table", ds.state = "table"})
@@ -58,9 +58,9 @@ func.func @tells_parameters_from_the_rest(%i: tensor<4xi64> {ds.dims = [4], ds.n
   // expected-remark @below {{'offsets' is not trained: it holds no floats of 32 bits or more}}
   %o = ds.weight @offsets : tensor<8xi64>
   // expected-remark @below {{'scalar' is not trained: it is a scalar}}
-  %s = ds.weight @scalar : tensor<1xf32>
+  %s = ds.weight @scalar : tensor<f32>
   %0 = ds.gather 0 %t, %i : (tensor<8x4xf32>, tensor<4xi64>) -> tensor<4x4xf32>
-  %1 = ds.binary mul %0, %s : (tensor<4x4xf32>, tensor<1xf32>) -> tensor<4x4xf32>
+  %1 = ds.binary mul %0, %s : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
   %u = ds.weight @table : tensor<8x4xf32>
   %2 = ds.transpose %u [1, 0] : (tensor<8x4xf32>) -> tensor<4x8xf32>
   %3 = ds.matmul %1, %2 transpose [false, false] : (tensor<4x4xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>

@@ -113,3 +113,25 @@ func.func @keeps_statistics_apart(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2
   %0, %1 = ds.running_statistic %x, %m momentum 0.9 node 7 : (tensor<2xf32>, tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)
   return %0, %b : tensor<2xf32>, tensor<2xf32>
 }
+
+// -----
+
+// What merely starts equal and is one tensor of the file is one parameter; of two layers it is worth a warning.
+// CHECK-LABEL: func.func @fresh
+ds.recipe @zeros {
+  %0 = ds.constant dense<0.0> : tensor<2xf32>
+  ds.yield %0 : tensor<2xf32>
+}
+ds.recipe @once {
+  %0 = ds.constant dense<0.0> : tensor<2xf32>
+  ds.yield %0 : tensor<2xf32>
+}
+func.func @fresh(%x: tensor<4x2xf32>) -> tensor<4x2xf32> {
+  // expected-warning @below {{'zeros' holds one number and is a parameter in 2 places: they are trained as one}}
+  %z = ds.weight @zeros : tensor<2xf32>
+  %o = ds.weight @once : tensor<2xf32>
+  %0 = ds.binary add %x, %z : (tensor<4x2xf32>, tensor<2xf32>) -> tensor<4x2xf32>
+  %1 = ds.binary add %0, %o : (tensor<4x2xf32>, tensor<2xf32>) -> tensor<4x2xf32>
+  %2 = ds.binary add %1, %z : (tensor<4x2xf32>, tensor<2xf32>) -> tensor<4x2xf32>
+  return %2 : tensor<4x2xf32>
+}
