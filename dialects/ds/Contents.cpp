@@ -28,10 +28,21 @@ static std::optional<SizeRange> rangeOf(Type type) {
   return SizeRange{-limit, limit};
 }
 
+/// Whether 64 bits hold what the calls inside are given: the run evaluates these first, whatever becomes of them.
+static bool fitsInside(const SizeExpr &content) {
+  bool fits = true;
+  (void)content.replacingCalls([&](StringRef, ArrayRef<SizeExpr> arguments) -> std::optional<SizeExpr> {
+    for (const SizeExpr &argument : arguments)
+      fits &= argument.range().low >= INT64_MIN && argument.range().high <= INT64_MAX;
+    return std::nullopt;
+  });
+  return fits;
+}
+
 bool isExact(const SizeExpr &content, Type type) {
   auto legal = rangeOf(type);
   SizeRange range = content.range();
-  return legal && range.low >= legal->low && range.high <= legal->high && !content.mayFail();
+  return legal && range.low >= legal->low && range.high <= legal->high && !content.mayFail() && fitsInside(content);
 }
 
 bool isExact(const TensorFacts &facts) {

@@ -42,13 +42,13 @@ public:
 
   /// Why the product stays as it is; empty where it was replaced.
   std::string factor() {
-    auto weight = op->getOperand(1).getDefiningOp<ds::WeightOp>();
+    Value weight = op->getOperand(1);
     auto x = bytesOf(op->getOperand(0));
     if (!x)
       return "the operand is not a tensor of bytes less one number";
-    if (!weight)
+    if (!isa_and_present<ds::WeightOp, ds::ConstantOp>(weight.getDefiningOp()))
       return "the weight is no constant";
-    auto range = ranges.of(weight.getResult());
+    auto range = ranges.of(weight);
     if (!range || range->high - range->low > 255)
       return "the weight's range does not fit a byte";
     auto conv = dyn_cast<ds::ConvOp>(op);
@@ -56,7 +56,7 @@ public:
     if (move != 0 && conv)
       return "filters beyond signed bytes need the sum of every window";
     makeUnsigned(*x);
-    weight8 = stored(b.cast(move == 0 ? weight.getResult() : b.add(weight.getResult(), move), integer(false)));
+    weight8 = stored(b.cast(move == 0 ? weight : b.add(weight, move), integer(false)));
     Value result = weight8 ? (conv ? convolve(conv, *x) : multiply(cast<ds::LinearOp>(op), *x)) : Value();
     if (result && move != 0)
       result =

@@ -334,6 +334,18 @@ def random_model(random):
 
 
 @case
+def values_that_fit_after_some_that_do_not(folder):
+    """-|y| fits 64 bits for every y, |y| does not: where the run wraps between, the numbers are data, not sizes."""
+    package = built(folder, """m (int64[3] y) => (int64[3] b, int64[3] c, int64[3] d)
+      { a = Abs (y) b = Neg (a) c = Min (b, y) n = Neg (y) d = Max (n, y) }""", "m")
+    y = np.array([np.iinfo(np.int64).min, -5, 7])
+    outputs = run_package(package, {"y": y}, folder)
+    with np.errstate(all="ignore"):
+        for name, expected in (("b", -np.abs(y)), ("c", np.minimum(-np.abs(y), y)), ("d", np.maximum(-y, y))):
+            same(outputs[name], expected, name)
+
+
+@case
 def random_chains_of_integers_are_numpys(folder):
     random = np.random.default_rng([SEED, 6])
     for number in range(8):

@@ -15,7 +15,6 @@ import torch
 import torch.nn.functional as F
 
 STATISTICS = {f"{kind}{i}" for kind in ("mean", "var") for i in (0, 1)}
-FIXED = STATISTICS | {"scale0", "shift0"}  # of one element
 MOMENTA = {0: 0.875, 1: 0.75}
 
 
@@ -39,8 +38,8 @@ def loss_of(w, x, labels, training):
 
 
 def trained(given, x, labels, number, accumulation):
-    w = {name: torch.tensor(array).double().requires_grad_(name not in FIXED) for name, array in given.items()}
-    optimizer = torch.optim.SGD([v for name, v in w.items() if name not in FIXED], lr=number["rate"], momentum=number["momentum"])
+    w = {name: torch.tensor(array).double().requires_grad_(name not in STATISTICS) for name, array in given.items()}
+    optimizer = torch.optim.SGD([v for name, v in w.items() if name not in STATISTICS], lr=number["rate"], momentum=number["momentum"])
     found, place = {"loss": [], "eval": []}, 0
     for _ in range(number["steps"]):
         optimizer.zero_grad()

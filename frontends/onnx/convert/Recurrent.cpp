@@ -28,7 +28,7 @@ struct Cell {
   bool isQuantized = false;              // weights are [directions, inputs, gates * hidden] of bytes, with scales
 };
 
-/// The weights of one direction: as the operator has them, or bytes without their zero point, as f32, with their scale.
+/// The weights of one direction: as the operator has them, or bytes without their zero point, as i32, with their scale.
 struct Weights {
   Value matrix, scale;
 };
@@ -265,16 +265,16 @@ Weights Recurrence::weightsOf(unsigned input, unsigned direction) {
   if (!cell.isQuantized)
     return {matrix, {}};
   unsigned scale = input == 1 ? 8 : 10;
-  Value zero = b.cast(ofDirection(n.in(scale + 1), direction), b.f32());
-  return {b.sub(b.cast(matrix, b.f32()), zero), ofDirection(n.in(scale), direction)};
+  Value zero = b.cast(ofDirection(n.in(scale + 1), direction), b.i32());
+  return {b.sub(b.cast(matrix, b.i32()), zero), ofDirection(n.in(scale), direction)};
 }
 
 Value Recurrence::multiply(Value rows, const Weights &weights) {
   if (!cell.isQuantized)
     return b.matmul(rows, weights.matrix, false, true);
   QuantizedTensor quantized = quantizeDynamically(n, rows);
-  Value centred = b.sub(b.cast(quantized.value, b.f32()), b.cast(quantized.zero, b.f32()));
-  return b.mul(b.matmul(centred, weights.matrix), b.mul(quantized.scale, weights.scale));
+  Value centred = b.sub(b.cast(quantized.value, b.i32()), b.cast(quantized.zero, b.i32()));
+  return b.mul(b.cast(b.matmul(centred, weights.matrix), b.f32()), b.mul(quantized.scale, weights.scale));
 }
 
 /// The steps behind the end of the longest sequence have no part in the range that is quantized.
