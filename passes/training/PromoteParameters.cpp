@@ -86,22 +86,30 @@ struct PromoteParameters : impl::PromoteParametersBase<PromoteParameters>, PassR
         stored.push_back(constant);
     });
     SymbolTable symbols(getOperation());
+    // By name and value: turns of a loop and calls of a function may hold copies.
+    llvm::DenseMap<std::pair<Attribute, Attribute>, ds::RecipeOp> known;
     for (ds::ConstantOp constant : stored) {
       auto name = cast<StringAttr>(cast<ArrayAttr>(constant->getAttr(ds::valueNameAttr))[0]);
+      auto [place, isNew] = known.try_emplace({name, constant.getValue()});
       if (train.empty() || !llvm::Regex(train.getValue()).match(name)) {
+        if (!isNew)
+          continue;
         count("kept");
         constant->emitRemark() << "'" << name.getValue() << "' is not trained: it "
                                << (train.empty() ? "is a scalar" : "is not named by --train");
         continue;
       }
       OpBuilder at(function);
-      auto recipe = ds::RecipeOp::create(at, constant.getLoc(), name);
-      at.createBlock(&recipe.getBody());
-      Value value = ds::ConstantOp::create(at, constant.getLoc(), constant.getValue());
-      ds::YieldOp::create(at, constant.getLoc(), ValueRange{value});
-      symbols.insert(recipe);
+      if (isNew) {
+        ds::RecipeOp recipe = place->second = ds::RecipeOp::create(at, constant.getLoc(), name);
+        at.createBlock(&recipe.getBody());
+        Value value = ds::ConstantOp::create(at, constant.getLoc(), constant.getValue());
+        ds::YieldOp::create(at, constant.getLoc(), ValueRange{value});
+        symbols.insert(recipe);
+      }
       at.setInsertionPoint(constant);
-      auto weight = ds::WeightOp::create(at, constant.getLoc(), constant.getType(), SymbolRefAttr::get(recipe));
+      auto symbol = SymbolRefAttr::get(place->second);
+      auto weight = ds::WeightOp::create(at, constant.getLoc(), constant.getType(), symbol);
       constant.replaceAllUsesWith(weight.getResult());
       constant.erase();
     }

@@ -118,13 +118,26 @@ struct TieParameters : impl::TieParametersBase<TieParameters>, PassReport {
 
   /// Exporters for inference store tensors of a fresh model once that merely start equal: biases of 0, scales of 1.
   void warnOfShared(Candidate &candidate) {
-    int64_t places = 0;
+    llvm::SmallPtrSet<const void *, 4> layers;
     for (ds::WeightOp use : candidate.uses)
-      places += llvm::count_if(use->getUses(), [](OpOperand &operand) { return !roleAt(operand).empty(); });
-    if (places > 1)
+      for (OpOperand &operand : use->getUses())
+        if (!roleAt(operand).empty())
+          layers.insert(layerOf(operand));
+    if (layers.size() > 1)
       candidate.uses.front()->emitWarning()
-          << "'" << candidate.recipe.getSymName() << "' holds one number and is a parameter in " << places
+          << "'" << candidate.recipe.getSymName() << "' holds one number and is a parameter in " << layers.size()
           << " places: they are trained as one; exporters for training store parameters that start equal apart";
+  }
+
+  /// What tells layers apart that read one tensor: the weight beside a bias, whose layer may be applied several times,
+  /// else the ONNX node.
+  static const void *layerOf(OpOperand &bias) {
+    for (Value other : bias.getOwner()->getOperands())
+      if (Operation *product = other == bias.get() ? nullptr : other.getDefiningOp())
+        for (Value operand : product->getOperands())
+          if (auto weight = operand.getDefiningOp<ds::WeightOp>())
+            return weight.getRecipeAttr().getAsOpaquePointer();
+    return bias.getOwner()->getLoc().getAsOpaquePointer();
   }
 
   /// The weights of the entries in the order of their first readers, but for running statistics, which move each on its

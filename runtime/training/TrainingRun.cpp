@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 namespace ds {
 
@@ -55,7 +56,10 @@ std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
                                                 placeOf(count, i));
     }
     record.microMs = lap();
-    result = trainer.update({rates.lr, rates.momentum, count - skippedCount + 1, lastScale});
+    // A loss that is none may have finite gradients: such a step changes nothing, either.
+    result = {std::numeric_limits<double>::quiet_NaN(), false};
+    if (std::isfinite(record.loss))
+      result = trainer.update({rates.lr, rates.momentum, count - skippedCount + 1, lastScale});
     record.updateMs = lap();
     sampleCount += samples;
   } catch (...) {

@@ -3,8 +3,8 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from kit import case, compile_model, expect
-from training_runs import column, log_of, settings, train, write_config
+from kit import case, compile_model, expect, tool
+from training_runs import column, log_of, settings, train, weights, write_config
 
 FP16 = {"enabled": True, "initial_scale_power": 8}
 
@@ -65,6 +65,32 @@ def inputs_that_are_none_in_half_precision(folder):
         train(package, folder / "d.npz", "--steps=50", "--shuffle=off", f"--log={folder / 'log'}", code=1,
               says=["warning: step 0: tensor 'x'", "error: step 9: tensor 'x'", "the loss scale is 1, its minimum"])
         expect(all(row["overflow"] for row in log_of(folder / "log")), "steps of the log")
+
+
+@case
+def losses_that_are_none_beside_finite_gradients(folder):
+    """What is added to the loss reads no parameter: gradients are numbers, but the step changes nothing. Without a dynamic scale it
+    stops training."""
+    g = np.random.default_rng()
+    model_of(folder, """<ir_version: 8, opset_import: ["": 17]> m (float[n, 3] x, float[n] z) => (float loss)
+      { y = MatMul (x, w) s = Mul (y, y) l0 = ReduceMean <keepdims = 0> (s) q = Log (z) l1 = ReduceMean <keepdims = 0> (q) loss = Add (l0, l1) }""",
+             {"w": g.standard_normal((3, 2))})
+    z = np.ones(20, np.float32)
+    z[9] = -1
+    np.savez(folder / "d.npz", x=g.standard_normal((20, 3), np.float32), z=z)
+    for more, code in (({}, 1), ({"fp16": FP16}, 0)):
+        package = compiled(folder, settings(("SGD", {"lr": 1e-2}), micro=4, **more), "--loss=loss")
+        run = folder / f"run{code}"
+        train(package, folder / "d.npz", "--steps=5", "--shuffle=off", f"--log={folder / 'log'}", f"--checkpoint={run}", "--save-interval=1", code=code,
+              says=["step 2: NaN in tensor ", "of node 'node_q' (Log, ", "samples 8, 9, 10, 11"])
+        rows = log_of(folder / "log")
+        expect([row["overflow"] for row in rows] == [False, False, True, False, False][:len(rows)] and len(rows) == (3 if code else 5), f"{rows}")
+        expect(rows[2]["loss"] is None and rows[2]["grad_norm"] is None and rows[2]["skipped"] == 1, f"{rows}")
+        if not code:
+            second, third = (weights(run / f"global_step{step}")["w"] for step in (2, 3))
+            expect(second.tobytes() == third.tobytes(), f"{second}, {third}")
+            result = tool("ds-run", "lr-range", package, f"--data={folder / 'd.npz'}", "--shuffle=off", "--steps=20", code=1)
+            expect("step 2: NaN in tensor" in result.err and "the range ends here" in result.err, result.err)
 
 
 @case

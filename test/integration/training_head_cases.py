@@ -36,6 +36,7 @@ def learned_and_exported(folder):
     first = ours["head"]
     weight = np.linalg.lstsq(ours["features"].astype(float), first.astype(float), rcond=None)[0]
     expect(np.max(np.abs(weight)) <= 8**-0.5 + 1e-4 and np.std(weight) > 0.1, f"the layer began with {weight}")  # least squares in f32
+    onnx.checker.check_model(folder / "out.onnx", full_check=True)
     theirs = onnx_runtime(folder / "out.onnx", {"x": x})["head"]
     expected = np.tanh(x.astype(float) @ stored["w"]) @ arrays["head.weight"] + arrays["head.bias"]
     expect(np.allclose(theirs, expected, atol=1e-5), "the exported model computes something else")

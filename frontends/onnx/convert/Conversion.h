@@ -123,6 +123,10 @@ void dropUnusedRecipes(mlir::ModuleOp module);
 /// Whether a layer learns the tensor of one element that the initializer holds; not so a tensor without axes.
 bool isLearnedScalar(InitializerOp initializer);
 
+/// Whether a Constant node only holds the ones or zeros of a norm that has no scale or bias: PyTorch's exporters write
+/// them, as ONNX's norms have both.
+bool isPlaceholder(NodeOp constant);
+
 } // namespace deepstride::onnx
 
 #endif

@@ -1,5 +1,6 @@
 // Tensors made from sizes and constants: Constant, Shape, Range, ConstantOfShape, EyeLike, OneHot, Trilu.
 #include "dialects/ds/HostTensor.h"
+#include "frontends/onnx/convert/Conversion.h"
 #include "frontends/onnx/convert/Registry.h"
 #include "frontends/onnx/convert/RunTimeAxes.h"
 #include "frontends/onnx/dialect/ConstantNodes.h"
@@ -47,7 +48,12 @@ static Value denseOfSparse(Node &n, DictionaryAttr sparse) {
 static Values convertConstant(Node &n) {
   StringRef name = cast<StringAttr>(n.operation().getOutputs()[0]).getValue();
   for (NamedAttribute attribute : n.operation().getAttrs()) {
-    if (TypedAttr tensor = heldTensor(attribute))
+    TypedAttr tensor = heldTensor(attribute);
+    auto elements = dyn_cast_or_null<DenseElementsAttr>(tensor);
+    if (elements && elements.getType().getNumElements() <= ds::ConstantOp::byteLimit / 8 &&
+        isPlaceholder(n.operation()))
+      return {n.b.constant(elements)};
+    if (tensor)
       return {n.context.importTensor(tensor, name)};
     if (auto sparse = dyn_cast<DictionaryAttr>(attribute.getValue()); sparse && attribute.getName() == "sparse_value")
       return {denseOfSparse(n, sparse)};

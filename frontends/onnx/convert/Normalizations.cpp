@@ -1,7 +1,6 @@
 // Normalizations: ds ops where there is one, else the formulas of the specification.
 #include "frontends/onnx/convert/PerAxis.h"
 #include "frontends/onnx/convert/Registry.h"
-#include "frontends/onnx/dialect/ConstantNodes.h"
 
 #include "llvm/Support/xxhash.h"
 
@@ -95,27 +94,10 @@ static Values convertRmsNorm(Node &n) {
   return {result};
 }
 
-/// Whether a Constant node gives an input of one element per channel, and all of them are the number. PyTorch's
-/// exporters write such scales and biases where they express another norm by this one: they are no parameters.
-static bool holdsOnly(Node &n, unsigned input, double number) {
-  auto source = n.operation().getInputs()[input].getDefiningOp<NodeOp>();
-  auto channels = n.b.sizes(n.in(0))[1].constant();
-  if (!source || source.getOpType() != "Constant" || !channels)
-    return false;
-  for (NamedAttribute attribute : source.getAttrs())
-    if (auto elements = dyn_cast_or_null<DenseFPElementsAttr>(heldTensor(attribute)))
-      return elements.getType().getShape() == ArrayRef(*channels) &&
-             llvm::all_of(elements.getValues<APFloat>(),
-                          [&](const APFloat &value) { return value.isExactlyValue(number); });
-  return false;
-}
-
 static Values convertInstanceNorm(Node &n) {
   if (!n.requireRank(0, 3))
     return {};
   Normalized norm = normalize(n.b, n.in(0), axesFrom(2, n.b.rank(n.in(0))), n.real("epsilon", 1e-5));
-  if (holdsOnly(n, 1, 1) && holdsOnly(n, 2, 0))
-    return {norm.value};
   return {scaleAndShift(n, norm.value)};
 }
 

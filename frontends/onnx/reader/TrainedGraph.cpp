@@ -73,9 +73,36 @@ static void addHead(proto::GraphProto &graph, const AddedHead &head) {
   addTensor("head.bias", {head.classes});
   addNode("MatMul", head.output, "head.weight", "head.product");
   addNode("Add", "head.product", "head.bias", "head");
-  proto::ValueInfoProto *value = graph.add_output();
-  value->set_name("head");
-  value->mutable_type()->mutable_tensor_type()->set_elem_type(proto::TensorProto::FLOAT);
+  proto::ValueInfoProto value;
+  for (const proto::ValueInfoProto &output : graph.output())
+    if (output.name() == head.output)
+      value = output;
+  value.set_name("head");
+  proto::TypeProto_Tensor &type = *value.mutable_type()->mutable_tensor_type();
+  type.set_elem_type(proto::TensorProto::FLOAT);
+  if (int axes = type.shape().dim_size(); axes > 0)
+    type.mutable_shape()->mutable_dim(axes - 1)->set_dim_value(head.classes);
+  *graph.add_output() = std::move(value);
+}
+
+/// The names that addHead gives must be free.
+static llvm::Error checkNames(const proto::GraphProto &graph) {
+  auto check = [](const std::string &name) -> llvm::Error {
+    if (llvm::is_contained({"head", "head.product", "head.weight", "head.bias"}, name))
+      return refuse("--head: the model has a tensor " + quoted(name) + " already; rename it");
+    return llvm::Error::success();
+  };
+  for (const proto::TensorProto &tensor : graph.initializer())
+    if (llvm::Error error = check(tensor.name()))
+      return error;
+  for (const proto::ValueInfoProto &input : graph.input())
+    if (llvm::Error error = check(input.name()))
+      return error;
+  for (const proto::NodeProto &node : graph.node())
+    for (const std::string &output : node.output())
+      if (llvm::Error error = check(output))
+        return error;
+  return llvm::Error::success();
 }
 
 /// A Constant node's numbers as a tensor.
@@ -181,6 +208,8 @@ llvm::Expected<KeptGraph> graphWithout(const std::string &path, const std::vecto
     return refuse("expected a ModelProto of at most 2 GiB");
   if (!head.output.empty() && head.features == 0)
     return refuse("the layer of --head is not trained");
+  if (llvm::Error error = head.output.empty() ? llvm::Error::success() : checkNames(model.graph()))
+    return error;
   if (!head.output.empty())
     addHead(*model.mutable_graph(), head);
   Places places(model, learned);

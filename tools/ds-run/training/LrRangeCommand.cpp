@@ -2,6 +2,7 @@
 // with (Smith 2017, "Cyclical learning rates for training neural networks", section 3.3).
 #include "runtime/core/Error.h"
 #include "tools/ds-run/training/Chart.h"
+#include "tools/ds-run/training/ExportOnnx.h"
 #include "tools/ds-run/training/Setup.h"
 
 #include <algorithm>
@@ -55,8 +56,13 @@ int lrRangeCommand(const TrainOptions &options) {
     double share = static_cast<double>(step) / static_cast<double>(steps - 1);
     double lr = options.leastRate * std::pow(options.mostRate / options.leastRate, share);
     std::optional<StepRecord> record = run.step({lr, config.schedule.momentum});
-    if (!record || record->isHopeless || !std::isfinite(record->loss))
-      break; // the rate is too large
+    if (!record)
+      break;
+    if (record->isHopeless || !std::isfinite(record->loss)) { // the rate is too large, or what was read is no number
+      std::string fault = run.findFault([&](const std::string &node) { return operatorOf(*package, node); });
+      std::fprintf(stderr, "ds-run: warning: %s; the range ends here\n", fault.c_str());
+      break;
+    }
     if (record->overflowed)
       continue;
     average = 0.8 * average + 0.2 * record->loss;
