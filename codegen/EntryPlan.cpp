@@ -204,6 +204,10 @@ LogicalResult EntryPlanner::addLaunch(ds::LaunchOp launch) {
   entry.grain = static_cast<uint32_t>(kernel->second.grain);
   entry.flops = bind(kernel->second.flops);
   entry.arithmetic = kernel->second.arithmetic;
+  auto bindBytes = [&](const std::optional<SizeExpr> &bytes) {
+    return bytes ? std::optional(bind(*bytes)) : std::nullopt;
+  };
+  llvm::append_range(entry.reads, llvm::map_range(kernel->second.reads, bindBytes));
   for (int64_t buffer : buffers.asArrayRef())
     entry.buffers.push_back(static_cast<uint32_t>(buffer));
   auto names = launch->getAttrOfType<ArrayAttr>(ds::valueNameAttr);
@@ -213,7 +217,9 @@ LogicalResult EntryPlanner::addLaunch(ds::LaunchOp launch) {
     if (names && result.getResultNumber() < names.size())
       name = cast<StringAttr>(names[result.getResultNumber()]).str();
     entry.results.push_back({buffers[static_cast<int64_t>(launch.getInputs().size()) + result.getResultNumber()], name,
-                             manifestType(facts.elementType), facts.sizes});
+                             manifestType(facts.elementType), facts.sizes, std::nullopt});
+    if (!kernel->second.writes.empty())
+      entry.results.back().writes = bindBytes(kernel->second.writes[result.getResultNumber()]);
   }
   size_t number = static_cast<size_t>(index.getInt());
   if (plan.launches.size() <= number)

@@ -14,6 +14,8 @@ struct KernelFacts {
   std::string arithmetic; // empty: that of the package
   std::optional<SizeExpr> scratch;
   int64_t grain = 1;
+  // Bytes of each operand and of each result, none: all of it; empty where that is so everywhere.
+  std::vector<std::optional<SizeExpr>> reads, writes;
 };
 using KernelTable = llvm::StringMap<KernelFacts>;
 
@@ -37,6 +39,7 @@ struct EntryPlan {
     int64_t buffer;
     std::string value, type;
     SizeVector shape;
+    std::optional<SizeExpr> writes; // bytes, where it is not all of it
   };
   struct Launch {
     std::string kernel, site;
@@ -44,6 +47,7 @@ struct EntryPlan {
     uint32_t grid = 0, scratch = UINT32_MAX, grain = 1;
     SizeExpr flops;
     std::string arithmetic;
+    std::vector<std::optional<SizeExpr>> reads; // bytes of each operand, none: all of it; empty: of all operands
     std::vector<Result> results;
   };
   struct Collective {

@@ -51,18 +51,27 @@ static Array launches(const EntryPlan &plan, llvm::StringRef arithmetic) {
   Array result;
   for (const EntryPlan::Launch &launch : plan.launches) {
     Array results;
-    for (const EntryPlan::Result &value : launch.results)
-      results.push_back(Object{
-          {"buffer", value.buffer}, {"value", value.value}, {"type", value.type}, {"shape", shapeOf(value.shape)}});
-    Array operands;
+    for (const EntryPlan::Result &value : launch.results) {
+      Object fields{
+          {"buffer", value.buffer}, {"value", value.value}, {"type", value.type}, {"shape", shapeOf(value.shape)}};
+      if (value.writes)
+        fields["writes"] = value.writes->str();
+      results.push_back(std::move(fields));
+    }
+    Array operands, reads;
     for (uint32_t buffer : llvm::ArrayRef(launch.buffers).drop_back(launch.results.size()))
       operands.push_back(buffer);
-    result.push_back(Object{{"kernel", launch.kernel},
-                            {"operands", std::move(operands)},
-                            {"site", launch.site},
-                            {"flops", launch.flops.str()},
-                            {"arithmetic", launch.arithmetic.empty() ? arithmetic.str() : launch.arithmetic},
-                            {"results", std::move(results)}});
+    for (const std::optional<SizeExpr> &bytes : launch.reads)
+      reads.push_back(bytes ? Value(bytes->str()) : Value(nullptr));
+    Object fields{{"kernel", launch.kernel},
+                  {"operands", std::move(operands)},
+                  {"site", launch.site},
+                  {"flops", launch.flops.str()},
+                  {"arithmetic", launch.arithmetic.empty() ? arithmetic.str() : launch.arithmetic},
+                  {"results", std::move(results)}};
+    if (!reads.empty())
+      fields["reads"] = std::move(reads);
+    result.push_back(std::move(fields));
   }
   return result;
 }

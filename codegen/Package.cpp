@@ -149,6 +149,10 @@ static KernelTable kernelTable(ModuleOp kernels) {
       facts.arithmetic = arithmetic.str();
     if (Attribute scratch = function->getAttr("ds.scratch"))
       facts.scratch = *sizeFromAttribute(scratch);
+    for (auto [name, list] : {std::pair("ds.reads", &facts.reads), std::pair("ds.writes", &facts.writes)})
+      if (auto bytes = function->getAttrOfType<ArrayAttr>(name))
+        for (Attribute part : bytes) // a unit stands for all of it
+          list->push_back(sizeFromAttribute(part));
   }
   return table;
 }

@@ -1,6 +1,7 @@
 // The mechanics that all lowerings share: arguments, index arithmetic, loops, strided views, launch attributes.
 #include "codegen/lower/KernelBuilder.h"
 
+#include "dialects/ds/Traffic.h"
 #include "runtime/abi/ds_abi.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -230,7 +231,26 @@ void KernelBuilder::setFlops(const SizeExpr &flops) {
   function->setAttr("ds.flops", toAttribute(b.getContext(), flops));
 }
 
+/// Bytes of each operand and each result, where some are touched in part.
+void KernelBuilder::recordTraffic() {
+  SmallVector<Value> arguments(kernel.getBody().getArguments());
+  ds::Traffic traffic = ds::trafficOf(body, arguments, results, [&](Value value) { return sizesOf(value); });
+  auto record = [&](StringRef name, ArrayRef<Value> values, ArrayRef<std::optional<SizeExpr>> counts) {
+    if (llvm::none_of(counts, [](const auto &count) { return count.has_value(); }))
+      return;
+    SmallVector<Attribute> bytes;
+    for (auto [value, count] : llvm::zip_equal(values, counts)) {
+      SizeExpr width = ds::bytesOfElement(elementOf(value));
+      bytes.push_back(count ? toAttribute(b.getContext(), *count * width) : b.getUnitAttr());
+    }
+    function->setAttr(name, b.getArrayAttr(bytes));
+  };
+  record("ds.reads", arguments, traffic.reads);
+  record("ds.writes", results, traffic.writes);
+}
+
 void KernelBuilder::finish() {
+  recordTraffic();
   Value result = status ? memref::LoadOp::create(b, loc, status).getResult()
                         : arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(DS_OK)).getResult();
   func::ReturnOp::create(b, loc, result);

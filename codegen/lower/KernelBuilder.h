@@ -114,6 +114,8 @@ public:
   mlir::Value strideOf(const Axis &axis);
 
 private:
+  void recordTraffic();
+
   llvm::SmallVector<mlir::Operation *> body;
   llvm::SmallVector<mlir::Value> results, outputs, sizes;
   llvm::DenseMap<mlir::Value, mlir::Value> buffers;

@@ -202,6 +202,14 @@ private:
     launch.arithmetic = item.has("arithmetic") ? item["arithmetic"].string() : "f32";
     item["operands"].forEach(
         [&](const JsonReader &operand) { launch.operands.push_back(operand.index(entry.buffers.size(), "buffers")); });
+    if (item.has("reads")) {
+      item["reads"].forEach([&](const JsonReader &bytes) {
+        launch.reads.push_back(bytes.isNull() ? std::nullopt : std::optional(readExpr(bytes)));
+      });
+      if (launch.reads.size() != launch.operands.size())
+        item["reads"].refuse("found ", launch.reads.size(), ", expected one for each of ", launch.operands.size(),
+                             " operands");
+    }
     if (item.has("results"))
       item["results"].forEach([&](const JsonReader &value) {
         LaunchResult result;
@@ -209,6 +217,8 @@ private:
         result.value = value["value"].string();
         result.type = readType(value["type"]);
         result.shape = readShape(value["shape"]);
+        if (value.has("writes"))
+          result.writes = readExpr(value["writes"]);
         if (const BufferInfo &buffer = entry.buffers[result.buffer]; buffer.role == BufferRole::State)
           launch.writtenStates.push_back(buffer.index);
         launch.results.push_back(std::move(result));

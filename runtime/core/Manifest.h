@@ -75,12 +75,14 @@ struct LaunchResult {
   std::string value;
   ElementType type = ElementType::F32;
   SymbolicShape shape;
+  std::optional<SizeExpr> writes; // bytes that are written of it; all of them without
 };
 
 struct LaunchInfo {
   std::string kernel, site, arithmetic;
   SizeExpr flops;
-  std::vector<uint32_t> operands; // buffers that it reads
+  std::vector<uint32_t> operands;             // buffers that it reads
+  std::vector<std::optional<SizeExpr>> reads; // bytes of each operand, none: all of them; empty: of all operands
   std::vector<LaunchResult> results;
   std::vector<uint32_t> writtenStates; // those among the results' buffers
 };

@@ -39,8 +39,15 @@ void plan(const ds::EntryInfo &entry, const std::vector<ds::ConstantInfo> &const
     if (entry.buffers[i].role == ds::BufferRole::Workspace &&
         (made.offsets[i] > made.workspaceBytes || made.bufferBytes[i] > made.workspaceBytes - made.offsets[i]))
       finding("a buffer lies outside of the workspace");
-  for (const ds::LaunchInfo &launch : entry.launches)
+  for (const ds::LaunchInfo &launch : entry.launches) {
     launch.flops.evaluate(symbols);
+    for (const std::optional<ds::SizeExpr> &bytes : launch.reads)
+      if (bytes)
+        bytes->evaluate(symbols);
+    for (const ds::LaunchResult &result : launch.results)
+      if (result.writes)
+        result.writes->evaluate(symbols);
+  }
 }
 
 /// A folder with weights and a file whose content is the input; utils/fuzz makes a SHA256SUMS that fits these weights.

@@ -1,7 +1,6 @@
 #include "tools/ds-run/Work.h"
 
 #include "runtime/core/Binding.h"
-#include "tools/ds-run/Graph.h"
 
 #include <algorithm>
 
@@ -16,30 +15,21 @@ struct Access {
 // In the order of operands and results; a buffer that is both has two.
 std::vector<Access> accessesOf(const LaunchObserver::Event &event) {
   const LaunchInfo &launch = event.entry.launches[event.site];
-  std::string kind = kernelKind(launch.kernel);
-  auto wholeOf = [&](uint32_t buffer) { return event.bufferBytes[buffer]; };
-  uint64_t resultBytes = 0;
+  auto bytesOf = [&](const std::optional<SizeExpr> &bytes, uint64_t whole) {
+    return bytes ? std::min(static_cast<uint64_t>(std::max<int64_t>(bytes->evaluate(event.symbols), 0)), whole) : whole;
+  };
   std::vector<Access> accesses;
-  for (uint32_t operand : launch.operands)
-    accesses.push_back({operand, wholeOf(operand), 0});
-  for (const LaunchResult &result : launch.results) {
-    uint64_t bytes =
-        std::min<uint64_t>(byteCount(result.type, evaluateShape(result.shape, event.symbols)), wholeOf(result.buffer));
-    accesses.push_back({result.buffer, 0, bytes});
-    resultBytes += bytes;
+  for (size_t i = 0; i < launch.operands.size(); ++i) {
+    uint32_t operand = launch.operands[i];
+    uint64_t whole = event.bufferBytes[operand];
+    for (const Access &other : accesses) // a buffer that is several operands is not read more than once
+      whole -= other.buffer == operand ? other.read : 0;
+    accesses.push_back({operand, bytesOf(launch.reads.empty() ? std::nullopt : launch.reads[i], whole), 0});
   }
-  if (launch.operands.empty())
-    return accesses;
-  bool selects = kind == "gather" || kind == "gather_elements" || kind == "gather_nd" || kind == "slice";
-  if (selects)
-    accesses[0].read = std::min(accesses[0].read, resultBytes);
-  // insert: what is put, into what; scatter: into what, where, what is put.
-  size_t into = kind == "insert" ? 1 : 0, put = kind == "insert" ? 0 : launch.operands.size() - 1;
-  bool changes = kind == "insert" || kind == "scatter_elements" || kind == "scatter_nd";
-  if (changes && launch.operands.size() > 1 && launch.results.size() == 1 &&
-      launch.operands[into] == launch.results[0].buffer) {
-    accesses[into].read = 0;
-    accesses.back().written = std::min(accesses.back().written, accesses[put].read);
+  for (const LaunchResult &result : launch.results) {
+    uint64_t bytes = byteCount(result.type, evaluateShape(result.shape, event.symbols));
+    bytes = std::min<uint64_t>(bytes, event.bufferBytes[result.buffer]);
+    accesses.push_back({result.buffer, 0, bytesOf(result.writes, bytes)});
   }
   return accesses;
 }

@@ -20,9 +20,8 @@ struct LaunchWork {
   double workspaceBytes = 0; // which a cache may hold
 };
 
-// The launches of one call. Bytes are those of whole buffers, but for launches that are named after an op that reads or
-// writes a part: of the table of a gather and of what a slice reads, as many bytes as the result has; of what an insert
-// or a scatter changes in place, as many as are put there.
+// The launches of one call. Bytes are those of whole buffers, but where the manifest knows of less: of a gather's table,
+// of what is read in slices, and of what is changed in place.
 class CallRecorder : public LaunchObserver {
 public:
   explicit CallRecorder(const Package &package) : package(package) {}

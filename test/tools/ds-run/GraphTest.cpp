@@ -25,7 +25,7 @@ EntryInfo layeredEntry(unsigned layers) {
     launch.kernel = kernel;
     launch.site = "/" + kernel;
     launch.operands = {last, 0};
-    launch.results = {{buffer, "v", ElementType::F32, shape}};
+    launch.results = {{buffer, "v", ElementType::F32, shape, std::nullopt}};
     entry.launches.push_back(launch);
     last = buffer;
   };

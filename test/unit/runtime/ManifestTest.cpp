@@ -42,6 +42,28 @@ TEST(Manifest, IgnoresKeysItDoesNotKnow) {
   EXPECT_EQ(errorWith("/report", Json::array({1, 2})), "");
 }
 
+TEST(Manifest, TrafficIsForEachOperand) {
+  const std::string launch = "/variants/0/entries/0/launches/0";
+  Json manifest = testManifest();
+  Json &item = manifest[Json::json_pointer(launch)];
+  size_t operands = item["operands"].size();
+  Json reads = Json::array({"4*rows"});
+  reads.insert(reads.end(), operands - 1, nullptr);
+  item["reads"] = reads;
+  item["results"][0]["writes"] = 8;
+  LaunchInfo info = readManifest(manifest.dump()).variants[0].entries[0].launches[0];
+  ASSERT_EQ(info.reads.size(), operands);
+  EXPECT_EQ(info.reads[0]->text(), "4*rows");
+  EXPECT_EQ(info.results[0].writes->evaluate({}), 8);
+  EXPECT_NE(errorWith(launch + "/reads", Json::array()).find("launches[0].reads: found 0, expected one for each of"),
+            std::string::npos);
+  for (const Json &wrong : {Json("4*nothing"), Json("4*("), Json(-1), Json(1.5), Json::array()}) {
+    reads[0] = wrong;
+    EXPECT_NE(errorWith(launch + "/reads", reads).find("launches[0].reads[0]: "), std::string::npos) << wrong;
+    EXPECT_NE(errorWith(launch + "/results/0/writes", wrong).find("results[0].writes: "), std::string::npos) << wrong;
+  }
+}
+
 TEST(Manifest, RefusesOtherVersions) {
   EXPECT_EQ(errorWith("/format", 3), "manifest.json: format: unsupported version, found 3, expected 1 or 2");
   EXPECT_EQ(errorWith("/abi", 7), "manifest.json: abi: unsupported version, found 7, expected 1");
