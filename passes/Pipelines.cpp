@@ -153,6 +153,16 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
     // Types before layouts: how a weight is packed depends on what it holds.
     pm.addPass(createFactorZeroPoints());
     pm.addPass(createNarrowIntegerProducts());
+  }
+  auto report = [&](StringRef stage) {
+    ReportFusionOptions fusion;
+    fusion.stage = stage.str();
+    fusion.products = options.fusion == Fusion::Specialized;
+    if (options.report)
+      pm.addPass(createReportFusion(fusion));
+  };
+  report("before"); // merging is a kind of fusion
+  if (isScheduled) {
     if (options.fusion == Fusion::Specialized) // reads the parts in place; after all that goes by a weight's name
       pm.addPass(createMergeProducts());
     ScheduleKernelsOptions schedule; // what merging joined is one product
@@ -171,6 +181,8 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
     pm.addNestedPass<func::FuncOp>(createFuseElementwise());
   }
   addCleanup(pm);
+  if (options.fusion != Fusion::None)
+    report("after"); // of what is left after the clean-up
   addContract(pm, Phase::Optimization);
 }
 

@@ -70,6 +70,8 @@ struct OptimizationPipelineOptions : mlir::PassPipelineOptions<OptimizationPipel
   Option<bool> activations{*this, "activations", llvm::cl::desc("multiply quantized weights by rows in 8 bits"),
                            llvm::cl::init(false)};
   Option<std::string> keep{*this, "keep", llvm::cl::desc("as of ds-quantize-weights")};
+  Option<bool> report{*this, "report", llvm::cl::desc("run ds-report-fusion before and after fusion"),
+                      llvm::cl::init(false)};
 };
 
 struct MemoryPipelineOptions : mlir::PassPipelineOptions<MemoryPipelineOptions> {};

@@ -27,11 +27,6 @@ namespace {
 
 Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
 
-bool isSplat(Value value) {
-  auto constant = value.getDefiningOp<ds::ConstantOp>();
-  return constant && isa<SplatElementsAttr>(constant.getValue());
-}
-
 struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
   using Base::Base;
   static constexpr int64_t normLimit = 4096; // elements of a row, of which threads hold 128
@@ -268,24 +263,7 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     return std::nullopt;
   }
 
-  /// Why an op cannot be applied to a tile of the anchor.
-  std::optional<StringRef> mismatch(Operation *op, Operation *anchor) {
-    if (!isFusablePointwise(op) || isa<ds::BitcastOp>(op))
-      return "it is not elementwise";
-    const SizeVector &sizes = analysis.facts(anchor->getResult(0)).sizes;
-    if (analysis.facts(op->getResult(0)).sizes != sizes)
-      return "its result has other sizes";
-    Type type = elementOf(op->getResult(0));
-    if (!ds::isTileElement(type) && !type.isInteger(1))
-      return "its result is not what vectors hold";
-    for (Value operand : op->getOperands()) {
-      if (isSplat(operand))
-        continue;
-      if (!ds::tileAccess(analysis.facts(operand).sizes, sizes, cast<ds::Anchor>(anchor).rowAxes()))
-        return "an operand is neither as large nor one number, one for each column, or one for each row";
-    }
-    return std::nullopt;
-  }
+  std::optional<StringRef> mismatch(Operation *op, Operation *anchor) { return tileMismatch(op, anchor, analysis); }
 
   SizeAnalysis analysis;
 };

@@ -51,6 +51,19 @@ def FuseElementwise : Pass<"ds-fuse-elementwise", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }
 
+def ReportFusion : Pass<"ds-report-fusion", "::mlir::ModuleOp"> {
+  let summary = "count kernels and the bytes that they move, and say why values between them are in memory";
+  let description = [{
+    Changes nothing. Counts what becomes kernels of entry functions, every `ds.fused` and every op outside of one, and
+    what they read and write (`dialects/ds/Traffic.h`), each kernel for itself: what a kernel leaves in a cache counts
+    again, loops count once. Where sizes are not known, as an expression and at sizes of 32. At the stage `after` it says
+    of every value that one kernel hands to another why it is in memory. Part of the pipeline under `--report`.
+    Reports: kernels before and after fusion, bytes, regions, boundaries and their reasons; remarks say where each is.
+  }];
+  let options = [Option<"stage", "stage", "std::string", "\"after\"", "before or after fusion">,
+                 Option<"products", "products", "bool", "true", "as of ds-fuse-deep: whether products join regions">];
+}
+
 def FactorZeroPoints : Pass<"ds-factor-zero-points", "::mlir::ModuleOp"> {
   let summary = "multiply bytes, and subtract what their zero points contribute";
   let description = [{

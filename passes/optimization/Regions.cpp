@@ -1,6 +1,8 @@
 // How a set of ops becomes a ds.fused: what must move out of its way, and which values it hands out.
 #include "passes/optimization/Regions.h"
 
+#include "dialects/ds/TileAccess.h"
+
 using namespace mlir;
 
 namespace deepstride {
@@ -11,6 +13,26 @@ static constexpr size_t spanLimit = 512;
 bool isFusablePointwise(Operation *op) {
   auto element = dyn_cast<ds::PerElement>(op);
   return element && element.isPointwise() && element.joinsRegions() && !element.scannedOperand();
+}
+
+bool isSplat(Value value) {
+  auto constant = value.getDefiningOp<ds::ConstantOp>();
+  return constant && isa<SplatElementsAttr>(constant.getValue());
+}
+
+std::optional<StringRef> tileMismatch(Operation *op, Operation *anchor, const SizeAnalysis &analysis) {
+  if (!isFusablePointwise(op) || isa<ds::BitcastOp>(op))
+    return "it is not elementwise";
+  const SizeVector &sizes = analysis.facts(anchor->getResult(0)).sizes;
+  if (analysis.facts(op->getResult(0)).sizes != sizes)
+    return "its result has other sizes";
+  Type type = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
+  if (!ds::isTileElement(type) && !type.isInteger(1))
+    return "its result is not what vectors hold";
+  for (Value operand : op->getOperands())
+    if (!isSplat(operand) && !ds::tileAccess(analysis.facts(operand).sizes, sizes, cast<ds::Anchor>(anchor).rowAxes()))
+      return "an operand is neither as large nor one number, one for each column, or one for each row";
+  return std::nullopt;
 }
 
 bool isRegionResult(Operation *op, const OpSet &region) {

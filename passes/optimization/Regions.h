@@ -17,6 +17,12 @@ inline constexpr size_t regionLimit = 32;
 /// not.
 bool isFusablePointwise(mlir::Operation *op);
 
+/// A constant of equal elements, which kernels hold instead of reading it.
+bool isSplat(mlir::Value value);
+
+/// Why an op cannot be applied to a tile of the anchor, which is a ds::Anchor.
+std::optional<llvm::StringRef> tileMismatch(mlir::Operation *op, mlir::Operation *anchor, const SizeAnalysis &analysis);
+
 /// Whether something outside of the region reads the op's results.
 bool isRegionResult(mlir::Operation *op, const OpSet &region);
 

@@ -168,6 +168,34 @@ def caches_count_as_the_rows_that_are_touched(folder):
 
 
 @case
+def a_report_counts_what_a_profile_counts(folder):
+    """Kernels and bytes before and after fusion: those of packages, and fewer; every boundary has a reason."""
+    model = generate.save(generate.bert(layers=3, hidden=128, heads=2), folder / "bert.onnx")
+
+    def compiled(*options):
+        result = tool("ds-opt", model, "-o", folder / "bert.dsp", "--dim=batch=2", "--dim=sequence=16", "--report", *options)
+        report = profiled(folder / "bert.dsp", folder)[0]
+        found = {"kernels": report["launches"], "bytes": sum(node["memory_bytes"] + node["workspace_bytes"] for node in report["nodes"])}
+        stages = {stage: {"kernels": int(re.search(rf"(\d+) kernels {stage} fusion", result.out)[1]),
+                          "bytes": int(re.search(rf"^bytes moved {stage} fusion: (\d+)$", result.out, re.MULTILINE)[1])}
+                  for stage in ("before", "after") if f"kernels {stage} fusion" in result.out}
+        return found, stages, result.out
+
+    plain, stages, _ = compiled("--fusion=none")
+    expect(stages == {"before": plain}, f"{stages}, the package has {plain}")
+    for fusion in ("generic", "specialized"):
+        found, stages, text = compiled(f"--fusion={fusion}")
+        expect(stages["before"]["kernels"] == plain["kernels"] and stages["after"] == found, f"{fusion}: {stages}, the packages have {plain} and {found}")
+        expect(all(stages["after"][key] < stages["before"][key] for key in found), f"{fusion}: {stages}")
+        reasons = re.findall(r"^(\d+) boundar(?:y|ies), '\S+'.* to '\S+'(?: in the kernel of '\S+')?: (.+)$", text, re.MULTILINE)
+        count = int(re.search(r"(\d+) boundaries$", text, re.MULTILINE)[1])
+        expect(sum(int(number) for number, _ in reasons) == count > 0, f"{fusion}: {reasons} for {count} boundaries")
+    expect(any("reduction along another axis" in reason for _, reason in reasons), f"{reasons}")
+    expect(any("would be computed" in reason and "times" in reason for _, reason in reasons), f"{reasons}")
+    expect(any(reason.startswith("read by 2 regions") for _, reason in reasons), f"{reasons}")
+
+
+@case
 def names_that_are_markup(folder):
     nodes, last = [], "x"
     for i, name in enumerate(HOSTILE):

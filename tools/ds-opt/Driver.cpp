@@ -248,6 +248,7 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
       optimization.activations = options.quantize.activations;
       optimization.round = options.rounds;
       optimization.trains = options.training.isOn;
+      optimization.report = options.report;
       buildOptimizationPipeline(pm, optimization);
     });
   case Phase::Memory:
