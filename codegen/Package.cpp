@@ -227,6 +227,7 @@ LogicalResult PackageWriter::addVariant(ModuleOp program, const CpuTarget &targe
   CodegenOptions codegen;
   codegen.lanes = target.lanes;
   codegen.reference = reference;
+  codegen.manyRows = options.manyRows;
   PassManager pm(program.getContext());
   buildCodegenPipeline(pm, codegen);
   if (failed(pm.run(*kernels)))

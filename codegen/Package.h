@@ -15,6 +15,7 @@ struct PackageOptions {
   };
   std::vector<ConfigValue> config; // every option with its origin, for the manifest
   std::string training;            // JSON text of what a package that trains was configured with; empty: it does not
+  bool manyRows = false;           // as of convert-ds-to-linalg
 };
 
 /// One package under construction: a variant per target, then finish. Everything is written into a temporary directory

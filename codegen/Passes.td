@@ -15,7 +15,9 @@ def ConvertDsToLinalg : Pass<"convert-ds-to-linalg", "::mlir::ModuleOp"> {
                            "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
   let options = [Option<"lanes", "lanes", "int64_t", "16", "f32 elements of a native vector">,
-                 Option<"reference", "reference", "bool", "false", "plain loops only">];
+                 Option<"reference", "reference", "bool", "false", "plain loops only">,
+                 Option<"manyRows", "many-rows", "bool", "false",
+                        "leave out the paths that products with weights, and attention, have for few rows">];
 }
 
 def VectorizeRows : Pass<"ds-vectorize-rows", "::mlir::func::FuncOp"> {

@@ -16,6 +16,7 @@ void buildCodegenPipeline(OpPassManager &pm, const CodegenOptions &options) {
   ConvertDsToLinalgOptions lowering;
   lowering.lanes = options.lanes;
   lowering.reference = options.reference;
+  lowering.manyRows = options.manyRows;
   pm.addPass(createConvertDsToLinalg(lowering));
   VectorizeRowsOptions vectors;
   vectors.lanes = options.reference ? 1 : options.lanes;

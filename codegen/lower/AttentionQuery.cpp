@@ -22,9 +22,9 @@ bool AttentionLowering::hasOneQuery() const {
   auto hasRows = [](const std::optional<JoinedHeads> &joined, const View &view) {
     return joined || view.axes[3].stride.isConstant(1);
   };
-  return q[2].isConstant(1) && !bounds && !dropout && micro->left == element && divides(q[3], 2 * mostVectors) &&
-         divides(value[3], mostVectors) && hasRows(joinedKeys, keyView) && hasRows(joinedValues, valueView) &&
-         (queryRows || queryView.axes[3].stride.isConstant(1));
+  return !k.target.manyRows && q[2].isConstant(1) && !bounds && !dropout && micro->left == element &&
+         divides(q[3], 2 * mostVectors) && divides(value[3], mostVectors) && hasRows(joinedKeys, keyView) &&
+         hasRows(joinedValues, valueView) && (queryRows || queryView.axes[3].stride.isConstant(1));
 }
 
 namespace {

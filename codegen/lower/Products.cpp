@@ -160,19 +160,21 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   auto productOf = [&](ds::LinearOp of, const MicroKernel &micro, const Matrix &lhs, Value count, Value first,
                        Value here, const Panel &panel, TileSink sink) {
     Value bias = of.getBias() ? k.bufferOf(of.getBias()) : Value();
-    emitPanelProduct(k, micro, lhs, count, depth, panel, here, schedule.getRows(),
-                     [&](Value row, int64_t v, Value value, Value mask) {
-                       Value column = k.add(first, k.constant(v * lanes));
-                       if (isQuantized && !op.getGroup()) { // one scale for all of K; panels of scales are whole
-                         Value scale = loadLanes(k, stored, k.bufferOf(of.getScales()), column, {});
-                         value = emitBinary(k.b, k.loc, ds::BinaryKind::mul, value, scale, types.result, types.result);
-                       }
-                       if (bias) {
-                         Value added = fromStorage(k.b, k.loc, loadLanes(k, stored, bias, column, mask), types.result);
-                         value = emitBinary(k.b, k.loc, ds::BinaryKind::add, value, added, types.result, types.result);
-                       }
-                       sink(row, v, value, mask);
-                     });
+    emitPanelProduct(
+        k, micro, lhs, count, depth, panel, here, schedule.getRows(),
+        [&](Value row, int64_t v, Value value, Value mask) {
+          Value column = k.add(first, k.constant(v * lanes));
+          if (isQuantized && !op.getGroup()) { // one scale for all of K; panels of scales are whole
+            Value scale = loadLanes(k, stored, k.bufferOf(of.getScales()), column, {});
+            value = emitBinary(k.b, k.loc, ds::BinaryKind::mul, value, scale, types.result, types.result);
+          }
+          if (bias) {
+            Value added = fromStorage(k.b, k.loc, loadLanes(k, stored, bias, column, mask), types.result);
+            value = emitBinary(k.b, k.loc, ds::BinaryKind::add, value, added, types.result, types.result);
+          }
+          sink(row, v, value, mask);
+        },
+        k.target.manyRows);
   };
   using PanelOf = llvm::function_ref<Panel(ds::LinearOp)>; // prepares it, too
   auto multiply = [&](const MicroKernel &micro, const Matrix &lhs, Value firstRow, Value count, Value number,
@@ -204,7 +206,7 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   }
   // With many rows, what is stored narrow becomes floats once, in scratch, not once for each block of rows.
   auto few = rowsSize.constant();
-  bool mayWiden = schedule.getFew() > 0 && (!few || *few > schedule.getFew());
+  bool mayWiden = schedule.getFew() > 0 && (k.target.manyRows || !few || *few > schedule.getFew());
   bool isPairs = schedule.getKernel() == ds::ProductKernel::bfloat_dot;
   Type wideType = isPairs ? types.left : types.result;
   auto wide = mayWiden ? makeMicroKernel(k.target, isPairs ? schedule.getKernel() : ds::ProductKernel::multiply_add,
@@ -215,9 +217,8 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   Value floats = widensRows ? k.scratchOf(storageType(types.result), SizeExpr(rowsPerSweep) * depthSize) : Value();
   auto panelsOf = [&](const Matrix &given, Value firstRow, Value count, Value begin, Value end) {
     Matrix lhs = squares ? emitPackSquares(k, *squares, given, types.left, count, depth, packedRows) : given;
-    Value isMany = mayWiden ? k.b.createOrFold<arith::CmpIOp>(k.loc, arith::CmpIPredicate::ugt, count,
-                                                              k.constant(schedule.getFew()))
-                            : Value();
+    Value least = k.constant(k.target.manyRows ? 0 : schedule.getFew());
+    Value isMany = mayWiden ? k.b.createOrFold<arith::CmpIOp>(k.loc, arith::CmpIPredicate::ugt, count, least) : Value();
     Matrix wideRows = lhs;
     if (widensRows) {
       wideRows = {floats, zero, depth, one};

@@ -277,9 +277,29 @@ void emitForMasks(KernelBuilder &k, const MicroKernel &micro, const Panel &panel
 }
 
 static void emitVectorProduct(KernelBuilder &k, const VectorKernel &micro, const Matrix &lhs, Value rows, Value depth,
-                              const Panel &panel, Value columns, int64_t rowBlock, TileSink sink) {
+                              const Panel &panel, Value columns, int64_t rowBlock, TileSink sink, bool areWhole) {
   Value zero = k.constant(0), one = k.constant(1);
   RowBlocks blocks(k, rows, rowBlock);
+  auto emitBlock = [&](ArrayRef<Value> numbers, Value block) {
+    Tile tile{k, micro, lhs, depth, panel, {}};
+    for (Value row : numbers)
+      tile.rows.push_back(k.add(lhs.offset, k.mul(row, lhs.rowStride)));
+    SmallVector<Value> sums = tile.run(block, blocks.divisor);
+    emitForMasks(k, micro, panel, columns, [&](ArrayRef<Value> masks) {
+      for (auto [place, row] : llvm::enumerate(numbers))
+        for (int64_t v = 0; v < panel.vectors; ++v)
+          sink(row, v, sums[place * panel.vectors + v], masks[v]);
+    });
+  };
+  if (areWhole) { // rows beyond the last are the last one again
+    Value last = k.sub(rows, one);
+    return k.loop(zero, blocks.count, one, [&](Value block) {
+      SmallVector<Value> numbers;
+      for (int64_t row = 0; row < rowBlock; ++row)
+        numbers.push_back(k.minimum(k.add(k.mul(block, k.constant(rowBlock)), k.constant(row)), last));
+      emitBlock(numbers, block);
+    });
+  }
   for (int64_t height = rowBlock; height > 0; --height) {
     Value size = k.constant(height), rest = k.sub(blocks.count, blocks.taller);
     Value isTaller = equals(k, blocks.height, k.constant(height - 1)), isOther = equals(k, blocks.height, size);
@@ -292,24 +312,19 @@ static void emitVectorProduct(KernelBuilder &k, const VectorKernel &micro, const
     Value firstRow = choose(isTaller, zero, k.mul(blocks.taller, k.constant(height + 1)));
     k.loop(zero, count, one, [&](Value block) {
       Value from = k.add(firstRow, k.mul(block, size));
-      Tile tile{k, micro, lhs, depth, panel, {}};
+      SmallVector<Value> numbers;
       for (int64_t row = 0; row < height; ++row)
-        tile.rows.push_back(k.add(lhs.offset, k.mul(k.add(from, k.constant(row)), lhs.rowStride)));
-      SmallVector<Value> sums = tile.run(k.add(firstBlock, block), blocks.divisor);
-      emitForMasks(k, micro, panel, columns, [&](ArrayRef<Value> masks) {
-        for (int64_t row = 0; row < height; ++row)
-          for (int64_t v = 0; v < panel.vectors; ++v)
-            sink(k.add(from, k.constant(row)), v, sums[row * panel.vectors + v], masks[v]);
-      });
+        numbers.push_back(k.add(from, k.constant(row)));
+      emitBlock(numbers, k.add(firstBlock, block));
     });
   }
 }
 
 void emitPanelProduct(KernelBuilder &k, const MicroKernel &micro, const Matrix &lhs, Value rows, Value depth,
-                      const Panel &panel, Value columns, int64_t rowBlock, TileSink sink) {
+                      const Panel &panel, Value columns, int64_t rowBlock, TileSink sink, bool areWhole) {
   if (auto *squares = llvm::dyn_cast<SquareKernel>(&micro))
     return emitSquareProduct(k, *squares, lhs, rows, depth, panel, columns, sink);
-  emitVectorProduct(k, llvm::cast<VectorKernel>(micro), lhs, rows, depth, panel, columns, rowBlock, sink);
+  emitVectorProduct(k, llvm::cast<VectorKernel>(micro), lhs, rows, depth, panel, columns, rowBlock, sink, areWhole);
 }
 
 void emitWidenPanel(KernelBuilder &k, const MicroKernel &stored, const MicroKernel &wide, Value depth,

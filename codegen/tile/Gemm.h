@@ -37,9 +37,12 @@ using TileSink = llvm::function_ref<void(mlir::Value row, int64_t vector, mlir::
 
 /// Emits the product of `rows` rows, at most mostRowsPerSweep for squares, with one panel, of which `columns` columns
 /// exist (null: all). Blocks have equally many rows, give or take one, and at most `rowBlock`. Rows are packed first
-/// where the micro-kernel multiplies squares (codegen/tile/Squares.h).
+/// where the micro-kernel multiplies squares (codegen/tile/Squares.h). With `areWhole` blocks of vectors have
+/// `rowBlock` rows, however few there are, and the sink takes the last one several times: the product without its path
+/// for few rows.
 void emitPanelProduct(KernelBuilder &k, const MicroKernel &micro, const Matrix &lhs, mlir::Value rows,
-                      mlir::Value depth, const Panel &panel, mlir::Value columns, int64_t rowBlock, TileSink sink);
+                      mlir::Value depth, const Panel &panel, mlir::Value columns, int64_t rowBlock, TileSink sink,
+                      bool areWhole = false);
 
 /// Emits code for all vectors of a panel, of which `columns` columns exist (null: all): once with null masks for a
 /// panel that is whole, once with those of a panel that is cut.

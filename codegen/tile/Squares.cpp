@@ -154,7 +154,7 @@ private:
   }
 
   void emitPiece(const Place &place) {
-    const VectorKernel *single = micro.singleRow();
+    const VectorKernel *single = k.target.manyRows ? nullptr : micro.singleRow();
     if (!single)
       return emitSquares(place);
     inCase(arith::CmpIPredicate::eq, rows, k.constant(1), [&] { emitRow(*single); }, [&] { emitSquares(place); });

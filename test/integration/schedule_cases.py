@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+import generate
 from kit import Skip, case, compile_model, expect, processors, run_package, tool
 from programs import SEED
 from quantized_weight_cases import Products
@@ -121,3 +122,28 @@ def weights_of_hidden_scores_are_zero(folder):
             # greatest is 0.
             bound = (x.shape[axis] + 8 + np.abs(below)) * 2.0**-24 * right + np.exp(-86.9)
             expect((np.abs(y - right) <= bound).all(), f"{option}, axis {axis}: off by {np.abs(y - right).max()} (DS_SEED={SEED})")
+
+
+@case
+def products_without_a_path_for_few_rows(folder):
+    """What benchmarks/ablation measures the path of few rows against computes the same: bit by bit, but for attention,
+    whose one query is summed in another order."""
+    random = np.random.default_rng([SEED, 37])
+    weights = [numpy_helper.from_array(random.standard_normal(shape, np.float32) / 8, name) for name, shape in (("u", (64, 130)), ("v", (130, 64)))]
+    nodes = [helper.make_node("MatMul", ["x", "u"], ["h"]), helper.make_node("Tanh", ["h"], ["t"]), helper.make_node("MatMul", ["t", "v"], ["p"]),
+             helper.make_node("Add", ["p", "x"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [generate.value("x", TensorProto.FLOAT, "batch", 64)], [generate.value("y", TensorProto.FLOAT, "batch", 64)], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "products.onnx")
+    step = generate.save(generate.gpt2_step(layers=2, hidden=64, heads=2, vocabulary=130), folder / "step.onnx")
+    runs = [(folder / "products.onnx", options, 0) for options in ([], ["--fusion=none"], ["--quantize=int8"], ["--quantize=int4,group=32"], ["--precision=bf16"])]
+    for model, options, tolerance in [*runs, (step, [], 1e-5), (step, ["--quantize=int8"], 1e-5)]:
+        packages = [compile_model(model, folder, "--no-cache", *options, *more, name=f"{name}.dsp") for name, more in (("few", []), ("many", ["--test-many-rows"]))]
+        for batch in (1, 2, 5, 9, 17):
+            results = []
+            for package in packages:
+                tool("ds-run", package, f"--dim=batch={batch}", *(["--dim=past=3"] if model == step else []), "--output", folder / "y.npz")
+                with np.load(folder / "y.npz") as arrays:
+                    results.append(dict(arrays))
+            for name, expected in results[0].items():
+                error = np.abs(results[1][name] - expected).max() / np.abs(expected).max()
+                expect(error <= tolerance, f"{model.name} {options}, {batch} rows: {name} is off by {error}")

@@ -236,6 +236,8 @@ static const OptionInfo table[] = {
      [](ParsedCommandLine &line, StringRef) { return line.options.printLocations = true, std::string(); }},
     {"--test-crash", Argument::Required, "PHASE", "",
      [](ParsedCommandLine &line, StringRef value) { return applyPhase(line.options.crashIn, "--test-crash", value); }},
+    {"--test-many-rows", Argument::None, "", "",
+     [](ParsedCommandLine &line, StringRef) { return line.options.manyRows = true, std::string(); }},
 };
 
 static const OptionInfo *findOption(StringRef name) {

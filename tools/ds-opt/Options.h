@@ -69,6 +69,7 @@ struct DriverOptions {
   bool folds = true;
   /// For the tests of what happens on a bug: crashes in this phase.
   std::optional<Phase> crashIn;
+  bool manyRows = false; // for benchmarks: what products cost without their paths for few rows
 
   bool isOnnx() const { return llvm::StringRef(input).ends_with(".onnx"); }
 };

@@ -14,6 +14,9 @@ PackageOptions describeOptions(const DriverOptions &options) {
   auto add = [&](StringRef key, const std::string &value, bool isGiven) {
     package.config.push_back({key.str(), value, isGiven ? "command line" : "default"});
   };
+  package.manyRows = options.manyRows;
+  if (options.manyRows)
+    add("test-many-rows", "yes", true);
   StringRef references[] = {"off", "on", "f64"};
   add("mcpu", options.cpus.empty() ? "host" : llvm::join(options.cpus, ","), !options.cpus.empty());
   add("reference", references[static_cast<int>(options.reference)].str(), options.reference != Reference::Off);
