@@ -20,8 +20,8 @@ struct LaunchWork {
   double workspaceBytes = 0; // which a cache may hold
 };
 
-// The launches of one call. Bytes are those of whole buffers, but where the manifest knows of less: of a gather's table,
-// of what is read in slices, and of what is changed in place.
+// The launches of one call. Bytes are those of whole buffers, but where the manifest knows of less: of a gather's
+// table, of what is read in slices, and of what is changed in place.
 class CallRecorder : public LaunchObserver {
 public:
   explicit CallRecorder(const Package &package) : package(package) {}
