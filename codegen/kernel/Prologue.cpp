@@ -9,13 +9,11 @@ using namespace mlir;
 namespace deepstride {
 
 Prologue::Prologue(KernelBuilder &k, ds::LinearOp product)
-    : k(k), product(product), norm(product.getInput().getDefiningOp()), rounding(nullptr) {
+    : k(k), product(product), norm(product.getInput().getDefiningOp()) {
   if (!norm)
     return;
-  if (Operation *before = ds::roundedNorm(norm)) {
-    rounding = norm;
-    norm = before;
-  }
+  for (; ds::roundedNorm(norm); norm = norm->getOperand(0).getDefiningOp())
+    roundings.insert(roundings.begin(), norm);
   SizeVector shape = k.sizesOf(product.getInput());
   rows = deepstride::product(ArrayRef(shape).drop_back());
   depth = shape.back();
@@ -36,7 +34,7 @@ LogicalResult Prologue::verify() {
 
 void Prologue::reserve() {
   block = k.scratchOf(storageType(k.elementOf(product.getInput())), depth * SizeExpr(rowsPerBlock));
-  if (rounding)
+  if (!roundings.empty())
     line = k.scratchOf(k.b.getF32Type(), depth);
 }
 
@@ -46,13 +44,17 @@ Matrix Prologue::emit(Value first, Value count, Value from, Value to, Value part
   RowSpace space(k, shape, {1});
   View source = k.broadcastView(k.bufferOf(input()), shape, shape), target = k.broadcastView(block, shape, shape);
   k.loop(zero, count, one, [&](Value row) {
-    if (!rounding)
+    if (roundings.empty())
       return emitNormRow(k, space, norm, source, target, {k.add(first, row)}, {row});
     View whole = k.broadcastView(line, shape, shape);
     emitNormRow(k, space, norm, source, whole, {k.add(first, row)}, {zero});
-    Type given = k.b.getF32Type(), rounded = k.b.getBF16Type();
-    space.map(target, rounded, {&whole}, {zero},
-              [&](OpBuilder &b, ValueRange v) { return emitCast(b, k.loc, v[0], given, rounded); }, {row});
+    auto round = [&](OpBuilder &b, ValueRange v) {
+      Value number = v[0];
+      for (Operation *cast : roundings)
+        number = emitCast(b, k.loc, number, k.elementOf(cast->getOperand(0)), k.elementOf(cast->getResult(0)));
+      return number;
+    };
+    space.map(target, k.elementOf(product.getInput()), {&whole}, {zero}, round, {row});
   });
   for (auto [number, yielded] : llvm::enumerate(k.yielded())) {
     if (yielded != norm->getResult(0))
@@ -60,7 +62,7 @@ Matrix Prologue::emit(Value first, Value count, Value from, Value to, Value part
     View stored = k.broadcastView(k.outputBuffer(number), shape, shape);
     auto shareOf = [&](Value part) { return k.divide(k.mul(count, part), parts); };
     k.loop(shareOf(from), shareOf(to), one, [&](Value row) {
-      if (rounding) // what the block holds is not what is yielded
+      if (!roundings.empty()) // what the block holds is not what is yielded
         return emitNormRow(k, space, norm, source, stored, {k.add(first, row)});
       space.map(stored, k.b.getF32Type(), {&target}, {row}, [](OpBuilder &, ValueRange v) { return v[0]; },
                 {k.add(first, row)});

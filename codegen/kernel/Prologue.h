@@ -35,7 +35,8 @@ public:
 private:
   KernelBuilder &k;
   ds::LinearOp product;
-  mlir::Operation *norm, *rounding; // the cast behind the norm, or null
+  mlir::Operation *norm;
+  llvm::SmallVector<mlir::Operation *, 2> roundings; // casts behind the norm, in order
   SizeExpr rows, depth;
   mlir::Value block, line; // scratch; a row before it is rounded
 };

@@ -36,10 +36,8 @@ std::optional<View> operandView(KernelBuilder &k, Value value) {
 std::optional<View> resultView(KernelBuilder &k, Value result) {
   for (auto [number, yielded] : llvm::enumerate(k.yielded())) {
     Value value = yielded; // as it is stored: rounded, its axes joined
-    if (auto cast = value.getDefiningOp<ds::CastOp>())
-      value = cast.getInput();
-    while (auto reshape = value.getDefiningOp<ds::ReshapeOp>())
-      value = reshape.getInput();
+    while (isa_and_present<ds::CastOp, ds::ReshapeOp>(value.getDefiningOp()))
+      value = value.getDefiningOp()->getOperand(0);
     View view = viewOf(k.outputBuffer(number), ds::StridedWindow::whole(k.sizesOf(value)));
     if (value == result)
       return view;

@@ -285,7 +285,9 @@ void AttentionLowering::emitHead(const Panels &p, ArrayRef<Value> at) {
 
 /// The result as its kernel yields it.
 Value AttentionLowering::rounded(Value result) {
-  return resultElement == element ? result : emitCast(k.b, k.loc, result, element, resultElement);
+  for (ds::CastOp cast : roundings)
+    result = emitCast(k.b, k.loc, result, k.elementOf(cast.getInput()), k.elementOf(cast.getResult()));
+  return result;
 }
 
 LogicalResult AttentionLowering::run() {
@@ -327,6 +329,12 @@ LogicalResult AttentionLowering::run() {
   if (results.size() != 1)
     return op.emitOpError("shares a kernel that yields more than its result, its keys and its values");
   resultElement = k.elementOf(results.front());
+  for (Operation *behind = results.front().getDefiningOp(); behind != op;
+       behind = behind->getOperand(0).getDefiningOp())
+    if (auto cast = dyn_cast<ds::CastOp>(behind))
+      roundings.insert(roundings.begin(), cast);
+  if (!roundings.empty() && stored != element)
+    return op.emitOpError("shares a kernel with a cast of a result in less than 32 bits");
   if (failed(findMasks(op, 3)))
     return failure();
   prepareDropout();

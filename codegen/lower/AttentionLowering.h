@@ -38,7 +38,8 @@ private:
   void forEachHead(const Group &group, llvm::function_ref<void(llvm::ArrayRef<mlir::Value>)> body);
   mlir::Value rounded(mlir::Value result);
   ds::AttentionOp op;
-  mlir::Type resultElement; // as the result is stored
+  mlir::Type resultElement;                   // as the result is stored
+  llvm::SmallVector<ds::CastOp, 2> roundings; // behind it, in order
   View queryView, keyView, valueView, resultView;
   std::optional<RowSource> queryRows; // where queries are computed
   std::optional<JoinedHeads> joinedKeys, joinedValues;

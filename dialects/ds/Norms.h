@@ -12,10 +12,16 @@ inline bool isNorm(mlir::Operation *op) { return llvm::isa_and_present<LayerNorm
 /// Whether the op reads rows of its first operand, more than once each: its kernel may compute them first.
 inline bool readsRows(mlir::Operation *op) { return isNorm(op) || llvm::isa_and_present<SoftmaxOp>(op); }
 
-/// The cast of a norm to bf16 before products that multiply it so; null for other ops.
+/// The norm whose rows a cast rounds before products that multiply them so: to bf16 or f16, or back from f16 to the f32
+/// that they are multiplied as. Null for other ops.
 inline mlir::Operation *roundedNorm(mlir::Operation *op) {
+  auto elementOf = [](mlir::Value value) {
+    return llvm::cast<mlir::RankedTensorType>(value.getType()).getElementType();
+  };
   auto cast = llvm::dyn_cast_if_present<CastOp>(op);
-  if (!cast || !llvm::cast<mlir::RankedTensorType>(cast.getResult().getType()).getElementType().isBF16())
+  if (cast && elementOf(cast.getResult()).isF32() && elementOf(cast.getInput()).isF16())
+    cast = cast.getInput().getDefiningOp<CastOp>();
+  if (!cast || !(elementOf(cast.getResult()).isBF16() || elementOf(cast.getResult()).isF16()))
     return nullptr;
   mlir::Operation *norm = cast.getInput().getDefiningOp();
   return isNorm(norm) ? norm : nullptr;

@@ -52,8 +52,12 @@ private:
     op->emitRemark() << "does not join the region of 'ds.attention': " << why;
   }
 
-  /// The result is stored as it is multiplied next: a reshape of a whole buffer before that changes nothing.
+  /// The result is stored as it is multiplied next, in bf16 or as f32 that was rounded to f16: a reshape of a whole
+  /// buffer before that changes nothing.
   void takeRounding() {
+    auto element = [](Value value) { return mlir::cast<RankedTensorType>(value.getType()).getElementType(); };
+    if (!element(attention->getResult(0)).isF32())
+      return;
     SmallVector<Operation *> ops;
     for (Operation *op = last; op->hasOneUse();) {
       op = *op->user_begin();
@@ -61,10 +65,10 @@ private:
       if (op->getBlock() != attention->getBlock() || !(cast || isa<ds::ReshapeOp>(op)))
         return;
       ops.push_back(op);
-      if (!cast)
+      if (!cast || element(cast.getResult()).isF16())
         continue;
-      auto element = [](Value value) { return mlir::cast<RankedTensorType>(value.getType()).getElementType(); };
-      if (!element(cast.getInput()).isF32() || !element(cast.getResult()).isBF16())
+      bool isBack = element(cast.getInput()).isF16() && element(cast.getResult()).isF32();
+      if (!isBack && !element(cast.getResult()).isBF16())
         return;
       region.insert(ops.begin(), ops.end());
       last = cast;

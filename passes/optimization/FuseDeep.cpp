@@ -152,16 +152,15 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     if (auto product = dyn_cast<ds::LinearOp>(anchor))
       takeCompanion(product, region, last);
     Operation *norm = isa<ds::LinearOp>(anchor) ? anchor->getOperand(0).getDefiningOp() : nullptr;
-    Operation *rounding = ds::roundedNorm(norm) ? norm : nullptr;
-    if (rounding)
-      norm = ds::roundedNorm(rounding);
+    SmallVector<Operation *> roundings; // the nearest first
+    for (; ds::roundedNorm(norm); norm = norm->getOperand(0).getDefiningOp())
+      roundings.push_back(norm);
     if (ds::isNorm(norm)) {
-      if (auto reason = normObstacle(norm, rounding, cast<ds::LinearOp>(anchor), region, last)) {
+      if (auto reason = normObstacle(norm, roundings, cast<ds::LinearOp>(anchor), region, last)) {
         norm->emitRemark() << "does not join the region of 'ds.linear': " << *reason;
       } else {
         region.insert(norm);
-        if (rounding)
-          region.insert(rounding);
+        region.insert(roundings.begin(), roundings.end());
       }
     }
     wrap(region, last);
@@ -190,8 +189,8 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
   }
 
   /// Why a product cannot normalize the rows that it reads itself.
-  std::optional<StringRef> normObstacle(Operation *norm, Operation *rounding, ds::LinearOp product, const OpSet &region,
-                                        Operation *last) {
+  std::optional<StringRef> normObstacle(Operation *norm, ArrayRef<Operation *> roundings, ds::LinearOp product,
+                                        const OpSet &region, Operation *last) {
     const SizeVector &sizes = analysis.facts(norm->getResult(0)).sizes;
     auto layer = dyn_cast<ds::LayerNormOp>(norm);
     auto axis = static_cast<size_t>(layer ? layer.getAxis() : cast<ds::RmsNormOp>(norm).getAxis());
@@ -209,15 +208,15 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     if (llvm::any_of(norm->getUsers(),
                      [&](Operation *user) { return !isa<ds::LinearOp>(user) && region.contains(user); }))
       return "what follows the product reads it, too";
-    if (rounding &&
-        (rounding->getBlock() != product->getBlock() || !llvm::all_of(rounding->getUsers(), [&](Operation *user) {
-           return isa<ds::LinearOp>(user) && region.contains(user); // the epilogue reads memory
-         })))
-      return "something else reads it after it is rounded";
+    for (Operation *rounding : roundings)
+      if (rounding->getBlock() != product->getBlock() || !llvm::all_of(rounding->getUsers(), [&](Operation *user) {
+            return rounding == roundings.front() ? isa<ds::LinearOp>(user) && region.contains(user)
+                                                 : llvm::is_contained(roundings, user); // the epilogue reads memory
+          }))
+        return "something else reads it after it is rounded";
     OpSet larger(region);
     larger.insert(norm);
-    if (rounding)
-      larger.insert(rounding);
+    larger.insert(roundings.begin(), roundings.end());
     return dependentsOf(larger, last) ? std::nullopt : std::optional<StringRef>("something between them needs it");
   }
 

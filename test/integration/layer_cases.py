@@ -26,15 +26,21 @@ LAUNCHES = {
 }
 
 
+def launches(folder, make, options=()):
+    """What two layers take beyond one."""
+    counts = []
+    for number in (1, 2):
+        generate.save(make(number), folder / "m.onnx")
+        report = tool("ds-opt", folder / "m.onnx", "--report", "--stop-after=memory", "-o", folder / "m.mlir", *options)
+        counts.append(int(re.search(r"(\d+) launches", report.out + report.err).group(1)))
+    return counts[1] - counts[0]
+
+
 @case
 def launches_of_a_layer(folder):
     for name, (make, expected) in LAUNCHES.items():
-        counts = []
-        for number in (1, 2):
-            generate.save(make(number), folder / "m.onnx")
-            report = tool("ds-opt", folder / "m.onnx", "--report", "--stop-after=memory", "-o", folder / "m.mlir")
-            counts.append(int(re.search(r"(\d+) launches", report.out + report.err).group(1)))
-        expect(counts[1] - counts[0] == expected, f"{name}: a layer takes {counts[1] - counts[0]} launches, expected {expected}")
+        found = launches(folder, make)
+        expect(found == expected, f"{name}: a layer takes {found} launches, expected {expected}")
 
 
 def dims_of(model):
@@ -98,5 +104,5 @@ def gates_of_other_types(folder):
     many = [dict(SIZES[0], tokens=3), dict(SIZES[1], tokens=19)]
     make = functools.partial(layers.llama, layers=1, inner=100, tokens="tokens")
     for number, options in enumerate((["--quantize=int8"], ["--quantize=int4,group=32"], ["--quantize=int8,group=16,scheme=asymmetric"],
-                                      ["--quantize=int8", "--activations=int8"], ["--precision=bf16"])):
+                                      ["--quantize=int8", "--activations=int8"], ["--precision=bf16"], ["--precision=f16"])):
         compare(folder, make, 10 + number, many, steps=1, options=options, tolerance=np.inf, cpus=[processors()[number % 2 - 1]])

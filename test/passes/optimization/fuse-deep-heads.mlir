@@ -184,3 +184,43 @@ func.func @rounded(%q: tensor<1x2x?x4xf32> {ds.dims = [1, 2, "s", 4]}) -> tensor
   %3 = ds.cast %2 to bf16 : (tensor<1x?x8xf32>) -> tensor<1x?x8xbf16>
   return %3 : tensor<1x?x8xbf16>
 }
+
+// -----
+
+// So is one that is rounded to f16 and multiplied as f32.
+// CHECK-LABEL: func.func @rounded_to_half
+// CHECK-NEXT: ds.fused {
+// CHECK-NEXT: %[[A:.*]] = ds.attention
+// CHECK-NEXT: %[[T:.*]] = ds.transpose %[[A]]
+// CHECK-NEXT: %[[R:.*]] = ds.reshape %[[T]]
+// CHECK-NEXT: %[[H:.*]] = ds.cast %[[R]] to f16
+// CHECK-NEXT: %[[C:.*]] = ds.cast %[[H]] to f32
+// CHECK-NEXT: ds.yield %[[C]]
+func.func @rounded_to_half(%q: tensor<1x2x?x4xf32> {ds.dims = [1, 2, "s", 4]}) -> tensor<1x?x8xf32> attributes {ds.entry} {
+  %0 = ds.attention %q, %q, %q scale 0.5 : (tensor<1x2x?x4xf32>, tensor<1x2x?x4xf32>, tensor<1x2x?x4xf32>) -> tensor<1x2x?x4xf32>
+  %1 = ds.transpose %0 [0, 2, 1, 3] : (tensor<1x2x?x4xf32>) -> tensor<1x?x2x4xf32>
+  %2 = ds.reshape %1 [1, "s", 8] : (tensor<1x?x2x4xf32>) -> tensor<1x?x8xf32>
+  %3 = ds.cast %2 to f16 : (tensor<1x?x8xf32>) -> tensor<1x?x8xf16>
+  %4 = ds.cast %3 to f32 : (tensor<1x?x8xf16>) -> tensor<1x?x8xf32>
+  return %4 : tensor<1x?x8xf32>
+}
+
+// -----
+
+// A cast to anything else is not the attention's, nor is half of a rounding.
+// CHECK-LABEL: func.func @cast_of_a_context
+// CHECK: ds.fused {
+// CHECK-NEXT: ds.attention
+// CHECK-NEXT: ds.transpose
+// CHECK-NEXT: ds.yield
+// CHECK: ds.cast {{.*}} to f16
+// CHECK: ds.attention
+// CHECK-NEXT: ds.cast {{.*}} to f64
+func.func @cast_of_a_context(%q: tensor<1x2x?x4xf32> {ds.dims = [1, 2, "s", 4]}) -> (tensor<1x?x2x4xf16>, tensor<1x2x?x4xf64>) attributes {ds.entry} {
+  %0 = ds.attention %q, %q, %q scale 0.5 : (tensor<1x2x?x4xf32>, tensor<1x2x?x4xf32>, tensor<1x2x?x4xf32>) -> tensor<1x2x?x4xf32>
+  %1 = ds.transpose %0 [0, 2, 1, 3] : (tensor<1x2x?x4xf32>) -> tensor<1x?x2x4xf32>
+  %2 = ds.cast %1 to f16 : (tensor<1x?x2x4xf32>) -> tensor<1x?x2x4xf16>
+  %3 = ds.attention %q, %q, %q scale 0.25 : (tensor<1x2x?x4xf32>, tensor<1x2x?x4xf32>, tensor<1x2x?x4xf32>) -> tensor<1x2x?x4xf32>
+  %4 = ds.cast %3 to f64 : (tensor<1x2x?x4xf32>) -> tensor<1x2x?x4xf64>
+  return %2, %4 : tensor<1x?x2x4xf16>, tensor<1x2x?x4xf64>
+}

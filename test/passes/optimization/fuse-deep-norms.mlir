@@ -158,3 +158,40 @@ func.func @rounded_norm_read_behind(%x: tensor<?x8xf32> {ds.dims = ["n", 8]}, %w
   %4 = ds.binary add %2, %3 : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
   return %4 : tensor<?x8xf32>
 }
+
+// -----
+
+// Rows that are rounded to f16 are multiplied as f32 again: both casts are in the kernel.
+// CHECK-LABEL: func.func @norm_rounded_to_half
+// CHECK-NEXT: ds.fused {
+// CHECK-NEXT: %[[N:.*]] = ds.rms_norm
+// CHECK-NEXT: %[[R:.*]] = ds.cast %[[N]] to f16
+// CHECK-NEXT: %[[B:.*]] = ds.cast %[[R]] to f32
+// CHECK-NEXT: %[[P:.*]] = ds.linear %[[B]], %arg1
+// CHECK-NEXT: ds.yield %[[P]]
+func.func @norm_rounded_to_half(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<1x4x16xf16> {ds.dims = [1, 4, 16]},
+                                %s: tensor<4xf32> {ds.dims = [4]}) -> tensor<?x8xf32> attributes {ds.entry} {
+  %0 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  %1 = ds.cast %0 to f16 : (tensor<?x4xf32>) -> tensor<?x4xf16>
+  %2 = ds.cast %1 to f32 : (tensor<?x4xf16>) -> tensor<?x4xf32>
+  %3 = ds.linear %2, %w {panel = 16 : i64, columns = 8 : i64, wide} : (tensor<?x4xf32>, tensor<1x4x16xf16>) -> tensor<?x8xf32>
+  return %3 : tensor<?x8xf32>
+}
+
+// -----
+
+// What lies between the two is needed in memory here.
+// CHECK-LABEL: func.func @norm_read_as_half
+// CHECK-NEXT: ds.rms_norm
+// CHECK-NEXT: ds.cast
+// CHECK-NEXT: ds.cast
+// CHECK-NEXT: ds.linear
+func.func @norm_read_as_half(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<1x4x16xf16> {ds.dims = [1, 4, 16]},
+                             %s: tensor<4xf32> {ds.dims = [4]}) -> (tensor<?x8xf32>, tensor<?x4xf16>) attributes {ds.entry} {
+  // expected-remark @+1 {{does not join the region of 'ds.linear': something else reads it after it is rounded}}
+  %0 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  %1 = ds.cast %0 to f16 : (tensor<?x4xf32>) -> tensor<?x4xf16>
+  %2 = ds.cast %1 to f32 : (tensor<?x4xf16>) -> tensor<?x4xf32>
+  %3 = ds.linear %2, %w {panel = 16 : i64, columns = 8 : i64, wide} : (tensor<?x4xf32>, tensor<1x4x16xf16>) -> tensor<?x8xf32>
+  return %3, %1 : tensor<?x8xf32>, tensor<?x4xf16>
+}
