@@ -134,8 +134,12 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
     quantize.keep = options.keep;
     quantize.mixed = options.mixed;
     pm.addPass(createQuantizeWeights(quantize));
-    if (options.activations)
+    if (options.activations) {
+      if (isScheduled && options.fusion == Fusion::Specialized)
+        pm.addPass(
+            createMergeProducts()); // while they are f32 by codes; rows become codes once for what is one product
       pm.addPass(createQuantizeActivations());
+    }
   }
   if (!options.round.empty()) {                   // what is not quantized
     if (options.round == "bf16" && isScheduled) { // first, so that attention alone is enough

@@ -166,8 +166,8 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
       }
       if (readsWindows && ds::isWindowOp(&op))
         continue;
-      if (ds::isNorm(&op) && llvm::any_of(op.getUsers(), [&](Operation *user) {
-            return (isa<ds::LinearOp>(user) || ds::roundedNorm(user)) && user->getBlock() == &body;
+      if ((ds::isNorm(&op) || isa<ds::QuantizeRowsOp>(op)) && llvm::any_of(op.getUsers(), [&](Operation *user) {
+            return (isa<ds::LinearOp>(user) || ds::preparesRows(user)) && user->getBlock() == &body;
           }))
         continue; // its prologue
       auto element = dyn_cast<ds::PerElement>(op);

@@ -14,7 +14,7 @@ Epilogue::Epilogue(KernelBuilder &k, Operation *anchor)
   for (Operation *op : k.ops())
     if (auto linear = dyn_cast<ds::LinearOp>(op); linear && op != anchor)
       other = linear;
-    else if (op != anchor && !isa<ds::ConstantOp>(op) && !ds::isNorm(op) && !ds::roundedNorm(op))
+    else if (op != anchor && !isa<ds::ConstantOp>(op) && !ds::preparesRows(op))
       ops.push_back(op);
 }
 
@@ -30,6 +30,8 @@ LogicalResult Epilogue::verify() {
   for (Value value : k.yielded()) {
     if (ds::isNorm(value.getDefiningOp()))
       continue;
+    if (isPrologue(value))
+      return k.kernel.emitOpError("yields what its product's rows become");
     if (other && value == other.getResult())
       return k.kernel.emitOpError("yields the product that its ops combine with another one");
     if (isa<BlockArgument>(value) || k.sizesOf(value) != shape)
@@ -48,7 +50,7 @@ LogicalResult Epilogue::verify() {
     for (Value value : op->getOperands()) {
       if (value.getDefiningOp<ds::ConstantOp>())
         continue;
-      if (isPrologue(value))
+      if (isPrologue(value) && !areScales(value))
         return op->emitOpError("reads what is computed before its kernel's product");
       if (!ds::tileAccess(k.sizesOf(value), shape, rowAxes))
         return op->emitOpError("has an operand that the tiles of its kernel do not meet in whole rows or columns");
@@ -118,6 +120,8 @@ Value Epilogue::operand(Value value, const TilePlace &place, Value like) {
   if (auto constant = value.getDefiningOp<ds::ConstantOp>())
     return spread(
         scalarConstant(k.b, k.loc, type, cast<SplatElementsAttr>(constant.getValue()).getSplatValue<Attribute>()));
+  if (areScales(value))
+    return spread(k.load(scales.first, k.sub(place.row, scales.second), type));
   Value position = k.constant(0);
   ds::TileAccess access = accessOf(value);
   switch (access) {

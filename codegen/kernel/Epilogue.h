@@ -34,6 +34,9 @@ public:
   /// The product whose result the ops combine with the anchor's: the other half of a gate. Null where there is none.
   ds::LinearOp companion() const { return other; }
 
+  /// Where scales are that the kernel computes of rows: of `firstRow`, and behind it of those that come next.
+  void readScales(mlir::Value buffer, mlir::Value firstRow) { scales = {buffer, firstRow}; }
+
   /// Has `product` compute an area, and `companion` the same one of the companion's result, and stores what the kernel
   /// yields of it. Where room was made, code for a vector appears once for every row and vector of a block in a
   /// product, so that longer epilogues are applied to a copy of the area in scratch.
@@ -47,8 +50,11 @@ private:
   /// To what memory could hold of the anchor's result, and of its companion's.
   void apply(mlir::Value value, const TilePlace &place, mlir::Value companion = {});
   /// What the anchor reads may be computed before it, and is stored by whoever does.
-  static bool isPrologue(mlir::Value value) {
-    return ds::isNorm(value.getDefiningOp()) || ds::roundedNorm(value.getDefiningOp());
+  static bool isPrologue(mlir::Value value) { return ds::preparesRows(value.getDefiningOp()); }
+  /// The scales of rows that become codes in the kernel.
+  static bool areScales(mlir::Value value) {
+    auto quantize = value.getDefiningOp<ds::QuantizeRowsOp>();
+    return quantize && value == quantize.getScales();
   }
   ds::TileAccess accessOf(mlir::Value value) { return *ds::tileAccess(k.sizesOf(value), shape, rowAxes); }
   mlir::Value operand(mlir::Value value, const TilePlace &place, mlir::Value like);
@@ -61,6 +67,7 @@ private:
   int64_t rowAxes;
   mlir::Type element;
   mlir::Value columns, staging, otherStaging;
+  std::pair<mlir::Value, mlir::Value> scales; // and the row of the first
 };
 
 } // namespace deepstride

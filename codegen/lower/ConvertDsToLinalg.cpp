@@ -81,7 +81,7 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
         anchor = op; // the epilogue looks at the other
       continue;
     }
-    if (ds::isNorm(op) && hasProduct)
+    if (ds::preparesRows(op) && hasProduct)
       continue; // before the product, which asks for it
     if (isScan && anchor)
       continue; // beside the first

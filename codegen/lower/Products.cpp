@@ -270,7 +270,9 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
            Value count = k.minimum(rowsPerBlock, k.sub(rows, firstRow));
            Value from = arith::MaxSIOp::create(k.b, k.loc, k.sub(k.begin, firstItem), zero);
            Value to = k.minimum(k.sub(k.end, firstItem), panelTotal);
-           panelsOf(prologue.emit(firstRow, count, from, to, panelTotal), firstRow, count, from, to);
+           Matrix prepared = prologue.emit(firstRow, count, from, to, panelTotal);
+           epilogue.readScales(prologue.rowScales(), firstRow);
+           panelsOf(prepared, firstRow, count, from, to);
          });
   return finish();
 }

@@ -362,35 +362,42 @@ LogicalResult lowerLayerNorm(KernelBuilder &k, ds::LayerNormOp op) { return lowe
 
 LogicalResult lowerRmsNorm(KernelBuilder &k, ds::RmsNormOp op) { return lowerNorm(k, op, op.getAxis()); }
 
-LogicalResult lowerQuantizeRows(KernelBuilder &k, ds::QuantizeRowsOp op) {
+Value emitQuantizeRow(KernelBuilder &k, RowSpace &rows, ds::QuantizeRowsOp op, const View &input, const View &codes,
+                      ArrayRef<Value> row, ArrayRef<Value> to) {
   Type element = k.elementOf(op.getInput()), byte = k.elementOf(op.getCodes());
+  auto number = [&](OpBuilder &b, double value) { return scalarConstant(b, k.loc, element, value); };
+  Value largest = rows.reduce(ds::ReduceKind::max, element, {&input}, row, [&](OpBuilder &b, ValueRange v) -> Value {
+    return emitUnary(b, k.loc, ds::UnaryKind::abs, v[0], element);
+  });
+  // Infinities become NaN, as their difference to themselves is.
+  Value nothing = arith::SubFOp::create(k.b, k.loc, largest, largest);
+  Value bounded = emitCombine(k.b, k.loc, ds::ReduceKind::max, largest, number(k.b, 1e-30), element);
+  Value scale =
+      arith::DivFOp::create(k.b, k.loc, arith::AddFOp::create(k.b, k.loc, bounded, nothing), number(k.b, 127.0));
+  Value inverse = arith::DivFOp::create(k.b, k.loc, number(k.b, 127.0), bounded);
+  auto code = [&](OpBuilder &b, ValueRange v) -> Value {
+    Value scaled = arith::MulFOp::create(b, k.loc, v[0], inverse);
+    Value nearest = math::RoundEvenOp::create(b, k.loc, scaled);
+    // What is no number takes the bound here, so that the conversion is defined.
+    nearest = arith::MaxNumFOp::create(b, k.loc, nearest, number(b, -127.0));
+    nearest = arith::MinNumFOp::create(b, k.loc, nearest, number(b, 127.0));
+    Type i32 = b.getI32Type();
+    Value code = arith::FPToSIOp::create(b, k.loc, i32, nearest);
+    code = arith::AddIOp::create(b, k.loc, code, arith::ConstantIntOp::create(b, k.loc, i32, 128));
+    return arith::TruncIOp::create(b, k.loc, b.getI8Type(), code);
+  };
+  rows.map(codes, byte, {&input}, row, code, to);
+  return scale;
+}
+
+LogicalResult lowerQuantizeRows(KernelBuilder &k, ds::QuantizeRowsOp op) {
   SizeVector shape = k.sizesOf(op.getInput());
   RowSpace rows(k, shape, {static_cast<int64_t>(shape.size()) - 1});
   View input = k.broadcastView(k.bufferOf(op.getInput()), shape, shape);
   View codes = k.broadcastView(k.outputBuffer(0), shape, shape);
-  auto number = [&](OpBuilder &b, double value) { return scalarConstant(b, k.loc, element, value); };
   rows.forEachRow([&](ArrayRef<Value> row) {
-    Value largest = rows.reduce(ds::ReduceKind::max, element, {&input}, row, [&](OpBuilder &b, ValueRange v) -> Value {
-      return emitUnary(b, k.loc, ds::UnaryKind::abs, v[0], element);
-    });
-    // Infinities become NaN, as their difference to themselves is.
-    Value nothing = arith::SubFOp::create(k.b, k.loc, largest, largest);
-    Value bounded = emitCombine(k.b, k.loc, ds::ReduceKind::max, largest, number(k.b, 1e-30), element);
-    Value scale =
-        arith::DivFOp::create(k.b, k.loc, arith::AddFOp::create(k.b, k.loc, bounded, nothing), number(k.b, 127.0));
-    Value inverse = arith::DivFOp::create(k.b, k.loc, number(k.b, 127.0), bounded);
-    rows.map(codes, byte, {&input}, row, [&](OpBuilder &b, ValueRange v) -> Value {
-      Value scaled = arith::MulFOp::create(b, k.loc, v[0], inverse);
-      Value nearest = math::RoundEvenOp::create(b, k.loc, scaled);
-      // What is no number takes the bound here, so that the conversion is defined.
-      nearest = arith::MaxNumFOp::create(b, k.loc, nearest, number(b, -127.0));
-      nearest = arith::MinNumFOp::create(b, k.loc, nearest, number(b, 127.0));
-      Type i32 = b.getI32Type();
-      Value code = arith::FPToSIOp::create(b, k.loc, i32, nearest);
-      code = arith::AddIOp::create(b, k.loc, code, arith::ConstantIntOp::create(b, k.loc, i32, 128));
-      return arith::TruncIOp::create(b, k.loc, b.getI8Type(), code);
-    });
-    k.store(scale, k.outputBuffer(1), k.linearize(row, rows.outerSizes), element);
+    Value scale = emitQuantizeRow(k, rows, op, input, codes, row);
+    k.store(scale, k.outputBuffer(1), k.linearize(row, rows.outerSizes), k.elementOf(op.getInput()));
   });
   k.setFlops(product(shape) * SizeExpr(4));
   return success();

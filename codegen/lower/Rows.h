@@ -53,6 +53,11 @@ private:
 void emitNormRow(KernelBuilder &k, RowSpace &rows, mlir::Operation *norm, const View &input, const View &output,
                  llvm::ArrayRef<mlir::Value> row, llvm::ArrayRef<mlir::Value> to = {});
 
+/// Quantizes a row of ds.quantize_rows: the row of `input` over the space's shape becomes row `to` of `codes` (empty:
+/// the same). Gives its scale.
+mlir::Value emitQuantizeRow(KernelBuilder &k, RowSpace &rows, ds::QuantizeRowsOp op, const View &input,
+                            const View &codes, llvm::ArrayRef<mlir::Value> row, llvm::ArrayRef<mlir::Value> to = {});
+
 } // namespace deepstride
 
 #endif

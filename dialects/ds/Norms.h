@@ -1,4 +1,4 @@
-// Which ops normalize rows: what a product may do to the rows that it reads.
+// Which ops normalize, round or quantize rows: what a product may do to the rows that it reads.
 #ifndef DEEPSTRIDE_DIALECTS_DS_NORMS_H
 #define DEEPSTRIDE_DIALECTS_DS_NORMS_H
 
@@ -25,6 +25,28 @@ inline mlir::Operation *roundedNorm(mlir::Operation *op) {
     return nullptr;
   mlir::Operation *norm = cast.getInput().getDefiningOp();
   return isNorm(norm) ? norm : nullptr;
+}
+
+/// Whether the op may change rows in the kernel of the product that reads them.
+inline bool preparesRows(mlir::Operation *op) {
+  return isNorm(op) || roundedNorm(op) || llvm::isa_and_present<QuantizeRowsOp>(op);
+}
+
+/// What prepares the rows that a product reads, the last op first: they are normalized, and then rounded or quantized.
+/// Empty where nothing does.
+inline llvm::SmallVector<mlir::Operation *, 4> rowSteps(LinearOp product) {
+  llvm::SmallVector<mlir::Operation *, 4> steps;
+  mlir::Operation *op = product.getInput().getDefiningOp();
+  if (auto quantize = llvm::dyn_cast_if_present<QuantizeRowsOp>(op)) {
+    steps.push_back(op);
+    op = quantize.getInput().getDefiningOp();
+    op = isNorm(op) ? op : nullptr;
+  }
+  for (; roundedNorm(op); op = op->getOperand(0).getDefiningOp())
+    steps.push_back(op);
+  if (isNorm(op))
+    steps.push_back(op);
+  return steps;
 }
 
 } // namespace deepstride::ds

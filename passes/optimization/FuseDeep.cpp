@@ -27,9 +27,11 @@ namespace {
 
 Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
 
+int64_t bytesOf(Value value) { return (elementOf(value).getIntOrFloatBitWidth() + 7) / 8; } // of an element
+
 struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
   using Base::Base;
-  static constexpr int64_t normLimit = 4096; // elements of a row, of which threads hold 128
+  static constexpr int64_t rowLimit = 16384; // bytes of a row, of which threads hold 128
 
   void runOnOperation() override {
     count("ops fused", 0);
@@ -149,19 +151,9 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
         if (auto reason = obstacle(user, anchor, region, last))
           user->emitRemark() << "does not join the region of '" << anchor->getName().getStringRef() << "': " << *reason;
       }
-    if (auto product = dyn_cast<ds::LinearOp>(anchor))
+    if (auto product = dyn_cast<ds::LinearOp>(anchor)) {
       takeCompanion(product, region, last);
-    Operation *norm = isa<ds::LinearOp>(anchor) ? anchor->getOperand(0).getDefiningOp() : nullptr;
-    SmallVector<Operation *> roundings; // the nearest first
-    for (; ds::roundedNorm(norm); norm = norm->getOperand(0).getDefiningOp())
-      roundings.push_back(norm);
-    if (ds::isNorm(norm)) {
-      if (auto reason = normObstacle(norm, roundings, cast<ds::LinearOp>(anchor), region, last)) {
-        norm->emitRemark() << "does not join the region of 'ds.linear': " << *reason;
-      } else {
-        region.insert(norm);
-        region.insert(roundings.begin(), roundings.end());
-      }
+      takeRowSteps(product, region, last);
     }
     wrap(region, last);
   }
@@ -188,35 +180,54 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
       }
   }
 
-  /// Why a product cannot normalize the rows that it reads itself.
-  std::optional<StringRef> normObstacle(Operation *norm, ArrayRef<Operation *> roundings, ds::LinearOp product,
-                                        const OpSet &region, Operation *last) {
-    const SizeVector &sizes = analysis.facts(norm->getResult(0)).sizes;
-    auto layer = dyn_cast<ds::LayerNormOp>(norm);
-    auto axis = static_cast<size_t>(layer ? layer.getAxis() : cast<ds::RmsNormOp>(norm).getAxis());
-    if (norm->getBlock() != product->getBlock())
-      return isa<ds::FusedOp>(norm->getParentOp()) ? "it is in another region" : "it is in another block";
-    if (!product.getPanel() || product.getColumns() == int64_t(0) || !elementOf(norm->getResult(0)).isF32())
-      return "it is not f32, or the product's weight is not packed";
-    if (axis + 1 != sizes.size())
+  /// Takes in what prepares the product's rows: all of it, or only what makes codes of them.
+  void takeRowSteps(ds::LinearOp product, OpSet &region, Operation *last) {
+    SmallVector<Operation *, 4> steps = ds::rowSteps(product);
+    while (!steps.empty()) {
+      auto reason = stepsObstacle(steps, product, region, last);
+      if (!reason)
+        return void(region.insert(steps.begin(), steps.end()));
+      steps.back()->emitRemark() << "does not join the region of 'ds.linear': " << *reason;
+      bool isQuantized = steps.size() > 1 && isa<ds::QuantizeRowsOp>(steps.front());
+      steps.truncate(isQuantized ? 1 : 0);
+    }
+  }
+
+  /// Why a product cannot prepare the rows that it reads itself.
+  std::optional<StringRef> stepsObstacle(ArrayRef<Operation *> steps, ds::LinearOp product, const OpSet &region,
+                                         Operation *last) {
+    Operation *first = steps.back(); // reads memory
+    const SizeVector &sizes = analysis.facts(first->getOperand(0)).sizes;
+    if (first->getBlock() != product->getBlock())
+      return isa<ds::FusedOp>(first->getParentOp()) ? "it is in another region" : "it is in another block";
+    if (!product.getPanel() || product.getColumns() == int64_t(0))
+      return "the product's weight is not packed";
+    auto layer = dyn_cast<ds::LayerNormOp>(first);
+    auto rms = dyn_cast<ds::RmsNormOp>(first);
+    if ((layer ? layer.getAxis() : rms ? rms.getAxis() : sizes.size() - 1) + 1 != sizes.size())
       return "it spans several axes";
-    if (!sizes.back().constant() || *sizes.back().constant() > normLimit)
+    auto length = sizes.back().constant();
+    if (!length || *length * bytesOf(product.getInput()) > rowLimit)
       return "its rows are too long for each thread to hold a block of them";
-    if (llvm::any_of(norm->getOperands().drop_front(),
+    if (llvm::any_of(first->getOperands().drop_front(),
                      [&](Value value) { return analysis.facts(value).sizes.size() != 1; }))
       return "its scale or bias has several axes";
-    if (llvm::any_of(norm->getUsers(),
-                     [&](Operation *user) { return !isa<ds::LinearOp>(user) && region.contains(user); }))
-      return "what follows the product reads it, too";
-    for (Operation *rounding : roundings)
-      if (rounding->getBlock() != product->getBlock() || !llvm::all_of(rounding->getUsers(), [&](Operation *user) {
-            return rounding == roundings.front() ? isa<ds::LinearOp>(user) && region.contains(user)
-                                                 : llvm::is_contained(roundings, user); // the epilogue reads memory
-          }))
-        return "something else reads it after it is rounded";
+    auto isProduct = [&](Operation *user) { return isa<ds::LinearOp>(user) && region.contains(user); };
+    for (Operation *step : steps) {
+      bool isNorm = ds::isNorm(step);
+      for (OpOperand &use : step->getUses()) {
+        Operation *user = use.getOwner();
+        if (isProduct(user) || llvm::is_contained(steps, user))
+          continue;
+        if (isNorm && region.contains(user))
+          return "what follows the product reads it, too";
+        // Scales of rows are what the epilogue may read of it; anything else it reads from memory.
+        if (!isNorm && !(cast<OpResult>(use.get()).getResultNumber() > 0 && region.contains(user)))
+          return "something else reads it after it is rounded or quantized";
+      }
+    }
     OpSet larger(region);
-    larger.insert(norm);
-    larger.insert(roundings.begin(), roundings.end());
+    larger.insert(steps.begin(), steps.end());
     return dependentsOf(larger, last) ? std::nullopt : std::optional<StringRef>("something between them needs it");
   }
 

@@ -26,10 +26,10 @@ LAUNCHES = {
 }
 
 
-def launches(folder, make, options=()):
-    """What two layers take beyond one."""
+def launches(folder, make, options=(), fewest=1):
+    """What a layer beyond the `fewest` takes."""
     counts = []
-    for number in (1, 2):
+    for number in (fewest, fewest + 1):
         generate.save(make(number), folder / "m.onnx")
         report = tool("ds-opt", folder / "m.onnx", "--report", "--stop-after=memory", "-o", folder / "m.mlir", *options)
         counts.append(int(re.search(r"(\d+) launches", report.out + report.err).group(1)))

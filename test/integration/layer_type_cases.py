@@ -3,23 +3,26 @@ of the same model in f32, bits without fusion, and bits of a row in batches."""
 import functools
 
 import numpy as np
+from onnx import TensorProto
 
 import generate
 import layers
-from kit import case, compile_model, expect, run_package
-from layer_cases import LAUNCHES, SIZES, compare, launches
+from kit import case, compile_model, expect, onnx_runtime, processors, run_package
+from layer_cases import LAUNCHES, SIZES, compare, dims_of, launches
 from programs import SEED
 
-OPTIONS = {"bf16": ["--precision=bf16"], "f16": ["--precision=f16"], "f16 beside codes": ["--precision=f16", "--quantize=int8"]}
+OPTIONS = {"bf16": ["--precision=bf16"], "f16": ["--precision=f16"], "f16 beside codes": ["--precision=f16", "--quantize=int8"],
+           "bytes": ["--quantize=int8", "--activations=int8"]}
 # What 8 and 11 bits of rows and weights come to in two layers whose result is normalized, several times as much as was seen.
-TOLERANCES = {"bf16": 0.05, "f16": 0.005}
+TOLERANCES = {"bf16": 0.05, "f16": 0.005, "bytes": 0.2}
 
 
 @case
 def launches_of_rounded_layers(folder):
     for option, arguments in OPTIONS.items():
         for name, (make, expected) in LAUNCHES.items():
-            found = launches(folder, make, arguments)
+            # An encoder's result becomes codes once for all layers, and in the kernel of its product where one reads it.
+            found = launches(folder, make, arguments, fewest=2)
             expect(found == expected, f"{name} {option}: a layer takes {found} launches, expected {expected}")
 
 
@@ -44,3 +47,39 @@ def rounded_rows_in_batches(folder):
             alone = run_package(package, {"hidden": x[row:row + 1]}, folder, "--threads=1")
             for name, array in alone.items():
                 expect(array.tobytes() == whole[name][row:row + 1].tobytes(), f"{option}: row {row} of {name} has other bits alone (DS_SEED={SEED})")
+
+
+# Of files of another type: how far results are from those of the f32 model, whose parameters these are before they are rounded.
+STORED = {"f16": (TensorProto.FLOAT16, np.float16, 0.03), "bf16": (TensorProto.BFLOAT16, np.float32, 0.25), "f64": (TensorProto.DOUBLE, np.float64, 2e-4)}
+
+
+def compare_stored(folder, make, seed, size):
+    random = np.random.default_rng([SEED, seed])
+    number = int(random.integers(1000))
+    generate.save(make(seed=number), folder / "wide.onnx")
+    feed = {}
+    for name, dims in dims_of(make()).items():
+        shape = [dict(size, total=size["past"] + size["tokens"]).get(d, d) for d in dims]
+        feed[name] = size["past"] + np.arange(shape[1])[None].repeat(shape[0], 0) if name == "positions" else random.standard_normal(shape).astype(np.float16).astype(np.float32)
+    expected = onnx_runtime(folder / "wide.onnx", feed, cache={})
+    for element, (code, array_type, tolerance) in STORED.items():
+        write = layers.between_floats if element == "bf16" else layers.stored_as
+        generate.save(write(make(seed=number), code), folder / f"{element}.onnx")
+        given = {name: array if array.dtype == np.int64 else array.astype(array_type) for name, array in feed.items()}
+        for cpu in dict.fromkeys(["x86-64-v3", processors()[-1]]):
+            # Without any fusion each elementwise op rounds to 16 bits.
+            packages = [compile_model(folder / f"{element}.onnx", folder, f"--fusion={fusion}", f"--mcpu={cpu}", name=f"{fusion}.dsp")
+                        for fusion in ("none" if element == "f64" else "generic", "specialized")]
+            found = [run_package(package, given, folder, f"--threads={1 + 2 * threads}") for threads, package in enumerate(packages)]
+            for name, array in expected.items():
+                error = np.abs(found[1][name].astype(np.float64) - array).max(initial=0)
+                expect(error <= tolerance, f"{element} {cpu} {name} of {size}: an error of {error} (DS_SEED={SEED})")
+                same = found[0][name].tobytes() == found[1][name].tobytes()
+                distance = np.abs(found[0][name].astype(np.float64) - found[1][name]).max(initial=0)
+                expect(same, f"{element} {cpu} {name} of {size}: fusion changes bits, by {distance} (DS_SEED={SEED})")
+
+
+@case
+def layers_of_other_files(folder):
+    compare_stored(folder, functools.partial(layers.vit, layers=1), 81, dict(SIZES[0], tokens=9))
+    compare_stored(folder, functools.partial(layers.llama, normed=True, layers=1), 82, SIZES[2])

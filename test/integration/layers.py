@@ -1,7 +1,7 @@
 """Transformer layers in the shapes that exporters write them, with random weights: what the count of launches per layer and
 benchmarks are about. Batch, past and the encoder's length are dynamic."""
 import numpy as np
-from onnx import TensorProto
+from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 from generate import Graph, value
 
@@ -174,3 +174,48 @@ def t5(layers=2, hidden=64, heads=4, inner=96, decoder=False, first=False, seed=
         gated = g.op("Mul", g.gelu(g.linear(y, f"{layer}.wi0", inner, bias=False)), g.linear(y, f"{layer}.wi1", inner, bias=False))
         x = g.op("Add", x, g.linear(gated, f"{layer}.wo", hidden, inner, bias=False))
     return g.finish(g.rms_norm(x, "norm"), tokens)
+
+
+def stored_as(model, code):
+    """The model with all that is f32 in that type: as an exporter writes a model whose parameters were converted."""
+    element = helper.tensor_dtype_to_np_dtype(code)
+
+    def convert(tensor):
+        if tensor.data_type == TensorProto.FLOAT:
+            array = numpy_helper.to_array(tensor)
+            with np.errstate(over="ignore"):  # a mask's least f32 is -inf in f16
+                numbers = np.ascontiguousarray(array.astype(element))
+            tensor.CopyFrom(helper.make_tensor(tensor.name, code, array.shape, numbers.tobytes(), raw=True))
+
+    for tensor in model.graph.initializer:
+        convert(tensor)
+    for entry in [*model.graph.input, *model.graph.output]:
+        if entry.type.tensor_type.elem_type == TensorProto.FLOAT:
+            entry.type.tensor_type.elem_type = code
+    for node in model.graph.node:
+        for attribute in node.attribute:
+            if node.op_type == "Cast" and attribute.i == TensorProto.FLOAT:
+                attribute.i = code
+            if attribute.type == AttributeProto.TENSOR:
+                convert(attribute.t)
+    return model
+
+
+def between_floats(model, code):
+    """That type inside, f32 at the borders: for inputs that NumPy has no type for."""
+    stored_as(model, code)
+    first, last = [], []
+    for entry, nodes in [(entry, first) for entry in model.graph.input] + [(entry, last) for entry in model.graph.output]:
+        if entry.type.tensor_type.elem_type != code:
+            continue
+        entry.type.tensor_type.elem_type = TensorProto.FLOAT
+        inner = f"{entry.name}.inner"
+        for node in model.graph.node:
+            for names in (node.input, node.output):
+                names[:] = [inner if name == entry.name else name for name in names]
+        cast = (entry.name, inner, code) if nodes is first else (inner, entry.name, TensorProto.FLOAT)
+        nodes.append(helper.make_node("Cast", [cast[0]], [cast[1]], to=cast[2]))
+    nodes = [*first, *model.graph.node, *last]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    return model

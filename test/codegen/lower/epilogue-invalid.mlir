@@ -136,3 +136,14 @@ ds.kernel @cache sizes 0 arguments [[1, 2, 3, 4], [1, 1, 3, 4]] {
       : (tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32>
   ds.yield %1 : tensor<1x2x3x4xf32>
 }
+
+// -----
+
+// expected-error @+1 {{'ds.kernel' op yields what its product's rows become}}
+ds.kernel @codes sizes 1 arguments [["d0", 4], [1, 1, 64]] {
+^bb0(%x: tensor<?x4xf32>, %w: tensor<1x1x64xi8>):
+  %0, %1 = ds.quantize_rows %x {result_sizes = [["d0", 4], ["d0", 1]]} : (tensor<?x4xf32>) -> (tensor<?x4xui8>, tensor<?x1xf32>)
+  %2 = ds.linear %0, %w {columns = 4 : i64, interleave = 4 : i64, panel = 16 : i64, result_sizes = [["d0", 4]]}
+      : (tensor<?x4xui8>, tensor<1x1x64xi8>) -> tensor<?x4xi32>
+  ds.yield %0, %2 : tensor<?x4xui8>, tensor<?x4xi32>
+}

@@ -64,7 +64,7 @@ func.func @norms_outside(%x: tensor<?x2x4xf32> {ds.dims = ["n", 2, 4]}, %w: tens
                          %u: tensor<4x8xf32> {ds.dims = [4, 8]}, %s: tensor<4xf32> {ds.dims = [4]},
                          %t: tensor<2x4xf32> {ds.dims = [2, 4]})
     -> (tensor<?x2x8xf32>, tensor<?x2x8xf32>, tensor<?x2x8xf32>) attributes {ds.entry} {
-  // expected-remark @+1 {{it is not f32, or the product's weight is not packed}}
+  // expected-remark @+1 {{the product's weight is not packed}}
   %0 = ds.rms_norm %x, %s axis 2 epsilon 1.0e-5 : (tensor<?x2x4xf32>, tensor<4xf32>) -> tensor<?x2x4xf32>
   %1 = ds.linear %0, %u : (tensor<?x2x4xf32>, tensor<4x8xf32>) -> tensor<?x2x8xf32>
   // expected-remark @+1 {{it spans several axes}}
@@ -131,7 +131,7 @@ func.func @rounded_norm(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<1x2
 // CHECK-NEXT: ds.linear
 func.func @rounded_norm_with_readers(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<1x2x32xbf16> {ds.dims = [1, 2, 32]},
                         %s: tensor<4xf32> {ds.dims = [4]}) -> (tensor<?x8xf32>, tensor<?x4xbf16>) attributes {ds.entry} {
-  // expected-remark @+1 {{does not join the region of 'ds.linear': something else reads it after it is rounded}}
+  // expected-remark @+1 {{does not join the region of 'ds.linear': something else reads it after it is rounded or quantized}}
   %0 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
   %1 = ds.cast %0 to bf16 : (tensor<?x4xf32>) -> tensor<?x4xbf16>
   %2 = ds.linear %1, %w {panel = 16 : i64, columns = 8 : i64, interleave = 2 : i64, wide} : (tensor<?x4xbf16>, tensor<1x2x32xbf16>) -> tensor<?x8xf32>
@@ -150,7 +150,7 @@ func.func @rounded_norm_with_readers(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %
 // CHECK-NEXT: ds.binary add
 func.func @rounded_norm_read_behind(%x: tensor<?x8xf32> {ds.dims = ["n", 8]}, %w: tensor<1x4x32xbf16> {ds.dims = [1, 4, 32]},
                         %s: tensor<8xf32> {ds.dims = [8]}) -> tensor<?x8xf32> attributes {ds.entry} {
-  // expected-remark @+1 {{does not join the region of 'ds.linear': something else reads it after it is rounded}}
+  // expected-remark @+1 {{does not join the region of 'ds.linear': something else reads it after it is rounded or quantized}}
   %0 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
   %1 = ds.cast %0 to bf16 : (tensor<?x8xf32>) -> tensor<?x8xbf16>
   %2 = ds.linear %1, %w {panel = 16 : i64, columns = 8 : i64, interleave = 2 : i64, wide} : (tensor<?x8xbf16>, tensor<1x4x32xbf16>) -> tensor<?x8xf32>
@@ -188,10 +188,31 @@ func.func @norm_rounded_to_half(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: te
 // CHECK-NEXT: ds.linear
 func.func @norm_read_as_half(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<1x4x16xf16> {ds.dims = [1, 4, 16]},
                              %s: tensor<4xf32> {ds.dims = [4]}) -> (tensor<?x8xf32>, tensor<?x4xf16>) attributes {ds.entry} {
-  // expected-remark @+1 {{does not join the region of 'ds.linear': something else reads it after it is rounded}}
+  // expected-remark @+1 {{does not join the region of 'ds.linear': something else reads it after it is rounded or quantized}}
   %0 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
   %1 = ds.cast %0 to f16 : (tensor<?x4xf32>) -> tensor<?x4xf16>
   %2 = ds.cast %1 to f32 : (tensor<?x4xf16>) -> tensor<?x4xf32>
   %3 = ds.linear %2, %w {panel = 16 : i64, columns = 8 : i64, wide} : (tensor<?x4xf32>, tensor<1x4x16xf16>) -> tensor<?x8xf32>
   return %3, %1 : tensor<?x8xf32>, tensor<?x4xf16>
+}
+
+// -----
+
+// Norms of narrow and of wide floats join products of their type.
+// CHECK-LABEL: func.func @norms_of_other_floats
+// CHECK: ds.fused {
+// CHECK-NEXT: ds.rms_norm
+// CHECK-NEXT: ds.linear
+// CHECK: ds.fused {
+// CHECK-NEXT: ds.layer_norm
+// CHECK-NEXT: ds.linear
+func.func @norms_of_other_floats(%x: tensor<?x4xf16> {ds.dims = ["n", 4]}, %y: tensor<?x4xf64> {ds.dims = ["n", 4]},
+                                 %w: tensor<1x4x16xf16> {ds.dims = [1, 4, 16]}, %v: tensor<1x4x16xf64> {ds.dims = [1, 4, 16]},
+                                 %s: tensor<4xf16> {ds.dims = [4]}, %t: tensor<4xf64> {ds.dims = [4]})
+    -> (tensor<?x8xf16>, tensor<?x8xf64>) attributes {ds.entry} {
+  %0 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<?x4xf16>, tensor<4xf16>) -> tensor<?x4xf16>
+  %1 = ds.linear %0, %w {panel = 16 : i64, columns = 8 : i64} : (tensor<?x4xf16>, tensor<1x4x16xf16>) -> tensor<?x8xf16>
+  %2 = ds.layer_norm %y, %t, %t axis 1 epsilon 1.0e-5 : (tensor<?x4xf64>, tensor<4xf64>, tensor<4xf64>) -> tensor<?x4xf64>
+  %3 = ds.linear %2, %v {panel = 16 : i64, columns = 8 : i64} : (tensor<?x4xf64>, tensor<1x4x16xf64>) -> tensor<?x8xf64>
+  return %1, %3 : tensor<?x8xf16>, tensor<?x8xf64>
 }
