@@ -24,7 +24,7 @@ std::optional<RowSource> RowSource::of(KernelBuilder &k, Value value) {
 
 void RowSource::reserve() {
   if (llvm::any_of(rows.steps, [](const ds::RowStep &step) { return ds::isNorm(step.op); }))
-    line = k->scratchOf(k->b.getF32Type(), rows.window.sizes.back());
+    line = k->scratchOf(storageType(k->elementOf(rows.source)), rows.window.sizes.back());
 }
 
 Value RowSource::offsetOf(const ds::StridedWindow &window, ArrayRef<Value> at) {
@@ -87,13 +87,14 @@ struct RotaryPairs {
   Value read(Value buffer, Value place, int64_t width) {
     if (width == 1)
       return k.load(buffer, place, element);
-    return vector::LoadOp::create(k.b, k.loc, VectorType::get({width}, element), buffer, place);
+    auto type = VectorType::get({width}, storageType(element));
+    return fromStorage(k.b, k.loc, vector::LoadOp::create(k.b, k.loc, type, buffer, place), element);
   }
   void write(Value value, Value buffer, Value place, int64_t width) {
     if (width == 1)
       k.store(value, buffer, place, element);
     else
-      vector::StoreOp::create(k.b, k.loc, value, buffer, place);
+      vector::StoreOp::create(k.b, k.loc, toStorage(k.b, k.loc, value, element), buffer, place);
   }
   Value shuffle(Value x, Value y, llvm::function_ref<int64_t(int64_t)> from) {
     int64_t width = cast<VectorType>(x.getType()).getDimSize(0);
@@ -154,7 +155,7 @@ void emitRotaryRow(KernelBuilder &k, ds::RotaryOp op, const RotaryRow &row) {
       pairs.store(real, imaginary, row.to, row.toOffset, pair, step);
     });
   };
-  int64_t whole = element.isF32() && lanes > 1 ? half / lanes * lanes : 0;
+  int64_t whole = ds::holdsRows(element) && lanes > 1 ? half / lanes * lanes : 0;
   if (whole)
     walk(0, whole, lanes);
   if (whole < half)
@@ -162,7 +163,7 @@ void emitRotaryRow(KernelBuilder &k, ds::RotaryOp op, const RotaryRow &row) {
 }
 
 std::optional<JoinedHeads> JoinedHeads::of(KernelBuilder &k, Value value) {
-  JoinedHeads joined(k, k.sizesOf(value));
+  JoinedHeads joined(k, k.elementOf(value), k.sizesOf(value));
   if (joined.shape.size() != 4)
     return std::nullopt;
   const SizeExpr &tokens = joined.shape[2];
@@ -207,7 +208,7 @@ void JoinedHeads::reserve(bool isShared) {
   for (Part &part : added)
     part.rows.reserve();
   if (!output || isShared)
-    scratch = k->scratchOf(k->b.getF32Type(), shape[2] * shape[3]);
+    scratch = k->scratchOf(storageType(element), shape[2] * shape[3]);
 }
 
 void JoinedHeads::write(ArrayRef<Part> parts, ArrayRef<Value> head, bool isOwner, Value target, Value offset) {
@@ -262,7 +263,7 @@ void JoinedHeads::reservePieces(bool isShared) {
   for (Part &part : added) {
     part.rows.reserve();
     if (!part.rows.isStored())
-      part.scratch = k->scratchOf(k->b.getF32Type(), part.count * shape[3]);
+      part.scratch = k->scratchOf(storageType(element), part.count * shape[3]);
   }
 }
 

@@ -74,7 +74,8 @@ private:
     mlir::Value output = {};      // where the kernel yields the part, too
     mlir::Value scratch = {};     // of a piece that is computed
   };
-  JoinedHeads(KernelBuilder &k, SizeVector shape) : k(&k), shape(std::move(shape)) {}
+  JoinedHeads(KernelBuilder &k, mlir::Type element, SizeVector shape)
+      : k(&k), element(element), shape(std::move(shape)) {}
   void write(llvm::ArrayRef<Part> parts, llvm::ArrayRef<mlir::Value> head, bool isOwner, mlir::Value target,
              mlir::Value offset);
 
@@ -82,6 +83,7 @@ private:
   bool isWhole() const { return output || !kept.empty(); }
 
   KernelBuilder *k;
+  mlir::Type element;
   SizeVector shape;
   std::vector<Part> kept, added; // what the yielded buffer holds already, where it is updated in place
   llvm::SmallVector<mlir::Value> values;

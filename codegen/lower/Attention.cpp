@@ -119,7 +119,7 @@ void AttentionLowering::emitPanels() {
       (*joined)->reserve(isShared());
   if (queryRows) {
     queryRows->reserve();
-    p.queries = k.scratchOf(stored, q[3] * SizeExpr(rowBlock));
+    p.queries = k.scratchOf(storageType(stored), q[3] * SizeExpr(rowBlock));
   }
 
   forEachGroup([&](const Group &group) {

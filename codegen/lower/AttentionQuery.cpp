@@ -110,7 +110,7 @@ void AttentionLowering::emitOneQuery() {
       (*joined)->reservePieces(isShared());
   if (queryRows) {
     queryRows->reserve();
-    queries = k.scratchOf(stored, q[3]);
+    queries = k.scratchOf(storageType(stored), q[3]);
   }
   using Pieces = SmallVector<JoinedHeads::Piece>;
   auto piecesOf = [&](std::optional<JoinedHeads> &joined, const View &view, const Group &group) {

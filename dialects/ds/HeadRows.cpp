@@ -6,11 +6,13 @@ using namespace mlir;
 using namespace deepstride;
 using namespace deepstride::ds;
 
+bool ds::holdsRows(Type element) { return element.isF16() || element.isBF16() || element.isF32() || element.isF64(); }
+
 bool ds::isRowOp(Operation *op) {
   if (!op || op->getNumResults() != 1)
     return false;
   auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
-  if (!type || !type.getElementType().isF32())
+  if (!type || !holdsRows(type.getElementType()))
     return false;
   auto isLine = [](Value value) { return !value || cast<RankedTensorType>(value.getType()).getRank() == 1; };
   auto isLast = [&](uint64_t axis) { return static_cast<int64_t>(axis) + 1 == type.getRank(); };

@@ -7,6 +7,9 @@
 
 namespace deepstride::ds {
 
+/// Whether kernels copy, normalize and turn rows of such elements: what vectors hold of floats.
+bool holdsRows(mlir::Type element);
+
 /// Whether every row of the last axis becomes that row of the result: norms over that axis, and rotary embeddings.
 bool isRowOp(mlir::Operation *op);
 
@@ -24,7 +27,7 @@ struct RowStep {
   llvm::SmallVector<StridedWindow, 2> tables;
 };
 
-/// Rows of f32 as windows show them of `source`, and what is done to each of them, the first step first.
+/// Rows as windows show them of `source`, and what is done to each of them, the first step first.
 struct HeadRows {
   mlir::Value source;
   StridedWindow window;

@@ -126,8 +126,8 @@ private:
   /// What is against putting rows together in the kernel, where an op does it.
   std::optional<StringRef> jointObstacle(Operation *op) {
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
-    if (type.getRank() != 4 || !type.getElementType().isF32())
-      return "it is not f32";
+    if (type.getRank() != 4)
+      return "it has not four axes";
     if (op->getBlock() != attention->getBlock())
       return "it is in another block";
     auto concat = dyn_cast<ds::ConcatOp>(op);
@@ -143,7 +143,7 @@ private:
 
   /// Takes in what computes an operand's rows, if something does.
   bool compute(OpOperand &operand) {
-    if (!cast<RankedTensorType>(operand.get().getType()).getElementType().isF32())
+    if (!ds::holdsRows(cast<RankedTensorType>(operand.get().getType()).getElementType()))
       return false;
     bool isQuery = &operand == &attention.getQueryMutable();
     SmallVector<RowChain> chains;

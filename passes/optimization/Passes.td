@@ -16,7 +16,7 @@ def FuseDeep : Pass<"ds-fuse-deep", "::mlir::func::FuncOp"> {
     too, where both have packed weights of one layout.
 
     Attention takes in the transposes, slices and reshapes of its operands, as long as strides reach what they show, and a
-    transpose of its result; gathers of one known index become slices for this. In f32 it also normalizes and turns
+    transpose of its result; gathers of one known index become slices for this. It also normalizes and turns
     (`ds.rotary`) rows of its operands, and appends new keys and values to cached ones (`ds.concat` of tokens, or
     `ds.insert` into a state); what is read elsewhere of these is a result of the region. Joining, inserting, norms and
     rotations on their own read windows in place as well; several windows before anything else become one copy. Remarks

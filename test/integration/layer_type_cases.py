@@ -53,6 +53,19 @@ def rounded_rows_in_batches(folder):
 STORED = {"f16": (TensorProto.FLOAT16, np.float16, 0.03), "bf16": (TensorProto.BFLOAT16, np.float32, 0.25), "f64": (TensorProto.DOUBLE, np.float64, 2e-4)}
 
 
+# Of more than the 4 KiB of a parameter that stay in the program, as the f32 ones of LAUNCHES are.
+WIDER = {"llama": functools.partial(layers.llama, hidden=96, width=32), "qwen3": functools.partial(layers.llama, hidden=96, width=32, normed=True),
+         "llama, many tokens": functools.partial(layers.llama, hidden=96, width=32, tokens="tokens")}
+
+
+@case
+def launches_of_other_files(folder):
+    for element, (code, _, _) in STORED.items():
+        for name, (make, expected) in LAUNCHES.items():
+            found = launches(folder, lambda number, make=WIDER.get(name, make): layers.stored_as(make(number), code))
+            expect(found == expected, f"{name} of {element}: a layer takes {found} launches, expected {expected}")
+
+
 def compare_stored(folder, make, seed, size):
     random = np.random.default_rng([SEED, seed])
     number = int(random.integers(1000))
@@ -83,3 +96,4 @@ def compare_stored(folder, make, seed, size):
 def layers_of_other_files(folder):
     compare_stored(folder, functools.partial(layers.vit, layers=1), 81, dict(SIZES[0], tokens=9))
     compare_stored(folder, functools.partial(layers.llama, normed=True, layers=1), 82, SIZES[2])
+    compare_stored(folder, functools.partial(layers.llama, layers=1, heads=2, groups=1, hidden=96, width=48), 83, SIZES[0])

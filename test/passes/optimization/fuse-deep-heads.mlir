@@ -99,8 +99,9 @@ func.func @between(%q: tensor<1x2x3x4xf32> {ds.dims = [1, 2, 3, 4]}, %t: tensor<
 
 // -----
 
-// f16 is not put together: rows are rounded to f32 nowhere.
+// Halves are put together as they lie: rows are widened where they are multiplied.
 // CHECK-LABEL: func.func @halves
+// CHECK-NEXT: ds.fused {
 // CHECK-NEXT: ds.concat
 // CHECK-NEXT: ds.attention
 func.func @halves(%q: tensor<1x2x1x4xf16> {ds.dims = [1, 2, 1, 4]}, %k: tensor<1x2x2x4xf16> {ds.dims = [1, 2, 2, 4]})
@@ -223,4 +224,33 @@ func.func @cast_of_a_context(%q: tensor<1x2x?x4xf32> {ds.dims = [1, 2, "s", 4]})
   %3 = ds.attention %q, %q, %q scale 0.25 : (tensor<1x2x?x4xf32>, tensor<1x2x?x4xf32>, tensor<1x2x?x4xf32>) -> tensor<1x2x?x4xf32>
   %4 = ds.cast %3 to f64 : (tensor<1x2x?x4xf32>) -> tensor<1x2x?x4xf64>
   return %2, %4 : tensor<1x?x2x4xf16>, tensor<1x2x?x4xf64>
+}
+
+// -----
+
+// Rows of other floats are turned and appended in the kernel, too; those of narrow formats are read in place only.
+// CHECK-LABEL: func.func @half_cache
+// CHECK-NEXT: %[[Y:.*]]:2 = ds.fused {
+// CHECK-NEXT: %[[R:.*]] = ds.rotary %arg0
+// CHECK-NEXT: %[[K:.*]] = ds.concat 2 %arg1, %[[R]]
+// CHECK-NEXT: %[[A:.*]] = ds.attention %arg0, %[[K]], %[[K]]
+// CHECK-NEXT: ds.yield %[[K]], %[[A]]
+func.func @half_cache(%x: tensor<1x2x1x4xf16> {ds.dims = [1, 2, 1, 4]}, %past: tensor<1x2x?x4xf16> {ds.dims = [1, 2, "p", 4]},
+                      %c: tensor<1x4xf16> {ds.dims = [1, 4]}) -> (tensor<1x2x?x4xf16>, tensor<1x2x1x4xf16>) attributes {ds.entry} {
+  %0 = ds.rotary %x, %c, %c interleaved false : (tensor<1x2x1x4xf16>, tensor<1x4xf16>, tensor<1x4xf16>) -> tensor<1x2x1x4xf16>
+  %1 = ds.concat 2 %past, %0 : (tensor<1x2x?x4xf16>, tensor<1x2x1x4xf16>) -> tensor<1x2x?x4xf16>
+  %2 = ds.attention %x, %1, %1 scale 0.5 : (tensor<1x2x1x4xf16>, tensor<1x2x?x4xf16>, tensor<1x2x?x4xf16>) -> tensor<1x2x1x4xf16>
+  return %1, %2 : tensor<1x2x?x4xf16>, tensor<1x2x1x4xf16>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @narrow_cache
+// CHECK-NEXT: ds.concat
+// CHECK-NEXT: ds.attention
+func.func @narrow_cache(%x: tensor<1x2x1x4xf8E4M3FN> {ds.dims = [1, 2, 1, 4]}, %past: tensor<1x2x?x4xf8E4M3FN> {ds.dims = [1, 2, "p", 4]})
+    -> (tensor<1x2x?x4xf8E4M3FN>, tensor<1x2x1x4xf8E4M3FN>) attributes {ds.entry} {
+  %0 = ds.concat 2 %past, %x : (tensor<1x2x?x4xf8E4M3FN>, tensor<1x2x1x4xf8E4M3FN>) -> tensor<1x2x?x4xf8E4M3FN>
+  %1 = ds.attention %x, %0, %0 scale 0.5 : (tensor<1x2x1x4xf8E4M3FN>, tensor<1x2x?x4xf8E4M3FN>, tensor<1x2x?x4xf8E4M3FN>) -> tensor<1x2x1x4xf8E4M3FN>
+  return %0, %1 : tensor<1x2x?x4xf8E4M3FN>, tensor<1x2x1x4xf8E4M3FN>
 }
