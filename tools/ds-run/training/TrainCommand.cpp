@@ -278,9 +278,8 @@ int TrainLoop::run() {
       if (!options.run.html.empty())
         writeTrainPage(options.run.html, options.run.package, history);
       fail(ErrorCode::Execution, fault,
-           config.lossScale.constant == 0
-               ? concat("; the loss scale is ", record->lossScale, ", its minimum")
-               : std::string());
+           config.lossScale.constant == 0 ? concat("; the loss scale is ", record->lossScale, ", its minimum")
+                                          : std::string());
     }
     save(false);
   }
