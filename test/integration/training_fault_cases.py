@@ -89,6 +89,8 @@ def losses_that_are_none_beside_finite_gradients(folder):
         if not code:
             second, third = (weights(run / f"global_step{step}")["w"] for step in (2, 3))
             expect(second.tobytes() == third.tobytes(), f"{second}, {third}")
+            judged = tool("ds-run", "eval", package, f"--data={folder / 'd.npz'}")
+            expect("loss nan" in judged.out and "label" not in judged.out, judged.out)
             result = tool("ds-run", "lr-range", package, f"--data={folder / 'd.npz'}", "--shuffle=off", "--steps=20", code=1)
             expect("step 2: NaN in tensor" in result.err and "the range ends here" in result.err, result.err)
 

@@ -13,7 +13,7 @@ static bool isNode(NodeOp node, ArrayRef<StringRef> operations) {
 
 static bool movesElements(NodeOp node) {
   return isNode(node, {"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}) &&
-         node->getNumResults() == 1;
+         !node.getInputs().empty() && node->getNumResults() == 1;
 }
 
 static bool isNorm(NodeOp node) {

@@ -28,7 +28,7 @@ int evalCommand(const TrainOptions &options) {
     std::printf("%s\n", result.dump().c_str());
     return 0;
   }
-  if (score.counted == 0 && std::isnan(score.loss)) {
+  if (score.accuracy && score.counted == 0 && std::isnan(score.loss)) {
     std::printf("no label of %lld samples counts: all are ignored\n", static_cast<long long>(score.samples));
     return 0;
   }
