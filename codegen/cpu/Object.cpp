@@ -1,5 +1,4 @@
-// LLVM's own optimizer and code generator, and lld as a subprocess. Loops are vectorized before, so LLVM's loop and SLP
-// vectorizers stay off: they would only duplicate tails and cost compile time.
+// LLVM's passes and code generator, and lld as a subprocess.
 #include "codegen/cpu/Object.h"
 
 #include "llvm/Analysis/TargetLibraryInfo.h"
@@ -100,33 +99,33 @@ static void storeOnlyLanes(llvm::Module &module) {
     }
 }
 
+/// Kernels arrive as loops over vectors, unrolled and inlined where that pays (ConvertDsToLinalg, micro-kernels): what
+/// is left for LLVM are values computed twice and what loops repeat. Its default pipeline takes three times as long,
+/// most of it for bounds of loops that it then neither unrolls nor vectorizes.
+constexpr llvm::StringLiteral KERNEL_PASSES =
+    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
+    "loop-mssa(loop-simplifycfg,licm,loop-rotate,licm),simplifycfg,instcombine<no-verify-fixpoint>,gvn,dse,"
+    "loop-mssa(licm),instcombine<no-verify-fixpoint>,simplifycfg,loop-sink,div-rem-pairs)";
+
 bool emitObject(llvm::Module &module, const CpuTarget &target, bool optimize, const std::string &path,
                 std::string &error) {
   auto machine = machineFor(target, optimize, error);
   if (!machine)
     return false;
-  llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = false;
-  tuning.SLPVectorization = false;
-  tuning.LoopUnrolling = false;
-  tuning.LoopInterleaving = false;
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager sccs;
   llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(machine.get(), tuning);
+  llvm::PassBuilder builder(machine.get());
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(sccs);
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
+  llvm::ModulePassManager pipeline;
+  llvm::cantFail(builder.parsePassPipeline(pipeline, KERNEL_PASSES));
   if (target.sanitize)
-    builder.registerOptimizerLastEPCallback(
-        [](llvm::ModulePassManager &passes, llvm::OptimizationLevel, llvm::ThinOrFullLTOPhase) {
-          passes.addPass(llvm::AddressSanitizerPass(llvm::AddressSanitizerOptions()));
-        });
-  auto pipeline =
-      builder.buildPerModuleDefaultPipeline(optimize ? llvm::OptimizationLevel::O2 : llvm::OptimizationLevel::O1);
+    pipeline.addPass(llvm::AddressSanitizerPass(llvm::AddressSanitizerOptions()));
   pipeline.run(module, modules);
   storeOnlyLanes(module);
 
