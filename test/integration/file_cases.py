@@ -100,7 +100,7 @@ def mutate(folder, count):
         shutil.rmtree(folder / "mutant.dsp", ignore_errors=True)
 
 
-@case
+@case(turns=3)
 def damaged_models(folder):
     mutate(folder, 40)
 

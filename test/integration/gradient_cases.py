@@ -104,7 +104,7 @@ def copies_at_borders(folder):
     g.verify(folder)
 
 
-@case
+@case(turns=2)
 def windows(folder):
     g = Gradients()
     for options, x, w in (("", (2, 3, 5), (4, 3, 2)),
@@ -236,7 +236,7 @@ ATTENTION = """
 """
 
 
-@case
+@case(turns=3)
 def attention(folder):
     g = Gradients()
     scale = {"scale": np.array(0.4)}
@@ -379,7 +379,7 @@ def rotate(x, c, s, interleaved):
     return np.stack(turned, -1).reshape(x.shape) if interleaved else np.concatenate(turned, -1)
 
 
-@case
+@case(turns=2)
 def single_ops(folder):
     random = np.random.default_rng(SEED + 1)
 
@@ -478,7 +478,7 @@ def random_function(g, statements=12):
     return "\n".join(text) + f"\nm = Sum ({', '.join(last)}) y = Tanh (m)"
 
 
-@case
+@case(turns=2)
 def random_graphs(folder):
     g = Gradients()
     for _ in range(10):

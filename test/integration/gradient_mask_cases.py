@@ -13,7 +13,7 @@ WINDOW = """
 """
 
 
-@case
+@case(turns=5)
 def masked_attention(folder):
     """Masks that choose, whose hidden scores have no slope, and windows; low numbers that leave hidden places a weight."""
     g = Gradients()

@@ -152,7 +152,7 @@ def add_random_attention(p, element, rtol, sizes, kinds, number):
     p.test(" ".join(words), operands, element, [names[0], h, names[1], d], expected, rtol=rtol, scale=1)
 
 
-@case
+@case(turns=5)
 def random_steps(folder):
     sizes = [(1, 1, 1, 1, 1), (2, 2, 1, 5, 5), (1, 2, 2, 1, 9), (2, 4, 2, 6, 9), (1, 2, 1, 9, 6), (1, 2, 2, 17, 50), (1, 1, 1, 40, 40),
              (2, 2, 1, 3, 0), (1, 2, 1, 0, 3)]
@@ -237,7 +237,7 @@ def draw(random, b, s, t, dtype=np.float32, whole=True, hidden=HUGE):
     return {"q": q, "k": k, "v": v, "m": seen, "a": random.standard_normal((b, 1, s, t)).astype(dtype)}
 
 
-@case
+@case(turns=5)
 def choices_around_scores(folder):
     """Each low number, alone, inside and around a bias, chosen where the mask holds or where not."""
     random = np.random.default_rng(SEED)

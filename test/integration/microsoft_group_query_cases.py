@@ -53,7 +53,7 @@ def variants(c, common, heads=4, groups=2):
            kv_num_heads=groups)
 
 
-@case
+@case(turns=3)
 def group_query_prompt(folder):
     c = Cases()
     variants(c, operands(c))
@@ -73,7 +73,7 @@ def group_query_prompt(folder):
     c.run(folder, *PROMPT)
 
 
-@case
+@case(turns=3)
 def group_query_growing_cache(folder):
     c = Cases()
     variants(c, operands(c, past="past"))
@@ -81,7 +81,7 @@ def group_query_growing_cache(folder):
     c.run(folder, *DECODE)
 
 
-@case
+@case(turns=3)
 def group_query_buffers(folder):
     """The cache lies in a buffer of 16 places: a prompt, decoding with ragged rows, and a second prompt."""
     c = Cases()

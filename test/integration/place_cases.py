@@ -129,7 +129,7 @@ OFFSETS = {  # type of the offset, lines, what is read of them, what sees what
 }
 
 
-@case
+@case(turns=5)
 def offsets_that_the_caller_gives(folder):
     """An offset may be any number of its type. Where the sum with it wraps or rounds in the model, it does so here."""
     random = np.random.default_rng(SEED + 2)

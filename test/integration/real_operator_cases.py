@@ -252,7 +252,7 @@ def unsigned(source, target):
     return target
 
 
-@case
+@case(turns=5)
 def quantized_recurrent_networks(folder):
     """The sequence and every state are rounded to 255 steps of their range, on both sides alike. A number on the border
     of two steps may fall to either side by the last bit of an f32; then states are a step apart for a while. So almost
@@ -328,7 +328,7 @@ def quantized_embeddings(folder):
                   (batch, seq))
 
 
-@case
+@case(turns=2)
 def quantized_attention(folder):
     for name, kind in kinds_of_weights().items():
         made = helper.make_node("Attention", ["x", "W", "B"], ["y"], domain="com.microsoft", num_heads=2)

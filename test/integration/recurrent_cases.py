@@ -95,22 +95,22 @@ def agrees(operator, folder, count=10):
             raise AssertionError(f"{text}: {error}") from None
 
 
-@case
+@case(turns=5)
 def rnn(folder):
     agrees("RNN", folder)
 
 
-@case
+@case(turns=5)
 def gru(folder):
     agrees("GRU", folder)
 
 
-@case
+@case(turns=5)
 def lstm(folder):
     agrees("LSTM", folder)
 
 
-@case
+@case(turns=3)
 def batch_first_is_transposed(folder):
     """ONNX Runtime refuses layout 1 on the CPU; the same weights with layout 0 give the same numbers, transposed."""
     import onnx

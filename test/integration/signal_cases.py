@@ -30,7 +30,7 @@ def parts(z):
     return np.stack([z.real, z.imag], -1)
 
 
-@case
+@case(turns=5)
 def transforms_of_every_length(folder):
     random = np.random.default_rng(SEED)
     for dtype, (element, bound) in TYPES.items():
@@ -64,7 +64,7 @@ def transforms_of_every_length(folder):
                    f"(DS_SEED={SEED})")
 
 
-@case
+@case(turns=3)
 def frames_of_a_signal(folder):
     random = np.random.default_rng(SEED + 1)
     x = random.standard_normal((2, 300, 1)).astype(np.float32)

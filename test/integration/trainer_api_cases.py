@@ -100,7 +100,7 @@ def package(folder, random, classes):
 def example(*arguments): return tool("ds-train-package-example", *arguments).out
 
 
-@case
+@case(turns=2)
 def own_loop(folder):
     """Accumulation, a frozen parameter, an own optimizer for one, the package's for the others; then an evaluation."""
     for classes in (True, False):

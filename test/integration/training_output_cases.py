@@ -250,7 +250,7 @@ def lines_of_progress(folder):
         expect(re.search(rf"^14 steps, {rows[-1]['samples']} samples, loss ", said, re.M), f"the last line: {said[-200:]}")
 
 
-@case
+@case(turns=2)
 def state_at_the_start(folder):
     """dump_state prints the configuration with each value's origin, the parameters and the optimizer's states; otherwise nothing of it."""
     for on in (True, False):
