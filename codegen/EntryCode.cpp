@@ -273,7 +273,8 @@ private:
       return emitLoop(loop);
     if (auto define = dyn_cast<ds::DefineOp>(op))
       return emitDefine(define);
-    if (isa<ds::ReshapeOp, ds::WeightOp, scf::YieldOp, scf::ConditionOp, func::ReturnOp, arith::ConstantOp>(op))
+    if (isa<ds::ReshapeOp, ds::WeightOp, ds::EmptyOp, scf::YieldOp, scf::ConditionOp, func::ReturnOp,
+            arith::ConstantOp>(op))
       return success();
     if (llvm::Value *value = compute(&op)) {
       scalars[op.getResult(0)] = value;

@@ -188,8 +188,8 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
 static void verifyMemory(ModuleOp module, Violations &violations) {
   for (auto function : module.getOps<func::FuncOp>()) {
     function.walk([&](Operation *op) {
-      bool isView = isa<ds::ReshapeOp, ds::ConstantOp>(op);
-      if (isa<ds::FusedOp>(op) || (isa<ds::ResultInference>(op) && !isView))
+      bool isNone = isa<ds::ReshapeOp, ds::ConstantOp, ds::EmptyOp>(op);
+      if (isa<ds::FusedOp>(op) || (isa<ds::ResultInference>(op) && !isNone))
         violations.add(op, "every compute op is in a kernel");
     });
     if (function->hasAttr(ds::entryAttr))

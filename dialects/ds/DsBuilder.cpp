@@ -147,6 +147,8 @@ Value DsBuilder::shape(ArrayRef<SizeExpr> values) {
 
 Value DsBuilder::iota(int64_t axis, ArrayRef<SizeExpr> sizes) { return create<ds::IotaOp>({}, axis, list(sizes)); }
 
+Value DsBuilder::empty(Type element, ArrayRef<SizeExpr> sizes) { return create<ds::EmptyOp>({}, list(sizes), element); }
+
 Value DsBuilder::weight(FlatSymbolRefAttr recipe, RankedTensorType type) {
   Value result = ds::WeightOp::create(builder, location, type, recipe);
   analysis.set(result, factsOfType(type, ""));

@@ -45,6 +45,7 @@ public:
   mlir::Value integers(llvm::ArrayRef<int64_t> values);
   mlir::Value shape(llvm::ArrayRef<SizeExpr> values);
   mlir::Value iota(int64_t axis, llvm::ArrayRef<SizeExpr> sizes);
+  mlir::Value empty(mlir::Type element, llvm::ArrayRef<SizeExpr> sizes);
   mlir::Value weight(mlir::FlatSymbolRefAttr recipe, mlir::RankedTensorType type);
 
   // Contents that steer sizes

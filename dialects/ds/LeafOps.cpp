@@ -161,3 +161,16 @@ LogicalResult IotaOp::inferResults(Inference &inference) {
   inference.addResult(IntegerType::get(getContext(), 64), *sizes, std::move(contents));
   return success();
 }
+
+LogicalResult EmptyOp::inferResults(Inference &inference) {
+  auto sizes = inference.sizesOf(getShape(), "C1: shape");
+  if (!sizes)
+    return failure();
+  for (const SizeExpr &size : *sizes)
+    if (failed(inference.requireAtLeast(size, 0, "C2: size")))
+      return failure();
+  if (!getElement().isIntOrFloat())
+    return inference.error("C3: the element type is no integer or float");
+  inference.addResult(getElement(), *sizes);
+  return success();
+}

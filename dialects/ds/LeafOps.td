@@ -105,3 +105,18 @@ def DS_IotaOp : DS_TensorOp<"iota", [DeclareOpInterfaceMethods<DS_PerElement, ["
   let results = (outs DS_Tensor:$result);
   let assemblyFormat = "$axis $shape attr-dict `:` type($result)";
 }
+
+def DS_EmptyOp : DS_TensorOp<"empty"> {
+  let summary = "a tensor whose elements nobody reads";
+  let description = [{
+    Created by `ds-differentiate` where the side of a branch that does not run hands on what only the way back through
+    the other side reads. No kernel makes it; reading its elements gives what lay in its buffer. Gone after: codegen.
+
+    Constraints: C1 the sizes parse; C2 they are not negative; C3 the element type is an integer or a float.
+
+    Example: `%0 = ds.empty ["batch", 4] of f32 : tensor<?x4xf32>`
+  }];
+  let arguments = (ins DS_SizeArray:$shape, TypeAttr:$element);
+  let results = (outs DS_Tensor:$result);
+  let assemblyFormat = "$shape `of` $element attr-dict `:` type($result)";
+}

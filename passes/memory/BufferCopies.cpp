@@ -75,6 +75,7 @@ private:
   void visit(Block &block, ArrayRef<Slot *> ends);
   void visitLoop(scf::WhileOp loop);
   void visitBranch(scf::IfOp branch);
+  void separateEmpties(Operation *terminator);
   void finish(Operation *terminator, ArrayRef<Slot *> ends);
   void sink(OpOperand &operand, const Slot &slot);
   Operation *save(Operation *terminator, unsigned number, ArrayRef<Slot *> ends, llvm::SmallDenseSet<unsigned> &seen);
@@ -374,7 +375,19 @@ Operation *CopyInserter::save(Operation *terminator, unsigned number, ArrayRef<S
   return nullptr;
 }
 
+/// What is empty lies where it is handed on, at no cost; equal ones became one op.
+void CopyInserter::separateEmpties(Operation *terminator) {
+  for (OpOperand &operand : terminator->getOpOperands())
+    if (auto empty = operand.get().getDefiningOp<ds::EmptyOp>()) {
+      OpBuilder builder(terminator);
+      Value own = builder.clone(*empty)->getResult(0);
+      analysis.set(own, analysis.facts(empty));
+      operand.set(own);
+    }
+}
+
 void CopyInserter::finish(Operation *terminator, ArrayRef<Slot *> ends) {
+  separateEmpties(terminator);
   for (auto [operand, slot] : llvm::zip_equal(terminator->getOpOperands(), ends))
     if (slot)
       sink(operand, *slot);

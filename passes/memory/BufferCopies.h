@@ -11,6 +11,11 @@ namespace deepstride {
 /// The value whose buffer a view shows.
 mlir::Value throughViews(mlir::Value value);
 
+/// Bytes that an element has in memory; of types below a byte, one.
+inline int64_t elementBytes(mlir::Type type) {
+  return (mlir::getElementTypeOrSelf(type).getIntOrFloatBitWidth() + 7) / 8;
+}
+
 /// Kernels that read nothing but the element they write, so that both may lie in one buffer.
 bool isElementwise(mlir::Operation *op);
 

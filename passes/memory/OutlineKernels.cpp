@@ -343,15 +343,15 @@ LogicalResult KernelOutliner::run(func::FuncOp function) {
       work.push_back(op);
       return WalkResult::skip();
     }
-    if (isa<ds::ResultInference>(op) && !isa<ds::ConstantOp, ds::ReshapeOp>(op))
+    if (isa<ds::ResultInference>(op) && !isa<ds::ConstantOp, ds::EmptyOp, ds::ReshapeOp>(op))
       work.push_back(op);
     return WalkResult::advance();
   });
   for (Operation *op : work)
     outline(op);
-  function.walk([](ds::ConstantOp constant) {
-    if (constant->use_empty())
-      constant.erase();
+  function.walk([](Operation *op) {
+    if (isa<ds::ConstantOp, ds::EmptyOp>(op) && op->use_empty())
+      op->erase();
   });
   return success();
 }

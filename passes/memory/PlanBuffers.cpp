@@ -70,9 +70,6 @@ int64_t BufferPlanner::newBuffer(Buffer buffer) {
   return static_cast<int64_t>(buffers.size()) - 1;
 }
 
-/// Bytes in memory: sub-byte types take one byte per element.
-static int64_t elementBytes(Type type) { return (type.getIntOrFloatBitWidth() + 7) / 8; }
-
 int64_t BufferPlanner::newWorkspace(Value value) {
   const TensorFacts &facts = analysis.facts(value);
   ++workspaceCount;
@@ -152,6 +149,9 @@ LogicalResult BufferPlanner::visit(Block &block) {
         list.push_back(bufferOf(result));
       launch->setAttr("buffers", builder.getDenseI64ArrayAttr(list));
       launch->setAttr("index", builder.getI64IntegerAttr(clock++));
+    } else if (auto empty = dyn_cast<ds::EmptyOp>(op)) {
+      assignResults(empty);
+      empty->setAttr("buffer", builder.getI64IntegerAttr(bufferOf(empty)));
     } else if (auto start = dyn_cast<dist::AllReduceStartOp>(op)) {
       // The destination exists from the start on, the source stays until the wait.
       Operation *wait = *start.getPending().getUsers().begin();

@@ -1,7 +1,6 @@
 // An abstract interpreter of buffer plans. For each buffer it knows which values lie there; a launch must find its
 // operands where the plan says, and what it writes replaces what was there. A workspace buffer loses its contents at
-// every launch outside of its lifetime, since the runtime may have given the bytes away. Loops are followed to a fixed
-// point, so that the result holds for every number of iterations.
+// every launch outside of its lifetime. Loops are followed to a fixed point: the result holds for all numbers of turns.
 #include "passes/memory/VerifyPlan.h"
 
 #include "dialects/dist/DistDialect.h"
@@ -101,8 +100,6 @@ bool PlanInterpreter::isBuffer(Operation *op, int64_t buffer) {
     report(op, "buffer " + Twine(buffer) + " is in the plan");
   return isLegal;
 }
-
-int64_t elementBytes(Type type) { return (getElementTypeOrSelf(type).getIntOrFloatBitWidth() + 7) / 8; }
 
 /// Whether a kernel reads nothing of an argument but the element that it writes: every path from the argument to a
 /// result is elementwise and keeps the sizes. What is scanned is read by every thread as a whole.
@@ -386,12 +383,15 @@ void PlanInterpreter::interpret(Block &block, Memory &memory) {
       interpret(branch, memory);
     else if (auto loop = dyn_cast<scf::WhileOp>(op))
       interpret(loop, memory);
-    else if (!isa<ds::ReshapeOp>(op) && !op.hasTrait<OpTrait::IsTerminator>())
+    else if (!isa<ds::ReshapeOp>(op) && !op.hasTrait<OpTrait::IsTerminator>()) {
+      auto buffer = op.getAttrOfType<IntegerAttr>("buffer");
+      int64_t number = buffer ? buffer.getInt() : -1;
       for (Value operand : op.getOperands())
-        if (isTensor(operand)) { // a condition or a size that the entry itself reads
-          auto buffer = op.getAttrOfType<IntegerAttr>("buffer");
-          expect(&op, memory, buffer ? buffer.getInt() : -1, operand, "what the entry reads");
-        }
+        if (isTensor(operand)) // a condition or a size that the entry itself reads
+          expect(&op, memory, number, operand, "what the entry reads");
+      if (isa<ds::EmptyOp>(op))
+        write(&op, memory, number, op.getResult(0)); // whatever lies there
+    }
     if (auto size = dyn_cast<ds::DefineOp>(op))
       define(size, memory);
   }

@@ -34,7 +34,9 @@ def model(nodes, initializers, functions=()):
 
 def data(folder, samples=12):
     g = random()
-    np.savez(folder / "data.npz", x=g.standard_normal((samples, 3), np.float32), labels=g.integers(0, 4, samples))
+    x = g.standard_normal((samples, 3), np.float32)
+    x -= x.mean()  # of the batches of an epoch one chooses either branch
+    np.savez(folder / "data.npz", x=x, labels=g.integers(0, 4, samples))
     return folder / "data.npz"
 
 

@@ -1,6 +1,7 @@
 // What the way back of a loop reads of its body: a row per iteration is kept of what was computed; what only moves
 // elements of something kept, and constants, are there once more.
 #include "passes/training/rules/LoopReversal.h"
+#include "passes/training/rules/Repetition.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -8,15 +9,9 @@ using namespace mlir;
 
 namespace deepstride {
 
-/// Whether an op computes nothing, so that it may be there twice.
-static bool isMovement(Operation *op) { return isa<ds::SliceOp, ds::ReshapeOp, ds::TransposeOp, ds::BroadcastOp>(op); }
-static bool isLeaf(Operation *op) {
-  return op->getNumOperands() == 0 && op->getNumRegions() == 0 && !isa<ds::DefineOp>(op);
-}
-
 /// Whether an op may be there once more on the way back: it computes nothing, and its sizes are known from the start.
 bool LoopReversal::mayRepeat(Operation *op) {
-  if (!op || !(isLeaf(op) || isMovement(op)))
+  if (!op || !(isLeaf(op) || isMovement(op) || isScalar(op)))
     return false;
   for (ds::DefineOp define : body->getOps<ds::DefineOp>())
     for (NamedAttribute named : op->getAttrs())

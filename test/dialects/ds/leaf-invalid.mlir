@@ -115,3 +115,27 @@ func.func @iota_c3_negative() {
   %0 = ds.iota 0 [-4] : tensor<?xi64>
   return
 }
+
+// -----
+
+func.func @empty_c1_text() {
+  // expected-error @+1 {{'ds.empty' op C1: shape holds a text that is no size expression}}
+  %0 = ds.empty ["("] of f32 : tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @empty_c2_negative() {
+  // expected-error @+1 {{'ds.empty' op C2: size: expected at least 0, found -4}}
+  %0 = ds.empty [-4] of f32 : tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @empty_c3_type() {
+  // expected-error @+1 {{'ds.empty' op C3: the element type is no integer or float}}
+  %0 = ds.empty [4] of complex<f32> : tensor<4xcomplex<f32>>
+  return
+}

@@ -22,5 +22,7 @@ func.func @leaves() {
   %3 = ds.shape ["batch", "seq", 384] : tensor<3xi64>
   // CHECK: ds.iota 0 ["seq"] : tensor<?xi64>
   %4 = ds.iota 0 ["seq"] : tensor<?xi64>
+  // CHECK: ds.empty ["batch", 4] of f32 : tensor<?x4xf32>
+  %5 = ds.empty ["batch", 4] of f32 : tensor<?x4xf32>
   return
 }

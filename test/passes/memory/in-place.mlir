@@ -333,3 +333,32 @@ func.func @into_zeros(%i: tensor<?x1xi64> {ds.dims = ["n", 1]}, %u: tensor<?x32x
   %0 = ds.scatter_nd add %zero, %i, %u : (tensor<61x32xf32>, tensor<?x1xi64>, tensor<?x32xf32>) -> tensor<61x32xf32>
   return %0 : tensor<61x32xf32>
 }
+
+// -----
+
+// What is empty costs nothing: no kernel writes it, and each has the buffer of the result that it is handed on as.
+// CHECK-LABEL: func.func @empty_sides
+// CHECK: scf.if
+// CHECK: ds.launch @exp
+// CHECK: ds.launch @tanh
+// CHECK: } else {
+// CHECK: ds.empty [4] of f32 {buffer = [[FIRST:[0-9]+]] : i64}
+// CHECK: ds.empty [4] of f32 {buffer =
+// CHECK-NOT: buffer = [[FIRST]] :
+// CHECK: scf.yield
+// CHECK: ds.launch @add
+// CHECK-NOT: ds.launch
+func.func @empty_sides(%x: tensor<4xf32> {ds.dims = [4]}, %c: tensor<i1> {ds.dims = []}) -> tensor<4xf32>
+    attributes {ds.entry} {
+  %0 = tensor.extract %c[] : tensor<i1>
+  %none = ds.empty [4] of f32 : tensor<4xf32>
+  %1:2 = scf.if %0 -> (tensor<4xf32>, tensor<4xf32>) {
+    %2 = ds.unary exp %x : (tensor<4xf32>) -> tensor<4xf32>
+    %3 = ds.unary tanh %x : (tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %2, %3 : tensor<4xf32>, tensor<4xf32>
+  } else {
+    scf.yield %none, %none : tensor<4xf32>, tensor<4xf32>
+  }
+  %4 = ds.binary add %1#0, %1#1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %4 : tensor<4xf32>
+}

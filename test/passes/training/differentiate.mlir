@@ -192,11 +192,19 @@ func.func @rules_only_on_the_way(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Each side of a branch becomes a side that yields derivatives with respect to what the branch uses.
+// Each side of a branch becomes a side that yields derivatives with respect to what the branch uses. What it reads of the way
+// there is not computed again: the branch hands it on.
 // CHECK-LABEL: func.func @through_a_branch
-// CHECK: %[[D:.*]] = scf.if %arg1 -> (tensor<2xf32>) {
+// CHECK: %[[F:.*]]:2 = scf.if %arg1 -> (tensor<2xf32>, tensor<2xf32>) {
 // CHECK: %[[Y:.*]] = ds.unary exp %arg0
-// CHECK: %[[G:.*]] = ds.binary mul %{{.*}}, %[[Y]]
+// CHECK: scf.yield %[[Y]], %[[Y]]
+// CHECK: } else {
+// CHECK: %[[N:.*]] = ds.unary neg %arg0
+// CHECK: %[[E:.*]] = ds.empty [2] of f32
+// CHECK: scf.yield %[[N]], %[[E]]
+// CHECK: %[[D:.*]] = scf.if %arg1 -> (tensor<2xf32>) {
+// CHECK-NOT: exp
+// CHECK: %[[G:.*]] = ds.binary mul %{{.*}}, %[[F]]#1
 // CHECK: scf.yield %[[G]]
 // CHECK: } else {
 // CHECK: %[[N:.*]] = ds.binary mul
@@ -211,6 +219,57 @@ func.func @through_a_branch(%x: tensor<2xf32>, %c: i1) -> tensor<2xf32> {
     } else {
       %2 = ds.unary neg %a : (tensor<2xf32>) -> tensor<2xf32>
       scf.yield %2 : tensor<2xf32>
+    }
+    train.yield %0 : tensor<2xf32>
+  } : (tensor<2xf32>) -> tensor<2xf32>
+  return %dx : tensor<2xf32>
+}
+
+// -----
+
+// Values of both sides that have the same sizes share a result; what moves elements is there twice.
+// CHECK-LABEL: func.func @sides_share
+// CHECK: scf.if %arg1 -> (tensor<2xf32>, tensor<2xf32>) {
+// CHECK-NOT: ds.empty
+// CHECK: } else {
+// CHECK-NOT: ds.empty
+// CHECK: scf.if
+// CHECK: ds.reshape
+// CHECK: } else {
+func.func @sides_share(%x: tensor<2xf32>, %c: i1) -> tensor<2xf32> {
+  %dx = train.gradient (%x) {
+  ^bb0(%a: tensor<2xf32>):
+    %0 = scf.if %c -> tensor<2xf32> {
+      %1 = ds.unary exp %a : (tensor<2xf32>) -> tensor<2xf32>
+      %2 = ds.reshape %1 [1, 2] : (tensor<2xf32>) -> tensor<1x2xf32>
+      %3 = ds.unary sin %2 : (tensor<1x2xf32>) -> tensor<1x2xf32>
+      %4 = ds.reshape %3 [2] : (tensor<1x2xf32>) -> tensor<2xf32>
+      scf.yield %4 : tensor<2xf32>
+    } else {
+      %5 = ds.unary tanh %a : (tensor<2xf32>) -> tensor<2xf32>
+      scf.yield %5 : tensor<2xf32>
+    }
+    train.yield %0 : tensor<2xf32>
+  } : (tensor<2xf32>) -> tensor<2xf32>
+  return %dx : tensor<2xf32>
+}
+
+// -----
+
+// How many elements are chosen is known in the side alone: it runs once more.
+// CHECK-LABEL: func.func @side_with_sizes
+// CHECK: scf.if %arg1 -> (tensor<2xf32>) {
+// CHECK: ds.define "cond_1"
+// CHECK: ds.unary exp
+func.func @side_with_sizes(%x: tensor<2xf32>, %c: i1, %d: tensor<i1>) -> tensor<2xf32> {
+  %dx = train.gradient (%x) {
+  ^bb0(%a: tensor<2xf32>):
+    %0 = scf.if %c -> tensor<2xf32> {
+      ds.define "cond_1" = %d : tensor<i1>
+      %1 = ds.unary exp %a : (tensor<2xf32>) -> tensor<2xf32>
+      scf.yield %1 : tensor<2xf32>
+    } else {
+      scf.yield %a : tensor<2xf32>
     }
     train.yield %0 : tensor<2xf32>
   } : (tensor<2xf32>) -> tensor<2xf32>
