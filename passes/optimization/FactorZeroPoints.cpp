@@ -111,22 +111,21 @@ private:
   struct Correction {
     Value bias, term;
   };
-  Correction correctionOf(const Bytes &x, ArrayRef<int64_t> axes, Value bias) {
+  Correction correctionOf(const Bytes &x, ArrayRef<int64_t> axes, Value bias, int64_t columnAxis, int64_t rank) {
     if (!x.zero)
       return {bias, {}};
     Value sums = stored(b.reduce(ds::ReduceKind::sum, b.cast(weight8, b.i32()), axes, /*keep=*/false));
     if (!sums)
       return {};
-    Value term = b.mul(x.zero, sums);
     if (x.zero.getDefiningOp<ds::ConstantOp>() && (!bias || areStorable(bias.getDefiningOp()))) {
-      Value negative = b.unary(ds::UnaryKind::neg, term);
+      Value negative = b.unary(ds::UnaryKind::neg, b.mul(x.zero, sums));
       return {stored(bias ? b.add(bias, negative) : negative), {}};
     }
-    return {bias, term};
+    return {bias, b.mul(x.zero, b.alignVector(sums, columnAxis, rank))}; // aligned while it is a constant
   }
 
   Value multiply(ds::LinearOp linear, const Bytes &x) {
-    auto [bias, term] = correctionOf(x, {0}, linear.getBias());
+    auto [bias, term] = correctionOf(x, {0}, linear.getBias(), 0, 1);
     if (x.zero && !bias && !term)
       return {};
     SmallVector<Value> operands = {x.bytes, weight8};
@@ -139,7 +138,7 @@ private:
 
   Value convolve(ds::ConvOp conv, const Bytes &x) {
     int64_t rank = b.rank(x.bytes);
-    auto [bias, term] = correctionOf(x, axesFrom(1, rank), conv.getBias());
+    auto [bias, term] = correctionOf(x, axesFrom(1, rank), conv.getBias(), 1, rank);
     if (x.zero && !bias && !term)
       return {};
     Value image = x.bytes;
@@ -159,7 +158,7 @@ private:
       operands.push_back(bias);
     Value result = b.create<ds::ConvOp>(operands, image, weight8, bias, conv.getStrides(), pads, conv.getDilations(),
                                         conv.getGroups());
-    return term ? b.sub(result, b.alignVector(term, 1, rank)) : result;
+    return term ? b.sub(result, term) : result;
   }
 
   Operation *op;

@@ -9,7 +9,8 @@ def FuseDeep : Pass<"ds-fuse-deep", "::mlir::func::FuncOp"> {
   let description = [{
     A product or convolution becomes the anchor of a `ds.fused` region; the elementwise ops that follow it join as its
     epilogue, with what only they need. Their operands are as large as the anchor's result, or one number, one for each
-    column or one for each row. A value that is also read elsewhere becomes a result of the region. The norm of what a
+    column or one for each row. Sums, products and casts of such numbers that only the epilogue reads join, too. A value
+    that is also read elsewhere becomes a result of the region. The norm of what a
     `ds.linear` with packed weights reads becomes its prologue, if it is over the last axis and what follows the product
     does not read it, with the casts that round it; so does `ds.quantize_rows`, with or without a norm before it, if its
     codes and scales are read in the region only. Another product of the same input that only the epilogue reads, as the other half of a gate, joins,

@@ -20,12 +20,24 @@ bool isSplat(Value value) {
   return constant && isa<SplatElementsAttr>(constant.getValue());
 }
 
+/// Ops that take no time beside a tile of a product, so that each tile computes what all of its rows or columns share.
+static bool isRepeatable(Operation *op) {
+  if (auto binary = dyn_cast<ds::BinaryOp>(op))
+    return llvm::is_contained({ds::BinaryKind::add, ds::BinaryKind::sub, ds::BinaryKind::mul}, binary.getKind());
+  return isa<ds::CastOp>(op);
+}
+
 std::optional<StringRef> tileMismatch(Operation *op, Operation *anchor, const SizeAnalysis &analysis) {
   if (!isFusablePointwise(op) || isa<ds::BitcastOp>(op))
     return "it is not elementwise";
   const SizeVector &sizes = analysis.facts(anchor->getResult(0)).sizes;
-  if (analysis.facts(op->getResult(0)).sizes != sizes)
-    return "its result has other sizes";
+  if (const SizeVector &own = analysis.facts(op->getResult(0)).sizes; own != sizes) {
+    auto access = ds::tileAccess(own, sizes, cast<ds::Anchor>(anchor).rowAxes());
+    if (!access || *access == ds::TileAccess::scalar) // numbers are computed once, for all that read them
+      return "its result has other sizes";
+    if (!isRepeatable(op))
+      return "each tile would compute it again";
+  }
   Type type = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
   if (!ds::isTileElement(type) && !type.isInteger(1))
     return "its result is not what vectors hold";

@@ -83,10 +83,11 @@ ds.recipe @w {
 
 // The padding of a convolution is the zero point; one of 0 needs none of that.
 // CHECK-LABEL: func.func @padding
+// CHECK: %[[S:.*]] = ds.reshape %{{.*}} [1, 2, 1] : (tensor<2xi32>) -> tensor<1x2x1xi32>
+// CHECK: %[[T:.*]] = ds.binary mul %{{.*}}, %[[S]]
 // CHECK: %[[Z:.*]] = ds.cast %{{.*}} to ui8 : (tensor<i32>) -> tensor<ui8>
 // CHECK: %[[P:.*]] = ds.pad constant %arg0, %[[Z]] low [0, 0, 1] high [0, 0, 2]
 // CHECK: %[[C:.*]] = ds.conv %[[P]], %{{.*}} strides [1] pads [0, 0] {{.*}} : (tensor<?x1x8xui8>, tensor<2x1x2xi8>) -> tensor<?x2x7xi32>
-// CHECK: %[[T:.*]] = ds.reshape %{{.*}} [1, 2, 1] : (tensor<2xi32>) -> tensor<1x2x1xi32>
 // CHECK: ds.binary sub %[[C]], %[[T]]
 // CHECK: ds.conv %arg0, %{{.*}} strides [1] pads [1, 2]
 func.func @padding(%x: tensor<?x1x5xui8>, %z: tensor<ui8>) -> (tensor<?x2x7xi32>, tensor<?x2x7xi32>) attributes {ds.entry} {

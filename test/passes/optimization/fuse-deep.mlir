@@ -380,3 +380,46 @@ func.func @readers(%x: tensor<?x24xf32> {ds.dims = ["s", 24]}, %past: tensor<?x?
   %6 = ds.insert %0 into %into starts [1, 0] : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
   return %3, %4, %5, %6 : tensor<?x?x4xf32>, tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>
 }
+
+// -----
+
+// What tiles share, one number for each column, is computed by each of them where that takes no time: a zero point
+// times the sums of the weight's columns.
+// CHECK-LABEL: func.func @shared
+// CHECK-NEXT: ds.fused {
+// CHECK-NEXT: %[[P:.*]] = ds.linear
+// CHECK-NEXT: %[[T:.*]] = ds.binary mul %arg2, %arg3
+// CHECK-NEXT: ds.binary sub %[[P]], %[[T]]
+// CHECK-NEXT: ds.yield
+func.func @shared(%x: tensor<?x3xui8>, %w: tensor<3x40xi8>, %z: tensor<i32>, %sums: tensor<40xi32>) -> tensor<?x40xi32>
+    attributes {ds.entry} {
+  %0 = ds.linear %x, %w : (tensor<?x3xui8>, tensor<3x40xi8>) -> tensor<?x40xi32>
+  %1 = ds.binary mul %z, %sums : (tensor<i32>, tensor<40xi32>) -> tensor<40xi32>
+  %2 = ds.binary sub %0, %1 : (tensor<?x40xi32>, tensor<40xi32>) -> tensor<?x40xi32>
+  return %2 : tensor<?x40xi32>
+}
+
+// -----
+
+// Not what takes long, what something else reads, or numbers that all tiles share.
+// CHECK-LABEL: func.func @computed_once
+// CHECK: ds.unary exp
+// CHECK: ds.binary mul %arg2, %arg2
+// CHECK: ds.binary add %arg3, %arg3
+// CHECK: ds.fused {
+// CHECK-NEXT: ds.linear
+// CHECK-NEXT: ds.binary add
+// CHECK-NEXT: ds.binary mul
+// CHECK-NEXT: ds.binary sub
+// CHECK-NEXT: ds.yield
+func.func @computed_once(%x: tensor<?x3xf32>, %w: tensor<3x40xf32>, %z: tensor<f32>, %b: tensor<40xf32>)
+    -> (tensor<?x40xf32>, tensor<40xf32>) attributes {ds.entry} {
+  %0 = ds.linear %x, %w : (tensor<?x3xf32>, tensor<3x40xf32>) -> tensor<?x40xf32>
+  %1 = ds.unary exp %b : (tensor<40xf32>) -> tensor<40xf32>
+  %2 = ds.binary mul %z, %z : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  %3 = ds.binary add %b, %b : (tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>
+  %4 = ds.binary add %0, %1 : (tensor<?x40xf32>, tensor<40xf32>) -> tensor<?x40xf32>
+  %5 = ds.binary mul %4, %2 : (tensor<?x40xf32>, tensor<f32>) -> tensor<?x40xf32>
+  %6 = ds.binary sub %5, %3 : (tensor<?x40xf32>, tensor<40xf32>) -> tensor<?x40xf32>
+  return %6, %3 : tensor<?x40xf32>, tensor<40xf32>
+}
