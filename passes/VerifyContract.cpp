@@ -141,12 +141,15 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
     bool readsWindows = hasAttention || llvm::all_of(body.without_terminator(), [](Operation &op) {
                           return ds::isWindowOp(&op) || ds::readsWindows(&op);
                         });
-    bool isScan = llvm::all_of(body.without_terminator(), llvm::IsaPred<ds::ReduceOp>);
+    auto reductions = body.getOps<ds::ReduceOp>();
+    ds::ReduceOp scan = reductions.empty() ? ds::ReduceOp() : *reductions.begin();
+    bool isScan = scan && (ds::reducesWhole(scan) || // else nothing follows
+                           llvm::all_of(body.without_terminator(), llvm::IsaPred<ds::ReduceOp>));
     for (Operation &op : body.without_terminator()) {
       if (hasAttention && ds::joinsAttention(&op))
         continue;
-      if (isScan) {
-        if (!ds::shareScan(cast<ds::ReduceOp>(body.front()), cast<ds::ReduceOp>(op)))
+      if (auto reduce = dyn_cast<ds::ReduceOp>(op); reduce && isScan) {
+        if (!ds::shareScan(scan, reduce) || reduce.getInput().getParentBlock() == &body)
           violations.add(&op, "reductions of a fused region have one input and the same axes");
         continue;
       }

@@ -60,11 +60,13 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
     if (isa<ds::AttentionOp, ds::AttentionGradientOp>(op)) // it looks at the ops before it
       anchor = op;
   bool hasAttention = anchor != nullptr, hasProduct = llvm::any_of(k.ops(), llvm::IsaPred<ds::LinearOp>);
-  auto first = k.ops().empty() ? nullptr : dyn_cast<ds::ReduceOp>(k.ops().front());
-  bool isScan = first && llvm::all_of(k.ops(), [&](Operation *op) {
-                  auto other = dyn_cast<ds::ReduceOp>(op);
-                  return op == first || (other && ds::shareScan(first, other));
-                });
+  auto *reduction = llvm::find_if(k.ops(), llvm::IsaPred<ds::ReduceOp>);
+  auto first = reduction == k.ops().end() ? ds::ReduceOp() : cast<ds::ReduceOp>(*reduction);
+  bool isScan =
+      first && llvm::all_of(k.ops(), [&](Operation *op) {
+        auto other = dyn_cast<ds::ReduceOp>(op);
+        return other ? op == first || ds::shareScan(first, other) : isa<ds::PerElement>(op) && ds::reducesWhole(first);
+      });
   auto hasScalars = [](Type type) { return ElementInfo::of(getElementTypeOrSelf(type)).has_value(); };
   for (Operation *op : k.ops()) {
     for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))

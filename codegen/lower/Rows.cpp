@@ -167,7 +167,11 @@ Value RowSpace::lengthAs(Type element) {
 }
 
 SmallVector<ds::ReduceKind> reducedKinds(KernelBuilder &k) {
-  return llvm::map_to_vector(k.yielded(), [](Value value) { return value.getDefiningOp<ds::ReduceOp>().getKind(); });
+  SmallVector<ds::ReduceKind> kinds;
+  for (Operation *op : k.ops())
+    if (auto reduce = dyn_cast<ds::ReduceOp>(op))
+      kinds.push_back(reduce.getKind());
+  return kinds;
 }
 
 Value reducedValue(KernelBuilder &k, OpBuilder &b, ds::ReduceKind kind, Value x, Type element) {
@@ -187,7 +191,49 @@ Value addLogarithm(OpBuilder &b, Location loc, Value greatest, Value logarithm, 
   return arith::SelectOp::create(b, loc, isFinite, sum, greatest);
 }
 
+/// Ops that follow the reductions of a whole tensor.
+static LogicalResult verifyFollowers(KernelBuilder &k) {
+  for (Operation *op : k.ops()) {
+    auto element = dyn_cast<ds::PerElement>(op);
+    auto constant = dyn_cast<ds::ConstantOp>(op);
+    if (isa<ds::ReduceOp>(op) || (constant && isa<SplatElementsAttr>(constant.getValue())))
+      continue;
+    if (!element || !element.isPointwise() || element.scannedOperand() ||
+        llvm::any_of(op->getOperands(), llvm::IsaPred<BlockArgument>))
+      return op->emitOpError("cannot follow a reduction in its kernel");
+  }
+  return success();
+}
+
+/// Stores what the kernel yields of reductions, whose `results` are given in order, and of ops that follow them.
+static void storeReduced(KernelBuilder &k, ArrayRef<Value> results, Value place) {
+  llvm::DenseMap<Value, Value> values;
+  for (Operation *op : k.ops()) {
+    Type element = k.elementOf(op->getResult(0));
+    Value &value = values[op->getResult(0)];
+    if (auto constant = dyn_cast<ds::ConstantOp>(op)) {
+      value =
+          scalarConstant(k.b, k.loc, element, cast<SplatElementsAttr>(constant.getValue()).getSplatValue<Attribute>());
+    } else if (isa<ds::ReduceOp>(op)) { // what follows sees what memory would hold
+      value = fromStorage(k.b, k.loc, toStorage(k.b, k.loc, results.front(), element), element);
+      results = results.drop_front();
+    } else {
+      SmallVector<Value> operands;
+      SmallVector<Type> elements;
+      for (Value operand : op->getOperands()) {
+        operands.push_back(values.at(operand));
+        elements.push_back(k.elementOf(operand));
+      }
+      value = emitPointwise(k.b, k.loc, op, operands, elements, element);
+    }
+  }
+  for (auto [number, yielded] : llvm::enumerate(k.yielded()))
+    k.store(values.at(yielded), k.outputBuffer(static_cast<unsigned>(number)), place, k.elementOf(yielded));
+}
+
 LogicalResult lowerReduce(KernelBuilder &k, ds::ReduceOp op) {
+  if (failed(verifyFollowers(k)))
+    return failure();
   if (lowerReduceColumns(k, op))
     return success();
   Type element = k.elementOf(op.getInput());
@@ -227,7 +273,7 @@ LogicalResult lowerReduce(KernelBuilder &k, ds::ReduceOp op) {
       return emitCast(k.b, k.loc, emitUnary(k.b, k.loc, function, emitCast(k.b, k.loc, x, element, f64), f64), f64,
                       element);
     };
-    for (auto [number, kind, result] : llvm::enumerate(kinds, results)) {
+    for (auto [kind, result] : llvm::zip_equal(kinds, results)) {
       if (kind == Kind::mean)
         result = emitBinary(k.b, k.loc, ds::BinaryKind::div, result, rows.lengthAs(element), element, element);
       if (kind == Kind::l2)
@@ -238,8 +284,8 @@ LogicalResult lowerReduce(KernelBuilder &k, ds::ReduceOp op) {
         result = emitCast(k.b, k.loc, result, cell, element);
       if (greatest)
         result = addLogarithm(k.b, k.loc, greatest, result, scalarConstant(k.b, k.loc, element, 0.0));
-      k.store(result, k.outputBuffer(static_cast<unsigned>(number)), k.linearize(row, rows.outerSizes), element);
     }
+    storeReduced(k, results, k.linearize(row, rows.outerSizes));
   });
   k.setFlops(product(shape) * SizeExpr(static_cast<int64_t>(kinds.size())));
   return success();

@@ -12,6 +12,12 @@ inline bool shareScan(ReduceOp a, ReduceOp b) {
          b.getKind() != ReduceKind::log_sum_exp;
 }
 
+/// Whether one number is left: ops of it may follow in the kernel.
+inline bool reducesWhole(ReduceOp op) {
+  return static_cast<int64_t>(op.getAxes().size()) ==
+         llvm::cast<mlir::RankedTensorType>(op.getInput().getType()).getRank();
+}
+
 } // namespace deepstride::ds
 
 #endif

@@ -1,5 +1,6 @@
 // ds-merge-reductions: gathers reductions of one input over the same axes into one ds.fused region, which reads the
-// input once. Works per block, before elementwise ops are gathered. How they are combined is left to codegen.
+// input once. What is computed of the numbers that a whole tensor is reduced to, as the scale of its codes, joins.
+// Works per block, before elementwise ops are gathered. How they are combined is left to codegen.
 //
 //   %1 = ds.reduce max %0 axes [1] keep false      %1, %2 = ds.fused { ds.reduce max %0 axes [1] keep false
 //   %2 = ds.reduce min %0 axes [1] keep false  =>                      ds.reduce min %0 axes [1] keep false
@@ -24,6 +25,7 @@ struct MergeReductions : deepstride::impl::MergeReductionsBase<MergeReductions>,
 
   void runOnOperation() override {
     count("reductions merged", 0);
+    count("ops fused", 0);
     if (!getOperation()->hasAttr(ds::entryAttr))
       return;
     auto result = SizeAnalysis::run(getOperation());
@@ -49,12 +51,44 @@ struct MergeReductions : deepstride::impl::MergeReductionsBase<MergeReductions>,
     for (const OpSet &region : regions) {
       // An earlier region may have moved what stands between these.
       Operation *last = *llvm::max_element(region, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-      auto moved = region.size() > 1 ? dependentsOf(region, last) : std::nullopt;
-      if (!moved)
+      if (!dependentsOf(region, last))
         continue;
-      wrapRegion(region, last, *moved, analysis);
-      count("reductions merged", static_cast<int64_t>(region.size()));
+      OpSet whole(region);
+      takeFollowers(whole, last);
+      if (whole.size() == 1)
+        continue;
+      wrapRegion(whole, last, *dependentsOf(whole, last), analysis);
+      if (region.size() > 1)
+        count("reductions merged", static_cast<int64_t>(region.size()));
+      count("ops fused", static_cast<int64_t>(whole.size() - region.size()));
     }
+  }
+
+  /// Takes in elementwise ops of nothing but the region's numbers. Rows, whose results threads share, have no
+  /// followers.
+  void takeFollowers(OpSet &region, Operation *&last) {
+    if (!ds::reducesWhole(cast<ds::ReduceOp>(region.front())))
+      return;
+    for (size_t i = 0; i < region.size() && region.size() < regionLimit; ++i)
+      for (Operation *user : region[i]->getUsers()) {
+        if (region.size() == regionLimit || !follows(user, region))
+          continue;
+        OpSet larger(region);
+        larger.insert(user);
+        Operation *end = last->isBeforeInBlock(user) ? user : last;
+        if (!dependentsOf(larger, end))
+          continue;
+        region = std::move(larger);
+        last = end;
+      }
+  }
+
+  bool follows(Operation *op, const OpSet &region) {
+    return op->getBlock() == region.front()->getBlock() && !region.contains(op) && isFusablePointwise(op) &&
+           !isa<ds::BitcastOp>(op) && !op->use_empty() &&
+           analysis.facts(op->getResult(0)).sizes == analysis.facts(region.front()->getResult(0)).sizes &&
+           llvm::all_of(op->getOperands(),
+                        [&](Value operand) { return isSplat(operand) || region.contains(operand.getDefiningOp()); });
   }
 
   static bool joins(ds::ReduceOp op, const OpSet &region) {

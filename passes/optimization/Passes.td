@@ -98,8 +98,9 @@ def MergeReductions : Pass<"ds-merge-reductions", "::mlir::func::FuncOp"> {
   let description = [{
     Up to four `ds.reduce` ops of one input over the same axes, as the least and the greatest element are, become one
     `ds.fused` region; what stands between them and needs one moves behind it. A log_sum_exp, which reads its input twice,
-    stays alone, and so does what a branch or loop that needs the one keeps from the other. Numerically a no-op, bit by
-    bit. Reports: reductions merged.
+    stays alone, and so does what a branch or loop that needs the one keeps from the other. Elementwise ops of nothing
+    but what one or more reductions make of a whole tensor join. Numerically a no-op, bit by bit. Reports: reductions
+    merged, ops fused.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }

@@ -93,3 +93,43 @@ func.func @branch(%x: tensor<4xf32> {ds.dims = [4]}, %c: tensor<i1> {ds.dims = [
   %4 = ds.reduce min %x axes [0] keep false : (tensor<4xf32>) -> tensor<f32>
   return %2, %4 : tensor<f32>, tensor<f32>
 }
+
+// -----
+
+// What is computed of the numbers of a whole tensor follows in the kernel, also those of a single reduction.
+// CHECK-LABEL: func.func @followers
+// CHECK-NEXT: %[[R:.*]]:2 = ds.fused
+// CHECK-NEXT: %[[A:.*]] = ds.reduce max
+// CHECK-NEXT: %[[B:.*]] = ds.reduce min
+// CHECK-NEXT: %[[S:.*]] = ds.binary sub %[[A]], %[[B]]
+// CHECK-NEXT: %[[Z:.*]] = ds.binary div %[[A]], %[[S]]
+// CHECK-NEXT: ds.yield %[[S]], %[[Z]]
+// CHECK: ds.binary div %arg0, %[[R]]#0
+// CHECK: ds.fused
+// CHECK-NEXT: ds.reduce sum
+// CHECK-NEXT: ds.unary sqrt
+func.func @followers(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}) -> (tensor<?x4xf32>, tensor<f32>, tensor<f32>)
+    attributes {ds.entry} {
+  %1 = ds.reduce max %x axes [0, 1] keep false : (tensor<?x4xf32>) -> tensor<f32>
+  %2 = ds.reduce min %x axes [0, 1] keep false : (tensor<?x4xf32>) -> tensor<f32>
+  %3 = ds.binary sub %1, %2 : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  %4 = ds.binary div %x, %3 : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32>
+  %5 = ds.binary div %1, %3 : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  %6 = ds.reduce sum %4 axes [0, 1] keep false : (tensor<?x4xf32>) -> tensor<f32>
+  %7 = ds.unary sqrt %6 : (tensor<f32>) -> tensor<f32>
+  return %4, %5, %7 : tensor<?x4xf32>, tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// Not what needs another number, and nothing behind rows.
+// CHECK-LABEL: func.func @no_followers
+// CHECK-NOT: ds.fused
+func.func @no_followers(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %y: tensor<f32> {ds.dims = []})
+    -> (tensor<f32>, tensor<?xf32>) attributes {ds.entry} {
+  %1 = ds.reduce max %x axes [0, 1] keep false : (tensor<?x4xf32>) -> tensor<f32>
+  %2 = ds.binary mul %1, %y : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  %3 = ds.reduce max %x axes [1] keep false : (tensor<?x4xf32>) -> tensor<?xf32>
+  %4 = ds.unary exp %3 : (tensor<?xf32>) -> tensor<?xf32>
+  return %2, %4 : tensor<f32>, tensor<?xf32>
+}
