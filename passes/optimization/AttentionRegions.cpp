@@ -2,6 +2,7 @@
 // that are normalized and turned behind them; keys and values may be cached rows and new ones, which become results of
 // the region where something else reads them. What cannot be taken in together is left where it is.
 #include "passes/optimization/AttentionRegions.h"
+#include "passes/optimization/ProductSteps.h"
 
 #include "dialects/ds/HeadRows.h"
 #include "passes/optimization/WindowChains.h"
@@ -245,6 +246,8 @@ ds::LinearOp projectionOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (auto linear = dyn_cast<ds::LinearOp>(op))
       return linear;
+    if (ds::LinearOp product = productBehind(value))
+      return product;
     if (auto concat = dyn_cast<ds::ConcatOp>(op))
       value = concat.getInputs().back();
     else if (auto insert = dyn_cast<ds::InsertOp>(op))

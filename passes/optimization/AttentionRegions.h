@@ -12,7 +12,8 @@ namespace deepstride {
 std::pair<OpSet, mlir::Operation *> attentionRegion(ds::AttentionOp attention, SizeAnalysis &analysis);
 
 /// The product whose result an operand of attention is, seen through what moves, turns, repeats or rounds heads, or
-/// appends them to those of earlier steps. Null where something else makes it.
+/// appends them to those of earlier steps, and through what makes numbers of sums of integers. Null where something
+/// else makes it.
 ds::LinearOp projectionOf(mlir::Value value);
 
 } // namespace deepstride

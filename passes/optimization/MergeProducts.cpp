@@ -13,6 +13,7 @@
 #include "passes/graph/Recipes.h"
 #include "passes/optimization/AttentionRegions.h"
 #include "passes/optimization/Passes.h"
+#include "passes/optimization/ProductSteps.h"
 #include "passes/optimization/WindowChains.h"
 
 using namespace mlir;
@@ -132,11 +133,13 @@ private:
     if (op.getGroup() != first.getGroup() || op.getWide() != first.getWide() ||
         !op.getZeroPoints() != !first.getZeroPoints())
       return "its weight is quantized in another way";
+    if (!haveLikeSteps(op, first))
+      return "its sums become numbers in another way";
     ds::StridedWindow window = ds::StridedWindow::whole(asSymbols(analysis.facts(op.getResult()).sizes));
     SizeExpr stride = total; // rows of the parts are as far apart as those of the whole
     for (size_t axis = window.sizes.size() - 1; axis-- > 0; stride = stride * window.sizes[axis])
       window.strides[axis] = stride;
-    return reasonForMemory(op.getResult(), window, analysis);
+    return reasonForMemory(steppedResult(op), window, analysis);
   }
 
   /// What needs a part in memory as it was: reading it in place is what merging pays for.
@@ -254,19 +257,29 @@ private:
     auto whole = ds::LinearOp::create(builder, builder.getFusedLoc(places), type.clone(shape), first.getInput(), weight,
                                       bias, scales, zeroPoints, IntegerAttr(), IntegerAttr(), IntegerAttr(), UnitAttr(),
                                       first.getGroupAttr(), first.getWideAttr());
+    Value result = joinSteps(group, whole.getResult(),
+                             [&](OpBuilder &at, ArrayRef<Value> parts) -> Value { return joined(at, parts); });
+    if (!result) {
+      eraseDeadOps(module);
+      return stays(first, "the recipe of what they share would have too many ops");
+    }
+    if (result != whole.getResult())
+      builder.setInsertionPointAfterValue(result);
     int64_t column = 0;
     for (ds::LinearOp op : group) {
       SizeVector sizes = analysis.facts(op.getResult()).sizes, starts(sizes.size());
       starts.back() = column;
       column += columnsOf(op);
       auto slice =
-          ds::SliceOp::create(builder, op.getLoc(), op.getResult().getType(), whole.getResult(),
+          ds::SliceOp::create(builder, op.getLoc(), steppedResult(op).getType(), result,
                               toAttribute(builder.getContext(), starts), toAttribute(builder.getContext(), sizes),
                               builder.getDenseI64ArrayAttr(SmallVector<int64_t>(sizes.size(), 1)));
-      keepNames(op, slice);
-      op.getResult().replaceAllUsesWith(slice.getResult());
+      keepNames(steppedResult(op).getDefiningOp(), slice);
+      steppedResult(op).replaceAllUsesWith(slice.getResult());
     }
     for (ds::LinearOp op : group) {
+      for (Operation *step : llvm::reverse(stepsOf(op)))
+        step->erase();
       SmallVector<Value> operands(op->operand_begin() + 1, op->operand_end());
       op.erase();
       for (Value operand : operands)

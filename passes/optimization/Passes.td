@@ -87,7 +87,8 @@ def MergeProducts : Pass<"ds-merge-products", "::mlir::ModuleOp"> {
     What they gave are slices of its result, which attention reads in place. Codes of quantized weights are joined with
     their scales and zero points. A product stays where something needs its result in memory as it is, where its weight
     has other uses, which would store it twice, and where types, groups or what stands beside codes differ. Where only
-    some have a bias, the others get one of -0, which changes no float. Remarks say why one stays. Numerically a no-op,
+    some have a bias, the others get one of -0, which changes no float. Products of integers take along what makes numbers
+    of their sums, as zero points, scales and a bias do, where that is alike. Remarks say why one stays. Numerically a no-op,
     bit by bit. Reports: products merged.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
