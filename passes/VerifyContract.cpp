@@ -163,6 +163,8 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
         auto linear = dyn_cast<ds::LinearOp>(op);
         auto firsts = body.getOps<ds::LinearOp>();
         bool isPair = linear && linear != *firsts.begin() && ds::arePair(*firsts.begin(), linear);
+        if (linear && ds::areBeside(*firsts.begin(), linear, body.getTerminator()->getOperands()))
+          continue;
         if (++anchors > (isPair ? 2 : 1))
           violations.add(&op, "a fused region has at most one anchor");
         continue;

@@ -13,7 +13,7 @@ Epilogue::Epilogue(KernelBuilder &k, Operation *anchor)
       element(k.elementOf(anchor->getResult(0))), columns(k.index(product(ArrayRef(shape).drop_front(rowAxes)))) {
   for (Operation *op : k.ops())
     if (auto linear = dyn_cast<ds::LinearOp>(op); linear && op != anchor)
-      other = linear;
+      (isStoredByOther(linear.getResult()) ? beside : other) = linear;
     else if (op != anchor && !isa<ds::ConstantOp>(op) && !ds::preparesRows(op))
       ops.push_back(op);
 }
@@ -26,9 +26,11 @@ LogicalResult Epilogue::verify() {
   if (other && (!isa<ds::LinearOp>(anchor) || !ds::arePair(other, cast<ds::LinearOp>(anchor)) ||
                 k.sizesOf(other.getResult()) != shape))
     return other.emitOpError("shares a kernel with what is no product of the same input and layout");
+  if (beside && (other || !ops.empty()))
+    return beside.emitOpError("shares a kernel with a product that ops follow");
   auto isHeld = [&](Value value) { return ds::isTileElement(k.elementOf(value)); };
   for (Value value : k.yielded()) {
-    if (ds::isNorm(value.getDefiningOp()))
+    if (ds::isNorm(value.getDefiningOp()) || isStoredByOther(value))
       continue;
     if (isPrologue(value))
       return k.kernel.emitOpError("yields what its product's rows become");
@@ -166,7 +168,7 @@ void Epilogue::apply(Value value, const TilePlace &place, Value companion) {
   // All is computed before anything is stored: a result may lie where an operand did.
   Value position = k.add(k.mul(place.row, columns), place.column);
   for (auto [number, yielded] : llvm::enumerate(k.yielded())) {
-    if (isPrologue(yielded))
+    if (isPrologue(yielded) || isStoredByOther(yielded))
       continue;
     Type type = k.elementOf(yielded);
     if (isa<VectorType>(value.getType()))

@@ -51,6 +51,11 @@ private:
   void apply(mlir::Value value, const TilePlace &place, mlir::Value companion = {});
   /// What the anchor reads may be computed before it, and is stored by whoever does.
   static bool isPrologue(mlir::Value value) { return ds::preparesRows(value.getDefiningOp()); }
+  /// Whether the value is the result of another product beside the anchor, which stores it.
+  bool isStoredByOther(mlir::Value value) const {
+    auto product = llvm::dyn_cast<ds::LinearOp>(anchor), of = value.getDefiningOp<ds::LinearOp>();
+    return product && of && ds::areBeside(product, of, k.yielded());
+  }
   /// The scales of rows that become codes in the kernel.
   static bool areScales(mlir::Value value) {
     auto quantize = value.getDefiningOp<ds::QuantizeRowsOp>();
@@ -61,7 +66,7 @@ private:
 
   KernelBuilder &k;
   mlir::Operation *anchor;
-  ds::LinearOp other;
+  ds::LinearOp other, beside;
   llvm::SmallVector<mlir::Operation *> ops;
   SizeVector shape; // of the result
   int64_t rowAxes;

@@ -108,161 +108,263 @@ static void emitWidenRows(KernelBuilder &k, const Matrix &rows, Type element, Va
   k.loop(whole, elements, size, [&](Value from) { copy(from, lanesBelow(k, lanes, k.sub(elements, from))); });
 }
 
-LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
-  ProductTypes types{k.elementOf(op.getInput()), k.elementOf(op.getWeight()), k.elementOf(op.getResult())};
-  SizeVector shape = k.sizesOf(op.getInput()), weightShape = k.sizesOf(op.getWeight());
-  SizeExpr rowsSize = product(ArrayRef(shape).drop_back()), depthSize = shape.back();
-  SizeExpr columnsSize = op.getColumns()      ? SizeExpr(*op.getColumns())
-                         : op.getTransposed() ? weightShape.front()
-                                              : weightShape.back();
-  Epilogue epilogue(k, op);
-  Prologue prologue(k, op);
-  if (failed(epilogue.verify()) || (prologue && failed(prologue.verify())))
-    return failure();
-  Value rows = k.index(rowsSize), depth = k.index(depthSize), columns = k.index(columnsSize);
-  Value input = k.bufferOf(prologue ? prologue.input() : op.getInput()), weight = k.bufferOf(op.getWeight());
-  SizeExpr steps = columnsSize * SizeExpr(epilogue.companion() ? 4 : 2);
-  k.setFlops(rowsSize * depthSize * steps);
-  Value one = k.constant(1), zero = k.constant(0);
+namespace {
+/// A product of a kernel, whose products have their rows in common: how it multiplies them, and its scratch.
+class LinearProduct {
+public:
+  LinearProduct(KernelBuilder &k, ds::LinearOp op)
+      : k(k), op(op), epilogue(k, op),
+        types{k.elementOf(op.getInput()), k.elementOf(op.getWeight()), k.elementOf(op.getResult())} {
+    SizeVector shape = k.sizesOf(op.getInput()), weightShape = k.sizesOf(op.getWeight());
+    rowsSize = product(ArrayRef(shape).drop_back());
+    depthSize = shape.back();
+    columnsSize = op.getColumns()      ? SizeExpr(*op.getColumns())
+                  : op.getTransposed() ? weightShape.front()
+                                       : weightShape.back();
+  }
 
-  bool isTransposed = op.getTransposed(), isPacked = op.getPanel().has_value(), isQuantized = op.getScales() != nullptr;
+  LogicalResult verify() { return epilogue.verify(); }
+  /// Chooses the micro-kernel; none where the product is one of plain loops.
+  LogicalResult choose();
+  bool isPlain() const { return !micro; }
+  bool isPacked() const { return isPackedWeight; }
+  StringRef arithmetic() const { return micro->arithmetic(); }
+  SizeExpr panels() const { return panelCount(columnsSize, schedule.getColumns()); }
+  /// Of an element of the rows.
+  SizeExpr flops() const { return columnsSize * SizeExpr(epilogue.companion() ? 4 : 2); }
+  void readScales(Value scales, Value firstRow) { epilogue.readScales(scales, firstRow); }
+
+  void reserve();
+  void lowerPlain() { lowerPlainLinear(k, op, types, weightMatrix(), rowsSize, depth, k.index(columnsSize), epilogue); }
+  /// All rows by panels that are packed by the thread that multiplies, one for all rows.
+  void multiplyUnpacked(Value input);
+  /// All rows by packed panels [begin, end).
+  void multiplyRows(Value input, Value begin, Value end) {
+    sweep([&](Value firstRow, Value count) { multiplyPanels(rowsOf(input, firstRow), firstRow, count, begin, end); });
+  }
+  /// Rows [firstRow, firstRow + count), which `given` holds, by packed panels [begin, end).
+  void multiplyPanels(const Matrix &given, Value firstRow, Value count, Value begin, Value end);
+  bool usesSquares() const { return squares != nullptr; }
+  void release() { squares->release(k); }
+
+private:
+  using PanelOf = llvm::function_ref<Panel(ds::LinearOp)>; // prepares it, too
+
+  Matrix rowsOf(Value input, Value firstRow) { return {input, k.mul(firstRow, depth), depth, k.constant(1)}; }
+  Matrix weightMatrix() {
+    Value one = k.constant(1), zero = k.constant(0), weight = k.bufferOf(op.getWeight());
+    return op.getTransposed() ? Matrix{weight, zero, one, depth} : Matrix{weight, zero, k.index(columnsSize), one};
+  }
+  void sweep(llvm::function_ref<void(Value first, Value count)> body) {
+    Value rows = k.index(rowsSize), most = k.constant(schedule.getSweep());
+    k.loop(k.constant(0), rows, most, [&](Value first) { body(first, k.minimum(most, k.sub(rows, first))); });
+  }
+  void productOf(ds::LinearOp of, const MicroKernel &micro, const Matrix &lhs, Value count, Value first, Value here,
+                 const Panel &panel, TileSink sink);
+  void multiply(const MicroKernel &micro, const Matrix &lhs, Value firstRow, Value count, Value number,
+                PanelOf panelOf);
+
+  KernelBuilder &k;
+  ds::LinearOp op;
+  Epilogue epilogue;
+  ProductTypes types;
+  SizeExpr rowsSize = 0, depthSize = 0, columnsSize = 0;
+  bool isPackedWeight = false;
+  std::unique_ptr<MicroKernel> micro, wide;
+  const SquareKernel *squares = nullptr;
+  ds::ScheduleAttr schedule;
+  Value depth;
+  Value packedRows, packedPanel, numbers, floats; // scratch
+};
+} // namespace
+
+LogicalResult LinearProduct::choose() {
+  isPackedWeight = op.getPanel().has_value();
+  depth = k.index(depthSize);
   if (op.holdsHalfBytes())
     types.right = k.b.getIntegerType(4);
-  Matrix whole{weight, zero, isTransposed ? one : columns, isTransposed ? depth : one};
-  auto kernel = scheduledKernel(k, op, types, isPacked);
+  auto kernel = scheduledKernel(k, op, types, isPackedWeight);
   if (failed(kernel))
     return failure();
-  auto micro = std::move(*kernel);
-  if (isPacked && (!micro || micro->panel != types.right ||
-                   static_cast<int64_t>(*op.getPanel()) != ds::scheduleOf(op).getColumns() ||
-                   micro->interleave != static_cast<int64_t>(op.getInterleave())))
+  micro = std::move(*kernel);
+  if (isPackedWeight && (!micro || micro->panel != types.right ||
+                         static_cast<int64_t>(*op.getPanel()) != ds::scheduleOf(op).getColumns() ||
+                         micro->interleave != static_cast<int64_t>(op.getInterleave())))
     return op.emitOpError("packed weights need a schedule of their layout, found ")
            << types.left << " by " << types.right << " in panels of " << *op.getPanel() << ", interleaved by "
            << static_cast<int64_t>(op.getInterleave());
-
-  if (!micro) {
-    lowerPlainLinear(k, op, types, whole, rowsSize, depth, columns, epilogue);
+  if (!micro)
     return success();
-  }
-
-  k.setArithmetic(micro->arithmetic());
-  ds::ScheduleAttr schedule = ds::scheduleOf(op);
-  int64_t lanes = micro->lanes(), width = schedule.getColumns(), rowsPerSweep = schedule.getSweep();
-  SizeExpr panels = panelCount(columnsSize, width);
-  Value elements = panelElements(k, *micro, depth, width);
-  auto stored = VectorType::get({lanes}, storageType(types.result));
-  k.setGrid(panels, 1);
-  auto *squares = llvm::dyn_cast<SquareKernel>(micro.get());
-  Value packedRows = squares ? reserveSquares(k, *squares, depthSize, rowsSize) : Value();
-  if (!squares || epilogue.companion())
-    epilogue.reserve(rowsPerSweep, width);
-  // The product of rows with a panel of one of the kernel's two products.
-  auto productOf = [&](ds::LinearOp of, const MicroKernel &micro, const Matrix &lhs, Value count, Value first,
-                       Value here, const Panel &panel, TileSink sink) {
-    Value bias = of.getBias() ? k.bufferOf(of.getBias()) : Value();
-    emitPanelProduct(
-        k, micro, lhs, count, depth, panel, here, schedule.getRows(),
-        [&](Value row, int64_t v, Value value, Value mask) {
-          Value column = k.add(first, k.constant(v * lanes));
-          if (isQuantized && !op.getGroup()) { // one scale for all of K; panels of scales are whole
-            Value scale = loadLanes(k, stored, k.bufferOf(of.getScales()), column, {});
-            value = emitBinary(k.b, k.loc, ds::BinaryKind::mul, value, scale, types.result, types.result);
-          }
-          if (bias) {
-            Value added = fromStorage(k.b, k.loc, loadLanes(k, stored, bias, column, mask), types.result);
-            value = emitBinary(k.b, k.loc, ds::BinaryKind::add, value, added, types.result, types.result);
-          }
-          sink(row, v, value, mask);
-        },
-        k.target.manyRows);
-  };
-  using PanelOf = llvm::function_ref<Panel(ds::LinearOp)>; // prepares it, too
-  auto multiply = [&](const MicroKernel &micro, const Matrix &lhs, Value firstRow, Value count, Value number,
-                      PanelOf panelOf) {
-    Value first = k.mul(number, k.constant(width));
-    // Where the width divides the columns, no panel is cut.
-    Value here = SizeExpr::mod(columnsSize, width).isConstant(0) ? Value() : k.sub(columns, first);
-    auto of = [&](ds::LinearOp op) {
-      return [&, op](TileSink sink) { productOf(op, micro, lhs, count, first, here, panelOf(op), sink); };
-    };
-    epilogue.emit({firstRow, count, first, here, width}, lanes, of(op), of(epilogue.companion()));
-  };
-  int64_t vectors = width / lanes;
-  auto sweep = [&](llvm::function_ref<void(Value, Value)> body) { // (first row, rows)
-    k.loop(zero, rows, k.constant(rowsPerSweep),
-           [&](Value first) { body(first, k.minimum(k.constant(rowsPerSweep), k.sub(rows, first))); });
-  };
-  if (!isPacked) { // packed by the thread that multiplies, one panel for all rows
-    Value packed = k.scratchOf(storageType(micro->panel), panelSpace(*micro, depthSize, width));
-    k.loop(k.begin, k.end, one, [&](Value number) {
-      emitPackPanel(k, *micro, whole, types.right, depth, k.mul(number, k.constant(width)), columns, packed, zero,
-                    width);
-      sweep([&](Value first, Value count) {
-        multiply(*micro, Matrix{input, k.mul(first, depth), depth, one}, first, count, number,
-                 [&](ds::LinearOp) { return Panel{packed, zero, vectors, {}}; });
-      });
-    });
-    return success();
-  }
+  schedule = ds::scheduleOf(op);
+  squares = llvm::dyn_cast<SquareKernel>(micro.get());
   // With many rows, what is stored narrow becomes floats once, in scratch, not once for each block of rows.
   auto few = rowsSize.constant();
-  bool mayWiden = schedule.getFew() > 0 && (k.target.manyRows || !few || *few > schedule.getFew());
+  if (!isPackedWeight || schedule.getFew() <= 0 || !(k.target.manyRows || !few || *few > schedule.getFew()))
+    return success();
   bool isPairs = schedule.getKernel() == ds::ProductKernel::bfloat_dot;
-  Type wideType = isPairs ? types.left : types.result;
-  auto wide = mayWiden ? makeMicroKernel(k.target, isPairs ? schedule.getKernel() : ds::ProductKernel::multiply_add,
-                                         {wideType, wideType, types.result}, /*isPacked=*/true)
-                       : nullptr;
-  Value numbers = mayWiden ? k.scratchOf(storageType(wideType), panelSpace(*micro, depthSize, width)) : Value();
-  bool widensRows = mayWiden && types.left != wideType;
-  Value floats = widensRows ? k.scratchOf(storageType(types.result), SizeExpr(rowsPerSweep) * depthSize) : Value();
-  auto panelsOf = [&](const Matrix &given, Value firstRow, Value count, Value begin, Value end) {
-    Matrix lhs = squares ? emitPackSquares(k, *squares, given, types.left, count, depth, packedRows) : given;
-    Value least = k.constant(k.target.manyRows ? 0 : schedule.getFew());
-    Value isMany = mayWiden ? k.b.createOrFold<arith::CmpIOp>(k.loc, arith::CmpIPredicate::ugt, count, least) : Value();
-    Matrix wideRows = lhs;
-    if (widensRows) {
-      wideRows = {floats, zero, depth, one};
-      auto branch = scf::IfOp::create(k.b, k.loc, isMany);
-      OpBuilder::InsertionGuard guard(k.b);
-      k.b.setInsertionPointToStart(branch.thenBlock());
-      emitWidenRows(k, lhs, types.left, count, depth, lanes, floats);
-    }
-    k.loop(begin, end, one, [&](Value number) {
-      Value next = k.minimum(k.add(number, one), k.sub(end, one));
-      auto panelOf = [&](ds::LinearOp of) {
-        return Panel{k.bufferOf(of.getWeight()), k.mul(number, elements), vectors, k.mul(next, elements),
-                     codesOf(k, of, number, end)};
-      };
-      if (!mayWiden)
-        return multiply(*micro, lhs, firstRow, count, number, panelOf);
-      auto branch = scf::IfOp::create(k.b, k.loc, isMany, /*withElseRegion=*/true);
-      OpBuilder::InsertionGuard guard(k.b);
-      k.b.setInsertionPointToStart(branch.thenBlock());
-      multiply(*wide, wideRows, firstRow, count, number, [&](ds::LinearOp of) {
-        Panel panel = panelOf(of);
-        emitWidenPanel(k, *micro, *wide, depth, panel, numbers);
-        panel.codes.zeroPoints = {}; // taken off already
-        return Panel{numbers, zero, vectors, panel.next, panel.codes, panel.buffer, elements};
-      });
-      k.b.setInsertionPointToStart(branch.elseBlock());
-      multiply(*micro, lhs, firstRow, count, number, panelOf);
+  Type element = isPairs ? types.left : types.result;
+  wide = makeMicroKernel(k.target, isPairs ? schedule.getKernel() : ds::ProductKernel::multiply_add,
+                         {element, element, types.result}, /*isPacked=*/true);
+  return success();
+}
+
+void LinearProduct::reserve() {
+  int64_t width = schedule.getColumns(), rowsPerSweep = schedule.getSweep();
+  if (squares)
+    packedRows = reserveSquares(k, *squares, depthSize, rowsSize);
+  if (!squares || epilogue.companion())
+    epilogue.reserve(rowsPerSweep, width);
+  if (!isPackedWeight)
+    packedPanel = k.scratchOf(storageType(micro->panel), panelSpace(*micro, depthSize, width));
+  if (!wide)
+    return;
+  numbers = k.scratchOf(storageType(wide->panel), panelSpace(*micro, depthSize, width));
+  if (types.left != wide->panel)
+    floats = k.scratchOf(storageType(types.result), SizeExpr(rowsPerSweep) * depthSize);
+}
+
+/// The product of rows with a panel of `of`: this product, or its companion.
+void LinearProduct::productOf(ds::LinearOp of, const MicroKernel &micro, const Matrix &lhs, Value count, Value first,
+                              Value here, const Panel &panel, TileSink sink) {
+  int64_t lanes = micro.lanes();
+  auto stored = VectorType::get({lanes}, storageType(types.result));
+  Value bias = of.getBias() ? k.bufferOf(of.getBias()) : Value();
+  emitPanelProduct(
+      k, micro, lhs, count, depth, panel, here, schedule.getRows(),
+      [&](Value row, int64_t v, Value value, Value mask) {
+        Value column = k.add(first, k.constant(v * lanes));
+        if (op.getScales() && !op.getGroup()) { // one scale for all of K; panels of scales are whole
+          Value scale = loadLanes(k, stored, k.bufferOf(of.getScales()), column, {});
+          value = emitBinary(k.b, k.loc, ds::BinaryKind::mul, value, scale, types.result, types.result);
+        }
+        if (bias) {
+          Value added = fromStorage(k.b, k.loc, loadLanes(k, stored, bias, column, mask), types.result);
+          value = emitBinary(k.b, k.loc, ds::BinaryKind::add, value, added, types.result, types.result);
+        }
+        sink(row, v, value, mask);
+      },
+      k.target.manyRows);
+}
+
+void LinearProduct::multiply(const MicroKernel &micro, const Matrix &lhs, Value firstRow, Value count, Value number,
+                             PanelOf panelOf) {
+  int64_t width = schedule.getColumns();
+  Value first = k.mul(number, k.constant(width));
+  // Where the width divides the columns, no panel is cut.
+  Value here = SizeExpr::mod(columnsSize, width).isConstant(0) ? Value() : k.sub(k.index(columnsSize), first);
+  auto of = [&](ds::LinearOp op) {
+    return [&, op](TileSink sink) { productOf(op, micro, lhs, count, first, here, panelOf(op), sink); };
+  };
+  epilogue.emit({firstRow, count, first, here, width}, micro.lanes(), of(op), of(epilogue.companion()));
+}
+
+void LinearProduct::multiplyUnpacked(Value input) {
+  int64_t width = schedule.getColumns();
+  Value zero = k.constant(0), columns = k.index(columnsSize);
+  k.loop(k.begin, k.end, k.constant(1), [&](Value number) {
+    emitPackPanel(k, *micro, weightMatrix(), types.right, depth, k.mul(number, k.constant(width)), columns, packedPanel,
+                  zero, width);
+    sweep([&](Value firstRow, Value count) {
+      multiply(*micro, rowsOf(input, firstRow), firstRow, count, number,
+               [&](ds::LinearOp) { return Panel{packedPanel, zero, width / micro->lanes(), {}}; });
     });
+  });
+}
+
+void LinearProduct::multiplyPanels(const Matrix &given, Value firstRow, Value count, Value begin, Value end) {
+  Value one = k.constant(1), zero = k.constant(0);
+  int64_t width = schedule.getColumns(), vectors = width / micro->lanes();
+  Value elements = panelElements(k, *micro, depth, width);
+  Matrix lhs = squares ? emitPackSquares(k, *squares, given, types.left, count, depth, packedRows) : given;
+  Value least = k.constant(k.target.manyRows ? 0 : schedule.getFew());
+  Value isMany = wide ? k.b.createOrFold<arith::CmpIOp>(k.loc, arith::CmpIPredicate::ugt, count, least) : Value();
+  Matrix wideRows = lhs;
+  if (floats) {
+    wideRows = {floats, zero, depth, one};
+    auto branch = scf::IfOp::create(k.b, k.loc, isMany);
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(branch.thenBlock());
+    emitWidenRows(k, lhs, types.left, count, depth, micro->lanes(), floats);
+  }
+  k.loop(begin, end, one, [&](Value number) {
+    Value next = k.minimum(k.add(number, one), k.sub(end, one));
+    auto panelOf = [&](ds::LinearOp of) {
+      return Panel{k.bufferOf(of.getWeight()), k.mul(number, elements), vectors, k.mul(next, elements),
+                   codesOf(k, of, number, end)};
+    };
+    if (!wide)
+      return multiply(*micro, lhs, firstRow, count, number, panelOf);
+    auto branch = scf::IfOp::create(k.b, k.loc, isMany, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(branch.thenBlock());
+    multiply(*wide, wideRows, firstRow, count, number, [&](ds::LinearOp of) {
+      Panel panel = panelOf(of);
+      emitWidenPanel(k, *micro, *wide, depth, panel, numbers);
+      panel.codes.zeroPoints = {}; // taken off already
+      return Panel{numbers, zero, vectors, panel.next, panel.codes, panel.buffer, elements};
+    });
+    k.b.setInsertionPointToStart(branch.elseBlock());
+    multiply(*micro, lhs, firstRow, count, number, panelOf);
+  });
+}
+
+LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
+  Prologue prologue(k, op);
+  std::vector<std::unique_ptr<LinearProduct>> products;
+  products.push_back(std::make_unique<LinearProduct>(k, op));
+  for (Operation *other : k.ops())
+    if (auto beside = dyn_cast<ds::LinearOp>(other); beside && ds::areBeside(op, beside, k.yielded()))
+      products.push_back(std::make_unique<LinearProduct>(k, beside));
+  LinearProduct &first = *products.front();
+  for (auto &product : products)
+    if (failed(product->verify()))
+      return failure();
+  if (prologue && failed(prologue.verify()))
+    return failure();
+  SizeVector shape = k.sizesOf(op.getInput());
+  SizeExpr rowsSize = product(ArrayRef(shape).drop_back()), flops = 0;
+  for (auto &product : products)
+    flops = flops + product->flops();
+  k.setFlops(rowsSize * shape.back() * flops);
+  Value input = k.bufferOf(prologue ? prologue.input() : op.getInput()), one = k.constant(1), zero = k.constant(0);
+  for (auto &product : products)
+    if (failed(product->choose()))
+      return failure();
+  if (first.isPlain()) {
+    first.lowerPlain();
+    return success();
+  }
+  k.setArithmetic(first.arithmetic());
+  SizeExpr panels = 0;
+  for (auto &product : products)
+    panels = panels + product->panels();
+  k.setGrid(panels, 1);
+  for (auto &product : products)
+    product->reserve();
+  if (!first.isPacked()) {
+    first.multiplyUnpacked(input);
+    return success();
+  }
+  // Each thread has as large a share of one product's panels as of another's, whose panels may take longer.
+  Value panelTotal = k.index(panels);
+  auto shareOf = [&](LinearProduct &product, Value item) {
+    return products.size() > 1 ? k.divide(k.mul(item, k.index(product.panels())), panelTotal) : item;
   };
   auto finish = [&] {
-    if (squares)
-      squares->release(k);
+    auto user = llvm::find_if(products, [](auto &product) { return product->usesSquares(); });
+    if (user != products.end())
+      (*user)->release();
     return success();
   };
   if (!prologue) {
-    sweep([&](Value firstRow, Value count) {
-      panelsOf(Matrix{input, k.mul(firstRow, depth), depth, one}, firstRow, count, k.begin, k.end);
-    });
+    for (auto &product : products)
+      product->multiplyRows(input, shareOf(*product, k.begin), shareOf(*product, k.end));
     return finish();
   }
   // An item is a block of rows and a panel, so that threads share few blocks where there are many.
   prologue.reserve();
-  k.setFlops(rowsSize * depthSize * (steps + SizeExpr(8)));
-  Value panelTotal = k.index(panels), rowsPerBlock = k.constant(Prologue::rowsPerBlock);
+  k.setFlops(rowsSize * shape.back() * (flops + SizeExpr(8)));
+  Value rows = k.index(rowsSize), rowsPerBlock = k.constant(Prologue::rowsPerBlock);
   k.setGrid(SizeExpr::ceilDiv(rowsSize, Prologue::rowsPerBlock) * panels, 1);
   k.loop(k.divide(k.begin, panelTotal), k.divide(k.add(k.end, k.sub(panelTotal, one)), panelTotal), one,
          [&](Value block) {
@@ -271,8 +373,10 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
            Value from = arith::MaxSIOp::create(k.b, k.loc, k.sub(k.begin, firstItem), zero);
            Value to = k.minimum(k.sub(k.end, firstItem), panelTotal);
            Matrix prepared = prologue.emit(firstRow, count, from, to, panelTotal);
-           epilogue.readScales(prologue.rowScales(), firstRow);
-           panelsOf(prepared, firstRow, count, from, to);
+           for (auto &product : products) {
+             product->readScales(prologue.rowScales(), firstRow);
+             product->multiplyPanels(prepared, firstRow, count, shareOf(*product, from), shareOf(*product, to));
+           }
          });
   return finish();
 }

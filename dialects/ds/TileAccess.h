@@ -37,6 +37,13 @@ inline bool arePair(LinearOp a, LinearOp b) {
          typeOf(a.getScales()) == typeOf(b.getScales()) && typeOf(a.getZeroPoints()) == typeOf(b.getZeroPoints());
 }
 
+/// Whether a kernel that yields these values computes both products of the rows that it has, each with panels of its
+/// own and a result of its own in memory: projections whose weights are stored in other ways.
+inline bool areBeside(LinearOp a, LinearOp b, mlir::ValueRange yielded) {
+  return a != b && a.getInput() == b.getInput() && a.getPanel() && b.getPanel() &&
+         llvm::is_contained(yielded, a.getResult()) && llvm::is_contained(yielded, b.getResult());
+}
+
 /// None where an operand of sizes `own` is read in another way, or may be at run time.
 inline std::optional<TileAccess> tileAccess(llvm::ArrayRef<SizeExpr> own, llvm::ArrayRef<SizeExpr> result,
                                             int64_t rowAxes) {

@@ -1,7 +1,8 @@
 // Builds ds.fused regions around anchors: ops whose kernels compute tiles. Elementwise ops that follow an anchor become
 // its epilogue, which is applied to a tile before it is stored, so that the anchor's own result never reaches memory.
-// The norm before a product with a parameter becomes its prologue. What transposes, slices and reshapes show is read in
-// place. Works per block; where a region ends, a remark says why. What code a region becomes is left to codegen.
+// The norm before a product with a parameter becomes its prologue, or that of several projections of one attention.
+// What transposes, slices and reshapes show is read in place. Works per block; where a region ends, a remark says why.
+// What code a region becomes is left to codegen.
 //
 //   %1 = ds.linear %x, %w ; %2 = ds.gelu %1 ; %3 = ds.binary add %2, %r
 // becomes
@@ -42,6 +43,7 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
       return signalPassFailure();
     analysis = std::move(*result);
     sliceGathers(getOperation(), analysis);
+    findProjections();
     SmallVector<Operation *> anchors;
     getOperation().walk([&](Operation *op) {
       if (products && isa<ds::Anchor, ds::AttentionOp, ds::AttentionGradientOp>(op) &&
@@ -153,6 +155,7 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
       }
     if (auto product = dyn_cast<ds::LinearOp>(anchor)) {
       takeCompanion(product, region, last);
+      takeBeside(product, region, last);
       takeRowSteps(product, region, last);
     }
     wrap(region, last);
@@ -178,6 +181,39 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
         else
           return void(region = std::move(larger));
       }
+  }
+
+  void findProjections() {
+    getOperation().walk([&](ds::AttentionOp attention) {
+      for (Value operand : {attention.getQuery(), attention.getKey(), attention.getValue()})
+        if (ds::LinearOp op = projectionOf(operand))
+          attentions.try_emplace(op, attention);
+    });
+  }
+
+  /// Takes in other projections of one attention and one input that merging has left: their weights are of other types.
+  void takeBeside(ds::LinearOp product, OpSet &region, Operation *&last) {
+    Operation *attention = attentions.lookup(product);
+    if (!attention || region.size() > 1)
+      return;
+    for (Operation *user : llvm::to_vector(product.getInput().getUsers())) {
+      auto other = dyn_cast<ds::LinearOp>(user);
+      if (!other || region.contains(other) || attentions.lookup(other) != attention || !product.getPanel() ||
+          !other.getPanel() || other.getInput() != product.getInput() || other->getBlock() != product->getBlock())
+        continue;
+      OpSet larger(region);
+      larger.insert(other);
+      Operation *end = last->isBeforeInBlock(other) ? other.getOperation() : last;
+      auto stays = [&](StringRef why) { other.emitRemark() << "does not join the region of 'ds.linear': " << why; };
+      if (llvm::any_of(other->getUsers(), [&](Operation *reader) { return !mismatch(reader, other); }))
+        stays("ops that may follow it read it");
+      else if (!dependentsOf(larger, end))
+        stays("something between them needs it");
+      else {
+        region = std::move(larger);
+        last = end;
+      }
+    }
   }
 
   /// Takes in what prepares the product's rows: all of it, or only what makes codes of them.
@@ -276,6 +312,7 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
   std::optional<StringRef> mismatch(Operation *op, Operation *anchor) { return tileMismatch(op, anchor, analysis); }
 
   SizeAnalysis analysis;
+  llvm::DenseMap<Operation *, Operation *> attentions; // by the products that are their projections
 };
 
 } // namespace

@@ -13,8 +13,9 @@ def FuseDeep : Pass<"ds-fuse-deep", "::mlir::func::FuncOp"> {
     that is also read elsewhere becomes a result of the region. The norm of what a
     `ds.linear` with packed weights reads becomes its prologue, if it is over the last axis and what follows the product
     does not read it, with the casts that round it; so does `ds.quantize_rows`, with or without a norm before it, if its
-    codes and scales are read in the region only. Another product of the same input that only the epilogue reads, as the other half of a gate, joins,
-    too, where both have packed weights of one layout.
+    codes and scales are read in the region only. Another product of the same input that only the epilogue reads, as the
+    other half of a gate, joins, too, where both have packed weights of one layout. So do other projections of the same
+    attention and input that ds-merge-products has left, where nothing follows either: each is a result of the region.
 
     Attention takes in the transposes, slices and reshapes of its operands, as long as strides reach what they show, and a
     transpose of its result; gathers of one known index become slices for this. It also normalizes and turns

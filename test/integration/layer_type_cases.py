@@ -12,8 +12,9 @@ from layer_cases import LAUNCHES, SIZES, compare, dims_of, launches
 from programs import SEED
 
 OPTIONS = {"bf16": ["--precision=bf16"], "f16": ["--precision=f16"], "f16 beside codes": ["--precision=f16", "--quantize=int8"],
-           "bytes": ["--quantize=int8", "--activations=int8"]}
-# What 8 and 11 bits of rows and weights come to in two layers whose result is normalized, several times as much as was seen.
+           "bytes": ["--quantize=int8", "--activations=int8"], "int4": ["--quantize=int4,group=32"],
+           "int4 beside bf16": ["--quantize=int4,group=32", "--precision=bf16"]}
+# What 4, 8 and 11 bits of rows and weights come to in two layers whose result is normalized, several times as much as was seen.
 TOLERANCES = {"bf16": 0.05, "f16": 0.005, "bytes": 0.2}
 
 
@@ -22,7 +23,8 @@ def launches_of_rounded_layers(folder):
     for option, arguments in OPTIONS.items():
         for name, (make, expected) in LAUNCHES.items():
             # An encoder's result becomes codes once for all layers, and in the kernel of its product where one reads it.
-            found = launches(folder, make, arguments, fewest=2)
+            # Of the last of four layers, all weights may be stored in finer steps.
+            found = launches(folder, make, arguments, fewest=4)
             expect(found == expected, f"{name} {option}: a layer takes {found} launches, expected {expected}")
 
 
@@ -47,6 +49,19 @@ def rounded_rows_in_batches(folder):
             alone = run_package(package, {"hidden": x[row:row + 1]}, folder, "--threads=1")
             for name, array in alone.items():
                 expect(array.tobytes() == whole[name][row:row + 1].tobytes(), f"{option}: row {row} of {name} has other bits alone (DS_SEED={SEED})")
+
+
+@case
+def projections_of_other_codes(folder):
+    """Queries and keys in 4 bits beside values in 8, in one kernel: of one row and of several blocks of them, of columns and
+    rows that fill no panel and no group."""
+    for number, (options, sizes) in enumerate(((["int4,group=32", "--precision=bf16"], dict(heads=3, groups=1, width=14, hidden=50)),
+                                               (["int4,group=16,scheme=asymmetric"], dict(heads=10, groups=5, width=20, hidden=72)))):
+        make = functools.partial(layers.llama, layers=1, inner=40, tokens="tokens", normed=number == 1, **sizes)
+        compare(folder, make, 60 + number, [dict(SIZES[0], batch=3), dict(SIZES[1], tokens=150)], steps=1,
+                options=[f"--quantize={options[0]}", *options[1:]], tolerance=2, cpus=[processors()[number % 2 - 1]])
+    compare(folder, functools.partial(layers.whisper, layers=1, hidden=40, heads=2, first=True), 64, [dict(SIZES[0], frames=140), SIZES[1]],
+            steps=1, options=OPTIONS["int4"], tolerance=1, cpus=processors()[-1:])
 
 
 # Of files of another type: how far results are from those of the f32 model, whose parameters these are before they are rounded.

@@ -147,3 +147,14 @@ ds.kernel @codes sizes 1 arguments [["d0", 4], [1, 1, 64]] {
       : (tensor<?x4xui8>, tensor<1x1x64xi8>) -> tensor<?x4xi32>
   ds.yield %0, %2 : tensor<?x4xui8>, tensor<?x4xi32>
 }
+
+// -----
+
+ds.kernel @beside sizes 1 arguments [["d0", 4], [1, 4, 16], [1, 4, 32]] {
+^bb0(%x: tensor<?x4xf32>, %w: tensor<1x4x16xf32>, %b: tensor<1x4x32xf32>):
+  %0 = ds.linear %x, %w {panel = 16 : i64, columns = 4 : i64, result_sizes = [["d0", 4]]} : (tensor<?x4xf32>, tensor<1x4x16xf32>) -> tensor<?x4xf32>
+  // expected-error @+1 {{'ds.linear' op shares a kernel with a product that ops follow}}
+  %1 = ds.linear %x, %b {panel = 32 : i64, columns = 4 : i64, result_sizes = [["d0", 4]]} : (tensor<?x4xf32>, tensor<1x4x32xf32>) -> tensor<?x4xf32>
+  %2 = ds.unary exp %0 {result_sizes = [["d0", 4]]} : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  ds.yield %0, %1, %2 : tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x4xf32>
+}
