@@ -252,6 +252,8 @@ ds::LinearOp projectionOf(Value value) {
       value = concat.getInputs().back();
     else if (auto insert = dyn_cast<ds::InsertOp>(op))
       value = insert.getUpdate();
+    else if (auto scatter = dyn_cast<ds::ScatterElementsOp>(op)) // each sequence has its own place
+      value = scatter.getUpdates();
     else if (ds::isWindowOp(op) || ds::isRowOp(op) || isa<ds::BroadcastOp, ds::CastOp>(op))
       value = op->getOperand(0);
     else

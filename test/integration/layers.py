@@ -133,6 +133,31 @@ def llama(layers=2, hidden=64, heads=4, groups=2, width=16, inner=96, tokens=1, 
     return g.finish(g.rms_norm(x, "norm"), tokens)
 
 
+def grouped(layers=2, hidden=64, heads=4, groups=2, width=16, inner=96, tokens=1, seed=0):
+    """As llama, with the attention and its cache in one node of com.microsoft: each sequence has its own length."""
+    g = Layers(hidden, seed)
+    x = g.input("hidden", "batch", tokens, hidden)
+    lengths = [g.input("lengths", "batch", kind=TensorProto.INT32), g.input("total", 1, kind=TensorProto.INT32)]
+    angles = np.arange(64)[:, None] * 10000.0 ** (-np.arange(0, width, 2) / width)
+    tables = [g.constant(table(angles).astype(np.float32)) for table in (np.cos, np.sin)]
+    for layer in range(layers):
+        name = f"layers.{layer}"
+        y = g.rms_norm(x, f"{name}.norm")
+        rows = [g.linear(y, f"{name}.{part}", count * width, bias=False) for part, count in (("q", heads), ("k", groups), ("v", groups))]
+        past = [g.input(f"past.{layer}.{part}", "batch", groups, "past", width) for part in ("key", "value")]
+        context, *caches = g.op("GroupQueryAttention", *rows, *past, *lengths, *tables, outputs=3, domain="com.microsoft",
+                                num_heads=heads, kv_num_heads=groups, do_rotary=1)
+        for part, cache in zip(("key", "value"), caches):
+            g.output(g.op("Identity", cache, name=f"present.{layer}.{part}"), "batch", groups, "all", width)
+        x = g.op("Add", x, g.linear(context, f"{name}.o", hidden, heads * width, bias=False))
+        y = g.rms_norm(x, f"{name}.norm2")
+        gated = g.op("Mul", g.silu(g.linear(y, f"{name}.gate", inner, bias=False)), g.linear(y, f"{name}.up", inner, bias=False))
+        x = g.op("Add", x, g.linear(gated, f"{name}.down", hidden, inner, bias=False))
+    model = g.finish(g.rms_norm(x, "norm"), tokens)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return model
+
+
 def whisper(layers=2, hidden=64, heads=4, first=False, seed=0):
     """The decoder: cached attention, attention to an encoder's result, GELU, layers that normalize first. In the `first`
     step keys and values are computed of that result, later they are inputs."""

@@ -1,8 +1,12 @@
 """GroupQueryAttention of com.microsoft: prompts, decoding with rows of different length, and buffers for the cache."""
 import numpy as np
 
-from kit import case
+import generate
+import layers
+from kit import case, compile_model, expect, onnx_runtime, run_package
+from layer_cases import dims_of, launches
 from microsoft import Cases
+from programs import SEED
 
 f32 = np.float32
 
@@ -113,3 +117,31 @@ def group_query_norms(folder):
     c.node("GroupQueryAttention", [*common, *[None] * 7, *norms], [*ALL, f32], num_heads=4, kv_num_heads=2,
            qk_norm_epsilon=1e-5, qk_output=2, reference=reference)
     c.run(folder, *PROMPT)
+
+
+@case
+def group_query_layers(folder):
+    """Query, key and value are projected in one kernel, as each writes its rows elsewhere; rows of a batch differ in length."""
+    found = launches(folder, layers.grouped)
+    expect(found == 13, f"a layer takes {found} launches, expected 13")
+    random = np.random.default_rng([SEED, 91])
+    for sizes in ({}, dict(heads=6, groups=3, width=16, hidden=50, inner=30)):
+        generate.save(model := layers.grouped(seed=int(random.integers(1000)), **sizes), folder / "m.onnx")
+        packages = [compile_model(folder / "m.onnx", folder, f"--fusion={fusion}", name=f"{fusion}.dsp") for fusion in ("none", "specialized")]
+        for batch, past in ((1, 1), (3, 9), (17, 5)):
+            total = past + 1
+            feed = {name: random.standard_normal([{"batch": batch, "past": past}.get(d, d) for d in dims]).astype(f32)
+                    for name, dims in dims_of(model).items()}
+            lengths = random.integers(0, total, batch)
+            lengths[0] = past
+            feed |= {"lengths": lengths.astype(np.int32), "total": np.array([total], np.int32)}
+            expected = onnx_runtime(folder / "m.onnx", feed, cache={})
+            results = [run_package(package, feed, folder, f"--threads={threads}") for package in packages for threads in (1, 3)]
+            for name, array in expected.items():
+                valid = np.ones(array.shape, bool)
+                if name.startswith("present"):
+                    valid &= (np.arange(total) <= lengths[:, None])[:, None, :, None]
+                error = np.abs(np.where(valid, results[-1][name] - array, 0)).max()
+                expect(error <= 2e-4, f"{name} of {batch} x {past}: an error of {error} (DS_SEED={SEED})")
+                for other in results:
+                    expect(other[name].tobytes() == results[0][name].tobytes(), f"{name} of {batch} x {past}: bits differ (DS_SEED={SEED})")

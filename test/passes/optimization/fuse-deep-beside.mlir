@@ -66,3 +66,23 @@ func.func @attentions(%x: tensor<1x1x?x4xf32> {ds.dims = [1, 1, "t", 4]}, %w: te
       : (tensor<1x1x?x4xf32>, tensor<1x1x?x4xf32>, tensor<1x1x?x4xf32>) -> tensor<1x1x?x4xf32>
   return %3 : tensor<1x1x?x4xf32>
 }
+
+// -----
+
+// Keys that are written into a cache, each sequence's at its own place.
+// CHECK-LABEL: func.func @places
+// CHECK-NEXT: %[[Y:.*]]:2 = ds.fused {
+// CHECK-NEXT: ds.linear %arg0, %arg1
+// CHECK-NEXT: ds.linear %arg0, %arg2
+// CHECK: ds.scatter_elements assign 2 %arg3, %arg4, %[[Y]]#1
+func.func @places(%x: tensor<?x1x1x4xf32> {ds.dims = ["b", 1, 1, 4]}, %w: tensor<1x4x16xf32> {ds.dims = [1, 4, 16]},
+                  %b: tensor<1x4x32xf32> {ds.dims = [1, 4, 32]}, %past: tensor<?x1x5x4xf32> {ds.dims = ["b", 1, 5, 4]},
+                  %p: tensor<?x1x1x4xi64> {ds.dims = ["b", 1, 1, 4]}) -> tensor<?x1x1x4xf32> attributes {ds.entry} {
+  %0 = ds.linear %x, %w {panel = 16 : i64, columns = 4 : i64} : (tensor<?x1x1x4xf32>, tensor<1x4x16xf32>) -> tensor<?x1x1x4xf32>
+  %1 = ds.linear %x, %b {panel = 32 : i64, columns = 4 : i64} : (tensor<?x1x1x4xf32>, tensor<1x4x32xf32>) -> tensor<?x1x1x4xf32>
+  %2 = ds.scatter_elements assign 2 %past, %p, %1
+      : (tensor<?x1x5x4xf32>, tensor<?x1x1x4xi64>, tensor<?x1x1x4xf32>) -> tensor<?x1x5x4xf32>
+  %3 = ds.attention %0, %2, %2 scale 0.5
+      : (tensor<?x1x1x4xf32>, tensor<?x1x5x4xf32>, tensor<?x1x5x4xf32>) -> tensor<?x1x1x4xf32>
+  return %3 : tensor<?x1x1x4xf32>
+}
