@@ -18,7 +18,7 @@ OPTIONS = {"bf16": ["--precision=bf16"], "f16": ["--precision=f16"], "f16 beside
 TOLERANCES = {"bf16": 0.05, "f16": 0.005, "bytes": 0.2}
 
 
-@case(turns=3)
+@case(turns=5)
 def launches_of_rounded_layers(folder):
     for option, arguments in OPTIONS.items():
         for name, (make, expected) in LAUNCHES.items():
@@ -51,7 +51,7 @@ def rounded_rows_in_batches(folder):
                 expect(array.tobytes() == whole[name][row:row + 1].tobytes(), f"{option}: row {row} of {name} has other bits alone (DS_SEED={SEED})")
 
 
-@case
+@case(turns=5)
 def projections_of_other_codes(folder):
     """Queries and keys in 4 bits beside values in 8, in one kernel: of one row and of several blocks of them, of columns and
     rows that fill no panel and no group."""
