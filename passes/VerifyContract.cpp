@@ -149,7 +149,7 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
       if (hasAttention && ds::joinsAttention(&op))
         continue;
       if (auto reduce = dyn_cast<ds::ReduceOp>(op); reduce && isScan) {
-        if (!ds::shareScan(scan, reduce) || reduce.getInput().getParentBlock() == &body)
+        if ((reduce != scan && !ds::shareScan(scan, reduce)) || reduce.getInput().getParentBlock() == &body)
           violations.add(&op, "reductions of a fused region have one input and the same axes");
         continue;
       }

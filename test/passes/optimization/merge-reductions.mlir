@@ -133,3 +133,38 @@ func.func @no_followers(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %y: tensor<f32
   %4 = ds.unary exp %3 : (tensor<?xf32>) -> tensor<?xf32>
   return %2, %4 : tensor<f32>, tensor<?xf32>
 }
+
+// -----
+
+// A log_sum_exp reads its input twice, and is no scan of others; what follows it joins it.
+// CHECK-LABEL: func.func @log_sum_exp
+// CHECK: ds.fused
+// CHECK-NEXT: ds.reduce log_sum_exp
+// CHECK-NEXT: ds.unary tanh
+func.func @log_sum_exp(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}) -> tensor<f32> attributes {ds.entry} {
+  %1 = ds.reduce log_sum_exp %x axes [0, 1] keep false : (tensor<?x4xf32>) -> tensor<f32>
+  %2 = ds.unary tanh %1 : (tensor<f32>) -> tensor<f32>
+  return %2 : tensor<f32>
+}
+
+// -----
+
+// The norm of a whole tensor in f32 adds up its squares in f64, a scan of its own. Norms of rows stay f32.
+// CHECK-LABEL: func.func @whole_norm
+// CHECK-NOT: ds.fused
+// CHECK: return
+func.func @whole_norm(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}) -> (tensor<f32>, tensor<f32>) attributes {ds.entry} {
+  %1 = ds.reduce l2 %x axes [0, 1] keep false : (tensor<?x4xf32>) -> tensor<f32>
+  %2 = ds.reduce max %x axes [0, 1] keep false : (tensor<?x4xf32>) -> tensor<f32>
+  return %1, %2 : tensor<f32>, tensor<f32>
+}
+
+// CHECK-LABEL: func.func @row_norms
+// CHECK: ds.fused
+// CHECK-NEXT: ds.reduce l2
+// CHECK-NEXT: ds.reduce max
+func.func @row_norms(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}) -> (tensor<?xf32>, tensor<?xf32>) attributes {ds.entry} {
+  %1 = ds.reduce l2 %x axes [1] keep false : (tensor<?x4xf32>) -> tensor<?xf32>
+  %2 = ds.reduce max %x axes [1] keep false : (tensor<?x4xf32>) -> tensor<?xf32>
+  return %1, %2 : tensor<?xf32>, tensor<?xf32>
+}
