@@ -220,6 +220,12 @@ LogicalResult PackageWriter::addVariant(ModuleOp program, const CpuTarget &targe
     }
     training["tied"] = std::move(list);
   }
+  if (auto layers = program->getAttrOfType<ArrayAttr>("ds.layers")) {
+    llvm::json::Array names;
+    for (StringRef name : layers.getAsValueRange<StringAttr>())
+      names.push_back(name);
+    training["layers"] = std::move(names);
+  }
   // Kernels are lowered in a module of their own: the conversions must not see the program around them.
   OwningOpRef<ModuleOp> kernels(ModuleOp::create(program.getLoc()));
   for (auto kernel : llvm::to_vector(program.getOps<ds::KernelOp>()))

@@ -87,6 +87,11 @@ void buildGraphPipeline(OpPassManager &pm, const GraphPipelineOptions &options) 
 }
 
 void buildTrainingPipeline(OpPassManager &pm, const TrainingPipelineOptions &options) {
+  if (options.gates) { // before the derivative: what is dropped has none
+    GateLayersOptions gates;
+    gates.output = options.logits.empty() ? options.loss : options.logits;
+    pm.addPass(createGateLayers(gates));
+  }
   if (!options.loss.empty()) {
     BuildTrainingStepOptions step;
     step.loss = options.loss;

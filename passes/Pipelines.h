@@ -38,6 +38,7 @@ struct TrainingPipelineOptions : mlir::PassPipelineOptions<TrainingPipelineOptio
                            llvm::cl::init(false)};
   Option<int64_t> ignoreIndex{*this, "ignore-index", llvm::cl::desc("as of ds-build-training-step"),
                               llvm::cl::init(-100)};
+  Option<bool> gates{*this, "gates", llvm::cl::desc("run ds-gate-layers before"), llvm::cl::init(false)};
   Option<bool> accumulates{*this, "accumulates", llvm::cl::desc("as of ds-build-training-step"), llvm::cl::init(true)};
   Option<std::string> optimizer{*this, "optimizer", llvm::cl::desc("as of ds-build-training-step"),
                                 llvm::cl::init("adamw")};

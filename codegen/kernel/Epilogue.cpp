@@ -56,7 +56,7 @@ LogicalResult Epilogue::verify() {
         return op->emitOpError("reads what is computed before its kernel's product");
       if (!ds::tileAccess(k.sizesOf(value), shape, rowAxes))
         return op->emitOpError("has an operand that the tiles of its kernel do not meet in whole rows or columns");
-      if (isa<BlockArgument>(value) && !isHeld(value))
+      if (isa<BlockArgument>(value) && !ds::isTileOperand(k.elementOf(value), k.sizesOf(value)))
         return op->emitOpError("expects operands that vectors load, found ") << k.elementOf(value);
     }
   }

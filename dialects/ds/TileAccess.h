@@ -24,6 +24,12 @@ inline bool isTileElement(mlir::Type element) {
   return integer && integer.getWidth() >= 8 && integer.getWidth() <= 64;
 }
 
+/// Whether an op of a tile may read the operand: as vectors, or, a single boolean, for all elements at once.
+inline bool isTileOperand(mlir::Type element, llvm::ArrayRef<SizeExpr> sizes) {
+  bool isOne = llvm::all_of(sizes, [](const SizeExpr &size) { return size.isConstant(1); });
+  return isTileElement(element) || (isOne && element.isInteger(1));
+}
+
 /// Whether products have one input and panels of one layout, so that a kernel can compute the same area of both before
 /// ops combine them: the halves of a gate.
 inline bool arePair(LinearOp a, LinearOp b) {

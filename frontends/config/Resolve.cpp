@@ -174,6 +174,14 @@ void readSchedule(const Members &members, const OptimizerConfig &optimizer, Sche
   to.cyclesMomentum &= optimizer.hasMomentum();
 }
 
+void readLayerDrop(const Members &members, LayerDropSettings &to) {
+  std::string depth;
+  members.read("progressive_layer_drop.theta", to.theta);
+  members.read("progressive_layer_drop.gamma", to.gamma);
+  members.read("progressive_layer_drop.depth_schedule", depth);
+  to.isPaper = depth == "paper";
+}
+
 void readLossScale(const Members &members, LossScaleSettings &to) {
   int64_t power = 16;
   members.read("fp16.loss_scale", to.constant);
@@ -202,6 +210,9 @@ void assignMembers(TrainingConfig &config) {
   members.read("bf16.enabled", config.isBf16);
   if (config.isFp16)
     readLossScale(members, config.lossScale);
+  members.read("progressive_layer_drop.enabled", config.dropsLayers);
+  if (config.dropsLayers)
+    readLayerDrop(members, config.layerDrop);
   members.read("steps_per_print", config.stepsPerPrint);
   members.read("wall_clock_breakdown", config.wallClockBreakdown);
   members.read("dump_state", config.dumpsState);

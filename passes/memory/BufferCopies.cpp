@@ -75,6 +75,7 @@ private:
   void visit(Block &block, ArrayRef<Slot *> ends);
   void visitLoop(scf::WhileOp loop);
   void visitBranch(scf::IfOp branch);
+  void startBranch(scf::IfOp branch, unsigned result, Slot &slot);
   void separateEmpties(Operation *terminator);
   void finish(Operation *terminator, ArrayRef<Slot *> ends);
   void sink(OpOperand &operand, const Slot &slot);
@@ -309,6 +310,20 @@ void CopyInserter::visitLoop(scf::WhileOp loop) {
   visit(*loop.getAfterBody(), ends);
 }
 
+/// What a side hands on as it came lies in the result's slot from its beginning, if nothing reads it behind the branch:
+/// that side does nothing.
+void CopyInserter::startBranch(scf::IfOp branch, unsigned result, Slot &slot) {
+  for (Region &region : branch->getRegions()) {
+    if (region.empty())
+      continue;
+    Value root = throughViews(region.front().getTerminator()->getOperand(result));
+    bool isFromAround = !branch->isAncestor(root.getParentRegion()->getParentOp());
+    if (isFromAround && !slot.holds(root) && analysis.facts(root).sizes == analysis.facts(branch.getResult(result)).sizes &&
+        !obstacle(root, branch) && land(root, slot, branch))
+      return;
+  }
+}
+
 void CopyInserter::visitBranch(scf::IfOp branch) {
   SmallVector<Slot *> ends;
   for (OpResult result : branch->getResults()) {
@@ -316,6 +331,8 @@ void CopyInserter::visitBranch(scf::IfOp branch) {
     if (isTensor && !placed.contains(result))
       put(result, newSlot("result " + Twine(result.getResultNumber()) + " of a branch"));
     ends.push_back(isTensor ? placed.lookup(result) : nullptr);
+    if (isTensor)
+      startBranch(branch, result.getResultNumber(), *ends.back());
   }
   for (Region &region : branch->getRegions())
     if (!region.empty())

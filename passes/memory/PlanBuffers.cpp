@@ -45,6 +45,7 @@ private:
   void demand(Block &block);
   void demand(Value value, int64_t buffer) { destinations[throughViews(value)] = buffer; }
   LogicalResult visitBranch(scf::IfOp branch);
+  static Value fromAround(scf::IfOp branch, unsigned result);
   LogicalResult visitLoop(scf::WhileOp loop);
   int64_t bufferOf(Value value);
   int64_t newBuffer(Buffer buffer);
@@ -112,7 +113,18 @@ static SmallVector<std::pair<Value, Value>> updates(ds::LaunchOp launch) {
   return pairs;
 }
 
-/// A value that must end in a buffer begins there: what an update changes, the first value of what a loop carries.
+/// What a side of a branch hands on as it came: it lies where the result does. Null where every side writes its own.
+Value BufferPlanner::fromAround(scf::IfOp branch, unsigned result) {
+  for (Region &region : branch->getRegions())
+    if (!region.empty() && isa<RankedTensorType>(branch.getResult(result).getType()))
+      if (Value root = throughViews(region.front().getTerminator()->getOperand(result));
+          !branch->isAncestor(root.getParentRegion()->getParentOp()))
+        return root;
+  return {};
+}
+
+/// A value that must end in a buffer begins there: what an update changes, the first value of what a loop carries, and
+/// what a branch hands on.
 /// ds-outline-kernels has made sure that it can.
 void BufferPlanner::demand(Block &block) {
   for (Operation &op : llvm::reverse(block)) {
@@ -121,6 +133,11 @@ void BufferPlanner::demand(Block &block) {
       for (auto [result, input] : updates(launch))
         if (auto destination = destinations.find(result); destination != destinations.end())
           demand(input, destination->second);
+    if (auto branch = dyn_cast<scf::IfOp>(op))
+      for (unsigned result = 0; result < branch.getNumResults(); ++result)
+        if (auto destination = destinations.find(branch.getResult(result)); destination != destinations.end())
+          if (Value root = fromAround(branch, result))
+            demand(root, destination->second);
     auto loop = dyn_cast<scf::WhileOp>(op);
     if (!loop)
       continue;
@@ -187,6 +204,9 @@ LogicalResult BufferPlanner::visit(Block &block) {
 }
 
 LogicalResult BufferPlanner::visitBranch(scf::IfOp branch) {
+  for (unsigned result = 0; result < branch.getNumResults(); ++result)
+    if (Value root = fromAround(branch, result); root && !destinations.contains(branch.getResult(result)))
+      ids[branch.getResult(result)] = bufferOf(root);
   assignResults(branch);
   for (Region &region : branch->getRegions()) {
     if (region.empty())

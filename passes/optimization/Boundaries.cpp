@@ -176,7 +176,7 @@ static std::string reasonOfElement(const Boundary &b, const SizeAnalysis &analys
     if (auto reason = tileMismatch(b.reader, before, analysis))
       return "does not follow " + nameOf(before) + ": " + reason->str();
     for (Value operand : b.reader->getOperands())
-      if (!isSplat(operand) && !ds::isTileElement(elementOf(operand)))
+      if (!isSplat(operand) && !ds::isTileOperand(elementOf(operand), analysis.facts(operand).sizes))
         return "type: " + nameOf(b.reader) + " has an operand that vectors do not load";
     if (around)
       return "it is in the region of " + nameOf(around);

@@ -301,7 +301,7 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
         return "a result is not what vectors store";
       for (Value operand : op->getOperands())
         if (op != anchor && !larger.contains(operand.getDefiningOp()) && !isSplat(operand) &&
-            !ds::isTileElement(elementOf(operand)))
+            !ds::isTileOperand(elementOf(operand), analysis.facts(operand).sizes))
           return "an operand is not what vectors load";
     }
     region = std::move(larger);

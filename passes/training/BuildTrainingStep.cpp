@@ -6,6 +6,7 @@
 //                           @update(rate, momentum, step, scale, w, w/gradient, w/exp_avg, ...) -> norm, finite, w, ...
 #include "passes/Report.h"
 #include "passes/training/Dropout.h"
+#include "passes/training/Layers.h"
 #include "passes/training/Loss.h"
 #include "passes/training/Parameters.h"
 #include "passes/training/Passes.h"
@@ -48,12 +49,13 @@ public:
     func::FuncOp micro = eval.clone();
     finishEval();
     removeDropouts(eval);
+    removeGates(eval);
     useRunningStatistics(eval);
     micro.setName("micro");
     module.insert(std::next(eval->getIterator()), micro);
     if (failed(buildMicro(micro)))
       return failure();
-    return buildUpdate(eval, analysis, update, moved);
+    return buildUpdate(eval, analysis, update, {moved, layers});
   }
 
 private:
@@ -74,7 +76,8 @@ private:
   PassReport &report;
   func::FuncOp eval;
   SizeAnalysis analysis;
-  llvm::StringSet<> moved; // statistics that micro-batches move
+  llvm::StringSet<> moved;         // statistics that micro-batches move
+  llvm::StringMap<int64_t> layers; // parameters whose gradients a dropped block does not write
 };
 
 /// Weights may be called as the entries will be: their recipes step aside, states keep their names.
@@ -199,6 +202,7 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
   auto statistics = moveRunningStatistics(micro, sizes, signature, isFirst);
   if (failed(statistics))
     return failure();
+  LayerGradients layered(micro, parameters);
   ReverseSweep sweep(body, llvm::map_to_vector(parameters, [](const Parameter &p) -> Value { return p.value; }));
   if (failed(sweep.run(loss, weight, b)))
     return failure();
@@ -215,12 +219,14 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
     std::string name = parameter.stateName("gradient");
     Value before = signature.state(name, element, b.sizes(parameter.value));
     sizes.set(before, TensorFacts{element, b.sizes(parameter.value), std::nullopt});
-    if (isFirst)
+    bool isInBranch = layered.addUp(parameter, gradient, before, options.accumulates, signature, b);
+    if (isFirst && !isInBranch)
       gradient = b.select(isFirst, gradient, b.add(before, gradient));
     if (!gradient)
       return failure();
     signature.newState(gradient, name);
   }
+  layers = layered.layers();
   for (const auto &[statistic, value] : *statistics) {
     signature.newState(value, statistic.stateName(movedSuffix));
     moved.insert(statistic.name.getValue());

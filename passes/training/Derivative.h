@@ -23,6 +23,8 @@ public:
   mlir::Value out(unsigned result = 0) { return op->getResult(result); }
   /// The derivative of y with respect to a result, in the result's type and sizes; null where y does not depend on it.
   mlir::Value gradient(unsigned result = 0) { return gradients.lookup(op->getResult(result)); }
+  /// The derivative with respect to any value of the block, as far as it was given; null where nothing was.
+  mlir::Value gradientOf(mlir::Value value) const { return gradients.lookup(value); }
   /// Whether the derivative with respect to an operand matters.
   bool wants(unsigned operand) { return wants(in(operand)); }
   bool wants(mlir::Value value) { return varied.contains(value); }
@@ -31,6 +33,8 @@ public:
   /// that the operand broadcasts to: it is summed along the axes along which the operand was repeated.
   void give(unsigned operand, mlir::Value value) { giveTo(in(operand), value); }
   void giveTo(mlir::Value operand, mlir::Value value);
+  /// The same with what was given so far in it already, in the operand's type and sizes.
+  void replaceGradient(mlir::Value operand, mlir::Value value) { gradients[operand] = value; }
 
   /// Says that the op has no derivative as it is; `why` completes "has no derivative".
   void refuse(const llvm::Twine &why);

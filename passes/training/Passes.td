@@ -59,6 +59,22 @@ def PromoteParameters : Pass<"ds-promote-parameters", "::mlir::ModuleOp"> {
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }
 
+def GateLayers : Pass<"ds-gate-layers", "::mlir::ModuleOp"> {
+  let summary = "make branches of the blocks that training may drop (progressive layer drop)";
+  let description = [{
+    Block l of a residual stream, x + f(x) in pre-norm form, runs where the input `layer_gate/l` says so; what it adds to
+    the stream is multiplied by `layer_scale/l`, and where it is dropped the stream passes. Attention and feed-forward
+    network, and whatever else repeats together, are one block; what only the block reads moves into it. With all gates
+    open and scales of 1 the program computes the same bits as before. What other outputs than `output` read of a block
+    that is dropped is undefined. The module keeps the blocks' names (`ds.layers`).
+
+    Post-norm models, those without blocks, and blocks that move a running statistic are errors. Zhang and He,
+    2010.13369, section 4. Reports: blocks.
+  }];
+  let options = [Option<"output", "output", "std::string", "", "the output that is judged; empty: all are">];
+  let dependentDialects = ["::deepstride::ds::DSDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def BuildTrainingStep : Pass<"ds-build-training-step", "::mlir::ModuleOp"> {
   let summary = "make a micro-batch, an update and an evaluation of a model whose parameters are states";
   let description = [{
@@ -72,6 +88,10 @@ def BuildTrainingStep : Pass<"ds-build-training-step", "::mlir::ModuleOp"> {
 
     Where a running statistic is a state, `eval` normalizes by it. `micro` normalizes by the batch's and moves the state
     NAME/moved, from the running one where `first` holds; `update` makes that the running one.
+
+    Where ds-gate-layers has gated blocks, `eval` runs all of them. In `micro`, gradients of what one block alone reads are
+    added up where the block runs, or begun where `layer_first/l` holds; a dropped block writes nothing, so that `update`
+    is told by `layer_ran/l` which blocks have gradients; those of others are 0.
 
     Formulas: passes/training/Loss.h and Optimizers.h. Reports: ops reversed.
   }];

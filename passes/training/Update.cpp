@@ -1,10 +1,13 @@
 // All parameters are updated behind one branch, so that a step that overflowed leaves every bit as it was.
 #include "passes/training/Update.h"
 
+#include "passes/training/Layers.h"
 #include "passes/training/Signature.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <set>
 
 using namespace mlir;
 
@@ -14,19 +17,29 @@ namespace {
 class UpdateBuilder {
 public:
   UpdateBuilder(func::FuncOp model, const SizeAnalysis &analysis, const UpdateSettings &settings,
-                const llvm::StringSet<> &moved)
-      : model(model), analysis(analysis), settings(settings), moved(moved) {}
+                const MicroStates &micro)
+      : model(model), analysis(analysis), settings(settings), micro(micro) {}
   LogicalResult run();
 
 private:
+  Value ifItRan(DsBuilder &b, const Parameter &parameter, Value gradient);
   LogicalResult updateAll(DsBuilder &b, func::FuncOp update, ArrayRef<Value> states, Value isFinite, Value factor,
                           const StepNumbers &numbers, SmallVector<Value> &next);
 
   func::FuncOp model;
   const SizeAnalysis &analysis;
   const UpdateSettings &settings;
-  const llvm::StringSet<> &moved;
+  const MicroStates &micro;
+  llvm::DenseMap<int64_t, Value> ran; // blocks that have gradients
 };
+
+/// What is computed of a gradient; 0 where its block was dropped in all micro-batches, and has written none.
+Value UpdateBuilder::ifItRan(DsBuilder &b, const Parameter &parameter, Value computed) {
+  auto layer = micro.layers.find(parameter.name.getValue());
+  return layer == micro.layers.end()
+             ? computed
+             : b.select(ran.lookup(layer->second), computed, b.scalar(b.element(computed), 0));
+}
 
 LogicalResult UpdateBuilder::updateAll(DsBuilder &b, func::FuncOp update, ArrayRef<Value> states, Value isFinite,
                                        Value factor, const StepNumbers &numbers, SmallVector<Value> &next) {
@@ -65,7 +78,8 @@ LogicalResult UpdateBuilder::updateAll(DsBuilder &b, func::FuncOp update, ArrayR
   LogicalResult isBuilt = fill(*branch.thenBlock(), [&](SmallVector<Value> &values) {
     for (auto [number, parameter] : llvm::enumerate(parameters)) {
       ArrayRef<Value> mine = states.slice(number * own, own);
-      Value gradient = b.mul(mine[1], b.cast(factor, b.element(mine[1])));
+      Value gradient = ifItRan(b, parameter, mine[1]);
+      gradient = b.mul(gradient, b.cast(factor, b.element(gradient)));
       bool decays = !isSpared(parameter.name.getValue());
       SmallVector<Value> updated =
           updateParameter(b, settings.optimizer, numbers, mine[0], gradient, mine.drop_front(2), decays);
@@ -105,6 +119,11 @@ LogicalResult UpdateBuilder::run() {
   auto number = [&](StringRef name) { return known(signature.input(name, b.f64(), {}), b.f64(), {}); };
   StepNumbers numbers{number("learning_rate"), number("momentum"), number("step")};
   Value scale = number("loss_scale");
+  std::set<int64_t> gated;
+  for (const auto &entry : micro.layers)
+    gated.insert(entry.second);
+  for (int64_t layer : gated)
+    ran[layer] = known(signature.input(nameOfLayer(layerRan, layer), b.i1(), {}), b.i1(), {});
   SmallVector<Value> states;
   SmallVector<std::string> names;
   Value squares;
@@ -123,7 +142,7 @@ LogicalResult UpdateBuilder::run() {
       add(parameter.stateName(suffix));
     // A norm fits f32 where the sum of its squares does not, and is added up in f64.
     Value length = b.reduce(ds::ReduceKind::l2, gradient, axesFrom(0, b.rank(gradient)), /*keep=*/false);
-    length = b.cast(length, b.f64());
+    length = b.cast(ifItRan(b, parameter, length), b.f64());
     Value sum = b.mul(length, length);
     squares = squares ? b.add(squares, sum) : sum;
   }
@@ -132,7 +151,7 @@ LogicalResult UpdateBuilder::run() {
   // A batch without rows, or a norm that the loss does not depend on, spoils statistics without spoiling gradients.
   SmallVector<std::tuple<Value, Value, Parameter>> statistics; // (running, moved, of the model)
   for (const Parameter &statistic : statisticsOf(model)) {
-    if (!moved.contains(statistic.name.getValue()))
+    if (!micro.moved.contains(statistic.name.getValue()))
       continue;
     Type element = getElementTypeOrSelf(statistic.value);
     SizeVector shape = analysis.facts(statistic.value).sizes;
@@ -168,8 +187,8 @@ LogicalResult UpdateBuilder::run() {
 } // namespace
 
 LogicalResult buildUpdate(func::FuncOp model, const SizeAnalysis &analysis, const UpdateSettings &settings,
-                          const llvm::StringSet<> &moved) {
-  return UpdateBuilder(model, analysis, settings, moved).run();
+                          const MicroStates &micro) {
+  return UpdateBuilder(model, analysis, settings, micro).run();
 }
 
 } // namespace deepstride

@@ -31,6 +31,7 @@ struct ds_trainer {
 
   double lr, momentum;
   ds::LossScaler scaler;
+  ds::LayerDrop layerDrop;
   std::optional<double> gradientScale; // of the gradients; without, there are none
   bool hasMoved = false;               // statistics have moved since the last step, or since gradients began anew
   int64_t samples = 0;                 // of these
@@ -41,7 +42,8 @@ struct ds_trainer {
 };
 
 ds_trainer::ds_trainer(const std::shared_ptr<const ds::Package> &package, const ds::SessionOptions &options)
-    : trainer(package, options), scaler(ds::compiledSettings(package->manifest()).lossScale) {
+    : trainer(package, options), scaler(ds::compiledSettings(package->manifest()).lossScale),
+      layerDrop(ds::compiledSettings(package->manifest()).layerDrop, trainer.layers().size()) {
   ds::CompiledSettings compiled = ds::compiledSettings(package->manifest());
   lr = compiled.lr;
   momentum = compiled.momentum;
@@ -189,8 +191,9 @@ ds_status *ds_trainer_backward(ds_trainer *trainer, const ds_tensor *inputs, siz
       trainer->trainer.beginStatistics();
     // What is there is added to: zeros, or what the caller wrote.
     const ds::TrainingProgress &progress = trainer->progress;
-    double found = trainer->trainer.microBatch(views, weight * scale, /*isFirst=*/false,
-                                               {progress.seed, progress.step, trainer->drawn});
+    ds::RandomPlace place = {progress.seed, progress.step, trainer->drawn};
+    double found = trainer->trainer.microBatch(views, weight * scale, /*isFirst=*/false, place,
+                                               trainer->layerDrop.draw(place));
     ++trainer->drawn;
     trainer->hasMoved = true;
     trainer->gradientScale = scale;

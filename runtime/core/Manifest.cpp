@@ -390,6 +390,8 @@ Manifest readManifest(const std::string &text) {
         training["tied"].forEach([&](const JsonReader &item) {
           info.tied.push_back({item["name"].string(), item["of"].string(), item["transposed"].boolean()});
         });
+      if (training.has("layers"))
+        training["layers"].forEach([&](const JsonReader &item) { info.layers.push_back(item.string()); });
       manifest.training = std::move(info);
     }
     json["variants"].forEach([&](const JsonReader &item) { manifest.variants.push_back(readVariant(item)); });

@@ -10,6 +10,7 @@ namespace ds {
 struct CompiledSettings {
   double lr = 1e-3, momentum = 0.9; // the optimizer's own, whatever the schedule
   LossScaleSettings lossScale;      // constant 1 without fp16
+  LayerDropSettings layerDrop;
 };
 
 // What the manifest does not say, or not as frontends/config writes it, is the default.

@@ -1,4 +1,4 @@
-// What ds_config.json says about learning rates and loss scales, as the runtime takes it.
+// What ds_config.json says about learning rates, loss scales and dropped layers, as the runtime takes it.
 #ifndef DEEPSTRIDE_RUNTIME_TRAINING_SETTINGS_H
 #define DEEPSTRIDE_RUNTIME_TRAINING_SETTINGS_H
 
@@ -34,6 +34,12 @@ struct LossScaleSettings {
   double initial = 65536, minimum = 1;
   int64_t window = 1000, hysteresis = 2;
   bool isConsecutive = false; // every good step restores hysteresis
+};
+
+// Progressive layer dropping, of a package whose blocks have gates.
+struct LayerDropSettings {
+  double theta = 0.5, gamma = 1e-3; // theta: the limit that it falls to
+  bool isPaper = false;             // depth counts from 1, so that every block may be dropped; else from 0
 };
 
 } // namespace ds

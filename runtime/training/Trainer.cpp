@@ -20,6 +20,13 @@ size_t trainingEntry(const Package &package, const std::string &name) {
 
 static bool isScore(const std::string &name) { return name == "loss" || name == "counted" || name == "correct"; }
 
+static bool isOfLayer(const std::string &name) {
+  for (const char *kind : {"layer_gate/", "layer_scale/", "layer_first/", "layer_ran/"})
+    if (name.rfind(kind, 0) == 0)
+      return true;
+  return false;
+}
+
 static bool isOwnNumber(const std::string &name) {
   return name == "loss_weight" || name == "first" || name == "random_seed" || name == "random_step" ||
          name == "random_micro";
@@ -28,8 +35,11 @@ static bool isOwnNumber(const std::string &name) {
 Trainer::Trainer(std::shared_ptr<const Package> package, const SessionOptions &options)
     : live(std::move(package), options), micro(trainingEntry(live.package(), "micro")),
       updater(trainingEntry(live.package(), "update")), evaluator(trainingEntry(live.package(), "eval")) {
+  if (const std::optional<TrainingInfo> &training = live.package().manifest().training)
+    layerNames = training->layers;
+  hasGradients.assign(layerNames.size(), true); // states begin with zeros
   for (const TensorInfo &input : live.entry(micro).inputs)
-    if (!isOwnNumber(input.name))
+    if (!isOwnNumber(input.name) && (layerNames.empty() || !isOfLayer(input.name)))
       fields.push_back(input);
     else
       hasFirst |= input.name == "first";
@@ -102,7 +112,9 @@ std::vector<TensorView> Trainer::bind(const EntryInfo &entry, const std::vector<
 }
 
 double Trainer::microBatch(const std::vector<TensorView> &views, double weight, bool isFirst, const RandomPlace &random,
-                           LaunchObserver *observer) {
+                           const std::vector<LayerGate> &gates, LaunchObserver *observer) {
+  if (!gates.empty() && gates.size() != layerNames.size())
+    fail(ErrorCode::InvalidArgument, "gates of layers: found ", gates.size(), ", expected ", layerNames.size());
   std::vector<Tensor> storage, outputs;
   const EntryInfo &entry = live.entry(micro);
   checkLabels(views, [](int64_t row) { return concat("sample ", row, " of the micro-batch"); });
@@ -111,11 +123,23 @@ double Trainer::microBatch(const std::vector<TensorView> &views, double weight, 
                                  {"random_seed", 0, static_cast<int64_t>(random.seed)},
                                  {"random_step", 0, random.step},
                                  {"random_micro", 0, random.micro}};
+  if (isFirst)
+    hasGradients.assign(layerNames.size(), false);
+  std::vector<bool> after = hasGradients;
+  for (size_t layer = 0; layer < layerNames.size(); ++layer) {
+    LayerGate gate = gates.empty() ? LayerGate() : gates[layer];
+    numbers.push_back({concat("layer_gate/", layer), gate.runs ? 1.0 : 0.0});
+    numbers.push_back({concat("layer_scale/", layer), gate.scale});
+    numbers.push_back({concat("layer_first/", layer), hasGradients[layer] ? 0.0 : 1.0});
+    after[layer] = hasGradients[layer] || gate.runs;
+  }
   live.run(micro, bind(entry, views, numbers, storage), {}, outputs, observer);
+  hasGradients = after;
   return loadDouble(outputs[0].getType(), outputs[0].data(), 0);
 }
 
 void Trainer::forgetGradients() {
+  hasGradients.assign(layerNames.size(), true); // states begin with zeros again
   live.withStates([&](StateStore &states) {
     for (const std::string &name : names)
       states.forget(gradientOf(name));
@@ -132,6 +156,7 @@ void Trainer::beginStatistics() {
 }
 
 void Trainer::zeroGradients() {
+  hasGradients.assign(layerNames.size(), true);
   live.withStates([&](StateStore &states) {
     for (const std::string &name : names)
       states.zero(gradientOf(name));
@@ -221,14 +246,13 @@ void Trainer::requireAll(const Checkpoint &checkpoint) const {
 
 StepResult Trainer::update(const StepNumbers &numbers) {
   std::vector<Tensor> storage, outputs;
-  live.run(updater,
-           bind(live.entry(updater), {},
-                {{"learning_rate", numbers.learningRate},
-                 {"momentum", numbers.momentum},
-                 {"step", static_cast<double>(numbers.step)},
-                 {"loss_scale", numbers.lossScale}},
-                storage),
-           {}, outputs);
+  std::vector<Number> given = {{"learning_rate", numbers.learningRate},
+                               {"momentum", numbers.momentum},
+                               {"step", static_cast<double>(numbers.step)},
+                               {"loss_scale", numbers.lossScale}};
+  for (size_t layer = 0; layer < layerNames.size(); ++layer)
+    given.push_back({concat("layer_ran/", layer), hasGradients[layer] ? 1.0 : 0.0});
+  live.run(updater, bind(live.entry(updater), {}, given, storage), {}, outputs);
   return {loadDouble(outputs[0].getType(), outputs[0].data(), 0),
           loadInteger(outputs[1].getType(), outputs[1].data(), 0) != 0};
 }

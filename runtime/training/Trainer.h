@@ -4,6 +4,7 @@
 
 #include "runtime/core/Session.h"
 #include "runtime/training/Checkpoint.h"
+#include "runtime/training/LayerDrop.h"
 
 #include <functional>
 #include <memory>
@@ -17,12 +18,6 @@ struct StepNumbers {
   double momentum = 0;  // Adam's beta1, SGD's momentum
   int64_t step = 1;     // 1 for the first update that changes parameters
   double lossScale = 1; // what losses were multiplied by
-};
-
-// What dropout draws by, besides the node and the element.
-struct RandomPlace {
-  uint64_t seed = 0;
-  int64_t step = 0, micro = 0; // micro: of the step's micro-batches
 };
 
 struct StepResult {
@@ -74,10 +69,13 @@ public:
   void checkLabels(const std::vector<TensorView> &views, const RowName &place) const;
 
   // Computes the loss of a micro-batch, adds its gradients, times `weight`, to those of the step, and moves statistics
-  // from where the step has moved them to; `isFirst` begins both anew. Views are in the order of batch(). Throws Error;
-  // parameters, statistics and optimizer are as before then.
+  // from where the step has moved them to; `isFirst` begins both anew. Views are in the order of batch(). Blocks run as
+  // `gates` say, one for each of layers(); without any, all do. Throws Error; parameters, statistics and optimizer are
+  // as before then.
   double microBatch(const std::vector<TensorView> &views, double weight, bool isFirst, const RandomPlace &random = {},
-                    LaunchObserver *observer = nullptr);
+                    const std::vector<LayerGate> &gates = {}, LaunchObserver *observer = nullptr);
+  // The names of the blocks that a micro-batch may drop.
+  const std::vector<std::string> &layers() const { return layerNames; }
   // Whether a step may have several micro-batches.
   bool accumulates() const { return hasFirst; }
   // After a call that failed: sums of gradients, and what statistics have moved to, begin anew.
@@ -117,6 +115,8 @@ private:
   std::vector<TensorInfo> fields;
   std::vector<std::string> names, running, kept, outputNames;
   bool hasFirst = false;
+  std::vector<std::string> layerNames;
+  std::vector<bool> hasGradients; // by layer: its gradients are those of the step, or zeros; else what was there before
 };
 
 } // namespace ds

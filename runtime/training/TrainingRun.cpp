@@ -3,6 +3,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/training/FaultFinder.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -10,8 +11,10 @@
 namespace ds {
 
 TrainingRun::TrainingRun(Trainer &trainer, const RunSettings &settings, BatchReader &reader)
-    : trainer(trainer), schedule(settings.schedule), scaler(settings.lossScale), accumulation(settings.accumulation),
-      reader(reader), lastScale(scaler.scale()) {
+    : trainer(trainer), schedule(settings.schedule), scaler(settings.lossScale),
+      layerDrop(settings.layerDrop, trainer.layers().size()), accumulation(settings.accumulation), reader(reader),
+      lastScale(scaler.scale()) {
+  layerCounts.ran.resize(layerDrop.blocks());
   if (accumulation > 1 && !trainer.accumulates())
     fail(ErrorCode::InvalidArgument, "gradient_accumulation_steps: found ", accumulation,
          ", expected 1: the package was compiled for one micro-batch a step");
@@ -40,6 +43,7 @@ std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
   StepRecord record;
   StepResult result;
   lastScale = scaler.scale();
+  LayerCounts counts = layerCounts;
   try {
     // All micro-batches first: their number weighs each, and their labels are checked before anything is computed.
     int64_t samples = 0;
@@ -52,8 +56,11 @@ std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
     record.dataMs = lap();
     for (size_t i = 0; i < used; ++i) {
       double share = static_cast<double>(batches[i].samples.size()) / static_cast<double>(samples);
+      std::vector<LayerGate> gates = gatesOf(count, i);
       record.loss += share * trainer.microBatch(batches[i].views(), lastScale / static_cast<double>(used), i == 0,
-                                                placeOf(count, i));
+                                                placeOf(count, i), gates);
+      counts.add(gates);
+      record.blocks += std::count_if(gates.begin(), gates.end(), [](const LayerGate &gate) { return gate.runs; });
     }
     record.microMs = lap();
     // A loss that is none may have finite gradients: such a step changes nothing, either.
@@ -66,6 +73,11 @@ std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
     reader.seek(place);
     trainer.forgetGradients();
     throw;
+  }
+  layerCounts = counts;
+  if (layerDrop.blocks() > 0) {
+    record.theta = layerDrop.theta(count);
+    record.keepRates = layerCounts.rates();
   }
   record.step = count++;
   record.lr = rates.lr;
@@ -83,6 +95,10 @@ std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
 
 RandomPlace TrainingRun::placeOf(int64_t step, size_t micro) const {
   return {reader.sampler().seed(), step, static_cast<int64_t>(micro)};
+}
+
+std::vector<LayerGate> TrainingRun::gatesOf(int64_t step, size_t micro) const {
+  return layerDrop.draw(placeOf(step, micro));
 }
 
 // "tensor 'x', which was read, holds nan in sample 3 of the data", of the first element for which `isFault` holds.
@@ -111,7 +127,7 @@ std::string TrainingRun::findFault(const OperatorOf &operatorOf) {
     if (isFirst)
       trainer.zeroGradients();
     trainer.microBatch(batches[i].views(), lastScale / static_cast<double>(used), isFirst, placeOf(count - 1, i),
-                       observer);
+                       gatesOf(count - 1, i), observer);
   };
   std::string infinite;
   for (size_t i = 0; i < used; ++i) {
@@ -144,10 +160,44 @@ TrainingProgress TrainingRun::progress() const {
   progress.trainer = {{"skipped", skippedCount},
                       {"shuffled", reader.sampler().isShuffled()},
                       {"data_samples", reader.data().samples()}};
+  if (layerDrop.blocks() > 0) {
+    nlohmann::json last = nlohmann::json::array(); // of each micro-batch of the last step: which blocks ran
+    for (size_t micro = 0; count > 0 && micro < used; ++micro) {
+      last.emplace_back(nlohmann::json::array());
+      for (const LayerGate &gate : gatesOf(count - 1, micro))
+        last.back().push_back(gate.runs);
+    }
+    progress.trainer["layers"] = {{"micro_batches", layerCounts.microBatches}, {"ran", layerCounts.ran}, {"gates", last}};
+  }
   return progress;
 }
 
 std::vector<CheckpointPart> TrainingRun::parts() { return trainer.parts(); }
+
+// Which blocks ran so far; a checkpoint of a run without gates has counted none.
+static LayerCounts countsIn(const Checkpoint &checkpoint, size_t blocks) {
+  LayerCounts counts;
+  counts.ran.resize(blocks);
+  auto layers = checkpoint.progress().trainer.find("layers");
+  if (layers == checkpoint.progress().trainer.end() || blocks == 0)
+    return counts;
+  auto isCount = [](const nlohmann::json &value) { return value.is_number_integer() && value.get<int64_t>() >= 0; };
+  bool isLegal = layers->is_object() && layers->contains("micro_batches") && isCount((*layers)["micro_batches"]) &&
+                 layers->contains("ran") && (*layers)["ran"].is_array();
+  if (isLegal)
+    for (const nlohmann::json &ran : (*layers)["ran"])
+      isLegal = isLegal && isCount(ran) && ran.get<int64_t>() <= (*layers)["micro_batches"].get<int64_t>();
+  if (!isLegal)
+    fail(ErrorCode::BadFile, checkpoint.path(), ": trainer.layers: found ", layers->dump(),
+         ", expected micro_batches and, of each block, in how many it ran");
+  if ((*layers)["ran"].size() != blocks)
+    fail(ErrorCode::InvalidArgument, checkpoint.path(), ": was training ", (*layers)["ran"].size(),
+         " blocks that may be dropped, the package has ", blocks);
+  counts.microBatches = (*layers)["micro_batches"].get<int64_t>();
+  for (size_t block = 0; block < blocks; ++block)
+    counts.ran[block] = (*layers)["ran"][block].get<int64_t>();
+  return counts;
+}
 
 void TrainingRun::restore(Checkpoint &checkpoint) {
   const TrainingProgress &progress = checkpoint.progress();
@@ -156,11 +206,13 @@ void TrainingRun::restore(Checkpoint &checkpoint) {
     fail(ErrorCode::InvalidArgument, checkpoint.path(), ": was training on ", samples, " samples, found ",
          reader.data().samples(), " in the data");
   trainer.requireAll(checkpoint);
+  LayerCounts counts = countsIn(checkpoint, layerDrop.blocks());
   LossScaler restored = scaler;
   restored.restore(progress.lossScale);
   reader.seek(progress.loader);
   trainer.session().withStates([&](StateStore &states) { states.restore(checkpoint); });
   scaler = restored;
+  layerCounts = counts;
   count = progress.step;
   sampleCount = progress.samples;
   skippedCount = progress.trainer.value("skipped", int64_t(0));

@@ -4,6 +4,7 @@
 
 #include "runtime/training/Checkpoint.h"
 #include "runtime/training/FaultFinder.h"
+#include "runtime/training/LayerDrop.h"
 #include "runtime/training/LossScale.h"
 #include "runtime/training/Schedules.h"
 #include "runtime/training/Trainer.h"
@@ -13,6 +14,7 @@ namespace ds {
 struct RunSettings {
   ScheduleSettings schedule;
   LossScaleSettings lossScale;
+  LayerDropSettings layerDrop; // of a package whose blocks have gates
   int64_t accumulation = 1; // micro-batches of a step
 };
 
@@ -25,6 +27,10 @@ struct StepRecord {
   bool overflowed = false; // nothing was updated
   bool isHopeless = false; // and the scale cannot fall any further, or there is none
   int64_t skipped = 0;     // steps so far that updated nothing
+  // Of a package whose blocks have gates.
+  std::optional<double> theta;
+  int64_t blocks = 0;            // that ran, in all micro-batches
+  std::vector<double> keepRates; // by block: the share of all micro-batches so far in which it ran
   double milliseconds = 0, dataMs = 0, microMs = 0, updateMs = 0; // all of it, and its parts
 };
 
@@ -57,10 +63,13 @@ public:
 
 private:
   RandomPlace placeOf(int64_t step, size_t micro) const;
+  std::vector<LayerGate> gatesOf(int64_t step, size_t micro) const;
 
   Trainer &trainer;
   Schedule schedule;
   LossScaler scaler;
+  LayerDrop layerDrop;
+  LayerCounts layerCounts;
   int64_t accumulation;
   BatchReader &reader;
   std::vector<Batch> batches; // of the last step

@@ -229,6 +229,7 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
       if (const auto &config = options.training.resolved) {
         training.optimizer = ::ds::config::optimizerText(config->optimizer);
         training.clip = config->gradientClipping;
+        training.gates = config->dropsLayers;
       }
       buildTrainingPipeline(pm, training);
     });

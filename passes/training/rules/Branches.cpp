@@ -1,8 +1,12 @@
 // The derivative of a branch: a branch of derivatives. What the way back reads of a side, the branch hands on, and the
 // other side something empty in its place; what only moves elements of something kept, and constants, are there once
 // more. Sizes that a side itself computes have no name outside of it: such a side runs once more on the way back.
+//
+// Where a value's derivative has been given by what comes later, a side adds to that, and one that has nothing to add
+// hands it on: a block that training drops writes no zeros.
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
+#include "passes/training/Layers.h"
 #include "passes/training/ReverseSweep.h"
 #include "passes/training/rules/Repetition.h"
 
@@ -24,14 +28,20 @@ private:
   bool keepRead();
   Value onWayBack(Value value, unsigned side);
   bool useKept(unsigned side, scf::IfOp back);
+  bool isFrom(Value value, unsigned side) const {
+    return value.getParentBlock() == &branch->getRegion(side).front() || value == stream;
+  }
 
   scf::IfOp branch;
   Derivative &d;
   DsBuilder &b;
   OpBuilder &builder;
-  SmallVector<Value> used;                // from around, and a derivative with respect to it is asked for
-  SmallVector<std::array<Value, 2>> kept; // what a result hands on, from either side; null: nothing
-  llvm::DenseMap<Value, Value> same;      // values of sides as the way back has them
+  SmallVector<Value> used;                         // from around, and a derivative with respect to it is asked for
+  SmallVector<std::array<Value, 2>> kept;          // what a result hands on, from either side; null: nothing
+  std::array<llvm::DenseMap<Value, Value>, 2> same; // values of sides as the way back has them
+  // What a block reads and hands on when it is dropped: kept as if the block had computed it, so that nothing reads it
+  // behind the block, whose result may lie in its place.
+  Value stream;
 };
 
 } // namespace
@@ -61,7 +71,9 @@ bool BranchReversal::reverseSide(unsigned side, scf::IfOp back, ArrayRef<Value> 
   b.setLocation(where);
   SmallVector<Value> gradients;
   for (Value value : used) {
-    Value found = sweep.gradient(value);
+    Value found = sweep.gradient(value), before = d.gradientOf(value);
+    if (before)
+      found = found ? b.add(before, found) : before;
     gradients.push_back(found ? found : d.zeros(b.element(value), b.sizes(value)));
   }
   scf::YieldOp::create(builder, where, gradients);
@@ -70,11 +82,12 @@ bool BranchReversal::reverseSide(unsigned side, scf::IfOp back, ArrayRef<Value> 
 
 /// Finds what has to be kept so that a value of a side is there on the way back.
 void BranchReversal::findRead(Value value, unsigned side) {
-  if (value.getParentBlock() != &branch->getRegion(side).front() ||
-      llvm::any_of(kept, [&](const auto &values) { return values[side] == value; }))
+  if (!isFrom(value, side) || llvm::any_of(kept, [&](const auto &values) { return values[side] == value; }))
     return;
   Operation *op = value.getDefiningOp();
-  if (isMovement(op) || isLeaf(op) || isScalar(op))
+  if (value == stream)
+    keep(value, side);
+  else if (isMovement(op) || isLeaf(op) || isScalar(op))
     for (Value operand : op->getOperands())
       findRead(operand, side);
   else
@@ -126,9 +139,9 @@ bool BranchReversal::keepRead() {
   for (const auto &[values, result] : llvm::zip_equal(kept, next.getResults().take_back(kept.size()))) {
     Value any = anyOf(values);
     b.getAnalysis().set(result, {b.element(any), b.sizes(any), std::nullopt});
-    for (Value value : values)
-      if (value)
-        same[value] = result;
+    for (unsigned side : {0, 1})
+      if (values[side])
+        same[side][values[side]] = result;
   }
   branch.erase();
   branch = next;
@@ -137,9 +150,9 @@ bool BranchReversal::keepRead() {
 
 /// A value of a side outside of it; new ops come where the builder stands. Null where sizes are refused.
 Value BranchReversal::onWayBack(Value value, unsigned side) {
-  if (value.getParentBlock() != &branch->getRegion(side).front())
+  if (!isFrom(value, side))
     return value;
-  if (Value known = same.lookup(value))
+  if (Value known = same[side].lookup(value))
     return known;
   Operation *op = value.getDefiningOp();
   IRMapping operands;
@@ -151,15 +164,14 @@ Value BranchReversal::onWayBack(Value value, unsigned side) {
   Operation *copy = builder.clone(*op, operands);
   if (failed(b.getAnalysis().visit(copy)))
     return {};
-  return same[value] = copy->getResult(cast<OpResult>(value).getResultNumber());
+  return same[side][value] = copy->getResult(cast<OpResult>(value).getResultNumber());
 }
 
 bool BranchReversal::useKept(unsigned side, scf::IfOp back) {
-  Block *source = &branch->getRegion(side).front();
   SmallVector<OpOperand *> reads;
   back->getRegion(side).walk([&](Operation *op) {
     for (OpOperand &operand : op->getOpOperands())
-      if (operand.get().getParentBlock() == source)
+      if (isFrom(operand.get(), side))
         reads.push_back(&operand);
   });
   OpBuilder::InsertionGuard guard(builder);
@@ -182,6 +194,8 @@ void BranchReversal::run() {
     }
   for (unsigned i = 0; i < branch.getNumResults(); ++i)
     seeds.push_back(d.gradient(i));
+  if (branch->hasAttr(layerAttr))
+    stream = branch.elseBlock()->getTerminator()->getOperand(0);
   auto back = scf::IfOp::create(builder, b.getLocation(), types, branch.getCondition(), /*withElseRegion=*/true);
   for (unsigned side : {0, 1})
     if (!reverseSide(side, back, seeds))
@@ -200,7 +214,7 @@ void BranchReversal::run() {
     TensorFacts facts = b.facts(value);
     facts.contents.reset();
     b.getAnalysis().set(result, facts);
-    d.giveTo(value, result);
+    d.replaceGradient(value, result);
   }
 }
 

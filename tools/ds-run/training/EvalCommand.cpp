@@ -43,6 +43,7 @@ int scheduleCommand(const TrainOptions &options) {
   auto package = loadPackage(options.run.package, options.run);
   config::TrainingConfig config = configOf(*package, options);
   Schedule schedule(config.schedule);
+  LayerDrop layerDrop(config.layerDrop, package->manifest().training->layers.size());
   bool hasMomentum = config.optimizer.hasMomentum();
   int64_t steps = options.steps.value_or(100);
   for (int64_t step = 0; step < steps; ++step) {
@@ -50,12 +51,15 @@ int scheduleCommand(const TrainOptions &options) {
     if (options.run.asJson) {
       nlohmann::ordered_json row = {{"step", step},
                                     {"lr", rates.lr},
-                                    {"momentum", hasMomentum ? nlohmann::ordered_json(rates.momentum) : nullptr}};
+                                    {"momentum", hasMomentum ? nlohmann::ordered_json(rates.momentum) : nullptr},
+                                    {"theta", layerDrop.blocks() ? nlohmann::ordered_json(layerDrop.theta(step))
+                                                                 : nullptr}};
       std::printf("%s%s", step ? ",\n " : "[", row.dump().c_str());
       continue;
     }
-    std::printf("%8lld  lr %-12.6g momentum %s\n", static_cast<long long>(step), rates.lr,
-                hasMomentum ? concat(rates.momentum).c_str() : "none");
+    std::printf("%8lld  lr %-12.6g momentum %s%s\n", static_cast<long long>(step), rates.lr,
+                hasMomentum ? concat(rates.momentum).c_str() : "none",
+                layerDrop.blocks() ? concat("  theta ", layerDrop.theta(step)).c_str() : "");
   }
   if (options.run.asJson)
     std::printf("]\n");

@@ -48,6 +48,7 @@ RunSettings runSettings(const config::TrainingConfig &config) {
   settings.schedule = config.schedule;
   settings.lossScale = config.lossScale;
   settings.accumulation = config.accumulation;
+  settings.layerDrop = config.layerDrop;
   return settings;
 }
 

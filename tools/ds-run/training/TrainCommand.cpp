@@ -227,7 +227,8 @@ void TrainLoop::print(const StepRecord &record, const std::optional<Score> &scor
   if (config.stepsPerPrint > 0 && (record.step + 1) % config.stepsPerPrint == 0) {
     watch->say(concat("step ", record.step, ": loss ", record.loss, ", lr ", record.lr, ", grad norm ", record.gradNorm,
                       config.isFp16 ? concat(", loss scale ", record.lossScale) : std::string(),
-                      record.skipped ? concat(", skipped ", record.skipped) : std::string()));
+                      record.skipped ? concat(", skipped ", record.skipped) : std::string(),
+                      record.theta ? concat(", theta ", *record.theta, ", blocks ", record.blocks) : std::string()));
     if (config.wallClockBreakdown)
       watch->say(concat("step ", record.step, ": data ", record.dataMs, " ms, forward and backward ", record.microMs,
                         " ms, update ", record.updateMs, " ms"));
@@ -258,6 +259,10 @@ int TrainLoop::run() {
         board->add(tag, value, at);
       if (config.isFp16)
         board->add("Train/Samples/loss_scale", record->lossScale, at);
+      if (record->theta) {
+        board->add("Train/Samples/pld_theta", *record->theta, at);
+        board->add("Train/Samples/blocks", static_cast<double>(record->blocks), at);
+      }
       if (score)
         board->add("Eval/Samples/loss", score->loss, at);
       board->flush();

@@ -8,7 +8,7 @@ namespace ds {
 void writeTrainPage(const std::string &path, const std::string &package, const History &history) {
   Line loss{"loss", "#9ab8e0", {}}, smooth{"smoothed", "#1f5fae", {}}, held{"evaluation", "#c0392b", {}};
   Line accuracy{"accuracy", "#c0392b", {}}, rate{"lr", "#1f5fae", {}}, norm{"norm", "#1f5fae", {}},
-      scale{"scale", "#1f5fae", {}};
+      scale{"scale", "#1f5fae", {}}, theta{"theta", "#c0392b", {}}, blocks{"blocks that ran", "#1f5fae", {}};
   double average = 0, weight = 0; // exponential, without the bias of its start
   bool hasScale = false;
   for (const StepRecord &step : history.steps) {
@@ -23,6 +23,10 @@ void writeTrainPage(const std::string &path, const std::string &package, const H
     norm.points.emplace_back(x, step.gradNorm);
     scale.points.emplace_back(x, step.lossScale);
     hasScale |= step.lossScale != 1;
+    if (step.theta) {
+      theta.points.emplace_back(x, *step.theta);
+      blocks.points.emplace_back(x, static_cast<double>(step.blocks));
+    }
   }
   for (const auto &[step, score] : history.scores) {
     held.points.emplace_back(static_cast<double>(step), score.loss);
@@ -36,6 +40,9 @@ void writeTrainPage(const std::string &path, const std::string &package, const H
   body += lineChart({"learning rate", "step"}, {rate}) + lineChart({"gradient norm, before clipping", "step"}, {norm});
   if (hasScale)
     body += lineChart({"loss scale", "step", false, true}, {scale});
+  if (!theta.points.empty())
+    body += lineChart({"theta of layer dropping", "step"}, {theta}) +
+            lineChart({"blocks that ran in a step", "step"}, {blocks});
   if (int64_t drawn = history.steps.empty() ? history.first : history.steps.front().step; drawn > 0)
     body += concat("<p>The run was resumed: steps before ", drawn,
                    " are not drawn, as --log named no file that has them.</p>\n");

@@ -30,8 +30,9 @@ nlohmann::ordered_json stepAsJson(const StepRecord &record, const std::optional<
                                  {"loss_scale", used(record.lossScale, fields.scalesLoss)},
                                  {"overflow", record.overflowed},
                                  {"skipped", record.skipped},
-                                 {"theta", nullptr},
-                                 {"blocks", nullptr},
+                                 {"theta", used(record.theta.value_or(1), record.theta.has_value())},
+                                 {"blocks", record.theta ? nlohmann::ordered_json(record.blocks) : nullptr},
+                                 {"keep_rates", record.theta ? nlohmann::ordered_json(record.keepRates) : nullptr},
                                  {"bits", nullptr},
                                  {"step_ms", record.milliseconds}};
   if (score) {
@@ -58,7 +59,10 @@ static void addLine(const nlohmann::json &line, History &history) {
   record.gradNorm = numberAt(line, "grad_norm", 0);
   if (double scale = numberAt(line, "loss_scale", 1); std::isfinite(scale))
     record.lossScale = scale;
-  for (auto [key, count] : {std::pair("samples", &record.samples), std::pair("skipped", &record.skipped)})
+  if (double theta = numberAt(line, "theta", std::numeric_limits<double>::quiet_NaN()); std::isfinite(theta))
+    record.theta = theta;
+  for (auto [key, count] : {std::pair("samples", &record.samples), std::pair("skipped", &record.skipped),
+                            std::pair("blocks", &record.blocks)})
     if (auto found = line.find(key); found != line.end() && found->is_number_integer())
       *count = found->get<int64_t>();
   auto overflow = line.find("overflow");

@@ -1,0 +1,340 @@
+// A stream is a chain of residual sums, each of which adds to the one before; blocks are its longest part that repeats.
+#include "passes/training/ResidualBlocks.h"
+
+#include "dialects/ds/Norms.h"
+#include "passes/training/ReverseSweep.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+namespace {
+
+/// One residual sum: output = input + (what is computed of the input, and vectors such as a bias).
+struct Residual {
+  Value input, output;
+  llvm::SetVector<Operation *> ops; // from the input to the output, sums included
+  SmallVector<OpOperand *> added;
+  std::string signature; // the ops and their types
+};
+
+class BlockFinder {
+public:
+  BlockFinder(func::FuncOp entry, ValueRange judged);
+  ResidualBlocks run();
+
+private:
+  std::optional<Residual> residualAt(ds::BinaryOp sum);
+  bool isInner(ds::BinaryOp sum) const;
+  llvm::SetVector<Operation *> between(Value from, ArrayRef<OpOperand *> to, Operation *end) const;
+  bool isPartOf(const Residual &residual);
+  Operation *liveReader(Value value, const llvm::SetVector<Operation *> &inside) const;
+  Operation *topLevel(Operation *op) const { return body.findAncestorOpInBlock(*op); }
+  void findPostNorm();
+  void addBlocks(ArrayRef<Residual> stream);
+  ResidualBlock join(ArrayRef<Residual> residuals) const;
+  void takeWhatOnlyItReads(ResidualBlock &block) const;
+
+  Block &body;
+  llvm::DenseSet<Value> judged;
+  llvm::DenseSet<Operation *> live; // what is judged depends on these
+  std::vector<Residual> residuals;  // in order
+  ResidualBlocks found;
+};
+
+ds::BinaryOp sumOf(Value value) {
+  auto sum = value.getDefiningOp<ds::BinaryOp>();
+  return sum && sum.getKind() == ds::BinaryKind::add && isa<FloatType>(getElementTypeOrSelf(value)) ? sum
+                                                                                                   : ds::BinaryOp();
+}
+
+std::string nodeOf(Operation *op) {
+  auto node = op->getLoc()->findInstanceOf<NameLoc>();
+  return node ? node.getName().str() : std::string();
+}
+
+bool isConstant(Operation *op) { return isa<ds::ConstantOp, ds::WeightOp>(op); }
+
+} // namespace
+
+BlockFinder::BlockFinder(func::FuncOp entry, ValueRange judged)
+    : body(entry.getBody().front()), judged(judged.begin(), judged.end()) {
+  SmallVector<Value> open(judged);
+  while (!open.empty()) {
+    Operation *op = open.pop_back_val().getDefiningOp();
+    Operation *at = op ? topLevel(op) : nullptr;
+    if (at && live.insert(at).second)
+      llvm::append_range(open, valuesUsedBy(at));
+  }
+}
+
+/// Whether another sum of the same sizes takes this one in, and nothing else reads it: (x + a) + b is one sum.
+bool BlockFinder::isInner(ds::BinaryOp sum) const {
+  Operation *reader = nullptr;
+  for (Operation *user : sum->getUsers())
+    if (live.contains(topLevel(user))) {
+      if (reader && reader != user)
+        return false;
+      reader = user;
+    }
+  return reader && sumOf(reader->getResults().empty() ? Value() : reader->getResult(0)) &&
+         reader->getBlock() == &body && reader->getResult(0).getType() == sum.getType() &&
+         reader->getOperand(0) != reader->getOperand(1);
+}
+
+/// The ops of the body on the ways from a value to operands of sums, the last of which is `end`.
+llvm::SetVector<Operation *> BlockFinder::between(Value from, ArrayRef<OpOperand *> to, Operation *end) const {
+  llvm::DenseSet<Operation *> reached;
+  SmallVector<Operation *> open;
+  auto reach = [&](Value value) {
+    for (Operation *user : value.getUsers())
+      if (Operation *at = topLevel(user); at && live.contains(at) && at->isBeforeInBlock(end) && reached.insert(at).second)
+        open.push_back(at);
+  };
+  reach(from);
+  while (!open.empty())
+    for (Value result : open.pop_back_val()->getResults())
+      reach(result);
+  llvm::SetVector<Operation *> way;
+  auto enter = [&](Value value) {
+    Operation *op = value.getDefiningOp();
+    if (op && reached.contains(op) && way.insert(op))
+      open.push_back(op);
+  };
+  for (OpOperand *operand : to)
+    enter(operand->get());
+  while (!open.empty())
+    for (Value operand : valuesUsedBy(open.pop_back_val()))
+      enter(operand);
+  return way;
+}
+
+std::optional<Residual> BlockFinder::residualAt(ds::BinaryOp sum) {
+  SmallVector<OpOperand *> leaves;
+  SmallVector<Operation *> sums = {sum};
+  for (unsigned i = 0; i < sums.size(); ++i)
+    for (OpOperand &operand : sums[i]->getOpOperands()) {
+      ds::BinaryOp inner = sumOf(operand.get());
+      if (inner && inner->getBlock() == &body && inner.getType() == sum.getType() && isInner(inner))
+        sums.push_back(inner);
+      else
+        leaves.push_back(&operand);
+    }
+  // The stream is what the others are computed of; where there are several, the first one.
+  OpOperand *stream = nullptr;
+  llvm::SetVector<Operation *> way;
+  for (OpOperand *leaf : leaves) {
+    if (leaf->get().getType() != sum.getType())
+      continue;
+    SmallVector<OpOperand *> others;
+    llvm::copy_if(leaves, std::back_inserter(others), [&](OpOperand *other) { return other != leaf; });
+    llvm::SetVector<Operation *> ops = between(leaf->get(), others, sum);
+    if (ops.size() > way.size()) {
+      stream = leaf;
+      way = std::move(ops);
+    }
+  }
+  if (!stream)
+    return std::nullopt;
+  Residual residual;
+  residual.input = stream->get();
+  residual.output = sum.getResult();
+  way.insert_range(sums);
+  SmallVector<Operation *> sorted = way.takeVector();
+  llvm::sort(sorted, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  residual.ops.insert_range(sorted);
+  for (OpOperand *leaf : leaves)
+    if (leaf != stream)
+      residual.added.push_back(leaf);
+  llvm::raw_string_ostream text(residual.signature);
+  for (Operation *op : sorted) {
+    text << op->getName();
+    for (Type type : op->getResultTypes())
+      text << " " << type;
+    text << "\n";
+  }
+  return residual;
+}
+
+/// A reader that counts of what ops of a block compute, the last sum apart.
+Operation *BlockFinder::liveReader(Value value, const llvm::SetVector<Operation *> &inside) const {
+  for (Operation *user : value.getUsers())
+    if (Operation *at = topLevel(user); live.contains(at) && !inside.contains(at))
+      return at;
+  return judged.contains(value) ? body.getTerminator() : nullptr;
+}
+
+/// Whether nothing that counts reads what the sum is made of; says what does, for a message.
+bool BlockFinder::isPartOf(const Residual &residual) {
+  for (Operation *op : residual.ops)
+    for (Value result : op->getResults())
+      if (Operation *reader = result == residual.output ? nullptr : liveReader(result, residual.ops)) {
+        found.nearest = "what '" + nodeOf(op) + "' computes for the sum '" + nodeOf(residual.output.getDefiningOp()) +
+                        "' is read by '" + nodeOf(reader) + "', too";
+        return false;
+      }
+  return true;
+}
+
+/// A residual sum whose norm is what the next one adds to, and nothing else.
+void BlockFinder::findPostNorm() {
+  llvm::DenseSet<Value> sums;
+  for (const Residual &residual : residuals)
+    sums.insert(residual.output);
+  for (const Residual &residual : residuals)
+    if (Operation *norm = residual.input.getDefiningOp();
+        ds::isNorm(norm) && sums.contains(norm->getOperand(0)) && !found.postNorm)
+      found.postNorm = norm;
+}
+
+ResidualBlocks BlockFinder::run() {
+  for (Operation &op : body)
+    if (ds::BinaryOp sum = op.getNumResults() == 1 ? sumOf(op.getResult(0)) : ds::BinaryOp();
+        sum && live.contains(&op) && !isInner(sum))
+      if (auto residual = residualAt(sum))
+        residuals.push_back(std::move(*residual));
+  findPostNorm();
+  if (found.postNorm)
+    return found;
+  llvm::DenseSet<Value> taken;
+  for (size_t first = 0; first < residuals.size(); ++first) {
+    if (taken.contains(residuals[first].output) || !isPartOf(residuals[first]))
+      continue;
+    std::vector<Residual> stream = {residuals[first]};
+    taken.insert(stream.back().output);
+    for (size_t next = first + 1; next < residuals.size(); ++next)
+      if (residuals[next].input == stream.back().output && isPartOf(residuals[next])) {
+        stream.push_back(residuals[next]);
+        taken.insert(stream.back().output);
+      }
+    addBlocks(stream);
+  }
+  // Depth counts along the function, whichever stream a block belongs to.
+  llvm::sort(found.blocks, [](const ResidualBlock &a, const ResidualBlock &b) {
+    return a.output.getDefiningOp()->isBeforeInBlock(b.output.getDefiningOp());
+  });
+  for (auto [number, block] : llvm::enumerate(found.blocks))
+    if (block.name.empty())
+      block.name = "block " + std::to_string(number);
+  if (found.blocks.empty() && found.nearest.empty())
+    found.nearest = residuals.empty() ? "nothing is added to what it is computed of"
+                                      : "no residual sums repeat along a stream, and none has an attention";
+  return found;
+}
+
+/// The part of a stream that repeats most: `period` sums are a block.
+void BlockFinder::addBlocks(ArrayRef<Residual> stream) {
+  size_t begin = 0, period = 0, covered = 0;
+  for (size_t length = 1; 2 * length <= stream.size(); ++length)
+    for (size_t start = 0; start + 2 * length <= stream.size(); ++start) {
+      size_t end = start + length;
+      while (end < stream.size() && stream[end].signature == stream[end - length].signature)
+        ++end;
+      size_t whole = (end - start) / length * length;
+      if (whole >= 2 * length && whole > covered) {
+        begin = start;
+        period = length;
+        covered = whole;
+      }
+    }
+  auto attends = [](const Residual &residual) { return residual.signature.find("ds.attention") != std::string::npos; };
+  if (period == 0 && llvm::any_of(stream, attends))
+    period = covered = stream.size();
+  for (size_t at = 0; at < covered; at += period) {
+    ResidualBlock block = join(stream.slice(begin + at, period));
+    // What a sum within the block is read for elsewhere would be missing where the block is dropped.
+    bool isWhole = llvm::all_of(block.ops, [&](Operation *op) {
+      return llvm::all_of(op->getResults(),
+                          [&](Value result) { return result == block.output || !liveReader(result, block.ops); });
+    });
+    if (isWhole)
+      found.blocks.push_back(std::move(block));
+    else
+      found.nearest = "a sum within '" + block.name + "' is read outside of it";
+  }
+}
+
+/// The longest scope of names: "/h.0/attn/MatMul" and "/h.0/mlp/Add" share "/h.0".
+static std::string sharedScope(ArrayRef<std::string> names, char separator) {
+  SmallVector<StringRef> shared;
+  bool isFirst = true;
+  for (StringRef name : names) {
+    SmallVector<StringRef> scopes;
+    name.split(scopes, separator);
+    scopes.pop_back(); // the node's own name
+    if (scopes.empty())
+      continue; // of no scope, as what optimizers of graphs add
+    size_t same = 0;
+    while (same < std::min(scopes.size(), shared.size()) && scopes[same] == shared[same])
+      ++same;
+    if (isFirst)
+      shared = scopes;
+    else
+      shared.truncate(same);
+    isFirst = false;
+  }
+  return llvm::join(shared, StringRef(&separator, 1));
+}
+
+/// What its nodes are called, or else its weights: "/h.0" or "h.0"; empty where neither shares a scope.
+static std::string nameOf(const llvm::SetVector<Operation *> &ops) {
+  SmallVector<std::string> nodes, weights;
+  for (Operation *op : ops) {
+    nodes.push_back(nodeOf(op));
+    for (Value operand : valuesUsedBy(op)) {
+      auto argument = dyn_cast<BlockArgument>(operand);
+      auto function = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
+      if (auto weight = operand.getDefiningOp<ds::WeightOp>())
+        weights.push_back(weight.getRecipe().str());
+      else if (auto state = function ? function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), ds::stateAttr)
+                                     : StringAttr())
+        weights.push_back(state.str());
+    }
+  }
+  std::string name = sharedScope(nodes, '/');
+  return name.find_first_not_of('/') == std::string::npos ? sharedScope(weights, '.') : name;
+}
+
+ResidualBlock BlockFinder::join(ArrayRef<Residual> parts) const {
+  ResidualBlock block;
+  block.input = parts.front().input;
+  block.output = parts.back().output;
+  for (const Residual &part : parts) {
+    block.ops.insert_range(part.ops);
+    llvm::append_range(block.added, part.added);
+  }
+  takeWhatOnlyItReads(block);
+  SmallVector<Operation *> sorted = block.ops.takeVector();
+  llvm::sort(sorted, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  block.ops.insert_range(sorted);
+  block.name = nameOf(block.ops);
+  for (Operation *op : block.ops)
+    for (Value result : op->getResults())
+      if (result != block.output &&
+          llvm::any_of(result.getUsers(), [&](Operation *user) { return !block.ops.contains(topLevel(user)); }))
+        block.escaping.push_back(result);
+  return block;
+}
+
+/// Keys of an encoder, transposed weights: computed of other things than the stream, and for this block alone.
+void BlockFinder::takeWhatOnlyItReads(ResidualBlock &block) const {
+  for (Operation &op : llvm::reverse(body)) {
+    if (block.ops.contains(&op) || !live.contains(&op) || isConstant(&op) || op.getNumRegions() > 0 ||
+        !isMemoryEffectFree(&op) || op.getNumResults() == 0)
+      continue;
+    auto isInside = [&](Operation *user) { return block.ops.contains(topLevel(user)); };
+    bool isOwn = llvm::any_of(op.getUsers(), isInside) && llvm::all_of(op.getUsers(), [&](Operation *user) {
+                   return isInside(user) || !live.contains(topLevel(user));
+                 });
+    // What lies before the stream, such as the sum of embeddings, is no part of the block.
+    bool isBefore = llvm::any_of(op.getResults(), [&](Value v) { return v == block.input || judged.contains(v); });
+    if (isOwn && !isBefore)
+      block.ops.insert(&op);
+  }
+}
+
+ResidualBlocks findResidualBlocks(func::FuncOp entry, ValueRange judged) { return BlockFinder(entry, judged).run(); }
+
+} // namespace deepstride
