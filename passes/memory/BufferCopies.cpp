@@ -318,8 +318,9 @@ void CopyInserter::startBranch(scf::IfOp branch, unsigned result, Slot &slot) {
       continue;
     Value root = throughViews(region.front().getTerminator()->getOperand(result));
     bool isFromAround = !branch->isAncestor(root.getParentRegion()->getParentOp());
-    if (isFromAround && !slot.holds(root) && analysis.facts(root).sizes == analysis.facts(branch.getResult(result)).sizes &&
-        !obstacle(root, branch) && land(root, slot, branch))
+    if (isFromAround && !slot.holds(root) &&
+        analysis.facts(root).sizes == analysis.facts(branch.getResult(result)).sizes && !obstacle(root, branch) &&
+        land(root, slot, branch))
       return;
   }
 }

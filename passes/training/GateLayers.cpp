@@ -120,7 +120,8 @@ struct GateLayers : impl::GateLayersBase<GateLayers>, PassReport {
     if (found.postNorm)
       return found.postNorm->emitError()
              << "progressive_layer_drop: expected blocks of pre-norm form (x + f(norm(x))), found a norm of a residual "
-                "sum that the next block adds to (post-norm): what a dropped block leaves would be normalized without it";
+                "sum that the next block adds to (post-norm): what a dropped block leaves would be normalized without "
+                "it";
     if (found.blocks.empty())
       return entry.emitError() << "progressive_layer_drop: expected blocks x + f(x) of a residual stream, found none: "
                                << found.nearest;

@@ -1,4 +1,5 @@
-// The gates of blocks that training drops: what ds-gate-layers makes, and what becomes of it in the entries of training.
+// The gates of blocks that training drops: what ds-gate-layers makes, and what becomes of it in the entries of
+// training.
 #ifndef DEEPSTRIDE_PASSES_TRAINING_LAYERS_H
 #define DEEPSTRIDE_PASSES_TRAINING_LAYERS_H
 

@@ -47,7 +47,7 @@ private:
 ds::BinaryOp sumOf(Value value) {
   auto sum = value.getDefiningOp<ds::BinaryOp>();
   return sum && sum.getKind() == ds::BinaryKind::add && isa<FloatType>(getElementTypeOrSelf(value)) ? sum
-                                                                                                   : ds::BinaryOp();
+                                                                                                    : ds::BinaryOp();
 }
 
 std::string nodeOf(Operation *op) {
@@ -90,7 +90,8 @@ llvm::SetVector<Operation *> BlockFinder::between(Value from, ArrayRef<OpOperand
   SmallVector<Operation *> open;
   auto reach = [&](Value value) {
     for (Operation *user : value.getUsers())
-      if (Operation *at = topLevel(user); at && live.contains(at) && at->isBeforeInBlock(end) && reached.insert(at).second)
+      if (Operation *at = topLevel(user);
+          at && live.contains(at) && at->isBeforeInBlock(end) && reached.insert(at).second)
         open.push_back(at);
   };
   reach(from);
@@ -151,6 +152,8 @@ std::optional<Residual> BlockFinder::residualAt(ds::BinaryOp sum) {
   llvm::raw_string_ostream text(residual.signature);
   for (Operation *op : sorted) {
     text << op->getName();
+    if (Attribute kind = op->getAttr("kind"))
+      text << " " << kind;
     for (Type type : op->getResultTypes())
       text << " " << type;
     text << "\n";

@@ -36,9 +36,8 @@ private:
 /// What is computed of a gradient; 0 where its block was dropped in all micro-batches, and has written none.
 Value UpdateBuilder::ifItRan(DsBuilder &b, const Parameter &parameter, Value computed) {
   auto layer = micro.layers.find(parameter.name.getValue());
-  return layer == micro.layers.end()
-             ? computed
-             : b.select(ran.lookup(layer->second), computed, b.scalar(b.element(computed), 0));
+  return layer == micro.layers.end() ? computed
+                                     : b.select(ran.lookup(layer->second), computed, b.scalar(b.element(computed), 0));
 }
 
 LogicalResult UpdateBuilder::updateAll(DsBuilder &b, func::FuncOp update, ArrayRef<Value> states, Value isFinite,

@@ -24,8 +24,8 @@ struct MicroStates {
 /// Appends to the module an entry `update` of all parameters of `model`, whose facts `analysis` knows: learning_rate,
 /// momentum, step and loss_scale, all f64, and the states, to grad_norm and finite, and the next states. Gradients are
 /// loss_scale times what the norm is of. Running statistics of which `micro.moved` has the names become what NAME/moved
-/// holds. Gradients of a block l count where layer_ran/l holds, and are 0 elsewhere. Where the norm is not finite, every
-/// state stays.
+/// holds. Gradients of a block l count where layer_ran/l holds, and are 0 elsewhere. Where the norm is not finite,
+/// every state stays.
 llvm::LogicalResult buildUpdate(mlir::func::FuncOp model, const SizeAnalysis &analysis, const UpdateSettings &settings,
                                 const MicroStates &micro);
 

@@ -23,9 +23,9 @@ std::vector<LayerGate> LayerDrop::draw(const RandomPlace &place) const {
   std::vector<LayerGate> gates(count);
   for (size_t block = 0; block < count; ++block) {
     double probability = keep(block, now);
-    PhiloxCounter words = philox({static_cast<uint32_t>(block), static_cast<uint32_t>(place.micro),
-                                  static_cast<uint32_t>(place.step), stream},
-                                 philoxKey(place.seed));
+    PhiloxCounter words = philox(
+        {static_cast<uint32_t>(block), static_cast<uint32_t>(place.micro), static_cast<uint32_t>(place.step), stream},
+        philoxKey(place.seed));
     gates[block].runs = words[0] < probability * 0x1p32;
     gates[block].scale = gates[block].runs ? 1 / probability : 1;
   }

@@ -1,5 +1,6 @@
-// Progressive layer dropping (Zhang and He, 2010.13369): which blocks of a model a micro-batch runs, and what those that
-// run are rescaled by. Drawn from step, micro-batch and block alone: a resumed run, and every rank, draws the same.
+// Progressive layer dropping (Zhang and He, 2010.13369): which blocks of a model a micro-batch runs, and what those
+// that run are rescaled by. Drawn from step, micro-batch and block alone: a resumed run, and every rank, draws the
+// same.
 #ifndef DEEPSTRIDE_RUNTIME_TRAINING_LAYERDROP_H
 #define DEEPSTRIDE_RUNTIME_TRAINING_LAYERDROP_H
 
@@ -33,8 +34,8 @@ public:
   double theta(int64_t step) const;
   // The probability of block l of L: 1 - l / L * (1 - theta), from l = 0 ("shipped") or 1 ("paper").
   double keep(size_t block, double theta) const;
-  // Block l runs where the first word of Philox4x32-10, on the key `seed` and the counter (l, micro, step, 2^32 - 1), is
-  // below keep * 2^32.
+  // Block l runs where the first word of Philox4x32-10, on the key `seed` and the counter (l, micro, step, 2^32 - 1),
+  // is below keep * 2^32.
   std::vector<LayerGate> draw(const RandomPlace &place) const;
 
 private:

@@ -167,7 +167,8 @@ TrainingProgress TrainingRun::progress() const {
       for (const LayerGate &gate : gatesOf(count - 1, micro))
         last.back().push_back(gate.runs);
     }
-    progress.trainer["layers"] = {{"micro_batches", layerCounts.microBatches}, {"ran", layerCounts.ran}, {"gates", last}};
+    progress.trainer["layers"] = {
+        {"micro_batches", layerCounts.microBatches}, {"ran", layerCounts.ran}, {"gates", last}};
   }
   return progress;
 }
