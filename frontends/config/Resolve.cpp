@@ -210,6 +210,7 @@ void assignMembers(TrainingConfig &config) {
   members.read("bf16.enabled", config.isBf16);
   if (config.isFp16)
     readLossScale(members, config.lossScale);
+  members.read("activation_checkpointing.enabled", config.recomputes);
   members.read("progressive_layer_drop.enabled", config.dropsLayers);
   if (config.dropsLayers)
     readLayerDrop(members, config.layerDrop);

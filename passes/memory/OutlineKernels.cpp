@@ -5,6 +5,7 @@
 //   %1 = ds.unary exp %0 : (tensor<?xf32>) -> tensor<?xf32>
 // becomes
 //   %1 = ds.launch @exp_0(%0) sizes ["n"] : (tensor<?xf32>) -> tensor<?xf32>
+#include "dialects/ds/Recomputation.h"
 #include "passes/Report.h"
 #include "passes/memory/BufferCopies.h"
 #include "passes/memory/Passes.h"
@@ -140,6 +141,7 @@ void KernelOutliner::outline(Operation *op) {
     Operation *clone = builder.clone(*inner, mapping);
     clone->setLoc(unknown);
     clone->removeAttr(ds::valueNameAttr);
+    clone->removeAttr(ds::recomputedAttr);
     for (StringRef name : cast<ds::SizedByAttributes>(clone).sizeAttributes())
       if (auto sizes = clone->getAttrOfType<ArrayAttr>(name))
         clone->setAttr(name, rename(*sizesFromAttribute(sizes)));

@@ -219,6 +219,10 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
     std::string name = parameter.stateName("gradient");
     Value before = signature.state(name, element, b.sizes(parameter.value));
     sizes.set(before, TensorFacts{element, b.sizes(parameter.value), std::nullopt});
+    // Where the gradient is complete, not at the end: what it is computed of is needed no longer.
+    OpBuilder::InsertionGuard guard(b.getBuilder());
+    if (Operation *complete = gradient.getDefiningOp(); complete && complete->getBlock() == &body)
+      b.getBuilder().setInsertionPointAfter(complete);
     bool isInBranch = layered.addUp(parameter, gradient, before, options.accumulates, signature, b);
     if (isFirst && !isInBranch)
       gradient = b.select(isFirst, gradient, b.add(before, gradient));

@@ -75,6 +75,24 @@ def GateLayers : Pass<"ds-gate-layers", "::mlir::ModuleOp"> {
   let dependentDialects = ["::deepstride::ds::DSDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def RecomputeActivations : Pass<"ds-recompute-activations", "::mlir::ModuleOp"> {
+  let summary = "compute activations again on the way back instead of keeping them";
+  let description = [{
+    In the entry `micro`, what the way back reads of the forward part is computed there once more, right before it is
+    read first: `values` activations, those first that save most memory for the time that they take. Ops are computed
+    again once each, with the same bits, so that a step takes at most one forward part more. Of a block that may be
+    dropped (ds-gate-layers), activations are computed again in its own way back. What loops, branches and computed sizes
+    make is kept.
+
+    The module says how many activations could be computed again (`ds.activations`). Reports: activations, computed
+    again, ops; remarks name what is.
+  }];
+  let options = [
+    Option<"values", "values", "int64_t", "-1", "how many activations; negative: all that can">,
+    ListOption<"dims", "dims", "std::string", "sizes by which costs are judged, as name=value">];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+}
+
 def BuildTrainingStep : Pass<"ds-build-training-step", "::mlir::ModuleOp"> {
   let summary = "make a micro-batch, an update and an evaluation of a model whose parameters are states";
   let description = [{

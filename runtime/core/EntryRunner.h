@@ -36,7 +36,9 @@ public:
 
 class EntryRunner {
 public:
-  EntryRunner(const Package &package, size_t entry, ThreadPool &pool, StateStore &states, Communicator *communicator);
+  // The workspace is that of all entries of a session, one of which runs at a time.
+  EntryRunner(const Package &package, size_t entry, ThreadPool &pool, StateStore &states, AlignedBuffer &workspace,
+              Communicator *communicator);
   EntryRunner(const EntryRunner &) = delete;
   EntryRunner &operator=(const EntryRunner &) = delete;
 
@@ -88,7 +90,7 @@ private:
   std::vector<uint64_t> bufferBytes;
   std::vector<Tensor> *outputs = nullptr;
   LaunchObserver *observer = nullptr;
-  AlignedBuffer workspace;
+  AlignedBuffer &workspace;
   std::map<size_t, AlignedBuffer> dynamicBuffers; // workspace that depends on computed symbols;
                                                   // where bounds are watched all of it, and constants
   std::vector<AlignedBuffer> inputCopies;         // of inputs that are not aligned

@@ -8,7 +8,7 @@ Session::Session(std::shared_ptr<const Package> package, const SessionOptions &o
     : loaded(std::move(package)), communicator(options.communicator),
       pool(options.threads ? options.threads : ThreadPool::defaultThreads()), store(*loaded) {
   for (size_t i = 0; i < loaded->variant().entries.size(); ++i)
-    runners.push_back(std::make_unique<EntryRunner>(*loaded, i, pool, store, communicator.get()));
+    runners.push_back(std::make_unique<EntryRunner>(*loaded, i, pool, store, workspace, communicator.get()));
 }
 
 size_t Session::choose(size_t entry, const std::vector<TensorView> &inputs, const Pins &pins) const {

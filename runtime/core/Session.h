@@ -44,6 +44,7 @@ private:
   std::shared_ptr<Communicator> communicator;
   ThreadPool pool;
   StateStore store;
+  AlignedBuffer workspace;
   std::vector<std::unique_ptr<EntryRunner>> runners;
   std::mutex running;
 };

@@ -5,6 +5,7 @@
 #include "codegen/Package.h"
 #include "codegen/cpu/Target.h"
 #include "dialects/ds/DsDialect.h"
+#include "dialects/ds/Recomputation.h"
 #include "dialects/train/TrainDialect.h"
 #include "frontends/onnx/convert/Passes.h"
 #include "frontends/onnx/dialect/Onnx.h"
@@ -24,6 +25,7 @@
 #include "tools/ds-opt/Diagnostics.h"
 #include "tools/ds-opt/Learned.h"
 #include "tools/ds-opt/Machine.h"
+#include "tools/ds-opt/MemoryBudget.h"
 #include "tools/ds-opt/ModuleFile.h"
 #include "tools/ds-opt/OptionTable.h"
 #include "tools/ds-opt/PackageDescription.h"
@@ -71,6 +73,8 @@ private:
   int exitCode(Outcome outcome);
   bool dump(Phase phase, ModuleOp program, StringRef variant);
   bool keepGraph();
+  Outcome fitMemory();
+  std::optional<uint64_t> bytesWith(int64_t values, const std::map<std::string, int64_t> &dims, int64_t &count);
 
   const DriverOptions &options;
   DialectRegistry registry;
@@ -426,6 +430,88 @@ bool Driver::keepGraph() {
   return true;
 }
 
+static SmallVector<std::string> dimsText(const std::map<std::string, int64_t> &dims) {
+  SmallVector<std::string> text;
+  for (const auto &[name, size] : dims)
+    text.push_back(name + "=" + std::to_string(size));
+  return text;
+}
+
+/// Plans a copy of the program that computes so many activations again: what it takes on the target that takes most,
+/// and how many there are.
+std::optional<uint64_t> Driver::bytesWith(int64_t values, const std::map<std::string, int64_t> &dims, int64_t &count) {
+  uint64_t most = 0;
+  for (const CpuTarget &target : targets) {
+    OwningOpRef<ModuleOp> program = module->clone();
+    RecomputeActivationsOptions recompute;
+    recompute.values = values;
+    recompute.dims = dimsText(dims);
+    if (runPasses(Phase::Training, *program, [&](OpPassManager &pm) {
+          pm.addPass(createRecomputeActivations(recompute));
+        }) != Outcome::Done)
+      return std::nullopt;
+    count = (*program)->getAttrOfType<IntegerAttr>(ds::activationsAttr).getInt();
+    for (Phase phase : {Phase::Optimization, Phase::Memory})
+      if (runPhase(phase, *program, target) != Outcome::Done)
+        return std::nullopt;
+    std::string missing;
+    auto bytes = plannedBytes(*program, dims, missing);
+    if (!bytes) {
+      emitError(module->getLoc()) << "--memory: what a step takes depends on the dimension '" << missing
+                                  << "'; expected it to be pinned, as by --dim " << missing << "=128";
+      return std::nullopt;
+    }
+    most = std::max(most, *bytes);
+  }
+  return most;
+}
+
+/// Finds which activations are computed again: as few as fit --memory, or those that leave least to be kept.
+Driver::Outcome Driver::fitMemory() {
+  const TrainingRequest &training = options.training;
+  if (!training.memory && !(training.resolved && training.resolved->recomputes))
+    return Outcome::Done;
+  enterStage("recomputation");
+  auto micro = module->lookupSymbol<func::FuncOp>("micro");
+  std::map<std::string, int64_t> dims;
+  for (unsigned i = 0; i < micro.getNumArguments(); ++i) // a batch is the first dimension of what it holds
+    if (auto sizes = sizesFromAttribute(micro.getArgAttrOfType<ArrayAttr>(i, ds::dimsAttr));
+        sizes && !sizes->empty() && !micro.getArgAttr(i, ds::stateAttr))
+      if (const SizeAtom *atom = sizes->front().asAtom())
+        dims[atom->name().str()] = training.resolved->microBatch;
+  int64_t count = 0;
+  isCalibrating = true;
+  std::optional<MemoryChoice> choice;
+  {
+    ScopedDiagnosticHandler remarks(context.get(), [](Diagnostic &diagnostic) {
+      return success(diagnostic.getSeverity() == DiagnosticSeverity::Remark);
+    });
+    if (bytesWith(0, dims, count))
+      choice = chooseRecomputation(count, training.memory,
+                                   [&](int64_t values) { return bytesWith(values, dims, count); });
+  }
+  isCalibrating = false;
+  if (!choice)
+    return diagnosedOrBug("the program could not be planned", "");
+  if (training.memory && choice->bytes > *training.memory) {
+    emitError(module->getLoc()) << "--memory: found " << *training.memory << " bytes, expected at least "
+                                << choice->leastBytes << ", which a step takes that computes " << choice->values << " of "
+                                << count << " activations again";
+    return Outcome::Diagnosed;
+  }
+  PassReport::Counts counts;
+  PassReport::add(counts, "bytes kept without", static_cast<int64_t>(choice->mostBytes));
+  PassReport::add(counts, "bytes", static_cast<int64_t>(choice->bytes));
+  report.add("recomputation", counts);
+  if (choice->values == 0)
+    return Outcome::Done;
+  RecomputeActivationsOptions recompute;
+  recompute.values = choice->values;
+  recompute.dims = dimsText(dims);
+  return runPasses(Phase::Training, *module,
+                   [&](OpPassManager &pm) { pm.addPass(createRecomputeActivations(recompute)); });
+}
+
 int Driver::run() {
   if (!resolveTargets())
     return 2;
@@ -455,6 +541,9 @@ int Driver::run() {
     if (!dump(phase, *module, ""))
       return 1;
   }
+  if (last >= Phase::Optimization)
+    if (int code = exitCode(fitMemory()))
+      return code;
   if (!options.calibrate.empty())
     if (int code = exitCode(calibrate()))
       return code;

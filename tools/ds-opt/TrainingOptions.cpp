@@ -1,4 +1,5 @@
 // The options of --mode=train: what is learned, and by which loss. How it is learned is in ds_config.json.
+#include "tools/ds-opt/MemoryBudget.h"
 #include "tools/ds-opt/OptionTable.h"
 
 #include "llvm/ADT/Twine.h"
@@ -87,6 +88,15 @@ static const OptionInfo table[] = {
        line.options.training.config = value.str();
        return std::string(value.empty() ? "--config expects a file" : "");
      }},
+    {"--memory", Argument::Required, "BYTES",
+     "what a training step may take (also KiB, MiB, GiB): activations are computed again so that it fits",
+     [](ParsedCommandLine &line, StringRef value) {
+       line.options.training.memory = parseBytes(value);
+       return std::string(line.options.training.memory ? ""
+                                                       : "--memory expects a number of bytes above 0, perhaps with KiB, "
+                                                         "MiB or GiB, found '" +
+                                                             value.str() + "'");
+     }},
     {"--strict", Argument::None, "", "refuse keys of --config that have no effect on one rank",
      [](ParsedCommandLine &line, StringRef) { return line.options.training.isStrict = true, std::string(); }},
     {"--print-config", Argument::None, "", "print every value of --config with its origin",
@@ -109,7 +119,7 @@ std::string checkTraining(const DriverOptions &options) {
          {std::pair("--strict", training.isStrict), std::pair("--print-config", training.printsConfig),
           std::pair("--shift-labels", training.shiftsLabels), std::pair("--untie", training.unties),
           std::pair("--ignore-index", training.ignoredLabel.has_value()),
-          std::pair("--seed", training.seed.has_value())})
+          std::pair("--seed", training.seed.has_value()), std::pair("--memory", training.memory.has_value())})
       if (isGiven)
         return std::string(name) + " is about training, found no --mode=train";
     return "";

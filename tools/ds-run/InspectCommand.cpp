@@ -5,6 +5,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/core/Guards.h"
 #include "runtime/core/MappedFile.h"
+#include "runtime/core/MemoryPlan.h"
 #include "runtime/core/Plan.h"
 
 #include <algorithm>
@@ -87,6 +88,17 @@ Json describeMemory(const EntryInfo &entry, const VariantInfo &variant, const Pi
   return memory;
 }
 
+// Of all entries together, by what it is for.
+Json describeMemoryPlan(const VariantInfo &variant, const Pins &pins) {
+  std::set<std::string> missing;
+  std::optional<MemoryPlan> plan = planMemory(variant, pins, missing);
+  if (!plan)
+    return {{"depends_on", missing}};
+  return {{"total_bytes", plan->total()},         {"parameters", plan->parameters}, {"gradients", plan->gradients},
+          {"optimizer", plan->optimizer},         {"states", plan->states},         {"weights", plan->weights},
+          {"activations", plan->activations},     {"workspace", plan->workspace},   {"data", plan->data}};
+}
+
 // Adds to an entry of the manifest what follows from it.
 void enrich(Json &json, const EntryInfo &entry, const VariantInfo &variant, const Pins &pins) {
   json["group"] = entry.group;
@@ -112,6 +124,7 @@ Json describe(const Package &package, const Pins &pins) {
     for (const ConstantInfo &constant : variants[v].constants)
       bytes += constant.bytes;
     item["constant_bytes"] = bytes;
+    item["memory"] = describeMemoryPlan(variants[v], pins);
     item["missing_here"] = CpuFeatures::host().missing(variants[v].features);
     for (size_t e = 0; e < variants[v].entries.size(); ++e)
       enrich(item["entries"][e], variants[v].entries[e], variants[v], pins);
@@ -167,6 +180,19 @@ void printEntry(const Json &entry, const std::string &guards) {
                 listOf(Json::array({item["bytes"]})).c_str(), item["site"].get<std::string>().c_str());
 }
 
+void printMemory(const Json &memory) {
+  if (memory.contains("depends_on"))
+    return std::printf("memory: depends on %s (give --dim)\n", listOf(memory["depends_on"]).c_str()), void();
+  std::printf("memory: %.6g MB", memory["total_bytes"].get<double>() * 1e-6);
+  const char *before = " (";
+  for (const auto &[name, bytes] : memory.items())
+    if (name != "total_bytes" && bytes != 0) {
+      std::printf("%s%s %.6g", before, name.c_str(), bytes.get<double>() * 1e-6);
+      before = ", ";
+    }
+  std::printf("%s\n", *before == ',' ? ")" : "");
+}
+
 void print(const Json &json, const Manifest &manifest) {
   std::printf("model: %s, by %s\n", manifest.model.c_str(), manifest.compiler.c_str());
   for (const ConfigValue &value : manifest.config)
@@ -178,6 +204,7 @@ void print(const Json &json, const Manifest &manifest) {
                 lacks.empty() ? "runs here" : ("this processor lacks " + lacks).c_str());
     std::printf("constants: %zu, %.6g MB\n", variant["constants"].size(),
                 variant["constant_bytes"].get<double>() * 1e-6);
+    printMemory(variant["memory"]);
   }
   size_t at = 0;
   for (const Json &entry : json["variants"][0]["entries"]) // variants differ in code and layout, not in signature

@@ -1,0 +1,107 @@
+#include "runtime/core/MemoryPlan.h"
+
+#include "runtime/core/Guards.h"
+#include "runtime/core/Plan.h"
+
+#include <algorithm>
+#include <map>
+
+namespace ds {
+namespace {
+
+// The launch that writes the loss of a micro-batch: what is there before and after it, its way back reads.
+std::optional<size_t> launchOfLoss(const EntryInfo &entry) {
+  if (entry.name != "micro")
+    return std::nullopt;
+  for (size_t launch = entry.launches.size(); launch-- > 0;)
+    for (const LaunchResult &result : entry.launches[launch].results) {
+      const BufferInfo &buffer = entry.buffers[result.buffer];
+      if (buffer.role == BufferRole::Output && entry.outputs[buffer.index].name == "loss")
+        return launch;
+    }
+  return std::nullopt;
+}
+
+uint64_t activationBytes(const EntryInfo &entry, const Plan &plan) {
+  std::optional<size_t> loss = launchOfLoss(entry);
+  uint64_t bytes = 0;
+  for (size_t i = 0; loss && i < entry.buffers.size(); ++i)
+    if (const BufferInfo &buffer = entry.buffers[i];
+        buffer.role == BufferRole::Workspace && buffer.first <= *loss && *loss < buffer.last)
+      bytes += plan.bufferBytes[i];
+  return bytes;
+}
+
+bool endsWith(const std::string &text, const std::string &end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+void addStates(const std::map<std::string, std::pair<const StateInfo *, uint64_t>> &states, bool trains,
+               MemoryPlan &plan) {
+  for (const auto &[name, state] : states) {
+    const auto &[info, bytes] = state;
+    size_t slash = name.rfind('/');
+    auto owner = slash == std::string::npos ? states.end() : states.find(name.substr(0, slash));
+    bool isOfStatistic = info->isStatistic || (owner != states.end() && owner->second.first->isStatistic);
+    if (!trains || isOfStatistic)
+      plan.states += bytes;
+    else if (info->initial && owner == states.end())
+      plan.parameters += bytes;
+    else if (endsWith(name, "/gradient"))
+      plan.gradients += bytes;
+    else
+      plan.optimizer += bytes;
+  }
+}
+
+} // namespace
+
+std::optional<MemoryPlan> planMemory(const VariantInfo &variant, const Pins &pins, std::set<std::string> &missing) {
+  MemoryPlan result;
+  std::map<std::string, std::pair<const StateInfo *, uint64_t>> states;
+  std::set<uint32_t> initial;
+  uint64_t most = 0;
+  for (const EntryInfo &entry : variant.entries) {
+    Pins mine;
+    for (const SymbolInfo &symbol : entry.symbols)
+      if (auto pin = pins.find(symbol.name); symbol.kind == SymbolKind::Dim && pin != pins.end())
+        mine.insert(*pin);
+    std::vector<bool> known;
+    std::vector<int64_t> values = bindPins(entry, mine, known);
+    size_t before = missing.size();
+    for (size_t i = 0; i < entry.symbols.size(); ++i)
+      if (!known[i] && entry.symbols[i].kind != SymbolKind::Computed)
+        missing.insert(entry.symbols[i].name);
+    if (missing.size() > before || !guardsHold(entry, values))
+      continue;
+    ComputedParts computed(entry);
+    Plan plan = makePlan(entry, variant.constants, computed, values);
+    uint64_t data = 0;
+    for (size_t i = 0; i < entry.buffers.size(); ++i) {
+      const BufferInfo &buffer = entry.buffers[i];
+      if (buffer.role == BufferRole::Input || buffer.role == BufferRole::Output)
+        data += plan.bufferBytes[i];
+      else if (buffer.role == BufferRole::State)
+        states[entry.states[buffer.index].name] = {&entry.states[buffer.index], plan.bufferBytes[i]};
+    }
+    for (const StateInfo &state : entry.states)
+      if (state.initial)
+        initial.insert(static_cast<uint32_t>(*state.initial));
+    result.data = std::max(result.data, data);
+    result.activations = std::max(result.activations, activationBytes(entry, plan));
+    most = std::max(most, plan.workspaceBytes);
+  }
+  if (!missing.empty())
+    return std::nullopt;
+  result.activations = std::min(result.activations, most);
+  result.workspace = most - result.activations;
+  for (size_t i = 0; i < variant.constants.size(); ++i)
+    if (!initial.count(static_cast<uint32_t>(i)))
+      result.weights += variant.constants[i].bytes;
+  bool trains = std::any_of(variant.entries.begin(), variant.entries.end(),
+                            [](const EntryInfo &entry) { return entry.name == "micro"; });
+  addStates(states, trains, result);
+  return result;
+}
+
+} // namespace ds
