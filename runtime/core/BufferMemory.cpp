@@ -17,16 +17,14 @@ constexpr bool isSanitized = false;
 #endif
 
 constexpr size_t alignment = 64;
-constexpr size_t hugePage = size_t(2) << 20;
 } // namespace
 
 bool areBoundsWatched() { return isSanitized; }
 
 uint8_t *takeMemory(size_t bytes, size_t &granted) {
-  // Big buffers lie on huge pages where the system has them: fewer faults on first touch, fewer TLB misses after.
-  bool big = bytes >= 2 * hugePage && !isSanitized;
-  size_t unit = big ? hugePage : alignment;
-  granted = isSanitized ? bytes : (bytes + unit - 1) / unit * unit;
+  size_t unit = isSanitized ? alignment : memoryUnit(bytes);
+  bool big = unit == hugePage;
+  granted = isSanitized ? bytes : grantedBytes(bytes);
   void *memory = nullptr;
   if (posix_memalign(&memory, unit, granted) != 0)
     return nullptr;

@@ -16,6 +16,16 @@ bool areBoundsWatched();
 // when there is none.
 uint8_t *takeMemory(size_t bytes, size_t &granted);
 
+// Big buffers lie on huge pages where the system has them: fewer faults on first touch, fewer TLB misses after.
+inline constexpr size_t hugePage = size_t(2) << 20;
+inline size_t memoryUnit(size_t bytes) { return bytes >= 2 * hugePage ? hugePage : 64; }
+
+// How many bytes takeMemory grants where nobody watches bounds; touching some may take them all.
+inline size_t grantedBytes(size_t bytes) {
+  size_t unit = memoryUnit(bytes);
+  return (bytes + unit - 1) / unit * unit;
+}
+
 // Takes back what takeMemory gave.
 void giveMemory(uint8_t *memory, size_t granted);
 

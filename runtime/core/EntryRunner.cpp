@@ -29,9 +29,8 @@ const ds_services EntryRunner::services = {sizeof(ds_services), serveLaunch, ser
 EntryRunner::EntryRunner(const Package &package, size_t index, ThreadPool &pool, StateStore &states,
                          AlignedBuffer &workspace, Communicator *communicator)
     : package(package), entry(package.variant().entries[index]), function(package.entryFunction(index)), pool(pool),
-      states(states), communicator(communicator), computed(entry),
-      plans(entry, package.variant().constants, computed), boundStates(entry.states.size()), workspace(workspace),
-      inputCopies(entry.inputs.size()) {}
+      states(states), communicator(communicator), computed(entry), plans(entry, package.variant().constants, computed),
+      boundStates(entry.states.size()), workspace(workspace), inputCopies(entry.inputs.size()) {}
 
 void EntryRunner::run(const std::vector<TensorView> &inputs, const Pins &pins, std::vector<Tensor> &results,
                       LaunchObserver *newObserver) {

@@ -1,5 +1,6 @@
 #include "runtime/core/MemoryPlan.h"
 
+#include "runtime/core/BufferMemory.h"
 #include "runtime/core/Guards.h"
 #include "runtime/core/Plan.h"
 
@@ -80,16 +81,16 @@ std::optional<MemoryPlan> planMemory(const VariantInfo &variant, const Pins &pin
     for (size_t i = 0; i < entry.buffers.size(); ++i) {
       const BufferInfo &buffer = entry.buffers[i];
       if (buffer.role == BufferRole::Input || buffer.role == BufferRole::Output)
-        data += plan.bufferBytes[i];
+        data += grantedBytes(plan.bufferBytes[i]);
       else if (buffer.role == BufferRole::State)
-        states[entry.states[buffer.index].name] = {&entry.states[buffer.index], plan.bufferBytes[i]};
+        states[entry.states[buffer.index].name] = {&entry.states[buffer.index], grantedBytes(plan.bufferBytes[i])};
     }
     for (const StateInfo &state : entry.states)
       if (state.initial)
         initial.insert(static_cast<uint32_t>(*state.initial));
     result.data = std::max(result.data, data);
     result.activations = std::max(result.activations, activationBytes(entry, plan));
-    most = std::max(most, plan.workspaceBytes);
+    most = std::max<uint64_t>(most, grantedBytes(plan.workspaceBytes));
   }
   if (!missing.empty())
     return std::nullopt;

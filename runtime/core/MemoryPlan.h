@@ -24,8 +24,8 @@ struct MemoryPlan {
   }
 };
 
-// For the dimensions that are given; nothing where sizes depend on others, which `missing` gets. What is known only when
-// the program runs (computed sizes) is not counted. Throws Error as makePlan does.
+// For the dimensions that are given; nothing where sizes depend on others, which `missing` gets. What is known only
+// when the program runs (computed sizes) is not counted. Throws Error as makePlan does.
 std::optional<MemoryPlan> planMemory(const VariantInfo &variant, const Pins &pins, std::set<std::string> &missing);
 
 } // namespace ds

@@ -446,9 +446,8 @@ std::optional<uint64_t> Driver::bytesWith(int64_t values, const std::map<std::st
     RecomputeActivationsOptions recompute;
     recompute.values = values;
     recompute.dims = dimsText(dims);
-    if (runPasses(Phase::Training, *program, [&](OpPassManager &pm) {
-          pm.addPass(createRecomputeActivations(recompute));
-        }) != Outcome::Done)
+    if (runPasses(Phase::Training, *program,
+                  [&](OpPassManager &pm) { pm.addPass(createRecomputeActivations(recompute)); }) != Outcome::Done)
       return std::nullopt;
     count = (*program)->getAttrOfType<IntegerAttr>(ds::activationsAttr).getInt();
     for (Phase phase : {Phase::Optimization, Phase::Memory})
@@ -487,16 +486,16 @@ Driver::Outcome Driver::fitMemory() {
       return success(diagnostic.getSeverity() == DiagnosticSeverity::Remark);
     });
     if (bytesWith(0, dims, count))
-      choice = chooseRecomputation(count, training.memory,
-                                   [&](int64_t values) { return bytesWith(values, dims, count); });
+      choice =
+          chooseRecomputation(count, training.memory, [&](int64_t values) { return bytesWith(values, dims, count); });
   }
   isCalibrating = false;
   if (!choice)
     return diagnosedOrBug("the program could not be planned", "");
   if (training.memory && choice->bytes > *training.memory) {
     emitError(module->getLoc()) << "--memory: found " << *training.memory << " bytes, expected at least "
-                                << choice->leastBytes << ", which a step takes that computes " << choice->values << " of "
-                                << count << " activations again";
+                                << choice->leastBytes << ", which a step takes that computes " << choice->values
+                                << " of " << count << " activations again";
     return Outcome::Diagnosed;
   }
   PassReport::Counts counts;

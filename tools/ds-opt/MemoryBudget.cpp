@@ -1,6 +1,7 @@
 #include "tools/ds-opt/MemoryBudget.h"
 
 #include "dialects/ds/DsDialect.h"
+#include "runtime/core/BufferMemory.h"
 #include "runtime/core/Placement.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -66,9 +67,9 @@ bool PlannedProgram::addArguments(func::FuncOp entry, uint64_t &bytes) {
     if (auto state = entry.getArgAttrOfType<StringAttr>(number, ds::stateAttr)) {
       if (Attribute first = entry.getArgAttr(number, ds::initialAttr))
         initial.insert(first);
-      states += knownStates.insert(state.getValue()).second ? *own : 0;
+      states += knownStates.insert(state.getValue()).second ? ::ds::grantedBytes(*own) : 0;
     } else {
-      bytes += *own;
+      bytes += ::ds::grantedBytes(*own);
     }
   }
   return true;
@@ -78,7 +79,8 @@ bool PlannedProgram::addArguments(func::FuncOp entry, uint64_t &bytes) {
 uint64_t PlannedProgram::weightsOf(ModuleOp program) const {
   uint64_t bytes = 0;
   for (Attribute name : recipes)
-    if (auto recipe = initial.contains(name) ? ds::RecipeOp() : program.lookupSymbol<ds::RecipeOp>(cast<FlatSymbolRefAttr>(name))) {
+    if (auto recipe = initial.contains(name) ? ds::RecipeOp()
+                                             : program.lookupSymbol<ds::RecipeOp>(cast<FlatSymbolRefAttr>(name))) {
       auto type = cast<RankedTensorType>(recipe.getBody().front().getTerminator()->getOperand(0).getType());
       bytes += static_cast<uint64_t>(type.getNumElements()) * std::max(type.getElementTypeBitWidth() / 8, 1U);
     }
@@ -97,7 +99,7 @@ bool PlannedProgram::add(func::FuncOp entry) {
       auto bytes = bytesOf(operand.get().getType(), analysis->facts(operand.get()).sizes);
       if (!bytes)
         return false;
-      own += *bytes;
+      own += ::ds::grantedBytes(*bytes);
     }
   data = std::max(data, own);
   std::vector<::ds::LiveRange> ranges;
@@ -113,7 +115,7 @@ bool PlannedProgram::add(func::FuncOp entry) {
     auto at = [&](StringRef key) { return static_cast<uint32_t>(buffer.getAs<IntegerAttr>(key).getInt()); };
     ranges.push_back({*bytes, at("first"), at("last")});
   }
-  workspace = std::max(workspace, ::ds::placeBuffers(ranges).total);
+  workspace = std::max<uint64_t>(workspace, ::ds::grantedBytes(::ds::placeBuffers(ranges).total));
   return true;
 }
 
@@ -154,7 +156,8 @@ std::optional<MemoryChoice> chooseRecomputation(int64_t count, std::optional<uin
     if (!plan(count * part / spread))
       return std::nullopt;
   auto least = [&] {
-    return std::min_element(planned.begin(), planned.end(), [](auto &a, auto &b) { return a.second < b.second; })->first;
+    return std::min_element(planned.begin(), planned.end(), [](auto &a, auto &b) { return a.second < b.second; })
+        ->first;
   };
   for (int64_t step = std::max<int64_t>(count / spread / 2, 1), best = least();; step /= 2) {
     for (int64_t values : {best - step, best + step})
@@ -197,7 +200,8 @@ std::optional<uint64_t> parseBytes(StringRef text) {
                        .Case("GiB", 30)
                        .Default(64);
   uint64_t number = 0;
-  if (shift == 64 || text.substr(0, digits).getAsInteger(10, number) || number == 0 || number > (uint64_t(1) << 62) >> shift)
+  if (shift == 64 || text.substr(0, digits).getAsInteger(10, number) || number == 0 ||
+      number > (uint64_t(1) << 62) >> shift)
     return std::nullopt;
   return number << shift;
 }

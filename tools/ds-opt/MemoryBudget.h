@@ -19,9 +19,9 @@ std::optional<uint64_t> plannedBytes(mlir::ModuleOp program, const std::map<std:
                                      std::string &missing);
 
 struct MemoryChoice {
-  int64_t values = 0;                        // activations that are computed again
-  uint64_t bytes = 0;                        // that the step takes then
-  uint64_t mostBytes = 0, leastBytes = 0;    // with none computed again; at the least
+  int64_t values = 0;                     // activations that are computed again
+  uint64_t bytes = 0;                     // that the step takes then
+  uint64_t mostBytes = 0, leastBytes = 0; // with none computed again; at the least
 };
 
 /// The fewest activations of `count` so that the bytes are at most `budget`, or, without one, that take least memory.

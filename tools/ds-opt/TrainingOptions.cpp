@@ -92,10 +92,11 @@ static const OptionInfo table[] = {
      "what a training step may take (also KiB, MiB, GiB): activations are computed again so that it fits",
      [](ParsedCommandLine &line, StringRef value) {
        line.options.training.memory = parseBytes(value);
-       return std::string(line.options.training.memory ? ""
-                                                       : "--memory expects a number of bytes above 0, perhaps with KiB, "
-                                                         "MiB or GiB, found '" +
-                                                             value.str() + "'");
+       return std::string(line.options.training.memory
+                              ? ""
+                              : "--memory expects a number of bytes above 0, perhaps with KiB, "
+                                "MiB or GiB, found '" +
+                                    value.str() + "'");
      }},
     {"--strict", Argument::None, "", "refuse keys of --config that have no effect on one rank",
      [](ParsedCommandLine &line, StringRef) { return line.options.training.isStrict = true, std::string(); }},

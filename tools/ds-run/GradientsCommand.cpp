@@ -25,6 +25,10 @@ int gradientsCommand(const Options &options) {
       given.inputs.push_back("first=true");
     else if (input.name == "random_seed")
       given.inputs.push_back("random_seed=" + std::to_string(static_cast<int64_t>(options.seed.value_or(0))));
+    else if (input.name.rfind("layer_gate/", 0) == 0 || input.name.rfind("layer_first/", 0) == 0)
+      given.inputs.push_back(input.name + "=true"); // all blocks run
+    else if (input.name.rfind("layer_scale/", 0) == 0)
+      given.inputs.push_back(input.name + "=1");
     else if (input.name == "random_step" || input.name == "random_micro")
       given.inputs.push_back(input.name + "=0");
   std::vector<std::string> madeUp;

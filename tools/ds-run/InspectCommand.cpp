@@ -94,9 +94,9 @@ Json describeMemoryPlan(const VariantInfo &variant, const Pins &pins) {
   std::optional<MemoryPlan> plan = planMemory(variant, pins, missing);
   if (!plan)
     return {{"depends_on", missing}};
-  return {{"total_bytes", plan->total()},         {"parameters", plan->parameters}, {"gradients", plan->gradients},
-          {"optimizer", plan->optimizer},         {"states", plan->states},         {"weights", plan->weights},
-          {"activations", plan->activations},     {"workspace", plan->workspace},   {"data", plan->data}};
+  return {{"total_bytes", plan->total()},     {"parameters", plan->parameters}, {"gradients", plan->gradients},
+          {"optimizer", plan->optimizer},     {"states", plan->states},         {"weights", plan->weights},
+          {"activations", plan->activations}, {"workspace", plan->workspace},   {"data", plan->data}};
 }
 
 // Adds to an entry of the manifest what follows from it.

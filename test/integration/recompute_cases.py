@@ -1,0 +1,215 @@
+"""Activations that are computed again: the same bits at every budget, plans that keep to it, and what else a step does with them."""
+import json
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+import training_models as models
+from kit import BIN, case, compile_model, expect, tool
+from layer_drop_cases import drops
+from programs import SEED
+from training_resume_cases import same_after_stops
+from training_runs import column, log_of, safetensors, settings, train, train_package
+
+BATCH = 4
+
+
+def most_memory(*command):
+    """In MiB: VmHWM at the end, above the first one that is seen."""
+    process = subprocess.Popen([BIN / "ds-run", *command], stdout=subprocess.DEVNULL)
+    seen = []
+    while process.poll() is None:
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        seen += [int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM")]
+        time.sleep(0.005)
+    expect(process.returncode == 0 and len(seen) > 10, f"{command}: exit code {process.returncode}, {len(seen)} samples")
+    return seen[-1] - seen[0]
+
+
+def planned(package, **dims):
+    pins = [f"--dim={name}={size}" for name, size in dims.items()]
+    return json.loads(tool("ds-run", "inspect", package, "--json", *pins).out)["variants"][0]["memory"]
+
+
+def data_of(folder, model, samples=BATCH, length=8, classes=5, name="data.npz"):
+    """Random fields of a model, and labels that its loss can judge."""
+    g = np.random.default_rng(SEED)
+    fields = {}
+    for tensor in model.graph.input:
+        shape = [samples if dim.dim_param == "batch" else dim.dim_value or length for dim in tensor.type.tensor_type.shape.dim]
+        floats = tensor.type.tensor_type.elem_type == onnx.TensorProto.FLOAT
+        fields[tensor.name] = g.standard_normal(shape).astype(np.float32) if floats else g.integers(0, 9, shape)
+    shape = model.graph.output[0].type.tensor_type.shape.dim
+    fields["labels"] = g.integers(0, classes - 2, [samples] if len(shape) == 2 else [samples, length])
+    np.savez(folder / name, **fields)
+    return folder / name
+
+
+def gradients(folder, package, data, name):
+    tool("ds-run", "gradients", package, f"--inputs={data}", f"--output={folder / name}")
+    with np.load(folder / name) as arrays:
+        return dict(arrays)
+
+
+def budgets(folder, model, config, *options, parts=(0.4, 1)):
+    """Packages of one model from what it takes by itself to the least, with their plans; the first one has no budget."""
+    dims = dict(batch=BATCH)
+    first = train_package(folder, model, config, *options, name="all.dsp")
+    most = planned(first, **dims)["total_bytes"]
+    tool("ds-opt", folder / "model.onnx", "--mode=train", "--loss=cross_entropy", "--logits=logits", "--labels=labels",
+         f"--config={folder / 'ds_config.json'}", *options, "--memory=1", "-o", folder / "no.dsp", code=1, says=["--memory: found 1 bytes, expected at least"])
+    refused = tool("ds-opt", folder / "model.onnx", "--mode=train", "--loss=cross_entropy", "--logits=logits", "--labels=labels",
+                   f"--config={folder / 'ds_config.json'}", *options, "--memory=1", "-o", folder / "no.dsp", code=1).err
+    least = int(refused.split("at least ")[1].split(",")[0])
+    expect(least < most, f"nothing is saved: {least} of {most}")
+    yield None, first, most
+    for part in parts:
+        budget = int(most - part * (most - least))
+        package = train_package(folder, model, config, *options, f"--memory={budget}", name=f"part{part}.dsp")
+        bytes_ = planned(package, **dims)["total_bytes"]
+        expect(bytes_ <= budget, f"a budget of {budget}: {bytes_} bytes are planned")
+        yield budget, package, bytes_
+    tool("ds-opt", folder / "model.onnx", "--mode=train", "--loss=cross_entropy", "--logits=logits", "--labels=labels",
+         f"--config={folder / 'ds_config.json'}", *options, f"--memory={least - 1}", "-o", folder / "no.dsp", code=1, says=[str(least)])
+
+
+MODELS = {
+    "gpt": (lambda: models.gpt(layers=3), {"length": 8}, {}),
+    "bert": (models.bert, {"length": 8}, {}),
+    "llama": (models.llama, {"length": 8}, {"bf16": {"enabled": True}}),
+    "t5": (models.t5, {"source": 8, "target": 8}, {}),
+    "vit": (models.vit, {}, {}),
+    "gpt in fp16": (lambda: models.gpt(layers=2), {"length": 8}, {"fp16": {"enabled": True, "initial_scale_power": 8}}),
+    "gpt whose blocks are dropped": (lambda: models.gpt(layers=3), {"length": 8}, drops()),
+}
+
+
+def same_at_every_budget(folder, names):
+    for name in names:
+        make, dims, more = MODELS[name]
+        model = make()
+        config, options = settings("AdamW", BATCH, 2, **more), [f"--dim={key}={size}" for key, size in dims.items()]
+        first, taken = None, []
+        for budget, package, bytes_ in budgets(folder, model, config, *options):
+            taken.append(bytes_)
+            found = gradients(folder, package, data_of(folder, model), "g.npz")
+            first = first or found
+            expect(found.keys() == first.keys(), f"{name}: other gradients at a budget of {budget}")
+            for key, array in found.items():
+                expect(array.tobytes() == first[key].tobytes() and np.all(np.isfinite(array)), f"seed {SEED}, {name}, {budget} bytes: '{key}' has other bits")
+        expect(taken == sorted(taken, reverse=True), f"{name}: plans {taken}")
+
+
+@case(turns=5)
+def decoders(folder):
+    same_at_every_budget(folder, ["gpt"])
+
+
+@case(turns=5)
+def encoders(folder):
+    same_at_every_budget(folder, ["bert"])
+
+
+@case(turns=5)
+def rounded_products(folder):
+    same_at_every_budget(folder, ["llama"])
+
+
+@case(turns=5)
+def encoders_and_decoders(folder):
+    same_at_every_budget(folder, ["t5"])
+
+
+@case(turns=5)
+def images(folder):
+    same_at_every_budget(folder, ["vit"])
+
+
+@case(turns=5)
+def precisions(folder):
+    same_at_every_budget(folder, ["gpt in fp16"])
+
+
+@case(turns=5)
+def blocks_that_may_be_dropped(folder):
+    same_at_every_budget(folder, ["gpt whose blocks are dropped"])
+
+
+@case(turns=3)
+def dropout(folder):
+    """What was dropped is dropped again: the same places, drawn once more."""
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]> m (float[batch, 16] x) => (float[batch, 5] logits)
+        { ratio = Constant <value_float = 0.4> () yes = Constant <value_int = 1> () mode = Cast <to = 9> (yes)
+          a = MatMul (x, u) b = Tanh (a) c, m0 = Dropout (b, ratio, mode) d = MatMul (c, v) e = Tanh (d) f, m1 = Dropout (e, ratio, mode)
+          logits = MatMul (f, w) }""")
+    g = np.random.default_rng(SEED)
+    for name, shape in (("u", (16, 256)), ("v", (256, 256)), ("w", (256, 5))):
+        model.graph.initializer.append(onnx.numpy_helper.from_array((g.standard_normal(shape) / 8).astype(np.float32), name))
+    data, bits = data_of(folder, model, samples=64), []
+    config = settings("AdamW", 32, 2)
+    onnx.save(model, folder / "model.onnx")
+    for number, options in enumerate(([], ["enabled"])):
+        more = {"activation_checkpointing": {"enabled": True}} if options else {}
+        package = train_package(folder, model, config | more, name=f"{number}.dsp")
+        train(package, data, "--steps=3", "--seed=4", f"--checkpoint={folder / str(number)}")
+        bits.append({part: (folder / str(number) / "global_step3" / f"{part}.safetensors").read_bytes() for part in ("parameters", "optimizer")})
+        sizes = planned(package, batch=32)
+        expect(number == 0 or sizes["activations"] < 0.7 * first["activations"], f"{sizes}, without: {number or sizes}")
+        first = sizes
+    expect(bits[0] == bits[1], f"seed {SEED}: other bits where activations with dropout are computed again")
+
+
+@case(turns=3)
+def interactions(folder):
+    """Blocks that are dropped, several micro-batches, activations computed again, overflows of the loss scale, stops: all of them
+    together have the bits of the run that keeps everything and never stops."""
+    model = models.gpt(layers=3, positions=8)
+    more = {"fp16": {"enabled": True, "initial_scale_power": 24, "hysteresis": 1}, **drops()}
+    data = data_of(folder, model, samples=26)
+    logs, states = {}, {}
+    for name, extra in (("kept", {}), ("again", {"activation_checkpointing": {"enabled": True}})):
+        package = train_package(folder, model, settings("AdamW", 2, 3, **more, **extra), "--dim=length=8", name=f"{name}.dsp")
+        part = folder / name
+        part.mkdir()
+        whole = same_after_stops(part, package, data, 9, [2, 3, 7], "--seed=11")
+        logs[name] = log_of(part / "whole.jsonl")
+        states[name] = [safetensors(whole / "global_step9" / f"{file}.safetensors") for file in ("parameters", "optimizer")]
+    for row, other in zip(logs["kept"], logs["again"]):
+        expect({**row, "step_ms": 0} == {**other, "step_ms": 0}, f"{row}, with activations computed again {other}")
+    expect(any(row["overflow"] for row in logs["kept"]), "no step overflowed")
+    expect(np.any(column(logs["kept"], "blocks") < 9), "no block was dropped")
+    for kept, again in zip(*states.values()):
+        expect(all(kept[name].tobytes() == again[name].tobytes() for name in kept), f"seed {SEED}: other bits")
+
+
+@case
+def what_is_refused(folder):
+    model = models.gpt()
+    onnx.save(model, folder / "model.onnx")
+    (folder / "ds_config.json").write_text(json.dumps(settings("AdamW", BATCH)))
+    common = [folder / "model.onnx", "--mode=train", "--loss=cross_entropy", "--logits=logits", "--labels=labels", "-o", folder / "m.dsp"]
+    tool("ds-opt", *common, "--memory=100MiB", code=1, says=["--memory", "'length'", "--dim length="])
+    for wrong in ("0", "x", "-5", "12MB", "99999999999GiB", "", "1.5GiB"):
+        tool("ds-opt", *common, f"--memory={wrong}", code=2, says=["--memory expects a number of bytes above 0", f"'{wrong}'"])
+    tool("ds-opt", folder / "model.onnx", "--memory=1GiB", "-o", folder / "m.dsp", code=2, says=["--memory is about training"])
+    for key, value, words in (("enabled", 3, "activation_checkpointing.enabled"), ("cpu_checkpointing", True, "cpu_checkpointing")):
+        (folder / "bad.json").write_text(json.dumps(settings("AdamW", BATCH, activation_checkpointing={key: value})))
+        tool("ds-opt", *common, f"--config={folder / 'bad.json'}", code=1, says=[words])
+
+
+@case(turns=3)
+def plans_are_what_is_measured(folder):
+    """The most that a process has in memory, less what it has when it begins: within 1 % of the plan and 16 MiB, which are
+    code and libraries, threads with what each packs, and the reader of the data."""
+    hidden, length, batch = 512, 256, 4
+    model = models.gpt(layers=4, hidden=hidden, heads=8, vocabulary=8000, positions=length)
+    for extra in ({}, {"activation_checkpointing": {"enabled": True}}):
+        package = train_package(folder, model, settings("AdamW", batch, **extra), f"--dim=length={length}")
+        data = data_of(folder, model, samples=8, length=length)
+        plan = planned(package, batch=batch)
+        measured = most_memory("train", package, f"--data={data}", f"--eval-data={data}", "--steps=3")
+        total = plan["total_bytes"] / 2**20
+        expect(-0.01 * total < measured - total < 0.01 * total + 16, f"measured {measured:.1f} MiB, planned {total:.1f} MiB: {plan}")
