@@ -99,6 +99,14 @@ void buildTrainingPipeline(OpPassManager &pm, const TrainingPipelineOptions &opt
     step.clip = options.clip;
     step.noDecay = options.noDecay;
     pm.addPass(createBuildTrainingStep(step));
+    if (options.quantizeGroups > 0) { // of whole entries: gradients pass images by
+      ScheduleQuantizationOptions quantization;
+      quantization.groups = options.quantizeGroups;
+      quantization.scheme = options.quantizeScheme;
+      quantization.rounding = options.quantizeRounding;
+      quantization.mixed = options.quantizeMixed;
+      pm.addPass(createScheduleQuantization(quantization));
+    }
   }
   pm.addNestedPass<func::FuncOp>(createDifferentiate());
   // What a gradient computes on its way and the program computes, too, is one value from here on.

@@ -88,4 +88,26 @@ def BuildTrainingStep : Pass<"ds-build-training-step", "::mlir::ModuleOp"> {
   let dependentDialects = ["::deepstride::ds::DSDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def ScheduleQuantization : Pass<"ds-schedule-quantization", "::mlir::ModuleOp"> {
+  let summary = "train on quantized weights, at a width that each call is given (MoQ)";
+  let description = [{
+    Works on the entries of ds-build-training-step. In `eval` and `micro`, every use of a parameter of 2 or more
+    dimensions reads its image: what it is rounded to in groups, contiguous ranges of the flat tensor. Gradients are those
+    of images, and `update` keeps the parameters themselves. `quantize_levels` are 2^b for b bits, of each block of
+    parameters; 0 leaves them as they are, 4 is ternary and 2 binary where the scheme is symmetric and rounding to
+    nearest. With `mixed`, an image is the sum of `quantize_shares` of the parameter and the rest of what it is rounded
+    to. Stochastic rounding draws by `quantize_seed`, `quantize_step`, the parameter's name and the place. A new entry
+    `quantize` hands out images. The module says which parameters have them (`ds.quantized`).
+
+    A number of elements that the groups do not divide is an error, and so is a model where nothing is quantized.
+    Formulas: passes/training/Quantizers.h. Reports: parameters quantized; a remark says why one is not.
+  }];
+  let options = [
+    Option<"groups", "groups", "int64_t", "1", "groups of a tensor, each with a step of its own">,
+    Option<"scheme", "scheme", "std::string", "\"symmetric\"", "symmetric or asymmetric">,
+    Option<"rounding", "rounding", "std::string", "\"nearest\"", "nearest or stochastic">,
+    Option<"mixed", "mixed", "bool", "false", "images keep a share of the parameter">];
+  let dependentDialects = ["::deepstride::ds::DSDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
 #endif
