@@ -56,6 +56,7 @@ struct TrainingConfig {
   ScheduleSettings schedule;
   bool isFp16 = false, isBf16 = false;
   LossScaleSettings lossScale; // constant 1 without fp16
+  QuantizationSettings quantization;
   int64_t stepsPerPrint = 10;
   bool wallClockBreakdown = false, dumpsState = false;
   TensorBoardConfig tensorboard;

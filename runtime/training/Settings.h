@@ -29,6 +29,19 @@ struct ScheduleSettings {
   double cycleMinMom = 0.8, cycleMaxMom = 0.9, decayMomRate = 0;
 };
 
+// Mixture of quantization: widths fall from the first to the last.
+struct QuantizationSettings {
+  bool isEnabled = false;
+  int64_t groups = 1;
+  int64_t startBits = 16, targetBits = 8;
+  int64_t period = 1000; // updates before the first bit is dropped; doubles at each drop
+  int64_t offset = 1000; // updates before anything is rounded
+  bool isSymmetric = true, isStochastic = false;
+  bool isMixed = false;
+  double changeRatio = 0.001; // what the share of the weights themselves loses with each update
+  bool isVerbose = false;
+};
+
 struct LossScaleSettings {
   double constant = 1; // 0: dynamic
   double initial = 65536, minimum = 1;

@@ -229,6 +229,12 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
       if (const auto &config = options.training.resolved) {
         training.optimizer = ::ds::config::optimizerText(config->optimizer);
         training.clip = config->gradientClipping;
+        if (const ::ds::QuantizationSettings &quantization = config->quantization; quantization.isEnabled) {
+          training.quantizeGroups = quantization.groups;
+          training.quantizeScheme = quantization.isSymmetric ? "symmetric" : "asymmetric";
+          training.quantizeRounding = quantization.isStochastic ? "stochastic" : "nearest";
+          training.quantizeMixed = quantization.isMixed;
+        }
       }
       buildTrainingPipeline(pm, training);
     });
