@@ -227,7 +227,10 @@ ds_status *ds_trainer_set_momentum(ds_trainer *trainer, double momentum) {
 }
 
 ds_status *ds_trainer_set_seed(ds_trainer *trainer, uint64_t seed) {
-  return locked(trainer, [&] { trainer->progress.seed = seed; });
+  return locked(trainer, [&] {
+    trainer->progress.seed = seed;
+    trainer->trainer.setRoundingSeed(seed);
+  });
 }
 uint64_t ds_trainer_seed(const ds_trainer *trainer) {
   return ask(trainer, [](const ds_trainer &own) { return own.progress.seed; });
@@ -280,6 +283,7 @@ ds_status *ds_trainer_save(ds_trainer *trainer, const char *folder, const char *
     ds::TrainingProgress progress = trainer->progress;
     progress.lossScale = trainer->scaler.state();
     progress.trainer["skipped"] = trainer->skipped;
+    trainer->trainer.keepWidths(progress);
     progress.clientState = nullptr;
     if (clientState)
       try {
@@ -307,7 +311,10 @@ ds_status *ds_trainer_load(ds_trainer *trainer, const char *folder, const char *
     if (!checkpoint.progress().clientState.is_null())
       state = ds::writeStrictJson(checkpoint.progress().clientState);
     ds::TrainingProgress progress = checkpoint.progress();
+    std::optional<ds::BitSchedule> widths = trainer->trainer.widthsIn(checkpoint);
     trainer->trainer.session().withStates([&](ds::StateStore &states) { states.restore(checkpoint); });
+    trainer->trainer.setWidths(std::move(widths));
+    trainer->trainer.setRoundingSeed(progress.seed);
     trainer->trainer.zeroGradients();
     trainer->gradientScale.reset();
     trainer->hasMoved = false;

@@ -390,6 +390,10 @@ Manifest readManifest(const std::string &text) {
         training["tied"].forEach([&](const JsonReader &item) {
           info.tied.push_back({item["name"].string(), item["of"].string(), item["transposed"].boolean()});
         });
+      if (training.has("quantized"))
+        training["quantized"].forEach([&](const JsonReader &item) {
+          info.quantized.push_back({item["name"].string(), item["block"].integer(0, 1'000'000)});
+        });
       manifest.training = std::move(info);
     }
     json["variants"].forEach([&](const JsonReader &item) { manifest.variants.push_back(readVariant(item)); });

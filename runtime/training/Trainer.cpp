@@ -1,6 +1,7 @@
 #include "runtime/training/Trainer.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/training/CompiledSettings.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,7 +23,7 @@ static bool isScore(const std::string &name) { return name == "loss" || name == 
 
 static bool isOwnNumber(const std::string &name) {
   return name == "loss_weight" || name == "first" || name == "random_seed" || name == "random_step" ||
-         name == "random_micro";
+         name == "random_micro" || name.rfind("quantize_", 0) == 0;
 }
 
 Trainer::Trainer(std::shared_ptr<const Package> package, const SessionOptions &options)
@@ -46,6 +47,63 @@ Trainer::Trainer(std::shared_ptr<const Package> package, const SessionOptions &o
   for (const TensorInfo &output : live.entry(evaluator).outputs)
     if (!isScore(output.name))
       outputNames.push_back(output.name);
+  setQuantization(compiledSettings(live.package().manifest()).quantization);
+}
+
+void Trainer::setQuantization(const QuantizationSettings &settings) {
+  const std::optional<TrainingInfo> &training = package().manifest().training;
+  if (!training || training->quantized.empty())
+    return;
+  for (const TensorInfo &input : live.entry(evaluator).inputs)
+    if (input.name == "quantize_levels" && input.shape.size() == 1)
+      schedule.emplace(settings, static_cast<size_t>(input.shape[0].evaluate({})));
+}
+
+void Trainer::addWidths(std::vector<Number> &numbers) const {
+  if (!schedule)
+    return;
+  Number levels = {"quantize_levels", 0}, shares = {"quantize_shares", 0};
+  for (size_t i = 0; i < schedule->blocks(); ++i) {
+    levels.list.push_back(schedule->levels(i));
+    shares.list.push_back(schedule->share(i));
+  }
+  numbers.push_back(levels);
+  numbers.push_back(shares);
+  numbers.push_back({"quantize_seed", 0, static_cast<int64_t>(roundingSeed)});
+  numbers.push_back({"quantize_step", 0, schedule->updates()}); // a skipped step draws the same once more
+}
+
+std::vector<std::pair<std::string, Tensor>> Trainer::images() {
+  std::vector<std::pair<std::string, Tensor>> result;
+  if (!schedule)
+    return result;
+  std::vector<Tensor> storage, outputs;
+  std::vector<Number> numbers;
+  addWidths(numbers);
+  size_t entry = trainingEntry(package(), "quantize");
+  live.run(entry, bind(live.entry(entry), {}, numbers, storage), {}, outputs);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    result.emplace_back(live.entry(entry).outputs[i].name, std::move(outputs[i]));
+  return result;
+}
+
+static constexpr char widthsKey[] = "quantization";
+
+void Trainer::keepWidths(TrainingProgress &progress) const {
+  if (schedule)
+    progress.trainer[widthsKey] = schedule->state();
+}
+
+std::optional<BitSchedule> Trainer::widthsIn(const Checkpoint &checkpoint) const {
+  const nlohmann::json &own = checkpoint.progress().trainer;
+  bool isThere = own.is_object() && own.contains(widthsKey);
+  if (isThere != schedule.has_value())
+    fail(ErrorCode::InvalidArgument, checkpoint.path(), ": was saved ", isThere ? "with" : "without",
+         " quantize_training, expected a package that was compiled ", isThere ? "with" : "without", " it");
+  std::optional<BitSchedule> widths = schedule;
+  if (widths)
+    annotated(checkpoint.path(), [&] { widths->restore(own[widthsKey]); });
+  return widths;
 }
 
 void Trainer::checkLabels(const std::vector<TensorView> &views, const RowName &place) const {
@@ -83,10 +141,14 @@ std::vector<TensorView> Trainer::bind(const EntryInfo &entry, const std::vector<
   for (const TensorInfo &input : entry.inputs) {
     auto number = std::find_if(numbers.begin(), numbers.end(), [&](const Number &n) { return n.name == input.name; });
     if (number != numbers.end()) {
-      Tensor &tensor = storage.emplace_back(input.type, Shape());
-      if (input.type == ElementType::I64)
+      const std::vector<double> &list = number->list;
+      Tensor &tensor =
+          storage.emplace_back(input.type, list.empty() ? Shape() : Shape{static_cast<int64_t>(list.size())});
+      for (size_t i = 0; i < list.size(); ++i)
+        storeDouble(input.type, tensor.data(), i, list[i]);
+      if (list.empty() && input.type == ElementType::I64)
         std::memcpy(tensor.data(), &number->integer, sizeof(number->integer));
-      else
+      else if (list.empty())
         storeDouble(input.type, tensor.data(), 0, number->value);
       bound.push_back(tensor.view());
       continue;
@@ -111,6 +173,7 @@ double Trainer::microBatch(const std::vector<TensorView> &views, double weight, 
                                  {"random_seed", 0, static_cast<int64_t>(random.seed)},
                                  {"random_step", 0, random.step},
                                  {"random_micro", 0, random.micro}};
+  addWidths(numbers);
   live.run(micro, bind(entry, views, numbers, storage), {}, outputs, observer);
   return loadDouble(outputs[0].getType(), outputs[0].data(), 0);
 }
@@ -171,7 +234,10 @@ void Trainer::restoreParameters(Checkpoint &checkpoint) {
     if (!wanted.count(tensor.name) && tensor.file.rfind("optimizer", 0) != 0)
       fail(ErrorCode::InvalidArgument, checkpoint.path(), ": holds '", tensor.name,
            "' as trained, which the package does not train: expected one of the same parameters");
+  std::optional<BitSchedule> widths = widthsIn(checkpoint);
   live.withStates([&](StateStore &states) { states.restore(checkpoint); });
+  setWidths(std::move(widths));
+  roundingSeed = checkpoint.progress().seed;
 }
 
 void Trainer::touchStates() {
@@ -229,14 +295,19 @@ StepResult Trainer::update(const StepNumbers &numbers) {
                  {"loss_scale", numbers.lossScale}},
                 storage),
            {}, outputs);
-  return {loadDouble(outputs[0].getType(), outputs[0].data(), 0),
-          loadInteger(outputs[1].getType(), outputs[1].data(), 0) != 0};
+  StepResult result = {loadDouble(outputs[0].getType(), outputs[0].data(), 0),
+                       loadInteger(outputs[1].getType(), outputs[1].data(), 0) != 0};
+  if (schedule && result.isFinite)
+    schedule->advance();
+  return result;
 }
 
 Evaluation Trainer::evaluate(const std::vector<TensorView> &views) {
   std::vector<Tensor> storage, outputs;
   const EntryInfo &entry = live.entry(evaluator);
-  live.run(evaluator, bind(entry, views, {}, storage), {}, outputs);
+  std::vector<Number> numbers;
+  addWidths(numbers);
+  live.run(evaluator, bind(entry, views, numbers, storage), {}, outputs);
   Evaluation result;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string &name = entry.outputs[i].name;

@@ -16,6 +16,8 @@ TrainingRun::TrainingRun(Trainer &trainer, const RunSettings &settings, BatchRea
     fail(ErrorCode::InvalidArgument, "gradient_accumulation_steps: found ", accumulation,
          ", expected 1: the package was compiled for one micro-batch a step");
   batches.resize(static_cast<size_t>(accumulation));
+  trainer.setQuantization(settings.quantization);
+  trainer.setRoundingSeed(reader.sampler().seed());
 }
 
 // "sample 17 of the data", of a micro-batch's row.
@@ -77,6 +79,9 @@ std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
   record.isHopeless = record.overflowed && (!scaler.isDynamic() || outcome == LossScaler::Outcome::AtMinimum);
   record.skipped = skippedCount += record.overflowed ? 1 : 0;
   record.lossScale = scaler.scale();
+  if (const BitSchedule *widths = trainer.widths(); widths && widths->hasBegun())
+    for (size_t i = 0; i < widths->blocks(); ++i)
+      record.bits.push_back(widths->bits(i));
   record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return record;
 }
@@ -144,6 +149,7 @@ TrainingProgress TrainingRun::progress() const {
   progress.trainer = {{"skipped", skippedCount},
                       {"shuffled", reader.sampler().isShuffled()},
                       {"data_samples", reader.data().samples()}};
+  trainer.keepWidths(progress);
   return progress;
 }
 
@@ -158,8 +164,10 @@ void TrainingRun::restore(Checkpoint &checkpoint) {
   trainer.requireAll(checkpoint);
   LossScaler restored = scaler;
   restored.restore(progress.lossScale);
+  std::optional<BitSchedule> widths = trainer.widthsIn(checkpoint);
   reader.seek(progress.loader);
   trainer.session().withStates([&](StateStore &states) { states.restore(checkpoint); });
+  trainer.setWidths(std::move(widths));
   scaler = restored;
   count = progress.step;
   sampleCount = progress.samples;

@@ -13,7 +13,8 @@ namespace ds {
 struct RunSettings {
   ScheduleSettings schedule;
   LossScaleSettings lossScale;
-  int64_t accumulation = 1; // micro-batches of a step
+  int64_t accumulation = 1;          // micro-batches of a step
+  QuantizationSettings quantization; // of packages that train on quantized parameters
 };
 
 // What a step did, as logs have it.
@@ -25,6 +26,8 @@ struct StepRecord {
   bool overflowed = false; // nothing was updated
   bool isHopeless = false; // and the scale cannot fall any further, or there is none
   int64_t skipped = 0;     // steps so far that updated nothing
+  std::vector<int64_t>
+      bits; // of each block of quantized parameters, that the step leaves; empty until they are rounded
   double milliseconds = 0, dataMs = 0, microMs = 0, updateMs = 0; // all of it, and its parts
 };
 
