@@ -48,6 +48,7 @@ RunSettings runSettings(const config::TrainingConfig &config) {
   settings.schedule = config.schedule;
   settings.lossScale = config.lossScale;
   settings.accumulation = config.accumulation;
+  settings.quantization = config.quantization;
   return settings;
 }
 

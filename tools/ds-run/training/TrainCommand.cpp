@@ -7,6 +7,7 @@
 #include "tools/ds-run/training/TrainPage.h"
 #include "tools/ds-run/training/TrainingLog.h"
 #include "tools/ds-run/training/Watch.h"
+#include "tools/ds-run/training/Widths.h"
 
 #include <algorithm>
 #include <cmath>
@@ -91,6 +92,7 @@ public:
 
 private:
   bool isDone() const;
+  int64_t plannedSteps() const;
   std::optional<Score> maybeEvaluate(bool isLast);
   void save(bool isLast);
   void print(const StepRecord &record, const std::optional<Score> &score);
@@ -109,9 +111,10 @@ private:
   History history;
   double bestLoss = std::numeric_limits<double>::infinity();
   bool hasNamedFault = false;
-  int64_t worse = 0;      // evaluations since the best one
-  int64_t savedAt = -1;   // step of the last checkpoint
-  int64_t evaluated = -1; // step of the last evaluation
+  std::vector<int64_t> printedBits; // of quantized weights
+  int64_t worse = 0;                // evaluations since the best one
+  int64_t savedAt = -1;             // step of the last checkpoint
+  int64_t evaluated = -1;           // step of the last evaluation
 };
 
 TrainLoop::TrainLoop(const TrainOptions &options)
@@ -161,6 +164,10 @@ TrainLoop::TrainLoop(const TrainOptions &options)
       clientState = checkpoint->progress().clientState;
     savedAt = training->steps();
   }
+  if (const BitSchedule *widths = trainer.widths()) {
+    checkTargetIsReached(config.quantization, *widths, training->steps(), plannedSteps());
+    printedBits = bitsOf(*widths);
+  }
   log.emplace(options.log, training->steps(), LogFields{config.optimizer.hasMomentum(), config.isFp16});
   if (!options.run.html.empty())
     history = log->earlier();
@@ -184,6 +191,15 @@ TrainLoop::TrainLoop(const TrainOptions &options)
 bool TrainLoop::isDone() const {
   return (options.steps && training->steps() >= *options.steps) || (options.patience && worse >= *options.patience) ||
          reader->isAtEnd();
+}
+
+// From the start of training, if nothing stops it early.
+int64_t TrainLoop::plannedSteps() const {
+  int64_t steps = options.steps.value_or(std::numeric_limits<int64_t>::max());
+  if (options.epochs)
+    steps = std::min(steps,
+                     *options.epochs * ((reader->batchesPerEpoch() + config.accumulation - 1) / config.accumulation));
+  return steps;
 }
 
 std::optional<Score> TrainLoop::maybeEvaluate(bool isLast) {
@@ -224,6 +240,10 @@ void TrainLoop::print(const StepRecord &record, const std::optional<Score> &scor
   if (score)
     watch->say(concat("step ", record.step, ": evaluation loss ", score->loss,
                       score->accuracy ? concat(", accuracy ", *score->accuracy) : std::string()));
+  if (config.quantization.isVerbose && record.bits != printedBits) {
+    watch->say(concat("step ", record.step, ": weights in ", bitsText(record.bits)));
+    printedBits = record.bits;
+  }
   if (config.stepsPerPrint > 0 && (record.step + 1) % config.stepsPerPrint == 0) {
     watch->say(concat("step ", record.step, ": loss ", record.loss, ", lr ", record.lr, ", grad norm ", record.gradNorm,
                       config.isFp16 ? concat(", loss scale ", record.lossScale) : std::string(),
@@ -236,10 +256,7 @@ void TrainLoop::print(const StepRecord &record, const std::optional<Score> &scor
 
 int TrainLoop::run() {
   SignalGuard guard;
-  watch->start(training->steps(),
-               options.steps
-                   ? *options.steps
-                   : *options.epochs * ((reader->batchesPerEpoch() + config.accumulation - 1) / config.accumulation));
+  watch->start(training->steps(), plannedSteps());
   while (!isDone() && !interruption) {
     std::optional<StepRecord> record = training->step();
     if (!record)
@@ -258,6 +275,9 @@ int TrainLoop::run() {
         board->add(tag, value, at);
       if (config.isFp16)
         board->add("Train/Samples/loss_scale", record->lossScale, at);
+      if (!record->bits.empty())
+        board->add("Train/Samples/bits",
+                   static_cast<double>(*std::max_element(record->bits.begin(), record->bits.end())), at);
       if (score)
         board->add("Eval/Samples/loss", score->loss, at);
       board->flush();
