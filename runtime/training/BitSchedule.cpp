@@ -76,8 +76,19 @@ int64_t BitSchedule::updatesToTarget() const {
   return most;
 }
 
+const std::vector<std::pair<const char *, int64_t QuantizationSettings::*>> &BitSchedule::numbers() {
+  static const std::vector<std::pair<const char *, int64_t QuantizationSettings::*>> list = {
+      {"start_bits", &QuantizationSettings::startBits},
+      {"target_bits", &QuantizationSettings::targetBits},
+      {"quantize_period", &QuantizationSettings::period},
+      {"schedule_offset", &QuantizationSettings::offset}};
+  return list;
+}
+
 nlohmann::json BitSchedule::state() const {
-  nlohmann::json state = {{"updates", done}};
+  nlohmann::json state = {{"updates", done}, {"quantize_change_ratio", settings.changeRatio}};
+  for (const auto &[name, member] : numbers())
+    state[name] = settings.*member;
   for (const Block &block : all) {
     state["bits"].push_back(block.bits);
     state["periods"].push_back(block.period);
@@ -87,6 +98,9 @@ nlohmann::json BitSchedule::state() const {
 }
 
 void BitSchedule::restore(const nlohmann::json &state) {
+  auto member = [&](const char *name) {
+    return state.is_object() && state.contains(name) ? state[name] : nlohmann::json();
+  };
   auto number = [](const nlohmann::json &value, const char *name, int64_t least, int64_t most) {
     int64_t found = value.is_number_integer() ? value.get<int64_t>() : least - 1;
     if (found < least || found > most)
@@ -94,22 +108,40 @@ void BitSchedule::restore(const nlohmann::json &state) {
            " to ", most);
     return found;
   };
-  auto member = [&](const char *name) {
-    return state.is_object() && state.contains(name) ? state[name] : nlohmann::json();
-  };
   auto item = [&](const char *name, size_t place) {
     nlohmann::json list = member(name);
     if (!list.is_array() || list.size() != all.size())
       fail(ErrorCode::BadFile, "quantization: ", name, ": found ", list.dump(), ", expected a list of ", all.size());
     return list[place];
   };
+  constexpr int64_t widest = 24;
+  QuantizationSettings found = settings;
+  for (const auto &[name, own] : numbers()) {
+    bool isWidth = own == &QuantizationSettings::startBits || own == &QuantizationSettings::targetBits;
+    found.*own = number(member(name), name, own == &QuantizationSettings::offset ? 0 : 1, isWidth ? widest : longest);
+  }
+  nlohmann::json ratio = member("quantize_change_ratio");
+  found.changeRatio = ratio.is_number() ? ratio.get<double>() : 0;
+  if (!(found.changeRatio > 0 && found.changeRatio <= 1))
+    fail(ErrorCode::BadFile, "quantization: quantize_change_ratio: found ", ratio.dump(),
+         ", expected a number in (0, 1]");
   int64_t updates = number(member("updates"), "updates", 0, longest);
   std::vector<Block> blocks;
   for (size_t i = 0; i < all.size(); ++i)
-    blocks.push_back({number(item("bits", i), "bits", settings.targetBits, settings.startBits),
+    blocks.push_back({number(item("bits", i), "bits", found.targetBits, found.startBits),
                       number(item("periods", i), "periods", 1, longest), number(item("ages", i), "ages", 0, updates)});
+  settings = found;
   done = updates;
   all = std::move(blocks);
+}
+
+std::string BitSchedule::difference(const BitSchedule &expected) const {
+  for (const auto &[name, own] : numbers())
+    if (settings.*own != expected.settings.*own)
+      return concat(name, ": found ", settings.*own, ", expected ", expected.settings.*own);
+  if (settings.isMixed && settings.changeRatio != expected.settings.changeRatio)
+    return concat("quantize_change_ratio: found ", settings.changeRatio, ", expected ", expected.settings.changeRatio);
+  return "";
 }
 
 } // namespace ds

@@ -7,6 +7,8 @@
 #include "runtime/training/Settings.h"
 
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace ds {
@@ -37,15 +39,20 @@ public:
   // How many further updates that takes, with factors of 1.
   int64_t updatesToTarget() const;
 
-  // For checkpoints. restore throws Error(BadFile) for what cannot be a state of these settings.
+  // For checkpoints, with the numbers of the schedule, which those of a restored one replace. Throws Error(BadFile) for
+  // what cannot be a state.
   nlohmann::json state() const;
   void restore(const nlohmann::json &state);
+  // How the numbers of another schedule differ: "quantize_bits.target_bits: found 6, expected 4"; empty if they do not.
+  std::string difference(const BitSchedule &expected) const;
 
 private:
   struct Block {
     int64_t bits = 0, period = 0;
     int64_t age = 0; // updates since a bit was dropped, or since weights are rounded
   };
+  // Numbers of the schedule, by their keys.
+  static const std::vector<std::pair<const char *, int64_t QuantizationSettings::*>> &numbers();
   int64_t counter() const { return done - settings.offset; }
   int64_t updatesToTarget(const Block &block) const;
 

@@ -165,6 +165,8 @@ void TrainingRun::restore(Checkpoint &checkpoint) {
   LossScaler restored = scaler;
   restored.restore(progress.lossScale);
   std::optional<BitSchedule> widths = trainer.widthsIn(checkpoint);
+  if (std::string wrong = widths ? trainer.widths()->difference(*widths) : ""; !wrong.empty())
+    fail(ErrorCode::InvalidArgument, "quantize_training: ", wrong, ", as ", checkpoint.path(), " was trained with");
   reader.seek(progress.loader);
   trainer.session().withStates([&](StateStore &states) { states.restore(checkpoint); });
   trainer.setWidths(std::move(widths));
