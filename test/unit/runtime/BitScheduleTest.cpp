@@ -152,6 +152,19 @@ TEST(BitSchedule, GoesOnFromItsState) {
   }
 }
 
+// As for who evaluates: the numbers of a state replace those that a package was compiled with.
+TEST(BitSchedule, TakesTheNumbersOfAState) {
+  BitSchedule schedule(of(7, 3, 4, 3), 1), other(of(16, 8, 1000, 1000), 1);
+  EXPECT_EQ(schedule.difference(schedule), "");
+  EXPECT_EQ(other.difference(schedule), "start_bits: found 16, expected 7");
+  for (int64_t t = 0; t < 9; ++t)
+    schedule.advance();
+  other.restore(schedule.state());
+  EXPECT_EQ(other.difference(schedule), "");
+  EXPECT_EQ(other.bits(0), 6);
+  EXPECT_EQ(other.updatesToTarget(), schedule.updatesToTarget());
+}
+
 TEST(BitSchedule, RefusesStatesOfOthers) {
   BitSchedule schedule(of(8, 4, 10, 0), 2);
   nlohmann::json good = schedule.state();
@@ -168,6 +181,9 @@ TEST(BitSchedule, RefusesStatesOfOthers) {
   };
   refuses("updates", -1, "updates: found -1, expected an integer of 0 to");
   refuses("updates", "many", "updates: found \"many\"");
+  refuses("start_bits", 25, "start_bits: found 25, expected an integer of 1 to 24");
+  refuses("quantize_period", 0, "quantize_period: found 0, expected an integer of 1 to");
+  refuses("quantize_change_ratio", 0, "quantize_change_ratio: found 0, expected a number in (0, 1]");
   refuses("bits", {8, 3}, "bits: found 3, expected an integer of 4 to 8");
   refuses("bits", {8}, "bits: found [8], expected a list of 2");
   refuses("periods", {0, 10}, "periods: found 0, expected an integer of 1 to");
