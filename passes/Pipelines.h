@@ -49,6 +49,9 @@ struct TrainingPipelineOptions : mlir::PassPipelineOptions<TrainingPipelineOptio
                                      llvm::cl::init("symmetric")};
   Option<std::string> quantizeRounding{*this, "quantize-rounding", llvm::cl::desc("as of ds-schedule-quantization"),
                                        llvm::cl::init("nearest")};
+  Option<std::string> layerName{*this, "layer-name", llvm::cl::desc("as of ds-schedule-quantization")};
+  Option<int64_t> layers{*this, "layers", llvm::cl::desc("as of ds-schedule-quantization"), llvm::cl::init(0)};
+  Option<double> stability{*this, "stability", llvm::cl::desc("as of ds-build-training-step"), llvm::cl::init(1e-6)};
   Option<bool> quantizeMixed{*this, "quantize-mixed", llvm::cl::desc("as of ds-schedule-quantization"),
                              llvm::cl::init(false)};
 };

@@ -207,6 +207,14 @@ void readQuantization(const Members &members, QuantizationSettings &to) {
   read("quantize_algo.rounding", rounding);
   read("fp16_mixed_quantize.enabled", to.isMixed);
   read("fp16_mixed_quantize.quantize_change_ratio", to.changeRatio);
+  read("eigenvalue.enabled", to.eigenvalue.isEnabled);
+  read("eigenvalue.verbose", to.eigenvalue.isVerbose);
+  read("eigenvalue.max_iter", to.eigenvalue.maxIterations);
+  read("eigenvalue.tol", to.eigenvalue.tolerance);
+  read("eigenvalue.stability", to.eigenvalue.stability);
+  read("eigenvalue.gas_boundary_resolution", to.eigenvalue.resolution);
+  read("eigenvalue.layer_name", to.eigenvalue.layerName);
+  read("eigenvalue.layer_num", to.eigenvalue.layers);
   to.isSymmetric = scheme == "symmetric";
   to.isStochastic = rounding == "stochastic";
 }

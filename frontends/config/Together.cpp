@@ -150,6 +150,12 @@ private:
     if (!q.isEnabled)
       return;
     section(name + ".fp16_mixed_quantize", q.isMixed);
+    section(name + ".eigenvalue", q.eigenvalue.isEnabled);
+    const std::string eigenvalue = name + ".eigenvalue.";
+    if (q.eigenvalue.isEnabled && q.eigenvalue.layers == 0)
+      contradict(eigenvalue + "layer_num", eigenvalue + "enabled", "the number of layers, at least 1");
+    if (q.eigenvalue.isEnabled && q.eigenvalue.layerName.empty())
+      contradict(eigenvalue + "layer_name", eigenvalue + "enabled", "the path of the layers, as bert.encoder.layer");
     ordered(bits + "target_bits", bits + "start_bits", q.targetBits <= q.startBits);
     if (q.targetBits > 2)
       return;

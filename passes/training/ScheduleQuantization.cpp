@@ -7,7 +7,7 @@
 //                         @quantize(w, quantize_levels) -> image
 #include "dialects/ds/Quantized.h"
 #include "passes/Report.h"
-#include "passes/training/Parameters.h"
+#include "passes/training/Blocks.h"
 #include "passes/training/Passes.h"
 #include "passes/training/Quantizers.h"
 #include "passes/training/Signature.h"
@@ -103,6 +103,13 @@ LogicalResult ScheduleQuantization::choose(func::FuncOp eval) {
     return eval.emitError() << "quantize_groups: found " << settings.groups
                             << ", expected a divisor of every number of elements, as it is not of " << listed(odd)
                             << "; the greatest below it is " << most;
+  }
+  auto layersOf = findBlocks(eval, {layerName, layers});
+  if (failed(layersOf))
+    return failure();
+  for (auto &[name, block] : blocks) {
+    block = layersOf->of.lookup(name);
+    blockCount = std::max(blockCount, block + 1);
   }
   OpBuilder builder(&getContext());
   NamedAttrList list;

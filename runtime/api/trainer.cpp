@@ -43,6 +43,9 @@ struct ds_trainer {
 ds_trainer::ds_trainer(const std::shared_ptr<const ds::Package> &package, const ds::SessionOptions &options)
     : trainer(package, options), scaler(ds::compiledSettings(package->manifest()).lossScale) {
   ds::CompiledSettings compiled = ds::compiledSettings(package->manifest());
+  if (compiled.quantization.isEnabled && compiled.quantization.eigenvalue.isEnabled)
+    fail(ErrorCode::InvalidArgument, "quantize_training.eigenvalue: found true, expected false: ds-run train computes "
+                                     "eigenvalues, loops of one's own do not");
   lr = compiled.lr;
   momentum = compiled.momentum;
   for (const ds::TensorInfo &info : trainer.batch())

@@ -21,16 +21,20 @@ BitSchedule::BitSchedule(const QuantizationSettings &settings, size_t blocks) : 
   }
 }
 
-void BitSchedule::advance(const std::vector<int64_t> &factors) {
+void BitSchedule::setFactors(const std::vector<int64_t> &factors) {
+  for (size_t i = 0; i < all.size(); ++i)
+    all[i].factor = factors[i];
+}
+
+void BitSchedule::advance() {
   bool hadBegun = hasBegun();
   ++done;
   if (!hasBegun())
     return;
-  for (size_t i = 0; i < all.size(); ++i) {
-    Block &block = all[i];
+  for (Block &block : all) {
     if (block.bits > settings.targetBits && counter() >= block.period) {
       --block.bits;
-      block.period = grown(block.period, factors.empty() ? 1 : factors[i]);
+      block.period = grown(block.period, block.factor);
       block.age = 0;
     } else if (hadBegun) {
       ++block.age;
@@ -56,11 +60,11 @@ bool BitSchedule::isAboutToDrop() const {
   });
 }
 
-int64_t BitSchedule::updatesToTarget(const Block &block) const {
+int64_t BitSchedule::updatesToTarget(const Block &block, int64_t factor) const {
   // The update of the last change so far, or of the first rounding; one update drops one bit.
   int64_t last = hasBegun() ? done - block.age : std::max<int64_t>(settings.offset, 1);
   int64_t next = done + 1, period = block.period;
-  for (int64_t bits = block.bits; bits > settings.targetBits; --bits, period = grown(period, 1)) {
+  for (int64_t bits = block.bits; bits > settings.targetBits; --bits, period = grown(period, factor)) {
     last = std::max(next, settings.offset + period);
     next = last + 1;
   }
@@ -69,10 +73,10 @@ int64_t BitSchedule::updatesToTarget(const Block &block) const {
   return std::max<int64_t>(last - done, 0);
 }
 
-int64_t BitSchedule::updatesToTarget() const {
+int64_t BitSchedule::updatesToTarget(int64_t factor) const {
   int64_t most = 0;
   for (const Block &block : all)
-    most = std::max(most, updatesToTarget(block));
+    most = std::max(most, updatesToTarget(block, factor));
   return most;
 }
 
@@ -92,6 +96,7 @@ nlohmann::json BitSchedule::state() const {
   for (const Block &block : all) {
     state["bits"].push_back(block.bits);
     state["periods"].push_back(block.period);
+    state["factors"].push_back(block.factor);
     state["ages"].push_back(block.age);
   }
   return state;
@@ -114,7 +119,7 @@ void BitSchedule::restore(const nlohmann::json &state) {
       fail(ErrorCode::BadFile, "quantization: ", name, ": found ", list.dump(), ", expected a list of ", all.size());
     return list[place];
   };
-  constexpr int64_t widest = 24;
+  constexpr int64_t widest = 24, mostFactor = 5;
   QuantizationSettings found = settings;
   for (const auto &[name, own] : numbers()) {
     bool isWidth = own == &QuantizationSettings::startBits || own == &QuantizationSettings::targetBits;
@@ -129,7 +134,9 @@ void BitSchedule::restore(const nlohmann::json &state) {
   std::vector<Block> blocks;
   for (size_t i = 0; i < all.size(); ++i)
     blocks.push_back({number(item("bits", i), "bits", found.targetBits, found.startBits),
-                      number(item("periods", i), "periods", 1, longest), number(item("ages", i), "ages", 0, updates)});
+                      number(item("periods", i), "periods", 1, longest),
+                      number(item("factors", i), "factors", 1, mostFactor),
+                      number(item("ages", i), "ages", 0, updates)});
   settings = found;
   done = updates;
   all = std::move(blocks);

@@ -18,9 +18,10 @@ public:
   // Parameters of a block have one width.
   BitSchedule(const QuantizationSettings &settings, size_t blocks);
 
-  // After an update that was not skipped. A block that drops a bit multiplies its period by twice its factor; without
-  // factors they are 1.
-  void advance(const std::vector<int64_t> &factors = {});
+  // After an update that was not skipped. A block that drops a bit multiplies its period by twice its factor.
+  void advance();
+  // One for each block; they are 1 until they are set.
+  void setFactors(const std::vector<int64_t> &factors);
 
   int64_t updates() const { return done; }
   size_t blocks() const { return all.size(); }
@@ -36,8 +37,8 @@ public:
   bool isAboutToDrop() const;
   // Whether all blocks are at the target, and nothing of the weights themselves is left.
   bool isAtTarget() const { return updatesToTarget() == 0; }
-  // How many further updates that takes, with factors of 1.
-  int64_t updatesToTarget() const;
+  // How many further updates that takes at least, with factors of 1, or with others.
+  int64_t updatesToTarget(int64_t factor = 1) const;
 
   // For checkpoints, with the numbers of the schedule, which those of a restored one replace. Throws Error(BadFile) for
   // what cannot be a state.
@@ -49,12 +50,13 @@ public:
 private:
   struct Block {
     int64_t bits = 0, period = 0;
+    int64_t factor = 1;
     int64_t age = 0; // updates since a bit was dropped, or since weights are rounded
   };
   // Numbers of the schedule, by their keys.
   static const std::vector<std::pair<const char *, int64_t QuantizationSettings::*>> &numbers();
   int64_t counter() const { return done - settings.offset; }
-  int64_t updatesToTarget(const Block &block) const;
+  int64_t updatesToTarget(const Block &block, int64_t factor) const;
 
   QuantizationSettings settings;
   int64_t done = 0;

@@ -44,6 +44,7 @@ QuantizationSettings quantization(const json &config) {
   result.offset = within("quantize_schedule.schedule_offset", 0, most, result.offset);
   result.isSymmetric = of("quantize_algo.q_type") != "asymmetric";
   result.isStochastic = of("quantize_algo.rounding") == "stochastic";
+  result.eigenvalue.isEnabled = of("eigenvalue.enabled") == true;
   result.isMixed = of("fp16_mixed_quantize.enabled") == true;
   double ratio = number(of("fp16_mixed_quantize.quantize_change_ratio"), result.changeRatio);
   result.changeRatio = ratio > 0 ? std::min(ratio, 1.0) : result.changeRatio;

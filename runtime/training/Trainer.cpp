@@ -87,6 +87,44 @@ std::vector<std::pair<std::string, Tensor>> Trainer::images() {
   return result;
 }
 
+// Box and Muller 1958, by SplitMix64 (Steele et al. 2014): the same numbers with every library.
+void Trainer::drawDirections(uint64_t seed) {
+  auto uniform = [&seed] { // in (0, 1]
+    uint64_t z = seed += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return (static_cast<double>((z ^ (z >> 31)) >> 11) + 1) * 0x1p-53;
+  };
+  const std::string suffix = "/direction";
+  live.withStates([&](StateStore &states) {
+    for (const StateInfo &state : live.entry(trainingEntry(package(), "curvature")).states) {
+      if (state.name.size() <= suffix.size() ||
+          state.name.compare(state.name.size() - suffix.size(), suffix.size(), suffix) != 0)
+        continue;
+      Shape shape;
+      for (const SizeExpr &size : state.shape)
+        shape.push_back(size.evaluate({}));
+      Tensor &tensor = states.acquire(state, shape).tensor;
+      int64_t count = elementCount(shape);
+      for (int64_t i = 0; i < count; ++i) {
+        double radius = std::sqrt(-2 * std::log(uniform()));
+        storeDouble(state.type, tensor.data(), static_cast<size_t>(i),
+                    radius * std::cos(2 * std::acos(-1.0) * uniform()));
+      }
+    }
+    states.endCall();
+  });
+}
+
+double Trainer::curvature(const std::vector<TensorView> &views, int64_t layer, double weight) {
+  std::vector<Tensor> storage, outputs;
+  std::vector<Number> numbers = {{"loss_weight", weight}, {"curvature_block", 0, layer}};
+  addWidths(numbers);
+  size_t entry = trainingEntry(package(), "curvature");
+  live.run(entry, bind(live.entry(entry), views, numbers, storage), {}, outputs);
+  return loadDouble(outputs[0].getType(), outputs[0].data(), 0);
+}
+
 static constexpr char widthsKey[] = "quantization";
 
 void Trainer::keepWidths(TrainingProgress &progress) const {

@@ -109,6 +109,11 @@ public:
   const BitSchedule *widths() const { return schedule ? &*schedule : nullptr; }
   // Before the first step, with other numbers than those that the package was compiled with.
   void setQuantization(const QuantizationSettings &settings);
+  // Before the update: by how much periods grow for each block that drops a bit with it.
+  void setFactors(const std::vector<int64_t> &factors) { schedule->setFactors(factors); }
+  // Directions of power iteration (Curvature.h): normal ones, and one step, which gives v H v for the layer.
+  void drawDirections(uint64_t seed);
+  double curvature(const std::vector<TensorView> &views, int64_t layer, double weight);
   // What rounding draws by, where it is stochastic.
   void setRoundingSeed(uint64_t seed) { roundingSeed = seed; }
   // What quantized parameters are rounded to, by ONNX name: what micro-batches and evaluations read.

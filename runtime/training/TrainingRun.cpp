@@ -1,6 +1,7 @@
 #include "runtime/training/TrainingRun.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/training/Curvature.h"
 #include "runtime/training/FaultFinder.h"
 
 #include <chrono>
@@ -11,7 +12,7 @@ namespace ds {
 
 TrainingRun::TrainingRun(Trainer &trainer, const RunSettings &settings, BatchReader &reader)
     : trainer(trainer), schedule(settings.schedule), scaler(settings.lossScale), accumulation(settings.accumulation),
-      reader(reader), lastScale(scaler.scale()) {
+      eigenvalue(settings.quantization.eigenvalue), reader(reader), lastScale(scaler.scale()) {
   if (accumulation > 1 && !trainer.accumulates())
     fail(ErrorCode::InvalidArgument, "gradient_accumulation_steps: found ", accumulation,
          ", expected 1: the package was compiled for one micro-batch a step");
@@ -60,8 +61,10 @@ std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
     record.microMs = lap();
     // A loss that is none may have finite gradients: such a step changes nothing, either.
     result = {std::numeric_limits<double>::quiet_NaN(), false};
-    if (std::isfinite(record.loss))
+    if (std::isfinite(record.loss)) {
+      findFactors(record);
       result = trainer.update({rates.lr, rates.momentum, count - skippedCount + 1, lastScale});
+    }
     record.updateMs = lap();
     sampleCount += samples;
   } catch (...) {
@@ -84,6 +87,15 @@ std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
       record.bits.push_back(widths->bits(i));
   record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return record;
+}
+
+void TrainingRun::findFactors(StepRecord &record) {
+  const BitSchedule *widths = trainer.widths();
+  if (!eigenvalue.isEnabled || !widths || !widths->isAboutToDrop() || (count + 1) % eigenvalue.resolution != 0)
+    return;
+  record.eigenvalues = layerEigenvalues(trainer, batches[used - 1].views(), eigenvalue, lastScale,
+                                        reader.sampler().seed() + static_cast<uint64_t>(count));
+  trainer.setFactors(periodFactors(record.eigenvalues, widths->blocks()));
 }
 
 RandomPlace TrainingRun::placeOf(int64_t step, size_t micro) const {

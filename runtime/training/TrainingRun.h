@@ -28,6 +28,7 @@ struct StepRecord {
   int64_t skipped = 0;     // steps so far that updated nothing
   std::vector<int64_t>
       bits; // of each block of quantized parameters, that the step leaves; empty until they are rounded
+  std::vector<double> eigenvalues;                                // of each layer, where they were computed
   double milliseconds = 0, dataMs = 0, microMs = 0, updateMs = 0; // all of it, and its parts
 };
 
@@ -59,12 +60,15 @@ public:
   void restore(Checkpoint &checkpoint);
 
 private:
+  // Where a bit is about to drop: by how much the period of its block grows.
+  void findFactors(StepRecord &record);
   RandomPlace placeOf(int64_t step, size_t micro) const;
 
   Trainer &trainer;
   Schedule schedule;
   LossScaler scaler;
   int64_t accumulation;
+  EigenvalueSettings eigenvalue;
   BatchReader &reader;
   std::vector<Batch> batches; // of the last step
   size_t used = 0;            // of these

@@ -234,6 +234,11 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
           training.quantizeScheme = quantization.isSymmetric ? "symmetric" : "asymmetric";
           training.quantizeRounding = quantization.isStochastic ? "stochastic" : "nearest";
           training.quantizeMixed = quantization.isMixed;
+          if (const ::ds::EigenvalueSettings &eigenvalue = quantization.eigenvalue; eigenvalue.isEnabled) {
+            training.layerName = eigenvalue.layerName;
+            training.layers = eigenvalue.layers;
+            training.stability = eigenvalue.stability;
+          }
         }
       }
       buildTrainingPipeline(pm, training);

@@ -117,10 +117,13 @@ TEST(BitSchedule, FallsToNothingByAnyRatio) {
 TEST(BitSchedule, StretchesPeriodsByFactors) {
   // Periods of the first block: 10, 100, 1000; of the second: 10, 20, 40.
   BitSchedule again(of(16, 13, 10, 0), 2);
+  EXPECT_EQ(again.updatesToTarget(), 40);
+  EXPECT_EQ(again.updatesToTarget(5), 1000);
+  again.setFactors({5, 1});
   std::vector<int64_t> first, second;
   for (int64_t t = 1; t <= 2000; ++t) {
     int64_t one = again.bits(0), other = again.bits(1);
-    again.advance({5, 1});
+    again.advance();
     if (one && again.bits(0) != one)
       first.push_back(t);
     if (other && again.bits(1) != other)
@@ -140,13 +143,14 @@ TEST(BitSchedule, GoesOnFromItsState) {
   settings.isMixed = true;
   settings.changeRatio = 0.1;
   BitSchedule whole(settings, 2);
+  whole.setFactors({1, 2});
   for (int64_t t = 0; t < 60; ++t) {
     BitSchedule parts(settings, 2);
     parts.restore(whole.state());
     EXPECT_EQ(parts.state(), whole.state());
     EXPECT_EQ(parts.updatesToTarget(), whole.updatesToTarget());
-    whole.advance({1, 2});
-    parts.advance({1, 2});
+    whole.advance();
+    parts.advance();
     EXPECT_EQ(parts.state(), whole.state()) << t;
     EXPECT_EQ(parts.share(1), whole.share(1));
   }
@@ -187,6 +191,7 @@ TEST(BitSchedule, RefusesStatesOfOthers) {
   refuses("bits", {8, 3}, "bits: found 3, expected an integer of 4 to 8");
   refuses("bits", {8}, "bits: found [8], expected a list of 2");
   refuses("periods", {0, 10}, "periods: found 0, expected an integer of 1 to");
+  refuses("factors", {1, 6}, "factors: found 6, expected an integer of 1 to 5");
   refuses("ages", {0, 1}, "ages: found 1, expected an integer of 0 to 0");
   refuses("ages", nullptr, "ages: found null, expected a list of 2");
   EXPECT_THROW(schedule.restore(3), Error);

@@ -2,6 +2,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/core/MappedFile.h"
 #include "runtime/io/StrictJson.h"
+#include "runtime/training/Curvature.h"
 #include "tools/ds-run/training/ExportOnnx.h"
 #include "tools/ds-run/training/TensorBoard.h"
 #include "tools/ds-run/training/TrainPage.h"
@@ -166,6 +167,11 @@ TrainLoop::TrainLoop(const TrainOptions &options)
   }
   if (const BitSchedule *widths = trainer.widths()) {
     checkTargetIsReached(config.quantization, *widths, training->steps(), plannedSteps());
+    constexpr int64_t mostFactor = 5;
+    int64_t latest = training->steps() + widths->updatesToTarget(mostFactor);
+    if (config.quantization.eigenvalue.isEnabled && latest > plannedSteps())
+      std::fprintf(stderr, "ds-run: note: quantize_training: layers of great eigenvalues may need %lld steps\n",
+                   static_cast<long long>(latest));
     printedBits = bitsOf(*widths);
   }
   log.emplace(options.log, training->steps(), LogFields{config.optimizer.hasMomentum(), config.isFp16});
@@ -240,6 +246,9 @@ void TrainLoop::print(const StepRecord &record, const std::optional<Score> &scor
   if (score)
     watch->say(concat("step ", record.step, ": evaluation loss ", score->loss,
                       score->accuracy ? concat(", accuracy ", *score->accuracy) : std::string()));
+  if (config.quantization.eigenvalue.isVerbose && !record.eigenvalues.empty())
+    watch->say(concat("step ", record.step, ": eigenvalues ", numbersText(record.eigenvalues), ", periods times 2 x ",
+                      numbersText(periodFactors(record.eigenvalues, record.eigenvalues.size()))));
   if (config.quantization.isVerbose && record.bits != printedBits) {
     watch->say(concat("step ", record.step, ": weights in ", bitsText(record.bits)));
     printedBits = record.bits;
@@ -303,6 +312,10 @@ int TrainLoop::run() {
     }
     save(false);
   }
+  if (const BitSchedule *widths = trainer.widths(); widths && !widths->isAtTarget() && !interruption)
+    watch->warn(concat("quantize_training: the run ends with ", bitsText(bitsOf(*widths)), ", expected ",
+                       config.quantization.targetBits, ", which ", widths->updatesToTarget(),
+                       " more steps reach at best"));
   // The data may have ended before anything knew that the step was the last.
   if (std::optional<Score> score = maybeEvaluate(true); score && !history.steps.empty())
     print(history.steps.back(), score);

@@ -2,6 +2,7 @@
 #ifndef DEEPSTRIDE_TOOLS_DS_RUN_TRAINING_WIDTHS_H
 #define DEEPSTRIDE_TOOLS_DS_RUN_TRAINING_WIDTHS_H
 
+#include "runtime/core/Text.h"
 #include "runtime/training/BitSchedule.h"
 
 #include <string>
@@ -14,6 +15,14 @@ void checkTargetIsReached(const QuantizationSettings &settings, const BitSchedul
 
 // "8 bits", "8, 9, 8 bits", "not rounded"
 std::string bitsText(const std::vector<int64_t> &bits);
+
+// "1.5, 2, 1"
+template <typename Number> std::string numbersText(const std::vector<Number> &numbers) {
+  std::string text;
+  for (size_t i = 0; i < numbers.size(); ++i)
+    text += concat(i ? ", " : "", numbers[i]);
+  return text;
+}
 
 // One width where all blocks have it, else a list; null where weights are not rounded.
 nlohmann::ordered_json bitsJson(const std::vector<int64_t> &bits);
