@@ -167,6 +167,12 @@ TEST(ConfigRefusal, OfQuantization) {
        "false to keep the section switched off"},
       {moq(R"("fp16_mixed_quantize": {"enabled": true, "quantize_change_ratio": 0})"),
        "1:161: quantize_training.fp16_mixed_quantize.quantize_change_ratio: found 0, expected a number in (0, 1]"},
+      {moq(R"("eigenvalue": {"enabled": true})"), "1:110: quantize_training.eigenvalue.layer_num: found 0 with "
+                                                  "quantize_training.eigenvalue.enabled true, expected "
+                                                  "the number of layers, at least 1"},
+      {moq(R"("eigenvalue": {"enabled": true, "layer_num": 2, "layer_name": ""})"),
+       "1:143: quantize_training.eigenvalue.layer_name: found \"\" with quantize_training.eigenvalue.enabled true, "
+       "expected the path of the layers, as bert.encoder.layer"},
       {with(R"("quantize_training": {"quantize_groups": 8})"),
        "1:78: quantize_training.quantize_groups: found 8 without quantize_training.enabled, expected "
        "quantize_training.enabled true, or false to keep the section switched off"},
