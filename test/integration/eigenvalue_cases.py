@@ -1,6 +1,7 @@
 """Widths by curvature: eigenvalues of layers against PyTorch's in float64, and the periods that follow from them."""
 import json
 import re
+import shutil
 
 import numpy as np
 import onnx
@@ -11,7 +12,7 @@ from kit import case, expect, tool
 from programs import SEED
 from quantized_training_cases import section
 from training_cases import torch
-from training_runs import log_of, settings, train, train_package, write_config
+from training_runs import bits, log_of, same_state, settings, train, train_package, write_config
 
 SMALL = """<ir_version: 9, opset_import: ["": 17]> m (float[n, 5] x) => (float[n, 4] logits)
            { a = MatMul (x, w0) b = Add (a, b0) c = Tanh (b) d = MatMul (c, w1) e = Add (d, b1) f = Sigmoid (e) logits = MatMul (f, head) }"""
@@ -70,7 +71,7 @@ def small_net(folder):
         package = train_package(folder, small(renamed), config)
         out = train(package, folder / "data.npz", "--steps=310", "--shuffle=off", f"--log={folder / 'log'}").out
         rows, found = log_of(folder / "log"), found_in(out)
-        bits = [row["bits"] if isinstance(row["bits"], list) else [row["bits"]] * 3 for row in rows]
+        widths = [row["bits"] if isinstance(row["bits"], list) else [row["bits"]] * 3 for row in rows]
         periods, width, expected = [3, 3, 3], [8, 8, 8], {}
         for step in range(310):
             if any(width[i] > 5 and step + 1 >= periods[i] for i in range(3)):
@@ -85,11 +86,11 @@ def small_net(folder):
                         width[i], periods[i] = width[i] - 1, periods[i] * 2 * factor
             else:
                 expect(step not in found, f"step {step}: eigenvalues that nobody needs")
-            expect(bits[step] == width, f"DS_SEED={SEED}, step {step}: {bits[step]} bits, expected {width}")
-        expect(bits[-1] == [5, 5, 5] and len({tuple(row) for row in bits}) > 4, f"{bits[-1]}")
+            expect(widths[step] == width, f"DS_SEED={SEED}, step {step}: {widths[step]} bits, expected {width}")
+        expect(widths[-1] == [5, 5, 5] and len({tuple(row) for row in widths}) > 4, f"{widths[-1]}")
 
 
-@case(turns=4)
+@case(turns=6)
 def transformer(folder):
     """Layers of a BERT, in float64 by power iteration: attention, norms and GELU twice differentiated. Rounded to bf16, the same
     factors."""
@@ -115,8 +116,6 @@ def stops(folder):
     config = settings(("AdamW", {"lr": 0.01}), accumulation=2, quantize_training=section(
         start=8, target=6, period=1, offset=1, eigenvalue=eigenvalue("net.layer", 2, gas_boundary_resolution=2, tol=0.01, max_iter=20)))
     package = train_package(folder, small(), config)
-    from training_runs import bits, same_state
-    import shutil
     whole = folder / "whole"
     train(package, folder / "data.npz", "--steps=16", "--save-interval=1", f"--checkpoint={whole}", f"--log={folder / 'whole.jsonl'}")
     for stop in (1, 2, 3, 5, 9, 13):
