@@ -5,6 +5,7 @@
 #include "codegen/EntryCode.h"
 #include "codegen/Pipeline.h"
 #include "codegen/cpu/Object.h"
+#include "dialects/ds/Quantized.h"
 #include "dialects/ds/RecipeEvaluator.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -225,6 +226,13 @@ LogicalResult PackageWriter::addVariant(ModuleOp program, const CpuTarget &targe
     for (StringRef name : layers.getAsValueRange<StringAttr>())
       names.push_back(name);
     training["layers"] = std::move(names);
+  }
+  if (auto quantized = program->getAttrOfType<DictionaryAttr>(ds::quantizedAttr)) {
+    llvm::json::Array list;
+    for (NamedAttribute entry : quantized)
+      list.push_back(llvm::json::Object{{"name", entry.getName().getValue()},
+                                        {"block", cast<IntegerAttr>(entry.getValue()).getInt()}});
+    training["quantized"] = std::move(list);
   }
   // Kernels are lowered in a module of their own: the conversions must not see the program around them.
   OwningOpRef<ModuleOp> kernels(ModuleOp::create(program.getLoc()));

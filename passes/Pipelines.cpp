@@ -103,7 +103,20 @@ void buildTrainingPipeline(OpPassManager &pm, const TrainingPipelineOptions &opt
     step.optimizer = options.optimizer;
     step.clip = options.clip;
     step.noDecay = options.noDecay;
+    step.layerName = options.layerName;
+    step.layers = options.layers;
+    step.stability = options.stability;
     pm.addPass(createBuildTrainingStep(step));
+    if (options.quantizeGroups > 0) { // of whole entries: gradients pass images by
+      ScheduleQuantizationOptions quantization;
+      quantization.groups = options.quantizeGroups;
+      quantization.scheme = options.quantizeScheme;
+      quantization.rounding = options.quantizeRounding;
+      quantization.mixed = options.quantizeMixed;
+      quantization.layerName = options.layerName;
+      quantization.layers = options.layers;
+      pm.addPass(createScheduleQuantization(quantization));
+    }
   }
   pm.addNestedPass<func::FuncOp>(createDifferentiate());
   // What a gradient computes on its way and the program computes, too, is one value from here on.

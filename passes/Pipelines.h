@@ -44,6 +44,17 @@ struct TrainingPipelineOptions : mlir::PassPipelineOptions<TrainingPipelineOptio
                                 llvm::cl::init("adamw")};
   Option<double> clip{*this, "clip", llvm::cl::desc("as of ds-build-training-step"), llvm::cl::init(0)};
   Option<std::string> noDecay{*this, "no-decay", llvm::cl::desc("as of ds-build-training-step")};
+  Option<int64_t> quantizeGroups{*this, "quantize-groups", llvm::cl::init(0),
+                                 llvm::cl::desc("groups of ds-schedule-quantization; 0: weights stay as they are")};
+  Option<std::string> quantizeScheme{*this, "quantize-scheme", llvm::cl::desc("as of ds-schedule-quantization"),
+                                     llvm::cl::init("symmetric")};
+  Option<std::string> quantizeRounding{*this, "quantize-rounding", llvm::cl::desc("as of ds-schedule-quantization"),
+                                       llvm::cl::init("nearest")};
+  Option<std::string> layerName{*this, "layer-name", llvm::cl::desc("as of ds-schedule-quantization")};
+  Option<int64_t> layers{*this, "layers", llvm::cl::desc("as of ds-schedule-quantization"), llvm::cl::init(0)};
+  Option<double> stability{*this, "stability", llvm::cl::desc("as of ds-build-training-step"), llvm::cl::init(1e-6)};
+  Option<bool> quantizeMixed{*this, "quantize-mixed", llvm::cl::desc("as of ds-schedule-quantization"),
+                             llvm::cl::init(false)};
 };
 
 struct DistributionPipelineOptions : mlir::PassPipelineOptions<DistributionPipelineOptions> {};

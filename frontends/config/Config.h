@@ -59,6 +59,7 @@ struct TrainingConfig {
   bool recomputes = false; // activations are computed again, so that a step takes the least memory
   bool dropsLayers = false;
   LayerDropSettings layerDrop;
+  QuantizationSettings quantization;
   int64_t stepsPerPrint = 10;
   bool wallClockBreakdown = false, dumpsState = false;
   TensorBoardConfig tensorboard;

@@ -42,6 +42,13 @@ const KeySpec *findKey(std::string_view path, std::string_view kind) {
   return nullptr;
 }
 
+std::string techniqueSwitch(std::string_view path) {
+  for (std::string_view technique : {"quantize_training."})
+    if (std::string enabled = std::string(technique) + "enabled"; path.rfind(technique, 0) == 0 && path != enabled)
+      return enabled;
+  return "";
+}
+
 static std::string replaced(std::string text, std::string_view what, std::string_view by) {
   for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
     text.replace(at, what.size(), by);

@@ -48,6 +48,9 @@ const std::vector<KeySpec> &keys();
 const KeySpec *findKey(std::string_view path, std::string_view kind);
 // The first row of a path, for whatever kind.
 const KeySpec *findKey(std::string_view path);
+// The key that must be true for the values of a path to mean anything, where defaults would only be in the way else:
+// they are no entries then. Empty for all other paths.
+std::string techniqueSwitch(std::string_view path);
 // "number in [0, 1)", as messages and the documentation say it.
 std::string legalText(const KeySpec &key);
 // docs/config.md's tables.

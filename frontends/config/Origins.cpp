@@ -156,7 +156,10 @@ private:
     for (const KeySpec &key : keys()) {
       std::string path(key.path);
       bool applies = key.use == KeyUse::Applies && !key.isSection() && key.isOf(kindOf(path, optimizer, scheduler));
-      if (applies && !seen.count(path))
+      std::string enabled = techniqueSwitch(path);
+      auto isOn = seen.find(enabled);
+      bool isIdle = !enabled.empty() && (isOn == seen.end() || isOn->second->value != "true");
+      if (applies && !isIdle && !seen.count(path))
         fail(ErrorCode::BadPackage, "training configuration: ", path, ": missing");
     }
   }

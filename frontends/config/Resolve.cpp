@@ -38,6 +38,8 @@ private:
         fromFile(path, *found);
       return;
     }
+    if (std::string enabled = techniqueSwitch(path); !enabled.empty() && !isOn(enabled))
+      return;
     if (!key.fallback.empty()) {
       json value = json::parse(key.fallback);
       // Numbers in the form in which they come from a file, so that equal values have equal texts.
@@ -47,6 +49,11 @@ private:
       return;
     }
     derive(path, found);
+  }
+
+  bool isOn(const std::string &path) const {
+    const Given *found = given.find(path);
+    return found && found->value == json(true);
   }
 
   void fromFile(const std::string &path, const Given &found) {
@@ -192,6 +199,33 @@ void readLossScale(const Members &members, LossScaleSettings &to) {
   members.read("fp16.min_loss_scale", to.minimum);
   members.read("fp16.consecutive_hysteresis", to.isConsecutive);
 }
+
+void readQuantization(const Members &members, QuantizationSettings &to) {
+  const std::string section = "quantize_training.";
+  auto read = [&](const char *key, auto &member) { members.read((section + key).c_str(), member); };
+  std::string scheme = "symmetric", rounding = "nearest";
+  read("enabled", to.isEnabled);
+  read("quantize_verbose", to.isVerbose);
+  read("quantize_groups", to.groups);
+  read("quantize_bits.start_bits", to.startBits);
+  read("quantize_bits.target_bits", to.targetBits);
+  read("quantize_schedule.quantize_period", to.period);
+  read("quantize_schedule.schedule_offset", to.offset);
+  read("quantize_algo.q_type", scheme);
+  read("quantize_algo.rounding", rounding);
+  read("fp16_mixed_quantize.enabled", to.isMixed);
+  read("fp16_mixed_quantize.quantize_change_ratio", to.changeRatio);
+  read("eigenvalue.enabled", to.eigenvalue.isEnabled);
+  read("eigenvalue.verbose", to.eigenvalue.isVerbose);
+  read("eigenvalue.max_iter", to.eigenvalue.maxIterations);
+  read("eigenvalue.tol", to.eigenvalue.tolerance);
+  read("eigenvalue.stability", to.eigenvalue.stability);
+  read("eigenvalue.gas_boundary_resolution", to.eigenvalue.resolution);
+  read("eigenvalue.layer_name", to.eigenvalue.layerName);
+  read("eigenvalue.layer_num", to.eigenvalue.layers);
+  to.isSymmetric = scheme == "symmetric";
+  to.isStochastic = rounding == "stochastic";
+}
 } // namespace
 
 std::vector<Entry> resolveEntries(const GivenKeys &given, const ReadOptions &options, Problems &problems) {
@@ -214,6 +248,7 @@ void assignMembers(TrainingConfig &config) {
   members.read("progressive_layer_drop.enabled", config.dropsLayers);
   if (config.dropsLayers)
     readLayerDrop(members, config.layerDrop);
+  readQuantization(members, config.quantization);
   members.read("steps_per_print", config.stepsPerPrint);
   members.read("wall_clock_breakdown", config.wallClockBreakdown);
   members.read("dump_state", config.dumpsState);

@@ -15,6 +15,7 @@ public:
     precision();
     section("fp16", config.isFp16);
     section("tensorboard", config.tensorboard.isEnabled);
+    quantization();
   }
 
 private:
@@ -140,6 +141,29 @@ private:
     bool isDynamic = config.isFp16 && config.lossScale.constant == 0;
     if (isDynamic && config.lossScale.minimum > config.lossScale.initial)
       contradict("fp16.min_loss_scale", "fp16.initial_scale_power", "at most 2 to that power");
+  }
+
+  void quantization() {
+    const QuantizationSettings &q = config.quantization;
+    const std::string name = "quantize_training", bits = name + ".quantize_bits.", algo = name + ".quantize_algo.";
+    section(name, q.isEnabled);
+    if (!q.isEnabled)
+      return;
+    section(name + ".fp16_mixed_quantize", q.isMixed);
+    section(name + ".eigenvalue", q.eigenvalue.isEnabled);
+    const std::string eigenvalue = name + ".eigenvalue.";
+    if (q.eigenvalue.isEnabled && q.eigenvalue.layers == 0)
+      contradict(eigenvalue + "layer_num", eigenvalue + "enabled", "the number of layers, at least 1");
+    if (q.eigenvalue.isEnabled && q.eigenvalue.layerName.empty())
+      contradict(eigenvalue + "layer_name", eigenvalue + "enabled", "the path of the layers, as bert.encoder.layer");
+    ordered(bits + "target_bits", bits + "start_bits", q.targetBits <= q.startBits);
+    if (q.targetBits > 2)
+      return;
+    const std::string least = "at least 3: ternary and binary weights are symmetric and rounded to nearest";
+    if (!q.isSymmetric)
+      contradict(bits + "target_bits", algo + "q_type", least);
+    if (q.isStochastic)
+      contradict(bits + "target_bits", algo + "rounding", least);
   }
 
   TrainingConfig &config;

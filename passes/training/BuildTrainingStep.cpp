@@ -5,6 +5,7 @@
 //                     =>    @micro(x, labels, scale, first, w, w/gradient) -> loss, w/gradient
 //                           @update(rate, momentum, step, scale, w, w/gradient, w/exp_avg, ...) -> norm, finite, w, ...
 #include "passes/Report.h"
+#include "passes/training/Curvature.h"
 #include "passes/training/Dropout.h"
 #include "passes/training/Layers.h"
 #include "passes/training/Loss.h"
@@ -46,14 +47,16 @@ public:
     analysis = std::move(*found);
     if (failed(addLoss()))
       return failure();
-    func::FuncOp micro = eval.clone();
+    func::FuncOp micro = eval.clone(), curvature = options.layers > 0 ? eval.clone() : func::FuncOp();
     finishEval();
     removeDropouts(eval);
     removeGates(eval);
+    if (curvature)
+      removeGates(curvature); // of all blocks, as evaluation has them
     useRunningStatistics(eval);
     micro.setName("micro");
     module.insert(std::next(eval->getIterator()), micro);
-    if (failed(buildMicro(micro)))
+    if (failed(buildMicro(micro)) || (curvature && failed(addCurvature(curvature))))
       return failure();
     return buildUpdate(eval, analysis, update, {moved, layers});
   }
@@ -69,6 +72,7 @@ private:
   LogicalResult addLoss();
   void finishEval();
   LogicalResult buildMicro(func::FuncOp micro);
+  LogicalResult addCurvature(func::FuncOp curvature);
 
   ModuleOp module;
   const UpdateSettings &update;
@@ -83,7 +87,7 @@ private:
 /// Weights may be called as the entries will be: their recipes step aside, states keep their names.
 LogicalResult StepBuilder::freeNames() {
   SymbolTable symbols(module);
-  for (StringRef name : {"eval", "micro", "update"})
+  for (StringRef name : {"eval", "micro", "update", "curvature"})
     if (Operation *other = symbols.lookup(name); other && other != eval)
       if (failed(symbols.renameToUnique(other, {})))
         return failure();
@@ -239,6 +243,14 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
   return random.seed ? expandDropouts(micro, sizes, random) : success();
 }
 
+LogicalResult StepBuilder::addCurvature(func::FuncOp curvature) {
+  curvature->removeAttr("ds.loss");
+  curvature.setName("curvature");
+  module.push_back(curvature);
+  auto blocks = findBlocks(curvature, {options.layerName, options.layers});
+  return failed(blocks) ? failure() : buildCurvature(curvature, *blocks, options.stability);
+}
+
 struct BuildTrainingStep : impl::BuildTrainingStepBase<BuildTrainingStep>, PassReport {
   using Base::Base;
   void runOnOperation() override {
@@ -249,6 +261,9 @@ struct BuildTrainingStep : impl::BuildTrainingStepBase<BuildTrainingStep>, PassR
     options.shiftLabels = shiftLabels;
     options.ignoreIndex = ignoreIndex;
     options.accumulates = accumulates;
+    options.layerName = layerName;
+    options.layers = layers;
+    options.stability = stability;
     std::string error;
     auto settings = OptimizerSettings::parse(optimizer, error);
     if (!settings)

@@ -88,6 +88,10 @@ private:
 };
 } // namespace
 
+Value randomWords(DsBuilder &b, const SizeVector &sizes, const RandomState &state, int64_t stream) {
+  return Philox(b).run(sizes, state, stream);
+}
+
 LogicalResult expandDropouts(func::FuncOp function, SizeAnalysis &analysis, const RandomState &state) {
   for (auto [draw, op] : llvm::enumerate(dropoutsOf(function))) {
     DsBuilder b(OpBuilder(op), analysis);

@@ -17,6 +17,9 @@ struct RandomState {
   mlir::Value seed, step, micro;
 };
 
+/// The first word of Philox4x32-10 for each element of `sizes`, as expandDropouts says, in ui64.
+mlir::Value randomWords(DsBuilder &b, const SizeVector &sizes, const RandomState &state, int64_t stream);
+
 /// Every ds.dropout becomes ops. The places that are 0 are those of element i for which the first word of
 /// Philox4x32-10, on the key `seed` and the counter (i mod 2^32, micro + 2^24 * (i / 2^32), step, stream), each of 32
 /// bits, is below ratio * 2^32. No two dropouts share ops, so that what a gradient needs is computed, not kept.

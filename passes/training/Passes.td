@@ -110,6 +110,8 @@ def BuildTrainingStep : Pass<"ds-build-training-step", "::mlir::ModuleOp"> {
     Where ds-gate-layers has gated blocks, `eval` runs all of them. In `micro`, gradients of what one block alone reads are
     added up where the block runs, or begun where `layer_first/l` holds; a dropped block writes nothing, so that `update`
     is told by `layer_ran/l` which blocks have gradients; those of others are 0.
+    With `layers`, `curvature` multiplies the Hessian of the loss by a vector, restricted to the parameters of one layer
+    (passes/training/Curvature.h).
 
     Formulas: passes/training/Loss.h and Optimizers.h. Reports: ops reversed.
   }];
@@ -122,7 +124,34 @@ def BuildTrainingStep : Pass<"ds-build-training-step", "::mlir::ModuleOp"> {
     Option<"accumulates", "accumulates", "bool", "true", "whether a step may have several micro-batches">,
     Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "as OptimizerSettings::parse reads it">,
     Option<"clip", "clip", "double", "0", "greatest norm of all gradients; 0: any">,
-    Option<"noDecay", "no-decay", "std::string", "", "regular expression: parameters that do not decay">];
+    Option<"noDecay", "no-decay", "std::string", "", "regular expression: parameters that do not decay">,
+    Option<"layerName", "layer-name", "std::string", "", "path of the layers of `curvature`, as bert.encoder.layer">,
+    Option<"layers", "layers", "int64_t", "0", "how many they are; 0: no entry `curvature`">,
+    Option<"stability", "stability", "double", "1e-6", "added to what a direction is divided by">];
+  let dependentDialects = ["::deepstride::ds::DSDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def ScheduleQuantization : Pass<"ds-schedule-quantization", "::mlir::ModuleOp"> {
+  let summary = "train on quantized weights, at a width that each call is given (MoQ)";
+  let description = [{
+    Works on the entries of ds-build-training-step. In `eval` and `micro`, every use of a parameter of 2 or more
+    dimensions reads its image: what it is rounded to in groups, contiguous ranges of the flat tensor. Gradients are those
+    of images, and `update` keeps the parameters themselves. `quantize_levels` are 2^b for b bits, of each block of
+    parameters; 0 leaves them as they are, 4 is ternary and 2 binary where the scheme is symmetric and rounding to
+    nearest. With `mixed`, an image is the sum of `quantize_shares` of the parameter and the rest of what it is rounded
+    to. Stochastic rounding draws by `quantize_seed`, `quantize_step`, the parameter's name and the place. A new entry
+    `quantize` hands out images. With `layers`, each layer is a block, and what belongs to none is another. The module says which parameters have them (`ds.quantized`).
+
+    A number of elements that the groups do not divide is an error, and so is a model where nothing is quantized.
+    Formulas: passes/training/Quantizers.h. Reports: parameters quantized; a remark says why one is not.
+  }];
+  let options = [
+    Option<"groups", "groups", "int64_t", "1", "groups of a tensor, each with a step of its own">,
+    Option<"scheme", "scheme", "std::string", "\"symmetric\"", "symmetric or asymmetric">,
+    Option<"rounding", "rounding", "std::string", "\"nearest\"", "nearest or stochastic">,
+    Option<"mixed", "mixed", "bool", "false", "images keep a share of the parameter">,
+    Option<"layerName", "layer-name", "std::string", "", "path of the layers that are blocks, as bert.encoder.layer">,
+    Option<"layers", "layers", "int64_t", "0", "how many they are; 0: all parameters are one block">];
   let dependentDialects = ["::deepstride::ds::DSDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 

@@ -32,6 +32,11 @@ void useRunningStatistics(func::FuncOp eval) {
     replace(op, op.getRunning(), op.getRunning());
 }
 
+void useBatchStatistics(func::FuncOp function) {
+  for (ds::RunningStatisticOp op : statisticOpsOf(function))
+    replace(op, op.getBatch(), op.getRunning());
+}
+
 FailureOr<SmallVector<MovedStatistic>> moveRunningStatistics(func::FuncOp micro, SizeAnalysis &analysis,
                                                              Signature &signature, Value isFirst) {
   llvm::MapVector<Value, MovedStatistic> moved;

@@ -13,6 +13,8 @@ llvm::LogicalResult checkRunningStatistics(mlir::func::FuncOp model);
 
 /// For evaluation: both results become the running statistic.
 void useRunningStatistics(mlir::func::FuncOp eval);
+/// For derivatives of second order: the batch's, and nothing moves.
+void useBatchStatistics(mlir::func::FuncOp function);
 
 /// What a micro-batch moves a running statistic to.
 struct MovedStatistic {

@@ -45,6 +45,9 @@ ds_trainer::ds_trainer(const std::shared_ptr<const ds::Package> &package, const 
     : trainer(package, options), scaler(ds::compiledSettings(package->manifest()).lossScale),
       layerDrop(ds::compiledSettings(package->manifest()).layerDrop, trainer.layers().size()) {
   ds::CompiledSettings compiled = ds::compiledSettings(package->manifest());
+  if (compiled.quantization.isEnabled && compiled.quantization.eigenvalue.isEnabled)
+    fail(ErrorCode::InvalidArgument, "quantize_training.eigenvalue: found true, expected false: ds-run train computes "
+                                     "eigenvalues, loops of one's own do not");
   lr = compiled.lr;
   momentum = compiled.momentum;
   for (const ds::TensorInfo &info : trainer.batch())
@@ -230,7 +233,10 @@ ds_status *ds_trainer_set_momentum(ds_trainer *trainer, double momentum) {
 }
 
 ds_status *ds_trainer_set_seed(ds_trainer *trainer, uint64_t seed) {
-  return locked(trainer, [&] { trainer->progress.seed = seed; });
+  return locked(trainer, [&] {
+    trainer->progress.seed = seed;
+    trainer->trainer.setRoundingSeed(seed);
+  });
 }
 uint64_t ds_trainer_seed(const ds_trainer *trainer) {
   return ask(trainer, [](const ds_trainer &own) { return own.progress.seed; });
@@ -283,6 +289,7 @@ ds_status *ds_trainer_save(ds_trainer *trainer, const char *folder, const char *
     ds::TrainingProgress progress = trainer->progress;
     progress.lossScale = trainer->scaler.state();
     progress.trainer["skipped"] = trainer->skipped;
+    trainer->trainer.keepWidths(progress);
     progress.clientState = nullptr;
     if (clientState)
       try {
@@ -310,7 +317,10 @@ ds_status *ds_trainer_load(ds_trainer *trainer, const char *folder, const char *
     if (!checkpoint.progress().clientState.is_null())
       state = ds::writeStrictJson(checkpoint.progress().clientState);
     ds::TrainingProgress progress = checkpoint.progress();
+    std::optional<ds::BitSchedule> widths = trainer->trainer.widthsIn(checkpoint);
     trainer->trainer.session().withStates([&](ds::StateStore &states) { states.restore(checkpoint); });
+    trainer->trainer.setWidths(std::move(widths));
+    trainer->trainer.setRoundingSeed(progress.seed);
     trainer->trainer.zeroGradients();
     trainer->gradientScale.reset();
     trainer->hasMoved = false;

@@ -392,6 +392,10 @@ Manifest readManifest(const std::string &text) {
         });
       if (training.has("layers"))
         training["layers"].forEach([&](const JsonReader &item) { info.layers.push_back(item.string()); });
+      if (training.has("quantized"))
+        training["quantized"].forEach([&](const JsonReader &item) {
+          info.quantized.push_back({item["name"].string(), item["block"].integer(0, 1'000'000)});
+        });
       manifest.training = std::move(info);
     }
     json["variants"].forEach([&](const JsonReader &item) { manifest.variants.push_back(readVariant(item)); });

@@ -137,6 +137,12 @@ struct TiedWeight {
   bool isTransposed = false;
 };
 
+// A parameter of whose rounded values products read.
+struct QuantizedParameter {
+  std::string name;
+  int64_t block = 0; // the parameters of a block have one width
+};
+
 // Of a package that trains.
 struct TrainingInfo {
   std::string config;             // JSON text, of frontends/config
@@ -146,6 +152,7 @@ struct TrainingInfo {
   bool shiftsLabels = false; // logits at place i are judged by the label at i + 1
   std::vector<TiedWeight> tied;
   std::vector<std::string> layers; // names of the blocks that a micro-batch may drop
+  std::vector<QuantizedParameter> quantized; // sorted by name
 };
 
 struct Manifest {

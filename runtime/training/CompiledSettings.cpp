@@ -27,6 +27,30 @@ int64_t atLeastOne(const json &value, int64_t fallback) {
   return value.is_number_integer() ? std::max<int64_t>(value.get<int64_t>(), 1) : fallback;
 }
 
+QuantizationSettings quantization(const json &config) {
+  const std::string section = "quantize_training.";
+  auto of = [&](const char *key) { return valueOf(config, section + key); };
+  auto within = [&](const char *key, int64_t least, int64_t most, int64_t fallback) {
+    json value = of(key);
+    return value.is_number_integer() ? std::clamp(value.get<int64_t>(), least, most) : fallback;
+  };
+  constexpr int64_t most = 2147483647, widest = 24;
+  QuantizationSettings result;
+  result.isEnabled = of("enabled") == true;
+  result.groups = within("quantize_groups", 1, most, result.groups);
+  result.startBits = within("quantize_bits.start_bits", 1, widest, result.startBits);
+  result.targetBits = within("quantize_bits.target_bits", 1, result.startBits, result.targetBits);
+  result.period = within("quantize_schedule.quantize_period", 1, most, result.period);
+  result.offset = within("quantize_schedule.schedule_offset", 0, most, result.offset);
+  result.isSymmetric = of("quantize_algo.q_type") != "asymmetric";
+  result.isStochastic = of("quantize_algo.rounding") == "stochastic";
+  result.eigenvalue.isEnabled = of("eigenvalue.enabled") == true;
+  result.isMixed = of("fp16_mixed_quantize.enabled") == true;
+  double ratio = number(of("fp16_mixed_quantize.quantize_change_ratio"), result.changeRatio);
+  result.changeRatio = ratio > 0 ? std::min(ratio, 1.0) : result.changeRatio;
+  return result;
+}
+
 } // namespace
 
 CompiledSettings compiledSettings(const Manifest &manifest) {
@@ -42,6 +66,7 @@ CompiledSettings compiledSettings(const Manifest &manifest) {
   drop.theta = std::clamp(number(valueOf(config, "progressive_layer_drop.theta"), drop.theta), 0.0, 1.0);
   drop.gamma = std::max(number(valueOf(config, "progressive_layer_drop.gamma"), drop.gamma), 0.0);
   drop.isPaper = valueOf(config, "progressive_layer_drop.depth_schedule") == "paper";
+  result.quantization = quantization(config);
   if (valueOf(config, "fp16.enabled") != true)
     return result;
   LossScaleSettings &scale = result.lossScale;

@@ -1,4 +1,5 @@
-// The rates and the loss scale that a package was compiled to train with, for loops that read no ds_config.json.
+// The rates, the loss scale and the widths that a package was compiled to train with, for loops that read no
+// ds_config.json.
 #ifndef DEEPSTRIDE_RUNTIME_TRAINING_COMPILEDSETTINGS_H
 #define DEEPSTRIDE_RUNTIME_TRAINING_COMPILEDSETTINGS_H
 
@@ -11,6 +12,7 @@ struct CompiledSettings {
   double lr = 1e-3, momentum = 0.9; // the optimizer's own, whatever the schedule
   LossScaleSettings lossScale;      // constant 1 without fp16
   LayerDropSettings layerDrop;
+  QuantizationSettings quantization;
 };
 
 // What the manifest does not say, or not as frontends/config writes it, is the default.

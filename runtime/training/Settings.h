@@ -3,6 +3,7 @@
 #define DEEPSTRIDE_RUNTIME_TRAINING_SETTINGS_H
 
 #include <cstdint>
+#include <string>
 
 namespace ds {
 
@@ -27,6 +28,30 @@ struct ScheduleSettings {
   int64_t decayStepSize = 0;                                   // 0: no decay
   bool cyclesMomentum = true;
   double cycleMinMom = 0.8, cycleMaxMom = 0.9, decayMomRate = 0;
+};
+
+// Power iteration for the greatest eigenvalue of the Hessian of each layer.
+struct EigenvalueSettings {
+  bool isEnabled = false, isVerbose = false;
+  int64_t maxIterations = 100;
+  double tolerance = 1e-2, stability = 1e-6;
+  int64_t resolution = 1; // steps of which the last one may compute them
+  std::string layerName = "bert.encoder.layer";
+  int64_t layers = 0;
+};
+
+// Mixture of quantization: widths fall from the first to the last.
+struct QuantizationSettings {
+  bool isEnabled = false;
+  int64_t groups = 1;
+  int64_t startBits = 16, targetBits = 8;
+  int64_t period = 1000; // updates before the first bit is dropped; doubles at each drop
+  int64_t offset = 1000; // updates before anything is rounded
+  bool isSymmetric = true, isStochastic = false;
+  bool isMixed = false;
+  double changeRatio = 0.001; // what the share of the weights themselves loses with each update
+  bool isVerbose = false;
+  EigenvalueSettings eigenvalue;
 };
 
 struct LossScaleSettings {

@@ -1,6 +1,7 @@
 #include "runtime/training/Trainer.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/training/CompiledSettings.h"
 
 #include <algorithm>
 #include <cmath>
@@ -29,7 +30,7 @@ static bool isOfLayer(const std::string &name) {
 
 static bool isOwnNumber(const std::string &name) {
   return name == "loss_weight" || name == "first" || name == "random_seed" || name == "random_step" ||
-         name == "random_micro";
+         name == "random_micro" || name.rfind("quantize_", 0) == 0;
 }
 
 Trainer::Trainer(std::shared_ptr<const Package> package, const SessionOptions &options)
@@ -56,6 +57,101 @@ Trainer::Trainer(std::shared_ptr<const Package> package, const SessionOptions &o
   for (const TensorInfo &output : live.entry(evaluator).outputs)
     if (!isScore(output.name))
       outputNames.push_back(output.name);
+  setQuantization(compiledSettings(live.package().manifest()).quantization);
+}
+
+void Trainer::setQuantization(const QuantizationSettings &settings) {
+  const std::optional<TrainingInfo> &training = package().manifest().training;
+  if (!training || training->quantized.empty())
+    return;
+  for (const TensorInfo &input : live.entry(evaluator).inputs)
+    if (input.name == "quantize_levels" && input.shape.size() == 1)
+      schedule.emplace(settings, static_cast<size_t>(input.shape[0].evaluate({})));
+}
+
+void Trainer::addWidths(std::vector<Number> &numbers) const {
+  if (!schedule)
+    return;
+  Number levels = {"quantize_levels", 0}, shares = {"quantize_shares", 0};
+  for (size_t i = 0; i < schedule->blocks(); ++i) {
+    levels.list.push_back(schedule->levels(i));
+    shares.list.push_back(schedule->share(i));
+  }
+  numbers.push_back(levels);
+  numbers.push_back(shares);
+  numbers.push_back({"quantize_seed", 0, static_cast<int64_t>(roundingSeed)});
+  numbers.push_back({"quantize_step", 0, schedule->updates()}); // a skipped step draws the same once more
+}
+
+std::vector<std::pair<std::string, Tensor>> Trainer::images() {
+  std::vector<std::pair<std::string, Tensor>> result;
+  if (!schedule)
+    return result;
+  std::vector<Tensor> storage, outputs;
+  std::vector<Number> numbers;
+  addWidths(numbers);
+  size_t entry = trainingEntry(package(), "quantize");
+  live.run(entry, bind(live.entry(entry), {}, numbers, storage), {}, outputs);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    result.emplace_back(live.entry(entry).outputs[i].name, std::move(outputs[i]));
+  return result;
+}
+
+// Box and Muller 1958, by SplitMix64 (Steele et al. 2014): the same numbers with every library.
+void Trainer::drawDirections(uint64_t seed) {
+  auto uniform = [&seed] { // in (0, 1]
+    uint64_t z = seed += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return (static_cast<double>((z ^ (z >> 31)) >> 11) + 1) * 0x1p-53;
+  };
+  const std::string suffix = "/direction";
+  live.withStates([&](StateStore &states) {
+    for (const StateInfo &state : live.entry(trainingEntry(package(), "curvature")).states) {
+      if (state.name.size() <= suffix.size() ||
+          state.name.compare(state.name.size() - suffix.size(), suffix.size(), suffix) != 0)
+        continue;
+      Shape shape;
+      for (const SizeExpr &size : state.shape)
+        shape.push_back(size.evaluate({}));
+      Tensor &tensor = states.acquire(state, shape).tensor;
+      int64_t count = elementCount(shape);
+      for (int64_t i = 0; i < count; ++i) {
+        double radius = std::sqrt(-2 * std::log(uniform()));
+        storeDouble(state.type, tensor.data(), static_cast<size_t>(i),
+                    radius * std::cos(2 * std::acos(-1.0) * uniform()));
+      }
+    }
+    states.endCall();
+  });
+}
+
+double Trainer::curvature(const std::vector<TensorView> &views, int64_t layer, double weight) {
+  std::vector<Tensor> storage, outputs;
+  std::vector<Number> numbers = {{"loss_weight", weight}, {"curvature_block", 0, layer}};
+  addWidths(numbers);
+  size_t entry = trainingEntry(package(), "curvature");
+  live.run(entry, bind(live.entry(entry), views, numbers, storage), {}, outputs);
+  return loadDouble(outputs[0].getType(), outputs[0].data(), 0);
+}
+
+static constexpr char widthsKey[] = "quantization";
+
+void Trainer::keepWidths(TrainingProgress &progress) const {
+  if (schedule)
+    progress.trainer[widthsKey] = schedule->state();
+}
+
+std::optional<BitSchedule> Trainer::widthsIn(const Checkpoint &checkpoint) const {
+  const nlohmann::json &own = checkpoint.progress().trainer;
+  bool isThere = own.is_object() && own.contains(widthsKey);
+  if (isThere != schedule.has_value())
+    fail(ErrorCode::InvalidArgument, checkpoint.path(), ": was saved ", isThere ? "with" : "without",
+         " quantize_training, expected a package that was compiled ", isThere ? "with" : "without", " it");
+  std::optional<BitSchedule> widths = schedule;
+  if (widths)
+    annotated(checkpoint.path(), [&] { widths->restore(own[widthsKey]); });
+  return widths;
 }
 
 void Trainer::checkLabels(const std::vector<TensorView> &views, const RowName &place) const {
@@ -93,10 +189,14 @@ std::vector<TensorView> Trainer::bind(const EntryInfo &entry, const std::vector<
   for (const TensorInfo &input : entry.inputs) {
     auto number = std::find_if(numbers.begin(), numbers.end(), [&](const Number &n) { return n.name == input.name; });
     if (number != numbers.end()) {
-      Tensor &tensor = storage.emplace_back(input.type, Shape());
-      if (input.type == ElementType::I64)
+      const std::vector<double> &list = number->list;
+      Tensor &tensor =
+          storage.emplace_back(input.type, list.empty() ? Shape() : Shape{static_cast<int64_t>(list.size())});
+      for (size_t i = 0; i < list.size(); ++i)
+        storeDouble(input.type, tensor.data(), i, list[i]);
+      if (list.empty() && input.type == ElementType::I64)
         std::memcpy(tensor.data(), &number->integer, sizeof(number->integer));
-      else
+      else if (list.empty())
         storeDouble(input.type, tensor.data(), 0, number->value);
       bound.push_back(tensor.view());
       continue;
@@ -133,6 +233,7 @@ double Trainer::microBatch(const std::vector<TensorView> &views, double weight, 
     numbers.push_back({concat("layer_first/", layer), hasGradients[layer] ? 0.0 : 1.0});
     after[layer] = hasGradients[layer] || gate.runs;
   }
+  addWidths(numbers);
   live.run(micro, bind(entry, views, numbers, storage), {}, outputs, observer);
   hasGradients = after;
   return loadDouble(outputs[0].getType(), outputs[0].data(), 0);
@@ -196,7 +297,10 @@ void Trainer::restoreParameters(Checkpoint &checkpoint) {
     if (!wanted.count(tensor.name) && tensor.file.rfind("optimizer", 0) != 0)
       fail(ErrorCode::InvalidArgument, checkpoint.path(), ": holds '", tensor.name,
            "' as trained, which the package does not train: expected one of the same parameters");
+  std::optional<BitSchedule> widths = widthsIn(checkpoint);
   live.withStates([&](StateStore &states) { states.restore(checkpoint); });
+  setWidths(std::move(widths));
+  roundingSeed = checkpoint.progress().seed;
 }
 
 void Trainer::touchStates() {
@@ -253,14 +357,19 @@ StepResult Trainer::update(const StepNumbers &numbers) {
   for (size_t layer = 0; layer < layerNames.size(); ++layer)
     given.push_back({concat("layer_ran/", layer), hasGradients[layer] ? 1.0 : 0.0});
   live.run(updater, bind(live.entry(updater), {}, given, storage), {}, outputs);
-  return {loadDouble(outputs[0].getType(), outputs[0].data(), 0),
-          loadInteger(outputs[1].getType(), outputs[1].data(), 0) != 0};
+  StepResult result = {loadDouble(outputs[0].getType(), outputs[0].data(), 0),
+                       loadInteger(outputs[1].getType(), outputs[1].data(), 0) != 0};
+  if (schedule && result.isFinite)
+    schedule->advance();
+  return result;
 }
 
 Evaluation Trainer::evaluate(const std::vector<TensorView> &views) {
   std::vector<Tensor> storage, outputs;
   const EntryInfo &entry = live.entry(evaluator);
-  live.run(evaluator, bind(entry, views, {}, storage), {}, outputs);
+  std::vector<Number> numbers;
+  addWidths(numbers);
+  live.run(evaluator, bind(entry, views, numbers, storage), {}, outputs);
   Evaluation result;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string &name = entry.outputs[i].name;

@@ -3,6 +3,7 @@
 #define DEEPSTRIDE_RUNTIME_TRAINING_TRAINER_H
 
 #include "runtime/core/Session.h"
+#include "runtime/training/BitSchedule.h"
 #include "runtime/training/Checkpoint.h"
 #include "runtime/training/LayerDrop.h"
 
@@ -95,18 +96,42 @@ public:
   std::vector<CheckpointPart> parts();
   // Throws Error(InvalidArgument) where a checkpoint lacks a tensor that the package trains with.
   void requireAll(const Checkpoint &checkpoint) const;
-  // Updates the parameters by the gradients that were added up, and keeps the statistics that were moved.
+  // Updates the parameters by the gradients that were added up, and keeps the statistics that were moved. Widths of
+  // quantized parameters go on with it, unless it was skipped.
   StepResult update(const StepNumbers &numbers);
   // The loss and the model's outputs; nothing changes.
   Evaluation evaluate(const std::vector<TensorView> &views);
+
+  // Where the package trains on quantized parameters: the widths that they have; else null. They begin as the package
+  // was compiled.
+  const BitSchedule *widths() const { return schedule ? &*schedule : nullptr; }
+  // Before the first step, with other numbers than those that the package was compiled with.
+  void setQuantization(const QuantizationSettings &settings);
+  // Before the update: by how much periods grow for each block that drops a bit with it.
+  void setFactors(const std::vector<int64_t> &factors) { schedule->setFactors(factors); }
+  // Directions of power iteration (Curvature.h): normal ones, and one step, which gives v H v for the layer.
+  void drawDirections(uint64_t seed);
+  double curvature(const std::vector<TensorView> &views, int64_t layer, double weight);
+  // What rounding draws by, where it is stochastic.
+  void setRoundingSeed(uint64_t seed) { roundingSeed = seed; }
+  // What quantized parameters are rounded to, by ONNX name: what micro-batches and evaluations read.
+  std::vector<std::pair<std::string, Tensor>> images();
+  // Puts the widths among what a checkpoint keeps.
+  void keepWidths(TrainingProgress &progress) const;
+  // Those that a checkpoint has, for setWidths. Throws Error where it has none and the package quantizes, or the other
+  // way round.
+  std::optional<BitSchedule> widthsIn(const Checkpoint &checkpoint) const;
+  void setWidths(std::optional<BitSchedule> widths) { schedule = std::move(widths); }
 
 private:
   // The views of an entry's inputs: the batch's by name, and own numbers.
   struct Number {
     std::string name;
     double value;
-    int64_t integer = 0; // for inputs of integers
+    int64_t integer = 0;           // for inputs of integers
+    std::vector<double> list = {}; // for inputs of an axis
   };
+  void addWidths(std::vector<Number> &numbers) const;
   std::vector<TensorView> bind(const EntryInfo &entry, const std::vector<TensorView> &views,
                                const std::vector<Number> &numbers, std::vector<Tensor> &storage) const;
 
@@ -117,6 +142,8 @@ private:
   bool hasFirst = false;
   std::vector<std::string> layerNames;
   std::vector<bool> hasGradients; // by layer: its gradients are those of the step, or zeros; else what was there before
+  std::optional<BitSchedule> schedule;
+  uint64_t roundingSeed = 0;
 };
 
 } // namespace ds

@@ -1,6 +1,7 @@
 #include "runtime/training/TrainingRun.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/training/Curvature.h"
 #include "runtime/training/FaultFinder.h"
 
 #include <algorithm>
@@ -12,13 +13,15 @@ namespace ds {
 
 TrainingRun::TrainingRun(Trainer &trainer, const RunSettings &settings, BatchReader &reader)
     : trainer(trainer), schedule(settings.schedule), scaler(settings.lossScale),
-      layerDrop(settings.layerDrop, trainer.layers().size()), accumulation(settings.accumulation), reader(reader),
-      lastScale(scaler.scale()) {
+      layerDrop(settings.layerDrop, trainer.layers().size()), accumulation(settings.accumulation),
+      eigenvalue(settings.quantization.eigenvalue), reader(reader), lastScale(scaler.scale()) {
   layerCounts.ran.resize(layerDrop.blocks());
   if (accumulation > 1 && !trainer.accumulates())
     fail(ErrorCode::InvalidArgument, "gradient_accumulation_steps: found ", accumulation,
          ", expected 1: the package was compiled for one micro-batch a step");
   batches.resize(static_cast<size_t>(accumulation));
+  trainer.setQuantization(settings.quantization);
+  trainer.setRoundingSeed(reader.sampler().seed());
 }
 
 // "sample 17 of the data", of a micro-batch's row.
@@ -65,8 +68,10 @@ std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
     record.microMs = lap();
     // A loss that is none may have finite gradients: such a step changes nothing, either.
     result = {std::numeric_limits<double>::quiet_NaN(), false};
-    if (std::isfinite(record.loss))
+    if (std::isfinite(record.loss)) {
+      findFactors(record);
       result = trainer.update({rates.lr, rates.momentum, count - skippedCount + 1, lastScale});
+    }
     record.updateMs = lap();
     sampleCount += samples;
   } catch (...) {
@@ -89,8 +94,20 @@ std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
   record.isHopeless = record.overflowed && (!scaler.isDynamic() || outcome == LossScaler::Outcome::AtMinimum);
   record.skipped = skippedCount += record.overflowed ? 1 : 0;
   record.lossScale = scaler.scale();
+  if (const BitSchedule *widths = trainer.widths(); widths && widths->hasBegun())
+    for (size_t i = 0; i < widths->blocks(); ++i)
+      record.bits.push_back(widths->bits(i));
   record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return record;
+}
+
+void TrainingRun::findFactors(StepRecord &record) {
+  const BitSchedule *widths = trainer.widths();
+  if (!eigenvalue.isEnabled || !widths || !widths->isAboutToDrop() || (count + 1) % eigenvalue.resolution != 0)
+    return;
+  record.eigenvalues = layerEigenvalues(trainer, batches[used - 1].views(), eigenvalue, lastScale,
+                                        reader.sampler().seed() + static_cast<uint64_t>(count));
+  trainer.setFactors(periodFactors(record.eigenvalues, widths->blocks()));
 }
 
 RandomPlace TrainingRun::placeOf(int64_t step, size_t micro) const {
@@ -170,6 +187,7 @@ TrainingProgress TrainingRun::progress() const {
     progress.trainer["layers"] = {
         {"micro_batches", layerCounts.microBatches}, {"ran", layerCounts.ran}, {"gates", last}};
   }
+  trainer.keepWidths(progress);
   return progress;
 }
 
@@ -210,8 +228,12 @@ void TrainingRun::restore(Checkpoint &checkpoint) {
   LayerCounts counts = countsIn(checkpoint, layerDrop.blocks());
   LossScaler restored = scaler;
   restored.restore(progress.lossScale);
+  std::optional<BitSchedule> widths = trainer.widthsIn(checkpoint);
+  if (std::string wrong = widths ? trainer.widths()->difference(*widths) : ""; !wrong.empty())
+    fail(ErrorCode::InvalidArgument, "quantize_training: ", wrong, ", as ", checkpoint.path(), " was trained with");
   reader.seek(progress.loader);
   trainer.session().withStates([&](StateStore &states) { states.restore(checkpoint); });
+  trainer.setWidths(std::move(widths));
   scaler = restored;
   layerCounts = counts;
   count = progress.step;

@@ -14,8 +14,9 @@ namespace ds {
 struct RunSettings {
   ScheduleSettings schedule;
   LossScaleSettings lossScale;
-  LayerDropSettings layerDrop; // of a package whose blocks have gates
-  int64_t accumulation = 1; // micro-batches of a step
+  LayerDropSettings layerDrop;       // of a package whose blocks have gates
+  int64_t accumulation = 1;          // micro-batches of a step
+  QuantizationSettings quantization; // of packages that train on quantized parameters
 };
 
 // What a step did, as logs have it.
@@ -31,6 +32,9 @@ struct StepRecord {
   std::optional<double> theta;
   int64_t blocks = 0;            // that ran, in all micro-batches
   std::vector<double> keepRates; // by block: the share of all micro-batches so far in which it ran
+  std::vector<int64_t>
+      bits; // of each block of quantized parameters, that the step leaves; empty until they are rounded
+  std::vector<double> eigenvalues;                                // of each layer, where they were computed
   double milliseconds = 0, dataMs = 0, microMs = 0, updateMs = 0; // all of it, and its parts
 };
 
@@ -62,6 +66,8 @@ public:
   void restore(Checkpoint &checkpoint);
 
 private:
+  // Where a bit is about to drop: by how much the period of its block grows.
+  void findFactors(StepRecord &record);
   RandomPlace placeOf(int64_t step, size_t micro) const;
   std::vector<LayerGate> gatesOf(int64_t step, size_t micro) const;
 
@@ -71,6 +77,7 @@ private:
   LayerDrop layerDrop;
   LayerCounts layerCounts;
   int64_t accumulation;
+  EigenvalueSettings eigenvalue;
   BatchReader &reader;
   std::vector<Batch> batches; // of the last step
   size_t used = 0;            // of these

@@ -83,7 +83,7 @@ def same_losses(found, expected):
         expect(abs(found[step] - loss) <= TOLERANCE * abs(loss), f"seed {SEED}: step {step}: loss {found[step]}, expected {loss}")
 
 
-def package(folder, random, classes):
+def package(folder, random, classes, **more):
     shapes = {"w1": (3, 5), "b1": (5,), "w2": (5, 2), "b2": (2,)}
     weights = {name: random.uniform(-0.8, 0.8, shape).astype(np.float32) for name, shape in shapes.items()}
     model = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["": 17]> m (float[n, 3] x) => (float[n, 2] y) {
@@ -92,7 +92,7 @@ def package(folder, random, classes):
     onnx.save(model, folder / "model.onnx")
     (folder / "config.json").write_text(json.dumps({
         "train_micro_batch_size_per_gpu": ROWS, "gradient_accumulation_steps": MICRO_BATCHES, "gradient_clipping": CLIP,
-        "optimizer": {"type": "AdamW", "params": {"lr": RATE, "betas": BETAS, "eps": EPS, "weight_decay": DECAY}}}))
+        "optimizer": {"type": "AdamW", "params": {"lr": RATE, "betas": BETAS, "eps": EPS, "weight_decay": DECAY}}, **more}))
     return compile_model(folder / "model.onnx", folder, "--mode=train", f"--loss={'cross_entropy' if classes else 'mse'}",
                          "--logits=y", "--labels=labels", f"--config={folder / 'config.json'}"), Loop(weights, classes)
 
@@ -123,6 +123,29 @@ def interrupted_own_loop(folder):
     expect("resumed at step 4, state {\"loss\":" in second, second)
     expect(losses(first) | losses(second) == whole, f"seed {SEED}: {first}{second}, expected {whole}")
     tool("ds-run", "checkpoint", "diff", folder / "whole/global_step9", folder / "run/global_step9")
+
+
+@case(turns=2)
+def quantized_own_loop(folder):
+    """Widths of MoQ fall with the loop's steps, and go on to the same digits; eigenvalues it cannot compute."""
+    section = {"enabled": True, "quantize_groups": 5, "quantize_bits": {"start_bits": 6, "target_bits": 3},
+               "quantize_schedule": {"quantize_period": 2, "schedule_offset": 1}, "quantize_algo": {"rounding": "stochastic"}}
+    compiled, loop = package(folder, np.random.default_rng([SEED, 2]), True, quantize_training=section)
+    whole = losses(example(compiled, folder / "whole", 12))
+    expect(losses(example(compiled, folder / "run", 4)) | losses(example(compiled, folder / "run", 12, "resume")) == whole, "other losses")
+    tool("ds-run", "checkpoint", "diff", folder / "whole/global_step12", folder / "run/global_step12")
+    kept = json.loads((folder / "run/global_step12/checkpoint.json").read_text())["trainer"]["quantization"]
+    expect(kept["updates"] == 12 and kept["bits"] == [3], f"{kept}")
+    expected = loop.own_steps(12)  # without MoQ
+    expect(abs(whole[0] - expected[0]) <= TOLERANCE and abs(whole[11] - expected[11]) > 1e-3, f"{whole}, {expected}")
+    section |= {"eigenvalue": {"enabled": True, "layer_name": "w1", "layer_num": 1}}
+    (folder / "config.json").write_text(json.dumps({"train_micro_batch_size_per_gpu": 8, "optimizer": {"type": "SGD"}, "quantize_training": section}))
+    model = onnx.load(folder / "model.onnx")
+    model.graph.node[0].name = "w1.0"
+    onnx.save(model, folder / "model.onnx")
+    compiled = compile_model(folder / "model.onnx", folder, "--mode=train", "--loss=cross_entropy", "--logits=y", "--labels=labels",
+                             f"--config={folder / 'config.json'}", "--reference", name="e.dsp")
+    tool("ds-train-package-example", compiled, folder / "none", 3, code=1, says="quantize_training.eigenvalue: found true, expected false")
 
 
 @case

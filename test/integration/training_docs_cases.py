@@ -17,7 +17,7 @@ from kit import BIN, ROOT, Skip, case, expect, tool
 from programs import SEED
 from training_runs import log_of, safetensors, settings, write_config
 
-DOCUMENTS = ("training", "training-data", "config")
+DOCUMENTS = ("training", "training-data", "config", "quantized-training")
 MODEL = """<ir_version: 9, opset_import: ["": 17]> m (float[n, 6] x) => (float[n, 4] logits)
            { z = MatMul (x, w) a = Add (z, b) t = Tanh (a) logits = MatMul (t, v) }"""
 # What the text leaves open.
@@ -57,6 +57,8 @@ def prepare(folder):
         x = g.standard_normal((samples, 6), np.float32)
         np.savez(folder / f"{name}.npz", x=x, labels=(x[:, 0] > 0) + 2 * (x[:, 1] > 0))
     write_config(folder, settings(("AdamW", {"lr": 0.02}), micro=8))
+    text, = ("\n".join(lines) for language, lines in blocks(document("quantized-training")) if language == "json")
+    (folder / "moq.json").write_text(text)
 
 
 def compiled(folder, out):
@@ -117,6 +119,30 @@ def differentiated(folder, out):
         expect(set(found) == {"loss", "w", "b", "v"} and all(np.any(found[name]) for name in found), f"gradients: {sorted(found)}")
 
 
+def scheduled_widths(folder, out):
+    widths = [int(bits or 0) for bits in re.findall(r"weights (?:in (\d+) bits|not rounded)$", out, re.M)]
+    expect(len(widths) == 200 and [step + 1 for step in range(1, 200) if widths[step] != widths[step - 1]] == [20, 40, 60, 100, 180], f"widths are {widths}")
+
+
+def trained_on_images(folder, out):
+    rows = log_of(folder / "moq.jsonl")
+    expect(len(rows) == 200 and rows[-1]["bits"] == 8 and rows[-1]["loss"] < rows[0]["loss"] / 2, f"{rows[0]}, {rows[-1]}")
+
+
+def exported_codes(folder, out):
+    proto = onnx.load(folder / "quantized.onnx")
+    onnx.checker.check_model(proto)
+    expect(sum(t.data_type == onnx.TensorProto.INT8 for t in proto.graph.initializer) == 2, "w and v have codes of 8 bits")
+
+
+def compiled_codes(folder, out):
+    test = dict(np.load(folder / "test.npz"))
+    np.savez(folder / "x.npz", x=test["x"])
+    tool("ds-run", "inference.dsp", "--inputs=x.npz", "--output=y.npz")
+    accuracy = np.mean(np.load(folder / "y.npz")["logits"].argmax(1) == test["labels"])
+    expect(accuracy == log_of(folder / "moq.jsonl")[-1]["accuracy"], f"the package has accuracy {accuracy}")
+
+
 FIRST = "ds-opt model.onnx --mode=train --config=ds_config.json --loss=cross_entropy --logits=logits --labels=labels -o m.dsp"
 # The command, and what it must leave; then, where it needs them, its exit code and what goes before.
 KNOWN = {
@@ -129,6 +155,11 @@ KNOWN = {
     "ds-run checkpoint verify run": (verified,),
     "ds-run checkpoint diff run/a run/b": (told_apart, 1, make_two),
     "ds-run checkpoint export run -o trained.safetensors": (exported_tensors,),
+    FIRST.replace("ds_config", "moq").replace("m.dsp", "q.dsp"): (lambda folder, out: None,),
+    "ds-run schedule q.dsp --steps=200": (scheduled_widths,),
+    "ds-run train q.dsp --data=train.npz --steps=200 --eval-data=test.npz --checkpoint=moq --log=moq.jsonl": (trained_on_images,),
+    "ds-run checkpoint export moq --package=q.dsp --quantized -o quantized.onnx": (exported_codes,),
+    "ds-opt quantized.onnx -o inference.dsp": (compiled_codes,),
     "ds-run gradients m.dsp --inputs=batch.npz --output=g.npz": (differentiated,),
 }
 
@@ -171,10 +202,10 @@ def names_of_tools_and_options(folder):
 
 @case
 def blocks_of_the_documents(folder):
-    """Each block is commands, the loop in C, or the folder of a checkpoint."""
+    """Each block is commands, the loop in C, a configuration, or the folder of a checkpoint."""
     for name in DOCUMENTS:
         for language, lines in blocks(document(name)):
-            kinds = {"c": language == "c", "commands": not language and all(line.startswith(("ds-opt ", "ds-run ")) for line in lines if line),
+            kinds = {"c": language == "c", "json": language == "json", "commands": not language and all(line.startswith(("ds-opt ", "ds-run ")) for line in lines if line),
                      "folder": not language and all(line.startswith("DIR/") for line in lines)}
             expect(sum(kinds.values()) == 1, f"{name}: no test runs the block that begins with {lines[:1]}")
 

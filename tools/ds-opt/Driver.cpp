@@ -234,6 +234,17 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
         training.optimizer = ::ds::config::optimizerText(config->optimizer);
         training.clip = config->gradientClipping;
         training.gates = config->dropsLayers;
+        if (const ::ds::QuantizationSettings &quantization = config->quantization; quantization.isEnabled) {
+          training.quantizeGroups = quantization.groups;
+          training.quantizeScheme = quantization.isSymmetric ? "symmetric" : "asymmetric";
+          training.quantizeRounding = quantization.isStochastic ? "stochastic" : "nearest";
+          training.quantizeMixed = quantization.isMixed;
+          if (const ::ds::EigenvalueSettings &eigenvalue = quantization.eigenvalue; eigenvalue.isEnabled) {
+            training.layerName = eigenvalue.layerName;
+            training.layers = eigenvalue.layers;
+            training.stability = eigenvalue.stability;
+          }
+        }
       }
       buildTrainingPipeline(pm, training);
     });

@@ -7,6 +7,7 @@
 #include "runtime/io/Npz.h"
 #include "runtime/training/Trainer.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace ds {
@@ -30,6 +31,12 @@ int gradientsCommand(const Options &options) {
     else if (input.name.rfind("layer_scale/", 0) == 0)
       given.inputs.push_back(input.name + "=1");
     else if (input.name == "random_step" || input.name == "random_micro")
+      given.inputs.push_back(input.name + "=0");
+  // Of the parameters as they are, unless the widths are given.
+  for (const TensorInfo &input : entry.inputs)
+    if (input.name.rfind("quantize_", 0) == 0 &&
+        std::none_of(options.inputs.begin(), options.inputs.end(),
+                     [&](const std::string &item) { return item.rfind(input.name + "=", 0) == 0; }))
       given.inputs.push_back(input.name + "=0");
   std::vector<std::string> madeUp;
   Pins pins = parsePins(options.dims);

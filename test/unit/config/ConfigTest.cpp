@@ -46,6 +46,34 @@ TEST(Config, ReadsTheMinimalFile) {
   EXPECT_EQ(config.stepsPerPrint, 10);
 }
 
+TEST(Config, ReadsQuantization) {
+  TrainingConfig off = legal(fixture("minimal.json"));
+  EXPECT_FALSE(off.quantization.isEnabled);
+  EXPECT_EQ(valueOf(off, "quantize_training.enabled"), "false");
+  EXPECT_EQ(off.find("quantize_training.quantize_groups"), nullptr);
+  TrainingConfig config = legal(with(R"("quantize_training": {"enabled": true, "quantizer_kernel": true,
+      "quantize_groups": 8, "quantize_bits": {"start_bits": 12, "target_bits": 4}, "quantize_verbose": true,
+      "quantize_type": "asymmetric", "quantize_schedule": {"quantize_period": 400, "schedule_offset": 0},
+      "quantize_algo": {"rounding": "stochastic"}, "fp16_mixed_quantize": {"enabled": true}})"));
+  const QuantizationSettings &found = config.quantization;
+  EXPECT_TRUE(found.isEnabled && found.isVerbose && found.isStochastic && found.isMixed && !found.isSymmetric);
+  EXPECT_EQ(found.groups, 8);
+  EXPECT_EQ(found.startBits, 12);
+  EXPECT_EQ(found.targetBits, 4);
+  EXPECT_EQ(found.period, 400);
+  EXPECT_EQ(found.offset, 0);
+  EXPECT_EQ(found.changeRatio, 0.001);
+  EXPECT_EQ(noteOf(config, "quantize_training.quantizer_kernel"), "without effect in a compiled step");
+  EXPECT_EQ(noteOf(config, "quantize_training.quantize_type"), "means quantize_training.quantize_algo.q_type");
+  TrainingConfig defaults = legal(with(R"("quantize_training": {"enabled": true})"));
+  EXPECT_EQ(defaults.quantization.startBits, 16);
+  EXPECT_EQ(defaults.quantization.targetBits, 8);
+  EXPECT_EQ(defaults.quantization.period, 1000);
+  EXPECT_EQ(defaults.quantization.offset, 1000);
+  EXPECT_FALSE(defaults.quantization.isMixed);
+  EXPECT_EQ(toJson(fromJson(toJson(config))), toJson(config));
+}
+
 TEST(Config, PrintsEachValueWithItsOrigin) {
   TrainingConfig config = legal(fixture("bert.json"));
   std::ostringstream out;

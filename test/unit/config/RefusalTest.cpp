@@ -143,6 +143,42 @@ TEST(ConfigRefusal, OfContradictions) {
   });
 }
 
+TEST(ConfigRefusal, OfQuantization) {
+  auto moq = [](const std::string &members) {
+    return with(R"("quantize_training": {"enabled": true, )" + members + "}");
+  };
+  expectAll({
+      {moq(R"("quantize_bits": {"target_bits": -1})"),
+       "1:128: quantize_training.quantize_bits.target_bits: found -1, expected an integer in [1, 24]"},
+      {moq(R"("quantize_bits": {"start_bits": 4})"),
+       "1:113: quantize_training.quantize_bits.target_bits: found 8 with quantize_training.quantize_bits.start_bits 4, "
+       "expected at most that"},
+      {moq(R"("quantize_bits": {"target_bits": 2}, "quantize_type": "asymmetric")"),
+       "1:113: quantize_training.quantize_bits.target_bits: found 2 with quantize_training.quantize_algo.q_type "
+       "\"asymmetric\", expected at least 3: ternary and binary weights are symmetric and rounded to nearest"},
+      {moq(R"("quantize_bits": {"target_bits": 1}, "quantize_algo": {"rounding": "stochastic"})"),
+       "1:113: quantize_training.quantize_bits.target_bits: found 1 with quantize_training.quantize_algo.rounding "
+       "\"stochastic\", expected at least 3: ternary and binary weights are symmetric and rounded to nearest"},
+      {moq(R"("quantize_groups": 0)"),
+       "1:114: quantize_training.quantize_groups: found 0, expected an integer in [1, 2147483647]"},
+      {moq(R"("fp16_mixed_quantize": {"quantize_change_ratio": 0.5})"),
+       "1:119: quantize_training.fp16_mixed_quantize.quantize_change_ratio: found 0.5 without "
+       "quantize_training.fp16_mixed_quantize.enabled, expected quantize_training.fp16_mixed_quantize.enabled true, or "
+       "false to keep the section switched off"},
+      {moq(R"("fp16_mixed_quantize": {"enabled": true, "quantize_change_ratio": 0})"),
+       "1:161: quantize_training.fp16_mixed_quantize.quantize_change_ratio: found 0, expected a number in (0, 1]"},
+      {moq(R"("eigenvalue": {"enabled": true})"), "1:110: quantize_training.eigenvalue.layer_num: found 0 with "
+                                                  "quantize_training.eigenvalue.enabled true, expected "
+                                                  "the number of layers, at least 1"},
+      {moq(R"("eigenvalue": {"enabled": true, "layer_num": 2, "layer_name": ""})"),
+       "1:143: quantize_training.eigenvalue.layer_name: found \"\" with quantize_training.eigenvalue.enabled true, "
+       "expected the path of the layers, as bert.encoder.layer"},
+      {with(R"("quantize_training": {"quantize_groups": 8})"),
+       "1:78: quantize_training.quantize_groups: found 8 without quantize_training.enabled, expected "
+       "quantize_training.enabled true, or false to keep the section switched off"},
+  });
+}
+
 TEST(ConfigRefusal, OfFeaturesOfLaterParts) {
   expectAll({
       {with(R"("progressive_layer_drop": {"enabled": true})"),

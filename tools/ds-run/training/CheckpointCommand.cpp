@@ -38,6 +38,41 @@ int compare(const TrainOptions &options) {
   return difference.isNone() ? 0 : 1;
 }
 
+// What evaluations read: codes of 4 and 8 bits where they can be, else what is rounded as floats.
+void exportQuantized(Trainer &trainer, const QuantizationSettings &settings, std::vector<NamedView> tensors,
+                     const std::string &path) {
+  const BitSchedule *widths = trainer.widths();
+  if (!widths)
+    fail(ErrorCode::InvalidArgument, "export: --quantized: expected a package that trains with quantize_training");
+  if (!widths->hasBegun())
+    fail(ErrorCode::InvalidArgument, "export: --quantized: found no weight rounded after ", widths->updates(),
+         " updates, expected more than schedule_offset, ", settings.offset);
+  for (size_t block = 0; block < widths->blocks(); ++block)
+    if (double share = widths->share(block); share > 0)
+      fail(ErrorCode::InvalidArgument, "export: --quantized: found ", share,
+           " of the weights themselves mixed in, expected 0, as after ", widths->updatesToTarget(), " more updates");
+  std::map<std::string, int64_t> bits;
+  for (const QuantizedParameter &parameter : trainer.package().manifest().training->quantized)
+    bits[parameter.name] = widths->bits(static_cast<size_t>(parameter.block));
+  std::vector<std::pair<std::string, Tensor>> images = trainer.images();
+  std::map<std::string, Codes> codes;
+  for (const auto &[name, image] : images)
+    for (NamedView &tensor : tensors) {
+      if (tensor.name != name)
+        continue;
+      std::string refusal;
+      Codes own = codesOf(tensor.view, image.view(), settings, bits[name], refusal);
+      tensor.view = image.view();
+      if (refusal.empty())
+        codes[name] = std::move(own);
+      else
+        std::fprintf(stderr, "ds-run: note: '%s' is stored as floats: %s\n", name.c_str(), refusal.c_str());
+    }
+  if (codes.empty())
+    fail(ErrorCode::InvalidArgument, "export: --quantized: no weight has codes of at most 8 bits");
+  exportOnnx(trainer.package(), tensors, path, codes);
+}
+
 // Parameters and running statistics alone, under their ONNX names.
 int exportTensors(const TrainOptions &options) {
   Checkpoint checkpoint = open(options.path);
@@ -49,13 +84,22 @@ int exportTensors(const TrainOptions &options) {
     if (const CheckpointTensor &tensor = checkpoint.tensor(i);
         tensor.file.rfind("parameters", 0) == 0 || tensor.file.rfind("statistics", 0) == 0)
       tensors.push_back({tensor.name, checkpoint.view(i)});
+  if (options.isQuantized && !isOnnx)
+    fail(ErrorCode::InvalidArgument, "export: --quantized: expected -o OUT.onnx, found '", options.output, "'");
   if (!isOnnx) {
     writeSafetensors(options.output, tensors, {{"format", "pt"}});
     return 0;
   }
   if (options.run.package.empty())
     fail(ErrorCode::InvalidArgument, "export to ONNX: expected --package=M.dsp, which has the model's graph");
-  exportOnnx(*loadPackage(options.run.package, options.run), tensors, options.output);
+  auto package = loadPackage(options.run.package, options.run);
+  if (!options.isQuantized) {
+    exportOnnx(*package, tensors, options.output);
+    return 0;
+  }
+  Trainer trainer(package, {});
+  trainer.restoreParameters(checkpoint);
+  exportQuantized(trainer, configOf(*package, options).quantization, tensors, options.output);
   return 0;
 }
 
@@ -64,6 +108,8 @@ int exportTensors(const TrainOptions &options) {
 int checkpointCommand(const TrainOptions &options) {
   if (options.action != "diff" && !options.other.empty())
     fail(ErrorCode::InvalidArgument, options.action, ": expected one checkpoint, found two");
+  if (options.isQuantized && options.action != "export")
+    fail(ErrorCode::InvalidArgument, options.action, ": --quantized is about exports");
   if (options.action == "verify")
     return verify(options);
   if (options.action == "diff")

@@ -116,6 +116,8 @@ void addTrainingCommands(CLI::App &app, TrainOptions &options) {
   checkpoint->add_option("OTHER", options.other, "diff: the other one")->check(fileName);
   checkpoint->add_option("--package", options.run.package, "export to ONNX: the package that was trained")
       ->check(fileName);
+  checkpoint->add_flag("--quantized", options.isQuantized,
+                       "export to ONNX: weights of quantize_training as codes of 4 or 8 bits");
   checkpoint->add_option("-o,--output", options.output, "export: OUT.onnx or OUT.safetensors")->check(fileName);
   checkpoint->add_flag("--json", options.run.asJson, "as JSON");
 }

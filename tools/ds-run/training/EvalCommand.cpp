@@ -1,6 +1,7 @@
 // ds-run eval and ds-run schedule.
 #include "runtime/core/Error.h"
 #include "tools/ds-run/training/Setup.h"
+#include "tools/ds-run/training/Widths.h"
 
 #include <cmath>
 #include <cstdio>
@@ -46,23 +47,37 @@ int scheduleCommand(const TrainOptions &options) {
   LayerDrop layerDrop(config.layerDrop, package->manifest().training->layers.size());
   bool hasMomentum = config.optimizer.hasMomentum();
   int64_t steps = options.steps.value_or(100);
+  BitSchedule widths(config.quantization, 1);
+  bool quantizes = config.quantization.isEnabled;
   for (int64_t step = 0; step < steps; ++step) {
     Rates rates = schedule.at(step);
+    widths.advance();
+    std::vector<int64_t> bits = quantizes ? bitsOf(widths) : std::vector<int64_t>();
     if (options.run.asJson) {
       nlohmann::ordered_json row = {{"step", step},
                                     {"lr", rates.lr},
                                     {"momentum", hasMomentum ? nlohmann::ordered_json(rates.momentum) : nullptr},
                                     {"theta", layerDrop.blocks() ? nlohmann::ordered_json(layerDrop.theta(step))
-                                                                 : nullptr}};
+                                                                 : nullptr},
+                                    {"bits", bitsJson(bits)}};
       std::printf("%s%s", step ? ",\n " : "[", row.dump().c_str());
       continue;
     }
-    std::printf("%8lld  lr %-12.6g momentum %s%s\n", static_cast<long long>(step), rates.lr,
+    std::printf("%8lld  lr %-12.6g momentum %s%s%s\n", static_cast<long long>(step), rates.lr,
                 hasMomentum ? concat(rates.momentum).c_str() : "none",
-                layerDrop.blocks() ? concat("  theta ", layerDrop.theta(step)).c_str() : "");
+                (layerDrop.blocks() ? concat("  theta ", layerDrop.theta(step)) : std::string()).c_str(),
+                quantizes ? concat("  weights ", bits.empty() ? "" : "in ", bitsText(bits)).c_str() : "");
   }
   if (options.run.asJson)
     std::printf("]\n");
+  if (!quantizes)
+    return 0;
+  BitSchedule all(config.quantization, 1);
+  if (options.steps)
+    checkTargetIsReached(config.quantization, all, 0, steps);
+  else
+    std::fprintf(stderr, "ds-run: note: quantize_training reaches its target with %lld steps\n",
+                 static_cast<long long>(all.updatesToTarget()));
   return 0;
 }
 

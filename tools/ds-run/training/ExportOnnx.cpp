@@ -6,7 +6,6 @@
 #include "frontends/onnx/proto/Tensors.h"
 
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <vector>
 
@@ -65,9 +64,11 @@ std::string operatorIn(const onnx::GraphProto &graph, const std::string &name) {
 
 } // namespace
 
-void exportOnnx(const Package &package, const std::vector<NamedView> &tensors, const std::string &path) {
+void exportOnnx(const Package &package, const std::vector<NamedView> &tensors, const std::string &path,
+                const std::map<std::string, Codes> &quantized) {
   onnx::ModelProto model = readGraph(package);
   std::map<std::string, std::pair<const NamedView *, bool>> left; // by name: the tensor, and whether it is transposed
+  std::map<const Proto *, CodedTensor> coded;
   uint64_t bytes = model.ByteSizeLong();
   for (const NamedView &tensor : tensors) {
     left[tensor.name] = {&tensor, false};
@@ -89,7 +90,13 @@ void exportOnnx(const Package &package, const std::vector<NamedView> &tensors, c
     auto found = left.find(name);
     if (found == left.end())
       return;
-    std::string data = bytesFor(tensor, *found->second.first, found->second.second);
+    const auto &[given, isTransposed] = found->second;
+    auto codes = quantized.find(given->name);
+    std::string data = codes == quantized.end() ? bytesFor(tensor, *given, isTransposed) : codeBytes(codes->second);
+    if (codes != quantized.end()) {
+      coded[&tensor] = {&codes->second, isTransposed};
+      describeCodes(tensor, codes->second);
+    }
     if (!outside)
       return tensor.set_raw_data(std::move(data));
     tensor.set_data_location(Proto::EXTERNAL);
@@ -117,6 +124,7 @@ void exportOnnx(const Package &package, const std::vector<NamedView> &tensors, c
   });
   if (!left.empty())
     fail(ErrorCode::InvalidArgument, "the graph of ", package.path(), " has no tensor '", left.begin()->first, "'");
+  addDequantization(model, coded);
   std::string text;
   if (!model.SerializeToString(&text))
     fail(ErrorCode::Internal, "the model could not be serialized");

@@ -49,6 +49,7 @@ RunSettings runSettings(const config::TrainingConfig &config) {
   settings.lossScale = config.lossScale;
   settings.accumulation = config.accumulation;
   settings.layerDrop = config.layerDrop;
+  settings.quantization = config.quantization;
   return settings;
 }
 

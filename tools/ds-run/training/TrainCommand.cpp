@@ -2,11 +2,13 @@
 #include "runtime/core/Error.h"
 #include "runtime/core/MappedFile.h"
 #include "runtime/io/StrictJson.h"
+#include "runtime/training/Curvature.h"
 #include "tools/ds-run/training/ExportOnnx.h"
 #include "tools/ds-run/training/TensorBoard.h"
 #include "tools/ds-run/training/TrainPage.h"
 #include "tools/ds-run/training/TrainingLog.h"
 #include "tools/ds-run/training/Watch.h"
+#include "tools/ds-run/training/Widths.h"
 
 #include <algorithm>
 #include <cmath>
@@ -91,6 +93,7 @@ public:
 
 private:
   bool isDone() const;
+  int64_t plannedSteps() const;
   std::optional<Score> maybeEvaluate(bool isLast);
   void save(bool isLast);
   void print(const StepRecord &record, const std::optional<Score> &score);
@@ -109,9 +112,10 @@ private:
   History history;
   double bestLoss = std::numeric_limits<double>::infinity();
   bool hasNamedFault = false;
-  int64_t worse = 0;      // evaluations since the best one
-  int64_t savedAt = -1;   // step of the last checkpoint
-  int64_t evaluated = -1; // step of the last evaluation
+  std::vector<int64_t> printedBits; // of quantized weights
+  int64_t worse = 0;                // evaluations since the best one
+  int64_t savedAt = -1;             // step of the last checkpoint
+  int64_t evaluated = -1;           // step of the last evaluation
 };
 
 TrainLoop::TrainLoop(const TrainOptions &options)
@@ -161,6 +165,15 @@ TrainLoop::TrainLoop(const TrainOptions &options)
       clientState = checkpoint->progress().clientState;
     savedAt = training->steps();
   }
+  if (const BitSchedule *widths = trainer.widths()) {
+    checkTargetIsReached(config.quantization, *widths, training->steps(), plannedSteps());
+    constexpr int64_t mostFactor = 5;
+    int64_t latest = training->steps() + widths->updatesToTarget(mostFactor);
+    if (config.quantization.eigenvalue.isEnabled && latest > plannedSteps())
+      std::fprintf(stderr, "ds-run: note: quantize_training: layers of great eigenvalues may need %lld steps\n",
+                   static_cast<long long>(latest));
+    printedBits = bitsOf(*widths);
+  }
   log.emplace(options.log, training->steps(), LogFields{config.optimizer.hasMomentum(), config.isFp16});
   if (!options.run.html.empty())
     history = log->earlier();
@@ -184,6 +197,15 @@ TrainLoop::TrainLoop(const TrainOptions &options)
 bool TrainLoop::isDone() const {
   return (options.steps && training->steps() >= *options.steps) || (options.patience && worse >= *options.patience) ||
          reader->isAtEnd();
+}
+
+// From the start of training, if nothing stops it early.
+int64_t TrainLoop::plannedSteps() const {
+  int64_t steps = options.steps.value_or(std::numeric_limits<int64_t>::max());
+  if (options.epochs)
+    steps = std::min(steps,
+                     *options.epochs * ((reader->batchesPerEpoch() + config.accumulation - 1) / config.accumulation));
+  return steps;
 }
 
 std::optional<Score> TrainLoop::maybeEvaluate(bool isLast) {
@@ -224,6 +246,13 @@ void TrainLoop::print(const StepRecord &record, const std::optional<Score> &scor
   if (score)
     watch->say(concat("step ", record.step, ": evaluation loss ", score->loss,
                       score->accuracy ? concat(", accuracy ", *score->accuracy) : std::string()));
+  if (config.quantization.eigenvalue.isVerbose && !record.eigenvalues.empty())
+    watch->say(concat("step ", record.step, ": eigenvalues ", numbersText(record.eigenvalues), ", periods times 2 x ",
+                      numbersText(periodFactors(record.eigenvalues, record.eigenvalues.size()))));
+  if (config.quantization.isVerbose && record.bits != printedBits) {
+    watch->say(concat("step ", record.step, ": weights in ", bitsText(record.bits)));
+    printedBits = record.bits;
+  }
   if (config.stepsPerPrint > 0 && (record.step + 1) % config.stepsPerPrint == 0) {
     watch->say(concat("step ", record.step, ": loss ", record.loss, ", lr ", record.lr, ", grad norm ", record.gradNorm,
                       config.isFp16 ? concat(", loss scale ", record.lossScale) : std::string(),
@@ -237,10 +266,7 @@ void TrainLoop::print(const StepRecord &record, const std::optional<Score> &scor
 
 int TrainLoop::run() {
   SignalGuard guard;
-  watch->start(training->steps(),
-               options.steps
-                   ? *options.steps
-                   : *options.epochs * ((reader->batchesPerEpoch() + config.accumulation - 1) / config.accumulation));
+  watch->start(training->steps(), plannedSteps());
   while (!isDone() && !interruption) {
     std::optional<StepRecord> record = training->step();
     if (!record)
@@ -263,6 +289,9 @@ int TrainLoop::run() {
         board->add("Train/Samples/pld_theta", *record->theta, at);
         board->add("Train/Samples/blocks", static_cast<double>(record->blocks), at);
       }
+      if (!record->bits.empty())
+        board->add("Train/Samples/bits",
+                   static_cast<double>(*std::max_element(record->bits.begin(), record->bits.end())), at);
       if (score)
         board->add("Eval/Samples/loss", score->loss, at);
       board->flush();
@@ -288,6 +317,10 @@ int TrainLoop::run() {
     }
     save(false);
   }
+  if (const BitSchedule *widths = trainer.widths(); widths && !widths->isAtTarget() && !interruption)
+    watch->warn(concat("quantize_training: the run ends with ", bitsText(bitsOf(*widths)), ", expected ",
+                       config.quantization.targetBits, ", which ", widths->updatesToTarget(),
+                       " more steps reach at best"));
   // The data may have ended before anything knew that the step was the last.
   if (std::optional<Score> score = maybeEvaluate(true); score && !history.steps.empty())
     print(history.steps.back(), score);

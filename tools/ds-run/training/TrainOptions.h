@@ -25,6 +25,7 @@ struct TrainOptions {
   double leastRate = 1e-7, mostRate = 1;
   // checkpoint
   std::string action, path, other, output;
+  bool isQuantized = false;
 };
 
 // The subcommands train, eval, schedule, lr-range and checkpoint.

@@ -3,12 +3,15 @@
 #include "runtime/core/Error.h"
 #include "tools/ds-run/training/Chart.h"
 
+#include <algorithm>
+
 namespace ds {
 
 void writeTrainPage(const std::string &path, const std::string &package, const History &history) {
   Line loss{"loss", "#9ab8e0", {}}, smooth{"smoothed", "#1f5fae", {}}, held{"evaluation", "#c0392b", {}};
   Line accuracy{"accuracy", "#c0392b", {}}, rate{"lr", "#1f5fae", {}}, norm{"norm", "#1f5fae", {}},
-      scale{"scale", "#1f5fae", {}}, theta{"theta", "#c0392b", {}}, blocks{"blocks that ran", "#1f5fae", {}};
+      scale{"scale", "#1f5fae", {}}, theta{"theta", "#c0392b", {}}, blocks{"blocks that ran", "#1f5fae", {}},
+      fewest{"fewest", "#1f5fae", {}}, most{"most", "#9ab8e0", {}};
   double average = 0, weight = 0; // exponential, without the bias of its start
   bool hasScale = false;
   for (const StepRecord &step : history.steps) {
@@ -27,6 +30,11 @@ void writeTrainPage(const std::string &path, const std::string &package, const H
       theta.points.emplace_back(x, *step.theta);
       blocks.points.emplace_back(x, static_cast<double>(step.blocks));
     }
+    if (!step.bits.empty()) {
+      auto [least, greatest] = std::minmax_element(step.bits.begin(), step.bits.end());
+      fewest.points.emplace_back(x, static_cast<double>(*least));
+      most.points.emplace_back(x, static_cast<double>(*greatest));
+    }
   }
   for (const auto &[step, score] : history.scores) {
     held.points.emplace_back(static_cast<double>(step), score.loss);
@@ -43,6 +51,8 @@ void writeTrainPage(const std::string &path, const std::string &package, const H
   if (!theta.points.empty())
     body += lineChart({"theta of layer dropping", "step"}, {theta}) +
             lineChart({"blocks that ran in a step", "step"}, {blocks});
+  if (!fewest.points.empty())
+    body += lineChart({"bits of quantized weights", "step"}, {most, fewest});
   if (int64_t drawn = history.steps.empty() ? history.first : history.steps.front().step; drawn > 0)
     body += concat("<p>The run was resumed: steps before ", drawn,
                    " are not drawn, as --log named no file that has them.</p>\n");

@@ -2,6 +2,7 @@
 
 #include "runtime/core/Error.h"
 #include "runtime/core/MappedFile.h"
+#include "tools/ds-run/training/Widths.h"
 
 #include <cerrno>
 #include <cmath>
@@ -33,7 +34,7 @@ nlohmann::ordered_json stepAsJson(const StepRecord &record, const std::optional<
                                  {"theta", used(record.theta.value_or(1), record.theta.has_value())},
                                  {"blocks", record.theta ? nlohmann::ordered_json(record.blocks) : nullptr},
                                  {"keep_rates", record.theta ? nlohmann::ordered_json(record.keepRates) : nullptr},
-                                 {"bits", nullptr},
+                                 {"bits", bitsJson(record.bits)},
                                  {"step_ms", record.milliseconds}};
   if (score) {
     line["eval_loss"] = finite(score->loss);
@@ -65,6 +66,10 @@ static void addLine(const nlohmann::json &line, History &history) {
                             std::pair("blocks", &record.blocks)})
     if (auto found = line.find(key); found != line.end() && found->is_number_integer())
       *count = found->get<int64_t>();
+  if (auto bits = line.find("bits"); bits != line.end())
+    for (const nlohmann::json &own : bits->is_array() ? *bits : nlohmann::json::array({*bits}))
+      if (own.is_number_integer())
+        record.bits.push_back(own.get<int64_t>());
   auto overflow = line.find("overflow");
   record.overflowed = overflow != line.end() && overflow->is_boolean() && overflow->get<bool>();
   history.steps.push_back(record);

@@ -1,0 +1,54 @@
+// Exporters give weights of products names without a path; nodes keep it.
+#include "passes/training/Blocks.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+/// ".a.b.3.c." of "/a/b.3/c", so that parts can be looked for with their ends.
+static std::string dotted(StringRef name) {
+  std::string text = "." + name.str() + ".";
+  std::replace(text.begin(), text.end(), '/', '.');
+  return text;
+}
+
+/// The number behind the path in a name, if it is one of a layer.
+static std::optional<int64_t> layerIn(StringRef name, StringRef path, int64_t layers) {
+  std::string text = dotted(name);
+  size_t at = text.find(path);
+  if (at == std::string::npos)
+    return std::nullopt;
+  int64_t number = 0;
+  StringRef digits = StringRef(text).drop_front(at + path.size()).take_until([](char c) { return c == '.'; });
+  if (digits.getAsInteger(10, number) || number < 0 || number >= layers)
+    return std::nullopt;
+  return number;
+}
+
+FailureOr<Blocks> findBlocks(func::FuncOp model, const BlockSettings &settings) {
+  Blocks blocks;
+  blocks.layers = settings.layers;
+  std::string path = dotted(settings.layerName);
+  llvm::SmallVector<bool> found(static_cast<size_t>(settings.layers));
+  SmallVector<StringRef> names;
+  for (const Parameter &parameter : parametersOf(model)) {
+    names.push_back(parameter.name.getValue());
+    std::optional<int64_t> layer = layerIn(parameter.name.getValue(), path, settings.layers);
+    for (Operation *user : parameter.value.getUsers())
+      if (auto named = user->getLoc()->findInstanceOf<NameLoc>(); named && !layer)
+        layer = layerIn(named.getName().getValue(), path, settings.layers);
+    blocks.of[parameter.name] = layer.value_or(settings.layers);
+    if (layer)
+      found[static_cast<size_t>(*layer)] = true;
+  }
+  for (auto [layer, isThere] : llvm::enumerate(found))
+    if (!isThere)
+      return model.emitError() << "eigenvalue.layer_name: no parameter, and no node that reads one, has '"
+                               << settings.layerName << "." << layer << "' in its name, expected layers 0 to "
+                               << settings.layers - 1 << "; parameters are " << listed(names);
+  return blocks;
+}
+
+} // namespace deepstride
