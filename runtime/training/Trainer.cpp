@@ -219,7 +219,7 @@ void Trainer::requireAll(const Checkpoint &checkpoint) const {
          ", which the package trains with");
 }
 
-StepResult Trainer::update(const StepNumbers &numbers) {
+StepResult Trainer::update(const StepNumbers &numbers, LaunchObserver *observer) {
   std::vector<Tensor> storage, outputs;
   live.run(updater,
            bind(live.entry(updater), {},
@@ -228,7 +228,7 @@ StepResult Trainer::update(const StepNumbers &numbers) {
                  {"step", static_cast<double>(numbers.step)},
                  {"loss_scale", numbers.lossScale}},
                 storage),
-           {}, outputs);
+           {}, outputs, observer);
   return {loadDouble(outputs[0].getType(), outputs[0].data(), 0),
           loadInteger(outputs[1].getType(), outputs[1].data(), 0) != 0};
 }

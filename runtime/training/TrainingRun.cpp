@@ -50,16 +50,18 @@ std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
     if (used == 0)
       return std::nullopt;
     record.dataMs = lap();
+    record.microBatches = static_cast<int64_t>(used);
+    record.stepSamples = samples;
     for (size_t i = 0; i < used; ++i) {
       double share = static_cast<double>(batches[i].samples.size()) / static_cast<double>(samples);
       record.loss += share * trainer.microBatch(batches[i].views(), lastScale / static_cast<double>(used), i == 0,
-                                                placeOf(count, i));
+                                                placeOf(count, i), observer);
     }
     record.microMs = lap();
     // A loss that is none may have finite gradients: such a step changes nothing, either.
     result = {std::numeric_limits<double>::quiet_NaN(), false};
     if (std::isfinite(record.loss))
-      result = trainer.update({rates.lr, rates.momentum, count - skippedCount + 1, lastScale});
+      result = trainer.update({rates.lr, rates.momentum, count - skippedCount + 1, lastScale}, observer);
     record.updateMs = lap();
     sampleCount += samples;
   } catch (...) {
