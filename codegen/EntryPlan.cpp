@@ -221,6 +221,12 @@ LogicalResult EntryPlanner::addLaunch(ds::LaunchOp launch) {
     if (!kernel->second.writes.empty())
       entry.results.back().writes = bindBytes(kernel->second.writes[result.getResultNumber()]);
   }
+  if (auto work = launch->getAttrOfType<ArrayAttr>("work"))
+    for (auto fields : work.getAsRange<DictionaryAttr>())
+      entry.work.push_back({text(fields, "node"), text(fields, "parameter"), text(fields, "part"), text(fields, "op"),
+                            text(fields, "role"), *sizeFromAttribute(fields.get("macs")),
+                            *sizeFromAttribute(fields.get("flops")), *sizeFromAttribute(fields.get("bytes")),
+                            fields.contains("may_be_less")});
   size_t number = static_cast<size_t>(index.getInt());
   if (plan.launches.size() <= number)
     plan.launches.resize(number + 1);
@@ -268,8 +274,11 @@ LogicalResult EntryPlanner::collectSymbols() {
   for (const EntryPlan::Tensor &tensor : plan.outputs)
     llvm::for_each(tensor.shape, add);
   llvm::for_each(plan.sizes, addText);
-  for (const EntryPlan::Launch &launch : plan.launches)
+  for (const EntryPlan::Launch &launch : plan.launches) {
     add(launch.flops);
+    for (const EntryPlan::Work &work : launch.work)
+      llvm::for_each(std::array{work.macs, work.flops, work.bytes}, add);
+  }
   for (const EntryPlan::Guard &guard : plan.guards)
     add(guard.condition);
   for (const EntryPlan::Constraint &constraint : plan.constraints) {

@@ -41,6 +41,12 @@ struct EntryPlan {
     SizeVector shape;
     std::optional<SizeExpr> writes; // bytes, where it is not all of it
   };
+  /// What a launch does for one node, parameter or part of the program.
+  struct Work {
+    std::string node, parameter, part, op, role;
+    SizeExpr macs, flops, bytes;
+    bool mayBeLess = false;
+  };
   struct Launch {
     std::string kernel, site;
     llvm::SmallVector<uint32_t> buffers, sizes;
@@ -49,6 +55,7 @@ struct EntryPlan {
     std::string arithmetic;
     std::vector<std::optional<SizeExpr>> reads; // bytes of each operand, none: all of it; empty: of all operands
     std::vector<Result> results;
+    std::vector<Work> work;
   };
   struct Collective {
     std::string site, type;

@@ -47,6 +47,25 @@ static Array buffers(const EntryPlan &plan, const llvm::StringMap<unsigned> &con
   return result;
 }
 
+static Array workOf(const EntryPlan::Launch &launch) {
+  Array result;
+  for (const EntryPlan::Work &work : launch.work) {
+    Object fields{{"op", work.op}, {"role", work.role}};
+    for (auto [key, size] :
+         {std::pair("macs", &work.macs), std::pair("flops", &work.flops), std::pair("bytes", &work.bytes)})
+      if (!size->isConstant(0))
+        fields[key] = size->str();
+    for (auto [key, name] :
+         {std::pair("node", &work.node), std::pair("parameter", &work.parameter), std::pair("part", &work.part)})
+      if (!name->empty())
+        fields[key] = *name;
+    if (work.mayBeLess)
+      fields["may_be_less"] = true;
+    result.push_back(std::move(fields));
+  }
+  return result;
+}
+
 static Array launches(const EntryPlan &plan, llvm::StringRef arithmetic) {
   Array result;
   for (const EntryPlan::Launch &launch : plan.launches) {
@@ -68,7 +87,8 @@ static Array launches(const EntryPlan &plan, llvm::StringRef arithmetic) {
                   {"site", launch.site},
                   {"flops", launch.flops.str()},
                   {"arithmetic", launch.arithmetic.empty() ? arithmetic.str() : launch.arithmetic},
-                  {"results", std::move(results)}};
+                  {"results", std::move(results)},
+                  {"work", workOf(launch)}};
     if (!reads.empty())
       fields["reads"] = std::move(reads);
     result.push_back(std::move(fields));

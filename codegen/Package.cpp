@@ -6,6 +6,7 @@
 #include "codegen/Pipeline.h"
 #include "codegen/cpu/Object.h"
 #include "dialects/ds/Quantized.h"
+#include "dialects/ds/Provenance.h"
 #include "dialects/ds/RecipeEvaluator.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -234,6 +235,15 @@ LogicalResult PackageWriter::addVariant(ModuleOp program, const CpuTarget &targe
                                         {"block", cast<IntegerAttr>(entry.getValue()).getInt()}});
     training["quantized"] = std::move(list);
   }
+  if (auto listed = program->getAttrOfType<DictionaryAttr>(parametersAttr)) {
+    parameters.clear(); // variants have the same
+    for (NamedAttribute entry : listed) {
+      auto fields = cast<DictionaryAttr>(entry.getValue());
+      parameters.push_back(llvm::json::Object{{"name", entry.getName().getValue()},
+                                              {"elements", fields.getAs<IntegerAttr>("elements").getInt()},
+                                              {"node", fields.getAs<StringAttr>("node").getValue()}});
+    }
+  }
   // Kernels are lowered in a module of their own: the conversions must not see the program around them.
   OwningOpRef<ModuleOp> kernels(ModuleOp::create(program.getLoc()));
   for (auto kernel : llvm::to_vector(program.getOps<ds::KernelOp>()))
@@ -292,6 +302,8 @@ LogicalResult PackageWriter::finish(Location where) {
   llvm::json::Object manifest{{"format", hasGuards ? 2 : 1},          {"abi", 1},
                               {"compiler", "deepstride " DS_VERSION}, {"model", llvm::json::fixUTF8(options.model)},
                               {"config", std::move(config)},          {"variants", std::move(variants)}};
+  if (!parameters.empty())
+    manifest["parameters"] = std::move(parameters);
   if (!options.training.empty()) {
     llvm::Expected<llvm::json::Value> config = llvm::json::parse(options.training);
     if (!config)

@@ -42,7 +42,8 @@ private:
   llvm::LogicalResult prepareFolder(mlir::Location where);
 
   std::string destination;
-  llvm::json::Object training; // what the program says of it
+  llvm::json::Array parameters; // of the model
+  llvm::json::Object training;  // what the program says of it
   TemporaryFolder folder;
   PackageOptions options;
   llvm::json::Array variants;

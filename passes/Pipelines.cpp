@@ -49,6 +49,8 @@ void buildGraphPipeline(OpPassManager &pm, const GraphPipelineOptions &options) 
     promote.freeze = options.freeze;
     pm.addPass(createPromoteParameters(promote));
   }
+  // Before recipes hold several of them.
+  pm.addPass(createListParameters());
   pm.addNestedPass<func::FuncOp>(createFoldShapes());
   // After shapes: what remains constant is data, worth a place in weights.bin.
   pm.addPass(createFoldConstants());

@@ -45,6 +45,15 @@ struct TensorBoardConfig {
   std::string outputPath, jobName;
 };
 
+struct FlopsProfilerConfig {
+  bool isEnabled = false;
+  int64_t step = 1;   // that is profiled, from 0
+  int64_t depth = -1; // of the largest modules; -1: all
+  int64_t top = 1;    // modules of each depth
+  bool isDetailed = true;
+  std::string outputFile; // empty: standard output
+};
+
 struct TrainingConfig {
   std::string file;           // as it was named
   int64_t ranks = 1;          // for which batch sizes were resolved
@@ -63,6 +72,7 @@ struct TrainingConfig {
   int64_t stepsPerPrint = 10;
   bool wallClockBreakdown = false, dumpsState = false;
   TensorBoardConfig tensorboard;
+  FlopsProfilerConfig flopsProfiler;
   int64_t zeroStage = 0;
 
   // Null where neither the file nor a rule says anything about the key.

@@ -255,6 +255,12 @@ void assignMembers(TrainingConfig &config) {
   members.read("tensorboard.enabled", config.tensorboard.isEnabled);
   members.read("tensorboard.output_path", config.tensorboard.outputPath);
   members.read("tensorboard.job_name", config.tensorboard.jobName);
+  members.read("flops_profiler.enabled", config.flopsProfiler.isEnabled);
+  members.read("flops_profiler.profile_step", config.flopsProfiler.step);
+  members.read("flops_profiler.module_depth", config.flopsProfiler.depth);
+  members.read("flops_profiler.top_modules", config.flopsProfiler.top);
+  members.read("flops_profiler.detailed", config.flopsProfiler.isDetailed);
+  members.read("flops_profiler.output_file", config.flopsProfiler.outputFile);
   members.read("zero_optimization.stage", config.zeroStage);
 }
 

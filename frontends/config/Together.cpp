@@ -16,6 +16,7 @@ public:
     section("fp16", config.isFp16);
     section("tensorboard", config.tensorboard.isEnabled);
     quantization();
+    section("flops_profiler", config.flopsProfiler.isEnabled);
   }
 
 private:

@@ -8,6 +8,7 @@
 #include "dialects/ds/Recomputation.h"
 #include "passes/Report.h"
 #include "passes/memory/BufferCopies.h"
+#include "passes/memory/NodeWork.h"
 #include "passes/memory/Passes.h"
 #include "passes/memory/States.h"
 
@@ -177,10 +178,13 @@ void KernelOutliner::outline(Operation *op) {
       stem = anchored = (inner->getName().stripDialect() + "_fused").str();
   FlatSymbolRefAttr symbol = shared(kernel, stem);
 
+  ArrayAttr work = nodeWork(context, body.empty() ? ArrayRef(op) : ArrayRef(body), inputs.getArrayRef(), yielded,
+                            [&](Value value) { return analysis.facts(value).sizes; });
   builder.setInsertionPoint(op);
   auto launch = ds::LaunchOp::create(builder, op->getLoc(), op->getResultTypes(), symbol, inputs.getArrayRef(),
                                      builder.getArrayAttr(sizes));
   launch->setAttr("result_sizes", builder.getArrayAttr(launchSizes));
+  launch->setAttr("work", work);
   if (Attribute names = op->getAttr(ds::valueNameAttr))
     launch->setAttr(ds::valueNameAttr, names);
   SmallVector<int64_t> inPlace; // which input a result is, in part rewritten

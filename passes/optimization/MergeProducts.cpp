@@ -6,6 +6,7 @@
 //   %k = ds.linear %x, %wk                    =>  %q = ds.slice %0 starts [0, 0] sizes ["n", 64] steps [1, 1]
 //                                                 %k = ds.slice %0 starts [0, 64] sizes ["n", 64] steps [1, 1]
 #include "dialects/ds/DsDialect.h"
+#include "dialects/ds/Provenance.h"
 #include "dialects/ds/StridedWindow.h"
 #include "passes/Report.h"
 #include "passes/graph/Matching.h"
@@ -249,14 +250,17 @@ private:
       return stays(first, "the recipe of what they share would have too many ops");
 
     SmallVector<Location> places;
-    for (ds::LinearOp op : group)
+    SmallVector<int64_t> shares;
+    for (ds::LinearOp op : group) {
       places.push_back(op.getLoc());
+      shares.push_back(columnsOf(op));
+    }
     auto type = cast<RankedTensorType>(first.getResult().getType());
     SmallVector<int64_t> shape(type.getShape());
     shape.back() = cast<RankedTensorType>(weight.getType()).getDimSize(1);
-    auto whole = ds::LinearOp::create(builder, builder.getFusedLoc(places), type.clone(shape), first.getInput(), weight,
-                                      bias, scales, zeroPoints, IntegerAttr(), IntegerAttr(), IntegerAttr(), UnitAttr(),
-                                      first.getGroupAttr(), first.getWideAttr());
+    auto whole = ds::LinearOp::create(builder, withShares(builder.getContext(), places, shares), type.clone(shape),
+                                      first.getInput(), weight, bias, scales, zeroPoints, IntegerAttr(), IntegerAttr(),
+                                      IntegerAttr(), UnitAttr(), first.getGroupAttr(), first.getWideAttr());
     Value result = joinSteps(group, whole.getResult(),
                              [&](OpBuilder &at, ArrayRef<Value> parts) -> Value { return joined(at, parts); });
     if (!result) {

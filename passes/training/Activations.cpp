@@ -1,6 +1,7 @@
 // Forward and backward part are told apart by the loss: the sweep writes behind it.
 #include "passes/training/Activations.h"
 
+#include "dialects/ds/Provenance.h"
 #include "dialects/ds/Recomputation.h"
 #include "passes/training/Layers.h"
 #include "passes/training/ReverseSweep.h"
@@ -108,6 +109,7 @@ int64_t ActivationScope::recompute(const llvm::DenseSet<Value> &dropped, SizeAna
       operands.map(operand, copy(operand, builder));
     Operation *clone = builder.clone(*op, operands);
     clone->setAttr(ds::recomputedAttr, builder.getUnitAttr());
+    clone->setLoc(withRole(clone->getLoc(), WorkRole::Recompute));
     made += isa<ds::ReshapeOp>(op) ? 0 : 1;
     for (auto [before, after] : llvm::zip_equal(op->getResults(), clone->getResults())) {
       analysis.set(after, analysis.facts(before));

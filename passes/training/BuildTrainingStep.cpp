@@ -4,6 +4,7 @@
 //   @main(x, w) -> y        @eval(x, labels, w) -> loss, counted, correct, y
 //                     =>    @micro(x, labels, scale, first, w, w/gradient) -> loss, w/gradient
 //                           @update(rate, momentum, step, scale, w, w/gradient, w/exp_avg, ...) -> norm, finite, w, ...
+#include "dialects/ds/Provenance.h"
 #include "passes/Report.h"
 #include "passes/training/Curvature.h"
 #include "passes/training/Dropout.h"
@@ -97,6 +98,7 @@ LogicalResult StepBuilder::freeNames() {
 LogicalResult StepBuilder::addLoss() {
   Operation *end = eval.getBody().front().getTerminator();
   DsBuilder b = builderAt(end, analysis);
+  b.setLocation(withPart(end->getLoc(), WorkRole::Forward, "loss"));
   bool isOutput = options.loss != "cross_entropy" && options.loss != "mse";
   auto number = outputNamed(eval, isOutput ? options.loss : options.logits, isOutput ? "loss" : "logits");
   if (failed(number))
@@ -188,6 +190,7 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
   Operation *end = body.getTerminator();
   Value loss = end->getOperand(0);
   DsBuilder b = builderAt(end, sizes);
+  b.setLocation(withPart(end->getLoc(), WorkRole::Backward, "loss"));
   Signature signature(micro);
   SmallVector<Parameter> parameters = parametersOf(micro);
   Type number = b.element(loss);
@@ -210,10 +213,10 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
   ReverseSweep sweep(body, llvm::map_to_vector(parameters, [](const Parameter &p) -> Value { return p.value; }));
   if (failed(sweep.run(loss, weight, b)))
     return failure();
-  b.setLocation(micro.getLoc());
   report.count("ops reversed", sweep.opCount());
   signature.result(loss, "loss");
   for (const Parameter &parameter : parameters) {
+    b.setLocation(withParameter(micro.getLoc(), WorkRole::Backward, parameter.name.getValue()));
     Type element = b.element(parameter.value);
     Value gradient = sweep.gradient(parameter.value);
     if (!gradient) {

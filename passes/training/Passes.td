@@ -93,6 +93,17 @@ def RecomputeActivations : Pass<"ds-recompute-activations", "::mlir::ModuleOp"> 
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }
 
+def ListParameters : Pass<"ds-list-parameters", "::mlir::ModuleOp"> {
+  let summary = "list the parameters of the model with the nodes that read them";
+  let description = [{
+    The module gets `ds.parameters`: how many elements each has, and the name of the first node to which it is a weight, a
+    bias, a scale or a table, for the module trees of profiles. Parameters are states that begin with something, and
+    stored floats, or codes of 8 bits and less, that act as `ds-promote-parameters` wants it. Nothing else changes.
+    Reports: parameters.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+}
+
 def BuildTrainingStep : Pass<"ds-build-training-step", "::mlir::ModuleOp"> {
   let summary = "make a micro-batch, an update and an evaluation of a model whose parameters are states";
   let description = [{

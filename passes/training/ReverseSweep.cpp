@@ -1,6 +1,7 @@
 // The sweep itself; what the derivative of an op is, its rule says.
 #include "passes/training/ReverseSweep.h"
 
+#include "dialects/ds/Provenance.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -59,7 +60,7 @@ LogicalResult ReverseSweep::run(ValueRange results, ValueRange seeds, DsBuilder 
     // Behind a step, whose rule gave nothing, the derivative is 0.
     if (llvm::none_of(op->getResults(), [&](Value result) { return gradients.contains(result); }))
       continue;
-    b.setLocation(op->getLoc());
+    b.setLocation(withRole(op->getLoc(), WorkRole::Backward));
     Derivative derivative(op, b, varied, gradients);
     (*RuleTable::get().find(op))(op, derivative);
     if (derivative.isRefused())

@@ -117,18 +117,23 @@ bool isStatisticAt(OpOperand &use) {
 
 } // namespace
 
-StringRef roleOf(Value weight) {
+SmallVector<OpOperand *> roleUsesOf(Value weight) {
+  SmallVector<OpOperand *> found;
   SmallVector<Value> open = {weight};
   while (!open.empty()) {
     Value value = open.pop_back_val();
-    for (OpOperand &use : value.getUses()) {
-      if (StringRef role = roleAt(use); !role.empty())
-        return role;
-      if (isPartOf(use))
+    for (OpOperand &use : value.getUses())
+      if (!roleAt(use).empty())
+        found.push_back(&use);
+      else if (isPartOf(use))
         open.push_back(use.getOwner()->getResult(0));
-    }
   }
-  return "";
+  return found;
+}
+
+StringRef roleOf(Value weight) {
+  SmallVector<OpOperand *> uses = roleUsesOf(weight);
+  return uses.empty() ? "" : roleAt(*uses.front());
 }
 
 bool isStatistic(Value weight) {

@@ -9,6 +9,9 @@ namespace deepstride {
 /// weight, bias, scale, table or token; empty where that is nothing a model learns.
 llvm::StringRef roleOf(mlir::Value weight);
 
+/// The uses where it is one of these, seen through what only moves elements.
+llvm::SmallVector<mlir::OpOperand *> roleUsesOf(mlir::Value weight);
+
 /// The same to the op that reads it here, without what lies behind that.
 llvm::StringRef roleAt(mlir::OpOperand &use);
 

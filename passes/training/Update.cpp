@@ -1,6 +1,7 @@
 // All parameters are updated behind one branch, so that a step that overflowed leaves every bit as it was.
 #include "passes/training/Update.h"
 
+#include "dialects/ds/Provenance.h"
 #include "passes/training/Layers.h"
 #include "passes/training/Signature.h"
 
@@ -77,6 +78,7 @@ LogicalResult UpdateBuilder::updateAll(DsBuilder &b, func::FuncOp update, ArrayR
   LogicalResult isBuilt = fill(*branch.thenBlock(), [&](SmallVector<Value> &values) {
     for (auto [number, parameter] : llvm::enumerate(parameters)) {
       ArrayRef<Value> mine = states.slice(number * own, own);
+      b.setLocation(withParameter(where, WorkRole::Update, parameter.name.getValue()));
       Value gradient = ifItRan(b, parameter, mine[1]);
       gradient = b.mul(gradient, b.cast(factor, b.element(gradient)));
       bool decays = !isSpared(parameter.name.getValue());
@@ -110,7 +112,8 @@ LogicalResult UpdateBuilder::run() {
   Signature signature(update);
   SizeAnalysis sizes;
   DsBuilder b(OpBuilder(body->getTerminator()), sizes);
-  b.setLocation(model.getLoc());
+  Location common = withPart(model.getLoc(), WorkRole::Update, "optimizer");
+  b.setLocation(common);
   auto known = [&](Value value, Type element, const SizeVector &shape) {
     sizes.set(value, TensorFacts{element, shape, std::nullopt});
     return value;
@@ -139,12 +142,14 @@ LogicalResult UpdateBuilder::run() {
     Value gradient = add(parameter.stateName("gradient"));
     for (StringRef suffix : settings.optimizer.states())
       add(parameter.stateName(suffix));
+    b.setLocation(withParameter(model.getLoc(), WorkRole::Update, parameter.name.getValue()));
     // A norm fits f32 where the sum of its squares does not, and is added up in f64.
     Value length = b.reduce(ds::ReduceKind::l2, gradient, axesFrom(0, b.rank(gradient)), /*keep=*/false);
     length = b.cast(ifItRan(b, parameter, length), b.f64());
     Value sum = b.mul(length, length);
     squares = squares ? b.add(squares, sum) : sum;
   }
+  b.setLocation(common);
   Value norm = b.div(b.unary(ds::UnaryKind::sqrt, squares), scale), none = b.scalar(b.f64(), 0);
   Value isFinite = b.binary(ds::BinaryKind::eq, b.sub(norm, norm), none);
   // A batch without rows, or a norm that the loss does not depend on, spoils statistics without spoiling gradients.

@@ -194,6 +194,25 @@ private:
     entry.buffers.push_back(buffer);
   }
 
+  NodeWork readWork(const JsonReader &item) {
+    NodeWork work;
+    for (auto [key, text] :
+         {std::pair("node", &work.node), std::pair("parameter", &work.parameter), std::pair("part", &work.part)})
+      if (item.has(key))
+        *text = item[key].string();
+    work.op = item["op"].string();
+    work.role = readEnum<WorkRole>(item["role"], {{"forward", WorkRole::Forward},
+                                                  {"backward", WorkRole::Backward},
+                                                  {"recompute", WorkRole::Recompute},
+                                                  {"update", WorkRole::Update}});
+    for (auto [key, size] :
+         {std::pair("macs", &work.macs), std::pair("flops", &work.flops), std::pair("bytes", &work.bytes)})
+      *size = item.has(key) ? readExpr(item[key]) : SizeExpr::constant(0);
+    if (item.has("may_be_less"))
+      work.mayBeLess = item["may_be_less"].boolean();
+    return work;
+  }
+
   void readLaunch(const JsonReader &item) {
     LaunchInfo launch;
     launch.kernel = item["kernel"].string();
@@ -223,6 +242,8 @@ private:
           launch.writtenStates.push_back(buffer.index);
         launch.results.push_back(std::move(result));
       });
+    if (item.has("work"))
+      item["work"].forEach([&](const JsonReader &work) { launch.work.push_back(readWork(work)); });
     entry.launches.push_back(std::move(launch));
   }
 
@@ -374,6 +395,10 @@ Manifest readManifest(const std::string &text) {
       json["config"].forEachMember([&](const std::string &name, const JsonReader &item) {
         manifest.config.push_back(
             {name, item["value"].isString() ? item["value"].string() : item["value"].shown(), item["origin"].string()});
+      });
+    if (json.has("parameters"))
+      json["parameters"].forEach([&](const JsonReader &item) {
+        manifest.parameters.push_back({item["name"].string(), item["node"].string(), item["elements"].integer(0)});
       });
     if (json.has("training")) {
       JsonReader training = json["training"];

@@ -78,12 +78,26 @@ struct LaunchResult {
   std::optional<SizeExpr> writes; // bytes that are written of it; all of them without
 };
 
+// In which part of a step something is computed; Recompute: what was there on the way forward, once more.
+enum class WorkRole : uint8_t { Forward, Backward, Recompute, Update };
+inline constexpr size_t workRoles = 4;
+
+// What a launch does for one node of the model, parameter, or part of the program ("loss", "optimizer"): one of the
+// three names is not empty, unless the op has none.
+struct NodeWork {
+  std::string node, parameter, part, op;
+  WorkRole role = WorkRole::Forward;
+  SizeExpr macs, flops, bytes;
+  bool mayBeLess = false; // the kernel leaves out what is masked for good
+};
+
 struct LaunchInfo {
   std::string kernel, site, arithmetic;
   SizeExpr flops;
   std::vector<uint32_t> operands;             // buffers that it reads
   std::vector<std::optional<SizeExpr>> reads; // bytes of each operand, none: all of them; empty: of all operands
   std::vector<LaunchResult> results;
+  std::vector<NodeWork> work;
   std::vector<uint32_t> writtenStates; // those among the results' buffers
 };
 
@@ -143,6 +157,12 @@ struct QuantizedParameter {
   int64_t block = 0; // the parameters of a block have one width
 };
 
+// A parameter of the model and the node that reads it first.
+struct ParameterInfo {
+  std::string name, node;
+  int64_t elements = 0;
+};
+
 // Of a package that trains.
 struct TrainingInfo {
   std::string config;             // JSON text, of frontends/config
@@ -159,6 +179,7 @@ struct Manifest {
   std::string compiler, model;
   std::vector<ConfigValue> config;
   std::optional<TrainingInfo> training;
+  std::vector<ParameterInfo> parameters;
   std::vector<VariantInfo> variants;
 };
 

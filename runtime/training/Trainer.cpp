@@ -348,7 +348,7 @@ void Trainer::requireAll(const Checkpoint &checkpoint) const {
          ", which the package trains with");
 }
 
-StepResult Trainer::update(const StepNumbers &numbers) {
+StepResult Trainer::update(const StepNumbers &numbers, LaunchObserver *observer) {
   std::vector<Tensor> storage, outputs;
   std::vector<Number> given = {{"learning_rate", numbers.learningRate},
                                {"momentum", numbers.momentum},
@@ -356,7 +356,7 @@ StepResult Trainer::update(const StepNumbers &numbers) {
                                {"loss_scale", numbers.lossScale}};
   for (size_t layer = 0; layer < layerNames.size(); ++layer)
     given.push_back({concat("layer_ran/", layer), hasGradients[layer] ? 1.0 : 0.0});
-  live.run(updater, bind(live.entry(updater), {}, given, storage), {}, outputs);
+  live.run(updater, bind(live.entry(updater), {}, given, storage), {}, outputs, observer);
   StepResult result = {loadDouble(outputs[0].getType(), outputs[0].data(), 0),
                        loadInteger(outputs[1].getType(), outputs[1].data(), 0) != 0};
   if (schedule && result.isFinite)

@@ -98,7 +98,7 @@ public:
   void requireAll(const Checkpoint &checkpoint) const;
   // Updates the parameters by the gradients that were added up, and keeps the statistics that were moved. Widths of
   // quantized parameters go on with it, unless it was skipped.
-  StepResult update(const StepNumbers &numbers);
+  StepResult update(const StepNumbers &numbers, LaunchObserver *observer = nullptr);
   // The loss and the model's outputs; nothing changes.
   Evaluation evaluate(const std::vector<TensorView> &views);
 

@@ -57,11 +57,13 @@ std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
     if (used == 0)
       return std::nullopt;
     record.dataMs = lap();
+    record.microBatches = static_cast<int64_t>(used);
+    record.stepSamples = samples;
     for (size_t i = 0; i < used; ++i) {
       double share = static_cast<double>(batches[i].samples.size()) / static_cast<double>(samples);
       std::vector<LayerGate> gates = gatesOf(count, i);
       record.loss += share * trainer.microBatch(batches[i].views(), lastScale / static_cast<double>(used), i == 0,
-                                                placeOf(count, i), gates);
+                                                placeOf(count, i), gates, observer);
       counts.add(gates);
       record.blocks += std::count_if(gates.begin(), gates.end(), [](const LayerGate &gate) { return gate.runs; });
     }
@@ -70,7 +72,7 @@ std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
     result = {std::numeric_limits<double>::quiet_NaN(), false};
     if (std::isfinite(record.loss)) {
       findFactors(record);
-      result = trainer.update({rates.lr, rates.momentum, count - skippedCount + 1, lastScale});
+      result = trainer.update({rates.lr, rates.momentum, count - skippedCount + 1, lastScale}, observer);
     }
     record.updateMs = lap();
     sampleCount += samples;

@@ -21,8 +21,9 @@ struct RunSettings {
 
 // What a step did, as logs have it.
 struct StepRecord {
-  int64_t step = 0, samples = 0; // samples: of all steps up to this one
-  double loss = 0;               // mean over the step's samples
+  int64_t step = 0, samples = 0;             // samples: of all steps up to this one
+  int64_t microBatches = 0, stepSamples = 0; // of this one
+  double loss = 0;                           // mean over the step's samples
   double lr = 0, momentum = 0, gradNorm = 0;
   double lossScale = 1;    // that the step leaves
   bool overflowed = false; // nothing was updated
@@ -48,6 +49,9 @@ public:
   std::optional<StepRecord> step();
   // With other rates than the schedule's.
   std::optional<StepRecord> step(const Rates &rates);
+
+  // Sees the launches of the steps that follow; null: nobody does.
+  void observe(LaunchObserver *next) { observer = next; }
 
   // After a step that overflowed: computes it once more and says where the first number that is none came from: "step
   // 7: NaN in tensor 'x' of node 'y' (Log, kernel z), samples 1, 2, 3". Gradients are then those of no
@@ -82,6 +86,7 @@ private:
   std::vector<Batch> batches; // of the last step
   size_t used = 0;            // of these
   double lastScale = 1;
+  LaunchObserver *observer = nullptr;
   int64_t count = 0, skippedCount = 0, sampleCount = 0;
 };
 

@@ -47,6 +47,9 @@ void plan(const ds::EntryInfo &entry, const std::vector<ds::ConstantInfo> &const
     for (const ds::LaunchResult &result : launch.results)
       if (result.writes)
         result.writes->evaluate(symbols);
+    for (const ds::NodeWork &work : launch.work)
+      for (const ds::SizeExpr *size : {&work.macs, &work.flops, &work.bytes})
+        size->evaluate(symbols);
   }
 }
 

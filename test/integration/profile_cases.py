@@ -42,7 +42,7 @@ def check_page(report, text):
     html_parser.close()
 
     allowed = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "table", "thead", "tbody", "tr", "th", "td",
-               "svg", "g", "rect", "line", "circle", "text"}
+               "svg", "g", "rect", "line", "circle", "text", "details", "summary", "div", "span"}
     for element in page.iter():
         tag = element.tag.removeprefix(HTML).removeprefix(SVG)
         expect(tag in allowed, f"unexpected element {tag}")
@@ -94,7 +94,9 @@ def a_page_of_a_transformer(folder):
     expect(sum(layer["calls"] for layer in report["layers"]) == report["launches"], "launches are lost")
     expect(printed.startswith(f"{report['launches']} launches"), f"printed: {printed[:200]}")
     events = json.loads((folder / "trace.json").read_text())["traceEvents"]
-    expect(len(events) == report["launches"], f"{len(events)} events for {report['launches']} launches")
+    launches = [event for event in events if event["cat"] != "module"]
+    expect(len(launches) == report["launches"], f"{len(launches)} events for {report['launches']} launches")
+    expect(all(event["args"]["role"] == "forward" and event["args"]["nodes"] for event in launches), f"roles: {launches[:3]}")
     for kernel in report["kernels"]:
         expect(kernel["kernel"] in printed, f"{kernel['kernel']} is not printed")
     gather = [share for share in report["kernels"] if share["kernel"].startswith("gather")]

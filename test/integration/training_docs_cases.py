@@ -17,7 +17,7 @@ from kit import BIN, ROOT, Skip, case, expect, tool
 from programs import SEED
 from training_runs import log_of, safetensors, settings, write_config
 
-DOCUMENTS = ("training", "training-data", "config", "quantized-training")
+DOCUMENTS = ("training", "training-data", "config", "quantized-training", "profiling")
 MODEL = """<ir_version: 9, opset_import: ["": 17]> m (float[n, 6] x) => (float[n, 4] logits)
            { z = MatMul (x, w) a = Add (z, b) t = Tanh (a) logits = MatMul (t, v) }"""
 # What the text leaves open.
@@ -143,6 +143,23 @@ def compiled_codes(folder, out):
     expect(accuracy == log_of(folder / "moq.jsonl")[-1]["accuracy"], f"the package has accuracy {accuracy}")
 
 
+def make_model(folder):
+    tool("ds-opt", "model.onnx", "-o", "model.dsp")
+    with np.load(folder / "batch.npz") as batch:
+        np.savez(folder / "x.npz", x=batch["x"])
+
+
+def call_profiled(folder, out):
+    report, page = json.loads((folder / "call.json").read_text()), (folder / "call.html").read_text()
+    expect(report["profile"]["total"]["macs"]["forward"] == 8 * (6 * 8 + 8 * 4), f"{report['profile']['total']}")
+    expect("Perfetto" not in page and "<details" in page and json.loads((folder / "trace.json").read_text())["traceEvents"], "page and trace")
+
+
+def step_profiled(folder, out):
+    expect(re.search(r"^batch size per rank: +8, 1 micro-batches, 8 samples in the step$", out, re.M) and "update latency" in out, f"profile says {out}")
+    expect((folder / "step.html").exists(), "no page")
+
+
 FIRST = "ds-opt model.onnx --mode=train --config=ds_config.json --loss=cross_entropy --logits=logits --labels=labels -o m.dsp"
 # The command, and what it must leave; then, where it needs them, its exit code and what goes before.
 KNOWN = {
@@ -161,6 +178,8 @@ KNOWN = {
     "ds-run checkpoint export moq --package=q.dsp --quantized -o quantized.onnx": (exported_codes,),
     "ds-opt quantized.onnx -o inference.dsp": (compiled_codes,),
     "ds-run gradients m.dsp --inputs=batch.npz --output=g.npz": (differentiated,),
+    "ds-run profile model.dsp --inputs=x.npz --html=call.html --json=call.json --trace=trace.json": (call_profiled, 0, make_model),
+    "ds-run profile m.dsp --inputs=batch.npz --module-depth=2 --top-modules=3 --html=step.html": (step_profiled,),
 }
 
 
@@ -202,10 +221,20 @@ def names_of_tools_and_options(folder):
 
 @case
 def blocks_of_the_documents(folder):
-    """Each block is commands, the loop in C, a configuration, or the folder of a checkpoint."""
+    """Each block is commands, the loop in C, a part of a configuration, or the folder of a checkpoint."""
+    prepare(folder)
+
+    def configures(language, lines):
+        if language != "json":
+            return False
+        write_config(folder, settings(("AdamW", {"lr": 0.02}), micro=8, **json.loads("".join(lines))))
+        with contextlib.chdir(folder):
+            return tool(*FIRST.split(), "--print-config").err == ""
+
     for name in DOCUMENTS:
         for language, lines in blocks(document(name)):
-            kinds = {"c": language == "c", "json": language == "json", "commands": not language and all(line.startswith(("ds-opt ", "ds-run ")) for line in lines if line),
+            kinds = {"c": language == "c", "commands": not language and all(line.startswith(("ds-opt ", "ds-run ")) for line in lines if line),
+                     "configuration": configures(language, lines),
                      "folder": not language and all(line.startswith("DIR/") for line in lines)}
             expect(sum(kinds.values()) == 1, f"{name}: no test runs the block that begins with {lines[:1]}")
 

@@ -4,6 +4,7 @@ import contextlib
 import json
 import math
 import re
+import shutil
 import struct
 from html.parser import HTMLParser
 
@@ -117,8 +118,9 @@ class Page(HTMLParser):
         self.texts.append(text)
 
 
-def same_curve(found, xs, ys, low, high, what, log_x=False, log_y=False):
-    """The points of a curve lie where its numbers belong, in the range that all curves of the picture share."""
+def same_curve(found, xs, ys, low, high, what, log_x=False, log_y=False, of=None):
+    """The points of a curve lie where its numbers belong, in the range that all curves of the picture share; `of`: all xs."""
+    of = xs if of is None else of
     kept = [(x, y) for x, y in zip(xs, ys) if y is not None and math.isfinite(y)]
     expect(len(found) == len(kept), f"{what}: {len(found)} points for {len(kept)} numbers")
     scaled = lambda value, is_log: math.log10(value) if is_log else value
@@ -128,7 +130,7 @@ def same_curve(found, xs, ys, low, high, what, log_x=False, log_y=False):
         return (start + end) / 2 if first == last else start + (scaled(value, is_log) - first) / (last - first) * (end - start)
 
     for point, (x, y) in zip(found, kept):
-        expected = place(x, (min(xs), max(xs)), LEFT, RIGHT, log_x), place(y, (low, high), BOTTOM, TOP, log_y)
+        expected = place(x, (min(of), max(of)), LEFT, RIGHT, log_x), place(y, (low, high), BOTTOM, TOP, log_y)
         expect(max(abs(a - b) for a, b in zip(point, expected)) <= 0.11, f"{what}: a point at {point}, expected at {expected} for {x}, {y}")
 
 
@@ -285,8 +287,12 @@ def rates_of_a_range(folder):
         expect(found["suggestion"] == wanted, f"suggested {found['suggestion']}, expected {wanted}")
         page = Page((folder / "page.html").read_text())
         both = [row["loss"] for row in rows] + smooth
-        for (_, _, points), ys in zip(page.curves, ([row["loss"] for row in rows], smooth), strict=True):
+        for (_, _, points), ys in zip(page.curves[:2], ([row["loss"] for row in rows], smooth), strict=True):
             same_curve(points, rates, ys, min(both), max(both), "loss by rate", log_x=True)
+        expect(len(page.curves) == (3 if wanted else 2), f"{len(page.curves)} curves")
+        if wanted:  # a line at the rate, from the least to the greatest loss
+            same_curve(page.curves[2][2], [wanted, wanted], [min(both), max(both)], min(both), max(both), "the suggestion", log_x=True,
+                       of=rates)
         suggested, = (text for text in page.texts if text.startswith("suggested: ") or text == "the loss fell nowhere")
         expect(wanted is None or math.isclose(float(suggested.split()[1]), wanted, rel_tol=1e-5), suggested)
         text = tool("ds-run", "lr-range", *options).out
@@ -298,6 +304,34 @@ def rates_of_a_range(folder):
             expect(math.isclose(float(rate), row["lr"], rel_tol=6e-3) and math.isclose(float(loss), row["smoothed"], rel_tol=6e-4)
                    and abs(len(bar) - wide) <= 1, f"plotted {rate} {loss} {len(bar)} for {row}, {wide}")
         expect(("suggested learning rate: %.3g" % wanted if wanted else "fell nowhere") in text, text[-200:])
+
+
+@case
+def a_range_of_a_checkpoint(folder):
+    """From the states of a checkpoint, as a resumed run takes them, and without a trace in it; by the configured range test, too."""
+    ranges = {"lr_range_test_min_lr": 0.001, "lr_range_test_step_size": 2, "lr_range_test_step_rate": 4.0, "lr_range_test_staircase": True}
+    config = settings(("Adam", {"lr": 0.01}), micro=20, scheduler=("LRRangeTest", ranges))
+    package, data, kept = small_package(folder, config), small_data(folder, 60, seed=SEED), folder / "ck"
+    plain = write_config(folder, settings(("Adam", {"lr": 0.01}), micro=20), "plain.json")
+    train(package, data, "--steps=3", f"--config={plain}", f"--checkpoint={kept}", "--seed=5")
+    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in sorted(kept.rglob("*")) if path.is_file()}
+    options = [package, f"--data={data}", f"--checkpoint={kept}", "--steps=8", "--json"]
+    rows = json.loads(tool("ds-run", "lr-range", *options).out)["steps"]
+    scheduled = [0.001 * (1 + 4 * ((step - 1 + 1) // 2 if step else 0)) for step in range(8)]
+    np.testing.assert_allclose([row["lr"] for row in rows], scheduled[:len(rows)], rtol=1e-9)
+    # The first loss is that of the parameters in the checkpoint, of the samples that come next.
+    copy = folder / "copy"
+    shutil.copytree(kept, copy)
+    train(package, data, "--steps=4", f"--config={plain}", f"--checkpoint={copy}", "--resume", f"--log={folder / 'log'}")
+    expect(rows[0]["loss"] == log_of(folder / "log")[-1]["loss"], f"{rows[0]}, resumed: {log_of(folder / 'log')[-1]}")
+    chosen = json.loads(tool("ds-run", "lr-range", *options, "--min-lr=0.01", "--max-lr=0.1").out)["steps"]
+    np.testing.assert_allclose([row["lr"] for row in chosen], np.geomspace(0.01, 0.1, 8)[:len(chosen)], rtol=1e-9)
+    expect(chosen[0]["loss"] == rows[0]["loss"], f"{chosen[0]}, {rows[0]}")
+    after = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in sorted(kept.rglob("*")) if path.is_file()}
+    expect(before == after, "the checkpoint is not as it was")
+    tool("ds-run", "lr-range", *options, "--tag=none", code=2, says="no checkpoint 'none'")
+    tool("ds-run", "lr-range", package, f"--data={data}", "--tag=x", code=2, says="--tag is about checkpoints")
+    tool("ds-run", "lr-range", package, f"--data={data}", "--min-lr=2", code=2, says="--max-lr: found 1, expected more than --min-lr, 2")
 
 
 @case

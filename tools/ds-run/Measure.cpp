@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <optional>
+#include <utility>
 
 namespace ds {
 namespace {
 
-constexpr size_t leastSamples = 5, mostSamples = 1000000, watchedCalls = 3;
+constexpr size_t leastSamples = 9, mostSamples = 1000000, watchedCalls = 4;
 
 double millisecondsOf(const std::function<void()> &call) {
   using Clock = std::chrono::steady_clock;
@@ -18,31 +20,58 @@ double millisecondsOf(const std::function<void()> &call) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-// Times of the same launch in several calls; a call that launched something else begins anew.
+// Times of the same launches in several calls, and of the calls; a call that launched something else begins anew.
 class LaunchTimes {
 public:
-  void add(const std::vector<LaunchWork> &launches) {
+  // `callMs`: nothing where something else took time.
+  void add(const std::vector<LaunchWork> &launches, std::optional<double> callMs) {
     bool isSame = launches.size() == times.size();
     for (size_t i = 0; isSame && i < launches.size(); ++i)
-      isSame = launches[i].site == sites[i];
+      isSame = Site(launches[i].entry, launches[i].site) == sites[i];
     if (!isSame) {
       times.assign(launches.size(), {});
+      calls.clear();
       sites.clear();
       for (const LaunchWork &launch : launches)
-        sites.push_back(launch.site);
+        sites.emplace_back(launch.entry, launch.site);
     }
     for (size_t i = 0; i < launches.size(); ++i)
       times[i].push_back(static_cast<double>(launches[i].end - launches[i].start) * 1e-6);
+    calls.push_back(callMs);
   }
 
   double median(size_t launch) const { return medianOf(times[launch]); }
 
+  // Sums of means are means of sums, which medians are not where a busy machine delays now this launch, now that one.
+  void storeMeans(Measured &result) const {
+    std::vector<size_t> order;
+    for (size_t i = 0; i < calls.size(); ++i)
+      if (calls[i])
+        order.push_back(i);
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return *calls[a] < *calls[b]; });
+    order.resize((order.size() + 1) / 2);
+    auto meanOf = [&](auto valueAt) {
+      double sum = 0;
+      for (size_t call : order)
+        sum += valueAt(call);
+      return order.empty() ? 0 : sum / static_cast<double>(order.size());
+    };
+    result.watchedMs = meanOf([&](size_t call) { return *calls[call]; });
+    result.meanLaunchMs.clear();
+    for (const std::vector<double> &launch : times)
+      result.meanLaunchMs.push_back(meanOf([&](size_t call) { return launch[call]; }));
+  }
+
 private:
-  std::vector<uint32_t> sites;
+  using Site = std::pair<const EntryInfo *, uint32_t>;
+  std::vector<Site> sites;
   std::vector<std::vector<double>> times;
+  std::vector<std::optional<double>> calls;
 };
 
 } // namespace
+
+double Measured::callMs() const { return medianOf(latencies); }
 
 double Measured::memoryMs() const { return static_cast<double>(bytes) / ceilings.workingSetGBps * 1e-6; }
 
@@ -59,22 +88,32 @@ Measured measureCalls(const Options &options, double seconds) {
   SessionOptions sessionOptions;
   sessionOptions.threads = options.threads;
   Session session(result.package, sessionOptions);
-  result.threads = session.threads();
   size_t index = result.package->entryIndex(options.entry);
   Pins pins = parsePins(options.dims);
   std::vector<std::string> madeUp;
   std::vector<Tensor> inputs = gatherInputs(session.entry(index), options, pins, 0, &madeUp), outputs;
   std::vector<TensorView> views = viewsOf(inputs);
   result.entryIndex = index = session.choose(index, views, pins);
-  auto call = [&](LaunchObserver *observer = nullptr) { session.run(index, views, pins, outputs, observer); };
+  bool isFirst = true;
+  measure(
+      [&](LaunchObserver *observer) {
+        session.run(index, views, pins, outputs, observer);
+        if (std::exchange(isFirst, false))
+          noteRandomInputs(madeUp, options);
+      },
+      session.threads(), seconds, result);
+  return result;
+}
 
+void measure(const std::function<void(LaunchObserver *)> &call, unsigned threads, double seconds, Measured &result) {
+  result.threads = threads;
+  auto time = [&] { return millisecondsOf([&] { call(nullptr); }); };
   CallRecorder first(*result.package);
   call(&first);
-  noteRandomInputs(madeUp, options);
   double warmUp = 0; // memory is touched, threads are awake
   for (int i = 0; i < 3 || warmUp < 100 * std::min(seconds, 1.0); ++i)
-    warmUp += millisecondsOf([&] { call(); });
-  ThreadPool pool(session.threads());
+    warmUp += time();
+  ThreadPool pool(threads);
   CeilingMeter meter(pool, first.bytes());
   LaunchTimes times;
   result.rounds = seconds < 0.1 ? 3 : seconds < 1 ? 5 : 9;
@@ -83,21 +122,31 @@ Measured measureCalls(const Options &options, double seconds) {
   for (size_t round = 0; round < result.rounds; ++round) {
     // The ceilings have emptied the caches and left this pool's threads asleep: these calls are not like the others.
     for (double settled = 0; settled == 0 || settled < std::min(part / 10, 10.0);)
-      settled += millisecondsOf([&] { call(); });
+      settled += time();
     size_t samples = 0;
-    for (double spent = 0; (spent < part || samples < leastPart) && result.latencies.size() < mostSamples; ++samples) {
-      result.latencies.push_back(millisecondsOf([&] { call(); }));
-      spent += result.latencies.back();
-    }
-    for (size_t i = 0; i < watchedCalls; ++i) {
-      CallRecorder recorder(*result.package);
-      call(&recorder);
-      times.add(recorder.launches);
+    auto watch = [&, i = size_t(0)]() mutable {
+      if (i == watchedCalls)
+        return;
+      // Counting takes time between launches: only the last one does.
+      bool counts = ++i == watchedCalls;
+      CallRecorder recorder(*result.package, counts);
+      double ms = millisecondsOf([&] { call(&recorder); });
+      times.add(recorder.launches, counts ? std::nullopt : std::optional(ms));
+      if (!counts)
+        return;
       result.launches = recorder.launches;
       result.bytes = recorder.bytes();
       result.flops = recorder.flops();
       result.flopsByArithmetic = recorder.flopsByArithmetic;
+    };
+    // In turns, so that both see the same machine.
+    for (double spent = 0; (spent < part || samples < leastPart) && result.latencies.size() < mostSamples; ++samples) {
+      result.latencies.push_back(time());
+      spent += result.latencies.back();
+      watch();
     }
+    for (size_t i = 0; i < watchedCalls; ++i)
+      watch();
     meter.measure();
   }
   std::sort(result.latencies.begin(), result.latencies.end());
@@ -105,8 +154,9 @@ Measured measureCalls(const Options &options, double seconds) {
     result.launchMs.push_back(times.median(i));
     result.launchTotalMs += result.launchMs.back();
   }
+  times.storeMeans(result);
   result.ceilings = meter.medians();
-  return result;
+  result.peaks = meter.best();
 }
 
 std::vector<Share> sharesOf(const Measured &measured, const std::function<std::string(size_t)> &keyOf,

@@ -21,18 +21,25 @@ struct Measured {
   std::vector<LaunchWork> launches; // in the order of the last call that was watched
   std::vector<double> launchMs;     // of each, the median over the calls that were watched
   double launchTotalMs = 0;         // their sum
+  // Means over the faster half of the calls that were watched without counting: these add up to the call.
+  std::vector<double> meanLaunchMs;
+  double watchedMs = 0;
   uint64_t bytes = 0;
   double flops = 0;
   std::map<std::string, double> flopsByArithmetic;
-  Ceilings ceilings;
+  Ceilings ceilings, peaks; // medians of the rounds, and the best ones
   size_t rounds = 0;
 
   const EntryInfo &entry() const { return package->variant().entries[entryIndex]; }
-  const LaunchInfo &launchInfo(size_t i) const { return entry().launches[launches[i].site]; }
+  const LaunchInfo &launchInfo(size_t i) const { return launches[i].entry->launches[launches[i].site]; }
+  double callMs() const; // the median of calls
   // The least that a call takes here, in milliseconds: all of its memory, all of its arithmetic.
   double memoryMs() const;
   double computeMs() const;
 };
+
+// Measures calls, `seconds` long altogether, in alternation with ceilings by as many threads. The observer may be null.
+void measure(const std::function<void(LaunchObserver *)> &call, unsigned threads, double seconds, Measured &result);
 
 // Calls of the package that the options name, `seconds` long altogether, with a round of ceilings after each part.
 Measured measureCalls(const Options &options, double seconds);

@@ -23,6 +23,9 @@ struct Options {
   double timeout = 30;
   std::optional<double> duration; // seconds of calls
   std::optional<double> rtol, atol;
+  // profile; what is not given is as the configuration of a package that trains, or its defaults
+  std::optional<int64_t> moduleDepth, topModules;
+  std::optional<bool> detailed;
   bool noVerify = false, asJson = false;
 };
 

@@ -1,31 +1,14 @@
-// ds-run profile: where the time of a call goes, by kernel, node and layer, and as a trace of launches.
+// ds-run profile: where the time of a call, or of a step of training, goes: by kernel, node, layer, operator and
+// module, and as a trace of launches.
 #include "tools/ds-run/Json.h"
 #include "tools/ds-run/ProfileHtml.h"
+#include "tools/ds-run/profile/ModuleTrace.h"
+#include "tools/ds-run/profile/StepMeasure.h"
 
-#include <algorithm>
 #include <cstdio>
 
 namespace ds {
 namespace {
-
-void writeTrace(const std::string &path, const Measured &measured) {
-  Json events = Json::array();
-  int64_t origin = measured.launches.empty() ? 0 : measured.launches.front().start;
-  for (size_t i = 0; i < measured.launches.size(); ++i) {
-    const LaunchInfo &launch = measured.launchInfo(i);
-    const LaunchWork &work = measured.launches[i];
-    events.push_back({{"name", launch.site},
-                      {"cat", launch.kernel},
-                      {"ph", "X"},
-                      {"pid", 0},
-                      {"tid", 0},
-                      {"ts", static_cast<double>(work.start - origin) * 1e-3},
-                      {"dur", static_cast<double>(work.end - work.start) * 1e-3},
-                      {"args", {{"kernel", launch.kernel}, {"grid", work.grid}, {"flops", work.flops}}}});
-  }
-  Json trace = {{"displayTimeUnit", "ms"}, {"traceEvents", events}};
-  writeText(path, trace.dump() + "\n");
-}
 
 Json asJson(const ProfileReport &report) {
   Json json = {{"title", report.title},
@@ -53,11 +36,42 @@ Json asJson(const ProfileReport &report) {
   return json;
 }
 
+// A package that trains is profiled by steps, unless one of its entries is asked for.
+Measured measureAll(const Options &options, StepFacts &facts) {
+  double seconds = options.duration.value_or(0.2);
+  Options glance = options;
+  glance.noVerify = true; // whoever measures verifies
+  bool trains = options.entry.empty() && loadPackage(options.package, glance)->manifest().training;
+  Measured measured = trains ? measureStep(options, seconds, facts) : measureCalls(options, seconds);
+  if (!trains)
+    facts.title = concat(measured.package->manifest().model, ", entry ", measured.entry().name);
+  facts.threads = measured.threads;
+  facts.wallMs = facts.betweenMs = measured.watchedMs;
+  for (double ms : measured.meanLaunchMs)
+    facts.betweenMs -= ms;
+  facts.unwatchedMs = measured.callMs();
+  return measured;
+}
+
+// What the command line says, then what the package's configuration does.
+ModuleReportOptions reportOptions(const Options &options, const Manifest &manifest) {
+  config::FlopsProfilerConfig config;
+  if (manifest.training)
+    config = config::fromJson(manifest.training->config).flopsProfiler;
+  return {options.moduleDepth.value_or(config.depth), options.topModules.value_or(config.top),
+          options.detailed.value_or(config.isDetailed)};
+}
+
 } // namespace
 
 int profileCommand(const Options &options) {
-  Measured measured = measureCalls(options, options.duration.value_or(0.2));
-  ProfileReport report = profileReport(measured);
+  StepFacts facts;
+  Measured measured = measureAll(options, facts);
+  ProfileReport report = profileReport(measured, facts.title);
+  const Manifest &manifest = measured.package->manifest();
+  ModuleReportOptions shown = reportOptions(options, manifest);
+  ModuleProfile modules =
+      moduleProfile(manifest, measured.entry(), measured.launches, measured.meanLaunchMs, measured.peaks);
   std::printf("%zu launches, %.4g ms\n%10s %6s %6s %10s %8s %9s  kernel (first site)\n", report.launches,
               report.totalMs, "ms", "share", "calls", "GFLOP/s", "GB/s", "roofline");
   for (const Share &share : report.kernels) {
@@ -67,12 +81,16 @@ int profileCommand(const Options &options) {
                 perMs(share.memoryBytes + share.workspaceBytes) * 1e-6, 100 * perMs(share.rooflineMs),
                 share.kernel.c_str(), share.site.c_str());
   }
+  std::printf("%s", moduleReportText(modules, facts, shown).c_str());
   if (!options.trace.empty())
-    writeTrace(options.trace, measured);
-  if (!options.json.empty())
-    writeText(options.json, asJson(report).dump(2) + "\n");
+    writeText(options.trace, launchTrace(measured).dump() + "\n");
+  if (!options.json.empty()) {
+    Json json = asJson(report);
+    json["profile"] = moduleReportJson(modules, facts, shown);
+    writeText(options.json, json.dump(2) + "\n");
+  }
   if (!options.html.empty())
-    writeText(options.html, profileAsHtml(report));
+    writeText(options.html, profileAsHtml(report, moduleReportHtml(modules, facts, shown)));
   return 0;
 }
 

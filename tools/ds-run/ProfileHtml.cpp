@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
 
 namespace ds {
 namespace {
@@ -35,6 +36,7 @@ th { text-align: right; border-bottom: 2px solid #888; padding: 3px 10px; backgr
 td { text-align: right; border-bottom: 1px solid #e4e4e4; padding: 2px 10px; font-variant-numeric: tabular-nums; }
 td.name, th.name { text-align: left; }
 tr:hover td { background: #f4f7fb; }
+details details, details div { margin-left: 18px; } details { font-size: 13px; } span.module { font-weight: bold; }
 )";
 
 std::string cell(double value, const std::string &shown) {
@@ -251,9 +253,9 @@ private:
 
 } // namespace
 
-ProfileReport profileReport(const Measured &measured) {
+ProfileReport profileReport(const Measured &measured, const std::string &title) {
   ProfileReport report;
-  report.title = concat(measured.package->manifest().model, ", entry ", measured.entry().name);
+  report.title = title;
   report.threads = measured.threads;
   report.launches = measured.launches.size();
   report.totalMs = measured.launchTotalMs;
@@ -261,15 +263,26 @@ ProfileReport profileReport(const Measured &measured) {
   report.kernels = sharesOf(measured, [&](size_t i) { return measured.launchInfo(i).kernel; });
   sortByTime(report.kernels);
 
-  std::vector<Layer> layers = layersOf(measured.entry());
-  auto layerOf = [&](uint32_t site) {
+  // A step calls several entries: layers that are called the same have the entry's name with it.
+  std::map<const EntryInfo *, std::vector<Layer>> layers;
+  for (const LaunchWork &launch : measured.launches)
+    if (layers.find(launch.entry) == layers.end())
+      layers[launch.entry] = layersOf(*launch.entry);
+  auto layerName = [&](const LaunchWork &launch) {
+    const std::vector<Layer> &own = layers[launch.entry];
     size_t layer = 0;
-    while (layer + 1 < layers.size() && layers[layer + 1].first <= site)
+    while (layer + 1 < own.size() && own[layer + 1].first <= launch.site)
       ++layer;
-    return layer;
+    return (layers.size() > 1 ? launch.entry->name + ": " : std::string()) + own[layer].name;
   };
   // A node that became several launches is one row for each; in a loop, one for all repetitions.
-  auto siteKey = [&](size_t i) { return std::to_string(measured.launches[i].site); };
+  std::map<std::string, std::string> layerOf; // by key
+  auto siteKey = [&](size_t i) {
+    const LaunchWork &launch = measured.launches[i];
+    std::string key = concat(launch.entry->name, " ", launch.site);
+    layerOf[key] = layerName(launch);
+    return key;
+  };
   struct Node {
     Share share;
     std::string layer;
@@ -278,7 +291,7 @@ ProfileReport profileReport(const Measured &measured) {
   std::vector<std::string> keys;
   report.nodes = sharesOf(measured, siteKey, &keys);
   for (size_t i = 0; i < report.nodes.size(); ++i)
-    nodes.push_back({report.nodes[i], layers[layerOf(static_cast<uint32_t>(std::stoul(keys[i])))].name});
+    nodes.push_back({report.nodes[i], layerOf[keys[i]]});
   std::sort(nodes.begin(), nodes.end(), [](const Node &a, const Node &b) {
     return a.share.ms != b.share.ms ? a.share.ms > b.share.ms : a.share.site < b.share.site;
   });
@@ -287,7 +300,7 @@ ProfileReport profileReport(const Measured &measured) {
     report.nodes.push_back(std::move(node.share));
     report.nodeLayers.push_back(std::move(node.layer));
   }
-  report.layers = sharesOf(measured, [&](size_t i) { return layers[layerOf(measured.launches[i].site)].name; }, &keys);
+  report.layers = sharesOf(measured, [&](size_t i) { return layerName(measured.launches[i]); }, &keys);
   for (size_t i = 0; i < report.layers.size(); ++i) {
     report.layers[i].site = keys[i];
     report.layers[i].kernel.clear();
@@ -295,7 +308,7 @@ ProfileReport profileReport(const Measured &measured) {
   return report;
 }
 
-std::string profileAsHtml(const ProfileReport &report) {
+std::string profileAsHtml(const ProfileReport &report, const std::string &modules) {
   const Ceilings &ceilings = report.ceilings;
   return concat(
       "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head><meta charset=\"utf-8\"/>"
@@ -313,7 +326,7 @@ std::string profileAsHtml(const ProfileReport &report) {
       "Kernels "
       "without arithmetic are in the table only.</p>\n",
       RooflinePlot(report).draw(), "<h2>Kernels</h2>\n", kernelTable(report), "<h2>Nodes of the model</h2>\n",
-      "<p>A node that was fused into another's kernel is part of that row.</p>\n", nodeTable(report),
+      "<p>A node that was fused into another's kernel is part of that row.</p>\n", nodeTable(report), modules,
       "</body></html>\n");
 }
 

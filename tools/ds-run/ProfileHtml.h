@@ -20,11 +20,11 @@ struct ProfileReport {
   std::vector<std::string> nodeLayers; // of each node
 };
 
-ProfileReport profileReport(const Measured &measured);
+ProfileReport profileReport(const Measured &measured, const std::string &title);
 
 /// One file that needs no other and no network: HTML that is well-formed XML, pictures as inline SVG, no script. Every
-/// number of a table is in full in its cell's `data-value`, as JSON writes it.
-std::string profileAsHtml(const ProfileReport &report);
+/// number of a table is in full in its cell's `data-value`, as JSON writes it. `modules` are sections of the page.
+std::string profileAsHtml(const ProfileReport &report, const std::string &modules);
 
 } // namespace ds
 #endif

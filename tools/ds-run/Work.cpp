@@ -39,6 +39,10 @@ std::vector<Access> accessesOf(const LaunchObserver::Event &event) {
 void CallRecorder::afterLaunch(const Event &event) {
   const LaunchInfo &launch = event.entry.launches[event.site];
   LaunchWork work{event.site, event.startNanoseconds, event.endNanoseconds, event.grid};
+  work.entry = &event.entry;
+  work.symbols = event.symbols;
+  if (!counts)
+    return launches.push_back(std::move(work));
   work.flops = static_cast<double>(launch.flops.evaluate(event.symbols));
   flopsByArithmetic[launch.arithmetic] += work.flops;
   for (const Access &access : accessesOf(event)) {
@@ -48,13 +52,14 @@ void CallRecorder::afterLaunch(const Event &event) {
       continue;
     }
     work.memoryBytes += static_cast<double>(access.read + access.written);
-    uint64_t id = buffer.role == BufferRole::Constant ? package.variant().constants[buffer.index].offset : buffer.index;
-    Traffic &total = traffic[{buffer.role, id}];
+    bool isConstant = buffer.role == BufferRole::Constant;
+    uint64_t id = isConstant ? package.variant().constants[buffer.index].offset : buffer.index;
+    Traffic &total = traffic[{buffer.role, id, isConstant ? nullptr : &event.entry}];
     total.whole = std::max(total.whole, event.bufferBytes[access.buffer]);
     total.read += access.read;
     total.written += access.written;
   }
-  launches.push_back(work);
+  launches.push_back(std::move(work));
 }
 
 double CallRecorder::flops() const {
@@ -68,7 +73,7 @@ uint64_t CallRecorder::bytes() const {
   uint64_t total = 0;
   for (const auto &[buffer, part] : traffic) {
     // An output that a later launch reads is in a cache, or the later launch is slower for it.
-    uint64_t read = buffer.first == BufferRole::Output ? 0 : part.read;
+    uint64_t read = std::get<0>(buffer) == BufferRole::Output ? 0 : part.read;
     total += std::min(read, part.whole) + std::min(part.written, part.whole);
   }
   return total;

@@ -7,7 +7,7 @@
 
 #include <map>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 namespace ds {
@@ -16,15 +16,18 @@ struct LaunchWork {
   uint32_t site = 0;                    // index into entry.launches
   int64_t start = 0, end = 0, grid = 0; // nanoseconds
   double flops = 0;
-  double memoryBytes = 0;    // of constants, inputs, outputs and states
-  double workspaceBytes = 0; // which a cache may hold
+  double memoryBytes = 0;            // of constants, inputs, outputs and states
+  double workspaceBytes = 0;         // which a cache may hold
+  const EntryInfo *entry = nullptr;  // of the recorder's package
+  std::vector<int64_t> symbols = {}; // of the entry, as they were then
 };
 
-// The launches of one call. Bytes are those of whole buffers, but where the manifest knows of less: of a gather's
-// table, of what is read in slices, and of what is changed in place.
+// The launches of one call, or of several. Bytes are those of whole buffers, but where the manifest knows of less: of a
+// gather's table, of what is read in slices, and of what is changed in place.
 class CallRecorder : public LaunchObserver {
 public:
-  explicit CallRecorder(const Package &package) : package(package) {}
+  // What is not counted costs no time between launches.
+  explicit CallRecorder(const Package &package, bool counts = true) : package(package), counts(counts) {}
   void afterLaunch(const Event &event) override;
 
   std::vector<LaunchWork> launches;
@@ -38,8 +41,11 @@ private:
     uint64_t whole = 0, read = 0, written = 0;
   };
 
+  using Place = std::tuple<BufferRole, uint64_t, const EntryInfo *>;
+
   const Package &package;
-  std::map<std::pair<BufferRole, uint64_t>, Traffic> traffic; // of a constant, by its place in weights.bin
+  bool counts;
+  std::map<Place, Traffic> traffic; // of a constant, by its place in weights.bin and of all entries
 };
 
 // Operations per second for an arithmetic of the manifest ("f32", "bf16", ...), in billions.

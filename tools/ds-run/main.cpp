@@ -193,7 +193,8 @@ int runMain(int argc, char **argv) {
   inspect->add_option("--graph", options.graph, "draw an entry's blocks into FILE.svg, or FILE.dot for Graphviz")
       ->check(fileName);
 
-  CLI::App *profile = app.add_subcommand("profile", "time of every launch, beside what this machine could do");
+  CLI::App *profile = app.add_subcommand("profile", "time of every launch, operator and module of a call, or of a step "
+                                                    "of training, beside what this machine could do");
   addPackage(profile, options);
   addCall(profile, options);
   addInputs(profile, options);
@@ -201,7 +202,17 @@ int runMain(int argc, char **argv) {
       ->check(finiteNumber)
       ->check(CLI::Range(0.01, 3600.0));
   profile->add_option("--json", options.json, "write the figures to a file")->check(fileName);
-  profile->add_option("--html", options.html, "write a page: layers, roofline, kernels and nodes")->check(fileName);
+  profile->add_option("--html", options.html, "write a page: layers, roofline, kernels, nodes, modules")
+      ->check(fileName);
+  profile
+      ->add_option("--module-depth", options.moduleDepth,
+                   "last depth of the largest modules; -1: all (-1, or as the package's flops_profiler says)")
+      ->check(CLI::Range(-1, 1000));
+  profile->add_option("--top-modules", options.topModules, "how many of each depth are named (1, or as it says)")
+      ->check(CLI::Range(1, 1000000));
+  profile->add_flag_function(
+      "--detailed,!--no-detailed", [&options](int64_t count) { options.detailed = count > 0; },
+      "whether each module has a line (yes, or as it says)");
   profile->add_option("--trace", options.trace, "write a Chrome or Perfetto trace")->check(fileName);
 
   CLI::App *gradients = app.add_subcommand(

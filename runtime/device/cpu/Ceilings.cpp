@@ -88,11 +88,11 @@ struct CeilingMeter::Quantity {
     rates.push_back(best);
   }
 
-  void store(Ceilings &ceilings) const {
+  void store(double rate, Ceilings &ceilings) const {
     if (target)
-      ceilings.*target = medianOf(rates);
+      ceilings.*target = rate;
     else
-      ceilings.*optionalTarget = medianOf(rates);
+      ceilings.*optionalTarget = rate;
   }
 };
 
@@ -163,7 +163,14 @@ void CeilingMeter::measure() {
 Ceilings CeilingMeter::medians() const {
   Ceilings ceilings;
   for (const auto &quantity : quantities)
-    quantity->store(ceilings);
+    quantity->store(medianOf(quantity->rates), ceilings);
+  return ceilings;
+}
+
+Ceilings CeilingMeter::best() const {
+  Ceilings ceilings;
+  for (const auto &quantity : quantities)
+    quantity->store(*std::max_element(quantity->rates.begin(), quantity->rates.end()), ceilings);
   return ceilings;
 }
 

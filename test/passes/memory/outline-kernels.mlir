@@ -2,7 +2,7 @@
 
 // Equal kernels are one, constants that elementwise code can embed stay in it.
 // CHECK-LABEL: func.func @doc
-// CHECK-NEXT: %[[A:.*]] = ds.launch @[[EXP:.*]](%arg0) sizes ["n"] {result_sizes = {{\[\[}}"n", 4]]}
+// CHECK-NEXT: %[[A:.*]] = ds.launch @[[EXP:.*]](%arg0) sizes ["n"] {result_sizes = {{\[\[}}"n", 4]], work = [{bytes = "32*n", flops = "4*n", macs = 0 : i64, op = "exp", role = "forward"}]}
 // CHECK-NEXT: %[[B:.*]] = ds.launch @[[MUL:.*]](%[[A]]) sizes ["n"]
 // CHECK-NEXT: ds.launch @[[EXP]](%[[B]]) sizes ["n"]
 // CHECK: ds.kernel @[[EXP]] sizes 1 arguments {{\[\[}}"d0", 4]] {

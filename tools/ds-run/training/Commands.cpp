@@ -59,8 +59,9 @@ void addSeed(CLI::App *app, TrainOptions &options) {
 
 void addCheckpoint(CLI::App *app, TrainOptions &options) {
   app->add_option("--checkpoint", options.checkpoint, "folder of checkpoints")->check(fileName);
-  app->add_option("--tag", options.tag,
-                  "name of a checkpoint in it (train: the one at the end, global_step<n>; else: the latest)")
+  app->add_option(
+         "--tag", options.tag,
+         "name of a checkpoint in it (train: the one at the end, global_step<n>; else: the latest, which is only read)")
       ->check(fileName);
 }
 
@@ -103,8 +104,11 @@ void addTrainingCommands(CLI::App &app, TrainOptions &options) {
   addData(range, options);
   addSeed(range, options);
   addCount(range, "--steps", options.steps, "steps from the least to the greatest rate (100)");
-  range->add_option("--min-lr", options.leastRate, "least rate (1e-7)")->check(CLI::PositiveNumber);
-  range->add_option("--max-lr", options.mostRate, "greatest rate (1)")->check(CLI::PositiveNumber);
+  range->add_option("--min-lr", options.leastRate, "least rate (1e-7, or as a scheduler LRRangeTest says)")
+      ->check(CLI::PositiveNumber);
+  range->add_option("--max-lr", options.mostRate, "greatest rate (1, or as a scheduler LRRangeTest says)")
+      ->check(CLI::PositiveNumber);
+  addCheckpoint(range, options);
   range->add_option("--html", options.run.html, "write a page with the curve")->check(fileName);
   range->add_flag("--json", options.run.asJson, "as JSON");
 

@@ -1,5 +1,6 @@
-// ds-run lr-range: steps with a rate that grows from one to another; where the loss falls fastest is a rate to begin
-// with (Smith 2017, "Cyclical learning rates for training neural networks", section 3.3).
+// ds-run lr-range: steps with a rate that grows from one to another, or as the configured range test says, from the
+// package's first states or copies of a checkpoint's; where the loss falls fastest is a rate to begin with (Smith 2017,
+// "Cyclical learning rates for training neural networks", section 3.3). Nothing is saved.
 #include "runtime/core/Error.h"
 #include "tools/ds-run/training/Chart.h"
 #include "tools/ds-run/training/ExportOnnx.h"
@@ -26,6 +27,8 @@ double suggestRate(const std::vector<RangePoint> &points) {
   size_t best = 0;
   double steepest = 0;
   for (size_t i = 1; i + 1 < points.size() && i <= least; ++i) {
+    if (!(points[i + 1].lr > points[i - 1].lr)) // on a stair
+      continue;
     double slope =
         (points[i + 1].smooth - points[i - 1].smooth) / (std::log(points[i + 1].lr) - std::log(points[i - 1].lr));
     if (slope < steepest) {
@@ -36,26 +39,78 @@ double suggestRate(const std::vector<RangePoint> &points) {
   return steepest < 0 ? points[best].lr : 0;
 }
 
+// The rate of each step: between two rates by one factor, or a scheduler's.
+class RangeRates {
+public:
+  RangeRates(const TrainOptions &options, const config::TrainingConfig &config, int64_t steps)
+      : schedule(config.schedule), momentum(config.schedule.momentum), steps(steps) {
+    isScheduled = config.schedule.kind == ScheduleKind::LRRangeTest && !options.leastRate && !options.mostRate;
+    least = options.leastRate.value_or(1e-7);
+    most = options.mostRate.value_or(1);
+    if (!isScheduled && !(least < most))
+      fail(ErrorCode::InvalidArgument, "--max-lr: found ", most, ", expected more than --min-lr, ", least);
+  }
+
+  Rates at(int64_t step) const {
+    if (isScheduled)
+      return {schedule.at(step).lr, momentum};
+    double share = static_cast<double>(step) / static_cast<double>(steps - 1);
+    return {least * std::pow(most / least, share), momentum};
+  }
+
+private:
+  Schedule schedule;
+  double momentum, least = 0, most = 0;
+  int64_t steps;
+  bool isScheduled = false;
+};
+
+// Loss by rate, and a line where the suggestion is.
+void writeRangePage(const TrainOptions &options, const std::vector<RangePoint> &points, double rate) {
+  Line raw{"loss", "#9ab8e0", {}}, smooth{"smoothed", "#1f5fae", {}}, suggested{"suggested", "#b3541e", {}};
+  double low = points.front().loss, high = low;
+  for (const RangePoint &point : points) {
+    raw.points.emplace_back(point.lr, point.loss);
+    smooth.points.emplace_back(point.lr, point.smooth);
+    low = std::min({low, point.loss, point.smooth});
+    high = std::max({high, point.loss, point.smooth});
+  }
+  std::vector<Line> lines = {raw, smooth};
+  if (rate > 0) {
+    suggested.points = {{rate, low}, {rate, high}};
+    lines.push_back(suggested);
+  }
+  bool isLog = points.front().lr > 0;
+  writePage(options.run.html, "learning rates of " + options.run.package,
+            lineChart({"loss by learning rate", "learning rate", isLog}, lines) +
+                (rate > 0 ? concat("<p>suggested: ", rate, "</p>\n") : std::string("<p>the loss fell nowhere</p>\n")));
+}
+
 } // namespace
 
 int lrRangeCommand(const TrainOptions &options) {
-  if (!(options.leastRate < options.mostRate))
-    fail(ErrorCode::InvalidArgument, "--max-lr: found ", options.mostRate, ", expected more than --min-lr, ",
-         options.leastRate);
+  if (options.checkpoint.empty() && !options.tag.empty())
+    fail(ErrorCode::InvalidArgument, "--tag is about checkpoints, found no --checkpoint=DIR");
+  int64_t steps = std::max<int64_t>(options.steps.value_or(100), 2);
   auto package = loadPackage(options.run.package, options.run);
   config::TrainingConfig config = configOf(*package, options);
   Trainer trainer(package, sessionOf(options));
   auto data = openData(trainer, options.data, options);
-  BatchReader reader(data, Sampler(data->samples(), options.seed.value_or(0), options.shuffle == "on"),
-                     config.microBatch, LastBatch::Smaller);
+  RangeRates rates(options, config, steps);
+  std::optional<Checkpoint> checkpoint;
+  if (!options.checkpoint.empty())
+    checkpoint.emplace(options.checkpoint, options.tag);
+  uint64_t seed = options.seed.value_or(checkpoint ? checkpoint->progress().seed : 0);
+  BatchReader reader(data, Sampler(data->samples(), seed, options.shuffle == "on"), config.microBatch,
+                     LastBatch::Smaller);
   TrainingRun run(trainer, runSettings(config), reader);
-  int64_t steps = std::max<int64_t>(options.steps.value_or(100), 2);
+  if (checkpoint) // into this process' own states
+    run.restore(*checkpoint);
   std::vector<RangePoint> points;
   double average = 0, weight = 0, least = 0;
   for (int64_t step = 0; step < steps; ++step) {
-    double share = static_cast<double>(step) / static_cast<double>(steps - 1);
-    double lr = options.leastRate * std::pow(options.mostRate / options.leastRate, share);
-    std::optional<StepRecord> record = run.step({lr, config.schedule.momentum});
+    Rates now = rates.at(step);
+    std::optional<StepRecord> record = run.step(now);
     if (!record)
       break;
     if (record->isHopeless || !std::isfinite(record->loss)) { // the rate is too large, or what was read is no number
@@ -68,7 +123,7 @@ int lrRangeCommand(const TrainOptions &options) {
     average = 0.8 * average + 0.2 * record->loss;
     weight = 0.8 * weight + 0.2;
     double smooth = average / weight;
-    points.push_back({lr, record->loss, smooth});
+    points.push_back({now.lr, record->loss, smooth});
     least = points.size() == 1 ? smooth : std::min(least, smooth);
     if (smooth > least + 3 * std::max(std::abs(least), 0.1))
       break; // diverged
@@ -76,17 +131,8 @@ int lrRangeCommand(const TrainOptions &options) {
   if (points.size() < 3)
     fail(ErrorCode::Execution, "fewer than 3 steps had a finite loss; a smaller --min-lr may help");
   double rate = suggestRate(points);
-  if (!options.run.html.empty()) {
-    Line raw{"loss", "#9ab8e0", {}}, smooth{"smoothed", "#1f5fae", {}};
-    for (const RangePoint &point : points) {
-      raw.points.emplace_back(point.lr, point.loss);
-      smooth.points.emplace_back(point.lr, point.smooth);
-    }
-    writePage(
-        options.run.html, "learning rates of " + options.run.package,
-        lineChart({"loss by learning rate", "learning rate", true}, {raw, smooth}) +
-            (rate > 0 ? concat("<p>suggested: ", rate, "</p>\n") : std::string("<p>the loss fell nowhere</p>\n")));
-  }
+  if (!options.run.html.empty())
+    writeRangePage(options, points, rate);
   if (options.run.asJson) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const RangePoint &point : points)

@@ -3,6 +3,7 @@
 #include "runtime/core/MappedFile.h"
 #include "runtime/io/StrictJson.h"
 #include "runtime/training/Curvature.h"
+#include "tools/ds-run/profile/StepMeasure.h"
 #include "tools/ds-run/training/ExportOnnx.h"
 #include "tools/ds-run/training/TensorBoard.h"
 #include "tools/ds-run/training/TrainPage.h"
@@ -59,10 +60,12 @@ nlohmann::json readClientState(const std::string &path) {
 
 // Throws Error where a checkpoint or a page could not be written at the end: now, before anything is computed. Leaves
 // no trace.
-void checkTargets(const TrainOptions &options) {
+void checkTargets(const TrainOptions &options, const config::TrainingConfig &config) {
   namespace fs = std::filesystem;
   if (!options.run.html.empty())
     AtomicFile page(options.run.html);
+  if (config.flopsProfiler.isEnabled && !config.flopsProfiler.outputFile.empty())
+    AtomicFile report(config.flopsProfiler.outputFile);
   if (options.checkpoint.empty())
     return;
   std::vector<fs::path> made; // innermost first
@@ -96,6 +99,7 @@ private:
   int64_t plannedSteps() const;
   std::optional<Score> maybeEvaluate(bool isLast);
   void save(bool isLast);
+  void report(const std::string &profile);
   void print(const StepRecord &record, const std::optional<Score> &score);
 
   const TrainOptions &options;
@@ -109,6 +113,7 @@ private:
   std::optional<TrainingLog> log;
   std::optional<TensorBoard> board;
   std::optional<Watch> watch;
+  std::optional<StepProfiler> profiler;
   History history;
   double bestLoss = std::numeric_limits<double>::infinity();
   bool hasNamedFault = false;
@@ -137,7 +142,7 @@ TrainLoop::TrainLoop(const TrainOptions &options)
     fail(ErrorCode::InvalidArgument, "--patience counts evaluations, found no --eval-interval=N");
   if (!options.tag.empty())
     checkTag(options.tag);
-  checkTargets(options);
+  checkTargets(options, config);
   clientState = readClientState(options.clientState);
   data = openData(trainer, options.data, options);
   if (!options.evalData.empty())
@@ -182,6 +187,7 @@ TrainLoop::TrainLoop(const TrainOptions &options)
     board.emplace((config.tensorboard.outputPath.empty() ? std::string(".") : config.tensorboard.outputPath) + "/" +
                   config.tensorboard.jobName);
   watch.emplace(trainer);
+  profiler.emplace(trainer, config.flopsProfiler);
   if (config.dumpsState) {
     config::printConfig(config, std::cout);
     for (const std::string &name : trainer.parameters())
@@ -264,13 +270,25 @@ void TrainLoop::print(const StepRecord &record, const std::optional<Score> &scor
   }
 }
 
+void TrainLoop::report(const std::string &profile) {
+  if (profile.empty())
+    return;
+  if (config.flopsProfiler.outputFile.empty())
+    return watch->say(profile);
+  AtomicFile file(config.flopsProfiler.outputFile);
+  file.write(profile.data(), profile.size());
+  file.commit();
+}
+
 int TrainLoop::run() {
   SignalGuard guard;
   watch->start(training->steps(), plannedSteps());
   while (!isDone() && !interruption) {
+    profiler->before(*training);
     std::optional<StepRecord> record = training->step();
     if (!record)
       break;
+    report(profiler->after(*training, *record));
     history.steps.push_back(*record);
     bool isLast = isDone();
     std::optional<Score> score;
@@ -325,6 +343,8 @@ int TrainLoop::run() {
   if (std::optional<Score> score = maybeEvaluate(true); score && !history.steps.empty())
     print(history.steps.back(), score);
   save(true);
+  if (std::string reason = profiler->reasonForNone(); !reason.empty())
+    watch->warn(reason);
   watch->finish();
   if (!options.run.html.empty())
     writeTrainPage(options.run.html, options.run.package, history);

@@ -22,7 +22,7 @@ struct TrainOptions {
   bool resumes = false;
   std::string resumeTag; // empty: the latest one
   // lr-range
-  double leastRate = 1e-7, mostRate = 1;
+  std::optional<double> leastRate, mostRate;
   // checkpoint
   std::string action, path, other, output;
   bool isQuantized = false;
