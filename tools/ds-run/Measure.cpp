@@ -110,25 +110,28 @@ void measure(const std::function<void(LaunchObserver *)> &call, unsigned threads
   auto time = [&] { return millisecondsOf([&] { call(nullptr); }); };
   CallRecorder first(*result.package);
   call(&first);
-  double warmUp = 0; // memory is touched, threads are awake
-  for (int i = 0; i < 3 || warmUp < 100 * std::min(seconds, 1.0); ++i)
+  double warmUp = 0;             // memory is touched, threads are awake
+  constexpr double longMs = 300; // of such calls, few tell as much
+  for (int i = 0; (i < 3 && warmUp < longMs) || warmUp < 100 * std::min(seconds, 1.0); ++i)
     warmUp += time();
+  bool isLong = warmUp >= longMs;
   ThreadPool pool(threads);
   CeilingMeter meter(pool, first.bytes());
   LaunchTimes times;
   result.rounds = seconds < 0.1 ? 3 : seconds < 1 ? 5 : 9;
   double part = 1000 * seconds / static_cast<double>(result.rounds);
-  size_t leastPart = (leastSamples + result.rounds - 1) / result.rounds;
+  size_t leastPart = isLong ? 1 : (leastSamples + result.rounds - 1) / result.rounds;
+  size_t watched = isLong ? 2 : watchedCalls;
   for (size_t round = 0; round < result.rounds; ++round) {
     // The ceilings have emptied the caches and left this pool's threads asleep: these calls are not like the others.
     for (double settled = 0; settled == 0 || settled < std::min(part / 10, 10.0);)
       settled += time();
     size_t samples = 0;
     auto watch = [&, i = size_t(0)]() mutable {
-      if (i == watchedCalls)
+      if (i == watched)
         return;
       // Counting takes time between launches: only the last one does.
-      bool counts = ++i == watchedCalls;
+      bool counts = ++i == watched;
       CallRecorder recorder(*result.package, counts);
       double ms = millisecondsOf([&] { call(&recorder); });
       times.add(recorder.launches, counts ? std::nullopt : std::optional(ms));
@@ -145,7 +148,7 @@ void measure(const std::function<void(LaunchObserver *)> &call, unsigned threads
       spent += result.latencies.back();
       watch();
     }
-    for (size_t i = 0; i < watchedCalls; ++i)
+    for (size_t i = 0; i < watched; ++i)
       watch();
     meter.measure();
   }
