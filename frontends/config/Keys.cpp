@@ -43,7 +43,7 @@ const KeySpec *findKey(std::string_view path, std::string_view kind) {
 }
 
 std::string techniqueSwitch(std::string_view path) {
-  for (std::string_view technique : {"quantize_training."})
+  for (std::string_view technique : {"progressive_layer_drop.", "quantize_training."})
     if (std::string enabled = std::string(technique) + "enabled"; path.rfind(technique, 0) == 0 && path != enabled)
       return enabled;
   return "";

@@ -15,6 +15,7 @@ public:
     precision();
     section("fp16", config.isFp16);
     section("tensorboard", config.tensorboard.isEnabled);
+    section("progressive_layer_drop", config.dropsLayers);
     quantization();
     section("flops_profiler", config.flopsProfiler.isEnabled);
   }

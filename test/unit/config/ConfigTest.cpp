@@ -174,7 +174,7 @@ TEST(Config, AcceptsWhatOneRankDoesNotNeed) {
   EXPECT_EQ(noteOf(config, "progressive_layer_drop.theta"), "switched off");
   EXPECT_EQ(noteOf(config, "aio"), "empty");
   EXPECT_FALSE(config.find("aio")->isUsed);
-  EXPECT_EQ(notes(config).size(), 12u);
+  EXPECT_EQ(notes(config).size(), 11u);
 }
 
 TEST(Config, AcceptsDefaultsThatDoNothingAndSectionsThatAreSwitchedOff) {
