@@ -65,7 +65,7 @@ struct TrainingConfig {
   ScheduleSettings schedule;
   bool isFp16 = false, isBf16 = false;
   LossScaleSettings lossScale; // constant 1 without fp16
-  bool recomputes = false; // activations are computed again, so that a step takes the least memory
+  bool recomputes = false;     // activations are computed again, so that a step takes the least memory
   bool dropsLayers = false;
   LayerDropSettings layerDrop;
   QuantizationSettings quantization;

@@ -33,7 +33,7 @@ void ActivationScope::findRead() {
   for (auto [inside, outside] : handed)
     from[outside] = inside;
   llvm::DenseSet<Value> found;
-  for (Operation &op : *backward)
+  for (Operation &op : backward->without_terminator()) // what the entry yields is no activation
     if (!last || last->isBeforeInBlock(&op))
       for (Value value : valuesUsedBy(&op)) {
         if (Value inside = from.lookup(value))
@@ -117,7 +117,7 @@ int64_t ActivationScope::recompute(const llvm::DenseSet<Value> &dropped, SizeAna
     }
     return copies.lookup(value);
   };
-  for (Operation &op : llvm::make_early_inc_range(*backward)) {
+  for (Operation &op : llvm::make_early_inc_range(backward->without_terminator())) {
     if (last && !last->isBeforeInBlock(&op))
       continue;
     OpBuilder builder(&op);

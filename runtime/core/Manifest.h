@@ -171,7 +171,7 @@ struct TrainingInfo {
   int64_t ignoredLabel = -100;
   bool shiftsLabels = false; // logits at place i are judged by the label at i + 1
   std::vector<TiedWeight> tied;
-  std::vector<std::string> layers; // names of the blocks that a micro-batch may drop
+  std::vector<std::string> layers;           // names of the blocks that a micro-batch may drop
   std::vector<QuantizedParameter> quantized; // sorted by name
 };
 

@@ -213,3 +213,23 @@ def plans_are_what_is_measured(folder):
         measured = most_memory("train", package, f"--data={data}", f"--eval-data={data}", "--steps=3")
         total = plan["total_bytes"] / 2**20
         expect(-0.01 * total < measured - total < 0.01 * total + 16, f"measured {measured:.1f} MiB, planned {total:.1f} MiB: {plan}")
+
+
+@case(turns=3)
+def with_quantized_weights(folder):
+    """MoQ beside layer dropping and recomputation: with theta 1 the bits of MoQ alone, with blocks dropped those without recomputation."""
+    model, data = models.gpt(positions=8), None
+    quantized = {"quantize_training": {"enabled": True, "quantize_bits": {"start_bits": 9, "target_bits": 8},
+                                       "quantize_schedule": {"quantize_period": 2, "schedule_offset": 1}}}
+    data = data_of(folder, model, samples=16)
+    states = {}
+    for name, more in (("alone", {}), ("open", drops(theta=1)), ("dropped", drops()), ("again", {**drops(), "activation_checkpointing": {"enabled": True}})):
+        package = train_package(folder, model, settings("AdamW", 2, 2, **quantized, **more), "--dim=length=8", name=f"{name}.dsp")
+        train(package, data, "--steps=5", "--seed=6", f"--checkpoint={folder / name}", f"--log={folder / f'{name}.jsonl'}", f"--eval-data={data}")
+        rows = log_of(folder / f"{name}.jsonl")
+        expect(rows[-1]["bits"] == 8 and np.isfinite(rows[-1]["eval_loss"]), f"{name}: {rows[-1]}")
+        states[name] = [safetensors(folder / name / "global_step5" / f"{part}.safetensors") for part in ("parameters", "optimizer")]
+    for one, other in (("alone", "open"), ("dropped", "again")):
+        for a, b in zip(states[one], states[other]):
+            expect(a.keys() == b.keys() and all(a[name].tobytes() == b[name].tobytes() for name in a), f"seed {SEED}: {one} and {other} differ")
+    expect(any(np.any(states["open"][0][name] != states["dropped"][0][name]) for name in states["open"][0]), "no block was dropped")

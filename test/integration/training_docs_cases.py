@@ -13,11 +13,12 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+import training_models as models
 from kit import BIN, ROOT, Skip, case, expect, tool
 from programs import SEED
 from training_runs import log_of, safetensors, settings, write_config
 
-DOCUMENTS = ("training", "training-data", "config", "quantized-training", "profiling")
+DOCUMENTS = ("training", "training-data", "config", "quantized-training", "layer-dropping", "profiling")
 MODEL = """<ir_version: 9, opset_import: ["": 17]> m (float[n, 6] x) => (float[n, 4] logits)
            { z = MatMul (x, w) a = Add (z, b) t = Tanh (a) logits = MatMul (t, v) }"""
 # What the text leaves open.
@@ -57,8 +58,12 @@ def prepare(folder):
         x = g.standard_normal((samples, 6), np.float32)
         np.savez(folder / f"{name}.npz", x=x, labels=(x[:, 0] > 0) + 2 * (x[:, 1] > 0))
     write_config(folder, settings(("AdamW", {"lr": 0.02}), micro=8))
-    text, = ("\n".join(lines) for language, lines in blocks(document("quantized-training")) if language == "json")
-    (folder / "moq.json").write_text(text)
+    for name, page in (("moq", "quantized-training"), ("pld", "layer-dropping")):
+        text, = ("\n".join(lines) for language, lines in blocks(document(page)) if language == "json")
+        (folder / f"{name}.json").write_text(text)
+    onnx.save(models.gpt(layers=3, positions=8), folder / "gpt.onnx")
+    ids = g.integers(0, 61, (40, 8))
+    np.savez(folder / "text.npz", input_ids=ids, labels=ids)
 
 
 def compiled(folder, out):
@@ -129,6 +134,17 @@ def trained_on_images(folder, out):
     expect(len(rows) == 200 and rows[-1]["bits"] == 8 and rows[-1]["loss"] < rows[0]["loss"] / 2, f"{rows[0]}, {rows[-1]}")
 
 
+def scheduled_theta(folder, out):
+    theta = [float(number) for number in re.findall(r"theta (\S+)$", out, re.M)]
+    expect(len(theta) == 100 and theta[:2] == [1, 1] and abs(theta[21] - (0.5 + 0.5 * np.exp(-1))) < 1e-5, f"theta is {theta[:3]} and so on")
+
+
+def dropped(folder, out):
+    rows, page = log_of(folder / "pld.jsonl"), (folder / "pld.html").read_text()
+    expect(len(rows) == 40 and any(row["blocks"] < 6 for row in rows) and "blocks that ran" in page, f"the log ends with {rows[-1]}")
+    expect(rows[-1]["loss"] < rows[0]["loss"] and rows[-1]["keep_rates"][0] == 1, f"{rows[0]}, {rows[-1]}")
+
+
 def exported_codes(folder, out):
     proto = onnx.load(folder / "quantized.onnx")
     onnx.checker.check_model(proto)
@@ -177,6 +193,9 @@ KNOWN = {
     "ds-run train q.dsp --data=train.npz --steps=200 --eval-data=test.npz --checkpoint=moq --log=moq.jsonl": (trained_on_images,),
     "ds-run checkpoint export moq --package=q.dsp --quantized -o quantized.onnx": (exported_codes,),
     "ds-opt quantized.onnx -o inference.dsp": (compiled_codes,),
+    FIRST.replace("ds_config", "pld").replace("m.dsp", "p.dsp").replace("model.onnx", "gpt.onnx"): (lambda folder, out: None,),
+    "ds-run schedule p.dsp --steps=100": (scheduled_theta,),
+    "ds-run train p.dsp --data=text.npz --steps=40 --log=pld.jsonl --html=pld.html": (dropped,),
     "ds-run gradients m.dsp --inputs=batch.npz --output=g.npz": (differentiated,),
     "ds-run profile model.dsp --inputs=x.npz --html=call.html --json=call.json --trace=trace.json": (call_profiled, 0, make_model),
     "ds-run profile m.dsp --inputs=batch.npz --module-depth=2 --top-modules=3 --html=step.html": (step_profiled,),
@@ -227,9 +246,11 @@ def blocks_of_the_documents(folder):
     def configures(language, lines):
         if language != "json":
             return False
-        write_config(folder, settings(("AdamW", {"lr": 0.02}), micro=8, **json.loads("".join(lines))))
+        config = json.loads("".join(lines))
+        write_config(folder, config if "optimizer" in config else settings(("AdamW", {"lr": 0.02}), micro=8, **config))
         with contextlib.chdir(folder):
-            return tool(*FIRST.split(), "--print-config").err == ""
+            first = FIRST.replace("model.onnx", "gpt.onnx") if "progressive_layer_drop" in config else FIRST
+            return tool(*first.split(), "--print-config").err == ""
 
     for name in DOCUMENTS:
         for language, lines in blocks(document(name)):

@@ -21,6 +21,7 @@
 #include "passes/training/Passes.h"
 #include "tools/ds-opt/Calibration.h"
 #include "tools/ds-opt/CompileCache.h"
+#include "tools/ds-opt/ContractWatch.h"
 #include "tools/ds-opt/Crash.h"
 #include "tools/ds-opt/Diagnostics.h"
 #include "tools/ds-opt/Learned.h"
@@ -30,7 +31,6 @@
 #include "tools/ds-opt/OptionTable.h"
 #include "tools/ds-opt/PackageDescription.h"
 #include "tools/ds-opt/Registration.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -41,16 +41,6 @@ using namespace mlir;
 namespace deepstride {
 
 namespace {
-
-/// Notices when a contract fails: what a phase promised and did not keep is our mistake, not the model's.
-class ContractWatch : public PassInstrumentation {
-public:
-  explicit ContractWatch(bool &broken) : broken(broken) {}
-  void runAfterPassFailed(Pass *pass, Operation *) override { broken |= pass->getArgument() == "ds-verify-contract"; }
-
-private:
-  bool &broken;
-};
 
 class Driver {
 public:
@@ -67,12 +57,10 @@ private:
   LogicalResult convert();
   Outcome calibrate();
   FailureOr<DictionaryAttr> observe(const CpuTarget &host, int64_t &first);
-  bool resolveTargets();
   void start();
   int compileVariants(Phase last);
   int exitCode(Outcome outcome);
   bool dump(Phase phase, ModuleOp program, StringRef variant);
-  bool keepGraph();
   Outcome fitMemory();
   std::optional<uint64_t> bytesWith(int64_t values, const std::map<std::string, int64_t> &dims, int64_t &count);
 
@@ -93,16 +81,10 @@ private:
 
 } // namespace
 
-static DialectRegistry makeRegistry() {
-  DialectRegistry registry;
-  registerDialects(registry);
-  return registry;
-}
-
 Driver::Driver(const DriverOptions &options) : options(options) {}
 
 void Driver::start() {
-  registry = makeRegistry();
+  registerDialects(registry);
   context = std::make_unique<MLIRContext>(registry);
   context->loadDialect<ds::DSDialect, train::TrainDialect, func::FuncDialect, scf::SCFDialect, tensor::TensorDialect>();
   context->printOpOnDiagnostic(false); // users know their model, not our IR
@@ -341,36 +323,6 @@ Driver::Outcome Driver::calibrate() {
   return Outcome::Done;
 }
 
-bool Driver::resolveTargets() {
-  std::vector<std::string> names = options.cpus;
-  if (names.empty())
-    names.push_back("host");
-  for (const std::string &name : names) {
-    std::string error;
-    auto target = resolveCpuTarget(name, error);
-    if (!target) {
-      llvm::errs() << "ds-opt: --mcpu=" << name << ": " << error << "\n";
-      return false;
-    }
-    for (const CpuTarget &other : targets)
-      if (other.name == target->name) {
-        llvm::errs() << "ds-opt: --mcpu=" << llvm::join(names, ",") << ": '" << target->name
-                     << "' is named twice, expected each processor once\n";
-        return false;
-      }
-    // Which instruction multiplies bf16 fastest differs by machine; other products have one that always does.
-    bool isThisMachine = name == "host" || name == "native";
-    target->machine =
-        machineOf(*target, isThisMachine, options.rounds == "bf16" && target->bfloatDot, options.ceilings, error);
-    if (!error.empty()) {
-      llvm::errs() << "ds-opt: " << error << "\n";
-      return false;
-    }
-    targets.push_back(*target);
-  }
-  return true;
-}
-
 bool Driver::dump(Phase phase, ModuleOp program, StringRef variant) {
   if (options.dumpDir.empty() || phase == Phase::Codegen)
     return true;
@@ -396,7 +348,7 @@ int Driver::compileVariants(Phase last) {
   bool writesPackage = last == Phase::Codegen;
   if (writesPackage)
     package = std::make_unique<PackageWriter>(destination, describeOptions(options));
-  if (writesPackage && !keepGraph())
+  if (writesPackage && !keepGraph(*module, options, *package))
     return 1;
   for (const CpuTarget &target : targets) {
     OwningOpRef<ModuleOp> program = module->clone();
@@ -424,30 +376,6 @@ int Driver::compileVariants(Phase last) {
   return exitCode(diagnosedOrBug("the package could not be finished", ""));
 }
 
-/// A package that trains keeps the model's graph, so that what it has learned can be written as ONNX again.
-bool Driver::keepGraph() {
-  if (!options.training.isOn || !options.isOnnx())
-    return true;
-  auto graph = onnx::graphWithout(options.input, learnedTensors(*module),
-                                  {options.training.head, options.training.classes, headFeatures(*module)});
-  if (!graph) {
-    emitError(module->getLoc()) << "what is trained could not be exported to ONNX: "
-                                << llvm::toString(graph.takeError()) << "; --train and --freeze choose what is trained";
-    return false;
-  }
-  if (graph->excess.empty())
-    return succeeded(package->addFile("graph-without-parameters.onnx", graph->bytes, module->getLoc()));
-  emitWarning(module->getLoc()) << "what is trained can be exported to safetensors, but not to ONNX: " << graph->excess;
-  return true;
-}
-
-static SmallVector<std::string> dimsText(const std::map<std::string, int64_t> &dims) {
-  SmallVector<std::string> text;
-  for (const auto &[name, size] : dims)
-    text.push_back(name + "=" + std::to_string(size));
-  return text;
-}
-
 /// Plans a copy of the program that computes so many activations again: what it takes on the target that takes most,
 /// and how many there are.
 std::optional<uint64_t> Driver::bytesWith(int64_t values, const std::map<std::string, int64_t> &dims, int64_t &count) {
@@ -456,7 +384,7 @@ std::optional<uint64_t> Driver::bytesWith(int64_t values, const std::map<std::st
     OwningOpRef<ModuleOp> program = module->clone();
     RecomputeActivationsOptions recompute;
     recompute.values = values;
-    recompute.dims = dimsText(dims);
+    recompute.dims = textOf(dims);
     if (runPasses(Phase::Training, *program,
                   [&](OpPassManager &pm) { pm.addPass(createRecomputeActivations(recompute)); }) != Outcome::Done)
       return std::nullopt;
@@ -482,13 +410,7 @@ Driver::Outcome Driver::fitMemory() {
   if (!training.memory && !(training.resolved && training.resolved->recomputes))
     return Outcome::Done;
   enterStage("recomputation");
-  auto micro = module->lookupSymbol<func::FuncOp>("micro");
-  std::map<std::string, int64_t> dims;
-  for (unsigned i = 0; i < micro.getNumArguments(); ++i) // a batch is the first dimension of what it holds
-    if (auto sizes = sizesFromAttribute(micro.getArgAttrOfType<ArrayAttr>(i, ds::dimsAttr));
-        sizes && !sizes->empty() && !micro.getArgAttr(i, ds::stateAttr))
-      if (const SizeAtom *atom = sizes->front().asAtom())
-        dims[atom->name().str()] = training.resolved->microBatch;
+  std::map<std::string, int64_t> dims = batchDims(*module, training.resolved->microBatch);
   int64_t count = 0;
   isCalibrating = true;
   std::optional<MemoryChoice> choice;
@@ -515,16 +437,16 @@ Driver::Outcome Driver::fitMemory() {
   report.add("recomputation", counts);
   if (choice->values == 0)
     return Outcome::Done;
-  RecomputeActivationsOptions recompute;
-  recompute.values = choice->values;
-  recompute.dims = dimsText(dims);
-  return runPasses(Phase::Training, *module,
-                   [&](OpPassManager &pm) { pm.addPass(createRecomputeActivations(recompute)); });
+  return runPasses(Phase::Training, *module, [&](OpPassManager &pm) {
+    pm.addPass(createRecomputeActivations({choice->values, textOf(dims)}));
+  });
 }
 
 int Driver::run() {
-  if (!resolveTargets())
+  auto resolved = resolveTargets(options);
+  if (!resolved)
     return 2;
+  targets = std::move(*resolved);
   Phase last = options.check                ? Phase::Memory
                : options.stopAfter          ? *options.stopAfter
                : options.emit == Emit::Onnx ? Phase::Import

@@ -41,4 +41,20 @@ int64_t headFeatures(ModuleOp module) {
   return features;
 }
 
+bool keepGraph(ModuleOp module, const DriverOptions &options, PackageWriter &package) {
+  if (!options.training.isOn || !options.isOnnx())
+    return true;
+  auto graph = onnx::graphWithout(options.input, learnedTensors(module),
+                                  {options.training.head, options.training.classes, headFeatures(module)});
+  if (!graph) {
+    emitError(module.getLoc()) << "what is trained could not be exported to ONNX: " << llvm::toString(graph.takeError())
+                               << "; --train and --freeze choose what is trained";
+    return false;
+  }
+  if (graph->excess.empty())
+    return succeeded(package.addFile("graph-without-parameters.onnx", graph->bytes, module.getLoc()));
+  emitWarning(module.getLoc()) << "what is trained can be exported to safetensors, but not to ONNX: " << graph->excess;
+  return true;
+}
+
 } // namespace deepstride

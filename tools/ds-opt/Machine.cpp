@@ -3,6 +3,7 @@
 #include "runtime/device/cpu/Ceilings.h"
 #include "tools/ds-opt/Json.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -90,6 +91,37 @@ std::string machineOf(const CpuTarget &target, bool isThisMachine, bool asksForR
   add(target.byteTiles, "byte_tiles", rates.byteTiles);
   add(target.bfloatTiles, "bfloat_tiles", rates.bfloatTiles);
   return text;
+}
+
+std::optional<std::vector<CpuTarget>> resolveTargets(const DriverOptions &options) {
+  std::vector<CpuTarget> targets;
+  std::vector<std::string> names = options.cpus;
+  if (names.empty())
+    names.push_back("host");
+  for (const std::string &name : names) {
+    std::string error;
+    auto target = resolveCpuTarget(name, error);
+    if (!target) {
+      llvm::errs() << "ds-opt: --mcpu=" << name << ": " << error << "\n";
+      return std::nullopt;
+    }
+    for (const CpuTarget &other : targets)
+      if (other.name == target->name) {
+        llvm::errs() << "ds-opt: --mcpu=" << llvm::join(names, ",") << ": '" << target->name
+                     << "' is named twice, expected each processor once\n";
+        return std::nullopt;
+      }
+    // Which instruction multiplies bf16 fastest differs by machine; other products have one that always does.
+    bool isThisMachine = name == "host" || name == "native";
+    target->machine =
+        machineOf(*target, isThisMachine, options.rounds == "bf16" && target->bfloatDot, options.ceilings, error);
+    if (!error.empty()) {
+      llvm::errs() << "ds-opt: " << error << "\n";
+      return std::nullopt;
+    }
+    targets.push_back(*target);
+  }
+  return targets;
 }
 
 } // namespace deepstride

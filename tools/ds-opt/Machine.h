@@ -5,6 +5,7 @@
 
 #include "codegen/cpu/Target.h"
 
+#include "tools/ds-opt/Options.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace deepstride {
@@ -14,6 +15,9 @@ namespace deepstride {
 /// `asksForRates`, and else what the instructions do on paper. On failure says why in `error`, in one line.
 std::string machineOf(const CpuTarget &target, bool isThisMachine, bool asksForRates, llvm::StringRef ceilings,
                       std::string &error);
+
+/// The targets of --mcpu, each with its machine; nothing after a message where one is unknown or named twice.
+std::optional<std::vector<CpuTarget>> resolveTargets(const DriverOptions &options);
 
 } // namespace deepstride
 

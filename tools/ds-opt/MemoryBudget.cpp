@@ -191,6 +191,24 @@ std::optional<MemoryChoice> chooseRecomputation(int64_t count, std::optional<uin
   return choice;
 }
 
+std::map<std::string, int64_t> batchDims(ModuleOp program, int64_t batch) {
+  auto micro = program.lookupSymbol<func::FuncOp>("micro");
+  std::map<std::string, int64_t> dims;
+  for (unsigned i = 0; i < micro.getNumArguments(); ++i)
+    if (auto sizes = sizesFromAttribute(micro.getArgAttrOfType<ArrayAttr>(i, ds::dimsAttr));
+        sizes && !sizes->empty() && !micro.getArgAttr(i, ds::stateAttr))
+      if (const SizeAtom *atom = sizes->front().asAtom())
+        dims[atom->name().str()] = batch;
+  return dims;
+}
+
+SmallVector<std::string> textOf(const std::map<std::string, int64_t> &dims) {
+  SmallVector<std::string> text;
+  for (const auto &[name, size] : dims)
+    text.push_back(name + "=" + std::to_string(size));
+  return text;
+}
+
 std::optional<uint64_t> parseBytes(StringRef text) {
   size_t digits = text.find_if([](char c) { return c < '0' || c > '9'; });
   unsigned shift = llvm::StringSwitch<unsigned>(text.substr(digits))

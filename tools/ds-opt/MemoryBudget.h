@@ -31,6 +31,11 @@ struct MemoryChoice {
 std::optional<MemoryChoice> chooseRecomputation(int64_t count, std::optional<uint64_t> budget,
                                                 const std::function<std::optional<uint64_t>(int64_t)> &bytesOf);
 
+/// The batch of a training step: the first dimensions of what its micro-batches hold, each of that size.
+std::map<std::string, int64_t> batchDims(mlir::ModuleOp program, int64_t batch);
+/// As an option of passes has them: "batch=8".
+llvm::SmallVector<std::string> textOf(const std::map<std::string, int64_t> &dims);
+
 /// "123456", "512KiB", "3MiB", "2GiB"; nothing for anything else.
 std::optional<uint64_t> parseBytes(llvm::StringRef text);
 

@@ -35,7 +35,7 @@ struct TrainingRequest {
   std::string head;                   // the output that a fresh layer reads; empty: none
   int64_t classes = 0;                // of that layer
   std::optional<uint64_t> seed;
-  std::string config; // ds_config.json; empty: defaults
+  std::string config;             // ds_config.json; empty: defaults
   std::optional<uint64_t> memory; // bytes that a step may take; activations are computed again so that it does
   bool isStrict = false, printsConfig = false, unties = false;
   std::optional<::ds::config::TrainingConfig> resolved; // by resolveTraining

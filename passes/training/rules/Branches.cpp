@@ -36,8 +36,8 @@ private:
   Derivative &d;
   DsBuilder &b;
   OpBuilder &builder;
-  SmallVector<Value> used;                         // from around, and a derivative with respect to it is asked for
-  SmallVector<std::array<Value, 2>> kept;          // what a result hands on, from either side; null: nothing
+  SmallVector<Value> used;                          // from around, and a derivative with respect to it is asked for
+  SmallVector<std::array<Value, 2>> kept;           // what a result hands on, from either side; null: nothing
   std::array<llvm::DenseMap<Value, Value>, 2> same; // values of sides as the way back has them
   // What a block reads and hands on when it is dropped: kept as if the block had computed it, so that nothing reads it
   // behind the block, whose result may lie in its place.

@@ -54,12 +54,12 @@ int scheduleCommand(const TrainOptions &options) {
     widths.advance();
     std::vector<int64_t> bits = quantizes ? bitsOf(widths) : std::vector<int64_t>();
     if (options.run.asJson) {
-      nlohmann::ordered_json row = {{"step", step},
-                                    {"lr", rates.lr},
-                                    {"momentum", hasMomentum ? nlohmann::ordered_json(rates.momentum) : nullptr},
-                                    {"theta", layerDrop.blocks() ? nlohmann::ordered_json(layerDrop.theta(step))
-                                                                 : nullptr},
-                                    {"bits", bitsJson(bits)}};
+      nlohmann::ordered_json row = {
+          {"step", step},
+          {"lr", rates.lr},
+          {"momentum", hasMomentum ? nlohmann::ordered_json(rates.momentum) : nullptr},
+          {"theta", layerDrop.blocks() ? nlohmann::ordered_json(layerDrop.theta(step)) : nullptr},
+          {"bits", bitsJson(bits)}};
       std::printf("%s%s", step ? ",\n " : "[", row.dump().c_str());
       continue;
     }
