@@ -437,9 +437,8 @@ Driver::Outcome Driver::fitMemory() {
   report.add("recomputation", counts);
   if (choice->values == 0)
     return Outcome::Done;
-  return runPasses(Phase::Training, *module, [&](OpPassManager &pm) {
-    pm.addPass(createRecomputeActivations({choice->values, textOf(dims)}));
-  });
+  return runPasses(Phase::Training, *module,
+                   [&](OpPassManager &pm) { pm.addPass(createRecomputeActivations({choice->values, textOf(dims)})); });
 }
 
 int Driver::run() {
