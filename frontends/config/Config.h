@@ -70,7 +70,7 @@ struct TrainingConfig {
   LayerDropSettings layerDrop;
   QuantizationSettings quantization;
   int64_t stepsPerPrint = 10;
-  bool wallClockBreakdown = false, dumpsState = false;
+  bool wallClockBreakdown = false, memoryBreakdown = false, dumpsState = false;
   TensorBoardConfig tensorboard;
   FlopsProfilerConfig flopsProfiler;
   int64_t zeroStage = 0;

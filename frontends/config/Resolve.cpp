@@ -251,6 +251,7 @@ void assignMembers(TrainingConfig &config) {
   readQuantization(members, config.quantization);
   members.read("steps_per_print", config.stepsPerPrint);
   members.read("wall_clock_breakdown", config.wallClockBreakdown);
+  members.read("memory_breakdown", config.memoryBreakdown);
   members.read("dump_state", config.dumpsState);
   members.read("tensorboard.enabled", config.tensorboard.isEnabled);
   members.read("tensorboard.output_path", config.tensorboard.outputPath);

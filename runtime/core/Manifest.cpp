@@ -242,6 +242,8 @@ private:
           launch.writtenStates.push_back(buffer.index);
         launch.results.push_back(std::move(result));
       });
+    if (item.has("scratch"))
+      launch.scratch = item["scratch"].index(entry.sizes.size(), "sizes");
     if (item.has("work"))
       item["work"].forEach([&](const JsonReader &work) { launch.work.push_back(readWork(work)); });
     entry.launches.push_back(std::move(launch));

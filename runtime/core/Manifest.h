@@ -94,6 +94,7 @@ struct NodeWork {
 struct LaunchInfo {
   std::string kernel, site, arithmetic;
   SizeExpr flops;
+  std::optional<uint32_t> scratch;            // index of the bytes that each thread needs for itself
   std::vector<uint32_t> operands;             // buffers that it reads
   std::vector<std::optional<SizeExpr>> reads; // bytes of each operand, none: all of them; empty: of all operands
   std::vector<LaunchResult> results;

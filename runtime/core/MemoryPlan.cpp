@@ -91,6 +91,11 @@ std::optional<MemoryPlan> planMemory(const VariantInfo &variant, const Pins &pin
     result.data = std::max(result.data, data);
     result.activations = std::max(result.activations, activationBytes(entry, plan));
     most = std::max<uint64_t>(most, grantedBytes(plan.workspaceBytes));
+    for (const LaunchInfo &launch : entry.launches)
+      if (launch.scratch && !entry.dependsOnComputed(entry.sizes[*launch.scratch]))
+        result.scratch = std::max<uint64_t>(
+            result.scratch,
+            grantedBytes(static_cast<size_t>(std::max<int64_t>(entry.sizes[*launch.scratch].evaluate(values), 0))));
   }
   if (!missing.empty())
     return std::nullopt;

@@ -18,6 +18,7 @@ struct MemoryPlan {
   uint64_t activations = 0; // of a micro-batch: what its way back reads
   uint64_t workspace = 0;   // of the entry that takes most, besides activations
   uint64_t data = 0;        // inputs and outputs of the entry that has most
+  uint64_t scratch = 0;     // of each thread, for itself; total() is without it, since it grows with threads
 
   uint64_t total() const {
     return parameters + gradients + optimizer + states + weights + activations + workspace + data;

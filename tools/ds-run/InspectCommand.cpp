@@ -94,9 +94,10 @@ Json describeMemoryPlan(const VariantInfo &variant, const Pins &pins) {
   std::optional<MemoryPlan> plan = planMemory(variant, pins, missing);
   if (!plan)
     return {{"depends_on", missing}};
-  return {{"total_bytes", plan->total()},     {"parameters", plan->parameters}, {"gradients", plan->gradients},
-          {"optimizer", plan->optimizer},     {"states", plan->states},         {"weights", plan->weights},
-          {"activations", plan->activations}, {"workspace", plan->workspace},   {"data", plan->data}};
+  return {{"total_bytes", plan->total()},       {"parameters", plan->parameters}, {"gradients", plan->gradients},
+          {"optimizer", plan->optimizer},       {"states", plan->states},         {"weights", plan->weights},
+          {"activations", plan->activations},   {"workspace", plan->workspace},   {"data", plan->data},
+          {"scratch_per_thread", plan->scratch}};
 }
 
 // Adds to an entry of the manifest what follows from it.
@@ -186,11 +187,14 @@ void printMemory(const Json &memory) {
   std::printf("memory: %.6g MB", memory["total_bytes"].get<double>() * 1e-6);
   const char *before = " (";
   for (const auto &[name, bytes] : memory.items())
-    if (name != "total_bytes" && bytes != 0) {
+    if (name != "total_bytes" && name != "scratch_per_thread" && bytes != 0) {
       std::printf("%s%s %.6g", before, name.c_str(), bytes.get<double>() * 1e-6);
       before = ", ";
     }
-  std::printf("%s\n", *before == ',' ? ")" : "");
+  std::printf("%s", *before == ',' ? ")" : "");
+  if (memory["scratch_per_thread"] != 0)
+    std::printf(", and %.6g for each thread", memory["scratch_per_thread"].get<double>() * 1e-6);
+  std::printf("\n");
 }
 
 void print(const Json &json, const Manifest &manifest) {

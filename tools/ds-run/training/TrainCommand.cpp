@@ -5,6 +5,7 @@
 #include "runtime/training/Curvature.h"
 #include "tools/ds-run/profile/StepMeasure.h"
 #include "tools/ds-run/training/ExportOnnx.h"
+#include "tools/ds-run/training/MemoryUse.h"
 #include "tools/ds-run/training/TensorBoard.h"
 #include "tools/ds-run/training/TrainPage.h"
 #include "tools/ds-run/training/TrainingLog.h"
@@ -103,6 +104,7 @@ private:
   void print(const StepRecord &record, const std::optional<Score> &score);
 
   const TrainOptions &options;
+  MemoryUse memory;
   std::shared_ptr<const Package> package;
   config::TrainingConfig config;
   Trainer trainer;
@@ -294,7 +296,7 @@ int TrainLoop::run() {
     std::optional<Score> score;
     if (!record->isHopeless)
       score = maybeEvaluate(isLast);
-    log->add(*record, score);
+    log->add(*record, score, memory.peakBytes());
     if (board) {
       auto at = record->samples;
       for (auto [tag, value] :
@@ -346,6 +348,8 @@ int TrainLoop::run() {
   if (std::string reason = profiler->reasonForNone(); !reason.empty())
     watch->warn(reason);
   watch->finish();
+  if (config.memoryBreakdown)
+    watch->say(memoryText(trainer, *data, config.microBatch, trainer.session().threads(), memory.peakBytes()));
   if (!options.run.html.empty())
     writeTrainPage(options.run.html, options.run.package, history);
   if (interruption) {

@@ -20,7 +20,7 @@ static nlohmann::ordered_json used(double value, bool isUsed) {
   return isUsed ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
 }
 
-nlohmann::ordered_json stepAsJson(const StepRecord &record, const std::optional<Score> &score,
+nlohmann::ordered_json stepAsJson(const StepRecord &record, const std::optional<Score> &score, uint64_t peakBytes,
                                   const LogFields &fields) {
   nlohmann::ordered_json line = {{"step", record.step},
                                  {"samples", record.samples},
@@ -35,7 +35,8 @@ nlohmann::ordered_json stepAsJson(const StepRecord &record, const std::optional<
                                  {"blocks", record.theta ? nlohmann::ordered_json(record.blocks) : nullptr},
                                  {"keep_rates", record.theta ? nlohmann::ordered_json(record.keepRates) : nullptr},
                                  {"bits", bitsJson(record.bits)},
-                                 {"step_ms", record.milliseconds}};
+                                 {"step_ms", record.milliseconds},
+                                 {"peak_bytes", peakBytes}};
   if (score) {
     line["eval_loss"] = finite(score->loss);
     line["accuracy"] = score->accuracy ? finite(*score->accuracy) : nlohmann::ordered_json(nullptr);
@@ -117,10 +118,10 @@ TrainingLog::~TrainingLog() {
     std::fclose(file);
 }
 
-void TrainingLog::add(const StepRecord &record, const std::optional<Score> &score) {
+void TrainingLog::add(const StepRecord &record, const std::optional<Score> &score, uint64_t peakBytes) {
   if (!file)
     return;
-  std::string line = stepAsJson(record, score, fields).dump() + "\n";
+  std::string line = stepAsJson(record, score, peakBytes, fields).dump() + "\n";
   if (std::fwrite(line.data(), 1, line.size(), file) != line.size() || std::fflush(file) != 0)
     fail(ErrorCode::Io, path, ": cannot write: ", std::strerror(errno));
 }

@@ -15,7 +15,8 @@ struct LogFields {
 };
 
 // All keys in their order; numbers that are none, and features that do nothing, are null.
-nlohmann::ordered_json stepAsJson(const StepRecord &record, const std::optional<Score> &score, const LogFields &fields);
+nlohmann::ordered_json stepAsJson(const StepRecord &record, const std::optional<Score> &score, uint64_t peakBytes,
+                                  const LogFields &fields);
 
 class TrainingLog {
 public:
@@ -25,7 +26,7 @@ public:
   TrainingLog &operator=(const TrainingLog &) = delete;
   ~TrainingLog();
 
-  void add(const StepRecord &record, const std::optional<Score> &score);
+  void add(const StepRecord &record, const std::optional<Score> &score, uint64_t peakBytes);
   // What steps before the first one have left in the file.
   const History &earlier() const { return kept; }
 
