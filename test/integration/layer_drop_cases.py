@@ -158,24 +158,29 @@ def the_pass_changes_no_bits(folder):
 
 @case(turns=2)
 def blocks_that_ran(folder):
-    """A GPT of 12 blocks: how many ran in all is within 3 standard deviations of the sum of their probabilities; each block, within 4."""
+    """A GPT of 12 blocks: how many ran in all is within 3 standard deviations of the sum of their probabilities; each block, within 4.
+    Of one seed, as of others one in 370 is farther off."""
     steps, accumulation, layers = 60, 4, 12
     package = train_package(folder, gpt(layers=layers, hidden=16, heads=2), settings("SGD", 1, accumulation, **drops(0.5, 0.05)), "--dim", f"length={LENGTH}")
-    train(package, tokens(folder, steps * accumulation), f"--steps={steps}", f"--seed={SEED % 2**32}", f"--log={folder / 'log.jsonl'}")
+    train(package, tokens(folder, steps * accumulation), f"--steps={steps}", "--seed=1", f"--log={folder / 'log.jsonl'}")
     rows = log_of(folder / "log.jsonl")
     p = np.array([[keep_of(block, layers, theta_of(step, 0.5, 0.05)) for block in range(layers)] for step in range(steps)])
     mean, variance = accumulation * p.sum(), accumulation * (p * (1 - p)).sum()
     total = column(rows, "blocks").sum()
-    expect(abs(total - mean) <= 3 * variance**0.5, f"seed {SEED}: {total} blocks ran, expected {mean:.1f} +- {variance**0.5:.1f}")
+    expect(abs(total - mean) <= 3 * variance**0.5, f"{total} blocks ran, expected {mean:.1f} +- {variance**0.5:.1f}")
     rates = np.array(rows[-1]["keep_rates"])
     spread = np.sqrt((p * (1 - p)).sum(0) / accumulation) / steps
-    expect(np.all(np.abs(rates - p.mean(0)) <= 4 * spread + 1e-12), f"seed {SEED}: keep rates {rates}, expected {p.mean(0)} +- {spread}")
+    expect(np.all(np.abs(rates - p.mean(0)) <= 4 * spread + 1e-12), f"keep rates {rates}, expected {p.mean(0)} +- {spread}")
     expect(rates[0] == 1, "the first block was dropped, which the shipped schedule never does")
 
 
 @case(turns=2)
 def dropped_blocks_launch_nothing(folder):
     """By the trace of a call: no launch of a dropped block's nodes, forward or backward, and fewer for each."""
+    def launches_of_trace():
+        events = json.loads((folder / "trace.json").read_text())["traceEvents"]
+        return sum(event["cat"] != "module" for event in events)
+
     package = train_package(folder, gpt(), settings("SGD", 2, **drops()))
     counts = {}
     for dropped in range(LAYERS + 1):
@@ -187,9 +192,15 @@ def dropped_blocks_launch_nothing(folder):
         ids = np.random.default_rng(SEED).integers(0, VOCABULARY, (2, LENGTH))
         np.savez(folder / "x.npz", input_ids=ids, labels=ids, **fields)
         tool("ds-run", "profile", package, "--entry=micro", f"--inputs={folder / 'x.npz'}", f"--trace={folder / 'trace.json'}", "--duration=0.01")
-        events = json.loads((folder / "trace.json").read_text())["traceEvents"]
-        counts[dropped] = len(events)
+        counts[dropped] = launches_of_trace()
     steps = np.diff([counts[dropped] for dropped in sorted(counts)])
+    # A block that runs has two launches more than without gates: a copy of what it was given, which its result replaces, and the
+    # product of its gradient with its scale.
+    dense = train_package(folder, gpt(), settings("SGD", 2), name="dense.dsp")
+    np.savez(folder / "x.npz", input_ids=ids, labels=ids, loss_weight=np.array(1.0), first=np.array(True))
+    tool("ds-run", "profile", dense, "--entry=micro", f"--inputs={folder / 'x.npz'}", f"--trace={folder / 'trace.json'}", "--duration=0.01")
+    launches = launches_of_trace()
+    expect(counts[0] <= launches + 2 * LAYERS + 2, f"{counts[0]} launches where all blocks run, {launches} without gates")
     expect(np.all(steps < -20) and len(set(steps)) == 1, f"launches by dropped blocks: {counts}")
 
 

@@ -252,6 +252,25 @@ def lines_of_progress(folder):
         expect(re.search(rf"^14 steps, {rows[-1]['samples']} samples, loss ", said, re.M), f"the last line: {said[-200:]}")
 
 
+@case
+def memory_at_the_end(folder):
+    """memory_breakdown prints the plan, whose parts are those of `inspect` for the data's batches, and the most that the log says."""
+    for on in (True, False):
+        rows, _, said = trained(folder, steps=2, memory_breakdown=on)
+        lines = re.findall(r"^memory: planned (\S+) MiB \((.*)\) and (\S+) for each of (\d+) threads?, at most (\S+) MiB$", said, re.M)
+        expect(len(lines) == on, f"memory_breakdown {on}: {said}")
+    # The package of the last run has the same plan.
+    rows, _, said = trained(folder, steps=2, memory_breakdown=True)
+    package = next(folder.glob("*.dsp"))
+    plan = json.loads(tool("ds-run", "inspect", package, "--json", "--dim=n=4").out)["variants"][0]["memory"]
+    (total, parts, scratch, threads, most), = re.findall(r"^memory: planned (\S+) MiB \((.*)\) and (\S+) for each of (\d+) threads?, at most (\S+) MiB$", said, re.M)
+    parts = {name: float(number) for name, number in (part.split() for part in parts.split(", "))}
+    expect(set(parts) == {name for name, number in plan.items() if number and name not in ("total_bytes", "scratch_per_thread")}, f"{parts}, {plan}")
+    for name, number in (*parts.items(), ("total_bytes", float(total)), ("scratch_per_thread", float(scratch))):
+        expect(math.isclose(number, plan[name] / 2**20, rel_tol=1e-3, abs_tol=1e-6), f"{name}: {number} MiB, planned {plan[name]} bytes")
+    expect(math.isclose(float(most), rows[-1]["peak_bytes"] / 2**20, rel_tol=0.1, abs_tol=1) and int(threads) > 0, f"at most {most}; {rows[-1]}")
+
+
 @case(turns=2)
 def state_at_the_start(folder):
     """dump_state prints the configuration with each value's origin, the parameters and the optimizer's states; otherwise nothing of it."""

@@ -13,7 +13,7 @@ import onnx
 import training_models as models
 from kit import BIN, case, expect, tool
 from programs import SEED
-from training_runs import (SMALL, column, log_of, same_state, settings, small_data, small_package, train, train_package, weights, write_config)
+from training_runs import (OF_THE_MACHINE, SMALL, column, log_of, same_state, settings, small_data, small_package, train, train_package, weights, write_config)
 
 CYCLE = "OneCycle", {"cycle_min_lr": 1e-3, "cycle_max_lr": 0.05, "cycle_first_step_size": 7, "cycle_second_step_size": 9, "decay_step_size": 2,
                      "decay_lr_rate": 0.1}
@@ -21,7 +21,7 @@ CYCLE = "OneCycle", {"cycle_min_lr": 1e-3, "cycle_max_lr": 0.05, "cycle_first_st
 
 def bits(path):
     """A log without its times."""
-    return [{key: value for key, value in row.items() if key != "step_ms"} for row in log_of(path)]
+    return [{key: value for key, value in row.items() if key not in OF_THE_MACHINE} for row in log_of(path)]
 
 
 def goes_on(package, data, checkpoints, log, *options, tagged=False):

@@ -9,7 +9,8 @@ import torch_graph
 from kit import compile_model, expect, tool
 from training_cases import torch
 
-KEYS = ["step", "samples", "loss", "lr", "momentum", "grad_norm", "loss_scale", "overflow", "skipped", "theta", "blocks", "keep_rates", "bits", "step_ms"]
+KEYS = ["step", "samples", "loss", "lr", "momentum", "grad_norm", "loss_scale", "overflow", "skipped", "theta", "blocks", "keep_rates", "bits", "step_ms", "peak_bytes"]
+OF_THE_MACHINE = "step_ms", "peak_bytes"  # what differs between runs of the same numbers
 TYPES = {"F32": np.float32, "F64": np.float64, "F16": np.float16, "I64": np.int64, "I32": np.int32, "BOOL": np.bool_}
 SMALL = """<ir_version: 9, opset_import: ["": 17]> m (float[n, 3] x) => (float[n, 4] y)
            <float[3, 6] w = {0.1, -0.2, 0.3, 0.4, -0.5, 0.6, 0.7, -0.1, 0.2, 0.3, -0.3, 0.5, -0.8, 0.2, 0.9, -0.4, 0.1, 0.35},
@@ -71,7 +72,7 @@ def log_of(path):
 
 def bits(path):
     """The rows of a log, less what differs from run to run."""
-    return [{key: value for key, value in row.items() if key != "step_ms"} for row in log_of(path)]
+    return [{key: value for key, value in row.items() if key not in OF_THE_MACHINE} for row in log_of(path)]
 
 
 def column(rows, key):

@@ -5,6 +5,7 @@
 // Where a value's derivative has been given by what comes later, a side adds to that, and one that has nothing to add
 // hands it on: a block that training drops writes no zeros.
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/training/Layers.h"
 #include "passes/training/ReverseSweep.h"
@@ -39,6 +40,8 @@ private:
   SmallVector<Value> used;                          // from around, and a derivative with respect to it is asked for
   SmallVector<std::array<Value, 2>> kept;           // what a result hands on, from either side; null: nothing
   std::array<llvm::DenseMap<Value, Value>, 2> same; // values of sides as the way back has them
+  // What a side reads only to transpose it is kept transposed: the kernel that computes it may write it so.
+  std::array<llvm::DenseMap<Value, ds::TransposeOp>, 2> transposed;
   // What a block reads and hands on when it is dropped: kept as if the block had computed it, so that nothing reads it
   // behind the block, whose result may lie in its place.
   Value stream;
@@ -80,18 +83,37 @@ bool BranchReversal::reverseSide(unsigned side, scf::IfOp back, ArrayRef<Value> 
   return true;
 }
 
+/// The transpose that is all that a side does with a value.
+static ds::TransposeOp onlyTransposed(Value value) {
+  Operation *reader = nullptr;
+  for (Operation *user : value.getUsers())
+    if (Operation *inside = value.getParentBlock()->findAncestorOpInBlock(*user)) {
+      if (reader && reader != inside)
+        return {};
+      reader = inside;
+    }
+  return dyn_cast_or_null<ds::TransposeOp>(reader);
+}
+
 /// Finds what has to be kept so that a value of a side is there on the way back.
 void BranchReversal::findRead(Value value, unsigned side) {
-  if (!isFrom(value, side) || llvm::any_of(kept, [&](const auto &values) { return values[side] == value; }))
+  auto isKept = [&](Value value) {
+    return llvm::any_of(kept, [&](const auto &values) { return values[side] == value; });
+  };
+  if (!isFrom(value, side) || isKept(value) || transposed[side].contains(value))
     return;
   Operation *op = value.getDefiningOp();
-  if (value == stream)
+  if (value == stream) {
     keep(value, side);
-  else if (isMovement(op) || isLeaf(op) || isScalar(op))
+  } else if (isMovement(op) || isLeaf(op) || isScalar(op)) {
     for (Value operand : op->getOperands())
       findRead(operand, side);
-  else
+  } else if (ds::TransposeOp transpose = onlyTransposed(value)) {
+    transposed[side][value] = transpose;
+    keep(transpose.getResult(), side);
+  } else {
     keep(value, side);
+  }
 }
 
 /// Only one side runs: values of the same sizes share a result.
@@ -154,6 +176,9 @@ Value BranchReversal::onWayBack(Value value, unsigned side) {
     return value;
   if (Value known = same[side].lookup(value))
     return known;
+  if (ds::TransposeOp transpose = transposed[side].lookup(value))
+    return same[side][value] =
+               b.transpose(onWayBack(transpose.getResult(), side), invertPermutationVector(transpose.getPermutation()));
   Operation *op = value.getDefiningOp();
   IRMapping operands;
   for (Value operand : op->getOperands())

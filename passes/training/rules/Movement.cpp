@@ -1,5 +1,6 @@
 // Derivatives of ops that move elements: the elements of the gradient go back to where those of the operand came from,
 // and meet zeros where nothing came from.
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "passes/training/Derivative.h"
 
 using namespace mlir;
@@ -14,10 +15,7 @@ static void differentiateReshape(ds::ReshapeOp, Derivative &d) {
 static void differentiateBroadcast(ds::BroadcastOp, Derivative &d) { d.give(0, d.gradient()); }
 
 static void differentiateTranspose(ds::TransposeOp op, Derivative &d) {
-  SmallVector<int64_t> inverse(op.getPermutation().size());
-  for (auto [index, axis] : llvm::enumerate(op.getPermutation()))
-    inverse[axis] = static_cast<int64_t>(index);
-  d.give(0, d.b.transpose(d.gradient(), inverse));
+  d.give(0, d.b.transpose(d.gradient(), invertPermutationVector(op.getPermutation())));
 }
 
 static void differentiateConcat(ds::ConcatOp op, Derivative &d) {

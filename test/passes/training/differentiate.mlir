@@ -256,6 +256,34 @@ func.func @sides_share(%x: tensor<2xf32>, %c: i1) -> tensor<2xf32> {
 
 // -----
 
+// What a side only transposes is handed on transposed, so that one kernel may compute and write it: the way back turns it.
+// CHECK-LABEL: func.func @side_that_transposes
+// CHECK: %[[F:.*]]:2 = scf.if %arg1 -> (tensor<3x2xf32>, tensor<3x2xf32>) {
+// CHECK: ds.unary exp
+// CHECK: %[[T:.*]] = ds.transpose
+// CHECK: scf.yield %{{.*}}, %[[T]]
+// CHECK: scf.if
+// CHECK: %[[E:.*]] = ds.transpose %[[F]]#1 [1, 0] : (tensor<3x2xf32>) -> tensor<2x3xf32>
+// CHECK: ds.binary mul %{{.*}}, %[[E]]
+func.func @side_that_transposes(%x: tensor<2x3xf32>, %c: i1) -> tensor<2x3xf32> {
+  %dx = train.gradient (%x) {
+  ^bb0(%a: tensor<2x3xf32>):
+    %0 = scf.if %c -> tensor<3x2xf32> {
+      %1 = ds.unary exp %a : (tensor<2x3xf32>) -> tensor<2x3xf32>
+      %2 = ds.transpose %1 [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>
+      %3 = ds.unary sin %2 : (tensor<3x2xf32>) -> tensor<3x2xf32>
+      scf.yield %3 : tensor<3x2xf32>
+    } else {
+      %4 = ds.transpose %a [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>
+      scf.yield %4 : tensor<3x2xf32>
+    }
+    train.yield %0 : tensor<3x2xf32>
+  } : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %dx : tensor<2x3xf32>
+}
+
+// -----
+
 // How many elements are chosen is known in the side alone: it runs once more.
 // CHECK-LABEL: func.func @side_with_sizes
 // CHECK: scf.if %arg1 -> (tensor<2xf32>) {
