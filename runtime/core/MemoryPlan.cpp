@@ -57,12 +57,17 @@ void addStates(const std::map<std::string, std::pair<const StateInfo *, uint64_t
 
 } // namespace
 
-std::optional<MemoryPlan> planMemory(const VariantInfo &variant, const Pins &pins, std::set<std::string> &missing) {
+std::optional<MemoryPlan> planMemory(const VariantInfo &variant, const Pins &pins, int64_t microBatches,
+                                     std::set<std::string> &missing) {
+  bool trains = std::any_of(variant.entries.begin(), variant.entries.end(),
+                            [](const EntryInfo &entry) { return entry.name == "micro"; });
   MemoryPlan result;
   std::map<std::string, std::pair<const StateInfo *, uint64_t>> states;
   std::set<uint32_t> initial;
   uint64_t most = 0;
   for (const EntryInfo &entry : variant.entries) {
+    if (trains && entry.name == "quantize")
+      continue;
     Pins mine;
     for (const SymbolInfo &symbol : entry.symbols)
       if (auto pin = pins.find(symbol.name); symbol.kind == SymbolKind::Dim && pin != pins.end())
@@ -77,18 +82,23 @@ std::optional<MemoryPlan> planMemory(const VariantInfo &variant, const Pins &pin
       continue;
     ComputedParts computed(entry);
     Plan plan = makePlan(entry, variant.constants, computed, values);
-    uint64_t data = 0;
+    uint64_t inputs = 0, outputs = 0;
     for (size_t i = 0; i < entry.buffers.size(); ++i) {
       const BufferInfo &buffer = entry.buffers[i];
       if (buffer.role == BufferRole::Input || buffer.role == BufferRole::Output)
-        data += grantedBytes(plan.bufferBytes[i]);
+        (buffer.role == BufferRole::Input ? inputs : outputs) += grantedBytes(plan.bufferBytes[i]);
       else if (buffer.role == BufferRole::State)
         states[entry.states[buffer.index].name] = {&entry.states[buffer.index], grantedBytes(plan.bufferBytes[i])};
     }
     for (const StateInfo &state : entry.states)
       if (state.initial)
         initial.insert(static_cast<uint32_t>(*state.initial));
-    result.data = std::max(result.data, data);
+    if (!trains)
+      result.data = std::max(result.data, inputs + outputs);
+    else if (entry.name == "micro") // its batches stay while others are evaluated
+      result.data += static_cast<uint64_t>(microBatches) * inputs;
+    else if (entry.name == "eval")
+      result.data += inputs + outputs;
     result.activations = std::max(result.activations, activationBytes(entry, plan));
     most = std::max<uint64_t>(most, grantedBytes(plan.workspaceBytes));
     for (const LaunchInfo &launch : entry.launches)
@@ -104,8 +114,6 @@ std::optional<MemoryPlan> planMemory(const VariantInfo &variant, const Pins &pin
   for (size_t i = 0; i < variant.constants.size(); ++i)
     if (!initial.count(static_cast<uint32_t>(i)))
       result.weights += variant.constants[i].bytes;
-  bool trains = std::any_of(variant.entries.begin(), variant.entries.end(),
-                            [](const EntryInfo &entry) { return entry.name == "micro"; });
   addStates(states, trains, result);
   return result;
 }

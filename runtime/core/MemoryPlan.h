@@ -17,8 +17,8 @@ struct MemoryPlan {
   uint64_t weights = 0;     // constants, but for first values of states, which are given back once they are copied
   uint64_t activations = 0; // of a micro-batch: what its way back reads
   uint64_t workspace = 0;   // of the entry that takes most, besides activations
-  uint64_t data = 0;        // inputs and outputs of the entry that has most
-  uint64_t scratch = 0;     // of each thread, for itself; total() is without it, since it grows with threads
+  uint64_t data = 0;    // inputs and outputs of the entry that has most; of a step's micro-batches and an evaluation
+  uint64_t scratch = 0; // of each thread, for itself; total() is without it, since it grows with threads
 
   uint64_t total() const {
     return parameters + gradients + optimizer + states + weights + activations + workspace + data;
@@ -26,8 +26,10 @@ struct MemoryPlan {
 };
 
 // For the dimensions that are given; nothing where sizes depend on others, which `missing` gets. What is known only
-// when the program runs (computed sizes) is not counted. Throws Error as makePlan does.
-std::optional<MemoryPlan> planMemory(const VariantInfo &variant, const Pins &pins, std::set<std::string> &missing);
+// when the program runs (computed sizes) is not counted, nor is the entry that exports of quantized weights call.
+// `microBatches`: of a training step. Throws Error as makePlan does.
+std::optional<MemoryPlan> planMemory(const VariantInfo &variant, const Pins &pins, int64_t microBatches,
+                                     std::set<std::string> &missing);
 
 } // namespace ds
 #endif

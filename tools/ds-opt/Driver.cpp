@@ -393,7 +393,7 @@ std::optional<uint64_t> Driver::bytesWith(int64_t values, const std::map<std::st
       if (runPhase(phase, *program, target) != Outcome::Done)
         return std::nullopt;
     std::string missing;
-    auto bytes = plannedBytes(*program, dims, missing);
+    auto bytes = plannedBytes(*program, dims, options.training.resolved->accumulation, missing);
     if (!bytes) {
       emitError(module->getLoc()) << "--memory: what a step takes depends on the dimension '" << missing
                                   << "'; expected it to be pinned, as by --dim " << missing << "=128";

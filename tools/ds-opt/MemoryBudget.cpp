@@ -20,7 +20,8 @@ namespace {
 /// Adds up what entries take.
 class PlannedProgram {
 public:
-  PlannedProgram(const std::map<std::string, int64_t> &dims, std::string &missing) : dims(dims), missing(missing) {}
+  PlannedProgram(const std::map<std::string, int64_t> &dims, int64_t microBatches, std::string &missing)
+      : dims(dims), microBatches(microBatches), missing(missing) {}
 
   bool add(func::FuncOp entry);
   uint64_t total(ModuleOp program) const { return states + weightsOf(program) + workspace + data; }
@@ -35,6 +36,7 @@ private:
   uint64_t weightsOf(ModuleOp program) const;
 
   const std::map<std::string, int64_t> &dims;
+  int64_t microBatches;
   std::string &missing;
   llvm::StringSet<> knownStates;
   llvm::SetVector<Attribute> recipes;
@@ -88,8 +90,8 @@ uint64_t PlannedProgram::weightsOf(ModuleOp program) const {
 }
 
 bool PlannedProgram::add(func::FuncOp entry) {
-  uint64_t own = 0;
-  if (!addArguments(entry, own))
+  uint64_t inputs = 0, outputs = 0;
+  if (!addArguments(entry, inputs))
     return false;
   auto analysis = SizeAnalysis::run(entry);
   if (failed(analysis))
@@ -99,9 +101,12 @@ bool PlannedProgram::add(func::FuncOp entry) {
       auto bytes = bytesOf(operand.get().getType(), analysis->facts(operand.get()).sizes);
       if (!bytes)
         return false;
-      own += ::ds::grantedBytes(*bytes);
+      outputs += ::ds::grantedBytes(*bytes);
     }
-  data = std::max(data, own);
+  if (entry.getSymName() == "micro")
+    data += static_cast<uint64_t>(microBatches) * inputs;
+  else if (entry.getSymName() == "eval")
+    data += inputs + outputs;
   std::vector<::ds::LiveRange> ranges;
   for (auto buffer : entry->getAttrOfType<ArrayAttr>("ds.buffers").getAsRange<DictionaryAttr>()) {
     if (Attribute recipe = buffer.get("recipe"))
@@ -121,11 +126,11 @@ bool PlannedProgram::add(func::FuncOp entry) {
 
 } // namespace
 
-std::optional<uint64_t> plannedBytes(ModuleOp program, const std::map<std::string, int64_t> &dims,
+std::optional<uint64_t> plannedBytes(ModuleOp program, const std::map<std::string, int64_t> &dims, int64_t microBatches,
                                      std::string &missing) {
-  PlannedProgram planned(dims, missing);
+  PlannedProgram planned(dims, microBatches, missing);
   for (auto entry : program.getOps<func::FuncOp>())
-    if (entry->hasAttr(ds::entryAttr) && !planned.add(entry))
+    if (entry->hasAttr(ds::entryAttr) && entry.getSymName() != "quantize" && !planned.add(entry))
       return std::nullopt;
   return planned.total(program);
 }

@@ -14,9 +14,9 @@ namespace deepstride {
 
 /// The bytes that a planned program takes while it runs, all entries together, as the runtime places them: states,
 /// weights, the largest workspace, inputs and outputs (runtime/core/MemoryPlan.h says the same of a package). Nothing
-/// where a size depends on a dimension that `dims` lacks; `missing` is its name then.
+/// where a size depends on a dimension that `dims` lacks; `missing` is its name then. `microBatches`: of a step.
 std::optional<uint64_t> plannedBytes(mlir::ModuleOp program, const std::map<std::string, int64_t> &dims,
-                                     std::string &missing);
+                                     int64_t microBatches, std::string &missing);
 
 struct MemoryChoice {
   int64_t values = 0;                     // activations that are computed again

@@ -2,6 +2,7 @@
 #include "tools/ds-run/Graph.h"
 #include "tools/ds-run/Options.h"
 
+#include "frontends/config/Config.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Guards.h"
 #include "runtime/core/MappedFile.h"
@@ -89,9 +90,9 @@ Json describeMemory(const EntryInfo &entry, const VariantInfo &variant, const Pi
 }
 
 // Of all entries together, by what it is for.
-Json describeMemoryPlan(const VariantInfo &variant, const Pins &pins) {
+Json describeMemoryPlan(const VariantInfo &variant, const Pins &pins, int64_t microBatches) {
   std::set<std::string> missing;
-  std::optional<MemoryPlan> plan = planMemory(variant, pins, missing);
+  std::optional<MemoryPlan> plan = planMemory(variant, pins, microBatches, missing);
   if (!plan)
     return {{"depends_on", missing}};
   return {{"total_bytes", plan->total()},       {"parameters", plan->parameters}, {"gradients", plan->gradients},
@@ -119,13 +120,15 @@ Json describe(const Package &package, const Pins &pins) {
   constexpr size_t limit = size_t(1) << 30;
   Json json = Json::parse(readTextFile(package.path() + "/manifest.json", limit));
   const std::vector<VariantInfo> &variants = package.manifest().variants;
+  const std::optional<TrainingInfo> &training = package.manifest().training;
+  int64_t microBatches = training ? config::fromJson(training->config).accumulation : 1;
   for (size_t v = 0; v < variants.size(); ++v) {
     Json &item = json["variants"][v];
     uint64_t bytes = 0;
     for (const ConstantInfo &constant : variants[v].constants)
       bytes += constant.bytes;
     item["constant_bytes"] = bytes;
-    item["memory"] = describeMemoryPlan(variants[v], pins);
+    item["memory"] = describeMemoryPlan(variants[v], pins, microBatches);
     item["missing_here"] = CpuFeatures::host().missing(variants[v].features);
     for (size_t e = 0; e < variants[v].entries.size(); ++e)
       enrich(item["entries"][e], variants[v].entries[e], variants[v], pins);

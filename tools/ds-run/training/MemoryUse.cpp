@@ -25,17 +25,17 @@ static std::string mebibytes(uint64_t bytes) {
   return text;
 }
 
-std::string memoryText(const Trainer &trainer, const Dataset &data, int64_t microBatch, unsigned threads,
-                       uint64_t peakBytes) {
+std::string memoryText(const Trainer &trainer, const Dataset &data, const config::TrainingConfig &config,
+                       unsigned threads, uint64_t peakBytes) {
   Pins pins;
   for (size_t i = 0; i < trainer.batch().size(); ++i) {
     const std::vector<SizeExpr> &shape = trainer.batch()[i].shape;
     for (size_t axis = 0; axis < shape.size(); ++axis)
       if (uint32_t symbol = 0; shape[axis].isSymbol(symbol))
-        pins[shape[axis].text()] = axis == 0 ? microBatch : data.fields()[i].row[axis - 1];
+        pins[shape[axis].text()] = axis == 0 ? config.microBatch : data.fields()[i].row[axis - 1];
   }
   std::set<std::string> missing;
-  std::optional<MemoryPlan> plan = planMemory(trainer.package().variant(), pins, missing);
+  std::optional<MemoryPlan> plan = planMemory(trainer.package().variant(), pins, config.accumulation, missing);
   std::string text = "memory: ";
   if (plan) {
     text += concat("planned ", mebibytes(plan->total()), " MiB");

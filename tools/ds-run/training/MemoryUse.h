@@ -2,6 +2,7 @@
 #ifndef DEEPSTRIDE_TOOLS_DS_RUN_TRAINING_MEMORYUSE_H
 #define DEEPSTRIDE_TOOLS_DS_RUN_TRAINING_MEMORYUSE_H
 
+#include "frontends/config/Config.h"
 #include "runtime/training/Dataset.h"
 #include "runtime/training/Trainer.h"
 
@@ -24,10 +25,9 @@ private:
   uint64_t before;
 };
 
-// "memory: planned 24.5 MiB (parameters 3, ...) and 0.5 for each of 2 threads, at most 26 MiB", for micro-batches of
-// the data.
-std::string memoryText(const Trainer &trainer, const Dataset &data, int64_t microBatch, unsigned threads,
-                       uint64_t peakBytes);
+// "memory: planned 24.5 MiB (parameters 3, ...) and 0.5 for each of 2 threads, at most 26 MiB", for steps on the data.
+std::string memoryText(const Trainer &trainer, const Dataset &data, const config::TrainingConfig &config,
+                       unsigned threads, uint64_t peakBytes);
 
 } // namespace ds
 #endif

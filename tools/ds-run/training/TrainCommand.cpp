@@ -349,7 +349,7 @@ int TrainLoop::run() {
     watch->warn(reason);
   watch->finish();
   if (config.memoryBreakdown)
-    watch->say(memoryText(trainer, *data, config.microBatch, trainer.session().threads(), memory.peakBytes()));
+    watch->say(memoryText(trainer, *data, config, trainer.session().threads(), memory.peakBytes()));
   if (!options.run.html.empty())
     writeTrainPage(options.run.html, options.run.package, history);
   if (interruption) {
