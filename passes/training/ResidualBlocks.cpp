@@ -79,6 +79,29 @@ Value sourceOf(Value value) {
   return value;
 }
 
+/// A norm, as one op or as those that take away one vector and multiply by another, and what it normalizes.
+std::pair<Operation *, Value> normBehind(Value value) {
+  Operation *norm = nullptr;
+  bool shifts = false, scales = false;
+  while (true) {
+    value = sourceOf(value);
+    Operation *op = value.getDefiningOp();
+    if (ds::isNorm(op))
+      return {op, sourceOf(op->getOperand(0))};
+    auto binary = dyn_cast_if_present<ds::BinaryOp>(op);
+    if (!binary || (binary.getLhs().getType() == value.getType()) == (binary.getRhs().getType() == value.getType()))
+      return {shifts && scales ? norm : nullptr, value};
+    bool isLeft = binary.getLhs().getType() == value.getType();
+    Value other = isLeft ? binary.getRhs() : binary.getLhs();
+    if (auto type = cast<RankedTensorType>(other.getType()); !type.hasStaticShape() || type.getNumElements() != 1) {
+      norm = op;
+      shifts |= binary.getKind() == ds::BinaryKind::add || binary.getKind() == ds::BinaryKind::sub;
+      scales |= binary.getKind() == ds::BinaryKind::mul || binary.getKind() == ds::BinaryKind::div;
+    }
+    value = isLeft ? binary.getLhs() : binary.getRhs();
+  }
+}
+
 } // namespace
 
 BlockFinder::BlockFinder(func::FuncOp entry, ValueRange judged)
@@ -250,10 +273,11 @@ void BlockFinder::findPostNorm() {
   llvm::DenseSet<Value> sums;
   for (const Residual &residual : residuals)
     sums.insert(residual.output);
-  for (const Residual &residual : residuals)
-    if (Operation *norm = sourceOf(residual.input).getDefiningOp();
-        ds::isNorm(norm) && sums.contains(sourceOf(norm->getOperand(0))) && !found.postNorm)
+  for (const Residual &residual : residuals) {
+    auto [norm, normalized] = normBehind(residual.input);
+    if (norm && sums.contains(normalized) && !found.postNorm)
       found.postNorm = norm;
+  }
 }
 
 ResidualBlocks BlockFinder::run() {

@@ -81,3 +81,34 @@ func.func @main(%x: tensor<2x4xf32> {ds.dims = [2, 4], ds.name = "x"}, %g: tenso
   %d = ds.binary add %t, %c : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
   return %d : tensor<4x2xf32>
 }
+
+// -----
+
+// As is what shifts and scales each channel, as batch norms do.
+func.func @main(%x: tensor<2x4xf32> {ds.dims = [2, 4], ds.name = "x"}, %g: tensor<4xf32> {ds.dims = [4], ds.name = "g"}) -> (tensor<2x4xf32> {ds.name = "y"}) attributes {ds.entry} {
+  %a = ds.unary tanh %x : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %b = ds.binary add %x, %a : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  // expected-error @below {{(post-norm)}}
+  %s = ds.binary sub %b, %g : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  %n = ds.binary mul %g, %s : (tensor<4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %c = ds.unary tanh %n : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %d = ds.binary add %n, %c : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %d : tensor<2x4xf32>
+}
+
+// -----
+
+// A stream that is scaled alone is not normalized.
+// CHECK-LABEL: func.func @main(
+// CHECK: ds.layer = 0
+// CHECK: ds.layer = 1
+func.func @main(%x: tensor<2x4xf32> {ds.dims = [2, 4], ds.name = "x"}, %g: tensor<4xf32> {ds.dims = [4], ds.name = "g"}) -> (tensor<2x4xf32> {ds.name = "y"}) attributes {ds.entry} {
+  %a = ds.unary tanh %x : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %b = ds.binary add %x, %a : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %b1 = ds.unary tanh %b : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %b2 = ds.binary add %b, %b1 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %n = ds.binary mul %b2, %g : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  %c = ds.unary exp %n : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %d = ds.binary add %n, %c : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %d : tensor<2x4xf32>
+}
