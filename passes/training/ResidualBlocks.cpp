@@ -17,7 +17,14 @@ struct Residual {
   Value input, output;
   llvm::SetVector<Operation *> ops; // from the input to the output, sums included
   SmallVector<OpOperand *> added;
-  std::string signature; // the ops and their types
+  bool addsOthers = false; // of the stream's sizes, not computed of it
+  std::string signature;   // the ops and their types
+};
+
+/// What one stream has: blocks that are alike, or all of it as one.
+struct Candidates {
+  SmallVector<ResidualBlock> blocks;
+  bool repeats = false, attends = false;
 };
 
 class BlockFinder {
@@ -26,14 +33,17 @@ public:
   ResidualBlocks run();
 
 private:
-  std::optional<Residual> residualAt(ds::BinaryOp sum);
+  bool addResiduals(ds::BinaryOp sum);
+  std::optional<Residual> residualAt(ds::BinaryOp sum, SmallVectorImpl<Operation *> &sums) const;
   bool isInner(ds::BinaryOp sum) const;
   llvm::SetVector<Operation *> between(Value from, ArrayRef<OpOperand *> to, Operation *end) const;
+  bool isReachedBySums(Value value, Value from) const;
   bool isPartOf(const Residual &residual);
   Operation *liveReader(Value value, const llvm::SetVector<Operation *> &inside) const;
   Operation *topLevel(Operation *op) const { return body.findAncestorOpInBlock(*op); }
   void findPostNorm();
   void addBlocks(ArrayRef<Residual> stream);
+  void takeBlocks();
   ResidualBlock join(ArrayRef<Residual> residuals) const;
   void takeWhatOnlyItReads(ResidualBlock &block) const;
 
@@ -41,6 +51,8 @@ private:
   llvm::DenseSet<Value> judged;
   llvm::DenseSet<Operation *> live; // what is judged depends on these
   std::vector<Residual> residuals;  // in order
+  llvm::DenseSet<Value> outputs;    // of residuals
+  std::vector<Candidates> candidates;
   ResidualBlocks found;
 };
 
@@ -56,6 +68,39 @@ std::string nodeOf(Operation *op) {
 }
 
 bool isConstant(Operation *op) { return isa<ds::ConstantOp, ds::WeightOp>(op); }
+
+/// What a value has the elements of, but for some that a dropout leaves out.
+Value sourceOf(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<ds::ReshapeOp, ds::TransposeOp, ds::CastOp, ds::DropoutOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+/// A norm, as one op or as those that take away one vector and multiply by another, and what it normalizes.
+std::pair<Operation *, Value> normBehind(Value value) {
+  Operation *norm = nullptr;
+  bool shifts = false, scales = false;
+  while (true) {
+    value = sourceOf(value);
+    Operation *op = value.getDefiningOp();
+    if (ds::isNorm(op))
+      return {op, sourceOf(op->getOperand(0))};
+    auto binary = dyn_cast_if_present<ds::BinaryOp>(op);
+    if (!binary || (binary.getLhs().getType() == value.getType()) == (binary.getRhs().getType() == value.getType()))
+      return {shifts && scales ? norm : nullptr, value};
+    bool isLeft = binary.getLhs().getType() == value.getType();
+    Value other = isLeft ? binary.getRhs() : binary.getLhs();
+    if (auto type = cast<RankedTensorType>(other.getType()); !type.hasStaticShape() || type.getNumElements() != 1) {
+      norm = op;
+      shifts |= binary.getKind() == ds::BinaryKind::add || binary.getKind() == ds::BinaryKind::sub;
+      scales |= binary.getKind() == ds::BinaryKind::mul || binary.getKind() == ds::BinaryKind::div;
+    }
+    value = isLeft ? binary.getLhs() : binary.getRhs();
+  }
+}
 
 } // namespace
 
@@ -112,9 +157,9 @@ llvm::SetVector<Operation *> BlockFinder::between(Value from, ArrayRef<OpOperand
   return way;
 }
 
-std::optional<Residual> BlockFinder::residualAt(ds::BinaryOp sum) {
+std::optional<Residual> BlockFinder::residualAt(ds::BinaryOp sum, SmallVectorImpl<Operation *> &sums) const {
   SmallVector<OpOperand *> leaves;
-  SmallVector<Operation *> sums = {sum};
+  sums.push_back(sum);
   for (unsigned i = 0; i < sums.size(); ++i)
     for (OpOperand &operand : sums[i]->getOpOperands()) {
       ds::BinaryOp inner = sumOf(operand.get());
@@ -140,9 +185,20 @@ std::optional<Residual> BlockFinder::residualAt(ds::BinaryOp sum) {
   if (!stream)
     return std::nullopt;
   Residual residual;
+  for (OpOperand *leaf : leaves) {
+    Operation *maker = leaf->get().getDefiningOp();
+    if (leaf == stream)
+      continue;
+    // What adds up several places of a stream, as a skip connection does, or a mean of all layers, is none of its
+    // blocks.
+    if (leaf->get() == stream->get() || outputs.contains(leaf->get()))
+      return std::nullopt;
+    residual.addsOthers |=
+        maker && !isConstant(maker) && !way.contains(maker) && leaf->get().getType() == sum.getType();
+  }
   residual.input = stream->get();
   residual.output = sum.getResult();
-  way.insert_range(sums);
+  way.insert_range(ArrayRef<Operation *>(sums));
   SmallVector<Operation *> sorted = way.takeVector();
   llvm::sort(sorted, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
   residual.ops.insert_range(sorted);
@@ -161,12 +217,43 @@ std::optional<Residual> BlockFinder::residualAt(ds::BinaryOp sum) {
   return residual;
 }
 
+/// One of this sum, or else those of the sums that it takes in; whether there are any.
+bool BlockFinder::addResiduals(ds::BinaryOp sum) {
+  SmallVector<Operation *> sums;
+  auto residual = residualAt(sum, sums);
+  bool hasAny = false;
+  if (!residual || residual->addsOthers)
+    for (Operation *inner : ArrayRef<Operation *>(sums).drop_front())
+      if (inner == sum.getLhs().getDefiningOp() || inner == sum.getRhs().getDefiningOp())
+        hasAny |= addResiduals(cast<ds::BinaryOp>(inner));
+  if (hasAny || !residual)
+    return hasAny;
+  outputs.insert(residual->output);
+  residuals.push_back(std::move(*residual));
+  return true;
+}
+
 /// A reader that counts of what ops of a block compute, the last sum apart.
 Operation *BlockFinder::liveReader(Value value, const llvm::SetVector<Operation *> &inside) const {
   for (Operation *user : value.getUsers())
     if (Operation *at = topLevel(user); live.contains(at) && !inside.contains(at))
       return at;
   return judged.contains(value) ? body.getTerminator() : nullptr;
+}
+
+/// Whether a value is another one, or that and what comes from elsewhere.
+bool BlockFinder::isReachedBySums(Value value, Value from) const {
+  llvm::SetVector<Value> open;
+  open.insert(value);
+  for (unsigned i = 0; i < open.size(); ++i) {
+    if (open[i] == from)
+      return true;
+    if (ds::BinaryOp sum = outputs.contains(open[i]) ? ds::BinaryOp() : sumOf(open[i])) {
+      open.insert(sum.getLhs());
+      open.insert(sum.getRhs());
+    }
+  }
+  return false;
 }
 
 /// Whether nothing that counts reads what the sum is made of; says what does, for a message.
@@ -186,18 +273,21 @@ void BlockFinder::findPostNorm() {
   llvm::DenseSet<Value> sums;
   for (const Residual &residual : residuals)
     sums.insert(residual.output);
-  for (const Residual &residual : residuals)
-    if (Operation *norm = residual.input.getDefiningOp();
-        ds::isNorm(norm) && sums.contains(norm->getOperand(0)) && !found.postNorm)
+  for (const Residual &residual : residuals) {
+    auto [norm, normalized] = normBehind(residual.input);
+    if (norm && sums.contains(normalized) && !found.postNorm)
       found.postNorm = norm;
+  }
 }
 
 ResidualBlocks BlockFinder::run() {
   for (Operation &op : body)
     if (ds::BinaryOp sum = op.getNumResults() == 1 ? sumOf(op.getResult(0)) : ds::BinaryOp();
         sum && live.contains(&op) && !isInner(sum))
-      if (auto residual = residualAt(sum))
-        residuals.push_back(std::move(*residual));
+      addResiduals(sum);
+  llvm::sort(residuals, [](const Residual &a, const Residual &b) {
+    return a.output.getDefiningOp()->isBeforeInBlock(b.output.getDefiningOp());
+  });
   findPostNorm();
   if (found.postNorm)
     return found;
@@ -208,12 +298,13 @@ ResidualBlocks BlockFinder::run() {
     std::vector<Residual> stream = {residuals[first]};
     taken.insert(stream.back().output);
     for (size_t next = first + 1; next < residuals.size(); ++next)
-      if (residuals[next].input == stream.back().output && isPartOf(residuals[next])) {
+      if (isReachedBySums(residuals[next].input, stream.back().output) && isPartOf(residuals[next])) {
         stream.push_back(residuals[next]);
         taken.insert(stream.back().output);
       }
     addBlocks(stream);
   }
+  takeBlocks();
   // Depth counts along the function, whichever stream a block belongs to.
   llvm::sort(found.blocks, [](const ResidualBlock &a, const ResidualBlock &b) {
     return a.output.getDefiningOp()->isBeforeInBlock(b.output.getDefiningOp());
@@ -245,6 +336,9 @@ void BlockFinder::addBlocks(ArrayRef<Residual> stream) {
   auto attends = [](const Residual &residual) { return residual.signature.find("ds.attention") != std::string::npos; };
   if (period == 0 && llvm::any_of(stream, attends))
     period = covered = stream.size();
+  Candidates &own = candidates.emplace_back();
+  own.repeats = covered > period;
+  own.attends = llvm::any_of(stream.slice(begin, covered), attends);
   for (size_t at = 0; at < covered; at += period) {
     ResidualBlock block = join(stream.slice(begin + at, period));
     // What a sum within the block is read for elsewhere would be missing where the block is dropped.
@@ -253,10 +347,33 @@ void BlockFinder::addBlocks(ArrayRef<Residual> stream) {
                           [&](Value result) { return result == block.output || !liveReader(result, block.ops); });
     });
     if (isWhole)
-      found.blocks.push_back(std::move(block));
+      own.blocks.push_back(std::move(block));
     else
       found.nearest = "a sum within '" + block.name + "' is read outside of it";
   }
+}
+
+/// Of streams within one another: those that repeat before those that do not, those with attentions before others,
+/// then the inner ones.
+void BlockFinder::takeBlocks() {
+  auto isEarlier = [](Operation *a, Operation *b) { return a != b && a->isBeforeInBlock(b); };
+  SmallVector<Candidates *> order;
+  for (Candidates &of : candidates)
+    if (!of.blocks.empty())
+      order.push_back(&of);
+  llvm::sort(order, [&](Candidates *a, Candidates *b) {
+    auto rank = [](Candidates *of) { return std::tuple(!of->repeats, !of->attends, of->blocks.front().ops.size()); };
+    return rank(a) != rank(b)
+               ? rank(a) < rank(b)
+               : isEarlier(a->blocks.front().output.getDefiningOp(), b->blocks.front().output.getDefiningOp());
+  });
+  llvm::DenseSet<Operation *> owned;
+  for (Candidates *of : order)
+    for (ResidualBlock &block : of->blocks)
+      if (llvm::none_of(block.ops, [&](Operation *op) { return owned.contains(op); })) {
+        owned.insert_range(block.ops);
+        found.blocks.push_back(std::move(block));
+      }
 }
 
 /// The longest scope of names: "/h.0/attn/MatMul" and "/h.0/mlp/Add" share "/h.0".

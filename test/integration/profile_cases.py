@@ -231,3 +231,15 @@ def pages_of_small_and_odd_programs(folder):
     tool("ds-run", "profile", package, "--dim=n=1", "--html", folder / "none/file", code=1, says="none/file")
     for option in ("--html", "--json", "--trace"):
         tool("ds-run", "profile", package, "--dim=n=1", f"{option}=", code=2)
+
+
+@case
+def files_that_cannot_be_written(folder):
+    """Known before anything is measured."""
+    save(generate.small(), folder / "m.onnx")
+    package = compile_model(folder / "m.onnx", folder)
+    for option in ("--json", "--html", "--trace"):
+        result = tool("ds-run", "profile", package, "--dim=n=2", f"{option}={folder / 'none' / 'x'}", code=1, says="none/x: cannot create a file there")
+        expect(result.out == "", f"{option}: {result.out[:200]}")
+    result = tool("ds-run", "profile", package, "--dim=n=2", f"--json={folder / 'x'}", "--input=x=nothing", code=None)
+    expect(result.code and not (folder / "x").exists(), f"a file is left: {result}")

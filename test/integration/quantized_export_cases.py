@@ -120,10 +120,13 @@ def where_weights_lie(folder):
     twice = [helper.make_node("MatMul", ["x", "tied"], ["h"]), helper.make_node("MatMul", ["h", "turned"], ["back"]),
              helper.make_node("MatMul", ["back", "tied"], ["logits"])]
     named = [helper.make_node("MatMul", ["x", "w"], ["w/codes"]), helper.make_node("Add", ["w/codes", "w/scales"], ["logits"])]
+    listed = model([helper.make_node("MatMul", ["x", "w"], ["logits"])], [weight(g, "w", 3, 4)])
+    listed.graph.input.append(value("w", 3, 4))  # as all initializers had to be
+    listed.ir_version, listed.opset_import[0].version = 3, 9
     for name, proto, count in (("branches", model(branches([weight(g, "wt", 3, 4)], [constant(g, "we", 3, 4)]), [zero, weight(g, "b", 4)]), 2),
                                ("loop", model(loop, [weight(g, "v", 3, 4), numpy_helper.from_array(np.array([1]), "last")]), 2),
                                ("functions", called(g), 2), ("twice", model(twice, [tied, turned]), 2),
-                               ("names", model(named, [weight(g, "w", 3, 4), weight(g, "w/scales", 4)]), 1)):
+                               ("names", model(named, [weight(g, "w", 3, 4), weight(g, "w/scales", 4)]), 1), ("inputs", listed, 1)):
         onnx.checker.check_model(proto)
         onnx.save(proto, folder / "m.onnx")
         held = data(folder)

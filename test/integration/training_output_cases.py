@@ -354,6 +354,22 @@ def a_range_of_a_checkpoint(folder):
 
 
 @case
+def what_a_range_refuses(folder):
+    package, data = small_package(folder, settings("Adam", micro=4)), small_data(folder)
+    common = ["lr-range", package, f"--data={data}"]
+    for steps in (1, 2):
+        tool("ds-run", *common, f"--steps={steps}", code=2, says=f"--steps: found {steps}, expected at least 3")
+    tool("ds-run", *common, "--steps=3")
+    for rate in ("0", "-1", "nan", "inf", "x"):
+        for option in ("--min-lr", "--max-lr"):
+            tool("ds-run", *common, f"{option}={rate}", code=2, says=f"{option}: expected a number above 0, found '{rate}'")
+    tool("ds-run", *common, f"--html={folder / 'none' / 'x.html'}", f"--data={folder / 'none.npz'}", code=1, says="x.html: cannot create a file there")
+    scaled = small_package(folder, settings("Adam", micro=4, fp16={"enabled": True, "initial_scale_power": 120, "hysteresis": 1}), name="scaled.dsp")
+    tool("ds-run", "lr-range", scaled, f"--data={data}", "--steps=10", code=1,
+         says="found 0 steps with finite losses and gradients, expected at least 3; 10 overflowed: more --steps or a smaller initial_scale_power may help")
+
+
+@case
 def rates_are_those_used(folder):
     """The losses of lr-range are those of a training at these rates, made of runs of one step that go on from each other."""
     package, data = small_package(folder, settings("SGD", micro=60)), small_data(folder, 60, seed=SEED)

@@ -1,5 +1,6 @@
 // ds-run profile: where the time of a call, or of a step of training, goes: by kernel, node, layer, operator and
 // module, and as a trace of launches.
+#include "runtime/core/MappedFile.h"
 #include "tools/ds-run/Json.h"
 #include "tools/ds-run/ProfileHtml.h"
 #include "tools/ds-run/profile/ModuleTrace.h"
@@ -65,6 +66,9 @@ ModuleReportOptions reportOptions(const Options &options, const Manifest &manife
 } // namespace
 
 int profileCommand(const Options &options) {
+  for (const std::string *path : {&options.trace, &options.json, &options.html})
+    if (!path->empty())
+      AtomicFile file(*path); // now, not after minutes of measurement, throws where it could not be written
   StepFacts facts;
   Measured measured = measureAll(options, facts);
   ProfileReport report = profileReport(measured, facts.title);

@@ -3,11 +3,20 @@
 #include "runtime/core/Error.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdlib>
 
 namespace ds {
 namespace {
 
 std::string fileName(const std::string &text) { return text.empty() ? "expected a name, found ''" : ""; }
+
+std::string positiveNumber(const std::string &text) {
+  char *end = nullptr;
+  double number = std::strtod(text.c_str(), &end);
+  bool isLegal = !text.empty() && *end == '\0' && std::isfinite(number) && number > 0;
+  return isLegal ? "" : "expected a number above 0, found '" + text + "'";
+}
 
 template <typename T>
 CLI::Option *addCount(CLI::App *app, const char *name, std::optional<T> &value, const char *help) {
@@ -105,9 +114,9 @@ void addTrainingCommands(CLI::App &app, TrainOptions &options) {
   addSeed(range, options);
   addCount(range, "--steps", options.steps, "steps from the least to the greatest rate (100)");
   range->add_option("--min-lr", options.leastRate, "least rate (1e-7, or as a scheduler LRRangeTest says)")
-      ->check(CLI::PositiveNumber);
+      ->check(positiveNumber);
   range->add_option("--max-lr", options.mostRate, "greatest rate (1, or as a scheduler LRRangeTest says)")
-      ->check(CLI::PositiveNumber);
+      ->check(positiveNumber);
   addCheckpoint(range, options);
   range->add_option("--html", options.run.html, "write a page with the curve")->check(fileName);
   range->add_flag("--json", options.run.asJson, "as JSON");

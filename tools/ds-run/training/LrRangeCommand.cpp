@@ -2,6 +2,7 @@
 // package's first states or copies of a checkpoint's; where the loss falls fastest is a rate to begin with (Smith 2017,
 // "Cyclical learning rates for training neural networks", section 3.3). Nothing is saved.
 #include "runtime/core/Error.h"
+#include "runtime/core/MappedFile.h"
 #include "tools/ds-run/training/Chart.h"
 #include "tools/ds-run/training/ExportOnnx.h"
 #include "tools/ds-run/training/Setup.h"
@@ -91,7 +92,12 @@ void writeRangePage(const TrainOptions &options, const std::vector<RangePoint> &
 int lrRangeCommand(const TrainOptions &options) {
   if (options.checkpoint.empty() && !options.tag.empty())
     fail(ErrorCode::InvalidArgument, "--tag is about checkpoints, found no --checkpoint=DIR");
-  int64_t steps = std::max<int64_t>(options.steps.value_or(100), 2);
+  constexpr int64_t fewest = 3; // of which a slope in the middle can be told
+  int64_t steps = options.steps.value_or(100);
+  if (steps < fewest)
+    fail(ErrorCode::InvalidArgument, "--steps: found ", steps, ", expected at least ", fewest);
+  if (!options.run.html.empty())
+    AtomicFile page(options.run.html); // now, before anything is computed, throws where it could not be written
   auto package = loadPackage(options.run.package, options.run);
   config::TrainingConfig config = configOf(*package, options);
   Trainer trainer(package, sessionOf(options));
@@ -108,6 +114,7 @@ int lrRangeCommand(const TrainOptions &options) {
     run.restore(*checkpoint);
   std::vector<RangePoint> points;
   double average = 0, weight = 0, least = 0;
+  int64_t overflows = 0;
   for (int64_t step = 0; step < steps; ++step) {
     Rates now = rates.at(step);
     std::optional<StepRecord> record = run.step(now);
@@ -118,8 +125,10 @@ int lrRangeCommand(const TrainOptions &options) {
       std::fprintf(stderr, "ds-run: warning: %s; the range ends here\n", fault.c_str());
       break;
     }
-    if (record->overflowed)
+    if (record->overflowed) {
+      ++overflows;
       continue;
+    }
     average = 0.8 * average + 0.2 * record->loss;
     weight = 0.8 * weight + 0.2;
     double smooth = average / weight;
@@ -128,8 +137,11 @@ int lrRangeCommand(const TrainOptions &options) {
     if (smooth > least + 3 * std::max(std::abs(least), 0.1))
       break; // diverged
   }
-  if (points.size() < 3)
-    fail(ErrorCode::Execution, "fewer than 3 steps had a finite loss; a smaller --min-lr may help");
+  if (static_cast<int64_t>(points.size()) < fewest)
+    fail(ErrorCode::Execution, "found ", points.size(), " steps with finite losses and gradients, expected at least ",
+         fewest,
+         overflows > 0 ? concat("; ", overflows, " overflowed: more --steps or a smaller initial_scale_power may help")
+                       : std::string("; a smaller --min-lr may help"));
   double rate = suggestRate(points);
   if (!options.run.html.empty())
     writeRangePage(options, points, rate);
