@@ -17,7 +17,11 @@ JUDGED = ["--mode=train", "--loss=cross_entropy", "--logits=logits", "--labels=l
 def random(): return np.random.default_rng(SEED)
 
 
-def weight(g, name, *shape): return numpy_helper.from_array(g.standard_normal(shape, np.float32) / 2, name)
+def weight(g, name, *shape):
+    """Numbers of both signs: those of one have no zero point that codes hold."""
+    numbers = g.standard_normal(shape, np.float32) / 2
+    numbers.flat[0], numbers.flat[-1] = 0.4, -0.4
+    return numpy_helper.from_array(numbers, name)
 
 
 def value(name, *shape, kind=TensorProto.FLOAT): return helper.make_tensor_value_info(name, kind, shape)
