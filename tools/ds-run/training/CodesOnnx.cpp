@@ -54,8 +54,9 @@ public:
       if (count > before)
         declare(function);
     }
-    constexpr int64_t version = 10; // of the format, that has types of 4 bits
-    if (hasHalves && model.ir_version() < version)
+    // Versions of the format: 10 has types of 4 bits, before 4 every initializer was an input.
+    int64_t version = hasHalves ? 10 : 4;
+    if (model.ir_version() < version)
       model.set_ir_version(version);
   }
 
