@@ -321,3 +321,18 @@ def weights_are_rounded_in_the_step_that_is_profiled(folder):
     profile(plain, folder)
     least = json.loads((folder / "profile.json").read_text())["launches"]
     expect(least < launches[0] == launches[2000000000], f"launches by offset: {launches}, without rounding {least}")
+
+
+@case(turns=2)
+def what_is_computed_again_is_told_apart(folder):
+    """It is no part of the way forward, nor of the way back, which are those of a step that keeps everything."""
+    totals = []
+    for again in (False, True):
+        config = settings(micro=2, activation_checkpointing={"enabled": again})
+        package = train_package(folder, training_models.gpt(1, 64, 4, graph=Scoped()), config, "--dim=length=8", name=f"{again}.dsp")
+        report, _ = profile(package, folder)
+        check_sums(report)
+        totals.append(report["total"])
+    for kind in ("macs", "flops"):
+        kept, again = (total[kind] for total in totals)
+        expect({**again, "recompute": 0} == {**kept, "recompute": 0} and again["recompute"] > kept["recompute"], f"{kind}: {kept}, again {again}")
