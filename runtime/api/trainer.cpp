@@ -263,6 +263,7 @@ ds_status *ds_trainer_step(ds_trainer *trainer, double *gradNorm, int *isFinite)
     trainer->hasMoved = false;
     trainer->drawn = 0;
     ++progress.step;
+    progress.trainer.erase("layers"); // counted by ds-run train alone: those of a loaded run are of other steps
     trainer->skipped += result.isFinite ? 0 : 1;
     progress.samples += trainer->samples;
     trainer->samples = 0;

@@ -62,14 +62,14 @@ bool BitSchedule::isAboutToDrop() const {
 
 int64_t BitSchedule::updatesToTarget(const Block &block, int64_t factor) const {
   // The update of the last change so far, or of the first rounding; one update drops one bit.
-  int64_t last = hasBegun() ? done - block.age : std::max<int64_t>(settings.offset, 1);
+  int64_t last = hasBegun() ? done - block.age : firstRounding();
   int64_t next = done + 1, period = block.period;
   for (int64_t bits = block.bits; bits > settings.targetBits; --bits, period = grown(period, factor)) {
     last = std::max(next, settings.offset + period);
     next = last + 1;
   }
   if (settings.isMixed)
-    last += static_cast<int64_t>(std::ceil(1 / settings.changeRatio - 1e-9));
+    last += static_cast<int64_t>(std::min(std::ceil(1 / settings.changeRatio - 1e-9), static_cast<double>(longest)));
   return std::max<int64_t>(last - done, 0);
 }
 

@@ -6,6 +6,7 @@
 
 #include "runtime/training/Settings.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -26,7 +27,9 @@ public:
   int64_t updates() const { return done; }
   size_t blocks() const { return all.size(); }
   // Whether weights are rounded at all: from the first update on, or from that of the offset.
-  bool hasBegun() const { return done > 0 && done >= settings.offset; }
+  bool hasBegun() const { return done >= firstRounding(); }
+  // After how many updates they are.
+  int64_t firstRounding() const { return std::max<int64_t>(settings.offset, 1); }
   // 0 until weights are rounded.
   int64_t bits(size_t block) const { return hasBegun() ? all[block].bits : 0; }
   // 2^bits, or 0.

@@ -45,6 +45,10 @@ Codes codesOf(const TensorView &parameter, const TensorView &image, const Quanti
   Codes result;
   if (parameter.type != ElementType::F32 || image.type != ElementType::F32)
     refusal = concat("it is ", typeName(parameter.type), ", expected f32");
+  else if (parameter.shape != image.shape)
+    refusal = "what it is rounded to has another shape";
+  else if (elementCount(parameter.shape) == 0 || elementCount(parameter.shape) % settings.groups != 0)
+    refusal = concat("its ", elementCount(parameter.shape), " elements are no ", settings.groups, " groups");
   else if (bits < 1 || bits > most)
     refusal = concat("it has ", bits, " bits, expected 1 to ", most);
   if (!refusal.empty())

@@ -64,9 +64,20 @@ void Trainer::setQuantization(const QuantizationSettings &settings) {
   const std::optional<TrainingInfo> &training = package().manifest().training;
   if (!training || training->quantized.empty())
     return;
-  for (const TensorInfo &input : live.entry(evaluator).inputs)
-    if (input.name == "quantize_levels" && input.shape.size() == 1)
-      schedule.emplace(settings, static_cast<size_t>(input.shape[0].evaluate({})));
+  constexpr int64_t most = 1'000'001; // of blocks
+  int64_t last = 0;
+  for (const QuantizedParameter &parameter : training->quantized)
+    last = std::max(last, parameter.block);
+  for (const TensorInfo &input : live.entry(evaluator).inputs) {
+    if (input.name != "quantize_levels" || input.shape.size() != 1)
+      continue;
+    int64_t blocks = input.shape[0].isConstant() ? input.shape[0].evaluate({}) : 0;
+    if (blocks <= last || blocks > most)
+      fail(ErrorCode::BadPackage, "entry 'eval': input 'quantize_levels': found ", input.shape[0].text(),
+           " elements, expected a constant above ", last, ", the last block of 'training.quantized', and at most ",
+           most);
+    schedule.emplace(settings, static_cast<size_t>(blocks));
+  }
 }
 
 void Trainer::addWidths(std::vector<Number> &numbers) const {
@@ -108,8 +119,9 @@ void Trainer::drawDirections(uint64_t seed) {
   const std::string suffix = "/direction";
   live.withStates([&](StateStore &states) {
     for (const StateInfo &state : live.entry(trainingEntry(package(), "curvature")).states) {
-      if (state.name.size() <= suffix.size() ||
-          state.name.compare(state.name.size() - suffix.size(), suffix.size(), suffix) != 0)
+      bool isDirection = state.name.size() > suffix.size() &&
+                         state.name.compare(state.name.size() - suffix.size(), suffix.size(), suffix) == 0;
+      if (!isDirection || state.initial) // a parameter may have such a name, too
         continue;
       Shape shape;
       for (const SizeExpr &size : state.shape)

@@ -12,7 +12,7 @@ from kit import case, expect, tool
 from programs import SEED
 from quantized_training_cases import section
 from training_cases import torch
-from training_runs import bits, log_of, same_state, settings, train, train_package, write_config
+from training_runs import bits, log_of, same_state, settings, train, train_package, weights, write_config
 
 SMALL = """<ir_version: 9, opset_import: ["": 17]> m (float[n, 5] x) => (float[n, 4] logits)
            { a = MatMul (x, w0) b = Add (a, b0) c = Tanh (b) d = MatMul (c, w1) e = Add (d, b1) f = Sigmoid (e) logits = MatMul (f, head) }"""
@@ -146,3 +146,40 @@ def refusals(folder):
     train(folder / "m.dsp", folder / "data.npz", "--steps=7", code=2, says="found a run of 7 steps, expected at least 8")
     found = train(folder / "m.dsp", folder / "data.npz", "--steps=8", says="layers of great eigenvalues may need 1000 steps")
     expect("quantize_training: the run ends with" in found.err, found.err)
+
+
+@case(turns=2)
+def which_steps_and_how_far(folder):
+    """Of the last micro-batch, in the steps whose number the resolution divides, by no more iterations than allowed. A parameter whose
+    name is that of what training keeps of another one stays what it is."""
+    g = np.random.default_rng(SEED)
+    x, labels = g.standard_normal((12, 5)).astype(np.float32), g.integers(0, 4, 12)
+    np.savez(folder / "all.npz", x=x, labels=labels)
+    np.savez(folder / "data.npz", x=x[6:], labels=labels[6:])
+    model = small()
+    model.graph.node[-1].input[1] = "head/direction"
+    head = next(tensor for tensor in model.graph.initializer if tensor.name == "head")
+    head.name = "head/direction"
+
+    def config(**more):
+        return settings(("SGD", {"lr": 0.0}), micro=6, accumulation=2, quantize_training=section(
+            start=8, target=5, period=2, offset=0, eigenvalue=eigenvalue("net.layer", 2, gas_boundary_resolution=4, **more)))
+    package, options = train_package(folder, model, config()), ["--steps=210", "--shuffle=off", f"--log={folder / 'log'}"]
+    found = found_in(train(package, folder / "all.npz", *options, f"--checkpoint={folder / 'ck'}").out)
+    widths = [row["bits"] if isinstance(row["bits"], list) else [row["bits"]] * 3 for row in log_of(folder / "log")]
+    periods, width, factors = [2, 2, 2], [8, 8, 8], [1, 1, 1]
+    for step in range(210):
+        about = any(width[i] > 5 and step + 1 >= periods[i] for i in range(3))
+        expect((step in found) == (about and (step + 1) % 4 == 0), f"DS_SEED={SEED}, step {step}: eigenvalues of steps {sorted(found)}")
+        factors[:2] = found[step][1] if step in found else factors[:2]
+        for i in range(3):
+            if width[i] > 5 and step + 1 >= periods[i]:
+                width[i], periods[i] = width[i] - 1, periods[i] * 2 * factors[i]
+        expect(widths[step] == width, f"DS_SEED={SEED}, step {step}: {widths[step]} bits, expected {width}")
+    first = min(found)
+    same(found[first][0], by_torch(folder, ["net.layer.0.", "net.layer.1."], [7] * 3, dense=True), f"step {first}")
+    short = write_config(folder, config(max_iter=1), "short.json")
+    once = found_in(train(package, folder / "all.npz", *options, f"--config={short}").out)[first][0]
+    expect(np.all(np.abs(np.array(once) / found[first][0] - 1) > 0.01), f"DS_SEED={SEED}: one iteration finds {once}, all of them {found[first][0]}")
+    kept = weights(folder / "ck/global_step210")
+    expect(np.array_equal(kept["head/direction"], onnx.numpy_helper.to_array(head)), f"head/direction became {kept['head/direction']}")

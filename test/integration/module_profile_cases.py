@@ -9,6 +9,7 @@ from onnx import numpy_helper
 
 import training_models
 from kit import case, compile_model, expect, tool
+from quantized_training_cases import section
 from training_runs import log_of, settings, small_data, small_package, train, train_package, write_config
 
 ROLES = ("forward", "backward", "recompute", "update")
@@ -140,6 +141,19 @@ def a_step_of_gpt2_by_hand(folder):
                  r"parameters per rank: +\d+\.\d\d M", r"forward MACs: +\d+\.\d\d G", r"forward FLOPS: +\d+\.\d\d GFLOPS", r"backward latency: +\d+\.\d\d ms",
                  r"update latency: +\d+\.\d\d ms", r"step latency: +\d+\.\d\d m?s", r"samples/second: +\d+\.\d\d", r"measured peak in f32: +\d+\.\d\d [GT]FLOPS"):
         expect(len(re.findall(f"^{line}$", text, re.MULTILINE)) == 1, f"no line '{line}' in {text[:3000]}")
+    total = report["total"]
+    back = [sum(total[kind][role] for role in ("forward", "backward", "recompute")) for kind in ("flops", "ms")]
+    for line, number in (("samples/second", report["samples"] / report["ms"] * 1e3), ("forward and backward FLOPS", back[0] / back[1] * 1e3),
+                         ("forward FLOPS", total["flops"]["forward"] / total["ms"]["forward"] * 1e3), ("step latency", report["ms"] * 1e-3),
+                         ("update latency", total["ms"]["update"] * 1e-3), ("between launches", report["between_launches_ms"] * 1e-3)):
+        said(text, line, number)
+
+
+def said(text, line, number):
+    """A line of the report says a number, in a unit of which it has two digits behind the point."""
+    shown, unit = re.search(f"^{line}: +([\\d.]+) ?(\\w*)$", text, re.MULTILINE).groups()
+    scale = {"us": 1e-6, "ms": 1e-3, "s": 1, "": 1, "MFLOPS": 1e6, "GFLOPS": 1e9, "TFLOPS": 1e12}[unit]
+    expect(abs(float(shown) - number / scale) < 0.0051, f"{line}: {shown} {unit}, expected {number}")
 
 
 @case(turns=3)
@@ -240,6 +254,8 @@ def every_key_of_the_profiler_acts(folder):
         return train(plain, data, "--steps=4", f"--config={config}")
 
     expect("profile of step 3 of" in told(profile_step=3).out, "another step")
+    partial = told(profile_step=2).out  # of 22 samples six are left
+    expect("4, 2 micro-batches, 6 samples in the step" in partial, partial)
     late = told(profile_step=9)
     expect("profile of" not in late.out and "step 9 was not among the steps of this run" in late.err, late.err)
     expect("each module" not in told(detailed=False).out, "without modules")
@@ -290,3 +306,33 @@ def quantized_and_rounded_packages_have_the_same_work(folder):
         expect(report["total"]["macs"] == reports["f32"]["total"]["macs"], f"{name}: {report['total']['macs']}")
         expect(report["total"]["parameters"] == count, f"{name}: {report['total']['parameters']} parameters, expected {count}")
         expect(found["h.0", "attn", "c_attn"]["macs"]["forward"] == 2 * 8 * 3 * 64 * 64, f"{name}: {found['h.0', 'attn', 'c_attn']}")
+
+
+@case(turns=2)
+def weights_are_rounded_in_the_step_that_is_profiled(folder):
+    """However many updates the configuration waits for that, and in all steps of the measurement."""
+    launches = {}
+    for offset in (0, 2000000000):
+        package = small_package(folder, settings(micro=4, quantize_training=section(offset=offset, period=1000000)), name=f"{offset}.dsp")
+        report, _ = profile(package, folder)
+        check_sums(report)
+        launches[offset] = json.loads((folder / "profile.json").read_text())["launches"]
+    plain = small_package(folder, settings(micro=4))
+    profile(plain, folder)
+    least = json.loads((folder / "profile.json").read_text())["launches"]
+    expect(least < launches[0] == launches[2000000000], f"launches by offset: {launches}, without rounding {least}")
+
+
+@case(turns=2)
+def what_is_computed_again_is_told_apart(folder):
+    """It is no part of the way forward, nor of the way back, which are those of a step that keeps everything."""
+    totals = []
+    for again in (False, True):
+        config = settings(micro=2, activation_checkpointing={"enabled": again})
+        package = train_package(folder, training_models.gpt(1, 64, 4, graph=Scoped()), config, "--dim=length=8", name=f"{again}.dsp")
+        report, _ = profile(package, folder)
+        check_sums(report)
+        totals.append(report["total"])
+    for kind in ("macs", "flops"):
+        kept, again = (total[kind] for total in totals)
+        expect({**again, "recompute": 0} == {**kept, "recompute": 0} and again["recompute"] > kept["recompute"], f"{kind}: {kept}, again {again}")

@@ -288,6 +288,10 @@ def schedules(folder):
     config = write_config(folder, settings("AdamW", quantize_training=section(start=10, target=9, period=3, offset=0)), "short.json")
     train(package, small_data(folder), "--steps=3", f"--config={config}", f"--log={folder / 'log'}")
     expect([row["bits"] for row in log_of(folder / "log")] == [10, 10, 9], "widths of the other file")
+    # More epochs than can be counted in steps are no shorter run; a mixture that never ends is longer than any.
+    train(package, small_data(folder), "--steps=3", f"--epochs={2**61}", f"--config={config}")
+    mixed = small_package(folder, settings("AdamW", quantize_training=section(period=1, offset=0, ratio=1e-300)), name="mixed.dsp")
+    train(mixed, small_data(folder), "--steps=100", code=2, says="found a run of 100 steps, expected at least 1")
     config = write_config(folder, settings("AdamW", quantize_training=section(groups=2)), "groups.json")
     train(package, small_data(folder), "--steps=3", f"--config={config}", code=2, says="quantize_training.quantize_groups: compiled with 1, given 2; compile again")
 
@@ -316,3 +320,29 @@ def threads(folder):
             train(package, folder / "data.npz", "--steps=12", f"--threads={count}", f"--checkpoint={folder / f'{rounding}{count}'}")
         for count in (2, 3):
             same_state(folder / f"{rounding}1", folder / f"{rounding}{count}", 12)
+
+
+@case(turns=2)
+def drawn_trainings(folder):
+    """Stochastic rounding in a whole training: every step and evaluation reads what the run's seed and the number of updates draw, and
+    so does whoever evaluates the checkpoint. The rate is 0, so that nothing else moves."""
+    data = small_data(folder, 8, seed=SEED)
+    arrays, seed, steps = dict(np.load(data)), SEED % 2**40 + 2**33, 6
+    x, labels = arrays["x"].astype(np.float64), arrays["labels"]
+    package = small_package(folder, settings(("SGD", {"lr": 0.0}), quantize_training=section(start=4, target=3, period=3, offset=1, groups=2,
+                                                                                             rounding="stochastic")))
+    train(package, data, f"--steps={steps}", "--shuffle=off", f"--seed={seed}", f"--log={folder / 'log'}", f"--eval-data={data}",
+          "--eval-interval=1", f"--checkpoint={folder / 'ck'}")
+    rows, net = log_of(folder / "log"), Network()
+
+    def losses_after(update):
+        width = moq.bits_after(update, 4, 3, 3, 1)
+        read = {name: moq.image(w.astype(np.float32), width, 2, draw=moq.draws(w.shape, stream_of(name), seed, update)) if width and w.ndim > 1
+                else w for name, w in net.weights.items()}
+        return [net.run(read, x[at:at + 4], labels[at:at + 4])[0] for at in (0, 4)]
+
+    for step, row in enumerate(rows):
+        expected = losses_after(step)[step % 2], np.mean(losses_after(step + 1))
+        expect(np.allclose((row["loss"], row["eval_loss"]), expected, rtol=1e-5), f"DS_SEED={SEED}, step {step}: {row}, expected {expected}")
+    one = json.loads(tool("ds-run", "eval", package, f"--data={data}", f"--checkpoint={folder / 'ck'}", "--json").out)
+    expect(one["eval_loss"] == rows[-1]["eval_loss"], f"a checkpoint evaluates to {one}, the run ended with {rows[-1]}")

@@ -71,6 +71,7 @@ def budgets(folder, model, config, *options, parts=(0.4, 1)):
         package = train_package(folder, model, config, *options, f"--memory={budget}", name=f"part{part}.dsp")
         bytes_ = planned(package, **dims)["total_bytes"]
         expect(bytes_ <= budget, f"a budget of {budget}: {bytes_} bytes are planned")
+        expect(part < 1 or bytes_ == least, f"the least is said to be {least}, its plan has {bytes_}")
         yield budget, package, bytes_
     tool("ds-opt", folder / "model.onnx", "--mode=train", "--loss=cross_entropy", "--logits=logits", "--labels=labels",
          f"--config={folder / 'ds_config.json'}", *options, f"--memory={least - 1}", "-o", folder / "no.dsp", code=1, says=[str(least)])

@@ -346,6 +346,9 @@ def a_range_of_a_checkpoint(folder):
     chosen = json.loads(tool("ds-run", "lr-range", *options, "--min-lr=0.01", "--max-lr=0.1").out)["steps"]
     np.testing.assert_allclose([row["lr"] for row in chosen], np.geomspace(0.01, 0.1, 8)[:len(chosen)], rtol=1e-9)
     expect(chosen[0]["loss"] == rows[0]["loss"], f"{chosen[0]}, {rows[0]}")
+    for option, ends in (("--min-lr=0.01", (0.01, 1)), ("--max-lr=0.1", (1e-7, 0.1))):  # one alone is enough to leave the scheduler's
+        chosen = json.loads(tool("ds-run", "lr-range", *options, option).out)["steps"]
+        np.testing.assert_allclose([row["lr"] for row in chosen], np.geomspace(*ends, 8)[:len(chosen)], rtol=1e-9)
     after = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in sorted(kept.rglob("*")) if path.is_file()}
     expect(before == after, "the checkpoint is not as it was")
     tool("ds-run", "lr-range", *options, "--tag=none", code=2, says="no checkpoint 'none'")

@@ -136,6 +136,12 @@ TEST(BitSchedule, StretchesPeriodsByFactors) {
 TEST(BitSchedule, NeverOverflows) {
   BitSchedule schedule(of(24, 1, 2147483647, 2147483647), 1);
   EXPECT_EQ(schedule.updatesToTarget(), 2147483647 + 2147483647 * (int64_t(1) << 22));
+  QuantizationSettings settings = of(8, 8, 1, 0);
+  settings.isMixed = true;
+  settings.changeRatio = 1e-300; // as a configuration may say: never, in effect
+  BitSchedule mixed(settings, 1);
+  EXPECT_GE(mixed.updatesToTarget(), int64_t(1) << 60);
+  EXPECT_FALSE(mixed.isAtTarget());
 }
 
 TEST(BitSchedule, GoesOnFromItsState) {

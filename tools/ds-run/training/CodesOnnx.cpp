@@ -54,8 +54,8 @@ public:
       if (count > before)
         declare(function);
     }
-    // Of the format: 10 has types of 4 bits, 4 has initializers that are no inputs.
-    const int64_t version = hasHalves ? 10 : 4;
+    // Versions of the format: 10 has types of 4 bits, before 4 every initializer was an input.
+    int64_t version = hasHalves ? 10 : 4;
     if (model.ir_version() < version)
       model.set_ir_version(version);
   }

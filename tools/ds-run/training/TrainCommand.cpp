@@ -209,10 +209,11 @@ bool TrainLoop::isDone() const {
 
 // From the start of training, if nothing stops it early.
 int64_t TrainLoop::plannedSteps() const {
-  int64_t steps = options.steps.value_or(std::numeric_limits<int64_t>::max());
-  if (options.epochs)
-    steps = std::min(steps,
-                     *options.epochs * ((reader->batchesPerEpoch() + config.accumulation - 1) / config.accumulation));
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  int64_t steps = options.steps.value_or(most);
+  int64_t perEpoch = (reader->batchesPerEpoch() + config.accumulation - 1) / config.accumulation;
+  if (options.epochs && *options.epochs <= most / std::max<int64_t>(perEpoch, 1))
+    steps = std::min(steps, *options.epochs * perEpoch);
   return steps;
 }
 
