@@ -37,7 +37,10 @@ private:
   std::optional<Residual> residualAt(ds::BinaryOp sum, SmallVectorImpl<Operation *> &sums) const;
   bool isInner(ds::BinaryOp sum) const;
   llvm::SetVector<Operation *> between(Value from, ArrayRef<OpOperand *> to, Operation *end) const;
-  bool isReachedBySums(Value value, Value from) const;
+  bool isReachedBySums(Value value, llvm::function_ref<bool(Value)> isIt) const;
+  bool isPlaceOfStream(Value value) const {
+    return isReachedBySums(value, [&](Value sum) { return outputs.contains(sum); });
+  }
   bool isPartOf(const Residual &residual);
   Operation *liveReader(Value value, const llvm::SetVector<Operation *> &inside) const;
   Operation *topLevel(Operation *op) const { return body.findAncestorOpInBlock(*op); }
@@ -191,7 +194,7 @@ std::optional<Residual> BlockFinder::residualAt(ds::BinaryOp sum, SmallVectorImp
       continue;
     // What adds up several places of a stream, as a skip connection does, or a mean of all layers, is none of its
     // blocks.
-    if (leaf->get() == stream->get() || outputs.contains(leaf->get()))
+    if (leaf->get() == stream->get() || isPlaceOfStream(leaf->get()))
       return std::nullopt;
     residual.addsOthers |=
         maker && !isConstant(maker) && !way.contains(maker) && leaf->get().getType() == sum.getType();
@@ -241,12 +244,12 @@ Operation *BlockFinder::liveReader(Value value, const llvm::SetVector<Operation 
   return judged.contains(value) ? body.getTerminator() : nullptr;
 }
 
-/// Whether a value is another one, or that and what comes from elsewhere.
-bool BlockFinder::isReachedBySums(Value value, Value from) const {
+/// Whether a value is one in question, or adds it to what comes from elsewhere.
+bool BlockFinder::isReachedBySums(Value value, llvm::function_ref<bool(Value)> isIt) const {
   llvm::SetVector<Value> open;
   open.insert(value);
   for (unsigned i = 0; i < open.size(); ++i) {
-    if (open[i] == from)
+    if (isIt(open[i]))
       return true;
     if (ds::BinaryOp sum = outputs.contains(open[i]) ? ds::BinaryOp() : sumOf(open[i])) {
       open.insert(sum.getLhs());
@@ -298,7 +301,8 @@ ResidualBlocks BlockFinder::run() {
     std::vector<Residual> stream = {residuals[first]};
     taken.insert(stream.back().output);
     for (size_t next = first + 1; next < residuals.size(); ++next)
-      if (isReachedBySums(residuals[next].input, stream.back().output) && isPartOf(residuals[next])) {
+      if (isReachedBySums(residuals[next].input, [&](Value sum) { return sum == stream.back().output; }) &&
+          isPartOf(residuals[next])) {
         stream.push_back(residuals[next]);
         taken.insert(stream.back().output);
       }

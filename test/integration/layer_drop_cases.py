@@ -1,5 +1,6 @@
 """Progressive layer dropping: which blocks run is drawn by NumPy with the same generator, and what becomes of that by PyTorch, where a
 dropped block is one that is multiplied by 0."""
+import functools
 import json
 import math
 
@@ -101,6 +102,45 @@ def trains_as_pytorch_does(folder):
                     file.unlink()
                 old.rmdir()
         (folder / "run" / "latest").unlink()
+
+
+def streams(kind, graph, layers=LAYERS, hidden=16):
+    """Feed-forward blocks on streams that are read at several places."""
+    g = graph
+    x = g.op("Gather", g.weight("wte", VOCABULARY, hidden, scale=0.5), "input_ids")
+    places = [x]
+    for layer in range(layers):
+        inner = g.op("Tanh", g.linear(g.layer_norm(x, f"h.{layer}.ln", hidden), f"h.{layer}.c_fc", hidden, 2 * hidden))
+        x = g.op("Add", x, g.linear(inner, f"h.{layer}.c_proj", 2 * hidden, hidden))
+        if kind == "skips" and layer >= layers // 2:  # as in a U-Net
+            x = g.op("Add", x, places[layers - 1 - layer])
+        places.append(x)
+    if kind == "means":
+        x = g.op("Mul", functools.reduce(lambda a, b: g.op("Add", a, b), places), g.number(1 / len(places)))
+    elif kind == "long skip":
+        x = g.op("Add", g.op("Tanh", g.linear(x, "end", hidden, hidden)), places[0])
+    logits = g.linear(g.layer_norm(x, "ln_f", hidden), "head", hidden, VOCABULARY)
+    model = g.finish(logits, "logits", [value("input_ids", TensorProto.INT64, "batch", LENGTH)], "batch", LENGTH, VOCABULARY)
+    if isinstance(g, Gated):
+        model.graph.input.append(value("gates", TensorProto.FLOAT, "batch", layers))
+    return model
+
+
+@case(turns=3)
+def streams_with_skips(folder):
+    """Blocks of streams that skips, means and heads read in several places train as PyTorch does, too."""
+    steps, micro, accumulation, seed = 5, 3, 2, SEED % 2**40
+    config = settings(("AdamW", {"lr": 2e-3, "eps": 1e-4}), micro, accumulation, **drops())
+    gates = np.concatenate([np.repeat(gates_of(seed, step, i, LAYERS, theta_of(step, 0.3, 0.4))[None], micro, 0)
+                            for step in range(steps) for i in range(accumulation)]).astype(np.float32)
+    for kind in ("skips", "means", "long skip"):
+        package = train_package(folder, streams(kind, models.Layers(SEED % 1000)), config)
+        layers = json.loads((package / "manifest.json").read_text())["training"]["layers"]
+        expect(len(layers) == LAYERS, f"{kind}: blocks {layers}")
+        train(package, tokens(folder, len(gates)), f"--steps={steps}", "--shuffle=off", f"--seed={seed}", f"--checkpoint={folder / kind}", f"--log={folder / f'{kind}.jsonl'}")
+        onnx.save(streams(kind, Gated(SEED % 1000)), folder / "model.onnx")
+        oracle = by_torch(folder, tokens(folder, len(gates), "torch.npz", gates=gates), "cross_entropy|logits|labels|-100", config, steps, double=True)
+        same_numbers(log_of(folder / f"{kind}.jsonl"), weights(folder / kind / f"global_step{steps}"), oracle, kind)
 
 
 @case
