@@ -3,6 +3,8 @@
 
 #include "llvm/ADT/StringExtras.h"
 
+#include <set>
+
 using namespace mlir;
 
 namespace deepstride {
@@ -14,24 +16,25 @@ static std::string dotted(StringRef name) {
   return text;
 }
 
-/// The number behind the path in a name, if it is one of a layer.
+/// The number behind the path in a name, if it is one of a layer; modules may be called as the path is, without one.
 static std::optional<int64_t> layerIn(StringRef name, StringRef path, int64_t layers) {
   std::string text = dotted(name);
-  size_t at = text.find(path);
-  if (at == std::string::npos)
-    return std::nullopt;
-  int64_t number = 0;
-  StringRef digits = StringRef(text).drop_front(at + path.size()).take_until([](char c) { return c == '.'; });
-  if (digits.getAsInteger(10, number) || number < 0 || number >= layers)
-    return std::nullopt;
-  return number;
+  for (size_t at = text.find(path); at != std::string::npos; at = text.find(path, at + 1)) {
+    int64_t number = 0;
+    StringRef digits = StringRef(text).drop_front(at + path.size()).take_until([](char c) { return c == '.'; });
+    if (!digits.getAsInteger(10, number) && number >= 0 && number < layers)
+      return number;
+  }
+  return std::nullopt;
 }
 
 FailureOr<Blocks> findBlocks(func::FuncOp model, const BlockSettings &settings) {
+  if (settings.layers < 0)
+    return model.emitError() << "layers: expected 0 or more, found " << settings.layers;
   Blocks blocks;
   blocks.layers = settings.layers;
   std::string path = dotted(settings.layerName);
-  llvm::SmallVector<bool> found(static_cast<size_t>(settings.layers));
+  std::set<int64_t> found;
   SmallVector<StringRef> names;
   for (const Parameter &parameter : parametersOf(model)) {
     names.push_back(parameter.name.getValue());
@@ -41,10 +44,10 @@ FailureOr<Blocks> findBlocks(func::FuncOp model, const BlockSettings &settings) 
         layer = layerIn(named.getName().getValue(), path, settings.layers);
     blocks.of[parameter.name] = layer.value_or(settings.layers);
     if (layer)
-      found[static_cast<size_t>(*layer)] = true;
+      found.insert(*layer);
   }
-  for (auto [layer, isThere] : llvm::enumerate(found))
-    if (!isThere)
+  for (int64_t layer = 0; layer < settings.layers; ++layer)
+    if (found.count(layer) == 0)
       return model.emitError() << "eigenvalue.layer_name: no parameter, and no node that reads one, has '"
                                << settings.layerName << "." << layer << "' in its name, expected layers 0 to "
                                << settings.layers - 1 << "; parameters are " << listed(names);

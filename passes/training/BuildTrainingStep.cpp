@@ -57,6 +57,10 @@ public:
     useRunningStatistics(eval);
     micro.setName("micro");
     module.insert(std::next(eval->getIterator()), micro);
+    if (curvature) {
+      curvature.setName("curvature");
+      module.push_back(curvature);
+    }
     if (failed(buildMicro(micro)) || (curvature && failed(addCurvature(curvature))))
       return failure();
     return buildUpdate(eval, analysis, update, {moved, layers});
@@ -248,8 +252,6 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
 
 LogicalResult StepBuilder::addCurvature(func::FuncOp curvature) {
   curvature->removeAttr("ds.loss");
-  curvature.setName("curvature");
-  module.push_back(curvature);
   auto blocks = findBlocks(curvature, {options.layerName, options.layers});
   return failed(blocks) ? failure() : buildCurvature(curvature, *blocks, options.stability);
 }

@@ -45,12 +45,21 @@ public:
   Value lastTaken() const { return last; }
 
 private:
+  /// Sizes take long to evaluate, and every choice weighs every activation.
+  double costOnce(Operation *op) {
+    auto [found, isNew] = costs.try_emplace(op);
+    if (isNew)
+      found->second = costOf(op, analysis, dims);
+    return found->second;
+  }
+
   std::vector<ActivationScope> &scopes;
   const SizeAnalysis &analysis;
   const std::map<std::string, int64_t> &dims;
   std::vector<Candidate> candidates;
   std::vector<llvm::DenseSet<Value>> dropped;
   std::vector<llvm::DenseSet<Operation *>> again;
+  llvm::DenseMap<Operation *, double> costs;
   Value last;
 };
 
@@ -66,7 +75,7 @@ bool Choice::take() {
       continue;
     double cost = 1;
     for (Operation *op : *ops)
-      cost += costOf(op, analysis, dims);
+      cost += costOnce(op);
     if (double ratio = candidate.bytes / cost; ratio > bestRatio) {
       best = number;
       bestRatio = ratio;

@@ -146,7 +146,7 @@ FailureOr<QuantizerInputs> ScheduleQuantization::addInputs(func::FuncOp entry, S
   return inputs;
 }
 
-/// Everything but the next value of a state reads images.
+/// Whatever reads a parameter reads its image.
 LogicalResult ScheduleQuantization::rewrite(func::FuncOp entry) {
   auto sizes = SizeAnalysis::run(entry);
   if (failed(sizes))

@@ -74,11 +74,13 @@ std::optional<MemoryPlan> planMemory(const VariantInfo &variant, const Pins &pin
         mine.insert(*pin);
     std::vector<bool> known;
     std::vector<int64_t> values = bindPins(entry, mine, known);
-    size_t before = missing.size();
+    bool isKnown = true;
     for (size_t i = 0; i < entry.symbols.size(); ++i)
-      if (!known[i] && entry.symbols[i].kind != SymbolKind::Computed)
-        missing.insert(entry.symbols[i].name);
-    if (missing.size() > before || !guardsHold(entry, values))
+      if (!known[i] && entry.symbols[i].kind != SymbolKind::Computed) {
+        missing.insert(entry.symbols[i].name); // perhaps as entries before
+        isKnown = false;
+      }
+    if (!isKnown || !guardsHold(entry, values))
       continue;
     ComputedParts computed(entry);
     Plan plan = makePlan(entry, variant.constants, computed, values);

@@ -9,6 +9,7 @@ from onnx import numpy_helper
 
 import training_models
 from kit import case, compile_model, expect, tool
+from layer_drop_cases import drops
 from quantized_training_cases import section
 from training_runs import log_of, settings, small_data, small_package, train, train_package, write_config
 
@@ -336,3 +337,26 @@ def what_is_computed_again_is_told_apart(folder):
     for kind in ("macs", "flops"):
         kept, again = (total[kind] for total in totals)
         expect({**again, "recompute": 0} == {**kept, "recompute": 0} and again["recompute"] > kept["recompute"], f"{kind}: {kept}, again {again}")
+
+
+@case
+def each_entry_has_its_roles(folder):
+    """What an update does is no part of the way back, for a parameter or for all; an evaluation goes forward; sums of gradients
+    are the way back's."""
+    model = training_models.gpt(1, 32, 4, graph=Scoped())
+    more = {"gradient_clipping": 1.0, "fp16": {"enabled": True}, "activation_checkpointing": {"enabled": True}, **drops()}
+    package = train_package(folder, model, settings(micro=2, accumulation=2, **more), "--dim=length=8")
+    parameters = {tensor.name for tensor in model.graph.initializer if tensor.data_type == 1 and math.prod(tensor.dims) > 1}
+    works = {}
+    for entry in json.loads((package / "manifest.json").read_text())["variants"][0]["entries"]:
+        works[entry["name"]] = [work for launch in entry["launches"] for work in launch["work"]]
+    roles = {name: {work["role"] for work in list_} for name, list_ in works.items()}
+    expect(roles == {"eval": {"forward"}, "micro": {"forward", "backward", "recompute"}, "update": {"update"}}, f"{roles}")
+    for name, list_ in works.items():
+        of_parameters = {work["parameter"]: work["role"] for work in list_ if "parameter" in work}
+        if name == "update":
+            expect(of_parameters.keys() == parameters, f"{of_parameters.keys() ^ parameters}")
+            expect(all(work.get("part") == "optimizer" or "parameter" in work for work in list_), f"{list_}")
+        else:
+            expect(set(of_parameters.values()) <= {"backward"}, f"{name}: {of_parameters}")
+        expect(name == "update" or {work["part"] for work in list_ if "part" in work} == {"loss"}, f"{name}: {list_}")

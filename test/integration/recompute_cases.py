@@ -1,5 +1,6 @@
 """Activations that are computed again: the same bits at every budget, plans that keep to it, and what else a step does with them."""
 import json
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -8,6 +9,7 @@ import numpy as np
 import onnx
 
 import training_models as models
+from attention_dropout_cases import Dropping
 from kit import BIN, case, compile_model, expect, tool
 from layer_drop_cases import drops
 from programs import SEED
@@ -139,28 +141,55 @@ def blocks_that_may_be_dropped(folder):
     same_at_every_budget(folder, ["gpt whose blocks are dropped"])
 
 
-@case(turns=3)
-def dropout(folder):
-    """What was dropped is dropped again: the same places, drawn once more."""
-    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]> m (float[batch, 16] x) => (float[batch, 5] logits)
-        { ratio = Constant <value_float = 0.4> () yes = Constant <value_int = 1> () mode = Cast <to = 9> (yes)
-          a = MatMul (x, u) b = Tanh (a) c, m0 = Dropout (b, ratio, mode) d = MatMul (c, v) e = Tanh (d) f, m1 = Dropout (e, ratio, mode)
-          logits = MatMul (f, w) }""")
+def dropped_again(folder, model, weights, width, share):
+    """The same bits with and without activations kept, and less than a share of them where they are not."""
     g = np.random.default_rng(SEED)
-    for name, shape in (("u", (16, 256)), ("v", (256, 256)), ("w", (256, 5))):
+    for name, shape in weights.items():
         model.graph.initializer.append(onnx.numpy_helper.from_array((g.standard_normal(shape) / 8).astype(np.float32), name))
-    data, bits = data_of(folder, model, samples=64), []
-    config = settings("AdamW", 32, 2)
-    onnx.save(model, folder / "model.onnx")
-    for number, options in enumerate(([], ["enabled"])):
-        more = {"activation_checkpointing": {"enabled": True}} if options else {}
-        package = train_package(folder, model, config | more, name=f"{number}.dsp")
+    data, bits, kept = data_of(folder, model, samples=2 * width), [], []
+    for number, more in enumerate(({}, {"activation_checkpointing": {"enabled": True}})):
+        package = train_package(folder, model, settings("AdamW", width, 2, **more), name=f"{number}.dsp")
         train(package, data, "--steps=3", "--seed=4", f"--checkpoint={folder / str(number)}")
         bits.append({part: (folder / str(number) / "global_step3" / f"{part}.safetensors").read_bytes() for part in ("parameters", "optimizer")})
-        sizes = planned(package, batch=32)
-        expect(number == 0 or sizes["activations"] < 0.7 * first["activations"], f"{sizes}, without: {number or sizes}")
-        first = sizes
+        kept.append(planned(package, batch=width)["activations"])
+    expect(kept[1] < share * kept[0], f"activations have {kept[1]} bytes, {kept[0]} without")
     expect(bits[0] == bits[1], f"seed {SEED}: other bits where activations with dropout are computed again")
+
+
+@case(turns=3)
+def dropout(folder):
+    """Between products that are computed again."""
+    dropped_again(folder, onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]> m (float[batch, 16] x) => (float[batch, 5] logits)
+        { ratio = Constant <value_float = 0.4> () yes = Constant <value_int = 1> () mode = Cast <to = 9> (yes)
+          a = MatMul (x, u) b = Tanh (a) c, m0 = Dropout (b, ratio, mode) d = MatMul (c, v) e = Tanh (d) f, m1 = Dropout (e, ratio, mode)
+          logits = MatMul (f, w) }"""), {"u": (16, 256), "v": (256, 256), "w": (256, 5)}, 32, 0.7)
+
+
+@case(turns=2)
+def dropout_that_is_drawn_again(folder):
+    """Nothing but what is dropped could be kept, so that less is kept only where that is drawn once more."""
+    parts = range(6)
+    made = "".join(f"a{i} = Mul (x, u{i}) c{i}, m{i} = Dropout (a{i}, ratio, mode) p{i} = MatMul (c{i}, w{i}) " for i in parts)
+    model = onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["": 17]> m (float[batch, 512] x) => (float[batch, 5] logits)
+        {{ ratio = Constant <value_float = 0.4> () yes = Constant <value_int = 1> () mode = Cast <to = 9> (yes)
+          {made} logits = Sum ({", ".join(f"p{i}" for i in parts)}) }}""")
+    dropped_again(folder, model, {f"u{i}": (512,) for i in parts} | {f"w{i}": (512, 5) for i in parts}, 32, 0.5)
+
+
+@case(turns=2)
+def dropout_of_attentions(folder):
+    """Attentions draw in their kernels; those that are computed again draw the same."""
+    model, states = models.gpt(layers=2, positions=8, graph=Dropping(0.3)), []
+    data = data_of(folder, model, samples=8)
+    for extra in ({}, {"activation_checkpointing": {"enabled": True}}):
+        package = train_package(folder, model, settings("AdamW", 2, 2, **extra), "--dim=length=8")
+        entries = json.loads((package / "manifest.json").read_text())["variants"][0]["entries"]
+        again = [work for entry in entries for launch in entry["launches"] for work in launch["work"] if (work["op"], work["role"]) == ("attention", "recompute")]
+        expect(len(again) == (2 if extra else 0), f"attentions that are computed again: {again}")
+        train(package, data, "--steps=3", "--seed=4", f"--checkpoint={folder / 'run'}")
+        states.append([(folder / "run" / "global_step3" / f"{part}.safetensors").read_bytes() for part in ("parameters", "optimizer")])
+        shutil.rmtree(folder / "run")
+    expect(states[0] == states[1], f"seed {SEED}: other bits where attentions with dropout are computed again")
 
 
 @case(turns=3)
@@ -199,6 +228,20 @@ def what_is_refused(folder):
     for key, value, words in (("enabled", 3, "activation_checkpointing.enabled"), ("cpu_checkpointing", True, "cpu_checkpointing")):
         (folder / "bad.json").write_text(json.dumps(settings("AdamW", BATCH, activation_checkpointing={key: value})))
         tool("ds-opt", *common, f"--config={folder / 'bad.json'}", code=1, says=[words])
+
+
+@case
+def dimensions_that_are_not_given(folder):
+    """A plan names them all, and computes no size of those that it lacks: one is a divisor here."""
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]> m (float[batch, t] x, float[batch, s] y) => (float[batch, 5] logits)
+        { shape = Shape (y) rest = Constant <value_ints = [-1]> () target = Concat <axis = 0> (shape, rest) rows = Reshape (x, target)
+          means = ReduceMean <axes = [2], keepdims = 0> (rows) parts = Mul (means, y) all = Constant <value_ints = [1]> ()
+          sum = ReduceSum (parts, all) logits = MatMul (sum, w) }""")
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((1, 5), np.float32), "w"))
+    package = train_package(folder, model, settings("AdamW", BATCH))
+    expect(planned(package)["depends_on"] == ["batch", "s", "t"], f"{planned(package)}")
+    expect(planned(package, batch=BATCH)["depends_on"] == ["s", "t"], f"{planned(package, batch=BATCH)}")
+    expect(planned(package, batch=BATCH, s=3, t=6)["total_bytes"] > 0, "no plan")
 
 
 @case(turns=3)

@@ -40,6 +40,22 @@ func.func @main(%x: tensor<4xf32> {ds.dims = [4], ds.name = "x"}, %w: tensor<4xf
 
 // -----
 
+// A module of the path's name that is no layer, around those that are.
+// CHECK-LABEL: func.func @curvature(
+// CHECK-SAME: -> (tensor<f64> {ds.name = "eigenvalue"}, tensor<4xf32> {ds.state = "net.layer.outer.net.layer.0.w/direction"})
+ds.recipe @w {
+  %0 = ds.source "model.onnx" [0, 16] : tensor<4xf32>
+  ds.yield %0 : tensor<4xf32>
+}
+func.func @main(%x: tensor<4xf32> {ds.dims = [4], ds.name = "x"}, %w: tensor<4xf32> {ds.dims = [4], ds.initial = @w, ds.name = "net.layer.outer.net.layer.0.w", ds.state = "net.layer.outer.net.layer.0.w"}) -> (tensor<f32> {ds.name = "loss"}) attributes {ds.entry} {
+  %0 = ds.binary mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = ds.binary mul %0, %0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %2 = ds.reduce sum %1 axes [0] keep false : (tensor<4xf32>) -> tensor<f32>
+  return %2 : tensor<f32>
+}
+
+// -----
+
 // A layer that no name leads to.
 ds.recipe @w {
   %0 = ds.source "model.onnx" [0, 16] : tensor<4xf32>

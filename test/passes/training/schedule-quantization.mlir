@@ -2,7 +2,9 @@
 // RUN: ds-opt %s --split-input-file --ds-schedule-quantization="groups=2 scheme=asymmetric mixed=true" --verify-diagnostics | FileCheck %s --check-prefix=MIXED
 // RUN: ds-opt %s --split-input-file --ds-schedule-quantization="groups=2 rounding=stochastic" --verify-diagnostics | FileCheck %s --check-prefix=DRAWN
 // RUN: not ds-opt %s --split-input-file --ds-schedule-quantization=scheme=other 2>&1 | FileCheck %s --check-prefix=OPTIONS
+// RUN: not ds-opt %s --split-input-file --ds-schedule-quantization="layer-name=net layers=-1" 2>&1 | FileCheck %s --check-prefix=LAYERS
 // The numbers are checked by test/integration/quantized_training_cases.py.
+// LAYERS: error: layers: expected 0 or more, found -1
 // OPTIONS: error: ds-schedule-quantization: expected groups of at least 1, scheme symmetric or asymmetric, rounding nearest or stochastic, found 1, 'other' and 'nearest'
 
 // What reads the weight reads its image; what begins the gradient's state does not change, and neither does the vector.
