@@ -1,7 +1,8 @@
-// A stream is a chain of residual sums, each of which adds to the one before; blocks are its longest part that repeats.
+// Blocks are the longest part of a stream that repeats: of a chain of residual sums, each of which adds to the one
+// before.
 #include "passes/training/ResidualBlocks.h"
 
-#include "dialects/ds/Norms.h"
+#include "passes/training/ResidualSums.h"
 #include "passes/training/ReverseSweep.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -12,15 +13,6 @@ namespace deepstride {
 
 namespace {
 
-/// One residual sum: output = input + (what is computed of the input, and vectors such as a bias).
-struct Residual {
-  Value input, output;
-  llvm::SetVector<Operation *> ops; // from the input to the output, sums included
-  SmallVector<OpOperand *> added;
-  bool addsOthers = false; // of the stream's sizes, not computed of it
-  std::string signature;   // the ops and their types
-};
-
 /// What one stream has: blocks that are alike, or all of it as one.
 struct Candidates {
   SmallVector<ResidualBlock> blocks;
@@ -29,22 +21,13 @@ struct Candidates {
 
 class BlockFinder {
 public:
-  BlockFinder(func::FuncOp entry, ValueRange judged);
+  BlockFinder(func::FuncOp entry, ValueRange judged)
+      : body(entry.getBody().front()), judged(judged.begin(), judged.end()), residuals(entry, judged) {}
   ResidualBlocks run();
 
 private:
-  bool addResiduals(ds::BinaryOp sum);
-  std::optional<Residual> residualAt(ds::BinaryOp sum, SmallVectorImpl<Operation *> &sums) const;
-  bool isInner(ds::BinaryOp sum) const;
-  llvm::SetVector<Operation *> between(Value from, ArrayRef<OpOperand *> to, Operation *end) const;
-  bool isReachedBySums(Value value, llvm::function_ref<bool(Value)> isIt) const;
-  bool isPlaceOfStream(Value value) const {
-    return isReachedBySums(value, [&](Value sum) { return outputs.contains(sum); });
-  }
   bool isPartOf(const Residual &residual);
   Operation *liveReader(Value value, const llvm::SetVector<Operation *> &inside) const;
-  Operation *topLevel(Operation *op) const { return body.findAncestorOpInBlock(*op); }
-  void findPostNorm();
   void addBlocks(ArrayRef<Residual> stream);
   void takeBlocks();
   ResidualBlock join(ArrayRef<Residual> residuals) const;
@@ -52,211 +35,24 @@ private:
 
   Block &body;
   llvm::DenseSet<Value> judged;
-  llvm::DenseSet<Operation *> live; // what is judged depends on these
-  std::vector<Residual> residuals;  // in order
-  llvm::DenseSet<Value> outputs;    // of residuals
+  ResidualSums residuals;
   std::vector<Candidates> candidates;
   ResidualBlocks found;
 };
 
-ds::BinaryOp sumOf(Value value) {
-  auto sum = value.getDefiningOp<ds::BinaryOp>();
-  return sum && sum.getKind() == ds::BinaryKind::add && isa<FloatType>(getElementTypeOrSelf(value)) ? sum
-                                                                                                    : ds::BinaryOp();
-}
-
-std::string nodeOf(Operation *op) {
-  auto node = op->getLoc()->findInstanceOf<NameLoc>();
-  return node ? node.getName().str() : std::string();
-}
-
-bool isConstant(Operation *op) { return isa<ds::ConstantOp, ds::WeightOp>(op); }
-
-/// What a value has the elements of, but for some that a dropout leaves out.
-Value sourceOf(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isa<ds::ReshapeOp, ds::TransposeOp, ds::CastOp, ds::DropoutOp>(op))
-      break;
-    value = op->getOperand(0);
-  }
-  return value;
-}
-
-/// A norm, as one op or as those that take away one vector and multiply by another, and what it normalizes.
-std::pair<Operation *, Value> normBehind(Value value) {
-  Operation *norm = nullptr;
-  bool shifts = false, scales = false;
-  while (true) {
-    value = sourceOf(value);
-    Operation *op = value.getDefiningOp();
-    if (ds::isNorm(op))
-      return {op, sourceOf(op->getOperand(0))};
-    auto binary = dyn_cast_if_present<ds::BinaryOp>(op);
-    if (!binary || (binary.getLhs().getType() == value.getType()) == (binary.getRhs().getType() == value.getType()))
-      return {shifts && scales ? norm : nullptr, value};
-    bool isLeft = binary.getLhs().getType() == value.getType();
-    Value other = isLeft ? binary.getRhs() : binary.getLhs();
-    if (auto type = cast<RankedTensorType>(other.getType()); !type.hasStaticShape() || type.getNumElements() != 1) {
-      norm = op;
-      shifts |= binary.getKind() == ds::BinaryKind::add || binary.getKind() == ds::BinaryKind::sub;
-      scales |= binary.getKind() == ds::BinaryKind::mul || binary.getKind() == ds::BinaryKind::div;
-    }
-    value = isLeft ? binary.getLhs() : binary.getRhs();
-  }
-}
-
 } // namespace
 
-BlockFinder::BlockFinder(func::FuncOp entry, ValueRange judged)
-    : body(entry.getBody().front()), judged(judged.begin(), judged.end()) {
-  SmallVector<Value> open(judged);
-  while (!open.empty()) {
-    Operation *op = open.pop_back_val().getDefiningOp();
-    Operation *at = op ? topLevel(op) : nullptr;
-    if (at && live.insert(at).second)
-      llvm::append_range(open, valuesUsedBy(at));
-  }
-}
-
-/// Whether another sum of the same sizes takes this one in, and nothing else reads it: (x + a) + b is one sum.
-bool BlockFinder::isInner(ds::BinaryOp sum) const {
-  Operation *reader = nullptr;
-  for (Operation *user : sum->getUsers())
-    if (live.contains(topLevel(user))) {
-      if (reader && reader != user)
-        return false;
-      reader = user;
-    }
-  return reader && sumOf(reader->getResults().empty() ? Value() : reader->getResult(0)) &&
-         reader->getBlock() == &body && reader->getResult(0).getType() == sum.getType() &&
-         reader->getOperand(0) != reader->getOperand(1);
-}
-
-/// The ops of the body on the ways from a value to operands of sums, the last of which is `end`.
-llvm::SetVector<Operation *> BlockFinder::between(Value from, ArrayRef<OpOperand *> to, Operation *end) const {
-  llvm::DenseSet<Operation *> reached;
-  SmallVector<Operation *> open;
-  auto reach = [&](Value value) {
-    for (Operation *user : value.getUsers())
-      if (Operation *at = topLevel(user);
-          at && live.contains(at) && at->isBeforeInBlock(end) && reached.insert(at).second)
-        open.push_back(at);
-  };
-  reach(from);
-  while (!open.empty())
-    for (Value result : open.pop_back_val()->getResults())
-      reach(result);
-  llvm::SetVector<Operation *> way;
-  auto enter = [&](Value value) {
-    Operation *op = value.getDefiningOp();
-    if (op && reached.contains(op) && way.insert(op))
-      open.push_back(op);
-  };
-  for (OpOperand *operand : to)
-    enter(operand->get());
-  while (!open.empty())
-    for (Value operand : valuesUsedBy(open.pop_back_val()))
-      enter(operand);
-  return way;
-}
-
-std::optional<Residual> BlockFinder::residualAt(ds::BinaryOp sum, SmallVectorImpl<Operation *> &sums) const {
-  SmallVector<OpOperand *> leaves;
-  sums.push_back(sum);
-  for (unsigned i = 0; i < sums.size(); ++i)
-    for (OpOperand &operand : sums[i]->getOpOperands()) {
-      ds::BinaryOp inner = sumOf(operand.get());
-      if (inner && inner->getBlock() == &body && inner.getType() == sum.getType() && isInner(inner))
-        sums.push_back(inner);
-      else
-        leaves.push_back(&operand);
-    }
-  // The stream is what the others are computed of; where there are several, the first one.
-  OpOperand *stream = nullptr;
-  llvm::SetVector<Operation *> way;
-  for (OpOperand *leaf : leaves) {
-    if (leaf->get().getType() != sum.getType())
-      continue;
-    SmallVector<OpOperand *> others;
-    llvm::copy_if(leaves, std::back_inserter(others), [&](OpOperand *other) { return other != leaf; });
-    llvm::SetVector<Operation *> ops = between(leaf->get(), others, sum);
-    if (ops.size() > way.size()) {
-      stream = leaf;
-      way = std::move(ops);
-    }
-  }
-  if (!stream)
-    return std::nullopt;
-  Residual residual;
-  for (OpOperand *leaf : leaves) {
-    Operation *maker = leaf->get().getDefiningOp();
-    if (leaf == stream)
-      continue;
-    // What adds up several places of a stream, as a skip connection does, or a mean of all layers, is none of its
-    // blocks.
-    if (leaf->get() == stream->get() || isPlaceOfStream(leaf->get()))
-      return std::nullopt;
-    residual.addsOthers |=
-        maker && !isConstant(maker) && !way.contains(maker) && leaf->get().getType() == sum.getType();
-  }
-  residual.input = stream->get();
-  residual.output = sum.getResult();
-  way.insert_range(ArrayRef<Operation *>(sums));
-  SmallVector<Operation *> sorted = way.takeVector();
-  llvm::sort(sorted, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  residual.ops.insert_range(sorted);
-  for (OpOperand *leaf : leaves)
-    if (leaf != stream)
-      residual.added.push_back(leaf);
-  llvm::raw_string_ostream text(residual.signature);
-  for (Operation *op : sorted) {
-    text << op->getName();
-    if (Attribute kind = op->getAttr("kind"))
-      text << " " << kind;
-    for (Type type : op->getResultTypes())
-      text << " " << type;
-    text << "\n";
-  }
-  return residual;
-}
-
-/// One of this sum, or else those of the sums that it takes in; whether there are any.
-bool BlockFinder::addResiduals(ds::BinaryOp sum) {
-  SmallVector<Operation *> sums;
-  auto residual = residualAt(sum, sums);
-  bool hasAny = false;
-  if (!residual || residual->addsOthers)
-    for (Operation *inner : ArrayRef<Operation *>(sums).drop_front())
-      if (inner == sum.getLhs().getDefiningOp() || inner == sum.getRhs().getDefiningOp())
-        hasAny |= addResiduals(cast<ds::BinaryOp>(inner));
-  if (hasAny || !residual)
-    return hasAny;
-  outputs.insert(residual->output);
-  residuals.push_back(std::move(*residual));
-  return true;
+static std::string nodeOf(Operation *op) {
+  auto node = op->getLoc()->findInstanceOf<NameLoc>();
+  return node ? node.getName().str() : std::string();
 }
 
 /// A reader that counts of what ops of a block compute, the last sum apart.
 Operation *BlockFinder::liveReader(Value value, const llvm::SetVector<Operation *> &inside) const {
   for (Operation *user : value.getUsers())
-    if (Operation *at = topLevel(user); live.contains(at) && !inside.contains(at))
+    if (Operation *at = residuals.topLevel(user); residuals.isLive(at) && !inside.contains(at))
       return at;
   return judged.contains(value) ? body.getTerminator() : nullptr;
-}
-
-/// Whether a value is one in question, or adds it to what comes from elsewhere.
-bool BlockFinder::isReachedBySums(Value value, llvm::function_ref<bool(Value)> isIt) const {
-  llvm::SetVector<Value> open;
-  open.insert(value);
-  for (unsigned i = 0; i < open.size(); ++i) {
-    if (isIt(open[i]))
-      return true;
-    if (ds::BinaryOp sum = outputs.contains(open[i]) ? ds::BinaryOp() : sumOf(open[i])) {
-      open.insert(sum.getLhs());
-      open.insert(sum.getRhs());
-    }
-  }
-  return false;
 }
 
 /// Whether nothing that counts reads what the sum is made of; says what does, for a message.
@@ -271,39 +67,21 @@ bool BlockFinder::isPartOf(const Residual &residual) {
   return true;
 }
 
-/// A residual sum whose norm is what the next one adds to, and nothing else.
-void BlockFinder::findPostNorm() {
-  llvm::DenseSet<Value> sums;
-  for (const Residual &residual : residuals)
-    sums.insert(residual.output);
-  for (const Residual &residual : residuals) {
-    auto [norm, normalized] = normBehind(residual.input);
-    if (norm && sums.contains(normalized) && !found.postNorm)
-      found.postNorm = norm;
-  }
-}
-
 ResidualBlocks BlockFinder::run() {
-  for (Operation &op : body)
-    if (ds::BinaryOp sum = op.getNumResults() == 1 ? sumOf(op.getResult(0)) : ds::BinaryOp();
-        sum && live.contains(&op) && !isInner(sum))
-      addResiduals(sum);
-  llvm::sort(residuals, [](const Residual &a, const Residual &b) {
-    return a.output.getDefiningOp()->isBeforeInBlock(b.output.getDefiningOp());
-  });
-  findPostNorm();
+  found.postNorm = residuals.postNorm();
   if (found.postNorm)
     return found;
+  ArrayRef<Residual> sums = residuals.sums();
   llvm::DenseSet<Value> taken;
-  for (size_t first = 0; first < residuals.size(); ++first) {
-    if (taken.contains(residuals[first].output) || !isPartOf(residuals[first]))
+  for (size_t first = 0; first < sums.size(); ++first) {
+    if (taken.contains(sums[first].output) || !isPartOf(sums[first]))
       continue;
-    std::vector<Residual> stream = {residuals[first]};
+    std::vector<Residual> stream = {sums[first]};
     taken.insert(stream.back().output);
-    for (size_t next = first + 1; next < residuals.size(); ++next)
-      if (isReachedBySums(residuals[next].input, [&](Value sum) { return sum == stream.back().output; }) &&
-          isPartOf(residuals[next])) {
-        stream.push_back(residuals[next]);
+    for (size_t next = first + 1; next < sums.size(); ++next)
+      if (residuals.isReached(sums[next].input, [&](Value sum) { return sum == stream.back().output; }) &&
+          isPartOf(sums[next])) {
+        stream.push_back(sums[next]);
         taken.insert(stream.back().output);
       }
     addBlocks(stream);
@@ -317,8 +95,8 @@ ResidualBlocks BlockFinder::run() {
     if (block.name.empty())
       block.name = "block " + std::to_string(number);
   if (found.blocks.empty() && found.nearest.empty())
-    found.nearest = residuals.empty() ? "nothing is added to what it is computed of"
-                                      : "no residual sums repeat along a stream, and none has an attention";
+    found.nearest = sums.empty() ? "nothing is added to what it is computed of"
+                                 : "no residual sums repeat along a stream, and none has an attention";
   return found;
 }
 
@@ -436,8 +214,9 @@ ResidualBlock BlockFinder::join(ArrayRef<Residual> parts) const {
   block.name = nameOf(block.ops);
   for (Operation *op : block.ops)
     for (Value result : op->getResults())
-      if (result != block.output &&
-          llvm::any_of(result.getUsers(), [&](Operation *user) { return !block.ops.contains(topLevel(user)); }))
+      if (result != block.output && llvm::any_of(result.getUsers(), [&](Operation *user) {
+            return !block.ops.contains(residuals.topLevel(user));
+          }))
         block.escaping.push_back(result);
   return block;
 }
@@ -445,12 +224,12 @@ ResidualBlock BlockFinder::join(ArrayRef<Residual> parts) const {
 /// Keys of an encoder, transposed weights: computed of other things than the stream, and for this block alone.
 void BlockFinder::takeWhatOnlyItReads(ResidualBlock &block) const {
   for (Operation &op : llvm::reverse(body)) {
-    if (block.ops.contains(&op) || !live.contains(&op) || isConstant(&op) || op.getNumRegions() > 0 ||
-        !isMemoryEffectFree(&op) || op.getNumResults() == 0)
+    if (block.ops.contains(&op) || !residuals.isLive(&op) || isa<ds::ConstantOp, ds::WeightOp>(op) ||
+        op.getNumRegions() > 0 || !isMemoryEffectFree(&op) || op.getNumResults() == 0)
       continue;
-    auto isInside = [&](Operation *user) { return block.ops.contains(topLevel(user)); };
+    auto isInside = [&](Operation *user) { return block.ops.contains(residuals.topLevel(user)); };
     bool isOwn = llvm::any_of(op.getUsers(), isInside) && llvm::all_of(op.getUsers(), [&](Operation *user) {
-                   return isInside(user) || !live.contains(topLevel(user));
+                   return isInside(user) || !residuals.isLive(residuals.topLevel(user));
                  });
     // What lies before the stream, such as the sum of embeddings, is no part of the block.
     bool isBefore = llvm::any_of(op.getResults(), [&](Value v) { return v == block.input || judged.contains(v); });
