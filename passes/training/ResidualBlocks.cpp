@@ -6,6 +6,7 @@
 #include "passes/training/ReverseSweep.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 
@@ -91,9 +92,16 @@ ResidualBlocks BlockFinder::run() {
   llvm::sort(found.blocks, [](const ResidualBlock &a, const ResidualBlock &b) {
     return a.output.getDefiningOp()->isBeforeInBlock(b.output.getDefiningOp());
   });
-  for (auto [number, block] : llvm::enumerate(found.blocks))
+  llvm::StringMap<unsigned> named;
+  for (const ResidualBlock &block : found.blocks)
+    ++named[block.name];
+  for (auto [number, block] : llvm::enumerate(found.blocks)) {
+    std::string own = "block " + std::to_string(number);
     if (block.name.empty())
-      block.name = "block " + std::to_string(number);
+      block.name = own;
+    else if (named.lookup(block.name) > 1) // nodes of one scope, which numbers no layers
+      block.name += ", " + own;
+  }
   if (found.blocks.empty() && found.nearest.empty())
     found.nearest = sums.empty() ? "nothing is added to what it is computed of"
                                  : "no residual sums repeat along a stream, and none has an attention";

@@ -18,7 +18,7 @@ struct ResidualBlock {
   llvm::SmallVector<mlir::OpOperand *> added;
   /// What is read elsewhere of it, the output apart, and what is judged does not depend on.
   llvm::SmallVector<mlir::Value> escaping;
-  std::string name; // the scope that names of its ONNX nodes share, or "block 3"
+  std::string name; // the scope that names of its ONNX nodes share, "block 3", or both
 };
 
 struct ResidualBlocks {

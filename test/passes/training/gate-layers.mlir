@@ -52,6 +52,21 @@ ds.recipe @w {
 
 // -----
 
+// All nodes are of one scope: numbers tell the blocks apart.
+// CHECK: module attributes {ds.layers = ["/net, block 0", "/net, block 1"]}
+// CHECK-LABEL: func.func @main(
+module {
+func.func @main(%x: tensor<4xf32> {ds.dims = [4], ds.name = "x"}) -> (tensor<4xf32> {ds.name = "y"}) attributes {ds.entry} {
+  %a0 = ds.unary tanh %x : (tensor<4xf32>) -> tensor<4xf32> loc("/net/Tanh")
+  %b0 = ds.binary add %x, %a0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("/net/Add")
+  %a1 = ds.unary tanh %b0 : (tensor<4xf32>) -> tensor<4xf32> loc("/net/Tanh_1")
+  %b1 = ds.binary add %b0, %a1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("/net/Add_1")
+  return %b1 : tensor<4xf32>
+}
+}
+
+// -----
+
 // A sum of three, written from the left: attention and feed-forward network side by side are one sum of the stream.
 // CHECK: module attributes {ds.layers = ["block 0", "block 1"]}
 // CHECK-LABEL: func.func @main(
