@@ -306,7 +306,7 @@ def what_has_no_blocks(folder):
     refuse(named, "layer_gate/0", "other names")
 
 
-@case(turns=2)
+@case(turns=3)
 def models_with_blocks(folder):
     """Blocks of decoders with cross-attention, of rotated keys, of images: all are found, trained, and evaluated without gates."""
     for kind, blocks in (("llama", 2), ("t5", 4), ("vit", 2)):
