@@ -6,6 +6,68 @@ using namespace mlir;
 namespace deepstride {
 using ds::ReduceKind;
 
+namespace {
+/// What has elements in a part of one axis, and zeros in the rest of it: where a slice came from.
+struct Part {
+  Value elements;
+  int64_t axis;
+  SizeExpr low, high;
+};
+} // namespace
+
+static std::optional<Part> partOf(Value value) {
+  auto pad = value.getDefiningOp<ds::PadOp>();
+  DenseElementsAttr filled;
+  if (!pad || pad.getKind() != ds::PadKind::constant || !matchPattern(pad.getValue(), m_Constant(&filled)) ||
+      !filled.isSplat() || !filled.getSplatValue<APFloat>().isZero())
+    return std::nullopt;
+  auto low = sizesFromAttribute(pad.getLow()), high = sizesFromAttribute(pad.getHigh());
+  std::optional<Part> part;
+  for (size_t axis = 0; low && high && axis < low->size(); ++axis)
+    if (!(*low)[axis].isConstant(0) || !(*high)[axis].isConstant(0)) {
+      if (part)
+        return std::nullopt;
+      part = {pad.getInput(), static_cast<int64_t>(axis), (*low)[axis], (*high)[axis]};
+    }
+  return part;
+}
+
+/// The sum of two such values whose parts meet: the parts beside each other, so that what a split gives back is one
+/// concatenation. Null for other values.
+static Value besideEachOther(Value first, Value second, DsBuilder &b) {
+  auto left = partOf(first), right = partOf(second);
+  if (!left || !right || left->axis != right->axis)
+    return {};
+  int64_t axis = left->axis;
+  auto end = [&](const Part &part) { return part.low + b.sizes(part.elements)[axis]; };
+  if (end(*right) == left->low)
+    std::swap(left, right);
+  else if (end(*left) != right->low)
+    return {};
+  SmallVector<Value> pieces;
+  for (Value elements : {left->elements, right->elements})
+    if (auto concat = elements.getDefiningOp<ds::ConcatOp>(); concat && static_cast<int64_t>(concat.getAxis()) == axis)
+      llvm::append_range(pieces, concat.getInputs());
+    else
+      pieces.push_back(elements);
+  SizeVector low(b.rank(first), SizeExpr(0)), high = low;
+  low[axis] = left->low;
+  high[axis] = right->high;
+  return b.pad(ds::PadKind::constant, b.concat(axis, pieces), b.scalar(b.element(first), 0), low, high);
+}
+
+/// Sums what was given so far and another value; parts join the one among all of them that they meet.
+static Value sumOfParts(Value total, Value value, DsBuilder &b) {
+  if (Value joined = besideEachOther(total, value, b))
+    return joined;
+  auto sum = partOf(value) ? total.getDefiningOp<ds::BinaryOp>() : ds::BinaryOp();
+  if (sum && sum.getKind() == ds::BinaryKind::add)
+    for (auto [part, rest] : {std::pair(sum.getRhs(), sum.getLhs()), std::pair(sum.getLhs(), sum.getRhs())})
+      if (Value joined = besideEachOther(part, value, b))
+        return sumOfParts(rest, joined, b);
+  return b.add(total, value);
+}
+
 void Derivative::giveTo(Value target, Value value) {
   if (!wants(target) || refused)
     return;
@@ -14,7 +76,7 @@ void Derivative::giveTo(Value target, Value value) {
   if (!fitted)
     return refuse("of sizes that are known only when the model runs; pin dimensions with --dim");
   Value &total = gradients[target];
-  total = total ? b.add(total, fitted) : fitted;
+  total = total ? sumOfParts(total, fitted, b) : fitted;
 }
 
 void Derivative::refuse(const Twine &why) {

@@ -256,6 +256,29 @@ func.func @sides_share(%x: tensor<2xf32>, %c: i1) -> tensor<2xf32> {
 
 // -----
 
+// What neighbouring slices give back is one concatenation, whichever came first; what lies apart or overlaps is added up.
+// CHECK-LABEL: func.func @parts_of_a_split
+// CHECK: ds.unary sin
+// CHECK: %[[C:.*]] = ds.concat 1 %{{.*}}, %{{.*}}, %{{.*}} : {{.*}} -> tensor<2x9xf32>
+// CHECK-NOT: ds.binary add
+// CHECK: return %[[C]]
+func.func @parts_of_a_split(%x: tensor<2x9xf32>) -> tensor<2x9xf32> {
+  %dx = train.gradient (%x) {
+  ^bb0(%a: tensor<2x9xf32>):
+    %0 = ds.slice %a starts [0, 3] sizes [2, 2] steps [1, 1] : (tensor<2x9xf32>) -> tensor<2x2xf32>
+    %1 = ds.slice %a starts [0, 0] sizes [2, 3] steps [1, 1] : (tensor<2x9xf32>) -> tensor<2x3xf32>
+    %2 = ds.slice %a starts [0, 5] sizes [2, 4] steps [1, 1] : (tensor<2x9xf32>) -> tensor<2x4xf32>
+    %3 = ds.unary sin %0 : (tensor<2x2xf32>) -> tensor<2x2xf32>
+    %4 = ds.unary cos %1 : (tensor<2x3xf32>) -> tensor<2x3xf32>
+    %5 = ds.unary exp %2 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    %6 = ds.concat 1 %3, %4, %5 : (tensor<2x2xf32>, tensor<2x3xf32>, tensor<2x4xf32>) -> tensor<2x9xf32>
+    train.yield %6 : tensor<2x9xf32>
+  } : (tensor<2x9xf32>) -> tensor<2x9xf32>
+  return %dx : tensor<2x9xf32>
+}
+
+// -----
+
 // What a side only transposes is handed on transposed, so that one kernel may compute and write it: the way back turns it.
 // CHECK-LABEL: func.func @side_that_transposes
 // CHECK: %[[F:.*]]:2 = scf.if %arg1 -> (tensor<3x2xf32>, tensor<3x2xf32>) {
