@@ -51,12 +51,13 @@ def by_torch(folder, layers, bits, dense):
            "bits": bits, "dense": dense, "out": str(folder / "eigenvalues.npz")}
     (folder / "run.json").write_text(json.dumps(run))
     torch("torch_curvature.py", folder / "run.json")
-    return np.load(folder / "eigenvalues.npz")["eigenvalues"]
+    return list(np.load(folder / "eigenvalues.npz").values())
 
 
 def same(found, expected, where):
-    off = np.abs(np.array(found) - expected) / np.abs(expected)
-    expect(off.max() < 0.01, f"DS_SEED={SEED}, {where}: {found}, expected {list(expected)}")
+    """Of each layer the greatest eigenvalue; where others are nearly as great, iteration may stay at one of those."""
+    for value, greatest in zip(found, expected, strict=True):
+        expect(np.min(np.abs(value - greatest) / np.abs(greatest)) < 0.01, f"DS_SEED={SEED}, {where}: {found}, expected {expected}")
 
 
 @case(turns=3)
@@ -103,7 +104,7 @@ def transformer(folder):
         found = found_in(train(package, folder / "data.npz", "--steps=1", "--shuffle=off").out)[0][0]
         expected = by_torch(folder, ["layer.0.", "layer.1."], [0] * 3, dense=False)
         if more:
-            expect(np.abs(np.array(found) / expected - 1).max() < 0.1, f"DS_SEED={SEED}, {more}: {found}, expected {list(expected)}")
+            expect(np.abs(np.array(found) / np.concatenate(expected) - 1).max() < 0.1, f"DS_SEED={SEED}, {more}: {found}, expected {list(expected)}")
         else:
             same(found, expected, "a transformer")
 
