@@ -6,6 +6,7 @@
 #include "runtime/training/Dataset.h"
 #include "runtime/training/Trainer.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -17,7 +18,7 @@ public:
   MemoryUse() : before(most()) {}
 
   // Resident bytes at most so far, above what there was before.
-  uint64_t peakBytes() const { return most() - before; }
+  uint64_t peakBytes() const { return std::max(most(), before) - before; }
 
 private:
   static uint64_t most(); // 0 where the system does not say
