@@ -14,7 +14,7 @@ from kit import BIN, case, compile_model, expect, tool
 from layer_drop_cases import drops
 from programs import SEED
 from training_resume_cases import same_after_stops
-from training_runs import OF_THE_MACHINE, column, log_of, safetensors, settings, train, train_package
+from training_runs import OF_THE_MACHINE, column, log_of, safetensors, settings, small_package, train, train_package
 
 BATCH = 4
 
@@ -242,6 +242,18 @@ def dimensions_that_are_not_given(folder):
     expect(planned(package)["depends_on"] == ["batch", "s", "t"], f"{planned(package)}")
     expect(planned(package, batch=BATCH)["depends_on"] == ["s", "t"], f"{planned(package, batch=BATCH)}")
     expect(planned(package, batch=BATCH, s=3, t=6)["total_bytes"] > 0, "no plan")
+
+
+@case
+def data_of_all_micro_batches(folder):
+    """By hand: a micro-batch of a step has samples, labels, the weight of its loss and whether it is the first, of 64 bytes each; an evaluation
+    beside them has samples, labels, logits, the loss, and how many labels count and are met."""
+    samples, batch = 4 * 3 + 8, 1024
+    for accumulation in (1, 2, 5):
+        package = small_package(folder, settings("SGD", batch, accumulation), name="small.dsp")
+        expected = accumulation * (batch * samples + 2 * 64) + batch * (samples + 4 * 4) + 3 * 64
+        found = planned(package, n=batch)["data"]
+        expect(found == expected, f"{accumulation} micro-batches: {found} bytes, by hand {expected}")
 
 
 @case(turns=3)
