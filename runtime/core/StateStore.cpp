@@ -33,6 +33,16 @@ void checkUsable(const std::string &name, const State &state) {
 
 } // namespace
 
+void TensorSource::checkRange(size_t item, ElementType as, int64_t, int64_t) const { check(item, as); }
+
+void TensorSource::readRange(size_t item, ElementType as, int64_t begin, int64_t end, void *data) const {
+  Tensor whole(as, items()[item].shape);
+  read(item, as, whole.data());
+  size_t size = typeSize(as);
+  if (end > begin)
+    std::memcpy(data, whole.data() + static_cast<size_t>(begin) * size, static_cast<size_t>(end - begin) * size);
+}
+
 State &StateStore::acquire(const StateInfo &info, const Shape &shape) {
   auto known = states.find(info.name);
   if (known != states.end()) {

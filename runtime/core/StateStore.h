@@ -35,6 +35,9 @@ public:
   virtual void check(size_t item, ElementType as) const = 0;
   // Reads an item into memory for its elements as `as`: its own type, or one that npyType widens to it.
   virtual void read(size_t item, ElementType as, void *data) const = 0;
+  // The same for the elements from `begin` to `end` in row-major order. Sources that can touch nothing else.
+  virtual void checkRange(size_t item, ElementType as, int64_t begin, int64_t end) const;
+  virtual void readRange(size_t item, ElementType as, int64_t begin, int64_t end, void *data) const;
 };
 
 class StateStore {
