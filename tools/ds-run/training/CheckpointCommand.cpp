@@ -98,7 +98,7 @@ int exportTensors(const TrainOptions &options) {
   }
   Trainer trainer(package, {});
   trainer.restoreParameters(checkpoint);
-  exportQuantized(trainer, configOf(*package, options).quantization, tensors, options.output);
+  exportQuantized(trainer, configOf(*package, options, RunRanks()).quantization, tensors, options.output);
   return 0;
 }
 
