@@ -98,8 +98,38 @@ static Array launches(const EntryPlan &plan, llvm::StringRef arithmetic) {
   return result;
 }
 
+static Array collectives(const EntryPlan &plan) {
+  Array result;
+  for (const EntryPlan::Collective &collective : plan.collectives) {
+    Array parts;
+    for (const EntryPlan::CollectivePart &part : collective.parts) {
+      Array whole;
+      for (const EntryPlan::Piece &piece : part.whole) {
+        Object fields{{"buffer", piece.buffer}, {"offset", piece.offset.str()}, {"count", piece.count.str()}};
+        if (piece.source >= 0)
+          fields["source"] = piece.source;
+        whole.push_back(std::move(fields));
+      }
+      Object fields{{"shard", part.shard.str()},
+                    {"begin", part.begin.str()},
+                    {"end", part.end.str()},
+                    {"whole", std::move(whole)}};
+      if (part.own >= 0)
+        fields["own"] = part.own;
+      parts.push_back(std::move(fields));
+    }
+    Object fields{{"op", collective.op},      {"site", collective.site},       {"axis", collective.axis},
+                  {"type", collective.type},  {"sent", collective.sent.str()}, {"received", collective.received.str()},
+                  {"parts", std::move(parts)}};
+    if (!collective.reduction.empty())
+      fields["reduction"] = collective.reduction;
+    result.push_back(std::move(fields));
+  }
+  return result;
+}
+
 Object entryManifest(const EntryPlan &plan, const llvm::StringMap<unsigned> &constantIds, llvm::StringRef arithmetic) {
-  Array symbols, sizes, constraints, collectives;
+  Array symbols, sizes, constraints;
   for (const EntryPlan::Symbol &symbol : plan.symbols) {
     Object fields{{"name", symbol.name}, {"kind", symbol.kind}};
     if (symbol.kind == "element") {
@@ -115,12 +145,6 @@ Object entryManifest(const EntryPlan &plan, const llvm::StringMap<unsigned> &con
                                  {"lhs", constraint.lhs},
                                  {"rhs", constraint.rhs},
                                  {"where", constraint.where}});
-  for (const EntryPlan::Collective &collective : plan.collectives)
-    collectives.push_back(Object{{"op", "all_reduce"},
-                                 {"value", collective.site},
-                                 {"type", collective.type},
-                                 {"site", collective.site},
-                                 {"bytes", collective.bytes.str()}});
   Object entry{{"name", plan.name},
                {"symbols", std::move(symbols)},
                {"sizes", std::move(sizes)},
@@ -130,7 +154,7 @@ Object entryManifest(const EntryPlan &plan, const llvm::StringMap<unsigned> &con
                {"states", tensors(plan.states, &constantIds)},
                {"buffers", buffers(plan, constantIds)},
                {"launches", launches(plan, arithmetic)},
-               {"collectives", std::move(collectives)}};
+               {"collectives", collectives(plan)}};
   if (!plan.group.empty())
     entry["group"] = plan.group;
   if (!plan.guards.empty()) {

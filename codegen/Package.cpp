@@ -299,7 +299,7 @@ LogicalResult PackageWriter::finish(Location where) {
   for (const PackageOptions::ConfigValue &entry : options.config)
     config[entry.key] = llvm::json::Object{{"value", llvm::json::fixUTF8(entry.value)}, {"origin", entry.origin}};
   // A runtime of before guards must not run the first entry of a group for every call.
-  llvm::json::Object manifest{{"format", hasGuards ? 2 : 1},          {"abi", 1},
+  llvm::json::Object manifest{{"format", hasGuards ? 2 : 1},          {"abi", DS_ABI_VERSION},
                               {"compiler", "deepstride " DS_VERSION}, {"model", llvm::json::fixUTF8(options.model)},
                               {"config", std::move(config)},          {"variants", std::move(variants)}};
   if (!parameters.empty())

@@ -4,9 +4,14 @@
 
 namespace ds {
 
+static Mesh meshOf(const Communicator *communicator) {
+  return communicator ? Mesh{communicator->world(), communicator->rank()} : Mesh();
+}
+
 Session::Session(std::shared_ptr<const Package> package, const SessionOptions &options)
     : loaded(std::move(package)), communicator(options.communicator),
-      pool(options.threads ? options.threads : ThreadPool::defaultThreads()), store(*loaded) {
+      pool(options.threads ? options.threads : ThreadPool::defaultThreads()),
+      store(*loaded, meshOf(communicator.get())) {
   for (size_t i = 0; i < loaded->variant().entries.size(); ++i)
     runners.push_back(std::make_unique<EntryRunner>(*loaded, i, pool, store, workspace, communicator.get()));
 }
