@@ -1,6 +1,10 @@
 // train_batch_size = micro-batch x accumulation steps x ranks: two of them give the third, one alone lets a step have
 // one micro-batch.
 #include "frontends/config/Values.h"
+#include "runtime/core/Error.h"
+
+#include <algorithm>
+#include <array>
 
 namespace ds::config {
 
@@ -59,7 +63,10 @@ public:
     if (train.value == 0)
       return multiply();
     if (train.value % options.ranks != 0)
-      return refuse("found " + std::to_string(train.value) + ", expected a multiple of " + ranksText(options));
+      return refuse("found " + std::to_string(train.value) + ", expected a multiple of " + ranksText(options) +
+                    (micro.value ? "; with " + std::string(microKey) + " " + std::to_string(micro.value) +
+                                       " legal sizes are multiples of " + multiple(micro)
+                                 : ""));
     int64_t samples = train.value / options.ranks;
     if (micro.value && steps.value)
       return isProduct(samples);
@@ -86,9 +93,18 @@ private:
     return "; with " + ranksText(options) + " micro-batch x accumulation may be " + pairsText(samples);
   }
 
+  std::string multiple(const Size &by) const {
+    return std::to_string(
+        static_cast<int64_t>(std::min<__int128>(static_cast<__int128>(by.value) * options.ranks, most)));
+  }
+
   bool isProduct(int64_t samples) {
     if (micro.value * steps.value == samples)
       return true;
+    if (options.areRanksOpen)
+      return refuse("found " + std::to_string(train.value) + ", expected a multiple of " + microKey + " " +
+                    std::to_string(micro.value) + " x " + stepsKey + " " + std::to_string(steps.value) +
+                    ", so that some number of ranks fits");
     __int128 product = static_cast<__int128>(micro.value) * steps.value * options.ranks;
     return refuse(
         "found " + std::to_string(train.value) + ", but " + microKey + " " + std::to_string(micro.value) + " x " +
@@ -138,6 +154,60 @@ void resolveBatch(const GivenKeys &given, const ReadOptions &options, std::vecto
     entries.push_back({size->key, std::to_string(size->value), found ? Source::File : Source::Derived,
                        found ? found->at.line : 0, found ? "" : size->how, true});
   }
+}
+
+int64_t impliedRanks(const GivenKeys &given) {
+  int64_t sizes[3] = {0, 0, 0};
+  for (size_t i = 0; i < 3; ++i)
+    if (const Given *found = given.find(std::array{trainKey, microKey, stepsKey}[i]))
+      sizes[i] = found->value.get<int64_t>();
+  if (!sizes[0] || !sizes[1] || !sizes[2])
+    return 1;
+  __int128 ofRank = static_cast<__int128>(sizes[1]) * sizes[2];
+  return sizes[0] % ofRank == 0 ? static_cast<int64_t>(sizes[0] / ofRank) : 0;
+}
+
+// What the file gave is divided again; what was derived from it is derived anew.
+void resolveFor(TrainingConfig &config, int64_t ranks, const std::string &ranksFrom, std::optional<int64_t> pinned) {
+  GivenKeys given;
+  auto isSize = [](const Entry &entry) {
+    return entry.key == trainKey || entry.key == microKey || entry.key == stepsKey;
+  };
+  for (const Entry &entry : config.entries)
+    if (isSize(entry) && entry.source == Source::File)
+      given.keys[entry.key] = {nlohmann::json::parse(entry.value), {entry.line, 0}, "", true};
+  bool isPinned = pinned && !given.find(microKey);
+  if (isPinned)
+    given.keys[microKey] = {*pinned, {}, "", true};
+  ReadOptions options;
+  options.ranks = ranks;
+  options.ranksFrom = ranksFrom;
+  Problems problems;
+  std::vector<Entry> sizes;
+  resolveBatch(given, options, sizes, problems);
+  if (!problems.empty()) {
+    Problem problem = problems.all().front();
+    fail(ErrorCode::InvalidArgument, config.file, problem.at.line > 0 ? concat(":", problem.at.line) : "", ": ",
+         problem.text);
+  }
+  for (const Entry &size : sizes)
+    for (Entry &entry : config.entries)
+      if (entry.key == size.key)
+        entry = size;
+  for (Entry &entry : config.entries) {
+    if (isPinned && entry.key == microKey) {
+      entry.source = Source::Derived;
+      entry.note = "as the package was compiled for";
+    }
+    const KeySpec *key = findKey(entry.key);
+    const std::string none = "without effect on one rank";
+    if (!key || key->use != KeyUse::Ranks || entry.note.rfind(ranks == 1 ? "" : none, 0) != 0)
+      continue;
+    entry.note = ranks == 1 ? none : "";
+    entry.isUsed = ranks != 1;
+  }
+  config.ranks = ranks;
+  assignMembers(config);
 }
 
 } // namespace ds::config

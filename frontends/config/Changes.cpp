@@ -18,16 +18,21 @@ public:
     std::set<std::string> seen;
     for (const KeySpec &key : keys()) {
       std::string path(key.path);
-      bool isCompared = key.use == KeyUse::Applies && !key.isSection() && path.rfind("optimizer.", 0) != 0;
+      // What one rank runs without effect may be said in any way.
+      bool isOfRanks = key.use == KeyUse::Ranks && key.change == KeyChange::Compiled && given.ranks > 1;
+      bool isCompared =
+          (key.use == KeyUse::Applies || isOfRanks) && !key.isSection() && path.rfind("optimizer.", 0) != 0;
       if (isCompared && seen.insert(path).second)
-        add(path, valueOf(compiled, path), valueOf(given, path), isFree(key));
+        add(path, valueOf(compiled, key), valueOf(given, key), isFree(key));
     }
     return std::move(differences);
   }
 
 private:
-  static std::string valueOf(const TrainingConfig &config, const std::string &key) {
-    const Entry *entry = config.find(key);
+  static std::string valueOf(const TrainingConfig &config, const KeySpec &key) {
+    const Entry *entry = config.find(std::string(key.path));
+    if (!entry && key.use == KeyUse::Ranks)
+      return json::parse(key.fallback).dump();
     return entry ? entry->value : "nothing";
   }
 

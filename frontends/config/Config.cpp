@@ -29,10 +29,17 @@ static std::optional<TrainingConfig> read(const std::string &text, const std::st
   GivenKeys given = readKeys(root, options, problems);
   if (!problems.empty())
     return std::nullopt;
+  ReadOptions known = options;
+  if (options.areRanksOpen) {
+    known.ranks = std::max<int64_t>(impliedRanks(given), 1);
+    known.ranksFrom = known.ranks == 1 ? "one process" : "as the three sizes say";
+    if (known.ranks > 1)
+      given = readKeys(root, known, problems);
+  }
   TrainingConfig config;
   config.file = file;
-  config.ranks = options.ranks;
-  config.entries = resolveEntries(given, options, problems);
+  config.ranks = known.ranks;
+  config.entries = resolveEntries(given, known, problems);
   if (!problems.empty())
     return std::nullopt;
   assignMembers(config);

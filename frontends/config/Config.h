@@ -54,6 +54,25 @@ struct FlopsProfilerConfig {
   std::string outputFile; // empty: standard output
 };
 
+// How parameters, gradients and optimizer states are shared among data-parallel ranks, and in what messages.
+struct ZeroSettings {
+  int64_t stage = 0;                          // what is shared: 1 optimizer states, 2 gradients, 3 parameters
+  int64_t reduceBucket = 0, gatherBucket = 0; // elements of a message; 2^53: all of them
+  bool overlaps = false;                      // gradients leave while others are computed
+  std::string wireType;                       // "fp16", "bf16", "fp32"; empty: gradients travel in their own
+  bool hasSparseGradients = false;
+  int64_t subGroup = 0; // elements updated at once
+  // Elements, of stage 3.
+  int64_t maxLive = 0, maxReuse = 0, prefetchBucket = 0, persistence = 0, modelPersistence = 0;
+};
+
+// Optimizers that compress messages to 1 bit.
+struct OneBitSettings {
+  bool isEnabled = false;
+  int64_t freezeStep = 0; // from which messages are compressed
+  double coeffBeta = 0, factorMax = 0, factorMin = 0, factorThreshold = 0;
+};
+
 struct TrainingConfig {
   std::string file;           // as it was named
   int64_t ranks = 1;          // for which batch sizes were resolved
@@ -73,15 +92,19 @@ struct TrainingConfig {
   bool wallClockBreakdown = false, memoryBreakdown = false, dumpsState = false;
   TensorBoardConfig tensorboard;
   FlopsProfilerConfig flopsProfiler;
-  int64_t zeroStage = 0;
+  ZeroSettings zero;
+  OneBitSettings oneBit;
+  double predivide = 1;      // what gradients are divided by before they are reduced; 1: by ranks
+  std::string tagValidation; // IGNORE, WARN or FAIL
 
   // Null where neither the file nor a rule says anything about the key.
   const Entry *find(const std::string &key) const;
 };
 
 struct ReadOptions {
-  bool isStrict = false;                         // keys without effect on one rank are errors
-  int64_t ranks = 1;                             // data-parallel
+  bool areRanksOpen = false; // how many there are is known when the package runs: sizes must fit some
+  bool isStrict = false;     // keys without effect on one rank are errors
+  int64_t ranks = 1;         // data-parallel
   std::string ranksFrom = "this is one process"; // where that number comes from, for messages
 };
 
@@ -89,6 +112,11 @@ struct Reading {
   std::optional<TrainingConfig> config; // where there is no error
   std::vector<std::string> errors;      // a line each: "FILE:LINE:COL: KEY: found X, expected Y"
 };
+
+// Sizes of a package's batches for the number of ranks that run it; keys of ranks have an effect where there are
+// several. `pinned`: the micro-batch's size, where the package has no other one. Throws Error(InvalidArgument).
+void resolveFor(TrainingConfig &config, int64_t ranks, const std::string &ranksFrom,
+                std::optional<int64_t> pinned = std::nullopt);
 
 // Neither throws, whatever the file holds.
 Reading readConfig(const std::string &text, const std::string &file, const ReadOptions &options = {});

@@ -91,7 +91,8 @@ std::string keysMarkdown() {
     const char *title;
   } parts[] = {{KeyUse::Applies, "Keys that apply"},
                {KeyUse::Alias, "Other spellings"},
-               {KeyUse::Ranks, "Without effect on one rank"},
+               {KeyUse::Ranks, "Keys of ranks: without effect on one"},
+               {KeyUse::Fixed, "Other values than the default are refused"},
                {KeyUse::Inert, "Without effect: they choose among implementations of DeepSpeed"},
                {KeyUse::Later, "Features of later parts: accepted while they are switched off"}};
   std::string text;

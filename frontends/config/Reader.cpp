@@ -98,12 +98,13 @@ private:
     case KeyUse::Applies:
       keep(path, checked.value, at, "", true);
       // The optimizers that compress messages.
-      if (path == "optimizer.type" && result.optimizer.find("One") != std::string::npos)
+      if (path == "optimizer.type" && options.ranks == 1 && result.optimizer.find("One") != std::string::npos)
         refuseStrictly(path, shown(node), at);
       return;
     case KeyUse::Alias: return alias(key, checked.value, at);
     case KeyUse::Inert: return keep(path, checked.value, at, "without effect in a compiled step");
     case KeyUse::Ranks: return ranks(path, checked.value, at);
+    case KeyUse::Fixed: return keep(path, checked.value, at, "", true);
     case KeyUse::Later: return later(key, checked.value, at);
     }
   }
@@ -115,12 +116,19 @@ private:
   }
 
   void zeroStage(int64_t stage, Place at, const std::string &how) {
-    keep("zero_optimization.stage", stage, at, "without effect on one rank" + how);
-    if (stage != 0)
+    bool isOne = options.ranks == 1;
+    keep("zero_optimization.stage", stage, at,
+         isOne         ? "without effect on one rank" + how
+         : how.empty() ? ""
+                       : how.substr(2),
+         !isOne);
+    if (stage != 0 && isOne)
       refuseStrictly("zero_optimization.stage", std::to_string(stage), at);
   }
 
   void ranks(const std::string &path, const json &value, Place at) {
+    if (options.ranks != 1)
+      return keep(path, value, at, "", true);
     keep(path, value, at, "without effect on one rank");
     if (value != json(false))
       refuseStrictly(path, shown(value), at);

@@ -262,7 +262,7 @@ void assignMembers(TrainingConfig &config) {
   members.read("flops_profiler.top_modules", config.flopsProfiler.top);
   members.read("flops_profiler.detailed", config.flopsProfiler.isDetailed);
   members.read("flops_profiler.output_file", config.flopsProfiler.outputFile);
-  members.read("zero_optimization.stage", config.zeroStage);
+  assignRanks(config);
 }
 
 } // namespace ds::config

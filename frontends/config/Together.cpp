@@ -18,6 +18,7 @@ public:
     section("progressive_layer_drop", config.dropsLayers);
     quantization();
     section("flops_profiler", config.flopsProfiler.isEnabled);
+    checkRanksTogether(config, given, problems);
   }
 
 private:
@@ -88,7 +89,7 @@ private:
     ordered(params + "min_coeff", params + "max_coeff", o.minCoeff <= o.maxCoeff);
     if (type == "Adam")
       note("optimizer.type", o.isDecoupled ? "decoupled decay, as AdamW" : "decay in the gradient");
-    if (type.find("One") != std::string::npos)
+    if (type.find("One") != std::string::npos && config.ranks == 1)
       note("optimizer.type", std::string("one rank compresses no messages: runs as ") +
                                  (o.kind == OptimizerKind::Lamb ? "Lamb" : "Adam"));
   }

@@ -51,11 +51,17 @@ GivenKeys readKeys(const JsonNode &root, const ReadOptions &options, Problems &p
 // The three sizes, each given or derived; an error where they do not fit each other and the ranks.
 void resolveBatch(const GivenKeys &given, const ReadOptions &options, std::vector<Entry> &entries, Problems &problems);
 
+// Where the file gives all three sizes, the ranks that they are for; else 1, or 0 where they fit no number of ranks.
+int64_t impliedRanks(const GivenKeys &given);
+
 // Every key that applies, then what the file says besides.
 std::vector<Entry> resolveEntries(const GivenKeys &given, const ReadOptions &options, Problems &problems);
 
 // Fills the members of TrainingConfig from its entries. Throws Error(BadPackage) where one is missing or illegal.
 void assignMembers(TrainingConfig &config);
+// The part of both of them that is about ranks.
+void assignRanks(TrainingConfig &config);
+void checkRanksTogether(TrainingConfig &config, const GivenKeys &given, Problems &problems);
 // What no single key shows: contradictions are problems, what another key takes the effect from gets a note.
 void checkTogether(TrainingConfig &config, const GivenKeys &given, Problems &problems);
 

@@ -54,19 +54,38 @@ LoaderPosition BatchReader::normalized(LoaderPosition position) const {
 }
 
 bool BatchReader::next(Batch &batch) {
+  LoaderPosition before = at;
+  std::optional<BatchPlace> place = pass();
+  if (!place)
+    return false;
+  try {
+    read(*place, batch);
+  } catch (...) {
+    at = before;
+    throw;
+  }
+  return true;
+}
+
+std::optional<BatchPlace> BatchReader::pass() {
   LoaderPosition from = normalized(at);
   if (!order.hasEpoch(from.epoch))
-    return false;
+    return std::nullopt;
   int64_t count = std::min(size, order.samples() - from.position);
-  batch.epoch = from.epoch;
+  at = {from.epoch, from.position + count};
+  return BatchPlace{from.epoch, from.position, count};
+}
+
+void BatchReader::read(const BatchPlace &place, Batch &batch) const {
+  batch.epoch = place.epoch;
   batch.samples.clear();
-  for (int64_t i = 0; i < count; ++i)
-    batch.samples.push_back(order.at(from.epoch, from.position + i));
+  for (int64_t i = 0; i < place.samples; ++i)
+    batch.samples.push_back(order.at(place.epoch, place.position + i));
   const std::vector<DataField> &fields = source->fields();
   batch.tensors.resize(fields.size());
   for (size_t i = 0; i < fields.size(); ++i) {
     Shape shape = fields[i].row;
-    shape.insert(shape.begin(), count);
+    shape.insert(shape.begin(), place.samples);
     batch.tensors[i].reset(fields[i].type, std::move(shape));
     uint8_t *to = batch.tensors[i].data();
     for (int64_t sample : batch.samples) {
@@ -74,8 +93,6 @@ bool BatchReader::next(Batch &batch) {
       to += fields[i].rowBytes();
     }
   }
-  at = {from.epoch, from.position + count};
-  return true;
 }
 
 void BatchReader::seek(const LoaderPosition &position) {

@@ -6,6 +6,7 @@
 #include "runtime/training/Sampler.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,11 @@ struct LoaderPosition {
   bool operator==(const LoaderPosition &other) const { return epoch == other.epoch && position == other.position; }
 };
 
+// Where a batch lies in the order of the samples.
+struct BatchPlace {
+  int64_t epoch = 0, position = 0, samples = 0;
+};
+
 // What becomes of an epoch's last samples where they are fewer than a batch.
 enum class LastBatch { Smaller, Skipped };
 
@@ -38,6 +44,11 @@ public:
   // Reads the next batch into a batch's memory, which is kept where it is large enough; false at the end of the last
   // epoch. After an Error the position is what it was before the call.
   bool next(Batch &batch);
+
+  // Goes past the next batch without reading it: another rank's, or one that read() is called for. Nothing at the end
+  // of the last epoch.
+  std::optional<BatchPlace> pass();
+  void read(const BatchPlace &place, Batch &batch) const;
 
   // Whether there is no other batch.
   bool isAtEnd() const { return !order.hasEpoch(normalized(at).epoch); }

@@ -268,6 +268,29 @@ void Trainer::beginStatistics() {
   });
 }
 
+std::vector<Tensor> Trainer::movedStatistics() {
+  std::vector<Tensor> values(running.size());
+  live.withStates([&](StateStore &states) {
+    for (NamedView &state : states.views())
+      for (size_t i = 0; i < running.size(); ++i)
+        if (state.name == movedOf(running[i])) {
+          values[i].reset(state.view.type, state.view.shape);
+          std::memcpy(values[i].data(), state.view.data, state.view.bytes());
+        }
+  });
+  return values;
+}
+
+void Trainer::setMovedStatistics(const std::vector<Tensor> &values) {
+  live.withStates([&](StateStore &states) {
+    for (const StateInfo &state : live.entry(micro).states)
+      for (size_t i = 0; i < running.size(); ++i)
+        if (state.name == movedOf(running[i]))
+          std::memcpy(states.acquire(state, values[i].getShape()).tensor.data(), values[i].data(), values[i].bytes());
+    states.endCall();
+  });
+}
+
 void Trainer::zeroGradients() {
   hasGradients.assign(layerNames.size(), true);
   live.withStates([&](StateStore &states) {

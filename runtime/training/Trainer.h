@@ -83,7 +83,10 @@ public:
   void forgetGradients();
   // For micro-batches that are not the first ones of their gradients: statistics move from the running ones.
   void beginStatistics();
-  // The same, in the memory that they have.
+  // What micro-batches have moved statistics to, in the order of statistics().
+  std::vector<Tensor> movedStatistics();
+  void setMovedStatistics(const std::vector<Tensor> &values);
+  // The same as forgetGradients, in the memory that they have.
   void zeroGradients();
   // Where gradients reach farthest from 0, and how far.
   std::pair<std::string, double> greatestGradient();

@@ -11,15 +11,16 @@
 
 namespace ds {
 
-TrainingRun::TrainingRun(Trainer &trainer, const RunSettings &settings, BatchReader &reader)
+TrainingRun::TrainingRun(Trainer &trainer, const RunSettings &settings, BatchReader &reader, Ranks &ranks)
     : trainer(trainer), schedule(settings.schedule), scaler(settings.lossScale),
       layerDrop(settings.layerDrop, trainer.layers().size()), accumulation(settings.accumulation),
-      eigenvalue(settings.quantization.eigenvalue), reader(reader), lastScale(scaler.scale()) {
+      eigenvalue(settings.quantization.eigenvalue), reader(reader), ranks(ranks), lastScale(scaler.scale()) {
   layerCounts.ran.resize(layerDrop.blocks());
   if (accumulation > 1 && !trainer.accumulates())
     fail(ErrorCode::InvalidArgument, "gradient_accumulation_steps: found ", accumulation,
          ", expected 1: the package was compiled for one micro-batch a step");
-  batches.resize(static_cast<size_t>(accumulation));
+  if (settings.predivide != 1 && ranks.world() > 1)
+    shareOfRanks = ranks.world() / settings.predivide;
   trainer.setQuantization(settings.quantization);
   trainer.setRoundingSeed(reader.sampler().seed());
 }
@@ -35,6 +36,79 @@ static RowName sampleNames(const Batch &batch) {
 
 std::optional<StepRecord> TrainingRun::step() { return step(schedule.at(count - skippedCount)); }
 
+int64_t TrainingRun::readBatches() {
+  int64_t samples = 0;
+  places.clear();
+  const size_t most = static_cast<size_t>(accumulation) * ranks.world();
+  while (places.size() < most) {
+    std::optional<BatchPlace> place = reader.pass();
+    if (!place)
+      break;
+    places.push_back(*place);
+    samples += place->samples;
+  }
+  batches.resize(rounds());
+  for (size_t round = 0; round < batches.size(); ++round) {
+    reader.read(places[batchOf(round).first], batches[round]);
+    trainer.checkLabels(batches[round].views(), sampleNames(batches[round]));
+  }
+  return samples;
+}
+
+std::pair<size_t, bool> TrainingRun::batchOf(size_t round) const {
+  size_t first = round * ranks.world(), own = first + ranks.rank();
+  return own < places.size() ? std::pair(own, true) : std::pair(first, false);
+}
+
+void TrainingRun::averageStatistics() {
+  if (ranks.world() == 1 || trainer.statistics().empty())
+    return;
+  std::vector<Tensor> own = trainer.movedStatistics();
+  std::string bytes;
+  for (const Tensor &tensor : own)
+    bytes.append(reinterpret_cast<const char *>(tensor.data()), tensor.bytes());
+  std::string all(bytes.size() * ranks.world(), '\0');
+  ranks.gather("running statistics", bytes.data(), bytes.size(), all.data());
+  size_t offset = 0;
+  for (Tensor &tensor : own) {
+    for (size_t i = 0; i < static_cast<size_t>(tensor.count()); ++i) {
+      double sum = 0;
+      for (unsigned rank = 0; rank < ranks.world(); ++rank) {
+        // A rank without a micro-batch has moved nothing that counts.
+        size_t batches = (places.size() + ranks.world() - 1 - rank) / ranks.world();
+        if (batches > 0)
+          sum += static_cast<double>(batches) * loadDouble(tensor.getType(), &all[rank * bytes.size() + offset], i);
+      }
+      storeDouble(tensor.getType(), tensor.data(), i, sum / static_cast<double>(places.size()));
+    }
+    offset += tensor.bytes();
+  }
+  trainer.setMovedStatistics(own);
+}
+
+std::vector<double> TrainingRun::runBatches(LayerCounts &counts, StepRecord &record) {
+  std::vector<double> own(rounds());
+  for (size_t round = 0; round < rounds(); ++round) {
+    auto [micro, isCounted] = batchOf(round);
+    std::vector<LayerGate> gates = gatesOf(count, round);
+    bool restores = !isCounted && !trainer.statistics().empty();
+    std::vector<Tensor> before = restores ? trainer.movedStatistics() : std::vector<Tensor>();
+    own[round] = trainer.microBatch(batches[round].views(), isCounted ? weight() : 0, round == 0, placeOf(count, micro),
+                                    gates, observer);
+    if (restores)
+      trainer.setMovedStatistics(before);
+    auto running = std::count_if(gates.begin(), gates.end(), [](const LayerGate &gate) { return gate.runs; });
+    for (size_t k = round * ranks.world(); k < std::min(places.size(), (round + 1) * ranks.world()); ++k) {
+      counts.add(gates);
+      record.blocks += running;
+    }
+  }
+  std::vector<double> all = ranks.gatherValues("losses", own), losses;
+  for (size_t micro = 0; micro < places.size(); ++micro)
+    losses.push_back(all[micro % ranks.world() * rounds() + micro / ranks.world()]);
+  return losses;
+}
+
 std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
   auto start = std::chrono::steady_clock::now(), before = start;
   auto lap = [&before] { // milliseconds since the last one
@@ -47,32 +121,25 @@ std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
   StepResult result;
   lastScale = scaler.scale();
   LayerCounts counts = layerCounts;
+  ranks.setStep(count);
   try {
     // All micro-batches first: their number weighs each, and their labels are checked before anything is computed.
-    int64_t samples = 0;
-    for (used = 0; used < batches.size() && reader.next(batches[used]); ++used) {
-      trainer.checkLabels(batches[used].views(), sampleNames(batches[used]));
-      samples += static_cast<int64_t>(batches[used].samples.size());
-    }
-    if (used == 0)
+    int64_t samples = readBatches();
+    if (samples == 0)
       return std::nullopt;
     record.dataMs = lap();
-    record.microBatches = static_cast<int64_t>(used);
+    record.microBatches = static_cast<int64_t>(places.size());
     record.stepSamples = samples;
-    for (size_t i = 0; i < used; ++i) {
-      double share = static_cast<double>(batches[i].samples.size()) / static_cast<double>(samples);
-      std::vector<LayerGate> gates = gatesOf(count, i);
-      record.loss += share * trainer.microBatch(batches[i].views(), lastScale / static_cast<double>(used), i == 0,
-                                                placeOf(count, i), gates, observer);
-      counts.add(gates);
-      record.blocks += std::count_if(gates.begin(), gates.end(), [](const LayerGate &gate) { return gate.runs; });
-    }
+    std::vector<double> losses = runBatches(counts, record);
+    for (size_t micro = 0; micro < losses.size(); ++micro)
+      record.loss += static_cast<double>(places[micro].samples) / static_cast<double>(samples) * losses[micro];
     record.microMs = lap();
     // A loss that is none may have finite gradients: such a step changes nothing, either.
     result = {std::numeric_limits<double>::quiet_NaN(), false};
     if (std::isfinite(record.loss)) {
       findFactors(record);
-      result = trainer.update({rates.lr, rates.momentum, count - skippedCount + 1, lastScale}, observer);
+      averageStatistics();
+      result = trainer.update({rates.lr, rates.momentum, count - skippedCount + 1, scaleOfUpdate()}, observer);
     }
     record.updateMs = lap();
     sampleCount += samples;
@@ -107,7 +174,10 @@ void TrainingRun::findFactors(StepRecord &record) {
   const BitSchedule *widths = trainer.widths();
   if (!eigenvalue.isEnabled || !widths || !widths->isAboutToDrop() || (count + 1) % eigenvalue.resolution != 0)
     return;
-  record.eigenvalues = layerEigenvalues(trainer, batches[used - 1].views(), eigenvalue, lastScale,
+  // Of the step's last micro-batch, whoever it is: all ranks must come to the same widths.
+  Batch last;
+  reader.read(places.back(), last);
+  record.eigenvalues = layerEigenvalues(trainer, last.views(), eigenvalue, lastScale,
                                         reader.sampler().seed() + static_cast<uint64_t>(count));
   trainer.setFactors(periodFactors(record.eigenvalues, widths->blocks()));
 }
@@ -116,8 +186,8 @@ RandomPlace TrainingRun::placeOf(int64_t step, size_t micro) const {
   return {reader.sampler().seed(), step, static_cast<int64_t>(micro)};
 }
 
-std::vector<LayerGate> TrainingRun::gatesOf(int64_t step, size_t micro) const {
-  return layerDrop.draw(placeOf(step, micro));
+std::vector<LayerGate> TrainingRun::gatesOf(int64_t step, size_t round) const {
+  return layerDrop.draw(placeOf(step, round));
 }
 
 // "tensor 'x', which was read, holds nan in sample 3 of the data", of the first element for which `isFault` holds.
@@ -135,38 +205,74 @@ static std::string findRead(const Dataset &data, const Batch &batch, bool (*isFa
   return "";
 }
 
-std::string TrainingRun::findFault(const OperatorOf &operatorOf) {
-  std::string step = concat("step ", count - 1, ": ");
-  // What was read comes before what was computed of it. An infinity may be a mask, which is no fault by itself.
-  for (size_t i = 0; i < used; ++i)
-    if (std::string read = findRead(reader.data(), batches[i], [](double x) { return std::isnan(x); }); !read.empty())
-      return concat(step, read, ", ", batches[i].where());
-  // Each by itself: sums of gradients hold the faults of others, and those of the step that went wrong.
-  auto replay = [&](size_t i, bool isFirst, LaunchObserver *observer) {
-    if (isFirst)
-      trainer.zeroGradients();
-    trainer.microBatch(batches[i].views(), lastScale / static_cast<double>(used), isFirst, placeOf(count - 1, i),
-                       gatesOf(count - 1, i), observer);
-  };
-  std::string infinite;
-  for (size_t i = 0; i < used; ++i) {
+// The first text that is not empty in the order of micro-batches: `own` are those of this rank's rounds.
+static std::string firstOfAll(Ranks &ranks, const std::string &what, const std::vector<std::string> &own) {
+  std::vector<std::vector<std::string>> all;
+  size_t rounds = own.size();
+  for (size_t round = 0; round < rounds; ++round)
+    all.push_back(ranks.gatherTexts(what, own[round]));
+  for (const std::vector<std::string> &round : all)
+    for (const std::string &text : round)
+      if (!text.empty())
+        return text;
+  return "";
+}
+
+void TrainingRun::replay(size_t round, bool isFirst, LaunchObserver *watching) {
+  if (isFirst)
+    trainer.zeroGradients();
+  auto [micro, isCounted] = batchOf(round);
+  trainer.microBatch(batches[round].views(), isCounted ? weight() : 0, isFirst, placeOf(count - 1, micro),
+                     gatesOf(count - 1, round), watching);
+}
+
+// What was read comes before what was computed of it. An infinity may be a mask, which is no fault by itself.
+std::string TrainingRun::findInData() const {
+  std::vector<std::string> own(rounds());
+  for (size_t round = 0; round < rounds(); ++round)
+    if (std::string read = findRead(reader.data(), batches[round], [](double x) { return std::isnan(x); });
+        !read.empty())
+      own[round] = concat(read, ", ", batches[round].where());
+  return firstOfAll(ranks, "faults in the data", own);
+}
+
+// Each micro-batch by itself: sums of gradients hold the faults of others, and those of the step that went wrong.
+std::string TrainingRun::findInLaunches(const OperatorOf &operatorOf) {
+  std::vector<std::string> nans(rounds()), infinities(rounds());
+  for (size_t round = 0; round < rounds(); ++round) {
     FaultFinder finder(operatorOf);
-    replay(i, /*isFirst=*/true, &finder);
-    if (finder.found().empty() || (!finder.isNan() && !infinite.empty()))
+    replay(round, /*isFirst=*/true, &finder);
+    if (finder.found().empty() || !batchOf(round).second)
       continue;
-    std::string read = findRead(reader.data(), batches[i], [](double x) { return std::isinf(x); });
-    std::string found = concat(step, read, read.empty() ? "" : "; ", finder.found(), ", ", batches[i].where());
-    if (finder.isNan())
-      return found;
-    infinite = found; // perhaps of a mask: a NaN of a later micro-batch says more
+    std::string read = findRead(reader.data(), batches[round], [](double x) { return std::isinf(x); });
+    (finder.isNan() ? nans : infinities)[round] =
+        concat(read, read.empty() ? "" : "; ", finder.found(), ", ", batches[round].where());
+    if (finder.isNan() && ranks.world() == 1)
+      break;
   }
-  if (!infinite.empty())
-    return infinite;
-  for (size_t i = 0; i < used; ++i)
-    replay(i, i == 0, nullptr);
+  // An infinity is perhaps of a mask: a NaN of a later micro-batch says more.
+  std::string nan = firstOfAll(ranks, "first NaNs", nans);
+  return nan.empty() ? firstOfAll(ranks, "first infinities", infinities) : nan;
+}
+
+std::string TrainingRun::findInGradients() {
+  for (size_t round = 0; round < rounds(); ++round)
+    replay(round, round == 0, nullptr);
   auto [name, greatest] = trainer.greatestGradient();
-  return concat(step, "the squares of all gradients add up to no finite number: the greatest element, ", greatest,
-                ", is in the gradient of '", name, "'");
+  std::vector<std::string> names = ranks.gatherTexts("greatest gradients", name);
+  std::vector<double> values = ranks.gatherValues<double>("greatest gradients", {greatest});
+  size_t most = static_cast<size_t>(std::max_element(values.begin(), values.end()) - values.begin());
+  return concat("the squares of all gradients add up to no finite number: the greatest element, ", values[most],
+                ", is in the gradient of '", names[most], "'");
+}
+
+std::string TrainingRun::findFault(const OperatorOf &operatorOf) {
+  std::string found = findInData();
+  if (found.empty())
+    found = findInLaunches(operatorOf);
+  if (found.empty())
+    found = findInGradients();
+  return concat("step ", count - 1, ": ", found);
 }
 
 TrainingProgress TrainingRun::progress() const {
@@ -180,10 +286,10 @@ TrainingProgress TrainingRun::progress() const {
                       {"shuffled", reader.sampler().isShuffled()},
                       {"data_samples", reader.data().samples()}};
   if (layerDrop.blocks() > 0) {
-    nlohmann::json last = nlohmann::json::array(); // of each micro-batch of the last step: which blocks ran
-    for (size_t micro = 0; count > 0 && micro < used; ++micro) {
+    nlohmann::json last = nlohmann::json::array(); // of each round of the last step: which blocks ran
+    for (size_t round = 0; count > 0 && round < rounds(); ++round) {
       last.emplace_back(nlohmann::json::array());
-      for (const LayerGate &gate : gatesOf(count - 1, micro))
+      for (const LayerGate &gate : gatesOf(count - 1, round))
         last.back().push_back(gate.runs);
     }
     progress.trainer["layers"] = {

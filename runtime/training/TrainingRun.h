@@ -6,6 +6,7 @@
 #include "runtime/training/FaultFinder.h"
 #include "runtime/training/LayerDrop.h"
 #include "runtime/training/LossScale.h"
+#include "runtime/training/Ranks.h"
 #include "runtime/training/Schedules.h"
 #include "runtime/training/Trainer.h"
 
@@ -15,7 +16,8 @@ struct RunSettings {
   ScheduleSettings schedule;
   LossScaleSettings lossScale;
   LayerDropSettings layerDrop;       // of a package whose blocks have gates
-  int64_t accumulation = 1;          // micro-batches of a step
+  int64_t accumulation = 1;          // micro-batches of a step on one rank
+  double predivide = 1;              // of gradients before they are reduced among ranks; 1: by ranks
   QuantizationSettings quantization; // of packages that train on quantized parameters
 };
 
@@ -39,13 +41,18 @@ struct StepRecord {
   double milliseconds = 0, dataMs = 0, microMs = 0, updateMs = 0; // all of it, and its parts
 };
 
+// On N ranks a step has the micro-batches that one process would read for it: micro-batch k of them is rank k mod N's,
+// in its round k / N. Each has the numbers that it would have there, random ones too, but for the gates of layers:
+// blocks run or not for a round, on all ranks alike. Where a step ends with fewer micro-batches, ranks without one in
+// the last round compute the first of it once more, with weight 0: packages may hold collectives, which all take part
+// in. Records are the same on all ranks.
 class TrainingRun {
 public:
   // Throws Error(InvalidArgument) where the package has one micro-batch a step and the settings ask for more.
-  TrainingRun(Trainer &trainer, const RunSettings &settings, BatchReader &reader);
+  TrainingRun(Trainer &trainer, const RunSettings &settings, BatchReader &reader, Ranks &ranks = Ranks::one());
 
   // One step; nothing at the end of the data. Throws Error; parameters, optimizer, place in the data and numbers are
-  // then as before.
+  // then as before. All ranks call it together.
   std::optional<StepRecord> step();
   // With other rates than the schedule's.
   std::optional<StepRecord> step(const Rates &rates);
@@ -55,12 +62,13 @@ public:
 
   // After a step that overflowed: computes it once more and says where the first number that is none came from: "step
   // 7: NaN in tensor 'x' of node 'y' (Log, kernel z), samples 1, 2, 3". Gradients are then those of no
-  // step.
+  // step. On all ranks together, with the same answer.
   std::string findFault(const OperatorOf &operatorOf = {});
 
   int64_t steps() const { return count; }
   int64_t skipped() const { return skippedCount; }
   int64_t samples() const { return sampleCount; }
+  // Those of this rank.
   const std::vector<Batch> &lastBatches() const { return batches; }
 
   // Between steps. `trainer` of the progress holds our numbers and what the caller put there.
@@ -70,10 +78,26 @@ public:
   void restore(Checkpoint &checkpoint);
 
 private:
+  // The step's micro-batches, and those of this rank, read and checked. Returns their samples; 0 at the data's end.
+  int64_t readBatches();
+  // Runs this rank's, and returns the losses of all of the step.
+  std::vector<double> runBatches(LayerCounts &counts, StepRecord &record);
+  // Statistics as the mean of what all ranks have moved them to, each weighed by its micro-batches.
+  void averageStatistics();
   // Where a bit is about to drop: by how much the period of its block grows.
   void findFactors(StepRecord &record);
+  size_t rounds() const { return (places.size() + ranks.world() - 1) / ranks.world(); }
+  // The micro-batch of a round on this rank, and whether it counts: else it is the first one of the round.
+  std::pair<size_t, bool> batchOf(size_t round) const;
+  // What gradients and losses are weighed by, and what the update divides by: gradients are the mean over all.
+  double weight() const { return scaleOfUpdate() / static_cast<double>(places.size()); }
+  double scaleOfUpdate() const { return lastScale * shareOfRanks; }
   RandomPlace placeOf(int64_t step, size_t micro) const;
-  std::vector<LayerGate> gatesOf(int64_t step, size_t micro) const;
+  std::vector<LayerGate> gatesOf(int64_t step, size_t round) const;
+  void replay(size_t round, bool isFirst, LaunchObserver *observer);
+  std::string findInData() const;
+  std::string findInLaunches(const OperatorOf &operatorOf);
+  std::string findInGradients();
 
   Trainer &trainer;
   Schedule schedule;
@@ -83,8 +107,10 @@ private:
   int64_t accumulation;
   EigenvalueSettings eigenvalue;
   BatchReader &reader;
-  std::vector<Batch> batches; // of the last step
-  size_t used = 0;            // of these
+  Ranks &ranks;
+  double shareOfRanks = 1;        // ranks over gradient_predivide_factor, where that is not 1
+  std::vector<BatchPlace> places; // of the last step's micro-batches
+  std::vector<Batch> batches;     // this rank's of them
   double lastScale = 1;
   LaunchObserver *observer = nullptr;
   int64_t count = 0, skippedCount = 0, sampleCount = 0;

@@ -159,6 +159,7 @@ bool resolveTraining(DriverOptions &options) {
     training.logits = "head";
   ::ds::config::ReadOptions reading;
   reading.isStrict = training.isStrict;
+  reading.areRanksOpen = true;
   ::ds::config::Reading found = training.config.empty() ? ::ds::config::readConfig(defaultConfig, "default")
                                                         : ::ds::config::readConfigFile(training.config, reading);
   for (const std::string &error : found.errors)

@@ -34,7 +34,7 @@ TEST(Config, ReadsGpt2) {
   EXPECT_EQ(config.gradientClipping, 1);
   EXPECT_EQ(config.lossScale.window, 1000);
   EXPECT_EQ(config.lossScale.hysteresis, 2);
-  EXPECT_EQ(config.zeroStage, 1);
+  EXPECT_EQ(config.zero.stage, 1);
   EXPECT_EQ(noteOf(config, "zero_optimization.stage"), "without effect on one rank, from true");
   EXPECT_EQ(optimizerText(config.optimizer), "adamw,beta2=0.999,epsilon=1e-08,bias_correction=true,weight_decay=0");
 }

@@ -143,7 +143,7 @@ bool isAccountedFor(const TrainingConfig &config, const std::string &path, const
   if (const Entry *entry = config.find(path))
     return entry->line > 0 && (isSame(value, json::parse(entry->value)) || value.is_null());
   if (path == "zero_optimization" && value.is_boolean())
-    return config.find("zero_optimization.stage") && config.zeroStage == (value == json(true) ? 1 : 0);
+    return config.find("zero_optimization.stage") && config.zero.stage == (value == json(true) ? 1 : 0);
   for (size_t dot = path.rfind('.'); dot != std::string::npos && dot > 0; dot = path.rfind('.', dot - 1))
     if (const Entry *entry = config.find(path.substr(0, dot))) {
       Leaves within;

@@ -4,7 +4,6 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <limits>
 
 namespace ds {
 
@@ -84,38 +83,6 @@ std::pair<std::string, std::string> splitCheckpoint(const std::string &path) {
       std::filesystem::is_directory(whole.parent_path()))
     return {whole.parent_path().string(), whole.filename().string()}; // a tag that is not there
   return {whole.string(), ""};
-}
-
-Score evaluate(Trainer &trainer, const std::shared_ptr<const Dataset> &data, int64_t batch) {
-  Sampler sampler(data->samples(), 0, /*isShuffled=*/false, /*epochs=*/1);
-  BatchReader reader(data, sampler, batch, LastBatch::Smaller);
-  Score score;
-  Batch rows;
-  double weights = 0;
-  int64_t correct = 0;
-  while (reader.next(rows)) {
-    trainer.checkLabels(rows.views(), [&](int64_t row) {
-      return concat("sample ", rows.samples[static_cast<size_t>(row)], " of the data");
-    });
-    Evaluation part = trainer.evaluate(rows.views());
-    auto samples = static_cast<int64_t>(rows.samples.size());
-    bool counts = part.counted >= 0;
-    double weight = static_cast<double>(counts ? part.counted : samples);
-    if (weight > 0) {
-      score.loss += part.loss * weight;
-      weights += weight;
-    }
-    score.samples += samples;
-    if (counts) {
-      score.counted += part.counted;
-      correct += part.correct;
-      score.accuracy = score.counted ? static_cast<double>(correct) / static_cast<double>(score.counted) : 0;
-    }
-  }
-  if (weights == 0) // nothing was judged
-    score.accuracy.reset();
-  score.loss = weights > 0 ? score.loss / weights : std::numeric_limits<double>::quiet_NaN();
-  return score;
 }
 
 } // namespace ds

@@ -4,6 +4,7 @@
 
 #include "frontends/config/Config.h"
 #include "runtime/training/CheckpointFolder.h"
+#include "runtime/training/Score.h"
 #include "runtime/training/TrainingRun.h"
 #include "tools/ds-run/training/TrainOptions.h"
 
@@ -23,14 +24,6 @@ std::shared_ptr<const Dataset> openData(const Trainer &trainer, const std::vecto
 
 // "DIR/TAG" or "DIR": folder and tag, which may be empty.
 std::pair<std::string, std::string> splitCheckpoint(const std::string &path);
-
-struct Score {
-  double loss = 0;
-  std::optional<double> accuracy; // of classes
-  int64_t samples = 0, counted = 0;
-};
-// Over all of the data once, in order.
-Score evaluate(Trainer &trainer, const std::shared_ptr<const Dataset> &data, int64_t batch);
 
 } // namespace ds
 #endif

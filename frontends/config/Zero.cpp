@@ -1,0 +1,150 @@
+// What ds_config.json says about ranks: how states are shared, how messages are sent, and what contradicts it.
+#include "frontends/config/Values.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ds::config {
+using nlohmann::json;
+
+namespace {
+const std::string zero = "zero_optimization.";
+
+// The file's value, or the table's default: keys of ranks are entries only where the file has them.
+json valueOf(const TrainingConfig &config, const std::string &key) {
+  const Entry *entry = config.find(key);
+  json value = entry ? json::parse(entry->value, nullptr, /*allow_exceptions=*/false) : json();
+  const KeySpec *spec = findKey(key);
+  return value.is_null() && spec && !spec->fallback.empty() ? json::parse(spec->fallback) : value;
+}
+
+// Of elements: a number beyond all models means all of them.
+int64_t elements(const TrainingConfig &config, const std::string &key) {
+  constexpr double most = 9007199254740992.0; // 2^53: doubles tell neighbours apart up to there
+  json value = valueOf(config, key);
+  return value.is_number() ? static_cast<int64_t>(std::clamp(value.get<double>(), 0.0, most)) : 0;
+}
+
+std::string text(const json &value) { return value.is_string() ? value.get<std::string>() : ""; }
+
+class TogetherOnRanks {
+public:
+  TogetherOnRanks(TrainingConfig &config, const GivenKeys &given, Problems &problems)
+      : config(config), given(given), problems(problems) {}
+
+  void run() {
+    for (const KeySpec &key : keys())
+      if (key.use == KeyUse::Fixed)
+        fixed(key);
+    idleStageThree();
+    compression();
+    travellingType();
+    predivision();
+  }
+
+private:
+  bool isChosen(const std::string &path) const {
+    const Given *found = given.find(path);
+    return found && !found->value.is_null() && found->value != json::parse(findKey(path)->fallback);
+  }
+
+  Entry &entryOf(const std::string &path) {
+    return *std::find_if(config.entries.begin(), config.entries.end(),
+                         [&](const Entry &entry) { return entry.key == path; });
+  }
+
+  void note(const std::string &path, const std::string &text) {
+    Entry &entry = entryOf(path);
+    entry.note = text;
+    entry.isUsed = false;
+  }
+
+  // Other values of these would be another design; where nothing is shared they ask for nothing.
+  void fixed(const KeySpec &key) {
+    std::string path(key.path);
+    if (!isChosen(path))
+      return;
+    if (path.rfind(zero, 0) == 0 && config.zero.stage == 0)
+      return note(path, "without effect at stage 0");
+    problems.add(given.placeOf(path), path, ": found ", shown(given.find(path)->value), ", expected ",
+                 std::string(key.fallback), ": ", std::string(key.effect));
+  }
+
+  void idleStageThree() {
+    if (config.zero.stage == 3)
+      return;
+    for (Entry &entry : config.entries)
+      if (const KeySpec *key = findKey(entry.key);
+          key && key->use == KeyUse::Ranks && entry.key.rfind(zero + "stage3_", 0) == 0) {
+        entry.note = "without effect below stage 3";
+        entry.isUsed = false;
+      }
+  }
+
+  void compression() {
+    bool isCompressed = given.optimizer == "OneBitAdam" || given.optimizer == "OneBitLamb";
+    if (isCompressed && config.zero.stage >= 2)
+      problems.add(given.placeOf(zero + "stage"), zero, "stage: found ", std::to_string(config.zero.stage),
+                   " with optimizer.type ", given.optimizer, ", expected 0 or 1: momentum is compressed as a whole, ",
+                   "gradients of a part of it are not enough");
+    if (given.optimizer == "OneBitLamb" && config.oneBit.factorMin > config.oneBit.factorMax)
+      problems.add(given.placeOf("optimizer.params.factor_min"), "optimizer.params.factor_min: found ",
+                   std::to_string(config.oneBit.factorMin), ", expected at most factor_max ",
+                   std::to_string(config.oneBit.factorMax));
+  }
+
+  void travellingType() {
+    std::string asked = text(valueOf(config, "communication_data_type"));
+    if (isChosen("fp32_allreduce") && !asked.empty() && asked != "fp32")
+      problems.add(given.placeOf("communication_data_type"), "communication_data_type: found ", asked,
+                   " with fp32_allreduce true, expected one of them");
+  }
+
+  void predivision() {
+    const std::string factor = "gradient_predivide_factor";
+    if (!isChosen(factor))
+      return;
+    if (given.find("prescale_gradients") && given.find("prescale_gradients")->value == json(true))
+      problems.add(given.placeOf(factor), factor, ": found ", shown(given.find(factor)->value),
+                   " with prescale_gradients true, which divides by all ranks before, expected one of them");
+  }
+
+  TrainingConfig &config;
+  const GivenKeys &given;
+  Problems &problems;
+};
+} // namespace
+
+void assignRanks(TrainingConfig &config) {
+  ZeroSettings &to = config.zero;
+  to.stage = elements(config, zero + "stage");
+  to.reduceBucket = elements(config, zero + "reduce_bucket_size");
+  to.gatherBucket = elements(config, zero + "allgather_bucket_size");
+  json overlaps = valueOf(config, zero + "overlap_comm");
+  to.overlaps = overlaps.is_boolean() ? overlaps.get<bool>() : to.stage == 3;
+  to.wireType =
+      valueOf(config, "fp32_allreduce") == json(true) ? "fp32" : text(valueOf(config, "communication_data_type"));
+  to.subGroup = elements(config, zero + "sub_group_size");
+  to.maxLive = elements(config, zero + "stage3_max_live_parameters");
+  to.maxReuse = elements(config, zero + "stage3_max_reuse_distance");
+  to.prefetchBucket = elements(config, zero + "stage3_prefetch_bucket_size");
+  to.persistence = elements(config, zero + "stage3_param_persistence_threshold");
+  to.modelPersistence = elements(config, zero + "stage3_model_persistence_threshold");
+  to.hasSparseGradients = valueOf(config, "sparse_gradients") == json(true);
+  config.predivide = valueOf(config, "gradient_predivide_factor").get<double>();
+  config.tagValidation = text(valueOf(config, "checkpoint.tag_validation"));
+  OneBitSettings &bit = config.oneBit;
+  std::string type = text(valueOf(config, "optimizer.type"));
+  bit.isEnabled = type == "OneBitAdam" || type == "OneBitLamb";
+  bit.freezeStep = elements(config, "optimizer.params.freeze_step");
+  for (auto [key, member] :
+       {std::pair("coeff_beta", &bit.coeffBeta), std::pair("factor_max", &bit.factorMax),
+        std::pair("factor_min", &bit.factorMin), std::pair("factor_threshold", &bit.factorThreshold)})
+    *member = valueOf(config, std::string("optimizer.params.") + key).get<double>();
+}
+
+void checkRanksTogether(TrainingConfig &config, const GivenKeys &given, Problems &problems) {
+  TogetherOnRanks(config, given, problems).run();
+}
+
+} // namespace ds::config
