@@ -3,7 +3,6 @@
 // receives as much from each of what it owns itself; a gather goes the other way.
 #include "codegen/CollectivePlan.h"
 
-#include "dialects/ds/DsDialect.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
@@ -72,7 +71,7 @@ EntryPlan::Collective planCollective(dist::StartInterface start, const SizeAnaly
     part.shard = SizeExpr::ceilDiv(part.whole[0].count, ranks);
     part.end = ranks * part.shard;
   }
-  SizeExpr width(elementBytes(element));
+  SizeExpr width(static_cast<int64_t>((element.getIntOrFloatBitWidth() + 7) / 8));
   for (const EntryPlan::CollectivePart &part : plan.parts) {
     Traffic traffic = trafficOf(start, part, ranks, index);
     plan.sent = plan.sent + traffic.sent * width;

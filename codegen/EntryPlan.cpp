@@ -4,6 +4,7 @@
 #include "codegen/CollectivePlan.h"
 #include "dialects/dist/DistDialect.h"
 #include "dialects/ds/Guards.h"
+#include "dialects/ds/UnitAttrs.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -143,6 +144,9 @@ LogicalResult EntryPlanner::signature() {
       if (Attribute initial = function.getArgAttr(number, ds::initialAttr))
         if (failed(firstValue(initial, argument.getType(), tensor)))
           return failure();
+      for (auto [key, field] : {std::pair(ds::unitAttr, &tensor.unit), std::pair(ds::partAttr, &tensor.part),
+                                std::pair(ds::suffixAttr, &tensor.suffix)})
+        *field = text(attributes, key);
       tensor.isStatistic = static_cast<bool>(function.getArgAttr(number, ds::statisticAttr));
       plan.states.push_back(tensor);
     } else {

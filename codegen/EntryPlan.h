@@ -24,8 +24,9 @@ struct EntryPlan {
     std::string name, type;
     SizeVector shape;
     std::optional<int64_t> bound;
-    std::string initial;      // recipe of a state's first value, or empty
-    bool isStatistic = false; // of a state
+    std::string initial;            // recipe of a state's first value, or empty
+    bool isStatistic = false;       // of a state
+    std::string unit, part, suffix; // of a state of a unit (dialects/ds/UnitAttrs.h)
   };
   struct Symbol {
     std::string name, kind;

@@ -14,7 +14,8 @@ static Array shapeOf(const SizeVector &shape) {
   return result;
 }
 
-static Array tensors(const std::vector<EntryPlan::Tensor> &list, const llvm::StringMap<unsigned> *constantIds) {
+static Array tensors(const std::vector<EntryPlan::Tensor> &list, const llvm::StringMap<unsigned> *constantIds,
+                     const llvm::StringMap<unsigned> *unitIds = nullptr) {
   Array result;
   for (const EntryPlan::Tensor &tensor : list) {
     Object fields{{"name", tensor.name}, {"type", tensor.type}, {"shape", shapeOf(tensor.shape)}};
@@ -24,6 +25,11 @@ static Array tensors(const std::vector<EntryPlan::Tensor> &list, const llvm::Str
       fields["initial"] = tensor.initial.empty() ? Value(nullptr) : Value(constantIds->lookup(tensor.initial));
     if (tensor.isStatistic)
       fields["statistic"] = true;
+    if (unitIds && !tensor.unit.empty()) {
+      fields["unit"] = unitIds->lookup(tensor.unit);
+      fields["part"] = tensor.part;
+      fields["suffix"] = tensor.suffix;
+    }
     result.push_back(std::move(fields));
   }
   return result;
@@ -128,7 +134,37 @@ static Array collectives(const EntryPlan &plan) {
   return result;
 }
 
-Object entryManifest(const EntryPlan &plan, const llvm::StringMap<unsigned> &constantIds, llvm::StringRef arithmetic) {
+Array unitsManifest(mlir::ArrayAttr units, const llvm::StringMap<unsigned> &constantIds,
+                    llvm::StringMap<unsigned> &unitIds) {
+  Array result;
+  for (auto unit : units.getAsRange<mlir::DictionaryAttr>()) {
+    auto number = [](mlir::DictionaryAttr fields, llvm::StringRef key) {
+      return fields.getAs<mlir::IntegerAttr>(key).getInt();
+    };
+    Array list;
+    for (auto tensor : unit.getAs<mlir::ArrayAttr>("tensors").getAsRange<mlir::DictionaryAttr>()) {
+      Array shape;
+      SizeVector sizes = *sizesFromAttribute(tensor.getAs<mlir::ArrayAttr>("shape"));
+      for (const SizeExpr &size : sizes)
+        shape.push_back(size.constant().value_or(0));
+      list.push_back(
+          Object{{"name", tensor.getAs<mlir::StringAttr>("name").getValue()},
+                 {"offset", number(tensor, "offset")},
+                 {"shape", std::move(shape)},
+                 {"initial", constantIds.lookup(tensor.getAs<mlir::FlatSymbolRefAttr>("initial").getValue())}});
+    }
+    llvm::StringRef name = unit.getAs<mlir::StringAttr>("name").getValue();
+    unitIds[name] = static_cast<unsigned>(result.size());
+    result.push_back(Object{{"name", name},
+                            {"block", number(unit, "block")},
+                            {"elements", number(unit, "elements")},
+                            {"tensors", std::move(list)}});
+  }
+  return result;
+}
+
+Object entryManifest(const EntryPlan &plan, const llvm::StringMap<unsigned> &constantIds,
+                     const llvm::StringMap<unsigned> &unitIds, llvm::StringRef arithmetic) {
   Array symbols, sizes, constraints;
   for (const EntryPlan::Symbol &symbol : plan.symbols) {
     Object fields{{"name", symbol.name}, {"kind", symbol.kind}};
@@ -151,7 +187,7 @@ Object entryManifest(const EntryPlan &plan, const llvm::StringMap<unsigned> &con
                {"constraints", std::move(constraints)},
                {"inputs", tensors(plan.inputs, nullptr)},
                {"outputs", tensors(plan.outputs, nullptr)},
-               {"states", tensors(plan.states, &constantIds)},
+               {"states", tensors(plan.states, &constantIds, &unitIds)},
                {"buffers", buffers(plan, constantIds)},
                {"launches", launches(plan, arithmetic)},
                {"collectives", collectives(plan)}};
@@ -167,7 +203,7 @@ Object entryManifest(const EntryPlan &plan, const llvm::StringMap<unsigned> &con
 }
 
 Object variantManifest(const CpuTarget &target, llvm::StringRef codeFile, llvm::ArrayRef<StoredConstant> constants,
-                       Array entries) {
+                       Array units, Array entries) {
   Array list;
   for (const StoredConstant &constant : constants) {
     Array shape;
@@ -185,7 +221,8 @@ Object variantManifest(const CpuTarget &target, llvm::StringRef codeFile, llvm::
     features.push_back(feature);
   return Object{{"mcpu", target.name},          {"features", std::move(features)},
                 {"code", codeFile.str()},       {"vector_bits", target.vectorBits},
-                {"constants", std::move(list)}, {"entries", std::move(entries)}};
+                {"constants", std::move(list)}, {"units", std::move(units)},
+                {"entries", std::move(entries)}};
 }
 
 } // namespace deepstride

@@ -124,7 +124,6 @@ LogicalResult StepBuilder::findShared() {
   auto module = eval->getParentOfType<ModuleOp>();
   units = findUnits(eval, analysis,
                     [&](StringRef name) { return !update.noDecay.empty() && isNamedBy(module, name, update.noDecay); });
-  module->setAttr(unitsAttr, describeUnits(eval, analysis, units));
   report.count("units", units.size());
   return success();
 }
@@ -132,12 +131,13 @@ LogicalResult StepBuilder::findShared() {
 LogicalResult StepBuilder::share(func::FuncOp micro) {
   if (!update.sharing.areStatesShared())
     return success();
+  auto module = eval->getParentOfType<ModuleOp>();
+  module.lookupSymbol<func::FuncOp>("update")->setAttr(ds::unitsAttr, describeUnits(eval, analysis, units));
   SmallVector<Parameter> parameters = parametersOf(eval); // whose names stay where the arguments go
   if (update.sharing.areParametersShared() &&
       (failed(gatherParameters(eval, units, "eval")) || failed(gatherParameters(micro, units, "micro"))))
     return failure();
-  markStates(eval->getParentOfType<ModuleOp>(), units, parameters, update.optimizer.states(),
-             update.sharing.areParametersShared());
+  markStates(module, units, parameters, update.optimizer.states(), update.sharing.areParametersShared());
   return success();
 }
 

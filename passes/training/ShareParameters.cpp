@@ -206,9 +206,9 @@ void markStates(ModuleOp module, ArrayRef<Unit> units, ArrayRef<Parameter> param
       auto place = state ? places.find(state.getValue()) : places.end();
       if (place == places.end())
         continue;
-      entry.setArgAttr(i, unitAttr, builder.getStringAttr(place->second.unit));
-      entry.setArgAttr(i, partAttr, builder.getStringAttr(place->second.part));
-      entry.setArgAttr(i, suffixAttr, builder.getStringAttr(place->second.suffix));
+      entry.setArgAttr(i, ds::unitAttr, builder.getStringAttr(place->second.unit));
+      entry.setArgAttr(i, ds::partAttr, builder.getStringAttr(place->second.part));
+      entry.setArgAttr(i, ds::suffixAttr, builder.getStringAttr(place->second.suffix));
     }
 }
 

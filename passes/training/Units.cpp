@@ -2,8 +2,9 @@
 #include "passes/training/Units.h"
 
 #include "dialects/ds/DsDialect.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
+
+#include <map>
 
 using namespace mlir;
 
@@ -121,7 +122,7 @@ SmallVector<Unit> findUnits(func::FuncOp model, const SizeAnalysis &analysis,
     head.append(last->second.begin() + previous->second.size(), last->second.end());
     last->second.truncate(previous->second.size());
   }
-  llvm::MapVector<std::pair<std::string, Type>, Unit> units;
+  SmallVector<Unit> units;
   for (auto &[group, members] : groups) {
     std::string name = group == 0            ? "embeddings"
                        : group > cuts.size() ? "head"
@@ -132,23 +133,26 @@ SmallVector<Unit> findUnits(func::FuncOp model, const SizeAnalysis &analysis,
       const Parameter &parameter = parameters[number];
       const TensorFacts &facts = analysis.facts(parameter.value);
       std::string own = name + (isApart(parameter.name.getValue()) ? " without decay" : "");
-      Unit &unit = units[{own, facts.elementType}];
-      unit.name = own;
-      unit.element = facts.elementType;
+      auto known =
+          llvm::find_if(units, [&](const Unit &unit) { return unit.name == own && unit.element == facts.elementType; });
+      if (known == units.end()) {
+        Unit &fresh = units.emplace_back();
+        fresh.name = own;
+        fresh.element = facts.elementType;
+        known = &units.back();
+      }
+      Unit &unit = *known;
       unit.parameters.push_back(number);
       unit.offsets.push_back(unit.elements);
       int64_t count = product(facts.sizes).constant().value_or(0);
       unit.elements += llvm::divideCeil(count, unitBlock) * unitBlock;
     }
   }
-  SmallVector<Unit> result;
   std::map<std::string, int> sameNames; // of several element types
-  for (auto &[key, unit] : units) {
+  for (Unit &unit : units)
     if (int count = sameNames[unit.name]++; count > 0)
       unit.name += " (" + std::to_string(count) + ")";
-    result.push_back(std::move(unit));
-  }
-  return result;
+  return units;
 }
 
 ArrayAttr describeUnits(func::FuncOp model, const SizeAnalysis &analysis, ArrayRef<Unit> units) {

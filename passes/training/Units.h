@@ -3,15 +3,10 @@
 #define DEEPSTRIDE_PASSES_TRAINING_UNITS_H
 
 #include "dialects/dist/DistDialect.h"
+#include "dialects/ds/UnitAttrs.h"
 #include "passes/training/Parameters.h"
 
 namespace deepstride {
-
-/// Of the module: its units, an array of {name, block, elements, tensors = [{name, offset, shape, initial}]}.
-inline constexpr llvm::StringLiteral unitsAttr = "ds.units";
-/// On the argument of a state: the name of its unit, and as which part it lies there: "tensor", "view" (what this rank
-/// owns, of memory that has all), or "shard" (what this rank owns, alone). `suffixAttr`: behind the unit's names.
-inline constexpr llvm::StringLiteral unitAttr = "ds.unit", partAttr = "ds.part", suffixAttr = "ds.suffix";
 
 /// Elements of which a tensor begins at a multiple, and of which ranks own a number.
 inline constexpr int64_t unitBlock = 64;
@@ -35,7 +30,7 @@ struct Unit {
 llvm::SmallVector<Unit> findUnits(mlir::func::FuncOp model, const SizeAnalysis &analysis,
                                   llvm::function_ref<bool(llvm::StringRef name)> isApart);
 
-/// What the manifest says of units.
+/// What ds.units says (dialects/ds/UnitAttrs.h).
 mlir::ArrayAttr describeUnits(mlir::func::FuncOp model, const SizeAnalysis &analysis, llvm::ArrayRef<Unit> units);
 
 } // namespace deepstride

@@ -42,7 +42,7 @@ private:
   Value state(const std::string &name, const TensorFacts &facts);
   Value ranOf(StringRef parameter) const;
   Value ranOf(const Unit &unit) const;
-  Location at(const Piece &piece) const;
+  Location at(const Piece &piece);
 
   void addInputs();
   void addParameters(DsBuilder &b);
@@ -106,7 +106,7 @@ Value UpdateBuilder::ranOf(const Unit &unit) const {
   return isCommon ? common : Value();
 }
 
-Location UpdateBuilder::at(const Piece &piece) const {
+Location UpdateBuilder::at(const Piece &piece) {
   return settings.sharing.areStatesShared() ? withPart(model.getLoc(), WorkRole::Update, "optimizer")
                                             : withParameter(model.getLoc(), WorkRole::Update, piece.name);
 }
@@ -238,11 +238,10 @@ Value UpdateBuilder::norm(DsBuilder &b) {
   return b.div(all, scale);
 }
 
-/// Statistics of the batch become those of all ranks'. Whether they are finite: a batch without rows, or a norm that
-/// the loss does not depend on, spoils statistics without spoiling gradients. Null where there are none.
+/// Whether what micro-batches have moved statistics to is finite: a batch without rows, or a norm that the loss does
+/// not depend on, spoils statistics without spoiling gradients. Null where there are none.
 Value UpdateBuilder::addStatistics(DsBuilder &b) {
-  SmallVector<std::pair<Value, Value>> given;
-  SmallVector<Parameter> moving;
+  Value isFinite;
   for (const Parameter &statistic : statisticsOf(model)) {
     if (!micro.moved.contains(statistic.name.getValue()))
       continue;
@@ -252,19 +251,10 @@ Value UpdateBuilder::addStatistics(DsBuilder &b) {
     for (StringRef attribute : {ds::initialAttr, ds::statisticAttr})
       update.setArgAttr(cast<BlockArgument>(running).getArgNumber(), attribute,
                         model.getArgAttr(statistic.value.getArgNumber(), attribute));
-    given.emplace_back(running, now);
-    moving.push_back(statistic);
-  }
-  Value isFinite;
-  for (auto [values, statistic] : llvm::zip_equal(given, moving)) {
-    auto [running, now] = values;
-    Value mean =
-        Communication(b).allReduce(dist::Reduction::mean, now, "statistics/" + statistic.name.str()).finish(b).front();
-    next.emplace_back(mean, statistic.stateName(movedSuffix));
-    statistics.emplace_back(running, mean, statistic);
-    Value off = b.reduce(ds::ReduceKind::sum, b.sub(mean, mean), axesFrom(0, b.rank(mean)), /*keep=*/false);
-    Value isOne = b.binary(ds::BinaryKind::eq, off, b.scalar(b.element(mean), 0));
+    Value off = b.reduce(ds::ReduceKind::sum, b.sub(now, now), axesFrom(0, b.rank(now)), /*keep=*/false);
+    Value isOne = b.binary(ds::BinaryKind::eq, off, b.scalar(facts.elementType, 0));
     isFinite = isFinite ? b.binary(ds::BinaryKind::bit_and, isFinite, isOne) : isOne;
+    statistics.emplace_back(running, now, statistic);
   }
   return isFinite;
 }

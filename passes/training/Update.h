@@ -40,7 +40,7 @@ struct MicroStates {
 /// holds. Gradients of a block l count where layer_ran/l holds, and are 0 elsewhere. Where the norm is not finite,
 /// every state of the optimizer stays.
 ///
-/// Gradients are each rank's own before, and the sum of all ranks' after; statistics become the mean of all ranks'.
+/// Gradients are each rank's own before, and the sum of all ranks' after.
 /// Where states are shared, each rank has its part of the optimizer's states of a unit, updates that part of the
 /// unit's parameters, and gets the others from the ranks that have them, unless these are shared, too.
 llvm::LogicalResult buildUpdate(mlir::func::FuncOp model, const SizeAnalysis &analysis, const UpdateSettings &settings,

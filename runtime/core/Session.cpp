@@ -9,11 +9,14 @@ static Mesh meshOf(const Communicator *communicator) {
 }
 
 Session::Session(std::shared_ptr<const Package> package, const SessionOptions &options)
-    : loaded(std::move(package)), communicator(options.communicator),
-      pool(options.threads ? options.threads : ThreadPool::defaultThreads()),
-      store(*loaded, meshOf(communicator.get())) {
+    : loaded(std::move(package)), communicator(options.communicator), place(meshOf(communicator.get())),
+      pool(options.threads ? options.threads : ThreadPool::defaultThreads()), store(*loaded, place) {
   for (size_t i = 0; i < loaded->variant().entries.size(); ++i)
     runners.push_back(std::make_unique<EntryRunner>(*loaded, i, pool, store, workspace, communicator.get()));
+}
+
+Shape Session::shapeOf(size_t index, const StateInfo &state) const {
+  return evaluateShape(state.shape, meshSymbols(entry(index), place));
 }
 
 size_t Session::choose(size_t entry, const std::vector<TensorView> &inputs, const Pins &pins) const {
