@@ -312,7 +312,9 @@ void UpdateBuilder::gather(DsBuilder &b) {
     for (unsigned number : unit.parameters) {
       facts.push_back(analysis.facts(parameters[number].value));
       facts.back().contents.reset();
-      (void)state(parameters[number].name.str(), facts.back());
+      Value whole = state(parameters[number].name.str(), facts.back());
+      update.setArgAttr(cast<BlockArgument>(whole).getArgNumber(), ds::initialAttr,
+                        model.getArgAttr(parameters[number].value.getArgNumber(), ds::initialAttr));
     }
     pending.push_back(communication.allGather(unit, piece.value, facts, "parameters/" + unit.name));
   }
