@@ -46,7 +46,7 @@ void Progress::run() {
       failWith(concat("rank ", transport->rank(), ": ", error.what()), false);
     }
     if (hasEnded())
-      isOpen = !transport->close() && now - endingSince < 2 * (hasFailed ? failedNanoseconds : endingNanoseconds);
+      isOpen = !transport->close(!hasFailed) && now - endingSince < 2 * (hasFailed ? failedNanoseconds : endingNanoseconds);
     if (!hasMoved && isOpen)
       transport->pause(std::max(std::chrono::duration_cast<std::chrono::microseconds>(longest), 100us));
   }
