@@ -101,7 +101,7 @@ def all_reduce_between_two_ranks(folder):
     x = [np.random.default_rng(rank).standard_normal(1000, np.float32) for rank in range(2)]
     for rank in range(2):
         np.save(folder / f"x{rank}.npy", x[rank])
-    tool("ds-run", package, "-n", 2, "--input", f"x=@{folder}/x{{rank}}.npy", "--output", f"{folder}/y{{rank}}.npz")
+    tool("ds-run", package, "-n", 2, "--transport=threads", "--input", f"x=@{folder}/x{{rank}}.npy", "--output", f"{folder}/y{{rank}}.npz")
     for rank in range(2):
         with np.load(folder / f"y{rank}.npz") as outputs:
             expected = (x[0] + x[0]) + (x[1] + x[1]) - x[rank]
@@ -113,7 +113,7 @@ def all_reduce_with_a_missing_rank(folder):
     """Named instead of waited for: one rank fails on its input, the other learns of it."""
     package = compile_text(ALL_REDUCE, folder)
     np.save(folder / "x0.npy", np.zeros(4, np.float32))
-    result = tool("ds-run", package, "-n", 2, "--input", f"x=@{folder}/x{{rank}}.npy", "--timeout=2", code=1, timeout=20)
+    result = tool("ds-run", package, "-n", 2, "--transport=threads", "--input", f"x=@{folder}/x{{rank}}.npy", "--timeout=2", code=1, timeout=20)
     expect("x1.npy" in result.err, f"expected the missing file by name: {result}")
 
 
