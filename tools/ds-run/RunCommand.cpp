@@ -138,7 +138,7 @@ std::vector<std::vector<Tensor>> runRanks(const std::shared_ptr<const Package> &
 } // namespace
 
 int runCommand(const Options &options) {
-  StartedRank self = startedRank().value_or(StartedRank{"", 0, options.ranks, 1});
+  StartedRank self = startedRank().value_or(StartedRank{"", 0, options.ranks});
   for (const std::string *path : {&options.output, &options.stateOut})
     if (self.world > 1 && !path->empty() && path->find("{rank}") == std::string::npos)
       fail(ErrorCode::InvalidArgument, "'", *path, "' is written by every rank, expected {rank} in it");

@@ -72,12 +72,16 @@ std::string ownPath() {
   return path.string();
 }
 
-// What each rank is: the same command without the options of ranks, or the program of --exec.
-std::vector<std::string> programOf(const Arguments &arguments) {
-  if (arguments.hasProgram)
-    return arguments.program;
-  std::vector<std::string> program = {ownPath()};
-  program.insert(program.end(), arguments.command.begin(), arguments.command.end());
+// What each rank is: the same command without the options of ranks, or the program of --exec. Ranks of mpirun and srun
+// run that by way of ds-run, for the sake of their output.
+std::vector<std::string> programOf(const Arguments &arguments, bool isHere) {
+  std::vector<std::string> program;
+  if (!isHere || !arguments.hasProgram)
+    program.push_back(ownPath());
+  if (!isHere && arguments.hasProgram)
+    program.emplace_back("--exec");
+  const std::vector<std::string> &words = arguments.hasProgram ? arguments.program : arguments.command;
+  program.insert(program.end(), words.begin(), words.end());
   return program;
 }
 
@@ -165,7 +169,7 @@ int runWithRestarts(const LaunchPlan &first, const LaunchOptions &options, const
     spawn.appendsLogs = restart > 0;
     spawn.world = plan.ranks;
     bool isHere = plan.launcher == Launcher::Local;
-    std::vector<std::string> program = programOf(now);
+    std::vector<std::string> program = programOf(now, isHere);
     SpawnResult result = isHere ? runHere(plan, options, program, spawn) : runElsewhere(plan, options, program, spawn);
     // What the command line or a file says wrongly stays wrong.
     if (result.code == 0 || result.code == usageCode || result.isInterrupted || restart == options.restarts)
@@ -184,7 +188,7 @@ int runWithRestarts(const LaunchPlan &first, const LaunchOptions &options, const
 
 void checkStarted(const StartedRank &started, const LaunchOptions &options, const Arguments &arguments) {
   for (auto [name, isGiven] : startingOptions(options, arguments))
-    if (isGiven)
+    if (isGiven && (std::strcmp(name, "--exec") != 0 || started.starter == "ds-run"))
       fail(ErrorCode::InvalidArgument, name, ": ", started.starter, " has started the ranks already, this is rank ",
            started.rank, " of ", started.world);
   if (options.ranks && *options.ranks != started.world)
@@ -197,23 +201,34 @@ void checkStarted(const StartedRank &started, const LaunchOptions &options, cons
          started.starter, " has started the ranks");
 }
 
+// The rank as a process of this one, which writes its log, drops the output of all but rank 0 and says whose errors
+// are.
+int runOwnRank(const StartedRank &started, const std::string &logDir, const Arguments &arguments) {
+  SpawnOptions spawn;
+  spawn.logDir = logDir;
+  spawn.appendsLogs = std::getenv("DS_RESTART") != nullptr;
+  spawn.world = started.world;
+  Variables variables;
+  variables.set("DS_RANK", std::to_string(started.rank));
+  variables.set("DS_WORLD", std::to_string(started.world));
+  variables.set("DS_LOCAL_RANK", std::to_string(started.localRank));
+  variables.set("DS_TRANSPORT", "mpi");
+  return runRanks({{started.rank, programOf(arguments, /*isHere=*/true), environmentWith(variables), -1}}, spawn).code;
+}
+
 // A rank of mpirun or srun does here what runHere() does for its own: output of rank 0 only, logs, a share of threads.
 std::optional<int> becomeRank(const StartedRank &started, const LaunchOptions &options, const Arguments &arguments) {
   checkStarted(started, options, arguments);
+  if (arguments.hasProgram)
+    checkCommand(options, arguments, {});
   if (options.timeout)
     setenv("DS_TIMEOUT", concat(*options.timeout).c_str(), 1);
   if (started.starter == "ds-run")
     return std::nullopt;
   setenv("DS_NUM_THREADS", std::to_string(std::max(1u, processorCount() / started.onHost)).c_str(), /*overwrite=*/0);
   const char *logDir = std::getenv("DS_LOG_DIR");
-  if (logDir && *logDir) {
-    SpawnOptions spawn;
-    spawn.logDir = logDir;
-    spawn.appendsLogs = std::getenv("DS_RESTART") != nullptr;
-    spawn.world = started.world;
-    unsetenv("DS_LOG_DIR");
-    return runRanks({{started.rank, programOf(arguments), environmentWith({}), -1}}, spawn).code;
-  }
+  if (arguments.hasProgram || (logDir && *logDir))
+    return runOwnRank(started, logDir ? logDir : "", arguments);
   if (started.rank != 0 && !std::freopen("/dev/null", "w", stdout))
     fail(ErrorCode::Io, "/dev/null: ", std::strerror(errno));
   return std::nullopt;
@@ -233,7 +248,7 @@ std::optional<int> launch(const LaunchOptions &options, const Arguments &argumen
     fail(ErrorCode::InvalidArgument, "--ranks: found ", plan.ranks, ", expected 1 to ", mostThreads,
          " with --transport=threads");
   if (options.isDryRun) {
-    printPlan(plan, options, programOf(arguments));
+    printPlan(plan, options, programOf(arguments, plan.launcher == Launcher::Local));
     return 0;
   }
   if (plan.transport == "threads")

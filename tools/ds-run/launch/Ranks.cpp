@@ -24,14 +24,23 @@ std::optional<unsigned> numberOf(const char *variable) {
   return number;
 }
 
-std::optional<StartedRank> startedBy(const char *starter, const char *rank, const char *world, const char *onHost) {
-  if (!std::getenv(rank))
+// Names of the variables by which one of them tells a rank which it is; null: it does not say.
+struct Names {
+  const char *starter, *rank, *world, *localRank, *onHost;
+};
+
+std::optional<StartedRank> startedBy(const Names &names) {
+  if (!std::getenv(names.rank))
     return std::nullopt;
   StartedRank started;
-  started.starter = starter;
-  started.rank = *numberOf(rank);
-  started.world = numberOf(world).value_or(started.rank + 1);
-  started.onHost = onHost ? numberOf(onHost).value_or(1) : 1;
+  started.starter = names.starter;
+  started.rank = *numberOf(names.rank);
+  started.world = numberOf(names.world).value_or(started.rank + 1);
+  started.localRank = numberOf(names.localRank).value_or(0);
+  started.onHost = names.onHost ? numberOf(names.onHost).value_or(1) : 1;
+  if (started.rank >= started.world)
+    fail(ErrorCode::InvalidArgument, names.rank, ": found ", started.rank, ", expected less than ", names.world, ", ",
+         started.world);
   return started;
 }
 
@@ -79,13 +88,15 @@ unsigned processorCount() {
 }
 
 std::optional<StartedRank> startedRank() {
-  if (auto started = startedBy("ds-run", "DS_RANK", "DS_WORLD", nullptr))
+  if (auto started = startedBy({"ds-run", "DS_RANK", "DS_WORLD", "DS_LOCAL_RANK", nullptr}))
     return started;
-  if (auto started = startedBy("mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"))
+  if (auto started = startedBy({"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+                                "OMPI_COMM_WORLD_LOCAL_SIZE"}))
     return started;
   // A batch script and a shell of one task have SLURM_PROCID as well, and are where jobs are started from.
   if (std::getenv("SLURM_STEP_ID"))
-    if (auto started = startedBy("srun", "SLURM_PROCID", "SLURM_NTASKS", nullptr); started && started->world > 1)
+    if (auto started = startedBy({"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr});
+        started && started->world > 1)
       return started;
   return std::nullopt;
 }

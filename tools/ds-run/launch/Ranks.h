@@ -26,8 +26,9 @@ unsigned processorCount(); // that this process may use
 
 // What has started this process as a rank.
 struct StartedRank {
-  std::string starter;                      // "ds-run", "mpirun" or "srun"
-  unsigned rank = 0, world = 1, onHost = 1; // ranks on this host
+  std::string starter; // "ds-run", "mpirun" or "srun"
+  unsigned rank = 0, world = 1;
+  unsigned localRank = 0, onHost = 1; // of the ranks on this host: how many come before, and how many there are
 };
 
 // By the environment: DS_RANK, OMPI_COMM_WORLD_RANK, or SLURM_PROCID of a step of several tasks. Throws

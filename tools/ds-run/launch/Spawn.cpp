@@ -226,7 +226,7 @@ void Job::explain(const RunningRank &ended, pid_t pid, int status) {
     text += outOfMemoryKills() > killsBefore
                 ? ": the kernel's out-of-memory killer was at work, fewer ranks or smaller batches need less memory"
                 : ", as the kernel's out-of-memory killer does";
-  say(text + "\n");
+  say(lines.flush() + text + "\n");
 }
 
 void Job::actOnDeadlines() {
