@@ -5,6 +5,7 @@ import pty
 import random
 import re
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -203,6 +204,23 @@ def programs_that_cannot_start(folder):
     launch("-n", 2, "m.dsp", "--exec", "true", code=2, says="'m.dsp'")
     _, err = launch("-n", 4, "none.dsp", code=1)
     expect(len(err.splitlines()) == 1 and "none.dsp" in err, err)
+
+
+@case
+def what_is_inherited(folder):
+    """Standard descriptors that are closed, a limit of descriptors, and signals that are ignored."""
+    text = 'exec "$@" --ranks=2 --exec sh -c "echo out; ls -l /proc/self/fd | grep -c memfd >&2; exit 4"'
+    for closed, out, err in (("<&-", "out\n", "1\n1\n"), ("<&- >&-", "", "1\n1\n"), ("<&- >&- 2>&-", "", ""), ("2>&-", "out\n", "")):
+        found = subprocess.run(["sh", "-c", f"{text} {closed}", "sh", BIN / "ds-run"], capture_output=True, text=True, timeout=PATIENCE)
+        lines = [line for line in found.stderr.splitlines() if line.isdigit()]
+        expect(found.returncode == 4 and found.stdout == out, f"{closed}: {found}")
+        expect(set(lines) == set(err.split()), f"{closed}: {found}")
+    found = subprocess.run([BIN / "ds-run", "-n", "3", *sh("exit $DS_RANK")], capture_output=True, text=True, timeout=PATIENCE,
+                           preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    expect(found.returncode in (1, 2), f"{found}")
+    found = subprocess.run(["sh", "-c", 'ulimit -Sn 64; ulimit -Hn 2000; exec "$@"', "sh", BIN / "ds-run", "-n", "300", *sh("exit 0")],
+                           capture_output=True, text=True, timeout=PATIENCE)
+    expect(found.returncode == 0, f"{found}")
 
 
 @case

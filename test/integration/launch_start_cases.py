@@ -53,6 +53,17 @@ def ranks_of_mpirun_end_with_it(folder):
 
 
 @case
+def restarts_of_mpirun(folder):
+    needs_mpirun()
+    text = "echo at ${DS_RESTART:-0} >&2; test ${DS_RESTART:-0} = 1 && exit 0; echo 'ds-run: error: x' >&2; exit 5"
+    _, err = mpi("-n", 2, "--restarts=3", "--log-dir", folder / "logs", "--exec", "sh", "-c", text)
+    expect(err.count("at 0\n") == 2 and err.count("at 1\n") == 2 and "ds-run: restart 1 of 3: 2 ranks, the same command\n" in err, err)
+    for rank in range(2):
+        expect(f"ds-run: error: rank {rank}: x\n" in err, err)
+        expect((folder / f"logs/rank-{rank}.log").read_text() == "at 0\nds-run: error: x\nat 1\n", f"rank {rank}")
+
+
+@case
 def called_by_mpirun(folder):
     """mpirun ds-run ... without a launcher of ours; --ranks may say how many there are."""
     needs_mpirun()

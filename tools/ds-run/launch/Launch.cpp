@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <unistd.h>
 
@@ -146,6 +147,7 @@ SpawnResult runElsewhere(const LaunchPlan &plan, const LaunchOptions &options, c
     fail(ErrorCode::Io, "cannot start ", command[0], ": ", std::strerror(errno));
   }
   spawn.isStarter = true;
+  spawn.world = 1;
   spawn.logDir.clear();
   return runRanks({{0, command, environmentWith(variables), -1}}, spawn);
 }
@@ -157,6 +159,13 @@ std::string latestOf(const std::string &checkpoint) {
   std::string tag = readHandWritten(path);
   std::vector<std::string_view> words = wordsOf(tag);
   return words.empty() ? "" : std::string(words[0]);
+}
+
+// A descriptor of a rank must not take the place of a standard one that is closed. What is written there still fails.
+void fillStandardDescriptors() {
+  for (int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(number, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0)
+      fail(ErrorCode::Io, "/dev/null: ", std::strerror(errno));
 }
 
 int runWithRestarts(const LaunchPlan &first, const LaunchOptions &options, const Arguments &arguments,
@@ -237,6 +246,8 @@ std::optional<int> becomeRank(const StartedRank &started, const LaunchOptions &o
 } // namespace
 
 std::optional<int> launch(const LaunchOptions &options, const Arguments &arguments, const LaunchedCommand &command) {
+  if (asksForRanks(options, arguments))
+    fillStandardDescriptors();
   if (std::optional<StartedRank> started = startedRank())
     return becomeRank(*started, options, arguments);
   if (!asksForRanks(options, arguments))

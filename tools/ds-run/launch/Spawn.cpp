@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,6 +43,7 @@ public:
       sigaddset(&set, number);
     sigprocmask(SIG_BLOCK, &set, &before);
     pipeAction = std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGCHLD, SIG_DFL); // where it is inherited as ignored, nobody learns how a process ended
     source = Descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!source)
       fail(ErrorCode::Io, "signals: ", std::strerror(errno));
@@ -71,6 +73,15 @@ struct RunningRank {
   pid_t pid = 0; // 0: ended
   std::unique_ptr<RankOutput> output;
 };
+
+// Each rank takes two or three descriptors, of which a process may have 1,024 unless it asks for more.
+void allowDescriptors() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+}
 
 class Job {
 public:
@@ -112,6 +123,9 @@ Job::Job(const std::vector<RankProcess> &ranks, const SpawnOptions &options) : o
     if (error)
       fail(ErrorCode::Io, "--log-dir: ", options.logDir, ": ", error.message());
   }
+  constexpr size_t manyRanks = 256;
+  if (ranks.size() > manyRanks)
+    allowDescriptors();
   try {
     for (const RankProcess &rank : ranks)
       start(rank);
