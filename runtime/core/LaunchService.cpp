@@ -112,38 +112,36 @@ void EntryRunner::startCollective(const ds_collective &request) {
       fail(ErrorCode::BadPackage, "unknown kind ", request.kind, " or reduction ", request.reduction);
     if (openCollectives.count(&request))
       fail(ErrorCode::BadPackage, "started twice without a wait");
-    CollectiveRequest part;
-    part.value = info.value;
-    part.site = info.site;
-    part.type = info.type;
-    part.reduction = static_cast<Reduction>(request.reduction);
-    part.count = sizeAt(request.count, "count");
-    uint64_t bytes = byteCount(part.type, {part.count});
+    uint64_t bytes = byteCount(info.type, {sizeAt(request.count, "count")});
     for (uint32_t index : {request.source, request.destination})
       if (index >= buffers.size() || !buffers[index] || bufferBytes[index] < bytes)
         fail(ErrorCode::BadPackage, "buffer ", index, " does not hold ", bytes, " bytes");
-    part.source = buffers[request.source];
     if (const BufferInfo &target = entry.buffers[request.destination]; target.role == BufferRole::State)
       boundStates[target.index]->isWritten = true;
-    if (communicator) {
-      openCollectives[&request] = communicator->startAllReduce(part);
-      return;
-    }
-    // A world of one: every reduction is the value itself.
-    if (bytes != 0)
-      std::memmove(buffers[request.destination], part.source, bytes);
     openCollectives[&request] = 0;
   });
 }
 
+// A communicator reduces in place; until the wait, the destination may still have other uses.
 void EntryRunner::waitCollective(const ds_collective &request) {
   auto open = openCollectives.find(&request);
   if (open == openCollectives.end())
     fail(ErrorCode::BadPackage, "waits for a collective that was not started");
-  uint64_t ticket = open->second;
   openCollectives.erase(open);
-  if (communicator)
-    communicator->wait(ticket, buffers[request.destination]);
+  const CollectiveInfo &info = entry.collectives[request.site];
+  int64_t count = sizeAt(request.count, "count");
+  if (size_t bytes = byteCount(info.type, {count}); bytes != 0)
+    std::memmove(buffers[request.destination], buffers[request.source], bytes);
+  if (!communicator) // a world of one: every reduction is the value itself
+    return;
+  CollectiveRequest all;
+  all.value = info.value;
+  all.site = info.site;
+  all.type = all.wire = info.type;
+  all.reduction = static_cast<Reduction>(request.reduction);
+  int64_t world = communicator->world();
+  all.parts.push_back({(count + world - 1) / world, 0, count, {{buffers[request.destination], 0, count}}, nullptr});
+  communicator->wait(communicator->start(all));
 }
 
 } // namespace ds

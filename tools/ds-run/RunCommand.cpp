@@ -3,7 +3,7 @@
 #include "tools/ds-run/Options.h"
 #include "tools/ds-run/launch/Ranks.h"
 
-#include "runtime/comm/threads/ThreadsGroup.h"
+#include "runtime/comm/threads/ThreadRanks.h"
 #include "runtime/core/Checksums.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Session.h"
@@ -83,7 +83,7 @@ bool isConsequence(const std::exception_ptr &failure) {
 struct RankRun {
   std::shared_ptr<const Package> package;
   Options options;
-  std::shared_ptr<ThreadsGroup> group;
+  std::shared_ptr<ThreadRanks> group;
   std::vector<std::vector<Tensor>> outputs;
   std::vector<std::exception_ptr> failures;
   std::mutex mutex;
@@ -116,7 +116,7 @@ std::vector<std::vector<Tensor>> runRanks(const std::shared_ptr<const Package> &
   auto run = std::make_shared<RankRun>();
   run->package = package;
   run->options = options;
-  run->group = ThreadsGroup::create(options.ranks, timeout);
+  run->group = std::make_shared<ThreadRanks>(options.ranks, timeout);
   run->outputs.resize(options.ranks);
   run->failures.resize(options.ranks);
   for (unsigned rank = 0; rank < options.ranks; ++rank)
