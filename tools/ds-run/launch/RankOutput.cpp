@@ -54,22 +54,6 @@ std::string readSome(Descriptor &source) {
 
 } // namespace
 
-Descriptor &Descriptor::operator=(Descriptor &&other) noexcept {
-  if (this != &other) {
-    if (number >= 0)
-      close(number);
-    number = other.release();
-  }
-  return *this;
-}
-
-Descriptor::~Descriptor() {
-  if (number >= 0)
-    close(number);
-}
-
-int Descriptor::release() { return std::exchange(number, -1); }
-
 bool writeAll(int descriptor, const std::string &text) {
   for (size_t done = 0; done < text.size();) {
     ssize_t count = write(descriptor, text.data() + done, text.size() - done);

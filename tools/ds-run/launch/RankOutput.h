@@ -2,28 +2,13 @@
 #ifndef DEEPSTRIDE_TOOLS_DS_RUN_LAUNCH_RANKOUTPUT_H
 #define DEEPSTRIDE_TOOLS_DS_RUN_LAUNCH_RANKOUTPUT_H
 
+#include "runtime/comm/tcp/Sockets.h"
 #include "tools/ds-run/launch/RankLines.h"
 
 #include <memory>
 #include <string>
 
 namespace ds {
-
-// A descriptor that closes itself.
-class Descriptor {
-public:
-  Descriptor() = default;
-  explicit Descriptor(int number) : number(number) {}
-  Descriptor(Descriptor &&other) noexcept : number(other.release()) {}
-  Descriptor &operator=(Descriptor &&other) noexcept;
-  ~Descriptor();
-  int get() const { return number; }
-  explicit operator bool() const { return number >= 0; }
-  int release();
-
-private:
-  int number = -1;
-};
 
 // Writes all of it; whether that went well.
 bool writeAll(int descriptor, const std::string &text);

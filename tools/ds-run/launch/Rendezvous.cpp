@@ -1,25 +1,17 @@
 #include "tools/ds-run/launch/Rendezvous.h"
 
+#include "runtime/comm/Connect.h"
 #include "runtime/core/Error.h"
 
 #include <arpa/inet.h>
 #include <cerrno>
 #include <cstring>
 #include <netinet/in.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 namespace ds {
 namespace {
-
-int makeSegment(unsigned world) {
-  constexpr off_t bytesPerPair = off_t(64) << 10;
-  int descriptor = memfd_create("ds-ranks", MFD_CLOEXEC);
-  if (descriptor < 0 || ftruncate(descriptor, bytesPerPair * world * world) != 0)
-    fail(ErrorCode::Io, "memory shared by ", world, " ranks: ", std::strerror(errno));
-  return descriptor;
-}
 
 // On a free port of the loopback interface.
 int listenOnLoopback(std::string &address) {
@@ -39,7 +31,7 @@ int listenOnLoopback(std::string &address) {
 } // namespace
 
 Rendezvous::Rendezvous(const std::string &transport, unsigned world)
-    : descriptor(transport == "tcp" ? listenOnLoopback(address) : makeSegment(world)) {}
+    : descriptor(transport == "tcp" ? listenOnLoopback(address) : makeSharedSegment(world)) {}
 
 Rendezvous::~Rendezvous() { close(descriptor); }
 
