@@ -31,11 +31,14 @@ const UnitTensor *tensorNamed(const UnitInfo &unit, const StateInfo &state, cons
 
 } // namespace
 
+void TensorSource::checkRange(size_t item, ElementType as, int64_t, int64_t) const { check(item, as); }
+
 void TensorSource::readRange(size_t item, ElementType as, int64_t begin, int64_t end, void *data) const {
   Tensor whole(as, items()[item].shape);
   read(item, as, whole.data());
-  std::memcpy(data, whole.data() + static_cast<size_t>(begin) * typeSize(as),
-              static_cast<size_t>(end - begin) * typeSize(as));
+  size_t size = typeSize(as);
+  if (end > begin)
+    std::memcpy(data, whole.data() + static_cast<size_t>(begin) * size, static_cast<size_t>(end - begin) * size);
 }
 
 // A state of that name, or a tensor in a part of a unit.
@@ -64,6 +67,10 @@ StateStore::Target StateStore::targetOf(const TensorSource::Item &item) {
     for (int64_t size : shared->shape)
       logical.shape.push_back(SizeExpr::constant(size));
     checkFits(item, logical);
+    int64_t shard = package.variant().units[target.info->unit].shard(mesh.ranks), first = mesh.rank * shard;
+    target.begin = std::clamp<int64_t>(first - shared->offset, 0, target.end);
+    target.end = std::clamp<int64_t>(first + shard - shared->offset, target.begin, target.end);
+    target.offset = std::max<int64_t>(shared->offset - first, 0);
   }
   return target;
 }
@@ -72,8 +79,15 @@ std::vector<StateStore::Target> StateStore::targetsOf(const TensorSource &source
   std::vector<Target> targets;
   for (const TensorSource::Item &item : source.items())
     targets.push_back(targetOf(item));
-  for (size_t i = 0; i < targets.size(); ++i)
-    annotated("state '" + source.items()[i].name + "'", [&] { source.check(i, targets[i].info->type); });
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const Target &target = targets[i];
+    annotated("state '" + source.items()[i].name + "'", [&] {
+      if (target.isWhole())
+        source.check(i, target.info->type);
+      else if (target.begin < target.end) // of what other ranks hold, nothing is read
+        source.checkRange(i, target.info->type, target.begin, target.end);
+    });
+  }
   // Memory next, so that running out of it changes nothing either. Only a state of another shape needs some.
   for (size_t i = 0; i < targets.size(); ++i) {
     Target &target = targets[i];
@@ -88,15 +102,7 @@ std::vector<StateStore::Target> StateStore::targetsOf(const TensorSource &source
         known = states.emplace(info.name, std::move(state)).first;
       }
       target.state = &known->second;
-      std::vector<StatePiece> pieces;
-      addPieces(info, known->second, pieces);
-      target.end = 0; // of what other ranks hold, nothing is read
-      for (const StatePiece &piece : pieces)
-        if (piece.name == source.items()[i].name) {
-          target.begin = piece.begin;
-          target.end = piece.end;
-          target.data = static_cast<uint8_t *>(piece.data);
-        }
+      target.data = known->second.tensor.data() + static_cast<size_t>(target.offset) * typeSize(info.type);
     } else if (known != states.end() && known->second.tensor.getType() == info.type &&
                known->second.tensor.getShape() == target.shape) {
       target.state = &known->second;
@@ -120,7 +126,7 @@ void StateStore::restore(const TensorSource &source) {
     for (; reached < items.size(); ++reached) {
       const Target &target = targets[reached];
       annotated("state '" + items[reached].name + "'", [&] {
-        if (target.begin == 0 && target.end == elementCount(target.shape))
+        if (target.isWhole())
           source.read(reached, target.info->type, target.data);
         else if (target.begin < target.end)
           source.readRange(reached, target.info->type, target.begin, target.end, target.data);

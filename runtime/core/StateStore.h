@@ -37,7 +37,8 @@ public:
   virtual void check(size_t item, ElementType as) const = 0;
   // Reads an item into memory for its elements as `as`: its own type, or one that npyType widens to it.
   virtual void read(size_t item, ElementType as, void *data) const = 0;
-  // Elements [begin, end) of it.
+  // The same for the elements from `begin` to `end` in row-major order. Sources that can touch nothing else.
+  virtual void checkRange(size_t item, ElementType as, int64_t begin, int64_t end) const;
   virtual void readRange(size_t item, ElementType as, int64_t begin, int64_t end, void *data) const;
 };
 
@@ -98,10 +99,12 @@ private:
   struct Target {
     const StateInfo *info = nullptr;
     Shape shape;
-    int64_t begin = 0, end = 0;
-    State *state = nullptr; // null: the tensor below becomes the state's
+    int64_t begin = 0, end = 0, offset = 0; // offset: of element `begin` in the state, of a part
+    State *state = nullptr;                 // null: the tensor below becomes the state's
     Tensor tensor;
     uint8_t *data = nullptr;
+
+    bool isWhole() const { return begin == 0 && end == elementCount(shape); }
   };
 
   uint8_t *spaceOf(const StateInfo &info);

@@ -8,93 +8,29 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 
 namespace ds {
-namespace {
 
-constexpr size_t maxInfoBytes = size_t(1) << 30;
-
-// The parts of a part, each for a file of its own.
-std::vector<CheckpointPart> splitBySize(const CheckpointPart &part, uint64_t limit) {
-  std::vector<CheckpointPart> files(1);
-  uint64_t bytes = 0;
-  for (const NamedView &tensor : part.tensors) {
-    uint64_t size = tensor.view.bytes();
-    if (bytes + size > limit && !files.back().tensors.empty()) {
-      files.emplace_back();
-      bytes = 0;
-    }
-    files.back().tensors.push_back(tensor);
-    bytes += size;
-  }
-  for (size_t i = 0; i < files.size(); ++i)
-    files[i].file = part.file + (i ? concat("-", i + 1) : "") + ".safetensors";
-  return files;
-}
-
-// Writes a file and says what is in it.
-void writeFile(const std::string &folder, const CheckpointPart &file, CheckpointInfo &info) {
-  std::string path = folder + "/" + file.file;
-  for (const auto &[name, view] : file.tensors) {
-    if (!isTensorName(name))
-      fail(ErrorCode::InvalidArgument, "tensor ", inQuotes(name),
-           ": expected a name of UTF-8 without control characters");
-    info.tensors.push_back({name, file.file, view.type, view.shape, checkpointDigests(view.data, view.bytes())});
-  }
-  writeSafetensors(path, file.tensors, {{"format", "deepstride"}});
-  SafetensorsReader written(path);
-  info.files.push_back(
-      {file.file, written.fileBytes(), written.headerBytes(), sha256Hex(written.fileData(), written.headerBytes())});
-}
-
-} // namespace
-
-std::string saveCheckpoint(const std::string &folder, const TrainingProgress &progress,
-                           const std::vector<CheckpointPart> &parts, const SaveOptions &options) {
-  std::string tag = options.tag.empty() ? concat("global_step", progress.step) : options.tag;
-  CheckpointInfo info;
-  info.progress = progress;
-  std::set<std::string> names, files;
-  for (const CheckpointPart &part : parts) {
-    if (!isFileName(part.file))
-      fail(ErrorCode::InvalidArgument, inQuotes(part.file), ": expected the name of a file");
-    for (const NamedView &tensor : part.tensors)
-      if (!names.insert(tensor.name).second)
-        fail(ErrorCode::InvalidArgument, "tensor ", inQuotes(tensor.name), " occurs twice");
-  }
-  CheckpointSave save(folder, tag);
-  for (const CheckpointPart &part : parts)
-    for (const CheckpointPart &file : splitBySize(part, options.fileBytes)) {
-      if (file.tensors.empty())
-        continue;
-      if (!files.insert(file.file).second)
-        fail(ErrorCode::InvalidArgument, "two files '", file.file, "'");
-      writeFile(save.path(), file, info);
-    }
-  std::string text = writeCheckpointInfo(info);
-  AtomicFile file(save.path() + "/" + checkpointInfoName);
-  file.write(text.data(), text.size());
-  file.commit();
-  save.publish();
-  if (options.keep != 0)
-    save.removeOldest(options.keep);
-  return tag;
-}
+static constexpr size_t maxInfoBytes = size_t(1) << 30;
 
 Checkpoint::Checkpoint(const std::string &folder, const std::string &tag) : place(checkpointPath(folder, tag)) {
   std::string path = place + "/" + checkpointInfoName;
   std::string text = readTextFile(path, maxInfoBytes);
   info = annotated(path, [&] { return readCheckpointInfo(text); });
+  for (const CheckpointTensor &tensor : info.tensors) { // by name
+    list.push_back({tensor.name, tensor.type, tensor.shape});
+    Source &source = sources.emplace_back();
+    source.tensor = &tensor;
+    for (const CheckpointPiece &piece : tensor.pieces)
+      source.pieces.push_back({&piece, nullptr, 0, std::vector<bool>(piece.digests.size())});
+  }
   for (const CheckpointFile &file : info.files)
     annotated(place + "/" + file.name, [&] { openFile(file); });
-  std::sort(sources.begin(), sources.end(),
-            [](const Found &a, const Found &b) { return a.tensor->name < b.tensor->name; });
-  for (const Found &found : sources)
-    list.push_back({found.tensor->name, found.tensor->type, found.tensor->shape});
-  for (size_t i = 0; i < info.tensors.size(); ++i)
-    if (i == list.size() || list[i].name != info.tensors[i].name)
-      fail(ErrorCode::BadFile, place, "/", info.tensors[i].file, ": tensor '", info.tensors[i].name, "' is missing");
+  for (const Source &source : sources)
+    for (const Mapped &piece : source.pieces)
+      if (!piece.file)
+        fail(ErrorCode::BadFile, place, "/", piece.piece->file, ": tensor '", pieceName(*source.tensor, *piece.piece),
+             "' is missing");
 }
 
 void Checkpoint::openFile(const CheckpointFile &file) {
@@ -114,65 +50,102 @@ void Checkpoint::openFile(const CheckpointFile &file) {
   const SafetensorsReader &reader = *files.back();
   if (reader.headerBytes() != file.headerBytes)
     fail(ErrorCode::BadFile, "found a header of ", reader.headerBytes(), " bytes, expected ", file.headerBytes);
+  std::map<std::string, std::pair<const CheckpointTensor *, Mapped *>> expected;
+  for (Source &source : sources)
+    for (Mapped &piece : source.pieces)
+      if (piece.piece->file == file.name)
+        expected.emplace(pieceName(*source.tensor, *piece.piece), std::pair(source.tensor, &piece));
   for (size_t i = 0; i < reader.items().size(); ++i) {
     const Item &item = reader.items()[i];
-    auto known = std::lower_bound(info.tensors.begin(), info.tensors.end(), item.name,
-                                  [](const CheckpointTensor &a, const std::string &name) { return a.name < name; });
-    if (known == info.tensors.end() || known->name != item.name || known->file != file.name)
+    auto known = expected.find(item.name);
+    if (known == expected.end())
       fail(ErrorCode::BadFile, "tensor ", inQuotes(item.name), " is not in ", checkpointInfoName);
-    if (safetensorsType(known->type) != item.type || known->shape != item.shape)
+    auto [tensor, piece] = known->second;
+    Shape shape = pieceShape(*tensor, *piece->piece);
+    if (safetensorsType(tensor->type) != item.type || shape != item.shape)
       fail(ErrorCode::BadFile, "tensor '", item.name, "': found ", typeName(item.type), " ", listText(item.shape),
-           ", expected ", typeName(known->type), " ", listText(known->shape));
-    sources.push_back({&reader, i, &*known, false});
+           ", expected ", typeName(tensor->type), " ", listText(shape));
+    piece->file = &reader;
+    piece->item = i;
   }
 }
 
-void Checkpoint::verify(const Found &found) const {
-  if (found.isChecked)
-    return;
-  const CheckpointTensor &tensor = *found.tensor;
-  const uint8_t *data = static_cast<const uint8_t *>(found.file->view(found.item).data);
-  uint64_t bytes = byteCount(tensor.type, tensor.shape);
-  for (size_t i = 0; i < tensor.digests.size(); ++i) {
-    uint64_t begin = i * checkpointChunk, end = std::min(bytes, begin + checkpointChunk);
-    if (sha256Hex(data + begin, static_cast<size_t>(end - begin)) != tensor.digests[i])
-      fail(ErrorCode::BadFile, place, "/", tensor.file, ": tensor '", tensor.name, "': checksum mismatch in bytes ",
-           begin, " to ", end, " of ", bytes, ", which begin at byte ", found.file->offset(found.item) + begin,
-           " of the file");
+void Checkpoint::verify(const CheckpointTensor &tensor, Mapped &mapped, int64_t begin, int64_t end) const {
+  const CheckpointPiece &piece = *mapped.piece;
+  const uint8_t *data = static_cast<const uint8_t *>(mapped.file->view(mapped.item).data);
+  uint64_t size = typeSize(tensor.type), bytes = static_cast<uint64_t>(piece.end - piece.begin) * size;
+  uint64_t first = static_cast<uint64_t>(begin - piece.begin) * size,
+           last = static_cast<uint64_t>(end - piece.begin) * size;
+  for (uint64_t i = first / checkpointChunk; i * checkpointChunk < last; ++i) {
+    if (mapped.checkedChunks[i])
+      continue;
+    uint64_t from = i * checkpointChunk, to = std::min(bytes, from + checkpointChunk);
+    if (sha256Hex(data + from, static_cast<size_t>(to - from)) != piece.digests[i])
+      fail(ErrorCode::BadFile, place, "/", piece.file, ": tensor '", pieceName(tensor, piece),
+           "': checksum mismatch in bytes ", from, " to ", to, " of ", bytes, ", which begin at byte ",
+           mapped.file->offset(mapped.item) + from, " of the file");
+    mapped.checkedChunks[i] = true;
   }
-  found.isChecked = true;
 }
 
-void Checkpoint::check(size_t item, ElementType as) const {
-  verify(sources[item]);
-  if (as == list[item].type)
-    return;
-  Tensor scratch(as, list[item].shape);
-  read(item, as, scratch.data());
+void Checkpoint::check(size_t item, ElementType as) const { checkRange(item, as, 0, elementCount(list[item].shape)); }
+
+void Checkpoint::checkRange(size_t item, ElementType as, int64_t begin, int64_t end) const {
+  if (as != list[item].type) {
+    Tensor scratch(as, {end - begin});
+    return readRange(item, as, begin, end, scratch.data());
+  }
+  for (Mapped &mapped : sources[item].pieces)
+    if (begin < mapped.piece->end && end > mapped.piece->begin)
+      verify(*sources[item].tensor, mapped, std::max(begin, mapped.piece->begin), std::min(end, mapped.piece->end));
 }
 
 void Checkpoint::read(size_t item, ElementType as, void *data) const {
-  TensorView from = view(item);
-  if (as == from.type)
-    std::memcpy(data, from.data, from.bytes());
-  else
-    annotated("tensor '" + list[item].name + "'",
-              [&] { convertElements(from.type, from.data, as, data, elementCount(from.shape)); });
+  readRange(item, as, 0, elementCount(list[item].shape), data);
+}
+
+void Checkpoint::readRange(size_t item, ElementType as, int64_t begin, int64_t end, void *data) const {
+  const CheckpointTensor &tensor = *sources[item].tensor;
+  size_t size = typeSize(tensor.type), newSize = typeSize(as);
+  if (begin < 0 || end < begin || end > elementCount(tensor.shape))
+    fail(ErrorCode::InvalidArgument, "tensor '", tensor.name, "': elements ", begin, " to ", end, ", expected some of ",
+         elementCount(tensor.shape));
+  for (Mapped &mapped : sources[item].pieces) {
+    int64_t from = std::max(begin, mapped.piece->begin), to = std::min(end, mapped.piece->end);
+    if (from >= to)
+      continue;
+    verify(tensor, mapped, from, to);
+    const uint8_t *source = static_cast<const uint8_t *>(mapped.file->view(mapped.item).data) +
+                            static_cast<size_t>(from - mapped.piece->begin) * size;
+    uint8_t *target = static_cast<uint8_t *>(data) + static_cast<size_t>(from - begin) * newSize;
+    if (as == tensor.type)
+      std::memcpy(target, source, static_cast<size_t>(to - from) * size);
+    else
+      annotated("tensor '" + tensor.name + "'",
+                [&] { convertElements(tensor.type, source, as, target, to - from, from); });
+  }
 }
 
 TensorView Checkpoint::view(size_t item) const {
-  const Found &found = sources[item];
-  verify(found);
-  return {found.tensor->type, found.tensor->shape, found.file->view(found.item).data};
+  Source &source = sources[item];
+  const CheckpointTensor &tensor = *source.tensor;
+  check(item, tensor.type);
+  if (source.pieces.size() == 1)
+    return {tensor.type, tensor.shape, source.pieces[0].file->view(source.pieces[0].item).data};
+  if (!source.whole) {
+    source.whole = std::make_unique<Tensor>(tensor.type, tensor.shape);
+    read(item, tensor.type, source.whole->data());
+  }
+  return source.whole->view();
 }
 
 void Checkpoint::select(const std::function<bool(const std::string &name)> &isWanted) {
   std::vector<Item> items;
-  std::vector<Found> found;
+  std::vector<Source> found;
   for (size_t i = 0; i < list.size(); ++i)
     if (isWanted(list[i].name)) {
-      items.push_back(list[i]);
-      found.push_back(sources[i]);
+      items.push_back(std::move(list[i]));
+      found.push_back(std::move(sources[i]));
     }
   list = std::move(items);
   sources = std::move(found);

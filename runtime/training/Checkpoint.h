@@ -1,11 +1,12 @@
-// Checkpoints: the tensors and the place of a training run, written so that a killed process leaves the previous one,
-// and read so that no damaged byte goes unseen. docs: CheckpointFolder.h has the layout.
+// One checkpoint, open for reading: logical tensors, whichever ranks wrote what of them, read so that no damaged byte
+// goes unseen. CheckpointSaving.h writes it, CheckpointFolder.h has the layout.
 #ifndef DEEPSTRIDE_RUNTIME_TRAINING_CHECKPOINT_H
 #define DEEPSTRIDE_RUNTIME_TRAINING_CHECKPOINT_H
 
 #include "runtime/core/StateStore.h"
 #include "runtime/io/Safetensors.h"
 #include "runtime/training/CheckpointInfo.h"
+#include "runtime/training/CheckpointSaving.h"
 
 #include <functional>
 #include <memory>
@@ -14,26 +15,8 @@
 
 namespace ds {
 
-// Tensors that belong into one file: "parameters" becomes parameters.safetensors, and where it would grow too large
-// parameters-2.safetensors and so on.
-struct CheckpointPart {
-  std::string file;
-  std::vector<NamedView> tensors;
-};
-
-struct SaveOptions {
-  std::string tag;                        // empty: global_step{n}
-  unsigned keep = 0;                      // the newest that remain; 0: all
-  uint64_t fileBytes = uint64_t(4) << 30; // of a file, unless one tensor alone is larger
-};
-
-// Writes a checkpoint straight from the tensors' memory, which must not change meanwhile; no copy of them is made.
-// Returns the tag. After an Error `latest` names the checkpoint that it named, and all that were there are whole.
-std::string saveCheckpoint(const std::string &folder, const TrainingProgress &progress,
-                           const std::vector<CheckpointPart> &parts, const SaveOptions &options = {});
-
-// One checkpoint, open for reading. As a TensorSource it goes to StateStore::restore. Opening checks everything but the
-// tensors' bytes, and those are checked when a tensor is first used. For one thread at a time.
+// As a TensorSource it goes to StateStore::restore. Opening checks everything but the tensors' bytes, and those are
+// checked when they are first used, by chunks: what a rank does not need it does not read. For one thread at a time.
 class Checkpoint : public TensorSource {
 public:
   // An empty tag means the latest one. Throws Error naming the file, and the tensor and the place in it.
@@ -47,28 +30,36 @@ public:
   const std::vector<Item> &items() const override { return list; }
   void check(size_t item, ElementType as) const override;
   void read(size_t item, ElementType as, void *data) const override;
+  void checkRange(size_t item, ElementType as, int64_t begin, int64_t end) const override;
+  void readRange(size_t item, ElementType as, int64_t begin, int64_t end, void *data) const override;
   // What checkpoint.json says of an item.
   const CheckpointTensor &tensor(size_t item) const { return *sources[item].tensor; }
-  // In the mapped file, checked.
+  // All of it, checked: in the mapped file, or where the tensor is cut put together in memory, until release().
   TensorView view(size_t item) const;
+  void release(size_t item) const { sources[item].whole.reset(); }
 
   void select(const std::function<bool(const std::string &name)> &isWanted);
 
 private:
-  struct Found {
+  struct Mapped {
+    const CheckpointPiece *piece;
     const SafetensorsReader *file;
-    size_t item;
+    size_t item; // in the file
+    std::vector<bool> checkedChunks;
+  };
+  struct Source {
     const CheckpointTensor *tensor;
-    mutable bool isChecked;
+    std::vector<Mapped> pieces;
+    std::unique_ptr<Tensor> whole;
   };
   void openFile(const CheckpointFile &file);
-  void verify(const Found &found) const;
+  void verify(const CheckpointTensor &tensor, Mapped &piece, int64_t begin, int64_t end) const;
 
   std::string place;
   CheckpointInfo info;
   std::vector<std::unique_ptr<SafetensorsReader>> files;
   std::vector<Item> list;
-  std::vector<Found> sources; // of each item
+  mutable std::vector<Source> sources; // of each item
 };
 
 } // namespace ds

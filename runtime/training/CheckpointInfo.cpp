@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t version = 1;
+constexpr int64_t wholeVersion = 1, cutVersion = 2; // the first one has no tensors of several pieces
 constexpr size_t digestLength = 64;
 // How the text ends, but for the digest between.
 const std::string closingHead = "\"sha256\": \"", closingTail = "\"\n}\n";
@@ -90,28 +90,62 @@ CheckpointFile readFile(const JsonReader &reader) {
   return file;
 }
 
+void readDigests(const JsonReader &reader, const CheckpointTensor &tensor, CheckpointPiece &piece) {
+  reader.forEach([&](const JsonReader &digest) { piece.digests.push_back(readDigest(digest)); });
+  uint64_t bytes = static_cast<uint64_t>(piece.end - piece.begin) * typeSize(tensor.type);
+  uint64_t chunks = (bytes + checkpointChunk - 1) / checkpointChunk;
+  if (piece.digests.size() != chunks)
+    reader.refuse("found ", piece.digests.size(), " checksums, expected ", chunks);
+}
+
+// Of a cut tensor: nothing is missing between its pieces, and nothing is there twice.
+void readPieces(const JsonReader &reader, CheckpointTensor &tensor, int64_t count) {
+  int64_t at = 0;
+  reader.forEach([&](const JsonReader &item) {
+    CheckpointPiece piece;
+    piece.file = readFileName(item["file"]);
+    piece.begin = item["begin"].integer(0);
+    piece.end = item["end"].integer(0);
+    if (piece.begin != at || piece.end <= piece.begin || piece.end > count)
+      item.refuse("found elements ", piece.begin, " to ", piece.end, ", expected some from ", at, " to at most ",
+                  count);
+    at = piece.end;
+    readDigests(item["sha256"], tensor, piece);
+    tensor.pieces.push_back(std::move(piece));
+  });
+  if (at != count)
+    reader.refuse("found ", at, " elements, expected ", count);
+}
+
 CheckpointTensor readTensor(const JsonReader &reader) {
   CheckpointTensor tensor;
   tensor.name = reader["name"].string();
   if (!isTensorName(tensor.name))
     reader["name"].refuse("found ", reader["name"].shown(), ", expected a name without control characters");
-  tensor.file = readFileName(reader["file"]);
   std::optional<ElementType> type = typeFromName(reader["dtype"].string());
   if (!type)
     reader["dtype"].refuse("found ", reader["dtype"].shown(), ", which is no type");
   tensor.type = *type;
   reader["shape"].forEach([&](const JsonReader &size) { tensor.shape.push_back(size.integer(0)); });
-  reader["sha256"].forEach([&](const JsonReader &digest) { tensor.digests.push_back(readDigest(digest)); });
-  uint64_t chunks = (byteCount(tensor.type, tensor.shape) + checkpointChunk - 1) / checkpointChunk;
-  if (tensor.digests.size() != chunks)
-    reader["sha256"].refuse("found ", tensor.digests.size(), " checksums, expected ", chunks);
+  byteCount(tensor.type, tensor.shape); // throws where it is beyond all numbers
+  int64_t count = elementCount(tensor.shape);
+  if (reader.has("pieces") && count > 0) {
+    readPieces(reader["pieces"], tensor, count);
+    return tensor;
+  }
+  CheckpointPiece piece;
+  piece.file = readFileName(reader["file"]);
+  piece.end = count;
+  readDigests(reader["sha256"], tensor, piece);
+  tensor.pieces.push_back(std::move(piece));
   return tensor;
 }
 
 CheckpointInfo readDocument(const json &document) {
   JsonReader root(document, "");
-  if (int64_t found = root["version"].integer(); found != version)
-    root["version"].refuse("found ", found, ", expected ", version, ": written by another version of Deepstride");
+  if (int64_t found = root["version"].integer(); found != wholeVersion && found != cutVersion)
+    root["version"].refuse("found ", found, ", expected ", wholeVersion, " or ", cutVersion,
+                           ": written by another version of Deepstride");
   if (uint64_t found = static_cast<uint64_t>(root["chunk_bytes"].integer()); found != checkpointChunk)
     root["chunk_bytes"].refuse("found ", found, ", expected ", checkpointChunk);
   CheckpointInfo info;
@@ -126,8 +160,9 @@ CheckpointInfo readDocument(const json &document) {
     info.tensors.push_back(readTensor(reader));
     if (!names.insert(info.tensors.back().name).second)
       reader.refuse("'", info.tensors.back().name, "' occurs twice");
-    if (!files.count(info.tensors.back().file))
-      reader.refuse("lies in '", info.tensors.back().file, "', which is not among the files");
+    for (const CheckpointPiece &piece : info.tensors.back().pieces)
+      if (!files.count(piece.file))
+        reader.refuse("lies in '", piece.file, "', which is not among the files");
   });
   std::sort(info.tensors.begin(), info.tensors.end(),
             [](const CheckpointTensor &a, const CheckpointTensor &b) { return a.name < b.name; });
@@ -135,6 +170,14 @@ CheckpointInfo readDocument(const json &document) {
 }
 
 } // namespace
+
+std::string pieceName(const CheckpointTensor &tensor, const CheckpointPiece &piece) {
+  return tensor.pieces.size() == 1 ? tensor.name : concat(tensor.name, "[", piece.begin, ":", piece.end, "]");
+}
+
+Shape pieceShape(const CheckpointTensor &tensor, const CheckpointPiece &piece) {
+  return tensor.pieces.size() == 1 ? tensor.shape : Shape{piece.end - piece.begin};
+}
 
 std::vector<std::string> checkpointDigests(const void *data, uint64_t bytes) {
   std::vector<std::string> digests;
@@ -152,14 +195,21 @@ std::string writeCheckpointInfo(const CheckpointInfo &info) {
                      {"bytes", file.bytes},
                      {"header_bytes", file.headerBytes},
                      {"header_sha256", file.headerDigest}});
-  for (const CheckpointTensor &tensor : info.tensors)
-    tensors.push_back({{"name", tensor.name},
-                       {"dtype", typeName(tensor.type)},
-                       {"shape", tensor.shape},
-                       {"file", tensor.file},
-                       {"sha256", tensor.digests}});
+  bool isCut = false;
+  for (const CheckpointTensor &tensor : info.tensors) {
+    tensors.push_back({{"name", tensor.name}, {"dtype", typeName(tensor.type)}, {"shape", tensor.shape}});
+    if (tensor.pieces.size() == 1) {
+      tensors.back()["file"] = tensor.pieces[0].file;
+      tensors.back()["sha256"] = tensor.pieces[0].digests;
+      continue;
+    }
+    isCut = true;
+    for (const CheckpointPiece &piece : tensor.pieces)
+      tensors.back()["pieces"].push_back(
+          {{"file", piece.file}, {"begin", piece.begin}, {"end", piece.end}, {"sha256", piece.digests}});
+  }
   nlohmann::ordered_json document;
-  document["version"] = version;
+  document["version"] = isCut ? cutVersion : wholeVersion; // what older programs can read they shall
   document["step"] = progress.step;
   document["samples"] = progress.samples;
   document["loader"] = {{"epoch", progress.loader.epoch}, {"position", progress.loader.position}};

@@ -24,12 +24,27 @@ struct TrainingProgress {
   nlohmann::json clientState;                        // whatever the user wants to keep
 };
 
-struct CheckpointTensor {
-  std::string name, file;
-  ElementType type = ElementType::F32;
-  Shape shape;
+// Elements of a tensor, in row-major order, that lie in one file.
+struct CheckpointPiece {
+  std::string file;
+  int64_t begin = 0, end = 0;
   std::vector<std::string> digests; // SHA-256 of each chunk of its bytes
 };
+
+// A tensor as the model has it, whichever ranks have written what of it.
+struct CheckpointTensor {
+  std::string name;
+  ElementType type = ElementType::F32;
+  Shape shape;
+  std::vector<CheckpointPiece> pieces; // one after the other, at least one; together all of its elements
+
+  // What it belongs to: "parameters", "statistics" and "optimizer" begin the names of files.
+  bool isIn(const std::string &part) const { return pieces.front().file.rfind(part, 0) == 0; }
+};
+
+// What a piece is called in its file: as the tensor, or where that is cut "NAME[BEGIN:END]".
+std::string pieceName(const CheckpointTensor &tensor, const CheckpointPiece &piece);
+Shape pieceShape(const CheckpointTensor &tensor, const CheckpointPiece &piece);
 
 struct CheckpointFile {
   std::string name;

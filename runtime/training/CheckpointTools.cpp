@@ -127,9 +127,15 @@ std::string inspectCheckpoint(const Checkpoint &checkpoint) {
   for (const CheckpointFile &file : checkpoint.contents().files) {
     out << file.name << ": " << file.bytes << " bytes\n";
     for (const CheckpointTensor &tensor : checkpoint.contents().tensors)
-      if (tensor.file == file.name)
+      for (const CheckpointPiece &piece : tensor.pieces) {
+        if (piece.file != file.name)
+          continue;
         out << "  " << tensor.name << std::string(width - tensor.name.size() + 2, ' ')
-            << typeText({tensor.name, tensor.type, tensor.shape}) << "\n";
+            << typeText({tensor.name, tensor.type, tensor.shape});
+        if (tensor.pieces.size() > 1)
+          out << ", elements " << piece.begin << " to " << piece.end;
+        out << "\n";
+      }
   }
   return out.str();
 }
@@ -141,12 +147,18 @@ json inspectCheckpointJson(const Checkpoint &checkpoint) {
   document["tensors"] = json::array();
   for (const CheckpointFile &file : checkpoint.contents().files)
     document["files"].push_back({{"name", file.name}, {"bytes", file.bytes}});
-  for (const CheckpointTensor &tensor : checkpoint.contents().tensors)
-    document["tensors"].push_back({{"name", tensor.name},
-                                   {"dtype", typeName(tensor.type)},
-                                   {"shape", tensor.shape},
-                                   {"file", tensor.file},
-                                   {"bytes", byteCount(tensor.type, tensor.shape)}});
+  for (const CheckpointTensor &tensor : checkpoint.contents().tensors) {
+    json entry = {{"name", tensor.name},
+                  {"dtype", typeName(tensor.type)},
+                  {"shape", tensor.shape},
+                  {"bytes", byteCount(tensor.type, tensor.shape)}};
+    if (tensor.pieces.size() == 1)
+      entry["file"] = tensor.pieces[0].file;
+    else
+      for (const CheckpointPiece &piece : tensor.pieces)
+        entry["pieces"].push_back({{"file", piece.file}, {"begin", piece.begin}, {"end", piece.end}});
+    document["tensors"].push_back(entry);
+  }
   return document;
 }
 
@@ -171,6 +183,11 @@ CheckpointDifference compareCheckpoints(const Checkpoint &first, const Checkpoin
       difference.kind = Kind::Type;
     else
       differs = compareValues(first.view(i), second.view(j), difference);
+    // A cut tensor is in memory only while it is compared.
+    if (isInFirst && isInSecond) {
+      first.release(i);
+      second.release(j);
+    }
     if (differs)
       result.tensors.push_back(difference);
     else

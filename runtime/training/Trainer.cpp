@@ -350,7 +350,7 @@ void Trainer::restoreParameters(Checkpoint &checkpoint) {
     fail(ErrorCode::InvalidArgument, checkpoint.path(), ": has no tensor '", *missing.begin(), "'");
   // As a resumed run says: another model would be judged than the one that was trained.
   for (const CheckpointTensor &tensor : checkpoint.contents().tensors)
-    if (!wanted.count(tensor.name) && tensor.file.rfind("optimizer", 0) != 0)
+    if (!wanted.count(tensor.name) && !tensor.isIn("optimizer"))
       fail(ErrorCode::InvalidArgument, checkpoint.path(), ": holds '", tensor.name,
            "' as trained, which the package does not train: expected one of the same parameters");
   std::optional<BitSchedule> widths = widthsIn(checkpoint);
@@ -380,7 +380,7 @@ std::vector<CheckpointPart> Trainer::parts() {
   live.withStates([&](StateStore &states) {
     for (NamedView &view : states.views())
       if (auto found = places.find(view.name); found != places.end())
-        parts[found->second].tensors.push_back(view);
+        parts[found->second].tensors.emplace_back(view.name, view.view);
   });
   parts.erase(
       std::remove_if(parts.begin(), parts.end(), [](const CheckpointPart &part) { return part.tensors.empty(); }),

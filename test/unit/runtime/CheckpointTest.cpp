@@ -88,14 +88,15 @@ TEST_F(CheckpointTest, ReadsWhatItSaved) {
   EXPECT_EQ(checkpoint.items()[0].name, "/fc/w");
   for (size_t i = 0; i < 5; ++i)
     for (const CheckpointPart &part : parts())
-      for (const NamedView &saved : part.tensors)
+      for (const HeldTensor &saved : part.tensors)
         if (saved.name == checkpoint.items()[i].name) {
-          EXPECT_EQ(checkpoint.items()[i].type, saved.view.type);
-          EXPECT_EQ(checkpoint.items()[i].shape, saved.view.shape);
-          EXPECT_EQ(std::memcmp(checkpoint.view(i).data, saved.view.data, saved.view.bytes()), 0);
-          Tensor copy(saved.view.type, saved.view.shape);
-          checkpoint.read(i, saved.view.type, copy.data());
-          EXPECT_EQ(std::memcmp(copy.data(), saved.view.data, saved.view.bytes()), 0);
+          EXPECT_EQ(checkpoint.items()[i].type, saved.type);
+          EXPECT_EQ(checkpoint.items()[i].shape, saved.shape);
+          size_t bytes = byteCount(saved.type, saved.shape);
+          EXPECT_EQ(std::memcmp(checkpoint.view(i).data, saved.data, bytes), 0);
+          Tensor copy(saved.type, saved.shape);
+          checkpoint.read(i, saved.type, copy.data());
+          EXPECT_EQ(std::memcmp(copy.data(), saved.data, bytes), 0);
         }
   checkpoint.select([](const std::string &name) { return name == "b"; });
   ASSERT_EQ(checkpoint.items().size(), 1u);

@@ -81,8 +81,7 @@ int exportTensors(const TrainOptions &options) {
     fail(ErrorCode::InvalidArgument, "export: -o: found '", options.output, "', expected OUT.onnx or OUT.safetensors");
   std::vector<NamedView> tensors;
   for (size_t i = 0; i < checkpoint.items().size(); ++i)
-    if (const CheckpointTensor &tensor = checkpoint.tensor(i);
-        tensor.file.rfind("parameters", 0) == 0 || tensor.file.rfind("statistics", 0) == 0)
+    if (const CheckpointTensor &tensor = checkpoint.tensor(i); tensor.isIn("parameters") || tensor.isIn("statistics"))
       tensors.push_back({tensor.name, checkpoint.view(i)});
   if (options.isQuantized && !isOnnx)
     fail(ErrorCode::InvalidArgument, "export: --quantized: expected -o OUT.onnx, found '", options.output, "'");
@@ -99,7 +98,7 @@ int exportTensors(const TrainOptions &options) {
   }
   Trainer trainer(package, {});
   trainer.restoreParameters(checkpoint);
-  exportQuantized(trainer, configOf(*package, options).quantization, tensors, options.output);
+  exportQuantized(trainer, configOf(*package, options, RunRanks()).quantization, tensors, options.output);
   return 0;
 }
 

@@ -9,10 +9,10 @@
 
 namespace ds {
 
-int evalCommand(const TrainOptions &options) {
+static int evaluateOn(const RunRanks &group, const TrainOptions &options) {
   auto package = loadPackage(options.run.package, options.run);
-  config::TrainingConfig config = configOf(*package, options);
-  Trainer trainer(package, sessionOf(options));
+  config::TrainingConfig config = configOf(*package, options, group);
+  Trainer trainer(package, sessionOf(options, group));
   auto data = openData(trainer, options.data, options);
   if (!options.checkpoint.empty()) {
     Checkpoint checkpoint(options.checkpoint, options.tag);
@@ -20,7 +20,11 @@ int evalCommand(const TrainOptions &options) {
   } else if (!options.tag.empty()) {
     fail(ErrorCode::InvalidArgument, "--tag is about checkpoints, found no --checkpoint=DIR");
   }
-  Score score = evaluate(trainer, data, config.microBatch);
+  if (group.world() > 1)
+    requireAgreement(group.ranks(), factsOf(*package, config, options, *data));
+  Score score = evaluate(trainer, data, config.microBatch, group.ranks());
+  if (!group.isFirst())
+    return 0;
   if (options.run.asJson) {
     nlohmann::ordered_json result = {
         {"eval_loss", std::isfinite(score.loss) ? nlohmann::ordered_json(score.loss) : nullptr},
@@ -40,9 +44,14 @@ int evalCommand(const TrainOptions &options) {
   return 0;
 }
 
+int evalCommand(const TrainOptions &options) {
+  RunRanks group = RunRanks::join();
+  return group.run([&] { return evaluateOn(group, options); });
+}
+
 int scheduleCommand(const TrainOptions &options) {
   auto package = loadPackage(options.run.package, options.run);
-  config::TrainingConfig config = configOf(*package, options);
+  config::TrainingConfig config = configOf(*package, options, RunRanks());
   Schedule schedule(config.schedule);
   LayerDrop layerDrop(config.layerDrop, package->manifest().training->layers.size());
   bool hasMomentum = config.optimizer.hasMomentum();

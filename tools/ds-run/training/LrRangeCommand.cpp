@@ -89,18 +89,18 @@ void writeRangePage(const TrainOptions &options, const std::vector<RangePoint> &
 
 } // namespace
 
-int lrRangeCommand(const TrainOptions &options) {
+static int rangeOn(const RunRanks &group, const TrainOptions &options) {
   if (options.checkpoint.empty() && !options.tag.empty())
     fail(ErrorCode::InvalidArgument, "--tag is about checkpoints, found no --checkpoint=DIR");
   constexpr int64_t fewest = 3; // of which a slope in the middle can be told
   int64_t steps = options.steps.value_or(100);
   if (steps < fewest)
     fail(ErrorCode::InvalidArgument, "--steps: found ", steps, ", expected at least ", fewest);
-  if (!options.run.html.empty())
+  if (!options.run.html.empty() && group.isFirst())
     AtomicFile page(options.run.html); // now, before anything is computed, throws where it could not be written
   auto package = loadPackage(options.run.package, options.run);
-  config::TrainingConfig config = configOf(*package, options);
-  Trainer trainer(package, sessionOf(options));
+  config::TrainingConfig config = configOf(*package, options, group);
+  Trainer trainer(package, sessionOf(options, group));
   auto data = openData(trainer, options.data, options);
   RangeRates rates(options, config, steps);
   std::optional<Checkpoint> checkpoint;
@@ -109,7 +109,12 @@ int lrRangeCommand(const TrainOptions &options) {
   uint64_t seed = options.seed.value_or(checkpoint ? checkpoint->progress().seed : 0);
   BatchReader reader(data, Sampler(data->samples(), seed, options.shuffle == "on"), config.microBatch,
                      LastBatch::Smaller);
-  TrainingRun run(trainer, runSettings(config), reader);
+  if (group.world() > 1) {
+    auto facts = factsOf(*package, config, options, *data);
+    facts.emplace_back("seed", std::to_string(seed));
+    requireAgreement(group.ranks(), facts);
+  }
+  TrainingRun run(trainer, runSettings(config), reader, group.ranks());
   if (checkpoint) // into this process' own states
     run.restore(*checkpoint);
   std::vector<RangePoint> points;
@@ -122,7 +127,8 @@ int lrRangeCommand(const TrainOptions &options) {
       break;
     if (record->isHopeless || !std::isfinite(record->loss)) { // the rate is too large, or what was read is no number
       std::string fault = run.findFault([&](const std::string &node) { return operatorOf(*package, node); });
-      std::fprintf(stderr, "ds-run: warning: %s; the range ends here\n", fault.c_str());
+      if (group.isFirst())
+        std::fprintf(stderr, "ds-run: warning: %s; the range ends here\n", fault.c_str());
       break;
     }
     if (record->overflowed) {
@@ -142,6 +148,8 @@ int lrRangeCommand(const TrainOptions &options) {
          fewest,
          overflows > 0 ? concat("; ", overflows, " overflowed: more --steps or a smaller initial_scale_power may help")
                        : std::string("; a smaller --min-lr may help"));
+  if (!group.isFirst())
+    return 0;
   double rate = suggestRate(points);
   if (!options.run.html.empty())
     writeRangePage(options, points, rate);
@@ -169,6 +177,11 @@ int lrRangeCommand(const TrainOptions &options) {
   else
     std::printf("the loss fell nowhere: no rate to suggest\n");
   return 0;
+}
+
+int lrRangeCommand(const TrainOptions &options) {
+  RunRanks group = RunRanks::join();
+  return group.run([&] { return rangeOn(group, options); });
 }
 
 } // namespace ds

@@ -1,29 +1,55 @@
 #include "tools/ds-run/training/Setup.h"
 
+#include "runtime/core/Checksums.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/MappedFile.h"
 
 #include <cstdio>
 #include <filesystem>
 
 namespace ds {
 
-config::TrainingConfig configOf(const Package &package, const TrainOptions &options) {
+// Of a package whose micro-batches have one size.
+static std::optional<int64_t> pinnedBatch(const Package &package) {
+  for (const TensorInfo &input : package.variant().entries[trainingEntry(package, "micro")].inputs)
+    if (!input.shape.empty() && input.shape[0].isConstant() && input.name.rfind("quantize_", 0) != 0)
+      return input.shape[0].evaluate({});
+  return std::nullopt;
+}
+
+static void note(const RunRanks &ranks, const std::string &text) {
+  if (ranks.isFirst())
+    std::fprintf(stderr, "ds-run: note: %s\n", text.c_str());
+}
+
+config::TrainingConfig configOf(const Package &package, const TrainOptions &options, const RunRanks &ranks) {
   const std::optional<TrainingInfo> &training = package.manifest().training;
   if (!training)
     fail(ErrorCode::InvalidArgument, options.run.package,
          ": was not compiled for training: ds-opt does that with "
          "--mode=train");
   config::TrainingConfig compiled = config::fromJson(training->config);
-  if (options.config.empty())
+  std::optional<int64_t> pinned = pinnedBatch(package);
+  if (options.config.empty()) {
+    config::resolveFor(compiled, ranks.world(), ranks.origin(), pinned);
     return compiled;
-  config::Reading reading = config::readConfigFile(options.config);
+  }
+  config::ReadOptions reads;
+  reads.ranks = ranks.world();
+  reads.ranksFrom = ranks.origin();
+  config::Reading reading = config::readConfigFile(options.config, reads);
   if (!reading.config) {
     for (size_t i = 1; i < reading.errors.size(); ++i)
       std::fprintf(stderr, "ds-run: error: %s\n", reading.errors[i].c_str());
     fail(ErrorCode::InvalidArgument, reading.errors.empty() ? options.config : reading.errors.front());
   }
-  for (const std::string &note : config::notes(*reading.config))
-    std::fprintf(stderr, "ds-run: note: %s\n", note.c_str());
+  for (const std::string &text : config::notes(*reading.config))
+    note(ranks, text);
+  try { // for this number of ranks, too; sizes that do not fit it do not matter where others are given
+    config::resolveFor(compiled, ranks.world(), ranks.origin(), pinned);
+  } catch (const Error &) {
+  }
+  config::resolveFor(*reading.config, ranks.world(), ranks.origin(), pinned);
   config::Differences found = config::changes(compiled, *reading.config);
   if (!found.refused.empty()) {
     for (size_t i = 1; i < found.refused.size(); ++i)
@@ -32,14 +58,40 @@ config::TrainingConfig configOf(const Package &package, const TrainOptions &opti
     fail(ErrorCode::InvalidArgument, options.config, ": ", found.refused.front().text(), "; compile again");
   }
   for (const config::Difference &difference : found.allowed)
-    std::fprintf(stderr, "ds-run: note: %s\n", difference.text().c_str());
+    note(ranks, difference.text());
   return std::move(*reading.config);
 }
 
-SessionOptions sessionOf(const TrainOptions &options) {
+SessionOptions sessionOf(const TrainOptions &options, const RunRanks &ranks) {
   SessionOptions session;
   session.threads = options.run.threads;
+  session.communicator = ranks.communicator();
   return session;
+}
+
+static std::string countText(const std::optional<int64_t> &count) { return count ? std::to_string(*count) : ""; }
+
+std::vector<std::pair<std::string, std::string>> factsOf(const Package &package, const config::TrainingConfig &config,
+                                                         const TrainOptions &options, const Dataset &data) {
+  std::string settings;
+  for (const config::Entry &entry : config.entries) // where a file lies and what its lines are does not matter
+    settings += entry.key + "=" + entry.value + "\n";
+  std::string sums = readTextFile(options.run.package + "/SHA256SUMS", size_t(1) << 30);
+  return {{"package", sha256Hex(sums.data(), sums.size())},
+          {"code", package.variant().mcpu},
+          {"configuration", sha256Hex(settings.data(), settings.size())},
+          {"micro-batches of", std::to_string(config.microBatch)},
+          {"data of", concat(data.samples(), " samples")},
+          {"--steps", countText(options.steps)},
+          {"--epochs", countText(options.epochs)},
+          {"--eval-interval", countText(options.evalInterval)},
+          {"--save-interval", countText(options.saveInterval)},
+          {"--patience", countText(options.patience)},
+          {"--keep", countText(options.keep)},
+          {"--shuffle", options.shuffle},
+          {"--checkpoint", options.checkpoint.empty() ? "" : "given"},
+          {"--resume", options.resumes ? "given" : ""},
+          {"--eval-data", options.evalData.empty() ? "" : "given"}};
 }
 
 RunSettings runSettings(const config::TrainingConfig &config) {
@@ -47,6 +99,7 @@ RunSettings runSettings(const config::TrainingConfig &config) {
   settings.schedule = config.schedule;
   settings.lossScale = config.lossScale;
   settings.accumulation = config.accumulation;
+  settings.predivide = config.predivide;
   settings.layerDrop = config.layerDrop;
   settings.quantization = config.quantization;
   return settings;

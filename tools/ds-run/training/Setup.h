@@ -6,15 +6,21 @@
 #include "runtime/training/CheckpointFolder.h"
 #include "runtime/training/Score.h"
 #include "runtime/training/TrainingRun.h"
+#include "tools/ds-run/training/RunRanks.h"
 #include "tools/ds-run/training/TrainOptions.h"
 
 namespace ds {
 
 // What the package was compiled with, or with --config what that file says, where it differs in nothing that was
-// compiled. Prints what it changes on stderr. Throws Error naming what needs another compilation.
-config::TrainingConfig configOf(const Package &package, const TrainOptions &options);
+// compiled; sizes are for the ranks that run. Prints what it changes on stderr. Throws Error naming what needs another
+// compilation.
+config::TrainingConfig configOf(const Package &package, const TrainOptions &options, const RunRanks &ranks);
 
-SessionOptions sessionOf(const TrainOptions &options);
+SessionOptions sessionOf(const TrainOptions &options, const RunRanks &ranks);
+
+// What all ranks must begin with alike. A tag is none of it: checkpoint.tag_validation says what follows from others.
+std::vector<std::pair<std::string, std::string>> factsOf(const Package &package, const config::TrainingConfig &config,
+                                                         const TrainOptions &options, const Dataset &data);
 
 RunSettings runSettings(const config::TrainingConfig &config);
 

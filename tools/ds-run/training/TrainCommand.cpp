@@ -92,11 +92,19 @@ void checkTargets(const TrainOptions &options, const config::TrainingConfig &con
 
 class TrainLoop {
 public:
-  explicit TrainLoop(const TrainOptions &options);
+  TrainLoop(const TrainOptions &options, const RunRanks &group);
   int run();
 
 private:
+  void checkOptions() const;
+  void begin();
+  void restore(Checkpoint &checkpoint);
+  void openOutputs();
   bool isDone() const;
+  bool isInterrupted();
+  void addCurves(const StepRecord &record, const std::optional<Score> &score);
+  void writePage() const;
+  void finish();
   int64_t plannedSteps() const;
   std::optional<Score> maybeEvaluate(bool isLast);
   void save(bool isLast);
@@ -104,6 +112,7 @@ private:
   void print(const StepRecord &record, const std::optional<Score> &score);
 
   const TrainOptions &options;
+  const RunRanks &group;
   MemoryUse memory;
   std::shared_ptr<const Package> package;
   config::TrainingConfig config;
@@ -119,15 +128,28 @@ private:
   History history;
   double bestLoss = std::numeric_limits<double>::infinity();
   bool hasNamedFault = false;
+  int stopSignal = 0;               // that reached a rank
   std::vector<int64_t> printedBits; // of quantized weights
   int64_t worse = 0;                // evaluations since the best one
   int64_t savedAt = -1;             // step of the last checkpoint
   int64_t evaluated = -1;           // step of the last evaluation
 };
 
-TrainLoop::TrainLoop(const TrainOptions &options)
-    : options(options), package(loadPackage(options.run.package, options.run)), config(configOf(*package, options)),
-      trainer(package, sessionOf(options)) {
+TrainLoop::TrainLoop(const TrainOptions &options, const RunRanks &group)
+    : options(options), group(group), package(loadPackage(options.run.package, options.run)),
+      config(configOf(*package, options, group)), trainer(package, sessionOf(options, group)) {
+  checkOptions();
+  if (group.isFirst())
+    checkTargets(options, config);
+  clientState = readClientState(options.clientState);
+  data = openData(trainer, options.data, options);
+  if (!options.evalData.empty())
+    evalData = openData(trainer, options.evalData, options);
+  begin();
+  openOutputs();
+}
+
+void TrainLoop::checkOptions() const {
   if (!options.steps && !options.epochs)
     fail(ErrorCode::InvalidArgument, "expected --steps=N or --epochs=N, found neither");
   for (auto [name, isGiven] :
@@ -144,11 +166,10 @@ TrainLoop::TrainLoop(const TrainOptions &options)
     fail(ErrorCode::InvalidArgument, "--patience counts evaluations, found no --eval-interval=N");
   if (!options.tag.empty())
     checkTag(options.tag);
-  checkTargets(options, config);
-  clientState = readClientState(options.clientState);
-  data = openData(trainer, options.data, options);
-  if (!options.evalData.empty())
-    evalData = openData(trainer, options.evalData, options);
+}
+
+// The run as it stands before its first step, from the start or from a checkpoint; ranks agree on it.
+void TrainLoop::begin() {
   std::optional<Checkpoint> checkpoint;
   if (options.resumes)
     checkpoint.emplace(options.checkpoint, options.resumeTag);
@@ -159,28 +180,47 @@ TrainLoop::TrainLoop(const TrainOptions &options)
   bool isShuffled = options.shuffle == "on";
   if (checkpoint && checkpoint->progress().trainer.value("shuffled", isShuffled) != isShuffled)
     fail(ErrorCode::InvalidArgument, "--shuffle: found ", options.shuffle, ", expected as for ", checkpoint->path());
+  if (group.world() > 1) {
+    auto facts = factsOf(*package, config, options, *data);
+    facts.emplace_back("seed", std::to_string(seed));
+    facts.emplace_back("evaluation data of", concat(evalData ? evalData->samples() : 0, " samples"));
+    facts.emplace_back("step", std::to_string(checkpoint ? checkpoint->progress().step : 0));
+    requireAgreement(group.ranks(), facts);
+  }
   reader.emplace(data, Sampler(data->samples(), seed, isShuffled, options.epochs.value_or(0)), config.microBatch,
                  LastBatch::Smaller);
-  training.emplace(trainer, runSettings(config), *reader);
-  if (checkpoint) {
-    training->restore(*checkpoint);
-    const nlohmann::json &own = checkpoint->progress().trainer;
-    if (own.contains("best_eval_loss"))
-      bestLoss = own["best_eval_loss"].get<double>();
-    worse = own.value("evaluations_since", int64_t(0));
-    if (options.clientState.empty())
-      clientState = checkpoint->progress().clientState;
-    savedAt = training->steps();
-  }
-  if (const BitSchedule *widths = trainer.widths()) {
-    checkTargetIsReached(config.quantization, *widths, training->steps(), plannedSteps());
-    constexpr int64_t mostFactor = 5;
-    int64_t latest = training->steps() + widths->updatesToTarget(mostFactor);
-    if (config.quantization.eigenvalue.isEnabled && latest > plannedSteps())
-      std::fprintf(stderr, "ds-run: note: quantize_training: layers of great eigenvalues may need %lld steps\n",
-                   static_cast<long long>(latest));
-    printedBits = bitsOf(*widths);
-  }
+  training.emplace(trainer, runSettings(config), *reader, group.ranks());
+  if (checkpoint)
+    restore(*checkpoint);
+  const BitSchedule *widths = trainer.widths();
+  if (!widths)
+    return;
+  checkTargetIsReached(config.quantization, *widths, training->steps(), plannedSteps());
+  constexpr int64_t mostFactor = 5;
+  int64_t latest = training->steps() + widths->updatesToTarget(mostFactor);
+  if (config.quantization.eigenvalue.isEnabled && latest > plannedSteps() && group.isFirst())
+    std::fprintf(stderr, "ds-run: note: quantize_training: layers of great eigenvalues may need %lld steps\n",
+                 static_cast<long long>(latest));
+  printedBits = bitsOf(*widths);
+}
+
+void TrainLoop::restore(Checkpoint &checkpoint) {
+  training->restore(checkpoint);
+  const nlohmann::json &own = checkpoint.progress().trainer;
+  if (own.contains("best_eval_loss"))
+    bestLoss = own["best_eval_loss"].get<double>();
+  worse = own.value("evaluations_since", int64_t(0));
+  if (options.clientState.empty())
+    clientState = checkpoint.progress().clientState;
+  savedAt = training->steps();
+}
+
+// Log, curves, page and profile are rank 0's.
+void TrainLoop::openOutputs() {
+  history.first = training->steps();
+  watch.emplace(trainer, group.ranks());
+  if (!group.isFirst())
+    return;
   log.emplace(options.log, training->steps(), LogFields{config.optimizer.hasMomentum(), config.isFp16});
   if (!options.run.html.empty())
     history = log->earlier();
@@ -188,7 +228,6 @@ TrainLoop::TrainLoop(const TrainOptions &options)
   if (config.tensorboard.isEnabled)
     board.emplace((config.tensorboard.outputPath.empty() ? std::string(".") : config.tensorboard.outputPath) + "/" +
                   config.tensorboard.jobName);
-  watch.emplace(trainer);
   profiler.emplace(trainer, config.flopsProfiler);
   if (config.dumpsState) {
     config::printConfig(config, std::cout);
@@ -207,11 +246,19 @@ bool TrainLoop::isDone() const {
          reader->isAtEnd();
 }
 
+// Signals do not reach all ranks in the same step: they stop together.
+bool TrainLoop::isInterrupted() {
+  std::vector<int> signals = group.ranks().gatherValues<int>("interruption", {static_cast<int>(interruption)});
+  stopSignal = *std::max_element(signals.begin(), signals.end());
+  return stopSignal != 0;
+}
+
 // From the start of training, if nothing stops it early.
 int64_t TrainLoop::plannedSteps() const {
   constexpr int64_t most = std::numeric_limits<int64_t>::max();
   int64_t steps = options.steps.value_or(most);
-  int64_t perEpoch = (reader->batchesPerEpoch() + config.accumulation - 1) / config.accumulation;
+  int64_t ofStep = config.accumulation * group.world();
+  int64_t perEpoch = (reader->batchesPerEpoch() + ofStep - 1) / ofStep;
   if (options.epochs && *options.epochs <= most / std::max<int64_t>(perEpoch, 1))
     steps = std::min(steps, *options.epochs * perEpoch);
   return steps;
@@ -222,7 +269,7 @@ std::optional<Score> TrainLoop::maybeEvaluate(bool isLast) {
   if (!evalData || evaluated == training->steps() || !(isDue || isLast))
     return std::nullopt;
   evaluated = training->steps();
-  Score score = evaluate(trainer, evalData, config.microBatch);
+  Score score = evaluate(trainer, evalData, config.microBatch, group.ranks());
   if (isDue && score.loss < bestLoss) { // what was stopped early is evaluated at another step: it counts for nothing
     bestLoss = score.loss;
     worse = 0;
@@ -246,8 +293,14 @@ void TrainLoop::save(bool isLast) {
   SaveOptions saving;
   saving.tag = isLast ? options.tag : "";
   saving.keep = static_cast<unsigned>(std::min<int64_t>(options.keep.value_or(0), std::numeric_limits<int>::max()));
-  std::string tag = saveCheckpoint(options.checkpoint, progress, training->parts(), saving);
+  saving.tags = config.tagValidation == "IGNORE" ? TagValidation::Ignore
+                : config.tagValidation == "FAIL" ? TagValidation::Fail
+                                                 : TagValidation::Warn;
+  std::string warning;
+  std::string tag = saveCheckpoint(options.checkpoint, progress, training->parts(), saving, group.ranks(), &warning);
   savedAt = training->steps();
+  if (!warning.empty())
+    watch->warn(warning);
   watch->say(concat("saved ", options.checkpoint, "/", tag));
 }
 
@@ -283,40 +336,47 @@ void TrainLoop::report(const std::string &profile) {
   file.commit();
 }
 
+void TrainLoop::addCurves(const StepRecord &record, const std::optional<Score> &score) {
+  if (!board)
+    return;
+  auto at = record.samples;
+  for (auto [tag, value] :
+       {std::pair("Train/Samples/train_loss", record.loss), std::pair("Train/Samples/lr", record.lr),
+        std::pair("Train/Samples/grad_norm", record.gradNorm)})
+    board->add(tag, value, at);
+  if (config.isFp16)
+    board->add("Train/Samples/loss_scale", record.lossScale, at);
+  if (record.theta) {
+    board->add("Train/Samples/pld_theta", *record.theta, at);
+    board->add("Train/Samples/blocks", static_cast<double>(record.blocks), at);
+  }
+  if (!record.bits.empty())
+    board->add("Train/Samples/bits", static_cast<double>(*std::max_element(record.bits.begin(), record.bits.end())),
+               at);
+  if (score)
+    board->add("Eval/Samples/loss", score->loss, at);
+  board->flush();
+}
+
 int TrainLoop::run() {
   SignalGuard guard;
   watch->start(training->steps(), plannedSteps());
-  while (!isDone() && !interruption) {
-    profiler->before(*training);
+  while (!isDone() && !isInterrupted()) {
+    if (profiler)
+      profiler->before(*training);
     std::optional<StepRecord> record = training->step();
     if (!record)
       break;
-    report(profiler->after(*training, *record));
+    if (profiler)
+      report(profiler->after(*training, *record));
     history.steps.push_back(*record);
     bool isLast = isDone();
     std::optional<Score> score;
     if (!record->isHopeless)
       score = maybeEvaluate(isLast);
-    log->add(*record, score, memory.peakBytes());
-    if (board) {
-      auto at = record->samples;
-      for (auto [tag, value] :
-           {std::pair("Train/Samples/train_loss", record->loss), std::pair("Train/Samples/lr", record->lr),
-            std::pair("Train/Samples/grad_norm", record->gradNorm)})
-        board->add(tag, value, at);
-      if (config.isFp16)
-        board->add("Train/Samples/loss_scale", record->lossScale, at);
-      if (record->theta) {
-        board->add("Train/Samples/pld_theta", *record->theta, at);
-        board->add("Train/Samples/blocks", static_cast<double>(record->blocks), at);
-      }
-      if (!record->bits.empty())
-        board->add("Train/Samples/bits",
-                   static_cast<double>(*std::max_element(record->bits.begin(), record->bits.end())), at);
-      if (score)
-        board->add("Eval/Samples/loss", score->loss, at);
-      board->flush();
-    }
+    if (log)
+      log->add(*record, score, memory.peakBytes());
+    addCurves(*record, score);
     watch->seen(*record);
     print(*record, score);
     auto findFault = [&] {
@@ -330,15 +390,24 @@ int TrainLoop::run() {
     if (record->isHopeless) {
       // Nothing was updated: what is saved is what went well.
       std::string fault = findFault();
-      if (!options.run.html.empty())
-        writeTrainPage(options.run.html, options.run.package, history);
+      writePage();
       fail(ErrorCode::Execution, fault,
            config.lossScale.constant == 0 ? concat("; the loss scale is ", record->lossScale, ", its minimum")
                                           : std::string());
     }
     save(false);
   }
-  if (const BitSchedule *widths = trainer.widths(); widths && !widths->isAtTarget() && !interruption)
+  finish();
+  return stopSignal ? 128 + stopSignal : 0;
+}
+
+void TrainLoop::writePage() const {
+  if (!options.run.html.empty() && group.isFirst())
+    writeTrainPage(options.run.html, options.run.package, history);
+}
+
+void TrainLoop::finish() {
+  if (const BitSchedule *widths = trainer.widths(); widths && !widths->isAtTarget() && !stopSignal)
     watch->warn(concat("quantize_training: the run ends with ", bitsText(bitsOf(*widths)), ", expected ",
                        config.quantization.targetBits, ", which ", widths->updatesToTarget(),
                        " more steps reach at best"));
@@ -346,28 +415,29 @@ int TrainLoop::run() {
   if (std::optional<Score> score = maybeEvaluate(true); score && !history.steps.empty())
     print(history.steps.back(), score);
   save(true);
-  if (std::string reason = profiler->reasonForNone(); !reason.empty())
+  if (std::string reason = profiler ? profiler->reasonForNone() : ""; !reason.empty())
     watch->warn(reason);
   watch->finish();
   if (config.memoryBreakdown)
     watch->say(memoryText(trainer, *data, config, trainer.session().threads(), memory.peakBytes()));
-  if (!options.run.html.empty())
-    writeTrainPage(options.run.html, options.run.package, history);
-  if (interruption) {
+  writePage();
+  if (!group.isFirst())
+    return;
+  if (stopSignal)
     std::fprintf(stderr, "ds-run: interrupted after step %lld%s\n", static_cast<long long>(training->steps()) - 1,
                  options.checkpoint.empty() ? "" : "; --resume goes on from there");
-    return 128 + interruption;
-  }
-  if (!history.steps.empty())
+  else if (!history.steps.empty())
     std::printf("%lld steps, %lld samples, loss %.6g\n", static_cast<long long>(training->steps()),
                 static_cast<long long>(training->samples()), history.steps.back().loss);
   else
     std::printf("nothing to do: %lld steps were done before\n", static_cast<long long>(training->steps()));
-  return 0;
 }
 
 } // namespace
 
-int trainCommand(const TrainOptions &options) { return TrainLoop(options).run(); }
+int trainCommand(const TrainOptions &options) {
+  RunRanks group = RunRanks::join();
+  return group.run([&] { return TrainLoop(options, group).run(); });
+}
 
 } // namespace ds

@@ -11,7 +11,8 @@
 
 namespace ds {
 
-Watch::Watch(Trainer &trainer) : trainer(trainer), isTerminal(isatty(STDERR_FILENO) == 1) {}
+Watch::Watch(Trainer &trainer, Ranks &ranks)
+    : trainer(trainer), ranks(ranks), isTerminal(ranks.isFirst() && isatty(STDERR_FILENO) == 1) {}
 
 void Watch::start(int64_t firstStep, int64_t lastStep) {
   began = drawn = std::chrono::steady_clock::now();
@@ -29,12 +30,16 @@ void Watch::clear() {
 }
 
 void Watch::say(const std::string &line) {
+  if (!ranks.isFirst())
+    return;
   clear();
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);
 }
 
 void Watch::warn(const std::string &text) {
+  if (!ranks.isFirst())
+    return;
   clear();
   std::fprintf(stderr, "ds-run: warning: %s\n", text.c_str());
 }
@@ -76,9 +81,13 @@ void Watch::watchMovement(const StepRecord &record) {
   }
   ++movingSteps;
   std::vector<uint64_t> now = hashes();
+  std::vector<uint8_t> moved;
+  for (size_t i = 0; i < still.size(); ++i)
+    moved.push_back(now[i] != beginning[i]);
+  moved = onAnyRank("parameters that move", moved);
   size_t left = 0;
   for (size_t i = 0; i < still.size(); ++i)
-    if (now[i] == beginning[i]) {
+    if (!moved[i]) {
       still[left] = still[i];
       beginning[left++] = beginning[i];
     }
@@ -86,11 +95,22 @@ void Watch::watchMovement(const StepRecord &record) {
   beginning.resize(left);
   if (movingSteps < watched)
     return;
+  std::vector<uint8_t> derived;
   for (const std::string &name : still)
-    warn(hasGradient(name)
-             ? concat("the updates of '", name, "' were lost in rounding in each of the first ", watched,
-                      " steps: it does not move")
-             : concat("the gradient of '", name, "' was 0 in each of the first ", watched, " steps: it does not move"));
+    derived.push_back(hasGradient(name));
+  derived = onAnyRank("gradients", derived);
+  for (size_t i = 0; i < still.size(); ++i)
+    warn(derived[i] ? concat("the updates of '", still[i], "' were lost in rounding in each of the first ", watched,
+                             " steps: it does not move")
+                    : concat("the gradient of '", still[i], "' was 0 in each of the first ", watched,
+                             " steps: it does not move"));
+}
+
+std::vector<uint8_t> Watch::onAnyRank(const std::string &what, std::vector<uint8_t> own) {
+  std::vector<uint8_t> all = ranks.gatherValues(what, own);
+  for (size_t i = 0; i < all.size(); ++i)
+    own[i % own.size()] |= all[i];
+  return own;
 }
 
 void Watch::watchLoss(const StepRecord &record) {

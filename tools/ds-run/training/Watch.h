@@ -13,7 +13,8 @@ namespace ds {
 
 class Watch {
 public:
-  explicit Watch(Trainer &trainer);
+  // Speaks on rank 0; the others know of what is seen by all.
+  Watch(Trainer &trainer, Ranks &ranks);
 
   void start(int64_t firstStep, int64_t lastStep);
   // After each step: draws progress, warns of a loss that grows and of parameters that do not move.
@@ -27,12 +28,15 @@ public:
 private:
   void clear();
   void watchMovement(const StepRecord &record);
+  // Of each parameter of `still`: whether it holds on any rank.
+  std::vector<uint8_t> onAnyRank(const std::string &what, std::vector<uint8_t> own);
   void watchLoss(const StepRecord &record);
   // A hash of the bits of each parameter of `still`, in order.
   std::vector<uint64_t> hashes();
   bool hasGradient(const std::string &parameter);
 
   Trainer &trainer;
+  Ranks &ranks;
   bool isTerminal;
   std::chrono::steady_clock::time_point began, drawn;
   int64_t first = 0, last = 0, firstSamples = -1;
