@@ -90,14 +90,9 @@ private:
   }
 
   void emitCollective(uint32_t number, uint64_t service) {
-    const EntryPlan::Collective &collective = plan.collectives[number];
     llvm::Constant *&data = collectiveData[number];
-    if (!data) {
-      SmallVector<uint32_t> words = {
-          sizeof(ds_collective),  number,          DS_ALL_REDUCE, collective.reduction, collective.source,
-          collective.destination, collective.count};
-      data = table(words);
-    }
+    if (!data)
+      data = table({static_cast<uint32_t>(sizeof(ds_collective)), number});
     request(service, {serviceContext, data});
   }
 
@@ -248,7 +243,7 @@ private:
       emitLaunch(static_cast<uint32_t>(launch->getAttrOfType<IntegerAttr>("index").getInt()));
       return success();
     }
-    if (isa<dist::AllReduceStartOp, dist::WaitOp>(op)) {
+    if (isa<dist::StartInterface, dist::WaitOp>(op)) {
       emitCollective(plan.collectiveIds.lookup(&op), isa<dist::WaitOp>(op) ? offsetof(ds_services, collective_wait)
                                                                            : offsetof(ds_services, collective_start));
       return success();

@@ -1,8 +1,10 @@
 // Reads the attributes that the memory phase left on an entry function and gives everything a number.
 #include "codegen/EntryPlan.h"
 
+#include "codegen/CollectivePlan.h"
 #include "dialects/dist/DistDialect.h"
 #include "dialects/ds/Guards.h"
+#include "dialects/ds/UnitAttrs.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -142,6 +144,9 @@ LogicalResult EntryPlanner::signature() {
       if (Attribute initial = function.getArgAttr(number, ds::initialAttr))
         if (failed(firstValue(initial, argument.getType(), tensor)))
           return failure();
+      for (auto [key, field] : {std::pair(ds::unitAttr, &tensor.unit), std::pair(ds::partAttr, &tensor.part),
+                                std::pair(ds::suffixAttr, &tensor.suffix)})
+        *field = text(attributes, key);
       tensor.isStatistic = static_cast<bool>(function.getArgAttr(number, ds::statisticAttr));
       plan.states.push_back(tensor);
     } else {
@@ -239,17 +244,10 @@ LogicalResult EntryPlanner::visit(Operation *op) {
     return addLaunch(launch);
   if (auto bound = dyn_cast<ds::SizeOp>(op))
     (void)plan.sizeId(*sizeFromAttribute(bound.getValue()));
-  if (auto start = dyn_cast<dist::AllReduceStartOp>(op)) {
-    auto buffers = start->getAttrOfType<DenseI64ArrayAttr>("buffers");
-    const TensorFacts &facts = analysis.facts(start.getSource());
-    SizeExpr count = product(facts.sizes);
-    int64_t width = (facts.elementType.getIntOrFloatBitWidth() + 7) / 8;
-    uint32_t number = static_cast<uint32_t>(plan.collectives.size());
-    plan.collectives.push_back({start.getSite().str(), manifestType(facts.elementType),
-                                static_cast<uint32_t>(start.getReduction()), static_cast<uint32_t>(buffers[0]),
-                                static_cast<uint32_t>(buffers[1]), plan.sizeId(count), count * SizeExpr(width)});
-    plan.collectiveIds[start] = number;
-    plan.collectiveIds[*start.getPending().getUsers().begin()] = number;
+  if (auto start = dyn_cast<dist::StartInterface>(op)) {
+    auto number = static_cast<uint32_t>(plan.collectives.size());
+    plan.collectives.push_back(planCollective(start, analysis));
+    plan.collectiveIds[start] = plan.collectiveIds[start.waitOp()] = number;
   }
   return success();
 }
@@ -279,6 +277,15 @@ LogicalResult EntryPlanner::collectSymbols() {
     for (const EntryPlan::Work &work : launch.work)
       llvm::for_each(std::array{work.macs, work.flops, work.bytes}, add);
   }
+  for (const EntryPlan::Collective &collective : plan.collectives) {
+    add(collective.sent);
+    add(collective.received);
+    for (const EntryPlan::CollectivePart &part : collective.parts) {
+      llvm::for_each(std::array{part.shard, part.begin, part.end}, add);
+      for (const EntryPlan::Piece &piece : part.whole)
+        llvm::for_each(std::array{piece.offset, piece.count}, add);
+    }
+  }
   for (const EntryPlan::Guard &guard : plan.guards)
     add(guard.condition);
   for (const EntryPlan::Constraint &constraint : plan.constraints) {
@@ -299,6 +306,10 @@ LogicalResult EntryPlanner::addSymbol(const SizeAtom &symbol, bool isDimension, 
     return function.emitOpError("has a size that nothing gives: a value of dynamic size comes out of a region");
   if (isComputed && isDimension)
     return function.emitOpError("computes the size '") << symbol.name() << "', which is a dimension of its arguments";
+  if (symbol.kind() == SizeAtom::Kind::Symbol && symbol.name().starts_with(SizeExpr::meshPrefix)) {
+    plan.symbols.push_back({symbol.name().str(), "mesh"});
+    return success();
+  }
   if (symbol.kind() == SizeAtom::Kind::Symbol) {
     plan.symbols.push_back({symbol.name().str(), isComputed ? "computed" : "dim"});
     return success();

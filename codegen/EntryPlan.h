@@ -24,8 +24,9 @@ struct EntryPlan {
     std::string name, type;
     SizeVector shape;
     std::optional<int64_t> bound;
-    std::string initial;      // recipe of a state's first value, or empty
-    bool isStatistic = false; // of a state
+    std::string initial;            // recipe of a state's first value, or empty
+    bool isStatistic = false;       // of a state
+    std::string unit, part, suffix; // of a state of a unit (dialects/ds/UnitAttrs.h)
   };
   struct Symbol {
     std::string name, kind;
@@ -57,10 +58,20 @@ struct EntryPlan {
     std::vector<Result> results;
     std::vector<Work> work;
   };
+  /// A tensor in the flat space of a collective, or in its part of one.
+  struct Piece {
+    int64_t buffer, source = -1; // source: what is read, where it is another one
+    SizeExpr offset, count;      // elements
+  };
+  struct CollectivePart {
+    SizeExpr shard, begin, end; // elements
+    std::vector<Piece> whole;
+    int64_t own = -1; // the buffer of the elements that this rank owns
+  };
   struct Collective {
-    std::string site, type;
-    uint32_t reduction = 0, source = 0, destination = 0, count = 0;
-    SizeExpr bytes;
+    std::string op, site, axis, type, reduction; // reduction: empty where nothing is combined
+    std::vector<CollectivePart> parts;
+    SizeExpr sent, received; // bytes
   };
   struct Constraint {
     std::string relation, lhs, rhs, where;

@@ -14,7 +14,8 @@ static Array shapeOf(const SizeVector &shape) {
   return result;
 }
 
-static Array tensors(const std::vector<EntryPlan::Tensor> &list, const llvm::StringMap<unsigned> *constantIds) {
+static Array tensors(const std::vector<EntryPlan::Tensor> &list, const llvm::StringMap<unsigned> *constantIds,
+                     const llvm::StringMap<unsigned> *unitIds = nullptr) {
   Array result;
   for (const EntryPlan::Tensor &tensor : list) {
     Object fields{{"name", tensor.name}, {"type", tensor.type}, {"shape", shapeOf(tensor.shape)}};
@@ -24,6 +25,11 @@ static Array tensors(const std::vector<EntryPlan::Tensor> &list, const llvm::Str
       fields["initial"] = tensor.initial.empty() ? Value(nullptr) : Value(constantIds->lookup(tensor.initial));
     if (tensor.isStatistic)
       fields["statistic"] = true;
+    if (unitIds && !tensor.unit.empty()) {
+      fields["unit"] = unitIds->lookup(tensor.unit);
+      fields["part"] = tensor.part;
+      fields["suffix"] = tensor.suffix;
+    }
     result.push_back(std::move(fields));
   }
   return result;
@@ -98,8 +104,68 @@ static Array launches(const EntryPlan &plan, llvm::StringRef arithmetic) {
   return result;
 }
 
-Object entryManifest(const EntryPlan &plan, const llvm::StringMap<unsigned> &constantIds, llvm::StringRef arithmetic) {
-  Array symbols, sizes, constraints, collectives;
+static Array collectives(const EntryPlan &plan) {
+  Array result;
+  for (const EntryPlan::Collective &collective : plan.collectives) {
+    Array parts;
+    for (const EntryPlan::CollectivePart &part : collective.parts) {
+      Array whole;
+      for (const EntryPlan::Piece &piece : part.whole) {
+        Object fields{{"buffer", piece.buffer}, {"offset", piece.offset.str()}, {"count", piece.count.str()}};
+        if (piece.source >= 0)
+          fields["source"] = piece.source;
+        whole.push_back(std::move(fields));
+      }
+      Object fields{{"shard", part.shard.str()},
+                    {"begin", part.begin.str()},
+                    {"end", part.end.str()},
+                    {"whole", std::move(whole)}};
+      if (part.own >= 0)
+        fields["own"] = part.own;
+      parts.push_back(std::move(fields));
+    }
+    Object fields{{"op", collective.op},      {"site", collective.site},       {"axis", collective.axis},
+                  {"type", collective.type},  {"sent", collective.sent.str()}, {"received", collective.received.str()},
+                  {"parts", std::move(parts)}};
+    if (!collective.reduction.empty())
+      fields["reduction"] = collective.reduction;
+    result.push_back(std::move(fields));
+  }
+  return result;
+}
+
+Array unitsManifest(mlir::ArrayAttr units, const llvm::StringMap<unsigned> &constantIds,
+                    llvm::StringMap<unsigned> &unitIds) {
+  Array result;
+  for (auto unit : units.getAsRange<mlir::DictionaryAttr>()) {
+    auto number = [](mlir::DictionaryAttr fields, llvm::StringRef key) {
+      return fields.getAs<mlir::IntegerAttr>(key).getInt();
+    };
+    Array list;
+    for (auto tensor : unit.getAs<mlir::ArrayAttr>("tensors").getAsRange<mlir::DictionaryAttr>()) {
+      Array shape;
+      SizeVector sizes = *sizesFromAttribute(tensor.getAs<mlir::ArrayAttr>("shape"));
+      for (const SizeExpr &size : sizes)
+        shape.push_back(size.constant().value_or(0));
+      list.push_back(
+          Object{{"name", tensor.getAs<mlir::StringAttr>("name").getValue()},
+                 {"offset", number(tensor, "offset")},
+                 {"shape", std::move(shape)},
+                 {"initial", constantIds.lookup(tensor.getAs<mlir::FlatSymbolRefAttr>("initial").getValue())}});
+    }
+    llvm::StringRef name = unit.getAs<mlir::StringAttr>("name").getValue();
+    unitIds[name] = static_cast<unsigned>(result.size());
+    result.push_back(Object{{"name", name},
+                            {"block", number(unit, "block")},
+                            {"elements", number(unit, "elements")},
+                            {"tensors", std::move(list)}});
+  }
+  return result;
+}
+
+Object entryManifest(const EntryPlan &plan, const llvm::StringMap<unsigned> &constantIds,
+                     const llvm::StringMap<unsigned> &unitIds, llvm::StringRef arithmetic) {
+  Array symbols, sizes, constraints;
   for (const EntryPlan::Symbol &symbol : plan.symbols) {
     Object fields{{"name", symbol.name}, {"kind", symbol.kind}};
     if (symbol.kind == "element") {
@@ -115,22 +181,16 @@ Object entryManifest(const EntryPlan &plan, const llvm::StringMap<unsigned> &con
                                  {"lhs", constraint.lhs},
                                  {"rhs", constraint.rhs},
                                  {"where", constraint.where}});
-  for (const EntryPlan::Collective &collective : plan.collectives)
-    collectives.push_back(Object{{"op", "all_reduce"},
-                                 {"value", collective.site},
-                                 {"type", collective.type},
-                                 {"site", collective.site},
-                                 {"bytes", collective.bytes.str()}});
   Object entry{{"name", plan.name},
                {"symbols", std::move(symbols)},
                {"sizes", std::move(sizes)},
                {"constraints", std::move(constraints)},
                {"inputs", tensors(plan.inputs, nullptr)},
                {"outputs", tensors(plan.outputs, nullptr)},
-               {"states", tensors(plan.states, &constantIds)},
+               {"states", tensors(plan.states, &constantIds, &unitIds)},
                {"buffers", buffers(plan, constantIds)},
                {"launches", launches(plan, arithmetic)},
-               {"collectives", std::move(collectives)}};
+               {"collectives", collectives(plan)}};
   if (!plan.group.empty())
     entry["group"] = plan.group;
   if (!plan.guards.empty()) {
@@ -143,7 +203,7 @@ Object entryManifest(const EntryPlan &plan, const llvm::StringMap<unsigned> &con
 }
 
 Object variantManifest(const CpuTarget &target, llvm::StringRef codeFile, llvm::ArrayRef<StoredConstant> constants,
-                       Array entries) {
+                       Array units, Array entries) {
   Array list;
   for (const StoredConstant &constant : constants) {
     Array shape;
@@ -161,7 +221,8 @@ Object variantManifest(const CpuTarget &target, llvm::StringRef codeFile, llvm::
     features.push_back(feature);
   return Object{{"mcpu", target.name},          {"features", std::move(features)},
                 {"code", codeFile.str()},       {"vector_bits", target.vectorBits},
-                {"constants", std::move(list)}, {"entries", std::move(entries)}};
+                {"constants", std::move(list)}, {"units", std::move(units)},
+                {"entries", std::move(entries)}};
 }
 
 } // namespace deepstride

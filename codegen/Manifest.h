@@ -15,11 +15,15 @@ struct StoredConstant {
   std::vector<int64_t> shape;
 };
 
-/// `constantIds` gives the number of each recipe in the variant's list of constants.
+/// Of ds.units; says in `unitIds` the number of each unit. `constantIds` gives the number of each recipe in the
+/// variant's list of constants.
+llvm::json::Array unitsManifest(mlir::ArrayAttr units, const llvm::StringMap<unsigned> &constantIds,
+                                llvm::StringMap<unsigned> &unitIds);
 llvm::json::Object entryManifest(const EntryPlan &plan, const llvm::StringMap<unsigned> &constantIds,
-                                 llvm::StringRef arithmetic);
+                                 const llvm::StringMap<unsigned> &unitIds, llvm::StringRef arithmetic);
 llvm::json::Object variantManifest(const CpuTarget &target, llvm::StringRef codeFile,
-                                   llvm::ArrayRef<StoredConstant> constants, llvm::json::Array entries);
+                                   llvm::ArrayRef<StoredConstant> constants, llvm::json::Array units,
+                                   llvm::json::Array entries);
 
 } // namespace deepstride
 

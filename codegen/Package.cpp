@@ -8,9 +8,11 @@
 #include "dialects/ds/Provenance.h"
 #include "dialects/ds/Quantized.h"
 #include "dialects/ds/RecipeEvaluator.h"
+#include "dialects/ds/UnitAttrs.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "runtime/abi/ds_abi.h"
 #include "llvm/Support/FileSystem.h"
 
 using namespace mlir;
@@ -276,10 +278,14 @@ LogicalResult PackageWriter::addVariant(ModuleOp program, const CpuTarget &targe
   if (failed(storeConstants(program, constants, ids)) ||
       failed(compile(*kernels, target, reference, entries, codeFile)))
     return failure();
-  llvm::json::Array list;
+  llvm::json::Array list, units;
+  llvm::StringMap<unsigned> unitIds;
+  for (func::FuncOp function : functions)
+    if (auto own = function->getAttrOfType<ArrayAttr>(ds::unitsAttr))
+      units = unitsManifest(own, ids, unitIds);
   for (const auto &[function, plan] : entries)
-    list.push_back(entryManifest(plan, ids, reference ? "scalar" : "f32"));
-  variants.push_back(variantManifest(target, codeFile, constants, std::move(list)));
+    list.push_back(entryManifest(plan, ids, unitIds, reference ? "scalar" : "f32"));
+  variants.push_back(variantManifest(target, codeFile, constants, std::move(units), std::move(list)));
   codeFiles.push_back(codeFile);
   return success();
 }
@@ -299,7 +305,7 @@ LogicalResult PackageWriter::finish(Location where) {
   for (const PackageOptions::ConfigValue &entry : options.config)
     config[entry.key] = llvm::json::Object{{"value", llvm::json::fixUTF8(entry.value)}, {"origin", entry.origin}};
   // A runtime of before guards must not run the first entry of a group for every call.
-  llvm::json::Object manifest{{"format", hasGuards ? 2 : 1},          {"abi", 1},
+  llvm::json::Object manifest{{"format", hasGuards ? 2 : 1},          {"abi", DS_ABI_VERSION},
                               {"compiler", "deepstride " DS_VERSION}, {"model", llvm::json::fixUTF8(options.model)},
                               {"config", std::move(config)},          {"variants", std::move(variants)}};
   if (!parameters.empty())

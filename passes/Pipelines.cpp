@@ -108,6 +108,8 @@ void buildTrainingPipeline(OpPassManager &pm, const TrainingPipelineOptions &opt
     step.layerName = options.layerName;
     step.layers = options.layers;
     step.stability = options.stability;
+    step.shareStage = options.shareStage;
+    step.reduceBucket = options.reduceBucket;
     pm.addPass(createBuildTrainingStep(step));
     if (options.quantizeGroups > 0) { // of whole entries: gradients pass images by
       ScheduleQuantizationOptions quantization;

@@ -53,6 +53,9 @@ struct TrainingPipelineOptions : mlir::PassPipelineOptions<TrainingPipelineOptio
   Option<std::string> layerName{*this, "layer-name", llvm::cl::desc("as of ds-schedule-quantization")};
   Option<int64_t> layers{*this, "layers", llvm::cl::desc("as of ds-schedule-quantization"), llvm::cl::init(0)};
   Option<double> stability{*this, "stability", llvm::cl::desc("as of ds-build-training-step"), llvm::cl::init(1e-6)};
+  Option<int64_t> shareStage{*this, "share-stage", llvm::cl::desc("as of ds-build-training-step"), llvm::cl::init(0)};
+  Option<int64_t> reduceBucket{*this, "reduce-bucket", llvm::cl::desc("as of ds-build-training-step"),
+                               llvm::cl::init(int64_t(1) << 53)};
   Option<bool> quantizeMixed{*this, "quantize-mixed", llvm::cl::desc("as of ds-schedule-quantization"),
                              llvm::cl::init(false)};
 };

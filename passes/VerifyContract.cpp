@@ -120,10 +120,10 @@ static void verifyTraining(ModuleOp module, Violations &violations) {
 /// Ranks run the same program, so collectives meet in order as long as none depends on a rank's own data.
 static void verifyDistribution(ModuleOp module, Violations &violations) {
   llvm::StringMap<Operation *> sites;
-  module.walk([&](dist::AllReduceStartOp start) {
-    auto [previous, isNew] = sites.try_emplace(start.getSite(), start);
+  module.walk([&](dist::StartInterface start) {
+    auto [previous, isNew] = sites.try_emplace(start.siteName(), start);
     if (!isNew)
-      violations.add(start, "collective sites are unique, found '" + start.getSite() + "' twice");
+      violations.add(start, "collective sites are unique, found '" + start.siteName() + "' twice");
     for (Operation *parent = start->getParentOp(); parent && !isa<FunctionOpInterface>(parent);
          parent = parent->getParentOp())
       if (isa<scf::IfOp, scf::WhileOp, scf::IndexSwitchOp>(parent))

@@ -147,6 +147,13 @@ def checkpoints():
     yield json.dumps(document).encode()
 
 
+def hostfiles():
+    """A filter is the last line."""
+    hosts = "# two racks\na slots=4\n\nb.rack2\tslots=2 # spare\r\nlocalhost slots=1\n"
+    yield from ((hosts + line).encode() for line in ("", "a:3,1@b.rack2", "localhost", "a:0,1,2,3"))
+    yield b"A=1\n# comment\n\n  B=x=y\r\nNCCL_DEBUG=\nA=2\n"
+
+
 def programs():
     """Bytes that steer test/fuzz/ProgramGenerator.cpp."""
     import random
@@ -170,6 +177,7 @@ MAKERS = {
     "safetensors": safetensors_files,
     "data": data,
     "checkpoint": checkpoints,
+    "hostfile": hostfiles,
     "program": programs,
 }
 

@@ -2,6 +2,7 @@
 #include "dialects/dist/DistDialect.h"
 
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -9,6 +10,7 @@ using namespace deepstride;
 
 #include "dialects/dist/DistDialect.cpp.inc"
 #include "dialects/dist/DistEnums.cpp.inc"
+#include "dialects/dist/DistInterfaces.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/dist/DistAttrs.cpp.inc"
 #define GET_TYPEDEF_CLASSES
@@ -31,20 +33,129 @@ void dist::DistDialect::initialize() {
       >();
 }
 
-LogicalResult dist::AllReduceStartOp::verify() {
-  if (!getPending().hasOneUse() || !isa<WaitOp>(*getPending().getUsers().begin()))
-    return emitOpError("C1: expects exactly one dist.wait to use the result");
-  if (getSite().empty())
-    return emitOpError("C2: expects a site name");
-  Type element = getSource().getType().getElementType();
-  if (!isa<FloatType>(element) && !element.isSignlessInteger(32) && !element.isSignlessInteger(64))
-    return emitOpError("C3: expects a float, i32 or i64 element type, found ") << element;
+SizeExpr dist::meshSize(StringRef axis) { return SizeExpr::symbol((SizeExpr::meshPrefix + axis).str()); }
+SizeExpr dist::meshIndex(StringRef axis) { return SizeExpr::symbol((SizeExpr::meshPrefix + axis + ".index").str()); }
+
+SizeExpr dist::LayoutAttr::shard(const SizeExpr &ranks) const {
+  return SizeExpr::ceilDiv(SizeExpr(getElements()), ranks * SizeExpr(getBlock())) * SizeExpr(getBlock());
+}
+
+LogicalResult dist::LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> offsets,
+                                       int64_t elements, int64_t block, int64_t begin, int64_t end) {
+  if (block < 1 || elements < 0 || elements % block != 0)
+    return emitError() << "expects a multiple of the block as number of elements, found " << elements << " by "
+                       << block;
+  for (auto [number, offset] : llvm::enumerate(offsets))
+    if (offset % block != 0 || offset < (number == 0 ? 0 : offsets[number - 1]) || offset > elements)
+      return emitError() << "expects growing offsets that are multiples of " << block << " up to " << elements
+                         << ", found " << offset;
+  if (begin < 0 || begin > elements || (end != -1 && (end < begin || end > elements)))
+    return emitError() << "expects a range inside of 0 to " << elements << ", or to -1, found " << begin << " to "
+                       << end;
   return success();
 }
 
-LogicalResult dist::WaitOp::verify() {
-  auto start = getPending().getDefiningOp<AllReduceStartOp>();
-  if (!start || start.getSource().getType() != getType())
-    return emitOpError("C1: expects a start of type ") << getType();
+/// C1 and C2, and what all layouts have to do with the tensors that lie in their spaces.
+static LogicalResult verifyStart(dist::StartInterface start) {
+  Operation *op = start;
+  Value pending = op->getResult(0);
+  if (!pending.hasOneUse() || !isa<dist::WaitOp>(*pending.getUsers().begin()))
+    return op->emitOpError("C1: expects exactly one dist.wait to use the result");
+  if (start.siteName().empty())
+    return op->emitOpError("C2: expects a site name");
+  if (start.sourceValues().empty())
+    return op->emitOpError("C3: expects a source");
+  Type element = getElementTypeOrSelf(start.sourceValues().front());
+  for (Value value : start.sourceValues())
+    if (getElementTypeOrSelf(value) != element)
+      return op->emitOpError("C3: expects sources of one element type, found ")
+             << element << " and " << getElementTypeOrSelf(value);
   return success();
 }
+
+static LogicalResult verifyReduced(dist::StartInterface start) {
+  Type element = getElementTypeOrSelf(start.sourceValues().front());
+  if (!isa<FloatType>(element) && !element.isSignlessInteger(32) && !element.isSignlessInteger(64))
+    return start->emitOpError("C3: expects a float, i32 or i64 element type, found ") << element;
+  return success();
+}
+
+/// C4: the tensors of `values`, an offset each, lie behind one another.
+static LogicalResult verifyPlaces(Operation *op, ArrayAttr layouts, TypeRange tensors) {
+  size_t next = 0;
+  for (auto layout : layouts.getAsRange<dist::LayoutAttr>()) {
+    ArrayRef<int64_t> offsets = layout.getOffsets();
+    for (auto [number, offset] : llvm::enumerate(offsets)) {
+      auto type = next < tensors.size() ? cast<RankedTensorType>(tensors[next++]) : RankedTensorType();
+      if (!type)
+        return op->emitOpError("C4: expects a tensor for each offset, found ") << tensors.size();
+      int64_t end = number + 1 < offsets.size() ? offsets[number + 1] : layout.getElements();
+      if (!type.hasStaticShape() || offset + type.getNumElements() > end)
+        return op->emitOpError("C4: expects a tensor of at most ")
+               << end - offset << " elements at " << offset << ", found " << type;
+    }
+  }
+  if (next != tensors.size())
+    return op->emitOpError("C4: expects an offset for each tensor, found ")
+           << next << " for " << tensors.size() << " tensors";
+  return success();
+}
+
+LogicalResult dist::AllReduceStartOp::verify() {
+  if (failed(verifyStart(*this)) || failed(verifyReduced(*this)))
+    return failure();
+  if (auto layouts = getLayoutsAttr())
+    return verifyPlaces(*this, layouts, getSources().getTypes());
+  if (getSources().size() != 1)
+    return emitOpError("C5: expects one source where there are no layouts, found ") << getSources().size();
+  return success();
+}
+
+LogicalResult dist::ReduceScatterStartOp::verify() {
+  if (failed(verifyStart(*this)) || failed(verifyReduced(*this)) ||
+      failed(verifyPlaces(*this, getLayouts(), getSources().getTypes())))
+    return failure();
+  if (!getInto().empty() && getInto().size() != getLayouts().size())
+    return emitOpError("C6: expects a tensor to write into for each layout, or none, found ")
+           << getInto().size() << " for " << getLayouts().size();
+  return success();
+}
+
+LogicalResult dist::AllGatherStartOp::verify() {
+  if (failed(verifyStart(*this)))
+    return failure();
+  if (getSources().size() != getLayouts().size())
+    return emitOpError("C7: expects a source for each layout, found ")
+           << getSources().size() << " for " << getLayouts().size();
+  return verifyPlaces(*this, getLayouts(), (*getPending().getUsers().begin())->getResultTypes());
+}
+
+LogicalResult dist::WaitOp::verify() {
+  StartInterface start = getStart();
+  if (!start)
+    return emitOpError("C1: expects the start of a collective");
+  Type element = getElementTypeOrSelf(start.sourceValues().front());
+  size_t count = isa<ReduceScatterStartOp>(start) ? start.layoutList().size() : start.sourceValues().size();
+  if (isa<AllReduceStartOp>(start) && getResultTypes() != start.sourceValues().getTypes())
+    return emitOpError("C1: expects results of the types of the sources, ") << start.sourceValues().getTypes();
+  bool isGather = isa<AllGatherStartOp>(start); // whose own verifier counts
+  if ((!isGather && getNumResults() != count) ||
+      llvm::any_of(getResultTypes(), [&](Type type) { return getElementTypeOrSelf(type) != element; }))
+    return emitOpError("C1: expects ") << count << " results of element type " << element;
+  return success();
+}
+
+// The interface, of each start.
+#define DS_START(Op, name, reduction, into, layoutsOf)                                                                 \
+  StringRef dist::Op::opName() { return name; }                                                                        \
+  StringRef dist::Op::siteName() { return getSite(); }                                                                 \
+  StringRef dist::Op::meshAxis() { return getAxis(); }                                                                 \
+  OperandRange dist::Op::sourceValues() { return getSources(); }                                                       \
+  OperandRange dist::Op::intoValues() { return into; }                                                                 \
+  std::optional<dist::Reduction> dist::Op::reductionKind() { return reduction; }                                       \
+  ArrayAttr dist::Op::layoutList() { return layoutsOf; }
+
+DS_START(AllReduceStartOp, "all_reduce", getReduction(), getOperation()->getOperands().take_front(0), getLayoutsAttr())
+DS_START(ReduceScatterStartOp, "reduce_scatter", getReduction(), getInto(), getLayouts())
+DS_START(AllGatherStartOp, "all_gather", std::nullopt, getOperation()->getOperands().take_front(0), getLayouts())
+#undef DS_START

@@ -2,7 +2,8 @@
 #ifndef DEEPSTRIDE_DIALECTS_DIST_DISTDIALECT_H
 #define DEEPSTRIDE_DIALECTS_DIST_DISTDIALECT_H
 
-#include "dialects/ds/KeepsSizes.h"
+#include "dialects/ds/SizeExpr.h"
+#include "dialects/ds/SizeTraits.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -16,6 +17,13 @@
 #include "dialects/dist/DistAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dialects/dist/DistTypes.h.inc"
+namespace deepstride::dist {
+/// The size symbols of an axis of the mesh, which the runtime binds: how many ranks it has, and which one this is.
+SizeExpr meshSize(llvm::StringRef axis);
+SizeExpr meshIndex(llvm::StringRef axis);
+} // namespace deepstride::dist
+
+#include "dialects/dist/DistInterfaces.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/dist/DistOps.h.inc"
 

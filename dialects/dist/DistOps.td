@@ -7,8 +7,26 @@ include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-def Dist_KeepsSizes : NativeOpTrait<"KeepsSizes"> {
+def Dist_StatesSizes : NativeOpTrait<"StatesSizes"> {
   let cppNamespace = "::deepstride::ds";
+}
+
+def Dist_Start : OpInterface<"StartInterface"> {
+  let cppNamespace = "::deepstride::dist";
+  let description = "The first half of a collective.";
+  let methods = [
+    InterfaceMethod<"what manifests and messages call it", "::llvm::StringRef", "opName">,
+    InterfaceMethod<"its name in messages", "::llvm::StringRef", "siteName">,
+    InterfaceMethod<"along which axis of the mesh", "::llvm::StringRef", "meshAxis">,
+    InterfaceMethod<"what is read until the wait", "::mlir::OperandRange", "sourceValues">,
+    InterfaceMethod<"what results are written into, one for each or none", "::mlir::OperandRange", "intoValues">,
+    InterfaceMethod<"how values combine; nothing where they do not",
+                    "::std::optional<::deepstride::dist::Reduction>", "reductionKind">,
+    InterfaceMethod<"null without", "::mlir::ArrayAttr", "layoutList">,
+    InterfaceMethod<"the one wait", "::mlir::Operation *", "waitOp", (ins), [{
+      return *$_op->getResult(0).getUsers().begin();
+    }]>,
+  ];
 }
 
 def Dist_Dialect : Dialect {
@@ -36,38 +54,108 @@ def Dist_ReductionEnum : I32EnumAttr<"Reduction", "how ranks' values combine",
 }
 def Dist_Reduction : EnumAttr<Dist_Dialect, Dist_ReductionEnum, "reduction">;
 
+def Dist_Layout : AttrDef<Dist_Dialect, "Layout"> {
+  let mnemonic = "layout";
+  let summary = "where tensors lie in the flat space of a collective";
+  let description = [{
+    Tensors lie one behind another in a flat space, tensor i at element `offsets[i]`, a multiple of `block`; what none
+    covers is zero. Of `elements` elements (the end of the last tensor, rounded up to a block) each of N ranks owns
+    S = ceildiv(elements, N * block) * block, the space has N * S ("unit", ZeRO, Rajbhandari et al. 1910.02054). A
+    range `[begin, end)` is the part that one message carries: a bucket; -1 is the end of the space.
+
+    Example: `#dist.layout<[0, 64] of 128 by 64 range 0 to -1>`
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$offsets, "int64_t":$elements, "int64_t":$block,
+                        DefaultValuedParameter<"int64_t", "0">:$begin, DefaultValuedParameter<"int64_t", "-1">:$end);
+  let assemblyFormat = "`<` `[` $offsets `]` `of` $elements `by` $block (`range` $begin^ `to` $end)? `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// What one of `ranks` ranks owns.
+    ::deepstride::SizeExpr shard(const ::deepstride::SizeExpr &ranks) const;
+  }];
+}
+def Dist_LayoutArray : TypedArrayAttrBase<Dist_Layout, "an array of layouts">;
+
 class Dist_Op<string mnemonic, list<Trait> traits = []> : Op<Dist_Dialect, mnemonic, traits>;
 
-def Dist_AllReduceStartOp : Dist_Op<"all_reduce_start", [Dist_KeepsSizes, MemoryEffects<[MemWrite]>]> {
-  let summary = "begins to combine one tensor of every rank";
-  let description = [{
-    `site` names the collective in manifests, profiles and watchdog messages. All ranks start the same collectives in
-    the same order. The source stays unchanged until the wait. Created by distribution passes. Gone after: codegen.
-
-    Constraints: C1 the result is used by exactly one `dist.wait`; C2 the site is not empty; C3 the element type is a
-    float or a signless integer of 32 or 64 bits.
-
-    Example: `%p = dist.all_reduce_start sum %0 site "loss" : tensor<?xf32>`
-  }];
-  let arguments = (ins Dist_Reduction:$reduction, AnyRankedTensor:$source, StrAttr:$site);
+/// What all starts have in common.
+class Dist_StartOp<string mnemonic, list<Trait> traits = []> : Dist_Op<mnemonic,
+    [DeclareOpInterfaceMethods<Dist_Start>, MemoryEffects<[MemWrite]>] # traits> {
   let results = (outs Dist_Pending:$pending);
-  let assemblyFormat = "$reduction $source `site` $site attr-dict `:` type($source)";
   let hasVerifier = 1;
 }
 
-def Dist_WaitOp : Dist_Op<"wait", [Dist_KeepsSizes, MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "the combined tensor, once every rank has contributed";
+def Dist_AllReduceStartOp : Dist_StartOp<"all_reduce_start"> {
+  let summary = "begins to combine tensors of every rank";
   let description = [{
-    Owns the destination buffer, which the planner keeps from the start on. Gone after: codegen.
+    Element i of the results is element i of the sources of all ranks along an axis of the mesh, combined in the order
+    of ranks: floats in f32 (f64 in f64), rounded once. `site` names the collective in manifests, profiles and watchdog
+    messages. All ranks start the same collectives in the same order. The sources stay unchanged until the wait.
+    Without layouts there is one source, of any size. Created by distribution passes. Gone after: codegen.
 
-    Constraints: C1 the operand comes from a start of the same tensor type.
+    Constraints: C1 the result is used by exactly one `dist.wait`; C2 the site is not empty; C3 the element type is a
+    float or a signless integer of 32 or 64 bits, the same of all sources; C4 layouts have an offset for each source,
+    whose tensors have static shapes and do not overlap; C5 without layouts there is one source.
+
+    Example: `%p = dist.all_reduce_start sum %0 site "loss" : tensor<?xf32>`
+  }];
+  let arguments = (ins Dist_Reduction:$reduction, Variadic<AnyRankedTensor>:$sources, StrAttr:$site,
+                       DefaultValuedAttr<StrAttr, "\"data\"">:$axis, OptionalAttr<Dist_LayoutArray>:$layouts);
+  let assemblyFormat = "$reduction $sources (`layouts` $layouts^)? `site` $site attr-dict `:` type($sources)";
+}
+
+def Dist_ReduceScatterStartOp : Dist_StartOp<"reduce_scatter_start", [AttrSizedOperandSegments]> {
+  let summary = "begins to combine tensors of every rank, of which each rank gets its part";
+  let description = [{
+    As dist.all_reduce_start, but of each layout's space a rank gets what it owns: a result of S elements. With a range,
+    only the range's elements change, and the result has the others of `into`. Gone after: codegen.
+
+    Constraints: C1 to C3 as of dist.all_reduce_start; C4 layouts have an offset for each source; C6 `into` has a tensor
+    for each layout, or none.
+
+    Example: `%p = dist.reduce_scatter_start sum %a, %b layouts [#dist.layout<[0, 64] of 128 by 64>] site "g" :
+              tensor<64xf32>, tensor<2xf32>`
+  }];
+  let arguments = (ins Dist_Reduction:$reduction, Variadic<AnyRankedTensor>:$sources, Variadic<AnyRankedTensor>:$into,
+                       StrAttr:$site, DefaultValuedAttr<StrAttr, "\"data\"">:$axis, Dist_LayoutArray:$layouts);
+  let assemblyFormat = [{
+    $reduction $sources (`into` $into^ `:` type($into))? `layouts` $layouts `site` $site attr-dict `:` type($sources)
+  }];
+}
+
+def Dist_AllGatherStartOp : Dist_StartOp<"all_gather_start"> {
+  let summary = "begins to give every rank what each rank owns";
+  let description = [{
+    A source for each layout: what this rank owns of it, S elements. The results are the tensors at the layouts'
+    offsets. Gone after: codegen.
+
+    Constraints: C1, C2 as of dist.all_reduce_start; C3 sources have one element type; C7 there is a source for each
+    layout.
+
+    Example: `%p = dist.all_gather_start %s layouts [#dist.layout<[0, 64] of 128 by 64>] site "w" : tensor<?xf32>`
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$sources, StrAttr:$site,
+                       DefaultValuedAttr<StrAttr, "\"data\"">:$axis, Dist_LayoutArray:$layouts);
+  let assemblyFormat = "$sources `layouts` $layouts `site` $site attr-dict `:` type($sources)";
+}
+
+def Dist_WaitOp : Dist_Op<"wait", [Dist_StatesSizes, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "what a collective gives, once every rank has contributed";
+  let description = [{
+    Owns the destination buffers, which the planner keeps from the start on. `result_sizes` has a list of sizes for each
+    result; without it, and without layouts, the result has those of the source. Gone after: codegen.
+
+    Constraints: C1 the operand comes from a start that gives results of such element types and as many.
 
     Example: `%1 = dist.wait %p : tensor<?xf32>`
   }];
-  let arguments = (ins Dist_Pending:$pending);
-  let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$pending attr-dict `:` type($result)";
+  let arguments = (ins Dist_Pending:$pending, OptionalAttr<ArrayAttr>:$result_sizes);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = "$pending (`sizes` $result_sizes^)? attr-dict `:` type($results)";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    StartInterface getStart() { return getPending().getDefiningOp<StartInterface>(); }
+  }];
 }
 
 #endif

@@ -88,6 +88,7 @@ public:
   void set(mlir::Value value, TensorFacts facts);
   /// Infers the results of one op whose operands are known. Gives the results their inferred types if `retype`.
   llvm::LogicalResult visit(mlir::Operation *op, bool retype = false);
+  llvm::LogicalResult readStatedSizes(mlir::Operation *op);
 
   /// The condition of a branch as an expression that is 0 where it is false: its contents, or the symbol that a
   /// ds.define gave it. Nothing where it has neither.

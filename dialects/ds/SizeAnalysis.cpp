@@ -1,7 +1,7 @@
 // The size analysis: shape rules over whole functions, with the branches and loops of the program.
 #include "dialects/ds/Contents.h"
 #include "dialects/ds/DsDialect.h"
-#include "dialects/ds/KeepsSizes.h"
+#include "dialects/ds/SizeTraits.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -30,6 +30,28 @@ static bool isTooComplex(const SizeExpr &size) {
   constexpr size_t lengthLimit = 8192;
   constexpr unsigned depthLimit = 80; // the texts of deeper ones are refused
   return !size.constant() && (size.depth() > depthLimit || size.str().size() > lengthLimit);
+}
+
+LogicalResult SizeAnalysis::readStatedSizes(Operation *op) {
+  ArrayAttr resultSizes = op->getAttrOfType<ArrayAttr>("result_sizes");
+  Operation *start = op->hasTrait<ds::StatesSizes>() ? op->getOperand(0).getDefiningOp() : nullptr;
+  if (!resultSizes && start && op->getNumResults() == 1 && start->getNumOperands() > 0) {
+    TensorFacts handed = facts(start->getOperand(0));
+    handed.contents.reset();
+    set(op->getResult(0), std::move(handed));
+    return success();
+  }
+  if (!resultSizes || resultSizes.size() != op->getNumResults())
+    return op->emitOpError("expects 'result_sizes' with one list per result");
+  for (auto [result, sizes] : llvm::zip_equal(op->getResults(), resultSizes)) {
+    auto stated = dyn_cast<ArrayAttr>(sizes);
+    auto list = stated ? sizesFromAttribute(stated) : std::nullopt;
+    auto type = cast<RankedTensorType>(result.getType());
+    if (!list || static_cast<int64_t>(list->size()) != type.getRank())
+      return op->emitOpError("expects 'result_sizes' to hold a size expression per axis");
+    set(result, {type.getElementType(), *list, std::nullopt});
+  }
+  return success();
 }
 
 LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
@@ -61,10 +83,6 @@ LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
     llvm::append_range(constraints, turn.constraints);
     return success();
   }
-  if (op->hasTrait<ds::KeepsSizes>()) {
-    set(op->getResult(0), facts(op->getOperand(0)));
-    return success();
-  }
   if (op->hasTrait<ds::BindsOperands>()) {
     for (auto [argument, operand] : llvm::zip_equal(op->getRegion(0).getArguments(), op->getOperands())) {
       TensorFacts bound = facts(operand);
@@ -81,19 +99,9 @@ LogicalResult SizeAnalysis::visit(Operation *op, bool retype) {
     }
     return success();
   }
-  if (auto launch = dyn_cast<ds::LaunchOp>(op)) {
-    // Kernels state their result sizes over d0, d1, ...; the launch binds those to expressions of the program.
-    ArrayAttr resultSizes = op->getAttrOfType<ArrayAttr>("result_sizes");
-    if (!resultSizes || resultSizes.size() != op->getNumResults())
-      return op->emitOpError("expects 'result_sizes' with one list per result");
-    for (auto [result, sizes] : llvm::zip_equal(op->getResults(), resultSizes)) {
-      auto list = sizesFromAttribute(cast<ArrayAttr>(sizes));
-      if (!list)
-        return op->emitOpError("'result_sizes' holds a text that is no size expression");
-      set(result, {cast<RankedTensorType>(result.getType()).getElementType(), *list, std::nullopt});
-    }
-    return success();
-  }
+  // Kernels state their result sizes over d0, d1, ...; the launch binds those to expressions of the program.
+  if (isa<ds::LaunchOp>(op) || op->hasTrait<ds::StatesSizes>())
+    return readStatedSizes(op);
   if (isa<scf::WhileOp>(op))
     return visitLoop(op);
   if (failed(visitSides(op)))

@@ -166,7 +166,10 @@ llvm::ArrayRef<SizeExpr> SizeAtom::arguments() const { return node->arguments; }
 llvm::StringRef SizeAtom::text() const { return node->text; }
 
 SizeExpr SizeExpr::symbol(llvm::StringRef name) {
-  return SizeAtom::symbol(SizeAtom::Kind::Symbol, name, 0, {0, largestDimension});
+  // An axis of a mesh has a rank at least, so that sizes may be divided by it.
+  bool isMesh = name.starts_with(meshPrefix), isIndex = isMesh && name.ends_with(".index");
+  return SizeAtom::symbol(SizeAtom::Kind::Symbol, name, 0,
+                          {isMesh && !isIndex ? 1 : 0, isMesh ? largestMesh : largestDimension});
 }
 
 SizeExpr SizeExpr::unknown(llvm::StringRef name) {

@@ -63,6 +63,9 @@ class SizeExpr {
 public:
   /// The largest dimension that the runtime binds.
   static constexpr int64_t largestDimension = int64_t(1) << 40;
+  /// Symbols of such names are sizes of a mesh of ranks, 1 to `largestMesh`, and with ".index" a rank's place in it.
+  static constexpr llvm::StringLiteral meshPrefix = "mesh.";
+  static constexpr int64_t largestMesh = 1 << 20;
 
   SizeExpr() = default; // zero
   SizeExpr(int64_t value);

@@ -2,7 +2,7 @@
 #ifndef DEEPSTRIDE_DIALECTS_TRAIN_TRAINDIALECT_H
 #define DEEPSTRIDE_DIALECTS_TRAIN_TRAINDIALECT_H
 
-#include "dialects/ds/KeepsSizes.h"
+#include "dialects/ds/SizeTraits.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"

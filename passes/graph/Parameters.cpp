@@ -2,7 +2,7 @@
 // which recipes change weights.
 #include "passes/graph/Parameters.h"
 
-#include "dialects/ds/KeepsSizes.h"
+#include "dialects/ds/SizeTraits.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "passes/graph/Recipes.h"
 

@@ -27,6 +27,11 @@ bool isElementwise(Operation *op) {
 
 OpOperand *updateTarget(Value value) {
   Operation *op = value.getDefiningOp();
+  if (auto wait = dyn_cast_if_present<dist::WaitOp>(op)) {
+    OperandRange into = wait.getStart().intoValues();
+    unsigned number = cast<OpResult>(value).getResultNumber();
+    return into.empty() ? nullptr : &wait.getStart()->getOpOperand(into.getBeginOperandIndex() + number);
+  }
   if (auto fused = dyn_cast_if_present<ds::FusedOp>(op)) {
     Block &body = fused.getBody().front();
     Value yielded = body.getTerminator()->getOperand(cast<OpResult>(value).getResultNumber());
@@ -49,10 +54,15 @@ static void forEachReader(Value value, llvm::function_ref<void(OpOperand &, Oper
       continue;
     }
     visit(use, use.getOwner());
-    if (auto start = dyn_cast<dist::AllReduceStartOp>(use.getOwner()))
-      for (Operation *wait : start.getPending().getUsers())
-        visit(use, wait);
+    if (auto start = dyn_cast<dist::StartInterface>(use.getOwner()))
+      visit(use, start.waitOp());
   }
+}
+
+/// Where an op begins to write: the destinations of a collective are its own from the start on.
+static Operation *beginOf(Operation *writer) {
+  auto wait = dyn_cast<dist::WaitOp>(writer);
+  return wait ? wait.getStart() : writer;
 }
 
 namespace {
@@ -175,8 +185,18 @@ bool CopyInserter::readsSameIndex(Operation *writer, Value operand) {
 bool CopyInserter::readsAsItWrites(Operation *writer, Value written, OpOperand &use) {
   if (isa<scf::IfOp>(writer))
     return true; // each branch is looked at on its own
-  if (isa<dist::AllReduceStartOp, scf::WhileOp>(writer))
-    return use.getOwner() == writer; // source and destination may be one; an iteration reads what it carries
+  if (isa<scf::WhileOp>(writer))
+    return use.getOwner() == writer; // an iteration reads what it carries
+  if (auto start = dyn_cast<dist::StartInterface>(writer)) {
+    if (!written || use.getOwner() != writer)
+      return false;
+    if (OpOperand *target = updateTarget(written))
+      return &use == target;
+    // What is combined takes the place of its own source.
+    return isa<dist::AllReduceStartOp>(writer) &&
+           use.getOperandNumber() ==
+               start.sourceValues().getBeginOperandIndex() + cast<OpResult>(written).getResultNumber();
+  }
   if (llvm::any_of(writer->getResults(), updateTarget))
     return written && &use == updateTarget(written);
   return readsSameIndex(writer, use.get());
@@ -190,7 +210,7 @@ std::optional<StringRef> CopyInserter::obstacle(Value value, Operation *writer, 
     // Readers outside of the block were looked at when the op around it was to write here.
     Operation *at = block->findAncestorOpInBlock(*reader);
     auto wait = dyn_cast<dist::WaitOp>(reader);
-    if (!at || (at != writer && at->isBeforeInBlock(writer)) || (wait && wait.getPending().getDefiningOp() == writer))
+    if (!at || (at != writer && at->isBeforeInBlock(writer)) || (wait && wait.getStart() == writer))
       return;
     if (at != writer)
       found = "is read after its update";
@@ -236,8 +256,7 @@ bool CopyInserter::land(Value root, Slot &slot, Operation *end) {
     startLoop(loop, *carried, slot);
     return true;
   }
-  auto wait = dyn_cast<dist::WaitOp>(writer); // the destination is the collective's from the start on
-  if (!isFree(slot, wait ? wait.getPending().getDefiningOp() : writer, root))
+  if (!isFree(slot, beginOf(writer), root))
     return false;
   put(root, slot);
   return true;
@@ -245,7 +264,7 @@ bool CopyInserter::land(Value root, Slot &slot, Operation *end) {
 
 /// An update and what it updates have one buffer; a copy is updated where something else needs the old value.
 bool CopyInserter::landUpdate(Value root, Slot &slot) {
-  Operation *op = root.getDefiningOp();
+  Operation *op = beginOf(root.getDefiningOp());
   if (!isFree(slot, op, root))
     return false;
   put(root, slot);
@@ -364,12 +383,10 @@ static Operation *firstWriter(Value root, Block *block) {
   Operation *writer = root.getDefiningOp();
   if (!writer || writer->getBlock() != block)
     return nullptr;
-  if (auto wait = dyn_cast<dist::WaitOp>(writer))
-    return wait.getPending().getDefiningOp();
   if (OpOperand *target = updateTarget(root))
     if (Operation *earlier = firstWriter(throughViews(target->get()), block))
       return earlier;
-  return writer;
+  return beginOf(writer);
 }
 
 /// An operand that lies in the slot of another one is copied before that slot is written. Returns the copy.

@@ -42,6 +42,7 @@ public:
 
 private:
   LogicalResult visit(Block &block);
+  void visitStart(dist::StartInterface start);
   void demand(Block &block);
   void demand(Value value, int64_t buffer) { destinations[throughViews(value)] = buffer; }
   LogicalResult visitBranch(scf::IfOp branch);
@@ -103,10 +104,14 @@ void BufferPlanner::assignResults(Operation *op) {
   }
 }
 
-/// The results of a launch that are one of its inputs, in part rewritten, with these.
-static SmallVector<std::pair<Value, Value>> updates(ds::LaunchOp launch) {
+/// The results of a launch or of a collective that are one of its inputs, in part rewritten, with these.
+static SmallVector<std::pair<Value, Value>> updates(Operation *op) {
   SmallVector<std::pair<Value, Value>> pairs;
-  if (auto inPlace = launch->getAttrOfType<DenseI64ArrayAttr>("in_place"))
+  if (auto wait = dyn_cast<dist::WaitOp>(op); wait && !wait.getStart().intoValues().empty())
+    for (auto [result, into] : llvm::zip_equal(wait.getResults(), wait.getStart().intoValues()))
+      pairs.emplace_back(result, into);
+  auto launch = dyn_cast<ds::LaunchOp>(op);
+  if (auto inPlace = launch ? launch->getAttrOfType<DenseI64ArrayAttr>("in_place") : DenseI64ArrayAttr())
     for (auto [result, input] : llvm::zip_equal(launch.getResults(), inPlace.asArrayRef()))
       if (input >= 0)
         pairs.push_back({result, launch.getInputs()[input]});
@@ -128,11 +133,9 @@ Value BufferPlanner::fromAround(scf::IfOp branch, unsigned result) {
 /// ds-outline-kernels has made sure that it can.
 void BufferPlanner::demand(Block &block) {
   for (Operation &op : llvm::reverse(block)) {
-    auto launch = dyn_cast<ds::LaunchOp>(op);
-    if (launch)
-      for (auto [result, input] : updates(launch))
-        if (auto destination = destinations.find(result); destination != destinations.end())
-          demand(input, destination->second);
+    for (auto [result, input] : updates(&op))
+      if (auto destination = destinations.find(result); destination != destinations.end())
+        demand(input, destination->second);
     if (auto branch = dyn_cast<scf::IfOp>(op))
       for (unsigned result = 0; result < branch.getNumResults(); ++result)
         if (auto destination = destinations.find(branch.getResult(result)); destination != destinations.end())
@@ -169,17 +172,13 @@ LogicalResult BufferPlanner::visit(Block &block) {
     } else if (auto empty = dyn_cast<ds::EmptyOp>(op)) {
       assignResults(empty);
       empty->setAttr("buffer", builder.getI64IntegerAttr(bufferOf(empty)));
-    } else if (auto start = dyn_cast<dist::AllReduceStartOp>(op)) {
-      // The destination exists from the start on, the source stays until the wait.
-      Operation *wait = *start.getPending().getUsers().begin();
-      use(start.getSource());
-      assignResults(wait);
-      start->setAttr("buffers",
-                     builder.getDenseI64ArrayAttr({bufferOf(start.getSource()), bufferOf(wait->getResult(0))}));
+    } else if (auto start = dyn_cast<dist::StartInterface>(op)) {
+      visitStart(start);
     } else if (auto wait = dyn_cast<dist::WaitOp>(op)) {
-      auto start = wait.getPending().getDefiningOp<dist::AllReduceStartOp>();
-      use(start.getSource());
-      use(wait.getResult());
+      for (Value source : wait.getStart().sourceValues())
+        use(source);
+      for (Value result : wait.getResults())
+        use(result);
     } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
       if (failed(visitBranch(branch)))
         return failure();
@@ -201,6 +200,22 @@ LogicalResult BufferPlanner::visit(Block &block) {
     }
   }
   return success();
+}
+
+/// The destinations exist from the start on, the sources stay until the wait.
+void BufferPlanner::visitStart(dist::StartInterface start) {
+  Operation *wait = start.waitOp();
+  for (Value operand : start->getOperands())
+    use(operand);
+  for (auto [result, into] : updates(wait))
+    ids[result] = bufferOf(into);
+  assignResults(wait);
+  SmallVector<int64_t> list;
+  for (Value source : start.sourceValues())
+    list.push_back(bufferOf(source));
+  for (Value result : wait->getResults())
+    list.push_back(bufferOf(result));
+  start->setAttr("buffers", builder.getDenseI64ArrayAttr(list));
 }
 
 LogicalResult BufferPlanner::visitBranch(scf::IfOp branch) {

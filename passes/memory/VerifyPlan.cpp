@@ -24,7 +24,10 @@ struct BufferFacts {
 };
 
 struct Collective {
-  int64_t source, destination;
+  SmallVector<int64_t> sources, destinations;
+
+  bool reads(int64_t buffer) const { return llvm::is_contained(sources, buffer); }
+  bool writes(int64_t buffer) const { return llvm::is_contained(destinations, buffer); }
 };
 
 /// What is known at one point of the program.
@@ -49,6 +52,12 @@ struct Memory {
   }
 };
 
+std::set<int64_t> allOf(const Collective &collective) {
+  std::set<int64_t> buffers(collective.sources.begin(), collective.sources.end());
+  buffers.insert(collective.destinations.begin(), collective.destinations.end());
+  return buffers;
+}
+
 bool isTensor(Value value) { return isa<RankedTensorType>(value.getType()); }
 
 class PlanInterpreter {
@@ -63,7 +72,7 @@ private:
   void interpret(ds::LaunchOp launch, Memory &memory);
   void interpret(scf::IfOp branch, Memory &memory);
   void interpret(scf::WhileOp loop, Memory &memory);
-  void start(dist::AllReduceStartOp start, Memory &memory);
+  void start(dist::StartInterface start, Memory &memory);
   void wait(dist::WaitOp wait, Memory &memory);
   void define(ds::DefineOp define, Memory &memory);
 
@@ -208,7 +217,7 @@ void PlanInterpreter::expect(Operation *op, const Memory &memory, int64_t buffer
   if (!llvm::is_contained(placesOf(value, memory), buffer))
     report(op, "buffer " + Twine(buffer) + " holds " + what);
   for (const auto &[start, collective] : memory.pending)
-    if (buffer == collective.destination)
+    if (collective.writes(buffer))
       report(op, "nothing reads buffer " + Twine(buffer) + " before the collective's wait");
 }
 
@@ -217,7 +226,7 @@ void PlanInterpreter::checkWrite(Operation *op, const Memory &memory, int64_t bu
   if (role == "input" || role == "constant")
     report(op, "nothing writes " + Twine(role) + " buffer " + Twine(buffer));
   for (const auto &[start, collective] : memory.pending)
-    if (buffer == collective.source || buffer == collective.destination)
+    if (collective.reads(buffer) || collective.writes(buffer))
       report(op, "buffer " + Twine(buffer) + " is the collective's from its start to its wait");
   if (!fits(op, buffer, value))
     report(op, "a value fits into buffer " + Twine(buffer));
@@ -268,7 +277,7 @@ void PlanInterpreter::interpret(ds::LaunchOp launch, Memory &memory) {
   };
   memory.forget([&](int64_t buffer, Value) { return isDead(buffer); });
   for (const auto &[start, collective] : memory.pending)
-    for (int64_t buffer : std::set<int64_t>{collective.source, collective.destination})
+    for (int64_t buffer : allOf(collective))
       if (isDead(buffer))
         report(launch, "buffer " + Twine(buffer) + " lives until the collective's wait");
   for (auto [number, input] : llvm::enumerate(launch.getInputs()))
@@ -283,28 +292,45 @@ void PlanInterpreter::interpret(ds::LaunchOp launch, Memory &memory) {
   }
 }
 
-void PlanInterpreter::start(dist::AllReduceStartOp start, Memory &memory) {
+void PlanInterpreter::start(dist::StartInterface start, Memory &memory) {
   auto list = start->getAttrOfType<DenseI64ArrayAttr>("buffers");
-  if (!list || list.size() != 2)
-    return report(start, "every collective has two buffers");
-  expect(start, memory, list[0], start.getSource(), "the source");
-  if (!isBuffer(start, list[0]) || !isBuffer(start, list[1]))
+  ValueRange results = start.waitOp()->getResults(), sources = start.sourceValues();
+  if (!list || list.size() != static_cast<int64_t>(sources.size() + results.size()))
+    return report(start, "every collective has a buffer for each source and result");
+  Collective collective{SmallVector<int64_t>(list.asArrayRef().take_front(sources.size())),
+                        SmallVector<int64_t>(list.asArrayRef().drop_front(sources.size()))};
+  for (auto [buffer, source] : llvm::zip_equal(collective.sources, sources))
+    expect(start, memory, buffer, source, "the source");
+  if (llvm::any_of(list.asArrayRef(), [&](int64_t buffer) { return !isBuffer(start, buffer); }))
     return;
-  checkWrite(start, memory, list[1], *start.getPending().getUsers().begin()->result_begin());
-  if (list[0] != list[1])
-    memory.clear(list[1]); // nobody knows before the wait
-  memory.pending.insert({start, {list[0], list[1]}});
+  for (auto [number, result] : llvm::enumerate(results)) {
+    int64_t buffer = collective.destinations[number];
+    if (OpOperand *target = updateTarget(result))
+      expect(start, memory, buffer, target->get(), "what the collective writes into");
+    if (llvm::count(collective.destinations, buffer) != 1)
+      report(start, "results have buffers of their own");
+    bool isCombined = isa<dist::AllReduceStartOp>(start) && collective.sources[number] == buffer;
+    if (!isCombined && collective.reads(buffer))
+      report(start, "a collective does not write over what it reads elsewhere");
+    checkWrite(start, memory, buffer, result);
+  }
+  for (int64_t buffer : collective.destinations)
+    if (!collective.reads(buffer))
+      memory.clear(buffer); // nobody knows before the wait
+  memory.pending.insert({start, std::move(collective)});
 }
 
 void PlanInterpreter::wait(dist::WaitOp wait, Memory &memory) {
-  auto start = wait.getPending().getDefiningOp<dist::AllReduceStartOp>();
+  dist::StartInterface start = wait.getStart();
   auto found = memory.pending.find(start);
   if (found == memory.pending.end())
     return report(wait, "every wait has a start before it");
   Collective collective = found->second;
   memory.pending.erase(found);
-  expect(wait, memory, collective.source, start.getSource(), "the source until the wait");
-  write(wait, memory, collective.destination, wait.getResult());
+  for (auto [buffer, source] : llvm::zip_equal(collective.sources, start.sourceValues()))
+    expect(wait, memory, buffer, source, "the source until the wait");
+  for (auto [buffer, result] : llvm::zip_equal(collective.destinations, wait.getResults()))
+    write(wait, memory, buffer, result);
 }
 
 void PlanInterpreter::define(ds::DefineOp define, Memory &memory) {
@@ -375,7 +401,7 @@ void PlanInterpreter::interpret(Block &block, Memory &memory) {
   for (Operation &op : block) {
     if (auto launch = dyn_cast<ds::LaunchOp>(op))
       interpret(launch, memory);
-    else if (auto collective = dyn_cast<dist::AllReduceStartOp>(op))
+    else if (auto collective = dyn_cast<dist::StartInterface>(op))
       start(collective, memory);
     else if (auto end = dyn_cast<dist::WaitOp>(op))
       wait(end, memory);

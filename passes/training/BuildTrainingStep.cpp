@@ -14,6 +14,7 @@
 #include "passes/training/Passes.h"
 #include "passes/training/ReverseSweep.h"
 #include "passes/training/RunningStatistics.h"
+#include "passes/training/ShareParameters.h"
 #include "passes/training/Signature.h"
 #include "passes/training/Update.h"
 
@@ -46,7 +47,7 @@ public:
     if (failed(found))
       return failure();
     analysis = std::move(*found);
-    if (failed(addLoss()))
+    if (failed(findShared()) || failed(addLoss()))
       return failure();
     func::FuncOp micro = eval.clone(), curvature = options.layers > 0 ? eval.clone() : func::FuncOp();
     finishEval();
@@ -63,7 +64,9 @@ public:
     }
     if (failed(buildMicro(micro)) || (curvature && failed(addCurvature(curvature))))
       return failure();
-    return buildUpdate(eval, analysis, update, {moved, layers});
+    if (failed(buildUpdate(eval, analysis, update, {moved, layers, units})))
+      return failure();
+    return share(micro);
   }
 
 private:
@@ -74,6 +77,8 @@ private:
   }
 
   LogicalResult freeNames();
+  LogicalResult findShared();
+  LogicalResult share(func::FuncOp micro);
   LogicalResult addLoss();
   void finishEval();
   LogicalResult buildMicro(func::FuncOp micro);
@@ -87,6 +92,7 @@ private:
   SizeAnalysis analysis;
   llvm::StringSet<> moved;         // statistics that micro-batches move
   llvm::StringMap<int64_t> layers; // parameters whose gradients a dropped block does not write
+  SmallVector<Unit> units;         // where ranks share states
 };
 
 /// Weights may be called as the entries will be: their recipes step aside, states keep their names.
@@ -96,6 +102,42 @@ LogicalResult StepBuilder::freeNames() {
     if (Operation *other = symbols.lookup(name); other && other != eval)
       if (failed(symbols.renameToUnique(other, {})))
         return failure();
+  return success();
+}
+
+/// The units of what ranks share.
+LogicalResult StepBuilder::findShared() {
+  const SharingSettings &sharing = update.sharing;
+  if (!sharing.areStatesShared())
+    return success();
+  auto refuse = [&](const Twine &what) {
+    return eval.emitError() << "zero_optimization.stage " << sharing.stage << ": " << what;
+  };
+  if (update.optimizer.kind == OptimizerKind::Lamb)
+    return refuse("Lamb takes norms of whole parameters, which ranks have parts of; expected stage 0, or another "
+                  "optimizer");
+  if (sharing.areParametersShared() && options.layers > 0)
+    return refuse("eigenvalues are computed of whole parameters, expected stage 0 to 2");
+  for (const Parameter &parameter : parametersOf(eval))
+    if (!product(analysis.facts(parameter.value).sizes).constant())
+      return refuse("expected parameters of constant size, found '" + parameter.name.getValue() + "'");
+  auto module = eval->getParentOfType<ModuleOp>();
+  units = findUnits(eval, analysis,
+                    [&](StringRef name) { return !update.noDecay.empty() && isNamedBy(module, name, update.noDecay); });
+  report.count("units", units.size());
+  return success();
+}
+
+LogicalResult StepBuilder::share(func::FuncOp micro) {
+  if (!update.sharing.areStatesShared())
+    return success();
+  auto module = eval->getParentOfType<ModuleOp>();
+  module.lookupSymbol<func::FuncOp>("update")->setAttr(ds::unitsAttr, describeUnits(eval, analysis, units));
+  SmallVector<Parameter> parameters = parametersOf(eval); // whose names stay where the arguments go
+  if (update.sharing.areParametersShared() &&
+      (failed(gatherParameters(eval, units, "eval")) || failed(gatherParameters(micro, units, "micro"))))
+    return failure();
+  markStates(module, units, parameters, update.optimizer.states(), update.sharing.areParametersShared());
   return success();
 }
 
@@ -219,6 +261,7 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
     return failure();
   report.count("ops reversed", sweep.opCount());
   signature.result(loss, "loss");
+  SmallVector<Value> gradients;
   for (const Parameter &parameter : parameters) {
     b.setLocation(withParameter(micro.getLoc(), WorkRole::Backward, parameter.name.getValue()));
     Type element = b.element(parameter.value);
@@ -227,6 +270,9 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
       micro.emitRemark() << "the loss does not depend on '" << parameter.name.getValue() << "': its gradient is 0";
       gradient = b.broadcast(b.scalar(element, 0), b.sizes(parameter.value));
     }
+    gradients.push_back(gradient);
+    if (update.sharing.areGradientsShared())
+      continue;
     std::string name = parameter.stateName("gradient");
     Value before = signature.state(name, element, b.sizes(parameter.value));
     sizes.set(before, TensorFacts{element, b.sizes(parameter.value), std::nullopt});
@@ -242,6 +288,8 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
     signature.newState(gradient, name);
   }
   layers = layered.layers();
+  if (update.sharing.areGradientsShared() && failed(scatterGradients(b, signature, units, gradients, isFirst)))
+    return failure();
   for (const auto &[statistic, value] : *statistics) {
     signature.newState(value, statistic.stateName(movedSuffix));
     moved.insert(statistic.name.getValue());
@@ -258,6 +306,9 @@ LogicalResult StepBuilder::addCurvature(func::FuncOp curvature) {
 
 struct BuildTrainingStep : impl::BuildTrainingStepBase<BuildTrainingStep>, PassReport {
   using Base::Base;
+  UpdateSettings update(const OptimizerSettings &settings) {
+    return {settings, clip, noDecay.getValue(), {shareStage, reduceBucket}};
+  }
   void runOnOperation() override {
     BuildTrainingStepOptions options;
     options.loss = loss;
@@ -273,8 +324,7 @@ struct BuildTrainingStep : impl::BuildTrainingStepBase<BuildTrainingStep>, PassR
     auto settings = OptimizerSettings::parse(optimizer, error);
     if (!settings)
       getOperation().emitError() << error;
-    if (!settings ||
-        failed(StepBuilder(getOperation(), UpdateSettings{*settings, clip, noDecay.getValue()}, options, *this).run()))
+    if (!settings || failed(StepBuilder(getOperation(), update(*settings), options, *this).run()))
       return signalPassFailure();
   }
 };

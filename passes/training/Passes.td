@@ -124,7 +124,13 @@ def BuildTrainingStep : Pass<"ds-build-training-step", "::mlir::ModuleOp"> {
     With `layers`, `curvature` multiplies the Hessian of the loss by a vector, restricted to the parameters of one layer
     (passes/training/Curvature.h).
 
-    Formulas: passes/training/Loss.h and Optimizers.h. Reports: ops reversed.
+    Gradients are added up over the ranks of the mesh's axis `data` in `update`, in messages of `reduce-bucket` elements.
+    With `share-stage` 1 ranks share the work and the states of the optimizer: each updates its part of every unit
+    (passes/training/Units.h) and gets the rest from the others. With 2 they share gradients, which `micro` adds up unit
+    by unit, with 3 parameters, which `micro` and `eval` gather before they are read (ZeRO, Rajbhandari et al.
+    1910.02054). Sizes are over mesh.data: one program for any number of ranks.
+
+    Formulas: passes/training/Loss.h, Optimizers.h and GradientNorm.h. Reports: ops reversed, units.
   }];
   let options = [
     Option<"loss", "loss", "std::string", "\"cross_entropy\"", "cross_entropy, mse, or the name of an output of one number">,
@@ -138,8 +144,10 @@ def BuildTrainingStep : Pass<"ds-build-training-step", "::mlir::ModuleOp"> {
     Option<"noDecay", "no-decay", "std::string", "", "regular expression: parameters that do not decay">,
     Option<"layerName", "layer-name", "std::string", "", "path of the layers of `curvature`, as bert.encoder.layer">,
     Option<"layers", "layers", "int64_t", "0", "how many they are; 0: no entry `curvature`">,
-    Option<"stability", "stability", "double", "1e-6", "added to what a direction is divided by">];
-  let dependentDialects = ["::deepstride::ds::DSDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+    Option<"stability", "stability", "double", "1e-6", "added to what a direction is divided by">,
+    Option<"shareStage", "share-stage", "int64_t", "0", "what ranks share: 1 optimizer states, 2 gradients, 3 parameters">,
+    Option<"reduceBucket", "reduce-bucket", "int64_t", "int64_t(1) << 53", "elements of gradients in one message">];
+  let dependentDialects = ["::deepstride::ds::DSDialect", "::deepstride::dist::DistDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def ScheduleQuantization : Pass<"ds-schedule-quantization", "::mlir::ModuleOp"> {

@@ -2,6 +2,8 @@
 #include "passes/training/Update.h"
 
 #include "dialects/ds/Provenance.h"
+#include "passes/training/Communication.h"
+#include "passes/training/GradientNorm.h"
 #include "passes/training/Layers.h"
 #include "passes/training/Signature.h"
 
@@ -15,6 +17,17 @@ using namespace mlir;
 namespace deepstride {
 
 namespace {
+
+/// What the optimizer updates in one go: a parameter, or this rank's part of a unit.
+struct Piece {
+  std::string name; // of the parameter, for messages and profiles, or of the unit
+  bool decays = true;
+  Value value, gradient, ran; // ran: without which the gradient is 0; null: it is always there
+  std::string valueName;
+  SmallVector<Value> states;
+  SmallVector<std::string> stateNames;
+};
+
 class UpdateBuilder {
 public:
   UpdateBuilder(func::FuncOp model, const SizeAnalysis &analysis, const UpdateSettings &settings,
@@ -23,168 +36,340 @@ public:
   LogicalResult run();
 
 private:
-  Value ifItRan(DsBuilder &b, const Parameter &parameter, Value gradient);
-  LogicalResult updateAll(DsBuilder &b, func::FuncOp update, ArrayRef<Value> states, Value isFinite, Value factor,
-                          const StepNumbers &numbers, SmallVector<Value> &next);
+  bool isSpared(StringRef name) const;
+  LogicalResult checkSpared();
+  Value known(Value value, const TensorFacts &facts);
+  Value state(const std::string &name, const TensorFacts &facts);
+  Value ranOf(StringRef parameter) const;
+  Value ranOf(const Unit &unit) const;
+  Location at(const Piece &piece);
+
+  void addInputs();
+  void addParameters(DsBuilder &b);
+  void addUnits(DsBuilder &b);
+  Values reducedGradients(DsBuilder &b, const Unit &unit);
+  Value norm(DsBuilder &b);
+  Value addStatistics(DsBuilder &b);
+  LogicalResult updateAll(DsBuilder &b, Value isFinite, Value factor);
+  void gather(DsBuilder &b);
 
   func::FuncOp model;
   const SizeAnalysis &analysis;
   const UpdateSettings &settings;
   const MicroStates &micro;
-  llvm::DenseMap<int64_t, Value> ran; // blocks that have gradients
+
+  func::FuncOp update;
+  std::optional<Signature> signature;
+  SizeAnalysis sizes;
+  StepNumbers numbers;
+  Value scale;
+  SmallVector<Parameter> parameters;
+  SmallVector<Piece> pieces;
+  llvm::DenseMap<int64_t, Value> ran;                          // blocks that have gradients
+  std::vector<std::pair<Value, std::string>> next;             // states besides those of pieces
+  std::vector<std::tuple<Value, Value, Parameter>> statistics; // (running, moved, of the model)
 };
 
-/// What is computed of a gradient; 0 where its block was dropped in all micro-batches, and has written none.
-Value UpdateBuilder::ifItRan(DsBuilder &b, const Parameter &parameter, Value computed) {
-  auto layer = micro.layers.find(parameter.name.getValue());
-  return layer == micro.layers.end() ? computed
-                                     : b.select(ran.lookup(layer->second), computed, b.scalar(b.element(computed), 0));
+Value UpdateBuilder::known(Value value, const TensorFacts &facts) {
+  sizes.set(value, facts);
+  return value;
 }
 
-LogicalResult UpdateBuilder::updateAll(DsBuilder &b, func::FuncOp update, ArrayRef<Value> states, Value isFinite,
-                                       Value factor, const StepNumbers &numbers, SmallVector<Value> &next) {
-  Location where = update.getLoc();
-  OpBuilder &builder = b.getBuilder();
-  Value condition = tensor::ExtractOp::create(builder, where, isFinite, ValueRange{});
-  SmallVector<Parameter> parameters = parametersOf(model);
-  size_t own = settings.optimizer.states().size() + 2; // the parameter and its gradient
-  auto module = update->getParentOfType<ModuleOp>();
+Value UpdateBuilder::state(const std::string &name, const TensorFacts &facts) {
+  return known(signature->state(name, facts.elementType, facts.sizes), facts);
+}
+
+bool UpdateBuilder::isSpared(StringRef name) const {
+  return !settings.noDecay.empty() && isNamedBy(model->getParentOfType<ModuleOp>(), name, settings.noDecay);
+}
+
+LogicalResult UpdateBuilder::checkSpared() {
   SmallVector<StringRef> names;
   for (const Parameter &parameter : parameters)
     names.push_back(parameter.name.getValue());
-  auto isSpared = [&](StringRef name) {
-    return !settings.noDecay.empty() && isNamedBy(module, name, settings.noDecay);
-  };
-  if (!settings.noDecay.empty() && llvm::none_of(names, isSpared))
-    return model.emitError() << "--no-decay: '" << settings.noDecay << "' matches no parameter; those are "
-                             << listed(names);
-  SmallVector<Type> types;
-  SmallVector<Value> kept;
-  for (auto [number, state] : llvm::enumerate(states))
-    if (number % own != 1) {
-      types.push_back(b.facts(state).type());
-      kept.push_back(state);
-    }
-  auto branch = scf::IfOp::create(builder, where, types, condition, /*withElseRegion=*/true);
-  auto fill = [&](Block &block, llvm::function_ref<LogicalResult(SmallVector<Value> &)> make) {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToEnd(&block);
-    SmallVector<Value> values;
-    if (failed(make(values)))
-      return failure();
-    scf::YieldOp::create(builder, where, values);
+  if (settings.noDecay.empty() || llvm::any_of(names, [&](StringRef name) { return isSpared(name); }))
     return success();
+  return model.emitError() << "--no-decay: '" << settings.noDecay << "' matches no parameter; those are "
+                           << listed(names);
+}
+
+Value UpdateBuilder::ranOf(StringRef parameter) const {
+  auto layer = micro.layers.find(parameter);
+  return layer == micro.layers.end() ? Value() : ran.lookup(layer->second);
+}
+
+/// Of a unit all of whose gradients one block has.
+Value UpdateBuilder::ranOf(const Unit &unit) const {
+  Value common = ranOf(parameters[unit.parameters.front()].name.getValue());
+  bool isCommon = llvm::all_of(unit.parameters,
+                               [&](unsigned number) { return ranOf(parameters[number].name.getValue()) == common; });
+  return isCommon ? common : Value();
+}
+
+Location UpdateBuilder::at(const Piece &piece) {
+  return settings.sharing.areStatesShared() ? withPart(model.getLoc(), WorkRole::Update, "optimizer")
+                                            : withParameter(model.getLoc(), WorkRole::Update, piece.name);
+}
+
+void UpdateBuilder::addInputs() {
+  MLIRContext *context = model.getContext();
+  Type f64 = Float64Type::get(context), i1 = IntegerType::get(context, 1);
+  auto number = [&](StringRef name) { return known(signature->input(name, f64, {}), {f64, {}, std::nullopt}); };
+  numbers = {number("learning_rate"), number("momentum"), number("step")};
+  scale = number("loss_scale");
+  std::set<int64_t> gated;
+  for (const auto &entry : micro.layers)
+    gated.insert(entry.second);
+  for (int64_t layer : gated)
+    ran[layer] = known(signature->input(nameOfLayer(layerRan, layer), i1, {}), {i1, {}, std::nullopt});
+}
+
+/// Each parameter with all of its states; gradients are added up over ranks in messages of a bucket.
+void UpdateBuilder::addParameters(DsBuilder &b) {
+  SmallVector<Value> gradients;
+  for (const Parameter &parameter : parameters) {
+    TensorFacts facts = analysis.facts(parameter.value);
+    facts.contents.reset();
+    StringRef name = parameter.name.getValue();
+    Piece &piece = pieces.emplace_back();
+    piece.name = piece.valueName = name.str();
+    piece.decays = !isSpared(name);
+    piece.ran = ranOf(name);
+    piece.value = state(piece.valueName, facts);
+    update.setArgAttr(cast<BlockArgument>(piece.value).getArgNumber(), ds::initialAttr,
+                      model.getArgAttr(parameter.value.getArgNumber(), ds::initialAttr));
+    gradients.push_back(state(parameter.stateName("gradient"), facts));
+    for (StringRef suffix : settings.optimizer.states()) {
+      piece.stateNames.push_back(parameter.stateName(suffix));
+      piece.states.push_back(state(piece.stateNames.back(), facts));
+    }
+  }
+  // The order of backward, in which they are complete.
+  Communication communication(b);
+  std::vector<std::pair<SmallVector<size_t>, Pending>> buckets;
+  SmallVector<size_t> members;
+  int64_t elements = 0;
+  auto send = [&] {
+    if (members.empty())
+      return;
+    auto values = llvm::map_to_vector(members, [&](size_t number) { return gradients[number]; });
+    std::string site = "gradients/" + std::to_string(buckets.size());
+    buckets.emplace_back(members, communication.allReduce(dist::Reduction::sum, values, site));
+    members.clear();
+    elements = 0;
   };
-  LogicalResult isBuilt = fill(*branch.thenBlock(), [&](SmallVector<Value> &values) {
-    for (auto [number, parameter] : llvm::enumerate(parameters)) {
-      ArrayRef<Value> mine = states.slice(number * own, own);
-      b.setLocation(withParameter(where, WorkRole::Update, parameter.name.getValue()));
-      Value gradient = ifItRan(b, parameter, mine[1]);
+  for (size_t number = pieces.size(); number-- > 0;) {
+    int64_t own = product(b.sizes(gradients[number])).constant().value_or(0);
+    bool fits = elements + own <= settings.sharing.bucket &&
+                (members.empty() || b.element(gradients[members.front()]) == b.element(gradients[number]));
+    if (!fits)
+      send();
+    members.push_back(number);
+    elements += own;
+  }
+  send();
+  for (auto &[numbersOf, pending] : buckets) {
+    Values sums = pending.finish(b);
+    for (auto [number, sum] : llvm::zip_equal(numbersOf, sums)) {
+      pieces[number].gradient = sum;
+      next.emplace_back(sum, parameters[number].stateName("gradient"));
+    }
+  }
+}
+
+/// A unit's gradients, 0 where a block has not run that is not the whole unit's.
+Values UpdateBuilder::reducedGradients(DsBuilder &b, const Unit &unit) {
+  Values gradients;
+  for (unsigned number : unit.parameters) {
+    const Parameter &parameter = parameters[number];
+    TensorFacts facts = analysis.facts(parameter.value);
+    facts.contents.reset();
+    Value gradient = state(parameter.stateName("gradient"), facts);
+    Value isThere = ranOf(parameter.name.getValue());
+    gradients.push_back(isThere && !ranOf(unit) ? b.select(isThere, gradient, b.scalar(facts.elementType, 0))
+                                                : gradient);
+  }
+  return gradients;
+}
+
+/// Each unit's part that this rank owns.
+void UpdateBuilder::addUnits(DsBuilder &b) {
+  Communication communication(b);
+  SmallVector<Pending> sums;
+  for (const Unit &unit : micro.units) {
+    TensorFacts facts{unit.element, {unit.shard()}, std::nullopt};
+    Piece &piece = pieces.emplace_back();
+    piece.name = unit.name;
+    piece.valueName = unit.stateName();
+    piece.decays = !isSpared(parameters[unit.parameters.front()].name.getValue());
+    piece.value = state(piece.valueName, facts);
+    for (StringRef suffix : settings.optimizer.states()) {
+      piece.stateNames.push_back(unit.stateName(suffix));
+      piece.states.push_back(state(piece.stateNames.back(), facts));
+    }
+    if (settings.sharing.areGradientsShared()) {
+      piece.gradient = state(unit.stateName("gradient"), facts);
+    } else {
+      piece.ran = ranOf(unit);
+      sums.push_back(communication.reduceScatter(unit, reducedGradients(b, unit), "gradients/" + unit.name));
+    }
+  }
+  for (auto [number, pending] : llvm::enumerate(sums))
+    pieces[number].gradient = pending.finish(b).front();
+}
+
+Value UpdateBuilder::norm(DsBuilder &b) {
+  int64_t elements = 0;
+  for (const Parameter &parameter : parameters) // with the rest of a block of each
+    elements += product(analysis.facts(parameter.value).sizes).constant().value_or(0) + normBlock;
+  GradientNorm norm(elements);
+  for (const Piece &piece : pieces) {
+    b.setLocation(at(piece));
+    norm.add(b, piece.gradient, piece.ran);
+  }
+  b.setLocation(withPart(model.getLoc(), WorkRole::Update, "optimizer"));
+  auto combine = [&](Value number, bool isMaximum) {
+    return Communication(b)
+        .allReduce(isMaximum ? dist::Reduction::max : dist::Reduction::sum, number, isMaximum ? "norm/max" : "norm/sum")
+        .finish(b)
+        .front();
+  };
+  Value all = settings.sharing.areStatesShared() ? norm.finish(b, combine) : norm.finish(b, nullptr);
+  return b.div(all, scale);
+}
+
+/// Whether what micro-batches have moved statistics to is finite: a batch without rows, or a norm that the loss does
+/// not depend on, spoils statistics without spoiling gradients. Null where there are none.
+Value UpdateBuilder::addStatistics(DsBuilder &b) {
+  Value isFinite;
+  for (const Parameter &statistic : statisticsOf(model)) {
+    if (!micro.moved.contains(statistic.name.getValue()))
+      continue;
+    TensorFacts facts = analysis.facts(statistic.value);
+    facts.contents.reset();
+    Value running = state(statistic.name.str(), facts), now = state(statistic.stateName(movedSuffix), facts);
+    for (StringRef attribute : {ds::initialAttr, ds::statisticAttr})
+      update.setArgAttr(cast<BlockArgument>(running).getArgNumber(), attribute,
+                        model.getArgAttr(statistic.value.getArgNumber(), attribute));
+    Value off = b.reduce(ds::ReduceKind::sum, b.sub(now, now), axesFrom(0, b.rank(now)), /*keep=*/false);
+    Value isOne = b.binary(ds::BinaryKind::eq, off, b.scalar(facts.elementType, 0));
+    isFinite = isFinite ? b.binary(ds::BinaryKind::bit_and, isFinite, isOne) : isOne;
+    statistics.emplace_back(running, now, statistic);
+  }
+  return isFinite;
+}
+
+LogicalResult UpdateBuilder::updateAll(DsBuilder &b, Value isFinite, Value factor) {
+  OpBuilder &builder = b.getBuilder();
+  Location where = update.getLoc();
+  Value condition = tensor::ExtractOp::create(builder, where, isFinite, ValueRange{});
+  SmallVector<Value> kept;
+  for (const Piece &piece : pieces) {
+    kept.push_back(piece.value);
+    llvm::append_range(kept, piece.states);
+  }
+  auto types = llvm::map_to_vector(kept, [&](Value value) -> Type { return b.facts(value).type(); });
+  auto branch = scf::IfOp::create(builder, where, types, condition, /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(branch.thenBlock());
+    SmallVector<Value> values;
+    for (const Piece &piece : pieces) {
+      b.setLocation(at(piece));
+      Value gradient = piece.gradient;
+      if (piece.ran)
+        gradient = b.select(piece.ran, gradient, b.scalar(b.element(gradient), 0));
       gradient = b.mul(gradient, b.cast(factor, b.element(gradient)));
-      bool decays = !isSpared(parameter.name.getValue());
       SmallVector<Value> updated =
-          updateParameter(b, settings.optimizer, numbers, mine[0], gradient, mine.drop_front(2), decays);
+          updateParameter(b, settings.optimizer, numbers, piece.value, gradient, piece.states, piece.decays);
       if (updated.empty())
         return failure();
       llvm::append_range(values, updated);
     }
-    return success();
-  });
-  if (failed(isBuilt) || failed(fill(*branch.elseBlock(), [&](SmallVector<Value> &values) {
-        values = kept;
-        return success();
-      })))
-    return failure();
-  for (auto [result, state] : llvm::zip_equal(branch.getResults(), kept))
-    b.getAnalysis().set(result, b.facts(state));
-  next.assign(branch.getResults().begin(), branch.getResults().end());
+    scf::YieldOp::create(builder, where, values);
+    builder.setInsertionPointToEnd(branch.elseBlock());
+    scf::YieldOp::create(builder, where, kept);
+  }
+  size_t place = 0;
+  for (Piece &piece : pieces) {
+    auto take = [&](Value &value) {
+      Value result = branch.getResult(static_cast<unsigned>(place++));
+      sizes.set(result, b.facts(value));
+      value = result;
+    };
+    take(piece.value);
+    llvm::for_each(piece.states, take);
+  }
   return success();
+}
+
+/// The parameters that other ranks have updated.
+void UpdateBuilder::gather(DsBuilder &b) {
+  Communication communication(b);
+  SmallVector<Pending> pending;
+  for (auto [unit, piece] : llvm::zip_equal(micro.units, pieces)) {
+    SmallVector<TensorFacts> facts;
+    for (unsigned number : unit.parameters) {
+      facts.push_back(analysis.facts(parameters[number].value));
+      facts.back().contents.reset();
+      Value whole = state(parameters[number].name.str(), facts.back());
+      update.setArgAttr(cast<BlockArgument>(whole).getArgNumber(), ds::initialAttr,
+                        model.getArgAttr(parameters[number].value.getArgNumber(), ds::initialAttr));
+    }
+    pending.push_back(communication.allGather(unit, piece.value, facts, "parameters/" + unit.name));
+  }
+  for (auto [unit, gathered] : llvm::zip_equal(micro.units, pending))
+    for (auto [number, value] : llvm::zip_equal(unit.parameters, gathered.finish(b)))
+      next.emplace_back(value, parameters[number].name.str());
 }
 
 LogicalResult UpdateBuilder::run() {
   OpBuilder builder(model.getContext());
-  auto update = func::FuncOp::create(model.getLoc(), "update", builder.getFunctionType({}, {}));
+  parameters = parametersOf(model);
+  if (failed(checkSpared()))
+    return failure();
+  const SharingSettings &sharing = settings.sharing;
+  update = func::FuncOp::create(model.getLoc(), "update", builder.getFunctionType({}, {}));
   update->setAttr(ds::entryAttr, builder.getUnitAttr());
   model->getParentOfType<ModuleOp>().push_back(update);
   Block *body = update.addEntryBlock();
   builder.setInsertionPointToStart(body);
   func::ReturnOp::create(builder, update.getLoc());
-  Signature signature(update);
-  SizeAnalysis sizes;
+  signature.emplace(update);
   DsBuilder b(OpBuilder(body->getTerminator()), sizes);
   Location common = withPart(model.getLoc(), WorkRole::Update, "optimizer");
   b.setLocation(common);
-  auto known = [&](Value value, Type element, const SizeVector &shape) {
-    sizes.set(value, TensorFacts{element, shape, std::nullopt});
-    return value;
-  };
-  auto number = [&](StringRef name) { return known(signature.input(name, b.f64(), {}), b.f64(), {}); };
-  StepNumbers numbers{number("learning_rate"), number("momentum"), number("step")};
-  Value scale = number("loss_scale");
-  std::set<int64_t> gated;
-  for (const auto &entry : micro.layers)
-    gated.insert(entry.second);
-  for (int64_t layer : gated)
-    ran[layer] = known(signature.input(nameOfLayer(layerRan, layer), b.i1(), {}), b.i1(), {});
-  SmallVector<Value> states;
-  SmallVector<std::string> names;
-  Value squares;
-  for (const Parameter &parameter : parametersOf(model)) {
-    Type element = getElementTypeOrSelf(parameter.value);
-    SizeVector shape = analysis.facts(parameter.value).sizes;
-    auto add = [&](const std::string &name) {
-      names.push_back(name);
-      return states.emplace_back(known(signature.state(name, element, shape), element, shape));
-    };
-    Value own = add(parameter.name.str());
-    update.setArgAttr(cast<BlockArgument>(own).getArgNumber(), ds::initialAttr,
-                      model.getArgAttr(parameter.value.getArgNumber(), ds::initialAttr));
-    Value gradient = add(parameter.stateName("gradient"));
-    for (StringRef suffix : settings.optimizer.states())
-      add(parameter.stateName(suffix));
-    b.setLocation(withParameter(model.getLoc(), WorkRole::Update, parameter.name.getValue()));
-    // A norm fits f32 where the sum of its squares does not, and is added up in f64.
-    Value length = b.reduce(ds::ReduceKind::l2, gradient, axesFrom(0, b.rank(gradient)), /*keep=*/false);
-    length = b.cast(ifItRan(b, parameter, length), b.f64());
-    Value sum = b.mul(length, length);
-    squares = squares ? b.add(squares, sum) : sum;
-  }
-  b.setLocation(common);
-  Value norm = b.div(b.unary(ds::UnaryKind::sqrt, squares), scale), none = b.scalar(b.f64(), 0);
-  Value isFinite = b.binary(ds::BinaryKind::eq, b.sub(norm, norm), none);
-  // A batch without rows, or a norm that the loss does not depend on, spoils statistics without spoiling gradients.
-  SmallVector<std::tuple<Value, Value, Parameter>> statistics; // (running, moved, of the model)
-  for (const Parameter &statistic : statisticsOf(model)) {
-    if (!micro.moved.contains(statistic.name.getValue()))
-      continue;
-    Type element = getElementTypeOrSelf(statistic.value);
-    SizeVector shape = analysis.facts(statistic.value).sizes;
-    auto add = [&](const std::string &name) { return known(signature.state(name, element, shape), element, shape); };
-    Value running = add(statistic.name.str()), now = add(statistic.stateName(movedSuffix));
-    for (StringRef attribute : {ds::initialAttr, ds::statisticAttr})
-      update.setArgAttr(cast<BlockArgument>(running).getArgNumber(), attribute,
-                        model.getArgAttr(statistic.value.getArgNumber(), attribute));
-    Value off = b.reduce(ds::ReduceKind::sum, b.sub(now, now), axesFrom(0, b.rank(now)), /*keep=*/false);
-    isFinite = b.binary(ds::BinaryKind::bit_and, isFinite, b.binary(ds::BinaryKind::eq, off, b.scalar(element, 0)));
-    statistics.emplace_back(running, now, statistic);
-  }
+  addInputs();
+  if (sharing.areStatesShared())
+    addUnits(b);
+  else
+    addParameters(b);
+  Value length = norm(b);
+  Value isFinite = b.binary(ds::BinaryKind::eq, b.sub(length, length), b.scalar(b.f64(), 0));
+  if (Value areFinite = addStatistics(b))
+    isFinite = b.binary(ds::BinaryKind::bit_and, isFinite, areFinite);
   Value factor = b.div(b.scalar(b.f64(), 1), scale);
   if (settings.clip > 0) {
-    Value ratio = b.div(b.scalar(b.f64(), settings.clip), b.add(norm, 1e-6));
+    Value ratio = b.div(b.scalar(b.f64(), settings.clip), b.add(length, 1e-6));
     factor = b.mul(factor, b.binary(ds::BinaryKind::min, ratio, 1));
   }
-  SmallVector<Value> next;
-  if (!factor || failed(updateAll(b, update, states, isFinite, factor, numbers, next)))
+  if (!factor || !isFinite || failed(updateAll(b, isFinite, factor)))
     return failure();
-  signature.result(norm, "grad_norm");
-  signature.result(isFinite, "finite");
-  size_t own = settings.optimizer.states().size() + 2, place = 0;
-  for (auto [index, name] : llvm::enumerate(names))
-    if (index % own != 1)
-      signature.newState(next[place++], name);
+  b.setLocation(common);
+  if (sharing.areStatesShared() && !sharing.areParametersShared())
+    gather(b);
+  signature->result(length, "grad_norm");
+  signature->result(isFinite, "finite");
+  for (const Piece &piece : pieces) {
+    signature->newState(piece.value, piece.valueName);
+    for (auto [value, name] : llvm::zip_equal(piece.states, piece.stateNames))
+      signature->newState(value, name);
+  }
+  for (const auto &[value, name] : next)
+    signature->newState(value, name);
   for (const auto &[running, now, statistic] : statistics)
-    signature.newState(b.select(isFinite, now, running), statistic.name);
-  signature.finish();
+    signature->newState(b.select(isFinite, now, running), statistic.name);
+  signature->finish();
   return success();
 }
 

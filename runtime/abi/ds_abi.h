@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define DS_ABI_VERSION 1u
+#define DS_ABI_VERSION 2u
 #define DS_NO_SIZE UINT32_MAX
 
 /* What kernels, entries and services return. Anything but DS_OK ends the call; the runtime adds the site's name. */
@@ -52,18 +52,11 @@ typedef struct ds_launch {
   uint32_t grain;          /* items a thread takes at least; chunk bounds are multiples of it */
 } ds_launch;
 
-typedef enum ds_collective_kind { DS_ALL_REDUCE = 0 } ds_collective_kind;
-typedef enum ds_reduction { DS_REDUCE_SUM = 0, DS_REDUCE_MEAN = 1, DS_REDUCE_MAX = 2 } ds_reduction;
-
-/* One collective; start and wait get the same pointer. The destination belongs to the runtime from start to wait. */
+/* One collective; start and wait get the same pointer. Its buffers are the runtime's from start to wait: the manifest
+ * says which, and where they lie in the space that ranks share. */
 typedef struct ds_collective {
   uint32_t struct_size;
-  uint32_t site;        /* index into the manifest entry's "collectives" */
-  uint32_t kind;        /* ds_collective_kind */
-  uint32_t reduction;   /* ds_reduction */
-  uint32_t source;      /* buffer index */
-  uint32_t destination; /* buffer index; may equal source */
-  uint32_t count;       /* size index: elements */
+  uint32_t site; /* index into the manifest entry's "collectives" */
 } ds_collective;
 
 typedef struct ds_services {

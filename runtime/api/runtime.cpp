@@ -1,6 +1,6 @@
-// The C API over Package, Session and ThreadsGroup: turns exceptions into statuses, and nothing else.
+// The C API over Package, Session and ThreadRanks: turns exceptions into statuses, and nothing else.
 #include "runtime/api/Internal.h"
-#include "runtime/comm/threads/ThreadsGroup.h"
+#include "runtime/comm/threads/ThreadRanks.h"
 #include "runtime/core/Session.h"
 #include "runtime/io/Npz.h"
 
@@ -65,7 +65,7 @@ const ds::EntryGroup &groupAt(const ds::VariantInfo &variant, size_t entry) {
 } // namespace
 
 struct ds_group {
-  std::shared_ptr<ds::ThreadsGroup> group;
+  ds::ThreadRanks ranks;
 };
 
 struct ds_session {
@@ -153,7 +153,7 @@ ds_status *ds_group_create(unsigned ranks, double timeout, ds_group **group) {
     if (!(timeout > 0 && timeout < 1e9))
       ds::fail(ds::ErrorCode::InvalidArgument, "timeout: found ", timeout, " s, expected more than 0");
     auto duration = std::chrono::milliseconds(static_cast<int64_t>(std::ceil(timeout * 1000)));
-    *group = new ds_group{ds::ThreadsGroup::create(ranks, duration)};
+    *group = new ds_group{ds::ThreadRanks(ranks, duration)};
   });
 }
 
@@ -167,7 +167,7 @@ ds_status *ds_session_create(const ds_package *package, const ds_session_options
     sessionOptions.threads = options.threads;
     checkThreads(options.threads);
     if (options.group)
-      sessionOptions.communicator = options.group->group->join(options.rank);
+      sessionOptions.communicator = options.group->ranks.join(options.rank);
     auto result = std::make_unique<ds_session>();
     result->session = std::make_unique<ds::Session>(package->package, sessionOptions);
     *session = result.release();

@@ -2,6 +2,7 @@
 
 #include "runtime/core/Error.h"
 
+#include <algorithm>
 #include <cmath>
 #include <type_traits>
 
@@ -24,20 +25,31 @@ template <typename T> T larger(T a, T b) {
   return b > a ? b : a;
 }
 
-// Storage is what memory holds, T what is computed with.
+// Storage is what memory holds, T what is computed with. Block by block, so that the sums of a block stay in registers
+// and cache while the parts are walked through one by one.
 template <typename Storage, typename T, typename Widen, typename Narrow>
 void reduceAs(Reduction reduction, const std::vector<const void *> &parts, int64_t count, void *destination,
               Widen widen, Narrow narrow) {
-  Storage *out = static_cast<Storage *>(destination);
-  for (int64_t i = 0; i < count; ++i) {
-    T value = widen(static_cast<const Storage *>(parts[0])[i]);
+  constexpr int64_t block = 512;
+  T values[block];
+  for (int64_t first = 0; first < count; first += block) {
+    int64_t length = std::min(block, count - first);
+    const Storage *own = static_cast<const Storage *>(parts[0]) + first;
+    for (int64_t i = 0; i < length; ++i)
+      values[i] = widen(own[i]);
     for (size_t rank = 1; rank < parts.size(); ++rank) {
-      T next = widen(static_cast<const Storage *>(parts[rank])[i]);
-      value = reduction == Reduction::Max ? larger(value, next) : plus(value, next);
+      const Storage *next = static_cast<const Storage *>(parts[rank]) + first;
+      if (reduction == Reduction::Max)
+        for (int64_t i = 0; i < length; ++i)
+          values[i] = larger(values[i], static_cast<T>(widen(next[i])));
+      else
+        for (int64_t i = 0; i < length; ++i)
+          values[i] = plus(values[i], static_cast<T>(widen(next[i])));
     }
-    if (reduction == Reduction::Mean)
-      value = static_cast<T>(value / static_cast<T>(parts.size()));
-    out[i] = narrow(value);
+    Storage *out = static_cast<Storage *>(destination) + first;
+    for (int64_t i = 0; i < length; ++i)
+      out[i] =
+          narrow(reduction == Reduction::Mean ? static_cast<T>(values[i] / static_cast<T>(parts.size())) : values[i]);
   }
 }
 

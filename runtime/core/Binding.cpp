@@ -61,23 +61,48 @@ Shape evaluateShape(const SymbolicShape &shape, const std::vector<int64_t> &symb
   return result;
 }
 
+bool isMeshIndex(const SymbolInfo &symbol) {
+  const std::string end = ".index";
+  return symbol.kind == SymbolKind::Mesh && symbol.name.size() > end.size() &&
+         symbol.name.compare(symbol.name.size() - end.size(), end.size(), end) == 0;
+}
+
+bool isOfMesh(const EntryInfo &entry, const SizeExpr &expr) {
+  const std::vector<uint32_t> &used = expr.symbols();
+  return std::all_of(used.begin(), used.end(),
+                     [&](uint32_t symbol) { return entry.symbols[symbol].kind == SymbolKind::Mesh; });
+}
+
+std::vector<int64_t> meshSymbols(const EntryInfo &entry, const Mesh &mesh) {
+  std::vector<int64_t> values(entry.symbols.size(), 0);
+  for (size_t i = 0; i < values.size(); ++i)
+    if (entry.symbols[i].kind == SymbolKind::Mesh)
+      values[i] = isMeshIndex(entry.symbols[i]) ? mesh.rank : mesh.ranks;
+  return values;
+}
+
 std::vector<int64_t> bindPins(const EntryInfo &entry, const Pins &pins, std::vector<bool> &known) {
   std::vector<int64_t> values(entry.symbols.size(), 0);
   known.assign(entry.symbols.size(), false);
+  for (size_t i = 0; i < values.size(); ++i)
+    if (entry.symbols[i].kind == SymbolKind::Mesh) // a world of one, unless it is pinned
+      values[i] = isMeshIndex(entry.symbols[i]) ? 0 : 1;
   for (const auto &[name, value] : pins) {
     auto found = std::find_if(entry.symbols.begin(), entry.symbols.end(), [&name = name](const SymbolInfo &symbol) {
-      return symbol.kind == SymbolKind::Dim && symbol.name == name;
+      return (symbol.kind == SymbolKind::Dim || symbol.kind == SymbolKind::Mesh) && symbol.name == name;
     });
     if (found == entry.symbols.end()) {
       std::vector<std::string> legal;
       for (const SymbolInfo &symbol : entry.symbols)
-        if (symbol.kind == SymbolKind::Dim)
+        if (symbol.kind == SymbolKind::Dim || symbol.kind == SymbolKind::Mesh)
           legal.push_back(symbol.name);
       fail(ErrorCode::InvalidArgument, "no dimension '", name, "', expected one of ", listText(legal));
     }
     if (value < 0 || value > largestDimension)
       fail(ErrorCode::InvalidArgument, "dimension '", name, "': expected 0 to 2^40, found ", value);
     size_t index = static_cast<size_t>(found - entry.symbols.begin());
+    if (found->kind == SymbolKind::Mesh && value < (isMeshIndex(*found) ? 0 : 1))
+      fail(ErrorCode::InvalidArgument, "'", name, "': expected at least 1, found ", value);
     values[index] = value;
     known[index] = true;
   }

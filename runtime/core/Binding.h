@@ -11,6 +11,18 @@
 
 namespace ds {
 
+// Which rank of how many this is, along the axis of data.
+struct Mesh {
+  int64_t ranks = 1, rank = 0;
+};
+
+// Whether a symbol is a place in the mesh, not a number of ranks.
+bool isMeshIndex(const SymbolInfo &symbol);
+// Whether a size depends on nothing but the mesh: it is known before any call.
+bool isOfMesh(const EntryInfo &entry, const SizeExpr &expr);
+// Values of the mesh's symbols; others are 0.
+std::vector<int64_t> meshSymbols(const EntryInfo &entry, const Mesh &mesh);
+
 using Pins = std::map<std::string, int64_t>; // dimensions given by name
 
 // One value per symbol; computed symbols are 0 until the code defines them. Checks the number, types, ranks and shapes

@@ -35,6 +35,10 @@ EntryRunner::EntryRunner(const Package &package, size_t index, ThreadPool &pool,
 void EntryRunner::run(const std::vector<TensorView> &inputs, const Pins &pins, std::vector<Tensor> &results,
                       LaunchObserver *newObserver) {
   symbols = bindSymbols(entry, inputs, pins);
+  if (communicator)
+    for (size_t i = 0; i < symbols.size(); ++i)
+      if (entry.symbols[i].kind == SymbolKind::Mesh)
+        symbols[i] = isMeshIndex(entry.symbols[i]) ? communicator->rank() : communicator->world();
   plan = &plans.get(symbols);
   outputs = &results;
   observer = newObserver;
@@ -134,8 +138,8 @@ void EntryRunner::execute() {
 
 void EntryRunner::finish() {
   if (!openCollectives.empty())
-    fail(ErrorCode::BadPackage, "ended before it waited for all_reduce '",
-         entry.collectives[openCollectives.begin()->first->site].value, "'");
+    fail(ErrorCode::BadPackage, "ended before it waited for the collective '",
+         entry.collectives[openCollectives.begin()->first->site].site, "'");
   for (size_t i = 0; i < entry.outputs.size(); ++i)
     for (const SizeExpr &dim : entry.outputs[i].shape)
       if (!isKnown(dim.symbols()))

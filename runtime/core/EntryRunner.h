@@ -59,6 +59,9 @@ private:
   void forgetSince(uint32_t symbol);
   void startCollective(const ds_collective &request);
   void waitCollective(const ds_collective &request);
+  CollectivePart partOf(const CollectiveInfo &info, const CollectivePartInfo &described);
+  void *memoryOf(uint32_t buffer, ElementType type, int64_t count);
+  void willWrite(uint32_t buffer);
 
   int64_t sizeAt(uint32_t index, const char *what) const;
   bool isKnown(const std::vector<uint32_t> &symbols) const;

@@ -1,4 +1,4 @@
-// The launch and collective services of EntryRunner.
+// The launch service of EntryRunner.
 #include "runtime/core/BufferMemory.h"
 #include "runtime/core/EntryRunner.h"
 
@@ -101,49 +101,6 @@ void EntryRunner::runKernel(const ds_launch &request, int64_t grid, size_t scrat
     if (kernelResults[t] != DS_OK)
       fail(ErrorCode::Execution, resultText(kernelResults[t]));
   }
-}
-
-void EntryRunner::startCollective(const ds_collective &request) {
-  if (request.struct_size < sizeof(ds_collective) || request.site >= entry.collectives.size())
-    fail(ErrorCode::BadPackage, "collective of site ", request.site, ", the manifest has ", entry.collectives.size());
-  const CollectiveInfo &info = entry.collectives[request.site];
-  annotated(concat(info.op, " '", info.value, "' at '", info.site, "'"), [&] {
-    if (request.kind != DS_ALL_REDUCE || request.reduction > DS_REDUCE_MAX)
-      fail(ErrorCode::BadPackage, "unknown kind ", request.kind, " or reduction ", request.reduction);
-    if (openCollectives.count(&request))
-      fail(ErrorCode::BadPackage, "started twice without a wait");
-    CollectiveRequest part;
-    part.value = info.value;
-    part.site = info.site;
-    part.type = info.type;
-    part.reduction = static_cast<Reduction>(request.reduction);
-    part.count = sizeAt(request.count, "count");
-    uint64_t bytes = byteCount(part.type, {part.count});
-    for (uint32_t index : {request.source, request.destination})
-      if (index >= buffers.size() || !buffers[index] || bufferBytes[index] < bytes)
-        fail(ErrorCode::BadPackage, "buffer ", index, " does not hold ", bytes, " bytes");
-    part.source = buffers[request.source];
-    if (const BufferInfo &target = entry.buffers[request.destination]; target.role == BufferRole::State)
-      boundStates[target.index]->isWritten = true;
-    if (communicator) {
-      openCollectives[&request] = communicator->startAllReduce(part);
-      return;
-    }
-    // A world of one: every reduction is the value itself.
-    if (bytes != 0)
-      std::memmove(buffers[request.destination], part.source, bytes);
-    openCollectives[&request] = 0;
-  });
-}
-
-void EntryRunner::waitCollective(const ds_collective &request) {
-  auto open = openCollectives.find(&request);
-  if (open == openCollectives.end())
-    fail(ErrorCode::BadPackage, "waits for a collective that was not started");
-  uint64_t ticket = open->second;
-  openCollectives.erase(open);
-  if (communicator)
-    communicator->wait(ticket, buffers[request.destination]);
 }
 
 } // namespace ds

@@ -21,7 +21,8 @@ struct ConstantInfo {
   Shape shape;
 };
 
-enum class SymbolKind : uint8_t { Dim, Element, Computed };
+// Mesh: how many ranks an axis has ("mesh.data"), or which of them this one is ("mesh.data.index").
+enum class SymbolKind : uint8_t { Dim, Element, Computed, Mesh };
 
 struct SymbolInfo {
   std::string name;
@@ -53,12 +54,37 @@ struct TensorInfo {
   std::optional<int64_t> bound; // inputs: values are in [0, bound)
 };
 
+// Where a state of a unit lies: in memory of its own; as a tensor in the unit's whole space; as the part of that space
+// which this rank owns (a view of the same memory); or as that part alone.
+enum class StatePart : uint8_t { Own, Tensor, View, Shard };
+
 struct StateInfo {
   std::string name;
   ElementType type = ElementType::F32;
   SymbolicShape shape;
   std::optional<uint32_t> initial; // constant; zeros without
   bool isStatistic = false;        // a running statistic: training moves it without a gradient
+  StatePart part = StatePart::Own;
+  uint32_t unit = 0;  // of a part: index of the variant's units
+  std::string suffix; // of a part: the unit's tensors are called NAME + suffix there
+};
+
+// A tensor in the flat space of a unit.
+struct UnitTensor {
+  std::string name;
+  int64_t offset = 0; // elements, a multiple of the unit's block
+  Shape shape;
+  std::optional<uint32_t> initial; // constant
+};
+
+// Parameters that ranks share among one another, one behind another in a flat space of ranks * shard(ranks) elements,
+// of which rank r owns those from r * shard on (ZeRO, Rajbhandari et al. 1910.02054).
+struct UnitInfo {
+  std::string name;
+  int64_t block = 1, elements = 0; // elements: up to the end of the last tensor, a multiple of the block
+  std::vector<UnitTensor> tensors; // by offset
+
+  int64_t shard(int64_t ranks) const { return (elements + ranks * block - 1) / (ranks * block) * block; }
 };
 
 enum class BufferRole : uint8_t { Constant, Input, Output, State, Workspace };
@@ -102,10 +128,29 @@ struct LaunchInfo {
   std::vector<uint32_t> writtenStates; // those among the results' buffers
 };
 
+enum class CollectiveKind : uint8_t { AllReduce, ReduceScatter, AllGather };
+enum class ReductionKind : uint8_t { Sum, Mean, Max };
+
+// A buffer in the flat space of a collective.
+struct CollectivePiece {
+  uint32_t buffer = 0;
+  std::optional<uint32_t> source; // that is read in its place: all-reduce only
+  SizeExpr offset, count;         // elements
+};
+
+struct CollectivePartInfo {
+  SizeExpr shard, begin, end; // elements that each rank owns, and the range that takes part
+  std::vector<CollectivePiece> whole;
+  std::optional<uint32_t> own; // the buffer of what this rank owns
+};
+
 struct CollectiveInfo {
-  std::string op, value, site;
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  std::string op, site, axis; // op: the kind as text
   ElementType type = ElementType::F32;
-  SizeExpr bytes;
+  ReductionKind reduction = ReductionKind::Sum;
+  std::vector<CollectivePartInfo> parts;
+  SizeExpr sent, received; // bytes of a call, on this rank
 };
 
 struct EntryInfo {
@@ -136,6 +181,7 @@ struct VariantInfo {
   std::vector<std::string> features;
   int64_t vectorBits = 0;
   std::vector<ConstantInfo> constants;
+  std::vector<UnitInfo> units;
   std::vector<EntryInfo> entries;
   std::vector<EntryGroup> groups; // of all entries, in the order of their first ones
 

@@ -4,11 +4,19 @@
 
 namespace ds {
 
+static Mesh meshOf(const Communicator *communicator) {
+  return communicator ? Mesh{communicator->world(), communicator->rank()} : Mesh();
+}
+
 Session::Session(std::shared_ptr<const Package> package, const SessionOptions &options)
-    : loaded(std::move(package)), communicator(options.communicator),
-      pool(options.threads ? options.threads : ThreadPool::defaultThreads()), store(*loaded) {
+    : loaded(std::move(package)), communicator(options.communicator), place(meshOf(communicator.get())),
+      pool(options.threads ? options.threads : ThreadPool::defaultThreads()), store(*loaded, place) {
   for (size_t i = 0; i < loaded->variant().entries.size(); ++i)
     runners.push_back(std::make_unique<EntryRunner>(*loaded, i, pool, store, workspace, communicator.get()));
+}
+
+Shape Session::shapeOf(size_t index, const StateInfo &state) const {
+  return evaluateShape(state.shape, meshSymbols(entry(index), place));
 }
 
 size_t Session::choose(size_t entry, const std::vector<TensorView> &inputs, const Pins &pins) const {

@@ -23,6 +23,9 @@ public:
   const Package &package() const { return *loaded; }
   const EntryInfo &entry(size_t index) const { return loaded->variant().entries[index]; }
   unsigned threads() const { return pool.size(); }
+  const Mesh &mesh() const { return place; }
+  // Of a state whose shape does not depend on a call.
+  Shape shapeOf(size_t entry, const StateInfo &state) const;
 
   // The entry that `run` would run. Throws as it does.
   size_t choose(size_t entry, const std::vector<TensorView> &inputs, const Pins &pins) const;
@@ -42,6 +45,7 @@ public:
 private:
   std::shared_ptr<const Package> loaded;
   std::shared_ptr<Communicator> communicator;
+  Mesh place;
   ThreadPool pool;
   StateStore store;
   AlignedBuffer workspace;

@@ -5,25 +5,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 namespace ds {
 namespace {
-
-bool hasConstantShape(const StateInfo &info) {
-  return std::all_of(info.shape.begin(), info.shape.end(), [](const SizeExpr &dim) { return dim.isConstant(); });
-}
-
-void checkFits(const TensorSource::Item &item, const StateInfo &info) {
-  if (item.type != info.type && item.type != npyType(info.type))
-    fail(ErrorCode::ShapeMismatch, "state '", info.name, "': wrong type, found ", typeName(item.type), ", expected ",
-         typeName(info.type));
-  bool isSameRank = info.shape.size() == item.shape.size();
-  for (size_t axis = 0; isSameRank && axis < item.shape.size(); ++axis)
-    isSameRank = !info.shape[axis].isConstant() || info.shape[axis].evaluate({}) == item.shape[axis];
-  if (!isSameRank)
-    fail(ErrorCode::ShapeMismatch, "state '", info.name, "': wrong shape, found ", listText(item.shape), ", expected ",
-         shapeText(info.shape));
-}
 
 void checkUsable(const std::string &name, const State &state) {
   if (!state.fault.empty())
@@ -32,16 +17,6 @@ void checkUsable(const std::string &name, const State &state) {
 }
 
 } // namespace
-
-void TensorSource::checkRange(size_t item, ElementType as, int64_t, int64_t) const { check(item, as); }
-
-void TensorSource::readRange(size_t item, ElementType as, int64_t begin, int64_t end, void *data) const {
-  Tensor whole(as, items()[item].shape);
-  read(item, as, whole.data());
-  size_t size = typeSize(as);
-  if (end > begin)
-    std::memcpy(data, whole.data() + static_cast<size_t>(begin) * size, static_cast<size_t>(end - begin) * size);
-}
 
 State &StateStore::acquire(const StateInfo &info, const Shape &shape) {
   auto known = states.find(info.name);
@@ -54,23 +29,10 @@ State &StateStore::acquire(const StateInfo &info, const Shape &shape) {
            listText(shape));
     return known->second;
   }
-  Tensor tensor(info.type, shape);
-  std::memset(tensor.data(), 0, tensor.bytes());
-  if (info.initial) {
-    const ConstantInfo &constant = package.variant().constants[*info.initial];
-    if (constant.shape != shape)
-      fail(ErrorCode::ShapeMismatch, "state '", info.name, "': found ", listText(shape), ", expected ",
-           listText(constant.shape), ", the shape of its first value '", constant.name, "'");
-    if (constant.bytes != tensor.bytes())
-      fail(ErrorCode::BadPackage, "state '", info.name, "': initial constant '", constant.name, "' has ",
-           constant.bytes, " bytes, expected ", tensor.bytes());
-    if (tensor.bytes() != 0) {
-      std::memcpy(tensor.data(), package.constant(*info.initial), tensor.bytes());
-      package.releaseConstant(*info.initial); // a model in training would be in memory twice
-    }
-  }
+  Tensor tensor = firstValue(info, shape);
   State &state = states[info.name];
   state.tensor = std::move(tensor);
+  state.isShared = info.part == StatePart::Tensor || info.part == StatePart::View;
   return state;
 }
 
@@ -82,28 +44,69 @@ void StateStore::endCall() {
 void StateStore::failCall(const std::string &why) {
   for (auto item = states.begin(); item != states.end();) {
     State &state = item->second;
-    if (state.isNew) {
+    if (state.isNew && !(state.isShared && state.isWritten)) {
       item = states.erase(item);
       continue;
     }
     if (state.isWritten)
       state.fault = why;
-    state.isWritten = false;
+    state.isNew = state.isWritten = false;
     ++item;
   }
+  dropSpaces();
+}
+
+// All states whose shape does not depend on a call.
+void StateStore::meetAll() {
+  for (const EntryInfo &entry : package.variant().entries)
+    for (const StateInfo &state : entry.states)
+      if (states.count(state.name) == 0 && std::all_of(state.shape.begin(), state.shape.end(),
+                                                       [&](const SizeExpr &dim) { return isOfMesh(entry, dim); }))
+        acquire(state, evaluateShape(state.shape, meshSymbols(entry, mesh))).isNew = false;
 }
 
 std::vector<NamedView> StateStore::views() {
+  std::vector<NamedView> result;
+  for (const StatePiece &piece : pieces())
+    if (piece.isWhole())
+      result.push_back({piece.name, {piece.type, piece.shape, piece.data}});
+  return result;
+}
+
+std::vector<StatePiece> StateStore::pieces() {
+  meetAll();
+  std::map<std::string, const StateInfo *> infos;
   for (const EntryInfo &entry : package.variant().entries)
     for (const StateInfo &state : entry.states)
-      if (hasConstantShape(state) && states.count(state.name) == 0)
-        acquire(state, evaluateShape(state.shape, {})).isNew = false;
-  std::vector<NamedView> result;
-  for (const auto &[name, state] : states) {
+      infos[state.name] = &state;
+  std::vector<StatePiece> result;
+  for (auto &[name, state] : states) {
     checkUsable(name, state);
-    result.push_back({name, state.tensor.view()});
+    addPieces(*infos.at(name), state, result);
   }
+  std::sort(result.begin(), result.end(), [](const StatePiece &a, const StatePiece &b) { return a.name < b.name; });
   return result;
+}
+
+void StateStore::reset() {
+  states.clear();
+  spaces.clear();
+}
+
+void StateStore::forget(const std::string &name) {
+  states.erase(name);
+  dropSpaces();
+}
+
+void StateStore::dropSpaces() {
+  // A space goes with the last state that lies in it.
+  std::set<SpaceKey> used;
+  for (const EntryInfo &entry : package.variant().entries)
+    for (const StateInfo &state : entry.states)
+      if (state.part != StatePart::Own && states.count(state.name))
+        used.emplace(state.unit, state.suffix);
+  for (auto space = spaces.begin(); space != spaces.end();)
+    space = used.count(space->first) ? std::next(space) : spaces.erase(space);
 }
 
 void StateStore::zero(const std::string &name) {
@@ -125,64 +128,6 @@ void StateStore::copy(const std::string &from, const std::string &to) {
          tensor.bytes(), " as of '", from, "'");
   std::memcpy(target->second.tensor.data(), tensor.data(), tensor.bytes());
   target->second.fault.clear();
-}
-
-const StateInfo &StateStore::infoFor(const TensorSource::Item &item) const {
-  const StateInfo *info = nullptr;
-  for (const EntryInfo &entry : package.variant().entries)
-    for (const StateInfo &state : entry.states) {
-      if (state.name != item.name)
-        continue;
-      checkFits(item, state); // entries may know different ones of its sizes
-      info = &state;
-    }
-  if (!info)
-    fail(ErrorCode::BadFile, "the package has no state '", item.name, "'");
-  return *info;
-}
-
-void StateStore::restore(const TensorSource &source) {
-  struct Target {
-    const StateInfo *info;
-    State *state; // null: the tensor below becomes the state's
-    Tensor tensor;
-  };
-  const std::vector<TensorSource::Item> &items = source.items();
-  std::vector<Target> targets;
-  for (const TensorSource::Item &item : items)
-    targets.push_back({&infoFor(item), nullptr, {}});
-  for (size_t i = 0; i < items.size(); ++i)
-    annotated("state '" + items[i].name + "'", [&] { source.check(i, targets[i].info->type); });
-  // Memory next, so that running out of it changes nothing either. Only a state of another shape needs some.
-  for (size_t i = 0; i < items.size(); ++i) {
-    auto known = states.find(items[i].name);
-    if (known != states.end() && known->second.tensor.getType() == targets[i].info->type &&
-        known->second.tensor.getShape() == items[i].shape)
-      targets[i].state = &known->second;
-    else
-      targets[i].tensor.reset(targets[i].info->type, items[i].shape);
-  }
-  size_t reached = 0;
-  try {
-    for (; reached < items.size(); ++reached) {
-      Target &target = targets[reached];
-      annotated("state '" + items[reached].name + "'", [&] {
-        source.read(reached, target.info->type, (target.state ? target.state->tensor : target.tensor).data());
-      });
-    }
-  } catch (const std::exception &error) {
-    for (size_t i = 0; i <= reached; ++i)
-      if (targets[i].state)
-        targets[i].state->fault = concat("restoring failed: ", error.what());
-    throw;
-  }
-  for (size_t i = 0; i < items.size(); ++i) {
-    State &state = states[items[i].name];
-    if (!targets[i].state)
-      state.tensor = std::move(targets[i].tensor);
-    state.isNew = false;
-    state.fault.clear();
-  }
 }
 
 } // namespace ds

@@ -2,6 +2,7 @@
 #ifndef DEEPSTRIDE_RUNTIME_CORE_STATESTORE_H
 #define DEEPSTRIDE_RUNTIME_CORE_STATESTORE_H
 
+#include "runtime/core/Binding.h"
 #include "runtime/core/Package.h"
 #include "runtime/core/Tensor.h"
 
@@ -17,6 +18,7 @@ struct State {
   Tensor tensor;
   bool isNew = true;      // made by the call that runs: until the call succeeds, its value is the initial one
   bool isWritten = false; // by the call that runs; set before the first byte may change
+  bool isShared = false;  // its memory is a unit's, where other states lie, too
   std::string fault;      // what may have left it half written; empty: usable
 };
 
@@ -40,9 +42,20 @@ public:
   virtual void readRange(size_t item, ElementType as, int64_t begin, int64_t end, void *data) const;
 };
 
+// What this rank holds of a tensor that ranks may share: its elements [begin, end) in row-major order.
+struct StatePiece {
+  std::string name;
+  ElementType type = ElementType::F32;
+  Shape shape; // of the whole tensor
+  int64_t begin = 0, end = 0;
+  void *data = nullptr; // of element `begin`
+
+  bool isWhole() const { return begin == 0 && end == elementCount(shape); }
+};
+
 class StateStore {
 public:
-  explicit StateStore(const Package &package) : package(package) {}
+  explicit StateStore(const Package &package, const Mesh &mesh = {}) : package(package), mesh(mesh) {}
 
   // The state for the call that runs, made from its initial constant or zeros when it is met first. Entries that name
   // the same state share it. Valid until the states are reset. Throws Error: ShapeMismatch when the shape is not that
@@ -55,9 +68,13 @@ public:
   // are refused from now on, saying why.
   void failCall(const std::string &why);
 
-  // All states whose shape is known: those that a call has used and those of constant shape. Sorted by name; valid
-  // until the next call, restore or reset. Throws Error(BadState) when one may be half written.
+  // All states whose shape is known: those that a call has used and those whose shape does not depend on a call. Sorted
+  // by name, and without those of which other ranks hold a part; valid until the next call, restore or reset. Throws
+  // Error(BadState) when one may be half written.
   std::vector<NamedView> views();
+
+  // The same, and what this rank holds of the tensors that ranks share. Tensors of which it holds nothing are left out.
+  std::vector<StatePiece> pieces();
 
   // Takes the tensors as the states' values, read into the states' own memory. Everything is checked first: an Error
   // for an unknown name, a type or constant shape that does not fit, or damaged data changes nothing. Should reading
@@ -70,15 +87,39 @@ public:
   // The value of one state for another of its size, in the memory of that, whatever a failed call left in it. Nothing
   // where there is not either. Throws Error(BadState) where the first one may be half written.
   void copy(const std::string &from, const std::string &to);
-  // One state back to its initial value.
-  void forget(const std::string &name) { states.erase(name); }
+  // One state back to its initial value; of a part of a unit, all of that part.
+  void forget(const std::string &name);
   // Back to the initial values.
-  void reset() { states.clear(); }
+  void reset();
 
 private:
-  const StateInfo &infoFor(const TensorSource::Item &item) const;
+  // The flat memory of all tensors of a unit, with a suffix.
+  using SpaceKey = std::pair<uint32_t, std::string>;
+  // Where a tensor's elements [begin, end) are to be read to.
+  struct Target {
+    const StateInfo *info = nullptr;
+    Shape shape;
+    int64_t begin = 0, end = 0, offset = 0; // offset: of element `begin` in the state, of a part
+    State *state = nullptr;                 // null: the tensor below becomes the state's
+    Tensor tensor;
+    uint8_t *data = nullptr;
+
+    bool isWhole() const { return begin == 0 && end == elementCount(shape); }
+  };
+
+  uint8_t *spaceOf(const StateInfo &info);
+  Tensor firstValue(const StateInfo &info, const Shape &shape);
+  void fill(const StateInfo &info, int64_t first, int64_t count, uint8_t *data);
+  void checkPart(const StateInfo &info, const Shape &shape) const;
+  void addPieces(const StateInfo &info, State &state, std::vector<StatePiece> &result) const;
+  void meetAll();
+  void dropSpaces();
+  std::vector<Target> targetsOf(const TensorSource &source);
+  Target targetOf(const TensorSource::Item &item);
 
   const Package &package;
+  Mesh mesh;
+  std::map<SpaceKey, AlignedBuffer> spaces;
   std::map<std::string, State> states;
 };
 

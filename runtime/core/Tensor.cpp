@@ -33,7 +33,16 @@ AlignedBuffer &AlignedBuffer::operator=(AlignedBuffer &&other) noexcept {
   release();
   memory = std::exchange(other.memory, nullptr);
   size = std::exchange(other.size, 0);
+  isBorrowed = std::exchange(other.isBorrowed, false);
   return *this;
+}
+
+AlignedBuffer AlignedBuffer::over(uint8_t *memory, size_t bytes) {
+  AlignedBuffer buffer;
+  buffer.memory = memory;
+  buffer.size = bytes;
+  buffer.isBorrowed = true;
+  return buffer;
 }
 
 void AlignedBuffer::reserve(size_t bytes) {
@@ -51,10 +60,11 @@ void AlignedBuffer::reserve(size_t bytes) {
 }
 
 void AlignedBuffer::release() {
-  if (memory)
+  if (memory && !isBorrowed)
     giveMemory(memory, size);
   memory = nullptr;
   size = 0;
+  isBorrowed = false;
 }
 
 int64_t elementCount(const Shape &shape) {
@@ -88,6 +98,15 @@ void convertElements(ElementType from, const void *source, ElementType to, void 
       fail(ErrorCode::ShapeMismatch, "element ", first + i, ": found ", loadInteger(from, source, at), ", which ",
            typeName(to), " cannot hold");
   }
+}
+
+Tensor Tensor::over(ElementType type, Shape shape, void *memory) {
+  Tensor tensor;
+  tensor.type = type;
+  tensor.elements = elementCount(shape);
+  tensor.shape = std::move(shape);
+  tensor.memory = AlignedBuffer::over(static_cast<uint8_t *>(memory), tensor.bytes());
+  return tensor;
 }
 
 void Tensor::reset(ElementType newType, Shape newShape) {

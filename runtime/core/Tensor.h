@@ -20,6 +20,9 @@ public:
   AlignedBuffer &operator=(AlignedBuffer &&other) noexcept;
   ~AlignedBuffer() { release(); }
 
+  // Somebody else's memory, 64-byte aligned or not, that must live longer.
+  static AlignedBuffer over(uint8_t *memory, size_t bytes);
+
   // Makes room for the bytes; the contents are lost when the memory has to change.
   void reserve(size_t bytes);
   void release();
@@ -32,6 +35,7 @@ private:
 
   uint8_t *memory = nullptr;
   size_t size = 0;
+  bool isBorrowed = false;
 };
 
 using Shape = std::vector<int64_t>;
@@ -58,6 +62,9 @@ class Tensor {
 public:
   Tensor() = default;
   Tensor(ElementType type, Shape shape) { reset(type, std::move(shape)); }
+
+  // A tensor in somebody else's memory, which must live longer.
+  static Tensor over(ElementType type, Shape shape, void *memory);
 
   // Takes another type and shape; keeps the memory when it is large enough. The contents are then unspecified.
   void reset(ElementType type, Shape shape);

@@ -45,19 +45,41 @@ Trainer::Trainer(std::shared_ptr<const Package> package, const SessionOptions &o
     else
       hasFirst |= input.name == "first";
   for (const StateInfo &state : live.entry(evaluator).states)
-    (state.isStatistic ? running : names).push_back(state.name);
+    for (const std::string &name : tensorsOf(state))
+      (state.isStatistic ? running : names).push_back(name);
   std::set<std::string> others(names.begin(), names.end());
   for (const std::string &name : names)
     others.insert(gradientOf(name));
   for (const std::string &name : running)
     others.insert({name, movedOf(name)});
   for (const StateInfo &state : live.entry(updater).states)
-    if (!others.count(state.name))
-      kept.push_back(state.name);
+    for (const std::string &name : tensorsOf(state))
+      if (!others.count(name))
+        kept.push_back(name);
+  for (const StateInfo &state : live.entry(micro).states)
+    for (const std::string &name : tensorsOf(state))
+      if (others.count(name) && name.size() > gradientOf("").size() &&
+          name.compare(name.size() - gradientOf("").size(), std::string::npos, gradientOf("")) == 0 &&
+          std::find(names.begin(), names.end(), name) == names.end() &&
+          (gradients.empty() || gradients.back() != state.name))
+        gradients.push_back(state.name);
   for (const TensorInfo &output : live.entry(evaluator).outputs)
     if (!isScore(output.name))
       outputNames.push_back(output.name);
   setQuantization(compiledSettings(live.package().manifest()).quantization);
+}
+
+// What a state is called where it has a tensor of its own, and where it is a rank's part of several, all of these. A
+// view shows states that are there besides.
+std::vector<std::string> Trainer::tensorsOf(const StateInfo &state) const {
+  if (state.part == StatePart::View)
+    return {};
+  if (state.part != StatePart::Shard)
+    return {state.name};
+  std::vector<std::string> tensors;
+  for (const UnitTensor &tensor : package().variant().units[state.unit].tensors)
+    tensors.push_back(tensor.name + state.suffix);
+  return tensors;
 }
 
 void Trainer::setQuantization(const QuantizationSettings &settings) {
@@ -254,8 +276,8 @@ double Trainer::microBatch(const std::vector<TensorView> &views, double weight, 
 void Trainer::forgetGradients() {
   hasGradients.assign(layerNames.size(), true); // states begin with zeros again
   live.withStates([&](StateStore &states) {
-    for (const std::string &name : names)
-      states.forget(gradientOf(name));
+    for (const std::string &name : gradients)
+      states.forget(name);
     for (const std::string &name : running)
       states.forget(movedOf(name));
   });
@@ -294,8 +316,8 @@ void Trainer::setMovedStatistics(const std::vector<Tensor> &values) {
 void Trainer::zeroGradients() {
   hasGradients.assign(layerNames.size(), true);
   live.withStates([&](StateStore &states) {
-    for (const std::string &name : names)
-      states.zero(gradientOf(name));
+    for (const std::string &name : gradients)
+      states.zero(name);
     for (const std::string &name : running)
       states.zero(movedOf(name)); // beginStatistics fills it
   });
@@ -304,13 +326,12 @@ void Trainer::zeroGradients() {
 std::pair<std::string, double> Trainer::greatestGradient() {
   std::pair<std::string, double> greatest;
   live.withStates([&](StateStore &states) {
-    for (NamedView &state : states.views())
+    for (const StatePiece &state : states.pieces())
       for (const std::string &name : names) {
         if (state.name != gradientOf(name))
           continue;
-        int64_t count = elementCount(state.view.shape);
-        for (int64_t i = 0; i < count; ++i)
-          if (double x = std::abs(loadDouble(state.view.type, state.view.data, static_cast<size_t>(i)));
+        for (int64_t i = 0; i < state.end - state.begin; ++i)
+          if (double x = std::abs(loadDouble(state.type, state.data, static_cast<size_t>(i)));
               greatest.first.empty() || x > greatest.second)
             greatest = {name, x};
       }
@@ -340,12 +361,8 @@ void Trainer::restoreParameters(Checkpoint &checkpoint) {
 
 void Trainer::touchStates() {
   live.withStates([&](StateStore &states) {
-    for (const StateInfo &state : live.entry(updater).states) {
-      Shape shape;
-      for (const SizeExpr &size : state.shape)
-        shape.push_back(size.evaluate({}));
-      states.acquire(state, shape);
-    }
+    for (const StateInfo &state : live.entry(updater).states)
+      states.acquire(state, live.shapeOf(updater, state));
     states.endCall();
   });
 }

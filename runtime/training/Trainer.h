@@ -134,6 +134,7 @@ private:
     int64_t integer = 0;           // for inputs of integers
     std::vector<double> list = {}; // for inputs of an axis
   };
+  std::vector<std::string> tensorsOf(const StateInfo &state) const;
   void addWidths(std::vector<Number> &numbers) const;
   std::vector<TensorView> bind(const EntryInfo &entry, const std::vector<TensorView> &views,
                                const std::vector<Number> &numbers, std::vector<Tensor> &storage) const;
@@ -142,6 +143,7 @@ private:
   size_t micro, updater, evaluator;
   std::vector<TensorInfo> fields;
   std::vector<std::string> names, running, kept, outputNames;
+  std::vector<std::string> gradients; // the states that hold them
   bool hasFirst = false;
   std::vector<std::string> layerNames;
   std::vector<bool> hasGradients; // by layer: its gradients are those of the step, or zeros; else what was there before

@@ -101,11 +101,14 @@ def all_reduce_between_two_ranks(folder):
     x = [np.random.default_rng(rank).standard_normal(1000, np.float32) for rank in range(2)]
     for rank in range(2):
         np.save(folder / f"x{rank}.npy", x[rank])
-    tool("ds-run", package, "-n", 2, "--input", f"x=@{folder}/x{{rank}}.npy", "--output", f"{folder}/y{{rank}}.npz")
-    for rank in range(2):
-        with np.load(folder / f"y{rank}.npz") as outputs:
-            expected = (x[0] + x[0]) + (x[1] + x[1]) - x[rank]
-            expect(np.allclose(outputs["y"], expected, 1e-6, 1e-6), f"rank {rank}: wrong sum")
+    found = {}
+    for transport in ("threads", "shm", "tcp"):
+        tool("ds-run", package, "-n", 2, f"--transport={transport}", "--input", f"x=@{folder}/x{{rank}}.npy", "--output", f"{folder}/y{{rank}}.npz")
+        for rank in range(2):
+            with np.load(folder / f"y{rank}.npz") as outputs:
+                expected = (x[0] + x[0]) + (x[1] + x[1]) - x[rank]
+                expect(np.allclose(outputs["y"], expected, 1e-6, 1e-6), f"{transport}: rank {rank}: wrong sum")
+                expect(found.setdefault(rank, outputs["y"].tobytes()) == outputs["y"].tobytes(), f"{transport}: rank {rank}: other bits than threads")
 
 
 @case
@@ -113,8 +116,9 @@ def all_reduce_with_a_missing_rank(folder):
     """Named instead of waited for: one rank fails on its input, the other learns of it."""
     package = compile_text(ALL_REDUCE, folder)
     np.save(folder / "x0.npy", np.zeros(4, np.float32))
-    result = tool("ds-run", package, "-n", 2, "--input", f"x=@{folder}/x{{rank}}.npy", "--timeout=2", code=1, timeout=20)
-    expect("x1.npy" in result.err, f"expected the missing file by name: {result}")
+    for transport in ("threads", "shm", "tcp"):
+        result = tool("ds-run", package, "-n", 2, f"--transport={transport}", "--input", f"x=@{folder}/x{{rank}}.npy", "--timeout=2", code=1, timeout=20)
+        expect("x1.npy" in result.err, f"{transport}: expected the missing file by name: {result}")
 
 
 @case(turns=2)

@@ -216,6 +216,8 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
         training.optimizer = ::ds::config::optimizerText(config->optimizer);
         training.clip = config->gradientClipping;
         training.gates = config->dropsLayers;
+        training.shareStage = config->zero.stage;
+        training.reduceBucket = config->zero.reduceBucket;
         if (const ::ds::QuantizationSettings &quantization = config->quantization; quantization.isEnabled) {
           training.quantizeGroups = quantization.groups;
           training.quantizeScheme = quantization.isSymmetric ? "symmetric" : "asymmetric";

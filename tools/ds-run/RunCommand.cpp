@@ -1,8 +1,10 @@
 // ds-run PKG: one call of an entry, on one rank or on several ranks as threads.
 #include "tools/ds-run/Inputs.h"
 #include "tools/ds-run/Options.h"
+#include "tools/ds-run/launch/JoinRanks.h"
+#include "tools/ds-run/launch/Ranks.h"
 
-#include "runtime/comm/threads/ThreadsGroup.h"
+#include "runtime/comm/threads/ThreadRanks.h"
 #include "runtime/core/Checksums.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Session.h"
@@ -82,7 +84,7 @@ bool isConsequence(const std::exception_ptr &failure) {
 struct RankRun {
   std::shared_ptr<const Package> package;
   Options options;
-  std::shared_ptr<ThreadsGroup> group;
+  std::shared_ptr<ThreadRanks> group;
   std::vector<std::vector<Tensor>> outputs;
   std::vector<std::exception_ptr> failures;
   std::mutex mutex;
@@ -115,7 +117,7 @@ std::vector<std::vector<Tensor>> runRanks(const std::shared_ptr<const Package> &
   auto run = std::make_shared<RankRun>();
   run->package = package;
   run->options = options;
-  run->group = ThreadsGroup::create(options.ranks, timeout);
+  run->group = std::make_shared<ThreadRanks>(options.ranks, timeout);
   run->outputs.resize(options.ranks);
   run->failures.resize(options.ranks);
   for (unsigned rank = 0; rank < options.ranks; ++rank)
@@ -134,16 +136,29 @@ std::vector<std::vector<Tensor>> runRanks(const std::shared_ptr<const Package> &
   return std::move(run->outputs);
 }
 
+// The one rank that this process is; others are other processes, and learn why it fails.
+std::vector<Tensor> runOwnRank(const std::shared_ptr<const Package> &package, const Options &options, unsigned rank) {
+  std::shared_ptr<Communicator> communicator = joinRanks();
+  try {
+    return runRank(package, options, communicator, rank);
+  } catch (const std::exception &error) {
+    if (communicator)
+      communicator->leave(error.what());
+    throw;
+  }
+}
+
 } // namespace
 
 int runCommand(const Options &options) {
+  StartedRank self = startedRank().value_or(StartedRank{"", 0, options.ranks});
   for (const std::string *path : {&options.output, &options.stateOut})
-    if (options.ranks > 1 && !path->empty() && path->find("{rank}") == std::string::npos)
+    if (self.world > 1 && !path->empty() && path->find("{rank}") == std::string::npos)
       fail(ErrorCode::InvalidArgument, "'", *path, "' is written by every rank, expected {rank} in it");
   std::shared_ptr<const Package> package = loadPackage(options.package, options);
   std::vector<std::vector<Tensor>> outputs;
   if (options.ranks == 1)
-    outputs.push_back(runRank(package, options, nullptr, 0));
+    outputs.push_back(runOwnRank(package, options, self.rank));
   else
     outputs = runRanks(package, options);
   const EntryInfo &entry = package->variant().entries[package->entryIndex(options.entry)];

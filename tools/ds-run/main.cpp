@@ -1,4 +1,5 @@
 // ds-run: runs, compares, measures and describes packages. Parses the command line and maps errors to exit codes.
+#include "tools/ds-run/launch/Launch.h"
 #include "tools/ds-run/training/TrainOptions.h"
 
 #include "runtime/core/Error.h"
@@ -54,7 +55,8 @@ void addDims(CLI::App *app, Options &options) {
 
 void addCall(CLI::App *app, Options &options) {
   addDims(app, options);
-  app->add_option("--threads", options.threads, "threads per rank (default: DS_NUM_THREADS, else all processors)")
+  app->add_option("--threads", options.threads,
+                  "threads per rank (default: DS_NUM_THREADS, else its share of the processors)")
       ->check(CLI::Range(1u, 1024u));
   app->add_option("--seed", options.seed, "random inputs: standard normal; integers below their bound")
       ->check(finiteNumber);
@@ -77,11 +79,6 @@ void addRun(CLI::App &app, Options &options) {
   app.add_option("--output", options.output, "write the outputs to an npz instead of printing them")->check(fileName);
   addStates(&app, options);
   app.add_option("--state-out", options.stateOut, "save states to an npz after the call")->check(fileName);
-  app.add_option("-n", options.ranks, "ranks, run as threads; {rank} in file names is the rank's number")
-      ->check(CLI::Range(1u, 64u));
-  app.add_option("--timeout", options.timeout, "seconds that a collective waits for a missing rank (30)")
-      ->check(finiteNumber)
-      ->check(CLI::Range(0.001, 1e6));
 }
 
 std::string quoted(const std::string &text) {
@@ -226,14 +223,18 @@ int runMain(int argc, char **argv) {
 
   TrainOptions training;
   addTrainingCommands(app, training);
+  LaunchOptions launching;
+  addLaunchOptions(app, launching);
 
-  for (int i = 1; i < argc; ++i) // CLI11 would take the next argument for the value
-    if (std::string text = argv[i]; text.rfind("--", 0) == 0 && text.find('=') == text.size() - 1) {
+  Arguments arguments = splitArguments(argc, argv, app);
+  std::vector<std::string> words = arguments.parsed();
+  for (const std::string &text : words) // CLI11 would take the next argument for the value
+    if (text.rfind("--", 0) == 0 && text.find('=') == text.size() - 1) {
       std::fprintf(stderr, "ds-run: error: %s: expected a value, found none\n", text.c_str());
       return Usage;
     }
   try {
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0) {
       app.exit(error);
@@ -244,6 +245,14 @@ int runMain(int argc, char **argv) {
     return Usage;
   }
   try {
+    auto chosen = app.get_subcommands();
+    LaunchedCommand command{chosen.empty() ? "" : chosen[0]->get_name(), training.checkpoint, training.resumeTag};
+    if (std::optional<int> code = launch(launching, arguments, command)) {
+      finishOutput();
+      return *code;
+    }
+    options.ranks = threadRanks(launching);
+    options.timeout = launching.timeout.value_or(options.timeout);
     return dispatch(app, options, training);
   } catch (const Error &error) {
     if (error.getCode() != ErrorCode::Internal)

@@ -30,7 +30,94 @@ func.func @all_reduce_start_c3_type(%x: tensor<4xi8>) {
 
 func.func @wait_c1_type(%x: tensor<4xf32>) {
   %p = dist.all_reduce_start sum %x site "a" : tensor<4xf32>
-  // expected-error @+1 {{'dist.wait' op C1: expects a start of type 'tensor<5xf32>'}}
+  // expected-error @+1 {{'dist.wait' op C1: expects results of the types of the sources, 'tensor<4xf32>'}}
   %0 = dist.wait %p : tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @wait_c1_count(%x: tensor<64xf32>) {
+  %p = dist.reduce_scatter_start sum %x layouts [#dist.layout<[0] of 64 by 64>] site "a" : tensor<64xf32>
+  // expected-error @+1 {{'dist.wait' op C1: expects 1 results of element type 'f32'}}
+  %0:2 = dist.wait %p : tensor<?xf32>, tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c3_one_type(%x: tensor<4xf32>, %y: tensor<4xf64>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C3: expects sources of one element type, found 'f32' and 'f64'}}
+  %p = dist.all_reduce_start sum %x, %y layouts [#dist.layout<[0, 4] of 8 by 4>] site "a" : tensor<4xf32>, tensor<4xf64>
+  %0:2 = dist.wait %p : tensor<4xf32>, tensor<4xf64>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c4_offsets(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C4: expects a tensor for each offset, found 1}}
+  %p = dist.all_reduce_start sum %x layouts [#dist.layout<[0, 4] of 8 by 4>] site "a" : tensor<4xf32>
+  %0 = dist.wait %p : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c4_overlap(%x: tensor<5xf32>, %y: tensor<4xf32>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C4: expects a tensor of at most 4 elements at 0, found 'tensor<5xf32>'}}
+  %p = dist.all_reduce_start sum %x, %y layouts [#dist.layout<[0, 4] of 8 by 4>] site "a" : tensor<5xf32>, tensor<4xf32>
+  %0:2 = dist.wait %p : tensor<5xf32>, tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c5_layouts(%x: tensor<4xf32>, %y: tensor<4xf32>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C5: expects one source where there are no layouts, found 2}}
+  %p = dist.all_reduce_start sum %x, %y site "a" : tensor<4xf32>, tensor<4xf32>
+  %0:2 = dist.wait %p : tensor<4xf32>, tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_scatter_start_c6_into(%x: tensor<4xf32>, %y: tensor<?xf32>) {
+  // expected-error @+1 {{'dist.reduce_scatter_start' op C6: expects a tensor to write into for each layout, or none, found 2 for 1}}
+  %p = dist.reduce_scatter_start sum %x into %y, %y : tensor<?xf32>, tensor<?xf32> layouts [#dist.layout<[0] of 4 by 4>] site "a" : tensor<4xf32>
+  %0 = dist.wait %p : tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @all_gather_start_c7_sources(%x: tensor<?xf32>) {
+  // expected-error @+1 {{'dist.all_gather_start' op C7: expects a source for each layout, found 2 for 1}}
+  %p = dist.all_gather_start %x, %x layouts [#dist.layout<[0] of 4 by 4>] site "a" : tensor<?xf32>, tensor<?xf32>
+  %0 = dist.wait %p : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @layout_elements(%x: tensor<4xf32>) {
+  // expected-error @+1 {{expects a multiple of the block as number of elements, found 5 by 4}}
+  %p = dist.all_reduce_start sum %x layouts [#dist.layout<[0] of 5 by 4>] site "a" : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @layout_offsets(%x: tensor<4xf32>) {
+  // expected-error @+1 {{expects growing offsets that are multiples of 4 up to 8, found 2}}
+  %p = dist.all_reduce_start sum %x layouts [#dist.layout<[0, 2] of 8 by 4>] site "a" : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @layout_range(%x: tensor<4xf32>) {
+  // expected-error @+1 {{expects a range inside of 0 to 8, or to -1, found 4 to 2}}
+  %p = dist.all_reduce_start sum %x layouts [#dist.layout<[0] of 8 by 4 range 4 to 2>] site "a" : tensor<4xf32>
   return
 }

@@ -87,7 +87,7 @@ TEST_F(DsRun, ExitsTwoForUsage) {
   expect(2, "--frobnicate", package + " --frobnicate");
   expect(2, "--threads", package + " --threads=0");
   expect(2, "no input 'z'", package + " --input z=1");
-  expect(2, "expected {rank} in it", package + " -n 2 --output o.npz");
+  expect(2, "expected {rank} in it", package + " -n 2 --transport=threads --output o.npz");
 }
 
 TEST_F(DsRun, ExitsOneForDiagnoses) {
@@ -131,7 +131,7 @@ TEST_F(DsRun, SaysWhichInputsAreRandom) {
   expect(0, "ds-run: inputs 'table', 'indices': random numbers (seed 0); give --inputs or --input table=...\n", lookup);
   expect(0, "ds-run: input 'table': random numbers (seed 4); give --input table=...\n",
          lookup + " --input indices=1 --seed=4");
-  Result ranks = execute(package + " --entry reduce -n 2 --dim n=2");
+  Result ranks = execute(package + " --entry reduce -n 2 --transport=threads --dim n=2");
   EXPECT_EQ(ranks.text.find("random"), ranks.text.rfind("random")) << ranks.text; // once
 }
 
@@ -270,19 +270,19 @@ TEST_F(DsRun, RunsRanksOnTheirOwnData) {
     inputs.push_back({"x", parseValue(rank ? "[10, 20]" : "[1, 2]", ElementType::F32)});
     writeNpz(folder.file("in" + std::to_string(rank) + ".npz"), inputs);
   }
-  std::string call = package + " --entry reduce -n 2 --inputs " + folder.file("in{rank}.npz");
+  std::string call = package + " --entry reduce -n 2 --transport=threads --inputs " + folder.file("in{rank}.npz");
   expect(0, "rank 1 y: f32 [2]", call);
   expect(0, "", call + " --output " + folder.file("out{rank}.npz"));
   for (int rank = 0; rank < 2; ++rank) {
     auto outputs = readNpz(folder.file("out" + std::to_string(rank) + ".npz"));
     EXPECT_EQ(loadDouble(ElementType::F32, outputs[0].tensor.data(), 1), 22);
   }
-  expect(1, "rank 1: entry 'skipped'", package + " --entry skipped -n 2 --dim n=2");
+  expect(1, "rank 1: entry 'skipped'", package + " --entry skipped -n 2 --transport=threads --dim n=2");
 }
 
 TEST_F(DsRun, DoesNotWaitForARankThatHangs) {
   expect(1, "rank 0: entry 'stuck': all_reduce 'grad' at '/loss/MatMul': rank 1 did not arrive in 0.3 s",
-         package + " --entry stuck -n 2 --dim n=2 --timeout 0.3");
+         package + " --entry stuck -n 2 --transport=threads --dim n=2 --timeout 0.3");
 }
 
 TEST_F(DsRun, ComparesWithATestDataFolder) {

@@ -1,12 +1,11 @@
 #include "test/unit/runtime/PackageBuilder.h"
 
 #include "runtime/comm/Reduce.h"
-#include "runtime/comm/threads/ThreadsGroup.h"
+#include "runtime/comm/threads/ThreadRanks.h"
 #include "runtime/core/Session.h"
 
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <gtest/gtest.h>
 #include <limits>
 #include <thread>
@@ -16,32 +15,6 @@ using namespace ds::test;
 using namespace std::chrono_literals;
 
 namespace {
-
-// Runs one function per rank on its own thread; the messages of what they threw.
-std::vector<std::string> onRanks(unsigned world, std::chrono::milliseconds timeout,
-                                 const std::function<void(unsigned, Communicator &)> &body) {
-  auto group = ThreadsGroup::create(world, timeout);
-  std::vector<std::string> errors(world);
-  std::vector<std::thread> threads;
-  for (unsigned rank = 0; rank < world; ++rank)
-    threads.emplace_back([&, rank] {
-      auto communicator = group->join(rank);
-      errors[rank] = errorOf([&] { body(rank, *communicator); });
-    });
-  for (std::thread &thread : threads)
-    thread.join();
-  return errors;
-}
-
-CollectiveRequest request(const void *source, int64_t count, Reduction reduction = Reduction::Sum) {
-  CollectiveRequest result;
-  result.value = "grad";
-  result.site = "/loss/MatMul";
-  result.reduction = reduction;
-  result.count = count;
-  result.source = source;
-  return result;
-}
 
 TEST(Reduce, HasTheBitsOfRankOrder) {
   // In f32 the sum depends on the order: (1e8 + 1) - 1e8 is 0 from the left.
@@ -81,80 +54,20 @@ TEST(Reduce, MaximumOfNanIsNan) {
   EXPECT_TRUE(std::isnan(out));
 }
 
-TEST(ThreadsGroup, ReducesInPlaceManyTimes) {
-  auto errors = onRanks(3, 30s, [](unsigned rank, Communicator &communicator) {
-    for (int round = 0; round < 100; ++round) {
-      std::vector<float> data = {float(rank), float(round)};
-      uint64_t ticket = communicator.startAllReduce(request(data.data(), 2));
-      communicator.wait(ticket, data.data());
-      if (data != std::vector<float>{3, 3.0f * float(round)})
-        throw std::runtime_error("wrong sum");
-    }
-  });
-  EXPECT_EQ(errors, std::vector<std::string>(3));
-}
-
-TEST(ThreadsGroup, OverlapsSeveralCollectives) {
-  auto errors = onRanks(2, 30s, [](unsigned rank, Communicator &communicator) {
-    float a = float(rank), b = 10.0f * float(rank), sumA, sumB;
-    uint64_t first = communicator.startAllReduce(request(&a, 1)), second = communicator.startAllReduce(request(&b, 1));
-    communicator.wait(second, &sumB);
-    communicator.wait(first, &sumA);
-    if (sumA != 1 || sumB != 10)
-      throw std::runtime_error("wrong sum");
-  });
-  EXPECT_EQ(errors, std::vector<std::string>(2));
-}
-
-TEST(ThreadsGroup, WatchdogNamesTheMissingRank) {
-  auto errors = onRanks(2, 100ms, [](unsigned rank, Communicator &communicator) {
-    float value = 1;
-    if (rank == 1) {
-      std::this_thread::sleep_for(400ms);
-      return;
-    }
-    communicator.wait(communicator.startAllReduce(request(&value, 1)), &value);
-  });
-  EXPECT_EQ(errors[0], "all_reduce 'grad' at '/loss/MatMul': rank 1 did not arrive in 0.1 s");
-}
-
-TEST(ThreadsGroup, DoesNotWaitForRanksThatHaveLeft) {
-  auto start = std::chrono::steady_clock::now();
-  auto errors = onRanks(3, 30s, [](unsigned rank, Communicator &communicator) {
-    float value = 1;
-    if (rank == 1)
-      return communicator.leave("out of luck");
-    uint64_t ticket = communicator.startAllReduce(request(&value, 1));
-    if (rank == 0)
-      communicator.wait(ticket, &value);
-  });
-  EXPECT_NE(errors[0].find("rank 1 failed: out of luck"), std::string::npos) << errors[0];
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
-}
-
-TEST(ThreadsGroup, DiagnosesDisagreement) {
-  auto errors = onRanks(2, 30s, [](unsigned rank, Communicator &communicator) {
-    float values[2] = {1, 2};
-    communicator.wait(communicator.startAllReduce(request(values, rank ? 2 : 1)), values);
-  });
-  EXPECT_EQ(errors[0], "ranks disagree: rank 0 asks for all_reduce 'grad' at '/loss/MatMul' (sum of 1 f32), rank 1 for "
-                       "all_reduce 'grad' at '/loss/MatMul' (sum of 2 f32)");
-}
-
 class RanksTest : public ::testing::Test {
 protected:
   // Every rank runs the entry on its own data.
   std::vector<std::string> run(const char *entry, unsigned world, std::chrono::milliseconds timeout,
                                std::vector<std::vector<float>> &results) {
     auto package = Package::load(writePackage(folder.path()));
-    auto group = ThreadsGroup::create(world, timeout);
+    ThreadRanks group(world, timeout);
     std::vector<std::string> errors(world);
     std::vector<std::thread> threads;
     results.resize(world);
     for (unsigned rank = 0; rank < world; ++rank)
       threads.emplace_back([&, rank] {
         errors[rank] = errorOf([&] {
-          Session session(package, {1, group->join(rank)});
+          Session session(package, {1, group.join(rank)});
           Tensor input(ElementType::F32, {3});
           for (int i = 0; i < 3; ++i)
             reinterpret_cast<float *>(input.data())[i] = float(100 * rank) + float(i);

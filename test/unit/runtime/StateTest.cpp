@@ -1,7 +1,7 @@
 // States across calls that fail, saving and restoring: a state is never half written without a word.
 #include "test/unit/runtime/PackageBuilder.h"
 
-#include "runtime/comm/threads/ThreadsGroup.h"
+#include "runtime/comm/threads/ThreadRanks.h"
 #include "runtime/core/Session.h"
 #include "runtime/io/Npz.h"
 
@@ -315,11 +315,11 @@ TEST_F(StateTest, NarrowTypesAreWidenedInFilesAndCheckedOnTheWayBack) {
 // Two ranks; the second one's x makes it fail at once. What each says, and what it says when its state is used again.
 void runRanks(const std::shared_ptr<const Package> &package, const char *entry, std::string (&errors)[2],
               std::string (&again)[2]) {
-  auto group = ThreadsGroup::create(2, 30s);
+  ThreadRanks group(2, 30s);
   std::thread threads[2];
   for (unsigned rank = 0; rank < 2; ++rank)
     threads[rank] = std::thread([&, rank] {
-      Session session(package, {1, group->join(rank)});
+      Session session(package, {1, group.join(rank)});
       session.withStates([](StateStore &states) { states.views(); }); // the states are there before the call
       std::vector<Tensor> outputs;
       Tensor x = floats(rank == 1 ? Values{-1, 1, 1, 1} : Values{1, 1, 1, 1});

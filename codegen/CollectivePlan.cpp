@@ -1,0 +1,83 @@
+// Bytes follow from how the runtime builds collectives (runtime/comm): a reduction is an exchange of parts and a sum at
+// their owner, and an all-reduce gathers the sums. So a rank sends each other one what that one owns of the range, and
+// receives as much from each of what it owns itself; a gather goes the other way.
+#include "codegen/CollectivePlan.h"
+
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+
+namespace deepstride {
+namespace {
+
+struct Traffic {
+  SizeExpr sent, received; // elements
+};
+
+/// What `others` ranks and this one exchange of a part's range.
+Traffic trafficOf(dist::StartInterface start, const EntryPlan::CollectivePart &part, const SizeExpr &ranks,
+                  const SizeExpr &index) {
+  SizeExpr first = index * part.shard, all = part.end - part.begin;
+  SizeExpr own = part.shard;
+  if (!part.begin.isConstant(0) || part.end != ranks * part.shard) // a bucket within the space
+    own = SizeExpr::max(SizeExpr::min(part.end, first + part.shard) - SizeExpr::max(part.begin, first), 0);
+  SizeExpr toOwners = all - own, fromOwner = (ranks - SizeExpr(1)) * own;
+  if (isa<dist::ReduceScatterStartOp>(start))
+    return {toOwners, fromOwner};
+  if (isa<dist::AllGatherStartOp>(start))
+    return {fromOwner, toOwners};
+  return {toOwners + fromOwner, toOwners + fromOwner};
+}
+
+} // namespace
+
+EntryPlan::Collective planCollective(dist::StartInterface start, const SizeAnalysis &analysis) {
+  SizeExpr ranks = dist::meshSize(start.meshAxis()), index = dist::meshIndex(start.meshAxis());
+  Type element = getElementTypeOrSelf(start.sourceValues().front());
+  EntryPlan::Collective plan;
+  plan.op = start.opName().str();
+  plan.site = start.siteName().str();
+  plan.axis = start.meshAxis().str();
+  plan.type = manifestType(element);
+  if (auto reduction = start.reductionKind())
+    plan.reduction = dist::stringifyReduction(*reduction).str();
+
+  ArrayRef<int64_t> buffers = start->getAttrOfType<DenseI64ArrayAttr>("buffers").asArrayRef();
+  size_t sources = start.sourceValues().size();
+  ArrayRef<int64_t> read = buffers.take_front(sources), written = buffers.drop_front(sources);
+  bool isGather = isa<dist::AllGatherStartOp>(start), isScatter = isa<dist::ReduceScatterStartOp>(start);
+  ValueRange whole = isGather ? ValueRange(start.waitOp()->getResults()) : ValueRange(start.sourceValues());
+  auto piece = [&](size_t number, const SizeExpr &offset) {
+    int64_t buffer = (isScatter ? read : written)[number];
+    bool isElsewhere = !isGather && !isScatter && read[number] != buffer;
+    return EntryPlan::Piece{buffer, isElsewhere ? read[number] : -1, offset,
+                            product(analysis.facts(whole[number]).sizes)};
+  };
+  if (ArrayAttr layouts = start.layoutList()) {
+    size_t next = 0;
+    for (auto [number, layout] : llvm::enumerate(layouts.getAsRange<dist::LayoutAttr>())) {
+      EntryPlan::CollectivePart &part = plan.parts.emplace_back();
+      part.shard = layout.shard(ranks);
+      part.begin = SizeExpr(layout.getBegin());
+      part.end = layout.getEnd() < 0 ? ranks * part.shard : SizeExpr(layout.getEnd());
+      for (int64_t offset : layout.getOffsets())
+        part.whole.push_back(piece(next++, SizeExpr(offset)));
+      if (isGather || isScatter)
+        part.own = (isGather ? read : written)[number];
+    }
+  } else {
+    EntryPlan::CollectivePart &part = plan.parts.emplace_back();
+    part.whole.push_back(piece(0, SizeExpr(0)));
+    part.shard = SizeExpr::ceilDiv(part.whole[0].count, ranks);
+    part.end = ranks * part.shard;
+  }
+  SizeExpr width(static_cast<int64_t>((element.getIntOrFloatBitWidth() + 7) / 8));
+  for (const EntryPlan::CollectivePart &part : plan.parts) {
+    Traffic traffic = trafficOf(start, part, ranks, index);
+    plan.sent = plan.sent + traffic.sent * width;
+    plan.received = plan.received + traffic.received * width;
+  }
+  return plan;
+}
+
+} // namespace deepstride

@@ -1,0 +1,215 @@
+#include "passes/training/ShareParameters.h"
+
+#include "dialects/ds/Provenance.h"
+#include "passes/training/Communication.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+namespace {
+
+/// Readers of a unit's parameters on one way: what is gathered for them.
+struct Cluster {
+  const Unit *unit;
+  std::string site;
+  SmallVector<OpOperand *> uses;
+  Operation *first = nullptr; // of the entry's block
+};
+
+class ParameterGatherer {
+public:
+  ParameterGatherer(func::FuncOp entry, ArrayRef<Unit> units, StringRef prefix)
+      : entry(entry), units(units), prefix(prefix), body(entry.getBody().front()) {}
+  LogicalResult run();
+
+private:
+  void findClusters();
+  void addShards();
+  void gather();
+
+  func::FuncOp entry;
+  ArrayRef<Unit> units;
+  StringRef prefix;
+  Block &body;
+  SizeAnalysis analysis;
+  SmallVector<Parameter> parameters;
+  SmallVector<Value> shards; // by unit
+  SmallVector<Cluster> clusters;
+};
+
+/// The first op of the way back, or the end.
+Operation *beginOfBackward(Block &body) {
+  for (Operation &op : body) {
+    bool isBack = false;
+    op.walk([&](Operation *inner) {
+      for (const WorkPlace &place : workPlacesOf(inner))
+        isBack |= place.role == WorkRole::Backward;
+    });
+    if (isBack)
+      return &op;
+  }
+  return body.getTerminator();
+}
+
+void ParameterGatherer::findClusters() {
+  Operation *backward = beginOfBackward(body);
+  for (const Unit &unit : units) {
+    Cluster forward{&unit, (prefix + "/" + unit.name).str(), {}}, back = forward;
+    back.site = (prefix + "/backward/" + unit.name).str();
+    for (unsigned number : unit.parameters)
+      for (OpOperand &use : parameters[number].value.getUses()) {
+        Operation *at = body.findAncestorOpInBlock(*use.getOwner());
+        Cluster &own = at->isBeforeInBlock(backward) ? forward : back;
+        own.uses.push_back(&use);
+        if (!own.first || at->isBeforeInBlock(own.first))
+          own.first = at;
+      }
+    for (Cluster *cluster : {&forward, &back})
+      if (cluster->first)
+        clusters.push_back(*cluster);
+  }
+  llvm::sort(clusters, [](const Cluster &a, const Cluster &b) {
+    return a.first == b.first ? a.unit < b.unit : a.first->isBeforeInBlock(b.first);
+  });
+}
+
+void ParameterGatherer::addShards() {
+  Signature signature(entry);
+  for (const Unit &unit : units) {
+    shards.push_back(signature.state(unit.stateName(), unit.element, {unit.shard()}));
+    analysis.set(shards.back(), {unit.element, {unit.shard()}, std::nullopt});
+  }
+}
+
+void ParameterGatherer::gather() {
+  OpBuilder builder(entry.getContext());
+  DsBuilder b(builder, analysis);
+  for (size_t i = 0; i < clusters.size(); ++i) {
+    Cluster &cluster = clusters[i];
+    b.setLocation(withPart(entry.getLoc(), WorkRole::Forward, "parameters"));
+    SmallVector<TensorFacts> facts;
+    for (unsigned number : cluster.unit->parameters) {
+      facts.push_back(analysis.facts(parameters[number].value));
+      facts.back().contents.reset();
+    }
+    b.getBuilder().setInsertionPoint(i == 0 ? cluster.first : clusters[i - 1].first);
+    Pending pending =
+        Communication(b).allGather(*cluster.unit, shards[cluster.unit - units.data()], facts, cluster.site);
+    b.getBuilder().setInsertionPoint(cluster.first);
+    Values tensors = pending.finish(b);
+    llvm::DenseMap<Value, Value> replaced;
+    for (auto [number, tensor] : llvm::zip_equal(cluster.unit->parameters, tensors))
+      replaced[parameters[number].value] = tensor;
+    for (OpOperand *use : cluster.uses)
+      use->set(replaced.lookup(use->get()));
+  }
+}
+
+LogicalResult ParameterGatherer::run() {
+  auto found = SizeAnalysis::run(entry);
+  if (failed(found))
+    return failure();
+  analysis = std::move(*found);
+  parameters = parametersOf(entry);
+  findClusters();
+  addShards();
+  gather();
+  llvm::BitVector gone(entry.getNumArguments());
+  for (const Parameter &parameter : parameters)
+    gone.set(parameter.value.getArgNumber());
+  SmallVector<Attribute> results;
+  return entry.eraseArguments(gone);
+}
+
+} // namespace
+
+LogicalResult gatherParameters(func::FuncOp entry, ArrayRef<Unit> units, StringRef prefix) {
+  return ParameterGatherer(entry, units, prefix).run();
+}
+
+LogicalResult scatterGradients(DsBuilder &b, Signature &signature, ArrayRef<Unit> units, ArrayRef<Value> gradients,
+                               Value isFirst) {
+  OpBuilder &builder = b.getBuilder();
+  OpBuilder::InsertionGuard guard(builder);
+  Block *body = builder.getInsertionBlock();
+  Operation *end = body->getTerminator();
+  // Where all gradients of a unit are there; null: from the beginning on.
+  auto completeAt = [&](const Unit &unit) {
+    Operation *last = nullptr;
+    for (unsigned number : unit.parameters)
+      if (Operation *op = gradients[number].getDefiningOp(); op && (!last || last->isBeforeInBlock(op)))
+        last = op;
+    return last;
+  };
+  SmallVector<std::pair<const Unit *, Operation *>> order;
+  for (const Unit &unit : units)
+    order.emplace_back(&unit, completeAt(unit));
+  llvm::sort(order, [](const auto &x, const auto &y) {
+    if (x.second == y.second)
+      return x.first < y.first;
+    return !x.second || (y.second && x.second->isBeforeInBlock(y.second));
+  });
+  std::optional<Pending> open;
+  const Unit *opened = nullptr;
+  auto finish = [&] {
+    if (!open)
+      return true;
+    TensorFacts facts{opened->element, {opened->shard()}, std::nullopt};
+    Value sum = open->finish(b).front();
+    std::string name = opened->stateName("gradient");
+    Value before = signature.state(name, facts.elementType, facts.sizes);
+    b.getAnalysis().set(before, facts);
+    Value next = isFirst ? b.select(isFirst, sum, b.add(before, sum)) : sum;
+    signature.newState(next, name);
+    return static_cast<bool>(next);
+  };
+  for (auto [unit, complete] : order) {
+    if (complete)
+      builder.setInsertionPointAfter(complete);
+    else
+      builder.setInsertionPointToStart(body);
+    if (!finish())
+      return failure();
+    SmallVector<Value> tensors;
+    for (unsigned number : unit->parameters)
+      tensors.push_back(gradients[number]);
+    open = Communication(b).reduceScatter(*unit, tensors, "gradients/" + unit->name);
+    opened = unit;
+  }
+  builder.setInsertionPoint(end);
+  return success(finish());
+}
+
+void markStates(ModuleOp module, ArrayRef<Unit> units, ArrayRef<Parameter> parameters,
+                ArrayRef<StringRef> optimizerStates, bool areParametersShared) {
+  struct Place {
+    StringRef unit, part;
+    std::string suffix;
+  };
+  llvm::StringMap<Place> places;
+  for (const Unit &unit : units) {
+    for (unsigned number : unit.parameters) {
+      places[parameters[number].name.getValue()] = {unit.name, "tensor", ""};
+      places[parameters[number].stateName("gradient")] = {unit.name, "tensor", "/gradient"};
+    }
+    places[unit.stateName()] = {unit.name, areParametersShared ? "shard" : "view", ""};
+    places[unit.stateName("gradient")] = {unit.name, "shard", "/gradient"};
+    for (StringRef suffix : optimizerStates)
+      places[unit.stateName(suffix)] = {unit.name, "shard", "/" + suffix.str()};
+  }
+  Builder builder(module.getContext());
+  for (auto entry : module.getOps<func::FuncOp>())
+    for (unsigned i = 0; i < entry.getNumArguments(); ++i) {
+      auto state = entry.getArgAttrOfType<StringAttr>(i, ds::stateAttr);
+      auto place = state ? places.find(state.getValue()) : places.end();
+      if (place == places.end())
+        continue;
+      entry.setArgAttr(i, ds::unitAttr, builder.getStringAttr(place->second.unit));
+      entry.setArgAttr(i, ds::partAttr, builder.getStringAttr(place->second.part));
+      entry.setArgAttr(i, ds::suffixAttr, builder.getStringAttr(place->second.suffix));
+    }
+}
+
+} // namespace deepstride

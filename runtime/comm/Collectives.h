@@ -1,0 +1,102 @@
+// One collective on one rank, above any transport: which messages it sends to whom, what it does with those that come.
+//
+// Two kinds of messages, both in chunks. *To the owner*: this rank's elements of what the peer owns; an owner sums a
+// chunk in rank order when all ranks' have come, so that the bits do not depend on who came first, and what waits to be
+// summed is bounded. *From the owner*: elements that their owner has settled. An all-reduce is both: a chunk leaves its
+// owner as soon as it is summed. It needs no memory of its own: what a rank sent of a chunk is out before the chunk's
+// sum comes back to the same place.
+#ifndef DEEPSTRIDE_RUNTIME_COMM_COLLECTIVES_H
+#define DEEPSTRIDE_RUNTIME_COMM_COLLECTIVES_H
+
+#include "runtime/comm/FlatSpace.h"
+
+#include <deque>
+
+namespace ds {
+
+enum class Phase : uint32_t { ToOwner, FromOwner };
+
+// Stands before every message of data.
+struct DataHeader {
+  uint64_t sequence = 0; // of the collective
+  Phase phase = Phase::ToOwner;
+  uint32_t chunk = 0, bytes = 0, padding = 0;
+};
+
+using Payload = std::vector<uint8_t>;
+
+class CollectiveTask {
+public:
+  CollectiveTask(const CollectiveRequest &request, unsigned rank, unsigned world);
+
+  // Does some of what needs nobody else: copies, and sums whose chunks have come. False when there is nothing to do.
+  bool advance();
+
+  // The next message for a peer, when one is ready; `prefix` bytes are left free before its payload.
+  bool next(unsigned peer, DataHeader &header, Payload &message, size_t prefix);
+
+  // Whether a message is the next one that this peer should send; and whether there is room for it now.
+  bool expects(unsigned peer, const DataHeader &header) const;
+  bool hasRoom(const DataHeader &header) const;
+  // The payload is taken over; the vector comes back with memory for another.
+  void take(unsigned peer, const DataHeader &header, Payload &payload);
+
+  bool isDone() const;
+  bool expectsMoreFrom(unsigned peer) const;
+
+  int64_t elements() const;
+  uint64_t sentBytes() const { return sent; }
+  uint64_t receivedBytes() const { return received; }
+
+  // Payload of a message: the same on all ranks.
+  static size_t chunkBytes(unsigned world);
+
+private:
+  struct Peer {
+    int64_t toOwnerSent = 0, toOwnerReceived = 0, fromOwnerSent = 0, fromOwnerReceived = 0; // chunks
+    std::deque<Payload> waiting;                                                            // to be summed
+  };
+
+  bool sendsToOwner() const;
+  bool sendsFromOwner() const;
+  bool reduces() const { return sendsToOwner() && request.op != CollectiveOp::AllToAll; }
+  int64_t chunksOf(unsigned owner) const { return (owned[owner].count() + chunk - 1) / chunk; }
+  int64_t lengthOf(unsigned owner, int64_t index) const {
+    return std::min(chunk, owned[owner].count() - index * chunk);
+  }
+  // Walks through the pieces of a chunk: visit(part, begin, end, where the piece lies in the message).
+  template <typename Visit> void visitChunk(unsigned owner, int64_t index, Visit action) const {
+    owned[owner].visit(index * chunk, lengthOf(owner, index), [&](size_t part, int64_t begin, int64_t end, int64_t at) {
+      action(request.parts[part], begin, end, static_cast<size_t>(at) * typeSize(request.wire));
+    });
+  }
+  bool canSettle() const;
+  void settle();
+  void readChunk(unsigned owner, int64_t index, Payload &message, size_t prefix = 0) const;
+  void readOwn(int64_t index, Payload &message, size_t prefix = 0) const;
+  void writeOwn(int64_t index, const Payload &payload) const;
+  void writeBlock(unsigned from, int64_t index, const Payload &payload) const;
+  void reduceChunk();
+  uint8_t *ownAt(const CollectivePart &part, int64_t position) const;
+
+  CollectiveRequest request;
+  unsigned rank, world;
+  int64_t chunk; // elements
+  std::vector<OwnedSequence> owned;
+  std::vector<Peer> peers;
+  int64_t settled = 0; // chunks of the own part that are final on this rank
+  uint64_t sent = 0, received = 0;
+  Payload mine, sum;
+  std::vector<Payload> spare;
+};
+
+const char *collectiveName(CollectiveOp op);
+// "all_reduce 'grad' at '/loss/MatMul'", as every message about it begins.
+std::string nameOf(const CollectiveRequest &request);
+// With what all ranks must agree about, short enough for a message of one line.
+std::string describe(const CollectiveRequest &request);
+// Of everything that all ranks must agree about.
+uint64_t digestOf(const CollectiveRequest &request);
+
+} // namespace ds
+#endif

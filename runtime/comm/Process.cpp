@@ -1,0 +1,66 @@
+#include "runtime/comm/Process.h"
+
+#include <fstream>
+#include <sstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace ds {
+namespace {
+
+struct ProcStat {
+  char state = 0;
+  int64_t startTime = 0;
+};
+
+// The name, in parentheses, may hold anything; fields are counted from behind it.
+ProcStat readStat(int64_t number) {
+  std::ifstream file("/proc/" + std::to_string(number) + "/stat");
+  std::stringstream content;
+  content << file.rdbuf();
+  std::string text = content.str();
+  ProcStat result;
+  size_t end = text.rfind(')');
+  if (end == std::string::npos)
+    return result;
+  std::istringstream fields(text.substr(end + 1));
+  fields >> result.state;
+  std::string skipped;
+  for (int field = 4; field < 22; ++field)
+    fields >> skipped;
+  fields >> result.startTime;
+  return result;
+}
+
+ProcessIdentity identify() {
+  ProcessIdentity result;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> result.boot;
+  result.number = getpid();
+  result.startTime = readStat(result.number).startTime;
+  struct stat space = {};
+  if (stat("/proc/self/ns/pid", &space) == 0)
+    result.numberSpace = space.st_ino;
+  return result;
+}
+
+} // namespace
+
+const ProcessIdentity &thisProcess() {
+  static thread_local ProcessIdentity identity;
+  if (identity.number != getpid()) // also after a fork
+    identity = identify();
+  return identity;
+}
+
+ProcessState stateOf(const ProcessIdentity &process) {
+  const ProcessIdentity &self = thisProcess();
+  if (process.boot != self.boot || process.boot.empty() || process.numberSpace != self.numberSpace ||
+      process.startTime == 0)
+    return ProcessState::Unknown;
+  ProcStat stat = readStat(process.number);
+  if (stat.state == 0 || stat.state == 'Z' || stat.state == 'X' || stat.startTime != process.startTime)
+    return ProcessState::Gone;
+  return stat.state == 'T' || stat.state == 't' ? ProcessState::Stopped : ProcessState::Running;
+}
+
+} // namespace ds

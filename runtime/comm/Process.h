@@ -1,0 +1,23 @@
+// Who a rank is as a process, and what the kernel says about a process of this machine.
+#ifndef DEEPSTRIDE_RUNTIME_COMM_PROCESS_H
+#define DEEPSTRIDE_RUNTIME_COMM_PROCESS_H
+
+#include <cstdint>
+#include <string>
+
+namespace ds {
+
+struct ProcessIdentity {
+  std::string boot; // of the machine, by its kernel
+  int64_t number = 0, startTime = 0;
+  uint64_t numberSpace = 0; // where the number counts
+};
+
+enum class ProcessState { Unknown, Running, Stopped, Gone };
+
+const ProcessIdentity &thisProcess();
+// Unknown for a process that cannot be seen from here.
+ProcessState stateOf(const ProcessIdentity &process);
+
+} // namespace ds
+#endif

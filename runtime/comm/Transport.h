@@ -1,0 +1,41 @@
+// Moves bytes between pairs of ranks. Between two ranks run two streams in each direction; no call blocks but pause().
+// Used by one thread, but for wake(). Collectives are built above, once for all transports.
+#ifndef DEEPSTRIDE_RUNTIME_COMM_TRANSPORT_H
+#define DEEPSTRIDE_RUNTIME_COMM_TRANSPORT_H
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace ds {
+
+// What is said about collectives is never stuck behind their data, which wait where a receiver has no room.
+enum class Channel : uint8_t { Control, Data };
+constexpr unsigned numChannels = 2;
+
+class Transport {
+public:
+  virtual ~Transport() = default;
+
+  virtual unsigned rank() const = 0;
+  virtual unsigned world() const = 0;
+
+  // Takes as many of the bytes as there is room for now, and says how many.
+  virtual size_t send(unsigned peer, Channel channel, const void *data, size_t bytes) = 0;
+  // Gives as many bytes as have come, at most what is asked for.
+  virtual size_t receive(unsigned peer, Channel channel, void *data, size_t bytes) = 0;
+  // Nothing more comes on this stream: its other end is closed, and all that was sent has been received.
+  virtual bool isClosed(unsigned peer, Channel channel) const = 0;
+
+  // Sleeps until a stream that gave or took nothing since the last pause may do so, or wake() was called, or time is
+  // up.
+  virtual void pause(std::chrono::microseconds longest) = 0;
+  virtual void wake() = 0;
+
+  // Sends nothing more. Called again until it says that all that was sent is out of this process's hands. Not orderly:
+  // ranks have failed, and are not waited for longer than they need to answer.
+  virtual bool close(bool isOrderly) = 0;
+};
+
+} // namespace ds
+#endif

@@ -1,0 +1,131 @@
+// The collective services of EntryRunner: from the manifest's buffers and sizes to a request of the communicator.
+#include "runtime/core/EntryRunner.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ds {
+namespace {
+
+CollectiveOp opOf(CollectiveKind kind) {
+  switch (kind) {
+  case CollectiveKind::AllReduce: return CollectiveOp::AllReduce;
+  case CollectiveKind::ReduceScatter: return CollectiveOp::ReduceScatter;
+  case CollectiveKind::AllGather: return CollectiveOp::AllGather;
+  }
+  return CollectiveOp::AllReduce;
+}
+
+Reduction reductionOf(ReductionKind kind) {
+  switch (kind) {
+  case ReductionKind::Sum: return Reduction::Sum;
+  case ReductionKind::Mean: return Reduction::Mean;
+  case ReductionKind::Max: return Reduction::Max;
+  }
+  return Reduction::Sum;
+}
+
+// A world of one owns all of the space: what is combined is the value itself.
+void runAlone(const CollectiveRequest &request) {
+  size_t width = typeSize(request.type);
+  for (const CollectivePart &part : request.parts) {
+    auto *own = static_cast<uint8_t *>(part.own);
+    if (!own)
+      continue;
+    int64_t at = part.begin;
+    auto clear = [&](int64_t end) { // what no tensor covers
+      if (request.op == CollectiveOp::ReduceScatter && at < end)
+        std::memset(own + static_cast<size_t>(at) * width, 0, static_cast<size_t>(end - at) * width);
+    };
+    for (const Segment &segment : part.whole) {
+      clear(segment.offset);
+      uint8_t *place = own + static_cast<size_t>(segment.offset) * width;
+      size_t bytes = static_cast<size_t>(segment.count) * width;
+      bool isScatter = request.op == CollectiveOp::ReduceScatter;
+      if (bytes != 0 && place != segment.data)
+        std::memmove(isScatter ? static_cast<void *>(place) : segment.data, isScatter ? segment.data : place, bytes);
+      at = segment.offset + segment.count;
+    }
+    clear(part.end);
+  }
+}
+
+} // namespace
+
+void *EntryRunner::memoryOf(uint32_t buffer, ElementType type, int64_t count) {
+  uint64_t bytes = byteCount(type, {count});
+  if (!buffers[buffer] || bufferBytes[buffer] < bytes)
+    fail(ErrorCode::BadPackage, "buffer ", buffer, " does not hold ", bytes, " bytes");
+  return buffers[buffer];
+}
+
+void EntryRunner::willWrite(uint32_t buffer) {
+  if (const BufferInfo &target = entry.buffers[buffer]; target.role == BufferRole::State)
+    boundStates[target.index]->isWritten = true;
+}
+
+CollectivePart EntryRunner::partOf(const CollectiveInfo &info, const CollectivePartInfo &described) {
+  CollectivePart part;
+  part.shard = described.shard.evaluate(symbols);
+  part.begin = described.begin.evaluate(symbols);
+  part.end = described.end.evaluate(symbols);
+  if (part.begin < 0 || part.end < part.begin || part.end > part.shard * (communicator ? communicator->world() : 1))
+    fail(ErrorCode::BadPackage, "range ", part.begin, " to ", part.end, " is not in the space");
+  int64_t end = part.begin;
+  for (const CollectivePiece &piece : described.whole) {
+    Segment segment;
+    segment.offset = piece.offset.evaluate(symbols);
+    segment.count = piece.count.evaluate(symbols);
+    if (segment.offset < end || segment.count < 0 || segment.offset + segment.count > part.end)
+      fail(ErrorCode::BadPackage, "a tensor at ", segment.offset, " of ", segment.count, " elements is not in ", end,
+           " to ", part.end);
+    end = segment.offset + segment.count;
+    segment.data = memoryOf(piece.buffer, info.type, segment.count);
+    if (info.kind != CollectiveKind::ReduceScatter)
+      willWrite(piece.buffer);
+    if (piece.source && segment.count != 0)
+      std::memcpy(segment.data, memoryOf(*piece.source, info.type, segment.count),
+                  byteCount(info.type, {segment.count}));
+    part.whole.push_back(segment);
+  }
+  if (described.own) {
+    part.own = memoryOf(*described.own, info.type, part.shard);
+    if (info.kind == CollectiveKind::ReduceScatter)
+      willWrite(*described.own);
+  }
+  return part;
+}
+
+void EntryRunner::startCollective(const ds_collective &request) {
+  if (request.struct_size < sizeof(ds_collective) || request.site >= entry.collectives.size())
+    fail(ErrorCode::BadPackage, "collective of site ", request.site, ", the manifest has ", entry.collectives.size());
+  const CollectiveInfo &info = entry.collectives[request.site];
+  annotated(concat(info.op, " '", info.site, "'"), [&] {
+    if (openCollectives.count(&request))
+      fail(ErrorCode::BadPackage, "started twice without a wait");
+    CollectiveRequest call;
+    call.op = opOf(info.kind);
+    call.value = info.site;
+    call.site = entry.name;
+    call.type = call.wire = info.type;
+    call.reduction = reductionOf(info.reduction);
+    for (const CollectivePartInfo &part : info.parts)
+      call.parts.push_back(partOf(info, part));
+    if (communicator)
+      openCollectives[&request] = communicator->start(call);
+    else
+      runAlone(call), openCollectives[&request] = 0;
+  });
+}
+
+void EntryRunner::waitCollective(const ds_collective &request) {
+  auto open = openCollectives.find(&request);
+  if (open == openCollectives.end())
+    fail(ErrorCode::BadPackage, "waits for a collective that was not started");
+  uint64_t ticket = open->second;
+  openCollectives.erase(open);
+  if (communicator)
+    communicator->wait(ticket);
+}
+
+} // namespace ds

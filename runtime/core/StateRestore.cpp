@@ -1,0 +1,152 @@
+// Restoring states: everything is checked before the first byte changes.
+#include "runtime/core/StateStore.h"
+
+#include "runtime/core/Error.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ds {
+namespace {
+
+void checkFits(const TensorSource::Item &item, const StateInfo &info) {
+  if (item.type != info.type && item.type != npyType(info.type))
+    fail(ErrorCode::ShapeMismatch, "state '", info.name, "': wrong type, found ", typeName(item.type), ", expected ",
+         typeName(info.type));
+  bool isSameRank = info.shape.size() == item.shape.size();
+  for (size_t axis = 0; isSameRank && axis < item.shape.size(); ++axis)
+    isSameRank = !info.shape[axis].isConstant() || info.shape[axis].evaluate({}) == item.shape[axis];
+  if (!isSameRank)
+    fail(ErrorCode::ShapeMismatch, "state '", info.name, "': wrong shape, found ", listText(item.shape), ", expected ",
+         shapeText(info.shape));
+}
+
+// Of which elements of a unit's tensor a rank holds what, in the unit's space.
+const UnitTensor *tensorNamed(const UnitInfo &unit, const StateInfo &state, const std::string &name) {
+  for (const UnitTensor &tensor : unit.tensors)
+    if (tensor.name + state.suffix == name)
+      return &tensor;
+  return nullptr;
+}
+
+} // namespace
+
+void TensorSource::checkRange(size_t item, ElementType as, int64_t, int64_t) const { check(item, as); }
+
+void TensorSource::readRange(size_t item, ElementType as, int64_t begin, int64_t end, void *data) const {
+  Tensor whole(as, items()[item].shape);
+  read(item, as, whole.data());
+  size_t size = typeSize(as);
+  if (end > begin)
+    std::memcpy(data, whole.data() + static_cast<size_t>(begin) * size, static_cast<size_t>(end - begin) * size);
+}
+
+// A state of that name, or a tensor in a part of a unit.
+StateStore::Target StateStore::targetOf(const TensorSource::Item &item) {
+  Target target;
+  const UnitTensor *shared = nullptr;
+  for (const EntryInfo &entry : package.variant().entries)
+    for (const StateInfo &state : entry.states) {
+      if (state.name == item.name && state.part != StatePart::View && state.part != StatePart::Shard) {
+        checkFits(item, state); // entries may know different ones of its sizes
+        target.info = &state;
+        shared = nullptr;
+      } else if (state.part == StatePart::Shard && !target.info) {
+        shared = tensorNamed(package.variant().units[state.unit], state, item.name);
+        target.info = shared ? &state : nullptr;
+      }
+    }
+  if (!target.info)
+    fail(ErrorCode::BadFile, "the package has no state '", item.name, "'");
+  target.shape = item.shape;
+  target.end = elementCount(item.shape);
+  if (shared) {
+    StateInfo logical = *target.info;
+    logical.name = item.name;
+    logical.shape.clear();
+    for (int64_t size : shared->shape)
+      logical.shape.push_back(SizeExpr::constant(size));
+    checkFits(item, logical);
+    int64_t shard = package.variant().units[target.info->unit].shard(mesh.ranks), first = mesh.rank * shard;
+    target.begin = std::clamp<int64_t>(first - shared->offset, 0, target.end);
+    target.end = std::clamp<int64_t>(first + shard - shared->offset, target.begin, target.end);
+    target.offset = std::max<int64_t>(shared->offset - first, 0);
+  }
+  return target;
+}
+
+std::vector<StateStore::Target> StateStore::targetsOf(const TensorSource &source) {
+  std::vector<Target> targets;
+  for (const TensorSource::Item &item : source.items())
+    targets.push_back(targetOf(item));
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const Target &target = targets[i];
+    annotated("state '" + source.items()[i].name + "'", [&] {
+      if (target.isWhole())
+        source.check(i, target.info->type);
+      else if (target.begin < target.end) // of what other ranks hold, nothing is read
+        source.checkRange(i, target.info->type, target.begin, target.end);
+    });
+  }
+  // Memory next, so that running out of it changes nothing either. Only a state of another shape needs some.
+  for (size_t i = 0; i < targets.size(); ++i) {
+    Target &target = targets[i];
+    const StateInfo &info = *target.info;
+    auto known = states.find(info.name);
+    if (info.part == StatePart::Shard) {
+      if (known == states.end()) {
+        Shape shape = {package.variant().units[info.unit].shard(mesh.ranks)};
+        State state;
+        state.tensor = firstValue(info, shape);
+        state.isNew = false;
+        known = states.emplace(info.name, std::move(state)).first;
+      }
+      target.state = &known->second;
+      target.data = known->second.tensor.data() + static_cast<size_t>(target.offset) * typeSize(info.type);
+    } else if (known != states.end() && known->second.tensor.getType() == info.type &&
+               known->second.tensor.getShape() == target.shape) {
+      target.state = &known->second;
+      target.data = known->second.tensor.data();
+    } else {
+      if (info.part == StatePart::Own)
+        target.tensor.reset(info.type, target.shape);
+      else
+        target.tensor = firstValue(info, target.shape);
+      target.data = target.tensor.data();
+    }
+  }
+  return targets;
+}
+
+void StateStore::restore(const TensorSource &source) {
+  const std::vector<TensorSource::Item> &items = source.items();
+  std::vector<Target> targets = targetsOf(source);
+  size_t reached = 0;
+  try {
+    for (; reached < items.size(); ++reached) {
+      const Target &target = targets[reached];
+      annotated("state '" + items[reached].name + "'", [&] {
+        if (target.isWhole())
+          source.read(reached, target.info->type, target.data);
+        else if (target.begin < target.end)
+          source.readRange(reached, target.info->type, target.begin, target.end, target.data);
+      });
+    }
+  } catch (const std::exception &error) {
+    for (size_t i = 0; i <= reached; ++i)
+      if (targets[i].state)
+        targets[i].state->fault = concat("restoring failed: ", error.what());
+    throw;
+  }
+  for (size_t i = 0; i < items.size(); ++i) {
+    State &state = targets[i].state ? *targets[i].state : states[items[i].name];
+    if (!targets[i].state) {
+      state.tensor = std::move(targets[i].tensor);
+      state.isShared = targets[i].info->part == StatePart::Tensor;
+    }
+    state.isNew = false;
+    state.fault.clear();
+  }
+}
+
+} // namespace ds

@@ -1,0 +1,87 @@
+"""--restarts: a training whose ranks are killed ends as one that nobody disturbed; hosts may be lost meanwhile."""
+import os
+import random
+import re
+import signal
+import time
+
+from kit import case, expect
+from launch_runs import PATIENCE, children, environment, launch, running
+from programs import SEED
+from training_resume_cases import bits
+from training_runs import same_state, settings, small_data, small_package
+
+
+def killed_at_times(arguments, kills, g, first):
+    """Runs ds-run, kills a random rank `kills` times once `first` exists; what it said on standard error."""
+    with running(*arguments, env=environment()) as child:
+        done = 0
+        while child.poll() is None and done < kills:
+            ranks = children(child.pid)
+            if first.exists() and ranks:
+                time.sleep(g.uniform(0, 0.3))
+                try:
+                    os.kill(g.choice(ranks), signal.SIGKILL)
+                    done += 1
+                except ProcessLookupError:
+                    pass
+                time.sleep(0.2)
+            time.sleep(0.002)
+        out, err = child.communicate(timeout=PATIENCE)
+        expect(child.returncode == 0, f"exit code {child.returncode} after {done} kills: {out}{err}")
+        return out, err, done
+
+
+@case
+def a_killed_training_goes_on(folder):
+    package, data = small_package(folder, settings("AdamW", accumulation=3)), small_data(folder)
+    train = ["train", package, f"--data={data}", "--steps=4000", "--seed=3", "--save-interval=20", "--keep=3"]
+    launch(*train, f"--checkpoint={folder / 'whole'}", f"--log={folder / 'whole.jsonl'}")
+    g = random.Random(SEED)
+    out, err, kills = killed_at_times(["--ranks=1", "--restarts=20", *train, f"--checkpoint={folder / 'parts'}", f"--log={folder / 'parts.jsonl'}"],
+                                      6, g, folder / "parts/latest")
+    expect(kills >= 1 and "4000 steps" in out, f"{kills} kills: {out}")
+    lines = re.findall(r"^ds-run: restart (\d+) of 20: 1 rank, from .*/parts/(global_step\d+)$", err, re.M)
+    expect([int(number) for number, _ in lines] == list(range(1, kills + 1)), f"{kills} kills: {err}")
+    same_state(folder / "whole", folder / "parts", 4000)
+    expect(bits(folder / "whole.jsonl") == bits(folder / "parts.jsonl"), "the logs differ")
+
+
+@case
+def restarts_are_counted(folder):
+    text = f"test $DS_RANK = 1 && echo x >> {folder}/runs; exit $((DS_RANK * 5))"
+    for restarts in (0, 1, 3):
+        _, err = launch("-n", 2, f"--restarts={restarts}", "--exec", "sh", "-c", text, code=5)
+        expect((folder / "runs").read_text() == "x\n" * (restarts + 1), f"{restarts} restarts: {(folder / 'runs').read_text()}")
+        expect(re.findall(r"^ds-run: restart (\d) of \d: 2 ranks, the same command$", err, re.M) == [str(i + 1) for i in range(restarts)], err)
+        (folder / "runs").unlink()
+    # It went well at last; logs go on, and ranks know how often they were started.
+    out, _ = launch("-n", 2, "--restarts=5", "--log-dir", folder / "logs", "--exec", "sh", "-c", "echo at ${DS_RESTART:-0}; test ${DS_RESTART:-0} = 2")
+    expect(out == "at 0\nat 1\nat 2\n" and (folder / "logs/rank-1.log").read_text() == out, out)
+    # What is wrong on the command line is so again, and who ends the ranks does not want them back.
+    launch("-n", 2, "--restarts=5", "--exec", "sh", "-c", f"echo x >> {folder}/runs; exit 2", code=2)
+    expect((folder / "runs").read_text() == "x\n" * 2, "a usage error was repeated")
+    with running("-n", 2, "--restarts=5", "--exec", "sh", "-c", f"echo x > {folder}/started$DS_RANK; exec sleep 1000") as child:
+        while not all((folder / f"started{rank}").exists() for rank in range(2)):
+            time.sleep(0.01)
+        child.send_signal(signal.SIGTERM)
+        out, err = child.communicate(timeout=PATIENCE)
+        expect(child.returncode == 143 and "restart" not in err, err)
+
+
+@case
+def restarts_on_fewer_ranks(folder):
+    """What the hostfile has no more is not used any more; what is new is not, either."""
+    hosts = folder / "hosts"
+    here = os.uname().nodename
+    hosts.write_text(f"localhost slots=3\n{here} slots=2\n")
+    runs = [f"localhost slots=2\n{here} slots=9\n", f"other slots=7\n{here} slots=1\n"]
+    for number, text in enumerate(runs):
+        (folder / f"hosts{number}").write_text(text)
+    text = f"n=${{DS_RESTART:-0}}; test $DS_RANK = 0 || exit 0; echo $DS_WORLD $DS_HOST; test $n = 2 || {{ cp {folder}/hosts$n {hosts}; exit 1; }}"
+    out, err = launch("-H", hosts, "--restarts=3", "--exec", "sh", "-c", text)
+    expect(out == f"5 localhost\n4 localhost\n1 {here}\n", out)
+    expect(re.findall(r"restart \d of 3: (\d rank)", err) == ["4 rank", "1 rank"], err)
+    hosts.write_text("localhost slots=2\n")
+    _, err = launch("-H", hosts, "--restarts=3", "--exec", "sh", "-c", f"echo 'other slots=1' > {hosts}; exit 1", code=2)
+    expect("none of the 2 slots is left" in err, err)

@@ -1,0 +1,151 @@
+// What the environment says about ranks, and ranks that do not find each other.
+#include "test/unit/runtime/comm/Ranks.h"
+
+#include "runtime/core/Error.h"
+
+#include <cstdlib>
+#include <gtest/gtest.h>
+#include <map>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace ds;
+using namespace ds::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+const char *const variables[] = {"DS_RANK",       "DS_WORLD",
+                                 "DS_LOCAL_RANK", "DS_TRANSPORT",
+                                 "DS_RENDEZVOUS", "DS_HOST",
+                                 "DS_TIMEOUT",    "OMPI_COMM_WORLD_RANK",
+                                 "SLURM_PROCID",  "OMPI_COMM_WORLD_SIZE",
+                                 "SLURM_NTASKS",  "OMPI_COMM_WORLD_LOCAL_RANK",
+                                 "SLURM_LOCALID"};
+
+class Environment : public ::testing::Test {
+protected:
+  void SetUp() override { set({}); }
+  void TearDown() override { set({}); }
+
+  static void set(const std::map<std::string, std::string> &values) {
+    for (const char *name : variables)
+      unsetenv(name);
+    for (const auto &[name, value] : values)
+      setenv(name.c_str(), value.c_str(), 1);
+  }
+
+  static std::map<std::string, std::string> changed(const std::string &name, const std::string &value) {
+    std::map<std::string, std::string> result = {
+        {"DS_RANK", "1"},          {"DS_WORLD", "4"},     {"DS_LOCAL_RANK", "0"}, {"DS_TRANSPORT", "shm"},
+        {"DS_RENDEZVOUS", "fd:7"}, {"DS_TIMEOUT", "2.5"}, {"DS_HOST", "b"}};
+    result[name] = value;
+    return result;
+  }
+
+  static std::string fault(const std::map<std::string, std::string> &values) {
+    set(values);
+    try {
+      ranksOfEnvironment();
+    } catch (const Error &error) {
+      return error.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(Environment, OfAProcessThatIsNoRank) { EXPECT_FALSE(ranksOfEnvironment()); }
+
+TEST_F(Environment, OfOurLauncher) {
+  set(changed("DS_RANK", "3"));
+  std::optional<RankOptions> options = ranksOfEnvironment();
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->rank, 3u);
+  EXPECT_EQ(options->world, 4u);
+  EXPECT_EQ(options->localRank, 0u);
+  EXPECT_EQ(options->transport, TransportKind::SharedMemory);
+  EXPECT_EQ(options->descriptor, 7);
+  EXPECT_EQ(options->timeout, 2500ms);
+  EXPECT_EQ(options->host, "b");
+}
+
+TEST_F(Environment, OfTcp) {
+  auto values = changed("DS_TRANSPORT", "tcp");
+  values["DS_RENDEZVOUS"] = "fd:9@[::1]:4000";
+  set(values);
+  EXPECT_EQ(ranksOfEnvironment()->descriptor, 9);
+  EXPECT_EQ(ranksOfEnvironment()->rendezvous, "[::1]:4000");
+  values["DS_RENDEZVOUS"] = "10.0.0.1:4000";
+  set(values);
+  EXPECT_EQ(ranksOfEnvironment()->descriptor, -1);
+  EXPECT_EQ(ranksOfEnvironment()->rendezvous, "10.0.0.1:4000");
+}
+
+TEST_F(Environment, OfMpirunAndSrun) {
+  set({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "3"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}});
+  EXPECT_EQ(ranksOfEnvironment()->rank, 2u);
+  EXPECT_EQ(ranksOfEnvironment()->localRank, 1u);
+  EXPECT_EQ(ranksOfEnvironment()->transport, TransportKind::Mpi);
+  set({{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "6"}});
+  EXPECT_EQ(ranksOfEnvironment()->rank, 5u);
+  EXPECT_EQ(ranksOfEnvironment()->world, 6u);
+  EXPECT_EQ(fault({{"SLURM_PROCID", "6"}, {"SLURM_NTASKS", "6"}}),
+            "SLURM_PROCID: expected a number of 0 to 5, found '6'");
+}
+
+TEST_F(Environment, FaultsAreNamed) {
+  EXPECT_EQ(fault(changed("DS_RANK", "4")), "DS_RANK: expected a number of 0 to 3, found '4'");
+  EXPECT_EQ(fault(changed("DS_RANK", "-1")), "DS_RANK: expected a number of 0 to 3, found '-1'");
+  EXPECT_EQ(fault(changed("DS_WORLD", "")), "DS_WORLD: expected a number of 1 to 1024, found nothing");
+  EXPECT_EQ(fault(changed("DS_WORLD", "99999999999999999999")),
+            "DS_WORLD: expected a number of 1 to 1024, found '99999999999999999999'");
+  EXPECT_EQ(fault(changed("DS_LOCAL_RANK", "x\n")), "DS_LOCAL_RANK: expected a number of 0 to 3, found 'x\\x0a'");
+  EXPECT_EQ(fault(changed("DS_TRANSPORT", "udp")), "DS_TRANSPORT: expected shm, tcp or mpi, found 'udp'");
+  EXPECT_EQ(fault(changed("DS_TRANSPORT", "")), "DS_TRANSPORT: expected shm, tcp or mpi, found nothing");
+  for (const char *text : {"7", "fd:", "fd:x", "fd:7@h:1", "fd:99999999999"})
+    EXPECT_EQ(fault(changed("DS_RENDEZVOUS", text)), concat("DS_RENDEZVOUS: expected fd:NUMBER, found '", text, "'"));
+  for (const char *text : {"0", "nan", "-2", "1s", "1e9"})
+    EXPECT_EQ(fault(changed("DS_TIMEOUT", text)),
+              concat("DS_TIMEOUT: expected seconds, more than 0 and at most 1000000, found '", text, "'"));
+  auto tcp = changed("DS_TRANSPORT", "tcp");
+  tcp["DS_RENDEZVOUS"] = "fd:7";
+  EXPECT_EQ(fault(tcp), "DS_RENDEZVOUS: expected HOST:PORT or fd:NUMBER@HOST:PORT, found 'fd:7'");
+}
+
+std::string connectFault(const RankOptions &options) {
+  try {
+    connectRanks(options);
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Connect, RefusesWhatIsNoSharedMemoryOfTheRanks) {
+  RankOptions options;
+  options.world = 2;
+  options.descriptor = 900;
+  EXPECT_EQ(connectFault(options), "rank 0: descriptor 900 of the ranks' shared memory: Bad file descriptor");
+  options.descriptor = memfd_create("other", MFD_CLOEXEC);
+  EXPECT_NE(connectFault(options).find("is no shared memory of 2 ranks: found 0 bytes"), std::string::npos);
+  close(options.descriptor);
+  options.rank = 2;
+  EXPECT_EQ(connectFault(options), "rank 2 of 2 ranks");
+}
+
+TEST(Connect, RefusesAddressesThatAreNone) {
+  RankOptions options;
+  options.world = 2;
+  options.rank = 1;
+  options.transport = TransportKind::Tcp;
+  for (const char *text : {"", "host", "host:", ":80", "host:0", "host:65536", "host:1x"}) {
+    options.rendezvous = text;
+    EXPECT_EQ(connectFault(options),
+              concat("rank 1: address '", text, "': expected HOST:PORT with a port of 1 to 65535"));
+  }
+  options.rank = 0;
+  options.descriptor = 900;
+  EXPECT_EQ(connectFault(options), "rank 0: descriptor 900 is no socket that listens: it is not open");
+}
+
+} // namespace

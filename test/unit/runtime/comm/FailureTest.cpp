@@ -1,0 +1,150 @@
+// Ranks as processes that die, are stopped or are slow: each is told apart and named by all others, and nobody hangs.
+#include "test/unit/runtime/comm/Ranks.h"
+
+#include "runtime/core/Error.h"
+
+#include <csignal>
+#include <gtest/gtest.h>
+#include <thread>
+
+using namespace ds;
+using namespace ds::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr unsigned world = 3;
+constexpr int64_t count = 50000;
+
+// Gathers again and again; from step 5 on, one rank does something else.
+RankBody trouble(unsigned culprit, const std::function<void()> &action) {
+  return [culprit, action](unsigned rank, Communicator &communicator) {
+    std::vector<float> whole(count), own(count / world + 1);
+    CollectiveRequest request = requestOf(CollectiveOp::AllGather, whole.data(), count, world, own.data());
+    request.value = "block3";
+    request.site = "update";
+    for (int64_t step = 0;; ++step) {
+      communicator.setStep(step);
+      if (step == 5 && rank == culprit)
+        action();
+      communicator.wait(communicator.start(request));
+    }
+  };
+}
+
+class Failures : public ::testing::TestWithParam<Wiring> {
+protected:
+  // Every rank but the culprit says the same.
+  void expect(RankProcesses &ranks, unsigned culprit, const std::string &what) {
+    for (unsigned rank = 0; rank < world; ++rank)
+      if (rank != culprit) {
+        std::string error = ranks.errorOf(rank), start = "all_gather 'block3' at 'update', step ";
+        EXPECT_EQ(error.rfind(start, 0), 0u) << error;
+        EXPECT_NE(error.find(concat(": rank ", culprit, " (host ", char('a' + culprit), ") ", what)), std::string::npos)
+            << error;
+      }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Wired, Failures, ::testing::Values(Wiring::SharedMemory, Wiring::Tcp),
+                         [](const auto &info) { return std::string(wiringName(info.param)); });
+
+TEST_P(Failures, ADeadRankIsNamed) {
+  for (unsigned culprit = 0; culprit < world; ++culprit) {
+    auto start = std::chrono::steady_clock::now();
+    RankProcesses ranks(GetParam(), world, 60s, trouble(culprit, [] { raise(SIGKILL); }));
+    expect(ranks, culprit, "has died");
+    EXPECT_EQ(ranks.errorOf(culprit), "killed");
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 15s);
+  }
+}
+
+TEST_P(Failures, AStoppedRankIsNamedAndLearnsOfIt) {
+  for (unsigned culprit = 0; culprit < world; ++culprit) {
+    auto start = std::chrono::steady_clock::now();
+    RankProcesses ranks(GetParam(), world, 60s, trouble(culprit, [] { raise(SIGSTOP); }));
+    expect(ranks, culprit, "is stopped");
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 15s);
+    kill(ranks.process(culprit), SIGCONT);
+    std::string error = ranks.errorOf(culprit);
+    EXPECT_EQ(error.rfind("all_gather 'block3' at 'update', step 5: rank ", 0), 0u) << error;
+  }
+}
+
+TEST_P(Failures, AShortStopIsForgiven) {
+  RankProcesses ranks(GetParam(), world, 60s, [](unsigned rank, Communicator &communicator) {
+    std::vector<float> values(count, 1);
+    for (int step = 0; step < 40; ++step) {
+      communicator.wait(communicator.start(requestOf(CollectiveOp::AllReduce, values.data(), count, world)));
+      std::this_thread::sleep_for(50ms);
+    }
+  });
+  std::this_thread::sleep_for(500ms);
+  kill(ranks.process(1), SIGSTOP);
+  std::this_thread::sleep_for(1500ms);
+  kill(ranks.process(1), SIGCONT);
+  for (unsigned rank = 0; rank < world; ++rank)
+    EXPECT_EQ(ranks.errorOf(rank), "");
+}
+
+// As a job that is suspended at the terminal and continued.
+TEST_P(Failures, AJobMaySleepAsAWhole) {
+  RankProcesses ranks(GetParam(), world, 2s, [](unsigned rank, Communicator &communicator) {
+    std::vector<float> values(count, 1);
+    for (int step = 0; step < 40; ++step) {
+      communicator.wait(communicator.start(requestOf(CollectiveOp::AllReduce, values.data(), count, world)));
+      std::this_thread::sleep_for(20ms);
+    }
+  });
+  std::this_thread::sleep_for(400ms);
+  for (unsigned rank = 0; rank < world; ++rank)
+    kill(ranks.process(rank), SIGSTOP);
+  std::this_thread::sleep_for(5s);
+  for (unsigned rank = 0; rank < world; ++rank)
+    kill(ranks.process(rank), SIGCONT);
+  for (unsigned rank = 0; rank < world; ++rank)
+    EXPECT_EQ(ranks.errorOf(rank), "");
+}
+
+TEST_P(Failures, ASlowRankIsNamedAfterTheTimeout) {
+  for (unsigned culprit = 0; culprit < world; ++culprit) {
+    RankProcesses ranks(GetParam(), world, 3s, trouble(culprit, [] {
+                          for (volatile bool forever = true; forever;)
+                            ;
+                        }));
+    expect(ranks, culprit, "did not arrive in 3 s");
+  }
+}
+
+// A rank that computes while another dies learns of it when it comes back.
+TEST_P(Failures, ARankThatDoesNotWaitLearnsLater) {
+  RankProcesses ranks(GetParam(), world, 60s, [](unsigned rank, Communicator &communicator) {
+    std::vector<float> values(count, 1);
+    CollectiveRequest request = requestOf(CollectiveOp::AllReduce, values.data(), count, world);
+    communicator.wait(communicator.start(request));
+    if (rank == 2)
+      raise(SIGKILL);
+    if (rank == 1)
+      std::this_thread::sleep_for(3s);
+    communicator.wait(communicator.start(request));
+  });
+  for (unsigned rank : {0u, 1u})
+    EXPECT_EQ(ranks.errorOf(rank), "all_reduce 'grad' at '/loss/MatMul': rank 2 (host c) has died");
+}
+
+TEST_P(Failures, ARankThatEndsTooEarlyIsNamed) {
+  RankProcesses ranks(GetParam(), world, 60s, [](unsigned rank, Communicator &communicator) {
+    std::vector<float> values(count, 1);
+    CollectiveRequest request = requestOf(CollectiveOp::AllReduce, values.data(), count, world);
+    communicator.wait(communicator.start(request));
+    if (rank == 2)
+      throw std::runtime_error("no luck");
+    communicator.wait(communicator.start(request));
+  });
+  for (unsigned rank : {0u, 1u})
+    EXPECT_EQ(ranks.errorOf(rank),
+              "all_reduce 'grad' at '/loss/MatMul': rank 2 (host c) did not arrive; rank 2 has ended");
+  EXPECT_EQ(ranks.errorOf(2), "no luck");
+}
+
+} // namespace

@@ -1,0 +1,43 @@
+// How many ranks the command line asks for, where, and by what means; and which of its words say so.
+#ifndef DEEPSTRIDE_TOOLS_DS_RUN_LAUNCH_LAUNCHOPTIONS_H
+#define DEEPSTRIDE_TOOLS_DS_RUN_LAUNCH_LAUNCHOPTIONS_H
+
+#include "tools/ds-run/launch/Hostfile.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+} // namespace CLI
+
+namespace ds {
+
+struct LaunchOptions {
+  std::optional<unsigned> ranks;
+  std::string transport, launcher; // empty: what fits the hosts
+  std::string hostfile, envFile, logDir;
+  HostFilter filter;
+  unsigned restarts = 0;
+  bool isDryRun = false;
+  std::optional<double> timeout; // seconds
+};
+
+// The options of ranks, as a group of their own.
+void addLaunchOptions(CLI::App &app, LaunchOptions &options);
+
+struct Arguments {
+  std::vector<std::string> launch;  // options of ranks, with their values
+  std::vector<std::string> command; // all others: what each rank is started with
+  std::vector<std::string> program; // what stands behind --exec
+  bool hasProgram = false;
+
+  std::vector<std::string> parsed() const; // as CLI11 takes them: options of ranks first
+};
+
+// Options of ranks may stand anywhere before --exec or "--". `app` has them.
+Arguments splitArguments(int argc, char **argv, const CLI::App &app);
+
+} // namespace ds
+#endif

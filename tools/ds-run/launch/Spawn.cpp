@@ -1,0 +1,299 @@
+#include "tools/ds-run/launch/Spawn.h"
+
+#include "runtime/core/Error.h"
+#include "tools/ds-run/launch/ChildProcess.h"
+#include "tools/ds-run/launch/RankOutput.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+namespace ds {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+// After a failure the other ranks have time to find out and to say in which collective they miss the rank; then to end.
+constexpr auto reportTime = 2s, endTime = 5s;
+// Where a user ends the ranks they may finish a step and write a checkpoint. A second signal does not wait.
+constexpr auto interruptTime = 30s;
+// How long an error waits for other ranks to say the same.
+constexpr auto mergeTime = 300ms;
+
+// While it lives, signals that end this process, and of processes that ended, are read instead of acted on.
+class SignalReader {
+public:
+  SignalReader() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD})
+      sigaddset(&set, number);
+    sigprocmask(SIG_BLOCK, &set, &before);
+    pipeAction = std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGCHLD, SIG_DFL); // where it is inherited as ignored, nobody learns how a process ended
+    source = Descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!source)
+      fail(ErrorCode::Io, "signals: ", std::strerror(errno));
+  }
+  SignalReader(const SignalReader &) = delete;
+  SignalReader &operator=(const SignalReader &) = delete;
+  ~SignalReader() {
+    std::signal(SIGPIPE, pipeAction);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  int descriptor() const { return source.get(); }
+  // 0: none is left.
+  int next() {
+    signalfd_siginfo info;
+    return read(source.get(), &info, sizeof(info)) == sizeof(info) ? static_cast<int>(info.ssi_signo) : 0;
+  }
+
+private:
+  sigset_t before;
+  void (*pipeAction)(int) = SIG_DFL;
+  Descriptor source;
+};
+
+struct RunningRank {
+  unsigned rank = 0;
+  pid_t pid = 0; // 0: ended
+  std::unique_ptr<RankOutput> output;
+};
+
+// Each rank takes two or three descriptors, of which a process may have 1,024 unless it asks for more.
+void allowDescriptors() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+}
+
+class Job {
+public:
+  Job(const std::vector<RankProcess> &ranks, const SpawnOptions &options);
+  Job(const Job &) = delete;
+  Job &operator=(const Job &) = delete;
+  ~Job() { killAll(); }
+  SpawnResult run();
+
+private:
+  void start(const RankProcess &process);
+  void wait();
+  void readSignals();
+  void collectEnded();
+  void noteEnd(RunningRank &ended, pid_t pid, int status);
+  void explain(const RunningRank &ended, pid_t pid, int status);
+  void actOnDeadlines();
+  void signalAll(int number);
+  void killAll();
+  void say(const std::string &text) { writeAll(STDERR_FILENO, text); }
+  bool isAnyRunning() const {
+    return std::any_of(running.begin(), running.end(), [](const RunningRank &rank) { return rank.pid != 0; });
+  }
+
+  const SpawnOptions &options;
+  SignalReader signals;
+  RankLines lines;
+  std::vector<RunningRank> running;
+  pid_t group = 0; // that of the first rank
+  long killsBefore = outOfMemoryKills();
+  SpawnResult result;
+  std::optional<Clock::time_point> endAt, killAt, flushAt; // SIGTERM, SIGKILL, errors that wait
+};
+
+Job::Job(const std::vector<RankProcess> &ranks, const SpawnOptions &options) : options(options), lines(options.world) {
+  if (!options.logDir.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(options.logDir, error);
+    if (error)
+      fail(ErrorCode::Io, "--log-dir: ", options.logDir, ": ", error.message());
+  }
+  constexpr size_t manyRanks = 256;
+  if (ranks.size() > manyRanks)
+    allowDescriptors();
+  try {
+    for (const RankProcess &rank : ranks)
+      start(rank);
+  } catch (...) {
+    killAll();
+    throw;
+  }
+}
+
+void Job::start(const RankProcess &process) {
+  RunningRank rank;
+  rank.rank = process.rank;
+  std::string log = options.logDir.empty() ? "" : concat(options.logDir, "/rank-", process.rank, ".log");
+  rank.output = std::make_unique<RankOutput>(process.rank, log, options.appendsLogs, lines);
+  // A terminal belongs to this process: a rank of another process group that read from it would be stopped.
+  bool readsInput = process.rank == 0 && !isatty(STDIN_FILENO);
+  Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  ChildSpec child;
+  child.arguments = process.arguments;
+  child.environment = process.environment;
+  child.input = readsInput ? STDIN_FILENO : nothing.get();
+  child.output = rank.output->outputForRank();
+  child.error = rank.output->errorForRank();
+  child.inherited = process.inherited;
+  child.group = group;
+  child.deathSignal = options.isStarter ? SIGTERM : SIGKILL;
+  rank.pid = startChild(child);
+  rank.output->closeRankEnds();
+  if (group == 0)
+    group = rank.pid; // nothing is reaped before all have joined it
+  running.push_back(std::move(rank));
+}
+
+void Job::wait() {
+  std::vector<pollfd> sources = {{signals.descriptor(), POLLIN, 0}};
+  for (const RunningRank &rank : running)
+    for (int source : {rank.output->outputSource(), rank.output->errorSource()})
+      sources.push_back({source, POLLIN, 0}); // poll skips -1
+  int timeout = -1;
+  for (const auto &deadline : {endAt, killAt, flushAt})
+    if (deadline) {
+      auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now()).count();
+      left = std::max<int64_t>(left, 0);
+      timeout = static_cast<int>(timeout < 0 ? left : std::min<int64_t>(left, timeout));
+    }
+  if (poll(sources.data(), sources.size(), timeout) <= 0)
+    return;
+  for (size_t i = 0; i < running.size(); ++i) {
+    if (sources[1 + 2 * i].revents)
+      running[i].output->readOutput();
+    if (sources[2 + 2 * i].revents)
+      running[i].output->readError();
+  }
+  if (lines.isWaiting() && !flushAt)
+    flushAt = Clock::now() + mergeTime;
+}
+
+void Job::readSignals() {
+  for (int number = signals.next(); number; number = signals.next()) {
+    if (number == SIGCHLD)
+      continue;
+    auto patience = result.isInterrupted ? 0s : interruptTime;
+    killAt = std::min(killAt.value_or(Clock::time_point::max()), Clock::now() + patience);
+    if (std::exchange(result.isInterrupted, true))
+      continue;
+    result.code = 128 + number;
+    endAt.reset();
+    signalAll(number);
+  }
+}
+
+// Those that a signal ended come first: that others failed may follow from it.
+void Job::collectEnded() {
+  struct Ended {
+    RunningRank *rank;
+    pid_t pid;
+    int status;
+  };
+  std::vector<Ended> ended;
+  for (RunningRank &rank : running) {
+    int status = 0;
+    if (rank.pid && waitpid(rank.pid, &status, WNOHANG) == rank.pid)
+      ended.push_back({&rank, std::exchange(rank.pid, 0), status});
+  }
+  for (bool isKilled : {true, false})
+    for (const Ended &end : ended)
+      if (WIFSIGNALED(end.status) == isKilled)
+        noteEnd(*end.rank, end.pid, end.status);
+}
+
+void Job::noteEnd(RunningRank &ended, pid_t pid, int status) {
+  ended.output->finish();
+  bool isFirstFailure = result.code == 0 && !result.isInterrupted && status != 0;
+  if (!isFirstFailure)
+    return;
+  result.code = exitCodeOf(status);
+  explain(ended, pid, status);
+  endAt = Clock::now() + reportTime;
+}
+
+// Of the first rank that failed, unless it has said so itself.
+void Job::explain(const RunningRank &ended, pid_t pid, int status) {
+  bool isKilled = WIFSIGNALED(status);
+  if (options.isStarter || (!isKilled && lines.hasError(ended.rank)))
+    return;
+  std::string text = concat("ds-run: error: rank ", ended.rank, " (pid ", pid, ") ");
+  if (isKilled)
+    text += concat("was killed by ", signalText(WTERMSIG(status)));
+  else
+    text += concat("ended with exit code ", WEXITSTATUS(status));
+  if (isKilled && WTERMSIG(status) == SIGKILL)
+    text += outOfMemoryKills() > killsBefore
+                ? ": the kernel's out-of-memory killer was at work, fewer ranks or smaller batches need less memory"
+                : ", as the kernel's out-of-memory killer does";
+  say(lines.flush() + text + "\n");
+}
+
+void Job::actOnDeadlines() {
+  auto isDue = [](std::optional<Clock::time_point> &deadline) {
+    bool isPast = deadline && *deadline <= Clock::now();
+    if (isPast)
+      deadline.reset();
+    return isPast;
+  };
+  if (isDue(flushAt))
+    say(lines.flush());
+  if (isDue(endAt)) {
+    signalAll(SIGTERM);
+    killAt = Clock::now() + endTime;
+  }
+  if (isDue(killAt))
+    signalAll(SIGKILL);
+}
+
+// A stopped rank acts on no signal but SIGKILL before it goes on.
+void Job::signalAll(int number) {
+  if (group == 0 || !isAnyRunning())
+    return;
+  kill(-group, number);
+  kill(-group, SIGCONT);
+}
+
+void Job::killAll() {
+  signalAll(SIGKILL);
+  for (RunningRank &rank : running)
+    if (rank.pid)
+      waitpid(std::exchange(rank.pid, 0), nullptr, 0);
+}
+
+SpawnResult Job::run() {
+  while (isAnyRunning()) {
+    wait();
+    readSignals();
+    collectEnded();
+    actOnDeadlines();
+  }
+  // What the ranks started themselves, and left.
+  kill(-group, SIGKILL);
+  for (RunningRank &rank : running)
+    rank.output->finish();
+  say(lines.flush());
+  return result;
+}
+
+} // namespace
+
+SpawnResult runRanks(const std::vector<RankProcess> &ranks, const SpawnOptions &options) {
+  return Job(ranks, options).run();
+}
+
+} // namespace ds
