@@ -378,9 +378,10 @@ std::vector<CheckpointPart> Trainer::parts() {
   }
   touchStates(); // a checkpoint before the first step has all of them, too
   live.withStates([&](StateStore &states) {
-    for (NamedView &view : states.views())
-      if (auto found = places.find(view.name); found != places.end())
-        parts[found->second].tensors.emplace_back(view.name, view.view);
+    for (const StatePiece &piece : states.pieces())
+      if (auto found = places.find(piece.name); found != places.end())
+        parts[found->second].tensors.emplace_back(piece.name, piece.type, piece.shape, piece.begin, piece.end,
+                                                  piece.data);
   });
   parts.erase(
       std::remove_if(parts.begin(), parts.end(), [](const CheckpointPart &part) { return part.tensors.empty(); }),

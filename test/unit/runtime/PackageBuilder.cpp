@@ -300,7 +300,7 @@ Json testManifest() {
                         stateReduceEntry("drift"),
                         stateReduceEntry("merge")};
   return {{"format", 1},
-          {"abi", 1},
+          {"abi", 2},
           {"compiler", "by hand"},
           {"model", "model.onnx"},
           {"config", {{"quantize", {{"value", "none"}, {"origin", "default"}}}}},

@@ -1,6 +1,6 @@
 // Checkpoints of tensors that ranks hold parts of: saved by some ranks, read in any ranges.
+#include "test/unit/runtime/LocalRanks.h"
 #include "test/unit/runtime/PackageBuilder.h"
-#include "test/unit/runtime/ThreadRanks.h"
 #include "test/unit/support/Seed.h"
 
 #include "runtime/core/MappedFile.h"
@@ -71,7 +71,7 @@ protected:
   }
 
   std::vector<std::string> save(const std::vector<Parts> &parts, const SaveOptions &options = {}) {
-    return ThreadRanks(static_cast<unsigned>(parts.size())).run([&](Ranks &ranks) {
+    return LocalRanks(static_cast<unsigned>(parts.size())).run([&](Ranks &ranks) {
       saveCheckpoint(run, progress, parts[ranks.rank()], options, ranks);
     });
   }
@@ -241,7 +241,7 @@ TEST_F(RanksCheckpoint, TagsAreValidated) {
   std::vector<Parts> parts = cut(drawTensors(), 3);
   std::vector<std::string> warnings(3);
   auto saving = [&](TagValidation validation) {
-    return ThreadRanks(3).run([&](Ranks &ranks) {
+    return LocalRanks(3).run([&](Ranks &ranks) {
       SaveOptions options;
       options.tag = ranks.rank() == 2 ? "other" : "best";
       options.tags = validation;
@@ -276,7 +276,7 @@ TEST_F(RanksCheckpoint, AFailureOfOneLeavesThePreviousOne) {
   EXPECT_EQ(messages[0], "rank 1: " + messages[1]);
   EXPECT_EQ(messages[2], "rank 1: " + messages[1]);
   for (const char *site : {"checkpoint: tag", "checkpoint: tensors", "checkpoint: folder", "checkpoint: files"}) {
-    ThreadRanks hub(3);
+    LocalRanks hub(3);
     hub.meeting = [&](const std::string &what) {
       if (what == std::string(site) + ": lengths")
         fail(ErrorCode::Collective, "rank 1 is gone");

@@ -1,6 +1,6 @@
 // What the loop of training asks other ranks.
+#include "test/unit/runtime/LocalRanks.h"
 #include "test/unit/runtime/PackageBuilder.h"
-#include "test/unit/runtime/ThreadRanks.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 TEST(Ranks, GatherInRankOrder) {
   for (unsigned world : {1u, 2u, 5u}) {
-    ThreadRanks ranks(world);
+    LocalRanks ranks(world);
     std::vector<std::string> failures = ranks.run([&](Ranks &own) {
       for (int64_t round = 0; round < 50; ++round) {
         std::vector<int64_t> all = own.gatherValues<int64_t>("numbers", {own.rank() * 10 + round, -round});
@@ -33,7 +33,7 @@ TEST(Ranks, GatherInRankOrder) {
 
 TEST(Ranks, DisagreementNamesTheFirstFactEverywhere) {
   auto disagreement = [](unsigned world, unsigned other, std::vector<std::pair<std::string, std::string>> facts) {
-    return ThreadRanks(world).run([&](Ranks &own) {
+    return LocalRanks(world).run([&](Ranks &own) {
       const std::vector<std::pair<std::string, std::string>> same = {
           {"package", "aa"}, {"config", ""}, {"seed", "7"}, {"ranks", "3"}};
       requireAgreement(own, own.rank() == other ? facts : same);
@@ -51,7 +51,7 @@ TEST(Ranks, DisagreementNamesTheFirstFactEverywhere) {
 }
 
 TEST(Ranks, AFailureReachesAll) {
-  std::vector<std::string> messages = ThreadRanks(3).run([](Ranks &own) {
+  std::vector<std::string> messages = LocalRanks(3).run([](Ranks &own) {
     own.gatherValues<int>("first", {1});
     if (own.rank() == 1)
       fail(ErrorCode::Io, "no data");

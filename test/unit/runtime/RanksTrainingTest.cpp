@@ -1,7 +1,7 @@
 // Steps of training on several ranks, against one process that accumulates the same micro-batches. The package by hand
 // has no collectives: gradients are added in rank order while ranks meet to gather losses.
+#include "test/unit/runtime/LocalRanks.h"
 #include "test/unit/runtime/PackageBuilder.h"
-#include "test/unit/runtime/ThreadRanks.h"
 #include "test/unit/support/Seed.h"
 
 #include "runtime/training/Score.h"
@@ -86,7 +86,7 @@ protected:
   }
 
   std::vector<Outcome> train(const Case &one, const std::shared_ptr<Dataset> &data) {
-    ThreadRanks hub(one.world);
+    LocalRanks hub(one.world);
     std::vector<Outcome> outcomes(one.world);
     std::vector<std::unique_ptr<Trainer>> trainers;
     std::vector<Trainer *> all;
@@ -255,7 +255,7 @@ TEST_F(RanksTraining, ScoresAreThoseOfOneProcess) {
     Score expected = evaluate(alone, data, batch);
     EXPECT_EQ(expected.samples, data->samples());
     for (unsigned world : {2u, 3u, 8u}) {
-      std::vector<std::string> messages = ThreadRanks(world).run([&](Ranks &ranks) {
+      std::vector<std::string> messages = LocalRanks(world).run([&](Ranks &ranks) {
         Trainer trainer(package, {1, nullptr});
         Score found = evaluate(trainer, data, batch, ranks);
         EXPECT_EQ(found.loss, expected.loss);

@@ -1,10 +1,19 @@
 #include "tools/ds-run/training/RunRanks.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/training/CommunicatorRanks.h"
+#include "tools/ds-run/launch/JoinRanks.h"
 
 namespace ds {
 
-RunRanks RunRanks::join() { return {}; }
+RunRanks RunRanks::join() {
+  RunRanks group;
+  group.shared = joinRanks();
+  if (group.shared) {
+    group.joined = std::make_unique<CommunicatorRanks>(group.shared);
+    group.own = group.joined.get();
+  }
+  return group;
+}
 
 std::string RunRanks::origin() const {
   return world() == 1 ? "one process; ds-run --ranks=N starts more" : "that the run was started with";

@@ -1,6 +1,6 @@
 // Ranks as threads of a test: gather as a plain copy between them.
-#ifndef DEEPSTRIDE_TEST_UNIT_RUNTIME_THREADRANKS_H
-#define DEEPSTRIDE_TEST_UNIT_RUNTIME_THREADRANKS_H
+#ifndef DEEPSTRIDE_TEST_UNIT_RUNTIME_LOCALRANKS_H
+#define DEEPSTRIDE_TEST_UNIT_RUNTIME_LOCALRANKS_H
 
 #include "runtime/core/Error.h"
 #include "runtime/training/Ranks.h"
@@ -13,9 +13,9 @@
 
 namespace ds::test {
 
-class ThreadRanks {
+class LocalRanks {
 public:
-  explicit ThreadRanks(unsigned world) : world(world) {}
+  explicit LocalRanks(unsigned world) : world(world) {}
 
   // Runs `body` on every rank and returns the messages of what it threw, by rank.
   std::vector<std::string> run(const std::function<void(Ranks &)> &body) {
@@ -43,7 +43,7 @@ public:
 private:
   class End : public Ranks {
   public:
-    End(ThreadRanks &hub, unsigned number) : hub(hub), number(number) {}
+    End(LocalRanks &hub, unsigned number) : hub(hub), number(number) {}
     unsigned rank() const override { return number; }
     unsigned world() const override { return hub.world; }
     void gather(const std::string &what, const void *own, size_t bytes, void *all) override {
@@ -51,7 +51,7 @@ private:
     }
 
   private:
-    ThreadRanks &hub;
+    LocalRanks &hub;
     unsigned number;
   };
 
