@@ -1,6 +1,7 @@
 #include "runtime/comm/Connect.h"
 
 #include "runtime/comm/RankCommunicator.h"
+#include "runtime/comm/mpi/MpiPlugin.h"
 #include "runtime/comm/shm/RingTransport.h"
 #include "runtime/comm/tcp/TcpTransport.h"
 #include "runtime/core/Error.h"
@@ -107,7 +108,13 @@ std::unique_ptr<Transport> openTransport(const RankOptions &options, std::chrono
     return std::make_unique<TcpTransport>(
         options.rank, connectMesh(options.rank, options.world, {options.rendezvous, options.descriptor}, deadline));
   }
-  case TransportKind::Mpi: break;
+  case TransportKind::Mpi: {
+    std::unique_ptr<Transport> transport = openMpiTransport();
+    if (transport->world() != options.world || transport->rank() != options.rank)
+      fail(ErrorCode::Collective, "MPI has it as rank ", transport->rank(), " of ", transport->world(),
+           ", expected rank ", options.rank, " of ", options.world, "; start ranks over MPI by mpirun or srun");
+    return transport;
+  }
   }
   fail(ErrorCode::Internal, "unknown transport");
 }

@@ -32,8 +32,9 @@ public:
   virtual void pause(std::chrono::microseconds longest) = 0;
   virtual void wake() = 0;
 
-  // Sends nothing more. Called again until it says that all that was sent is out of this process's hands.
-  virtual bool close() = 0;
+  // Sends nothing more. Called again until it says that all that was sent is out of this process's hands. Not orderly:
+  // ranks have failed, and are not waited for longer than they need to answer.
+  virtual bool close(bool isOrderly) = 0;
 };
 
 } // namespace ds

@@ -18,7 +18,7 @@ public:
   bool isClosed(unsigned, Channel) const override { return false; } // memory does not tell
   void pause(std::chrono::microseconds longest) override;
   void wake() override { ring(number); }
-  bool close() override { return true; } // the memory stays for those who read it
+  bool close(bool) override { return true; } // the memory stays for those who read it
 
 private:
   void ring(unsigned rank);

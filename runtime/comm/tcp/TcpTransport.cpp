@@ -85,7 +85,7 @@ void TcpTransport::wake() {
 }
 
 // An end that is closed while something lies there unread would reset the connection, and what was sent on it be lost.
-bool TcpTransport::close() {
+bool TcpTransport::close(bool) {
   bool isOver = true;
   for (unsigned peer = 0; peer < world(); ++peer)
     for (Channel channel : {Channel::Control, Channel::Data}) {

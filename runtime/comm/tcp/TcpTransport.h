@@ -17,7 +17,7 @@ public:
   bool isClosed(unsigned peer, Channel channel) const override;
   void pause(std::chrono::microseconds longest) override;
   void wake() override;
-  bool close() override;
+  bool close(bool isOrderly) override;
 
 private:
   struct Stream {

@@ -1,5 +1,5 @@
 // Collectives over every transport of one machine: bits, bytes and agreement.
-#include "test/unit/runtime/comm/RandomCollective.h"
+#include "test/unit/runtime/comm/RandomPlay.h"
 #include "test/unit/runtime/comm/Ranks.h"
 #include "test/unit/support/Seed.h"
 
@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <gtest/gtest.h>
-#include <map>
 #include <thread>
 
 using namespace ds;
@@ -16,58 +15,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-struct Expected {
-  int64_t calls = 0, elements = 0;
-  uint64_t sent = 0, received = 0;
-};
-
 void check(bool isRight, const std::string &what) {
   if (!isRight)
     throw std::runtime_error(what);
-}
-
-// Draws collectives, the same on all ranks, of which several are under way, and waits in an order of its own.
-void playRandom(unsigned rank, unsigned world, Communicator &communicator, uint32_t seed, int rounds,
-                int64_t largestShard) {
-  std::mt19937 common(seed), own(seed + 1 + rank);
-  std::map<std::pair<std::string, int>, Expected> expected;
-  for (int round = 0; round < rounds; ++round) {
-    std::vector<RandomCollective> collectives;
-    std::vector<RandomCollective::Memory> memories;
-    std::vector<uint64_t> tickets;
-    for (unsigned i = common() % 5 + 1; i > 0; --i)
-      collectives.emplace_back(common, world, largestShard);
-    for (RandomCollective &collective : collectives)
-      memories.push_back(collective.memoryOf(rank));
-    for (size_t i = 0; i < collectives.size(); ++i) {
-      tickets.push_back(communicator.start(memories[i].request));
-      Expected &counters = expected[{collectives[i].site, int(collectives[i].op)}];
-      ++counters.calls;
-      counters.elements += collectives[i].elements();
-      counters.sent += collectives[i].sentBytes(rank);
-      counters.received += collectives[i].receivedBytes(rank);
-    }
-    std::vector<size_t> order(tickets.size());
-    for (size_t i = 0; i < order.size(); ++i)
-      order[i] = i;
-    std::shuffle(order.begin(), order.end(), own);
-    for (size_t i : order) {
-      communicator.wait(tickets[i]);
-      std::string fault = collectives[i].faultOf(memories[i], rank);
-      check(fault.empty(), concat("round ", round, ": ", fault));
-    }
-  }
-  const char *names[] = {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast"};
-  std::vector<CollectiveCounters> found = communicator.counters();
-  check(found.size() == expected.size(), "number of counters");
-  for (const auto &[key, right] : expected)
-    check(std::any_of(found.begin(), found.end(),
-                      [&, &key = key, &right = right](const CollectiveCounters &counters) {
-                        return counters.site == key.first && counters.op == names[key.second] &&
-                               counters.calls == right.calls && counters.elements == right.elements &&
-                               counters.sentBytes == right.sent && counters.receivedBytes == right.received;
-                      }),
-          concat("counters of ", names[key.second], " at ", key.first));
 }
 
 class Collectives : public ::testing::TestWithParam<std::tuple<Wiring, unsigned>> {
@@ -87,20 +37,17 @@ TEST_P(Collectives, HaveTheBitsAndBytesOfTheFormula) {
   uint32_t seed = randomSeed();
   SCOPED_TRACE(concat("DS_SEED=", seed));
   EXPECT_EQ(onThreads(wiring, world, 30s,
-                      [&](unsigned rank, Communicator &communicator) {
-                        playRandom(rank, world, communicator, seed, 40, 400);
-                      }),
+                      [&](unsigned rank, Communicator &communicator) { playRandom(communicator, seed, 40, 400); }),
             none);
 }
 
 TEST_P(Collectives, OfManyChunksAreBounded) {
   uint32_t seed = randomSeed();
   SCOPED_TRACE(concat("DS_SEED=", seed));
-  EXPECT_EQ(onThreads(wiring, world, 30s,
-                      [&](unsigned rank, Communicator &communicator) {
-                        playRandom(rank, world, communicator, seed, 2, 200000 / world);
-                      }),
-            none);
+  EXPECT_EQ(
+      onThreads(wiring, world, 30s,
+                [&](unsigned rank, Communicator &communicator) { playRandom(communicator, seed, 2, 200000 / world); }),
+      none);
 }
 
 TEST_P(Collectives, DisagreementIsToldToAll) {
@@ -174,7 +121,7 @@ TEST(SlowRanks, AreNamedAfterTheTimeout) {
 TEST(WorldOfOne, MovesNothingAndIsRight) {
   RankOptions options;
   auto communicator = connectRanks(options);
-  playRandom(0, 1, *communicator, randomSeed(), 100, 3000);
+  playRandom(*communicator, randomSeed(), 100, 3000);
   for (const CollectiveCounters &counters : communicator->counters())
     EXPECT_EQ(counters.sentBytes + counters.receivedBytes, 0u);
 }

@@ -1,0 +1,20 @@
+// MPI comes as a library of its own, so that programs start where there is none.
+#ifndef DEEPSTRIDE_RUNTIME_COMM_MPI_MPIPLUGIN_H
+#define DEEPSTRIDE_RUNTIME_COMM_MPI_MPIPLUGIN_H
+
+#include "runtime/comm/Transport.h"
+
+#include <memory>
+
+namespace ds {
+
+// What libds_mpi.so exports: a new transport, or null and why not. The number changes with Transport.
+#define DS_MPI_SYMBOL ds_open_mpi_transport_1
+#define DS_MPI_SYMBOL_NAME "ds_open_mpi_transport_1"
+using OpenMpiTransport = Transport *(char *fault, size_t faultBytes);
+
+// Loads the library from beside this program or ../lib, and joins the ranks of MPI's world.
+std::unique_ptr<Transport> openMpiTransport();
+
+} // namespace ds
+#endif
