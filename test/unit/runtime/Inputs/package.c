@@ -149,7 +149,7 @@ static int32_t countEntry(const ds_call *call) {
 }
 
 /* reduce: y = all_reduce(x); with skip, rank 1 leaves without posting, or stays away. */
-static const ds_collective sum = {sizeof(ds_collective), 0, DS_ALL_REDUCE, DS_REDUCE_SUM, 0, 1, 0};
+static const ds_collective sum = {sizeof(ds_collective), 0};
 static int32_t reduceEntry(const ds_call *call) {
   int32_t result = call->services->collective_start(call->context, &sum);
   return result != DS_OK ? result : call->services->collective_wait(call->context, &sum);
@@ -209,8 +209,8 @@ static int32_t historyEntry(const ds_call *call) {
 /* drift: total += x in place; y = all_reduce(x). merge: total = all_reduce(x); y = total. In both, a rank
  * whose x starts with a negative number fails at once. */
 static const uint32_t driftBuffers[] = {1, 0, 1}, mergeBuffers[] = {1, 2};
-static const ds_collective driftSum = {sizeof(ds_collective), 0, DS_ALL_REDUCE, DS_REDUCE_SUM, 0, 2, 0};
-static const ds_collective mergeSum = {sizeof(ds_collective), 0, DS_ALL_REDUCE, DS_REDUCE_SUM, 0, 1, 0};
+static const ds_collective driftSum = {sizeof(ds_collective), 0};
+static const ds_collective mergeSum = {sizeof(ds_collective), 0};
 LAUNCH(driftAdd, 0, add, 0, DS_NO_SIZE, 1, driftBuffers, noSizes);
 LAUNCH(mergeCopy, 0, copy, 0, DS_NO_SIZE, 1, mergeBuffers, noSizes);
 static int32_t allReduce(const ds_call *call, const ds_collective *collective) {
