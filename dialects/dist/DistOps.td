@@ -63,11 +63,11 @@ def Dist_Layout : AttrDef<Dist_Dialect, "Layout"> {
     S = ceildiv(elements, N * block) * block, the space has N * S ("unit", ZeRO, Rajbhandari et al. 1910.02054). A
     range `[begin, end)` is the part that one message carries: a bucket; -1 is the end of the space.
 
-    Example: `#dist.layout<[0, 64] of 128 by 64 range 0 to -1>`
+    Example: `#dist.layout<[0, 64] of 128 by 64 from 64 to 128>`
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$offsets, "int64_t":$elements, "int64_t":$block,
                         DefaultValuedParameter<"int64_t", "0">:$begin, DefaultValuedParameter<"int64_t", "-1">:$end);
-  let assemblyFormat = "`<` `[` $offsets `]` `of` $elements `by` $block (`range` $begin^ `to` $end)? `>`";
+  let assemblyFormat = "`<` `[` $offsets `]` `of` $elements `by` $block (`from` $begin^)? (`to` $end^)? `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// What one of `ranks` ranks owns.

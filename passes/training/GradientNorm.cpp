@@ -14,8 +14,9 @@ using ds::UnaryKind;
 void GradientNorm::add(DsBuilder &b, Value gradient, Value isThere) {
   SizeExpr count = product(b.sizes(gradient));
   Value flat = b.reshape(gradient, {count});
-  if (auto constant = count.constant(); constant && *constant % normBlock != 0) {
-    int64_t rest = normBlock - *constant % normBlock;
+  // One row alone would be reduced as a whole tensor is, in another order.
+  if (auto constant = count.constant(); constant && (*constant % normBlock != 0 || *constant == normBlock)) {
+    int64_t rest = std::max<int64_t>(llvm::divideCeil(*constant, normBlock), 2) * normBlock - *constant;
     flat = b.pad(ds::PadKind::constant, flat, b.scalar(b.element(flat), 0), {SizeExpr(0)}, {SizeExpr(rest)});
     count = SizeExpr(*constant + rest);
   }

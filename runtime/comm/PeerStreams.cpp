@@ -30,8 +30,8 @@ bool flush(Transport &transport, unsigned number, Channel channel, Payload &out,
 std::string helloText(unsigned world, const std::string &host) {
   const ProcessIdentity &self = thisProcess();
   std::ostringstream out;
-  out << protocol << ' ' << world << ' ' << (self.boot.empty() ? "?" : self.boot) << ' ' << self.number << ' '
-      << self.startTime << ' ' << self.numberSpace << ' ' << host;
+  out << protocol << ' ' << world << ' ' << self.boot << ' ' << self.number << ' ' << self.startTime << ' '
+      << self.numberSpace << ' ' << host;
   return out.str();
 }
 
@@ -44,6 +44,7 @@ std::string readHello(const std::string &text, unsigned world, Peer &peer) {
   in.get();
   std::getline(in, peer.host);
   peer.isConnected = true;
+  peer.isThread = isThisProcess(peer.process);
   if (version != protocol)
     return "is of another version of this program";
   if (itsWorld != world)

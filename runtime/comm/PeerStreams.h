@@ -32,6 +32,7 @@ struct Announcement {
 struct Peer {
   // What it said.
   bool isConnected = false;
+  bool isThread = false; // of this process: it needs no watching
   ProcessIdentity process;
   std::string host;
   uint64_t announced = 0;            // collectives
@@ -48,6 +49,7 @@ struct Peer {
   size_t controlSent = 0, dataSent = 0, dataReceived = 0;
   DataHeader header; // of the message that comes
   size_t headerReceived = 0;
+  bool isGarbled = false; // what comes has no known length: it is left alone
 };
 
 std::string helloText(unsigned world, const std::string &host);

@@ -34,7 +34,8 @@ ProcStat readStat(int64_t number) {
 
 ProcessIdentity identify() {
   ProcessIdentity result;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> result.boot;
+  if (std::string boot; std::ifstream("/proc/sys/kernel/random/boot_id") >> boot)
+    result.boot = boot;
   result.number = getpid();
   result.startTime = readStat(result.number).startTime;
   struct stat space = {};
@@ -52,10 +53,14 @@ const ProcessIdentity &thisProcess() {
   return identity;
 }
 
+bool isThisProcess(const ProcessIdentity &process) {
+  const ProcessIdentity &self = thisProcess();
+  return process.boot == self.boot && process.numberSpace == self.numberSpace && process.number == self.number;
+}
+
 ProcessState stateOf(const ProcessIdentity &process) {
   const ProcessIdentity &self = thisProcess();
-  if (process.boot != self.boot || process.boot.empty() || process.numberSpace != self.numberSpace ||
-      process.startTime == 0)
+  if (process.boot != self.boot || process.numberSpace != self.numberSpace || process.startTime == 0)
     return ProcessState::Unknown;
   ProcStat stat = readStat(process.number);
   if (stat.state == 0 || stat.state == 'Z' || stat.state == 'X' || stat.startTime != process.startTime)

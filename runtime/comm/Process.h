@@ -8,7 +8,7 @@
 namespace ds {
 
 struct ProcessIdentity {
-  std::string boot; // of the machine, by its kernel
+  std::string boot = "unknown"; // of the machine, by its kernel
   int64_t number = 0, startTime = 0;
   uint64_t numberSpace = 0; // where the number counts
 };
@@ -16,6 +16,7 @@ struct ProcessIdentity {
 enum class ProcessState { Unknown, Running, Stopped, Gone };
 
 const ProcessIdentity &thisProcess();
+bool isThisProcess(const ProcessIdentity &process);
 // Unknown for a process that cannot be seen from here.
 ProcessState stateOf(const ProcessIdentity &process);
 

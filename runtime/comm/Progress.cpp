@@ -46,7 +46,8 @@ void Progress::run() {
       failWith(concat("rank ", transport->rank(), ": ", error.what()), false);
     }
     if (hasEnded())
-      isOpen = !transport->close(!hasFailed) && now - endingSince < 2 * (hasFailed ? failedNanoseconds : endingNanoseconds);
+      isOpen =
+          !transport->close(!hasFailed) && now - endingSince < 2 * (hasFailed ? failedNanoseconds : endingNanoseconds);
     if (!hasMoved && isOpen)
       transport->pause(std::max(std::chrono::duration_cast<std::chrono::microseconds>(longest), 100us));
   }
@@ -204,12 +205,12 @@ bool Progress::receiveData(unsigned number) {
     hasMoved |= taken > 0;
     return done == bytes;
   };
-  for (int message = 0; message < messagesAtOnce; ++message) {
+  for (int message = 0; message < messagesAtOnce && !peer.isGarbled; ++message) {
     if (peer.headerReceived < sizeof(DataHeader) && !take(&peer.header, sizeof(DataHeader), peer.headerReceived))
       break;
     if (peer.header.bytes > CollectiveTask::chunkBytes(static_cast<unsigned>(peers.size()))) {
       failWith(peerText(number) + " sent a message that is too long", false);
-      peer.isGone = true;
+      peer.isGarbled = true;
       break;
     }
     ActiveCollective *collective = find(peer.header.sequence);

@@ -70,6 +70,7 @@ private:
   // Watching (Watch.cpp).
   void beat();
   void watch();
+  bool isWatched(unsigned number) const;
   void watchPeer(unsigned number);
   void watchWaits();
   std::string missingText(const ActiveCollective &collective, bool isLate) const;

@@ -26,12 +26,17 @@ std::string Progress::peerText(unsigned number) const {
   return concat("rank ", number, peer.host.empty() ? "" : " (host " + peer.host + ")");
 }
 
+bool Progress::isWatched(unsigned number) const {
+  const Peer &peer = peers[number];
+  return isLinked(number) && peer.isConnected && !peer.isThread && !peer.completed;
+}
+
 void Progress::beat() {
   if (now < nextBeat || hasLeft)
     return;
   nextBeat = now + beatEvery;
   for (unsigned number = 0; number < peers.size(); ++number)
-    if (isLinked(number) && peers[number].controlOut.empty())
+    if (isWatched(number) && peers[number].controlOut.empty())
       writeControl(peers[number], {ControlKind::Beat, 0, ""});
 }
 
@@ -48,7 +53,7 @@ void Progress::watch() {
   lastWatch = now;
   nextWatch = now + std::min(watchEvery, timeout.count() / 4);
   for (unsigned number = 0; number < peers.size() && !hasFailed; ++number)
-    if (isLinked(number) && peers[number].isConnected && !peers[number].completed)
+    if (isWatched(number))
       watchPeer(number);
   if (!hasFailed)
     watchWaits();

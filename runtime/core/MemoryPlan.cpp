@@ -37,8 +37,23 @@ bool endsWith(const std::string &text, const std::string &end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-void addStates(const std::map<std::string, std::pair<const StateInfo *, uint64_t>> &states, bool trains,
-               MemoryPlan &plan) {
+using StateBytes = std::map<std::string, std::pair<const StateInfo *, uint64_t>>;
+
+// Tensors and views of a unit lie in its space, which is there once.
+void addState(const VariantInfo &variant, const StateInfo &state, uint64_t bytes, const Pins &pins,
+              StateBytes &states) {
+  if (state.part != StatePart::Tensor && state.part != StatePart::View) {
+    states[state.name] = {&state, grantedBytes(bytes)};
+    return;
+  }
+  const UnitInfo &unit = variant.units[state.unit];
+  auto ranks = pins.find("mesh.data");
+  int64_t count = ranks == pins.end() ? 1 : ranks->second;
+  states["zero/" + unit.name + state.suffix] = {&state,
+                                                grantedBytes(byteCount(state.type, {count * unit.shard(count)}))};
+}
+
+void addStates(const StateBytes &states, bool trains, MemoryPlan &plan) {
   for (const auto &[name, state] : states) {
     const auto &[info, bytes] = state;
     size_t slash = name.rfind('/');
@@ -46,7 +61,7 @@ void addStates(const std::map<std::string, std::pair<const StateInfo *, uint64_t
     bool isOfStatistic = info->isStatistic || (owner != states.end() && owner->second.first->isStatistic);
     if (!trains || isOfStatistic)
       plan.states += bytes;
-    else if (info->initial && owner == states.end())
+    else if (info->part == StatePart::Own ? info->initial && owner == states.end() : info->suffix.empty())
       plan.parameters += bytes;
     else if (endsWith(name, "/gradient"))
       plan.gradients += bytes;
@@ -62,7 +77,7 @@ std::optional<MemoryPlan> planMemory(const VariantInfo &variant, const Pins &pin
   bool trains = std::any_of(variant.entries.begin(), variant.entries.end(),
                             [](const EntryInfo &entry) { return entry.name == "micro"; });
   MemoryPlan result;
-  std::map<std::string, std::pair<const StateInfo *, uint64_t>> states;
+  StateBytes states;
   std::set<uint32_t> initial;
   uint64_t most = 0;
   for (const EntryInfo &entry : variant.entries) {
@@ -70,13 +85,14 @@ std::optional<MemoryPlan> planMemory(const VariantInfo &variant, const Pins &pin
       continue;
     Pins mine;
     for (const SymbolInfo &symbol : entry.symbols)
-      if (auto pin = pins.find(symbol.name); symbol.kind == SymbolKind::Dim && pin != pins.end())
+      if (auto pin = pins.find(symbol.name);
+          (symbol.kind == SymbolKind::Dim || symbol.kind == SymbolKind::Mesh) && pin != pins.end())
         mine.insert(*pin);
     std::vector<bool> known;
     std::vector<int64_t> values = bindPins(entry, mine, known);
     bool isKnown = true;
     for (size_t i = 0; i < entry.symbols.size(); ++i)
-      if (!known[i] && entry.symbols[i].kind != SymbolKind::Computed) {
+      if (!known[i] && (entry.symbols[i].kind == SymbolKind::Dim || entry.symbols[i].kind == SymbolKind::Element)) {
         missing.insert(entry.symbols[i].name); // perhaps as entries before
         isKnown = false;
       }
@@ -90,11 +106,15 @@ std::optional<MemoryPlan> planMemory(const VariantInfo &variant, const Pins &pin
       if (buffer.role == BufferRole::Input || buffer.role == BufferRole::Output)
         (buffer.role == BufferRole::Input ? inputs : outputs) += grantedBytes(plan.bufferBytes[i]);
       else if (buffer.role == BufferRole::State)
-        states[entry.states[buffer.index].name] = {&entry.states[buffer.index], grantedBytes(plan.bufferBytes[i])};
+        addState(variant, entry.states[buffer.index], plan.bufferBytes[i], pins, states);
     }
     for (const StateInfo &state : entry.states)
       if (state.initial)
         initial.insert(static_cast<uint32_t>(*state.initial));
+    for (const UnitInfo &unit : variant.units)
+      for (const UnitTensor &tensor : unit.tensors)
+        if (tensor.initial)
+          initial.insert(*tensor.initial);
     if (!trains)
       result.data = std::max(result.data, inputs + outputs);
     else if (entry.name == "micro") // its batches stay while others are evaluated

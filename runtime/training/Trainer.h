@@ -50,6 +50,7 @@ public:
 
   Session &session() { return live; }
   const Package &package() const { return live.package(); }
+  const Mesh &mesh() const { return live.mesh(); }
 
   // What a micro-batch holds, in order: the model's inputs, then labels where the loss has some.
   const std::vector<TensorInfo> &batch() const { return fields; }

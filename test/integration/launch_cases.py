@@ -86,6 +86,18 @@ def ranks_may_finish_after_a_signal(folder):
 
 
 @case
+def a_launcher_without_terminal(folder):
+    """SIGHUP does not end what nohup has started."""
+    with running("-n", 2, *sh(f"echo $$ > {folder}/r$DS_RANK; while ! test -e {folder}/go; do sleep 0.02; done"),
+                 preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as child:
+        pids(folder, 2)
+        child.send_signal(signal.SIGHUP)
+        time.sleep(0.3)
+        (folder / "go").touch()
+        expect(child.wait(PATIENCE) == 0, f"exit code {child.returncode}")
+
+
+@case
 def a_stopped_launcher(folder):
     """Ranks go on without it, and it tells how they ended."""
     with running("-n", 2, *sh(f"echo $$ > {folder}/r$DS_RANK; while ! test -e {folder}/go; do sleep 0.02; done; echo done >&2; exit $((DS_RANK * 5))")) as child:

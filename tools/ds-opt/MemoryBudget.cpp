@@ -1,6 +1,7 @@
 #include "tools/ds-opt/MemoryBudget.h"
 
 #include "dialects/ds/DsDialect.h"
+#include "dialects/ds/UnitAttrs.h"
 #include "runtime/core/BufferMemory.h"
 #include "runtime/core/Placement.h"
 
@@ -48,6 +49,10 @@ std::optional<uint64_t> PlannedProgram::valueOf(const SizeExpr &size) {
   llvm::StringMap<SizeExpr> bindings;
   for (const SizeAtom &atom : size.symbols()) {
     auto found = dims.find(atom.name().str());
+    if (found == dims.end() && atom.name().starts_with(SizeExpr::meshPrefix)) { // one rank, which needs most
+      bindings[atom.name()] = SizeExpr(atom.name().ends_with(".index") ? 0 : 1);
+      continue;
+    }
     if (found == dims.end()) {
       missing = atom.name().str();
       return std::nullopt;
@@ -67,6 +72,9 @@ bool PlannedProgram::addArguments(func::FuncOp entry, uint64_t &bytes) {
     if (!own)
       return false;
     if (auto state = entry.getArgAttrOfType<StringAttr>(number, ds::stateAttr)) {
+      auto part = entry.getArgAttrOfType<StringAttr>(number, ds::partAttr);
+      if (part && part.getValue() == "view") // the tensors that lie there count
+        continue;
       if (Attribute first = entry.getArgAttr(number, ds::initialAttr))
         initial.insert(first);
       states += knownStates.insert(state.getValue()).second ? ::ds::grantedBytes(*own) : 0;
@@ -107,6 +115,10 @@ bool PlannedProgram::add(func::FuncOp entry) {
     data += static_cast<uint64_t>(microBatches) * inputs;
   else if (entry.getSymName() == "eval")
     data += inputs + outputs;
+  if (auto units = entry->getAttrOfType<ArrayAttr>(ds::unitsAttr))
+    for (auto unit : units.getAsRange<DictionaryAttr>())
+      for (auto tensor : unit.getAs<ArrayAttr>("tensors").getAsRange<DictionaryAttr>())
+        initial.insert(tensor.get("initial"));
   std::vector<::ds::LiveRange> ranges;
   for (auto buffer : entry->getAttrOfType<ArrayAttr>("ds.buffers").getAsRange<DictionaryAttr>()) {
     if (Attribute recipe = buffer.get("recipe"))

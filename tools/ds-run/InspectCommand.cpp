@@ -179,9 +179,10 @@ void printEntry(const Json &entry, const std::string &guards) {
     std::printf(", %zu bytes, %zu alive at once; %.6g MFLOP\n", memory["workspace_bytes"].get<size_t>(),
                 memory["peak_live_bytes"].get<size_t>(), memory["flops"].get<double>() * 1e-6);
   for (const Json &item : entry["collectives"])
-    std::printf("  %s %s: %s, %s bytes at %s\n", item["op"].get<std::string>().c_str(),
-                item["value"].get<std::string>().c_str(), item["type"].get<std::string>().c_str(),
-                listOf(Json::array({item["bytes"]})).c_str(), item["site"].get<std::string>().c_str());
+    std::printf("  %s '%s': %s over %s, sends %s bytes, receives %s\n", item["op"].get<std::string>().c_str(),
+                item["site"].get<std::string>().c_str(), item["type"].get<std::string>().c_str(),
+                item["axis"].get<std::string>().c_str(), item["sent"].get<std::string>().c_str(),
+                item["received"].get<std::string>().c_str());
 }
 
 void printMemory(const Json &memory) {

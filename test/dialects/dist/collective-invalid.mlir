@@ -118,6 +118,6 @@ func.func @layout_offsets(%x: tensor<4xf32>) {
 
 func.func @layout_range(%x: tensor<4xf32>) {
   // expected-error @+1 {{expects a range inside of 0 to 8, or to -1, found 4 to 2}}
-  %p = dist.all_reduce_start sum %x layouts [#dist.layout<[0] of 8 by 4 range 4 to 2>] site "a" : tensor<4xf32>
+  %p = dist.all_reduce_start sum %x layouts [#dist.layout<[0] of 8 by 4 from 4 to 2>] site "a" : tensor<4xf32>
   return
 }

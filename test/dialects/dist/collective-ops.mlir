@@ -21,12 +21,12 @@ func.func @several(%a: tensor<64xf32>, %b: tensor<2xf32>) -> (tensor<64xf32>, te
 
 // CHECK-LABEL: func.func @shards
 func.func @shards(%a: tensor<64xf32>, %b: tensor<2xf32>, %old: tensor<?xf32>) -> (tensor<64xf32>, tensor<2xf32>) {
-  // CHECK: %[[P:.*]] = dist.reduce_scatter_start sum %{{.*}} into %{{.*}} : tensor<?xf32> layouts [#dist.layout<[0] of 128 by 64 range 0 to 64>] site "first" : tensor<64xf32>
-  %p = dist.reduce_scatter_start sum %a into %old : tensor<?xf32> layouts [#dist.layout<[0] of 128 by 64 range 0 to 64>] site "first" : tensor<64xf32>
+  // CHECK: %[[P:.*]] = dist.reduce_scatter_start sum %{{.*}} into %{{.*}} : tensor<?xf32> layouts [#dist.layout<[0] of 128 by 64 to 64>] site "first" : tensor<64xf32>
+  %p = dist.reduce_scatter_start sum %a into %old : tensor<?xf32> layouts [#dist.layout<[0] of 128 by 64 to 64>] site "first" : tensor<64xf32>
   // CHECK: dist.wait %[[P]] sizes {{\[\["}}64*ceildiv(128, 64*mesh.data)"]] : tensor<?xf32>
   %0 = dist.wait %p sizes [["64*ceildiv(128, 64*mesh.data)"]] : tensor<?xf32>
-  // CHECK: %[[Q:.*]] = dist.all_gather_start %{{.*}} layouts [#dist.layout<[0, 64] of 128 by 64>] site "parameters" {axis = "tensor"} : tensor<?xf32>
-  %q = dist.all_gather_start %0 layouts [#dist.layout<[0, 64] of 128 by 64>] site "parameters" {axis = "tensor"} : tensor<?xf32>
+  // CHECK: %[[Q:.*]] = dist.all_gather_start %{{.*}} layouts [#dist.layout<[64, 128] of 192 by 64 from 64>] site "parameters" {axis = "tensor"} : tensor<?xf32>
+  %q = dist.all_gather_start %0 layouts [#dist.layout<[64, 128] of 192 by 64 from 64>] site "parameters" {axis = "tensor"} : tensor<?xf32>
   // CHECK: dist.wait %[[Q]]
   %1:2 = dist.wait %q sizes [[64], [2]] : tensor<64xf32>, tensor<2xf32>
   return %1#0, %1#1 : tensor<64xf32>, tensor<2xf32>

@@ -36,10 +36,11 @@
 // CHECK-LABEL: func.func @update(
 // CHECK-SAME: %[[RAN:[a-z0-9]+]]: tensor<i1> {ds.dims = [], ds.name = "layer_ran/0"}
 // CHECK-SAME: %[[OWN:[a-z0-9]+]]: tensor<4xf32> {ds.dims = [4], ds.name = "own/gradient"
-// CHECK: %[[LENGTH:.*]] = ds.reduce l2 %[[OWN]]
-// CHECK: ds.select %[[RAN]], %[[LENGTH]]
+// CHECK: %[[PENDING:.*]] = dist.all_reduce_start sum
+// CHECK: %[[SUM:.*]]:2 = dist.wait %[[PENDING]]
+// CHECK: ds.select %[[RAN]], %{{.*}} : (tensor<i1>, tensor<2xf64>, tensor<f64>)
 // CHECK: scf.if
-// CHECK: ds.select %[[RAN]], %[[OWN]]
+// CHECK: ds.select %[[RAN]], %[[SUM]]
 
 // ONCE-LABEL: func.func @micro(
 // ONCE-NOT: layer_first

@@ -24,10 +24,16 @@
 // CHECK-SAME: %[[SCALE:[a-z0-9]+]]: tensor<f64> {ds.dims = [], ds.name = "loss_scale"}
 // CHECK-SAME: %[[OLD:[a-z0-9]+]]: tensor<4xf32> {ds.dims = [4], ds.initial = @w, ds.name = "w", ds.state = "w"}
 // CHECK-SAME: %[[GRADIENT:[a-z0-9]+]]: tensor<4xf32>
-// CHECK-SAME: -> (tensor<f64> {ds.name = "grad_norm"}, tensor<i1> {ds.name = "finite"}, tensor<4xf32> {ds.state = "w"})
-// CHECK: %[[LENGTH:.*]] = ds.reduce l2 %[[GRADIENT]]
-// CHECK: %[[WIDE:.*]] = ds.cast %[[LENGTH]] to f64
-// CHECK: ds.binary mul %[[WIDE]], %[[WIDE]]
+// CHECK-SAME: -> (tensor<f64> {ds.name = "grad_norm"}, tensor<i1> {ds.name = "finite"}, tensor<4xf32> {ds.state = "w"}, tensor<4xf32> {ds.state = "w/gradient"})
+// Ranks add up their gradients.
+// CHECK: %[[PENDING:.*]] = dist.all_reduce_start sum %[[GRADIENT]] layouts [#dist.layout<[0] of 4 by 1>] site "gradients/0"
+// CHECK: %[[ALL:.*]] = dist.wait %[[PENDING]]
+// The norm is that of blocks of 64 elements, two at least.
+// CHECK: %[[PADDED:.*]] = ds.pad constant %[[ALL]], %{{.*}} low [0] high [124]
+// CHECK: %[[ROWS:.*]] = ds.reshape %[[PADDED]] [2, 64]
+// CHECK: %[[LENGTHS:.*]] = ds.reduce l2 %[[ROWS]] axes [1]
+// CHECK: %[[WIDE:.*]] = ds.cast %[[LENGTHS]] to f64
+// CHECK: ds.reduce max %[[WIDE]]
 // CHECK: %[[IF:.*]] = scf.if
 // CHECK: %[[NEW:.*]] = ds.binary sub %[[OLD]]
 // CHECK: scf.yield %[[NEW]]

@@ -281,7 +281,7 @@ TEST_F(DsRun, RunsRanksOnTheirOwnData) {
 }
 
 TEST_F(DsRun, DoesNotWaitForARankThatHangs) {
-  expect(1, "rank 0: entry 'stuck': all_reduce 'grad' at '/loss/MatMul': rank 1 did not arrive in 0.3 s",
+  expect(1, "rank 0: entry 'stuck': all_reduce 'grad' at 'stuck': rank 1 did not arrive in 0.3 s",
          package + " --entry stuck -n 2 --transport=threads --dim n=2 --timeout 0.3");
 }
 
@@ -378,7 +378,7 @@ TEST_F(DsRun, InspectsAsTextAndJson) {
   expect(0, "128 bytes, 128 alive at once", "inspect " + package + " --dim rows=8 --dim n=4");
   expect(0, "config: quantize = none (default)", "inspect " + package);
   auto json = nlohmann::json::parse(execute("inspect --json " + package).text);
-  EXPECT_EQ(json["variants"][0]["entries"][6]["collectives"][0]["value"], "grad");
+  EXPECT_EQ(json["variants"][0]["entries"][6]["collectives"][0]["site"], "grad");
   expect(2, "no dimension 'cols'", "inspect " + package + " --dim cols=1");
 }
 

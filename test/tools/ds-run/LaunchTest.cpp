@@ -147,4 +147,18 @@ TEST(RankLines, NamesTheRanksOfAnError) {
   EXPECT_FALSE(RankLines(1).hasError(0));
 }
 
+TEST(RankLines, LeavesOutWhatFollowsFromAnotherRanksError) {
+  RankLines lines(3);
+  lines.add(0, "ds-run: error: rank 0: all_reduce 'g': rank 2 did not arrive; rank 2 failed: x.npy: no such file\n");
+  lines.add(2, "ds-run: error: x.npy: no such file\n");
+  EXPECT_EQ(lines.flush(), "ds-run: error: rank 2: x.npy: no such file\n");
+  lines.add(1, "ds-run: error: rank 1: all_reduce 'h': rank 2 did not arrive; rank 2 failed: x.npy: no such file\n");
+  EXPECT_EQ(lines.flush(), "");
+  // Where the rank says nothing itself, the others do.
+  RankLines dead(3);
+  dead.add(0, "ds-run: error: rank 0: all_reduce 'g': rank 2 has ended\n");
+  dead.add(1, "ds-run: error: rank 1: all_reduce 'g': rank 2 has ended\n");
+  EXPECT_EQ(dead.flush(), "ds-run: error: ranks 0, 1: all_reduce 'g': rank 2 has ended\n");
+}
+
 } // namespace

@@ -66,7 +66,7 @@ TEST(Manifest, TrafficIsForEachOperand) {
 
 TEST(Manifest, RefusesOtherVersions) {
   EXPECT_EQ(errorWith("/format", 3), "manifest.json: format: unsupported version, found 3, expected 1 or 2");
-  EXPECT_EQ(errorWith("/abi", 7), "manifest.json: abi: unsupported version, found 7, expected 1");
+  EXPECT_EQ(errorWith("/abi", 7), "manifest.json: abi: unsupported version, found 7, expected 2");
 }
 
 TEST(Manifest, NamesThePlaceOfWrongTypes) {
@@ -107,7 +107,7 @@ TEST(Manifest, EveryKeyThatIsNeededIsDiagnosedWhenMissing) {
                           "/variants/0/entries/0/launches/0/results/0/buffer",
                           "/variants/0/entries/0/states",
                           "/variants/0/entries/0/collectives",
-                          "/variants/0/entries/6/collectives/0/value"})
+                          "/variants/0/entries/6/collectives/0/parts/0/shard"})
     EXPECT_NE(errorWithout(key).find("missing"), std::string::npos) << key;
 }
 
@@ -136,7 +136,12 @@ TEST(Manifest, ChecksMeaning) {
   EXPECT_NE(errorWith("/variants/0/constants/0/bytes", 20).find("expected 16"), std::string::npos);
   EXPECT_NE(errorWith("/variants/0/code", "../evil.so").find("expected the name of a file"), std::string::npos);
   EXPECT_NE(errorWith("/variants/0/entries/1/name", "main").find("listed twice"), std::string::npos);
-  EXPECT_NE(errorWith("/variants/0/entries/6/collectives/0/op", "all_gather").find("expected one of all_reduce"),
+  EXPECT_NE(errorWith("/variants/0/entries/6/collectives/0/op", "all").find(
+                "expected one of all_reduce, reduce_scatter, all_gather"),
+            std::string::npos);
+  EXPECT_NE(errorWith("/variants/0/entries/6/collectives/0/op", "all_gather").find("expected 'own' in each part"),
+            std::string::npos);
+  EXPECT_NE(errorWith("/variants/0/entries/6/collectives/0/parts/0/whole/0/buffer", 2).find("one of 2 buffers"),
             std::string::npos);
   EXPECT_NE(errorWith("/variants", Json::array()).find("at least one variant"), std::string::npos);
 }

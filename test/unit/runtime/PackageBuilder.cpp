@@ -1,5 +1,6 @@
 #include "test/unit/runtime/PackageBuilder.h"
 
+#include "runtime/abi/ds_abi.h"
 #include "runtime/core/Checksums.h"
 
 #include <algorithm>
@@ -152,6 +153,16 @@ Json historyEntry() {
   return entry;
 }
 
+// A sum over ranks of all elements of one buffer, into another.
+Json allReduce(const std::string &count, int source, int destination) {
+  std::string shard = "ceildiv(" + count + ", mesh.data)", bytes = "8*(mesh.data - 1)*" + shard;
+  Json piece = {{"buffer", destination}, {"source", source}, {"offset", "0"}, {"count", count}};
+  Json part = {
+      {"shard", shard}, {"begin", "0"}, {"end", "mesh.data*" + shard}, {"whole", Json::array({std::move(piece)})}};
+  return {{"op", "all_reduce"}, {"site", "grad"}, {"axis", "data"},    {"type", "f32"},
+          {"reduction", "sum"}, {"sent", bytes},  {"received", bytes}, {"parts", Json::array({std::move(part)})}};
+}
+
 // drift reduces into the output, merge into the state.
 Json stateReduceEntry(const char *name) {
   Json entry = emptyEntry(name);
@@ -163,20 +174,19 @@ Json stateReduceEntry(const char *name) {
   bool isDrift = std::string(name) == "drift";
   entry["launches"] = {isDrift ? launch("add", "/Add", {1, 0}, "0", Json::array({result(1, "", {"4"})}))
                                : launch("copy", "/Identity", {1}, "0", Json::array({result(2, "y", {"4"})}))};
-  entry["collectives"] = {
-      {{"op", "all_reduce"}, {"value", "grad"}, {"type", "f32"}, {"site", "/loss/MatMul"}, {"bytes", "16"}}};
+  entry["symbols"] = {{{"name", "mesh.data"}, {"kind", "mesh"}}};
+  entry["collectives"] = {allReduce("4", 0, isDrift ? 2 : 1)};
   return entry;
 }
 
 Json reduceEntry(const char *name) {
   Json entry = emptyEntry(name);
-  entry["symbols"] = {dim("n")};
+  entry["symbols"] = {dim("n"), {{"name", "mesh.data"}, {"kind", "mesh"}}};
   entry["sizes"] = {"n"};
   entry["inputs"] = {tensor("x", "f32", {"n"})};
   entry["outputs"] = {tensor("y", "f32", {"n"})};
   entry["buffers"] = {buffer("input", 0), buffer("output", 0)};
-  entry["collectives"] = {
-      {{"op", "all_reduce"}, {"value", "grad"}, {"type", "f32"}, {"site", "/loss/MatMul"}, {"bytes", "4*n"}}};
+  entry["collectives"] = {allReduce("n", 0, 1)};
   return entry;
 }
 
@@ -300,7 +310,7 @@ Json testManifest() {
                         stateReduceEntry("drift"),
                         stateReduceEntry("merge")};
   return {{"format", 1},
-          {"abi", 2},
+          {"abi", DS_ABI_VERSION},
           {"compiler", "by hand"},
           {"model", "model.onnx"},
           {"config", {{"quantize", {{"value", "none"}, {"origin", "default"}}}}},

@@ -9,6 +9,12 @@ namespace {
 
 const std::string prefix = "ds-run: error: ";
 
+// Whether an error ends with another one: a rank tells why a rank failed that it waited for, as that rank does itself.
+bool endsWith(const std::string &line, const std::string &other) {
+  const std::string tail = ": " + other;
+  return line.size() >= tail.size() && line.compare(line.size() - tail.size(), tail.size(), tail) == 0;
+}
+
 std::string labelled(const std::string &line, const std::set<unsigned> &of, size_t ranks) {
   if (of.size() == ranks)
     return prefix + line;
@@ -28,6 +34,8 @@ std::string RankLines::add(unsigned rank, const std::string &line) {
   if (line.rfind(prefix, 0) == 0) {
     failed.insert(rank);
     std::string text = line.substr(prefix.size());
+    if (std::string own = concat("rank ", rank, ": "); text.rfind(own, 0) == 0)
+      text.erase(0, own.size()); // it is told below, of all ranks that say the same
     if (told.count(text))
       return "";
     auto known = std::find_if(waiting.begin(), waiting.end(), [&](const auto &entry) { return entry.first == text; });
@@ -47,10 +55,15 @@ std::string RankLines::add(unsigned rank, const std::string &line) {
 }
 
 std::string RankLines::flush() {
+  for (const auto &entry : waiting)
+    told.insert(entry.first);
   std::string text;
   for (const auto &[line, of] : waiting) {
-    text += labelled(line, of, ranks);
-    told.insert(line);
+    const std::string &whole = line;
+    bool isConsequence =
+        std::any_of(told.begin(), told.end(), [&](const std::string &other) { return endsWith(whole, other); });
+    if (!isConsequence)
+      text += labelled(line, of, ranks);
   }
   waiting.clear();
   return text;

@@ -19,7 +19,7 @@ public:
   // it too, and for what was written already. Each rank may say a line as often as it likes.
   std::string add(unsigned rank, const std::string &line);
 
-  // The errors that wait.
+  // The errors that wait, but for those of ranks that only tell of another rank's.
   std::string flush();
   bool isWaiting() const { return !waiting.empty(); }
 

@@ -39,8 +39,11 @@ public:
   SignalReader() {
     sigset_t set;
     sigemptyset(&set);
-    for (int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD})
+    for (int number : {SIGINT, SIGTERM, SIGCHLD})
       sigaddset(&set, number);
+    struct sigaction action = {};
+    if (sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) // as nohup has it
+      sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, &before);
     pipeAction = std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGCHLD, SIG_DFL); // where it is inherited as ignored, nobody learns how a process ended

@@ -27,7 +27,7 @@ static std::string mebibytes(uint64_t bytes) {
 
 std::string memoryText(const Trainer &trainer, const Dataset &data, const config::TrainingConfig &config,
                        unsigned threads, uint64_t peakBytes) {
-  Pins pins;
+  Pins pins = {{"mesh.data", trainer.mesh().ranks}, {"mesh.data.index", trainer.mesh().rank}};
   for (size_t i = 0; i < trainer.batch().size(); ++i) {
     const std::vector<SizeExpr> &shape = trainer.batch()[i].shape;
     for (size_t axis = 0; axis < shape.size(); ++axis)

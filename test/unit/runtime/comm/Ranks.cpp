@@ -90,7 +90,8 @@ std::vector<std::string> onThreads(Wiring wiring, unsigned world, std::chrono::m
   return errors;
 }
 
-RankProcesses::RankProcesses(Wiring wiring, unsigned world, std::chrono::milliseconds timeout, const RankBody &body) {
+RankProcesses::RankProcesses(Wiring wiring, unsigned world, std::chrono::milliseconds timeout, const RankBody &body,
+                             const std::function<void(unsigned)> &before) {
   Meeting meeting(wiring, world, timeout);
   for (unsigned rank = 0; rank < world; ++rank) {
     int ends[2];
@@ -99,7 +100,10 @@ RankProcesses::RankProcesses(Wiring wiring, unsigned world, std::chrono::millise
     pid_t process = fork();
     if (process == 0) {
       close(ends[0]);
-      std::string error = messageOf([&] { body(rank, *meeting.join(rank)); });
+      std::string error = messageOf([&] {
+        before(rank);
+        body(rank, *meeting.join(rank));
+      });
       error += "\n";
       bool isWritten = write(ends[1], error.data(), error.size()) == static_cast<ssize_t>(error.size());
       _exit(isWritten ? 0 : 1);

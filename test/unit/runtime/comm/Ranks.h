@@ -25,7 +25,10 @@ std::vector<std::string> onThreads(Wiring wiring, unsigned world, std::chrono::m
 // The same on processes, over shared memory or TCP. The ranks' hosts are a, b, c, ...
 class RankProcesses {
 public:
-  RankProcesses(Wiring wiring, unsigned world, std::chrono::milliseconds timeout, const RankBody &body);
+  // `before` runs in each process before it joins the others.
+  RankProcesses(
+      Wiring wiring, unsigned world, std::chrono::milliseconds timeout, const RankBody &body,
+      const std::function<void(unsigned rank)> &before = [](unsigned) {});
   ~RankProcesses(); // kills those that are left
 
   pid_t process(unsigned rank) const { return processes[rank]; }
