@@ -72,7 +72,7 @@ TEST_P(Failures, AStoppedRankIsNamedAndLearnsOfIt) {
 }
 
 TEST_P(Failures, AShortStopIsForgiven) {
-  RankProcesses ranks(GetParam(), world, 60s, [](unsigned rank, Communicator &communicator) {
+  RankProcesses ranks(GetParam(), world, 60s, [](unsigned, Communicator &communicator) {
     std::vector<float> values(count, 1);
     for (int step = 0; step < 40; ++step) {
       communicator.wait(communicator.start(requestOf(CollectiveOp::AllReduce, values.data(), count, world)));
@@ -89,7 +89,7 @@ TEST_P(Failures, AShortStopIsForgiven) {
 
 // As a job that is suspended at the terminal and continued.
 TEST_P(Failures, AJobMaySleepAsAWhole) {
-  RankProcesses ranks(GetParam(), world, 2s, [](unsigned rank, Communicator &communicator) {
+  RankProcesses ranks(GetParam(), world, 2s, [](unsigned, Communicator &communicator) {
     std::vector<float> values(count, 1);
     for (int step = 0; step < 40; ++step) {
       communicator.wait(communicator.start(requestOf(CollectiveOp::AllReduce, values.data(), count, world)));
