@@ -96,4 +96,45 @@ TEST(DamagedTransports, DamagedControlMessagesAreRefusedOrMissed) {
   }
 }
 
+// Reads no data for a while.
+class LateTransport : public RingTransport {
+public:
+  using RingTransport::RingTransport;
+
+  size_t receive(unsigned peer, Channel channel, void *data, size_t bytes) override {
+    bool isEarly = std::chrono::steady_clock::now() < readsFrom;
+    return channel == Channel::Data && isEarly ? 0 : RingTransport::receive(peer, channel, data, bytes);
+  }
+
+private:
+  std::chrono::steady_clock::time_point readsFrom = std::chrono::steady_clock::now() + 500ms;
+};
+
+// Four messages and their headers are a little more than a ring holds: the sender is through while some of the last
+// message has still to leave it.
+TEST(LateTransports, ARankEndsWhenAllThatItSentIsOut) {
+  constexpr int64_t count = 4 * 16384;
+  auto segment = SharedSegment::allocate(2);
+  std::string errors[2];
+  std::vector<float> values[2] = {std::vector<float>(count, 7), std::vector<float>(count, 0)};
+  std::vector<std::thread> threads;
+  for (unsigned rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      std::unique_ptr<Transport> transport = std::make_unique<RingTransport>(segment, rank);
+      if (rank == 1)
+        transport = std::make_unique<LateTransport>(segment, rank);
+      RankCommunicator communicator(std::move(transport), "", 3s);
+      try {
+        communicator.wait(communicator.start(requestOf(CollectiveOp::Broadcast, values[rank].data(), count, 1)));
+      } catch (const Error &error) {
+        errors[rank] = error.what();
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(errors[0], "");
+  EXPECT_EQ(errors[1], "");
+  EXPECT_EQ(values[1], values[0]);
+}
+
 } // namespace
