@@ -4,10 +4,10 @@
 #include "passes/memory/VerifyPlan.h"
 
 #include "dialects/dist/DistDialect.h"
-#include "dialects/ds/Norms.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Dominance.h"
 #include "passes/memory/BufferCopies.h"
+#include "passes/memory/KernelAccess.h"
 #include "llvm/ADT/MapVector.h"
 
 #include <set>
@@ -108,46 +108,6 @@ bool PlanInterpreter::isBuffer(Operation *op, int64_t buffer) {
   if (!isLegal)
     report(op, "buffer " + Twine(buffer) + " is in the plan");
   return isLegal;
-}
-
-/// Whether a kernel reads nothing of an argument but the element that it writes: every path from the argument to a
-/// result is elementwise and keeps the sizes. What is scanned is read by every thread as a whole.
-bool readsOnlyWhatItWrites(ds::KernelOp kernel, unsigned argument) {
-  auto sizesOf = [&](Value value) -> Attribute {
-    if (auto block = dyn_cast<BlockArgument>(value))
-      return kernel.getArgumentSizes()[block.getArgNumber()];
-    auto lists = value.getDefiningOp()->getAttrOfType<ArrayAttr>("result_sizes");
-    return lists ? lists[cast<OpResult>(value).getResultNumber()] : Attribute();
-  };
-  Block &body = kernel.getBody().front();
-  Attribute sizes = sizesOf(body.getArgument(argument));
-  for (Value result : body.getTerminator()->getOperands())
-    if (sizesOf(result) != sizes || ds::isNorm(result.getDefiningOp()))
-      return false;
-  SmallVector<Value> work = {body.getArgument(argument)};
-  while (!work.empty())
-    for (OpOperand &use : work.pop_back_val().getUses()) {
-      Operation *op = use.getOwner();
-      if (isa<ds::YieldOp>(op))
-        continue;
-      auto element = dyn_cast<ds::PerElement>(op);
-      if (!element || !element.isPointwise() || element.scannedOperand() == use.getOperandNumber() ||
-          sizesOf(op->getResult(0)) != sizes)
-        return false;
-      work.push_back(op->getResult(0));
-    }
-  return true;
-}
-
-/// For each result of a kernel the argument that it is, in part rewritten; -1: none.
-SmallVector<int64_t> updatedArguments(ds::KernelOp kernel) {
-  OperandRange results = kernel.getBody().front().getTerminator()->getOperands();
-  SmallVector<int64_t> updated(results.size(), -1);
-  for (auto [result, number] : llvm::zip_equal(results, updated))
-    if (OpOperand *target = updateTarget(result))
-      if (auto argument = dyn_cast<BlockArgument>(target->get()))
-        number = argument.getArgNumber();
-  return updated;
 }
 
 SizeExpr PlanInterpreter::bytesOf(Value value) const {

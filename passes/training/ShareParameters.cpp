@@ -2,6 +2,7 @@
 
 #include "dialects/ds/Provenance.h"
 #include "passes/training/Communication.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -16,6 +17,7 @@ struct Cluster {
   std::string site;
   SmallVector<OpOperand *> uses;
   Operation *first = nullptr; // of the entry's block
+  bool isBack = false;
 };
 
 class ParameterGatherer {
@@ -35,8 +37,9 @@ private:
   Block &body;
   SizeAnalysis analysis;
   SmallVector<Parameter> parameters;
-  SmallVector<Value> shards; // by unit
-  SmallVector<Cluster> clusters;
+  SmallVector<Value> shards;     // by unit
+  SmallVector<Cluster> clusters; // by their first readers
+  llvm::StringMap<int> siteCounts;
 };
 
 /// The first op of the way back, or the end.
@@ -53,26 +56,45 @@ Operation *beginOfBackward(Block &body) {
   return body.getTerminator();
 }
 
+/// Uses of a unit lie in one cluster unless two other units are read in between: it would stay beside both of them.
 void ParameterGatherer::findClusters() {
-  Operation *backward = beginOfBackward(body);
-  for (const Unit &unit : units) {
-    Cluster forward{&unit, (prefix + "/" + unit.name).str(), {}}, back = forward;
-    back.site = (prefix + "/backward/" + unit.name).str();
+  struct Use {
+    Operation *at;
+    OpOperand *operand;
+    const Unit *unit;
+  };
+  SmallVector<Use> all;
+  for (const Unit &unit : units)
     for (unsigned number : unit.parameters)
-      for (OpOperand &use : parameters[number].value.getUses()) {
-        Operation *at = body.findAncestorOpInBlock(*use.getOwner());
-        Cluster &own = at->isBeforeInBlock(backward) ? forward : back;
-        own.uses.push_back(&use);
-        if (!own.first || at->isBeforeInBlock(own.first))
-          own.first = at;
-      }
-    for (Cluster *cluster : {&forward, &back})
-      if (cluster->first)
-        clusters.push_back(*cluster);
-  }
-  llvm::sort(clusters, [](const Cluster &a, const Cluster &b) {
-    return a.first == b.first ? a.unit < b.unit : a.first->isBeforeInBlock(b.first);
+      for (OpOperand &use : parameters[number].value.getUses())
+        all.push_back({body.findAncestorOpInBlock(*use.getOwner()), &use, &unit});
+  llvm::sort(all, [](const Use &a, const Use &b) {
+    if (a.at != b.at)
+      return a.at->isBeforeInBlock(b.at);
+    return std::pair(a.unit, a.operand->getOperandNumber()) < std::pair(b.unit, b.operand->getOperandNumber());
   });
+  Operation *backward = beginOfBackward(body);
+  llvm::DenseMap<const Unit *, size_t> open;                              // the last cluster of a unit
+  llvm::DenseMap<const Unit *, llvm::SmallPtrSet<const Unit *, 4>> since; // others that were read after it
+  for (const Use &use : all) {
+    bool isBack = !use.at->isBeforeInBlock(backward);
+    auto known = open.find(use.unit);
+    if (known == open.end() || clusters[known->second].isBack != isBack || since[use.unit].size() > 1) {
+      known = open.insert_or_assign(use.unit, clusters.size()).first;
+      Cluster &fresh = clusters.emplace_back();
+      fresh.unit = use.unit;
+      fresh.isBack = isBack;
+      fresh.first = use.at;
+      fresh.site = (prefix + (isBack ? "/backward/" : "/") + use.unit->name).str();
+      if (int count = siteCounts[fresh.site]++; count > 0)
+        fresh.site += " (" + std::to_string(count + 1) + ")";
+    }
+    clusters[known->second].uses.push_back(use.operand);
+    since[use.unit].clear();
+    for (auto &[other, read] : since)
+      if (other != use.unit)
+        read.insert(use.unit);
+  }
 }
 
 void ParameterGatherer::addShards() {

@@ -105,8 +105,9 @@ void EntryRunner::startCollective(const ds_collective &request) {
       fail(ErrorCode::BadPackage, "started twice without a wait");
     CollectiveRequest call;
     call.op = opOf(info.kind);
-    call.value = info.site;
-    call.site = entry.name;
+    size_t slash = info.site.find('/'); // "gradients/block 3": of which tensors, and where
+    call.value = slash == std::string::npos ? entry.name : info.site.substr(slash + 1);
+    call.site = info.site;
     call.type = call.wire = info.type;
     call.reduction = reductionOf(info.reduction);
     for (const CollectivePartInfo &part : info.parts)

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <set>
 
 namespace ds {
 
@@ -105,6 +107,39 @@ void StateStore::addPieces(const StateInfo &info, State &state, std::vector<Stat
                         std::max(begin, end) - tensor.offset,
                         state.tensor.data() + static_cast<size_t>(begin - first) * typeSize(info.type)});
   }
+}
+
+HeldBytes StateStore::heldBytes() const {
+  std::map<std::string, const StateInfo *> infos;
+  for (const EntryInfo &entry : package.variant().entries)
+    for (const StateInfo &state : entry.states)
+      infos[state.name] = &state;
+  HeldBytes held;
+  auto classOf = [&](const std::string &suffix, bool isParameter) -> uint64_t & {
+    return isParameter ? held.parameters : suffix == "/gradient" ? held.gradients : held.optimizer;
+  };
+  std::set<SpaceKey> counted;
+  for (const auto &[name, state] : states) {
+    const StateInfo &info = *infos.at(name);
+    bool isInSpace = info.part == StatePart::Tensor || info.part == StatePart::View;
+    if (isInSpace && !counted.emplace(info.unit, info.suffix).second)
+      continue;
+    if (isInSpace) {
+      int64_t count = mesh.ranks * package.variant().units[info.unit].shard(mesh.ranks);
+      classOf(info.suffix, info.suffix.empty()) += byteCount(info.type, {count});
+      continue;
+    }
+    size_t slash = name.rfind('/');
+    std::string suffix = info.part == StatePart::Shard ? info.suffix
+                         : slash == std::string::npos  ? std::string()
+                                                       : name.substr(slash);
+    if (info.isStatistic || suffix == "/moved")
+      held.others += state.tensor.bytes();
+    else
+      classOf(suffix, info.part == StatePart::Shard ? suffix.empty() : info.initial.has_value()) +=
+          state.tensor.bytes();
+  }
+  return held;
 }
 
 } // namespace ds

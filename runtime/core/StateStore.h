@@ -53,6 +53,11 @@ struct StatePiece {
   bool isWhole() const { return begin == 0 && end == elementCount(shape); }
 };
 
+// Bytes of states that are there, by what they are for. Other states of a training: running statistics.
+struct HeldBytes {
+  uint64_t parameters = 0, gradients = 0, optimizer = 0, others = 0;
+};
+
 class StateStore {
 public:
   explicit StateStore(const Package &package, const Mesh &mesh = {}) : package(package), mesh(mesh) {}
@@ -75,6 +80,9 @@ public:
 
   // The same, and what this rank holds of the tensors that ranks share. Tensors of which it holds nothing are left out.
   std::vector<StatePiece> pieces();
+
+  // Of a package that trains; a unit's memory counts once, with what no tensor covers.
+  HeldBytes heldBytes() const;
 
   // Takes the tensors as the states' values, read into the states' own memory. Everything is checked first: an Error
   // for an unknown name, a type or constant shape that does not fit, or damaged data changes nothing. Should reading

@@ -94,6 +94,10 @@ void addTrainingCommands(CLI::App &app, TrainOptions &options) {
   addCount(train, "--eval-interval", options.evalInterval, "evaluate every so many steps (at the end)");
   addCount(train, "--patience", options.patience, "stop after so many evaluations without a smaller loss");
   train->add_option("--log", options.log, "write a JSON object per step to FILE.jsonl")->check(fileName);
+  train
+      ->add_option("--counters", options.counters,
+                   "write what each rank took and moved, as ds-opt --plan, to FILE.json")
+      ->check(fileName);
   train->add_option("--html", options.run.html, "write a page with curves of loss, rate, norm and scale")
       ->check(fileName);
 

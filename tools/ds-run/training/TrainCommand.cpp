@@ -4,6 +4,7 @@
 #include "runtime/io/StrictJson.h"
 #include "runtime/training/Curvature.h"
 #include "tools/ds-run/profile/StepMeasure.h"
+#include "tools/ds-run/training/Counters.h"
 #include "tools/ds-run/training/ExportOnnx.h"
 #include "tools/ds-run/training/MemoryUse.h"
 #include "tools/ds-run/training/TensorBoard.h"
@@ -63,8 +64,9 @@ nlohmann::json readClientState(const std::string &path) {
 // no trace.
 void checkTargets(const TrainOptions &options, const config::TrainingConfig &config) {
   namespace fs = std::filesystem;
-  if (!options.run.html.empty())
-    AtomicFile page(options.run.html);
+  for (const std::string *path : {&options.run.html, &options.counters})
+    if (!path->empty())
+      AtomicFile probe(*path);
   if (config.flopsProfiler.isEnabled && !config.flopsProfiler.outputFile.empty())
     AtomicFile report(config.flopsProfiler.outputFile);
   if (options.checkpoint.empty())
@@ -420,6 +422,8 @@ void TrainLoop::finish() {
   watch->finish();
   if (config.memoryBreakdown)
     watch->say(memoryText(trainer, *data, config, trainer.session().threads(), memory.peakBytes()));
+  if (!options.counters.empty())
+    writeCounters(options.counters, trainer, group, training->steps(), memory.peakBytes());
   writePage();
   if (!group.isFirst())
     return;
