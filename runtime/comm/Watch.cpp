@@ -108,9 +108,9 @@ void Progress::watchWaits() {
       continue;
     for (unsigned number = 0; number < peers.size(); ++number)
       if (number != transport->rank() && collective->task.expectsMoreFrom(number))
-        return failWith(
-            concat(peerText(number), " has sent nothing for ", static_cast<double>(timeout.count()) / 1e9, " s"),
-            false);
+        return failWith(concat("no data has come from ", peerText(number), " to ", peerText(transport->rank()), " for ",
+                               static_cast<double>(timeout.count()) / 1e9, " s"),
+                        false);
   }
 }
 

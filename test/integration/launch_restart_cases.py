@@ -6,7 +6,7 @@ import signal
 import time
 
 from kit import case, expect
-from launch_runs import PATIENCE, children, environment, launch, running
+from launch_runs import PATIENCE, children, environment, launch, running, until
 from programs import SEED
 from training_resume_cases import bits
 from training_runs import same_state, settings, small_data, small_package
@@ -32,7 +32,7 @@ def killed_at_times(arguments, kills, g, first):
         return out, err, done
 
 
-@case
+@case(turns=2)
 def a_killed_training_goes_on(folder):
     package, data = small_package(folder, settings("AdamW", accumulation=3)), small_data(folder)
     train = ["train", package, f"--data={data}", "--steps=4000", "--seed=3", "--save-interval=20", "--keep=3"]
@@ -45,6 +45,22 @@ def a_killed_training_goes_on(folder):
     expect([int(number) for number, _ in lines] == list(range(1, kills + 1)), f"{kills} kills: {err}")
     same_state(folder / "whole", folder / "parts", 4000)
     expect(bits(folder / "whole.jsonl") == bits(folder / "parts.jsonl"), "the logs differ")
+
+
+@case(turns=2)
+def checkpoints_of_another_training_are_left_alone(folder):
+    """They lie in the same folder; a training that was not asked to resume begins anew until it has one of its own."""
+    package, data = small_package(folder, settings("AdamW", accumulation=3)), small_data(folder)
+    launch("train", package, f"--data={data}", "--steps=7", "--seed=8", f"--checkpoint={folder / 'parts'}")
+    train = ["train", package, f"--data={data}", "--steps=3000", "--seed=3"]
+    launch(*train, f"--checkpoint={folder / 'whole'}")
+    log = folder / "log.jsonl"
+    with running("--ranks=1", "--restarts=1", *train, f"--checkpoint={folder / 'parts'}", f"--log={log}", env=environment()) as child:
+        until(lambda: log.exists() and log.stat().st_size > 0, "the first step")
+        os.kill(children(child.pid)[0], signal.SIGKILL)
+        _, err = child.communicate(timeout=PATIENCE)
+        expect(child.returncode == 0 and "ds-run: restart 1 of 1: 1 rank, from where it started\n" in err, err)
+    same_state(folder / "whole", folder / "parts", 3000)
 
 
 @case

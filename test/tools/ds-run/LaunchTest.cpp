@@ -3,8 +3,9 @@
 
 #include "runtime/core/Error.h"
 #include "tools/ds-run/launch/Environment.h"
-#include "tools/ds-run/launch/Launch.h"
+#include "tools/ds-run/launch/LaunchOptions.h"
 #include "tools/ds-run/launch/RankLines.h"
+#include "tools/ds-run/launch/RunPlan.h"
 #include "tools/ds-run/launch/StartCommand.h"
 
 #include <CLI/CLI.hpp>
@@ -144,6 +145,7 @@ TEST(RankLines, NamesTheRanksOfAnError) {
   EXPECT_FALSE(all.isWaiting());
   RankLines one(1);
   EXPECT_EQ(one.add(0, "ds-run: error: x\n"), "ds-run: error: x\n");
+  EXPECT_EQ(one.add(0, "ds-run: error: rank 0: y\n"), "ds-run: error: rank 0: y\n"); // mpirun's
   EXPECT_FALSE(RankLines(1).hasError(0));
 }
 

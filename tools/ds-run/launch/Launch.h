@@ -22,8 +22,5 @@ std::optional<int> launch(const LaunchOptions &options, const Arguments &argumen
 // How many threads of one process are ranks.
 unsigned threadRanks(const LaunchOptions &options);
 
-// A command of train that goes on from the latest checkpoint, whatever it said of --resume before.
-std::vector<std::string> resumed(const std::vector<std::string> &command, const std::string &resumeTag);
-
 } // namespace ds
 #endif

@@ -1,5 +1,7 @@
 #include "tools/ds-run/launch/LaunchOptions.h"
 
+#include "runtime/core/Error.h"
+
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdlib>
@@ -110,6 +112,24 @@ Arguments splitArguments(int argc, char **argv, const CLI::App &app) {
       side.push_back(words[++i]);
   }
   return arguments;
+}
+
+std::vector<std::pair<std::string, bool>> startingOptions(const LaunchOptions &options, const Arguments &arguments) {
+  const HostFilter &filter = options.filter;
+  return {{"--hostfile", !options.hostfile.empty()}, {"--include", !filter.include.empty()},
+          {"--exclude", !filter.exclude.empty()},    {"--num_nodes", filter.nodes.has_value()},
+          {"--num_gpus", filter.slots.has_value()},  {"--launcher", !options.launcher.empty()},
+          {"--env-file", !options.envFile.empty()},  {"--log-dir", !options.logDir.empty()},
+          {"--restarts", options.restarts > 0},      {"--dry-run", options.isDryRun},
+          {"--exec", arguments.hasProgram}};
+}
+
+void checkProgram(const Arguments &arguments) {
+  if (arguments.hasProgram && arguments.program.empty())
+    fail(ErrorCode::InvalidArgument, "--exec: expected a command behind it, found none");
+  if (arguments.hasProgram && !arguments.command.empty())
+    fail(ErrorCode::InvalidArgument, "--exec: expected only options of ranks before it, found '", arguments.command[0],
+         "'");
 }
 
 } // namespace ds

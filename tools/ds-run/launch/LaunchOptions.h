@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -38,6 +39,13 @@ struct Arguments {
 
 // Options of ranks may stand anywhere before --exec or "--". `app` has them.
 Arguments splitArguments(int argc, char **argv, const CLI::App &app);
+
+// Options that start ranks, by name, and whether they are given; --ranks, --transport and --timeout are not among them,
+// which a rank may have, too.
+std::vector<std::pair<std::string, bool>> startingOptions(const LaunchOptions &options, const Arguments &arguments);
+
+// Throws Error(InvalidArgument) where --exec stands without a program, or behind another command.
+void checkProgram(const Arguments &arguments);
 
 } // namespace ds
 #endif

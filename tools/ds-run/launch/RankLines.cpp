@@ -34,7 +34,7 @@ std::string RankLines::add(unsigned rank, const std::string &line) {
   if (line.rfind(prefix, 0) == 0) {
     failed.insert(rank);
     std::string text = line.substr(prefix.size());
-    if (std::string own = concat("rank ", rank, ": "); text.rfind(own, 0) == 0)
+    if (std::string own = concat("rank ", rank, ": "); ranks > 1 && text.rfind(own, 0) == 0)
       text.erase(0, own.size()); // it is told below, of all ranks that say the same
     if (told.count(text))
       return "";

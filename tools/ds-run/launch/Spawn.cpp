@@ -120,12 +120,8 @@ private:
 };
 
 Job::Job(const std::vector<RankProcess> &ranks, const SpawnOptions &options) : options(options), lines(options.world) {
-  if (!options.logDir.empty()) {
-    std::error_code error;
-    std::filesystem::create_directories(options.logDir, error);
-    if (error)
-      fail(ErrorCode::Io, "--log-dir: ", options.logDir, ": ", error.message());
-  }
+  if (!options.logDir.empty())
+    makeLogDir(options.logDir);
   constexpr size_t manyRanks = 256;
   if (ranks.size() > manyRanks)
     allowDescriptors();
@@ -294,6 +290,13 @@ SpawnResult Job::run() {
 }
 
 } // namespace
+
+void makeLogDir(const std::string &folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    fail(ErrorCode::Io, "--log-dir: ", folder, ": ", error.message());
+}
 
 SpawnResult runRanks(const std::vector<RankProcess> &ranks, const SpawnOptions &options) {
   return Job(ranks, options).run();

@@ -27,6 +27,9 @@ struct SpawnResult {
   bool isInterrupted = false; // by such a signal
 };
 
+// The folder of logs, with those above it. Throws Error(Io).
+void makeLogDir(const std::string &folder);
+
 // Rank 0's standard output is this process's; that of others is dropped, or logged. Throws Error(Io).
 SpawnResult runRanks(const std::vector<RankProcess> &ranks, const SpawnOptions &options);
 

@@ -37,17 +37,16 @@ TEST_P(Collectives, HaveTheBitsAndBytesOfTheFormula) {
   uint32_t seed = randomSeed();
   SCOPED_TRACE(concat("DS_SEED=", seed));
   EXPECT_EQ(onThreads(wiring, world, 30s,
-                      [&](unsigned rank, Communicator &communicator) { playRandom(communicator, seed, 40, 400); }),
+                      [&](unsigned, Communicator &communicator) { playRandom(communicator, seed, 40, 400); }),
             none);
 }
 
 TEST_P(Collectives, OfManyChunksAreBounded) {
   uint32_t seed = randomSeed();
   SCOPED_TRACE(concat("DS_SEED=", seed));
-  EXPECT_EQ(
-      onThreads(wiring, world, 30s,
-                [&](unsigned rank, Communicator &communicator) { playRandom(communicator, seed, 2, 200000 / world); }),
-      none);
+  EXPECT_EQ(onThreads(wiring, world, 30s,
+                      [&](unsigned, Communicator &communicator) { playRandom(communicator, seed, 2, 200000 / world); }),
+            none);
 }
 
 TEST_P(Collectives, DisagreementIsToldToAll) {
@@ -64,6 +63,19 @@ TEST_P(Collectives, DisagreementIsToldToAll) {
     EXPECT_EQ(error.rfind("ranks disagree, step 3: rank ", 0), 0u) << error;
     EXPECT_NE(error.find(first), std::string::npos) << error;
   }
+}
+
+// A rank that gets all it needs from one other still learns that a third wants something else.
+TEST_P(Collectives, DisagreementIsFoundBetweenRanksThatExchangeNothing) {
+  auto errors = onThreads(wiring, world, 30s, [&](unsigned rank, Communicator &communicator) {
+    std::vector<float> values(10);
+    if (rank == world - 1)
+      std::this_thread::sleep_for(300ms);
+    int64_t count = rank == world - 1 ? 9 : 10;
+    communicator.wait(communicator.start(requestOf(CollectiveOp::Broadcast, values.data(), count, 1)));
+  });
+  for (const std::string &error : errors)
+    EXPECT_EQ(error.rfind("ranks disagree: rank ", 0), 0u) << error;
 }
 
 TEST_P(Collectives, AReasonReachesThoseWhoWaitAndThoseWhoDoNot) {

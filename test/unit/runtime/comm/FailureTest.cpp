@@ -4,6 +4,7 @@
 #include "runtime/core/Error.h"
 
 #include <csignal>
+#include <ctime>
 #include <gtest/gtest.h>
 #include <thread>
 
@@ -72,7 +73,7 @@ TEST_P(Failures, AStoppedRankIsNamedAndLearnsOfIt) {
 }
 
 TEST_P(Failures, AShortStopIsForgiven) {
-  RankProcesses ranks(GetParam(), world, 60s, [](unsigned rank, Communicator &communicator) {
+  RankProcesses ranks(GetParam(), world, 60s, [](unsigned, Communicator &communicator) {
     std::vector<float> values(count, 1);
     for (int step = 0; step < 40; ++step) {
       communicator.wait(communicator.start(requestOf(CollectiveOp::AllReduce, values.data(), count, world)));
@@ -87,19 +88,20 @@ TEST_P(Failures, AShortStopIsForgiven) {
     EXPECT_EQ(ranks.errorOf(rank), "");
 }
 
-// As a job that is suspended at the terminal and continued.
+// As a job that is suspended at the terminal and continued, while one rank computes and the others wait for it.
 TEST_P(Failures, AJobMaySleepAsAWhole) {
-  RankProcesses ranks(GetParam(), world, 2s, [](unsigned rank, Communicator &communicator) {
+  RankProcesses ranks(GetParam(), world, 5s, [](unsigned rank, Communicator &communicator) {
     std::vector<float> values(count, 1);
-    for (int step = 0; step < 40; ++step) {
+    for (int step = 0; step < 20; ++step) {
+      for (std::clock_t begin = std::clock(); rank == 1 && step == 1 && std::clock() - begin < CLOCKS_PER_SEC / 2;)
+        ;
       communicator.wait(communicator.start(requestOf(CollectiveOp::AllReduce, values.data(), count, world)));
-      std::this_thread::sleep_for(20ms);
     }
   });
-  std::this_thread::sleep_for(400ms);
+  std::this_thread::sleep_for(200ms);
   for (unsigned rank = 0; rank < world; ++rank)
     kill(ranks.process(rank), SIGSTOP);
-  std::this_thread::sleep_for(5s);
+  std::this_thread::sleep_for(7s);
   for (unsigned rank = 0; rank < world; ++rank)
     kill(ranks.process(rank), SIGCONT);
   for (unsigned rank = 0; rank < world; ++rank)

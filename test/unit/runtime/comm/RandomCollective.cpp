@@ -201,8 +201,10 @@ Value RandomCollective::reduced(const RandomPart &part, int64_t position) const 
   }
   if (reduction != Reduction::Mean)
     return rounded(wire, result);
-  if (!isFloating(wire))
-    return static_cast<Value>(int64_t(result) / int64_t(world));
+  if (!isFloating(wire)) {
+    int64_t quotient = int64_t(result) / int64_t(world);
+    return static_cast<Value>(quotient);
+  }
   if (wire == T::F64)
     return static_cast<double>(result) / world;
   return rounded(wire, static_cast<float>(result) / static_cast<float>(world));
