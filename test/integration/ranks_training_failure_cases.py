@@ -143,3 +143,24 @@ def killed_while_it_saves(folder):
     train_ranks(3, package, data, f"--steps={steps}", f"--checkpoint={run}", "--resume")
     train_ranks(3, package, data, f"--steps={steps}", f"--checkpoint={folder / 'whole'}")
     same_tensors(run / f"global_step{steps}", folder / "whole" / f"global_step{steps}")
+
+
+@case
+def what_does_not_move(folder):
+    """Warnings are of all ranks' parts together: a parameter that moves on one rank moves, one without gradient does not, and is named once."""
+    package = small_package(folder, settings(("SGD", {"lr": 0.1}), micro=2, **shared(3)))
+    _, err = train_ranks(4, package, small_data(folder), "--steps=6")
+    expect(err == "", err)
+    zeros = folder / "zeros.npz"
+    np.savez(zeros, x=np.zeros((22, 3), np.float32), labels=np.arange(22) % 4)
+    _, err = train_ranks(4, package, zeros, "--steps=6")
+    expect(err == "ds-run: warning: the gradient of 'w' was 0 in each of the first 5 steps: it does not move\n", err)
+
+
+@case
+def compression_that_never_begins(folder):
+    """freeze_step beyond the run; the same run on one rank has nothing to compress."""
+    package, data = small_package(folder, settings(("OneBitAdam", {"freeze_step": 6}), micro=2)), small_data(folder)
+    train_ranks(2, package, data, "--steps=6", code=2,
+                says="optimizer.params.freeze_step: found 6, expected less than the 6 steps of this run: no message would be compressed")
+    train(package, data, "--steps=6")
