@@ -5,6 +5,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+import eigenvalue_cases as curvature
 import training_dropout_cases as dropout
 import training_statistics_cases as batch_norms
 from kit import case, compile_model, expect, tool
@@ -70,6 +71,17 @@ def widths_of_one_process(folder):
     package, data = small_package(folder, config), small_data(folder, 30, SEED)
     rows = as_one_process(folder, package, data, config, 4, "--steps=40")
     expect(rows[-1]["bits"] != rows[2]["bits"], f"{rows[-1]['bits']}: no bit was dropped")
+
+
+@case
+def curvature_of_one_process(folder):
+    """Eigenvalues are of the step's last micro-batch, whichever rank trains on it: all ranks come to the same periods."""
+    g = np.random.default_rng(SEED)
+    np.savez(folder / "data.npz", x=g.standard_normal((22, 5)).astype(np.float32), labels=g.integers(0, 4, 22))
+    widths = section(start=8, target=6, period=1, offset=1, eigenvalue=curvature.eigenvalue("net.layer", 2, tol=0.01, max_iter=20, verbose=False))
+    config = settings(("AdamW", {"lr": 0.01}), micro=2, quantize_training=widths)
+    rows = as_one_process(folder, train_package(folder, curvature.small(), config), folder / "data.npz", config, RANDOM.choice((2, 4)), "--steps=16")
+    expect(len({str(row["bits"]) for row in rows}) > 2, f"{rows}")
 
 
 @case
