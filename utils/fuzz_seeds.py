@@ -143,6 +143,15 @@ def checkpoints():
         "tensors": [{"name": "w", "dtype": "f32", "shape": [2], "file": "parameters.safetensors",
                      "sha256": [hashlib.sha256(content[-8:]).hexdigest()]}]}
     yield json.dumps(document).encode()
+    # The same in two pieces, of two ranks.
+    pieces = safetensors({"w[0:1]": ("F32", [1], [0, 4])}, b"tens"), safetensors({"w[1:2]": ("F32", [1], [0, 4])}, b"ors.")
+    names = "parameters-rank0.safetensors", "parameters-rank1.safetensors"
+    cut = document | {"version": 2, "files": [
+        {"name": name, "bytes": len(piece), "header_bytes": len(piece) - 4, "header_sha256": hashlib.sha256(piece[:-4]).hexdigest()}
+        for name, piece in zip(names, pieces)]}
+    cut["tensors"] = [{"name": "w", "dtype": "f32", "shape": [2], "pieces": [
+        {"file": name, "begin": i, "end": i + 1, "sha256": [hashlib.sha256(piece[-4:]).hexdigest()]} for i, (name, piece) in enumerate(zip(names, pieces))]}]
+    yield json.dumps(cut).encode()
     document.update(files=[], tensors=[], client_state=None, trainer={})
     yield json.dumps(document).encode()
 

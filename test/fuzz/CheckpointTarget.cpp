@@ -23,10 +23,15 @@ struct Folder {
   }
 
   Folder() : path(temporaryFolder() + "/run"), input(made(path + "/t")) {
-    const std::string header = R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
-    std::ofstream(path + "/t/parameters.safetensors")
-        << static_cast<char>(header.size()) << std::string(7, '\0') << header << "tensors.";
+    put("parameters", R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "tensors.");
+    put("parameters-rank0", R"({"w[0:1]":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "tens");
+    put("parameters-rank1", R"({"w[1:2]":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "ors.");
     std::ofstream(path + "/latest") << "t\n";
+  }
+
+  void put(const std::string &name, const std::string &header, const std::string &bytes) const {
+    std::ofstream(path + "/t/" + name + ".safetensors")
+        << static_cast<char>(header.size()) << std::string(7, '\0') << header << bytes;
   }
 
   std::string path;
@@ -62,6 +67,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (size_t i = 0; i < checkpoint.items().size(); ++i) {
       ds::Tensor copy(ds::ElementType::F32, checkpoint.items()[i].shape);
       checkpoint.read(i, ds::ElementType::F32, copy.data());
+      int64_t half = copy.count() / 2;
+      ds::Tensor parts(ds::ElementType::F32, checkpoint.items()[i].shape);
+      checkpoint.readRange(i, ds::ElementType::F32, half, copy.count(), parts.data() + half * 4);
+      checkpoint.readRange(i, ds::ElementType::F32, 0, half, parts.data());
+      if (std::memcmp(parts.data(), copy.data(), copy.bytes()) != 0)
+        finding("ranges of a tensor are not the tensor");
     }
     ds::CheckpointInfo again = ds::readCheckpointInfo(ds::writeCheckpointInfo(checkpoint.contents()));
     if (again.progress.clientState != checkpoint.progress().clientState ||

@@ -27,7 +27,26 @@ void step(const TrainingConfig &config) {
   ds::LossScaler(config.lossScale).restore(scaler.state());
 }
 
+// For any number of ranks sizes fit, or an Error says what would.
+void divide(const TrainingConfig &config) {
+  for (int64_t ranks : {1, 2, 3, 8, 4096}) {
+    TrainingConfig divided = config;
+    try {
+      resolveFor(divided, ranks, "fuzz", ranks == 3 ? std::optional<int64_t>(2) : std::nullopt);
+    } catch (const ds::Error &error) {
+      if (std::string(error.what()).find('\n') != std::string::npos)
+        finding("an error is not one line");
+      continue;
+    }
+    if (static_cast<__int128>(divided.microBatch) * divided.accumulation * ranks != divided.trainBatch)
+      finding("sizes do not multiply");
+    if (toJson(fromJson(toJson(divided))) != toJson(divided))
+      finding("a configuration that was divided is read as another one");
+  }
+}
+
 void check(const TrainingConfig &config) {
+  divide(config);
   std::string text = toJson(config);
   TrainingConfig again = fromJson(text);
   Differences found = changes(config, again);
@@ -66,7 +85,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   ReadOptions strict;
   strict.isStrict = true;
   strict.ranks = 4;
-  for (const ReadOptions &options : {ReadOptions(), strict}) {
+  ReadOptions open;
+  open.areRanksOpen = true;
+  for (const ReadOptions &options : {ReadOptions(), strict, open}) {
     Reading reading = readConfig(text, "c.json", options);
     if (reading.config.has_value() != reading.errors.empty())
       finding("neither a configuration nor an error");

@@ -226,13 +226,14 @@ def names_of_tools_and_options(folder):
     """What sentences name, the tools have: subcommands, and options for one of them."""
     options = tool("ds-opt", "--help").out + tool("ds-opt", "--help-hidden").out
     commands_of = re.findall(r"^  ([a-z-]+) ", tool("ds-run", "--help").out.split("Subcommands:")[1], re.M)
-    options += "".join(tool("ds-run", command, "--help").out for command in commands_of)
+    options += tool("ds-run", "--help").out + "".join(tool("ds-run", command, "--help").out for command in commands_of)
     known, faults = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", options)), []
     for name in DOCUMENTS:
         text = re.sub(r"<!-- keys.*?end of keys -->", "", document(name), flags=re.S)
         for span in re.findall(r"`([^`\n]+)`", text) + [line for _, lines in blocks(text) for line in lines]:
             words = span.split(" #")[0].split()
             faults += [f"{name}: {word}" for word in words if word.startswith("--") and word.split("=")[0] not in known]
+            words = [word for word in words if not word.startswith("--ranks=")]
             if words and words[0] == "ds-run" and len(words) > 1 and words[1] not in commands_of:
                 faults.append(f"{name}: ds-run {words[1]}")
     expect(not faults, f"no tool has {faults}")

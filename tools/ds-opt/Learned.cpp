@@ -1,6 +1,8 @@
 #include "tools/ds-opt/Learned.h"
 
 #include "dialects/ds/DsDialect.h"
+#include "dialects/ds/SizeExpr.h"
+#include "dialects/ds/UnitAttrs.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -8,17 +10,33 @@ using namespace mlir;
 
 namespace deepstride {
 
+/// Of the parameters that ranks share, which are parts of units as states.
+template <typename Use> static void forEachShared(func::FuncOp function, Use use) {
+  if (auto units = function->getAttrOfType<ArrayAttr>(ds::unitsAttr))
+    for (auto unit : units.getAsRange<DictionaryAttr>())
+      for (auto tensor : unit.getAs<ArrayAttr>("tensors").getAsRange<DictionaryAttr>())
+        if (auto sizes = sizesFromAttribute(tensor.getAs<ArrayAttr>("shape")))
+          use(tensor.getAs<StringAttr>("name").getValue(), *sizes);
+}
+
+/// Names and sizes of what is trained.
 template <typename Use> static void forEachState(ModuleOp module, Use use) {
-  for (auto function : module.getOps<func::FuncOp>())
+  for (auto function : module.getOps<func::FuncOp>()) {
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      if (function.getArgAttr(i, ds::initialAttr))
-        use(function.getArgAttrOfType<StringAttr>(i, ds::stateAttr).getValue(), function.getArgument(i).getType());
+      if (function.getArgAttr(i, ds::initialAttr)) {
+        SizeVector sizes;
+        for (int64_t size : cast<RankedTensorType>(function.getArgument(i).getType()).getShape())
+          sizes.push_back(SizeExpr(size));
+        use(function.getArgAttrOfType<StringAttr>(i, ds::stateAttr).getValue(), sizes);
+      }
+    forEachShared(function, use);
+  }
 }
 
 std::vector<onnx::LearnedTensor> learnedTensors(ModuleOp module) {
   std::vector<onnx::LearnedTensor> learned;
   llvm::StringSet<> names;
-  forEachState(module, [&](StringRef name, Type) {
+  forEachState(module, [&](StringRef name, const SizeVector &) {
     if (names.insert(name).second)
       learned.push_back({name.str(), name.str(), /*isTransposed=*/false});
   });
@@ -34,9 +52,9 @@ std::vector<onnx::LearnedTensor> learnedTensors(ModuleOp module) {
 
 int64_t headFeatures(ModuleOp module) {
   int64_t features = 0;
-  forEachState(module, [&](StringRef name, Type type) {
+  forEachState(module, [&](StringRef name, const SizeVector &sizes) {
     if (name == "head.weight")
-      features = cast<RankedTensorType>(type).getDimSize(0);
+      features = sizes.front().constant().value_or(0);
   });
   return features;
 }

@@ -191,6 +191,31 @@ TEST_F(RanksTraining, AccumulationIsShared) {
   }
 }
 
+// Of several rounds, with batches of other sizes at the ends of epochs.
+TEST_F(RanksTraining, LossesAreAddedInTheOrderOfTheData) {
+  for (unsigned world : {2u, 3u, 5u}) {
+    Case one;
+    one.micro = draw(2, 4);
+    one.steps = 8;
+    one.epochs = 3;
+    one.lr = 0; // so that the order of gradients does not matter
+    one.accumulation = 3 * world;
+    auto data = std::make_shared<Rows>(draw(20, 60), static_cast<uint32_t>(draw(0, 1 << 20)), /*isExact=*/false);
+    Outcome expected = train(one, data)[0];
+    one.accumulation = 3;
+    one.world = world;
+    for (const Outcome &own : train(one, data)) {
+      ASSERT_EQ(own.records.size(), expected.records.size());
+      for (size_t i = 0; i < own.records.size(); ++i) {
+        EXPECT_EQ(own.records[i].loss, expected.records[i].loss);
+        EXPECT_EQ(own.records[i].samples, expected.records[i].samples);
+        EXPECT_EQ(own.records[i].microBatches, expected.records[i].microBatches);
+      }
+      EXPECT_EQ(own.position, expected.position);
+    }
+  }
+}
+
 // Statistics move halfway with each micro-batch of a rank; the mean of ranks is kept, weighed by micro-batches.
 TEST_F(RanksTraining, StatisticsAreTheMeanOverRanks) {
   auto data = std::make_shared<Rows>(5, 1, true);

@@ -194,6 +194,9 @@ void TrainLoop::begin() {
   training.emplace(trainer, runSettings(config), *reader, group.ranks());
   if (checkpoint)
     restore(*checkpoint);
+  if (config.oneBit.isEnabled && group.world() > 1 && config.oneBit.freezeStep >= plannedSteps())
+    fail(ErrorCode::InvalidArgument, "optimizer.params.freeze_step: found ", config.oneBit.freezeStep,
+         ", expected less than the ", plannedSteps(), " steps of this run: no message would be compressed");
   const BitSchedule *widths = trainer.widths();
   if (!widths)
     return;
