@@ -175,7 +175,7 @@ bool CollectiveTask::hasRoom(Phase phase, const DataHeader &header) const {
   return phase == Phase::FromOwner || !reduces() || header.chunk < settled + waitingChunks;
 }
 
-void CollectiveTask::take(unsigned peer, Phase phase, const DataHeader &header, Payload &payload) {
+void CollectiveTask::take(unsigned peer, Phase phase, Payload &payload) {
   Peer &from = peers[peer];
   received += payload.size();
   if (phase == Phase::FromOwner) {

@@ -38,7 +38,7 @@ public:
   bool expects(unsigned peer, Phase phase, const DataHeader &header) const;
   bool hasRoom(Phase phase, const DataHeader &header) const;
   // The payload is taken over; the vector comes back with memory for another.
-  void take(unsigned peer, Phase phase, const DataHeader &header, Payload &payload);
+  void take(unsigned peer, Phase phase, Payload &payload);
 
   bool isDone() const;
   bool expectsMoreFrom(unsigned peer) const;

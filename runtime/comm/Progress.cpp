@@ -230,7 +230,7 @@ bool Progress::receiveData(unsigned number, Phase phase) {
       break;
     from.headerReceived = from.received = 0;
     if (!isDropped)
-      collective->task.take(number, phase, from.header, from.in);
+      collective->task.take(number, phase, from.in);
   }
   return hasMoved;
 }
