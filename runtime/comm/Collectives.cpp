@@ -142,44 +142,43 @@ bool CollectiveTask::advance() {
   return done > 0;
 }
 
-bool CollectiveTask::next(unsigned peer, DataHeader &header, Payload &message, size_t prefix) {
+bool CollectiveTask::next(unsigned peer, Phase phase, DataHeader &header, Payload &message, size_t prefix) {
   Peer &to = peers[peer];
-  if (sendsFromOwner() && to.fromOwnerSent < settled) {
-    header.phase = Phase::FromOwner;
+  if (phase == Phase::FromOwner) {
+    if (!sendsFromOwner() || to.fromOwnerSent == settled)
+      return false;
     header.chunk = static_cast<uint32_t>(to.fromOwnerSent);
     if (request.op == CollectiveOp::AllGather)
       readOwn(to.fromOwnerSent++, message, prefix);
     else
       readChunk(rank, to.fromOwnerSent++, message, prefix);
-  } else if (sendsToOwner() && to.toOwnerSent < chunksOf(peer)) {
-    header.phase = Phase::ToOwner;
+  } else {
+    if (!sendsToOwner() || to.toOwnerSent == chunksOf(peer))
+      return false;
     header.chunk = static_cast<uint32_t>(to.toOwnerSent);
     readChunk(peer, to.toOwnerSent++, message, prefix);
-  } else {
-    return false;
   }
   header.bytes = static_cast<uint32_t>(message.size() - prefix);
   sent += header.bytes;
   return true;
 }
 
-bool CollectiveTask::expects(unsigned peer, const DataHeader &header) const {
-  bool isToOwner = header.phase == Phase::ToOwner;
+bool CollectiveTask::expects(unsigned peer, Phase phase, const DataHeader &header) const {
+  bool isToOwner = phase == Phase::ToOwner;
   unsigned owner = isToOwner ? rank : peer;
   int64_t number = isToOwner ? peers[peer].toOwnerReceived : peers[peer].fromOwnerReceived;
-  return (isToOwner ? sendsToOwner() : header.phase == Phase::FromOwner && sendsFromOwner()) &&
-         header.chunk == number && number < chunksOf(owner) &&
+  return (isToOwner ? sendsToOwner() : sendsFromOwner()) && header.chunk == number && number < chunksOf(owner) &&
          header.bytes == static_cast<size_t>(lengthOf(owner, number)) * typeSize(request.wire);
 }
 
-bool CollectiveTask::hasRoom(const DataHeader &header) const {
-  return header.phase == Phase::FromOwner || !reduces() || header.chunk < settled + waitingChunks;
+bool CollectiveTask::hasRoom(Phase phase, const DataHeader &header) const {
+  return phase == Phase::FromOwner || !reduces() || header.chunk < settled + waitingChunks;
 }
 
-void CollectiveTask::take(unsigned peer, const DataHeader &header, Payload &payload) {
+void CollectiveTask::take(unsigned peer, Phase phase, Payload &payload) {
   Peer &from = peers[peer];
   received += payload.size();
-  if (header.phase == Phase::FromOwner) {
+  if (phase == Phase::FromOwner) {
     visitChunk(peer, from.fromOwnerReceived++, [&](const CollectivePart &part, int64_t begin, int64_t end, size_t at) {
       writeWhole(part, request.type, request.wire, begin, end, payload.data() + at);
     });

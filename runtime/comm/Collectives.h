@@ -14,13 +14,12 @@
 
 namespace ds {
 
-enum class Phase : uint32_t { ToOwner, FromOwner };
+enum class Phase : uint8_t { ToOwner, FromOwner };
 
 // Stands before every message of data.
 struct DataHeader {
   uint64_t sequence = 0; // of the collective
-  Phase phase = Phase::ToOwner;
-  uint32_t chunk = 0, bytes = 0, padding = 0;
+  uint32_t chunk = 0, bytes = 0;
 };
 
 using Payload = std::vector<uint8_t>;
@@ -33,13 +32,13 @@ public:
   bool advance();
 
   // The next message for a peer, when one is ready; `prefix` bytes are left free before its payload.
-  bool next(unsigned peer, DataHeader &header, Payload &message, size_t prefix);
+  bool next(unsigned peer, Phase phase, DataHeader &header, Payload &message, size_t prefix);
 
   // Whether a message is the next one that this peer should send; and whether there is room for it now.
-  bool expects(unsigned peer, const DataHeader &header) const;
-  bool hasRoom(const DataHeader &header) const;
+  bool expects(unsigned peer, Phase phase, const DataHeader &header) const;
+  bool hasRoom(Phase phase, const DataHeader &header) const;
   // The payload is taken over; the vector comes back with memory for another.
-  void take(unsigned peer, const DataHeader &header, Payload &payload);
+  void take(unsigned peer, Phase phase, Payload &payload);
 
   bool isDone() const;
   bool expectsMoreFrom(unsigned peer) const;

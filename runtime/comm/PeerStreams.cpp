@@ -93,8 +93,9 @@ bool flushControl(Transport &transport, unsigned number, Peer &peer) {
   return flush(transport, number, Channel::Control, peer.controlOut, peer.controlSent);
 }
 
-bool flushData(Transport &transport, unsigned number, Peer &peer) {
-  return flush(transport, number, Channel::Data, peer.dataOut, peer.dataSent);
+bool flushData(Transport &transport, unsigned number, Peer &peer, Phase phase) {
+  DataStream &stream = peer.stream(phase);
+  return flush(transport, number, channelOf(phase), stream.out, stream.sent);
 }
 
 bool fillControl(Transport &transport, unsigned number, Peer &peer) {

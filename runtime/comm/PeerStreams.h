@@ -6,6 +6,7 @@
 #include "runtime/comm/Process.h"
 #include "runtime/comm/Transport.h"
 
+#include <array>
 #include <optional>
 
 namespace ds {
@@ -29,6 +30,17 @@ struct Announcement {
   std::string text;
 };
 
+// Messages of data of one phase under way: the one that goes and the one that comes.
+struct DataStream {
+  Payload out, in;
+  size_t sent = 0, received = 0;
+  DataHeader header; // of the message that comes
+  size_t headerReceived = 0;
+  bool isGarbled = false; // what comes has no known length: it is left alone
+};
+
+constexpr Channel channelOf(Phase phase) { return phase == Phase::ToOwner ? Channel::ToOwner : Channel::FromOwner; }
+
 struct Peer {
   // What it said.
   bool isConnected = false;
@@ -45,11 +57,11 @@ struct Peer {
   int64_t heard = 0, stopped = 0;
 
   // Under way.
-  Payload controlOut, controlIn, dataOut, dataIn;
-  size_t controlSent = 0, dataSent = 0, dataReceived = 0;
-  DataHeader header; // of the message that comes
-  size_t headerReceived = 0;
-  bool isGarbled = false; // what comes has no known length: it is left alone
+  Payload controlOut, controlIn;
+  size_t controlSent = 0;
+  std::array<DataStream, 2> data;
+
+  DataStream &stream(Phase phase) { return data[static_cast<size_t>(phase)]; }
 };
 
 std::string helloText(unsigned world, const std::string &host);
@@ -65,7 +77,7 @@ std::optional<ControlMessage> readControl(Peer &peer);
 
 // False when nothing could be sent or received.
 bool flushControl(Transport &transport, unsigned number, Peer &peer);
-bool flushData(Transport &transport, unsigned number, Peer &peer);
+bool flushData(Transport &transport, unsigned number, Peer &peer, Phase phase);
 bool fillControl(Transport &transport, unsigned number, Peer &peer);
 
 } // namespace ds

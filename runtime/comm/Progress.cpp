@@ -110,8 +110,11 @@ bool Progress::turn() {
       continue;
     hasMoved |= flushControl(*transport, number, peers[number]);
     hasMoved |= receiveControl(number);
-    bool hasMovedData = receiveData(number);
-    hasMovedData |= sendData(number);
+    bool hasMovedData = false;
+    for (Phase phase : {Phase::FromOwner, Phase::ToOwner}) {
+      hasMovedData |= receiveData(number, phase);
+      hasMovedData |= sendData(number, phase);
+    }
     if (hasMovedData)
       dataMoved = now;
     hasMoved |= hasMovedData;
@@ -136,7 +139,8 @@ bool Progress::receiveControl(unsigned number) {
     if (!peer.completed)
       failWith(peerText(number) + " has died", false);
     // After a normal end, data may still be under way.
-    peer.isGone = !peer.completed || transport->isClosed(number, Channel::Data);
+    peer.isGone = !peer.completed ||
+                  (transport->isClosed(number, Channel::ToOwner) && transport->isClosed(number, Channel::FromOwner));
     return peer.isGone;
   }
   peer.heard = now;
@@ -196,59 +200,61 @@ void Progress::agree(ActiveCollective &mine, unsigned number, const Announcement
            true);
 }
 
-bool Progress::receiveData(unsigned number) {
-  Peer &peer = peers[number];
+bool Progress::receiveData(unsigned number, Phase phase) {
+  DataStream &from = peers[number].stream(phase);
   bool hasMoved = false;
   auto take = [&](void *data, size_t bytes, size_t &done) {
-    size_t taken = transport->receive(number, Channel::Data, static_cast<uint8_t *>(data) + done, bytes - done);
+    size_t taken = transport->receive(number, channelOf(phase), static_cast<uint8_t *>(data) + done, bytes - done);
     done += taken;
     hasMoved |= taken > 0;
     return done == bytes;
   };
-  for (int message = 0; message < messagesAtOnce && !peer.isGarbled; ++message) {
-    if (peer.headerReceived < sizeof(DataHeader) && !take(&peer.header, sizeof(DataHeader), peer.headerReceived))
+  for (int message = 0; message < messagesAtOnce && !from.isGarbled; ++message) {
+    if (from.headerReceived < sizeof(DataHeader) && !take(&from.header, sizeof(DataHeader), from.headerReceived))
       break;
-    if (peer.header.bytes > CollectiveTask::chunkBytes(static_cast<unsigned>(peers.size()))) {
+    if (from.header.bytes > CollectiveTask::chunkBytes(static_cast<unsigned>(peers.size()))) {
       failWith(peerText(number) + " sent a message that is too long", false);
-      peer.isGarbled = true;
+      from.isGarbled = true;
       break;
     }
-    ActiveCollective *collective = find(peer.header.sequence);
+    ActiveCollective *collective = find(from.header.sequence);
     bool isDropped = hasFailed || hasLeft;
-    if (!isDropped && (!collective || !collective->task.expects(number, peer.header))) {
+    if (!isDropped && (!collective || !collective->task.expects(number, phase, from.header))) {
       failWith(peerText(number) + " sent a message that nobody waits for", false);
       isDropped = true;
     }
-    if (!isDropped && !collective->task.hasRoom(peer.header))
+    if (!isDropped && !collective->task.hasRoom(phase, from.header))
       break;
-    peer.dataIn.resize(peer.header.bytes);
-    if (!take(peer.dataIn.data(), peer.header.bytes, peer.dataReceived))
+    from.in.resize(from.header.bytes);
+    if (!take(from.in.data(), from.header.bytes, from.received))
       break;
-    peer.headerReceived = peer.dataReceived = 0;
+    from.headerReceived = from.received = 0;
     if (!isDropped)
-      collective->task.take(number, peer.header, peer.dataIn);
+      collective->task.take(number, phase, from.in);
   }
   return hasMoved;
 }
 
-bool Progress::sendData(unsigned number) {
-  Peer &peer = peers[number];
-  bool hasMoved = flushData(*transport, number, peer);
-  for (int message = 0; message < messagesAtOnce && peer.dataOut.empty(); ++message) {
+bool Progress::sendData(unsigned number, Phase phase) {
+  Payload &out = peers[number].stream(phase).out;
+  bool hasMoved = flushData(*transport, number, peers[number], phase);
+  // What others wait for in older collectives has the link first.
+  bool isLater = phase == Phase::ToOwner && !peers[number].stream(Phase::FromOwner).out.empty();
+  for (int message = 0; message < messagesAtOnce && out.empty() && !isLater; ++message) {
     DataHeader header;
     bool isReady = false;
     for (const auto &collective : active) {
       if (!collective->hasAgreed[number])
         break; // nor has it started any later one
       header.sequence = collective->sequence;
-      isReady = collective->task.next(number, header, peer.dataOut, sizeof(header));
+      isReady = collective->task.next(number, phase, header, out, sizeof(header));
       if (isReady)
         break;
     }
     if (!isReady)
       break;
-    std::memcpy(peer.dataOut.data(), &header, sizeof(header));
-    hasMoved |= flushData(*transport, number, peer);
+    std::memcpy(out.data(), &header, sizeof(header));
+    hasMoved |= flushData(*transport, number, peers[number], phase);
   }
   return hasMoved;
 }
@@ -295,9 +301,10 @@ bool Progress::hasEnded() {
   if (now - endingSince > (hasFailed ? failedNanoseconds : endingNanoseconds))
     return true;
   for (unsigned number = 0; number < peers.size(); ++number)
-    if (isLinked(number) && !peers[number].completed &&
-        (!peers[number].controlOut.empty() || (!hasFailed && !peers[number].dataOut.empty())))
-      return false;
+    if (Peer &peer = peers[number]; isLinked(number) && !peer.completed)
+      if (bool hasData = !peer.stream(Phase::ToOwner).out.empty() || !peer.stream(Phase::FromOwner).out.empty();
+          !peer.controlOut.empty() || (!hasFailed && hasData))
+        return false;
   return true;
 }
 

@@ -62,8 +62,8 @@ private:
   void greet(unsigned number, const std::string &text);
   void compare(const ActiveCollective &mine, unsigned number, const Announcement &other);
   void agree(ActiveCollective &mine, unsigned number, const Announcement &other);
-  bool receiveData(unsigned number);
-  bool sendData(unsigned number);
+  bool receiveData(unsigned number, Phase phase);
+  bool sendData(unsigned number, Phase phase);
   bool completeDone();
   ActiveCollective *find(uint64_t sequence);
 

@@ -1,5 +1,5 @@
-// Moves bytes between pairs of ranks. Between two ranks run two streams in each direction; no call blocks but pause().
-// Used by one thread, but for wake(). Collectives are built above, once for all transports.
+// Moves bytes between pairs of ranks. Between two ranks run three streams in each direction; no call blocks but
+// pause(). Used by one thread, but for wake(). Collectives are built above, once for all transports.
 #ifndef DEEPSTRIDE_RUNTIME_COMM_TRANSPORT_H
 #define DEEPSTRIDE_RUNTIME_COMM_TRANSPORT_H
 
@@ -9,9 +9,11 @@
 
 namespace ds {
 
-// What is said about collectives is never stuck behind their data, which wait where a receiver has no room.
-enum class Channel : uint8_t { Control, Data };
-constexpr unsigned numChannels = 2;
+// Data for an owner wait where it has no room. Neither what owners send nor what is said about collectives may be stuck
+// behind them.
+enum class Channel : uint8_t { Control, ToOwner, FromOwner };
+constexpr unsigned numChannels = 3;
+constexpr Channel allChannels[] = {Channel::Control, Channel::ToOwner, Channel::FromOwner};
 
 class Transport {
 public:

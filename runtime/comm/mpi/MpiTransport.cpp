@@ -20,8 +20,8 @@ namespace {
 using namespace std::chrono_literals;
 
 // A chunk of data with its header fits into a message.
-constexpr size_t messageBytes[numChannels] = {4096, (64 << 10) + 64};
-constexpr size_t messagesUnderWay[numChannels] = {16, 4};
+constexpr size_t messageBytes[numChannels] = {4096, (64 << 10) + 64, (64 << 10) + 64};
+constexpr size_t messagesUnderWay[numChannels] = {16, 4, 4};
 // MPI has no wait that another thread could end; what it brings is looked for less and less often.
 constexpr std::chrono::microseconds shortestPause = 20us, longestPause = 500us;
 
@@ -126,7 +126,7 @@ public:
     number = static_cast<unsigned>(own);
     streams.resize(static_cast<size_t>(count));
     for (int peer = 0; peer < count; ++peer)
-      for (Channel channel : {Channel::Control, Channel::Data})
+      for (Channel channel : allChannels)
         if (peer != own)
           streamTo(static_cast<unsigned>(peer), channel).open(communicator, peer, channel);
   }
@@ -167,12 +167,12 @@ public:
       return true;
     bool isOver = true;
     for (unsigned peer = 0; peer < world(); ++peer)
-      for (Channel channel : {Channel::Control, Channel::Data})
+      for (Channel channel : allChannels)
         isOver &= peer == number || streamTo(peer, channel).dropSent();
     if (!isOver)
       return false;
     for (unsigned peer = 0; peer < world(); ++peer)
-      for (Channel channel : {Channel::Control, Channel::Data})
+      for (Channel channel : allChannels)
         if (peer != number)
           streamTo(peer, channel).cancel();
     return isClosedInOrder = true;

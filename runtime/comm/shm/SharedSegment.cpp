@@ -13,15 +13,15 @@ namespace {
 
 constexpr size_t controlBytes = size_t(16) << 10;
 
-// Large enough that a sleeper is woken for a few messages at once; all rings of many ranks stay within 64 MiB.
+// Large enough that a sleeper is woken for a few messages at once; all rings of many ranks stay within 128 MiB.
 size_t dataBytes(unsigned world) {
   size_t bytes = size_t(256) << 10;
-  while (bytes > (size_t(16) << 10) && bytes * world * world > (size_t(64) << 20))
+  while (bytes > (size_t(16) << 10) && bytes * 2 * world * world > (size_t(128) << 20))
     bytes /= 2;
   return bytes;
 }
 
-size_t pairBytes(unsigned world) { return 2 * sizeof(RingPositions) + controlBytes + dataBytes(world); }
+size_t pairBytes(unsigned world) { return numChannels * sizeof(RingPositions) + controlBytes + 2 * dataBytes(world); }
 
 uint8_t *mapMemory(size_t bytes, int flags, int descriptor) {
   void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, descriptor, 0);
@@ -58,10 +58,13 @@ Bell &SharedSegment::bell(unsigned rank) const { return reinterpret_cast<Bell *>
 Ring SharedSegment::ring(unsigned from, unsigned to, Channel channel) const {
   uint8_t *pair = memory + sizeof(Bell) * ranks + pairBytes(ranks) * (size_t(from) * ranks + to);
   auto *positions = reinterpret_cast<RingPositions *>(pair);
-  uint8_t *data = pair + 2 * sizeof(RingPositions);
+  uint8_t *data = pair + numChannels * sizeof(RingPositions);
   if (channel == Channel::Control)
     return {positions, data, controlBytes};
-  return {positions + 1, data + controlBytes, dataBytes(ranks)};
+  size_t bytes = dataBytes(ranks);
+  if (channel == Channel::ToOwner)
+    return {positions + 1, data + controlBytes, bytes};
+  return {positions + 2, data + controlBytes + bytes, bytes};
 }
 
 int makeSharedSegment(unsigned world) {

@@ -38,7 +38,7 @@ private:
   std::vector<SocketAddress> addresses; // where ranks listen
 };
 
-// On two connections, one per channel.
+// On a connection per channel.
 void Mesh::introduce(unsigned peer, const SocketAddress &address, uint16_t port) {
   for (uint32_t channel = 0; channel < numChannels; ++channel) {
     Introduction introduction;
@@ -78,7 +78,8 @@ bool Mesh::welcome(Descriptor connection, const SocketAddress &from, unsigned fi
 void Mesh::refuseMissing(unsigned first) const {
   std::string missing;
   for (unsigned peer = first; peer < world; ++peer)
-    if (!connections[peer][0] || !connections[peer][1])
+    if (!std::all_of(connections[peer].begin(), connections[peer].end(),
+                     [](const Descriptor &end) { return bool(end); }))
       missing += concat(missing.empty() ? "rank " : ", ", peer);
   fail(ErrorCode::Collective, missing, " did not connect to rank ", rank, " in time");
 }

@@ -88,7 +88,7 @@ void TcpTransport::wake() {
 bool TcpTransport::close(bool) {
   bool isOver = true;
   for (unsigned peer = 0; peer < world(); ++peer)
-    for (Channel channel : {Channel::Control, Channel::Data}) {
+    for (Channel channel : allChannels) {
       Stream &end = stream(peer, channel);
       if (peer == number || end.isClosed)
         continue;

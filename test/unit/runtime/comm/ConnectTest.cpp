@@ -4,12 +4,9 @@
 #include "runtime/core/Error.h"
 
 #include <cstdlib>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <map>
-#include <sched.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
 using namespace ds;
@@ -149,37 +146,6 @@ TEST(Connect, RefusesAddressesThatAreNone) {
   options.rank = 0;
   options.descriptor = 900;
   EXPECT_EQ(connectFault(options), "rank 0: descriptor 900 is no socket that listens: it is not open");
-}
-
-// What a rank on another machine would say: another boot id, as a file that only this process sees in its place.
-void moveToOtherMachine(unsigned rank) {
-  if (rank != 1)
-    return;
-  std::string file = "/tmp/ds-boot-id-" + std::to_string(getpid());
-  std::ofstream(file) << "11111111-2222-3333-4444-555555555555\n";
-  bool isMoved = unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-                 mount(file.c_str(), "/proc/sys/kernel/random/boot_id", nullptr, MS_BIND, nullptr) == 0;
-  unlink(file.c_str());
-  if (!isMoved)
-    throw std::runtime_error("not permitted");
-}
-
-TEST(Connect, RefusesOtherMachinesAndNamesTheEngine) {
-  RankProcesses ranks(
-      Wiring::Tcp, 2, 30s,
-      [](unsigned, Communicator &communicator) {
-        float value = 1;
-        communicator.wait(communicator.start(requestOf(CollectiveOp::AllReduce, &value, 1, 2)));
-      },
-      moveToOtherMachine);
-  std::string first = ranks.errorOf(0), second = ranks.errorOf(1);
-  if (second == "not permitted")
-    GTEST_SKIP() << "a mount namespace needs privileges";
-  // Each says it of the other, or has heard from the other first.
-  for (const std::string &error : {first, second}) {
-    EXPECT_NE(error.find("runs on another machine than rank"), std::string::npos) << error;
-    EXPECT_NE(error.find("expected --transport=mpi"), std::string::npos) << error;
-  }
 }
 
 } // namespace

@@ -5,8 +5,12 @@
 
 #include <csignal>
 #include <ctime>
+#include <fstream>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace ds;
 using namespace ds::test;
@@ -35,6 +39,15 @@ RankBody trouble(unsigned culprit, const std::function<void()> &action) {
 
 class Failures : public ::testing::TestWithParam<Wiring> {
 protected:
+  // One group for every rank that may be the culprit, all at once.
+  std::vector<std::unique_ptr<RankProcesses>> groupsWith(std::chrono::milliseconds timeout,
+                                                         const std::function<void()> &action) {
+    std::vector<std::unique_ptr<RankProcesses>> groups;
+    for (unsigned culprit = 0; culprit < world; ++culprit)
+      groups.push_back(std::make_unique<RankProcesses>(GetParam(), world, timeout, trouble(culprit, action)));
+    return groups;
+  }
+
   // Every rank but the culprit says the same.
   void expect(RankProcesses &ranks, unsigned culprit, const std::string &what) {
     for (unsigned rank = 0; rank < world; ++rank)
@@ -51,23 +64,24 @@ INSTANTIATE_TEST_SUITE_P(Wired, Failures, ::testing::Values(Wiring::SharedMemory
                          [](const auto &info) { return std::string(wiringName(info.param)); });
 
 TEST_P(Failures, ADeadRankIsNamed) {
+  auto start = std::chrono::steady_clock::now();
+  auto groups = groupsWith(60s, [] { raise(SIGKILL); });
   for (unsigned culprit = 0; culprit < world; ++culprit) {
-    auto start = std::chrono::steady_clock::now();
-    RankProcesses ranks(GetParam(), world, 60s, trouble(culprit, [] { raise(SIGKILL); }));
-    expect(ranks, culprit, "has died");
-    EXPECT_EQ(ranks.errorOf(culprit), "killed");
-    EXPECT_LT(std::chrono::steady_clock::now() - start, 15s);
+    expect(*groups[culprit], culprit, "has died");
+    EXPECT_EQ(groups[culprit]->errorOf(culprit), "killed");
   }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 15s);
 }
 
 TEST_P(Failures, AStoppedRankIsNamedAndLearnsOfIt) {
+  auto start = std::chrono::steady_clock::now();
+  auto groups = groupsWith(60s, [] { raise(SIGSTOP); });
+  for (unsigned culprit = 0; culprit < world; ++culprit)
+    expect(*groups[culprit], culprit, "is stopped");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 15s);
   for (unsigned culprit = 0; culprit < world; ++culprit) {
-    auto start = std::chrono::steady_clock::now();
-    RankProcesses ranks(GetParam(), world, 60s, trouble(culprit, [] { raise(SIGSTOP); }));
-    expect(ranks, culprit, "is stopped");
-    EXPECT_LT(std::chrono::steady_clock::now() - start, 15s);
-    kill(ranks.process(culprit), SIGCONT);
-    std::string error = ranks.errorOf(culprit);
+    kill(groups[culprit]->process(culprit), SIGCONT);
+    std::string error = groups[culprit]->errorOf(culprit);
     EXPECT_EQ(error.rfind("all_gather 'block3' at 'update', step 5: rank ", 0), 0u) << error;
   }
 }
@@ -109,13 +123,12 @@ TEST_P(Failures, AJobMaySleepAsAWhole) {
 }
 
 TEST_P(Failures, ASlowRankIsNamedAfterTheTimeout) {
-  for (unsigned culprit = 0; culprit < world; ++culprit) {
-    RankProcesses ranks(GetParam(), world, 3s, trouble(culprit, [] {
-                          for (volatile bool forever = true; forever;)
-                            ;
-                        }));
-    expect(ranks, culprit, "did not arrive in 3 s");
-  }
+  auto groups = groupsWith(4s, [] {
+    for (volatile bool forever = true; forever;)
+      ;
+  });
+  for (unsigned culprit = 0; culprit < world; ++culprit)
+    expect(*groups[culprit], culprit, "did not arrive in 4 s");
 }
 
 // A rank that computes while another dies learns of it when it comes back.
@@ -147,6 +160,37 @@ TEST_P(Failures, ARankThatEndsTooEarlyIsNamed) {
     EXPECT_EQ(ranks.errorOf(rank),
               "all_reduce 'grad' at '/loss/MatMul': rank 2 (host c) did not arrive; rank 2 has ended");
   EXPECT_EQ(ranks.errorOf(2), "no luck");
+}
+
+// What a rank on another machine would say: another boot id, as a file that only this process sees in its place.
+void moveToOtherMachine(unsigned rank) {
+  if (rank != 1)
+    return;
+  std::string file = "/tmp/ds-boot-id-" + std::to_string(getpid());
+  std::ofstream(file) << "11111111-2222-3333-4444-555555555555\n";
+  bool isMoved = unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                 mount(file.c_str(), "/proc/sys/kernel/random/boot_id", nullptr, MS_BIND, nullptr) == 0;
+  unlink(file.c_str());
+  if (!isMoved)
+    throw std::runtime_error("not permitted");
+}
+
+TEST(Connect, RefusesOtherMachinesAndNamesTheEngine) {
+  RankProcesses ranks(
+      Wiring::Tcp, 2, 30s,
+      [](unsigned, Communicator &communicator) {
+        float value = 1;
+        communicator.wait(communicator.start(requestOf(CollectiveOp::AllReduce, &value, 1, 2)));
+      },
+      moveToOtherMachine);
+  std::string first = ranks.errorOf(0), second = ranks.errorOf(1);
+  if (second == "not permitted")
+    GTEST_SKIP() << "a mount namespace needs privileges";
+  // Each says it of the other, or has heard from the other first.
+  for (const std::string &error : {first, second}) {
+    EXPECT_NE(error.find("runs on another machine than rank"), std::string::npos) << error;
+    EXPECT_NE(error.find("expected --transport=mpi"), std::string::npos) << error;
+  }
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <gtest/gtest.h>
 #include <string>
 
@@ -29,7 +30,15 @@ std::string mpirun(int ranks, const std::string &arguments, const std::string &e
          std::to_string(ranks) + " " DS_MPI_RANKS " " + arguments;
 }
 
-TEST(Mpi, HasTheBitsAndBytesOfTheFormula) {
+class Mpi : public ::testing::Test {
+protected:
+  void SetUp() override {
+    if (std::getenv("SANITIZED"))
+      GTEST_SKIP() << "MPI itself is not built for sanitizers";
+  }
+};
+
+TEST_F(Mpi, HasTheBitsAndBytesOfTheFormula) {
   for (int ranks : {1, 2, 4}) {
     std::string seed = std::to_string(randomSeed());
     SCOPED_TRACE("DS_SEED=" + seed);
@@ -42,7 +51,7 @@ TEST(Mpi, HasTheBitsAndBytesOfTheFormula) {
   }
 }
 
-TEST(Mpi, ARankThatIsSlowOrStoppedIsNamed) {
+TEST_F(Mpi, ARankThatIsSlowOrStoppedIsNamed) {
   Outcome slow = run(mpirun(3, "1 loop", "DS_TIMEOUT=2 DS_HOST=here"));
   EXPECT_NE(slow.code, 0);
   EXPECT_NE(slow.text.find("all_reduce 'grad' at '/loss/MatMul': rank 2 (host here) did not arrive in 2 s"),
@@ -54,14 +63,14 @@ TEST(Mpi, ARankThatIsSlowOrStoppedIsNamed) {
       << stopped.text;
 }
 
-TEST(Mpi, ADeadRankEndsTheJob) {
+TEST_F(Mpi, ADeadRankEndsTheJob) {
   Outcome outcome = run(mpirun(3, "1 die", "DS_HOST=here"));
   EXPECT_NE(outcome.code, 0);
   EXPECT_NE(outcome.code, 124) << "hangs"; // of timeout
   EXPECT_NE(outcome.text.find("signal 9"), std::string::npos) << outcome.text;
 }
 
-TEST(Mpi, IsNotMixedUpWithOtherLaunchers) {
+TEST_F(Mpi, IsNotMixedUpWithOtherLaunchers) {
   Outcome outcome = run("DS_RANK=1 DS_WORLD=4 DS_TRANSPORT=mpi " DS_MPI_RANKS " 1");
   EXPECT_EQ(outcome.code, 1);
   EXPECT_NE(outcome.text.find("rank 1: MPI has it as rank 0 of 1, expected rank 1 of 4"), std::string::npos)

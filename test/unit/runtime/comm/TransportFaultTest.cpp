@@ -59,16 +59,16 @@ const std::string name = "all_reduce 'grad' at '/loss/MatMul': ";
 TEST(DamagedTransports, AStreamThatStandsStillIsNamed) {
   auto errors = errorsOf([](Channel channel, std::vector<uint8_t> &) { return channel == Channel::Control; });
   // Rank 0 has nothing to send to rank 1 before that; either may be the first to say so.
-  std::string first = name + "no data has come from rank 1 to rank 0 for 1 s";
-  std::string second = name + "no data has come from rank 0 to rank 1 for 1 s";
-  EXPECT_TRUE(errors[0] == first || errors[0] == second) << errors[0];
-  EXPECT_EQ(errors[1], errors[0]);
+  for (const std::string &error : errors)
+    EXPECT_TRUE(error == name + "no data has come from rank 1 to rank 0 for 1 s" ||
+                error == name + "no data has come from rank 0 to rank 1 for 1 s")
+        << error;
 }
 
 TEST(DamagedTransports, EveryByteOfAHeaderMatters) {
-  for (size_t at = 0; at < sizeof(DataHeader) - sizeof(DataHeader::padding); ++at) {
+  for (size_t at = 0; at < sizeof(DataHeader); ++at) {
     auto errors = errorsOf([at](Channel channel, std::vector<uint8_t> &bytes) {
-      if (channel == Channel::Data)
+      if (channel != Channel::Control)
         bytes[at] ^= 0x81;
       return true;
     });
@@ -103,7 +103,7 @@ public:
 
   size_t receive(unsigned peer, Channel channel, void *data, size_t bytes) override {
     bool isEarly = std::chrono::steady_clock::now() < readsFrom;
-    return channel == Channel::Data && isEarly ? 0 : RingTransport::receive(peer, channel, data, bytes);
+    return channel != Channel::Control && isEarly ? 0 : RingTransport::receive(peer, channel, data, bytes);
   }
 
 private:
