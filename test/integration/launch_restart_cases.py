@@ -2,6 +2,7 @@
 import os
 import random
 import re
+import shutil
 import signal
 import time
 
@@ -13,20 +14,21 @@ from training_runs import same_state, settings, small_data, small_package
 
 
 def killed_at_times(arguments, kills, g, first):
-    """Runs ds-run, kills a random rank `kills` times once `first` exists; what it said on standard error."""
+    """Runs ds-run; kills a random rank each time that all were started, once `first` exists. What it said, and how often."""
     with running(*arguments, env=environment()) as child:
-        done = 0
+        done, last = 0, set()
         while child.poll() is None and done < kills:
             ranks = children(child.pid)
-            if first.exists() and ranks:
-                time.sleep(g.uniform(0, 0.3))
-                try:
-                    os.kill(g.choice(ranks), signal.SIGKILL)
-                    done += 1
-                except ProcessLookupError:
-                    pass
-                time.sleep(0.2)
-            time.sleep(0.002)
+            if not first.exists() or not ranks or last & set(ranks):
+                time.sleep(0.002)
+                continue
+            time.sleep(g.uniform(0, 0.5))
+            last = set(children(child.pid))
+            try:
+                os.kill(g.choice(sorted(last)), signal.SIGKILL)
+                done += 1
+            except (ProcessLookupError, IndexError):  # it was done before
+                break
         out, err = child.communicate(timeout=PATIENCE)
         expect(child.returncode == 0, f"exit code {child.returncode} after {done} kills: {out}{err}")
         return out, err, done
@@ -35,16 +37,21 @@ def killed_at_times(arguments, kills, g, first):
 @case(turns=2)
 def a_killed_training_goes_on(folder):
     package, data = small_package(folder, settings("AdamW", accumulation=3)), small_data(folder)
-    train = ["train", package, f"--data={data}", "--steps=4000", "--seed=3", "--save-interval=20", "--keep=3"]
-    launch(*train, f"--checkpoint={folder / 'whole'}", f"--log={folder / 'whole.jsonl'}")
+    train = ["train", package, f"--data={data}", "--steps=1500", "--seed=3", "--save-interval=20", "--keep=3"]
     g = random.Random(SEED)
-    out, err, kills = killed_at_times(["--ranks=1", "--restarts=20", *train, f"--checkpoint={folder / 'parts'}", f"--log={folder / 'parts.jsonl'}"],
-                                      6, g, folder / "parts/latest")
-    expect(kills >= 1 and "4000 steps" in out, f"{kills} kills: {out}")
-    lines = re.findall(r"^ds-run: restart (\d+) of 20: 1 rank, from .*/parts/(global_step\d+)$", err, re.M)
-    expect([int(number) for number, _ in lines] == list(range(1, kills + 1)), f"{kills} kills: {err}")
-    same_state(folder / "whole", folder / "parts", 4000)
-    expect(bits(folder / "whole.jsonl") == bits(folder / "parts.jsonl"), "the logs differ")
+    for ranks, transport in ((1, "shm"), (3, "shm"), (2, "tcp")):
+        for name in ("whole", "parts"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+        job = [f"--ranks={ranks}", f"--transport={transport}", "--restarts=20", *train]
+        launch(*job, f"--checkpoint={folder / 'whole'}", f"--log={folder / 'whole.jsonl'}")
+        out, err, kills = killed_at_times([*job, f"--checkpoint={folder / 'parts'}", f"--log={folder / 'parts.jsonl'}"], 4, g, folder / "parts/latest")
+        expect(kills >= 1 and "1500 steps" in out, f"{kills} kills: {out}")
+        expect(all(line.startswith("ds-run: ") for line in err.splitlines()), err)
+        lines = re.findall(r"^ds-run: restart (\d+) of 20: (\d) ranks?, from .*/parts/global_step\d+$", err, re.M)
+        expect(lines == [(str(number + 1), str(ranks)) for number in range(kills)], f"{kills} kills: {err}")
+        expect(len(re.findall(r"^ds-run: error: rank \d \(pid \d+\) was killed by SIGKILL", err, re.M)) == kills, err)
+        same_state(folder / "whole", folder / "parts", 1500)
+        expect(bits(folder / "whole.jsonl") == bits(folder / "parts.jsonl"), "the logs differ")
 
 
 @case(turns=2)
