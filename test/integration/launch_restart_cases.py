@@ -10,7 +10,7 @@ from kit import case, expect
 from launch_runs import PATIENCE, children, environment, launch, running, until
 from programs import SEED
 from training_resume_cases import bits
-from training_runs import same_state, settings, small_data, small_package
+from training_runs import log_of, same_state, settings, small_data, small_package
 
 
 def killed_at_times(arguments, kills, g, first):
@@ -108,3 +108,22 @@ def restarts_on_fewer_ranks(folder):
     hosts.write_text("localhost slots=2\n")
     _, err = launch("-H", hosts, "--restarts=3", "--exec", "sh", "-c", f"echo 'other slots=1' > {hosts}; exit 1", code=2)
     expect("none of the 2 slots is left" in err, err)
+
+
+@case
+def a_training_on_fewer_ranks(folder):
+    """Of 4 slots 3 are left, and 8 samples a step divide among 2: the training goes on there, on all of its data."""
+    config = settings("AdamW", micro=1, train_batch_size=8)
+    package, data = small_package(folder, config), small_data(folder, samples=64)
+    hosts, log = folder / "hosts", folder / "log.jsonl"
+    hosts.write_text("localhost slots=4\n")
+    with running("-H", hosts, "--restarts=1", "train", package, f"--data={data}", "--steps=3000", f"--checkpoint={folder / 'run'}", "--save-interval=10",
+                 f"--log={log}", env=environment()) as child:
+        until(lambda: (folder / "run/latest").exists(), "a checkpoint")
+        hosts.write_text("localhost slots=3\n")
+        os.kill(children(child.pid)[2], signal.SIGKILL)
+        _, err = child.communicate(timeout=PATIENCE)
+    expect(child.returncode == 0 and re.search(r"^ds-run: restart 1 of 1: 2 ranks, from .*/run/global_step\d+$", err, re.M), err)
+    rows = log_of(log)
+    expect([row["step"] for row in rows] == list(range(3000)) and [row["samples"] for row in rows] == [8 * (step + 1) for step in range(3000)],
+           f"{rows[-1]}")
