@@ -2,6 +2,7 @@
 import os
 import random
 import re
+import shutil
 import signal
 import time
 
@@ -9,24 +10,25 @@ from kit import case, expect
 from launch_runs import PATIENCE, children, environment, launch, running, until
 from programs import SEED
 from training_resume_cases import bits
-from training_runs import same_state, settings, small_data, small_package
+from training_runs import log_of, same_state, settings, small_data, small_package
 
 
 def killed_at_times(arguments, kills, g, first):
-    """Runs ds-run, kills a random rank `kills` times once `first` exists; what it said on standard error."""
+    """Runs ds-run; kills a random rank each time that all were started, once `first` exists. What it said, and how often."""
     with running(*arguments, env=environment()) as child:
-        done = 0
+        done, last = 0, set()
         while child.poll() is None and done < kills:
             ranks = children(child.pid)
-            if first.exists() and ranks:
-                time.sleep(g.uniform(0, 0.3))
-                try:
-                    os.kill(g.choice(ranks), signal.SIGKILL)
-                    done += 1
-                except ProcessLookupError:
-                    pass
-                time.sleep(0.2)
-            time.sleep(0.002)
+            if not first.exists() or not ranks or last & set(ranks):
+                time.sleep(0.002)
+                continue
+            time.sleep(g.uniform(0, 0.5))
+            last = set(children(child.pid))
+            try:
+                os.kill(g.choice(sorted(last)), signal.SIGKILL)
+                done += 1
+            except (ProcessLookupError, IndexError):  # it was done before
+                break
         out, err = child.communicate(timeout=PATIENCE)
         expect(child.returncode == 0, f"exit code {child.returncode} after {done} kills: {out}{err}")
         return out, err, done
@@ -35,16 +37,21 @@ def killed_at_times(arguments, kills, g, first):
 @case(turns=2)
 def a_killed_training_goes_on(folder):
     package, data = small_package(folder, settings("AdamW", accumulation=3)), small_data(folder)
-    train = ["train", package, f"--data={data}", "--steps=4000", "--seed=3", "--save-interval=20", "--keep=3"]
-    launch(*train, f"--checkpoint={folder / 'whole'}", f"--log={folder / 'whole.jsonl'}")
+    train = ["train", package, f"--data={data}", "--steps=1500", "--seed=3", "--save-interval=20", "--keep=3"]
     g = random.Random(SEED)
-    out, err, kills = killed_at_times(["--ranks=1", "--restarts=20", *train, f"--checkpoint={folder / 'parts'}", f"--log={folder / 'parts.jsonl'}"],
-                                      6, g, folder / "parts/latest")
-    expect(kills >= 1 and "4000 steps" in out, f"{kills} kills: {out}")
-    lines = re.findall(r"^ds-run: restart (\d+) of 20: 1 rank, from .*/parts/(global_step\d+)$", err, re.M)
-    expect([int(number) for number, _ in lines] == list(range(1, kills + 1)), f"{kills} kills: {err}")
-    same_state(folder / "whole", folder / "parts", 4000)
-    expect(bits(folder / "whole.jsonl") == bits(folder / "parts.jsonl"), "the logs differ")
+    for ranks, transport in ((1, "shm"), (3, "shm"), (2, "tcp")):
+        for name in ("whole", "parts"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+        job = [f"--ranks={ranks}", f"--transport={transport}", "--restarts=20", *train]
+        launch(*job, f"--checkpoint={folder / 'whole'}", f"--log={folder / 'whole.jsonl'}")
+        out, err, kills = killed_at_times([*job, f"--checkpoint={folder / 'parts'}", f"--log={folder / 'parts.jsonl'}"], 4, g, folder / "parts/latest")
+        expect(kills >= 1 and "1500 steps" in out, f"{kills} kills: {out}")
+        expect(all(line.startswith("ds-run: ") for line in err.splitlines()), err)
+        lines = re.findall(r"^ds-run: restart (\d+) of 20: (\d) ranks?, from .*/parts/global_step\d+$", err, re.M)
+        expect(lines == [(str(number + 1), str(ranks)) for number in range(kills)], f"{kills} kills: {err}")
+        expect(len(re.findall(r"^ds-run: error: rank \d \(pid \d+\) was killed by SIGKILL", err, re.M)) == kills, err)
+        same_state(folder / "whole", folder / "parts", 1500)
+        expect(bits(folder / "whole.jsonl") == bits(folder / "parts.jsonl"), "the logs differ")
 
 
 @case(turns=2)
@@ -101,3 +108,22 @@ def restarts_on_fewer_ranks(folder):
     hosts.write_text("localhost slots=2\n")
     _, err = launch("-H", hosts, "--restarts=3", "--exec", "sh", "-c", f"echo 'other slots=1' > {hosts}; exit 1", code=2)
     expect("none of the 2 slots is left" in err, err)
+
+
+@case
+def a_training_on_fewer_ranks(folder):
+    """Of 4 slots 3 are left, and 8 samples a step divide among 2: the training goes on there, on all of its data."""
+    config = settings("AdamW", micro=1, train_batch_size=8)
+    package, data = small_package(folder, config), small_data(folder, samples=64)
+    hosts, log = folder / "hosts", folder / "log.jsonl"
+    hosts.write_text("localhost slots=4\n")
+    with running("-H", hosts, "--restarts=1", "train", package, f"--data={data}", "--steps=3000", f"--checkpoint={folder / 'run'}", "--save-interval=10",
+                 f"--log={log}", env=environment()) as child:
+        until(lambda: (folder / "run/latest").exists(), "a checkpoint")
+        hosts.write_text("localhost slots=3\n")
+        os.kill(children(child.pid)[2], signal.SIGKILL)
+        _, err = child.communicate(timeout=PATIENCE)
+    expect(child.returncode == 0 and re.search(r"^ds-run: restart 1 of 1: 2 ranks, from .*/run/global_step\d+$", err, re.M), err)
+    rows = log_of(log)
+    expect([row["step"] for row in rows] == list(range(3000)) and [row["samples"] for row in rows] == [8 * (step + 1) for step in range(3000)],
+           f"{rows[-1]}")

@@ -1,5 +1,6 @@
 // ds-run: runs, compares, measures and describes packages. Parses the command line and maps errors to exit codes.
 #include "tools/ds-run/launch/Launch.h"
+#include "tools/ds-run/training/Setup.h"
 #include "tools/ds-run/training/TrainOptions.h"
 
 #include "runtime/core/Error.h"
@@ -246,7 +247,10 @@ int runMain(int argc, char **argv) {
   }
   try {
     auto chosen = app.get_subcommands();
-    LaunchedCommand command{chosen.empty() ? "" : chosen[0]->get_name(), training.checkpoint, training.resumeTag};
+    LaunchedCommand command{chosen.empty() ? "" : chosen[0]->get_name(), training.checkpoint, training.resumeTag,
+                            nullptr};
+    if (command.name == "train")
+      command.fittingRanks = [&](unsigned most) { return fittingRanks(training, most); };
     if (std::optional<int> code = launch(launching, arguments, command)) {
       finishOutput();
       return *code;

@@ -5,6 +5,7 @@
 
 #include "tools/ds-run/launch/LaunchOptions.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -14,6 +15,8 @@ namespace ds {
 struct LaunchedCommand {
   std::string name;                  // of the subcommand; empty: ds-run PKG
   std::string checkpoint, resumeTag; // of train
+  // The largest number of ranks up to one that its batches can be divided among; null: any number is.
+  std::function<unsigned(unsigned)> fittingRanks;
 };
 
 // Nothing where this process goes on itself: no rank is asked for, they are threads, or it is one. Throws Error.

@@ -120,7 +120,8 @@ LaunchPlan planLaunch(const LaunchOptions &options) {
   return plan;
 }
 
-LaunchPlan planAgain(const LaunchPlan &first, const LaunchOptions &options) {
+LaunchPlan planAgain(const LaunchPlan &first, const LaunchOptions &options,
+                     const std::function<unsigned(unsigned)> &fittingRanks) {
   LaunchPlan plan = first;
   std::string hostfile = hostfileOf(options);
   if (hostfile.empty() || plan.hosts.empty())
@@ -128,6 +129,9 @@ LaunchPlan planAgain(const LaunchPlan &first, const LaunchOptions &options) {
   plan.hosts = leftOf(plan.hosts, readHosts(hostfile));
   if (plan.hosts.empty())
     fail(ErrorCode::InvalidArgument, hostfile, ": none of the ", first.ranks, " slots is left");
+  auto left = static_cast<unsigned>(slotCount(plan.hosts));
+  if (fittingRanks && left < first.ranks)
+    plan.hosts = firstSlots(plan.hosts, fittingRanks(left));
   setPlaces(plan);
   return plan;
 }

@@ -6,6 +6,7 @@
 #include "tools/ds-run/launch/LaunchOptions.h"
 #include "tools/ds-run/launch/Ranks.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,10 @@ struct LaunchPlan {
 // Throws Error where options contradict each other, or the hosts.
 LaunchPlan planLaunch(const LaunchOptions &options);
 
-// The same on what the hostfile of now has left of its hosts and slots. Throws Error where nothing is left.
-LaunchPlan planAgain(const LaunchPlan &first, const LaunchOptions &options);
+// The same on what the hostfile of now has left of its hosts and slots: on as many of them as `fittingRanks` says, if
+// it says anything. Throws Error where nothing is left.
+LaunchPlan planAgain(const LaunchPlan &first, const LaunchOptions &options,
+                     const std::function<unsigned(unsigned)> &fittingRanks);
 
 // Of a rank that runs here: what the plan has, and DS_RANK and its kin but for DS_RENDEZVOUS.
 Variables variablesOf(const LaunchPlan &plan, unsigned rank, const LaunchOptions &options);

@@ -113,7 +113,7 @@ int runPlan(const LaunchPlan &first, const LaunchOptions &options, const Argumen
     // What the command line or a file says wrongly stays wrong.
     if (result.code == 0 || result.code == usageCode || result.isInterrupted || restart == options.restarts)
       return result.code;
-    plan = planAgain(plan, options);
+    plan = planAgain(plan, options, command.fittingRanks);
     plan.variables.set("DS_RESTART", std::to_string(restart + 1)); // for programs of --exec, and for logs
     // A checkpoint that was there before may be of another training: the command says whether to go on from it.
     Latest latest = latestOf(command.checkpoint);

@@ -30,7 +30,8 @@ using namespace std::chrono_literals;
 constexpr auto reportTime = 2s, endTime = 5s;
 // Where a user ends the ranks they may finish a step and write a checkpoint. A second signal does not wait.
 constexpr auto interruptTime = 30s;
-// How long an error waits for other ranks to say the same.
+// How long an error waits for other ranks to say the same, and a failure for one that it follows from: of a rank that
+// is killed, sockets are closed before its parent learns of its end.
 constexpr auto mergeTime = 300ms;
 
 // While it lives, signals that end this process, and of processes that ended, are read instead of acted on.
@@ -86,6 +87,12 @@ void allowDescriptors() {
   }
 }
 
+struct Failure {
+  unsigned rank;
+  pid_t pid;
+  int status;
+};
+
 class Job {
 public:
   Job(const std::vector<RankProcess> &ranks, const SpawnOptions &options);
@@ -100,7 +107,7 @@ private:
   void readSignals();
   void collectEnded();
   void noteEnd(RunningRank &ended, pid_t pid, int status);
-  void explain(const RunningRank &ended, pid_t pid, int status);
+  void explain();
   void actOnDeadlines();
   void signalAll(int number);
   void killAll();
@@ -116,7 +123,9 @@ private:
   pid_t group = 0; // that of the first rank
   long killsBefore = outOfMemoryKills();
   SpawnResult result;
-  std::optional<Clock::time_point> endAt, killAt, flushAt; // SIGTERM, SIGKILL, errors that wait
+  std::optional<Failure> failure; // the first one
+  // When the failure is told, ranks get SIGTERM and SIGKILL, and errors that wait are written.
+  std::optional<Clock::time_point> explainAt, endAt, killAt, flushAt;
 };
 
 Job::Job(const std::vector<RankProcess> &ranks, const SpawnOptions &options) : options(options), lines(options.world) {
@@ -164,7 +173,7 @@ void Job::wait() {
     for (int source : {rank.output->outputSource(), rank.output->errorSource()})
       sources.push_back({source, POLLIN, 0}); // poll skips -1
   int timeout = -1;
-  for (const auto &deadline : {endAt, killAt, flushAt})
+  for (const auto &deadline : {explainAt, endAt, killAt, flushAt})
     if (deadline) {
       auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now()).count();
       left = std::max<int64_t>(left, 0);
@@ -196,50 +205,46 @@ void Job::readSignals() {
   }
 }
 
-// Those that a signal ended come first: that others failed may follow from it.
 void Job::collectEnded() {
-  struct Ended {
-    RunningRank *rank;
-    pid_t pid;
-    int status;
-  };
-  std::vector<Ended> ended;
   for (RunningRank &rank : running) {
     int status = 0;
     if (rank.pid && waitpid(rank.pid, &status, WNOHANG) == rank.pid)
-      ended.push_back({&rank, std::exchange(rank.pid, 0), status});
+      noteEnd(rank, std::exchange(rank.pid, 0), status);
   }
-  for (bool isKilled : {true, false})
-    for (const Ended &end : ended)
-      if (WIFSIGNALED(end.status) == isKilled)
-        noteEnd(*end.rank, end.pid, end.status);
 }
 
 void Job::noteEnd(RunningRank &ended, pid_t pid, int status) {
   ended.output->finish();
-  bool isFirstFailure = result.code == 0 && !result.isInterrupted && status != 0;
-  if (!isFirstFailure)
+  if (status == 0 || result.isInterrupted)
     return;
+  // That others fail may follow from a rank that a signal has ended, but not the other way round.
+  bool isCause = failure && explainAt && !WIFSIGNALED(failure->status) && WIFSIGNALED(status);
+  if (failure && !isCause)
+    return;
+  failure = {ended.rank, pid, status};
   result.code = exitCodeOf(status);
-  explain(ended, pid, status);
-  endAt = Clock::now() + reportTime;
+  if (!explainAt) {
+    explainAt = Clock::now() + mergeTime;
+    endAt = Clock::now() + reportTime;
+  }
 }
 
-// Of the first rank that failed, unless it has said so itself.
-void Job::explain(const RunningRank &ended, pid_t pid, int status) {
-  bool isKilled = WIFSIGNALED(status);
-  if (options.isStarter || (!isKilled && lines.hasError(ended.rank)))
+// Unless the rank has said it itself.
+void Job::explain() {
+  explainAt.reset();
+  bool isKilled = WIFSIGNALED(failure->status);
+  if (options.isStarter || (!isKilled && lines.hasError(failure->rank)))
     return;
-  std::string text = concat("ds-run: error: rank ", ended.rank, " (pid ", pid, ") ");
+  std::string text = concat("ds-run: error: rank ", failure->rank, " (pid ", failure->pid, ") ");
   if (isKilled)
-    text += concat("was killed by ", signalText(WTERMSIG(status)));
+    text += concat("was killed by ", signalText(WTERMSIG(failure->status)));
   else
-    text += concat("ended with exit code ", WEXITSTATUS(status));
-  if (isKilled && WTERMSIG(status) == SIGKILL)
+    text += concat("ended with exit code ", WEXITSTATUS(failure->status));
+  if (isKilled && WTERMSIG(failure->status) == SIGKILL)
     text += outOfMemoryKills() > killsBefore
                 ? ": the kernel's out-of-memory killer was at work, fewer ranks or smaller batches need less memory"
                 : ", as the kernel's out-of-memory killer does";
-  say(lines.flush() + text + "\n");
+  say(text + "\n");
 }
 
 void Job::actOnDeadlines() {
@@ -249,6 +254,8 @@ void Job::actOnDeadlines() {
       deadline.reset();
     return isPast;
   };
+  if (explainAt && *explainAt <= Clock::now())
+    explain();
   if (isDue(flushAt))
     say(lines.flush());
   if (isDue(endAt)) {
@@ -285,6 +292,8 @@ SpawnResult Job::run() {
   kill(-group, SIGKILL);
   for (RunningRank &rank : running)
     rank.output->finish();
+  if (explainAt)
+    explain();
   say(lines.flush());
   return result;
 }

@@ -10,7 +10,7 @@
 namespace ds {
 namespace {
 
-constexpr std::string_view blanks = " \t\r\v\f";
+constexpr std::string_view blanks = " \t\r\n\v\f";
 
 } // namespace
 

@@ -62,6 +62,43 @@ config::TrainingConfig configOf(const Package &package, const TrainOptions &opti
   return std::move(*reading.config);
 }
 
+static bool fits(const config::TrainingConfig &compiled, std::optional<int64_t> pinned, const TrainOptions &options,
+                 unsigned ranks) {
+  try {
+    config::TrainingConfig config = compiled;
+    if (!options.config.empty()) {
+      config::ReadOptions reads;
+      reads.ranks = ranks;
+      config::Reading reading = config::readConfigFile(options.config, reads);
+      if (!reading.config)
+        return false;
+      config = *reading.config;
+    }
+    config::resolveFor(config, ranks, "", pinned);
+    return true;
+  } catch (const Error &) {
+    return false;
+  }
+}
+
+unsigned fittingRanks(const TrainOptions &options, unsigned most) {
+  try {
+    Options unverified = options.run;
+    unverified.noVerify = true; // ranks verify it
+    std::shared_ptr<const Package> package = loadPackage(options.run.package, unverified);
+    const std::optional<TrainingInfo> &training = package->manifest().training;
+    if (!training)
+      return most;
+    config::TrainingConfig compiled = config::fromJson(training->config);
+    std::optional<int64_t> pinned = pinnedBatch(*package);
+    for (unsigned ranks = most; ranks > 0; --ranks)
+      if (fits(compiled, pinned, options, ranks))
+        return ranks;
+  } catch (const Error &) {
+  }
+  return most;
+}
+
 SessionOptions sessionOf(const TrainOptions &options, const RunRanks &ranks) {
   SessionOptions session;
   session.threads = options.run.threads;

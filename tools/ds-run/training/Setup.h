@@ -16,6 +16,10 @@ namespace ds {
 // compilation.
 config::TrainingConfig configOf(const Package &package, const TrainOptions &options, const RunRanks &ranks);
 
+// The largest number of ranks up to `most` that the sizes of batches allow; `most` where none does, or the package or
+// the configuration cannot be read, which the ranks will say.
+unsigned fittingRanks(const TrainOptions &options, unsigned most);
+
 SessionOptions sessionOf(const TrainOptions &options, const RunRanks &ranks);
 
 // What all ranks must begin with alike. A tag is none of it: checkpoint.tag_validation says what follows from others.
