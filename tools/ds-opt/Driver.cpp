@@ -4,7 +4,6 @@
 
 #include "codegen/Package.h"
 #include "codegen/cpu/Target.h"
-#include "dialects/ds/DsDialect.h"
 #include "dialects/ds/Recomputation.h"
 #include "dialects/train/TrainDialect.h"
 #include "frontends/onnx/convert/Passes.h"
@@ -27,10 +26,10 @@
 #include "tools/ds-opt/Learned.h"
 #include "tools/ds-opt/Machine.h"
 #include "tools/ds-opt/MemoryBudget.h"
-#include "tools/ds-opt/ModuleFile.h"
 #include "tools/ds-opt/OptionTable.h"
 #include "tools/ds-opt/PackageDescription.h"
 #include "tools/ds-opt/Registration.h"
+#include "tools/ds-opt/TrainingPlan.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -489,7 +488,7 @@ int Driver::run() {
   bool writesModule = !options.check && last != Phase::Codegen;
   if (options.check)
     llvm::outs() << options.input << ": supported\n";
-  if (writesModule && !writeModule(*module, options.output, keepsLocations))
+  if (writesModule && failed(writeResult(*module, options, keepsLocations)))
     return 1;
   if (options.report)
     report.print(writesModule && options.output.empty() ? llvm::errs() : llvm::outs());

@@ -8,12 +8,9 @@ using namespace mlir;
 
 namespace deepstride {
 
-bool writeModule(ModuleOp program, StringRef path, bool withLocations) {
-  OpPrintingFlags flags;
-  flags.enableDebugInfo(withLocations);
+static bool writeBy(llvm::function_ref<void(llvm::raw_ostream &)> print, StringRef path) {
   if (path.empty() || path == "-") {
-    program->print(llvm::outs(), flags);
-    llvm::outs() << "\n";
+    print(llvm::outs());
     return true;
   }
   auto fail = [&](std::error_code code) {
@@ -33,8 +30,7 @@ bool writeModule(ModuleOp program, StringRef path, bool withLocations) {
     return fail(code);
   {
     llvm::raw_fd_ostream stream(file, /*shouldClose=*/true);
-    program->print(stream, flags);
-    stream << "\n";
+    print(stream);
     stream.close();
     if (stream.has_error()) {
       std::error_code code = stream.error();
@@ -51,6 +47,20 @@ bool writeModule(ModuleOp program, StringRef path, bool withLocations) {
     return fail(code);
   }
   return true;
+}
+
+bool writeModule(ModuleOp program, StringRef path, bool withLocations) {
+  OpPrintingFlags flags;
+  flags.enableDebugInfo(withLocations);
+  auto print = [&](llvm::raw_ostream &stream) {
+    program->print(stream, flags);
+    stream << "\n";
+  };
+  return writeBy(print, path);
+}
+
+bool writeText(StringRef text, StringRef path) {
+  return writeBy([&](llvm::raw_ostream &stream) { stream << text; }, path);
 }
 
 } // namespace deepstride

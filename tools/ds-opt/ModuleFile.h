@@ -10,6 +10,8 @@ namespace deepstride {
 /// to, and an empty path or `-` is the standard output, where main looks whether it arrived. Says why it failed, and
 /// yields false.
 bool writeModule(mlir::ModuleOp program, llvm::StringRef path, bool withLocations);
+/// The same for any text.
+bool writeText(llvm::StringRef text, llvm::StringRef path);
 
 } // namespace deepstride
 

@@ -38,6 +38,9 @@ struct TrainingRequest {
   std::string config;             // ds_config.json; empty: defaults
   std::optional<uint64_t> memory; // bytes that a step may take; activations are computed again so that it does
   bool isStrict = false, printsConfig = false, unties = false;
+  std::optional<int64_t> ranks; // of --mesh=data=N; any number without
+  bool isPlanned = false;       // nothing is compiled: what each rank takes and moves is written
+  std::string planFile;         // to there; empty: to the standard output
   std::optional<::ds::config::TrainingConfig> resolved; // by resolveTraining
 };
 

@@ -98,6 +98,26 @@ static const OptionInfo table[] = {
                                 "MiB or GiB, found '" +
                                     value.str() + "'");
      }},
+    {"--mesh", Argument::Required, "data=N|data",
+     "how many data-parallel ranks run the package; default: data, which is any number",
+     [](ParsedCommandLine &line, StringRef value) {
+       line.options.training.ranks.reset();
+       if (value == "data")
+         return std::string();
+       int64_t ranks = 0;
+       bool isWrong = !value.consume_front("data=") || value.getAsInteger(10, ranks) || ranks < 1 || ranks > 4096;
+       line.options.training.ranks = ranks;
+       return std::string(isWrong ? "--mesh expects data=N with N from 1 to 4096, or data, found '" + value.str() + "'"
+                                  : "");
+     }},
+    {"--plan", Argument::Optional, "FILE",
+     "write what each rank takes and moves, as JSON, and compile nothing; to standard output without FILE",
+     [](ParsedCommandLine &line, StringRef value) {
+       line.options.training.isPlanned = true;
+       line.options.training.planFile = value.str();
+       line.options.emit = Emit::Mlir;
+       return std::string();
+     }},
     {"--strict", Argument::None, "", "refuse keys of --config that have no effect on one rank",
      [](ParsedCommandLine &line, StringRef) { return line.options.training.isStrict = true, std::string(); }},
     {"--print-config", Argument::None, "", "print every value of --config with its origin",
@@ -118,6 +138,7 @@ std::string checkTraining(const DriverOptions &options) {
         return std::string(name) + " is about training, found no --mode=train";
     for (auto [name, isGiven] :
          {std::pair("--strict", training.isStrict), std::pair("--print-config", training.printsConfig),
+          std::pair("--mesh", training.ranks.has_value()), std::pair("--plan", training.isPlanned),
           std::pair("--shift-labels", training.shiftsLabels), std::pair("--untie", training.unties),
           std::pair("--ignore-index", training.ignoredLabel.has_value()),
           std::pair("--seed", training.seed.has_value()), std::pair("--memory", training.memory.has_value())})
@@ -159,7 +180,11 @@ bool resolveTraining(DriverOptions &options) {
     training.logits = "head";
   ::ds::config::ReadOptions reading;
   reading.isStrict = training.isStrict;
-  reading.areRanksOpen = true;
+  reading.areRanksOpen = !training.ranks;
+  if (training.ranks) {
+    reading.ranks = *training.ranks;
+    reading.ranksFrom = "--mesh=data=" + std::to_string(*training.ranks);
+  }
   ::ds::config::Reading found = training.config.empty() ? ::ds::config::readConfig(defaultConfig, "default")
                                                         : ::ds::config::readConfigFile(training.config, reading);
   for (const std::string &error : found.errors)

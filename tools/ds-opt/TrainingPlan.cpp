@@ -1,0 +1,197 @@
+// Sizes are the expressions that the runtime evaluates, with the mesh's symbols bound here.
+#include "tools/ds-opt/TrainingPlan.h"
+
+#include "codegen/CollectivePlan.h"
+#include "codegen/TemporaryFolder.h"
+#include "dialects/ds/UnitAttrs.h"
+#include "tools/ds-opt/MemoryBudget.h"
+#include "llvm/Support/JSON.h"
+
+#include <set>
+
+using namespace mlir;
+
+namespace deepstride {
+namespace {
+
+class TrainingPlan {
+public:
+  TrainingPlan(ModuleOp program, const DriverOptions &options)
+      : program(program), options(options), ranks(options.training.ranks.value_or(1)) {
+    bindings["mesh.data"] = SizeExpr(ranks);
+    bindings["mesh.data.index"] = SizeExpr(0);
+  }
+
+  FailureOr<llvm::json::Object> make();
+
+private:
+  int64_t valueOf(const SizeExpr &size) const {
+    auto value = SizeExpr::parse(size.str(), &bindings);
+    return value ? value->constant().value_or(0) : 0;
+  }
+  void addStates(func::FuncOp entry);
+  LogicalResult addSites(func::FuncOp entry);
+  llvm::json::Array units() const;
+
+  ModuleOp program;
+  const DriverOptions &options;
+  int64_t ranks;
+  llvm::StringMap<SizeExpr> bindings;
+  std::set<std::string> known; // states, and spaces of units
+  std::map<std::string, int64_t> bytes{{"parameters", 0}, {"gradients", 0}, {"optimizer", 0}, {"others", 0}};
+  std::map<std::string, int64_t> shards; // elements, by unit
+  int64_t gathered = 0;
+  llvm::json::Array sites;
+};
+
+int64_t widthOf(Type element) { return (element.getIntOrFloatBitWidth() + 7) / 8; }
+
+ArrayAttr unitsOf(ModuleOp program) {
+  auto update = program.lookupSymbol<func::FuncOp>("update");
+  return update ? update->getAttrOfType<ArrayAttr>(ds::unitsAttr) : ArrayAttr();
+}
+
+llvm::json::Array TrainingPlan::units() const {
+  llvm::json::Array list;
+  if (ArrayAttr units = unitsOf(program))
+    for (auto unit : units.getAsRange<DictionaryAttr>()) {
+      std::string name = unit.getAs<StringAttr>("name").str();
+      list.push_back(llvm::json::Object{
+          {"name", name}, {"elements", unit.getAs<IntegerAttr>("elements").getInt()}, {"shard", shards.at(name)}});
+    }
+  return list;
+}
+
+/// Each state once, a unit's space as a whole.
+void TrainingPlan::addStates(func::FuncOp entry) {
+  for (BlockArgument argument : entry.getArguments()) {
+    auto text = [&](StringRef key) {
+      auto value = entry.getArgAttrOfType<StringAttr>(argument.getArgNumber(), key);
+      return value ? value.str() : std::string();
+    };
+    std::string name = text(ds::stateAttr), part = text(ds::partAttr), suffix = text(ds::suffixAttr);
+    if (name.empty())
+      continue;
+    int64_t width = widthOf(getElementTypeOrSelf(argument.getType())), own = 0;
+    if (part.empty()) {
+      auto sizes = sizesFromAttribute(entry.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), ds::dimsAttr));
+      own = valueOf(product(*sizes)) * width;
+      size_t slash = name.rfind('/');
+      suffix = slash == std::string::npos ? "" : name.substr(slash);
+    } else {
+      int64_t shard = shards.at(text(ds::unitAttr));
+      bool isSpace = part != "shard";
+      name = "zero/" + text(ds::unitAttr) + suffix + (isSpace ? "" : "/shard");
+      own = (isSpace ? ranks * shard : shard) * width;
+    }
+    if (!known.insert(name).second)
+      continue;
+    bool isStatistic = entry.getArgAttr(argument.getArgNumber(), ds::statisticAttr) || suffix == "/moved";
+    bool isParameter = part.empty() ? bool(entry.getArgAttr(argument.getArgNumber(), ds::initialAttr)) : suffix.empty();
+    bytes[isStatistic             ? "others"
+          : isParameter           ? "parameters"
+          : suffix == "/gradient" ? "gradients"
+                                  : "optimizer"] += own;
+  }
+}
+
+LogicalResult TrainingPlan::addSites(func::FuncOp entry) {
+  auto analysis = SizeAnalysis::run(entry);
+  if (failed(analysis))
+    return failure();
+  StringRef name = entry.getSymName();
+  int64_t calls = name == "micro" ? options.training.resolved->accumulation : name == "update" ? 1 : 0;
+  SmallVector<std::pair<dist::StartInterface, int64_t>>
+      open; // gathers between start and the last use of what they give
+  entry.walk([&](dist::StartInterface start) {
+    EntryPlan::Collective collective = planCollective(start, *analysis);
+    int64_t elements = 0, space = 0;
+    for (const EntryPlan::CollectivePart &part : collective.parts) {
+      elements += valueOf(part.end) - valueOf(part.begin);
+      space += ranks * valueOf(part.shard);
+    }
+    if (isa<dist::AllGatherStartOp>(start) && name != "update")
+      open.emplace_back(start, space * widthOf(getElementTypeOrSelf(start.sourceValues().front())));
+    sites.push_back(llvm::json::Object{{"site", collective.site},
+                                       {"entry", name},
+                                       {"op", collective.op},
+                                       {"axis", collective.axis},
+                                       {"codec", "none"},
+                                       {"type", collective.type},
+                                       {"elements", elements},
+                                       {"calls", calls},
+                                       {"sent", calls * valueOf(collective.sent)},
+                                       {"received", calls * valueOf(collective.received)}});
+  });
+  // What is gathered at a time: results live in workspace from start to their last reader.
+  auto buffers = entry->getAttrOfType<ArrayAttr>("ds.buffers");
+  std::map<int64_t, int64_t> steps; // launch: bytes more or less
+  for (auto [start, size] : open) {
+    int64_t first = std::numeric_limits<int64_t>::max(), last = 0;
+    auto list = start->getAttrOfType<DenseI64ArrayAttr>("buffers").asArrayRef();
+    for (int64_t buffer : list.drop_front(start.sourceValues().size())) {
+      auto fields = cast<DictionaryAttr>(buffers[static_cast<unsigned>(buffer)]);
+      if (auto from = fields.getAs<IntegerAttr>("first")) {
+        first = std::min(first, from.getInt());
+        last = std::max(last, fields.getAs<IntegerAttr>("last").getInt());
+      }
+    }
+    steps[first] += size;
+    steps[last + 1] -= size;
+  }
+  int64_t now = 0;
+  for (auto [at, change] : steps)
+    gathered = std::max(gathered, now += change);
+  return success();
+}
+
+FailureOr<llvm::json::Object> TrainingPlan::make() {
+  if (ArrayAttr units = unitsOf(program))
+    for (auto unit : units.getAsRange<DictionaryAttr>()) {
+      int64_t block = unit.getAs<IntegerAttr>("block").getInt();
+      shards[unit.getAs<StringAttr>("name").str()] =
+          llvm::divideCeil(unit.getAs<IntegerAttr>("elements").getInt(), ranks * block) * block;
+    }
+  for (auto entry : program.getOps<func::FuncOp>())
+    if (entry->hasAttr(ds::entryAttr)) {
+      addStates(entry);
+      if (failed(addSites(entry)))
+        return failure();
+    }
+  llvm::json::Object held;
+  for (const auto &[name, count] : bytes)
+    held[name] = count;
+  held["gathered"] = gathered;
+  std::map<std::string, int64_t> dims = batchDims(program, options.training.resolved->microBatch);
+  dims["mesh.data"] = ranks;
+  dims["mesh.data.index"] = 0;
+  std::string missing;
+  if (auto peak = plannedBytes(program, dims, options.training.resolved->accumulation, missing))
+    held["peak"] = static_cast<int64_t>(*peak);
+  else
+    held["peak_depends_on"] = missing;
+  return llvm::json::Object{{"mesh", llvm::json::Object{{"data", ranks}}},
+                            {"stage", options.training.resolved->zero.stage},
+                            {"block", 64},
+                            {"units", units()},
+                            {"bytes", std::move(held)},
+                            {"sites", std::move(sites)}};
+}
+
+} // namespace
+
+LogicalResult writeTrainingPlan(ModuleOp program, const DriverOptions &options) {
+  auto plan = TrainingPlan(program, options).make();
+  if (failed(plan))
+    return failure();
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(*plan)));
+  return success(writeText(text, options.training.planFile));
+}
+
+LogicalResult writeResult(ModuleOp program, const DriverOptions &options, bool withLocations) {
+  return options.training.isPlanned ? writeTrainingPlan(program, options)
+                                    : success(writeModule(program, options.output, withLocations));
+}
+
+} // namespace deepstride
