@@ -106,7 +106,7 @@ void EntryRunner::startCollective(const ds_collective &request) {
     CollectiveRequest call;
     call.op = opOf(info.kind);
     size_t slash = info.site.find('/'); // "gradients/block 3": of which tensors, and where
-    call.value = slash == std::string::npos ? entry.name : info.site.substr(slash + 1);
+    call.value = slash == std::string::npos ? info.site : info.site.substr(slash + 1);
     call.site = info.site;
     call.type = call.wire = info.type;
     call.reduction = reductionOf(info.reduction);

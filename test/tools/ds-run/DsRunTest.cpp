@@ -281,7 +281,7 @@ TEST_F(DsRun, RunsRanksOnTheirOwnData) {
 }
 
 TEST_F(DsRun, DoesNotWaitForARankThatHangs) {
-  expect(1, "rank 0: entry 'stuck': all_reduce 'grad' at 'stuck': rank 1 did not arrive in 0.3 s",
+  expect(1, "rank 0: entry 'stuck': all_reduce 'grad' at 'grad': rank 1 did not arrive in 0.3 s",
          package + " --entry stuck -n 2 --transport=threads --dim n=2 --timeout 0.3");
 }
 

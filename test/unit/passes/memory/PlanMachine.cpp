@@ -75,7 +75,7 @@ public:
 
 protected:
   virtual void launch(ds::LaunchOp op) = 0;
-  virtual void start(dist::AllReduceStartOp op) = 0;
+  virtual void start(dist::StartInterface op) = 0;
   virtual void wait(dist::WaitOp op) = 0;
   virtual uint64_t read(Operation *op, Value tensor) = 0;
   virtual void hand(ValueRange, ValueRange) {}
@@ -84,7 +84,7 @@ protected:
     for (Operation &op : body) {
       if (auto found = dyn_cast<ds::LaunchOp>(op))
         launch(found);
-      else if (auto found = dyn_cast<dist::AllReduceStartOp>(op))
+      else if (auto found = dyn_cast<dist::StartInterface>(op))
         start(found);
       else if (auto found = dyn_cast<dist::WaitOp>(op))
         wait(found);
@@ -157,10 +157,17 @@ private:
     for (OpResult result : op->getResults())
       values[result] = mix(inputs, result.getResultNumber());
   }
-  void start(dist::AllReduceStartOp) override {}
+  void start(dist::StartInterface) override {}
   void wait(dist::WaitOp op) override {
-    values[op.getResult()] =
-        mix(hashOf("reduced"), of(op.getPending().getDefiningOp<dist::AllReduceStartOp>().getSource()));
+    dist::StartInterface start = op.getStart();
+    uint64_t hash = hashOf(start.opName());
+    for (Value source : start.sourceValues())
+      hash = mix(hash, of(source));
+    OperandRange into = start.intoValues();
+    for (OpResult result : op.getResults()) {
+      uint64_t own = into.empty() ? hash : mix(hash, of(into[result.getResultNumber()]));
+      values[result] = mix(own, result.getResultNumber());
+    }
   }
   uint64_t read(Operation *, Value tensor) override { return of(tensor); }
   void hand(ValueRange names, ValueRange from) override {
@@ -223,8 +230,8 @@ private:
   }
   void show(Buffer *buffer) { observed.hashes.push_back(buffer ? buffer->content : scrambled()); }
   uint64_t read(int64_t number) {
-    for (const auto &[start, buffersOfIt] : pending)
-      if (buffersOfIt.second == number)
+    for (const auto &[start, collective] : pending)
+      if (llvm::is_contained(collective.destinations, number))
         return scrambled();
     return buffers[number].content;
   }
@@ -243,11 +250,12 @@ private:
                         (buffer.role != "workspace" || bytesOf(value) <= buffer.bytes);
   }
   void collectivesMeddle() {
-    for (const auto &[start, buffersOfIt] : pending) {
-      damage(buffers[buffersOfIt.second]);
-      if (buffersOfIt.first != buffersOfIt.second)
-        buffers[buffersOfIt.second].content = scrambled();
-    }
+    for (const auto &[start, collective] : pending)
+      for (int64_t buffer : collective.destinations) {
+        damage(buffers[buffer]);
+        if (!llvm::is_contained(collective.sources, buffer))
+          buffers[buffer].content = scrambled();
+      }
   }
 
   void launch(ds::LaunchOp op) override {
@@ -275,21 +283,43 @@ private:
     scrambleTheDead();
     collectivesMeddle();
   }
-  void start(dist::AllReduceStartOp op) override {
+  void start(dist::StartInterface op) override {
     ArrayRef<int64_t> list = op->getAttrOfType<DenseI64ArrayAttr>("buffers").asArrayRef();
-    pending[op] = {list[0], list[1]};
+    size_t sources = op.sourceValues().size();
+    Collective &collective = pending[op];
+    collective.sources.assign(list.begin(), list.begin() + sources);
+    collective.destinations.assign(list.begin() + sources, list.end());
+    if (!op.intoValues().empty())
+      for (int64_t buffer : collective.destinations)
+        collective.into.push_back(read(buffer));
+    // Each destination is one buffer's, and only what is combined in place is read where it is written.
+    for (auto [number, buffer] : llvm::enumerate(collective.destinations)) {
+      bool isCombined = isa<dist::AllReduceStartOp>(op) && collective.sources[number] == buffer;
+      observed.isLegal &= llvm::count(collective.destinations, buffer) == 1 &&
+                          (isCombined || !llvm::is_contained(collective.sources, buffer));
+    }
     collectivesMeddle();
   }
   void wait(dist::WaitOp op) override {
-    Operation *start = op.getPending().getDefiningOp();
-    auto [source, destination] = pending[start];
+    dist::StartInterface start = op.getStart();
+    Collective collective = pending[start];
     pending.erase(start);
-    write(destination, op.getResult(), mix(hashOf("reduced"), read(source)));
+    uint64_t hash = hashOf(start.opName());
+    for (int64_t source : collective.sources)
+      hash = mix(hash, read(source));
+    for (auto [number, buffer] : llvm::enumerate(collective.destinations)) {
+      uint64_t own = collective.into.empty() ? hash : mix(hash, collective.into[number]);
+      write(buffer, op.getResult(static_cast<unsigned>(number)), mix(own, number));
+    }
   }
   uint64_t read(Operation *op, Value) override { return read(op->getAttrOfType<IntegerAttr>("buffer").getInt()); }
 
   std::vector<Buffer> buffers;
-  std::map<Operation *, std::pair<int64_t, int64_t>> pending;
+  struct Collective {
+    SmallVector<int64_t> sources, destinations;
+    SmallVector<uint64_t> into; // what destinations held before
+  };
+  std::map<Operation *, Collective> pending;
   uint64_t scrambles = 0;
 };
 
