@@ -1,6 +1,7 @@
 #include "tools/ds-opt/Learned.h"
 
 #include "dialects/ds/DsDialect.h"
+#include "dialects/ds/UnitAttrs.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -8,17 +9,26 @@ using namespace mlir;
 
 namespace deepstride {
 
-template <typename Use> static void forEachState(ModuleOp module, Use use) {
-  for (auto function : module.getOps<func::FuncOp>())
+/// Calls `use` with the name and sizes of each tensor that is trained: a state of its own, or one in a unit of which
+/// ranks hold parts.
+template <typename Use> static void forEachLearned(ModuleOp module, Use use) {
+  for (auto function : module.getOps<func::FuncOp>()) {
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       if (function.getArgAttr(i, ds::initialAttr))
-        use(function.getArgAttrOfType<StringAttr>(i, ds::stateAttr).getValue(), function.getArgument(i).getType());
+        if (auto sizes = sizesFromAttribute(function.getArgAttrOfType<ArrayAttr>(i, ds::dimsAttr)))
+          use(function.getArgAttrOfType<StringAttr>(i, ds::stateAttr).getValue(), *sizes);
+    if (auto units = function->getAttrOfType<ArrayAttr>(ds::unitsAttr))
+      for (auto unit : units.getAsRange<DictionaryAttr>())
+        for (auto tensor : unit.getAs<ArrayAttr>("tensors").getAsRange<DictionaryAttr>())
+          if (auto sizes = sizesFromAttribute(tensor.getAs<ArrayAttr>("shape")))
+            use(tensor.getAs<StringAttr>("name").getValue(), *sizes);
+  }
 }
 
 std::vector<onnx::LearnedTensor> learnedTensors(ModuleOp module) {
   std::vector<onnx::LearnedTensor> learned;
   llvm::StringSet<> names;
-  forEachState(module, [&](StringRef name, Type) {
+  forEachLearned(module, [&](StringRef name, const SizeVector &) {
     if (names.insert(name).second)
       learned.push_back({name.str(), name.str(), /*isTransposed=*/false});
   });
@@ -34,9 +44,9 @@ std::vector<onnx::LearnedTensor> learnedTensors(ModuleOp module) {
 
 int64_t headFeatures(ModuleOp module) {
   int64_t features = 0;
-  forEachState(module, [&](StringRef name, Type type) {
+  forEachLearned(module, [&](StringRef name, const SizeVector &sizes) {
     if (name == "head.weight")
-      features = cast<RankedTensorType>(type).getDimSize(0);
+      features = sizes.front().constant().value_or(0);
   });
   return features;
 }
