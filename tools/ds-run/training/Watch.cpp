@@ -47,10 +47,10 @@ void Watch::warn(const std::string &text) {
 std::vector<uint64_t> Watch::hashes() {
   std::vector<uint64_t> found(still.size());
   trainer.session().withStates([&](StateStore &states) {
-    for (const NamedView &state : states.views())
-      if (auto at = std::find(still.begin(), still.end(), state.name); at != still.end())
+    for (const StatePiece &piece : states.pieces()) // at most one of a parameter
+      if (auto at = std::find(still.begin(), still.end(), piece.name); at != still.end())
         found[static_cast<size_t>(at - still.begin())] = std::hash<std::string_view>()(
-            std::string_view(static_cast<const char *>(state.view.data), state.view.bytes()));
+            std::string_view(static_cast<const char *>(piece.data), byteCount(piece.type, {piece.end - piece.begin})));
   });
   return found;
 }
@@ -58,12 +58,11 @@ std::vector<uint64_t> Watch::hashes() {
 bool Watch::hasGradient(const std::string &parameter) {
   bool isFound = false;
   trainer.session().withStates([&](StateStore &states) {
-    for (const NamedView &state : states.views()) {
-      if (state.name != Trainer::gradientOf(parameter))
+    for (const StatePiece &piece : states.pieces()) {
+      if (piece.name != Trainer::gradientOf(parameter))
         continue;
-      int64_t count = elementCount(state.view.shape);
-      for (int64_t i = 0; !isFound && i < count; ++i)
-        isFound = loadDouble(state.view.type, state.view.data, static_cast<size_t>(i)) != 0;
+      for (int64_t i = 0; !isFound && i < piece.end - piece.begin; ++i)
+        isFound = loadDouble(piece.type, piece.data, static_cast<size_t>(i)) != 0;
     }
   });
   return isFound;

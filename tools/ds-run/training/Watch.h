@@ -31,7 +31,7 @@ private:
   // Of each parameter of `still`: whether it holds on any rank.
   std::vector<uint8_t> onAnyRank(const std::string &what, std::vector<uint8_t> own);
   void watchLoss(const StepRecord &record);
-  // A hash of the bits of each parameter of `still`, in order.
+  // A hash of the bits that this rank has of each parameter of `still`, in order.
   std::vector<uint64_t> hashes();
   bool hasGradient(const std::string &parameter);
 
