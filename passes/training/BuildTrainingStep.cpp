@@ -118,9 +118,13 @@ LogicalResult StepBuilder::findShared() {
                   "optimizer");
   if (sharing.areParametersShared() && options.layers > 0)
     return refuse("eigenvalues are computed of whole parameters, expected stage 0 to 2");
-  for (const Parameter &parameter : parametersOf(eval))
+  for (const Parameter &parameter : parametersOf(eval)) {
     if (!product(analysis.facts(parameter.value).sizes).constant())
       return refuse("expected parameters of constant size, found '" + parameter.name.getValue() + "'");
+    if (parameter.name.getValue().starts_with("zero/")) // as Unit::stateName has it
+      return refuse("expected no parameter whose name begins with 'zero/', as those of shared states do, found '" +
+                    parameter.name.getValue() + "'");
+  }
   auto module = eval->getParentOfType<ModuleOp>();
   units = findUnits(eval, analysis,
                     [&](StringRef name) { return !update.noDecay.empty() && isNamedBy(module, name, update.noDecay); });

@@ -6,6 +6,7 @@
 //                     =>  @micro(x, ..., w, quantize_levels) { %image = scf.if ...   ds.linear %x, %image ... }
 //                         @quantize(w, quantize_levels) -> image
 #include "dialects/ds/Quantized.h"
+#include "dialects/ds/UnitAttrs.h"
 #include "passes/Report.h"
 #include "passes/training/Blocks.h"
 #include "passes/training/Passes.h"
@@ -76,6 +77,11 @@ private:
 /// Which parameters are quantized, in which block.
 LogicalResult ScheduleQuantization::choose(func::FuncOp eval) {
   count("parameters quantized", 0);
+  for (unsigned i = 0; i < eval.getNumArguments(); ++i)
+    if (auto part = eval.getArgAttrOfType<StringAttr>(i, ds::partAttr); part && part.getValue() == "shard")
+      return eval.emitError()
+             << "quantize_training: images are computed of whole parameters, which ranks have parts of "
+                "with zero_optimization.stage 3; expected stage 0 to 2";
   SmallVector<StringRef> odd;
   int64_t common = 0; // divisor of all numbers of elements
   for (const Parameter &parameter : parametersOf(eval)) {

@@ -187,11 +187,12 @@ LogicalResult scatterGradients(DsBuilder &b, Signature &signature, ArrayRef<Unit
     signature.newState(next, name);
     return static_cast<bool>(next);
   };
+  builder.setInsertionPointToStart(body);
+  Operation *previous = nullptr;
   for (auto [unit, complete] : order) {
-    if (complete)
+    if (complete != previous) // units of one branch are complete together: one goes after the other
       builder.setInsertionPointAfter(complete);
-    else
-      builder.setInsertionPointToStart(body);
+    previous = complete;
     if (!finish())
       return failure();
     SmallVector<Value> tensors;

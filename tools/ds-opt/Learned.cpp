@@ -1,7 +1,6 @@
 #include "tools/ds-opt/Learned.h"
 
 #include "dialects/ds/DsDialect.h"
-#include "dialects/ds/SizeExpr.h"
 #include "dialects/ds/UnitAttrs.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringSet.h"
@@ -10,33 +9,26 @@ using namespace mlir;
 
 namespace deepstride {
 
-/// Of the parameters that ranks share, which are parts of units as states.
-template <typename Use> static void forEachShared(func::FuncOp function, Use use) {
-  if (auto units = function->getAttrOfType<ArrayAttr>(ds::unitsAttr))
-    for (auto unit : units.getAsRange<DictionaryAttr>())
-      for (auto tensor : unit.getAs<ArrayAttr>("tensors").getAsRange<DictionaryAttr>())
-        if (auto sizes = sizesFromAttribute(tensor.getAs<ArrayAttr>("shape")))
-          use(tensor.getAs<StringAttr>("name").getValue(), *sizes);
-}
-
-/// Names and sizes of what is trained.
-template <typename Use> static void forEachState(ModuleOp module, Use use) {
+/// Calls `use` with the name and sizes of each tensor that is trained: a state of its own, or one in a unit of which
+/// ranks hold parts.
+template <typename Use> static void forEachLearned(ModuleOp module, Use use) {
   for (auto function : module.getOps<func::FuncOp>()) {
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      if (function.getArgAttr(i, ds::initialAttr)) {
-        SizeVector sizes;
-        for (int64_t size : cast<RankedTensorType>(function.getArgument(i).getType()).getShape())
-          sizes.push_back(SizeExpr(size));
-        use(function.getArgAttrOfType<StringAttr>(i, ds::stateAttr).getValue(), sizes);
-      }
-    forEachShared(function, use);
+      if (function.getArgAttr(i, ds::initialAttr))
+        if (auto sizes = sizesFromAttribute(function.getArgAttrOfType<ArrayAttr>(i, ds::dimsAttr)))
+          use(function.getArgAttrOfType<StringAttr>(i, ds::stateAttr).getValue(), *sizes);
+    if (auto units = function->getAttrOfType<ArrayAttr>(ds::unitsAttr))
+      for (auto unit : units.getAsRange<DictionaryAttr>())
+        for (auto tensor : unit.getAs<ArrayAttr>("tensors").getAsRange<DictionaryAttr>())
+          if (auto sizes = sizesFromAttribute(tensor.getAs<ArrayAttr>("shape")))
+            use(tensor.getAs<StringAttr>("name").getValue(), *sizes);
   }
 }
 
 std::vector<onnx::LearnedTensor> learnedTensors(ModuleOp module) {
   std::vector<onnx::LearnedTensor> learned;
   llvm::StringSet<> names;
-  forEachState(module, [&](StringRef name, const SizeVector &) {
+  forEachLearned(module, [&](StringRef name, const SizeVector &) {
     if (names.insert(name).second)
       learned.push_back({name.str(), name.str(), /*isTransposed=*/false});
   });
@@ -52,7 +44,7 @@ std::vector<onnx::LearnedTensor> learnedTensors(ModuleOp module) {
 
 int64_t headFeatures(ModuleOp module) {
   int64_t features = 0;
-  forEachState(module, [&](StringRef name, const SizeVector &sizes) {
+  forEachLearned(module, [&](StringRef name, const SizeVector &sizes) {
     if (name == "head.weight")
       features = sizes.front().constant().value_or(0);
   });

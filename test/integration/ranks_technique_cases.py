@@ -1,0 +1,112 @@
+"""What ranks share beside everything else that a training may do: layers that are dropped, weights that are rounded or frozen, heads, ties,
+activations that are computed again, other precisions, parameters of odd sizes."""
+import numpy as np
+import onnx
+
+import training_models as models
+from kit import case, expect, tool
+from programs import SEED
+from ranks_runs import STAGES, Stages, logical, mlp, random, rows, same, tokens, with_weights
+from training_runs import OF_THE_MACHINE, log_of, settings, write_config
+
+ADAM = ("AdamW", {"lr": 0.02, "weight_decay": 0.1})
+
+
+def same_at_each_stage(folder, model, data, *options, ranks=3, logits="y", stages=STAGES, steps=8, **config):
+    """State and log; each package exports what its ranks have saved."""
+    made, expected = Stages(folder, model, data, *options, logits=logits, stages=stages, **{"optimizer": ADAM, **config}), None
+    for stage in stages:
+        run = made.run(stage, ranks, steps=steps)
+        log = [{key: value for key, value in row.items() if key not in OF_THE_MACHINE} for row in log_of(run.with_suffix(".jsonl"))]
+        tool("ds-run", "checkpoint", "export", run, f"--package={made.packages[stage]}", "-o", folder / "trained.onnx")
+        found = logical(run), log, (folder / "trained.onnx").read_bytes()
+        expected = expected or found
+        same(found[0], expected[0], f"stage {stage} on {ranks} ranks")
+        expect(found[1] == expected[1], f"seed {SEED}: stage {stage}: the log ends with {found[1][-1]}, expected {expected[1][-1]}")
+        expect(found[2] == expected[2], f"stage {stage}: another exported model")
+    return expected
+
+
+@case(turns=3)
+def sizes_of_parameters(folder):
+    """None, which is not trained, one, a block, one less and one more; on 8 ranks most hold nothing."""
+    g = random()
+    text = """<ir_version: 9, opset_import: ["": 17]> m (float[n, 5] x) => (float[n, 4] y)
+        { z0 = MatMul (x, w0) a0 = Add (z0, b0) t0 = Tanh (a0) z1 = MatMul (t0, w1) y = Add (z1, b1) }"""
+    for size, ranks in ((0, 2), (1, 8), (63, 3), (64, 3), (65, 3)):
+        (folder / f"{size}").mkdir()
+        arrays = {"w0": g.standard_normal((5, size)) / 2, "b0": g.standard_normal(size), "w1": g.standard_normal((size, 4)) / 2, "b1": g.standard_normal(4)}
+        state, _, _ = same_at_each_stage(folder / f"{size}", with_weights(text, arrays), rows(folder / "data.npz", g), "--reference", ranks=ranks, steps=4,
+                                         stages=(0, 1 + SEED % 2, 3))
+        expect(size == 0 or state["b0"].shape == (size,), f"b0: {sorted(state)}")
+
+
+@case(turns=3)
+def chosen_parameters(folder):
+    """Frozen ones, a new head, one weight that is read twice and one that is stored twice."""
+    g, data = random(), rows(folder / "data.npz", random(1))
+    tied = """<ir_version: 9, opset_import: ["": 17]> m (float[n, 5] x) => (float[n, 5] y)
+        { z0 = MatMul (x, w0) t0 = Tanh (z0) z1 = MatMul (t0, w1) t1 = Tanh (z1) z2 = MatMul (t1, w1) t2 = Add (z2, b) y = MatMul (t2, turned) }"""
+    w = g.standard_normal((5, 7)) / 2
+    twice = with_weights(tied, {"w0": w, "w1": g.standard_normal((7, 7)) / 3, "b": g.standard_normal(7), "turned": w.T})
+    for number, (model, logits, options, kept) in enumerate([(mlp(g), "y", ["--freeze=^w1$|^b0$"], {"w0", "b1", "w2"}),
+                                                             (mlp(g), "head", ["--head=y:6", "--train=^head"], {"head.weight", "head.bias"}),
+                                                             (twice, "y", [], {"w0", "w1", "b"}),
+                                                             (twice, "y", ["--untie"], {"w0", "w1", "b", "turned"})]):
+        (folder / f"{number}").mkdir()
+        state, _, _ = same_at_each_stage(folder / f"{number}", model, data, "--reference", *options, logits=logits, stages=(0, 1 + SEED % 2, 3), steps=4)
+        expect({name for name in state if "/" not in name} == kept, f"{options}: {sorted(state)}")
+
+
+@case(turns=2)
+def layers_that_are_dropped(folder):
+    """The same ones on all ranks; units whose gradients one branch computes together are sent one after the other."""
+    model = models.gpt(hidden=16, heads=2, layers=3, seed=SEED)
+    drops = {"progressive_layer_drop": {"enabled": True, "theta": 0.3, "gamma": 0.4}}
+    _, log, _ = same_at_each_stage(folder, model, tokens(folder / "data.npz", random()), "--shift-labels", "--reference", r"--no-decay=bias|ln_",
+                                   logits="logits", steps=12, **drops)
+    expect(any(row["blocks"] < 9 for row in log), f"blocks: {[row['blocks'] for row in log]}")
+
+
+@case(turns=2)
+def weights_that_are_rounded(folder):
+    """Stage 3 has no whole parameter to round, which is said."""
+    moq = {"quantize_training": {"enabled": True, "quantize_bits": {"start_bits": 8, "target_bits": 6},
+                                 "quantize_schedule": {"quantize_period": 2, "schedule_offset": 2}}}
+    _, log, _ = same_at_each_stage(folder, mlp(random()), rows(folder / "data.npz", random(1)), "--reference", stages=(0, 1, 2), steps=12, **moq)
+    expect(len({str(row["bits"]) for row in log}) > 2, f"bits: {[row['bits'] for row in log]}")
+    config = write_config(folder, settings(zero_optimization={"stage": 3}, **moq))
+    tool("ds-opt", folder / "model.onnx", "-o", folder / "no.dsp", "--mode=train", "--logits=y", "--labels=labels", "--loss=cross_entropy", f"--config={config}", code=1,
+         says="quantize_training: images are computed of whole parameters, which ranks have parts of with zero_optimization.stage 3; expected stage 0 to 2")
+
+
+@case
+def double_precision(folder):
+    state, _, _ = same_at_each_stage(folder, mlp(random()), rows(folder / "data.npz", random(1)), "--reference=f64", ranks=4)
+    expect(all(array.dtype == np.float64 for array in state.values()), "not of f64")
+
+
+@case(turns=4)
+def activations_computed_again(folder):
+    """Parameters are gathered for what is computed again, too."""
+    model = models.gpt(hidden=16, heads=2, seed=SEED)
+    same_at_each_stage(folder, model, tokens(folder / "data.npz", random()), "--shift-labels", "--dim=length=6", logits="logits",
+                       stages=(0, int(random(7).integers(2, 4))), activation_checkpointing={"enabled": True})
+
+
+@case(turns=4)
+def half_precision(folder):
+    same_at_each_stage(folder, mlp(random()), rows(folder / "data.npz", random(1)), stages=(0, int(random(7).integers(1, 4))), bf16={"enabled": True})
+
+
+@case
+def names_that_are_taken(folder):
+    """A parameter may not be called as a state that ranks share."""
+    text = """<ir_version: 9, opset_import: ["": 17]> m (float[n, 5] x) => (float[n, 4] y) { z = MatMul (x, w) y = Tanh (z) }"""
+    model = with_weights(text.replace("w)", "w0)"), {"w0": random().standard_normal((5, 4))})
+    model.graph.initializer[0].name = model.graph.node[0].input[1] = "zero/layer 0"
+    onnx.save(model, folder / "model.onnx")
+    for stage in STAGES:
+        config = write_config(folder, settings(zero_optimization={"stage": stage}))
+        tool("ds-opt", folder / "model.onnx", "-o", folder / "m.dsp", "--reference", "--mode=train", "--logits=y", "--labels=labels", "--loss=cross_entropy",
+             f"--config={config}", code=min(stage, 1), says=["begins with 'zero/'", "found 'zero/layer 0'"] if stage else ())

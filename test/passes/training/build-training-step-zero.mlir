@@ -1,0 +1,130 @@
+// RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam share-stage=1" | FileCheck %s --check-prefixes=STATES,ONE
+// RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam share-stage=2" | FileCheck %s --check-prefixes=STATES,TWO
+// RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam share-stage=3" | FileCheck %s --check-prefix=THREE
+// RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adamw,weight_decay=0.1 share-stage=2 no-decay=^b" | FileCheck %s --check-prefix=SPARED
+// RUN: not ds-opt %s --ds-build-training-step="loss=loss optimizer=lamb share-stage=1" 2>&1 | FileCheck %s --check-prefix=LAMB
+// RUN: not ds-opt %s --ds-build-training-step="loss=loss optimizer=lamb share-stage=3" 2>&1 | FileCheck %s --check-prefix=LAMB
+// RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=lamb share-stage=0" | FileCheck %s --check-prefix=NONE
+// What ranks share. The numbers are checked by test/integration/ranks_zero_cases.py.
+
+// LAMB: error: zero_optimization.stage {{[13]}}: Lamb takes norms of whole parameters, which ranks have parts of; expected stage 0, or another optimizer
+
+// Without sharing there are no units.
+// NONE-NOT: ds.unit
+// NONE-NOT: reduce_scatter
+
+// Stages 1 and 2: parameters are whole in all entries, and lie in units.
+// STATES-LABEL: func.func @eval(
+// STATES-SAME: tensor<8x8xf32> {ds.dims = [8, 8], ds.initial = @w0, ds.name = "w0", ds.part = "tensor", ds.state = "w0", ds.suffix = "", ds.unit = "layer 0"}
+// STATES-SAME: tensor<8x10xf32> {{{.*}}ds.part = "tensor", ds.state = "w1", ds.suffix = "", ds.unit = "layer 1"}
+// STATES-NOT: dist.
+// STATES-LABEL: func.func @micro(
+
+// Stage 1 adds up gradients of micro-batches as one process does, and ranks' in the update.
+// ONE-SAME: tensor<8x8xf32> {{{.*}}ds.part = "tensor", ds.state = "w0/gradient", ds.suffix = "/gradient", ds.unit = "layer 0"}
+// ONE-NOT: dist.
+// ONE-LABEL: func.func @update(
+// ONE-SAME: %[[SHARD:[a-z0-9]+]]: tensor<?xf32> {ds.dims = ["64*ceildiv(128, 64*mesh.data)"], ds.name = "zero/layer 0", ds.part = "view", ds.state = "zero/layer 0", ds.suffix = "", ds.unit = "layer 0"}
+// ONE-SAME: tensor<?xf32> {ds.dims = ["64*ceildiv(128, 64*mesh.data)"], ds.name = "zero/layer 0/exp_avg", ds.part = "shard", ds.state = "zero/layer 0/exp_avg", ds.suffix = "/exp_avg", ds.unit = "layer 0"}
+// ONE-SAME: ds.name = "zero/layer 0/exp_avg_sq", ds.part = "shard"
+// ONE-SAME: ds.name = "zero/layer 1", ds.part = "view"
+// ONE: %[[P0:.*]] = dist.reduce_scatter_start sum %{{.*}}, %{{.*}} layouts [#dist.layout<[0, 64] of 128 by 64>] site "gradients/layer 0" : tensor<8x8xf32>, tensor<8xf32>
+// ONE-NEXT: %[[P1:.*]] = dist.reduce_scatter_start sum %{{.*}} layouts [#dist.layout<[0] of 128 by 64>] site "gradients/layer 1" : tensor<8x10xf32>
+// ONE-NEXT: %[[G0:.*]] = dist.wait %[[P0]] sizes {{\[}}["64*ceildiv(128, 64*mesh.data)"]] : tensor<?xf32>
+// ONE-NEXT: %[[G1:.*]] = dist.wait %[[P1]]
+// The norm: each rank's blocks, then the greatest of all, then sums that are exact.
+// ONE: ds.reshape %[[G0]] ["ceildiv(128, 64*mesh.data)", 64]
+// ONE: %[[GREATEST:.*]] = ds.reduce max
+// ONE-NEXT: dist.all_reduce_start max %[[GREATEST]] layouts [#dist.layout<[0] of 1 by 1>] site "norm/max" : tensor<f64>
+// ONE: dist.all_reduce_start sum %{{.*}} layouts [#dist.layout<[0] of 2 by 1>] site "norm/sum" : tensor<2xf64>
+// ONE-NEXT: dist.wait
+// ONE-NOT: dist.
+// ONE: %[[UPDATED:.*]]:6 = scf.if
+// ONE-NOT: dist.
+// ONE: scf.yield %[[SHARD]]
+// ONE: %[[A0:.*]] = dist.all_gather_start %[[UPDATED]]#0 layouts [#dist.layout<[0, 64] of 128 by 64>] site "parameters/layer 0" : tensor<?xf32>
+// ONE-NEXT: %[[A1:.*]] = dist.all_gather_start %[[UPDATED]]#3 layouts [#dist.layout<[0] of 128 by 64>] site "parameters/layer 1" : tensor<?xf32>
+// ONE-NEXT: %[[WHOLE:.*]]:2 = dist.wait %[[A0]] sizes {{\[}}[8, 8], [8]] : tensor<8x8xf32>, tensor<8xf32>
+// ONE-NEXT: %[[LAST:.*]] = dist.wait %[[A1]] sizes {{\[}}[8, 10]] : tensor<8x10xf32>
+// ONE-NEXT: return {{.*}}, %[[WHOLE]]#0, %[[WHOLE]]#1, %[[LAST]] :
+
+// Stage 2 keeps parts of gradients. A unit's are sent where they are complete, the last layer's first, and added up before
+// the next ones are sent.
+// TWO-SAME: tensor<i1> {ds.dims = [], ds.name = "first"}
+// TWO-SAME: %[[SUM1:[a-z0-9]+]]: tensor<?xf32> {ds.dims = ["64*ceildiv(128, 64*mesh.data)"], ds.name = "zero/layer 1/gradient", ds.part = "shard", ds.state = "zero/layer 1/gradient", ds.suffix = "/gradient", ds.unit = "layer 1"}
+// TWO-SAME: %[[SUM0:[a-z0-9]+]]: tensor<?xf32> {{{.*}}ds.name = "zero/layer 0/gradient"
+// TWO-NOT: all_gather
+// TWO: %[[P1:.*]] = dist.reduce_scatter_start sum %{{.*}} layouts [#dist.layout<[0] of 128 by 64>] site "gradients/layer 1" : tensor<8x10xf32>
+// TWO: ds.matmul
+// TWO: %[[G1:.*]] = dist.wait %[[P1]]
+// TWO-NEXT: ds.binary add %[[SUM1]], %[[G1]]
+// TWO: %[[P0:.*]] = dist.reduce_scatter_start sum %{{.*}}, %{{.*}} layouts [#dist.layout<[0, 64] of 128 by 64>] site "gradients/layer 0" : tensor<8x8xf32>, tensor<8xf32>
+// TWO-NEXT: %[[G0:.*]] = dist.wait %[[P0]]
+// TWO-NEXT: ds.binary add %[[SUM0]], %[[G0]]
+// TWO-LABEL: func.func @update(
+// TWO-NOT: reduce_scatter
+// TWO: site "norm/max"
+// TWO: site "norm/sum"
+// TWO: all_gather_start {{.*}} site "parameters/layer 0"
+// TWO: all_gather_start {{.*}} site "parameters/layer 1"
+
+// Stage 3 gathers parameters before each of the two ways reads them; the next ones are on the way meanwhile.
+// THREE-LABEL: func.func @eval(
+// THREE-SAME: %[[E0:[a-z0-9]+]]: tensor<?xf32> {ds.dims = ["64*ceildiv(128, 64*mesh.data)"], ds.name = "zero/layer 0", ds.part = "shard", ds.state = "zero/layer 0", ds.suffix = "", ds.unit = "layer 0"}
+// THREE-NOT: ds.initial
+// THREE: dist.all_gather_start %[[E0]] layouts [#dist.layout<[0, 64] of 128 by 64>] site "eval/layer 0"
+// THREE: site "eval/layer 1"
+// THREE-LABEL: func.func @micro(
+// THREE-NOT: ds.state = "w0"
+// THREE: %[[P0:.*]] = dist.all_gather_start %{{.*}} site "micro/layer 0" : tensor<?xf32>
+// THREE-NEXT: %[[W0:.*]]:2 = dist.wait %[[P0]] sizes {{\[}}[8, 8], [8]]
+// THREE-NEXT: %[[P1:.*]] = dist.all_gather_start %{{.*}} site "micro/layer 1"
+// THREE-NEXT: ds.matmul %{{.*}}, %[[W0]]#0
+// THREE: %[[W1:.*]] = dist.wait %[[P1]]
+// THREE-NEXT: %[[P2:.*]] = dist.all_gather_start %{{.*}} site "micro/backward/layer 1"
+// THREE-NEXT: ds.matmul %{{.*}}, %[[W1]]
+// THREE: %[[W2:.*]] = dist.wait %[[P2]]
+// THREE-NEXT: ds.matmul %{{.*}}, %[[W2]] transpose [false, true]
+// The first layer's gradients take no parameters.
+// THREE-NOT: all_gather
+// THREE: site "gradients/layer 1"
+// THREE: site "gradients/layer 0"
+// THREE-LABEL: func.func @update(
+// THREE-SAME: ds.name = "zero/layer 0", ds.part = "shard"
+// THREE-SAME: ds.name = "zero/layer 0/gradient", ds.part = "shard"
+// Where tensors lie in the units, and what they begin with.
+// THREE-SAME: attributes {ds.entry, ds.units = [
+// THREE-SAME: {block = 64 : i64, elements = 128 : i64, name = "layer 0", tensors = [{initial = @w0, name = "w0", offset = 0 : i64, shape = [8, 8]}, {initial = @b0, name = "b0", offset = 64 : i64, shape = [8]}]}
+// THREE-SAME: {block = 64 : i64, elements = 128 : i64, name = "layer 1", tensors = [{initial = @w1, name = "w1", offset = 0 : i64, shape = [8, 10]}]}
+// THREE-NOT: reduce_scatter
+// THREE-NOT: all_gather
+// THREE: return
+
+// Parameters without decay are units of their own.
+// SPARED-LABEL: func.func @micro(
+// SPARED: site "gradients/layer 1" : tensor<8x10xf32>
+// SPARED: site "gradients/layer 0 without decay" : tensor<8xf32>
+// SPARED: site "gradients/layer 0" : tensor<8x8xf32>
+ds.recipe @w0 {
+  %0 = ds.source "model.onnx" [0, 256] : tensor<8x8xf32>
+  ds.yield %0 : tensor<8x8xf32>
+}
+ds.recipe @b0 {
+  %0 = ds.source "model.onnx" [256, 32] : tensor<8xf32>
+  ds.yield %0 : tensor<8xf32>
+}
+ds.recipe @w1 {
+  %0 = ds.source "model.onnx" [288, 320] : tensor<8x10xf32>
+  ds.yield %0 : tensor<8x10xf32>
+}
+func.func @main(%x: tensor<4x8xf32> {ds.dims = [4, 8], ds.name = "x"},
+    %w0: tensor<8x8xf32> {ds.dims = [8, 8], ds.initial = @w0, ds.name = "w0", ds.state = "w0"},
+    %b0: tensor<8xf32> {ds.dims = [8], ds.initial = @b0, ds.name = "b0", ds.state = "b0"},
+    %w1: tensor<8x10xf32> {ds.dims = [8, 10], ds.initial = @w1, ds.name = "w1", ds.state = "w1"}) -> (tensor<f32> {ds.name = "loss"}) attributes {ds.entry} {
+  %0 = ds.matmul %x, %w0 transpose [false, false] : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  %1 = ds.binary add %0, %b0 : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  %2 = ds.unary tanh %1 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %3 = ds.matmul %2, %w1 transpose [false, false] : (tensor<4x8xf32>, tensor<8x10xf32>) -> tensor<4x10xf32>
+  %4 = ds.reduce sum %3 axes [0, 1] keep false : (tensor<4x10xf32>) -> tensor<f32>
+  return %4 : tensor<f32>
+}
