@@ -286,7 +286,7 @@ private:
   void start(dist::StartInterface op) override {
     ArrayRef<int64_t> list = op->getAttrOfType<DenseI64ArrayAttr>("buffers").asArrayRef();
     size_t sources = op.sourceValues().size();
-    Collective &collective = pending[op];
+    Collective collective;
     collective.sources.assign(list.begin(), list.begin() + sources);
     collective.destinations.assign(list.begin() + sources, list.end());
     if (!op.intoValues().empty())
@@ -298,6 +298,7 @@ private:
       observed.isLegal &= llvm::count(collective.destinations, buffer) == 1 &&
                           (isCombined || !llvm::is_contained(collective.sources, buffer));
     }
+    pending[op] = std::move(collective); // which was read before it is its own
     collectivesMeddle();
   }
   void wait(dist::WaitOp op) override {

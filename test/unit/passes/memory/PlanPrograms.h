@@ -185,24 +185,24 @@ func.func @f(%x: tensor<4xf32> {ds.dims = [4]}, %s: tensor<4xf32> {ds.dims = [4]
 })"},
     {"Shards", R"(
 func.func @f(%x: tensor<64xf32> {ds.dims = [64]}, %y: tensor<2xf32> {ds.dims = [2]},
-             %s: tensor<?xf32> {ds.dims = ["ceildiv(2, mesh.data)*64"], ds.state = "s"},
+             %s: tensor<128xf32> {ds.dims = [128], ds.state = "s"},
              %t: tensor<64xf32> {ds.dims = [64], ds.state = "t"})
-    -> (tensor<2xf32>, tensor<?xf32> {ds.state = "s"}, tensor<64xf32> {ds.state = "t"}) attributes {ds.entry} {
+    -> (tensor<2xf32>, tensor<128xf32> {ds.state = "s"}, tensor<64xf32> {ds.state = "t"}) attributes {ds.entry} {
   %0 = ds.unary exp %x : (tensor<64xf32>) -> tensor<64xf32>
   %1 = ds.unary tanh %y : (tensor<2xf32>) -> tensor<2xf32>
-  %p = dist.reduce_scatter_start sum %0 into %s : tensor<?xf32> layouts [#dist.layout<[0] of 128 by 64 to 64>] site "a" : tensor<64xf32>
+  %p = dist.reduce_scatter_start sum %0 into %s : tensor<128xf32> layouts [#dist.layout<[0] of 128 by 64 to 64>] site "a" : tensor<64xf32>
   %2 = ds.unary neg %1 : (tensor<2xf32>) -> tensor<2xf32>
-  %3 = dist.wait %p sizes [["ceildiv(2, mesh.data)*64"]] : tensor<?xf32>
-  %q = dist.reduce_scatter_start sum %2 into %3 : tensor<?xf32> layouts [#dist.layout<[64] of 128 by 64 from 64>] site "b" : tensor<2xf32>
+  %3 = dist.wait %p sizes [[128]] : tensor<128xf32>
+  %q = dist.reduce_scatter_start sum %2 into %3 : tensor<128xf32> layouts [#dist.layout<[64] of 128 by 64 from 64>] site "b" : tensor<2xf32>
   %4 = ds.binary mul %0, %t : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
-  %5 = dist.wait %q sizes [["ceildiv(2, mesh.data)*64"]] : tensor<?xf32>
-  %6 = ds.unary sqrt %5 : (tensor<?xf32>) -> tensor<?xf32>
-  %g = dist.all_gather_start %6 layouts [#dist.layout<[0, 64] of 128 by 64>] site "c" : tensor<?xf32>
+  %5 = dist.wait %q sizes [[128]] : tensor<128xf32>
+  %6 = ds.unary sqrt %5 : (tensor<128xf32>) -> tensor<128xf32>
+  %g = dist.all_gather_start %6 layouts [#dist.layout<[0, 64] of 128 by 64>] site "c" : tensor<128xf32>
   %7 = ds.unary exp %1 : (tensor<2xf32>) -> tensor<2xf32>
   %8:2 = dist.wait %g sizes [[64], [2]] : tensor<64xf32>, tensor<2xf32>
   %9 = ds.binary add %8#0, %4 : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
   %10 = ds.binary sub %8#1, %7 : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
-  return %10, %6, %9 : tensor<2xf32>, tensor<?xf32>, tensor<64xf32>
+  return %10, %6, %9 : tensor<2xf32>, tensor<128xf32>, tensor<64xf32>
 })"},
 };
 
