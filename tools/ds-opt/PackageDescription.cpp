@@ -57,6 +57,8 @@ PackageOptions describeOptions(const DriverOptions &options) {
       add("head", training.head + ":" + std::to_string(training.classes), true);
       add("seed", std::to_string(training.seed.value_or(0)), training.seed.value_or(0) != 0);
     }
+    if (training.ranks)
+      add("mesh", "data=" + std::to_string(*training.ranks), true);
     if (training.memory)
       add("memory", std::to_string(*training.memory), true);
     if (training.unties)

@@ -105,7 +105,8 @@ static const OptionInfo table[] = {
        if (value == "data")
          return std::string();
        int64_t ranks = 0;
-       bool isWrong = !value.consume_front("data=") || value.getAsInteger(10, ranks) || ranks < 1 || ranks > 4096;
+       StringRef number = value;
+       bool isWrong = !number.consume_front("data=") || number.getAsInteger(10, ranks) || ranks < 1 || ranks > 4096;
        line.options.training.ranks = ranks;
        return std::string(isWrong ? "--mesh expects data=N with N from 1 to 4096, or data, found '" + value.str() + "'"
                                   : "");

@@ -28,6 +28,10 @@ config::TrainingConfig configOf(const Package &package, const TrainOptions &opti
     fail(ErrorCode::InvalidArgument, options.run.package,
          ": was not compiled for training: ds-opt does that with "
          "--mode=train");
+  for (const ConfigValue &value : package.manifest().config)
+    if (value.name == "mesh" && value.value != concat("data=", ranks.world()))
+      fail(ErrorCode::InvalidArgument, options.run.package, ": was compiled with --mesh=", value.value, ", found ",
+           ranks.world(), ranks.world() == 1 ? " rank (" : " ranks (", ranks.origin(), ")");
   config::TrainingConfig compiled = config::fromJson(training->config);
   std::optional<int64_t> pinned = pinnedBatch(package);
   if (options.config.empty()) {

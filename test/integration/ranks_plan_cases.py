@@ -1,0 +1,116 @@
+"""What ds-opt says that ranks will take and move, and what they took and moved: the same, and what ZeRO's formulas say.
+
+The oracle computes shards from the model's own shapes and the names of units, with ZeRO's table of bytes (1910.02054, section 5)."""
+import json
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+import training_models as models
+from kit import case, expect, tool
+from ranks_runs import mlp, random, rows, tokens
+from training_runs import settings, train_package, write_config
+
+WIDTH, STEPS = 4, 3
+
+
+def planned(folder, ranks, *options):
+    file = folder / f"plan{ranks}.json"
+    tool("ds-opt", folder / "model.onnx", "--mode=train", "--loss=cross_entropy", "--labels=labels", f"--config={folder / 'ds_config.json'}",
+         f"--mesh=data={ranks}", f"--plan={file}", *options)
+    return json.loads(file.read_text())
+
+
+def counted(folder, package, data, ranks, *options):
+    file = folder / f"counters{ranks}.json"
+    tool("ds-run", "--ranks", ranks, "train", package, f"--data={data}", f"--steps={STEPS}", "--threads=1", f"--counters={file}", *options)
+    return json.loads(file.read_text())
+
+
+def same_sites(plan, counters, where):
+    """Each site of micro-batches and updates, with its bytes, on every rank."""
+    expected = {site["site"]: (site["op"], STEPS * site["calls"], STEPS * site["sent"], STEPS * site["received"])
+                for site in plan["sites"] if site["calls"]}
+    for rank in counters["ranks"]:
+        found = {site["site"]: (site["op"], site["calls"], site["sent"], site["received"]) for site in rank["sites"]}
+        expect(found == expected, f"{where}, rank {rank['rank']}: counted {found}, planned {expected}")
+        held = {key: plan["bytes"][key] for key in ("parameters", "gradients", "optimizer", "others")}
+        took = {key: rank["bytes"][key] for key in held}
+        expect(took == held, f"{where}, rank {rank['rank']}: took {took}, planned {held}")
+
+
+def zero_bytes(stage, ranks, shards):
+    """parameters, gradients, optimizer of Adam in f32, and what gradients and parameters send in a step that reads each unit twice."""
+    whole, part, total = ranks * sum(shards), sum(shards), 4
+    held = {1: (whole, whole), 2: (whole, part), 3: (part, part)}[stage]
+    sent = (ranks - 1) * part * total * (3 if stage == 3 else 2)
+    return total * held[0], total * held[1], 2 * total * part, sent
+
+
+def check_formula(plan, elements, stage, ranks, where):
+    units = {unit["name"]: unit for unit in plan["units"]}
+    expect(sum(unit["elements"] for unit in units.values()) == elements, f"{where}: units have {units}, expected {elements} elements together")
+    shards = [-(-unit["elements"] // (64 * ranks)) * 64 for unit in units.values()]
+    expect(shards == [unit["shard"] for unit in units.values()], f"{where}: shards of {units}, expected {shards}")
+    *held, sent = zero_bytes(stage, ranks, shards)
+    found = [plan["bytes"][key] for key in ("parameters", "gradients", "optimizer")]
+    expect(found == held, f"{where}: planned {found}, expected {held}")
+    moved = sum(site["sent"] for site in plan["sites"] if site["calls"] and not site["site"].startswith("norm"))
+    return moved, sent
+
+
+def padded_elements(path):
+    return sum(-(-int(np.prod(numpy_helper.to_array(tensor).shape)) // 64) * 64 for tensor in onnx.load(path).graph.initializer)
+
+
+@case(turns=2)
+def what_is_planned_is_taken_and_moved(folder):
+    g = random(81)
+    data = rows(folder / "data.npz", g)
+    for stage in range(4):
+        config = settings(micro=2, accumulation=2 if stage == 2 else 1, gradient_clipping=0.5, zero_optimization={"stage": stage})
+        package = train_package(folder, mlp(g, inner=130, more=65), config, "--reference", logits="y", name=f"{stage}.dsp")
+        for ranks in (2, 3):
+            where = f"stage {stage}, {ranks} ranks"
+            plan = planned(folder, ranks, "--logits=y", "--reference")
+            same_sites(plan, counted(folder, package, data, ranks), where)
+            if stage:
+                moved, sent = check_formula(plan, padded_elements(folder / "model.onnx"), stage, ranks, where)
+                if stage == 2: # gradients leave with each of two micro-batches
+                    sent += sent // 2
+                # What is read on the way there alone is gathered once: the last layer's bias has no gradient to pass on.
+                expect(moved == sent if stage < 3 else moved <= sent, f"{where}: sends {moved}, expected {sent}")
+
+
+@case(turns=3)
+def units_of_a_transformer(folder):
+    """Blocks by structure; never more than two units beside what a rank owns."""
+    g = random(82)
+    data = tokens(folder / "data.npz", g)
+    package = train_package(folder, models.gpt(layers=4), settings(micro=2, zero_optimization={"stage": 3}), "--shift-labels")
+    plan = planned(folder, 4, "--logits=logits", "--shift-labels", "--dim", "length=6")
+    names = [unit["name"] for unit in plan["units"]]
+    expect(names == ["embeddings", "block 0", "block 1", "block 2", "block 3", "head"], f"units {names}")
+    sizes = sorted((4 * 4 * unit["shard"] for unit in plan["units"]), reverse=True)
+    expect(plan["bytes"]["gathered"] <= sizes[0] + sizes[1], f"gathers {plan['bytes']['gathered']} bytes at a time, units have {sizes}")
+    same_sites(plan, counted(folder, package, data, 4), "GPT, stage 3, 4 ranks")
+
+
+@case
+def a_package_for_so_many_ranks(folder):
+    g = random(83)
+    data = rows(folder / "data.npz", g)
+    package = train_package(folder, mlp(g), settings(micro=2), "--reference", "--mesh=data=2", logits="y")
+    train = ["train", package, f"--data={data}", "--steps=1", "--threads=1"]
+    tool("ds-run", "--ranks", 2, *train)
+    for start, found in (((), "1 rank"), (("--ranks", 3), "3 ranks")):
+        result = tool("ds-run", *start, *train, code=2)
+        expect(f"was compiled with --mesh=data=2, found {found}" in result.err, f"expected the mesh by name: {result}")
+    write_config(folder, {"train_batch_size": 7})
+    result = tool("ds-opt", folder / "model.onnx", "--mode=train", "--loss=cross_entropy", "--logits=y", "--labels=labels",
+                  f"--config={folder / 'ds_config.json'}", "--mesh=data=2", "--plan", code=1)
+    expect("found 7, expected a multiple of 2 ranks (--mesh=data=2)" in result.err, f"expected where the ranks come from: {result}")
+    for text in ("data=0", "tensor=2", "data=5000"):
+        result = tool("ds-opt", folder / "model.onnx", "--mode=train", f"--mesh={text}", code=2)
+        expect(f"--mesh expects data=N with N from 1 to 4096, or data, found '{text}'" in result.err, f"expected what is legal: {result}")
