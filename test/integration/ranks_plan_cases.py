@@ -114,3 +114,25 @@ def a_package_for_so_many_ranks(folder):
     for text in ("data=0", "tensor=2", "data=5000"):
         result = tool("ds-opt", folder / "model.onnx", "--mode=train", f"--mesh={text}", code=2)
         expect(f"--mesh expects data=N with N from 1 to 4096, or data, found '{text}'" in result.err, f"expected what is legal: {result}")
+
+
+@case(turns=2)
+def keys_that_ranks_do_not_have(folder):
+    """What would change messages is refused, what changes memory or time alone is told; one rank has nothing to do with either."""
+    data = rows(folder / "data.npz", random(84))
+    model = mlp(random(85))
+    refused = [(dict(optimizer=("OneBitAdam", {"freeze_step": 1})), "optimizer.type: found OneBitAdam, whose messages are not compressed yet"),
+               (dict(optimizer="ZeroOneAdam"), "optimizer.type: found ZeroOneAdam"),
+               (dict(sparse_gradients=True), "sparse_gradients: found true"),
+               (dict(communication_data_type="fp16"), "communication_data_type: found fp16")]
+    for config, says in refused:
+        package = train_package(folder, model, settings(micro=2, **config), "--reference", logits="y")
+        train = ["train", package, f"--data={data}", "--steps=3", "--threads=1"]
+        tool("ds-run", *train)
+        result = tool("ds-run", "--ranks", 2, *train, code=2)
+        expect(says in result.err and "on 2 ranks" in result.err, f"expected {says}: {result}")
+    sharing = {"stage": 3, "stage3_max_live_parameters": 5, "reduce_bucket_size": 7}
+    package = train_package(folder, model, settings(micro=2, zero_optimization=sharing), "--reference", logits="y")
+    result = tool("ds-run", "--ranks", 2, "train", package, f"--data={data}", "--steps=1", "--threads=1")
+    for key in ("stage3_max_live_parameters = 5", "reduce_bucket_size = 7"):
+        expect(f"ds-run: note: zero_optimization.{key}: without effect" in result.err, f"expected {key} to be told: {result}")

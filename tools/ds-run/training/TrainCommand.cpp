@@ -7,6 +7,7 @@
 #include "tools/ds-run/training/Counters.h"
 #include "tools/ds-run/training/ExportOnnx.h"
 #include "tools/ds-run/training/MemoryUse.h"
+#include "tools/ds-run/training/RankKeys.h"
 #include "tools/ds-run/training/TensorBoard.h"
 #include "tools/ds-run/training/TrainPage.h"
 #include "tools/ds-run/training/TrainingLog.h"
@@ -197,6 +198,7 @@ void TrainLoop::begin() {
   if (config.oneBit.isEnabled && group.world() > 1 && config.oneBit.freezeStep >= plannedSteps())
     fail(ErrorCode::InvalidArgument, "optimizer.params.freeze_step: found ", config.oneBit.freezeStep,
          ", expected less than the ", plannedSteps(), " steps of this run: no message would be compressed");
+  checkRankKeys(config, group);
   const BitSchedule *widths = trainer.widths();
   if (!widths)
     return;

@@ -1,0 +1,52 @@
+#include "tools/ds-run/training/RankKeys.h"
+
+#include "runtime/core/Error.h"
+
+#include <cstdio>
+
+namespace ds {
+
+static void refuseMessages(const config::TrainingConfig &config, unsigned ranks) {
+  auto refuse = [&](const char *key, const std::string &found, const char *expected) {
+    fail(ErrorCode::InvalidArgument, key, ": found ", found, ", expected ", expected, " on ", ranks, " ranks");
+  };
+  if (const config::Entry *type = config.find("optimizer.type"))
+    for (const char *name : {"OneBitAdam", "OneBitLamb", "ZeroOneAdam"})
+      if (type->value == concat("\"", name, "\""))
+        refuse("optimizer.type", concat(name, ", whose messages are not compressed yet"), "Adam, AdamW or Lamb");
+  if (config.zero.hasSparseGradients)
+    refuse("sparse_gradients", "true, and rows are not sent alone yet", "false");
+  if (!config.zero.wireType.empty() && config.zero.wireType != "fp32")
+    refuse("communication_data_type", config.zero.wireType + ", which gradients do not travel in yet", "fp32 or none");
+}
+
+void checkRankKeys(const config::TrainingConfig &config, const RunRanks &group) {
+  if (group.world() == 1)
+    return;
+  refuseMessages(config, group.world());
+  if (!group.isFirst())
+    return;
+  struct Inert {
+    const char *key;
+    bool isInert;
+    const char *why;
+  };
+  const int64_t stage = config.zero.stage;
+  const Inert keys[] = {
+      {"zero_optimization.overlap_comm", stage < 2 && config.zero.overlaps, "gradients leave when all are there"},
+      {"zero_optimization.reduce_bucket_size", stage >= 1, "a message has a unit's gradients"},
+      {"zero_optimization.allgather_bucket_size", true, "a message has a unit's parameters"},
+      {"zero_optimization.sub_group_size", true, "a unit is updated at once"},
+      {"zero_optimization.stage3_max_live_parameters", stage == 3, "two units are there at a time"},
+      {"zero_optimization.stage3_max_reuse_distance", stage == 3, "a unit stays until others are read"},
+      {"zero_optimization.stage3_prefetch_bucket_size", stage == 3, "one unit is gathered ahead"},
+      {"zero_optimization.stage3_param_persistence_threshold", stage == 3, "all parameters are shared"},
+      {"zero_optimization.stage3_model_persistence_threshold", stage == 3, "all parameters are shared"},
+  };
+  for (const Inert &inert : keys)
+    if (const config::Entry *entry = config.find(inert.key);
+        inert.isInert && entry && entry->source == config::Source::File)
+      std::fprintf(stderr, "ds-run: note: %s = %s: without effect, %s\n", inert.key, entry->value.c_str(), inert.why);
+}
+
+} // namespace ds
