@@ -47,7 +47,10 @@ void EntryRunner::run(const std::vector<TensorView> &inputs, const Pins &pins, s
   try {
     execute();
     finish();
-  } catch (...) {
+  } catch (const std::exception &error) {
+    // What is on its way reads and writes these buffers until this rank has left.
+    if (communicator && !openCollectives.empty())
+      communicator->leave(error.what());
     dynamicBuffers.clear();
     openCollectives.clear();
     throw;
