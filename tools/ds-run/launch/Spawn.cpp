@@ -213,12 +213,17 @@ void Job::collectEnded() {
   }
 }
 
+// As wait tells of a process that has ended with that code.
+static int statusOf(int code) { return W_EXITCODE(code, 0); }
+
 void Job::noteEnd(RunningRank &ended, pid_t pid, int status) {
   ended.output->finish();
   if (status == 0 || result.isInterrupted)
     return;
   // That others fail may follow from a rank that a signal has ended, but not the other way round.
   bool isCause = failure && explainAt && !WIFSIGNALED(failure->status) && WIFSIGNALED(status);
+  // Nor does wrong input, 2, follow from anything: 1 is what a rank ends with that misses another one.
+  isCause |= failure && endAt && failure->status == statusOf(1) && status == statusOf(2);
   if (failure && !isCause)
     return;
   failure = {ended.rank, pid, status};
