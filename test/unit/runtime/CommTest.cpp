@@ -95,8 +95,7 @@ TEST_F(RanksTest, ReduceDifferentDataOfTwoRanks) {
 TEST_F(RanksTest, AFailedRankReleasesTheOthers) {
   std::vector<std::vector<float>> results;
   auto errors = run("skipped", 2, 30s, results);
-  EXPECT_NE(errors[0].find("all_reduce 'grad' at 'grad': rank 1 did not arrive; rank 1 failed"),
-            std::string::npos)
+  EXPECT_NE(errors[0].find("all_reduce 'grad' at 'grad': rank 1 did not arrive; rank 1 failed"), std::string::npos)
       << errors[0];
   EXPECT_NE(errors[1].find("rank 1: entry 'skipped'"), std::string::npos) << errors[1];
 }

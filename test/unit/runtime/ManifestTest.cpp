@@ -136,8 +136,8 @@ TEST(Manifest, ChecksMeaning) {
   EXPECT_NE(errorWith("/variants/0/constants/0/bytes", 20).find("expected 16"), std::string::npos);
   EXPECT_NE(errorWith("/variants/0/code", "../evil.so").find("expected the name of a file"), std::string::npos);
   EXPECT_NE(errorWith("/variants/0/entries/1/name", "main").find("listed twice"), std::string::npos);
-  EXPECT_NE(errorWith("/variants/0/entries/6/collectives/0/op", "all").find(
-                "expected one of all_reduce, reduce_scatter, all_gather"),
+  EXPECT_NE(errorWith("/variants/0/entries/6/collectives/0/op", "all")
+                .find("expected one of all_reduce, reduce_scatter, all_gather"),
             std::string::npos);
   EXPECT_NE(errorWith("/variants/0/entries/6/collectives/0/op", "all_gather").find("expected 'own' in each part"),
             std::string::npos);
