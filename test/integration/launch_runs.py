@@ -1,6 +1,7 @@
 """What the cases of the launcher share: starting it beside the test, and looking for what it left."""
 import contextlib
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -10,9 +11,16 @@ from kit import BIN, expect
 PATIENCE = 60  # seconds after which something hangs
 
 
+def signals_by_default():
+    """Tests may run in the background of a shell, which ignores some; what is ignored is inherited."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def launcher(*arguments, **keywords):
     """ds-run as a process of its own session, so that signals reach it alone."""
-    keywords = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True} | keywords
+    keywords = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True,
+                "preexec_fn": signals_by_default} | keywords
     return subprocess.Popen([str(BIN / "ds-run"), *map(str, arguments)], **keywords)
 
 
