@@ -242,10 +242,14 @@ LogicalResult lowerReduce(KernelBuilder &k, ds::ReduceOp op) {
   View input = k.broadcastView(k.bufferOf(op.getInput()), shape, shape);
   using Kind = ds::ReduceKind;
   SmallVector<Kind> kinds = reducedKinds(k);
-  // The norm of a whole tensor, as of a gradient, fits f32 where its squares do not: it adds them up in f64, as fast as
-  // memory gives them. Norms of rows stay f32, as rows come from a cache.
-  bool isWhole = product(rows.outerSizes).isConstant(1);
-  bool isWide = kinds.size() == 1 && kinds[0] == Kind::l2 && element.isF32() && isWhole;
+  // The norm of a whole tensor, and of blocks of a gradient, fits f32 where its squares do not: it adds them up in f64,
+  // as fast as memory gives them. Norms of longer rows stay f32, as rows come from a cache.
+  constexpr int64_t block = 64; // as of passes/training/GradientNorm.h
+  SizeExpr length(1);
+  for (int64_t axis : op.getAxes())
+    length = length * shape[static_cast<size_t>(axis)];
+  bool isWhole = product(rows.outerSizes).isConstant(1), isBlock = length.constant().value_or(block + 1) <= block;
+  bool isWide = kinds.size() == 1 && kinds[0] == Kind::l2 && element.isF32() && (isWhole || isBlock);
   Type cell = isWide ? k.b.getF64Type() : element;
   auto load = [&](OpBuilder &b, Value raw) {
     Value x = fromStorage(b, k.loc, raw, element);
