@@ -22,7 +22,7 @@ public:
   virtual unsigned rank() const = 0;
   virtual unsigned world() const = 0;
 
-  // Takes as many of the bytes as there is room for now, and says how many.
+  // Takes as many of the bytes as fit without waiting, and says how many.
   virtual size_t send(unsigned peer, Channel channel, const void *data, size_t bytes) = 0;
   // Gives as many bytes as have come, at most what is asked for.
   virtual size_t receive(unsigned peer, Channel channel, void *data, size_t bytes) = 0;

@@ -1,4 +1,5 @@
 #include "test/unit/runtime/PackageBuilder.h"
+#include "test/unit/support/Listing.h"
 #include "test/unit/support/Seed.h"
 
 #include "runtime/core/Error.h"
@@ -54,13 +55,7 @@ protected:
       message.erase(at, run.size() + 1);
     return message;
   }
-  std::vector<std::string> listing() const {
-    std::vector<std::string> names;
-    for (const auto &entry : std::filesystem::directory_iterator(run))
-      names.push_back(entry.path().filename().string());
-    std::sort(names.begin(), names.end());
-    return names;
-  }
+  std::vector<std::string> listing() const { return listingOf(run); }
 
   TemporaryFolder folder;
   std::string run = folder.file("run");

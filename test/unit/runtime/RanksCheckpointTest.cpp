@@ -1,6 +1,7 @@
 // Checkpoints of tensors that ranks hold parts of: saved by some ranks, read in any ranges.
 #include "test/unit/runtime/LocalRanks.h"
 #include "test/unit/runtime/PackageBuilder.h"
+#include "test/unit/support/Listing.h"
 #include "test/unit/support/Seed.h"
 
 #include "runtime/core/MappedFile.h"
@@ -88,13 +89,7 @@ protected:
     }
   }
 
-  std::vector<std::string> listing() const {
-    std::vector<std::string> names;
-    for (const auto &entry : std::filesystem::directory_iterator(run))
-      names.push_back(entry.path().filename().string());
-    std::sort(names.begin(), names.end());
-    return names;
-  }
+  std::vector<std::string> listing() const { return listingOf(run); }
 
   std::mt19937 engine{randomSeed()};
   TemporaryFolder folder;
