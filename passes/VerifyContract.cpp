@@ -11,6 +11,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Passes.h"
 #include "passes/Phases.h"
+#include "passes/UniformValues.h"
 #include "passes/graph/ShapeArithmetic.h"
 #include "passes/memory/VerifyPlan.h"
 #include "llvm/ADT/StringSet.h"
@@ -119,15 +120,18 @@ static void verifyTraining(ModuleOp module, Violations &violations) {
 
 /// Ranks run the same program, so collectives meet in order as long as none depends on a rank's own data.
 static void verifyDistribution(ModuleOp module, Violations &violations) {
+  UniformValues uniform;
   llvm::StringMap<Operation *> sites;
   module.walk([&](dist::StartInterface start) {
     auto [previous, isNew] = sites.try_emplace(start.siteName(), start);
     if (!isNew)
       violations.add(start, "collective sites are unique, found '" + start.siteName() + "' twice");
     for (Operation *parent = start->getParentOp(); parent && !isa<FunctionOpInterface>(parent);
-         parent = parent->getParentOp())
-      if (isa<scf::IfOp, scf::WhileOp, scf::IndexSwitchOp>(parent))
-        return violations.add(start, "no collective under a branch, which ranks might take differently");
+         parent = parent->getParentOp()) {
+      auto branch = dyn_cast<scf::IfOp>(parent);
+      if (isa<scf::WhileOp, scf::IndexSwitchOp>(parent) || (branch && !uniform.contains(branch.getCondition())))
+        return violations.add(start, "no collective under a branch or in a loop that ranks might take differently");
+    }
   });
 }
 

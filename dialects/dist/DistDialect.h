@@ -21,6 +21,9 @@ namespace deepstride::dist {
 /// The size symbols of an axis of the mesh, which the runtime binds: how many ranks it has, and which one this is.
 SizeExpr meshSize(llvm::StringRef axis);
 SizeExpr meshIndex(llvm::StringRef axis);
+
+/// Of the argument of an entry: all ranks give the same value, so that they may branch on it alike.
+inline constexpr llvm::StringLiteral uniformAttr = "dist.uniform";
 } // namespace deepstride::dist
 
 #include "dialects/dist/DistInterfaces.h.inc"

@@ -113,9 +113,6 @@ LogicalResult StepBuilder::findShared() {
   auto refuse = [&](const Twine &what) {
     return eval.emitError() << "zero_optimization.stage " << sharing.stage << ": " << what;
   };
-  if (update.optimizer.kind == OptimizerKind::Lamb)
-    return refuse("Lamb takes norms of whole parameters, which ranks have parts of; expected stage 0, or another "
-                  "optimizer");
   if (sharing.areParametersShared() && options.layers > 0)
     return refuse("eigenvalues are computed of whole parameters, expected stage 0 to 2");
   for (const Parameter &parameter : parametersOf(eval)) {

@@ -61,4 +61,24 @@ Pending Communication::allGather(const Unit &unit, Value shard, ArrayRef<TensorF
   return result;
 }
 
+Pending Communication::gatherBlocks(ArrayRef<const Unit *> units, ValueRange vectors, StringRef site) {
+  Pending result;
+  SmallVector<Attribute> layouts;
+  for (auto [unit, vector] : llvm::zip_equal(units, vectors)) {
+    SmallVector<int64_t> offsets;
+    for (int64_t offset : unit->offsets)
+      offsets.push_back(offset / unitBlock);
+    int64_t blocks = unit->elements / unitBlock;
+    layouts.push_back(dist::LayoutAttr::get(b.getContext(), offsets, blocks, /*block=*/1, 0, -1));
+    for (size_t i = 0; i < offsets.size(); ++i) {
+      int64_t end = i + 1 < offsets.size() ? offsets[i + 1] : blocks;
+      result.results.push_back({b.element(vector), {SizeExpr(end - offsets[i])}, std::nullopt});
+    }
+  }
+  result.pending =
+      dist::AllGatherStartOp::create(b.getBuilder(), b.getLocation(), dist::PendingType::get(b.getContext()), vectors,
+                                     text(b, site), text(b, "data"), b.getBuilder().getArrayAttr(layouts));
+  return result;
+}
+
 } // namespace deepstride

@@ -28,6 +28,9 @@ public:
   Pending reduceScatter(const Unit &unit, mlir::ValueRange tensors, llvm::StringRef site);
   /// This rank's part of a unit; all tensors, with these facts.
   Pending allGather(const Unit &unit, mlir::Value shard, llvm::ArrayRef<TensorFacts> tensors, llvm::StringRef site);
+  /// Vectors of a number for each block of what this rank owns of units, which may stand several times; for each of
+  /// these, vectors of a number for each block of its tensors. One message for all.
+  Pending gatherBlocks(llvm::ArrayRef<const Unit *> units, mlir::ValueRange vectors, llvm::StringRef site);
 
 private:
   DsBuilder &b;

@@ -11,18 +11,20 @@ using ds::BinaryKind;
 using ds::ReduceKind;
 using ds::UnaryKind;
 
-void GradientNorm::add(DsBuilder &b, Value gradient, Value isThere) {
-  SizeExpr count = product(b.sizes(gradient));
-  Value flat = b.reshape(gradient, {count});
-  // One row alone would be reduced as a whole tensor is, in another order.
+Value blockNorms(DsBuilder &b, Value tensor) {
+  SizeExpr count = product(b.sizes(tensor));
+  Value flat = b.reshape(tensor, {count});
   if (auto constant = count.constant(); constant && (*constant % normBlock != 0 || *constant == normBlock)) {
     int64_t rest = std::max<int64_t>(llvm::divideCeil(*constant, normBlock), 2) * normBlock - *constant;
     flat = b.pad(ds::PadKind::constant, flat, b.scalar(b.element(flat), 0), {SizeExpr(0)}, {SizeExpr(rest)});
     count = SizeExpr(*constant + rest);
   }
   SizeExpr rows = SizeExpr::exactQuotient(count, SizeExpr(normBlock)).value_or(SizeExpr(0));
-  Value norms = b.reduce(ReduceKind::l2, b.reshape(flat, {rows, SizeExpr(normBlock)}), {1}, /*keep=*/false);
-  norms = b.cast(norms, b.f64());
+  return b.reduce(ReduceKind::l2, b.reshape(flat, {rows, SizeExpr(normBlock)}), {1}, /*keep=*/false);
+}
+
+void GradientNorm::add(DsBuilder &b, Value gradient, Value isThere) {
+  Value norms = b.cast(blockNorms(b, gradient), b.f64());
   blocks.push_back(isThere ? b.select(isThere, norms, b.scalar(b.f64(), 0)) : norms);
 }
 

@@ -9,6 +9,10 @@ namespace deepstride {
 /// Elements whose norm is taken in one go; tensors of a unit begin at multiples of it, and so does what a rank owns.
 inline constexpr int64_t normBlock = 64;
 
+/// The norms of a tensor's blocks, the last one filled up with zeros; of at least two rows, as one alone is reduced as
+/// a whole tensor is, in another order. Its number of elements is constant, or a multiple of a block.
+mlir::Value blockNorms(DsBuilder &b, mlir::Value tensor);
+
 /// Norms of blocks are exact sums' terms: how many ranks add them up, and in which order, changes nothing. Each block's
 /// square is cut at fixed places of a fixed-point number wide enough for all, so that every addition is exact (Demmel
 /// and Nguyen, "Fast Reproducible Floating-Point Summation", ARITH 2013).

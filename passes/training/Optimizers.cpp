@@ -2,6 +2,8 @@
 // for all elements are computed in f64, as a host would, and rounded once.
 #include "passes/training/Optimizers.h"
 
+#include "passes/training/GradientNorm.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -83,10 +85,25 @@ public:
     switch (settings.kind) {
     case OptimizerKind::Sgd: return sgd(states);
     case OptimizerKind::Adagrad: return adagrad(states[0]);
-    case OptimizerKind::Adam:
-    case OptimizerKind::Lamb: return adam(states[0], states[1]);
+    case OptimizerKind::Adam: return adam(states[0], states[1]);
+    case OptimizerKind::Lamb: {
+      LambStep step = lamb(states[0], states[1]);
+      Value trust = trustRatio(b, settings, blockNorms(b, x), blockNorms(b, step.update));
+      return {b.sub(x, b.mul(step.update, own(b.mul(step.rate, trust)))), step.states[0], step.states[1]};
+    }
     }
     llvm_unreachable("all optimizers handled");
+  }
+
+  /// The correction multiplies the whole update, decay included, and the trust ratio is that of the uncorrected one.
+  LambStep lamb(Value average, Value square) {
+    Moments next = moments(average, square);
+    Value deviation = settings.hasEpsilonInside ? b.unary(UnaryKind::sqrt, b.add(next.v, settings.epsilon))
+                                                : b.add(b.unary(UnaryKind::sqrt, next.v), settings.epsilon);
+    Value update = b.div(next.m, deviation);
+    if (decay != 0)
+      update = b.add(update, b.mul(x, decay));
+    return {b.div(b.mul(numbers.rate, next.second), next.first), update, {next.m, next.v}};
   }
 
 private:
@@ -117,7 +134,10 @@ private:
     return {b.sub(x, b.mul(b.div(g, b.add(b.unary(UnaryKind::sqrt, next), settings.epsilon)), rate)), next};
   }
 
-  SmallVector<Value> adam(Value average, Value square) {
+  struct Moments {
+    Value m, v, first, second; // averages, and what corrects their bias
+  };
+  Moments moments(Value average, Value square) {
     Value m = b.add(b.mul(average, own(numbers.momentum)), b.mul(g, own(rest(numbers.momentum))));
     Value v = b.add(b.mul(square, settings.beta2), b.mul(b.mul(g, g), 1 - settings.beta2));
     Value first = b.scalar(b.f64(), 1), second = first; // bias corrections
@@ -125,33 +145,17 @@ private:
       first = rest(b.binary(BinaryKind::pow, numbers.momentum, numbers.step));
       second = b.unary(UnaryKind::sqrt, rest(power(settings.beta2)));
     }
-    if (settings.kind == OptimizerKind::Lamb)
-      return {lamb(m, v, b.div(b.mul(numbers.rate, second), first)), m, v};
+    return {m, v, first, second};
+  }
+
+  SmallVector<Value> adam(Value average, Value square) {
+    auto [m, v, first, second] = moments(average, square);
     Value root = b.unary(UnaryKind::sqrt, v);
     Value deviation = b.add(settings.correctsBias ? b.div(root, own(second)) : root, settings.epsilon);
     Value kept = x;
     if (decay != 0 && settings.isDecoupled)
       kept = b.mul(x, own(rest(b.mul(numbers.rate, decay))));
     return {b.sub(kept, b.mul(b.div(m, deviation), own(b.div(numbers.rate, first)))), m, v};
-  }
-
-  /// The correction multiplies the whole update, decay included, and the trust ratio is that of the uncorrected one.
-  Value lamb(Value m, Value v, Value rate) {
-    Value deviation = settings.hasEpsilonInside ? b.unary(UnaryKind::sqrt, b.add(v, settings.epsilon))
-                                                : b.add(b.unary(UnaryKind::sqrt, v), settings.epsilon);
-    Value update = b.div(m, deviation);
-    if (decay != 0)
-      update = b.add(update, b.mul(x, decay));
-    auto norm = [&](Value value) {
-      return b.cast(b.reduce(ReduceKind::l2, value, axesFrom(0, b.rank(value)), /*keep=*/false), b.f64());
-    };
-    Value size = norm(x), other = norm(update), zero = b.scalar(b.f64(), 0);
-    Value some =
-        b.binary(BinaryKind::bit_and, b.binary(BinaryKind::gt, size, zero), b.binary(BinaryKind::gt, other, zero));
-    Value ratio = b.binary(BinaryKind::min, b.binary(BinaryKind::max, b.div(size, other), settings.leastTrust),
-                           settings.mostTrust);
-    Value trust = b.select(some, ratio, b.scalar(b.f64(), 1));
-    return b.sub(x, b.mul(update, own(b.mul(rate, trust))));
   }
 
   DsBuilder &b;
@@ -162,6 +166,23 @@ private:
   double decay;
 };
 } // namespace
+
+LambStep lambStep(DsBuilder &b, const OptimizerSettings &settings, const StepNumbers &numbers, Value parameter,
+                  Value gradient, ValueRange states, bool decays) {
+  return Update(b, settings, numbers, parameter, gradient, decays).lamb(states[0], states[1]);
+}
+
+Value trustRatio(DsBuilder &b, const OptimizerSettings &settings, Value parameterNorms, Value updateNorms) {
+  auto norm = [&](Value norms) {
+    return b.reduce(ReduceKind::l2, b.cast(norms, b.f64()), axesFrom(0, 1), /*keep=*/false);
+  };
+  Value size = norm(parameterNorms), other = norm(updateNorms), zero = b.scalar(b.f64(), 0);
+  Value some =
+      b.binary(BinaryKind::bit_and, b.binary(BinaryKind::gt, size, zero), b.binary(BinaryKind::gt, other, zero));
+  Value ratio =
+      b.binary(BinaryKind::min, b.binary(BinaryKind::max, b.div(size, other), settings.leastTrust), settings.mostTrust);
+  return b.select(some, ratio, b.scalar(b.f64(), 1));
+}
 
 SmallVector<Value> updateParameter(DsBuilder &b, const OptimizerSettings &settings, const StepNumbers &numbers,
                                    Value parameter, Value gradient, ValueRange states, bool decays) {

@@ -36,6 +36,20 @@ struct StepNumbers {
   mlir::Value step;     // 1 for the first step
 };
 
+/// LAMB's step of a parameter, or of a part of some, before its trust ratio: x - rate * trust * update.
+struct LambStep {
+  mlir::Value rate; // in f64, without axes
+  mlir::Value update;
+  llvm::SmallVector<mlir::Value> states;
+};
+/// Null update where a shape rule has refused.
+LambStep lambStep(DsBuilder &b, const OptimizerSettings &settings, const StepNumbers &numbers, mlir::Value parameter,
+                  mlir::Value gradient, mlir::ValueRange states, bool decays);
+/// Of a whole tensor, of the norms of its blocks and of its update's (blockNorms), so that it has the same bits whoever
+/// has computed these. In f64, without axes.
+mlir::Value trustRatio(DsBuilder &b, const OptimizerSettings &settings, mlir::Value parameterNorms,
+                       mlir::Value updateNorms);
+
 /// The next parameter and states; empty where a shape rule has refused. `decays`: whether weight decay applies.
 llvm::SmallVector<mlir::Value> updateParameter(DsBuilder &b, const OptimizerSettings &settings,
                                                const StepNumbers &numbers, mlir::Value parameter, mlir::Value gradient,

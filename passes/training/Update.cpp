@@ -5,6 +5,7 @@
 #include "passes/training/Communication.h"
 #include "passes/training/GradientNorm.h"
 #include "passes/training/Layers.h"
+#include "passes/training/SharedTrust.h"
 #include "passes/training/Signature.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -44,12 +45,14 @@ private:
   Value ranOf(const Unit &unit) const;
   Location at(const Piece &piece);
 
+  void markUniform(Value argument);
   void addInputs();
   void addParameters(DsBuilder &b);
   void addUnits(DsBuilder &b);
   Values reducedGradients(DsBuilder &b, const Unit &unit);
   Value norm(DsBuilder &b);
   Value addStatistics(DsBuilder &b);
+  SmallVector<Value> updatePieces(DsBuilder &b, Value factor);
   LogicalResult updateAll(DsBuilder &b, Value isFinite, Value factor);
   void gather(DsBuilder &b);
 
@@ -114,14 +117,23 @@ Location UpdateBuilder::at(const Piece &piece) {
 void UpdateBuilder::addInputs() {
   MLIRContext *context = model.getContext();
   Type f64 = Float64Type::get(context), i1 = IntegerType::get(context, 1);
-  auto number = [&](StringRef name) { return known(signature->input(name, f64, {}), {f64, {}, std::nullopt}); };
+  auto input = [&](StringRef name, Type type) { // all ranks get the same
+    Value value = known(signature->input(name, type, {}), {type, {}, std::nullopt});
+    markUniform(value);
+    return value;
+  };
+  auto number = [&](StringRef name) { return input(name, f64); };
   numbers = {number("learning_rate"), number("momentum"), number("step")};
   scale = number("loss_scale");
   std::set<int64_t> gated;
   for (const auto &entry : micro.layers)
     gated.insert(entry.second);
   for (int64_t layer : gated)
-    ran[layer] = known(signature->input(nameOfLayer(layerRan, layer), i1, {}), {i1, {}, std::nullopt});
+    ran[layer] = input(nameOfLayer(layerRan, layer), i1);
+}
+
+void UpdateBuilder::markUniform(Value argument) {
+  update.setArgAttr(cast<BlockArgument>(argument).getArgNumber(), dist::uniformAttr, UnitAttr::get(model.getContext()));
 }
 
 /// Each parameter with all of its states; gradients are added up over ranks in messages of a bucket.
@@ -248,6 +260,7 @@ Value UpdateBuilder::addStatistics(DsBuilder &b) {
     TensorFacts facts = analysis.facts(statistic.value);
     facts.contents.reset();
     Value running = state(statistic.name.str(), facts), now = state(statistic.stateName(movedSuffix), facts);
+    markUniform(now); // trainers give all ranks the same before an update
     for (StringRef attribute : {ds::initialAttr, ds::statisticAttr})
       update.setArgAttr(cast<BlockArgument>(running).getArgNumber(), attribute,
                         model.getArgAttr(statistic.value.getArgNumber(), attribute));
@@ -257,6 +270,36 @@ Value UpdateBuilder::addStatistics(DsBuilder &b) {
     statistics.emplace_back(running, now, statistic);
   }
   return isFinite;
+}
+
+/// The next value and states of each piece, one after the other; empty where a shape rule has refused.
+SmallVector<Value> UpdateBuilder::updatePieces(DsBuilder &b, Value factor) {
+  bool sharesTrust = settings.sharing.areStatesShared() && settings.optimizer.kind == OptimizerKind::Lamb;
+  SmallVector<Value> values;
+  SmallVector<SharedLambStep> steps;
+  for (auto [number, piece] : llvm::enumerate(pieces)) {
+    b.setLocation(at(piece));
+    Value gradient = piece.gradient;
+    if (piece.ran)
+      gradient = b.select(piece.ran, gradient, b.scalar(b.element(gradient), 0));
+    gradient = b.mul(gradient, b.cast(factor, b.element(gradient)));
+    if (sharesTrust) {
+      LambStep step = lambStep(b, settings.optimizer, numbers, piece.value, gradient, piece.states, piece.decays);
+      steps.push_back({&micro.units[number], piece.value, std::move(step)});
+      continue;
+    }
+    SmallVector<Value> updated =
+        updateParameter(b, settings.optimizer, numbers, piece.value, gradient, piece.states, piece.decays);
+    if (updated.empty())
+      return {};
+    llvm::append_range(values, updated);
+  }
+  SmallVector<Value> parameters = sharesTrust ? applyTrust(b, settings.optimizer, steps) : SmallVector<Value>();
+  for (auto [parameter, step] : llvm::zip(parameters, steps)) {
+    values.push_back(parameter);
+    llvm::append_range(values, step.step.states);
+  }
+  return values;
 }
 
 LogicalResult UpdateBuilder::updateAll(DsBuilder &b, Value isFinite, Value factor) {
@@ -273,19 +316,9 @@ LogicalResult UpdateBuilder::updateAll(DsBuilder &b, Value isFinite, Value facto
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToEnd(branch.thenBlock());
-    SmallVector<Value> values;
-    for (const Piece &piece : pieces) {
-      b.setLocation(at(piece));
-      Value gradient = piece.gradient;
-      if (piece.ran)
-        gradient = b.select(piece.ran, gradient, b.scalar(b.element(gradient), 0));
-      gradient = b.mul(gradient, b.cast(factor, b.element(gradient)));
-      SmallVector<Value> updated =
-          updateParameter(b, settings.optimizer, numbers, piece.value, gradient, piece.states, piece.decays);
-      if (updated.empty())
-        return failure();
-      llvm::append_range(values, updated);
-    }
+    SmallVector<Value> values = updatePieces(b, factor);
+    if (values.empty())
+      return failure();
     scf::YieldOp::create(builder, where, values);
     builder.setInsertionPointToEnd(branch.elseBlock());
     scf::YieldOp::create(builder, where, kept);

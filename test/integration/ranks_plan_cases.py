@@ -136,3 +136,17 @@ def keys_that_ranks_do_not_have(folder):
     result = tool("ds-run", "--ranks", 2, "train", package, f"--data={data}", "--steps=1", "--threads=1")
     for key in ("stage3_max_live_parameters = 5", "reduce_bucket_size = 7"):
         expect(f"ds-run: note: zero_optimization.{key}: without effect" in result.err, f"expected {key} to be told: {result}")
+
+
+@case
+def norms_for_lamb(folder):
+    """Two f32 for each block of 64 elements that a rank owns: of its parameters, and of what they are changed by."""
+    g = random(82)
+    data = rows(folder / "data.npz", g)
+    config = settings("Lamb", micro=2, zero_optimization={"stage": 2})
+    package = train_package(folder, mlp(g, inner=130, more=65), config, "--reference", logits="y", name="lamb.dsp")
+    plan = planned(folder, 3, "--logits=y", "--reference")
+    same_sites(plan, counted(folder, package, data, 3), "Lamb on 3 ranks")
+    trust = [site for site in plan["sites"] if site["site"] == "trust"]
+    blocks = sum(-(-unit["elements"] // (64 * 3)) for unit in plan["units"])
+    expect([(site["op"], site["sent"]) for site in trust] == [("all_gather", 2 * 2 * 4 * blocks)], f"planned {trust}, expected {blocks} blocks")

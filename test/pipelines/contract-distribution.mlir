@@ -13,7 +13,7 @@ func.func @site_twice(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
 
 func.func @under_a_branch(%c: i1, %x: tensor<2xf32>) -> tensor<2xf32> {
   %0 = scf.if %c -> tensor<2xf32> {
-    // expected-error @+1 {{no collective under a branch, which ranks might take differently}}
+    // expected-error @+1 {{no collective under a branch or in a loop that ranks might take differently}}
     %p = dist.all_reduce_start sum %x site "a" : tensor<2xf32>
     %1 = dist.wait %p : tensor<2xf32>
     scf.yield %1 : tensor<2xf32>
@@ -21,4 +21,69 @@ func.func @under_a_branch(%c: i1, %x: tensor<2xf32>) -> tensor<2xf32> {
     scf.yield %x : tensor<2xf32>
   }
   return %0 : tensor<2xf32>
+}
+
+// -----
+
+// What an all-reduce gives is the same everywhere, and so is what an entry says it is.
+func.func @alike(%c: i1 {dist.uniform}, %x: tensor<f32>) -> tensor<f32> {
+  %p = dist.all_reduce_start sum %x site "a" : tensor<f32>
+  %sum = dist.wait %p : tensor<f32>
+  %off = ds.binary sub %sum, %sum : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  %zero = ds.constant dense<0.0> : tensor<f32>
+  %finite = ds.binary eq %off, %zero : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  %condition = tensor.extract %finite[] : tensor<i1>
+  %0 = scf.if %condition -> tensor<f32> {
+    %q = dist.all_reduce_start max %x site "b" : tensor<f32>
+    %1 = dist.wait %q : tensor<f32>
+    %2 = scf.if %c -> tensor<f32> {
+      %r = dist.all_reduce_start max %x site "c" : tensor<f32>
+      %3 = dist.wait %r : tensor<f32>
+      scf.yield %3 : tensor<f32>
+    } else {
+      scf.yield %1 : tensor<f32>
+    }
+    scf.yield %2 : tensor<f32>
+  } else {
+    scf.yield %x : tensor<f32>
+  }
+  return %0 : tensor<f32>
+}
+
+// -----
+
+// A part of a sum is each rank's own, and so is what lies at a rank's index.
+func.func @part(%x: tensor<1xi1>, %c: tensor<1xf32> {dist.uniform}) -> tensor<1xf32> {
+  %p = dist.reduce_scatter_start sum %c layouts [#dist.layout<[0] of 1 by 1>] site "a" : tensor<1xf32>
+  %part = dist.wait %p sizes [[1]] : tensor<1xf32>
+  %zero = ds.constant dense<0.0> : tensor<1xf32>
+  %positive = ds.binary gt %part, %zero : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xi1>
+  %first = arith.constant 0 : index
+  %condition = tensor.extract %positive[%first] : tensor<1xi1>
+  %0 = scf.if %condition -> tensor<1xf32> {
+    // expected-error @+1 {{no collective under a branch or in a loop that ranks might take differently}}
+    %q = dist.all_reduce_start max %c site "b" : tensor<1xf32>
+    %1 = dist.wait %q : tensor<1xf32>
+    scf.yield %1 : tensor<1xf32>
+  } else {
+    scf.yield %c : tensor<1xf32>
+  }
+  return %0 : tensor<1xf32>
+}
+
+// -----
+
+func.func @own_place(%x: tensor<2xi1> {dist.uniform}, %c: tensor<f32>) -> tensor<f32> {
+  %own = ds.slice %x starts ["mesh.data.index"] sizes [1] steps [1] : (tensor<2xi1>) -> tensor<1xi1>
+  %first = arith.constant 0 : index
+  %condition = tensor.extract %own[%first] : tensor<1xi1>
+  %0 = scf.if %condition -> tensor<f32> {
+    // expected-error @+1 {{no collective under a branch or in a loop that ranks might take differently}}
+    %q = dist.all_reduce_start max %c site "b" : tensor<f32>
+    %1 = dist.wait %q : tensor<f32>
+    scf.yield %1 : tensor<f32>
+  } else {
+    scf.yield %c : tensor<f32>
+  }
+  return %0 : tensor<f32>
 }

@@ -34,7 +34,7 @@
 // CHECK: ds.select %[[FIRST]]
 // CHECK: return
 // CHECK-LABEL: func.func @update(
-// CHECK-SAME: %[[RAN:[a-z0-9]+]]: tensor<i1> {ds.dims = [], ds.name = "layer_ran/0"}
+// CHECK-SAME: %[[RAN:[a-z0-9]+]]: tensor<i1> {dist.uniform, ds.dims = [], ds.name = "layer_ran/0"}
 // CHECK-SAME: %[[OWN:[a-z0-9]+]]: tensor<4xf32> {ds.dims = [4], ds.name = "own/gradient"
 // CHECK: %[[PENDING:.*]] = dist.all_reduce_start sum
 // CHECK: %[[SUM:.*]]:2 = dist.wait %[[PENDING]]

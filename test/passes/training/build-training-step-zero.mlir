@@ -2,12 +2,21 @@
 // RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam share-stage=2" | FileCheck %s --check-prefixes=STATES,TWO
 // RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam share-stage=3" | FileCheck %s --check-prefix=THREE
 // RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adamw,weight_decay=0.1 share-stage=2 no-decay=^b" | FileCheck %s --check-prefix=SPARED
-// RUN: not ds-opt %s --ds-build-training-step="loss=loss optimizer=lamb share-stage=1" 2>&1 | FileCheck %s --check-prefix=LAMB
-// RUN: not ds-opt %s --ds-build-training-step="loss=loss optimizer=lamb share-stage=3" 2>&1 | FileCheck %s --check-prefix=LAMB
+// RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=lamb share-stage=3" --ds-verify-contract=phase=distribution | FileCheck %s --check-prefix=LAMB
 // RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=lamb share-stage=0" | FileCheck %s --check-prefix=NONE
 // What ranks share. The numbers are checked by test/integration/ranks_zero_cases.py.
 
-// LAMB: error: zero_optimization.stage {{[13]}}: Lamb takes norms of whole parameters, which ranks have parts of; expected stage 0, or another optimizer
+// Trust ratios are of whole parameters: norms of the blocks that each rank owns are gathered, behind the branch that all ranks take alike.
+// LAMB-LABEL: func.func @update(
+// LAMB-SAME: {dist.uniform, ds.dims = [], ds.name = "learning_rate"}
+// LAMB: scf.if
+// LAMB: %[[NORMS:.*]] = ds.reduce l2 %{{.*}} axes [1]
+// LAMB: dist.all_gather_start %[[NORMS]], %{{.*}}, %{{.*}}, %{{.*}} layouts [#dist.layout<[0, 1] of 2 by 1>, #dist.layout<[0, 1] of 2 by 1>, #dist.layout<[0] of 2 by 1>, #dist.layout<[0] of 2 by 1>] site "trust"
+// LAMB-NEXT: %[[ALL:.*]]:6 = dist.wait
+// LAMB: ds.reduce l2 %{{.*}} axes [0]
+// LAMB: ds.slice %{{.*}} starts ["ceildiv(128, 64*mesh.data)*mesh.data.index"] sizes ["ceildiv(128, 64*mesh.data)"]
+// LAMB: scf.yield
+// LAMB-NOT: dist.
 
 // Without sharing there are no units.
 // NONE-NOT: ds.unit

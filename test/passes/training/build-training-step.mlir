@@ -21,7 +21,7 @@
 // CHECK-SAME: ds.name = "learning_rate"
 // CHECK-SAME: ds.name = "momentum"
 // CHECK-SAME: ds.name = "step"
-// CHECK-SAME: %[[SCALE:[a-z0-9]+]]: tensor<f64> {ds.dims = [], ds.name = "loss_scale"}
+// CHECK-SAME: %[[SCALE:[a-z0-9]+]]: tensor<f64> {dist.uniform, ds.dims = [], ds.name = "loss_scale"}
 // CHECK-SAME: %[[OLD:[a-z0-9]+]]: tensor<4xf32> {ds.dims = [4], ds.initial = @w, ds.name = "w", ds.state = "w"}
 // CHECK-SAME: %[[GRADIENT:[a-z0-9]+]]: tensor<4xf32>
 // CHECK-SAME: -> (tensor<f64> {ds.name = "grad_norm"}, tensor<i1> {ds.name = "finite"}, tensor<4xf32> {ds.state = "w"}, tensor<4xf32> {ds.state = "w/gradient"})
