@@ -54,6 +54,14 @@ struct FlopsProfilerConfig {
   std::string outputFile; // empty: standard output
 };
 
+// Where states of one kind live.
+struct OffloadSettings {
+  std::string device = "none"; // "cpu", "nvme"
+  std::string folder;          // of nvme
+  int64_t buffers = 0;         // states that are in memory at a time, of nvme
+  int64_t inHost = 0;          // elements that stay in host memory, of nvme
+};
+
 // How parameters, gradients and optimizer states are shared among data-parallel ranks, and in what messages.
 struct ZeroSettings {
   int64_t stage = 0;                          // what is shared: 1 optimizer states, 2 gradients, 3 parameters
@@ -64,6 +72,7 @@ struct ZeroSettings {
   int64_t subGroup = 0; // elements updated at once
   // Elements, of stage 3.
   int64_t maxLive = 0, maxReuse = 0, prefetchBucket = 0, persistence = 0, modelPersistence = 0;
+  OffloadSettings optimizerPlace, parameterPlace;
 };
 
 // Optimizers that compress messages to 1 bit.

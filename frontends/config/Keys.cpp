@@ -91,6 +91,7 @@ std::string keysMarkdown() {
     const char *title;
   } parts[] = {{KeyUse::Applies, "Keys that apply"},
                {KeyUse::Alias, "Other spellings"},
+               {KeyUse::Places, "Keys of where states live"},
                {KeyUse::Ranks, "Keys of ranks: without effect on one"},
                {KeyUse::Fixed, "Other values than the default are refused"},
                {KeyUse::Inert, "Without effect: they choose among implementations of DeepSpeed"},

@@ -22,6 +22,7 @@ enum class KeyType : uint8_t {
 enum class KeyUse : uint8_t {
   Applies, // means something here
   Ranks,   // without effect on one rank
+  Places,  // where states live: means something here, and has no entry where the file says nothing
   Fixed,   // has one value on several ranks, without effect on one; others are refused, the effect says why
   Later,   // switches on what a later part of the system has
   Inert,   // chooses among implementations that we do not have

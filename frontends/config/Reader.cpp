@@ -104,6 +104,7 @@ private:
     case KeyUse::Alias: return alias(key, checked.value, at);
     case KeyUse::Inert: return keep(path, checked.value, at, "without effect in a compiled step");
     case KeyUse::Ranks: return ranks(path, checked.value, at);
+    case KeyUse::Places:
     case KeyUse::Fixed: return keep(path, checked.value, at, "", true);
     case KeyUse::Later: return later(key, checked.value, at);
     }
@@ -171,11 +172,8 @@ private:
       return;
     }
     bool isOn = false;
-    const JsonNode *device = node.find("device");
-    if (device && device->scalar == json("none"))
-      isOn = false;
-    else if (!hasEnabled(node, isOn))
-      isOn = !node.parts.empty() || path.find(".offload_") != std::string::npos;
+    if (!hasEnabled(node, isOn))
+      isOn = !node.parts.empty();
     if (isOn)
       return problems.add(at, path, ": found ", shown(node), ", which switches on what this version does not have (",
                           std::string(key.effect), ")");

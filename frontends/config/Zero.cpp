@@ -27,6 +27,23 @@ int64_t elements(const TrainingConfig &config, const std::string &key) {
 
 std::string text(const json &value) { return value.is_string() ? value.get<std::string>() : ""; }
 
+// With the older key that is true or false.
+OffloadSettings placeOf(const TrainingConfig &config, const std::string &section, const std::string &older) {
+  OffloadSettings place;
+  bool isGiven = std::any_of(config.entries.begin(), config.entries.end(), [&](const Entry &entry) {
+    return entry.key.rfind(zero + section, 0) == 0 && entry.source == Source::File;
+  });
+  if (isGiven)
+    place.device = text(valueOf(config, zero + section + ".device"));
+  else if (valueOf(config, zero + older) == json(true))
+    place.device = "cpu";
+  place.folder = text(valueOf(config, zero + section + ".nvme_path"));
+  place.buffers = elements(config, zero + section + ".buffer_count");
+  if (findKey(zero + section + ".max_in_cpu"))
+    place.inHost = elements(config, zero + section + ".max_in_cpu");
+  return place;
+}
+
 class TogetherOnRanks {
 public:
   TogetherOnRanks(TrainingConfig &config, const GivenKeys &given, Problems &problems)
@@ -40,6 +57,12 @@ public:
     compression();
     travellingType();
     predivision();
+    place("offload_optimizer", config.zero.optimizerPlace);
+    place("offload_param", config.zero.parameterPlace);
+    if (config.zero.parameterPlace.device != "none" && config.zero.stage != 3)
+      problems.add(given.placeOf(zero + "offload_param.device"), zero, "offload_param.device: found ",
+                   config.zero.parameterPlace.device, " at stage ", std::to_string(config.zero.stage),
+                   ", expected none, or stage 3: below it parameters are whole where they are used");
   }
 
 private:
@@ -100,6 +123,20 @@ private:
                    " with fp32_allreduce true, expected one of them");
   }
 
+  void place(const std::string &section, const OffloadSettings &settings) {
+    std::string path = zero + section;
+    if (settings.device == "nvme" && settings.folder.empty())
+      problems.add(given.placeOf(path + ".device"), path, ".nvme_path: missing, expected a folder, for device nvme");
+    if (const Given *found = given.find(path); found && found->value.empty()) {
+      entryOf(path).note = "device cpu";
+      entryOf(path).isUsed = true;
+    }
+    if (settings.device != "nvme" && isChosen(path + ".nvme_path"))
+      note(path + ".nvme_path", "without effect: the device is " + settings.device);
+    if (settings.device != "nvme" && isChosen(path + ".buffer_count"))
+      note(path + ".buffer_count", "without effect: the device is " + settings.device);
+  }
+
   void predivision() {
     const std::string factor = "gradient_predivide_factor";
     if (!isChosen(factor))
@@ -131,6 +168,8 @@ void assignRanks(TrainingConfig &config) {
   to.persistence = elements(config, zero + "stage3_param_persistence_threshold");
   to.modelPersistence = elements(config, zero + "stage3_model_persistence_threshold");
   to.hasSparseGradients = valueOf(config, "sparse_gradients") == json(true);
+  to.optimizerPlace = placeOf(config, "offload_optimizer", "cpu_offload");
+  to.parameterPlace = placeOf(config, "offload_param", "cpu_offload_params");
   config.predivide = valueOf(config, "gradient_predivide_factor").get<double>();
   config.tagValidation = text(valueOf(config, "checkpoint.tag_validation"));
   OneBitSettings &bit = config.oneBit;

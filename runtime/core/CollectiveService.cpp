@@ -110,12 +110,22 @@ void EntryRunner::startCollective(const ds_collective &request) {
     call.site = info.site;
     call.type = call.wire = info.type;
     call.reduction = reductionOf(info.reduction);
+    OpenCollective opened;
+    for (const CollectivePartInfo &part : info.parts) {
+      if (part.own)
+        addInFile(*part.own, opened.inFiles);
+      for (const CollectivePiece &piece : part.whole)
+        for (uint32_t buffer : {piece.buffer, piece.source.value_or(piece.buffer)})
+          addInFile(buffer, opened.inFiles);
+    }
+    use(opened.inFiles);
     for (const CollectivePartInfo &part : info.parts)
       call.parts.push_back(partOf(info, part));
     if (communicator)
-      openCollectives[&request] = communicator->start(call);
+      opened.ticket = communicator->start(call);
     else
-      runAlone(call), openCollectives[&request] = 0;
+      runAlone(call);
+    openCollectives[&request] = std::move(opened);
   });
 }
 
@@ -123,10 +133,11 @@ void EntryRunner::waitCollective(const ds_collective &request) {
   auto open = openCollectives.find(&request);
   if (open == openCollectives.end())
     fail(ErrorCode::BadPackage, "waits for a collective that was not started");
-  uint64_t ticket = open->second;
+  OpenCollective opened = std::move(open->second);
   openCollectives.erase(open);
   if (communicator)
-    communicator->wait(ticket);
+    communicator->wait(opened.ticket);
+  done(opened.inFiles, entry.collectives[request.site].kind != CollectiveKind::AllGather);
 }
 
 } // namespace ds

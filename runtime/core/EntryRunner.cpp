@@ -28,9 +28,10 @@ const ds_services EntryRunner::services = {sizeof(ds_services), serveLaunch, ser
 
 EntryRunner::EntryRunner(const Package &package, size_t index, ThreadPool &pool, StateStore &states,
                          AlignedBuffer &workspace, Communicator *communicator)
-    : package(package), entry(package.variant().entries[index]), function(package.entryFunction(index)), pool(pool),
-      states(states), communicator(communicator), computed(entry), plans(entry, package.variant().constants, computed),
-      boundStates(entry.states.size()), workspace(workspace), inputCopies(entry.inputs.size()) {}
+    : package(package), entry(package.variant().entries[index]), number(index), function(package.entryFunction(index)),
+      pool(pool), states(states), communicator(communicator), computed(entry),
+      plans(entry, package.variant().constants, computed), boundStates(entry.states.size()), workspace(workspace),
+      inputCopies(entry.inputs.size()) {}
 
 void EntryRunner::run(const std::vector<TensorView> &inputs, const Pins &pins, std::vector<Tensor> &results,
                       LaunchObserver *newObserver) {
@@ -40,10 +41,12 @@ void EntryRunner::run(const std::vector<TensorView> &inputs, const Pins &pins, s
       if (entry.symbols[i].kind == SymbolKind::Mesh)
         symbols[i] = isMeshIndex(entry.symbols[i]) ? communicator->rank() : communicator->world();
   plan = &plans.get(symbols);
+  states.requireDevice("workspace of entry '" + entry.name + "'", plan->workspaceBytes);
   outputs = &results;
   observer = newObserver;
   failure.reset();
   bindBuffers(inputs);
+  bindFiles();
   try {
     execute();
     finish();
@@ -121,6 +124,35 @@ void EntryRunner::bindBuffers(const std::vector<TensorView> &inputs) {
       break;
     }
   }
+}
+
+void EntryRunner::bindFiles() {
+  inFiles.clear();
+  if (!states.hasFiles())
+    return;
+  inFiles.resize(entry.buffers.size());
+  for (size_t i = 0; i < entry.buffers.size(); ++i)
+    if (entry.buffers[i].role == BufferRole::State)
+      inFiles[i] = states.inFile(buffers[i]);
+  states.beginCall(number);
+}
+
+void EntryRunner::addInFile(uint32_t buffer, FileTurns &turns) const {
+  if (inFiles.empty() || !inFiles[buffer].region)
+    return;
+  std::vector<StateFiles::Region *> &turn = turns[inFiles[buffer].files];
+  if (std::find(turn.begin(), turn.end(), inFiles[buffer].region) == turn.end())
+    turn.push_back(inFiles[buffer].region);
+}
+
+void EntryRunner::use(const FileTurns &turns) {
+  for (const auto &[files, turn] : turns)
+    files->use(turn);
+}
+
+void EntryRunner::done(const FileTurns &turns, bool areWritten) {
+  for (const auto &[files, turn] : turns)
+    files->done(turn, areWritten);
 }
 
 void EntryRunner::execute() {

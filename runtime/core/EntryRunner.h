@@ -47,6 +47,7 @@ public:
            LaunchObserver *observer);
 
 private:
+  void bindFiles();
   void bindBuffers(const std::vector<TensorView> &inputs);
   void execute();
   void finish();
@@ -60,6 +61,11 @@ private:
   void startCollective(const ds_collective &request);
   void waitCollective(const ds_collective &request);
   CollectivePart partOf(const CollectiveInfo &info, const CollectivePartInfo &described);
+  // States of files that a launch or a collective works on, of each file.
+  using FileTurns = std::map<StateFiles *, std::vector<StateFiles::Region *>>;
+  void addInFile(uint32_t buffer, FileTurns &turns) const;
+  static void use(const FileTurns &turns);
+  static void done(const FileTurns &turns, bool areWritten);
   void *memoryOf(uint32_t buffer, ElementType type, int64_t count);
   void willWrite(uint32_t buffer);
 
@@ -76,6 +82,7 @@ private:
 
   const Package &package;
   const EntryInfo &entry;
+  size_t number; // of the entry
   ds_entry function;
   ThreadPool &pool;
   StateStore &states;
@@ -89,7 +96,8 @@ private:
   std::vector<uint8_t> symbolKnown, sizeKnown;
   std::vector<uint32_t> defined; // computed symbols in the order of their definitions
   std::vector<void *> buffers;
-  std::vector<State *> boundStates; // one per state of the entry
+  std::vector<State *> boundStates;        // one per state of the entry
+  std::vector<StateStore::InFile> inFiles; // one per buffer, where there are files
   std::vector<uint64_t> bufferBytes;
   std::vector<Tensor> *outputs = nullptr;
   LaunchObserver *observer = nullptr;
@@ -100,7 +108,11 @@ private:
   std::vector<void *> launchBuffers;
   std::vector<int64_t> launchSizes;
   std::vector<int32_t> kernelResults;
-  std::map<const ds_collective *, uint64_t> openCollectives;
+  struct OpenCollective {
+    uint64_t ticket = 0;
+    FileTurns inFiles;
+  };
+  std::map<const ds_collective *, OpenCollective> openCollectives;
   std::optional<Error> failure;
 };
 

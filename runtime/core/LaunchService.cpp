@@ -54,8 +54,16 @@ void EntryRunner::launch(const ds_launch &request) {
     if (grid < 0 || scratch < 0)
       fail(ErrorCode::ShapeMismatch, "negative grid or scratch, found ", grid, " and ", scratch);
     int64_t start = observer ? now() : 0;
-    if (grid > 0)
+    if (grid > 0 && !inFiles.empty()) {
+      FileTurns turns;
+      for (uint32_t i = 0; i < request.buffer_count; ++i)
+        addInFile(request.buffers[i], turns);
+      use(turns);
       runKernel(request, grid, static_cast<size_t>(scratch));
+      done(turns, !info.writtenStates.empty());
+    } else if (grid > 0) {
+      runKernel(request, grid, static_cast<size_t>(scratch));
+    }
     if (observer)
       observer->afterLaunch({entry, request.site, start, now(), grid, symbols, buffers.data(), bufferBytes.data()});
   } catch (Error &error) {

@@ -10,7 +10,7 @@ static Mesh meshOf(const Communicator *communicator) {
 
 Session::Session(std::shared_ptr<const Package> package, const SessionOptions &options)
     : loaded(std::move(package)), communicator(options.communicator), place(meshOf(communicator.get())),
-      pool(options.threads ? options.threads : ThreadPool::defaultThreads()), store(*loaded, place) {
+      pool(options.threads ? options.threads : ThreadPool::defaultThreads()), store(*loaded, place, options.places) {
   for (size_t i = 0; i < loaded->variant().entries.size(); ++i)
     runners.push_back(std::make_unique<EntryRunner>(*loaded, i, pool, store, workspace, communicator.get()));
 }

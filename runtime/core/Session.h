@@ -14,6 +14,7 @@ namespace ds {
 struct SessionOptions {
   unsigned threads = 0;                       // 0: ThreadPool::defaultThreads()
   std::shared_ptr<Communicator> communicator; // null: a world of one
+  StatePlaces places = {};
 };
 
 class Session {

@@ -45,6 +45,8 @@ uint8_t *StateStore::spaceOf(const StateInfo &info) {
   AlignedBuffer &space = spaces[{info.unit, info.suffix}];
   if (space.capacity() == 0) {
     int64_t count = mesh.ranks * package.variant().units[info.unit].shard(mesh.ranks);
+    if (places.of(classOf(info)) == nullptr || places.of(classOf(info))->place == StatePlace::Device)
+      requireDevice("state '" + info.name + "' with its unit", byteCount(info.type, {count}));
     space.reserve(byteCount(info.type, {count}));
     fill(info, 0, count, space.data());
   }
@@ -64,14 +66,19 @@ Tensor StateStore::firstValue(const StateInfo &info, const Shape &shape) {
   case StatePart::View:
     return Tensor::over(info.type, shape, spaceOf(info) + static_cast<size_t>(mesh.rank * shard) * typeSize(info.type));
   case StatePart::Shard: {
-    Tensor tensor(info.type, shape);
-    fill(info, mesh.rank * shard, shard, tensor.data());
+    Tensor tensor = allocate(info, shape);
+    bool isZeros = !info.suffix.empty() && inFile(tensor.data()).region;
+    if (!isZeros) {
+      fill(info, mesh.rank * shard, shard, tensor.data());
+      touched(tensor.data());
+    }
     return tensor;
   }
   case StatePart::Own: break;
   }
-  Tensor tensor(info.type, shape);
-  std::memset(tensor.data(), 0, tensor.bytes());
+  Tensor tensor = allocate(info, shape);
+  if (info.initial || !inFile(tensor.data()).region)
+    std::memset(tensor.data(), 0, tensor.bytes());
   if (info.initial) {
     const ConstantInfo &constant = package.variant().constants[*info.initial];
     if (constant.shape != shape)
@@ -84,6 +91,7 @@ Tensor StateStore::firstValue(const StateInfo &info, const Shape &shape) {
       std::memcpy(tensor.data(), package.constant(*info.initial), tensor.bytes());
       package.releaseConstant(*info.initial); // a model in training would be in memory twice
     }
+    touched(tensor.data());
   }
   return tensor;
 }
@@ -109,37 +117,116 @@ void StateStore::addPieces(const StateInfo &info, State &state, std::vector<Stat
   }
 }
 
-HeldBytes StateStore::heldBytes() const {
+StateClass classOf(const StateInfo &info) {
+  size_t slash = info.name.rfind('/');
+  bool isInUnit = info.part != StatePart::Own;
+  std::string suffix = isInUnit ? info.suffix : slash == std::string::npos ? "" : info.name.substr(slash);
+  if (info.isStatistic || suffix == "/moved")
+    return StateClass::Other;
+  if (isInUnit ? suffix.empty() : info.initial.has_value())
+    return StateClass::Parameter;
+  return suffix == "/gradient" ? StateClass::Gradient : StateClass::Optimizer;
+}
+
+template <typename Action> void StateStore::forEachMemory(Action action) const {
   std::map<std::string, const StateInfo *> infos;
   for (const EntryInfo &entry : package.variant().entries)
     for (const StateInfo &state : entry.states)
       infos[state.name] = &state;
-  HeldBytes held;
-  auto classOf = [&](const std::string &suffix, bool isParameter) -> uint64_t & {
-    return isParameter ? held.parameters : suffix == "/gradient" ? held.gradients : held.optimizer;
-  };
   std::set<SpaceKey> counted;
   for (const auto &[name, state] : states) {
     const StateInfo &info = *infos.at(name);
     bool isInSpace = info.part == StatePart::Tensor || info.part == StatePart::View;
     if (isInSpace && !counted.emplace(info.unit, info.suffix).second)
       continue;
-    if (isInSpace) {
-      int64_t count = mesh.ranks * package.variant().units[info.unit].shard(mesh.ranks);
-      classOf(info.suffix, info.suffix.empty()) += byteCount(info.type, {count});
-      continue;
-    }
-    size_t slash = name.rfind('/');
-    std::string suffix = info.part == StatePart::Shard ? info.suffix
-                         : slash == std::string::npos  ? std::string()
-                                                       : name.substr(slash);
-    if (info.isStatistic || suffix == "/moved")
-      held.others += state.tensor.bytes();
-    else
-      classOf(suffix, info.part == StatePart::Shard ? suffix.empty() : info.initial.has_value()) +=
-          state.tensor.bytes();
+    int64_t count = isInSpace ? mesh.ranks * package.variant().units[info.unit].shard(mesh.ranks) : 0;
+    action(classOf(info), isInSpace ? byteCount(info.type, {count}) : state.tensor.bytes(), state.tensor.data());
   }
+}
+
+HeldBytes StateStore::heldBytes() const {
+  HeldBytes held;
+  forEachMemory([&](StateClass kind, uint64_t bytes, const uint8_t *) {
+    switch (kind) {
+    case StateClass::Parameter: held.parameters += bytes; break;
+    case StateClass::Gradient: held.gradients += bytes; break;
+    case StateClass::Optimizer: held.optimizer += bytes; break;
+    case StateClass::Other: held.others += bytes; break;
+    }
+  });
   return held;
+}
+
+PlacedBytes StateStore::placedBytes() const {
+  PlacedBytes placed;
+  forEachMemory([&](StateClass kind, uint64_t bytes, const uint8_t *memory) {
+    const PlaceSettings *settings = places.of(kind);
+    bool isInFile = false;
+    forEachFiles([&](StateFiles &files) { isInFile |= files.at(memory) != nullptr; });
+    (isInFile                                             ? placed.file
+     : !settings || settings->place == StatePlace::Device ? placed.device
+                                                          : placed.host) += bytes;
+  });
+  forEachFiles([&](StateFiles &files) {
+    StateFiles::Counters counters = files.counters();
+    placed.read += counters.read;
+    placed.written += counters.written;
+    placed.resident += counters.resident;
+  });
+  return placed;
+}
+
+void StateStore::requireDevice(const std::string &what, uint64_t bytes) const {
+  if (places.deviceBytes == 0)
+    return;
+  uint64_t taken = placedBytes().device;
+  if (bytes > places.deviceBytes || taken > places.deviceBytes - bytes)
+    fail(ErrorCode::OutOfMemory, "--device-memory: ", what, " of ", bytes, " bytes does not fit beside states of ",
+         taken, ", found ", places.deviceBytes, ", expected at least ", taken + bytes);
+}
+
+// Null where a state of its class lives in memory.
+std::shared_ptr<uint8_t> StateStore::fileMemory(const StateInfo &info, size_t bytes) {
+  StateClass kind = classOf(info);
+  const PlaceSettings *settings = places.of(kind);
+  if (!settings || settings->place != StatePlace::File || bytes == 0)
+    return nullptr;
+  auto count = static_cast<int64_t>(bytes / typeSize(info.type));
+  if (hostElements + count <= settings->hostElements) {
+    hostElements += count;
+    return nullptr;
+  }
+  std::unique_ptr<StateFiles> &files = kind == StateClass::Parameter ? parameterFiles : optimizerFiles;
+  if (!files)
+    files = std::make_unique<StateFiles>(settings->folder, settings->buffers);
+  return files->add(info.name, bytes);
+}
+
+// Memory for a state that is not in a unit's space; of unknown contents, or zeros of a file.
+Tensor StateStore::allocate(const StateInfo &info, const Shape &shape) {
+  size_t bytes = byteCount(info.type, shape);
+  if (std::shared_ptr<uint8_t> memory = fileMemory(info, bytes)) {
+    uint8_t *data = memory.get();
+    return Tensor::over(info.type, shape, data, std::move(memory));
+  }
+  const PlaceSettings *settings = places.of(classOf(info));
+  if (!settings || settings->place == StatePlace::Device)
+    requireDevice("state '" + info.name + "'", bytes);
+  return {info.type, shape};
+}
+
+StateStore::InFile StateStore::inFile(const void *memory) {
+  InFile found;
+  forEachFiles([&](StateFiles &files) {
+    if (StateFiles::Region *region = files.at(memory))
+      found = {&files, region};
+  });
+  return found;
+}
+
+// Somebody has written to it between calls.
+void StateStore::touched(const void *memory) {
+  forEachFiles([&](StateFiles &files) { files.touched(memory); });
 }
 
 } // namespace ds

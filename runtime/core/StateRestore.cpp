@@ -109,7 +109,7 @@ std::vector<StateStore::Target> StateStore::targetsOf(const TensorSource &source
       target.data = known->second.tensor.data();
     } else {
       if (info.part == StatePart::Own)
-        target.tensor.reset(info.type, target.shape);
+        target.tensor = allocate(info, target.shape);
       else
         target.tensor = firstValue(info, target.shape);
       target.data = target.tensor.data();
@@ -146,6 +146,7 @@ void StateStore::restore(const TensorSource &source) {
     }
     state.isNew = false;
     state.fault.clear();
+    touched(state.tensor.data());
   }
 }
 

@@ -36,12 +36,18 @@ State &StateStore::acquire(const StateInfo &info, const Shape &shape) {
   return state;
 }
 
+void StateStore::beginCall(size_t entry) {
+  forEachFiles([&](StateFiles &files) { files.beginCall(entry); });
+}
+
 void StateStore::endCall() {
+  forEachFiles([](StateFiles &files) { files.endCall(); });
   for (auto &[name, state] : states)
     state.isNew = state.isWritten = false;
 }
 
 void StateStore::failCall(const std::string &why) {
+  forEachFiles([](StateFiles &files) { files.endCall(); });
   for (auto item = states.begin(); item != states.end();) {
     State &state = item->second;
     if (state.isNew && !(state.isShared && state.isWritten)) {
@@ -84,6 +90,7 @@ std::vector<StatePiece> StateStore::pieces() {
     checkUsable(name, state);
     addPieces(*infos.at(name), state, result);
   }
+  forEachFiles([](StateFiles &files) { files.looked(); });
   std::sort(result.begin(), result.end(), [](const StatePiece &a, const StatePiece &b) { return a.name < b.name; });
   return result;
 }
@@ -114,6 +121,7 @@ void StateStore::zero(const std::string &name) {
   if (known == states.end())
     return;
   std::memset(known->second.tensor.data(), 0, known->second.tensor.bytes());
+  touched(known->second.tensor.data());
   known->second.fault.clear();
 }
 
@@ -127,6 +135,7 @@ void StateStore::copy(const std::string &from, const std::string &to) {
     fail(ErrorCode::ShapeMismatch, "state '", to, "': found ", target->second.tensor.bytes(), " bytes, expected ",
          tensor.bytes(), " as of '", from, "'");
   std::memcpy(target->second.tensor.data(), tensor.data(), tensor.bytes());
+  touched(target->second.tensor.data());
   target->second.fault.clear();
 }
 

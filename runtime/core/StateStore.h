@@ -4,6 +4,8 @@
 
 #include "runtime/core/Binding.h"
 #include "runtime/core/Package.h"
+#include "runtime/core/StateFiles.h"
+#include "runtime/core/StatePlaces.h"
 #include "runtime/core/Tensor.h"
 
 #include <map>
@@ -58,15 +60,29 @@ struct HeldBytes {
   uint64_t parameters = 0, gradients = 0, optimizer = 0, others = 0;
 };
 
+// What a state is for, by its name and part. Of a package that trains; all states of others have values of their own.
+StateClass classOf(const StateInfo &info);
+
 class StateStore {
 public:
-  explicit StateStore(const Package &package, const Mesh &mesh = {}) : package(package), mesh(mesh) {}
+  explicit StateStore(const Package &package, const Mesh &mesh = {}, const StatePlaces &places = {})
+      : package(package), mesh(mesh), places(places) {}
 
   // The state for the call that runs, made from its initial constant or zeros when it is met first. Entries that name
   // the same state share it. Valid until the states are reset. Throws Error: ShapeMismatch when the shape is not that
   // of an earlier call, BadState when the state may be half written.
   State &acquire(const StateInfo &info, const Shape &shape);
 
+  // A region of a file that a state is; nulls for other memory.
+  struct InFile {
+    StateFiles *files = nullptr;
+    StateFiles::Region *region = nullptr;
+  };
+  bool hasFiles() const { return parameterFiles || optimizerFiles; }
+  InFile inFile(const void *memory);
+
+  // A call of an entry begins, which may use states of files only between use and done of these.
+  void beginCall(size_t entry);
   // The call is over: what it wrote is the states' value.
   void endCall();
   // The call failed: states that it met first are forgotten, so that they start anew; others that it had begun to write
@@ -83,6 +99,9 @@ public:
 
   // Of a package that trains; a unit's memory counts once, with what no tensor covers.
   HeldBytes heldBytes() const;
+  PlacedBytes placedBytes() const;
+  // Throws Error(OutOfMemory) where the device has no room for so many bytes besides its states.
+  void requireDevice(const std::string &what, uint64_t bytes) const;
 
   // Takes the tensors as the states' values, read into the states' own memory. Everything is checked first: an Error
   // for an unknown name, a type or constant shape that does not fit, or damaged data changes nothing. Should reading
@@ -115,6 +134,16 @@ private:
     bool isWhole() const { return begin == 0 && end == elementCount(shape); }
   };
 
+  template <typename Action> void forEachFiles(Action action) const {
+    for (StateFiles *files : {parameterFiles.get(), optimizerFiles.get()})
+      if (files)
+        action(*files);
+  }
+  // Calls action(class, bytes, memory) for each state, once for the memory of a unit.
+  template <typename Action> void forEachMemory(Action action) const;
+  std::shared_ptr<uint8_t> fileMemory(const StateInfo &info, size_t bytes);
+  Tensor allocate(const StateInfo &info, const Shape &shape);
+  void touched(const void *memory);
   uint8_t *spaceOf(const StateInfo &info);
   Tensor firstValue(const StateInfo &info, const Shape &shape);
   void fill(const StateInfo &info, int64_t first, int64_t count, uint8_t *data);
@@ -127,6 +156,9 @@ private:
 
   const Package &package;
   Mesh mesh;
+  StatePlaces places;
+  std::unique_ptr<StateFiles> parameterFiles, optimizerFiles; // made when they are needed; outlive the states
+  int64_t hostElements = 0;                                   // that files have left in host memory
   std::map<SpaceKey, AlignedBuffer> spaces;
   std::map<std::string, State> states;
 };

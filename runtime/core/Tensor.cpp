@@ -34,14 +34,16 @@ AlignedBuffer &AlignedBuffer::operator=(AlignedBuffer &&other) noexcept {
   memory = std::exchange(other.memory, nullptr);
   size = std::exchange(other.size, 0);
   isBorrowed = std::exchange(other.isBorrowed, false);
+  owner = std::exchange(other.owner, nullptr);
   return *this;
 }
 
-AlignedBuffer AlignedBuffer::over(uint8_t *memory, size_t bytes) {
+AlignedBuffer AlignedBuffer::over(uint8_t *memory, size_t bytes, std::shared_ptr<void> owner) {
   AlignedBuffer buffer;
   buffer.memory = memory;
   buffer.size = bytes;
   buffer.isBorrowed = true;
+  buffer.owner = std::move(owner);
   return buffer;
 }
 
@@ -65,6 +67,7 @@ void AlignedBuffer::release() {
   memory = nullptr;
   size = 0;
   isBorrowed = false;
+  owner.reset();
 }
 
 int64_t elementCount(const Shape &shape) {
@@ -100,12 +103,12 @@ void convertElements(ElementType from, const void *source, ElementType to, void 
   }
 }
 
-Tensor Tensor::over(ElementType type, Shape shape, void *memory) {
+Tensor Tensor::over(ElementType type, Shape shape, void *memory, std::shared_ptr<void> owner) {
   Tensor tensor;
   tensor.type = type;
   tensor.elements = elementCount(shape);
   tensor.shape = std::move(shape);
-  tensor.memory = AlignedBuffer::over(static_cast<uint8_t *>(memory), tensor.bytes());
+  tensor.memory = AlignedBuffer::over(static_cast<uint8_t *>(memory), tensor.bytes(), std::move(owner));
   return tensor;
 }
 

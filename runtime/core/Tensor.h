@@ -5,6 +5,7 @@
 #include "runtime/core/ElementType.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,8 @@ public:
   AlignedBuffer &operator=(AlignedBuffer &&other) noexcept;
   ~AlignedBuffer() { release(); }
 
-  // Somebody else's memory, 64-byte aligned or not, that must live longer.
-  static AlignedBuffer over(uint8_t *memory, size_t bytes);
+  // Somebody else's memory, 64-byte aligned or not, that must live longer, or that `owner` keeps.
+  static AlignedBuffer over(uint8_t *memory, size_t bytes, std::shared_ptr<void> owner = nullptr);
 
   // Makes room for the bytes; the contents are lost when the memory has to change.
   void reserve(size_t bytes);
@@ -36,6 +37,7 @@ private:
   uint8_t *memory = nullptr;
   size_t size = 0;
   bool isBorrowed = false;
+  std::shared_ptr<void> owner; // of memory that is borrowed
 };
 
 using Shape = std::vector<int64_t>;
@@ -63,8 +65,8 @@ public:
   Tensor() = default;
   Tensor(ElementType type, Shape shape) { reset(type, std::move(shape)); }
 
-  // A tensor in somebody else's memory, which must live longer.
-  static Tensor over(ElementType type, Shape shape, void *memory);
+  // A tensor in somebody else's memory, which must live longer, or that `owner` keeps.
+  static Tensor over(ElementType type, Shape shape, void *memory, std::shared_ptr<void> owner = nullptr);
 
   // Takes another type and shape; keeps the memory when it is large enough. The contents are then unspecified.
   void reset(ElementType type, Shape shape);

@@ -170,11 +170,33 @@ TEST(Config, AcceptsWhatOneRankDoesNotNeed) {
       "theta": 0.4}, "flops_profiler": {"enabled": false, "profile_step": 5}, "aio": {}, "elasticity": {"enabled": false,
       "x": 1}, "compression_training": {"weight_quantization": {"shared_parameters": {"enabled": false}}})"));
   EXPECT_EQ(noteOf(config, "zero_optimization.reduce_bucket_size"), "without effect on one rank");
-  EXPECT_EQ(noteOf(config, "zero_optimization.offload_optimizer"), "switched off");
+  EXPECT_EQ(noteOf(config, "zero_optimization.offload_optimizer.device"), "");
   EXPECT_EQ(noteOf(config, "progressive_layer_drop.theta"), "switched off");
   EXPECT_EQ(noteOf(config, "aio"), "empty");
   EXPECT_FALSE(config.find("aio")->isUsed);
-  EXPECT_EQ(notes(config).size(), 11u);
+  EXPECT_EQ(notes(config).size(), 10u);
+}
+
+TEST(Config, SaysWhereStatesLive) {
+  TrainingConfig absent = legal(with(""));
+  EXPECT_EQ(absent.zero.optimizerPlace.device, "none");
+  EXPECT_EQ(legal(with(R"("zero_optimization": {"offload_optimizer": {}})")).zero.optimizerPlace.device, "cpu");
+  EXPECT_EQ(legal(with(R"("zero_optimization": {"cpu_offload": true})")).zero.optimizerPlace.device, "cpu");
+  TrainingConfig none =
+      legal(with(R"("zero_optimization": {"cpu_offload": true, "offload_optimizer": {"device": "none"}})"));
+  EXPECT_EQ(none.zero.optimizerPlace.device, "none");
+  TrainingConfig config = legal(with(R"("zero_optimization": {"stage": 3,
+      "offload_optimizer": {"device": "nvme", "nvme_path": "/disk", "buffer_count": 6},
+      "offload_param": {"device": "nvme", "nvme_path": "/other", "max_in_cpu": 1e4, "buffer_size": 1e8}})"));
+  EXPECT_EQ(config.zero.optimizerPlace.folder, "/disk");
+  EXPECT_EQ(config.zero.optimizerPlace.buffers, 6);
+  EXPECT_EQ(config.zero.optimizerPlace.inHost, 0);
+  EXPECT_EQ(config.zero.parameterPlace.folder, "/other");
+  EXPECT_EQ(config.zero.parameterPlace.buffers, 5);
+  EXPECT_EQ(config.zero.parameterPlace.inHost, 10000);
+  TrainingConfig idle =
+      legal(with(R"("zero_optimization": {"offload_optimizer": {"device": "cpu", "buffer_count": 7}})"));
+  EXPECT_EQ(noteOf(idle, "zero_optimization.offload_optimizer.buffer_count"), "without effect: the device is cpu");
 }
 
 TEST(Config, AcceptsDefaultsThatDoNothingAndSectionsThatAreSwitchedOff) {

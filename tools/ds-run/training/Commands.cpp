@@ -1,3 +1,4 @@
+#include "tools/ds-run/training/Places.h"
 #include "tools/ds-run/training/TrainOptions.h"
 
 #include "runtime/core/Error.h"
@@ -98,6 +99,13 @@ void addTrainingCommands(CLI::App &app, TrainOptions &options) {
       ->add_option("--counters", options.counters,
                    "write what each rank took and moved, as ds-opt --plan, to FILE.json")
       ->check(fileName);
+  train
+      ->add_option("--device-memory", options.deviceMemory,
+                   "what states and workspace may take on the device, in bytes (also KiB, MiB, GiB)")
+      ->check([](const std::string &text) {
+        return parseBytes(text) ? std::string()
+                                : "expected bytes above 0, or a number with KiB, MiB or GiB, found '" + text + "'";
+      });
   train->add_option("--html", options.run.html, "write a page with curves of loss, rate, norm and scale")
       ->check(fileName);
 

@@ -11,6 +11,7 @@ using Json = nlohmann::ordered_json;
 
 static Json ofRank(Trainer &trainer, const RunRanks &group, uint64_t peakBytes) {
   HeldBytes held = trainer.session().withStates([](StateStore &states) { return states.heldBytes(); });
+  PlacedBytes placed = trainer.session().withStates([](StateStore &states) { return states.placedBytes(); });
   std::set<std::string> named;
   for (const EntryInfo &entry : trainer.package().variant().entries)
     for (const CollectiveInfo &collective : entry.collectives)
@@ -33,6 +34,8 @@ static Json ofRank(Trainer &trainer, const RunRanks &group, uint64_t peakBytes) 
             {"optimizer", held.optimizer},
             {"others", held.others},
             {"peak", peakBytes}}},
+          {"places", {{"device", placed.device}, {"host", placed.host}, {"file", placed.file}}},
+          {"files", {{"read", placed.read}, {"written", placed.written}, {"resident", placed.resident}}},
           {"sites", std::move(sites)},
           {"own", std::move(own)}};
 }

@@ -1,6 +1,5 @@
 #include "tools/ds-run/training/MemoryUse.h"
 
-#include "runtime/core/MemoryPlan.h"
 #include "runtime/core/Text.h"
 
 #include <cstdio>
@@ -25,8 +24,7 @@ static std::string mebibytes(uint64_t bytes) {
   return text;
 }
 
-std::string memoryText(const Trainer &trainer, const Dataset &data, const config::TrainingConfig &config,
-                       unsigned threads, uint64_t peakBytes) {
+std::optional<MemoryPlan> planOf(const Trainer &trainer, const Dataset &data, const config::TrainingConfig &config) {
   Pins pins = {{"mesh.data", trainer.mesh().ranks}, {"mesh.data.index", trainer.mesh().rank}};
   for (size_t i = 0; i < trainer.batch().size(); ++i) {
     const std::vector<SizeExpr> &shape = trainer.batch()[i].shape;
@@ -35,7 +33,12 @@ std::string memoryText(const Trainer &trainer, const Dataset &data, const config
         pins[shape[axis].text()] = axis == 0 ? config.microBatch : data.fields()[i].row[axis - 1];
   }
   std::set<std::string> missing;
-  std::optional<MemoryPlan> plan = planMemory(trainer.package().variant(), pins, config.accumulation, missing);
+  return planMemory(trainer.package().variant(), pins, config.accumulation, missing);
+}
+
+std::string memoryText(const Trainer &trainer, const Dataset &data, const config::TrainingConfig &config,
+                       unsigned threads, uint64_t peakBytes) {
+  std::optional<MemoryPlan> plan = planOf(trainer, data, config);
   std::string text = "memory: ";
   if (plan) {
     text += concat("planned ", mebibytes(plan->total()), " MiB");

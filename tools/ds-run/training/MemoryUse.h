@@ -3,6 +3,7 @@
 #define DEEPSTRIDE_TOOLS_DS_RUN_TRAINING_MEMORYUSE_H
 
 #include "frontends/config/Config.h"
+#include "runtime/core/MemoryPlan.h"
 #include "runtime/training/Dataset.h"
 #include "runtime/training/Trainer.h"
 
@@ -25,6 +26,9 @@ private:
 
   uint64_t before;
 };
+
+// For micro-batches of these data; nothing where sizes depend on the data itself.
+std::optional<MemoryPlan> planOf(const Trainer &trainer, const Dataset &data, const config::TrainingConfig &config);
 
 // "memory: planned 24.5 MiB (parameters 3, ...) and 0.5 for each of 2 threads, at most 26 MiB", for steps on the data.
 std::string memoryText(const Trainer &trainer, const Dataset &data, const config::TrainingConfig &config,

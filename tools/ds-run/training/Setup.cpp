@@ -103,10 +103,11 @@ unsigned fittingRanks(const TrainOptions &options, unsigned most) {
   return most;
 }
 
-SessionOptions sessionOf(const TrainOptions &options, const RunRanks &ranks) {
+SessionOptions sessionOf(const TrainOptions &options, const RunRanks &ranks, const StatePlaces &places) {
   SessionOptions session;
   session.threads = options.run.threads;
   session.communicator = ranks.communicator();
+  session.places = places;
   return session;
 }
 

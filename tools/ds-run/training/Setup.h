@@ -20,7 +20,7 @@ config::TrainingConfig configOf(const Package &package, const TrainOptions &opti
 // the configuration cannot be read, which the ranks will say.
 unsigned fittingRanks(const TrainOptions &options, unsigned most);
 
-SessionOptions sessionOf(const TrainOptions &options, const RunRanks &ranks);
+SessionOptions sessionOf(const TrainOptions &options, const RunRanks &ranks, const StatePlaces &places = {});
 
 // What all ranks must begin with alike. A tag is none of it: checkpoint.tag_validation says what follows from others.
 std::vector<std::pair<std::string, std::string>> factsOf(const Package &package, const config::TrainingConfig &config,

@@ -7,6 +7,7 @@
 #include "tools/ds-run/training/Counters.h"
 #include "tools/ds-run/training/ExportOnnx.h"
 #include "tools/ds-run/training/MemoryUse.h"
+#include "tools/ds-run/training/Places.h"
 #include "tools/ds-run/training/RankKeys.h"
 #include "tools/ds-run/training/TensorBoard.h"
 #include "tools/ds-run/training/TrainPage.h"
@@ -140,7 +141,8 @@ private:
 
 TrainLoop::TrainLoop(const TrainOptions &options, const RunRanks &group)
     : options(options), group(group), package(loadPackage(options.run.package, options.run)),
-      config(configOf(*package, options, group)), trainer(package, sessionOf(options, group)) {
+      config(configOf(*package, options, group)),
+      trainer(package, sessionOf(options, group, placesOf(config, options))) {
   checkOptions();
   if (group.isFirst())
     checkTargets(options, config);
@@ -190,6 +192,7 @@ void TrainLoop::begin() {
     facts.emplace_back("step", std::to_string(checkpoint ? checkpoint->progress().step : 0));
     requireAgreement(group.ranks(), facts);
   }
+  takePlaces(trainer, *data, config, options, group);
   reader.emplace(data, Sampler(data->samples(), seed, isShuffled, options.epochs.value_or(0)), config.microBatch,
                  LastBatch::Smaller);
   training.emplace(trainer, runSettings(config), *reader, group.ranks());

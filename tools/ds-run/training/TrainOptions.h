@@ -18,7 +18,7 @@ struct TrainOptions {
   std::vector<std::string> data, evalData;
   std::optional<int64_t> steps, epochs, evalInterval, saveInterval, patience, keep;
   std::optional<uint64_t> seed;
-  std::string shuffle = "on", checkpoint, tag, clientState, log, counters;
+  std::string shuffle = "on", checkpoint, tag, clientState, log, counters, deviceMemory;
   bool resumes = false;
   std::string resumeTag; // empty: the latest one
   // lr-range

@@ -1,0 +1,133 @@
+"""States in host memory and in files: the bits of a training that keeps all in memory, bounded memory, and a device that is full."""
+import json
+import subprocess
+
+import numpy as np
+
+from kit import BIN, case, expect, tool
+from ranks_runs import Stages, logical, mlp, random, rows, same, with_weights
+from training_runs import settings, train_package, write_config
+
+STEPS = 8
+NVME = {"device": "nvme", "buffer_count": 3}
+
+
+def offloading(stage, folder, parameters=True, **more):
+    zero = {"stage": stage, "offload_optimizer": {**NVME, "nvme_path": str(folder), **more}}
+    if stage == 3 and parameters:
+        zero["offload_param"] = {**NVME, "nvme_path": str(folder), "max_in_cpu": 0}
+    return zero
+
+
+def counters(path):
+    return json.loads(path.read_text())["ranks"]
+
+
+@case(turns=2)
+def the_same_bits(folder):
+    """Each stage, with optimizer states, and at stage 3 parameters, in files: one process and three ranks, saved and gone on with."""
+    files = folder / "disk"
+    files.mkdir()
+    optimizer = ("AdamW", {"lr": 0.02, "weight_decay": 0.1})
+    plain = Stages(folder, mlp(random()), rows(folder / "data.npz", random(1)), "--reference", logits="y", optimizer=optimizer)
+    for stage in plain.packages:
+        for ranks in (1, 3):
+            where = f"stage {stage} on {ranks} ranks"
+            plain.zero = {}
+            expected = logical(plain.run(stage, ranks, steps=STEPS))
+            plain.zero = offloading(stage, files)
+            count = folder / f"counters{stage}{ranks}.json"
+            run = plain.run(stage, ranks, f"--counters={count}", steps=STEPS)
+            same(logical(run), expected, f"{where}, in files")
+            for rank in counters(count):
+                held, places, moved = rank["bytes"], rank["places"], rank["files"]
+                inFiles = held["optimizer"] + (held["parameters"] if stage == 3 else 0)
+                expect(places["file"] == inFiles and places["host"] == 0, f"{where}: {places}, expected {inFiles} bytes in files")
+                expect(places["device"] == sum(held[key] for key in ("parameters", "gradients", "optimizer", "others")) - inFiles, f"{where}: {places}")
+                expect(0 < moved["resident"] <= (6 if stage == 3 else 3), f"{where}: {moved}, with 3 buffers of a kind")
+                expect(moved["read"] > 0 and moved["written"] > 0, f"{where}: {moved}")
+            half = plain.run(stage, ranks, steps=STEPS // 2)
+            same(logical(plain.goes_on(half, stage, ranks, steps=STEPS)), expected, f"{where}, gone on with")
+            expect(not list(files.iterdir()), f"{where}: left {list(files.iterdir())}")
+
+
+@case
+def memory_is_bounded(folder):
+    """Optimizer states of 64 MiB in files of 2 MiB each: the process never has much of them."""
+    inner = 256
+    layers = 16
+    names = [f"w{i}" for i in range(layers)]
+    text = f"<ir_version: 9, opset_import: [\"\": 17]> m (float[n, {inner}] x) => (float[n, {inner}] y) {{ h0 = Identity (x) "
+    text += " ".join(f"m{i} = MatMul (h{i}, w{i}) h{i + 1} = Tanh (m{i})" for i in range(layers)) + f" y = Identity (h{layers}) }}"
+    g = random(4)
+    big = {name: g.standard_normal((inner, inner)) / 16 for name in names}
+    model = with_weights(text, big)
+    np.savez(folder / "data.npz", x=g.standard_normal((8, inner), np.float32), labels=g.integers(0, inner, 8))
+    config = settings(micro=4, zero_optimization={"stage": 0})
+    package = train_package(folder, model, config, "--reference", logits="y")
+    state = inner * inner * 4
+    peaks = {}
+    for place in ("none", "nvme"):
+        zero = {"stage": 0} if place == "none" else {"stage": 0, "offload_optimizer": {"device": "nvme", "nvme_path": str(folder), "buffer_count": 2}}
+        file = write_config(folder, settings(micro=4, zero_optimization=zero), f"{place}.json")
+        tool("ds-run", "train", package, f"--data={folder / 'data.npz'}", "--steps=4", f"--config={file}", f"--counters={folder / place}.json", "--threads=1")
+        rank, = counters(folder / f"{place}.json")
+        peaks[place] = rank["bytes"]["peak"]
+        if place == "nvme":
+            expect(rank["places"]["file"] == 2 * layers * state, f"{rank['places']}")
+            expect(rank["files"]["resident"] == 2, f"{rank['files']}")
+            least = 4 * (2 * layers - 2) * state
+            expect(least <= rank["files"]["read"] <= 6 * 2 * layers * state, f"{rank['files']}, expected {least} bytes at least")
+    saved = peaks["none"] - peaks["nvme"]
+    expect(saved > 0.7 * (2 * layers - 2) * state, f"peaks {peaks}, files hold {2 * layers * state}")
+
+
+@case
+def a_device_that_is_full(folder):
+    """Refused before the first step, naming what does not fit; what is kept elsewhere leaves room."""
+    package = train_package(folder, mlp(random(), inner=300, more=200), settings(micro=4), "--reference", logits="y")
+    data = rows(folder / "data.npz", random(1))
+
+    def train(memory, place=None, code=0, says=(), **keys):
+        zero = {"offload_optimizer": {"device": place, **keys}} if place else {}
+        file = write_config(folder, settings(micro=4, zero_optimization=zero), "device.json")
+        memory = [f"--device-memory={memory}"] if memory else []
+        return tool("ds-run", "train", package, f"--data={data}", "--steps=2", f"--config={file}", "--threads=1", f"--counters={folder / 'c.json'}", *memory,
+                    code=code, says=says)
+
+    train(None)
+    rank, = counters(folder / "c.json")
+    held = rank["bytes"]
+    states = sum(held[key] for key in ("parameters", "gradients", "optimizer", "others"))
+    train("64MiB")
+    train(states // 2, code=1, says=["--device-memory: state '", "does not fit beside states of", f"found {states // 2}, expected at least"])
+    train(states, code=1, says=["--device-memory: workspace of a micro-batch and its activations of", f"does not fit beside states of {states}, found {states}"])
+    roomy = states + 300_000  # for the workspace, without the optimizer's states
+    train(roomy, code=1, says=["--device-memory: workspace"])
+    train(roomy, place="cpu")
+    rank, = counters(folder / "c.json")
+    expect(rank["places"] == {"device": states - held["optimizer"], "host": held["optimizer"], "file": 0}, f"{rank['places']}")
+    train(roomy, place="nvme", nvme_path=str(folder))
+    said = train(None, place="cpu")
+    expect("offload_optimizer.device = cpu: there is nothing to move, the device's memory is the host's" in said.err, said.err)
+    train("1.5GiB", code=1, says=["--device-memory", "expected bytes above 0, or a number with KiB, MiB or GiB", "1.5GiB"])
+    train("0", code=1, says=["expected bytes above 0"])
+    train(None, place="nvme", nvme_path=str(folder / "none"), code=1, says=["nvme_path: cannot write to", "No such file or directory"])
+    train(None, place="nvme", nvme_path=str(folder), buffer_count=1, code=1, says=["buffer_count: found 1, expected at least 2"])
+
+
+@case
+def a_disk_that_is_full(folder):
+    """Said before the first step, with the state that has no room; on three ranks, too, none of which hangs."""
+    package = train_package(folder, mlp(random(), inner=300, more=200), settings(micro=4), "--reference", logits="y")
+    data = rows(folder / "data.npz", random(1))
+    disk = folder / "disk"
+    disk.mkdir()
+    file = write_config(folder, settings(micro=4, zero_optimization={"offload_optimizer": {**NVME, "nvme_path": str(disk)}}), "full.json")
+    for ranks in (1, 3):
+        command = f"mount -t tmpfs -o size=256k none {disk} && exec {BIN / 'ds-run'} --ranks={ranks} train {package} --data={data} --steps=2 " \
+                  f"--config={file} --threads=1"
+        done = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "bash", "-c", command], capture_output=True, text=True, timeout=60)
+        line = [text for text in done.stderr.splitlines() if "nvme_path" in text]
+        expect(done.returncode in (1, 2) and line and f"'{disk}' has no room for state '" in line[0] and "No space left on device" in line[0],
+               f"{ranks} ranks: exit code {done.returncode}: {done.stderr}")

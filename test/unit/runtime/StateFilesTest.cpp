@@ -1,0 +1,182 @@
+// States of files keep their values whatever is read ahead, written behind or guessed wrongly, and no more of them are
+// in memory than was asked for.
+#include "runtime/core/StateFiles.h"
+#include "runtime/core/Error.h"
+#include "test/unit/support/Seed.h"
+
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <gtest/gtest.h>
+#include <linux/magic.h>
+#include <random>
+#include <sys/mman.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+using namespace ds;
+
+namespace {
+
+// Pages of a mapping that are in the page cache.
+size_t cachedPages(const uint8_t *memory, size_t bytes) {
+  auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> present((bytes + page - 1) / page);
+  EXPECT_EQ(mincore(const_cast<uint8_t *>(memory), bytes, present.data()), 0);
+  size_t count = 0;
+  for (unsigned char flag : present)
+    count += flag & 1;
+  return count;
+}
+
+class StateFilesTest : public testing::Test {
+protected:
+  // Where the build is: a disk, as opposed to a folder of temporary files in memory.
+  StateFilesTest() : folder(std::filesystem::current_path() / ("states-" + std::to_string(getpid()))) {
+    std::filesystem::create_directory(folder);
+  }
+  ~StateFilesTest() override { std::filesystem::remove_all(folder); }
+
+  std::filesystem::path folder;
+};
+
+TEST_F(StateFilesTest, KeepValuesInWhateverOrderTheyAreUsed) {
+  std::mt19937_64 random(randomSeed());
+  constexpr size_t count = 9, bytes = 40'000;
+  StateFiles files(folder, 3);
+  std::vector<std::shared_ptr<uint8_t>> states;
+  std::vector<std::vector<uint8_t>> expected(count, std::vector<uint8_t>(bytes));
+  for (size_t i = 0; i < count; ++i)
+    states.push_back(files.add("s" + std::to_string(i), bytes));
+  for (int call = 0; call < 60; ++call) {
+    files.beginCall(random() % 3);
+    bool isDrawn = random() % 3 == 0;
+    for (size_t launch = 0; launch < 12; ++launch) {
+      std::vector<size_t> used = {isDrawn ? random() % count : launch % count};
+      if (random() % 2)
+        used.push_back((used[0] + 1 + random() % (count - 1)) % count);
+      std::vector<StateFiles::Region *> turn;
+      for (size_t i : used)
+        turn.push_back(files.at(states[i].get()));
+      files.use(turn);
+      bool writes = random() % 2;
+      for (size_t i : used) {
+        ASSERT_EQ(std::memcmp(states[i].get(), expected[i].data(), bytes), 0) << "call " << call << ", state " << i;
+        if (writes)
+          for (size_t k = 0; k < 100; ++k)
+            expected[i][random() % bytes] = static_cast<uint8_t>(random());
+        std::memcpy(states[i].get(), expected[i].data(), writes ? bytes : 0);
+      }
+      files.done(turn, writes);
+    }
+    files.endCall();
+    if (size_t i = random() % count; random() % 4 == 0) { // as a checkpoint is restored
+      expected[i][random() % bytes] = 1;
+      std::memcpy(states[i].get(), expected[i].data(), bytes);
+      files.touched(states[i].get());
+    }
+    if (random() % 5 == 0) { // as one is saved
+      files.looked();
+      for (size_t i = 0; i < count; ++i)
+        ASSERT_EQ(std::memcmp(states[i].get(), expected[i].data(), bytes), 0) << "call " << call << ", state " << i;
+    }
+  }
+}
+
+TEST_F(StateFilesTest, OnlyAsManyAreInMemoryAsThereAreBuffers) {
+  constexpr size_t count = 12, bytes = size_t(1) << 20, buffers = 3;
+  StateFiles files(folder, buffers);
+  std::vector<std::shared_ptr<uint8_t>> states;
+  for (size_t i = 0; i < count; ++i)
+    states.push_back(files.add("s", bytes));
+  for (int call = 0; call < 4; ++call) {
+    files.beginCall(0);
+    for (size_t i = 0; i < count; ++i) {
+      std::vector<StateFiles::Region *> turn = {files.at(states[i].get())};
+      files.use(turn);
+      std::memset(states[i].get(), call + 1, bytes);
+      files.done(turn, true);
+    }
+    files.endCall();
+  }
+  StateFiles::Counters counters = files.counters();
+  EXPECT_EQ(counters.bytes, count * bytes);
+  EXPECT_LE(counters.resident, buffers);
+  EXPECT_GE(counters.read, 4 * (count - buffers) * bytes);
+  EXPECT_LE(counters.read, 4 * (count + buffers) * bytes);
+  EXPECT_GE(counters.written, 4 * (count - buffers) * bytes);
+  size_t pages = 0;
+  for (const auto &state : states)
+    pages += cachedPages(state.get(), bytes);
+  struct statfs system = {};
+  ASSERT_EQ(statfs(folder.c_str(), &system), 0);
+  if (system.f_type != TMPFS_MAGIC) { // which is memory
+    EXPECT_LE(pages, buffers * bytes / static_cast<size_t>(sysconf(_SC_PAGESIZE)));
+  }
+  for (const auto &state : states)
+    for (size_t at = 0; at < bytes; at += 4096)
+      ASSERT_EQ(state.get()[at], 4);
+}
+
+TEST_F(StateFilesTest, WhatIsReadAheadIsThereBeforeItIsUsed) {
+  constexpr size_t count = 6, bytes = 8192;
+  StateFiles files(folder, 2);
+  std::vector<std::shared_ptr<uint8_t>> states;
+  for (size_t i = 0; i < count; ++i)
+    states.push_back(files.add("s", bytes));
+  uint64_t before = 0;
+  for (int call = 0; call < 2; ++call) {
+    files.beginCall(0);
+    for (size_t i = 0; i < count; ++i) {
+      std::vector<StateFiles::Region *> turn = {files.at(states[i].get())};
+      files.use(turn);
+      uint64_t read = files.counters().read;
+      files.done(turn, false);
+      for (int wait = 0; call == 1 && files.counters().read == read && wait < 2000; ++wait)
+        usleep(1000); // the next one comes while nobody asks for it
+      before += call == 1 && files.counters().read > read;
+    }
+    files.endCall();
+  }
+  EXPECT_EQ(before, count);
+}
+
+TEST_F(StateFilesTest, LeaveNothingBehind) {
+  {
+    StateFiles files(folder, 2);
+    auto state = files.add("s", 1000);
+    EXPECT_TRUE(std::filesystem::is_empty(folder));
+    EXPECT_EQ(files.at(state.get() + 1), nullptr);
+    state.reset();
+    EXPECT_EQ(files.counters().bytes, 0u);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+}
+
+std::string messageOf(const std::function<void()> &action) {
+  try {
+    action();
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_F(StateFilesTest, RefuseWhatCannotBe) {
+  EXPECT_EQ(messageOf([&] { StateFiles(folder / "none", 2); }),
+            "nvme_path: cannot write to '" + (folder / "none").string() + "': No such file or directory");
+  StateFiles files(folder, 1);
+  auto a = files.add("a", 10), b = files.add("b", 10);
+  files.beginCall(0);
+  EXPECT_EQ(messageOf([&] { files.use({files.at(a.get()), files.at(b.get())}); }),
+            "buffer_count: found 1, expected at least 2: 'b' is needed beside as many other states of files");
+  files.endCall();
+  files.beginCall(0);
+  files.use({files.at(b.get())});
+  files.done({files.at(b.get())}, true);
+  files.endCall();
+  std::string full = messageOf([&] { files.add("huge", size_t(1) << 61); });
+  EXPECT_NE(full.find("has no room for state 'huge' of 2305843009213693952 bytes: "), std::string::npos) << full;
+}
+
+} // namespace

@@ -1,0 +1,62 @@
+#include "tools/ds-run/training/Places.h"
+
+#include "runtime/core/Error.h"
+#include "tools/ds-run/training/MemoryUse.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+namespace ds {
+
+std::optional<uint64_t> parseBytes(const std::string &text) {
+  size_t digits = text.find_first_not_of("0123456789");
+  std::string number = text.substr(0, digits), unit = digits == std::string::npos ? "" : text.substr(digits);
+  unsigned shift = unit == "KiB" ? 10 : unit == "MiB" ? 20 : unit == "GiB" ? 30 : unit == "TiB" ? 40 : 0;
+  errno = 0;
+  uint64_t value = number.empty() ? 0 : std::strtoull(number.c_str(), nullptr, 10);
+  bool fits = errno == 0 && value <= (UINT64_MAX >> 1) >> shift;
+  return value == 0 || !fits || (shift == 0 && !unit.empty()) ? std::nullopt : std::optional(value << shift);
+}
+
+static PlaceSettings settingsOf(const config::OffloadSettings &offload) {
+  PlaceSettings settings;
+  settings.place = offload.device == "nvme"  ? StatePlace::File
+                   : offload.device == "cpu" ? StatePlace::Host
+                                             : StatePlace::Device;
+  settings.folder = offload.folder;
+  settings.buffers = offload.buffers;
+  settings.hostElements = offload.inHost;
+  return settings;
+}
+
+StatePlaces placesOf(const config::TrainingConfig &config, const TrainOptions &options) {
+  StatePlaces places;
+  places.optimizer = settingsOf(config.zero.optimizerPlace);
+  places.parameters = settingsOf(config.zero.parameterPlace);
+  if (!options.deviceMemory.empty())
+    places.deviceBytes = parseBytes(options.deviceMemory).value_or(0);
+  return places;
+}
+
+void takePlaces(Trainer &trainer, const Dataset &data, const config::TrainingConfig &config,
+                const TrainOptions &options, const RunRanks &group) {
+  const config::ZeroSettings &zero = config.zero;
+  for (auto [key, offload] :
+       {std::pair("offload_optimizer", &zero.optimizerPlace), std::pair("offload_param", &zero.parameterPlace)})
+    if (offload->device == "cpu" && options.deviceMemory.empty() && group.isFirst())
+      std::fprintf(stderr,
+                   "ds-run: note: zero_optimization.%s.device = cpu: there is nothing to move, the device's memory is "
+                   "the host's; --device-memory=SIZE counts them apart\n",
+                   key);
+  bool areFiles = zero.optimizerPlace.device == "nvme" || zero.parameterPlace.device == "nvme";
+  if (options.deviceMemory.empty() && !areFiles)
+    return;
+  trainer.touchStates();
+  if (std::optional<MemoryPlan> plan = planOf(trainer, data, config))
+    trainer.session().withStates([&](StateStore &states) {
+      states.requireDevice("workspace of a micro-batch and its activations", plan->activations + plan->workspace);
+    });
+}
+
+} // namespace ds
