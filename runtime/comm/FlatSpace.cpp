@@ -46,6 +46,25 @@ std::string faultOf(const CollectiveRequest &request, const CollectivePart &part
   return "";
 }
 
+std::string faultOfOneBit(const CollectiveRequest &request, unsigned world) {
+  if (request.op != CollectiveOp::AllReduce || request.reduction != Reduction::Mean)
+    return "cannot travel as 1 bit, expected the mean of an all_reduce";
+  if ((request.type != ElementType::F32 && request.type != ElementType::F64) || request.wire != request.type)
+    return concat("elements of type ", typeName(request.type), " as ", typeName(request.wire),
+                  " cannot travel as 1 bit, expected f32 as f32 or f64 as f64");
+  for (const CollectivePart &part : request.parts) {
+    if (part.shard % 8 != 0)
+      return concat("shard of ", part.shard, " elements that travel as 1 bit, expected a multiple of 8");
+    if (part.begin != 0 || part.end != part.shard * world)
+      return concat("range [", part.begin, ", ", part.end, ") travels as 1 bit, expected [0, ", part.shard * world,
+                    ")");
+    if (part.shard != 0 && (!part.workerError || !part.serverError))
+      return concat("has no memory for the ", part.workerError ? "server" : "worker",
+                    " error of what travels as 1 bit");
+  }
+  return "";
+}
+
 } // namespace
 
 OwnedSequence::OwnedSequence(const std::vector<CollectivePart> &parts, unsigned owner) : starts{0} {
@@ -96,7 +115,7 @@ std::string faultOf(const CollectiveRequest &request, unsigned world) {
   for (const CollectivePart &part : request.parts)
     if (std::string fault = faultOf(request, part, world); !fault.empty())
       return fault;
-  return "";
+  return request.codec == Codec::OneBit ? faultOfOneBit(request, world) : "";
 }
 
 } // namespace ds

@@ -96,6 +96,8 @@ uint64_t RankCommunicator::start(const CollectiveRequest &request) {
   std::string name = nameWithStep(request);
   if (std::string fault = faultOf(request, ranks); !fault.empty())
     fail(ErrorCode::Collective, name, ": ", fault);
+  if (request.codec == Codec::OneBit)
+    fail(ErrorCode::Collective, name, ": 1-bit collectives cannot be moved yet");
   auto collective = std::make_shared<ActiveCollective>(request, number, ranks);
   collective->sequence = nextTicket;
   collective->name = std::move(name);
