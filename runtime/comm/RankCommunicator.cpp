@@ -96,19 +96,17 @@ uint64_t RankCommunicator::start(const CollectiveRequest &request) {
   std::string name = nameWithStep(request);
   if (std::string fault = faultOf(request, ranks); !fault.empty())
     fail(ErrorCode::Collective, name, ": ", fault);
-  if (request.codec == Codec::OneBit)
-    fail(ErrorCode::Collective, name, ": 1-bit collectives cannot be moved yet");
   auto collective = std::make_shared<ActiveCollective>(request, number, ranks);
   collective->sequence = nextTicket;
   collective->name = std::move(name);
   collective->site = siteOf(request);
   if (!progress) {
-    while (collective->task.advance())
+    while (collective->task->advance())
       ;
     std::lock_guard<std::mutex> lock(orders.mutex);
     CollectiveCounters &counters = orders.counters[collective->site];
     ++counters.calls;
-    counters.elements += collective->task.elements();
+    counters.elements += collective->task->elements();
     collective->isComplete = true;
   } else {
     collective->announcement = {digestOf(request), describe(request)};
