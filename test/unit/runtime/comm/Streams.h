@@ -20,8 +20,9 @@ public:
     tasks[rank].push_back(makeTask(request, rank, world, chunkBytes));
   }
 
-  // Until all are done; why they are not, where nothing goes on any more.
-  std::string run();
+  // Until all are done; why they are not, where nothing goes on any more. The late rank computes only when nothing else
+  // can happen.
+  std::string run(unsigned late);
 
   const CollectiveTask &task(unsigned rank, size_t number) const { return *tasks[rank][number]; }
 
@@ -33,6 +34,8 @@ private:
 
   bool send(unsigned from, unsigned to, Phase phase);
   bool receive(unsigned from, unsigned to, Phase phase);
+  bool tryDrawn(unsigned late);
+  bool tryAll();
   bool tryOne(unsigned from, unsigned to, unsigned what);
   bool isDone() const;
 
