@@ -36,7 +36,7 @@ public:
 
   // Whether a message is the next one that this peer should send; and whether there is room for it now.
   virtual bool expects(unsigned peer, Phase phase, const DataHeader &header) const = 0;
-  virtual bool hasRoom(Phase phase, const DataHeader &header) const = 0;
+  virtual bool hasRoom(unsigned peer, Phase phase, const DataHeader &header) const = 0;
   // The payload is taken over; the vector comes back with memory for another.
   virtual void take(unsigned peer, Phase phase, Payload &payload) = 0;
 

@@ -2,6 +2,7 @@
 
 #include "runtime/comm/OneBitTask.h"
 #include "runtime/comm/Reduce.h"
+#include "runtime/comm/SparseRowsTask.h"
 #include "runtime/comm/Wire.h"
 
 #include <cstring>
@@ -25,6 +26,8 @@ std::unique_ptr<CollectiveTask> makeTask(const CollectiveRequest &request, unsig
                                          size_t chunkBytes) {
   if (request.codec == Codec::OneBit)
     return std::make_unique<OneBitTask>(request, rank, world, chunkBytes);
+  if (request.codec == Codec::SparseRows)
+    return std::make_unique<SparseRowsTask>(request, rank, world, chunkBytes);
   return std::make_unique<ElementsTask>(request, rank, world, chunkBytes);
 }
 
@@ -179,7 +182,7 @@ bool ElementsTask::expects(unsigned peer, Phase phase, const DataHeader &header)
          header.bytes == static_cast<size_t>(lengthOf(owner, number)) * typeSize(request.wire);
 }
 
-bool ElementsTask::hasRoom(Phase phase, const DataHeader &header) const {
+bool ElementsTask::hasRoom(unsigned, Phase phase, const DataHeader &header) const {
   return phase == Phase::FromOwner || !reduces() || header.chunk < settled + waitingChunks;
 }
 

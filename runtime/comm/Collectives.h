@@ -20,7 +20,7 @@ public:
   bool advance() override;
   bool next(unsigned peer, Phase phase, DataHeader &header, Payload &message, size_t prefix) override;
   bool expects(unsigned peer, Phase phase, const DataHeader &header) const override;
-  bool hasRoom(Phase phase, const DataHeader &header) const override;
+  bool hasRoom(unsigned peer, Phase phase, const DataHeader &header) const override;
   void take(unsigned peer, Phase phase, Payload &payload) override;
   bool isDone() const override;
   bool expectsMoreFrom(unsigned peer) const override;

@@ -27,8 +27,10 @@ enum class Reduction : uint8_t { Sum, Mean, Max };
 enum class CollectiveOp : uint8_t { AllReduce, ReduceScatter, AllGather, AllToAll, Broadcast };
 // None: every element travels as `wire`. OneBit: signs and one scale per rank, part and phase travel, and what they do
 // not say is kept for the next time; for all_reduce of means over whole spaces, shards multiples of 8, f32 or f64
-// (docs/rationale/collectives.md).
-enum class Codec : uint8_t { None, OneBit };
+// (docs/rationale/collectives.md). SparseRows: rows that are not zeros travel with their numbers, or all elements where
+// that is less, as all ranks find alike in each call; for all_reduce of sums or means of one table, whose zeros may
+// lose their sign.
+enum class Codec : uint8_t { None, OneBit, SparseRows };
 
 // A tensor's elements in the flat space: [offset, offset + count). Memory of the caller's.
 struct Segment {
@@ -49,6 +51,7 @@ struct CollectivePart {
   // this rank has sent it; and of the elements that this rank owns, as it has sent their means.
   void *workerError = nullptr; // world * shard elements of the request's type
   void *serverError = nullptr; // shard elements
+  int64_t rowLength = 0;       // of the one tensor of Codec::SparseRows, elements
 };
 
 struct CollectiveRequest {

@@ -57,6 +57,8 @@ std::string describe(const CollectiveRequest &request) {
     text += concat(" as ", typeName(request.wire));
   if (request.codec == Codec::OneBit)
     text += " as 1 bit";
+  if (request.codec == Codec::SparseRows)
+    text += concat(" in rows of ", request.parts[0].rowLength);
   constexpr size_t shown = 3;
   for (size_t i = 0; i < request.parts.size() && i < shown; ++i)
     text += concat(i == 0 ? ": [" : ", [", request.parts[i].begin, ", ", request.parts[i].end, ") in shards of ",
@@ -75,7 +77,7 @@ uint64_t digestOf(const CollectiveRequest &request) {
         reduces(request) ? int64_t(request.reduction) : 0, int64_t(request.codec), int64_t(request.parts.size())})
     digest.add(number);
   for (const CollectivePart &part : request.parts) {
-    for (int64_t number : {part.shard, part.begin, part.end})
+    for (int64_t number : {part.shard, part.begin, part.end, part.rowLength})
       digest.add(number);
     if (request.op == CollectiveOp::AllReduce) // sums come back to the places that they came from
       for (const Segment &segment : part.whole) {

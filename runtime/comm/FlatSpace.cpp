@@ -50,6 +50,21 @@ std::string faultOfOneBit(const CollectiveRequest &request, unsigned world) {
   return "";
 }
 
+std::string faultOfSparseRows(const CollectiveRequest &request) {
+  if (request.op != CollectiveOp::AllReduce || request.reduction == Reduction::Max)
+    return "cannot travel as rows, expected the sum or mean of an all_reduce";
+  if (request.parts.size() != 1 || request.parts[0].whole.size() != 1)
+    return concat(request.parts.size(), " parts travel as rows, expected one with one tensor");
+  const CollectivePart &part = request.parts[0];
+  const Segment &table = part.whole[0];
+  if (part.rowLength < 1 || table.count % part.rowLength != 0)
+    return concat("tensor of ", table.count, " elements in rows of ", part.rowLength, ", expected a divisor of that");
+  if (table.offset < part.begin || table.offset + table.count > part.end)
+    return concat("tensor [", table.offset, ", ", table.offset + table.count, ") travels as rows, expected it within [",
+                  part.begin, ", ", part.end, ")");
+  return "";
+}
+
 } // namespace
 
 OwnedSequence::OwnedSequence(const std::vector<CollectivePart> &parts, unsigned owner) : starts{0} {
@@ -100,7 +115,12 @@ std::string faultOf(const CollectiveRequest &request, unsigned world) {
   for (const CollectivePart &part : request.parts)
     if (std::string fault = faultOf(request, part, world); !fault.empty())
       return fault;
-  return request.codec == Codec::OneBit ? faultOfOneBit(request, world) : "";
+  switch (request.codec) {
+  case Codec::None: return "";
+  case Codec::OneBit: return faultOfOneBit(request, world);
+  case Codec::SparseRows: return faultOfSparseRows(request);
+  }
+  return concat("codec ", int(request.codec), ", expected 0 to ", int(Codec::SparseRows));
 }
 
 } // namespace ds

@@ -185,7 +185,7 @@ bool OneBitTask::expects(unsigned peer, Phase phase, const DataHeader &header) c
          header.bytes == static_cast<size_t>(lengthOf(number));
 }
 
-bool OneBitTask::hasRoom(Phase phase, const DataHeader &header) const {
+bool OneBitTask::hasRoom(unsigned, Phase phase, const DataHeader &header) const {
   return phase == Phase::FromOwner || header.chunk < summed + waitingChunks;
 }
 

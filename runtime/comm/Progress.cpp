@@ -223,7 +223,7 @@ bool Progress::receiveData(unsigned number, Phase phase) {
       failWith(peerText(number) + " sent a message that nobody waits for", false);
       isDropped = true;
     }
-    if (!isDropped && !collective->task->hasRoom(phase, from.header))
+    if (!isDropped && !collective->task->hasRoom(number, phase, from.header))
       break;
     from.in.resize(from.header.bytes);
     if (!take(from.in.data(), from.header.bytes, from.received))

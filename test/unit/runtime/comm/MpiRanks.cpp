@@ -3,6 +3,7 @@
 #include "test/unit/runtime/comm/OneBitPlay.h"
 #include "test/unit/runtime/comm/RandomPlay.h"
 #include "test/unit/runtime/comm/Ranks.h"
+#include "test/unit/runtime/comm/SparseTable.h"
 
 #include <csignal>
 #include <cstdio>
@@ -36,8 +37,10 @@ int main(int argc, char **argv) {
     auto communicator = connectRanks(*options);
     auto seed = static_cast<uint32_t>(std::strtoull(argv[1], nullptr, 10));
     playRandom(*communicator, seed, 20, 3000);
-    if (communicator->world() > 1)
+    if (communicator->world() > 1) {
       playOneBit(*communicator, seed, 5, 3000);
+      playSparse(*communicator, seed, 5);
+    }
     std::printf("rank %u of %u is right\n", communicator->rank(), communicator->world());
     std::fflush(stdout);
     if (argc > 2)

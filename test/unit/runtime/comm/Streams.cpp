@@ -33,7 +33,7 @@ bool Streams::receive(unsigned from, unsigned to, Phase phase) {
     fault = "a message that nobody waits for";
     return false;
   }
-  if (!task.hasRoom(phase, stream.front().header))
+  if (!task.hasRoom(from, phase, stream.front().header))
     return false;
   task.take(from, phase, stream.front().payload);
   stream.pop_front();
