@@ -1,6 +1,8 @@
 #include "runtime/comm/Collectives.h"
 
+#include "runtime/comm/OneBitTask.h"
 #include "runtime/comm/Reduce.h"
+#include "runtime/comm/SparseRowsTask.h"
 #include "runtime/comm/Wire.h"
 
 #include <cstring>
@@ -20,19 +22,28 @@ size_t CollectiveTask::chunkBytes(unsigned world) {
   return std::clamp((size_t(512) << 10) / world / 64 * 64, least, most);
 }
 
-CollectiveTask::CollectiveTask(const CollectiveRequest &given, unsigned rank, unsigned world)
-    : request(given), rank(rank), world(world), chunk(static_cast<int64_t>(chunkBytes(world) / typeSize(given.wire))),
+std::unique_ptr<CollectiveTask> makeTask(const CollectiveRequest &request, unsigned rank, unsigned world,
+                                         size_t chunkBytes) {
+  if (request.codec == Codec::OneBit)
+    return std::make_unique<OneBitTask>(request, rank, world, chunkBytes);
+  if (request.codec == Codec::SparseRows)
+    return std::make_unique<SparseRowsTask>(request, rank, world, chunkBytes);
+  return std::make_unique<ElementsTask>(request, rank, world, chunkBytes);
+}
+
+ElementsTask::ElementsTask(const CollectiveRequest &given, unsigned rank, unsigned world, size_t chunkBytes)
+    : CollectiveTask(given, rank, world), chunk(static_cast<int64_t>(chunkBytes / typeSize(request.wire))),
       peers(world) {
   for (unsigned owner = 0; owner < world; ++owner)
     owned.emplace_back(request.parts, owner);
 }
 
-bool CollectiveTask::sendsToOwner() const {
+bool ElementsTask::sendsToOwner() const {
   return request.op == CollectiveOp::AllReduce || request.op == CollectiveOp::ReduceScatter ||
          request.op == CollectiveOp::AllToAll;
 }
 
-bool CollectiveTask::sendsFromOwner() const {
+bool ElementsTask::sendsFromOwner() const {
   return request.op != CollectiveOp::ReduceScatter && request.op != CollectiveOp::AllToAll;
 }
 
@@ -43,38 +54,38 @@ int64_t CollectiveTask::elements() const {
   return total;
 }
 
-uint8_t *CollectiveTask::ownAt(const CollectivePart &part, int64_t position) const {
+uint8_t *ElementsTask::ownAt(const CollectivePart &part, int64_t position) const {
   return static_cast<uint8_t *>(part.own) + static_cast<size_t>(position - rank * part.shard) * typeSize(request.type);
 }
 
-void CollectiveTask::readChunk(unsigned owner, int64_t index, Payload &message, size_t prefix) const {
+void ElementsTask::readChunk(unsigned owner, int64_t index, Payload &message, size_t prefix) const {
   message.resize(prefix + static_cast<size_t>(lengthOf(owner, index)) * typeSize(request.wire));
   visitChunk(owner, index, [&](const CollectivePart &part, int64_t begin, int64_t end, size_t at) {
     readWhole(part, request.type, request.wire, begin, end, message.data() + prefix + at);
   });
 }
 
-void CollectiveTask::readOwn(int64_t index, Payload &message, size_t prefix) const {
+void ElementsTask::readOwn(int64_t index, Payload &message, size_t prefix) const {
   message.resize(prefix + static_cast<size_t>(lengthOf(rank, index)) * typeSize(request.wire));
   visitChunk(rank, index, [&](const CollectivePart &part, int64_t begin, int64_t end, size_t at) {
     packElements(request.type, request.wire, ownAt(part, begin), message.data() + prefix + at, end - begin);
   });
 }
 
-void CollectiveTask::writeOwn(int64_t index, const Payload &payload) const {
+void ElementsTask::writeOwn(int64_t index, const Payload &payload) const {
   visitChunk(rank, index, [&](const CollectivePart &part, int64_t begin, int64_t end, size_t at) {
     unpackElements(request.wire, request.type, payload.data() + at, ownAt(part, begin), end - begin);
   });
 }
 
-void CollectiveTask::writeBlock(unsigned from, int64_t index, const Payload &payload) const {
+void ElementsTask::writeBlock(unsigned from, int64_t index, const Payload &payload) const {
   visitChunk(rank, index, [&](const CollectivePart &part, int64_t begin, int64_t end, size_t at) {
     unpackElements(request.wire, request.type, payload.data() + at, ownAt(part, begin + from * part.shard),
                    end - begin);
   });
 }
 
-bool CollectiveTask::canSettle() const {
+bool ElementsTask::canSettle() const {
   if (settled == chunksOf(rank))
     return false;
   if (reduces())
@@ -84,7 +95,7 @@ bool CollectiveTask::canSettle() const {
   return true;
 }
 
-void CollectiveTask::reduceChunk() {
+void ElementsTask::reduceChunk() {
   readChunk(rank, settled, mine);
   std::vector<const void *> parts;
   for (unsigned peer = 0; peer < world; ++peer)
@@ -98,7 +109,7 @@ void CollectiveTask::reduceChunk() {
     }
 }
 
-void CollectiveTask::settle() {
+void ElementsTask::settle() {
   auto toWhole = [&](const CollectivePart &part, int64_t begin, int64_t end, size_t at) {
     writeWhole(part, request.type, request.wire, begin, end, sum.data() + at);
   };
@@ -135,14 +146,14 @@ void CollectiveTask::settle() {
   ++settled;
 }
 
-bool CollectiveTask::advance() {
+bool ElementsTask::advance() {
   int done = 0;
   for (; done < settledAtOnce && canSettle(); ++done)
     settle();
   return done > 0;
 }
 
-bool CollectiveTask::next(unsigned peer, Phase phase, DataHeader &header, Payload &message, size_t prefix) {
+bool ElementsTask::next(unsigned peer, Phase phase, DataHeader &header, Payload &message, size_t prefix) {
   Peer &to = peers[peer];
   if (phase == Phase::FromOwner) {
     if (!sendsFromOwner() || to.fromOwnerSent == settled)
@@ -163,7 +174,7 @@ bool CollectiveTask::next(unsigned peer, Phase phase, DataHeader &header, Payloa
   return true;
 }
 
-bool CollectiveTask::expects(unsigned peer, Phase phase, const DataHeader &header) const {
+bool ElementsTask::expects(unsigned peer, Phase phase, const DataHeader &header) const {
   bool isToOwner = phase == Phase::ToOwner;
   unsigned owner = isToOwner ? rank : peer;
   int64_t number = isToOwner ? peers[peer].toOwnerReceived : peers[peer].fromOwnerReceived;
@@ -171,11 +182,11 @@ bool CollectiveTask::expects(unsigned peer, Phase phase, const DataHeader &heade
          header.bytes == static_cast<size_t>(lengthOf(owner, number)) * typeSize(request.wire);
 }
 
-bool CollectiveTask::hasRoom(Phase phase, const DataHeader &header) const {
+bool ElementsTask::hasRoom(unsigned, Phase phase, const DataHeader &header) const {
   return phase == Phase::FromOwner || !reduces() || header.chunk < settled + waitingChunks;
 }
 
-void CollectiveTask::take(unsigned peer, Phase phase, Payload &payload) {
+void ElementsTask::take(unsigned peer, Phase phase, Payload &payload) {
   Peer &from = peers[peer];
   received += payload.size();
   if (phase == Phase::FromOwner) {
@@ -195,12 +206,12 @@ void CollectiveTask::take(unsigned peer, Phase phase, Payload &payload) {
   }
 }
 
-bool CollectiveTask::expectsMoreFrom(unsigned peer) const {
+bool ElementsTask::expectsMoreFrom(unsigned peer) const {
   return (sendsToOwner() && peers[peer].toOwnerReceived < chunksOf(rank)) ||
          (sendsFromOwner() && peers[peer].fromOwnerReceived < chunksOf(peer));
 }
 
-bool CollectiveTask::isDone() const {
+bool ElementsTask::isDone() const {
   if (settled < chunksOf(rank))
     return false;
   for (unsigned peer = 0; peer < world; ++peer) {

@@ -1,54 +1,29 @@
-// One collective on one rank, above any transport: which messages it sends to whom, what it does with those that come.
+// Collectives whose elements travel as they are, and what ranks say about collectives.
 //
-// Two kinds of messages, both in chunks. *To the owner*: this rank's elements of what the peer owns; an owner sums a
-// chunk in rank order when all ranks' have come, so that the bits do not depend on who came first, and what waits to be
-// summed is bounded. *From the owner*: elements that their owner has settled. An all-reduce is both: a chunk leaves its
-// owner as soon as it is summed. It needs no memory of its own: what a rank sent of a chunk is out before the chunk's
-// sum comes back to the same place.
+// An owner sums a chunk in rank order when all ranks' have come, so that the bits do not depend on who came first, and
+// what waits to be summed is bounded. An all-reduce's chunk leaves its owner as soon as it is summed. It needs no
+// memory of its own: what a rank sent of a chunk is out before the chunk's sum comes back to the same place.
 #ifndef DEEPSTRIDE_RUNTIME_COMM_COLLECTIVES_H
 #define DEEPSTRIDE_RUNTIME_COMM_COLLECTIVES_H
 
+#include "runtime/comm/CollectiveTask.h"
 #include "runtime/comm/FlatSpace.h"
 
 #include <deque>
 
 namespace ds {
 
-enum class Phase : uint8_t { ToOwner, FromOwner };
-
-// Stands before every message of data.
-struct DataHeader {
-  uint64_t sequence = 0; // of the collective
-  uint32_t chunk = 0, bytes = 0;
-};
-
-using Payload = std::vector<uint8_t>;
-
-class CollectiveTask {
+class ElementsTask : public CollectiveTask {
 public:
-  CollectiveTask(const CollectiveRequest &request, unsigned rank, unsigned world);
+  ElementsTask(const CollectiveRequest &request, unsigned rank, unsigned world, size_t chunkBytes);
 
-  // Does some of what needs nobody else: copies, and sums whose chunks have come. False when there is nothing to do.
-  bool advance();
-
-  // The next message for a peer, when one is ready; `prefix` bytes are left free before its payload.
-  bool next(unsigned peer, Phase phase, DataHeader &header, Payload &message, size_t prefix);
-
-  // Whether a message is the next one that this peer should send; and whether there is room for it now.
-  bool expects(unsigned peer, Phase phase, const DataHeader &header) const;
-  bool hasRoom(Phase phase, const DataHeader &header) const;
-  // The payload is taken over; the vector comes back with memory for another.
-  void take(unsigned peer, Phase phase, Payload &payload);
-
-  bool isDone() const;
-  bool expectsMoreFrom(unsigned peer) const;
-
-  int64_t elements() const;
-  uint64_t sentBytes() const { return sent; }
-  uint64_t receivedBytes() const { return received; }
-
-  // Payload of a message: the same on all ranks.
-  static size_t chunkBytes(unsigned world);
+  bool advance() override;
+  bool next(unsigned peer, Phase phase, DataHeader &header, Payload &message, size_t prefix) override;
+  bool expects(unsigned peer, Phase phase, const DataHeader &header) const override;
+  bool hasRoom(unsigned peer, Phase phase, const DataHeader &header) const override;
+  void take(unsigned peer, Phase phase, Payload &payload) override;
+  bool isDone() const override;
+  bool expectsMoreFrom(unsigned peer) const override;
 
 private:
   struct Peer {
@@ -78,13 +53,10 @@ private:
   void reduceChunk();
   uint8_t *ownAt(const CollectivePart &part, int64_t position) const;
 
-  CollectiveRequest request;
-  unsigned rank, world;
   int64_t chunk; // elements
   std::vector<OwnedSequence> owned;
   std::vector<Peer> peers;
   int64_t settled = 0; // chunks of the own part that are final on this rank
-  uint64_t sent = 0, received = 0;
   Payload mine, sum;
   std::vector<Payload> spare;
 };

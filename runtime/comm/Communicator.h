@@ -25,6 +25,12 @@ namespace ds {
 
 enum class Reduction : uint8_t { Sum, Mean, Max };
 enum class CollectiveOp : uint8_t { AllReduce, ReduceScatter, AllGather, AllToAll, Broadcast };
+// None: every element travels as `wire`. OneBit: signs and one scale per rank, part and phase travel, and what they do
+// not say is kept for the next time; for all_reduce of means over whole spaces, shards multiples of 8, f32 or f64
+// (docs/rationale/collectives.md). SparseRows: rows that are not zeros travel with their numbers, or all elements where
+// that is less, as all ranks find alike in each call; for all_reduce of sums or means of one table, whose zeros may
+// lose their sign.
+enum class Codec : uint8_t { None, OneBit, SparseRows };
 
 // A tensor's elements in the flat space: [offset, offset + count). Memory of the caller's.
 struct Segment {
@@ -41,6 +47,11 @@ struct CollectivePart {
   void *own = nullptr;        // element 0 is element rank * shard of the space. Written by reduce-scatter, read by
                               // all-gather; may lie inside the memory of `whole` at its own place; null for all-reduce
                               // and broadcast
+  // What rounding to one bit has left out so far, read and updated by Codec::OneBit: of every element of the space, as
+  // this rank has sent it; and of the elements that this rank owns, as it has sent their means.
+  void *workerError = nullptr; // world * shard elements of the request's type
+  void *serverError = nullptr; // shard elements
+  int64_t rowLength = 0;       // of the one tensor of Codec::SparseRows, elements
 };
 
 struct CollectiveRequest {
@@ -51,6 +62,7 @@ struct CollectiveRequest {
                                        // rounded to it, too; sums are in f32 (f64 where f64 travels) in rank order,
                                        // divided for a mean, then rounded once to it: all ranks hold the same bits
   Reduction reduction = Reduction::Sum;
+  Codec codec = Codec::None;
   std::vector<CollectivePart> parts; // memory stays the request's from start to wait: nothing is copied at the start
 };
 

@@ -55,6 +55,10 @@ std::string describe(const CollectiveRequest &request) {
   text += concat(elements, " ", typeName(request.type));
   if (request.wire != request.type)
     text += concat(" as ", typeName(request.wire));
+  if (request.codec == Codec::OneBit)
+    text += " as 1 bit";
+  if (request.codec == Codec::SparseRows)
+    text += concat(" in rows of ", request.parts[0].rowLength);
   constexpr size_t shown = 3;
   for (size_t i = 0; i < request.parts.size() && i < shown; ++i)
     text += concat(i == 0 ? ": [" : ", [", request.parts[i].begin, ", ", request.parts[i].end, ") in shards of ",
@@ -68,11 +72,12 @@ uint64_t digestOf(const CollectiveRequest &request) {
   Digest digest;
   digest.add(request.value);
   digest.add(request.site);
-  for (int64_t number : {int64_t(request.op), int64_t(request.type), int64_t(request.wire),
-                         reduces(request) ? int64_t(request.reduction) : 0, int64_t(request.parts.size())})
+  for (int64_t number :
+       {int64_t(request.op), int64_t(request.type), int64_t(request.wire),
+        reduces(request) ? int64_t(request.reduction) : 0, int64_t(request.codec), int64_t(request.parts.size())})
     digest.add(number);
   for (const CollectivePart &part : request.parts) {
-    for (int64_t number : {part.shard, part.begin, part.end})
+    for (int64_t number : {part.shard, part.begin, part.end, part.rowLength})
       digest.add(number);
     if (request.op == CollectiveOp::AllReduce) // sums come back to the places that they came from
       for (const Segment &segment : part.whole) {

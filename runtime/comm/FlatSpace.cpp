@@ -10,21 +10,6 @@
 namespace ds {
 namespace {
 
-// The tensors that meet [begin, end): visit(address of the first element, where it lies from begin, elements).
-template <typename Visit>
-void visitSegments(const CollectivePart &part, ElementType type, int64_t begin, int64_t end, Visit action) {
-  auto startsAfter = [](int64_t position, const Segment &segment) { return position < segment.offset; };
-  auto segment = std::upper_bound(part.whole.begin(), part.whole.end(), begin, startsAfter);
-  if (segment != part.whole.begin())
-    --segment;
-  for (; segment != part.whole.end() && segment->offset < end; ++segment) {
-    int64_t from = std::max(begin, segment->offset), to = std::min(end, segment->offset + segment->count);
-    if (from < to)
-      action(static_cast<uint8_t *>(segment->data) + static_cast<size_t>(from - segment->offset) * typeSize(type),
-             from - begin, to - from);
-  }
-}
-
 bool reduces(CollectiveOp op) { return op == CollectiveOp::AllReduce || op == CollectiveOp::ReduceScatter; }
 
 std::string faultOf(const CollectiveRequest &request, const CollectivePart &part, unsigned world) {
@@ -43,6 +28,40 @@ std::string faultOf(const CollectiveRequest &request, const CollectivePart &part
   bool usesOwn = request.op != CollectiveOp::AllReduce && request.op != CollectiveOp::Broadcast;
   if (usesOwn && !part.own && part.begin < part.end)
     return "has no memory for what this rank owns";
+  return "";
+}
+
+std::string faultOfOneBit(const CollectiveRequest &request, unsigned world) {
+  if (request.op != CollectiveOp::AllReduce || request.reduction != Reduction::Mean)
+    return "cannot travel as 1 bit, expected the mean of an all_reduce";
+  if ((request.type != ElementType::F32 && request.type != ElementType::F64) || request.wire != request.type)
+    return concat("elements of type ", typeName(request.type), " as ", typeName(request.wire),
+                  " cannot travel as 1 bit, expected f32 as f32 or f64 as f64");
+  for (const CollectivePart &part : request.parts) {
+    if (part.shard % 8 != 0)
+      return concat("shard of ", part.shard, " elements that travel as 1 bit, expected a multiple of 8");
+    if (part.begin != 0 || part.end != part.shard * world)
+      return concat("range [", part.begin, ", ", part.end, ") travels as 1 bit, expected [0, ", part.shard * world,
+                    ")");
+    if (part.shard != 0 && (!part.workerError || !part.serverError))
+      return concat("has no memory for the ", part.workerError ? "server" : "worker",
+                    " error of what travels as 1 bit");
+  }
+  return "";
+}
+
+std::string faultOfSparseRows(const CollectiveRequest &request) {
+  if (request.op != CollectiveOp::AllReduce || request.reduction == Reduction::Max)
+    return "cannot travel as rows, expected the sum or mean of an all_reduce";
+  if (request.parts.size() != 1 || request.parts[0].whole.size() != 1)
+    return concat(request.parts.size(), " parts travel as rows, expected one with one tensor");
+  const CollectivePart &part = request.parts[0];
+  const Segment &table = part.whole[0];
+  if (part.rowLength < 1 || table.count % part.rowLength != 0)
+    return concat("tensor of ", table.count, " elements in rows of ", part.rowLength, ", expected a divisor of that");
+  if (table.offset < part.begin || table.offset + table.count > part.end)
+    return concat("tensor [", table.offset, ", ", table.offset + table.count, ") travels as rows, expected it within [",
+                  part.begin, ", ", part.end, ")");
   return "";
 }
 
@@ -96,7 +115,12 @@ std::string faultOf(const CollectiveRequest &request, unsigned world) {
   for (const CollectivePart &part : request.parts)
     if (std::string fault = faultOf(request, part, world); !fault.empty())
       return fault;
-  return "";
+  switch (request.codec) {
+  case Codec::None: return "";
+  case Codec::OneBit: return faultOfOneBit(request, world);
+  case Codec::SparseRows: return faultOfSparseRows(request);
+  }
+  return concat("codec ", int(request.codec), ", expected 0 to ", int(Codec::SparseRows));
 }
 
 } // namespace ds

@@ -32,6 +32,21 @@ private:
   std::vector<int64_t> begins; // in the space
 };
 
+// The tensors that meet [begin, end): visit(address of the first element, where it lies from begin, elements).
+template <typename Visit>
+void visitSegments(const CollectivePart &part, ElementType type, int64_t begin, int64_t end, Visit action) {
+  auto startsAfter = [](int64_t position, const Segment &segment) { return position < segment.offset; };
+  auto segment = std::upper_bound(part.whole.begin(), part.whole.end(), begin, startsAfter);
+  if (segment != part.whole.begin())
+    --segment;
+  for (; segment != part.whole.end() && segment->offset < end; ++segment) {
+    int64_t from = std::max(begin, segment->offset), to = std::min(end, segment->offset + segment->count);
+    if (from < to)
+      action(static_cast<uint8_t *>(segment->data) + static_cast<size_t>(from - segment->offset) * typeSize(type),
+             from - begin, to - from);
+  }
+}
+
 // Elements [begin, end) of a part's space from its tensors, zeros between them, as what travels; and back.
 void readWhole(const CollectivePart &part, ElementType type, ElementType wire, int64_t begin, int64_t end,
                uint8_t *message);

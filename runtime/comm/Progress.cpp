@@ -120,7 +120,7 @@ bool Progress::turn() {
     hasMoved |= hasMovedData;
   }
   for (size_t i = 0; i < active.size(); ++i)
-    hasMoved |= active[i]->task.advance();
+    hasMoved |= active[i]->task->advance();
   return completeDone() || hasMoved;
 }
 
@@ -219,18 +219,18 @@ bool Progress::receiveData(unsigned number, Phase phase) {
     }
     ActiveCollective *collective = find(from.header.sequence);
     bool isDropped = hasFailed || hasLeft;
-    if (!isDropped && (!collective || !collective->task.expects(number, phase, from.header))) {
+    if (!isDropped && (!collective || !collective->task->expects(number, phase, from.header))) {
       failWith(peerText(number) + " sent a message that nobody waits for", false);
       isDropped = true;
     }
-    if (!isDropped && !collective->task.hasRoom(phase, from.header))
+    if (!isDropped && !collective->task->hasRoom(number, phase, from.header))
       break;
     from.in.resize(from.header.bytes);
     if (!take(from.in.data(), from.header.bytes, from.received))
       break;
     from.headerReceived = from.received = 0;
     if (!isDropped)
-      collective->task.take(number, phase, from.in);
+      collective->task->take(number, phase, from.in);
   }
   return hasMoved;
 }
@@ -247,8 +247,8 @@ bool Progress::sendData(unsigned number, Phase phase) {
       if (!collective->hasAgreed[number])
         break; // nor has it started any later one
       header.sequence = collective->sequence;
-      isReady = collective->task.next(number, phase, header, out, sizeof(header));
-      if (isReady)
+      isReady = collective->task->next(number, phase, header, out, sizeof(header));
+      if (isReady || (phase == Phase::ToOwner && collective->task->holdsBack(number)))
         break;
     }
     if (!isReady)
@@ -263,16 +263,16 @@ bool Progress::completeDone() {
   bool isAnyDone = false;
   for (auto collective = active.begin(); collective != active.end();) {
     const std::vector<bool> &agreed = (*collective)->hasAgreed;
-    if (!(*collective)->task.isDone() || !std::all_of(agreed.begin(), agreed.end(), [](bool has) { return has; })) {
+    if (!(*collective)->task->isDone() || !std::all_of(agreed.begin(), agreed.end(), [](bool has) { return has; })) {
       ++collective;
       continue;
     }
     std::lock_guard<std::mutex> lock(orders.mutex);
     CollectiveCounters &counters = orders.counters[(*collective)->site];
     ++counters.calls;
-    counters.elements += (*collective)->task.elements();
-    counters.sentBytes += (*collective)->task.sentBytes();
-    counters.receivedBytes += (*collective)->task.receivedBytes();
+    counters.elements += (*collective)->task->elements();
+    counters.sentBytes += (*collective)->task->sentBytes();
+    counters.receivedBytes += (*collective)->task->receivedBytes();
     (*collective)->isComplete = true;
     orders.changed.notify_all();
     collective = active.erase(collective);

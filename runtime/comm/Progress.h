@@ -14,13 +14,14 @@ namespace ds {
 // From its start until it is complete. The program's thread reads what is fixed at the start, and isComplete under the
 // mutex; the rest belongs to the thread that moves data.
 struct ActiveCollective {
-  ActiveCollective(const CollectiveRequest &request, unsigned rank, unsigned world) : task(request, rank, world) {}
+  ActiveCollective(const CollectiveRequest &request, unsigned rank, unsigned world)
+      : task(makeTask(request, rank, world, CollectiveTask::chunkBytes(world))) {}
 
   uint64_t sequence = 0;
   std::string name; // with the step
   size_t site = 0;  // of its counters
   Announcement announcement;
-  CollectiveTask task;
+  std::unique_ptr<CollectiveTask> task;
   std::vector<bool> hasAgreed; // by rank
   std::atomic<int64_t> waitedSince{0};
   bool isComplete = false;

@@ -101,12 +101,12 @@ uint64_t RankCommunicator::start(const CollectiveRequest &request) {
   collective->name = std::move(name);
   collective->site = siteOf(request);
   if (!progress) {
-    while (collective->task.advance())
+    while (collective->task->advance())
       ;
     std::lock_guard<std::mutex> lock(orders.mutex);
     CollectiveCounters &counters = orders.counters[collective->site];
     ++counters.calls;
-    counters.elements += collective->task.elements();
+    counters.elements += collective->task->elements();
     collective->isComplete = true;
   } else {
     collective->announcement = {digestOf(request), describe(request)};

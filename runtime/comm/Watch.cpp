@@ -107,7 +107,7 @@ void Progress::watchWaits() {
     if (now - std::max(dataMoved, excused) < timeout.count())
       continue;
     for (unsigned number = 0; number < peers.size(); ++number)
-      if (number != transport->rank() && collective->task.expectsMoreFrom(number))
+      if (number != transport->rank() && collective->task->expectsMoreFrom(number))
         return failWith(concat("no data has come from ", peerText(number), " to ", peerText(transport->rank()), " for ",
                                static_cast<double>(timeout.count()) / 1e9, " s"),
                         false);

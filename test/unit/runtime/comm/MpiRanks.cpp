@@ -1,7 +1,9 @@
 // One rank under mpirun. usage: SEED [die|stop|loop]: random collectives; then the last rank does as told, and every
 // other one prints what it says about that.
+#include "test/unit/runtime/comm/OneBitPlay.h"
 #include "test/unit/runtime/comm/RandomPlay.h"
 #include "test/unit/runtime/comm/Ranks.h"
+#include "test/unit/runtime/comm/SparseTable.h"
 
 #include <csignal>
 #include <cstdio>
@@ -33,7 +35,12 @@ int main(int argc, char **argv) {
     if (argc < 2 || !options)
       return 2;
     auto communicator = connectRanks(*options);
-    playRandom(*communicator, static_cast<uint32_t>(std::strtoull(argv[1], nullptr, 10)), 20, 3000);
+    auto seed = static_cast<uint32_t>(std::strtoull(argv[1], nullptr, 10));
+    playRandom(*communicator, seed, 20, 3000);
+    if (communicator->world() > 1) {
+      playOneBit(*communicator, seed, 5, 3000);
+      playSparse(*communicator, seed, 5);
+    }
     std::printf("rank %u of %u is right\n", communicator->rank(), communicator->world());
     std::fflush(stdout);
     if (argc > 2)
