@@ -43,6 +43,7 @@ void buildGraphPipeline(OpPassManager &pm, const GraphPipelineOptions &options) 
     }
     TieParametersOptions tie;
     tie.unties = !options.tie;
+    tie.places = options.places;
     pm.addPass(createTieParameters(tie));
     PromoteParametersOptions promote;
     promote.train = options.train;

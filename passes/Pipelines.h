@@ -19,6 +19,8 @@ struct GraphPipelineOptions : mlir::PassPipelineOptions<GraphPipelineOptions> {
   Option<uint64_t> seed{*this, "seed", llvm::cl::desc("as of ds-add-head"), llvm::cl::init(0)};
   Option<bool> tie{*this, "tie", llvm::cl::desc("with promote: weights that are stored twice are one parameter"),
                    llvm::cl::init(true)};
+  Option<bool> places{*this, "places", llvm::cl::desc("with promote: weights in files are not read to find such ones"),
+                      llvm::cl::init(false)};
   Option<std::string> train{*this, "train", llvm::cl::desc("as of ds-promote-parameters")};
   Option<std::string> freeze{*this, "freeze", llvm::cl::desc("as of ds-promote-parameters")};
   Option<bool> recompose{*this, "recompose", llvm::cl::desc("recover norms, GELU, softmax and attention from chains"),

@@ -116,22 +116,24 @@ private:
     aliases.emplace_back(path, target);
   }
 
+  // Where ranks are open, a key may act when the package runs.
+  bool isOneRank() const { return options.ranks == 1 && !options.areRanksOpen; }
+
   void zeroStage(int64_t stage, Place at, const std::string &how) {
-    bool isOne = options.ranks == 1;
+    bool isIdle = isOneRank();
     keep("zero_optimization.stage", stage, at,
-         isOne         ? "without effect on one rank" + how
+         isIdle        ? "without effect on one rank" + how
          : how.empty() ? ""
                        : how.substr(2),
-         !isOne);
-    if (stage != 0 && isOne)
+         !isIdle);
+    if (stage != 0 && options.ranks == 1)
       refuseStrictly("zero_optimization.stage", std::to_string(stage), at);
   }
 
   void ranks(const std::string &path, const json &value, Place at) {
-    if (options.ranks != 1)
-      return keep(path, value, at, "", true);
-    keep(path, value, at, "without effect on one rank");
-    if (value != json(false))
+    bool isIdle = isOneRank();
+    keep(path, value, at, isIdle ? "without effect on one rank" : "", !isIdle);
+    if (value != json(false) && options.ranks == 1)
       refuseStrictly(path, shown(value), at);
   }
 

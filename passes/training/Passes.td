@@ -36,9 +36,11 @@ def TieParameters : Pass<"ds-tie-parameters", "::mlir::ModuleOp"> {
     first one; a remark names the other. Tensors of equal elements, such as zeros, merely start equal, and so do running
     statistics; where one of these is a parameter in several places, as exporters for inference write a fresh model, a
     warning says so. The module keeps what was tied to what (`ds.tied`). Where they are to stay apart, it is an error if
-    there are none. Reports: tied.
+    there are none. By places, weights in files are not read: those are one that lie at the same place of a file.
+    Reports: tied.
   }];
-  let options = [Option<"unties", "untie", "bool", "false", "leave them as they are">];
+  let options = [Option<"unties", "untie", "bool", "false", "leave them as they are">,
+                 Option<"places", "places", "bool", "false", "tell weights apart by where they are stored alone">];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }
 

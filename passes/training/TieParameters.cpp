@@ -57,10 +57,20 @@ bool isTransposed(const HostTensor &a, const HostTensor &b) {
   return true;
 }
 
+enum class Sameness { None, Same, Transposed };
+
 struct Candidate {
   ds::RecipeOp recipe;
   SmallVector<ds::WeightOp> uses;
   Fingerprint fingerprint;
+  bool isStored() {
+    return recipe.walk([](ds::SourceOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  }
+  /// From the same bytes of the same file, in the same way.
+  bool isStoredLike(Candidate &other) {
+    return OperationEquivalence::isRegionEquivalentTo(&recipe->getRegion(0), &other.recipe->getRegion(0),
+                                                      OperationEquivalence::IgnoreLocations);
+  }
   bool isTable() const { // where rows are chosen from, whose layout is the embedding's
     return llvm::any_of(uses, [](ds::WeightOp use) {
       return llvm::any_of(use->getUses(), [](OpOperand &operand) {
@@ -80,40 +90,61 @@ struct TieParameters : impl::TieParametersBase<TieParameters>, PassReport {
     llvm::SmallDenseSet<unsigned> gone;
     NamedAttrList tied;
     for (unsigned i = 0; i < candidates.size(); ++i) {
-      auto value = evaluator.evaluate(candidates[i].recipe);
-      if (failed(value))
+      if (failed(look(candidates[i], evaluator)))
         return signalPassFailure();
-      candidates[i].fingerprint = fingerprintOf(*value);
       if (candidates[i].fingerprint.isUniform) {
         warnOfShared(candidates[i]);
         continue;
       }
       for (unsigned j = 0; j < i; ++j) {
-        if (gone.contains(j) || candidates[j].fingerprint.isUniform ||
-            !(candidates[i].fingerprint == candidates[j].fingerprint))
+        if (gone.contains(j))
           continue;
-        auto other = evaluator.evaluate(candidates[j].recipe);
-        if (failed(other))
+        auto same = compare(candidates[j], candidates[i], evaluator);
+        if (failed(same))
           return signalPassFailure();
-        bool transposes = !isSame(*other, *value);
-        if (transposes && !isTransposed(*other, *value))
+        if (*same == Sameness::None)
           continue;
         bool keepsFirst = candidates[j].isTable() || !candidates[i].isTable();
-        unsigned kept = keepsFirst ? j : i, other2 = keepsFirst ? i : j;
+        unsigned kept = keepsFirst ? j : i, other = keepsFirst ? i : j;
         if (unties)
           return; // there is one
-        tie(candidates[other2], candidates[kept], transposes, tied);
-        gone.insert(other2);
+        tie(candidates[other], candidates[kept], *same == Sameness::Transposed, tied);
+        gone.insert(other);
         if (gone.contains(i))
           break;
       }
     }
-    if (unties) {
+    if (unties && !places) { // by places alone, nobody knows
       getOperation().emitError() << "--untie: expected a weight that the model stores twice, found none";
       return signalPassFailure();
     }
     if (!tied.empty())
       getOperation()->setAttr(ds::tiedAttr, tied.getDictionary(&getContext()));
+  }
+
+  /// By places, what is in a file stays unread.
+  bool isUnread(Candidate &candidate) const { return places && candidate.isStored(); }
+
+  LogicalResult look(Candidate &candidate, RecipeEvaluator &evaluator) {
+    if (isUnread(candidate)) {
+      candidate.fingerprint.isUniform = false;
+      return success();
+    }
+    auto value = evaluator.evaluate(candidate.recipe);
+    if (succeeded(value))
+      candidate.fingerprint = fingerprintOf(*value);
+    return success(succeeded(value));
+  }
+
+  FailureOr<Sameness> compare(Candidate &first, Candidate &second, RecipeEvaluator &evaluator) {
+    if (isUnread(first) || isUnread(second))
+      return first.isStoredLike(second) ? Sameness::Same : Sameness::None;
+    if (first.fingerprint.isUniform || !(first.fingerprint == second.fingerprint))
+      return Sameness::None;
+    auto a = evaluator.evaluate(first.recipe), b = evaluator.evaluate(second.recipe);
+    if (failed(a) || failed(b))
+      return failure();
+    return isSame(*a, *b) ? Sameness::Same : isTransposed(*a, *b) ? Sameness::Transposed : Sameness::None;
   }
 
   /// Exporters for inference store tensors of a fresh model once that merely start equal: biases of 0, scales of 1.

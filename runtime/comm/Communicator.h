@@ -23,6 +23,8 @@
 
 namespace ds {
 
+constexpr unsigned mostRanks = 4096; // of one program
+
 enum class Reduction : uint8_t { Sum, Mean, Max };
 enum class CollectiveOp : uint8_t { AllReduce, ReduceScatter, AllGather, AllToAll, Broadcast };
 // None: every element travels as `wire`. OneBit: signs and one scale per rank, part and phase travel, and what they do

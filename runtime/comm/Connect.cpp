@@ -16,8 +16,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr unsigned mostRanks = 1024;
-
 const char *variable(const char *name) {
   const char *value = std::getenv(name);
   return value && *value ? value : nullptr;
@@ -90,7 +88,13 @@ bool readEngine(RankOptions &options) {
                              Names{"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"}}) {
     if (!variable(names.rank))
       continue;
+    // A batch script and a shell of Slurm have these variables as well, but are no tasks of a step, or its only one.
+    bool isSlurm = names.rank == std::string("SLURM_PROCID");
+    if (isSlurm && !variable("SLURM_STEP_ID"))
+      continue;
     options.world = numberOf(names.world, 1, mostRanks);
+    if (isSlurm && options.world == 1)
+      continue;
     options.rank = numberOf(names.rank, 0, options.world - 1);
     options.localRank = variable(names.local) ? numberOf(names.local, 0, options.world - 1) : options.rank;
     options.transport = TransportKind::Mpi;

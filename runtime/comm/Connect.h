@@ -23,7 +23,7 @@ struct RankOptions {
 
 // DS_RANK, DS_WORLD, DS_LOCAL_RANK, DS_TRANSPORT (shm, tcp or mpi), DS_RENDEZVOUS ("fd:7" for shm; "HOST:PORT" or
 // "fd:9@HOST:PORT" for tcp), DS_HOST, DS_TIMEOUT in seconds; without DS_RANK what mpirun and srun set. None for a
-// process that is no rank.
+// process that is no rank, such as a batch script of Slurm.
 std::optional<RankOptions> ranksOfEnvironment();
 
 // Returns when all ranks are there.

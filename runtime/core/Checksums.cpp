@@ -163,6 +163,7 @@ std::vector<ChecksumFault> verifyChecksums(const std::string &directory, unsigne
       const MappedFile &file = files.at(lines[i].file);
       size_t length = lines[i].isChunk ? lines[i].length : file.size();
       found[i] = sha256Hex(file.data() ? file.data() + lines[i].offset : nullptr, length);
+      file.release(lines[i].offset, length); // what is verified need not be in memory at once
     }
   };
   std::vector<std::thread> helpers;

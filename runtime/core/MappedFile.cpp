@@ -89,6 +89,15 @@ void MappedFile::willNeed() const {
     madvise(const_cast<uint8_t *>(bytes), length, MADV_WILLNEED);
 }
 
+void MappedFile::release(size_t offset, size_t count) const {
+  auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  size_t begin = (offset + page - 1) / page * page;
+  size_t end =
+      offset + count == length ? length : (offset + count) / page * page; // the last page has nothing behind it
+  if (begin < end) // advice: that it could not be taken changes nothing
+    (void)madvise(const_cast<uint8_t *>(bytes) + begin, end - begin, MADV_DONTNEED);
+}
+
 namespace {
 
 std::string folderOf(const std::string &path) {

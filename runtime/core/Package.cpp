@@ -7,9 +7,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <elf.h>
-#include <sys/mman.h>
 #include <tuple>
-#include <unistd.h>
 
 namespace ds {
 namespace {
@@ -173,11 +171,7 @@ void Package::openCode() {
 }
 
 void Package::releaseConstant(size_t index) const {
-  auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)), begin = reinterpret_cast<uintptr_t>(constant(index));
-  uintptr_t end = (begin + variant().constants[index].bytes) / page * page;
-  begin = (begin + page - 1) / page * page;
-  if (begin < end) // advice: that it could not be taken changes nothing
-    (void)madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
+  weights.release(variant().constants[index].offset, variant().constants[index].bytes);
 }
 
 size_t Package::entryIndex(const std::string &name) const {

@@ -172,7 +172,10 @@ CheckpointInfo readDocument(const json &document) {
 } // namespace
 
 std::string pieceName(const CheckpointTensor &tensor, const CheckpointPiece &piece) {
-  return tensor.pieces.size() == 1 ? tensor.name : concat(tensor.name, "[", piece.begin, ":", piece.end, "]");
+  if (tensor.pieces.size() > 1)
+    return concat(tensor.name, "[", piece.begin, ":", piece.end, "]");
+  // A tensor may itself be called like a piece of another one.
+  return !tensor.name.empty() && tensor.name.back() == ']' ? tensor.name + "[]" : tensor.name;
 }
 
 Shape pieceShape(const CheckpointTensor &tensor, const CheckpointPiece &piece) {

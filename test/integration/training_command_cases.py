@@ -82,8 +82,8 @@ def notes_of_another_config(folder):
     """Keys without effect on one rank are noted as ds-opt notes them."""
     package, data = small_package(folder, settings("AdamW")), small_data(folder)
     config = write_config(folder, settings("AdamW", zero_optimization={"stage": 2}), "other.json")
-    compiled = tool("ds-opt", folder / "model.onnx", "--mode=train", "--loss=cross_entropy", "--logits=y", "--labels=labels", f"--config={config}", "-o",
-                    folder / "other.dsp")
+    compiled = tool("ds-opt", folder / "model.onnx", "--mode=train", "--loss=cross_entropy", "--logits=y", "--labels=labels", f"--config={config}",
+                    "--mesh=data=1", "-o", folder / "other.dsp")
     note = next(line for line in compiled.err.splitlines() if "zero_optimization" in line)
     found = train(package, data, "--steps=1", f"--config={config}")
     expect(note.replace("ds-opt:", "ds-run:") in found.err.splitlines(), f"{found.err}, expected as {note}")

@@ -38,7 +38,6 @@
 using namespace mlir;
 
 namespace deepstride {
-
 namespace {
 
 class Driver {
@@ -195,6 +194,7 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
       graph.classes = options.training.classes;
       graph.seed = options.training.seed.value_or(0);
       graph.tie = !options.training.unties;
+      graph.places = options.training.isPlanned;
       graph.train = options.training.train;
       graph.freeze = options.training.freeze;
       graph.recompose = !isReference;

@@ -112,7 +112,8 @@ static const OptionInfo table[] = {
                                   : "");
      }},
     {"--plan", Argument::Optional, "FILE",
-     "write what each rank takes and moves, as JSON, and compile nothing; to standard output without FILE",
+     "write what each rank takes and moves, as JSON, and compile nothing; to standard output without FILE. Weights "
+     "are not read; without --loss it is cross_entropy of logits and labels",
      [](ParsedCommandLine &line, StringRef value) {
        line.options.training.isPlanned = true;
        line.options.training.planFile = value.str();
@@ -126,6 +127,8 @@ static const OptionInfo table[] = {
 };
 
 llvm::ArrayRef<OptionInfo> trainingOptions() { return table; }
+
+static constexpr char defaultLoss[] = "cross_entropy";
 
 std::string checkTraining(const DriverOptions &options) {
   const TrainingRequest &training = options.training;
@@ -149,18 +152,20 @@ std::string checkTraining(const DriverOptions &options) {
   }
   if (training.seed && training.head.empty())
     return "--seed is about the weights of --head, found no --head";
-  bool judges = training.loss == "cross_entropy" || training.loss == "mse";
-  if (training.loss.empty())
+  // A plan has a loss in any case: that of a language model.
+  const std::string loss = training.isPlanned && training.loss.empty() ? defaultLoss : training.loss;
+  bool judges = loss == "cross_entropy" || loss == "mse";
+  if (loss.empty())
     return "--mode=train expects --loss=OUTPUT, or --loss=cross_entropy|mse with --logits=NAME and --labels=NAME";
-  if (judges && ((training.logits.empty() && training.head.empty()) || training.labels.empty()))
-    return "--loss=" + training.loss + " expects --logits=NAME and --labels=NAME";
+  if (judges && !training.loss.empty() &&
+      ((training.logits.empty() && training.head.empty()) || training.labels.empty()))
+    return "--loss=" + loss + " expects --logits=NAME and --labels=NAME";
   if (!judges && (!training.logits.empty() || !training.labels.empty() || training.shiftsLabels))
-    return "--logits, --labels and --shift-labels belong to --loss=cross_entropy and --loss=mse, found --loss=" +
-           training.loss;
-  if (training.shiftsLabels && training.loss != "cross_entropy")
-    return "--shift-labels belongs to --loss=cross_entropy, found --loss=" + training.loss;
-  if (training.ignoredLabel && training.loss != "cross_entropy")
-    return "--ignore-index belongs to --loss=cross_entropy, found --loss=" + training.loss;
+    return "--logits, --labels and --shift-labels belong to --loss=cross_entropy and --loss=mse, found --loss=" + loss;
+  if (training.shiftsLabels && loss != "cross_entropy")
+    return "--shift-labels belongs to --loss=cross_entropy, found --loss=" + loss;
+  if (training.ignoredLabel && loss != "cross_entropy")
+    return "--ignore-index belongs to --loss=cross_entropy, found --loss=" + loss;
   std::string judged = judges ? training.logits : training.loss;
   if (!training.head.empty() && !judged.empty() && judged != "head")
     return "--head adds the output 'head', which nothing else reads: expected it to be judged, found " +
@@ -179,6 +184,13 @@ bool resolveTraining(DriverOptions &options) {
     return true;
   if (!training.head.empty() && training.logits.empty())
     training.logits = "head";
+  if (training.isPlanned && training.loss.empty()) {
+    training.loss = defaultLoss;
+    if (training.logits.empty())
+      training.logits = "logits";
+    if (training.labels.empty())
+      training.labels = "labels";
+  }
   ::ds::config::ReadOptions reading;
   reading.isStrict = training.isStrict;
   reading.areRanksOpen = !training.ranks;

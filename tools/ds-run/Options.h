@@ -40,6 +40,7 @@ int compareCommand(const Options &options);
 int benchCommand(const Options &options);
 int inspectCommand(const Options &options);
 int profileCommand(const Options &options);
+int probeCommand(const Options &options);
 int gradientsCommand(const Options &options);
 
 } // namespace ds

@@ -54,11 +54,23 @@ void addDims(CLI::App *app, Options &options) {
   app->add_option("--entry", options.entry, "entry to call (default: the first)");
 }
 
-void addCall(CLI::App *app, Options &options) {
-  addDims(app, options);
+void addThreads(CLI::App *app, Options &options) {
   app->add_option("--threads", options.threads,
                   "threads per rank (default: DS_NUM_THREADS, else its share of the processors)")
       ->check(CLI::Range(1u, 1024u));
+}
+
+void addProbe(CLI::App &app, Options &options) {
+  CLI::App *probe = app.add_subcommand("probe", "memory bandwidth and arithmetic of this machine, and the links "
+                                                "between ranks, measured in about a second");
+  addThreads(probe, options);
+  probe->add_option("--json", options.json, "as JSON, to standard output or a file")->expected(0, 1);
+  probe->parse_complete_callback([probe, &options] { options.asJson = probe->count("--json") > 0; });
+}
+
+void addCall(CLI::App *app, Options &options) {
+  addDims(app, options);
+  addThreads(app, options);
   app->add_option("--seed", options.seed, "random inputs: standard normal; integers below their bound")
       ->check(finiteNumber);
 }
@@ -135,6 +147,8 @@ int runSubcommand(CLI::App &app, const Options &options, const TrainOptions &tra
     return inspectCommand(options);
   if (app.got_subcommand("profile"))
     return profileCommand(options);
+  if (app.got_subcommand("probe"))
+    return probeCommand(options);
   if (app.got_subcommand("gradients"))
     return gradientsCommand(options);
   if (options.package.empty())
@@ -222,6 +236,7 @@ int runMain(int argc, char **argv) {
   gradients->add_option("--output", options.output, "write 'loss' and each parameter's gradient to an npz")
       ->check(fileName);
 
+  addProbe(app, options);
   TrainOptions training;
   addTrainingCommands(app, training);
   LaunchOptions launching;

@@ -66,6 +66,11 @@ Expected<std::string> OpenFile::read(uint64_t offset, uint64_t length) const {
   return bytes;
 }
 
+bool OpenFile::isHole(uint64_t offset, uint64_t length) const {
+  off_t data = ::lseek(descriptor, static_cast<off_t>(offset), SEEK_DATA);
+  return data < 0 ? errno == ENXIO : static_cast<uint64_t>(data) - offset >= length; // ENXIO: none up to the end
+}
+
 MappedFile::~MappedFile() {
   if (!data.empty())
     ::munmap(const_cast<uint8_t *>(data.data()), data.size());

@@ -37,6 +37,8 @@ public:
   llvm::Expected<uint64_t> size() const;
   /// Reads exactly `length` bytes from `offset`.
   llvm::Expected<std::string> read(uint64_t offset, uint64_t length) const;
+  /// Whether the file has nothing there, and reads as zeros, as far as its system says.
+  bool isHole(uint64_t offset, uint64_t length) const;
 
 private:
   int descriptor = -1;

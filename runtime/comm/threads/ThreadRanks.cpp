@@ -5,11 +5,6 @@
 #include "runtime/core/Error.h"
 
 namespace ds {
-namespace {
-
-constexpr unsigned mostRanks = 1024;
-
-} // namespace
 
 ThreadRanks::ThreadRanks(unsigned world, std::chrono::milliseconds timeout) : ranks(world), timeout(timeout) {
   if (world < 1 || world > mostRanks)

@@ -2,6 +2,7 @@
 #include "test/unit/runtime/PackageBuilder.h"
 
 #include "runtime/core/Error.h"
+#include "tools/ds-run/launch/ChildProcess.h"
 #include "tools/ds-run/launch/Environment.h"
 #include "tools/ds-run/launch/LaunchOptions.h"
 #include "tools/ds-run/launch/RankLines.h"
@@ -161,6 +162,14 @@ TEST(RankLines, LeavesOutWhatFollowsFromAnotherRanksError) {
   dead.add(0, "ds-run: error: rank 0: all_reduce 'g': rank 2 has ended\n");
   dead.add(1, "ds-run: error: rank 1: all_reduce 'g': rank 2 has ended\n");
   EXPECT_EQ(dead.flush(), "ds-run: error: ranks 0, 1: all_reduce 'g': rank 2 has ended\n");
+}
+
+TEST(Launch, MemoryIsBlamedOnlyWhereTheKernelHasEndedProcessesForIt) {
+  EXPECT_EQ(causeOfKill(3, 3), "");
+  EXPECT_EQ(causeOfKill(3, 4),
+            ": the kernel's out-of-memory killer was at work, fewer ranks or smaller batches need less memory");
+  EXPECT_EQ(causeOfKill(std::nullopt, 4), ", perhaps for want of memory");
+  EXPECT_EQ(causeOfKill(3, std::nullopt), ", perhaps for want of memory");
 }
 
 } // namespace

@@ -123,6 +123,18 @@ TEST(ConfigRanks, KeysActOnSeveral) {
   EXPECT_EQ(toJson(one), toJson(several));
 }
 
+TEST(ConfigRanks, NothingIsIdleWhereRanksAreOpen) {
+  const std::string text = with(R"("zero_optimization": {"stage": 2, "reduce_bucket_size": 7})");
+  TrainingConfig config = legal(text, open());
+  EXPECT_EQ(noteOf(config, "zero_optimization.stage"), "");
+  EXPECT_TRUE(config.find("zero_optimization.stage")->isUsed);
+  EXPECT_EQ(noteOf(config, "zero_optimization.reduce_bucket_size"), "");
+  EXPECT_EQ(noteOf(legal(with(R"("zero_optimization": true)"), open()), "zero_optimization.stage"), "from true");
+  EXPECT_EQ(noteOf(legal(text, ranks(1)), "zero_optimization.stage"), "without effect on one rank");
+  resolveFor(config, 1, "one process");
+  EXPECT_EQ(noteOf(config, "zero_optimization.reduce_bucket_size"), "without effect on one rank");
+}
+
 TEST(ConfigRanks, DefaultsAreThoseOfTheTable) {
   TrainingConfig config = legal(with(""));
   EXPECT_EQ(config.zero.stage, 0);

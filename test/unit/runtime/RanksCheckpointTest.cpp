@@ -135,6 +135,23 @@ TEST_F(RanksCheckpoint, OneProcessAndSharedTensorsGiveWhatEarlierProgramsRead) {
   EXPECT_FALSE(isThere(run + "/global_step0/parameters-rank1.safetensors"));
 }
 
+TEST_F(RanksCheckpoint, TensorsMayBeCalledLikePiecesOfOthers) {
+  std::vector<Logical> tensors;
+  for (const char *name : {"w", "w[0:4]", "w[0:4][]", "w[4:6]"}) { // by name
+    tensors.push_back({"parameters", name, Tensor(ElementType::F32, {2, 3})});
+    for (size_t j = 0; j < tensors.back().tensor.bytes(); ++j)
+      tensors.back().tensor.data()[j] = static_cast<uint8_t>(engine());
+  }
+  std::vector<Parts> parts(2, Parts{{"parameters", {}}, {"optimizer", {}}});
+  put(parts[0][0], tensors[0], 0, 4);
+  for (size_t i = 1; i < tensors.size(); ++i)
+    put(parts[0][0], tensors[i], 0, 6);
+  put(parts[1][0], tensors[0], 4, 6);
+  EXPECT_EQ(save(parts), std::vector<std::string>(2));
+  expectSame(Checkpoint(run, ""), tensors);
+  EXPECT_TRUE(verifyCheckpoint(run, "").empty());
+}
+
 TEST_F(RanksCheckpoint, ARankReadsOnlyWhatItNeeds) {
   Logical one = {"parameters", "w", Tensor(ElementType::F32, {4, 300000})};
   std::memset(one.tensor.data(), 7, one.tensor.bytes());

@@ -83,13 +83,21 @@ std::string signalText(int number) {
   return name ? concat("SIG", name) : concat("signal ", number);
 }
 
-long outOfMemoryKills() {
+std::optional<long> outOfMemoryKills() {
   std::ifstream file("/proc/vmstat");
   std::string name;
   for (long value = 0; file >> name >> value;)
     if (name == "oom_kill")
       return value;
-  return 0;
+  return std::nullopt;
+}
+
+std::string causeOfKill(std::optional<long> before, std::optional<long> now) {
+  if (!before || !now)
+    return ", perhaps for want of memory";
+  return *now > *before
+             ? ": the kernel's out-of-memory killer was at work, fewer ranks or smaller batches need less memory"
+             : "";
 }
 
 } // namespace ds

@@ -2,6 +2,7 @@
 #ifndef DEEPSTRIDE_TOOLS_DS_RUN_LAUNCH_CHILDPROCESS_H
 #define DEEPSTRIDE_TOOLS_DS_RUN_LAUNCH_CHILDPROCESS_H
 
+#include <optional>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -25,8 +26,10 @@ pid_t startChild(const ChildSpec &child);
 int exitCodeOf(int status);
 std::string signalText(int number); // "SIGKILL"
 
-// How many processes the kernel's out-of-memory killer has ended on this machine; 0 where it does not say.
-long outOfMemoryKills();
+// How many processes the kernel's out-of-memory killer has ended on this machine; none where it does not say.
+std::optional<long> outOfMemoryKills();
+// What follows "was killed by SIGKILL", by those counts before the job and after: anybody may have killed the process.
+std::string causeOfKill(std::optional<long> before, std::optional<long> now);
 
 } // namespace ds
 #endif

@@ -3,13 +3,13 @@
 #ifndef DEEPSTRIDE_TOOLS_DS_RUN_LAUNCH_HOSTFILE_H
 #define DEEPSTRIDE_TOOLS_DS_RUN_LAUNCH_HOSTFILE_H
 
+#include "runtime/comm/Communicator.h"
+
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace ds {
-
-constexpr unsigned mostRanks = 4096;
 
 struct Host {
   std::string name;

@@ -24,11 +24,12 @@ bool asksForRanks(const LaunchOptions &options, const Arguments &arguments) {
 
 void checkCommand(const LaunchOptions &options, const Arguments &arguments, const LaunchedCommand &command) {
   checkProgram(arguments);
-  bool runsOnRanks = command.name.empty() || command.name == "train" || command.name == "eval";
+  bool runsOnRanks =
+      command.name.empty() || command.name == "train" || command.name == "eval" || command.name == "probe";
   if (!runsOnRanks)
     fail(ErrorCode::InvalidArgument, "ds-run ", command.name,
          " is one process: expected no options of ranks, which are of "
-         "ds-run PKG, train and eval");
+         "ds-run PKG, train, eval and probe");
   bool resumes = arguments.hasProgram || (command.name == "train" && !command.checkpoint.empty());
   if (options.restarts && !resumes)
     fail(ErrorCode::InvalidArgument,

@@ -121,7 +121,7 @@ private:
   RankLines lines;
   std::vector<RunningRank> running;
   pid_t group = 0; // that of the first rank
-  long killsBefore = outOfMemoryKills();
+  std::optional<long> killsBefore = outOfMemoryKills();
   SpawnResult result;
   std::optional<Failure> failure; // the first one
   // When the failure is told, ranks get SIGTERM and SIGKILL, and errors that wait are written.
@@ -246,9 +246,7 @@ void Job::explain() {
   else
     text += concat("ended with exit code ", WEXITSTATUS(failure->status));
   if (isKilled && WTERMSIG(failure->status) == SIGKILL)
-    text += outOfMemoryKills() > killsBefore
-                ? ": the kernel's out-of-memory killer was at work, fewer ranks or smaller batches need less memory"
-                : ", as the kernel's out-of-memory killer does";
+    text += causeOfKill(killsBefore, outOfMemoryKills());
   say(text + "\n");
 }
 

@@ -21,7 +21,7 @@ const char *const variables[] = {"DS_RANK",       "DS_WORLD",
                                  "DS_TIMEOUT",    "OMPI_COMM_WORLD_RANK",
                                  "SLURM_PROCID",  "OMPI_COMM_WORLD_SIZE",
                                  "SLURM_NTASKS",  "OMPI_COMM_WORLD_LOCAL_RANK",
-                                 "SLURM_LOCALID"};
+                                 "SLURM_LOCALID", "SLURM_STEP_ID"};
 
 class Environment : public ::testing::Test {
 protected:
@@ -86,19 +86,24 @@ TEST_F(Environment, OfMpirunAndSrun) {
   EXPECT_EQ(ranksOfEnvironment()->rank, 2u);
   EXPECT_EQ(ranksOfEnvironment()->localRank, 1u);
   EXPECT_EQ(ranksOfEnvironment()->transport, TransportKind::Mpi);
-  set({{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "6"}});
+  set({{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "6"}, {"SLURM_STEP_ID", "0"}});
   EXPECT_EQ(ranksOfEnvironment()->rank, 5u);
   EXPECT_EQ(ranksOfEnvironment()->world, 6u);
-  EXPECT_EQ(fault({{"SLURM_PROCID", "6"}, {"SLURM_NTASKS", "6"}}),
+  EXPECT_EQ(fault({{"SLURM_PROCID", "6"}, {"SLURM_NTASKS", "6"}, {"SLURM_STEP_ID", "0"}}),
             "SLURM_PROCID: expected a number of 0 to 5, found '6'");
+  // A batch script, and a shell of one task.
+  set({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "6"}});
+  EXPECT_FALSE(ranksOfEnvironment());
+  set({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"SLURM_STEP_ID", "0"}});
+  EXPECT_FALSE(ranksOfEnvironment());
 }
 
 TEST_F(Environment, FaultsAreNamed) {
   EXPECT_EQ(fault(changed("DS_RANK", "4")), "DS_RANK: expected a number of 0 to 3, found '4'");
   EXPECT_EQ(fault(changed("DS_RANK", "-1")), "DS_RANK: expected a number of 0 to 3, found '-1'");
-  EXPECT_EQ(fault(changed("DS_WORLD", "")), "DS_WORLD: expected a number of 1 to 1024, found nothing");
+  EXPECT_EQ(fault(changed("DS_WORLD", "")), "DS_WORLD: expected a number of 1 to 4096, found nothing");
   EXPECT_EQ(fault(changed("DS_WORLD", "99999999999999999999")),
-            "DS_WORLD: expected a number of 1 to 1024, found '99999999999999999999'");
+            "DS_WORLD: expected a number of 1 to 4096, found '99999999999999999999'");
   EXPECT_EQ(fault(changed("DS_LOCAL_RANK", "x\n")), "DS_LOCAL_RANK: expected a number of 0 to 3, found 'x\\x0a'");
   EXPECT_EQ(fault(changed("DS_TRANSPORT", "udp")), "DS_TRANSPORT: expected shm, tcp or mpi, found 'udp'");
   EXPECT_EQ(fault(changed("DS_TRANSPORT", "")), "DS_TRANSPORT: expected shm, tcp or mpi, found nothing");
