@@ -100,7 +100,7 @@ private:
   std::vector<void *> launchBuffers;
   std::vector<int64_t> launchSizes;
   std::vector<int32_t> kernelResults;
-  std::map<const ds_collective *, uint64_t> openCollectives;
+  std::map<const ds_collective *, std::optional<uint64_t>> openCollectives; // without a ticket: nothing was sent
   std::optional<Error> failure;
 };
 

@@ -217,6 +217,12 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
         training.gates = config->dropsLayers;
         training.shareStage = config->zero.stage;
         training.reduceBucket = config->zero.reduceBucket;
+        training.gatherBucket = config->zero.gatherBucket;
+        training.overlaps = config->zero.overlaps;
+        training.prefetch = config->zero.prefetchBucket;
+        training.maxLive = config->zero.maxLive;
+        training.persistence = config->zero.persistence;
+        training.modelPersistence = config->zero.modelPersistence;
         if (const ::ds::QuantizationSettings &quantization = config->quantization; quantization.isEnabled) {
           training.quantizeGroups = quantization.groups;
           training.quantizeScheme = quantization.isSymmetric ? "symmetric" : "asymmetric";
