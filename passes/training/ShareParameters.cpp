@@ -144,6 +144,7 @@ void ParameterGatherer::gather(size_t number, DsBuilder &b) {
     start(0, ahead, clusters[number - 1].first, cluster.site);
   if (ahead < all)
     start(ahead, all, cluster.first, cluster.site + (ahead > 0 ? ", rest" : ""));
+  b.getBuilder().setInsertionPoint(cluster.first);
   for (const auto &[bucket, gathered] : pending)
     for (auto [parameter, tensor] : llvm::zip_equal(bucket.parameters(), gathered.finish(b)))
       replaced[parameters[parameter].value] = tensor;
