@@ -224,7 +224,7 @@ def dropped_blocks_launch_nothing(folder):
     package = train_package(folder, gpt(), settings("SGD", 2, **drops()))
     counts = {}
     for dropped in range(LAYERS + 1):
-        fields = {name: np.array(number) for name, number in (("loss_weight", 1.0), ("first", True))}
+        fields = {name: np.array(number) for name, number in (("loss_weight", 1.0), ("first", True), ("last", True))}
         for block in range(LAYERS):
             fields[f"layer_gate/{block}"] = np.array(block >= dropped)
             fields[f"layer_scale/{block}"] = np.float32(1)
