@@ -42,10 +42,13 @@ EntryPlan::Collective planCollective(dist::StartInterface start, const SizeAnaly
   if (auto reduction = start.reductionKind())
     plan.reduction = dist::stringifyReduction(*reduction).str();
 
+  if (auto condition = start->getAttrOfType<IntegerAttr>("condition_buffer"))
+    plan.condition = condition.getInt();
   ArrayRef<int64_t> buffers = start->getAttrOfType<DenseI64ArrayAttr>("buffers").asArrayRef();
   size_t sources = start.sourceValues().size();
   ArrayRef<int64_t> read = buffers.take_front(sources), written = buffers.drop_front(sources);
-  bool isGather = isa<dist::AllGatherStartOp>(start), isScatter = isa<dist::ReduceScatterStartOp>(start);
+  bool isGather = isa<dist::AllGatherStartOp>(start);
+  bool isScatter = isa<dist::ReduceScatterStartOp>(start) && !start.isInPlace(); // whose results are parts
   ValueRange whole = isGather ? ValueRange(start.waitOp()->getResults()) : ValueRange(start.sourceValues());
   auto piece = [&](size_t number, const SizeExpr &offset) {
     int64_t buffer = (isScatter ? read : written)[number];

@@ -243,9 +243,13 @@ private:
       emitLaunch(static_cast<uint32_t>(launch->getAttrOfType<IntegerAttr>("index").getInt()));
       return success();
     }
-    if (isa<dist::StartInterface, dist::WaitOp>(op)) {
-      emitCollective(plan.collectiveIds.lookup(&op), isa<dist::WaitOp>(op) ? offsetof(ds_services, collective_wait)
-                                                                           : offsetof(ds_services, collective_start));
+    if (isa<dist::StartInterface>(op)) {
+      emitCollective(plan.collectiveIds.lookup(&op), offsetof(ds_services, collective_start));
+      return success();
+    }
+    if (auto wait = dyn_cast<dist::WaitOp>(op)) {
+      for (dist::StartInterface start : wait.getStarts())
+        emitCollective(plan.collectiveIds.lookup(start), offsetof(ds_services, collective_wait));
       return success();
     }
     if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {

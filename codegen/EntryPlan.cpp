@@ -247,7 +247,7 @@ LogicalResult EntryPlanner::visit(Operation *op) {
   if (auto start = dyn_cast<dist::StartInterface>(op)) {
     auto number = static_cast<uint32_t>(plan.collectives.size());
     plan.collectives.push_back(planCollective(start, analysis));
-    plan.collectiveIds[start] = plan.collectiveIds[start.waitOp()] = number;
+    plan.collectiveIds[start] = number;
   }
   return success();
 }

@@ -71,6 +71,7 @@ struct EntryPlan {
   struct Collective {
     std::string op, site, axis, type, reduction; // reduction: empty where nothing is combined
     std::vector<CollectivePart> parts;
+    int64_t condition = -1;  // the buffer of what must hold so that anything is sent
     SizeExpr sent, received; // bytes
   };
   struct Constraint {
@@ -92,7 +93,7 @@ struct EntryPlan {
   std::vector<Launch> launches; // by the launch's "index"
   std::vector<Collective> collectives;
   std::vector<Constraint> constraints;
-  llvm::DenseMap<mlir::Operation *, uint32_t> collectiveIds; // start and wait
+  llvm::DenseMap<mlir::Operation *, uint32_t> collectiveIds; // of starts
 
   /// The number of a size expression in `sizes`, which it joins if it is new.
   uint32_t sizeId(const SizeExpr &size);

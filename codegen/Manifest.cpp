@@ -127,6 +127,8 @@ static Array collectives(const EntryPlan &plan) {
     Object fields{{"op", collective.op},      {"site", collective.site},       {"axis", collective.axis},
                   {"type", collective.type},  {"sent", collective.sent.str()}, {"received", collective.received.str()},
                   {"parts", std::move(parts)}};
+    if (collective.condition >= 0)
+      fields["condition"] = collective.condition;
     if (!collective.reduction.empty())
       fields["reduction"] = collective.reduction;
     result.push_back(std::move(fields));

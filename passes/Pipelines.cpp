@@ -111,6 +111,12 @@ void buildTrainingPipeline(OpPassManager &pm, const TrainingPipelineOptions &opt
     step.stability = options.stability;
     step.shareStage = options.shareStage;
     step.reduceBucket = options.reduceBucket;
+    step.gatherBucket = options.gatherBucket;
+    step.overlaps = options.overlaps;
+    step.prefetch = options.prefetch;
+    step.maxLive = options.maxLive;
+    step.persistence = options.persistence;
+    step.modelPersistence = options.modelPersistence;
     pm.addPass(createBuildTrainingStep(step));
     if (options.quantizeGroups > 0) { // of whole entries: gradients pass images by
       ScheduleQuantizationOptions quantization;

@@ -58,6 +58,16 @@ struct TrainingPipelineOptions : mlir::PassPipelineOptions<TrainingPipelineOptio
   Option<int64_t> shareStage{*this, "share-stage", llvm::cl::desc("as of ds-build-training-step"), llvm::cl::init(0)};
   Option<int64_t> reduceBucket{*this, "reduce-bucket", llvm::cl::desc("as of ds-build-training-step"),
                                llvm::cl::init(int64_t(1) << 53)};
+  Option<int64_t> gatherBucket{*this, "gather-bucket", llvm::cl::desc("as of ds-build-training-step"),
+                               llvm::cl::init(int64_t(1) << 53)};
+  Option<bool> overlaps{*this, "overlaps", llvm::cl::desc("as of ds-build-training-step"), llvm::cl::init(true)};
+  Option<int64_t> prefetch{*this, "prefetch", llvm::cl::desc("as of ds-build-training-step"),
+                           llvm::cl::init(int64_t(1) << 53)};
+  Option<int64_t> maxLive{*this, "max-live", llvm::cl::desc("as of ds-build-training-step"),
+                          llvm::cl::init(int64_t(1) << 53)};
+  Option<int64_t> persistence{*this, "persistence", llvm::cl::desc("as of ds-build-training-step"), llvm::cl::init(0)};
+  Option<int64_t> modelPersistence{*this, "model-persistence", llvm::cl::desc("as of ds-build-training-step"),
+                                   llvm::cl::init(int64_t(1) << 53)};
   Option<bool> quantizeMixed{*this, "quantize-mixed", llvm::cl::desc("as of ds-schedule-quantization"),
                              llvm::cl::init(false)};
 };

@@ -3,6 +3,7 @@
 
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -70,6 +71,10 @@ static LogicalResult verifyStart(dist::StartInterface start) {
     if (getElementTypeOrSelf(value) != element)
       return op->emitOpError("C3: expects sources of one element type, found ")
              << element << " and " << getElementTypeOrSelf(value);
+  Value condition = start.conditionValue();
+  if (condition &&
+      !(isa<BlockArgument>(condition) && isa<FunctionOpInterface>(condition.getParentBlock()->getParentOp())))
+    return op->emitOpError("C8: expects an argument of the entry as condition");
   return success();
 }
 
@@ -118,6 +123,8 @@ LogicalResult dist::ReduceScatterStartOp::verify() {
   if (!getInto().empty() && getInto().size() != getLayouts().size())
     return emitOpError("C6: expects a tensor to write into for each layout, or none, found ")
            << getInto().size() << " for " << getLayouts().size();
+  if (getInPlace() ? !getInto().empty() : bool(getCondition()))
+    return emitOpError("C6: expects nothing to write into in place, and a condition only there");
   return success();
 }
 
@@ -130,13 +137,49 @@ LogicalResult dist::AllGatherStartOp::verify() {
   return verifyPlaces(*this, getLayouts(), (*getPending().getUsers().begin())->getResultTypes());
 }
 
+SmallVector<dist::StartInterface> dist::WaitOp::getStarts() {
+  return llvm::map_to_vector(getPendings(),
+                             [](Value pending) { return pending.getDefiningOp<dist::StartInterface>(); });
+}
+
+/// C2: several starts bring ranges of one space.
+static LogicalResult verifyRanges(dist::WaitOp wait) {
+  SmallVector<dist::LayoutAttr> before;
+  Operation *first = wait.getStart(), *previous = nullptr;
+  for (dist::StartInterface start : wait.getStarts()) {
+    if (!isa<dist::ReduceScatterStartOp>(start) || start.layoutList().size() != 1 || start.isInPlace())
+      return wait.emitOpError(
+          "C2: expects several starts to be of dist.reduce_scatter_start with one layout each, not in place");
+    if (previous && (previous->getBlock() != start->getBlock() || !previous->isBeforeInBlock(start)))
+      return wait.emitOpError("C2: expects starts in the order of the program");
+    previous = start;
+    if (start.intoValues() != cast<dist::StartInterface>(first).intoValues())
+      return wait.emitOpError("C2: expects several starts to write into the same tensor");
+    auto layout = cast<dist::LayoutAttr>(start.layoutList()[0]);
+    auto endOf = [](dist::LayoutAttr of) {
+      return of.getEnd() < 0 ? std::numeric_limits<int64_t>::max() : of.getEnd();
+    };
+    for (dist::LayoutAttr other : before) {
+      if (other.getElements() != layout.getElements() || other.getBlock() != layout.getBlock())
+        return wait.emitOpError("C2: expects ranges of one space, found ") << other << " and " << layout;
+      if (layout.getBegin() < endOf(other) && other.getBegin() < endOf(layout))
+        return wait.emitOpError("C2: expects ranges that do not overlap, found ") << other << " and " << layout;
+    }
+    before.push_back(layout);
+  }
+  return success();
+}
+
 LogicalResult dist::WaitOp::verify() {
-  StartInterface start = getStart();
-  if (!start)
+  if (getPendings().empty() || !llvm::all_of(getStarts(), [](StartInterface start) { return start != nullptr; }))
     return emitOpError("C1: expects the start of a collective");
+  if (getPendings().size() > 1 && failed(verifyRanges(*this)))
+    return failure();
+  StartInterface start = getStart();
   Type element = getElementTypeOrSelf(start.sourceValues().front());
-  size_t count = isa<ReduceScatterStartOp>(start) ? start.layoutList().size() : start.sourceValues().size();
-  if (isa<AllReduceStartOp>(start) && getResultTypes() != start.sourceValues().getTypes())
+  bool isOfTensors = isa<AllReduceStartOp>(start) || start.isInPlace();
+  size_t count = isOfTensors ? start.sourceValues().size() : start.layoutList().size();
+  if (isOfTensors && getResultTypes() != start.sourceValues().getTypes())
     return emitOpError("C1: expects results of the types of the sources, ") << start.sourceValues().getTypes();
   bool isGather = isa<AllGatherStartOp>(start); // whose own verifier counts
   if ((!isGather && getNumResults() != count) ||
@@ -146,16 +189,20 @@ LogicalResult dist::WaitOp::verify() {
 }
 
 // The interface, of each start.
-#define DS_START(Op, name, reduction, into, layoutsOf)                                                                 \
+#define DS_START(Op, name, reduction, into, condition, inPlace, layoutsOf)                                             \
   StringRef dist::Op::opName() { return name; }                                                                        \
   StringRef dist::Op::siteName() { return getSite(); }                                                                 \
   StringRef dist::Op::meshAxis() { return getAxis(); }                                                                 \
   OperandRange dist::Op::sourceValues() { return getSources(); }                                                       \
   OperandRange dist::Op::intoValues() { return into; }                                                                 \
+  Value dist::Op::conditionValue() { return condition; }                                                               \
+  bool dist::Op::isInPlace() { return inPlace; }                                                                       \
   std::optional<dist::Reduction> dist::Op::reductionKind() { return reduction; }                                       \
   ArrayAttr dist::Op::layoutList() { return layoutsOf; }
 
-DS_START(AllReduceStartOp, "all_reduce", getReduction(), getOperation()->getOperands().take_front(0), getLayoutsAttr())
-DS_START(ReduceScatterStartOp, "reduce_scatter", getReduction(), getInto(), getLayouts())
-DS_START(AllGatherStartOp, "all_gather", std::nullopt, getOperation()->getOperands().take_front(0), getLayouts())
+DS_START(AllReduceStartOp, "all_reduce", getReduction(), getOperation()->getOperands().take_front(0), getCondition(),
+         getCondition() != nullptr, getLayoutsAttr())
+DS_START(ReduceScatterStartOp, "reduce_scatter", getReduction(), getInto(), getCondition(), getInPlace(), getLayouts())
+DS_START(AllGatherStartOp, "all_gather", std::nullopt, getOperation()->getOperands().take_front(0), Value(), false,
+         getLayouts())
 #undef DS_START

@@ -20,10 +20,12 @@ def Dist_Start : OpInterface<"StartInterface"> {
     InterfaceMethod<"along which axis of the mesh", "::llvm::StringRef", "meshAxis">,
     InterfaceMethod<"what is read until the wait", "::mlir::OperandRange", "sourceValues">,
     InterfaceMethod<"what results are written into, one for each or none", "::mlir::OperandRange", "intoValues">,
+    InterfaceMethod<"without which nothing is sent; null where it always is", "::mlir::Value", "conditionValue">,
+    InterfaceMethod<"whether the results are the sources, in part rewritten", "bool", "isInPlace">,
     InterfaceMethod<"how values combine; nothing where they do not",
                     "::std::optional<::deepstride::dist::Reduction>", "reductionKind">,
     InterfaceMethod<"null without", "::mlir::ArrayAttr", "layoutList">,
-    InterfaceMethod<"the one wait", "::mlir::Operation *", "waitOp", (ins), [{
+    InterfaceMethod<"the one wait, perhaps of other starts besides", "::mlir::Operation *", "waitOp", (ins), [{
       return *$_op->getResult(0).getUsers().begin();
     }]>,
   ];
@@ -74,6 +76,10 @@ def Dist_Layout : AttrDef<Dist_Dialect, "Layout"> {
     ::deepstride::SizeExpr shard(const ::deepstride::SizeExpr &ranks) const;
   }];
 }
+/// An input that every rank of the mesh is given alike.
+def Dist_Condition : Type<CPred<"$_self == ::mlir::RankedTensorType::get({}, ::mlir::IntegerType::get($_self.getContext(), 1))">,
+    "tensor<i1>", "::mlir::RankedTensorType">, BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI1Type())">;
+
 def Dist_LayoutArray : TypedArrayAttrBase<Dist_Layout, "an array of layouts">;
 
 class Dist_Op<string mnemonic, list<Trait> traits = []> : Op<Dist_Dialect, mnemonic, traits>;
@@ -85,41 +91,50 @@ class Dist_StartOp<string mnemonic, list<Trait> traits = []> : Dist_Op<mnemonic,
   let hasVerifier = 1;
 }
 
-def Dist_AllReduceStartOp : Dist_StartOp<"all_reduce_start"> {
+def Dist_AllReduceStartOp : Dist_StartOp<"all_reduce_start", [AttrSizedOperandSegments]> {
   let summary = "begins to combine tensors of every rank";
   let description = [{
     Element i of the results is element i of the sources of all ranks along an axis of the mesh, combined in the order
     of ranks: floats in f32 (f64 in f64), rounded once. `site` names the collective in manifests, profiles and watchdog
     messages. All ranks start the same collectives in the same order. The sources stay unchanged until the wait.
-    Without layouts there is one source, of any size. Created by distribution passes. Gone after: codegen.
+    Without layouts there is one source, of any size. Where the condition after `when` does not hold, nothing is sent,
+    and the results are the sources: a step's last micro-batch sends what all of them have added up. Created by
+    distribution passes. Gone after: codegen.
 
     Constraints: C1 the result is used by exactly one `dist.wait`; C2 the site is not empty; C3 the element type is a
     float or a signless integer of 32 or 64 bits, the same of all sources; C4 layouts have an offset for each source,
-    whose tensors have static shapes and do not overlap; C5 without layouts there is one source.
+    whose tensors have static shapes and do not overlap; C5 without layouts there is one source; C8 the condition is an
+    argument of the entry.
 
     Example: `%p = dist.all_reduce_start sum %0 site "loss" : tensor<?xf32>`
   }];
-  let arguments = (ins Dist_Reduction:$reduction, Variadic<AnyRankedTensor>:$sources, StrAttr:$site,
+  let arguments = (ins Dist_Reduction:$reduction, Variadic<AnyRankedTensor>:$sources,
+                       Optional<Dist_Condition>:$condition, StrAttr:$site,
                        DefaultValuedAttr<StrAttr, "\"data\"">:$axis, OptionalAttr<Dist_LayoutArray>:$layouts);
-  let assemblyFormat = "$reduction $sources (`layouts` $layouts^)? `site` $site attr-dict `:` type($sources)";
+  let assemblyFormat = [{
+    $reduction $sources (`when` $condition^)? (`layouts` $layouts^)? `site` $site attr-dict `:` type($sources)
+  }];
 }
 
 def Dist_ReduceScatterStartOp : Dist_StartOp<"reduce_scatter_start", [AttrSizedOperandSegments]> {
   let summary = "begins to combine tensors of every rank, of which each rank gets its part";
   let description = [{
     As dist.all_reduce_start, but of each layout's space a rank gets what it owns: a result of S elements. With a range,
-    only the range's elements change, and the result has the others of `into`. Gone after: codegen.
+    only the range's elements change, and the result has the others of `into`. With `in_place` the results are the
+    sources, of which the elements that this rank owns are combined, or none where the condition after `when` does not
+    hold. Gone after: codegen.
 
-    Constraints: C1 to C3 as of dist.all_reduce_start; C4 layouts have an offset for each source; C6 `into` has a tensor
-    for each layout, or none.
+    Constraints: C1 to C3, C8 as of dist.all_reduce_start; C4 layouts have an offset for each source; C6 `into` has a
+    tensor for each layout, or none, as it has with `in_place`, without which there is no condition.
 
     Example: `%p = dist.reduce_scatter_start sum %a, %b layouts [#dist.layout<[0, 64] of 128 by 64>] site "g" :
               tensor<64xf32>, tensor<2xf32>`
   }];
   let arguments = (ins Dist_Reduction:$reduction, Variadic<AnyRankedTensor>:$sources, Variadic<AnyRankedTensor>:$into,
-                       StrAttr:$site, DefaultValuedAttr<StrAttr, "\"data\"">:$axis, Dist_LayoutArray:$layouts);
+                       Optional<Dist_Condition>:$condition, UnitAttr:$in_place, StrAttr:$site,
+                       DefaultValuedAttr<StrAttr, "\"data\"">:$axis, Dist_LayoutArray:$layouts);
   let assemblyFormat = [{
-    $reduction $sources (`into` $into^ `:` type($into))? `layouts` $layouts `site` $site attr-dict `:` type($sources)
+    $reduction $sources (`in_place` $in_place^)? (`into` $into^ `:` type($into))? (`when` $condition^)? `layouts` $layouts `site` $site attr-dict `:` type($sources)
   }];
 }
 
@@ -143,18 +158,26 @@ def Dist_WaitOp : Dist_Op<"wait", [Dist_StatesSizes, MemoryEffects<[MemRead, Mem
   let summary = "what a collective gives, once every rank has contributed";
   let description = [{
     Owns the destination buffers, which the planner keeps from the start on. `result_sizes` has a list of sizes for each
-    result; without it, and without layouts, the result has those of the source. Gone after: codegen.
+    result; without it, and without layouts, the result has those of the source. Several starts may bring ranges of one
+    space, each when its tensors are there: their results lie in one place. Gone after: codegen.
 
-    Constraints: C1 the operand comes from a start that gives results of such element types and as many.
+    Constraints: C1 the operands come from starts that give results of such element types and as many; C2 several
+    operands come from dist.reduce_scatter_start, in the order of the program, with one layout each, of one space, the
+    ranges of which do not overlap, and write into the same tensor, or all into none.
 
     Example: `%1 = dist.wait %p : tensor<?xf32>`
   }];
-  let arguments = (ins Dist_Pending:$pending, OptionalAttr<ArrayAttr>:$result_sizes);
+  let arguments = (ins Variadic<Dist_Pending>:$pendings, OptionalAttr<ArrayAttr>:$result_sizes);
   let results = (outs Variadic<AnyRankedTensor>:$results);
-  let assemblyFormat = "$pending (`sizes` $result_sizes^)? attr-dict `:` type($results)";
+  let assemblyFormat = "$pendings (`sizes` $result_sizes^)? attr-dict `:` type($results)";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    StartInterface getStart() { return getPending().getDefiningOp<StartInterface>(); }
+    /// The first one, whose results those of all are.
+    StartInterface getStart() { return getPendings().front().getDefiningOp<StartInterface>(); }
+    ::llvm::SmallVector<StartInterface> getStarts();
+    bool waitsFor(::mlir::Operation *start) {
+      return ::llvm::is_contained(start->getResult(0).getUsers(), getOperation());
+    }
   }];
 }
 

@@ -28,9 +28,10 @@ bool isElementwise(Operation *op) {
 OpOperand *updateTarget(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto wait = dyn_cast_if_present<dist::WaitOp>(op)) {
-    OperandRange into = wait.getStart().intoValues();
+    dist::StartInterface start = wait.getStart();
+    OperandRange into = start.isInPlace() ? start.sourceValues() : start.intoValues();
     unsigned number = cast<OpResult>(value).getResultNumber();
-    return into.empty() ? nullptr : &wait.getStart()->getOpOperand(into.getBeginOperandIndex() + number);
+    return into.empty() ? nullptr : &start->getOpOperand(into.getBeginOperandIndex() + number);
   }
   if (auto fused = dyn_cast_if_present<ds::FusedOp>(op)) {
     Block &body = fused.getBody().front();
@@ -210,7 +211,12 @@ std::optional<StringRef> CopyInserter::obstacle(Value value, Operation *writer, 
     // Readers outside of the block were looked at when the op around it was to write here.
     Operation *at = block->findAncestorOpInBlock(*reader);
     auto wait = dyn_cast<dist::WaitOp>(reader);
-    if (!at || (at != writer && at->isBeforeInBlock(writer)) || (wait && wait.getStart() == writer))
+    auto start = dyn_cast<dist::StartInterface>(writer);
+    if (!at || (at != writer && at->isBeforeInBlock(writer)) || (start && wait == start.waitOp()))
+      return;
+    auto other = dyn_cast<dist::StartInterface>(reader); // of another range of the same space
+    if (start && other && other != start && other.waitOp() == start.waitOp() &&
+        llvm::is_contained(other.intoValues(), use.get()))
       return;
     if (at != writer)
       found = "is read after its update";

@@ -107,9 +107,9 @@ void BufferPlanner::assignResults(Operation *op) {
 /// The results of a launch or of a collective that are one of its inputs, in part rewritten, with these.
 static SmallVector<std::pair<Value, Value>> updates(Operation *op) {
   SmallVector<std::pair<Value, Value>> pairs;
-  if (auto wait = dyn_cast<dist::WaitOp>(op); wait && !wait.getStart().intoValues().empty())
-    for (auto [result, into] : llvm::zip_equal(wait.getResults(), wait.getStart().intoValues()))
-      pairs.emplace_back(result, into);
+  for (Value result : op->getResults())
+    if (OpOperand *target = isa<dist::WaitOp>(op) ? updateTarget(result) : nullptr)
+      pairs.emplace_back(result, target->get());
   auto launch = dyn_cast<ds::LaunchOp>(op);
   if (auto inPlace = launch ? launch->getAttrOfType<DenseI64ArrayAttr>("in_place") : DenseI64ArrayAttr())
     for (auto [result, input] : llvm::zip_equal(launch.getResults(), inPlace.asArrayRef()))
@@ -175,8 +175,9 @@ LogicalResult BufferPlanner::visit(Block &block) {
     } else if (auto start = dyn_cast<dist::StartInterface>(op)) {
       visitStart(start);
     } else if (auto wait = dyn_cast<dist::WaitOp>(op)) {
-      for (Value source : wait.getStart().sourceValues())
-        use(source);
+      for (dist::StartInterface start : wait.getStarts())
+        for (Value source : start.sourceValues())
+          use(source);
       for (Value result : wait.getResults())
         use(result);
     } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
@@ -216,6 +217,8 @@ void BufferPlanner::visitStart(dist::StartInterface start) {
   for (Value result : wait->getResults())
     list.push_back(bufferOf(result));
   start->setAttr("buffers", builder.getDenseI64ArrayAttr(list));
+  if (Value condition = start.conditionValue())
+    start->setAttr("condition_buffer", builder.getI64IntegerAttr(bufferOf(condition)));
 }
 
 LogicalResult BufferPlanner::visitBranch(scf::IfOp branch) {

@@ -28,6 +28,11 @@ struct Collective {
 
   bool reads(int64_t buffer) const { return llvm::is_contained(sources, buffer); }
   bool writes(int64_t buffer) const { return llvm::is_contained(destinations, buffer); }
+  std::set<int64_t> all() const {
+    std::set<int64_t> buffers(sources.begin(), sources.end());
+    buffers.insert(destinations.begin(), destinations.end());
+    return buffers;
+  }
 };
 
 /// What is known at one point of the program.
@@ -52,10 +57,10 @@ struct Memory {
   }
 };
 
-std::set<int64_t> allOf(const Collective &collective) {
-  std::set<int64_t> buffers(collective.sources.begin(), collective.sources.end());
-  buffers.insert(collective.destinations.begin(), collective.destinations.end());
-  return buffers;
+/// Starts that one wait ends write into ranges of one buffer.
+bool bringsTheSame(Operation *op, Operation *other) {
+  auto start = dyn_cast<dist::StartInterface>(op);
+  return start && cast<dist::WaitOp>(start.waitOp()).waitsFor(other);
 }
 
 bool isTensor(Value value) { return isa<RankedTensorType>(value.getType()); }
@@ -186,7 +191,7 @@ void PlanInterpreter::checkWrite(Operation *op, const Memory &memory, int64_t bu
   if (role == "input" || role == "constant")
     report(op, "nothing writes " + Twine(role) + " buffer " + Twine(buffer));
   for (const auto &[start, collective] : memory.pending)
-    if (collective.reads(buffer) || collective.writes(buffer))
+    if ((collective.reads(buffer) || collective.writes(buffer)) && !bringsTheSame(op, start))
       report(op, "buffer " + Twine(buffer) + " is the collective's from its start to its wait");
   if (!fits(op, buffer, value))
     report(op, "a value fits into buffer " + Twine(buffer));
@@ -237,7 +242,7 @@ void PlanInterpreter::interpret(ds::LaunchOp launch, Memory &memory) {
   };
   memory.forget([&](int64_t buffer, Value) { return isDead(buffer); });
   for (const auto &[start, collective] : memory.pending)
-    for (int64_t buffer : allOf(collective))
+    for (int64_t buffer : collective.all())
       if (isDead(buffer))
         report(launch, "buffer " + Twine(buffer) + " lives until the collective's wait");
   for (auto [number, input] : llvm::enumerate(launch.getInputs()))
@@ -261,15 +266,20 @@ void PlanInterpreter::start(dist::StartInterface start, Memory &memory) {
                         SmallVector<int64_t>(list.asArrayRef().drop_front(sources.size()))};
   for (auto [buffer, source] : llvm::zip_equal(collective.sources, sources))
     expect(start, memory, buffer, source, "the source");
+  if (Value condition = start.conditionValue()) {
+    auto buffer = start->getAttrOfType<IntegerAttr>("condition_buffer");
+    expect(start, memory, buffer ? buffer.getInt() : -1, condition, "the condition");
+  }
   if (llvm::any_of(list.asArrayRef(), [&](int64_t buffer) { return !isBuffer(start, buffer); }))
     return;
   for (auto [number, result] : llvm::enumerate(results)) {
     int64_t buffer = collective.destinations[number];
-    if (OpOperand *target = updateTarget(result))
+    bool isOpen = llvm::any_of(memory.pending, [&](const auto &open) { return bringsTheSame(start, open.first); });
+    if (OpOperand *target = updateTarget(result); target && !isOpen)
       expect(start, memory, buffer, target->get(), "what the collective writes into");
     if (llvm::count(collective.destinations, buffer) != 1)
       report(start, "results have buffers of their own");
-    bool isCombined = isa<dist::AllReduceStartOp>(start) && collective.sources[number] == buffer;
+    bool isCombined = (isa<dist::AllReduceStartOp>(start) || start.isInPlace()) && collective.sources[number] == buffer;
     if (!isCombined && collective.reads(buffer))
       report(start, "a collective does not write over what it reads elsewhere");
     checkWrite(start, memory, buffer, result);
@@ -281,15 +291,19 @@ void PlanInterpreter::start(dist::StartInterface start, Memory &memory) {
 }
 
 void PlanInterpreter::wait(dist::WaitOp wait, Memory &memory) {
-  dist::StartInterface start = wait.getStart();
-  auto found = memory.pending.find(start);
-  if (found == memory.pending.end())
-    return report(wait, "every wait has a start before it");
-  Collective collective = found->second;
-  memory.pending.erase(found);
-  for (auto [buffer, source] : llvm::zip_equal(collective.sources, start.sourceValues()))
-    expect(wait, memory, buffer, source, "the source until the wait");
-  for (auto [buffer, result] : llvm::zip_equal(collective.destinations, wait.getResults()))
+  SmallVector<int64_t> destinations;
+  for (dist::StartInterface start : wait.getStarts()) {
+    if (!memory.pending.contains(start))
+      return report(wait, "every wait has a start before it");
+    Collective collective = memory.pending.lookup(start);
+    memory.pending.erase(start);
+    for (auto [buffer, source] : llvm::zip_equal(collective.sources, start.sourceValues()))
+      expect(wait, memory, buffer, source, "the source until the wait");
+    if (!destinations.empty() && destinations != collective.destinations)
+      report(wait, "what several starts bring lies in one buffer");
+    destinations = collective.destinations;
+  }
+  for (auto [buffer, result] : llvm::zip_equal(destinations, wait.getResults()))
     write(wait, memory, buffer, result);
 }
 

@@ -2,7 +2,7 @@
 // of a module, after its blocks are recomposed and before anything is fused.
 //
 //   @main(x, w) -> y        @eval(x, labels, w) -> loss, counted, correct, y
-//                     =>    @micro(x, labels, scale, first, w, w/gradient) -> loss, w/gradient
+//                     =>    @micro(x, labels, scale, first, last, w, w/gradient) -> loss, w/gradient
 //                           @update(rate, momentum, step, scale, w, w/gradient, w/exp_avg, ...) -> norm, finite, w, ...
 #include "dialects/ds/Provenance.h"
 #include "passes/Report.h"
@@ -12,6 +12,7 @@
 #include "passes/training/Loss.h"
 #include "passes/training/Parameters.h"
 #include "passes/training/Passes.h"
+#include "passes/training/ReduceGradients.h"
 #include "passes/training/ReverseSweep.h"
 #include "passes/training/RunningStatistics.h"
 #include "passes/training/ShareParameters.h"
@@ -92,7 +93,7 @@ private:
   SizeAnalysis analysis;
   llvm::StringSet<> moved;         // statistics that micro-batches move
   llvm::StringMap<int64_t> layers; // parameters whose gradients a dropped block does not write
-  SmallVector<Unit> units;         // where ranks share states
+  SmallVector<Unit> units;
 };
 
 /// Weights may be called as the entries will be: their recipes step aside, states keep their names.
@@ -105,9 +106,13 @@ LogicalResult StepBuilder::freeNames() {
   return success();
 }
 
-/// The units of what ranks share.
+/// Units: what ranks share, and what travels together.
 LogicalResult StepBuilder::findShared() {
   const SharingSettings &sharing = update.sharing;
+  auto module = eval->getParentOfType<ModuleOp>();
+  auto isSpared = [&](StringRef name) { return !update.noDecay.empty() && isNamedBy(module, name, update.noDecay); };
+  units = findUnits(eval, analysis, isSpared, sharing.areParametersShared() ? sharing.persistence : 0,
+                    sharing.modelPersistence);
   if (!sharing.areStatesShared())
     return success();
   auto refuse = [&](const Twine &what) {
@@ -122,9 +127,6 @@ LogicalResult StepBuilder::findShared() {
       return refuse("expected no parameter whose name begins with 'zero/', as those of shared states do, found '" +
                     parameter.name.getValue() + "'");
   }
-  auto module = eval->getParentOfType<ModuleOp>();
-  units = findUnits(eval, analysis,
-                    [&](StringRef name) { return !update.noDecay.empty() && isNamedBy(module, name, update.noDecay); });
   report.count("units", units.size());
   return success();
 }
@@ -135,10 +137,10 @@ LogicalResult StepBuilder::share(func::FuncOp micro) {
   auto module = eval->getParentOfType<ModuleOp>();
   module.lookupSymbol<func::FuncOp>("update")->setAttr(ds::unitsAttr, describeUnits(eval, analysis, units));
   SmallVector<Parameter> parameters = parametersOf(eval); // whose names stay where the arguments go
-  if (update.sharing.areParametersShared() &&
-      (failed(gatherParameters(eval, units, "eval")) || failed(gatherParameters(micro, units, "micro"))))
+  if (update.sharing.areParametersShared() && (failed(gatherParameters(eval, units, update.sharing, "eval")) ||
+                                               failed(gatherParameters(micro, units, update.sharing, "micro"))))
     return failure();
-  markStates(module, units, parameters, update.optimizer.states(), update.sharing.areParametersShared());
+  markStates(module, units, parameters, update.optimizer.states(), update.sharing);
   return success();
 }
 
@@ -249,6 +251,8 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
   // What the loss counts: 1 / micro-batches of a step, times the loss scale.
   Value weight = b.cast(scalarInput("loss_weight", b.f64()), number);
   Value isFirst = options.accumulates ? scalarInput("first", b.i1()) : Value();
+  bool sendsOnce = options.accumulates && !update.sharing.areGradientsShared();
+  Value isLast = sendsOnce ? scalarInput("last", b.i1()) : Value();
   RandomState random;
   if (hasDropout(micro))
     random = {scalarInput("random_seed", b.i64()), scalarInput("random_step", b.i64()),
@@ -281,15 +285,17 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
     OpBuilder::InsertionGuard guard(b.getBuilder());
     if (Operation *complete = gradient.getDefiningOp(); complete && complete->getBlock() == &body)
       b.getBuilder().setInsertionPointAfter(complete);
-    bool isInBranch = layered.addUp(parameter, gradient, before, options.accumulates, signature, b);
+    // Parts of units have gradients of dropped blocks besides: zeros.
+    bool isInBranch = !update.sharing.areStatesShared() &&
+                      layered.addUp(parameter, gradient, before, options.accumulates, signature, b);
     if (isFirst && !isInBranch)
       gradient = b.select(isFirst, gradient, b.add(before, gradient));
     if (!gradient)
       return failure();
-    signature.newState(gradient, name);
+    gradients.back() = gradient;
   }
   layers = layered.layers();
-  if (update.sharing.areGradientsShared() && failed(scatterGradients(b, signature, units, gradients, isFirst)))
+  if (failed(reduceGradients(b, signature, {units, parameters, gradients, isFirst, isLast}, update.sharing)))
     return failure();
   for (const auto &[statistic, value] : *statistics) {
     signature.newState(value, statistic.stateName(movedSuffix));
@@ -308,7 +314,9 @@ LogicalResult StepBuilder::addCurvature(func::FuncOp curvature) {
 struct BuildTrainingStep : impl::BuildTrainingStepBase<BuildTrainingStep>, PassReport {
   using Base::Base;
   UpdateSettings update(const OptimizerSettings &settings) {
-    return {settings, clip, noDecay.getValue(), {shareStage, reduceBucket}};
+    SharingSettings sharing{shareStage, reduceBucket, gatherBucket, overlaps,
+                            prefetch,   maxLive,      persistence,  modelPersistence};
+    return {settings, clip, noDecay.getValue(), sharing};
   }
   void runOnOperation() override {
     BuildTrainingStepOptions options;

@@ -19,45 +19,65 @@ Values Pending::finish(DsBuilder &b) const {
   return Values(wait.getResults());
 }
 
+static TensorFacts factsOf(DsBuilder &b, Value value) {
+  TensorFacts facts = b.facts(value);
+  facts.contents.reset();
+  return facts;
+}
+
 static StringAttr text(DsBuilder &b, StringRef value) { return b.getBuilder().getStringAttr(value); }
 
-Pending Communication::allReduce(dist::Reduction reduction, ValueRange values, StringRef site) {
+Pending Communication::allReduce(dist::Reduction reduction, ValueRange values, StringRef site, Value condition) {
   Pending result;
   SmallVector<int64_t> offsets;
   int64_t elements = 0;
   for (Value value : values) {
-    TensorFacts facts = b.facts(value);
-    facts.contents.reset();
+    result.results.push_back(factsOf(b, value));
     offsets.push_back(elements);
-    elements += llvm::divideCeil(*product(facts.sizes).constant(), unitBlock) * unitBlock;
-    result.results.push_back(std::move(facts));
+    elements += llvm::divideCeil(*product(result.results.back().sizes).constant(), unitBlock) * unitBlock;
   }
   // A single number travels by itself, not with a block.
   int64_t block = values.size() == 1 ? 1 : unitBlock;
   if (values.size() == 1)
     elements = *product(b.sizes(values.front())).constant();
   auto layout = dist::LayoutAttr::get(b.getContext(), offsets, elements, block, 0, -1);
-  result.pending =
-      dist::AllReduceStartOp::create(b.getBuilder(), b.getLocation(), dist::PendingType::get(b.getContext()), reduction,
-                                     values, text(b, site), text(b, "data"), b.getBuilder().getArrayAttr(layout));
+  result.pending.push_back(dist::AllReduceStartOp::create(
+      b.getBuilder(), b.getLocation(), dist::PendingType::get(b.getContext()), reduction, values, condition,
+      text(b, site), text(b, "data"), b.getBuilder().getArrayAttr(layout)));
   return result;
 }
 
-Pending Communication::reduceScatter(const Unit &unit, ValueRange tensors, StringRef site) {
+Value Communication::scatter(const Bucket &bucket, ValueRange tensors, ValueRange into, Value condition, bool isInPlace,
+                             StringRef site) {
+  Attribute layout = bucket.unit->layout(b.getContext(), bucket.first, bucket.last);
+  return dist::ReduceScatterStartOp::create(b.getBuilder(), b.getLocation(), dist::PendingType::get(b.getContext()),
+                                            dist::Reduction::sum, tensors, into, condition, isInPlace, text(b, site),
+                                            text(b, "data"), b.getBuilder().getArrayAttr(layout));
+}
+
+Pending Communication::reduceScatter(const Bucket &bucket, ValueRange tensors, StringRef site, Value into) {
   Pending result;
-  result.results.push_back({unit.element, {unit.shard()}, std::nullopt});
-  result.pending = dist::ReduceScatterStartOp::create(
-      b.getBuilder(), b.getLocation(), dist::PendingType::get(b.getContext()), dist::Reduction::sum, tensors,
-      ValueRange(), text(b, site), text(b, "data"), b.getBuilder().getArrayAttr(unit.layout(b.getContext())));
+  result.results.push_back({bucket.unit->element, {bucket.unit->shard()}, std::nullopt});
+  result.pending.push_back(
+      scatter(bucket, tensors, into ? ValueRange(into) : ValueRange(), {}, /*isInPlace=*/false, site));
   return result;
 }
 
-Pending Communication::allGather(const Unit &unit, Value shard, ArrayRef<TensorFacts> tensors, StringRef site) {
+Pending Communication::reduceInPlace(const Bucket &bucket, ValueRange tensors, StringRef site, Value condition) {
+  Pending result;
+  for (Value tensor : tensors)
+    result.results.push_back(factsOf(b, tensor));
+  result.pending.push_back(scatter(bucket, tensors, {}, condition, /*isInPlace=*/true, site));
+  return result;
+}
+
+Pending Communication::allGather(const Bucket &bucket, Value shard, ArrayRef<TensorFacts> tensors, StringRef site) {
   Pending result;
   llvm::append_range(result.results, tensors);
-  result.pending = dist::AllGatherStartOp::create(
-      b.getBuilder(), b.getLocation(), dist::PendingType::get(b.getContext()), shard, text(b, site), text(b, "data"),
-      b.getBuilder().getArrayAttr(unit.layout(b.getContext())));
+  Attribute layout = bucket.unit->layout(b.getContext(), bucket.first, bucket.last);
+  result.pending.push_back(dist::AllGatherStartOp::create(b.getBuilder(), b.getLocation(),
+                                                          dist::PendingType::get(b.getContext()), shard, text(b, site),
+                                                          text(b, "data"), b.getBuilder().getArrayAttr(layout)));
   return result;
 }
 

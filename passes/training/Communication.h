@@ -7,14 +7,16 @@
 
 namespace deepstride {
 
-/// A collective that has begun; `finish` gives its results.
+/// A collective that has begun, or several that bring ranges of one space; `finish` gives the results.
 class Pending {
 public:
   Values finish(DsBuilder &b) const;
+  /// Another range of the same space, which was begun later.
+  void join(const Pending &other) { llvm::append_range(pending, other.pending); }
 
 private:
   friend class Communication;
-  mlir::Value pending;
+  llvm::SmallVector<mlir::Value> pending;
   llvm::SmallVector<TensorFacts> results;
 };
 
@@ -22,17 +24,24 @@ class Communication {
 public:
   explicit Communication(DsBuilder &b) : b(b) {}
 
-  /// Tensors of static shape and one element type, each of which becomes what all ranks have combined.
-  Pending allReduce(dist::Reduction reduction, mlir::ValueRange values, llvm::StringRef site);
-  /// The tensors of a unit in its order; this rank's part of their sum.
-  Pending reduceScatter(const Unit &unit, mlir::ValueRange tensors, llvm::StringRef site);
-  /// This rank's part of a unit; all tensors, with these facts.
-  Pending allGather(const Unit &unit, mlir::Value shard, llvm::ArrayRef<TensorFacts> tensors, llvm::StringRef site);
+  /// Tensors of static shape and one element type, each of which becomes what all ranks have combined; itself where the
+  /// condition, if there is one, does not hold.
+  Pending allReduce(dist::Reduction reduction, mlir::ValueRange values, llvm::StringRef site,
+                    mlir::Value condition = {});
+  /// The tensors of a bucket; this rank's part of their unit's sum, which has the rest from `into`, if there is one.
+  Pending reduceScatter(const Bucket &bucket, mlir::ValueRange tensors, llvm::StringRef site, mlir::Value into = {});
+  /// The tensors, of which the elements that this rank owns are added up, where the condition, if there is one, holds.
+  Pending reduceInPlace(const Bucket &bucket, mlir::ValueRange tensors, llvm::StringRef site, mlir::Value condition);
+  /// This rank's part of a unit; the tensors of a bucket, with these facts.
+  Pending allGather(const Bucket &bucket, mlir::Value shard, llvm::ArrayRef<TensorFacts> tensors, llvm::StringRef site);
   /// Vectors of a number for each block of what this rank owns of units, which may stand several times; for each of
   /// these, vectors of a number for each block of its tensors. One message for all.
   Pending gatherBlocks(llvm::ArrayRef<const Unit *> units, mlir::ValueRange vectors, llvm::StringRef site);
 
 private:
+  mlir::Value scatter(const Bucket &bucket, mlir::ValueRange tensors, mlir::ValueRange into, mlir::Value condition,
+                      bool isInPlace, llvm::StringRef site);
+
   DsBuilder &b;
 };
 

@@ -78,7 +78,7 @@ LogicalResult checkNames(func::FuncOp model, StringRef labels, const OptimizerSe
   }
   if (!labels.empty())
     inputs.insert(labels);
-  for (StringRef own : {"loss_weight", "first", "random_seed", "random_step", "random_micro"})
+  for (StringRef own : {"loss_weight", "first", "last", "random_seed", "random_step", "random_micro"})
     if (inputs.contains(own))
       return model.emitError() << "expected inputs and labels with other names than those that training adds, found '"
                                << own << "'";

@@ -126,11 +126,12 @@ def BuildTrainingStep : Pass<"ds-build-training-step", "::mlir::ModuleOp"> {
     With `layers`, `curvature` multiplies the Hessian of the loss by a vector, restricted to the parameters of one layer
     (passes/training/Curvature.h).
 
-    Gradients are added up over the ranks of the mesh's axis `data` in `update`, in messages of `reduce-bucket` elements.
-    With `share-stage` 1 ranks share the work and the states of the optimizer: each updates its part of every unit
-    (passes/training/Units.h) and gets the rest from the others. With 2 they share gradients, which `micro` adds up unit
-    by unit, with 3 parameters, which `micro` and `eval` gather before they are read (ZeRO, Rajbhandari et al.
-    1910.02054). Sizes are over mesh.data: one program for any number of ranks.
+    Gradients are added up over the ranks of the mesh's axis `data` in `micro` where `last` holds, in messages that are
+    units (passes/training/Units.h), or parts of at most `reduce-bucket` elements, and on their way while others are
+    computed, with `overlaps`. With `share-stage` 1 ranks share the work and the states of the optimizer: each updates its
+    part of every unit and gets the rest from the others, in messages of `gather-bucket` elements. With 2 they share
+    gradients, which every `micro` adds up, with 3 parameters, which `micro` and `eval` gather before they are read,
+    but for those below `persistence` (ZeRO, Rajbhandari et al. 1910.02054). Sizes are over mesh.data: one program for any number of ranks.
 
     Formulas: passes/training/Loss.h, Optimizers.h and GradientNorm.h. Reports: ops reversed, units.
   }];
@@ -148,7 +149,13 @@ def BuildTrainingStep : Pass<"ds-build-training-step", "::mlir::ModuleOp"> {
     Option<"layers", "layers", "int64_t", "0", "how many they are; 0: no entry `curvature`">,
     Option<"stability", "stability", "double", "1e-6", "added to what a direction is divided by">,
     Option<"shareStage", "share-stage", "int64_t", "0", "what ranks share: 1 optimizer states, 2 gradients, 3 parameters">,
-    Option<"reduceBucket", "reduce-bucket", "int64_t", "int64_t(1) << 53", "elements of gradients in one message">];
+    Option<"reduceBucket", "reduce-bucket", "int64_t", "int64_t(1) << 53", "elements of gradients in one message">,
+    Option<"gatherBucket", "gather-bucket", "int64_t", "int64_t(1) << 53", "elements of parameters in one message">,
+    Option<"overlaps", "overlaps", "bool", "true", "gradients travel while others are computed">,
+    Option<"prefetch", "prefetch", "int64_t", "int64_t(1) << 53", "of stage 3: elements of the next unit that are gathered while one is read">,
+    Option<"maxLive", "max-live", "int64_t", "int64_t(1) << 53", "of stage 3: elements that are there at a time, beside the unit that is read">,
+    Option<"persistence", "persistence", "int64_t", "0", "of stage 3: parameters of fewer elements stay whole on every rank">,
+    Option<"modelPersistence", "model-persistence", "int64_t", "int64_t(1) << 53", "elements that stay whole together, at most">];
   let dependentDialects = ["::deepstride::ds::DSDialect", "::deepstride::dist::DistDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 

@@ -22,17 +22,19 @@ struct Cluster {
 
 class ParameterGatherer {
 public:
-  ParameterGatherer(func::FuncOp entry, ArrayRef<Unit> units, StringRef prefix)
-      : entry(entry), units(units), prefix(prefix), body(entry.getBody().front()) {}
+  ParameterGatherer(func::FuncOp entry, ArrayRef<Unit> units, const SharingSettings &sharing, StringRef prefix)
+      : entry(entry), units(units), sharing(sharing), prefix(prefix), body(entry.getBody().front()) {}
   LogicalResult run();
 
 private:
   void findClusters();
   void addShards();
-  void gather();
+  size_t gatheredAhead(size_t number) const;
+  void gather(size_t number, DsBuilder &b);
 
   func::FuncOp entry;
   ArrayRef<Unit> units;
+  const SharingSettings &sharing;
   StringRef prefix;
   Block &body;
   SizeAnalysis analysis;
@@ -67,7 +69,8 @@ void ParameterGatherer::findClusters() {
   for (const Unit &unit : units)
     for (unsigned number : unit.parameters)
       for (OpOperand &use : parameters[number].value.getUses())
-        all.push_back({body.findAncestorOpInBlock(*use.getOwner()), &use, &unit});
+        if (!unit.staysWhole)
+          all.push_back({body.findAncestorOpInBlock(*use.getOwner()), &use, &unit});
   llvm::sort(all, [](const Use &a, const Use &b) {
     if (a.at != b.at)
       return a.at->isBeforeInBlock(b.at);
@@ -100,33 +103,53 @@ void ParameterGatherer::findClusters() {
 void ParameterGatherer::addShards() {
   Signature signature(entry);
   for (const Unit &unit : units) {
-    shards.push_back(signature.state(unit.stateName(), unit.element, {unit.shard()}));
+    shards.emplace_back();
+    if (unit.staysWhole)
+      continue;
+    shards.back() = signature.state(unit.stateName(), unit.element, {unit.shard()});
     analysis.set(shards.back(), {unit.element, {unit.shard()}, std::nullopt});
   }
 }
 
-void ParameterGatherer::gather() {
-  OpBuilder builder(entry.getContext());
-  DsBuilder b(builder, analysis);
-  for (size_t i = 0; i < clusters.size(); ++i) {
-    Cluster &cluster = clusters[i];
-    b.setLocation(withPart(entry.getLoc(), WorkRole::Forward, "parameters"));
+/// How many parameters of a cluster's unit are on the way while the cluster before it is read.
+size_t ParameterGatherer::gatheredAhead(size_t number) const {
+  if (number == 0)
+    return 0;
+  const Unit &unit = *clusters[number].unit;
+  int64_t most = std::min(sharing.prefetch, sharing.maxLive - clusters[number - 1].unit->elements);
+  size_t count = 0;
+  while (count < unit.offsets.size() &&
+         (count + 1 < unit.offsets.size() ? unit.offsets[count + 1] : unit.elements) <= most)
+    ++count;
+  return count;
+}
+
+void ParameterGatherer::gather(size_t number, DsBuilder &b) {
+  Cluster &cluster = clusters[number];
+  const Unit &unit = *cluster.unit;
+  size_t ahead = gatheredAhead(number), all = unit.parameters.size();
+  llvm::DenseMap<Value, Value> replaced;
+  SmallVector<std::pair<Bucket, Pending>> pending;
+  auto start = [&](size_t first, size_t last, Operation *at, const std::string &site) {
+    Bucket bucket{&unit, first, last, unit.name};
     SmallVector<TensorFacts> facts;
-    for (unsigned number : cluster.unit->parameters) {
-      facts.push_back(analysis.facts(parameters[number].value));
+    for (unsigned parameter : bucket.parameters()) {
+      facts.push_back(analysis.facts(parameters[parameter].value));
       facts.back().contents.reset();
     }
-    b.getBuilder().setInsertionPoint(i == 0 ? cluster.first : clusters[i - 1].first);
-    Pending pending =
-        Communication(b).allGather(*cluster.unit, shards[cluster.unit - units.data()], facts, cluster.site);
-    b.getBuilder().setInsertionPoint(cluster.first);
-    Values tensors = pending.finish(b);
-    llvm::DenseMap<Value, Value> replaced;
-    for (auto [number, tensor] : llvm::zip_equal(cluster.unit->parameters, tensors))
-      replaced[parameters[number].value] = tensor;
-    for (OpOperand *use : cluster.uses)
-      use->set(replaced.lookup(use->get()));
-  }
+    b.getBuilder().setInsertionPoint(at);
+    pending.emplace_back(bucket, Communication(b).allGather(bucket, shards[&unit - units.data()], facts, site));
+  };
+  if (ahead > 0)
+    start(0, ahead, clusters[number - 1].first, cluster.site);
+  if (ahead < all)
+    start(ahead, all, cluster.first, cluster.site + (ahead > 0 ? ", rest" : ""));
+  b.getBuilder().setInsertionPoint(cluster.first);
+  for (const auto &[bucket, gathered] : pending)
+    for (auto [parameter, tensor] : llvm::zip_equal(bucket.parameters(), gathered.finish(b)))
+      replaced[parameters[parameter].value] = tensor;
+  for (OpOperand *use : cluster.uses)
+    use->set(replaced.lookup(use->get()));
 }
 
 LogicalResult ParameterGatherer::run() {
@@ -137,76 +160,28 @@ LogicalResult ParameterGatherer::run() {
   parameters = parametersOf(entry);
   findClusters();
   addShards();
-  gather();
+  OpBuilder builder(entry.getContext());
+  DsBuilder b(builder, analysis);
+  b.setLocation(withPart(entry.getLoc(), WorkRole::Forward, "parameters"));
+  for (size_t i = 0; i < clusters.size(); ++i)
+    gather(i, b);
   llvm::BitVector gone(entry.getNumArguments());
-  for (const Parameter &parameter : parameters)
-    gone.set(parameter.value.getArgNumber());
-  SmallVector<Attribute> results;
+  for (const Unit &unit : units)
+    for (unsigned number : unit.parameters)
+      if (!unit.staysWhole)
+        gone.set(parameters[number].value.getArgNumber());
   return entry.eraseArguments(gone);
 }
 
 } // namespace
 
-LogicalResult gatherParameters(func::FuncOp entry, ArrayRef<Unit> units, StringRef prefix) {
-  return ParameterGatherer(entry, units, prefix).run();
-}
-
-LogicalResult scatterGradients(DsBuilder &b, Signature &signature, ArrayRef<Unit> units, ArrayRef<Value> gradients,
-                               Value isFirst) {
-  OpBuilder &builder = b.getBuilder();
-  OpBuilder::InsertionGuard guard(builder);
-  Block *body = builder.getInsertionBlock();
-  Operation *end = body->getTerminator();
-  // Where all gradients of a unit are there; null: from the beginning on.
-  auto completeAt = [&](const Unit &unit) {
-    Operation *last = nullptr;
-    for (unsigned number : unit.parameters)
-      if (Operation *op = gradients[number].getDefiningOp(); op && (!last || last->isBeforeInBlock(op)))
-        last = op;
-    return last;
-  };
-  SmallVector<std::pair<const Unit *, Operation *>> order;
-  for (const Unit &unit : units)
-    order.emplace_back(&unit, completeAt(unit));
-  llvm::sort(order, [](const auto &x, const auto &y) {
-    if (x.second == y.second)
-      return x.first < y.first;
-    return !x.second || (y.second && x.second->isBeforeInBlock(y.second));
-  });
-  std::optional<Pending> open;
-  const Unit *opened = nullptr;
-  auto finish = [&] {
-    if (!open)
-      return true;
-    TensorFacts facts{opened->element, {opened->shard()}, std::nullopt};
-    Value sum = open->finish(b).front();
-    std::string name = opened->stateName("gradient");
-    Value before = signature.state(name, facts.elementType, facts.sizes);
-    b.getAnalysis().set(before, facts);
-    Value next = isFirst ? b.select(isFirst, sum, b.add(before, sum)) : sum;
-    signature.newState(next, name);
-    return static_cast<bool>(next);
-  };
-  builder.setInsertionPointToStart(body);
-  Operation *previous = nullptr;
-  for (auto [unit, complete] : order) {
-    if (complete != previous) // units of one branch are complete together: one goes after the other
-      builder.setInsertionPointAfter(complete);
-    previous = complete;
-    if (!finish())
-      return failure();
-    SmallVector<Value> tensors;
-    for (unsigned number : unit->parameters)
-      tensors.push_back(gradients[number]);
-    open = Communication(b).reduceScatter(*unit, tensors, "gradients/" + unit->name);
-    opened = unit;
-  }
-  builder.setInsertionPoint(end);
-  return success(finish());
+LogicalResult gatherParameters(func::FuncOp entry, ArrayRef<Unit> units, const SharingSettings &sharing,
+                               StringRef prefix) {
+  return ParameterGatherer(entry, units, sharing, prefix).run();
 }
 
 void markStates(ModuleOp module, ArrayRef<Unit> units, ArrayRef<Parameter> parameters,
-                ArrayRef<StringRef> optimizerStates, bool areParametersShared) {
+                ArrayRef<StringRef> optimizerStates, const SharingSettings &sharing) {
   struct Place {
     StringRef unit, part;
     std::string suffix;
@@ -217,8 +192,8 @@ void markStates(ModuleOp module, ArrayRef<Unit> units, ArrayRef<Parameter> param
       places[parameters[number].name.getValue()] = {unit.name, "tensor", ""};
       places[parameters[number].stateName("gradient")] = {unit.name, "tensor", "/gradient"};
     }
-    places[unit.stateName()] = {unit.name, areParametersShared ? "shard" : "view", ""};
-    places[unit.stateName("gradient")] = {unit.name, "shard", "/gradient"};
+    places[unit.stateName()] = {unit.name, sharing.isShared(unit) ? "shard" : "view", ""};
+    places[unit.stateName("gradient")] = {unit.name, sharing.areGradientsShared() ? "shard" : "view", "/gradient"};
     for (StringRef suffix : optimizerStates)
       places[unit.stateName(suffix)] = {unit.name, "shard", "/" + suffix.str()};
   }

@@ -14,8 +14,23 @@ SizeExpr Unit::shard() const {
   return SizeExpr::ceilDiv(SizeExpr(elements), dist::meshSize("data") * SizeExpr(unitBlock)) * SizeExpr(unitBlock);
 }
 
-Attribute Unit::layout(MLIRContext *context) const {
-  return dist::LayoutAttr::get(context, offsets, elements, unitBlock, 0, -1);
+Attribute Unit::layout(MLIRContext *context, size_t first, size_t last) const {
+  int64_t begin = first == 0 ? 0 : offsets[first], end = last == offsets.size() ? -1 : offsets[last];
+  return dist::LayoutAttr::get(context, ArrayRef(offsets).slice(first, last - first), elements, unitBlock, begin, end);
+}
+
+SmallVector<Bucket> cutUnit(const Unit &unit, int64_t most) {
+  SmallVector<Bucket> buckets;
+  auto beginOf = [&](size_t number) { return number < unit.offsets.size() ? unit.offsets[number] : unit.elements; };
+  for (size_t last = unit.parameters.size(), first = last; last > 0; last = first) {
+    first = last - 1;
+    while (first > 0 && beginOf(last) - beginOf(first - 1) <= most)
+      --first;
+    size_t part = buckets.size() + 1;
+    buckets.push_back(
+        {&unit, first, last, unit.name + (first == 0 && part == 1 ? "" : ", part " + std::to_string(part))});
+  }
+  return buckets;
 }
 
 std::string Unit::stateName(StringRef suffix) const {
@@ -99,7 +114,7 @@ SmallVector<size_t> findCuts(func::FuncOp model, const Program &program, bool &a
 } // namespace
 
 SmallVector<Unit> findUnits(func::FuncOp model, const SizeAnalysis &analysis,
-                            llvm::function_ref<bool(StringRef)> isApart) {
+                            llvm::function_ref<bool(StringRef)> isApart, int64_t keptBelow, int64_t keptTogether) {
   Program program(model);
   bool areLayers = false;
   SmallVector<size_t> cuts = findCuts(model, program, areLayers);
@@ -123,6 +138,7 @@ SmallVector<Unit> findUnits(func::FuncOp model, const SizeAnalysis &analysis,
     last->second.truncate(previous->second.size());
   }
   SmallVector<Unit> units;
+  int64_t kept = 0;
   for (auto &[group, members] : groups) {
     std::string name = group == 0            ? "embeddings"
                        : group > cuts.size() ? "head"
@@ -132,19 +148,23 @@ SmallVector<Unit> findUnits(func::FuncOp model, const SizeAnalysis &analysis,
     for (auto [place, number] : members) {
       const Parameter &parameter = parameters[number];
       const TensorFacts &facts = analysis.facts(parameter.value);
-      std::string own = name + (isApart(parameter.name.getValue()) ? " without decay" : "");
+      int64_t count = product(facts.sizes).constant().value_or(0);
+      bool staysWhole = count < keptBelow && kept + count <= keptTogether;
+      kept += staysWhole ? count : 0;
+      std::string own =
+          name + (isApart(parameter.name.getValue()) ? " without decay" : "") + (staysWhole ? ", whole" : "");
       auto known =
           llvm::find_if(units, [&](const Unit &unit) { return unit.name == own && unit.element == facts.elementType; });
       if (known == units.end()) {
         Unit &fresh = units.emplace_back();
         fresh.name = own;
         fresh.element = facts.elementType;
+        fresh.staysWhole = staysWhole;
         known = &units.back();
       }
       Unit &unit = *known;
       unit.parameters.push_back(number);
       unit.offsets.push_back(unit.elements);
-      int64_t count = product(facts.sizes).constant().value_or(0);
       unit.elements += llvm::divideCeil(count, unitBlock) * unitBlock;
     }
   }

@@ -42,14 +42,12 @@ private:
   Value known(Value value, const TensorFacts &facts);
   Value state(const std::string &name, const TensorFacts &facts);
   Value ranOf(StringRef parameter) const;
-  Value ranOf(const Unit &unit) const;
   Location at(const Piece &piece);
 
   void markUniform(Value argument);
   void addInputs();
-  void addParameters(DsBuilder &b);
-  void addUnits(DsBuilder &b);
-  Values reducedGradients(DsBuilder &b, const Unit &unit);
+  void addParameters();
+  void addUnits();
   Value norm(DsBuilder &b);
   Value addStatistics(DsBuilder &b);
   SmallVector<Value> updatePieces(DsBuilder &b, Value factor);
@@ -101,14 +99,6 @@ Value UpdateBuilder::ranOf(StringRef parameter) const {
   return layer == micro.layers.end() ? Value() : ran.lookup(layer->second);
 }
 
-/// Of a unit all of whose gradients one block has.
-Value UpdateBuilder::ranOf(const Unit &unit) const {
-  Value common = ranOf(parameters[unit.parameters.front()].name.getValue());
-  bool isCommon = llvm::all_of(unit.parameters,
-                               [&](unsigned number) { return ranOf(parameters[number].name.getValue()) == common; });
-  return isCommon ? common : Value();
-}
-
 Location UpdateBuilder::at(const Piece &piece) {
   return settings.sharing.areStatesShared() ? withPart(model.getLoc(), WorkRole::Update, "optimizer")
                                             : withParameter(model.getLoc(), WorkRole::Update, piece.name);
@@ -136,9 +126,8 @@ void UpdateBuilder::markUniform(Value argument) {
   update.setArgAttr(cast<BlockArgument>(argument).getArgNumber(), dist::uniformAttr, UnitAttr::get(model.getContext()));
 }
 
-/// Each parameter with all of its states; gradients are added up over ranks in messages of a bucket.
-void UpdateBuilder::addParameters(DsBuilder &b) {
-  SmallVector<Value> gradients;
+/// Each parameter with all of its states.
+void UpdateBuilder::addParameters() {
   for (const Parameter &parameter : parameters) {
     TensorFacts facts = analysis.facts(parameter.value);
     facts.contents.reset();
@@ -150,64 +139,16 @@ void UpdateBuilder::addParameters(DsBuilder &b) {
     piece.value = state(piece.valueName, facts);
     update.setArgAttr(cast<BlockArgument>(piece.value).getArgNumber(), ds::initialAttr,
                       model.getArgAttr(parameter.value.getArgNumber(), ds::initialAttr));
-    gradients.push_back(state(parameter.stateName("gradient"), facts));
+    piece.gradient = state(parameter.stateName("gradient"), facts);
     for (StringRef suffix : settings.optimizer.states()) {
       piece.stateNames.push_back(parameter.stateName(suffix));
       piece.states.push_back(state(piece.stateNames.back(), facts));
     }
   }
-  // The order of backward, in which they are complete.
-  Communication communication(b);
-  std::vector<std::pair<SmallVector<size_t>, Pending>> buckets;
-  SmallVector<size_t> members;
-  int64_t elements = 0;
-  auto send = [&] {
-    if (members.empty())
-      return;
-    auto values = llvm::map_to_vector(members, [&](size_t number) { return gradients[number]; });
-    std::string site = "gradients/" + std::to_string(buckets.size());
-    buckets.emplace_back(members, communication.allReduce(dist::Reduction::sum, values, site));
-    members.clear();
-    elements = 0;
-  };
-  for (size_t number = pieces.size(); number-- > 0;) {
-    int64_t own = product(b.sizes(gradients[number])).constant().value_or(0);
-    bool fits = elements + own <= settings.sharing.bucket &&
-                (members.empty() || b.element(gradients[members.front()]) == b.element(gradients[number]));
-    if (!fits)
-      send();
-    members.push_back(number);
-    elements += own;
-  }
-  send();
-  for (auto &[numbersOf, pending] : buckets) {
-    Values sums = pending.finish(b);
-    for (auto [number, sum] : llvm::zip_equal(numbersOf, sums)) {
-      pieces[number].gradient = sum;
-      next.emplace_back(sum, parameters[number].stateName("gradient"));
-    }
-  }
-}
-
-/// A unit's gradients, 0 where a block has not run that is not the whole unit's.
-Values UpdateBuilder::reducedGradients(DsBuilder &b, const Unit &unit) {
-  Values gradients;
-  for (unsigned number : unit.parameters) {
-    const Parameter &parameter = parameters[number];
-    TensorFacts facts = analysis.facts(parameter.value);
-    facts.contents.reset();
-    Value gradient = state(parameter.stateName("gradient"), facts);
-    Value isThere = ranOf(parameter.name.getValue());
-    gradients.push_back(isThere && !ranOf(unit) ? b.select(isThere, gradient, b.scalar(facts.elementType, 0))
-                                                : gradient);
-  }
-  return gradients;
 }
 
 /// Each unit's part that this rank owns.
-void UpdateBuilder::addUnits(DsBuilder &b) {
-  Communication communication(b);
-  SmallVector<Pending> sums;
+void UpdateBuilder::addUnits() {
   for (const Unit &unit : micro.units) {
     TensorFacts facts{unit.element, {unit.shard()}, std::nullopt};
     Piece &piece = pieces.emplace_back();
@@ -219,15 +160,8 @@ void UpdateBuilder::addUnits(DsBuilder &b) {
       piece.stateNames.push_back(unit.stateName(suffix));
       piece.states.push_back(state(piece.stateNames.back(), facts));
     }
-    if (settings.sharing.areGradientsShared()) {
-      piece.gradient = state(unit.stateName("gradient"), facts);
-    } else {
-      piece.ran = ranOf(unit);
-      sums.push_back(communication.reduceScatter(unit, reducedGradients(b, unit), "gradients/" + unit.name));
-    }
+    piece.gradient = state(unit.stateName("gradient"), facts);
   }
-  for (auto [number, pending] : llvm::enumerate(sums))
-    pieces[number].gradient = pending.finish(b).front();
 }
 
 Value UpdateBuilder::norm(DsBuilder &b) {
@@ -339,20 +273,25 @@ LogicalResult UpdateBuilder::updateAll(DsBuilder &b, Value isFinite, Value facto
 /// The parameters that other ranks have updated.
 void UpdateBuilder::gather(DsBuilder &b) {
   Communication communication(b);
-  SmallVector<Pending> pending;
+  SmallVector<std::pair<Bucket, Pending>> pending;
   for (auto [unit, piece] : llvm::zip_equal(micro.units, pieces)) {
-    SmallVector<TensorFacts> facts;
-    for (unsigned number : unit.parameters) {
-      facts.push_back(analysis.facts(parameters[number].value));
-      facts.back().contents.reset();
-      Value whole = state(parameters[number].name.str(), facts.back());
-      update.setArgAttr(cast<BlockArgument>(whole).getArgNumber(), ds::initialAttr,
-                        model.getArgAttr(parameters[number].value.getArgNumber(), ds::initialAttr));
+    if (settings.sharing.isShared(unit))
+      continue;
+    SmallVector<Bucket> buckets = cutUnit(unit, settings.sharing.gatherBucket);
+    for (const Bucket &bucket : llvm::reverse(buckets)) {
+      SmallVector<TensorFacts> facts;
+      for (unsigned number : bucket.parameters()) {
+        facts.push_back(analysis.facts(parameters[number].value));
+        facts.back().contents.reset();
+        Value whole = state(parameters[number].name.str(), facts.back());
+        update.setArgAttr(cast<BlockArgument>(whole).getArgNumber(), ds::initialAttr,
+                          model.getArgAttr(parameters[number].value.getArgNumber(), ds::initialAttr));
+      }
+      pending.emplace_back(bucket, communication.allGather(bucket, piece.value, facts, "parameters/" + bucket.name));
     }
-    pending.push_back(communication.allGather(unit, piece.value, facts, "parameters/" + unit.name));
   }
-  for (auto [unit, gathered] : llvm::zip_equal(micro.units, pending))
-    for (auto [number, value] : llvm::zip_equal(unit.parameters, gathered.finish(b)))
+  for (const auto &[bucket, gathered] : pending)
+    for (auto [number, value] : llvm::zip_equal(bucket.parameters(), gathered.finish(b)))
       next.emplace_back(value, parameters[number].name.str());
 }
 
@@ -374,9 +313,9 @@ LogicalResult UpdateBuilder::run() {
   b.setLocation(common);
   addInputs();
   if (sharing.areStatesShared())
-    addUnits(b);
+    addUnits();
   else
-    addParameters(b);
+    addParameters();
   Value length = norm(b);
   Value isFinite = b.binary(ds::BinaryKind::eq, b.sub(length, length), b.scalar(b.f64(), 0));
   if (Value areFinite = addStatistics(b))
@@ -389,7 +328,7 @@ LogicalResult UpdateBuilder::run() {
   if (!factor || !isFinite || failed(updateAll(b, isFinite, factor)))
     return failure();
   b.setLocation(common);
-  if (sharing.areStatesShared() && !sharing.areParametersShared())
+  if (sharing.areStatesShared())
     gather(b);
   signature->result(length, "grad_norm");
   signature->result(isFinite, "finite");

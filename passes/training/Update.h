@@ -13,11 +13,17 @@ namespace deepstride {
 struct SharingSettings {
   int64_t stage =
       0; // 1: each rank updates its part of the parameters; 2: and keeps that of gradients; 3: of parameters
-  int64_t bucket = int64_t(1) << 53; // elements of gradients in one message, unless one tensor has more
+  int64_t bucket = int64_t(1) << 53;       // elements of gradients in one message, unless one tensor has more
+  int64_t gatherBucket = int64_t(1) << 53; // of parameters, likewise
+  bool overlaps = true;                    // gradients travel while others are computed
+  // Elements, of stage 3: gathered ahead of their use; there at a time, beside what is being read; of tensors that stay
+  // whole, and of all of these together.
+  int64_t prefetch = int64_t(1) << 53, maxLive = int64_t(1) << 53, persistence = 0, modelPersistence = 0;
 
   bool areStatesShared() const { return stage >= 1; }
   bool areGradientsShared() const { return stage >= 2; }
   bool areParametersShared() const { return stage >= 3; }
+  bool isShared(const Unit &unit) const { return areParametersShared() && !unit.staysWhole; }
 };
 
 struct UpdateSettings {
@@ -40,7 +46,7 @@ struct MicroStates {
 /// holds. Gradients of a block l count where layer_ran/l holds, and are 0 elsewhere. Where the norm is not finite,
 /// every state of the optimizer stays.
 ///
-/// Gradients are each rank's own before, and the sum of all ranks' after.
+/// Gradients are the sums of all ranks.
 /// Where states are shared, each rank has its part of the optimizer's states of a unit, updates that part of the
 /// unit's parameters, and gets the others from the ranks that have them, unless these are shared, too.
 llvm::LogicalResult buildUpdate(mlir::func::FuncOp model, const SizeAnalysis &analysis, const UpdateSettings &settings,

@@ -195,8 +195,8 @@ ds_status *ds_trainer_backward(ds_trainer *trainer, const ds_tensor *inputs, siz
     // What is there is added to: zeros, or what the caller wrote.
     const ds::TrainingProgress &progress = trainer->progress;
     ds::RandomPlace place = {progress.seed, progress.step, trainer->drawn};
-    double found =
-        trainer->trainer.microBatch(views, weight * scale, /*isFirst=*/false, place, trainer->layerDrop.draw(place));
+    double found = trainer->trainer.microBatch(views, weight * scale, /*one rank sends nothing*/ {}, place,
+                                               trainer->layerDrop.draw(place));
     ++trainer->drawn;
     trainer->hasMoved = true;
     trainer->gradientScale = scale;

@@ -74,7 +74,10 @@ void ElementsTask::readOwn(int64_t index, Payload &message, size_t prefix) const
 
 void ElementsTask::writeOwn(int64_t index, const Payload &payload) const {
   visitChunk(rank, index, [&](const CollectivePart &part, int64_t begin, int64_t end, size_t at) {
-    unpackElements(request.wire, request.type, payload.data() + at, ownAt(part, begin), end - begin);
+    if (part.own)
+      unpackElements(request.wire, request.type, payload.data() + at, ownAt(part, begin), end - begin);
+    else
+      writeWhole(part, request.type, request.wire, begin, end, payload.data() + at);
   });
 }
 

@@ -6,7 +6,7 @@
 // sent is known from shard, range and world alone. ZeRO's units are such spaces (docs/rationale/dist.md).
 //
 // all_reduce      every `whole` becomes the reduction over ranks.
-// reduce_scatter  `own` becomes the reduction of the part that this rank owns.
+// reduce_scatter  `own` becomes the reduction of the part that this rank owns; without it that part of `whole` does.
 // all_gather      `own` of every rank goes into every `whole`.
 // broadcast       what lies in the owner's `whole` goes into every other: a range inside one shard has one source; with
 //                 shard = end it is rank 0.

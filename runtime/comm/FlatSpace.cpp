@@ -25,7 +25,7 @@ std::string faultOf(const CollectiveRequest &request, const CollectivePart &part
                     " or after it");
     last = segment.offset + segment.count;
   }
-  bool usesOwn = request.op != CollectiveOp::AllReduce && request.op != CollectiveOp::Broadcast;
+  bool usesOwn = request.op == CollectiveOp::AllGather || request.op == CollectiveOp::AllToAll;
   if (usesOwn && !part.own && part.begin < part.end)
     return "has no memory for what this rank owns";
   return "";

@@ -81,7 +81,7 @@ CollectivePart EntryRunner::partOf(const CollectiveInfo &info, const CollectiveP
            " to ", part.end);
     end = segment.offset + segment.count;
     segment.data = memoryOf(piece.buffer, info.type, segment.count);
-    if (info.kind != CollectiveKind::ReduceScatter)
+    if (info.kind != CollectiveKind::ReduceScatter || !described.own)
       willWrite(piece.buffer);
     if (piece.source && segment.count != 0)
       std::memcpy(segment.data, memoryOf(*piece.source, info.type, segment.count),
@@ -103,6 +103,9 @@ void EntryRunner::startCollective(const ds_collective &request) {
   annotated(concat(info.op, " '", info.site, "'"), [&] {
     if (openCollectives.count(&request))
       fail(ErrorCode::BadPackage, "started twice without a wait");
+    openCollectives[&request] = {};
+    if (info.condition && *static_cast<const uint8_t *>(memoryOf(*info.condition, ElementType::I1, 1)) == 0)
+      return;
     CollectiveRequest call;
     call.op = opOf(info.kind);
     size_t slash = info.site.find('/'); // "gradients/block 3": of which tensors, and where
@@ -135,8 +138,8 @@ void EntryRunner::waitCollective(const ds_collective &request) {
     fail(ErrorCode::BadPackage, "waits for a collective that was not started");
   OpenCollective opened = std::move(open->second);
   openCollectives.erase(open);
-  if (communicator)
-    communicator->wait(opened.ticket);
+  if (opened.ticket)
+    communicator->wait(*opened.ticket);
   done(opened.inFiles, entry.collectives[request.site].kind != CollectiveKind::AllGather);
 }
 

@@ -109,7 +109,7 @@ private:
   std::vector<int64_t> launchSizes;
   std::vector<int32_t> kernelResults;
   struct OpenCollective {
-    uint64_t ticket = 0;
+    std::optional<uint64_t> ticket; // none: nothing was sent
     FileTurns inFiles;
   };
   std::map<const ds_collective *, OpenCollective> openCollectives;

@@ -141,7 +141,7 @@ struct CollectivePiece {
 struct CollectivePartInfo {
   SizeExpr shard, begin, end; // elements that each rank owns, and the range that takes part
   std::vector<CollectivePiece> whole;
-  std::optional<uint32_t> own; // the buffer of what this rank owns
+  std::optional<uint32_t> own; // the buffer of what this rank owns; a scatter without one combines in place
 };
 
 struct CollectiveInfo {
@@ -149,6 +149,7 @@ struct CollectiveInfo {
   std::string op, site, axis; // op: the kind as text
   ElementType type = ElementType::F32;
   ReductionKind reduction = ReductionKind::Sum;
+  std::optional<uint32_t> condition; // the buffer of a boolean without which nothing is sent
   std::vector<CollectivePartInfo> parts;
   SizeExpr sent, received; // bytes of a call, on this rank
 };

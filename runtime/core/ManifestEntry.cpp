@@ -255,12 +255,15 @@ private:
     if (collective.kind != CollectiveKind::AllGather)
       collective.reduction = readEnum<ReductionKind>(
           item["reduction"], {{"sum", ReductionKind::Sum}, {"mean", ReductionKind::Mean}, {"max", ReductionKind::Max}});
+    if (item.has("condition"))
+      collective.condition = item["condition"].index(entry.buffers.size(), "buffers");
     collective.sent = readExpr(item["sent"]);
     collective.received = readExpr(item["received"]);
     item["parts"].forEach([&](const JsonReader &part) { collective.parts.push_back(readCollectivePart(part)); });
     for (const CollectivePartInfo &part : collective.parts)
-      if (part.own.has_value() == (collective.kind == CollectiveKind::AllReduce))
-        item["parts"].refuse("expected 'own' in each part of a scatter or gather, and in no other");
+      if (part.own.has_value() ? collective.kind == CollectiveKind::AllReduce
+                               : collective.kind == CollectiveKind::AllGather)
+        item["parts"].refuse("expected 'own' in each part of a gather, and in none of an all-reduce");
     entry.collectives.push_back(std::move(collective));
   }
 

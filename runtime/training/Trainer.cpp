@@ -29,7 +29,7 @@ static bool isOfLayer(const std::string &name) {
 }
 
 static bool isOwnNumber(const std::string &name) {
-  return name == "loss_weight" || name == "first" || name == "random_seed" || name == "random_step" ||
+  return name == "loss_weight" || name == "first" || name == "last" || name == "random_seed" || name == "random_step" ||
          name == "random_micro" || name.rfind("quantize_", 0) == 0;
 }
 
@@ -63,6 +63,9 @@ Trainer::Trainer(std::shared_ptr<const Package> package, const SessionOptions &o
           std::find(names.begin(), names.end(), name) == names.end() &&
           (gradients.empty() || gradients.back() != state.name))
         gradients.push_back(state.name);
+  for (const StateInfo &state : live.entry(updater).states)
+    if (state.part == StatePart::View && state.suffix == gradientOf(""))
+      gradients.push_back(state.name);
   for (const TensorInfo &output : live.entry(evaluator).outputs)
     if (!isScore(output.name))
       outputNames.push_back(output.name);
@@ -245,19 +248,17 @@ std::vector<TensorView> Trainer::bind(const EntryInfo &entry, const std::vector<
   return bound;
 }
 
-double Trainer::microBatch(const std::vector<TensorView> &views, double weight, bool isFirst, const RandomPlace &random,
-                           const std::vector<LayerGate> &gates, LaunchObserver *observer) {
+double Trainer::microBatch(const std::vector<TensorView> &views, double weight, MicroPlace at,
+                           const RandomPlace &random, const std::vector<LayerGate> &gates, LaunchObserver *observer) {
   if (!gates.empty() && gates.size() != layerNames.size())
     fail(ErrorCode::InvalidArgument, "gates of layers: found ", gates.size(), ", expected ", layerNames.size());
   std::vector<Tensor> storage, outputs;
   const EntryInfo &entry = live.entry(micro);
   checkLabels(views, [](int64_t row) { return concat("sample ", row, " of the micro-batch"); });
-  std::vector<Number> numbers = {{"loss_weight", weight},
-                                 {"first", isFirst ? 1.0 : 0.0},
-                                 {"random_seed", 0, static_cast<int64_t>(random.seed)},
-                                 {"random_step", 0, random.step},
-                                 {"random_micro", 0, random.micro}};
-  if (isFirst)
+  std::vector<Number> numbers = {{"loss_weight", weight},         {"first", at.isFirst ? 1.0 : 0.0},
+                                 {"last", at.isLast ? 1.0 : 0.0}, {"random_seed", 0, static_cast<int64_t>(random.seed)},
+                                 {"random_step", 0, random.step}, {"random_micro", 0, random.micro}};
+  if (at.isFirst)
     hasGradients.assign(layerNames.size(), false);
   std::vector<bool> after = hasGradients;
   for (size_t layer = 0; layer < layerNames.size(); ++layer) {

@@ -43,6 +43,11 @@ void checkLabels(const Package &package, const std::vector<TensorInfo> &fields, 
 // The entry of that name. Throws Error(InvalidArgument) where the package was not compiled for training.
 size_t trainingEntry(const Package &package, const std::string &name);
 
+// Where a micro-batch stands among those of its step.
+struct MicroPlace {
+  bool isFirst = false, isLast = false;
+};
+
 class Trainer {
 public:
   // Throws Error(InvalidArgument) where the package was not compiled for training.
@@ -71,10 +76,11 @@ public:
   void checkLabels(const std::vector<TensorView> &views, const RowName &place) const;
 
   // Computes the loss of a micro-batch, adds its gradients, times `weight`, to those of the step, and moves statistics
-  // from where the step has moved them to; `isFirst` begins both anew. Views are in the order of batch(). Blocks run as
-  // `gates` say, one for each of layers(); without any, all do. Throws Error; parameters, statistics and optimizer are
-  // as before then.
-  double microBatch(const std::vector<TensorView> &views, double weight, bool isFirst, const RandomPlace &random = {},
+  // from where the step has moved them to; the first one begins both anew. After the last one, gradients are sums of
+  // all ranks, or the part of them that this rank updates; replays have none, and so no rank needs another. Views are
+  // in the order of batch(). Blocks run as `gates` say, one for each of layers(); without any, all do. Throws Error;
+  // parameters, statistics and optimizer are as before then.
+  double microBatch(const std::vector<TensorView> &views, double weight, MicroPlace at, const RandomPlace &random = {},
                     const std::vector<LayerGate> &gates = {}, LaunchObserver *observer = nullptr);
   // The names of the blocks that a micro-batch may drop.
   const std::vector<std::string> &layers() const { return layerNames; }

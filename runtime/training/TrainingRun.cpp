@@ -93,8 +93,8 @@ std::vector<double> TrainingRun::runBatches(LayerCounts &counts, StepRecord &rec
     std::vector<LayerGate> gates = gatesOf(count, round);
     bool restores = !isCounted && !trainer.statistics().empty();
     std::vector<Tensor> before = restores ? trainer.movedStatistics() : std::vector<Tensor>();
-    own[round] = trainer.microBatch(batches[round].views(), isCounted ? weight() : 0, round == 0, placeOf(count, micro),
-                                    gates, observer);
+    own[round] = trainer.microBatch(batches[round].views(), isCounted ? weight() : 0,
+                                    {round == 0, round + 1 == rounds()}, placeOf(count, micro), gates, observer);
     if (restores)
       trainer.setMovedStatistics(before);
     auto running = std::count_if(gates.begin(), gates.end(), [](const LayerGate &gate) { return gate.runs; });
@@ -222,8 +222,8 @@ void TrainingRun::replay(size_t round, bool isFirst, LaunchObserver *watching) {
   if (isFirst)
     trainer.zeroGradients();
   auto [micro, isCounted] = batchOf(round);
-  trainer.microBatch(batches[round].views(), isCounted ? weight() : 0, isFirst, placeOf(count - 1, micro),
-                     gatesOf(count - 1, round), watching);
+  trainer.microBatch(batches[round].views(), isCounted ? weight() : 0, {isFirst, /*isLast=*/false},
+                     placeOf(count - 1, micro), gatesOf(count - 1, round), watching);
 }
 
 // What was read comes before what was computed of it. An infinity may be a mask, which is no fault by itself.

@@ -224,7 +224,7 @@ def dropped_blocks_launch_nothing(folder):
     package = train_package(folder, gpt(), settings("SGD", 2, **drops()))
     counts = {}
     for dropped in range(LAYERS + 1):
-        fields = {name: np.array(number) for name, number in (("loss_weight", 1.0), ("first", True))}
+        fields = {name: np.array(number) for name, number in (("loss_weight", 1.0), ("first", True), ("last", True))}
         for block in range(LAYERS):
             fields[f"layer_gate/{block}"] = np.array(block >= dropped)
             fields[f"layer_scale/{block}"] = np.float32(1)
@@ -237,7 +237,7 @@ def dropped_blocks_launch_nothing(folder):
     # A block that runs has two launches more than without gates: a copy of what it was given, which its result replaces, and the
     # product of its gradient with its scale.
     dense = train_package(folder, gpt(), settings("SGD", 2), name="dense.dsp")
-    np.savez(folder / "x.npz", input_ids=ids, labels=ids, loss_weight=np.array(1.0), first=np.array(True))
+    np.savez(folder / "x.npz", input_ids=ids, labels=ids, loss_weight=np.array(1.0), first=np.array(True), last=np.array(True))
     tool("ds-run", "profile", dense, "--entry=micro", f"--inputs={folder / 'x.npz'}", f"--trace={folder / 'trace.json'}", "--duration=0.01")
     launches = launches_of_trace()
     expect(counts[0] <= launches + 2 * LAYERS + 2, f"{counts[0]} launches where all blocks run, {launches} without gates")

@@ -54,9 +54,12 @@ class Stages:
         self.config = {"gradient_clipping": 0.3, **config}
         self.packages = {}
         for stage in stages:
-            sharing = {"stage": stage, **self.zero}
-            self.packages[stage] = train_package(folder, model, settings(micro=2, accumulation=2, zero_optimization=sharing, **self.config), *options,
+            self.packages[stage] = train_package(folder, model, settings(micro=2, accumulation=2, zero_optimization=self.sharing(stage), **self.config), *options,
                                                  logits=logits, name=f"stage{stage}.dsp")
+
+    def sharing(self, stage):
+        """Stage 3 shares everything: tensors of models like these would stay whole."""
+        return {"stage": stage, **({"stage3_param_persistence_threshold": 0} if stage == 3 else {}), **self.zero}
 
     def run(self, stage, ranks, *options, out=None, **keywords):
         """Trains with so many micro-batches on each rank; the folder of checkpoints."""
@@ -66,7 +69,7 @@ class Stages:
 
     def train(self, stage, ranks, *options, accumulation=1, transport=None, steps=STEPS):
         self.runs += 1
-        config = settings(micro=2, accumulation=accumulation, zero_optimization={"stage": stage, **self.zero}, **self.config)
+        config = settings(micro=2, accumulation=accumulation, zero_optimization=self.sharing(stage), **self.config)
         launch = [f"--ranks={ranks}"] * (ranks > 1) + [f"--transport={transport}"] * bool(transport)
         return tool("ds-run", *launch, "train", self.packages[stage], f"--data={self.data}", f"--steps={steps}",
                     f"--config={write_config(self.folder, config, f'run{self.runs}.json')}", f"--seed={SEED}", "--threads=1", *options)

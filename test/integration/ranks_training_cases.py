@@ -18,7 +18,8 @@ from training_runs import log_of, settings, small_data, small_package, train, tr
 
 
 def shared(stage, **more):
-    return {"zero_optimization": {"stage": stage}} | more
+    whole = {"stage3_param_persistence_threshold": 0} if stage == 3 else {} # tensors of models like these would stay whole
+    return {"zero_optimization": {"stage": stage} | whole} | more
 
 
 @case(turns=2)

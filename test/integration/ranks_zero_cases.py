@@ -104,14 +104,20 @@ def optimizers(folder):
 
 @case
 def sizes_of_messages(folder):
-    """Of 1 element, of some tensors, of all: the bits of ranks' sums do not depend on what travels together."""
-    expected = None
-    for bucket in (1, 100, 500_000_000):
-        (folder / f"{bucket}").mkdir()
-        stages = small(folder / f"{bucket}", stages=(0,), zero={"reduce_bucket_size": bucket}, optimizer=("AdamW", {"lr": 0.02}))
-        state = logical(stages.run(0, 3, transport=("shm", "tcp")[bucket == 100]))
-        expected = expected or state
-        same(state, expected, f"buckets of {bucket} elements")
+    """Of 1 element, of some tensors, of all, under way or waited for, gathered ahead or not, small tensors whole or not: the bits of ranks' sums
+    do not depend on what travels together, nor when."""
+    kinds = ({"reduce_bucket_size": 1, "allgather_bucket_size": 1, "stage3_prefetch_bucket_size": 70, "overlap_comm": True},
+             {"reduce_bucket_size": 100, "allgather_bucket_size": 100, "stage3_prefetch_bucket_size": 0, "overlap_comm": False},
+             {"stage3_param_persistence_threshold": 50, "stage3_max_live_parameters": 200, "overlap_comm": True})
+    expected = {}
+    for number, zero in enumerate(kinds):
+        (folder / f"{number}").mkdir()
+        stages = small(folder / f"{number}", zero=zero, optimizer=("AdamW", {"lr": 0.02}))
+        for stage in STAGES:
+            for accumulation in (1, 3) if stage in (1, 2) else (1,):
+                key = accumulation, accumulation > 1 and stage > 1  # what stages 2 and 3 add up first
+                state = logical(stages.run(stage, 3, accumulation=accumulation, transport=("shm", "tcp")[(number + stage) % 2]))
+                same(state, expected.setdefault(key, state), f"stage {stage}, {accumulation} micro-batches, {zero}")
 
 
 @case

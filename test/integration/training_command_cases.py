@@ -116,7 +116,7 @@ def names_of_the_model(folder):
               { z = MatMul (INPUT, w) OUTPUT = Add (z, b) }"""
     config, faults = write_config(folder, settings("AdamW", accumulation=2)), []
     plain = dict(np.load(small_data(folder)))
-    for source, target, labels in (("first", "y", "labels"), ("loss_weight", "y", "labels"), ("x", "y", "first"), ("x", "y", "loss_weight"),
+    for source, target, labels in (("first", "y", "labels"), ("x", "y", "last"), ("loss_weight", "y", "labels"), ("x", "y", "first"), ("x", "y", "loss_weight"),
                                    ("x", "loss", "labels"), ("x", "correct", "counted"), ("step", "finite", "learning_rate"), ("x", "y", "loss")):
         onnx.save(onnx.parser.parse_model(text.replace("INPUT", source).replace("OUTPUT", target)), folder / "m.onnx")
         np.savez(folder / "named.npz", **{source: plain["x"], labels: plain["labels"]})

@@ -29,6 +29,7 @@
 #include "tools/ds-opt/OptionTable.h"
 #include "tools/ds-opt/PackageDescription.h"
 #include "tools/ds-opt/Registration.h"
+#include "tools/ds-opt/TrainingPhase.h"
 #include "tools/ds-opt/TrainingPlan.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -205,30 +206,7 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
   case Phase::Training:
     return runPasses(phase, program, [&](OpPassManager &pm) {
       TrainingPipelineOptions training;
-      training.loss = options.training.loss;
-      training.logits = options.training.logits;
-      training.labels = options.training.labels;
-      training.shiftLabels = options.training.shiftsLabels;
-      training.ignoreIndex = options.training.ignoredLabel.value_or(-100);
-      training.noDecay = options.training.noDecay;
-      if (const auto &config = options.training.resolved) {
-        training.optimizer = ::ds::config::optimizerText(config->optimizer);
-        training.clip = config->gradientClipping;
-        training.gates = config->dropsLayers;
-        training.shareStage = config->zero.stage;
-        training.reduceBucket = config->zero.reduceBucket;
-        if (const ::ds::QuantizationSettings &quantization = config->quantization; quantization.isEnabled) {
-          training.quantizeGroups = quantization.groups;
-          training.quantizeScheme = quantization.isSymmetric ? "symmetric" : "asymmetric";
-          training.quantizeRounding = quantization.isStochastic ? "stochastic" : "nearest";
-          training.quantizeMixed = quantization.isMixed;
-          if (const ::ds::EigenvalueSettings &eigenvalue = quantization.eigenvalue; eigenvalue.isEnabled) {
-            training.layerName = eigenvalue.layerName;
-            training.layers = eigenvalue.layers;
-            training.stability = eigenvalue.stability;
-          }
-        }
-      }
+      setTrainingOptions(training, options);
       buildTrainingPipeline(pm, training);
     });
   case Phase::Distribution:

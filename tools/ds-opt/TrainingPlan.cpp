@@ -105,13 +105,12 @@ LogicalResult TrainingPlan::addSites(func::FuncOp entry) {
       open; // gathers between start and the last use of what they give
   entry.walk([&](dist::StartInterface start) {
     EntryPlan::Collective collective = planCollective(start, *analysis);
-    int64_t elements = 0, space = 0;
-    for (const EntryPlan::CollectivePart &part : collective.parts) {
+    int64_t elements = 0;
+    for (const EntryPlan::CollectivePart &part : collective.parts)
       elements += valueOf(part.end) - valueOf(part.begin);
-      space += ranks * valueOf(part.shard);
-    }
     if (isa<dist::AllGatherStartOp>(start) && name != "update")
-      open.emplace_back(start, space * widthOf(getElementTypeOrSelf(start.sourceValues().front())));
+      open.emplace_back(start, elements * widthOf(getElementTypeOrSelf(start.sourceValues().front())));
+    int64_t own = start.conditionValue() ? std::min<int64_t>(calls, 1) : calls; // of a step's last micro-batch
     sites.push_back(llvm::json::Object{{"site", collective.site},
                                        {"entry", name},
                                        {"op", collective.op},
@@ -119,9 +118,9 @@ LogicalResult TrainingPlan::addSites(func::FuncOp entry) {
                                        {"codec", "none"},
                                        {"type", collective.type},
                                        {"elements", elements},
-                                       {"calls", calls},
-                                       {"sent", calls * valueOf(collective.sent)},
-                                       {"received", calls * valueOf(collective.received)}});
+                                       {"calls", own},
+                                       {"sent", own * valueOf(collective.sent)},
+                                       {"received", own * valueOf(collective.received)}});
   });
   // What is gathered at a time: results live in workspace from start to their last reader.
   auto buffers = entry->getAttrOfType<ArrayAttr>("ds.buffers");

@@ -22,8 +22,8 @@ int gradientsCommand(const Options &options) {
   Options given = options;
   given.inputs.push_back("loss_weight=1");
   for (const TensorInfo &input : entry.inputs)
-    if (input.name == "first")
-      given.inputs.push_back("first=true");
+    if (input.name == "first" || input.name == "last")
+      given.inputs.push_back(input.name + "=true");
     else if (input.name == "random_seed")
       given.inputs.push_back("random_seed=" + std::to_string(static_cast<int64_t>(options.seed.value_or(0))));
     else if (input.name.rfind("layer_gate/", 0) == 0 || input.name.rfind("layer_first/", 0) == 0)

@@ -121,3 +121,81 @@ func.func @layout_range(%x: tensor<4xf32>) {
   %p = dist.all_reduce_start sum %x layouts [#dist.layout<[0] of 8 by 4 from 4 to 2>] site "a" : tensor<4xf32>
   return
 }
+
+// -----
+
+func.func @reduce_scatter_start_c6_condition(%x: tensor<4xf32>, %last: tensor<i1>) {
+  // expected-error @+1 {{'dist.reduce_scatter_start' op C6: expects nothing to write into in place, and a condition only there}}
+  %p = dist.reduce_scatter_start sum %x when %last layouts [#dist.layout<[0] of 4 by 4>] site "a" : tensor<4xf32>
+  %0 = dist.wait %p : tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_scatter_start_c6_in_place(%x: tensor<4xf32>, %y: tensor<?xf32>) {
+  // expected-error @+1 {{'dist.reduce_scatter_start' op C6: expects nothing to write into in place, and a condition only there}}
+  %p = dist.reduce_scatter_start sum %x in_place into %y : tensor<?xf32> layouts [#dist.layout<[0] of 4 by 4>] site "a" : tensor<4xf32>
+  %0 = dist.wait %p : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c8_condition(%x: tensor<4xf32>, %y: tensor<f32>) {
+  %0 = ds.binary gt %y, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  // expected-error @+1 {{'dist.all_reduce_start' op C8: expects an argument of the entry as condition}}
+  %p = dist.all_reduce_start sum %x when %0 site "a" : tensor<4xf32>
+  %1 = dist.wait %p : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @wait_c2_kind(%x: tensor<4xf32>) {
+  %p = dist.all_reduce_start sum %x site "a" : tensor<4xf32>
+  %q = dist.all_reduce_start sum %x site "b" : tensor<4xf32>
+  // expected-error @+1 {{'dist.wait' op C2: expects several starts to be of dist.reduce_scatter_start with one layout each, not in place}}
+  %0 = dist.wait %p, %q : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @wait_c2_order(%x: tensor<4xf32>) {
+  %p = dist.reduce_scatter_start sum %x layouts [#dist.layout<[0] of 8 by 4 to 4>] site "a" : tensor<4xf32>
+  %q = dist.reduce_scatter_start sum %x layouts [#dist.layout<[4] of 8 by 4 from 4>] site "b" : tensor<4xf32>
+  // expected-error @+1 {{'dist.wait' op C2: expects starts in the order of the program}}
+  %0 = dist.wait %q, %p : tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @wait_c2_into(%x: tensor<4xf32>, %y: tensor<?xf32>) {
+  %p = dist.reduce_scatter_start sum %x layouts [#dist.layout<[0] of 8 by 4 to 4>] site "a" : tensor<4xf32>
+  %q = dist.reduce_scatter_start sum %x into %y : tensor<?xf32> layouts [#dist.layout<[4] of 8 by 4 from 4>] site "b" : tensor<4xf32>
+  // expected-error @+1 {{'dist.wait' op C2: expects several starts to write into the same tensor}}
+  %0 = dist.wait %p, %q : tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @wait_c2_space(%x: tensor<4xf32>) {
+  %p = dist.reduce_scatter_start sum %x layouts [#dist.layout<[0] of 8 by 4 to 4>] site "a" : tensor<4xf32>
+  %q = dist.reduce_scatter_start sum %x layouts [#dist.layout<[4] of 12 by 4 from 4>] site "b" : tensor<4xf32>
+  // expected-error @+1 {{'dist.wait' op C2: expects ranges of one space, found #dist.layout<[0] of 8 by 4 to 4> and #dist.layout<[4] of 12 by 4 from 4>}}
+  %0 = dist.wait %p, %q : tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @wait_c2_overlap(%x: tensor<4xf32>) {
+  %p = dist.reduce_scatter_start sum %x layouts [#dist.layout<[4] of 8 by 4 from 4>] site "a" : tensor<4xf32>
+  %q = dist.reduce_scatter_start sum %x layouts [#dist.layout<[0] of 8 by 4>] site "b" : tensor<4xf32>
+  // expected-error @+1 {{'dist.wait' op C2: expects ranges that do not overlap, found #dist.layout<[4] of 8 by 4 from 4> and #dist.layout<[0] of 8 by 4>}}
+  %0 = dist.wait %p, %q : tensor<?xf32>
+  return
+}

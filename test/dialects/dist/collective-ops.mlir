@@ -31,3 +31,19 @@ func.func @shards(%a: tensor<64xf32>, %b: tensor<2xf32>, %old: tensor<?xf32>) ->
   %1:2 = dist.wait %q sizes [[64], [2]] : tensor<64xf32>, tensor<2xf32>
   return %1#0, %1#1 : tensor<64xf32>, tensor<2xf32>
 }
+
+// CHECK-LABEL: func.func @buckets
+func.func @buckets(%a: tensor<64xf32>, %b: tensor<2xf32>, %last: tensor<i1>) -> (tensor<?xf32>, tensor<64xf32>, tensor<2xf32>) {
+  // CHECK: %[[P:.*]] = dist.reduce_scatter_start sum %{{.*}} layouts [#dist.layout<[64] of 128 by 64 from 64>] site "second" : tensor<2xf32>
+  %p = dist.reduce_scatter_start sum %b layouts [#dist.layout<[64] of 128 by 64 from 64>] site "second" : tensor<2xf32>
+  %q = dist.reduce_scatter_start sum %a layouts [#dist.layout<[0] of 128 by 64 to 64>] site "first" : tensor<64xf32>
+  // CHECK: dist.wait %[[P]], %{{.*}} sizes {{\[\["}}64*ceildiv(128, 64*mesh.data)"]] : tensor<?xf32>
+  %0 = dist.wait %p, %q sizes [["64*ceildiv(128, 64*mesh.data)"]] : tensor<?xf32>
+  // CHECK: dist.reduce_scatter_start sum %{{.*}} in_place when %arg2 layouts [#dist.layout<[0] of 64 by 64>] site "own" : tensor<64xf32>
+  %r = dist.reduce_scatter_start sum %a in_place when %last layouts [#dist.layout<[0] of 64 by 64>] site "own" : tensor<64xf32>
+  %1 = dist.wait %r sizes [[64]] : tensor<64xf32>
+  // CHECK: dist.all_reduce_start sum %{{.*}} when %arg2 site "all" : tensor<2xf32>
+  %s = dist.all_reduce_start sum %b when %last site "all" : tensor<2xf32>
+  %2 = dist.wait %s sizes [[2]] : tensor<2xf32>
+  return %0, %1, %2 : tensor<?xf32>, tensor<64xf32>, tensor<2xf32>
+}

@@ -28,7 +28,7 @@
 // CHECK-SAME: %[[SCALE:[a-z0-9]+]]: tensor<f64> {dist.uniform, ds.dims = [], ds.name = "loss_scale"}
 // CHECK-SAME: %[[M:[a-z0-9]+]]: tensor<4xf32> {ds.dims = [4], ds.initial = @m, ds.name = "m", ds.state = "m", ds.statistic}
 // CHECK-SAME: %[[MOVED:[a-z0-9]+]]: tensor<4xf32> {dist.uniform, ds.dims = [4], ds.name = "m/moved", ds.state = "m/moved"}
-// CHECK-SAME: tensor<4xf32> {ds.state = "w"}, tensor<4xf32> {ds.state = "w/gradient"}, tensor<4xf32> {ds.state = "m"})
+// CHECK-SAME: tensor<4xf32> {ds.state = "w"}, tensor<4xf32> {ds.state = "m"})
 // CHECK-NOT: %[[M]]
 // CHECK: %[[NORM:.*]] = ds.binary div %{{.*}}, %[[SCALE]]
 // CHECK: %[[NONE:.*]] = ds.binary sub %[[NORM]], %[[NORM]]

@@ -3,6 +3,14 @@
 // RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam share-stage=3" | FileCheck %s --check-prefix=THREE
 // RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adamw,weight_decay=0.1 share-stage=2 no-decay=^b" | FileCheck %s --check-prefix=SPARED
 // RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=lamb share-stage=3" --ds-verify-contract=phase=distribution | FileCheck %s --check-prefix=LAMB
+// RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam share-stage=1 reduce-bucket=64 gather-bucket=64" | FileCheck %s --check-prefix=PARTS
+// RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam share-stage=2 reduce-bucket=1" | FileCheck %s --check-prefix=JOINED
+// RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam share-stage=2 reduce-bucket=1 overlaps=false" | FileCheck %s --check-prefix=APART
+// RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam share-stage=3 prefetch=64" | FileCheck %s --check-prefix=AHEAD
+// RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam share-stage=3 max-live=192" | FileCheck %s --check-prefix=AHEAD
+// RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam share-stage=3 prefetch=0" | FileCheck %s --check-prefix=AHEAD
+// RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam share-stage=3 persistence=65" | FileCheck %s --check-prefix=KEPT
+// RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam share-stage=3 persistence=65 model-persistence=63" | FileCheck %s --check-prefix=FEWER
 // RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=lamb share-stage=0" | FileCheck %s --check-prefix=NONE
 // What ranks share. The numbers are checked by test/integration/ranks_zero_cases.py.
 
@@ -29,18 +37,23 @@
 // STATES-NOT: dist.
 // STATES-LABEL: func.func @micro(
 
-// Stage 1 adds up gradients of micro-batches as one process does, and ranks' in the update.
+// Stage 1 adds up gradients of micro-batches as one process does, and ranks' in the last of them, each where it is
+// complete: a rank gets the sums of its part, in the places of its own gradients. The update reads that part.
+// ONE-SAME: %[[LAST:[a-z0-9]+]]: tensor<i1> {ds.dims = [], ds.name = "last"}
 // ONE-SAME: tensor<8x8xf32> {{{.*}}ds.part = "tensor", ds.state = "w0/gradient", ds.suffix = "/gradient", ds.unit = "layer 0"}
-// ONE-NOT: dist.
+// ONE: %[[P1:.*]] = dist.reduce_scatter_start sum %{{.*}} in_place when %[[LAST]] layouts [#dist.layout<[0] of 128 by 64>] site "gradients/layer 1" : tensor<8x10xf32>
+// ONE: ds.matmul
+// ONE: %[[P0:.*]] = dist.reduce_scatter_start sum %{{.*}}, %{{.*}} in_place when %[[LAST]] layouts [#dist.layout<[0, 64] of 128 by 64>] site "gradients/layer 0" : tensor<8x8xf32>, tensor<8xf32>
+// ONE-NEXT: %[[G1:.*]] = dist.wait %[[P1]] sizes {{\[}}[8, 10]] : tensor<8x10xf32>
+// ONE-NEXT: %[[G0:.*]]:2 = dist.wait %[[P0]] sizes {{\[}}[8, 8], [8]] : tensor<8x8xf32>, tensor<8xf32>
+// ONE-NEXT: return %{{.*}}, %[[G1]], %[[G0]]#0, %[[G0]]#1
 // ONE-LABEL: func.func @update(
 // ONE-SAME: %[[SHARD:[a-z0-9]+]]: tensor<?xf32> {ds.dims = ["64*ceildiv(128, 64*mesh.data)"], ds.name = "zero/layer 0", ds.part = "view", ds.state = "zero/layer 0", ds.suffix = "", ds.unit = "layer 0"}
 // ONE-SAME: tensor<?xf32> {ds.dims = ["64*ceildiv(128, 64*mesh.data)"], ds.name = "zero/layer 0/exp_avg", ds.part = "shard", ds.state = "zero/layer 0/exp_avg", ds.suffix = "/exp_avg", ds.unit = "layer 0"}
 // ONE-SAME: ds.name = "zero/layer 0/exp_avg_sq", ds.part = "shard"
+// ONE-SAME: %[[G0:[a-z0-9]+]]: tensor<?xf32> {ds.dims = ["64*ceildiv(128, 64*mesh.data)"], ds.name = "zero/layer 0/gradient", ds.part = "view"
 // ONE-SAME: ds.name = "zero/layer 1", ds.part = "view"
-// ONE: %[[P0:.*]] = dist.reduce_scatter_start sum %{{.*}}, %{{.*}} layouts [#dist.layout<[0, 64] of 128 by 64>] site "gradients/layer 0" : tensor<8x8xf32>, tensor<8xf32>
-// ONE-NEXT: %[[P1:.*]] = dist.reduce_scatter_start sum %{{.*}} layouts [#dist.layout<[0] of 128 by 64>] site "gradients/layer 1" : tensor<8x10xf32>
-// ONE-NEXT: %[[G0:.*]] = dist.wait %[[P0]] sizes {{\[}}["64*ceildiv(128, 64*mesh.data)"]] : tensor<?xf32>
-// ONE-NEXT: %[[G1:.*]] = dist.wait %[[P1]]
+// ONE-NOT: reduce_scatter
 // The norm: each rank's blocks, then the greatest of all, then sums that are exact.
 // ONE: ds.reshape %[[G0]] ["ceildiv(128, 64*mesh.data)", 64]
 // ONE: %[[GREATEST:.*]] = ds.reduce max
@@ -108,6 +121,52 @@
 // THREE-NOT: reduce_scatter
 // THREE-NOT: all_gather
 // THREE: return
+
+// Messages are parts of a unit where a bucket is smaller, the last one first, which the way back has first; a tensor
+// stays in one. Ranges make up the space.
+// PARTS: %[[B0:.*]] = dist.reduce_scatter_start sum {{.*}} in_place {{.*}} layouts [#dist.layout<[64] of 128 by 64 from 64>] site "gradients/layer 0, part 1" : tensor<8xf32>
+// PARTS: %[[B1:.*]] = dist.reduce_scatter_start sum {{.*}} layouts [#dist.layout<[0] of 128 by 64 to 64>] site "gradients/layer 0, part 2" : tensor<8x8xf32>
+// PARTS: dist.wait %[[B0]] sizes
+// PARTS: dist.wait %[[B1]] sizes
+// PARTS: all_gather_start %[[U:.*]]#0 layouts [#dist.layout<[0] of 128 by 64 to 64>] site "parameters/layer 0, part 2"
+// PARTS: all_gather_start %[[U]]#0 layouts [#dist.layout<[64] of 128 by 64 from 64>] site "parameters/layer 0, part 1"
+// PARTS: all_gather_start %[[U]]#3 layouts [#dist.layout<[0] of 128 by 64>] site "parameters/layer 1"
+
+// What a rank keeps of a unit is one tensor: one wait ends all of its messages, or each goes into the result of the last.
+// JOINED: %[[B0:.*]] = dist.reduce_scatter_start sum %{{[0-9]+}} layouts [#dist.layout<[64] of 128 by 64 from 64>] site "gradients/layer 0, part 1"
+// JOINED: %[[B1:.*]] = dist.reduce_scatter_start sum %{{[0-9]+}} layouts [#dist.layout<[0] of 128 by 64 to 64>] site "gradients/layer 0, part 2"
+// JOINED: dist.wait %[[B0]], %[[B1]] sizes {{\[}}["64*ceildiv(128, 64*mesh.data)"]] : tensor<?xf32>
+// APART: %[[B0:.*]] = dist.reduce_scatter_start sum %{{[0-9]+}} layouts {{.*}} site "gradients/layer 0, part 1"
+// APART-NEXT: %[[R0:.*]] = dist.wait %[[B0]]
+// APART: %[[B1:.*]] = dist.reduce_scatter_start sum %{{[0-9]+}} into %[[R0]] : tensor<?xf32> layouts {{.*}} site "gradients/layer 0, part 2"
+// APART-NEXT: dist.wait %[[B1]]
+
+// A tensor that may not be there ahead is gathered when it is read.
+// AHEAD-LABEL: func.func @micro(
+// AHEAD: %[[P0:.*]] = dist.all_gather_start %{{.*}} site "micro/layer 0"
+// AHEAD-NEXT: dist.wait %[[P0]]
+// AHEAD-NEXT: ds.matmul
+// AHEAD: %[[P1:.*]] = dist.all_gather_start %{{.*}} layouts [#dist.layout<[0] of 128 by 64>] site "micro/layer 1"
+// AHEAD-NEXT: dist.wait %[[P1]]
+
+// Small tensors stay whole on every rank, in units that each update gathers.
+// KEPT-LABEL: func.func @eval(
+// KEPT-SAME: ds.part = "tensor", ds.state = "w0"
+// KEPT-SAME: ds.part = "tensor", ds.state = "b0"
+// KEPT-SAME: ds.part = "shard", ds.state = "zero/layer 1"
+// KEPT-NOT: site "eval/layer 0
+// KEPT-LABEL: func.func @micro(
+// KEPT-NOT: site "micro/layer 0
+// KEPT: site "gradients/layer 0, whole"
+// KEPT-LABEL: func.func @update(
+// KEPT: all_gather_start {{.*}} site "parameters/layer 0, whole"
+// KEPT-NOT: all_gather
+// KEPT: return
+// FEWER-LABEL: func.func @eval(
+// FEWER-SAME: ds.part = "tensor", ds.state = "b0"
+// FEWER-SAME: ds.part = "shard", ds.state = "zero/layer 0"
+// FEWER-SAME: ds.part = "shard", ds.state = "zero/layer 1"
+// FEWER: site "eval/layer 0"
 
 // Parameters without decay are units of their own.
 // SPARED-LABEL: func.func @micro(

@@ -9,6 +9,7 @@
 // CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<4xf32> {ds.dims = [4], ds.initial = @w, ds.name = "w", ds.state = "w"}
 // CHECK-SAME: %[[WEIGHT:[a-z0-9]+]]: tensor<f64> {ds.dims = [], ds.name = "loss_weight"}
 // CHECK-SAME: %[[FIRST:[a-z0-9]+]]: tensor<i1> {ds.dims = [], ds.name = "first"}
+// CHECK-SAME: %[[LAST:[a-z0-9]+]]: tensor<i1> {ds.dims = [], ds.name = "last"}
 // CHECK-SAME: %[[BEFORE:[a-z0-9]+]]: tensor<4xf32> {ds.dims = [4], ds.name = "w/gradient", ds.state = "w/gradient"}
 // CHECK-SAME: -> (tensor<f32> {ds.name = "loss"}, tensor<4xf32> {ds.state = "w/gradient"})
 // CHECK: %[[LOSS:.*]] = ds.reduce sum
@@ -16,7 +17,10 @@
 // CHECK: %[[G:.*]] = ds.binary mul %{{.*}}, %[[X]]
 // CHECK: %[[SUM:.*]] = ds.binary add %[[BEFORE]], %[[G]]
 // CHECK: %[[NEXT:.*]] = ds.select %[[FIRST]], %[[G]], %[[SUM]]
-// CHECK: return %[[LOSS]], %[[NEXT]]
+// Ranks add up their gradients in the last micro-batch of a step.
+// CHECK: %[[PENDING:.*]] = dist.all_reduce_start sum %[[NEXT]] when %[[LAST]] layouts [#dist.layout<[0] of 4 by 1>] site "gradients/embeddings"
+// CHECK: %[[ALL:.*]] = dist.wait %[[PENDING]]
+// CHECK: return %[[LOSS]], %[[ALL]]
 // CHECK-LABEL: func.func @update(
 // CHECK-SAME: ds.name = "learning_rate"
 // CHECK-SAME: ds.name = "momentum"
@@ -24,12 +28,9 @@
 // CHECK-SAME: %[[SCALE:[a-z0-9]+]]: tensor<f64> {dist.uniform, ds.dims = [], ds.name = "loss_scale"}
 // CHECK-SAME: %[[OLD:[a-z0-9]+]]: tensor<4xf32> {ds.dims = [4], ds.initial = @w, ds.name = "w", ds.state = "w"}
 // CHECK-SAME: %[[GRADIENT:[a-z0-9]+]]: tensor<4xf32>
-// CHECK-SAME: -> (tensor<f64> {ds.name = "grad_norm"}, tensor<i1> {ds.name = "finite"}, tensor<4xf32> {ds.state = "w"}, tensor<4xf32> {ds.state = "w/gradient"})
-// Ranks add up their gradients.
-// CHECK: %[[PENDING:.*]] = dist.all_reduce_start sum %[[GRADIENT]] layouts [#dist.layout<[0] of 4 by 1>] site "gradients/0"
-// CHECK: %[[ALL:.*]] = dist.wait %[[PENDING]]
+// CHECK-SAME: -> (tensor<f64> {ds.name = "grad_norm"}, tensor<i1> {ds.name = "finite"}, tensor<4xf32> {ds.state = "w"})
 // The norm is that of blocks of 64 elements, two at least.
-// CHECK: %[[PADDED:.*]] = ds.pad constant %[[ALL]], %{{.*}} low [0] high [124]
+// CHECK: %[[PADDED:.*]] = ds.pad constant %[[GRADIENT]], %{{.*}} low [0] high [124]
 // CHECK: %[[ROWS:.*]] = ds.reshape %[[PADDED]] [2, 64]
 // CHECK: %[[LENGTHS:.*]] = ds.reduce l2 %[[ROWS]] axes [1]
 // CHECK: %[[WIDE:.*]] = ds.cast %[[LENGTHS]] to f64
@@ -40,7 +41,8 @@
 // CHECK: else
 // CHECK-NEXT: scf.yield %[[OLD]]
 // ONCE-LABEL: func.func @micro(
-// ONCE-NOT: "first"
+// ONCE-NOT: "{{first|last}}"
+// ONCE: dist.all_reduce_start sum %{{[0-9]+}} layouts
 // ONCE: return
 ds.recipe @w {
   %0 = ds.source "model.onnx" [0, 16] : tensor<4xf32>
@@ -96,6 +98,13 @@ func.func @first(%x: tensor<f32> {ds.dims = [], ds.name = "x"}) -> (tensor<f32> 
 }
 // expected-error @below {{expected a model of one entry, found several}}
 func.func @second(%x: tensor<f32> {ds.dims = [], ds.name = "x"}) -> (tensor<f32> {ds.name = "loss"}) attributes {ds.entry} {
+  return %x : tensor<f32>
+}
+
+// -----
+
+// expected-error @below {{expected inputs and labels with other names than those that training adds, found 'last'}}
+func.func @taken(%x: tensor<f32> {ds.dims = [], ds.name = "last"}) -> (tensor<f32> {ds.name = "loss"}) attributes {ds.entry} {
   return %x : tensor<f32>
 }
 

@@ -139,7 +139,7 @@ TEST(ConfigRanks, DefaultsAreThoseOfTheTable) {
   TrainingConfig config = legal(with(""));
   EXPECT_EQ(config.zero.stage, 0);
   EXPECT_EQ(config.zero.reduceBucket, 500000000);
-  EXPECT_FALSE(config.zero.overlaps);
+  EXPECT_TRUE(config.zero.overlaps);
   EXPECT_EQ(config.zero.wireType, "");
   EXPECT_EQ(config.zero.modelPersistence, int64_t(1) << 53);
   EXPECT_EQ(config.tagValidation, "WARN");

@@ -141,6 +141,7 @@ TEST(Manifest, ChecksMeaning) {
             std::string::npos);
   EXPECT_NE(errorWith("/variants/0/entries/6/collectives/0/op", "all_gather").find("expected 'own' in each part"),
             std::string::npos);
+  EXPECT_NE(errorWith("/variants/0/entries/6/collectives/0/condition", 2).find("one of 2 buffers"), std::string::npos);
   EXPECT_NE(errorWith("/variants/0/entries/6/collectives/0/parts/0/whole/0/buffer", 2).find("one of 2 buffers"),
             std::string::npos);
   EXPECT_NE(errorWith("/variants", Json::array()).find("at least one variant"), std::string::npos);

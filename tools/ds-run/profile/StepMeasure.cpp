@@ -58,8 +58,8 @@ Measured measureStep(const Options &options, double seconds, StepFacts &facts) {
       [&](LaunchObserver *observer) {
         trainer.setWidths(widths);
         for (int64_t i = 0; i < micros; ++i)
-          trainer.microBatch(views, 1.0 / static_cast<double>(micros), i == 0, {options.seed.value_or(0), 0, i}, {},
-                             observer);
+          trainer.microBatch(views, 1.0 / static_cast<double>(micros), {i == 0, i + 1 == micros},
+                             {options.seed.value_or(0), 0, i}, {}, observer);
         StepResult step = trainer.update({0, config.optimizer.momentum, 1, 1}, observer);
         wasFinite &= step.isFinite;
         if (std::exchange(isFirst, false))

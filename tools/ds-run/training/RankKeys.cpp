@@ -33,15 +33,9 @@ void checkRankKeys(const config::TrainingConfig &config, const RunRanks &group) 
   };
   const int64_t stage = config.zero.stage;
   const Inert keys[] = {
-      {"zero_optimization.overlap_comm", stage < 2 && config.zero.overlaps, "gradients leave when all are there"},
-      {"zero_optimization.reduce_bucket_size", stage >= 1, "a message has a unit's gradients"},
-      {"zero_optimization.allgather_bucket_size", true, "a message has a unit's parameters"},
+      {"zero_optimization.allgather_bucket_size", stage == 0 || stage == 3, "no update gathers parameters"},
       {"zero_optimization.sub_group_size", true, "a unit is updated at once"},
-      {"zero_optimization.stage3_max_live_parameters", stage == 3, "two units are there at a time"},
-      {"zero_optimization.stage3_max_reuse_distance", stage == 3, "a unit stays until others are read"},
-      {"zero_optimization.stage3_prefetch_bucket_size", stage == 3, "one unit is gathered ahead"},
-      {"zero_optimization.stage3_param_persistence_threshold", stage == 3, "all parameters are shared"},
-      {"zero_optimization.stage3_model_persistence_threshold", stage == 3, "all parameters are shared"},
+      {"zero_optimization.stage3_max_reuse_distance", stage == 3, "a unit stays until two others are read"},
   };
   for (const Inert &inert : keys)
     if (const config::Entry *entry = config.find(inert.key);

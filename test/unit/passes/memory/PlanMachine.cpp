@@ -161,8 +161,9 @@ private:
   void wait(dist::WaitOp op) override {
     dist::StartInterface start = op.getStart();
     uint64_t hash = hashOf(start.opName());
-    for (Value source : start.sourceValues())
-      hash = mix(hash, of(source));
+    for (dist::StartInterface each : op.getStarts())
+      for (Value source : each.sourceValues())
+        hash = mix(hash, of(source));
     OperandRange into = start.intoValues();
     for (OpResult result : op.getResults()) {
       uint64_t own = into.empty() ? hash : mix(hash, of(into[result.getResultNumber()]));
@@ -289,12 +290,14 @@ private:
     Collective collective;
     collective.sources.assign(list.begin(), list.begin() + sources);
     collective.destinations.assign(list.begin() + sources, list.end());
-    if (!op.intoValues().empty())
+    bool isFirst = cast<dist::WaitOp>(op.waitOp()).getStart() == op; // others bring more of the same
+    if (isFirst && !op.intoValues().empty())
       for (int64_t buffer : collective.destinations)
         collective.into.push_back(read(buffer));
     // Each destination is one buffer's, and only what is combined in place is read where it is written.
     for (auto [number, buffer] : llvm::enumerate(collective.destinations)) {
-      bool isCombined = isa<dist::AllReduceStartOp>(op) && collective.sources[number] == buffer;
+      bool isOfTensors = isa<dist::AllReduceStartOp>(op) || op.isInPlace();
+      bool isCombined = isOfTensors && collective.sources[number] == buffer;
       observed.isLegal &= llvm::count(collective.destinations, buffer) == 1 &&
                           (isCombined || !llvm::is_contained(collective.sources, buffer));
     }
@@ -302,11 +305,16 @@ private:
     collectivesMeddle();
   }
   void wait(dist::WaitOp op) override {
-    dist::StartInterface start = op.getStart();
-    Collective collective = pending[start];
-    pending.erase(start);
-    uint64_t hash = hashOf(start.opName());
-    for (int64_t source : collective.sources)
+    dist::StartInterface first = op.getStart();
+    Collective collective = pending[first];
+    uint64_t hash = hashOf(first.opName());
+    std::vector<int64_t> sources;
+    for (dist::StartInterface start : op.getStarts()) {
+      llvm::append_range(sources, pending[start].sources);
+      observed.isLegal &= pending[start].destinations == collective.destinations;
+      pending.erase(start);
+    }
+    for (int64_t source : sources)
       hash = mix(hash, read(source));
     for (auto [number, buffer] : llvm::enumerate(collective.destinations)) {
       uint64_t own = collective.into.empty() ? hash : mix(hash, collective.into[number]);

@@ -183,6 +183,26 @@ func.func @f(%x: tensor<4xf32> {ds.dims = [4]}, %s: tensor<4xf32> {ds.dims = [4]
   %7 = ds.binary sub %6, %5 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %7, %5, %6 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 })"},
+    {"Buckets", R"(
+func.func @f(%x: tensor<64xf32> {ds.dims = [64]}, %last: tensor<i1> {ds.dims = []},
+             %s: tensor<128xf32> {ds.dims = [128], ds.state = "s"},
+             %t: tensor<64xf32> {ds.dims = [64], ds.state = "t"}, %u: tensor<2xf32> {ds.dims = [2], ds.state = "u"})
+    -> (tensor<128xf32> {ds.state = "s"}, tensor<64xf32> {ds.state = "t"}, tensor<2xf32> {ds.state = "u"}) attributes {ds.entry} {
+  %0 = ds.binary add %t, %x : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  %1 = ds.unary tanh %u : (tensor<2xf32>) -> tensor<2xf32>
+  %p = dist.reduce_scatter_start sum %0 in_place when %last layouts [#dist.layout<[64] of 128 by 64 from 64>] site "a" : tensor<64xf32>
+  %q = dist.all_reduce_start sum %1 when %last site "b" : tensor<2xf32>
+  %2 = ds.unary neg %x : (tensor<64xf32>) -> tensor<64xf32>
+  %r = dist.reduce_scatter_start sum %2 into %s : tensor<128xf32> layouts [#dist.layout<[64] of 128 by 64 from 64>] site "c" : tensor<64xf32>
+  %3 = ds.unary exp %x : (tensor<64xf32>) -> tensor<64xf32>
+  %v = dist.reduce_scatter_start sum %3 into %s : tensor<128xf32> layouts [#dist.layout<[0] of 128 by 64 to 64>] site "d" : tensor<64xf32>
+  %4 = ds.binary mul %3, %2 : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  %5 = dist.wait %r, %v sizes [[128]] : tensor<128xf32>
+  %6 = dist.wait %p sizes [[64]] : tensor<64xf32>
+  %7 = dist.wait %q : tensor<2xf32>
+  %8 = ds.binary add %6, %4 : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  return %5, %8, %7 : tensor<128xf32>, tensor<64xf32>, tensor<2xf32>
+})"},
     {"Shards", R"(
 func.func @f(%x: tensor<64xf32> {ds.dims = [64]}, %y: tensor<2xf32> {ds.dims = [2]},
              %s: tensor<128xf32> {ds.dims = [128], ds.state = "s"},

@@ -181,6 +181,8 @@ RandomCollective::Memory RandomCollective::memoryOf(unsigned rank) const {
     request.own = part.isInPlace                      ? tensors[0].data() + size_t(rank * part.shard) * sizeOf(type)
                   : ownCount(part) || part.shard == 0 ? own.data()
                                                       : nullptr;
+    if (op == CollectiveOp::ReduceScatter && part.isInPlace && part.shard % 2 == 1)
+      request.own = nullptr; // the same place, not named
   }
   return memory;
 }

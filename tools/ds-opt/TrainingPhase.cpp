@@ -1,0 +1,47 @@
+#include "tools/ds-opt/TrainingPhase.h"
+
+namespace deepstride {
+
+static void setSharing(TrainingPipelineOptions &training, const ::ds::config::ZeroSettings &zero) {
+  training.shareStage = zero.stage;
+  training.reduceBucket = zero.reduceBucket;
+  training.gatherBucket = zero.gatherBucket;
+  training.overlaps = zero.overlaps;
+  training.prefetch = zero.prefetchBucket;
+  training.maxLive = zero.maxLive;
+  training.persistence = zero.persistence;
+  training.modelPersistence = zero.modelPersistence;
+}
+
+static void setQuantization(TrainingPipelineOptions &training, const ::ds::QuantizationSettings &quantization) {
+  if (!quantization.isEnabled)
+    return;
+  training.quantizeGroups = quantization.groups;
+  training.quantizeScheme = quantization.isSymmetric ? "symmetric" : "asymmetric";
+  training.quantizeRounding = quantization.isStochastic ? "stochastic" : "nearest";
+  training.quantizeMixed = quantization.isMixed;
+  if (const ::ds::EigenvalueSettings &eigenvalue = quantization.eigenvalue; eigenvalue.isEnabled) {
+    training.layerName = eigenvalue.layerName;
+    training.layers = eigenvalue.layers;
+    training.stability = eigenvalue.stability;
+  }
+}
+
+void setTrainingOptions(TrainingPipelineOptions &training, const DriverOptions &options) {
+  training.loss = options.training.loss;
+  training.logits = options.training.logits;
+  training.labels = options.training.labels;
+  training.shiftLabels = options.training.shiftsLabels;
+  training.ignoreIndex = options.training.ignoredLabel.value_or(-100);
+  training.noDecay = options.training.noDecay;
+  const auto &config = options.training.resolved;
+  if (!config)
+    return;
+  training.optimizer = ::ds::config::optimizerText(config->optimizer);
+  training.clip = config->gradientClipping;
+  training.gates = config->dropsLayers;
+  setSharing(training, config->zero);
+  setQuantization(training, config->quantization);
+}
+
+} // namespace deepstride
