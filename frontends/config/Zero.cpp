@@ -110,10 +110,17 @@ private:
       problems.add(given.placeOf(zero + "stage"), zero, "stage: found ", std::to_string(config.zero.stage),
                    " with optimizer.type ", given.optimizer, ", expected 0 or 1: momentum is compressed as a whole, ",
                    "gradients of a part of it are not enough");
-    if (given.optimizer == "OneBitLamb" && config.oneBit.factorMin > config.oneBit.factorMax)
+    if (isCompressed && config.schedule.kind == ScheduleKind::OneCycle && config.schedule.cyclesMomentum)
+      problems.add(given.placeOf("scheduler.params.cycle_momentum"),
+                   "scheduler.params.cycle_momentum: found true with ", "optimizer.type ", given.optimizer,
+                   ", expected false: what was left out of messages was momentum of ", "another decay");
+    if (isCompressed && valueOf(config, "sparse_gradients") == json(true))
+      problems.add(given.placeOf("sparse_gradients"), "sparse_gradients: found true with optimizer.type ",
+                   given.optimizer, ", expected false: momentum is not sparse");
+    if (given.optimizer == "OneBitLamb" && config.optimizer.factorMin > config.optimizer.factorMax)
       problems.add(given.placeOf("optimizer.params.factor_min"), "optimizer.params.factor_min: found ",
-                   std::to_string(config.oneBit.factorMin), ", expected at most factor_max ",
-                   std::to_string(config.oneBit.factorMax));
+                   std::to_string(config.optimizer.factorMin), ", expected at most factor_max ",
+                   std::to_string(config.optimizer.factorMax));
   }
 
   void travellingType() {
@@ -176,10 +183,6 @@ void assignRanks(TrainingConfig &config) {
   std::string type = text(valueOf(config, "optimizer.type"));
   bit.isEnabled = type == "OneBitAdam" || type == "OneBitLamb";
   bit.freezeStep = elements(config, "optimizer.params.freeze_step");
-  for (auto [key, member] :
-       {std::pair("coeff_beta", &bit.coeffBeta), std::pair("factor_max", &bit.factorMax),
-        std::pair("factor_min", &bit.factorMin), std::pair("factor_threshold", &bit.factorThreshold)})
-    *member = valueOf(config, std::string("optimizer.params.") + key).get<double>();
 }
 
 void checkRanksTogether(TrainingConfig &config, const GivenKeys &given, Problems &problems) {

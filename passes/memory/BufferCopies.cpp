@@ -29,9 +29,9 @@ OpOperand *updateTarget(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto wait = dyn_cast_if_present<dist::WaitOp>(op)) {
     dist::StartInterface start = wait.getStart();
-    OperandRange into = start.isInPlace() ? start.sourceValues() : start.intoValues();
     unsigned number = cast<OpResult>(value).getResultNumber();
-    return into.empty() ? nullptr : &start->getOpOperand(into.getBeginOperandIndex() + number);
+    return start.isInPlace() ? &start->getOpOperand(start.sourceValues().getBeginOperandIndex() + number)
+                             : start.intoOf(number);
   }
   if (auto fused = dyn_cast_if_present<ds::FusedOp>(op)) {
     Block &body = fused.getBody().front();

@@ -42,8 +42,25 @@ Pending Communication::allReduce(dist::Reduction reduction, ValueRange values, S
     elements = *product(b.sizes(values.front())).constant();
   auto layout = dist::LayoutAttr::get(b.getContext(), offsets, elements, block, 0, -1);
   result.pending.push_back(dist::AllReduceStartOp::create(
-      b.getBuilder(), b.getLocation(), dist::PendingType::get(b.getContext()), reduction, values, condition,
-      text(b, site), text(b, "data"), b.getBuilder().getArrayAttr(layout)));
+      b.getBuilder(), b.getLocation(), dist::PendingType::get(b.getContext()), reduction, values, dist::CodecAttr(),
+      ValueRange(), condition, text(b, site), text(b, "data"), b.getBuilder().getArrayAttr(layout)));
+  return result;
+}
+
+Pending Communication::allReduceInBits(ArrayRef<Unit> spaces, ValueRange tensors, ValueRange errors, StringRef site) {
+  Pending result;
+  for (ValueRange values : {tensors, errors})
+    for (Value value : values) {
+      result.results.push_back(b.facts(value));
+      result.results.back().contents.reset();
+    }
+  SmallVector<Attribute> layouts;
+  for (const Unit &space : spaces)
+    layouts.push_back(space.layout(b.getContext()));
+  result.pending.push_back(dist::AllReduceStartOp::create(
+      b.getBuilder(), b.getLocation(), dist::PendingType::get(b.getContext()), dist::Reduction::mean, tensors,
+      dist::CodecAttr::get(b.getContext(), dist::Codec::one_bit), errors, Value(), text(b, site), text(b, "data"),
+      b.getBuilder().getArrayAttr(layouts)));
   return result;
 }
 

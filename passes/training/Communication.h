@@ -37,6 +37,11 @@ public:
   /// Vectors of a number for each block of what this rank owns of units, which may stand several times; for each of
   /// these, vectors of a number for each block of its tensors. One message for all.
   Pending gatherBlocks(llvm::ArrayRef<const Unit *> units, mlir::ValueRange vectors, llvm::StringRef site);
+  /// The mean over ranks of the tensors of several spaces, in their order, in 1 bit and a scale of each space.
+  /// `errors`: two of each, this rank's and those of the means that it owns. The results are those of the tensors, then
+  /// the next errors.
+  Pending allReduceInBits(llvm::ArrayRef<Unit> spaces, mlir::ValueRange tensors, mlir::ValueRange errors,
+                          llvm::StringRef site);
 
 private:
   mlir::Value scatter(const Bucket &bucket, mlir::ValueRange tensors, mlir::ValueRange into, mlir::Value condition,

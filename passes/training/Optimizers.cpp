@@ -21,14 +21,18 @@ std::optional<OptimizerSettings> OptimizerSettings::parse(StringRef text, std::s
   auto kind = llvm::StringSwitch<std::optional<OptimizerKind>>(parts[0])
                   .Case("sgd", OptimizerKind::Sgd)
                   .Case("adagrad", OptimizerKind::Adagrad)
-                  .Cases({"adam", "adamw"}, OptimizerKind::Adam)
-                  .Case("lamb", OptimizerKind::Lamb)
+                  .Cases({"adam", "adamw", "one_bit_adam"}, OptimizerKind::Adam)
+                  .Cases({"lamb", "one_bit_lamb"}, OptimizerKind::Lamb)
                   .Default(std::nullopt);
   if (!kind) {
-    error = ("expected optimizer sgd, adagrad, adam, adamw or lamb, found '" + parts[0] + "'").str();
+    error =
+        ("expected optimizer sgd, adagrad, adam, adamw, one_bit_adam, lamb or one_bit_lamb, found '" + parts[0] + "'")
+            .str();
     return std::nullopt;
   }
   settings.kind = *kind;
+  settings.compresses = parts[0].starts_with("one_bit");
+  settings.correctsBias = !settings.compresses;
   settings.isDecoupled = parts[0] != "adam" && parts[0] != "sgd" && parts[0] != "adagrad";
   for (StringRef part : ArrayRef(parts).drop_front()) {
     auto [key, value] = part.split('=');
@@ -46,6 +50,10 @@ std::optional<OptimizerSettings> OptimizerSettings::parse(StringRef text, std::s
                      .Case("dampening", &settings.dampening)
                      .Case("min_coeff", &settings.leastTrust)
                      .Case("max_coeff", &settings.mostTrust)
+                     .Case("coeff_beta", &settings.trustDecay)
+                     .Case("factor_min", &settings.leastFactor)
+                     .Case("factor_max", &settings.mostFactor)
+                     .Case("factor_threshold", &settings.factorChange)
                      .Case("initial", &settings.initialSum)
                      .Case("lr_decay", &settings.rateDecay)
                      .Default(nullptr);
@@ -65,10 +73,22 @@ SmallVector<StringRef> OptimizerSettings::states() const {
   switch (kind) {
   case OptimizerKind::Sgd: return hasMomentum ? SmallVector<StringRef>{"momentum"} : SmallVector<StringRef>{};
   case OptimizerKind::Adagrad: return {"sum"};
-  case OptimizerKind::Adam:
-  case OptimizerKind::Lamb: return {"exp_avg", "exp_avg_sq"};
+  case OptimizerKind::Adam: return {"exp_avg", "exp_avg_sq"};
+  case OptimizerKind::Lamb:
+    return compresses ? SmallVector<StringRef>{"exp_avg", "exp_avg_sq", "trust_average"}
+                      : SmallVector<StringRef>{"exp_avg", "exp_avg_sq"};
   }
   llvm_unreachable("all optimizers handled");
+}
+
+SmallVector<StringRef> OptimizerSettings::frozenStates() const {
+  bool isScaled = compresses && kind == OptimizerKind::Lamb;
+  return isScaled ? SmallVector<StringRef>{"exp_avg_sq_fresh", "momentum_scale", "trust_factor"}
+                  : SmallVector<StringRef>{};
+}
+
+bool OptimizerSettings::isNumber(StringRef state) {
+  return state == "trust_average" || state == "momentum_scale" || state == "trust_factor";
 }
 
 namespace {
@@ -86,11 +106,7 @@ public:
     case OptimizerKind::Sgd: return sgd(states);
     case OptimizerKind::Adagrad: return adagrad(states[0]);
     case OptimizerKind::Adam: return adam(states[0], states[1]);
-    case OptimizerKind::Lamb: {
-      LambStep step = lamb(states[0], states[1]);
-      Value trust = trustRatio(b, settings, blockNorms(b, x), blockNorms(b, step.update));
-      return {b.sub(x, b.mul(step.update, own(b.mul(step.rate, trust)))), step.states[0], step.states[1]};
-    }
+    case OptimizerKind::Lamb: return lambOfOne(states);
     }
     llvm_unreachable("all optimizers handled");
   }
@@ -156,6 +172,19 @@ private:
     if (decay != 0 && settings.isDecoupled)
       kept = b.mul(x, own(rest(b.mul(numbers.rate, decay))));
     return {b.sub(kept, b.mul(b.div(m, deviation), own(b.div(numbers.rate, first)))), m, v};
+  }
+
+  /// The whole step of one parameter. A state behind the averages keeps that of trust ratios (1-bit LAMB).
+  SmallVector<Value> lambOfOne(ValueRange states) {
+    LambStep step = lamb(states[0], states[1]);
+    Value trust = trustRatio(b, settings, blockNorms(b, x), blockNorms(b, step.update));
+    SmallVector<Value> next = {b.sub(x, b.mul(step.update, own(b.mul(step.rate, trust)))), step.states[0],
+                               step.states[1]};
+    for (Value average : states.drop_front(2)) { // 1 says nothing: a norm was 0
+      Value moved = b.add(b.mul(average, settings.trustDecay), b.mul(trust, 1 - settings.trustDecay));
+      next.push_back(b.select(b.binary(BinaryKind::eq, trust, 1), average, moved));
+    }
+    return next;
   }
 
   DsBuilder &b;

@@ -11,12 +11,12 @@ using namespace mlir;
 namespace deepstride {
 
 SizeExpr Unit::shard() const {
-  return SizeExpr::ceilDiv(SizeExpr(elements), dist::meshSize("data") * SizeExpr(unitBlock)) * SizeExpr(unitBlock);
+  return SizeExpr::ceilDiv(SizeExpr(elements), dist::meshSize("data") * SizeExpr(block)) * SizeExpr(block);
 }
 
 Attribute Unit::layout(MLIRContext *context, size_t first, size_t last) const {
   int64_t begin = first == 0 ? 0 : offsets[first], end = last == offsets.size() ? -1 : offsets[last];
-  return dist::LayoutAttr::get(context, ArrayRef(offsets).slice(first, last - first), elements, unitBlock, begin, end);
+  return dist::LayoutAttr::get(context, ArrayRef(offsets).slice(first, last - first), elements, block, begin, end);
 }
 
 SmallVector<Bucket> cutUnit(const Unit &unit, int64_t most) {
@@ -192,7 +192,7 @@ ArrayAttr describeUnits(func::FuncOp model, const SizeAnalysis &analysis, ArrayR
     }
     NamedAttrList fields;
     fields.set("name", builder.getStringAttr(unit.name));
-    fields.set("block", builder.getI64IntegerAttr(unitBlock));
+    fields.set("block", builder.getI64IntegerAttr(unit.block));
     fields.set("elements", builder.getI64IntegerAttr(unit.elements));
     fields.set("tensors", builder.getArrayAttr(tensors));
     list.push_back(fields.getDictionary(model.getContext()));

@@ -16,7 +16,7 @@ struct Unit {
   mlir::Type element;
   llvm::SmallVector<unsigned> parameters; // indices, in the order of the space
   llvm::SmallVector<int64_t> offsets;
-  int64_t elements = 0;
+  int64_t elements = 0, block = unitBlock;
   bool staysWhole = false; // each rank has all of its parameters, even where they are shared
 
   /// Of parameters [first, last), and the range from the first one's beginning to the next one's, or to the end.

@@ -142,7 +142,9 @@ void UpdateBuilder::addParameters() {
     piece.gradient = state(parameter.stateName("gradient"), facts);
     for (StringRef suffix : settings.optimizer.states()) {
       piece.stateNames.push_back(parameter.stateName(suffix));
-      piece.states.push_back(state(piece.stateNames.back(), facts));
+      bool isNumber = OptimizerSettings::isNumber(suffix);
+      TensorFacts number{Float64Type::get(model.getContext()), {}, std::nullopt};
+      piece.states.push_back(state(piece.stateNames.back(), isNumber ? number : facts));
     }
   }
 }

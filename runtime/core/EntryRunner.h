@@ -60,6 +60,7 @@ private:
   void forgetSince(uint32_t symbol);
   void startCollective(const ds_collective &request);
   void waitCollective(const ds_collective &request);
+  void addErrors(const CollectiveInfo &info, const CollectivePartInfo &described, CollectivePart &part);
   CollectivePart partOf(const CollectiveInfo &info, const CollectivePartInfo &described);
   // States of files that a launch or a collective works on, of each file.
   using FileTurns = std::map<StateFiles *, std::vector<StateFiles::Region *>>;

@@ -55,8 +55,9 @@ struct TensorInfo {
 };
 
 // Where a state of a unit lies: in memory of its own; as a tensor in the unit's whole space; as the part of that space
-// which this rank owns (a view of the same memory); or as that part alone.
-enum class StatePart : uint8_t { Own, Tensor, View, Shard };
+// which this rank owns (a view of the same memory); or as that part alone. Worker: all of such a space in memory of its
+// own, with other values on each rank: of the logical tensor, which has an axis of ranks in front, a rank has one row.
+enum class StatePart : uint8_t { Own, Tensor, View, Shard, Worker };
 
 struct StateInfo {
   std::string name;
@@ -130,6 +131,7 @@ struct LaunchInfo {
 
 enum class CollectiveKind : uint8_t { AllReduce, ReduceScatter, AllGather };
 enum class ReductionKind : uint8_t { Sum, Mean, Max };
+enum class CodecKind : uint8_t { None, OneBit };
 
 // A buffer in the flat space of a collective.
 struct CollectivePiece {
@@ -142,6 +144,7 @@ struct CollectivePartInfo {
   SizeExpr shard, begin, end; // elements that each rank owns, and the range that takes part
   std::vector<CollectivePiece> whole;
   std::optional<uint32_t> own; // the buffer of what this rank owns; a scatter without one combines in place
+  std::optional<uint32_t> workerError, serverError; // buffers of what a codec leaves out
 };
 
 struct CollectiveInfo {
@@ -150,6 +153,7 @@ struct CollectiveInfo {
   ElementType type = ElementType::F32;
   ReductionKind reduction = ReductionKind::Sum;
   std::optional<uint32_t> condition; // the buffer of a boolean without which nothing is sent
+  CodecKind codec = CodecKind::None;
   std::vector<CollectivePartInfo> parts;
   SizeExpr sent, received; // bytes of a call, on this rank
 };

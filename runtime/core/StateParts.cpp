@@ -12,10 +12,11 @@ namespace ds {
 
 void StateStore::checkPart(const StateInfo &info, const Shape &shape) const {
   const UnitInfo &unit = package.variant().units[info.unit];
-  if (info.part != StatePart::Tensor && shape != Shape{unit.shard(mesh.ranks)})
-    fail(ErrorCode::BadPackage, "state '", info.name, "': found ", listText(shape), ", expected ",
-         listText(Shape{unit.shard(mesh.ranks)}), ", the part of unit '", unit.name, "' of one of ", mesh.ranks,
-         " ranks");
+  bool isWorker = info.part == StatePart::Worker;
+  Shape expected = {unit.shard(mesh.ranks) * (isWorker ? mesh.ranks : 1)};
+  if (info.part != StatePart::Tensor && shape != expected)
+    fail(ErrorCode::BadPackage, "state '", info.name, "': found ", listText(shape), ", expected ", listText(expected),
+         isWorker ? ", all" : ", the part", " of unit '", unit.name, "' of one of ", mesh.ranks, " ranks");
 }
 
 // Elements [first, first + count) of the unit's space: tensors begin with their constants where they are parameters,
@@ -74,6 +75,12 @@ Tensor StateStore::firstValue(const StateInfo &info, const Shape &shape) {
     }
     return tensor;
   }
+  case StatePart::Worker: {
+    Tensor tensor = allocate(info, shape);
+    fill(info, 0, mesh.ranks * shard, tensor.data());
+    touched(tensor.data());
+    return tensor;
+  }
   case StatePart::Own: break;
   }
   Tensor tensor = allocate(info, shape);
@@ -99,6 +106,16 @@ Tensor StateStore::firstValue(const StateInfo &info, const Shape &shape) {
 void StateStore::addPieces(const StateInfo &info, State &state, std::vector<StatePiece> &result) const {
   if (info.part == StatePart::View) // the tensors themselves are states
     return;
+  if (info.part == StatePart::Worker) {
+    for (const UnitTensor &tensor : package.variant().units[info.unit].tensors) {
+      Shape shape = tensor.shape;
+      shape.insert(shape.begin(), mesh.ranks);
+      int64_t count = elementCount(tensor.shape);
+      result.push_back({tensor.name + info.suffix, info.type, shape, mesh.rank * count, (mesh.rank + 1) * count,
+                        state.tensor.data() + static_cast<size_t>(tensor.offset) * typeSize(info.type)});
+    }
+    return;
+  }
   if (info.part != StatePart::Shard) {
     const Tensor &tensor = state.tensor;
     result.push_back({info.name, info.type, tensor.getShape(), 0, tensor.count(), state.tensor.data()});
@@ -125,7 +142,8 @@ StateClass classOf(const StateInfo &info) {
     return StateClass::Other;
   if (isInUnit ? suffix.empty() : info.initial.has_value())
     return StateClass::Parameter;
-  return suffix == "/gradient" ? StateClass::Gradient : StateClass::Optimizer;
+  bool isResidual = suffix == "/worker_error" || suffix == "/server_error";
+  return suffix == "/gradient" ? StateClass::Gradient : isResidual ? StateClass::Residual : StateClass::Optimizer;
 }
 
 template <typename Action> void StateStore::forEachMemory(Action action) const {
@@ -151,6 +169,7 @@ HeldBytes StateStore::heldBytes() const {
     case StateClass::Parameter: held.parameters += bytes; break;
     case StateClass::Gradient: held.gradients += bytes; break;
     case StateClass::Optimizer: held.optimizer += bytes; break;
+    case StateClass::Residual: held.residuals += bytes; break;
     case StateClass::Other: held.others += bytes; break;
     }
   });

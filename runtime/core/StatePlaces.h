@@ -8,7 +8,8 @@
 
 namespace ds {
 
-enum class StateClass : uint8_t { Parameter, Gradient, Optimizer, Other };
+// Residual: what a codec has left out, for the next time.
+enum class StateClass : uint8_t { Parameter, Gradient, Optimizer, Residual, Other };
 enum class StatePlace : uint8_t { Device, Host, File };
 
 // Of the states of one class.

@@ -48,6 +48,8 @@ int64_t TrainingRun::readBatches() {
     samples += place->samples;
   }
   batches.resize(rounds());
+  // Behind the warm-up of a 1-bit optimizer gradients stay this rank's own.
+  bool sends = !trainer.isFrozenAt(count - skippedCount + 1);
   for (size_t round = 0; round < batches.size(); ++round) {
     reader.read(places[batchOf(round).first], batches[round]);
     trainer.checkLabels(batches[round].views(), sampleNames(batches[round]));
@@ -94,7 +96,7 @@ std::vector<double> TrainingRun::runBatches(LayerCounts &counts, StepRecord &rec
     bool restores = !isCounted && !trainer.statistics().empty();
     std::vector<Tensor> before = restores ? trainer.movedStatistics() : std::vector<Tensor>();
     own[round] = trainer.microBatch(batches[round].views(), isCounted ? weight() : 0,
-                                    {round == 0, round + 1 == rounds()}, placeOf(count, micro), gates, observer);
+                                    {round == 0, sends && round + 1 == rounds()}, placeOf(count, micro), gates, observer);
     if (restores)
       trainer.setMovedStatistics(before);
     auto running = std::count_if(gates.begin(), gates.end(), [](const LayerGate &gate) { return gate.runs; });
@@ -158,6 +160,7 @@ std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
   record.momentum = rates.momentum;
   record.gradNorm = result.gradNorm;
   record.overflowed = !result.isFinite;
+  record.isFrozen = result.isFrozen;
   record.samples = sampleCount;
   LossScaler::Outcome outcome = scaler.update(record.overflowed);
   record.isHopeless = record.overflowed && (!scaler.isDynamic() || outcome == LossScaler::Outcome::AtMinimum);

@@ -32,6 +32,7 @@ static Json ofRank(Trainer &trainer, const RunRanks &group, uint64_t peakBytes) 
            {{"parameters", held.parameters},
             {"gradients", held.gradients},
             {"optimizer", held.optimizer},
+            {"residuals", held.residuals},
             {"others", held.others},
             {"peak", peakBytes}}},
           {"places", {{"device", placed.device}, {"host", placed.host}, {"file", placed.file}}},

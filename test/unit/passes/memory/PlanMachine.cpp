@@ -164,9 +164,11 @@ private:
     for (dist::StartInterface each : op.getStarts())
       for (Value source : each.sourceValues())
         hash = mix(hash, of(source));
-    OperandRange into = start.intoValues();
+    OperandRange into = start.intoValues(); // of the last results
+    const size_t first = op->getNumResults() - into.size();
     for (OpResult result : op.getResults()) {
-      uint64_t own = into.empty() ? hash : mix(hash, of(into[result.getResultNumber()]));
+      size_t number = result.getResultNumber();
+      uint64_t own = number < first ? hash : mix(hash, of(into[static_cast<unsigned>(number - first)]));
       values[result] = mix(own, result.getResultNumber());
     }
   }
@@ -291,13 +293,13 @@ private:
     collective.sources.assign(list.begin(), list.begin() + sources);
     collective.destinations.assign(list.begin() + sources, list.end());
     bool isFirst = cast<dist::WaitOp>(op.waitOp()).getStart() == op; // others bring more of the same
-    if (isFirst && !op.intoValues().empty())
-      for (int64_t buffer : collective.destinations)
+    if (isFirst)
+      for (int64_t buffer : ArrayRef(collective.destinations).take_back(op.intoValues().size()))
         collective.into.push_back(read(buffer));
     // Each destination is one buffer's, and only what is combined in place is read where it is written.
     for (auto [number, buffer] : llvm::enumerate(collective.destinations)) {
       bool isOfTensors = isa<dist::AllReduceStartOp>(op) || op.isInPlace();
-      bool isCombined = isOfTensors && collective.sources[number] == buffer;
+      bool isCombined = isOfTensors && number < sources && collective.sources[number] == buffer;
       observed.isLegal &= llvm::count(collective.destinations, buffer) == 1 &&
                           (isCombined || !llvm::is_contained(collective.sources, buffer));
     }
@@ -316,9 +318,10 @@ private:
     }
     for (int64_t source : sources)
       hash = mix(hash, read(source));
+    const size_t own = collective.destinations.size() - collective.into.size(); // without another's
     for (auto [number, buffer] : llvm::enumerate(collective.destinations)) {
-      uint64_t own = collective.into.empty() ? hash : mix(hash, collective.into[number]);
-      write(buffer, op.getResult(static_cast<unsigned>(number)), mix(own, number));
+      uint64_t mixed = number < own ? hash : mix(hash, collective.into[number - own]);
+      write(buffer, op.getResult(static_cast<unsigned>(number)), mix(mixed, number));
     }
   }
   uint64_t read(Operation *op, Value) override { return read(op->getAttrOfType<IntegerAttr>("buffer").getInt()); }
