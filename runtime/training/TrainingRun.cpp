@@ -48,8 +48,6 @@ int64_t TrainingRun::readBatches() {
     samples += place->samples;
   }
   batches.resize(rounds());
-  // Behind the warm-up of a 1-bit optimizer gradients stay this rank's own.
-  bool sends = !trainer.isFrozenAt(count - skippedCount + 1);
   for (size_t round = 0; round < batches.size(); ++round) {
     reader.read(places[batchOf(round).first], batches[round]);
     trainer.checkLabels(batches[round].views(), sampleNames(batches[round]));
@@ -90,6 +88,8 @@ void TrainingRun::averageStatistics() {
 
 std::vector<double> TrainingRun::runBatches(LayerCounts &counts, StepRecord &record) {
   std::vector<double> own(rounds());
+  // Behind the warm-up of a 1-bit optimizer gradients stay this rank's own.
+  bool sends = !trainer.isFrozenAt(count - skippedCount + 1);
   for (size_t round = 0; round < rounds(); ++round) {
     auto [micro, isCounted] = batchOf(round);
     std::vector<LayerGate> gates = gatesOf(count, round);
