@@ -129,3 +129,30 @@ def largest_published_model(folder):
     check(plan, PUBLISHED["gpt3-175b"], 3, 4096, "GPT-3")
     block = 4 * 4096 * max(unit["shard"] for unit in plan["units"])
     expect(plan["bytes"]["gathered"] <= 2 * block, f"gathers {plan['bytes']['gathered']} bytes at a time, a block has {block}")
+
+
+@case(turns=2)
+def memory_of_ranks(folder):
+    """What a rank has besides its plan is what any process has, whatever the package holds: nobody keeps the file of weights."""
+    mib, besides, ranks = 1 << 20, 24, 2
+    file, data = folder / "m.onnx", folder / "m.onnx.data"
+    g = np.random.default_rng([SEED, 92])
+    shape_model("gpt2", "--layers=3", "--width=512", "--heads=8", "--vocabulary=4000", "--length=16", "-o", file)
+    with open(data, "r+b") as stream:
+        stream.write((g.standard_normal(data.stat().st_size // 4, np.float32) / 50).tobytes())
+    ids = g.integers(0, 4000, (16, 16))
+    np.savez(folder / "data.npz", ids=ids, labels=ids)
+    for stage in (1, 3):
+        plan = planned(folder, file, stage, ranks)["bytes"]
+        package, log = folder / f"{stage}.dsp", folder / f"{stage}.jsonl"
+        tool("ds-opt", file, "--mode=train", "--loss=cross_entropy", "--logits=logits", "--labels=labels", f"--config={folder / 'plan_config.json'}", "-o", package)
+        tool("ds-run", "--ranks", ranks, "train", package, f"--data={folder / 'data.npz'}", "--steps=2", "--threads=1", f"--log={log}")
+        taken = json.loads(log.read_text().splitlines()[-1])["peak_bytes"]
+        expect(0.98 * plan["peak"] <= taken <= 1.05 * plan["peak"] + besides * mib,
+               f"stage {stage}: took {taken / mib:.1f} MiB, planned {plan['peak'] / mib:.1f}, weights have {data.stat().st_size / mib:.1f}")
+        said = json.loads(tool("ds-run", "inspect", package, "--json", "--dim=batch=1").out)["variants"][0]["memory"]["total_bytes"]
+        alone = planned(folder, file, stage, 1)["bytes"]["peak"]
+        expect(said == alone, f"stage {stage}: ds-run inspect says {said} bytes of one rank, the plan {alone}")
+    plain, verified = (tool("ds-run", "inspect", package, *options).peak_mib for options in (["--no-verify"], []))
+    weights = (package / "weights.bin").stat().st_size / mib
+    expect(weights > 40 and verified < plain + weights / 2, f"verifying {weights:.1f} MiB took {verified - plain:.1f} MiB of memory")
