@@ -139,10 +139,8 @@ def peak_of(*command):
     return int(done.stdout) / 1024
 
 
-@case(turns=2)
-def memory_of_ranks(folder):
-    """What a rank has besides its plan is what any process has, whatever the package holds: nobody keeps the file of weights."""
-    mib, besides, ranks = 1 << 20, 24, 2
+def filled_model(folder):
+    """46 MiB of weights, and tokens to train on."""
     file, data = folder / "m.onnx", folder / "m.onnx.data"
     g = np.random.default_rng([SEED, 92])
     shape_model("gpt2", "--layers=3", "--width=512", "--heads=8", "--vocabulary=4000", "--length=16", "-o", file)
@@ -150,10 +148,38 @@ def memory_of_ranks(folder):
         stream.write((g.standard_normal(data.stat().st_size // 4, np.float32) / 50).tobytes())
     ids = g.integers(0, 4000, (16, 16))
     np.savez(folder / "data.npz", ids=ids, labels=ids)
+    return file, data
+
+
+def compiled(folder, file, stage):
+    """As the last plan says."""
+    package = folder / f"{stage}.dsp"
+    tool("ds-opt", file, "--mode=train", "--loss=cross_entropy", "--logits=logits", "--labels=labels", f"--config={folder / 'plan_config.json'}", "-o", package)
+    return package
+
+
+@case(turns=2)
+def trained_under_a_cap(folder):
+    """Four ranks of stage 3 train with what their plan says and 48 MiB; one process cannot, and says so."""
+    file, _ = filled_model(folder)
+    cap = (planned(folder, file, 3, 4)["bytes"]["peak"] >> 10) + (48 << 10)
+    expect(planned(folder, file, 3, 1)["bytes"]["peak"] >> 10 > cap, "the cap is none for one process")
+    train = ["train", compiled(folder, file, 3), f"--data={folder / 'data.npz'}", "--steps=2", "--threads=1"]
+    for ranks, code in ((["--ranks=4"], 0), ([], 1)):
+        command = ["sh", "-c", f'ulimit -d {cap}; exec "$@"', "sh", BIN / "ds-run", *ranks, *train]
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=240)
+        expect(done.returncode == code, f"{ranks}: exit code {done.returncode}, expected {code}: {done.stderr}")
+    expect("cannot allocate" in done.stderr and done.stderr.count("error:") == 1, done.stderr)
+
+
+@case(turns=2)
+def memory_of_ranks(folder):
+    """What a rank has besides its plan is what any process has, whatever the package holds: nobody keeps the file of weights."""
+    mib, besides, ranks = 1 << 20, 24, 2
+    file, data = filled_model(folder)
     for stage in (1, 3):
         plan = planned(folder, file, stage, ranks)["bytes"]
-        package, log = folder / f"{stage}.dsp", folder / f"{stage}.jsonl"
-        tool("ds-opt", file, "--mode=train", "--loss=cross_entropy", "--logits=logits", "--labels=labels", f"--config={folder / 'plan_config.json'}", "-o", package)
+        package, log = compiled(folder, file, stage), folder / f"{stage}.jsonl"
         tool("ds-run", "--ranks", ranks, "train", package, f"--data={folder / 'data.npz'}", "--steps=2", "--threads=1", f"--log={log}")
         taken = json.loads(log.read_text().splitlines()[-1])["peak_bytes"]
         expect(0.98 * plan["peak"] <= taken <= 1.05 * plan["peak"] + besides * mib,
