@@ -3,11 +3,12 @@
 Parameters are counted by the dimensions in the papers, and what ranks hold by ZeRO's table of bytes (1910.02054, section 5)."""
 import json
 import subprocess
+import sys
 
 import numpy as np
 import onnx
 
-from kit import ROOT, case, expect, tool
+from kit import BIN, ROOT, case, expect, tool
 from programs import SEED
 
 ADAM = {"type": "Adam", "params": {"lr": 1e-4}}
@@ -129,3 +130,63 @@ def largest_published_model(folder):
     check(plan, PUBLISHED["gpt3-175b"], 3, 4096, "GPT-3")
     block = 4 * 4096 * max(unit["shard"] for unit in plan["units"])
     expect(plan["bytes"]["gathered"] <= 2 * block, f"gathers {plan['bytes']['gathered']} bytes at a time, a block has {block}")
+
+
+def peak_of(*command):
+    """MiB, by a small process: what starts another one hands down its own most."""
+    text = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    done = subprocess.run([sys.executable, "-S", "-c", text, *map(str, command)], capture_output=True, text=True, timeout=120, check=True)
+    return int(done.stdout) / 1024
+
+
+def filled_model(folder):
+    """46 MiB of weights, and tokens to train on."""
+    file, data = folder / "m.onnx", folder / "m.onnx.data"
+    g = np.random.default_rng([SEED, 92])
+    shape_model("gpt2", "--layers=3", "--width=512", "--heads=8", "--vocabulary=4000", "--length=16", "-o", file)
+    with open(data, "r+b") as stream:
+        stream.write((g.standard_normal(data.stat().st_size // 4, np.float32) / 50).tobytes())
+    ids = g.integers(0, 4000, (16, 16))
+    np.savez(folder / "data.npz", ids=ids, labels=ids)
+    return file, data
+
+
+def compiled(folder, file, stage):
+    """As the last plan says."""
+    package = folder / f"{stage}.dsp"
+    tool("ds-opt", file, "--mode=train", "--loss=cross_entropy", "--logits=logits", "--labels=labels", f"--config={folder / 'plan_config.json'}", "-o", package)
+    return package
+
+
+@case(turns=2)
+def trained_under_a_cap(folder):
+    """Four ranks of stage 3 train with what their plan says and 48 MiB; one process cannot, and says so."""
+    file, _ = filled_model(folder)
+    cap = (planned(folder, file, 3, 4)["bytes"]["peak"] >> 10) + (48 << 10)
+    expect(planned(folder, file, 3, 1)["bytes"]["peak"] >> 10 > cap, "the cap is none for one process")
+    train = ["train", compiled(folder, file, 3), f"--data={folder / 'data.npz'}", "--steps=2", "--threads=1"]
+    for ranks, code in ((["--ranks=4"], 0), ([], 1)):
+        command = ["sh", "-c", f'ulimit -d {cap}; exec "$@"', "sh", BIN / "ds-run", *ranks, *train]
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=240)
+        expect(done.returncode == code, f"{ranks}: exit code {done.returncode}, expected {code}: {done.stderr}")
+    expect("cannot allocate" in done.stderr and done.stderr.count("error:") == 1, done.stderr)
+
+
+@case(turns=2)
+def memory_of_ranks(folder):
+    """What a rank has besides its plan is what any process has, whatever the package holds: nobody keeps the file of weights."""
+    mib, besides, ranks = 1 << 20, 24, 2
+    file, data = filled_model(folder)
+    for stage in (1, 3):
+        plan = planned(folder, file, stage, ranks)["bytes"]
+        package, log = compiled(folder, file, stage), folder / f"{stage}.jsonl"
+        tool("ds-run", "--ranks", ranks, "train", package, f"--data={folder / 'data.npz'}", "--steps=2", "--threads=1", f"--log={log}")
+        taken = json.loads(log.read_text().splitlines()[-1])["peak_bytes"]
+        expect(0.98 * plan["peak"] <= taken <= 1.05 * plan["peak"] + besides * mib,
+               f"stage {stage}: took {taken / mib:.1f} MiB, planned {plan['peak'] / mib:.1f}, weights have {data.stat().st_size / mib:.1f}")
+        said = json.loads(tool("ds-run", "inspect", package, "--json", "--dim=batch=1").out)["variants"][0]["memory"]["total_bytes"]
+        alone = planned(folder, file, stage, 1)["bytes"]["peak"]
+        expect(said == alone, f"stage {stage}: ds-run inspect says {said} bytes of one rank, the plan {alone}")
+    plain, verified = (peak_of(BIN / "ds-run", "inspect", package, *options) for options in (["--no-verify"], []))
+    weights = (package / "weights.bin").stat().st_size / mib
+    expect(weights > 40 and verified < plain + weights / 2, f"verifying {weights:.1f} MiB took {verified - plain:.1f} MiB of memory")

@@ -21,8 +21,15 @@ namespace {
 /// Adds up what entries take.
 class PlannedProgram {
 public:
-  PlannedProgram(const std::map<std::string, int64_t> &dims, int64_t microBatches, std::string &missing)
-      : dims(dims), microBatches(microBatches), missing(missing) {}
+  PlannedProgram(ModuleOp program, const std::map<std::string, int64_t> &dims, int64_t microBatches,
+                 std::string &missing)
+      : dims(dims), microBatches(microBatches), missing(missing) {
+    auto update = program.lookupSymbol<func::FuncOp>("update");
+    if (auto list = update ? update->getAttrOfType<ArrayAttr>(ds::unitsAttr) : ArrayAttr())
+      for (auto unit : list.getAsRange<DictionaryAttr>())
+        units[unit.getAs<StringAttr>("name").getValue()] = {unit.getAs<IntegerAttr>("elements").getInt(),
+                                                            unit.getAs<IntegerAttr>("block").getInt()};
+  }
 
   bool add(func::FuncOp entry);
   uint64_t total(ModuleOp program) const { return states + weightsOf(program) + workspace + data; }
@@ -34,6 +41,7 @@ private:
     return valueOf(product(sizes) * SizeExpr(std::max(bits / 8, 1U)));
   }
   bool addArguments(func::FuncOp entry, uint64_t &bytes);
+  std::pair<std::string, uint64_t> memoryOf(func::FuncOp entry, unsigned number, uint64_t own) const;
   uint64_t weightsOf(ModuleOp program) const;
 
   const std::map<std::string, int64_t> &dims;
@@ -42,6 +50,7 @@ private:
   llvm::StringSet<> knownStates;
   llvm::SetVector<Attribute> recipes;
   llvm::DenseSet<Attribute> initial;
+  llvm::StringMap<std::pair<uint64_t, uint64_t>> units; // elements and block, by name
   uint64_t states = 0, workspace = 0, data = 0;
 };
 
@@ -64,6 +73,24 @@ std::optional<uint64_t> PlannedProgram::valueOf(const SizeExpr &size) {
   return number ? std::optional<uint64_t>(std::max<int64_t>(*number, 0)) : std::nullopt;
 }
 
+/// The memory that a state lies in, and its bytes: its own, or the space of its unit, which is one buffer.
+std::pair<std::string, uint64_t> PlannedProgram::memoryOf(func::FuncOp entry, unsigned number, uint64_t own) const {
+  auto text = [&](StringRef key) {
+    auto value = entry.getArgAttrOfType<StringAttr>(number, key);
+    return value ? value.getValue() : StringRef();
+  };
+  StringRef part = text(ds::partAttr);
+  auto unit = units.find(text(ds::unitAttr));
+  if (part.empty() || part == "shard" || unit == units.end())
+    return {text(ds::stateAttr).str(), own};
+  auto given = dims.find((SizeExpr::meshPrefix + "data").str());
+  uint64_t ranks = given == dims.end() ? 1 : static_cast<uint64_t>(given->second);
+  auto [elements, block] = unit->second;
+  auto width = std::max(getElementTypeOrSelf(entry.getArgument(number).getType()).getIntOrFloatBitWidth() / 8, 1U);
+  return {("zero/" + unit->first() + text(ds::suffixAttr)).str(),
+          llvm::divideCeil(elements, ranks * block) * block * ranks * width};
+}
+
 bool PlannedProgram::addArguments(func::FuncOp entry, uint64_t &bytes) {
   for (BlockArgument argument : entry.getArguments()) {
     unsigned number = argument.getArgNumber();
@@ -72,12 +99,10 @@ bool PlannedProgram::addArguments(func::FuncOp entry, uint64_t &bytes) {
     if (!own)
       return false;
     if (auto state = entry.getArgAttrOfType<StringAttr>(number, ds::stateAttr)) {
-      auto part = entry.getArgAttrOfType<StringAttr>(number, ds::partAttr);
-      if (part && part.getValue() == "view") // the tensors that lie there count
-        continue;
       if (Attribute first = entry.getArgAttr(number, ds::initialAttr))
         initial.insert(first);
-      states += knownStates.insert(state.getValue()).second ? ::ds::grantedBytes(*own) : 0;
+      auto [name, size] = memoryOf(entry, number, *own);
+      states += knownStates.insert(name).second ? ::ds::grantedBytes(size) : 0;
     } else {
       bytes += ::ds::grantedBytes(*own);
     }
@@ -140,7 +165,7 @@ bool PlannedProgram::add(func::FuncOp entry) {
 
 std::optional<uint64_t> plannedBytes(ModuleOp program, const std::map<std::string, int64_t> &dims, int64_t microBatches,
                                      std::string &missing) {
-  PlannedProgram planned(dims, microBatches, missing);
+  PlannedProgram planned(program, dims, microBatches, missing);
   for (auto entry : program.getOps<func::FuncOp>())
     if (entry->hasAttr(ds::entryAttr) && entry.getSymName() != "quantize" && !planned.add(entry))
       return std::nullopt;
