@@ -52,7 +52,9 @@ void EntryRunner::run(const std::vector<TensorView> &inputs, const Pins &pins, s
     finish();
   } catch (const std::exception &error) {
     // What is on its way reads and writes these buffers until this rank has left.
-    if (communicator && !openCollectives.empty())
+    bool isOnItsWay = std::any_of(openCollectives.begin(), openCollectives.end(),
+                                  [](const auto &open) { return open.second.has_value(); });
+    if (communicator && isOnItsWay)
       communicator->leave(error.what());
     dynamicBuffers.clear();
     openCollectives.clear();
