@@ -1,6 +1,7 @@
 // Bytes follow from how the runtime builds collectives (runtime/comm): a reduction is an exchange of parts and a sum at
 // their owner, and an all-reduce gathers the sums. So a rank sends each other one what that one owns of the range, and
-// receives as much from each of what it owns itself; a gather goes the other way.
+// receives as much from each of what it owns itself; a gather goes the other way. With a codec of 1 bit, each of both
+// ways takes a bit for an element of the space, and a scale in f32.
 #include "codegen/CollectivePlan.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -29,6 +30,14 @@ Traffic trafficOf(dist::StartInterface start, const EntryPlan::CollectivePart &p
   return {toOwners + fromOwner, toOwners + fromOwner};
 }
 
+/// What an element takes, and what a part takes besides: of both ways to and from one other rank.
+SizeExpr bytesOf(dist::StartInterface start, const SizeExpr &elements, const SizeExpr &others) {
+  if (start.codecKind() == dist::Codec::one_bit)
+    return SizeExpr::ceilDiv(elements, SizeExpr(8)) + others * SizeExpr(8);
+  Type element = getElementTypeOrSelf(start.sourceValues().front());
+  return elements * SizeExpr(static_cast<int64_t>((element.getIntOrFloatBitWidth() + 7) / 8));
+}
+
 } // namespace
 
 EntryPlan::Collective planCollective(dist::StartInterface start, const SizeAnalysis &analysis) {
@@ -41,6 +50,8 @@ EntryPlan::Collective planCollective(dist::StartInterface start, const SizeAnaly
   plan.type = manifestType(element);
   if (auto reduction = start.reductionKind())
     plan.reduction = dist::stringifyReduction(*reduction).str();
+  if (auto codec = start.codecKind())
+    plan.codec = dist::stringifyCodec(*codec).str();
 
   ArrayRef<int64_t> buffers = start->getAttrOfType<DenseI64ArrayAttr>("buffers").asArrayRef();
   size_t sources = start.sourceValues().size();
@@ -64,6 +75,10 @@ EntryPlan::Collective planCollective(dist::StartInterface start, const SizeAnaly
         part.whole.push_back(piece(next++, SizeExpr(offset)));
       if (isGather || isScatter)
         part.own = (isGather ? read : written)[number];
+      if (start.codecKind()) {
+        part.workerError = written[sources + 2 * number];
+        part.serverError = written[sources + 2 * number + 1];
+      }
     }
   } else {
     EntryPlan::CollectivePart &part = plan.parts.emplace_back();
@@ -71,11 +86,10 @@ EntryPlan::Collective planCollective(dist::StartInterface start, const SizeAnaly
     part.shard = SizeExpr::ceilDiv(part.whole[0].count, ranks);
     part.end = ranks * part.shard;
   }
-  SizeExpr width(static_cast<int64_t>((element.getIntOrFloatBitWidth() + 7) / 8));
   for (const EntryPlan::CollectivePart &part : plan.parts) {
     Traffic traffic = trafficOf(start, part, ranks, index);
-    plan.sent = plan.sent + traffic.sent * width;
-    plan.received = plan.received + traffic.received * width;
+    plan.sent = plan.sent + bytesOf(start, traffic.sent, ranks - SizeExpr(1));
+    plan.received = plan.received + bytesOf(start, traffic.received, ranks - SizeExpr(1));
   }
   return plan;
 }

@@ -66,10 +66,12 @@ struct EntryPlan {
   struct CollectivePart {
     SizeExpr shard, begin, end; // elements
     std::vector<Piece> whole;
-    int64_t own = -1; // the buffer of the elements that this rank owns
+    int64_t own = -1;                           // the buffer of the elements that this rank owns
+    int64_t workerError = -1, serverError = -1; // buffers of what a codec leaves out
   };
   struct Collective {
     std::string op, site, axis, type, reduction; // reduction: empty where nothing is combined
+    std::string codec;                           // empty: values travel as they are
     std::vector<CollectivePart> parts;
     SizeExpr sent, received; // bytes
   };

@@ -122,6 +122,10 @@ static Array collectives(const EntryPlan &plan) {
                     {"whole", std::move(whole)}};
       if (part.own >= 0)
         fields["own"] = part.own;
+      if (part.workerError >= 0) {
+        fields["worker_error"] = part.workerError;
+        fields["server_error"] = part.serverError;
+      }
       parts.push_back(std::move(fields));
     }
     Object fields{{"op", collective.op},      {"site", collective.site},       {"axis", collective.axis},
@@ -129,6 +133,8 @@ static Array collectives(const EntryPlan &plan) {
                   {"parts", std::move(parts)}};
     if (!collective.reduction.empty())
       fields["reduction"] = collective.reduction;
+    if (!collective.codec.empty())
+      fields["codec"] = collective.codec;
     result.push_back(std::move(fields));
   }
   return result;

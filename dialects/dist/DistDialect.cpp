@@ -101,8 +101,37 @@ static LogicalResult verifyPlaces(Operation *op, ArrayAttr layouts, TypeRange te
   return success();
 }
 
+/// C8 to C10.
+static LogicalResult verifyCodec(dist::AllReduceStartOp start) {
+  size_t errors = start.getErrors().size();
+  if (!start.getCodec())
+    return errors == 0 ? success() : start.emitOpError("C10: expects no errors without a codec, found ") << errors;
+  Type element = getElementTypeOrSelf(start.getSources().front());
+  if (!element.isF32() && !element.isF64())
+    return start.emitOpError("C8: expects f32 or f64 with a codec, found ") << element;
+  if (start.getReduction() != dist::Reduction::mean)
+    return start.emitOpError("C8: expects the mean with a codec, found ")
+           << dist::stringifyReduction(start.getReduction());
+  if (!start.getLayoutsAttr())
+    return start.emitOpError("C9: expects layouts with a codec");
+  for (auto layout : start.getLayoutsAttr().getAsRange<dist::LayoutAttr>()) {
+    if (layout.getBlock() % 8 != 0)
+      return start.emitOpError("C9: expects a block that is a multiple of 8, found ") << layout.getBlock();
+    if (layout.getBegin() != 0 || layout.getEnd() != -1)
+      return start.emitOpError("C9: expects whole layouts, found one from ")
+             << layout.getBegin() << " to " << layout.getEnd();
+  }
+  if (errors != 2 * start.getLayoutsAttr().size())
+    return start.emitOpError("C10: expects two errors for each layout, found ")
+           << errors << " for " << start.getLayoutsAttr().size();
+  for (Type type : start.getErrors().getTypes())
+    if (cast<RankedTensorType>(type).getRank() != 1 || getElementTypeOrSelf(type) != element)
+      return start.emitOpError("C10: expects errors that are vectors of ") << element << ", found " << type;
+  return success();
+}
+
 LogicalResult dist::AllReduceStartOp::verify() {
-  if (failed(verifyStart(*this)) || failed(verifyReduced(*this)))
+  if (failed(verifyStart(*this)) || failed(verifyReduced(*this)) || failed(verifyCodec(*this)))
     return failure();
   if (auto layouts = getLayoutsAttr())
     return verifyPlaces(*this, layouts, getSources().getTypes());
@@ -136,8 +165,13 @@ LogicalResult dist::WaitOp::verify() {
     return emitOpError("C1: expects the start of a collective");
   Type element = getElementTypeOrSelf(start.sourceValues().front());
   size_t count = isa<ReduceScatterStartOp>(start) ? start.layoutList().size() : start.sourceValues().size();
-  if (isa<AllReduceStartOp>(start) && getResultTypes() != start.sourceValues().getTypes())
-    return emitOpError("C1: expects results of the types of the sources, ") << start.sourceValues().getTypes();
+  if (auto combined = dyn_cast<AllReduceStartOp>(*start)) {
+    SmallVector<Type> types(combined.getSources().getTypes());
+    llvm::append_range(types, combined.getErrors().getTypes());
+    count = types.size();
+    if (getResultTypes() != TypeRange(types))
+      return emitOpError("C1: expects results of the types of the sources and errors, ") << types;
+  }
   bool isGather = isa<AllGatherStartOp>(start); // whose own verifier counts
   if ((!isGather && getNumResults() != count) ||
       llvm::any_of(getResultTypes(), [&](Type type) { return getElementTypeOrSelf(type) != element; }))
@@ -146,16 +180,18 @@ LogicalResult dist::WaitOp::verify() {
 }
 
 // The interface, of each start.
-#define DS_START(Op, name, reduction, into, layoutsOf)                                                                 \
+#define DS_START(Op, name, reduction, codec, into, layoutsOf)                                                          \
   StringRef dist::Op::opName() { return name; }                                                                        \
   StringRef dist::Op::siteName() { return getSite(); }                                                                 \
   StringRef dist::Op::meshAxis() { return getAxis(); }                                                                 \
   OperandRange dist::Op::sourceValues() { return getSources(); }                                                       \
   OperandRange dist::Op::intoValues() { return into; }                                                                 \
   std::optional<dist::Reduction> dist::Op::reductionKind() { return reduction; }                                       \
+  std::optional<dist::Codec> dist::Op::codecKind() { return codec; }                                                   \
   ArrayAttr dist::Op::layoutList() { return layoutsOf; }
 
-DS_START(AllReduceStartOp, "all_reduce", getReduction(), getOperation()->getOperands().take_front(0), getLayoutsAttr())
-DS_START(ReduceScatterStartOp, "reduce_scatter", getReduction(), getInto(), getLayouts())
-DS_START(AllGatherStartOp, "all_gather", std::nullopt, getOperation()->getOperands().take_front(0), getLayouts())
+DS_START(AllReduceStartOp, "all_reduce", getReduction(), getCodec(), getErrors(), getLayoutsAttr())
+DS_START(ReduceScatterStartOp, "reduce_scatter", getReduction(), std::nullopt, getInto(), getLayouts())
+DS_START(AllGatherStartOp, "all_gather", std::nullopt, std::nullopt, getOperation()->getOperands().take_front(0),
+         getLayouts())
 #undef DS_START

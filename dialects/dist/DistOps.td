@@ -19,10 +19,20 @@ def Dist_Start : OpInterface<"StartInterface"> {
     InterfaceMethod<"its name in messages", "::llvm::StringRef", "siteName">,
     InterfaceMethod<"along which axis of the mesh", "::llvm::StringRef", "meshAxis">,
     InterfaceMethod<"what is read until the wait", "::mlir::OperandRange", "sourceValues">,
-    InterfaceMethod<"what results are written into, one for each or none", "::mlir::OperandRange", "intoValues">,
+    InterfaceMethod<"what the last results are written into, one for each of these", "::mlir::OperandRange",
+                    "intoValues">,
     InterfaceMethod<"how values combine; nothing where they do not",
                     "::std::optional<::deepstride::dist::Reduction>", "reductionKind">,
     InterfaceMethod<"null without", "::mlir::ArrayAttr", "layoutList">,
+    InterfaceMethod<"as what values travel; nothing: as they are", "::std::optional<::deepstride::dist::Codec>",
+                    "codecKind">,
+    InterfaceMethod<"the operand that a result of the wait is written into; null where there is none",
+                    "::mlir::OpOperand *", "intoOf", (ins "unsigned":$result), [{
+      ::mlir::OperandRange into = $_op.intoValues();
+      unsigned first = (*$_op->getResult(0).getUsers().begin())->getNumResults() - into.size();
+      return result < first || into.empty() ? nullptr
+                                            : &$_op->getOpOperand(into.getBeginOperandIndex() + result - first);
+    }]>,
     InterfaceMethod<"the one wait", "::mlir::Operation *", "waitOp", (ins), [{
       return *$_op->getResult(0).getUsers().begin();
     }]>,
@@ -53,6 +63,12 @@ def Dist_ReductionEnum : I32EnumAttr<"Reduction", "how ranks' values combine",
   let genSpecializedAttr = 0;
 }
 def Dist_Reduction : EnumAttr<Dist_Dialect, Dist_ReductionEnum, "reduction">;
+
+def Dist_CodecEnum : I32EnumAttr<"Codec", "as what values travel", [I32EnumAttrCase<"one_bit", 0>]> {
+  let cppNamespace = "::deepstride::dist";
+  let genSpecializedAttr = 0;
+}
+def Dist_Codec : EnumAttr<Dist_Dialect, Dist_CodecEnum, "codec">;
 
 def Dist_Layout : AttrDef<Dist_Dialect, "Layout"> {
   let mnemonic = "layout";
@@ -85,7 +101,7 @@ class Dist_StartOp<string mnemonic, list<Trait> traits = []> : Dist_Op<mnemonic,
   let hasVerifier = 1;
 }
 
-def Dist_AllReduceStartOp : Dist_StartOp<"all_reduce_start"> {
+def Dist_AllReduceStartOp : Dist_StartOp<"all_reduce_start", [AttrSizedOperandSegments]> {
   let summary = "begins to combine tensors of every rank";
   let description = [{
     Element i of the results is element i of the sources of all ranks along an axis of the mesh, combined in the order
@@ -93,15 +109,26 @@ def Dist_AllReduceStartOp : Dist_StartOp<"all_reduce_start"> {
     messages. All ranks start the same collectives in the same order. The sources stay unchanged until the wait.
     Without layouts there is one source, of any size. Created by distribution passes. Gone after: codegen.
 
+    With the codec `one_bit`, what travels of an element is its sign, and a scale of each layout's space; what that
+    leaves out is kept for the next time: error feedback (1-bit Adam, Tang et al. 2102.02888). Each layout has two
+    errors: of this rank's values, of all N * S elements of the space, and of the means that this rank owns, of S. The
+    next errors are results behind the others, in their places.
+
     Constraints: C1 the result is used by exactly one `dist.wait`; C2 the site is not empty; C3 the element type is a
     float or a signless integer of 32 or 64 bits, the same of all sources; C4 layouts have an offset for each source,
-    whose tensors have static shapes and do not overlap; C5 without layouts there is one source.
+    whose tensors have static shapes and do not overlap; C5 without layouts there is one source. Of a codec: C8 values
+    are f32 or f64, combined by their mean; C9 layouts are whole, their blocks multiples of 8; C10 there are two errors
+    for each layout, vectors of the sources' element type, and none without a codec.
 
     Example: `%p = dist.all_reduce_start sum %0 site "loss" : tensor<?xf32>`
   }];
-  let arguments = (ins Dist_Reduction:$reduction, Variadic<AnyRankedTensor>:$sources, StrAttr:$site,
-                       DefaultValuedAttr<StrAttr, "\"data\"">:$axis, OptionalAttr<Dist_LayoutArray>:$layouts);
-  let assemblyFormat = "$reduction $sources (`layouts` $layouts^)? `site` $site attr-dict `:` type($sources)";
+  let arguments = (ins Dist_Reduction:$reduction, Variadic<AnyRankedTensor>:$sources, OptionalAttr<Dist_Codec>:$codec,
+                       Variadic<AnyRankedTensor>:$errors, StrAttr:$site, DefaultValuedAttr<StrAttr, "\"data\"">:$axis,
+                       OptionalAttr<Dist_LayoutArray>:$layouts);
+  let assemblyFormat = [{
+    $reduction $sources (`codec` $codec^)? (`errors` $errors^ `:` type($errors))? (`layouts` $layouts^)? `site` $site
+    attr-dict `:` type($sources)
+  }];
 }
 
 def Dist_ReduceScatterStartOp : Dist_StartOp<"reduce_scatter_start", [AttrSizedOperandSegments]> {

@@ -27,11 +27,8 @@ bool isElementwise(Operation *op) {
 
 OpOperand *updateTarget(Value value) {
   Operation *op = value.getDefiningOp();
-  if (auto wait = dyn_cast_if_present<dist::WaitOp>(op)) {
-    OperandRange into = wait.getStart().intoValues();
-    unsigned number = cast<OpResult>(value).getResultNumber();
-    return into.empty() ? nullptr : &wait.getStart()->getOpOperand(into.getBeginOperandIndex() + number);
-  }
+  if (auto wait = dyn_cast_if_present<dist::WaitOp>(op))
+    return wait.getStart().intoOf(cast<OpResult>(value).getResultNumber());
   if (auto fused = dyn_cast_if_present<ds::FusedOp>(op)) {
     Block &body = fused.getBody().front();
     Value yielded = body.getTerminator()->getOperand(cast<OpResult>(value).getResultNumber());

@@ -107,9 +107,10 @@ void BufferPlanner::assignResults(Operation *op) {
 /// The results of a launch or of a collective that are one of its inputs, in part rewritten, with these.
 static SmallVector<std::pair<Value, Value>> updates(Operation *op) {
   SmallVector<std::pair<Value, Value>> pairs;
-  if (auto wait = dyn_cast<dist::WaitOp>(op); wait && !wait.getStart().intoValues().empty())
-    for (auto [result, into] : llvm::zip_equal(wait.getResults(), wait.getStart().intoValues()))
-      pairs.emplace_back(result, into);
+  if (auto wait = dyn_cast<dist::WaitOp>(op))
+    for (OpResult result : wait->getResults())
+      if (OpOperand *into = wait.getStart().intoOf(result.getResultNumber()))
+        pairs.emplace_back(result, into->get());
   auto launch = dyn_cast<ds::LaunchOp>(op);
   if (auto inPlace = launch ? launch->getAttrOfType<DenseI64ArrayAttr>("in_place") : DenseI64ArrayAttr())
     for (auto [result, input] : llvm::zip_equal(launch.getResults(), inPlace.asArrayRef()))

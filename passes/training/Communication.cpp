@@ -37,9 +37,26 @@ Pending Communication::allReduce(dist::Reduction reduction, ValueRange values, S
   if (values.size() == 1)
     elements = *product(b.sizes(values.front())).constant();
   auto layout = dist::LayoutAttr::get(b.getContext(), offsets, elements, block, 0, -1);
-  result.pending =
-      dist::AllReduceStartOp::create(b.getBuilder(), b.getLocation(), dist::PendingType::get(b.getContext()), reduction,
-                                     values, text(b, site), text(b, "data"), b.getBuilder().getArrayAttr(layout));
+  result.pending = dist::AllReduceStartOp::create(
+      b.getBuilder(), b.getLocation(), dist::PendingType::get(b.getContext()), reduction, values, dist::CodecAttr(),
+      ValueRange(), text(b, site), text(b, "data"), b.getBuilder().getArrayAttr(layout));
+  return result;
+}
+
+Pending Communication::allReduceInBits(ArrayRef<Unit> spaces, ValueRange tensors, ValueRange errors, StringRef site) {
+  Pending result;
+  for (ValueRange values : {tensors, errors})
+    for (Value value : values) {
+      result.results.push_back(b.facts(value));
+      result.results.back().contents.reset();
+    }
+  SmallVector<Attribute> layouts;
+  for (const Unit &space : spaces)
+    layouts.push_back(space.layout(b.getContext()));
+  result.pending = dist::AllReduceStartOp::create(
+      b.getBuilder(), b.getLocation(), dist::PendingType::get(b.getContext()), dist::Reduction::mean, tensors,
+      dist::CodecAttr::get(b.getContext(), dist::Codec::one_bit), errors, text(b, site), text(b, "data"),
+      b.getBuilder().getArrayAttr(layouts));
   return result;
 }
 

@@ -24,6 +24,11 @@ public:
 
   /// Tensors of static shape and one element type, each of which becomes what all ranks have combined.
   Pending allReduce(dist::Reduction reduction, mlir::ValueRange values, llvm::StringRef site);
+  /// The mean over ranks of the tensors of several spaces, in their order, in 1 bit and a scale of each space.
+  /// `errors`: two of each, this rank's and those of the means that it owns. The results are those of the tensors, then
+  /// the next errors.
+  Pending allReduceInBits(llvm::ArrayRef<Unit> spaces, mlir::ValueRange tensors, mlir::ValueRange errors,
+                          llvm::StringRef site);
   /// The tensors of a unit in its order; this rank's part of their sum.
   Pending reduceScatter(const Unit &unit, mlir::ValueRange tensors, llvm::StringRef site);
   /// This rank's part of a unit; all tensors, with these facts.

@@ -11,11 +11,11 @@ using namespace mlir;
 namespace deepstride {
 
 SizeExpr Unit::shard() const {
-  return SizeExpr::ceilDiv(SizeExpr(elements), dist::meshSize("data") * SizeExpr(unitBlock)) * SizeExpr(unitBlock);
+  return SizeExpr::ceilDiv(SizeExpr(elements), dist::meshSize("data") * SizeExpr(block)) * SizeExpr(block);
 }
 
 Attribute Unit::layout(MLIRContext *context) const {
-  return dist::LayoutAttr::get(context, offsets, elements, unitBlock, 0, -1);
+  return dist::LayoutAttr::get(context, offsets, elements, block, 0, -1);
 }
 
 std::string Unit::stateName(StringRef suffix) const {
@@ -172,7 +172,7 @@ ArrayAttr describeUnits(func::FuncOp model, const SizeAnalysis &analysis, ArrayR
     }
     NamedAttrList fields;
     fields.set("name", builder.getStringAttr(unit.name));
-    fields.set("block", builder.getI64IntegerAttr(unitBlock));
+    fields.set("block", builder.getI64IntegerAttr(unit.block));
     fields.set("elements", builder.getI64IntegerAttr(unit.elements));
     fields.set("tensors", builder.getArrayAttr(tensors));
     list.push_back(fields.getDictionary(model.getContext()));

@@ -16,7 +16,7 @@ struct Unit {
   mlir::Type element;
   llvm::SmallVector<unsigned> parameters; // indices, in the order of the space
   llvm::SmallVector<int64_t> offsets;
-  int64_t elements = 0;
+  int64_t elements = 0, block = unitBlock;
 
   /// With elements [begin, end) of the space: all of it without.
   mlir::Attribute layout(mlir::MLIRContext *context) const;

@@ -30,7 +30,7 @@ func.func @all_reduce_start_c3_type(%x: tensor<4xi8>) {
 
 func.func @wait_c1_type(%x: tensor<4xf32>) {
   %p = dist.all_reduce_start sum %x site "a" : tensor<4xf32>
-  // expected-error @+1 {{'dist.wait' op C1: expects results of the types of the sources, 'tensor<4xf32>'}}
+  // expected-error @+1 {{'dist.wait' op C1: expects results of the types of the sources and errors, 'tensor<4xf32>'}}
   %0 = dist.wait %p : tensor<5xf32>
   return
 }
@@ -119,5 +119,77 @@ func.func @layout_offsets(%x: tensor<4xf32>) {
 func.func @layout_range(%x: tensor<4xf32>) {
   // expected-error @+1 {{expects a range inside of 0 to 8, or to -1, found 4 to 2}}
   %p = dist.all_reduce_start sum %x layouts [#dist.layout<[0] of 8 by 4 from 4 to 2>] site "a" : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c8_type(%x: tensor<8xf16>, %e: tensor<8xf16>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C8: expects f32 or f64 with a codec, found 'f16'}}
+  %p = dist.all_reduce_start mean %x codec one_bit errors %e, %e : tensor<8xf16>, tensor<8xf16> layouts [#dist.layout<[0] of 8 by 8>] site "a" : tensor<8xf16>
+  %0:3 = dist.wait %p : tensor<8xf16>, tensor<8xf16>, tensor<8xf16>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c8_reduction(%x: tensor<8xf32>, %e: tensor<8xf32>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C8: expects the mean with a codec, found sum}}
+  %p = dist.all_reduce_start sum %x codec one_bit errors %e, %e : tensor<8xf32>, tensor<8xf32> layouts [#dist.layout<[0] of 8 by 8>] site "a" : tensor<8xf32>
+  %0:3 = dist.wait %p : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c9_layouts(%x: tensor<8xf32>, %e: tensor<8xf32>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C9: expects layouts with a codec}}
+  %p = dist.all_reduce_start mean %x codec one_bit errors %e, %e : tensor<8xf32>, tensor<8xf32> site "a" : tensor<8xf32>
+  %0:3 = dist.wait %p : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c9_block(%x: tensor<8xf32>, %e: tensor<8xf32>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C9: expects a block that is a multiple of 8, found 4}}
+  %p = dist.all_reduce_start mean %x codec one_bit errors %e, %e : tensor<8xf32>, tensor<8xf32> layouts [#dist.layout<[0] of 8 by 4>] site "a" : tensor<8xf32>
+  %0:3 = dist.wait %p : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c9_range(%x: tensor<8xf32>, %e: tensor<8xf32>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C9: expects whole layouts, found one from 0 to 8}}
+  %p = dist.all_reduce_start mean %x codec one_bit errors %e, %e : tensor<8xf32>, tensor<8xf32> layouts [#dist.layout<[0] of 8 by 8 to 8>] site "a" : tensor<8xf32>
+  %0:3 = dist.wait %p : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c10_count(%x: tensor<8xf32>, %e: tensor<8xf32>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C10: expects two errors for each layout, found 1 for 1}}
+  %p = dist.all_reduce_start mean %x codec one_bit errors %e : tensor<8xf32> layouts [#dist.layout<[0] of 8 by 8>] site "a" : tensor<8xf32>
+  %0:2 = dist.wait %p : tensor<8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c10_without_codec(%x: tensor<8xf32>, %e: tensor<8xf32>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C10: expects no errors without a codec, found 2}}
+  %p = dist.all_reduce_start mean %x errors %e, %e : tensor<8xf32>, tensor<8xf32> layouts [#dist.layout<[0] of 8 by 8>] site "a" : tensor<8xf32>
+  %0:3 = dist.wait %p : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c10_vectors(%x: tensor<8xf32>, %e: tensor<2x4xf32>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C10: expects errors that are vectors of 'f32', found 'tensor<2x4xf32>'}}
+  %p = dist.all_reduce_start mean %x codec one_bit errors %e, %e : tensor<2x4xf32>, tensor<2x4xf32> layouts [#dist.layout<[0] of 8 by 8>] site "a" : tensor<8xf32>
+  %0:3 = dist.wait %p : tensor<8xf32>, tensor<2x4xf32>, tensor<2x4xf32>
   return
 }

@@ -31,3 +31,12 @@ func.func @shards(%a: tensor<64xf32>, %b: tensor<2xf32>, %old: tensor<?xf32>) ->
   %1:2 = dist.wait %q sizes [[64], [2]] : tensor<64xf32>, tensor<2xf32>
   return %1#0, %1#1 : tensor<64xf32>, tensor<2xf32>
 }
+
+// CHECK-LABEL: func.func @one_bit
+func.func @one_bit(%a: tensor<64xf32>, %b: tensor<2xf32>, %w: tensor<?xf32>, %s: tensor<?xf32>) -> (tensor<64xf32>, tensor<2xf32>, tensor<?xf32>, tensor<?xf32>) {
+  // CHECK: %[[P:.*]] = dist.all_reduce_start mean %{{.*}}, %{{.*}} codec one_bit errors %{{.*}}, %{{.*}} : tensor<?xf32>, tensor<?xf32> layouts [#dist.layout<[0, 64] of 72 by 8>] site "momentum" : tensor<64xf32>, tensor<2xf32>
+  %p = dist.all_reduce_start mean %a, %b codec one_bit errors %w, %s : tensor<?xf32>, tensor<?xf32> layouts [#dist.layout<[0, 64] of 72 by 8>] site "momentum" : tensor<64xf32>, tensor<2xf32>
+  // CHECK: dist.wait %[[P]] {{.*}} : tensor<64xf32>, tensor<2xf32>, tensor<?xf32>, tensor<?xf32>
+  %0:4 = dist.wait %p sizes [[64], [2], ["8*ceildiv(72, 8*mesh.data)*mesh.data"], ["8*ceildiv(72, 8*mesh.data)"]] : tensor<64xf32>, tensor<2xf32>, tensor<?xf32>, tensor<?xf32>
+  return %0#0, %0#1, %0#2, %0#3 : tensor<64xf32>, tensor<2xf32>, tensor<?xf32>, tensor<?xf32>
+}

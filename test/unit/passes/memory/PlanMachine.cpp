@@ -163,9 +163,11 @@ private:
     uint64_t hash = hashOf(start.opName());
     for (Value source : start.sourceValues())
       hash = mix(hash, of(source));
-    OperandRange into = start.intoValues();
+    OperandRange into = start.intoValues(); // of the last results
+    const size_t first = op->getNumResults() - into.size();
     for (OpResult result : op.getResults()) {
-      uint64_t own = into.empty() ? hash : mix(hash, of(into[result.getResultNumber()]));
+      size_t number = result.getResultNumber();
+      uint64_t own = number < first ? hash : mix(hash, of(into[static_cast<unsigned>(number - first)]));
       values[result] = mix(own, result.getResultNumber());
     }
   }
@@ -289,12 +291,11 @@ private:
     Collective collective;
     collective.sources.assign(list.begin(), list.begin() + sources);
     collective.destinations.assign(list.begin() + sources, list.end());
-    if (!op.intoValues().empty())
-      for (int64_t buffer : collective.destinations)
-        collective.into.push_back(read(buffer));
+    for (int64_t buffer : ArrayRef(collective.destinations).take_back(op.intoValues().size()))
+      collective.into.push_back(read(buffer));
     // Each destination is one buffer's, and only what is combined in place is read where it is written.
     for (auto [number, buffer] : llvm::enumerate(collective.destinations)) {
-      bool isCombined = isa<dist::AllReduceStartOp>(op) && collective.sources[number] == buffer;
+      bool isCombined = isa<dist::AllReduceStartOp>(op) && number < sources && collective.sources[number] == buffer;
       observed.isLegal &= llvm::count(collective.destinations, buffer) == 1 &&
                           (isCombined || !llvm::is_contained(collective.sources, buffer));
     }
@@ -308,8 +309,9 @@ private:
     uint64_t hash = hashOf(start.opName());
     for (int64_t source : collective.sources)
       hash = mix(hash, read(source));
+    const size_t first = collective.destinations.size() - collective.into.size();
     for (auto [number, buffer] : llvm::enumerate(collective.destinations)) {
-      uint64_t own = collective.into.empty() ? hash : mix(hash, collective.into[number]);
+      uint64_t own = number < first ? hash : mix(hash, collective.into[number - first]);
       write(buffer, op.getResult(static_cast<unsigned>(number)), mix(own, number));
     }
   }

@@ -204,6 +204,18 @@ func.func @f(%x: tensor<64xf32> {ds.dims = [64]}, %y: tensor<2xf32> {ds.dims = [
   %10 = ds.binary sub %8#1, %7 : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
   return %10, %6, %9 : tensor<2xf32>, tensor<128xf32>, tensor<64xf32>
 })"},
+    {"Errors", R"(
+func.func @f(%x: tensor<64xf32> {ds.dims = [64]}, %m: tensor<64xf32> {ds.dims = [64], ds.state = "m"},
+             %w: tensor<64xf32> {ds.dims = [64], ds.state = "w"}, %s: tensor<64xf32> {ds.dims = [64], ds.state = "s"})
+    -> (tensor<64xf32>, tensor<64xf32> {ds.state = "m"}, tensor<64xf32> {ds.state = "w"}, tensor<64xf32> {ds.state = "s"})
+    attributes {ds.entry} {
+  %0 = ds.binary add %m, %x : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  %p = dist.all_reduce_start mean %0 codec one_bit errors %w, %s : tensor<64xf32>, tensor<64xf32> layouts [#dist.layout<[0] of 64 by 64>] site "a" : tensor<64xf32>
+  %1 = ds.unary exp %x : (tensor<64xf32>) -> tensor<64xf32>
+  %2:3 = dist.wait %p sizes [[64], [64], [64]] : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
+  %3 = ds.binary mul %2#0, %1 : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  return %3, %2#0, %2#1, %2#2 : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
+})"},
 };
 
 } // namespace deepstride::test
