@@ -88,12 +88,25 @@ CollectivePart EntryRunner::partOf(const CollectiveInfo &info, const CollectiveP
                   byteCount(info.type, {segment.count}));
     part.whole.push_back(segment);
   }
+  if (info.codec == CodecKind::OneBit)
+    addErrors(info, described, part);
   if (described.own) {
     part.own = memoryOf(*described.own, info.type, part.shard);
     if (info.kind == CollectiveKind::ReduceScatter)
       willWrite(*described.own);
   }
   return part;
+}
+
+void EntryRunner::addErrors(const CollectiveInfo &info, const CollectivePartInfo &described, CollectivePart &part) {
+  const int64_t elements = part.shard * (communicator ? communicator->world() : 1);
+  if (part.shard % 8 != 0 || part.begin != 0 || part.end != elements)
+    fail(ErrorCode::BadPackage, "a part of ", part.shard, " elements of a rank, from ", part.begin, " to ", part.end,
+         ", expected whole bytes of bits, from 0 to ", elements);
+  part.workerError = memoryOf(*described.workerError, info.type, elements);
+  part.serverError = memoryOf(*described.serverError, info.type, part.shard);
+  willWrite(*described.workerError);
+  willWrite(*described.serverError);
 }
 
 void EntryRunner::startCollective(const ds_collective &request) {
@@ -110,6 +123,7 @@ void EntryRunner::startCollective(const ds_collective &request) {
     call.site = info.site;
     call.type = call.wire = info.type;
     call.reduction = reductionOf(info.reduction);
+    call.codec = info.codec == CodecKind::OneBit ? Codec::OneBit : Codec::None;
     for (const CollectivePartInfo &part : info.parts)
       call.parts.push_back(partOf(info, part));
     if (communicator)

@@ -59,6 +59,7 @@ private:
   void forgetSince(uint32_t symbol);
   void startCollective(const ds_collective &request);
   void waitCollective(const ds_collective &request);
+  void addErrors(const CollectiveInfo &info, const CollectivePartInfo &described, CollectivePart &part);
   CollectivePart partOf(const CollectiveInfo &info, const CollectivePartInfo &described);
   void *memoryOf(uint32_t buffer, ElementType type, int64_t count);
   void willWrite(uint32_t buffer);

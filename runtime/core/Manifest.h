@@ -55,8 +55,9 @@ struct TensorInfo {
 };
 
 // Where a state of a unit lies: in memory of its own; as a tensor in the unit's whole space; as the part of that space
-// which this rank owns (a view of the same memory); or as that part alone.
-enum class StatePart : uint8_t { Own, Tensor, View, Shard };
+// which this rank owns (a view of the same memory); or as that part alone. Worker: all of such a space in memory of its
+// own, with other values on each rank: of the logical tensor, which has an axis of ranks in front, a rank has one row.
+enum class StatePart : uint8_t { Own, Tensor, View, Shard, Worker };
 
 struct StateInfo {
   std::string name;
@@ -130,6 +131,7 @@ struct LaunchInfo {
 
 enum class CollectiveKind : uint8_t { AllReduce, ReduceScatter, AllGather };
 enum class ReductionKind : uint8_t { Sum, Mean, Max };
+enum class CodecKind : uint8_t { None, OneBit };
 
 // A buffer in the flat space of a collective.
 struct CollectivePiece {
@@ -141,7 +143,8 @@ struct CollectivePiece {
 struct CollectivePartInfo {
   SizeExpr shard, begin, end; // elements that each rank owns, and the range that takes part
   std::vector<CollectivePiece> whole;
-  std::optional<uint32_t> own; // the buffer of what this rank owns
+  std::optional<uint32_t> own;                      // the buffer of what this rank owns
+  std::optional<uint32_t> workerError, serverError; // buffers of what a codec leaves out
 };
 
 struct CollectiveInfo {
@@ -149,6 +152,7 @@ struct CollectiveInfo {
   std::string op, site, axis; // op: the kind as text
   ElementType type = ElementType::F32;
   ReductionKind reduction = ReductionKind::Sum;
+  CodecKind codec = CodecKind::None;
   std::vector<CollectivePartInfo> parts;
   SizeExpr sent, received; // bytes of a call, on this rank
 };

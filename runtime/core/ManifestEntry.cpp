@@ -142,8 +142,10 @@ private:
   }
 
   void readPart(const JsonReader &item, StateInfo &state) {
-    state.part = readEnum<StatePart>(
-        item["part"], {{"tensor", StatePart::Tensor}, {"view", StatePart::View}, {"shard", StatePart::Shard}});
+    state.part = readEnum<StatePart>(item["part"], {{"tensor", StatePart::Tensor},
+                                                    {"view", StatePart::View},
+                                                    {"shard", StatePart::Shard},
+                                                    {"worker", StatePart::Worker}});
     state.unit = item["unit"].index(units.size(), "units");
     state.suffix = item["suffix"].string();
     const UnitInfo &unit = units[state.unit];
@@ -258,10 +260,24 @@ private:
     collective.sent = readExpr(item["sent"]);
     collective.received = readExpr(item["received"]);
     item["parts"].forEach([&](const JsonReader &part) { collective.parts.push_back(readCollectivePart(part)); });
+    if (item.has("codec"))
+      readCodec(item, collective);
+    for (const CollectivePartInfo &part : collective.parts)
+      if (bool hasCodec = collective.codec != CodecKind::None;
+          part.workerError.has_value() != hasCodec || part.serverError.has_value() != hasCodec)
+        item["parts"].refuse("expected 'worker_error' and 'server_error' in each part with a codec, and in no other");
     for (const CollectivePartInfo &part : collective.parts)
       if (part.own.has_value() == (collective.kind == CollectiveKind::AllReduce))
         item["parts"].refuse("expected 'own' in each part of a scatter or gather, and in no other");
     entry.collectives.push_back(std::move(collective));
+  }
+
+  void readCodec(const JsonReader &item, CollectiveInfo &collective) {
+    collective.codec = readEnum<CodecKind>(item["codec"], {{"one_bit", CodecKind::OneBit}});
+    bool isFloat = collective.type == ElementType::F32 || collective.type == ElementType::F64;
+    if (collective.kind != CollectiveKind::AllReduce || collective.reduction != ReductionKind::Mean || !isFloat)
+      item["codec"].refuse("expected the mean of an all_reduce of f32 or f64, found ", collective.op, " of ",
+                           typeName(collective.type));
   }
 
   CollectivePartInfo readCollectivePart(const JsonReader &item) {
@@ -280,6 +296,10 @@ private:
     });
     if (item.has("own"))
       part.own = item["own"].index(entry.buffers.size(), "buffers");
+    for (auto [key, error] :
+         {std::pair("worker_error", &part.workerError), std::pair("server_error", &part.serverError)})
+      if (item.has(key))
+        *error = item[key].index(entry.buffers.size(), "buffers");
     return part;
   }
 

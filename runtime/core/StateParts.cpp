@@ -12,10 +12,11 @@ namespace ds {
 
 void StateStore::checkPart(const StateInfo &info, const Shape &shape) const {
   const UnitInfo &unit = package.variant().units[info.unit];
-  if (info.part != StatePart::Tensor && shape != Shape{unit.shard(mesh.ranks)})
-    fail(ErrorCode::BadPackage, "state '", info.name, "': found ", listText(shape), ", expected ",
-         listText(Shape{unit.shard(mesh.ranks)}), ", the part of unit '", unit.name, "' of one of ", mesh.ranks,
-         " ranks");
+  bool isWorker = info.part == StatePart::Worker;
+  Shape expected = {unit.shard(mesh.ranks) * (isWorker ? mesh.ranks : 1)};
+  if (info.part != StatePart::Tensor && shape != expected)
+    fail(ErrorCode::BadPackage, "state '", info.name, "': found ", listText(shape), ", expected ", listText(expected),
+         isWorker ? ", all" : ", the part", " of unit '", unit.name, "' of one of ", mesh.ranks, " ranks");
 }
 
 // Elements [first, first + count) of the unit's space: tensors begin with their constants where they are parameters,
@@ -68,6 +69,11 @@ Tensor StateStore::firstValue(const StateInfo &info, const Shape &shape) {
     fill(info, mesh.rank * shard, shard, tensor.data());
     return tensor;
   }
+  case StatePart::Worker: {
+    Tensor tensor(info.type, shape);
+    fill(info, 0, mesh.ranks * shard, tensor.data());
+    return tensor;
+  }
   case StatePart::Own: break;
   }
   Tensor tensor(info.type, shape);
@@ -91,6 +97,16 @@ Tensor StateStore::firstValue(const StateInfo &info, const Shape &shape) {
 void StateStore::addPieces(const StateInfo &info, State &state, std::vector<StatePiece> &result) const {
   if (info.part == StatePart::View) // the tensors themselves are states
     return;
+  if (info.part == StatePart::Worker) {
+    for (const UnitTensor &tensor : package.variant().units[info.unit].tensors) {
+      Shape shape = tensor.shape;
+      shape.insert(shape.begin(), mesh.ranks);
+      int64_t count = elementCount(tensor.shape);
+      result.push_back({tensor.name + info.suffix, info.type, shape, mesh.rank * count, (mesh.rank + 1) * count,
+                        state.tensor.data() + static_cast<size_t>(tensor.offset) * typeSize(info.type)});
+    }
+    return;
+  }
   if (info.part != StatePart::Shard) {
     const Tensor &tensor = state.tensor;
     result.push_back({info.name, info.type, tensor.getShape(), 0, tensor.count(), state.tensor.data()});
@@ -116,7 +132,11 @@ HeldBytes StateStore::heldBytes() const {
       infos[state.name] = &state;
   HeldBytes held;
   auto classOf = [&](const std::string &suffix, bool isParameter) -> uint64_t & {
-    return isParameter ? held.parameters : suffix == "/gradient" ? held.gradients : held.optimizer;
+    bool isResidual = suffix == "/worker_error" || suffix == "/server_error";
+    return isParameter             ? held.parameters
+           : suffix == "/gradient" ? held.gradients
+           : isResidual            ? held.residuals
+                                   : held.optimizer;
   };
   std::set<SpaceKey> counted;
   for (const auto &[name, state] : states) {
@@ -130,14 +150,12 @@ HeldBytes StateStore::heldBytes() const {
       continue;
     }
     size_t slash = name.rfind('/');
-    std::string suffix = info.part == StatePart::Shard ? info.suffix
-                         : slash == std::string::npos  ? std::string()
-                                                       : name.substr(slash);
+    bool isPart = info.part == StatePart::Shard || info.part == StatePart::Worker;
+    std::string suffix = isPart ? info.suffix : slash == std::string::npos ? std::string() : name.substr(slash);
     if (info.isStatistic || suffix == "/moved")
       held.others += state.tensor.bytes();
     else
-      classOf(suffix, info.part == StatePart::Shard ? suffix.empty() : info.initial.has_value()) +=
-          state.tensor.bytes();
+      classOf(suffix, isPart ? suffix.empty() : info.initial.has_value()) += state.tensor.bytes();
   }
   return held;
 }

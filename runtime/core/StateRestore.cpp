@@ -51,7 +51,7 @@ StateStore::Target StateStore::targetOf(const TensorSource::Item &item) {
         checkFits(item, state); // entries may know different ones of its sizes
         target.info = &state;
         shared = nullptr;
-      } else if (state.part == StatePart::Shard && !target.info) {
+      } else if ((state.part == StatePart::Shard || state.part == StatePart::Worker) && !target.info) {
         shared = tensorNamed(package.variant().units[state.unit], state, item.name);
         target.info = shared ? &state : nullptr;
       }
@@ -64,9 +64,20 @@ StateStore::Target StateStore::targetOf(const TensorSource::Item &item) {
     StateInfo logical = *target.info;
     logical.name = item.name;
     logical.shape.clear();
+    bool isWorker = target.info->part == StatePart::Worker;
+    if (isWorker) // any number of ranks
+      logical.shape.push_back(SizeExpr::constant(item.shape.empty() ? 1 : std::max<int64_t>(item.shape[0], 1)));
     for (int64_t size : shared->shape)
       logical.shape.push_back(SizeExpr::constant(size));
     checkFits(item, logical);
+    if (isWorker) {
+      int64_t count = elementCount(shared->shape), ranks = item.shape[0];
+      target.rows = ranks == mesh.ranks ? 0 : ranks;
+      target.begin = target.rows ? 0 : mesh.rank * count;
+      target.end = target.rows ? ranks * count : target.begin + count;
+      target.offset = shared->offset;
+      return target;
+    }
     int64_t shard = package.variant().units[target.info->unit].shard(mesh.ranks), first = mesh.rank * shard;
     target.begin = std::clamp<int64_t>(first - shared->offset, 0, target.end);
     target.end = std::clamp<int64_t>(first + shard - shared->offset, target.begin, target.end);
@@ -93,9 +104,10 @@ std::vector<StateStore::Target> StateStore::targetsOf(const TensorSource &source
     Target &target = targets[i];
     const StateInfo &info = *target.info;
     auto known = states.find(info.name);
-    if (info.part == StatePart::Shard) {
+    if (info.part == StatePart::Shard || info.part == StatePart::Worker) {
       if (known == states.end()) {
-        Shape shape = {package.variant().units[info.unit].shard(mesh.ranks)};
+        Shape shape = {package.variant().units[info.unit].shard(mesh.ranks) *
+                       (info.part == StatePart::Worker ? mesh.ranks : 1)};
         State state;
         state.tensor = firstValue(info, shape);
         state.isNew = false;
@@ -118,6 +130,21 @@ std::vector<StateStore::Target> StateStore::targetsOf(const TensorSource &source
   return targets;
 }
 
+// Of the rows that another number of ranks had: what all of them had left out together stays the same.
+void StateStore::readMean(const TensorSource &source, size_t item, const Target &target) {
+  const ElementType type = target.info->type;
+  const int64_t count = target.end / target.rows;
+  Tensor row(type, {count});
+  std::vector<double> sum(static_cast<size_t>(count));
+  for (int64_t rank = 0; rank < target.rows && count > 0; ++rank) {
+    source.readRange(item, type, rank * count, (rank + 1) * count, row.data());
+    for (size_t i = 0; i < sum.size(); ++i)
+      sum[i] += loadDouble(type, row.data(), i);
+  }
+  for (size_t i = 0; i < sum.size(); ++i)
+    storeDouble(type, target.data, i, sum[i] / static_cast<double>(target.rows));
+}
+
 void StateStore::restore(const TensorSource &source) {
   const std::vector<TensorSource::Item> &items = source.items();
   std::vector<Target> targets = targetsOf(source);
@@ -126,7 +153,9 @@ void StateStore::restore(const TensorSource &source) {
     for (; reached < items.size(); ++reached) {
       const Target &target = targets[reached];
       annotated("state '" + items[reached].name + "'", [&] {
-        if (target.isWhole())
+        if (target.rows)
+          readMean(source, reached, target);
+        else if (target.isWhole())
           source.read(reached, target.info->type, target.data);
         else if (target.begin < target.end)
           source.readRange(reached, target.info->type, target.begin, target.end, target.data);

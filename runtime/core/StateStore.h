@@ -53,9 +53,10 @@ struct StatePiece {
   bool isWhole() const { return begin == 0 && end == elementCount(shape); }
 };
 
-// Bytes of states that are there, by what they are for. Other states of a training: running statistics.
+// Bytes of states that are there, by what they are for. Residuals: what codecs have left out of messages. Other states
+// of a training: running statistics.
 struct HeldBytes {
-  uint64_t parameters = 0, gradients = 0, optimizer = 0, others = 0;
+  uint64_t parameters = 0, gradients = 0, optimizer = 0, residuals = 0, others = 0;
 };
 
 class StateStore {
@@ -111,6 +112,7 @@ private:
     State *state = nullptr;                 // null: the tensor below becomes the state's
     Tensor tensor;
     uint8_t *data = nullptr;
+    int64_t rows = 0; // of another number of ranks, whose mean this rank takes; 0: it takes the elements themselves
 
     bool isWhole() const { return begin == 0 && end == elementCount(shape); }
   };
@@ -124,6 +126,7 @@ private:
   void dropSpaces();
   std::vector<Target> targetsOf(const TensorSource &source);
   Target targetOf(const TensorSource::Item &item);
+  static void readMean(const TensorSource &source, size_t item, const Target &target);
 
   const Package &package;
   Mesh mesh;

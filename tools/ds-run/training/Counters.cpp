@@ -31,6 +31,7 @@ static Json ofRank(Trainer &trainer, const RunRanks &group, uint64_t peakBytes) 
            {{"parameters", held.parameters},
             {"gradients", held.gradients},
             {"optimizer", held.optimizer},
+            {"residuals", held.residuals},
             {"others", held.others},
             {"peak", peakBytes}}},
           {"sites", std::move(sites)},
