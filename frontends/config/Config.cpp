@@ -115,13 +115,17 @@ std::string optimizerText(const OptimizerConfig &o) {
   case OptimizerKind::Adam:
   case OptimizerKind::Lamb:
     text = o.kind == OptimizerKind::Lamb ? "lamb" : o.isDecoupled ? "adamw" : "adam";
+    if (o.compresses)
+      text = o.kind == OptimizerKind::Lamb ? "one_bit_lamb" : "one_bit_adam";
     number("beta2", o.beta2);
     number("epsilon", o.eps);
-    flag("bias_correction", o.correctsBias);
+    if (!o.compresses)
+      flag("bias_correction", o.correctsBias);
     if (o.kind == OptimizerKind::Lamb) {
       number("min_coeff", o.minCoeff);
       number("max_coeff", o.maxCoeff);
-      flag("epsilon_inside", o.hasEpsInside);
+      if (!o.compresses)
+        flag("epsilon_inside", o.hasEpsInside);
     }
     break;
   }

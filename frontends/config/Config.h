@@ -36,6 +36,7 @@ struct OptimizerConfig {
   double maxCoeff = 10, minCoeff = 0.01;
   bool hasEpsInside = false;
   double lrDecay = 0, initialAccumulator = 0;
+  bool compresses = false; // 1-bit Adam and LAMB
 
   bool hasMomentum() const { return kind != OptimizerKind::Adagrad && (kind != OptimizerKind::Sgd || momentum != 0); }
 };

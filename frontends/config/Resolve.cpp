@@ -119,6 +119,7 @@ void readOptimizer(const Members &members, OptimizerConfig &to) {
             : type == "Adagrad"                      ? OptimizerKind::Adagrad
             : type.find("Lamb") == std::string::npos ? OptimizerKind::Adam
                                                      : OptimizerKind::Lamb;
+  to.compresses = type == "OneBitAdam";
   if (type == "Adam")
     members.read("optimizer.params.adam_w_mode", to.isDecoupled);
   members.read("optimizer.params.lr", to.lr);

@@ -87,6 +87,13 @@ private:
       problems.add(given.placeOf(zero + "stage"), zero, "stage: found ", std::to_string(config.zero.stage),
                    " with optimizer.type ", given.optimizer, ", expected 0 or 1: momentum is compressed as a whole, ",
                    "gradients of a part of it are not enough");
+    if (isCompressed && config.schedule.kind == ScheduleKind::OneCycle && config.schedule.cyclesMomentum)
+      problems.add(given.placeOf("scheduler.params.cycle_momentum"),
+                   "scheduler.params.cycle_momentum: found true with ", "optimizer.type ", given.optimizer,
+                   ", expected false: what was left out of messages was momentum of ", "another decay");
+    if (isCompressed && valueOf(config, "sparse_gradients") == json(true))
+      problems.add(given.placeOf("sparse_gradients"), "sparse_gradients: found true with optimizer.type ",
+                   given.optimizer, ", expected false: momentum is not sparse");
     if (given.optimizer == "OneBitLamb" && config.oneBit.factorMin > config.oneBit.factorMax)
       problems.add(given.placeOf("optimizer.params.factor_min"), "optimizer.params.factor_min: found ",
                    std::to_string(config.oneBit.factorMin), ", expected at most factor_max ",

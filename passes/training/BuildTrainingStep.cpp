@@ -6,6 +6,7 @@
 //                           @update(rate, momentum, step, scale, w, w/gradient, w/exp_avg, ...) -> norm, finite, w, ...
 #include "dialects/ds/Provenance.h"
 #include "passes/Report.h"
+#include "passes/training/CompressedUpdate.h"
 #include "passes/training/Curvature.h"
 #include "passes/training/Dropout.h"
 #include "passes/training/Layers.h"
@@ -66,6 +67,8 @@ public:
       return failure();
     if (failed(buildUpdate(eval, analysis, update, {moved, layers, units})))
       return failure();
+    if (update.optimizer.compresses && failed(buildCompressedUpdate(eval, analysis, update, {moved, layers, units})))
+      return failure();
     return share(micro);
   }
 
@@ -98,7 +101,7 @@ private:
 /// Weights may be called as the entries will be: their recipes step aside, states keep their names.
 LogicalResult StepBuilder::freeNames() {
   SymbolTable symbols(module);
-  for (StringRef name : {"eval", "micro", "update", "curvature"})
+  for (StringRef name : {"eval", "micro", "update", "curvature", "local_norm", "update_compressed"})
     if (Operation *other = symbols.lookup(name); other && other != eval)
       if (failed(symbols.renameToUnique(other, {})))
         return failure();
@@ -116,6 +119,9 @@ LogicalResult StepBuilder::findShared() {
   if (update.optimizer.kind == OptimizerKind::Lamb)
     return refuse("Lamb takes norms of whole parameters, which ranks have parts of; expected stage 0, or another "
                   "optimizer");
+  if (update.optimizer.compresses)
+    return refuse("momentum is compressed as a whole, of which ranks would have parts; expected stage 0 of 1-bit "
+                  "optimizers");
   if (sharing.areParametersShared() && options.layers > 0)
     return refuse("eigenvalues are computed of whole parameters, expected stage 0 to 2");
   for (const Parameter &parameter : parametersOf(eval)) {

@@ -19,14 +19,16 @@ std::optional<OptimizerSettings> OptimizerSettings::parse(StringRef text, std::s
   auto kind = llvm::StringSwitch<std::optional<OptimizerKind>>(parts[0])
                   .Case("sgd", OptimizerKind::Sgd)
                   .Case("adagrad", OptimizerKind::Adagrad)
-                  .Cases({"adam", "adamw"}, OptimizerKind::Adam)
+                  .Cases({"adam", "adamw", "one_bit_adam"}, OptimizerKind::Adam)
                   .Case("lamb", OptimizerKind::Lamb)
                   .Default(std::nullopt);
   if (!kind) {
-    error = ("expected optimizer sgd, adagrad, adam, adamw or lamb, found '" + parts[0] + "'").str();
+    error = ("expected optimizer sgd, adagrad, adam, adamw, one_bit_adam or lamb, found '" + parts[0] + "'").str();
     return std::nullopt;
   }
   settings.kind = *kind;
+  settings.compresses = parts[0].starts_with("one_bit");
+  settings.correctsBias = !settings.compresses;
   settings.isDecoupled = parts[0] != "adam" && parts[0] != "sgd" && parts[0] != "adagrad";
   for (StringRef part : ArrayRef(parts).drop_front()) {
     auto [key, value] = part.split('=');

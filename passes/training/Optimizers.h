@@ -22,8 +22,10 @@ struct OptimizerSettings {
   double leastTrust = 0.01, mostTrust = 10; // LAMB's trust ratio
   bool hasEpsilonInside = false;            // LAMB: sqrt(v + epsilon)
   double initialSum = 0, rateDecay = 0;     // Adagrad
+  bool compresses = false;                  // 1-bit Adam and LAMB: the second regime is CompressedUpdate.h's
 
-  /// From "adamw,beta2=0.999,epsilon=1e-08,weight_decay=0.01". Says in `error` what is wrong.
+  /// From "adamw,beta2=0.999,epsilon=1e-08,weight_decay=0.01"; "one_bit_adam" is AdamW that corrects no bias. Says in
+  /// `error` what is wrong.
   static std::optional<OptimizerSettings> parse(llvm::StringRef text, std::string &error);
   /// The suffixes of a parameter's optimizer states, each as large as the parameter.
   llvm::SmallVector<llvm::StringRef> states() const;

@@ -62,6 +62,7 @@ CompiledSettings compiledSettings(const Manifest &manifest) {
   result.momentum = number(valueOf(config, "optimizer.params.momentum"), result.momentum);
   if (json betas = valueOf(config, "optimizer.params.betas"); betas.is_array() && !betas.empty())
     result.momentum = number(betas[0], result.momentum);
+  result.freezeStep = atLeastOne(valueOf(config, "optimizer.params.freeze_step"), result.freezeStep);
   LayerDropSettings &drop = result.layerDrop;
   drop.theta = std::clamp(number(valueOf(config, "progressive_layer_drop.theta"), drop.theta), 0.0, 1.0);
   drop.gamma = std::max(number(valueOf(config, "progressive_layer_drop.gamma"), drop.gamma), 0.0);

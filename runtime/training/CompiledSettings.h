@@ -13,6 +13,7 @@ struct CompiledSettings {
   LossScaleSettings lossScale;      // constant 1 without fp16
   LayerDropSettings layerDrop;
   QuantizationSettings quantization;
+  int64_t freezeStep = 100000; // steps of warm-up of 1-bit optimizers
 };
 
 // What the manifest does not say, or not as frontends/config writes it, is the default.

@@ -52,10 +52,18 @@ Trainer::Trainer(std::shared_ptr<const Package> package, const SessionOptions &o
     others.insert(gradientOf(name));
   for (const std::string &name : running)
     others.insert({name, movedOf(name)});
-  for (const StateInfo &state : live.entry(updater).states)
-    for (const std::string &name : tensorsOf(state))
-      if (!others.count(name))
-        kept.push_back(name);
+  const CompiledSettings settings = compiledSettings(live.package().manifest());
+  freezeStep = settings.freezeStep;
+  const std::vector<EntryInfo> &entries = live.package().variant().entries;
+  for (size_t i = 0; i < entries.size(); ++i)
+    if (entries[i].name == "update_compressed")
+      compressed = i;
+  std::set<std::string> seen = others;
+  for (size_t entry : updates())
+    for (const StateInfo &state : live.entry(entry).states)
+      for (const std::string &name : tensorsOf(state))
+        if (seen.insert(name).second)
+          kept.push_back(name);
   for (const StateInfo &state : live.entry(micro).states)
     for (const std::string &name : tensorsOf(state))
       if (others.count(name) && name.size() > gradientOf("").size() &&
@@ -66,7 +74,7 @@ Trainer::Trainer(std::shared_ptr<const Package> package, const SessionOptions &o
   for (const TensorInfo &output : live.entry(evaluator).outputs)
     if (!isScore(output.name))
       outputNames.push_back(output.name);
-  setQuantization(compiledSettings(live.package().manifest()).quantization);
+  setQuantization(settings.quantization);
 }
 
 // What a state is called where it has a tensor of its own, and where it is a rank's part of several, all of these. A
@@ -74,7 +82,7 @@ Trainer::Trainer(std::shared_ptr<const Package> package, const SessionOptions &o
 std::vector<std::string> Trainer::tensorsOf(const StateInfo &state) const {
   if (state.part == StatePart::View)
     return {};
-  if (state.part != StatePart::Shard)
+  if (state.part != StatePart::Shard && state.part != StatePart::Worker)
     return {state.name};
   std::vector<std::string> tensors;
   for (const UnitTensor &tensor : package().variant().units[state.unit].tensors)
@@ -361,8 +369,9 @@ void Trainer::restoreParameters(Checkpoint &checkpoint) {
 
 void Trainer::touchStates() {
   live.withStates([&](StateStore &states) {
-    for (const StateInfo &state : live.entry(updater).states)
-      states.acquire(state, live.shapeOf(updater, state));
+    for (size_t entry : updates())
+      for (const StateInfo &state : live.entry(entry).states)
+        states.acquire(state, live.shapeOf(entry, state));
     states.endCall();
   });
 }
@@ -409,10 +418,30 @@ StepResult Trainer::update(const StepNumbers &numbers, LaunchObserver *observer)
                                {"loss_scale", numbers.lossScale}};
   for (size_t layer = 0; layer < layerNames.size(); ++layer)
     given.push_back({concat("layer_ran/", layer), hasGradients[layer] ? 1.0 : 0.0});
+  if (isFrozenAt(numbers.step))
+    return updateFrozen(std::move(given), observer);
   live.run(updater, bind(live.entry(updater), {}, given, storage), {}, outputs, observer);
   StepResult result = {loadDouble(outputs[0].getType(), outputs[0].data(), 0),
                        loadInteger(outputs[1].getType(), outputs[1].data(), 0) != 0};
   if (schedule && result.isFinite)
+    schedule->advance();
+  return result;
+}
+
+// The norm comes first, in an entry of its own: it is the same on all ranks, so that all go on or none does.
+StepResult Trainer::updateFrozen(std::vector<Number> numbers, LaunchObserver *observer) {
+  numbers.push_back({"ranks", static_cast<double>(mesh().ranks)});
+  std::vector<Tensor> storage, outputs;
+  size_t norm = trainingEntry(package(), "local_norm");
+  live.run(norm, bind(live.entry(norm), {}, numbers, storage), {}, outputs, observer);
+  StepResult result = {loadDouble(outputs[0].getType(), outputs[0].data(), 0),
+                       loadInteger(outputs[1].getType(), outputs[1].data(), 0) != 0, /*isFrozen=*/true};
+  if (!result.isFinite)
+    return result;
+  numbers.push_back({"grad_norm", result.gradNorm});
+  storage.clear();
+  live.run(*compressed, bind(live.entry(*compressed), {}, numbers, storage), {}, outputs, observer);
+  if (schedule)
     schedule->advance();
   return result;
 }

@@ -22,8 +22,9 @@ struct StepNumbers {
 };
 
 struct StepResult {
-  double gradNorm = 0;  // of all gradients, over the loss scale, before clipping
-  bool isFinite = true; // where it is not, nothing was updated
+  double gradNorm = 0;   // of all gradients, over the loss scale, before clipping
+  bool isFinite = true;  // where it is not, nothing was updated
+  bool isFrozen = false; // second averages stayed, and momentum was what ranks exchanged
 };
 
 struct Evaluation {
@@ -101,7 +102,8 @@ public:
   // Throws Error(InvalidArgument) where a checkpoint lacks a tensor that the package trains with.
   void requireAll(const Checkpoint &checkpoint) const;
   // Updates the parameters by the gradients that were added up, and keeps the statistics that were moved. Widths of
-  // quantized parameters go on with it, unless it was skipped.
+  // quantized parameters go on with it, unless it was skipped. 1-bit optimizers do so in two regimes: after the steps
+  // of their warm-up, gradients are left as this rank's own.
   StepResult update(const StepNumbers &numbers, LaunchObserver *observer = nullptr);
   // The loss and the model's outputs; nothing changes.
   Evaluation evaluate(const std::vector<TensorView> &views);
@@ -137,11 +139,19 @@ private:
   };
   std::vector<std::string> tensorsOf(const StateInfo &state) const;
   void addWidths(std::vector<Number> &numbers) const;
+  // The entries that update.
+  std::vector<size_t> updates() const {
+    return compressed ? std::vector<size_t>{updater, *compressed} : std::vector<size_t>{updater};
+  }
+  bool isFrozenAt(int64_t step) const { return compressed && step > freezeStep; }
+  StepResult updateFrozen(std::vector<Number> numbers, LaunchObserver *observer);
   std::vector<TensorView> bind(const EntryInfo &entry, const std::vector<TensorView> &views,
                                const std::vector<Number> &numbers, std::vector<Tensor> &storage) const;
 
   Session live;
   size_t micro, updater, evaluator;
+  std::optional<size_t> compressed; // the update after the warm-up of 1-bit optimizers
+  int64_t freezeStep = 0;           // updates of that warm-up
   std::vector<TensorInfo> fields;
   std::vector<std::string> names, running, kept, outputNames;
   std::vector<std::string> gradients; // the states that hold them

@@ -158,6 +158,7 @@ std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
   record.momentum = rates.momentum;
   record.gradNorm = result.gradNorm;
   record.overflowed = !result.isFinite;
+  record.isFrozen = result.isFrozen;
   record.samples = sampleCount;
   LossScaler::Outcome outcome = scaler.update(record.overflowed);
   record.isHopeless = record.overflowed && (!scaler.isDynamic() || outcome == LossScaler::Outcome::AtMinimum);

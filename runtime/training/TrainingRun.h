@@ -29,6 +29,7 @@ struct StepRecord {
   double lr = 0, momentum = 0, gradNorm = 0;
   double lossScale = 1;    // that the step leaves
   bool overflowed = false; // nothing was updated
+  bool isFrozen = false;   // the second averages of a 1-bit optimizer stayed
   bool isHopeless = false; // and the scale cannot fall any further, or there is none
   int64_t skipped = 0;     // steps so far that updated nothing
   // Of a package whose blocks have gates.

@@ -38,7 +38,8 @@ private:
   int64_t ranks;
   llvm::StringMap<SizeExpr> bindings;
   std::set<std::string> known; // states, and spaces of units
-  std::map<std::string, int64_t> bytes{{"parameters", 0}, {"gradients", 0}, {"optimizer", 0}, {"others", 0}};
+  std::map<std::string, int64_t> bytes{
+      {"parameters", 0}, {"gradients", 0}, {"optimizer", 0}, {"residuals", 0}, {"others", 0}};
   std::map<std::string, int64_t> shards; // elements, by unit
   int64_t gathered = 0;
   llvm::json::Array sites;
@@ -47,8 +48,10 @@ private:
 int64_t widthOf(Type element) { return (element.getIntOrFloatBitWidth() + 7) / 8; }
 
 ArrayAttr unitsOf(ModuleOp program) {
-  auto update = program.lookupSymbol<func::FuncOp>("update");
-  return update ? update->getAttrOfType<ArrayAttr>(ds::unitsAttr) : ArrayAttr();
+  for (auto entry : program.getOps<func::FuncOp>())
+    if (auto units = entry->getAttrOfType<ArrayAttr>(ds::unitsAttr))
+      return units;
+  return {};
 }
 
 llvm::json::Array TrainingPlan::units() const {
@@ -82,15 +85,17 @@ void TrainingPlan::addStates(func::FuncOp entry) {
       int64_t shard = shards.at(text(ds::unitAttr));
       bool isSpace = part != "shard";
       name = "zero/" + text(ds::unitAttr) + suffix + (isSpace ? "" : "/shard");
-      own = (isSpace ? ranks * shard : shard) * width;
+      own = (isSpace ? ranks * shard : shard) * width; // of a worker, too
     }
     if (!known.insert(name).second)
       continue;
     bool isStatistic = entry.getArgAttr(argument.getArgNumber(), ds::statisticAttr) || suffix == "/moved";
     bool isParameter = part.empty() ? bool(entry.getArgAttr(argument.getArgNumber(), ds::initialAttr)) : suffix.empty();
+    bool isResidual = suffix == "/worker_error" || suffix == "/server_error";
     bytes[isStatistic             ? "others"
           : isParameter           ? "parameters"
           : suffix == "/gradient" ? "gradients"
+          : isResidual            ? "residuals"
                                   : "optimizer"] += own;
   }
 }
@@ -100,7 +105,8 @@ LogicalResult TrainingPlan::addSites(func::FuncOp entry) {
   if (failed(analysis))
     return failure();
   StringRef name = entry.getSymName();
-  int64_t calls = name == "micro" ? options.training.resolved->accumulation : name == "update" ? 1 : 0;
+  bool isOnce = name == "update" || name == "local_norm" || name == "update_compressed";
+  int64_t calls = name == "micro" ? options.training.resolved->accumulation : isOnce ? 1 : 0;
   SmallVector<std::pair<dist::StartInterface, int64_t>>
       open; // gathers between start and the last use of what they give
   entry.walk([&](dist::StartInterface start) {
@@ -116,7 +122,7 @@ LogicalResult TrainingPlan::addSites(func::FuncOp entry) {
                                        {"entry", name},
                                        {"op", collective.op},
                                        {"axis", collective.axis},
-                                       {"codec", "none"},
+                                       {"codec", collective.codec.empty() ? "none" : collective.codec},
                                        {"type", collective.type},
                                        {"elements", elements},
                                        {"calls", calls},

@@ -118,7 +118,8 @@ TEST(Config, AdamIsDecoupledUnlessToldOtherwise) {
   EXPECT_EQ(rule(R"({"type": "ADAM", "params": {"torch_adam": true}})"), "adamw");
   EXPECT_EQ(rule(R"({"type": "adam", "params": {"adam_w_mode": false}})"), "adam");
   EXPECT_EQ(rule(R"({"type": "AdamW", "params": {"adam_w_mode": false}})"), "adamw");
-  EXPECT_EQ(rule(R"({"type": "OneBitAdam", "params": {"freeze_step": 5}})"), "adamw");
+  EXPECT_EQ(rule(R"({"type": "OneBitAdam", "params": {"freeze_step": 5}})"), "one_bit_adam");
+  EXPECT_EQ(rule(R"({"type": "ZeroOneAdam"})"), "adamw");
   EXPECT_EQ(rule(R"({"type": "OneBitLamb"})"), "lamb");
 }
 

@@ -130,7 +130,7 @@ private:
   std::optional<StepProfiler> profiler;
   History history;
   double bestLoss = std::numeric_limits<double>::infinity();
-  bool hasNamedFault = false;
+  bool hasNamedFault = false, hasSaidFrozen = false;
   int stopSignal = 0;               // that reached a rank
   std::vector<int64_t> printedBits; // of quantized weights
   int64_t worse = 0;                // evaluations since the best one
@@ -315,6 +315,11 @@ void TrainLoop::print(const StepRecord &record, const std::optional<Score> &scor
   if (score)
     watch->say(concat("step ", record.step, ": evaluation loss ", score->loss,
                       score->accuracy ? concat(", accuracy ", *score->accuracy) : std::string()));
+  if (record.isFrozen && !hasSaidFrozen) {
+    hasSaidFrozen = true;
+    watch->say(concat("step ", record.step, ": second averages stay as they are from here on",
+                      group.world() > 1 ? ", and momentum travels in 1 bit" : ""));
+  }
   if (config.quantization.eigenvalue.isVerbose && !record.eigenvalues.empty())
     watch->say(concat("step ", record.step, ": eigenvalues ", numbersText(record.eigenvalues), ", periods times 2 x ",
                       numbersText(periodFactors(record.eigenvalues, record.eigenvalues.size()))));
