@@ -124,8 +124,14 @@ std::string optimizerText(const OptimizerConfig &o) {
     if (o.kind == OptimizerKind::Lamb) {
       number("min_coeff", o.minCoeff);
       number("max_coeff", o.maxCoeff);
-      if (!o.compresses)
+      if (!o.compresses) {
         flag("epsilon_inside", o.hasEpsInside);
+        break;
+      }
+      number("coeff_beta", o.coeffBeta);
+      number("factor_min", o.factorMin);
+      number("factor_max", o.factorMax);
+      number("factor_threshold", o.factorThreshold);
     }
     break;
   }

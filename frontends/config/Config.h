@@ -37,6 +37,7 @@ struct OptimizerConfig {
   bool hasEpsInside = false;
   double lrDecay = 0, initialAccumulator = 0;
   bool compresses = false; // 1-bit Adam and LAMB
+  double coeffBeta = 0.9, factorMax = 4, factorMin = 0.5, factorThreshold = 0.1;
 
   bool hasMomentum() const { return kind != OptimizerKind::Adagrad && (kind != OptimizerKind::Sgd || momentum != 0); }
 };
@@ -71,7 +72,6 @@ struct ZeroSettings {
 struct OneBitSettings {
   bool isEnabled = false;
   int64_t freezeStep = 0; // from which messages are compressed
-  double coeffBeta = 0, factorMax = 0, factorMin = 0, factorThreshold = 0;
 };
 
 struct TrainingConfig {

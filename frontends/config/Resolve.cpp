@@ -119,7 +119,7 @@ void readOptimizer(const Members &members, OptimizerConfig &to) {
             : type == "Adagrad"                      ? OptimizerKind::Adagrad
             : type.find("Lamb") == std::string::npos ? OptimizerKind::Adam
                                                      : OptimizerKind::Lamb;
-  to.compresses = type == "OneBitAdam";
+  to.compresses = type == "OneBitAdam" || type == "OneBitLamb";
   if (type == "Adam")
     members.read("optimizer.params.adam_w_mode", to.isDecoupled);
   members.read("optimizer.params.lr", to.lr);
@@ -138,6 +138,10 @@ void readOptimizer(const Members &members, OptimizerConfig &to) {
   members.read("optimizer.params.max_coeff", to.maxCoeff);
   members.read("optimizer.params.min_coeff", to.minCoeff);
   members.read("optimizer.params.eps_inside_sqrt", to.hasEpsInside);
+  members.read("optimizer.params.coeff_beta", to.coeffBeta);
+  members.read("optimizer.params.factor_max", to.factorMax);
+  members.read("optimizer.params.factor_min", to.factorMin);
+  members.read("optimizer.params.factor_threshold", to.factorThreshold);
   members.read("optimizer.params.lr_decay", to.lrDecay);
   members.read("optimizer.params.initial_accumulator_value", to.initialAccumulator);
 }

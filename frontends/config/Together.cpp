@@ -89,9 +89,8 @@ private:
     ordered(params + "min_coeff", params + "max_coeff", o.minCoeff <= o.maxCoeff);
     if (type == "Adam")
       note("optimizer.type", o.isDecoupled ? "decoupled decay, as AdamW" : "decay in the gradient");
-    if (type.find("One") != std::string::npos && !o.compresses && config.ranks == 1)
-      note("optimizer.type", std::string("one rank compresses no messages: runs as ") +
-                                 (o.kind == OptimizerKind::Lamb ? "Lamb" : "Adam"));
+    if (type == "ZeroOneAdam" && config.ranks == 1)
+      note("optimizer.type", "one rank compresses no messages: runs as Adam");
     if (o.compresses && config.zero.stage == 1)
       note("zero_optimization.stage", "each rank has all states of the optimizer: momentum is compressed as a whole");
   }

@@ -94,10 +94,10 @@ private:
     if (isCompressed && valueOf(config, "sparse_gradients") == json(true))
       problems.add(given.placeOf("sparse_gradients"), "sparse_gradients: found true with optimizer.type ",
                    given.optimizer, ", expected false: momentum is not sparse");
-    if (given.optimizer == "OneBitLamb" && config.oneBit.factorMin > config.oneBit.factorMax)
+    if (given.optimizer == "OneBitLamb" && config.optimizer.factorMin > config.optimizer.factorMax)
       problems.add(given.placeOf("optimizer.params.factor_min"), "optimizer.params.factor_min: found ",
-                   std::to_string(config.oneBit.factorMin), ", expected at most factor_max ",
-                   std::to_string(config.oneBit.factorMax));
+                   std::to_string(config.optimizer.factorMin), ", expected at most factor_max ",
+                   std::to_string(config.optimizer.factorMax));
   }
 
   void travellingType() {
@@ -144,10 +144,6 @@ void assignRanks(TrainingConfig &config) {
   std::string type = text(valueOf(config, "optimizer.type"));
   bit.isEnabled = type == "OneBitAdam" || type == "OneBitLamb";
   bit.freezeStep = elements(config, "optimizer.params.freeze_step");
-  for (auto [key, member] :
-       {std::pair("coeff_beta", &bit.coeffBeta), std::pair("factor_max", &bit.factorMax),
-        std::pair("factor_min", &bit.factorMin), std::pair("factor_threshold", &bit.factorThreshold)})
-    *member = valueOf(config, std::string("optimizer.params.") + key).get<double>();
 }
 
 void checkRanksTogether(TrainingConfig &config, const GivenKeys &given, Problems &problems) {

@@ -77,7 +77,8 @@ private:
   Value areStatisticsFinite(DsBuilder &b);
   void keepStatistics();
   SmallVector<Value> addErrors(ArrayRef<Unit> messages);
-  LogicalResult addPieces(DsBuilder &b, Value factor);
+  void addPieces(DsBuilder &b);
+  LogicalResult moveMomenta(DsBuilder &b, Value factor);
   void exchange(DsBuilder &b, ArrayRef<Unit> messages);
 
   func::FuncOp model;
@@ -231,8 +232,8 @@ void CompressedBuilder::keepStatistics() {
   }
 }
 
-/// What this rank's gradients make of the momentum.
-LogicalResult CompressedBuilder::addPieces(DsBuilder &b, Value factor) {
+/// Parameters with their states.
+void CompressedBuilder::addPieces(DsBuilder &b) {
   auto module = model->getParentOfType<ModuleOp>();
   for (const Parameter &parameter : parameters) {
     TensorFacts facts = factsOf(parameter);
@@ -244,7 +245,24 @@ LogicalResult CompressedBuilder::addPieces(DsBuilder &b, Value factor) {
     piece.decays = settings.noDecay.empty() || !isNamedBy(module, parameter.name.getValue(), settings.noDecay);
     piece.momentum = state(parameter.stateName("exp_avg"), facts);
     piece.square = state(parameter.stateName("exp_avg_sq"), facts);
-    Value gradient = b.mul(gradientOf(b, parameter), b.cast(factor, facts.elementType));
+    if (settings.optimizer.kind != OptimizerKind::Lamb)
+      continue;
+    TensorFacts number{b.f64(), {}, std::nullopt};
+    piece.fresh = state(parameter.stateName("exp_avg_sq_fresh"), facts);
+    piece.scale = state(parameter.stateName("momentum_scale"), number);
+    piece.factor = state(parameter.stateName("trust_factor"), number);
+    piece.trustAverage = state(parameter.stateName("trust_average"), number);
+  }
+  b.setLocation(withPart(model.getLoc(), WorkRole::Update, "optimizer"));
+  if (settings.optimizer.kind == OptimizerKind::Lamb)
+    beginFrozen(b, pieces);
+}
+
+/// What this rank's gradients make of the momentum.
+LogicalResult CompressedBuilder::moveMomenta(DsBuilder &b, Value factor) {
+  for (auto [parameter, piece] : llvm::zip_equal(parameters, pieces)) {
+    b.setLocation(withParameter(model.getLoc(), WorkRole::Update, parameter.name.getValue()));
+    Value gradient = b.mul(gradientOf(b, parameter), b.cast(factor, b.element(piece.momentum)));
     piece.local = localMomentum(b, numbers, piece, gradient);
     if (!piece.local)
       return failure();
@@ -297,17 +315,21 @@ LogicalResult CompressedBuilder::buildUpdate(ArrayRef<Unit> messages) {
     Value ratio = b.div(b.scalar(b.f64(), settings.clip), b.add(length, 1e-6));
     factor = b.mul(factor, b.binary(ds::BinaryKind::min, ratio, 1));
   }
-  if (failed(addPieces(b, factor)))
+  addPieces(b);
+  if (failed(moveMomenta(b, factor)))
     return failure();
   b.setLocation(withPart(model.getLoc(), WorkRole::Update, "optimizer"));
   exchange(b, messages);
   for (auto [parameter, piece] : llvm::zip_equal(parameters, pieces)) {
     b.setLocation(withParameter(model.getLoc(), WorkRole::Update, parameter.name.getValue()));
-    auto [value, momentum] = updateFrozen(b, settings.optimizer, numbers, piece);
-    if (!value || !momentum)
+    SmallVector<Value> updated = updateFrozen(b, settings.optimizer, numbers, piece);
+    if (llvm::is_contained(updated, Value()))
       return failure();
-    signature->newState(value, parameter.name);
-    signature->newState(momentum, parameter.stateName("exp_avg"));
+    SmallVector<std::string> names = {parameter.name.str(), parameter.stateName("exp_avg")};
+    for (StringRef suffix : settings.optimizer.frozenStates())
+      names.push_back(parameter.stateName(suffix));
+    for (auto [value, name] : llvm::zip_equal(updated, names))
+      signature->newState(value, name);
   }
   size_t place = 0;
   for (const Unit &message : messages)

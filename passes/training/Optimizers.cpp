@@ -20,10 +20,12 @@ std::optional<OptimizerSettings> OptimizerSettings::parse(StringRef text, std::s
                   .Case("sgd", OptimizerKind::Sgd)
                   .Case("adagrad", OptimizerKind::Adagrad)
                   .Cases({"adam", "adamw", "one_bit_adam"}, OptimizerKind::Adam)
-                  .Case("lamb", OptimizerKind::Lamb)
+                  .Cases({"lamb", "one_bit_lamb"}, OptimizerKind::Lamb)
                   .Default(std::nullopt);
   if (!kind) {
-    error = ("expected optimizer sgd, adagrad, adam, adamw, one_bit_adam or lamb, found '" + parts[0] + "'").str();
+    error =
+        ("expected optimizer sgd, adagrad, adam, adamw, one_bit_adam, lamb or one_bit_lamb, found '" + parts[0] + "'")
+            .str();
     return std::nullopt;
   }
   settings.kind = *kind;
@@ -46,6 +48,10 @@ std::optional<OptimizerSettings> OptimizerSettings::parse(StringRef text, std::s
                      .Case("dampening", &settings.dampening)
                      .Case("min_coeff", &settings.leastTrust)
                      .Case("max_coeff", &settings.mostTrust)
+                     .Case("coeff_beta", &settings.trustDecay)
+                     .Case("factor_min", &settings.leastFactor)
+                     .Case("factor_max", &settings.mostFactor)
+                     .Case("factor_threshold", &settings.factorChange)
                      .Case("initial", &settings.initialSum)
                      .Case("lr_decay", &settings.rateDecay)
                      .Default(nullptr);
@@ -65,10 +71,22 @@ SmallVector<StringRef> OptimizerSettings::states() const {
   switch (kind) {
   case OptimizerKind::Sgd: return hasMomentum ? SmallVector<StringRef>{"momentum"} : SmallVector<StringRef>{};
   case OptimizerKind::Adagrad: return {"sum"};
-  case OptimizerKind::Adam:
-  case OptimizerKind::Lamb: return {"exp_avg", "exp_avg_sq"};
+  case OptimizerKind::Adam: return {"exp_avg", "exp_avg_sq"};
+  case OptimizerKind::Lamb:
+    return compresses ? SmallVector<StringRef>{"exp_avg", "exp_avg_sq", "trust_average"}
+                      : SmallVector<StringRef>{"exp_avg", "exp_avg_sq"};
   }
   llvm_unreachable("all optimizers handled");
+}
+
+SmallVector<StringRef> OptimizerSettings::frozenStates() const {
+  bool isScaled = compresses && kind == OptimizerKind::Lamb;
+  return isScaled ? SmallVector<StringRef>{"exp_avg_sq_fresh", "momentum_scale", "trust_factor"}
+                  : SmallVector<StringRef>{};
+}
+
+bool OptimizerSettings::isNumber(StringRef state) {
+  return state == "trust_average" || state == "momentum_scale" || state == "trust_factor";
 }
 
 namespace {
@@ -86,7 +104,7 @@ public:
     case OptimizerKind::Sgd: return sgd(states);
     case OptimizerKind::Adagrad: return adagrad(states[0]);
     case OptimizerKind::Adam:
-    case OptimizerKind::Lamb: return adam(states[0], states[1]);
+    case OptimizerKind::Lamb: return adam(states);
     }
     llvm_unreachable("all optimizers handled");
   }
@@ -119,7 +137,8 @@ private:
     return {b.sub(x, b.mul(b.div(g, b.add(b.unary(UnaryKind::sqrt, next), settings.epsilon)), rate)), next};
   }
 
-  SmallVector<Value> adam(Value average, Value square) {
+  SmallVector<Value> adam(ValueRange states) {
+    Value average = states[0], square = states[1];
     Value m = b.add(b.mul(average, own(numbers.momentum)), b.mul(g, own(rest(numbers.momentum))));
     Value v = b.add(b.mul(square, settings.beta2), b.mul(b.mul(g, g), 1 - settings.beta2));
     Value first = b.scalar(b.f64(), 1), second = first; // bias corrections
@@ -128,7 +147,7 @@ private:
       second = b.unary(UnaryKind::sqrt, rest(power(settings.beta2)));
     }
     if (settings.kind == OptimizerKind::Lamb)
-      return {lamb(m, v, b.div(b.mul(numbers.rate, second), first)), m, v};
+      return lamb(m, v, b.div(b.mul(numbers.rate, second), first), states.drop_front(2));
     Value root = b.unary(UnaryKind::sqrt, v);
     Value deviation = b.add(settings.correctsBias ? b.div(root, own(second)) : root, settings.epsilon);
     Value kept = x;
@@ -138,7 +157,7 @@ private:
   }
 
   /// The correction multiplies the whole update, decay included, and the trust ratio is that of the uncorrected one.
-  Value lamb(Value m, Value v, Value rate) {
+  SmallVector<Value> lamb(Value m, Value v, Value rate, ValueRange trustAverage) {
     Value deviation = settings.hasEpsilonInside ? b.unary(UnaryKind::sqrt, b.add(v, settings.epsilon))
                                                 : b.add(b.unary(UnaryKind::sqrt, v), settings.epsilon);
     Value update = b.div(m, deviation);
@@ -153,7 +172,12 @@ private:
     Value ratio = b.binary(BinaryKind::min, b.binary(BinaryKind::max, b.div(size, other), settings.leastTrust),
                            settings.mostTrust);
     Value trust = b.select(some, ratio, b.scalar(b.f64(), 1));
-    return b.sub(x, b.mul(update, own(b.mul(rate, trust))));
+    SmallVector<Value> next = {b.sub(x, b.mul(update, own(b.mul(rate, trust)))), m, v};
+    for (Value average : trustAverage) { // 1 says nothing: a norm was 0
+      Value moved = b.add(b.mul(average, settings.trustDecay), b.mul(trust, 1 - settings.trustDecay));
+      next.push_back(b.select(b.binary(BinaryKind::eq, trust, 1), average, moved));
+    }
+    return next;
   }
 
   DsBuilder &b;

@@ -23,12 +23,19 @@ struct OptimizerSettings {
   bool hasEpsilonInside = false;            // LAMB: sqrt(v + epsilon)
   double initialSum = 0, rateDecay = 0;     // Adagrad
   bool compresses = false;                  // 1-bit Adam and LAMB: the second regime is CompressedUpdate.h's
+  // 1-bit LAMB: decay of the averaged trust ratio, and what multiplies it later, by how much at most in a step.
+  double trustDecay = 0.9, leastFactor = 0.5, mostFactor = 4, factorChange = 0.1;
 
-  /// From "adamw,beta2=0.999,epsilon=1e-08,weight_decay=0.01"; "one_bit_adam" is AdamW that corrects no bias. Says in
+  /// From "adamw,beta2=0.999,epsilon=1e-08,weight_decay=0.01"; "one_bit_adam" and "one_bit_lamb" correct no
+  /// bias. Says in
   /// `error` what is wrong.
   static std::optional<OptimizerSettings> parse(llvm::StringRef text, std::string &error);
-  /// The suffixes of a parameter's optimizer states, each as large as the parameter.
+  /// The suffixes of a parameter's optimizer states.
   llvm::SmallVector<llvm::StringRef> states() const;
+  /// Those of the second regime alone.
+  llvm::SmallVector<llvm::StringRef> frozenStates() const;
+  /// States are as large as the parameter, or one number in f64.
+  static bool isNumber(llvm::StringRef state);
 };
 
 /// Numbers without axes, in f64, that a step gives to all parameters.

@@ -83,6 +83,7 @@ LogicalResult checkNames(func::FuncOp model, StringRef labels, const OptimizerSe
       return model.emitError() << "expected inputs and labels with other names than those that training adds, found '"
                                << own << "'";
   SmallVector<StringRef> suffixes = optimizer.states();
+  llvm::append_range(suffixes, optimizer.frozenStates());
   suffixes.push_back("gradient");
   auto check = [&](const Parameter &own, ArrayRef<StringRef> kept) -> LogicalResult {
     for (StringRef suffix : kept)

@@ -141,7 +141,9 @@ void UpdateBuilder::addParameters(DsBuilder &b) {
     gradients.push_back(state(parameter.stateName("gradient"), facts));
     for (StringRef suffix : settings.optimizer.states()) {
       piece.stateNames.push_back(parameter.stateName(suffix));
-      piece.states.push_back(state(piece.stateNames.back(), facts));
+      bool isNumber = OptimizerSettings::isNumber(suffix);
+      TensorFacts number{Float64Type::get(model.getContext()), {}, std::nullopt};
+      piece.states.push_back(state(piece.stateNames.back(), isNumber ? number : facts));
     }
   }
   // The order of backward, in which they are complete.

@@ -130,3 +130,52 @@ class OneBitAdam(OneBit):
     def compressed(self, local):
         self.m = self.exchange(local)
         self.move()
+
+
+class OneBitLamb(OneBit):
+    """One message of all tensors, which have one size there; the trust ratio of the warm-up's average, times a factor."""
+
+    def __init__(self, *arguments, trust=(0.01, 10.0), coeff_beta=0.9, factor=(0.5, 4.0), threshold=0.1, **more):
+        super().__init__(*arguments, **more)
+        self.trust, self.coeff_beta, self.bounds, self.threshold = trust, coeff_beta, factor, threshold
+        self.average = {name: 0.0 for name in self.x}
+        self.fresh = self.scales = None
+        self.factors = {name: 1.0 for name in self.x}
+
+    def direction(self, name):
+        return self.m[name] / (np.sqrt(self.v[name]) + self.eps)
+
+    def warm(self, g):
+        self.averages(g)
+        for name, x in self.x.items():
+            update = self.direction(name) + self.decay_of(name) * x
+            sizes = np.linalg.norm(x), np.linalg.norm(update)
+            ratio = float(np.clip(sizes[0] / sizes[1], *self.trust)) if all(sizes) else 1.0
+            if ratio != 1:
+                self.average[name] = self.coeff_beta * self.average[name] + (1 - self.coeff_beta) * ratio
+            self.x[name] = x - self.lr * ratio * update
+
+    def freeze_all(self):
+        self.fresh = {name: v.copy() for name, v in self.v.items()}
+        sizes = {name: np.linalg.norm(m) / np.sqrt(m.size) for name, m in self.m.items()}
+        mean = np.mean(list(sizes.values()))
+        self.scales = {name: mean / size if size > 0 else 1.0 for name, size in sizes.items()}
+
+    def compressed(self, local):
+        if self.scales is None:
+            self.freeze_all()
+        before, self.m = self.m, self.exchange(local, self.scales)
+        for name, x in self.x.items():
+            g = (self.m[name] - self.betas[0] * before[name]) / (1 - self.betas[0])
+            self.fresh[name] = self.betas[1] * self.fresh[name] + (1 - self.betas[1]) * g * g
+            factor = ((np.sqrt(self.v[name]) + self.eps) / (np.sqrt(self.fresh[name]) + self.eps)).max()
+            direction = self.direction(name)
+            update = direction + self.decay_of(name) * x
+            if self.decay_of(name) > 0:
+                whole = np.linalg.norm(update)
+                share = min(1.0, np.linalg.norm(direction) / whole) if whole > 0 else 1.0
+                factor = factor * share + 1 - share
+            last = self.factors[name]
+            factor = np.clip(np.clip(factor, *self.bounds), last * (1 - self.threshold), last * (1 + self.threshold))
+            self.factors[name] = float(factor)
+            self.x[name] = x - self.lr * self.average[name] * factor * update

@@ -1,18 +1,20 @@
 """1-bit optimizers on several ranks beside one_bit.py: parameters, momentum and what messages leave out, over the end of the warm-up; what
 is sent; steps that overflow; checkpoints, also on another number of ranks; what is refused."""
 import json
+import shutil
 
 import numpy as np
 from onnx import numpy_helper
 
 from kit import case, expect, tool
-from one_bit import OneBitAdam, tanh_gradients
+from one_bit import OneBitAdam, OneBitLamb, tanh_gradients
 from programs import SEED
 from ranks_runs import logical, mlp, random, same
 from training_runs import column, log_of, settings, train_package, write_config
 
 MICRO, ACCUMULATION, STEPS, FREEZE = 2, 2, 10, 4
 NUMBERS = {"lr": 0.01, "weight_decay": 0.1, "eps": 1e-6, "freeze_step": FREEZE}
+LAMB = {"min_coeff": 0.02, "max_coeff": 3.0, "coeff_beta": 0.7, "factor_min": 0.4, "factor_max": 2.0, "factor_threshold": 0.15}
 CLIP = 0.4
 # Tensors of one message part each: those of a layer lie behind one another.
 GROUPS = [["w0", "b0"], ["w1", "b1"], ["w2"]]
@@ -61,7 +63,8 @@ def simulate(oracle, data, steps):
 
 def oracle_of(model, ranks, optimizer=OneBitAdam, groups=GROUPS, **more):
     weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    return optimizer(weights, groups, ranks, FREEZE, lr=NUMBERS["lr"], eps=NUMBERS["eps"], decay=NUMBERS["weight_decay"], clip=CLIP, spared=("b0", "b1"), **more)
+    return optimizer(weights, groups, ranks, FREEZE, lr=NUMBERS["lr"], eps=NUMBERS["eps"], decay=NUMBERS["weight_decay"], clip=CLIP,
+                     spared=("b0", "b1"), **more)
 
 
 def near(found, expected, what):
@@ -80,6 +83,15 @@ def like_oracle(state, oracle, what):
             shape, place = oracle.x[name].shape, slice(start, start + oracle.x[name].size)
             near(state[f"{name}/worker_error"], message.worker[:, place].reshape(-1, *shape), f"{what}: {name}/worker_error")
             near(state[f"{name}/server_error"], message.server[place].reshape(shape), f"{what}: {name}/server_error")
+
+
+def goes_on_alike(package, path, run, steps):
+    """From a checkpoint of a run on 3 ranks to the end of that run."""
+    cut = run.with_name(f"cut{steps}")
+    shutil.copytree(run / f"global_step{steps}", cut / f"global_step{steps}")
+    (cut / "latest").write_text(f"global_step{steps}")
+    train(package, path, 3, cut, "--resume")
+    same(logical(cut), logical(run), f"stopped after {steps} steps")
 
 
 def said(result, ranks):
@@ -102,6 +114,30 @@ def adam_as_in_the_paper(folder):
         expect((norms > CLIP).any() and (norms[FREEZE:] > CLIP).any(), f"nothing was clipped: {norms}")
         silent = oracle.v["w0"][2] == 0
         expect(silent.all() == (ranks == 1), f"{ranks} ranks: the oracle has no parameter without a gradient in the warm-up: {oracle.v['w0'][2]}")
+
+
+def like_lamb(state, oracle, what):
+    like_oracle(state, oracle, what)
+    for name in oracle.x:
+        near(state[f"{name}/exp_avg_sq_fresh"], oracle.fresh[name], f"{what}: {name}/exp_avg_sq_fresh")
+        for suffix, values in (("momentum_scale", oracle.scales), ("trust_factor", oracle.factors), ("trust_average", oracle.average)):
+            near(state[f"{name}/{suffix}"], np.array(values[name]), f"{what}: {name}/{suffix}")
+
+
+@case
+def lamb_as_in_the_paper(folder):
+    """All states, and the same bits after a stop before the end of the warm-up and behind it."""
+    model, path = mlp(random(21)), samples(folder / "data.npz", random(22))
+    data, package = np.load(path), package_of(folder, model, "--reference=f64", kind="OneBitLamb", numbers=NUMBERS | LAMB)
+    for ranks in (1, 2, 3, 4):
+        train(package, path, ranks, folder / f"run{ranks}", "--save-interval=1")
+        oracle = oracle_of(model, ranks, OneBitLamb, [sum(GROUPS, [])], trust=(LAMB["min_coeff"], LAMB["max_coeff"]), coeff_beta=LAMB["coeff_beta"],
+                           factor=(LAMB["factor_min"], LAMB["factor_max"]), threshold=LAMB["factor_threshold"])
+        like_lamb(logical(folder / f"run{ranks}"), simulate(oracle, data, STEPS), f"{ranks} ranks")
+        factors = list(oracle.factors.values())
+        expect(len({round(factor, 9) for factor in factors}) > 1, f"{ranks} ranks: factors were all bounded alike: {factors}")
+    for steps in (3, 6):
+        goes_on_alike(package, path, folder / "run3", steps)
 
 
 @case
@@ -140,11 +176,9 @@ def checkpoints(folder):
     """A run that was stopped before the end of the warm-up, and after it, goes on with the same bits."""
     model, path = mlp(random(5)), samples(folder / "data.npz", random(6))
     package = package_of(folder, model)
-    train(package, path, 3, folder / "whole")
+    train(package, path, 3, folder / "whole", "--save-interval=1")
     for steps in (2, 7):
-        train(package, path, 3, folder / f"cut{steps}", steps=steps)
-        train(package, path, 3, folder / f"cut{steps}", "--resume")
-        same(logical(folder / f"cut{steps}"), logical(folder / "whole"), f"stopped after {steps} steps")
+        goes_on_alike(package, path, folder / "whole", steps)
 
 
 @case
@@ -190,7 +224,7 @@ def overflows(folder):
 @case
 def refused(folder):
     path = samples(folder / "data.npz", random(12))
-    package = package_of(folder, mlp(random(11)), kind="ZeroOneAdam", numbers={"lr": 0.01})
+    package = package_of(folder, mlp(random(11)), kind="ZeroOneAdam", numbers={"lr": 0.01, "weight_decay": 0.1})
     train(package, path, 2, folder / "no", code=2, says="optimizer.type: found ZeroOneAdam")
     cycle = {"type": "OneCycle", "params": {"cycle_min_lr": 0.001, "cycle_max_lr": 0.01, "cycle_momentum": True}}
     for config, says in ((dict(zero_optimization={"stage": 2}), "zero_optimization.stage: found 2 with optimizer.type OneBitAdam, expected 0 or 1"),
@@ -199,4 +233,5 @@ def refused(folder):
                          (dict(numbers={"freeze_step": 0}), "optimizer.params.freeze_step: found 0, expected an integer >= 1")):
         numbers = config.pop("numbers", NUMBERS)
         write_config(folder, settings(("OneBitAdam", numbers), micro=MICRO) | config)
-        tool("ds-opt", folder / "model.onnx", "-o", folder / "no.dsp", "--mode=train", f"--config={folder / 'ds_config.json'}", code=1, says=says)
+        tool("ds-opt", folder / "model.onnx", "-o", folder / "no.dsp", "--mode=train", "--loss=cross_entropy", "--logits=y", "--labels=labels",
+             f"--config={folder / 'ds_config.json'}", code=1, says=says)

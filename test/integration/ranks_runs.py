@@ -121,7 +121,7 @@ def same(found, expected, what, only=None):
     expect(only is not None or sorted(found) == names, f"seed {SEED}: {what}: {sorted(set(found) ^ set(expected))} on one side only")
     for name in names:
         expect(found[name].dtype == expected[name].dtype and found[name].shape == expected[name].shape, f"{what}: {name} is of another kind")
-        off = np.flatnonzero(found[name].view(np.uint8).ravel() != expected[name].view(np.uint8).ravel()) if found[name].size else ()
+        off = np.flatnonzero(found[name].ravel().view(np.uint8) != expected[name].ravel().view(np.uint8)) if found[name].size else ()
         expect(len(off) == 0, f"seed {SEED}: {what}: {name}: {len(off)} bytes differ, the first at {off[:1]} of {found[name].nbytes}")
 
 

@@ -215,8 +215,7 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
         training.optimizer = ::ds::config::optimizerText(config->optimizer);
         training.clip = config->gradientClipping;
         training.gates = config->dropsLayers;
-        training.shareStage =
-            config->optimizer.compresses ? 0 : config->zero.stage; // momentum is compressed as a whole
+        training.shareStage = config->optimizer.compresses ? 0 : config->zero.stage;
         training.reduceBucket = config->zero.reduceBucket;
         if (const ::ds::QuantizationSettings &quantization = config->quantization; quantization.isEnabled) {
           training.quantizeGroups = quantization.groups;

@@ -120,7 +120,7 @@ TEST(Config, AdamIsDecoupledUnlessToldOtherwise) {
   EXPECT_EQ(rule(R"({"type": "AdamW", "params": {"adam_w_mode": false}})"), "adamw");
   EXPECT_EQ(rule(R"({"type": "OneBitAdam", "params": {"freeze_step": 5}})"), "one_bit_adam");
   EXPECT_EQ(rule(R"({"type": "ZeroOneAdam"})"), "adamw");
-  EXPECT_EQ(rule(R"({"type": "OneBitLamb"})"), "lamb");
+  EXPECT_EQ(rule(R"({"type": "OneBitLamb"})"), "one_bit_lamb");
 }
 
 TEST(Config, KnowsTheOtherOptimizers) {

@@ -11,9 +11,8 @@ static void refuseMessages(const config::TrainingConfig &config, unsigned ranks)
     fail(ErrorCode::InvalidArgument, key, ": found ", found, ", expected ", expected, " on ", ranks, " ranks");
   };
   if (const config::Entry *type = config.find("optimizer.type"))
-    for (const char *name : {"OneBitLamb", "ZeroOneAdam"})
-      if (type->value == concat("\"", name, "\""))
-        refuse("optimizer.type", concat(name, ", whose messages are not compressed yet"), "OneBitAdam, Adam or Lamb");
+    if (type->value == "\"ZeroOneAdam\"")
+      refuse("optimizer.type", "ZeroOneAdam, whose messages are not compressed yet", "OneBitAdam, Adam or AdamW");
   if (config.zero.hasSparseGradients)
     refuse("sparse_gradients", "true, and rows are not sent alone yet", "false");
   if (!config.zero.wireType.empty() && config.zero.wireType != "fp32")
