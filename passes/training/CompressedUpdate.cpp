@@ -13,7 +13,7 @@ using namespace mlir;
 
 namespace deepstride {
 
-/// Elements from which a tensor has a scale of its own: 8 bytes of each rank beside 2 kB of bits.
+/// Elements from which a tensor has a scale of its own, which is then less than 1 % of what it sends at 4 ranks.
 static constexpr int64_t ownScale = 16384;
 /// A byte has the signs of so many elements.
 static constexpr int64_t bitBlock = 8;

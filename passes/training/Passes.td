@@ -130,7 +130,10 @@ def BuildTrainingStep : Pass<"ds-build-training-step", "::mlir::ModuleOp"> {
     by unit, with 3 parameters, which `micro` and `eval` gather before they are read (ZeRO, Rajbhandari et al.
     1910.02054). Sizes are over mesh.data: one program for any number of ranks.
 
-    Formulas: passes/training/Loss.h, Optimizers.h and GradientNorm.h. Reports: ops reversed, units.
+    1-bit optimizers have two more entries for the steps after their warm-up, which is `update`: `local_norm` and
+    `update_compressed` (passes/training/CompressedUpdate.h).
+
+    Formulas: passes/training/Loss.h, Optimizers.h, FrozenUpdate.h and GradientNorm.h. Reports: ops reversed, units.
   }];
   let options = [
     Option<"loss", "loss", "std::string", "\"cross_entropy\"", "cross_entropy, mse, or the name of an output of one number">,

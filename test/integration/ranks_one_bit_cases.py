@@ -235,3 +235,22 @@ def refused(folder):
         write_config(folder, settings(("OneBitAdam", numbers), micro=MICRO) | config)
         tool("ds-opt", folder / "model.onnx", "-o", folder / "no.dsp", "--mode=train", "--loss=cross_entropy", "--logits=y", "--labels=labels",
              f"--config={folder / 'ds_config.json'}", code=1, says=says)
+
+
+@case
+def packages_that_lie(folder):
+    """Errors of another size, a share that is no whole number of bytes, a range: said by all ranks, before anything is written."""
+    package, path = package_of(folder, mlp(random(13))), samples(folder / "data.npz", random(14))
+    text = (package / "manifest.json").read_text()
+    manifest = json.loads(text)
+    entry = next(entry for entry in manifest["variants"][0]["entries"] if entry["name"] == "update_compressed")
+    part = entry["collectives"][0]["parts"][0]
+    small = next(i for i, buffer in enumerate(entry["buffers"])
+                 if buffer["role"] == "state" and entry["states"][buffer["index"]]["name"] == "b1")
+    for key, value, says in (("worker_error", small, f"buffer {small} does not hold"), ("server_error", small, f"buffer {small} does not hold"),
+                             ("shard", "44", "expected whole bytes of bits"), ("end", "80", "is not in 0 to 80"),
+                             ("begin", "8", "is not in 8 to")):
+        before, part[key] = part[key], value
+        (package / "manifest.json").write_text(json.dumps(manifest))
+        train(package, path, 2, folder / "no", code=1, says=says)
+        part[key] = before

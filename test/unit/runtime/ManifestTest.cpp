@@ -146,6 +146,27 @@ TEST(Manifest, ChecksMeaning) {
   EXPECT_NE(errorWith("/variants", Json::array()).find("at least one variant"), std::string::npos);
 }
 
+TEST(Manifest, ChecksCodecs) {
+  auto errorOfCodec = [](const char *codec, const char *reduction, std::initializer_list<const char *> errors) {
+    Json manifest = testManifest();
+    Json &collective = manifest["variants"][0]["entries"][6]["collectives"][0];
+    if (*codec)
+      collective["codec"] = codec;
+    collective["reduction"] = reduction;
+    for (const char *error : errors)
+      collective["parts"][0][error] = 1;
+    return errorOf([&] { readManifest(manifest.dump()); });
+  };
+  EXPECT_EQ(errorOfCodec("one_bit", "mean", {"worker_error", "server_error"}), "");
+  EXPECT_NE(errorOfCodec("two_bit", "mean", {}).find("expected one of one_bit"), std::string::npos);
+  EXPECT_NE(errorOfCodec("one_bit", "sum", {"worker_error", "server_error"}).find("expected the mean of an all_reduce"),
+            std::string::npos);
+  EXPECT_NE(errorOfCodec("one_bit", "mean", {"worker_error"}).find("in each part with a codec"), std::string::npos);
+  EXPECT_NE(errorOfCodec("", "mean", {"worker_error", "server_error"}).find("and in no other"), std::string::npos);
+  EXPECT_NE(errorWith("/variants/0/entries/6/collectives/0/parts/0/worker_error", 2).find("one of 2 buffers"),
+            std::string::npos);
+}
+
 TEST(Manifest, RefusesWhatIsNotJson) {
   std::string text = testManifest().dump();
   for (size_t length : {size_t(0), size_t(1), text.size() / 2, text.size() - 1})
