@@ -1,11 +1,13 @@
 """1-bit optimizers on several ranks beside one_bit.py: parameters, momentum and what messages leave out, over the end of the warm-up; what
 is sent; steps that overflow; checkpoints, also on another number of ranks; what is refused."""
+import hashlib
 import json
 import shutil
 
 import numpy as np
 from onnx import numpy_helper
 
+import training_models as models
 from kit import case, expect, tool
 from one_bit import OneBitAdam, OneBitLamb, tanh_gradients
 from programs import SEED
@@ -14,7 +16,7 @@ from training_runs import column, log_of, settings, train_package, write_config
 
 MICRO, ACCUMULATION, STEPS, FREEZE = 2, 2, 10, 4
 NUMBERS = {"lr": 0.01, "weight_decay": 0.1, "eps": 1e-6, "freeze_step": FREEZE}
-LAMB = {"min_coeff": 0.02, "max_coeff": 3.0, "coeff_beta": 0.7, "factor_min": 0.4, "factor_max": 2.0, "factor_threshold": 0.15}
+LAMB = {"weight_decay": 2.0, "min_coeff": 0.02, "max_coeff": 3.0, "coeff_beta": 0.7, "factor_min": 0.4, "factor_max": 2.0, "factor_threshold": 0.15}
 CLIP = 0.4
 # Tensors of one message part each: those of a layer lie behind one another.
 GROUPS = [["w0", "b0"], ["w1", "b1"], ["w2"]]
@@ -61,9 +63,9 @@ def simulate(oracle, data, steps):
     return oracle
 
 
-def oracle_of(model, ranks, optimizer=OneBitAdam, groups=GROUPS, **more):
+def oracle_of(model, ranks, optimizer=OneBitAdam, groups=GROUPS, decay=NUMBERS["weight_decay"], **more):
     weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    return optimizer(weights, groups, ranks, FREEZE, lr=NUMBERS["lr"], eps=NUMBERS["eps"], decay=NUMBERS["weight_decay"], clip=CLIP,
+    return optimizer(weights, groups, ranks, FREEZE, lr=NUMBERS["lr"], eps=NUMBERS["eps"], decay=decay, clip=CLIP,
                      spared=("b0", "b1"), **more)
 
 
@@ -131,8 +133,8 @@ def lamb_as_in_the_paper(folder):
     data, package = np.load(path), package_of(folder, model, "--reference=f64", kind="OneBitLamb", numbers=NUMBERS | LAMB)
     for ranks in (1, 2, 3, 4):
         train(package, path, ranks, folder / f"run{ranks}", "--save-interval=1")
-        oracle = oracle_of(model, ranks, OneBitLamb, [sum(GROUPS, [])], trust=(LAMB["min_coeff"], LAMB["max_coeff"]), coeff_beta=LAMB["coeff_beta"],
-                           factor=(LAMB["factor_min"], LAMB["factor_max"]), threshold=LAMB["factor_threshold"])
+        oracle = oracle_of(model, ranks, OneBitLamb, [sum(GROUPS, [])], LAMB["weight_decay"], trust=(LAMB["min_coeff"], LAMB["max_coeff"]),
+                           coeff_beta=LAMB["coeff_beta"], factor=(LAMB["factor_min"], LAMB["factor_max"]), threshold=LAMB["factor_threshold"])
         like_lamb(logical(folder / f"run{ranks}"), simulate(oracle, data, STEPS), f"{ranks} ranks")
         factors = list(oracle.factors.values())
         expect(len({round(factor, 9) for factor in factors}) > 1, f"{ranks} ranks: factors were all bounded alike: {factors}")
@@ -237,20 +239,58 @@ def refused(folder):
              f"--config={folder / 'ds_config.json'}", code=1, says=says)
 
 
+def replace_manifest(package, manifest):
+    """With the sums that a liar would write, too: of the file, and of the list of sums itself."""
+    file, sums = package / "manifest.json", package / "SHA256SUMS"
+    old, text = hashlib.sha256(file.read_bytes()).hexdigest(), json.dumps(manifest)
+    file.write_text(text)
+    *lines, _ = sums.read_text().replace(old, hashlib.sha256(text.encode()).hexdigest()).splitlines(keepends=True)
+    sums.write_text("".join([*lines, hashlib.sha256("".join(lines).encode()).hexdigest() + "  SHA256SUMS\n"]))
+
+
 @case
 def packages_that_lie(folder):
-    """Errors of another size, a share that is no whole number of bytes, a range: said by all ranks, before anything is written."""
+    """Errors of another size, a share that is no whole number of bytes, a range: said before anything is written."""
     package, path = package_of(folder, mlp(random(13))), samples(folder / "data.npz", random(14))
-    text = (package / "manifest.json").read_text()
-    manifest = json.loads(text)
+    manifest = json.loads((package / "manifest.json").read_text())
     entry = next(entry for entry in manifest["variants"][0]["entries"] if entry["name"] == "update_compressed")
     part = entry["collectives"][0]["parts"][0]
     small = next(i for i, buffer in enumerate(entry["buffers"])
                  if buffer["role"] == "state" and entry["states"][buffer["index"]]["name"] == "b1")
     for key, value, says in (("worker_error", small, f"buffer {small} does not hold"), ("server_error", small, f"buffer {small} does not hold"),
-                             ("shard", "44", "expected whole bytes of bits"), ("end", "80", "is not in 0 to 80"),
+                             ("shard", "52", "expected whole bytes of bits"), ("end", "88", "from 0 to 88, expected whole bytes of bits"),
                              ("begin", "8", "is not in 8 to")):
         before, part[key] = part[key], value
-        (package / "manifest.json").write_text(json.dumps(manifest))
+        replace_manifest(package, manifest)
         train(package, path, 2, folder / "no", code=1, says=says)
         part[key] = before
+
+
+@case(turns=2)
+def layers_that_are_dropped(folder):
+    """The gradient of a block that no rank runs is 0: its momentum decays, and what messages had left out is still sent."""
+    g = random(15)
+    path, out, beta = folder / "data.npz", folder / "run", 0.9
+    np.savez(path, input_ids=g.integers(0, 61, (100, 6)), labels=g.integers(0, 61, (100, 6)))
+    drops = {"progressive_layer_drop": {"enabled": True, "theta": 0.3, "gamma": 1.0}}
+    config = settings(("OneBitAdam", NUMBERS), micro=MICRO, **drops)
+    package = train_package(folder, models.gpt(hidden=16, heads=2, layers=3, seed=SEED), config, "--reference")
+    train(package, path, 2, out, "--save-interval=1")
+    checked = 0
+    for step in range(FREEZE + 1, STEPS):
+        states = []
+        for number in (step, step + 1):
+            (out / "latest").write_text(f"global_step{number}")
+            states.append(logical(out))
+        gates = json.loads((out / f"global_step{step + 1}" / "checkpoint.json").read_text())["trainer"]["layers"]["gates"]
+        for block, runs in enumerate(gates[0]):
+            # A block is an attention or a feed-forward network.
+            own = f"h.{block}." if len(gates[0]) == 3 else f"h.{block // 2}.{('attn', 'mlp')[block % 2]}."
+            for name in (name for name in states[0] if name.startswith(own) and f"{name}/exp_avg" in states[0] and not runs):
+                before, after = ({key: state[f"{name}/{key}"] for key in ("exp_avg", "worker_error", "server_error", "exp_avg_sq")} for state in states)
+                told = after["exp_avg"] + after["worker_error"].mean(0) + after["server_error"]
+                expected = beta * before["exp_avg"] + before["worker_error"].mean(0) + before["server_error"]
+                alive = before["exp_avg_sq"] > 0
+                near(told[alive], expected[alive], f"step {step}, {name}")
+                checked += alive.any()
+    expect(checked > 0, f"seed {SEED}: no block was dropped")
