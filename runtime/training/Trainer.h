@@ -105,6 +105,9 @@ public:
   // quantized parameters go on with it, unless it was skipped. 1-bit optimizers do so in two regimes: after the steps
   // of their warm-up, gradients are left as this rank's own.
   StepResult update(const StepNumbers &numbers, LaunchObserver *observer = nullptr);
+  // Whether that update, 1 for the first one, is behind the warm-up of a 1-bit optimizer, and takes this rank's own
+  // gradients.
+  bool isFrozenAt(int64_t step) const { return compressed && step > freezeStep; }
   // The loss and the model's outputs; nothing changes.
   Evaluation evaluate(const std::vector<TensorView> &views);
 
@@ -143,7 +146,6 @@ private:
   std::vector<size_t> updates() const {
     return compressed ? std::vector<size_t>{updater, *compressed} : std::vector<size_t>{updater};
   }
-  bool isFrozenAt(int64_t step) const { return compressed && step > freezeStep; }
   StepResult updateFrozen(std::vector<Number> numbers, LaunchObserver *observer);
   std::vector<TensorView> bind(const EntryInfo &entry, const std::vector<TensorView> &views,
                                const std::vector<Number> &numbers, std::vector<Tensor> &storage) const;

@@ -1,4 +1,5 @@
 // RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=one_bit_adam,weight_decay=0.1 clip=1 no-decay=^b" | FileCheck %s
+// RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=one_bit_lamb" | FileCheck %s --check-prefix=LAMB
 // RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adamw clip=1" | FileCheck %s --check-prefix=PLAIN
 // RUN: not ds-opt %s --ds-build-training-step="loss=loss optimizer=one_bit_adam share-stage=1" 2>&1 | FileCheck %s --check-prefix=SHARED
 // The two regimes of 1-bit Adam. The numbers are checked by test/integration/ranks_one_bit_cases.py.
@@ -42,6 +43,25 @@
 // CHECK: ds.binary mul %[[W]],
 // CHECK: ds.unary sqrt %[[V]]
 // CHECK: return %{{.*}}, %[[NEXT]], {{.*}}, %[[MEAN]]#2, %[[MEAN]]#3, %[[MEAN]]#4, %[[MEAN]]#5 :
+
+// 1-bit LAMB averages trust ratios in the warm-up. Then all momenta are one space, and have one size on their way; scales
+// are computed once, where they are still 0.
+// LAMB-LABEL: func.func @update(
+// LAMB-SAME: tensor<f64> {ds.dims = [], ds.name = "w/trust_average", ds.state = "w/trust_average"}
+// LAMB-LABEL: func.func @update_compressed(
+// LAMB-SAME: %[[M:[a-z0-9]+]]: tensor<128x128xf32> {ds.dims = [128, 128], ds.name = "w/exp_avg", ds.state = "w/exp_avg"}
+// LAMB-SAME: %[[SCALE:[a-z0-9]+]]: tensor<f64> {ds.dims = [], ds.name = "w/momentum_scale", ds.state = "w/momentum_scale"}
+// LAMB-SAME: ds.state = "one_bit/all/worker_error"
+// LAMB: %[[FIRST:.*]] = ds.binary eq %[[SCALE]],
+// LAMB: %[[GO:.*]] = tensor.extract %[[FIRST]]
+// LAMB: %[[SCALES:.*]]:2 = scf.if %[[GO]]
+// LAMB: ds.reduce l2 %[[M]]
+// LAMB: } else {
+// LAMB-NEXT: scf.yield %[[SCALE]],
+// LAMB: ds.cast %[[SCALES]]#0
+// LAMB: dist.all_reduce_start mean {{.*}} codec one_bit {{.*}} layouts [#dist.layout<[0, 16384] of 16512 by 8>] site "momentum"
+// LAMB: ds.cast %[[SCALES]]#0
+// LAMB: ds.reduce max
 
 ds.recipe @w {
   %0 = ds.source "model.onnx" [0, 65536] : tensor<128x128xf32>
