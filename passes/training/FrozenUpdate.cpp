@@ -3,6 +3,9 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
+#include <algorithm>
+#include <cmath>
+
 using namespace mlir;
 
 namespace deepstride {

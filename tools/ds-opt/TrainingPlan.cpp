@@ -151,9 +151,10 @@ LogicalResult TrainingPlan::addSites(func::FuncOp entry) {
 }
 
 FailureOr<llvm::json::Object> TrainingPlan::make() {
+  int64_t block = 64;
   if (ArrayAttr units = unitsOf(program))
     for (auto unit : units.getAsRange<DictionaryAttr>()) {
-      int64_t block = unit.getAs<IntegerAttr>("block").getInt();
+      block = unit.getAs<IntegerAttr>("block").getInt();
       shards[unit.getAs<StringAttr>("name").str()] =
           llvm::divideCeil(unit.getAs<IntegerAttr>("elements").getInt(), ranks * block) * block;
     }
@@ -177,7 +178,7 @@ FailureOr<llvm::json::Object> TrainingPlan::make() {
     held["peak_depends_on"] = missing;
   return llvm::json::Object{{"mesh", llvm::json::Object{{"data", ranks}}},
                             {"stage", options.training.resolved->zero.stage},
-                            {"block", 64},
+                            {"block", block},
                             {"units", units()},
                             {"bytes", std::move(held)},
                             {"sites", std::move(sites)}};
