@@ -53,7 +53,7 @@ void EntryRunner::run(const std::vector<TensorView> &inputs, const Pins &pins, s
   } catch (const std::exception &error) {
     // What is on its way reads and writes these buffers until this rank has left.
     bool isOnItsWay = std::any_of(openCollectives.begin(), openCollectives.end(),
-                                  [](const auto &open) { return open.second.has_value(); });
+                                  [](const auto &open) { return open.second.ticket.has_value(); });
     if (communicator && isOnItsWay)
       communicator->leave(error.what());
     dynamicBuffers.clear();
