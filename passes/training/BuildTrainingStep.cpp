@@ -257,7 +257,7 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
   // What the loss counts: 1 / micro-batches of a step, times the loss scale.
   Value weight = b.cast(scalarInput("loss_weight", b.f64()), number);
   Value isFirst = options.accumulates ? scalarInput("first", b.i1()) : Value();
-  bool sendsOnce = options.accumulates && !update.sharing.areGradientsShared();
+  bool sendsOnce = (options.accumulates || update.optimizer.compresses) && !update.sharing.areGradientsShared();
   Value isLast = sendsOnce ? scalarInput("last", b.i1()) : Value();
   RandomState random;
   if (hasDropout(micro))
