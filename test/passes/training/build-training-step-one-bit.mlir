@@ -8,10 +8,13 @@
 // PLAIN-NOT: local_norm
 // PLAIN-NOT: codec
 
-// The warm-up adds up gradients, and knows of no errors.
+// The warm-up adds up gradients, which stay a rank's own behind it, and knows of no errors.
+// CHECK-LABEL: func.func @micro(
+// CHECK-SAME: %[[LAST:[a-z0-9]+]]: tensor<i1> {ds.dims = [], ds.name = "last"}
+// CHECK: dist.all_reduce_start sum %{{.*}} when %[[LAST]]
 // CHECK-LABEL: func.func @update(
 // CHECK-NOT: one_bit
-// CHECK: dist.all_reduce_start sum
+// CHECK-NOT: dist.
 
 // The norm of each rank's own gradients, reduced.
 // CHECK-LABEL: func.func @local_norm(
