@@ -243,6 +243,5 @@ DS_START(AllReduceStartOp, "all_reduce", getReduction(), getCodec(), getErrors()
 DS_START(ReduceScatterStartOp, "reduce_scatter", getReduction(), std::nullopt, getInto(), getCondition(), getInPlace(),
          getLayouts())
 DS_START(AllGatherStartOp, "all_gather", std::nullopt, std::nullopt, getOperation()->getOperands().take_front(0),
-         Value(), false,
-         getLayouts())
+         Value(), false, getLayouts())
 #undef DS_START

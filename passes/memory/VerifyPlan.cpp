@@ -279,9 +279,8 @@ void PlanInterpreter::start(dist::StartInterface start, Memory &memory) {
       expect(start, memory, buffer, target->get(), "what the collective writes into");
     if (llvm::count(collective.destinations, buffer) != 1)
       report(start, "results have buffers of their own");
-    bool isCombined = (isa<dist::AllReduceStartOp>(start) || start.isInPlace()) &&
-                      number < collective.sources.size() && collective.sources[number] == buffer;
-    if (!isCombined && collective.reads(buffer))
+    bool isSource = number < collective.sources.size() && collective.sources[number] == buffer;
+    if (!(isSource && (isa<dist::AllReduceStartOp>(start) || start.isInPlace())) && collective.reads(buffer))
       report(start, "a collective does not write over what it reads elsewhere");
     checkWrite(start, memory, buffer, result);
   }

@@ -158,7 +158,7 @@ def what_is_sent(folder):
             note = "each rank has all states of the optimizer: momentum is compressed as a whole"
             expect((note in result.err) == (stage == 1), f"stage {stage}: {result}")
             plan, counters = json.loads(plan.read_text()), json.loads(counters.read_text())
-            calls = {"update": FREEZE, "local_norm": STEPS - FREEZE, "update_compressed": STEPS - FREEZE}
+            calls = {"micro": FREEZE, "update": FREEZE, "local_norm": STEPS - FREEZE, "update_compressed": STEPS - FREEZE}
             expected = {site["site"]: [calls[site["entry"]] * site[key] for key in ("calls", "sent", "received")] for site in plan["sites"]}
             for rank in counters["ranks"]:
                 found = {site["site"]: [site[key] for key in ("calls", "sent", "received")] for site in rank["sites"]}

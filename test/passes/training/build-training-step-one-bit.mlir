@@ -14,7 +14,7 @@
 // CHECK: dist.all_reduce_start sum %{{.*}} when %[[LAST]]
 // CHECK-LABEL: func.func @update(
 // CHECK-NOT: one_bit
-// CHECK-NOT: dist.
+// CHECK-NOT: dist.all_reduce
 
 // The norm of each rank's own gradients, reduced.
 // CHECK-LABEL: func.func @local_norm(
