@@ -112,9 +112,9 @@ Pending Communication::gatherBlocks(ArrayRef<const Unit *> units, ValueRange vec
       result.results.push_back({b.element(vector), {SizeExpr(end - offsets[i])}, std::nullopt});
     }
   }
-  result.pending.push_back(dist::AllGatherStartOp::create(
-      b.getBuilder(), b.getLocation(), dist::PendingType::get(b.getContext()), vectors, text(b, site), text(b, "data"),
-      b.getBuilder().getArrayAttr(layouts)));
+  result.pending.push_back(
+      dist::AllGatherStartOp::create(b.getBuilder(), b.getLocation(), dist::PendingType::get(b.getContext()), vectors,
+                                     text(b, site), text(b, "data"), b.getBuilder().getArrayAttr(layouts)));
   return result;
 }
 
