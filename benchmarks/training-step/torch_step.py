@@ -124,4 +124,5 @@ def main():
         print(json.dumps({"ms": times, "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -165,7 +165,7 @@ void assignRanks(TrainingConfig &config) {
   to.reduceBucket = elements(config, zero + "reduce_bucket_size");
   to.gatherBucket = elements(config, zero + "allgather_bucket_size");
   json overlaps = valueOf(config, zero + "overlap_comm");
-  to.overlaps = overlaps.is_boolean() ? overlaps.get<bool>() : to.stage == 0 || to.stage == 3;
+  to.overlaps = !overlaps.is_boolean() || overlaps.get<bool>(); // DeepSpeed: at stage 3 alone
   to.wireType =
       valueOf(config, "fp32_allreduce") == json(true) ? "fp32" : text(valueOf(config, "communication_data_type"));
   to.subGroup = elements(config, zero + "sub_group_size");

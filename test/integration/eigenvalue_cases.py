@@ -60,7 +60,7 @@ def same(found, expected, where):
         expect(np.min(np.abs(value - greatest) / np.abs(greatest)) < 0.01, f"DS_SEED={SEED}, {where}: {found}, expected {expected}")
 
 
-@case(turns=3)
+@case(turns=5)
 def small_net(folder):
     """Every eigenvalue of a run whose weights stay, against the dense Hessian at what weights were rounded to; then periods: a layer
     drops its next bit when as many updates are over as its factors say."""

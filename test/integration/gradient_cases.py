@@ -204,7 +204,7 @@ ATTENTION = """
 """
 
 
-@case(turns=3)
+@case(turns=4)
 def attention(folder):
     g = Gradients()
     scale = {"scale": np.array(0.4)}

@@ -156,7 +156,7 @@ def vectors(folder):
     expect(column(log_of(folder / "log.jsonl"), "theta").tolist() == [row["theta"] for row in listed[:4]], "the log and the schedule disagree")
 
 
-@case
+@case(turns=4)
 def nothing_dropped_is_dense(folder):
     """With theta 1 the bits are those of a package without gates, in both precisions of products."""
     data = tokens(folder, 12)
@@ -214,7 +214,7 @@ def blocks_that_ran(folder):
     expect(rates[0] == 1, "the first block was dropped, which the shipped schedule never does")
 
 
-@case(turns=2)
+@case(turns=4)
 def dropped_blocks_launch_nothing(folder):
     """By the trace of a call: no launch of a dropped block's nodes, forward or backward, and fewer for each."""
     def launches_of_trace():
@@ -244,7 +244,7 @@ def dropped_blocks_launch_nothing(folder):
     expect(np.all(steps < -20) and len(set(steps)) == 1, f"launches by dropped blocks: {counts}")
 
 
-@case
+@case(turns=3)
 def same_bits_by_threads(folder):
     package, data = train_package(folder, gpt(), settings("AdamW", 3, 2, **drops())), tokens(folder, 40)
     for threads in (1, 2, 3):
@@ -253,7 +253,7 @@ def same_bits_by_threads(folder):
     same_state(folder / "run1", folder / "run3", 5)
 
 
-@case
+@case(turns=3)
 def goes_on_after_stops(folder):
     """Gates, counts of blocks and theta are where they were; a checkpoint holds which blocks the last step ran."""
     package, data = train_package(folder, gpt(layers=2), settings("AdamW", 2, 3, **drops())), tokens(folder, 22)

@@ -208,7 +208,7 @@ def other_numbers_of_ranks(folder):
         like_oracle(logical(out), simulate(oracle, rows, 3), f"{before} ranks, then {after}")
 
 
-@case(turns=2)
+@case(turns=3)
 def overflows(folder):
     """The norm is reduced, so that all ranks leave a step out, or none does; then no bit of any state changes."""
     model, path = mlp(random(9)), samples(folder / "data.npz", random(10))

@@ -85,7 +85,7 @@ def curvature_of_one_process(folder):
     expect(len({str(row["bits"]) for row in rows}) > 2, f"{rows}")
 
 
-@case(turns=2)
+@case(turns=3)
 def layers_of_ranks(folder):
     """All ranks drop the same blocks in a round: where both read the same, they train what one process does with as many micro-batches as rounds."""
     config = settings(("SGD", {"lr": 0.01}), micro=1, accumulation=2, **drops(), **shared(RANDOM.randrange(4)))

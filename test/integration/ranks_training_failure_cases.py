@@ -123,7 +123,7 @@ def stopped_by_a_signal(folder):
     expect(bits(log) == bits(folder / "whole.jsonl"), "the log differs from that of a run without the stop")
 
 
-@case(turns=2)
+@case(turns=3)
 def killed_while_it_saves(folder):
     """Whichever rank is killed, whenever: the latest checkpoint is whole and the run goes on to the bits of an undisturbed one."""
     package, data = small_package(folder, settings("AdamW", micro=2, **shared(3))), small_data(folder)

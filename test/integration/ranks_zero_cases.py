@@ -44,7 +44,7 @@ def same_bits(stages, model=None, ranks=(2, 3, 4), own=()):
             same(states[min(states)], alone, f"{count} ranks beside one process", [name for name in alone if name not in own])
 
 
-@case(turns=4)
+@case(turns=5)
 def gpt(folder):
     """Its table is the first block's and the head's."""
     model = models.gpt(hidden=16, heads=2, seed=SEED)
@@ -61,7 +61,7 @@ def bert(folder):
     same_bits(Stages(folder, model, data, "--reference", optimizer=("AdamW", {"lr": 0.01, "weight_decay": 0.1})), model)
 
 
-@case(turns=4)
+@case(turns=8)
 def t5(folder):
     """Two stacks over one table; the encoder's blocks come before the decoder's."""
     model = models.t5(hidden=16, heads=2, layers=1, seed=SEED)
@@ -90,7 +90,7 @@ def small(folder, *options, samples=50, **config):
     return Stages(folder, mlp(random()), rows(folder / "data.npz", random(1), samples), "--reference", *options, logits="y", **config)
 
 
-@case(turns=2)
+@case(turns=3)
 def optimizers(folder):
     """Each rule, with parameters that do not decay in units of their own."""
     rules = ("Adam", {"lr": 0.02, "adam_w_mode": False, "weight_decay": 0.1}), ("AdamW", {"lr": 0.02, "weight_decay": 0.1}), \

@@ -176,7 +176,7 @@ def dropout_that_is_drawn_again(folder):
     dropped_again(folder, model, {f"u{i}": (512,) for i in parts} | {f"w{i}": (512, 5) for i in parts}, 32, 0.5)
 
 
-@case(turns=2)
+@case(turns=4)
 def dropout_of_attentions(folder):
     """Attentions draw in their kernels; those that are computed again draw the same."""
     model, states = models.gpt(layers=2, positions=8, graph=Dropping(0.3)), []
