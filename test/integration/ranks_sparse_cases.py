@@ -6,7 +6,7 @@ import numpy as np
 
 from kit import case, expect, tool
 from programs import SEED
-from ranks_runs import logical, moved, random, same, with_weights
+from ranks_runs import logical, moved, random, replace_manifest, same, with_weights
 from training_runs import settings, train_package, write_config
 
 MICRO, ACCUMULATION, STEPS = 2, 2, 10
@@ -124,7 +124,7 @@ def one_rank_that_touches_all(folder):
     data = dict(np.load(path))
     data["mask"][:] = 0
     for step in range(STEPS):
-        for first in micro_batches(ranks, step % ranks, step):
+        for first in micro_batches(ranks, 1, step):
             data["mask"][first:first + MICRO] = 1
             data["ids"][first:first + MICRO] = g.permutation(MICRO * LENGTH).reshape(MICRO, LENGTH) % ROWS
     np.savez(path, **data)
@@ -158,3 +158,18 @@ def what_falls_back(folder):
                f"expected once: {reason}\n{result}")
         sites = json.loads((folder / "plan.json").read_text())["sites"]
         expect(all(site["codec"] == "none" for site in sites), f"sites {sites}")
+
+
+@case(turns=2)
+def a_package_that_lies(folder):
+    """Rows that do not divide the table are said before anything is sent, also where nothing would be."""
+    package, path = train_package(folder, model(random(331)), configuration(True), "--reference", logits="y"), samples(folder / "data.npz", random(332), 2)
+    manifest = json.loads((package / "manifest.json").read_text())
+    entry = next(entry for entry in manifest["variants"][0]["entries"] if entry["name"] == "micro")
+    part = next(collective for collective in entry["collectives"] if collective["site"] == SITE)["parts"][0]
+    expect(part["row_length"] == WIDTH, f"part {part}")
+    part["row_length"] = 7
+    replace_manifest(package, manifest)
+    for ranks in (1, 2):
+        tool("ds-run", *([f"--ranks={ranks}"] if ranks > 1 else []), "train", package, f"--data={path}", "--steps=1", "--threads=1", code=1,
+             says=f"a tensor of {ROWS * WIDTH} elements in rows of 7, expected a divisor of that")
