@@ -1,7 +1,7 @@
 // Bytes follow from how the runtime builds collectives (runtime/comm): a reduction is an exchange of parts and a sum at
 // their owner, and an all-reduce gathers the sums. So a rank sends each other one what that one owns of the range, and
 // receives as much from each of what it owns itself; a gather goes the other way. With a codec of 1 bit, each of both
-// ways takes a bit for an element of the space, and a scale in f32.
+// ways takes a bit for an element of the space, and a scale in f32. What rows take depends on the data: at most this.
 #include "codegen/CollectivePlan.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -28,6 +28,18 @@ Traffic trafficOf(dist::StartInterface start, const EntryPlan::CollectivePart &p
   if (isa<dist::AllGatherStartOp>(start))
     return {fromOwner, toOwners};
   return {toOwners + fromOwner, toOwners + fromOwner};
+}
+
+/// The most that a table which travels by rows takes: numbers of rows, then the whole of it, or rows that are fewer
+/// bytes than all ranks together would send each other one of the whole, of a rank no more than it has.
+void boundRows(EntryPlan::Collective &plan, const EntryPlan::CollectivePart &part, const SizeExpr &ranks,
+               int64_t width) {
+  SizeExpr others = ranks - SizeExpr(1), numbers = others * SizeExpr(8);
+  SizeExpr rows =
+      SizeExpr::floorDiv(part.whole[0].count, SizeExpr(part.rowLength)) * SizeExpr(8 + part.rowLength * width);
+  SizeExpr limit = (part.end - part.begin) * SizeExpr(2 * width);
+  plan.sent = numbers + SizeExpr::max(plan.sent, others * SizeExpr::min(rows, limit));
+  plan.received = numbers + SizeExpr::max(plan.received, SizeExpr::min(others * rows, limit));
 }
 
 /// What an element takes, and what a part takes besides: of both ways to and from one other rank.
@@ -78,7 +90,7 @@ EntryPlan::Collective planCollective(dist::StartInterface start, const SizeAnaly
         part.whole.push_back(piece(next++, SizeExpr(offset)));
       if (isGather || isScatter)
         part.own = (isGather ? read : written)[number];
-      if (start.codecKind()) {
+      if (start.codecKind() == dist::Codec::one_bit) {
         part.workerError = written[sources + 2 * number];
         part.serverError = written[sources + 2 * number + 1];
       }
@@ -93,6 +105,12 @@ EntryPlan::Collective planCollective(dist::StartInterface start, const SizeAnaly
     Traffic traffic = trafficOf(start, part, ranks, index);
     plan.sent = plan.sent + bytesOf(start, traffic.sent, ranks - SizeExpr(1));
     plan.received = plan.received + bytesOf(start, traffic.received, ranks - SizeExpr(1));
+  }
+  if (start.codecKind() == dist::Codec::sparse_rows) {
+    auto table = cast<RankedTensorType>(start.sourceValues().front().getType());
+    EntryPlan::CollectivePart &part = plan.parts.front();
+    part.rowLength = ShapedType::getNumElements(table.getShape().drop_front());
+    boundRows(plan, part, ranks, static_cast<int64_t>((element.getIntOrFloatBitWidth() + 7) / 8));
   }
   return plan;
 }

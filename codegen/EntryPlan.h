@@ -68,6 +68,7 @@ struct EntryPlan {
     std::vector<Piece> whole;
     int64_t own = -1;                           // the buffer of the elements that this rank owns
     int64_t workerError = -1, serverError = -1; // buffers of what a codec leaves out
+    int64_t rowLength = 0;                      // elements, of a table that travels by rows
   };
   struct Collective {
     std::string op, site, axis, type, reduction; // reduction: empty where nothing is combined

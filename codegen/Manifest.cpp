@@ -126,6 +126,8 @@ static Array collectives(const EntryPlan &plan) {
         fields["worker_error"] = part.workerError;
         fields["server_error"] = part.serverError;
       }
+      if (part.rowLength > 0)
+        fields["row_length"] = part.rowLength;
       parts.push_back(std::move(fields));
     }
     Object fields{{"op", collective.op},      {"site", collective.site},       {"axis", collective.axis},

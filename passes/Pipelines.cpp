@@ -113,6 +113,7 @@ void buildTrainingPipeline(OpPassManager &pm, const TrainingPipelineOptions &opt
     step.reduceBucket = options.reduceBucket;
     step.gatherBucket = options.gatherBucket;
     step.overlaps = options.overlaps;
+    step.sparseTables = options.sparseTables;
     step.prefetch = options.prefetch;
     step.maxLive = options.maxLive;
     step.persistence = options.persistence;

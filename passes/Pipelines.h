@@ -61,6 +61,8 @@ struct TrainingPipelineOptions : mlir::PassPipelineOptions<TrainingPipelineOptio
   Option<int64_t> gatherBucket{*this, "gather-bucket", llvm::cl::desc("as of ds-build-training-step"),
                                llvm::cl::init(int64_t(1) << 53)};
   Option<bool> overlaps{*this, "overlaps", llvm::cl::desc("as of ds-build-training-step"), llvm::cl::init(true)};
+  Option<bool> sparseTables{*this, "sparse-tables", llvm::cl::desc("as of ds-build-training-step"),
+                            llvm::cl::init(false)};
   Option<int64_t> prefetch{*this, "prefetch", llvm::cl::desc("as of ds-build-training-step"),
                            llvm::cl::init(int64_t(1) << 53)};
   Option<int64_t> maxLive{*this, "max-live", llvm::cl::desc("as of ds-build-training-step"),

@@ -106,13 +106,33 @@ static LogicalResult verifyPlaces(Operation *op, ArrayAttr layouts, TypeRange te
   return success();
 }
 
-/// C8 to C11.
+/// C12 to C14.
+static LogicalResult verifySparseRows(dist::AllReduceStartOp start) {
+  if (start.getSources().size() != 1)
+    return start.emitOpError("C12: expects one source with sparse_rows, found ") << start.getSources().size();
+  auto type = cast<RankedTensorType>(start.getSources().front().getType());
+  if (!type.hasStaticShape() || type.getRank() == 0 || ShapedType::getNumElements(type.getShape().drop_front()) == 0)
+    return start.emitOpError("C12: expects rows of constant size with sparse_rows, found ") << type;
+  if (start.getReduction() == dist::Reduction::max)
+    return start.emitOpError("C13: expects sum or mean with sparse_rows, found max");
+  if (auto layouts = start.getLayoutsAttr())
+    for (auto layout : layouts.getAsRange<dist::LayoutAttr>())
+      if (layout.getBegin() != 0 || layout.getEnd() != -1)
+        return start.emitOpError("C14: expects a whole layout with sparse_rows, found one from ")
+               << layout.getBegin() << " to " << layout.getEnd();
+  return success();
+}
+
+/// C8 to C14.
 static LogicalResult verifyCodec(dist::AllReduceStartOp start) {
   size_t errors = start.getErrors().size();
-  if (!start.getCodec())
-    return errors == 0 ? success() : start.emitOpError("C10: expects no errors without a codec, found ") << errors;
+  bool isInBits = start.getCodec() == dist::Codec::one_bit;
+  if (!isInBits && errors != 0)
+    return start.emitOpError("C10: expects no errors without the codec one_bit, found ") << errors;
+  if (!isInBits)
+    return start.getCodec() ? verifySparseRows(start) : success();
   if (start.getCondition())
-    return start.emitOpError("C11: expects no condition with a codec");
+    return start.emitOpError("C11: expects no condition with the codec one_bit");
   Type element = getElementTypeOrSelf(start.getSources().front());
   if (!element.isF32() && !element.isF64())
     return start.emitOpError("C8: expects f32 or f64 with a codec, found ") << element;

@@ -66,7 +66,7 @@ def Dist_ReductionEnum : I32EnumAttr<"Reduction", "how ranks' values combine",
 }
 def Dist_Reduction : EnumAttr<Dist_Dialect, Dist_ReductionEnum, "reduction">;
 
-def Dist_CodecEnum : I32EnumAttr<"Codec", "as what values travel", [I32EnumAttrCase<"one_bit", 0>]> {
+def Dist_CodecEnum : I32EnumAttr<"Codec", "as what values travel", [I32EnumAttrCase<"one_bit", 0>, I32EnumAttrCase<"sparse_rows", 1>]> {
   let cppNamespace = "::deepstride::dist";
   let genSpecializedAttr = 0;
 }
@@ -122,12 +122,16 @@ def Dist_AllReduceStartOp : Dist_StartOp<"all_reduce_start", [AttrSizedOperandSe
     errors: of this rank's values, of all N * S elements of the space, and of the means that this rank owns, of S. The
     next errors are results behind the others, in their places.
 
+    With the codec `sparse_rows`, rows of the source that are not zeros travel with their numbers, or all of it where
+    that is less, as all ranks find alike each time: for the gradients of tables.
+
     Constraints: C1 the result is used by exactly one `dist.wait`; C2 the site is not empty; C3 the element type is a
     float or a signless integer of 32 or 64 bits, the same of all sources; C4 layouts have an offset for each source,
-    whose tensors have static shapes and do not overlap; C5 without layouts there is one source. Of a codec: C8 values
-    are f32 or f64, combined by their mean; C9 layouts are whole, their blocks multiples of 8; C10 there are two errors
-    for each layout, vectors of the sources' element type, and none without a codec. C11 the condition is an argument of
-    the entry, and there is none with a codec.
+    whose tensors have static shapes and do not overlap; C5 without layouts there is one source. Of `one_bit`: C8
+    values are f32 or f64, combined by their mean; C9 layouts are whole, their blocks multiples of 8; C10 there are two
+    errors for each layout, vectors of the sources' element type, and none otherwise. C11 the condition is an argument of
+    the entry, and there is none with `one_bit`. Of `sparse_rows`: C12 there is one source, of static shape, with an axis
+    and rows that are not empty; C13 it is combined by sum or mean; C14 a layout is whole.
 
     Example: `%p = dist.all_reduce_start sum %0 site "loss" : tensor<?xf32>`
   }];

@@ -18,6 +18,7 @@
 #include "passes/training/RunningStatistics.h"
 #include "passes/training/ShareParameters.h"
 #include "passes/training/Signature.h"
+#include "passes/training/SparseTables.h"
 #include "passes/training/Update.h"
 
 using namespace mlir;
@@ -267,6 +268,9 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
   if (failed(statistics))
     return failure();
   LayerGradients layered(micro, parameters);
+  llvm::DenseSet<unsigned> tables;
+  if (update.sharing.hasSparseTables)
+    tables = findSparseTables(micro, sizes, update.sharing.stage);
   ReverseSweep sweep(body, llvm::map_to_vector(parameters, [](const Parameter &p) -> Value { return p.value; }));
   if (failed(sweep.run(loss, weight, b)))
     return failure();
@@ -301,7 +305,8 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
     gradients.back() = gradient;
   }
   layers = layered.layers();
-  if (failed(reduceGradients(b, signature, {units, parameters, gradients, isFirst, isLast}, update.sharing)))
+  SmallVector<Unit> messages = update.sharing.hasSparseTables ? setTablesApart(micro, sizes, units, tables) : units;
+  if (failed(reduceGradients(b, signature, {messages, parameters, gradients, isFirst, isLast}, update.sharing)))
     return failure();
   for (const auto &[statistic, value] : *statistics) {
     signature.newState(value, statistic.stateName(movedSuffix));
@@ -322,6 +327,7 @@ struct BuildTrainingStep : impl::BuildTrainingStepBase<BuildTrainingStep>, PassR
   UpdateSettings update(const OptimizerSettings &settings) {
     SharingSettings sharing{shareStage, reduceBucket, gatherBucket, overlaps,
                             prefetch,   maxLive,      persistence,  modelPersistence};
+    sharing.hasSparseTables = sparseTables;
     return {settings, clip, noDecay.getValue(), sharing};
   }
   void runOnOperation() override {

@@ -27,7 +27,8 @@ static TensorFacts factsOf(DsBuilder &b, Value value) {
 
 static StringAttr text(DsBuilder &b, StringRef value) { return b.getBuilder().getStringAttr(value); }
 
-Pending Communication::allReduce(dist::Reduction reduction, ValueRange values, StringRef site, Value condition) {
+Pending Communication::allReduce(dist::Reduction reduction, ValueRange values, StringRef site, Value condition,
+                                 bool isSparse) {
   Pending result;
   SmallVector<int64_t> offsets;
   int64_t elements = 0;
@@ -41,9 +42,10 @@ Pending Communication::allReduce(dist::Reduction reduction, ValueRange values, S
   if (values.size() == 1)
     elements = *product(b.sizes(values.front())).constant();
   auto layout = dist::LayoutAttr::get(b.getContext(), offsets, elements, block, 0, -1);
+  auto codec = isSparse ? dist::CodecAttr::get(b.getContext(), dist::Codec::sparse_rows) : dist::CodecAttr();
   result.pending.push_back(dist::AllReduceStartOp::create(
-      b.getBuilder(), b.getLocation(), dist::PendingType::get(b.getContext()), reduction, values, dist::CodecAttr(),
-      ValueRange(), condition, text(b, site), text(b, "data"), b.getBuilder().getArrayAttr(layout)));
+      b.getBuilder(), b.getLocation(), dist::PendingType::get(b.getContext()), reduction, values, codec, ValueRange(),
+      condition, text(b, site), text(b, "data"), b.getBuilder().getArrayAttr(layout)));
   return result;
 }
 

@@ -25,9 +25,9 @@ public:
   explicit Communication(DsBuilder &b) : b(b) {}
 
   /// Tensors of static shape and one element type, each of which becomes what all ranks have combined; itself where the
-  /// condition, if there is one, does not hold.
+  /// condition, if there is one, does not hold. Of a sparse one, rows that are not zeros travel.
   Pending allReduce(dist::Reduction reduction, mlir::ValueRange values, llvm::StringRef site,
-                    mlir::Value condition = {});
+                    mlir::Value condition = {}, bool isSparse = false);
   /// The tensors of a bucket; this rank's part of their unit's sum, which has the rest from `into`, if there is one.
   Pending reduceScatter(const Bucket &bucket, mlir::ValueRange tensors, llvm::StringRef site, mlir::Value into = {});
   /// The tensors, of which the elements that this rank owns are added up, where the condition, if there is one, holds.

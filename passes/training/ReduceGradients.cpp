@@ -75,9 +75,9 @@ void GradientReducer::startInPlace(const Message &message) {
   auto values = llvm::map_to_vector(bucket.parameters(), [&](unsigned number) { return gradients.values[number]; });
   std::string site = "gradients/" + bucket.name;
   Communication communication(b);
-  Pending pending = sharing.areStatesShared()
-                        ? communication.reduceInPlace(bucket, values, site, gradients.isLast)
-                        : communication.allReduce(dist::Reduction::sum, values, site, gradients.isLast);
+  Pending pending = sharing.areStatesShared() ? communication.reduceInPlace(bucket, values, site, gradients.isLast)
+                                              : communication.allReduce(dist::Reduction::sum, values, site,
+                                                                        gradients.isLast, bucket.unit->isSparse);
   if (sharing.overlaps)
     inPlace.emplace_back(bucket, pending);
   else

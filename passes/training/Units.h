@@ -18,6 +18,7 @@ struct Unit {
   llvm::SmallVector<int64_t> offsets;
   int64_t elements = 0, block = unitBlock;
   bool staysWhole = false; // each rank has all of its parameters, even where they are shared
+  bool isSparse = false;   // one table, of whose gradient only rows that are touched travel
 
   /// Of parameters [first, last), and the range from the first one's beginning to the next one's, or to the end.
   mlir::Attribute layout(mlir::MLIRContext *context, size_t first, size_t last) const;

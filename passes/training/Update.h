@@ -20,6 +20,8 @@ struct SharingSettings {
   // whole, and of all of these together.
   int64_t prefetch = int64_t(1) << 53, maxLive = int64_t(1) << 53, persistence = 0, modelPersistence = 0;
 
+  bool hasSparseTables = false; // of tables, rows that are touched travel alone
+
   bool areStatesShared() const { return stage >= 1; }
   bool areGradientsShared() const { return stage >= 2; }
   bool areParametersShared() const { return stage >= 3; }

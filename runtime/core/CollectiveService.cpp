@@ -25,6 +25,15 @@ Reduction reductionOf(ReductionKind kind) {
   return Reduction::Sum;
 }
 
+Codec codecOf(CodecKind kind) {
+  switch (kind) {
+  case CodecKind::None: return Codec::None;
+  case CodecKind::OneBit: return Codec::OneBit;
+  case CodecKind::SparseRows: return Codec::SparseRows;
+  }
+  return Codec::None;
+}
+
 // A world of one owns all of the space: what is combined is the value itself.
 void runAlone(const CollectiveRequest &request) {
   size_t width = typeSize(request.type);
@@ -90,6 +99,10 @@ CollectivePart EntryRunner::partOf(const CollectiveInfo &info, const CollectiveP
   }
   if (info.codec == CodecKind::OneBit)
     addErrors(info, described, part);
+  part.rowLength = described.rowLength;
+  if (part.rowLength > 0 && part.whole[0].count % part.rowLength != 0)
+    fail(ErrorCode::BadPackage, "a tensor of ", part.whole[0].count, " elements in rows of ", part.rowLength,
+         ", expected a divisor of that");
   if (described.own) {
     part.own = memoryOf(*described.own, info.type, part.shard);
     if (info.kind == CollectiveKind::ReduceScatter)
@@ -126,7 +139,7 @@ void EntryRunner::startCollective(const ds_collective &request) {
     call.site = info.site;
     call.type = call.wire = info.type;
     call.reduction = reductionOf(info.reduction);
-    call.codec = info.codec == CodecKind::OneBit ? Codec::OneBit : Codec::None;
+    call.codec = codecOf(info.codec);
     OpenCollective opened;
     for (const CollectivePartInfo &part : info.parts) {
       for (const std::optional<uint32_t> &buffer : {part.own, part.workerError, part.serverError})

@@ -131,7 +131,7 @@ struct LaunchInfo {
 
 enum class CollectiveKind : uint8_t { AllReduce, ReduceScatter, AllGather };
 enum class ReductionKind : uint8_t { Sum, Mean, Max };
-enum class CodecKind : uint8_t { None, OneBit };
+enum class CodecKind : uint8_t { None, OneBit, SparseRows };
 
 // A buffer in the flat space of a collective.
 struct CollectivePiece {
@@ -145,6 +145,7 @@ struct CollectivePartInfo {
   std::vector<CollectivePiece> whole;
   std::optional<uint32_t> own; // the buffer of what this rank owns; a scatter without one combines in place
   std::optional<uint32_t> workerError, serverError; // buffers of what a codec leaves out
+  int64_t rowLength = 0;                            // elements, of a table that travels by rows
 };
 
 struct CollectiveInfo {

@@ -265,9 +265,11 @@ private:
     if (item.has("codec"))
       readCodec(item, collective);
     for (const CollectivePartInfo &part : collective.parts)
-      if (bool hasCodec = collective.codec != CodecKind::None;
-          part.workerError.has_value() != hasCodec || part.serverError.has_value() != hasCodec)
-        item["parts"].refuse("expected 'worker_error' and 'server_error' in each part with a codec, and in no other");
+      if (bool hasErrors = collective.codec == CodecKind::OneBit;
+          part.workerError.has_value() != hasErrors || part.serverError.has_value() != hasErrors)
+        item["parts"].refuse("expected 'worker_error' and 'server_error' in each part with the codec one_bit, and in ",
+                             "no other");
+    checkRows(item, collective);
     for (const CollectivePartInfo &part : collective.parts)
       if (part.own.has_value() ? collective.kind == CollectiveKind::AllReduce
                                : collective.kind == CollectiveKind::AllGather)
@@ -276,11 +278,25 @@ private:
   }
 
   void readCodec(const JsonReader &item, CollectiveInfo &collective) {
-    collective.codec = readEnum<CodecKind>(item["codec"], {{"one_bit", CodecKind::OneBit}});
+    collective.codec =
+        readEnum<CodecKind>(item["codec"], {{"one_bit", CodecKind::OneBit}, {"sparse_rows", CodecKind::SparseRows}});
+    if (collective.codec == CodecKind::SparseRows)
+      return;
     bool isFloat = collective.type == ElementType::F32 || collective.type == ElementType::F64;
     if (collective.kind != CollectiveKind::AllReduce || collective.reduction != ReductionKind::Mean || !isFloat)
       item["codec"].refuse("expected the mean of an all_reduce of f32 or f64, found ", collective.op, " of ",
                            typeName(collective.type));
+  }
+
+  void checkRows(const JsonReader &item, const CollectiveInfo &collective) {
+    bool hasRows = collective.codec == CodecKind::SparseRows;
+    for (const CollectivePartInfo &part : collective.parts)
+      if ((part.rowLength > 0) != hasRows)
+        item["parts"].refuse("expected 'row_length' in the part with the codec sparse_rows, and in no other");
+    if (hasRows && (collective.kind != CollectiveKind::AllReduce || collective.reduction == ReductionKind::Max))
+      item["codec"].refuse("expected the sum or mean of an all_reduce, found ", collective.op);
+    if (hasRows && (collective.parts.size() != 1 || collective.parts[0].whole.size() != 1))
+      item["parts"].refuse("expected one tensor with the codec sparse_rows");
   }
 
   CollectivePartInfo readCollectivePart(const JsonReader &item) {
@@ -303,6 +319,8 @@ private:
          {std::pair("worker_error", &part.workerError), std::pair("server_error", &part.serverError)})
       if (item.has(key))
         *error = item[key].index(entry.buffers.size(), "buffers");
+    if (item.has("row_length"))
+      part.rowLength = item["row_length"].integer(1);
     return part;
   }
 

@@ -1,6 +1,5 @@
 """1-bit optimizers on several ranks beside one_bit.py: parameters, momentum and what messages leave out, over the end of the warm-up; what
 is sent; steps that overflow; checkpoints, also on another number of ranks; what is refused."""
-import hashlib
 import json
 import shutil
 
@@ -11,7 +10,7 @@ import training_models as models
 from kit import case, expect, tool
 from one_bit import OneBitAdam, OneBitLamb, tanh_gradients
 from programs import SEED
-from ranks_runs import logical, mlp, random, same
+from ranks_runs import logical, mlp, random, replace_manifest, same
 from training_runs import column, log_of, settings, train_package, write_config
 
 MICRO, ACCUMULATION, STEPS, FREEZE = 2, 2, 10, 4
@@ -240,15 +239,6 @@ def refused(folder):
         write_config(folder, settings(("OneBitAdam", numbers), micro=MICRO) | config)
         tool("ds-opt", folder / "model.onnx", "-o", folder / "no.dsp", "--mode=train", "--loss=cross_entropy", "--logits=y", "--labels=labels",
              f"--config={folder / 'ds_config.json'}", code=1, says=says)
-
-
-def replace_manifest(package, manifest):
-    """With the sums that a liar would write, too: of the file, and of the list of sums itself."""
-    file, sums = package / "manifest.json", package / "SHA256SUMS"
-    old, text = hashlib.sha256(file.read_bytes()).hexdigest(), json.dumps(manifest)
-    file.write_text(text)
-    *lines, _ = sums.read_text().replace(old, hashlib.sha256(text.encode()).hexdigest()).splitlines(keepends=True)
-    sums.write_text("".join([*lines, hashlib.sha256("".join(lines).encode()).hexdigest() + "  SHA256SUMS\n"]))
 
 
 @case(turns=2)

@@ -158,7 +158,6 @@ def keys_that_ranks_do_not_have(folder):
     data = rows(folder / "data.npz", random(84))
     model = mlp(random(85))
     refused = [(dict(optimizer="ZeroOneAdam"), "optimizer.type: found ZeroOneAdam"),
-               (dict(sparse_gradients=True), "sparse_gradients: found true"),
                (dict(communication_data_type="fp16"), "communication_data_type: found fp16")]
     for config, says in refused:
         package = train_package(folder, model, settings(micro=2, **config), "--reference", logits="y")

@@ -7,6 +7,7 @@ static void setSharing(TrainingPipelineOptions &training, const ::ds::config::Ze
   training.reduceBucket = zero.reduceBucket;
   training.gatherBucket = zero.gatherBucket;
   training.overlaps = zero.overlaps;
+  training.sparseTables = zero.hasSparseGradients;
   training.prefetch = zero.prefetchBucket;
   training.maxLive = zero.maxLive;
   training.persistence = zero.persistence;

@@ -247,7 +247,7 @@ func.func @wait_c2_space(%x: tensor<4xf32>) {
 // -----
 
 func.func @all_reduce_start_c10_without_codec(%x: tensor<8xf32>, %e: tensor<8xf32>) {
-  // expected-error @+1 {{'dist.all_reduce_start' op C10: expects no errors without a codec, found 2}}
+  // expected-error @+1 {{'dist.all_reduce_start' op C10: expects no errors without the codec one_bit, found 2}}
   %p = dist.all_reduce_start mean %x errors %e, %e : tensor<8xf32>, tensor<8xf32> layouts [#dist.layout<[0] of 8 by 8>] site "a" : tensor<8xf32>
   %0:3 = dist.wait %p : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
   return
@@ -275,8 +275,71 @@ func.func @all_reduce_start_c10_vectors(%x: tensor<8xf32>, %e: tensor<2x4xf32>) 
 // -----
 
 func.func @all_reduce_start_c11_codec(%x: tensor<8xf32>, %e: tensor<8xf32>, %last: tensor<i1>) {
-  // expected-error @+1 {{'dist.all_reduce_start' op C11: expects no condition with a codec}}
+  // expected-error @+1 {{'dist.all_reduce_start' op C11: expects no condition with the codec one_bit}}
   %p = dist.all_reduce_start mean %x codec one_bit errors %e, %e : tensor<8xf32>, tensor<8xf32> when %last layouts [#dist.layout<[0] of 8 by 8>] site "a" : tensor<8xf32>
   %0:3 = dist.wait %p : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c10_rows(%x: tensor<4x2xf32>, %e: tensor<8xf32>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C10: expects no errors without the codec one_bit, found 2}}
+  %p = dist.all_reduce_start mean %x codec sparse_rows errors %e, %e : tensor<8xf32>, tensor<8xf32> site "a" : tensor<4x2xf32>
+  %0:3 = dist.wait %p : tensor<4x2xf32>, tensor<8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c12_sources(%x: tensor<4x2xf32>, %y: tensor<4x2xf32>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C12: expects one source with sparse_rows, found 2}}
+  %p = dist.all_reduce_start sum %x, %y codec sparse_rows layouts [#dist.layout<[0, 8] of 16 by 8>] site "a" : tensor<4x2xf32>, tensor<4x2xf32>
+  %0:2 = dist.wait %p : tensor<4x2xf32>, tensor<4x2xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c12_scalar(%x: tensor<f32>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C12: expects rows of constant size with sparse_rows, found 'tensor<f32>'}}
+  %p = dist.all_reduce_start sum %x codec sparse_rows site "a" : tensor<f32>
+  %0 = dist.wait %p : tensor<f32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c12_open(%x: tensor<?x2xf32>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C12: expects rows of constant size with sparse_rows, found 'tensor<?x2xf32>'}}
+  %p = dist.all_reduce_start sum %x codec sparse_rows site "a" : tensor<?x2xf32>
+  %0 = dist.wait %p : tensor<?x2xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c12_empty(%x: tensor<4x0xf32>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C12: expects rows of constant size with sparse_rows, found 'tensor<4x0xf32>'}}
+  %p = dist.all_reduce_start sum %x codec sparse_rows site "a" : tensor<4x0xf32>
+  %0 = dist.wait %p : tensor<4x0xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c13_max(%x: tensor<4x2xf32>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C13: expects sum or mean with sparse_rows, found max}}
+  %p = dist.all_reduce_start max %x codec sparse_rows site "a" : tensor<4x2xf32>
+  %0 = dist.wait %p : tensor<4x2xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c14_range(%x: tensor<4x2xf32>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C14: expects a whole layout with sparse_rows, found one from 0 to 8}}
+  %p = dist.all_reduce_start sum %x codec sparse_rows layouts [#dist.layout<[0] of 8 by 8 to 8>] site "a" : tensor<4x2xf32>
+  %0 = dist.wait %p : tensor<4x2xf32>
   return
 }

@@ -56,3 +56,11 @@ func.func @one_bit(%a: tensor<64xf32>, %b: tensor<2xf32>, %w: tensor<?xf32>, %s:
   %0:4 = dist.wait %p sizes [[64], [2], ["8*ceildiv(72, 8*mesh.data)*mesh.data"], ["8*ceildiv(72, 8*mesh.data)"]] : tensor<64xf32>, tensor<2xf32>, tensor<?xf32>, tensor<?xf32>
   return %0#0, %0#1, %0#2, %0#3 : tensor<64xf32>, tensor<2xf32>, tensor<?xf32>, tensor<?xf32>
 }
+
+// CHECK-LABEL: func.func @sparse_rows
+func.func @sparse_rows(%a: tensor<4x2xf32>, %last: tensor<i1>) -> tensor<4x2xf32> {
+  // CHECK: dist.all_reduce_start sum %{{.*}} codec sparse_rows when %arg1 layouts [#dist.layout<[0] of 8 by 1>] site "table" : tensor<4x2xf32>
+  %p = dist.all_reduce_start sum %a codec sparse_rows when %last layouts [#dist.layout<[0] of 8 by 1>] site "table" : tensor<4x2xf32>
+  %0 = dist.wait %p sizes [[4, 2]] : tensor<4x2xf32>
+  return %0 : tensor<4x2xf32>
+}

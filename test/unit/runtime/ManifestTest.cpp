@@ -162,10 +162,39 @@ TEST(Manifest, ChecksCodecs) {
   EXPECT_NE(errorOfCodec("two_bit", "mean", {}).find("expected one of one_bit"), std::string::npos);
   EXPECT_NE(errorOfCodec("one_bit", "sum", {"worker_error", "server_error"}).find("expected the mean of an all_reduce"),
             std::string::npos);
-  EXPECT_NE(errorOfCodec("one_bit", "mean", {"worker_error"}).find("in each part with a codec"), std::string::npos);
+  EXPECT_NE(errorOfCodec("one_bit", "mean", {"worker_error"}).find("in each part with the codec one_bit"),
+            std::string::npos);
   EXPECT_NE(errorOfCodec("", "mean", {"worker_error", "server_error"}).find("and in no other"), std::string::npos);
   EXPECT_NE(errorWith("/variants/0/entries/6/collectives/0/parts/0/worker_error", 2).find("one of 2 buffers"),
             std::string::npos);
+}
+
+TEST(Manifest, ChecksTablesThatTravelByRows) {
+  auto errorOfRows = [](const Json &change) {
+    Json manifest = testManifest();
+    Json &collective = manifest["variants"][0]["entries"][6]["collectives"][0];
+    collective["codec"] = "sparse_rows";
+    collective["parts"][0]["row_length"] = 2;
+    collective.merge_patch(change);
+    return errorOf([&] { readManifest(manifest.dump()); });
+  };
+  auto expectError = [&](const Json &change, const char *error) {
+    std::string found = errorOfRows(change);
+    EXPECT_NE(found.find(error), std::string::npos) << found;
+  };
+  EXPECT_EQ(errorOfRows({{"reduction", "sum"}}), "");
+  EXPECT_EQ(errorOfRows({{"reduction", "mean"}}), "");
+  expectError({{"reduction", "max"}}, "expected the sum or mean of an all_reduce, found all_reduce");
+  expectError({{"codec", nullptr}}, "expected 'row_length' in the part with the codec sparse_rows, and in no other");
+  Json parts = testManifest()["variants"][0]["entries"][6]["collectives"][0]["parts"];
+  expectError({{"parts", parts}}, "expected 'row_length' in the part with the codec sparse_rows");
+  for (auto [length, error] : {std::pair("0", "row_length"), std::pair("1.5", "expected an integer")}) {
+    parts[0]["row_length"] = Json::parse(length);
+    expectError({{"parts", parts}}, error);
+  }
+  parts[0]["row_length"] = 1;
+  parts.push_back(parts[0]);
+  expectError({{"parts", parts}}, "expected one tensor with the codec sparse_rows");
 }
 
 TEST(Manifest, RefusesWhatIsNotJson) {
