@@ -95,8 +95,9 @@ std::vector<double> TrainingRun::runBatches(LayerCounts &counts, StepRecord &rec
     std::vector<LayerGate> gates = gatesOf(count, round);
     bool restores = !isCounted && !trainer.statistics().empty();
     std::vector<Tensor> before = restores ? trainer.movedStatistics() : std::vector<Tensor>();
-    own[round] = trainer.microBatch(batches[round].views(), isCounted ? weight() : 0,
-                                    {round == 0, sends && round + 1 == rounds()}, placeOf(count, micro), gates, observer);
+    own[round] =
+        trainer.microBatch(batches[round].views(), isCounted ? weight() : 0,
+                           {round == 0, sends && round + 1 == rounds()}, placeOf(count, micro), gates, observer);
     if (restores)
       trainer.setMovedStatistics(before);
     auto running = std::count_if(gates.begin(), gates.end(), [](const LayerGate &gate) { return gate.runs; });
