@@ -117,25 +117,29 @@ def bits_and_bytes(folder):
 
 
 @case
-def one_rank_that_touches_all(folder):
-    """Rows of one rank, and none of the others: it sends more than the whole would be, all together less. No plan is below that."""
+def more_than_the_whole(folder):
+    """Where other ranks have no rows, one with all of them sends more than the whole would be, and one without receives more of two that have
+    many; all together send less. No plan is below that."""
     proto, ranks, g = model(random(311)), 3, random(312)
-    path = samples(folder / "data.npz", g, ranks)
-    data = dict(np.load(path))
-    data["mask"][:] = 0
-    for step in range(STEPS):
-        for first in micro_batches(ranks, 1, step):
-            data["mask"][first:first + MICRO] = 1
-            data["ids"][first:first + MICRO] = g.permutation(MICRO * LENGTH).reshape(MICRO, LENGTH) % ROWS
-    np.savez(path, **data)
     package = train_package(folder, proto, configuration(True), logits="y")
-    train(package, path, ranks, folder / "run", "shm")
-    expected, sparse, _ = expected_bytes(data, ranks)
-    expect(sparse == STEPS, f"{sparse} of {STEPS} steps by rows")
     plan = plan_of(folder, ranks)
-    judge_bytes(folder / "run.json", plan, expected, ranks)
-    most = (ranks - 1) * (8 + ROWS * (8 + WIDTH * 4))
-    expect(plan[SITE]["sent"] == most, f"plans {plan[SITE]['sent']} bytes, expected {most}")
+    most = [8 * (ranks - 1) + (ranks - 1) * ROWS * (8 + WIDTH * 4), 8 * (ranks - 1) + 2 * ROWS * WIDTH * 4]
+    expect([plan[SITE]["sent"], plan[SITE]["received"]] == most, f"plans {plan[SITE]}, expected {most}")
+    for active, rows in (((1,), ROWS), ((1, 2), ROWS * 2 // 3)):
+        path = samples(folder / "data.npz", g, ranks)
+        data = dict(np.load(path))
+        data["mask"][:] = 0
+        for step in range(STEPS):
+            for rank in active:
+                for first in micro_batches(ranks, rank, step):
+                    data["mask"][first:first + MICRO] = 1
+                    data["ids"][first:first + MICRO] = g.permutation(MICRO * LENGTH).reshape(MICRO, LENGTH) % rows
+        np.savez(path, **data)
+        train(package, path, ranks, folder / f"run{rows}", "shm")
+        expected, sparse, _ = expected_bytes(data, ranks)
+        whole = STEPS * (8 * (ranks - 1) + 2 * (ranks - 1) * ROWS * WIDTH // ranks * 4)
+        expect(sparse == STEPS and (expected.max(0) > whole).any(), f"{sparse} of {STEPS} steps by rows, {expected} bytes, {whole} of the whole")
+        judge_bytes(folder / f"run{rows}.json", plan, expected, ranks)
 
 
 @case(turns=2)
