@@ -151,7 +151,7 @@ void StateStore::restore(const TensorSource &source) {
   size_t reached = 0;
   try {
     for (; reached < items.size(); ++reached) {
-      const Target &target = targets[reached];
+      Target &target = targets[reached];
       annotated("state '" + items[reached].name + "'", [&] {
         if (target.rows)
           readMean(source, reached, target);
@@ -160,6 +160,9 @@ void StateStore::restore(const TensorSource &source) {
         else if (target.begin < target.end)
           source.readRange(reached, target.info->type, target.begin, target.end, target.data);
       });
+      // What is in a file goes there now: all states together may be more than memory.
+      if (reached + 1 == items.size() || targets[reached + 1].memory() != target.memory())
+        touched(target.memory());
     }
   } catch (const std::exception &error) {
     for (size_t i = 0; i <= reached; ++i)
@@ -175,7 +178,6 @@ void StateStore::restore(const TensorSource &source) {
     }
     state.isNew = false;
     state.fault.clear();
-    touched(state.tensor.data());
   }
 }
 
