@@ -49,7 +49,9 @@ StateStore::Target StateStore::targetOf(const TensorSource::Item &item) {
     for (const StateInfo &state : entry.states) {
       if (state.name == item.name && state.part != StatePart::View && state.part != StatePart::Shard) {
         checkFits(item, state); // entries may know different ones of its sizes
-        target.info = &state;
+        // Entries that never learn of units hold the tensor that lies in one, too.
+        if (!target.info || shared || state.part != StatePart::Own)
+          target.info = &state;
         shared = nullptr;
       } else if ((state.part == StatePart::Shard || state.part == StatePart::Worker) && !target.info) {
         shared = tensorNamed(package.variant().units[state.unit], state, item.name);
