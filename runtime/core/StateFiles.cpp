@@ -302,15 +302,18 @@ void StateFiles::sendAway() {
 }
 
 void StateFiles::touched(const void *memory) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::unique_lock<std::mutex> lock(mutex);
   Region *region = find(memory);
   if (!region || region->users != 0)
     return;
+  // What was written while it left has to leave once more.
+  changed.wait(lock, [&] { return region->presence == Presence::Present || region->presence == Presence::Absent; });
   region->isDirty = true;
   if (region->presence == Presence::Absent)
     enter();
-  if (region->presence == Presence::Absent || region->presence == Presence::Present)
-    order(region, false);
+  order(region, false);
+  // Whoever restores states writes faster than a disk.
+  changed.wait(lock, [&] { return inMemory <= buffers || region->presence == Presence::Absent; });
 }
 
 StateFiles::Counters StateFiles::counters() const {

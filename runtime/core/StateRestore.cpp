@@ -49,7 +49,9 @@ StateStore::Target StateStore::targetOf(const TensorSource::Item &item) {
     for (const StateInfo &state : entry.states) {
       if (state.name == item.name && state.part != StatePart::View && state.part != StatePart::Shard) {
         checkFits(item, state); // entries may know different ones of its sizes
-        target.info = &state;
+        // Entries that never learn of units hold the tensor that lies in one, too.
+        if (!target.info || shared || state.part != StatePart::Own)
+          target.info = &state;
         shared = nullptr;
       } else if ((state.part == StatePart::Shard || state.part == StatePart::Worker) && !target.info) {
         shared = tensorNamed(package.variant().units[state.unit], state, item.name);
@@ -151,7 +153,7 @@ void StateStore::restore(const TensorSource &source) {
   size_t reached = 0;
   try {
     for (; reached < items.size(); ++reached) {
-      const Target &target = targets[reached];
+      Target &target = targets[reached];
       annotated("state '" + items[reached].name + "'", [&] {
         if (target.rows)
           readMean(source, reached, target);
@@ -160,6 +162,9 @@ void StateStore::restore(const TensorSource &source) {
         else if (target.begin < target.end)
           source.readRange(reached, target.info->type, target.begin, target.end, target.data);
       });
+      // What is in a file goes there now: all states together may be more than memory.
+      if (reached + 1 == items.size() || targets[reached + 1].memory() != target.memory())
+        touched(target.memory());
     }
   } catch (const std::exception &error) {
     for (size_t i = 0; i <= reached; ++i)
@@ -175,7 +180,6 @@ void StateStore::restore(const TensorSource &source) {
     }
     state.isNew = false;
     state.fault.clear();
-    touched(state.tensor.data());
   }
 }
 

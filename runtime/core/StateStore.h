@@ -134,6 +134,7 @@ private:
     int64_t rows = 0; // of another number of ranks, whose mean this rank takes; 0: it takes the elements themselves
 
     bool isWhole() const { return begin == 0 && end == elementCount(shape); }
+    const uint8_t *memory() { return state ? state->tensor.data() : tensor.data(); } // that holds `data`
   };
 
   template <typename Action> void forEachFiles(Action action) const {

@@ -81,6 +81,18 @@ def weights_that_are_rounded(folder):
 
 
 @case
+def weights_that_are_rounded_go_on(folder):
+    """Images are computed of the tensors that lie in units: what is restored is what the next update moves."""
+    moq = {"quantize_training": {"enabled": True, "quantize_bits": {"start_bits": 8, "target_bits": 7},
+                                 "quantize_schedule": {"quantize_period": 1, "schedule_offset": 0}}}
+    stages = Stages(folder, mlp(random()), rows(folder / "data.npz", random(1)), "--reference", logits="y", stages=(1, 2), **moq)
+    for stage in stages.packages:
+        for ranks in (1, 3):
+            whole, half = stages.run(stage, ranks, steps=8), stages.run(stage, ranks, steps=4)
+            same(logical(stages.goes_on(half, stage, ranks, steps=8)), logical(whole), f"stage {stage} on {ranks} ranks, gone on with")
+
+
+@case
 def double_precision(folder):
     state, _, _ = same_at_each_stage(folder, mlp(random()), rows(folder / "data.npz", random(1)), "--reference=f64", ranks=4)
     expect(all(array.dtype == np.float64 for array in state.values()), "not of f64")
