@@ -115,6 +115,31 @@ void makeGroups(const JsonReader &json, VariantInfo &variant) {
   });
 }
 
+bool isSameTensor(const StateInfo &a, const StateInfo &b) {
+  bool isSame = a.type == b.type && a.shape.size() == b.shape.size();
+  for (size_t axis = 0; isSame && axis < a.shape.size(); ++axis)
+    isSame = a.shape[axis].isConstant() && a.shape[axis].evaluate({}) == b.shape[axis].evaluate({}); // of a unit's
+  return isSame;
+}
+
+// An entry that is compiled without units has tensors that lie in one as states of its own: whichever entry meets such
+// a state first, it has one memory.
+void shareParts(VariantInfo &variant) {
+  std::map<std::string, StateInfo> inUnits;
+  for (const EntryInfo &entry : variant.entries)
+    for (const StateInfo &state : entry.states)
+      if (state.part == StatePart::Tensor)
+        inUnits.emplace(state.name, state);
+  for (EntryInfo &entry : variant.entries)
+    for (StateInfo &state : entry.states)
+      if (auto known = inUnits.find(state.name);
+          known != inUnits.end() && state.part == StatePart::Own && isSameTensor(state, known->second)) {
+        state.part = StatePart::Tensor;
+        state.unit = known->second.unit;
+        state.suffix = known->second.suffix;
+      }
+}
+
 VariantInfo readVariant(const JsonReader &json) {
   VariantInfo variant;
   variant.mcpu = json["mcpu"].string();
@@ -132,6 +157,7 @@ VariantInfo readVariant(const JsonReader &json) {
     if (!names.insert(variant.entries.back().name).second)
       item["name"].refuse("entry '", variant.entries.back().name, "' is listed twice");
   });
+  shareParts(variant);
   makeGroups(json, variant);
   if (variant.entries.empty())
     json["entries"].refuse("found none, expected at least one entry");

@@ -37,6 +37,34 @@ TEST(Manifest, ReadsWhatTheFormatSays) {
   EXPECT_EQ(manifest.config[0].origin, "default");
 }
 
+TEST(Manifest, AStateThatLiesInAUnitDoesSoInAllEntries) {
+  Json manifest = trainingManifest();
+  Json &variant = manifest["variants"][0];
+  Json tensor = {{"name", "w"}, {"offset", 0}, {"shape", {4}}};
+  variant["units"] = {{{"name", "u"}, {"block", 64}, {"elements", 64}, {"tensors", Json::array({tensor})}}};
+  auto statesOf = [&] {
+    std::vector<StateInfo> found;
+    Manifest read = readManifest(manifest.dump());
+    for (const EntryInfo &entry : read.variants[0].entries)
+      for (const StateInfo &state : entry.states)
+        if (state.name == "w")
+          found.push_back(state);
+    return found;
+  };
+  for (const StateInfo &state : statesOf())
+    EXPECT_EQ(state.part, StatePart::Own);
+  Json &last = variant["entries"].back()["states"][0];
+  ASSERT_EQ(last["name"], "w");
+  last.update({{"part", "tensor"}, {"unit", 0}, {"suffix", ""}});
+  std::vector<StateInfo> states = statesOf();
+  ASSERT_GT(states.size(), 1u);
+  for (const StateInfo &state : states)
+    EXPECT_EQ(state.part, StatePart::Tensor);
+  variant["entries"][0]["states"][0]["shape"] = {"2"}; // another one: no part of these four elements
+  variant["entries"][0]["states"][0].erase("initial");
+  EXPECT_EQ(statesOf()[0].part, StatePart::Own);
+}
+
 TEST(Manifest, IgnoresKeysItDoesNotKnow) {
   EXPECT_EQ(errorWith("/variants/0/entries/0/remark", "later"), "");
   EXPECT_EQ(errorWith("/report", Json::array({1, 2})), "");
