@@ -59,7 +59,7 @@ def names_of_the_page(folder):
     group = tool("ds-run", "--help").out.split("Ranks (docs/ranks.md):")[1].split("\n\n")[0]
     options = set(re.findall(r"--[a-z_-]+", group)) - {"--help"}
     named = set(re.findall(r"--[a-z][a-z_-]*", text))
-    others = {"--data", "--epochs", "--checkpoint", "--save-interval", "--inputs", "--output", "--json"}
+    others = {"--data", "--epochs", "--checkpoint", "--save-interval", "--inputs", "--output", "--json", "--plan", "--counters"}
     expect(options <= named and named <= options | others, f"{sorted(options ^ named)}")
     out, _ = launch("-n", 1, "--timeout=3", "--restarts=1", "--exec", "sh", "-c", "test -n \"$DS_RESTART\" || exit 1; env", env=environment())
     expect(set(re.findall(r"\bDS_[A-Z_]+\b", text)) == set(re.findall(r"^DS_[A-Z_]+", out, re.M)), out)

@@ -246,12 +246,12 @@ def dimensions_that_are_not_given(folder):
 
 @case
 def data_of_all_micro_batches(folder):
-    """By hand: a micro-batch of a step has samples, labels, the weight of its loss and whether it is the first, of 64 bytes each; an evaluation
+    """By hand: a micro-batch of a step has samples, labels, the weight of its loss and whether it is the first and the last, of 64 bytes each; an evaluation
     beside them has samples, labels, logits, the loss, and how many labels count and are met."""
     samples, batch = 4 * 3 + 8, 1024
     for accumulation in (1, 2, 5):
         package = small_package(folder, settings("SGD", batch, accumulation), name="small.dsp")
-        expected = accumulation * (batch * samples + 2 * 64) + batch * (samples + 4 * 4) + 3 * 64
+        expected = accumulation * (batch * samples + 3 * 64) + batch * (samples + 4 * 4) + 3 * 64
         found = planned(package, n=batch)["data"]
         expect(found == expected, f"{accumulation} micro-batches: {found} bytes, by hand {expected}")
 
