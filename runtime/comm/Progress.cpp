@@ -105,7 +105,9 @@ void Progress::leave(const std::string &reason) {
 bool Progress::turn() {
   now = clockNow();
   bool hasMoved = false;
-  for (unsigned number = 0; number < peers.size(); ++number) {
+  // Each rank begins behind itself, so that not all of them send to the same one.
+  for (unsigned i = 1; i < peers.size(); ++i) {
+    unsigned number = (transport->rank() + i) % static_cast<unsigned>(peers.size());
     if (!isLinked(number))
       continue;
     hasMoved |= flushControl(*transport, number, peers[number]);

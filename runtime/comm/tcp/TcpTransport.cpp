@@ -2,6 +2,7 @@
 
 #include "runtime/core/Error.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <netinet/in.h>
@@ -13,8 +14,15 @@
 namespace ds {
 namespace {
 
-// Kept short, so that what an older collective waits for is not behind much of a newer one.
-constexpr int unsentBytes = 128 << 10;
+// The system keeps little of what is sent (twice this), so that what an older collective waits for is not behind much
+// of a newer one, and links have short queues. Less than two segments would wait for the timer of an acknowledgement.
+void keepShort(int socket) {
+  int bytes = 32 << 10, segment = 0;
+  socklen_t size = sizeof(segment);
+  if (getsockopt(socket, IPPROTO_TCP, TCP_MAXSEG, &segment, &size) == 0)
+    bytes = std::max(bytes, 2 * segment);
+  setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+}
 
 bool isTemporary(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
@@ -30,7 +38,8 @@ TcpTransport::TcpTransport(unsigned rank, TcpConnections connections)
       stream.socket = std::move(connections[peer][channel]);
       int yes = 1;
       setsockopt(stream.socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-      setsockopt(stream.socket.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsentBytes, sizeof(unsentBytes));
+      if (Channel(channel) != Channel::Control)
+        keepShort(stream.socket.get());
     }
 }
 
