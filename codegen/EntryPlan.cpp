@@ -82,6 +82,7 @@ private:
   LogicalResult signature();
   LogicalResult firstValue(Attribute initial, Type type, EntryPlan::Tensor &state);
   LogicalResult visit(Operation *op);
+  bool isBetweenStates(const EntryPlan::Collective &collective) const;
   LogicalResult addLaunch(ds::LaunchOp launch);
   LogicalResult collectSymbols();
   LogicalResult addSymbol(const SizeAtom &symbol, bool isDimension, const llvm::StringSet<> &computed);
@@ -239,6 +240,15 @@ LogicalResult EntryPlanner::addLaunch(ds::LaunchOp launch) {
   return success();
 }
 
+/// A gather whose memory outlives the call.
+bool EntryPlanner::isBetweenStates(const EntryPlan::Collective &collective) const {
+  auto isState = [&](int64_t buffer) { return plan.buffers[static_cast<size_t>(buffer)].role == "state"; };
+  return llvm::all_of(collective.parts, [&](const EntryPlan::CollectivePart &part) {
+    return part.own >= 0 && isState(part.own) &&
+           llvm::all_of(part.whole, [&](const EntryPlan::Piece &piece) { return isState(piece.buffer); });
+  });
+}
+
 LogicalResult EntryPlanner::visit(Operation *op) {
   if (auto launch = dyn_cast<ds::LaunchOp>(op))
     return addLaunch(launch);
@@ -246,7 +256,8 @@ LogicalResult EntryPlanner::visit(Operation *op) {
     (void)plan.sizeId(*sizeFromAttribute(bound.getValue()));
   if (auto start = dyn_cast<dist::StartInterface>(op)) {
     auto number = static_cast<uint32_t>(plan.collectives.size());
-    plan.collectives.push_back(planCollective(start, analysis));
+    EntryPlan::Collective &collective = plan.collectives.emplace_back(planCollective(start, analysis));
+    collective.isDeferred = cast<dist::WaitOp>(start.waitOp()).getDeferred() && isBetweenStates(collective);
     plan.collectiveIds[start] = number;
   }
   return success();

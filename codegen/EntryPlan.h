@@ -75,6 +75,7 @@ struct EntryPlan {
     std::string codec;                           // empty: values travel as they are
     std::vector<CollectivePart> parts;
     int64_t condition = -1;  // the buffer of what must hold so that anything is sent
+    bool isDeferred = false; // goes on after the entry, until a state of it is used
     SizeExpr sent, received; // bytes
   };
   struct Constraint {

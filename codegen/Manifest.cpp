@@ -135,6 +135,8 @@ static Array collectives(const EntryPlan &plan) {
                   {"parts", std::move(parts)}};
     if (collective.condition >= 0)
       fields["condition"] = collective.condition;
+    if (collective.isDeferred)
+      fields["deferred"] = true;
     if (!collective.reduction.empty())
       fields["reduction"] = collective.reduction;
     if (!collective.codec.empty())

@@ -239,6 +239,8 @@ LogicalResult dist::WaitOp::verify() {
       return emitOpError("C1: expects results of the types of the sources and errors, ") << types;
   }
   bool isGather = isa<AllGatherStartOp>(start); // whose own verifier counts
+  if (getDeferred() && !isGather)
+    return emitOpError("C3: expects a deferred wait to be that of dist.all_gather_start, found ") << start->getName();
   if ((!isGather && getNumResults() != count) ||
       llvm::any_of(getResultTypes(), [&](Type type) { return getElementTypeOrSelf(type) != element; }))
     return emitOpError("C1: expects ") << count << " results of element type " << element;

@@ -187,17 +187,19 @@ def Dist_WaitOp : Dist_Op<"wait", [Dist_StatesSizes, MemoryEffects<[MemRead, Mem
   let description = [{
     Owns the destination buffers, which the planner keeps from the start on. `result_sizes` has a list of sizes for each
     result; without it, and without layouts, the result has those of the source. Several starts may bring ranges of one
-    space, each when its tensors are there: their results lie in one place. Gone after: codegen.
+    space, each when its tensors are there: their results lie in one place. With `deferred`, a wait for states that
+    states are gathered into may be put off beyond the end of the entry, until one of them is used. Gone after: codegen.
 
     Constraints: C1 the operands come from starts that give results of such element types and as many; C2 several
     operands come from dist.reduce_scatter_start, in the order of the program, with one layout each, of one space, the
-    ranges of which do not overlap, and write into the same tensor, or all into none.
+    ranges of which do not overlap, and write into the same tensor, or all into none; C3
+    what is deferred comes from dist.all_gather_start.
 
     Example: `%1 = dist.wait %p : tensor<?xf32>`
   }];
-  let arguments = (ins Variadic<Dist_Pending>:$pendings, OptionalAttr<ArrayAttr>:$result_sizes);
+  let arguments = (ins Variadic<Dist_Pending>:$pendings, OptionalAttr<ArrayAttr>:$result_sizes, UnitAttr:$deferred);
   let results = (outs Variadic<AnyRankedTensor>:$results);
-  let assemblyFormat = "$pendings (`sizes` $result_sizes^)? attr-dict `:` type($results)";
+  let assemblyFormat = "$pendings (`deferred` $deferred^)? (`sizes` $result_sizes^)? attr-dict `:` type($results)";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// The first one, whose results those of all are.

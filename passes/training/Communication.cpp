@@ -6,14 +6,15 @@ using namespace mlir;
 
 namespace deepstride {
 
-Values Pending::finish(DsBuilder &b) const {
+Values Pending::finish(DsBuilder &b, bool isDeferred) const {
   SmallVector<Type> types;
   SmallVector<Attribute> sizes;
   for (const TensorFacts &facts : results) {
     types.push_back(facts.type());
     sizes.push_back(toAttribute(b.getContext(), facts.sizes));
   }
-  auto wait = dist::WaitOp::create(b.getBuilder(), b.getLocation(), types, pending, b.getBuilder().getArrayAttr(sizes));
+  auto wait = dist::WaitOp::create(b.getBuilder(), b.getLocation(), types, pending, b.getBuilder().getArrayAttr(sizes),
+                                   isDeferred);
   for (auto [result, facts] : llvm::zip_equal(wait.getResults(), results))
     b.getAnalysis().set(result, facts);
   return Values(wait.getResults());

@@ -10,7 +10,8 @@ namespace deepstride {
 /// A collective that has begun, or several that bring ranges of one space; `finish` gives the results.
 class Pending {
 public:
-  Values finish(DsBuilder &b) const;
+  /// A deferred one may go on after the entry, until a state of it is used.
+  Values finish(DsBuilder &b, bool isDeferred = false) const;
   /// Another range of the same space, which was begun later.
   void join(const Pending &other) { llvm::append_range(pending, other.pending); }
 

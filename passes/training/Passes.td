@@ -157,7 +157,7 @@ def BuildTrainingStep : Pass<"ds-build-training-step", "::mlir::ModuleOp"> {
     Option<"shareStage", "share-stage", "int64_t", "0", "what ranks share: 1 optimizer states, 2 gradients, 3 parameters">,
     Option<"reduceBucket", "reduce-bucket", "int64_t", "int64_t(1) << 53", "elements of gradients in one message">,
     Option<"gatherBucket", "gather-bucket", "int64_t", "int64_t(1) << 53", "elements of parameters in one message">,
-    Option<"overlaps", "overlaps", "bool", "true", "gradients travel while others are computed">,
+    Option<"overlaps", "overlaps", "bool", "true", "messages travel while something else is computed">,
     Option<"sparseTables", "sparse-tables", "bool", "false", "of tables, rows that are touched travel alone">,
     Option<"prefetch", "prefetch", "int64_t", "int64_t(1) << 53", "of stage 3: elements of the next unit that are gathered while one is read">,
     Option<"maxLive", "max-live", "int64_t", "int64_t(1) << 53", "of stage 3: elements that are there at a time, beside the unit that is read">,

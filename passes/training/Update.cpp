@@ -272,7 +272,7 @@ LogicalResult UpdateBuilder::updateAll(DsBuilder &b, Value isFinite, Value facto
   return success();
 }
 
-/// The parameters that other ranks have updated.
+/// The parameters that other ranks have updated. They may still be on their way when the next micro-batch begins.
 void UpdateBuilder::gather(DsBuilder &b) {
   Communication communication(b);
   SmallVector<std::pair<Bucket, Pending>> pending;
@@ -293,7 +293,7 @@ void UpdateBuilder::gather(DsBuilder &b) {
     }
   }
   for (const auto &[bucket, gathered] : pending)
-    for (auto [number, value] : llvm::zip_equal(bucket.parameters(), gathered.finish(b)))
+    for (auto [number, value] : llvm::zip_equal(bucket.parameters(), gathered.finish(b, settings.sharing.overlaps)))
       next.emplace_back(value, parameters[number].name.str());
 }
 

@@ -15,7 +15,7 @@ struct SharingSettings {
       0; // 1: each rank updates its part of the parameters; 2: and keeps that of gradients; 3: of parameters
   int64_t bucket = int64_t(1) << 53;       // elements of gradients in one message, unless one tensor has more
   int64_t gatherBucket = int64_t(1) << 53; // of parameters, likewise
-  bool overlaps = true;                    // gradients travel while others are computed
+  bool overlaps = true;                    // messages travel while something else is computed
   // Elements, of stage 3: gathered ahead of their use; there at a time, beside what is being read; of tensors that stay
   // whole, and of all of these together.
   int64_t prefetch = int64_t(1) << 53, maxLive = int64_t(1) << 53, persistence = 0, modelPersistence = 0;

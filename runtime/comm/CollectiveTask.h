@@ -40,6 +40,9 @@ public:
   // The payload is taken over; the vector comes back with memory for another.
   virtual void take(unsigned peer, Phase phase, Payload &payload) = 0;
 
+  // Whether it has a single message for each owner, which always has room: it may overtake older ones.
+  virtual bool isBrief() const { return false; }
+
   virtual bool isDone() const = 0;
   virtual bool expectsMoreFrom(unsigned peer) const = 0;
 

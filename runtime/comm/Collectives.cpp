@@ -33,7 +33,7 @@ std::unique_ptr<CollectiveTask> makeTask(const CollectiveRequest &request, unsig
 
 ElementsTask::ElementsTask(const CollectiveRequest &given, unsigned rank, unsigned world, size_t chunkBytes)
     : CollectiveTask(given, rank, world), chunk(static_cast<int64_t>(chunkBytes / typeSize(request.wire))),
-      peers(world) {
+      brief(elements() <= chunk), peers(world) {
   for (unsigned owner = 0; owner < world; ++owner)
     owned.emplace_back(request.parts, owner);
 }

@@ -22,6 +22,7 @@ public:
   bool expects(unsigned peer, Phase phase, const DataHeader &header) const override;
   bool hasRoom(unsigned peer, Phase phase, const DataHeader &header) const override;
   void take(unsigned peer, Phase phase, Payload &payload) override;
+  bool isBrief() const override { return brief; }
   bool isDone() const override;
   bool expectsMoreFrom(unsigned peer) const override;
 
@@ -54,6 +55,7 @@ private:
   uint8_t *ownAt(const CollectivePart &part, int64_t position) const;
 
   int64_t chunk; // elements
+  bool brief;
   std::vector<OwnedSequence> owned;
   std::vector<Peer> peers;
   int64_t settled = 0; // chunks of the own part that are final on this rank

@@ -244,21 +244,39 @@ bool Progress::sendData(unsigned number, Phase phase) {
   bool isLater = phase == Phase::ToOwner && !peers[number].stream(Phase::FromOwner).out.empty();
   for (int message = 0; message < messagesAtOnce && out.empty() && !isLater; ++message) {
     DataHeader header;
-    bool isReady = false;
-    for (const auto &collective : active) {
-      if (!collective->hasAgreed[number])
-        break; // nor has it started any later one
-      header.sequence = collective->sequence;
-      isReady = collective->task->next(number, phase, header, out, sizeof(header));
-      if (isReady || (phase == Phase::ToOwner && collective->task->holdsBack(number)))
-        break;
-    }
-    if (!isReady)
+    if (!nextBrief(number, phase, header) && !nextOldest(number, phase, header))
       break;
     std::memcpy(out.data(), &header, sizeof(header));
     hasMoved |= flushData(*transport, number, peers[number], phase);
   }
   return hasMoved;
+}
+
+// What is small does not wait behind parameters that are still on their way: the program does nothing meanwhile.
+bool Progress::nextBrief(unsigned number, Phase phase, DataHeader &header) {
+  Payload &out = peers[number].stream(phase).out;
+  for (const auto &collective : active) {
+    if (!collective->hasAgreed[number])
+      return false; // nor has it started any later one
+    header.sequence = collective->sequence;
+    if (collective->task->isBrief() && collective->task->next(number, phase, header, out, sizeof(header)))
+      return true;
+  }
+  return false;
+}
+
+bool Progress::nextOldest(unsigned number, Phase phase, DataHeader &header) {
+  Payload &out = peers[number].stream(phase).out;
+  for (const auto &collective : active) {
+    if (!collective->hasAgreed[number])
+      return false;
+    header.sequence = collective->sequence;
+    if (collective->task->next(number, phase, header, out, sizeof(header)))
+      return true;
+    if (phase == Phase::ToOwner && collective->task->holdsBack(number))
+      return false;
+  }
+  return false;
 }
 
 bool Progress::completeDone() {

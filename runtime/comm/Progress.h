@@ -65,6 +65,8 @@ private:
   void agree(ActiveCollective &mine, unsigned number, const Announcement &other);
   bool receiveData(unsigned number, Phase phase);
   bool sendData(unsigned number, Phase phase);
+  bool nextBrief(unsigned number, Phase phase, DataHeader &header);
+  bool nextOldest(unsigned number, Phase phase, DataHeader &header);
   bool completeDone();
   ActiveCollective *find(uint64_t sequence);
 

@@ -65,7 +65,23 @@ void *EntryRunner::memoryOf(uint32_t buffer, ElementType type, int64_t count) {
   uint64_t bytes = byteCount(type, {count});
   if (!buffers[buffer] || bufferBytes[buffer] < bytes)
     fail(ErrorCode::BadPackage, "buffer ", buffer, " does not hold ", bytes, " bytes");
+  settle(buffer);
   return buffers[buffer];
+}
+
+void EntryRunner::settle(uint32_t buffer) {
+  if (!arrivals.empty() && entry.buffers[buffer].role == BufferRole::State)
+    arrivals.settle(buffers[buffer], bufferBytes[buffer]);
+}
+
+std::vector<State *> EntryRunner::statesOf(const CollectiveInfo &info) const {
+  std::vector<State *> result;
+  for (const CollectivePartInfo &part : info.parts) {
+    result.push_back(boundStates[entry.buffers[*part.own].index]);
+    for (const CollectivePiece &piece : part.whole)
+      result.push_back(boundStates[entry.buffers[piece.buffer].index]);
+  }
+  return result;
 }
 
 void EntryRunner::willWrite(uint32_t buffer) {
@@ -166,9 +182,12 @@ void EntryRunner::waitCollective(const ds_collective &request) {
     fail(ErrorCode::BadPackage, "waits for a collective that was not started");
   OpenCollective opened = std::move(open->second);
   openCollectives.erase(open);
+  const CollectiveInfo &info = entry.collectives[request.site];
+  if (opened.ticket && info.isDeferred && opened.inFiles.empty())
+    return arrivals.add(*opened.ticket, statesOf(info));
   if (opened.ticket)
     communicator->wait(*opened.ticket);
-  done(opened.inFiles, entry.collectives[request.site].kind != CollectiveKind::AllGather);
+  done(opened.inFiles, info.kind != CollectiveKind::AllGather);
 }
 
 } // namespace ds

@@ -27,9 +27,9 @@ std::string resultText(int32_t code) {
 const ds_services EntryRunner::services = {sizeof(ds_services), serveLaunch, serveDefine, serveStart, serveWait};
 
 EntryRunner::EntryRunner(const Package &package, size_t index, ThreadPool &pool, StateStore &states,
-                         AlignedBuffer &workspace, Communicator *communicator)
+                         AlignedBuffer &workspace, Communicator *communicator, Arrivals &arrivals)
     : package(package), entry(package.variant().entries[index]), number(index), function(package.entryFunction(index)),
-      pool(pool), states(states), communicator(communicator), computed(entry),
+      pool(pool), states(states), communicator(communicator), arrivals(arrivals), computed(entry),
       plans(entry, package.variant().constants, computed), boundStates(entry.states.size()), workspace(workspace),
       inputCopies(entry.inputs.size()) {}
 

@@ -5,6 +5,7 @@
 
 #include "runtime/abi/ds_abi.h"
 #include "runtime/comm/Communicator.h"
+#include "runtime/core/Arrivals.h"
 #include "runtime/core/Binding.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Package.h"
@@ -38,7 +39,7 @@ class EntryRunner {
 public:
   // The workspace is that of all entries of a session, one of which runs at a time.
   EntryRunner(const Package &package, size_t entry, ThreadPool &pool, StateStore &states, AlignedBuffer &workspace,
-              Communicator *communicator);
+              Communicator *communicator, Arrivals &arrivals);
   EntryRunner(const EntryRunner &) = delete;
   EntryRunner &operator=(const EntryRunner &) = delete;
 
@@ -68,6 +69,8 @@ private:
   static void use(const FileTurns &turns);
   static void done(const FileTurns &turns, bool areWritten);
   void *memoryOf(uint32_t buffer, ElementType type, int64_t count);
+  void settle(uint32_t buffer);
+  std::vector<State *> statesOf(const CollectiveInfo &info) const;
   void willWrite(uint32_t buffer);
 
   int64_t sizeAt(uint32_t index, const char *what) const;
@@ -88,6 +91,7 @@ private:
   ThreadPool &pool;
   StateStore &states;
   Communicator *communicator;
+  Arrivals &arrivals;
   ComputedParts computed;
   PlanCache plans;
 

@@ -85,6 +85,7 @@ void EntryRunner::gather(const ds_launch &request) {
     if (info.role == BufferRole::Workspace && sizes[info.bytes] < 0)
       fail(ErrorCode::ShapeMismatch, "buffer ", index, ": negative size, found ", sizes[info.bytes], " from '",
            entry.sizes[info.bytes].text(), "'");
+    settle(index);
     launchBuffers[i] = buffers[index];
   }
   for (uint32_t i = 0; i < request.size_count; ++i)

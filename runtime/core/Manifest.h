@@ -155,6 +155,7 @@ struct CollectiveInfo {
   ReductionKind reduction = ReductionKind::Sum;
   std::optional<uint32_t> condition; // the buffer of a boolean without which nothing is sent
   CodecKind codec = CodecKind::None;
+  bool isDeferred = false; // goes on after the entry, until a state of it is used: a gather of states into states
   std::vector<CollectivePartInfo> parts;
   SizeExpr sent, received; // bytes of a call, on this rank
 };

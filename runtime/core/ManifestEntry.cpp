@@ -270,11 +270,26 @@ private:
         item["parts"].refuse("expected 'worker_error' and 'server_error' in each part with the codec one_bit, and in ",
                              "no other");
     checkRows(item, collective);
+    if (item.has("deferred"))
+      readDeferred(item, collective);
     for (const CollectivePartInfo &part : collective.parts)
       if (part.own.has_value() ? collective.kind == CollectiveKind::AllReduce
                                : collective.kind == CollectiveKind::AllGather)
         item["parts"].refuse("expected 'own' in each part of a gather, and in none of an all-reduce");
     entry.collectives.push_back(std::move(collective));
+  }
+
+  void readDeferred(const JsonReader &item, CollectiveInfo &collective) {
+    collective.isDeferred = item["deferred"].boolean();
+    auto isState = [&](uint32_t buffer) { return entry.buffers[buffer].role == BufferRole::State; };
+    bool areStates = collective.kind == CollectiveKind::AllGather;
+    for (const CollectivePartInfo &part : collective.parts) {
+      areStates = areStates && part.own && isState(*part.own);
+      for (const CollectivePiece &piece : part.whole)
+        areStates = areStates && isState(piece.buffer);
+    }
+    if (collective.isDeferred && !areStates)
+      item["deferred"].refuse("expected an all_gather of states into states");
   }
 
   void readCodec(const JsonReader &item, CollectiveInfo &collective) {

@@ -10,9 +10,22 @@ static Mesh meshOf(const Communicator *communicator) {
 
 Session::Session(std::shared_ptr<const Package> package, const SessionOptions &options)
     : loaded(std::move(package)), communicator(options.communicator), place(meshOf(communicator.get())),
-      pool(options.threads ? options.threads : ThreadPool::defaultThreads()), store(*loaded, place, options.places) {
+      pool(options.threads ? options.threads : ThreadPool::defaultThreads()), store(*loaded, place, options.places),
+      arrivals(communicator.get()) {
   for (size_t i = 0; i < loaded->variant().entries.size(); ++i)
-    runners.push_back(std::make_unique<EntryRunner>(*loaded, i, pool, store, workspace, communicator.get()));
+    runners.push_back(std::make_unique<EntryRunner>(*loaded, i, pool, store, workspace, communicator.get(), arrivals));
+}
+
+Session::~Session() {
+  try {
+    settle();
+  } catch (const std::exception &) { // which the next collective of this rank says, too
+  }
+}
+
+void Session::settle() {
+  std::lock_guard<std::mutex> lock(running);
+  arrivals.settleAll();
 }
 
 Shape Session::shapeOf(size_t index, const StateInfo &state) const {
@@ -28,9 +41,10 @@ void Session::run(size_t entry, const std::vector<TensorView> &inputs, const Pin
                   LaunchObserver *observer) {
   std::lock_guard<std::mutex> lock(running);
   auto abandon = [&](const char *why) {
-    store.failCall(why);
     if (communicator)
-      communicator->leave(why);
+      communicator->leave(why); // first: nothing is written any more
+    arrivals.abandon(why);
+    store.failCall(why);
   };
   const VariantInfo &variant = loaded->variant();
   size_t chosen = entry;

@@ -21,6 +21,9 @@ class Session {
 public:
   Session(std::shared_ptr<const Package> package, const SessionOptions &options = {});
 
+  // Waits for what is under way to its states, which others may wait for, too.
+  ~Session();
+
   const Package &package() const { return *loaded; }
   const EntryInfo &entry(size_t index) const { return loaded->variant().entries[index]; }
   unsigned threads() const { return pool.size(); }
@@ -40,8 +43,13 @@ public:
   // Runs an action on the states while no call runs.
   template <typename Action> auto withStates(Action action) -> decltype(action(std::declval<StateStore &>())) {
     std::lock_guard<std::mutex> lock(running);
+    arrivals.settleAll();
     return action(store);
   }
+
+  // Waits for states that other ranks have updated and that are still under way; every rank does before it leaves.
+  // Throws Error as `run` does.
+  void settle();
 
 private:
   std::shared_ptr<const Package> loaded;
@@ -49,6 +57,7 @@ private:
   Mesh place;
   ThreadPool pool;
   StateStore store;
+  Arrivals arrivals;
   AlignedBuffer workspace;
   std::vector<std::unique_ptr<EntryRunner>> runners;
   std::mutex running;

@@ -46,6 +46,15 @@ func.func @wait_c1_count(%x: tensor<64xf32>) {
 
 // -----
 
+func.func @wait_c3_deferred(%x: tensor<4xf32>) {
+  %p = dist.all_reduce_start sum %x site "a" : tensor<4xf32>
+  // expected-error @+1 {{'dist.wait' op C3: expects a deferred wait to be that of dist.all_gather_start, found dist.all_reduce_start}}
+  %0 = dist.wait %p deferred : tensor<4xf32>
+  return
+}
+
+// -----
+
 func.func @all_reduce_start_c3_one_type(%x: tensor<4xf32>, %y: tensor<4xf64>) {
   // expected-error @+1 {{'dist.all_reduce_start' op C3: expects sources of one element type, found 'f32' and 'f64'}}
   %p = dist.all_reduce_start sum %x, %y layouts [#dist.layout<[0, 4] of 8 by 4>] site "a" : tensor<4xf32>, tensor<4xf64>

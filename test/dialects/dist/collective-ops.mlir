@@ -27,8 +27,8 @@ func.func @shards(%a: tensor<64xf32>, %b: tensor<2xf32>, %old: tensor<?xf32>) ->
   %0 = dist.wait %p sizes [["64*ceildiv(128, 64*mesh.data)"]] : tensor<?xf32>
   // CHECK: %[[Q:.*]] = dist.all_gather_start %{{.*}} layouts [#dist.layout<[64, 128] of 192 by 64 from 64>] site "parameters" {axis = "tensor"} : tensor<?xf32>
   %q = dist.all_gather_start %0 layouts [#dist.layout<[64, 128] of 192 by 64 from 64>] site "parameters" {axis = "tensor"} : tensor<?xf32>
-  // CHECK: dist.wait %[[Q]]
-  %1:2 = dist.wait %q sizes [[64], [2]] : tensor<64xf32>, tensor<2xf32>
+  // CHECK: dist.wait %[[Q]] deferred sizes
+  %1:2 = dist.wait %q deferred sizes [[64], [2]] : tensor<64xf32>, tensor<2xf32>
   return %1#0, %1#1 : tensor<64xf32>, tensor<2xf32>
 }
 

@@ -66,8 +66,9 @@
 // ONE: scf.yield %[[SHARD]]
 // ONE: %[[A0:.*]] = dist.all_gather_start %[[UPDATED]]#0 layouts [#dist.layout<[0, 64] of 128 by 64>] site "parameters/layer 0" : tensor<?xf32>
 // ONE-NEXT: %[[A1:.*]] = dist.all_gather_start %[[UPDATED]]#3 layouts [#dist.layout<[0] of 128 by 64>] site "parameters/layer 1" : tensor<?xf32>
-// ONE-NEXT: %[[WHOLE:.*]]:2 = dist.wait %[[A0]] sizes {{\[}}[8, 8], [8]] : tensor<8x8xf32>, tensor<8xf32>
-// ONE-NEXT: %[[LAST:.*]] = dist.wait %[[A1]] sizes {{\[}}[8, 10]] : tensor<8x10xf32>
+// They may still be on their way when the entry ends.
+// ONE-NEXT: %[[WHOLE:.*]]:2 = dist.wait %[[A0]] deferred sizes {{\[}}[8, 8], [8]] : tensor<8x8xf32>, tensor<8xf32>
+// ONE-NEXT: %[[LAST:.*]] = dist.wait %[[A1]] deferred sizes {{\[}}[8, 10]] : tensor<8x10xf32>
 // ONE-NEXT: return {{.*}}, %[[WHOLE]]#0, %[[WHOLE]]#1, %[[LAST]] :
 
 // Stage 2 keeps parts of gradients. A unit's are sent where they are complete, the last layer's first, and added up before
@@ -140,6 +141,9 @@
 // APART-NEXT: %[[R0:.*]] = dist.wait %[[B0]]
 // APART: %[[B1:.*]] = dist.reduce_scatter_start sum %{{[0-9]+}} into %[[R0]] : tensor<?xf32> layouts {{.*}} site "gradients/layer 0, part 2"
 // APART-NEXT: dist.wait %[[B1]]
+// APART-LABEL: func.func @update(
+// APART-NOT: deferred
+// APART: return
 
 // A tensor that may not be there ahead is gathered when it is read.
 // AHEAD-LABEL: func.func @micro(

@@ -225,6 +225,31 @@ TEST(Manifest, ChecksTablesThatTravelByRows) {
   expectError({{"parts", parts}}, "expected one tensor with the codec sparse_rows");
 }
 
+TEST(Manifest, ChecksWhatGoesOnAfterAnEntry) {
+  // Of a gather between the buffers of the entry "merge": one is an input, the other one a state.
+  auto errorOfGather = [](const char *op, const Json &isDeferred, int own, int whole) {
+    Json manifest = testManifest();
+    for (Json &entry : manifest["variants"][0]["entries"])
+      if (entry["name"] == "merge") {
+        Json &collective = entry["collectives"][0];
+        collective["op"] = op;
+        collective["deferred"] = isDeferred;
+        collective["parts"][0]["whole"][0] = {{"buffer", whole}, {"offset", "0"}, {"count", "4"}};
+        if (own >= 0)
+          collective["parts"][0]["own"] = own;
+      }
+    return errorOf([&] { readManifest(manifest.dump()); });
+  };
+  EXPECT_EQ(errorOfGather("all_gather", true, 1, 1), "");
+  EXPECT_EQ(errorOfGather("all_gather", false, 0, 1), "");
+  for (auto [op, own, whole] : {std::tuple("all_gather", 0, 1), std::tuple("all_gather", 1, 0),
+                                std::tuple("all_reduce", -1, 1), std::tuple("reduce_scatter", 1, 1)}) {
+    std::string found = errorOfGather(op, true, own, whole);
+    EXPECT_NE(found.find("expected an all_gather of states into states"), std::string::npos) << op << ": " << found;
+  }
+  EXPECT_NE(errorOfGather("all_gather", 1, 1, 1).find("deferred"), std::string::npos);
+}
+
 TEST(Manifest, RefusesWhatIsNotJson) {
   std::string text = testManifest().dump();
   for (size_t length : {size_t(0), size_t(1), text.size() / 2, text.size() - 1})

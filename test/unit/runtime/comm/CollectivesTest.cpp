@@ -113,6 +113,27 @@ TEST_P(Collectives, WhatARankSentOutlivesIt) {
   EXPECT_EQ(errors, none);
 }
 
+// Losses do not wait behind parameters.
+TEST_P(Collectives, ASmallOneOvertakesALargeOne) {
+  constexpr int64_t count = int64_t(8) << 20;
+  EXPECT_EQ(onThreads(wiring, world, 30s,
+                      [&](unsigned rank, Communicator &communicator) {
+                        std::vector<float> large(count, static_cast<float>(rank)), small(world);
+                        CollectiveRequest first = requestOf(CollectiveOp::AllReduce, large.data(), count, world);
+                        first.site = "large";
+                        uint64_t ticket = communicator.start(first);
+                        small[rank] = 1;
+                        communicator.wait(communicator.start(
+                            requestOf(CollectiveOp::AllGather, small.data(), world, world, &small[rank])));
+                        for (const CollectiveCounters &site : communicator.counters())
+                          check(site.site != "large" || site.calls == 0, "the large one came first");
+                        communicator.wait(ticket);
+                        check(small == std::vector<float>(world, 1), "wrong gather");
+                        check(large.front() == static_cast<float>(world * (world - 1) / 2), "wrong sum");
+                      }),
+            none);
+}
+
 TEST(SlowRanks, AreNamedAfterTheTimeout) {
   constexpr unsigned world = 3;
   for (Wiring wiring : allWirings) {
