@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 from onnx import parser
 
-from kit import Skip, case, expect
-from launch_runs import PATIENCE, children, environment, gone, running, until
+from kit import BIN, Skip, case, expect
+from launch_runs import PATIENCE, children, environment, gone, launch, running, until
 from programs import SEED
 from ranks_training_cases import shared
+from ranks_training_runs import RANDOM
 from training_runs import settings, small_data, small_package, train_package
 
 RANKS = 3
@@ -141,3 +142,24 @@ def busy_over_tcp(folder):
 @case(turns=2)
 def busy_over_mpi(folder):
     busy(folder, "mpi")
+
+
+@case(turns=2)
+def ended_before_it_was_found(folder):
+    """Others would look for it until their time is up, half a minute: who has started them knows better. MPI does not, and waits no longer."""
+    package, data = small_package(folder, settings("AdamW", micro=2)), small_data(folder)
+    has_mpi = bool(shutil.which("mpirun"))
+    for transport, victims in (("shm", range(RANKS)), ("tcp", range(RANKS)), *([("mpi", [RANDOM.randrange(RANKS)])] if has_mpi else [])):
+        for victim in victims:
+            for code in (0, 7):
+                script = f"test $DS_RANK = {victim} && exit {code}; exec {BIN / 'ds-run'} train {package} --data={data} --steps=2"
+                start = time.time()
+                _, err = launch(f"--ranks={RANKS}", f"--transport={transport}", "--exec", "sh", "-c", script, code=code or 1, env=environment())
+                if transport == "mpi" and code == 0:
+                    expect("MPI has not brought the ranks together in 30 s" in err, err)
+                else:
+                    expect(time.time() - start < 20 and f"rank {victim} (pid " in err and f"ended with exit code {code}" in err, f"{time.time() - start} s: {err}")
+                if transport != "mpi":
+                    expect(f"ended with exit code {code} before it had found the others, which look for it\n" in err and len(err.splitlines()) == 1, err)
+    # Who looks for nobody may come and go.
+    launch("--ranks=2", "--exec", "sh", "-c", "test $DS_RANK = 1 || sleep 0.5", env=environment())

@@ -1,6 +1,7 @@
 // What the environment says about ranks, and ranks that do not find each other.
 #include "test/unit/runtime/comm/Ranks.h"
 
+#include "runtime/comm/Starter.h"
 #include "runtime/core/Error.h"
 
 #include <cstdlib>
@@ -21,7 +22,8 @@ const char *const variables[] = {"DS_RANK",       "DS_WORLD",
                                  "DS_TIMEOUT",    "OMPI_COMM_WORLD_RANK",
                                  "SLURM_PROCID",  "OMPI_COMM_WORLD_SIZE",
                                  "SLURM_NTASKS",  "OMPI_COMM_WORLD_LOCAL_RANK",
-                                 "SLURM_LOCALID", "SLURM_STEP_ID"};
+                                 "SLURM_LOCALID", "SLURM_STEP_ID",
+                                 "DS_STARTER"};
 
 class Environment : public ::testing::Test {
 protected:
@@ -112,6 +114,8 @@ TEST_F(Environment, FaultsAreNamed) {
   for (const char *text : {"0", "nan", "-2", "1s", "1e9"})
     EXPECT_EQ(fault(changed("DS_TIMEOUT", text)),
               concat("DS_TIMEOUT: expected seconds, more than 0 and at most 1000000, found '", text, "'"));
+  for (const char *text : {"7", "fd:", "fd:-1", "fd:99999999999"})
+    EXPECT_EQ(fault(changed("DS_STARTER", text)), concat("DS_STARTER: expected fd:NUMBER, found '", text, "'"));
   auto tcp = changed("DS_TRANSPORT", "tcp");
   tcp["DS_RENDEZVOUS"] = "fd:7";
   EXPECT_EQ(fault(tcp), "DS_RENDEZVOUS: expected HOST:PORT or fd:NUMBER@HOST:PORT, found 'fd:7'");
@@ -124,6 +128,25 @@ std::string connectFault(const RankOptions &options) {
     return error.what();
   }
   return "";
+}
+
+TEST(Connect, TellsTheStarter) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  RankOptions options;
+  options.starter = ends[1];
+  connectRanks(options);
+  for (Meeting expected : {Meeting::Seeking, Meeting::Found}) {
+    MeetingReport report = {1, Meeting::None};
+    ASSERT_EQ(read(ends[0], &report, sizeof(report)), ssize_t(sizeof(report)));
+    EXPECT_EQ(report.rank, 0u);
+    EXPECT_EQ(report.meeting, expected);
+  }
+  char byte;
+  EXPECT_EQ(read(ends[0], &byte, 1), 0) << "it has been closed";
+  close(ends[0]);
+  options.starter = ends[1];
+  EXPECT_EQ(connectFault(options), concat("rank 0: DS_STARTER: descriptor ", ends[1], " is no open pipe"));
 }
 
 TEST(Connect, RefusesWhatIsNoSharedMemoryOfTheRanks) {
