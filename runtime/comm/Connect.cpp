@@ -1,6 +1,7 @@
 #include "runtime/comm/Connect.h"
 
 #include "runtime/comm/RankCommunicator.h"
+#include "runtime/comm/Starter.h"
 #include "runtime/comm/mpi/MpiPlugin.h"
 #include "runtime/comm/shm/RingTransport.h"
 #include "runtime/comm/tcp/TcpTransport.h"
@@ -51,6 +52,14 @@ std::chrono::milliseconds timeoutOf(const char *text) {
   return std::chrono::milliseconds(static_cast<int64_t>(std::ceil(seconds * 1000)));
 }
 
+// Of "fd:7".
+std::optional<int> descriptorOf(const std::string &text) {
+  std::string number = text.rfind("fd:", 0) == 0 ? text.substr(3) : "";
+  if (number.empty() || number.size() > 9 || number.find_first_not_of("0123456789") != std::string::npos)
+    return std::nullopt;
+  return std::stoi(number);
+}
+
 // "fd:7", "fd:9@HOST:PORT" or "HOST:PORT".
 void readRendezvous(RankOptions &options) {
   const char *text = variable("DS_RENDEZVOUS");
@@ -62,10 +71,10 @@ void readRendezvous(RankOptions &options) {
   };
   if (rest.rfind("fd:", 0) == 0) {
     size_t at = std::min(rest.find('@'), rest.size());
-    std::string number = rest.substr(3, at - 3);
-    if (number.empty() || number.size() > 9 || number.find_first_not_of("0123456789") != std::string::npos)
+    std::optional<int> descriptor = descriptorOf(rest.substr(0, at));
+    if (!descriptor)
       refuse();
-    options.descriptor = std::stoi(number);
+    options.descriptor = *descriptor;
     rest = rest.substr(std::min(at + 1, rest.size()));
   }
   if (isShared ? options.descriptor < 0 || !rest.empty() : rest.empty())
@@ -113,7 +122,7 @@ std::unique_ptr<Transport> openTransport(const RankOptions &options, std::chrono
         options.rank, connectMesh(options.rank, options.world, {options.rendezvous, options.descriptor}, deadline));
   }
   case TransportKind::Mpi: {
-    std::unique_ptr<Transport> transport = openMpiTransport();
+    std::unique_ptr<Transport> transport = openMpiTransport(patience);
     if (transport->world() != options.world || transport->rank() != options.rank)
       fail(ErrorCode::Collective, "MPI has it as rank ", transport->rank(), " of ", transport->world(),
            ", expected rank ", options.rank, " of ", options.world, "; start ranks over MPI by mpirun or srun");
@@ -140,6 +149,12 @@ std::optional<RankOptions> ranksOfEnvironment() {
   options.host = variable("DS_HOST") ? variable("DS_HOST") : hostName();
   if (const char *text = variable("DS_TIMEOUT"))
     options.timeout = timeoutOf(text);
+  if (const char *text = variable("DS_STARTER")) {
+    std::optional<int> descriptor = descriptorOf(text);
+    if (!descriptor)
+      fail(ErrorCode::InvalidArgument, "DS_STARTER: expected fd:NUMBER, found ", inQuotes(text));
+    options.starter = *descriptor;
+  }
   return options;
 }
 
@@ -151,9 +166,13 @@ std::shared_ptr<Communicator> connectRanks(const RankOptions &options) {
       return std::make_shared<RankCommunicator>();
     // A short timeout is for slow collectives; processes may take longer to start.
     auto patience = std::max<std::chrono::milliseconds>(options.timeout, 30s);
+    tellStarter(options.starter, options.rank, Meeting::Seeking);
     auto result = std::make_shared<RankCommunicator>(openTransport(options, patience), options.host, options.timeout,
                                                      options.transport != TransportKind::Mpi);
     result->awaitOthers(patience);
+    tellStarter(options.starter, options.rank, Meeting::Found);
+    if (options.starter >= 0)
+      close(options.starter);
     return result;
   });
 }

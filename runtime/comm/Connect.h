@@ -18,12 +18,13 @@ struct RankOptions {
   std::string host;                         // for messages
   std::string rendezvous;                   // HOST:PORT of rank 0, for tcp
   int descriptor = -1;                      // inherited: the shared memory, or rank 0's listening socket
+  int starter = -1;                         // inherited: the pipe to who has started the ranks, or none
   std::chrono::milliseconds timeout{30000}; // that a collective waits for a slow rank
 };
 
 // DS_RANK, DS_WORLD, DS_LOCAL_RANK, DS_TRANSPORT (shm, tcp or mpi), DS_RENDEZVOUS ("fd:7" for shm; "HOST:PORT" or
-// "fd:9@HOST:PORT" for tcp), DS_HOST, DS_TIMEOUT in seconds; without DS_RANK what mpirun and srun set. None for a
-// process that is no rank, such as a batch script of Slurm.
+// "fd:9@HOST:PORT" for tcp), DS_STARTER ("fd:8"), DS_HOST, DS_TIMEOUT in seconds; without DS_RANK what mpirun and srun
+// set. None for a process that is no rank, such as a batch script of Slurm.
 std::optional<RankOptions> ranksOfEnvironment();
 
 // Returns when all ranks are there.

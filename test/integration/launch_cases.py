@@ -143,7 +143,7 @@ def what_ranks_are_told(folder):
     """Each its own number, all the rest the same; descriptors that are open."""
     text = f"exec {sys.executable} -c 'import json, os, sys; e = {{k: v for k, v in os.environ.items() if k.startswith(\"DS_\")}}; " \
            f"fd = e[\"DS_RENDEZVOUS\"].split(\"@\")[0]; e[\"target\"] = os.readlink(\"/proc/self/fd/\" + fd[3:]) if fd.startswith(\"fd:\") else \"\"; " \
-           f"e[\"fds\"] = len(os.listdir(\"/proc/self/fd\")); json.dump(e, open(\"{folder}/\" + e[\"DS_RANK\"], \"w\"))'"
+           f"e[\"starter\"] = os.readlink(\"/proc/self/fd/\" + e[\"DS_STARTER\"][3:]); e[\"fds\"] = len(os.listdir(\"/proc/self/fd\")); json.dump(e, open(\"{folder}/\" + e[\"DS_RANK\"], \"w\"))'"
     for transport in ("shm", "tcp"):
         launch("-n", 3, f"--transport={transport}", "--timeout=2.5", *sh(text), env=environment())
         ranks = [json.loads((folder / str(rank)).read_text()) for rank in range(3)]
@@ -153,7 +153,7 @@ def what_ranks_are_told(folder):
             expect({key: found[key] for key in expected} == expected, f"{found}, expected {expected}")
             owns = transport == "shm" or rank == 0
             expect(("memfd" in found["target"]) == (transport == "shm") and ("socket:" in found["target"]) == (transport == "tcp" and rank == 0), f"{found}")
-            expect(found["fds"] == 4 + owns, f"rank {rank} has other descriptors than 0, 1, 2 and the rendezvous: {found}")
+            expect(found["fds"] == 5 + owns and "pipe:" in found["starter"], f"rank {rank} has other descriptors than 0, 1, 2, starter and rendezvous: {found}")
         if transport == "tcp":
             address = ranks[0]["DS_RENDEZVOUS"].split("@")[1]
             expect([rank["DS_RENDEZVOUS"] for rank in ranks[1:]] == [address] * 2, f"{ranks}")

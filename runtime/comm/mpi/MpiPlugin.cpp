@@ -2,7 +2,10 @@
 
 #include "runtime/core/Error.h"
 
+#include <condition_variable>
 #include <dlfcn.h>
+#include <mutex>
+#include <thread>
 #include <unistd.h>
 
 namespace ds {
@@ -36,15 +39,34 @@ OpenMpiTransport *load() {
        "; it is built where Open MPI is installed (libopenmpi-dev)");
 }
 
+// MPI waits without end for a rank that does not come, so it does that in a thread of its own.
+struct Opening {
+  std::mutex mutex;
+  std::condition_variable changed;
+  char fault[512] = "";
+  std::unique_ptr<Transport> transport;
+  bool isOver = false;
+};
+
 } // namespace
 
-std::unique_ptr<Transport> openMpiTransport() {
+std::unique_ptr<Transport> openMpiTransport(std::chrono::milliseconds patience) {
   static OpenMpiTransport *open = load();
-  char fault[512] = "";
-  std::unique_ptr<Transport> result(open(fault, sizeof(fault)));
-  if (!result)
-    fail(ErrorCode::Collective, "MPI: ", fault);
-  return result;
+  auto opening = std::make_shared<Opening>();
+  std::thread([opening] {
+    Transport *transport = open(opening->fault, sizeof(opening->fault));
+    std::lock_guard<std::mutex> lock(opening->mutex);
+    opening->transport.reset(transport);
+    opening->isOver = true;
+    opening->changed.notify_one();
+  }).detach();
+  std::unique_lock<std::mutex> lock(opening->mutex);
+  if (!opening->changed.wait_for(lock, patience, [&] { return opening->isOver; }))
+    fail(ErrorCode::Collective, "MPI has not brought the ranks together in ",
+         static_cast<double>(patience.count()) / 1000, " s: one has ended, or does not look for the others");
+  if (!opening->transport)
+    fail(ErrorCode::Collective, "MPI: ", opening->fault);
+  return std::move(opening->transport);
 }
 
 } // namespace ds

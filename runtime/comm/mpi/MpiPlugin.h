@@ -4,6 +4,7 @@
 
 #include "runtime/comm/Transport.h"
 
+#include <chrono>
 #include <memory>
 
 namespace ds {
@@ -13,8 +14,9 @@ namespace ds {
 #define DS_MPI_SYMBOL_NAME "ds_open_mpi_transport_1"
 using OpenMpiTransport = Transport *(char *fault, size_t faultBytes);
 
-// Loads the library from beside this program or ../lib, and joins the ranks of MPI's world.
-std::unique_ptr<Transport> openMpiTransport();
+// Loads the library from beside this program or ../lib, and joins the ranks of MPI's world. Throws Error where one of
+// them does not come in time.
+std::unique_ptr<Transport> openMpiTransport(std::chrono::milliseconds patience);
 
 } // namespace ds
 #endif

@@ -40,8 +40,9 @@ void becomeProgram(const ChildSpec &child, pid_t parent) {
   for (int i = 0; i < 3; ++i)
     if (dup2(standard[i], i) < 0)
       return;
-  if (child.inherited >= 0 && fcntl(child.inherited, F_SETFD, 0) != 0)
-    return;
+  for (int descriptor : child.inherited)
+    if (fcntl(descriptor, F_SETFD, 0) != 0)
+      return;
   execvpe(child.arguments[0].c_str(), pointersTo(child.arguments).data(), pointersTo(child.environment).data());
 }
 

@@ -13,7 +13,7 @@ struct ChildSpec {
   std::vector<std::string> arguments;   // the program first, looked up in PATH
   std::vector<std::string> environment; // "NAME=VALUE" each
   int input = 0, output = 1, error = 2; // descriptors that become its standard ones
-  int inherited = -1;                   // stays open under its number
+  std::vector<int> inherited;           // stay open under their numbers
   pid_t group = 0;                      // process group to join; 0: one of its own
   int deathSignal = 0;                  // it gets this one when this process ends, however it does
 };

@@ -2,6 +2,7 @@
 
 #include "runtime/core/Error.h"
 #include "tools/ds-run/launch/ChildProcess.h"
+#include "tools/ds-run/launch/RankMeeting.h"
 #include "tools/ds-run/launch/RankOutput.h"
 
 #include <algorithm>
@@ -74,7 +75,8 @@ private:
 
 struct RunningRank {
   unsigned rank = 0;
-  pid_t pid = 0; // 0: ended
+  pid_t pid = 0; // 0: ended, as `last`
+  pid_t last = 0;
   std::unique_ptr<RankOutput> output;
 };
 
@@ -107,6 +109,8 @@ private:
   void readSignals();
   void collectEnded();
   void noteEnd(RunningRank &ended, pid_t pid, int status);
+  void noteUnmet();
+  bool isAwaited(unsigned rank) const;
   void explain();
   void actOnDeadlines();
   void signalAll(int number);
@@ -119,11 +123,13 @@ private:
   const SpawnOptions &options;
   SignalReader signals;
   RankLines lines;
+  RankMeeting meeting;
   std::vector<RunningRank> running;
   pid_t group = 0; // that of the first rank
   std::optional<long> killsBefore = outOfMemoryKills();
   SpawnResult result;
   std::optional<Failure> failure; // the first one
+  bool isUnmet = false;           // it ended before it had found the others
   // When the failure is told, ranks get SIGTERM and SIGKILL, and errors that wait are written.
   std::optional<Clock::time_point> explainAt, endAt, killAt, flushAt;
 };
@@ -137,6 +143,7 @@ Job::Job(const std::vector<RankProcess> &ranks, const SpawnOptions &options) : o
   try {
     for (const RankProcess &rank : ranks)
       start(rank);
+    meeting.closeRankEnd();
   } catch (...) {
     killAll();
     throw;
@@ -154,13 +161,20 @@ void Job::start(const RankProcess &process) {
   ChildSpec child;
   child.arguments = process.arguments;
   child.environment = process.environment;
+  std::string variable = meeting.variable(), name = variable.substr(0, variable.find('=') + 1);
+  std::vector<std::string> &all = child.environment;
+  all.erase(std::remove_if(all.begin(), all.end(), [&](const std::string &one) { return one.rfind(name, 0) == 0; }),
+            all.end());
+  all.push_back(variable);
   child.input = readsInput ? STDIN_FILENO : nothing.get();
   child.output = rank.output->outputForRank();
   child.error = rank.output->errorForRank();
-  child.inherited = process.inherited;
+  child.inherited = {meeting.descriptorForRanks()};
+  if (process.inherited >= 0)
+    child.inherited.push_back(process.inherited);
   child.group = group;
   child.deathSignal = options.isStarter ? SIGTERM : SIGKILL;
-  rank.pid = startChild(child);
+  rank.pid = rank.last = startChild(child);
   rank.output->closeRankEnds();
   if (group == 0)
     group = rank.pid; // nothing is reaped before all have joined it
@@ -168,7 +182,7 @@ void Job::start(const RankProcess &process) {
 }
 
 void Job::wait() {
-  std::vector<pollfd> sources = {{signals.descriptor(), POLLIN, 0}};
+  std::vector<pollfd> sources = {{signals.descriptor(), POLLIN, 0}, {meeting.source(), POLLIN, 0}};
   for (const RunningRank &rank : running)
     for (int source : {rank.output->outputSource(), rank.output->errorSource()})
       sources.push_back({source, POLLIN, 0}); // poll skips -1
@@ -182,9 +196,9 @@ void Job::wait() {
   if (poll(sources.data(), sources.size(), timeout) <= 0)
     return;
   for (size_t i = 0; i < running.size(); ++i) {
-    if (sources[1 + 2 * i].revents)
-      running[i].output->readOutput();
     if (sources[2 + 2 * i].revents)
+      running[i].output->readOutput();
+    if (sources[3 + 2 * i].revents)
       running[i].output->readError();
   }
   if (lines.isWaiting() && !flushAt)
@@ -234,6 +248,31 @@ void Job::noteEnd(RunningRank &ended, pid_t pid, int status) {
   }
 }
 
+// Whether others look for a rank that has not found all of them itself.
+bool Job::isAwaited(unsigned rank) const {
+  return meeting.of(rank) != Meeting::Found &&
+         std::any_of(running.begin(), running.end(), [&](const RunningRank &other) {
+           return other.pid != 0 && meeting.of(other.rank) == Meeting::Seeking;
+         });
+}
+
+// A rank may end well without the others, but not where they look for it: they would until their time is up.
+void Job::noteUnmet() {
+  meeting.read();
+  if (result.isInterrupted || (failure && !explainAt))
+    return;
+  auto missed = std::find_if(running.begin(), running.end(),
+                             [&](const RunningRank &rank) { return rank.pid == 0 && isAwaited(rank.rank); });
+  if (missed == running.end())
+    return;
+  if (!failure) {
+    failure = {missed->rank, missed->last, 0};
+    result.code = 1;
+    explainAt = endAt = Clock::now() + mergeTime;
+  }
+  isUnmet |= failure->rank == missed->rank;
+}
+
 // Unless the rank has said it itself.
 void Job::explain() {
   explainAt.reset();
@@ -244,7 +283,8 @@ void Job::explain() {
   if (isKilled)
     text += concat("was killed by ", signalText(WTERMSIG(failure->status)));
   else
-    text += concat("ended with exit code ", WEXITSTATUS(failure->status));
+    text += concat("ended with exit code ", WEXITSTATUS(failure->status),
+                   isUnmet ? " before it had found the others, which look for it" : "");
   if (isKilled && WTERMSIG(failure->status) == SIGKILL)
     text += causeOfKill(killsBefore, outOfMemoryKills());
   say(text + "\n");
@@ -289,6 +329,7 @@ SpawnResult Job::run() {
     wait();
     readSignals();
     collectEnded();
+    noteUnmet();
     actOnDeadlines();
   }
   // What the ranks started themselves, and left.

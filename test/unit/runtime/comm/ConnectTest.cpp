@@ -1,12 +1,15 @@
 // What the environment says about ranks, and ranks that do not find each other.
 #include "test/unit/runtime/comm/Ranks.h"
 
+#include "runtime/comm/Starter.h"
 #include "runtime/core/Error.h"
 
 #include <cstdlib>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <map>
 #include <sys/mman.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace ds;
@@ -21,7 +24,8 @@ const char *const variables[] = {"DS_RANK",       "DS_WORLD",
                                  "DS_TIMEOUT",    "OMPI_COMM_WORLD_RANK",
                                  "SLURM_PROCID",  "OMPI_COMM_WORLD_SIZE",
                                  "SLURM_NTASKS",  "OMPI_COMM_WORLD_LOCAL_RANK",
-                                 "SLURM_LOCALID", "SLURM_STEP_ID"};
+                                 "SLURM_LOCALID", "SLURM_STEP_ID",
+                                 "DS_STARTER"};
 
 class Environment : public ::testing::Test {
 protected:
@@ -112,6 +116,8 @@ TEST_F(Environment, FaultsAreNamed) {
   for (const char *text : {"0", "nan", "-2", "1s", "1e9"})
     EXPECT_EQ(fault(changed("DS_TIMEOUT", text)),
               concat("DS_TIMEOUT: expected seconds, more than 0 and at most 1000000, found '", text, "'"));
+  for (const char *text : {"7", "fd:", "fd:-1", "fd:99999999999"})
+    EXPECT_EQ(fault(changed("DS_STARTER", text)), concat("DS_STARTER: expected fd:NUMBER, found '", text, "'"));
   auto tcp = changed("DS_TRANSPORT", "tcp");
   tcp["DS_RENDEZVOUS"] = "fd:7";
   EXPECT_EQ(fault(tcp), "DS_RENDEZVOUS: expected HOST:PORT or fd:NUMBER@HOST:PORT, found 'fd:7'");
@@ -124,6 +130,52 @@ std::string connectFault(const RankOptions &options) {
     return error.what();
   }
   return "";
+}
+
+// What a rank has said on a pipe, and whether it has closed its end.
+std::pair<std::vector<Meeting>, bool> saidTo(int pipe, unsigned rank) {
+  fcntl(pipe, F_SETFL, O_NONBLOCK);
+  std::vector<Meeting> said;
+  MeetingReport report;
+  ssize_t count;
+  while ((count = read(pipe, &report, sizeof(report))) == sizeof(report)) {
+    EXPECT_EQ(report.rank, rank);
+    said.push_back(report.meeting);
+  }
+  close(pipe);
+  return {said, count == 0};
+}
+
+TEST(Connect, TellsTheStarter) {
+  int memory = makeSharedSegment(2), ends[2][2];
+  std::vector<std::thread> threads;
+  for (unsigned rank : {0u, 1u}) {
+    ASSERT_EQ(pipe(ends[rank]), 0);
+    RankOptions options;
+    options.world = 2;
+    options.rank = rank;
+    options.descriptor = dup(memory);
+    options.starter = ends[rank][1];
+    threads.emplace_back([options] { EXPECT_EQ(connectFault(options), ""); });
+  }
+  close(memory);
+  for (unsigned rank : {0u, 1u})
+    threads[rank].join();
+  for (unsigned rank : {0u, 1u})
+    EXPECT_EQ(saidTo(ends[rank][0], rank), std::pair(std::vector{Meeting::Seeking, Meeting::Found}, true));
+}
+
+TEST(Connect, TellsTheStarterOnlyWhatIsTrue) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  RankOptions options;
+  options.world = 2;
+  options.descriptor = 900;
+  options.starter = ends[1];
+  EXPECT_NE(connectFault(options), "");
+  EXPECT_EQ(saidTo(ends[0], 0).first, std::vector{Meeting::Seeking});
+  close(ends[1]);
+  EXPECT_EQ(connectFault(options), concat("rank 0: DS_STARTER: descriptor ", ends[1], " is no open pipe"));
 }
 
 TEST(Connect, RefusesWhatIsNoSharedMemoryOfTheRanks) {
