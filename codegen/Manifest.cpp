@@ -135,6 +135,10 @@ static Array collectives(const EntryPlan &plan) {
                   {"parts", std::move(parts)}};
     if (collective.condition >= 0)
       fields["condition"] = collective.condition;
+    if (collective.by != 0)
+      fields["by"] = collective.by;
+    if (collective.rotates)
+      fields["rotate"] = true;
     if (!collective.reduction.empty())
       fields["reduction"] = collective.reduction;
     if (!collective.codec.empty())
