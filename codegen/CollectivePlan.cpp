@@ -2,6 +2,8 @@
 // their owner, and an all-reduce gathers the sums. So a rank sends each other one what that one owns of the range, and
 // receives as much from each of what it owns itself; a gather goes the other way. With a codec of 1 bit, each of both
 // ways takes a bit for an element of the space, and a scale in f32. What rows take depends on the data: at most this.
+// An all-to-all sends what a reduction does. Of a broadcast, the tensors lie in what the root owns; of a send to a
+// neighbour, in what rank 0 does.
 #include "codegen/CollectivePlan.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -23,11 +25,43 @@ Traffic trafficOf(dist::StartInterface start, const EntryPlan::CollectivePart &p
   if (!part.begin.isConstant(0) || part.end != ranks * part.shard) // a bucket within the space
     own = SizeExpr::max(SizeExpr::min(part.end, first + part.shard) - SizeExpr::max(part.begin, first), 0);
   SizeExpr toOwners = all - own, fromOwner = (ranks - SizeExpr(1)) * own;
-  if (isa<dist::ReduceScatterStartOp>(start))
+  if (isa<dist::ReduceScatterStartOp, dist::AllToAllStartOp>(start))
     return {toOwners, fromOwner};
-  if (isa<dist::AllGatherStartOp>(start))
+  if (isa<dist::AllGatherStartOp, dist::BroadcastStartOp>(start))
     return {fromOwner, toOwners};
   return {toOwners + fromOwner, toOwners + fromOwner};
+}
+
+/// What goes to the rank `by` further on, and comes from the one as far back, where there are such.
+Traffic trafficOf(dist::SendRecvStartOp start, const SizeExpr &elements, const SizeExpr &ranks, const SizeExpr &index) {
+  auto by = static_cast<int64_t>(start.getBy());
+  SizeExpr distance(by < 0 ? -by : by), none(0), one(1);
+  if (start.getRotate()) {
+    SizeExpr all = SizeExpr::select(SizeExpr::mod(distance, ranks), elements, none);
+    return {all, all};
+  }
+  SizeExpr above = SizeExpr::select(SizeExpr::lt(index + distance, ranks), elements, none);
+  SizeExpr below = SizeExpr::select(SizeExpr::lt(index, distance), none, elements);
+  return by > 0 ? Traffic{above, below} : Traffic{below, above};
+}
+
+/// Whole tensors, each a part of its own, of which one rank owns everything: `first` is where that begins, by shards.
+void addTensors(EntryPlan::Collective &plan, dist::StartInterface start, const SizeAnalysis &analysis,
+                const SizeExpr &first) {
+  bool isInTurn = isa<dist::SendRecvStartOp>(start); // sources are read, and other tensors written
+  ValueRange sources = start.sourceValues();
+  ArrayRef<int64_t> buffers = start->getAttrOfType<DenseI64ArrayAttr>("buffers").asArrayRef();
+  for (auto [number, source] : llvm::enumerate(sources)) {
+    int64_t read = buffers[number], written = buffers[sources.size() + number];
+    EntryPlan::CollectivePart &part = plan.parts.emplace_back();
+    part.shard = product(analysis.facts(source).sizes);
+    part.begin = first * part.shard;
+    part.end = part.begin + part.shard;
+    bool isElsewhere = !isInTurn && read != written;
+    part.whole.push_back({isInTurn ? read : written, isElsewhere ? read : -1, part.begin, part.shard});
+    if (isInTurn)
+      part.own = written;
+  }
 }
 
 /// The most that a table which travels by rows takes: numbers of rows, then the whole of it, or rows that are fewer
@@ -71,7 +105,8 @@ EntryPlan::Collective planCollective(dist::StartInterface start, const SizeAnaly
   size_t sources = start.sourceValues().size();
   ArrayRef<int64_t> read = buffers.take_front(sources), written = buffers.drop_front(sources);
   bool isGather = isa<dist::AllGatherStartOp>(start);
-  bool isScatter = isa<dist::ReduceScatterStartOp>(start) && !start.isInPlace(); // whose results are parts
+  bool isScatter = // whose results are parts
+      isa<dist::ReduceScatterStartOp, dist::AllToAllStartOp>(start) && !start.isInPlace();
   ValueRange whole = isGather ? ValueRange(start.waitOp()->getResults()) : ValueRange(start.sourceValues());
   auto piece = [&](size_t number, const SizeExpr &offset) {
     int64_t buffer = (isScatter ? read : written)[number];
@@ -79,7 +114,14 @@ EntryPlan::Collective planCollective(dist::StartInterface start, const SizeAnaly
     return EntryPlan::Piece{buffer, isElsewhere ? read[number] : -1, offset,
                             product(analysis.facts(whole[number]).sizes)};
   };
-  if (ArrayAttr layouts = start.layoutList()) {
+  if (auto broadcast = dyn_cast<dist::BroadcastStartOp>(*start)) {
+    auto root = static_cast<int64_t>(broadcast.getRoot());
+    addTensors(plan, start, analysis, root < 0 ? ranks + SizeExpr(root) : SizeExpr(root));
+  } else if (auto turn = dyn_cast<dist::SendRecvStartOp>(*start)) {
+    plan.by = static_cast<int64_t>(turn.getBy());
+    plan.rotates = turn.getRotate();
+    addTensors(plan, start, analysis, SizeExpr(0));
+  } else if (ArrayAttr layouts = start.layoutList()) {
     size_t next = 0;
     for (auto [number, layout] : llvm::enumerate(layouts.getAsRange<dist::LayoutAttr>())) {
       EntryPlan::CollectivePart &part = plan.parts.emplace_back();
@@ -100,9 +142,12 @@ EntryPlan::Collective planCollective(dist::StartInterface start, const SizeAnaly
     part.whole.push_back(piece(0, SizeExpr(0)));
     part.shard = SizeExpr::ceilDiv(part.whole[0].count, ranks);
     part.end = ranks * part.shard;
+    if (isScatter)
+      part.own = written[0];
   }
   for (const EntryPlan::CollectivePart &part : plan.parts) {
-    Traffic traffic = trafficOf(start, part, ranks, index);
+    auto turn = dyn_cast<dist::SendRecvStartOp>(*start);
+    Traffic traffic = turn ? trafficOf(turn, part.shard, ranks, index) : trafficOf(start, part, ranks, index);
     plan.sent = plan.sent + bytesOf(start, traffic.sent, ranks - SizeExpr(1));
     plan.received = plan.received + bytesOf(start, traffic.received, ranks - SizeExpr(1));
   }

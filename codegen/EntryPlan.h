@@ -74,6 +74,8 @@ struct EntryPlan {
     std::string op, site, axis, type, reduction; // reduction: empty where nothing is combined
     std::string codec;                           // empty: values travel as they are
     std::vector<CollectivePart> parts;
+    int64_t by = 0;          // of send_recv: to which rank from this one
+    bool rotates = false;    // of send_recv: the first rank is behind the last one
     int64_t condition = -1;  // the buffer of what must hold so that anything is sent
     bool isDeferred = false; // goes on after the entry, until a state of it is used
     SizeExpr sent, received; // bytes

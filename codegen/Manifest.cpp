@@ -137,6 +137,10 @@ static Array collectives(const EntryPlan &plan) {
       fields["condition"] = collective.condition;
     if (collective.isDeferred)
       fields["deferred"] = true;
+    if (collective.by != 0)
+      fields["by"] = collective.by;
+    if (collective.rotates)
+      fields["rotate"] = true;
     if (!collective.reduction.empty())
       fields["reduction"] = collective.reduction;
     if (!collective.codec.empty())

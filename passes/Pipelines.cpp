@@ -116,6 +116,7 @@ void buildTrainingPipeline(OpPassManager &pm, const TrainingPipelineOptions &opt
     step.sparseTables = options.sparseTables;
     step.prefetch = options.prefetch;
     step.maxLive = options.maxLive;
+    step.maxReuse = options.maxReuse;
     step.persistence = options.persistence;
     step.modelPersistence = options.modelPersistence;
     pm.addPass(createBuildTrainingStep(step));

@@ -67,6 +67,7 @@ struct TrainingPipelineOptions : mlir::PassPipelineOptions<TrainingPipelineOptio
                            llvm::cl::init(int64_t(1) << 53)};
   Option<int64_t> maxLive{*this, "max-live", llvm::cl::desc("as of ds-build-training-step"),
                           llvm::cl::init(int64_t(1) << 53)};
+  Option<int64_t> maxReuse{*this, "max-reuse", llvm::cl::desc("as of ds-build-training-step"), llvm::cl::init(0)};
   Option<int64_t> persistence{*this, "persistence", llvm::cl::desc("as of ds-build-training-step"), llvm::cl::init(0)};
   Option<int64_t> modelPersistence{*this, "model-persistence", llvm::cl::desc("as of ds-build-training-step"),
                                    llvm::cl::init(int64_t(1) << 53)};

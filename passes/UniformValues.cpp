@@ -26,7 +26,7 @@ bool UniformValues::prove(Value value) {
   }
   Operation *op = value.getDefiningOp();
   if (auto wait = dyn_cast<dist::WaitOp>(op))
-    return isa<dist::AllReduceStartOp, dist::AllGatherStartOp>(wait.getStart().getOperation());
+    return isa<dist::AllReduceStartOp, dist::AllGatherStartOp, dist::BroadcastStartOp>(wait.getStart().getOperation());
   if (auto branch = dyn_cast<scf::IfOp>(op)) {
     unsigned number = cast<OpResult>(value).getResultNumber();
     return contains(branch.getCondition()) && contains(branch.thenYield().getOperand(number)) &&

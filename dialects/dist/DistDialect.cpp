@@ -106,6 +106,16 @@ static LogicalResult verifyPlaces(Operation *op, ArrayAttr layouts, TypeRange te
   return success();
 }
 
+/// C4, or C5 without layouts.
+static LogicalResult verifyPlacesOrOne(dist::StartInterface start) {
+  if (ArrayAttr layouts = start.layoutList())
+    return verifyPlaces(start, layouts, start.sourceValues().getTypes());
+  if (start.sourceValues().size() != 1)
+    return start->emitOpError("C5: expects one source where there are no layouts, found ")
+           << start.sourceValues().size();
+  return success();
+}
+
 /// C12 to C14.
 static LogicalResult verifySparseRows(dist::AllReduceStartOp start) {
   if (start.getSources().size() != 1)
@@ -160,11 +170,7 @@ static LogicalResult verifyCodec(dist::AllReduceStartOp start) {
 LogicalResult dist::AllReduceStartOp::verify() {
   if (failed(verifyStart(*this)) || failed(verifyReduced(*this)) || failed(verifyCodec(*this)))
     return failure();
-  if (auto layouts = getLayoutsAttr())
-    return verifyPlaces(*this, layouts, getSources().getTypes());
-  if (getSources().size() != 1)
-    return emitOpError("C5: expects one source where there are no layouts, found ") << getSources().size();
-  return success();
+  return verifyPlacesOrOne(*this);
 }
 
 LogicalResult dist::ReduceScatterStartOp::verify() {
@@ -186,6 +192,54 @@ LogicalResult dist::AllGatherStartOp::verify() {
     return emitOpError("C7: expects a source for each layout, found ")
            << getSources().size() << " for " << getLayouts().size();
   return verifyPlaces(*this, getLayouts(), (*getPending().getUsers().begin())->getResultTypes());
+}
+
+/// C15: what each rank gets of a space, or of one source, where its size is known.
+static LogicalResult verifyBlocks(dist::AllToAllStartOp start) {
+  if (ArrayAttr layouts = start.getLayoutsAttr())
+    for (auto layout : layouts.getAsRange<dist::LayoutAttr>())
+      if (layout.getBegin() != 0 || layout.getEnd() != -1)
+        return start.emitOpError("C15: expects whole layouts, found one from ")
+               << layout.getBegin() << " to " << layout.getEnd();
+  auto wait = cast<dist::WaitOp>(dist::StartInterface(start).waitOp());
+  ArrayAttr layouts = start.getLayoutsAttr(), stated = wait.getResultSizesAttr();
+  size_t count = layouts ? layouts.size() : 1;
+  if (!stated || stated.size() != count || wait.getNumResults() != count)
+    return start.emitOpError("C15: expects a wait that states sizes of ") << count << " results";
+  SizeExpr ranks = dist::meshSize(start.getAxis());
+  for (auto [number, list] : llvm::enumerate(stated)) {
+    auto sizes = isa<ArrayAttr>(list) ? sizesFromAttribute(cast<ArrayAttr>(list)) : std::nullopt;
+    auto source = cast<RankedTensorType>(start.getSources().front().getType());
+    if (!sizes || (!layouts && !source.hasStaticShape()))
+      continue;
+    SizeExpr block = layouts ? cast<dist::LayoutAttr>(layouts[number]).shard(ranks)
+                             : SizeExpr::ceilDiv(SizeExpr(source.getNumElements()), ranks);
+    if (product(*sizes) != ranks * block)
+      return start.emitOpError("C15: expects a wait for ")
+             << (ranks * block).str() << " elements, found " << product(*sizes).str();
+  }
+  return success();
+}
+
+LogicalResult dist::AllToAllStartOp::verify() {
+  if (failed(verifyStart(*this)) || failed(verifyPlacesOrOne(*this)))
+    return failure();
+  return verifyBlocks(*this);
+}
+
+LogicalResult dist::BroadcastStartOp::verify() { return verifyStart(*this); }
+
+LogicalResult dist::SendRecvStartOp::verify() {
+  if (failed(verifyStart(*this)))
+    return failure();
+  auto by = static_cast<int64_t>(getBy());
+  constexpr int64_t furthest = 4096; // more ranks there are not
+  if (by == 0 || by < -furthest || by > furthest)
+    return emitOpError("C16: expects another rank, at most ") << furthest << " away, found by " << by;
+  if (getRotate() ? !getInto().empty() : getInto().getTypes() != getSources().getTypes())
+    return emitOpError("C17: expects tensors of the types of the sources to write into, and none with rotate, found ")
+           << getInto().getTypes();
+  return success();
 }
 
 SmallVector<dist::StartInterface> dist::WaitOp::getStarts() {
@@ -228,8 +282,8 @@ LogicalResult dist::WaitOp::verify() {
     return failure();
   StartInterface start = getStart();
   Type element = getElementTypeOrSelf(start.sourceValues().front());
-  bool isOfTensors = isa<AllReduceStartOp>(start) || start.isInPlace();
-  size_t count = isOfTensors ? start.sourceValues().size() : start.layoutList().size();
+  bool isOfTensors = start.mayReplaceSources() || start.isInPlace() || isa<SendRecvStartOp>(start);
+  size_t count = start.layoutList() ? start.layoutList().size() : 1;
   if (isOfTensors) {
     SmallVector<Type> types(start.sourceValues().getTypes());
     if (auto combined = dyn_cast<AllReduceStartOp>(*start))
@@ -248,7 +302,7 @@ LogicalResult dist::WaitOp::verify() {
 }
 
 // The interface, of each start.
-#define DS_START(Op, name, reduction, codec, into, condition, inPlace, layoutsOf)                                      \
+#define DS_START(Op, name, reduction, codec, into, condition, inPlace, replaces, layoutsOf)                            \
   StringRef dist::Op::opName() { return name; }                                                                        \
   StringRef dist::Op::siteName() { return getSite(); }                                                                 \
   StringRef dist::Op::meshAxis() { return getAxis(); }                                                                 \
@@ -256,14 +310,20 @@ LogicalResult dist::WaitOp::verify() {
   OperandRange dist::Op::intoValues() { return into; }                                                                 \
   Value dist::Op::conditionValue() { return condition; }                                                               \
   bool dist::Op::isInPlace() { return inPlace; }                                                                       \
+  bool dist::Op::mayReplaceSources() { return replaces; }                                                              \
   std::optional<dist::Reduction> dist::Op::reductionKind() { return reduction; }                                       \
   std::optional<dist::Codec> dist::Op::codecKind() { return codec; }                                                   \
   ArrayAttr dist::Op::layoutList() { return layoutsOf; }
 
 DS_START(AllReduceStartOp, "all_reduce", getReduction(), getCodec(), getErrors(), getCondition(),
-         getCondition() != nullptr, getLayoutsAttr())
+         getCondition() != nullptr, true, getLayoutsAttr())
 DS_START(ReduceScatterStartOp, "reduce_scatter", getReduction(), std::nullopt, getInto(), getCondition(), getInPlace(),
-         getLayouts())
+         false, getLayouts())
 DS_START(AllGatherStartOp, "all_gather", std::nullopt, std::nullopt, getOperation()->getOperands().take_front(0),
-         Value(), false, getLayouts())
+         Value(), false, false, getLayouts())
+DS_START(AllToAllStartOp, "all_to_all", std::nullopt, std::nullopt, getOperation()->getOperands().take_front(0),
+         Value(), false, false, getLayoutsAttr())
+DS_START(BroadcastStartOp, "broadcast", std::nullopt, std::nullopt, getOperation()->getOperands().take_front(0),
+         Value(), false, true, ArrayAttr())
+DS_START(SendRecvStartOp, "send_recv", std::nullopt, std::nullopt, getInto(), Value(), false, false, ArrayAttr())
 #undef DS_START

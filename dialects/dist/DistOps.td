@@ -23,6 +23,8 @@ def Dist_Start : OpInterface<"StartInterface"> {
                     "intoValues">,
     InterfaceMethod<"without which nothing is sent; null where it always is", "::mlir::Value", "conditionValue">,
     InterfaceMethod<"whether the results are the sources, in part rewritten", "bool", "isInPlace">,
+    InterfaceMethod<"whether results, but those written into others, are sources with other values, and may lie where they do",
+                    "bool", "mayReplaceSources">,
     InterfaceMethod<"how values combine; nothing where they do not",
                     "::std::optional<::deepstride::dist::Reduction>", "reductionKind">,
     InterfaceMethod<"null without", "::mlir::ArrayAttr", "layoutList">,
@@ -180,6 +182,58 @@ def Dist_AllGatherStartOp : Dist_StartOp<"all_gather_start"> {
   let arguments = (ins Variadic<AnyRankedTensor>:$sources, StrAttr:$site,
                        DefaultValuedAttr<StrAttr, "\"data\"">:$axis, Dist_LayoutArray:$layouts);
   let assemblyFormat = "$sources `layouts` $layouts `site` $site attr-dict `:` type($sources)";
+}
+
+def Dist_AllToAllStartOp : Dist_StartOp<"all_to_all_start"> {
+  let summary = "begins to give every rank what each rank has for it";
+  let description = [{
+    What a source has of the part of a layout's space that rank i owns goes to rank i: of each layout a rank gets N * S
+    elements, of which block i is what rank i had for it. Without layouts there is one source of any size E, whose block
+    i is elements i * S to (i + 1) * S, S = ceildiv(E, N); what lies behind its end is zero. Gone after: codegen.
+
+    Constraints: C1, C2 as of dist.all_reduce_start; C3 sources have one element type; C4 layouts have an offset for
+    each source; C5 without layouts there is one source; C15 layouts are whole, and the wait states sizes, those of N * S
+    elements where that is known.
+
+    Example: `%p = dist.all_to_all_start %x site "experts" : tensor<?x4xf32>`
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$sources, StrAttr:$site,
+                       DefaultValuedAttr<StrAttr, "\"data\"">:$axis, OptionalAttr<Dist_LayoutArray>:$layouts);
+  let assemblyFormat = "$sources (`layouts` $layouts^)? `site` $site attr-dict `:` type($sources)";
+}
+
+def Dist_BroadcastStartOp : Dist_StartOp<"broadcast_start"> {
+  let summary = "begins to give every rank what one rank has";
+  let description = [{
+    The results are the sources of rank `root`; -1 is the last rank. They may lie where the sources of other ranks do.
+    Gone after: codegen.
+
+    Constraints: C1, C2 as of dist.all_reduce_start; C3 sources have one element type.
+
+    Example: `%p = dist.broadcast_start %x root -1 site "loss" : tensor<f32>`
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$sources, I64Attr:$root, StrAttr:$site,
+                       DefaultValuedAttr<StrAttr, "\"data\"">:$axis);
+  let assemblyFormat = "$sources `root` $root `site` $site attr-dict `:` type($sources)";
+}
+
+def Dist_SendRecvStartOp : Dist_StartOp<"send_recv_start", [AttrSizedOperandSegments]> {
+  let summary = "begins to send to one neighbour what the other one sends here";
+  let description = [{
+    Rank r sends its sources to rank r + `by`, and the results are those of rank r - `by`. Where there is no such rank
+    nothing is sent, and the results are `into`: the first stage of a pipeline has its input there. With `rotate` ranks
+    are a ring, in which everyone has both neighbours. All ranks start it, as any collective. Gone after: codegen.
+
+    Constraints: C1, C2 as of dist.all_reduce_start; C3 sources have one element type; C16 `by` is not 0, and -4096 to 4096; C17 `into` are
+    of the types of the sources, and there are none with `rotate`.
+
+    Example: `%p = dist.send_recv_start %x by 1 into %first : tensor<4xf32> site "forward" : tensor<4xf32>`
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$sources, I64Attr:$by, UnitAttr:$rotate,
+                       Variadic<AnyRankedTensor>:$into, StrAttr:$site, DefaultValuedAttr<StrAttr, "\"data\"">:$axis);
+  let assemblyFormat = [{
+    $sources `by` $by (`rotate` $rotate^)? (`into` $into^ `:` type($into))? `site` $site attr-dict `:` type($sources)
+  }];
 }
 
 def Dist_WaitOp : Dist_Op<"wait", [Dist_StatesSizes, MemoryEffects<[MemRead, MemWrite]>]> {

@@ -170,7 +170,10 @@ void assignRanks(TrainingConfig &config) {
       valueOf(config, "fp32_allreduce") == json(true) ? "fp32" : text(valueOf(config, "communication_data_type"));
   to.subGroup = elements(config, zero + "sub_group_size");
   to.maxLive = elements(config, zero + "stage3_max_live_parameters");
-  to.maxReuse = elements(config, zero + "stage3_max_reuse_distance");
+  const std::string reuse = zero + "stage3_max_reuse_distance";
+  const Entry *given = config.find(reuse);
+  // DeepSpeed's default would keep most models whole.
+  to.maxReuse = given && given->source == Source::File ? elements(config, reuse) : 0;
   to.prefetchBucket = elements(config, zero + "stage3_prefetch_bucket_size");
   to.persistence = elements(config, zero + "stage3_param_persistence_threshold");
   to.modelPersistence = elements(config, zero + "stage3_model_persistence_threshold");

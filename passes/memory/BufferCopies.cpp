@@ -194,9 +194,8 @@ bool CopyInserter::readsAsItWrites(Operation *writer, Value written, OpOperand &
     if (OpOperand *target = updateTarget(written))
       return &use == target;
     // What is combined takes the place of its own source.
-    return isa<dist::AllReduceStartOp>(writer) &&
-           use.getOperandNumber() ==
-               start.sourceValues().getBeginOperandIndex() + cast<OpResult>(written).getResultNumber();
+    return start.mayReplaceSources() && use.getOperandNumber() == start.sourceValues().getBeginOperandIndex() +
+                                                                      cast<OpResult>(written).getResultNumber();
   }
   if (llvm::any_of(writer->getResults(), updateTarget))
     return written && &use == updateTarget(written);

@@ -280,7 +280,7 @@ void PlanInterpreter::start(dist::StartInterface start, Memory &memory) {
     if (llvm::count(collective.destinations, buffer) != 1)
       report(start, "results have buffers of their own");
     bool isSource = number < collective.sources.size() && collective.sources[number] == buffer;
-    if (!(isSource && (isa<dist::AllReduceStartOp>(start) || start.isInPlace())) && collective.reads(buffer))
+    if (!(isSource && (start.mayReplaceSources() || start.isInPlace())) && collective.reads(buffer))
       report(start, "a collective does not write over what it reads elsewhere");
     checkWrite(start, memory, buffer, result);
   }

@@ -328,6 +328,7 @@ struct BuildTrainingStep : impl::BuildTrainingStepBase<BuildTrainingStep>, PassR
     SharingSettings sharing{shareStage, reduceBucket, gatherBucket, overlaps,
                             prefetch,   maxLive,      persistence,  modelPersistence};
     sharing.hasSparseTables = sparseTables;
+    sharing.maxReuse = maxReuse;
     return {settings, clip, noDecay.getValue(), sharing};
   }
   void runOnOperation() override {

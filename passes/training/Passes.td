@@ -161,6 +161,7 @@ def BuildTrainingStep : Pass<"ds-build-training-step", "::mlir::ModuleOp"> {
     Option<"sparseTables", "sparse-tables", "bool", "false", "of tables, rows that are touched travel alone">,
     Option<"prefetch", "prefetch", "int64_t", "int64_t(1) << 53", "of stage 3: elements of the next unit that are gathered while one is read">,
     Option<"maxLive", "max-live", "int64_t", "int64_t(1) << 53", "of stage 3: elements that are there at a time, beside the unit that is read">,
+    Option<"maxReuse", "max-reuse", "int64_t", "0", "of stage 3: a unit stays that is read again behind fewer elements of others">,
     Option<"persistence", "persistence", "int64_t", "0", "of stage 3: parameters of fewer elements stay whole on every rank">,
     Option<"modelPersistence", "model-persistence", "int64_t", "int64_t(1) << 53", "elements that stay whole together, at most">];
   let dependentDialects = ["::deepstride::ds::DSDialect", "::deepstride::dist::DistDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];

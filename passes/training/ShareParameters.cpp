@@ -18,6 +18,8 @@ struct Cluster {
   SmallVector<OpOperand *> uses;
   Operation *first = nullptr; // of the entry's block
   bool isBack = false;
+  bool isThere = false; // a cluster before gathers for it, too
+  int64_t others = 0;   // elements of other units that are there while it is read
 };
 
 class ParameterGatherer {
@@ -28,6 +30,7 @@ public:
 
 private:
   void findClusters();
+  void keepReused();
   void addShards();
   size_t gatheredAhead(size_t number) const;
   void gather(size_t number, DsBuilder &b);
@@ -100,6 +103,49 @@ void ParameterGatherer::findClusters() {
   }
 }
 
+/// A unit that is read again soon stays, the soonest first, where what is there at a time allows: all others that are
+/// read in between lie beside it.
+void ParameterGatherer::keepReused() {
+  struct Reuse {
+    int64_t distance; // elements that are read in between
+    size_t from, to;
+  };
+  SmallVector<Reuse> all;
+  llvm::DenseMap<const Unit *, size_t> last;
+  for (auto [number, cluster] : llvm::enumerate(clusters)) {
+    if (auto known = last.find(cluster.unit); known != last.end()) {
+      Reuse reuse{0, known->second, number};
+      for (size_t between = reuse.from + 1; between < number; ++between)
+        reuse.distance += clusters[between].unit->elements;
+      if (reuse.distance < sharing.maxReuse)
+        all.push_back(reuse);
+    }
+    last[cluster.unit] = number;
+  }
+  llvm::sort(all, [](const Reuse &a, const Reuse &b) {
+    return std::pair(a.distance, a.from) < std::pair(b.distance, b.from);
+  });
+  SmallVector<size_t> gatherer;
+  for (size_t number = 0; number < clusters.size(); ++number)
+    gatherer.push_back(number);
+  for (const Reuse &reuse : all) {
+    auto between = MutableArrayRef(clusters).slice(reuse.from + 1, reuse.to - reuse.from - 1);
+    int64_t own = clusters[reuse.from].unit->elements;
+    if (llvm::any_of(between,
+                     [&](const Cluster &other) { return other.unit->elements + other.others + own > sharing.maxLive; }))
+      continue;
+    for (Cluster &other : between)
+      other.others += own;
+    clusters[reuse.to].isThere = true;
+    gatherer[reuse.to] = reuse.from;
+  }
+  for (size_t number = 0; number < clusters.size(); ++number) {
+    gatherer[number] = gatherer[gatherer[number]]; // which comes before
+    if (clusters[number].isThere)
+      clusters[gatherer[number]].uses.append(std::exchange(clusters[number].uses, {}));
+  }
+}
+
 void ParameterGatherer::addShards() {
   Signature signature(entry);
   for (const Unit &unit : units) {
@@ -116,7 +162,8 @@ size_t ParameterGatherer::gatheredAhead(size_t number) const {
   if (number == 0)
     return 0;
   const Unit &unit = *clusters[number].unit;
-  int64_t most = std::min(sharing.prefetch, sharing.maxLive - clusters[number - 1].unit->elements);
+  const Cluster &before = clusters[number - 1];
+  int64_t most = std::min(sharing.prefetch, sharing.maxLive - before.unit->elements - before.others);
   size_t count = 0;
   while (count < unit.offsets.size() &&
          (count + 1 < unit.offsets.size() ? unit.offsets[count + 1] : unit.elements) <= most)
@@ -159,12 +206,14 @@ LogicalResult ParameterGatherer::run() {
   analysis = std::move(*found);
   parameters = parametersOf(entry);
   findClusters();
+  keepReused();
   addShards();
   OpBuilder builder(entry.getContext());
   DsBuilder b(builder, analysis);
   b.setLocation(withPart(entry.getLoc(), WorkRole::Forward, "parameters"));
   for (size_t i = 0; i < clusters.size(); ++i)
-    gather(i, b);
+    if (!clusters[i].isThere)
+      gather(i, b);
   llvm::BitVector gone(entry.getNumArguments());
   for (const Unit &unit : units)
     for (unsigned number : unit.parameters)

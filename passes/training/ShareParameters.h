@@ -9,8 +9,8 @@ namespace deepstride {
 
 /// Parameters of an entry become this rank's parts of the units, but for those that stay whole; a unit is gathered
 /// before its first reader, as much of it as may be there ahead while the unit before it is read, and once more on the
-/// way back (ZeRO stage 3, section 5.3): at most two units are there at a time. Sites are PREFIX/UNIT and
-/// PREFIX/backward/UNIT.
+/// way back (ZeRO stage 3, section 5.3): at most two units are there at a time, and those that are read again within
+/// `sharing.maxReuse` elements. Sites are PREFIX/UNIT and PREFIX/backward/UNIT.
 llvm::LogicalResult gatherParameters(mlir::func::FuncOp entry, llvm::ArrayRef<Unit> units,
                                      const SharingSettings &sharing, llvm::StringRef prefix);
 

@@ -19,6 +19,7 @@ struct SharingSettings {
   // Elements, of stage 3: gathered ahead of their use; there at a time, beside what is being read; of tensors that stay
   // whole, and of all of these together.
   int64_t prefetch = int64_t(1) << 53, maxLive = int64_t(1) << 53, persistence = 0, modelPersistence = 0;
+  int64_t maxReuse = 0; // a unit stays that is read again behind fewer elements of others
 
   bool hasSparseTables = false; // of tables, rows that are touched travel alone
 

@@ -2,6 +2,7 @@
 
 #include "runtime/comm/OneBitTask.h"
 #include "runtime/comm/Reduce.h"
+#include "runtime/comm/SendRecvTask.h"
 #include "runtime/comm/SparseRowsTask.h"
 #include "runtime/comm/Wire.h"
 
@@ -28,6 +29,8 @@ std::unique_ptr<CollectiveTask> makeTask(const CollectiveRequest &request, unsig
     return std::make_unique<OneBitTask>(request, rank, world, chunkBytes);
   if (request.codec == Codec::SparseRows)
     return std::make_unique<SparseRowsTask>(request, rank, world, chunkBytes);
+  if (request.op == CollectiveOp::SendRecv)
+    return std::make_unique<SendRecvTask>(request, rank, world, chunkBytes);
   return std::make_unique<ElementsTask>(request, rank, world, chunkBytes);
 }
 
@@ -145,6 +148,7 @@ void ElementsTask::settle() {
       visitChunk(rank, settled, toWhole);
     }
     break;
+  case CollectiveOp::SendRecv: break; // SendRecvTask's
   }
   ++settled;
 }
@@ -234,6 +238,7 @@ const char *collectiveName(CollectiveOp op) {
   case CollectiveOp::AllGather: return "all_gather";
   case CollectiveOp::AllToAll: return "all_to_all";
   case CollectiveOp::Broadcast: return "broadcast";
+  case CollectiveOp::SendRecv: return "send_recv";
   }
   return "?";
 }

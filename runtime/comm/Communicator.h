@@ -11,7 +11,9 @@
 // broadcast       what lies in the owner's `whole` goes into every other: a range inside one shard has one source; with
 //                 shard = end it is rank 0.
 // all_to_all      `own` has world * shard elements; block i becomes what rank i has in its `whole` where this rank
-// owns.
+//                 owns.
+// send_recv       what rank r has in its `whole` goes into `own` of rank r + by, where there is such a rank, or around
+//                 the ring. One shard is all of the space.
 #ifndef DEEPSTRIDE_RUNTIME_COMM_COMMUNICATOR_H
 #define DEEPSTRIDE_RUNTIME_COMM_COMMUNICATOR_H
 
@@ -26,7 +28,7 @@ namespace ds {
 constexpr unsigned mostRanks = 4096; // of one program
 
 enum class Reduction : uint8_t { Sum, Mean, Max };
-enum class CollectiveOp : uint8_t { AllReduce, ReduceScatter, AllGather, AllToAll, Broadcast };
+enum class CollectiveOp : uint8_t { AllReduce, ReduceScatter, AllGather, AllToAll, Broadcast, SendRecv };
 // None: every element travels as `wire`. OneBit: signs and one scale per rank, part and phase travel, and what they do
 // not say is kept for the next time; for all_reduce of means over whole spaces, shards multiples of 8, f32 or f64
 // (docs/rationale/collectives.md). SparseRows: rows that are not zeros travel with their numbers, or all elements where
@@ -46,9 +48,9 @@ struct CollectivePart {
   int64_t begin = 0, end = 0; // only this range of the space takes part
   std::vector<Segment> whole; // by offset, disjoint. Read by reduce-scatter, all-to-all, and broadcast on the owner;
                               // written by all-gather, and broadcast elsewhere; both by all-reduce
-  void *own = nullptr;        // element 0 is element rank * shard of the space. Written by reduce-scatter, read by
-                              // all-gather; may lie inside the memory of `whole` at its own place; null for all-reduce
-                              // and broadcast
+  void *own = nullptr;        // element 0 is element rank * shard of the space, or, of all-to-all and send_recv, of
+                       // what comes. Written by reduce-scatter and these, read by all-gather; may lie inside the memory
+                       // of `whole` at its own place; null for all-reduce and broadcast
   // What rounding to one bit has left out so far, read and updated by Codec::OneBit: of every element of the space, as
   // this rank has sent it; and of the elements that this rank owns, as it has sent their means.
   void *workerError = nullptr; // world * shard elements of the request's type
@@ -65,6 +67,8 @@ struct CollectiveRequest {
                                        // divided for a mean, then rounded once to it: all ranks hold the same bits
   Reduction reduction = Reduction::Sum;
   Codec codec = Codec::None;
+  int64_t by = 0;                    // of send_recv: the rank that this one sends to, from this one on
+  bool rotates = false;              // of send_recv: behind the last rank is the first
   std::vector<CollectivePart> parts; // memory stays the request's from start to wait: nothing is copied at the start
 };
 

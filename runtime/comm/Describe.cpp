@@ -59,6 +59,8 @@ std::string describe(const CollectiveRequest &request) {
     text += " as 1 bit";
   if (request.codec == Codec::SparseRows)
     text += concat(" in rows of ", request.parts[0].rowLength);
+  if (request.op == CollectiveOp::SendRecv)
+    text += concat(request.rotates ? " around by " : " by ", request.by);
   constexpr size_t shown = 3;
   for (size_t i = 0; i < request.parts.size() && i < shown; ++i)
     text += concat(i == 0 ? ": [" : ", [", request.parts[i].begin, ", ", request.parts[i].end, ") in shards of ",
@@ -72,9 +74,9 @@ uint64_t digestOf(const CollectiveRequest &request) {
   Digest digest;
   digest.add(request.value);
   digest.add(request.site);
-  for (int64_t number :
-       {int64_t(request.op), int64_t(request.type), int64_t(request.wire),
-        reduces(request) ? int64_t(request.reduction) : 0, int64_t(request.codec), int64_t(request.parts.size())})
+  for (int64_t number : {int64_t(request.op), int64_t(request.type), int64_t(request.wire),
+                         reduces(request) ? int64_t(request.reduction) : 0, int64_t(request.codec), request.by,
+                         int64_t(request.rotates), int64_t(request.parts.size())})
     digest.add(number);
   for (const CollectivePart &part : request.parts) {
     for (int64_t number : {part.shard, part.begin, part.end, part.rowLength})

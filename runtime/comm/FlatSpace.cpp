@@ -25,7 +25,10 @@ std::string faultOf(const CollectiveRequest &request, const CollectivePart &part
                     " or after it");
     last = segment.offset + segment.count;
   }
-  bool usesOwn = request.op == CollectiveOp::AllGather || request.op == CollectiveOp::AllToAll;
+  bool isTurn = request.op == CollectiveOp::SendRecv;
+  bool usesOwn = request.op == CollectiveOp::AllGather || request.op == CollectiveOp::AllToAll || isTurn;
+  if (isTurn && part.end > part.shard)
+    return concat("range [", part.begin, ", ", part.end, "), expected one within [0, ", part.shard, ")");
   if (usesOwn && !part.own && part.begin < part.end)
     return "has no memory for what this rank owns";
   return "";
@@ -110,6 +113,9 @@ void copyToWhole(const CollectivePart &part, ElementType type, int64_t begin, in
 std::string faultOf(const CollectiveRequest &request, unsigned world) {
   if (!canTravelAs(request.type, request.wire))
     return concat("elements of type ", typeName(request.type), " cannot travel as ", typeName(request.wire));
+  if (request.op == CollectiveOp::SendRecv &&
+      (request.by == 0 || request.by < -int64_t(mostRanks) || request.by > int64_t(mostRanks)))
+    return concat("goes by ", request.by, " ranks, expected -", mostRanks, " to ", mostRanks, ", and not 0");
   if (reduces(request.op) && !canReduce(request.wire))
     return concat("cannot reduce elements of type ", typeName(request.wire));
   for (const CollectivePart &part : request.parts)

@@ -12,6 +12,9 @@ CollectiveOp opOf(CollectiveKind kind) {
   case CollectiveKind::AllReduce: return CollectiveOp::AllReduce;
   case CollectiveKind::ReduceScatter: return CollectiveOp::ReduceScatter;
   case CollectiveKind::AllGather: return CollectiveOp::AllGather;
+  case CollectiveKind::AllToAll: return CollectiveOp::AllToAll;
+  case CollectiveKind::Broadcast: return CollectiveOp::Broadcast;
+  case CollectiveKind::SendRecv: return CollectiveOp::SendRecv;
   }
   return CollectiveOp::AllReduce;
 }
@@ -34,8 +37,16 @@ Codec codecOf(CodecKind kind) {
   return Codec::None;
 }
 
+// What is read of `whole` and written into `own`, not the other way.
+bool writesOwn(CollectiveKind kind) {
+  return kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllToAll || kind == CollectiveKind::SendRecv;
+}
+
 // A world of one owns all of the space: what is combined is the value itself.
 void runAlone(const CollectiveRequest &request) {
+  if (request.op == CollectiveOp::SendRecv && !request.rotates)
+    return;                                                     // there is no neighbour
+  const bool isScatter = request.op != CollectiveOp::AllGather; // from `whole` to `own`
   size_t width = typeSize(request.type);
   for (const CollectivePart &part : request.parts) {
     auto *own = static_cast<uint8_t *>(part.own);
@@ -43,14 +54,13 @@ void runAlone(const CollectiveRequest &request) {
       continue;
     int64_t at = part.begin;
     auto clear = [&](int64_t end) { // what no tensor covers
-      if (request.op == CollectiveOp::ReduceScatter && at < end)
+      if (isScatter && at < end)
         std::memset(own + static_cast<size_t>(at) * width, 0, static_cast<size_t>(end - at) * width);
     };
     for (const Segment &segment : part.whole) {
       clear(segment.offset);
       uint8_t *place = own + static_cast<size_t>(segment.offset) * width;
       size_t bytes = static_cast<size_t>(segment.count) * width;
-      bool isScatter = request.op == CollectiveOp::ReduceScatter;
       if (bytes != 0 && place != segment.data)
         std::memmove(isScatter ? static_cast<void *>(place) : segment.data, isScatter ? segment.data : place, bytes);
       at = segment.offset + segment.count;
@@ -94,7 +104,11 @@ CollectivePart EntryRunner::partOf(const CollectiveInfo &info, const CollectiveP
   part.shard = described.shard.evaluate(symbols);
   part.begin = described.begin.evaluate(symbols);
   part.end = described.end.evaluate(symbols);
-  if (part.begin < 0 || part.end < part.begin || part.end > part.shard * (communicator ? communicator->world() : 1))
+  const int64_t ranks = communicator ? communicator->world() : 1, root = part.shard > 0 ? part.begin / part.shard : 0;
+  if (info.kind == CollectiveKind::Broadcast && (root < 0 || root >= ranks))
+    fail(ErrorCode::InvalidArgument, "comes from rank ", root, ", expected more ranks than ", ranks);
+  const bool isRoot = info.kind != CollectiveKind::Broadcast || root == (communicator ? communicator->rank() : 0);
+  if (part.begin < 0 || part.end < part.begin || part.end > part.shard * ranks)
     fail(ErrorCode::BadPackage, "range ", part.begin, " to ", part.end, " is not in the space");
   int64_t end = part.begin;
   for (const CollectivePiece &piece : described.whole) {
@@ -106,9 +120,9 @@ CollectivePart EntryRunner::partOf(const CollectiveInfo &info, const CollectiveP
            " to ", part.end);
     end = segment.offset + segment.count;
     segment.data = memoryOf(piece.buffer, info.type, segment.count);
-    if (info.kind != CollectiveKind::ReduceScatter || !described.own)
+    if (!writesOwn(info.kind) || !described.own)
       willWrite(piece.buffer);
-    if (piece.source && segment.count != 0)
+    if (piece.source && segment.count != 0 && isRoot)
       std::memcpy(segment.data, memoryOf(*piece.source, info.type, segment.count),
                   byteCount(info.type, {segment.count}));
     part.whole.push_back(segment);
@@ -120,8 +134,9 @@ CollectivePart EntryRunner::partOf(const CollectiveInfo &info, const CollectiveP
     fail(ErrorCode::BadPackage, "a tensor of ", part.whole[0].count, " elements in rows of ", part.rowLength,
          ", expected a divisor of that");
   if (described.own) {
-    part.own = memoryOf(*described.own, info.type, part.shard);
-    if (info.kind == CollectiveKind::ReduceScatter)
+    bool isOfAll = info.kind == CollectiveKind::AllToAll; // a block of each rank
+    part.own = memoryOf(*described.own, info.type, isOfAll ? part.shard * ranks : part.shard);
+    if (writesOwn(info.kind))
       willWrite(*described.own);
   }
   return part;
@@ -155,6 +170,8 @@ void EntryRunner::startCollective(const ds_collective &request) {
     call.site = info.site;
     call.type = call.wire = info.type;
     call.reduction = reductionOf(info.reduction);
+    call.by = info.by;
+    call.rotates = info.rotates;
     call.codec = codecOf(info.codec);
     OpenCollective opened;
     for (const CollectivePartInfo &part : info.parts) {

@@ -129,14 +129,14 @@ struct LaunchInfo {
   std::vector<uint32_t> writtenStates; // those among the results' buffers
 };
 
-enum class CollectiveKind : uint8_t { AllReduce, ReduceScatter, AllGather };
+enum class CollectiveKind : uint8_t { AllReduce, ReduceScatter, AllGather, AllToAll, Broadcast, SendRecv };
 enum class ReductionKind : uint8_t { Sum, Mean, Max };
 enum class CodecKind : uint8_t { None, OneBit, SparseRows };
 
 // A buffer in the flat space of a collective.
 struct CollectivePiece {
   uint32_t buffer = 0;
-  std::optional<uint32_t> source; // that is read in its place: all-reduce only
+  std::optional<uint32_t> source; // that is read in its place: all-reduce and broadcast only
   SizeExpr offset, count;         // elements
 };
 
@@ -153,6 +153,8 @@ struct CollectiveInfo {
   std::string op, site, axis; // op: the kind as text
   ElementType type = ElementType::F32;
   ReductionKind reduction = ReductionKind::Sum;
+  int64_t by = 0;                    // of send_recv: to which rank from this one
+  bool rotates = false;              // of send_recv: the first rank is behind the last one
   std::optional<uint32_t> condition; // the buffer of a boolean without which nothing is sent
   CodecKind codec = CodecKind::None;
   bool isDeferred = false; // goes on after the entry, until a state of it is used: a gather of states into states

@@ -1,5 +1,7 @@
 #include "runtime/core/ManifestEntry.h"
 
+#include "runtime/comm/Communicator.h"
+
 #include <algorithm>
 
 namespace ds {
@@ -249,12 +251,15 @@ private:
     CollectiveInfo collective;
     collective.kind = readEnum<CollectiveKind>(item["op"], {{"all_reduce", CollectiveKind::AllReduce},
                                                             {"reduce_scatter", CollectiveKind::ReduceScatter},
-                                                            {"all_gather", CollectiveKind::AllGather}});
+                                                            {"all_gather", CollectiveKind::AllGather},
+                                                            {"all_to_all", CollectiveKind::AllToAll},
+                                                            {"broadcast", CollectiveKind::Broadcast},
+                                                            {"send_recv", CollectiveKind::SendRecv}});
     collective.op = item["op"].string();
     collective.site = item["site"].string();
     collective.axis = item["axis"].string();
     collective.type = readType(item["type"]);
-    if (collective.kind != CollectiveKind::AllGather)
+    if (collective.kind == CollectiveKind::AllReduce || collective.kind == CollectiveKind::ReduceScatter)
       collective.reduction = readEnum<ReductionKind>(
           item["reduction"], {{"sum", ReductionKind::Sum}, {"mean", ReductionKind::Mean}, {"max", ReductionKind::Max}});
     if (item.has("condition"))
@@ -272,10 +277,12 @@ private:
     checkRows(item, collective);
     if (item.has("deferred"))
       readDeferred(item, collective);
+    readTurn(item, collective);
+    bool hasNone = collective.kind == CollectiveKind::AllReduce || collective.kind == CollectiveKind::Broadcast;
     for (const CollectivePartInfo &part : collective.parts)
-      if (part.own.has_value() ? collective.kind == CollectiveKind::AllReduce
-                               : collective.kind == CollectiveKind::AllGather)
-        item["parts"].refuse("expected 'own' in each part of a gather, and in none of an all-reduce");
+      if (part.own.has_value() ? hasNone : !hasNone && collective.kind != CollectiveKind::ReduceScatter)
+        item["parts"].refuse("expected 'own' in each part of all_gather, all_to_all and send_recv, and in none of "
+                             "all_reduce and broadcast");
     entry.collectives.push_back(std::move(collective));
   }
 
@@ -290,6 +297,19 @@ private:
     }
     if (collective.isDeferred && !areStates)
       item["deferred"].refuse("expected an all_gather of states into states");
+  }
+
+  // To which rank a send_recv goes.
+  void readTurn(const JsonReader &item, CollectiveInfo &collective) {
+    bool isTurn = collective.kind == CollectiveKind::SendRecv;
+    if (item.has("by") != isTurn || (item.has("rotate") && !isTurn))
+      item["op"].refuse("expected 'by' of send_recv, and of no other, found ", collective.op);
+    if (!isTurn)
+      return;
+    collective.by = item["by"].integer(-int64_t(mostRanks), mostRanks);
+    if (collective.by == 0)
+      item["by"].refuse("expected another rank, found 0");
+    collective.rotates = item.has("rotate") && item["rotate"].boolean();
   }
 
   void readCodec(const JsonReader &item, CollectiveInfo &collective) {

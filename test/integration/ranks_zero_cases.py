@@ -107,8 +107,9 @@ def sizes_of_messages(folder):
     """Of 1 element, of some tensors, of all, under way or waited for, gathered ahead or not, small tensors whole or not: the bits of ranks' sums
     do not depend on what travels together, nor when."""
     kinds = ({"reduce_bucket_size": 1, "allgather_bucket_size": 1, "stage3_prefetch_bucket_size": 70, "overlap_comm": True},
-             {"reduce_bucket_size": 100, "allgather_bucket_size": 100, "stage3_prefetch_bucket_size": 0, "overlap_comm": False},
-             {"stage3_param_persistence_threshold": 50, "stage3_max_live_parameters": 200, "overlap_comm": True})
+             {"reduce_bucket_size": 100, "allgather_bucket_size": 100, "stage3_prefetch_bucket_size": 0, "stage3_max_reuse_distance": 10000,
+              "overlap_comm": False},
+             {"stage3_param_persistence_threshold": 50, "stage3_max_live_parameters": 200, "stage3_max_reuse_distance": 1, "overlap_comm": True})
     expected = {}
     for number, zero in enumerate(kinds):
         (folder / f"{number}").mkdir()

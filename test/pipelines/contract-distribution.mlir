@@ -87,3 +87,73 @@ func.func @own_place(%x: tensor<2xi1> {dist.uniform}, %c: tensor<f32>) -> tensor
   }
   return %0 : tensor<f32>
 }
+
+// -----
+
+// What one rank has told all others is the same everywhere; what each had for this one is not.
+func.func @told(%x: tensor<i1>, %c: tensor<f32>) -> tensor<f32> {
+  %p = dist.broadcast_start %x root 0 site "a" : tensor<i1>
+  %told = dist.wait %p : tensor<i1>
+  %condition = tensor.extract %told[] : tensor<i1>
+  %0 = scf.if %condition -> tensor<f32> {
+    %q = dist.all_reduce_start max %c site "b" : tensor<f32>
+    %1 = dist.wait %q : tensor<f32>
+    scf.yield %1 : tensor<f32>
+  } else {
+    scf.yield %c : tensor<f32>
+  }
+  return %0 : tensor<f32>
+}
+
+// -----
+
+func.func @blocks(%x: tensor<1xi1> {dist.uniform}, %c: tensor<f32>) -> tensor<f32> {
+  %p = dist.all_to_all_start %x site "a" : tensor<1xi1>
+  %blocks = dist.wait %p sizes [["mesh.data*ceildiv(1, mesh.data)"]] : tensor<?xi1>
+  %first = arith.constant 0 : index
+  %condition = tensor.extract %blocks[%first] : tensor<?xi1>
+  %0 = scf.if %condition -> tensor<f32> {
+    // expected-error @+1 {{no collective under a branch or in a loop that ranks might take differently}}
+    %q = dist.broadcast_start %c root 0 site "b" : tensor<f32>
+    %1 = dist.wait %q : tensor<f32>
+    scf.yield %1 : tensor<f32>
+  } else {
+    scf.yield %c : tensor<f32>
+  }
+  return %0 : tensor<f32>
+}
+
+// -----
+
+func.func @neighbour(%x: tensor<i1> {dist.uniform}, %c: tensor<f32>) -> tensor<f32> {
+  %p = dist.send_recv_start %x by 1 rotate site "a" : tensor<i1>
+  %other = dist.wait %p : tensor<i1>
+  %condition = tensor.extract %other[] : tensor<i1>
+  %0 = scf.if %condition -> tensor<f32> {
+    // expected-error @+1 {{no collective under a branch or in a loop that ranks might take differently}}
+    %q = dist.send_recv_start %c by 1 into %c : tensor<f32> site "b" : tensor<f32>
+    %1 = dist.wait %q : tensor<f32>
+    scf.yield %1 : tensor<f32>
+  } else {
+    scf.yield %c : tensor<f32>
+  }
+  return %0 : tensor<f32>
+}
+
+// -----
+
+// A send by rank 0 and a receive by rank 1, each under a branch of its own, would be proved of nobody.
+func.func @own_end(%c: tensor<f32>, %ranks: tensor<8xi1> {dist.uniform}) -> tensor<f32> {
+  %own = ds.slice %ranks starts ["mesh.data.index"] sizes [1] steps [1] : (tensor<8xi1>) -> tensor<1xi1>
+  %first = arith.constant 0 : index
+  %condition = tensor.extract %own[%first] : tensor<1xi1>
+  %0 = scf.if %condition -> tensor<f32> {
+    // expected-error @+1 {{no collective under a branch or in a loop that ranks might take differently}}
+    %q = dist.send_recv_start %c by 1 into %c : tensor<f32> site "b" : tensor<f32>
+    %1 = dist.wait %q : tensor<f32>
+    scf.yield %1 : tensor<f32>
+  } else {
+    scf.yield %c : tensor<f32>
+  }
+  return %0 : tensor<f32>
+}

@@ -10,6 +10,7 @@ static void setSharing(TrainingPipelineOptions &training, const ::ds::config::Ze
   training.sparseTables = zero.hasSparseGradients;
   training.prefetch = zero.prefetchBucket;
   training.maxLive = zero.maxLive;
+  training.maxReuse = zero.maxReuse;
   training.persistence = zero.persistence;
   training.modelPersistence = zero.modelPersistence;
 }

@@ -64,3 +64,38 @@ func.func @sparse_rows(%a: tensor<4x2xf32>, %last: tensor<i1>) -> tensor<4x2xf32
   %0 = dist.wait %p sizes [[4, 2]] : tensor<4x2xf32>
   return %0 : tensor<4x2xf32>
 }
+
+// CHECK-LABEL: func.func @all_to_all
+func.func @all_to_all(%a: tensor<?x4xf32>, %b: tensor<2xi8>, %c: tensor<64xf32>) -> (tensor<?x4xf32>, tensor<?xi8>, tensor<?xf32>) {
+  // CHECK: %[[P:.*]] = dist.all_to_all_start %{{.*}} site "experts" : tensor<?x4xf32>
+  %p = dist.all_to_all_start %a site "experts" : tensor<?x4xf32>
+  // CHECK: dist.wait %[[P]] sizes {{\[\[}}"mesh.data", 4]] : tensor<?x4xf32>
+  %0 = dist.wait %p sizes [["mesh.data", 4]] : tensor<?x4xf32>
+  %q = dist.all_to_all_start %b site "small" {axis = "expert"} : tensor<2xi8>
+  %1 = dist.wait %q sizes [["ceildiv(2, mesh.expert)*mesh.expert"]] : tensor<?xi8>
+  // CHECK: dist.all_to_all_start %{{.*}} layouts [#dist.layout<[64] of 128 by 64>] site "space" : tensor<64xf32>
+  %r = dist.all_to_all_start %c layouts [#dist.layout<[64] of 128 by 64>] site "space" : tensor<64xf32>
+  %2 = dist.wait %r sizes [["64*ceildiv(128, 64*mesh.data)*mesh.data"]] : tensor<?xf32>
+  return %0, %1, %2 : tensor<?x4xf32>, tensor<?xi8>, tensor<?xf32>
+}
+
+// CHECK-LABEL: func.func @broadcast
+func.func @broadcast(%a: tensor<?xf32>, %b: tensor<2x3xf32>) -> (tensor<?xf32>, tensor<2x3xf32>) {
+  // CHECK: %[[P:.*]] = dist.broadcast_start %{{.*}}, %{{.*}} root -1 site "loss" : tensor<?xf32>, tensor<2x3xf32>
+  %p = dist.broadcast_start %a, %b root -1 site "loss" : tensor<?xf32>, tensor<2x3xf32>
+  // CHECK: dist.wait %[[P]] sizes {{\[\[}}"n"], [2, 3]] : tensor<?xf32>, tensor<2x3xf32>
+  %0:2 = dist.wait %p sizes [["n"], [2, 3]] : tensor<?xf32>, tensor<2x3xf32>
+  return %0#0, %0#1 : tensor<?xf32>, tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func.func @send_recv
+func.func @send_recv(%a: tensor<?xf32>, %b: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
+  // CHECK: %[[P:.*]] = dist.send_recv_start %{{.*}} by -1 into %{{.*}} : tensor<?xf32> site "backward" {axis = "pipe"} : tensor<?xf32>
+  %p = dist.send_recv_start %a by -1 into %b : tensor<?xf32> site "backward" {axis = "pipe"} : tensor<?xf32>
+  // CHECK: dist.send_recv_start %{{.*}} by 2 rotate site "ring" : tensor<?xf32>
+  %q = dist.send_recv_start %a by 2 rotate site "ring" : tensor<?xf32>
+  // CHECK: dist.wait %[[P]] : tensor<?xf32>
+  %0 = dist.wait %p : tensor<?xf32>
+  %1 = dist.wait %q : tensor<?xf32>
+  return %0, %1 : tensor<?xf32>, tensor<?xf32>
+}

@@ -83,6 +83,50 @@ func.func @collective_keeps_its_buffers(%x: tensor<?xf32> {ds.dims = ["n"]}) -> 
 
 // -----
 
+// The blocks that come have a buffer of their own from the start on, beside the source.
+// CHECK-LABEL: func.func @blocks_of_all_ranks
+// CHECK-SAME: {bytes = "4*n", first = 0 : i64, last = 2 : i64, role = "workspace"},
+// CHECK-SAME: {bytes = "4*ceildiv(n, mesh.data)*mesh.data", first = 1 : i64, last = 2 : i64, role = "workspace"}]
+// CHECK: dist.all_to_all_start {{.*}}buffers = array<i64: 3, 4>
+func.func @blocks_of_all_ranks(%x: tensor<?xf32> {ds.dims = ["n"]}) -> (tensor<?xf32>, tensor<?xf32>) attributes {ds.entry} {
+  %0 = ds.unary exp %x : (tensor<?xf32>) -> tensor<?xf32>
+  %p = dist.all_to_all_start %0 site "g" : tensor<?xf32>
+  %1 = ds.unary tanh %x : (tensor<?xf32>) -> tensor<?xf32>
+  %2 = dist.wait %p sizes [["ceildiv(n, mesh.data)*mesh.data"]] : tensor<?xf32>
+  %3 = ds.unary neg %2 : (tensor<?xf32>) -> tensor<?xf32>
+  return %1, %3 : tensor<?xf32>, tensor<?xf32>
+}
+
+// -----
+
+// What all are told lies where each rank had its own, which is not read again.
+// CHECK-LABEL: func.func @told_in_place
+// CHECK: dist.broadcast_start {{.*}}buffers = array<i64: 1, 1>
+func.func @told_in_place(%x: tensor<4xf32> {ds.dims = [4]}, %s: tensor<4xf32> {ds.dims = [4], ds.state = "s"})
+    -> (tensor<4xf32>, tensor<4xf32> {ds.state = "s"}) attributes {ds.entry} {
+  %p = dist.broadcast_start %s root 0 site "s" : tensor<4xf32>
+  %0 = ds.unary exp %x : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = dist.wait %p : tensor<4xf32>
+  return %0, %1 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// A neighbour's is written into the other operand, and never over what is sent.
+// CHECK-LABEL: func.func @neighbours
+// CHECK: dist.send_recv_start {{.*}}buffers = array<i64: [[S:[0-9]+]], [[T:[0-9]+]]>
+// CHECK: dist.send_recv_start {{.*}}buffers = array<i64: [[T]], [[S]]>
+func.func @neighbours(%s: tensor<4xf32> {ds.dims = [4], ds.state = "s"}, %t: tensor<4xf32> {ds.dims = [4], ds.state = "t"})
+    -> (tensor<4xf32> {ds.state = "s"}, tensor<4xf32> {ds.state = "t"}) attributes {ds.entry} {
+  %p = dist.send_recv_start %s by 1 into %t : tensor<4xf32> site "forward" : tensor<4xf32>
+  %0 = dist.wait %p : tensor<4xf32>
+  %q = dist.send_recv_start %0 by -1 into %s : tensor<4xf32> site "backward" : tensor<4xf32>
+  %1 = dist.wait %q : tensor<4xf32>
+  return %1, %0 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
 // Old and new value of a state are one buffer.
 // CHECK-LABEL: func.func @state_in_place
 // CHECK-SAME: ds.buffers = [{index = 0 : i64, role = "input"}, {index = 0 : i64, role = "state"}]

@@ -6,6 +6,8 @@
 // RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam share-stage=1 reduce-bucket=64 gather-bucket=64" | FileCheck %s --check-prefix=PARTS
 // RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam share-stage=2 reduce-bucket=1" | FileCheck %s --check-prefix=JOINED
 // RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam share-stage=2 reduce-bucket=1 overlaps=false" | FileCheck %s --check-prefix=APART
+// RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam share-stage=3 max-reuse=0" | FileCheck %s --check-prefix=THREE
+// RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam share-stage=3 max-reuse=1" | FileCheck %s --check-prefix=AGAIN
 // RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam share-stage=3 prefetch=64" | FileCheck %s --check-prefix=AHEAD
 // RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam share-stage=3 max-live=192" | FileCheck %s --check-prefix=AHEAD
 // RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam share-stage=3 prefetch=0" | FileCheck %s --check-prefix=AHEAD
@@ -146,6 +148,18 @@
 // APART: return
 
 // A tensor that may not be there ahead is gathered when it is read.
+// The last layer is read on the way back at once: it stays.
+// AGAIN-LABEL: func.func @micro(
+// AGAIN: site "micro/layer 0"
+// AGAIN: %[[P1:.*]] = dist.all_gather_start %{{.*}} site "micro/layer 1"
+// AGAIN: %[[W1:.*]] = dist.wait %[[P1]]
+// AGAIN-NOT: all_gather
+// AGAIN: ds.matmul %{{.*}}, %[[W1]] transpose [false, false]
+// AGAIN-NOT: all_gather
+// AGAIN: ds.matmul %{{.*}}, %[[W1]] transpose [false, true]
+// AGAIN-NOT: all_gather
+// AGAIN-LABEL: func.func @update(
+
 // AHEAD-LABEL: func.func @micro(
 // AHEAD: %[[P0:.*]] = dist.all_gather_start %{{.*}} site "micro/layer 0"
 // AHEAD-NEXT: dist.wait %[[P0]]

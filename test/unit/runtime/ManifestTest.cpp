@@ -165,7 +165,7 @@ TEST(Manifest, ChecksMeaning) {
   EXPECT_NE(errorWith("/variants/0/code", "../evil.so").find("expected the name of a file"), std::string::npos);
   EXPECT_NE(errorWith("/variants/0/entries/1/name", "main").find("listed twice"), std::string::npos);
   EXPECT_NE(errorWith("/variants/0/entries/6/collectives/0/op", "all")
-                .find("expected one of all_reduce, reduce_scatter, all_gather"),
+                .find("expected one of all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, send_recv"),
             std::string::npos);
   EXPECT_NE(errorWith("/variants/0/entries/6/collectives/0/op", "all_gather").find("expected 'own' in each part"),
             std::string::npos);
@@ -248,6 +248,32 @@ TEST(Manifest, ChecksWhatGoesOnAfterAnEntry) {
     EXPECT_NE(found.find("expected an all_gather of states into states"), std::string::npos) << op << ": " << found;
   }
   EXPECT_NE(errorOfGather("all_gather", 1, 1, 1).find("deferred"), std::string::npos);
+}
+
+TEST(Manifest, ChecksNeighbours) {
+  auto errorOfTurn = [](const Json &change) {
+    Json manifest = testManifest();
+    Json &collective = manifest["variants"][0]["entries"][6]["collectives"][0];
+    collective["op"] = "send_recv";
+    collective["by"] = -1;
+    collective["parts"][0]["own"] = 1;
+    collective.erase("reduction");
+    collective.merge_patch(change);
+    return errorOf([&] { readManifest(manifest.dump()); });
+  };
+  auto expectError = [&](const Json &change, const char *error) {
+    std::string found = errorOfTurn(change);
+    EXPECT_NE(found.find(error), std::string::npos) << found;
+  };
+  EXPECT_EQ(errorOfTurn({{"rotate", true}}), "");
+  EXPECT_EQ(errorOfTurn({{"op", "all_to_all"}, {"by", nullptr}}), "");
+  expectError({{"by", nullptr}}, "expected 'by' of send_recv, and of no other, found send_recv");
+  expectError({{"op", "all_to_all"}}, "expected 'by' of send_recv, and of no other, found all_to_all");
+  expectError({{"op", "all_to_all"}, {"by", nullptr}, {"rotate", true}}, "and of no other, found all_to_all");
+  expectError({{"by", 0}}, "expected another rank, found 0");
+  expectError({{"by", 4097}}, "expected -4096 to 4096");
+  expectError({{"rotate", 1}}, "expected true or false");
+  expectError({{"op", "broadcast"}, {"by", nullptr}}, "and in none of all_reduce and broadcast");
 }
 
 TEST(Manifest, RefusesWhatIsNotJson) {

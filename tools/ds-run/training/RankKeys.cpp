@@ -32,7 +32,6 @@ void checkRankKeys(const config::TrainingConfig &config, const RunRanks &group) 
   const Inert keys[] = {
       {"zero_optimization.allgather_bucket_size", stage == 0 || stage == 3, "no update gathers parameters"},
       {"zero_optimization.sub_group_size", true, "a unit is updated at once"},
-      {"zero_optimization.stage3_max_reuse_distance", stage == 3, "a unit stays until two others are read"},
   };
   for (const Inert &inert : keys)
     if (const config::Entry *entry = config.find(inert.key);

@@ -298,7 +298,7 @@ private:
         collective.into.push_back(read(buffer));
     // Each destination is one buffer's, and only what is combined in place is read where it is written.
     for (auto [number, buffer] : llvm::enumerate(collective.destinations)) {
-      bool isOfTensors = isa<dist::AllReduceStartOp>(op) || op.isInPlace();
+      bool isOfTensors = isa<dist::AllReduceStartOp, dist::BroadcastStartOp>(op) || op.isInPlace();
       bool isCombined = isOfTensors && number < sources && collective.sources[number] == buffer;
       observed.isLegal &= llvm::count(collective.destinations, buffer) == 1 &&
                           (isCombined || !llvm::is_contained(collective.sources, buffer));

@@ -236,6 +236,37 @@ func.func @f(%x: tensor<64xf32> {ds.dims = [64]}, %m: tensor<64xf32> {ds.dims = 
   %3 = ds.binary mul %2#0, %1 : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
   return %3, %2#0, %2#1, %2#2 : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
 })"},
+    {"Blocks", R"(
+func.func @f(%x: tensor<4xf32> {ds.dims = [4]}, %n: tensor<?xf32> {ds.dims = ["n"]}, %s: tensor<4xf32> {ds.dims = [4], ds.state = "s"},
+             %t: tensor<4xf32> {ds.dims = [4], ds.state = "t"})
+    -> (tensor<4xf32>, tensor<4xf32> {ds.state = "s"}, tensor<4xf32> {ds.state = "t"}) attributes {ds.entry} {
+  %0 = ds.unary exp %x : (tensor<4xf32>) -> tensor<4xf32>
+  %p = dist.all_to_all_start %n site "a" : tensor<?xf32>
+  %q = dist.broadcast_start %s, %t root -1 site "b" : tensor<4xf32>, tensor<4xf32>
+  %1 = ds.unary tanh %x : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = dist.wait %p sizes [[4]] : tensor<4xf32>
+  %3:2 = dist.wait %q sizes [[4], [4]] : tensor<4xf32>, tensor<4xf32>
+  %r = dist.broadcast_start %0 root 1 site "c" : tensor<4xf32>
+  %4 = ds.binary mul %2, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %7 = dist.wait %r : tensor<4xf32>
+  %5 = ds.binary add %4, %7 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %6 = ds.binary sub %3#1, %5 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %6, %3#0, %3#1 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+})"},
+    {"Neighbours", R"(
+func.func @f(%x: tensor<4xf32> {ds.dims = [4]}, %s: tensor<4xf32> {ds.dims = [4], ds.state = "s"},
+             %t: tensor<4xf32> {ds.dims = [4], ds.state = "t"})
+    -> (tensor<4xf32>, tensor<4xf32> {ds.state = "s"}, tensor<4xf32> {ds.state = "t"}) attributes {ds.entry} {
+  %0 = ds.unary exp %x : (tensor<4xf32>) -> tensor<4xf32>
+  %p = dist.send_recv_start %0, %s by 1 into %x, %t : tensor<4xf32>, tensor<4xf32> site "a" : tensor<4xf32>, tensor<4xf32>
+  %1 = ds.unary tanh %x : (tensor<4xf32>) -> tensor<4xf32>
+  %2:2 = dist.wait %p sizes [[4], [4]] : tensor<4xf32>, tensor<4xf32>
+  %q = dist.send_recv_start %2#0 by -2 rotate site "b" : tensor<4xf32>
+  %3 = ds.binary mul %1, %2#1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %4 = dist.wait %q : tensor<4xf32>
+  %5 = ds.binary sub %4, %3 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %5, %4, %2#1 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+})"},
 };
 
 } // namespace deepstride::test

@@ -78,6 +78,23 @@ TEST_P(Collectives, DisagreementIsFoundBetweenRanksThatExchangeNothing) {
     EXPECT_EQ(error.rfind("ranks disagree: rank ", 0), 0u) << error;
 }
 
+// Ranks that differ in whom they send to would wait for ever.
+TEST_P(Collectives, DisagreementAboutNeighboursIsToldToAll) {
+  auto errors = onThreads(wiring, world, 30s, [&](unsigned rank, Communicator &communicator) {
+    std::vector<float> values(10), own(10);
+    auto request = requestOf(CollectiveOp::SendRecv, values.data(), 10, 1, own.data());
+    request.by = 1;
+    request.rotates = rank == world - 1;
+    communicator.wait(communicator.start(request));
+  });
+  for (const std::string &error : errors) {
+    EXPECT_EQ(error.rfind("ranks disagree: rank ", 0), 0u) << error;
+    EXPECT_NE(error.find("send_recv 'grad' at '/loss/MatMul' (10 f32 around by 1: [0, 10) in shards of 10)"),
+              std::string::npos)
+        << error;
+  }
+}
+
 TEST_P(Collectives, AReasonReachesThoseWhoWaitAndThoseWhoDoNot) {
   auto start = std::chrono::steady_clock::now();
   auto errors = onThreads(wiring, world, 30s, [&](unsigned rank, Communicator &communicator) {
@@ -185,6 +202,17 @@ TEST(Requests, ThatMakeNoSenseAreRefused) {
   EXPECT_NE(refusal([](auto &request) { request.parts[0].whole[0].data = nullptr; }).find("expected memory at 0"),
             std::string::npos);
   EXPECT_NE(refusal([](auto &request) { request.op = CollectiveOp::AllGather; }).find("no memory"), std::string::npos);
+  auto refusalOfTurn = [&](int64_t by, int64_t shard) {
+    return refusal([&](auto &request) {
+      request.op = CollectiveOp::SendRecv;
+      request.by = by;
+      request.parts[0].shard = shard;
+    });
+  };
+  EXPECT_NE(refusalOfTurn(0, 4).find("goes by 0 ranks, expected -4096 to 4096, and not 0"), std::string::npos);
+  EXPECT_NE(refusalOfTurn(-4097, 4).find("goes by -4097 ranks"), std::string::npos);
+  EXPECT_NE(refusalOfTurn(1, 3).find("range [0, 4), expected one within [0, 3)"), std::string::npos);
+  EXPECT_NE(refusalOfTurn(1, 4).find("no memory"), std::string::npos);
 }
 
 } // namespace

@@ -73,6 +73,33 @@ TEST_P(Failures, ADeadRankIsNamed) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, 15s);
 }
 
+// Also by a rank that needs nothing of the dead one: at the ends of a line, and beyond a neighbour.
+TEST_P(Failures, ADeadNeighbourIsNamed) {
+  std::vector<std::unique_ptr<RankProcesses>> groups;
+  for (unsigned culprit = 0; culprit < world; ++culprit)
+    groups.push_back(
+        std::make_unique<RankProcesses>(GetParam(), world, 60s, [culprit](unsigned rank, Communicator &communicator) {
+          std::vector<float> whole(count), own(count);
+          CollectiveRequest request = requestOf(CollectiveOp::SendRecv, whole.data(), count, 1, own.data());
+          request.by = 1;
+          for (int64_t step = 0;; ++step) {
+            if (step == 5 && rank == culprit)
+              raise(SIGKILL);
+            communicator.setStep(step);
+            communicator.wait(communicator.start(request));
+          }
+        }));
+  for (unsigned culprit = 0; culprit < world; ++culprit)
+    for (unsigned rank = 0; rank < world; ++rank)
+      if (rank != culprit) {
+        std::string error = groups[culprit]->errorOf(rank);
+        EXPECT_EQ(error.rfind("send_recv 'grad' at '/loss/MatMul', step ", 0), 0u) << error;
+        EXPECT_NE(error.find(concat(": rank ", culprit, " (host ", char('a' + culprit), ") has died")),
+                  std::string::npos)
+            << error;
+      }
+}
+
 TEST_P(Failures, AStoppedRankIsNamedAndLearnsOfIt) {
   auto start = std::chrono::steady_clock::now();
   auto groups = groupsWith(60s, [] { raise(SIGSTOP); });

@@ -85,7 +85,11 @@ constexpr uint8_t untouched = 0xA5;
 } // namespace
 
 RandomCollective::RandomCollective(std::mt19937 &random, unsigned world, int64_t largestShard) : world(world) {
-  op = static_cast<CollectiveOp>(pick(random, 0, 4));
+  op = static_cast<CollectiveOp>(pick(random, 0, 5));
+  if (op == CollectiveOp::SendRecv) {
+    by = pick(random, 1, world + 1) * (pick(random, 0, 1) ? 1 : -1);
+    rotates = pick(random, 0, 1);
+  }
   bool isReduced = op == CollectiveOp::AllReduce || op == CollectiveOp::ReduceScatter;
   const T reducible[] = {T::F64, T::F32, T::F16, T::BF16, T::I64, T::I32}, others[] = {T::I16, T::U8};
   type = isReduced || pick(random, 0, 2) ? reducible[pick(random, 0, 5)] : others[pick(random, 0, 1)];
@@ -117,7 +121,7 @@ Value RandomCollective::draw(std::mt19937 &random) const {
 void RandomCollective::drawPart(std::mt19937 &random, int64_t largestShard) {
   RandomPart part;
   part.shard = pick(random, 0, largestShard);
-  int64_t size = part.shard * world;
+  int64_t size = op == CollectiveOp::SendRecv ? part.shard : part.shard * world;
   part.begin = pick(random, 0, 2) ? 0 : pick(random, 0, size);
   part.end = pick(random, 0, 2) ? size : pick(random, part.begin, size);
   bool usesOwn = op == CollectiveOp::AllGather || op == CollectiveOp::ReduceScatter;
@@ -162,6 +166,8 @@ RandomCollective::Memory RandomCollective::memoryOf(unsigned rank) const {
   memory.request.type = type;
   memory.request.wire = wire;
   memory.request.reduction = reduction;
+  memory.request.by = by;
+  memory.request.rotates = rotates;
   for (const RandomPart &part : parts) {
     CollectivePart &request = memory.request.parts.emplace_back();
     request.shard = part.shard;
@@ -223,12 +229,28 @@ Value RandomCollective::expectedWhole(const RandomPart &part, unsigned rank, int
   case CollectiveOp::AllGather:
     return rounded(wire, part.owned[size_t(position / part.shard)][size_t(position % part.shard)]);
   case CollectiveOp::Broadcast: return rounded(wire, part.spaces[size_t(position / part.shard)][size_t(position)]);
-  case CollectiveOp::AllToAll: return before;
+  case CollectiveOp::AllToAll:
+  case CollectiveOp::SendRecv: return before;
   }
   return before;
 }
 
+int64_t RandomCollective::neighbour(int64_t rank, int64_t distance) const {
+  int64_t place = rank + distance;
+  for (; rotates && place < 0;)
+    place += world;
+  for (; rotates && place >= world;)
+    place -= world;
+  return place >= 0 && place < world ? place : -1;
+}
+
 Value RandomCollective::expectedOwn(const RandomPart &part, unsigned rank, int64_t element) const {
+  if (op == CollectiveOp::SendRecv) {
+    int64_t from = neighbour(rank, -by);
+    return from < 0 || element < part.begin || element >= part.end
+               ? std::numeric_limits<Value>::quiet_NaN() // untouched
+               : rounded(wire, part.spaces[size_t(from)][size_t(element)]);
+  }
   int64_t position = rank * part.shard + element % part.shard;
   if (op == CollectiveOp::AllGather)
     return part.owned[rank][size_t(element)];
@@ -268,6 +290,10 @@ std::string RandomCollective::faultOf(const Memory &memory, unsigned rank) const
 }
 
 uint64_t RandomCollective::sentBytes(unsigned rank) const {
+  if (op == CollectiveOp::SendRecv) {
+    int64_t other = neighbour(rank, by);
+    return other < 0 || other == rank ? 0 : uint64_t(elements()) * sizeOf(wire);
+  }
   bool toOwners = op != CollectiveOp::AllGather && op != CollectiveOp::Broadcast;
   bool fromOwners = op != CollectiveOp::ReduceScatter && op != CollectiveOp::AllToAll;
   uint64_t elements = 0;
@@ -278,6 +304,10 @@ uint64_t RandomCollective::sentBytes(unsigned rank) const {
 }
 
 uint64_t RandomCollective::receivedBytes(unsigned rank) const {
+  if (op == CollectiveOp::SendRecv) {
+    int64_t other = neighbour(rank, -by);
+    return other < 0 || other == rank ? 0 : uint64_t(elements()) * sizeOf(wire);
+  }
   bool toOwners = op != CollectiveOp::AllGather && op != CollectiveOp::Broadcast;
   bool fromOwners = op != CollectiveOp::ReduceScatter && op != CollectiveOp::AllToAll;
   uint64_t elements = 0;

@@ -43,6 +43,8 @@ public:
   CollectiveOp op;
   ElementType type, wire;
   Reduction reduction;
+  int64_t by = 0;
+  bool rotates = false;
   std::string site;
 
 private:
@@ -51,6 +53,7 @@ private:
   Value expectedWhole(const RandomPart &part, unsigned rank, int64_t position) const;
   Value expectedOwn(const RandomPart &part, unsigned rank, int64_t element) const;
   Value reduced(const RandomPart &part, int64_t position) const;
+  int64_t neighbour(int64_t rank, int64_t distance) const; // -1 where there is none
   int64_t ownCount(const RandomPart &part) const;
 
   unsigned world;

@@ -52,7 +52,7 @@ void playRandom(Communicator &communicator, uint32_t seed, int rounds, int64_t l
       check(fault.empty(), concat("round ", round, ": ", fault));
     }
   }
-  const char *names[] = {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast"};
+  const char *names[] = {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "send_recv"};
   std::vector<CollectiveCounters> found = communicator.counters();
   check(found.size() == expected.size(), "number of counters");
   for (const auto &[key, right] : expected)
