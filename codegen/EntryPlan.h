@@ -73,6 +73,7 @@ struct EntryPlan {
   struct Collective {
     std::string op, site, axis, type, reduction; // reduction: empty where nothing is combined
     std::string codec;                           // empty: values travel as they are
+    std::string wire;                            // the narrower float that travels, or empty
     std::vector<CollectivePart> parts;
     int64_t condition = -1;  // the buffer of what must hold so that anything is sent
     SizeExpr sent, received; // bytes

@@ -95,9 +95,9 @@ private:
   PassReport &report;
   func::FuncOp eval;
   SizeAnalysis analysis;
-  llvm::StringSet<> moved;         // statistics that micro-batches move
-  llvm::StringMap<int64_t> layers; // parameters whose gradients a dropped block does not write
-  SmallVector<Unit> units;
+  llvm::StringSet<> moved;           // statistics that micro-batches move
+  llvm::StringMap<int64_t> layers;   // parameters whose gradients a dropped block does not write
+  SmallVector<Unit> units, messages; // what ranks share, whose gradients travel together
 };
 
 /// Weights may be called as the entries will be: their recipes step aside, states keep their names.
@@ -117,8 +117,13 @@ LogicalResult StepBuilder::findShared() {
   auto isSpared = [&](StringRef name) { return !update.noDecay.empty() && isNamedBy(module, name, update.noDecay); };
   units = findUnits(eval, analysis, isSpared, sharing.areParametersShared() ? sharing.persistence : 0,
                     sharing.modelPersistence);
+  messages = units;
+  if (sharing.hasSparseTables)
+    messages = setTablesApart(eval, analysis, units, findSparseTables(eval, analysis, sharing.stage));
   if (!sharing.areStatesShared())
     return success();
+  if (!sharing.areGradientsShared())
+    units = messages; // at stage 1 a rank owns ranges of what travels
   auto refuse = [&](const Twine &what) {
     return eval.emitError() << "zero_optimization.stage " << sharing.stage << ": " << what;
   };
@@ -268,9 +273,6 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
   if (failed(statistics))
     return failure();
   LayerGradients layered(micro, parameters);
-  llvm::DenseSet<unsigned> tables;
-  if (update.sharing.hasSparseTables)
-    tables = findSparseTables(micro, sizes, update.sharing.stage);
   ReverseSweep sweep(body, llvm::map_to_vector(parameters, [](const Parameter &p) -> Value { return p.value; }));
   if (failed(sweep.run(loss, weight, b)))
     return failure();
@@ -305,7 +307,6 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
     gradients.back() = gradient;
   }
   layers = layered.layers();
-  SmallVector<Unit> messages = update.sharing.hasSparseTables ? setTablesApart(micro, sizes, units, tables) : units;
   if (failed(reduceGradients(b, signature, {messages, parameters, gradients, isFirst, isLast}, update.sharing)))
     return failure();
   for (const auto &[statistic, value] : *statistics) {
@@ -324,10 +325,11 @@ LogicalResult StepBuilder::addCurvature(func::FuncOp curvature) {
 
 struct BuildTrainingStep : impl::BuildTrainingStepBase<BuildTrainingStep>, PassReport {
   using Base::Base;
-  UpdateSettings update(const OptimizerSettings &settings) {
+  UpdateSettings update(const OptimizerSettings &settings, Type wireType) {
     SharingSettings sharing{shareStage, reduceBucket, gatherBucket, overlaps,
                             prefetch,   maxLive,      persistence,  modelPersistence};
     sharing.hasSparseTables = sparseTables;
+    sharing.wire = wireType;
     return {settings, clip, noDecay.getValue(), sharing};
   }
   void runOnOperation() override {
@@ -345,7 +347,16 @@ struct BuildTrainingStep : impl::BuildTrainingStepBase<BuildTrainingStep>, PassR
     auto settings = OptimizerSettings::parse(optimizer, error);
     if (!settings)
       getOperation().emitError() << error;
-    if (!settings || failed(StepBuilder(getOperation(), update(*settings), options, *this).run()))
+    Builder builder(&getContext());
+    Type wireType = llvm::StringSwitch<Type>(wire.getValue())
+                        .Case("f32", builder.getF32Type())
+                        .Case("f16", builder.getF16Type())
+                        .Case("bf16", builder.getBF16Type())
+                        .Default({});
+    bool isKnown = wireType || wire.empty();
+    if (!isKnown)
+      getOperation().emitError() << "wire: expected f32, f16 or bf16, found '" << wire << "'";
+    if (!isKnown || !settings || failed(StepBuilder(getOperation(), update(*settings, wireType), options, *this).run()))
       return signalPassFailure();
   }
 };

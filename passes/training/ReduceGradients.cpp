@@ -74,7 +74,7 @@ void GradientReducer::startInPlace(const Message &message) {
   const Bucket &bucket = message.bucket;
   auto values = llvm::map_to_vector(bucket.parameters(), [&](unsigned number) { return gradients.values[number]; });
   std::string site = "gradients/" + bucket.name;
-  Communication communication(b);
+  Communication communication(b, sharing.wire);
   Pending pending = sharing.areStatesShared() ? communication.reduceInPlace(bucket, values, site, gradients.isLast)
                                               : communication.allReduce(dist::Reduction::sum, values, site,
                                                                         gradients.isLast, bucket.unit->isSparse);
@@ -88,8 +88,8 @@ void GradientReducer::start(const Message &message) {
   Sum &sum = sums[message.unit];
   auto values =
       llvm::map_to_vector(message.bucket.parameters(), [&](unsigned number) { return gradients.values[number]; });
-  Pending pending =
-      Communication(b).reduceScatter(message.bucket, values, "gradients/" + message.bucket.name, sum.done);
+  Pending pending = Communication(b, sharing.wire)
+                        .reduceScatter(message.bucket, values, "gradients/" + message.bucket.name, sum.done);
   if (!sharing.overlaps)
     sum.done = pending.finish(b).front();
   else if (sum.open)

@@ -21,6 +21,7 @@ struct SharingSettings {
   int64_t prefetch = int64_t(1) << 53, maxLive = int64_t(1) << 53, persistence = 0, modelPersistence = 0;
 
   bool hasSparseTables = false; // of tables, rows that are touched travel alone
+  mlir::Type wire = {};         // that gradients travel in where it is narrower than theirs
 
   bool areStatesShared() const { return stage >= 1; }
   bool areGradientsShared() const { return stage >= 2; }

@@ -150,8 +150,8 @@ struct CollectivePartInfo {
 
 struct CollectiveInfo {
   CollectiveKind kind = CollectiveKind::AllReduce;
-  std::string op, site, axis; // op: the kind as text
-  ElementType type = ElementType::F32;
+  std::string op, site, axis;                                   // op: the kind as text
+  ElementType type = ElementType::F32, wire = ElementType::F32; // in memory; that travels
   ReductionKind reduction = ReductionKind::Sum;
   std::optional<uint32_t> condition; // the buffer of a boolean without which nothing is sent
   CodecKind codec = CodecKind::None;

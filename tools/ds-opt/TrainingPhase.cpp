@@ -8,6 +8,7 @@ static void setSharing(TrainingPipelineOptions &training, const ::ds::config::Ze
   training.gatherBucket = zero.gatherBucket;
   training.overlaps = zero.overlaps;
   training.sparseTables = zero.hasSparseGradients;
+  training.wire = zero.wireType == "fp16" ? "f16" : zero.wireType == "fp32" ? "f32" : zero.wireType;
   training.prefetch = zero.prefetchBucket;
   training.maxLive = zero.maxLive;
   training.persistence = zero.persistence;
