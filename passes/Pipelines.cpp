@@ -115,6 +115,7 @@ void buildTrainingPipeline(OpPassManager &pm, const TrainingPipelineOptions &opt
     step.overlaps = options.overlaps;
     step.sparseTables = options.sparseTables;
     step.wire = options.wire;
+    step.gradientsIn = options.gradientsIn;
     step.prefetch = options.prefetch;
     step.maxLive = options.maxLive;
     step.persistence = options.persistence;

@@ -287,24 +287,26 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
       micro.emitRemark() << "the loss does not depend on '" << parameter.name.getValue() << "': its gradient is 0";
       gradient = b.broadcast(b.scalar(element, 0), b.sizes(parameter.value));
     }
-    gradients.push_back(gradient);
-    if (update.sharing.areGradientsShared())
-      continue;
-    std::string name = parameter.stateName("gradient");
-    Value before = signature.state(name, element, b.sizes(parameter.value));
-    sizes.set(before, TensorFacts{element, b.sizes(parameter.value), std::nullopt});
+    Type kept = update.sharing.gradientOf(element);
     // Where the gradient is complete, not at the end: what it is computed of is needed no longer.
     OpBuilder::InsertionGuard guard(b.getBuilder());
     if (Operation *complete = gradient.getDefiningOp(); complete && complete->getBlock() == &body)
       b.getBuilder().setInsertionPointAfter(complete);
+    if (update.sharing.areGradientsShared()) {
+      gradients.push_back(b.cast(gradient, kept));
+      continue;
+    }
+    std::string name = parameter.stateName("gradient");
+    Value before = signature.state(name, kept, b.sizes(parameter.value));
+    sizes.set(before, TensorFacts{kept, b.sizes(parameter.value), std::nullopt});
     // Parts of units have gradients of dropped blocks besides: zeros.
     bool isInBranch = !update.sharing.areStatesShared() &&
                       layered.addUp(parameter, gradient, before, options.accumulates, signature, b);
     if (isFirst && !isInBranch)
-      gradient = b.select(isFirst, gradient, b.add(before, gradient));
+      gradient = b.select(isFirst, gradient, b.add(b.cast(before, element), gradient));
     if (!gradient)
       return failure();
-    gradients.back() = gradient;
+    gradients.push_back(b.cast(gradient, kept));
   }
   layers = layered.layers();
   if (failed(reduceGradients(b, signature, {messages, parameters, gradients, isFirst, isLast}, update.sharing)))
@@ -325,11 +327,24 @@ LogicalResult StepBuilder::addCurvature(func::FuncOp curvature) {
 
 struct BuildTrainingStep : impl::BuildTrainingStepBase<BuildTrainingStep>, PassReport {
   using Base::Base;
-  UpdateSettings update(const OptimizerSettings &settings, Type wireType) {
+  /// Null where there is no name.
+  FailureOr<Type> floatNamed(StringRef option, StringRef name) {
+    Builder builder(&getContext());
+    Type type = llvm::StringSwitch<Type>(name)
+                    .Case("f32", builder.getF32Type())
+                    .Case("f16", builder.getF16Type())
+                    .Case("bf16", builder.getBF16Type())
+                    .Default({});
+    if (!type && !name.empty())
+      return getOperation().emitError() << option << ": expected f32, f16 or bf16, found '" << name << "'";
+    return type;
+  }
+  UpdateSettings update(const OptimizerSettings &settings, Type wireType, Type gradientType) {
     SharingSettings sharing{shareStage, reduceBucket, gatherBucket, overlaps,
                             prefetch,   maxLive,      persistence,  modelPersistence};
     sharing.hasSparseTables = sparseTables;
     sharing.wire = wireType;
+    sharing.gradients = gradientType;
     return {settings, clip, noDecay.getValue(), sharing};
   }
   void runOnOperation() override {
@@ -347,16 +362,13 @@ struct BuildTrainingStep : impl::BuildTrainingStepBase<BuildTrainingStep>, PassR
     auto settings = OptimizerSettings::parse(optimizer, error);
     if (!settings)
       getOperation().emitError() << error;
-    Builder builder(&getContext());
-    Type wireType = llvm::StringSwitch<Type>(wire.getValue())
-                        .Case("f32", builder.getF32Type())
-                        .Case("f16", builder.getF16Type())
-                        .Case("bf16", builder.getBF16Type())
-                        .Default({});
-    bool isKnown = wireType || wire.empty();
-    if (!isKnown)
-      getOperation().emitError() << "wire: expected f32, f16 or bf16, found '" << wire << "'";
-    if (!isKnown || !settings || failed(StepBuilder(getOperation(), update(*settings, wireType), options, *this).run()))
+    auto wireType = floatNamed("wire", wire), gradientType = floatNamed("gradients-in", gradientsIn);
+    if (succeeded(gradientType) && *gradientType && settings && settings->compresses) {
+      getOperation().emitError() << "gradients-in: expected none of 1-bit optimizers, found '" << gradientsIn << "'";
+      gradientType = failure();
+    }
+    if (!settings || failed(wireType) || failed(gradientType) ||
+        failed(StepBuilder(getOperation(), update(*settings, *wireType, *gradientType), options, *this).run()))
       return signalPassFailure();
   }
 };

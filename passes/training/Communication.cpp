@@ -86,7 +86,7 @@ Value Communication::scatter(const Bucket &bucket, ValueRange tensors, ValueRang
 
 Pending Communication::reduceScatter(const Bucket &bucket, ValueRange tensors, StringRef site, Value into) {
   Pending result;
-  result.results.push_back({bucket.unit->element, {bucket.unit->shard()}, std::nullopt});
+  result.results.push_back({b.element(tensors.front()), {bucket.unit->shard()}, std::nullopt});
   result.pending.push_back(
       scatter(bucket, tensors, into ? ValueRange(into) : ValueRange(), {}, /*isInPlace=*/false, site));
   return result;

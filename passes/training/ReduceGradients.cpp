@@ -103,11 +103,16 @@ bool GradientReducer::finish(size_t number) {
   const Unit &unit = gradients.units[number];
   const Sum &own = sums[number];
   Value sum = own.open ? own.open->finish(b).front() : own.done;
-  TensorFacts facts{unit.element, {unit.shard()}, std::nullopt};
+  Type kept = sharing.gradientOf(unit.element);
+  TensorFacts facts{kept, {unit.shard()}, std::nullopt};
   std::string name = unit.stateName("gradient");
   Value before = signature.state(name, facts.elementType, facts.sizes);
   b.getAnalysis().set(before, facts);
-  Value next = gradients.isFirst ? b.select(gradients.isFirst, sum, b.add(before, sum)) : sum;
+  Value next = sum;
+  if (gradients.isFirst) {
+    sum = b.cast(sum, unit.element);
+    next = b.cast(b.select(gradients.isFirst, sum, b.add(b.cast(before, unit.element), sum)), kept);
+  }
   signature.newState(next, name);
   return static_cast<bool>(next);
 }
