@@ -65,23 +65,25 @@ void addTensors(EntryPlan::Collective &plan, dist::StartInterface start, const S
 }
 
 /// The most that a table which travels by rows takes: numbers of rows, then the whole of it, or rows that are fewer
-/// bytes than all ranks together would send each other one of the whole, of a rank no more than it has.
-void boundRows(EntryPlan::Collective &plan, const EntryPlan::CollectivePart &part, const SizeExpr &ranks,
-               int64_t width) {
+/// bytes than all ranks together would send each other one of the whole, of a rank no more than it has. `ways`: 2 of an
+/// all-reduce, whose sums come back.
+void boundRows(EntryPlan::Collective &plan, const EntryPlan::CollectivePart &part, const SizeExpr &ranks, int64_t width,
+               int64_t ways) {
   SizeExpr others = ranks - SizeExpr(1), numbers = others * SizeExpr(8);
   SizeExpr rows =
       SizeExpr::floorDiv(part.whole[0].count, SizeExpr(part.rowLength)) * SizeExpr(8 + part.rowLength * width);
-  SizeExpr limit = (part.end - part.begin) * SizeExpr(2 * width);
+  SizeExpr limit = (part.end - part.begin) * SizeExpr(ways * width);
   plan.sent = numbers + SizeExpr::max(plan.sent, others * SizeExpr::min(rows, limit));
   plan.received = numbers + SizeExpr::max(plan.received, SizeExpr::min(others * rows, limit));
 }
+
+int64_t wireBytes(dist::StartInterface start) { return (start.wireType().getIntOrFloatBitWidth() + 7) / 8; }
 
 /// What an element takes, and what a part takes besides: of both ways to and from one other rank.
 SizeExpr bytesOf(dist::StartInterface start, const SizeExpr &elements, const SizeExpr &others) {
   if (start.codecKind() == dist::Codec::one_bit)
     return SizeExpr::ceilDiv(elements, SizeExpr(8)) + others * SizeExpr(8);
-  Type element = getElementTypeOrSelf(start.sourceValues().front());
-  return elements * SizeExpr(static_cast<int64_t>((element.getIntOrFloatBitWidth() + 7) / 8));
+  return elements * SizeExpr(wireBytes(start));
 }
 
 } // namespace
@@ -98,6 +100,8 @@ EntryPlan::Collective planCollective(dist::StartInterface start, const SizeAnaly
     plan.reduction = dist::stringifyReduction(*reduction).str();
   if (auto codec = start.codecKind())
     plan.codec = dist::stringifyCodec(*codec).str();
+  if (start.wireType() != element)
+    plan.wire = manifestType(start.wireType());
 
   if (auto condition = start->getAttrOfType<IntegerAttr>("condition_buffer"))
     plan.condition = condition.getInt();
@@ -155,7 +159,7 @@ EntryPlan::Collective planCollective(dist::StartInterface start, const SizeAnaly
     auto table = cast<RankedTensorType>(start.sourceValues().front().getType());
     EntryPlan::CollectivePart &part = plan.parts.front();
     part.rowLength = ShapedType::getNumElements(table.getShape().drop_front());
-    boundRows(plan, part, ranks, static_cast<int64_t>((element.getIntOrFloatBitWidth() + 7) / 8));
+    boundRows(plan, part, ranks, wireBytes(start), isa<dist::AllReduceStartOp>(start) ? 2 : 1);
   }
   return plan;
 }

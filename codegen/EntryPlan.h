@@ -73,6 +73,7 @@ struct EntryPlan {
   struct Collective {
     std::string op, site, axis, type, reduction; // reduction: empty where nothing is combined
     std::string codec;                           // empty: values travel as they are
+    std::string wire;                            // the narrower float that travels, or empty
     std::vector<CollectivePart> parts;
     int64_t by = 0;          // of send_recv: to which rank from this one
     bool rotates = false;    // of send_recv: the first rank is behind the last one

@@ -145,6 +145,8 @@ static Array collectives(const EntryPlan &plan) {
       fields["reduction"] = collective.reduction;
     if (!collective.codec.empty())
       fields["codec"] = collective.codec;
+    if (!collective.wire.empty())
+      fields["wire"] = collective.wire;
     result.push_back(std::move(fields));
   }
   return result;

@@ -114,6 +114,8 @@ void buildTrainingPipeline(OpPassManager &pm, const TrainingPipelineOptions &opt
     step.gatherBucket = options.gatherBucket;
     step.overlaps = options.overlaps;
     step.sparseTables = options.sparseTables;
+    step.wire = options.wire;
+    step.gradientsIn = options.gradientsIn;
     step.prefetch = options.prefetch;
     step.maxLive = options.maxLive;
     step.maxReuse = options.maxReuse;

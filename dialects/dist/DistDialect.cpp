@@ -82,6 +82,11 @@ static LogicalResult verifyReduced(dist::StartInterface start) {
   Type element = getElementTypeOrSelf(start.sourceValues().front());
   if (!isa<FloatType>(element) && !element.isSignlessInteger(32) && !element.isSignlessInteger(64))
     return start->emitOpError("C3: expects a float, i32 or i64 element type, found ") << element;
+  Type given = start.wireType();
+  bool travels = given.isF32() || given.isF16() || given.isBF16();
+  if (given != element &&
+      (!isa<FloatType>(element) || !travels || given.getIntOrFloatBitWidth() >= element.getIntOrFloatBitWidth()))
+    return start->emitOpError("C18: expects a narrower float to travel than ") << element << ", found " << given;
   return success();
 }
 
@@ -117,18 +122,18 @@ static LogicalResult verifyPlacesOrOne(dist::StartInterface start) {
 }
 
 /// C12 to C14.
-static LogicalResult verifySparseRows(dist::AllReduceStartOp start) {
-  if (start.getSources().size() != 1)
-    return start.emitOpError("C12: expects one source with sparse_rows, found ") << start.getSources().size();
-  auto type = cast<RankedTensorType>(start.getSources().front().getType());
+static LogicalResult verifySparseRows(dist::StartInterface start) {
+  if (start.sourceValues().size() != 1)
+    return start->emitOpError("C12: expects one source with sparse_rows, found ") << start.sourceValues().size();
+  auto type = cast<RankedTensorType>(start.sourceValues().front().getType());
   if (!type.hasStaticShape() || type.getRank() == 0 || ShapedType::getNumElements(type.getShape().drop_front()) == 0)
-    return start.emitOpError("C12: expects rows of constant size with sparse_rows, found ") << type;
-  if (start.getReduction() == dist::Reduction::max)
-    return start.emitOpError("C13: expects sum or mean with sparse_rows, found max");
-  if (auto layouts = start.getLayoutsAttr())
+    return start->emitOpError("C12: expects rows of constant size with sparse_rows, found ") << type;
+  if (start.reductionKind() == dist::Reduction::max)
+    return start->emitOpError("C13: expects sum or mean with sparse_rows, found max");
+  if (auto layouts = start.layoutList())
     for (auto layout : layouts.getAsRange<dist::LayoutAttr>())
       if (layout.getBegin() != 0 || layout.getEnd() != -1)
-        return start.emitOpError("C14: expects a whole layout with sparse_rows, found one from ")
+        return start->emitOpError("C14: expects a whole layout with sparse_rows, found one from ")
                << layout.getBegin() << " to " << layout.getEnd();
   return success();
 }
@@ -143,6 +148,8 @@ static LogicalResult verifyCodec(dist::AllReduceStartOp start) {
     return start.getCodec() ? verifySparseRows(start) : success();
   if (start.getCondition())
     return start.emitOpError("C11: expects no condition with the codec one_bit");
+  if (start.getWire())
+    return start.emitOpError("C18: expects no type that travels with the codec one_bit, found ") << *start.getWire();
   Type element = getElementTypeOrSelf(start.getSources().front());
   if (!element.isF32() && !element.isF64())
     return start.emitOpError("C8: expects f32 or f64 with a codec, found ") << element;
@@ -180,6 +187,11 @@ LogicalResult dist::ReduceScatterStartOp::verify() {
   if (!getInto().empty() && getInto().size() != getLayouts().size())
     return emitOpError("C6: expects a tensor to write into for each layout, or none, found ")
            << getInto().size() << " for " << getLayouts().size();
+  if (getCodec() && (!getInPlace() || *getCodec() != dist::Codec::sparse_rows))
+    return emitOpError("C19: expects no codec but sparse_rows, and that in place, found ")
+           << dist::stringifyCodec(*getCodec());
+  if (getCodec() && failed(verifySparseRows(*this)))
+    return failure();
   if (getInPlace() ? !getInto().empty() : bool(getCondition()))
     return emitOpError("C6: expects nothing to write into in place, and a condition only there");
   return success();
@@ -302,7 +314,7 @@ LogicalResult dist::WaitOp::verify() {
 }
 
 // The interface, of each start.
-#define DS_START(Op, name, reduction, codec, into, condition, inPlace, replaces, layoutsOf)                            \
+#define DS_START(Op, name, reduction, codec, wire, into, condition, inPlace, replaces, layoutsOf)                      \
   StringRef dist::Op::opName() { return name; }                                                                        \
   StringRef dist::Op::siteName() { return getSite(); }                                                                 \
   StringRef dist::Op::meshAxis() { return getAxis(); }                                                                 \
@@ -313,17 +325,22 @@ LogicalResult dist::WaitOp::verify() {
   bool dist::Op::mayReplaceSources() { return replaces; }                                                              \
   std::optional<dist::Reduction> dist::Op::reductionKind() { return reduction; }                                       \
   std::optional<dist::Codec> dist::Op::codecKind() { return codec; }                                                   \
+  Type dist::Op::wireType() {                                                                                          \
+    TypeAttr narrower = wire;                                                                                          \
+    return narrower ? narrower.getValue() : getElementTypeOrSelf(getSources().front());                                \
+  }                                                                                                                    \
   ArrayAttr dist::Op::layoutList() { return layoutsOf; }
 
-DS_START(AllReduceStartOp, "all_reduce", getReduction(), getCodec(), getErrors(), getCondition(),
+DS_START(AllReduceStartOp, "all_reduce", getReduction(), getCodec(), getWireAttr(), getErrors(), getCondition(),
          getCondition() != nullptr, true, getLayoutsAttr())
-DS_START(ReduceScatterStartOp, "reduce_scatter", getReduction(), std::nullopt, getInto(), getCondition(), getInPlace(),
-         false, getLayouts())
-DS_START(AllGatherStartOp, "all_gather", std::nullopt, std::nullopt, getOperation()->getOperands().take_front(0),
-         Value(), false, false, getLayouts())
-DS_START(AllToAllStartOp, "all_to_all", std::nullopt, std::nullopt, getOperation()->getOperands().take_front(0),
-         Value(), false, false, getLayoutsAttr())
-DS_START(BroadcastStartOp, "broadcast", std::nullopt, std::nullopt, getOperation()->getOperands().take_front(0),
-         Value(), false, true, ArrayAttr())
-DS_START(SendRecvStartOp, "send_recv", std::nullopt, std::nullopt, getInto(), Value(), false, false, ArrayAttr())
+DS_START(ReduceScatterStartOp, "reduce_scatter", getReduction(), getCodec(), getWireAttr(), getInto(), getCondition(),
+         getInPlace(), false, getLayouts())
+DS_START(AllGatherStartOp, "all_gather", std::nullopt, std::nullopt, TypeAttr(),
+         getOperation()->getOperands().take_front(0), Value(), false, false, getLayouts())
+DS_START(AllToAllStartOp, "all_to_all", std::nullopt, std::nullopt, TypeAttr(),
+         getOperation()->getOperands().take_front(0), Value(), false, false, getLayoutsAttr())
+DS_START(BroadcastStartOp, "broadcast", std::nullopt, std::nullopt, TypeAttr(),
+         getOperation()->getOperands().take_front(0), Value(), false, true, ArrayAttr())
+DS_START(SendRecvStartOp, "send_recv", std::nullopt, std::nullopt, TypeAttr(), getInto(), Value(), false, false,
+         ArrayAttr())
 #undef DS_START

@@ -30,6 +30,7 @@ def Dist_Start : OpInterface<"StartInterface"> {
     InterfaceMethod<"null without", "::mlir::ArrayAttr", "layoutList">,
     InterfaceMethod<"as what values travel; nothing: as they are", "::std::optional<::deepstride::dist::Codec>",
                     "codecKind">,
+    InterfaceMethod<"the float type that travels", "::mlir::Type", "wireType">,
     InterfaceMethod<"the operand that a result of the wait is written into; null where there is none",
                     "::mlir::OpOperand *", "intoOf", (ins "unsigned":$result), [{
       ::mlir::OperandRange into = $_op.intoValues();
@@ -127,21 +128,26 @@ def Dist_AllReduceStartOp : Dist_StartOp<"all_reduce_start", [AttrSizedOperandSe
     With the codec `sparse_rows`, rows of the source that are not zeros travel with their numbers, or all of it where
     that is less, as all ranks find alike each time: for the gradients of tables.
 
+    With `wire`, elements are rounded to that narrower type, each rank's own, too; sums are in f32 (f64 where f64
+    travels) and rounded to it once.
+
     Constraints: C1 the result is used by exactly one `dist.wait`; C2 the site is not empty; C3 the element type is a
     float or a signless integer of 32 or 64 bits, the same of all sources; C4 layouts have an offset for each source,
     whose tensors have static shapes and do not overlap; C5 without layouts there is one source. Of `one_bit`: C8
     values are f32 or f64, combined by their mean; C9 layouts are whole, their blocks multiples of 8; C10 there are two
     errors for each layout, vectors of the sources' element type, and none otherwise. C11 the condition is an argument of
     the entry, and there is none with `one_bit`. Of `sparse_rows`: C12 there is one source, of static shape, with an axis
-    and rows that are not empty; C13 it is combined by sum or mean; C14 a layout is whole.
+    and rows that are not empty; C13 it is combined by sum or mean; C14 a layout is whole. C18 what travels is narrower
+    than the elements, both are floats, and none is given with `one_bit`.
 
     Example: `%p = dist.all_reduce_start sum %0 site "loss" : tensor<?xf32>`
   }];
   let arguments = (ins Dist_Reduction:$reduction, Variadic<AnyRankedTensor>:$sources, OptionalAttr<Dist_Codec>:$codec,
                        Variadic<AnyRankedTensor>:$errors, Optional<Dist_Condition>:$condition, StrAttr:$site,
-                       DefaultValuedAttr<StrAttr, "\"data\"">:$axis, OptionalAttr<Dist_LayoutArray>:$layouts);
+                       DefaultValuedAttr<StrAttr, "\"data\"">:$axis, OptionalAttr<Dist_LayoutArray>:$layouts,
+                       OptionalAttr<TypeAttr>:$wire);
   let assemblyFormat = [{
-    $reduction $sources (`codec` $codec^)? (`errors` $errors^ `:` type($errors))? (`when` $condition^)?
+    $reduction $sources (`wire` $wire^)? (`codec` $codec^)? (`errors` $errors^ `:` type($errors))? (`when` $condition^)?
     (`layouts` $layouts^)? `site` $site attr-dict `:` type($sources)
   }];
 }
@@ -152,19 +158,23 @@ def Dist_ReduceScatterStartOp : Dist_StartOp<"reduce_scatter_start", [AttrSizedO
     As dist.all_reduce_start, but of each layout's space a rank gets what it owns: a result of S elements. With a range,
     only the range's elements change, and the result has the others of `into`. With `in_place` the results are the
     sources, of which the elements that this rank owns are combined, or none where the condition after `when` does not
-    hold. Gone after: codegen.
+    hold. With the codec `sparse_rows`, rows go to all ranks, each of which combines what it owns of them. Gone after:
+    codegen.
 
-    Constraints: C1 to C3, C8 as of dist.all_reduce_start; C4 layouts have an offset for each source; C6 `into` has a
-    tensor for each layout, or none, as it has with `in_place`, without which there is no condition.
+    Constraints: C1 to C3, C8, C12 to C14, C18 as of dist.all_reduce_start; C19 the codec is `sparse_rows`, and in place;
+    C4 layouts have an offset for each source; C6 `into` has a tensor for each layout, or none, as it has with
+    `in_place`, without which there is no condition.
 
     Example: `%p = dist.reduce_scatter_start sum %a, %b layouts [#dist.layout<[0, 64] of 128 by 64>] site "g" :
               tensor<64xf32>, tensor<2xf32>`
   }];
   let arguments = (ins Dist_Reduction:$reduction, Variadic<AnyRankedTensor>:$sources, Variadic<AnyRankedTensor>:$into,
                        Optional<Dist_Condition>:$condition, UnitAttr:$in_place, StrAttr:$site,
-                       DefaultValuedAttr<StrAttr, "\"data\"">:$axis, Dist_LayoutArray:$layouts);
+                       DefaultValuedAttr<StrAttr, "\"data\"">:$axis, Dist_LayoutArray:$layouts, OptionalAttr<TypeAttr>:$wire,
+                       OptionalAttr<Dist_Codec>:$codec);
   let assemblyFormat = [{
-    $reduction $sources (`in_place` $in_place^)? (`into` $into^ `:` type($into))? (`when` $condition^)? `layouts` $layouts `site` $site attr-dict `:` type($sources)
+    $reduction $sources (`wire` $wire^)? (`codec` $codec^)? (`in_place` $in_place^)? (`into` $into^ `:` type($into))?
+    (`when` $condition^)? `layouts` $layouts `site` $site attr-dict `:` type($sources)
   }];
 }
 
@@ -224,8 +234,8 @@ def Dist_SendRecvStartOp : Dist_StartOp<"send_recv_start", [AttrSizedOperandSegm
     nothing is sent, and the results are `into`: the first stage of a pipeline has its input there. With `rotate` ranks
     are a ring, in which everyone has both neighbours. All ranks start it, as any collective. Gone after: codegen.
 
-    Constraints: C1, C2 as of dist.all_reduce_start; C3 sources have one element type; C16 `by` is not 0, and -4096 to 4096; C17 `into` are
-    of the types of the sources, and there are none with `rotate`.
+    Constraints: C1, C2 as of dist.all_reduce_start; C3 sources have one element type; C16 `by` is not 0, and -4096 to
+    4096; C17 `into` are of the types of the sources, and there are none with `rotate`.
 
     Example: `%p = dist.send_recv_start %x by 1 into %first : tensor<4xf32> site "forward" : tensor<4xf32>`
   }];

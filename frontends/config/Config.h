@@ -70,6 +70,7 @@ struct ZeroSettings {
   int64_t reduceBucket = 0, gatherBucket = 0; // elements of a message; 2^53: all of them
   bool overlaps = false;                      // gradients leave while others are computed
   std::string wireType;                       // "fp16", "bf16", "fp32"; empty: gradients travel in their own
+  std::string gradientType;                   // "fp16", "bf16", "fp32": what they are kept in
   bool hasSparseGradients = false;
   int64_t subGroup = 0; // elements updated at once
   // Elements, of stage 3.

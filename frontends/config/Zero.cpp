@@ -8,7 +8,7 @@ namespace ds::config {
 using nlohmann::json;
 
 namespace {
-const std::string zero = "zero_optimization.";
+const std::string zero = "zero_optimization.", gradientKey = "data_types.grad_accum_dtype";
 
 // The file's value, or the table's default: keys of ranks are entries only where the file has them.
 json valueOf(const TrainingConfig &config, const std::string &key) {
@@ -128,6 +128,14 @@ private:
     if (isChosen("fp32_allreduce") && !asked.empty() && asked != "fp32")
       problems.add(given.placeOf("communication_data_type"), "communication_data_type: found ", asked,
                    " with fp32_allreduce true, expected one of them");
+    const std::string &kept = config.zero.gradientType, &travels = config.zero.wireType;
+    bool isHalf = kept == "fp16" || kept == "bf16";
+    if (isHalf && (travels == "fp16" || travels == "bf16") && travels != kept)
+      problems.add(given.placeOf("communication_data_type"), "communication_data_type: found ", travels, " with ",
+                   gradientKey, " ", kept, ", expected ", kept, ", fp32 or null");
+    if (isHalf && config.oneBit.isEnabled)
+      problems.add(given.placeOf(gradientKey), gradientKey, ": found ", kept, " with optimizer.type ", given.optimizer,
+                   ", expected fp32: what messages of 1 bit leave out is remembered in fp32");
   }
 
   void place(const std::string &section, const OffloadSettings &settings) {
@@ -168,6 +176,7 @@ void assignRanks(TrainingConfig &config) {
   to.overlaps = !overlaps.is_boolean() || overlaps.get<bool>(); // DeepSpeed: at stage 3 alone
   to.wireType =
       valueOf(config, "fp32_allreduce") == json(true) ? "fp32" : text(valueOf(config, "communication_data_type"));
+  to.gradientType = text(valueOf(config, gradientKey));
   to.subGroup = elements(config, zero + "sub_group_size");
   to.maxLive = elements(config, zero + "stage3_max_live_parameters");
   const std::string reuse = zero + "stage3_max_reuse_distance";

@@ -95,9 +95,9 @@ private:
   PassReport &report;
   func::FuncOp eval;
   SizeAnalysis analysis;
-  llvm::StringSet<> moved;         // statistics that micro-batches move
-  llvm::StringMap<int64_t> layers; // parameters whose gradients a dropped block does not write
-  SmallVector<Unit> units;
+  llvm::StringSet<> moved;           // statistics that micro-batches move
+  llvm::StringMap<int64_t> layers;   // parameters whose gradients a dropped block does not write
+  SmallVector<Unit> units, messages; // what ranks share, whose gradients travel together
 };
 
 /// Weights may be called as the entries will be: their recipes step aside, states keep their names.
@@ -117,8 +117,13 @@ LogicalResult StepBuilder::findShared() {
   auto isSpared = [&](StringRef name) { return !update.noDecay.empty() && isNamedBy(module, name, update.noDecay); };
   units = findUnits(eval, analysis, isSpared, sharing.areParametersShared() ? sharing.persistence : 0,
                     sharing.modelPersistence);
+  messages = units;
+  if (sharing.hasSparseTables)
+    messages = setTablesApart(eval, analysis, units, findSparseTables(eval, analysis, sharing.stage));
   if (!sharing.areStatesShared())
     return success();
+  if (!sharing.areGradientsShared())
+    units = messages; // at stage 1 a rank owns ranges of what travels
   auto refuse = [&](const Twine &what) {
     return eval.emitError() << "zero_optimization.stage " << sharing.stage << ": " << what;
   };
@@ -268,9 +273,6 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
   if (failed(statistics))
     return failure();
   LayerGradients layered(micro, parameters);
-  llvm::DenseSet<unsigned> tables;
-  if (update.sharing.hasSparseTables)
-    tables = findSparseTables(micro, sizes, update.sharing.stage);
   ReverseSweep sweep(body, llvm::map_to_vector(parameters, [](const Parameter &p) -> Value { return p.value; }));
   if (failed(sweep.run(loss, weight, b)))
     return failure();
@@ -285,27 +287,28 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
       micro.emitRemark() << "the loss does not depend on '" << parameter.name.getValue() << "': its gradient is 0";
       gradient = b.broadcast(b.scalar(element, 0), b.sizes(parameter.value));
     }
-    gradients.push_back(gradient);
-    if (update.sharing.areGradientsShared())
-      continue;
-    std::string name = parameter.stateName("gradient");
-    Value before = signature.state(name, element, b.sizes(parameter.value));
-    sizes.set(before, TensorFacts{element, b.sizes(parameter.value), std::nullopt});
+    Type kept = update.sharing.gradientOf(element);
     // Where the gradient is complete, not at the end: what it is computed of is needed no longer.
     OpBuilder::InsertionGuard guard(b.getBuilder());
     if (Operation *complete = gradient.getDefiningOp(); complete && complete->getBlock() == &body)
       b.getBuilder().setInsertionPointAfter(complete);
+    if (update.sharing.areGradientsShared()) {
+      gradients.push_back(b.cast(gradient, kept));
+      continue;
+    }
+    std::string name = parameter.stateName("gradient");
+    Value before = signature.state(name, kept, b.sizes(parameter.value));
+    sizes.set(before, TensorFacts{kept, b.sizes(parameter.value), std::nullopt});
     // Parts of units have gradients of dropped blocks besides: zeros.
     bool isInBranch = !update.sharing.areStatesShared() &&
                       layered.addUp(parameter, gradient, before, options.accumulates, signature, b);
     if (isFirst && !isInBranch)
-      gradient = b.select(isFirst, gradient, b.add(before, gradient));
+      gradient = b.select(isFirst, gradient, b.add(b.cast(before, element), gradient));
     if (!gradient)
       return failure();
-    gradients.back() = gradient;
+    gradients.push_back(b.cast(gradient, kept));
   }
   layers = layered.layers();
-  SmallVector<Unit> messages = update.sharing.hasSparseTables ? setTablesApart(micro, sizes, units, tables) : units;
   if (failed(reduceGradients(b, signature, {messages, parameters, gradients, isFirst, isLast}, update.sharing)))
     return failure();
   for (const auto &[statistic, value] : *statistics) {
@@ -324,11 +327,25 @@ LogicalResult StepBuilder::addCurvature(func::FuncOp curvature) {
 
 struct BuildTrainingStep : impl::BuildTrainingStepBase<BuildTrainingStep>, PassReport {
   using Base::Base;
-  UpdateSettings update(const OptimizerSettings &settings) {
+  /// Null where there is no name.
+  FailureOr<Type> floatNamed(StringRef option, StringRef name) {
+    Builder builder(&getContext());
+    Type type = llvm::StringSwitch<Type>(name)
+                    .Case("f32", builder.getF32Type())
+                    .Case("f16", builder.getF16Type())
+                    .Case("bf16", builder.getBF16Type())
+                    .Default({});
+    if (!type && !name.empty())
+      return getOperation().emitError() << option << ": expected f32, f16 or bf16, found '" << name << "'";
+    return type;
+  }
+  UpdateSettings update(const OptimizerSettings &settings, Type wireType, Type gradientType) {
     SharingSettings sharing{shareStage, reduceBucket, gatherBucket, overlaps,
                             prefetch,   maxLive,      persistence,  modelPersistence};
     sharing.hasSparseTables = sparseTables;
     sharing.maxReuse = maxReuse;
+    sharing.wire = wireType;
+    sharing.gradients = gradientType;
     return {settings, clip, noDecay.getValue(), sharing};
   }
   void runOnOperation() override {
@@ -346,7 +363,13 @@ struct BuildTrainingStep : impl::BuildTrainingStepBase<BuildTrainingStep>, PassR
     auto settings = OptimizerSettings::parse(optimizer, error);
     if (!settings)
       getOperation().emitError() << error;
-    if (!settings || failed(StepBuilder(getOperation(), update(*settings), options, *this).run()))
+    auto wireType = floatNamed("wire", wire), gradientType = floatNamed("gradients-in", gradientsIn);
+    if (succeeded(gradientType) && *gradientType && settings && settings->compresses) {
+      getOperation().emitError() << "gradients-in: expected none of 1-bit optimizers, found '" << gradientsIn << "'";
+      gradientType = failure();
+    }
+    if (!settings || failed(wireType) || failed(gradientType) ||
+        failed(StepBuilder(getOperation(), update(*settings, *wireType, *gradientType), options, *this).run()))
       return signalPassFailure();
   }
 };

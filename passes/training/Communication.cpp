@@ -26,6 +26,15 @@ static TensorFacts factsOf(DsBuilder &b, Value value) {
   return facts;
 }
 
+TypeAttr Communication::wireOf(Value tensor) const {
+  bool isNarrower = wire && wire.getIntOrFloatBitWidth() < b.element(tensor).getIntOrFloatBitWidth();
+  return isNarrower ? TypeAttr::get(wire) : TypeAttr();
+}
+
+static dist::CodecAttr rows(DsBuilder &b, bool isSparse) {
+  return isSparse ? dist::CodecAttr::get(b.getContext(), dist::Codec::sparse_rows) : dist::CodecAttr();
+}
+
 static StringAttr text(DsBuilder &b, StringRef value) { return b.getBuilder().getStringAttr(value); }
 
 Pending Communication::allReduce(dist::Reduction reduction, ValueRange values, StringRef site, Value condition,
@@ -43,10 +52,10 @@ Pending Communication::allReduce(dist::Reduction reduction, ValueRange values, S
   if (values.size() == 1)
     elements = *product(b.sizes(values.front())).constant();
   auto layout = dist::LayoutAttr::get(b.getContext(), offsets, elements, block, 0, -1);
-  auto codec = isSparse ? dist::CodecAttr::get(b.getContext(), dist::Codec::sparse_rows) : dist::CodecAttr();
-  result.pending.push_back(dist::AllReduceStartOp::create(
-      b.getBuilder(), b.getLocation(), dist::PendingType::get(b.getContext()), reduction, values, codec, ValueRange(),
-      condition, text(b, site), text(b, "data"), b.getBuilder().getArrayAttr(layout)));
+  result.pending.push_back(
+      dist::AllReduceStartOp::create(b.getBuilder(), b.getLocation(), dist::PendingType::get(b.getContext()), reduction,
+                                     values, rows(b, isSparse), ValueRange(), condition, text(b, site), text(b, "data"),
+                                     b.getBuilder().getArrayAttr(layout), wireOf(values.front())));
   return result;
 }
 
@@ -63,7 +72,7 @@ Pending Communication::allReduceInBits(ArrayRef<Unit> spaces, ValueRange tensors
   result.pending.push_back(dist::AllReduceStartOp::create(
       b.getBuilder(), b.getLocation(), dist::PendingType::get(b.getContext()), dist::Reduction::mean, tensors,
       dist::CodecAttr::get(b.getContext(), dist::Codec::one_bit), errors, Value(), text(b, site), text(b, "data"),
-      b.getBuilder().getArrayAttr(layouts)));
+      b.getBuilder().getArrayAttr(layouts), TypeAttr()));
   return result;
 }
 
@@ -72,12 +81,13 @@ Value Communication::scatter(const Bucket &bucket, ValueRange tensors, ValueRang
   Attribute layout = bucket.unit->layout(b.getContext(), bucket.first, bucket.last);
   return dist::ReduceScatterStartOp::create(b.getBuilder(), b.getLocation(), dist::PendingType::get(b.getContext()),
                                             dist::Reduction::sum, tensors, into, condition, isInPlace, text(b, site),
-                                            text(b, "data"), b.getBuilder().getArrayAttr(layout));
+                                            text(b, "data"), b.getBuilder().getArrayAttr(layout),
+                                            wireOf(tensors.front()), rows(b, isInPlace && bucket.unit->isSparse));
 }
 
 Pending Communication::reduceScatter(const Bucket &bucket, ValueRange tensors, StringRef site, Value into) {
   Pending result;
-  result.results.push_back({bucket.unit->element, {bucket.unit->shard()}, std::nullopt});
+  result.results.push_back({b.element(tensors.front()), {bucket.unit->shard()}, std::nullopt});
   result.pending.push_back(
       scatter(bucket, tensors, into ? ValueRange(into) : ValueRange(), {}, /*isInPlace=*/false, site));
   return result;

@@ -23,7 +23,8 @@ private:
 
 class Communication {
 public:
-  explicit Communication(DsBuilder &b) : b(b) {}
+  /// `wire`: the float type that reductions travel in where it is narrower than the elements; null: as they are.
+  explicit Communication(DsBuilder &b, mlir::Type wire = {}) : b(b), wire(wire) {}
 
   /// Tensors of static shape and one element type, each of which becomes what all ranks have combined; itself where the
   /// condition, if there is one, does not hold. Of a sparse one, rows that are not zeros travel.
@@ -32,6 +33,7 @@ public:
   /// The tensors of a bucket; this rank's part of their unit's sum, which has the rest from `into`, if there is one.
   Pending reduceScatter(const Bucket &bucket, mlir::ValueRange tensors, llvm::StringRef site, mlir::Value into = {});
   /// The tensors, of which the elements that this rank owns are added up, where the condition, if there is one, holds.
+  /// Of a sparse unit, rows that are not zeros travel.
   Pending reduceInPlace(const Bucket &bucket, mlir::ValueRange tensors, llvm::StringRef site, mlir::Value condition);
   /// This rank's part of a unit; the tensors of a bucket, with these facts.
   Pending allGather(const Bucket &bucket, mlir::Value shard, llvm::ArrayRef<TensorFacts> tensors, llvm::StringRef site);
@@ -47,8 +49,10 @@ public:
 private:
   mlir::Value scatter(const Bucket &bucket, mlir::ValueRange tensors, mlir::ValueRange into, mlir::Value condition,
                       bool isInPlace, llvm::StringRef site);
+  mlir::TypeAttr wireOf(mlir::Value tensor) const;
 
   DsBuilder &b;
+  mlir::Type wire;
 };
 
 } // namespace deepstride

@@ -11,7 +11,7 @@ using ds::BinaryKind;
 using ds::ReduceKind;
 using ds::UnaryKind;
 
-Value blockNorms(DsBuilder &b, Value tensor) {
+Value blockNorms(DsBuilder &b, Value tensor, Type element) {
   SizeExpr count = product(b.sizes(tensor));
   Value flat = b.reshape(tensor, {count});
   if (auto constant = count.constant(); constant && (*constant % normBlock != 0 || *constant == normBlock)) {
@@ -20,11 +20,12 @@ Value blockNorms(DsBuilder &b, Value tensor) {
     count = SizeExpr(*constant + rest);
   }
   SizeExpr rows = SizeExpr::exactQuotient(count, SizeExpr(normBlock)).value_or(SizeExpr(0));
-  return b.reduce(ReduceKind::l2, b.reshape(flat, {rows, SizeExpr(normBlock)}), {1}, /*keep=*/false);
+  Value split = b.reshape(flat, {rows, SizeExpr(normBlock)});
+  return b.reduce(ReduceKind::l2, element ? b.cast(split, element) : split, {1}, /*keep=*/false);
 }
 
-void GradientNorm::add(DsBuilder &b, Value gradient, Value isThere) {
-  Value norms = b.cast(blockNorms(b, gradient), b.f64());
+void GradientNorm::add(DsBuilder &b, Value gradient, Value isThere, Type element) {
+  Value norms = b.cast(blockNorms(b, gradient, element), b.f64());
   blocks.push_back(isThere ? b.select(isThere, norms, b.scalar(b.f64(), 0)) : norms);
 }
 

@@ -10,8 +10,9 @@ namespace deepstride {
 inline constexpr int64_t normBlock = 64;
 
 /// The norms of a tensor's blocks, the last one filled up with zeros; of at least two rows, as one alone is reduced as
-/// a whole tensor is, in another order. Its number of elements is constant, or a multiple of a block.
-mlir::Value blockNorms(DsBuilder &b, mlir::Value tensor);
+/// a whole tensor is, in another order. Its number of elements is constant, or a multiple of a block. `element`: in
+/// which they are taken, unless it is null; a cast of the whole tensor would stay for whoever else has one.
+mlir::Value blockNorms(DsBuilder &b, mlir::Value tensor, mlir::Type element = {});
 
 /// Norms of blocks are exact sums' terms: how many ranks add them up, and in which order, changes nothing. Each block's
 /// square is cut at fixed places of a fixed-point number wide enough for all, so that every addition is exact (Demmel
@@ -22,8 +23,8 @@ public:
   explicit GradientNorm(int64_t elements) : elements(elements) {}
 
   /// A gradient, or a rank's part of some, that begins at a block. Its number of elements is constant, or a multiple
-  /// of a block; `isThere`, where it is not null: a boolean without which it counts 0.
-  void add(DsBuilder &b, mlir::Value gradient, mlir::Value isThere = {});
+  /// of a block; `isThere`, where it is not null: a boolean without which it counts 0. `element`: as of blockNorms.
+  void add(DsBuilder &b, mlir::Value gradient, mlir::Value isThere = {}, mlir::Type element = {});
 
   /// How the greatest number, and sums, become those of all ranks; null where every rank has all gradients.
   using Combine = llvm::function_ref<mlir::Value(mlir::Value number, bool isMaximum)>;

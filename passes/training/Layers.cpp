@@ -77,22 +77,27 @@ bool LayerGradients::addUp(const Parameter &parameter, Value gradient, Value bef
     return false;
   unsigned number = cast<OpResult>(gradient).getResultNumber();
   Operation *ran = back.thenBlock()->getTerminator(), *dropped = back.elseBlock()->getTerminator();
+  OpBuilder::InsertionGuard guard(b.getBuilder());
+  b.getBuilder().setInsertionPoint(ran);
+  Value sum = ran->getOperand(number);
+  b.setLocation(sum.getLoc());
   if (accumulates) {
     Value &isFirst = firsts[owner->second];
     if (!isFirst) {
       isFirst = signature.input(nameOfLayer(layerFirst, owner->second), b.i1(), {});
       b.getAnalysis().set(isFirst, TensorFacts{b.i1(), {}, std::nullopt});
     }
-    OpBuilder::InsertionGuard guard(b.getBuilder());
-    b.getBuilder().setInsertionPoint(ran);
-    Value own = ran->getOperand(number);
-    b.setLocation(own.getLoc());
-    Value sum = b.select(isFirst, own, b.add(before, own));
-    if (!sum)
-      return false;
-    ran->setOperand(number, sum);
+    sum = b.select(isFirst, sum, b.add(b.cast(before, b.element(sum)), sum));
   }
+  sum = sum ? b.cast(sum, b.element(before)) : sum;
+  if (!sum)
+    return false;
+  ran->setOperand(number, sum);
   dropped->setOperand(number, before);
+  TensorFacts facts = b.facts(gradient);
+  facts.elementType = b.element(before);
+  gradient.setType(facts.type());
+  b.getAnalysis().set(gradient, facts);
   added[parameter.name.getValue()] = owner->second;
   return true;
 }

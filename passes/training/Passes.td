@@ -133,6 +133,9 @@ def BuildTrainingStep : Pass<"ds-build-training-step", "::mlir::ModuleOp"> {
     gradients, which every `micro` adds up, with 3 parameters, which `micro` and `eval` gather before they are read,
     but for those below `persistence` (ZeRO, Rajbhandari et al. 1910.02054). Sizes are over mesh.data: one program for any number of ranks.
 
+    With `wire`, gradients are rounded to that type on their way to the sum, and the sum to it once. With `gradients-in`, the
+    states that they are added up in have that type: each sum is of the parameter's type, and rounded once.
+
     With `sparse-tables`, a table of which only rows are read has a message of its own, in which touched rows travel; a
     warning says why a table has none (passes/training/SparseTables.h).
 
@@ -159,6 +162,8 @@ def BuildTrainingStep : Pass<"ds-build-training-step", "::mlir::ModuleOp"> {
     Option<"gatherBucket", "gather-bucket", "int64_t", "int64_t(1) << 53", "elements of parameters in one message">,
     Option<"overlaps", "overlaps", "bool", "true", "messages travel while something else is computed">,
     Option<"sparseTables", "sparse-tables", "bool", "false", "of tables, rows that are touched travel alone">,
+    Option<"wire", "wire", "std::string", "", "what gradients travel in: bf16, f16, f32; empty, or not narrower: as they are">,
+    Option<"gradientsIn", "gradients-in", "std::string", "", "what gradients are kept in: bf16, f16, f32; empty, or not narrower: as parameters">,
     Option<"prefetch", "prefetch", "int64_t", "int64_t(1) << 53", "of stage 3: elements of the next unit that are gathered while one is read">,
     Option<"maxLive", "max-live", "int64_t", "int64_t(1) << 53", "of stage 3: elements that are there at a time, beside the unit that is read">,
     Option<"maxReuse", "max-reuse", "int64_t", "0", "of stage 3: a unit stays that is read again behind fewer elements of others">,

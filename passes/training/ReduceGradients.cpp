@@ -74,7 +74,7 @@ void GradientReducer::startInPlace(const Message &message) {
   const Bucket &bucket = message.bucket;
   auto values = llvm::map_to_vector(bucket.parameters(), [&](unsigned number) { return gradients.values[number]; });
   std::string site = "gradients/" + bucket.name;
-  Communication communication(b);
+  Communication communication(b, sharing.wire);
   Pending pending = sharing.areStatesShared() ? communication.reduceInPlace(bucket, values, site, gradients.isLast)
                                               : communication.allReduce(dist::Reduction::sum, values, site,
                                                                         gradients.isLast, bucket.unit->isSparse);
@@ -88,8 +88,8 @@ void GradientReducer::start(const Message &message) {
   Sum &sum = sums[message.unit];
   auto values =
       llvm::map_to_vector(message.bucket.parameters(), [&](unsigned number) { return gradients.values[number]; });
-  Pending pending =
-      Communication(b).reduceScatter(message.bucket, values, "gradients/" + message.bucket.name, sum.done);
+  Pending pending = Communication(b, sharing.wire)
+                        .reduceScatter(message.bucket, values, "gradients/" + message.bucket.name, sum.done);
   if (!sharing.overlaps)
     sum.done = pending.finish(b).front();
   else if (sum.open)
@@ -103,11 +103,16 @@ bool GradientReducer::finish(size_t number) {
   const Unit &unit = gradients.units[number];
   const Sum &own = sums[number];
   Value sum = own.open ? own.open->finish(b).front() : own.done;
-  TensorFacts facts{unit.element, {unit.shard()}, std::nullopt};
+  Type kept = sharing.gradientOf(unit.element);
+  TensorFacts facts{kept, {unit.shard()}, std::nullopt};
   std::string name = unit.stateName("gradient");
   Value before = signature.state(name, facts.elementType, facts.sizes);
   b.getAnalysis().set(before, facts);
-  Value next = gradients.isFirst ? b.select(gradients.isFirst, sum, b.add(before, sum)) : sum;
+  Value next = sum;
+  if (gradients.isFirst) {
+    sum = b.cast(sum, unit.element);
+    next = b.cast(b.select(gradients.isFirst, sum, b.add(b.cast(before, unit.element), sum)), kept);
+  }
   signature.newState(next, name);
   return static_cast<bool>(next);
 }

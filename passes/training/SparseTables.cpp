@@ -49,7 +49,7 @@ llvm::DenseSet<unsigned> findSparseTables(func::FuncOp micro, const SizeAnalysis
     auto refuse = [&micro, name = parameter.name.getValue()]() {
       return micro.emitWarning() << "sparse_gradients: the gradient of '" << name << "' travels as a whole: ";
     };
-    if (stage > 0)
+    if (stage > 1)
       refuse() << "at zero_optimization.stage " << stage << " ranks own parts of it";
     else if (readers.other)
       refuse() << "'" << readers.other->getName() << "' reads the table, too, and may touch all rows";

@@ -139,7 +139,9 @@ void UpdateBuilder::addParameters() {
     piece.value = state(piece.valueName, facts);
     update.setArgAttr(cast<BlockArgument>(piece.value).getArgNumber(), ds::initialAttr,
                       model.getArgAttr(parameter.value.getArgNumber(), ds::initialAttr));
-    piece.gradient = state(parameter.stateName("gradient"), facts);
+    TensorFacts kept = facts;
+    kept.elementType = settings.sharing.gradientOf(facts.elementType);
+    piece.gradient = state(parameter.stateName("gradient"), kept);
     for (StringRef suffix : settings.optimizer.states()) {
       piece.stateNames.push_back(parameter.stateName(suffix));
       bool isNumber = OptimizerSettings::isNumber(suffix);
@@ -162,6 +164,7 @@ void UpdateBuilder::addUnits() {
       piece.stateNames.push_back(unit.stateName(suffix));
       piece.states.push_back(state(piece.stateNames.back(), facts));
     }
+    facts.elementType = settings.sharing.gradientOf(unit.element);
     piece.gradient = state(unit.stateName("gradient"), facts);
   }
 }
@@ -173,7 +176,7 @@ Value UpdateBuilder::norm(DsBuilder &b) {
   GradientNorm norm(elements);
   for (const Piece &piece : pieces) {
     b.setLocation(at(piece));
-    norm.add(b, piece.gradient, piece.ran);
+    norm.add(b, piece.gradient, piece.ran, b.element(piece.value));
   }
   b.setLocation(withPart(model.getLoc(), WorkRole::Update, "optimizer"));
   auto combine = [&](Value number, bool isMaximum) {
@@ -215,7 +218,7 @@ SmallVector<Value> UpdateBuilder::updatePieces(DsBuilder &b, Value factor) {
   SmallVector<SharedLambStep> steps;
   for (auto [number, piece] : llvm::enumerate(pieces)) {
     b.setLocation(at(piece));
-    Value gradient = piece.gradient;
+    Value gradient = b.cast(piece.gradient, b.element(piece.value));
     if (piece.ran)
       gradient = b.select(piece.ran, gradient, b.scalar(b.element(gradient), 0));
     gradient = b.mul(gradient, b.cast(factor, b.element(gradient)));

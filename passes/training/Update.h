@@ -22,10 +22,17 @@ struct SharingSettings {
   int64_t maxReuse = 0; // a unit stays that is read again behind fewer elements of others
 
   bool hasSparseTables = false; // of tables, rows that are touched travel alone
+  mlir::Type wire = {};         // that gradients travel in where it is narrower than theirs
+  mlir::Type gradients = {};    // that they are kept in where it is narrower than parameters are
 
   bool areStatesShared() const { return stage >= 1; }
   bool areGradientsShared() const { return stage >= 2; }
   bool areParametersShared() const { return stage >= 3; }
+  /// In which the gradients of parameters of a type are added up.
+  mlir::Type gradientOf(mlir::Type parameter) const {
+    bool isNarrower = gradients && gradients.getIntOrFloatBitWidth() < parameter.getIntOrFloatBitWidth();
+    return isNarrower ? gradients : parameter;
+  }
   bool isShared(const Unit &unit) const { return areParametersShared() && !unit.staysWhole; }
 };
 

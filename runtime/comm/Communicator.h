@@ -32,8 +32,8 @@ enum class CollectiveOp : uint8_t { AllReduce, ReduceScatter, AllGather, AllToAl
 // None: every element travels as `wire`. OneBit: signs and one scale per rank, part and phase travel, and what they do
 // not say is kept for the next time; for all_reduce of means over whole spaces, shards multiples of 8, f32 or f64
 // (docs/rationale/collectives.md). SparseRows: rows that are not zeros travel with their numbers, or all elements where
-// that is less, as all ranks find alike in each call; for all_reduce of sums or means of one table, whose zeros may
-// lose their sign.
+// that is less, as all ranks find alike in each call; for sums or means of one table by all_reduce, or reduce_scatter
+// without `own`. Zeros may lose their sign.
 enum class Codec : uint8_t { None, OneBit, SparseRows };
 
 // A tensor's elements in the flat space: [offset, offset + count). Memory of the caller's.

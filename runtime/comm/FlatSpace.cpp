@@ -54,11 +54,13 @@ std::string faultOfOneBit(const CollectiveRequest &request, unsigned world) {
 }
 
 std::string faultOfSparseRows(const CollectiveRequest &request) {
-  if (request.op != CollectiveOp::AllReduce || request.reduction == Reduction::Max)
-    return "cannot travel as rows, expected the sum or mean of an all_reduce";
+  if (!reduces(request.op) || request.reduction == Reduction::Max)
+    return "cannot travel as rows, expected the sum or mean of an all_reduce or a reduce_scatter";
   if (request.parts.size() != 1 || request.parts[0].whole.size() != 1)
     return concat(request.parts.size(), " parts travel as rows, expected one with one tensor");
   const CollectivePart &part = request.parts[0];
+  if (part.own)
+    return "travels as rows into memory of its own, expected what this rank owns in its place";
   const Segment &table = part.whole[0];
   if (part.rowLength < 1 || table.count % part.rowLength != 0)
     return concat("tensor of ", table.count, " elements in rows of ", part.rowLength, ", expected a divisor of that");

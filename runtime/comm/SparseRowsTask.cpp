@@ -5,6 +5,7 @@
 #include "runtime/comm/Wire.h"
 #include "runtime/core/Error.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -115,7 +116,8 @@ bool SparseRowsTask::decide() {
   }
   isDecided = true;
   const CollectivePart &part = request.parts[0];
-  if (total * rowBytes >= 2 * (part.end - part.begin) * static_cast<int64_t>(typeSize(request.wire)))
+  int64_t ways = request.op == CollectiveOp::AllReduce ? 2 : 1; // of the whole: to owners, and back
+  if (total * rowBytes >= ways * (part.end - part.begin) * static_cast<int64_t>(typeSize(request.wire)))
     dense = std::make_unique<ElementsTask>(request, rank, world, static_cast<size_t>(chunk));
   for (Peer &peer : peers)
     peer.rows.expect(peer.count, zeros.size(), numRows);
@@ -144,6 +146,19 @@ int64_t SparseRowsTask::consumed() const {
   return total;
 }
 
+// Of a reduce-scatter, this rank's own elements stay where others own them, as when the whole travels.
+void SparseRowsTask::writeSum(int64_t row) const {
+  int64_t begin = 0, end = rowLength;
+  if (request.op == CollectiveOp::ReduceScatter) {
+    const CollectivePart &part = request.parts[0];
+    int64_t first = part.whole[0].offset + row * rowLength, owned = static_cast<int64_t>(rank) * part.shard;
+    begin = std::clamp<int64_t>(owned - first, 0, rowLength);
+    end = std::clamp<int64_t>(owned + part.shard - first, begin, rowLength);
+  }
+  unpackElements(request.wire, request.type, sum.data() + static_cast<size_t>(begin) * typeSize(request.wire),
+                 rowAt(row) + static_cast<size_t>(begin) * typeSize(request.type), end - begin);
+}
+
 bool SparseRowsTask::merge() {
   if (!findHeads())
     return false;
@@ -165,7 +180,7 @@ bool SparseRowsTask::merge() {
     ++merged;
   }
   reduceParts(request.wire, request.reduction, parts, rowLength, sum.data());
-  unpackElements(request.wire, request.type, sum.data(), rowAt(row), rowLength);
+  writeSum(row);
   for (Peer &peer : peers)
     if (!peer.rows.isEnded() && peer.rows.row() == row)
       peer.rows.drop();

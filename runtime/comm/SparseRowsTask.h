@@ -1,6 +1,7 @@
-// An all-reduce of a table of which most rows are zeros (docs/rationale/collectives.md). Every rank tells all others
-// how many rows it has; from these counts all know alike whether rows or the whole table travel. Rows go to every rank,
-// in their order, and each rank adds up those that come, row by row, in rank order, as owners of elements do.
+// An all-reduce, or a reduce-scatter in place, of a table of which most rows are zeros (docs/rationale/collectives.md).
+// Every rank tells all others how many rows it has; from these counts all know alike whether rows or the whole table
+// travel. Rows go to every rank, in their order, and each rank adds up those that come, row by row, in rank order, as
+// owners of elements do.
 #ifndef DEEPSTRIDE_RUNTIME_COMM_SPARSEROWSTASK_H
 #define DEEPSTRIDE_RUNTIME_COMM_SPARSEROWSTASK_H
 
@@ -65,6 +66,7 @@ private:
   bool findHeads();
   int64_t consumed() const; // messages of all peers
   bool merge();
+  void writeSum(int64_t row) const;
   void writeRows(int64_t first, int64_t length, uint8_t *message) const;
 
   int64_t chunk, rowLength = 0, numRows = 0, rowBytes = 0; // a row's bytes with its number

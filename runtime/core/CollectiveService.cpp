@@ -168,7 +168,8 @@ void EntryRunner::startCollective(const ds_collective &request) {
     size_t slash = info.site.find('/'); // "gradients/block 3": of which tensors, and where
     call.value = slash == std::string::npos ? info.site : info.site.substr(slash + 1);
     call.site = info.site;
-    call.type = call.wire = info.type;
+    call.type = info.type;
+    call.wire = communicator && communicator->world() > 1 ? info.wire : info.type; // alone, nothing travels
     call.reduction = reductionOf(info.reduction);
     call.by = info.by;
     call.rotates = info.rotates;

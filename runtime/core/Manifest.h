@@ -150,8 +150,8 @@ struct CollectivePartInfo {
 
 struct CollectiveInfo {
   CollectiveKind kind = CollectiveKind::AllReduce;
-  std::string op, site, axis; // op: the kind as text
-  ElementType type = ElementType::F32;
+  std::string op, site, axis;                                   // op: the kind as text
+  ElementType type = ElementType::F32, wire = ElementType::F32; // in memory; that travels
   ReductionKind reduction = ReductionKind::Sum;
   int64_t by = 0;                    // of send_recv: to which rank from this one
   bool rotates = false;              // of send_recv: the first rank is behind the last one

@@ -1,6 +1,7 @@
 #include "runtime/core/ManifestEntry.h"
 
 #include "runtime/comm/Communicator.h"
+#include "runtime/comm/Wire.h"
 
 #include <algorithm>
 
@@ -258,7 +259,7 @@ private:
     collective.op = item["op"].string();
     collective.site = item["site"].string();
     collective.axis = item["axis"].string();
-    collective.type = readType(item["type"]);
+    collective.type = collective.wire = readType(item["type"]);
     if (collective.kind == CollectiveKind::AllReduce || collective.kind == CollectiveKind::ReduceScatter)
       collective.reduction = readEnum<ReductionKind>(
           item["reduction"], {{"sum", ReductionKind::Sum}, {"mean", ReductionKind::Mean}, {"max", ReductionKind::Max}});
@@ -274,6 +275,8 @@ private:
           part.workerError.has_value() != hasErrors || part.serverError.has_value() != hasErrors)
         item["parts"].refuse("expected 'worker_error' and 'server_error' in each part with the codec one_bit, and in ",
                              "no other");
+    if (item.has("wire"))
+      readWire(item, collective);
     checkRows(item, collective);
     if (item.has("deferred"))
       readDeferred(item, collective);
@@ -323,15 +326,25 @@ private:
                            typeName(collective.type));
   }
 
+  void readWire(const JsonReader &item, CollectiveInfo &collective) {
+    collective.wire = readType(item["wire"]);
+    if (collective.kind == CollectiveKind::AllGather || collective.codec == CodecKind::OneBit)
+      item["wire"].refuse("expected none of an all_gather, nor with the codec one_bit, found ",
+                          typeName(collective.wire));
+    if (collective.wire == collective.type || !canTravelAs(collective.type, collective.wire))
+      item["wire"].refuse("expected a narrower float than ", typeName(collective.type), ", found ",
+                          typeName(collective.wire));
+  }
+
   void checkRows(const JsonReader &item, const CollectiveInfo &collective) {
     bool hasRows = collective.codec == CodecKind::SparseRows;
     for (const CollectivePartInfo &part : collective.parts)
       if ((part.rowLength > 0) != hasRows)
         item["parts"].refuse("expected 'row_length' in the part with the codec sparse_rows, and in no other");
-    if (hasRows && (collective.kind != CollectiveKind::AllReduce || collective.reduction == ReductionKind::Max))
-      item["codec"].refuse("expected the sum or mean of an all_reduce, found ", collective.op);
-    if (hasRows && (collective.parts.size() != 1 || collective.parts[0].whole.size() != 1))
-      item["parts"].refuse("expected one tensor with the codec sparse_rows");
+    if (hasRows && (collective.kind == CollectiveKind::AllGather || collective.reduction == ReductionKind::Max))
+      item["codec"].refuse("expected the sum or mean of an all_reduce or a reduce_scatter, found ", collective.op);
+    if (hasRows && (collective.parts.size() != 1 || collective.parts[0].whole.size() != 1 || collective.parts[0].own))
+      item["parts"].refuse("expected one tensor with the codec sparse_rows, in its place");
   }
 
   CollectivePartInfo readCollectivePart(const JsonReader &item) {

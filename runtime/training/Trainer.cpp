@@ -332,6 +332,13 @@ void Trainer::zeroGradients() {
   });
 }
 
+bool Trainer::travelAsHalf() const {
+  const std::vector<CollectiveInfo> &sites = live.entry(micro).collectives;
+  return std::any_of(sites.begin(), sites.end(), [](const CollectiveInfo &site) {
+    return site.wire == ElementType::F16 && site.type != ElementType::F16;
+  });
+}
+
 std::pair<std::string, double> Trainer::greatestGradient() {
   std::pair<std::string, double> greatest;
   live.withStates([&](StateStore &states) {

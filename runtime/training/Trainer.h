@@ -98,6 +98,8 @@ public:
   void zeroGradients();
   // Where gradients reach farthest from 0, and how far.
   std::pair<std::string, double> greatestGradient();
+  // Whether ranks round gradients to f16 on their way.
+  bool travelAsHalf() const;
   // Parameters and statistics of a checkpoint, without the optimizer's states. Throws Error as StateStore::restore
   // does, and where one is missing, or not of the package.
   void restoreParameters(Checkpoint &checkpoint);

@@ -276,7 +276,9 @@ std::string TrainingRun::findFault(const OperatorOf &operatorOf) {
     found = findInLaunches(operatorOf);
   if (found.empty())
     found = findInGradients();
-  return concat("step ", count - 1, ": ", found);
+  bool isOnTheWay = ranks.world() > 1 && trainer.travelAsHalf() && found.find("gradient") != std::string::npos;
+  return concat("step ", count - 1, ": ", found,
+                isOnTheWay ? "; gradients travel as f16 (communication_data_type), which ends at 65504" : "");
 }
 
 TrainingProgress TrainingRun::progress() const {

@@ -2,12 +2,16 @@
 
 namespace deepstride {
 
+static std::string floatOf(const std::string &type) { return type == "fp16" ? "f16" : type == "fp32" ? "f32" : type; }
+
 static void setSharing(TrainingPipelineOptions &training, const ::ds::config::ZeroSettings &zero) {
   training.shareStage = zero.stage;
   training.reduceBucket = zero.reduceBucket;
   training.gatherBucket = zero.gatherBucket;
   training.overlaps = zero.overlaps;
   training.sparseTables = zero.hasSparseGradients;
+  training.wire = floatOf(zero.wireType);
+  training.gradientsIn = zero.gradientType == "fp32" ? "" : floatOf(zero.gradientType); // a reference's stay wider
   training.prefetch = zero.prefetchBucket;
   training.maxLive = zero.maxLive;
   training.maxReuse = zero.maxReuse;

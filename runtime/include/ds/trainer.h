@@ -36,9 +36,10 @@ DS_API size_t ds_trainer_input_count(const ds_trainer *trainer);
 DS_API const ds_tensor_info *ds_trainer_input(const ds_trainer *trainer, size_t index);
 
 /* Tensors of the trainer itself, not copies: what is written there is what the next call computes with, and calls write
- * what they compute to the same place. A parameter has its ONNX name, its gradient the same number. The states are the
- * optimizer's, NAME/exp_avg and so on, and running means and variances under their ONNX names. They stay where they are
- * until the trainer is freed; null past the end. Not while a call runs in another thread. */
+ * what they compute to the same place. A parameter has its ONNX name, its gradient the same number, and perhaps a
+ * narrower type, which the package was compiled with (data_types.grad_accum_dtype). The states are the optimizer's,
+ * NAME/exp_avg and so on, and running means and variances under their ONNX names. They stay where they are until the
+ * trainer is freed; null past the end. Not while a call runs in another thread. */
 DS_API size_t ds_trainer_parameter_count(const ds_trainer *trainer);
 DS_API const ds_tensor *ds_trainer_parameter(const ds_trainer *trainer, size_t index);
 DS_API const ds_tensor *ds_trainer_gradient(const ds_trainer *trainer, size_t index);

@@ -498,3 +498,93 @@ func.func @wait_c2_of_neighbours(%x: tensor<4xf32>) {
   %0 = dist.wait %p, %q : tensor<4xf32>
   return
 }
+
+// -----
+
+func.func @all_reduce_start_c18_wider(%x: tensor<4xf16>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C18: expects a narrower float to travel than 'f16', found 'f32'}}
+  %p = dist.all_reduce_start sum %x wire f32 site "a" : tensor<4xf16>
+  %0 = dist.wait %p : tensor<4xf16>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c18_as_wide(%x: tensor<4xf16>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C18: expects a narrower float to travel than 'f16', found 'bf16'}}
+  %p = dist.all_reduce_start sum %x wire bf16 site "a" : tensor<4xf16>
+  %0 = dist.wait %p : tensor<4xf16>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c18_integer(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C18: expects a narrower float to travel than 'f32', found 'i16'}}
+  %p = dist.all_reduce_start sum %x wire i16 site "a" : tensor<4xf32>
+  %0 = dist.wait %p : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c18_of_integers(%x: tensor<4xi32>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C18: expects a narrower float to travel than 'i32', found 'bf16'}}
+  %p = dist.all_reduce_start sum %x wire bf16 site "a" : tensor<4xi32>
+  %0 = dist.wait %p : tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c18_narrow(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C18: expects a narrower float to travel than 'f32', found 'f8E5M2'}}
+  %p = dist.all_reduce_start sum %x wire f8E5M2 site "a" : tensor<4xf32>
+  %0 = dist.wait %p : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_scatter_start_c18_wider(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'dist.reduce_scatter_start' op C18: expects a narrower float to travel than 'f32', found 'f64'}}
+  %p = dist.reduce_scatter_start sum %x wire f64 layouts [#dist.layout<[0] of 4 by 4>] site "a" : tensor<4xf32>
+  %0 = dist.wait %p : tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_start_c18_bits(%x: tensor<8xf32>, %e: tensor<8xf32>) {
+  // expected-error @+1 {{'dist.all_reduce_start' op C18: expects no type that travels with the codec one_bit, found 'bf16'}}
+  %p = dist.all_reduce_start mean %x wire bf16 codec one_bit errors %e, %e : tensor<8xf32>, tensor<8xf32> layouts [#dist.layout<[0] of 8 by 8>] site "a" : tensor<8xf32>
+  %0:3 = dist.wait %p : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_scatter_start_c19_bits(%x: tensor<8xf32>) {
+  // expected-error @+1 {{'dist.reduce_scatter_start' op C19: expects no codec but sparse_rows, and that in place, found one_bit}}
+  %p = dist.reduce_scatter_start sum %x codec one_bit in_place layouts [#dist.layout<[0] of 8 by 8>] site "a" : tensor<8xf32>
+  %0 = dist.wait %p : tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_scatter_start_c19_elsewhere(%x: tensor<8xf32>) {
+  // expected-error @+1 {{'dist.reduce_scatter_start' op C19: expects no codec but sparse_rows, and that in place, found sparse_rows}}
+  %p = dist.reduce_scatter_start sum %x codec sparse_rows layouts [#dist.layout<[0] of 8 by 8>] site "a" : tensor<8xf32>
+  %0 = dist.wait %p : tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_scatter_start_c14(%x: tensor<8xf32>) {
+  // expected-error @+1 {{'dist.reduce_scatter_start' op C14: expects a whole layout with sparse_rows, found one from 0 to 8}}
+  %p = dist.reduce_scatter_start sum %x codec sparse_rows in_place layouts [#dist.layout<[0] of 8 by 8 to 8>] site "a" : tensor<8xf32>
+  %0 = dist.wait %p : tensor<8xf32>
+  return
+}

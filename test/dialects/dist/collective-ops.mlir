@@ -99,3 +99,17 @@ func.func @send_recv(%a: tensor<?xf32>, %b: tensor<?xf32>) -> (tensor<?xf32>, te
   %1 = dist.wait %q : tensor<?xf32>
   return %0, %1 : tensor<?xf32>, tensor<?xf32>
 }
+
+// CHECK-LABEL: func.func @narrower
+func.func @narrower(%a: tensor<4x2xf32>, %b: tensor<64xf64>, %last: tensor<i1>) -> (tensor<4x2xf32>, tensor<4x2xf32>, tensor<?xf64>) {
+  // CHECK: dist.all_reduce_start sum %{{.*}} wire bf16 codec sparse_rows when %arg2 site "a" : tensor<4x2xf32>
+  %p = dist.all_reduce_start sum %a wire bf16 codec sparse_rows when %last site "a" : tensor<4x2xf32>
+  %0 = dist.wait %p sizes [[4, 2]] : tensor<4x2xf32>
+  // CHECK: dist.reduce_scatter_start sum %{{.*}} wire f16 codec sparse_rows in_place when %arg2 layouts [#dist.layout<[0] of 64 by 64>] site "b" : tensor<4x2xf32>
+  %q = dist.reduce_scatter_start sum %0 wire f16 codec sparse_rows in_place when %last layouts [#dist.layout<[0] of 64 by 64>] site "b" : tensor<4x2xf32>
+  %1 = dist.wait %q sizes [[4, 2]] : tensor<4x2xf32>
+  // CHECK: dist.reduce_scatter_start sum %{{.*}} wire f32 layouts [#dist.layout<[0] of 64 by 64>] site "c" : tensor<64xf64>
+  %r = dist.reduce_scatter_start sum %b wire f32 layouts [#dist.layout<[0] of 64 by 64>] site "c" : tensor<64xf64>
+  %2 = dist.wait %r sizes [["64*ceildiv(64, 64*mesh.data)"]] : tensor<?xf64>
+  return %0, %1, %2 : tensor<4x2xf32>, tensor<4x2xf32>, tensor<?xf64>
+}

@@ -1,6 +1,7 @@
 // RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam sparse-tables" 2>&1 | FileCheck %s --check-prefixes=SPARSE,TIED
 // RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam" 2>&1 | FileCheck %s --check-prefix=DENSE
 // RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam sparse-tables share-stage=1" 2>&1 | FileCheck %s --check-prefix=ONE
+// RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam sparse-tables share-stage=2" 2>&1 | FileCheck %s --check-prefix=TWO
 // RUN: ds-opt %s --ds-build-training-step="loss=loss optimizer=adam sparse-tables overlaps=false accumulates=false" 2>&1 | FileCheck %s --check-prefix=APART
 // Tables travel by rows where only rows are read of them. What travels is judged by test/integration/ranks_sparse_cases.py.
 
@@ -19,9 +20,19 @@
 // DENSE-NOT: sparse_rows
 // DENSE: layouts [#dist.layout<[0, 128] of 256 by 64>] site "gradients/embeddings" : tensor<10x8xf32>, tensor<10x8xf32>
 
-// ONE: warning: sparse_gradients: the gradient of 'rows' travels as a whole: at zero_optimization.stage 1 ranks own parts of it
-// ONE: warning: sparse_gradients: the gradient of 'tied' travels as a whole: at zero_optimization.stage 1 ranks own parts of it
+// The table is a unit of its own, of which a rank combines what it owns.
+// ONE-NOT: the gradient of 'rows'
+// ONE-LABEL: func.func @micro(
+// ONE-SAME: %[[LAST:[a-z0-9]+]]: tensor<i1> {ds.dims = [], ds.name = "last"}
+// ONE-DAG: dist.reduce_scatter_start sum %{{[0-9]+}} codec sparse_rows in_place when %[[LAST]] layouts [#dist.layout<[0] of 128 by 64>] site "gradients/rows" : tensor<10x8xf32>
+// ONE-DAG: dist.reduce_scatter_start sum %{{[0-9]+}} in_place when %[[LAST]] layouts [#dist.layout<[0] of 128 by 64>] site "gradients/embeddings" : tensor<10x8xf32>
+// ONE-LABEL: func.func @update(
+// ONE: dist.all_gather_start {{.*}} site "parameters/rows"
 // ONE-NOT: sparse_rows
+
+// TWO: warning: sparse_gradients: the gradient of 'rows' travels as a whole: at zero_optimization.stage 2 ranks own parts of it
+// TWO: warning: sparse_gradients: the gradient of 'tied' travels as a whole: at zero_optimization.stage 2 ranks own parts of it
+// TWO-NOT: sparse_rows
 
 // APART: %[[P:.*]] = dist.all_reduce_start sum %{{[0-9]+}} codec sparse_rows layouts [#dist.layout<[0] of 80 by 1>] site "gradients/rows" : tensor<10x8xf32>
 // APART-NEXT: dist.wait %[[P]]

@@ -146,6 +146,7 @@ TEST(ConfigRanks, DefaultsAreThoseOfTheTable) {
   EXPECT_EQ(config.predivide, 1);
   EXPECT_EQ(legal(with(R"("fp32_allreduce": true)")).zero.wireType, "fp32");
   EXPECT_EQ(legal(with(R"("allgather_size": 12)")).zero.gatherBucket, 12);
+  EXPECT_EQ(config.zero.gradientType, "fp32");
 }
 
 TEST(ConfigRanks, WhatHasOneValueIsRefusedWithTheReason) {
@@ -170,6 +171,31 @@ TEST(ConfigRanks, WhatHasOneValueIsRefusedWithTheReason) {
                               ranks(2));
   EXPECT_EQ(noteOf(idle, "zero_optimization.reduce_scatter"), "without effect at stage 0");
   EXPECT_EQ(noteOf(idle, "zero_optimization.stage3_max_live_parameters"), "without effect below stage 3");
+}
+
+TEST(ConfigRanks, GradientsHaveOneNarrowType) {
+  for (const char *type : {"fp16", "bf16", "fp32", "null"}) {
+    std::string kept = *type == 'n' ? "null" : concat("\"", type, "\"");
+    std::string members = concat(R"("data_types": {"grad_accum_dtype": )", kept, "}");
+    TrainingConfig config = legal(with(members), ranks(2)); // and on one rank
+    EXPECT_EQ(config.zero.gradientType, *type == 'n' ? "fp32" : type);
+    EXPECT_TRUE(legal(with(members)).find("data_types.grad_accum_dtype")->isUsed) << type;
+    for (const char *travels : {"fp16", "bf16", "fp32"}) {
+      std::string both = with(concat(members, R"(, "communication_data_type": ")", travels, "\""));
+      bool isLegal =
+          *type == 'n' || type == std::string("fp32") || travels == std::string("fp32") || type == std::string(travels);
+      std::string found = isLegal ? legal(both, ranks(2)).zero.wireType : errorsOf(both, ranks(2));
+      EXPECT_NE(
+          found.find(isLegal ? travels
+                             : concat("communication_data_type: found ", travels, " with data_types.grad_accum_dtype ",
+                                      type, ", expected ", type, ", fp32 or null")),
+          std::string::npos)
+          << found;
+    }
+  }
+  EXPECT_NE(errorsOf(with(R"("data_types": {"grad_accum_dtype": "bf16"})", R"({"type": "OneBitAdam"})"), ranks(2))
+                .find("data_types.grad_accum_dtype: found bf16 with optimizer.type OneBitAdam, expected fp32: "),
+            std::string::npos);
 }
 
 TEST(ConfigRanks, StagesAreCode) {

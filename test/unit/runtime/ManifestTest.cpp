@@ -197,6 +197,31 @@ TEST(Manifest, ChecksCodecs) {
             std::string::npos);
 }
 
+TEST(Manifest, ChecksNarrowerTypesThatTravel) {
+  auto errorOfWire = [](const Json &change) {
+    Json manifest = testManifest();
+    Json &collective = manifest["variants"][0]["entries"][6]["collectives"][0];
+    collective.merge_patch(change);
+    return errorOf([&] { readManifest(manifest.dump()); });
+  };
+  for (const char *wire : {"bf16", "f16"}) {
+    EXPECT_EQ(errorOfWire({{"wire", wire}}), "");
+    EXPECT_NE(errorOfWire({{"wire", wire}, {"type", "f16"}}).find("expected a narrower float than f16"),
+              std::string::npos);
+  }
+  EXPECT_EQ(errorOfWire({{"wire", "f32"}, {"type", "f64"}}), "");
+  for (const char *wire : {"f32", "f64", "i16", "i32"}) {
+    std::string found = errorOfWire({{"wire", wire}});
+    EXPECT_NE(found.find(std::string("expected a narrower float than f32, found ") + wire), std::string::npos) << found;
+  }
+  EXPECT_NE(errorOfWire({{"wire", "two"}}), "");
+  Json part = testManifest()["variants"][0]["entries"][6]["collectives"][0]["parts"][0];
+  part["own"] = 1;
+  EXPECT_NE(errorOfWire({{"wire", "bf16"}, {"op", "all_gather"}, {"parts", Json::array({part})}})
+                .find("expected none of an all_gather"),
+            std::string::npos);
+}
+
 TEST(Manifest, ChecksTablesThatTravelByRows) {
   auto errorOfRows = [](const Json &change) {
     Json manifest = testManifest();
@@ -212,7 +237,8 @@ TEST(Manifest, ChecksTablesThatTravelByRows) {
   };
   EXPECT_EQ(errorOfRows({{"reduction", "sum"}}), "");
   EXPECT_EQ(errorOfRows({{"reduction", "mean"}}), "");
-  expectError({{"reduction", "max"}}, "expected the sum or mean of an all_reduce, found all_reduce");
+  expectError({{"reduction", "max"}},
+              "expected the sum or mean of an all_reduce or a reduce_scatter, found all_reduce");
   expectError({{"codec", nullptr}}, "expected 'row_length' in the part with the codec sparse_rows, and in no other");
   Json parts = testManifest()["variants"][0]["entries"][6]["collectives"][0]["parts"];
   expectError({{"parts", parts}}, "expected 'row_length' in the part with the codec sparse_rows");

@@ -13,8 +13,6 @@ static void refuseMessages(const config::TrainingConfig &config, unsigned ranks)
   if (const config::Entry *type = config.find("optimizer.type"))
     if (type->value == "\"ZeroOneAdam\"")
       refuse("optimizer.type", "ZeroOneAdam, whose messages are not compressed yet", "OneBitAdam, Adam or AdamW");
-  if (!config.zero.wireType.empty() && config.zero.wireType != "fp32")
-    refuse("communication_data_type", config.zero.wireType + ", which gradients do not travel in yet", "fp32 or none");
 }
 
 void checkRankKeys(const config::TrainingConfig &config, const RunRanks &group) {

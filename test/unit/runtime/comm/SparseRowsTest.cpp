@@ -96,10 +96,44 @@ TEST(SparseRowsBytes, AreExactForEveryRankAndTurnWhereTheTableIsLess) {
   }
 }
 
+// The same table, of which each rank gets the sums of 500 rows: what is less is judged by one way.
+TEST(SparseRowsBytes, AreExactWhereRanksOwnPartsOfTheSums) {
+  constexpr unsigned world = 2;
+  struct Known {
+    int64_t first, second;
+    uint64_t firstBytes, secondBytes;
+  };
+  for (Known known : {Known{0, 0, 8, 8}, {10, 700, 728, 50408}, {500, 388, 36008, 27944}, {500, 389, 32008, 32008}}) {
+    auto errors = onThreads(Wiring::Threads, world, 30s, [&](unsigned rank, Communicator &communicator) {
+      std::vector<float> table(16000);
+      auto isTouched = [&](unsigned by, int64_t row) { return by == 0 ? row < known.first : 999 - row < known.second; };
+      for (int64_t row = 0; row < 1000; ++row)
+        table[size_t(row) * 16 + 3] = isTouched(rank, row) ? static_cast<float>(rank + 1) : 0.0f;
+      CollectiveRequest request = requestOf(CollectiveOp::ReduceScatter, table.data(), 16000, world);
+      request.codec = Codec::SparseRows;
+      request.parts[0].rowLength = 16;
+      request.parts[0].own = nullptr;
+      communicator.wait(communicator.start(request));
+      for (int64_t row = 0; row < 1000; ++row) {
+        bool isOwn = row / 500 == rank; // the others are this rank's still
+        float expected = (isTouched(0, row) && (isOwn || rank == 0) ? 1.0f : 0.0f) +
+                         (isTouched(1, row) && (isOwn || rank == 1) ? 2.0f : 0.0f);
+        if (table[size_t(row) * 16 + 3] != expected)
+          throw std::runtime_error(concat("row ", row, " is ", table[size_t(row) * 16 + 3]));
+      }
+      uint64_t sent = communicator.counters().at(0).sentBytes;
+      if (sent != (rank == 0 ? known.firstBytes : known.secondBytes))
+        throw std::runtime_error(concat("sent ", sent));
+    });
+    EXPECT_EQ(errors, std::vector<std::string>(world)) << known.first << " " << known.second;
+  }
+}
+
 // The same sums as of the whole table where narrower floats travel, or f64, or integers.
 TEST_P(SparseRows, OfAnyTypeAreWhatTheWholeTableWouldBe) {
   struct Types {
     ElementType type, wire;
+    CollectiveOp op = CollectiveOp::AllReduce;
   };
   uint32_t seed = randomSeed();
   SCOPED_TRACE(concat("DS_SEED=", seed));
@@ -108,7 +142,9 @@ TEST_P(SparseRows, OfAnyTypeAreWhatTheWholeTableWouldBe) {
                       {ElementType::F64, ElementType::F64},
                       {ElementType::F64, ElementType::F32},
                       {ElementType::BF16, ElementType::BF16},
-                      {ElementType::I32, ElementType::I32}}) {
+                      {ElementType::I32, ElementType::I32},
+                      {ElementType::F32, ElementType::F32, CollectiveOp::ReduceScatter},
+                      {ElementType::F32, ElementType::BF16, CollectiveOp::ReduceScatter}}) {
     auto errors = onThreads(Wiring::Threads, world, 30s, [&](unsigned rank, Communicator &communicator) {
       std::mt19937 random(seed + rank);
       constexpr int64_t rows = 300, length = 7;
@@ -130,7 +166,7 @@ TEST_P(SparseRows, OfAnyTypeAreWhatTheWholeTableWouldBe) {
         }
       std::vector<uint8_t> whole = sparse;
       auto reduce = [&](std::vector<uint8_t> &memory, Codec codec) {
-        CollectiveRequest request = requestOf(CollectiveOp::AllReduce, nullptr, rows * length, world);
+        CollectiveRequest request = requestOf(types.op, nullptr, rows * length, world);
         request.type = types.type;
         request.wire = types.wire;
         request.codec = codec;
@@ -208,7 +244,14 @@ TEST(SparseRowsRequests, ThatMakeNoSenseAreRefused) {
   };
   EXPECT_EQ(refusal([](CollectiveRequest &) {}), "");
   EXPECT_EQ(refusal([](auto &request) { request.reduction = Reduction::Max; }),
-            "cannot travel as rows, expected the sum or mean of an all_reduce");
+            "cannot travel as rows, expected the sum or mean of an all_reduce or a reduce_scatter");
+  EXPECT_EQ(refusal([](auto &request) { request.op = CollectiveOp::Broadcast; }),
+            "cannot travel as rows, expected the sum or mean of an all_reduce or a reduce_scatter");
+  EXPECT_EQ(refusal([&](auto &request) {
+              request.op = CollectiveOp::ReduceScatter;
+              request.parts[0].own = values;
+            }),
+            "travels as rows into memory of its own, expected what this rank owns in its place");
   EXPECT_EQ(refusal([](auto &request) { request.parts.clear(); }),
             "0 parts travel as rows, expected one with one tensor");
   EXPECT_EQ(refusal([](auto &request) { request.parts[0].rowLength = 0; }),
