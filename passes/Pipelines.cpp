@@ -114,6 +114,7 @@ void buildTrainingPipeline(OpPassManager &pm, const TrainingPipelineOptions &opt
     step.gatherBucket = options.gatherBucket;
     step.overlaps = options.overlaps;
     step.sparseTables = options.sparseTables;
+    step.rounds = options.rounds;
     step.prefetch = options.prefetch;
     step.maxLive = options.maxLive;
     step.persistence = options.persistence;

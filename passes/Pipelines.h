@@ -63,6 +63,7 @@ struct TrainingPipelineOptions : mlir::PassPipelineOptions<TrainingPipelineOptio
   Option<bool> overlaps{*this, "overlaps", llvm::cl::desc("as of ds-build-training-step"), llvm::cl::init(true)};
   Option<bool> sparseTables{*this, "sparse-tables", llvm::cl::desc("as of ds-build-training-step"),
                             llvm::cl::init(false)};
+  Option<std::string> rounds{*this, "rounds", llvm::cl::desc("as of ds-build-training-step")};
   Option<int64_t> prefetch{*this, "prefetch", llvm::cl::desc("as of ds-build-training-step"),
                            llvm::cl::init(int64_t(1) << 53)};
   Option<int64_t> maxLive{*this, "max-live", llvm::cl::desc("as of ds-build-training-step"),

@@ -133,6 +133,10 @@ def BuildTrainingStep : Pass<"ds-build-training-step", "::mlir::ModuleOp"> {
     gradients, which every `micro` adds up, with 3 parameters, which `micro` and `eval` gather before they are read,
     but for those below `persistence` (ZeRO, Rajbhandari et al. 1910.02054). Sizes are over mesh.data: one program for any number of ranks.
 
+    With `rounds`, readers of parameters of f32 get what these are in that type, widened again. From stage 1 on the states
+    that they read are of that type, and what a rank owns of a unit is there once more as f32, NAME/master: `update` goes
+    on from that, and rounds once.
+
     With `sparse-tables`, a table of which only rows are read has a message of its own, in which touched rows travel; a
     warning says why a table has none (passes/training/SparseTables.h).
 
@@ -159,6 +163,7 @@ def BuildTrainingStep : Pass<"ds-build-training-step", "::mlir::ModuleOp"> {
     Option<"gatherBucket", "gather-bucket", "int64_t", "int64_t(1) << 53", "elements of parameters in one message">,
     Option<"overlaps", "overlaps", "bool", "true", "gradients travel while others are computed">,
     Option<"sparseTables", "sparse-tables", "bool", "false", "of tables, rows that are touched travel alone">,
+    Option<"rounds", "rounds", "std::string", "", "what parameters are rounded to where they are read: bf16 or f16; empty: they are not">,
     Option<"prefetch", "prefetch", "int64_t", "int64_t(1) << 53", "of stage 3: elements of the next unit that are gathered while one is read">,
     Option<"maxLive", "max-live", "int64_t", "int64_t(1) << 53", "of stage 3: elements that are there at a time, beside the unit that is read">,
     Option<"persistence", "persistence", "int64_t", "0", "of stage 3: parameters of fewer elements stay whole on every rank">,

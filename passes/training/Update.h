@@ -22,6 +22,8 @@ struct SharingSettings {
 
   bool hasSparseTables = false; // of tables, rows that are touched travel alone
 
+  mlir::FloatType rounded = {}; // what is read of parameters; null: all of them
+
   bool areStatesShared() const { return stage >= 1; }
   bool areGradientsShared() const { return stage >= 2; }
   bool areParametersShared() const { return stage >= 3; }
