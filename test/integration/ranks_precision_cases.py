@@ -186,11 +186,14 @@ def steps_beside_numpy(folder):
 @case
 def quantized_weights_stay_f32(folder):
     """MoQ rounds from f32; a note says that parameters take 4 bytes."""
-    config = settings(micro=2, zero_optimization={"stage": 1}, quantize_training={"enabled": True, "quantize_bits": {"start_bits": 6, "target_bits": 4}}, **section())
-    train_package(folder, mlp(random()), config, logits="y")
+    config = settings(micro=2, zero_optimization={"stage": 1}, quantize_training={"enabled": True, "quantize_bits": {"start_bits": 5, "target_bits": 4},
+                                                                                         "quantize_schedule": {"quantize_period": 1, "schedule_offset": 1}}, **section())
+    package = train_package(folder, mlp(random()), config, logits="y")
     result = tool("ds-opt", folder / "model.onnx", "--mode=train", "--loss=cross_entropy", "--labels=labels", "--logits=y",
                   f"--config={folder / 'ds_config.json'}", "--mesh=data=2", f"--plan={folder / 'plan.json'}")
     expect("note: quantize_training: parameters stay f32" in result.err, f"expected a note: {result}")
     plan = json.loads((folder / "plan.json").read_text())
     part, gathers = sum(unit["shard"] for unit in plan["units"]), {site["type"] for site in plan["sites"] if site["site"].startswith("parameters")}
-    expect(plan["bytes"]["optimizer"] == 8 * part and gathers == {"f32"}, f"planned {plan['bytes']}, gathers of {gathers}, shards have {part}")
+    held = {"parameters": 4 * 2 * part, "optimizer": 8 * part}
+    expect({key: plan["bytes"][key] for key in held} == held and gathers == {"f32"}, f"planned {plan['bytes']}, gathers of {gathers}, expected {held}")
+    same_sites(plan, counted(folder, package, rows(folder / "data.npz", random()), 2), "quantized")
