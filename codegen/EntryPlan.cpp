@@ -118,7 +118,8 @@ LogicalResult EntryPlanner::guards() {
   return success();
 }
 
-/// A state begins with what a recipe makes: of its type, and of its sizes where those are known.
+/// A state begins with what a recipe makes: of its type, and of its sizes where those are known. In a unit it may be
+/// what that is rounded to.
 LogicalResult EntryPlanner::firstValue(Attribute initial, Type type, EntryPlan::Tensor &state) {
   auto name = dyn_cast<FlatSymbolRefAttr>(initial);
   auto module = function->getParentOfType<ModuleOp>();
@@ -126,8 +127,9 @@ LogicalResult EntryPlanner::firstValue(Attribute initial, Type type, EntryPlan::
   if (!recipe)
     return function.emitOpError("state '")
            << state.name << "': expected '" << ds::initialAttr << "' to name a recipe, found " << initial;
-  Type found = recipe.getYielded().getType();
-  if (getElementTypeOrSelf(found) != getElementTypeOrSelf(type) || failed(verifyCompatibleShape(found, type)))
+  Type found = recipe.getYielded().getType(), element = getElementTypeOrSelf(type);
+  bool isRounded = !state.unit.empty() && (element.isBF16() || element.isF16()) && getElementTypeOrSelf(found).isF32();
+  if ((getElementTypeOrSelf(found) != element && !isRounded) || failed(verifyCompatibleShape(found, type)))
     return function.emitOpError("state '")
            << state.name << "': expected a first value of " << type << ", found recipe " << name << " of " << found;
   state.initial = name.getValue().str();
@@ -142,12 +144,12 @@ LogicalResult EntryPlanner::signature() {
     if (auto state = function.getArgAttrOfType<StringAttr>(number, ds::stateAttr)) {
       EntryPlan::Tensor tensor = tensorOf(argument.getType(), attributes, shape, "");
       tensor.name = state.str();
-      if (Attribute initial = function.getArgAttr(number, ds::initialAttr))
-        if (failed(firstValue(initial, argument.getType(), tensor)))
-          return failure();
       for (auto [key, field] : {std::pair(ds::unitAttr, &tensor.unit), std::pair(ds::partAttr, &tensor.part),
                                 std::pair(ds::suffixAttr, &tensor.suffix)})
         *field = text(attributes, key);
+      if (Attribute initial = function.getArgAttr(number, ds::initialAttr))
+        if (failed(firstValue(initial, argument.getType(), tensor)))
+          return failure();
       tensor.isStatistic = static_cast<bool>(function.getArgAttr(number, ds::statisticAttr));
       plan.states.push_back(tensor);
     } else {

@@ -173,10 +173,13 @@ Array unitsManifest(mlir::ArrayAttr units, const llvm::StringMap<unsigned> &cons
     }
     llvm::StringRef name = unit.getAs<mlir::StringAttr>("name").getValue();
     unitIds[name] = static_cast<unsigned>(result.size());
-    result.push_back(Object{{"name", name},
-                            {"block", number(unit, "block")},
-                            {"elements", number(unit, "elements")},
-                            {"tensors", std::move(list)}});
+    Object fields{{"name", name},
+                  {"block", number(unit, "block")},
+                  {"elements", number(unit, "elements")},
+                  {"tensors", std::move(list)}};
+    if (auto rounded = unit.getAs<mlir::TypeAttr>("rounded"))
+      fields["rounded"] = manifestType(rounded.getValue());
+    result.push_back(std::move(fields));
   }
   return result;
 }

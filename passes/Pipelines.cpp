@@ -116,6 +116,7 @@ void buildTrainingPipeline(OpPassManager &pm, const TrainingPipelineOptions &opt
     step.sparseTables = options.sparseTables;
     step.wire = options.wire;
     step.gradientsIn = options.gradientsIn;
+    step.rounds = options.rounds;
     step.prefetch = options.prefetch;
     step.maxLive = options.maxLive;
     step.maxReuse = options.maxReuse;

@@ -65,6 +65,7 @@ struct TrainingPipelineOptions : mlir::PassPipelineOptions<TrainingPipelineOptio
                             llvm::cl::init(false)};
   Option<std::string> wire{*this, "wire", llvm::cl::desc("as of ds-build-training-step")};
   Option<std::string> gradientsIn{*this, "gradients-in", llvm::cl::desc("as of ds-build-training-step")};
+  Option<std::string> rounds{*this, "rounds", llvm::cl::desc("as of ds-build-training-step")};
   Option<int64_t> prefetch{*this, "prefetch", llvm::cl::desc("as of ds-build-training-step"),
                            llvm::cl::init(int64_t(1) << 53)};
   Option<int64_t> maxLive{*this, "max-live", llvm::cl::desc("as of ds-build-training-step"),

@@ -6,8 +6,9 @@
 
 namespace deepstride::ds {
 
-/// Of the entry that updates parameters: the units, an array of {name, block, elements, tensors = [{name, offset,
-/// shape, initial}]}, initial being the recipe of a parameter's first value.
+/// Of the entry that updates parameters: the units, an array of {name, block, elements, rounded, tensors = [{name,
+/// offset, shape, initial}]}, initial being the recipe of a parameter's first value, rounded the type, if there is one,
+/// that parameters are rounded to from masters of the suffix "/master".
 inline constexpr llvm::StringLiteral unitsAttr = "ds.units";
 /// Of the argument of a state: the name of its unit.
 inline constexpr llvm::StringLiteral unitAttr = "ds.unit";

@@ -143,6 +143,12 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
     return found != machine.rates.end() && found->second > machine.rates.at(ds::ProductKernel::multiply_add);
   }
 
+  /// What a value of f32 was widened from, where that is of the type.
+  static Value widenedFrom(Value value, Type narrow) {
+    auto cast = value.getDefiningOp<ds::CastOp>();
+    return cast && typeOf(cast.getInput()).getElementType() == narrow ? cast.getInput() : Value();
+  }
+
   /// Replaces both operands of f32 by what they are as one of these types after the other, made once for each value.
   /// False where they are no f32.
   static bool castOperands(Operation *op, ArrayRef<Type> elements, llvm::DenseMap<Value, Value> &known) {
@@ -152,6 +158,9 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
     OpBuilder builder(op);
     for (OpOperand &operand : operands) {
       Value &found = known[operand.get()];
+      if (Value narrow =
+              found ? Value() : widenedFrom(operand.get(), elements.front())) // parameters are rounded already
+        found = elements.back() == elements.front() ? narrow : operand.get();
       if (!found) {
         found = operand.get();
         builder.setInsertionPointAfterValue(found);

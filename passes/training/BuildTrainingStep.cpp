@@ -15,6 +15,7 @@
 #include "passes/training/Passes.h"
 #include "passes/training/ReduceGradients.h"
 #include "passes/training/ReverseSweep.h"
+#include "passes/training/RoundParameters.h"
 #include "passes/training/RunningStatistics.h"
 #include "passes/training/ShareParameters.h"
 #include "passes/training/Signature.h"
@@ -41,7 +42,7 @@ public:
     if (failed(entry))
       return failure();
     eval = *entry;
-    if (failed(checkNames(eval, options.labels, update.optimizer)) || failed(freeNames()))
+    if (failed(checkNames(eval, options.labels, update.optimizer, keepsMasters())) || failed(freeNames()))
       return failure();
     keepWideParameters(eval);
     if (failed(checkRunningStatistics(eval)))
@@ -81,6 +82,7 @@ private:
     return b;
   }
 
+  bool keepsMasters() const { return update.sharing.rounded && update.sharing.areStatesShared(); }
   LogicalResult freeNames();
   LogicalResult findShared();
   LogicalResult share(func::FuncOp micro);
@@ -139,11 +141,17 @@ LogicalResult StepBuilder::findShared() {
       return refuse("expected no parameter whose name begins with 'zero/', as those of shared states do, found '" +
                     parameter.name.getValue() + "'");
   }
+  for (Unit &unit : units)
+    if (unit.element.isF32())
+      unit.rounded = sharing.rounded;
   report.count("units", units.size());
   return success();
 }
 
 LogicalResult StepBuilder::share(func::FuncOp micro) {
+  if (FloatType rounded = update.sharing.rounded)
+    for (func::FuncOp entry : {eval, micro})
+      roundParameters(entry, rounded, /*areStored=*/keepsMasters());
   if (!update.sharing.areStatesShared())
     return success();
   auto module = eval->getParentOfType<ModuleOp>();
@@ -346,6 +354,10 @@ struct BuildTrainingStep : impl::BuildTrainingStepBase<BuildTrainingStep>, PassR
     sharing.maxReuse = maxReuse;
     sharing.wire = wireType;
     sharing.gradients = gradientType;
+    if (rounds == "bf16")
+      sharing.rounded = BFloat16Type::get(&getContext());
+    else if (rounds == "f16")
+      sharing.rounded = Float16Type::get(&getContext());
     return {settings, clip, noDecay.getValue(), sharing};
   }
   void runOnOperation() override {
@@ -360,6 +372,10 @@ struct BuildTrainingStep : impl::BuildTrainingStepBase<BuildTrainingStep>, PassR
     options.layers = layers;
     options.stability = stability;
     std::string error;
+    if (!rounds.empty() && rounds != "bf16" && rounds != "f16") {
+      getOperation().emitError() << "rounds: expected bf16 or f16, found '" << rounds << "'";
+      return signalPassFailure();
+    }
     auto settings = OptimizerSettings::parse(optimizer, error);
     if (!settings)
       getOperation().emitError() << error;

@@ -20,6 +20,8 @@ struct Parameter {
 
 /// Of the state in which micro-batches move a running statistic before a step makes it the running one.
 inline constexpr llvm::StringLiteral movedSuffix = "moved";
+/// Of the state of f32 that a parameter of fewer bits is rounded from.
+inline constexpr llvm::StringLiteral masterSuffix = "master";
 
 llvm::SmallVector<Parameter> parametersOf(mlir::func::FuncOp entry);
 /// Those that no gradient moves, but each batch (ds.running_statistic).
@@ -38,7 +40,8 @@ std::string listed(llvm::ArrayRef<llvm::StringRef> names);
 bool isNamedBy(mlir::ModuleOp module, llvm::StringRef name, llvm::StringRef expression);
 
 /// Fails after a diagnostic where something of the model has the name of what the entries of training add.
-llvm::LogicalResult checkNames(mlir::func::FuncOp model, llvm::StringRef labels, const OptimizerSettings &optimizer);
+llvm::LogicalResult checkNames(mlir::func::FuncOp model, llvm::StringRef labels, const OptimizerSettings &optimizer,
+                               bool keepsMasters);
 
 /// Parameters and statistics of a reference in f64 become f64 from the first step on, not only where they are read.
 void keepWideParameters(mlir::func::FuncOp model);

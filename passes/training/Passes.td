@@ -136,6 +136,10 @@ def BuildTrainingStep : Pass<"ds-build-training-step", "::mlir::ModuleOp"> {
     With `wire`, gradients are rounded to that type on their way to the sum, and the sum to it once. With `gradients-in`, the
     states that they are added up in have that type: each sum is of the parameter's type, and rounded once.
 
+    With `rounds`, readers of parameters of f32 get what these are in that type, widened again. From stage 1 on the states
+    that they read are of that type, and what a rank owns of a unit is there once more as f32, NAME/master: `update` goes
+    on from that, and rounds once.
+
     With `sparse-tables`, a table of which only rows are read has a message of its own, in which touched rows travel; a
     warning says why a table has none (passes/training/SparseTables.h).
 
@@ -164,6 +168,7 @@ def BuildTrainingStep : Pass<"ds-build-training-step", "::mlir::ModuleOp"> {
     Option<"sparseTables", "sparse-tables", "bool", "false", "of tables, rows that are touched travel alone">,
     Option<"wire", "wire", "std::string", "", "what gradients travel in: bf16, f16, f32; empty, or not narrower: as they are">,
     Option<"gradientsIn", "gradients-in", "std::string", "", "what gradients are kept in: bf16, f16, f32; empty, or not narrower: as parameters">,
+    Option<"rounds", "rounds", "std::string", "", "what parameters are rounded to where they are read: bf16 or f16; empty: they are not">,
     Option<"prefetch", "prefetch", "int64_t", "int64_t(1) << 53", "of stage 3: elements of the next unit that are gathered while one is read">,
     Option<"maxLive", "max-live", "int64_t", "int64_t(1) << 53", "of stage 3: elements that are there at a time, beside the unit that is read">,
     Option<"maxReuse", "max-reuse", "int64_t", "0", "of stage 3: a unit stays that is read again behind fewer elements of others">,

@@ -152,8 +152,8 @@ void ParameterGatherer::addShards() {
     shards.emplace_back();
     if (unit.staysWhole)
       continue;
-    shards.back() = signature.state(unit.stateName(), unit.element, {unit.shard()});
-    analysis.set(shards.back(), {unit.element, {unit.shard()}, std::nullopt});
+    shards.back() = signature.state(unit.stateName(), unit.readElement(), {unit.shard()});
+    analysis.set(shards.back(), {unit.readElement(), {unit.shard()}, std::nullopt});
   }
 }
 
@@ -243,6 +243,8 @@ void markStates(ModuleOp module, ArrayRef<Unit> units, ArrayRef<Parameter> param
     }
     places[unit.stateName()] = {unit.name, sharing.isShared(unit) ? "shard" : "view", ""};
     places[unit.stateName("gradient")] = {unit.name, sharing.areGradientsShared() ? "shard" : "view", "/gradient"};
+    if (unit.rounded)
+      places[unit.ownStateName()] = {unit.name, "shard", "/" + masterSuffix.str()};
     for (StringRef suffix : optimizerStates)
       places[unit.stateName(suffix)] = {unit.name, "shard", "/" + suffix.str()};
   }

@@ -194,6 +194,8 @@ ArrayAttr describeUnits(func::FuncOp model, const SizeAnalysis &analysis, ArrayR
     fields.set("name", builder.getStringAttr(unit.name));
     fields.set("block", builder.getI64IntegerAttr(unit.block));
     fields.set("elements", builder.getI64IntegerAttr(unit.elements));
+    if (unit.rounded)
+      fields.set("rounded", TypeAttr::get(unit.rounded));
     fields.set("tensors", builder.getArrayAttr(tensors));
     list.push_back(fields.getDictionary(model.getContext()));
   }

@@ -14,6 +14,7 @@ inline constexpr int64_t unitBlock = 64;
 struct Unit {
   std::string name;
   mlir::Type element;
+  mlir::Type rounded;                     // of what is read; null: as the element
   llvm::SmallVector<unsigned> parameters; // indices, in the order of the space
   llvm::SmallVector<int64_t> offsets;
   int64_t elements = 0, block = unitBlock;
@@ -24,6 +25,9 @@ struct Unit {
   mlir::Attribute layout(mlir::MLIRContext *context, size_t first, size_t last) const;
   mlir::Attribute layout(mlir::MLIRContext *context) const { return layout(context, 0, parameters.size()); }
   SizeExpr shard() const;
+  mlir::Type readElement() const { return rounded ? rounded : element; }
+  /// What updates go on from: the parameters themselves, or masters beside what is read of them.
+  std::string ownStateName() const { return stateName(rounded ? masterSuffix : ""); }
   std::string stateName(llvm::StringRef suffix = "") const;
 };
 

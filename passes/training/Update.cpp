@@ -25,6 +25,8 @@ struct Piece {
   bool decays = true;
   Value value, gradient, ran; // ran: without which the gradient is 0; null: it is always there
   std::string valueName;
+  Value image; // what is read of the value, in fewer bits; null: the value itself
+  std::string imageName;
   SmallVector<Value> states;
   SmallVector<std::string> stateNames;
 };
@@ -157,9 +159,13 @@ void UpdateBuilder::addUnits() {
     TensorFacts facts{unit.element, {unit.shard()}, std::nullopt};
     Piece &piece = pieces.emplace_back();
     piece.name = unit.name;
-    piece.valueName = unit.stateName();
+    piece.valueName = unit.ownStateName();
     piece.decays = !isSpared(parameters[unit.parameters.front()].name.getValue());
     piece.value = state(piece.valueName, facts);
+    if (unit.rounded) {
+      piece.imageName = unit.stateName();
+      piece.image = state(piece.imageName, {unit.rounded, facts.sizes, std::nullopt});
+    }
     for (StringRef suffix : settings.optimizer.states()) {
       piece.stateNames.push_back(unit.stateName(suffix));
       piece.states.push_back(state(piece.stateNames.back(), facts));
@@ -232,11 +238,15 @@ SmallVector<Value> UpdateBuilder::updatePieces(DsBuilder &b, Value factor) {
     if (updated.empty())
       return {};
     llvm::append_range(values, updated);
+    if (piece.image)
+      values.push_back(b.cast(updated.front(), b.element(piece.image)));
   }
   SmallVector<Value> parameters = sharesTrust ? applyTrust(b, settings.optimizer, steps) : SmallVector<Value>();
-  for (auto [parameter, step] : llvm::zip(parameters, steps)) {
+  for (auto [parameter, step, piece] : llvm::zip(parameters, steps, pieces)) {
     values.push_back(parameter);
     llvm::append_range(values, step.step.states);
+    if (piece.image)
+      values.push_back(b.cast(parameter, b.element(piece.image)));
   }
   return values;
 }
@@ -249,6 +259,8 @@ LogicalResult UpdateBuilder::updateAll(DsBuilder &b, Value isFinite, Value facto
   for (const Piece &piece : pieces) {
     kept.push_back(piece.value);
     llvm::append_range(kept, piece.states);
+    if (piece.image)
+      kept.push_back(piece.image);
   }
   auto types = llvm::map_to_vector(kept, [&](Value value) -> Type { return b.facts(value).type(); });
   auto branch = scf::IfOp::create(builder, where, types, condition, /*withElseRegion=*/true);
@@ -271,6 +283,8 @@ LogicalResult UpdateBuilder::updateAll(DsBuilder &b, Value isFinite, Value facto
     };
     take(piece.value);
     llvm::for_each(piece.states, take);
+    if (piece.image)
+      take(piece.image);
   }
   return success();
 }
@@ -288,11 +302,13 @@ void UpdateBuilder::gather(DsBuilder &b) {
       for (unsigned number : bucket.parameters()) {
         facts.push_back(analysis.facts(parameters[number].value));
         facts.back().contents.reset();
+        facts.back().elementType = unit.readElement();
         Value whole = state(parameters[number].name.str(), facts.back());
         update.setArgAttr(cast<BlockArgument>(whole).getArgNumber(), ds::initialAttr,
                           model.getArgAttr(parameters[number].value.getArgNumber(), ds::initialAttr));
       }
-      pending.emplace_back(bucket, communication.allGather(bucket, piece.value, facts, "parameters/" + bucket.name));
+      Value own = piece.image ? piece.image : piece.value;
+      pending.emplace_back(bucket, communication.allGather(bucket, own, facts, "parameters/" + bucket.name));
     }
   }
   for (const auto &[bucket, gathered] : pending)
@@ -339,6 +355,8 @@ LogicalResult UpdateBuilder::run() {
   signature->result(isFinite, "finite");
   for (const Piece &piece : pieces) {
     signature->newState(piece.value, piece.valueName);
+    if (piece.image)
+      signature->newState(piece.image, piece.imageName);
     for (auto [value, name] : llvm::zip_equal(piece.states, piece.stateNames))
       signature->newState(value, name);
   }

@@ -25,6 +25,8 @@ struct SharingSettings {
   mlir::Type wire = {};         // that gradients travel in where it is narrower than theirs
   mlir::Type gradients = {};    // that they are kept in where it is narrower than parameters are
 
+  mlir::FloatType rounded = {}; // what is read of parameters; null: all of them
+
   bool areStatesShared() const { return stage >= 1; }
   bool areGradientsShared() const { return stage >= 2; }
   bool areParametersShared() const { return stage >= 3; }

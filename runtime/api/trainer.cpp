@@ -20,6 +20,10 @@ struct ds_trainer {
   ds_trainer(const std::shared_ptr<const ds::Package> &package, const ds::SessionOptions &options);
 
   std::vector<ds::TensorView> views(const ds_tensor *inputs, size_t count) const;
+  // What the caller has written to parameters counts.
+  void takeWritten() {
+    trainer.session().withStates([](ds::StateStore &states) { states.roundMasters(); });
+  }
   double scale() const { return gradientScale.value_or(scaler.scale()); }
 
   mutable std::mutex mutex;
@@ -162,6 +166,7 @@ ds_status *ds_trainer_forward(ds_trainer *trainer, const ds_tensor *inputs, size
     readOptions(evaluation, "ds_evaluation");
     std::vector<ds::TensorView> views = trainer->views(inputs, count);
     trainer->trainer.checkLabels(views, [](int64_t row) { return ds::concat("sample ", row, " of the micro-batch"); });
+    trainer->takeWritten();
     ds::Evaluation found = trainer->trainer.evaluate(views);
     if (outputs) {
       auto fresh = *outputs ? nullptr : std::make_unique<ds_outputs>();
@@ -192,6 +197,7 @@ ds_status *ds_trainer_backward(ds_trainer *trainer, const ds_tensor *inputs, siz
     double scale = trainer->scale();
     if (!trainer->hasMoved)
       trainer->trainer.beginStatistics();
+    trainer->takeWritten();
     // What is there is added to: zeros, or what the caller wrote.
     const ds::TrainingProgress &progress = trainer->progress;
     ds::RandomPlace place = {progress.seed, progress.step, trainer->drawn};

@@ -44,6 +44,8 @@ UnitInfo readUnit(const JsonReader &item, const std::vector<ConstantInfo> &const
   unit.name = item["name"].string();
   unit.block = item["block"].integer(1, 1 << 20);
   unit.elements = item["elements"].integer(0, int64_t(1) << 48);
+  if (item.has("rounded"))
+    unit.rounded = readEnum<ElementType>(item["rounded"], {{"bf16", ElementType::BF16}, {"f16", ElementType::F16}});
   int64_t end = 0;
   item["tensors"].forEach([&](const JsonReader &place) {
     UnitTensor tensor;

@@ -83,10 +83,15 @@ struct UnitTensor {
 struct UnitInfo {
   std::string name;
   int64_t block = 1, elements = 0; // elements: up to the end of the last tensor, a multiple of the block
+  // What parameters are rounded to, from masters of f32.
+  std::optional<ElementType> rounded;
   std::vector<UnitTensor> tensors; // by offset
 
   int64_t shard(int64_t ranks) const { return (elements + ranks * block - 1) / (ranks * block) * block; }
 };
+
+// Of the masters of a unit's parameters: what updates go on from, and checkpoints hold as the parameters.
+inline constexpr char masterSuffix[] = "/master";
 
 enum class BufferRole : uint8_t { Constant, Input, Output, State, Workspace };
 

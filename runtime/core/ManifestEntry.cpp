@@ -144,6 +144,18 @@ private:
     entry.states.push_back(std::move(state));
   }
 
+  static void checkMasters(const JsonReader &item, const StateInfo &state, const UnitInfo &unit) {
+    bool isMaster = state.suffix == masterSuffix;
+    if (isMaster && (!unit.rounded || state.part != StatePart::Shard))
+      item["suffix"].refuse("found '", masterSuffix, "', expected it of a part 'shard' of a unit with 'rounded'");
+    std::optional<ElementType> expected = isMaster               ? ElementType::F32
+                                          : state.suffix.empty() ? unit.rounded
+                                                                 : std::nullopt;
+    if (expected && state.type != *expected)
+      item["type"].refuse("found ", typeName(state.type), ", expected ", typeName(*expected), " as unit '", unit.name,
+                          "' is rounded");
+  }
+
   void readPart(const JsonReader &item, StateInfo &state) {
     state.part = readEnum<StatePart>(item["part"], {{"tensor", StatePart::Tensor},
                                                     {"view", StatePart::View},
@@ -152,6 +164,7 @@ private:
     state.unit = item["unit"].index(units.size(), "units");
     state.suffix = item["suffix"].string();
     const UnitInfo &unit = units[state.unit];
+    checkMasters(item, state, unit);
     if (state.part != StatePart::Tensor) {
       if (state.shape.size() != 1)
         item["shape"].refuse("found ", state.shape.size(), " axes, expected one of a part of a unit");

@@ -24,7 +24,7 @@ void StateStore::checkPart(const StateInfo &info, const Shape &shape) const {
 void StateStore::fill(const StateInfo &info, int64_t first, int64_t count, uint8_t *data) {
   size_t width = typeSize(info.type);
   std::memset(data, 0, static_cast<size_t>(count) * width);
-  if (!info.suffix.empty())
+  if (!logicalSuffix(info).empty())
     return;
   for (const UnitTensor &tensor : package.variant().units[info.unit].tensors) {
     int64_t begin = std::max(first, tensor.offset);
@@ -32,12 +32,16 @@ void StateStore::fill(const StateInfo &info, int64_t first, int64_t count, uint8
     if (!tensor.initial || begin >= end)
       continue;
     const ConstantInfo &constant = package.variant().constants[*tensor.initial];
-    if (constant.type != info.type)
+    const uint8_t *values =
+        package.constant(*tensor.initial) + static_cast<size_t>(begin - tensor.offset) * typeSize(constant.type);
+    uint8_t *place = data + static_cast<size_t>(begin - first) * width;
+    if (isRounded(info) && constant.type == ElementType::F32)
+      roundFloats(reinterpret_cast<const float *>(values), end - begin, info.type, place);
+    else if (constant.type == info.type)
+      std::memcpy(place, values, static_cast<size_t>(end - begin) * width);
+    else
       fail(ErrorCode::BadPackage, "state '", tensor.name, "': initial constant '", constant.name, "' is of type ",
            typeName(constant.type), ", expected ", typeName(info.type));
-    std::memcpy(data + static_cast<size_t>(begin - first) * width,
-                package.constant(*tensor.initial) + static_cast<size_t>(begin - tensor.offset) * width,
-                static_cast<size_t>(end - begin) * width);
     package.releaseConstant(*tensor.initial); // a model in training would be in memory twice
   }
 }
@@ -68,7 +72,7 @@ Tensor StateStore::firstValue(const StateInfo &info, const Shape &shape) {
     return Tensor::over(info.type, shape, spaceOf(info) + static_cast<size_t>(mesh.rank * shard) * typeSize(info.type));
   case StatePart::Shard: {
     Tensor tensor = allocate(info, shape);
-    bool isZeros = !info.suffix.empty() && inFile(tensor.data()).region;
+    bool isZeros = !logicalSuffix(info).empty() && inFile(tensor.data()).region;
     if (!isZeros) {
       fill(info, mesh.rank * shard, shard, tensor.data());
       touched(tensor.data());
@@ -104,7 +108,7 @@ Tensor StateStore::firstValue(const StateInfo &info, const Shape &shape) {
 }
 
 void StateStore::addPieces(const StateInfo &info, State &state, std::vector<StatePiece> &result) const {
-  if (info.part == StatePart::View) // the tensors themselves are states
+  if (info.part == StatePart::View || isRounded(info)) // the tensors themselves are states, or masters are
     return;
   if (info.part == StatePart::Worker) {
     for (const UnitTensor &tensor : package.variant().units[info.unit].tensors) {
@@ -128,7 +132,7 @@ void StateStore::addPieces(const StateInfo &info, State &state, std::vector<Stat
     int64_t end = std::min(first + shard, tensor.offset + elementCount(tensor.shape));
     bool isEmpty = elementCount(tensor.shape) == 0 && tensor.offset >= first && tensor.offset < first + shard;
     if (begin < end || isEmpty)
-      result.push_back({tensor.name + info.suffix, info.type, tensor.shape, begin - tensor.offset,
+      result.push_back({tensor.name + logicalSuffix(info), info.type, tensor.shape, begin - tensor.offset,
                         std::max(begin, end) - tensor.offset,
                         state.tensor.data() + static_cast<size_t>(begin - first) * typeSize(info.type)});
   }

@@ -22,9 +22,9 @@ void checkFits(const TensorSource::Item &item, const StateInfo &info) {
 }
 
 // Of which elements of a unit's tensor a rank holds what, in the unit's space.
-const UnitTensor *tensorNamed(const UnitInfo &unit, const StateInfo &state, const std::string &name) {
+const UnitTensor *tensorNamed(const UnitInfo &unit, const std::string &suffix, const std::string &name) {
   for (const UnitTensor &tensor : unit.tensors)
-    if (tensor.name + state.suffix == name)
+    if (tensor.name + suffix == name)
       return &tensor;
   return nullptr;
 }
@@ -47,6 +47,8 @@ StateStore::Target StateStore::targetOf(const TensorSource::Item &item) {
   const UnitTensor *shared = nullptr;
   for (const EntryInfo &entry : package.variant().entries)
     for (const StateInfo &state : entry.states) {
+      if (isRounded(state))
+        continue;
       if (state.name == item.name && state.part != StatePart::View && state.part != StatePart::Shard) {
         checkFits(item, state); // entries may know different ones of its sizes
         // Entries that never learn of units hold the tensor that lies in one, too.
@@ -54,7 +56,7 @@ StateStore::Target StateStore::targetOf(const TensorSource::Item &item) {
           target.info = &state;
         shared = nullptr;
       } else if ((state.part == StatePart::Shard || state.part == StatePart::Worker) && !target.info) {
-        shared = tensorNamed(package.variant().units[state.unit], state, item.name);
+        shared = tensorNamed(package.variant().units[state.unit], logicalSuffix(state), item.name);
         target.info = shared ? &state : nullptr;
       }
     }
@@ -80,25 +82,33 @@ StateStore::Target StateStore::targetOf(const TensorSource::Item &item) {
       target.offset = shared->offset;
       return target;
     }
-    int64_t shard = package.variant().units[target.info->unit].shard(mesh.ranks), first = mesh.rank * shard;
-    target.begin = std::clamp<int64_t>(first - shared->offset, 0, target.end);
-    target.end = std::clamp<int64_t>(first + shard - shared->offset, target.begin, target.end);
-    target.offset = std::max<int64_t>(shared->offset - first, 0);
+    takeRange(*shared, target);
   }
   return target;
 }
 
+// What this rank owns of it.
+void StateStore::takeRange(const UnitTensor &tensor, Target &target) const {
+  int64_t shard = package.variant().units[target.info->unit].shard(mesh.ranks), first = mesh.rank * shard;
+  target.begin = std::clamp<int64_t>(first - tensor.offset, 0, target.end);
+  target.end = std::clamp<int64_t>(first + shard - tensor.offset, target.begin, target.end);
+  target.offset = std::max<int64_t>(tensor.offset - first, 0);
+}
+
 std::vector<StateStore::Target> StateStore::targetsOf(const TensorSource &source) {
   std::vector<Target> targets;
-  for (const TensorSource::Item &item : source.items())
-    targets.push_back(targetOf(item));
-  for (size_t i = 0; i < targets.size(); ++i) {
-    const Target &target = targets[i];
-    annotated("state '" + source.items()[i].name + "'", [&] {
+  for (size_t i = 0; i < source.items().size(); ++i) {
+    targets.push_back(targetOf(source.items()[i]));
+    targets.back().item = i;
+  }
+  addRounded(source, targets);
+  for (const Target &target : targets) {
+    ElementType type = isRounded(*target.info) ? ElementType::F32 : target.info->type;
+    annotated("state '" + source.items()[target.item].name + "'", [&] {
       if (target.isWhole())
-        source.check(i, target.info->type);
+        source.check(target.item, type);
       else if (target.begin < target.end) // of what other ranks hold, nothing is read
-        source.checkRange(i, target.info->type, target.begin, target.end);
+        source.checkRange(target.item, type, target.begin, target.end);
     });
   }
   // Memory next, so that running out of it changes nothing either. Only a state of another shape needs some.
@@ -147,23 +157,34 @@ void StateStore::readMean(const TensorSource &source, size_t item, const Target 
     storeDouble(type, target.data, i, sum[i] / static_cast<double>(target.rows));
 }
 
+void StateStore::readTarget(const TensorSource &source, const Target &target) const {
+  auto read = [&](ElementType type, void *data) {
+    if (target.isWhole())
+      source.read(target.item, type, data);
+    else if (target.begin < target.end)
+      source.readRange(target.item, type, target.begin, target.end, data);
+  };
+  if (target.rows) {
+    readMean(source, target.item, target);
+  } else if (isRounded(*target.info)) {
+    Tensor master(ElementType::F32, {target.end - target.begin});
+    read(ElementType::F32, master.data());
+    roundFloats(reinterpret_cast<const float *>(master.data()), master.count(), target.info->type, target.data);
+  } else {
+    read(target.info->type, target.data);
+  }
+}
+
 void StateStore::restore(const TensorSource &source) {
   const std::vector<TensorSource::Item> &items = source.items();
   std::vector<Target> targets = targetsOf(source);
   size_t reached = 0;
   try {
-    for (; reached < items.size(); ++reached) {
+    for (; reached < targets.size(); ++reached) {
       Target &target = targets[reached];
-      annotated("state '" + items[reached].name + "'", [&] {
-        if (target.rows)
-          readMean(source, reached, target);
-        else if (target.isWhole())
-          source.read(reached, target.info->type, target.data);
-        else if (target.begin < target.end)
-          source.readRange(reached, target.info->type, target.begin, target.end, target.data);
-      });
+      annotated("state '" + items[target.item].name + "'", [&] { readTarget(source, target); });
       // What is in a file goes there now: all states together may be more than memory.
-      if (reached + 1 == items.size() || targets[reached + 1].memory() != target.memory())
+      if (reached + 1 == targets.size() || targets[reached + 1].memory() != target.memory())
         touched(target.memory());
     }
   } catch (const std::exception &error) {
@@ -172,11 +193,11 @@ void StateStore::restore(const TensorSource &source) {
         targets[i].state->fault = concat("restoring failed: ", error.what());
     throw;
   }
-  for (size_t i = 0; i < items.size(); ++i) {
-    State &state = targets[i].state ? *targets[i].state : states[items[i].name];
-    if (!targets[i].state) {
-      state.tensor = std::move(targets[i].tensor);
-      state.isShared = targets[i].info->part == StatePart::Tensor;
+  for (Target &target : targets) {
+    State &state = target.state ? *target.state : states[target.info->name];
+    if (!target.state) {
+      state.tensor = std::move(target.tensor);
+      state.isShared = target.info->part == StatePart::Tensor;
     }
     state.isNew = false;
     state.fault.clear();

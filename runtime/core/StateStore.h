@@ -61,6 +61,9 @@ struct HeldBytes {
   uint64_t parameters = 0, gradients = 0, optimizer = 0, residuals = 0, others = 0;
 };
 
+// To the nearest, ties to even: as kernels round.
+void roundFloats(const float *values, int64_t count, ElementType to, void *rounded);
+
 // What a state is for, by its name and part. Of a package that trains; all states of others have values of their own.
 StateClass classOf(const StateInfo &info);
 
@@ -110,6 +113,10 @@ public:
   // that npyType gives is accepted.
   void restore(const TensorSource &source);
 
+  // After somebody has written to what views and pieces showed: parameters that are rounded from masters of this rank
+  // are rounded anew.
+  void roundMasters();
+
   // Zeros for a state that there is, in its own memory, whatever a failed call left in it.
   void zero(const std::string &name);
   // The value of one state for another of its size, in the memory of that, whatever a failed call left in it. Nothing
@@ -126,6 +133,7 @@ private:
   // Where a tensor's elements [begin, end) are to be read to.
   struct Target {
     const StateInfo *info = nullptr;
+    size_t item = 0;
     Shape shape;
     int64_t begin = 0, end = 0, offset = 0; // offset: of element `begin` in the state, of a part
     State *state = nullptr;                 // null: the tensor below becomes the state's
@@ -149,6 +157,13 @@ private:
   void touched(const void *memory);
   uint8_t *spaceOf(const StateInfo &info);
   Tensor firstValue(const StateInfo &info, const Shape &shape);
+  // Whether the state is what its unit's masters are rounded to.
+  bool isRounded(const StateInfo &info) const;
+  // Behind a tensor's name: masters are what parameters are called.
+  std::string logicalSuffix(const StateInfo &info) const;
+  void addRounded(const TensorSource &source, std::vector<Target> &targets) const;
+  void takeRange(const UnitTensor &tensor, Target &target) const;
+  void readTarget(const TensorSource &source, const Target &target) const;
   void fill(const StateInfo &info, int64_t first, int64_t count, uint8_t *data);
   void checkPart(const StateInfo &info, const Shape &shape) const;
   void addPieces(const StateInfo &info, State &state, std::vector<StatePiece> &result) const;

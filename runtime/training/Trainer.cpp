@@ -88,8 +88,9 @@ std::vector<std::string> Trainer::tensorsOf(const StateInfo &state) const {
   if (state.part != StatePart::Shard && state.part != StatePart::Worker)
     return {state.name};
   std::vector<std::string> tensors;
+  bool isMaster = state.suffix == masterSuffix; // under the parameter's name
   for (const UnitTensor &tensor : package().variant().units[state.unit].tensors)
-    tensors.push_back(tensor.name + state.suffix);
+    tensors.push_back(tensor.name + (isMaster ? "" : state.suffix));
   return tensors;
 }
 

@@ -148,6 +148,20 @@ def quantized_own_loop(folder):
     tool("ds-train-package-example", compiled, folder / "none", 3, code=1, says="quantize_training.eigenvalue: found true, expected false")
 
 
+@case(turns=2)
+def own_loop_of_masters(folder):
+    """What the loop writes to a parameter is what the next micro-batch reads, also where that reads what masters are rounded to."""
+    found, half = {}, {"fp16": {"enabled": True, "loss_scale": 1}}
+    for stage in (0, 1, 3):
+        zero = {"stage": stage, "stage3_param_persistence_threshold": 0}
+        compiled, loop = package(folder, np.random.default_rng([SEED, 5]), True, zero_optimization=zero, **half)
+        found[stage] = losses(example(compiled, folder / f"run{stage}", 8))
+        tool("ds-run", "checkpoint", "diff", folder / f"run{stage}/global_step8", folder / "run0/global_step8")
+    expect(found[1] == found[0] and found[3] == found[0], f"seed {SEED}: losses by stage {found}")
+    exact = loop.own_steps(8)
+    expect(all(0 < abs(found[0][step] - loss) < 0.02 for step, loss in exact.items()), f"seed {SEED}: {found[0]}, without rounding {exact}")
+
+
 @case
 def handed_to_the_tool_and_back(folder):
     """A checkpoint of the program goes on in `ds-run train`, from the beginning of its data, and that one's in the program."""

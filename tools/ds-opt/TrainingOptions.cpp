@@ -225,6 +225,11 @@ bool resolveTraining(DriverOptions &options) {
   }
   if (options.reference == Reference::Off && !asked.empty())
     options.rounds = asked;
+  if (!options.rounds.empty() && config.quantization.isEnabled && config.zero.stage > 0)
+    llvm::errs()
+        << "ds-opt: note: quantize_training: parameters stay f32, of which it rounds at its own widths; without "
+           "it, zero_optimization.stage "
+        << config.zero.stage << " keeps what is read of them in " << options.rounds << "\n";
   return true;
 }
 

@@ -47,6 +47,8 @@ void setTrainingOptions(TrainingPipelineOptions &training, const DriverOptions &
   training.clip = config->gradientClipping;
   training.gates = config->dropsLayers;
   setSharing(training, config->zero);
+  if (!config->quantization.isEnabled) // whose widths are of f32
+    training.rounds = options.rounds;
   if (config->optimizer.compresses) // every rank updates all parameters from the same bits
     training.shareStage = 0;
   setQuantization(training, config->quantization);

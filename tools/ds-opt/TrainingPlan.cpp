@@ -37,7 +37,8 @@ private:
   const DriverOptions &options;
   int64_t ranks;
   llvm::StringMap<SizeExpr> bindings;
-  std::set<std::string> known; // states, and spaces of units
+  std::set<std::string> known;   // states, and spaces of units
+  std::set<std::string> inUnits; // tensors, which other entries name without knowing
   std::map<std::string, int64_t> bytes{
       {"parameters", 0}, {"gradients", 0}, {"optimizer", 0}, {"residuals", 0}, {"others", 0}};
   std::map<std::string, int64_t> shards; // elements, by unit
@@ -73,7 +74,7 @@ void TrainingPlan::addStates(func::FuncOp entry) {
       return value ? value.str() : std::string();
     };
     std::string name = text(ds::stateAttr), part = text(ds::partAttr), suffix = text(ds::suffixAttr);
-    if (name.empty())
+    if (name.empty() || (part.empty() && inUnits.count(name)))
       continue;
     int64_t width = widthOf(getElementTypeOrSelf(argument.getType())), own = 0;
     if (part.empty()) {
@@ -158,6 +159,10 @@ FailureOr<llvm::json::Object> TrainingPlan::make() {
       shards[unit.getAs<StringAttr>("name").str()] =
           llvm::divideCeil(unit.getAs<IntegerAttr>("elements").getInt(), ranks * block) * block;
     }
+  for (auto entry : program.getOps<func::FuncOp>())
+    for (unsigned i = 0; i < entry.getNumArguments(); ++i)
+      if (entry.getArgAttr(i, ds::partAttr))
+        inUnits.insert(entry.getArgAttrOfType<StringAttr>(i, ds::stateAttr).str());
   for (auto entry : program.getOps<func::FuncOp>())
     if (entry->hasAttr(ds::entryAttr)) {
       addStates(entry);

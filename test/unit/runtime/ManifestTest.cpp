@@ -65,6 +65,35 @@ TEST(Manifest, AStateThatLiesInAUnitDoesSoInAllEntries) {
   EXPECT_EQ(statesOf()[0].part, StatePart::Own);
 }
 
+// What is read of a unit's parameters is of one type, and masters are parts in f32.
+TEST(Manifest, ChecksMastersOfRoundedUnits) {
+  Json manifest = trainingManifest();
+  Json &variant = manifest["variants"][0];
+  Json tensor = {{"name", "w"}, {"offset", 0}, {"shape", {4}}};
+  variant["units"] = {
+      {{"name", "u"}, {"block", 64}, {"elements", 64}, {"rounded", "bf16"}, {"tensors", Json::array({tensor})}}};
+  Json master = {{"name", "zero/u/master"}, {"type", "f32"},      {"shape", {"64"}}, {"initial", nullptr}, {"unit", 0},
+                 {"part", "shard"},         {"suffix", "/master"}};
+  Json &states = variant["entries"].back()["states"];
+  states = Json::array({master});
+  variant["entries"].back()["buffers"] = Json::array();
+  auto errorWithState = [&](const char *key, const Json &value) {
+    Json changed = manifest;
+    changed["variants"][0]["entries"].back()["states"][0][key] = value;
+    return errorOf([&] { readManifest(changed.dump()); });
+  };
+  EXPECT_EQ(errorWithState("type", "f32").find("unit 'u' is rounded"), std::string::npos);
+  EXPECT_NE(errorWithState("type", "bf16").find("found bf16, expected f32 as unit 'u' is rounded"), std::string::npos);
+  EXPECT_NE(
+      errorWithState("part", "view").find("found '/master', expected it of a part 'shard' of a unit with 'rounded'"),
+      std::string::npos);
+  EXPECT_NE(errorWithState("suffix", "").find("found f32, expected bf16 as unit 'u' is rounded"), std::string::npos);
+  variant["units"][0].erase("rounded");
+  EXPECT_NE(errorWithState("type", "f32").find("of a unit with 'rounded'"), std::string::npos);
+  variant["units"][0]["rounded"] = "f64";
+  EXPECT_NE(errorWithState("type", "f32").find("expected one of bf16, f16"), std::string::npos);
+}
+
 TEST(Manifest, IgnoresKeysItDoesNotKnow) {
   EXPECT_EQ(errorWith("/variants/0/entries/0/remark", "later"), "");
   EXPECT_EQ(errorWith("/report", Json::array({1, 2})), "");
