@@ -35,6 +35,8 @@ void StateStore::fill(const StateInfo &info, int64_t first, int64_t count, uint8
     if (constant.type != info.type)
       fail(ErrorCode::BadPackage, "state '", tensor.name, "': initial constant '", constant.name, "' is of type ",
            typeName(constant.type), ", expected ", typeName(info.type));
+    package.requireVerified(*tensor.initial, static_cast<uint64_t>(begin - tensor.offset) * width,
+                            static_cast<uint64_t>(end - tensor.offset) * width);
     std::memcpy(data + static_cast<size_t>(begin - first) * width,
                 package.constant(*tensor.initial) + static_cast<size_t>(begin - tensor.offset) * width,
                 static_cast<size_t>(end - begin) * width);
