@@ -1,13 +1,11 @@
 #include "runtime/core/Checksums.h"
 
 #include "runtime/core/Error.h"
-#include "runtime/core/MappedFile.h"
 
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <limits>
-#include <map>
 #include <openssl/evp.h>
 #include <thread>
 
@@ -138,16 +136,14 @@ std::vector<ChecksumLine> parseChecksums(const std::string &text) {
   return lines;
 }
 
-std::vector<ChecksumFault> verifyChecksums(const std::string &directory, unsigned threads) {
-  std::vector<ChecksumLine> lines = parseChecksums(readTextFile(directory + "/" + sumsName, maxSumsBytes));
-  std::map<std::string, MappedFile> files;
+Checksums::Checksums(const std::string &directory)
+    : lines(parseChecksums(readTextFile(directory + "/" + sumsName, maxSumsBytes))) {
   std::map<std::string, uint64_t> covered;
   for (const ChecksumLine &line : lines) {
     if (!files.count(line.file)) {
       if (!isThere(directory + "/" + line.file))
         fail(ErrorCode::BadPackage, line.file, ": missing, but listed in SHA256SUMS");
       files.emplace(line.file, MappedFile(directory + "/" + line.file));
-      files[line.file].willNeed();
     }
     covered[line.file] = line.isChunk ? line.offset + line.length : files[line.file].size();
   }
@@ -155,27 +151,37 @@ std::vector<ChecksumFault> verifyChecksums(const std::string &directory, unsigne
   for (const auto &[name, end] : covered)
     if (files[name].size() != end)
       fail(ErrorCode::BadPackage, name, ": wrong size, found ", files[name].size(), " bytes, expected ", end);
+}
 
-  std::vector<std::string> found(lines.size());
+std::vector<ChecksumFault> Checksums::verify(unsigned threads, const Choice &isWanted) const {
+  std::vector<const ChecksumLine *> wanted;
+  for (const ChecksumLine &line : lines)
+    if (isWanted(line)) {
+      wanted.push_back(&line);
+      const MappedFile &file = files.at(line.file);
+      file.willNeed(line.offset, line.isChunk ? line.length : file.size());
+    }
+  std::vector<std::string> found(wanted.size());
   std::atomic<size_t> next{0};
   auto work = [&] {
-    for (size_t i = next++; i < lines.size(); i = next++) {
-      const MappedFile &file = files.at(lines[i].file);
-      size_t length = lines[i].isChunk ? lines[i].length : file.size();
-      found[i] = sha256Hex(file.data() ? file.data() + lines[i].offset : nullptr, length);
-      file.release(lines[i].offset, length); // what is verified need not be in memory at once
+    for (size_t i = next++; i < wanted.size(); i = next++) {
+      const ChecksumLine &line = *wanted[i];
+      const MappedFile &file = files.at(line.file);
+      size_t length = line.isChunk ? line.length : file.size();
+      found[i] = sha256Hex(file.data() ? file.data() + line.offset : nullptr, length);
+      file.release(line.offset, length); // what is verified need not be in memory at once
     }
   };
   std::vector<std::thread> helpers;
-  for (unsigned i = 1; i < std::min<size_t>(threads, lines.size()); ++i)
+  for (unsigned i = 1; i < std::min<size_t>(threads, wanted.size()); ++i)
     helpers.emplace_back(work);
   work();
   for (std::thread &helper : helpers)
     helper.join();
 
   std::vector<ChecksumFault> faults, chunkFaults;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    const ChecksumLine &line = lines[i];
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const ChecksumLine &line = *wanted[i];
     if (found[i] == line.digest)
       continue;
     std::vector<ChecksumFault> &list = line.isChunk ? chunkFaults : faults;

@@ -3,8 +3,12 @@
 #ifndef DEEPSTRIDE_RUNTIME_CORE_CHECKSUMS_H
 #define DEEPSTRIDE_RUNTIME_CORE_CHECKSUMS_H
 
+#include "runtime/core/MappedFile.h"
+
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -28,9 +32,20 @@ struct ChecksumFault {
   bool isChunk = false;
 };
 
-// Checks all files of the directory, in parallel. Throws for missing and additional files; returns altered ones, small
-// files first, so that the caller can name what lies in a chunk.
-std::vector<ChecksumFault> verifyChecksums(const std::string &directory, unsigned threads);
+class Checksums {
+public:
+  // Throws Error for missing and additional files, and for those of another size.
+  explicit Checksums(const std::string &directory);
+
+  // Checks what is chosen, in parallel; returns altered files and chunks, small files first, so that the caller can
+  // name what lies in a chunk.
+  using Choice = std::function<bool(const ChecksumLine &)>;
+  std::vector<ChecksumFault> verify(unsigned threads, const Choice &isWanted) const;
+
+private:
+  std::vector<ChecksumLine> lines;
+  std::map<std::string, MappedFile> files;
+};
 
 } // namespace ds
 #endif

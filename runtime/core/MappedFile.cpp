@@ -84,9 +84,10 @@ MappedFile::~MappedFile() {
     munmap(const_cast<uint8_t *>(bytes), length);
 }
 
-void MappedFile::willNeed() const {
+void MappedFile::willNeed(size_t offset, size_t count) const {
+  size_t before = offset % static_cast<size_t>(sysconf(_SC_PAGESIZE));
   if (bytes)
-    madvise(const_cast<uint8_t *>(bytes), length, MADV_WILLNEED);
+    madvise(const_cast<uint8_t *>(bytes) + offset - before, count + before, MADV_WILLNEED);
 }
 
 void MappedFile::release(size_t offset, size_t count) const {

@@ -43,7 +43,7 @@ public:
 
   const uint8_t *data() const { return bytes; }
   size_t size() const { return length; }
-  void willNeed() const; // asks the system to read ahead
+  void willNeed(size_t offset, size_t count) const; // asks the system to read ahead
   // Says that bytes will not be read soon: whole pages of them need not stay in memory. They come back when they are
   // read.
   void release(size_t offset, size_t count) const;

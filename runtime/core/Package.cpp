@@ -1,6 +1,5 @@
 #include "runtime/core/Package.h"
 
-#include "runtime/core/Checksums.h"
 #include "runtime/core/Error.h"
 
 #include <algorithm>
@@ -101,8 +100,13 @@ std::shared_ptr<const Package> Package::load(const std::string &directory, const
       fail(ErrorCode::BadPackage, "manifest.json: missing, expected a package that ds-opt wrote");
     auto package = std::make_shared<Package>();
     package->directory = directory;
+    std::optional<Checksums> sums;
     if (options.verify)
-      package->verify(options.threads);
+      sums.emplace(package->openSums());
+    bool isShared = options.ranks > 1 && options.openCode;
+    if (sums)
+      package->require(
+          sums->verify(options.threads, [&](const ChecksumLine &line) { return !isShared || !line.isChunk; }));
     package->contents = readManifest(readTextFile(directory + "/manifest.json", maxManifestBytes));
     if (isThere(directory + "/weights.bin"))
       package->weights = MappedFile(directory + "/weights.bin");
@@ -111,15 +115,42 @@ std::shared_ptr<const Package> Package::load(const std::string &directory, const
     if (!options.openCode)
       return std::shared_ptr<const Package>(package);
     package->chosen = chooseVariant(package->contents, features, options.mcpu);
+    if (sums && isShared)
+      package->verifyShare(*sums, options);
     package->openCode();
     return std::shared_ptr<const Package>(package);
   });
 }
 
-void Package::verify(unsigned threads) const {
+Checksums Package::openSums() const {
   if (!isThere(directory + "/SHA256SUMS"))
     fail(ErrorCode::BadPackage, "SHA256SUMS: missing");
-  std::vector<ChecksumFault> faults = verifyChecksums(directory, std::max(threads, 1u));
+  return Checksums(directory);
+}
+
+// Chunks that this rank reads, and of those that none reads every so many.
+void Package::verifyShare(const Checksums &sums, const LoadOptions &options) {
+  NeededWeights needed = neededWeights(variant(), options.rank, options.ranks);
+  int64_t idle = 0;
+  verified.emplace();
+  require(sums.verify(options.threads, [&](const ChecksumLine &line) {
+    uint64_t end = line.offset + line.length;
+    bool isIdle = line.isChunk && !needed.all.overlaps(line.offset, end);
+    bool isMine =
+        line.isChunk && (isIdle ? idle++ % options.ranks == options.rank : needed.own.overlaps(line.offset, end));
+    if (isMine)
+      verified->add(line.offset, end);
+    return isMine;
+  }));
+}
+
+void Package::requireVerified(size_t index, uint64_t begin, uint64_t end) const {
+  const ConstantInfo &constant = variant().constants[index];
+  if (verified && !verified->contains(constant.offset + begin, constant.offset + end))
+    fail(ErrorCode::Internal, "bytes ", begin, " to ", end, " of constant '", constant.name, "' were not verified");
+}
+
+void Package::require(const std::vector<ChecksumFault> &faults) const {
   if (faults.empty())
     return;
   const ChecksumFault &fault = faults.front();

@@ -4,11 +4,14 @@
 #define DEEPSTRIDE_RUNTIME_CORE_PACKAGE_H
 
 #include "runtime/abi/ds_abi.h"
+#include "runtime/core/Checksums.h"
 #include "runtime/core/Manifest.h"
 #include "runtime/core/MappedFile.h"
+#include "runtime/core/NeededWeights.h"
 #include "runtime/device/cpu/CpuFeatures.h"
 
 #include <memory>
+#include <optional>
 
 namespace ds {
 
@@ -17,6 +20,7 @@ struct LoadOptions {
   unsigned threads = 2;                  // for verification
   std::string mcpu;                      // a variant by name; empty: the best that fits
   const CpuFeatures *features = nullptr; // null: those of the host
+  int64_t rank = 0, ranks = 1;           // that load it: each verifies what it reads of weights.bin, none skips a byte
   bool openCode = true;                  // false: manifest and checksums only, on any processor
 };
 
@@ -32,6 +36,9 @@ public:
   // Says that a constant will not be read soon: its pages need not stay in memory. They come back when they are read.
   void releaseConstant(size_t index) const;
 
+  // Throws Error(Internal) where bytes of a constant are to be read that this rank has left to others to verify.
+  void requireVerified(size_t index, uint64_t begin, uint64_t end) const;
+
   // The entry's number; an empty name is the first. The name of a group gives the group's first entry, which stands for
   // all of them. Throws Error(InvalidArgument) with the legal names.
   size_t entryIndex(const std::string &name) const;
@@ -42,7 +49,9 @@ private:
     void operator()(void *handle) const;
   };
 
-  void verify(unsigned threads) const;
+  Checksums openSums() const;
+  void verifyShare(const Checksums &sums, const LoadOptions &options);
+  void require(const std::vector<ChecksumFault> &faults) const; // that there are none
   void checkConstants() const;
   void openCode();
 
@@ -50,6 +59,7 @@ private:
   Manifest contents;
   size_t chosen = 0;
   MappedFile weights;
+  std::optional<ByteRanges> verified; // none: all that is
   std::unique_ptr<void, CloseCode> code;
   std::vector<ds_entry> functions; // one per entry of the variant
 };

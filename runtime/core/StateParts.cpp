@@ -32,8 +32,10 @@ void StateStore::fill(const StateInfo &info, int64_t first, int64_t count, uint8
     if (!tensor.initial || begin >= end)
       continue;
     const ConstantInfo &constant = package.variant().constants[*tensor.initial];
-    const uint8_t *values =
-        package.constant(*tensor.initial) + static_cast<size_t>(begin - tensor.offset) * typeSize(constant.type);
+    const size_t bytes = typeSize(constant.type);
+    package.requireVerified(*tensor.initial, static_cast<uint64_t>(begin - tensor.offset) * bytes,
+                            static_cast<uint64_t>(end - tensor.offset) * bytes);
+    const uint8_t *values = package.constant(*tensor.initial) + static_cast<size_t>(begin - tensor.offset) * bytes;
     uint8_t *place = data + static_cast<size_t>(begin - first) * width;
     if (isRounded(info) && constant.type == ElementType::F32)
       roundFloats(reinterpret_cast<const float *>(values), end - begin, info.type, place);

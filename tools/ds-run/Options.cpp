@@ -22,10 +22,13 @@ Pins parsePins(const std::vector<std::string> &dims) {
   return pins;
 }
 
-std::shared_ptr<const Package> loadPackage(const std::string &path, const Options &options) {
+std::shared_ptr<const Package> loadPackage(const std::string &path, const Options &options, unsigned rank,
+                                           unsigned ranks) {
   LoadOptions load;
   load.verify = !options.noVerify;
   load.mcpu = options.mcpu;
+  load.rank = rank;
+  load.ranks = ranks;
   return Package::load(path, load);
 }
 

@@ -32,7 +32,9 @@ struct Options {
 // "batch=2" ... as pins. Throws Error(InvalidArgument).
 Pins parsePins(const std::vector<std::string> &dims);
 
-std::shared_ptr<const Package> loadPackage(const std::string &path, const Options &options);
+// As one of the ranks that load it, which verify it together.
+std::shared_ptr<const Package> loadPackage(const std::string &path, const Options &options, unsigned rank = 0,
+                                           unsigned ranks = 1);
 
 // Each returns the exit code 0 or 1; trouble is thrown.
 int runCommand(const Options &options);

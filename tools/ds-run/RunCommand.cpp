@@ -155,7 +155,9 @@ int runCommand(const Options &options) {
   for (const std::string *path : {&options.output, &options.stateOut})
     if (self.world > 1 && !path->empty() && path->find("{rank}") == std::string::npos)
       fail(ErrorCode::InvalidArgument, "'", *path, "' is written by every rank, expected {rank} in it");
-  std::shared_ptr<const Package> package = loadPackage(options.package, options);
+  bool isOwnProcess = options.ranks == 1; // else ranks are threads of this one
+  std::shared_ptr<const Package> package =
+      loadPackage(options.package, options, isOwnProcess ? self.rank : 0, isOwnProcess ? self.world : 1);
   std::vector<std::vector<Tensor>> outputs;
   if (options.ranks == 1)
     outputs.push_back(runOwnRank(package, options, self.rank));

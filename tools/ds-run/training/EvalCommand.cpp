@@ -10,7 +10,7 @@
 namespace ds {
 
 static int evaluateOn(const RunRanks &group, const TrainOptions &options) {
-  auto package = loadPackage(options.run.package, options.run);
+  auto package = loadPackage(options.run.package, options.run, group.rank(), group.world());
   config::TrainingConfig config = configOf(*package, options, group);
   Trainer trainer(package, sessionOf(options, group));
   auto data = openData(trainer, options.data, options);

@@ -20,6 +20,7 @@ public:
 
   Ranks &ranks() const { return *own; }
   unsigned world() const { return own->world(); }
+  unsigned rank() const { return own->rank(); }
   // Rank 0 writes and prints for all; others are silent but for errors.
   bool isFirst() const { return own->isFirst(); }
   // "one process; ds-run --ranks=N starts more", for messages about their number.

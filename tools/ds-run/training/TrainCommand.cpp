@@ -140,7 +140,8 @@ private:
 };
 
 TrainLoop::TrainLoop(const TrainOptions &options, const RunRanks &group)
-    : options(options), group(group), package(loadPackage(options.run.package, options.run)),
+    : options(options), group(group),
+      package(loadPackage(options.run.package, options.run, group.rank(), group.world())),
       config(configOf(*package, options, group)),
       trainer(package, sessionOf(options, group, placesOf(config, options))) {
   checkOptions();
