@@ -142,6 +142,10 @@ TEST(ConfigRanks, DefaultsAreThoseOfTheTable) {
   EXPECT_TRUE(config.zero.overlaps);
   EXPECT_EQ(config.zero.wireType, "");
   EXPECT_EQ(config.zero.modelPersistence, int64_t(1) << 53);
+  EXPECT_EQ(config.zero.maxReuse, 0); // though its default is shown
+  for (int64_t given : {0, 5, 1000000000})
+    EXPECT_EQ(legal(with(concat(R"("zero_optimization": {"stage3_max_reuse_distance": )", given, "}"))).zero.maxReuse,
+              given);
   EXPECT_EQ(config.tagValidation, "WARN");
   EXPECT_EQ(config.predivide, 1);
   EXPECT_EQ(legal(with(R"("fp32_allreduce": true)")).zero.wireType, "fp32");
