@@ -151,7 +151,7 @@ TEST_P(SparseRows, OfAnyTypeAreWhatTheWholeTableWouldBe) {
       size_t size = typeSize(types.type);
       std::vector<uint8_t> sparse(rows * length * size, 0);
       for (int64_t row = 0; row < rows; ++row)
-        for (int64_t i = 0, end = random() % 20 ? 0 : length; i < end; ++i) {
+        for (int64_t i = 0, end = random() % 40 ? 0 : length; i < end; ++i) {
           double value = std::normal_distribution<double>(0, 1)(random);
           uint8_t *place = sparse.data() + size_t(row * length + i) * size;
           auto narrow = static_cast<float>(value);
