@@ -294,6 +294,8 @@ void Trainer::forgetGradients() {
 }
 
 void Trainer::beginStatistics() {
+  if (running.empty()) // a look at states waits for parameters that are on their way
+    return;
   live.withStates([&](StateStore &states) {
     for (const std::string &name : running)
       states.copy(name, movedOf(name));

@@ -1,5 +1,7 @@
 """One package for any number of ranks: parameters have the same bits whatever ranks share, by which transport they talk, and in messages
 of which size; on 2, 4 and 8 ranks they are those of one process that accumulates as many micro-batches."""
+import json
+
 import numpy as np
 
 import training_models as models
@@ -119,6 +121,27 @@ def sizes_of_messages(folder):
                 key = accumulation, accumulation > 1 and stage > 1  # what stages 2 and 3 add up first
                 state = logical(stages.run(stage, 3, accumulation=accumulation, transport=("shm", "tcp")[(number + stage) % 2]))
                 same(state, expected.setdefault(key, state), f"stage {stage}, {accumulation} micro-batches, {zero}")
+
+
+@case
+def parameters_that_arrive_late(folder):
+    """The next micro-batch begins while parameters of 9 MB are on their way from the ranks that have updated them: it reads them when they are there."""
+    expected = None
+    for overlaps in (False, True):
+        own = folder / str(overlaps)
+        own.mkdir()
+        model = mlp(random(), 1500, 1500)
+        stages = Stages(own, model, rows(own / "data.npz", random(1), 24), "--reference", logits="y", stages=(1, 2), zero={"overlap_comm": overlaps},
+                        optimizer=("AdamW", {"lr": 0.02}))
+        for stage, package in stages.packages.items():
+            update = next(e for e in json.loads((package / "manifest.json").read_text())["variants"][0]["entries"] if e["name"] == "update")
+            late = [c.get("deferred", False) for c in update["collectives"] if c["site"].startswith("parameters/")]
+            expect(len(late) == 3 and set(late) == {overlaps}, f"stage {stage}, overlap_comm {overlaps}: deferred {late}")
+            for transport in ("shm", "tcp"):
+                state = logical(stages.run(stage, 3, transport=transport, steps=4))
+                moved(state, model)
+                expected = expected or state
+                same(state, expected, f"stage {stage}, {transport}, overlap_comm {overlaps}")
 
 
 @case
