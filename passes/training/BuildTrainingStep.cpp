@@ -42,7 +42,7 @@ public:
     if (failed(entry))
       return failure();
     eval = *entry;
-    if (failed(checkNames(eval, options.labels, update.optimizer, keepsMasters())) || failed(freeNames()))
+    if (failed(checkNames(eval, options.labels, update.optimizer)) || failed(freeNames()))
       return failure();
     keepWideParameters(eval);
     if (failed(checkRunningStatistics(eval)))

@@ -68,7 +68,7 @@ bool isNamedBy(ModuleOp module, StringRef name, StringRef expression) {
          });
 }
 
-LogicalResult checkNames(func::FuncOp model, StringRef labels, const OptimizerSettings &optimizer, bool keepsMasters) {
+LogicalResult checkNames(func::FuncOp model, StringRef labels, const OptimizerSettings &optimizer) {
   llvm::StringSet<llvm::MallocAllocator> inputs, states;
   for (unsigned i = 0; i < model.getNumArguments(); ++i) {
     auto state = model.getArgAttrOfType<StringAttr>(i, ds::stateAttr);
@@ -85,8 +85,6 @@ LogicalResult checkNames(func::FuncOp model, StringRef labels, const OptimizerSe
   SmallVector<StringRef> suffixes = optimizer.states();
   llvm::append_range(suffixes, optimizer.frozenStates());
   suffixes.push_back("gradient");
-  if (keepsMasters)
-    suffixes.push_back(masterSuffix);
   auto check = [&](const Parameter &own, ArrayRef<StringRef> kept) -> LogicalResult {
     for (StringRef suffix : kept)
       if (std::string name = own.stateName(suffix); states.contains(name))

@@ -40,8 +40,7 @@ std::string listed(llvm::ArrayRef<llvm::StringRef> names);
 bool isNamedBy(mlir::ModuleOp module, llvm::StringRef name, llvm::StringRef expression);
 
 /// Fails after a diagnostic where something of the model has the name of what the entries of training add.
-llvm::LogicalResult checkNames(mlir::func::FuncOp model, llvm::StringRef labels, const OptimizerSettings &optimizer,
-                               bool keepsMasters);
+llvm::LogicalResult checkNames(mlir::func::FuncOp model, llvm::StringRef labels, const OptimizerSettings &optimizer);
 
 /// Parameters and statistics of a reference in f64 become f64 from the first step on, not only where they are read.
 void keepWideParameters(mlir::func::FuncOp model);

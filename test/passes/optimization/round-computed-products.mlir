@@ -23,6 +23,15 @@
 // PAIRS: ds.matmul %[[T]], %{{.*}} transpose [false, false] {wide} : (tensor<4x?xbf16>, tensor<?x8xbf16>) -> tensor<4x8xf32>
 // PAIRS: ds.matmul %arg2, %arg2
 // HALF: ds.cast %arg0 to f16
+// What has been widened from the type is rounded already: products of pairs read what it was made of, others read it as it is.
+// CHECK-LABEL: func.func @parameters
+// CHECK: %[[WIDE:.*]] = ds.cast %arg1 to f32
+// CHECK-NOT: ds.cast %[[WIDE]]
+// CHECK: ds.linear %{{.*}}, %[[WIDE]] :
+// PAIRS-LABEL: func.func @parameters
+// PAIRS: ds.linear %{{.*}}, %arg1 {wide} : (tensor<?x4xbf16>, tensor<4x8xbf16>) -> tensor<?x8xf32>
+// HALF-LABEL: func.func @parameters
+// HALF: ds.cast %{{.*}} to f16 : (tensor<4x8xf32>)
 // CONSTANT: remark: product not rounded: its weight is computed while the program runs
 // CONSTANT: error: ds-round-products: no product was rounded
 func.func @products(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<4x8xf32>, %d: tensor<2x2xf64>) -> (tensor<4x8xf32>, tensor<2x2xf64>) attributes {ds.entry} {
@@ -31,4 +40,9 @@ func.func @products(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<4x8xf32
   %2 = ds.matmul %x, %1 transpose [true, false] : (tensor<?x4xf32>, tensor<?x8xf32>) -> tensor<4x8xf32>
   %3 = ds.matmul %d, %d transpose [false, false] : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
   return %2, %3 : tensor<4x8xf32>, tensor<2x2xf64>
+}
+func.func @parameters(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<4x8xbf16>) -> tensor<?x8xf32> attributes {ds.entry} {
+  %0 = ds.cast %w to f32 : (tensor<4x8xbf16>) -> tensor<4x8xf32>
+  %1 = ds.linear %x, %0 : (tensor<?x4xf32>, tensor<4x8xf32>) -> tensor<?x8xf32>
+  return %1 : tensor<?x8xf32>
 }
