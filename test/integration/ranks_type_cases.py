@@ -144,7 +144,7 @@ def bytes_of_narrower_gradients(folder):
 
 @case
 def what_overflows_on_the_way(folder):
-    """A sum that fp16 cannot hold is an overflow on all ranks, at every stage; what bf16 holds is none."""
+    """A sum that fp16 cannot hold is an overflow on all ranks, at every stage, on the way or where it is kept; what bf16 holds is none."""
     stage, ranks, g = SEED % 4, 2 + SEED % 3, random(421)
     x = np.zeros((ranks, WIDTH), np.float32)
     shares = 1 + g.random(ranks)
@@ -156,8 +156,9 @@ def what_overflows_on_the_way(folder):
         return tool("ds-run", f"--ranks={ranks}", "train", package, f"--data={folder / 'x.npz'}", "--steps=1", "--threads=1", f"--log={log}", **keywords)
     fp16 = {"enabled": True, "initial_scale_power": 2, "hysteresis": 1}
     for kind, scale, isOver in (("fp16", 1, False), ("fp16", 1.5, True), ("bf16", 1.5, False)):
-        train(dot_package(folder, stage, communication_data_type=kind, fp16=fp16), scale / 4)
-        row = log_of(log)[0]
-        expect([row["overflow"], row["loss_scale"]] == [isOver, 2 if isOver else 4], f"stage {stage} on {ranks} ranks: {50000 * scale} in {kind}: {row}")
+        for types in {"communication_data_type": kind}, {"data_types": {"grad_accum_dtype": kind}}:
+            train(dot_package(folder, stage, fp16=fp16, **types), scale / 4)
+            row = log_of(log)[0]
+            expect([row["overflow"], row["loss_scale"]] == [isOver, 2 if isOver else 4], f"stage {stage} on {ranks} ranks: {50000 * scale}, {types}: {row}")
     result = train(dot_package(folder, stage, communication_data_type="fp16"), 1.5, code=1)
     expect("gradients travel as f16 (communication_data_type), which ends at 65504" in result.err, f"no cause: {result}")
