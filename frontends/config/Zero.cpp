@@ -133,6 +133,9 @@ private:
     if (isHalf && (travels == "fp16" || travels == "bf16") && travels != kept)
       problems.add(given.placeOf("communication_data_type"), "communication_data_type: found ", travels, " with ",
                    gradientKey, " ", kept, ", expected ", kept, ", fp32 or null");
+    for (const char *key : {"communication_data_type", "fp32_allreduce"})
+      if (isHalf && travels == "fp32" && isChosen(key))
+        note(key, "without effect: gradients are kept in " + kept);
     if (isHalf && config.oneBit.isEnabled)
       problems.add(given.placeOf(gradientKey), gradientKey, ": found ", kept, " with optimizer.type ", given.optimizer,
                    ", expected fp32: what messages of 1 bit leave out is remembered in fp32");

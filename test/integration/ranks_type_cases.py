@@ -93,7 +93,7 @@ def kept_by_numpy(folder):
             judge(step_of(folder, package, ranks, x), -sum_of_micro_batches(x, ranks, stage, kind), f"stage {stage} in {kind} on {ranks} ranks")
 
 
-@case(turns=2)
+@case(turns=3)
 def stages_have_the_same_bits(folder):
     """With what acts on gradients besides: clipping, predivision, buckets, rules that need norms. Travelling in a type, or kept in it."""
     kind, more = KINDS[SEED // 2 % 2], ({"gradient_predivide_factor": 3.0}, {"prescale_gradients": True})[SEED // 4 % 2]
@@ -117,7 +117,7 @@ def stages_have_the_same_bits(folder):
     expect(0 < off < 0.2, f"seed {SEED}: {kind} moves parameters by {off:.3g} of those of fp32")
 
 
-@case
+@case(turns=2)
 def bytes_of_narrower_gradients(folder):
     """Gradients take half of what they take else, on the way or in memory, too, parameters and norms the same; as planned, and as counted. What is
     kept in a type has been rounded to it on the way, and nothing else: parameters have the same bits."""
@@ -144,7 +144,7 @@ def bytes_of_narrower_gradients(folder):
 
 @case
 def what_overflows_on_the_way(folder):
-    """A sum that fp16 cannot hold is an overflow on all ranks, at every stage; what bf16 holds is none."""
+    """A sum that fp16 cannot hold is an overflow on all ranks, at every stage, on the way or where it is kept; what bf16 holds is none."""
     stage, ranks, g = SEED % 4, 2 + SEED % 3, random(421)
     x = np.zeros((ranks, WIDTH), np.float32)
     shares = 1 + g.random(ranks)
@@ -156,8 +156,9 @@ def what_overflows_on_the_way(folder):
         return tool("ds-run", f"--ranks={ranks}", "train", package, f"--data={folder / 'x.npz'}", "--steps=1", "--threads=1", f"--log={log}", **keywords)
     fp16 = {"enabled": True, "initial_scale_power": 2, "hysteresis": 1}
     for kind, scale, isOver in (("fp16", 1, False), ("fp16", 1.5, True), ("bf16", 1.5, False)):
-        train(dot_package(folder, stage, communication_data_type=kind, fp16=fp16), scale / 4)
-        row = log_of(log)[0]
-        expect([row["overflow"], row["loss_scale"]] == [isOver, 2 if isOver else 4], f"stage {stage} on {ranks} ranks: {50000 * scale} in {kind}: {row}")
+        for types in {"communication_data_type": kind}, {"data_types": {"grad_accum_dtype": kind}}:
+            train(dot_package(folder, stage, fp16=fp16, **types), scale / 4)
+            row = log_of(log)[0]
+            expect([row["overflow"], row["loss_scale"]] == [isOver, 2 if isOver else 4], f"stage {stage} on {ranks} ranks: {50000 * scale}, {types}: {row}")
     result = train(dot_package(folder, stage, communication_data_type="fp16"), 1.5, code=1)
     expect("gradients travel as f16 (communication_data_type), which ends at 65504" in result.err, f"no cause: {result}")

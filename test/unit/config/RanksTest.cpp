@@ -197,6 +197,11 @@ TEST(ConfigRanks, GradientsHaveOneNarrowType) {
           << found;
     }
   }
+  for (const char *key : {R"("communication_data_type": "fp32")", R"("fp32_allreduce": true)"}) {
+    TrainingConfig wider = legal(with(concat(R"("data_types": {"grad_accum_dtype": "bf16"}, )", key)), ranks(2));
+    std::string path(key + 1, std::string(key + 1).find('"'));
+    EXPECT_EQ(noteOf(wider, path), "without effect: gradients are kept in bf16");
+  }
   EXPECT_NE(errorsOf(with(R"("data_types": {"grad_accum_dtype": "bf16"})", R"({"type": "OneBitAdam"})"), ranks(2))
                 .find("data_types.grad_accum_dtype: found bf16 with optimizer.type OneBitAdam, expected fp32: "),
             std::string::npos);
