@@ -308,6 +308,7 @@ ds_status *ds_trainer_save(ds_trainer *trainer, const char *folder, const char *
     options.tag = tag ? tag : "";
     if (tag && !*tag)
       fail(ErrorCode::InvalidArgument, "tag: found none, expected a name, or null for global_step", progress.step);
+    options.release = trainer->trainer.releaseOfStates();
     ds::saveCheckpoint(folder, progress, trainer->trainer.parts(), options);
   });
 }

@@ -285,6 +285,23 @@ void StateFiles::endCall() {
   plan();
 }
 
+void StateFiles::release(const void *memory, size_t bytes) {
+  const auto *begin = static_cast<const uint8_t *>(memory);
+  std::lock_guard<std::mutex> lock(mutex);
+  auto next = regions.upper_bound(begin);
+  if (next == regions.begin())
+    return;
+  const Region &region = *std::prev(next)->second;
+  size_t first = static_cast<size_t>(begin - region.memory);
+  if (first >= region.bytes || region.users != 0 || region.presence != Presence::Absent)
+    return;
+  size_t length = wholePages(first % wholePages(1) + bytes);
+  first -= first % wholePages(1);
+  // All of them are in the file already: what an entry has written left memory by being written there.
+  madvise(region.memory + first, length, MADV_DONTNEED);
+  posix_fadvise(file, static_cast<off_t>(region.offset + first), static_cast<off_t>(length), POSIX_FADV_DONTNEED);
+}
+
 void StateFiles::looked() {
   std::lock_guard<std::mutex> lock(mutex);
   wasLooked = true;

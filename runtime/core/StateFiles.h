@@ -34,6 +34,8 @@ public:
   std::shared_ptr<uint8_t> add(const std::string &name, size_t bytes);
   // Between calls somebody has written to a region: it goes to the file.
   void touched(const void *memory);
+  // Bytes that somebody has looked at, and will not again soon, go unless their region is in memory for an entry.
+  void release(const void *memory, size_t bytes);
   // Somebody looks at regions until the next call begins.
   void looked();
   // Null for memory that is none of these.

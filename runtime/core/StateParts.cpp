@@ -249,6 +249,10 @@ StateStore::InFile StateStore::inFile(const void *memory) {
   return found;
 }
 
+void StateStore::release(const void *memory, size_t bytes) const {
+  forEachFiles([&](StateFiles &files) { files.release(memory, bytes); });
+}
+
 // Somebody has written to it between calls.
 void StateStore::touched(const void *memory) {
   forEachFiles([&](StateFiles &files) { files.touched(memory); });

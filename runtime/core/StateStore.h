@@ -100,6 +100,8 @@ public:
 
   // The same, and what this rank holds of the tensors that ranks share. Tensors of which it holds nothing are left out.
   std::vector<StatePiece> pieces();
+  // Bytes of them that will not be looked at again need not be in memory, where they live in a file.
+  void release(const void *memory, size_t bytes) const;
 
   // Of a package that trains; a unit's memory counts once, with what no tensor covers.
   HeldBytes heldBytes() const;

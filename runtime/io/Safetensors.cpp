@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 namespace ds {
@@ -184,6 +185,11 @@ ElementType safetensorsType(ElementType type) {
 
 void writeSafetensors(const std::string &path, const std::vector<NamedView> &tensors,
                       const SafetensorsMetadata &metadata) {
+  writeSafetensors(path, tensors, metadata, std::numeric_limits<int64_t>::max(), [](size_t, uint64_t, uint64_t) {});
+}
+
+void writeSafetensors(const std::string &path, const std::vector<NamedView> &tensors,
+                      const SafetensorsMetadata &metadata, uint64_t pieceBytes, const PieceWritten &written) {
   std::vector<size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -215,8 +221,14 @@ void writeSafetensors(const std::string &path, const std::vector<NamedView> &ten
   AtomicFile file(path);
   file.write(length, lengthBytes);
   file.write(text.data(), text.size());
-  for (size_t i : order)
-    file.write(tensors[i].view.data, tensors[i].view.bytes());
+  for (size_t i : order) {
+    const TensorView &view = tensors[i].view;
+    for (uint64_t begin = 0, end = 0; begin < view.bytes(); begin = end) {
+      end = begin + std::min<uint64_t>(pieceBytes, view.bytes() - begin);
+      file.write(static_cast<const uint8_t *>(view.data) + begin, end - begin);
+      written(i, begin, end);
+    }
+  }
   file.commit();
 }
 

@@ -5,6 +5,7 @@
 #include "runtime/core/MappedFile.h"
 #include "runtime/core/StateStore.h"
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -52,6 +53,12 @@ ElementType safetensorsType(ElementType type);
 // UTF-8.
 void writeSafetensors(const std::string &path, const std::vector<NamedView> &tensors,
                       const SafetensorsMetadata &metadata = {});
+
+// The same in pieces of so many bytes at most, from the beginning of each tensor on. Bytes from `begin` to `end` of a
+// tensor have been written when `written` is called.
+using PieceWritten = std::function<void(size_t tensor, uint64_t begin, uint64_t end)>;
+void writeSafetensors(const std::string &path, const std::vector<NamedView> &tensors,
+                      const SafetensorsMetadata &metadata, uint64_t pieceBytes, const PieceWritten &written);
 
 } // namespace ds
 #endif

@@ -182,14 +182,6 @@ Shape pieceShape(const CheckpointTensor &tensor, const CheckpointPiece &piece) {
   return tensor.pieces.size() == 1 ? tensor.shape : Shape{piece.end - piece.begin};
 }
 
-std::vector<std::string> checkpointDigests(const void *data, uint64_t bytes) {
-  std::vector<std::string> digests;
-  for (uint64_t at = 0; at < bytes; at += checkpointChunk)
-    digests.push_back(
-        sha256Hex(static_cast<const uint8_t *>(data) + at, static_cast<size_t>(std::min(checkpointChunk, bytes - at))));
-  return digests;
-}
-
 std::string writeCheckpointInfo(const CheckpointInfo &info) {
   const TrainingProgress &progress = info.progress;
   json files = json::array(), tensors = json::array();

@@ -60,7 +60,6 @@ struct CheckpointInfo {
 
 // Tensors are hashed by chunks of so many bytes, so that a fault is named closely.
 constexpr uint64_t checkpointChunk = uint64_t(1) << 20;
-std::vector<std::string> checkpointDigests(const void *data, uint64_t bytes);
 
 // The text of checkpoint.json. Its last member is a checksum of everything before. Throws Error(InvalidArgument) for
 // what could not be read back, such as a NaN in the client's state.

@@ -138,18 +138,24 @@ public:
   }
 
   // Writes the files and says what is in them, in the words of checkpoint.json.
-  json write(const std::string &folder) const {
+  json write(const std::string &folder, const SaveOptions &options) const {
     json files = json::array(), pieces = json::array();
     for (const OwnFile &file : own) {
       std::string path = folder + "/" + file.name;
-      writeSafetensors(path, file.views, {{"format", "deepstride"}});
+      std::vector<std::vector<std::string>> digests(file.views.size());
+      writeSafetensors(path, file.views, {{"format", "deepstride"}}, checkpointChunk,
+                       [&](size_t tensor, uint64_t begin, uint64_t end) {
+                         const auto *bytes = static_cast<const uint8_t *>(file.views[tensor].view.data) + begin;
+                         digests[tensor].push_back(sha256Hex(bytes, end - begin));
+                         if (options.release)
+                           options.release(bytes, end - begin);
+                       });
       SafetensorsReader written(path);
       files.push_back({file.name, written.fileBytes(), written.headerBytes(),
                        sha256Hex(written.fileData(), written.headerBytes())});
       for (size_t i = 0; i < file.views.size(); ++i) {
         const CheckpointPiece &piece = file.tensors[i].pieces.front();
-        pieces.push_back({file.tensors[i].name, file.name, piece.begin, piece.end,
-                          checkpointDigests(file.views[i].view.data, file.views[i].view.bytes())});
+        pieces.push_back({file.tensors[i].name, file.name, piece.begin, piece.end, digests[i]});
       }
     }
     return {{"files", files}, {"pieces", pieces}};
@@ -269,7 +275,8 @@ std::string saveCheckpoint(const std::string &folder, const TrainingProgress &pr
     return std::filesystem::absolute(save->path()).string();
   })[0];
   std::vector<std::string> written = together(ranks, "checkpoint: files", [&] {
-    return Writer(parts, held, ranks.rank(), options.fileBytes).write(ranks.world() == 1 ? save->path() : place).dump();
+    Writer writer(parts, held, ranks.rank(), options.fileBytes);
+    return writer.write(ranks.world() == 1 ? save->path() : place, options).dump();
   });
   together(ranks, "checkpoint: end", [&]() -> std::string {
     if (save)

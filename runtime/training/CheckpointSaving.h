@@ -5,6 +5,7 @@
 #include "runtime/training/CheckpointInfo.h"
 #include "runtime/training/Ranks.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,8 @@ struct SaveOptions {
   uint64_t fileBytes = uint64_t(4) << 30; // of a file, unless one tensor alone is larger
   // Where ranks would save under different tags: rank 0's counts, rank 0's counts with a warning, or an Error.
   TagValidation tags = TagValidation::Warn;
+  // Memory of a tensor that will not be read any more, piece by piece: what lives in a file may go.
+  std::function<void(const void *memory, size_t bytes)> release = {};
 };
 
 // Writes a checkpoint straight from the tensors' memory, which must not change meanwhile; no copy of them is made.

@@ -409,6 +409,12 @@ std::vector<CheckpointPart> Trainer::parts() {
   return parts;
 }
 
+std::function<void(const void *, size_t)> Trainer::releaseOfStates() {
+  return [this](const void *memory, size_t bytes) {
+    live.withStates([&](StateStore &states) { states.release(memory, bytes); });
+  };
+}
+
 void Trainer::requireAll(const Checkpoint &checkpoint) const {
   std::set<std::string> missing(names.begin(), names.end());
   missing.insert(running.begin(), running.end());

@@ -107,6 +107,8 @@ public:
   void touchStates();
   // What a checkpoint holds of the session: views of parameters, statistics and optimizer.
   std::vector<CheckpointPart> parts();
+  // SaveOptions::release for these.
+  std::function<void(const void *, size_t)> releaseOfStates();
   // Throws Error(InvalidArgument) where a checkpoint lacks a tensor that the package trains with.
   void requireAll(const Checkpoint &checkpoint) const;
   // Updates the parameters by the gradients that were added up, and keeps the statistics that were moved. Widths of

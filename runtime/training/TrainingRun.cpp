@@ -307,6 +307,8 @@ TrainingProgress TrainingRun::progress() const {
 
 std::vector<CheckpointPart> TrainingRun::parts() { return trainer.parts(); }
 
+std::function<void(const void *, size_t)> TrainingRun::releaseOfStates() { return trainer.releaseOfStates(); }
+
 // Which blocks ran so far; a checkpoint of a run without gates has counted none.
 static LayerCounts countsIn(const Checkpoint &checkpoint, size_t blocks) {
   LayerCounts counts;

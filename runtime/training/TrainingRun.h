@@ -75,6 +75,7 @@ public:
   // Between steps. `trainer` of the progress holds our numbers and what the caller put there.
   TrainingProgress progress() const;
   std::vector<CheckpointPart> parts(); // views of the session's states
+  std::function<void(const void *, size_t)> releaseOfStates();
   // Throws Error: names, types, shapes, numbers or data that do not fit; states are then as StateStore::restore says.
   void restore(Checkpoint &checkpoint);
 

@@ -1,6 +1,9 @@
 """States in host memory and in files: the bits of a training that keeps all in memory, bounded memory, and a device that is full."""
 import json
+import re
 import subprocess
+import time
+from pathlib import Path
 
 import numpy as np
 
@@ -135,3 +138,33 @@ def a_disk_that_is_full(folder):
         line = [text for text in done.stderr.splitlines() if "nvme_path" in text]
         expect(done.returncode in (1, 2) and line and f"'{disk}' has no room for state '" in line[0] and "No space left on device" in line[0],
                f"{ranks} ranks: exit code {done.returncode}: {done.stderr}")
+
+
+def most_memory(package, data, *options):
+    """Of the process, with pages of the files that it has mapped: MiB."""
+    child = subprocess.Popen([BIN / "ds-run", "train", package, f"--data={data}", "--steps=4", *options], stdout=subprocess.DEVNULL)
+    most = 0
+    while child.poll() is None:
+        found = re.search(r"^VmHWM:\s+(\d+) kB", Path(f"/proc/{child.pid}/status").read_text(), re.M)  # there is none at its end
+        most = max(most, int(found[1]) / 1024) if found else most
+        time.sleep(0.001)
+    expect(child.returncode == 0, f"exit code {child.returncode}")
+    return most
+
+
+@case(turns=2)
+def a_save_takes_no_memory(folder):
+    """States of files are written to a checkpoint piece by piece: 64 MiB of moments are not in memory at once for it."""
+    layers, width = 8, 1024
+    g = random(31)
+    names = [f"w{i}" for i in range(layers)]
+    steps = " ".join(f"z{i} = MatMul ({'x' if i == 0 else f't{i - 1}'}, {name}) t{i} = Tanh (z{i})" for i, name in enumerate(names))
+    text = f'<ir_version: 9, opset_import: ["": 17]> m (float[n, {width}] x) => (float[n, 4] y) {{ {steps} y = MatMul (t{layers - 1}, h) }}'
+    arrays = {name: g.standard_normal((width, width)) / 32 for name in names} | {"h": g.standard_normal((width, 4)) / 32}
+    data = folder / "data.npz"
+    np.savez(data, x=g.standard_normal((8, width), np.float32), labels=g.integers(0, 4, 8))
+    config = settings("AdamW", micro=1, zero_optimization={"stage": 1, "offload_optimizer": {"device": "nvme", "nvme_path": str(folder), "buffer_count": 4}})
+    package = train_package(folder, with_weights(text, arrays), config, logits="y")
+    plain = most_memory(package, data)
+    saved = most_memory(package, data, f"--checkpoint={folder / 'run'}", "--save-interval=1")
+    expect(saved < plain + 8, f"{plain} MiB without checkpoints, {saved} MiB with them")

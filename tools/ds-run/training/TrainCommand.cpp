@@ -307,6 +307,7 @@ void TrainLoop::save(bool isLast) {
   saving.tags = config.tagValidation == "IGNORE" ? TagValidation::Ignore
                 : config.tagValidation == "FAIL" ? TagValidation::Fail
                                                  : TagValidation::Warn;
+  saving.release = training->releaseOfStates();
   std::string warning;
   std::string tag = saveCheckpoint(options.checkpoint, progress, training->parts(), saving, group.ranks(), &warning);
   savedAt = training->steps();
