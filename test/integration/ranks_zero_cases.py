@@ -138,7 +138,7 @@ def parameters_that_arrive_late(folder):
             late = [c.get("deferred", False) for c in update["collectives"] if c["site"].startswith("parameters/")]
             expect(len(late) == 3 and set(late) == {overlaps}, f"stage {stage}, overlap_comm {overlaps}: deferred {late}")
             for transport in ("shm", "tcp"):
-                state = logical(stages.run(stage, 3, transport=transport, steps=4))
+                state = logical(stages.run(stage, 3, transport=transport, steps=5))  # the first one waits: whether parameters move is watched
                 moved(state, model)
                 expected = expected or state
                 same(state, expected, f"stage {stage}, {transport}, overlap_comm {overlaps}")

@@ -72,7 +72,8 @@ bool Watch::hasGradient(const std::string &parameter) {
 // A parameter moves where a bit of it changes, be it by its gradient, by momentum or by decay.
 void Watch::watchMovement(const StepRecord &record) {
   constexpr int64_t watched = 5;
-  if (record.overflowed || movingSteps >= watched)
+  bool haveAllMoved = movingSteps > 0 && still.empty(); // a look at parameters waits for those on their way
+  if (record.overflowed || movingSteps >= watched || haveAllMoved)
     return;
   if (record.lr == 0) {
     if (movingSteps == 0 && seenSteps + 1 == watched)
