@@ -295,7 +295,10 @@ static std::string checkCombination(const DriverOptions &options) {
     return "--calibrate runs the model to write a package; it cannot be combined with --check, --stop-after or --emit";
   if (writesPackage && options.output.empty())
     return "expects -o OUT.dsp, or one of --check, --stop-after=PHASE";
-  if (!writesPackage && StringRef(options.output).rtrim('/').ends_with(".dsp"))
+  bool namesPackage = StringRef(options.output).rtrim('/').ends_with(".dsp");
+  if (options.training.isPlanned && namesPackage)
+    return "--plan compiles nothing: expected no -o, found '" + options.output + "'";
+  if (!writesPackage && namesPackage)
     return "a package is written only when all phases run; -o of --stop-after and --emit names an .mlir file";
   return "";
 }
