@@ -298,6 +298,7 @@ LogicalResult BufferPlanner::run() {
     return failure();
 
   SmallVector<Attribute> plan;
+  const int64_t lastLaunch = std::max<int64_t>(clock - 1, 0); // collectives behind it count to it
   for (const Buffer &buffer : buffers) {
     NamedAttrList fields;
     fields.append("role", builder.getStringAttr(buffer.role));
@@ -307,8 +308,8 @@ LogicalResult BufferPlanner::run() {
       fields.append("recipe", buffer.constant);
     if (buffer.role == "workspace") {
       fields.append("bytes", toAttribute(function.getContext(), buffer.bytes));
-      fields.append("first", builder.getI64IntegerAttr(buffer.first));
-      fields.append("last", builder.getI64IntegerAttr(std::min(buffer.last, std::max<int64_t>(clock - 1, 0))));
+      fields.append("first", builder.getI64IntegerAttr(std::min(buffer.first, lastLaunch)));
+      fields.append("last", builder.getI64IntegerAttr(std::min(buffer.last, lastLaunch)));
     }
     plan.push_back(fields.getDictionary(function.getContext()));
   }

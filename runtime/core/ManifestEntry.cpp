@@ -294,12 +294,33 @@ private:
     if (item.has("deferred"))
       readDeferred(item, collective);
     readTurn(item, collective);
+    checkWritten(item, collective);
     bool hasNone = collective.kind == CollectiveKind::AllReduce || collective.kind == CollectiveKind::Broadcast;
     for (const CollectivePartInfo &part : collective.parts)
       if (part.own.has_value() ? hasNone : !hasNone && collective.kind != CollectiveKind::ReduceScatter)
         item["parts"].refuse("expected 'own' in each part of all_gather, all_to_all and send_recv, and in none of "
                              "all_reduce and broadcast");
     entry.collectives.push_back(std::move(collective));
+  }
+
+  // What a package and its callers own is not written over.
+  void checkWritten(const JsonReader &item, const CollectiveInfo &collective) {
+    auto check = [&](uint32_t buffer) {
+      if (BufferRole role = entry.buffers[buffer].role; role == BufferRole::Constant || role == BufferRole::Input)
+        item["parts"].refuse("writes into buffer ", buffer, ", expected none of a constant or an input");
+    };
+    bool writesWhole = collective.kind == CollectiveKind::AllReduce || collective.kind == CollectiveKind::AllGather ||
+                       collective.kind == CollectiveKind::Broadcast;
+    for (const CollectivePartInfo &part : collective.parts) {
+      if (part.own && collective.kind != CollectiveKind::AllGather)
+        check(*part.own);
+      for (const CollectivePiece &piece : part.whole)
+        if (writesWhole || !part.own)
+          check(piece.buffer);
+      for (std::optional<uint32_t> error : {part.workerError, part.serverError})
+        if (error)
+          check(*error);
+    }
   }
 
   void readDeferred(const JsonReader &item, CollectiveInfo &collective) {
@@ -341,8 +362,9 @@ private:
 
   void readWire(const JsonReader &item, CollectiveInfo &collective) {
     collective.wire = readType(item["wire"]);
-    if (collective.kind == CollectiveKind::AllGather || collective.codec == CodecKind::OneBit)
-      item["wire"].refuse("expected none of an all_gather, nor with the codec one_bit, found ",
+    bool isReduction = collective.kind == CollectiveKind::AllReduce || collective.kind == CollectiveKind::ReduceScatter;
+    if (!isReduction || collective.codec == CodecKind::OneBit)
+      item["wire"].refuse("expected none but of a reduction without the codec one_bit, found ",
                           typeName(collective.wire));
     if (collective.wire == collective.type || !canTravelAs(collective.type, collective.wire))
       item["wire"].refuse("expected a narrower float than ", typeName(collective.type), ", found ",

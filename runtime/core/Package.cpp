@@ -134,6 +134,8 @@ void Package::verifyShare(const Checksums &sums, const LoadOptions &options) {
   int64_t idle = 0;
   verified.emplace();
   require(sums.verify(options.threads, [&](const ChecksumLine &line) {
+    if (!line.isChunk && line.file == "weights.bin")
+      verified->add(0, weights.size()); // as a whole, before
     uint64_t end = line.offset + line.length;
     bool isIdle = line.isChunk && !needed.all.overlaps(line.offset, end);
     bool isMine =

@@ -1,5 +1,6 @@
 """What each rank reads of weights.bin: all that it computes with, of parameters in parts its own part, and all ranks together every byte."""
 import ctypes
+import hashlib
 import json
 import mmap
 import os
@@ -93,6 +94,21 @@ def damage_is_found_by_who_reads_it(folder):
             tool("ds-run", "train", package, f"--data={data}", "--steps=1", code=1, says=f"weights.bin:{at}+{length}: checksum mismatch")
             weights.write_bytes(whole)
         expect(counts == {RANKS} if stage == 0 else {1, 2} <= counts, f"stage {stage}: chunks are read by {counts} ranks")
+
+
+@case(turns=2)
+def one_digest_of_the_whole(folder):
+    """Written by others, sums may have one line for all of weights.bin, which each rank verifies."""
+    package, data = wide(folder, 3, "whole.dsp")
+    weights, sums = package / "weights.bin", package / "SHA256SUMS"
+    lines = [line for line in sums.read_text().splitlines(True) if not re.search("weights.bin|SHA256SUMS", line)]
+    body = "".join([*lines, f"{hashlib.sha256(weights.read_bytes()).hexdigest()}  weights.bin\n"])
+    sums.write_text(f"{body}{hashlib.sha256(body.encode()).hexdigest()}  SHA256SUMS\n")
+    train = [f"--ranks={RANKS}", "train", package, f"--data={data}", "--steps=1"]
+    launch(*train, env=environment())
+    weights.write_bytes(bytes([weights.read_bytes()[0] ^ 1]) + weights.read_bytes()[1:])
+    _, err = launch(*train, code=1, env=environment())
+    expect(len(err.splitlines()) == 1 and "weights.bin: checksum mismatch" in err, err)
 
 
 def drop_pages(path):

@@ -99,6 +99,21 @@ func.func @blocks_of_all_ranks(%x: tensor<?xf32> {ds.dims = ["n"]}) -> (tensor<?
 
 // -----
 
+// What collectives behind the last launch need counts to that one: there is none after it.
+// CHECK-LABEL: func.func @behind_the_last_launch
+// CHECK-SAME: {bytes = "4*n", first = 0 : i64, last = 0 : i64, role = "workspace"},
+// CHECK-SAME: {bytes = "4*n", first = 0 : i64, last = 0 : i64, role = "workspace"}]
+func.func @behind_the_last_launch(%x: tensor<?xf32> {ds.dims = ["n"]}) -> tensor<?xf32> attributes {ds.entry} {
+  %0 = ds.unary exp %x : (tensor<?xf32>) -> tensor<?xf32>
+  %p = dist.send_recv_start %0 by 1 rotate site "once" : tensor<?xf32>
+  %1 = dist.wait %p : tensor<?xf32>
+  %q = dist.send_recv_start %1 by 1 rotate site "twice" : tensor<?xf32>
+  %2 = dist.wait %q : tensor<?xf32>
+  return %2 : tensor<?xf32>
+}
+
+// -----
+
 // What all are told lies where each rank had its own, which is not read again.
 // CHECK-LABEL: func.func @told_in_place
 // CHECK: dist.broadcast_start {{.*}}buffers = array<i64: 1, 1>

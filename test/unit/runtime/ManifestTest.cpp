@@ -247,7 +247,7 @@ TEST(Manifest, ChecksNarrowerTypesThatTravel) {
   Json part = testManifest()["variants"][0]["entries"][6]["collectives"][0]["parts"][0];
   part["own"] = 1;
   EXPECT_NE(errorOfWire({{"wire", "bf16"}, {"op", "all_gather"}, {"parts", Json::array({part})}})
-                .find("expected none of an all_gather"),
+                .find("expected none but of a reduction"),
             std::string::npos);
 }
 
@@ -329,6 +329,26 @@ TEST(Manifest, ChecksNeighbours) {
   expectError({{"by", 4097}}, "expected -4096 to 4096");
   expectError({{"rotate", 1}}, "expected true or false");
   expectError({{"op", "broadcast"}, {"by", nullptr}}, "and in none of all_reduce and broadcast");
+  expectError({{"wire", "bf16"}}, "wire: expected none but of a reduction");
+}
+
+TEST(Manifest, RefusesCollectivesThatWriteOverWhatOthersOwn) {
+  for (const Json &role : {Json{{"role", "constant"}, {"index", 0}}, Json{{"role", "input"}, {"index", 0}}})
+    for (bool isOwn : {false, true}) {
+      Json manifest = testManifest();
+      Json &entry = manifest["variants"][0]["entries"][6];
+      Json &collective = entry["collectives"][0];
+      const size_t added = entry["buffers"].size();
+      entry["buffers"].push_back(role);
+      if (isOwn) {
+        collective.merge_patch({{"op", "all_to_all"}});
+        collective["parts"][0]["own"] = added;
+      } else {
+        collective["parts"][0]["whole"][0]["buffer"] = added;
+      }
+      std::string found = errorOf([&] { readManifest(manifest.dump()); });
+      EXPECT_NE(found.find("expected none of a constant or an input"), std::string::npos) << role << isOwn << found;
+    }
 }
 
 TEST(Manifest, RefusesWhatIsNotJson) {
