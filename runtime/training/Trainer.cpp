@@ -342,6 +342,14 @@ bool Trainer::travelAsHalf() const {
   });
 }
 
+bool Trainer::areKeptAsHalf() const {
+  const std::vector<StateInfo> &states = live.entry(micro).states;
+  return std::any_of(states.begin(), states.end(), [&](const StateInfo &state) {
+    return state.type == ElementType::F16 &&
+           std::find(gradients.begin(), gradients.end(), state.name) != gradients.end();
+  });
+}
+
 std::pair<std::string, double> Trainer::greatestGradient() {
   std::pair<std::string, double> greatest;
   live.withStates([&](StateStore &states) {

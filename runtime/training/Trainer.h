@@ -100,6 +100,8 @@ public:
   std::pair<std::string, double> greatestGradient();
   // Whether ranks round gradients to f16 on their way.
   bool travelAsHalf() const;
+  // Whether gradients are added up in f16.
+  bool areKeptAsHalf() const;
   // Parameters and statistics of a checkpoint, without the optimizer's states. Throws Error as StateStore::restore
   // does, and where one is missing, or not of the package.
   void restoreParameters(Checkpoint &checkpoint);

@@ -272,13 +272,17 @@ std::string TrainingRun::findInGradients() {
 
 std::string TrainingRun::findFault(const OperatorOf &operatorOf) {
   std::string found = findInData();
+  const bool isInData = !found.empty();
   if (found.empty())
     found = findInLaunches(operatorOf);
   if (found.empty())
     found = findInGradients();
-  bool isOnTheWay = ranks.world() > 1 && trainer.travelAsHalf() && found.find("gradient") != std::string::npos;
-  return concat("step ", count - 1, ": ", found,
-                isOnTheWay ? "; gradients travel as f16 (communication_data_type), which ends at 65504" : "");
+  const char *cause = "";
+  if (trainer.areKeptAsHalf() && !isInData) // parts of units, and what is rounded to them, have no parameter's name
+    cause = "; gradients are kept as f16 (data_types.grad_accum_dtype), which ends at 65504";
+  else if (ranks.world() > 1 && trainer.travelAsHalf() && found.find("gradient") != std::string::npos)
+    cause = "; gradients travel as f16 (communication_data_type), which ends at 65504";
+  return concat("step ", count - 1, ": ", found, cause);
 }
 
 TrainingProgress TrainingRun::progress() const {

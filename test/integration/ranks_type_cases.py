@@ -160,5 +160,7 @@ def what_overflows_on_the_way(folder):
             train(dot_package(folder, stage, fp16=fp16, **types), scale / 4)
             row = log_of(log)[0]
             expect([row["overflow"], row["loss_scale"]] == [isOver, 2 if isOver else 4], f"stage {stage} on {ranks} ranks: {50000 * scale}, {types}: {row}")
-    result = train(dot_package(folder, stage, communication_data_type="fp16"), 1.5, code=1)
-    expect("gradients travel as f16 (communication_data_type), which ends at 65504" in result.err, f"no cause: {result}")
+    for types, cause in (({"communication_data_type": "fp16"}, "gradients travel as f16 (communication_data_type), which ends at 65504"),
+                         ({"data_types": {"grad_accum_dtype": "fp16"}}, "gradients are kept as f16 (data_types.grad_accum_dtype), which ends at 65504")):
+        result = train(dot_package(folder, stage, **types), 1.5, code=1)
+        expect(cause in result.err, f"stage {stage} on {ranks} ranks: no cause: {result}")
