@@ -30,7 +30,7 @@ void RankMeeting::read() {
     if (count < 0 && errno == EINTR)
       continue;
     if (count < 0)
-      return; // nothing more for now
+      return; // the pipe is empty, and does not block
     if (count != sizeof(report) || report.rank >= mostRanks)
       continue; // of a program that takes the pipe for something else
     if (meetings.size() <= report.rank)
