@@ -29,7 +29,8 @@ void addState(const VariantInfo &variant, const StateInfo &state, int64_t rank, 
       ranges->add(constant.offset, constant.offset + constant.bytes);
     return;
   }
-  if (!state.suffix.empty()) // begins as zeros
+  if (!state.suffix.empty()) // begins as zeros; a master, as the parameters beside it, which lie in the same part or
+                             // all of them
     return;
   const UnitInfo &unit = variant.units[state.unit];
   int64_t shard = unit.shard(ranks);
