@@ -2,6 +2,7 @@
 
 #include "runtime/training/Trainer.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace ds {
@@ -42,6 +43,31 @@ static std::string describe(const EntryInfo &entry, const LaunchInfo &launch, co
   return parameter.empty() ? "a tensor of the loss" : concat("the gradient of '", parameter, "'");
 }
 
+std::string FaultFinder::operatorIn(const std::string &node) const {
+  return operatorOf && !node.empty() ? operatorOf(node) : std::string();
+}
+
+// "; it computes 'x' (Log) and 'y' (MatMul), too" of a kernel of several nodes, any of which the fault may come from.
+std::string FaultFinder::othersOf(const LaunchInfo &launch) const {
+  constexpr size_t shown = 6;
+  std::vector<std::string> nodes;
+  for (const NodeWork &work : launch.work)
+    if (!work.node.empty() && work.node != launch.site &&
+        std::find(nodes.begin(), nodes.end(), work.node) == nodes.end())
+      nodes.push_back(work.node);
+  std::string text;
+  for (size_t i = 0; i < std::min(nodes.size(), shown); ++i) {
+    std::string type = operatorIn(nodes[i]);
+    text += concat(i == 0                  ? "; it computes "
+                   : i + 1 == nodes.size() ? " and "
+                                           : ", ",
+                   "'", nodes[i], "'", type.empty() ? "" : concat(" (", type, ")"));
+  }
+  if (nodes.size() > shown)
+    text += concat(" and ", nodes.size() - shown, " more");
+  return text.empty() ? text : text + ", too";
+}
+
 void FaultFinder::afterLaunch(const Event &event) {
   if (!nan.empty())
     return;
@@ -57,11 +83,11 @@ void FaultFinder::afterLaunch(const Event &event) {
     for (int64_t i = at, count = elementCount(view.shape); i < count && !isNan; ++i)
       if (isNan = std::isnan(loadDouble(view.type, view.data, static_cast<size_t>(i))); isNan)
         at = i;
-    std::string type = operatorOf && !launch.site.empty() ? operatorOf(launch.site) : std::string();
+    std::string type = operatorIn(launch.site);
     std::string &kind = isNan ? nan : infinity;
     if (kind.empty())
       kind = concat(isNan ? "NaN" : "infinity", " in ", describe(event.entry, launch, result), " (", type,
-                    type.empty() ? "" : ", ", "kernel ", launch.kernel, ", element ", at, ")");
+                    type.empty() ? "" : ", ", "kernel ", launch.kernel, ", element ", at, othersOf(launch), ")");
     if (isNan)
       return;
   }

@@ -28,6 +28,9 @@ public:
   bool isNan() const { return !nan.empty(); }
 
 private:
+  std::string operatorIn(const std::string &node) const;
+  std::string othersOf(const LaunchInfo &launch) const;
+
   const OperatorOf &operatorOf;
   std::string nan, infinity;
 };
