@@ -17,6 +17,8 @@ inline constexpr llvm::StringLiteral unitAttr = "ds.unit";
 inline constexpr llvm::StringLiteral partAttr = "ds.part";
 /// What stands behind the names of the unit's tensors: "/exp_avg".
 inline constexpr llvm::StringLiteral suffixAttr = "ds.suffix";
+/// Of a wait for parameters of a unit: their names, in the order of its results.
+inline constexpr llvm::StringLiteral gatheredAttr = "ds.gathered";
 
 } // namespace deepstride::ds
 

@@ -36,15 +36,18 @@ FailureOr<Blocks> findBlocks(func::FuncOp model, const BlockSettings &settings) 
   std::string path = dotted(settings.layerName);
   std::set<int64_t> found;
   SmallVector<StringRef> names;
-  for (const Parameter &parameter : parametersOf(model)) {
-    names.push_back(parameter.name.getValue());
+  for (const WholeParameter &parameter : wholeParametersOf(model)) {
+    if (!blocks.of.contains(parameter.name))
+      names.push_back(parameter.name.getValue());
     std::optional<int64_t> layer = layerIn(parameter.name.getValue(), path, settings.layers);
     for (Operation *user : parameter.value.getUsers())
       if (auto named = user->getLoc()->findInstanceOf<NameLoc>(); named && !layer)
         layer = layerIn(named.getName().getValue(), path, settings.layers);
-    blocks.of[parameter.name] = layer.value_or(settings.layers);
-    if (layer)
+    auto known = blocks.of.try_emplace(parameter.name, settings.layers).first;
+    if (layer) {
+      known->second = *layer;
       found.insert(*layer);
+    }
   }
   for (int64_t layer = 0; layer < settings.layers; ++layer)
     if (found.count(layer) == 0)

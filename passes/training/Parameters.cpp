@@ -2,6 +2,7 @@
 #include "passes/training/Parameters.h"
 
 #include "dialects/ds/DsDialect.h"
+#include "dialects/ds/UnitAttrs.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Regex.h"
 
@@ -23,6 +24,17 @@ static SmallVector<Parameter> statesOf(func::FuncOp entry, bool areStatistics) {
 SmallVector<Parameter> parametersOf(func::FuncOp entry) { return statesOf(entry, /*areStatistics=*/false); }
 
 SmallVector<Parameter> statisticsOf(func::FuncOp entry) { return statesOf(entry, /*areStatistics=*/true); }
+
+SmallVector<WholeParameter> wholeParametersOf(func::FuncOp entry) {
+  SmallVector<WholeParameter> found;
+  for (const Parameter &parameter : parametersOf(entry))
+    found.push_back({parameter.name, parameter.value});
+  for (Operation &op : entry.getBody().front())
+    if (auto names = op.getAttrOfType<ArrayAttr>(ds::gatheredAttr))
+      for (auto [name, value] : llvm::zip_equal(names.getAsRange<StringAttr>(), op.getResults()))
+        found.push_back({name, value});
+  return found;
+}
 
 FailureOr<func::FuncOp> entryOf(ModuleOp model) {
   func::FuncOp entry;

@@ -27,6 +27,14 @@ llvm::SmallVector<Parameter> parametersOf(mlir::func::FuncOp entry);
 /// Those that no gradient moves, but each batch (ds.running_statistic).
 llvm::SmallVector<Parameter> statisticsOf(mlir::func::FuncOp entry);
 
+/// Where an entry has a whole parameter: an argument, or what is gathered from ranks that own parts, perhaps several
+/// times. Arguments come first, then what is gathered in the order of the program.
+struct WholeParameter {
+  mlir::StringAttr name;
+  mlir::Value value;
+};
+llvm::SmallVector<WholeParameter> wholeParametersOf(mlir::func::FuncOp entry);
+
 /// The one entry of a model; fails after a diagnostic where there is none, or several.
 llvm::FailureOr<mlir::func::FuncOp> entryOf(mlir::ModuleOp model);
 /// The number of the output of that name, which an option names; fails after a diagnostic with the legal names.

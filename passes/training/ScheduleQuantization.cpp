@@ -27,7 +27,7 @@ namespace deepstride {
 
 namespace {
 
-int64_t elementsOf(const Parameter &parameter) {
+int64_t elementsOf(const WholeParameter &parameter) {
   return cast<RankedTensorType>(parameter.value.getType()).getNumElements();
 }
 
@@ -66,8 +66,10 @@ private:
   FailureOr<QuantizerInputs> addInputs(func::FuncOp entry, SizeAnalysis &sizes);
   LogicalResult rewrite(func::FuncOp entry);
   LogicalResult buildQuantize(func::FuncOp eval);
-  int64_t blockOf(const Parameter &parameter) const { return blocks.lookup(parameter.name); }
-  bool isQuantized(const Parameter &parameter) const { return blocks.contains(parameter.name); }
+  bool isQuantized(const WholeParameter &parameter) const { return blocks.contains(parameter.name); }
+  /// Made where the parameter is there; null where a shape rule has refused.
+  Value imageOf(const WholeParameter &parameter, Quantizer &quantizer, DsBuilder &b) const;
+  FailureOr<Quantizer> quantizerOf(func::FuncOp entry, DsBuilder &b);
 
   QuantizerSettings settings;
   llvm::DenseMap<StringAttr, int64_t> blocks; // of what is quantized
@@ -77,14 +79,12 @@ private:
 /// Which parameters are quantized, in which block.
 LogicalResult ScheduleQuantization::choose(func::FuncOp eval) {
   count("parameters quantized", 0);
-  for (unsigned i = 0; i < eval.getNumArguments(); ++i)
-    if (auto part = eval.getArgAttrOfType<StringAttr>(i, ds::partAttr); part && part.getValue() == "shard")
-      return eval.emitError()
-             << "quantize_training: images are computed of whole parameters, which ranks have parts of "
-                "with zero_optimization.stage 3; expected stage 0 to 2";
   SmallVector<StringRef> odd;
   int64_t common = 0; // divisor of all numbers of elements
-  for (const Parameter &parameter : parametersOf(eval)) {
+  llvm::SmallDenseSet<StringAttr> seen;
+  for (const WholeParameter &parameter : wholeParametersOf(eval)) {
+    if (!seen.insert(parameter.name).second)
+      continue;
     int64_t rank = cast<RankedTensorType>(parameter.value.getType()).getRank(), elements = elementsOf(parameter);
     if (rank < 2 || elements == 0) {
       eval.emitRemark() << "'" << parameter.name.getValue() << "' is not quantized: it has "
@@ -152,21 +152,33 @@ FailureOr<QuantizerInputs> ScheduleQuantization::addInputs(func::FuncOp entry, S
   return inputs;
 }
 
+FailureOr<Quantizer> ScheduleQuantization::quantizerOf(func::FuncOp entry, DsBuilder &b) {
+  b.setLocation(entry.getLoc());
+  auto inputs = addInputs(entry, b.getAnalysis());
+  if (failed(inputs))
+    return failure();
+  if (settings.isStochastic)
+    inputs->random.micro = b.scalar(b.i64(), 0);
+  return Quantizer(b, settings, *inputs);
+}
+
+Value ScheduleQuantization::imageOf(const WholeParameter &parameter, Quantizer &quantizer, DsBuilder &b) const {
+  if (Operation *gathered = parameter.value.getDefiningOp())
+    b.getBuilder().setInsertionPointAfter(gathered);
+  return quantizer.image(parameter.value, blocks.lookup(parameter.name), streamOf(parameter.name.getValue()));
+}
+
 /// Whatever reads a parameter reads its image.
 LogicalResult ScheduleQuantization::rewrite(func::FuncOp entry) {
   auto sizes = SizeAnalysis::run(entry);
   if (failed(sizes))
     return failure();
-  auto inputs = addInputs(entry, *sizes);
-  if (failed(inputs))
-    return failure();
   Block &body = entry.getBody().front();
   DsBuilder b(OpBuilder(&body, body.begin()), *sizes);
-  b.setLocation(entry.getLoc());
-  if (settings.isStochastic)
-    inputs->random.micro = b.scalar(b.i64(), 0);
-  Quantizer quantizer(b, settings, *inputs);
-  for (const Parameter &parameter : parametersOf(entry)) {
+  auto quantizer = quantizerOf(entry, b);
+  if (failed(quantizer))
+    return failure();
+  for (const WholeParameter &parameter : wholeParametersOf(entry)) {
     if (!isQuantized(parameter))
       continue;
     SmallVector<OpOperand *> uses;
@@ -174,7 +186,7 @@ LogicalResult ScheduleQuantization::rewrite(func::FuncOp entry) {
       uses.push_back(&use);
     if (uses.empty())
       continue;
-    Value image = quantizer.image(parameter.value, blockOf(parameter), streamOf(parameter.name.getValue()));
+    Value image = imageOf(parameter, *quantizer, b);
     if (!image)
       return failure();
     for (OpOperand *use : uses)
@@ -183,43 +195,51 @@ LogicalResult ScheduleQuantization::rewrite(func::FuncOp entry) {
   return success();
 }
 
-/// The entry that hands out images, for who exports them.
+/// What computes nothing for the results goes, and so do inputs that nothing reads any more.
+static void eraseUnread(func::FuncOp entry) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(entry.getBody().front())))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+  llvm::BitVector gone(entry.getNumArguments());
+  for (unsigned i = 0; i < entry.getNumArguments(); ++i)
+    if (entry.getArgument(i).use_empty())
+      gone.set(i);
+  (void)entry.eraseArguments(gone);
+}
+
+/// The entry that hands out images, for who exports them: an evaluation that ends where parameters are there.
 LogicalResult ScheduleQuantization::buildQuantize(func::FuncOp eval) {
   SymbolTable symbols(getOperation());
   if (Operation *other = symbols.lookup("quantize"); other && failed(symbols.renameToUnique(other, {})))
     return failure();
-  OpBuilder builder(&getContext());
-  auto quantize = func::FuncOp::create(eval.getLoc(), "quantize", builder.getFunctionType({}, {}));
-  quantize->setAttr(ds::entryAttr, builder.getUnitAttr());
+  func::FuncOp quantize = eval.clone();
+  quantize.setName("quantize");
   getOperation().push_back(quantize);
-  Block *body = quantize.addEntryBlock();
-  builder.setInsertionPointToStart(body);
-  func::ReturnOp::create(builder, quantize.getLoc());
-  Signature signature(quantize);
-  SizeAnalysis sizes;
-  DsBuilder b(OpBuilder(body->getTerminator()), sizes);
-  b.setLocation(eval.getLoc());
-  auto inputs = addInputs(quantize, sizes);
-  if (failed(inputs))
+  quantize.walk([&](Operation *op) { // collectives are told apart by their sites
+    if (auto site = op->getAttrOfType<StringAttr>("site"))
+      if (StringRef place = site.getValue(); place.consume_front("eval/"))
+        op->setAttr("site", StringAttr::get(&getContext(), "quantize/" + place));
+  });
+  auto sizes = SizeAnalysis::run(quantize);
+  if (failed(sizes))
     return failure();
-  if (settings.isStochastic)
-    inputs->random.micro = b.scalar(b.i64(), 0);
-  Quantizer quantizer(b, settings, *inputs);
-  for (const Parameter &parameter : parametersOf(eval)) {
-    if (!isQuantized(parameter))
+  Block &body = quantize.getBody().front();
+  DsBuilder b(OpBuilder(&body, body.begin()), *sizes);
+  auto quantizer = quantizerOf(quantize, b);
+  if (failed(quantizer))
+    return failure();
+  Signature signature(quantize);
+  llvm::SmallDenseSet<StringAttr> seen;
+  for (const WholeParameter &parameter : wholeParametersOf(quantize)) {
+    if (!isQuantized(parameter) || !seen.insert(parameter.name).second)
       continue;
-    auto type = cast<RankedTensorType>(parameter.value.getType());
-    SizeVector shape(type.getShape().begin(), type.getShape().end());
-    Value own = signature.state(parameter.name, type.getElementType(), shape);
-    sizes.set(own, TensorFacts{type.getElementType(), shape, std::nullopt});
-    quantize.setArgAttr(cast<BlockArgument>(own).getArgNumber(), ds::initialAttr,
-                        eval.getArgAttr(parameter.value.getArgNumber(), ds::initialAttr));
-    Value image = quantizer.image(own, blockOf(parameter), streamOf(parameter.name.getValue()));
+    Value image = imageOf(parameter, *quantizer, b);
     if (!image)
       return failure();
     signature.result(image, parameter.name);
   }
   signature.finish();
+  eraseUnread(quantize);
   return success();
 }
 

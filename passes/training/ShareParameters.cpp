@@ -192,9 +192,15 @@ void ParameterGatherer::gather(size_t number, DsBuilder &b) {
   if (ahead < all)
     start(ahead, all, cluster.first, cluster.site + (ahead > 0 ? ", rest" : ""));
   b.getBuilder().setInsertionPoint(cluster.first);
-  for (const auto &[bucket, gathered] : pending)
-    for (auto [parameter, tensor] : llvm::zip_equal(bucket.parameters(), gathered.finish(b)))
+  for (const auto &[bucket, gathered] : pending) {
+    SmallVector<Attribute> names;
+    Values tensors = gathered.finish(b);
+    for (auto [parameter, tensor] : llvm::zip_equal(bucket.parameters(), tensors)) {
       replaced[parameters[parameter].value] = tensor;
+      names.push_back(parameters[parameter].name);
+    }
+    tensors.front().getDefiningOp()->setAttr(ds::gatheredAttr, b.getBuilder().getArrayAttr(names));
+  }
   for (OpOperand *use : cluster.uses)
     use->set(replaced.lookup(use->get()));
 }

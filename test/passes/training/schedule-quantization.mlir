@@ -31,8 +31,8 @@
 // CHECK-LABEL: func.func @update(
 // CHECK-NOT: quantize
 // CHECK-LABEL: func.func @quantize(
-// CHECK-SAME: tensor<1xf64> {ds.dims = [1], ds.name = "quantize_levels"}
 // CHECK-SAME: ds.initial = @w, ds.name = "w", ds.state = "w"
+// CHECK-SAME: tensor<1xf64> {ds.dims = [1], ds.name = "quantize_levels"}
 // CHECK-SAME: -> (tensor<4x6xf32> {ds.name = "w"}) attributes {ds.entry}
 
 // MIXED-LABEL: func.func @eval(
@@ -115,4 +115,29 @@ ds.recipe @w {
 func.func @eval(%w: tensor<2x3xf32> {ds.dims = [2, 3], ds.initial = @w, ds.name = "w", ds.state = "w"}, %x: tensor<2x3xf32> {ds.dims = [2, 3], ds.name = "quantize_step"}) -> (tensor<2x3xf32> {ds.name = "y"}) attributes {ds.entry} {
   %0 = ds.binary add %w, %x : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
   return %0 : tensor<2x3xf32>
+}
+
+// -----
+
+// Ranks own parts of the weight: what is gathered is rounded, and images are handed out of what is gathered, without the model.
+// CHECK-LABEL: func.func @eval(
+// CHECK: %[[ALL:.*]] = dist.wait %{{.*}} {ds.gathered = ["w"]}
+// CHECK: %[[ROUNDED:.*]] = scf.if
+// CHECK: ds.reshape %[[ALL]] [2, 12]
+// CHECK: ds.matmul %{{.*}}, %[[ROUNDED]]
+// CHECK-LABEL: func.func @quantize(
+// CHECK-NOT: ds.name = "x"
+// CHECK-SAME: ds.state = "zero/u"
+// CHECK-SAME: ds.name = "quantize_levels"
+// CHECK-SAME: -> (tensor<4x6xf32> {ds.name = "w"})
+// CHECK: dist.all_gather_start {{.*}} site "quantize/u"
+// CHECK: dist.wait
+// CHECK: %[[IMAGE:.*]] = scf.if
+// CHECK-NOT: ds.matmul
+// CHECK: return %[[IMAGE]]
+func.func @eval(%x: tensor<3x4xf32> {ds.dims = [3, 4], ds.name = "x"}, %u: tensor<64xf32> {ds.dims = [64], ds.part = "shard", ds.state = "zero/u", ds.suffix = "", ds.unit = "u"}) -> (tensor<3x6xf32> {ds.name = "y"}) attributes {ds.entry} {
+  %p = dist.all_gather_start %u layouts [#dist.layout<[0] of 64 by 64>] site "eval/u" : tensor<64xf32>
+  %w = dist.wait %p sizes [[4, 6]] {ds.gathered = ["w"]} : tensor<4x6xf32>
+  %0 = ds.matmul %x, %w transpose [false, false] : (tensor<3x4xf32>, tensor<4x6xf32>) -> tensor<3x6xf32>
+  return %0 : tensor<3x6xf32>
 }
