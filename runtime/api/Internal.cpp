@@ -1,6 +1,7 @@
 #include "runtime/api/Internal.h"
 
 #include "runtime/core/Text.h"
+#include "runtime/io/StrictJson.h"
 
 namespace ds::api {
 
@@ -81,6 +82,30 @@ void OutputSet::describe(std::vector<std::string> newNames) {
   for (size_t i = 0; i < tensors.size(); ++i)
     views.push_back({sizeof(ds_tensor), names[i].c_str(), static_cast<ds_type>(tensors[i].getType()),
                      tensors[i].getShape().size(), tensors[i].getShape().data(), tensors[i].data()});
+}
+
+void giveOutputs(std::vector<Tensor> tensors, std::vector<std::string> names, ds_outputs **outputs) {
+  auto fresh = *outputs ? nullptr : std::make_unique<ds_outputs>();
+  ds_outputs &results = *outputs ? **outputs : *fresh;
+  results.spare.tensors = std::move(tensors);
+  results.spare.describe(std::move(names));
+  std::swap(results.current, results.spare);
+  if (fresh)
+    *outputs = fresh.release();
+}
+
+void giveEvaluation(double loss, int64_t counted, int64_t correct, ds_evaluation *evaluation) {
+  give(ds_evaluation{0, loss, counted, counted >= 0 ? correct : -1}, evaluation);
+}
+
+nlohmann::json readClientState(const char *text) {
+  if (!text)
+    return nullptr;
+  try {
+    return parseStrictJson(text);
+  } catch (const Error &error) {
+    fail(ErrorCode::InvalidArgument, "client_state:", error.what());
+  }
 }
 
 } // namespace ds::api

@@ -3,6 +3,7 @@
 #define DEEPSTRIDE_RUNTIME_API_INTERNAL_H
 
 #include "ds/runtime.h"
+#include "ds/trainer.h"
 
 #include "runtime/core/Error.h"
 #include "runtime/core/Package.h"
@@ -13,6 +14,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -54,6 +56,14 @@ template <typename T> T readOptions(const T *given, const char *what) {
   return options;
 }
 
+// Copies as much as the caller's struct has room for, whose first member is its size. Null is fine.
+template <typename T> void give(T value, T *to) {
+  if (!to)
+    return;
+  value.struct_size = to->struct_size;
+  std::memcpy(to, &value, std::min(to->struct_size, sizeof(T)));
+}
+
 void checkThreads(unsigned threads);
 
 // What ds_tensor_info points to.
@@ -81,6 +91,17 @@ struct OutputSet {
   void describe(std::vector<std::string> newNames);
 };
 
+} // namespace ds::api
+
+namespace ds::api {
+// Tensors become the outputs of a call: *outputs is null or earlier ones, which they replace.
+void giveOutputs(std::vector<Tensor> tensors, std::vector<std::string> names, ds_outputs **outputs);
+
+// counted and correct are -1 where the loss is not of classes. Null is fine.
+void giveEvaluation(double loss, int64_t counted, int64_t correct, ds_evaluation *evaluation);
+
+// What a checkpoint keeps for its caller, from JSON text; null without.
+nlohmann::json readClientState(const char *text);
 } // namespace ds::api
 
 struct ds_package {

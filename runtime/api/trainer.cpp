@@ -168,20 +168,9 @@ ds_status *ds_trainer_forward(ds_trainer *trainer, const ds_tensor *inputs, size
     trainer->trainer.checkLabels(views, [](int64_t row) { return ds::concat("sample ", row, " of the micro-batch"); });
     trainer->takeWritten();
     ds::Evaluation found = trainer->trainer.evaluate(views);
-    if (outputs) {
-      auto fresh = *outputs ? nullptr : std::make_unique<ds_outputs>();
-      ds_outputs &results = *outputs ? **outputs : *fresh;
-      results.spare.tensors = std::move(found.outputs);
-      results.spare.describe(trainer->trainer.outputs());
-      std::swap(results.current, results.spare);
-      if (fresh)
-        *outputs = fresh.release();
-    }
-    if (!evaluation)
-      return;
-    bool counts = found.counted >= 0;
-    ds_evaluation result = {evaluation->struct_size, found.loss, found.counted, counts ? found.correct : -1};
-    std::memcpy(evaluation, &result, std::min(evaluation->struct_size, sizeof(result)));
+    if (outputs)
+      giveOutputs(std::move(found.outputs), trainer->trainer.outputs(), outputs);
+    giveEvaluation(found.loss, found.counted, found.correct, evaluation);
   });
 }
 
@@ -297,13 +286,7 @@ ds_status *ds_trainer_save(ds_trainer *trainer, const char *folder, const char *
     progress.lossScale = trainer->scaler.state();
     progress.trainer["skipped"] = trainer->skipped;
     trainer->trainer.keepWidths(progress);
-    progress.clientState = nullptr;
-    if (clientState)
-      try {
-        progress.clientState = ds::parseStrictJson(clientState);
-      } catch (const ds::Error &error) {
-        fail(ErrorCode::InvalidArgument, "client_state:", error.what());
-      }
+    progress.clientState = readClientState(clientState);
     ds::SaveOptions options;
     options.tag = tag ? tag : "";
     if (tag && !*tag)

@@ -16,6 +16,8 @@ std::vector<TensorView> Batch::views() const {
 }
 
 std::string Batch::where() const {
+  if (!name.empty())
+    return name;
   constexpr size_t shown = 8;
   std::string text = concat("epoch ", epoch, samples.size() == 1 ? ", sample" : ", samples");
   for (size_t i = 0; i < std::min(samples.size(), shown); ++i)

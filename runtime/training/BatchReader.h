@@ -16,6 +16,7 @@ struct Batch {
   int64_t epoch = 0;
   std::vector<int64_t> samples; // their numbers in the data set
   std::vector<Tensor> tensors;  // in the order of the data set's fields: [samples, row...]
+  std::string name = {};        // of one that comes from no data set, which has no samples: "micro-batch 2 of the step"
 
   std::vector<TensorView> views() const;
   std::string where() const; // "epoch 2, samples 17, 4, 9 and 29 more", for messages

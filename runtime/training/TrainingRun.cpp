@@ -8,13 +8,19 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace ds {
 
 TrainingRun::TrainingRun(Trainer &trainer, const RunSettings &settings, BatchReader &reader, Ranks &ranks)
+    : TrainingRun(trainer, settings, reader.sampler().seed(), ranks) {
+  this->reader = &reader;
+}
+
+TrainingRun::TrainingRun(Trainer &trainer, const RunSettings &settings, uint64_t seed, Ranks &ranks)
     : trainer(trainer), schedule(settings.schedule), scaler(settings.lossScale),
       layerDrop(settings.layerDrop, trainer.layers().size()), accumulation(settings.accumulation),
-      eigenvalue(settings.quantization.eigenvalue), reader(reader), ranks(ranks), lastScale(scaler.scale()) {
+      eigenvalue(settings.quantization.eigenvalue), seed(seed), ranks(ranks), lastScale(scaler.scale()) {
   layerCounts.ran.resize(layerDrop.blocks());
   if (accumulation > 1 && !trainer.accumulates())
     fail(ErrorCode::InvalidArgument, "gradient_accumulation_steps: found ", accumulation,
@@ -22,12 +28,14 @@ TrainingRun::TrainingRun(Trainer &trainer, const RunSettings &settings, BatchRea
   if (settings.predivide != 1 && ranks.world() > 1)
     shareOfRanks = ranks.world() / settings.predivide;
   trainer.setQuantization(settings.quantization);
-  trainer.setRoundingSeed(reader.sampler().seed());
+  trainer.setRoundingSeed(seed);
 }
 
 // "sample 17 of the data", of a micro-batch's row.
 static RowName sampleNames(const Batch &batch) {
   return [&batch](int64_t row) {
+    if (batch.samples.empty()) // brought by the caller
+      return concat("sample ", row, " of the micro-batch");
     return concat("sample ",
                   static_cast<size_t>(row) < batch.samples.size() ? batch.samples[static_cast<size_t>(row)] : row,
                   " of the data");
@@ -41,7 +49,7 @@ int64_t TrainingRun::readBatches() {
   places.clear();
   const size_t most = static_cast<size_t>(accumulation) * ranks.world();
   while (places.size() < most) {
-    std::optional<BatchPlace> place = reader.pass();
+    std::optional<BatchPlace> place = reader->pass();
     if (!place)
       break;
     places.push_back(*place);
@@ -49,7 +57,7 @@ int64_t TrainingRun::readBatches() {
   }
   batches.resize(rounds());
   for (size_t round = 0; round < batches.size(); ++round) {
-    reader.read(places[batchOf(round).first], batches[round]);
+    reader->read(places[batchOf(round).first], batches[round]);
     trainer.checkLabels(batches[round].views(), sampleNames(batches[round]));
   }
   return samples;
@@ -86,72 +94,149 @@ void TrainingRun::averageStatistics() {
   trainer.setMovedStatistics(own);
 }
 
-std::vector<double> TrainingRun::runBatches(LayerCounts &counts, StepRecord &record) {
-  std::vector<double> own(rounds());
+void TrainingRun::beginStep() {
+  lastScale = scaler.scale();
+  current.emplace();
+  current->counts = layerCounts;
+  ranks.setStep(count);
+}
+
+void TrainingRun::runRound() {
+  const auto round = static_cast<size_t>(current->round);
   // Behind the warm-up of a 1-bit optimizer gradients stay this rank's own.
   bool sends = !trainer.isFrozenAt(count - skippedCount + 1);
-  for (size_t round = 0; round < rounds(); ++round) {
-    auto [micro, isCounted] = batchOf(round);
-    std::vector<LayerGate> gates = gatesOf(count, round);
-    bool restores = !isCounted && !trainer.statistics().empty();
-    std::vector<Tensor> before = restores ? trainer.movedStatistics() : std::vector<Tensor>();
-    own[round] =
-        trainer.microBatch(batches[round].views(), isCounted ? weight() : 0,
-                           {round == 0, sends && round + 1 == rounds()}, placeOf(count, micro), gates, observer);
-    if (restores)
-      trainer.setMovedStatistics(before);
-    auto running = std::count_if(gates.begin(), gates.end(), [](const LayerGate &gate) { return gate.runs; });
-    for (size_t k = round * ranks.world(); k < std::min(places.size(), (round + 1) * ranks.world()); ++k) {
-      counts.add(gates);
-      record.blocks += running;
-    }
+  auto [micro, isCounted] = batchOf(round);
+  std::vector<LayerGate> gates = gatesOf(count, round);
+  bool restores = !isCounted && !trainer.statistics().empty();
+  std::vector<Tensor> before = restores ? trainer.movedStatistics() : std::vector<Tensor>();
+  current->losses.push_back(trainer.microBatch(batches[round].views(), isCounted ? weight() : 0,
+                                               {round == 0, sends && round + 1 == rounds()}, placeOf(count, micro),
+                                               gates, observer));
+  if (restores)
+    trainer.setMovedStatistics(before);
+  auto running = std::count_if(gates.begin(), gates.end(), [](const LayerGate &gate) { return gate.runs; });
+  for (size_t k = round * ranks.world(); k < std::min(places.size(), (round + 1) * ranks.world()); ++k) {
+    current->counts.add(gates);
+    current->record.blocks += running;
   }
-  std::vector<double> all = ranks.gatherValues("losses", own), losses;
+  ++current->round;
+}
+
+std::vector<double> TrainingRun::gatherLosses() {
+  std::vector<double> all = ranks.gatherValues("losses", current->losses), losses;
   for (size_t micro = 0; micro < places.size(); ++micro)
     losses.push_back(all[micro % ranks.world() * rounds() + micro / ranks.world()]);
   return losses;
 }
 
+// Milliseconds since the last call, and since the first.
+class Laps {
+public:
+  double next() { return since(std::exchange(last, std::chrono::steady_clock::now())); }
+  double all() const { return since(start); }
+
+private:
+  using Time = std::chrono::steady_clock::time_point;
+  static double since(Time begin) {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  }
+  Time start = std::chrono::steady_clock::now(), last = start;
+};
+
 std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
-  auto start = std::chrono::steady_clock::now(), before = start;
-  auto lap = [&before] { // milliseconds since the last one
-    auto last = before;
-    before = std::chrono::steady_clock::now();
-    return std::chrono::duration<double, std::milli>(before - last).count();
-  };
-  LoaderPosition place = reader.position();
-  StepRecord record;
-  StepResult result;
-  lastScale = scaler.scale();
-  LayerCounts counts = layerCounts;
-  ranks.setStep(count);
+  Laps laps;
+  LoaderPosition place = reader->position();
   try {
+    beginStep();
     // All micro-batches first: their number weighs each, and their labels are checked before anything is computed.
-    int64_t samples = readBatches();
-    if (samples == 0)
+    if (readBatches() == 0) {
+      current.reset();
       return std::nullopt;
-    record.dataMs = lap();
-    record.microBatches = static_cast<int64_t>(places.size());
-    record.stepSamples = samples;
-    std::vector<double> losses = runBatches(counts, record);
-    for (size_t micro = 0; micro < losses.size(); ++micro)
-      record.loss += static_cast<double>(places[micro].samples) / static_cast<double>(samples) * losses[micro];
-    record.microMs = lap();
-    // A loss that is none may have finite gradients: such a step changes nothing, either.
-    result = {std::numeric_limits<double>::quiet_NaN(), false};
-    if (std::isfinite(record.loss)) {
-      findFactors(record);
-      averageStatistics();
-      result = trainer.update({rates.lr, rates.momentum, count - skippedCount + 1, scaleOfUpdate()}, observer);
     }
-    record.updateMs = lap();
-    sampleCount += samples;
+    StepRecord &record = current->record;
+    record.dataMs = laps.next();
+    while (static_cast<size_t>(current->round) < rounds())
+      runRound();
+    record.microMs = laps.next();
+    StepRecord done = endStep(rates);
+    done.milliseconds = laps.all();
+    return done;
   } catch (...) {
-    reader.seek(place);
-    trainer.forgetGradients();
+    reader->seek(place);
+    abandonStep();
     throw;
   }
-  layerCounts = counts;
+}
+
+double TrainingRun::microBatch(std::vector<Tensor> tensors) {
+  if (broughtBatches() == accumulation)
+    fail(ErrorCode::InvalidArgument, "micro-batch ", accumulation + 1, " of a step of ", accumulation,
+         " (gradient_accumulation_steps): expected the end of the step first");
+  Laps laps;
+  try {
+    if (!current) {
+      beginStep();
+      places.assign(static_cast<size_t>(accumulation) * ranks.world(), {});
+      batches.resize(rounds());
+    }
+    Batch &batch = batches[static_cast<size_t>(current->round)];
+    batch = {/*epoch=*/0, {}, std::move(tensors), concat("micro-batch ", current->round + 1, " of the step")};
+    trainer.checkLabels(batch.views(), sampleNames(batch));
+    runRound();
+    current->record.microMs += laps.next();
+    return current->losses.back();
+  } catch (...) {
+    abandonStep();
+    throw;
+  }
+}
+
+StepRecord TrainingRun::finishStep() {
+  if (broughtBatches() != accumulation)
+    fail(ErrorCode::InvalidArgument, "end of a step after ", broughtBatches(), " of its ", accumulation,
+         " micro-batches (gradient_accumulation_steps)");
+  try {
+    // How many samples each micro-batch of all ranks has.
+    std::vector<int64_t> own;
+    for (const Batch &batch : batches)
+      own.push_back(batch.tensors.empty() || batch.tensors[0].getShape().empty() ? 1 : batch.tensors[0].getShape()[0]);
+    std::vector<int64_t> all = ranks.gatherValues("samples", own);
+    for (size_t micro = 0; micro < places.size(); ++micro)
+      places[micro].samples = all[micro % ranks.world() * rounds() + micro / ranks.world()];
+    StepRecord done = endStep(rates());
+    done.milliseconds = done.microMs + done.updateMs;
+    return done;
+  } catch (...) {
+    abandonStep();
+    throw;
+  }
+}
+
+void TrainingRun::abandonStep() {
+  current.reset();
+  trainer.forgetGradients();
+}
+
+StepRecord TrainingRun::endStep(const Rates &rates) {
+  Laps laps;
+  StepRecord record = current->record;
+  for (const BatchPlace &micro : places)
+    record.stepSamples += micro.samples;
+  record.microBatches = static_cast<int64_t>(places.size());
+  std::vector<double> losses = gatherLosses();
+  for (size_t micro = 0; micro < losses.size(); ++micro)
+    record.loss += static_cast<double>(places[micro].samples) / static_cast<double>(record.stepSamples) * losses[micro];
+  // A loss that is none may have finite gradients: such a step changes nothing, either.
+  StepResult result = {std::numeric_limits<double>::quiet_NaN(), false};
+  if (std::isfinite(record.loss)) {
+    findFactors(record);
+    averageStatistics();
+    result = trainer.update({rates.lr, rates.momentum, count - skippedCount + 1, scaleOfUpdate()}, observer);
+  }
+  record.updateMs = laps.next();
+  sampleCount += record.stepSamples;
+  layerCounts = current->counts;
+  current.reset();
   if (layerDrop.blocks() > 0) {
     record.theta = layerDrop.theta(count);
     record.keepRates = layerCounts.rates();
@@ -170,7 +255,6 @@ std::optional<StepRecord> TrainingRun::step(const Rates &rates) {
   if (const BitSchedule *widths = trainer.widths(); widths && widths->hasBegun())
     for (size_t i = 0; i < widths->blocks(); ++i)
       record.bits.push_back(widths->bits(i));
-  record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return record;
 }
 
@@ -180,22 +264,20 @@ void TrainingRun::findFactors(StepRecord &record) {
     return;
   // Of the step's last micro-batch, whoever it is: all ranks must come to the same widths.
   Batch last;
-  reader.read(places.back(), last);
-  record.eigenvalues = layerEigenvalues(trainer, last.views(), eigenvalue, lastScale,
-                                        reader.sampler().seed() + static_cast<uint64_t>(count));
+  reader->read(places.back(), last);
+  record.eigenvalues =
+      layerEigenvalues(trainer, last.views(), eigenvalue, lastScale, seed + static_cast<uint64_t>(count));
   trainer.setFactors(periodFactors(record.eigenvalues, widths->blocks()));
 }
 
-RandomPlace TrainingRun::placeOf(int64_t step, size_t micro) const {
-  return {reader.sampler().seed(), step, static_cast<int64_t>(micro)};
-}
+RandomPlace TrainingRun::placeOf(int64_t step, size_t micro) const { return {seed, step, static_cast<int64_t>(micro)}; }
 
 std::vector<LayerGate> TrainingRun::gatesOf(int64_t step, size_t round) const {
   return layerDrop.draw(placeOf(step, round));
 }
 
 // "tensor 'x', which was read, holds nan in sample 3 of the data", of the first element for which `isFault` holds.
-static std::string findRead(const Dataset &data, const Batch &batch, bool (*isFault)(double)) {
+static std::string findRead(const std::vector<TensorInfo> &fields, const Batch &batch, bool (*isFault)(double)) {
   for (size_t field = 0; field < batch.tensors.size(); ++field) {
     TensorView view = batch.tensors[field].view();
     if (!isFloat(view.type))
@@ -203,7 +285,7 @@ static std::string findRead(const Dataset &data, const Batch &batch, bool (*isFa
     int64_t count = elementCount(view.shape), rows = view.shape.empty() ? 1 : view.shape[0];
     for (int64_t at = 0; at < count; ++at)
       if (double value = loadDouble(view.type, view.data, static_cast<size_t>(at)); isFault(value))
-        return concat("tensor '", data.fields()[field].name, "', which was read, holds ", value, " in ",
+        return concat("tensor '", fields[field].name, "', which was read, holds ", value, " in ",
                       sampleNames(batch)(at / std::max<int64_t>(count / std::max<int64_t>(rows, 1), 1)));
   }
   return "";
@@ -234,7 +316,7 @@ void TrainingRun::replay(size_t round, bool isFirst, LaunchObserver *watching) {
 std::string TrainingRun::findInData() const {
   std::vector<std::string> own(rounds());
   for (size_t round = 0; round < rounds(); ++round)
-    if (std::string read = findRead(reader.data(), batches[round], [](double x) { return std::isnan(x); });
+    if (std::string read = findRead(trainer.batch(), batches[round], [](double x) { return std::isnan(x); });
         !read.empty())
       own[round] = concat(read, ", ", batches[round].where());
   return firstOfAll(ranks, "faults in the data", own);
@@ -248,7 +330,7 @@ std::string TrainingRun::findInLaunches(const OperatorOf &operatorOf) {
     replay(round, /*isFirst=*/true, &finder);
     if (finder.found().empty() || !batchOf(round).second)
       continue;
-    std::string read = findRead(reader.data(), batches[round], [](double x) { return std::isinf(x); });
+    std::string read = findRead(trainer.batch(), batches[round], [](double x) { return std::isinf(x); });
     (finder.isNan() ? nans : infinities)[round] =
         concat(read, read.empty() ? "" : "; ", finder.found(), ", ", batches[round].where());
     if (finder.isNan() && ranks.world() == 1)
@@ -289,12 +371,16 @@ TrainingProgress TrainingRun::progress() const {
   TrainingProgress progress;
   progress.step = count;
   progress.samples = sampleCount;
-  progress.loader = reader.position();
-  progress.seed = reader.sampler().seed();
+  progress.seed = seed;
   progress.lossScale = scaler.state();
-  progress.trainer = {{"skipped", skippedCount},
-                      {"shuffled", reader.sampler().isShuffled()},
-                      {"data_samples", reader.data().samples()}};
+  progress.trainer = {{"skipped", skippedCount}};
+  progress.loader = loader;
+  progress.trainer.update(ofData);
+  if (reader) {
+    progress.loader = reader->position();
+    progress.trainer["shuffled"] = reader->sampler().isShuffled();
+    progress.trainer["data_samples"] = reader->data().samples();
+  }
   if (layerDrop.blocks() > 0) {
     nlohmann::json last = nlohmann::json::array(); // of each round of the last step: which blocks ran
     for (size_t round = 0; count > 0 && round < rounds(); ++round) {
@@ -340,10 +426,10 @@ static LayerCounts countsIn(const Checkpoint &checkpoint, size_t blocks) {
 
 void TrainingRun::restore(Checkpoint &checkpoint) {
   const TrainingProgress &progress = checkpoint.progress();
-  int64_t samples = progress.trainer.value("data_samples", reader.data().samples());
-  if (samples != reader.data().samples())
-    fail(ErrorCode::InvalidArgument, checkpoint.path(), ": was training on ", samples, " samples, found ",
-         reader.data().samples(), " in the data");
+  int64_t found = reader ? reader->data().samples() : 0, samples = progress.trainer.value("data_samples", found);
+  if (reader && samples != found)
+    fail(ErrorCode::InvalidArgument, checkpoint.path(), ": was training on ", samples, " samples, found ", found,
+         " in the data");
   trainer.requireAll(checkpoint);
   LayerCounts counts = countsIn(checkpoint, layerDrop.blocks());
   LossScaler restored = scaler;
@@ -351,7 +437,15 @@ void TrainingRun::restore(Checkpoint &checkpoint) {
   std::optional<BitSchedule> widths = trainer.widthsIn(checkpoint);
   if (std::string wrong = widths ? trainer.widths()->difference(*widths) : ""; !wrong.empty())
     fail(ErrorCode::InvalidArgument, "quantize_training: ", wrong, ", as ", checkpoint.path(), " was trained with");
-  reader.seek(progress.loader);
+  if (reader)
+    reader->seek(progress.loader);
+  loader = progress.loader;
+  ofData = nlohmann::json::object();
+  for (const char *key : {"shuffled", "data_samples"})
+    if (auto value = progress.trainer.find(key); value != progress.trainer.end())
+      ofData[key] = *value;
+  seed = progress.seed;
+  trainer.setRoundingSeed(seed);
   trainer.session().withStates([&](StateStore &states) { states.restore(checkpoint); });
   trainer.setWidths(std::move(widths));
   scaler = restored;
@@ -359,6 +453,7 @@ void TrainingRun::restore(Checkpoint &checkpoint) {
   count = progress.step;
   sampleCount = progress.samples;
   skippedCount = progress.trainer.value("skipped", int64_t(0));
+  current.reset();
 }
 
 } // namespace ds

@@ -51,12 +51,28 @@ class TrainingRun {
 public:
   // Throws Error(InvalidArgument) where the package has one micro-batch a step and the settings ask for more.
   TrainingRun(Trainer &trainer, const RunSettings &settings, BatchReader &reader, Ranks &ranks = Ranks::one());
+  // Of micro-batches that the caller brings; random numbers are drawn by the seed.
+  TrainingRun(Trainer &trainer, const RunSettings &settings, uint64_t seed, Ranks &ranks = Ranks::one());
 
   // One step; nothing at the end of the data. Throws Error; parameters, optimizer, place in the data and numbers are
   // then as before. All ranks call it together.
   std::optional<StepRecord> step();
   // With other rates than the schedule's.
   std::optional<StepRecord> step(const Rates &rates);
+
+  // The same step in parts, where the caller brings the micro-batches: `accumulation` of them on each rank, and then
+  // the end of the step. Each returns its loss. Throws Error: the step then begins anew, and all else is as before.
+  // All ranks call them alike; where one fails, it must leave the others (Communicator::leave).
+  double microBatch(std::vector<Tensor> tensors);
+  StepRecord finishStep();
+  // Of the step under way.
+  int64_t broughtBatches() const { return current ? current->round : 0; }
+  int64_t batchesOfStep() const { return accumulation; }
+  // Drops the micro-batches of the step under way.
+  void abandonStep();
+  // What the next step uses.
+  Rates rates() const { return schedule.at(count - skippedCount); }
+  double lossScale() const { return scaler.scale(); }
 
   // Sees the launches of the steps that follow; null: nobody does.
   void observe(LaunchObserver *next) { observer = next; }
@@ -80,10 +96,23 @@ public:
   void restore(Checkpoint &checkpoint);
 
 private:
+  // A step under way.
+  struct Current {
+    StepRecord record;
+    LayerCounts counts;
+    std::vector<double> losses; // of this rank, by round
+    int64_t round = 0;          // rounds that were run
+  };
+
   // The step's micro-batches, and those of this rank, read and checked. Returns their samples; 0 at the data's end.
   int64_t readBatches();
-  // Runs this rank's, and returns the losses of all of the step.
-  std::vector<double> runBatches(LayerCounts &counts, StepRecord &record);
+  void beginStep();
+  // Runs this rank's micro-batch of the next round.
+  void runRound();
+  // The losses of all micro-batches, in their order.
+  std::vector<double> gatherLosses();
+  // From the losses to the record.
+  StepRecord endStep(const Rates &rates);
   // Statistics as the mean of what all ranks have moved them to, each weighed by its micro-batches.
   void averageStatistics();
   // Where a bit is about to drop: by how much the period of its block grows.
@@ -108,8 +137,12 @@ private:
   LayerCounts layerCounts;
   int64_t accumulation;
   EigenvalueSettings eigenvalue;
-  BatchReader &reader;
+  BatchReader *reader = nullptr; // none where micro-batches are brought
+  LoaderPosition loader;                            // where a loaded run stood in its data, which the next
+  nlohmann::json ofData = nlohmann::json::object(); // checkpoint says again, and what it said of them
+  uint64_t seed;
   Ranks &ranks;
+  std::optional<Current> current;
   double shareOfRanks = 1;        // ranks over gradient_predivide_factor, where that is not 1
   std::vector<BatchPlace> places; // of the last step's micro-batches
   std::vector<Batch> batches;     // this rank's of them

@@ -19,21 +19,8 @@ std::optional<uint64_t> parseBytes(const std::string &text) {
   return value == 0 || !fits || (shift == 0 && !unit.empty()) ? std::nullopt : std::optional(value << shift);
 }
 
-static PlaceSettings settingsOf(const config::OffloadSettings &offload) {
-  PlaceSettings settings;
-  settings.place = offload.device == "nvme"  ? StatePlace::File
-                   : offload.device == "cpu" ? StatePlace::Host
-                                             : StatePlace::Device;
-  settings.folder = offload.folder;
-  settings.buffers = offload.buffers;
-  settings.hostElements = offload.inHost;
-  return settings;
-}
-
 StatePlaces placesOf(const config::TrainingConfig &config, const TrainOptions &options) {
-  StatePlaces places;
-  places.optimizer = settingsOf(config.zero.optimizerPlace);
-  places.parameters = settingsOf(config.zero.parameterPlace);
+  StatePlaces places = placesOf(config);
   if (!options.deviceMemory.empty())
     places.deviceBytes = parseBytes(options.deviceMemory).value_or(0);
   return places;

@@ -1,24 +1,15 @@
 #include "tools/ds-run/training/RankKeys.h"
 
-#include "runtime/core/Error.h"
+#include "runtime/engine/RunConfig.h"
 
 #include <cstdio>
 
 namespace ds {
 
-static void refuseMessages(const config::TrainingConfig &config, unsigned ranks) {
-  auto refuse = [&](const char *key, const std::string &found, const char *expected) {
-    fail(ErrorCode::InvalidArgument, key, ": found ", found, ", expected ", expected, " on ", ranks, " ranks");
-  };
-  if (const config::Entry *type = config.find("optimizer.type"))
-    if (type->value == "\"ZeroOneAdam\"")
-      refuse("optimizer.type", "ZeroOneAdam, whose messages are not compressed yet", "OneBitAdam, Adam or AdamW");
-}
-
 void checkRankKeys(const config::TrainingConfig &config, const RunRanks &group) {
   if (group.world() == 1)
     return;
-  refuseMessages(config, group.world());
+  refuseOnRanks(config, group.world());
   if (!group.isFirst())
     return;
   struct Inert {

@@ -1,5 +1,6 @@
 #include "tools/ds-run/training/RunRanks.h"
 
+#include "runtime/engine/RunConfig.h"
 #include "runtime/training/CommunicatorRanks.h"
 #include "tools/ds-run/launch/JoinRanks.h"
 
@@ -15,9 +16,7 @@ RunRanks RunRanks::join() {
   return group;
 }
 
-std::string RunRanks::origin() const {
-  return world() == 1 ? "one process; ds-run --ranks=N starts more" : "that the run was started with";
-}
+std::string RunRanks::origin() const { return originOf(world()).from; }
 
 void RunRanks::leave(const std::string &reason) {
   if (shared)

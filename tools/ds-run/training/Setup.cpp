@@ -1,21 +1,11 @@
 #include "tools/ds-run/training/Setup.h"
 
-#include "runtime/core/Checksums.h"
 #include "runtime/core/Error.h"
-#include "runtime/core/MappedFile.h"
 
 #include <cstdio>
 #include <filesystem>
 
 namespace ds {
-
-// Of a package whose micro-batches have one size.
-static std::optional<int64_t> pinnedBatch(const Package &package) {
-  for (const TensorInfo &input : package.variant().entries[trainingEntry(package, "micro")].inputs)
-    if (!input.shape.empty() && input.shape[0].isConstant() && input.name.rfind("quantize_", 0) != 0)
-      return input.shape[0].evaluate({});
-  return std::nullopt;
-}
 
 static void note(const RunRanks &ranks, const std::string &text) {
   if (ranks.isFirst())
@@ -23,47 +13,14 @@ static void note(const RunRanks &ranks, const std::string &text) {
 }
 
 config::TrainingConfig configOf(const Package &package, const TrainOptions &options, const RunRanks &ranks) {
-  const std::optional<TrainingInfo> &training = package.manifest().training;
-  if (!training)
-    fail(ErrorCode::InvalidArgument, options.run.package,
-         ": was not compiled for training: ds-opt does that with "
-         "--mode=train");
-  for (const ConfigValue &value : package.manifest().config)
-    if (value.name == "mesh" && value.value != concat("data=", ranks.world()))
-      fail(ErrorCode::InvalidArgument, options.run.package, ": was compiled with --mesh=", value.value, ", found ",
-           ranks.world(), ranks.world() == 1 ? " rank (" : " ranks (", ranks.origin(), ")");
-  config::TrainingConfig compiled = config::fromJson(training->config);
-  std::optional<int64_t> pinned = pinnedBatch(package);
-  if (options.config.empty()) {
-    config::resolveFor(compiled, ranks.world(), ranks.origin(), pinned);
-    return compiled;
-  }
-  config::ReadOptions reads;
-  reads.ranks = ranks.world();
-  reads.ranksFrom = ranks.origin();
-  config::Reading reading = config::readConfigFile(options.config, reads);
-  if (!reading.config) {
-    for (size_t i = 1; i < reading.errors.size(); ++i)
-      std::fprintf(stderr, "ds-run: error: %s\n", reading.errors[i].c_str());
-    fail(ErrorCode::InvalidArgument, reading.errors.empty() ? options.config : reading.errors.front());
-  }
-  for (const std::string &text : config::notes(*reading.config))
+  RunConfig found = runConfigOf(package, options.run.package, options.config, {ranks.world(), ranks.origin()});
+  for (const std::string &text : found.notes)
     note(ranks, text);
-  try { // for this number of ranks, too; sizes that do not fit it do not matter where others are given
-    config::resolveFor(compiled, ranks.world(), ranks.origin(), pinned);
-  } catch (const Error &) {
-  }
-  config::resolveFor(*reading.config, ranks.world(), ranks.origin(), pinned);
-  config::Differences found = config::changes(compiled, *reading.config);
-  if (!found.refused.empty()) {
-    for (size_t i = 1; i < found.refused.size(); ++i)
-      std::fprintf(stderr, "ds-run: error: %s: %s; compile again\n", options.config.c_str(),
-                   found.refused[i].text().c_str());
-    fail(ErrorCode::InvalidArgument, options.config, ": ", found.refused.front().text(), "; compile again");
-  }
-  for (const config::Difference &difference : found.allowed)
-    note(ranks, difference.text());
-  return std::move(*reading.config);
+  for (size_t i = 1; i < found.errors.size(); ++i)
+    std::fprintf(stderr, "ds-run: error: %s\n", found.errors[i].c_str());
+  if (!found.errors.empty())
+    fail(ErrorCode::InvalidArgument, found.errors.front());
+  return std::move(*found.config);
 }
 
 static bool fits(const config::TrainingConfig &compiled, std::optional<int64_t> pinned, const TrainOptions &options,
@@ -115,36 +72,19 @@ static std::string countText(const std::optional<int64_t> &count) { return count
 
 std::vector<std::pair<std::string, std::string>> factsOf(const Package &package, const config::TrainingConfig &config,
                                                          const TrainOptions &options, const Dataset &data) {
-  std::string settings;
-  for (const config::Entry &entry : config.entries) // where a file lies and what its lines are does not matter
-    settings += entry.key + "=" + entry.value + "\n";
-  std::string sums = readTextFile(options.run.package + "/SHA256SUMS", size_t(1) << 30);
-  return {{"package", sha256Hex(sums.data(), sums.size())},
-          {"code", package.variant().mcpu},
-          {"configuration", sha256Hex(settings.data(), settings.size())},
-          {"micro-batches of", std::to_string(config.microBatch)},
-          {"data of", concat(data.samples(), " samples")},
-          {"--steps", countText(options.steps)},
-          {"--epochs", countText(options.epochs)},
-          {"--eval-interval", countText(options.evalInterval)},
-          {"--save-interval", countText(options.saveInterval)},
-          {"--patience", countText(options.patience)},
-          {"--keep", countText(options.keep)},
-          {"--shuffle", options.shuffle},
-          {"--checkpoint", options.checkpoint.empty() ? "" : "given"},
-          {"--resume", options.resumes ? "given" : ""},
-          {"--eval-data", options.evalData.empty() ? "" : "given"}};
-}
-
-RunSettings runSettings(const config::TrainingConfig &config) {
-  RunSettings settings;
-  settings.schedule = config.schedule;
-  settings.lossScale = config.lossScale;
-  settings.accumulation = config.accumulation;
-  settings.predivide = config.predivide;
-  settings.layerDrop = config.layerDrop;
-  settings.quantization = config.quantization;
-  return settings;
+  auto facts = factsOf(package, options.run.package, config);
+  facts.insert(facts.end(), {{"data of", concat(data.samples(), " samples")},
+                             {"--steps", countText(options.steps)},
+                             {"--epochs", countText(options.epochs)},
+                             {"--eval-interval", countText(options.evalInterval)},
+                             {"--save-interval", countText(options.saveInterval)},
+                             {"--patience", countText(options.patience)},
+                             {"--keep", countText(options.keep)},
+                             {"--shuffle", options.shuffle},
+                             {"--checkpoint", options.checkpoint.empty() ? "" : "given"},
+                             {"--resume", options.resumes ? "given" : ""},
+                             {"--eval-data", options.evalData.empty() ? "" : "given"}});
+  return facts;
 }
 
 std::shared_ptr<const Dataset> openData(const Trainer &trainer, const std::vector<std::string> &paths,

@@ -2,10 +2,9 @@
 #ifndef DEEPSTRIDE_TOOLS_DS_RUN_TRAINING_SETUP_H
 #define DEEPSTRIDE_TOOLS_DS_RUN_TRAINING_SETUP_H
 
-#include "frontends/config/Config.h"
+#include "runtime/engine/RunConfig.h"
 #include "runtime/training/CheckpointFolder.h"
 #include "runtime/training/Score.h"
-#include "runtime/training/TrainingRun.h"
 #include "tools/ds-run/training/RunRanks.h"
 #include "tools/ds-run/training/TrainOptions.h"
 
@@ -25,8 +24,6 @@ SessionOptions sessionOf(const TrainOptions &options, const RunRanks &ranks, con
 // What all ranks must begin with alike. A tag is none of it: checkpoint.tag_validation says what follows from others.
 std::vector<std::pair<std::string, std::string>> factsOf(const Package &package, const config::TrainingConfig &config,
                                                          const TrainOptions &options, const Dataset &data);
-
-RunSettings runSettings(const config::TrainingConfig &config);
 
 // Files as the trainer's micro-batches need them.
 std::shared_ptr<const Dataset> openData(const Trainer &trainer, const std::vector<std::string> &paths,
