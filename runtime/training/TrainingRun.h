@@ -137,7 +137,7 @@ private:
   LayerCounts layerCounts;
   int64_t accumulation;
   EigenvalueSettings eigenvalue;
-  BatchReader *reader = nullptr; // none where micro-batches are brought
+  BatchReader *reader = nullptr;                    // none where micro-batches are brought
   LoaderPosition loader;                            // where a loaded run stood in its data, which the next
   nlohmann::json ofData = nlohmann::json::object(); // checkpoint says again, and what it said of them
   uint64_t seed;
