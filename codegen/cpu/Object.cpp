@@ -1,6 +1,7 @@
 // LLVM's passes and code generator, and lld as a subprocess.
 #include "codegen/cpu/Object.h"
 
+#include "llvm/ADT/SmallString.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
@@ -10,6 +11,7 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
@@ -150,16 +152,27 @@ bool emitObject(llvm::Module &module, const CpuTarget &target, bool optimize, co
   return true;
 }
 
-bool linkShared(const std::vector<std::string> &objects, const CpuTarget &target, const std::string &path,
-                std::string &error) {
+std::string findLinker() {
+  // An installation that brings its linker along, such as the Python wheel, uses it.
+  std::string self = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
+  llvm::SmallString<256> own(llvm::sys::path::parent_path(self));
+  llvm::sys::path::append(own, "ld.lld");
+  if (llvm::sys::fs::can_execute(own))
+    return std::string(own);
   auto linker = llvm::sys::findProgramByName("ld.lld", {"/usr/lib/llvm-22/bin"});
   if (!linker)
     linker = llvm::sys::findProgramByName("ld.lld-22");
-  if (!linker) {
+  return linker ? *linker : "";
+}
+
+bool linkShared(const std::vector<std::string> &objects, const CpuTarget &target, const std::string &path,
+                std::string &error) {
+  std::string linker = findLinker();
+  if (linker.empty()) {
     error = "cannot find ld.lld (Debian package lld-22)";
     return false;
   }
-  std::vector<std::string> arguments = {*linker,
+  std::vector<std::string> arguments = {linker,
                                         "-shared",
                                         "-z",
                                         target.sanitize ? "undefs" : "defs",
@@ -171,12 +184,12 @@ bool linkShared(const std::vector<std::string> &objects, const CpuTarget &target
                                         "-o",
                                         path};
   arguments.insert(arguments.end(), objects.begin(), objects.end());
-  arguments.insert(arguments.end(),
-                   {"-L/lib/x86_64-linux-gnu", "-L/usr/lib/x86_64-linux-gnu", "-l:libm.so.6", "-l:libc.so.6"});
+  arguments.insert(arguments.end(), {"-L/lib/x86_64-linux-gnu", "-L/usr/lib/x86_64-linux-gnu", "-L/lib64",
+                                     "-L/usr/lib64", "-l:libm.so.6", "-l:libc.so.6"});
   std::vector<llvm::StringRef> views(arguments.begin(), arguments.end());
   std::string log = path + ".log"; // beside the result: one folder to remove, whatever happens
   std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(log), llvm::StringRef(log)};
-  int result = llvm::sys::ExecuteAndWait(*linker, views, std::nullopt, redirects, 0, 0, &error);
+  int result = llvm::sys::ExecuteAndWait(linker, views, std::nullopt, redirects, 0, 0, &error);
   if (result != 0) {
     if (auto text = llvm::MemoryBuffer::getFile(log))
       error = "linking failed: " + (*text)->getBuffer().take_until([](char c) { return c == '\n'; }).str();

@@ -1,11 +1,11 @@
 #include "tools/ds-opt/CompileCache.h"
 
+#include "codegen/cpu/Object.h"
 #include "frontends/onnx/reader/FileAccess.h"
 #include "tools/ds-opt/ContentHash.h"
 #include "tools/ds-opt/PackageCache.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/Host.h"
 
@@ -80,13 +80,11 @@ static std::string buildIdentity() {
     return 0;
   };
   dl_iterate_phdr(add, &found);
-  auto linker = llvm::sys::findProgramByName("ld.lld", {"/usr/lib/llvm-22/bin"});
-  if (!linker)
-    linker = llvm::sys::findProgramByName("ld.lld-22");
+  std::string linker = findLinker();
   struct stat status;
-  if (!found.isKnown || !linker || stat(linker->c_str(), &status) != 0)
+  if (!found.isKnown || linker.empty() || stat(linker.c_str(), &status) != 0)
     return "";
-  return found.text + "linker " + *linker + " " + std::to_string(status.st_size) + " " +
+  return found.text + "linker " + linker + " " + std::to_string(status.st_size) + " " +
          std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec) + "\n";
 }
 

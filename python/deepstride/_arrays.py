@@ -1,0 +1,83 @@
+"""Arrays and element types: what NumPy has, what it lacks, and how what it lacks travels."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._errors import InvalidArgumentError
+
+# Types of the runtime that NumPy has itself; integers narrower than a byte lie in bytes.
+_NUMPY = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "i64": np.int64, "i32": np.int32, "i16": np.int16,
+          "i8": np.int8, "u64": np.uint64, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8, "i1": np.bool_,
+          "i4": np.int8, "u4": np.uint8, "i2": np.int8, "u2": np.uint8}
+# Those that the package ml_dtypes adds, and the type of their bits.
+_ML_DTYPES = {"bf16": ("bfloat16", np.uint16), "f8e4m3fn": ("float8_e4m3fn", np.uint8),
+              "f8e4m3fnuz": ("float8_e4m3fnuz", np.uint8), "f8e5m2": ("float8_e5m2", np.uint8),
+              "f8e5m2fnuz": ("float8_e5m2fnuz", np.uint8), "f8e8m0": ("float8_e8m0fnu", np.uint8),
+              "f4e2m1": ("float4_e2m1fn", np.uint8)}
+_TYPE_OF_ML_DTYPE = {name: (kind, bits) for kind, (name, bits) in _ML_DTYPES.items()}
+_NARROW = {"int4": np.int8, "uint4": np.uint8, "int2": np.int8, "uint2": np.uint8}
+
+
+def dtype_of(kind: str) -> np.dtype:
+    """The NumPy type for a type of the runtime, such as "f32"."""
+    if kind in _NUMPY:
+        return np.dtype(_NUMPY[kind])
+    name, _ = _ML_DTYPES[kind]
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise InvalidArgumentError(f"NumPy has no type {kind}; install the package ml_dtypes, which adds it, or ask "
+                                   "for arrays of DLPack: run(..., dlpack=True)") from None
+    return np.dtype(getattr(ml_dtypes, name))
+
+
+def prepare(name: str, value: Any, kind: str) -> tuple[Any, str | None]:
+    """An input as the extension module takes it: an array, and its type where the array cannot tell it.
+
+    Arrays go in as they are; numbers and lists, which have no type of their own, take that of the input.
+    """
+    if not isinstance(value, np.ndarray):
+        if hasattr(value, "__dlpack__") and not isinstance(value, np.generic):
+            return value, _narrow_type(kind, value)
+        if hasattr(value, "__array__") or isinstance(value, np.generic):
+            value = np.asarray(value)
+        else:
+            try:
+                value = np.asarray(value, dtype_of(kind))
+            except (TypeError, ValueError, OverflowError) as error:
+                raise InvalidArgumentError(f"input '{name}': expected an array of {kind}, found "
+                                           f"{type(value).__name__}: {error}") from None
+    value = np.asarray(value, order="C")
+    if value.dtype.byteorder == ">":
+        value = value.astype(value.dtype.newbyteorder("="))
+    if value.dtype.name in _TYPE_OF_ML_DTYPE:
+        kind_of_value, bits = _TYPE_OF_ML_DTYPE[value.dtype.name]
+        return value.view(bits), kind_of_value
+    if value.dtype.name in _NARROW:
+        value = value.astype(_NARROW[value.dtype.name])
+    if value.dtype.kind not in "fiub" or value.dtype.itemsize > 8:
+        raise InvalidArgumentError(f"input '{name}': expected an array of {kind}, found one of {value.dtype.name}")
+    return value, _narrow_type(kind, value)
+
+
+def _narrow_type(kind: str, value: Any) -> str | None:
+    """A byte may be the number of an input in 4 or 2 bits: the array cannot say so."""
+    is_byte = str(getattr(value, "dtype", "")).endswith("int8")
+    return kind if kind in ("i4", "u4", "i2", "u2") and is_byte else None
+
+
+def finish(array: np.ndarray, kind: str) -> np.ndarray:
+    """An output as the user sees it: bits of a type that NumPy lacks get their type."""
+    return array if kind in _NUMPY else array.view(dtype_of(kind))
+
+
+def kind_of(dtype: np.dtype) -> str:
+    """The runtime's type for one of NumPy's."""
+    if dtype.name in _TYPE_OF_ML_DTYPE:
+        return _TYPE_OF_ML_DTYPE[dtype.name][0]
+    for kind, known in _NUMPY.items():
+        if np.dtype(known) == dtype:
+            return kind
+    raise InvalidArgumentError(f"found elements of {dtype.name}, expected numbers")

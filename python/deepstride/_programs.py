@@ -1,0 +1,53 @@
+"""The programs that travel in the wheel: where they are, and how they are run."""
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from typing import NamedTuple
+
+from ._errors import Error
+
+_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin")
+_SECONDS_TO_CLEAN_UP = 10
+
+
+class Output(NamedTuple):
+    """What a program left: its exit code, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+def path_of(name: str) -> str:
+    """The path of a program of this wheel."""
+    path = os.path.join(_FOLDER, name)
+    if not os.path.exists(path):
+        raise Error(f"{name} is not in the package deepstride-runtime, which only runs models; to compile them, "
+                    "install deepstride in its place: pip uninstall deepstride-runtime, pip install deepstride")
+    return path
+
+
+def run(name: str, arguments: list[str]) -> Output:
+    """Runs a program to its end. What interrupts the wait, such as Ctrl-C, ends the program, which then cleans up."""
+    command = [path_of(name), *arguments]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        try:
+            out, err = child.communicate()
+        except BaseException:
+            _end(child)
+            raise
+    return Output(child.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
+
+
+def _end(child: subprocess.Popen) -> None:
+    if child.poll() is None:
+        child.send_signal(signal.SIGTERM)
+    try:
+        child.wait(_SECONDS_TO_CLEAN_UP)
+    except BaseException as reason:  # too slow, or interrupted once more
+        child.kill()
+        child.wait()
+        if not isinstance(reason, subprocess.TimeoutExpired):
+            raise

@@ -1,0 +1,1 @@
+"""Where ONNX Runtime keeps its exceptions."""
