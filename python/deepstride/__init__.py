@@ -12,8 +12,10 @@ from ._core import runtime_version as _runtime_version
 from ._errors import (BadFileError, BadPackageError, BadStateError, CollectiveError, CompileError, CompileWarning,
                       Error, ExecutionError, InternalError, InvalidArgumentError, IoError, OutOfMemoryError,
                       ShapeMismatchError, UnboundDimensionError, UnsupportedCpuError)
+from ._inference import init_inference
 from ._model import Model, TensorInfo, load
 from ._options import OPTIONS
+from ._training import Evaluation, Loss, StepRecord, TrainingEngine, initialize
 
 __version__ = _runtime_version()
 
@@ -24,7 +26,7 @@ from .onnxruntime import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel,
                           get_available_providers, get_device, set_default_logger_severity,
                           set_default_logger_verbosity)
 
-__all__ = ["BadFileError", "BadPackageError", "BadStateError", "CheckResult", "CollectiveError", "CompileError",
+__all__ = ["Evaluation", "Loss", "StepRecord", "TrainingEngine", "init_inference", "initialize", "BadFileError", "BadPackageError", "BadStateError", "CheckResult", "CollectiveError", "CompileError",
            "CompileWarning", "Error", "ExecutionError", "ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel",
            "IOBinding", "InferenceSession", "InternalError", "InvalidArgumentError", "IoError", "Model",
            "ModelMetadata", "NodeArg", "OPTIONS", "OrtValue", "OutOfMemoryError", "RunOptions", "SessionOptions",

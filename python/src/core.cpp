@@ -1,6 +1,6 @@
 // deepstride._core: the C API as Python objects. Packages and sessions keep their handles, arrays of results keep the
 // memory that they are in, and calls leave other threads of Python running. Everything that has a choice is in Python.
-#include "ds/runtime.h"
+#include "Status.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -19,35 +19,6 @@ namespace nb = nanobind;
 namespace {
 
 using Input = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
-
-struct StatusFreer {
-  void operator()(ds_status *status) const { ds_status_free(status); }
-};
-
-// What deepstride._errors makes an exception of.
-struct Failure {
-  ds_status_code code;
-  std::string message;
-};
-
-void check(ds_status *given) {
-  if (!given)
-    return;
-  std::unique_ptr<ds_status, StatusFreer> status(given);
-  throw Failure{ds_status_get_code(given), ds_status_message(given)};
-}
-
-// Calls into the runtime while other threads of Python run.
-template <typename Call> void withoutGil(Call call) {
-  ds_status *status;
-  {
-    nb::gil_scoped_release release;
-    status = call();
-  }
-  check(status);
-}
-
-void refuse(const std::string &message) { throw Failure{DS_STATUS_INVALID_ARGUMENT, message}; }
 
 class Package {
 public:
@@ -296,6 +267,7 @@ void translate(const std::exception_ptr &thrown, void *) {
 
 NB_MODULE(_core, module) {
   nb::register_exception_translator(translate);
+  addEngine(module);
   module.def("runtime_version", [] { return std::string(ds_runtime_version()); });
   nb::class_<Package>(module, "Package")
       .def(nb::init<const std::string &, bool, const std::optional<std::string> &>(), nb::arg("path"),
