@@ -120,6 +120,10 @@ def conformance():
     return closing_line(*run(ROOT / "utils/conformance", "--subset", ROOT / "test/integration/conformance-subset.txt"))
 
 
+def wheel():
+    return closing_line(*run(sys.executable, ROOT / "test/python/run.py"))
+
+
 def fuzz():
     return closing_line(*run(ROOT / "utils/fuzz", "--without", "importer", "--seconds", "10", "--jobs", "2", "--seed", "1", show=True), show=False)
 
@@ -129,6 +133,7 @@ STEPS = [("build", build, "build everything"), ("layout", layout, "rules of the 
          ("docs", docs, "generated documents are up to date"),
          ("integration", integration, "models, files and command lines, end to end"),
          ("conformance", conformance, "a fixed part of ONNX's own test suite"),
+         ("wheel", wheel, "the Python package, from its wheel in an environment of its own"),
          ("fuzz", fuzz, "ten seconds of each fuzz target that needs no compiler, with sanitizers")]
 
 

@@ -96,17 +96,20 @@ def model_file(function: str, model: Source) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _lines_of(text: str, kind: str) -> list[str]:
-    return [line for line in text.splitlines() if f" {kind}: " in line]
+def _lines_of(text: str, *kinds: str) -> list[str]:
+    return [line for line in text.splitlines() if any(f" {kind}: " in line for kind in kinds)]
 
 
 def _message(text: str) -> str:
-    """The line that says what is wrong."""
-    lines = _lines_of(text, "error") or [line for line in text.splitlines() if line.strip()]
-    line = lines[0] if lines else "ds-opt failed and printed nothing"
+    """What is wrong, in one line: the first error, and the note that explains it where one follows."""
+    lines = _lines_of(text, "error", "note") or [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        return "ds-opt failed and printed nothing"
+    line = lines[0]
     for prefix in ("ds-opt: error: ", "ds-opt: "):
-        if line.startswith(prefix):
-            return line[len(prefix):]
+        line = line.removeprefix(prefix)
+    if len(lines) > 1 and " note: " in lines[1]:
+        line += "; " + lines[1].split(" note: ", 1)[1]
     return line
 
 
@@ -145,7 +148,7 @@ def compile(model: Source, package: str | os.PathLike[str], *, dims: Mapping[str
     if not target.rstrip("/").endswith(".dsp"):
         raise InvalidArgumentError(f"compile: package: found '{target}', expected a name that ends in .dsp")
     with model_file("compile", model) as path:
-        done = _programs.run("ds-opt", [path, f"-o={target}", *arguments])
+        done = _programs.run("ds-opt", [path, "-o", target, *arguments])
     if done.code:
         _fail(done)
     for line in _lines_of(done.err, "warning"):
@@ -168,5 +171,4 @@ def check(model: Source, *, dims: Mapping[str, int] | None = None,
         done = _programs.run("ds-opt", [path, "--check", *arguments])
     if done.code not in (0, 1):
         _fail(done)
-    return CheckResult(done.code == 0, _lines_of(done.err, "error") + _lines_of(done.out, "error"),
-                       done.out + done.err)
+    return CheckResult(done.code == 0, _lines_of(done.out + done.err, "error", "note"), done.out + done.err)

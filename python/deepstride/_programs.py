@@ -4,6 +4,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
+from types import FrameType
 from typing import NamedTuple
 
 from ._errors import Error
@@ -32,13 +34,38 @@ def path_of(name: str) -> str:
 def run(name: str, arguments: list[str]) -> Output:
     """Runs a program to its end. What interrupts the wait, such as Ctrl-C, ends the program, which then cleans up."""
     command = [path_of(name), *arguments]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+    held = _HeldInterrupt()
+    try:
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    except BaseException:
+        held.release()
+        raise
+    with child:
         try:
+            held.release()
             out, err = child.communicate()
         except BaseException:
             _end(child)
             raise
     return Output(child.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
+
+
+class _HeldInterrupt:
+    """Keeps Ctrl-C until it is released: inside of Popen it would leave a program that nobody knows."""
+
+    def __init__(self) -> None:
+        self.frames: list[FrameType | None] = []
+        self.handler = signal.getsignal(signal.SIGINT)
+        # Only the main thread gets it; and what is no handler of Python's has no KeyboardInterrupt.
+        self.is_held = callable(self.handler) and threading.current_thread() is threading.main_thread()
+        if self.is_held:
+            signal.signal(signal.SIGINT, lambda number, frame: self.frames.append(frame))
+
+    def release(self) -> None:
+        if self.is_held:
+            signal.signal(signal.SIGINT, self.handler)
+            if self.frames and callable(self.handler):
+                self.handler(signal.SIGINT, self.frames[0])
 
 
 def _end(child: subprocess.Popen) -> None:

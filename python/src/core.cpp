@@ -242,7 +242,8 @@ private:
         arrays.append(
             nb::cast(nb::ndarray<nb::numpy>(tensor->data, shape.size(), shape.data(), owner, nullptr, dtype)));
       else
-        arrays.append(nb::cast(nb::ndarray<>(tensor->data, shape.size(), shape.data(), owner, nullptr, dtype)));
+        arrays.append(
+            nb::cast(nb::ndarray<nb::array_api>(tensor->data, shape.size(), shape.data(), owner, nullptr, dtype)));
     }
     return arrays;
   }

@@ -1,0 +1,29 @@
+"""The C API as Python objects; deepstride.Model is made for users."""
+from typing import Any
+
+def runtime_version() -> str:
+    """The version of the runtime library."""
+
+class Package:
+    """A loaded package. `list` is 0 for inputs, 1 for outputs, 2 for states."""
+
+    def __init__(self, path: str, verify: bool, variant: str | None) -> None: ...
+    @property
+    def variants(self) -> list[str]: ...
+    @property
+    def variant(self) -> str: ...
+    @property
+    def entries(self) -> list[str]: ...
+    def tensors(self, entry: int, list: int) -> list[tuple[str, str, list[str] | None, int]]:
+        """Name, type, sizes (None where the rank varies) and bound (0 where there is none) of each."""
+
+class Session:
+    """A live instance of a package."""
+
+    def __init__(self, package: Package, threads: int) -> None: ...
+    def pin(self, dimension: str, value: int) -> None: ...
+    def run(self, entry: int, names: list[str], arrays: list[Any], types: list[str | None], numpy: bool) -> list[Any]:
+        """One array per output: NumPy's, whose bits are those of types that it lacks, or objects for DLPack."""
+    def save_states(self, path: str) -> None: ...
+    def restore_states(self, path: str) -> None: ...
+    def reset_states(self) -> None: ...

@@ -1,0 +1,58 @@
+"""Ctrl-C while Python waits for the compiler: the compiler ends, what it had begun goes, and KeyboardInterrupt arrives."""
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+from pathlib import Path
+
+from support import Case, MODELS
+
+PROGRAM = """
+import sys, deepstride
+try:
+    deepstride.compile(sys.argv[1], "long.dsp", no_cache=True)
+    print("compiled")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def child_of(process):
+    """The number of a process's child; None where it has none."""
+    try:
+        text = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    except FileNotFoundError:
+        return None
+    return int(text[0]) if text else None
+
+
+def is_running(process):
+    """Whether a process is there, but as a zombie."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+class Interrupts(Case):
+    def test_ends_the_compiler_and_leaves_nothing(self):
+        for delay in (0.0, 0.0, 0.0, 0.1, 0.3):
+            with self.subTest(delay), subprocess.Popen([sys.executable, "-c", PROGRAM, str(MODELS / "long.onnx")],
+                                                       cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                                       text=True) as python:
+                give_up = time.monotonic() + 60
+                while not (compiler := child_of(python.pid)) and python.poll() is None and time.monotonic() < give_up:
+                    time.sleep(0.001)
+                self.assertIsNotNone(compiler)
+                time.sleep(delay)  # none: Python may not even know yet that it has a child
+                os.kill(python.pid, signal.SIGINT)  # of Python alone: that of a terminal would reach both
+                out, _ = python.communicate(timeout=60)
+                self.assertEqual((out, python.returncode), ("interrupted\n", 0))
+                self.assertFalse(is_running(compiler))
+                self.assertEqual(list(self.folder.iterdir()), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Builds the wheels from build/ and runs the tests of this folder in an environment that has one of them and NumPy only.
+
+usage: build/venv/bin/python test/python/run.py [TEST...]     such as model_test.Calls
+Ends in the line `N passed, N failed, N skipped`.
+"""
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+WORK = ROOT / "build/wheel"
+
+
+def run(*command, **keywords):
+    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **keywords)
+    return done.returncode, done.stdout
+
+
+def require(*command):
+    code, out = run(*command)
+    if code:
+        print(out + "\n0 passed, 1 failed, 0 skipped")
+        raise SystemExit(1)
+
+
+def environment(project):
+    """A Python environment with NumPy, and a wheel as pip installs it. NumPy stays from one run to the next."""
+    numpy = "numpy==" + importlib.metadata.version("numpy")
+    venv = WORK / f"venv-{project}"
+    python = venv / "bin/python"
+    pip = [Path(sys.prefix) / "bin/pip", "--disable-pip-version-check", "--python", python, "install", "--quiet"]
+    stamp = venv / "installed"
+    if not stamp.exists() or stamp.read_text() != numpy:
+        shutil.rmtree(venv, ignore_errors=True)
+        require(sys.executable, "-m", "venv", "--without-pip", venv)
+        require(*pip, numpy)
+        stamp.write_text(numpy)
+    wheel, = WORK.glob(f"{project.replace('-', '_')}-[0-9]*.whl")
+    require(*pip, "--no-deps", "--no-compile", "--force-reinstall", wheel)
+    return python
+
+
+def count(code, out):
+    ran = re.search(r"^Ran (\d+) tests?", out, re.M)
+    if not ran:
+        return 0, 1, 0
+    numbers = {name: sum(map(int, re.findall(rf"\b{name}=(\d+)", out))) for name in ("failures", "errors", "skipped")}
+    failed = max(numbers["failures"] + numbers["errors"], int(bool(code)))
+    return max(int(ran[1]) - failed - numbers["skipped"], 0), failed, numbers["skipped"]
+
+
+def main():
+    models = WORK / "models"
+    models.mkdir(parents=True, exist_ok=True)
+    require(sys.executable, HERE / "make_models.py", models)
+    for old in WORK.glob("*.whl"):
+        old.unlink()
+    require(ROOT / "utils/wheel", "--build-dir", ROOT / "build", "--compression", "0")
+    # Nothing of this process's environment: what is not in the wheel must not be found by chance.
+    clean = {"PATH": "/usr/bin:/bin", "HOME": str(WORK / "home"), "DS_CACHE": "", "DS_TEST_MODELS": str(models),
+             "DS_TEST_ROOT": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    total = [0, 0, 0]
+    wanted = sys.argv[1:]
+    for project, tests in (("deepstride", sorted(path.stem for path in HERE.glob("*_test.py") if path.stem != "runtime_test")),
+                           ("deepstride-runtime", ["runtime_test"])):
+        tests = [name for name in wanted if name.split(".")[0] in tests] if wanted else tests
+        if not tests:
+            continue
+        python = environment(project)
+        code, out = run(python, "-m", "unittest", *tests, cwd=HERE, env=clean)
+        if code:
+            print(out)
+        total = [a + b for a, b in zip(total, count(code, out))]
+    print("{} passed, {} failed, {} skipped".format(*total))
+    return int(total[1] > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
