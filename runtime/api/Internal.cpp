@@ -39,8 +39,8 @@ std::unique_ptr<InfoStorage> makeInfo(const std::string &name, ElementType type,
   return storage;
 }
 
-static TensorView viewOf(const ds_tensor &tensor, size_t index) {
-  auto refuse = [&](const char *what) { fail(ErrorCode::InvalidArgument, "input ", index, ": ", what); };
+TensorView viewOf(const ds_tensor &tensor, const std::string &where) {
+  auto refuse = [&](const char *what) { fail(ErrorCode::InvalidArgument, where, ": ", what); };
   if (tensor.struct_size < sizeof(ds_tensor))
     refuse("struct_size is too small, expected sizeof(ds_tensor)");
   unsigned type; // a C caller may pass any number
@@ -58,7 +58,7 @@ std::vector<TensorView> orderInputs(const std::string &where, const std::vector<
   std::vector<TensorView> views(count);
   std::vector<bool> isGiven(count, false);
   for (size_t i = 0; i < count; ++i) {
-    TensorView view = viewOf(inputs[i], i);
+    TensorView view = viewOf(inputs[i], concat("input ", i));
     size_t at = i;
     if (inputs[i].name && count == infos.size()) {
       std::vector<std::string> legal;

@@ -77,6 +77,9 @@ using InfoList = std::vector<std::unique_ptr<InfoStorage>>;
 std::unique_ptr<InfoStorage> makeInfo(const std::string &name, ElementType type, const SymbolicShape &shape,
                                       int64_t bound);
 
+// Throws Error(InvalidArgument) for what is no tensor. `where` begins messages.
+TensorView viewOf(const ds_tensor &tensor, const std::string &where);
+
 // Inputs in the order of the list: those that have a name by it, the others by their position. Their number is left to
 // the call. `where` begins messages.
 std::vector<TensorView> orderInputs(const std::string &where, const std::vector<TensorInfo> &infos,

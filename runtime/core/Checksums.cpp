@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
 #include <limits>
 #include <openssl/evp.h>
 #include <thread>
@@ -80,22 +79,14 @@ void checkTiling(const std::vector<ChecksumLine> &lines) {
   }
 }
 
-void checkListing(const std::string &directory, const std::map<std::string, MappedFile> &files) {
-  std::vector<std::string> additional;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    std::string name = it->path().filename().string();
+void checkListing(const PackageFiles &package, const std::map<std::string, MappedFile> &files) {
+  for (const std::string &name : package.names()) {
+    if (name == sumsName || files.count(name))
+      continue;
     // An empty weights.bin has no bytes to check and may go without a line.
-    std::error_code ignored;
-    bool isEmptyWeights = name == "weights.bin" && it->is_regular_file(ignored) && it->file_size(ignored) == 0;
-    if (name != sumsName && !files.count(name) && !isEmptyWeights)
-      additional.push_back(name);
+    if (name != "weights.bin" || !package.isEmptyFile(name))
+      fail(ErrorCode::BadPackage, name, ": additional file that SHA256SUMS does not list");
   }
-  if (error)
-    fail(ErrorCode::Io, directory, ": cannot list: ", error.message());
-  std::sort(additional.begin(), additional.end());
-  if (!additional.empty())
-    fail(ErrorCode::BadPackage, additional.front(), ": additional file that SHA256SUMS does not list");
 }
 
 } // namespace
@@ -136,18 +127,17 @@ std::vector<ChecksumLine> parseChecksums(const std::string &text) {
   return lines;
 }
 
-Checksums::Checksums(const std::string &directory)
-    : lines(parseChecksums(readTextFile(directory + "/" + sumsName, maxSumsBytes))) {
+Checksums::Checksums(const PackageFiles &package) : lines(parseChecksums(package.text(sumsName, maxSumsBytes))) {
   std::map<std::string, uint64_t> covered;
   for (const ChecksumLine &line : lines) {
     if (!files.count(line.file)) {
-      if (!isThere(directory + "/" + line.file))
+      if (!package.has(line.file))
         fail(ErrorCode::BadPackage, line.file, ": missing, but listed in SHA256SUMS");
-      files.emplace(line.file, MappedFile(directory + "/" + line.file));
+      files.emplace(line.file, package.open(line.file));
     }
     covered[line.file] = line.isChunk ? line.offset + line.length : files[line.file].size();
   }
-  checkListing(directory, files);
+  checkListing(package, files);
   for (const auto &[name, end] : covered)
     if (files[name].size() != end)
       fail(ErrorCode::BadPackage, name, ": wrong size, found ", files[name].size(), " bytes, expected ", end);

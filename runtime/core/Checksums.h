@@ -3,7 +3,7 @@
 #ifndef DEEPSTRIDE_RUNTIME_CORE_CHECKSUMS_H
 #define DEEPSTRIDE_RUNTIME_CORE_CHECKSUMS_H
 
-#include "runtime/core/MappedFile.h"
+#include "runtime/core/PackageFiles.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +35,7 @@ struct ChecksumFault {
 class Checksums {
 public:
   // Throws Error for missing and additional files, and for those of another size.
-  explicit Checksums(const std::string &directory);
+  explicit Checksums(const PackageFiles &package);
 
   // Checks what is chosen, in parallel; returns altered files and chunks, small files first, so that the caller can
   // name what lies in a chunk.

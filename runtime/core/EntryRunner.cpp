@@ -24,6 +24,11 @@ std::string resultText(int32_t code) {
   }
 }
 
+void CallWatch::check() const {
+  if (cancellations && cancellations->load(std::memory_order_relaxed) != cancellationsBefore)
+    fail(ErrorCode::Cancelled, "the call was cancelled");
+}
+
 const ds_services EntryRunner::services = {sizeof(ds_services), serveLaunch, serveDefine, serveStart, serveWait};
 
 EntryRunner::EntryRunner(const Package &package, size_t index, ThreadPool &pool, StateStore &states,
@@ -34,7 +39,7 @@ EntryRunner::EntryRunner(const Package &package, size_t index, ThreadPool &pool,
       inputCopies(entry.inputs.size()) {}
 
 void EntryRunner::run(const std::vector<TensorView> &inputs, const Pins &pins, std::vector<Tensor> &results,
-                      LaunchObserver *newObserver) {
+                      const CallWatch &newWatch) {
   symbols = bindSymbols(entry, inputs, pins);
   if (communicator)
     for (size_t i = 0; i < symbols.size(); ++i)
@@ -43,7 +48,7 @@ void EntryRunner::run(const std::vector<TensorView> &inputs, const Pins &pins, s
   plan = &plans.get(symbols);
   states.requireDevice("workspace of entry '" + entry.name + "'", plan->workspaceBytes);
   outputs = &results;
-  observer = newObserver;
+  watch = newWatch;
   failure.reset();
   bindBuffers(inputs);
   bindFiles();
@@ -63,6 +68,18 @@ void EntryRunner::run(const std::vector<TensorView> &inputs, const Pins &pins, s
   dynamicBuffers.clear();
 }
 
+// A caller's buffer is taken as it is; others become large enough.
+void EntryRunner::shapeOutput(size_t index, Shape shape) {
+  Tensor &output = (*outputs)[index];
+  const TensorInfo &info = entry.outputs[index];
+  annotated("output '" + info.name + "'", [&] {
+    if (output.isBorrowed() && output.getShape() != shape)
+      fail(ErrorCode::ShapeMismatch, "wrong shape of the buffer, found ", listText(output.getShape()), ", expected ",
+           listText(shape));
+    output.reset(info.type, std::move(shape));
+  });
+}
+
 void EntryRunner::bindBuffers(const std::vector<TensorView> &inputs) {
   sizes = plan->sizes;
   bufferBytes = plan->bufferBytes;
@@ -80,7 +97,7 @@ void EntryRunner::bindBuffers(const std::vector<TensorView> &inputs) {
   outputs->resize(entry.outputs.size());
   for (size_t i = 0; i < entry.outputs.size(); ++i)
     if (!computed.output[i])
-      (*outputs)[i].reset(entry.outputs[i].type, plan->outputs[i]);
+      shapeOutput(i, plan->outputs[i]);
 
   buffers.assign(entry.buffers.size(), nullptr);
   for (size_t i = 0; i < entry.buffers.size(); ++i) {
@@ -255,7 +272,7 @@ void EntryRunner::define(uint32_t symbol, int64_t value) {
     if (!isConcerned || !isComplete)
       continue;
     Tensor &output = (*outputs)[buffer.index];
-    annotated("output '" + info.name + "'", [&] { output.reset(info.type, evaluateShape(info.shape, symbols)); });
+    shapeOutput(buffer.index, evaluateShape(info.shape, symbols));
     bufferBytes[i] = output.bytes();
     buffers[i] = output.data();
   }
@@ -265,6 +282,7 @@ template <typename Action> int32_t EntryRunner::serve(Action action) noexcept {
   if (failure) // the entry went on after an error: nothing more happens
     return DS_SERVICE_FAILED;
   try {
+    watch.check();
     action();
     return DS_OK;
   } catch (const Error &error) {

@@ -13,6 +13,7 @@
 #include "runtime/core/StateStore.h"
 #include "runtime/core/ThreadPool.h"
 
+#include <atomic>
 #include <map>
 #include <optional>
 #include <vector>
@@ -35,6 +36,16 @@ public:
   virtual void afterLaunch(const Event &event) = 0;
 };
 
+// What others have to do with a call.
+struct CallWatch {
+  LaunchObserver *observer = nullptr;
+  const std::atomic<uint64_t> *cancellations = nullptr; // null: nobody cancels
+  uint64_t cancellationsBefore = 0;                     // this call began
+
+  // Throws Error(Cancelled) when there was one since.
+  void check() const;
+};
+
 class EntryRunner {
 public:
   // The workspace is that of all entries of a session, one of which runs at a time.
@@ -43,9 +54,10 @@ public:
   EntryRunner(const EntryRunner &) = delete;
   EntryRunner &operator=(const EntryRunner &) = delete;
 
-  // Outputs that the vector brings lend their memory to the new ones.
+  // Outputs that the vector brings lend their memory to the new ones; those in borrowed memory must have the shapes
+  // that the call gives.
   void run(const std::vector<TensorView> &inputs, const Pins &pins, std::vector<Tensor> &outputs,
-           LaunchObserver *observer);
+           const CallWatch &watch);
 
 private:
   void bindFiles();
@@ -57,6 +69,7 @@ private:
   void gather(const ds_launch &request);
   void runKernel(const ds_launch &request, int64_t grid, size_t scratchBytes);
   void define(uint32_t symbol, int64_t value);
+  void shapeOutput(size_t output, Shape shape);
   // A symbol that is defined again starts an iteration: what was defined after it belongs to the one before.
   void forgetSince(uint32_t symbol);
   void startCollective(const ds_collective &request);
@@ -105,7 +118,7 @@ private:
   std::vector<StateStore::InFile> inFiles; // one per buffer, where there are files
   std::vector<uint64_t> bufferBytes;
   std::vector<Tensor> *outputs = nullptr;
-  LaunchObserver *observer = nullptr;
+  CallWatch watch;
   AlignedBuffer &workspace;
   std::map<size_t, AlignedBuffer> dynamicBuffers; // workspace that depends on computed symbols;
                                                   // where bounds are watched all of it, and constants

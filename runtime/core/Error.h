@@ -22,7 +22,8 @@ enum class ErrorCode {
   OutOfMemory = 9,
   Io = 10,       // the operating system refused
   Internal = 11, // a bug of ours
-  BadState = 12  // a state that a failed call or restore may have left half written
+  BadState = 12, // a state that a failed call or restore may have left half written
+  Cancelled = 13 // somebody asked for the end of the call
 };
 
 class Error : public std::runtime_error {

@@ -53,7 +53,7 @@ void EntryRunner::launch(const ds_launch &request) {
     int64_t scratch = request.scratch == DS_NO_SIZE ? 0 : sizeAt(request.scratch, "scratch");
     if (grid < 0 || scratch < 0)
       fail(ErrorCode::ShapeMismatch, "negative grid or scratch, found ", grid, " and ", scratch);
-    int64_t start = observer ? now() : 0;
+    int64_t start = watch.observer ? now() : 0;
     if (grid > 0 && !inFiles.empty()) {
       FileTurns turns;
       for (uint32_t i = 0; i < request.buffer_count; ++i)
@@ -64,8 +64,9 @@ void EntryRunner::launch(const ds_launch &request) {
     } else if (grid > 0) {
       runKernel(request, grid, static_cast<size_t>(scratch));
     }
-    if (observer)
-      observer->afterLaunch({entry, request.site, start, now(), grid, symbols, buffers.data(), bufferBytes.data()});
+    if (watch.observer)
+      watch.observer->afterLaunch(
+          {entry, request.site, start, now(), grid, symbols, buffers.data(), bufferBytes.data()});
   } catch (Error &error) {
     error.annotate(siteText(info));
     throw;

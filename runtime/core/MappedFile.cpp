@@ -71,26 +71,37 @@ MappedFile::MappedFile(const InputFile &file) {
   if (mapping == MAP_FAILED)
     refuseFile(file.path, "cannot map");
   bytes = static_cast<const uint8_t *>(mapping);
+  isMapping = true;
+}
+
+MappedFile MappedFile::over(const void *data, size_t size) {
+  MappedFile file;
+  file.bytes = static_cast<const uint8_t *>(data);
+  file.length = size;
+  return file;
 }
 
 MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
   std::swap(bytes, other.bytes);
   std::swap(length, other.length);
+  std::swap(isMapping, other.isMapping);
   return *this;
 }
 
 MappedFile::~MappedFile() {
-  if (bytes)
+  if (isMapping)
     munmap(const_cast<uint8_t *>(bytes), length);
 }
 
 void MappedFile::willNeed(size_t offset, size_t count) const {
   size_t before = offset % static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  if (bytes)
+  if (isMapping)
     madvise(const_cast<uint8_t *>(bytes) + offset - before, count + before, MADV_WILLNEED);
 }
 
 void MappedFile::release(size_t offset, size_t count) const {
+  if (!isMapping) // the advice would empty memory that is no file's
+    return;
   auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   size_t begin = (offset + page - 1) / page * page;
   size_t end =

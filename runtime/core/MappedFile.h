@@ -41,6 +41,9 @@ public:
   MappedFile &operator=(MappedFile &&other) noexcept;
   ~MappedFile();
 
+  // Bytes of somebody else's, which live longer.
+  static MappedFile over(const void *data, size_t size);
+
   const uint8_t *data() const { return bytes; }
   size_t size() const { return length; }
   void willNeed(size_t offset, size_t count) const; // asks the system to read ahead
@@ -51,6 +54,7 @@ public:
 private:
   const uint8_t *bytes = nullptr;
   size_t length = 0;
+  bool isMapping = false; // what others have is neither unmapped nor advised upon
 };
 
 // A file without a name, which commit() gives it; without commit() nothing remains, however the process ends. Where the

@@ -61,8 +61,6 @@ std::string constantsIn(const Manifest &manifest, uint64_t offset, uint64_t leng
 
 } // namespace
 
-void Package::CloseCode::operator()(void *handle) const { dlclose(handle); }
-
 size_t chooseVariant(const Manifest &manifest, const CpuFeatures &features, const std::string &mcpu) {
   auto rank = [&](size_t i) {
     const VariantInfo &variant = manifest.variants[i];
@@ -93,40 +91,45 @@ size_t chooseVariant(const Manifest &manifest, const CpuFeatures &features, cons
 }
 
 std::shared_ptr<const Package> Package::load(const std::string &directory, const LoadOptions &options) {
-  return annotated(directory, [&] {
-    if (!isFolder(directory))
-      fail(ErrorCode::BadPackage, "not a package directory");
-    if (!isThere(directory + "/manifest.json"))
-      fail(ErrorCode::BadPackage, "manifest.json: missing, expected a package that ds-opt wrote");
-    auto package = std::make_shared<Package>();
-    package->directory = directory;
-    std::optional<Checksums> sums;
-    if (options.verify)
-      sums.emplace(package->openSums());
-    bool isShared = options.ranks > 1 && options.openCode;
-    if (sums)
-      package->require(
-          sums->verify(options.threads, [&](const ChecksumLine &line) { return !isShared || !line.isChunk; }));
-    package->contents = readManifest(readTextFile(directory + "/manifest.json", maxManifestBytes));
-    if (isThere(directory + "/weights.bin"))
-      package->weights = MappedFile(directory + "/weights.bin");
-    package->checkConstants();
-    const CpuFeatures &features = options.features ? *options.features : CpuFeatures::host();
-    if (!options.openCode)
-      return std::shared_ptr<const Package>(package);
-    package->chosen = chooseVariant(package->contents, features, options.mcpu);
-    if (sums && isShared)
-      package->verifyShare(*sums, options);
-    package->openCode();
-    return std::shared_ptr<const Package>(package);
-  });
+  return load(annotated(directory, [&] { return PackageFiles(directory); }), options);
+}
+
+std::shared_ptr<const Package> Package::load(PackageFiles files, const LoadOptions &options) {
+  auto package = std::make_shared<Package>(std::move(files));
+  annotated(package->path(), [&] { package->open(options); });
+  return package;
+}
+
+void Package::open(const LoadOptions &options) {
+  if (!files.has("manifest.json"))
+    fail(ErrorCode::BadPackage, "manifest.json: missing, expected a package that ds-opt wrote");
+  std::optional<Checksums> sums;
+  if (options.verify)
+    sums.emplace(openSums());
+  bool isShared = options.ranks > 1 && options.openCode;
+  if (sums)
+    require(sums->verify(options.threads, [&](const ChecksumLine &line) { return !isShared || !line.isChunk; }));
+  contents = readContents();
+  if (files.has("weights.bin"))
+    weights = files.open("weights.bin");
+  if (reinterpret_cast<uintptr_t>(weights.data()) % 64 != 0)
+    fail(ErrorCode::InvalidArgument, "weights.bin: expected memory that is 64-byte aligned");
+  checkConstants();
+  if (!options.openCode)
+    return;
+  chosen = chooseVariant(contents, options.features ? *options.features : CpuFeatures::host(), options.mcpu);
+  if (sums && isShared)
+    verifyShare(*sums, options);
+  openCode();
 }
 
 Checksums Package::openSums() const {
-  if (!isThere(directory + "/SHA256SUMS"))
+  if (!files.has("SHA256SUMS"))
     fail(ErrorCode::BadPackage, "SHA256SUMS: missing");
-  return Checksums(directory);
+  return Checksums(files);
 }
+
+Manifest Package::readContents() const { return readManifest(files.text("manifest.json", maxManifestBytes)); }
 
 // Chunks that this rank reads, and of those that none reads every so many.
 void Package::verifyShare(const Checksums &sums, const LoadOptions &options) {
@@ -158,8 +161,7 @@ void Package::require(const std::vector<ChecksumFault> &faults) const {
   const ChecksumFault &fault = faults.front();
   std::string message = fault.message;
   if (fault.isChunk) // the manifest was not at fault, so it can tell what lies there
-    message += constantsIn(readManifest(readTextFile(directory + "/manifest.json", maxManifestBytes)), fault.offset,
-                           fault.length);
+    message += constantsIn(readContents(), fault.offset, fault.length);
   if (faults.size() > 1)
     message += concat(" (and ", faults.size() - 1, " more)");
   throw Error(ErrorCode::BadPackage, message);
@@ -175,15 +177,13 @@ void Package::checkConstants() const {
 
 void Package::openCode() {
   const std::string &name = variant().code;
-  // A slash in the path, so that the loader does not search for it.
-  std::string file = (directory.find('/') == std::string::npos ? "./" : "") + directory + "/" + name;
-  if (!isThere(file))
+  if (!files.has(name))
     fail(ErrorCode::BadPackage, name, ": missing");
-  checkSharedObject(name, MappedFile(file));
-  code.reset(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL));
+  checkSharedObject(name, files.open(name));
+  code = files.openCode(name);
   if (!code)
     fail(ErrorCode::BadPackage, name, ": cannot be opened: ", dlerror());
-  auto query = reinterpret_cast<ds_package_query_function>(dlsym(code.get(), "ds_package_query"));
+  auto query = reinterpret_cast<ds_package_query_function>(code.symbol("ds_package_query"));
   if (!query)
     fail(ErrorCode::BadPackage, name, ": does not export ds_package_query");
   const ds_package_code *table = query(DS_ABI_VERSION);

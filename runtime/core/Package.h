@@ -1,5 +1,5 @@
-// A loaded package: verified, mapped, with the one code variant that fits this processor opened. Immutable, shared by
-// any number of sessions and threads.
+// A loaded package: verified, mapped or where it lies in memory, with the one code variant that fits this processor
+// opened. Immutable, shared by any number of sessions and threads.
 #ifndef DEEPSTRIDE_RUNTIME_CORE_PACKAGE_H
 #define DEEPSTRIDE_RUNTIME_CORE_PACKAGE_H
 
@@ -8,6 +8,7 @@
 #include "runtime/core/Manifest.h"
 #include "runtime/core/MappedFile.h"
 #include "runtime/core/NeededWeights.h"
+#include "runtime/core/PackageFiles.h"
 #include "runtime/device/cpu/CpuFeatures.h"
 
 #include <memory>
@@ -27,8 +28,12 @@ struct LoadOptions {
 class Package {
 public:
   static std::shared_ptr<const Package> load(const std::string &directory, const LoadOptions &options = {});
+  // Files in memory must live as long as the package.
+  static std::shared_ptr<const Package> load(PackageFiles files, const LoadOptions &options = {});
 
-  const std::string &path() const { return directory; }
+  explicit Package(PackageFiles files) : files(std::move(files)) {}
+
+  const std::string &path() const { return files.path(); }
   const Manifest &manifest() const { return contents; }
   const VariantInfo &variant() const { return contents.variants[chosen]; }
   const uint8_t *constant(size_t index) const { return weights.data() + variant().constants[index].offset; }
@@ -45,22 +50,20 @@ public:
   ds_entry entryFunction(size_t index) const { return functions[index]; }
 
 private:
-  struct CloseCode {
-    void operator()(void *handle) const;
-  };
-
+  void open(const LoadOptions &options);
   Checksums openSums() const;
   void verifyShare(const Checksums &sums, const LoadOptions &options);
   void require(const std::vector<ChecksumFault> &faults) const; // that there are none
   void checkConstants() const;
+  Manifest readContents() const;
   void openCode();
 
-  std::string directory;
+  PackageFiles files;
   Manifest contents;
   size_t chosen = 0;
   MappedFile weights;
   std::optional<ByteRanges> verified; // none: all that is
-  std::unique_ptr<void, CloseCode> code;
+  LoadedCode code;
   std::vector<ds_entry> functions; // one per entry of the variant
 };
 

@@ -39,6 +39,7 @@ size_t Session::choose(size_t entry, const std::vector<TensorView> &inputs, cons
 
 void Session::run(size_t entry, const std::vector<TensorView> &inputs, const Pins &pins, std::vector<Tensor> &outputs,
                   LaunchObserver *observer) {
+  CallWatch watch = {observer, &cancellations, cancellations.load(std::memory_order_relaxed)};
   std::lock_guard<std::mutex> lock(running);
   auto abandon = [&](const char *why) {
     if (communicator)
@@ -49,8 +50,9 @@ void Session::run(size_t entry, const std::vector<TensorView> &inputs, const Pin
   const VariantInfo &variant = loaded->variant();
   size_t chosen = entry;
   try {
+    watch.check(); // while it waited
     chosen = chooseEntry(variant, entry, inputs, pins);
-    runners[chosen]->run(inputs, pinsOfEntry(variant, chosen, pins), outputs, observer);
+    runners[chosen]->run(inputs, pinsOfEntry(variant, chosen, pins), outputs, watch);
     store.endCall();
   } catch (Error &error) {
     error.annotate("entry '" + this->entry(chosen).name + "'");

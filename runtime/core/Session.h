@@ -4,6 +4,7 @@
 
 #include "runtime/core/EntryRunner.h"
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -40,6 +41,9 @@ public:
   void run(size_t entry, const std::vector<TensorView> &inputs, const Pins &pins, std::vector<Tensor> &outputs,
            LaunchObserver *observer = nullptr);
 
+  // Calls that have begun, waiting ones too, throw Error(Cancelled) at their next launch. From any thread.
+  void cancel() { cancellations.fetch_add(1, std::memory_order_relaxed); }
+
   // Runs an action on the states while no call runs.
   template <typename Action> auto withStates(Action action) -> decltype(action(std::declval<StateStore &>())) {
     std::lock_guard<std::mutex> lock(running);
@@ -61,6 +65,7 @@ private:
   AlignedBuffer workspace;
   std::vector<std::unique_ptr<EntryRunner>> runners;
   std::mutex running;
+  std::atomic<uint64_t> cancellations{0}; // so far: a call is concerned by those after its begin
 };
 
 } // namespace ds

@@ -30,6 +30,7 @@ public:
 
   uint8_t *data() const { return memory ? memory : emptyData(); }
   size_t capacity() const { return size; }
+  bool isOfOthers() const { return isBorrowed; }
 
 private:
   static uint8_t *emptyData();
@@ -79,6 +80,7 @@ public:
   size_t bytes() const { return static_cast<size_t>(elements) * typeSize(type); }
   uint8_t *data() { return memory.data(); }
   const uint8_t *data() const { return memory.data(); }
+  bool isBorrowed() const { return memory.isOfOthers(); } // in somebody else's memory
   TensorView view() const { return {type, shape, memory.data()}; }
   Tensor clone() const;
 

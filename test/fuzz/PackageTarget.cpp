@@ -93,7 +93,7 @@ void verify(std::string text) {
   if (end != std::string::npos && text.size() - end > 65)
     text.replace(end + 1, 64, ds::sha256Hex(text.data(), end + 1));
   folder.input.write(text.data(), text.size());
-  ds::Checksums(folder.path).verify(1, [](const ds::ChecksumLine &) { return true; });
+  ds::Checksums(ds::PackageFiles(folder.path)).verify(1, [](const ds::ChecksumLine &) { return true; });
 }
 
 } // namespace

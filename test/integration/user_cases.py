@@ -396,10 +396,11 @@ def a_failed_step_leaves_no_half_written_state(folder):
 def installing_asks_for_a_release(folder):
     if not (BIN.parent / "cmake_install.cmake").exists():
         raise Skip("the tools do not lie in a build tree")
-    done = subprocess.run(["cmake", "--install", BIN.parent, "--prefix", folder / "root", "--component", "runtime"],
-                          capture_output=True, text=True)
-    expect(done.returncode != 0 and "cmake --preset release" in " ".join(done.stderr.split()), done.stderr)
-    expect(not (folder / "root").exists(), "something was installed")
+    for options in ([], ["--config", "Release"]):  # which does not make it one
+        done = subprocess.run(["cmake", "--install", BIN.parent, "--prefix", folder / "root", "--component", "runtime", *options],
+                              capture_output=True, text=True)
+        expect(done.returncode != 0 and "cmake --preset release" in " ".join(done.stderr.split()), done.stderr)
+        expect(not (folder / "root").exists(), "something was installed")
     presets = json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]
     dev = next(preset for preset in presets if preset["name"] == "dev")
     expect("install" in dev["displayName"], "the preset dev does not say that it is not to be installed")

@@ -111,5 +111,5 @@ class Tree:
 
     def units(self):
         """The unit tests of the compiler; the runtime's hold no line of it."""
-        runtime = {"ds-comm-unit", "ds-data-unit", "ds-ranks-unit", "ds-runtime-unit"}
+        runtime = {"ds-api-unit", "ds-comm-unit", "ds-data-unit", "ds-ranks-unit", "ds-runtime-unit"}
         return sorted({path.name for path in (self.build / "bin").glob("ds-*-unit")} - runtime)

@@ -17,6 +17,18 @@
 extern "C" {
 #endif
 
+/* The release that this header belongs to, for #if. Compare with ds_runtime_version_number, which is that of the
+ * library that runs. */
+#define DS_RUNTIME_VERSION_MAJOR 0
+#define DS_RUNTIME_VERSION_MINOR 1
+#define DS_RUNTIME_VERSION_PATCH 0
+#define DS_RUNTIME_VERSION_NUMBER                                                                                      \
+  (DS_RUNTIME_VERSION_MAJOR * 10000 + DS_RUNTIME_VERSION_MINOR * 100 + DS_RUNTIME_VERSION_PATCH)
+
+/* Programs run with every library of the same number, which is that of the shared library's name (libds_runtime.so.N),
+ * and whose version is not older than the header that they were built with. */
+#define DS_RUNTIME_ABI 0
+
 #if defined(__GNUC__)
 #define DS_API __attribute__((visibility("default")))
 #else
@@ -38,8 +50,9 @@ typedef enum ds_status_code {
   DS_STATUS_COLLECTIVE = 8,        /* a rank is missing, failed or disagrees */
   DS_STATUS_OUT_OF_MEMORY = 9,
   DS_STATUS_IO = 10,
-  DS_STATUS_INTERNAL = 11, /* a bug of the runtime */
-  DS_STATUS_BAD_STATE = 12 /* a state that a failed call may have left half written; restore or reset it */
+  DS_STATUS_INTERNAL = 11,  /* a bug of the runtime */
+  DS_STATUS_BAD_STATE = 12, /* a state that a failed call may have left half written; restore or reset it */
+  DS_STATUS_CANCELLED = 13  /* ds_session_cancel ended the call */
 } ds_status_code;
 
 DS_API ds_status_code ds_status_get_code(const ds_status *status); /* null: DS_STATUS_OK */
@@ -49,7 +62,9 @@ DS_API const char *ds_status_message(const ds_status *status);
 
 DS_API void ds_status_free(ds_status *status); /* null is fine */
 
-DS_API const char *ds_runtime_version(void);
+DS_API const char *ds_runtime_version(void);     /* "0.1.0" */
+DS_API unsigned ds_runtime_version_number(void); /* DS_RUNTIME_VERSION_NUMBER of the library */
+DS_API unsigned ds_runtime_abi(void);            /* DS_RUNTIME_ABI of the library */
 
 /* Elements narrower than a byte lie in a byte each: integers as the 8-bit number of the same value, f4e2m1 in the low
  * bits. */
@@ -106,8 +121,25 @@ typedef struct ds_load_options {
 
 /* path names the package's folder. options may be null. */
 DS_API ds_status *ds_package_load(const char *path, const ds_load_options *options, ds_package **package);
-DS_API void ds_package_free(ds_package *package);
 
+/* A file of a package that lies in memory: name as in the package's folder, such as "manifest.json". */
+typedef struct ds_file {
+  size_t struct_size;
+  const char *name;
+  const void *data;
+  size_t size; /* bytes */
+} ds_file;
+
+/* A package whose files lie in memory: every file of the folder that ds-opt wrote is one of `files`, in any order.
+ * Names and the array itself are needed during this call alone. The data are not copied, but for code: they must stay
+ * valid and unchanged until the package and all its sessions and trainers are freed. weights.bin must be 64-byte
+ * aligned. */
+DS_API ds_status *ds_package_load_memory(const ds_file *files, size_t file_count, const ds_load_options *options,
+                                         ds_package **package);
+
+DS_API void ds_package_free(ds_package *package); /* null is fine */
+
+/* Of a null package: 0 or null. */
 DS_API size_t ds_package_variant_count(const ds_package *package);
 DS_API const char *ds_package_variant_name(const ds_package *package, size_t index); /* null past the end */
 DS_API const char *ds_package_chosen_variant(const ds_package *package);
@@ -153,10 +185,12 @@ typedef struct ds_session_options {
 
 /* options may be null. */
 DS_API ds_status *ds_session_create(const ds_package *package, const ds_session_options *options, ds_session **session);
-DS_API void ds_session_free(ds_session *session);
+DS_API void ds_session_free(ds_session *session); /* null is fine; no call may be running */
 
 /* Gives a dimension its size for all later calls. Needed for those only that no input's shape gives. */
 DS_API ds_status *ds_session_pin(ds_session *session, const char *dimension, int64_t value);
+/* Later calls find the size in their inputs again; nothing changes where the dimension was not pinned. */
+DS_API ds_status *ds_session_unpin(ds_session *session, const char *dimension);
 
 /* Outputs of a call: owned by the caller, independent of session and package. One thread at a time. */
 typedef struct ds_outputs ds_outputs;
@@ -178,6 +212,43 @@ typedef struct ds_outputs ds_outputs;
  * step. So after a failure every rank goes on in a new group, with its states restored from one and the same step. */
 DS_API ds_status *ds_session_run(ds_session *session, size_t entry, const ds_tensor *inputs, size_t input_count,
                                  ds_outputs **outputs);
+
+/* The same, with outputs in memory of the caller's. A buffer says by its name which output it takes, or by its position
+ * when the name is null; its type, rank and shape must be those that the call gives, which is checked before anything
+ * is written, or where a size is found only by computing, when it is found. A buffer overlaps no input, no other buffer
+ * and no tensor of *outputs.
+ *
+ * 64-byte aligned buffers are written in place: after a call that fails their contents are unspecified. Others are
+ * copied into when the call has succeeded, and left alone when it fails.
+ *
+ * *outputs then has all outputs, those in buffers by the buffers' addresses; the others are as of ds_session_run.
+ * `outputs` itself may be null where there is a buffer for each. */
+DS_API ds_status *ds_session_run_into(ds_session *session, size_t entry, const ds_tensor *inputs, size_t input_count,
+                                      const ds_tensor *buffers, size_t buffer_count, ds_outputs **outputs);
+
+/* Ends the calls that have begun, also those that wait for another one, with DS_STATUS_CANCELLED, states as after any
+ * failed call. From any thread, at any time, without waiting; a call that begins later is not concerned. A call ends
+ * when its present kernel does, or, where it waits for other ranks, when they arrive or time out; one that has
+ * nothing left but to return succeeds. */
+DS_API ds_status *ds_session_cancel(ds_session *session);
+
+/* A kernel that has run. The strings belong to the package. */
+typedef struct ds_launch_event {
+  size_t struct_size;
+  const char *entry;   /* a guarded entry by its own name */
+  const char *kernel;  /* "k3", as in the package's manifest */
+  const char *site;    /* the ONNX node that it is for, or the first of them */
+  size_t launch;       /* its number in the manifest's "launches"; one inside a loop comes more than once */
+  int64_t start;       /* nanoseconds on the system's monotonic clock */
+  int64_t nanoseconds; /* that it took */
+} ds_launch_event;
+
+/* Called after every launch by the thread that called ds_session_run; the event lives until it returns. It may cancel
+ * the session; everything else about this session has to wait for the call's end. It must not throw. */
+typedef void (*ds_launch_observer)(void *context, const ds_launch_event *event);
+
+/* Calls that begin later tell the observer, until another one is given, or null: then nobody takes times. */
+DS_API ds_status *ds_session_observe(ds_session *session, ds_launch_observer observer, void *context);
 
 DS_API size_t ds_outputs_count(const ds_outputs *outputs);
 /* Null past the end. Valid until the outputs are freed or used in another call. */

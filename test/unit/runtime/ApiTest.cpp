@@ -1,7 +1,5 @@
 // The C API as a user of the installed library sees it.
-#include "test/unit/runtime/PackageBuilder.h"
-
-#include "ds/runtime.h"
+#include "test/unit/runtime/ApiFixture.h"
 
 #include <cstdio>
 #include <cstring>
@@ -11,33 +9,6 @@
 using namespace ds::test;
 
 namespace {
-
-std::string messageOf(ds_status *status) {
-  std::string text = status ? ds_status_message(status) : "";
-  ds_status_free(status);
-  return text;
-}
-
-class ApiTest : public ::testing::Test {
-protected:
-  ApiTest() {
-    EXPECT_EQ(messageOf(ds_package_load(writePackage(folder.path()).c_str(), nullptr, &package)), "");
-    EXPECT_EQ(messageOf(ds_session_create(package, nullptr, &session)), "");
-  }
-  ~ApiTest() override {
-    ds_outputs_free(outputs);
-    ds_package_free(package); // before the session, as the header allows
-    ds_session_free(session);
-  }
-
-  TemporaryFolder folder;
-  ds_package *package = nullptr;
-  ds_session *session = nullptr;
-  ds_outputs *outputs = nullptr;
-  alignas(64) float data[8] = {1, 1, 1, 1, 2, 2, 2, 2};
-  int64_t shape[2] = {2, 4};
-  ds_tensor input = {sizeof(ds_tensor), "x", DS_F32, 2, shape, data};
-};
 
 TEST_F(ApiTest, DescribesThePackage) {
   EXPECT_STREQ(ds_package_chosen_variant(package), "x86-64");
