@@ -7,6 +7,7 @@
 
 The names of ONNX Runtime's API are here, too, over the same: `import deepstride as onnxruntime`.
 """
+from ._arrays import empty
 from ._compile import CheckResult, check, compile  # noqa: A004
 from ._core import runtime_version as _runtime_version
 from ._errors import (BadFileError, BadPackageError, BadStateError, CollectiveError, CompileError, CompileWarning,
@@ -31,6 +32,6 @@ __all__ = ["Evaluation", "Loss", "StepRecord", "TrainingEngine", "init_inference
            "IOBinding", "InferenceSession", "InternalError", "InvalidArgumentError", "IoError", "Model",
            "ModelMetadata", "NodeArg", "OPTIONS", "OrtValue", "OutOfMemoryError", "RunOptions", "SessionOptions",
            "ShapeMismatchError", "TensorInfo", "UnboundDimensionError", "UnsupportedCpuError", "capi", "check",
-           "compile", "disable_telemetry_events", "enable_telemetry_events", "get_all_providers",
+           "compile", "disable_telemetry_events", "empty", "enable_telemetry_events", "get_all_providers",
            "get_available_providers", "get_device", "load", "onnxruntime", "set_default_logger_severity",
            "set_default_logger_verbosity"]

@@ -68,7 +68,7 @@ class _HeldInterrupt:
                 self.handler(signal.SIGINT, self.frames[0])
 
 
-def _end(child: subprocess.Popen) -> None:
+def _end(child: subprocess.Popen[bytes]) -> None:
     if child.poll() is None:
         child.send_signal(signal.SIGTERM)
     try:

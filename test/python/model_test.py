@@ -1,5 +1,8 @@
 """Compiling, loading and calling, judged by NumPy."""
+import subprocess
+import sys
 import threading
+import time
 import unittest
 import warnings
 
@@ -143,6 +146,58 @@ class Calls(Case):
         model = deepstride.load(package("ids"))
         np.testing.assert_array_equal(model(ids=np.array([[4, 0]])), TABLE[[[4, 0]]])
         self.refuses(deepstride.Error, "", model, ids=np.array([[5]]))
+
+
+# Prints how much memory a call adds to the most that the process ever had.
+MEMORY = """
+import resource, sys
+import numpy as np, deepstride
+model = deepstride.load(sys.argv[1], threads=1)
+memory = deepstride.empty((1 << 25) + 16)
+x = memory[int(sys.argv[2]):][:1 << 25]
+memory[:] = 1
+model(x[:16])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+assert model(x)[0] == 1 << 25
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+class Costs(Case):
+    def test_copies_only_what_is_not_aligned(self):
+        grown = [int(subprocess.run([sys.executable, "-c", MEMORY, package("sum"), str(offset)], check=True,
+                                    capture_output=True, text=True).stdout) for offset in (0, 1, 16)]
+        self.assertLess(grown[0], 30000)  # of 131072 KiB
+        self.assertGreater(grown[1], 100000)
+        self.assertLess(grown[2], 30000)
+
+    def test_makes_arrays_that_are_aligned(self):
+        for shape, dtype in (((3, 5), np.float32), (7, np.int8), ((), np.float64), ((0, 2), np.int64)):
+            array = deepstride.empty(shape, dtype)
+            self.assertEqual((array.shape, array.dtype, array.ctypes.data % 64),
+                             (shape if isinstance(shape, tuple) else (shape,), np.dtype(dtype), 0))
+
+    def test_lets_other_threads_run(self):
+        model = deepstride.load(package("sum"), threads=1)
+        x = deepstride.empty(1 << 25)
+        x[:] = 1
+        during, done = [], threading.Event()
+
+        def count():
+            while not done.is_set():
+                during.append(time.perf_counter())
+                time.sleep(0.0005)
+
+        other = threading.Thread(target=count)
+        other.start()
+        begin = time.perf_counter()
+        for _ in range(5):
+            model(x)
+        end = time.perf_counter()
+        done.set()
+        other.join()
+        longest = max(b - a for a, b in zip([begin, *during], [*during, end]))
+        self.assertGreater(sum(begin < at < end for at in during), 5, f"{longest} of {end - begin} s")
 
 
 class Packages(Case):

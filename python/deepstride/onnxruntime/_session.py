@@ -45,7 +45,7 @@ class ModelMetadata:
 
 def _node_arg(info: TensorInfo, declared: Mapping[str, Declared]) -> NodeArg:
     """Sizes that are fixed are numbers; others are called what the file calls them, None where it does not."""
-    shape = list(info.shape or [])
+    shape: list[int | str | None] = list(info.shape or [])
     said = declared[info.name].shape if info.name in declared else None
     if said is not None and len(said) == len(shape):
         shape = [size if isinstance(size, int) else name if not isinstance(name, int) else size
@@ -93,7 +93,7 @@ class InferenceSession:
     """
 
     def __init__(self, path_or_bytes: str | bytes | os.PathLike[str], sess_options: SessionOptions | None = None,
-                 providers: Sequence[Any] | None = None, provider_options: Sequence[dict] | None = None,
+                 providers: Sequence[Any] | None = None, provider_options: Sequence[dict[str, Any]] | None = None,
                  **kwargs: Any) -> None:
         for name in kwargs:
             if name not in ("disabled_optimizers", "enable_fallback"):  # these tune ONNX Runtime's own machinery
@@ -181,7 +181,7 @@ class InferenceSession:
         return {CPU: {}}
 
     def set_providers(self, providers: Sequence[Any] | None = None,
-                      provider_options: Sequence[dict] | None = None) -> None:
+                      provider_options: Sequence[dict[str, Any]] | None = None) -> None:
         """Checks the names; the session goes on on the CPU."""
         _check_providers(providers)
 

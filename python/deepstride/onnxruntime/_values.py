@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,9 +39,10 @@ def element_dtype(element_type: Any) -> np.dtype:
                 return _arrays.dtype_of(kind)
         raise InvalidArgumentError(f"element type: found {element_type}, expected ONNX's number of a type")
     try:
-        return np.dtype(element_type)
+        found: np.dtype[Any] = np.dtype(element_type)
     except TypeError:
         raise InvalidArgumentError(f"element type: found {element_type!r}, expected a type of NumPy's") from None
+    return found
 
 
 def array_at(address: int, element_type: Any, shape: Sequence[int]) -> np.ndarray:
@@ -49,9 +51,9 @@ def array_at(address: int, element_type: Any, shape: Sequence[int]) -> np.ndarra
     sizes = [int(size) for size in shape]
     if not address or any(size < 0 for size in sizes):
         raise InvalidArgumentError(f"memory at {address!r} of shape {list(shape)}: expected an address and sizes")
-    count = int(np.prod(sizes, dtype=np.int64))
-    return np.frombuffer((ctypes.c_char * (count * dtype.itemsize)).from_address(int(address)), dtype,
-                         count).reshape(sizes)
+    count = math.prod(sizes)
+    memory = (ctypes.c_uint8 * (count * dtype.itemsize)).from_address(int(address))
+    return np.frombuffer(memoryview(memory).cast("B"), dtype, count).reshape(sizes)
 
 
 class OrtValue:
@@ -64,7 +66,9 @@ class OrtValue:
     def ortvalue_from_numpy(array: np.ndarray, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
         """A value that holds a copy of an array."""
         check_device(device_type, device_id)
-        return OrtValue(np.array(array, order="C"))
+        value = OrtValue(_arrays.empty(array.shape, array.dtype))
+        value.numpy()[...] = array
+        return value
 
     @staticmethod
     def ortvalue_from_shape_and_type(shape: Sequence[int], element_type: Any = None, device_type: str = "cpu",
@@ -73,7 +77,9 @@ class OrtValue:
         check_device(device_type, device_id)
         if element_type is None:
             raise InvalidArgumentError("element_type: found None, expected a type of NumPy's")
-        return OrtValue(np.zeros([int(size) for size in shape], element_dtype(element_type)))
+        array = _arrays.empty([int(size) for size in shape], element_dtype(element_type))
+        array[...] = 0
+        return OrtValue(array)
 
     @staticmethod
     def from_dlpack(data: Any, is_bool_tensor: bool = False) -> OrtValue:

@@ -24,6 +24,7 @@ class RuntimeException(ExecutionError):
 
 def of_error(error: Error) -> Error:
     """The exception that ONNX Runtime's users expect for one of ours."""
+    kind: type[Error]
     if isinstance(error, CompileError):
         kind = NotImplemented
     elif error.code in (1, 2, 6):
@@ -36,6 +37,6 @@ def of_error(error: Error) -> Error:
         return error
     found = kind(str(error))
     found.code = error.code
-    if isinstance(error, CompileError):
+    if isinstance(error, CompileError) and isinstance(found, CompileError):
         found.details = error.details
     return found
