@@ -68,6 +68,7 @@ private:
   void launch(const ds_launch &request);
   void gather(const ds_launch &request);
   void runKernel(const ds_launch &request, int64_t grid, size_t scratchBytes);
+  std::string indexFault(uint32_t site) const;
   void define(uint32_t symbol, int64_t value);
   void shapeOutput(size_t output, Shape shape);
   // A symbol that is defined again starts an iteration: what was defined after it belongs to the one before.

@@ -1,6 +1,7 @@
 // The launch service of EntryRunner.
 #include "runtime/core/BufferMemory.h"
 #include "runtime/core/EntryRunner.h"
+#include "runtime/core/IndexFault.h"
 
 #include <chrono>
 #include <cstring>
@@ -109,8 +110,20 @@ void EntryRunner::runKernel(const ds_launch &request, int64_t grid, size_t scrat
   pool.run(KernelTask::run, &task, threads);
   for (unsigned t = 0; t < threads; ++t) { // the first by position, whichever thread was faster
     if (kernelResults[t] != DS_OK)
-      fail(ErrorCode::Execution, resultText(kernelResults[t]));
+      fail(ErrorCode::Execution, resultText(kernelResults[t]),
+           kernelResults[t] == DS_INDEX_OUT_OF_RANGE ? indexFault(request.site) : "");
   }
+}
+
+std::string EntryRunner::indexFault(uint32_t site) const {
+  return indexFaultText(package.variant(), entry, site,
+                        [&](uint32_t buffer, ElementType type, const SymbolicShape &shape) {
+                          for (const SizeExpr &dim : shape)
+                            if (!isKnown(dim.symbols()))
+                              return TensorView{};
+                          TensorView view{type, evaluateShape(shape, symbols), buffers[buffer]};
+                          return view.bytes() <= bufferBytes[buffer] ? view : TensorView{};
+                        });
 }
 
 } // namespace ds

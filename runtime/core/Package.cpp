@@ -1,6 +1,7 @@
 #include "runtime/core/Package.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/core/OfFile.h"
 
 #include <algorithm>
 #include <cstring>
@@ -90,13 +91,27 @@ size_t chooseVariant(const Manifest &manifest, const CpuFeatures &features, cons
        isAmx && features.areTilesRefused() ? " (it has AMX, which the system does not let this process use)" : "");
 }
 
+// Who gives a model where a package is expected wants to know how the one becomes the other.
+static void refuseNoFolder(const std::string &path) {
+  for (const std::string ending : {".onnx", ".mlir"})
+    if (path.size() > ending.size() && path.compare(path.size() - ending.size(), ending.size(), ending) == 0)
+      fail(ErrorCode::BadPackage, "not a package directory but a model, compile it first: ds-opt ", path, " -o ",
+           path.substr(0, path.size() - ending.size()), ".dsp");
+  fail(ErrorCode::BadPackage, "not a package directory", isThere(path) ? "" : ", nothing is there");
+}
+
 std::shared_ptr<const Package> Package::load(const std::string &directory, const LoadOptions &options) {
-  return load(annotated(directory, [&] { return PackageFiles(directory); }), options);
+  PackageFiles files = ofFile(directory, [&] {
+    if (!isFolder(directory))
+      refuseNoFolder(directory);
+    return PackageFiles(directory);
+  });
+  return load(std::move(files), options);
 }
 
 std::shared_ptr<const Package> Package::load(PackageFiles files, const LoadOptions &options) {
   auto package = std::make_shared<Package>(std::move(files));
-  annotated(package->path(), [&] { package->open(options); });
+  ofFile(package->path(), [&] { package->open(options); });
   return package;
 }
 

@@ -35,6 +35,8 @@ public:
 
   const std::string &path() const { return files.path(); }
   const Manifest &manifest() const { return contents; }
+  // The text of SHA256SUMS: alike where packages are.
+  std::string checksums() const { return files.text("SHA256SUMS", size_t(1) << 30); }
   const VariantInfo &variant() const { return contents.variants[chosen]; }
   const uint8_t *constant(size_t index) const { return weights.data() + variant().constants[index].offset; }
 

@@ -1,6 +1,7 @@
 #include "runtime/core/ThreadPool.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/core/Text.h"
 
 #include <algorithm>
 #include <atomic>
@@ -134,10 +135,15 @@ uint8_t *ThreadPool::scratch(unsigned thread, size_t bytes) {
 }
 
 unsigned ThreadPool::defaultThreads() {
-  if (const char *text = std::getenv("DS_NUM_THREADS")) {
-    long value = std::strtol(text, nullptr, 10);
-    if (value > 0)
-      return static_cast<unsigned>(std::min(value, 1024L));
+  constexpr unsigned most = 1024;
+  if (const char *text = std::getenv("DS_NUM_THREADS"); text && *text) {
+    std::string digits = text;
+    bool isNumber = digits.size() <= 9 && digits.find_first_not_of("0123456789") == std::string::npos;
+    unsigned long value = isNumber ? std::stoul(digits) : 0;
+    if (value < 1 || value > most)
+      fail(ErrorCode::InvalidArgument, "DS_NUM_THREADS: expected a number of 1 to ", most, ", found ",
+           inQuotes(digits));
+    return static_cast<unsigned>(value);
   }
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) == 0)

@@ -36,7 +36,8 @@ public:
   // Memory of the thread's own; grown outside kernels only, so call it before run().
   uint8_t *scratch(unsigned thread, size_t bytes);
 
-  // DS_NUM_THREADS, else the number of processors this process may use.
+  // DS_NUM_THREADS, else the number of processors this process may use. Throws Error(InvalidArgument) where the
+  // variable is no number of 1 to 1024; empty, it is as if it were not there.
   static unsigned defaultThreads();
 
 private:

@@ -36,7 +36,7 @@ Engine::Engine(std::shared_ptr<const Package> package, const EngineOptions &opti
       others(joined ? joined.get() : &Ranks::one()), settings(read(*package, options, others->world(), texts)),
       live(package, sessionOf(options, settings)) {
   if (others->world() > 1) {
-    auto facts = factsOf(*package, package->path(), settings);
+    auto facts = factsOf(*package, settings);
     facts.emplace_back("seed", std::to_string(options.seed));
     requireAgreement(*others, facts);
   }

@@ -2,7 +2,6 @@
 
 #include "runtime/core/Checksums.h"
 #include "runtime/core/Error.h"
-#include "runtime/core/MappedFile.h"
 
 namespace ds {
 
@@ -98,12 +97,11 @@ void refuseOnRanks(const config::TrainingConfig &config, unsigned ranks) {
          ranks, " ranks");
 }
 
-std::vector<std::pair<std::string, std::string>> factsOf(const Package &package, const std::string &folder,
-                                                         const config::TrainingConfig &config) {
+std::vector<std::pair<std::string, std::string>> factsOf(const Package &package, const config::TrainingConfig &config) {
   std::string settings;
   for (const config::Entry &entry : config.entries) // where a file lies and what its lines are does not matter
     settings += entry.key + "=" + entry.value + "\n";
-  std::string sums = readTextFile(folder + "/SHA256SUMS", size_t(1) << 30);
+  std::string sums = package.checksums();
   return {{"package", sha256Hex(sums.data(), sums.size())},
           {"code", package.variant().mcpu},
           {"configuration", sha256Hex(settings.data(), settings.size())},

@@ -44,8 +44,7 @@ StatePlaces placesOf(const config::TrainingConfig &config);
 void refuseOnRanks(const config::TrainingConfig &config, unsigned ranks);
 
 // What all ranks must begin with alike, whatever loop they run.
-std::vector<std::pair<std::string, std::string>> factsOf(const Package &package, const std::string &folder,
-                                                         const config::TrainingConfig &config);
+std::vector<std::pair<std::string, std::string>> factsOf(const Package &package, const config::TrainingConfig &config);
 
 } // namespace ds
 #endif

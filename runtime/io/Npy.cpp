@@ -255,10 +255,8 @@ std::string npyHeader(ElementType type, const Shape &shape) {
 }
 
 Tensor readNpy(const std::string &path) {
-  return annotated(path, [&] {
-    MappedFile file(path);
-    return parseNpy(file.data(), file.size());
-  });
+  MappedFile file(path); // which names the path itself
+  return annotated(path, [&] { return parseNpy(file.data(), file.size()); });
 }
 
 void writeNpy(const std::string &path, const Tensor &tensor) {

@@ -179,10 +179,8 @@ std::string serializeTensorProto(const std::string &name, const Tensor &tensor) 
 }
 
 NamedTensor readTensorProto(const std::string &path) {
-  return annotated(path, [&] {
-    MappedFile file(path);
-    return parseTensorProto(file.data(), file.size());
-  });
+  MappedFile file(path); // which names the path itself
+  return annotated(path, [&] { return parseTensorProto(file.data(), file.size()); });
 }
 
 void writeTensorProto(const std::string &path, const std::string &name, const Tensor &tensor) {

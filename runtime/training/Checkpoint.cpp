@@ -3,6 +3,7 @@
 #include "runtime/core/Checksums.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/MappedFile.h"
+#include "runtime/core/OfFile.h"
 #include "runtime/core/Text.h"
 #include "runtime/training/CheckpointFolder.h"
 
@@ -25,7 +26,7 @@ Checkpoint::Checkpoint(const std::string &folder, const std::string &tag) : plac
       source.pieces.push_back({&piece, nullptr, 0, std::vector<bool>(piece.digests.size())});
   }
   for (const CheckpointFile &file : info.files)
-    annotated(place + "/" + file.name, [&] { openFile(file); });
+    ofFile(place + "/" + file.name, [&] { openFile(file); });
   for (const Source &source : sources)
     for (const Mapped &piece : source.pieces)
       if (!piece.file)

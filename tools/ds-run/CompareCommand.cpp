@@ -1,12 +1,15 @@
-// ds-run compare: a package against the expected outputs of a test data folder, or against another package, then also
-// block by block, and with what the calls leave in states.
+// ds-run compare: a package against the expected outputs of a test data folder, of an npz or of ONNX Runtime, or
+// against another package, then also block by block, and with what the calls leave in states.
 #include "tools/ds-run/Inputs.h"
+#include "tools/ds-run/OnnxRuntime.h"
 #include "tools/ds-run/Options.h"
 #include "tools/ds-run/TensorCompare.h"
+#include "tools/ds-run/Values.h"
 
 #include "runtime/core/Error.h"
 #include "runtime/core/MappedFile.h"
 #include "runtime/core/Session.h"
+#include "runtime/io/Npz.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -16,55 +19,6 @@
 
 namespace ds {
 namespace {
-
-std::set<std::string> blockNames(const EntryInfo &entry) {
-  std::set<std::string> names;
-  for (const LaunchInfo &launch : entry.launches)
-    for (const LaunchResult &result : launch.results)
-      if (!result.value.empty()) // values that the compiler made have no name, and nothing to be compared with
-        names.insert(result.value);
-  return names;
-}
-
-// Calls visit(name of the block, its value) for each named result. A launch that runs several times, in a loop, gives
-// "name#2" and so on.
-class BlockObserver : public LaunchObserver {
-public:
-  explicit BlockObserver(const std::set<std::string> &wanted) : wanted(wanted) {}
-
-  void afterLaunch(const Event &event) override {
-    for (const LaunchResult &result : event.entry.launches[event.site].results) {
-      if (!wanted.count(result.value) || !event.buffers[result.buffer])
-        continue;
-      TensorView view{result.type, evaluateShape(result.shape, event.symbols), event.buffers[result.buffer]};
-      if (view.bytes() > event.bufferBytes[result.buffer])
-        fail(ErrorCode::BadPackage, "result '", result.value, "' of ", view.bytes(), " bytes lies in a buffer of ",
-             event.bufferBytes[result.buffer]);
-      unsigned count = ++seen[result.value];
-      visit(count == 1 ? result.value : concat(result.value, "#", count), view);
-    }
-  }
-
-protected:
-  virtual void visit(const std::string &name, const TensorView &value) = 0;
-
-private:
-  const std::set<std::string> &wanted;
-  std::map<std::string, unsigned> seen;
-};
-
-class BlockRecorder : public BlockObserver {
-public:
-  using BlockObserver::BlockObserver;
-  std::vector<NamedTensor> blocks; // in the order of execution
-
-private:
-  void visit(const std::string &name, const TensorView &value) override {
-    Tensor copy(value.type, value.shape);
-    std::memcpy(copy.data(), value.data, copy.bytes());
-    blocks.push_back({name, std::move(copy)});
-  }
-};
 
 class BlockComparer : public BlockObserver {
 public:
@@ -129,6 +83,86 @@ bool reportStates(const std::vector<StateInfo> &mine, const std::vector<NamedVie
     if (place(mine, state.name) == mine.size())
       isWithin = reportOutputAlone("state " + state.name, options.other);
   return isWithin;
+}
+
+void writeFound(const EntryInfo &entry, const std::vector<Tensor> &outputs, const std::vector<NamedTensor> &values,
+                const Options &options) {
+  if (options.output.empty())
+    return;
+  std::vector<NamedView> named;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    named.push_back({entry.outputs[i].name, outputs[i].view()});
+  for (const NamedTensor &value : values)
+    if (place(entry.outputs, value.name) == entry.outputs.size())
+      named.push_back({value.name, value.tensor.view()});
+  writeNpz(options.output, named);
+}
+
+// A call against tensors by name: all outputs, and those of the names that are values of the package.
+int compareWithTensors(Session &session, size_t index, const std::vector<TensorView> &views, const Pins &pins,
+                       const std::vector<NamedTensor> &expected, const std::string &from, const Options &options,
+                       const Tolerance &tolerance) {
+  const EntryInfo &entry = session.entry(index);
+  std::set<std::string> kept = blockNames(entry), wanted = wantedValues(entry, options);
+  for (const std::string &name : wanted)
+    if (place(expected, name) == expected.size())
+      fail(ErrorCode::InvalidArgument, "--values: '", name, "' is not in ", from);
+  for (const NamedTensor &item : expected)
+    if (kept.count(item.name))
+      wanted.insert(item.name);
+  BlockRecorder recorder(wanted);
+  std::vector<Tensor> outputs;
+  session.run(index, views, pins, outputs, &recorder);
+  // NumPy lacks some types, whose numbers come in wider ones.
+  auto report = [&](const std::string &name, const TensorView &found, const TensorView &wide) {
+    Difference difference = compareTensors(found, wide, tolerance, npyType(found.type) != found.type);
+    std::printf("%s: %s\n", name.c_str(), differenceText(difference, found, wide).c_str());
+    return difference.isWithin();
+  };
+  bool isWithin = true;
+  for (const NamedTensor &block : recorder.blocks)
+    if (size_t at = place(expected, block.name);
+        at < expected.size() && place(entry.outputs, block.name) == entry.outputs.size())
+      isWithin &= report("value " + block.name, block.tensor.view(), expected[at].tensor.view());
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (size_t at = place(expected, entry.outputs[i].name); at < expected.size())
+      isWithin &= report(entry.outputs[i].name, outputs[i].view(), expected[at].tensor.view());
+    else
+      isWithin = reportOutputAlone(entry.outputs[i].name, options.package);
+  for (const NamedTensor &item : expected)
+    if (place(entry.outputs, item.name) == entry.outputs.size() && !kept.count(item.name))
+      isWithin = reportOutputAlone(item.name, from);
+  writeFound(entry, outputs, recorder.blocks, options);
+  return isWithin ? 0 : 1;
+}
+
+// Against an npz, or against ONNX Runtime, which runs first: it is a child of a process of one thread.
+int compareByName(const Options &options, const Tolerance &tolerance) {
+  std::shared_ptr<const Package> package = loadPackage(options.package, options);
+  size_t index = package->entryIndex(options.entry);
+  const EntryInfo &called = package->variant().entries[index];
+  wantedValues(called, options); // before minutes are spent elsewhere
+  Pins pins = parsePins(options.dims);
+  std::vector<std::string> madeUp;
+  std::vector<Tensor> inputs = gatherInputs(called, options, pins, 0, &madeUp);
+  std::vector<TensorView> views = viewsOf(inputs);
+  std::vector<NamedTensor> expected;
+  if (options.onnxRuntime.empty()) {
+    expected = readNpz(options.other);
+  } else {
+    std::vector<NamedView> named;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      named.push_back({called.inputs[i].name, views[i]});
+    expected = runOnnxRuntime(options.onnxRuntime, named, options.values);
+  }
+  SessionOptions sessionOptions;
+  sessionOptions.threads = options.threads;
+  Session session(package, sessionOptions);
+  restoreStates(session, options, 0);
+  int code = compareWithTensors(session, session.choose(index, views, pins), views, pins, expected,
+                                options.onnxRuntime.empty() ? options.other : "ONNX Runtime", options, tolerance);
+  noteRandomInputs(madeUp, options);
+  return code;
 }
 
 int compareWithFolder(Session &session, size_t index, const Options &options, const Tolerance &tolerance) {
@@ -256,17 +290,28 @@ int compareWithPackage(Session &session, size_t index, const Options &options, c
 } // namespace
 
 int compareCommand(const Options &options) {
+  Tolerance tolerance{options.rtol, options.atol};
+  if (options.other.empty() == options.onnxRuntime.empty())
+    fail(ErrorCode::InvalidArgument,
+         options.other.empty() ? "nothing to compare with: expected OTHER or --onnxruntime=MODEL.onnx"
+                               : "--onnxruntime: found '" + options.other + "', too, expected one to compare with");
+  const std::string ending = ".npz";
+  bool isNpz = options.other.size() > ending.size() &&
+               options.other.compare(options.other.size() - ending.size(), ending.size(), ending) == 0;
+  if (isNpz || !options.onnxRuntime.empty())
+    return compareByName(options, tolerance);
   if (!isFolder(options.other))
     fail(ErrorCode::InvalidArgument, "'", options.other,
-         "' is not a folder, expected a test_data_set_* folder or a "
-         "package");
+         "' is not a folder, expected a test_data_set_* folder, a package or outputs as FILE.npz");
+  if (!options.values.empty() || !options.output.empty())
+    fail(ErrorCode::InvalidArgument, options.values.empty() ? "--output" : "--values",
+         ": is for outputs as FILE.npz and for --onnxruntime; two packages are compared by all of their values");
   std::shared_ptr<const Package> package = loadPackage(options.package, options);
   SessionOptions sessionOptions;
   sessionOptions.threads = options.threads;
   Session session(package, sessionOptions);
   restoreStates(session, options, 0);
   size_t index = package->entryIndex(options.entry);
-  Tolerance tolerance{options.rtol, options.atol};
   if (isThere(options.other + "/manifest.json"))
     return compareWithPackage(session, index, options, tolerance);
   if (!options.inputs.empty() || !options.inputsFrom.empty())

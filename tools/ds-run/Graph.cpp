@@ -3,9 +3,11 @@
 #include "tools/ds-run/Graph.h"
 
 #include "runtime/core/Error.h"
+#include "tools/ds-run/GraphFold.h"
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <set>
 
 namespace ds {
@@ -17,13 +19,6 @@ std::string kernelKind(const std::string &kernel) {
 }
 
 namespace {
-
-std::string shapeText(ElementType type, const SymbolicShape &shape) {
-  std::string text = concat(typeName(type), " [");
-  for (size_t i = 0; i < shape.size(); ++i)
-    text += (i ? ", " : "") + shape[i].text();
-  return text + "]";
-}
 
 struct Repetition {
   size_t period = 1, count = 1;
@@ -57,8 +52,11 @@ std::string commonPath(const std::vector<LaunchInfo> &launches, size_t first, si
 
 class Builder {
 public:
-  Builder(const EntryInfo &entry, const std::string &title) : entry(entry), writers(entry.buffers.size(), none) {
+  Builder(const EntryInfo &entry, const std::string &title)
+      : entry(entry), writers(entry.buffers.size(), none), shortNames(shortDimensions(entry)) {
     graph.title = title;
+    for (const auto &[name, letter] : shortNames)
+      graph.legend += (graph.legend.empty() ? "" : ", ") + letter + " = " + name;
   }
 
   Graph build() {
@@ -72,11 +70,19 @@ public:
       at += repetition.period * repetition.count;
     }
     addOutputs();
+    foldEqualEnds(graph);
     return std::move(graph);
   }
 
 private:
   static constexpr size_t none = SIZE_MAX;
+
+  std::string shapeText(ElementType type, const SymbolicShape &shape) const {
+    std::string text = concat(typeName(type), " [");
+    for (size_t i = 0; i < shape.size(); ++i)
+      text += (i ? ", " : "") + withShortNames(shape[i].text(), shortNames);
+    return text + "]";
+  }
 
   /// A new node, in the last section or in a new one if that one repeats.
   size_t addNode(GraphNode node) {
@@ -146,7 +152,8 @@ private:
 
   const EntryInfo &entry;
   Graph graph;
-  std::vector<size_t> writers; // by buffer: the node that wrote it last
+  std::vector<size_t> writers;                   // by buffer: the node that wrote it last
+  std::map<std::string, std::string> shortNames; // of dimensions
   std::set<std::pair<size_t, size_t>> seen;
 };
 

@@ -32,6 +32,7 @@ struct GraphSection {
 
 struct Graph {
   std::string title;
+  std::string legend; // what letters stand for: "B = batch_size, S = sequence_length"
   std::vector<GraphNode> nodes;
   std::vector<GraphEdge> edges;
   std::vector<GraphSection> sections; // cover all nodes, in order
@@ -52,7 +53,7 @@ Graph buildGraph(const EntryInfo &entry, const std::string &title);
 /// In the language of Graphviz.
 std::string graphAsDot(const Graph &graph);
 
-/// Drawn by layers: a node stands below all that it reads.
+/// Drawn by layers: a node stands below all that it reads, and no line crosses a box.
 std::string graphAsSvg(const Graph &graph);
 
 /// A colour ("#rrggbb") for the background of a kind of block; what the compiler recognised stands out.

@@ -16,7 +16,12 @@ static std::string quoted(const std::string &text) {
 }
 
 std::string graphAsDot(const Graph &graph) {
-  std::string text = concat("digraph ", quoted(graph.title), " {\n  label=", quoted(graph.title),
+  std::string label = quoted(graph.title);
+  if (!graph.legend.empty()) {
+    label.pop_back();
+    label += "\\n" + quoted(graph.legend).substr(1);
+  }
+  std::string text = concat("digraph ", quoted(graph.title), " {\n  label=", label,
                             ";\n  node [shape=box, style=\"filled,rounded\", fontname=\"sans-serif\"];\n");
   for (size_t number = 0; number < graph.sections.size(); ++number) {
     const GraphSection &section = graph.sections[number];

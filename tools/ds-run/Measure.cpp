@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -40,7 +41,17 @@ public:
     calls.push_back(callMs);
   }
 
-  double median(size_t launch) const { return medianOf(times[launch]); }
+  // Medians and ends over all calls.
+  void storeTimes(Measured &result) const {
+    result.watchedCalls = calls.size();
+    for (const std::vector<double> &launch : times) {
+      auto [least, most] = std::minmax_element(launch.begin(), launch.end());
+      result.launchMs.push_back(medianOf(launch));
+      result.launchLeastMs.push_back(*least);
+      result.launchMostMs.push_back(*most);
+      result.launchTotalMs += result.launchMs.back();
+    }
+  }
 
   // Sums of means are means of sums, which medians are not where a busy machine delays now this launch, now that one.
   void storeMeans(Measured &result) const {
@@ -69,6 +80,15 @@ private:
   std::vector<std::optional<double>> calls;
 };
 
+Dims dimsOf(const EntryInfo &entry, const std::vector<TensorView> &inputs, const Pins &pins) {
+  Dims dims;
+  std::vector<int64_t> values = bindSymbols(entry, inputs, pins);
+  for (size_t i = 0; i < values.size(); ++i)
+    if (entry.symbols[i].kind == SymbolKind::Dim)
+      dims.emplace_back(entry.symbols[i].name, values[i]);
+  return dims;
+}
+
 } // namespace
 
 double Measured::callMs() const { return medianOf(latencies); }
@@ -82,7 +102,11 @@ double Measured::computeMs() const {
   return ms;
 }
 
-Measured measureCalls(const Options &options, double seconds) {
+Amount amountOf(const Options &options, double seconds) {
+  return {options.duration.value_or(seconds), options.iterations, options.warmup};
+}
+
+Measured measureCalls(const Options &options, const Amount &amount) {
   Measured result;
   result.package = loadPackage(options.package, options);
   SessionOptions sessionOptions;
@@ -94,6 +118,7 @@ Measured measureCalls(const Options &options, double seconds) {
   std::vector<Tensor> inputs = gatherInputs(session.entry(index), options, pins, 0, &madeUp), outputs;
   std::vector<TensorView> views = viewsOf(inputs);
   result.entryIndex = index = session.choose(index, views, pins);
+  result.dims = dimsOf(session.entry(index), views, pins);
   bool isFirst = true;
   measure(
       [&](LaunchObserver *observer) {
@@ -101,28 +126,41 @@ Measured measureCalls(const Options &options, double seconds) {
         if (std::exchange(isFirst, false))
           noteRandomInputs(madeUp, options);
       },
-      session.threads(), seconds, result);
+      session.threads(), amount, result);
   return result;
 }
 
-void measure(const std::function<void(LaunchObserver *)> &call, unsigned threads, double seconds, Measured &result) {
+void measure(const std::function<void(LaunchObserver *)> &call, unsigned threads, const Amount &amount,
+             Measured &result) {
+  double seconds = amount.seconds;
   result.threads = threads;
   auto time = [&] { return millisecondsOf([&] { call(nullptr); }); };
   CallRecorder first(*result.package);
   call(&first);
   double warmUp = 0;             // memory is touched, threads are awake
   constexpr double longMs = 300; // of such calls, few tell as much
-  for (int i = 0; (i < 3 && warmUp < longMs) || warmUp < 100 * std::min(seconds, 1.0); ++i)
+  auto isCold = [&](uint64_t calls) {
+    return amount.warmup ? calls < *amount.warmup
+                         : (calls < 3 && warmUp < longMs) || warmUp < 100 * std::min(seconds, 1.0);
+  };
+  for (uint64_t calls = 0; isCold(calls); ++calls)
     warmUp += time();
   bool isLong = warmUp >= longMs;
   ThreadPool pool(threads);
   CeilingMeter meter(pool, first.bytes());
   LaunchTimes times;
   result.rounds = seconds < 0.1 ? 3 : seconds < 1 ? 5 : 9;
+  if (amount.iterations)
+    result.rounds =
+        std::min<size_t>(result.rounds, std::max<uint64_t>(1, *amount.iterations / (amount.watchesAll ? 2 : 1)));
   double part = 1000 * seconds / static_cast<double>(result.rounds);
   size_t leastPart = isLong ? 1 : (leastSamples + result.rounds - 1) / result.rounds;
-  size_t watched = isLong ? 2 : watchedCalls;
   for (size_t round = 0; round < result.rounds; ++round) {
+    // Whole numbers that add up to what was asked for, the rounds as equal as they can be.
+    auto upTo = [&](size_t rounds) { return *amount.iterations * rounds / result.rounds; };
+    size_t watched = isLong ? 2 : watchedCalls;
+    if (amount.iterations && amount.watchesAll)
+      watched = upTo(round + 1) - upTo(round);
     // The ceilings have emptied the caches and left this pool's threads asleep: these calls are not like the others.
     for (double settled = 0; settled == 0 || settled < std::min(part / 10, 10.0);)
       settled += time();
@@ -142,8 +180,13 @@ void measure(const std::function<void(LaunchObserver *)> &call, unsigned threads
       result.flops = recorder.flops();
       result.flopsByArithmetic = recorder.flopsByArithmetic;
     };
+    auto wantsMore = [&](double spent) {
+      if (amount.iterations)
+        return result.latencies.size() < upTo(round + 1);
+      return (spent < part || samples < leastPart) && result.latencies.size() < mostSamples;
+    };
     // In turns, so that both see the same machine.
-    for (double spent = 0; (spent < part || samples < leastPart) && result.latencies.size() < mostSamples; ++samples) {
+    for (double spent = 0; wantsMore(spent); ++samples) {
       result.latencies.push_back(time());
       spent += result.latencies.back();
       watch();
@@ -153,10 +196,7 @@ void measure(const std::function<void(LaunchObserver *)> &call, unsigned threads
     meter.measure();
   }
   std::sort(result.latencies.begin(), result.latencies.end());
-  for (size_t i = 0; i < result.launches.size(); ++i) {
-    result.launchMs.push_back(times.median(i));
-    result.launchTotalMs += result.launchMs.back();
-  }
+  times.storeTimes(result);
   times.storeMeans(result);
   result.ceilings = meter.medians();
   result.peaks = meter.best();
@@ -196,6 +236,10 @@ void sortByTime(std::vector<Share> &shares) {
 }
 
 void writeText(const std::string &path, const std::string &text) {
+  if (path == "-") {
+    std::fwrite(text.data(), 1, text.size(), stdout); // what does not arrive shows when it is flushed
+    return;
+  }
   AtomicFile file(path);
   file.write(text.data(), text.size());
   file.commit();

@@ -9,18 +9,36 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ds {
+
+/// How much is measured: so many calls, else seconds of them; after so many calls that are not, else as many as it
+/// takes until threads are awake and memory is touched.
+struct Amount {
+  double seconds = 0;
+  std::optional<uint64_t> iterations, warmup;
+  bool watchesAll = false; // as many calls are watched as are measured, two at the least
+};
+
+/// What the command line says; without --duration and --iterations, so many seconds.
+Amount amountOf(const Options &options, double seconds);
+
+/// The dynamic dimensions of an entry with their sizes in a call.
+using Dims = std::vector<std::pair<std::string, int64_t>>;
 
 struct Measured {
   std::shared_ptr<const Package> package;
   size_t entryIndex = 0;
   unsigned threads = 0;
+  Dims dims;
   std::vector<double> latencies;    // milliseconds of calls that nobody watched, ascending
   std::vector<LaunchWork> launches; // in the order of the last call that was watched
-  std::vector<double> launchMs;     // of each, the median over the calls that were watched
-  double launchTotalMs = 0;         // their sum
+  size_t watchedCalls = 0;
+  std::vector<double> launchMs;                    // of each, the median over the calls that were watched
+  std::vector<double> launchLeastMs, launchMostMs; // and the ends
+  double launchTotalMs = 0;                        // their sum
   // Means over the faster half of the calls that were watched without counting: these add up to the call.
   std::vector<double> meanLaunchMs;
   double watchedMs = 0;
@@ -38,11 +56,21 @@ struct Measured {
   double computeMs() const;
 };
 
-// Measures calls, `seconds` long altogether, in alternation with ceilings by as many threads. The observer may be null.
-void measure(const std::function<void(LaunchObserver *)> &call, unsigned threads, double seconds, Measured &result);
+// Measures calls, so many altogether, in alternation with ceilings by as many threads. The observer may be null.
+void measure(const std::function<void(LaunchObserver *)> &call, unsigned threads, const Amount &amount,
+             Measured &result);
 
-// Calls of the package that the options name, `seconds` long altogether, with a round of ceilings after each part.
-Measured measureCalls(const Options &options, double seconds);
+// Calls of the package that the options name, with a round of ceilings after each part.
+Measured measureCalls(const Options &options, const Amount &amount);
+
+// Calls of several sessions of one package at once, each with its share of the threads.
+struct Streams {
+  unsigned count = 0, threads = 0; // threads: of each
+  double seconds = 0;              // from the first call that counts to the end of the last one
+  std::vector<double> latencies;   // milliseconds, ascending
+  double perSecond() const { return static_cast<double>(latencies.size()) / seconds; }
+};
+Streams measureStreams(const Options &options, const Amount &amount);
 
 // Launches of one kernel, node or layer: sums over launches.
 struct Share {
@@ -58,6 +86,7 @@ std::vector<Share> sharesOf(const Measured &measured, const std::function<std::s
 // The longest first.
 void sortByTime(std::vector<Share> &shares);
 
+// "-" is the standard output.
 void writeText(const std::string &path, const std::string &text);
 
 } // namespace ds

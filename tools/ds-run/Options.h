@@ -22,6 +22,11 @@ struct Options {
   unsigned threads = 0, ranks = 1;
   double timeout = 30;
   std::optional<double> duration; // seconds of calls
+  std::optional<uint64_t> iterations, warmup;
+  std::vector<double> percentiles = {90, 95, 99};
+  unsigned streams = 1;
+  std::string onnxRuntime;         // compare: the model that ONNX Runtime runs
+  std::vector<std::string> values; // names of intermediate values
   std::optional<double> rtol, atol;
   // profile; what is not given is as the configuration of a package that trains, or its defaults
   std::optional<int64_t> moduleDepth, topModules;

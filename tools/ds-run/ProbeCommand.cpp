@@ -108,10 +108,8 @@ int probeCommand(const Options &options) {
     }
     if (!options.asJson)
       print(document);
-    else if (options.json.empty())
-      std::printf("%s\n", document.dump(1).c_str());
     else
-      writeText(options.json, document.dump(1) + "\n");
+      writeText(options.json.empty() ? "-" : options.json, document.dump(1) + "\n");
     return 0;
   });
 }

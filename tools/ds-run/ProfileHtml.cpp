@@ -275,6 +275,8 @@ ProfileReport profileReport(const Measured &measured, const std::string &title) 
       ++layer;
     return (layers.size() > 1 ? launch.entry->name + ": " : std::string()) + own[layer].name;
   };
+  for (const LaunchWork &launch : measured.launches)
+    report.launchLayers.push_back(layerName(launch));
   // A node that became several launches is one row for each; in a loop, one for all repetitions.
   std::map<std::string, std::string> layerOf; // by key
   auto siteKey = [&](size_t i) {

@@ -15,9 +15,10 @@ struct ProfileReport {
   size_t launches = 0;
   double totalMs = 0; // of all launches
   Ceilings ceilings;
-  std::vector<Share> kernels, nodes;   // the longest first
-  std::vector<Share> layers;           // in the order of the program; `site` is the layer's name, `kernel` empty
-  std::vector<std::string> nodeLayers; // of each node
+  std::vector<Share> kernels, nodes;     // the longest first
+  std::vector<Share> layers;             // in the order of the program; `site` is the layer's name, `kernel` empty
+  std::vector<std::string> nodeLayers;   // of each node
+  std::vector<std::string> launchLayers; // of each launch, in the order of the call
 };
 
 ProfileReport profileReport(const Measured &measured, const std::string &title);

@@ -1,6 +1,7 @@
 // ds-run PKG: one call of an entry, on one rank or on several ranks as threads.
 #include "tools/ds-run/Inputs.h"
 #include "tools/ds-run/Options.h"
+#include "tools/ds-run/Values.h"
 #include "tools/ds-run/launch/JoinRanks.h"
 #include "tools/ds-run/launch/Ranks.h"
 
@@ -15,6 +16,7 @@
 #include <cstdio>
 #include <exception>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -40,9 +42,9 @@ void printOutput(const std::string &name, const Tensor &tensor) {
               sha256Hex(tensor.data(), tensor.bytes()).substr(0, 16).c_str(), values.c_str());
 }
 
-// All that a rank does; its outputs are printed by the caller, in rank order.
-std::vector<Tensor> runRank(const std::shared_ptr<const Package> &package, const Options &options,
-                            std::shared_ptr<Communicator> communicator, unsigned rank) {
+// All that a rank does; its outputs, and values behind them, are printed by the caller, in rank order.
+std::vector<NamedTensor> runRank(const std::shared_ptr<const Package> &package, const Options &options,
+                                 std::shared_ptr<Communicator> communicator, unsigned rank) {
   SessionOptions sessionOptions;
   sessionOptions.threads =
       options.threads ? options.threads : std::max(1u, ThreadPool::defaultThreads() / options.ranks);
@@ -54,19 +56,27 @@ std::vector<Tensor> runRank(const std::shared_ptr<const Package> &package, const
   std::vector<std::string> madeUp;
   std::vector<Tensor> inputs = gatherInputs(entry, options, pins, rank, &madeUp), outputs;
   restoreStates(session, options, rank);
-  session.run(index, viewsOf(inputs), pins, outputs);
+  std::vector<TensorView> views = viewsOf(inputs);
+  // Guarded entries keep values of their own.
+  index = options.values.empty() ? index : session.choose(index, views, pins);
+  std::set<std::string> wanted = wantedValues(session.entry(index), options);
+  BlockRecorder recorder(wanted);
+  session.run(index, views, pins, outputs, wanted.empty() ? nullptr : &recorder);
   if (rank == 0) // once
     noteRandomInputs(madeUp, options);
   if (!options.stateOut.empty())
     session.withStates([&](StateStore &states) { writeNpz(forRank(options.stateOut, rank), states.views()); });
+  std::vector<NamedTensor> named;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    named.push_back({entry.outputs[i].name, std::move(outputs[i])});
+  for (NamedTensor &value : recorder.blocks)
+    if (std::none_of(named.begin(), named.end(), [&](const NamedTensor &item) { return item.name == value.name; }))
+      named.push_back(std::move(value));
   if (!options.output.empty()) {
-    std::vector<NamedView> named;
-    for (size_t i = 0; i < outputs.size(); ++i)
-      named.push_back({entry.outputs[i].name, outputs[i].view()});
     writeNpz(forRank(options.output, rank), named);
-    outputs.clear();
+    named.clear();
   }
-  return outputs;
+  return named;
 }
 
 // A rank that another rank let down says so with this code; the reason lies with the other.
@@ -85,7 +95,7 @@ struct RankRun {
   std::shared_ptr<const Package> package;
   Options options;
   std::shared_ptr<ThreadRanks> group;
-  std::vector<std::vector<Tensor>> outputs;
+  std::vector<std::vector<NamedTensor>> outputs;
   std::vector<std::exception_ptr> failures;
   std::mutex mutex;
   std::condition_variable changed;
@@ -112,7 +122,7 @@ void runRankThread(const std::shared_ptr<RankRun> &run, unsigned rank) {
 }
 
 // After a failure the other ranks get the time of a collective to end; one that hangs in its own code is left behind.
-std::vector<std::vector<Tensor>> runRanks(const std::shared_ptr<const Package> &package, const Options &options) {
+std::vector<std::vector<NamedTensor>> runRanks(const std::shared_ptr<const Package> &package, const Options &options) {
   auto timeout = std::chrono::milliseconds(static_cast<int64_t>(options.timeout * 1000));
   auto run = std::make_shared<RankRun>();
   run->package = package;
@@ -137,7 +147,8 @@ std::vector<std::vector<Tensor>> runRanks(const std::shared_ptr<const Package> &
 }
 
 // The one rank that this process is; others are other processes, and learn why it fails.
-std::vector<Tensor> runOwnRank(const std::shared_ptr<const Package> &package, const Options &options, unsigned rank) {
+std::vector<NamedTensor> runOwnRank(const std::shared_ptr<const Package> &package, const Options &options,
+                                    unsigned rank) {
   std::shared_ptr<Communicator> communicator = joinRanks();
   try {
     return runRank(package, options, communicator, rank);
@@ -158,15 +169,14 @@ int runCommand(const Options &options) {
   bool isOwnProcess = options.ranks == 1; // else ranks are threads of this one
   std::shared_ptr<const Package> package =
       loadPackage(options.package, options, isOwnProcess ? self.rank : 0, isOwnProcess ? self.world : 1);
-  std::vector<std::vector<Tensor>> outputs;
+  std::vector<std::vector<NamedTensor>> outputs;
   if (options.ranks == 1)
     outputs.push_back(runOwnRank(package, options, self.rank));
   else
     outputs = runRanks(package, options);
-  const EntryInfo &entry = package->variant().entries[package->entryIndex(options.entry)];
   for (unsigned rank = 0; rank < options.ranks; ++rank)
-    for (size_t i = 0; i < outputs[rank].size(); ++i)
-      printOutput((options.ranks > 1 ? concat("rank ", rank, " ") : "") + entry.outputs[i].name, outputs[rank][i]);
+    for (const NamedTensor &output : outputs[rank])
+      printOutput((options.ranks > 1 ? concat("rank ", rank, " ") : "") + output.name, output.tensor);
   return 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -109,6 +110,34 @@ ElementType narrower(ElementType a, ElementType b) {
   return precision(a) < precision(b) ? a : b;
 }
 
+// Sums that describe two tensors as vectors.
+class Vectors {
+public:
+  void add(double found, double expected) {
+    if (!std::isfinite(found) || !std::isfinite(expected))
+      return;
+    product += found * expected;
+    foundEnergy += found * found;
+    expectedEnergy += expected * expected;
+    errorEnergy += (found - expected) * (found - expected);
+  }
+
+  double cosine() const {
+    // Of equal vectors it is 1, which rounding would miss.
+    return errorEnergy == 0 && expectedEnergy > 0 ? 1 : product / std::sqrt(foundEnergy) / std::sqrt(expectedEnergy);
+  }
+  double signalToNoise() const { return 10 * std::log10(expectedEnergy / errorEnergy); }
+
+private:
+  double product = 0, foundEnergy = 0, expectedEnergy = 0, errorEnergy = 0;
+};
+
+std::string decimals(double value, const char *format) {
+  char text[32];
+  std::snprintf(text, sizeof(text), format, value);
+  return text;
+}
+
 } // namespace
 
 uint64_t ulpDistance(ElementType type, double a, double b) {
@@ -146,10 +175,13 @@ Difference compareTensors(const TensorView &found, const TensorView &expected, c
     double typical = typicalMagnitude(expected);
     result.absolute = typical > 0 ? result.relative * typical : 1e-7; // of zeros: as in the ONNX test suite
   }
+  Vectors vectors;
   for (int64_t i = 0; i < count; ++i) {
     size_t at = static_cast<size_t>(i);
-    double expectedValue = loadDouble(expected.type, expected.data, at);
-    Element element = areFloats ? compareFloats(ulpType, loadDouble(found.type, found.data, at), expectedValue)
+    double foundValue = loadDouble(found.type, found.data, at),
+           expectedValue = loadDouble(expected.type, expected.data, at);
+    vectors.add(foundValue, expectedValue);
+    Element element = areFloats ? compareFloats(ulpType, foundValue, expectedValue)
                                 : compareIntegers(integerAt(found, at), integerAt(expected, at), isSigned(found.type));
     result.maxAbsolute = std::max(result.maxAbsolute, element.absolute);
     result.maxRelative = std::max(result.maxRelative, element.relative);
@@ -160,6 +192,10 @@ Difference compareTensors(const TensorView &found, const TensorView &expected, c
     if (isOutside && element.absolute != 0 && result.outside++ == 0)
       result.firstOutside = i;
   }
+  if (areFloats) {
+    result.cosine = vectors.cosine();
+    result.signalToNoise = vectors.signalToNoise();
+  }
   return result;
 }
 
@@ -169,6 +205,10 @@ std::string differenceText(const Difference &difference, const TensorView &found
   std::string ulp = difference.maxUlp == noUlp ? "inf" : std::to_string(difference.maxUlp);
   std::string text =
       concat("max abs ", difference.maxAbsolute, ", max rel ", difference.maxRelative, ", max ulp ", ulp);
+  if (difference.cosine && !std::isnan(*difference.cosine))
+    text += ", cosine " + decimals(*difference.cosine, "%.9g");
+  if (difference.signalToNoise && !std::isnan(*difference.signalToNoise))
+    text += ", snr " + decimals(*difference.signalToNoise, "%.1f") + " dB";
   if (difference.isWithin())
     return text + ": ok";
   size_t first = static_cast<size_t>(difference.firstOutside);

@@ -24,6 +24,10 @@ struct Difference {
   double maxAbsolute = 0, maxRelative = 0;
   double relative = 0, absolute = 0; // the tolerance that was used
   uint64_t maxUlp = 0;
+  // Of floats, over all elements that are finite in both: the cosine of the angle between the two as vectors, and the
+  // energy of what is expected over that of the error, in decibels; infinite without an error. NaN where there is
+  // nothing to compare, or nothing but zeros.
+  std::optional<double> cosine, signalToNoise;
   int64_t outside = 0;       // elements outside the tolerance
   int64_t firstOutside = -1; // their first
   bool isWithin() const { return isComparable && outside == 0; }
@@ -35,7 +39,7 @@ struct Difference {
 Difference compareTensors(const TensorView &found, const TensorView &expected, const Tolerance &tolerance,
                           bool mayDifferInType = false);
 
-// "max abs 1e-07, max rel 2e-06, max ulp 3: ok"
+// "max abs 1e-07, max rel 2e-06, max ulp 3, cosine 1, snr 120.5 dB: ok"
 std::string differenceText(const Difference &difference, const TensorView &found, const TensorView &expected);
 
 // Steps between two numbers of a float type, counting through zero.

@@ -1,13 +1,16 @@
 // ds-run: runs, compares, measures and describes packages. Parses the command line and maps errors to exit codes.
+#include "tools/ds-run/Choices.h"
+#include "tools/ds-run/CommandLine.h"
+#include "tools/ds-run/launch/Environment.h"
 #include "tools/ds-run/launch/Launch.h"
 #include "tools/ds-run/training/Setup.h"
 #include "tools/ds-run/training/TrainOptions.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/core/MappedFile.h"
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
-#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -25,74 +28,6 @@ namespace ds {
 namespace {
 
 enum ExitCode { Ok = 0, Diagnosed = 1, Usage = 2, InternalError = 3 };
-
-/// CLI11's own checks let NaN pass, and take -1 for a large unsigned number.
-std::string finiteNumber(const std::string &text) {
-  char *end = nullptr;
-  double number = std::strtod(text.c_str(), &end);
-  bool isNumber = !text.empty() && *end == '\0' && std::isfinite(number) && number >= 0;
-  return isNumber ? "" : "expected a number of at least 0, found '" + text + "'";
-}
-
-std::string fileName(const std::string &text) { return text.empty() ? "expected the name of a file, found ''" : ""; }
-
-CLI::Option *addList(CLI::App *app, const std::string &name, std::vector<std::string> &values,
-                     const std::string &help) {
-  return app->add_option(name, values, help)->expected(1)->take_all()->allow_extra_args(false);
-}
-
-void addPackage(CLI::App *app, Options &options, bool isRequired = true) {
-  auto *option = app->add_option("PKG", options.package, "package folder, model.dsp");
-  if (isRequired)
-    option->required();
-  app->add_option("--mcpu", options.mcpu, "code variant to use (default: the best that fits)");
-  app->add_flag("--no-verify", options.noVerify, "skip the checksums");
-}
-
-void addDims(CLI::App *app, Options &options) {
-  addList(app, "--dim", options.dims, "size of a dynamic dimension, NAME=VALUE");
-  app->add_option("--entry", options.entry, "entry to call (default: the first)");
-}
-
-void addThreads(CLI::App *app, Options &options) {
-  app->add_option("--threads", options.threads,
-                  "threads per rank (default: DS_NUM_THREADS, else its share of the processors)")
-      ->check(CLI::Range(1u, 1024u));
-}
-
-void addProbe(CLI::App &app, Options &options) {
-  CLI::App *probe = app.add_subcommand("probe", "memory bandwidth and arithmetic of this machine, and the links "
-                                                "between ranks, measured in about a second");
-  addThreads(probe, options);
-  probe->add_option("--json", options.json, "as JSON, to standard output or a file")->expected(0, 1);
-  probe->parse_complete_callback([probe, &options] { options.asJson = probe->count("--json") > 0; });
-}
-
-void addCall(CLI::App *app, Options &options) {
-  addDims(app, options);
-  addThreads(app, options);
-  app->add_option("--seed", options.seed, "random inputs: standard normal; integers below their bound")
-      ->check(finiteNumber);
-}
-
-void addInputs(CLI::App *app, Options &options) {
-  addList(app, "--input", options.inputs, "NAME=@FILE.npy, NAME=@FILE.pb or NAME=VALUE");
-  app->add_option("--inputs", options.inputsFrom, "all inputs: FILE.npz, or folder with NAME.npy or input_<i>.pb")
-      ->check(fileName);
-}
-
-void addStates(CLI::App *app, Options &options) {
-  app->add_option("--state-in", options.stateIn, "restore states from an npz before the call")->check(fileName);
-}
-
-void addRun(CLI::App &app, Options &options) {
-  addPackage(&app, options, false);
-  addCall(&app, options);
-  addInputs(&app, options);
-  app.add_option("--output", options.output, "write the outputs to an npz instead of printing them")->check(fileName);
-  addStates(&app, options);
-  app.add_option("--state-out", options.stateOut, "save states to an npz after the call")->check(fileName);
-}
 
 std::string quoted(const std::string &text) {
   std::string result = "'";
@@ -156,6 +91,14 @@ int runSubcommand(CLI::App &app, const Options &options, const TrainOptions &tra
   return runCommand(options);
 }
 
+// A near miss of a command is taken for a package at first.
+void checkPackageName(const CLI::App &app, const Options &options, const std::vector<std::string> &words) {
+  if (!app.get_subcommands().empty() || options.package.empty() || isThere(options.package))
+    return;
+  if (std::optional<std::string> wrong = wrongName(app, words))
+    fail(ErrorCode::InvalidArgument, *wrong);
+}
+
 int dispatch(CLI::App &app, const Options &options, const TrainOptions &training) {
   int code = runSubcommand(app, options, training);
   finishOutput();
@@ -170,77 +113,16 @@ int runMain(int argc, char **argv) {
                "ds-run");
   app.set_version_flag("--version", "ds-run " DS_VERSION);
   app.require_subcommand(0, 1);
-  addRun(app, options);
-
-  CLI::App *compare = app.add_subcommand(
-      "compare",
-      "outputs against a test data folder or outputs and states against another package; exits 1 when one differs or "
-      "has no partner");
-  addPackage(compare, options);
-  compare->add_option("OTHER", options.other, "test_data_set_* folder, or another package")->required();
-  addCall(compare, options);
-  addInputs(compare, options);
-  addStates(compare, options);
-  compare->add_option("--rtol", options.rtol, "relative tolerance of floats (1e-3, or the step of a coarser type)")
-      ->check(finiteNumber);
-  compare
-      ->add_option("--atol", options.atol,
-                   "absolute tolerance (floats: rtol times the median magnitude of the expected tensor; integers 0); "
-                   "booleans have none")
-      ->check(finiteNumber);
-
-  CLI::App *bench = app.add_subcommand("bench", "latency, and how close it is to this machine's ceilings");
-  addPackage(bench, options);
-  addCall(bench, options);
-  addInputs(bench, options);
-  bench->add_option("--duration", options.duration, "seconds to measure (3)")
-      ->check(finiteNumber)
-      ->check(CLI::Range(0.01, 3600.0));
-  bench->add_option("--json", options.json, "write the figures to a file")->check(fileName);
-
-  CLI::App *inspect = app.add_subcommand("inspect", "what a package holds");
-  addPackage(inspect, options);
-  addDims(inspect, options);
-  inspect->add_flag("--json", options.asJson, "as JSON");
-  inspect->add_option("--graph", options.graph, "draw an entry's blocks into FILE.svg, or FILE.dot for Graphviz")
-      ->check(fileName);
-
-  CLI::App *profile = app.add_subcommand("profile", "time of every launch, operator and module of a call, or of a step "
-                                                    "of training, beside what this machine could do");
-  addPackage(profile, options);
-  addCall(profile, options);
-  addInputs(profile, options);
-  profile->add_option("--duration", options.duration, "seconds of calls to measure (0.2)")
-      ->check(finiteNumber)
-      ->check(CLI::Range(0.01, 3600.0));
-  profile->add_option("--json", options.json, "write the figures to a file")->check(fileName);
-  profile->add_option("--html", options.html, "write a page: layers, roofline, kernels, nodes, modules")
-      ->check(fileName);
-  profile
-      ->add_option("--module-depth", options.moduleDepth,
-                   "last depth of the largest modules; -1: all (-1, or as the package's flops_profiler says)")
-      ->check(CLI::Range(-1, 1000));
-  profile->add_option("--top-modules", options.topModules, "how many of each depth are named (1, or as it says)")
-      ->check(CLI::Range(1, 1000000));
-  profile->add_flag_function(
-      "--detailed,!--no-detailed", [&options](int64_t count) { options.detailed = count > 0; },
-      "whether each module has a line (yes, or as it says)");
-  profile->add_option("--trace", options.trace, "write a Chrome or Perfetto trace")->check(fileName);
-
-  CLI::App *gradients = app.add_subcommand(
-      "gradients", "the loss of one micro-batch of a package of --mode=train, and the gradient of each parameter");
-  addPackage(gradients, options);
-  addCall(gradients, options);
-  addInputs(gradients, options);
-  addStates(gradients, options);
-  gradients->add_option("--output", options.output, "write 'loss' and each parameter's gradient to an npz")
-      ->check(fileName);
-
-  addProbe(app, options);
+  addCommands(app, options);
   TrainOptions training;
   addTrainingCommands(app, training);
   LaunchOptions launching;
   addLaunchOptions(app, launching);
+  std::string shell;
+  oneOf(app.add_option("--completion", shell, "print what teaches a shell to complete ds-run: source <(...)"),
+        {"bash", "zsh"});
+  bool wantsManPage = false;
+  app.add_flag("--man-page", wantsManPage, "print the manual page, for man -l -");
 
   Arguments arguments = splitArguments(argc, argv, app);
   std::vector<std::string> words = arguments.parsed();
@@ -257,10 +139,21 @@ int runMain(int argc, char **argv) {
       return std::cout.flush() ? Ok
                                : (std::fprintf(stderr, "ds-run: error: standard output: cannot write\n"), Diagnosed);
     }
-    std::fprintf(stderr, "ds-run: error: %s\n", error.what());
+    std::fprintf(stderr, "ds-run: error: %s\n", wrongName(app, words).value_or(error.what()).c_str());
     return Usage;
   }
   try {
+    if (!shell.empty() || wantsManPage) {
+      commandline::ProgramText program = describe(app, DS_VERSION);
+      std::printf("%s", (wantsManPage      ? manPage(program)
+                         : shell == "bash" ? bashCompletion(program)
+                                           : zshCompletion(program))
+                            .c_str());
+      finishOutput();
+      return Ok;
+    }
+    checkOwnVariables();
+    checkPackageName(app, options, words);
     auto chosen = app.get_subcommands();
     LaunchedCommand command{chosen.empty() ? "" : chosen[0]->get_name(), training.checkpoint, training.resumeTag,
                             nullptr};

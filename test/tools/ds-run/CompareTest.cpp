@@ -36,6 +36,20 @@ TEST(Compare, UsesTheRuleOfTheOnnxSuite) {
   EXPECT_FALSE(compare(ElementType::F32, {1.5}, {1}, {0.4, 0}).isWithin());
 }
 
+TEST(Compare, MeasuresAngleAndNoise) {
+  Difference difference = compare(ElementType::F64, {3, 0}, {3, 4});
+  EXPECT_DOUBLE_EQ(*difference.cosine, 0.6);
+  EXPECT_DOUBLE_EQ(*difference.signalToNoise, 10 * std::log10(25.0 / 16));
+  EXPECT_DOUBLE_EQ(*compare(ElementType::F64, {-3, -4}, {3, 4}).cosine, -1);
+  difference = compare(ElementType::F32, {0.1, 0.2, 0.3}, {0.1, 0.2, 0.3});
+  EXPECT_EQ(*difference.cosine, 1);
+  EXPECT_EQ(*difference.signalToNoise, inf);
+  // What is not finite has no direction; a tensor of zeros has none at all.
+  EXPECT_DOUBLE_EQ(*compare(ElementType::F64, {nan, inf, 1}, {nan, inf, 2}).cosine, 1);
+  EXPECT_TRUE(std::isnan(*compare(ElementType::F64, {0, 0}, {0, 0}).cosine));
+  EXPECT_FALSE(compare(ElementType::I32, {1}, {1}).cosine);
+}
+
 TEST(Compare, ScalesWhatIsNotGivenToTheData) {
   // An element near zero has the error of its neighbours, whatever their scale; theirs is not worth more than 1e-3.
   for (double scale : {1e-20, 1e-3, 1.0, 1e20}) {

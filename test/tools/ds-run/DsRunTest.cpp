@@ -91,12 +91,77 @@ TEST_F(DsRun, ExitsTwoForUsage) {
 }
 
 TEST_F(DsRun, ExitsOneForDiagnoses) {
-  expect(1, "ds-run: error: /nowhere.dsp: not a package directory", "/nowhere.dsp");
   expect(1, "cannot open", package + " --inputs " + folder.file("none.npz"));
   expect(1, "wrong rank, found [3]", package + " --input 'x=[1,2,3]'");
-  expect(1, "kernel 'gather' at '/embeddings/Gather': index out of range",
-         package + " --entry lookup --input 'table=[1]' --input 'indices=[4]'");
+  expect(1, "ds-run: error: /nowhere.dsp: not a package directory, nothing is there\n", "/nowhere.dsp");
+  expect(1, "not a package directory but a model, compile it first: ds-opt a/m.onnx -o a/m.dsp\n", "bench a/m.onnx");
+  expect(1,
+         "kernel 'gather' at '/embeddings/Gather': index out of range, input 'indices' has 3 at [1], expected 0 to 2\n",
+         package + " --entry lookup --input 'table=[1,2,3]' --input 'indices=[-3,3]'");
   expect(1, "cannot create a file there", package + " --dim rows=1 --dim n=4 --output /nowhere/o.npz");
+}
+
+TEST_F(DsRun, NamesAPathOnce) {
+  auto isOnce = [&](const std::string &path, const std::string &arguments) {
+    Result result = execute(arguments);
+    EXPECT_EQ(result.code, 1) << result.text;
+    size_t first = result.text.find(path);
+    EXPECT_NE(first, std::string::npos) << result.text;
+    EXPECT_EQ(result.text.find(path, first + 1), std::string::npos) << result.text;
+  };
+  for (const char *name : {"none.npz", "none.npy", "none.pb"})
+    isOnce(folder.file(name), package + " --input x=@" + folder.file(name));
+  isOnce(folder.file("none.npz"), package + " --inputs " + folder.file("none.npz"));
+  isOnce(folder.file("none.npz"), package + " --dim rows=1 --dim n=4 --state-in " + folder.file("none.npz"));
+  for (const char *member : {"/manifest.json", "/SHA256SUMS", "/weights.bin"}) {
+    std::string bytes = readFile(package + member);
+    std::filesystem::remove(package + member);
+    isOnce(package, package);
+    std::filesystem::create_directory(package + member);
+    isOnce(package, package);
+    std::filesystem::remove(package + member);
+    writeFile(package + member, bytes);
+  }
+  writeFile(package + "/manifest.json", "{");
+  isOnce(package, package + " --no-verify");
+}
+
+TEST_F(DsRun, SaysWhatWasMeant) {
+  auto says = [&](const std::string &text, const std::string &arguments) {
+    Result result = execute(arguments);
+    EXPECT_EQ(result.code, 2) << arguments;
+    EXPECT_EQ(result.text, "ds-run: error: " + text + "\n") << arguments;
+  };
+  says("'bnech' is no command and no package, did you mean 'bench'?", "bnech " + package);
+  says("'inspekt' is no command and no package, did you mean 'inspect'?", "inspekt");
+  says("unknown option '--thread', did you mean '--threads'? (see ds-run bench --help)", "bench --thread=3 " + package);
+  says("unknown option '--ranx', did you mean '--ranks'? (see ds-run --help)", package + " --ranx=3");
+  says("unknown option '--frobnicate' (see ds-run --help)", package + " --frobnicate");
+  says("--transport: expected shm, tcp, mpi or threads, found 'thread', did you mean 'threads'?",
+       package + " -n 2 --transport=thread");
+  says("ACTION: expected inspect, verify, diff or export, found 'verfy', did you mean 'verify'?", "checkpoint verfy x");
+}
+
+TEST_F(DsRun, RefusesVariablesThatAreNone) {
+  auto says = [&](const std::string &variable, const std::string &text) {
+    setenv(variable.substr(0, variable.find('=')).c_str(), variable.substr(variable.find('=') + 1).c_str(), 1);
+    for (const std::string &arguments : {package + " --dim rows=1 --dim n=4 --threads=1", "inspect " + package}) {
+      Result result = execute(arguments);
+      EXPECT_EQ(result.code, text.empty() ? 0 : 2) << variable << " " << arguments << result.text;
+      EXPECT_TRUE(text.empty() || result.text == "ds-run: error: " + text + "\n") << result.text;
+    }
+    unsetenv(variable.substr(0, variable.find('=')).c_str());
+  };
+  for (const char *value : {"0", "x", "-1", "1025", "2.5", " 2", "99999999999"})
+    says(std::string("DS_NUM_THREADS=") + value,
+         std::string("DS_NUM_THREADS: expected a number of 1 to 1024, found '") + value + "'");
+  says("DS_NUM_THREADS=", "");
+  says("DS_NUM_THREADS=2", "");
+  says("DS_TRANSPORT=smoke", "DS_TRANSPORT: found 'smoke', expected shm, tcp or mpi");
+  says("DS_TIMEOUT=0", "DS_TIMEOUT: found '0', expected seconds, more than 0 and at most 1000000");
+  says("DS_TIMEOUT=nan", "DS_TIMEOUT: found 'nan', expected seconds, more than 0 and at most 1000000");
+  says("DS_WORLD=two", "DS_WORLD: found 'two', expected a number");
+  says("DS_LOCAL_RANK=-1", "DS_LOCAL_RANK: found '-1', expected a number");
 }
 
 TEST_F(DsRun, EveryDiagnosisIsOneLine) {
@@ -291,7 +356,7 @@ TEST_F(DsRun, ComparesWithATestDataFolder) {
   writeTensorProto(data + "/input_0.pb", "x", parseValue("[[1, 1, 1, 1]]", ElementType::F32));
   auto expectOutput = [&](const Tensor &tensor) { writeTensorProto(data + "/output_0.pb", "y", tensor); };
   expectOutput(parseValue("[[2, 3, 4, 5]]", ElementType::F32));
-  expect(0, "y: max abs 0, max rel 0, max ulp 0: ok", "compare " + package + " " + data);
+  expect(0, "y: max abs 0, max rel 0, max ulp 0, cosine 1, snr inf dB: ok", "compare " + package + " " + data);
   expectOutput(parseValue("[[2, 3, 4, 5.1]]", ElementType::F32));
   expect(1, "1 of 4 outside, first at 3: found 5, expected 5.1", "compare " + package + " " + data);
   expect(0, ": ok", "compare " + package + " " + data + " --atol=0.2");
@@ -318,7 +383,7 @@ TEST_F(DsRun, ComparesPackagesBlockByBlock) {
   std::string renamed = writePackage(folder.path(), manifest, "renamed.dsp");
   expect(0,
          "block hidden: only in " + package + "\nblock y: only in " + package + "\nblock renamed: only in " + renamed +
-             "\n0 blocks compared, none differs\ny: max abs 0, max rel 0, max ulp 0: ok\n",
+             "\n0 blocks compared, none differs\ny: max abs 0, max rel 0, max ulp 0, cosine 1, snr inf dB: ok\n",
          "compare " + package + " " + renamed + dims);
   std::string unnamed = writePackage(
       folder.path(),

@@ -122,8 +122,9 @@ TEST_F(SessionTest, RefusesComputedSizesBeforeTheyAreDefined) {
 
 TEST_F(SessionTest, NamesKernelAndSiteOfErrors) {
   Tensor indices = tensor<int64_t>(ElementType::I64, {3}, {0, 1, 2});
-  EXPECT_EQ(error("lookup", {floats({2}, {1, 2}), indices}),
-            "entry 'lookup': kernel 'gather' at '/embeddings/Gather': index out of range");
+  EXPECT_EQ(
+      error("lookup", {floats({2}, {1, 2}), indices}),
+      "entry 'lookup': kernel 'gather' at '/embeddings/Gather': index out of range, read input 'indices' with 0 to 2");
 }
 
 TEST_F(SessionTest, DiagnosesInputs) {

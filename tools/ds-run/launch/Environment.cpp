@@ -3,9 +3,11 @@
 #include "runtime/core/Error.h"
 #include "runtime/core/MappedFile.h"
 #include "runtime/core/Text.h"
+#include "runtime/core/ThreadPool.h"
 #include "tools/ds-run/launch/TextLines.h"
 
 #include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <set>
 #include <unistd.h>
@@ -31,6 +33,28 @@ bool isLaunchers(std::string_view name) {
 }
 
 } // namespace
+
+void checkOwnVariables() {
+  auto valueOf = [](const char *name) -> std::string {
+    const char *text = std::getenv(name);
+    return text ? text : "";
+  };
+  auto refuse = [](const char *name, const char *legal, const std::string &found) {
+    fail(ErrorCode::InvalidArgument, name, ": found ", inQuotes(found), ", expected ", legal);
+  };
+  (void)ThreadPool::defaultThreads();
+  for (const char *name : {"DS_RANK", "DS_WORLD", "DS_LOCAL_RANK", "DS_RESTART"})
+    if (std::string text = valueOf(name); !text.empty() && !wholeNumber(text, INT_MAX))
+      refuse(name, "a number", text);
+  if (std::string text = valueOf("DS_TRANSPORT"); !text.empty() && text != "shm" && text != "tcp" && text != "mpi")
+    refuse("DS_TRANSPORT", "shm, tcp or mpi", text);
+  if (std::string text = valueOf("DS_TIMEOUT"); !text.empty()) {
+    char *end = nullptr;
+    double seconds = std::strtod(text.c_str(), &end);
+    if (*end || !(seconds > 0 && seconds <= 1e6))
+      refuse("DS_TIMEOUT", "seconds, more than 0 and at most 1000000", text);
+  }
+}
 
 void Variables::set(const std::string &name, const std::string &value) {
   for (auto &[known, old] : values)

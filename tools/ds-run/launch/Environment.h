@@ -22,6 +22,10 @@ private:
   std::vector<std::pair<std::string, std::string>> values;
 };
 
+// What variables of ours say in this process must be legal, whether or not this command comes to read it. Throws
+// Error(InvalidArgument) naming the variable; one that is empty says nothing.
+void checkOwnVariables();
+
 // NAME=VALUE a line; the value goes to the end of the line as it is, '=' and '#' in it, too. Later lines win. Throws
 // Error(BadFile) with file and line; `file` is for messages.
 void parseEnvironment(const std::string &text, const std::string &file, Variables &variables);

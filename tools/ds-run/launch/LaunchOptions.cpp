@@ -1,6 +1,7 @@
 #include "tools/ds-run/launch/LaunchOptions.h"
 
 #include "runtime/core/Error.h"
+#include "tools/ds-run/Choices.h"
 
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -57,29 +58,41 @@ void addLaunchOptions(CLI::App &app, LaunchOptions &options) {
     return app.add_option(names, value, help)->group(groupName);
   };
   add("-n,--ranks", options.ranks, "ranks, each a process; {rank} in file names is the rank's number")
+      ->type_name("N")
       ->check(integerFrom(1, mostRanks));
-  add("--transport", options.transport, "shm, tcp, mpi, or threads of one process (shm here, mpi between machines)")
-      ->check(CLI::IsMember({"shm", "tcp", "mpi", "threads"}).description(""));
+  oneOf(add("--transport", options.transport,
+            "shm, tcp, mpi, or threads of one process (shm here, mpi between machines)"),
+        {"shm", "tcp", "mpi", "threads"});
   add("--timeout", options.timeout, "seconds that a collective waits for a rank that is late (30)")
+      ->type_name("SECONDS")
       ->check([](const std::string &text) {
         char *end = nullptr;
         double seconds = std::strtod(text.c_str(), &end);
         bool isLegal = !text.empty() && !*end && seconds >= 0.001 && seconds <= 1e6; // NaN is not
         return isLegal ? std::string() : "expected seconds of 0.001 to 1e6, found '" + text + "'";
       });
-  add("-H,--hostfile", options.hostfile, "lines of NAME slots=K (/job/hostfile, else this machine)")->check(someText);
+  add("-H,--hostfile", options.hostfile, "lines of NAME slots=K (/job/hostfile, else this machine)")
+      ->type_name("FILE")
+      ->check(someText);
   add("-i,--include", options.filter.include, "use these hosts and slots only: NODE[:SLOT,SLOT]@NODE...")
+      ->type_name("HOSTS")
       ->check(someText);
-  add("-e,--exclude", options.filter.exclude, "use all but these")->check(someText);
-  add("--num_nodes", options.filter.nodes, "use the first hosts")->check(integerFrom(1, 1000000));
-  add("--num_gpus", options.filter.slots, "use the first slots of each host")->check(integerFrom(1, mostRanks));
-  add("--launcher", options.launcher, "local, openmpi or slurm (local, or openmpi for other machines)")
-      ->check(CLI::IsMember({"local", "openmpi", "slurm"}).description(""));
+  add("-e,--exclude", options.filter.exclude, "use all but these")->type_name("HOSTS")->check(someText);
+  add("--num_nodes", options.filter.nodes, "use the first hosts")->type_name("N")->check(integerFrom(1, 1000000));
+  add("--num_gpus", options.filter.slots, "use the first slots of each host")
+      ->type_name("N")
+      ->check(integerFrom(1, mostRanks));
+  oneOf(add("--launcher", options.launcher, "local, openmpi or slurm (local, or openmpi for other machines)"),
+        {"local", "openmpi", "slurm"});
   add("--env-file", options.envFile, "lines of NAME=VALUE for the ranks (.deepspeed_env of home, then of this folder)")
+      ->type_name("FILE")
       ->check(someText);
-  add("--log-dir", options.logDir, "write the output of each rank to DIR/rank-R.log")->check(someText);
+  add("--log-dir", options.logDir, "write the output of each rank to DIR/rank-R.log")
+      ->type_name("DIR")
+      ->check(someText);
   app.add_flag("--dry-run", options.isDryRun, "print where each rank would run, and the command")->group(groupName);
   add("--restarts", options.restarts, "after a failure, resume train from its last checkpoint, so many times (0)")
+      ->type_name("N")
       ->check(integerFrom(0, 1000000));
   // Never parsed: what stands behind it is taken off before.
   app.add_flag("--exec", "CMD...: run this program as the ranks, instead of ds-run; must be the last")

@@ -31,7 +31,7 @@ static std::vector<Tensor> gatherBatch(Trainer &trainer, const Options &options,
   return gatherInputs(fields, options, pins, 0, &madeUp);
 }
 
-Measured measureStep(const Options &options, double seconds, StepFacts &facts) {
+Measured measureStep(const Options &options, const Amount &amount, StepFacts &facts) {
   Measured result;
   result.package = loadPackage(options.package, options);
   config::TrainingConfig config = config::fromJson(result.package->manifest().training->config);
@@ -43,6 +43,7 @@ Measured measureStep(const Options &options, double seconds, StepFacts &facts) {
   std::string batch = batchDimension(trainer.batch());
   if (!isGiven(options) && !batch.empty() && !pins.count(batch))
     pins[batch] = config.microBatch;
+  result.dims.assign(pins.begin(), pins.end());
   std::vector<std::string> madeUp;
   std::vector<Tensor> inputs = gatherBatch(trainer, options, pins, madeUp);
   std::vector<TensorView> views = viewsOf(inputs);
@@ -65,7 +66,7 @@ Measured measureStep(const Options &options, double seconds, StepFacts &facts) {
         if (std::exchange(isFirst, false))
           noteRandomInputs(madeUp, options);
       },
-      trainer.session().threads(), seconds, result);
+      trainer.session().threads(), amount, result);
   if (!wasFinite)
     std::fprintf(stderr, "ds-run: warning: gradients are no finite numbers: the update that was measured changes "
                          "nothing; other inputs may help\n");

@@ -12,7 +12,7 @@ namespace ds {
 // Steps of the package that the options name, on the inputs that they give or random ones, with a rate of 0: every step
 // computes the same. Sizes that no option gives and that the first axis of all micro-batches is are the configured
 // micro-batch. Entry of the result: that of micro-batches.
-Measured measureStep(const Options &options, double seconds, StepFacts &facts);
+Measured measureStep(const Options &options, const Amount &amount, StepFacts &facts);
 
 // Watches one step of a run; reports on it.
 class StepProfiler {

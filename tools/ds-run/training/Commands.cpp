@@ -2,6 +2,7 @@
 #include "tools/ds-run/training/TrainOptions.h"
 
 #include "runtime/core/Error.h"
+#include "tools/ds-run/Choices.h"
 
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -21,7 +22,7 @@ std::string positiveNumber(const std::string &text) {
 
 template <typename T>
 CLI::Option *addCount(CLI::App *app, const char *name, std::optional<T> &value, const char *help) {
-  return app->add_option(name, value, help)->check([](const std::string &text) {
+  return app->add_option(name, value, help)->type_name("N")->check([](const std::string &text) {
     char *end = nullptr;
     errno = 0;
     long long number = std::strtoll(text.c_str(), &end, 10);
@@ -31,7 +32,12 @@ CLI::Option *addCount(CLI::App *app, const char *name, std::optional<T> &value, 
 }
 
 CLI::Option *addFiles(CLI::App *app, const char *name, std::vector<std::string> &values, const char *help) {
-  return app->add_option(name, values, help)->expected(1)->take_all()->allow_extra_args(false)->check(fileName);
+  return app->add_option(name, values, help)
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false)
+      ->check(fileName)
+      ->type_name("FILE");
 }
 
 void addCommon(CLI::App *app, TrainOptions &options) {
@@ -40,7 +46,8 @@ void addCommon(CLI::App *app, TrainOptions &options) {
   app->add_flag("--no-verify", options.run.noVerify, "skip the checksums");
   app->add_option("--config", options.config,
                   "ds_config.json: what needs no compilation, such as rates and batch sizes, is taken from it")
-      ->check(fileName);
+      ->check(fileName)
+      ->type_name("FILE");
 }
 
 void addData(CLI::App *app, TrainOptions &options) {
@@ -63,16 +70,17 @@ void addSeed(CLI::App *app, TrainOptions &options) {
         bool isLegal = !text.empty() && text[0] >= '0' && text[0] <= '9' && !*end && !errno;
         return isLegal ? std::string() : "expected an integer of 0 to 2^64 - 1, found '" + text + "'";
       });
-  app->add_option("--shuffle", options.shuffle, "on or off: whether each epoch has an order of its own (on)")
-      ->check(CLI::IsMember({"on", "off"}));
+  oneOf(app->add_option("--shuffle", options.shuffle, "on or off: whether each epoch has an order of its own (on)"),
+        {"on", "off"});
 }
 
 void addCheckpoint(CLI::App *app, TrainOptions &options) {
-  app->add_option("--checkpoint", options.checkpoint, "folder of checkpoints")->check(fileName);
+  app->add_option("--checkpoint", options.checkpoint, "folder of checkpoints")->check(fileName)->type_name("DIR");
   app->add_option(
          "--tag", options.tag,
          "name of a checkpoint in it (train: the one at the end, global_step<n>; else: the latest, which is only read)")
-      ->check(fileName);
+      ->check(fileName)
+      ->type_name("TAG");
 }
 
 } // namespace
@@ -90,15 +98,20 @@ void addTrainingCommands(CLI::App &app, TrainOptions &options) {
   train->parse_complete_callback([train, &options] { options.resumes = train->count("--resume") > 0; });
   addCount(train, "--save-interval", options.saveInterval, "save a checkpoint every so many steps");
   addCount(train, "--keep", options.keep, "checkpoints that remain, the newest ones (all)");
-  train->add_option("--client-state", options.clientState, "JSON file to keep in checkpoints")->check(fileName);
+  train->add_option("--client-state", options.clientState, "JSON file to keep in checkpoints")
+      ->check(fileName)
+      ->type_name("FILE");
   addFiles(train, "--eval-data", options.evalData, "data to evaluate on");
   addCount(train, "--eval-interval", options.evalInterval, "evaluate every so many steps (at the end)");
   addCount(train, "--patience", options.patience, "stop after so many evaluations without a smaller loss");
-  train->add_option("--log", options.log, "write a JSON object per step to FILE.jsonl")->check(fileName);
+  train->add_option("--log", options.log, "write a JSON object per step to FILE.jsonl")
+      ->check(fileName)
+      ->type_name("FILE");
   train
       ->add_option("--counters", options.counters,
                    "write what each rank took and moved, as ds-opt --plan, to FILE.json")
-      ->check(fileName);
+      ->check(fileName)
+      ->type_name("FILE");
   train
       ->add_option("--device-memory", options.deviceMemory,
                    "what states and workspace may take on the device, in bytes (also KiB, MiB, GiB)")
@@ -107,7 +120,8 @@ void addTrainingCommands(CLI::App &app, TrainOptions &options) {
                                 : "expected bytes above 0, or a number with KiB, MiB or GiB, found '" + text + "'";
       });
   train->add_option("--html", options.run.html, "write a page with curves of loss, rate, norm and scale")
-      ->check(fileName);
+      ->check(fileName)
+      ->type_name("FILE");
 
   CLI::App *eval = app.add_subcommand("eval", "loss and accuracy of a package of --mode=train over data");
   addCommon(eval, options);
@@ -130,20 +144,25 @@ void addTrainingCommands(CLI::App &app, TrainOptions &options) {
   range->add_option("--max-lr", options.mostRate, "greatest rate (1, or as a scheduler LRRangeTest says)")
       ->check(positiveNumber);
   addCheckpoint(range, options);
-  range->add_option("--html", options.run.html, "write a page with the curve")->check(fileName);
+  range->add_option("--html", options.run.html, "write a page with the curve")->check(fileName)->type_name("FILE");
   range->add_flag("--json", options.run.asJson, "as JSON");
 
   CLI::App *checkpoint = app.add_subcommand("checkpoint", "look at, check, compare and export checkpoints");
-  checkpoint->add_option("ACTION", options.action, "inspect, verify, diff or export")
+  oneOf(checkpoint->add_option("ACTION", options.action, "inspect, verify, diff or export")->required(),
+        {"inspect", "verify", "diff", "export"});
+  checkpoint->add_option("PATH", options.path, "DIR (its latest checkpoint) or DIR/TAG")
       ->required()
-      ->check(CLI::IsMember({"inspect", "verify", "diff", "export"}));
-  checkpoint->add_option("PATH", options.path, "DIR (its latest checkpoint) or DIR/TAG")->required()->check(fileName);
-  checkpoint->add_option("OTHER", options.other, "diff: the other one")->check(fileName);
+      ->check(fileName)
+      ->type_name("FILE");
+  checkpoint->add_option("OTHER", options.other, "diff: the other one")->check(fileName)->type_name("FILE");
   checkpoint->add_option("--package", options.run.package, "export to ONNX: the package that was trained")
-      ->check(fileName);
+      ->check(fileName)
+      ->type_name("FILE");
   checkpoint->add_flag("--quantized", options.isQuantized,
                        "export to ONNX: weights of quantize_training as codes of 4 or 8 bits");
-  checkpoint->add_option("-o,--output", options.output, "export: OUT.onnx or OUT.safetensors")->check(fileName);
+  checkpoint->add_option("-o,--output", options.output, "export: OUT.onnx or OUT.safetensors")
+      ->check(fileName)
+      ->type_name("FILE");
   checkpoint->add_flag("--json", options.run.asJson, "as JSON");
 }
 

@@ -72,7 +72,7 @@ static std::string countText(const std::optional<int64_t> &count) { return count
 
 std::vector<std::pair<std::string, std::string>> factsOf(const Package &package, const config::TrainingConfig &config,
                                                          const TrainOptions &options, const Dataset &data) {
-  auto facts = factsOf(package, options.run.package, config);
+  auto facts = factsOf(package, config);
   facts.insert(facts.end(), {{"data of", concat(data.samples(), " samples")},
                              {"--steps", countText(options.steps)},
                              {"--epochs", countText(options.epochs)},
