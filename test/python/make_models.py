@@ -24,6 +24,9 @@ SUM = """<ir_version: 9, opset_import: ["": 17]> m (float[n] x) => (float[1] y) 
 REFUSED = """<ir_version: 9, opset_import: ["": 17, "com.example": 1]> m (float[3] x) => (float[3] y)
              { y = com.example.Unheard (x) }"""
 
+CLASSIFIER = """<ir_version: 9, opset_import: ["": 17]> m (float[batch, 8] x) => (float[batch, 3] logits)
+                { h = Gemm (x, w0, b0) a = Tanh (h) logits = MatMul (a, w1) }"""
+
 
 def main(folder):
     models = {name.lower(): onnx.parser.parse_model(text) for name, text in
@@ -35,6 +38,10 @@ def main(folder):
     for name in ("ids", "page"):
         models[name].graph.initializer.append(numpy_helper.from_array(table, "table"))
     models["page"].graph.initializer.append(numpy_helper.from_array(np.eye(4, dtype=np.float32), "square"))
+    g = np.random.default_rng(3)
+    for name, shape in (("w0", (8, 16)), ("b0", (16,)), ("w1", (16, 3))):
+        array = (g.standard_normal(shape) / 3).astype(np.float32)
+        models["classifier"].graph.initializer.append(numpy_helper.from_array(array, name))
     # Large enough that a compile of it is under way for a while: each layer has its own size, and so its own kernels.
     text = ["<ir_version: 9, opset_import: [\"\": 17]> m (float[n, 16] x0) => (float[n, k] y) {"]
     long = onnx.parser.parse_model(text[0] + " y = MatMul (x0, w0) }")
