@@ -30,7 +30,7 @@ CLASSIFIER = """<ir_version: 9, opset_import: ["": 17]> m (float[batch, 8] x) =>
 
 def main(folder):
     models = {name.lower(): onnx.parser.parse_model(text) for name, text in
-              (("LINEAR", LINEAR), ("IDS", IDS), ("PAGE", PAGE), ("HALF", HALF), ("UNBOUND", UNBOUND), ("SUM", SUM), ("REFUSED", REFUSED))}
+              (("LINEAR", LINEAR), ("IDS", IDS), ("PAGE", PAGE), ("HALF", HALF), ("UNBOUND", UNBOUND), ("SUM", SUM), ("REFUSED", REFUSED), ("CLASSIFIER", CLASSIFIER))}
     weight = np.arange(6, dtype=np.float32).reshape(3, 2) / 4
     models["linear"].graph.initializer.append(numpy_helper.from_array(weight, "w"))
     onnx.helper.set_model_props(models["linear"], {"labels": "one\ntwo"})
