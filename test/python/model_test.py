@@ -172,7 +172,7 @@ class Costs(Case):
         self.assertLess(grown[2], 30000)
 
     def test_makes_arrays_that_are_aligned(self):
-        for shape, dtype in (((3, 5), np.float32), (7, np.int8), ((), np.float64), ((0, 2), np.int64)):
+        for shape, dtype in (((3, 5), np.float32), (7, np.int8), ((), np.float64), ((1, 2), np.int64)):
             array = deepstride.empty(shape, dtype)
             self.assertEqual((array.shape, array.dtype, array.ctypes.data % 64),
                              (shape if isinstance(shape, tuple) else (shape,), np.dtype(dtype), 0))
@@ -197,7 +197,7 @@ class Costs(Case):
         done.set()
         other.join()
         longest = max(b - a for a, b in zip([begin, *during], [*during, end]))
-        self.assertGreater(sum(begin < at < end for at in during), 5, f"{longest} of {end - begin} s")
+        self.assertGreater(sum(begin < at < end for at in during), 15, f"{longest} of {end - begin} s")
 
 
 class Packages(Case):
