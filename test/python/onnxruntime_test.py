@@ -1,4 +1,5 @@
 """Programs for ONNX Runtime, with the import changed and nothing else; judged by NumPy."""
+import os
 import threading
 import unittest
 
@@ -51,6 +52,17 @@ class Sessions(Case):
         other.write_bytes((MODELS / "linear.onnx").read_bytes())
         for model in ((MODELS / "linear.onnx").read_bytes(), package("linear"), other):
             np.testing.assert_array_equal(ort.InferenceSession(model).run(["y"], {"x": X})[0], Y)
+
+    def test_takes_from_the_cache_what_was_compiled_before(self):
+        before = os.environ.get("DS_CACHE", "")
+        self.addCleanup(os.environ.__setitem__, "DS_CACHE", before)
+        os.environ["DS_CACHE"] = str(self.folder / "cache")
+        used = []
+        for _ in range(2):
+            np.testing.assert_array_equal(ort.InferenceSession(LINEAR).run(["y"], {"x": X})[0], Y)
+            entry, = (path for path in (self.folder / "cache").iterdir() if path.is_dir())
+            used.append(entry.stat().st_mtime_ns)
+        self.assertLess(used[0], used[1])
 
     def test_fixes_sizes_and_passes_options_of_the_compiler(self):
         options = ort.SessionOptions()
