@@ -1,6 +1,8 @@
 """Compiling, loading and calling, judged by NumPy."""
 import contextlib
 import io
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -115,6 +117,25 @@ class Calls(Case):
         for thread in threads:
             thread.join()
         self.assertEqual(wrong, [])
+
+    def test_a_forked_process_is_refused_and_ends(self):
+        self.model(self.x)
+        child = os.fork()
+        if child == 0:
+            try:
+                self.model(self.x)
+            except deepstride.Error as error:
+                del self.model  # its threads are not there to be waited for
+                os._exit(0 if "forked" in str(error) else 1)
+            os._exit(2)
+        give_up = time.monotonic() + 30
+        while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < give_up:
+            time.sleep(0.01)
+        if not ended[0]:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        self.assertEqual(ended, (child, 0))
+        self.judge(self.model(self.x)[0])
 
     def test_describes_itself(self):
         (x,), (y, z) = self.model.inputs, self.model.outputs
