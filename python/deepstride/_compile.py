@@ -24,6 +24,10 @@ Source = Union[str, "os.PathLike[str]", bytes, bytearray, Any]
 """A model: the path of an .onnx file, its bytes, or an onnx.ModelProto."""
 
 
+_PRINTING = ("report", "print_config")
+"""Options whose purpose is what they print."""
+
+
 class CheckResult(NamedTuple):
     """What `check` found; true where the model is supported."""
 
@@ -153,7 +157,8 @@ def compile(model: Source, package: str | os.PathLike[str], *, dims: Mapping[str
         _fail(done)
     for line in _lines_of(done.err, "warning"):
         warnings.warn(line, CompileWarning, stacklevel=2)
-    sys.stdout.write(done.out)  # of report=True
+    if any(options.get(name) for name in _PRINTING):
+        sys.stdout.write(done.out)
     return target
 
 

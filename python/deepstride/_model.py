@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _arrays, _core
-from ._errors import InvalidArgumentError
+from ._errors import Error, InvalidArgumentError
 
 _INPUTS, _OUTPUTS, _STATES = 0, 1, 2
 
@@ -50,6 +50,7 @@ class Model:
         self.path = os.fspath(path)
         self._package = _core.Package(self.path, verify, variant)
         self._session = _core.Session(self._package, min(threads or 0, 2**32 - 1))
+        self._process = os.getpid()
         self._entries = self._package.entries
         self._tensors = [[[_info(*found) for found in self._package.tensors(entry, kind)]
                           for kind in (_INPUTS, _OUTPUTS, _STATES)] for entry in range(len(self._entries))]
@@ -110,6 +111,9 @@ class Model:
         entry: the name of what to run; None: the first.
         dlpack: return objects for `from_dlpack` of any library instead of NumPy's arrays.
         """
+        if os.getpid() != self._process:
+            raise Error(f"{self.path}: the model was loaded before this process was forked, and has no threads here; load "
+                        "it in each process, or start processes by spawn")
         at = self._entry(entry)
         known, results, _ = self._tensors[at]
         if not isinstance(inputs, Mapping):

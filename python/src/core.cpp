@@ -7,6 +7,8 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <unistd.h>
+
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,7 +25,10 @@ using Input = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 class Package {
 public:
   Package(const std::string &path, bool isVerified, const std::optional<std::string> &variant) {
-    ds_load_options options = {sizeof(ds_load_options), !isVerified, variant ? variant->c_str() : nullptr};
+    ds_load_options options = {};
+    options.struct_size = sizeof(options);
+    options.skip_verification = !isVerified;
+    options.variant = variant ? variant->c_str() : nullptr;
     ds_package *loaded = nullptr;
     withoutGil([&] { return ds_package_load(path.c_str(), &options, &loaded); });
     handle.reset(loaded);
@@ -167,6 +172,16 @@ ds_type typeOf(const std::string &input, nb::dlpack::dtype dtype) {
   return DS_F32;
 }
 
+// A process that was forked has the memory of a session, but none of its threads, and locks as they were: to end a
+// session there could wait for ever.
+struct SessionFreer {
+  pid_t process = getpid();
+  void operator()(ds_session *session) const {
+    if (getpid() == process)
+      ds_session_free(session);
+  }
+};
+
 class Session {
 public:
   Session(const Package &package, unsigned threads) : spare(std::make_shared<Spare>()) {
@@ -248,10 +263,7 @@ private:
     return arrays;
   }
 
-  struct Freer {
-    void operator()(ds_session *session) const { ds_session_free(session); }
-  };
-  std::unique_ptr<ds_session, Freer> handle;
+  std::unique_ptr<ds_session, SessionFreer> handle;
   std::shared_ptr<Spare> spare;
 };
 

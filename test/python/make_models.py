@@ -21,6 +21,8 @@ HALF = """<ir_version: 10, opset_import: ["": 21]> m (bfloat16[n] a, float16[n] 
 UNBOUND = """<ir_version: 9, opset_import: ["": 17]> m (int64[1] n, float[3] x) => (float[k, 3] y)
              { three = Constant <value = int64[1] {3}> () shape = Concat <axis = 0> (n, three) y = Expand (x, shape) }"""
 SUM = """<ir_version: 9, opset_import: ["": 17]> m (float[n] x) => (float[1] y) { y = ReduceSum (x) }"""
+NARROW = """<ir_version: 10, opset_import: ["": 21]> m (int4[n] a, float8e4m3fn[n] b) => (int4[n] y, float8e4m3fn[n] z, float[n] s)
+            { y = Identity (a) z = Identity (b) fa = Cast <to = 1> (a) fb = Cast <to = 1> (b) s = Add (fa, fb) }"""
 REFUSED = """<ir_version: 9, opset_import: ["": 17, "com.example": 1]> m (float[3] x) => (float[3] y)
              { y = com.example.Unheard (x) }"""
 
@@ -30,7 +32,7 @@ CLASSIFIER = """<ir_version: 9, opset_import: ["": 17]> m (float[batch, 8] x) =>
 
 def main(folder):
     models = {name.lower(): onnx.parser.parse_model(text) for name, text in
-              (("LINEAR", LINEAR), ("IDS", IDS), ("PAGE", PAGE), ("HALF", HALF), ("UNBOUND", UNBOUND), ("SUM", SUM), ("REFUSED", REFUSED), ("CLASSIFIER", CLASSIFIER))}
+              (("LINEAR", LINEAR), ("IDS", IDS), ("PAGE", PAGE), ("HALF", HALF), ("UNBOUND", UNBOUND), ("SUM", SUM), ("NARROW", NARROW), ("REFUSED", REFUSED), ("CLASSIFIER", CLASSIFIER))}
     weight = np.arange(6, dtype=np.float32).reshape(3, 2) / 4
     models["linear"].graph.initializer.append(numpy_helper.from_array(weight, "w"))
     onnx.helper.set_model_props(models["linear"], {"labels": "one\ntwo"})

@@ -1,4 +1,8 @@
 """Compiling, loading and calling, judged by NumPy."""
+import contextlib
+import io
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -114,6 +118,25 @@ class Calls(Case):
             thread.join()
         self.assertEqual(wrong, [])
 
+    def test_a_forked_process_is_refused_and_ends(self):
+        self.model(self.x)
+        child = os.fork()
+        if child == 0:
+            try:
+                self.model(self.x)
+            except deepstride.Error as error:
+                del self.model  # its threads are not there to be waited for
+                os._exit(0 if "forked" in str(error) else 1)
+            os._exit(2)
+        give_up = time.monotonic() + 30
+        while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < give_up:
+            time.sleep(0.01)
+        if not ended[0]:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        self.assertEqual(ended, (child, 0))
+        self.judge(self.model(self.x)[0])
+
     def test_describes_itself(self):
         (x,), (y, z) = self.model.inputs, self.model.outputs
         self.assertEqual(x, ("x", "f32", ("batch", 3), None))
@@ -172,7 +195,7 @@ class Costs(Case):
         self.assertLess(grown[2], 30000)
 
     def test_makes_arrays_that_are_aligned(self):
-        for shape, dtype in (((3, 5), np.float32), (7, np.int8), ((), np.float64), ((0, 2), np.int64)):
+        for shape, dtype in (((3, 5), np.float32), (7, np.int8), ((), np.float64), ((1, 2), np.int64)):
             array = deepstride.empty(shape, dtype)
             self.assertEqual((array.shape, array.dtype, array.ctypes.data % 64),
                              (shape if isinstance(shape, tuple) else (shape,), np.dtype(dtype), 0))
@@ -197,7 +220,7 @@ class Costs(Case):
         done.set()
         other.join()
         longest = max(b - a for a, b in zip([begin, *during], [*during, end]))
-        self.assertGreater(sum(begin < at < end for at in during), 5, f"{longest} of {end - begin} s")
+        self.assertGreater(sum(begin < at < end for at in during), 15, f"{longest} of {end - begin} s")
 
 
 class Packages(Case):
@@ -220,22 +243,11 @@ class Packages(Case):
         self.refuses(deepstride.BadPackageError, "weights.bin", deepstride.load, copy)
         deepstride.load(copy, verify=False)
 
-    def test_types_that_numpy_lacks(self):
+    def test_says_which_package_has_types_that_numpy_lacks(self):
         model = deepstride.load(package("half"))
-        half = np.array([1, 2, 3], np.float16)
-        flags = np.array([True, False, True])
-        bits = np.array([0x3F80, 0x4000, 0x4040], np.uint16)  # 1, 2, 3 in bf16
-
-        try:
-            import ml_dtypes
-        except ImportError:
-            self.refuses(deepstride.InvalidArgumentError, "install the package ml_dtypes", model, [1, 2, 3], half, flags)
-            self.refuses(deepstride.ShapeMismatchError, "'a'", model, bits, half, flags)
-            return
-        y, d = model(bits.view(ml_dtypes.bfloat16), half, flags)
-        self.assertEqual(y.dtype, ml_dtypes.bfloat16)
-        np.testing.assert_array_equal(y.astype(np.float32), [2, 4, 6])
-        np.testing.assert_array_equal(d, ~flags)
+        others = np.array([1, 2, 3], np.float16), np.array([True, False, True])
+        self.refuses(deepstride.InvalidArgumentError, "install the package ml_dtypes", model, [1, 2, 3], *others)
+        self.refuses(deepstride.ShapeMismatchError, "'a'", model, np.zeros(3, np.uint16), *others)
 
     def test_states_go_on_from_call_to_call(self):
         model = deepstride.load(package("counter"))
@@ -261,6 +273,12 @@ class Compiling(Case):
         shaped = deepstride.compile(MODELS / "linear.onnx", self.folder / "b.dsp", shapes={"x": [5, 3]})
         self.assertEqual(deepstride.load(shaped).inputs[0].shape, (5, 3))
 
+    def test_prints_a_report_where_it_is_asked_for(self):
+        for options, is_printed in (({}, False), ({"report": True}, True)):
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                deepstride.compile(MODELS / "linear.onnx", self.folder / "a.dsp", no_cache=True, **options)
+            self.assertEqual(bool(printed.getvalue()), is_printed)
+
     def test_takes_the_bytes_of_a_model(self):
         path = deepstride.compile((MODELS / "linear.onnx").read_bytes(), self.folder / "a.dsp")
         self.assertEqual(deepstride.load(path)([[0, 0, 0]])[0].tolist(), [[0, 0]])
@@ -276,7 +294,7 @@ class Compiling(Case):
         self.refuses(refused, "precision: found True, expected a value", compiling, precision=True)
         self.refuses(refused, "report: found 'yes', expected True or False", compiling, report="yes")
         self.refuses(refused, "dims: found 3, expected a dictionary", compiling, dims=3)
-        self.refuses(refused, "--dim expects NAME=VALUE with a size that is not negative", compiling, dims={"batch": "q"})
+        self.refuses(refused, "--dim expects NAME=VALUE", compiling, dims={"batch": -1})
         self.refuses(refused, "expected a list of sizes and names", compiling, shapes={"x": "1,2"})
         self.refuses(refused, "expected a name that ends in .dsp", deepstride.compile, MODELS / "linear.onnx", "a.zip")
         self.refuses(refused, "found int, expected a path", deepstride.compile, 3, self.folder / "a.dsp")

@@ -1,4 +1,6 @@
 """Programs for ONNX Runtime, with the import changed and nothing else; judged by NumPy."""
+import os
+import random
 import threading
 import unittest
 
@@ -7,6 +9,7 @@ import numpy as np
 import deepstride
 import deepstride as onnxruntime
 import deepstride.onnxruntime as ort
+from deepstride._onnx_file import read_facts
 from support import Case, MODELS, package
 
 LINEAR = str(MODELS / "linear.onnx")
@@ -52,6 +55,17 @@ class Sessions(Case):
         for model in ((MODELS / "linear.onnx").read_bytes(), package("linear"), other):
             np.testing.assert_array_equal(ort.InferenceSession(model).run(["y"], {"x": X})[0], Y)
 
+    def test_takes_from_the_cache_what_was_compiled_before(self):
+        before = os.environ.get("DS_CACHE", "")
+        self.addCleanup(os.environ.__setitem__, "DS_CACHE", before)
+        os.environ["DS_CACHE"] = str(self.folder / "cache")
+        used = []
+        for _ in range(2):
+            np.testing.assert_array_equal(ort.InferenceSession(LINEAR).run(["y"], {"x": X})[0], Y)
+            entry, = (path for path in (self.folder / "cache").iterdir() if path.is_dir())
+            used.append(entry.stat().st_mtime_ns)
+        self.assertLess(used[0], used[1])
+
     def test_fixes_sizes_and_passes_options_of_the_compiler(self):
         options = ort.SessionOptions()
         options.add_free_dimension_override_by_name("batch", 2)
@@ -80,6 +94,20 @@ class Sessions(Case):
         stopped = ort.RunOptions()
         stopped.terminate = True
         self.refuses(state.Fail, "terminate", session.run, None, {"x": X}, stopped)
+
+    def test_reads_damaged_files_without_harm(self):
+        data = bytearray((MODELS / "linear.onnx").read_bytes())
+        g = random.Random(int(os.environ.get("DS_SEED", "1")))
+        damaged = [data[:size] for size in range(len(data))]
+        for _ in range(500):
+            other = bytearray(data)
+            other[g.randrange(len(data))] = g.randrange(256)
+            damaged.append(other)
+        for one in damaged:
+            try:
+                self.assertIsInstance(read_facts(bytes(one)).metadata, dict)
+            except deepstride.BadFileError as error:
+                self.assertIn("not an ONNX model", str(error))
 
     def test_refuses_what_it_cannot_do(self):
         for name, value in (("enable_profiling", True), ("optimized_model_filepath", "o.onnx"), ("intra_op_num_threads", -1)):

@@ -78,9 +78,8 @@ def _load(model: Any, options: SessionOptions) -> tuple[Model, ModelFacts]:
     folder = tempfile.mkdtemp(prefix="deepstride-")
     try:
         package = os.path.join(folder, "session.dsp")
-        facts = read_facts(model)
         _compile.compile(model, package, dims=options._dims, **compile_options(options))
-        return Model(package, threads=threads), facts
+        return Model(package, threads=threads), read_facts(model)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
