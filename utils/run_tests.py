@@ -101,7 +101,7 @@ def layout():
 
 
 def formatting():
-    names = subprocess.run(["git", "ls-files", "*.cpp", "*.h", "*.c"], cwd=ROOT, capture_output=True, text=True).stdout.split()
+    names = subprocess.run(["git", "ls-files", "*.cpp", "*.h", "*.hpp", "*.c"], cwd=ROOT, capture_output=True, text=True).stdout.split()
     code, output = run("clang-format-22", "--dry-run", "--Werror", *names)
     wrong = sorted(set(re.findall(r"^(\S+?):\d+:\d+: error: code should be clang-formatted", output, re.M)))
     return one(code, "repair with: clang-format-22 -i " + " ".join(wrong) if wrong else output)
