@@ -256,7 +256,7 @@ LogicalResult PackageWriter::addVariant(ModuleOp program, const CpuTarget &targe
   codegen.manyRows = options.manyRows;
   PassManager pm(program.getContext());
   buildCodegenPipeline(pm, codegen);
-  if (failed(pm.run(*kernels)))
+  if ((options.prepare && failed(options.prepare(pm))) || failed(pm.run(*kernels)))
     return failure();
   KernelTable table = kernelTable(*kernels);
   if (lowered)

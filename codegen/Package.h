@@ -5,6 +5,9 @@
 #include "codegen/Manifest.h"
 #include "codegen/TemporaryFolder.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <functional>
 
 namespace deepstride {
 
@@ -16,6 +19,8 @@ struct PackageOptions {
   std::vector<ConfigValue> config; // every option with its origin, for the manifest
   std::string training;            // JSON text of what a package that trains was configured with; empty: it does not
   bool manyRows = false;           // as of convert-ds-to-linalg
+  /// Prepares the pass manager that lowers kernels, or fails after a diagnostic; empty: as it is.
+  std::function<llvm::LogicalResult(mlir::PassManager &)> prepare;
 };
 
 /// One package under construction: a variant per target, then finish. Everything is written into a temporary directory

@@ -9,12 +9,12 @@ class GraphPass<string flag, string operation> : Pass<flag, operation> {
 }
 
 def PinDimensions : GraphPass<"ds-pin-dimensions", "::mlir::ModuleOp"> {
-  let summary = "give dimensions a fixed size";
+  let summary = "give dimensions a fixed size, or have two be one";
   let description = [{
-    Replaces the symbol of a dimension by a number in the sizes of entry arguments and of every op. A name that no entry
-    argument has is an error that lists the legal ones. Reports: dimensions pinned.
+    Replaces the symbol of a dimension by a number, or by that of another dimension, in the sizes of entry arguments and
+    of every op. A name that no entry argument has is an error that lists the legal ones. Reports: dimensions pinned.
   }];
-  let options = [ListOption<"dims", "dims", "std::string", "what to pin, as name=value">];
+  let options = [ListOption<"dims", "dims", "std::string", "what to pin, as name=value, or what is one, as name=name">];
 }
 
 def FoldShapes : GraphPass<"ds-fold-shapes", "::mlir::func::FuncOp"> {

@@ -1,10 +1,12 @@
-// ds-pin-dimensions: gives dimensions a fixed size. It takes name=value pairs and writes the numbers into the sizes of
-// entry arguments and of every op. ds-fold-shapes then turns what depended on them into constants.
+// ds-pin-dimensions: gives dimensions a fixed size, or has two dimensions be one. It takes name=value and name=name
+// pairs and writes the numbers and names into the sizes of entry arguments and of every op. ds-fold-shapes then turns
+// what depended on them into constants.
 //
 //   func.func @main(%x: tensor<?x4xf32> {ds.dims = ["batch", 4]})
 //     => dims=batch=2 =>   func.func @main(%x: tensor<2x4xf32> {ds.dims = [2, 4]})
 #include "dialects/ds/DsDialect.h"
 #include "dialects/ds/Guards.h"
+#include "dialects/ds/SameDimensions.h"
 #include "passes/Report.h"
 #include "passes/graph/Passes.h"
 #include "passes/graph/ShapeArithmetic.h"
@@ -45,13 +47,34 @@ struct PinDimensions : impl::PinDimensionsBase<PinDimensions>, PassReport {
   }
 
   LogicalResult parse(llvm::StringMap<SizeExpr> &bindings) {
+    SameDimensions same;
     for (StringRef text : dims) {
       // From the right: names of dimensions may hold any character.
       auto [name, number] = text.rsplit('=');
       int64_t value;
-      if (name.empty() || number.getAsInteger(10, value) || value < 0)
-        return getOperation().emitError() << "ds-pin-dimensions expects name=value, found '" << text << "'";
-      bindings[name] = SizeExpr(value);
+      bool isNumber = !number.getAsInteger(10, value);
+      if (name.empty() || number.empty() || (isNumber && value < 0))
+        return getOperation().emitError()
+               << "ds-pin-dimensions expects name=value or name=name, found '" << text << "'";
+      if (isNumber)
+        bindings[name] = SizeExpr(value);
+      else
+        same.join(name, number);
+    }
+    for (const auto &names : same.classes()) {
+      StringRef sized, whole = names.back();
+      for (StringRef name : names) {
+        if (!bindings.contains(name))
+          continue;
+        if (!sized.empty() && bindings[name] != bindings[sized])
+          return getOperation().emitError()
+                 << "'" << sized << "' and '" << name << "' are one dimension with two sizes, "
+                 << bindings[sized].brief() << " and " << bindings[name].brief();
+        sized = name;
+      }
+      SizeExpr size = sized.empty() ? SizeExpr::symbol(whole) : bindings[sized];
+      for (StringRef name : names)
+        bindings[name] = size; // what stands for the others is bound to itself, so that it is looked up, too
     }
     return success();
   }

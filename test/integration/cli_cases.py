@@ -28,7 +28,7 @@ def help_and_version(folder):
 def usage_errors(folder):
     model, package = small_package(folder)
     out = folder / "out.dsp"
-    for arguments in (["--no-such-flag"], ["--dim", "n"], ["--dim", "n=-1"], ["--dim", "n=x"], ["--stop-after=nonsense"],
+    for arguments in (["--no-such-flag"], ["--dim", "n"], ["--dim", "n=-1"], ["--dim", "n=1.5"], ["--dim", "n=n"], ["--stop-after=nonsense"],
                       ["--mcpu=nonsense"], ["--reference=f16"]):
         tool("ds-opt", model, "-o", out, *arguments, code=2)
         expect(not out.exists(), f"ds-opt {' '.join(arguments)} left a package behind")

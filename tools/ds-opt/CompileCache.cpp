@@ -116,7 +116,8 @@ static bool isOld(const timespec &changed, const timespec &start) {
 }
 
 CompileCache::CompileCache(const DriverOptions &options, const std::vector<CpuTarget> &targets) : options(options) {
-  if (options.cache.empty() || options.report || !options.dumpDir.empty() || options.crashIn || !options.folds)
+  if (options.cache.empty() || options.report || !options.dumpDir.empty() || options.crashIn || !options.folds ||
+      !options.mlirOptions.empty() || !options.plugins.empty() || !options.passesAfter.empty())
     return;
   clock_gettime(CLOCK_REALTIME_COARSE, &start); // the clock of the files' times
   std::string contents;

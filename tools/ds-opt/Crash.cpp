@@ -6,17 +6,23 @@
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/PrettyStackTrace.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <mutex>
 #include <new>
 #include <unistd.h>
 
 namespace deepstride {
 
-static char crashPath[512], crashText[8192], crashStage[64];
+/// Where a crash belongs, whatever library it happens in.
+static constexpr char bugReport[] =
+    "; this is a bug in ds-opt, please report it in the issue tracker of Deepstride with the reproducer ";
+
+static char crashPath[512], crashProgram[512], crashText[8192], crashStage[64];
 static constexpr int fatalSignals[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
 static constexpr int interrupts[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU};
 
@@ -43,8 +49,12 @@ static void handleSignal(int) {
   }
   put(STDERR_FILENO, "ds-opt: internal error: crashed in ");
   put(STDERR_FILENO, crashStage);
-  put(STDERR_FILENO, "; this is a bug in ds-opt, please report it with the reproducer ");
+  put(STDERR_FILENO, bugReport);
   put(STDERR_FILENO, crashPath);
+  if (access(crashProgram, R_OK) == 0) { // MLIR writes it first
+    put(STDERR_FILENO, ", the program ");
+    put(STDERR_FILENO, crashProgram);
+  }
   put(STDERR_FILENO, " and the model\n");
   _exit(internalErrorExit);
 }
@@ -63,7 +73,17 @@ static void copy(char *target, size_t size, llvm::StringRef text) {
   target[length] = 0;
 }
 
-void enterStage(llvm::StringRef stage) { copy(crashStage, sizeof(crashStage), stage); }
+static std::mutex stageMutex; // of who shows the stage; a signal reads it without
+
+void enterStage(llvm::StringRef stage) {
+  std::lock_guard<std::mutex> lock(stageMutex);
+  copy(crashStage, sizeof(crashStage), stage);
+}
+
+std::string currentStage() {
+  std::lock_guard<std::mutex> lock(stageMutex);
+  return crashStage;
+}
 
 std::string reproducerPath(llvm::StringRef extension) {
   llvm::SmallString<128> path;
@@ -74,8 +94,10 @@ std::string reproducerPath(llvm::StringRef extension) {
 
 void installCrashHandler(const std::string &commandLine) {
   copy(crashPath, sizeof(crashPath), reproducerPath(".sh"));
+  copy(crashProgram, sizeof(crashProgram), reproducerPath(".mlir"));
   copy(crashText, sizeof(crashText), commandLine + "\n");
   enterStage("start");
+  llvm::setBugReportMsg("This is a bug in ds-opt: please report it in the issue tracker of Deepstride.\n");
   // What a model asks for is not a bug. Both kinds of allocation end here: those of C++ and those of LLVM.
   std::set_new_handler(reportOutOfMemory);
   llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { reportOutOfMemory(); });
@@ -101,8 +123,7 @@ void installCrashHandler(const std::string &commandLine) {
 }
 
 int reportInternalError(llvm::StringRef what, llvm::StringRef reproducer) {
-  llvm::errs() << "ds-opt: internal error: " << what
-               << "; this is a bug in ds-opt, please report it with the reproducer " << reproducer << "\n";
+  llvm::errs() << "ds-opt: internal error: " << what << bugReport << reproducer << "\n";
   return internalErrorExit;
 }
 

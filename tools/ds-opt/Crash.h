@@ -16,6 +16,8 @@ void installCrashHandler(const std::string &commandLine);
 
 /// Says where the work stands; part of the reproducer.
 void enterStage(llvm::StringRef stage);
+/// The stage that was entered last.
+std::string currentStage();
 
 /// A path for a reproducer of this process.
 std::string reproducerPath(llvm::StringRef extension);

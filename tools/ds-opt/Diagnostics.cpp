@@ -4,6 +4,7 @@
 
 #include "frontends/onnx/reader/Import.h"
 #include "mlir/IR/Location.h"
+#include "tools/ds-opt/Progress.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -11,8 +12,24 @@ using namespace mlir;
 namespace deepstride {
 
 DiagnosticPrinter::DiagnosticPrinter(MLIRContext *context, bool printRemarks)
-    : ScopedDiagnosticHandler(context), printRemarks(printRemarks) {
+    : ScopedDiagnosticHandler(context), keepsRemarks(printRemarks) {
   setHandler([this](Diagnostic &diagnostic) { print(diagnostic); });
+}
+
+DiagnosticPrinter::~DiagnosticPrinter() { printRemarks(); }
+
+void DiagnosticPrinter::printRemarks() {
+  if (!remarks.empty())
+    clearProgress();
+  for (const Remark &remark : remarks) {
+    std::string line = remark.first + ": remark: " + remark.text;
+    if (remark.count > 1)
+      line.insert(line.find('\n'), " (" + std::to_string(remark.count) + " times, the last of " + remark.last + ")");
+    llvm::errs() << line;
+    printed += line;
+  }
+  remarks.clear();
+  remarkOf.clear();
 }
 
 static std::string describe(Location location) {
@@ -34,7 +51,8 @@ void DiagnosticPrinter::print(Diagnostic &diagnostic) {
   case DiagnosticSeverity::Remark: kind = "remark"; break;
   case DiagnosticSeverity::Note: kind = "note"; break;
   }
-  if (diagnostic.getSeverity() == DiagnosticSeverity::Remark && !printRemarks)
+  bool isRemark = diagnostic.getSeverity() == DiagnosticSeverity::Remark;
+  if (isRemark && !keepsRemarks)
     return;
   std::string message = diagnostic.str();
   if (StringRef(message).starts_with("Failures have been detected while processing an MLIR pass pipeline") ||
@@ -45,13 +63,25 @@ void DiagnosticPrinter::print(Diagnostic &diagnostic) {
   std::string place = describe(diagnostic.getLocation());
   std::string line = place + ": " + kind.str() + ": " + message;
   // The body of a loop may be converted more than once, with the same faults.
-  if (diagnostic.getSeverity() != DiagnosticSeverity::Remark && !said.insert(line).second)
+  if (!isRemark && !said.insert(line).second)
     return;
-  line += "\n";
+  std::string notes = "\n";
   for (Diagnostic &note : diagnostic.getNotes()) {
     std::string notePlace = describe(note.getLocation());
-    line += (isa<UnknownLoc>(note.getLocation()) ? place : notePlace) + ": note: " + note.str() + "\n";
+    notes += (isa<UnknownLoc>(note.getLocation()) ? place : notePlace) + ": note: " + note.str() + "\n";
   }
+  if (isRemark) { // layers have the same to say: their number is told in one line
+    auto [known, isNew] = remarkOf.try_emplace(message + notes, remarks.size());
+    if (isNew)
+      remarks.push_back({message + notes, place, place, 0});
+    Remark &remark = remarks[known->second];
+    ++remark.count;
+    size_t node = place.find(": '");
+    remark.last = node == std::string::npos ? place : place.substr(node + 2);
+    return;
+  }
+  clearProgress();
+  line += notes;
   llvm::errs() << line;
   printed += line;
 }

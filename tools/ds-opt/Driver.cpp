@@ -2,9 +2,6 @@
 // diagnostics and reports, writes IR where it was asked for. What a phase does is in passes/Pipelines.cpp.
 #include "tools/ds-opt/Driver.h"
 
-#include "codegen/Package.h"
-#include "codegen/cpu/Target.h"
-#include "dialects/ds/Recomputation.h"
 #include "dialects/train/TrainDialect.h"
 #include "frontends/onnx/convert/Passes.h"
 #include "frontends/onnx/dialect/Onnx.h"
@@ -13,25 +10,24 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "passes/Pipelines.h"
-#include "passes/Report.h"
-#include "passes/optimization/Calibration.h"
 #include "passes/training/Passes.h"
-#include "tools/ds-opt/Calibration.h"
-#include "tools/ds-opt/CompileCache.h"
+#include "tools/ds-opt/Compilation.h"
 #include "tools/ds-opt/ContractWatch.h"
 #include "tools/ds-opt/Crash.h"
-#include "tools/ds-opt/Diagnostics.h"
+#include "tools/ds-opt/InputsReport.h"
 #include "tools/ds-opt/Learned.h"
 #include "tools/ds-opt/Machine.h"
-#include "tools/ds-opt/MemoryBudget.h"
 #include "tools/ds-opt/OptionTable.h"
 #include "tools/ds-opt/PackageDescription.h"
+#include "tools/ds-opt/Progress.h"
 #include "tools/ds-opt/Registration.h"
+#include "tools/ds-opt/Resume.h"
 #include "tools/ds-opt/TrainingPhase.h"
 #include "tools/ds-opt/TrainingPlan.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 
 #include <tuple>
@@ -39,53 +35,15 @@
 using namespace mlir;
 
 namespace deepstride {
-namespace {
 
-class Driver {
-public:
-  explicit Driver(const DriverOptions &options);
-  int run();
+Compilation::Compilation(const DriverOptions &options) : options(options), instruments(!options.mlirOptions.empty()) {}
 
-private:
-  enum class Outcome { Done, Diagnosed, Bug };
-
-  Outcome import();
-  Outcome runPhase(Phase phase, ModuleOp program, const CpuTarget &target);
-  Outcome runPasses(Phase phase, ModuleOp program, function_ref<void(OpPassManager &)> build);
-  Outcome diagnosedOrBug(StringRef what, StringRef file);
-  LogicalResult convert();
-  Outcome calibrate();
-  FailureOr<DictionaryAttr> observe(const CpuTarget &host, int64_t &first);
-  void start();
-  int compileVariants(Phase last);
-  int exitCode(Outcome outcome);
-  bool dump(Phase phase, ModuleOp program, StringRef variant);
-  Outcome fitMemory();
-  std::optional<uint64_t> bytesWith(int64_t values, const std::map<std::string, int64_t> &dims, int64_t &count);
-
-  const DriverOptions &options;
-  DialectRegistry registry;
-  std::unique_ptr<MLIRContext> context;
-  std::unique_ptr<DiagnosticPrinter> diagnostics;
-  OwningOpRef<ModuleOp> module;
-  std::vector<CpuTarget> targets;
-  std::unique_ptr<PackageWriter> package;
-  std::unique_ptr<Calibration> calibration;
-  ReportTable report, unreported;
-  bool isCalibrating = false; // what passes do then is nobody's business
-  std::string destination, bug, reproducer;
-  std::unique_ptr<CompileCache> cache;
-  std::vector<std::string> externalFiles; // besides the model, read by the import
-};
-
-} // namespace
-
-Driver::Driver(const DriverOptions &options) : options(options) {}
-
-void Driver::start() {
+void Compilation::start() {
   registerDialects(registry);
   context = std::make_unique<MLIRContext>(registry);
   context->loadDialect<ds::DSDialect, train::TrainDialect, func::FuncDialect, scf::SCFDialect, tensor::TensorDialect>();
+  if (!options.mlirOptions.empty())
+    context->disableMultithreading();  // what passes print is in their order then, as it must be for whole modules
   context->printOpOnDiagnostic(false); // users know their model, not our IR
   diagnostics = std::make_unique<DiagnosticPrinter>(context.get(), options.report);
 }
@@ -98,15 +56,16 @@ static PassReport::Counts countOps(ModuleOp module, StringRef what) {
   return counts;
 }
 
-LogicalResult Driver::convert() {
+LogicalResult Compilation::convert() {
   onnx::ConversionOptions conversion;
   conversion.dims = options.dims;
+  conversion.same = options.same;
   conversion.shapes = options.shapes;
   conversion.storesFloats = options.training.isOn;
   return onnx::convertOnnxToDs(*module, conversion);
 }
 
-Driver::Outcome Driver::import() {
+Compilation::Outcome Compilation::import() {
   enterStage("import");
   if (options.crashIn == Phase::Import)
     abort();
@@ -120,7 +79,15 @@ Driver::Outcome Driver::import() {
     module = parseSourceFile<ModuleOp>(options.input, ParserConfig(context.get()));
     if (!module)
       return diagnosedOrBug("the parser failed without a message", "");
+    bool isDump = (*module)->removeAttr(compilationAttr) != nullptr;
+    if (isDump && !options.done && !options.arguments.empty()) {
+      emitError(module->getLoc()) << "a program of --dump-dir compiles on from where it was dumped: expected its file, "
+                                     "found a stream";
+      return Outcome::Diagnosed;
+    }
     module->walk([&](ds::SourceOp source) { externalFiles.push_back(source.getFile().str()); });
+    if (options.done && options.training.isOn)
+      externalFiles.push_back(options.model);
     llvm::sort(externalFiles);
     externalFiles.erase(llvm::unique(externalFiles), externalFiles.end());
   }
@@ -137,10 +104,15 @@ Driver::Outcome Driver::import() {
   if ((isOnnx || options.isOnnx()) && failed(convert()))
     return diagnosedOrBug("the conversion failed without a message", "");
   report.add("import", countOps(*module, "ops"));
-  return runPasses(Phase::Import, *module, [](OpPassManager &pm) { addContract(pm, Phase::Import); });
+  // An edited program keeps the promises of its phase, or whoever edited it learns which one it does not.
+  Phase last = options.done.value_or(Phase::Import);
+  return runPasses(last, *module, [&](OpPassManager &pm) {
+    // Passes of the import phase stand here; it has no pipeline of its own.
+    addContract(pm, last);
+  });
 }
 
-Driver::Outcome Driver::diagnosedOrBug(StringRef what, StringRef file) {
+Compilation::Outcome Compilation::diagnosedOrBug(StringRef what, StringRef file) {
   if (diagnostics->errorCount() > 0)
     return Outcome::Diagnosed;
   bug = what.str();
@@ -148,11 +120,36 @@ Driver::Outcome Driver::diagnosedOrBug(StringRef what, StringRef file) {
   return Outcome::Bug;
 }
 
-Driver::Outcome Driver::runPasses(Phase phase, ModuleOp program, function_ref<void(OpPassManager &)> build) {
+/// What MLIR's options ask for, and where the program goes when a pass crashes.
+bool Compilation::attach(PassManager &pm, const std::string &file) {
+  if (!Instruments::namesReproducer(options.mlirOptions))
+    pm.enableCrashReproducerGeneration(file);
+  return isCalibrating || instruments.attach(pm);
+}
+
+/// Passes that the user has put behind a phase.
+Compilation::Outcome Compilation::runPassesAfter(Phase phase, ModuleOp program) {
+  for (const auto &[after, text] : options.passesAfter) {
+    if (after != phase || isCalibrating)
+      continue;
+    auto passes = parsePassPipeline(text);
+    if (failed(passes))
+      return diagnosedOrBug("a pipeline that was parsed is none", "");
+    isForeign = true;
+    Outcome outcome = runPasses(phase, program, [&](OpPassManager &pm) { pm = *passes; });
+    isForeign = false;
+    if (outcome != Outcome::Done)
+      return outcome;
+  }
+  return Outcome::Done;
+}
+
+Compilation::Outcome Compilation::runPasses(Phase phase, ModuleOp program, function_ref<void(OpPassManager &)> build) {
   bool contractBroken = false;
   std::string file = reproducerPath(".mlir");
   PassManager pm(context.get(), ModuleOp::getOperationName());
-  pm.enableCrashReproducerGeneration(file);
+  if (!attach(pm, file))
+    return Outcome::Diagnosed;
   pm.addInstrumentation(std::make_unique<PassReportCollector>(isCalibrating ? unreported : report));
   pm.addInstrumentation(std::make_unique<ContractWatch>(contractBroken));
   build(pm);
@@ -160,19 +157,19 @@ Driver::Outcome Driver::runPasses(Phase phase, ModuleOp program, function_ref<vo
     abort();
   if (succeeded(pm.run(program)))
     return Outcome::Done;
-  if (contractBroken && options.isOnnx()) {
+  if (contractBroken && options.isOnnx() && !isForeign && options.passesAfter.empty()) {
     bug = ("phase '" + phaseInfo(phase).name + "' broke its contract").str();
     reproducer = file;
     return Outcome::Bug;
   }
-  Outcome outcome =
-      diagnosedOrBug("a pass of phase '" + phaseInfo(phase).name.str() + "' failed without a message", file);
+  Outcome outcome = diagnosedOrBug(
+      "a pass of phase '" + phaseInfo(phase).name.str() + "' crashed, or failed without a message", file);
   if (outcome == Outcome::Diagnosed)
     (void)llvm::sys::fs::remove(file); // the model is wrong, not ds-opt
   return outcome;
 }
 
-Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget &target) {
+Compilation::Outcome Compilation::runPhase(Phase phase, ModuleOp program, const CpuTarget &target) {
   bool isReference = options.reference != Reference::Off;
   enterStage(phaseInfo(phase).name);
   // Unfolded, a program reaches the memory phase as it was written: gradients must be expanded, nothing else has to be.
@@ -188,8 +185,8 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
       GraphPipelineOptions graph;
       // The conversion from ONNX pins dimensions itself: it decides by sizes.
       if (!options.isOnnx())
-        for (const auto &dim : options.dims)
-          graph.dims.push_back((dim.getKey() + "=" + Twine(dim.getValue())).str());
+        for (const std::string &dim : options.done ? options.ownDims : dimTexts(options))
+          graph.dims.push_back(dim);
       graph.promote = options.training.isOn;
       graph.head = options.training.head;
       graph.classes = options.training.classes;
@@ -240,69 +237,7 @@ Driver::Outcome Driver::runPhase(Phase phase, ModuleOp program, const CpuTarget 
   llvm_unreachable("all phases handled");
 }
 
-/// Writes a package that sums what the rounding of weights is judged by, from the given weight on: of which weights,
-/// and which is the first that is left, or -1.
-FailureOr<DictionaryAttr> Driver::observe(const CpuTarget &host, int64_t &first) {
-  OwningOpRef<ModuleOp> program = module->clone();
-  auto isDone = [&](Phase phase, function_ref<void(OpPassManager &)> build) {
-    return runPasses(phase, *program, build) == Outcome::Done;
-  };
-  OptimizationPipelineOptions optimization;
-  optimization.machine = host.machine;
-  optimization.observe = true;
-  optimization.first = first;
-  optimization.keep = options.quantize.keep;
-  if (!isDone(Phase::Optimization, [&](OpPassManager &pm) { buildOptimizationPipeline(pm, optimization); }))
-    return failure();
-  auto observed = (*program)->getAttrOfType<DictionaryAttr>(observedAttr);
-  auto left = (*program)->getAttrOfType<IntegerAttr>(unobservedAttr);
-  first = left ? left.getInt() : -1;
-  if (observed.empty())
-    return observed;
-  PackageWriter writer(calibration->package(), PackageOptions());
-  if (!isDone(Phase::Memory, [](OpPassManager &pm) { buildMemoryPipeline(pm, MemoryPipelineOptions()); }) ||
-      failed(writer.addVariant(*program, host, /*reference=*/false)) || failed(writer.finish(module->getLoc())))
-    return failure();
-  return observed;
-}
-
-Driver::Outcome Driver::calibrate() {
-  enterStage("calibration");
-  auto fail = [](const Twine &message) {
-    llvm::errs() << "ds-opt: error: --calibrate: " << message << "\n";
-    return Outcome::Diagnosed;
-  };
-  calibration = std::make_unique<Calibration>(options.calibrate);
-  if (std::error_code code = calibration->error())
-    return fail("cannot create a temporary folder: " + code.message());
-  std::string error;
-  auto host = resolveCpuTarget("host", error); // whatever the package is for
-  if (!host)
-    return fail(error);
-  host->machine = machineOf(*host, /*isThisMachine=*/true, /*asksForRates=*/false, /*ceilings=*/"", error); // f32 alone
-  ScopedDiagnosticHandler remarks(context.get(), [](Diagnostic &diagnostic) {
-    return success(diagnostic.getSeverity() == DiagnosticSeverity::Remark);
-  });
-  isCalibrating = true;
-  for (int64_t first = 0; first >= 0;) {
-    auto observed = observe(*host, first);
-    if (failed(observed))
-      return diagnosedOrBug("the program for calibration could not be compiled", "");
-    if (observed->empty())
-      break; // there is nothing to quantize, as quantization will say
-    if (std::string wrong = calibration->add(*observed); !wrong.empty())
-      return fail(wrong);
-  }
-  isCalibrating = false;
-  PassReport::Counts counts;
-  PassReport::add(counts, "calls", calibration->calls());
-  PassReport::add(counts, "weights observed", static_cast<int64_t>(calibration->weights()));
-  report.add("calibration", counts);
-  calibration->annotate(*module);
-  return Outcome::Done;
-}
-
-bool Driver::dump(Phase phase, ModuleOp program, StringRef variant) {
+bool Compilation::dump(Phase phase, ModuleOp program, StringRef variant) {
   if (options.dumpDir.empty() || phase == Phase::Codegen)
     return true;
   if (std::error_code code = llvm::sys::fs::create_directories(options.dumpDir)) {
@@ -313,20 +248,26 @@ bool Driver::dump(Phase phase, ModuleOp program, StringRef variant) {
   llvm::sys::path::append(path, variant, phaseInfo(phase).dumpName());
   if (!variant.empty()) // a failure shows when the file is written
     (void)llvm::sys::fs::create_directories(llvm::sys::path::parent_path(path));
-  return writeModule(program, path, /*withLocations=*/true);
+  OwningOpRef<ModuleOp> copy = program.clone();
+  auto target = llvm::find_if(targets, [&](const CpuTarget &other) { return other.name == variant; });
+  recordCompilation(*copy, phase, options, target == targets.end() ? targets.front() : *target);
+  return writeModule(*copy, path, /*withLocations=*/true);
 }
 
-int Driver::exitCode(Outcome outcome) {
+int Compilation::exitCode(Outcome outcome) {
   if (outcome == Outcome::Bug)
     return reportInternalError(bug, reproducer);
   return outcome == Outcome::Done ? 0 : 1;
 }
 
 /// The phases from optimization on depend on the target: each variant runs them on a copy of its own.
-int Driver::compileVariants(Phase last) {
+int Compilation::compileVariants(Phase last) {
   bool writesPackage = last == Phase::Codegen;
-  if (writesPackage)
-    package = std::make_unique<PackageWriter>(destination, describeOptions(options));
+  if (writesPackage) {
+    PackageOptions described = describeOptions(options);
+    described.prepare = [this](PassManager &pm) { return success(instruments.attach(pm)); };
+    package = std::make_unique<PackageWriter>(destination, std::move(described));
+  }
   if (writesPackage && !keepGraph(*module, options, *package))
     return 1;
   for (const CpuTarget &target : targets) {
@@ -335,9 +276,14 @@ int Driver::compileVariants(Phase last) {
     for (Phase phase : {Phase::Optimization, Phase::Memory, Phase::Codegen}) {
       if (phase > last)
         break;
-      if (int code = exitCode(runPhase(phase, *program, target)))
+      if (!options.isDone(phase))
+        if (int code = exitCode(runPhase(phase, *program, target)))
+          return code;
+      if (int code = options.isDone(phase) ? 0 : exitCode(runPassesAfter(phase, *program)))
         return code;
-      if (!dump(phase, *program, variant))
+      if (phase == Phase::Memory && !slow && options.reference == Reference::Off)
+        slow = findSlowKernels(*program);
+      if (!options.isDone(phase) && !dump(phase, *program, variant))
         return 1;
     }
     if (!writesPackage) {
@@ -355,76 +301,46 @@ int Driver::compileVariants(Phase last) {
   return exitCode(diagnosedOrBug("the package could not be finished", ""));
 }
 
-/// Plans a copy of the program that computes so many activations again: what it takes on the target that takes most,
-/// and how many there are.
-std::optional<uint64_t> Driver::bytesWith(int64_t values, const std::map<std::string, int64_t> &dims, int64_t &count) {
-  uint64_t most = 0;
-  for (const CpuTarget &target : targets) {
-    OwningOpRef<ModuleOp> program = module->clone();
-    RecomputeActivationsOptions recompute;
-    recompute.values = values;
-    recompute.dims = textOf(dims);
-    if (runPasses(Phase::Training, *program,
-                  [&](OpPassManager &pm) { pm.addPass(createRecomputeActivations(recompute)); }) != Outcome::Done)
-      return std::nullopt;
-    count = (*program)->getAttrOfType<IntegerAttr>(ds::activationsAttr).getInt();
-    for (Phase phase : {Phase::Optimization, Phase::Memory})
-      if (runPhase(phase, *program, target) != Outcome::Done)
-        return std::nullopt;
-    std::string missing;
-    auto bytes = plannedBytes(*program, dims, options.training.resolved->accumulation, missing);
-    if (!bytes) {
-      emitError(module->getLoc()) << "--memory: what a step takes depends on the dimension '" << missing
-                                  << "'; expected it to be pinned, as by --dim " << missing << "=128";
-      return std::nullopt;
-    }
-    most = std::max(most, *bytes);
-  }
-  return most;
+/// A model that cannot be converted has inputs, too.
+int Compilation::listInputs() {
+  enterStage("import");
+  auto imported = ::deepstride::onnx::importOnnx(options.input, *context, {}, &externalFiles);
+  if (failed(imported))
+    return exitCode(diagnosedOrBug("the import failed without a message", ""));
+  module = std::move(*imported);
+  onnx::nameInputDimensions(*module);
+  InputsReport inputs(*module);
+  bool isPinned = !options.dims.empty() || !options.same.empty() || !options.shapes.empty();
+  std::string reason;
+  ScopedDiagnosticHandler handler(context.get(), [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error && reason.empty())
+      reason = diagnostic.str();
+    return success(!isPinned); // what the command line has wrong is told as ever
+  });
+  bool isConverted = succeeded(convert());
+  if (!isConverted && isPinned)
+    return 1;
+  if (isConverted)
+    inputs.study(*module);
+  inputs.print(llvm::outs());
+  if (!isConverted)
+    llvm::outs() << "what steers branches is not known, as the model cannot be compiled: " << reason << "\n";
+  return 0;
 }
 
-/// Finds which activations are computed again: as few as fit --memory, or those that leave least to be kept.
-Driver::Outcome Driver::fitMemory() {
-  const TrainingRequest &training = options.training;
-  if (!training.memory && !(training.resolved && training.resolved->recomputes))
-    return Outcome::Done;
-  enterStage("recomputation");
-  std::map<std::string, int64_t> dims = batchDims(*module, training.resolved->microBatch);
-  int64_t count = 0;
-  isCalibrating = true;
-  std::optional<MemoryChoice> choice;
-  {
-    ScopedDiagnosticHandler remarks(context.get(), [](Diagnostic &diagnostic) {
-      return success(diagnostic.getSeverity() == DiagnosticSeverity::Remark);
-    });
-    if (bytesWith(0, dims, count))
-      choice =
-          chooseRecomputation(count, training.memory, [&](int64_t values) { return bytesWith(values, dims, count); });
+int Compilation::run() {
+  if (options.listsInputs) {
+    start();
+    return listInputs();
   }
-  isCalibrating = false;
-  if (!choice)
-    return diagnosedOrBug("the program could not be planned", "");
-  if (training.memory && choice->bytes > *training.memory) {
-    emitError(module->getLoc()) << "--memory: found " << *training.memory << " bytes, expected at least "
-                                << choice->leastBytes << ", which a step takes that computes " << choice->values
-                                << " of " << count << " activations again";
-    return Outcome::Diagnosed;
-  }
-  PassReport::Counts counts;
-  PassReport::add(counts, "bytes kept without", static_cast<int64_t>(choice->mostBytes));
-  PassReport::add(counts, "bytes", static_cast<int64_t>(choice->bytes));
-  report.add("recomputation", counts);
-  if (choice->values == 0)
-    return Outcome::Done;
-  return runPasses(Phase::Training, *module,
-                   [&](OpPassManager &pm) { pm.addPass(createRecomputeActivations({choice->values, textOf(dims)})); });
-}
-
-int Driver::run() {
   auto resolved = resolveTargets(options);
   if (!resolved)
     return 2;
   targets = std::move(*resolved);
+  if (std::string reason = checkTarget(options, targets.front()); !reason.empty()) {
+    llvm::errs() << options.input << ": error: " << reason << "\n";
+    return 1;
+  }
   Phase last = options.check                ? Phase::Memory
                : options.stopAfter          ? *options.stopAfter
                : options.emit == Emit::Onnx ? Phase::Import
@@ -446,20 +362,28 @@ int Driver::run() {
   for (Phase phase : {Phase::Import, Phase::Graph, Phase::Training, Phase::Distribution}) {
     if (phase > last)
       break;
+    if (phase != Phase::Import && options.isDone(phase))
+      continue; // a dump is imported at its phase
     if (int code = exitCode(runPhase(phase, phase == Phase::Import ? ModuleOp() : *module, targets.front())))
+      return code;
+    if (options.isDone(phase))
+      continue;
+    if (int code = exitCode(runPassesAfter(phase, *module)))
       return code;
     if (!dump(phase, *module, ""))
       return 1;
   }
-  if (last >= Phase::Optimization)
+  bool isScheduled = options.isDone(Phase::Optimization);
+  if (last >= Phase::Optimization && !isScheduled)
     if (int code = exitCode(fitMemory()))
       return code;
-  if (!options.calibrate.empty())
+  if (!options.calibrate.empty() && !isScheduled)
     if (int code = exitCode(calibrate()))
       return code;
   if (last >= Phase::Optimization)
     if (int code = compileVariants(last))
       return code;
+  diagnostics->printRemarks();
   enterStage("output");
   // A file may be compiled further, and then names its nodes; what goes to a terminal is read.
   bool keepsLocations = options.printLocations || (options.emit != Emit::Nothing && !options.output.empty());
@@ -468,11 +392,83 @@ int Driver::run() {
     llvm::outs() << options.input << ": supported\n";
   if (writesModule && failed(writeResult(*module, options, keepsLocations)))
     return 1;
+  bool printsModule = writesModule && options.output.empty();
   if (options.report)
-    report.print(writesModule && options.output.empty() ? llvm::errs() : llvm::outs());
+    report.print(printsModule ? llvm::errs() : llvm::outs());
+  if (options.report || options.check)
+    printSlowKernels(printsModule ? llvm::errs() : llvm::outs());
+  if (last == Phase::Codegen)
+    printSummary();
   return 0;
 }
 
-int runDriver(DriverOptions options) { return resolveTraining(options) ? Driver(options).run() : 1; }
+void Compilation::printSlowKernels(llvm::raw_ostream &stream) const {
+  if (!slow || slow->lines.empty())
+    return;
+  stream << slow->summary() << ":\n";
+  for (const std::string &line : slow->lines)
+    stream << "  " << line << "\n";
+}
+
+/// For who watches; scripts have the exit code.
+void Compilation::printSummary() const {
+  if (!Progress::isWatched())
+    return;
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (llvm::sys::fs::recursive_directory_iterator file(destination, error), end; file != end && !error;
+       file.increment(error))
+    if (auto status = file->status(); status && status->type() == llvm::sys::fs::file_type::regular_file)
+      bytes += status->getSize();
+  constexpr double mega = 1e6;
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  clearProgress();
+  llvm::errs() << "ds-opt: " << options.output << ": "
+               << llvm::formatv("{0:f1} s, {1:f1} MB", seconds, static_cast<double>(bytes) / mega);
+  if (int64_t layers = report.total("recognize-layers", "layers"))
+    llvm::errs() << ", " << layers << (layers == 1 ? " layer" : " layers") << " recognised";
+  if (slow && !slow->lines.empty())
+    llvm::errs() << ", " << slow->summary() << " (--report names them)";
+  llvm::errs() << "\n";
+}
+
+/// What is wrong with passes that the command line names, in one line; nothing where they are right.
+static std::string findPasses(const DriverOptions &options) {
+  if (!options.passesAfter.empty())
+    registerAllPassesAndPipelines();
+  for (const auto &after : options.passesAfter) {
+    const std::string &text = after.second;
+    std::string said;
+    llvm::raw_string_ostream stream(said);
+    auto passes = parsePassPipeline(text, stream);
+    auto fail = [&](const Twine &what) {
+      return ("--passes-after=" + phaseInfo(after.first).name + ":" + text + ": " + what).str();
+    };
+    if (failed(passes))
+      return fail("expected passes as --pass-pipeline has them: " + StringRef(said).trim().split('\n').first);
+    if (passes->getOpAnchorName() != ModuleOp::getOperationName())
+      return fail("expected passes of a builtin.module, found those of " + passes->getOpAnchorName());
+  }
+  return "";
+}
+
+int runDriver(DriverOptions options) {
+  std::string wrong = loadPassPlugins(options.plugins);
+  bool isWrong = !wrong.empty() || !parseMlirOptions(options.mlirOptions, wrong);
+  if (!isWrong)
+    wrong = findPasses(options);
+  if (isWrong || !wrong.empty()) {
+    if (!wrong.empty())
+      llvm::errs() << "ds-opt: " << wrong << "\n";
+    return 2;
+  }
+  if (int code = resumeOptions(options))
+    return code;
+  if (!resolveTraining(options))
+    return 1;
+  Compilation compilation(options); // outlives the line that shows where it stands
+  Progress progress;
+  return compilation.run();
+}
 
 } // namespace deepstride

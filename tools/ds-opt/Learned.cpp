@@ -52,9 +52,10 @@ int64_t headFeatures(ModuleOp module) {
 }
 
 bool keepGraph(ModuleOp module, const DriverOptions &options, PackageWriter &package) {
-  if (!options.training.isOn || !options.isOnnx())
+  const std::string &model = options.origin();
+  if (!options.training.isOn || !StringRef(model).ends_with(".onnx"))
     return true;
-  auto graph = onnx::graphWithout(options.input, learnedTensors(module),
+  auto graph = onnx::graphWithout(model, learnedTensors(module),
                                   {options.training.head, options.training.classes, headFeatures(module)});
   if (!graph) {
     emitError(module.getLoc()) << "what is trained could not be exported to ONNX: " << llvm::toString(graph.takeError())

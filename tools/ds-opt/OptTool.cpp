@@ -2,6 +2,8 @@
 // parses them, because its parser exits 1 where usage errors of ds-opt exit 2.
 #include "tools/ds-opt/OptTool.h"
 
+#include "mlir/Tools/Plugins/DialectPlugin.h"
+#include "mlir/Tools/Plugins/PassPlugin.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "tools/ds-opt/Crash.h"
 #include "tools/ds-opt/Registration.h"
@@ -32,6 +34,29 @@ static StringRef findUnknownOption(int argc, char **argv) {
   return {};
 }
 
+/// The first plugin of the command line that cannot be loaded, and why; MLIR would go on without its passes.
+static std::string findWrongPlugin(ArrayRef<char *> arguments) {
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    auto [option, file] = StringRef(arguments[i]).split('=');
+    option.consume_front("-");
+    option.consume_front("-");
+    if (option != "load-pass-plugin" && option != "load-dialect-plugin")
+      continue;
+    bool hasFile = StringRef(arguments[i]).contains('=') || i + 1 == arguments.size();
+    std::string name = hasFile ? file.str() : arguments[i + 1];
+    llvm::Error error = llvm::Error::success();
+    if (option == "load-pass-plugin")
+      error = llvm::joinErrors(std::move(error), PassPlugin::load(name).takeError());
+    else
+      error = llvm::joinErrors(std::move(error), DialectPlugin::load(name).takeError());
+    if (error)
+      return ("--" + option +
+              " expects the library of a plugin: " + StringRef(llvm::toString(std::move(error))).split('\n').first)
+          .str();
+  }
+  return "";
+}
+
 /// ds-run lies beside this executable.
 static std::string findRunTool(const char *self) {
   SmallString<128> path(llvm::sys::fs::getMainExecutable(self, reinterpret_cast<void *>(&findUnknownOption)));
@@ -54,6 +79,10 @@ int runOptTool(int argc, char **argv) {
   std::string header = registerCLIOptions("ds-opt", registry);
   if (StringRef unknown = findUnknownOption(argc, argv); !unknown.empty()) {
     llvm::errs() << "ds-opt: unknown option '" << unknown.split('=').first << "'; --help lists the options\n";
+    return 2;
+  }
+  if (std::string wrong = findWrongPlugin(arguments); !wrong.empty()) {
+    llvm::errs() << "ds-opt: " << wrong << "\n";
     return 2;
   }
   auto [input, output] = parseCLIOptions(argc, argv, header);

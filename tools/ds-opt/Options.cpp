@@ -3,6 +3,7 @@
 #include "tools/ds-opt/OptionTable.h"
 
 #include "tools/ds-opt/CompileCache.h"
+#include "tools/ds-opt/MlirOptions.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -20,8 +21,16 @@ namespace deepstride {
 static std::string applyDim(ParsedCommandLine &line, StringRef value) {
   auto [name, number] = value.rsplit('=');
   int64_t size;
-  if (name.empty() || number.getAsInteger(10, size) || size < 0 || size > (int64_t(1) << 40))
-    return "--dim expects NAME=VALUE with a size that is not negative, found '" + value.str() + "'";
+  bool isSize = !number.getAsInteger(10, size) && size >= 0 && size <= (int64_t(1) << 40);
+  bool isName = !number.empty() && (llvm::isAlpha(number.front()) || number.front() == '_') && name != number;
+  if (name.empty() || !(isSize || isName))
+    return "--dim expects NAME=VALUE with a size that is not negative, or NAME=NAME of two dimensions that are one, "
+           "found '" +
+           value.str() + "'";
+  if (isName) {
+    line.options.same.join(name, number);
+    return "";
+  }
   auto [slot, isNew] = line.options.dims.try_emplace(name, size);
   if (!isNew && slot->second != size)
     return "--dim gives '" + name.str() + "' two sizes";
@@ -132,8 +141,10 @@ static const OptionInfo table[] = {
        line.options.output = value.str();
        return std::string(value.empty() ? "-o expects a file" : "");
      }},
-    {"--dim", Argument::Required, "NAME=VALUE",
-     "fix the size of a dimension or the value of an input of one integer or bool; may be repeated", applyDim},
+    {"--dim", Argument::Required, "NAME=VALUE|OTHER",
+     "fix the size of a dimension or the value of an input of one integer or bool, or have two dimensions be one; may "
+     "be repeated",
+     applyDim},
     {"--shape", Argument::Required, "NAME=SIZES",
      "the shape of an input, as 1,3,224,224 or batch,seq; names are dynamic dimensions; may be repeated", applyShape},
     {"--mcpu", Argument::Required, "CPU[,CPU...]", "CPUs to make code for, one variant each; default: this machine",
@@ -199,14 +210,33 @@ static const OptionInfo table[] = {
     {"--check", Argument::None, "",
      "compile up to the kernels' code; say whether the model is supported, or what is not",
      [](ParsedCommandLine &line, StringRef) { return line.options.check = true, std::string(); }},
+    {"--inputs", Argument::None, "",
+     "print the model's inputs, their dimensions and what of them steers branches, with pins that --dim could give",
+     [](ParsedCommandLine &line, StringRef) { return line.options.listsInputs = true, std::string(); }},
     {"--stop-after", Argument::Required, "PHASE", "write the program as MLIR at the end of a phase",
      [](ParsedCommandLine &line, StringRef value) {
        return applyPhase(line.options.stopAfter, "--stop-after", value);
      }},
-    {"--dump-dir", Argument::Required, "DIR", "write one .mlir file per phase",
+    {"--dump-dir", Argument::Required, "DIR",
+     "write one .mlir file per phase; each, as it is or edited, compiles on from there as IN.mlir",
      [](ParsedCommandLine &line, StringRef value) {
        line.options.dumpDir = value.str();
        return std::string(value.empty() ? "--dump-dir expects a directory" : "");
+     }},
+    {"--passes-after", Argument::Required, "PHASE:PIPELINE",
+     "run passes at the end of a phase, as graph:builtin.module(func.func(cse)); may be repeated",
+     [](ParsedCommandLine &line, StringRef value) {
+       auto [name, pipeline] = value.split(':');
+       auto phase = parsePhase(name);
+       if (!phase || *phase == Phase::Codegen || pipeline.empty())
+         return "--passes-after expects PHASE:PIPELINE with a phase before codegen, found '" + value.str() + "'";
+       line.options.passesAfter.emplace_back(*phase, pipeline.str());
+       return std::string();
+     }},
+    {"--load-pass-plugin", Argument::Required, "FILE", "passes from a library, for --passes-after; may be repeated",
+     [](ParsedCommandLine &line, StringRef value) {
+       line.options.plugins.push_back(value.str());
+       return std::string(value.empty() ? "--load-pass-plugin expects a file" : "");
      }},
     {"--emit", Argument::Required, "mlir|onnx", "write MLIR: what code is generated from, or the model as it was read",
      [](ParsedCommandLine &line, StringRef value) {
@@ -257,17 +287,42 @@ bool isDriverCommandLine(llvm::ArrayRef<StringRef> arguments) {
     StringRef name = arguments[i].split('=').first;
     if (name == "-o" && i + 1 < arguments.size() && arguments[i + 1].rtrim('/').ends_with(".dsp"))
       return true;
-    // These two are options of mlir-opt as well.
-    bool isOurs = name != "-o" && !name.ends_with("mlir-print-debuginfo") && findOption(name);
+    // These are options of mlir-opt as well.
+    bool isOurs =
+        name != "-o" && name != "--load-pass-plugin" && !name.ends_with("mlir-print-debuginfo") && findOption(name);
     if (isOurs || (!name.starts_with("-") && name.ends_with(".onnx")))
       return true;
   }
   return false;
 }
 
+/// Of dimensions that are one: they cannot have two sizes.
+static std::string checkSame(const DriverOptions &options) {
+  for (const auto &names : options.same.classes()) {
+    const std::string *sized = nullptr;
+    for (const std::string &name : names) {
+      if (!options.dims.contains(name))
+        continue;
+      if (sized && options.dims.lookup(*sized) != options.dims.lookup(name))
+        return "--dim has '" + *sized + "' and '" + name + "' be one dimension and gives them two sizes, " +
+               std::to_string(options.dims.lookup(*sized)) + " and " + std::to_string(options.dims.lookup(name));
+      sized = &name;
+    }
+  }
+  return "";
+}
+
 static std::string checkCombination(const DriverOptions &options) {
   if (options.input.empty())
     return "expects a model: MODEL.onnx or a program IN.mlir";
+  if (std::string wrong = checkSame(options); !wrong.empty())
+    return wrong;
+  if (options.listsInputs && (options.check || options.report || options.stopAfter || options.emit != Emit::Nothing ||
+                              !options.output.empty() || !options.dumpDir.empty() || !options.calibrate.empty()))
+    return "--inputs prints and compiles nothing; it cannot be combined with -o, --check, --report, --stop-after, "
+           "--dump-dir, --calibrate or --emit";
+  if (options.listsInputs && !options.isOnnx())
+    return "--inputs expects an .onnx model, found '" + options.input + "'";
   if (options.check && (options.stopAfter || options.emit != Emit::Nothing || !options.output.empty()))
     return "--check writes nothing; it cannot be combined with -o, --stop-after or --emit";
   if (options.stopAfter && options.emit != Emit::Nothing)
@@ -289,8 +344,8 @@ static std::string checkCombination(const DriverOptions &options) {
     return "--calibrate is about weights of --quantize, found no --quantize";
   if (std::string wrong = checkTraining(options); !wrong.empty())
     return wrong;
-  bool writesPackage =
-      !options.check && options.emit == Emit::Nothing && (!options.stopAfter || *options.stopAfter == Phase::Codegen);
+  bool writesPackage = !options.check && !options.listsInputs && options.emit == Emit::Nothing &&
+                       (!options.stopAfter || *options.stopAfter == Phase::Codegen);
   if (!writesPackage && !options.calibrate.empty())
     return "--calibrate runs the model to write a package; it cannot be combined with --check, --stop-after or --emit";
   if (writesPackage && options.output.empty())
@@ -307,6 +362,8 @@ ParsedCommandLine parseDriverCommandLine(llvm::ArrayRef<StringRef> arguments) {
   ParsedCommandLine line;
   line.options.cache = defaultCacheFolder();
   line.options.isDefaultCache = std::getenv("DS_CACHE") == nullptr;
+  for (StringRef argument : arguments)
+    line.options.arguments.push_back(argument.str());
   for (size_t i = 0; i < arguments.size() && line.error.empty(); ++i) {
     StringRef argument = arguments[i];
     if (!argument.starts_with("-") || argument == "-") {
@@ -317,6 +374,10 @@ ParsedCommandLine parseDriverCommandLine(llvm::ArrayRef<StringRef> arguments) {
     }
     auto [name, value] = argument.split('=');
     const OptionInfo *info = findOption(name);
+    if (!info && isMlirOption(argument)) {
+      line.options.mlirOptions.push_back(argument.str());
+      continue;
+    }
     bool hasValue = argument.contains('=');
     if (!info) {
       line.error = "unknown option '" + name.str() + "'; --help lists the options";
@@ -354,7 +415,9 @@ std::string driverHelp() {
   text += "\nPhases:\n";
   for (const PhaseInfo &phase : allPhases())
     text += llvm::formatv("  {0,-24} {1}\n", phase.name, phase.summary);
-  text += "\nAs an mlir-opt (docs/writing-a-pass.md): --ds-<pass>, --ds-<phase>-pipeline, --pass-pipeline=TEXT,\n"
+  text += "\nMLIR's own, while a model is compiled, too: --mlir-print-ir-after-all, --mlir-print-ir-before=PASS,\n"
+          "--mlir-timing, --mlir-pass-pipeline-crash-reproducer=FILE; --help-hidden lists them.\n"
+          "\nAs an mlir-opt (docs/writing-a-pass.md): --ds-<pass>, --ds-<phase>-pipeline, --pass-pipeline=TEXT,\n"
           "--load-pass-plugin=FILE, --split-input-file, --verify-diagnostics, --mlir-print-ir-after-all,\n"
           "--verify-numerics (compare results before and after the given passes).\n"
           "\nExit codes: 0 ok, 1 diagnosed, 2 usage, 3 internal error with the path of a reproducer.\n";

@@ -2,6 +2,7 @@
 #ifndef DEEPSTRIDE_TOOLS_DSOPT_OPTIONS_H
 #define DEEPSTRIDE_TOOLS_DSOPT_OPTIONS_H
 
+#include "dialects/ds/SameDimensions.h"
 #include "frontends/config/Config.h"
 #include "passes/Phases.h"
 #include "llvm/ADT/StringMap.h"
@@ -47,6 +48,7 @@ struct TrainingRequest {
 struct DriverOptions {
   std::string input, output;
   llvm::StringMap<int64_t> dims;
+  SameDimensions same; // dimensions that are one
   /// Shapes of inputs by name: per axis a size, or the name of a dynamic dimension.
   llvm::StringMap<std::vector<std::string>> shapes;
   std::vector<std::string> cpus;
@@ -62,20 +64,35 @@ struct DriverOptions {
   std::string dumpDir;
   Emit emit = Emit::Nothing;
   bool report = false, check = false, printLocations = false;
+  bool listsInputs = false; // what the model takes and gives is printed, and nothing compiled
   /// The folder of finished packages (CompileCache.h); empty: none.
   std::string cache;
   bool isDefaultCache = false; // nobody named it
   uint64_t cacheBytes = uint64_t(10) << 30;
+  /// All arguments, as they were given.
+  std::vector<std::string> arguments;
   /// Options as they were given, in order, but for those about the cache and the output: what decides a result.
   std::vector<std::string> deciding;
   /// Whether the phases before memory run. Without them a program is compiled as it was written, which shares no
   /// folding with what --verify-numerics judges.
   bool folds = true;
+  /// Of a program that --dump-dir wrote (Resume.h): the phase at whose end it did, the model that the program is of,
+  /// and the target that it is scheduled for, where it is for one. What this command line says of dimensions is
+  /// `ownDims`.
+  std::optional<Phase> done;
+  std::string model, target;
+  std::vector<std::string> ownDims;
+  /// Options of MLIR, as given, pass plugins, and passes that run at the end of a phase.
+  std::vector<std::string> mlirOptions, plugins;
+  std::vector<std::pair<Phase, std::string>> passesAfter;
   /// For the tests of what happens on a bug: crashes in this phase.
   std::optional<Phase> crashIn;
   bool manyRows = false; // for benchmarks: what products cost without their paths for few rows
 
   bool isOnnx() const { return llvm::StringRef(input).ends_with(".onnx"); }
+  bool isDone(Phase phase) const { return done && phase <= *done; }
+  /// The model, or the program, by which a package is named.
+  const std::string &origin() const { return done ? model : input; }
 };
 
 enum class Request { Compile, Help, Version, ListPhases };

@@ -8,9 +8,19 @@ using namespace llvm;
 
 namespace deepstride {
 
+std::vector<std::string> dimTexts(const DriverOptions &options) {
+  std::vector<std::string> dims;
+  for (const auto &dim : options.dims)
+    dims.push_back((dim.getKey() + "=" + Twine(dim.getValue())).str());
+  for (const auto &[name, other] : options.same.joined())
+    dims.push_back(name + "=" + other);
+  llvm::sort(dims); // the same command gives the same bytes
+  return dims;
+}
+
 PackageOptions describeOptions(const DriverOptions &options) {
   PackageOptions package;
-  package.model = llvm::sys::path::filename(options.input).str();
+  package.model = llvm::sys::path::filename(options.origin()).str();
   auto add = [&](StringRef key, const std::string &value, bool isGiven) {
     package.config.push_back({key.str(), value, isGiven ? "command line" : "default"});
   };
@@ -22,10 +32,7 @@ PackageOptions describeOptions(const DriverOptions &options) {
   add("reference", references[static_cast<int>(options.reference)].str(), options.reference != Reference::Off);
   StringRef fusions[] = {"none", "generic", "specialized"};
   add("fusion", fusions[static_cast<int>(options.fusion)].str(), options.fusion != Fusion::Specialized);
-  std::vector<std::string> dims;
-  for (const auto &dim : options.dims)
-    dims.push_back((dim.getKey() + "=" + Twine(dim.getValue())).str());
-  llvm::sort(dims); // the same command gives the same bytes
+  std::vector<std::string> dims = dimTexts(options);
   add("dim", llvm::join(dims, ","), !dims.empty());
   if (const Quantization &quantize = options.quantize; quantize.bits)
     add("quantize",

@@ -7,6 +7,8 @@
 
 namespace deepstride {
 
+/// What --dim says, as it was given, sorted.
+std::vector<std::string> dimTexts(const DriverOptions &options);
 PackageOptions describeOptions(const DriverOptions &options);
 
 } // namespace deepstride

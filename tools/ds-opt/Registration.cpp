@@ -22,6 +22,9 @@ void registerDialects(mlir::DialectRegistry &registry) {
 }
 
 void registerAllPassesAndPipelines() {
+  static bool isDone = false;
+  if (std::exchange(isDone, true))
+    return;
   mlir::registerAllPasses();
   onnx::registerOnnxConvertPasses();
   registerAllDeepstridePasses();

@@ -21,7 +21,7 @@ LogicalResult Conversion::run() {
   if (failed(applyShapes()))
     return failure();
   nameDims();
-  if (failed(checkPins()))
+  if (failed(checkPins()) || failed(joinDims()))
     return failure();
   if (failed(deduceLengths()) || failed(convertArguments()))
     return failure();

@@ -28,6 +28,8 @@ public:
   Conversion(mlir::ModuleOp module, mlir::func::FuncOp main, const ConversionOptions &options, StoredWeights &weights,
              Tolerated *toleratedInAll = nullptr, Assumptions assumptions = {});
   llvm::LogicalResult run();
+  /// Gives dimensions that the file gives no name one of their own.
+  void nameDims();
   /// Where `run` failed because branches need it known: the condition whose outcomes must be converted one by one.
   const std::optional<SizeExpr> &splitCondition() const { return split; }
   /// True where operators without a conversion were met.
@@ -68,8 +70,9 @@ private:
 
   // Signature.cpp: arguments, results, dimension names.
   void collectDimNames();
-  void nameDims();
   llvm::LogicalResult checkPins();
+  llvm::LogicalResult joinDims();
+  llvm::LogicalResult joinDims(llvm::ArrayRef<std::string> names);
   llvm::LogicalResult convertArguments();
   llvm::LogicalResult convertArgument(mlir::BlockArgument argument);
   llvm::LogicalResult pinInputs();

@@ -23,12 +23,16 @@ struct ConvertOnnxToDs : impl::ConvertOnnxToDsBase<ConvertOnnxToDs> {
     for (const std::string &pin : dims) {
       auto [name, text] = StringRef(pin).rsplit('=');
       int64_t value;
-      if (name.empty() || text.getAsInteger(10, value) || value < 0) {
+      bool isNumber = !text.getAsInteger(10, value);
+      if (name.empty() || text.empty() || (isNumber && value < 0)) {
         emitError(getOperation().getLoc())
-            << "option 'dim': expected NAME=VALUE with a value of at least 0, found '" << pin << "'";
+            << "option 'dim': expected NAME=VALUE with a value of at least 0, or NAME=NAME, found '" << pin << "'";
         return signalPassFailure();
       }
-      options.dims[name] = value;
+      if (isNumber)
+        options.dims[name] = value;
+      else
+        options.same.join(name, text);
     }
     StringRef input; // the option is a list at commas: what has no name belongs to the input before
     for (const std::string &entry : shapes) {

@@ -12,7 +12,8 @@ def ConvertOnnxToDs : Pass<"convert-onnx-to-ds", "::mlir::ModuleOp"> {
     ones `ds.weight` of a `ds.recipe`. Everything that has no conversion is listed in one report.
   }];
   let options = [
-    ListOption<"dims", "dim", "std::string", "value of a named dimension, as NAME=VALUE">,
+    ListOption<"dims", "dim", "std::string",
+               "value of a named dimension, as NAME=VALUE, or two dimensions that are one, as NAME=NAME">,
     ListOption<"shapes", "shape", "std::string",
                "shapes of inputs, as NAME=SIZE,SIZE,...; a size is a number or the name of a dynamic dimension">,
     Option<"refusedOp", "refuse-op", "unsigned", "0",

@@ -60,6 +60,13 @@ void Conversion::nameDims() {
   }
 }
 
+void nameInputDimensions(ModuleOp module) {
+  ConversionOptions options;
+  StoredWeights weights;
+  if (auto main = module.lookupSymbol<func::FuncOp>("main"))
+    Conversion(module, main, options, weights).nameDims();
+}
+
 LogicalResult Conversion::checkPins() {
   for (BlockArgument argument : main.getArguments())
     if (StringRef name = nameOf(main, argument.getArgNumber()); !name.empty() && isOneInteger(argument.getType()))
@@ -83,6 +90,56 @@ LogicalResult Conversion::checkPins() {
                                         << pin.getValue() << " and " << known->second.brief();
   }
   return result;
+}
+
+/// Names that are one have one size: that of the one that is pinned, else the sum that an exporter wrote as a name,
+/// else the one that stands for them.
+LogicalResult Conversion::joinDims(ArrayRef<std::string> names) {
+  auto fail = [&](const Twine &what) { return emitError(main.getLoc()) << "--dim: " << what; };
+  StringRef sized, whole = names.back();
+  for (StringRef name : names) {
+    if (!dimNames.contains(name)) {
+      SmallVector<StringRef> legal(dimNames.keys());
+      llvm::sort(legal);
+      return fail("expected names of two dynamic dimensions, found '" + name +
+                  "'; legal names: " + (legal.empty() ? "none" : llvm::join(legal, ", ")));
+    }
+    if (!pins.contains(name))
+      continue;
+    if (!sized.empty() && pins[name] != pins[sized])
+      return fail("'" + sized + "' and '" + name + "' are one dimension with two sizes, " + pins[sized].brief() +
+                  " and " + pins[name].brief());
+    sized = name;
+  }
+  auto isSum = [&](StringRef name) { return sizeOfDim(name) != SizeExpr::symbol(name); };
+  if (sized.empty())
+    for (StringRef name : names)
+      if (isSum(name)) {
+        if (isSum(whole) && sizeOfDim(whole) != sizeOfDim(name))
+          return fail("'" + whole + "' and '" + name + "' are sums; expected at most one of the names to be one");
+        whole = name;
+      }
+  SizeExpr size = sized.empty() ? sizeOfDim(whole) : pins[sized];
+  for (StringRef name : names) {
+    if (name != whole && size.dependsOn(name))
+      return fail("expected two dimensions of which none is a part of the other, found '" + name + "' and '" + whole +
+                  "'");
+    if (name != whole || !sized.empty())
+      pins[name] = size;
+  }
+  return success();
+}
+
+LogicalResult Conversion::joinDims() {
+  auto hasSum = [](const std::vector<std::string> &names) {
+    return llvm::any_of(names, [](StringRef name) { return name.contains(' ') || name.contains('+'); });
+  };
+  // Sums last: their parts may have new names by then.
+  for (bool areSums : {false, true})
+    for (const std::vector<std::string> &names : options.same.classes())
+      if (hasSum(names) == areSums && failed(joinDims(names)))
+        return failure();
+  return success();
 }
 
 /// Exporters write sums such as `past + seq` as names. They are sums only where their parts are dimensions, too; else

@@ -33,8 +33,8 @@ int compare(const TrainOptions &options) {
   if (options.other.empty())
     fail(ErrorCode::InvalidArgument, "diff: expected two checkpoints, found one");
   CheckpointDifference difference = compareCheckpoints(open(options.path), open(options.other));
-  std::printf("%s\n",
-              options.run.asJson ? differenceJson(difference).dump(1).c_str() : differenceText(difference).c_str());
+  std::printf("%s", options.run.asJson ? (differenceJson(difference).dump(1) + "\n").c_str()
+                                       : differenceText(difference).c_str());
   return difference.isNone() ? 0 : 1;
 }
 
@@ -116,8 +116,8 @@ int checkpointCommand(const TrainOptions &options) {
   if (options.action == "export")
     return exportTensors(options);
   Checkpoint checkpoint = open(options.path);
-  std::printf("%s\n", options.run.asJson ? inspectCheckpointJson(checkpoint).dump(1).c_str()
-                                         : inspectCheckpoint(checkpoint).c_str());
+  std::printf("%s", options.run.asJson ? (inspectCheckpointJson(checkpoint).dump(1) + "\n").c_str()
+                                       : inspectCheckpoint(checkpoint).c_str());
   return 0;
 }
 
