@@ -18,7 +18,7 @@ struct Call {
   EntryInfo entry;
   std::vector<uint64_t> bytes;
   std::vector<int64_t> symbols;
-  Package package;
+  Package package{PackageFiles(std::vector<MemoryFile>())};
   CallRecorder recorder{package};
 
   uint32_t buffer(BufferRole role, int64_t rows) {
