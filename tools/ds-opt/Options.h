@@ -78,7 +78,7 @@ struct DriverOptions {
   bool isOnnx() const { return llvm::StringRef(input).ends_with(".onnx"); }
 };
 
-enum class Request { Compile, Help, Version, ListPhases };
+enum class Request { Compile, Help, Version, ListPhases, BashCompletion, ZshCompletion, ManPage };
 
 struct ParsedCommandLine {
   Request request = Request::Compile;
@@ -90,6 +90,8 @@ struct ParsedCommandLine {
 bool isDriverCommandLine(llvm::ArrayRef<llvm::StringRef> arguments);
 ParsedCommandLine parseDriverCommandLine(llvm::ArrayRef<llvm::StringRef> arguments);
 std::string driverHelp();
+/// A script for a shell, or the manual page.
+std::string shellText(Request request);
 
 } // namespace deepstride
 
