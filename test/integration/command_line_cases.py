@@ -22,8 +22,10 @@ def prepare(folder):
 def random_command_lines(folder):
     prepare(folder)
     lines = command_lines.Lines(SEED)
-    faults = [fault for fault in (command_lines.fault_of(folder, *lines.next()) for _ in range(40)) if fault]
+    found = [command_lines.fault_of(folder, *lines.next()) for _ in range(40)]
+    faults = [fault for fault, _ in found if fault]
     expect(not faults, "\n".join(faults))
+    expect({code for _, code in found} >= {0, 2}, f"lines of one kind only: {found}")
 
 
 @case(turns=4)

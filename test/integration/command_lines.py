@@ -20,7 +20,7 @@ LEAST = {"--ranks": ("", "-1", "0", "x", "99999999"), "--duration": ("", "-1", "
          "--iterations": ("", "-1", "0", "x", "2.5", "99999999"), "--warmup": ("", "-1", "x", "99999999"), "--cache-size": ("", "x", "-1", "1Y")}
 RIGHT = {"--dim": "n=3", "--input": "x=1", "--inputs": "x.npz", "--duration": "0.02", "--iterations": "2", "--warmup": "0", "--streams": "2",
          "--percentiles": "50", "--values": "y", "--seed": "1", "--threads": "1", "--ranks": "2", "--timeout": "5", "--entry": "main",
-         "--mcpu": "x86-64-v3", "--rtol": "1e-3", "--atol": "1e-5", "--graph": "g.svg", "--shape": "x=n,4", "--quantize": "int8", "--seed ": "1",
+         "--mcpu": "x86-64-v3", "--rtol": "1e-3", "--atol": "1e-5", "--graph": "g.svg", "--shape": "x=n,4", "--quantize": "int8", 
          "--memory": "1GiB", "--mesh": "data=2", "--cache-size": "1G", "--onnxruntime": "m.onnx", "--module-depth": "1", "--top-modules": "1"}
 
 
@@ -87,25 +87,23 @@ def environment(folder):
 
 
 def fault_of(folder, tool, words):
-    """What is wrong with how the tool took a command line; empty if nothing is."""
+    """What is wrong with how the tool took a command line, empty if nothing is, and its exit code."""
     shown = f"{tool} {' '.join(repr(word[:80]) for word in words)}"
     command = [str(BIN / tool), *words]
-    if any("\0" in word for word in words):
-        return ""
     try:
         done = subprocess.run([os.fsencode(word) for word in command], cwd=folder, env=environment(folder), stdin=subprocess.DEVNULL,
                               capture_output=True, timeout=PATIENCE)
     except subprocess.TimeoutExpired:
-        return f"{shown}: still running after {PATIENCE} s"
+        return f"{shown}: still running after {PATIENCE} s", None
     err = done.stderr.decode(errors="replace")
     if done.returncode not in (0, 1, 2):
-        return f"{shown}: exit code {done.returncode}: {err[-500:]}"
+        return f"{shown}: exit code {done.returncode}: {err[-500:]}", done.returncode
     # A comparison that finds a difference says so on standard output.
     if done.returncode and not re.search(r"\w{3}", err) and not done.stdout.strip():
-        return f"{shown}: exit code {done.returncode} without a word"
+        return f"{shown}: exit code {done.returncode} without a word", done.returncode
     if "internal error" in err or "Assertion" in err or "reproducer" in err:
-        return f"{shown}: {err[-500:]}"
-    return ""
+        return f"{shown}: {err[-500:]}", done.returncode
+    return "", done.returncode
 
 
 def left_behind(folder):
