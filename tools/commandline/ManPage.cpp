@@ -5,11 +5,15 @@
 namespace ds::commandline {
 namespace {
 
-// A minus that can be copied, and no line that roff takes for a request.
+// A minus that can be copied, a list of choices that may go on in the next line, and no line that roff takes for a
+// request.
 std::string roff(const std::string &text) {
   std::string result;
   for (char c : text)
-    result += c == '\\' ? std::string("\\e") : c == '-' ? std::string("\\-") : std::string(1, c == '\n' ? ' ' : c);
+    result += c == '|'    ? std::string("|\\:")
+              : c == '\\' ? std::string("\\e")
+              : c == '-'  ? std::string("\\-")
+                          : std::string(1, c == '\n' ? ' ' : c);
   return !result.empty() && (result[0] == '.' || result[0] == '\'') ? "\\&" + result : result;
 }
 
@@ -47,6 +51,7 @@ std::string synopsis(const ProgramText &program, const CommandText &command) {
 
 std::string manPage(const ProgramText &program) {
   std::string text = ".TH " + roff(upper(program.name)) + " 1 \"\" \"Deepstride " + roff(program.version) + "\"\n";
+  text += ".ad l\n.nh\n"; // names of options are too long for straight margins, and are not to be broken
   text += ".SH NAME\n" + roff(program.name) + " \\- " + roff(program.summary) + "\n.SH SYNOPSIS\n";
   text += synopsis(program, program.main);
   for (const CommandText &command : program.commands)

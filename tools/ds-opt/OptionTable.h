@@ -16,6 +16,8 @@ struct OptionInfo {
   std::string (*apply)(ParsedCommandLine &, llvm::StringRef value); // returns an error, or nothing
 };
 
+/// All others than those of --mode=train.
+llvm::ArrayRef<OptionInfo> generalOptions();
 /// The options of --mode=train.
 llvm::ArrayRef<OptionInfo> trainingOptions();
 /// What contradicts what among them; empty where nothing does.

@@ -2,6 +2,8 @@
 // missing and illegal values are usage errors of one line. The options of ds-opt as an mlir-opt are LLVM's.
 #include "tools/ds-opt/OptionTable.h"
 
+#include "tools/commandline/Description.h"
+#include "tools/commandline/Nearest.h"
 #include "tools/ds-opt/CompileCache.h"
 #include "tools/ds-opt/MlirOptions.h"
 #include "llvm/ADT/STLExtras.h"
@@ -262,6 +264,14 @@ static const OptionInfo table[] = {
      [](ParsedCommandLine &line, StringRef) { return line.request = Request::Version, std::string(); }},
     {"--help", Argument::None, "", "print this text; --help-hidden lists the options of ds-opt as an mlir-opt",
      [](ParsedCommandLine &line, StringRef) { return line.request = Request::Help, std::string(); }},
+    {"--completion", Argument::Required, "bash|zsh", "print what teaches a shell to complete ds-opt: source <(...)",
+     [](ParsedCommandLine &line, StringRef value) {
+       line.request = value == "bash" ? Request::BashCompletion : Request::ZshCompletion;
+       return std::string(
+           value == "bash" || value == "zsh" ? "" : "--completion expects bash or zsh, found '" + value.str() + "'");
+     }},
+    {"--man-page", Argument::None, "", "print the manual page, for man -l -",
+     [](ParsedCommandLine &line, StringRef) { return line.request = Request::ManPage, std::string(); }},
     {"--mlir-print-debuginfo", Argument::None, "", "",
      [](ParsedCommandLine &line, StringRef) { return line.options.printLocations = true, std::string(); }},
     {"--test-crash", Argument::Required, "PHASE", "",
@@ -269,6 +279,24 @@ static const OptionInfo table[] = {
     {"--test-many-rows", Argument::None, "", "",
      [](ParsedCommandLine &line, StringRef) { return line.options.manyRows = true, std::string(); }},
 };
+
+llvm::ArrayRef<OptionInfo> generalOptions() { return table; }
+
+/// What may have been meant by an option that is none, or by a word that is none of those that one takes.
+static std::string hintForName(StringRef name) {
+  std::vector<std::string> names;
+  for (const OptionInfo &info : llvm::concat<const OptionInfo>(generalOptions(), trainingOptions()))
+    names.push_back(info.name.str());
+  return ::ds::commandline::didYouMean(name.str(), names);
+}
+
+static std::string hintForValue(const OptionInfo &info, StringRef value) {
+  std::vector<std::string> choices = ::ds::commandline::choicesOf(info.placeholder.str());
+  if (info.placeholder == "PHASE")
+    for (const PhaseInfo &phase : allPhases())
+      choices.push_back(phase.name.str());
+  return ::ds::commandline::didYouMean(value.str(), choices);
+}
 
 static const OptionInfo *findOption(StringRef name) {
   if (name == "-h")
@@ -380,7 +408,7 @@ ParsedCommandLine parseDriverCommandLine(llvm::ArrayRef<StringRef> arguments) {
     }
     bool hasValue = argument.contains('=');
     if (!info) {
-      line.error = "unknown option '" + name.str() + "'; --help lists the options";
+      line.error = "unknown option '" + name.str() + "'" + hintForName(name) + "; --help lists the options";
     } else if (info->argument == Argument::None && hasValue) {
       line.error = name.str() + " takes no value";
     } else if (info->argument == Argument::Required && !hasValue) {
@@ -391,6 +419,8 @@ ParsedCommandLine parseDriverCommandLine(llvm::ArrayRef<StringRef> arguments) {
     } else {
       line.error = info->apply(line, value);
     }
+    if (info && !line.error.empty())
+      line.error += hintForValue(*info, value);
     if (name != "-o" && !name.contains("-cache"))
       line.options.deciding.push_back((name + "=" + value).str());
   }

@@ -95,7 +95,7 @@ struct DriverOptions {
   const std::string &origin() const { return done ? model : input; }
 };
 
-enum class Request { Compile, Help, Version, ListPhases };
+enum class Request { Compile, Help, Version, ListPhases, BashCompletion, ZshCompletion, ManPage };
 
 struct ParsedCommandLine {
   Request request = Request::Compile;
@@ -107,6 +107,8 @@ struct ParsedCommandLine {
 bool isDriverCommandLine(llvm::ArrayRef<llvm::StringRef> arguments);
 ParsedCommandLine parseDriverCommandLine(llvm::ArrayRef<llvm::StringRef> arguments);
 std::string driverHelp();
+/// A script for a shell, or the manual page.
+std::string shellText(Request request);
 
 } // namespace deepstride
 

@@ -49,6 +49,9 @@ int main(int argc, char **argv) {
   case Request::Help: llvm::outs() << driverHelp(); return afterOutput(0);
   case Request::Version: llvm::outs() << "ds-opt " << version << "\n"; return afterOutput(0);
   case Request::ListPhases: printPhases(); return afterOutput(0);
+  case Request::BashCompletion:
+  case Request::ZshCompletion:
+  case Request::ManPage: llvm::outs() << shellText(line.request); return afterOutput(0);
   case Request::Compile: return afterOutput(runDriver(line.options));
   }
 }

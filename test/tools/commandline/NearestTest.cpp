@@ -49,7 +49,7 @@ TEST(Description, ManualPagesAreSafeFromTheirText) {
   EXPECT_NE(page.find("x\\-y \\- does a\\eb\n"), std::string::npos) << page;
   EXPECT_NE(page.find("\n\\&.hidden 'quoted'\n"), std::string::npos) << page;
   EXPECT_NE(page.find("\n\\&.note\n"), std::string::npos) << page;
-  EXPECT_NE(page.find("\\fB\\-\\-opt\\fR[=\\fIon|off\\fR]"), std::string::npos) << page;
+  EXPECT_NE(page.find("\\fB\\-\\-opt\\fR[=\\fIon|\\:off\\fR]"), std::string::npos) << page;
 }
 
 } // namespace

@@ -109,7 +109,7 @@ TEST_F(DsRun, NamesAPathOnce) {
     EXPECT_NE(first, std::string::npos) << result.text;
     EXPECT_EQ(result.text.find(path, first + 1), std::string::npos) << result.text;
   };
-  for (const char *name : {"none.npz", "none.npy", "none.pb"})
+  for (const char *name : {"none.npy", "none.pb"})
     isOnce(folder.file(name), package + " --input x=@" + folder.file(name));
   isOnce(folder.file("none.npz"), package + " --inputs " + folder.file("none.npz"));
   isOnce(folder.file("none.npz"), package + " --dim rows=1 --dim n=4 --state-in " + folder.file("none.npz"));

@@ -68,7 +68,8 @@ protected:
     session.withStates([](StateStore &states) { states.reset(); });
   }
 
-  static inline const std::string fault = "entry 'advance': kernel 'gather' at '/Gather': index out of range";
+  static inline const std::string fault =
+      "entry 'advance': kernel 'gather' at '/Gather': index out of range, read input 'indices' with 4";
 
   TemporaryFolder folder;
   std::string file = folder.file("states.npz");
