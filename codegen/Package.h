@@ -20,7 +20,7 @@ struct PackageOptions {
   std::string training;            // JSON text of what a package that trains was configured with; empty: it does not
   bool manyRows = false;           // as of convert-ds-to-linalg
   /// Prepares the pass manager that lowers kernels, or fails after a diagnostic; empty: as it is.
-  std::function<llvm::LogicalResult(mlir::PassManager &)> prepare;
+  std::function<llvm::LogicalResult(mlir::PassManager &)> prepare = {};
 };
 
 /// One package under construction: a variant per target, then finish. Everything is written into a temporary directory

@@ -1,6 +1,6 @@
 // deepstride._core: the C API as Python objects. Packages and sessions keep their handles, arrays of results keep the
 // memory that they are in, and calls leave other threads of Python running. Everything that has a choice is in Python.
-#include "Status.h"
+#include "python/src/Status.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

@@ -1,6 +1,6 @@
-// deepstride._core.Engine: ds/engine.h as a Python object. What DeepSpeed's names mean is in deepstride/_engine.py.
+// deepstride._core.Engine: ds/engine.h as a Python object. What DeepSpeed's names mean is in deepstride/_training.py.
 #include "ds/engine.h"
-#include "Status.h"
+#include "python/src/Status.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
