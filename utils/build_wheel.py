@@ -160,6 +160,18 @@ def option_table(compiler):
     return "\n".join(lines) + '\n}\n"""Keyword: ds-opt\'s option, and whether it takes a value: "none", "optional" or "required"."""\n'
 
 
+def build_release():
+    """The release tree, configured and built where it is not."""
+    build = ROOT / "build-release"
+    if not (build / "build.ninja").exists():
+        import onnx
+        proto = Path(onnx.__file__).with_name("onnx-ml.proto")
+        output("cmake", "--preset", "release", f"-DDS_ONNX_PROTO={proto}", cwd=ROOT)
+    if subprocess.run(["ninja", "-C", build, "ds-opt", "ds-run", "ds_runtime"]).returncode:
+        fail(f"{build} could not be built")
+    return build
+
+
 def build_module(build, work):
     """The wheel that scikit-build-core builds, as {name: bytes}."""
     from scikit_build_core.build import build_wheel
@@ -230,22 +242,22 @@ def write_wheel(project, module_name, module, binaries, options, licence_files, 
 
 def main():
     parser = argparse.ArgumentParser(prog="utils/wheel", description="Builds the Python wheels from a build tree.")
-    parser.add_argument("--build-dir", type=Path, default=ROOT / "build-release", help="the tree to pack (build-release)")
+    parser.add_argument("--build-dir", type=Path, help="the tree to pack, as it is (build-release, which is built first)")
     parser.add_argument("--only", choices=("deepstride", "deepstride-runtime"), help="one of the two wheels")
     parser.add_argument("--compression", type=int, choices=range(10), default=6, metavar="0..9", help="of the wheels (6)")
     parser.add_argument("--output", type=Path, help="where the wheels go (wheel/ in the build tree)")
     arguments = parser.parse_args()
-    build = arguments.build_dir.resolve()
+    build = arguments.build_dir.resolve() if arguments.build_dir else build_release()
     work = build / "wheel"
     folder = (arguments.output or work).resolve()
-    folder.mkdir(parents=True, exist_ok=True)
     compiler = build / "bin/ds-opt"
     sources = {"deepstride-runtime": [build / "bin/ds-run"], "deepstride": [build / "bin/ds-run", compiler, LLVM / "ld.lld"]}
     projects = [arguments.only] if arguments.only else list(sources)
     library = build / "lib/libds_runtime.so.0"
     for needed in [library, *(path for project in projects for path in sources[project])]:
         if not needed.exists():
-            fail(f"{needed} is not there; build the tree first: ninja -C {arguments.build_dir} ds-opt ds-run ds_runtime")
+            fail(f"{needed} is not there; build the tree first: ninja -C {build} ds-opt ds-run ds_runtime")
+    folder.mkdir(parents=True, exist_ok=True)
     module_name, module = build_module(build, work)
     options = option_table(compiler if compiler.exists() else None)
     stage = Stage(work / "stage")

@@ -5,6 +5,7 @@ import contextlib
 import difflib
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import warnings
@@ -24,6 +25,7 @@ Source = Union[str, "os.PathLike[str]", bytes, bytearray, Any]
 """A model: the path of an .onnx file, its bytes, or an onnx.ModelProto."""
 
 
+_ENDED_BY_OTHERS = (130, -signal.SIGINT, -signal.SIGTERM, -signal.SIGKILL)
 _PRINTING = ("report", "print_config")
 """Options whose purpose is what they print."""
 
@@ -122,6 +124,8 @@ def _fail(done: _programs.Output) -> None:
     message = _message(text)
     if done.code == 2:
         raise InvalidArgumentError(message)
+    if done.code in _ENDED_BY_OTHERS:
+        raise CompileError("ds-opt was ended from outside, before it was done: by Ctrl-C, or where memory ran out")
     if done.code != 1:
         error = InternalError(message if done.code > 0 else f"ds-opt was ended by signal {-done.code}")
         error.add_note(text)

@@ -3,10 +3,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import unittest
 from pathlib import Path
 
+import deepstride
 from support import Case, MODELS
 
 PROGRAM = """
@@ -22,10 +24,11 @@ except KeyboardInterrupt:
 def child_of(process):
     """The number of a process's child; None where it has none."""
     try:
-        text = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    except FileNotFoundError:
+        texts = [path.read_text() for path in Path(f"/proc/{process}/task").glob("*/children")]
+    except OSError:  # it, or a thread, has gone
         return None
-    return int(text[0]) if text else None
+    numbers = " ".join(texts).split()
+    return int(numbers[0]) if numbers else None
 
 
 def is_running(process):
@@ -37,6 +40,24 @@ def is_running(process):
 
 
 class Interrupts(Case):
+    def test_says_that_the_compiler_was_ended_by_others(self):
+        found = []
+
+        def compiling():
+            try:
+                deepstride.compile(MODELS / "long.onnx", self.folder / "a.dsp", no_cache=True)
+            except deepstride.Error as error:
+                found.append(error)
+
+        thread = threading.Thread(target=compiling)
+        thread.start()
+        while not (compiler := child_of(os.getpid())) and thread.is_alive():
+            time.sleep(0.001)
+        os.kill(compiler, signal.SIGKILL)
+        thread.join(60)
+        self.assertIsInstance(found[0], deepstride.CompileError)
+        self.assertIn("ended from outside", str(found[0]))
+
     def test_ends_the_compiler_and_leaves_nothing(self):
         for delay in (0.0, 0.0, 0.0, 0.1, 0.3):
             with self.subTest(delay), subprocess.Popen([sys.executable, "-c", PROGRAM, str(MODELS / "long.onnx")],

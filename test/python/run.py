@@ -62,7 +62,7 @@ def main():
     require(ROOT / "utils/wheel", "--build-dir", ROOT / "build", "--compression", "0")
     # Nothing of this process's environment: what is not in the wheel must not be found by chance.
     clean = {"PATH": "/usr/bin:/bin", "HOME": str(WORK / "home"), "DS_CACHE": "", "DS_TEST_MODELS": str(models),
-             "DS_TEST_ROOT": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+             "DS_TEST_ROOT": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "DS_SEED": os.environ.get("DS_SEED", "1")}
     total = [0, 0, 0]
     wanted, pythons = sys.argv[1:], {}
     # ml_dtypes, which is no requirement, for the tests about it.
