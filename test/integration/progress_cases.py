@@ -35,9 +35,12 @@ def one_line_at_the_end(folder):
     """Of who watches: seconds, size, layers; who does not watch reads nothing."""
     model = generate.save(generate.small(), folder / "small.onnx")
     code, text = on_terminal(BIN / "ds-opt", model, "-o", folder / "m.dsp", "--no-cache")
-    match = re.fullmatch(r"(?:\r\x1b\[Kds-opt: \w+, \d+ s)*(?:\r\x1b\[K)?ds-opt: \S+m\.dsp: [\d.]+ s, ([\d.]+) MB\r\n", text)
+    match = re.fullmatch(r"(?:\r\x1b\[Kds-opt: \w+, \d+ s)*(?:\r\x1b\[K)?ds-opt: \S+m\.dsp: [\d.]+ s, ([\d.]+) kB\r\n", text)
     size = sum(path.stat().st_size for path in (folder / "m.dsp").rglob("*") if path.is_file())
-    expect(code == 0 and match and abs(float(match[1]) - size / 1e6) < 0.06, f"{size} bytes, found {text!r}")
+    expect(code == 0 and match and abs(float(match[1]) - size / 1e3) < 0.06, f"{size} bytes, found {text!r}")
+    for ending in ("", ", from the cache"):
+        code, text = on_terminal(BIN / "ds-opt", model, "-o", folder / "c.dsp", f"--cache={folder / 'cache'}")
+        expect(code == 0 and text.endswith(f" kB{ending}\r\n"), f"{text!r}")
     expect(tool("ds-opt", model, "-o", folder / "m.dsp", "--no-cache").err == "", "expected no line without a terminal")
     code, text = on_terminal(BIN / "ds-opt", folder / "none.onnx", "-o", folder / "n.dsp")
     expect(code == 1 and text.count("\n") == 1 and "none.onnx" in text, f"{text!r}")

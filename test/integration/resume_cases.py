@@ -102,11 +102,12 @@ def what_cannot_go_on_says_why(folder):
     dumps = folder / "dumps"
     text = (dumps / "02-graph.mlir").read_text()
     for name, arguments, code, says in (
-            ("05-optimization", ["--quantize=int8"], 2, "--quantize acts in the phases until 'optimization'"),
-            ("06-memory", ["--dim=n=3"], 2, "--dim acts in the phases until 'graph'"),
-            ("06-memory", ["--mcpu=x86-64-v3"], 2, "--mcpu acts in"),
-            ("02-graph", ["--shape=x=3,64"], 2, "--shape acts in the phases until 'import'"),
-            ("02-graph", ["--reference"], 2, "--reference acts in the phases until 'graph'")):
+            ("05-optimization", ["--quantize=int8"], 2, "--quantize acts from phase 'optimization' on"),
+            ("06-memory", ["--dim=n=3"], 2, "--dim acts from phase 'import' on"),
+            ("06-memory", ["--mcpu=x86-64-v3"], 2, "--mcpu acts from"),
+            ("02-graph", ["--shape=x=3,64"], 2, "--shape acts from phase 'import' on"),
+            ("01-import", ["--mode=train", "--loss=y"], 2, "--mode acts from phase 'import' on"),
+            ("02-graph", ["--reference"], 2, "--reference acts from phase 'graph' on")):
         result = tool("ds-opt", dumps / f"{name}.mlir", "-o", folder / "x.dsp", *arguments, code=code, says=says)
         expect(len(result.err.splitlines()) == 1, f"expected one line: {result}")
     tool("ds-opt", dumps / "06-memory.mlir", "--stop-after=graph", code=2, says="has phase 'memory' behind it")
@@ -118,6 +119,11 @@ def what_cannot_go_on_says_why(folder):
             (folder / "wrong.mlir").write_text(text.replace(old, new))
             result = tool("ds-opt", folder / "wrong.mlir", "-o", folder / "x.dsp", code=None, says=says)
             expect(result.code in (1, 2) and not (folder / "x.dsp").exists(), f"{old}: {result}")
+    text = (dumps / "05-optimization.mlir").read_text()
+    expect('target = "x86-64-v3, ' in text, "the dump does not say for which processor it is")
+    (folder / "wrong.mlir").write_text(text.replace('target = "x86-64-v3, ', 'target = "x86-64-v9, '))
+    result = tool("ds-opt", folder / "wrong.mlir", "-o", folder / "x.dsp", code=1, says="expected the processor that this program was scheduled for (x86-64-v9")
+    expect(len(result.err.splitlines()) == 1, f"expected one line: {result}")
     small = (folder / "small.onnx").read_bytes()
     (folder / "small.onnx").unlink()
     tool("ds-opt", dumps / "06-memory.mlir", "-o", folder / "x.dsp", code=1, says="small.onnx")

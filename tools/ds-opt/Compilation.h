@@ -41,7 +41,7 @@ private:
   void start();
   int listInputs();
   void printSlowKernels(llvm::raw_ostream &stream) const;
-  void printSummary() const;
+  void printSummary(bool isCopied) const;
   int compileVariants(Phase last);
   int exitCode(Outcome outcome);
   bool dump(Phase phase, mlir::ModuleOp program, llvm::StringRef variant);

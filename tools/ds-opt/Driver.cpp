@@ -355,8 +355,10 @@ int Compilation::run() {
     }
     enterStage("cache");
     cache = std::make_unique<CompileCache>(options, targets);
-    if (cache->deliver(destination))
+    if (cache->deliver(destination)) {
+      printSummary(/*isCopied=*/true);
       return 0;
+    }
   }
   start();
   for (Phase phase : {Phase::Import, Phase::Graph, Phase::Training, Phase::Distribution}) {
@@ -398,7 +400,7 @@ int Compilation::run() {
   if (options.report || options.check)
     printSlowKernels(printsModule ? llvm::errs() : llvm::outs());
   if (last == Phase::Codegen)
-    printSummary();
+    printSummary(/*isCopied=*/false);
   return 0;
 }
 
@@ -411,8 +413,8 @@ void Compilation::printSlowKernels(llvm::raw_ostream &stream) const {
 }
 
 /// For who watches; scripts have the exit code.
-void Compilation::printSummary() const {
-  if (!Progress::isWatched())
+void Compilation::printSummary(bool isCopied) const {
+  if (!Progress::isWatched() || options.arguments.empty()) // --verify-numerics compiles, too
     return;
   uint64_t bytes = 0;
   std::error_code error;
@@ -420,11 +422,15 @@ void Compilation::printSummary() const {
        file.increment(error))
     if (auto status = file->status(); status && status->type() == llvm::sys::fs::file_type::regular_file)
       bytes += status->getSize();
-  constexpr double mega = 1e6;
+  constexpr double kilo = 1e3, mega = 1e6;
+  auto size = static_cast<double>(bytes);
+  bool isLarge = size >= mega;
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   clearProgress();
   llvm::errs() << "ds-opt: " << options.output << ": "
-               << llvm::formatv("{0:f1} s, {1:f1} MB", seconds, static_cast<double>(bytes) / mega);
+               << llvm::formatv("{0:f1} s, {1:f1} {2}", seconds, size / (isLarge ? mega : kilo), isLarge ? "MB" : "kB");
+  if (isCopied)
+    llvm::errs() << ", from the cache";
   if (int64_t layers = report.total("recognize-layers", "layers"))
     llvm::errs() << ", " << layers << (layers == 1 ? " layer" : " layers") << " recognised";
   if (slow && !slow->lines.empty())

@@ -370,6 +370,8 @@ static std::string checkCombination(const DriverOptions &options) {
     return "--activations=int8 needs one scale for each column, found mixed=yes";
   if (!options.calibrate.empty() && !quantize.bits)
     return "--calibrate is about weights of --quantize, found no --quantize";
+  if (!options.plugins.empty() && options.passesAfter.empty())
+    return "--load-pass-plugin is for the passes of --passes-after, found none";
   if (std::string wrong = checkTraining(options); !wrong.empty())
     return wrong;
   bool writesPackage = !options.check && !options.listsInputs && options.emit == Emit::Nothing &&

@@ -19,33 +19,33 @@ namespace deepstride {
 
 namespace {
 
-/// An option that decides a program, and the phase in which it acts last.
+/// An option that decides a program, and the first phase in which it acts.
 struct Deciding {
   StringRef name;
-  Phase lastActs;
+  Phase acts;
   bool isFile = false;
 };
 
 } // namespace
 
 static constexpr Deciding decidingOptions[] = {
-    {"--dim", Phase::Graph},
+    {"--dim", Phase::Import},
     {"--shape", Phase::Import},
+    {"--mode", Phase::Import},
     {"--reference", Phase::Graph},
-    {"--mode", Phase::Graph},
-    {"--loss", Phase::Graph},
-    {"--logits", Phase::Graph},
-    {"--labels", Phase::Graph},
-    {"--shift-labels", Phase::Graph},
-    {"--ignore-index", Phase::Graph},
     {"--train", Phase::Graph},
     {"--freeze", Phase::Graph},
-    {"--no-decay", Phase::Graph},
     {"--head", Phase::Graph},
     {"--seed", Phase::Graph},
     {"--untie", Phase::Graph},
-    {"--strict", Phase::Graph},
-    {"--config", Phase::Graph, /*isFile=*/true},
+    {"--loss", Phase::Training},
+    {"--logits", Phase::Training},
+    {"--labels", Phase::Training},
+    {"--shift-labels", Phase::Training},
+    {"--ignore-index", Phase::Training},
+    {"--no-decay", Phase::Training},
+    {"--config", Phase::Training, /*isFile=*/true},
+    {"--strict", Phase::Training},
     {"--mesh", Phase::Training},
     {"--memory", Phase::Optimization},
     {"--quantize", Phase::Optimization},
@@ -158,9 +158,9 @@ int resumeOptions(DriverOptions &options) {
     done = Phase::Import; // sizes fold there; the phases until here leave what is folded as it is
   for (const std::string &option : options.deciding) {
     const Deciding *known = decidingOption(option);
-    if (known && known->lastActs <= *done && !(known->name == "--dim" && *done == Phase::Import))
-      return fail(known->name + " acts in the phases until '" + phaseInfo(known->lastActs).name +
-                      "', which this program has behind it: expected the model, or a program dumped before",
+    if (known && known->acts <= *done && !(known->name == "--dim" && *done == Phase::Import))
+      return fail(known->name + " acts from phase '" + phaseInfo(known->acts).name +
+                      "' on, which this program has behind it: expected the model, or a program dumped before",
                   2);
   }
   SmallVector<std::string> arguments;
