@@ -6,14 +6,20 @@ import numpy as np
 
 import command_lines
 import generate
-from kit import case, compile_model, expect
+from kit import case, compile_model, expect, tool
 from programs import SEED
 
 
 def prepare(folder):
     model = generate.save(generate.small(), folder / "m.onnx")
-    compile_model(model, folder, name="m.dsp")
+    compile_model(model, folder, "--mcpu=x86-64-v3", name="m.dsp")
+    compile_model(model, folder, "--mode=train", "--loss=mse", "--logits=y", "--labels=z", "--mcpu=x86-64-v3", name="t.dsp")
     np.savez(folder / "x.npz", x=np.ones((3, 4), np.float32))
+    np.savez(folder / "t.npz", x=np.ones((3, 4), np.float32), z=np.ones((3, 8), np.float32))
+    np.savez(folder / "empty.npz")
+    (folder / "c.json").write_text('{"optimizer": {"type": "SGD", "params": {"lr": 0.1}}}')
+    tool("ds-run", "bench", folder / "m.dsp", "--dim=n=3", "--iterations=1", "--json", folder / "bench.json")
+    tool("ds-run", "train", folder / "t.dsp", "--data", folder / "t.npz", "--steps=1", "--checkpoint", folder / "ck")
     (folder / "text.txt").write_text("text\n")
     (folder / "empty").touch()
 

@@ -5,6 +5,7 @@ import random
 import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -12,16 +13,27 @@ from kit import BIN
 
 PATIENCE = 120
 NUMBERS = ("", "-1", "0", "x", "nan", "inf", "1e400", "99999999999999999999", "2.5", " 3", "0x10", "\u0663", "--")
-PATHS = ("", "/nowhere/x", "/dev/null", "/dev/full", ".", "-", "a" * 5000, "\x01\n", "\udcff", "m.onnx", "m.dsp", "text.txt", "empty")
+PATHS = ("", "/proc/none/x", "/dev/null", "/dev/full", ".", "-", "a" * 5000, "\x01\n", "\udcff", "m.onnx", "m.dsp", "text.txt", "empty")
 TEXTS = ("", "=", "n", "n=", "=3", "n=-1", "n=3=4", "x=@none.npy", "x=[[1,2],[3]]", "x=[", "n=99999999999999999999", "\u00fc", "'", "$(x)", "*", "a" * 5000)
 # --exec runs whatever stands behind it, and a thousand ranks would be started.
-LEFT_OUT = {"--exec", "--help", "--version", "--hostfile", "--include", "--exclude", "--launcher", "--num_nodes", "--num_gpus"}
+LEFT_OUT = {"--exec", "--mode", "--help", "-h", "--version", "--hostfile", "-H", "--include", "-i", "--exclude", "-e", "--launcher", "--num_nodes", "--num_gpus"}
 LEAST = {"--ranks": ("", "-1", "0", "x", "99999999"), "--duration": ("", "-1", "x", "nan", "0.001", "1e9"), "--streams": ("", "0", "-1", "x", "9999"),
          "--iterations": ("", "-1", "0", "x", "2.5", "99999999"), "--warmup": ("", "-1", "x", "99999999"), "--cache-size": ("", "x", "-1", "1Y")}
 RIGHT = {"--dim": "n=3", "--input": "x=1", "--inputs": "x.npz", "--duration": "0.02", "--iterations": "2", "--warmup": "0", "--streams": "2",
          "--percentiles": "50", "--values": "y", "--seed": "1", "--threads": "1", "--ranks": "2", "--timeout": "5", "--entry": "main",
-         "--mcpu": "x86-64-v3", "--rtol": "1e-3", "--atol": "1e-5", "--graph": "g.svg", "--shape": "x=n,4", "--quantize": "int8", 
-         "--memory": "1GiB", "--mesh": "data=2", "--cache-size": "1G", "--onnxruntime": "m.onnx", "--module-depth": "1", "--top-modules": "1"}
+         "--mcpu": "x86-64-v3", "--rtol": "1e-3", "--atol": "1e-5", "--graph": "g.svg", "--shape": "x=n,4", "--quantize": "int8",
+         "--memory": "1GiB", "--mesh": "data=2", "--cache-size": "1G", "--onnxruntime": "m.onnx", "--module-depth": "1", "--top-modules": "1",
+         "--reference": "f64", "--config": "c.json", "--labels": "z", "--logits": "y", "--loss": "mse", "--train": ".*", "--freeze": "b",
+         "--no-decay": "b", "--head": "y:3", "--ceilings": "bench.json", "--data": "t.npz", "--eval-data": "t.npz", "--tag": "global_step1",
+         "--checkpoint": "ck", "--state-in": "empty.npz", "--device-memory": "1GiB", "--min-lr": "1e-6", "--max-lr": "1e-3", "--resume": "global_step1"}
+# Options of ds-opt that need --mode=train, and what a training is.
+TRAINING = {"--loss": "mse", "--logits": "y", "--labels": "z"}
+FOR_TRAINING = {*TRAINING, "--shift-labels", "--ignore-index", "--train", "--freeze", "--no-decay", "--head", "--seed", "--untie", "--config", "--memory",
+                "--mesh", "--plan", "--strict", "--print-config"}
+# What each command of ds-run is given at the least.
+ARGUMENTS = {"": ["m.dsp"], "bench": ["m.dsp"], "profile": ["m.dsp"], "inspect": ["m.dsp"], "compare": ["m.dsp"], "probe": [], "gradients": ["t.dsp"],
+             "train": ["t.dsp", "--data=t.npz", "--steps=1"], "eval": ["t.dsp", "--data=t.npz"], "schedule": ["t.dsp"],
+             "lr-range": ["t.dsp", "--data=t.npz", "--steps=3"], "checkpoint": ["verify", "ck"]}
 
 
 def tables(tool):
@@ -34,13 +46,13 @@ def tables(tool):
             continue
         options = found.setdefault("" if title == "OPTIONS" else title.split()[1], {})
         for line in re.findall(r"^\.TP\n(.*)", part, re.M):
-            for name, value in re.findall(r"\\fB(-[\w-]+)\\fR(?:\[?[= ]\\fI(.*?)\\fR)?", line):
-                options[name] = value
+            for name, bracket, value in re.findall(r"\\fB(-[\w-]+)\\fR(?:(\[?)[= ]\\fI(.*?)\\fR)?", line):
+                options[name] = bracket + value  # "[FILE": a value that may be left out
     return found
 
 
 class Lines:
-    """Command lines for a folder with m.onnx, m.dsp and x.npz; every other one is legal but for one value."""
+    """Command lines for a folder that command_line_cases.prepare has filled; every other one is legal but for one value."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -52,38 +64,52 @@ class Lines:
         return RIGHT.get(name, "out.file" if value.startswith(("FILE", "PATH")) else "out" if value.startswith("DIR") else "1")
 
     def wrong(self, name, value):
-        kind = LEAST.get(name) or (PATHS if value.startswith(("FILE", "DIR", "MODEL", "PATH")) else NUMBERS if value in ("N", "SECONDS", "BYTES", "UINT", "FLOAT") else TEXTS + NUMBERS)
-        return self.random.choice(kind)
+        is_path, is_number = value.startswith(("FILE", "DIR", "MODEL", "PATH")), value in ("N", "SECONDS", "BYTES", "UINT", "FLOAT")
+        return self.random.choice(LEAST.get(name) or (PATHS if is_path else NUMBERS if is_number else TEXTS + NUMBERS))
+
+    def arguments(self, tool, command, chosen):
+        """What makes the chosen options legal."""
+        if tool == "ds-opt":
+            words = ["m.onnx"]
+            if FOR_TRAINING & set(chosen):
+                words += ["--mode=train", *(f"{name}={value}" for name, value in TRAINING.items() if name not in chosen)]
+            return words + ([] if {"--check", "--plan", "--stop-after", "--emit"} & set(chosen) else ["-o", "out.dsp"])
+        words = list(ARGUMENTS[command])
+        if command == "compare" and "--onnxruntime" not in chosen:
+            words.append("m.dsp")
+        if words[:1] == ["m.dsp"] and command != "inspect" and not {"--dim", "--input", "--inputs"} & set(chosen):
+            words.append("--dim=n=3")
+        if command == "gradients" and not {"--dim", "--input", "--inputs"} & set(chosen):
+            words.append("--dim=n=3")
+        if command in ("bench", "profile") and not {"--duration", "--iterations"} & set(chosen):
+            words.append("--iterations=2")
+        return words
 
     def next(self):
         tool = self.random.choice(("ds-run", "ds-run", "ds-opt"))
         command = self.random.choice(sorted(self.tables[tool]))
-        options = {name: value for name, value in self.tables[tool][command].items() if name not in LEFT_OUT}
+        options = {name: value for name, value in self.tables[tool][command].items() if name not in LEFT_OUT and name != "-o"}
         chosen = self.random.sample(sorted(options), min(len(options), self.random.randint(1, 3)))
-        words = [command] if command else []
-        words += {"ds-opt": ["m.onnx", "-o", "out.dsp"], "ds-run": ["m.dsp"]}[tool]
-        words += {"compare": ["m.dsp"], "checkpoint": ["out"], "train": ["--data=x.npz", "--steps=1"], "eval": ["--data=x.npz"],
-                  "lr-range": ["--data=x.npz", "--steps=2"]}.get(command, [])
-        if tool == "ds-run" and command in ("", "bench", "profile", "compare") and not {"--dim", "--input", "--inputs"} & set(chosen):
-            words.append("--dim=n=3")
-        if command in ("bench", "profile") and not {"--duration", "--iterations"} & set(chosen):
-            words.append("--iterations=2")
-        values = {name: self.right(name, options[name]) if options[name] else None for name in chosen}
+        words = ([command] if command else []) + self.arguments(tool, command, chosen)
+        values = {name: self.right(name, options[name].strip("[")) if options[name] else None for name in chosen}
         taking = [name for name in chosen if options[name]]
-        if self.random.random() < 0.5 and taking:
-            victim = self.random.choice(taking)
-            values[victim] = self.wrong(victim, options[victim])
-        elif self.random.random() < 0.3:
-            words.insert(self.random.randint(0, len(words)), self.random.choice(TEXTS + PATHS + tuple(options)))
+        if self.random.random() < 0.5:
+            if taking and self.random.random() < 0.8:
+                victim = self.random.choice(taking)
+                values[victim] = self.wrong(victim, options[victim].strip("["))
+            else:
+                words.insert(self.random.randint(0, len(words)), self.random.choice(TEXTS + PATHS + tuple(options)))
         for name, value in values.items():
-            words += [name] if value is None else [f"{name}={value}"] if name.startswith("--") and self.random.random() < 0.7 else [name, value]
+            is_joined = options[name].startswith("[") or (name.startswith("--") and self.random.random() < 0.7)
+            words += [name] if value is None else [f"{name}={value}"] if is_joined else [name, value]
         return tool, words
 
 
 def environment(folder):
     for name in ("tmp", "home"):
         Path(folder, name).mkdir(exist_ok=True)
-    return {**os.environ, "TMPDIR": str(Path(folder, "tmp")), "HOME": str(Path(folder, "home")), "DS_CACHE": "", "DS_NUM_THREADS": "2"}
+    return {**os.environ, "TMPDIR": str(Path(folder, "tmp")), "HOME": str(Path(folder, "home")), "DS_CACHE": "", "DS_NUM_THREADS": "2",
+            "DS_PYTHON": sys.executable}
 
 
 def fault_of(folder, tool, words):
