@@ -94,7 +94,7 @@ TEST_F(CppApiTest, WritesIntoBuffers) {
 }
 
 TEST_F(CppApiTest, ThrowsCodesAndMessages) {
-  EXPECT_EQ(errorOf([] { ds::Package("/nowhere"); }), "4: /nowhere: not a package directory");
+  EXPECT_EQ(errorOf([] { ds::Package("/nowhere"); }), "4: /nowhere: not a package directory, nothing is there");
   ds::Package package(path());
   ds::Session session(package);
   EXPECT_EQ(errorOf([&] { session.run({}); }), "1: entry 'main': wrong number of inputs, found 0, expected 1");
