@@ -15,6 +15,7 @@ class Page(Case):
         blocks = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
         self.assertGreaterEqual(len(blocks), 6)
         shutil.copy(MODELS / "page.onnx", self.folder / "m.onnx")
+        shutil.copy(MODELS / "classifier.onnx", self.folder)
         self.addCleanup(os.chdir, os.getcwd())
         os.chdir(self.folder)
         names = {}
