@@ -1,5 +1,5 @@
-// LLVM's parser keeps the values of its options in globals, so these are parsed once, when it is known which passes there
-// are: some options name them.
+// LLVM's parser keeps the values of its options in globals, so these are parsed once, when it is known which passes
+// there are: some options name them.
 #include "tools/ds-opt/MlirOptions.h"
 
 #include "mlir/IR/AsmState.h"
