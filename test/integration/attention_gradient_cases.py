@@ -166,7 +166,7 @@ def windows(folder):
     p.verify(folder)
 
 
-@case(turns=3)
+@case(turns=4)
 def threads(folder):
     """The same bits with 1, 2 and 3."""
     p = Attentions()

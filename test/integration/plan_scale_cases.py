@@ -63,7 +63,7 @@ def published_sizes(folder):
         expect(data.st_size >= 4 * count and data.st_blocks * 512 <= 1 << 20, f"{name}: {data.st_size} bytes that take {data.st_blocks * 512}")
 
 
-@case(turns=3)
+@case(turns=4)
 def wrong_sizes(folder):
     """A line each, with what would be legal."""
     file = folder / "m.onnx"

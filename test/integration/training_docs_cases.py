@@ -261,7 +261,7 @@ def blocks_of_the_documents(folder):
             expect(sum(kinds.values()) == 1, f"{name}: no test runs the block that begins with {lines[:1]}")
 
 
-@case(turns=2)
+@case(turns=3)
 def loop_in_c(folder):
     """The loop of the document, with declarations around it, compiles, trains and saves."""
     if "SANITIZED" in os.environ:
