@@ -13,7 +13,7 @@ install(EXPORT DeepstrideRuntimeTargets NAMESPACE Deepstride:: DESTINATION ${con
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/DeepstrideRuntimeConfig.cmake
   ${CMAKE_CURRENT_BINARY_DIR}/DeepstrideRuntimeConfigVersion.cmake DESTINATION ${config_dir} COMPONENT runtime)
 
-install(FILES include/ds/engine.h include/ds/runtime.h include/ds/runtime.hpp include/ds/trainer.h abi/ds_abi.h
+install(FILES include/ds/engine.h include/ds/engine.hpp include/ds/runtime.h include/ds/runtime.hpp include/ds/trainer.h abi/ds_abi.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ds COMPONENT runtime)
 
 # Relative to where the file lies, since a prefix is chosen when installing, and may be moved.

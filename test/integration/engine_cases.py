@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 
 import training_models as models
-from kit import BIN, case, expect, tool
+from kit import BIN, ROOT, case, expect, tool
 from launch_runs import PATIENCE, launch
 from programs import SEED
 from ranks_runs import Stages, logical, mlp, random, rows, same, tokens
@@ -109,3 +109,42 @@ def faults(folder):
     arrays["x"][5] = np.inf
     np.savez(big, **arrays)
     loop(package, big, 2, folder / "o", code=1, says=["step 1", "'x'", "inf"])
+
+
+@case(turns=3)
+def header_for_cpp(folder):
+    """ds/engine.hpp: the same bits, and exceptions."""
+    data = rows(folder / "data.npz", random(1), samples=16)
+    stages = Stages(folder, mlp(random()), data, "--reference", logits="y", stages=(0,), optimizer=("AdamW", {"lr": 0.01}))
+    run = stages.run(0, 1, "--shuffle=off", accumulation=2, steps=4)
+    arrays = np.load(data)
+    numbers = lambda array: "{" + ", ".join(repr(value) for value in array.reshape(-1).tolist()) + "}"
+    (folder / "loop.cpp").write_text(f"""#include "ds/engine.hpp"
+#include <cstring>
+#include <iostream>
+static const float x[16][5] = {numbers(arrays["x"])};
+static const std::int64_t labels[16] = {numbers(arrays["labels"])};
+int main() try {{
+  ds::Engine::Options options;
+  options.threads = 1;
+  options.seed = {SEED};
+  ds::Engine engine(ds::Package("{stages.packages[0]}"), options);
+  std::int64_t size = engine.microBatchSize(), at = 0;
+  for (; engine.steps() < 4; engine.step())
+    for (std::int64_t i = 0; i < engine.microBatches(); ++i, at += size)
+      engine.microBatch({{{{"x", x[at % 16], {{size, 5}}}}, {{"labels", labels + at % 16, {{size}}}}}});
+  engine.save("{folder / 'loop'}", "", "[1]");
+  if (engine.load("{folder / 'loop'}") != "[1]" || engine.rank() != 0 || engine.world() != 1 || engine.inputs().size() != 2)
+    return 2;
+  engine.step(); // without micro-batches
+}} catch (const ds::Error &error) {{
+  std::cerr << error.what() << "\\n";
+  return 7;
+}}
+""")
+    flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-Wno-missing-braces", f"-I{ROOT / 'runtime/include'}", "loop.cpp", f"-L{LIBRARY.parent}", "-lds_runtime"]
+    built = subprocess.run(["clang++-22", *flags, f"-Wl,-rpath,{LIBRARY.parent}", "-o", "loop.bin"], cwd=folder, capture_output=True, text=True)
+    expect(built.returncode == 0, built.stderr[-2000:])
+    done = subprocess.run([folder / "loop.bin"], capture_output=True, text=True, timeout=PATIENCE)
+    expect(done.returncode == 7 and "end of a step after 0 of its 2 micro-batches" in done.stderr, f"exit code {done.returncode}: {done.stderr}")
+    same(logical(folder / "loop"), logical(run), "the C++ header")

@@ -47,7 +47,7 @@ def what_is_installed(folder):
     install(folder, "runtime", "runtime")
     found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     headers = {name for name in found if name.startswith("include/")}
-    expect(headers == {f"include/ds/{name}" for name in ("ds_abi.h", "engine.h", "runtime.h", "runtime.hpp", "trainer.h")}, f"{headers}")
+    expect(headers == {f"include/ds/{name}" for name in ("ds_abi.h", "engine.h", "engine.hpp", "runtime.h", "runtime.hpp", "trainer.h")}, f"{headers}")
     for name in ("LICENSE", "README.md", "embedding.md", "examples/run_package.c", "examples/CMakeLists.txt"):
         expect(f"share/doc/deepstride/{name}" in found, f"no {name} among {sorted(found)}")
     for name in ("libds_runtime.a", "pkgconfig/deepstride-runtime.pc", "cmake/DeepstrideRuntime/DeepstrideRuntimeConfig.cmake"):

@@ -263,41 +263,50 @@ def blocks_of_the_documents(folder):
 
 @case(turns=3)
 def loop_in_c(folder):
-    """The loop of the document, with declarations around it, compiles, trains and saves."""
+    """The loops of the document, with declarations around them, compile, train and save."""
     if "SANITIZED" in os.environ:
         raise Skip("a library with sanitizers is not for programs without")
     prepare(folder)
-    snippet, = ("\n".join(lines) for language, lines in blocks(document("training")) if language == "c")
+    snippets = ["\n".join(lines) for language, lines in blocks(document("training")) if language == "c"]
+    expect([snippet.split("_create")[0] for snippet in snippets] == ["ds_engine", "ds_trainer"], f"{snippets}")
     x = np.load(folder / "batch.npz")
     numbers = lambda array: "{" + ", ".join(repr(v) for v in array.reshape(-1).tolist()) + "}"
-    (folder / "loop.c").write_text(f"""#include "ds/trainer.h"
+    for kind, snippet, judged in (("engine", snippets[0], "record.step != 3 || record.is_skipped || !(record.grad_norm > 0)"),
+                                  ("trainer", snippets[1], "!is_finite || !(norm > 0)")):
+        (folder / f"{kind}.c").write_text(f"""#include "ds/{kind}.h"
 #include <stddef.h>
 static float x[] = {numbers(x["x"])};
 static int64_t labels[] = {numbers(x["labels"])};
+static int64_t xShape[] = {{8, 6}}, labelShape[] = {{8}};
+static ds_tensor inputs[] = {{{{sizeof(ds_tensor), "x", DS_F32, 2, xShape, x}}, {{sizeof(ds_tensor), "labels", DS_I64, 1, labelShape, labels}}}};
+ds_tensor *next_batch(void);
+ds_tensor *next_batch(void) {{ return inputs; }}
 int main(void) {{
-  int64_t steps = 4, xShape[] = {{8, 6}}, labelShape[] = {{8}};
+  int64_t steps = 4;
   int n = 2, is_finite = 0;
   double loss = 0, norm = 0, rate = 0.02;
   size_t count = 2;
   ds_package *package = NULL;
-  ds_trainer *trainer = NULL;
-  ds_tensor inputs[] = {{{{sizeof(ds_tensor), "x", DS_F32, 2, xShape, x}}, {{sizeof(ds_tensor), "labels", DS_I64, 1, labelShape, labels}}}};
+  ds_{kind} *{kind} = NULL;
   ds_tensor *batch[] = {{inputs, inputs}};
+  {"ds_step record = {sizeof(ds_step)};" if kind == "engine" else ""}
+  (void)n, (void)is_finite, (void)norm, (void)rate, (void)batch;
   if (ds_package_load("m.dsp", NULL, &package))
     return 1;
 {snippet}
-  int wrong = ds_trainer_steps(trainer) != 4 || !is_finite || !(norm > 0) || !(loss > 0);
-  ds_trainer_free(trainer);
+  int wrong = ds_{kind}_steps({kind}) != 4 || !(loss > 0) || {judged};
+  ds_{kind}_free({kind});
   ds_package_free(package);
   return wrong;
 }}
 """)
     with contextlib.chdir(folder):
         tool(*FIRST.split())
-        for command in (["clang-22", "-std=c11", "-Wall", "-Werror", "-Wno-unused-result", f"-I{ROOT / 'runtime/include'}", "loop.c", f"-L{BIN.parent / 'lib'}",
-                         "-lds_runtime", f"-Wl,-rpath,{BIN.parent / 'lib'}", "-o", "loop"], ["./loop"]):
-            found = subprocess.run(command, capture_output=True, text=True)
-            expect(found.returncode == 0, f"{command[0]} ended with {found.returncode}: {found.stderr[-2000:]}")
+        for kind in ("engine", "trainer"):
+            for command in (["clang-22", "-std=c11", "-Wall", "-Werror", "-Wno-unused-result", f"-I{ROOT / 'runtime/include'}", f"{kind}.c", f"-L{BIN.parent / 'lib'}",
+                             "-lds_runtime", f"-Wl,-rpath,{BIN.parent / 'lib'}", "-o", kind], [f"./{kind}"]):
+                found = subprocess.run(command, capture_output=True, text=True)
+                expect(found.returncode == 0, f"{command[0]} ended with {found.returncode}: {found.stderr[-2000:]}")
         content = json.loads((folder / "run" / (folder / "run/latest").read_text().strip() / "checkpoint.json").read_text())
         expect(content["client_state"] == {"epoch": 3} and content["step"] == 4, f"saved: {content['step']}, {content['client_state']}")
 
