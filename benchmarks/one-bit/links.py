@@ -35,8 +35,12 @@ def build(ranks):
 
 
 def shape(ranks, mbit):
+    """0: no limit but the machine's."""
     for rank in range(ranks):
         for start in (f"ip netns exec n{rank} tc qdisc replace dev eth0", f"tc qdisc replace dev port{rank}"):
+            if mbit == 0:
+                subprocess.run((start.replace("replace", "del") + " root").split(), stderr=subprocess.DEVNULL)
+                continue
             shell(start + " root tbf rate {mbit}mbit burst 256kb latency 100ms", mbit=mbit)
 
 

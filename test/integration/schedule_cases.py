@@ -87,7 +87,7 @@ def bf16_by_what_is_faster(folder):
 def ceilings_that_are_none(folder):
     m = Products("ceilings", ((8, 600),))
     onnx.save(m.model, str(folder / "m.onnx"))
-    bad = {"No such file or directory": None, "no JSON": "{", "no JSON: arrays and objects more than 64 deep": "[" * 200000,
+    bad = {"cannot open: No such file or directory": None, "no JSON": "{", "no JSON: arrays and objects more than 64 deep": "[" * 200000,
            "expected an object 'ceilings'": "[]", "expected a positive number 'f32_gflops'": '{"ceilings": {}}',
            "expected a positive number 'bf16_gflops'": '{"ceilings": {"f32_gflops": 10, "bf16_gflops": -1}}'}
     for says, text in bad.items():

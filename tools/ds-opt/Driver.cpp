@@ -19,6 +19,7 @@
 #include "tools/ds-opt/InputsReport.h"
 #include "tools/ds-opt/Learned.h"
 #include "tools/ds-opt/Machine.h"
+#include "tools/ds-opt/ModuleFile.h"
 #include "tools/ds-opt/OptionTable.h"
 #include "tools/ds-opt/PackageDescription.h"
 #include "tools/ds-opt/Progress.h"
@@ -468,6 +469,8 @@ int runDriver(DriverOptions options) {
       llvm::errs() << "ds-opt: " << wrong << "\n";
     return 2;
   }
+  if (isEndless(options.input))
+    return 1;
   if (int code = resumeOptions(options))
     return code;
   if (!resolveTraining(options))

@@ -1,11 +1,12 @@
 #include "tools/ds-opt/Machine.h"
 
+#include "runtime/core/Error.h"
+#include "runtime/core/MappedFile.h"
 #include "runtime/device/cpu/Ceilings.h"
 #include "tools/ds-opt/Json.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 #include <chrono>
 #include <cmath>
@@ -45,10 +46,15 @@ static Rates readRates(llvm::StringRef path, std::string &error) {
     error = ("--ceilings=" + path + ": " + what).str();
     return Rates();
   };
-  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
-  if (!file)
-    return fail(file.getError().message());
-  auto json = parseJson((*file)->getBuffer());
+  constexpr size_t mostBytes = size_t(1) << 24;
+  std::string text;
+  try {
+    text = ds::readTextFile(path.str(), mostBytes);
+  } catch (const ds::Error &wrong) { // it names the path
+    error = std::string("--ceilings=") + wrong.what();
+    return Rates();
+  }
+  auto json = parseJson(text);
   if (!json)
     return fail("no JSON: " + llvm::toString(json.takeError()));
   const llvm::json::Object *root = json->getAsObject(), *ceilings = root ? root->getObject("ceilings") : nullptr;

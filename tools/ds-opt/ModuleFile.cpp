@@ -2,7 +2,10 @@
 #include "tools/ds-opt/ModuleFile.h"
 
 #include "codegen/TemporaryFolder.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 using namespace mlir;
 
@@ -61,6 +64,19 @@ bool writeModule(ModuleOp program, StringRef path, bool withLocations) {
 
 bool writeText(StringRef text, StringRef path) {
   return writeBy([&](llvm::raw_ostream &stream) { stream << text; }, path);
+}
+
+bool isEndless(StringRef path) {
+  struct stat found = {}, null = {};
+  if (path == "-" || stat(path.str().c_str(), &found) != 0 || !S_ISCHR(found.st_mode))
+    return false;
+  bool isNull = stat("/dev/null", &null) == 0 && null.st_rdev == found.st_rdev;
+  constexpr unsigned terminals[] = {4, 5}, pseudoTerminals = 136; // major numbers, of Documentation/admin-guide/devices
+  unsigned kind = major(found.st_rdev);
+  if (isNull || llvm::is_contained(terminals, kind) || (kind >= pseudoTerminals && kind < pseudoTerminals + 8))
+    return false;
+  llvm::errs() << "ds-opt: error: " << path << ": found a device, expected a file\n";
+  return true;
 }
 
 } // namespace deepstride

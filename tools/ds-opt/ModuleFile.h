@@ -13,6 +13,10 @@ bool writeModule(mlir::ModuleOp program, llvm::StringRef path, bool withLocation
 /// The same for any text.
 bool writeText(llvm::StringRef text, llvm::StringRef path);
 
+/// Whether a file is a device that can be read without end, as /dev/zero, which is said: who reads all of a file must
+/// know. Terminals, pipes and /dev/null end.
+bool isEndless(llvm::StringRef path);
+
 } // namespace deepstride
 
 #endif

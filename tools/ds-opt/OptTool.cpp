@@ -5,7 +5,9 @@
 #include "mlir/Tools/Plugins/DialectPlugin.h"
 #include "mlir/Tools/Plugins/PassPlugin.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "tools/commandline/Nearest.h"
 #include "tools/ds-opt/Crash.h"
+#include "tools/ds-opt/ModuleFile.h"
 #include "tools/ds-opt/Registration.h"
 #include "tools/ds-opt/VerifyNumerics.h"
 #include "llvm/Support/CommandLine.h"
@@ -78,7 +80,14 @@ int runOptTool(int argc, char **argv) {
   registerAllPassesAndPipelines();
   std::string header = registerCLIOptions("ds-opt", registry);
   if (StringRef unknown = findUnknownOption(argc, argv); !unknown.empty()) {
-    llvm::errs() << "ds-opt: unknown option '" << unknown.split('=').first << "'; --help lists the options\n";
+    std::string name = unknown.split('=').first.str();
+    std::vector<std::string> legal;
+    for (const auto &option : llvm::cl::getRegisteredOptions().keys())
+      legal.push_back("--" + option.str());
+    llvm::sort(legal); // of several that are as near, the same one each time
+    std::string meant = ds::commandline::didYouMean(name, legal);
+    llvm::errs() << "ds-opt: unknown option '" << name << "'" << (meant.empty() ? "; --help lists the options" : meant)
+                 << "\n";
     return 2;
   }
   if (std::string wrong = findWrongPlugin(arguments); !wrong.empty()) {
@@ -86,6 +95,8 @@ int runOptTool(int argc, char **argv) {
     return 2;
   }
   auto [input, output] = parseCLIOptions(argc, argv, header);
+  if (isEndless(input))
+    return 1;
   enterStage("passes");
   if (!verifies)
     return asMainReturnCode(MlirOptMain(argc, argv, input, output, registry));

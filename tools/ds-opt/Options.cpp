@@ -410,7 +410,8 @@ ParsedCommandLine parseDriverCommandLine(llvm::ArrayRef<StringRef> arguments) {
     }
     bool hasValue = argument.contains('=');
     if (!info) {
-      line.error = "unknown option '" + name.str() + "'" + hintForName(name) + "; --help lists the options";
+      std::string meant = hintForName(name);
+      line.error = "unknown option '" + name.str() + "'" + (meant.empty() ? "; --help lists the options" : meant);
     } else if (info->argument == Argument::None && hasValue) {
       line.error = name.str() + " takes no value";
     } else if (info->argument == Argument::Required && !hasValue) {
