@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from kit import BIN
+from launch_runs import signals_by_default
 
 PATIENCE = 120
 NUMBERS = ("", "-1", "0", "x", "nan", "inf", "1e400", "99999999999999999999", "2.5", " 3", "0x10", "\u0663", "--")
@@ -142,7 +143,7 @@ def interrupt(folder, tool, words, after, results):
     """Ctrl-C after so many seconds. Returns what is wrong, and whether the tool was interrupted before it had ended."""
     before = {path.name for path in Path(folder).iterdir()}
     child = subprocess.Popen([BIN / tool, *words], cwd=folder, env=environment(folder), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                             stderr=subprocess.PIPE, text=True, start_new_session=True)
+                             stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=signals_by_default)
     time.sleep(after)
     os.killpg(child.pid, signal.SIGINT)
     try:
