@@ -195,10 +195,19 @@ LogicalResult ScheduleQuantization::rewrite(func::FuncOp entry) {
   return success();
 }
 
-/// What computes nothing for the results goes, and so do inputs that nothing reads any more.
+/// What computes nothing for the results goes, checks of inputs too, and so do inputs that nothing reads any more.
 static void eraseUnread(func::FuncOp entry) {
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(entry.getBody().front())))
-    if (isOpTriviallyDead(&op))
+  Block &body = entry.getBody().front();
+  llvm::SmallPtrSet<Operation *, 32> kept = {body.getTerminator()};
+  for (Operation &op : llvm::reverse(body))
+    if (kept.contains(&op))
+      op.walk([&](Operation *inner) {
+        for (Value operand : inner->getOperands())
+          if (Operation *source = operand.getDefiningOp(); source && source->getBlock() == &body)
+            kept.insert(source);
+      });
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
+    if (!kept.contains(&op))
       op.erase();
   llvm::BitVector gone(entry.getNumArguments());
   for (unsigned i = 0; i < entry.getNumArguments(); ++i)
