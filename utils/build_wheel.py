@@ -28,7 +28,8 @@ KEPT_NAMES = re.compile(r"lib(LLVM|MLIR)")
 # Compiled into our binaries rather than linked.
 COMPILED_IN = ("nlohmann-json3-dev", "libcli11-dev", "libprotobuf-dev", "libstdc++-12-dev")
 # Other ways than compiling a package belong to the command line.
-NOT_OPTIONS = ("-o", "--dim", "--shape", "--check", "--stop-after", "--emit", "--list-phases", "--version", "--help", "--plan")
+NOT_OPTIONS = ("-o", "--dim", "--shape", "--check", "--stop-after", "--emit", "--list-phases", "--version", "--help", "--plan", "--inputs",
+               "--completion", "--man-page")
 PROGRAM = '''#!python
 # Becomes {name} of the package deepstride, which is not imported for it.
 import importlib.util

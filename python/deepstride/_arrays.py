@@ -22,6 +22,8 @@ _ML_DTYPES = {"bf16": ("bfloat16", np.uint16), "f8e4m3fn": ("float8_e4m3fn", np.
               "f8e5m2fnuz": ("float8_e5m2fnuz", np.uint8), "f8e8m0": ("float8_e8m0fnu", np.uint8),
               "f4e2m1": ("float4_e2m1fn", np.uint8)}
 _TYPE_OF_ML_DTYPE = {name: (kind, bits) for kind, (name, bits) in _ML_DTYPES.items()}
+# Of numbers that lie in a byte each.
+_RANGES = {"i4": (-8, 7), "u4": (0, 15), "i2": (-2, 1), "u2": (0, 3)}
 _NARROW = {"int4": np.int8, "uint4": np.uint8, "int2": np.int8, "uint2": np.uint8}
 
 
@@ -46,6 +48,8 @@ def empty(shape: int | Sequence[int], dtype: DTypeLike = np.float32) -> np.ndarr
     """An array like numpy.empty's that lies at a multiple of 64 bytes, so that calls read it in place."""
     found = np.dtype(dtype)
     sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    if any(int(size) < 0 for size in sizes):
+        raise InvalidArgumentError(f"shape: found {shape!r}, expected sizes of 0 or more")
     count = math.prod(int(size) for size in sizes)
     memory = np.empty(count * found.itemsize + ALIGNMENT, np.uint8)
     begin = -memory.ctypes.data % ALIGNMENT
@@ -59,15 +63,15 @@ def prepare(name: str, value: Any, kind: str) -> tuple[Any, str | None]:
     """
     if not isinstance(value, np.ndarray):
         if hasattr(value, "__dlpack__") and not isinstance(value, np.generic):
-            return value, _narrow_type(kind, value)
+            if kind not in _RANGES:
+                return value, None
+            value = np.from_dlpack(value)
         if hasattr(value, "__array__") or isinstance(value, np.generic):
             value = np.asarray(value)
         else:
-            try:
-                value = np.asarray(value, dtype_of(kind))
-            except (TypeError, ValueError, OverflowError) as error:
-                raise InvalidArgumentError(f"input '{name}': expected an array of {kind}, found "
-                                           f"{type(value).__name__}: {error}") from None
+            value = _of_numbers(name, value, kind)
+    if isinstance(value, np.ma.MaskedArray):
+        raise InvalidArgumentError(f"input '{name}': expected an array of {kind}, found one with a mask")
     value = np.asarray(value, order="C")
     if value.dtype.byteorder == ">":
         value = value.astype(value.dtype.newbyteorder("="))
@@ -78,13 +82,36 @@ def prepare(name: str, value: Any, kind: str) -> tuple[Any, str | None]:
         value = value.astype(_NARROW[value.dtype.name])
     if value.dtype.kind not in "fiub" or value.dtype.itemsize > 8:
         raise InvalidArgumentError(f"input '{name}': expected an array of {kind}, found one of {value.dtype.name}")
-    return value, _narrow_type(kind, value)
+    if kind not in _RANGES or value.dtype.name not in ("int8", "uint8"):
+        return value, None
+    # Bytes may be the numbers of an input in 4 or 2 bits: the array cannot say so.
+    _check_range(name, value, kind, *_RANGES[kind])
+    return value.astype(_NUMPY[kind]), kind
 
 
-def _narrow_type(kind: str, value: Any) -> str | None:
-    """A byte may be the number of an input in 4 or 2 bits: the array cannot say so."""
-    is_byte = str(getattr(value, "dtype", "")).endswith("int8")
-    return kind if kind in ("i4", "u4", "i2", "u2") and is_byte else None
+def _check_range(name: str, value: np.ndarray[Any, Any], kind: str, least: int, most: int) -> None:
+    for found in (value.min(), value.max()) if value.size else ():
+        if not least <= int(found) <= most:
+            raise InvalidArgumentError(f"input '{name}': found {found}, expected numbers of {kind}, {least} to {most}")
+
+
+def _of_numbers(name: str, value: Any, kind: str) -> np.ndarray[Any, Any]:
+    """Numbers and lists of them as an array of a type that holds each."""
+    target = dtype_of(kind)
+    try:
+        found = np.asarray(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgumentError(f"input '{name}': expected an array of {kind}, found {type(value).__name__}: "
+                                   f"{error}") from None
+    is_whole = target.kind in "iub"
+    if found.size and found.dtype.kind not in ("iub" if is_whole else "iubf"):
+        kinds = "whole numbers" if is_whole else "numbers"
+        raise InvalidArgumentError(f"input '{name}': expected {kinds} of {kind}, found {type(value).__name__} of "
+                                   f"{found.dtype.name}")
+    if is_whole and found.size:
+        limits = (0, 1) if target.kind == "b" else (int(np.iinfo(target).min), int(np.iinfo(target).max))
+        _check_range(name, found, kind, *limits)
+    return found.astype(target)
 
 
 def finish(array: np.ndarray[Any, Any], kind: str) -> np.ndarray[Any, Any]:

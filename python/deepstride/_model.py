@@ -118,6 +118,8 @@ class Model:
         known, results, _ = self._tensors[at]
         if not isinstance(inputs, Mapping):
             inputs = self._by_position(inputs, known)
+        if isinstance(outputs, (str, bytes)):
+            raise InvalidArgumentError(f"outputs: found {outputs!r}, expected a list of names")
         wanted = [result.name for result in results] if outputs is None else list(outputs)
         legal = {result.name for result in results}
         for name in wanted:

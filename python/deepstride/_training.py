@@ -90,6 +90,7 @@ class TrainingEngine:
         self._core, self._folder = core, folder
         self._inputs = [_info(*found) for found in core.inputs]
         self._trains = True
+        self._process = os.getpid()
         self._loss: Loss | None = None  # that was computed, and not given to backward yet
         self.last_step: StepRecord | None = None
         """What the last step did."""
@@ -97,6 +98,7 @@ class TrainingEngine:
     # Forward, backward, step.
     def __call__(self, *batch: Any, **named: Any) -> Any:
         """The loss of a micro-batch; in evaluation (`eval()`) an Evaluation, without dropout, that changes nothing."""
+        self._check()
         arrays = self._prepare(batch, named)
         if not self._trains:
             loss, counted, correct = self._core.evaluate(arrays)
@@ -120,6 +122,7 @@ class TrainingEngine:
 
     def step(self) -> None:
         """Updates the parameters where the step has all of its micro-batches, and does nothing before."""
+        self._check()
         if self._loss is not None:
             raise InvalidArgumentError("step: the loss of the last batch was read but not given to backward(loss)")
         if not self.is_gradient_accumulation_boundary():
@@ -127,10 +130,11 @@ class TrainingEngine:
         self.last_step = StepRecord(*self._core.step())
 
     def _compute(self, loss: Loss) -> None:
-        batch, loss._batch = loss._batch, None
+        self._check()
         if self._loss is not None:
             raise InvalidArgumentError("the loss of another batch was computed, and backward(loss) was not called for it")
-        loss._value = self._core.micro_batch(batch)
+        loss._value = self._core.micro_batch(loss._batch)
+        loss._batch = None
         self._loss = loss
 
     def _prepare(self, batch: Sequence[Any], named: Mapping[str, Any]) -> list[tuple[str, str, np.ndarray]]:
@@ -156,9 +160,14 @@ class TrainingEngine:
             if not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
                 value = np.from_dlpack(value)
             array, kind = _arrays.prepare(info.name, value, info.type)
-            array = np.ascontiguousarray(array)
+            array = np.array(array, order="C")  # the caller may fill its own again before backward
             arrays.append((info.name, kind or _arrays.kind_of(array.dtype), array))
         return arrays
+
+    def _check(self) -> None:
+        if os.getpid() != self._process:
+            raise InvalidArgumentError("the engine is of the process that this one was forked from, and its threads are "
+                                       "not here: make engines after a fork")
 
     def train(self, mode: bool = True) -> TrainingEngine:
         """Calls train from now on, or evaluate."""
@@ -181,16 +190,18 @@ class TrainingEngine:
             text = json.dumps(client_state, allow_nan=False) if client_state is not None else None
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(f"client_state: {error}") from None
-        self._core.save(os.fspath(save_dir), tag, text)
+        self._check()
+        self._core.save(_text("save_dir", os.fspath(save_dir)), None if tag is None else _text("tag", str(tag)), text)
 
     def load_checkpoint(self, load_dir: str | os.PathLike[str], tag: str | None = None) -> tuple[str, Any]:
         """Goes on from a checkpoint of any number of ranks and any stage of ZeRO: its path, and its client state or {}.
 
         tag: the folder below load_dir; None: the latest.
         """
-        folder = os.fspath(load_dir)
+        self._check()
+        folder, tag = _text("load_dir", os.fspath(load_dir)), None if tag is None else _text("tag", str(tag))
         text = self._core.load(folder, tag)
-        self._loss = None
+        self._loss = self.last_step = None
         if tag is None:
             with open(os.path.join(folder, "latest"), encoding="utf-8") as file:
                 tag = file.read().strip()
@@ -262,6 +273,8 @@ class TrainingEngine:
 
     def close(self) -> None:
         """Ends this rank's part; the engine is of no use afterwards."""
+        if os.getpid() != self._process:
+            return
         self._core.close()
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -274,8 +287,15 @@ class TrainingEngine:
         self.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_folder", None):
+        if getattr(self, "_folder", None) and os.getpid() == self._process:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _text(what: str, value: Any) -> str:
+    """A text that the system takes as the name of a file."""
+    if not isinstance(value, str) or "\0" in value:
+        raise InvalidArgumentError(f"{what}: found {value!r}, expected text without zeros")
+    return value
 
 
 def _config_file(config: str | os.PathLike[str] | Mapping[str, Any] | None, folder: str) -> str | None:

@@ -8,6 +8,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include <optional>
+#include <unistd.h>
 #include <vector>
 
 namespace nb = nanobind;
@@ -67,6 +68,12 @@ public:
     }
     check(status);
     handle.reset(created);
+  }
+  Engine(const Engine &) = delete;
+  Engine &operator=(const Engine &) = delete;
+  ~Engine() {
+    if (getpid() != process) // forked: the threads that would be waited for are not here
+      (void)handle.release();
   }
 
   void close() {
@@ -140,6 +147,7 @@ private:
     void operator()(ds_engine *engine) const { ds_engine_free(engine); }
   };
   std::unique_ptr<ds_engine, Freer> handle;
+  pid_t process = getpid();
 };
 
 } // namespace

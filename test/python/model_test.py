@@ -60,6 +60,15 @@ class Calls(Case):
         self.assertEqual(list(only), ["z"])
         self.judge(-only["z"])
 
+    def test_takes_no_numbers_that_the_type_has_not(self):
+        model = deepstride.load(package("ids"))
+        for wrong, says in (([[0.7]], "whole numbers of i64"), ([["1"]], "whole numbers of i64"), ([[2**64]], "i64")):
+            self.refuses(deepstride.InvalidArgumentError, says, model, wrong)
+        self.refuses(deepstride.InvalidArgumentError, "numbers of f32", self.model, [["1", "2", "3"]])
+        self.refuses(deepstride.InvalidArgumentError, "mask", self.model, np.ma.masked_array(self.x, self.x > 3))
+        self.refuses(deepstride.InvalidArgumentError, "a list of names", self.model.run, [self.x], outputs="y")
+        self.refuses(deepstride.InvalidArgumentError, "sizes of 0 or more", deepstride.empty, (-1, 2))
+
     def test_takes_lists_and_numbers_as_the_input_s_type(self):
         self.judge(self.model(self.x.tolist())[0])
 
@@ -157,7 +166,7 @@ class Calls(Case):
                      outputs=["q"])
         self.refuses(deepstride.InvalidArgumentError, "no entry 'q', expected one of 'main'", model.run, [self.x], entry="q")
         self.refuses(deepstride.InvalidArgumentError, "found str, expected arrays by name", model.run, "x")
-        self.refuses(deepstride.InvalidArgumentError, "input 'x': expected an array of f32", model, ["a", "b"])
+        self.refuses(deepstride.InvalidArgumentError, "input 'x': expected numbers of f32", model, ["a", "b"])
         self.refuses(deepstride.InvalidArgumentError, "found one of complex64", model, self.x.astype(np.complex64))
         self.refuses(deepstride.ShapeMismatchError, "f64", model, self.x.astype(np.float64))
         error = self.refuses(deepstride.ShapeMismatchError, "'x'", model, self.x[:, :2])

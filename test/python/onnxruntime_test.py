@@ -165,7 +165,11 @@ class Bindings(Case):
                      self.session.run_with_iobinding, self.binding)
 
     def test_binds_values(self):
-        x = ort.OrtValue.ortvalue_from_numpy(X)
+        own = X.copy()
+        shared = ort.OrtValue.ortvalue_from_numpy(own)
+        own[...] = 7  # ONNX Runtime shares memory on the CPU, too
+        self.assertTrue((shared.numpy() == 7).all())
+        x = ort.OrtValue.ortvalue_from_numpy(X.copy())
         y = ort.OrtValue.ortvalue_from_shape_and_type(Y.shape, np.float32, "cpu", 0)
         self.assertEqual((x.shape(), x.data_type(), x.element_type(), x.device_name()), ([2, 3], "tensor(float)", 1, "cpu"))
         self.binding.bind_ortvalue_input("x", x)

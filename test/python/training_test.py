@@ -118,6 +118,39 @@ class Training(Case):
                 found.append(engine.last_step)
         self.assertEqual(found[0], found[1])
 
+    def test_what_the_caller_fills_again(self):
+        """Loaders have one buffer for all batches."""
+        found = []
+        for shares in (False, True):
+            with self.engine() as engine:
+                buffer = {name: array.copy() for name, array in self.batch(0).items()}
+                for number in range(2):
+                    for name, array in self.batch(number).items():
+                        buffer[name][...] = array
+                    loss = engine(buffer if shares else self.batch(number))
+                    for array in buffer.values():
+                        array[...] = 0
+                    engine.backward(loss)
+                    engine.step()
+                found.append(engine.last_step)
+        self.assertEqual(found[0], found[1])
+
+    def test_forks(self):
+        """A child has none of the threads: it is told so, and ends."""
+        with self.engine() as engine:
+            loss = engine(self.batch(0))
+            program = os.fork()
+            if program == 0:
+                try:
+                    engine(self.batch(1))
+                except deepstride.InvalidArgumentError as error:
+                    engine.close()
+                    del engine, loss
+                    os._exit(7 if "fork" in str(error) else 1)
+                os._exit(2)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(program, 0)[1]), 7)
+            engine.backward(loss)
+
     def test_checkpoints(self):
         with self.engine() as engine:
             for number in range(4):
@@ -128,7 +161,8 @@ class Training(Case):
             before = engine(self.batch(0)).loss
         with self.engine() as engine:
             path, state = engine.load_checkpoint("run")
-            self.assertEqual((path, state, engine.global_steps), ("run/best", {"epoch": 3}, 2))
+            self.assertEqual((path, state, engine.global_steps, engine.last_step), ("run/best", {"epoch": 3}, 2, None))
+            self.refuses(deepstride.InvalidArgumentError, "tag", engine.save_checkpoint, "run", "a\0b")
             engine.eval()
             self.assertEqual(engine(self.batch(0)).loss, before)
             self.refuses(deepstride.Error, "nowhere", engine.load_checkpoint, "nowhere")
@@ -154,6 +188,9 @@ class Training(Case):
             self.refuses(kind, "no input 'y'", engine, y=1)
             self.refuses(kind, "expected a loss of this engine", engine.backward, 0.5)
             self.refuses(deepstride.ShapeMismatchError, "'x'", lambda: engine(self.data["x"][:4, 1:], self.data["labels"][:4]).item())
+            wrong = engine(self.data["x"][:4, 1:], self.data["labels"][:4])
+            for _ in range(2):  # says the same when it is asked again
+                self.refuses(deepstride.ShapeMismatchError, "'x'", wrong.item)
             loss = engine(self.batch(0))
             self.assertTrue(float(loss) > 0)
             self.refuses(kind, "backward(loss) was not called", engine, self.batch(1))

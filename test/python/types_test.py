@@ -32,6 +32,8 @@ class Types(Case):
             self.assertEqual((y.dtype, z.dtype), (np.int8, ml_dtypes.float8_e4m3fn))
             np.testing.assert_array_equal(y, [-8, 0, 7])
             np.testing.assert_array_equal(s, [-6.5, 2, 3])
+        for wrong in (np.array([-8, 0, 8], np.int8), np.array([0, 200, 1], np.uint8), [-9, 0, 1]):
+            self.refuses(deepstride.InvalidArgumentError, "numbers of i4, -8 to 7", model, wrong, b)
 
     def test_go_from_call_to_call_by_dlpack(self):
         inputs = {"a": np.array([1, 2, 3], ml_dtypes.bfloat16), "b": self.half, "c": self.flags}

@@ -469,7 +469,7 @@ int runDriver(DriverOptions options) {
       llvm::errs() << "ds-opt: " << wrong << "\n";
     return 2;
   }
-  if (isEndless(options.input))
+  if (isNoFile(options.input))
     return 1;
   if (int code = resumeOptions(options))
     return code;

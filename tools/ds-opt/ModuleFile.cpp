@@ -66,9 +66,17 @@ bool writeText(StringRef text, StringRef path) {
   return writeBy([&](llvm::raw_ostream &stream) { stream << text; }, path);
 }
 
-bool isEndless(StringRef path) {
+bool isNoFile(StringRef path) {
   struct stat found = {}, null = {};
-  if (path == "-" || stat(path.str().c_str(), &found) != 0 || !S_ISCHR(found.st_mode))
+  if (path == "-" || stat(path.str().c_str(), &found) != 0)
+    return false;
+  if (S_ISDIR(found.st_mode)) {
+    bool isPackage = llvm::sys::fs::exists(path + "/manifest.json");
+    llvm::errs() << "ds-opt: error: " << path << ": found a "
+                 << (isPackage ? "package, which is compiled already" : "folder") << ", expected a model\n";
+    return true;
+  }
+  if (!S_ISCHR(found.st_mode))
     return false;
   bool isNull = stat("/dev/null", &null) == 0 && null.st_rdev == found.st_rdev;
   constexpr unsigned terminals[] = {4, 5}, pseudoTerminals = 136; // major numbers, of Documentation/admin-guide/devices

@@ -13,9 +13,9 @@ bool writeModule(mlir::ModuleOp program, llvm::StringRef path, bool withLocation
 /// The same for any text.
 bool writeText(llvm::StringRef text, llvm::StringRef path);
 
-/// Whether a file is a device that can be read without end, as /dev/zero, which is said: who reads all of a file must
-/// know. Terminals, pipes and /dev/null end.
-bool isEndless(llvm::StringRef path);
+/// Whether what is to be read is a folder, or a device that can be read without end, as /dev/zero, which is said.
+/// Terminals, pipes and /dev/null end.
+bool isNoFile(llvm::StringRef path);
 
 } // namespace deepstride
 

@@ -95,7 +95,7 @@ int runOptTool(int argc, char **argv) {
     return 2;
   }
   auto [input, output] = parseCLIOptions(argc, argv, header);
-  if (isEndless(input))
+  if (isNoFile(input))
     return 1;
   enterStage("passes");
   if (!verifies)

@@ -140,7 +140,8 @@ static std::string applyPhase(std::optional<Phase> &slot, StringRef option, Stri
 static const OptionInfo table[] = {
     {"-o", Argument::Required, "FILE", "what to write: a package OUT.dsp, or a file for --stop-after and --emit",
      [](ParsedCommandLine &line, StringRef value) {
-       line.options.output = value.str();
+       // One that begins with a hyphen would be an option of the linker.
+       line.options.output = (value.size() > 1 && value.starts_with("-") ? "./" : "") + value.str();
        return std::string(value.empty() ? "-o expects a file" : "");
      }},
     {"--dim", Argument::Required, "NAME=VALUE|OTHER",

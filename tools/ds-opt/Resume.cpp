@@ -99,7 +99,9 @@ void recordCompilation(ModuleOp copy, Phase phase, const DriverOptions &options,
     given.push_back(builder.getStringAttr("--mcpu=" + target.name));
   NamedAttrList record;
   record.set("phase", builder.getStringAttr(phaseInfo(phase).name));
-  record.set("model", builder.getStringAttr(absolute(options.done ? options.model : options.input)));
+  std::string model = absolute(options.done ? options.model : options.input);
+  record.set("model", builder.getStringAttr(model));
+  record.set("model_digest", builder.getStringAttr(digestOf(model)));
   record.set("options", builder.getArrayAttr(given));
   if (isForTarget)
     record.set("target", builder.getStringAttr(describe(target)));
@@ -192,6 +194,12 @@ int resumeOptions(DriverOptions &options) {
   auto digest = record.getAs<StringAttr>("config");
   if (digest && !config.empty() && digest.getValue() != digestOf(config))
     return fail("expected '" + config + "' as it was when this program was dumped, found another text, or none");
+  // Weights are read from the model where it says they lie.
+  auto asDumped = record.getAs<StringAttr>("model_digest");
+  std::string asFound = digestOf(model.str());
+  if (asDumped && !asFound.empty() && asFound != asDumped.getValue())
+    return fail("expected the model '" + model.getValue() +
+                "' as it was when this program was dumped, found another file");
   if (isTraining && !llvm::sys::fs::exists(model.getValue()))
     return fail("a package that trains keeps the graph of its model: expected '" + model.getValue() +
                 "', of which this program is, found no such file");

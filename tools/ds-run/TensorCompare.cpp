@@ -114,22 +114,30 @@ ElementType narrower(ElementType a, ElementType b) {
 class Vectors {
 public:
   void add(double found, double expected) {
-    if (!std::isfinite(found) || !std::isfinite(expected))
+    if (!std::isfinite(found) || !std::isfinite(expected)) {
+      isDefined &= found == expected || (std::isnan(found) && std::isnan(expected));
       return;
+    }
     product += found * expected;
     foundEnergy += found * found;
     expectedEnergy += expected * expected;
     errorEnergy += (found - expected) * (found - expected);
   }
 
+  // No number where an element that is none on one side is another on the other side.
   double cosine() const {
+    if (!isDefined)
+      return std::numeric_limits<double>::quiet_NaN();
     // Of equal vectors it is 1, which rounding would miss.
     return errorEnergy == 0 && expectedEnergy > 0 ? 1 : product / std::sqrt(foundEnergy) / std::sqrt(expectedEnergy);
   }
-  double signalToNoise() const { return 10 * std::log10(expectedEnergy / errorEnergy); }
+  double signalToNoise() const {
+    return isDefined ? 10 * std::log10(expectedEnergy / errorEnergy) : std::numeric_limits<double>::quiet_NaN();
+  }
 
 private:
   double product = 0, foundEnergy = 0, expectedEnergy = 0, errorEnergy = 0;
+  bool isDefined = true;
 };
 
 std::string decimals(double value, const char *format) {

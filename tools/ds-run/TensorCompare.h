@@ -26,7 +26,7 @@ struct Difference {
   uint64_t maxUlp = 0;
   // Of floats, over all elements that are finite in both: the cosine of the angle between the two as vectors, and the
   // energy of what is expected over that of the error, in decibels; infinite without an error. NaN where there is
-  // nothing to compare, or nothing but zeros.
+  // nothing to compare, or nothing but zeros, and where elements that are not finite differ.
   std::optional<double> cosine, signalToNoise;
   int64_t outside = 0;       // elements outside the tolerance
   int64_t firstOutside = -1; // their first

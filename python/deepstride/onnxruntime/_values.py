@@ -64,11 +64,9 @@ class OrtValue:
 
     @staticmethod
     def ortvalue_from_numpy(array: np.ndarray, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
-        """A value that holds a copy of an array."""
+        """A value over an array's own memory: what is written to the array later, calls read."""
         check_device(device_type, device_id)
-        value = OrtValue(_arrays.empty(array.shape, array.dtype))
-        value.numpy()[...] = array
-        return value
+        return OrtValue(array if array.flags.c_contiguous else np.ascontiguousarray(array))
 
     @staticmethod
     def ortvalue_from_shape_and_type(shape: Sequence[int], element_type: Any = None, device_type: str = "cpu",

@@ -47,6 +47,9 @@ TEST(Compare, MeasuresAngleAndNoise) {
   // What is not finite has no direction; a tensor of zeros has none at all.
   EXPECT_DOUBLE_EQ(*compare(ElementType::F64, {nan, inf, 1}, {nan, inf, 2}).cosine, 1);
   EXPECT_TRUE(std::isnan(*compare(ElementType::F64, {0, 0}, {0, 0}).cosine));
+  for (double one : {nan, inf, -inf}) // the others are equal, which says nothing
+    EXPECT_TRUE(std::isnan(*compare(ElementType::F64, {one, 1}, {3, 1}).cosine) &&
+                std::isnan(*compare(ElementType::F64, {3, 1}, {one, 1}).signalToNoise));
   EXPECT_FALSE(compare(ElementType::I32, {1}, {1}).cosine);
 }
 
