@@ -39,6 +39,11 @@ def is_running(process):
         return False
 
 
+def interrupts_by_default():
+    """Tests may run in the background of a shell, which ignores them; what is ignored is inherited."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Interrupts(Case):
     def test_says_that_the_compiler_was_ended_by_others(self):
         found = []
@@ -62,7 +67,7 @@ class Interrupts(Case):
         for delay in (0.0, 0.0, 0.0, 0.1, 0.3):
             with self.subTest(delay), subprocess.Popen([sys.executable, "-c", PROGRAM, str(MODELS / "long.onnx")],
                                                        cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                                       text=True) as python:
+                                                       text=True, preexec_fn=interrupts_by_default) as python:
                 give_up = time.monotonic() + 60
                 while not (compiler := child_of(python.pid)) and python.poll() is None and time.monotonic() < give_up:
                     time.sleep(0.001)
