@@ -241,7 +241,7 @@ standard (float[b, h, s, 8] q, float[b, h, t, 8] k, float[b, h, t, 8] v) => (flo
         same_numbers(package, model, random(seed, q=(b, h, s, 8), k=(b, h, t, 8), v=(b, h, t, 8)), folder)
 
 
-@case(turns=3)
+@case(turns=4)
 def operator_with_masks_shorter_than_the_keys(folder):
     """The standard hides the keys that a mask does not reach, also where only a run knows how many those are. Against
     ONNX's reference evaluator: ONNX Runtime wants masks of full length."""

@@ -166,7 +166,7 @@ def windows(folder):
     p.verify(folder)
 
 
-@case(turns=4)
+@case(turns=6)
 def threads(folder):
     """The same bits with 1, 2 and 3."""
     p = Attentions()

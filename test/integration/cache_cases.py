@@ -88,7 +88,7 @@ def a_hit_gives_the_same_package(folder):
     expect(contents(folder / "b.dsp") == contents(folder / "plain.dsp"), "the other package was not replaced")
 
 
-@case(turns=4)
+@case(turns=6)
 def whatever_decides_a_result_makes_a_miss(folder):
     cache, package = folder / "cache", folder / "m.dsp"
     model = written(generate.small(), folder / "m.onnx")
@@ -204,7 +204,7 @@ def damaged_entries_are_compiled_again(folder):
             expect(contents(folder / "m.dsp") == plain, f"{name} was damaged: other bytes")
 
 
-@case(turns=4)
+@case(turns=6)
 def processes_share_a_cache(folder):
     """Several at once, to one place and to others, with room for one package only."""
     models = [written(generate.small(seed), folder / f"{seed}.onnx") for seed in (1, 2)]
@@ -230,7 +230,7 @@ def processes_share_a_cache(folder):
         expect(not leftovers, f"left over: {leftovers}")
 
 
-@case(turns=3)
+@case(turns=4)
 def a_cache_is_bounded(folder):
     cache = folder / "cache"
     models = [written(generate.small(seed), folder / f"{seed}.onnx") for seed in range(3)]
@@ -292,7 +292,7 @@ def a_folder_that_can_only_be_read(folder):
         run_package(folder / "n.dsp", X, folder)
 
 
-@case(turns=3)
+@case(turns=4)
 def the_default_folder(folder):
     model = written(generate.small(), folder / "m.onnx")
     home, cache = folder / "home", folder / "xdg"

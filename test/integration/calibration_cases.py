@@ -138,7 +138,7 @@ def products_of(folder, name="m.onnx"):
     return generate.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / name)
 
 
-@case(turns=3)
+@case(turns=4)
 def a_calibration_set_that_does_not_fit_is_refused(folder):
     model = products_of(folder)
     good = np.ones((3, 48), np.float32)
@@ -166,7 +166,7 @@ def a_calibration_set_that_does_not_fit_is_refused(folder):
     tool("ds-opt", model, "-o", folder / "no.dsp", "--quantize=int4", f"--calibrate={folder / 'none.npz'}", code=1, says="none.npz")
 
 
-@case(turns=3)
+@case(turns=4)
 def a_weight_of_two_products_is_rounded_for_both(folder):
     model = products_of(folder)
     x = related(np.random.default_rng([SEED, 3]), 60, 48)
@@ -183,7 +183,7 @@ def a_weight_of_two_products_is_rounded_for_both(folder):
     expect(not ((codes != expected) & ~close).any(), f"{(codes != expected).sum()} codes are not GPTQ's (DS_SEED={SEED})")
 
 
-@case(turns=4)
+@case(turns=6)
 def the_cache_knows_what_was_calibrated_on(folder):
     model, data, cache = products_of(folder), folder / "set.npz", folder / "cache"
     options = ("--quantize=int4,group=8", f"--calibrate={data}")

@@ -109,7 +109,7 @@ def transformer(folder):
             same(found, expected, "a transformer")
 
 
-@case(turns=4)
+@case(turns=6)
 def stops(folder):
     """Widths, periods and factors of layers go on where they were."""
     g = np.random.default_rng(SEED)
@@ -130,7 +130,7 @@ def stops(folder):
         expect(bits(folder / "whole.jsonl") == bits(folder / "parts.jsonl"), f"stopped at {stop}, the log differs")
 
 
-@case(turns=3)
+@case(turns=4)
 def refusals(folder):
     """A path that leads nowhere, at compile time; a run that cannot reach its target even where all factors are 1."""
     onnx.save(small(), folder / "model.onnx")
@@ -149,7 +149,7 @@ def refusals(folder):
     expect("quantize_training: the run ends with" in found.err, found.err)
 
 
-@case(turns=3)
+@case(turns=4)
 def which_steps_and_how_far(folder):
     """Of the last micro-batch, in the steps whose number the resolution divides, by no more iterations than allowed. A parameter whose
     name is that of what training keeps of another one stays what it is."""

@@ -61,7 +61,7 @@ def steps_of_one_process(folder):
         tool("ds-run", "train", package, f"--data={data}", "--steps=9", "--shuffle=off", f"--checkpoint={runs[0]}", "--resume", "--threads=1", f"--seed={SEED}")
 
 
-@case(turns=3)
+@case(turns=4)
 def dropped_layers(folder):
     model, data = models.gpt(hidden=16, heads=2, seed=SEED), tokens(folder / "data.npz", random(), samples=32)
     stages = Stages(folder, model, data, "--shift-labels", "--reference", stages=(0,), optimizer=("AdamW", {"lr": 0.01}),
@@ -73,7 +73,7 @@ def dropped_layers(folder):
     same(logical(folder / "engine"), logical(run), "layers")
 
 
-@case(turns=3)
+@case(turns=4)
 def ranks_at_each_stage(folder):
     """Bits of ds-run train on as many ranks, whatever they share; a stop in the middle."""
     data = rows(folder / "data.npz", random(1), samples=96)
@@ -111,7 +111,7 @@ def faults(folder):
     loop(package, big, 2, folder / "o", code=1, says=["step 1", "'x'", "inf"])
 
 
-@case(turns=3)
+@case(turns=4)
 def header_for_cpp(folder):
     """ds/engine.hpp: the same bits, and exceptions."""
     data = rows(folder / "data.npz", random(1), samples=16)

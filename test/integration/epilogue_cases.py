@@ -217,12 +217,12 @@ def linear_layers(folder, name, elements, columns):
     judged(c, folder, [{"m": rows} for rows in c.random.permutation(ROWS)[:7]])
 
 
-@case(turns=4)
+@case(turns=6)
 def floats_behind_linear_layers(folder):
     linear_layers(folder, "linear f32", ("f32",), COLUMNS)
 
 
-@case(turns=4)
+@case(turns=6)
 def doubles_behind_linear_layers(folder):
     linear_layers(folder, "linear f64", ("f64",), COLUMNS[1:])
 
@@ -232,7 +232,7 @@ def half_floats_behind_linear_layers(folder):
     linear_layers(folder, "linear f16", ("f16", "bf16"), (1, 16, 17, 48, 100))
 
 
-@case(turns=3)
+@case(turns=4)
 def what_follows_sees_what_memory_would_hold(folder):
     """Sums that their type does not hold are rounded to it before they are cast to a wider one."""
     m = Model("rounded first")
@@ -299,7 +299,7 @@ def convolutions(folder, name, elements, geometries):
     judged(c, folder, sizes)
 
 
-@case(turns=3)
+@case(turns=4)
 def floats_behind_convolutions(folder):
     convolutions(folder, "conv f32", ("f32",), CONVS)
 
@@ -309,7 +309,7 @@ def other_types_behind_convolutions(folder):
     convolutions(folder, "conv others", ("f64", "f16", "bf16"), CONVS[:6])
 
 
-@case(turns=4)
+@case(turns=6)
 def quantized_products(folder):
     """Sums of bytes that are scaled, rounded, clipped and cast back; scales are powers of two, so that all is exact."""
     c = Chains("quantized")
@@ -334,7 +334,7 @@ def quantized_products(folder):
     judged(c, folder, [{"m": rows} for rows in (0, 1, 7, 129)])
 
 
-@case(turns=4)
+@case(turns=6)
 def functions_of_products(folder):
     """Functions that round: close to NumPy's float64, and the same bits in every kernel."""
     c = Chains("functions")
@@ -361,7 +361,7 @@ def functions_of_products(folder):
             m.same_bits(found[0], other, f"{rows} rows")
 
 
-@case(turns=4)
+@case(turns=6)
 def residuals_that_the_product_reads(folder):
     """f(x) + f(x) @ w: what the product reads is computed before it, though only the product and what follows read it."""
     c = Chains("residual")

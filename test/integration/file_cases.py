@@ -100,7 +100,7 @@ def mutate(folder, count):
         shutil.rmtree(folder / "mutant.dsp", ignore_errors=True)
 
 
-@case(turns=4)
+@case(turns=6)
 def damaged_models(folder):
     mutate(folder, 40)
 

@@ -72,7 +72,7 @@ def run_time_broadcasts(folder):
         g.verify(folder, elements=(np.float64,))
 
 
-@case(turns=3)
+@case(turns=4)
 def windows(folder):
     g = Gradients()
     for options, x, w in (("", (2, 3, 5), (4, 3, 2)),
@@ -204,7 +204,7 @@ ATTENTION = """
 """
 
 
-@case(turns=4)
+@case(turns=6)
 def attention(folder):
     g = Gradients()
     scale = {"scale": np.array(0.4)}
@@ -347,7 +347,7 @@ def rotate(x, c, s, interleaved):
     return np.stack(turned, -1).reshape(x.shape) if interleaved else np.concatenate(turned, -1)
 
 
-@case(turns=3)
+@case(turns=4)
 def single_ops(folder):
     random = np.random.default_rng(SEED + 1)
 
@@ -446,7 +446,7 @@ def random_function(g, statements=12):
     return "\n".join(text) + f"\nm = Sum ({', '.join(last)}) y = Tanh (m)"
 
 
-@case(turns=3)
+@case(turns=4)
 def random_graphs(folder):
     g = Gradients()
     for _ in range(10):

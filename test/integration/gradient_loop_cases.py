@@ -26,7 +26,7 @@ def recurrences(folder):
     g.verify(folder, orders=(1,))
 
 
-@case(turns=4)
+@case(turns=6)
 def recurrences_of_second_order(folder):
     g = Gradients(opset=22)
     recurrence(g, "RNN", 1, 3, 1, 2, 2)

@@ -93,7 +93,7 @@ def guarded_by_an_input(folder):
     expect(stored < 1.5 * 48 * 48 * 4, f"expected one weight of {48 * 48 * 4} bytes, found {stored} bytes")
 
 
-@case(turns=3)
+@case(turns=4)
 def guarded_with_every_option(folder):
     """--dim leaves one outcome and no input, the reference has the same entries, --check and the tools take them."""
     model = rate_model(folder)

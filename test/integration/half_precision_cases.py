@@ -113,7 +113,7 @@ def activations_of_half_precision(folder):
         o.verify(folder)
 
 
-@case(turns=3)
+@case(turns=4)
 def normalizations_of_half_precision(folder):
     """Squares of these numbers are beyond f16."""
     for element in DIGITS:
@@ -143,7 +143,7 @@ def normalizations_of_half_precision(folder):
         o.verify(folder)
 
 
-@case(turns=4)
+@case(turns=6)
 def reductions_of_half_precision(folder):
     for element in DIGITS:
         o = Operators(element)

@@ -11,7 +11,7 @@ from operator_cases import check, numbers
 from programs import SEED
 
 
-@case(turns=3)
+@case(turns=4)
 def resizing_by_whole_scales(folder):
     """Elements are repeated where the nearest of place i is i / scale, which some ways of counting places give."""
     x = numbers(2, 3, 5, 9, dtype=np.float32)
@@ -33,7 +33,7 @@ def resizing_by_whole_scales(folder):
     check(folder, "Upsample", [("x", x), ("s", scales)], opset=9, initializers=["s"], tolerance=0, expected={"y": y})
 
 
-@case(turns=3)
+@case(turns=4)
 def symmetric_places_are_exact(folder):
     """half_pixel_symmetric by fractions: a place that meets an element exactly is that element, however it is rounded."""
     random = np.random.default_rng([SEED, 4])

@@ -36,7 +36,7 @@ def rounded_layers(folder):
         compare(folder, functools.partial(layers.vit, layers=1), 30 + number, [dict(SIZES[0], tokens=9)], steps=1, **arguments)
 
 
-@case(turns=4)
+@case(turns=6)
 def rounded_rows_in_batches(folder):
     """A row has the bits that it has alone, of 1 and of more than 128 rows, which blocks of a norm and sweeps hold."""
     random = np.random.default_rng([SEED, 71])
@@ -73,7 +73,7 @@ WIDER = {"llama": functools.partial(layers.llama, hidden=96, width=32), "qwen3":
          "llama, many tokens": functools.partial(layers.llama, hidden=96, width=32, tokens="tokens")}
 
 
-@case(turns=4)
+@case(turns=6)
 def launches_of_other_files(folder):
     for element, (code, _, _) in STORED.items():
         for name, (make, expected) in LAUNCHES.items():

@@ -57,7 +57,7 @@ def variants(c, common, heads=4, groups=2):
            kv_num_heads=groups)
 
 
-@case(turns=4)
+@case(turns=6)
 def group_query_prompt(folder):
     c = Cases()
     variants(c, operands(c))
@@ -77,7 +77,7 @@ def group_query_prompt(folder):
     c.run(folder, *PROMPT)
 
 
-@case(turns=4)
+@case(turns=6)
 def group_query_growing_cache(folder):
     c = Cases()
     variants(c, operands(c, past="past"))
@@ -85,7 +85,7 @@ def group_query_growing_cache(folder):
     c.run(folder, *DECODE)
 
 
-@case(turns=4)
+@case(turns=6)
 def group_query_buffers(folder):
     """The cache lies in a buffer of 16 places: a prompt, decoding with ragged rows, and a second prompt."""
     c = Cases()

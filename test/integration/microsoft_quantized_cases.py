@@ -71,7 +71,7 @@ def quantized_elementwise(folder):
     c.run(folder, *SIZES)
 
 
-@case(turns=4)
+@case(turns=6)
 def quantized_products(folder):
     c = Cases()
     def integer_product(a, b, a_scale, b_scale, a_zero=None, b_zero=None, bias=None):
@@ -100,7 +100,7 @@ def quantized_products(folder):
     c.run(folder, *SIZES)
 
 
-@case(turns=3)
+@case(turns=4)
 def quantized_attention(folder):
     c = Cases()
 

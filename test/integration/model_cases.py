@@ -38,7 +38,7 @@ def minilm_cosines(folder):
         expect(f"{found:.3f}" == f"{expected:.3f}", f"cosine {i + 1}·{j + 1}: expected {expected}, found {found:.4f}")
 
 
-@case(turns=3)
+@case(turns=4)
 def minilm_random_inputs(folder):
     package = compile_model(MINILM, folder)
     for seed, (batch, length) in enumerate([(1, 1), (1, 128), (2, 17), (5, 64), (16, 9)]):
@@ -56,7 +56,7 @@ def minilm_f64_reference(folder):
             expect(far <= 1e-4, f"{option}: output {name} is {far:.3g} from ONNX Runtime")
 
 
-@case(turns=3)
+@case(turns=4)
 def minilm_same_bits(folder):
     """Threads and batch size change no bit; a second compilation changes no byte."""
     package = compile_model(MINILM, folder)
@@ -110,7 +110,7 @@ def bert_shape(folder):
         same_numbers(package, model, tokens(batch, length, seed), folder)
 
 
-@case(turns=4)
+@case(turns=6)
 def mcpu_levels(folder):
     """Code for other levels gives the same numbers; code for features that the machine lacks is refused by name."""
     model = generate.save(generate.bert(layers=1, hidden=32, heads=2), folder / "bert.onnx")

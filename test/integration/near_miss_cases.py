@@ -200,7 +200,7 @@ m (float[n, 4] x) => (float[n, 3] added, float[n, 3] front, float[n, 3] scaled, 
             expect(found[name].shape == array.shape and near.all(), f"seed {SEED}: {name}: expected {array}, found {found[name]}")
 
 
-@case(turns=3)
+@case(turns=4)
 def masks_that_let_everything_pass(folder):
     """The conjunction with what is true is the mask; where that has more axes, the sum of both ranks counts."""
     for number, (truth, shape) in enumerate((("{1}", "[1, 1, 1, 1]"), ("{1}", ""), ("{1, 1, 1, 1}", "[1, 4, 1, 1]"), ("{0}", "[1, 1, 1, 1]"))):

@@ -21,7 +21,7 @@ def exact(p, text, operands, element, dims, expected):
     p.test(text, operands, element, dims, expected, rtol=0)
 
 
-@case(turns=3)
+@case(turns=4)
 def movement(folder):
     p = Program()
     for element in TYPES:
@@ -58,7 +58,7 @@ def movement(folder):
 SCATTER = {"assign": None, "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
-@case(turns=4)
+@case(turns=6)
 def gathers_and_scatters(folder):
     p = Program()
     for element, index in zip(TYPES, itertools.cycle(("i32", "i64"))):
@@ -109,7 +109,7 @@ def gathers_and_scatters(folder):
     p.verify(folder)
 
 
-@case(turns=4)
+@case(turns=6)
 def bad_indices_are_diagnosed(folder):
     programs = []
 
@@ -155,7 +155,7 @@ def ordered(x, largest):
     return np.lexsort((np.arange(len(x)), key[1], key[0]))
 
 
-@case(turns=4)
+@case(turns=6)
 def scans(folder):
     p = Program()
     for element in ("f32", "f64", "i32", "bf16"):
@@ -205,7 +205,7 @@ def scans(folder):
     p.verify(folder)
 
 
-@case(turns=3)
+@case(turns=4)
 def sorted_slices(folder):
     """Against a stable lexicographic sort; few values, so that many elements and slices are equal."""
     p = Program()

@@ -149,7 +149,7 @@ def random_numbers(folder):
     expect(y.dtype == np.int32 and np.abs(found - shares).max() < 0.02, f"shares {found}")
 
 
-@case(turns=3)
+@case(turns=4)
 def run_time_scalars(folder):
     indices = np.random.default_rng(SEED).integers(-7, 7, (3, 4))
     values = np.array([-1.0, 2.0])
@@ -191,7 +191,7 @@ def resizing(folder):
                       axes=[2, 3], tolerance=1e-4, mode=mode, antialias=1, exclude_outside=outside)
 
 
-@case(turns=3)
+@case(turns=4)
 def sampled_images(folder):
     x, image = numbers(2, 3, 5, 6), numbers(1, 2, 4, 3, 5)
     grid, volume = numbers(2, 3, 4, 2, salt=1) * 0.8, numbers(1, 2, 3, 2, 3, salt=2) * 0.8
@@ -213,7 +213,7 @@ def sampled_images(folder):
               tolerance=1e-6)
 
 
-@case(turns=3)
+@case(turns=4)
 def transforms_and_determinants(folder):
     x = numbers(2, 7, 5, 2)
     for opset, extra in ((17, {"axis": 1}), (20, {})):
@@ -319,7 +319,7 @@ def places(n, start, end, step):
     return list(range(min(max(start, 0), high), min(max(end, low), high), step))
 
 
-@case(turns=4)
+@case(turns=6)
 def slices_whose_bounds_are_known_in_turn(folder):
     """The same bounds as constants and as inputs, whichever of them."""
     number = np.random.default_rng(SEED)

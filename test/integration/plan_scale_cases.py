@@ -63,7 +63,7 @@ def published_sizes(folder):
         expect(data.st_size >= 4 * count and data.st_blocks * 512 <= 1 << 20, f"{name}: {data.st_size} bytes that take {data.st_blocks * 512}")
 
 
-@case(turns=4)
+@case(turns=6)
 def wrong_sizes(folder):
     """A line each, with what would be legal."""
     file = folder / "m.onnx"
@@ -122,7 +122,7 @@ def shapes_alone(folder):
     expect(planned(folder, file, 3, ranks, mib=400) == plans[3], "another plan where weights are there")
 
 
-@case(turns=4)
+@case(turns=6)
 def largest_published_model(folder):
     file = folder / "m.onnx"
     shape_model("gpt3-175b", "-o", file)

@@ -90,7 +90,7 @@ def windows_of_every_stride_and_margin(folder):
     p.verify(folder)
 
 
-@case(turns=3)
+@case(turns=4)
 def windows_of_every_type(folder):
     """Maxima with NaN, infinities and the least integers; averages of floats; of one, two and three axes."""
     p = Program()

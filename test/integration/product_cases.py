@@ -38,7 +38,7 @@ def constant_weights(folder, name, elements):
         m.verify(package, m.feed({"m": rows}), folder, f"--threads={1 + rows % 3}", about=f"{rows} rows:")
 
 
-@case(turns=4)
+@case(turns=6)
 def floats_times_constant_weights(folder):
     constant_weights(folder, "single", FLOATS[:2])
 
@@ -53,7 +53,7 @@ def integers_times_constant_weights(folder):
     constant_weights(folder, "whole", WHOLE)
 
 
-@case(turns=4)
+@case(turns=6)
 def operands_of_run_time_sizes_either_way(folder):
     m = Model("either way")
     for element in FLOATS + WHOLE:
@@ -108,7 +108,7 @@ def batches_broadcast_and_vectors_are_rows_or_columns(folder):
         m.verify(package, m.feed(sizes), folder, about=f"{sizes}:")
 
 
-@case(turns=3)
+@case(turns=4)
 def products_of_stated_sizes(folder):
     """Sizes that the compiler knows, a row or a column among them, choose code of their own."""
     m = Model("stated")
@@ -123,7 +123,7 @@ def products_of_stated_sizes(folder):
         m.verify(package, m.feed({}), folder, f"--threads={threads}")
 
 
-@case(turns=4)
+@case(turns=6)
 def what_is_fused_to_a_product(folder):
     """Bias in each form, factors, activations and residuals behind products, elementwise work before them."""
     m = Model("fused")

@@ -51,7 +51,7 @@ def zeros_of(random, kind, columns):
     return [None, middle, draw(random, kind), draw(random, kind, columns)]
 
 
-@case(turns=4)
+@case(turns=6)
 def weights(folder):
     random = np.random.default_rng([SEED, 71])
     depth, columns = 600, 37

@@ -68,7 +68,7 @@ def byte_products_with_constant_weights(folder):
                      about=f"{make.__name__} {count} rows on {cpu}:")
 
 
-@case(turns=3)
+@case(turns=4)
 def byte_products_of_run_time_sizes(folder):
     m = Model("bytes at run time")
     for left, right in itertools.product(BYTES, repeat=2):
@@ -294,7 +294,7 @@ def chain_products(folder, name, k, rows):
         m.verify(package, m.feed({"m": count}, make), folder, about=f"{make.__name__} {count} rows:")
 
 
-@case(turns=3)
+@case(turns=4)
 def operands_around_16_bits(folder):
     chain_products(folder, "around", 37, (1, 4, 9, 2, 13, 3, 6))
 

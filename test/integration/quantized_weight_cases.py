@@ -151,7 +151,7 @@ def constants(package):
     return {c["name"]: (c, stored[c["offset"]:c["offset"] + c["bytes"]]) for c in manifest["variants"][0]["constants"]}
 
 
-@case(turns=4)
+@case(turns=6)
 def codes_are_packed_and_nothing_else_has_their_size(folder):
     for bits, group, scheme in HOWS:
         m = Products("layout", shapes=((65, 100), (1024, 2048)))
@@ -199,7 +199,7 @@ def weights_on_a_grid_stay_what_they_are(folder):
             expect((far <= rounding).all(), f"int{bits} {group} y{i}: {far.max()} from the floats (DS_SEED={SEED})")
 
 
-@case(turns=4)
+@case(turns=6)
 def decoders_compute_what_their_codes_stand_for(folder):
     model = folder / "decoder.onnx"
     generate.save(generate.gpt2_step(layers=2, hidden=96, heads=4, vocabulary=500, seed=SEED), model)

@@ -148,7 +148,7 @@ def more_than_the_whole(folder):
         judge_bytes(folder / f"run{rows}.json", plan, expected, ranks)
 
 
-@case(turns=3)
+@case(turns=4)
 def what_falls_back(folder):
     """A tied table and shared gradients: why, once for each table, and the bits of a package that was not asked."""
     g = random(321)
@@ -170,7 +170,7 @@ def what_falls_back(folder):
         expect(all(site["codec"] == "none" for site in sites), f"sites {sites}")
 
 
-@case(turns=3)
+@case(turns=4)
 def a_package_that_lies(folder):
     """Rows that do not divide the table are said before anything is sent, also where nothing would be."""
     package, path = train_package(folder, model(random(331)), configuration(True), "--reference", logits="y"), samples(folder / "data.npz", random(332), 2)

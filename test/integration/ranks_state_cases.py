@@ -117,7 +117,7 @@ def parameters_that_do_not_move(folder):
             expect(said.count("does not move") == 1 and STILL.format("w1") in said, f"stage {stage} on {ranks} ranks: {said}")
 
 
-@case(turns=3)
+@case(turns=4)
 def killed_and_started_again(folder):
     """A rank that is killed is named, and so is what others miss it in; a run that is started again ends with the bits of one that was not."""
     stages = small(folder, stages=(3,), optimizer=ADAM)

@@ -54,7 +54,7 @@ def gpt(folder):
     same_bits(stages, model)
 
 
-@case(turns=4)
+@case(turns=6)
 def bert(folder):
     model = models.bert(hidden=16, heads=2, seed=SEED)
     data = folder / "data.npz"
@@ -71,7 +71,7 @@ def t5(folder):
     same_bits(Stages(folder, model, data, "--shift-labels", stages=some_stages(), optimizer=("Adam", {"lr": 0.01})), model)
 
 
-@case(turns=3)
+@case(turns=4)
 def batch_norm(folder):
     """Running statistics have the same bits at each stage; one process moves them one micro-batch after the other."""
     model, statistics = normed(random())
@@ -92,7 +92,7 @@ def small(folder, *options, samples=50, **config):
     return Stages(folder, mlp(random()), rows(folder / "data.npz", random(1), samples), "--reference", *options, logits="y", **config)
 
 
-@case(turns=4)
+@case(turns=6)
 def optimizers(folder):
     """Each rule, with parameters that do not decay in units of their own."""
     rules = ("Adam", {"lr": 0.02, "adam_w_mode": False, "weight_decay": 0.1}), ("AdamW", {"lr": 0.02, "weight_decay": 0.1}), \
@@ -164,7 +164,7 @@ def last_steps_with_fewer_micro_batches(folder):
     same_bits(stages, ranks=(3, 4))
 
 
-@case(turns=4)
+@case(turns=6)
 def overflows_skip_on_all_ranks(folder):
     """One rank's batch overflows; all skip the step, and halve the scale."""
     g = random(3)

@@ -106,7 +106,7 @@ OPERATORS = {
 }
 
 
-@case(turns=3)
+@case(turns=4)
 def any_operator(folder):
     for name, (nodes, constants) in OPERATORS.items():
         model = write(folder / f"{name}.onnx", [*nodes, node("Reshape", "x s", "y")], [value("x", [6])],
@@ -142,7 +142,7 @@ def a_shape_behind_quantized_layers(folder):
     agree(package, model, {"x0": normal(1, 16, 2, 2), "z": normal(6)}, folder, 1e-5)
 
 
-@case(turns=3)
+@case(turns=4)
 def arithmetic_that_doubles_stays_short(folder):
     """Division, magnitude and choice mention their operand more than once: what is too long to follow is data."""
     steps = {"Div": [node("Add", "{0} c", "{0}a"), node("Div", "{0}a two", "{1}")],

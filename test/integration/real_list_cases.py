@@ -22,7 +22,7 @@ OPSET = (("", 18),)
 KINDS = ["Sum", "Mean", "Prod", "Max", "Min", "L1", "L2", "LogSum", "SumSquare", "LogSumExp"]
 
 
-@case(turns=4)
+@case(turns=6)
 def reductions_by_a_list_of_any_length(folder):
     choice = random()
     for kind in KINDS:
@@ -142,7 +142,7 @@ def a_stated_length_is_the_one_that_readers_ask_for(folder):
                 options=["--shape", "shape=k", "--dim", "k=6"])
 
 
-@case(turns=3)
+@case(turns=4)
 def integers_are_averaged_once(folder):
     """Over axes that only a run knows: a mean and a root of whole numbers are not rounded before the last step."""
     choice = random()

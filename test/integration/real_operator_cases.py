@@ -328,7 +328,7 @@ def quantized_embeddings(folder):
                   (batch, seq))
 
 
-@case(turns=3)
+@case(turns=4)
 def quantized_attention(folder):
     for name, kind in kinds_of_weights().items():
         made = helper.make_node("Attention", ["x", "W", "B"], ["y"], domain="com.microsoft", num_heads=2)

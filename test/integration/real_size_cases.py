@@ -92,7 +92,7 @@ READERS = {
 }
 
 
-@case(turns=3)
+@case(turns=4)
 def sizes_from_constants_through_any_operator(folder):
     for (name, (nodes, constants)), (reader, rest) in zip(SUBEXPRESSIONS.items(), itertools.cycle(READERS.items())):
         model = write(folder / f"{name}_{reader}.onnx", [*nodes, *rest], [value("x", [6])], [value("y", None)],
@@ -259,7 +259,7 @@ def index_tuples_of_dynamic_length(folder):
     refused(model, "expected tuples of 1 to 3 indices, found 0")
 
 
-@case(turns=3)
+@case(turns=4)
 def axes_that_are_listed_twice(folder):
     """Reductions take them once; without the reduced axes the rank of the result would depend on the call."""
     axes, ends = value("a", ["two"], T.INT64), [value("y", None)]

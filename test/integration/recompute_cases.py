@@ -156,7 +156,7 @@ def dropped_again(folder, model, weights, width, share):
     expect(bits[0] == bits[1], f"seed {SEED}: other bits where activations with dropout are computed again")
 
 
-@case(turns=4)
+@case(turns=6)
 def dropout(folder):
     """Between products that are computed again."""
     dropped_again(folder, onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]> m (float[batch, 16] x) => (float[batch, 5] logits)
@@ -165,7 +165,7 @@ def dropout(folder):
           logits = MatMul (f, w) }"""), {"u": (16, 256), "v": (256, 256), "w": (256, 5)}, 32, 0.7)
 
 
-@case(turns=3)
+@case(turns=4)
 def dropout_that_is_drawn_again(folder):
     """Nothing but what is dropped could be kept, so that less is kept only where that is drawn once more."""
     parts = range(6)
@@ -176,7 +176,7 @@ def dropout_that_is_drawn_again(folder):
     dropped_again(folder, model, {f"u{i}": (512,) for i in parts} | {f"w{i}": (512, 5) for i in parts}, 32, 0.5)
 
 
-@case(turns=4)
+@case(turns=6)
 def dropout_of_attentions(folder):
     """Attentions draw in their kernels; those that are computed again draw the same."""
     model, states = models.gpt(layers=2, positions=8, graph=Dropping(0.3)), []
@@ -192,7 +192,7 @@ def dropout_of_attentions(folder):
     expect(states[0] == states[1], f"seed {SEED}: other bits where attentions with dropout are computed again")
 
 
-@case(turns=4)
+@case(turns=6)
 def interactions(folder):
     """Blocks that are dropped, several micro-batches, activations computed again, overflows of the loss scale, stops: all of them
     together have the bits of the run that keeps everything and never stops."""
@@ -256,7 +256,7 @@ def data_of_all_micro_batches(folder):
         expect(found == expected, f"{accumulation} micro-batches: {found} bytes, by hand {expected}")
 
 
-@case(turns=4)
+@case(turns=6)
 def plans_are_what_is_measured(folder):
     """The most that a process has in memory, less what it has before it loads the package, as the log says and as is seen from outside:
     within 1 % of the plan with what threads need, and 8 MiB, which are the package's code and what describes it, stacks of threads, and a batch that is read."""
@@ -275,7 +275,7 @@ def plans_are_what_is_measured(folder):
         expect(abs(seen - logged[-1]) < 16, f"the log says {logged[-1]:.1f} MiB, seen from outside {seen:.1f} MiB")
 
 
-@case(turns=4)
+@case(turns=6)
 def with_quantized_weights(folder):
     """MoQ beside layer dropping and recomputation: with theta 1 the bits of MoQ alone, with blocks dropped those without recomputation."""
     model, data = models.gpt(positions=8), None

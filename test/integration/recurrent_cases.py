@@ -110,7 +110,7 @@ def lstm(folder):
     agrees("LSTM", folder)
 
 
-@case(turns=4)
+@case(turns=6)
 def batch_first_is_transposed(folder):
     """ONNX Runtime refuses layout 1 on the CPU; the same weights with layout 0 give the same numbers, transposed."""
     import onnx

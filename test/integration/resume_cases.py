@@ -54,7 +54,7 @@ def from_every_phase_of_an_inference_model(folder):
             same_package(folder / "on.dsp", here / "direct.dsp", f"{name}, {phase}")
 
 
-@case(turns=3)
+@case(turns=4)
 def from_every_phase_of_a_training(folder):
     model = model_in(folder)
     config = write_config(folder, settings("AdamW"))

@@ -103,7 +103,7 @@ def attention_alone_is_enough(folder):
          says="no product was rounded: there is no product with a weight")
 
 
-@case(turns=4)
+@case(turns=6)
 def layers_with_rounded_attention(folder):
     """Where the machine multiplies bf16 fast, --precision=bf16 rounds attention, and a model stays as near to f32 as before."""
     model = generate.save(generate.bert(layers=2, hidden=128, heads=4), folder / "bert.onnx")

@@ -59,12 +59,12 @@ def codes_by_rows_of_bf16_in_short_groups(folder):
     verify(folder, "bf16", ["--mcpu=host"], some([(4, 2, "symmetric"), (8, 6, "asymmetric"), (4, 10, "symmetric"), (8, 10, "symmetric")], 2))
 
 
-@case(turns=4)
+@case(turns=6)
 def codes_by_rows_of_f16(folder):
     verify(folder, "f16", ["--mcpu=host"], some(HOWS, 2))
 
 
-@case(turns=3)
+@case(turns=4)
 def codes_by_rounded_rows_in_plain_loops(folder):
     for number, how in enumerate(some(HOWS, 4)):
         precision = ("bf16", "f16")[number % 2]

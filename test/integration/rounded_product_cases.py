@@ -104,7 +104,7 @@ def squares_at_their_edges(folder):
                 expect(array.tobytes() == found[key][-1:].tobytes(), f"{how}: {key} has other bits alone than among {rows} (DS_SEED={SEED})")
 
 
-@case(turns=3)
+@case(turns=4)
 def what_fewer_bits_do_not_hold(folder):
     """NaN and infinities stay what they are, the largest numbers become infinite; other rows know nothing of it."""
     m = Products("limits", ((64, 48), (65, 100)))

@@ -264,7 +264,7 @@ class Table:
             expect(right, f"{text} {operands} of {given}: {value!r}, expected {wanted!r} (seed {SEED})")
 
 
-@case(turns=3)
+@case(turns=4)
 def functions_of_floats(folder):
     table = Table(SEED)
     for element in FLOATS:
@@ -288,7 +288,7 @@ def pairs_of_floats(folder):
     table.check(folder)
 
 
-@case(turns=4)
+@case(turns=6)
 def functions_of_integers(folder):
     table = Table(SEED)
     for element in INTEGERS:

@@ -61,7 +61,7 @@ def ceilings(folder, **numbers):
     return f"--ceilings={path}"
 
 
-@case(turns=4)
+@case(turns=6)
 def bf16_by_what_is_faster(folder):
     """Without AMX: vdpbf16ps or halves, by the ceilings; rows have the same bits above and below what is widened."""
     flags = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")).split()

@@ -64,7 +64,7 @@ def transforms_of_every_length(folder):
                    f"(DS_SEED={SEED})")
 
 
-@case(turns=4)
+@case(turns=6)
 def frames_of_a_signal(folder):
     random = np.random.default_rng(SEED + 1)
     x = random.standard_normal((2, 300, 1)).astype(np.float32)

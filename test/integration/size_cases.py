@@ -100,7 +100,7 @@ AXES = {
 }
 
 
-@case(turns=3)
+@case(turns=4)
 def axes_outside_of_the_rank_are_diagnosed(folder):
     """Axes as constants when the model is compiled, axes as inputs when it runs: -rank to rank - 1 are legal."""
     for name, (output, text) in AXES.items():

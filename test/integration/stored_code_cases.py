@@ -163,7 +163,7 @@ def in_ranges(w, k, n, size, turned):
     return stands
 
 
-@case(turns=4)
+@case(turns=6)
 def ranges_of_flat_weights(folder):
     """Whole rows, an even number of them, columns and parts of columns share a scale."""
     w = Weights("ranges")
@@ -234,7 +234,7 @@ def correlated(x, codes, pads, strides, groups):
     return np.concatenate(out, 1)
 
 
-@case(turns=4)
+@case(turns=6)
 def integers_on_both_sides(folder):
     """Products and convolutions between DequantizeLinear are those of integers: exact sums, rounded after them only."""
     m = Weights("both sides")

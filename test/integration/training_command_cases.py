@@ -77,7 +77,7 @@ def pages_of_resumed_runs(folder):
             expect(points[0] == points[1], "the curve of the resumed run is not that of the whole one")
 
 
-@case(turns=3)
+@case(turns=4)
 def notes_of_another_config(folder):
     """Keys without effect on one rank are noted as ds-opt notes them."""
     package, data = small_package(folder, settings("AdamW")), small_data(folder)
@@ -221,7 +221,7 @@ def ignored_labels(folder):
     expect(found["accuracy"] is None and found["eval_loss"] is None, f"nothing was judged: {found}")
 
 
-@case(turns=4)
+@case(turns=6)
 def evaluation_and_export(folder):
     """The exported model gives in ONNX Runtime the loss and the accuracy that ds-run finds with the checkpoint."""
     package, data = train_package(folder, models.bert(), settings("AdamW", micro=5)), bert_data(folder)
@@ -268,7 +268,7 @@ def expected_scales(flags, scale, window, hysteresis, least=1):
     return found
 
 
-@case(turns=4)
+@case(turns=6)
 def scaled_losses(folder):
     """Steps that overflow change no bit and advance no schedule; the scale is that of the vector of 2021's scaler."""
     vector = expected_scales([1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0], 65536, 5, 2)
@@ -294,7 +294,7 @@ def scaled_losses(folder):
             expect(same == flags[step] or rows[step]["lr"] == 0, f"step {step}: {part} {'are the same' if same else 'changed'}, overflow {flags[step]}")
 
 
-@case(turns=3)
+@case(turns=4)
 def hopeless_scales(folder):
     """A scale that cannot fall any further, and a constant one, end the run with exit code 1."""
     for fp16 in ({"enabled": True, "loss_scale": 2.0**100}, {"enabled": True, "initial_scale_power": 100, "min_loss_scale": 2.0**98, "hysteresis": 1}):
@@ -313,15 +313,15 @@ def near_single_precision(folder, name, bound):
     expect(1e-5 < off < bound, f"{name}: losses are off by {off}")
 
 
-@case(turns=4)
+@case(turns=6)
 def fp16(folder): near_single_precision(folder, "fp16", 0.01)
 
 
-@case(turns=4)
+@case(turns=6)
 def bf16(folder): near_single_precision(folder, "bf16", 0.05)
 
 
-@case(turns=4)
+@case(turns=6)
 def numbers_that_are_none(folder):
     """The message names step, tensor, node and samples; nothing is saved."""
     package, data = small_package(folder, settings(("SGD", {"lr": 0.1}))), small_data(folder)
@@ -358,7 +358,7 @@ def numbers_of_the_command_line(folder):
     train(package, data, "--steps=2", f"--eval-data={data}", "--patience=1", code=2, says="--patience counts evaluations, found no --eval-interval=N")
 
 
-@case(turns=4)
+@case(turns=6)
 def options_that_find_nothing(folder):
     """What an option asks for must happen: one line says what it found."""
     small_package(folder, settings("AdamW"))
@@ -425,7 +425,7 @@ def mutated(draw, text):
     return text
 
 
-@case(turns=4)
+@case(turns=6)
 def mutated_configs(folder):
     draw, package = random.Random(SEED), small_package(folder, settings("AdamW"))
     full = settings(("AdamW", {"lr": 0.01, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0}), scheduler=("OneCycle", {
@@ -440,7 +440,7 @@ def mutated_configs(folder):
             raise AssertionError(f"mutation {number}: {(folder / 'c.json').read_bytes()!r}\n{fault}") from None
 
 
-@case(turns=3)
+@case(turns=4)
 def mutated_command_lines(folder):
     draw, package, data = random.Random(SEED + 1), small_package(folder, settings("AdamW")), small_data(folder)
     train(package, data, "--steps=2", f"--checkpoint={folder / 'ck'}")
@@ -469,7 +469,7 @@ def mutated_command_lines(folder):
             raise AssertionError(f"mutation {number}: {fault}") from None
 
 
-@case(turns=4)
+@case(turns=6)
 def mutated_checkpoints(folder):
     """Files of a checkpoint that are cut, changed or swapped: errors by name, and what was trained before stays as it is."""
     draw, package, data = random.Random(SEED + 2), small_package(folder, settings("AdamW")), small_data(folder)

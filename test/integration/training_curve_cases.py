@@ -184,7 +184,7 @@ def mean_squares(folder):
     same_weights(weights(folder / "ck"), theirs, WEIGHT)
 
 
-@case(turns=4)
+@case(turns=6)
 def gpt_in_single_precision(folder):
     rows, _, theirs = run_both(folder, "gpt", settings("AdamW", accumulation=4, scheduler=CYCLE, gradient_clipping=1.0), 30, reference=False)
     same_rates(rows, theirs)
@@ -193,7 +193,7 @@ def gpt_in_single_precision(folder):
     near("first grad_norms", column(rows[:3], "grad_norm"), theirs["grad_norm"][:3], 1e-5)
 
 
-@case(turns=4)
+@case(turns=6)
 def bert_in_single_precision(folder):
     rows, _, theirs = run_both(folder, "bert", settings(("SGD", {"lr": 0.02, "momentum": 0.9})), 50, reference=False)
     near("loss", column(rows, "loss"), theirs["loss"], 1e-4)
@@ -229,7 +229,7 @@ def vectors_of_schedules(folder):
             expect((row["lr"], row["momentum"]) == (table[row["step"]]["lr"], table[row["step"]]["momentum"]), f"{kind}: {row}")
 
 
-@case(turns=4)
+@case(turns=6)
 def schedules_against_formulas(folder):
     """Cycles of different halves, cycles without momentum, warm-ups of other shapes, all against torch_training.py's formulas."""
     data, cycle = small_data(folder), {key: value for key, value in CYCLE[1].items() if not key.startswith("decay") and "mom" not in key}

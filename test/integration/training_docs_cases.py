@@ -261,7 +261,7 @@ def blocks_of_the_documents(folder):
             expect(sum(kinds.values()) == 1, f"{name}: no test runs the block that begins with {lines[:1]}")
 
 
-@case(turns=3)
+@case(turns=4)
 def loop_in_c(folder):
     """The loops of the document, with declarations around them, compile, train and save."""
     if "SANITIZED" in os.environ:

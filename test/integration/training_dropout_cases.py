@@ -56,7 +56,7 @@ def known_answers(_folder):
         expect(" ".join(f"{int(word):08x}" for word in philox(counter, key)) == answer, f"{counter}")
 
 
-@case(turns=4)
+@case(turns=6)
 def gradients(folder):
     for opset in (7, 17):
         w, v, x = model(folder, opset)

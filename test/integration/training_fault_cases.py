@@ -21,7 +21,7 @@ def compiled(folder, config, *options):
     return compile_model(folder / "m.onnx", folder, "--mode=train", f"--config={write_config(folder, config)}", *options)
 
 
-@case(turns=3)
+@case(turns=4)
 def faults_of_a_later_micro_batch(folder):
     """The logarithm of a negative number, in each of the micro-batches of the second step: its tensor, node, operator and samples. In half
     precision the tensor is a rounded one, which has no name, or lies inside the kernel of what reads it, whose other nodes are named; the step is

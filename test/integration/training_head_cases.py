@@ -45,7 +45,7 @@ def learned_and_exported(folder):
     expect(nll(expected) < nll(first.astype(float)), "nothing was learned")
 
 
-@case(turns=4)
+@case(turns=6)
 def drawn_by_the_seed(folder):
     model(folder)
     found = []

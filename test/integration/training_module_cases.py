@@ -22,7 +22,7 @@ def same_as_the_module(folder, kind, *options):
         expect(off <= TOLERANCE, f"{name} is off by {off:.3g}: {ours[name]}, expected {array}")
 
 
-@case(turns=4)
+@case(turns=6)
 def transformer_encoder(folder):
     same_as_the_module(folder, "encoder")
 
@@ -32,17 +32,17 @@ def convolutions_with_batch_norm(folder):
     same_as_the_module(folder, "pictures")
 
 
-@case(turns=3)
+@case(turns=4)
 def perceptron_with_layer_norm(folder):
     same_as_the_module(folder, "perceptron")
 
 
-@case(turns=4)
+@case(turns=6)
 def gru(folder):
     """The exporter slices and joins what the module has as weights: they are named here."""
     same_as_the_module(folder, "gru", r"--train=^(table|cell|out)\.")
 
 
-@case(turns=4)
+@case(turns=6)
 def lstm(folder):
     same_as_the_module(folder, "lstm", r"--train=^(table|cell|out)\.")

@@ -271,7 +271,7 @@ def memory_at_the_end(folder):
     expect(math.isclose(float(most), rows[-1]["peak_bytes"] / 2**20, rel_tol=0.1, abs_tol=1) and int(threads) > 0, f"at most {most}; {rows[-1]}")
 
 
-@case(turns=3)
+@case(turns=4)
 def state_at_the_start(folder):
     """dump_state prints the configuration with each value's origin, the parameters and the optimizer's states; otherwise nothing of it."""
     for on in (True, False):

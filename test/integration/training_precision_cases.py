@@ -43,7 +43,7 @@ def by_paper(x, w, v, rounded):
     return {"loss": np.sum(y**2), "v": r(a).T @ r(dy), "w": r(x).T @ r(dh)}
 
 
-@case(turns=3)
+@case(turns=4)
 def gradients(folder):
     x, w, v = model(folder)
     for section, kind in (("bf16", ml_dtypes.bfloat16), ("fp16", np.float16)):

@@ -47,7 +47,7 @@ def gradients(package, folder):
     return found
 
 
-@case(turns=4)
+@case(turns=6)
 def layers_of_one_output(folder):
     """Gradients against central differences of NumPy in f64; --train reaches numbers of formulas, too. Each initializer is listed once."""
     arrays, x, image = stored(folder, np.random.default_rng())
@@ -86,7 +86,7 @@ def trained_of(folder, text, arrays, *options):
     return set(re.findall(r"^trained: (\S+) ", result.out + result.err, re.M))
 
 
-@case(turns=3)
+@case(turns=4)
 def what_reads_them(folder):
     """A bias of one element behind each kind of layer, the slope of a PRelu; not a mask on scores or an offset of distances."""
     g = np.random.default_rng()

@@ -56,7 +56,7 @@ def close(found, expected, tolerance, what):
     expect(np.shape(found) == np.shape(expected) and off <= tolerance, f"seed {SEED}: {what}: off by {off:.3g}: {found}, expected {expected}")
 
 
-@case(turns=3)
+@case(turns=4)
 def against_pytorch(folder):
     """Losses, evaluations after each step, weights and statistics, of one micro-batch a step and of two; then the outputs of an
     evaluation, one of which is a running mean."""
@@ -206,7 +206,7 @@ def norm(folder, nodes="", variance="var", channels=3, **more):
     return tool("ds-opt", folder / "norm.onnx", *options, "-o", folder / more.get("name", "norm.dsp"))
 
 
-@case(turns=3)
+@case(turns=4)
 def evaluated_with_another_package(folder):
     """A package that has a statistic as a constant would evaluate another model than the checkpoint's."""
     norm(folder)

@@ -77,7 +77,7 @@ def exported(folder):
     expect(original.SerializeToString() == trained.SerializeToString(), "the graph is another one")
 
 
-@case(turns=4)
+@case(turns=6)
 def named(folder):
     """--freeze, --train and --no-decay mean the parameter by either name."""
     table, *_ = model(folder)
