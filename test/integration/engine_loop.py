@@ -1,6 +1,6 @@
 """A training loop against ds/engine.h by ctypes: a program that ds-run starts as ranks, or that runs alone. It prints a line of JSON per step.
 
-usage: engine_loop.py LIBRARY PACKAGE DATA.npz STEPS FOLDER [--config=FILE] [--seed=N] [--stop=N]     --stop: saves, loads and goes on after N steps
+usage: engine_loop.py RUNTIME PACKAGE DATA.npz STEPS FOLDER [--config=FILE] [--seed=N] [--stop=N]     --stop: saves, loads and goes on after N steps
 """
 import argparse
 import ctypes as c
@@ -57,14 +57,14 @@ class Library:
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("library", "package", "data", "steps", "folder"):
+    for name in ("runtime", "package", "data", "steps", "folder"):
         parser.add_argument(name)
     parser.add_argument("--config")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--stop", type=int, default=-1)
     parser.add_argument("--fault", default="")
     given = parser.parse_args()
-    library, data = Library(given.library), dict(np.load(given.data))
+    library, data = Library(given.runtime), dict(np.load(given.data))
     package, engine = c.c_void_p(), c.c_void_p()
     library.call("ds_package_load", given.package.encode(), None, c.byref(package))
     options = Options(c.sizeof(Options), 1, given.config.encode() if given.config else None, given.seed, 0)
