@@ -11,14 +11,13 @@ include_directories(SYSTEM ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 separate_arguments(DS_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 add_definitions(${DS_LLVM_DEFINITIONS})
 
-# The headers that nearly every compiler source includes, compiled once.
-file(WRITE ${CMAKE_BINARY_DIR}/DeepstridePch.cpp "")
-add_library(ds_pch OBJECT ${CMAKE_BINARY_DIR}/DeepstridePch.cpp)
-target_precompile_headers(ds_pch PRIVATE
+# The headers that nearly every compiler source includes; that of the ds dialect takes a third of the time of most.
+ds_precompile(ds_compiler_pch DEPENDS ds_dialect_tablegen HEADERS
   <mlir/Dialect/Func/IR/FuncOps.h> <mlir/IR/Builders.h> <mlir/IR/BuiltinOps.h> <mlir/IR/Matchers.h>
   <mlir/IR/PatternMatch.h> <mlir/Pass/Pass.h> <mlir/Pass/PassManager.h> <mlir/Dialect/SCF/IR/SCF.h>
   <mlir/Dialect/Arith/IR/Arith.h> <mlir/Dialect/MemRef/IR/MemRef.h> <mlir/Dialect/Linalg/IR/Linalg.h>
-  <mlir/Dialect/Vector/IR/VectorOps.h> <mlir/Dialect/LLVMIR/LLVMDialect.h>)
+  <mlir/Dialect/Vector/IR/VectorOps.h> <mlir/Dialect/LLVMIR/LLVMDialect.h>
+  <mlir/Dialect/Math/IR/Math.h> <mlir/Dialect/Tensor/IR/Tensor.h> ${PROJECT_SOURCE_DIR}/dialects/ds/DsBuilder.h)
 
 set(DS_COVERED "" CACHE STRING "folders whose executed lines are to be measured, as a regular expression; for utils/check-mutants")
 
@@ -26,7 +25,7 @@ set(DS_COVERED "" CACHE STRING "folders whose executed lines are to be measured,
 function(ds_add_compiler_library name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
-  target_precompile_headers(${name} REUSE_FROM ds_pch)
+  ds_reuse_headers(ds_compiler_pch ${name})
   target_link_libraries(${name} PUBLIC ${ARG_LINK} MLIR LLVM)
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})

@@ -151,7 +151,7 @@ class Layers:
                            f"{path.read_text()}")
 
 
-@case(turns=6)
+@case(seconds=12)
 def caches_grow(folder):
     layers = Layers("grow")
     for heads, groups, depth, width in ((2, 2, 16, 16), (4, 2, 5, 7), (3, 1, 64, 64), (6, 2, 1, 48), (1, 1, 17, 3)):
@@ -160,7 +160,7 @@ def caches_grow(folder):
     layers.verify(folder)
 
 
-@case(turns=6)
+@case(seconds=12)
 def heads_are_normalized_and_turned(folder):
     layers = Layers("turned")
     for heads, groups, depth, width in ((2, 2, 16, 16), (4, 2, 6, 7), (3, 1, 64, 64), (4, 4, 34, 32)):
@@ -196,7 +196,7 @@ STATES = """func.func @main(%x: tensor<2x?x{columns}xf32> {{ds.name = "x", ds.di
 """
 
 
-@case(turns=6)
+@case(seconds=8)
 def states_take_new_rows_in_place(folder):
     """One kernel a step, and no copy of a cache, whichever threads share a head of it."""
     random = np.random.default_rng(SEED)

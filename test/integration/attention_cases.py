@@ -241,7 +241,7 @@ standard (float[b, h, s, 8] q, float[b, h, t, 8] k, float[b, h, t, 8] v) => (flo
         same_numbers(package, model, random(seed, q=(b, h, s, 8), k=(b, h, t, 8), v=(b, h, t, 8)), folder)
 
 
-@case(turns=4)
+@case(seconds=6)
 def operator_with_masks_shorter_than_the_keys(folder):
     """The standard hides the keys that a mask does not reach, also where only a run knows how many those are. Against
     ONNX's reference evaluator: ONNX Runtime wants masks of full length."""
@@ -290,7 +290,7 @@ wide (float16[b, 2, s, 8] q, float16[b, 2, s, 8] k, float16[b, 2, s, 8] v, float
 """
 
 
-@case
+@case(seconds=3)
 def scales_wider_than_products(folder):
     """A number of run time in f32 scales f16 products: one that f16 does not hold scales them, too. Against float64, as
     masks_wider_than_products; products are made of few digits, so that the chain's rounding to f16 changes nothing."""

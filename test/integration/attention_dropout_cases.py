@@ -20,7 +20,7 @@ from training_resume_cases import same_after_stops
 from training_runs import column, log_of, settings, train, train_package
 
 
-@case
+@case(seconds=10)
 def sizes_and_steps(folder):
     """Sizes that tiles cut, no row, no key, no batch; groups; masks, windows, softcaps and rows that are hidden as a whole."""
     p = Attentions()
@@ -53,7 +53,7 @@ def rounded_operands(folder):
     p.verify(folder, ["--mcpu=host"])
 
 
-@case(turns=4)
+@case(seconds=6)
 def threads(folder):
     """The same bits with 1, 2 and 3."""
     p = Attentions()
@@ -114,7 +114,7 @@ def small(joins=True):
     return g.finish(logits, "logits", [value("x", training_models.FLOAT, "batch", "length", 16)], "batch", "length", 7)
 
 
-@case(turns=4)
+@case(seconds=6)
 def same_as_ops(folder):
     """A model whose attention drops in its kernels learns what the one learns whose weights are in memory: every gradient, and
     the losses of steps of several micro-batches; other places would be off by much more.

@@ -111,7 +111,7 @@ class Attentions(Program):
                        rtol=3e-5 if element == "f32" else 1e-12, scale=4)
 
 
-@case(turns=5)
+@case(seconds=23)
 def sizes(folder):
     """No mask; sizes that tiles cut, no row, no key, no batch, groups."""
     p = Attentions()
@@ -125,7 +125,7 @@ def sizes(folder):
     p.verify(folder)
 
 
-@case(turns=5)
+@case(seconds=23)
 def steps(folder):
     """Masks that are added, multiply and choose; softcaps; guarded rows that are masked as a whole."""
     p = Attentions()
@@ -146,7 +146,7 @@ def steps(folder):
     p.verify(folder)
 
 
-@case(turns=5)
+@case(seconds=23)
 def windows(folder):
     """Causal and sliding ones, before and after masks, with weights outside and without; earlier keys; places by row."""
     p = Attentions()
@@ -166,7 +166,7 @@ def windows(folder):
     p.verify(folder)
 
 
-@case(turns=6)
+@case(seconds=8)
 def threads(folder):
     """The same bits with 1, 2 and 3."""
     p = Attentions()

@@ -88,7 +88,7 @@ def a_hit_gives_the_same_package(folder):
     expect(contents(folder / "b.dsp") == contents(folder / "plain.dsp"), "the other package was not replaced")
 
 
-@case(turns=6)
+@case(seconds=12)
 def whatever_decides_a_result_makes_a_miss(folder):
     cache, package = folder / "cache", folder / "m.dsp"
     model = written(generate.small(), folder / "m.onnx")
@@ -117,7 +117,7 @@ def programs_are_cached_too(folder):
     expect(compiled(program, folder / "q.dsp", cache) == "not kept", "a program of nodes reads files that nobody lists")
 
 
-@case
+@case(seconds=4)
 def another_build_makes_a_miss(folder):
     """A library loaded into ds-opt stands for another version of one."""
     if "SANITIZED" in os.environ:
@@ -134,7 +134,7 @@ def another_build_makes_a_miss(folder):
     expect(compiled(model, folder / "m.dsp", cache) == "hit", "without it: compiled again")
 
 
-@case
+@case(seconds=3)
 def data_beside_the_model_is_compared(folder):
     """By content: size and time of the file say nothing. Small tensors are read by the import, large ones at the end."""
     for shape in ((4, 8), (4, 4096)):
@@ -185,7 +185,7 @@ def outputs_are_apart_from_the_cache(folder):
         expect(contents(folder / name) == plain, f"{name} was not repaired")
 
 
-@case(turns=5)
+@case(seconds=23)
 def damaged_entries_are_compiled_again(folder):
     model, cache = written(generate.small(), folder / "m.onnx"), folder / "cache"
     twice(model, folder / "m.dsp", cache)
@@ -204,7 +204,7 @@ def damaged_entries_are_compiled_again(folder):
             expect(contents(folder / "m.dsp") == plain, f"{name} was damaged: other bytes")
 
 
-@case(turns=6)
+@case(seconds=12)
 def processes_share_a_cache(folder):
     """Several at once, to one place and to others, with room for one package only."""
     models = [written(generate.small(seed), folder / f"{seed}.onnx") for seed in (1, 2)]
@@ -230,7 +230,7 @@ def processes_share_a_cache(folder):
         expect(not leftovers, f"left over: {leftovers}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def a_cache_is_bounded(folder):
     cache = folder / "cache"
     models = [written(generate.small(seed), folder / f"{seed}.onnx") for seed in range(3)]
@@ -292,7 +292,7 @@ def a_folder_that_can_only_be_read(folder):
         run_package(folder / "n.dsp", X, folder)
 
 
-@case(turns=4)
+@case(seconds=6)
 def the_default_folder(folder):
     model = written(generate.small(), folder / "m.onnx")
     home, cache = folder / "home", folder / "xdg"
@@ -344,7 +344,7 @@ def what_was_printed_is_printed_again(folder):
     expect([hit for _, _, hit in said][:2] == [False, True] and said[-1][2], f"hits: {said}")
 
 
-@case
+@case(seconds=3)
 def what_prints_more_is_compiled(folder):
     model, cache = written(generate.small(), folder / "m.onnx"), folder / "cache"
     twice(model, folder / "m.dsp", cache)

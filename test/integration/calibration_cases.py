@@ -57,7 +57,7 @@ def objective(difference, hessian):
     return np.trace(difference.T @ hessian @ difference)
 
 
-@case(turns=5)
+@case(seconds=23)
 def codes_are_those_of_gptq(folder):
     for how in some(HOWS, 3):
         m = Products(f"calibrated {how}", SHAPES)
@@ -103,7 +103,7 @@ def codes_are_those_of_gptq(folder):
                 expect((far <= rounding).all(), f"{how} y{i}: {far.max()} from what the codes stand for (DS_SEED={SEED})")
 
 
-@case(turns=5)
+@case(seconds=23)
 def calibrated_packages_are_the_same_every_time(folder):
     np.savez(folder / "set.npz", **tokens(4, 20, SEED))
     options = ("--quantize=int4", f"--calibrate={folder / 'set.npz'}")
@@ -112,7 +112,7 @@ def calibrated_packages_are_the_same_every_time(folder):
         expect(file.read_bytes() == (packages[1] / file.name).read_bytes(), f"{file.name} differs")
 
 
-@case(turns=5)
+@case(seconds=23)
 def calibration_lessens_what_minilm_loses(folder):
     """On tokens that it was not calibrated on. They are random, which is harder than text: the share that is left varies from
     0.5 to 0.7 with them."""
@@ -138,7 +138,7 @@ def products_of(folder, name="m.onnx"):
     return generate.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / name)
 
 
-@case(turns=4)
+@case(seconds=6)
 def a_calibration_set_that_does_not_fit_is_refused(folder):
     model = products_of(folder)
     good = np.ones((3, 48), np.float32)
@@ -166,7 +166,7 @@ def a_calibration_set_that_does_not_fit_is_refused(folder):
     tool("ds-opt", model, "-o", folder / "no.dsp", "--quantize=int4", f"--calibrate={folder / 'none.npz'}", code=1, says="none.npz")
 
 
-@case(turns=4)
+@case(seconds=6)
 def a_weight_of_two_products_is_rounded_for_both(folder):
     model = products_of(folder)
     x = related(np.random.default_rng([SEED, 3]), 60, 48)
@@ -183,7 +183,7 @@ def a_weight_of_two_products_is_rounded_for_both(folder):
     expect(not ((codes != expected) & ~close).any(), f"{(codes != expected).sum()} codes are not GPTQ's (DS_SEED={SEED})")
 
 
-@case(turns=6)
+@case(seconds=13)
 def the_cache_knows_what_was_calibrated_on(folder):
     model, data, cache = products_of(folder), folder / "set.npz", folder / "cache"
     options = ("--quantize=int4,group=8", f"--calibrate={data}")

@@ -114,7 +114,7 @@ def ways_to_give_inputs(folder):
     expect(first != tool("ds-run", package, "--dim", "n=2", "--seed=2").out, "another seed gives the same digest")
 
 
-@case
+@case(seconds=3)
 def random_tokens_stay_in_bounds(folder):
     """Random integers stay below the bound of the Gather that consumes them."""
     model = generate.save(generate.bert(layers=1, hidden=8, heads=2, vocabulary=7), folder / "bert.onnx")
@@ -185,7 +185,7 @@ def compare_packages(folder):
     expect("last_hidden_state" in result.out, f"expected a line per output: {result}")
 
 
-@case
+@case(seconds=4)
 def bench_json(folder):
     _, package = small_package(folder)
     path = folder / "bench.json"
@@ -203,7 +203,7 @@ def bench_json(folder):
     expect(0 < report["roofline_ms"] and report["roofline_fraction"] > 0, "roofline is missing")
 
 
-@case
+@case(seconds=4)
 def bench_counts_the_rows_that_are_read(folder):
     """An embedding table is not read whole; weights of a product are, once, however many launches read them."""
     table = numpy_helper.from_array(np.ones((1000, 16), np.float32), "table")

@@ -24,7 +24,7 @@ def prepare(folder):
     (folder / "empty").touch()
 
 
-@case(turns=6)
+@case(seconds=12)
 def random_command_lines(folder):
     prepare(folder)
     lines = command_lines.Lines(SEED)
@@ -34,7 +34,7 @@ def random_command_lines(folder):
     expect({code for _, code in found} >= {0, 2}, f"lines of one kind only: {found}")
 
 
-@case(turns=6)
+@case(seconds=12)
 def interrupts_leave_nothing_behind(folder):
     (folder / "models").mkdir()
     generate.save(generate.bert(layers=2, hidden=64, heads=2, vocabulary=200), folder / "models/bert.onnx")

@@ -75,7 +75,7 @@ PLANES = [([1, 1], geometry([1, 1])), ([1, 1], geometry([1, 1], 2)), ([1, 1], ge
           ([1, 3], geometry([1, 3], 3, 1, [0, 9, 2, 0]))]
 
 
-@case(turns=4)
+@case(seconds=6)
 def planes_of_dynamic_sizes(folder):
     """Windows partly and wholly in the padding; weights stored and given; sizes and batches as they come."""
     m = Model("planes")
@@ -96,7 +96,7 @@ def planes_of_dynamic_sizes(folder):
         m.verify(package, m.feed(sizes), folder, f"--threads={1 + number % 3}", about=f"{sizes}:")
 
 
-@case
+@case(seconds=3)
 def depthwise_planes(folder):
     """A filter, or two or three, for each channel."""
     m = Model("depthwise")
@@ -117,7 +117,7 @@ def depthwise_planes(folder):
         m.verify(package, m.feed(sizes), folder, f"--threads={1 + number % 3}", about=f"{sizes}:")
 
 
-@case
+@case(seconds=6)
 def lines_in_planes(folder):
     """As exporters write convolutions over one axis: the last axes have one pixel, which other filters read in padding."""
     m = Model("lines in planes")
@@ -136,7 +136,7 @@ def lines_in_planes(folder):
         m.verify(package, m.feed(sizes), folder, f"--threads={1 + number % 3}", about=f"{sizes}:")
 
 
-@case(turns=4)
+@case(seconds=8)
 def lines_and_volumes(folder):
     m = Model("lines")
     for element in FLOATS:
@@ -159,7 +159,7 @@ def lines_and_volumes(folder):
         m.verify(package, m.feed(sizes), folder, f"--threads={1 + number % 3}", about=f"{sizes}:")
 
 
-@case
+@case(seconds=4)
 def stated_images_of_drawn_geometry(folder):
     """Sizes that the compiler knows, most without padding, drawn by the seed; every group has 1 to 9 filters once."""
     m = Model("stated images")
@@ -184,7 +184,7 @@ def stated_images_of_drawn_geometry(folder):
         m.verify(package, m.feed({}), folder, f"--threads={threads}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def many_channels(folder):
     """Sums over more than one block of depth, more filters than a panel, what is fused behind, padding by name."""
     m = Model("channels")
@@ -213,7 +213,7 @@ def many_channels(folder):
         m.verify(package, m.feed({"b": b, "w": w}), folder, about=f"{b} images of width {w}:")
 
 
-@case(turns=4)
+@case(seconds=6)
 def the_bits_of_an_image_depend_on_nothing_but_the_image(folder):
     """Neither on the batch, nor on threads, nor on NaN and infinities in other images; these touch only the windows and
     groups that see them."""
@@ -282,7 +282,7 @@ BYTE_PLANES = [(3, 5, 1, *PLANES[3]), (4, 6, 2, *PLANES[4]), (7, 7, 7, *PLANES[3
                (65, 1, 1, *PLANES[2])]
 
 
-@case(turns=4)
+@case(seconds=6)
 def byte_convolutions(folder):
     """u8 and i8 on both sides; zero points absent, one, or one per filter, constant and given; padding is the zero point."""
     m = Model("byte convolutions")
@@ -308,7 +308,7 @@ def byte_convolutions(folder):
         m.verify(package, m.feed(sizes, make), folder, f"--threads={1 + number % 3}", about=f"{make.__name__} {sizes}:")
 
 
-@case(turns=4)
+@case(seconds=6)
 def quantized_convolutions(folder):
     """Scales are powers of two, so that the quotients are exact until they are rounded."""
     m = Model("quantized convolutions")
@@ -339,7 +339,7 @@ def quantized_convolutions(folder):
         m.verify(package, m.feed(sizes, make), folder, f"--threads={1 + number % 3}", about=f"{make.__name__} {sizes}:")
 
 
-@case
+@case(seconds=4)
 def integer_convolutions_that_wrap(folder):
     """ds.conv of whole numbers, also of ones that come from 8 and 16 bits and are moved beyond them."""
     p = Program()

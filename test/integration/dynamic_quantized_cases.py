@@ -50,11 +50,11 @@ def compare(folder, **options):
                 expect(far < 0.02, f"{cpu} {name} of {array.shape}: relative root mean square {far:.3g} from ONNX Runtime")
 
 
-@case
+@case(seconds=5)
 def dynamically_quantized_layer(folder):
     compare(folder)
 
 
-@case
+@case(seconds=6)
 def dynamically_quantized_layer_per_channel(folder):
     compare(folder, per_channel=True)

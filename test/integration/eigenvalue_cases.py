@@ -60,7 +60,7 @@ def same(found, expected, where):
         expect(np.min(np.abs(value - greatest) / np.abs(greatest)) < 0.01, f"DS_SEED={SEED}, {where}: {found}, expected {expected}")
 
 
-@case(turns=5)
+@case(seconds=22)
 def small_net(folder):
     """Every eigenvalue of a run whose weights stay, against the dense Hessian at what weights were rounded to; then periods: a layer
     drops its next bit when as many updates are over as its factors say."""
@@ -91,7 +91,7 @@ def small_net(folder):
         expect(widths[-1] == [5, 5, 5] and len({tuple(row) for row in widths}) > 4, f"{widths[-1]}")
 
 
-@case(turns=6)
+@case(seconds=12)
 def transformer(folder):
     """Layers of a BERT, in float64 by power iteration: attention, norms and GELU twice differentiated. Rounded to bf16, the same
     factors."""
@@ -109,7 +109,7 @@ def transformer(folder):
             same(found, expected, "a transformer")
 
 
-@case(turns=6)
+@case(seconds=12)
 def stops(folder):
     """Widths, periods and factors of layers go on where they were."""
     g = np.random.default_rng(SEED)
@@ -130,7 +130,7 @@ def stops(folder):
         expect(bits(folder / "whole.jsonl") == bits(folder / "parts.jsonl"), f"stopped at {stop}, the log differs")
 
 
-@case(turns=4)
+@case(seconds=6)
 def refusals(folder):
     """A path that leads nowhere, at compile time; a run that cannot reach its target even where all factors are 1."""
     onnx.save(small(), folder / "model.onnx")
@@ -149,7 +149,7 @@ def refusals(folder):
     expect("quantize_training: the run ends with" in found.err, found.err)
 
 
-@case(turns=4)
+@case(seconds=6)
 def which_steps_and_how_far(folder):
     """Of the last micro-batch, in the steps whose number the resolution divides, by no more iterations than allowed. A parameter whose
     name is that of what training keeps of another one stays what it is."""

@@ -43,7 +43,7 @@ def as_train(steps, log, what):
             expect(same_number, f"{what}: step {one['step']}: {name}: {one[name]}, ds-run train: {other[key]}")
 
 
-@case
+@case(seconds=6)
 def steps_of_one_process(folder):
     """Schedule, clipping, accumulation, dropout, a stop in the middle; in single and in half precision, whose scale falls and rises."""
     data = small_data(folder, samples=48, seed=SEED)
@@ -61,7 +61,7 @@ def steps_of_one_process(folder):
         tool("ds-run", "train", package, f"--data={data}", "--steps=9", "--shuffle=off", f"--checkpoint={runs[0]}", "--resume", "--threads=1", f"--seed={SEED}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def dropped_layers(folder):
     model, data = models.gpt(hidden=16, heads=2, seed=SEED), tokens(folder / "data.npz", random(), samples=32)
     stages = Stages(folder, model, data, "--shift-labels", "--reference", stages=(0,), optimizer=("AdamW", {"lr": 0.01}),
@@ -73,7 +73,7 @@ def dropped_layers(folder):
     same(logical(folder / "engine"), logical(run), "layers")
 
 
-@case(turns=4)
+@case(seconds=3)
 def ranks_at_each_stage(folder):
     """Bits of ds-run train on as many ranks, whatever they share; a stop in the middle."""
     data = rows(folder / "data.npz", random(1), samples=96)
@@ -89,7 +89,7 @@ def ranks_at_each_stage(folder):
         same(logical(out), logical(run), f"stage {stage} on {ranks} ranks")
 
 
-@case
+@case(seconds=3)
 def faults(folder):
     """One line, and no rank waits for one that has failed."""
     data = rows(folder / "data.npz", random(1), samples=48)
@@ -111,7 +111,7 @@ def faults(folder):
     loop(package, big, 2, folder / "o", code=1, says=["step 1", "'x'", "inf"])
 
 
-@case(turns=4)
+@case(seconds=6)
 def header_for_cpp(folder):
     """ds/engine.hpp: the same bits, and exceptions."""
     data = rows(folder / "data.npz", random(1), samples=16)

@@ -217,22 +217,22 @@ def linear_layers(folder, name, elements, columns):
     judged(c, folder, [{"m": rows} for rows in c.random.permutation(ROWS)[:7]])
 
 
-@case(turns=6)
+@case(seconds=12)
 def floats_behind_linear_layers(folder):
     linear_layers(folder, "linear f32", ("f32",), COLUMNS)
 
 
-@case(turns=6)
+@case(seconds=12)
 def doubles_behind_linear_layers(folder):
     linear_layers(folder, "linear f64", ("f64",), COLUMNS[1:])
 
 
-@case(turns=5)
+@case(seconds=23)
 def half_floats_behind_linear_layers(folder):
     linear_layers(folder, "linear f16", ("f16", "bf16"), (1, 16, 17, 48, 100))
 
 
-@case(turns=4)
+@case(seconds=6)
 def what_follows_sees_what_memory_would_hold(folder):
     """Sums that their type does not hold are rounded to it before they are cast to a wider one."""
     m = Model("rounded first")
@@ -254,12 +254,12 @@ def what_follows_sees_what_memory_would_hold(folder):
             m.verify(package, m.feed(sizes), folder, about=f"{sizes}:")
 
 
-@case(turns=5)
+@case(seconds=23)
 def integers_behind_linear_layers(folder):
     linear_layers(folder, "linear i32", ("i32", "i64", "u32", "u64"), (16, 49, 1))
 
 
-@case(turns=5)
+@case(seconds=17)
 def products_of_run_time_operands(folder):
     """Batches that broadcast; columns of run-time sizes, which may be 0 or 1."""
     c = Chains("matmul")
@@ -299,17 +299,17 @@ def convolutions(folder, name, elements, geometries):
     judged(c, folder, sizes)
 
 
-@case(turns=4)
+@case(seconds=6)
 def floats_behind_convolutions(folder):
     convolutions(folder, "conv f32", ("f32",), CONVS)
 
 
-@case(turns=5)
+@case(seconds=23)
 def other_types_behind_convolutions(folder):
     convolutions(folder, "conv others", ("f64", "f16", "bf16"), CONVS[:6])
 
 
-@case(turns=6)
+@case(seconds=12)
 def quantized_products(folder):
     """Sums of bytes that are scaled, rounded, clipped and cast back; scales are powers of two, so that all is exact."""
     c = Chains("quantized")
@@ -334,7 +334,7 @@ def quantized_products(folder):
     judged(c, folder, [{"m": rows} for rows in (0, 1, 7, 129)])
 
 
-@case(turns=6)
+@case(seconds=12)
 def functions_of_products(folder):
     """Functions that round: close to NumPy's float64, and the same bits in every kernel."""
     c = Chains("functions")
@@ -361,7 +361,7 @@ def functions_of_products(folder):
             m.same_bits(found[0], other, f"{rows} rows")
 
 
-@case(turns=6)
+@case(seconds=12)
 def residuals_that_the_product_reads(folder):
     """f(x) + f(x) @ w: what the product reads is computed before it, though only the product and what follows read it."""
     c = Chains("residual")
@@ -395,7 +395,7 @@ def state_program(rows, columns, results):
 """
 
 
-@case
+@case(seconds=6)
 def states_that_a_product_updates(folder):
     random = np.random.default_rng(SEED)
     rows, columns = int(random.choice([3, 130])), int(random.choice([17, 48]))

@@ -45,7 +45,7 @@ def flip(folder, every):
         return sum(pool.map(work, range(2)))
 
 
-@case
+@case(seconds=4)
 def package_with_a_flipped_byte(folder):
     expect(flip(folder, 31) > 100, "expected to try more than a hundred bytes")
 
@@ -74,7 +74,7 @@ def package_with_missing_or_added_files(folder):
         refused(path, [path.name], what)
 
 
-@case
+@case(seconds=5)
 def model_cut_short(folder):
     whole = generate.small().SerializeToString()
     path = folder / "cut.onnx"
@@ -100,7 +100,7 @@ def mutate(folder, count):
         shutil.rmtree(folder / "mutant.dsp", ignore_errors=True)
 
 
-@case(turns=6)
+@case(seconds=12)
 def damaged_models(folder):
     mutate(folder, 40)
 
@@ -136,7 +136,7 @@ def external_model(folder, location, **keywords):
     return generate.save(model, folder / "model.onnx"), data
 
 
-@case
+@case(seconds=3)
 def external_data(folder):
     """Weights beside the model, in a folder below it and at an offset: the numbers of the model that holds them."""
     expected = run_package(small_package(folder)[1], X, folder)["y"]

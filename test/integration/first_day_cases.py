@@ -31,13 +31,13 @@ def register(path):
         check(path)
     walk.__name__ = path.stem.split("-", 1)[1].replace("-", "_")
     walk.__module__ = __name__
-    return case(turns=6)(walk)
+    return case(seconds=9)(walk)
 
 
 WALKS = [register(path) for path in sorted(FOLDER.glob("*.walk"))]
 
 
-@case(turns=4)
+@case(seconds=6)
 def coming_from(folder):
     """Each command of docs/coming-from.md, those of ours, in the order of the page."""
     page = (ROOT / "docs/coming-from.md").read_text()

@@ -14,7 +14,7 @@ DEEP = """y = If (c) <
     else_branch = e () => (f) { u = Mul (x, x) v = ReduceSum <keepdims = 1> (u) r = Sqrt (v) k = Div (x, r) l = MatMul (k, w) f = Exp (l) }>"""
 
 
-@case(turns=4)
+@case(seconds=6)
 def sides_with_much_to_keep(folder):
     """Products, sums and elementwise ops in both sides, of dynamic sizes."""
     g = Gradients()

@@ -60,7 +60,7 @@ def binary_functions(folder):
     g.verify(folder)
 
 
-@case
+@case(seconds=4)
 def run_time_broadcasts(folder):
     """Sizes that are 1 or equal are told apart when the model runs."""
     for sizes in ((1, 4, 4), (4, 1, 4), (4, 4, 1), (1, 1, 3), (2, 2, 2)):
@@ -72,7 +72,7 @@ def run_time_broadcasts(folder):
         g.verify(folder, elements=(np.float64,))
 
 
-@case(turns=4)
+@case(seconds=6)
 def windows(folder):
     g = Gradients()
     for options, x, w in (("", (2, 3, 5), (4, 3, 2)),
@@ -135,7 +135,7 @@ def indexing(folder):
     g.verify(folder)
 
 
-@case
+@case(seconds=4)
 def reductions(folder):
     g = Gradients(opset=26)
     for name in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare"):
@@ -154,7 +154,7 @@ def reductions(folder):
     g.verify(folder)
 
 
-@case
+@case(seconds=3)
 def normalizations(folder):
     g = Gradients()
     for axis in (0, 1, -1):
@@ -174,7 +174,7 @@ def normalizations(folder):
     g.verify(folder)
 
 
-@case
+@case(seconds=5)
 def products(folder):
     g = Gradients()
     for a, b in (((2, 3), (3, 4)), ((3,), (3,)), ((3,), (3, 2)), ((2, 3), (3,)), ((2, 2, 3), (3, 4)),
@@ -204,7 +204,7 @@ ATTENTION = """
 """
 
 
-@case(turns=6)
+@case(seconds=12)
 def attention(folder):
     g = Gradients()
     scale = {"scale": np.array(0.4)}
@@ -256,7 +256,7 @@ TRANSFORMER = """
 """
 
 
-@case
+@case(seconds=3)
 def transformer_block(folder):
     """A layer between an embedding and the loss that shares its weight: the gradient of every parameter."""
     g = Gradients()
@@ -347,7 +347,7 @@ def rotate(x, c, s, interleaved):
     return np.stack(turned, -1).reshape(x.shape) if interleaved else np.concatenate(turned, -1)
 
 
-@case(turns=4)
+@case(seconds=6)
 def single_ops(folder):
     random = np.random.default_rng(SEED + 1)
 
@@ -446,7 +446,7 @@ def random_function(g, statements=12):
     return "\n".join(text) + f"\nm = Sum ({', '.join(last)}) y = Tanh (m)"
 
 
-@case(turns=4)
+@case(seconds=6)
 def random_graphs(folder):
     g = Gradients()
     for _ in range(10):

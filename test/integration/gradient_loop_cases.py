@@ -13,7 +13,7 @@ def recurrence(g, kind, gates, steps, batch, width, hidden, attributes="", resul
            r=g.numbers(1, gates * hidden, hidden, low=-1, high=1), b=g.numbers(1, 2 * gates * hidden), **more)
 
 
-@case(turns=5)
+@case(seconds=23)
 def recurrences(folder):
     """Of dynamic length and batch; all states, and the last one."""
     g = Gradients(opset=22)
@@ -26,7 +26,7 @@ def recurrences(folder):
     g.verify(folder, orders=(1,))
 
 
-@case(turns=6)
+@case(seconds=14)
 def recurrences_of_second_order(folder):
     g = Gradients(opset=22)
     recurrence(g, "RNN", 1, 3, 1, 2, 2)
@@ -35,7 +35,7 @@ def recurrences_of_second_order(folder):
     g.verify(folder, elements=(), orders=(2,))
 
 
-@case
+@case(seconds=3)
 def scans(folder):
     """What is handed on, what is read by rows, forwards and backwards, what all iterations share, what each yields."""
     g = Gradients(opset=21)

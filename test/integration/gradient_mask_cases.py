@@ -13,7 +13,7 @@ WINDOW = """
 """
 
 
-@case(turns=5)
+@case(seconds=23)
 def masked_attention(folder):
     """Masks that choose, whose hidden scores have no slope, and windows; low numbers that leave hidden places a weight."""
     g = Gradients()
@@ -41,7 +41,7 @@ def masked_attention(folder):
     g.verify(folder)
 
 
-@case
+@case(seconds=3)
 def ignored_targets(folder):
     """No loss depends on a row that is ignored, whatever stands in it: its slopes are 0."""
     g = Gradients()  # without -1, for which the reference evaluator takes the mean over all targets

@@ -37,7 +37,7 @@ def movement(folder):
     g.verify(folder)
 
 
-@case
+@case(seconds=4)
 def parts_of_a_tensor(folder):
     """Slices that meet, in all orders, overlap, leave gaps or repeat, of other steps, of slices, and beside other readers."""
     g = Gradients()

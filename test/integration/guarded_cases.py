@@ -75,7 +75,7 @@ def sound(n):
     return RANDOM.standard_normal((n, 48)).astype(np.float32) * 1000
 
 
-@case
+@case(seconds=3)
 def guarded_by_an_input(folder):
     """The rank of the input that steers, and its type, make no difference."""
     for shape, kind in [((), TensorProto.INT64), ((1,), TensorProto.INT32), ((1, 1), TensorProto.INT64)]:
@@ -93,7 +93,7 @@ def guarded_by_an_input(folder):
     expect(stored < 1.5 * 48 * 48 * 4, f"expected one weight of {48 * 48 * 4} bytes, found {stored} bytes")
 
 
-@case(turns=4)
+@case(seconds=6)
 def guarded_with_every_option(folder):
     """--dim leaves one outcome and no input, the reference has the same entries, --check and the tools take them."""
     model = rate_model(folder)

@@ -95,7 +95,7 @@ def single(value):
     return float(np.float32(value))
 
 
-@case
+@case(seconds=4)
 def activations_of_half_precision(folder):
     for element in DIGITS:
         o = Operators(element)
@@ -113,7 +113,7 @@ def activations_of_half_precision(folder):
         o.verify(folder)
 
 
-@case(turns=4)
+@case(seconds=6)
 def normalizations_of_half_precision(folder):
     """Squares of these numbers are beyond f16."""
     for element in DIGITS:
@@ -143,7 +143,7 @@ def normalizations_of_half_precision(folder):
         o.verify(folder)
 
 
-@case(turns=6)
+@case(seconds=12)
 def reductions_of_half_precision(folder):
     for element in DIGITS:
         o = Operators(element)
@@ -161,7 +161,7 @@ def reductions_of_half_precision(folder):
         o.verify(folder)
 
 
-@case
+@case(seconds=3)
 def samples_of_half_precision(folder):
     for element in DIGITS:
         o = Operators(element)

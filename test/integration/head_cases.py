@@ -145,7 +145,7 @@ SIZES = [{"b": b, "s": s, "t": t, "u": s + more} for b, s, t, more in
          ((1, 1, 1, 0), (2, 5, 7, 1), (1, 13, 48, 2), (0, 3, 3, 0), (2, 1, 70, 4), (3, 7, 0, 1))]
 
 
-@case(turns=6)
+@case(seconds=9)
 def heads_behind_transposes_and_slices(folder):
     h = Heads("views")
     for heads, groups, depth, width in ((2, 2, 4, 4), (4, 2, 16, 16), (3, 1, 5, 7), (1, 1, 1, 1), (2, 1, 1, 48), (1, 1, 64, 3), (6, 2, 17, 32)):
@@ -153,7 +153,7 @@ def heads_behind_transposes_and_slices(folder):
     h.verify(folder, SIZES)
 
 
-@case(turns=6)
+@case(seconds=12)
 def masked_heads_and_other_types(folder):
     h = Heads("masked")
     for number, mask in enumerate((["s", "t"], ["b", 1, 1, "t"], ["b", 2, "s", "t"], [2, 1, "t"])):
@@ -205,7 +205,7 @@ joint (float[b, s, 24] x, float[24, 72] w, float[24, 24] o, float[b, 1, 1, s] m)
 """
 
 
-@case(turns=6)
+@case(seconds=10)
 def heads_of_a_joint_product(folder):
     onnx.save(parser.parse_model(JOINT), folder / "m.onnx")
     tool("ds-opt", folder / "m.onnx", "-o", folder / "m.mlir", "--stop-after=optimization")

@@ -158,7 +158,7 @@ def sizes_that_no_machine_has(folder):
         expect(result.code in (1, 2) and len(result.err.splitlines()) == 1, f"expected one line: {result}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def long_chains_and_deep_nests(folder):
     """Neither recursion over nodes nor over subgraphs ends the stack."""
     g = generate.Graph()

@@ -11,7 +11,7 @@ from operator_cases import check, numbers
 from programs import SEED
 
 
-@case(turns=4)
+@case(seconds=5)
 def resizing_by_whole_scales(folder):
     """Elements are repeated where the nearest of place i is i / scale, which some ways of counting places give."""
     x = numbers(2, 3, 5, 9, dtype=np.float32)
@@ -33,7 +33,7 @@ def resizing_by_whole_scales(folder):
     check(folder, "Upsample", [("x", x), ("s", scales)], opset=9, initializers=["s"], tolerance=0, expected={"y": y})
 
 
-@case(turns=4)
+@case(seconds=6)
 def symmetric_places_are_exact(folder):
     """half_pixel_symmetric by fractions: a place that meets an element exactly is that element, however it is rounded."""
     random = np.random.default_rng([SEED, 4])
@@ -74,7 +74,7 @@ def windows_that_do_not_fit(folder):
             tool("ds-run", package, "--inputs", folder / "x.npz", code=1)
 
 
-@case
+@case(seconds=4)
 def windows_added_up(folder):
     """Col2Im of strides and dilations below, at and beyond the block, in one to three axes; sums are in the order of taps."""
     random = np.random.default_rng(SEED)

@@ -54,7 +54,7 @@ def what_is_installed(folder):
         expect(any(each.endswith("/" + name) for each in found), f"no {name} among {sorted(found)}")
 
 
-@case(turns=6)
+@case(seconds=12)
 def commands_of_the_page_on_embedding(folder):
     install(folder / "deepstride", "runtime", "runtime")
     text = document("embedding")
@@ -78,7 +78,7 @@ def commands_of_the_page_on_embedding(folder):
     expect(shown in program, "the page shows another program than runtime/example/embed.cpp")
 
 
-@case(turns=6)
+@case(seconds=12)
 def passes_out_of_tree(folder):
     prefix = install(folder / "root", "compiler", "tools/ds-opt")
     headers = {str(path.relative_to(prefix)).split("/")[:3] == ["include", "ds", "compiler"] for path in (prefix / "include").rglob("*.h")}

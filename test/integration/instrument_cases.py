@@ -89,7 +89,7 @@ def compare_with_expected_outputs(folder):
     one_line("compare", package, says="--onnxruntime")
 
 
-@case(turns=4)
+@case
 def compare_with_onnx_runtime(folder):
     """Values between launches, too: those that the package keeps."""
     model = generate.save(generate.bert(layers=1, hidden=16, heads=2, vocabulary=50), folder / "bert.onnx")
@@ -126,7 +126,7 @@ def compare_with_onnx_runtime(folder):
     expect(not list(folder.glob("*tmp*")), "something was left behind")
 
 
-@case(turns=4)
+@case(seconds=2)
 def profile_of_each_launch(folder):
     model = generate.save(generate.bert(layers=2, hidden=32, heads=2, vocabulary=50), folder / "bert.onnx")
     package = compile_model(model, folder)
@@ -179,7 +179,7 @@ def crossings(picture):
     return found, overlaps, corners, lines
 
 
-@case(turns=4)
+@case(seconds=4)
 def pictures_of_twelve_layers(folder):
     """Equal layers and their caches are drawn once, no line crosses a box, and names of dimensions are short."""
     for name, model in (("bert", generate.bert(layers=12, hidden=16, heads=2, vocabulary=50)),

@@ -68,7 +68,7 @@ m (TYPE[5] x, TYPE[5] y) => (TYPE[5] sum, TYPE[5] difference, TYPE[5] product, T
 """
 
 
-@case
+@case(seconds=3)
 def arithmetic_wraps_as_the_type_does(folder):
     for kind in (np.int32, np.int64):
         package = built(folder, ARITHMETIC.replace("TYPE", np.dtype(kind).name), np.dtype(kind).name)
@@ -345,7 +345,7 @@ def values_that_fit_after_some_that_do_not(folder):
             same(outputs[name], expected, name)
 
 
-@case
+@case(seconds=4)
 def random_chains_of_integers_are_numpys(folder):
     random = np.random.default_rng([SEED, 6])
     for number in range(8):

@@ -45,12 +45,12 @@ class Skip(Exception):
     """Raised by a case that cannot run here."""
 
 
-def case(function=None, *, slow=False, turns=1):
-    """Marks a function as a case. It gets an empty folder; slow ones run in utils/check-models only, and one that takes turns
-    runs with one of so many seeds, which commits have of their own."""
+def case(function=None, *, slow=False, seconds=0):
+    """Marks a function as a case. It gets an empty folder; slow ones run in utils/check-models only, and one that takes about
+    so many seconds (from three on) takes turns, see run.py."""
     if function is None:
-        return lambda real: case(real, slow=slow, turns=turns)
-    CASES.append((function, slow, turns))
+        return lambda real: case(real, slow=slow, seconds=seconds)
+    CASES.append((function, slow, seconds))
     return function
 
 

@@ -23,7 +23,7 @@ def out_of_memory_kills():
 def sh(text): return ["--exec", "sh", "-c", text]
 
 
-@case(turns=4)
+@case(seconds=6)
 def exit_codes(folder):
     """0, 1, another, a signal: of all ranks, and of one of four while the others have a long life before them."""
     for ranks in (1, 4):

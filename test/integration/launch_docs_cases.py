@@ -36,7 +36,7 @@ KNOWN = {
 }
 
 
-@case
+@case(seconds=4)
 def commands_of_the_page(folder):
     prepare(folder)
     (folder / "hosts").write_text(HOSTS)

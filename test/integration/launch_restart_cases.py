@@ -34,7 +34,7 @@ def killed_at_times(arguments, kills, g, first):
         return out, err, done
 
 
-@case(turns=4)
+@case(seconds=6)
 def a_killed_training_goes_on(folder):
     package, data = small_package(folder, settings("AdamW", accumulation=3)), small_data(folder)
     train = ["train", package, f"--data={data}", "--steps=1500", "--seed=3", "--save-interval=20", "--keep=3"]
@@ -54,7 +54,7 @@ def a_killed_training_goes_on(folder):
         expect(bits(folder / "whole.jsonl") == bits(folder / "parts.jsonl"), "the logs differ")
 
 
-@case(turns=4)
+@case(seconds=6)
 def checkpoints_of_another_training_are_left_alone(folder):
     """They lie in the same folder; a training that was not asked to resume begins anew until it has one of its own."""
     package, data = small_package(folder, settings("AdamW", accumulation=3)), small_data(folder)
@@ -110,7 +110,7 @@ def restarts_on_fewer_ranks(folder):
     expect("none of the 2 slots is left" in err, err)
 
 
-@case
+@case(seconds=7)
 def a_training_on_fewer_ranks(folder):
     """Of 4 slots 3 are left, and 8 samples a step divide among 2: the training goes on there, on all of its data."""
     config = settings("AdamW", micro=1, train_batch_size=8)

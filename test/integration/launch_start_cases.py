@@ -20,7 +20,7 @@ def mpi(*arguments, **keywords):
     return launch("--transport=mpi", *arguments, **({"env": environment()} | keywords))
 
 
-@case
+@case(seconds=4)
 def ranks_of_mpirun(folder):
     """They are told the same as ranks of ours; output of rank 0, logs, variables and exit codes are the same, too."""
     needs_mpirun()

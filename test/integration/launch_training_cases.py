@@ -7,7 +7,7 @@ from launch_runs import PATIENCE, children, environment, gone, launch, running, 
 from training_runs import log_of, same_state, settings, small_data, small_package
 
 
-@case
+@case(seconds=5)
 def an_interrupted_training_goes_on(folder):
     package, data = small_package(folder, settings("AdamW", accumulation=2)), small_data(folder)
     train = ["train", package, f"--data={data}", "--seed=5"]

@@ -36,7 +36,7 @@ def launches(folder, make, options=(), fewest=1):
     return counts[1] - counts[0]
 
 
-@case
+@case(seconds=3)
 def launches_of_a_layer(folder):
     for name, (make, expected) in LAUNCHES.items():
         found = launches(folder, make)
@@ -81,7 +81,7 @@ def compare(folder, make, seed, sizes, steps=2, options=(), tolerance=2e-4, cpus
 SIZES = [{"batch": batch, "past": past, "tokens": 1, "frames": frames} for batch, past, frames in ((2, 0, 3), (1, 1, 1), (1, 13, 7))]
 
 
-@case(turns=5)
+@case(seconds=23)
 def llama_steps(folder):
     compare(folder, layers.llama, 1, SIZES[:1], steps=4)
     compare(folder, functools.partial(layers.llama, layers=1, heads=6, groups=2, width=32, inner=50, normed=True), 2, SIZES[1:])
@@ -89,7 +89,7 @@ def llama_steps(folder):
             [dict(SIZES[1], tokens=3), dict(SIZES[2], tokens=21)], steps=2)
 
 
-@case(turns=5)
+@case(seconds=23)
 def encoder_and_decoder_steps(folder):
     compare(folder, functools.partial(layers.whisper, layers=1), 4, SIZES[:2])
     compare(folder, functools.partial(layers.whisper, layers=1, first=True), 5, SIZES[2:])
@@ -98,7 +98,7 @@ def encoder_and_decoder_steps(folder):
     compare(folder, functools.partial(layers.vit, layers=1), 8, [dict(SIZES[1], tokens=9)])
 
 
-@case(turns=5)
+@case(seconds=23)
 def gates_of_other_types(folder):
     """Both halves of a gate in 8 and 4 bits, as they are and widened, and in bf16."""
     many = [dict(SIZES[0], tokens=3), dict(SIZES[1], tokens=19)]

@@ -75,7 +75,7 @@ def same_numbers(rows, found, oracle, what):
         expect(off < 2e-5, f"seed {SEED}, {what}: {name} is off by {off:.3g}")
 
 
-@case(turns=6)
+@case(seconds=12)
 def trains_as_pytorch_does(folder):
     """Blocks that are dropped in one micro-batch, in all of a step, in none; by both depth schedules."""
     for optimizer, accumulation, schedule in ((("AdamW", {"lr": 2e-3, "eps": 1e-4, "weight_decay": 0.1}), 2, "shipped"), (("SGD", {"lr": 0.1, "momentum": 0.9}), 3, "paper"),
@@ -126,7 +126,7 @@ def streams(kind, graph, layers=LAYERS, hidden=16):
     return model
 
 
-@case(turns=6)
+@case(seconds=14)
 def streams_with_skips(folder):
     """Blocks of streams that skips, means and heads read in several places train as PyTorch does, too."""
     steps, micro, accumulation, seed = 5, 3, 2, SEED % 2**40
@@ -143,7 +143,7 @@ def streams_with_skips(folder):
         same_numbers(log_of(folder / f"{kind}.jsonl"), weights(folder / kind / f"global_step{steps}"), oracle, kind)
 
 
-@case
+@case(seconds=6)
 def vectors(folder):
     """theta of the published schedule, by the log and by `schedule`: step k uses theta(max(k - 1, 0))."""
     package = train_package(folder, gpt(layers=1), settings("SGD", 1, **drops(0.5, 0.001)))
@@ -156,7 +156,7 @@ def vectors(folder):
     expect(column(log_of(folder / "log.jsonl"), "theta").tolist() == [row["theta"] for row in listed[:4]], "the log and the schedule disagree")
 
 
-@case(turns=6)
+@case(seconds=27)
 def nothing_dropped_is_dense(folder):
     """With theta 1 the bits are those of a package without gates, in both precisions of products."""
     data = tokens(folder, 12)
@@ -169,7 +169,7 @@ def nothing_dropped_is_dense(folder):
             expect(one.keys() == other.keys() and all(one[name].tobytes() == other[name].tobytes() for name in one), f"{more}: {part} differ")
 
 
-@case
+@case(seconds=5)
 def the_pass_changes_no_bits(folder):
     """The program of ds-gate-layers: with open gates as before it, without a block as the model without that block."""
     ids = np.random.default_rng(SEED).integers(0, VOCABULARY, (2, LENGTH))
@@ -196,7 +196,7 @@ def the_pass_changes_no_bits(folder):
         expect(off < 2e-5, f"seed {SEED}, gates {gates}: off by {off:.3g} from the product with 0")
 
 
-@case(turns=4)
+@case(seconds=6)
 def blocks_that_ran(folder):
     """A GPT of 12 blocks: how many ran in all is within 3 standard deviations of the sum of their probabilities; each block, within 4.
     Of one seed, as of others one in 370 is farther off."""
@@ -214,7 +214,7 @@ def blocks_that_ran(folder):
     expect(rates[0] == 1, "the first block was dropped, which the shipped schedule never does")
 
 
-@case(turns=6)
+@case(seconds=21)
 def dropped_blocks_launch_nothing(folder):
     """By the trace of a call: no launch of a dropped block's nodes, forward or backward, and fewer for each."""
     def launches_of_trace():
@@ -244,7 +244,7 @@ def dropped_blocks_launch_nothing(folder):
     expect(np.all(steps < -20) and len(set(steps)) == 1, f"launches by dropped blocks: {counts}")
 
 
-@case(turns=6)
+@case(seconds=7)
 def same_bits_by_threads(folder):
     package, data = train_package(folder, gpt(), settings("AdamW", 3, 2, **drops())), tokens(folder, 40)
     for threads in (1, 2, 3):
@@ -253,7 +253,7 @@ def same_bits_by_threads(folder):
     same_state(folder / "run1", folder / "run3", 5)
 
 
-@case(turns=6)
+@case(seconds=13)
 def goes_on_after_stops(folder):
     """Gates, counts of blocks and theta are where they were; a checkpoint holds which blocks the last step ran."""
     package, data = train_package(folder, gpt(layers=2), settings("AdamW", 2, 3, **drops())), tokens(folder, 22)
@@ -265,7 +265,7 @@ def goes_on_after_stops(folder):
     tool("ds-run", "train", other, f"--data={data}", f"--checkpoint={folder / 'whole'}", "--resume", "--steps=8", code=2, says=["global_step7"])
 
 
-@case(turns=4)
+@case(seconds=7)
 def overflow_with_gates(folder):
     """A step that overflows changes no bit, theta goes on, and the blocks of the next step are those of its number."""
     config = settings("AdamW", 2, 2, fp16={"enabled": True, "initial_scale_power": 24, "hysteresis": 1}, **drops())
@@ -306,7 +306,7 @@ def what_has_no_blocks(folder):
     refuse(named, "layer_gate/0", "other names")
 
 
-@case(turns=6)
+@case(seconds=44)
 def models_with_blocks(folder):
     """Blocks of decoders with cross-attention, of rotated keys, of images: all are found, trained, and evaluated without gates."""
     for kind, blocks in (("llama", 2), ("t5", 4), ("vit", 2)):

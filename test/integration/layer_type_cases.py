@@ -18,7 +18,7 @@ OPTIONS = {"bf16": ["--precision=bf16"], "f16": ["--precision=f16"], "f16 beside
 TOLERANCES = {"bf16": 0.05, "f16": 0.005, "bytes": 0.2}
 
 
-@case(turns=5)
+@case(seconds=23)
 def launches_of_rounded_layers(folder):
     for option, arguments in OPTIONS.items():
         for name, (make, expected) in LAUNCHES.items():
@@ -28,7 +28,7 @@ def launches_of_rounded_layers(folder):
             expect(found == expected, f"{name} {option}: a layer takes {found} launches, expected {expected}")
 
 
-@case(turns=5)
+@case(seconds=23)
 def rounded_layers(folder):
     for number, (option, tolerance) in enumerate(TOLERANCES.items()):
         arguments = dict(options=OPTIONS[option], tolerance=tolerance)
@@ -36,7 +36,7 @@ def rounded_layers(folder):
         compare(folder, functools.partial(layers.vit, layers=1), 30 + number, [dict(SIZES[0], tokens=9)], steps=1, **arguments)
 
 
-@case(turns=6)
+@case(seconds=12)
 def rounded_rows_in_batches(folder):
     """A row has the bits that it has alone, of 1 and of more than 128 rows, which blocks of a norm and sweeps hold."""
     random = np.random.default_rng([SEED, 71])
@@ -51,7 +51,7 @@ def rounded_rows_in_batches(folder):
                 expect(array.tobytes() == whole[name][row:row + 1].tobytes(), f"{option}: row {row} of {name} has other bits alone (DS_SEED={SEED})")
 
 
-@case(turns=5)
+@case(seconds=23)
 def projections_of_other_codes(folder):
     """Queries and keys in 4 bits beside values in 8, in one kernel: of one row and of several blocks of them, of columns and
     rows that fill no panel and no group."""
@@ -73,7 +73,7 @@ WIDER = {"llama": functools.partial(layers.llama, hidden=96, width=32), "qwen3":
          "llama, many tokens": functools.partial(layers.llama, hidden=96, width=32, tokens="tokens")}
 
 
-@case(turns=6)
+@case(seconds=12)
 def launches_of_other_files(folder):
     for element, (code, _, _) in STORED.items():
         for name, (make, expected) in LAUNCHES.items():
@@ -107,7 +107,7 @@ def compare_stored(folder, make, seed, size):
                 expect(same, f"{element} {cpu} {name} of {size}: fusion changes bits, by {distance} (DS_SEED={SEED})")
 
 
-@case(turns=5)
+@case(seconds=23)
 def layers_of_other_files(folder):
     compare_stored(folder, functools.partial(layers.vit, layers=1), 81, dict(SIZES[0], tokens=9))
     compare_stored(folder, functools.partial(layers.llama, normed=True, layers=1), 82, SIZES[2])

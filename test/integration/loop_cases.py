@@ -173,7 +173,7 @@ def branches_choose_tensors(folder):
                               "e": scalar(e, bool)} for c in (False, True) for e in (False, True)])
 
 
-@case
+@case(seconds=3)
 def threads_and_profiles_do_not_matter(folder):
     random = np.random.default_rng(SEED)
     feeds = {"x": random.standard_normal((300, 2)).astype(np.float32), "trip": scalar(30), "go": scalar(True, bool)}

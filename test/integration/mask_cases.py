@@ -152,7 +152,7 @@ def add_random_attention(p, element, rtol, sizes, kinds, number):
     p.test(" ".join(words), operands, element, [names[0], h, names[1], d], expected, rtol=rtol, scale=1)
 
 
-@case(turns=5)
+@case(seconds=23)
 def random_steps(folder):
     sizes = [(1, 1, 1, 1, 1), (2, 2, 1, 5, 5), (1, 2, 2, 1, 9), (2, 4, 2, 6, 9), (1, 2, 1, 9, 6), (1, 2, 2, 17, 50), (1, 1, 1, 40, 40),
              (2, 2, 1, 3, 0), (1, 2, 1, 0, 3)]
@@ -186,7 +186,7 @@ def values_that_nobody_reads(folder):
         expect((missed | (np.abs(found - expected) <= 2e-5)).all(), f"{variant}: {np.abs(found - expected).max()}")
 
 
-@case
+@case(seconds=3)
 def places_at_the_ends_of_64_bits(folder):
     """Where rows stand is data: what the caller gives may be farther away than any column, and bounds do not wrap."""
     p, s, t, limits = Program(), 5, 9, np.iinfo(np.int64)
@@ -237,7 +237,7 @@ def draw(random, b, s, t, dtype=np.float32, whole=True, hidden=HUGE):
     return {"q": q, "k": k, "v": v, "m": seen, "a": random.standard_normal((b, 1, s, t)).astype(dtype)}
 
 
-@case(turns=5)
+@case(seconds=23)
 def choices_around_scores(folder):
     """Each low number, alone, inside and around a bias, chosen where the mask holds or where not."""
     random = np.random.default_rng(SEED)
@@ -290,7 +290,7 @@ def guarded_choices(folder):
     run_all(folder / "guarded.onnx", [draw(random, *sizes) for sizes in ((1, 1, 1), (2, 5, 7), (1, 20, 40))], outputs, folder)
 
 
-@case
+@case(seconds=3)
 def masks_that_only_look_like_choices(folder):
     """tf2onnx multiplies by the condition: the model's own ops give NaN for a hidden key of NaN, and so do ours. What is
     added does not hide NaN, either."""
@@ -351,7 +351,7 @@ cached (float[b, s, 32] q, float[b, s, 16] k, float[b, s, 16] v, float[b, 2, c, 
             compare(found[name][i], expected.swapaxes(0, 1).reshape(s, 32), f"seed {SEED}: {name} of batch entry {i}")
 
 
-@case
+@case(seconds=3)
 def masks_that_a_run_finds_repeated(folder):
     """Batch and heads in one axis; the mask's may be 1 in a run, and so may its rows and columns."""
     model = parser.parse_model("""<ir_version: 8, opset_import: ["" : 18]>

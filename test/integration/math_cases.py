@@ -68,7 +68,7 @@ def run(folder, x, options):
         return {name: outputs[name].ravel() for name in outputs}
 
 
-@case(turns=6)
+@case(seconds=12)
 def math_functions_are_accurate(folder):
     x = np.linspace(0, 2**32 - 1, POINTS).astype(np.uint64).astype(np.uint32).view(np.float32)
     random, few = np.random.default_rng(SEED), 1 << 18
@@ -109,7 +109,7 @@ def activation_model(folder, op, attributes, x, element, isConstant):
     return path
 
 
-@case(turns=6)
+@case(seconds=12)
 def activations_far_and_near(folder):
     """Of numbers far below zero, where 1 + e^x is 1, and near it, where e^x is 1: all digits of the type are right."""
     random = np.random.default_rng(SEED)
@@ -147,7 +147,7 @@ def activations_far_and_near(folder):
                    f"{error[worst]:.3g} units in the last place, expected at most {bound} (seed {SEED})")
 
 
-@case
+@case(seconds=2)
 def gelus_far_and_near(folder):
     """Both flavours of ONNX's Gelu have the errors that dialects/ds/GeluFunctions.h states, judged by math.erfc and math.exp:
     far below zero digits do not cancel."""

@@ -125,43 +125,43 @@ def verify(folder, block, merged, *options, judged=True, cpus=dict.fromkeys((pro
             expect(found[-1][name].shape == expected.shape and (not judged or error <= TOLERANCE), f"{name}: an error of {error}: {what}")
 
 
-@case(turns=6)
+@case(seconds=12)
 def projections_of_one_input(folder):
     verify(folder, Block("all"), 3)
     verify(folder, Block("none", biased=""), 3)
 
 
-@case(turns=4)
+@case(seconds=3)
 def projections_without_some_biases(folder):
     """Whisper's keys have none."""
     verify(folder, Block("some", biased="qv", hidden=40), 3)
 
 
-@case(turns=4)
+@case(seconds=6)
 def fewer_heads_of_keys_than_of_queries(folder):
     verify(folder, Block("grouped", heads=6, groups=2, size=16), 3)
 
 
-@case(turns=6)
+@case(seconds=8)
 def keys_and_values_of_another_input(folder):
     verify(folder, Block("cross", others="kv"), 2)
     verify(folder, Block("values", others="v", biased="k"), 2)
     verify(folder, Block("only", others="k", biased="v"), 2)
 
 
-@case(turns=6)
+@case(seconds=12)
 def keys_and_values_behind_earlier_ones(folder):
     verify(folder, Block("past", past=True), 3)
     verify(folder, Block("past-grouped", heads=4, groups=2, past=True, biased=""), 3)
 
 
-@case(turns=4)
+@case(seconds=3)
 def rows_that_are_joined_with_heads(folder):
     """What is between transposes and attention joins axes that stay apart in a merged result."""
     verify(folder, Block("rows", form="rows"), 3)
 
 
-@case(turns=5)
+@case(seconds=23)
 def merged_codes(folder):
     """Codes, scales and zero points are joined, too; their numbers are those of quantized weights apart."""
     for number, options in enumerate(("int8", "int8,group=16,scheme=asymmetric", "int4", "int4,group=6,scheme=asymmetric")):

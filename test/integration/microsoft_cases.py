@@ -103,7 +103,7 @@ def activations(folder):
     c.run(folder, *SIZES)
 
 
-@case(turns=4)
+@case(seconds=11)
 def fused_products(folder):
     c = Cases()
     for a_turned in (0, 1):
@@ -143,7 +143,7 @@ def pack(fields, bits):
     return sum(parts[..., i].astype(np.uint32) << (i * bits) for i in range(per_byte)).astype(np.uint8)
 
 
-@case(turns=5)
+@case(seconds=23)
 def matmul_nbits(folder):
     random = np.random.default_rng(3)
     c = Cases()
@@ -229,7 +229,7 @@ def attention(query, key, value, add=0, scale=None):
     return softmax(scale * query @ np.swapaxes(key, 2, 3) + add) @ value
 
 
-@case(turns=6)
+@case(seconds=12)
 def attention_masks(folder):
     c = Cases()
     x, weights = c.input(["batch", "seq", 12]), c.weight(np.random.default_rng(2).standard_normal((12, 48)).astype(f32))
@@ -260,7 +260,7 @@ def attention_masks(folder):
     c.run(folder, *SIZES)
 
 
-@case
+@case(seconds=3)
 def attention_with_a_mask_of_its_own_length(folder):
     """Which of the forms a mask of one axis has, only the run knows."""
     c = Cases()
@@ -280,7 +280,7 @@ def attention_with_a_mask_of_its_own_length(folder):
          says="expected a mask of batch, 2 * batch or 3 * batch + 2 elements")
 
 
-@case(turns=4)
+@case(seconds=6)
 def attention_with_past(folder):
     c = Cases()
     x, weights = c.input(["batch", "seq", 16]), c.weight(np.random.default_rng(2).standard_normal((16, 48)).astype(f32))
@@ -318,7 +318,7 @@ def attention_in_shared_buffer(folder):
     c.run(folder, *PAST_SIZES)
 
 
-@case(turns=5)
+@case(seconds=23)
 def multi_head_attention(folder):
     c = Cases()
     query, bias = c.input(["batch", "seq", 16]), c.input([56])
@@ -364,7 +364,7 @@ def one_query_sees_all_keys(folder):
     c.run(folder, {"batch": 2, "seq": 1, "kv": 7}, {"batch": 3, "seq": 4, "kv": 4}, {"batch": 1, "seq": 1, "kv": 1})
 
 
-@case(turns=6)
+@case(seconds=12)
 def multi_head_attention_with_past(folder):
     c = Cases()
     query, key, value = (c.input(["batch", "seq", 16]) for _ in range(3))

@@ -57,7 +57,7 @@ def variants(c, common, heads=4, groups=2):
            kv_num_heads=groups)
 
 
-@case(turns=6)
+@case(seconds=12)
 def group_query_prompt(folder):
     c = Cases()
     variants(c, operands(c))
@@ -77,7 +77,7 @@ def group_query_prompt(folder):
     c.run(folder, *PROMPT)
 
 
-@case(turns=6)
+@case(seconds=12)
 def group_query_growing_cache(folder):
     c = Cases()
     variants(c, operands(c, past="past"))
@@ -85,7 +85,7 @@ def group_query_growing_cache(folder):
     c.run(folder, *DECODE)
 
 
-@case(turns=6)
+@case(seconds=7)
 def group_query_buffers(folder):
     """The cache lies in a buffer of 16 places: a prompt, decoding with ragged rows, and a second prompt."""
     c = Cases()
@@ -119,7 +119,7 @@ def group_query_norms(folder):
     c.run(folder, *PROMPT)
 
 
-@case
+@case(seconds=8)
 def group_query_layers(folder):
     """Query, key and value are projected in one kernel, as each writes its rows elsewhere; rows of a batch differ in length."""
     found = launches(folder, layers.grouped)

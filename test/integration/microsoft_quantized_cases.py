@@ -71,7 +71,7 @@ def quantized_elementwise(folder):
     c.run(folder, *SIZES)
 
 
-@case(turns=6)
+@case(seconds=12)
 def quantized_products(folder):
     c = Cases()
     def integer_product(a, b, a_scale, b_scale, a_zero=None, b_zero=None, bias=None):
@@ -100,7 +100,7 @@ def quantized_products(folder):
     c.run(folder, *SIZES)
 
 
-@case(turns=4)
+@case(seconds=6)
 def quantized_attention(folder):
     c = Cases()
 

@@ -38,14 +38,14 @@ def minilm_cosines(folder):
         expect(f"{found:.3f}" == f"{expected:.3f}", f"cosine {i + 1}·{j + 1}: expected {expected}, found {found:.4f}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def minilm_random_inputs(folder):
     package = compile_model(MINILM, folder)
     for seed, (batch, length) in enumerate([(1, 1), (1, 128), (2, 17), (5, 64), (16, 9)]):
         same_numbers(package, MINILM, tokens(batch, length, seed), folder)
 
 
-@case
+@case(seconds=5)
 def minilm_f64_reference(folder):
     inputs = tokens(2, 12, 5)
     theirs = onnx_runtime(MINILM, inputs)
@@ -56,7 +56,7 @@ def minilm_f64_reference(folder):
             expect(far <= 1e-4, f"{option}: output {name} is {far:.3g} from ONNX Runtime")
 
 
-@case(turns=4)
+@case(seconds=5)
 def minilm_same_bits(folder):
     """Threads and batch size change no bit; a second compilation changes no byte."""
     package = compile_model(MINILM, folder)
@@ -72,7 +72,7 @@ def minilm_same_bits(folder):
     expect(np.array_equal(row[0], one[2]), "a row has different bits in a batch of 1 and of 4")
 
 
-@case
+@case(seconds=3)
 def tiny_distilbert(folder):
     model = shared("tiny-distilbert")
     package = compile_model(model, folder)
@@ -91,7 +91,7 @@ def mnist(folder):
         same_numbers(package, model, {"Input3": image}, folder)
 
 
-@case
+@case(seconds=3)
 def gpt2_without_past(folder):
     model = shared("gpt2-no-past")
     package = compile_model(model, folder)
@@ -110,7 +110,7 @@ def bert_shape(folder):
         same_numbers(package, model, tokens(batch, length, seed), folder)
 
 
-@case(turns=6)
+@case(seconds=17)
 def mcpu_levels(folder):
     """Code for other levels gives the same numbers; code for features that the machine lacks is refused by name."""
     model = generate.save(generate.bert(layers=1, hidden=32, heads=2), folder / "bert.onnx")

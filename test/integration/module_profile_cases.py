@@ -106,7 +106,7 @@ def steady(measure):
     raise AssertionError(f"the step takes {report['ms']} ms, unwatched {report['unwatched_ms']}; the fastest part has {100 * fastest(report):.1f} % of the peak")
 
 
-@case(turns=6)
+@case(seconds=12)
 def a_step_of_gpt2_by_hand(folder):
     """In the shape of GPT-2 small, two layers: 12 b s h^2 + 2 b s^2 h a layer, b s h v of the head; on the way back products
     twice, an attention's four, and its scores once more."""
@@ -157,7 +157,7 @@ def said(text, line, number):
     expect(abs(float(shown) - number / scale) < 0.0051, f"{line}: {shown} {unit}, expected {number}")
 
 
-@case(turns=6)
+@case(seconds=12)
 def a_call_of_bert_base_by_hand(folder):
     """In the shape of BERT-base, two layers, merged projections shared out by their columns; embeddings multiply nothing."""
     layers, h, b, s = 2, 768, 2, 64
@@ -179,7 +179,7 @@ def a_call_of_bert_base_by_hand(folder):
     expect(report["micro_batches"] == 1 and "world size" not in text and "update" not in text, text[:2000])
 
 
-@case(turns=4)
+@case(seconds=6)
 def what_needs_no_gradient_is_not_multiplied(folder):
     """The first product's operand is data: its derivative is not computed, and so not counted."""
     n = 8
@@ -192,7 +192,7 @@ def what_needs_no_gradient_is_not_multiplied(folder):
     expect(report["total"]["macs"]["backward"] == n * 6 * 4, f"frozen: {report['total']['macs']}")
 
 
-@case(turns=4)
+@case(seconds=9)
 def depths_and_kinds_of_modules(folder):
     package = train_package(folder, training_models.gpt(2, 32, 4, graph=Scoped()), settings(micro=2))
     whole, text = profile(package, folder, "--dim=length=8")
@@ -212,7 +212,7 @@ def depths_and_kinds_of_modules(folder):
         tool("ds-run", "profile", package, f"{option}={value}", code=2, says=option)
 
 
-@case(turns=4)
+@case(seconds=6)
 def a_trace_nests_launches_in_modules(folder):
     package = train_package(folder, training_models.gpt(2, 32, 4, graph=Scoped()), settings(micro=2, accumulation=2))
     tool("ds-run", "profile", package, "--dim=length=8", "--duration=0.05", "--threads=1", "--trace", folder / "t.json", "--html", folder / "t.html")
@@ -237,7 +237,7 @@ def with_profiler(**keys):
     return settings(micro=4, accumulation=2, flops_profiler={"enabled": True, **keys})
 
 
-@case(turns=6)
+@case(seconds=12)
 def every_key_of_the_profiler_acts(folder):
     data = small_data(folder)
     plain = small_package(folder, settings(micro=4, accumulation=2))
@@ -291,7 +291,7 @@ def wrong_values_of_the_profiler(folder):
          folder / "m.dsp", code=1, says="without flops_profiler.enabled")
 
 
-@case(turns=4)
+@case(seconds=6)
 def quantized_and_rounded_packages_have_the_same_work(folder):
     """Multiply-adds and parameters are the model's, whatever its weights became."""
     model = training_models.gpt(1, 64, 4, graph=Scoped())
@@ -309,7 +309,7 @@ def quantized_and_rounded_packages_have_the_same_work(folder):
         expect(found["h.0", "attn", "c_attn"]["macs"]["forward"] == 2 * 8 * 3 * 64 * 64, f"{name}: {found['h.0', 'attn', 'c_attn']}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def weights_are_rounded_in_the_step_that_is_profiled(folder):
     """However many updates the configuration waits for that, and in all steps of the measurement."""
     launches = {}
@@ -324,7 +324,7 @@ def weights_are_rounded_in_the_step_that_is_profiled(folder):
     expect(least < launches[0] == launches[2000000000], f"launches by offset: {launches}, without rounding {least}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def what_is_computed_again_is_told_apart(folder):
     """It is no part of the way forward, nor of the way back, which are those of a step that keeps everything."""
     totals = []
@@ -339,7 +339,7 @@ def what_is_computed_again_is_told_apart(folder):
         expect({**again, "recompute": 0} == {**kept, "recompute": 0} and again["recompute"] > kept["recompute"], f"{kind}: {kept}, again {again}")
 
 
-@case
+@case(seconds=7)
 def each_entry_has_its_roles(folder):
     """What an update does is no part of the way back, for a parameter or for all; an evaluation goes forward; sums of gradients
     are the way back's."""

@@ -48,7 +48,7 @@ def compare(folder, path, inputs, outputs, *options):
     return package
 
 
-@case(turns=4)
+@case(seconds=6)
 def every_code_survives(folder):
     for name, dtype in {**FLOATS, **INTEGERS}.items():
         values = all_of(dtype)

@@ -62,7 +62,7 @@ m (int8[n] x) => (bool[4] a, bool[4] b, float[4] c, double[4] d)
 """, [{"x": np.zeros(n, np.int8)} for n in (0, 1, 5)])
 
 
-@case
+@case(seconds=3)
 def quotients_of_negative_sizes(folder):
     """Integers are divided towards 0, whole multiples of the divisor and those beside them alike."""
     as_onnx_runtime(folder, """
@@ -166,7 +166,7 @@ def sizes_that_grow_with_every_op(folder):
     tool("ds-opt", broadcasts(folder, 120), "-o", folder / "long.dsp", code=1, timeout=60, says="has a size that is too long an expression")
 
 
-@case
+@case(seconds=3)
 def what_follows_a_product(folder):
     """A row is a bias only where it is added, and to a product that nobody else reads."""
     random = np.random.default_rng(SEED)
@@ -200,7 +200,7 @@ m (float[n, 4] x) => (float[n, 3] added, float[n, 3] front, float[n, 3] scaled, 
             expect(found[name].shape == array.shape and near.all(), f"seed {SEED}: {name}: expected {array}, found {found[name]}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def masks_that_let_everything_pass(folder):
     """The conjunction with what is true is the mask; where that has more axes, the sum of both ranks counts."""
     for number, (truth, shape) in enumerate((("{1}", "[1, 1, 1, 1]"), ("{1}", ""), ("{1, 1, 1, 1}", "[1, 4, 1, 1]"), ("{0}", "[1, 1, 1, 1]"))):

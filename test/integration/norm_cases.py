@@ -114,7 +114,7 @@ def launches_of(package):
     return json.loads((package / "manifest.json").read_text())["variants"][0]["entries"][0]["launches"]
 
 
-@case(turns=6)
+@case(seconds=12)
 def norms_before_products(folder):
     n = Layers("plain")
     for depth, columns, kind in ((48, 96, "layer"), (520, 50, "rms"), (33, 49, "layer"), (64, 48, "rms"), (128, 130, "layer")):
@@ -122,7 +122,7 @@ def norms_before_products(folder):
     n.verify(folder, fused=6)
 
 
-@case(turns=6)
+@case(seconds=12)
 def norms_with_other_readers(folder):
     n = Layers("readers")
     n.add(64, 96, "layer", ("after",))
@@ -134,7 +134,7 @@ def norms_with_other_readers(folder):
     n.verify(folder, fused=8)
 
 
-@case(turns=6)
+@case(seconds=16)
 def norms_before_codes(folder):
     for number, how in enumerate(("int8", "int4,group=16")):
         n = Layers(f"codes-{number}")

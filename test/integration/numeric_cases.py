@@ -48,7 +48,7 @@ BINARY = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divid
           "max": np.maximum}
 
 
-@case(turns=4)
+@case(seconds=6)
 def unary_functions(folder):
     p = Program()
     for element in FLOATS:
@@ -71,7 +71,7 @@ def unary_functions(folder):
     p.verify(folder)
 
 
-@case
+@case(seconds=3)
 def binary_functions(folder):
     p = Program()
     for element in FLOATS:
@@ -91,7 +91,7 @@ def binary_functions(folder):
     p.verify(folder)
 
 
-@case(turns=6)
+@case(seconds=12)
 def integer_functions(folder):
     p = Program()
     for element in INTEGERS:
@@ -129,7 +129,7 @@ def integer_functions(folder):
     p.verify(folder)
 
 
-@case
+@case(seconds=4)
 def division_by_zero_is_diagnosed(folder):
     for variant in ("--mcpu=host", "--reference"):
         for kind, divisor in itertools.product(("div", "mod", "fmod"), ("input", "constant", "fused")):
@@ -145,7 +145,7 @@ def division_by_zero_is_diagnosed(folder):
             expect("zero" in result.err, f"{kind} by a zero {divisor}: expected a division by zero: {result}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def casts(folder):
     p = Program()
     for source, target in itertools.product(FLOATS + INTEGERS + ["i1"], repeat=2):
@@ -172,7 +172,7 @@ SHAPES = [([3, 5], [5]), ([4, 1, 7], [1, 3, 1]), ([1], [6]), ([], [3, 2]), ([2, 
           ([33], [1]), ([17, 1], [1, 19])]
 
 
-@case(turns=4)
+@case(seconds=6)
 def broadcasting(folder):
     p = Program()
     number = itertools.count()
@@ -210,7 +210,7 @@ def reduced(kind, x, axes, keep):
 KINDS = ["sum", "mean", "prod", "max", "min", "l1", "l2", "log_sum", "log_sum_exp", "sum_square"]
 
 
-@case(turns=4)
+@case(seconds=5)
 def reductions(folder):
     p = Program()
     for shape, dims in (([3, 5, 37], None), ([2, 0, 3], None), ([4, 33], ["r0", "r1"]), ([7], None)):
@@ -260,7 +260,7 @@ def softmax(x, axis, log=False):
         return e - np.log(s) if log else np.exp(e) / s
 
 
-@case(turns=6)
+@case(seconds=12)
 def rows(folder):
     p = Program()
     for element, rtol in (("f32", 1e-5), ("f64", 1e-12), ("f16", 2e-3), ("bf16", 1.6e-2)):
@@ -286,7 +286,7 @@ def rows(folder):
     p.verify(folder)
 
 
-@case(turns=5)
+@case(seconds=23)
 def same_bits_for_any_batch_and_thread_count(folder):
     p = Program()
     x = p.input(p.random.standard_normal((13, 6, 24)), "f32", ["b", "s", 24])

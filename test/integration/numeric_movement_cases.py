@@ -21,7 +21,7 @@ def exact(p, text, operands, element, dims, expected):
     p.test(text, operands, element, dims, expected, rtol=0)
 
 
-@case(turns=4)
+@case(seconds=6)
 def movement(folder):
     p = Program()
     for element in TYPES:
@@ -58,7 +58,7 @@ def movement(folder):
 SCATTER = {"assign": None, "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
-@case(turns=6)
+@case(seconds=12)
 def gathers_and_scatters(folder):
     p = Program()
     for element, index in zip(TYPES, itertools.cycle(("i32", "i64"))):
@@ -109,7 +109,7 @@ def gathers_and_scatters(folder):
     p.verify(folder)
 
 
-@case(turns=6)
+@case(seconds=12)
 def bad_indices_are_diagnosed(folder):
     programs = []
 
@@ -155,7 +155,7 @@ def ordered(x, largest):
     return np.lexsort((np.arange(len(x)), key[1], key[0]))
 
 
-@case(turns=6)
+@case(seconds=12)
 def scans(folder):
     p = Program()
     for element in ("f32", "f64", "i32", "bf16"):
@@ -205,7 +205,7 @@ def scans(folder):
     p.verify(folder)
 
 
-@case(turns=4)
+@case(seconds=6)
 def sorted_slices(folder):
     """Against a stable lexicographic sort; few values, so that many elements and slices are equal."""
     p = Program()
@@ -244,7 +244,7 @@ def greedy_choice(scores, low, high, most, overlap, least):
     return kept + [-1] * (len(scores) - len(kept))
 
 
-@case
+@case(seconds=3)
 def orders_of_single_elements(folder):
     """Of few and many different numbers, whose bytes are all the same or not; the order of equal ones is kept."""
     p = Program()
@@ -264,7 +264,7 @@ def orders_of_single_elements(folder):
     p.verify(folder)
 
 
-@case
+@case(seconds=3)
 def rotations_of_pairs(folder):
     """Halves of a row and neighbours, below, at and beyond a vector's width; a number of each table for a pair or a place."""
     p = Program()
@@ -286,7 +286,7 @@ def rotations_of_pairs(folder):
     p.verify(folder)
 
 
-@case
+@case(seconds=3)
 def boxes_that_do_not_overlap_much(folder):
     """Numbers of boxes around a block of keys and beyond; ties, both zeros and NaN among scores, NaN and empty boxes."""
     p = Program()

@@ -25,7 +25,7 @@ def matmul(p, left, right, swap, element="f32", dims=(None, None), rtol=1e-5):
            scale=np.abs(a) @ np.abs(b))
 
 
-@case(turns=6)
+@case(seconds=12)
 def products(folder):
     p = Program()
     for m, k, n in [(m, *p.random.choice(ODD, 2)) for m in ODD] + [(5, 7, n) for n in ODD] + [(3, 0, 4), (0, 3, 4)]:
@@ -42,7 +42,7 @@ def products(folder):
     p.verify(folder)
 
 
-@case(turns=5)
+@case(seconds=23)
 def linear(folder):
     p = Program()
     for m, k, n in [(m, *p.random.choice(ODD, 2)) for m in ODD] + [(5, 7, n) for n in ODD]:
@@ -70,7 +70,7 @@ def attention(q, k, v, mask, scale, factor=1, cap=None):
         return e / e.sum(-1, keepdims=True) @ v
 
 
-@case(turns=6)
+@case(seconds=12)
 def attentions(folder):
     p = Program()
     number = itertools.count()
@@ -109,7 +109,7 @@ def attentions(folder):
     p.verify(folder)
 
 
-@case(turns=5)
+@case(seconds=23)
 def adjusted_attentions(folder):
     """Factor, softcap and guard, alone and together."""
     p = Program()
@@ -145,7 +145,7 @@ def adjusted_attentions(folder):
     p.verify(folder)
 
 
-@case(turns=6)
+@case(seconds=12)
 def rotaries(folder):
     p = Program()
     number = itertools.count()
@@ -196,7 +196,7 @@ GEOMETRY = [([9], [3], [1], [0, 0], [1]), ([8], [3], [2], [1, 2], [2]), ([6, 7],
             ([7, 9], [2, 3], [1, 2], [0, 2, 1, 1], [2, 1]), ([4, 5, 3], [2, 2, 2], [1, 2, 1], [1, 0, 0, 1, 0, 1], [1, 1, 1])]
 
 
-@case(turns=4)
+@case(seconds=6)
 def convolutions_and_pooling(folder):
     p = Program()
     for size, kernel, strides, pads, dilations in GEOMETRY:

@@ -149,7 +149,7 @@ def random_numbers(folder):
     expect(y.dtype == np.int32 and np.abs(found - shares).max() < 0.02, f"shares {found}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def run_time_scalars(folder):
     indices = np.random.default_rng(SEED).integers(-7, 7, (3, 4))
     values = np.array([-1.0, 2.0])
@@ -163,7 +163,7 @@ def run_time_scalars(folder):
           expected={"y": np.float32(0.5) + np.arange(4, dtype=np.float32) * np.float32(0.7)}, tolerance=1e-6)
 
 
-@case(turns=5)
+@case(seconds=23)
 def resizing(folder):
     x = numbers(1, 2, 7, 9)
     number = np.random.default_rng(SEED)
@@ -191,7 +191,7 @@ def resizing(folder):
                       axes=[2, 3], tolerance=1e-4, mode=mode, antialias=1, exclude_outside=outside)
 
 
-@case(turns=4)
+@case(seconds=8)
 def sampled_images(folder):
     x, image = numbers(2, 3, 5, 6), numbers(1, 2, 4, 3, 5)
     grid, volume = numbers(2, 3, 4, 2, salt=1) * 0.8, numbers(1, 2, 3, 2, 3, salt=2) * 0.8
@@ -213,7 +213,7 @@ def sampled_images(folder):
               tolerance=1e-6)
 
 
-@case(turns=4)
+@case(seconds=5)
 def transforms_and_determinants(folder):
     x = numbers(2, 7, 5, 2)
     for opset, extra in ((17, {"axis": 1}), (20, {})):
@@ -237,7 +237,7 @@ def transforms_and_determinants(folder):
         check(folder, "Det", [("x", x)], opset=22, expected={"y": np.linalg.det(x)}, tolerance=1e-10)
 
 
-@case
+@case(seconds=4)
 def selections(folder):
     random = np.random.default_rng(SEED)
     for x in (random.integers(0, 5, 20), random.integers(-3, 3, (4, 6)).astype(np.float64)):
@@ -319,7 +319,7 @@ def places(n, start, end, step):
     return list(range(min(max(start, 0), high), min(max(end, low), high), step))
 
 
-@case(turns=6)
+@case(seconds=12)
 def slices_whose_bounds_are_known_in_turn(folder):
     """The same bounds as constants and as inputs, whichever of them."""
     number = np.random.default_rng(SEED)
@@ -381,7 +381,7 @@ def losses_by_definition(logarithms, target, ignored, weights, reduction):
     return losses if reduction == "none" else losses.sum() if reduction == "sum" else losses.sum() / own.sum()
 
 
-@case
+@case(seconds=3)
 def ignored_targets_of_any_scores(folder):
     """Scores and weights that nothing counts may be NaN and infinite, or overflow on the way."""
     rows = [[np.nan] * 4, [-np.inf, 1, 2, 3], [np.inf, 0, 0, 1], [-3e38, 3e38, -3e38, 0], [-np.inf] * 4]

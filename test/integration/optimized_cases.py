@@ -27,7 +27,7 @@ def agrees(model, folder, *inputs):
         same_numbers(package, model, values, folder)
 
 
-@case(turns=4)
+@case(seconds=6)
 def optimized_minilm(folder):
     agrees(MINILM, folder, *(tokens(batch, length, batch) for batch, length in ((1, 1), (2, 17), (5, 64))))
 
@@ -43,7 +43,7 @@ def optimized_mnist(folder):
     agrees(shared("mnist-8"), folder, *({"Input3": random.random((1, 1, 28, 28), np.float32) * 255} for _ in range(3)))
 
 
-@case(turns=4)
+@case(seconds=6)
 def optimized_gpt2(folder):
     random = np.random.default_rng(0)
     shapes = ((1, 8), (2, 5))
@@ -103,7 +103,7 @@ def dynamic(tools, folder, **options):
     close(optimized(model, folder), folder, sentences(), tokens(4, 33, 4))
 
 
-@case(turns=6)
+@case(seconds=9)
 def dynamically_quantized_minilm(folder):
     tools = quantization()
     # With weights of 7 bits: on CPUs without VNNI, ONNX Runtime's sums of two u8 × i8 products saturate at 16 bits.
@@ -150,7 +150,7 @@ def static(tools, folder, share=0.01, **options):
     return model
 
 
-@case(turns=5)
+@case(seconds=23)
 def statically_quantized_minilm(folder):
     tools = quantization()
     static(tools, folder, quant_format=tools.QuantFormat.QDQ, op_types_to_quantize=["MatMul"])

@@ -124,7 +124,7 @@ def blocks_in(folder, text):
     return {kind: len(re.findall(rf"= ds\.{kind} ", graph)) for kind in BLOCKS}
 
 
-@case(turns=6)
+@case(seconds=9)
 def parameters_in_states_change_no_bit(folder):
     random = np.random.default_rng(SEED)
     ids, image = random.integers(0, WORDS, 37), random.standard_normal((1, 2, 8), np.float32)
@@ -155,7 +155,7 @@ def parameters_in_states_change_no_bit(folder):
                        f"by up to {np.abs(value - bits).max()} (seed {SEED})")
 
 
-@case(turns=6)
+@case(seconds=12)
 def products_with_states_have_the_bits_of_weights(folder):
     """Sizes about the panels and row blocks of both levels, plain and transposed, with and without bias."""
     random = np.random.default_rng(SEED)

@@ -183,7 +183,7 @@ def define(name):
             (folder / str(number)).mkdir()
             subject.check(folder / str(number))
     run.__name__ = f"lengths_of_{name}"
-    case(turns=6)(run)
+    case(seconds=6)(run)
 
 
 for name in SUBJECTS:

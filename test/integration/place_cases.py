@@ -57,7 +57,7 @@ def expect_steps(model, folder, pattern):
     expect(re.fullmatch(pattern, found), f"expected '{pattern}', found '{found}'")
 
 
-@case
+@case(seconds=5)
 def tables_of_recipes(folder):
     """What is computed of large tables is done when the package is written: the recipe is read as the ops would be."""
     random, size = np.random.default_rng(SEED), 96
@@ -129,7 +129,7 @@ OFFSETS = {  # type of the offset, lines, what is read of them, what sees what
 }
 
 
-@case(turns=5)
+@case(seconds=24)
 def offsets_that_the_caller_gives(folder):
     """An offset may be any number of its type. Where the sum with it wraps or rounds in the model, it does so here."""
     random = np.random.default_rng(SEED + 2)
@@ -149,7 +149,7 @@ def offsets_that_the_caller_gives(folder):
         run_all(model, draws, outputs, folder, variants=["--mcpu=host", "--reference"])
 
 
-@case
+@case(seconds=2)
 def positions_of_heads_in_the_batch(folder):
     """Positions for each of batch times heads stand beside products of rank 3: those of the attention have rank 4."""
     random = np.random.default_rng(SEED + 3)

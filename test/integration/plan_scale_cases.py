@@ -48,7 +48,7 @@ PUBLISHED = {"gpt2": 124_439_808, "gpt2-medium": 354_823_168, "gpt2-large": 774_
              "gpt3-13b": gpt_count(40, 5120, 2048), "gpt3-175b": gpt_count(96, 12288, 2048)}
 
 
-@case(turns=5)
+@case(seconds=23)
 def published_sizes(folder):
     for formula, name in ((gpt_count(48, 1600, 1024), "gpt2-xl"), (bert_count(12, 768), "bert-base"), (llama_count(40, 5120, 13824), "llama-13b")):
         expect(formula == PUBLISHED[name], f"{name}: the formula of this test says {formula}")
@@ -63,7 +63,7 @@ def published_sizes(folder):
         expect(data.st_size >= 4 * count and data.st_blocks * 512 <= 1 << 20, f"{name}: {data.st_size} bytes that take {data.st_blocks * 512}")
 
 
-@case(turns=6)
+@case(seconds=4)
 def wrong_sizes(folder):
     """A line each, with what would be legal."""
     file = folder / "m.onnx"
@@ -122,7 +122,7 @@ def shapes_alone(folder):
     expect(planned(folder, file, 3, ranks, mib=400) == plans[3], "another plan where weights are there")
 
 
-@case(turns=6)
+@case(seconds=8)
 def largest_published_model(folder):
     file = folder / "m.onnx"
     shape_model("gpt3-175b", "-o", file)
@@ -158,7 +158,7 @@ def compiled(folder, file, stage):
     return package
 
 
-@case(turns=5)
+@case(seconds=10)
 def trained_under_a_cap(folder):
     """Four ranks of stage 3 train with what their plan says and 48 MiB; one process cannot, and says so."""
     file, _ = filled_model(folder)
@@ -172,7 +172,7 @@ def trained_under_a_cap(folder):
     expect("cannot allocate" in done.stderr and done.stderr.count("error:") == 1, done.stderr)
 
 
-@case(turns=5)
+@case(seconds=23)
 def memory_of_ranks(folder):
     """What a rank has besides its plan is what any process has, whatever the package holds: nobody keeps the file of weights."""
     mib, besides, ranks = 1 << 20, 24, 2

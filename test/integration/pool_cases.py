@@ -73,7 +73,7 @@ def numbers(p, element, shape, dims=None):
     return p.input(x, element, dims)
 
 
-@case
+@case(seconds=6)
 def windows_of_every_stride_and_margin(folder):
     p = Program()
     for number, (height, width) in enumerate(((5, 1), (1, 7), (6, 8), (4, 15), (5, 16), (3, 17), (9, 33), (4, 64), (7, 100))):
@@ -90,7 +90,7 @@ def windows_of_every_stride_and_margin(folder):
     p.verify(folder)
 
 
-@case(turns=4)
+@case(seconds=6)
 def windows_of_every_type(folder):
     """Maxima with NaN, infinities and the least integers; averages of floats; of one, two and three axes."""
     p = Program()

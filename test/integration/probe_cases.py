@@ -18,7 +18,7 @@ def check(found, ranks, threads):
     expect(links["bytes"] >= (ranks - 1) * 4 * 4096, f"links: {links}")
 
 
-@case
+@case(seconds=6)
 def of_one_process(folder):
     check(json.loads(tool("ds-run", "probe", "--threads=2", "--json").out), 1, 2)
     expect(tool("ds-run", "probe", f"--json={folder / 'one.json'}", "--threads=1").out == "", "expected the file alone")
@@ -27,7 +27,7 @@ def of_one_process(folder):
     expect(re.fullmatch(r"rank 0: 1 threads, stream [\d.]+ GB/s, f32 \d+ GFLOP/s; one thread [\d.]+ GB/s, \d+ GFLOP/s\n", line), line)
 
 
-@case
+@case(seconds=6)
 def of_ranks(folder):
     for transport, ranks in (("shm", 3), ("tcp", 2)):
         file = folder / f"{transport}.json"

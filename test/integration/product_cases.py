@@ -38,22 +38,22 @@ def constant_weights(folder, name, elements):
         m.verify(package, m.feed({"m": rows}), folder, f"--threads={1 + rows % 3}", about=f"{rows} rows:")
 
 
-@case(turns=6)
+@case(seconds=12)
 def floats_times_constant_weights(folder):
     constant_weights(folder, "single", FLOATS[:2])
 
 
-@case(turns=5)
+@case(seconds=23)
 def half_floats_times_constant_weights(folder):
     constant_weights(folder, "half", FLOATS[2:])
 
 
-@case(turns=5)
+@case(seconds=23)
 def integers_times_constant_weights(folder):
     constant_weights(folder, "whole", WHOLE)
 
 
-@case(turns=6)
+@case(seconds=12)
 def operands_of_run_time_sizes_either_way(folder):
     m = Model("either way")
     for element in FLOATS + WHOLE:
@@ -80,7 +80,7 @@ def operands_of_run_time_sizes_either_way(folder):
         m.verify(package, m.feed(sizes), folder, about=f"{sizes}:")
 
 
-@case(turns=5)
+@case(seconds=23)
 def batches_broadcast_and_vectors_are_rows_or_columns(folder):
     m = Model("batches")
     for element in ("f32", "f64", "f16", "bf16", "i32", "u64"):
@@ -108,7 +108,7 @@ def batches_broadcast_and_vectors_are_rows_or_columns(folder):
         m.verify(package, m.feed(sizes), folder, about=f"{sizes}:")
 
 
-@case(turns=4)
+@case(seconds=6)
 def products_of_stated_sizes(folder):
     """Sizes that the compiler knows, a row or a column among them, choose code of their own."""
     m = Model("stated")
@@ -123,7 +123,7 @@ def products_of_stated_sizes(folder):
         m.verify(package, m.feed({}), folder, f"--threads={threads}")
 
 
-@case(turns=6)
+@case(seconds=12)
 def what_is_fused_to_a_product(folder):
     """Bias in each form, factors, activations and residuals behind products, elementwise work before them."""
     m = Model("fused")
@@ -169,7 +169,7 @@ def standing_alone():
     return m
 
 
-@case(turns=5)
+@case(seconds=23)
 def the_bits_of_a_row_depend_on_nothing_but_the_row(folder):
     """Neither on other rows and how many there are, nor on NaN and infinities in them, nor on threads."""
     m = standing_alone()
@@ -196,7 +196,7 @@ def the_bits_of_a_row_depend_on_nothing_but_the_row(folder):
                     f"{total} rows, some of NaN")
 
 
-@case(turns=5)
+@case(seconds=34)
 def columns_keep_their_infinities_to_themselves(folder):
     """NaN and infinities in the first, the last real and one other column, beside zeros and beside infinities of x."""
     m = Model("columns")
@@ -223,7 +223,7 @@ def columns_keep_their_infinities_to_themselves(folder):
         m.verify(package, feed, folder, whole=False, about="x with zeros and infinities:")
 
 
-@case(turns=5)
+@case(seconds=23)
 def every_variant_computes_the_same(folder):
     m = Model("variants")
     for element in (*FLOATS, "i32", "u64"):

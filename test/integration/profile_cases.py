@@ -79,7 +79,7 @@ def check_page(report, text):
     return page
 
 
-@case
+@case(seconds=3)
 def a_page_of_a_transformer(folder):
     """Four equal layers are four bars, and the numbers are those of the JSON of the same run."""
     model = generate.save(generate.bert(layers=4, hidden=64, heads=2), folder / "bert.onnx")
@@ -118,7 +118,7 @@ def launches_of(package, folder, *dims):
     return found
 
 
-@case(turns=4)
+@case(seconds=6)
 def parts_of_tensors_count_as_what_is_read(folder):
     """A slice in the kernel of what reads it, and rows of a table."""
     rows, width, vocabulary = 400_000, 64, 50_000
@@ -138,7 +138,7 @@ def parts_of_tensors_count_as_what_is_read(folder):
     expect(json.loads(bench.read_text())["bytes"] == sum(expected.values()), bench.read_text())
 
 
-@case(turns=4)
+@case(seconds=6)
 def caches_count_as_the_rows_that_are_touched(folder):
     """New rows in place, beside the old ones that attention reads."""
     room, heads, depth = 16384, 8, 64
@@ -169,7 +169,7 @@ def caches_count_as_the_rows_that_are_touched(folder):
         expect(sum(found.values()) == total, f"{model}, {fusion} at {past}: {found}, {sum(found.values())} bytes, expected {total}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def a_report_counts_what_a_profile_counts(folder):
     """Kernels and bytes before and after fusion: those of packages, and fewer; every boundary has a reason."""
     model = generate.save(generate.bert(layers=3, hidden=128, heads=2), folder / "bert.onnx")

@@ -46,7 +46,7 @@ def one_line_at_the_end(folder):
     expect(code == 1 and text.count("\n") == 1 and "none.onnx" in text, f"{text!r}")
 
 
-@case(turns=6)
+@case(seconds=12)
 def a_long_compilation_shows_where_it_stands(folder):
     code, text = on_terminal(BIN / "ds-opt", MINILM, "-o", folder / "m.dsp", "--no-cache", "--mcpu=x86-64-v3,x86-64-v4,znver4,skylake")
     shown = re.findall(r"\r\x1b\[Kds-opt: (\w+), (\d+) s", text)

@@ -51,7 +51,7 @@ def zeros_of(random, kind, columns):
     return [None, middle, draw(random, kind), draw(random, kind, columns)]
 
 
-@case(turns=6)
+@case(seconds=25)
 def weights(folder):
     random = np.random.default_rng([SEED, 71])
     depth, columns = 600, 37
@@ -86,7 +86,7 @@ def operands_of_run_time(folder):
             exact(found, sums, scales["q"] * scales["k"], f"{left} by {right} of run time")
 
 
-@case
+@case(seconds=3)
 def filters(folder):
     random = np.random.default_rng([SEED, 73])
     for kind in KINDS:

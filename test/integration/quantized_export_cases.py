@@ -64,7 +64,7 @@ def export(folder, package, *options, **keywords):
     return tool("ds-run", "checkpoint", "export", folder / "ck", f"--package={package}", "--quantized", "-o", folder / "q.onnx", *options, **keywords)
 
 
-@case(turns=6)
+@case(seconds=12)
 def classifier(folder):
     """Weights are the images of what was trained, bit by bit; accuracy is the evaluation's, the loss its but for the order of sums. Our
     package keeps codes: products of 4 and of 8 bits."""
@@ -104,7 +104,7 @@ def classifier(folder):
                    f"{where}: {who} has loss {loss} and accuracy {accuracy}, the evaluation had {last['eval_loss']} and {last['accuracy']}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def where_weights_lie(folder):
     """Initializers and Constant nodes of graphs, branches, loops and functions, and one that is stored twice, once transposed."""
     g = np.random.default_rng(SEED)
@@ -153,7 +153,7 @@ def every_node(part):
                 yield from every_node(attribute.g)
 
 
-@case(turns=4)
+@case(seconds=5)
 def what_has_no_codes(folder):
     """A weight on one side of 0, whose zero point no byte holds, is stored as what it is rounded to; with more than 8 bits, or before
     anything is rounded, or with weights mixed in, there is nothing to store."""

@@ -47,7 +47,7 @@ def zero_points(m, kind, left, right, n, make=draw):
             lambda: (given(left, ["m"]), given(right, [])))[kind]()
 
 
-@case(turns=5)
+@case(seconds=23)
 def byte_products_with_constant_weights(folder):
     m = Model("bytes")
     rows = {}
@@ -68,7 +68,7 @@ def byte_products_with_constant_weights(folder):
                      about=f"{make.__name__} {count} rows on {cpu}:")
 
 
-@case(turns=4)
+@case(seconds=6)
 def byte_products_of_run_time_sizes(folder):
     m = Model("bytes at run time")
     for left, right in itertools.product(BYTES, repeat=2):
@@ -103,7 +103,7 @@ def requantized(sums, factor, zero, kind):
     return np.clip(steps + float(zero), info.min, info.max).astype(np.int64)
 
 
-@case(turns=5)
+@case(seconds=23)
 def quantized_results(folder):
     """Scales are powers of two: what is rounded, to f32 and to the result's type, is exact until then."""
     m = Model("results")
@@ -175,7 +175,7 @@ def spanning(random, element, shape, wide=True):
     return x / 8
 
 
-@case(turns=5)
+@case(seconds=23)
 def dynamically_quantized_products(folder):
     """As quantizing tools write them, and fused; u8 times u8 and u8 times i8."""
     m = Model("dynamic")
@@ -294,17 +294,17 @@ def chain_products(folder, name, k, rows):
         m.verify(package, m.feed({"m": count}, make), folder, about=f"{make.__name__} {count} rows:")
 
 
-@case(turns=4)
+@case(seconds=12)
 def operands_around_16_bits(folder):
     chain_products(folder, "around", 37, (1, 4, 9, 2, 13, 3, 6))
 
 
-@case
+@case(seconds=6)
 def operands_around_16_bits_of_even_depth(folder):
     chain_products(folder, "even", 64, (1, 4, 6, 3))
 
 
-@case(turns=5)
+@case(seconds=23)
 def narrow_operands_with_wide_sums(folder):
     """Sums beyond 31 bits in 64, beyond 32 in 32, negative numbers as unsigned ones, zero points known at run time only."""
     m = Model("wide sums")

@@ -38,7 +38,7 @@ def expected(x, w, bias):
         return (sums * scales[:1].astype(np.float32)) * (largest / np.float32(127)) + bias, stands
 
 
-@case(turns=6)
+@case(seconds=12)
 def rows_in_bytes(folder):
     m = Products("rows in bytes", SHAPES)
     feeds = {}
@@ -63,7 +63,7 @@ def rows_in_bytes(folder):
                     expect(((far <= bound) | np.isinf(want)).all(), f"{what}: beyond half a step, by {(far - bound).max(initial=0)}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def rows_that_are_not_finite(folder):
     """Every number of such a row is NaN, and none of another."""
     m = Products("not finite", SHAPES[:4])
@@ -81,7 +81,7 @@ def rows_that_are_not_finite(folder):
             expect(np.array_equal(np.delete(y, bad, 0), expected(others, w, bias)[0]), f"{option} y{i}: other rows changed")
 
 
-@case(turns=6)
+@case(seconds=12)
 def minilm_keeps_its_cosines_with_rows_in_bytes(folder):
     inputs = {"input_ids": SENTENCES, "attention_mask": (SENTENCES != 0).astype(np.int64)}
     package = compile_model(MINILM, folder, *OPTIONS)

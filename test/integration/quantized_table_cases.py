@@ -21,7 +21,7 @@ def tied(random, words, hidden):
     return table, helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-@case(turns=5)
+@case(seconds=23)
 def rows_of_tables_in_bytes(folder):
     random = np.random.default_rng([SEED, 7])
     for words, hidden in ((50, 33), (131, 64), (1000, 48)):

@@ -60,7 +60,7 @@ def special(random, groups):
     return w, v
 
 
-@case(turns=6)
+@case(seconds=11)
 def quantizers(folder):
     """Each element has the bits of the formula in float32; means of ternary and binary images are sums in another order."""
     for groups in (1, 8):
@@ -80,7 +80,7 @@ def quantizers(folder):
             expect(all(np.array_equal(found, {"w": w, "v": v}[name]) for name, found in images(package, folder, 0).items()), "0 levels change")
 
 
-@case
+@case(seconds=11)
 def vectors(folder):
     """What the formulas are known to give: the greatest is no level, zero is one; zeros and equal elements stay."""
     w = np.zeros((24, 10), np.float32)
@@ -100,7 +100,7 @@ def vectors(folder):
             expect(all(np.all(found == 0) for found in images(package, folder, levels).values()), f"{scheme}, {levels} levels: zeros change")
 
 
-@case(turns=4)
+@case(seconds=9)
 def stochastic_rounding(folder):
     """The places that NumPy's generator draws; what is drawn differs by step, seed and tensor, and is right on the average."""
     random = np.random.default_rng(SEED)
@@ -161,7 +161,7 @@ class Network:
             self.weights[name] = self.weights[name] - lr * m / (np.sqrt(s) + 1e-8)
 
 
-@case(turns=6)
+@case(seconds=12)
 def trainings(folder):
     """Losses, evaluations and weights of whole trainings, with accumulation. Where a weight lies beside the middle of two levels,
     float32 may choose the other one: then the loss moves by that, which a rate this small does not amplify."""
@@ -204,7 +204,7 @@ def trainings(folder):
         expect(one["eval_loss"] == rows[-1]["eval_loss"], f"{quantization}: a checkpoint evaluates to {one}, the run ended with {rows[-1]}")
 
 
-@case(turns=6)
+@case(seconds=12)
 def without_half_precision_and_with(folder):
     """fp16 and bf16 round what products multiply besides; each precision learns."""
     data = small_data(folder)
@@ -215,7 +215,7 @@ def without_half_precision_and_with(folder):
         expect(rows[-1]["bits"] == 4 and column(rows, "loss")[-10:].mean() < 0.9 * rows[0]["loss"], f"{more}: {rows[0]}, {rows[-1]}")
 
 
-@case(turns=4)
+@case(seconds=4)
 def skipped_steps(folder):
     """A step that overflows does not count, and rounds nothing anew: what is evaluated has the same bits, drawn ones, too."""
     fp16 = {"enabled": True, "initial_scale_power": 26, "loss_scale_window": 3, "hysteresis": 3}
@@ -232,7 +232,7 @@ def skipped_steps(folder):
         expect(row["bits"] == (width or None), f"{row}: expected {width} bits")
 
 
-@case(turns=6)
+@case(seconds=12)
 def stops(folder):
     """Widths, mixture, counters and what rounding draws go on where they were: from each step to the same bits."""
     data, steps = small_data(folder), 13
@@ -256,7 +256,7 @@ def stops(folder):
         expect(kept["updates"] == steps and kept["bits"] == [quantization["quantize_bits"]["target_bits"]], f"{kept}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def checkpoints_of_others(folder):
     """One of a training without MoQ, or of other widths, is refused, and so is the other way round."""
     data = small_data(folder)
@@ -271,7 +271,7 @@ def checkpoints_of_others(folder):
           says=["quantize_training: target_bits: found 6, expected 4, as ", "was trained with"])
 
 
-@case
+@case(seconds=6)
 def schedules(folder):
     """Widths by step, and the step that a target takes; a run that would end before it does nothing."""
     package = small_package(folder, settings("AdamW", quantize_training=section(start=16, target=8, period=4, offset=4)))
@@ -296,7 +296,7 @@ def schedules(folder):
     train(package, small_data(folder), "--steps=3", f"--config={config}", code=2, says="quantize_training.quantize_groups: compiled with 1, given 2; compile again")
 
 
-@case
+@case(seconds=2)
 def verbose(folder):
     data = small_data(folder)
     package = small_package(folder, settings("AdamW", quantize_training=section()))
@@ -307,7 +307,7 @@ def verbose(folder):
         expect(lines == [f"step {step}: weights in {width} bits" for step, width in ((0, 8), (2, 7), (4, 6), (8, 5), (16, 4))] * says, f"{lines}")
 
 
-@case(turns=6)
+@case(seconds=12)
 def threads(folder):
     """A package whose images threads share, with one, two and three of them."""
     import training_models as models
@@ -322,7 +322,7 @@ def threads(folder):
             same_state(folder / f"{rounding}1", folder / f"{rounding}{count}", 12)
 
 
-@case(turns=4)
+@case(seconds=6)
 def drawn_trainings(folder):
     """Stochastic rounding in a whole training: every step and evaluation reads what the run's seed and the number of updates draw, and
     so does whoever evaluates the checkpoint. The rate is 0, so that nothing else moves."""

@@ -120,22 +120,22 @@ def products(folder, name, hows, *options):
 HOWS = [(bits, group, scheme) for bits in (8, 4) for group in (0, 32) for scheme in ("symmetric", "asymmetric")]
 
 
-@case(turns=5)
+@case(seconds=23)
 def products_of_codes(folder):
     products(folder, "host", some(HOWS, 5))
 
 
-@case(turns=5)
+@case(seconds=23)
 def products_of_codes_in_short_groups(folder):
     products(folder, "short groups", [(4, 2, "symmetric"), (8, 6, "asymmetric"), (4, 10, "asymmetric"), (8, 128, "symmetric")])
 
 
-@case(turns=5)
+@case(seconds=23)
 def products_of_codes_with_short_vectors(folder):
     products(folder, "AVX2", some(HOWS, 4), "--mcpu=x86-64-v3")
 
 
-@case
+@case(seconds=5)
 def products_of_codes_in_plain_loops(folder):
     for number, how in enumerate(HOWS):
         m = Products(f"plain {how}")
@@ -151,7 +151,7 @@ def constants(package):
     return {c["name"]: (c, stored[c["offset"]:c["offset"] + c["bytes"]]) for c in manifest["variants"][0]["constants"]}
 
 
-@case(turns=6)
+@case(seconds=12)
 def codes_are_packed_and_nothing_else_has_their_size(folder):
     for bits, group, scheme in HOWS:
         m = Products("layout", shapes=((65, 100), (1024, 2048)))
@@ -180,7 +180,7 @@ def codes_are_packed_and_nothing_else_has_their_size(folder):
         expect("workspace: 0 buffers, 0 bytes" in plan, f"buffers beside the codes: {plan}")
 
 
-@case(turns=5)
+@case(seconds=23)
 def weights_on_a_grid_stay_what_they_are(folder):
     """What training for quantization leaves: multiples of a step, cut at either end. Judged by the weights themselves."""
     for bits, group in some(((8, 0), (8, 32), (4, 32), (4, 0)), 2):
@@ -199,7 +199,7 @@ def weights_on_a_grid_stay_what_they_are(folder):
             expect((far <= rounding).all(), f"int{bits} {group} y{i}: {far.max()} from the floats (DS_SEED={SEED})")
 
 
-@case(turns=6)
+@case(seconds=12)
 def decoders_compute_what_their_codes_stand_for(folder):
     model = folder / "decoder.onnx"
     generate.save(generate.gpt2_step(layers=2, hidden=96, heads=4, vocabulary=500, seed=SEED), model)
@@ -244,7 +244,7 @@ def attention_and_more(random, width=40, inner=2 * 160):
     return weights, helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-@case(turns=5)
+@case(seconds=23)
 def sensitive_weights_in_finer_steps(folder):
     """Values, the last two of eight products and, in 8 bits, outliers and what stands beside values: codes by NumPy, in the reference, too, and so its numbers."""
     random = np.random.default_rng([SEED, 5])
@@ -278,7 +278,7 @@ def sensitive_weights_in_finer_steps(folder):
                 expect(far <= 1e-3, f"{how} {name}: {far} from the reference (DS_SEED={SEED})")
 
 
-@case(turns=5)
+@case(seconds=23)
 def quantized_minilm_keeps_its_cosines(folder):
     inputs = {"input_ids": SENTENCES, "attention_mask": (SENTENCES != 0).astype(np.int64)}
     # Errors of weights are random; those of 4 bits are about 14 times those of 8.

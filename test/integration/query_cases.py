@@ -22,7 +22,7 @@ def attention(feed, mask):
     return weights @ np.repeat(values, repeat, axis=1)
 
 
-@case(turns=4)
+@case(seconds=6)
 def one_query_a_head(folder):
     random = np.random.default_rng([SEED, 13])
     for number, (heads, groups, depth, width, given) in enumerate(SHAPES):
@@ -72,7 +72,7 @@ def one_query_a_head(folder):
 TYPES = [(TensorProto.FLOAT16, np.float16, 2.0 ** -10), (TensorProto.DOUBLE, np.float64, 1e-13), (TensorProto.BFLOAT16, np.float32, 2.0 ** -7)]
 
 
-@case(turns=6)
+@case(seconds=7)
 def other_types(folder):
     """f16 and bf16 are multiplied and summed in f32 and rounded once, f64 in f64: one query and many, shared heads, causal, masked."""
     random = np.random.default_rng([SEED, 14])

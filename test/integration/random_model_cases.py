@@ -177,7 +177,7 @@ def slices_of_slices_by_bounds_of_run_time(folder):
     expect(time.time() - start < 60, f"took {time.time() - start:.0f} s")
 
 
-@case(turns=4)
+@case(seconds=6)
 def slices_that_walk_backwards_from_before_the_front(folder):
     """The standard clamps such a start to the first element, where NumPy's slices are empty; an empty axis stays empty."""
     def walk(size, start, end, step):

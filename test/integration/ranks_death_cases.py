@@ -99,52 +99,52 @@ def busy(folder, transport):
         what_is_left(segments, processes)
 
 
-@case(turns=6)
+@case(seconds=12)
 def killed_over_shared_memory(folder):
     signalled(folder, "shm", signal.SIGKILL, "has died")
 
 
-@case(turns=6)
+@case(seconds=12)
 def killed_over_tcp(folder):
     signalled(folder, "tcp", signal.SIGKILL, "has died")
 
 
-@case(turns=6)
+@case(seconds=12)
 def killed_over_mpi(folder):
     signalled(folder, "mpi", signal.SIGKILL, "has died")
 
 
-@case(turns=6)
+@case(seconds=16)
 def stopped_over_shared_memory(folder):
     signalled(folder, "shm", signal.SIGSTOP, "is stopped")
 
 
-@case(turns=6)
+@case(seconds=19)
 def stopped_over_tcp(folder):
     signalled(folder, "tcp", signal.SIGSTOP, "is stopped")
 
 
-@case(turns=6)
+@case(seconds=12)
 def stopped_over_mpi(folder):
     signalled(folder, "mpi", signal.SIGSTOP, "is stopped")
 
 
-@case(turns=6)
+@case(seconds=12)
 def busy_over_shared_memory(folder):
     busy(folder, "shm")
 
 
-@case(turns=6)
+@case(seconds=12)
 def busy_over_tcp(folder):
     busy(folder, "tcp")
 
 
-@case(turns=6)
+@case(seconds=12)
 def busy_over_mpi(folder):
     busy(folder, "mpi")
 
 
-@case(turns=6)
+@case(seconds=12)
 def ended_before_it_was_found(folder):
     """Others would look for it until their time is up, half a minute: who has started them knows better. MPI does not, and waits no longer."""
     package, data = small_package(folder, settings("AdamW", micro=2)), small_data(folder)

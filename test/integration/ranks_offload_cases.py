@@ -26,7 +26,7 @@ def counters(path):
     return json.loads(path.read_text())["ranks"]
 
 
-@case(turns=4)
+@case(seconds=6)
 def the_same_bits(folder):
     """Each stage, with optimizer states, and at stage 3 parameters, in files: one process and three ranks, saved and gone on with."""
     files = folder / "disk"
@@ -152,7 +152,7 @@ def most_memory(package, data, *options):
     return most
 
 
-@case(turns=4)
+@case(seconds=7)
 def a_save_takes_no_memory(folder):
     """States of files are written to a checkpoint piece by piece: 64 MiB of moments are not in memory at once for it."""
     layers, width = 8, 1024

@@ -125,7 +125,7 @@ def like_lamb(state, oracle, what):
             near(state[f"{name}/{suffix}"], np.array(values[name]), f"{what}: {name}/{suffix}")
 
 
-@case
+@case(seconds=3)
 def lamb_as_in_the_paper(folder):
     """All states, and the same bits after a stop before the end of the warm-up and behind it."""
     model, path = mlp(random(21)), samples(folder / "data.npz", random(22))
@@ -141,7 +141,7 @@ def lamb_as_in_the_paper(folder):
         goes_on_alike(package, path, folder / "run3", steps)
 
 
-@case(turns=4)
+@case(seconds=10)
 def what_is_sent(folder):
     """Plan and counters in both regimes, as the formula has it; stage 1 has the bits of stage 0, and says that nothing is shared."""
     model, path = mlp(random(3), inner=256, more=65), samples(folder / "data.npz", random(4))
@@ -172,7 +172,7 @@ def what_is_sent(folder):
     same(states[3], states[1], "stage 1 on 3 ranks")
 
 
-@case(turns=4)
+@case(seconds=6)
 def checkpoints(folder):
     """A run that was stopped before the end of the warm-up, and after it, goes on with the same bits."""
     model, path = mlp(random(5)), samples(folder / "data.npz", random(6))
@@ -207,7 +207,7 @@ def other_numbers_of_ranks(folder):
         like_oracle(logical(out), simulate(oracle, rows, 3), f"{before} ranks, then {after}")
 
 
-@case(turns=6)
+@case(seconds=12)
 def overflows(folder):
     """The norm is reduced, so that all ranks leave a step out, or none does; then no bit of any state changes."""
     model, path = mlp(random(9)), samples(folder / "data.npz", random(10))
@@ -225,7 +225,7 @@ def overflows(folder):
         same(logical(folder / "run"), before, f"step {step}, which overflowed")
 
 
-@case(turns=4)
+@case(seconds=6)
 def refused(folder):
     path = samples(folder / "data.npz", random(12))
     package = package_of(folder, mlp(random(11)), kind="ZeroOneAdam", numbers={"lr": 0.01, "weight_decay": 0.1})
@@ -241,7 +241,7 @@ def refused(folder):
              f"--config={folder / 'ds_config.json'}", code=1, says=says)
 
 
-@case(turns=4)
+@case(seconds=6)
 def packages_that_lie(folder):
     """Errors of another size, a share that is no whole number of bytes, a range: said before anything is written."""
     package, path = package_of(folder, mlp(random(13)), "--reference"), samples(folder / "data.npz", random(14))
@@ -259,7 +259,7 @@ def packages_that_lie(folder):
         part[key] = before
 
 
-@case(turns=4)
+@case(seconds=6)
 def layers_that_are_dropped(folder):
     """The gradient of a block that no rank runs is 0: its momentum decays, and what messages had left out is still sent."""
     g = random(15)

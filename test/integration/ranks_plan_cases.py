@@ -72,7 +72,7 @@ def padded_elements(path):
     return sum(-(-int(np.prod(numpy_helper.to_array(tensor).shape)) // 64) * 64 for tensor in onnx.load(path).graph.initializer)
 
 
-@case(turns=4)
+@case(seconds=4)
 def what_is_planned_is_taken_and_moved(folder):
     g = random(81)
     data = rows(folder / "data.npz", g)
@@ -91,7 +91,7 @@ def what_is_planned_is_taken_and_moved(folder):
                 expect(moved == sent if stage < 3 else moved <= sent, f"{where}: sends {moved}, expected {sent}")
 
 
-@case
+@case(seconds=3)
 def messages_of_so_many_elements(folder):
     """No message has more elements than its key allows, but where one tensor has; gathers ahead take what may be there; small tensors stay."""
     g = random(86)
@@ -119,7 +119,7 @@ def messages_of_so_many_elements(folder):
         expect(stage == 3 or not whole, f"{whole}")
 
 
-@case
+@case(seconds=5)
 def units_that_are_read_again_soon(folder):
     """Behind fewer elements of others than stage3_max_reuse_distance a unit stays, where stage3_max_live_parameters allows."""
     g = random(87)
@@ -161,7 +161,7 @@ def units_that_stay_beside_others(folder):
         expect(plan["bytes"]["gathered"] == gathered, f"at most {live}: gathers {plan['bytes']['gathered']} bytes at a time, expected {gathered}")
 
 
-@case(turns=6)
+@case(seconds=12)
 def units_of_a_transformer(folder):
     """Blocks by structure; never more than two units beside what a rank owns."""
     g = random(82)
@@ -194,7 +194,7 @@ def a_package_for_so_many_ranks(folder):
         expect(f"--mesh expects data=N with N from 1 to 4096, or data, found '{text}'" in result.err, f"expected what is legal: {result}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def keys_that_ranks_do_not_have(folder):
     """What would change messages is refused, what changes memory or time alone is told; one rank has nothing to do with either."""
     data = rows(folder / "data.npz", random(84))

@@ -53,7 +53,7 @@ def small(folder, number=0, **config):
     return Stages(folder, mlp(random()), rows(folder / "data.npz", random(1)), rates(folder, number), logits="y", **{"optimizer": ADAM, **section(number), **config})
 
 
-@case(turns=4)
+@case(seconds=6)
 def same_bits_at_all_stages(folder):
     """Parameters, which are the masters, and what evaluation finds of what is read of them."""
     for kind in ("bf16", "fp16"):
@@ -71,7 +71,7 @@ def same_bits_at_all_stages(folder):
                 same(states[0], logical(stages.run(2, 1, accumulation=2)), f"{kind}: beside one process")
 
 
-@case(turns=4)
+@case(seconds=6)
 def optimizers(folder):
     """Trust ratios are of masters, whole ones and parts; tensors that stay whole at stage 3 are rounded, too; messages are cut."""
     for number, (optimizer, zero) in enumerate(((("Lamb", {"lr": 0.02}), {}), (("SGD", {"lr": 0.1, "momentum": 0.9}), {"allgather_bucket_size": 70}),
@@ -82,7 +82,7 @@ def optimizers(folder):
             same(state, states[0], f"{optimizer[0]}, {zero}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def bytes_of_the_formula(folder):
     """p = 2, g = 4, k = 12: planned, held and sent."""
     g = random(2)
@@ -111,7 +111,7 @@ def bytes_of_the_formula(folder):
                 expect(0 < plan["bytes"]["gathered"] <= sum(most[:2]), f"{where}: gathers {plan['bytes']['gathered']}, units take {most}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def goes_on_at_any_stage(folder):
     """What is read follows from the masters of a checkpoint, which has nothing else of parameters."""
     stages = small(folder)
@@ -131,7 +131,7 @@ def goes_on_at_any_stage(folder):
     expect(found[0] and found == [found[0]] * 3, f"evaluations: {found}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def states_in_files(folder):
     """Masters go with the optimizer's states, what is read of them with parameters."""
     stages = small(folder)
@@ -165,7 +165,7 @@ def by_numpy(weights, x, labels, kind, rate, readers):
     return state
 
 
-@case(turns=4)
+@case(seconds=6)
 def steps_beside_numpy(folder):
     """Three steps of one rank: biases are read rounded, too, and masters lose nothing between steps."""
     g, kind = random(5), ("bf16", "fp16")[SEED % 2]
@@ -183,7 +183,7 @@ def steps_beside_numpy(folder):
         expect(off < away / 2, f"seed {SEED}, {kind}, stage {stage}: {off:.3g} from what reads rounded biases, {away:.3g} from what reads exact ones")
 
 
-@case
+@case(seconds=6)
 def quantized_weights_stay_f32(folder):
     """MoQ rounds from f32; a note says that parameters take 4 bytes."""
     config = settings(micro=2, zero_optimization={"stage": 1}, quantize_training={"enabled": True, "quantize_bits": {"start_bits": 5, "target_bits": 4},

@@ -98,7 +98,7 @@ def judge_bytes(path, plan, expected, ranks):
                 expect(site[key] <= most if name == SITE else site[key] == most, f"{name}: {key} {site[key]}, planned {most}")
 
 
-@case
+@case(seconds=14)
 def bits_and_bytes(folder):
     """Beside a package whose tables travel whole, with the same data: at both stages, and in a narrower type, or kept in it."""
     proto = model(random(301))
@@ -122,7 +122,7 @@ def bits_and_bytes(folder):
                     judge_bytes(out.with_name(out.name + ".json"), plan, expected, ranks)
 
 
-@case
+@case(seconds=4)
 def more_than_the_whole(folder):
     """Where other ranks have no rows, one with all of them sends more than the whole would be, and one without receives more of two that have
     many; all together send less. No plan is below that."""
@@ -148,7 +148,7 @@ def more_than_the_whole(folder):
         judge_bytes(folder / f"run{rows}.json", plan, expected, ranks)
 
 
-@case(turns=4)
+@case(seconds=6)
 def what_falls_back(folder):
     """A tied table and shared gradients: why, once for each table, and the bits of a package that was not asked."""
     g = random(321)
@@ -170,7 +170,7 @@ def what_falls_back(folder):
         expect(all(site["codec"] == "none" for site in sites), f"sites {sites}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def a_package_that_lies(folder):
     """Rows that do not divide the table are said before anything is sent, also where nothing would be."""
     package, path = train_package(folder, model(random(331)), configuration(True), "--reference", logits="y"), samples(folder / "data.npz", random(332), 2)

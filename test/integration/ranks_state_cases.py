@@ -20,7 +20,7 @@ def small(folder, *options, samples=50, **config):
     return Stages(folder, mlp(random()), rows(folder / "data.npz", random(1), samples), "--reference", *options, logits="y", **config)
 
 
-@case
+@case(seconds=6)
 def goes_on_at_any_stage_on_any_number(folder):
     """Saved by 4 ranks at stage 3; loaded by others, which save it unchanged, and train on, to the bits of a run without a stop where they are as many."""
     stages = small(folder, optimizer=ADAM)
@@ -37,7 +37,7 @@ def goes_on_at_any_stage_on_any_number(folder):
                 expect(all(not np.array_equal(array, before[name]) for name, array in after.items()), "nothing was trained")
 
 
-@case
+@case(seconds=3)
 def tools_see_one_state(folder):
     """Inspected, verified, compared and exported as what one process saves."""
     stages = small(folder, stages=(0, 3), optimizer=ADAM)
@@ -74,7 +74,7 @@ def evaluates_as_one_process(folder):
     expect(all(other == found[0] for other in found), f"seed {SEED}: evaluations: {found}")
 
 
-@case
+@case(seconds=3)
 def one_step_beside_numpy(folder):
     """Averaged gradients of ranks' batches are those of all samples at once, written down here in float64."""
     g = random(5)
@@ -103,7 +103,7 @@ def one_step_beside_numpy(folder):
             off = np.max(np.abs(state[name] - step))
             expect(off < 1e-5 * np.max(np.abs(step)), f"seed {SEED}: stage {stage}: {name} is off by {off:.3g}")
 
-@case
+@case(seconds=3)
 def parameters_that_do_not_move(folder):
     """A parameter of which ranks have parts moves where a bit of any part does; one that does not is named once."""
     g = random(6)
@@ -117,7 +117,7 @@ def parameters_that_do_not_move(folder):
             expect(said.count("does not move") == 1 and STILL.format("w1") in said, f"stage {stage} on {ranks} ranks: {said}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def killed_and_started_again(folder):
     """A rank that is killed is named, and so is what others miss it in; a run that is started again ends with the bits of one that was not."""
     stages = small(folder, stages=(3,), optimizer=ADAM)

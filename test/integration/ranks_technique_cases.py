@@ -27,7 +27,7 @@ def same_at_each_stage(folder, model, data, *options, ranks=3, logits="y", stage
     return expected
 
 
-@case(turns=6)
+@case(seconds=12)
 def sizes_of_parameters(folder):
     """None, which is not trained, one, a block, one less and one more; on 8 ranks most hold nothing."""
     g = random()
@@ -41,7 +41,7 @@ def sizes_of_parameters(folder):
         expect(size == 0 or state["b0"].shape == (size,), f"b0: {sorted(state)}")
 
 
-@case(turns=6)
+@case(seconds=12)
 def chosen_parameters(folder):
     """Frozen ones, a new head, one weight that is read twice and one that is stored twice."""
     g, data = random(), rows(folder / "data.npz", random(1))
@@ -58,7 +58,7 @@ def chosen_parameters(folder):
         expect({name for name in state if "/" not in name} == kept, f"{options}: {sorted(state)}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def layers_that_are_dropped(folder):
     """The same ones on all ranks; units whose gradients one branch computes together are sent one after the other."""
     model = models.gpt(hidden=16, heads=2, layers=3, seed=SEED)
@@ -68,7 +68,7 @@ def layers_that_are_dropped(folder):
     expect(any(row["blocks"] < 9 for row in log), f"blocks: {[row['blocks'] for row in log]}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def weights_that_are_rounded(folder):
     """Stage 3 rounds what it has gathered, in groups of the whole tensor."""
     moq = {"quantize_training": {"enabled": True, "quantize_bits": {"start_bits": 8, "target_bits": 6},
@@ -77,7 +77,7 @@ def weights_that_are_rounded(folder):
     expect(len({str(row["bits"]) for row in log}) > 2, f"bits: {[row['bits'] for row in log]}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def weights_that_are_rounded_by_draws(folder):
     """Stochastic rounding, mixed with what is rounded, in blocks of their own widths: the draws are those of a tensor, not of a part."""
     moq = {"quantize_training": {"enabled": True, "quantize_bits": {"start_bits": 6, "target_bits": 5}, "quantize_algo": {"q_type": "asymmetric",
@@ -86,7 +86,7 @@ def weights_that_are_rounded_by_draws(folder):
     same_at_each_stage(folder, mlp(random()), rows(folder / "data.npz", random(1)), "--reference", ranks=2, stages=(0, 3), steps=16, **moq)
 
 
-@case
+@case(seconds=3)
 def weights_that_are_rounded_go_on(folder):
     """Images are computed of the tensors that lie in units: what is restored is what the next update moves."""
     moq = {"quantize_training": {"enabled": True, "quantize_bits": {"start_bits": 8, "target_bits": 7},
@@ -98,13 +98,13 @@ def weights_that_are_rounded_go_on(folder):
             same(logical(stages.goes_on(half, stage, ranks, steps=8)), logical(whole), f"stage {stage} on {ranks} ranks, gone on with")
 
 
-@case
+@case(seconds=3)
 def double_precision(folder):
     state, _, _ = same_at_each_stage(folder, mlp(random()), rows(folder / "data.npz", random(1)), "--reference=f64", ranks=4)
     expect(all(array.dtype == np.float64 for array in state.values()), "not of f64")
 
 
-@case(turns=6)
+@case(seconds=12)
 def activations_computed_again(folder):
     """Parameters are gathered for what is computed again, too."""
     model = models.gpt(hidden=16, heads=2, seed=SEED)
@@ -112,7 +112,7 @@ def activations_computed_again(folder):
                        stages=(0, int(random(7).integers(2, 4))), activation_checkpointing={"enabled": True})
 
 
-@case(turns=6)
+@case(seconds=10)
 def half_precision(folder):
     same_at_each_stage(folder, mlp(random()), rows(folder / "data.npz", random(1)), stages=(0, int(random(7).integers(1, 4))), bf16={"enabled": True})
 

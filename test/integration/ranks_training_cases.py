@@ -22,7 +22,7 @@ def shared(stage, **more):
     return {"zero_optimization": {"stage": stage} | whole} | more
 
 
-@case(turns=4)
+@case(seconds=6)
 def bits_of_one_process(folder):
     """Every stage and number of ranks; ends of epochs leave ranks without samples, and evaluation has fewer batches than ranks."""
     samples = RANDOM.randrange(11, 40)
@@ -36,7 +36,7 @@ def bits_of_one_process(folder):
             expect(rows[-1]["eval_loss"] > 0, f"{rows[-1]}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def accumulation_on_ranks(folder):
     """Losses and counts of several rounds. Sums of gradients have another order, so that nothing moves here."""
     data = small_data(folder, 23, SEED)
@@ -45,7 +45,7 @@ def accumulation_on_ranks(folder):
     expect(rows[-1]["samples"] == 3 * 23, f"{rows[-1]}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def dropout_of_one_process(folder):
     """A micro-batch drops what it would drop as the same micro-batch of one process."""
     dropout.model(folder)
@@ -54,7 +54,7 @@ def dropout_of_one_process(folder):
     as_one_process(folder, package, folder / "x.npz", config, RANDOM.choice((2, 4)), "--epochs=2", "--seed=5")
 
 
-@case(turns=4)
+@case(seconds=3)
 def overflows_of_one_process(folder):
     """Scales, hysteresis and skipped steps: what overflows on one rank is skipped on all."""
     fp16 = {"enabled": True, "initial_scale_power": 26, "loss_scale_window": 3, "hysteresis": 2}
@@ -65,7 +65,7 @@ def overflows_of_one_process(folder):
     expect(any(row["overflow"] for row in rows) and not all(row["overflow"] for row in rows), f"{[row['overflow'] for row in rows]}")
 
 
-@case(turns=4)
+@case(seconds=3)
 def widths_of_one_process(folder):
     """MoQ: the same widths, the same random rounding on all ranks."""
     config = settings("AdamW", micro=2, quantize_training=section(period=2, rounding=RANDOM.choice(["nearest", "stochastic"])))
@@ -74,7 +74,7 @@ def widths_of_one_process(folder):
     expect(rows[-1]["bits"] != rows[2]["bits"], f"{rows[-1]['bits']}: no bit was dropped")
 
 
-@case(turns=4)
+@case(seconds=10)
 def curvature_of_one_process(folder):
     """Eigenvalues are of the step's last micro-batch, whichever rank trains on it: all ranks come to the same periods."""
     g = np.random.default_rng(SEED)
@@ -85,7 +85,7 @@ def curvature_of_one_process(folder):
     expect(len({str(row["bits"]) for row in rows}) > 2, f"{rows}")
 
 
-@case(turns=6)
+@case(seconds=12)
 def layers_of_ranks(folder):
     """All ranks drop the same blocks in a round: where both read the same, they train what one process does with as many micro-batches as rounds."""
     config = settings(("SGD", {"lr": 0.01}), micro=1, accumulation=2, **drops(), **shared(RANDOM.randrange(4)))
@@ -103,7 +103,7 @@ def layers_of_ranks(folder):
     expect(found == drawn, f"gates of the checkpoint: {found}, drawn {drawn}")
 
 
-@case(turns=4)
+@case(seconds=3)
 def statistics_of_ranks(folder):
     """Each rank moves running statistics by its own micro-batch, and a step keeps the mean: that of as many processes with one micro-batch each."""
     g = batch_norms.random(SEED)
@@ -125,7 +125,7 @@ def statistics_of_ranks(folder):
         expect(not np.allclose(own[0][name], own[1][name]), f"{name} is the same on both ranks: proves nothing")
 
 
-@case(turns=4)
+@case(seconds=6)
 def evaluation_on_ranks(folder):
     """The figures of one process, of a checkpoint that shares parameters, too."""
     config = settings("AdamW", micro=3, **shared(3))
@@ -139,7 +139,7 @@ def evaluation_on_ranks(folder):
         expect(json.loads(found) == expected and err == "", f"{ranks} ranks: {found}{err}, one: {expected}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def exports_and_inspection_of_shared_checkpoints(folder):
     """Commands show logical tensors, whoever wrote them."""
     config = settings("AdamW", micro=2, **shared(3))

@@ -20,7 +20,7 @@ def each(ranks, command, code=0, says=(), **keywords):
     return launch(f"--ranks={ranks}", "--exec", "sh", "-c", f"exec {BIN / 'ds-run'} {words}", code=code, says=says, **keywords)
 
 
-@case(turns=4)
+@case(seconds=5)
 def ranks_that_disagree(folder):
     """Before the first step: package, configuration, seed, data, options. All that follows from one rank's word reaches the others."""
     config = settings("AdamW", micro=2)
@@ -42,7 +42,7 @@ def ranks_that_disagree(folder):
         expect(time.time() - start < 20 and "\n" not in err.strip(), f"{time.time() - start} s: {err}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def batches_that_do_not_divide(folder):
     """Where the number of ranks came from, and what would be legal; sizes for another number of ranks than one compile."""
     def package(**sizes):
@@ -62,7 +62,7 @@ def batches_that_do_not_divide(folder):
     expect([row["samples"] for row in bits(folder / "log.jsonl")] == [12, 24], "steps of 12 samples")
 
 
-@case(turns=4)
+@case(seconds=8)
 def tags_of_ranks(folder):
     """checkpoint.tag_validation: another tag of a rank is nothing, a warning, or an error."""
     data = small_data(folder)
@@ -74,7 +74,7 @@ def tags_of_ranks(folder):
         expect(says or not err, err)
 
 
-@case(turns=4)
+@case(seconds=6)
 def a_wrong_label_of_one_rank(folder):
     package, data = small_package(folder, settings("AdamW", micro=2)), small_data(folder)
     fields = dict(np.load(data))
@@ -85,7 +85,7 @@ def a_wrong_label_of_one_rank(folder):
     expect("sample 5 of the data" in err and "found label 77" in err and time.time() - start < 20, f"{time.time() - start} s: {err}")
 
 
-@case(turns=4)
+@case(seconds=12)
 def resumed_on_others(folder):
     """A checkpoint of any stage and number of ranks goes on at any other, with the bits that one process has that goes on from it."""
     data = small_data(folder, 40, SEED)
@@ -107,7 +107,7 @@ def resumed_on_others(folder):
     same_tensors(folder / "whole" / "global_step3", folder / "cut" / "global_step3")
 
 
-@case(turns=4)
+@case(seconds=6)
 def stopped_by_a_signal(folder):
     """All ranks end after the same step, save, and go on to the bits of a run without the stop."""
     package, data = small_package(folder, settings("AdamW", micro=2, **shared(2))), small_data(folder)
@@ -123,7 +123,7 @@ def stopped_by_a_signal(folder):
     expect(bits(log) == bits(folder / "whole.jsonl"), "the log differs from that of a run without the stop")
 
 
-@case(turns=6)
+@case(seconds=14)
 def killed_while_it_saves(folder):
     """Whichever rank is killed, whenever: the latest checkpoint is whole and the run goes on to the bits of an undisturbed one."""
     package, data = small_package(folder, settings("AdamW", micro=2, **shared(3))), small_data(folder)
@@ -145,7 +145,7 @@ def killed_while_it_saves(folder):
     same_tensors(run / f"global_step{steps}", folder / "whole" / f"global_step{steps}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def what_does_not_move(folder):
     """Warnings are of all ranks' parts together: a parameter that moves on one rank moves, one without gradient does not, and is named once."""
     package = small_package(folder, settings(("SGD", {"lr": 0.1}), micro=2, **shared(3)))
@@ -157,7 +157,7 @@ def what_does_not_move(folder):
     expect(err == "ds-run: warning: the gradient of 'w' was 0 in each of the first 5 steps: it does not move\n", err)
 
 
-@case(turns=4)
+@case(seconds=6)
 def compression_that_never_begins(folder):
     """freeze_step beyond the run; the same run on one rank has nothing to compress."""
     package, data = small_package(folder, settings(("OneBitAdam", {"freeze_step": 6}), micro=2)), small_data(folder)

@@ -93,7 +93,7 @@ def kept_by_numpy(folder):
             judge(step_of(folder, package, ranks, x), -sum_of_micro_batches(x, ranks, stage, kind), f"stage {stage} in {kind} on {ranks} ranks")
 
 
-@case(turns=6)
+@case(seconds=12)
 def stages_have_the_same_bits(folder):
     """With what acts on gradients besides: clipping, predivision, buckets, rules that need norms. Travelling in a type, or kept in it."""
     kind, more = KINDS[SEED // 2 % 2], ({"gradient_predivide_factor": 3.0}, {"prescale_gradients": True})[SEED // 4 % 2]
@@ -117,7 +117,7 @@ def stages_have_the_same_bits(folder):
     expect(0 < off < 0.2, f"seed {SEED}: {kind} moves parameters by {off:.3g} of those of fp32")
 
 
-@case(turns=4)
+@case(seconds=6)
 def bytes_of_narrower_gradients(folder):
     """Gradients take half of what they take else, on the way or in memory, too, parameters and norms the same; as planned, and as counted. What is
     kept in a type has been rounded to it on the way, and nothing else: parameters have the same bits."""
@@ -142,7 +142,7 @@ def bytes_of_narrower_gradients(folder):
         expect([bytes[1][0] * held, *bytes[1][1:]] == bytes[0], f"{bytes[1]} bytes in {kind}, {bytes[0]} in fp32")
 
 
-@case
+@case(seconds=3)
 def what_overflows_on_the_way(folder):
     """A sum that fp16 cannot hold is an overflow on all ranks, at every stage, on the way or where it is kept; what bf16 holds is none."""
     stage, ranks, g = SEED % 4, 2 + SEED % 3, random(421)

@@ -71,7 +71,7 @@ def chunks(package):
     return [(int(at), int(length)) for at, length in re.findall(r"weights\.bin:(\d+)\+(\d+)$", (package / "SHA256SUMS").read_text(), re.M)]
 
 
-@case(turns=4)
+@case(seconds=6)
 def damage_is_found_by_who_reads_it(folder):
     g = np.random.default_rng(SEED)
     for stage in (0, 3):
@@ -96,7 +96,7 @@ def damage_is_found_by_who_reads_it(folder):
         expect(counts == {RANKS} if stage == 0 else {1, 2} <= counts, f"stage {stage}: chunks are read by {counts} ranks")
 
 
-@case(turns=4)
+@case(seconds=6)
 def one_digest_of_the_whole(folder):
     """Written by others, sums may have one line for all of weights.bin, which each rank verifies."""
     package, data = wide(folder, 3, "whole.dsp")
@@ -127,7 +127,7 @@ def bytes_in_cache(path):
         return sum(page & 1 for page in pages) * mmap.PAGESIZE
 
 
-@case(turns=4)
+@case(seconds=6)
 def a_rank_reads_its_part(folder):
     """As on machines of their own: each rank has a copy of the package, whose pages tell what was read."""
     read = {}

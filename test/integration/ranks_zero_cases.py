@@ -46,7 +46,7 @@ def same_bits(stages, model=None, ranks=(2, 3, 4), own=()):
             same(states[min(states)], alone, f"{count} ranks beside one process", [name for name in alone if name not in own])
 
 
-@case(turns=5)
+@case(seconds=23)
 def gpt(folder):
     """Its table is the first block's and the head's."""
     model = models.gpt(hidden=16, heads=2, seed=SEED)
@@ -54,7 +54,7 @@ def gpt(folder):
     same_bits(stages, model)
 
 
-@case(turns=6)
+@case(seconds=12)
 def bert(folder):
     model = models.bert(hidden=16, heads=2, seed=SEED)
     data = folder / "data.npz"
@@ -63,7 +63,7 @@ def bert(folder):
     same_bits(Stages(folder, model, data, "--reference", optimizer=("AdamW", {"lr": 0.01, "weight_decay": 0.1})), model)
 
 
-@case(turns=8)
+@case(seconds=12)
 def t5(folder):
     """Two stacks over one table; the encoder's blocks come before the decoder's."""
     model = models.t5(hidden=16, heads=2, layers=1, seed=SEED)
@@ -71,7 +71,7 @@ def t5(folder):
     same_bits(Stages(folder, model, data, "--shift-labels", stages=some_stages(), optimizer=("Adam", {"lr": 0.01})), model)
 
 
-@case(turns=4)
+@case(seconds=9)
 def batch_norm(folder):
     """Running statistics have the same bits at each stage; one process moves them one micro-batch after the other."""
     model, statistics = normed(random())
@@ -80,7 +80,7 @@ def batch_norm(folder):
     same_bits(Stages(folder, model, folder / "data.npz", stages=some_stages(), optimizer=("SGD", {"lr": 0.1, "momentum": 0.9})), model, own=statistics)
 
 
-@case
+@case(seconds=5)
 def eight_ranks(folder):
     """More ranks than blocks of elements: most have nothing of most units."""
     model = mlp(random())
@@ -92,7 +92,7 @@ def small(folder, *options, samples=50, **config):
     return Stages(folder, mlp(random()), rows(folder / "data.npz", random(1), samples), "--reference", *options, logits="y", **config)
 
 
-@case(turns=6)
+@case(seconds=18)
 def optimizers(folder):
     """Each rule, with parameters that do not decay in units of their own."""
     rules = ("Adam", {"lr": 0.02, "adam_w_mode": False, "weight_decay": 0.1}), ("AdamW", {"lr": 0.02, "weight_decay": 0.1}), \
@@ -104,7 +104,7 @@ def optimizers(folder):
         expect("zero/layer 0 without decay" in tool("ds-run", "inspect", stages.packages[1]).out or rule[0] in ("Adagrad", "Lamb"), "no unit without decay")
 
 
-@case
+@case(seconds=12)
 def sizes_of_messages(folder):
     """Of 1 element, of some tensors, of all, under way or waited for, gathered ahead or not, small tensors whole or not: the bits of ranks' sums
     do not depend on what travels together, nor when."""
@@ -123,7 +123,7 @@ def sizes_of_messages(folder):
                 same(state, expected.setdefault(key, state), f"stage {stage}, {accumulation} micro-batches, {zero}")
 
 
-@case
+@case(seconds=10)
 def parameters_that_arrive_late(folder):
     """The next micro-batch begins while parameters of 9 MB are on their way from the ranks that have updated them: it reads them when they are there."""
     expected = None
@@ -144,7 +144,7 @@ def parameters_that_arrive_late(folder):
                 same(state, expected, f"stage {stage}, {transport}, overlap_comm {overlaps}")
 
 
-@case
+@case(seconds=4)
 def several_micro_batches(folder):
     """Stages 0 and 1 add up micro-batches, then ranks; 2 and 3 the other way round."""
     stages = small(folder, optimizer=("AdamW", {"lr": 0.02}))
@@ -157,14 +157,14 @@ def several_micro_batches(folder):
         expect(off < 1e-3, f"seed {SEED}: {name}: stages 0 and 2 are {off:.3g} apart")
 
 
-@case
+@case(seconds=5)
 def last_steps_with_fewer_micro_batches(folder):
     """An epoch that ends with a micro-batch for some ranks only, and with one that is smaller."""
     stages = small(folder, samples=11, optimizer=("AdamW", {"lr": 0.02}))
     same_bits(stages, ranks=(3, 4))
 
 
-@case(turns=6)
+@case(seconds=12)
 def overflows_skip_on_all_ranks(folder):
     """One rank's batch overflows; all skip the step, and halve the scale."""
     g = random(3)

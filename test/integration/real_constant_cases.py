@@ -106,7 +106,7 @@ OPERATORS = {
 }
 
 
-@case(turns=4)
+@case(seconds=6)
 def any_operator(folder):
     for name, (nodes, constants) in OPERATORS.items():
         model = write(folder / f"{name}.onnx", [*nodes, node("Reshape", "x s", "y")], [value("x", [6])],
@@ -116,7 +116,7 @@ def any_operator(folder):
         agree(package, model, {"x": normal(6)}, folder, 0)
 
 
-@case
+@case(seconds=4)
 def a_shape_behind_quantized_layers(folder):
     """What constants compute on the way to data is nobody's size: it spends nothing of what sizes may cost."""
     random, layers = np.random.default_rng(SEED), 40
@@ -142,7 +142,7 @@ def a_shape_behind_quantized_layers(folder):
     agree(package, model, {"x0": normal(1, 16, 2, 2), "z": normal(6)}, folder, 1e-5)
 
 
-@case(turns=4)
+@case(seconds=6)
 def arithmetic_that_doubles_stays_short(folder):
     """Division, magnitude and choice mention their operand more than once: what is too long to follow is data."""
     steps = {"Div": [node("Add", "{0} c", "{0}a"), node("Div", "{0}a two", "{1}")],
@@ -185,7 +185,7 @@ def arithmetic_that_doubles_stays_short(folder):
         agree(package, model, {"x": normal(*draws.integers(1, 3, 16))}, folder, 0, name)
 
 
-@case
+@case(seconds=3)
 def constants_of_run_time_shapes_beside_others(folder):
     """One number in the shape of an input, joined with stored constants: nothing of it can be folded or evaluated."""
     full = [node("Shape", "x", "s"), helper.make_node("ConstantOfShape", ["s"], ["c"], value=helper.make_tensor(

@@ -114,7 +114,7 @@ def domains_of_one_version_need_no_import(folder):
             "found domain 'com.other'")
 
 
-@case
+@case(seconds=3)
 def constants_may_be_defined_twice_with_equal_contents(folder):
     def constant(name, array):
         return helper.make_node("Constant", [], [name], value=stored("", np.asarray(array, FLOAT)))
@@ -200,7 +200,7 @@ def stale_shapes_in_a_loop_are_counted_once(folder):
 
 # ---- inputs without shapes ----
 
-@case
+@case(seconds=3)
 def shapes_of_inputs_come_from_the_command_line(folder):
     nodes = [node("MatMul", "x w", "m"), node("Add", "m s", "y")]
     model = write(folder / "bare.onnx", nodes, [value("x", None), value("s", None)], [value("y", None)],

@@ -22,7 +22,7 @@ OPSET = (("", 18),)
 KINDS = ["Sum", "Mean", "Prod", "Max", "Min", "L1", "L2", "LogSum", "SumSquare", "LogSumExp"]
 
 
-@case(turns=6)
+@case(seconds=12)
 def reductions_by_a_list_of_any_length(folder):
     choice = random()
     for kind in KINDS:
@@ -67,7 +67,7 @@ def bound(choice, size):
     return int(choice.choice([choice.integers(-2 * size - 1, 2 * size + 2), 2**31, 2**63 - 1, -2**63 + 1]))
 
 
-@case
+@case(seconds=4)
 def slices_by_lists_of_any_length(folder):
     choice = random()
     lists = ["starts", "ends", "axes", "steps"]
@@ -142,7 +142,7 @@ def a_stated_length_is_the_one_that_readers_ask_for(folder):
                 options=["--shape", "shape=k", "--dim", "k=6"])
 
 
-@case(turns=4)
+@case(seconds=6)
 def integers_are_averaged_once(folder):
     """Over axes that only a run knows: a mean and a root of whole numbers are not rounded before the last step."""
     choice = random()
@@ -167,7 +167,7 @@ def integers_are_averaged_once(folder):
                            f"seed {SEED}: {kind} of {x.tolist()} over {axes} of {count}: expected {expected}, found {found}")
 
 
-@case
+@case(seconds=5)
 def a_scalar_has_no_axes(folder):
     expected = {"Sum": -3, "Mean": -3, "Prod": -3, "Max": -3, "Min": -3, "L1": 3, "L2": 3, "SumSquare": 9, "LogSumExp": -3}
     for kind, number in expected.items():

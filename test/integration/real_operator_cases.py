@@ -47,7 +47,7 @@ def same_padding(folder, kind, nodes, initializers=(), channels=2, tolerance=2e-
             agree(package, model, {"x": draw(2, channels, *sizes)}, folder, tolerance, (attributes, sizes))
 
 
-@case
+@case(seconds=4)
 def convolutions_that_keep_the_size(folder):
     def conv(random, attributes):
         return [node("Conv", "x w b", "y", **attributes)], {"w": normal(3, 2, *attributes["kernel_shape"]),
@@ -86,7 +86,7 @@ def widened(attributes):
     return {**attributes, "kernel_shape": kernel}
 
 
-@case
+@case(seconds=9)
 def greatest_elements_and_their_places_under_padding(folder):
     def pool(random, attributes):
         attributes = widened(attributes)
@@ -99,7 +99,7 @@ def greatest_elements_and_their_places_under_padding(folder):
                  draw=lambda *shape: np.where(normal(*shape) < 0.8, -np.inf, normal(*shape, key=1)).astype(FLOAT))
 
 
-@case
+@case(seconds=5)
 def means_under_padding(folder):
     def pool(random, attributes):
         return [node("AveragePool", "x", "y", **widened(attributes), count_include_pad=int(random.integers(0, 2)))], {}
@@ -125,7 +125,7 @@ def pooled(x, kernel, stride, mode, reduce):
     return reduce(windows, axis=(-2, -1)).astype(FLOAT)
 
 
-@case
+@case(seconds=4)
 def pools_of_windows_narrower_than_their_strides(folder):
     for (kernel, stride), mode in itertools.product(((1, 2), (2, 3), (2, 5)), ("SAME_UPPER", "SAME_LOWER")):
         ways = dict(kernel_shape=[kernel, kernel], strides=[stride, stride], auto_pad=mode)
@@ -155,7 +155,7 @@ def a_branch_of_convolution_and_pooling_keeps_one_size(folder):
         agree(package, model, {"x": normal(1, 2, *sizes)}, folder, 2e-6, sizes)
 
 
-@case
+@case(seconds=4)
 def transposed_convolutions_with_automatic_padding(folder):
     def transpose(random, attributes):
         strides = attributes["strides"]
@@ -252,7 +252,7 @@ def unsigned(source, target):
     return target
 
 
-@case(turns=5)
+@case(seconds=23)
 def quantized_recurrent_networks(folder):
     """The sequence and every state are rounded to 255 steps of their range, on both sides alike. A number on the border
     of two steps may fall to either side by the last bit of an f32; then states are a step apart for a while. So almost
@@ -328,7 +328,7 @@ def quantized_embeddings(folder):
                   (batch, seq))
 
 
-@case(turns=4)
+@case(seconds=4)
 def quantized_attention(folder):
     for name, kind in kinds_of_weights().items():
         made = helper.make_node("Attention", ["x", "W", "B"], ["y"], domain="com.microsoft", num_heads=2)

@@ -92,7 +92,7 @@ READERS = {
 }
 
 
-@case(turns=4)
+@case(seconds=6)
 def sizes_from_constants_through_any_operator(folder):
     for (name, (nodes, constants)), (reader, rest) in zip(SUBEXPRESSIONS.items(), itertools.cycle(READERS.items())):
         model = write(folder / f"{name}_{reader}.onnx", [*nodes, *rest], [value("x", [6])], [value("y", None)],
@@ -104,7 +104,7 @@ def sizes_from_constants_through_any_operator(folder):
         expect("?" not in text, f"{name}: expected a static result, found {text}")
 
 
-@case
+@case(seconds=3)
 def counts_from_constants_steer_other_operators(folder):
     """Where a symbol, too, takes part: a list of which one element comes from a root and one from a dimension."""
     root = [node("Sqrt", "nine", "q"), node("Cast", "q", "three", to=T.INT64)]
@@ -157,7 +157,7 @@ def what_is_no_constant_is_not_folded(folder):
 
 # ---- lists and tuples of dynamic length ----
 
-@case
+@case(seconds=3)
 def lengths_of_shape_inputs_that_the_model_leaves_no_choice(folder):
     shape = value("s", ["k"], T.INT64)
     readers = {
@@ -259,7 +259,7 @@ def index_tuples_of_dynamic_length(folder):
     refused(model, "expected tuples of 1 to 3 indices, found 0")
 
 
-@case(turns=4)
+@case(seconds=6)
 def axes_that_are_listed_twice(folder):
     """Reductions take them once; without the reduced axes the rank of the result would depend on the call."""
     axes, ends = value("a", ["two"], T.INT64), [value("y", None)]

@@ -106,37 +106,37 @@ def same_at_every_budget(folder, names):
         expect(taken == sorted(taken, reverse=True), f"{name}: plans {taken}")
 
 
-@case(turns=5)
+@case(seconds=23)
 def decoders(folder):
     same_at_every_budget(folder, ["gpt"])
 
 
-@case(turns=5)
+@case(seconds=34)
 def encoders(folder):
     same_at_every_budget(folder, ["bert"])
 
 
-@case(turns=5)
+@case(seconds=23)
 def rounded_products(folder):
     same_at_every_budget(folder, ["llama"])
 
 
-@case(turns=5)
+@case(seconds=23)
 def encoders_and_decoders(folder):
     same_at_every_budget(folder, ["t5"])
 
 
-@case(turns=5)
+@case(seconds=23)
 def images(folder):
     same_at_every_budget(folder, ["vit"])
 
 
-@case(turns=5)
+@case(seconds=23)
 def precisions(folder):
     same_at_every_budget(folder, ["gpt in fp16"])
 
 
-@case(turns=5)
+@case(seconds=23)
 def blocks_that_may_be_dropped(folder):
     same_at_every_budget(folder, ["gpt whose blocks are dropped"])
 
@@ -156,7 +156,7 @@ def dropped_again(folder, model, weights, width, share):
     expect(bits[0] == bits[1], f"seed {SEED}: other bits where activations with dropout are computed again")
 
 
-@case(turns=6)
+@case(seconds=12)
 def dropout(folder):
     """Between products that are computed again."""
     dropped_again(folder, onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]> m (float[batch, 16] x) => (float[batch, 5] logits)
@@ -165,7 +165,7 @@ def dropout(folder):
           logits = MatMul (f, w) }"""), {"u": (16, 256), "v": (256, 256), "w": (256, 5)}, 32, 0.7)
 
 
-@case(turns=4)
+@case(seconds=18)
 def dropout_that_is_drawn_again(folder):
     """Nothing but what is dropped could be kept, so that less is kept only where that is drawn once more."""
     parts = range(6)
@@ -176,7 +176,7 @@ def dropout_that_is_drawn_again(folder):
     dropped_again(folder, model, {f"u{i}": (512,) for i in parts} | {f"w{i}": (512, 5) for i in parts}, 32, 0.5)
 
 
-@case(turns=6)
+@case(seconds=12)
 def dropout_of_attentions(folder):
     """Attentions draw in their kernels; those that are computed again draw the same."""
     model, states = models.gpt(layers=2, positions=8, graph=Dropping(0.3)), []
@@ -192,7 +192,7 @@ def dropout_of_attentions(folder):
     expect(states[0] == states[1], f"seed {SEED}: other bits where attentions with dropout are computed again")
 
 
-@case(turns=6)
+@case(seconds=12)
 def interactions(folder):
     """Blocks that are dropped, several micro-batches, activations computed again, overflows of the loss scale, stops: all of them
     together have the bits of the run that keeps everything and never stops."""
@@ -244,7 +244,7 @@ def dimensions_that_are_not_given(folder):
     expect(planned(package, batch=BATCH, s=3, t=6)["total_bytes"] > 0, "no plan")
 
 
-@case
+@case(seconds=8)
 def data_of_all_micro_batches(folder):
     """By hand: a micro-batch of a step has samples, labels, the weight of its loss and whether it is the first and the last, of 64 bytes each; an evaluation
     beside them has samples, labels, logits, the loss, and how many labels count and are met."""
@@ -256,7 +256,7 @@ def data_of_all_micro_batches(folder):
         expect(found == expected, f"{accumulation} micro-batches: {found} bytes, by hand {expected}")
 
 
-@case(turns=6)
+@case(seconds=12)
 def plans_are_what_is_measured(folder):
     """The most that a process has in memory, less what it has before it loads the package, as the log says and as is seen from outside:
     within 1 % of the plan with what threads need, and 8 MiB, which are the package's code and what describes it, stacks of threads, and a batch that is read."""
@@ -275,7 +275,7 @@ def plans_are_what_is_measured(folder):
         expect(abs(seen - logged[-1]) < 16, f"the log says {logged[-1]:.1f} MiB, seen from outside {seen:.1f} MiB")
 
 
-@case(turns=6)
+@case(seconds=30)
 def with_quantized_weights(folder):
     """MoQ beside layer dropping and recomputation: with theta 1 the bits of MoQ alone, with blocks dropped those without recomputation."""
     model, data = models.gpt(positions=8), None

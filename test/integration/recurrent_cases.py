@@ -95,22 +95,22 @@ def agrees(operator, folder, count=10):
             raise AssertionError(f"{text}: {error}") from None
 
 
-@case(turns=5)
+@case(seconds=23)
 def rnn(folder):
     agrees("RNN", folder)
 
 
-@case(turns=5)
+@case(seconds=23)
 def gru(folder):
     agrees("GRU", folder)
 
 
-@case(turns=5)
+@case(seconds=10)
 def lstm(folder):
     agrees("LSTM", folder)
 
 
-@case(turns=6)
+@case(seconds=12)
 def batch_first_is_transposed(folder):
     """ONNX Runtime refuses layout 1 on the CPU; the same weights with layout 0 give the same numbers, transposed."""
     import onnx
@@ -136,7 +136,7 @@ def batch_first_is_transposed(folder):
             expect(np.array_equal(swapped[name], wanted), f"{text}: {name} differs with layout 1")
 
 
-@case
+@case(seconds=3)
 def gates_that_are_shut(folder):
     """Gates of a saturated LSTM and GRU reach far below 1e-18: states are as good as in double, and hardly one is subnormal:
     three gates that are nearly shut still make one, of a thousand in some draws. Not shut, they make several of a hundred."""

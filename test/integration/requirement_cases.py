@@ -385,7 +385,7 @@ def safety_of_split_by_a_list(folder):
                       for n in (5, 4, 6, 0) for l in lists], model.stem)
 
 
-@case(turns=4)
+@case(seconds=3)
 def safety_of_split_into_equal_parts(folder):
     for opset, attribute in ((11, ""), (13, ""), (18, " <num_outputs = 2>")):
         for outputs in "y, z", "y, unread", "unread, y":

@@ -41,7 +41,7 @@ def dumped(folder, model, *options):
     return folder / "direct.dsp"
 
 
-@case
+@case(seconds=3)
 def from_every_phase_of_an_inference_model(folder):
     """In another folder, of a model that was named from its own; quantized, too, with options that are not given again."""
     for name, options in (("plain", []), ("quantized", ["--quantize=int8", "--dim=n=3"])):
@@ -54,7 +54,7 @@ def from_every_phase_of_an_inference_model(folder):
             same_package(folder / "on.dsp", here / "direct.dsp", f"{name}, {phase}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def from_every_phase_of_a_training(folder):
     model = model_in(folder)
     config = write_config(folder, settings("AdamW"))
@@ -70,7 +70,7 @@ def from_every_phase_of_a_training(folder):
     expect(len(result.err.splitlines()) == 1 and not (folder / "x.dsp").exists(), f"{result}")
 
 
-@case
+@case(seconds=3)
 def what_is_edited_acts(folder):
     """Another function of elements, written into the program of each phase."""
     model = model_in(folder)

@@ -59,7 +59,7 @@ def drawn(random, batch, heads, groups, rows, keys, depth, width):
     return {"q": normal(batch, heads, rows, depth), "k": normal(batch, groups, keys, depth), "v": normal(batch, groups, keys, width), "m": mask}
 
 
-@case(turns=5)
+@case(seconds=23)
 def attention_of_rounded_operands(folder):
     """Sizes around vectors, squares and blocks of rows; a batch entry has the bits it has alone, with any number of threads."""
     random = np.random.default_rng([SEED, 3])
@@ -103,7 +103,7 @@ def attention_alone_is_enough(folder):
          says="no product was rounded: there is no product with a weight")
 
 
-@case(turns=6)
+@case(seconds=12)
 def layers_with_rounded_attention(folder):
     """Where the machine multiplies bf16 fast, --precision=bf16 rounds attention, and a model stays as near to f32 as before."""
     model = generate.save(generate.bert(layers=2, hidden=128, heads=4), folder / "bert.onnx")

@@ -49,22 +49,22 @@ def verify(folder, precision, options, hows):
                            f"{target} {how} {precision}: {key} has other bits in {count} rows than in {max(ROWS)} (DS_SEED={SEED})")
 
 
-@case(turns=5)
+@case(seconds=23)
 def codes_by_rows_of_bf16(folder):
     verify(folder, "bf16", [*(f"--mcpu={cpu}" for cpu in processors()), "--mcpu=host"], some(HOWS, 4))
 
 
-@case(turns=5)
+@case(seconds=23)
 def codes_by_rows_of_bf16_in_short_groups(folder):
     verify(folder, "bf16", ["--mcpu=host"], some([(4, 2, "symmetric"), (8, 6, "asymmetric"), (4, 10, "symmetric"), (8, 10, "symmetric")], 2))
 
 
-@case(turns=6)
+@case(seconds=12)
 def codes_by_rows_of_f16(folder):
     verify(folder, "f16", ["--mcpu=host"], some(HOWS, 2))
 
 
-@case(turns=4)
+@case(seconds=6)
 def codes_by_rounded_rows_in_plain_loops(folder):
     for number, how in enumerate(some(HOWS, 4)):
         precision = ("bf16", "f16")[number % 2]
@@ -75,7 +75,7 @@ def codes_by_rounded_rows_in_plain_loops(folder):
             judge(m, feed, run_package(package, feed, folder), how, precision, f"plain {rows} rows:")
 
 
-@case(turns=5)
+@case(seconds=23)
 def models_of_codes_and_bf16(folder):
     """Sentence vectors keep their cosines; merged products and norms in kernels give what single ones give; rows keep their bits."""
     inputs = {"input_ids": SENTENCES, "attention_mask": (SENTENCES != 0).astype(np.int64)}

@@ -63,12 +63,12 @@ def verify(precision, folder):
                        f"{option}: {key} has other bits in {count} rows than in {max(ROWS)} (DS_SEED={SEED})")
 
 
-@case(turns=5)
+@case(seconds=23)
 def products_in_bf16(folder):
     verify("bf16", folder)
 
 
-@case(turns=5)
+@case(seconds=23)
 def products_in_f16(folder):
     verify("f16", folder)
 
@@ -104,7 +104,7 @@ def squares_at_their_edges(folder):
                 expect(array.tobytes() == found[key][-1:].tobytes(), f"{how}: {key} has other bits alone than among {rows} (DS_SEED={SEED})")
 
 
-@case(turns=4)
+@case(seconds=6)
 def what_fewer_bits_do_not_hold(folder):
     """NaN and infinities stay what they are, the largest numbers become infinite; other rows know nothing of it."""
     m = Products("limits", ((64, 48), (65, 100)))
@@ -121,7 +121,7 @@ def what_fewer_bits_do_not_hold(folder):
             expect(np.isfinite(y[[0, 2, 5, 7]]).all(), f"{precision} {option} {name}: other rows are not finite")
 
 
-@case(turns=5)
+@case(seconds=23)
 def models_in_bf16(folder):
     """Sentence vectors keep their cosines; a BERT block's merged products give what single ones give."""
     inputs = {"input_ids": SENTENCES, "attention_mask": (SENTENCES != 0).astype(np.int64)}

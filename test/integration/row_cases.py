@@ -21,7 +21,7 @@ def rms_norm(x, scale):
     return x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-5) * scale
 
 
-@case(turns=6)
+@case(seconds=12)
 def rows_are_computed(folder):
     """Residuals, masks by row and by column, chains that start at integers; sums are read elsewhere or not; lengths that
     no vector divides, one row, none."""
@@ -72,7 +72,7 @@ def rows_are_computed(folder):
                 expect(close.all(), f"{what}: {found[name][~close]} for {wanted[~close]}")
 
 
-@case(turns=6)
+@case(seconds=12)
 def scales_beside_rows(folder):
     """What makes a norm's scale or bias is read by what makes its rows, too, next to them or far before."""
     random = np.random.default_rng([SEED, 33])

@@ -1,11 +1,12 @@
 """Runs the integration cases of this folder. usage: run.py [--slow | --all | --every-turn] [--stop] [--jobs N] [--profiles FOLDER] [PATTERN...]
 
 Each case compiles models with ds-opt, runs packages with ds-run and checks what comes out. Prints one line per case and
-a last line `N passed, N failed, N skipped`. Long cases take turns: without a pattern, each runs with one of three or so
-seeds (DS_SEED), and the line before the last says how many were left to others.
+a last line `N passed, N failed, N skipped`. Long cases take turns: without a pattern, each runs with one of two to
+twelve seeds (DS_SEED), the longer the fewer, and the line before the last says how many were left to others.
 """
 import argparse
 import importlib
+import math
 import multiprocessing.connection
 import os
 import sys
@@ -17,6 +18,9 @@ from pathlib import Path
 
 import kit
 from programs import SEED
+
+SHARE = 1.5  # seconds of a run that a case may take on average
+RAREST = 12  # but a case runs with one of so many seeds at least
 
 
 def run(function):
@@ -70,8 +74,10 @@ def beside_each_other(cases, jobs, profiles):
             yield name, result, text, time.time() - start
 
 
-def has_turn(name, turns):
-    """Whether a case runs with this seed: of so many seeds one, by its name, so that cases of a file do not come together."""
+def has_turn(name, seconds):
+    """Whether a case runs with this seed: the longer, the fewer seeds, so that none takes more than SHARE seconds of a run on
+    average; by its name, so that cases of a file do not come together."""
+    turns = min(math.ceil(seconds / SHARE), RAREST) if seconds else 1
     return (SEED + zlib.crc32(name.encode())) % turns == 0
 
 
@@ -88,13 +94,13 @@ def main():
     here = Path(__file__).parent
     for path in sorted(here.glob("*_cases.py")):
         importlib.import_module(path.stem)
-    named = [(f"{function.__module__.removesuffix('_cases')}/{function.__name__}", function, slow, turns)
-             for function, slow, turns in kit.CASES]
-    wanted = [(name, function, slow, turns) for name, function, slow, turns in named
+    named = [(f"{function.__module__.removesuffix('_cases')}/{function.__name__}", function, slow, seconds)
+             for function, slow, seconds in kit.CASES]
+    wanted = [(name, function, slow, seconds) for name, function, slow, seconds in named
               if (any(pattern in name for pattern in arguments.patterns) if arguments.patterns
                   else arguments.all or slow == arguments.slow)]
     whole = arguments.patterns or arguments.all or arguments.slow or arguments.every_turn
-    chosen = [(name, function) for name, function, _, turns in wanted if whole or has_turn(name, turns)]
+    chosen = [(name, function) for name, function, _, seconds in wanted if whole or has_turn(name, seconds)]
     slow = any(slow for _, _, slow, _ in wanted)
     jobs = arguments.jobs or (1 if slow else 2)
     print(f"DS_SEED={SEED}", flush=True)

@@ -264,7 +264,7 @@ class Table:
             expect(right, f"{text} {operands} of {given}: {value!r}, expected {wanted!r} (seed {SEED})")
 
 
-@case(turns=4)
+@case(seconds=6)
 def functions_of_floats(folder):
     table = Table(SEED)
     for element in FLOATS:
@@ -288,7 +288,7 @@ def pairs_of_floats(folder):
     table.check(folder)
 
 
-@case(turns=6)
+@case(seconds=12)
 def functions_of_integers(folder):
     table = Table(SEED)
     for element in INTEGERS:
@@ -305,7 +305,7 @@ def functions_of_integers(folder):
     table.check(folder)
 
 
-@case
+@case(seconds=4)
 def casts_between_all_types(folder):
     table = Table(SEED)
     for source in STORED:
@@ -362,7 +362,7 @@ def whole_quotients(p, element):
     return tuple(np.array(column, dtype=object).astype(kind) for column in zip(*pairs))
 
 
-@case
+@case(seconds=2)
 def quotients_of_integers(folder):
     """Exact, towards zero; the remainders with the sign of the divisor (mod) and of the dividend (fmod)."""
     p = Program()

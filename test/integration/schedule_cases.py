@@ -16,7 +16,7 @@ from rounded_product_cases import judge
 UNIT = {np.float32: 2.0**-24, np.float64: 2.0**-53}
 
 
-@case(turns=5)
+@case(seconds=23)
 def panels_of_all_widths(folder):
     """Columns decide how wide a tile is: 1 to 4 vectors. Products with weights, of two operands, and convolutions."""
     random = np.random.default_rng([SEED, 31])
@@ -61,7 +61,7 @@ def ceilings(folder, **numbers):
     return f"--ceilings={path}"
 
 
-@case(turns=6)
+@case(seconds=12)
 def bf16_by_what_is_faster(folder):
     """Without AMX: vdpbf16ps or halves, by the ceilings; rows have the same bits above and below what is widened."""
     flags = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")).split()
@@ -124,7 +124,7 @@ def weights_of_hidden_scores_are_zero(folder):
             expect((np.abs(y - right) <= bound).all(), f"{option}, axis {axis}: off by {np.abs(y - right).max()} (DS_SEED={SEED})")
 
 
-@case(turns=5)
+@case(seconds=13)
 def products_without_a_path_for_few_rows(folder):
     """What benchmarks/ablation measures the path of few rows against computes the same: bit by bit, but for attention,
     whose one query is summed in another order."""

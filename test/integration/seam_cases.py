@@ -125,7 +125,7 @@ def all_reduce_with_a_missing_rank(folder):
         expect("x1.npy" in result.err and (len(said) == 1 or transport == "mpi"), f"{transport}: expected the missing file by name, in one line: {result}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def skipped_block_costs_nothing(folder):
     weight = np.random.default_rng(0).standard_normal((512, 512), np.float32) / 23
     package = compile_text(BRANCH, folder, weight)

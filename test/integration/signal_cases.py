@@ -30,7 +30,7 @@ def parts(z):
     return np.stack([z.real, z.imag], -1)
 
 
-@case(turns=5)
+@case(seconds=49)
 def transforms_of_every_length(folder):
     random = np.random.default_rng(SEED)
     for dtype, (element, bound) in TYPES.items():
@@ -64,7 +64,7 @@ def transforms_of_every_length(folder):
                    f"(DS_SEED={SEED})")
 
 
-@case(turns=6)
+@case(seconds=12)
 def frames_of_a_signal(folder):
     random = np.random.default_rng(SEED + 1)
     x = random.standard_normal((2, 300, 1)).astype(np.float32)
@@ -84,7 +84,7 @@ def frames_of_a_signal(folder):
         expect(error <= 2e-6, f"{nodes[number]}: off by {error:.2g} of the greatest (DS_SEED={SEED})")
 
 
-@case
+@case(seconds=5)
 def signals_of_half_spectra(folder):
     """Real signals from the half of a spectrum that says all, of even and odd lengths; of real spectra, too."""
     random = np.random.default_rng(SEED + 2)

@@ -100,7 +100,7 @@ AXES = {
 }
 
 
-@case(turns=4)
+@case(seconds=6)
 def axes_outside_of_the_rank_are_diagnosed(folder):
     """Axes as constants when the model is compiled, axes as inputs when it runs: -rank to rank - 1 are legal."""
     for name, (output, text) in AXES.items():
@@ -120,7 +120,7 @@ def axes_outside_of_the_rank_are_diagnosed(folder):
                  says=[] if isLegal else f"found {axis}")
 
 
-@case
+@case(seconds=4)
 def attributes_outside_of_the_rank_are_diagnosed(folder):
     """Every operator that takes its axis as an attribute."""
     nodes = ["y = ArgMax <axis = AXIS> (x)", "y = Softmax <axis = AXIS> (x)", "y = LogSoftmax <axis = AXIS> (x)",

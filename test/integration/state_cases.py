@@ -214,7 +214,7 @@ def check_seeds(seeds, folder, options=()):
             raise AssertionError(f"RandomProgram({seed}) {options}: {error}") from error
 
 
-@case
+@case(seconds=3)
 def random_programs_update_in_place(folder):
     check_seeds(range(SEED, SEED + 12), folder)
 
@@ -332,7 +332,7 @@ def scatters_hit_rows_twice_in_order(folder):
                 expect(np.array_equal(after["t"], t), f"scatter_elements {kind} on {threads} threads")
 
 
-@case
+@case(seconds=3)
 def one_region_with_results_of_many_types(folder):
     """One kernel reads two tensors and writes six of different widths: whole vectors, tails and threads."""
     for shape in ((3, 11), (129, 257), (1,), (0, 4)):

@@ -67,7 +67,7 @@ def scales(random, *shape):
     return np.exp(random.standard_normal(shape)).astype(np.float32)
 
 
-@case(turns=5)
+@case(seconds=14)
 def products_with_packed_bits(folder):
     w = Weights("bits")
     for bits in (4, 8, 2):
@@ -94,7 +94,7 @@ def products_with_packed_bits(folder):
     w.verify(folder, "--reference", holds=False)
 
 
-@case(turns=5)
+@case(seconds=23)
 def dequantized_products(folder):
     """By tensor, by axis and by blocks, of signed and unsigned codes, as they are and turned."""
     w = Weights("dequantized")
@@ -134,7 +134,7 @@ def dequantized_products(folder):
     w.verify(folder, "--mcpu=x86-64-v3")
 
 
-@case
+@case(seconds=3)
 def casts_times_scales(folder):
     w = Weights("casts")
     for number, (k, n) in enumerate(((64, 70), (33, 130), (100, 48))):
@@ -163,7 +163,7 @@ def in_ranges(w, k, n, size, turned):
     return stands
 
 
-@case(turns=6)
+@case(seconds=12)
 def ranges_of_flat_weights(folder):
     """Whole rows, an even number of them, columns and parts of columns share a scale."""
     w = Weights("ranges")
@@ -234,7 +234,7 @@ def correlated(x, codes, pads, strides, groups):
     return np.concatenate(out, 1)
 
 
-@case(turns=6)
+@case(seconds=12)
 def integers_on_both_sides(folder):
     """Products and convolutions between DequantizeLinear are those of integers: exact sums, rounded after them only."""
     m = Weights("both sides")

@@ -30,7 +30,7 @@ def whole(random, shape, element):
     return np.where(random.random(shape) < 0.5, random.choice(np.array([info.min, 0, info.max], DTYPES[element]), shape), wide)
 
 
-@case(turns=6)
+@case(seconds=12)
 def places_of_the_greatest(folder):
     """The first or the last of the greatest, as NumPy finds it: NaN is greater and less than all numbers."""
     p = Program()
@@ -50,7 +50,7 @@ def places_of_the_greatest(folder):
     p.verify(folder)
 
 
-@case
+@case(seconds=3)
 def places_in_long_rows(folder):
     """Ties between lanes and between vectors: few different numbers in rows of every length around a vector's."""
     p = Program()
@@ -62,7 +62,7 @@ def places_in_long_rows(folder):
     p.verify(folder, ["--mcpu=x86-64-v3", "--mcpu=host"])
 
 
-@case
+@case(seconds=7)
 def softmax_over_every_axis(folder):
     p = Program()
     for number, shape in enumerate(SHAPES):
@@ -83,7 +83,7 @@ def softmax_over_every_axis(folder):
     p.verify(folder)
 
 
-@case(turns=6)
+@case(seconds=12)
 def running_sums_over_every_axis(folder):
     """Of whole numbers, which are exact; integers wrap."""
     p = Program()
@@ -116,7 +116,7 @@ def extreme(kind, x, axis):
     return np.where(most == 0, np.where(has_positive, 0.0, -0.0), most)
 
 
-@case(turns=6)
+@case(seconds=16)
 def several_reductions_of_one_input(folder):
     """One pass for up to four; the sign of a zero shows in its inverse."""
     p = Program()

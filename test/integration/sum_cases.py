@@ -43,7 +43,7 @@ def check(what, found, wanted, bound=TOLERANCE):
     expect(found.shape == wanted.shape and (distance <= bound).all(), f"{what}: {distance.max()} of the result off, at most {bound} (DS_SEED={SEED})")
 
 
-@case
+@case(seconds=5)
 def sums_of_long_rows(folder):
     """Axes beside each other, apart, and before a kept one; the last is short, or no vector divides it, or is long; sizes
     are known or not. A row has the same bits whatever other rows there are."""
@@ -67,7 +67,7 @@ def sums_of_long_rows(folder):
             expect(fixed[kind].tobytes() == found[kind].tobytes(), f"{kind} of {shape} over {axes}: other bits than where sizes are not known")
 
 
-@case
+@case(seconds=4)
 def norms_of_long_rows(folder):
     """What divides by the spread of a row, which is a quarter of its mean; softmax, whose sums are of exponentials."""
     random = np.random.default_rng([SEED, 32])

@@ -38,7 +38,7 @@ def samples(folder, count, name="data.npz", **fields):
     return folder / name
 
 
-@case(turns=4)
+@case(seconds=6)
 def curves_of_blocks_and_widths(folder):
     """Event files and the page of a run that goes on from a stop have the numbers of the log, those from before the stop, too."""
     quantization = section(start=8, target=5, period=1, offset=2, eigenvalue=eigenvalue("net.layer", 2, tol=0.01, max_iter=20))
@@ -123,7 +123,7 @@ class Loop:
         return np.mean(losses)
 
 
-@case(turns=4)
+@case(seconds=6)
 def loops_of_ones_own(folder):
     """Blocks that run and what weights are rounded to are those of ds-run train, from the same seed: before a checkpoint, and in another
     process' trainer that loads it."""

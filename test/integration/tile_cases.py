@@ -12,7 +12,7 @@ TYPES = ("f32", "f64", "f16", "bf16", "i8", "ui16", "i64", "i1")
 SIZES = (1, 7, 8, 9, 15, 16, 17, 33, 64)
 
 
-@case(turns=4)
+@case(seconds=7)
 def transposes_of_every_size(folder):
     p = Program()
     for number, (rows, columns) in enumerate(itertools.product(SIZES, SIZES)):
@@ -62,7 +62,7 @@ def transposes_among_other_steps(folder):
     p.verify(folder)
 
 
-@case(turns=4)
+@case(seconds=6)
 def elements_repeated(folder):
     """Whole parts of a vector and others, beside numbers for a row and for all, and on steps before."""
     p = Program()
@@ -86,7 +86,7 @@ def elements_repeated(folder):
     p.verify(folder)
 
 
-@case(turns=4)
+@case(seconds=7)
 def padding_by_rows(folder):
     """Every kind before, behind and across axes, cropped on some sides, into the padding of the other one, too; ends longer than
     the axis, axes of 1 and of 0."""
@@ -111,7 +111,7 @@ def padding_by_rows(folder):
     p.verify(folder)
 
 
-@case(turns=4)
+@case(seconds=6)
 def elements_gathered_from_rows(folder):
     """Along the last axis, in vectors: places from either end, of every width; a bad one is found wherever it stands."""
     p = Program()

@@ -100,7 +100,7 @@ def package(folder, random, classes, **more):
 def example(*arguments): return tool("ds-train-package-example", *arguments).out
 
 
-@case(turns=4)
+@case(seconds=6)
 def own_loop(folder):
     """Accumulation, a frozen parameter, an own optimizer for one, the package's for the others; then an evaluation."""
     for classes in (True, False):
@@ -125,7 +125,7 @@ def interrupted_own_loop(folder):
     tool("ds-run", "checkpoint", "diff", folder / "whole/global_step9", folder / "run/global_step9")
 
 
-@case(turns=4)
+@case(seconds=4)
 def quantized_own_loop(folder):
     """Widths of MoQ fall with the loop's steps, and go on to the same digits; eigenvalues it cannot compute."""
     section = {"enabled": True, "quantize_groups": 5, "quantize_bits": {"start_bits": 6, "target_bits": 3},
@@ -148,7 +148,7 @@ def quantized_own_loop(folder):
     tool("ds-train-package-example", compiled, folder / "none", 3, code=1, says="quantize_training.eigenvalue: found true, expected false")
 
 
-@case(turns=4)
+@case(seconds=6)
 def own_loop_of_masters(folder):
     """What the loop writes to a parameter is what the next micro-batch reads, also where that reads what masters are rounded to."""
     found, half = {}, {"fp16": {"enabled": True, "loss_scale": 1}}
@@ -189,7 +189,7 @@ def handed_to_the_tool_and_back(folder):
     same_losses({last["step"]: last["loss"]}, {10: loop.step([(x[part].astype(float), labels[part]) for part in parts[6:]], own=False)})
 
 
-@case
+@case(seconds=4)
 def what_the_program_refuses(folder):
     compiled, _ = package(folder, np.random.default_rng([SEED, 4]), True)
     tool("ds-train-package-example", compiled, folder / "none", 3, "resume", code=1, says="no folder of checkpoints")

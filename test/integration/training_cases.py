@@ -54,7 +54,7 @@ def same_gradients(folder, model, inputs, logits, shift=False, ignored=-100, opt
 def tokens(g, *shape): return g.integers(0, 61, shape)
 
 
-@case(turns=6)
+@case(seconds=7)
 def gpt(folder):
     g = random()
     labels = tokens(g, 3, 11)
@@ -62,7 +62,7 @@ def gpt(folder):
     same_gradients(folder, models.gpt(), {"input_ids": tokens(g, 3, 11), "labels": labels}, "logits", shift=True)
 
 
-@case(turns=6)
+@case(seconds=12)
 def bert(folder):
     g = random()
     mask = (np.arange(9) < g.integers(1, 10, 4)[:, None]).astype(np.int64)
@@ -70,27 +70,27 @@ def bert(folder):
                    "logits", ignored=9)
 
 
-@case(turns=6)
+@case(seconds=7)
 def llama(folder):
     g = random()
     same_gradients(folder, models.llama(), {"input_ids": tokens(g, 2, 13), "labels": tokens(g, 2, 13)}, "logits", shift=True,
                    frozen=("cos", "sin"))  # rotary tables
 
 
-@case(turns=6)
+@case(seconds=12)
 def t5(folder):
     g = random()
     same_gradients(folder, models.t5(), {"input_ids": tokens(g, 3, 11), "decoder_input_ids": tokens(g, 3, 6), "labels": tokens(g, 3, 6)},
                    "logits")
 
 
-@case(turns=6)
+@case(seconds=12)
 def vit(folder):
     g = random()
     same_gradients(folder, models.vit(), {"pixels": g.standard_normal((4, 3, 12, 12), np.float32), "labels": g.integers(0, 5, 4)}, "logits")
 
 
-@case(turns=4)
+@case(seconds=6)
 def cnn(folder):
     """The statistics of batch norms stay as they are."""
     g = random()
@@ -98,20 +98,20 @@ def cnn(folder):
                    frozen=(".mean", ".var"))
 
 
-@case(turns=6)
+@case(seconds=12)
 def recurrences(folder):
     g = random()
     same_gradients(folder, models.rnn(), {"input_ids": g.integers(0, 31, (5, 8)), "labels": g.integers(0, 4, 5)}, "logits")
 
 
-@case(turns=6)
+@case(seconds=12)
 def one_row(folder):
     """The smallest batch, and a length of two, of which one token is judged."""
     g = random()
     same_gradients(folder, models.gpt(), {"input_ids": tokens(g, 1, 2), "labels": tokens(g, 1, 2)}, "logits", shift=True)
 
 
-@case(turns=6)
+@case(seconds=9)
 def sentence_encoder(folder):
     """A trained model as PyTorch exported it."""
     g = random()
@@ -126,7 +126,7 @@ def sentence_encoder(folder):
     same_gradients(folder, MINILM, inputs, states)
 
 
-@case
+@case(seconds=3)
 def digits_network(folder):
     """A trained CNN of the first opsets."""
     model = MODELS / "mnist-8/model.onnx"
@@ -160,7 +160,7 @@ def losses_of_the_model(folder):
             expect(np.allclose(ours[name], array, rtol=1e-5, atol=1e-6), f"{options}: {name} is {ours[name]}, expected {array}")
 
 
-@case
+@case(seconds=3)
 def weights_called_as_entries(folder):
     """Two are learned, one stays: their names are those of what the package adds."""
     g = random()

@@ -17,7 +17,7 @@ from training_curve_cases import bert_data, gpt_data
 from training_runs import (bits, column, log_of, safetensors, settings, small_data, small_package, train, train_package, weights, write_config)
 
 
-@case
+@case(seconds=3)
 def log(folder):
     package, data, other = small_package(folder, settings("AdamW", accumulation=2)), small_data(folder), small_data(folder, 5, seed=9, name="e.npz")
     train(package, data, "--steps=7", f"--eval-data={other}", "--eval-interval=3", f"--log={folder / 'log.jsonl'}", f"--checkpoint={folder / 'ck'}")
@@ -31,7 +31,7 @@ def log(folder):
     expect((found["eval_loss"], found["accuracy"], found["samples"]) == (rows[-1]["eval_loss"], rows[-1]["accuracy"], 5), f"{found}, {rows[-1]}")
 
 
-@case(turns=5)
+@case(seconds=23)
 def unused_is_null(folder):
     """Momentum and loss scale are null where the configuration has none, in the log and in the schedule."""
     data = small_data(folder)
@@ -59,7 +59,7 @@ def targets_are_checked_first(folder):
     expect(found.code and not (folder / "a").exists() and not (folder / "page.html").exists(), f"a run without data leaves files: {found}")
 
 
-@case
+@case(seconds=2)
 def pages_of_resumed_runs(folder):
     """They draw all steps that the log has, and say which are not there."""
     package, data = small_package(folder, settings("AdamW")), small_data(folder)
@@ -77,7 +77,7 @@ def pages_of_resumed_runs(folder):
             expect(points[0] == points[1], "the curve of the resumed run is not that of the whole one")
 
 
-@case(turns=4)
+@case(seconds=6)
 def notes_of_another_config(folder):
     """Keys without effect on one rank are noted as ds-opt notes them."""
     package, data = small_package(folder, settings("AdamW")), small_data(folder)
@@ -98,7 +98,7 @@ def log_of_epochs(folder):
     expect(bits(folder / "steps") == bits(folder / "epochs"), f"12 steps end with {bits(folder / 'steps')[-1]}, 2 epochs with {bits(folder / 'epochs')[-1]}")
 
 
-@case
+@case(seconds=4)
 def compiles_again(folder):
     """A package is written in the place of an older one of the same model."""
     config = write_config(folder, settings("AdamW"))
@@ -108,7 +108,7 @@ def compiles_again(folder):
              f"--config={config}", "-o", folder / "again.dsp")
 
 
-@case
+@case(seconds=3)
 def names_of_the_model(folder):
     """Inputs, labels and parameters may have any name; what would clash with our own is refused when it is compiled."""
     text = """<ir_version: 9, opset_import: ["": 17]> m (float[n, 3] INPUT) => (float[n, 4] OUTPUT)
@@ -129,7 +129,7 @@ def names_of_the_model(folder):
     expect(not faults, "\n".join(faults))
 
 
-@case
+@case(seconds=3)
 def kinds_of_data(folder):
     """The same samples as arrays, lines, tokens and bytes: the same losses, to the bit."""
     g = np.random.default_rng(3)
@@ -151,7 +151,7 @@ def kinds_of_data(folder):
         expect(found == expected, f"{files}: another log than that of plain.npz")
 
 
-@case
+@case(seconds=4)
 def windows_of_tokens(folder):
     g = np.random.default_rng(3)
     tokens = g.integers(0, 61, 11 * 9 + 1)
@@ -169,7 +169,7 @@ def windows_of_tokens(folder):
             expect(bits(folder / "npz") == bits(folder / "rows"), "rows give another log than their windows")
 
 
-@case
+@case(seconds=3)
 def faulty_data(folder):
     """One line that names file, array, sample, value and what is legal."""
     package = small_package(folder, settings("AdamW"))
@@ -221,7 +221,7 @@ def ignored_labels(folder):
     expect(found["accuracy"] is None and found["eval_loss"] is None, f"nothing was judged: {found}")
 
 
-@case(turns=6)
+@case(seconds=7)
 def evaluation_and_export(folder):
     """The exported model gives in ONNX Runtime the loss and the accuracy that ds-run finds with the checkpoint."""
     package, data = train_package(folder, models.bert(), settings("AdamW", micro=5)), bert_data(folder)
@@ -268,7 +268,7 @@ def expected_scales(flags, scale, window, hysteresis, least=1):
     return found
 
 
-@case(turns=6)
+@case(seconds=12)
 def scaled_losses(folder):
     """Steps that overflow change no bit and advance no schedule; the scale is that of the vector of 2021's scaler."""
     vector = expected_scales([1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0], 65536, 5, 2)
@@ -294,7 +294,7 @@ def scaled_losses(folder):
             expect(same == flags[step] or rows[step]["lr"] == 0, f"step {step}: {part} {'are the same' if same else 'changed'}, overflow {flags[step]}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def hopeless_scales(folder):
     """A scale that cannot fall any further, and a constant one, end the run with exit code 1."""
     for fp16 in ({"enabled": True, "loss_scale": 2.0**100}, {"enabled": True, "initial_scale_power": 100, "min_loss_scale": 2.0**98, "hysteresis": 1}):
@@ -313,15 +313,15 @@ def near_single_precision(folder, name, bound):
     expect(1e-5 < off < bound, f"{name}: losses are off by {off}")
 
 
-@case(turns=6)
+@case(seconds=12)
 def fp16(folder): near_single_precision(folder, "fp16", 0.01)
 
 
-@case(turns=6)
+@case(seconds=12)
 def bf16(folder): near_single_precision(folder, "bf16", 0.05)
 
 
-@case(turns=6)
+@case(seconds=12)
 def numbers_that_are_none(folder):
     """The message names step, tensor, node and samples; nothing is saved."""
     package, data = small_package(folder, settings(("SGD", {"lr": 0.1}))), small_data(folder)
@@ -341,7 +341,7 @@ def numbers_that_are_none(folder):
     expect(json.loads(found.out)["eval_loss"] is None, f"{found}")
 
 
-@case
+@case(seconds=3)
 def numbers_of_the_command_line(folder):
     """Integers are read whole or refused."""
     package, data, faults = small_package(folder, settings("AdamW")), small_data(folder), []
@@ -358,7 +358,7 @@ def numbers_of_the_command_line(folder):
     train(package, data, "--steps=2", f"--eval-data={data}", "--patience=1", code=2, says="--patience counts evaluations, found no --eval-interval=N")
 
 
-@case(turns=6)
+@case(seconds=12)
 def options_that_find_nothing(folder):
     """What an option asks for must happen: one line says what it found."""
     small_package(folder, settings("AdamW"))
@@ -425,7 +425,7 @@ def mutated(draw, text):
     return text
 
 
-@case(turns=6)
+@case(seconds=12)
 def mutated_configs(folder):
     draw, package = random.Random(SEED), small_package(folder, settings("AdamW"))
     full = settings(("AdamW", {"lr": 0.01, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0}), scheduler=("OneCycle", {
@@ -440,7 +440,7 @@ def mutated_configs(folder):
             raise AssertionError(f"mutation {number}: {(folder / 'c.json').read_bytes()!r}\n{fault}") from None
 
 
-@case(turns=4)
+@case(seconds=6)
 def mutated_command_lines(folder):
     draw, package, data = random.Random(SEED + 1), small_package(folder, settings("AdamW")), small_data(folder)
     train(package, data, "--steps=2", f"--checkpoint={folder / 'ck'}")
@@ -469,7 +469,7 @@ def mutated_command_lines(folder):
             raise AssertionError(f"mutation {number}: {fault}") from None
 
 
-@case(turns=6)
+@case(seconds=6)
 def mutated_checkpoints(folder):
     """Files of a checkpoint that are cut, changed or swapped: errors by name, and what was trained before stays as it is."""
     draw, package, data = random.Random(SEED + 2), small_package(folder, settings("AdamW")), small_data(folder)

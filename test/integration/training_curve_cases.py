@@ -79,71 +79,71 @@ def curve(folder, kind, config, steps=24, weight=WEIGHT, loss=LOSS, norm=NORM):
     return rows
 
 
-@case
+@case(seconds=5)
 def plain_descent(folder):
     curve(folder, "gpt", settings(("SGD", {"lr": 0.05})))
 
 
-@case
+@case(seconds=4)
 def momentum(folder):
     curve(folder, "bert", settings(("SGD", {"lr": 0.05, "momentum": 0.9, "dampening": 0.1, "weight_decay": 0.01})))
 
 
-@case
+@case(seconds=7)
 def nesterov(folder):
     curve(folder, "gpt", settings(("SGD", {"lr": 0.05, "momentum": 0.9, "nesterov": True}), accumulation=4))
 
 
-@case
+@case(seconds=5)
 def clipped_descent(folder):
     """The norm in the log is that before clipping."""
     rows = curve(folder, "gpt", settings(("SGD", {"lr": 0.05, "momentum": 0.9}), gradient_clipping=0.5))
     expect(column(rows, "grad_norm").min() > 0.5, "nothing was clipped")
 
 
-@case
+@case(seconds=8)
 def adamw(folder):
     curve(folder, "gpt", settings(("AdamW", {"lr": 1e-3, "weight_decay": 0.05, "betas": [0.8, 0.95]}), accumulation=4, gradient_clipping=0.7))
 
 
-@case
+@case(seconds=4)
 def decay_in_the_gradient(folder):
     curve(folder, "bert", settings(("Adam", {"lr": 1e-3, "weight_decay": 0.05, "adam_w_mode": False})))
 
 
-@case
+@case(seconds=5)
 def cycled_momentum(folder):
     curve(folder, "gpt", settings("AdamW", scheduler=CYCLE))
 
 
-@case
+@case(seconds=4)
 def cycled_momentum_of_descent(folder):
     curve(folder, "bert", settings(("SGD", {"momentum": 0.9}), scheduler=CYCLE))
 
 
-@case
+@case(seconds=7)
 def lamb(folder):
     curve(folder, "gpt", settings(("Lamb", {"lr": 4e-3, "weight_decay": 0.01, "min_coeff": 0.08, "max_coeff": 0.5})))
 
 
-@case
+@case(seconds=6)
 def lamb_otherwise(folder):
     """Ratios that are not clipped, eps below the root, no bias correction, accumulation."""
     curve(folder, "bert", settings(("Lamb", {"lr": 2e-3, "weight_decay": 0.1, "eps": 1e-6, "eps_inside_sqrt": True, "bias_correction": False,
                                              "min_coeff": 1e-4, "max_coeff": 100}), accumulation=2))
 
 
-@case
+@case(seconds=6)
 def adagrad(folder):
     curve(folder, "gpt", settings(("Adagrad", {"lr": 0.01, "weight_decay": 0.01, "lr_decay": 0.1})))
 
 
-@case
+@case(seconds=4)
 def adagrad_that_begins_with_sums(folder):
     curve(folder, "bert", settings(("Adagrad", {"lr": 0.05, "initial_accumulator_value": 0.1})), steps=12)
 
 
-@case
+@case(seconds=4)
 def last_step_of_the_data(folder):
     """10 batches, three to a step: the last step has one, and its gradient is that of this one."""
     config, data = settings(("SGD", {"lr": 0.1, "momentum": 0.9}), accumulation=3), bert_data(folder)
@@ -156,7 +156,7 @@ def last_step_of_the_data(folder):
     same_weights(weights(folder / "ck"), theirs, WEIGHT)
 
 
-@case
+@case(seconds=4)
 def chosen_parameters(folder):
     """Some do not decay, others are not trained, and are no part of the norm."""
     config, data = settings(("AdamW", {"lr": 3e-3, "weight_decay": 0.5})), bert_data(folder)
@@ -171,7 +171,7 @@ def chosen_parameters(folder):
     same_weights(weights(folder / "ck"), theirs, WEIGHT)
 
 
-@case
+@case(seconds=2)
 def mean_squares(folder):
     g = np.random.default_rng(2)
     np.savez(folder / "data.npz", x=g.standard_normal((22, 3), np.float32), labels=g.standard_normal((22, 4), np.float32))
@@ -184,7 +184,7 @@ def mean_squares(folder):
     same_weights(weights(folder / "ck"), theirs, WEIGHT)
 
 
-@case(turns=6)
+@case(seconds=10)
 def gpt_in_single_precision(folder):
     rows, _, theirs = run_both(folder, "gpt", settings("AdamW", accumulation=4, scheduler=CYCLE, gradient_clipping=1.0), 30, reference=False)
     same_rates(rows, theirs)
@@ -193,14 +193,14 @@ def gpt_in_single_precision(folder):
     near("first grad_norms", column(rows[:3], "grad_norm"), theirs["grad_norm"][:3], 1e-5)
 
 
-@case(turns=6)
+@case(seconds=12)
 def bert_in_single_precision(folder):
     rows, _, theirs = run_both(folder, "bert", settings(("SGD", {"lr": 0.02, "momentum": 0.9})), 50, reference=False)
     near("loss", column(rows, "loss"), theirs["loss"], 1e-4)
     near("first grad_norms", column(rows[:3], "grad_norm"), theirs["grad_norm"][:3], 1e-5)
 
 
-@case
+@case(seconds=3)
 def vectors_of_schedules(folder):
     """Rates that DeepSpeed's formulas give at `it`, which step it + 1 uses; the log has the same as the command."""
     package, data = small_package(folder, settings("AdamW")), small_data(folder)
@@ -229,7 +229,7 @@ def vectors_of_schedules(folder):
             expect((row["lr"], row["momentum"]) == (table[row["step"]]["lr"], table[row["step"]]["momentum"]), f"{kind}: {row}")
 
 
-@case(turns=6)
+@case(seconds=12)
 def schedules_against_formulas(folder):
     """Cycles of different halves, cycles without momentum, warm-ups of other shapes, all against torch_training.py's formulas."""
     data, cycle = small_data(folder), {key: value for key, value in CYCLE[1].items() if not key.startswith("decay") and "mom" not in key}

@@ -206,7 +206,7 @@ def document(name):
     return (ROOT / f"docs/{name}.md").read_text()
 
 
-@case
+@case(seconds=20)
 def commands_of_the_documents(folder):
     prepare(folder)
     found = [command for name in DOCUMENTS for command in commands(document(name))]
@@ -239,7 +239,7 @@ def names_of_tools_and_options(folder):
     expect(not faults, f"no tool has {faults}")
 
 
-@case
+@case(seconds=13)
 def blocks_of_the_documents(folder):
     """Each block is commands, the loop in C, a part of a configuration, or the folder of a checkpoint."""
     prepare(folder)
@@ -261,7 +261,7 @@ def blocks_of_the_documents(folder):
             expect(sum(kinds.values()) == 1, f"{name}: no test runs the block that begins with {lines[:1]}")
 
 
-@case(turns=4)
+@case(seconds=3)
 def loop_in_c(folder):
     """The loops of the document, with declarations around them, compile, train and save."""
     if "SANITIZED" in os.environ:
@@ -311,7 +311,7 @@ int main(void) {{
         expect(content["client_state"] == {"epoch": 3} and content["step"] == 4, f"saved: {content['step']}, {content['client_state']}")
 
 
-@case
+@case(seconds=4)
 def checkpoints_of_the_document(folder):
     """The files and members that training-data.md lists are those that a run writes."""
     prepare(folder)

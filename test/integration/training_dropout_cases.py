@@ -56,7 +56,7 @@ def known_answers(_folder):
         expect(" ".join(f"{int(word):08x}" for word in philox(counter, key)) == answer, f"{counter}")
 
 
-@case(turns=6)
+@case(seconds=12)
 def gradients(folder):
     for opset in (7, 17):
         w, v, x = model(folder, opset)
@@ -70,7 +70,7 @@ def gradients(folder):
         same(evaluated, {"loss": np.sum((x @ w @ v) ** 2)}, "evaluation")
 
 
-@case
+@case(seconds=5)
 def steps_and_micro_batches(folder):
     """Each step and each micro-batch draws anew: the losses of a run whose rate is 0."""
     w, v, x = model(folder)

@@ -21,7 +21,7 @@ def compiled(folder, config, *options):
     return compile_model(folder / "m.onnx", folder, "--mode=train", f"--config={write_config(folder, config)}", *options)
 
 
-@case(turns=4)
+@case(seconds=7)
 def faults_of_a_later_micro_batch(folder):
     """The logarithm of a negative number, in each of the micro-batches of the second step: its tensor, node, operator and samples. In half
     precision the tensor is a rounded one, which has no name, or lies inside the kernel of what reads it, whose other nodes are named; the step is
@@ -96,7 +96,7 @@ def losses_that_are_none_beside_finite_gradients(folder):
             expect("step 2: NaN in tensor" in result.err and "the range ends here" in result.err, result.err)
 
 
-@case
+@case(seconds=3)
 def norms_far_from_one(folder):
     """Squares of f32 lie beyond f32 where the norm does not."""
     g = np.random.default_rng(0)

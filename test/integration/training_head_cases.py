@@ -25,7 +25,7 @@ def train(folder, *options, steps=60):
     return package, {t.name: numpy_helper.to_array(t) for t in onnx.load(folder / "out.onnx").graph.initializer}
 
 
-@case
+@case(seconds=3)
 def learned_and_exported(folder):
     """The layer begins by the seed within 1 / sqrt(8), learns alone where --train says so, and is part of the exported model."""
     x = model(folder)
@@ -45,7 +45,7 @@ def learned_and_exported(folder):
     expect(nll(expected) < nll(first.astype(float)), "nothing was learned")
 
 
-@case(turns=6)
+@case(seconds=12)
 def drawn_by_the_seed(folder):
     model(folder)
     found = []

@@ -22,27 +22,27 @@ def same_as_the_module(folder, kind, *options):
         expect(off <= TOLERANCE, f"{name} is off by {off:.3g}: {ours[name]}, expected {array}")
 
 
-@case(turns=6)
+@case(seconds=8)
 def transformer_encoder(folder):
     same_as_the_module(folder, "encoder")
 
 
-@case
+@case(seconds=6)
 def convolutions_with_batch_norm(folder):
     same_as_the_module(folder, "pictures")
 
 
-@case(turns=4)
+@case(seconds=5)
 def perceptron_with_layer_norm(folder):
     same_as_the_module(folder, "perceptron")
 
 
-@case(turns=6)
+@case(seconds=12)
 def gru(folder):
     """The exporter slices and joins what the module has as weights: they are named here."""
     same_as_the_module(folder, "gru", r"--train=^(table|cell|out)\.")
 
 
-@case(turns=6)
+@case(seconds=8)
 def lstm(folder):
     same_as_the_module(folder, "lstm", r"--train=^(table|cell|out)\.")

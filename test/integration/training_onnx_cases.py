@@ -115,7 +115,7 @@ def exported(folder, proto, *options, moves):
     return package
 
 
-@case
+@case(seconds=3)
 def weights_in_branches(folder):
     """Initializers of branches, and values of Constant nodes there."""
     g = random()
@@ -138,7 +138,7 @@ def weights_in_loops(folder):
     exported(folder, model(nodes, [weight(g, "v", 3, 4), numpy_helper.from_array(np.array([1]), "last")]), moves=2)
 
 
-@case(turns=4)
+@case(seconds=6)
 def weights_in_functions(folder):
     """Functions that call functions; one that is called twice has one weight, whose gradient is that of both calls."""
     exported(folder, called(random()), moves=3)

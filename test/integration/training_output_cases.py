@@ -152,7 +152,7 @@ def trained(folder, package=None, steps=24, **config):
     return log_of(folder / "log.jsonl"), Page((folder / "page.html").read_text()), said
 
 
-@case
+@case(seconds=2)
 def events_for_tensorboard(folder):
     """Every number of the log is an event of its tag, at the count of samples."""
     rows, _, _ = trained(folder, tensorboard={"enabled": True, "output_path": str(folder / "curves"), "job_name": "first"}, fp16=FP16)
@@ -187,7 +187,7 @@ def events_where_nothing_is_said(folder):
     expect(len(list(scalars(path))) == 6, "three numbers of each of two steps: without fp16 no loss is scaled")
 
 
-@case
+@case(seconds=2)
 def page_of_a_training(folder):
     """The page is whole by itself, and its curves are those of the log: as many points, each in its place."""
     rows, page, _ = trained(folder, fp16=FP16)
@@ -215,7 +215,7 @@ def page_of_a_training(folder):
     expect(math.isclose(float(cells["last loss"]), rows[-1]["loss"], rel_tol=1e-5), f"table: {cells}")
 
 
-@case
+@case(seconds=3)
 def page_with_less(folder):
     """Without evaluations, overflows and a scale: three pictures, two lines of loss, which differ by the rounding of an average."""
     package, data = small_package(folder, settings("SGD")), small_data(folder)
@@ -229,7 +229,7 @@ def lines_of_steps(said, what):
     return [int(step) for step in re.findall(rf"^step (\d+): {what}", said, re.M)]
 
 
-@case
+@case(seconds=3)
 def lines_of_progress(folder):
     """Every so many steps, with the log's numbers; every evaluation; times of the parts only where they are asked for."""
     package = small_package(folder, settings("AdamW"))
@@ -252,7 +252,7 @@ def lines_of_progress(folder):
         expect(re.search(rf"^14 steps, {rows[-1]['samples']} samples, loss ", said, re.M), f"the last line: {said[-200:]}")
 
 
-@case
+@case(seconds=8)
 def memory_at_the_end(folder):
     """memory_breakdown prints the plan, whose parts are those of `inspect` for the data's batches, and the most that the log says."""
     for on in (True, False):
@@ -271,7 +271,7 @@ def memory_at_the_end(folder):
     expect(math.isclose(float(most), rows[-1]["peak_bytes"] / 2**20, rel_tol=0.1, abs_tol=1) and int(threads) > 0, f"at most {most}; {rows[-1]}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def state_at_the_start(folder):
     """dump_state prints the configuration with each value's origin, the parameters and the optimizer's states; otherwise nothing of it."""
     for on in (True, False):
@@ -286,7 +286,7 @@ def state_at_the_start(folder):
         expect(bool(line) == on and (not on or "0.003" in line.group()), f"the rate among {said[:2000]}")
 
 
-@case
+@case(seconds=2)
 def rates_of_a_range(folder):
     """Rates grow by one factor; the suggestion is where the smoothed loss falls most per power of ten before it is least."""
     package, data = small_package(folder, settings("AdamW", steps_per_print=1)), small_data(folder, 60, seed=SEED)
@@ -325,7 +325,7 @@ def rates_of_a_range(folder):
         expect(("suggested learning rate: %.3g" % wanted if wanted else "fell nowhere") in text, text[-200:])
 
 
-@case
+@case(seconds=3)
 def a_range_of_a_checkpoint(folder):
     """From the states of a checkpoint, as a resumed run takes them, and without a trace in it; by the configured range test, too."""
     ranges = {"lr_range_test_min_lr": 0.001, "lr_range_test_step_size": 2, "lr_range_test_step_rate": 4.0, "lr_range_test_staircase": True}
@@ -356,7 +356,7 @@ def a_range_of_a_checkpoint(folder):
     tool("ds-run", "lr-range", package, f"--data={data}", "--min-lr=2", code=2, says="--max-lr: found 1, expected more than --min-lr, 2")
 
 
-@case
+@case(seconds=6)
 def what_a_range_refuses(folder):
     package, data = small_package(folder, settings("Adam", micro=4)), small_data(folder)
     common = ["lr-range", package, f"--data={data}"]
@@ -372,7 +372,7 @@ def what_a_range_refuses(folder):
          says="found 0 steps with finite losses and gradients, expected at least 3; 10 overflowed: more --steps or a smaller initial_scale_power may help")
 
 
-@case
+@case(seconds=3)
 def rates_are_those_used(folder):
     """The losses of lr-range are those of a training at these rates, made of runs of one step that go on from each other."""
     package, data = small_package(folder, settings("SGD", micro=60)), small_data(folder, 60, seed=SEED)

@@ -43,7 +43,7 @@ def by_paper(x, w, v, rounded):
     return {"loss": np.sum(y**2), "v": r(a).T @ r(dy), "w": r(x).T @ r(dh)}
 
 
-@case(turns=4)
+@case(seconds=7)
 def gradients(folder):
     x, w, v = model(folder)
     for section, kind in (("bf16", ml_dtypes.bfloat16), ("fp16", np.float16)):
@@ -61,7 +61,7 @@ def gradients(folder):
             expect(off < rounding / 3, f"seed {SEED}, {section}: {name} is off by {off:.3g}; rounding moves up to {rounding:.3g}")
 
 
-@case
+@case(seconds=3)
 def overflow(folder):
     """A step whose gradients exceed fp16 changes no bit of parameters, halves the scale, and advances no schedule."""
     model(folder)

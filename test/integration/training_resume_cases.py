@@ -51,7 +51,7 @@ def same_after_stops(folder, package, data, steps, stops, *options, last=None):
     return whole
 
 
-@case(turns=4)
+@case(seconds=6)
 def stops_at_each_step(folder):
     """22 samples in batches of 4, three to a step: stops lie in the middle of epochs, epochs end in the middle of steps."""
     package, data = small_package(folder, settings("AdamW", accumulation=3, scheduler=CYCLE)), small_data(folder)
@@ -60,7 +60,7 @@ def stops_at_each_step(folder):
     same_after_stops(folder, package, data, 12, range(1, 12))
 
 
-@case(turns=4)
+@case(seconds=6)
 def stops_among_overflows(folder):
     """The scale, its hysteresis, what was skipped and the schedule go on where they were."""
     fp16 = {"enabled": True, "initial_scale_power": 26, "loss_scale_window": 3, "hysteresis": 3}
@@ -72,7 +72,7 @@ def stops_among_overflows(folder):
     expect(kept["trainer"]["skipped"] == sum(flags) and kept["loss_scale"]["iteration"] == 24, f"kept: {kept['loss_scale']}, {kept['trainer']}")
 
 
-@case(turns=6)
+@case(seconds=7)
 def stops_with_dropout(folder):
     """Each micro-batch of each step has masks of its own, whatever was stopped between; evaluation has none."""
     text = SMALL.replace("y = MatMul (t, v)", "ratio = Constant <value_float = 0.5> () d = Dropout (t, ratio) y = MatMul (d, v)")
@@ -90,7 +90,7 @@ def stops_with_dropout(folder):
     same_after_stops(folder, package, data, 11, [1, 4, 6], "--seed=5")
 
 
-@case
+@case(seconds=5)
 def stops_with_each_optimizer(folder):
     data = small_data(folder)
     for optimizer in (("SGD", {"lr": 0.1}), ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.2}), ("Momentum", {"nesterov": True}), "Adagrad",
@@ -99,7 +99,7 @@ def stops_with_each_optimizer(folder):
         same_after_stops(folder, package, data, 9, [1, 5], "--shuffle=off")
 
 
-@case
+@case(seconds=3)
 def stops_in_epochs(folder):
     """Epochs end the run; the last batch of each is smaller, and so is a step."""
     package, data = small_package(folder, settings("AdamW", accumulation=2)), small_data(folder, 22)
@@ -108,14 +108,14 @@ def stops_in_epochs(folder):
     expect([row["samples"] for row in rows] == [8, 16, 22, 30, 38, 44, 52, 60, 66], f"samples: {[row['samples'] for row in rows]}")
 
 
-@case
+@case(seconds=3)
 def fewer_samples_than_a_batch(folder):
     package, data = small_package(folder, settings("AdamW", accumulation=2)), small_data(folder, 3)
     same_after_stops(folder, package, data, 7, [1, 4])
     expect([row["samples"] for row in log_of(folder / "parts.jsonl")] == [6, 12, 18, 24, 30, 36, 42], "each step has the data twice")
 
 
-@case(turns=6)
+@case(seconds=12)
 def threads(folder):
     """A package of kernels that threads share, with two of them and with one."""
     g = np.random.default_rng(1)
@@ -131,7 +131,7 @@ def threads(folder):
     same_after_stops(folder, package, folder / "data.npz", 6, [1, 4])
 
 
-@case
+@case(seconds=3)
 def order_of_samples(folder):
     """With a rate of 0, the loss of a step tells which sample it was."""
     package, data = small_package(folder, settings(("SGD", {"lr": 0.0}), micro=1)), small_data(folder, 13)
@@ -165,7 +165,7 @@ def long_package(folder):
     return small_package(folder, settings("AdamW", accumulation=2, scheduler=CYCLE)), small_data(folder, 150)
 
 
-@case
+@case(seconds=3)
 def signals(folder):
     """SIGINT and SIGTERM end the run after a step, with a checkpoint of it; the last step is the one that says so."""
     package, data = long_package(folder)
@@ -190,7 +190,7 @@ def signals(folder):
         expect(bits(log) == bits(folder / "whole.jsonl"), "the log differs from that of a run without stops")
 
 
-@case(turns=4)
+@case(seconds=6)
 def killed(folder):
     """Killed at any moment, mostly while it saves: what `latest` names is whole, and going on from there ends with the same bits."""
     package, data = long_package(folder)
@@ -216,7 +216,7 @@ def killed(folder):
     expect(left == sorted(["latest", *(f"global_step{stopped + i}" for i in (1, 2, 3))]), f"left: {left}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def early_stops(folder):
     """--patience counts evaluations across stops, which add none of their own that matter."""
     package, data, other = small_package(folder, settings(("SGD", {"lr": 0.5}))), small_data(folder), small_data(folder, 5, seed=9, name="e.npz")
@@ -237,7 +237,7 @@ def early_stops(folder):
         same_state(folder / "whole", folder / "parts", end)
 
 
-@case
+@case(seconds=3)
 def tags_and_keep(folder):
     package, data = small_package(folder, settings("AdamW")), small_data(folder)
     (folder / "client.json").write_text('{"note": "\\u00fc", "list": [1, 2.5, null]}')
@@ -262,7 +262,7 @@ def tags_and_keep(folder):
         expect(len(list((folder / "large").iterdir())) == 4, f"--keep={large}: left {list((folder / 'large').iterdir())}")
 
 
-@case(turns=6)
+@case(seconds=8)
 def other_checkpoints(folder):
     """Another optimizer, another model, other data, another order: refused by name, and nothing is written."""
     package, data = small_package(folder, settings("AdamW")), small_data(folder)
@@ -288,7 +288,7 @@ def other_checkpoints(folder):
     expect([(row["step"], row["lr"], row["samples"]) for row in log_of(folder / "log.jsonl")] == [(3, 0.1, 14), (4, 0.1, 16)], "rows gone on with")
 
 
-@case(turns=4)
+@case(seconds=6)
 def flipped_bytes(folder):
     """Each byte of a checkpoint is under a checksum; a fault names its file."""
     package, data = small_package(folder, settings("AdamW")), small_data(folder)

@@ -47,7 +47,7 @@ def gradients(package, folder):
     return found
 
 
-@case(turns=6)
+@case(seconds=12)
 def layers_of_one_output(folder):
     """Gradients against central differences of NumPy in f64; --train reaches numbers of formulas, too. Each initializer is listed once."""
     arrays, x, image = stored(folder, np.random.default_rng())
@@ -86,7 +86,7 @@ def trained_of(folder, text, arrays, *options):
     return set(re.findall(r"^trained: (\S+) ", result.out + result.err, re.M))
 
 
-@case(turns=4)
+@case(seconds=6)
 def what_reads_them(folder):
     """A bias of one element behind each kind of layer, the slope of a PRelu; not a mask on scores or an offset of distances."""
     g = np.random.default_rng()
@@ -105,7 +105,7 @@ def what_reads_them(folder):
         expect(found == expected, f"{text}: {sorted(found)}")
 
 
-@case
+@case(seconds=3)
 def copies_of_one_number(folder):
     """Turns of a loop that is unrolled hold one number each: it is one parameter, whose gradient is the sum of theirs."""
     text = """(float[n, 3] x) => (float loss) <int64 trip = {3}, bool go = {1}, int64[1] start = {-3}, int64[1] end = {1000}, int64[1] axis = {1}> {
@@ -196,7 +196,7 @@ def norms_of_groups(folder):
             expect(np.allclose(found[name].ravel(), value, rtol=1e-4, atol=1e-5), f"{name}: {found[name].ravel()}, expected {value}")
 
 
-@case
+@case(seconds=3)
 def parameters_that_start_equal(folder):
     """One tensor of zeros or ones for two layers is one parameter, as the file has it: a warning says so. Not so of one layer's, nor of
     one that both layers were trained to share."""

@@ -56,7 +56,7 @@ def close(found, expected, tolerance, what):
     expect(np.shape(found) == np.shape(expected) and off <= tolerance, f"seed {SEED}: {what}: off by {off:.3g}: {found}, expected {expected}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def against_pytorch(folder):
     """Losses, evaluations after each step, weights and statistics, of one micro-batch a step and of two; then the outputs of an
     evaluation, one of which is a running mean."""
@@ -87,7 +87,7 @@ def against_pytorch(folder):
         expect(np.array_equal(outputs["moved"], found["mean1"].astype(np.float32)), f"{outputs['moved']}, expected {found['mean1']}")
 
 
-@case
+@case(seconds=2)
 def steps_that_overflow(folder):
     """The second step reads an infinity: it leaves statistics and weights, the others move them."""
     proto, _ = model(random(2))
@@ -104,7 +104,7 @@ def steps_that_overflow(folder):
         expect((second[name] != third[name]).all(), f"{name} does not move: {second[name]}")
 
 
-@case
+@case(seconds=3)
 def resumed(folder):
     """To the same bits; a step is two micro-batches."""
     proto, _ = model(random(4))
@@ -120,7 +120,7 @@ def resumed(folder):
     tool("ds-run", "checkpoint", "verify", folder / "parts")
 
 
-@case
+@case(seconds=4)
 def exported(folder):
     """The ONNX model has the moved statistics: as it is, which normalizes by the batch, and set to inference, where it computes what
     the package's evaluation does."""
@@ -206,7 +206,7 @@ def norm(folder, nodes="", variance="var", channels=3, **more):
     return tool("ds-opt", folder / "norm.onnx", *options, "-o", folder / more.get("name", "norm.dsp"))
 
 
-@case(turns=4)
+@case(seconds=4)
 def evaluated_with_another_package(folder):
     """A package that has a statistic as a constant would evaluate another model than the checkpoint's."""
     norm(folder)
@@ -228,7 +228,7 @@ def statistics_that_are_no_numbers(folder):
     expect(np.isfinite(found["var"]).all() and not (folder / "run/global_step3").exists(), f"{found}")
 
 
-@case
+@case(seconds=3)
 def statistics_behind_identities(folder):
     for channels in (1, 3):
         said = norm(folder, "same = Identity (var)", "same", channels, options=["--report"])

@@ -45,7 +45,7 @@ def gradients(folder, package):
     return dict(np.load(folder / "g.npz"))
 
 
-@case
+@case(seconds=4)
 def one_parameter(folder):
     """Its gradient is the sum of both; with --untie there are two."""
     table, ids, x, labels = model(folder)
@@ -77,7 +77,7 @@ def exported(folder):
     expect(original.SerializeToString() == trained.SerializeToString(), "the graph is another one")
 
 
-@case(turns=6)
+@case(seconds=12)
 def named(folder):
     """--freeze, --train and --no-decay mean the parameter by either name."""
     table, *_ = model(folder)

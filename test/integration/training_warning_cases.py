@@ -23,7 +23,7 @@ def warned_of(result, names):
     return found
 
 
-@case(turns=4)
+@case(seconds=6)
 def parameters_that_do_not_move(folder):
     """Behind a Relu that is never open, and without a way to the loss; not those that are frozen, nor a table of which one row is
     read, nor a parameter whose gradient is 0 in some of the steps."""
@@ -43,7 +43,7 @@ def parameters_that_do_not_move(folder):
             expect(warned_of(result, weights) == expected, f"{options}, {steps} steps: {result.err}")
 
 
-@case(turns=4)
+@case(seconds=6)
 def movement_is_what_counts(folder):
     """Decay moves what has no gradient; updates below the last bit move nothing; a rate of 0 is said once, not of each parameter."""
     text = """<ir_version: 8, opset_import: ["": 17]> m (float[n, 3] x) => (float loss, float[n, 2] aside)
@@ -82,7 +82,7 @@ def small_losses_that_grow(folder):
     expect("the loss grows" not in result.err, f"noise is said to grow: {result.err}")
 
 
-@case
+@case(seconds=3)
 def losses_that_grow(folder):
     """Once, however long; not of a loss that falls, nor before it is clear."""
     text = """<ir_version: 8, opset_import: ["": 17]> m (float[n, 3] x) => (float loss)
@@ -105,7 +105,7 @@ def norm_in(folder, body, inputs="", outputs="", initializers=("scale", "shift",
     return ["ds-opt", folder / "m.onnx", "--mode=train", "--loss=loss", "-o", folder / "m.dsp"]
 
 
-@case(turns=4)
+@case(seconds=4)
 def statistics_that_cannot_move(folder):
     """What is computed or given stays, which a warning says; what the model holds moves, and a model to be run is not warned of."""
     norm = "h, a, b = BatchNormalization <training_mode = 1> (x, scale, shift, {}, var)"

@@ -139,7 +139,7 @@ def killed_compilations_are_swept_by_the_next(folder):
     tool("ds-run", "inspect", out / "out.dsp")
 
 
-@case
+@case(seconds=3)
 def names_of_packages(folder):
     model = small(folder)
     (folder / "here").mkdir()
@@ -169,7 +169,7 @@ def names_of_packages(folder):
     expect(not unfinished(folder), f"found {unfinished(folder)}")
 
 
-@case(turns=4)
+@case(seconds=4)
 def disks_that_are_full(folder):
     """A limit on the size of files stands for a disk without room."""
     model, out = small(folder), folder / "out"
@@ -266,7 +266,7 @@ def packages_follow_the_umask(folder):
         expect(mode == 0o666 & ~mask, f"umask {mask:o}: {text.name} has mode {mode:o}")
 
 
-@case(turns=6)
+@case(seconds=12)
 def compare_with_the_reference_twin(folder):
     """By default: no difference that rounding explains is reported, and one that it does not explain is."""
     model = generate.save(generate.bert(layers=2, hidden=32, heads=2), folder / "bert.onnx")

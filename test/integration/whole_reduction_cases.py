@@ -20,7 +20,7 @@ def bits(folder, text, x):
     return found[0]
 
 
-@case(turns=6)
+@case(seconds=12)
 def each_with_a_follower_and_a_partner(folder):
     random = np.random.default_rng(SEED)
     for number, (kind, formula) in enumerate(KINDS.items()):

@@ -32,7 +32,7 @@ def program(shapes):
             + f"\n  return {', '.join(f'%y{name}' for name in sizes)} : {', '.join(plain)}\n}}\n"), sizes
 
 
-@case(turns=4)
+@case(seconds=6)
 def every_transposition(folder):
     random = np.random.default_rng([SEED, 31])
     text, sizes = program([*SHAPES, *some(LARGE, 2)])

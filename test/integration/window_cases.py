@@ -107,7 +107,7 @@ def added(low, **bounds):
 CAUSAL = r'\[window else -3\.40\S*\] past \["p"\] right 0'
 
 
-@case(turns=6)
+@case(seconds=12)
 def comparisons(folder):
     check({
         "le": ("m = LessOrEqual (cols, place) f = Where (m, x, low)", CAUSAL, chosen(right=0)),
@@ -131,7 +131,7 @@ def comparisons(folder):
     }, folder)
 
 
-@case(turns=4)
+@case(seconds=6)
 def comparisons_that_are_no_windows(folder):
     def keep(seen):
         return lambda x, s, t, given: np.where(seen(np.arange(s)[:, None], np.arange(t), t - s, given), x, LOW)
@@ -152,7 +152,7 @@ def comparisons_that_are_no_windows(folder):
     }, folder)
 
 
-@case(turns=6)
+@case(seconds=12)
 def windows_of_two_bounds(folder):
     two = r'\[window else -3\.40\S*\] past \["p"\] '
     check({
@@ -175,7 +175,7 @@ def windows_of_two_bounds(folder):
     }, folder)
 
 
-@case(turns=6)
+@case(seconds=4)
 def windows_beside_padding(folder):
     def seen(s, t, given):
         return window(s, t, t - s, right=0) & given["pad"]
@@ -203,7 +203,7 @@ def windows_beside_padding(folder):
     }, folder)
 
 
-@case(turns=4)
+@case(seconds=3)
 def triangles_of_ones(folder):
     """Trilu of what is filled, as older exporters write: of numbers to add, of ones, of conditions."""
     full = "e = Expand (%s, st) "
@@ -222,7 +222,7 @@ def triangles_of_ones(folder):
     }, folder)
 
 
-@case(turns=6)
+@case(seconds=12)
 def stored_triangles(folder):
     """A table of 12 places cut to rows and columns, as GPT-2's. One element off, or cut elsewhere, it is a mask."""
     cut = "a = Slice (%s, past1, t1, ax2) c = Slice (a, z1, t1, ax3) "
@@ -311,7 +311,7 @@ WRAPPING = {
 }
 
 
-@case(turns=6)
+@case(seconds=12)
 def conditions_whose_numbers_wrap_or_round(folder):
     """Arithmetic of indices has the width of its type: what wraps in i32 or rounds in f32 is no window."""
     random = np.random.default_rng(SEED + 7)

@@ -21,7 +21,7 @@ struct Rates {
 } // namespace
 
 /// The best of some runs of a few milliseconds: what disturbs a run makes it slower.
-static double operationsPerSecond(ds::PeakKernel kernel) {
+static double operationsPerSecond(::ds::PeakKernel kernel) {
   using Clock = std::chrono::steady_clock;
   double best = 0;
   for (int run = 0; run < 7; ++run) {
@@ -33,9 +33,9 @@ static double operationsPerSecond(ds::PeakKernel kernel) {
 }
 
 static Rates measureRates() {
-  ds::PeakKernels kernels = ds::peakKernelsOfHost();
+  ::ds::PeakKernels kernels = ::ds::peakKernelsOfHost();
   double f32 = operationsPerSecond(kernels.f32);
-  auto rate = [&](ds::PeakKernel kernel) {
+  auto rate = [&](::ds::PeakKernel kernel) {
     return kernel && f32 > 0 ? std::optional<double>(operationsPerSecond(kernel) / f32) : std::nullopt;
   };
   return {rate(kernels.bf16), rate(kernels.int8), rate(kernels.amxBf16), rate(kernels.amxInt8)};
@@ -49,8 +49,8 @@ static Rates readRates(llvm::StringRef path, std::string &error) {
   constexpr size_t mostBytes = size_t(1) << 24;
   std::string text;
   try {
-    text = ds::readTextFile(path.str(), mostBytes);
-  } catch (const ds::Error &wrong) { // it names the path
+    text = ::ds::readTextFile(path.str(), mostBytes);
+  } catch (const ::ds::Error &wrong) { // it names the path
     error = std::string("--ceilings=") + wrong.what();
     return Rates();
   }

@@ -85,7 +85,7 @@ int runOptTool(int argc, char **argv) {
     for (const auto &option : llvm::cl::getRegisteredOptions().keys())
       legal.push_back("--" + option.str());
     llvm::sort(legal); // of several that are as near, the same one each time
-    std::string meant = ds::commandline::didYouMean(name, legal);
+    std::string meant = ::ds::commandline::didYouMean(name, legal);
     llvm::errs() << "ds-opt: unknown option '" << name << "'" << (meant.empty() ? "; --help lists the options" : meant)
                  << "\n";
     return 2;

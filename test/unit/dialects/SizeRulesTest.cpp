@@ -15,13 +15,13 @@ using deepstride::test::Number;
 using deepstride::test::SizeEvaluator;
 
 namespace {
-using Values = std::map<std::string, int64_t>;
+using Bindings = std::map<std::string, int64_t>;
 using Value = std::optional<Number>;
 
 /// An expression beside what it means; nothing where it divides by zero or needs more than 128 bits.
 struct Sample {
   SizeExpr expr;
-  std::function<Value(const Values &)> value;
+  std::function<Value(const Bindings &)> value;
 };
 
 Number floorDivide(Number a, Number b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
@@ -49,15 +49,15 @@ public:
     case 8: return both(x, y, SizeExpr::eq(x.expr, y.expr), [](Number a, Number b) -> Number { return a == b; });
     case 9: return both(x, y, SizeExpr::lt(x.expr, y.expr), [](Number a, Number b) -> Number { return a < b; });
     case 10:
-      return chosen({SizeExpr::lt(x.expr, y.expr), [x, y](const Values &v) { return compare(x, y, v, true); }}, x, y);
+      return chosen({SizeExpr::lt(x.expr, y.expr), [x, y](const Bindings &v) { return compare(x, y, v, true); }}, x, y);
     case 11: { // x broadcast with y
-      Sample one{1, [](const Values &) { return Number(1); }};
-      return chosen({SizeExpr::eq(x.expr, 1), [x, one](const Values &v) { return compare(x, one, v, false); }}, y, x);
+      Sample one{1, [](const Bindings &) { return Number(1); }};
+      return chosen({SizeExpr::eq(x.expr, 1), [x, one](const Bindings &v) { return compare(x, one, v, false); }}, y, x);
     }
     case 12: { // rows of a table from v to v + u
       Sample n = leaf(), u = leaf(), v = leaf();
       SizeExpr cut = SizeExpr::min(n.expr, u.expr + v.expr) - SizeExpr::min(n.expr, v.expr);
-      auto value = [n, u, v](const Values &s) -> Value {
+      auto value = [n, u, v](const Bindings &s) -> Value {
         Number rows = *n.value(s), count = *u.value(s), from = *v.value(s);
         return std::max<Number>(0, std::min(rows, from + count) - std::min(rows, from));
       };
@@ -67,7 +67,7 @@ public:
     default: { // an element: at most what its type holds
       unsigned bits = 8u << below(4);
       int64_t low = -(int64_t(1) << (bits - 2)) * 2, high = -(low + 1);
-      return {SizeExpr::within(x.expr, low, high), [g = x.value, low, high](const Values &v) -> Value {
+      return {SizeExpr::within(x.expr, low, high), [g = x.value, low, high](const Bindings &v) -> Value {
                 Value a = g(v);
                 return a ? Value(test::wrapped(*a, low, high)) : a;
               }};
@@ -75,7 +75,7 @@ public:
     }
   }
 
-  Values values() {
+  Bindings values() {
     // A product of two dimensions is below 2^56.
     auto dimension = [&]() -> int64_t {
       return isWide && below(2) ? (int64_t(1) << (20 + below(8))) + below(1u << 20) : below(3) ? below(3) : below(50);
@@ -91,35 +91,35 @@ public:
     static const char *names[] = {"a", "b", "c"};
     unsigned choice = below(8);
     if (choice < 3)
-      return {SizeExpr::symbol(names[choice]), [choice](const Values &v) { return Number(v.at(names[choice])); }};
+      return {SizeExpr::symbol(names[choice]), [choice](const Bindings &v) { return Number(v.at(names[choice])); }};
     if (choice == 3)
-      return {SizeExpr::element("e", 0), [](const Values &v) { return Number(v.at("e[0]")); }};
+      return {SizeExpr::element("e", 0), [](const Bindings &v) { return Number(v.at("e[0]")); }};
     if (choice == 4)
-      return {SizeExpr::element("f", 1, 32), [](const Values &v) { return Number(v.at("f[1]")); }};
+      return {SizeExpr::element("f", 1, 32), [](const Bindings &v) { return Number(v.at("f[1]")); }};
     int64_t number = below(2) ? below(3) : static_cast<int64_t>(below(14)) - 3;
-    return {number, [number](const Values &) { return Number(number); }};
+    return {number, [number](const Bindings &) { return Number(number); }};
   }
 
 private:
   template <typename F> static Sample both(const Sample &x, const Sample &y, SizeExpr expr, F f) {
-    return {std::move(expr), [f, g = x.value, h = y.value](const Values &v) -> Value {
+    return {std::move(expr), [f, g = x.value, h = y.value](const Bindings &v) -> Value {
               Value a = g(v), b = h(v);
               return a && b ? Value(f(*a, *b)) : Value();
             }};
   }
   template <typename F> static Sample divided(const Sample &x, const Sample &y, SizeExpr expr, F f) {
-    return {std::move(expr), [f, g = x.value, h = y.value](const Values &v) -> Value {
+    return {std::move(expr), [f, g = x.value, h = y.value](const Bindings &v) -> Value {
               Value a = g(v), b = h(v);
               return a && b && *b != 0 ? Value(f(*a, *b)) : Value();
             }};
   }
-  static Value compare(const Sample &x, const Sample &y, const Values &v, bool isLess) {
+  static Value compare(const Sample &x, const Sample &y, const Bindings &v, bool isLess) {
     Value a = x.value(v), b = y.value(v);
     return a && b ? Value(isLess ? *a < *b : *a == *b) : Value();
   }
   static Sample chosen(const Sample &condition, const Sample &x, const Sample &y) {
     return {SizeExpr::select(condition.expr, x.expr, y.expr),
-            [c = condition.value, g = x.value, h = y.value](const Values &v) -> Value {
+            [c = condition.value, g = x.value, h = y.value](const Bindings &v) -> Value {
               Value met = c(v);
               return met ? *met ? g(v) : h(v) : met;
             }};
@@ -128,7 +128,7 @@ private:
   bool isWide;
 };
 
-Value evaluate(const SizeExpr &expr, const Values &values) { return SizeEvaluator(expr.str(), values).run(); }
+Value evaluate(const SizeExpr &expr, const Bindings &values) { return SizeEvaluator(expr.str(), values).run(); }
 } // namespace
 
 namespace {
@@ -155,7 +155,7 @@ TEST(SizeRulesTest, NoSimplificationChangesAValue) {
     bool isNonNegative = sample.expr.isKnownNonNegative();
     SizeRange range = sample.expr.range();
     for (int draw = 0; draw < 12; ++draw) {
-      Values values = generator.values();
+      Bindings values = generator.values();
       Value expected = sample.value(values);
       if (!expected) // divides by zero: a value that does not matter may have been left out
         continue;
@@ -181,7 +181,7 @@ TEST(SizeRulesTest, NoSimplificationChangesWhatWrapped) {
     bool isNonNegative = sample.expr.isKnownNonNegative();
     SizeRange range = sample.expr.range();
     for (int draw = 0; draw < 12; ++draw) {
-      Values values = generator.values();
+      Bindings values = generator.values();
       Value expected = sample.value(values);
       SizeEvaluator evaluator(text, values, /*wraps=*/true);
       Value found = evaluator.run();
@@ -220,7 +220,7 @@ TEST(SizeRulesTest, ReplacedCallsMeanTheSame) {
   for (int round = 0; round < 1000; ++round) {
     SizeExpr expr = generator.sample(3).expr, other = expr.replacingCalls(mirrored);
     for (int draw = 0; draw < 5; ++draw) {
-      Values values = generator.values();
+      Bindings values = generator.values();
       Value before = evaluate(expr, values), after = evaluate(other, values);
       if (before && after)
         EXPECT_EQ(int64_t(*before), int64_t(*after)) << expr.str() << " became " << other.str();
@@ -229,7 +229,7 @@ TEST(SizeRulesTest, ReplacedCallsMeanTheSame) {
 }
 
 namespace {
-bool holds(const SizeConstraint &constraint, const Values &values) {
+bool holds(const SizeConstraint &constraint, const Bindings &values) {
   Value lhs = evaluate(constraint.lhs, values), rhs = evaluate(constraint.rhs, values);
   if (!lhs || !rhs)
     return false;
@@ -260,7 +260,7 @@ TEST(SizeRulesTest, BroadcastsAreNumPys) {
     Inference inference(module->getOperation(), {}, /*quiet=*/true);
     auto result = inference.broadcast(SizeVector{a}, SizeVector{b});
     for (int draw = 0; draw < 20; ++draw) {
-      Values values = generator.values();
+      Bindings values = generator.values();
       Value left = evaluate(a, values), right = evaluate(b, values);
       if (!left || !right || *left < 0 || *right < 0)
         continue;
