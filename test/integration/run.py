@@ -19,7 +19,7 @@ from pathlib import Path
 import kit
 from programs import SEED
 
-SHARE = 1.5  # seconds of a run that a case may take on average
+SHARE = 1.0  # seconds of a run that a case may take on average
 RAREST = 12  # but a case runs with one of so many seeds at least
 
 
