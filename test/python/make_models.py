@@ -26,13 +26,17 @@ NARROW = """<ir_version: 10, opset_import: ["": 21]> m (int4[n] a, float8e4m3fn[
 REFUSED = """<ir_version: 9, opset_import: ["": 17, "com.example": 1]> m (float[3] x) => (float[3] y)
              { y = com.example.Unheard (x) }"""
 
+# Inputs with initializers, as exporters of long ago wrote them all: `w` and `b` may be given and need not.
+DEFAULTS = """<ir_version: 9, opset_import: ["": 17]> m (float[batch, 3] x, float[3, 2] w, float[2] b) => (float[batch, 2] y)
+              <float[3, 2] w = {1, 0, 0, 1, 1, 1}, float[2] b = {1, 2}> { h = MatMul (x, w) y = Add (h, b) }"""
+
 CLASSIFIER = """<ir_version: 9, opset_import: ["": 17]> m (float[batch, 8] x) => (float[batch, 3] logits)
                 { h = Gemm (x, w0, b0) a = Tanh (h) logits = MatMul (a, w1) }"""
 
 
 def main(folder):
     models = {name.lower(): onnx.parser.parse_model(text) for name, text in
-              (("LINEAR", LINEAR), ("IDS", IDS), ("PAGE", PAGE), ("HALF", HALF), ("UNBOUND", UNBOUND), ("SUM", SUM), ("NARROW", NARROW), ("REFUSED", REFUSED), ("CLASSIFIER", CLASSIFIER))}
+              (("LINEAR", LINEAR), ("IDS", IDS), ("PAGE", PAGE), ("HALF", HALF), ("UNBOUND", UNBOUND), ("SUM", SUM), ("NARROW", NARROW), ("REFUSED", REFUSED), ("CLASSIFIER", CLASSIFIER), ("DEFAULTS", DEFAULTS))}
     weight = np.arange(6, dtype=np.float32).reshape(3, 2) / 4
     models["linear"].graph.initializer.append(numpy_helper.from_array(weight, "w"))
     onnx.helper.set_model_props(models["linear"], {"labels": "one\ntwo"})
