@@ -161,14 +161,14 @@ def option_table(compiler):
     return "\n".join(lines) + '\n}\n"""Keyword: ds-opt\'s option, and whether it takes a value: "none", "optional" or "required"."""\n'
 
 
-def build_release():
+def build_release(targets):
     """The release tree, configured and built where it is not."""
     build = ROOT / "build-release"
     if not (build / "build.ninja").exists():
         import onnx
         proto = Path(onnx.__file__).with_name("onnx-ml.proto")
         output("cmake", "--preset", "release", f"-DDS_ONNX_PROTO={proto}", cwd=ROOT)
-    if subprocess.run(["ninja", "-C", build, "ds-opt", "ds-run", "ds_runtime"]).returncode:
+    if subprocess.run(["ninja", "-C", build, *targets]).returncode:
         fail(f"{build} could not be built")
     return build
 
@@ -248,7 +248,8 @@ def main():
     parser.add_argument("--compression", type=int, choices=range(10), default=6, metavar="0..9", help="of the wheels (6)")
     parser.add_argument("--output", type=Path, help="where the wheels go (wheel/ in the build tree)")
     arguments = parser.parse_args()
-    build = arguments.build_dir.resolve() if arguments.build_dir else build_release()
+    targets = ["ds-run", "ds_runtime", *(["ds-opt"] if arguments.only != "deepstride-runtime" else [])]
+    build = arguments.build_dir.resolve() if arguments.build_dir else build_release(targets)
     work = build / "wheel"
     folder = (arguments.output or work).resolve()
     compiler = build / "bin/ds-opt"
@@ -257,7 +258,7 @@ def main():
     library = build / "lib/libds_runtime.so.0"
     for needed in [library, *(path for project in projects for path in sources[project])]:
         if not needed.exists():
-            fail(f"{needed} is not there; build the tree first: ninja -C {build} ds-opt ds-run ds_runtime")
+            fail(f"{needed} is not there; build the tree first: ninja -C {build} {' '.join(targets)}")
     folder.mkdir(parents=True, exist_ok=True)
     module_name, module = build_module(build, work)
     options = option_table(compiler if compiler.exists() else None)

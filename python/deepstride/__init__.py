@@ -22,7 +22,7 @@ __version__ = _runtime_version()
 
 from . import onnxruntime  # noqa: E402
 from .onnxruntime import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, InferenceSession,  # noqa: E402
-                          IOBinding, ModelMetadata, NodeArg, OrtValue, RunOptions, SessionOptions, capi,
+                          IOBinding, ModelMetadata, NodeArg, OrtDevice, OrtValue, RunOptions, SessionOptions, capi,
                           disable_telemetry_events, enable_telemetry_events, get_all_providers,
                           get_available_providers, get_device, set_default_logger_severity,
                           set_default_logger_verbosity)
@@ -30,7 +30,7 @@ from .onnxruntime import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel,
 __all__ = ["Evaluation", "Loss", "StepRecord", "TrainingEngine", "init_inference", "initialize", "BadFileError", "BadPackageError", "BadStateError", "CheckResult", "CollectiveError", "CompileError",
            "CompileWarning", "Error", "ExecutionError", "ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel",
            "IOBinding", "InferenceSession", "InternalError", "InvalidArgumentError", "IoError", "Model",
-           "ModelMetadata", "NodeArg", "OPTIONS", "OrtValue", "OutOfMemoryError", "RunOptions", "SessionOptions",
+           "ModelMetadata", "NodeArg", "OPTIONS", "OrtDevice", "OrtValue", "OutOfMemoryError", "RunOptions", "SessionOptions",
            "ShapeMismatchError", "TensorInfo", "UnboundDimensionError", "UnsupportedCpuError", "capi", "check",
            "compile", "disable_telemetry_events", "empty", "enable_telemetry_events", "get_all_providers",
            "get_available_providers", "get_device", "load", "onnxruntime", "set_default_logger_severity",

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,11 +47,19 @@ ALIGNMENT = 64
 
 def empty(shape: int | Sequence[int], dtype: DTypeLike = np.float32) -> np.ndarray[Any, Any]:
     """An array like numpy.empty's that lies at a multiple of 64 bytes, so that calls read it in place."""
-    found = np.dtype(dtype)
-    sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    if any(int(size) < 0 for size in sizes):
+    try:
+        found = np.dtype(dtype)
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(f"dtype: found {dtype!r}, expected a type of NumPy's") from None
+    if found.hasobject or found.itemsize == 0:
+        raise InvalidArgumentError(f"dtype: found {dtype!r}, expected a type of elements that are in the array themselves")
+    try:
+        sizes = tuple(operator.index(size) for size in ((shape,) if isinstance(shape, (int, np.integer)) else shape))
+    except TypeError:
+        sizes = (-1,)
+    if isinstance(shape, (bytes, Mapping)) or any(size < 0 for size in sizes):
         raise InvalidArgumentError(f"shape: found {shape!r}, expected sizes of 0 or more")
-    count = math.prod(int(size) for size in sizes)
+    count = math.prod(sizes)
     memory = np.empty(count * found.itemsize + ALIGNMENT, np.uint8)
     begin = -memory.ctypes.data % ALIGNMENT
     return memory[begin:begin + count * found.itemsize].view(found).reshape(sizes)

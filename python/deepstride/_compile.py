@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
-from . import _programs
+from . import _arguments, _programs
 from ._errors import CompileError, CompileWarning, InternalError, InvalidArgumentError
 from ._options import OPTIONS
 
@@ -69,21 +69,19 @@ def option_arguments(function: str, given: Mapping[str, Any]) -> list[str]:
 
 def size_arguments(dims: Mapping[str, Any] | None, shapes: Mapping[str, Sequence[Any]] | None) -> list[str]:
     """Sizes of dimensions and shapes of inputs as ds-opt's options."""
-    for what, given in (("dims", dims), ("shapes", shapes)):
-        if given is not None and not isinstance(given, Mapping):
-            raise InvalidArgumentError(f"{what}: found {given!r}, expected a dictionary")
-    for name, shape in (shapes or {}).items():
+    dims, shapes = _arguments.mapping("dims", dims), _arguments.mapping("shapes", shapes)
+    for name, shape in shapes.items():
         if isinstance(shape, (str, bytes)) or not isinstance(shape, Sequence):
             raise InvalidArgumentError(f"shapes: '{name}': found {shape!r}, expected a list of sizes and names")
-    return [f"--dim={name}={int(size) if isinstance(size, bool) else size}" for name, size in (dims or {}).items()] + \
-           [f"--shape={name}={','.join(map(str, shape))}" for name, shape in (shapes or {}).items()]
+    return [f"--dim={name}={int(size) if isinstance(size, bool) else size}" for name, size in dims.items()] + \
+           [f"--shape={name}={','.join(map(str, shape))}" for name, shape in shapes.items()]
 
 
 @contextlib.contextmanager
 def model_file(function: str, model: Source) -> Iterator[str]:
     """The path of a model, which is written to a temporary file where it has none yet."""
     if isinstance(model, (str, os.PathLike)):
-        path = os.fspath(model)
+        path = _arguments.path(f"{function}: model", model)
         # One that begins with a hyphen would be an option.
         yield path if os.path.isabs(path) else os.path.join(os.curdir, path) if path.startswith("-") else path
         return
@@ -152,7 +150,7 @@ def compile(model: Source, package: str | os.PathLike[str], *, dims: Mapping[str
     """
     _programs.path_of("ds-opt")  # before anything about the arguments, which need its options
     arguments = size_arguments(dims, shapes) + option_arguments("compile", options)
-    target = os.fspath(package)
+    target = _arguments.path("compile: package", package)
     if not target.rstrip("/").endswith(".dsp"):
         raise InvalidArgumentError(f"compile: package: found '{target}', expected a name that ends in .dsp")
     with model_file("compile", model) as path:

@@ -1,10 +1,25 @@
 """Exceptions: one class for each code of the C API that a program may want to tell apart. All have a one-line message."""
+import re
+
+# What ends or hides a line: controls, ends of lines and paragraphs, directions, and halves of what is no UTF-8.
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def one_line(message: str) -> str:
+    """A message whose names break no line, as the runtime and the tools have it."""
+    def bytes_of(found: "re.Match[str]") -> str:
+        halves = "surrogateescape" if "\udc80" <= found[0] <= "\udcff" else "surrogatepass"
+        return "".join(f"\\x{byte:02x}" for byte in found[0].encode("utf-8", halves))
+    return _UNSEEN.sub(bytes_of, message)
 
 
 class Error(RuntimeError):
     """Whatever Deepstride refuses or fails to do. `code` is the number that the C API has for it, 0 for the compiler's."""
 
     code = 0
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(one_line(message))
 
 
 class InvalidArgumentError(Error, ValueError):

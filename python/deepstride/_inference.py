@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from . import _compile, _programs
+from . import _arguments, _compile, _programs
 from ._errors import Error, InvalidArgumentError
 from ._model import Model
 
@@ -62,14 +62,15 @@ def init_inference(model: Any, *, mp_size: int = 1, dtype: Any = None, checkpoin
     if checkpoint is not None and not is_package:
         raise InvalidArgumentError("checkpoint: expected model to be the package of training that has written it, since "
                                    f"that knows where its parameters belong; found {model if isinstance(model, str) else type(model).__name__}")
-    if is_package and checkpoint is None:
+    place = None if checkpoint is None else _arguments.path("checkpoint", checkpoint)
+    if is_package and place is None:
         if chosen or shapes:
             raise InvalidArgumentError(f"init_inference: {next(iter(chosen or {'shapes': 0}))}: the package is compiled already")
         return Model(model, threads=threads, dims=dims)
     folder = tempfile.mkdtemp(prefix="deepstride-")
     try:
-        if checkpoint is not None:
-            model = _trained(os.fspath(model), os.fspath(checkpoint), folder)
+        if place is not None:
+            model = _trained(_arguments.path("model", model), place, folder)
         package = os.path.join(folder, "model.dsp")
         _compile.compile(model, package, dims=dims, shapes=shapes, **chosen)
         return Model(package, threads=threads)

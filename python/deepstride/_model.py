@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _arrays, _core
+from . import _arguments, _arrays, _core
 from ._errors import Error, InvalidArgumentError
 
 _INPUTS, _OUTPUTS, _STATES = 0, 1, 2
@@ -45,16 +45,18 @@ class Model:
 
     def __init__(self, path: str | os.PathLike[str], *, threads: int | None = None,
                  dims: Mapping[str, int] | None = None, variant: str | None = None, verify: bool = True) -> None:
-        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-            raise InvalidArgumentError(f"threads: found {threads!r}, expected a number of at least 1, or None for all")
-        self.path = os.fspath(path)
-        self._package = _core.Package(self.path, verify, variant)
-        self._session = _core.Session(self._package, min(threads or 0, 2**32 - 1))
+        self.path = _arguments.path("path of the package", path)
+        sizes = _arguments.mapping("dims", dims)
+        if not isinstance(verify, bool):
+            raise InvalidArgumentError(f"verify: found {verify!r}, expected True or False")
+        count = _arguments.threads(threads)
+        self._package = _core.Package(self.path, verify, None if variant is None else _arguments.text("variant", variant))
+        self._session = _core.Session(self._package, count)
         self._process = os.getpid()
         self._entries = self._package.entries
         self._tensors = [[[_info(*found) for found in self._package.tensors(entry, kind)]
                           for kind in (_INPUTS, _OUTPUTS, _STATES)] for entry in range(len(self._entries))]
-        for name, size in (dims or {}).items():
+        for name, size in sizes.items():
             self.pin(name, size)
 
     def __repr__(self) -> str:
@@ -98,6 +100,7 @@ class Model:
 
     def pin(self, dimension: str, size: int) -> None:
         """Gives a dimension its size for all later calls; only those need it that no input's shape gives."""
+        _arguments.text("dimension", dimension)
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 0 <= size < 2**63:
             raise InvalidArgumentError(f"dimension '{dimension}': found {size!r}, expected a number of at least 0")
         self._session.pin(dimension, int(size))
@@ -118,7 +121,7 @@ class Model:
         known, results, _ = self._tensors[at]
         if not isinstance(inputs, Mapping):
             inputs = self._by_position(inputs, known)
-        if isinstance(outputs, (str, bytes)):
+        if outputs is not None and (isinstance(outputs, (str, bytes)) or not isinstance(outputs, Iterable)):
             raise InvalidArgumentError(f"outputs: found {outputs!r}, expected a list of names")
         wanted = [result.name for result in results] if outputs is None else list(outputs)
         legal = {result.name for result in results}
@@ -153,11 +156,11 @@ class Model:
 
     def save_states(self, path: str | os.PathLike[str]) -> None:
         """Writes all states as an .npz, complete under its name or not there at all."""
-        self._session.save_states(os.fspath(path))
+        self._session.save_states(_arguments.path("path of the states", path))
 
     def restore_states(self, path: str | os.PathLike[str]) -> None:
         """Reads states from an .npz; those that it lacks keep their values."""
-        self._session.restore_states(os.fspath(path))
+        self._session.restore_states(_arguments.path("path of the states", path))
 
     def reset_states(self) -> None:
         """All states back to their initial values."""

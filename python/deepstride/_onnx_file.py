@@ -1,9 +1,10 @@
-"""What an ONNX file says about itself: names, declared shapes and metadata, without reading its weights."""
+"""What an ONNX file says about itself: names, declared shapes and metadata, without reading its weights; and the file
+without some of its initializers, whose inputs then must be given."""
 from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 from ._errors import BadFileError
@@ -14,6 +15,8 @@ class Declared(NamedTuple):
 
     name: str
     shape: list[int | str | None] | None
+    element: int = 0
+    """ONNX's number of the type of its elements; 0 where the file says nothing."""
 
 
 class ModelFacts(NamedTuple):
@@ -28,6 +31,14 @@ class ModelFacts(NamedTuple):
     metadata: dict[str, str] = {}
     inputs: list[Declared] = []
     outputs: list[Declared] = []
+    ir_version: int = 0
+    initializers: list[str] = []
+    has_external_data: bool = False
+
+    def overridable(self) -> list[Declared]:
+        """Inputs that have an initializer, which a call may replace; up to IR version 3 initializers had to be inputs."""
+        names = set(self.initializers) if self.ir_version >= 4 else set()
+        return [one for one in self.inputs if one.name in names]
 
 
 def _varint(data: Any, at: int, end: int) -> tuple[int, int]:
@@ -44,17 +55,23 @@ def _varint(data: Any, at: int, end: int) -> tuple[int, int]:
 
 def _fields(data: Any, at: int, end: int) -> Iterator[tuple[int, int, int]]:
     """(number, begin, end) of each field of a message; for an integer, its value stands in place of `begin`."""
+    return ((number, begin, to) for _, number, begin, to in _spans(data, at, end))
+
+
+def _spans(data: Any, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+    """`_fields`, each with the place of its tag before."""
     while at < end:
+        start = at
         tag, at = _varint(data, at, end)
         kind = tag & 7
         if kind == 0:
             value, at = _varint(data, at, end)
-            yield tag >> 3, value, -1
+            yield start, tag >> 3, value, -1
             continue
         size, at = _varint(data, at, end) if kind == 2 else ({1: 8, 5: 4}.get(kind, end), at)
         if size > end - at:
             raise BadFileError("not an ONNX model: a field is longer than what it is in")
-        yield tag >> 3, at, at + size
+        yield start, tag >> 3, at, at + size
         at += size
 
 
@@ -80,15 +97,16 @@ def _within(data: Any, begin: int, end: int, number: int) -> Iterator[tuple[int,
 
 
 def _declared(data: Any, begin: int, end: int) -> Declared:
-    name, shape = "", None
+    name, shape, element = "", None, 0
     for number, at, to in _fields(data, begin, end):
         if number == 1:
             name = _text(data, at, to)
         elif number == 2 and to >= 0:
             for tensor in _within(data, at, to, 1):
+                element = next((value for field, value, end in _fields(data, *tensor) if field == 1 and end < 0), 0)
                 for sizes in _within(data, *tensor, 2):
                     shape = [_size(data, *size) for size in _within(data, *sizes, 1)]
-    return Declared(name, shape)
+    return Declared(name, shape, element)
 
 
 def _entry(data: Any, begin: int, end: int) -> tuple[str, str]:
@@ -97,14 +115,14 @@ def _entry(data: Any, begin: int, end: int) -> tuple[str, str]:
 
 
 def _facts(data: Any) -> ModelFacts:
-    found: dict[str, Any] = {"metadata": {}, "inputs": [], "outputs": []}
+    found: dict[str, Any] = {"metadata": {}, "inputs": [], "outputs": [], "initializers": []}
     texts = {2: "producer_name", 4: "domain", 6: "description"}
     graph_texts = {2: "graph_name", 10: "graph_description"}
     for number, at, to in _fields(data, 0, len(data)):
         if number in texts:
             found[texts[number]] = _text(data, at, to)
-        elif number == 5 and to < 0:
-            found["version"] = _signed(at)
+        elif number in (1, 5) and to < 0:
+            found["ir_version" if number == 1 else "version"] = _signed(at)
         elif number == 14 and to >= 0:
             key, value = _entry(data, at, to)
             found["metadata"][key] = value
@@ -114,7 +132,47 @@ def _facts(data: Any) -> ModelFacts:
                     found[graph_texts[inner]] = _text(data, begin, end)
                 elif inner in (11, 12) and end >= 0:
                     found["inputs" if inner == 11 else "outputs"].append(_declared(data, begin, end))
+                elif inner == 5 and end >= 0:
+                    name, is_external = _stored(data, begin, end)
+                    found["initializers"].append(name)
+                    found["has_external_data"] = found.get("has_external_data", False) or is_external
     return ModelFacts(**found)
+
+
+def _stored(data: Any, begin: int, end: int) -> tuple[str, bool]:
+    """The name of a tensor, and whether it lies in a file of its own."""
+    name, is_external = "", False
+    for number, at, to in _fields(data, begin, end):
+        if number == 8:
+            name = _text(data, at, to)
+        elif number == 14 and to < 0:
+            is_external = at == 1
+    return name, is_external
+
+
+def _number(value: int) -> bytes:
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    return bytes(found) + bytes([value])
+
+
+def without_initializers(data: Any, names: Collection[str]) -> bytes:
+    """A model's bytes without the initializers of these names: their inputs must be given."""
+    parts, done = [], 0
+    for place, number, at, to in _spans(data, 0, len(data)):
+        if number != 7 or to < 0:
+            continue
+        kept, begin = [], at
+        for start, inner, tensor, end in _spans(data, at, to):
+            if inner == 5 and end >= 0 and _stored(data, tensor, end)[0] in names:
+                kept.append(data[begin:start])
+                begin = end
+        graph = b"".join([*kept, data[begin:to]])
+        parts += [data[done:place], _number(7 << 3 | 2), _number(len(graph)), graph]
+        done = to
+    return b"".join([*parts, data[done:]])
 
 
 def read_facts(model: str | os.PathLike[str] | bytes) -> ModelFacts:

@@ -8,7 +8,7 @@ import threading
 from types import FrameType
 from typing import NamedTuple
 
-from ._errors import Error
+from ._errors import Error, InvalidArgumentError
 
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin")
 _SECONDS_TO_CLEAN_UP = 10
@@ -34,6 +34,9 @@ def path_of(name: str) -> str:
 def run(name: str, arguments: list[str]) -> Output:
     """Runs a program to its end. What interrupts the wait, such as Ctrl-C, ends the program, which then cleans up."""
     command = [path_of(name), *arguments]
+    for argument in arguments:
+        if "\0" in argument:
+            raise InvalidArgumentError(f"{name}: found {argument!r}, expected arguments without zeros")
     held = _HeldInterrupt()
     try:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _arrays, _compile, _core
+from . import _arguments, _arrays, _compile, _core
 from ._errors import CompileWarning, Error, InvalidArgumentError
 from ._model import TensorInfo, _info, _names
 
@@ -191,7 +191,7 @@ class TrainingEngine:
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(f"client_state: {error}") from None
         self._check()
-        self._core.save(_text("save_dir", os.fspath(save_dir)), None if tag is None else _text("tag", str(tag)), text)
+        self._core.save(_arguments.path("save_dir", save_dir), None if tag is None else _arguments.text("tag", str(tag)), text)
 
     def load_checkpoint(self, load_dir: str | os.PathLike[str], tag: str | None = None) -> tuple[str, Any]:
         """Goes on from a checkpoint of any number of ranks and any stage of ZeRO: its path, and its client state or {}.
@@ -199,7 +199,7 @@ class TrainingEngine:
         tag: the folder below load_dir; None: the latest.
         """
         self._check()
-        folder, tag = _text("load_dir", os.fspath(load_dir)), None if tag is None else _text("tag", str(tag))
+        folder, tag = _arguments.path("load_dir", load_dir), None if tag is None else _arguments.text("tag", str(tag))
         text = self._core.load(folder, tag)
         self._loss = self.last_step = None
         if tag is None:
@@ -291,16 +291,9 @@ class TrainingEngine:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _text(what: str, value: Any) -> str:
-    """A text that the system takes as the name of a file."""
-    if not isinstance(value, str) or "\0" in value:
-        raise InvalidArgumentError(f"{what}: found {value!r}, expected text without zeros")
-    return value
-
-
 def _config_file(config: str | os.PathLike[str] | Mapping[str, Any] | None, folder: str) -> str | None:
     if config is None or isinstance(config, (str, os.PathLike)):
-        return None if config is None else os.fspath(config)
+        return None if config is None else _arguments.path("config", config)
     if not isinstance(config, Mapping):
         raise InvalidArgumentError(f"config: found {type(config).__name__}, expected a dictionary or the path of a "
                                    "ds_config.json")
@@ -333,8 +326,7 @@ def initialize(model: Any, config: str | os.PathLike[str] | Mapping[str, Any] | 
             engine.step()
         engine.save_checkpoint("run")
     """
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-        raise InvalidArgumentError(f"threads: found {threads!r}, expected a number of at least 1, or None for all")
+    count = _arguments.threads(threads)
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
         raise InvalidArgumentError(f"seed: found {seed!r}, expected 0 to 2**64 - 1")
     is_package = isinstance(model, (str, os.PathLike)) and os.path.isdir(model)
@@ -344,7 +336,7 @@ def initialize(model: Any, config: str | os.PathLike[str] | Mapping[str, Any] | 
         if is_package:
             if options:
                 raise InvalidArgumentError(f"initialize: {next(iter(options))}: the package is compiled already")
-            package = os.fspath(model)
+            package = _arguments.path("model", model)
         else:
             if (os.environ.get("DS_WORLD") or os.environ.get("OMPI_COMM_WORLD_SIZE") or "1") != "1":
                 raise InvalidArgumentError("initialize: model: found a model, expected a package, which all ranks run "
@@ -354,7 +346,7 @@ def initialize(model: Any, config: str | os.PathLike[str] | Mapping[str, Any] | 
             dims, shapes = given.pop("dims", None), given.pop("shapes", None)
             _compile.compile(model, package, dims=dims, shapes=shapes, **given)
             file = None
-        core = _core.Engine(package, threads or 0, file, seed, False)
+        core = _core.Engine(package, count, file, seed, False)
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
         if isinstance(error, Error) and isinstance(config, Mapping) and error.args:  # the file is ours: nobody knows it

@@ -12,7 +12,7 @@ ds_status &outOfMemory() {
 
 ds_status *makeStatus(ErrorCode code, const char *message) noexcept {
   try {
-    return new ds_status{static_cast<ds_status_code>(code), message};
+    return new ds_status{static_cast<ds_status_code>(code), oneLine(message)};
   } catch (...) {
     return &outOfMemory();
   }

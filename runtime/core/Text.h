@@ -17,5 +17,9 @@ bool isUtf8(std::string_view text);
 std::string escaped(std::string_view text);
 std::string inQuotes(std::string_view text); // 'name'
 
+// A whole message on one line, whatever names are in it: as above, and so are characters that end lines or turn their
+// direction beyond ASCII. Every tool, the C API and Python put messages out through it.
+std::string oneLine(std::string_view message);
+
 } // namespace ds
 #endif

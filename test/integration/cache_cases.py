@@ -260,6 +260,8 @@ def a_cache_that_cannot_be_written(folder):
         lines = result.err.splitlines()
         expect(len(lines) == 1 and f"ds-opt: warning: the cache '{place}' is not used: " in lines[0], f"{result}")
         run_package(package, X, folder)
+        with environment(DS_CACHE=place):  # the same, whoever names the folder
+            expect(tool("ds-opt", model, "-o", package).err.splitlines() == lines, f"DS_CACHE: other than {lines}")
 
 
 @case

@@ -54,9 +54,25 @@ def what_is_installed(folder):
         expect(any(each.endswith("/" + name) for each in found), f"no {name} among {sorted(found)}")
 
 
-@case(seconds=12)
-def commands_of_the_page_on_embedding(folder):
-    install(folder / "deepstride", "runtime", "runtime")
+@case(slow=True)
+def a_release_installs(folder):
+    """The tree of utils/wheel, and of the page: built where it is not, installed, and used as the page says."""
+    proto = re.search("^DS_ONNX_PROTO:.*?=(.*)$", (BUILD / "CMakeCache.txt").read_text(), re.M)[1]
+    build, root = ROOT / "build-release", folder / "deepstride"
+    if not (build / "build.ninja").exists():
+        run("cmake", "--preset", "release", f"-DDS_ONNX_PROTO={proto}", cwd=ROOT)
+    targets = ["ds-run", "ds_runtime", "ds_runtime_static", *(["ds_mpi"] if "ds_mpi:" in run("ninja", "-C", build, "-t", "targets", "all") else [])]
+    run("cmake", "--build", build, "-j", "2", "--target", *targets)
+    run("cmake", "--install", build, "--prefix", root, "--component", "runtime")
+    large = {path.name: path.stat().st_size for path in root.rglob("*") if path.is_file() and path.stat().st_size > 10 << 20}
+    expect(not set(large) - {"libds_runtime.a"}, f"not what an optimized build would be: {large}")
+    version = run(root / "bin/ds-run", "--version")
+    expect(version.startswith("ds-run "), version)
+    use_as_the_page_says(folder)
+
+
+def use_as_the_page_says(folder):
+    """Runs the commands behind those that install, with the runtime in deepstride/ of the folder."""
     text = document("embedding")
     pages = blocks(text)
     (first, *others) = [lines for language, lines in pages if language == "sh"]
@@ -76,6 +92,12 @@ def commands_of_the_page_on_embedding(folder):
     (shown,) = ["\n".join(lines) for language, lines in pages if language == "cpp"]
     program = re.sub(r"^    ", "", (ROOT / "runtime/example/embed.cpp").read_text(), flags=re.M)
     expect(shown in program, "the page shows another program than runtime/example/embed.cpp")
+
+
+@case(seconds=12)
+def commands_of_the_page_on_embedding(folder):
+    install(folder / "deepstride", "runtime", "runtime")
+    use_as_the_page_says(folder)
 
 
 @case(seconds=12)

@@ -71,6 +71,49 @@ def from_every_phase_of_a_training(folder):
 
 
 @case(seconds=3)
+def options_of_training_are_given_anew(folder):
+    """What acts in a phase to come: the package is that of a direct compilation with the new options."""
+    model, parts = model_in(folder), ["--mode=train", "--logits=y", "--labels=labels"]
+    first = write_config(folder, settings("AdamW"))
+    dumped(folder, model, *parts, "--loss=cross_entropy", "--ignore-index=3", f"--config={first}")
+    (folder / "other").mkdir()
+    second = write_config(folder / "other", settings("SGD"))
+    tool("ds-opt", model, "-o", folder / "new.dsp", *parts, "--loss=cross_entropy", "--ignore-index=3", f"--config={second}")
+    tool("ds-opt", model, "-o", folder / "mse.dsp", *parts, "--loss=mse", f"--config={first}")
+    before = files(folder / "direct.dsp")
+    for name, given in (("new.dsp", [f"--config={second}"]), ("mse.dsp", ["--loss=mse"])):
+        expect(files(folder / name) != before, f"{name}: the option does nothing")
+        for phase in PHASES[:2]:
+            tool("ds-opt", folder / f"dumps/{phase}.mlir", "-o", folder / "on.dsp", *given)
+            same_package(folder / "on.dsp", folder / name, f"{given}, {phase}")
+    for phase, given, code, says in (("03-training", f"--config={second}", 2, "--config acts from phase 'training' on"),
+                                     ("02-graph", "--train=w", 2, "--train acts from phase 'graph' on"),
+                                     ("01-import", "--mode=infer", 2, "--mode acts from phase 'import' on"),
+                                     ("02-graph", "--loss=y", 1, "--loss: expected an output of one float"),
+                                     ("02-graph", "--quantize=int8", 2, "cannot be combined with --quantize")):
+        result = tool("ds-opt", folder / f"dumps/{phase}.mlir", "-o", folder / "x.dsp", given, code=code, says=says)
+        expect(result.err.count("error: ") == 1 or code == 2 and len(result.err.splitlines()) == 1, f"expected one error: {result}")
+    tool("ds-opt", model, "--stop-after=graph", "-o", folder / "none.mlir")  # no dump: nothing says that it is for training
+    tool("ds-opt", folder / "none.mlir", "-o", folder / "x.dsp", f"--config={second}", code=2, says="--config is about training")
+
+
+@case
+def weights_beside_the_model_are_as_they_were(folder):
+    model = onnx.load(model_in(folder))
+    onnx.save(model, folder / "small.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+    direct = dumped(folder, folder / "small.onnx")
+    data = (folder / "weights.bin").read_bytes()
+    (folder / "weights.bin").write_bytes(bytes([data[0] ^ 1]) + data[1:])
+    for phase in PHASES:
+        result = tool("ds-opt", folder / f"dumps/{phase}.mlir", "-o", folder / "x.dsp", code=1,
+                      says=f"expected '{folder / 'weights.bin'}', of which the model's weights are, as it was")
+        expect(len(result.err.splitlines()) == 1 and not (folder / "x.dsp").exists(), f"{phase}: {result}")
+    (folder / "weights.bin").write_bytes(data)
+    tool("ds-opt", folder / "dumps/06-memory.mlir", "-o", folder / "on.dsp")
+    same_package(folder / "on.dsp", direct, "with the weights that were")
+
+
+@case
 def what_is_edited_acts(folder):
     """Another function of elements, written into the program of each phase."""
     model = model_in(folder)

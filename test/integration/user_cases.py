@@ -404,19 +404,3 @@ def installing_asks_for_a_release(folder):
     presets = json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]
     dev = next(preset for preset in presets if preset["name"] == "dev")
     expect("install" in dev["displayName"], "the preset dev does not say that it is not to be installed")
-
-
-@case(slow=True)
-def a_release_installs(folder):
-    cache = (BIN.parent / "CMakeCache.txt").read_text()
-    proto = next(line.split("=", 1)[1] for line in cache.splitlines() if line.startswith("DS_ONNX_PROTO"))
-    build, root = folder / "build", folder / "root"
-    for command in (["cmake", "--preset", "release", "-B", build, f"-DDS_ONNX_PROTO={proto}", "-DDS_BUILD_COMPILER=OFF",
-                     "-DDS_BUILD_TESTS=OFF"], ["cmake", "--build", build, "-j", "2"],
-                    ["cmake", "--install", build, "--prefix", root, "--component", "runtime"]):
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        expect(done.returncode == 0, f"{command}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
-    expect((root / "bin/ds-run").exists() and list(root.rglob("libds_runtime.so*")) and list(root.rglob("runtime.h")),
-           f"found {sorted(path.name for path in root.rglob('*'))}")
-    package = compile_model(small(folder), folder)
-    subprocess.run([root / "bin/ds-run", package, "--dim=n=1"], check=True, capture_output=True)

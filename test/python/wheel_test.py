@@ -3,11 +3,14 @@ import importlib.metadata
 import inspect
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
 import unittest
 from pathlib import Path
+
+import numpy as np
 
 import deepstride
 from deepstride import _core
@@ -86,6 +89,21 @@ class Wheel(Case):
             self.assertEqual(keyword, flag.lstrip("-").replace("-", "_"))
         self.assertLessEqual({"precision", "quantize", "mcpu", "no_cache", "mode"}, set(deepstride.OPTIONS))
         self.assertFalse({"o", "check", "dim", "help"} & set(deepstride.OPTIONS))
+
+    def test_three_lines_take_seconds(self):
+        """A trained model, compiled with an empty cache and called, in a process that imports all anew. What is counted is
+        the processor's time, of all threads: the clock's would be that of the machine's other work."""
+        known = np.load(MODELS / "trained.npz")
+        program = f"""import deepstride, numpy
+m = deepstride.load(deepstride.compile({str(MODELS / 'trained.onnx')!r}, "m.dsp"))
+numpy.save("found.npy", m({known['ids'].tolist()}, {np.ones_like(known['ids']).tolist()})[-1])"""
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = run(sys.executable, "-c", program, cwd=self.folder, env={**os.environ, "DS_CACHE": str(self.folder / "cache")})
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        found = np.load(self.folder / "found.npy")
+        np.testing.assert_allclose(found, known["pooled"], rtol=1e-4, atol=1e-4)
+        self.assertLess(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 5)
 
     def test_lives_beside_other_libraries_of_the_process(self):
         # Python's own OpenSSL and zlib, before and after ours.

@@ -3,6 +3,7 @@
 #include "codegen/cpu/Object.h"
 #include "frontends/onnx/reader/FileAccess.h"
 #include "tools/ds-opt/ContentHash.h"
+#include "tools/ds-opt/Message.h"
 #include "tools/ds-opt/PackageCache.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
@@ -160,7 +161,7 @@ CompileCache::~CompileCache() {
 }
 
 static void warn(const std::string &folder, const std::string &reason) {
-  llvm::errs() << "ds-opt: warning: the cache '" << folder << "' is not used: " << reason << "\n";
+  printMessage("ds-opt: warning: the cache '" + folder + "' is not used: " + reason);
 }
 
 /// A package is code that its user will run. Nobody chose the folder that is used by default, so it must be this

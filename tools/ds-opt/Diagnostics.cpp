@@ -4,6 +4,7 @@
 
 #include "frontends/onnx/reader/Import.h"
 #include "mlir/IR/Location.h"
+#include "tools/ds-opt/Message.h"
 #include "tools/ds-opt/Progress.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -54,21 +55,23 @@ void DiagnosticPrinter::print(Diagnostic &diagnostic) {
   bool isRemark = diagnostic.getSeverity() == DiagnosticSeverity::Remark;
   if (isRemark && !keepsRemarks)
     return;
-  std::string message = diagnostic.str();
+  std::string message = ::ds::oneLine(diagnostic.str());
   if (StringRef(message).starts_with("Failures have been detected while processing an MLIR pass pipeline") ||
       StringRef(message).starts_with("A failure has been detected while processing the MLIR module"))
     return;
   if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
     ++errors;
-  std::string place = describe(diagnostic.getLocation());
+  std::string place = ::ds::oneLine(describe(diagnostic.getLocation()));
   std::string line = place + ": " + kind.str() + ": " + message;
   // The body of a loop may be converted more than once, with the same faults.
   if (!isRemark && !said.insert(line).second)
     return;
   std::string notes = "\n";
   for (Diagnostic &note : diagnostic.getNotes()) {
-    std::string notePlace = describe(note.getLocation());
-    notes += (isa<UnknownLoc>(note.getLocation()) ? place : notePlace) + ": note: " + note.str() + "\n";
+    std::string where = isa<UnknownLoc>(note.getLocation()) ? place : ::ds::oneLine(describe(note.getLocation()));
+    std::string text = note.str(); // an operation is shown as MLIR prints it, which escapes what is in strings
+    bool isOperation = StringRef(text).starts_with("see current operation");
+    notes += where + ": note: " + (isOperation ? text : ::ds::oneLine(text)) + "\n";
   }
   if (isRemark) { // layers have the same to say: their number is told in one line
     auto [known, isNew] = remarkOf.try_emplace(message + notes, remarks.size());

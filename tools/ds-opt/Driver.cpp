@@ -19,6 +19,7 @@
 #include "tools/ds-opt/InputsReport.h"
 #include "tools/ds-opt/Learned.h"
 #include "tools/ds-opt/Machine.h"
+#include "tools/ds-opt/Message.h"
 #include "tools/ds-opt/ModuleFile.h"
 #include "tools/ds-opt/OptionTable.h"
 #include "tools/ds-opt/PackageDescription.h"
@@ -242,7 +243,7 @@ bool Compilation::dump(Phase phase, ModuleOp program, StringRef variant) {
   if (options.dumpDir.empty() || phase == Phase::Codegen)
     return true;
   if (std::error_code code = llvm::sys::fs::create_directories(options.dumpDir)) {
-    llvm::errs() << "ds-opt: error: cannot create '" << options.dumpDir << "': " << code.message() << "\n";
+    printMessage("ds-opt: error: cannot create '" + options.dumpDir + "': " + code.message());
     return false;
   }
   SmallString<128> path(options.dumpDir);
@@ -339,7 +340,7 @@ int Compilation::run() {
     return 2;
   targets = std::move(*resolved);
   if (std::string reason = checkTarget(options, targets.front()); !reason.empty()) {
-    llvm::errs() << options.input << ": error: " << reason << "\n";
+    printMessage(options.input + ": error: " + reason);
     return 1;
   }
   Phase last = options.check                ? Phase::Memory
@@ -351,7 +352,7 @@ int Compilation::run() {
     std::string reason; // before the work, not after it
     std::tie(destination, reason) = packageDestination(options.output);
     if (!reason.empty()) {
-      llvm::errs() << "ds-opt: error: cannot write '" << options.output << "': " << reason << "\n";
+      printMessage("ds-opt: error: cannot write '" + options.output + "': " + reason);
       return 1;
     }
     enterStage("cache");
@@ -392,7 +393,7 @@ int Compilation::run() {
   bool keepsLocations = options.printLocations || (options.emit != Emit::Nothing && !options.output.empty());
   bool writesModule = !options.check && last != Phase::Codegen;
   if (options.check)
-    llvm::outs() << options.input << ": supported\n";
+    llvm::outs() << asLine(options.input + ": supported");
   if (writesModule && failed(writeResult(*module, options, keepsLocations)))
     return 1;
   bool printsModule = writesModule && options.output.empty();
@@ -410,7 +411,7 @@ void Compilation::printSlowKernels(llvm::raw_ostream &stream) const {
     return;
   stream << slow->summary() << ":\n";
   for (const std::string &line : slow->lines)
-    stream << "  " << line << "\n";
+    stream << asLine("  " + line);
 }
 
 /// For who watches; scripts have the exit code.
@@ -466,7 +467,7 @@ int runDriver(DriverOptions options) {
     wrong = findPasses(options);
   if (isWrong || !wrong.empty()) {
     if (!wrong.empty())
-      llvm::errs() << "ds-opt: " << wrong << "\n";
+      printMessage("ds-opt: " + wrong);
     return 2;
   }
   if (isNoFile(options.input))

@@ -8,6 +8,7 @@
 #include "frontends/onnx/convert/Node.h"
 #include "frontends/onnx/dialect/Onnx.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "tools/ds-opt/Message.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 
@@ -221,8 +222,8 @@ void InputsReport::printJoins(llvm::raw_ostream &stream) const {
         suggested.insert("--dim " + dim + "=" + other);
   }
   if (!suggested.empty())
-    stream << "perhaps one dimension under two names: "
-           << llvm::join(std::vector<std::string>(suggested.begin(), suggested.end()), " ") << "\n";
+    stream << asLine("perhaps one dimension under two names: " +
+                     llvm::join(std::vector<std::string>(suggested.begin(), suggested.end()), " "));
 }
 
 void InputsReport::print(llvm::raw_ostream &stream) const {
@@ -239,11 +240,11 @@ void InputsReport::print(llvm::raw_ostream &stream) const {
   constexpr size_t widest = 40; // a name that is longer stands alone
   width = std::min(width, widest);
   auto line = [&](StringRef name, StringRef text, size_t space, StringRef remark) {
-    stream << "  " << llvm::left_justify(name, width) << "  ";
-    if (remark.empty())
-      stream << text << "\n";
-    else
-      stream << llvm::left_justify(text, space) << "  " << remark << "\n";
+    std::string words;
+    llvm::raw_string_ostream(words) << "  " << llvm::left_justify(name, width) << "  "
+                                    << llvm::left_justify(text, remark.empty() ? 0 : space)
+                                    << (remark.empty() ? "" : "  ") << remark;
+    stream << asLine(words);
   };
   stream << "inputs:\n";
   for (const Tensor &input : inputs) {

@@ -5,6 +5,7 @@
 #include "runtime/device/cpu/Ceilings.h"
 #include "tools/ds-opt/Json.h"
 
+#include "tools/ds-opt/Message.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -108,13 +109,13 @@ std::optional<std::vector<CpuTarget>> resolveTargets(const DriverOptions &option
     std::string error;
     auto target = resolveCpuTarget(name, error);
     if (!target) {
-      llvm::errs() << "ds-opt: --mcpu=" << name << ": " << error << "\n";
+      printMessage("ds-opt: --mcpu=" + name + ": " + error);
       return std::nullopt;
     }
     for (const CpuTarget &other : targets)
       if (other.name == target->name) {
-        llvm::errs() << "ds-opt: --mcpu=" << llvm::join(names, ",") << ": '" << target->name
-                     << "' is named twice, expected each processor once\n";
+        printMessage("ds-opt: --mcpu=" + llvm::join(names, ",") + ": '" + target->name +
+                     "' is named twice, expected each processor once");
         return std::nullopt;
       }
     // Which instruction multiplies bf16 fastest differs by machine; other products have one that always does.
@@ -122,7 +123,7 @@ std::optional<std::vector<CpuTarget>> resolveTargets(const DriverOptions &option
     target->machine =
         machineOf(*target, isThisMachine, options.rounds == "bf16" && target->bfloatDot, options.ceilings, error);
     if (!error.empty()) {
-      llvm::errs() << "ds-opt: " << error << "\n";
+      printMessage("ds-opt: " + error);
       return std::nullopt;
     }
     targets.push_back(*target);

@@ -2,6 +2,7 @@
 #include "tools/ds-opt/ModuleFile.h"
 
 #include "codegen/TemporaryFolder.h"
+#include "tools/ds-opt/Message.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include <sys/stat.h>
@@ -17,7 +18,7 @@ static bool writeBy(llvm::function_ref<void(llvm::raw_ostream &)> print, StringR
     return true;
   }
   auto fail = [&](std::error_code code) {
-    llvm::errs() << "ds-opt: error: cannot write '" << path << "': " << code.message() << "\n";
+    printMessage("ds-opt: error: cannot write '" + path + "': " + code.message());
     return false;
   };
   int file = -1;
@@ -72,8 +73,8 @@ bool isNoFile(StringRef path) {
     return false;
   if (S_ISDIR(found.st_mode)) {
     bool isPackage = llvm::sys::fs::exists(path + "/manifest.json");
-    llvm::errs() << "ds-opt: error: " << path << ": found a "
-                 << (isPackage ? "package, which is compiled already" : "folder") << ", expected a model\n";
+    printMessage("ds-opt: error: " + path + ": found a " +
+                 (isPackage ? "package, which is compiled already" : "folder") + ", expected a model");
     return true;
   }
   if (!S_ISCHR(found.st_mode))
@@ -83,7 +84,7 @@ bool isNoFile(StringRef path) {
   unsigned kind = major(found.st_rdev);
   if (isNull || llvm::is_contained(terminals, kind) || (kind >= pseudoTerminals && kind < pseudoTerminals + 8))
     return false;
-  llvm::errs() << "ds-opt: error: " << path << ": found a device, expected a file\n";
+  printMessage("ds-opt: error: " + path + ": found a device, expected a file");
   return true;
 }
 

@@ -428,8 +428,10 @@ ParsedCommandLine parseDriverCommandLine(llvm::ArrayRef<StringRef> arguments) {
     if (name != "-o" && !name.contains("-cache"))
       line.options.deciding.push_back((name + "=" + value).str());
   }
-  if (line.error.empty() && line.request == Request::Compile)
-    line.error = checkCombination(line.options);
+  if (line.error.empty() && line.request == Request::Compile) {
+    bool mayBeDump = !line.options.input.empty() && !line.options.isOnnx();
+    (mayBeDump ? line.options.misfit : line.error) = checkCombination(line.options);
+  }
   return line;
 }
 

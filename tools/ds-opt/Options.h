@@ -82,6 +82,8 @@ struct DriverOptions {
   std::optional<Phase> done;
   std::string model, target;
   std::vector<std::string> ownDims;
+  /// Why the options of a program do not go together: what its dump was made with may complete them.
+  std::string misfit;
   /// Options of MLIR, as given, pass plugins, and passes that run at the end of a phase.
   std::vector<std::string> mlirOptions, plugins;
   std::vector<std::pair<Phase, std::string>> passesAfter;

@@ -6,6 +6,7 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/Parser/Parser.h"
 #include "tools/ds-opt/ContentHash.h"
+#include "tools/ds-opt/Message.h"
 #include "tools/ds-opt/PackageDescription.h"
 #include "tools/ds-opt/Registration.h"
 #include "llvm/ADT/StringExtras.h"
@@ -65,6 +66,14 @@ static const Deciding *decidingOption(StringRef option) {
   return nullptr;
 }
 
+/// What says more about the loss that was, and is nothing to a new one.
+static bool isOfOtherLoss(StringRef option, StringRef loss) {
+  if (loss.empty() || loss == "cross_entropy")
+    return false;
+  bool isOfClasses = option == "--shift-labels" || option == "--ignore-index";
+  return isOfClasses || (loss != "mse" && (option == "--logits" || option == "--labels"));
+}
+
 static std::string absolute(StringRef path) {
   SmallString<128> full(path);
   if (llvm::sys::fs::make_absolute(full))
@@ -77,8 +86,26 @@ static std::string describe(const CpuTarget &target) {
 }
 
 static std::string digestOf(const std::string &path) {
-  auto text = llvm::MemoryBuffer::getFile(path);
+  auto text = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   return text ? contentDigest((*text)->getBuffer()) : "";
+}
+
+/// Digests of the files beside the model that a program reads weights from. Each is read for the first dump alone: that
+/// is when the compilation saw it.
+static DictionaryAttr digestsOfFiles(ModuleOp program, const std::string &model) {
+  static llvm::StringMap<std::string> known;
+  NamedAttrList digests;
+  Builder builder(program.getContext());
+  program.walk([&](ds::SourceOp source) {
+    StringRef file = source.getFile();
+    if (file == model || digests.get(file))
+      return;
+    auto [entry, isNew] = known.try_emplace(file);
+    if (isNew)
+      entry->second = digestOf(file.str());
+    digests.set(file, builder.getStringAttr(entry->second));
+  });
+  return digests.getDictionary(program.getContext());
 }
 
 void recordCompilation(ModuleOp copy, Phase phase, const DriverOptions &options, const CpuTarget &target) {
@@ -109,8 +136,10 @@ void recordCompilation(ModuleOp copy, Phase phase, const DriverOptions &options,
     record.set("calibrated", builder.getUnitAttr());
   if (!options.training.config.empty())
     record.set("config", builder.getStringAttr(digestOf(options.training.config)));
-  copy->setAttr(compilationAttr, record.getDictionary(copy.getContext()));
   copy.walk([](ds::SourceOp source) { source.setFile(absolute(source.getFile())); });
+  if (DictionaryAttr files = digestsOfFiles(copy, model); !files.empty())
+    record.set("files", files);
+  copy->setAttr(compilationAttr, record.getDictionary(copy.getContext()));
 }
 
 /// The attribute of a dump; null where the input is none. Whoever imports a program that does not parse says why.
@@ -133,8 +162,13 @@ static DictionaryAttr readRecord(const std::string &input, MLIRContext &context,
 int resumeOptions(DriverOptions &options) {
   if (options.isOnnx() || options.arguments.empty()) // --verify-numerics compiles programs as they are
     return 0;
+  auto alone = [&options] { // nothing completes the options
+    if (!options.misfit.empty())
+      printMessage("ds-opt: " + options.misfit);
+    return options.misfit.empty() ? 0 : 2;
+  };
   auto fail = [input = options.input](const Twine &what, int code = 1) {
-    llvm::errs() << input << ": error: " << what << "\n";
+    printMessage(input + ": error: " + what);
     return code;
   };
   DialectRegistry registry;
@@ -147,7 +181,7 @@ int resumeOptions(DriverOptions &options) {
   auto model = record ? record.getAs<StringAttr>("model") : StringAttr();
   auto given = record ? record.getAs<ArrayAttr>("options") : ArrayAttr();
   if (!record && !isWrong)
-    return 0;
+    return alone();
   std::optional<Phase> done = phase ? parsePhase(phase.getValue()) : std::nullopt;
   if (!done || *done == Phase::Codegen || !model || !given || !llvm::all_of(given, llvm::IsaPred<StringAttr>))
     return fail("'" + compilationAttr +
@@ -167,8 +201,9 @@ int resumeOptions(DriverOptions &options) {
   }
   SmallVector<std::string> arguments;
   auto isGivenAnew = [&](const Deciding &known) {
-    return known.name != "--dim" &&
-           llvm::any_of(options.deciding, [&](const std::string &other) { return decidingOption(other) == &known; });
+    return isOfOtherLoss(known.name, options.training.loss) ||
+           (known.name != "--dim" &&
+            llvm::any_of(options.deciding, [&](const std::string &other) { return decidingOption(other) == &known; }));
   };
   for (Attribute option : given) {
     StringRef text = cast<StringAttr>(option).getValue();
@@ -180,8 +215,8 @@ int resumeOptions(DriverOptions &options) {
   }
   llvm::append_range(arguments, options.arguments);
   ParsedCommandLine line = parseDriverCommandLine(SmallVector<StringRef>(arguments.begin(), arguments.end()));
-  if (!line.error.empty())
-    return fail(line.error, 2);
+  if (std::string wrong = line.error.empty() ? line.options.misfit : line.error; !wrong.empty())
+    return fail(wrong, 2);
   line.options.ownDims = own;
   line.options.done = done;
   line.options.model = model.str();
@@ -192,7 +227,7 @@ int resumeOptions(DriverOptions &options) {
                 "before phase 'optimization'");
   const std::string &config = line.options.training.config;
   auto digest = record.getAs<StringAttr>("config");
-  if (digest && !config.empty() && digest.getValue() != digestOf(config))
+  if (digest && options.training.config.empty() && !config.empty() && digest.getValue() != digestOf(config))
     return fail("expected '" + config + "' as it was when this program was dumped, found another text, or none");
   // Weights are read from the model where it says they lie.
   auto asDumped = record.getAs<StringAttr>("model_digest");
@@ -200,6 +235,14 @@ int resumeOptions(DriverOptions &options) {
   if (asDumped && !asFound.empty() && asFound != asDumped.getValue())
     return fail("expected the model '" + model.getValue() +
                 "' as it was when this program was dumped, found another file");
+  if (auto files = record.getAs<DictionaryAttr>("files"))
+    for (NamedAttribute file : files) {
+      auto before = dyn_cast<StringAttr>(file.getValue());
+      std::string now = digestOf(file.getName().str());
+      if (before && !now.empty() && now != before.getValue())
+        return fail("expected '" + file.getName().getValue() +
+                    "', of which the model's weights are, as it was when this program was dumped, found another file");
+    }
   if (isTraining && !llvm::sys::fs::exists(model.getValue()))
     return fail("a package that trains keeps the graph of its model: expected '" + model.getValue() +
                 "', of which this program is, found no such file");

@@ -2,6 +2,7 @@
 #include "tools/ds-opt/MemoryBudget.h"
 #include "tools/ds-opt/OptionTable.h"
 
+#include "tools/ds-opt/Message.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Regex.h"
 #include "llvm/Support/raw_ostream.h"
@@ -201,13 +202,13 @@ bool resolveTraining(DriverOptions &options) {
   ::ds::config::Reading found = training.config.empty() ? ::ds::config::readConfig(defaultConfig, "default")
                                                         : ::ds::config::readConfigFile(training.config, reading);
   for (const std::string &error : found.errors)
-    llvm::errs() << "ds-opt: error: " << error << "\n";
+    printMessage("ds-opt: error: " + error);
   if (!found.config)
     return false;
   training.resolved = std::move(found.config);
   const ::ds::config::TrainingConfig &config = *training.resolved;
   for (const std::string &note : ::ds::config::notes(config))
-    llvm::errs() << "ds-opt: note: " << note << "\n";
+    printMessage("ds-opt: note: " + note);
   if (training.printsConfig) {
     std::ostringstream text;
     ::ds::config::printConfig(config, text);
@@ -219,8 +220,8 @@ bool resolveTraining(DriverOptions &options) {
   }
   std::string asked = config.isFp16 ? "f16" : config.isBf16 ? "bf16" : "";
   if (!asked.empty() && !options.rounds.empty() && asked != options.rounds) {
-    llvm::errs() << "ds-opt: error: --precision=" << options.rounds << " contradicts " << config.file
-                 << ", which enables " << (config.isFp16 ? "fp16" : "bf16") << "\n";
+    printMessage("ds-opt: error: --precision=" + options.rounds + " contradicts " + config.file + ", which enables " +
+                 (config.isFp16 ? "fp16" : "bf16"));
     return false;
   }
   if (options.reference == Reference::Off && !asked.empty())

@@ -9,6 +9,7 @@
 #include "tools/ds-opt/Crash.h"
 #include "tools/ds-opt/Machine.h"
 #include "tools/ds-opt/MemoryBudget.h"
+#include "tools/ds-opt/Message.h"
 
 using namespace mlir;
 
@@ -43,7 +44,7 @@ FailureOr<DictionaryAttr> Compilation::observe(const CpuTarget &host, int64_t &f
 Compilation::Outcome Compilation::calibrate() {
   enterStage("calibration");
   auto fail = [](const Twine &message) {
-    llvm::errs() << "ds-opt: error: --calibrate: " << message << "\n";
+    printMessage("ds-opt: error: --calibrate: " + message);
     return Outcome::Diagnosed;
   };
   calibration = std::make_unique<Calibration>(options.calibrate);

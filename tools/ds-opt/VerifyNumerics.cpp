@@ -10,6 +10,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Parser/Parser.h"
 #include "tools/ds-opt/Driver.h"
+#include "tools/ds-opt/Message.h"
 #include "tools/ds-opt/Workspace.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -65,7 +66,7 @@ static bool writeFile(StringRef path, StringRef text) {
     code = finish(stream);
   }
   if (code)
-    llvm::errs() << "verify-numerics: error: cannot write '" << path << "': " << code.message() << "\n";
+    printMessage("verify-numerics: error: cannot write '" + path + "': " + code.message());
   return !code;
 }
 
@@ -325,13 +326,13 @@ int verifyNumerics(StringRef input, StringRef output, DialectRegistry &registry,
                    StringRef runTool) {
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(input);
   if (!buffer) {
-    llvm::errs() << input << ": error: " << buffer.getError().message() << "\n";
+    printMessage(input + ": error: " + buffer.getError().message());
     return 1;
   }
   std::error_code code;
   llvm::raw_fd_ostream os(output, code);
   if (code) {
-    llvm::errs() << output << ": error: " << code.message() << "\n";
+    printMessage(output + ": error: " + code.message());
     return 1;
   }
   SmallVector<StringRef> chunks;
@@ -349,7 +350,7 @@ int verifyNumerics(StringRef input, StringRef output, DialectRegistry &registry,
       os << "// -----\n";
   }
   if (std::error_code written = finish(os)) {
-    llvm::errs() << output << ": error: " << written.message() << "\n";
+    printMessage(output + ": error: " + written.message());
     return 1;
   }
   if (!compared && worst == 0) {

@@ -1,6 +1,7 @@
 // ds-opt: a compiler driver and an mlir-opt in one tool; the arguments say which.
 #include "tools/ds-opt/Crash.h"
 #include "tools/ds-opt/Driver.h"
+#include "tools/ds-opt/Message.h"
 #include "tools/ds-opt/OptTool.h"
 #include "tools/ds-opt/Version.h"
 #include "llvm/ADT/SmallVector.h"
@@ -42,7 +43,7 @@ int main(int argc, char **argv) {
     return afterOutput(runOptTool(argc, argv));
   ParsedCommandLine line = parseDriverCommandLine(arguments);
   if (!line.error.empty()) {
-    llvm::errs() << "ds-opt: " << line.error << "\n";
+    printMessage("ds-opt: " + line.error);
     return 2;
   }
   switch (line.request) {

@@ -3,6 +3,7 @@
 #include "tools/ds-run/Measure.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/core/Text.h"
 #include "tools/ds-run/Json.h"
 
 #include <algorithm>
@@ -78,8 +79,8 @@ Json asJson(const Measured &measured, const Latency &latency, double rooflineMs)
 void print(const Measured &measured, const Latency &latency, double rooflineMs) {
   const Ceilings &ceilings = measured.ceilings;
   double megabytes = static_cast<double>(measured.bytes) * 1e-6, median = measured.callMs();
-  std::printf("%zu calls of '%s' on %u %s%s\n", measured.latencies.size(), measured.entry().name.c_str(),
-              measured.threads, measured.threads == 1 ? "thread" : "threads", dimsText(measured.dims).c_str());
+  std::printf("%zu calls of '%s' on %u %s%s\n", measured.latencies.size(), oneLine(measured.entry().name).c_str(),
+              measured.threads, measured.threads == 1 ? "thread" : "threads", oneLine(dimsText(measured.dims)).c_str());
   std::printf("latency ms: %s\n", latency.text.c_str());
   std::printf("work: %.4g MB, %.4g GFLOP: %.4g GB/s, %.4g GFLOP/s\n", megabytes, measured.flops * 1e-9,
               megabytes / median, measured.flops / median * 1e-6);

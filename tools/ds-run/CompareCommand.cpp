@@ -9,6 +9,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/core/MappedFile.h"
 #include "runtime/core/Session.h"
+#include "runtime/core/Text.h"
 #include "runtime/io/Npz.h"
 
 #include <algorithm>
@@ -53,12 +54,12 @@ private:
 bool reportOutput(const std::string &name, const TensorView &found, const TensorView &expected,
                   const Tolerance &tolerance) {
   Difference difference = compareTensors(found, expected, tolerance);
-  std::printf("%s: %s\n", name.c_str(), differenceText(difference, found, expected).c_str());
+  std::printf("%s: %s\n", oneLine(name).c_str(), differenceText(difference, found, expected).c_str());
   return difference.isWithin();
 }
 
 bool reportOutputAlone(const std::string &name, const std::string &package) {
-  std::printf("%s: only in %s: differs\n", name.c_str(), package.c_str());
+  std::printf("%s: only in %s: differs\n", oneLine(name).c_str(), oneLine(package).c_str());
   return false;
 }
 
@@ -116,7 +117,7 @@ int compareWithTensors(Session &session, size_t index, const std::vector<TensorV
   // NumPy lacks some types, whose numbers come in wider ones.
   auto report = [&](const std::string &name, const TensorView &found, const TensorView &wide) {
     Difference difference = compareTensors(found, wide, tolerance, npyType(found.type) != found.type);
-    std::printf("%s: %s\n", name.c_str(), differenceText(difference, found, wide).c_str());
+    std::printf("%s: %s\n", oneLine(name).c_str(), differenceText(difference, found, wide).c_str());
     return difference.isWithin();
   };
   bool isWithin = true;
@@ -202,7 +203,7 @@ Pins pinsFor(const EntryInfo &entry, const Pins &pins) {
 }
 
 void reportAlone(const std::string &name, const std::string &package) {
-  std::printf("block %s: only in %s\n", name.c_str(), package.c_str());
+  std::printf("block %s: only in %s\n", oneLine(name).c_str(), oneLine(package).c_str());
 }
 
 // What is in the first of two sets only.
@@ -225,13 +226,13 @@ void reportBlocks(const BlockRecorder &recorder, const BlockComparer &comparer, 
     ++compared;
     if (!first && comparer.different.count(block.name))
       first = &block.name;
-    std::printf("block %s: %s\n", block.name.c_str(), text->second.c_str());
+    std::printf("block %s: %s\n", oneLine(block.name).c_str(), text->second.c_str());
   }
   for (const std::string &name : comparer.alone)
     reportAlone(name, options.other);
   if (first)
-    std::printf("first block that differs: %s (%zu of %zu differ)\n", first->c_str(), comparer.different.size(),
-                compared);
+    std::printf("first block that differs: %s (%zu of %zu differ)\n", oneLine(*first).c_str(),
+                comparer.different.size(), compared);
   else
     std::printf("%zu blocks compared, none differs\n", compared);
 }

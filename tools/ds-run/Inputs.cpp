@@ -1,4 +1,5 @@
 #include "tools/ds-run/Inputs.h"
+#include "tools/ds-run/Messages.h"
 
 #include "runtime/core/Error.h"
 #include "runtime/core/MappedFile.h"
@@ -287,10 +288,8 @@ void noteRandomInputs(const std::vector<std::string> &madeUp, const Options &opt
   std::string names;
   for (const std::string &name : madeUp)
     names += (names.empty() ? "'" : ", '") + name + "'";
-  std::fprintf(stderr, "ds-run: %s %s: random numbers (seed %llu); give %s--input %s=...\n",
-               madeUp.size() == 1 ? "input" : "inputs", names.c_str(),
-               static_cast<unsigned long long>(options.seed.value_or(0)), madeUp.size() == 1 ? "" : "--inputs or ",
-               madeUp.front().c_str());
+  printMessage(madeUp.size() == 1 ? "input " : "inputs ", names, ": random numbers (seed ", options.seed.value_or(0),
+               "); give ", madeUp.size() == 1 ? "" : "--inputs or ", "--input ", madeUp.front(), "=...");
 }
 
 } // namespace ds

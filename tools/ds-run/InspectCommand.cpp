@@ -8,6 +8,7 @@
 #include "runtime/core/MappedFile.h"
 #include "runtime/core/MemoryPlan.h"
 #include "runtime/core/Plan.h"
+#include "runtime/core/Text.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -140,20 +141,20 @@ std::string listOf(const Json &items) {
   std::string text;
   for (const Json &item : items)
     text += (text.empty() ? "" : ", ") + (item.is_string() ? item.get<std::string>() : item.dump());
-  return text;
+  return oneLine(text);
 }
 
 void printTensors(const char *title, const Json &items) {
   for (const Json &item : items) {
     bool isBounded = item.contains("bound") && !item["bound"].is_null();
     std::string bound = isBounded ? " below " + item["bound"].dump() : "";
-    std::printf("  %s %s: %s [%s]%s\n", title, item["name"].get<std::string>().c_str(),
+    std::printf("  %s %s: %s [%s]%s\n", title, oneLine(item["name"].get<std::string>()).c_str(),
                 item["type"].get<std::string>().c_str(), listOf(item["shape"]).c_str(), bound.c_str());
   }
 }
 
 void printEntry(const Json &entry, const std::string &guards) {
-  std::printf("entry %s\n", entry["name"].get<std::string>().c_str());
+  std::printf("entry %s\n", oneLine(entry["name"].get<std::string>()).c_str());
   if (!guards.empty())
     std::printf("  part of %s, called where %s\n", entry["group"].get<std::string>().c_str(), guards.c_str());
   printTensors("input", entry["inputs"]);
@@ -202,9 +203,9 @@ void printMemory(const Json &memory) {
 }
 
 void print(const Json &json, const Manifest &manifest) {
-  std::printf("model: %s, by %s\n", manifest.model.c_str(), manifest.compiler.c_str());
+  std::printf("model: %s, by %s\n", oneLine(manifest.model).c_str(), oneLine(manifest.compiler).c_str());
   for (const ConfigValue &value : manifest.config)
-    std::printf("config: %s = %s (%s)\n", value.name.c_str(), value.value.c_str(), value.origin.c_str());
+    std::printf("config: %s\n", oneLine(concat(value.name, " = ", value.value, " (", value.origin, ")")).c_str());
   for (const Json &variant : json["variants"]) {
     std::string lacks = listOf(variant["missing_here"]);
     std::printf("variant %s: %zu bits, needs %s; %s\n", variant["mcpu"].get<std::string>().c_str(),

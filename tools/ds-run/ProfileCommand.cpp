@@ -2,6 +2,7 @@
 // module, and as a trace of launches.
 #include "runtime/core/Error.h"
 #include "runtime/core/MappedFile.h"
+#include "runtime/core/Text.h"
 #include "tools/ds-run/Json.h"
 #include "tools/ds-run/ProfileHtml.h"
 #include "tools/ds-run/profile/ModuleTrace.h"
@@ -113,7 +114,7 @@ void print(const Measured &measured, const ProfileReport &report, const std::str
     std::printf("%10.4f %5.1f%% %6zu %10.4g %8.4g %8.0f%%  %s (%s)\n", share.ms,
                 report.totalMs > 0 ? 100 * share.ms / report.totalMs : 0, share.calls, perMs(share.flops) * 1e-6,
                 perMs(share.memoryBytes + share.workspaceBytes) * 1e-6, 100 * perMs(share.rooflineMs),
-                share.kernel.c_str(), share.site.c_str());
+                share.kernel.c_str(), oneLine(share.site).c_str());
   }
   std::printf("%s", modules.c_str());
 }

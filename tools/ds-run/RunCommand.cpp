@@ -9,6 +9,7 @@
 #include "runtime/core/Checksums.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Session.h"
+#include "runtime/core/Text.h"
 #include "runtime/io/Npz.h"
 
 #include <algorithm>
@@ -38,8 +39,9 @@ void printOutput(const std::string &name, const Tensor &tensor) {
     values += " " + elementText(tensor, static_cast<size_t>(i));
   if (tensor.count() > shown)
     values += " ...";
-  std::printf("%s: %s %s sha256:%s%s\n", name.c_str(), typeName(tensor.getType()), listText(tensor.getShape()).c_str(),
-              sha256Hex(tensor.data(), tensor.bytes()).substr(0, 16).c_str(), values.c_str());
+  std::printf("%s: %s %s sha256:%s%s\n", oneLine(name).c_str(), typeName(tensor.getType()),
+              listText(tensor.getShape()).c_str(), sha256Hex(tensor.data(), tensor.bytes()).substr(0, 16).c_str(),
+              values.c_str());
 }
 
 // All that a rank does; its outputs, and values behind them, are printed by the caller, in rank order.

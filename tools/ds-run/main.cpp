@@ -1,6 +1,7 @@
 // ds-run: runs, compares, measures and describes packages. Parses the command line and maps errors to exit codes.
 #include "tools/ds-run/Choices.h"
 #include "tools/ds-run/CommandLine.h"
+#include "tools/ds-run/Messages.h"
 #include "tools/ds-run/launch/Environment.h"
 #include "tools/ds-run/launch/Launch.h"
 #include "tools/ds-run/training/Setup.h"
@@ -57,7 +58,7 @@ std::string writeReproducer(int argc, char **argv, const char *message) {
 
 int report(const Error &error) {
   std::fflush(stdout);
-  std::fprintf(stderr, "ds-run: error: %s\n", error.what());
+  printMessage("error: ", error.what());
   switch (error.getCode()) {
   case ErrorCode::InvalidArgument:
   case ErrorCode::UnboundDimension: return Usage;
@@ -128,7 +129,7 @@ int runMain(int argc, char **argv) {
   std::vector<std::string> words = arguments.parsed();
   for (const std::string &text : words) // CLI11 would take the next argument for the value
     if (text.rfind("--", 0) == 0 && text.find('=') == text.size() - 1) {
-      std::fprintf(stderr, "ds-run: error: %s: expected a value, found none\n", text.c_str());
+      printMessage("error: ", text, ": expected a value, found none");
       return Usage;
     }
   try {
@@ -139,7 +140,7 @@ int runMain(int argc, char **argv) {
       return std::cout.flush() ? Ok
                                : (std::fprintf(stderr, "ds-run: error: standard output: cannot write\n"), Diagnosed);
     }
-    std::fprintf(stderr, "ds-run: error: %s\n", wrongName(app, words).value_or(error.what()).c_str());
+    printMessage("error: ", wrongName(app, words).value_or(error.what()));
     return Usage;
   }
   try {
@@ -169,17 +170,15 @@ int runMain(int argc, char **argv) {
   } catch (const Error &error) {
     if (error.getCode() != ErrorCode::Internal)
       return report(error);
-    std::fprintf(stderr, "ds-run: error: internal: %s, reproducer: %s\n", error.what(),
-                 writeReproducer(argc, argv, error.what()).c_str());
+    printMessage("error: internal: ", error.what(), ", reproducer: ", writeReproducer(argc, argv, error.what()));
   } catch (const std::bad_alloc &) {
     std::fprintf(stderr, "ds-run: error: out of memory\n");
     return Diagnosed;
   } catch (const std::system_error &error) { // the operating system refused: a file, a thread
-    std::fprintf(stderr, "ds-run: error: %s\n", error.what());
+    printMessage("error: ", error.what());
     return Diagnosed;
   } catch (const std::exception &error) {
-    std::fprintf(stderr, "ds-run: error: internal: %s, reproducer: %s\n", error.what(),
-                 writeReproducer(argc, argv, error.what()).c_str());
+    printMessage("error: internal: ", error.what(), ", reproducer: ", writeReproducer(argc, argv, error.what()));
   }
   return InternalError;
 }

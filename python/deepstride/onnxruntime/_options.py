@@ -114,8 +114,8 @@ def check_options(options: SessionOptions) -> None:
         raise InvalidArgumentError("optimized_model_filepath is not supported: models are compiled, found "
                                    f"'{options.optimized_model_filepath}'")
     threads = options.intra_op_num_threads
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 0:
-        raise InvalidArgumentError(f"intra_op_num_threads: found {threads!r}, expected a number, or 0 for all")
+    if isinstance(threads, bool) or not isinstance(threads, int):
+        raise InvalidArgumentError(f"intra_op_num_threads: found {threads!r}, expected a number; 0 or less for all")
 
 
 def compile_options(options: SessionOptions) -> dict[str, Any]:

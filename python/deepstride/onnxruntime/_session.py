@@ -14,9 +14,9 @@ import numpy as np
 from .. import _compile
 from .._errors import Error, InvalidArgumentError
 from .._model import Model, TensorInfo
-from .._onnx_file import Declared, ModelFacts, read_facts
+from .._onnx_file import Declared, ModelFacts, read_facts, without_initializers
 from ._options import CPU, KNOWN_PROVIDERS, RunOptions, SessionOptions, check_options, compile_options
-from ._values import OrtValue, array_at, check_device, type_text
+from ._values import OrtDevice, OrtValue, array_at, check_device, kind_of_number, type_text
 from .capi import onnxruntime_pybind11_state as errors
 
 
@@ -63,9 +63,14 @@ def _check_providers(providers: Sequence[Any] | None) -> None:
         warnings.warn(f"providers {', '.join(skipped)} are not available; {CPU} is used", stacklevel=3)
 
 
+def _threads(options: SessionOptions) -> int | None:
+    """All processors for 0 and for less, as ONNX Runtime has it."""
+    return options.intra_op_num_threads if options.intra_op_num_threads > 0 else None
+
+
 def _load(model: Any, options: SessionOptions) -> tuple[Model, ModelFacts]:
     """Compiles into a folder that goes again once the package is mapped: ds-opt's cache keeps what it compiled."""
-    threads = options.intra_op_num_threads or None
+    threads = _threads(options)
     if isinstance(model, (str, os.PathLike)):
         path = os.fspath(model)
         if not os.path.exists(path):
@@ -105,6 +110,9 @@ class InferenceSession:
             self._model, facts = _load(path_or_bytes, self._options)
         except Error as error:
             raise errors.of_error(error) from None
+        self._source = path_or_bytes
+        self._overridable = {one.name: one for one in facts.overridable()} if not facts.has_external_data else {}
+        self._overriding: dict[frozenset[str], Model] = {}
         self._metadata = ModelMetadata(facts)
         self._inputs = [_node_arg(info, {one.name: one for one in facts.inputs}) for info in self._model.inputs]
         self._outputs = [_node_arg(info, {one.name: one for one in facts.outputs}) for info in self._model.outputs]
@@ -120,7 +128,7 @@ class InferenceSession:
         feed = {name: value.numpy() if isinstance(value, OrtValue) else value for name, value in input_feed.items()}
         wanted = list(output_names) if output_names else [one.name for one in self._outputs]
         try:
-            found = self._model.run(feed, outputs=wanted)
+            found = self._model_for(feed).run(feed, outputs=wanted)
         except Error as error:
             raise errors.of_error(error) from None
         return [found[name] for name in wanted]
@@ -160,8 +168,23 @@ class InferenceSession:
         return list(self._outputs)
 
     def get_overridable_initializers(self) -> list[NodeArg]:
-        """None: weights are compiled."""
-        return []
+        """Inputs that have an initializer: a call may give them, else the initializer is used. The first call that gives
+        some compiles a program for it, since weights are compiled."""
+        return [NodeArg(one.name, type_text(kind_of_number(one.element)), list(one.shape or []))
+                for one in self._overridable.values() if kind_of_number(one.element)]
+
+    def _model_for(self, feed: Mapping[str, Any]) -> Model:
+        """The model that takes what a call gives."""
+        given = frozenset(name for name in feed if name in self._overridable)
+        if not given:
+            return self._model
+        if given not in self._overriding:
+            source = self._source
+            if isinstance(source, (str, os.PathLike)):
+                with open(source, "rb") as file:
+                    source = file.read()
+            self._overriding[given], _ = _load(without_initializers(source, given), self._options)
+        return self._overriding[given]
 
     def get_modelmeta(self) -> ModelMetadata:
         """What the model says about itself."""
@@ -206,19 +229,20 @@ class IOBinding:
 
     def bind_cpu_input(self, name: str, arr_on_cpu: np.ndarray) -> None:
         """An array as an input; it is read at each call."""
-        self._inputs[self._known(name, self._session.get_inputs())] = arr_on_cpu
+        self._inputs[self._known(name, [*self._session.get_inputs(), *self._session.get_overridable_initializers()])] = arr_on_cpu
 
-    def bind_input(self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int],
+    def bind_input(self, name: str, device_type: str | OrtDevice, device_id: int, element_type: Any, shape: Sequence[int],
                    buffer_ptr: int) -> None:
         """Memory as an input; it is read at each call and stays the caller's."""
         check_device(device_type, device_id)
-        self._inputs[self._known(name, self._session.get_inputs())] = array_at(buffer_ptr, element_type, shape)
+        known = self._known(name, [*self._session.get_inputs(), *self._session.get_overridable_initializers()])
+        self._inputs[known] = array_at(buffer_ptr, element_type, shape)
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
         """A value as an input."""
         self.bind_cpu_input(name, ortvalue.numpy())
 
-    def bind_output(self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: Any = None,
+    def bind_output(self, name: str, device_type: str | OrtDevice = "cpu", device_id: int = 0, element_type: Any = None,
                     shape: Sequence[int] | None = None, buffer_ptr: int | None = None) -> None:
         """Asks for an output: in memory that is given, else in new memory at each call."""
         check_device(device_type, device_id)

@@ -25,7 +25,44 @@ def type_text(kind: str) -> str:
     return f"tensor({_TYPES[kind][1]})"
 
 
-def check_device(device_type: str, device_id: int = 0) -> None:
+def kind_of_number(element: int) -> str | None:
+    """The runtime's type for ONNX's number of one; None for strings and the like."""
+    return next((kind for kind, (number, _) in _TYPES.items() if number == element), None)
+
+
+class OrtDevice:
+    """A place of memory; the CPU's is the only one here."""
+
+    def __init__(self, name: str, device_id: int) -> None:
+        self._name, self._id = name, device_id
+
+    @staticmethod
+    def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> OrtDevice:
+        """The CPU by its name; others are refused."""
+        check_device(ort_device_name, device_id)
+        return OrtDevice("cpu", 0)
+
+    def device_id(self) -> int:
+        """Its number among those of its kind."""
+        return self._id
+
+    def device_type(self) -> int:
+        """ONNX Runtime's number of the kind: 0, the CPU."""
+        return 0
+
+    def device_mem_type(self) -> int:
+        """ONNX Runtime's number of the kind of memory: 0, the default."""
+        return 0
+
+    def device_vendor_id(self) -> int:
+        """The vendor's number: 0, none."""
+        return 0
+
+    def __str__(self) -> str:
+        return self._name
+
+
+def check_device(device_type: str | OrtDevice, device_id: int = 0) -> None:
     """Refuses memory that is not the CPU's."""
     if str(device_type).lower() != "cpu" or device_id != 0:
         raise InvalidArgumentError(f"device: found '{device_type}' {device_id}, expected 'cpu' 0")
@@ -63,13 +100,13 @@ class OrtValue:
         self._array = array
 
     @staticmethod
-    def ortvalue_from_numpy(array: np.ndarray, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
+    def ortvalue_from_numpy(array: np.ndarray, device_type: str | OrtDevice = "cpu", device_id: int = 0) -> OrtValue:
         """A value over an array's own memory: what is written to the array later, calls read."""
         check_device(device_type, device_id)
         return OrtValue(array if array.flags.c_contiguous else np.ascontiguousarray(array))
 
     @staticmethod
-    def ortvalue_from_shape_and_type(shape: Sequence[int], element_type: Any = None, device_type: str = "cpu",
+    def ortvalue_from_shape_and_type(shape: Sequence[int], element_type: Any = None, device_type: str | OrtDevice = "cpu",
                                      device_id: int = 0) -> OrtValue:
         """A value with memory of its own whose elements are zero."""
         check_device(device_type, device_id)

@@ -80,6 +80,15 @@ TEST(StrictJson, QuotesNamesInOneLine) {
   EXPECT_EQ(inQuotes(std::string(1000, 'x')).size(), 201u + 5u);
 }
 
+TEST(StrictJson, PutsMessagesOnOneLine) {
+  EXPECT_EQ(oneLine("\xc3\xa4 'b' \xe2\x82\xac \xf0\x9f\x98\x80"), "\xc3\xa4 'b' \xe2\x82\xac \xf0\x9f\x98\x80");
+  EXPECT_EQ(oneLine("a\nb\r\x7f\xff"), "a\\x0ab\\x0d\\x7f\\xff");
+  EXPECT_EQ(oneLine("\xc2\x85\xe2\x80\xa8\xe2\x80\xae\xe2\x81\xa6"),
+            "\\xc2\\x85\\xe2\\x80\\xa8\\xe2\\x80\\xae\\xe2\\x81\\xa6");
+  EXPECT_EQ(oneLine("\xc2\xa0\xe2\x80\xa7\xe2\x81\xaa"), "\xc2\xa0\xe2\x80\xa7\xe2\x81\xaa"); // their neighbours
+  EXPECT_EQ(oneLine(std::string(1000, 'x')).size(), 1000u);
+}
+
 TEST(StrictJson, WritesOnlyWhatItReads) {
   json value = {{"a", {1, 0.1, "\xc3\xa4"}}, {"b", nullptr}};
   EXPECT_EQ(parseStrictJson(writeStrictJson(value)), value);

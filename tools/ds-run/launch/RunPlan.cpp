@@ -2,6 +2,7 @@
 
 #include "runtime/core/Error.h"
 #include "runtime/core/MappedFile.h"
+#include "tools/ds-run/Messages.h"
 #include "tools/ds-run/launch/Rendezvous.h"
 #include "tools/ds-run/launch/Spawn.h"
 #include "tools/ds-run/launch/StartCommand.h"
@@ -123,8 +124,8 @@ int runPlan(const LaunchPlan &first, const LaunchOptions &options, const Argumen
     std::string from = arguments.hasProgram ? "the same command"
                        : isOwn              ? concat("from ", command.checkpoint, "/", latest.tag)
                                             : "from where it started";
-    std::fprintf(stderr, "ds-run: restart %u of %u: %u %s, %s\n", restart + 1, options.restarts, plan.ranks,
-                 plan.ranks == 1 ? "rank" : "ranks", from.c_str());
+    printMessage("restart ", restart + 1, " of ", options.restarts, ": ", plan.ranks,
+                 plan.ranks == 1 ? " rank, " : " ranks, ", from);
   }
 }
 

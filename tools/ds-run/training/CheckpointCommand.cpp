@@ -2,6 +2,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/io/Safetensors.h"
 #include "runtime/training/CheckpointTools.h"
+#include "tools/ds-run/Messages.h"
 #include "tools/ds-run/training/ExportOnnx.h"
 #include "tools/ds-run/training/Setup.h"
 
@@ -23,7 +24,7 @@ int verify(const TrainOptions &options) {
   auto [folder, tag] = splitCheckpoint(options.path);
   std::vector<std::string> faults = verifyCheckpoint(folder, tag);
   for (const std::string &fault : faults)
-    std::fprintf(stderr, "ds-run: error: %s\n", fault.c_str());
+    printMessage("error: ", fault);
   if (faults.empty())
     std::printf("%s: whole\n", checkpointPath(folder, tag).c_str());
   return faults.empty() ? 0 : 1;
@@ -66,7 +67,7 @@ void exportQuantized(Trainer &trainer, const QuantizationSettings &settings, std
       if (refusal.empty())
         codes[name] = std::move(own);
       else
-        std::fprintf(stderr, "ds-run: note: '%s' is stored as floats: %s\n", name.c_str(), refusal.c_str());
+        printMessage("note: '", name, "' is stored as floats: ", refusal);
     }
   if (codes.empty())
     fail(ErrorCode::InvalidArgument, "export: --quantized: no weight has codes of at most 8 bits");

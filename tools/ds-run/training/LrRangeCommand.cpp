@@ -3,6 +3,7 @@
 // "Cyclical learning rates for training neural networks", section 3.3). Nothing is saved.
 #include "runtime/core/Error.h"
 #include "runtime/core/MappedFile.h"
+#include "tools/ds-run/Messages.h"
 #include "tools/ds-run/training/Chart.h"
 #include "tools/ds-run/training/ExportOnnx.h"
 #include "tools/ds-run/training/Setup.h"
@@ -128,7 +129,7 @@ static int rangeOn(const RunRanks &group, const TrainOptions &options) {
     if (record->isHopeless || !std::isfinite(record->loss)) { // the rate is too large, or what was read is no number
       std::string fault = run.findFault([&](const std::string &node) { return operatorOf(*package, node); });
       if (group.isFirst())
-        std::fprintf(stderr, "ds-run: warning: %s; the range ends here\n", fault.c_str());
+        printMessage("warning: ", fault, "; the range ends here");
       break;
     }
     if (record->overflowed) {

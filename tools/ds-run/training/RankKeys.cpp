@@ -1,4 +1,5 @@
 #include "tools/ds-run/training/RankKeys.h"
+#include "tools/ds-run/Messages.h"
 
 #include "runtime/engine/RunConfig.h"
 
@@ -26,7 +27,7 @@ void checkRankKeys(const config::TrainingConfig &config, const RunRanks &group) 
   for (const Inert &inert : keys)
     if (const config::Entry *entry = config.find(inert.key);
         inert.isInert && entry && entry->source == config::Source::File)
-      std::fprintf(stderr, "ds-run: note: %s = %s: without effect, %s\n", inert.key, entry->value.c_str(), inert.why);
+      printMessage("note: ", inert.key, " = ", entry->value, ": without effect, ", inert.why);
 }
 
 } // namespace ds

@@ -1,4 +1,5 @@
 #include "tools/ds-run/training/Setup.h"
+#include "tools/ds-run/Messages.h"
 
 #include "runtime/core/Error.h"
 
@@ -9,7 +10,7 @@ namespace ds {
 
 static void note(const RunRanks &ranks, const std::string &text) {
   if (ranks.isFirst())
-    std::fprintf(stderr, "ds-run: note: %s\n", text.c_str());
+    printMessage("note: ", text);
 }
 
 config::TrainingConfig configOf(const Package &package, const TrainOptions &options, const RunRanks &ranks) {
@@ -17,7 +18,7 @@ config::TrainingConfig configOf(const Package &package, const TrainOptions &opti
   for (const std::string &text : found.notes)
     note(ranks, text);
   for (size_t i = 1; i < found.errors.size(); ++i)
-    std::fprintf(stderr, "ds-run: error: %s\n", found.errors[i].c_str());
+    printMessage("error: ", found.errors[i]);
   if (!found.errors.empty())
     fail(ErrorCode::InvalidArgument, found.errors.front());
   return std::move(*found.config);

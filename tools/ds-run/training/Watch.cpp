@@ -1,4 +1,5 @@
 #include "tools/ds-run/training/Watch.h"
+#include "tools/ds-run/Messages.h"
 
 #include "runtime/core/Error.h"
 
@@ -41,7 +42,7 @@ void Watch::warn(const std::string &text) {
   if (!ranks.isFirst())
     return;
   clear();
-  std::fprintf(stderr, "ds-run: warning: %s\n", text.c_str());
+  printMessage("warning: ", text);
 }
 
 std::vector<uint64_t> Watch::hashes() {
