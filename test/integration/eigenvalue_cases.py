@@ -132,16 +132,18 @@ def stops(folder):
 
 @case(seconds=6)
 def refusals(folder):
-    """A path that leads nowhere, at compile time; a run that cannot reach its target even where all factors are 1."""
+    """A path that leads nowhere, and parameters of which ranks have parts, at compile time; a run that cannot reach its target even where all factors are 1."""
     onnx.save(small(), folder / "model.onnx")
-    def compiled(name, layers, code):
-        config = write_config(folder, settings("AdamW", quantize_training=section(period=1, offset=0, eigenvalue=eigenvalue(name, layers))))
+    def compiled(name, layers, code, **more):
+        config = write_config(folder, settings("AdamW", quantize_training=section(period=1, offset=0, eigenvalue=eigenvalue(name, layers)), **more))
         return tool("ds-opt", folder / "model.onnx", "--mode=train", "--loss=cross_entropy", "--logits=logits", "--labels=labels", f"--config={config}", "-o",
                     folder / "m.dsp", code=code)
     for name, layers, text in (("bert.encoder.layer", 2, "eigenvalue.layer_name: no parameter, and no node that reads one, has 'bert.encoder.layer.0' in its name"),
                                ("net.layer", 3, "has 'net.layer.2' in its name, expected layers 0 to 2; parameters are")):
         said = compiled(name, layers, 1).err
         expect(text in said and said.count("error:") == 1, said)
+    said = compiled("net.layer", 2, 1, zero_optimization={"stage": 3}).err
+    expect("zero_optimization.stage 3: eigenvalues are computed of whole parameters, expected stage 0 to 2" in said, said)
     compiled("net.layer", 2, 0)
     np.savez(folder / "data.npz", x=np.ones((4, 5), np.float32), labels=np.zeros(4, np.int64))
     train(folder / "m.dsp", folder / "data.npz", "--steps=7", code=2, says="found a run of 7 steps, expected at least 8")

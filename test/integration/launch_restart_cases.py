@@ -6,8 +6,8 @@ import shutil
 import signal
 import time
 
-from kit import case, expect
-from launch_runs import PATIENCE, children, environment, launch, running, until
+from kit import Skip, case, expect
+from launch_runs import PATIENCE, children, environment, launch, ranks_under, running, until
 from programs import SEED
 from training_resume_cases import bits
 from training_runs import log_of, same_state, settings, small_data, small_package
@@ -18,12 +18,12 @@ def killed_at_times(arguments, kills, g, first):
     with running(*arguments, env=environment()) as child:
         done, last = 0, set()
         while child.poll() is None and done < kills:
-            ranks = children(child.pid)
+            ranks = ranks_under(child.pid)
             if not first.exists() or not ranks or last & set(ranks):
                 time.sleep(0.002)
                 continue
             time.sleep(g.uniform(0, 0.5))
-            last = set(children(child.pid))
+            last = set(ranks_under(child.pid))
             try:
                 os.kill(g.choice(sorted(last)), signal.SIGKILL)
                 done += 1
@@ -54,7 +54,21 @@ def a_killed_training_goes_on(folder):
         expect(bits(folder / "whole.jsonl") == bits(folder / "parts.jsonl"), "the logs differ")
 
 
-@case(seconds=6)
+@case(seconds=12)
+def a_killed_training_goes_on_over_mpi(folder):
+    """mpirun ends with the rank, and is called again."""
+    if not shutil.which("mpirun"):
+        raise Skip("needs Open MPI")
+    package, data = small_package(folder, settings("AdamW", accumulation=3)), small_data(folder)
+    job = ["--ranks=2", "--transport=mpi", "--restarts=9", "train", package, f"--data={data}", "--steps=1000", "--seed=3", "--save-interval=20", "--keep=3"]
+    launch(*job, f"--checkpoint={folder / 'whole'}", env=environment())
+    _, err, kills = killed_at_times([*job, f"--checkpoint={folder / 'parts'}"], 2, random.Random(SEED), folder / "parts/latest")
+    restarts = re.findall(r"^ds-run: restart (\d+) of 9: 2 ranks, from .*/parts/global_step\d+$", err, re.M)
+    expect(kills >= 1 and restarts == [str(number + 1) for number in range(kills)], f"{kills} kills: {err}")
+    same_state(folder / "whole", folder / "parts", 1000)
+
+
+@case(seconds=5)
 def checkpoints_of_another_training_are_left_alone(folder):
     """They lie in the same folder; a training that was not asked to resume begins anew until it has one of its own."""
     package, data = small_package(folder, settings("AdamW", accumulation=3)), small_data(folder)

@@ -70,6 +70,23 @@ def children(pid):
         return []
 
 
+def processes_under(pid):
+    return [process for child in children(pid) for process in (child, *processes_under(child))]
+
+
+def rank_of(pid):
+    """By its environment, whoever has started it; None: it is no rank."""
+    try:
+        words = dict(word.split("=", 1) for word in Path(f"/proc/{pid}/environ").read_text(errors="replace").split("\0") if "=" in word)
+    except OSError:
+        return None
+    return next((int(words[name]) for name in ("DS_RANK", "OMPI_COMM_WORLD_RANK") if name in words), None)
+
+
+def ranks_under(pid):
+    return [process for process in processes_under(pid) if rank_of(process) is not None]
+
+
 def environment(**changes):
     """This process's, without what would say that it is a rank."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("DS_", "OMPI_", "SLURM_"))} | changes

@@ -34,7 +34,7 @@ def ranks_of_mpirun(folder):
         expect(sorted(lines) == [f"err {rank}", f"out {rank}"], f"rank {rank}: {lines}")
     for end, code, says in (("exit 3", 3, "ended with exit code 3"), ("kill -9 $$", 137, "was killed by SIGKILL")):
         _, err = mpi("-n", 3, "--exec", "sh", "-c", f"test $DS_RANK = 2 && {end}; exec sleep 1000", code=code)
-        expect(re.search(rf"ds-run: error: rank 2 \(pid \d+\) {says}", err), err)
+        expect(re.search(rf"ds-run: error: rank 2 \(host \S+, pid \d+\) {says}", err), err)
     _, err = mpi("-n", 2, "none.dsp", code=1, says="none.dsp: not a package directory")
 
 

@@ -2,6 +2,7 @@
 
 #include "runtime/core/Error.h"
 #include "tools/ds-run/launch/Environment.h"
+#include "tools/ds-run/launch/RankMeeting.h"
 #include "tools/ds-run/launch/RunPlan.h"
 #include "tools/ds-run/launch/Spawn.h"
 
@@ -31,8 +32,10 @@ void checkStarted(const StartedRank &started, const LaunchOptions &options, cons
 
 // The rank as a process of this one, which writes its log, drops the output of all but rank 0 and says whose errors
 // are.
-int runOwnRank(const StartedRank &started, const std::string &logDir, const Arguments &arguments) {
+int runOwnRank(const StartedRank &started, const std::string &logDir, bool tellsStarter, const Arguments &arguments) {
   SpawnOptions spawn;
+  spawn.host = hostName();
+  spawn.tellsStarter = tellsStarter;
   spawn.logDir = logDir;
   spawn.appendsLogs = std::getenv("DS_RESTART") != nullptr;
   spawn.world = started.world;
@@ -54,9 +57,11 @@ std::optional<int> becomeRank(const StartedRank &started, const LaunchOptions &o
   if (started.starter == "ds-run")
     return std::nullopt;
   setenv("DS_NUM_THREADS", std::to_string(std::max(1u, processorCount() / started.onHost)).c_str(), /*overwrite=*/0);
-  const char *logDir = std::getenv("DS_LOG_DIR");
+  const char *logDir = std::getenv("DS_LOG_DIR"), *starter = std::getenv("DS_STARTER");
+  bool tellsStarter = starter && starter == std::string(RankElsewhere::variable);
+  unsetenv("DS_STARTER"); // it is about this process
   if (arguments.hasProgram || (logDir && *logDir))
-    return runOwnRank(started, logDir ? logDir : "", arguments);
+    return runOwnRank(started, logDir ? logDir : "", tellsStarter, arguments);
   if (started.rank != 0 && !std::freopen("/dev/null", "w", stdout))
     fail(ErrorCode::Io, "/dev/null: ", std::strerror(errno));
   return std::nullopt;

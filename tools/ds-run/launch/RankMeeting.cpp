@@ -3,12 +3,23 @@
 #include "runtime/comm/Communicator.h"
 #include "runtime/core/Error.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <sstream>
 #include <unistd.h>
 
 namespace ds {
+
+// No program writes these by chance.
+static const std::string reportBegin = "\x1e\x02"
+                                       "ds-run",
+                         reportEnd = "\x03";
+
+std::string RankElsewhere::line() const {
+  return concat(reportBegin, " ", rank, " ", pid, " ", hasEnded, " ", isSeeking, " ", host, reportEnd, "\n");
+}
 
 RankMeeting::RankMeeting() {
   int ends[2];
@@ -38,6 +49,29 @@ void RankMeeting::read() {
     meetings[report.rank] = report.meeting;
   }
   own = Descriptor();
+}
+
+void RankMeeting::takeFrom(std::string &line) {
+  for (size_t begin = line.find(reportBegin); begin != std::string::npos; begin = line.find(reportBegin)) {
+    size_t end = line.find(reportEnd, begin);
+    if (end == std::string::npos)
+      return; // not one of ours
+    std::istringstream text(line.substr(begin + reportBegin.size(), end - begin - reportBegin.size()));
+    RankElsewhere told;
+    if (text >> told.rank >> told.pid >> told.hasEnded >> told.isSeeking >> told.host && told.rank < mostRanks)
+      elsewhere[told.rank] = told;
+    // With the end of its line, which is all there is of it where nothing stands before.
+    line.erase(begin, end + reportEnd.size() - begin + (begin == 0));
+  }
+}
+
+std::optional<RankElsewhere> RankMeeting::missedElsewhere() const {
+  auto with = [&](bool RankElsewhere::*what) {
+    return std::find_if(elsewhere.begin(), elsewhere.end(), [&](const auto &item) { return item.second.*what; });
+  };
+  auto ended = with(&RankElsewhere::hasEnded);
+  return ended == elsewhere.end() || with(&RankElsewhere::isSeeking) == elsewhere.end() ? std::nullopt
+                                                                                        : std::optional(ended->second);
 }
 
 } // namespace ds

@@ -69,8 +69,8 @@ bool writeAll(int descriptor, const std::string &text) {
   return true;
 }
 
-RankOutput::RankOutput(unsigned rank, const std::string &logPath, bool appends, RankLines &lines)
-    : rank(rank), logPath(logPath), lines(lines) {
+RankOutput::RankOutput(unsigned rank, const std::string &logPath, bool appends, RankLines &lines, RankMeeting *meeting)
+    : rank(rank), logPath(logPath), lines(lines), meeting(meeting) {
   if (!logPath.empty()) {
     log = Descriptor(open(logPath.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (appends ? 0 : O_TRUNC), 0666));
     if (!log)
@@ -113,12 +113,15 @@ void RankOutput::readOutput() {
 }
 
 void RankOutput::sayLine(std::string line) {
+  if (meeting)
+    meeting->takeFrom(line);
   const std::string clearing = "\r\033[K"; // of a line of progress
   while (line.rfind(clearing, 0) == 0) {
     writeAll(STDERR_FILENO, clearing);
     line.erase(0, clearing.size());
   }
-  writeAll(STDERR_FILENO, lines.add(rank, line));
+  if (!line.empty())
+    writeAll(STDERR_FILENO, lines.add(rank, line));
 }
 
 void RankOutput::readError() {

@@ -4,6 +4,7 @@
 
 #include "runtime/comm/tcp/Sockets.h"
 #include "tools/ds-run/launch/RankLines.h"
+#include "tools/ds-run/launch/RankMeeting.h"
 
 #include <memory>
 #include <string>
@@ -15,9 +16,9 @@ bool writeAll(int descriptor, const std::string &text);
 
 class RankOutput {
 public:
-  // `log`: a file for both, or empty. What the rank says on standard error is merged with that of others in `lines`.
-  // Throws Error(Io).
-  RankOutput(unsigned rank, const std::string &log, bool appends, RankLines &lines);
+  // `log`: a file for both, or empty. What the rank says on standard error is merged with that of others in `lines`,
+  // less what is for `meeting`, where the process starts ranks elsewhere. Throws Error(Io).
+  RankOutput(unsigned rank, const std::string &log, bool appends, RankLines &lines, RankMeeting *meeting);
 
   // What the rank is started with; they are closed here once it runs.
   int outputForRank() const { return rankOutput.get(); }
@@ -40,6 +41,7 @@ private:
   unsigned rank;
   std::string logPath;
   RankLines &lines;
+  RankMeeting *meeting; // null: nothing is for it
   Descriptor rankOutput, rankError, output, error, log;
   std::string rest; // of standard error: a line that has not ended
   bool isTerminal = false;

@@ -70,14 +70,15 @@ std::vector<Host> leftOf(const std::vector<Host> &selected, const std::vector<Ho
   return left;
 }
 
-bool isThisMachine(const std::string &host) {
-  if (host == "localhost" || host == "127.0.0.1")
-    return true;
+std::string hostName() {
   char name[HOST_NAME_MAX + 1] = {};
-  if (gethostname(name, HOST_NAME_MAX) != 0)
-    return false;
-  std::string whole(name);
-  return host == whole || host == whole.substr(0, whole.find('.'));
+  return gethostname(name, HOST_NAME_MAX) == 0 ? name : "";
+}
+
+bool isThisMachine(const std::string &host) {
+  std::string whole = hostName();
+  return host == "localhost" || host == "127.0.0.1" ||
+         (!whole.empty() && (host == whole || host == whole.substr(0, whole.find('.'))));
 }
 
 unsigned processorCount() {

@@ -21,6 +21,7 @@ std::vector<RankPlace> placeRanks(const std::vector<Host> &hosts);
 // What is left of a selection where a hostfile of now has lost hosts or slots.
 std::vector<Host> leftOf(const std::vector<Host> &selected, const std::vector<Host> &now);
 
+std::string hostName(); // of this machine; empty where it has none
 bool isThisMachine(const std::string &host);
 unsigned processorCount(); // that this process may use
 

@@ -3,6 +3,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/core/MappedFile.h"
 #include "tools/ds-run/Messages.h"
+#include "tools/ds-run/launch/RankMeeting.h"
 #include "tools/ds-run/launch/Rendezvous.h"
 #include "tools/ds-run/launch/Spawn.h"
 #include "tools/ds-run/launch/StartCommand.h"
@@ -40,27 +41,17 @@ SpawnResult runHere(const LaunchPlan &plan, const LaunchOptions &options, const 
   return runRanks(ranks, spawn);
 }
 
-// This process becomes the one that starts the ranks, if nobody is needed to start them again.
-SpawnResult runElsewhere(const LaunchPlan &plan, const LaunchOptions &options, const std::vector<std::string> &program,
+// This process stays, to learn of a rank that others look for in vain, and to start ranks again.
+SpawnResult runElsewhere(LaunchPlan plan, const LaunchOptions &options, const std::vector<std::string> &program,
                          SpawnOptions spawn) {
   Variables variables;
+  plan.variables.set("DS_STARTER", RankElsewhere::variable);
   std::vector<std::string> command = starterCommand(plan, options, program, variables);
   if (!isInstalled(command[0]))
     fail(ErrorCode::Io, "PATH has no ", command[0], ", which --launcher=",
          plan.launcher == Launcher::Slurm ? "slurm needs" : "openmpi needs (Debian: openmpi-bin)");
   if (!options.logDir.empty())
     makeLogDir(options.logDir);
-  if (options.restarts == 0) {
-    for (const auto &[name, value] : variables)
-      setenv(name.c_str(), value.c_str(), 1);
-    std::vector<char *> words;
-    for (std::string &word : command)
-      words.push_back(word.data());
-    words.push_back(nullptr);
-    std::fflush(nullptr);
-    execvp(words[0], words.data());
-    fail(ErrorCode::Io, "cannot start ", command[0], ": ", std::strerror(errno));
-  }
   spawn.isStarter = true;
   spawn.world = 1;
   spawn.logDir.clear();

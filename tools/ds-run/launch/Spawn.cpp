@@ -35,6 +35,8 @@ constexpr auto interruptTime = 30s;
 // is killed, sockets are closed before its parent learns of its end.
 constexpr auto mergeTime = 300ms;
 
+const char *const unmetText = " before it had found the others, which look for it";
+
 // While it lives, signals that end this process, and of processes that ended, are read instead of acted on.
 class SignalReader {
 public:
@@ -78,6 +80,8 @@ struct RunningRank {
   pid_t pid = 0; // 0: ended, as `last`
   pid_t last = 0;
   std::unique_ptr<RankOutput> output;
+  bool hasEndedWell = false;
+  std::string told; // its last report to who has started this process
 };
 
 // Each rank takes two or three descriptors, of which a process may have 1,024 unless it asks for more.
@@ -110,6 +114,8 @@ private:
   void collectEnded();
   void noteEnd(RunningRank &ended, pid_t pid, int status);
   void noteUnmet();
+  void noteUnmetElsewhere();
+  void tellStarter();
   bool isAwaited(unsigned rank) const;
   void explain();
   void actOnDeadlines();
@@ -154,22 +160,25 @@ void Job::start(const RankProcess &process) {
   RunningRank rank;
   rank.rank = process.rank;
   std::string log = options.logDir.empty() ? "" : concat(options.logDir, "/rank-", process.rank, ".log");
-  rank.output = std::make_unique<RankOutput>(process.rank, log, options.appendsLogs, lines);
+  rank.output = std::make_unique<RankOutput>(process.rank, log, options.appendsLogs, lines,
+                                             options.isStarter ? &meeting : nullptr);
   // A terminal belongs to this process: a rank of another process group that read from it would be stopped.
   bool readsInput = process.rank == 0 && !isatty(STDIN_FILENO);
   Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
   ChildSpec child;
   child.arguments = process.arguments;
   child.environment = process.environment;
-  std::string variable = meeting.variable(), name = variable.substr(0, variable.find('=') + 1);
-  std::vector<std::string> &all = child.environment;
-  all.erase(std::remove_if(all.begin(), all.end(), [&](const std::string &one) { return one.rfind(name, 0) == 0; }),
-            all.end());
-  all.push_back(variable);
+  if (!options.isStarter) { // whoever starts ranks elsewhere hands no descriptors on
+    std::string variable = meeting.variable(), name = variable.substr(0, variable.find('=') + 1);
+    std::vector<std::string> &all = child.environment;
+    all.erase(std::remove_if(all.begin(), all.end(), [&](const std::string &one) { return one.rfind(name, 0) == 0; }),
+              all.end());
+    all.push_back(variable);
+    child.inherited = {meeting.descriptorForRanks()};
+  }
   child.input = readsInput ? STDIN_FILENO : nothing.get();
   child.output = rank.output->outputForRank();
   child.error = rank.output->errorForRank();
-  child.inherited = {meeting.descriptorForRanks()};
   if (process.inherited >= 0)
     child.inherited.push_back(process.inherited);
   child.group = group;
@@ -232,6 +241,7 @@ static int statusOf(int code) { return W_EXITCODE(code, 0); }
 
 void Job::noteEnd(RunningRank &ended, pid_t pid, int status) {
   ended.output->finish();
+  ended.hasEndedWell = status == 0 && !result.isInterrupted;
   if (status == 0 || result.isInterrupted)
     return;
   // That others fail may follow from a rank that a signal has ended, but not the other way round.
@@ -259,8 +269,12 @@ bool Job::isAwaited(unsigned rank) const {
 // A rank may end well without the others, but not where they look for it: they would until their time is up.
 void Job::noteUnmet() {
   meeting.read();
+  if (options.tellsStarter)
+    tellStarter();
   if (result.isInterrupted || (failure && !explainAt))
     return;
+  if (options.isStarter)
+    return noteUnmetElsewhere();
   auto missed = std::find_if(running.begin(), running.end(),
                              [&](const RunningRank &rank) { return rank.pid == 0 && isAwaited(rank.rank); });
   if (missed == running.end())
@@ -273,18 +287,41 @@ void Job::noteUnmet() {
   isUnmet |= failure->rank == missed->rank;
 }
 
+// mpirun and srun wait for ranks that have found each other, or failed.
+void Job::noteUnmetElsewhere() {
+  std::optional<RankElsewhere> missed = failure ? std::nullopt : meeting.missedElsewhere();
+  if (!missed)
+    return;
+  failure = {missed->rank, missed->pid, statusOf(1)};
+  result.code = 1;
+  endAt = Clock::now();
+  say(concat("ds-run: error: rank ", missed->rank, " (host ", missed->host, ", pid ", missed->pid,
+             ") ended with exit code 0", unmetText, "\n"));
+}
+
+// Each change, once.
+void Job::tellStarter() {
+  for (RunningRank &rank : running) {
+    Meeting now = meeting.of(rank.rank);
+    RankElsewhere report{rank.rank, rank.last, rank.hasEndedWell && now != Meeting::Found,
+                         rank.pid != 0 && now == Meeting::Seeking, options.host};
+    if (std::string line = report.line(); line != std::exchange(rank.told, line))
+      say(line);
+  }
+}
+
 // Unless the rank has said it itself.
 void Job::explain() {
   explainAt.reset();
   bool isKilled = WIFSIGNALED(failure->status);
   if (options.isStarter || (!isKilled && lines.hasError(failure->rank)))
     return;
-  std::string text = concat("ds-run: error: rank ", failure->rank, " (pid ", failure->pid, ") ");
+  std::string text = concat("ds-run: error: rank ", failure->rank, options.host.empty() ? " (" : " (host ",
+                            options.host, options.host.empty() ? "pid " : ", pid ", failure->pid, ") ");
   if (isKilled)
     text += concat("was killed by ", signalText(WTERMSIG(failure->status)));
   else
-    text += concat("ended with exit code ", WEXITSTATUS(failure->status),
-                   isUnmet ? " before it had found the others, which look for it" : "");
+    text += concat("ended with exit code ", WEXITSTATUS(failure->status), isUnmet ? unmetText : "");
   if (isKilled && WTERMSIG(failure->status) == SIGKILL)
     text += causeOfKill(killsBefore, outOfMemoryKills());
   say(text + "\n");

@@ -16,10 +16,12 @@ struct RankProcess {
 };
 
 struct SpawnOptions {
-  std::string logDir;       // empty: no logs
-  bool appendsLogs = false; // else they are begun anew
-  size_t world = 0;         // ranks of the job, of which some may run elsewhere
-  bool isStarter = false;   // the one process is no rank, but starts them elsewhere, and tells of them itself
+  std::string logDir;        // empty: no logs
+  bool appendsLogs = false;  // else they are begun anew
+  size_t world = 0;          // ranks of the job, of which some may run elsewhere
+  bool isStarter = false;    // the one process is no rank, but starts them elsewhere, and tells of them itself
+  std::string host;          // of ranks, where it is to be named
+  bool tellsStarter = false; // who has started this process elsewhere reads reports on standard error
 };
 
 struct SpawnResult {
