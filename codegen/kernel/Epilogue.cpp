@@ -30,7 +30,9 @@ LogicalResult Epilogue::verify() {
     return beside.emitOpError("shares a kernel with a product that ops follow");
   auto isHeld = [&](Value value) { return ds::isTileElement(k.elementOf(value)); };
   for (Value value : k.yielded()) {
-    if (ds::isNorm(value.getDefiningOp()) || isStoredByOther(value))
+    bool areRows = isPrologue(value) && value == anchor->getOperand(0) &&
+                   !value.getDefiningOp<ds::QuantizeRowsOp>();
+    if (ds::isNorm(value.getDefiningOp()) || areRows || isStoredByOther(value))
       continue;
     if (isPrologue(value))
       return k.kernel.emitOpError("yields what its product's rows become");
