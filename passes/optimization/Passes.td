@@ -12,8 +12,9 @@ def FuseDeep : Pass<"ds-fuse-deep", "::mlir::func::FuncOp"> {
     column or one for each row. Sums, products and casts of such numbers that only the epilogue reads join, too. A value
     that is also read elsewhere becomes a result of the region. The norm of what a
     `ds.linear` with packed weights reads becomes its prologue, if it is over the last axis and what follows the product
-    does not read it, with the casts that round it; so does `ds.quantize_rows`, with or without a norm before it, if its
-    codes and scales are read in the region only. Another product of the same input that only the epilogue reads, as the
+    does not read it; so do elementwise ops of a few instructions between them, or without a norm, which read rows, numbers
+    and what columns share, and `ds.quantize_rows`, if its codes and scales are read in the region only. So do elementwise
+    ops that make the filters of a `ds.conv` of constants. Another product of the same input that only the epilogue reads, as the
     other half of a gate, joins, too, where both have packed weights of one layout. So do other projections of the same
     attention and input that ds-merge-products has left, where nothing follows either: each is a result of the region.
 
@@ -193,6 +194,16 @@ def RecoverCodes : Pass<"ds-recover-codes", "::mlir::ModuleOp"> {
     themselves, as those of `ds-quantize-weights`: MatMulNBits, DequantizeLinear and casts times scales come so. With
     groups the result has the same bits; a scale of a whole column multiplies the sum instead of every weight. Reports:
     weights recovered; remarks say why a weight stays floats.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+}
+
+def FoldRequantization : Pass<"ds-fold-requantization", "::mlir::func::FuncOp"> {
+  let summary = "leave codes as they are where they would become numbers and the same codes again";
+  let description = [{
+    (codes - zero point) * scale that is quantized to the same type with the same scale and zero point, one of each, gives
+    the codes: exactly, where the scale is a normal number of f32 and 255 times it is finite. Reshapes and transposes
+    between the two move the codes. What else reads the numbers still does. Reports: tensors that stay codes.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }
