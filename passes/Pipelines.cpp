@@ -164,6 +164,11 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
     tables.group = options.group > 0 ? options.group : fewest;
     tables.keep = options.keep;
     pm.addPass(createQuantizeTables(tables));
+    QuantizeFiltersOptions filters;
+    filters.group = options.group;
+    filters.scheme = options.scheme;
+    filters.keep = options.keep;
+    pm.addPass(createQuantizeFilters(filters));
     QuantizeWeightsOptions quantize;
     quantize.bits = options.quantize;
     quantize.group = options.group;

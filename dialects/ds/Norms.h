@@ -39,6 +39,15 @@ inline bool preparesRows(mlir::Operation *op) {
          });
 }
 
+/// Whether the op of a region or a kernel computes the filters of a convolution there: elementwise ops, and a reshape.
+inline bool preparesFilters(mlir::Operation *op) {
+  return llvm::isa_and_present<PerElement, ReshapeOp>(op) && llvm::any_of(op->getUsers(), [&](mlir::Operation *user) {
+           auto convolution = llvm::dyn_cast<ConvOp>(user);
+           return user->getBlock() == op->getBlock() && !llvm::isa<ConstantOp>(op) &&
+                  (convolution ? convolution.getWeight() == op->getResult(0) : preparesFilters(user));
+         });
+}
+
 } // namespace deepstride::ds
 
 #endif

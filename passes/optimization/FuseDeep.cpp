@@ -14,6 +14,7 @@
 #include "passes/optimization/WindowChains.h"
 
 #include "dialects/ds/HeadRows.h"
+#include "dialects/ds/Norms.h"
 #include "dialects/ds/TileAccess.h"
 
 namespace deepstride {
@@ -154,7 +155,35 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
       takeBeside(product, region, last);
       takeRowSteps(product, region, last);
     }
+    if (auto convolution = dyn_cast<ds::ConvOp>(anchor))
+      takeFilters(convolution, region, last);
     wrap(region, last);
+  }
+
+  /// Takes in what makes filters of constants, filter by filter: those that a package holds as codes.
+  void takeFilters(ds::ConvOp convolution, OpSet &region, Operation *last) {
+    OpSet larger(region);
+    Value numbers = convolution.getWeight();
+    auto isOnlyFor = [&](Operation *op) {
+      return op && op->getBlock() == convolution->getBlock() && !isRegionResult(op, larger);
+    };
+    if (auto reshape = numbers.getDefiningOp<ds::ReshapeOp>(); reshape && isOnlyFor(reshape)) {
+      larger.insert(reshape);
+      numbers = reshape.getInput();
+    }
+    SmallVector<Value> open = {numbers};
+    size_t before = larger.size();
+    while (!open.empty()) {
+      Operation *op = open.pop_back_val().getDefiningOp();
+      if (isa_and_present<ds::WeightOp, ds::ConstantOp>(op))
+        continue;
+      if (!isOnlyFor(op) || !isFusablePointwise(op) || !ds::isCheapForRows(op))
+        return;
+      larger.insert(op);
+      llvm::append_range(open, op->getOperands());
+    }
+    if (larger.size() > before && ds::scheduleOf(convolution) && dependentsOf(larger, last))
+      region = std::move(larger);
   }
 
   /// Takes in another product of the same input that only the region's ops read: the other half of a gate.

@@ -264,6 +264,25 @@ def QuantizeTables : Pass<"ds-quantize-tables", "::mlir::ModuleOp"> {
   ];
 }
 
+def QuantizeFilters : Pass<"ds-quantize-filters", "::mlir::ModuleOp"> {
+  let summary = "store the filters of convolutions in 8 bits";
+  let description = [{
+    The constant filters of every `ds.conv` of f32 become codes of 8 bits and f32 scales, one for each filter, or for every
+    gcd(`group`, elements of a filter) elements of it where that is at least 16, as `ds.quantize_weight` defines them; with the
+    asymmetric scheme there are zero points, too. Filters are (codes - zero points) * scales, which the kernel of the
+    convolution computes. An element of the result changes by at most the sum of |x| scale / 2 over its window, plus what
+    rounding of f32 gives. Filters are kept where `keep` matches their name or their convolution's, where they are no f32
+    constant or not finite, where a group has at most two, and where they would not become smaller. Remarks say so, and
+    give sizes and errors. Reports: filters quantized, convolutions kept, bytes before and after, errors.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+  let options = [
+    Option<"group", "group", "int64_t", "0", "elements of a filter that share a scale; 0: all of them">,
+    Option<"scheme", "scheme", "std::string", "\"symmetric\"", "symmetric or asymmetric">,
+    Option<"keep", "keep", "std::string", "\"\"", "regular expression of names of filters, or of convolutions, to leave">,
+  ];
+}
+
 def QuantizeWeights : Pass<"ds-quantize-weights", "::mlir::ModuleOp"> {
   let summary = "store the weights of ds.linear in 8 or 4 bits";
   let description = [{
