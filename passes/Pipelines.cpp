@@ -147,20 +147,28 @@ void buildDistributionPipeline(OpPassManager &pm, const DistributionPipelineOpti
 void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOptions &options) {
   bool isScheduled = options.machine != "none";
   pm.addPass(createRecoverCodes());
-  if (isScheduled)
-    pm.addPass(createMultiplyCodes());
+  if (isScheduled) {
+    pm.addNestedPass<func::FuncOp>(createFoldRequantization());
+    pm.addPass(createMultiplyCodes()); // of what is left: numbers that nothing but products reads
+  }
   if (options.observe) { // what would be quantized else
     ObserveProductsOptions observe;
     observe.keep = options.keep;
     observe.first = options.first;
     pm.addPass(createObserveProducts(observe));
   } else if (options.quantize > 0) {
-    // Before everything that asks for types and layouts of weights; tables first, so that they alone are enough.
+    // Before everything that asks for types and layouts of weights; tables and filters first, so that they alone are
+    // enough.
     QuantizeTablesOptions tables;
     constexpr int64_t fewest = 32; // rows have outliers, and reading one takes no time
     tables.group = options.group > 0 ? options.group : fewest;
     tables.keep = options.keep;
     pm.addPass(createQuantizeTables(tables));
+    QuantizeFiltersOptions filters;
+    filters.group = options.group;
+    filters.scheme = options.scheme;
+    filters.keep = options.keep;
+    pm.addPass(createQuantizeFilters(filters));
     QuantizeWeightsOptions quantize;
     quantize.bits = options.quantize;
     quantize.group = options.group;

@@ -150,7 +150,7 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
     bool isScan = scan && (ds::reducesWhole(scan) || // else nothing follows
                            llvm::all_of(body.without_terminator(), llvm::IsaPred<ds::ReduceOp>));
     for (Operation &op : body.without_terminator()) {
-      if (hasAttention && ds::joinsAttention(&op))
+      if ((hasAttention && ds::joinsAttention(&op)) || ds::preparesFilters(&op))
         continue;
       if (auto reduce = dyn_cast<ds::ReduceOp>(op); reduce && isScan) {
         if ((reduce != scan && !ds::shareScan(scan, reduce)) || reduce.getInput().getParentBlock() == &body)
@@ -158,7 +158,8 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
         continue;
       }
       if ((isa<ds::Anchor>(op) || ds::readsRows(&op)) && llvm::any_of(op.getOperands().drop_front(), [&](Value value) {
-            return value.getParentBlock() == &body && !value.getDefiningOp<ds::ConstantOp>();
+            return value.getParentBlock() == &body && !value.getDefiningOp<ds::ConstantOp>() &&
+                   !ds::preparesFilters(value.getDefiningOp());
           }))
         violations.add(&op, "what an anchor reads beside its rows comes from outside of a fused region");
       bool endsRows = ds::readsRows(&op) && &op == body.back().getPrevNode();

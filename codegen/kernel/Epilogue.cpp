@@ -14,14 +14,14 @@ Epilogue::Epilogue(KernelBuilder &k, Operation *anchor)
   for (Operation *op : k.ops())
     if (auto linear = dyn_cast<ds::LinearOp>(op); linear && op != anchor)
       (isStoredByOther(linear.getResult()) ? beside : other) = linear;
-    else if (op != anchor && !isa<ds::ConstantOp>(op) && !ds::preparesRows(op))
+    else if (op != anchor && !isa<ds::ConstantOp>(op) && !isPrologue(op))
       ops.push_back(op);
 }
 
 LogicalResult Epilogue::verify() {
   for (Operation *op : {anchor, other.getOperation()})
     for (Value value : op ? op->getOperands() : ValueRange())
-      if (!isa<BlockArgument>(value) && !isPrologue(value))
+      if (!isa<BlockArgument>(value) && !isPrologue(value.getDefiningOp()))
         return op->emitOpError("expects operands in memory, found what its kernel computes");
   if (other && (!isa<ds::LinearOp>(anchor) || !ds::arePair(other, cast<ds::LinearOp>(anchor)) ||
                 k.sizesOf(other.getResult()) != shape))
@@ -30,9 +30,11 @@ LogicalResult Epilogue::verify() {
     return beside.emitOpError("shares a kernel with a product that ops follow");
   auto isHeld = [&](Value value) { return ds::isTileElement(k.elementOf(value)); };
   for (Value value : k.yielded()) {
-    if (ds::isNorm(value.getDefiningOp()) || isStoredByOther(value))
+    bool areRows = isPrologue(value.getDefiningOp()) && value == anchor->getOperand(0) &&
+                   !value.getDefiningOp<ds::QuantizeRowsOp>();
+    if (ds::isNorm(value.getDefiningOp()) || areRows || isStoredByOther(value))
       continue;
-    if (isPrologue(value))
+    if (isPrologue(value.getDefiningOp()))
       return k.kernel.emitOpError("yields what its product's rows become");
     if (other && value == other.getResult())
       return k.kernel.emitOpError("yields the product that its ops combine with another one");
@@ -52,7 +54,7 @@ LogicalResult Epilogue::verify() {
     for (Value value : op->getOperands()) {
       if (value.getDefiningOp<ds::ConstantOp>())
         continue;
-      if (isPrologue(value) && !areScales(value))
+      if (isPrologue(value.getDefiningOp()) && !areScales(value))
         return op->emitOpError("reads what is computed before its kernel's product");
       if (!ds::tileAccess(k.sizesOf(value), shape, rowAxes))
         return op->emitOpError("has an operand that the tiles of its kernel do not meet in whole rows or columns");
@@ -168,7 +170,7 @@ void Epilogue::apply(Value value, const TilePlace &place, Value companion) {
   // All is computed before anything is stored: a result may lie where an operand did.
   Value position = k.add(k.mul(place.row, columns), place.column);
   for (auto [number, yielded] : llvm::enumerate(k.yielded())) {
-    if (isPrologue(yielded) || isStoredByOther(yielded))
+    if (isPrologue(yielded.getDefiningOp()) || isStoredByOther(yielded))
       continue;
     Type type = k.elementOf(yielded);
     if (isa<VectorType>(value.getType()))

@@ -50,7 +50,7 @@ private:
   /// To what memory could hold of the anchor's result, and of its companion's.
   void apply(mlir::Value value, const TilePlace &place, mlir::Value companion = {});
   /// What the anchor reads may be computed before it, and is stored by whoever does.
-  static bool isPrologue(mlir::Value value) { return ds::preparesRows(value.getDefiningOp()); }
+  static bool isPrologue(mlir::Operation *op) { return ds::preparesRows(op) || ds::preparesFilters(op); }
   /// Whether the value is the result of another product beside the anchor, which stores it.
   bool isStoredByOther(mlir::Value value) const {
     auto product = llvm::dyn_cast<ds::LinearOp>(anchor), of = value.getDefiningOp<ds::LinearOp>();

@@ -2,6 +2,7 @@
 // the same bits.
 #include "codegen/kernel/Prologue.h"
 
+#include "codegen/kernel/PointwiseOps.h"
 #include "codegen/lower/Rows.h"
 #include "dialects/ds/Norms.h"
 
@@ -10,87 +11,131 @@ using namespace mlir;
 namespace deepstride {
 
 Prologue::Prologue(KernelBuilder &k, ds::LinearOp product) : k(k), product(product) {
-  for (Operation *step : llvm::reverse(ds::rowSteps(product))) {
-    first = first ? first : step;
-    if (ds::isNorm(step))
-      norm = step;
-    else if (!(quantize = dyn_cast<ds::QuantizeRowsOp>(step)))
-      roundings.push_back(step);
-  }
-  if (!first)
+  for (Operation *op : k.ops())
+    if (isa<ds::ConstantOp>(op) || !ds::preparesRows(op))
+      continue;
+    else if (ds::isNorm(op))
+      norm = op;
+    else if (auto codes = dyn_cast<ds::QuantizeRowsOp>(op))
+      quantize = codes;
+    else
+      steps.push_back(op);
+  if (!*this)
     return;
-  SizeVector shape = k.sizesOf(product.getInput());
-  rows = deepstride::product(ArrayRef(shape).drop_back());
-  depth = shape.back();
+  SizeVector sizes = k.sizesOf(product.getInput());
+  shape = {deepstride::product(ArrayRef(sizes).drop_back()), sizes.back()};
+  changed = quantize ? quantize.getInput() : product.getInput();
+  for (Operation *op : steps)
+    for (Value operand : op->getOperands())
+      if (!llvm::is_contained(steps, operand.getDefiningOp()) && !operand.getDefiningOp<ds::ConstantOp>())
+        operands.insert(operand);
 }
 
 LogicalResult Prologue::verify() {
-  int64_t last = static_cast<int64_t>(k.sizesOf(product.getInput()).size()) - 1;
-  auto layer = dyn_cast_if_present<ds::LayerNormOp>(norm);
-  auto rms = dyn_cast_if_present<ds::RmsNormOp>(norm);
-  bool isOfRows = !norm || (layer ? layer.getAxis() : rms.getAxis()) == static_cast<uint64_t>(last);
-  if (!isOfRows || !isa<FloatType>(k.elementOf(input())) || !product.getPanel())
+  Operation *first = norm ? norm : !steps.empty() ? steps.front() : quantize.getOperation();
+  if (!product.getPanel())
     return first->emitOpError("cannot be in the kernel of a product");
-  for (Value value : first->getOperands())
-    if (!isa<BlockArgument>(value) || (value != input() && k.sizesOf(value).size() != 1))
-      return first->emitOpError("expects operands in memory, scale and bias of one axis");
+  auto isInMemory = [](Value value) { return isa<BlockArgument>(value); };
+  if (norm) {
+    auto layer = dyn_cast<ds::LayerNormOp>(norm);
+    uint64_t axis = layer ? layer.getAxis() : cast<ds::RmsNormOp>(norm).getAxis();
+    if (axis + 1 != k.sizesOf(norm->getResult(0)).size() || !isa<FloatType>(k.elementOf(norm->getResult(0))))
+      return norm->emitOpError("cannot be in the kernel of a product");
+    for (auto [number, value] : llvm::enumerate(norm->getOperands()))
+      if (!isInMemory(value) || (number > 0 && k.sizesOf(value).size() != 1))
+        return norm->emitOpError("expects operands in memory, scale and bias of one axis");
+  }
+  for (Operation *op : steps) {
+    auto element = cast<ds::PerElement>(op);
+    if (!element.isPointwise() || element.scannedOperand() || !isRows(op->getResult(0)))
+      return op->emitOpError("cannot be computed of the rows that a product reads");
+  }
+  for (Value value : operands) {
+    bool isNormed = norm && value == norm->getResult(0);
+    if (!isNormed && (!isInMemory(value) || !(isRows(value) || k.sizesOf(value).size() <= 1)))
+      return first->emitOpError("expects rows in memory, and beside them numbers, one or one for each column");
+  }
+  // What is not changed is read from memory.
+  if (quantize && steps.empty() && !norm && !isInMemory(quantize.getInput()))
+    return quantize.emitOpError("expects rows in memory");
   return success();
 }
 
 void Prologue::reserve() {
-  Type given = storageType(k.elementOf(input()));
+  const SizeExpr &depth = shape.back();
   block = k.scratchOf(storageType(k.elementOf(product.getInput())), depth * SizeExpr(rowsPerBlock));
   if (norm && isChanged())
-    line = k.scratchOf(given, depth);
-  if (quantize)
-    scales = k.scratchOf(given, SizeExpr(rowsPerBlock));
+    line = k.scratchOf(storageType(k.elementOf(norm->getResult(0))), depth);
+  if (!quantize)
+    return;
+  Type given = storageType(k.elementOf(quantize.getInput()));
+  if (!steps.empty())
+    changedLine = k.scratchOf(given, depth);
+  scales = k.scratchOf(given, SizeExpr(rowsPerBlock));
+}
+
+View Prologue::viewOf(Value value) {
+  SizeVector row = {shape.back()};
+  if (norm && value == norm->getResult(0))
+    return k.broadcastView(line, row, shape);
+  return k.broadcastView(k.bufferOf(value), isRows(value) ? shape : k.sizesOf(value), shape);
+}
+
+void Prologue::emitNorm(RowSpace &space, const View &target, Value from, Value to) {
+  View source = k.broadcastView(k.bufferOf(norm->getOperand(0)), shape, shape);
+  emitNormRow(k, space, norm, source, target, {from}, {to});
+}
+
+/// Makes row `to` of the target of row `from` of what the steps read.
+void Prologue::emitSteps(RowSpace &space, const View &target, Type element, Value from, Value to) {
+  SmallVector<View> views = llvm::map_to_vector(operands, [&](Value value) { return viewOf(value); });
+  auto pointers = llvm::map_to_vector(views, [](const View &view) { return &view; });
+  auto change = [&](OpBuilder &b, ValueRange elements) {
+    return emitPointwiseOps(k, b, steps, operands.getArrayRef(), elements).lookup(changed);
+  };
+  space.map(target, element, pointers, {from}, change, {to});
 }
 
 /// Makes row `to` of the block of row `from` of what is in memory.
-void Prologue::emitRow(RowSpace &space, const View &source, const View &target, Value from, Value to) {
+void Prologue::emitRow(RowSpace &space, const View &target, Value from, Value to) {
   Value zero = k.constant(0);
   if (norm && !isChanged())
-    return emitNormRow(k, space, norm, source, target, {from}, {to});
-  View given = source;
-  Value place = from;
-  if (norm) {
-    given = k.broadcastView(line, space.shape, space.shape);
-    place = zero;
-    emitNormRow(k, space, norm, source, given, {from}, {place});
+    return emitNorm(space, target, from, to);
+  if (norm)
+    emitNorm(space, k.broadcastView(line, shape, shape), from, zero);
+  if (!quantize)
+    return emitSteps(space, target, k.elementOf(changed), from, to);
+  View given = viewOf(quantize.getInput());
+  if (!steps.empty()) {
+    View whole = k.broadcastView(changedLine, shape, shape);
+    emitSteps(space, whole, k.elementOf(changed), from, zero);
+    given = k.broadcastView(changedLine, {shape.back()}, shape);
   }
-  if (quantize) {
-    Value scale = emitQuantizeRow(k, space, quantize, given, target, {place}, {to});
-    return k.store(scale, scales, to, k.elementOf(quantize.getScales()));
-  }
-  auto round = [&](OpBuilder &b, ValueRange v) {
-    Value number = v[0]; // of f32, as it is stored
-    for (Operation *cast : roundings)
-      number = emitCast(b, k.loc, number, k.elementOf(cast->getOperand(0)), k.elementOf(cast->getResult(0)));
-    return number;
-  };
-  space.map(target, k.elementOf(product.getInput()), {&given}, {place}, round, {to});
+  Value scale = emitQuantizeRow(k, space, quantize, given, target, {from}, {to});
+  k.store(scale, scales, to, k.elementOf(quantize.getScales()));
 }
 
 Matrix Prologue::emit(Value firstRow, Value count, Value from, Value to, Value parts) {
   Value zero = k.constant(0), one = k.constant(1);
-  SizeVector shape = {rows, depth};
   RowSpace space(k, shape, {1});
-  View source = k.broadcastView(k.bufferOf(input()), shape, shape), target = k.broadcastView(block, shape, shape);
-  k.loop(zero, count, one, [&](Value row) { emitRow(space, source, target, k.add(firstRow, row), row); });
+  View target = k.broadcastView(block, shape, shape);
+  k.loop(zero, count, one, [&](Value row) { emitRow(space, target, k.add(firstRow, row), row); });
   for (auto [number, yielded] : llvm::enumerate(k.yielded())) {
-    if (!norm || yielded != norm->getResult(0))
+    bool isNorm = norm && yielded == norm->getResult(0);
+    if (!isNorm && yielded != product.getInput())
       continue;
     Type element = k.elementOf(yielded);
     View stored = k.broadcastView(k.outputBuffer(number), shape, shape);
     auto shareOf = [&](Value part) { return k.divide(k.mul(count, part), parts); };
     k.loop(shareOf(from), shareOf(to), one, [&](Value row) {
-      if (isChanged()) // what the block holds is not what is yielded
-        return emitNormRow(k, space, norm, source, stored, {k.add(firstRow, row)});
+      Value place = k.add(firstRow, row);
+      if (isNorm && isChanged()) // what the block holds is not what is yielded
+        return emitNorm(space, stored, place, place);
       auto copy = [&](OpBuilder &b, ValueRange v) { return fromStorage(b, k.loc, v[0], element); };
-      space.map(stored, element, {&target}, {row}, copy, {k.add(firstRow, row)});
+      space.map(stored, element, {&target}, {row}, copy, {place});
     });
   }
-  return {block, zero, k.index(depth), one};
+  return {block, zero, k.index(shape.back()), one};
 }
 
 } // namespace deepstride

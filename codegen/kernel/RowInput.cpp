@@ -1,6 +1,7 @@
 // Emits the elementwise ops before a norm or a softmax, one row at a time: what they give is read while it is in cache.
 #include "codegen/kernel/RowInput.h"
 
+#include "codegen/kernel/PointwiseOps.h"
 #include "codegen/kernel/Views.h"
 
 using namespace mlir;
@@ -52,24 +53,7 @@ void RowInput::emit(ArrayRef<Value> row) {
     views.push_back(k.broadcastView(k.bufferOf(operand), k.sizesOf(operand), rows.shape));
   auto pointers = llvm::map_to_vector(views, [](const View &view) { return &view; });
   rows.map(source, k.elementOf(value), pointers, row, [&](OpBuilder &b, ValueRange elements) {
-    llvm::DenseMap<Value, Value> values;
-    for (auto [operand, element] : llvm::zip_equal(operands, elements))
-      values[operand] = fromStorage(b, k.loc, element, k.elementOf(operand));
-    for (Operation *op : ops) {
-      SmallVector<Value> read;
-      SmallVector<Type> types;
-      for (Value operand : op->getOperands()) {
-        Type type = k.elementOf(operand);
-        if (auto constant = operand.getDefiningOp<ds::ConstantOp>())
-          read.push_back(
-              scalarConstant(b, k.loc, type, cast<SplatElementsAttr>(constant.getValue()).getSplatValue<Attribute>()));
-        else
-          read.push_back(values.lookup(operand));
-        types.push_back(type);
-      }
-      values[op->getResult(0)] = emitPointwise(b, k.loc, op, read, types, k.elementOf(op->getResult(0)));
-    }
-    return values.lookup(value);
+    return emitPointwiseOps(k, b, ops, operands.getArrayRef(), elements).lookup(value);
   });
 }
 

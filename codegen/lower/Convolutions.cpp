@@ -4,6 +4,7 @@
 // copied in vectors. Where a group has a single filter, as in a depthwise convolution, gathering would cost as much as
 // it saves, and the filter walks over the image itself.
 #include "codegen/kernel/Epilogue.h"
+#include "codegen/kernel/FilterRows.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -20,7 +21,7 @@ struct Convolution {
       : k(k), b(k.b), loc(k.loc), op(op), input(k.sizesOf(op.getInput())), weight(k.sizesOf(op.getWeight())),
         result(k.sizesOf(op.getResult())), element(k.elementOf(op.getInput())), sum(k.elementOf(op.getResult())),
         spatial(input.size() - 2), source(k.bufferOf(op.getInput())), zero(k.constant(0)), one(k.constant(1)),
-        epilogue(k, op) {
+        filterRows(k, op), epilogue(k, op) {
     SizeVector imageStrides = KernelBuilder::strides(ArrayRef(input).drop_front(2));
     for (size_t i = 0; i < spatial; ++i) {
       sizes.push_back(k.index(input[i + 2]));
@@ -29,6 +30,7 @@ struct Convolution {
     plane = k.index(product(ArrayRef(input).drop_front(2)));
   }
 
+  LogicalResult verify() { return success(!filterRows || succeeded(filterRows.verify())); }
   void emitProduct(const MicroKernel &micro);
   /// Whether emitDirect can and should be taken: few filters share what they would gather.
   bool isDirect(const MicroKernel &micro);
@@ -73,6 +75,7 @@ private:
   SmallVector<Value> sizes, strides; // of the image's spatial axes
   Value staging;                     // gathered rows, one for each tap
   Value runs, runCount;              // records of runs, and how many there are
+  FilterRows filterRows;
   Epilogue epilogue;
 };
 
@@ -213,6 +216,8 @@ void Convolution::emitProduct(const MicroKernel &micro) {
   SizeExpr packedSize = panelSpace(micro, depthSize, width) + SizeExpr(lanes);
   SizeExpr stagingSize = isPanel || isMatrix ? SizeExpr(0) : depthSize * SizeExpr(width) + SizeExpr(lanes);
   epilogue.reserve(filtersPerSweep, width);
+  if (filterRows)
+    filterRows.reserve(filtersPerSweep);
   int64_t packedBytes = storageBytes(micro.panel), stagingBytes = storageBytes(element);
   Value bytes = k.scratchOf(b.getI8Type(), packedSize * SizeExpr(packedBytes) + stagingSize * SizeExpr(stagingBytes));
   auto view = [&](Type type, const SizeExpr &size, const SizeExpr &offset) -> Value {
@@ -245,7 +250,8 @@ void Convolution::emitProduct(const MicroKernel &micro) {
     Value target = k.add(k.mul(image, k.index(weight[0])), firstFilter), here = k.sub(columns, first);
     k.loop(zero, filters, k.constant(filtersPerSweep), [&](Value sweep) {
       Value count = atMost(k.constant(filtersPerSweep), k.sub(filters, sweep)), filter = k.add(firstFilter, sweep);
-      Matrix lhs{k.bufferOf(op.getWeight()), k.mul(filter, depth), depth, one};
+      Matrix lhs = filterRows ? filterRows.emit(filter, count)
+                              : Matrix{k.bufferOf(op.getWeight()), k.mul(filter, depth), depth, one};
       epilogue.emit({k.add(target, sweep), count, first, here, width}, lanes, [&](TileSink sink) {
         emitPanelProduct(k, micro, lhs, count, depth, Panel{packed, zero, width / lanes, {}}, here, rows,
                          [&](Value row, int64_t v, Value value, Value mask) {
@@ -279,7 +285,7 @@ void Convolution::emitProduct(const MicroKernel &micro) {
 bool Convolution::isDirect(const MicroKernel &micro) {
   auto filters = weight[0].constant();
   return filters && *filters <= 2 * static_cast<int64_t>(op.getGroups()) && isVectorStride() && micro.interleave == 1 &&
-         element == sum;
+         element == sum && !filterRows;
 }
 
 /// The sums of all taps for a vector of pixels, whose windows start at `starts`. Rows of padding are left out.
@@ -388,12 +394,16 @@ LogicalResult lowerConv(KernelBuilder &k, ds::ConvOp op) {
   if (failed(kernel))
     return failure();
   auto micro = std::move(*kernel);
-  if (!micro)
-    return lowerPlainConv(k, op);
   if (failed(Epilogue(k, op).verify()))
     return failure();
+  if (!micro && !isa<BlockArgument>(op.getWeight()))
+    return op.emitOpError("without a schedule has filters that its kernel computes");
+  if (!micro)
+    return lowerPlainConv(k, op);
   k.setArithmetic(micro->arithmetic());
   Convolution convolution(k, op);
+  if (failed(convolution.verify()))
+    return failure();
   if (convolution.isDirect(*micro))
     convolution.emitDirect(*micro);
   else

@@ -326,7 +326,7 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   for (auto &product : products)
     flops = flops + product->flops();
   k.setFlops(rowsSize * shape.back() * flops);
-  Value input = k.bufferOf(prologue ? prologue.input() : op.getInput()), one = k.constant(1), zero = k.constant(0);
+  Value input = prologue ? Value() : k.bufferOf(op.getInput()), one = k.constant(1), zero = k.constant(0);
   for (auto &product : products)
     if (failed(product->choose()))
       return failure();

@@ -1,4 +1,4 @@
-// Which ops normalize, round or quantize rows: what a product may do to the rows that it reads.
+// Which ops normalize, change or quantize rows: what a product may do to the rows that it reads.
 #ifndef DEEPSTRIDE_DIALECTS_DS_NORMS_H
 #define DEEPSTRIDE_DIALECTS_DS_NORMS_H
 
@@ -12,41 +12,40 @@ inline bool isNorm(mlir::Operation *op) { return llvm::isa_and_present<LayerNorm
 /// Whether the op reads rows of its first operand, more than once each: its kernel may compute them first.
 inline bool readsRows(mlir::Operation *op) { return isNorm(op) || llvm::isa_and_present<SoftmaxOp>(op); }
 
-/// The norm whose rows a cast rounds before products that multiply them so: to bf16 or f16, or back from f16 to the f32
-/// that they are multiplied as. Null for other ops.
-inline mlir::Operation *roundedNorm(mlir::Operation *op) {
-  auto elementOf = [](mlir::Value value) {
-    return llvm::cast<mlir::RankedTensorType>(value.getType()).getElementType();
-  };
-  auto cast = llvm::dyn_cast_if_present<CastOp>(op);
-  if (cast && elementOf(cast.getResult()).isF32() && elementOf(cast.getInput()).isF16())
-    cast = cast.getInput().getDefiningOp<CastOp>();
-  if (!cast || !(elementOf(cast.getResult()).isBF16() || elementOf(cast.getResult()).isF16()))
-    return nullptr;
-  mlir::Operation *norm = cast.getInput().getDefiningOp();
-  return isNorm(norm) ? norm : nullptr;
-}
-
-/// Whether the op may change rows in the kernel of the product that reads them.
-inline bool preparesRows(mlir::Operation *op) {
-  return isNorm(op) || roundedNorm(op) || llvm::isa_and_present<QuantizeRowsOp>(op);
-}
-
-/// What prepares the rows that a product reads, the last op first: they are normalized, and then rounded or quantized.
-/// Empty where nothing does.
-inline llvm::SmallVector<mlir::Operation *, 4> rowSteps(LinearOp product) {
-  llvm::SmallVector<mlir::Operation *, 4> steps;
-  mlir::Operation *op = product.getInput().getDefiningOp();
-  if (auto quantize = llvm::dyn_cast_if_present<QuantizeRowsOp>(op)) {
-    steps.push_back(op);
-    op = quantize.getInput().getDefiningOp();
-    op = isNorm(op) ? op : nullptr;
+/// Elementwise functions of a few instructions, which every thread may compute of the rows that it multiplies.
+inline bool isCheapForRows(mlir::Operation *op) {
+  if (auto binary = llvm::dyn_cast<BinaryOp>(op)) {
+    bool isFloat = llvm::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(binary.getLhs().getType()));
+    return llvm::is_contained({BinaryKind::add, BinaryKind::sub, BinaryKind::mul, BinaryKind::min, BinaryKind::max},
+                              binary.getKind()) ||
+           (isFloat && binary.getKind() == BinaryKind::div);
   }
-  for (; roundedNorm(op); op = op->getOperand(0).getDefiningOp())
-    steps.push_back(op);
-  if (isNorm(op))
-    steps.push_back(op);
-  return steps;
+  if (auto unary = llvm::dyn_cast<UnaryOp>(op))
+    return llvm::is_contained(
+        {UnaryKind::abs, UnaryKind::neg, UnaryKind::relu, UnaryKind::round, UnaryKind::floor, UnaryKind::ceil},
+        unary.getKind());
+  return llvm::isa<CastOp>(op);
+}
+
+/// Whether the op of a region or a kernel changes rows before a product there reads them: a norm, elementwise ops, and
+/// what makes codes of rows. Of norms and `ds.quantize_rows` it does not ask what reads them.
+inline bool preparesRows(mlir::Operation *op) {
+  if (!op || isNorm(op) || llvm::isa<QuantizeRowsOp>(op))
+    return op;
+  return llvm::isa<PerElement>(op) && llvm::any_of(op->getUsers(), [&](mlir::Operation *user) {
+           auto product = llvm::dyn_cast<LinearOp>(user);
+           return user->getBlock() == op->getBlock() &&
+                  (product ? product.getInput() == op->getResult(0) : preparesRows(user));
+         });
+}
+
+/// Whether the op of a region or a kernel computes the filters of a convolution there: elementwise ops, and a reshape.
+inline bool preparesFilters(mlir::Operation *op) {
+  return llvm::isa_and_present<PerElement, ReshapeOp>(op) && llvm::any_of(op->getUsers(), [&](mlir::Operation *user) {
+           auto convolution = llvm::dyn_cast<ConvOp>(user);
+           return user->getBlock() == op->getBlock() && !llvm::isa<ConstantOp>(op) &&
+                  (convolution ? convolution.getWeight() == op->getResult(0) : preparesFilters(user));
+         });
 }
 
 } // namespace deepstride::ds

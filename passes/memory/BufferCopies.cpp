@@ -169,8 +169,8 @@ bool CopyInserter::readsSameIndex(Operation *writer, Value operand) {
   };
   if (auto fused = dyn_cast<ds::FusedOp>(writer)) {
     Block &body = fused.getBody().front();
-    for (Value value : body.getTerminator()->getOperands()) // a row of a norm is not stored when a tile is
-      if (value.getParentBlock() == &body && ds::isNorm(value.getDefiningOp()))
+    for (Value value : body.getTerminator()->getOperands()) // rows before a product are not stored when a tile is
+      if (value.getParentBlock() == &body && ds::preparesRows(value.getDefiningOp()))
         return false;
     for (Operation &op : llvm::reverse(fused.getBody().front().without_terminator()))
       look(&op);

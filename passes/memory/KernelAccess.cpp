@@ -17,7 +17,7 @@ bool readsOnlyWhatItWrites(ds::KernelOp kernel, unsigned argument) {
   Block &body = kernel.getBody().front();
   Attribute sizes = sizesOf(body.getArgument(argument));
   for (Value result : body.getTerminator()->getOperands())
-    if (sizesOf(result) != sizes || ds::isNorm(result.getDefiningOp()))
+    if (sizesOf(result) != sizes || ds::preparesRows(result.getDefiningOp()))
       return false;
   SmallVector<Value> work = {body.getArgument(argument)};
   while (!work.empty())

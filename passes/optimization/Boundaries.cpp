@@ -113,11 +113,11 @@ static std::optional<std::string> reasonOfProduct(const Boundary &b, const SizeA
     if (!known || !schedule)
       return again + "panel of columns";
     int64_t panels = (*known + schedule.getColumns() - 1) / schedule.getColumns();
-    if (linear && (ds::isNorm(b.producer) || ds::roundedNorm(b.producer)))
-      return "the norm is not computed in its kernel, 'ds-fuse-deep' remarks why";
+    if (linear && (ds::isNorm(b.producer) || isFusablePointwise(b.producer)))
+      return nameOf(b.producer) + " is not computed in its kernel, 'ds-fuse-deep' remarks why";
     if (panels > 1)
       return "would be computed " + std::to_string(panels) + " times, for each panel of columns";
-    return "of what it multiplies, a product computes norms only";
+    return "of what it multiplies, a product computes norms and elementwise ops only";
   }
   return isOperand(1) ? std::optional(again + "block of rows") : std::nullopt;
 }

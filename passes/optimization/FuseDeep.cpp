@@ -10,6 +10,7 @@
 #include "passes/Report.h"
 #include "passes/optimization/AttentionRegions.h"
 #include "passes/optimization/Passes.h"
+#include "passes/optimization/RowSteps.h"
 #include "passes/optimization/WindowChains.h"
 
 #include "dialects/ds/HeadRows.h"
@@ -28,12 +29,8 @@ namespace {
 
 Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
 
-int64_t bytesOf(Value value) { return (elementOf(value).getIntOrFloatBitWidth() + 7) / 8; } // of an element
-
 struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
   using Base::Base;
-  static constexpr int64_t rowLimit = 16384; // bytes of a row, of which threads hold 128
-
   void runOnOperation() override {
     count("ops fused", 0);
     if (!getOperation()->hasAttr(ds::entryAttr))
@@ -158,7 +155,35 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
       takeBeside(product, region, last);
       takeRowSteps(product, region, last);
     }
+    if (auto convolution = dyn_cast<ds::ConvOp>(anchor))
+      takeFilters(convolution, region, last);
     wrap(region, last);
+  }
+
+  /// Takes in what makes filters of constants, filter by filter: those that a package holds as codes.
+  void takeFilters(ds::ConvOp convolution, OpSet &region, Operation *last) {
+    OpSet larger(region);
+    Value numbers = convolution.getWeight();
+    auto isOnlyFor = [&](Operation *op) {
+      return op && op->getBlock() == convolution->getBlock() && !isRegionResult(op, larger);
+    };
+    if (auto reshape = numbers.getDefiningOp<ds::ReshapeOp>(); reshape && isOnlyFor(reshape)) {
+      larger.insert(reshape);
+      numbers = reshape.getInput();
+    }
+    SmallVector<Value> open = {numbers};
+    size_t before = larger.size();
+    while (!open.empty()) {
+      Operation *op = open.pop_back_val().getDefiningOp();
+      if (isa_and_present<ds::WeightOp, ds::ConstantOp>(op))
+        continue;
+      if (!isOnlyFor(op) || !isFusablePointwise(op) || !ds::isCheapForRows(op))
+        return;
+      larger.insert(op);
+      llvm::append_range(open, op->getOperands());
+    }
+    if (larger.size() > before && ds::scheduleOf(convolution) && dependentsOf(larger, last))
+      region = std::move(larger);
   }
 
   /// Takes in another product of the same input that only the region's ops read: the other half of a gate.
@@ -216,55 +241,20 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     }
   }
 
-  /// Takes in what prepares the product's rows: all of it, or only what makes codes of them.
+  /// Takes in what prepares the product's rows: all of it, or as much of the end of it as can be.
   void takeRowSteps(ds::LinearOp product, OpSet &region, Operation *last) {
-    SmallVector<Operation *, 4> steps = ds::rowSteps(product);
-    while (!steps.empty()) {
-      auto reason = stepsObstacle(steps, product, region, last);
-      if (!reason)
-        return void(region.insert(steps.begin(), steps.end()));
-      steps.back()->emitRemark() << "does not join the region of 'ds.linear': " << *reason;
-      bool isQuantized = steps.size() > 1 && isa<ds::QuantizeRowsOp>(steps.front());
-      steps.truncate(isQuantized ? 1 : 0);
+    SmallVector<Operation *> steps = rowSteps(product, region, analysis);
+    bool isFirst = true;
+    for (; !steps.empty(); steps.pop_back()) {
+      auto obstacle = rowStepsObstacle(steps, product, region, analysis);
+      OpSet larger(region);
+      larger.insert(steps.begin(), steps.end());
+      if (!obstacle && dependentsOf(larger, last))
+        return void(region = std::move(larger));
+      auto [op, reason] = obstacle.value_or(std::pair(steps.back(), StringRef("something between them needs it")));
+      if (std::exchange(isFirst, false))
+        op->emitRemark() << "does not join the region of 'ds.linear': " << reason;
     }
-  }
-
-  /// Why a product cannot prepare the rows that it reads itself.
-  std::optional<StringRef> stepsObstacle(ArrayRef<Operation *> steps, ds::LinearOp product, const OpSet &region,
-                                         Operation *last) {
-    Operation *first = steps.back(); // reads memory
-    const SizeVector &sizes = analysis.facts(first->getOperand(0)).sizes;
-    if (first->getBlock() != product->getBlock())
-      return isa<ds::FusedOp>(first->getParentOp()) ? "it is in another region" : "it is in another block";
-    if (!product.getPanel() || product.getColumns() == int64_t(0))
-      return "the product's weight is not packed";
-    auto layer = dyn_cast<ds::LayerNormOp>(first);
-    auto rms = dyn_cast<ds::RmsNormOp>(first);
-    if ((layer ? layer.getAxis() : rms ? rms.getAxis() : sizes.size() - 1) + 1 != sizes.size())
-      return "it spans several axes";
-    auto length = sizes.back().constant();
-    if (!length || *length * bytesOf(product.getInput()) > rowLimit)
-      return "its rows are too long for each thread to hold a block of them";
-    if (llvm::any_of(first->getOperands().drop_front(),
-                     [&](Value value) { return analysis.facts(value).sizes.size() != 1; }))
-      return "its scale or bias has several axes";
-    auto isProduct = [&](Operation *user) { return isa<ds::LinearOp>(user) && region.contains(user); };
-    for (Operation *step : steps) {
-      bool isNorm = ds::isNorm(step);
-      for (OpOperand &use : step->getUses()) {
-        Operation *user = use.getOwner();
-        if (isProduct(user) || llvm::is_contained(steps, user))
-          continue;
-        if (isNorm && region.contains(user))
-          return "what follows the product reads it, too";
-        // Scales of rows are what the epilogue may read of it; anything else it reads from memory.
-        if (!isNorm && !(cast<OpResult>(use.get()).getResultNumber() > 0 && region.contains(user)))
-          return "something else reads it after it is rounded or quantized";
-      }
-    }
-    OpSet larger(region);
-    larger.insert(steps.begin(), steps.end());
-    return dependentsOf(larger, last) ? std::nullopt : std::optional<StringRef>("something between them needs it");
   }
 
   /// Takes an op into the region, together with what only it needs; what is against it otherwise.

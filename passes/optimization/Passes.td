@@ -12,8 +12,9 @@ def FuseDeep : Pass<"ds-fuse-deep", "::mlir::func::FuncOp"> {
     column or one for each row. Sums, products and casts of such numbers that only the epilogue reads join, too. A value
     that is also read elsewhere becomes a result of the region. The norm of what a
     `ds.linear` with packed weights reads becomes its prologue, if it is over the last axis and what follows the product
-    does not read it, with the casts that round it; so does `ds.quantize_rows`, with or without a norm before it, if its
-    codes and scales are read in the region only. Another product of the same input that only the epilogue reads, as the
+    does not read it; so do elementwise ops of a few instructions between them, or without a norm, which read rows, numbers
+    and what columns share, and `ds.quantize_rows`, if its codes and scales are read in the region only. So do elementwise
+    ops that make the filters of a `ds.conv` of constants. Another product of the same input that only the epilogue reads, as the
     other half of a gate, joins, too, where both have packed weights of one layout. So do other projections of the same
     attention and input that ds-merge-products has left, where nothing follows either: each is a result of the region.
 
@@ -197,6 +198,16 @@ def RecoverCodes : Pass<"ds-recover-codes", "::mlir::ModuleOp"> {
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }
 
+def FoldRequantization : Pass<"ds-fold-requantization", "::mlir::func::FuncOp"> {
+  let summary = "leave codes as they are where they would become numbers and the same codes again";
+  let description = [{
+    (codes - zero point) * scale that is quantized to the same type with the same scale and zero point, one of each, gives
+    the codes: exactly, where the scale is a normal number of f32 and 255 times it is finite. Reshapes and transposes
+    between the two move the codes. What else reads the numbers still does. Reports: tensors that stay codes.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+}
+
 def MultiplyCodes : Pass<"ds-multiply-codes", "::mlir::ModuleOp"> {
   let summary = "multiply the integers that both operands of a product stand for";
   let description = [{
@@ -250,6 +261,25 @@ def QuantizeTables : Pass<"ds-quantize-tables", "::mlir::ModuleOp"> {
   let options = [
     Option<"group", "group", "int64_t", "0", "elements of a row that share a scale; 0: all of them">,
     Option<"keep", "keep", "std::string", "\"\"", "regular expression of names of tables, or of gathers, to leave">,
+  ];
+}
+
+def QuantizeFilters : Pass<"ds-quantize-filters", "::mlir::ModuleOp"> {
+  let summary = "store the filters of convolutions in 8 bits";
+  let description = [{
+    The constant filters of every `ds.conv` of f32 become codes of 8 bits and f32 scales, one for each filter, or for every
+    gcd(`group`, elements of a filter) elements of it where that is at least 16, as `ds.quantize_weight` defines them; with the
+    asymmetric scheme there are zero points, too. Filters are (codes - zero points) * scales, which the kernel of the
+    convolution computes. An element of the result changes by at most the sum of |x| scale / 2 over its window, plus what
+    rounding of f32 gives. Filters are kept where `keep` matches their name or their convolution's, where they are no f32
+    constant or not finite, where a group has at most two, and where they would not become smaller. Remarks say so, and
+    give sizes and errors. Reports: filters quantized, convolutions kept, bytes before and after, errors.
+  }];
+  let dependentDialects = ["::deepstride::ds::DSDialect"];
+  let options = [
+    Option<"group", "group", "int64_t", "0", "elements of a filter that share a scale; 0: all of them">,
+    Option<"scheme", "scheme", "std::string", "\"symmetric\"", "symmetric or asymmetric">,
+    Option<"keep", "keep", "std::string", "\"\"", "regular expression of names of filters, or of convolutions, to leave">,
   ];
 }
 

@@ -120,6 +120,12 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
         if (isa<ds::MatmulOp, ds::ConvOp>(op) && roundComputed(op, isFaster, rounded, widened))
           count("products rounded");
       });
+    else
+      getOperation().walk([&](ds::ConvOp op) {
+        if (typeOf(op.getInput()).getElementType().isF32())
+          op.emitRemark() << "convolution not rounded: no kernel multiplies images of " << type
+                          << ", which it gathers as f32";
+      });
     eraseUnusedRecipes(getOperation());
     if (rounded.empty() && widened.empty() && !hasRoundedAttention()) {
       getOperation().emitError("ds-round-products: no product was rounded: ")

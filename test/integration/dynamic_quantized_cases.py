@@ -9,7 +9,7 @@ from layer_cases import launches
 from optimized_cases import apart, quantization
 from programs import SEED, some
 
-LAUNCHES = 15
+LAUNCHES = 11
 
 
 def quantized(folder, layers, **options):

@@ -124,14 +124,15 @@ func.func @rounded_norm(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<1x2
 
 // -----
 
-// What something else reads after it is rounded is a launch of its own.
+// What something else reads after it is rounded is a result, too.
 // CHECK-LABEL: func.func @rounded_norm_with_readers
+// CHECK-NEXT: %[[Y:.*]]:2 = ds.fused {
 // CHECK-NEXT: ds.rms_norm
-// CHECK-NEXT: ds.cast
-// CHECK-NEXT: ds.linear
+// CHECK-NEXT: %[[R:.*]] = ds.cast
+// CHECK-NEXT: %[[P:.*]] = ds.linear %[[R]]
+// CHECK-NEXT: ds.yield %[[R]], %[[P]]
 func.func @rounded_norm_with_readers(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<1x2x32xbf16> {ds.dims = [1, 2, 32]},
                         %s: tensor<4xf32> {ds.dims = [4]}) -> (tensor<?x8xf32>, tensor<?x4xbf16>) attributes {ds.entry} {
-  // expected-remark @+1 {{does not join the region of 'ds.linear': something else reads it after it is rounded or quantized}}
   %0 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
   %1 = ds.cast %0 to bf16 : (tensor<?x4xf32>) -> tensor<?x4xbf16>
   %2 = ds.linear %1, %w {panel = 16 : i64, columns = 8 : i64, interleave = 2 : i64, wide} : (tensor<?x4xbf16>, tensor<1x2x32xbf16>) -> tensor<?x8xf32>
@@ -140,7 +141,7 @@ func.func @rounded_norm_with_readers(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %
 
 // -----
 
-// So is what the epilogue reads after it is rounded, which it reads from memory.
+// What the epilogue reads after it is rounded is a launch of its own, as it reads memory.
 // CHECK-LABEL: func.func @rounded_norm_read_behind
 // CHECK-NEXT: ds.rms_norm
 // CHECK-NEXT: %[[R:.*]] = ds.cast
@@ -150,8 +151,8 @@ func.func @rounded_norm_with_readers(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %
 // CHECK-NEXT: ds.binary add
 func.func @rounded_norm_read_behind(%x: tensor<?x8xf32> {ds.dims = ["n", 8]}, %w: tensor<1x4x32xbf16> {ds.dims = [1, 4, 32]},
                         %s: tensor<8xf32> {ds.dims = [8]}) -> tensor<?x8xf32> attributes {ds.entry} {
-  // expected-remark @+1 {{does not join the region of 'ds.linear': something else reads it after it is rounded or quantized}}
   %0 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  // expected-remark @+1 {{does not join the region of 'ds.linear': what follows the product reads it, too}}
   %1 = ds.cast %0 to bf16 : (tensor<?x8xf32>) -> tensor<?x8xbf16>
   %2 = ds.linear %1, %w {panel = 16 : i64, columns = 8 : i64, interleave = 2 : i64, wide} : (tensor<?x8xbf16>, tensor<1x4x32xbf16>) -> tensor<?x8xf32>
   %3 = ds.cast %1 to f32 : (tensor<?x8xbf16>) -> tensor<?x8xf32>
@@ -180,15 +181,15 @@ func.func @norm_rounded_to_half(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: te
 
 // -----
 
-// What lies between the two is needed in memory here.
+// What lies between the two is needed in memory here, where the kernel reads it.
 // CHECK-LABEL: func.func @norm_read_as_half
 // CHECK-NEXT: ds.rms_norm
 // CHECK-NEXT: ds.cast
+// CHECK-NEXT: ds.fused {
 // CHECK-NEXT: ds.cast
 // CHECK-NEXT: ds.linear
 func.func @norm_read_as_half(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<1x4x16xf16> {ds.dims = [1, 4, 16]},
                              %s: tensor<4xf32> {ds.dims = [4]}) -> (tensor<?x8xf32>, tensor<?x4xf16>) attributes {ds.entry} {
-  // expected-remark @+1 {{does not join the region of 'ds.linear': something else reads it after it is rounded or quantized}}
   %0 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
   %1 = ds.cast %0 to f16 : (tensor<?x4xf32>) -> tensor<?x4xf16>
   %2 = ds.cast %1 to f32 : (tensor<?x4xf16>) -> tensor<?x4xf32>

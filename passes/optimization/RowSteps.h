@@ -1,0 +1,21 @@
+// What a product's kernel may compute of the rows that it reads: a norm, elementwise ops, codes.
+#ifndef DEEPSTRIDE_PASSES_OPTIMIZATION_ROWSTEPS_H
+#define DEEPSTRIDE_PASSES_OPTIMIZATION_ROWSTEPS_H
+
+#include "passes/optimization/Regions.h"
+
+namespace deepstride {
+
+/// The ops before a product that its kernel can compute row by row, each before what it reads: at most one norm, which
+/// reads memory, then ops that take few instructions an element. What only the last of them gives, and the norm, may be
+/// read outside of `region`, the product with what follows it.
+llvm::SmallVector<mlir::Operation *> rowSteps(ds::LinearOp product, const OpSet &region, const SizeAnalysis &analysis);
+
+/// Which of the steps the product's kernel cannot, or should not, compute together with the others, and why.
+std::optional<std::pair<mlir::Operation *, llvm::StringRef>> rowStepsObstacle(llvm::ArrayRef<mlir::Operation *> steps,
+                                                                              ds::LinearOp product, const OpSet &region,
+                                                                              const SizeAnalysis &analysis);
+
+} // namespace deepstride
+
+#endif
