@@ -35,7 +35,7 @@ def within(found, x, weight, step, stands, bias, groups, attributes, what):
     return np.maximum(convolution(x.astype(np.float64), stands, bias, groups=groups, **attributes), 0), size
 
 
-@case(turns=4)
+@case(seconds=5)
 def filters_in_bytes(folder):
     random = np.random.default_rng([SEED, 17])
     for shape, groups, kind in (((40, 24, 3, 3), 1, {}), ((150, 17, 5), 1, {"strides": 2}), ((36, 12, 3, 3), 3, {"dilations": 2})):
