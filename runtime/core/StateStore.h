@@ -123,6 +123,8 @@ public:
   // are rounded anew.
   void roundMasters();
 
+  // The value of a state as it is; null where there is none yet.
+  const Tensor *find(const std::string &name) const;
   // Zeros for a state that there is, in its own memory, whatever a failed call left in it.
   void zero(const std::string &name);
   // The value of one state for another of its size, in the memory of that, whatever a failed call left in it. Nothing
@@ -158,9 +160,9 @@ private:
   }
   // Calls action(class, bytes, memory) for each state, once for the memory of a unit.
   template <typename Action> void forEachMemory(Action action) const;
+  bool isElementwise(const StateInfo &info);
   std::shared_ptr<uint8_t> fileMemory(const StateInfo &info, size_t bytes);
   Tensor allocate(const StateInfo &info, const Shape &shape);
-  bool isElementwise(const StateInfo &info);
   void touched(const void *memory);
   uint8_t *spaceOf(const StateInfo &info);
   Tensor firstValue(const StateInfo &info, const Shape &shape);
@@ -185,10 +187,10 @@ private:
   StatePlaces places;
   std::unique_ptr<StateFiles> parameterFiles, optimizerFiles; // made when they are needed; outlive the states
   int64_t hostElements = 0;                                   // that files have left in host memory
-  std::map<SpaceKey, AlignedBuffer> spaces;
-  std::map<std::string, State> states;
   std::optional<std::set<std::string>> wholeStates; // of all entries, those that something works on as a whole
   std::set<std::string> uncutStates;
+  std::map<SpaceKey, AlignedBuffer> spaces;
+  std::map<std::string, State> states;
 };
 
 } // namespace ds
