@@ -84,6 +84,7 @@ private:
   LogicalResult visit(Operation *op);
   bool isBetweenStates(const EntryPlan::Collective &collective) const;
   LogicalResult addLaunch(ds::LaunchOp launch);
+  SmallVector<uint32_t> elementwiseStates(ArrayRef<uint32_t> buffers, const std::vector<bool> &isElementwise) const;
   LogicalResult collectSymbols();
   LogicalResult addSymbol(const SizeAtom &symbol, bool isDimension, const llvm::StringSet<> &computed);
 
@@ -190,6 +191,19 @@ LogicalResult EntryPlanner::signature() {
   return success();
 }
 
+SmallVector<uint32_t> EntryPlanner::elementwiseStates(ArrayRef<uint32_t> buffers,
+                                                      const std::vector<bool> &isElementwise) const {
+  SmallVector<uint32_t> found;
+  for (uint32_t buffer : buffers) {
+    bool isKept = !isElementwise.empty() && plan.buffers[buffer].role == "state" && !llvm::is_contained(found, buffer);
+    for (size_t i = 0; isKept && i < buffers.size(); ++i)
+      isKept = buffers[i] != buffer || isElementwise[i];
+    if (isKept)
+      found.push_back(buffer);
+  }
+  return found;
+}
+
 LogicalResult EntryPlanner::addLaunch(ds::LaunchOp launch) {
   auto kernel = kernels.find(launch.getKernel());
   auto index = launch->getAttrOfType<IntegerAttr>("index");
@@ -218,6 +232,7 @@ LogicalResult EntryPlanner::addLaunch(ds::LaunchOp launch) {
   llvm::append_range(entry.reads, llvm::map_range(kernel->second.reads, bindBytes));
   for (int64_t buffer : buffers.asArrayRef())
     entry.buffers.push_back(static_cast<uint32_t>(buffer));
+  entry.elementwise = elementwiseStates(entry.buffers, kernel->second.isElementwise);
   auto names = launch->getAttrOfType<ArrayAttr>(ds::valueNameAttr);
   for (OpResult result : launch->getResults()) {
     const TensorFacts &facts = analysis.facts(result);

@@ -16,6 +16,8 @@ struct KernelFacts {
   int64_t grain = 1;
   // Bytes of each operand and of each result, none: all of it; empty where that is so everywhere.
   std::vector<std::optional<SizeExpr>> reads, writes;
+  // Of operands, then of results: whether item i of the grid touches element i of it alone; empty: of none.
+  std::vector<bool> isElementwise;
 };
 using KernelTable = llvm::StringMap<KernelFacts>;
 
@@ -51,6 +53,7 @@ struct EntryPlan {
   struct Launch {
     std::string kernel, site;
     llvm::SmallVector<uint32_t> buffers, sizes;
+    llvm::SmallVector<uint32_t> elementwise; // buffers of states, of which item i of the grid touches element i alone
     uint32_t grid = 0, scratch = UINT32_MAX, grain = 1;
     SizeExpr flops;
     std::string arithmetic;

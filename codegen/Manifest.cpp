@@ -97,6 +97,8 @@ static Array launches(const EntryPlan &plan, llvm::StringRef arithmetic) {
                   {"work", workOf(launch)}};
     if (!reads.empty())
       fields["reads"] = std::move(reads);
+    if (!launch.elementwise.empty())
+      fields["elementwise"] = Array(launch.elementwise);
     if (launch.scratch != UINT32_MAX)
       fields["scratch"] = launch.scratch;
     result.push_back(std::move(fields));

@@ -151,6 +151,8 @@ static KernelTable kernelTable(ModuleOp kernels) {
     facts.flops = *sizeFromAttribute(function->getAttr("ds.flops"));
     if (auto arithmetic = function->getAttrOfType<StringAttr>("ds.arithmetic"))
       facts.arithmetic = arithmetic.str();
+    if (auto isElementwise = function->getAttrOfType<DenseBoolArrayAttr>("ds.elementwise"))
+      facts.isElementwise.assign(isElementwise.asArrayRef().begin(), isElementwise.asArrayRef().end());
     if (Attribute scratch = function->getAttr("ds.scratch"))
       facts.scratch = *sizeFromAttribute(scratch);
     for (auto [name, list] : {std::pair("ds.reads", &facts.reads), std::pair("ds.writes", &facts.writes)})

@@ -46,6 +46,7 @@ private:
   void guardDivisors();
   Value leastDivisor(Value divisors);
   int64_t leastElements() const;
+  void tellElementwise(size_t inputCount);
   bool isTransposed(const View &view, unsigned loop) const;
   std::optional<unsigned> tiledLoop(size_t inputCount) const;
 
@@ -287,6 +288,26 @@ std::optional<unsigned> ElementwiseLowering::tiledLoop(size_t inputCount) const 
   return std::nullopt;
 }
 
+/// Of which operands and results one loop visits each element once, in order: who launches the kernel may then go on
+/// with a part of them at a time.
+void ElementwiseLowering::tellElementwise(size_t inputCount) {
+  auto isInOrder = [&](const View &view) { return view.offset.isConstant(0) && isContiguous(view.axes.front()); };
+  SmallVector<bool> isElementwise;
+  for (Value argument : k.kernel.getBody().getArguments()) {
+    bool isRead = false, isApart = true;
+    for (const View &view : ArrayRef(windows).take_front(inputCount))
+      if (view.buffer == k.bufferOf(argument)) {
+        isRead = true;
+        isApart &= isInOrder(view);
+      }
+    isElementwise.push_back(isRead && isApart);
+  }
+  for (const View &view : ArrayRef(windows).drop_front(inputCount))
+    isElementwise.push_back(isInOrder(view));
+  // Of operands, then of results.
+  k.function->setAttr("ds.elementwise", k.b.getDenseBoolArrayAttr(isElementwise));
+}
+
 LogicalResult ElementwiseLowering::run() {
   for (Value value : k.yielded())
     if (k.sizesOf(value) != loops)
@@ -346,6 +367,12 @@ LogicalResult ElementwiseLowering::run() {
     outer[*tiled] = SizeExpr::ceilDiv(outer[*tiled], k.target.lanes);
     least = std::max<int64_t>(1, least / k.target.lanes);
   }
+  bool isScanned = llvm::any_of(k.ops(), [](Operation *op) {
+    auto perElement = dyn_cast<ds::PerElement>(op);
+    return perElement && perElement.scannedOperand();
+  });
+  if (outer.empty() && !tiled && repeats == 1 && !isScanned)
+    tellElementwise(inputCount);
   if (outer.empty())
     k.setGrid(loops.back(), least);
   else

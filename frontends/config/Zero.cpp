@@ -59,6 +59,7 @@ public:
     predivision();
     place("offload_optimizer", config.zero.optimizerPlace);
     place("offload_param", config.zero.parameterPlace);
+    subGroup();
     if (config.zero.parameterPlace.device != "none" && config.zero.stage != 3)
       problems.add(given.placeOf(zero + "offload_param.device"), zero, "offload_param.device: found ",
                    config.zero.parameterPlace.device, " at stage ", std::to_string(config.zero.stage),
@@ -139,6 +140,12 @@ private:
     if (isHalf && config.oneBit.isEnabled)
       problems.add(given.placeOf(gradientKey), gradientKey, ": found ", kept, " with optimizer.type ", given.optimizer,
                    ", expected fp32: what messages of 1 bit leave out is remembered in fp32");
+  }
+
+  void subGroup() {
+    if (isChosen(zero + "sub_group_size") && config.zero.optimizerPlace.device != "nvme")
+      note(zero + "sub_group_size", "without effect: an update works in place, and no states of the optimizer are in "
+                                    "files");
   }
 
   void place(const std::string &section, const OffloadSettings &settings) {

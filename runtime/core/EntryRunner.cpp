@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <new>
 
 namespace ds {
@@ -157,11 +158,29 @@ void EntryRunner::bindFiles() {
 }
 
 void EntryRunner::addInFile(uint32_t buffer, FileTurns &turns) const {
-  if (inFiles.empty() || !inFiles[buffer].region)
+  if (inFiles.empty() || !inFiles[buffer].files)
     return;
   std::vector<StateFiles::Region *> &turn = turns[inFiles[buffer].files];
-  if (std::find(turn.begin(), turn.end(), inFiles[buffer].region) == turn.end())
-    turn.push_back(inFiles[buffer].region);
+  for (StateFiles::Region *region : inFiles[buffer].pieces.regions)
+    if (std::find(turn.begin(), turn.end(), region) == turn.end())
+      turn.push_back(region);
+}
+
+// Elements of a state that are in one piece of a file.
+WorkRange EntryRunner::pieceAt(uint32_t buffer, int64_t element) const {
+  const StateFiles::Pieces &pieces = inFiles[buffer].pieces;
+  auto elements = static_cast<int64_t>(pieces.bytes / typeSize(entry.states[entry.buffers[buffer].index].type));
+  int64_t last = static_cast<int64_t>(pieces.regions.size()) - 1, piece = std::min(element / elements, last);
+  return {piece * elements, piece == last ? std::numeric_limits<int64_t>::max() : (piece + 1) * elements};
+}
+
+void EntryRunner::addPiece(uint32_t buffer, int64_t element, FileTurns &turns) const {
+  const StateFiles::Pieces &pieces = inFiles[buffer].pieces;
+  WorkRange first = pieceAt(buffer, 0), range = pieceAt(buffer, element);
+  StateFiles::Region *region = pieces.regions[static_cast<size_t>(range.begin / first.end)];
+  std::vector<StateFiles::Region *> &turn = turns[inFiles[buffer].files];
+  if (std::find(turn.begin(), turn.end(), region) == turn.end())
+    turn.push_back(region);
 }
 
 void EntryRunner::use(const FileTurns &turns) {

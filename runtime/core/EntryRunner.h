@@ -67,7 +67,8 @@ private:
 
   void launch(const ds_launch &request);
   void gather(const ds_launch &request);
-  void runKernel(const ds_launch &request, int64_t grid, size_t scratchBytes);
+  void runKernel(const ds_launch &request, WorkRange items, size_t scratchBytes);
+  void runFromFiles(const ds_launch &request, int64_t grid, size_t scratchBytes);
   std::string indexFault(uint32_t site) const;
   void define(uint32_t symbol, int64_t value);
   void shapeOutput(size_t output, Shape shape);
@@ -80,6 +81,8 @@ private:
   // States of files that a launch or a collective works on, of each file.
   using FileTurns = std::map<StateFiles *, std::vector<StateFiles::Region *>>;
   void addInFile(uint32_t buffer, FileTurns &turns) const;
+  WorkRange pieceAt(uint32_t buffer, int64_t element) const;
+  void addPiece(uint32_t buffer, int64_t element, FileTurns &turns) const;
   static void use(const FileTurns &turns);
   static void done(const FileTurns &turns, bool areWritten);
   void *memoryOf(uint32_t buffer, ElementType type, int64_t count);

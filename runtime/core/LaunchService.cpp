@@ -3,8 +3,10 @@
 #include "runtime/core/EntryRunner.h"
 #include "runtime/core/IndexFault.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <set>
 
 namespace ds {
 namespace {
@@ -21,7 +23,8 @@ struct KernelTask {
   ds_kernel kernel;
   void *const *buffers;
   const int64_t *sizes;
-  int64_t grid, grain;
+  WorkRange items;
+  int64_t grain;
   unsigned threads;
   ThreadPool *pool;
   size_t scratchBytes;
@@ -29,13 +32,14 @@ struct KernelTask {
 
   static void run(void *context, unsigned thread) {
     const KernelTask &task = *static_cast<KernelTask *>(context);
-    WorkRange range = staticChunk(task.grid, task.grain, thread, task.threads);
+    WorkRange range = staticChunk(task.items.end - task.items.begin, task.grain, thread, task.threads);
     task.results[thread] = DS_OK;
     if (range.begin >= range.end)
       return;
     // scratch() was called with this size before: it only looks the address up.
     uint8_t *scratch = task.scratchBytes ? task.pool->scratch(thread, task.scratchBytes) : nullptr;
-    task.results[thread] = task.kernel(task.buffers, task.sizes, range.begin, range.end, scratch);
+    task.results[thread] =
+        task.kernel(task.buffers, task.sizes, task.items.begin + range.begin, task.items.begin + range.end, scratch);
   }
 };
 
@@ -55,16 +59,10 @@ void EntryRunner::launch(const ds_launch &request) {
     if (grid < 0 || scratch < 0)
       fail(ErrorCode::ShapeMismatch, "negative grid or scratch, found ", grid, " and ", scratch);
     int64_t start = watch.observer ? now() : 0;
-    if (grid > 0 && !inFiles.empty()) {
-      FileTurns turns;
-      for (uint32_t i = 0; i < request.buffer_count; ++i)
-        addInFile(request.buffers[i], turns);
-      use(turns);
-      runKernel(request, grid, static_cast<size_t>(scratch));
-      done(turns, !info.writtenStates.empty());
-    } else if (grid > 0) {
-      runKernel(request, grid, static_cast<size_t>(scratch));
-    }
+    if (grid > 0 && !inFiles.empty())
+      runFromFiles(request, grid, static_cast<size_t>(scratch));
+    else if (grid > 0)
+      runKernel(request, {0, grid}, static_cast<size_t>(scratch));
     if (watch.observer)
       watch.observer->afterLaunch(
           {entry, request.site, start, now(), grid, symbols, buffers.data(), bufferBytes.data()});
@@ -94,16 +92,40 @@ void EntryRunner::gather(const ds_launch &request) {
     launchSizes[i] = sizeAt(request.sizes[i], "argument");
 }
 
-void EntryRunner::runKernel(const ds_launch &request, int64_t grid, size_t scratchBytes) {
+// Where items take states element by element, those of one piece of each at a time.
+void EntryRunner::runFromFiles(const ds_launch &request, int64_t grid, size_t scratchBytes) {
+  const LaunchInfo &info = entry.launches[request.site];
+  std::set<uint32_t> whole, apart;
+  for (uint32_t i = 0; i < request.buffer_count; ++i)
+    if (uint32_t buffer = request.buffers[i]; inFiles[buffer].files) {
+      const auto &list = info.elementwise;
+      (std::find(list.begin(), list.end(), buffer) == list.end() ? whole : apart).insert(buffer);
+    }
+  for (WorkRange items = {0, 0}; items.begin < grid; items.begin = items.end) {
+    items.end = grid;
+    FileTurns turns;
+    for (uint32_t buffer : whole)
+      addInFile(buffer, turns);
+    for (uint32_t buffer : apart) {
+      addPiece(buffer, items.begin, turns);
+      items.end = std::min(items.end, pieceAt(buffer, items.begin).end);
+    }
+    use(turns);
+    runKernel(request, items, scratchBytes);
+    done(turns, !info.writtenStates.empty());
+  }
+}
+
+void EntryRunner::runKernel(const ds_launch &request, WorkRange items, size_t scratchBytes) {
   // Where bounds are watched, so is who writes what: all threads take part in the smallest launches.
   int64_t grain = areBoundsWatched() ? 1 : std::max<int64_t>(request.grain, 1);
-  int64_t units = grid / grain + (grid % grain != 0);
+  int64_t count = items.end - items.begin, units = count / grain + (count % grain != 0);
   unsigned threads = static_cast<unsigned>(std::min<int64_t>(units, pool.size()));
   kernelResults.resize(pool.size());
   if (scratchBytes)
     for (unsigned t = 0; t < threads; ++t)
       pool.scratch(t, scratchBytes);
-  KernelTask task{request.kernel, launchBuffers.data(), launchSizes.data(),  grid, grain, threads,
+  KernelTask task{request.kernel, launchBuffers.data(), launchSizes.data(),  items, grain, threads,
                   &pool,          scratchBytes,         kernelResults.data()};
   for (uint32_t state : entry.launches[request.site].writtenStates)
     boundStates[state]->isWritten = true;

@@ -132,6 +132,7 @@ struct LaunchInfo {
   std::vector<LaunchResult> results;
   std::vector<NodeWork> work;
   std::vector<uint32_t> writtenStates; // those among the results' buffers
+  std::vector<uint32_t> elementwise;   // buffers of states of which item i of the grid touches element i alone
 };
 
 enum class CollectiveKind : uint8_t { AllReduce, ReduceScatter, AllGather, AllToAll, Broadcast, SendRecv };

@@ -254,6 +254,10 @@ private:
           launch.writtenStates.push_back(buffer.index);
         launch.results.push_back(std::move(result));
       });
+    if (item.has("elementwise"))
+      item["elementwise"].forEach([&](const JsonReader &buffer) {
+        launch.elementwise.push_back(buffer.index(entry.buffers.size(), "buffers"));
+      });
     if (item.has("scratch"))
       launch.scratch = item["scratch"].index(entry.sizes.size(), "sizes");
     if (item.has("work"))

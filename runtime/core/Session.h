@@ -51,6 +51,17 @@ public:
     return action(store);
   }
 
+  // The same of an action that looks at these states alone: it waits for no others that are under way.
+  template <typename Action>
+  auto withStates(const std::vector<std::string> &names, Action action)
+      -> decltype(action(std::declval<StateStore &>())) {
+    std::lock_guard<std::mutex> lock(running);
+    for (const std::string &name : names)
+      if (const Tensor *state = store.find(name))
+        arrivals.settle(state->data(), state->bytes());
+    return action(store);
+  }
+
   // Waits for states that other ranks have updated and that are still under way; every rank does before it leaves.
   // Throws Error as `run` does.
   void settle();

@@ -15,7 +15,8 @@ namespace ds {
 struct StateFiles::Region {
   std::string name;
   uint8_t *memory = nullptr;
-  size_t bytes = 0; // of whole pages
+  const uint8_t *state = nullptr; // where the state begins of which it is a part
+  size_t bytes = 0;               // of whole pages
   uint64_t offset = 0;
   Presence presence = Presence::Absent;
   bool isDirty = false;
@@ -69,51 +70,65 @@ StateFiles::~StateFiles() {
   close(file);
 }
 
-std::shared_ptr<uint8_t> StateFiles::add(const std::string &name, size_t bytes) {
-  auto region = std::make_unique<Region>();
-  region->name = name;
-  region->bytes = wholePages(bytes);
+std::shared_ptr<uint8_t> StateFiles::add(const std::string &name, size_t bytes, size_t pieceBytes) {
+  const size_t all = wholePages(bytes), piece = std::max(pieceBytes - pieceBytes % wholePages(1), wholePages(1));
   std::lock_guard<std::mutex> lock(mutex);
-  region->offset = fileBytes;
-  if (int error = posix_fallocate(file, static_cast<off_t>(fileBytes), static_cast<off_t>(region->bytes)))
+  if (int error = posix_fallocate(file, static_cast<off_t>(fileBytes), static_cast<off_t>(all)))
     fail(ErrorCode::Io, "nvme_path: '", folder, "' has no room for state '", name, "' of ", bytes,
          " bytes: ", std::strerror(error));
-  void *memory = mmap(nullptr, region->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(fileBytes));
-  if (memory == MAP_FAILED)
+  void *mapped = mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(fileBytes));
+  if (mapped == MAP_FAILED)
     fail(ErrorCode::Io, "nvme_path: cannot map state '", name, "' of ", bytes, " bytes: ", std::strerror(errno));
-  fileBytes += region->bytes;
-  region->memory = static_cast<uint8_t *>(memory);
-  moved.bytes += region->bytes;
-  Region *made = region.get();
-  regions[made->memory] = std::move(region);
-  return {made->memory, [this, made](uint8_t *) { remove(made); }};
+  auto *memory = static_cast<uint8_t *>(mapped);
+  for (size_t begin = 0; begin < all; begin += piece) {
+    auto region = std::make_unique<Region>();
+    region->name = name;
+    region->state = memory;
+    region->memory = memory + begin;
+    region->bytes = std::min(piece, all - begin);
+    region->offset = fileBytes + begin;
+    regions[region->memory] = std::move(region);
+  }
+  fileBytes += all;
+  moved.bytes += all;
+  return {memory, [this, all](uint8_t *state) { remove(state, all); }};
 }
 
-void StateFiles::remove(Region *region) {
+void StateFiles::remove(const uint8_t *state, size_t bytes) {
   std::unique_lock<std::mutex> lock(mutex);
-  changed.wait(lock, [&] { return region->presence == Presence::Present || region->presence == Presence::Absent; });
-  if (region->presence == Presence::Present)
-    --inMemory;
-  moved.bytes -= region->bytes;
-  munmap(region->memory, region->bytes);
-  // Nothing of it is needed; a file system that cannot give it back keeps it until the end.
-  (void)fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(region->offset),
-                  static_cast<off_t>(region->bytes));
+  std::vector<Region *> pieces = find(state);
+  uint64_t offset = pieces.front()->offset;
   turns.clear();
   current.clear();
   isAsBefore = false;
-  regions.erase(region->memory);
+  for (Region *region : pieces) {
+    changed.wait(lock, [&] { return region->presence == Presence::Present || region->presence == Presence::Absent; });
+    if (region->presence == Presence::Present)
+      leave(region);
+    regions.erase(region->memory);
+  }
+  moved.bytes -= bytes;
+  munmap(const_cast<uint8_t *>(state), bytes);
+  // Nothing of it is needed; a file system that cannot give it back keeps it until the end.
+  (void)fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                  static_cast<off_t>(bytes));
 }
 
-StateFiles::Region *StateFiles::at(const void *memory) {
+StateFiles::Pieces StateFiles::at(const void *memory) {
   std::lock_guard<std::mutex> lock(mutex);
-  return find(memory);
+  Pieces pieces;
+  pieces.regions = find(memory);
+  pieces.bytes = pieces.regions.empty() ? 0 : pieces.regions.front()->bytes;
+  return pieces;
 }
 
 // Under the mutex, as all that follow but fetch and evict.
-StateFiles::Region *StateFiles::find(const void *memory) {
-  auto found = regions.find(static_cast<const uint8_t *>(memory));
-  return found == regions.end() ? nullptr : found->second.get();
+std::vector<StateFiles::Region *> StateFiles::find(const void *memory) {
+  std::vector<Region *> found;
+  for (auto next = regions.find(static_cast<const uint8_t *>(memory));
+       next != regions.end() && next->second->state == memory; ++next)
+    found.push_back(next->second.get());
+  return found;
 }
 
 // Reads all pages of a region. Pages that are not in memory are read by whoever touches them even if this fails.
@@ -159,21 +174,33 @@ void StateFiles::work() {
     region.presence = job.comes ? Presence::Present : Presence::Absent;
     if (!job.comes) {
       region.isDirty = false;
-      --inMemory;
+      leave(&region);
     }
     changed.notify_all();
   }
 }
 
-void StateFiles::enter() {
-  ++inMemory;
-  moved.resident = std::max(moved.resident, static_cast<uint64_t>(inMemory));
+void StateFiles::enter(Region *region) {
+  inMemory.push_back(region);
+  bytesInMemory += region->bytes;
+}
+
+void StateFiles::leave(Region *region) {
+  inMemory.erase(std::find(inMemory.begin(), inMemory.end(), region));
+  bytesInMemory -= region->bytes;
+}
+
+void StateFiles::noteResident() {
+  moved.resident = std::max<uint64_t>(moved.resident, inMemory.size());
+  moved.residentBytes = std::max(moved.residentBytes, bytesInMemory);
 }
 
 void StateFiles::order(Region *region, bool comes) {
   region->presence = comes ? Presence::Coming : Presence::Leaving;
-  if (comes)
-    enter();
+  if (comes) {
+    enter(region);
+    noteResident();
+  }
   jobs.push_back({region, comes});
   changed.notify_all();
 }
@@ -194,30 +221,30 @@ void StateFiles::plan() {
     for (Region *region : all[(place + i) % all.size()]) // after the last one, another call begins with the first
       if (static_cast<int64_t>(wanted.size()) < buffers && !isIn(wanted, region))
         wanted.push_back(region);
-  for (auto &[memory, region] : regions)
-    if (region->presence == Presence::Present && region->users == 0 && !isIn(wanted, region.get()))
-      order(region.get(), false);
+  for (Region *region : inMemory)
+    if (region->presence == Presence::Present && region->users == 0 && !isIn(wanted, region))
+      order(region, false);
   for (Region *region : wanted)
-    if (region->presence == Presence::Absent && inMemory < buffers)
+    if (region->presence == Presence::Absent && static_cast<int64_t>(inMemory.size()) < buffers)
       order(region, true);
 }
 
 // Waits until a region of the turn may come; false where all that could go is being worked on.
 bool StateFiles::makeRoom(std::unique_lock<std::mutex> &lock, const Turn &turn) {
-  while (inMemory >= buffers) {
+  while (static_cast<int64_t>(inMemory.size()) >= buffers) {
     Region *victim = nullptr;
     bool isMoving = false; // what somebody waits for makes room by itself, or may go after it has come
-    for (auto &[memory, region] : regions) {
-      bool isTurns = isIn(turn, region.get());
+    for (Region *region : inMemory) {
+      bool isTurns = isIn(turn, region);
       isMoving |= region->presence == Presence::Leaving || (region->presence == Presence::Coming && !isTurns);
-      if (region->presence == Presence::Present && region->users == 0 && !isTurns)
-        victim = region.get();
+      if (!victim && region->presence == Presence::Present && region->users == 0 && !isTurns)
+        victim = region;
     }
     if (victim)
       order(victim, false);
     else if (!isMoving)
       return false;
-    if (inMemory >= buffers)
+    if (static_cast<int64_t>(inMemory.size()) >= buffers)
       changed.wait(lock);
   }
   return true;
@@ -286,20 +313,23 @@ void StateFiles::endCall() {
 }
 
 void StateFiles::release(const void *memory, size_t bytes) {
-  const auto *begin = static_cast<const uint8_t *>(memory);
+  const auto *begin = static_cast<const uint8_t *>(memory), *end = begin + bytes;
   std::lock_guard<std::mutex> lock(mutex);
   auto next = regions.upper_bound(begin);
-  if (next == regions.begin())
-    return;
-  const Region &region = *std::prev(next)->second;
-  size_t first = static_cast<size_t>(begin - region.memory);
-  if (first >= region.bytes || region.users != 0 || region.presence != Presence::Absent)
-    return;
-  size_t length = wholePages(first % wholePages(1) + bytes);
-  first -= first % wholePages(1);
-  // All of them are in the file already: what an entry has written left memory by being written there.
-  madvise(region.memory + first, length, MADV_DONTNEED);
-  posix_fadvise(file, static_cast<off_t>(region.offset + first), static_cast<off_t>(length), POSIX_FADV_DONTNEED);
+  if (next != regions.begin())
+    --next;
+  for (; next != regions.end() && next->first < end; ++next) {
+    const Region &region = *next->second;
+    if (region.memory + region.bytes <= begin || region.users != 0 || region.presence != Presence::Absent)
+      continue;
+    size_t first = begin > region.memory ? static_cast<size_t>(begin - region.memory) : 0;
+    size_t last = std::min(region.bytes, wholePages(static_cast<size_t>(end - region.memory)));
+    first -= first % wholePages(1);
+    // All of them are in the file already: what an entry has written left memory by being written there.
+    madvise(region.memory + first, last - first, MADV_DONTNEED);
+    posix_fadvise(file, static_cast<off_t>(region.offset + first), static_cast<off_t>(last - first),
+                  POSIX_FADV_DONTNEED);
+  }
 }
 
 void StateFiles::looked() {
@@ -313,24 +343,27 @@ void StateFiles::sendAway() {
     if (region->users != 0 || region->presence == Presence::Coming || region->presence == Presence::Leaving)
       continue;
     if (region->presence == Presence::Absent)
-      ++inMemory;
+      enter(region.get());
     order(region.get(), false);
   }
 }
 
 void StateFiles::touched(const void *memory) {
   std::unique_lock<std::mutex> lock(mutex);
-  Region *region = find(memory);
-  if (!region || region->users != 0)
-    return;
-  // What was written while it left has to leave once more.
-  changed.wait(lock, [&] { return region->presence == Presence::Present || region->presence == Presence::Absent; });
-  region->isDirty = true;
-  if (region->presence == Presence::Absent)
-    enter();
-  order(region, false);
-  // Whoever restores states writes faster than a disk.
-  changed.wait(lock, [&] { return inMemory <= buffers || region->presence == Presence::Absent; });
+  for (Region *region : find(memory)) {
+    if (region->users != 0)
+      continue;
+    // What was written while it left has to leave once more.
+    changed.wait(lock, [&] { return region->presence == Presence::Present || region->presence == Presence::Absent; });
+    region->isDirty = true;
+    if (region->presence == Presence::Absent)
+      enter(region);
+    noteResident();
+    order(region, false);
+    // Whoever restores states writes faster than a disk.
+    changed.wait(
+        lock, [&] { return static_cast<int64_t>(inMemory.size()) <= buffers || region->presence == Presence::Absent; });
+  }
 }
 
 StateFiles::Counters StateFiles::counters() const {

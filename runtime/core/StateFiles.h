@@ -1,5 +1,5 @@
 // States that live in a file: mapped, so that whoever looks at them finds their values, and in memory only while an
-// entry works on them.
+// entry works on them. A state is one region, or several where it is to be in memory piece by piece.
 //
 // A call uses regions in some order. The next call of the same entry is taken to use them in that order again, which
 // decides what is read ahead, and what is written behind because others are needed sooner. A wrong guess costs time,
@@ -29,17 +29,24 @@ public:
   StateFiles(const StateFiles &) = delete;
   StateFiles &operator=(const StateFiles &) = delete;
 
-  // Room for a state, of zeros, which the file system has set aside: writing to it never fails for want of space. Gone
-  // with the last pointer. Throws Error(Io) naming the state.
-  std::shared_ptr<uint8_t> add(const std::string &name, size_t bytes);
-  // Between calls somebody has written to a region: it goes to the file.
+  // The regions of a state in the order of its bytes, each of `bytes` but for the last one; none: it is no state of
+  // here.
+  struct Pieces {
+    std::vector<Region *> regions;
+    size_t bytes = 0;
+  };
+
+  // Room for a state, of zeros, which the file system has set aside: writing to it never fails for want of space. Cut
+  // into pieces of at most so many bytes, but of whole pages. Gone with the last pointer. Throws Error(Io) naming the
+  // state.
+  std::shared_ptr<uint8_t> add(const std::string &name, size_t bytes, size_t pieceBytes);
+  // Between calls somebody has written to a state: it goes to the file.
   void touched(const void *memory);
   // Bytes that somebody has looked at, and will not again soon, go unless their region is in memory for an entry.
   void release(const void *memory, size_t bytes);
   // Somebody looks at regions until the next call begins.
   void looked();
-  // Null for memory that is none of these.
-  Region *at(const void *memory);
+  Pieces at(const void *memory);
 
   // A call of the entry with this number begins.
   void beginCall(size_t entry);
@@ -50,7 +57,8 @@ public:
   void endCall();
 
   struct Counters {
-    uint64_t bytes = 0, read = 0, written = 0, resident = 0; // resident: the most at a time
+    uint64_t bytes = 0, read = 0, written = 0;
+    uint64_t resident = 0, residentBytes = 0; // the most at a time
   };
   Counters counters() const;
 
@@ -63,15 +71,17 @@ private:
   // Regions that one launch works on.
   using Turn = std::vector<Region *>;
 
-  void remove(Region *region);
+  void remove(const uint8_t *state, size_t bytes);
   void work();
   void fetch(Region &region);
   void evict(Region &region, bool isDirty);
   bool makeRoom(std::unique_lock<std::mutex> &lock, const Turn &turn);
   void plan();
-  void enter();
+  void enter(Region *region);
+  void leave(Region *region);
+  void noteResident();
   void sendAway();
-  Region *find(const void *memory);
+  std::vector<Region *> find(const void *memory);
   void order(Region *region, bool comes);
   void report() const;
 
@@ -85,8 +95,9 @@ private:
   std::map<const uint8_t *, std::unique_ptr<Region>> regions; // by their memory
   std::deque<Job> jobs;
   bool isEnding = false;
-  std::string fault; // of the disk
-  int64_t inMemory = 0;
+  std::string fault;              // of the disk
+  std::vector<Region *> inMemory; // all that are not absent
+  uint64_t bytesInMemory = 0;
   Counters moved;
 
   size_t entry = 0, place = 0;

@@ -10,6 +10,28 @@
 
 namespace ds {
 
+// What launches do not take element by element, or messages carry.
+static std::set<uint32_t> wholeBuffers(const EntryInfo &entry) {
+  std::set<uint32_t> whole;
+  for (const LaunchInfo &launch : entry.launches) {
+    std::set<uint32_t> touched(launch.operands.begin(), launch.operands.end());
+    for (const LaunchResult &result : launch.results)
+      touched.insert(result.buffer);
+    for (uint32_t buffer : launch.elementwise)
+      touched.erase(buffer);
+    whole.insert(touched.begin(), touched.end());
+  }
+  for (const CollectiveInfo &collective : entry.collectives)
+    for (const CollectivePartInfo &part : collective.parts) {
+      for (const CollectivePiece &piece : part.whole)
+        whole.insert({piece.buffer, piece.source.value_or(piece.buffer)});
+      for (const auto &buffer : {part.own, part.workerError, part.serverError})
+        if (buffer)
+          whole.insert(*buffer);
+    }
+  return whole;
+}
+
 void StateStore::checkPart(const StateInfo &info, const Shape &shape) const {
   const UnitInfo &unit = package.variant().units[info.unit];
   bool isWorker = info.part == StatePart::Worker;
@@ -74,7 +96,7 @@ Tensor StateStore::firstValue(const StateInfo &info, const Shape &shape) {
     return Tensor::over(info.type, shape, spaceOf(info) + static_cast<size_t>(mesh.rank * shard) * typeSize(info.type));
   case StatePart::Shard: {
     Tensor tensor = allocate(info, shape);
-    bool isZeros = !logicalSuffix(info).empty() && inFile(tensor.data()).region;
+    bool isZeros = !logicalSuffix(info).empty() && inFile(tensor.data()).files;
     if (!isZeros) {
       fill(info, mesh.rank * shard, shard, tensor.data());
       touched(tensor.data());
@@ -90,7 +112,7 @@ Tensor StateStore::firstValue(const StateInfo &info, const Shape &shape) {
   case StatePart::Own: break;
   }
   Tensor tensor = allocate(info, shape);
-  if (info.initial || !inFile(tensor.data()).region)
+  if (info.initial || !inFile(tensor.data()).files)
     std::memset(tensor.data(), 0, tensor.bytes());
   if (info.initial) {
     const ConstantInfo &constant = package.variant().constants[*info.initial];
@@ -187,7 +209,7 @@ PlacedBytes StateStore::placedBytes() const {
   forEachMemory([&](StateClass kind, uint64_t bytes, const uint8_t *memory) {
     const PlaceSettings *settings = places.of(kind);
     bool isInFile = false;
-    forEachFiles([&](StateFiles &files) { isInFile |= files.at(memory) != nullptr; });
+    forEachFiles([&](StateFiles &files) { isInFile |= !files.at(memory).regions.empty(); });
     (isInFile                                             ? placed.file
      : !settings || settings->place == StatePlace::Device ? placed.device
                                                           : placed.host) += bytes;
@@ -197,6 +219,7 @@ PlacedBytes StateStore::placedBytes() const {
     placed.read += counters.read;
     placed.written += counters.written;
     placed.resident += counters.resident;
+    placed.residentBytes += counters.residentBytes;
   });
   return placed;
 }
@@ -208,6 +231,18 @@ void StateStore::requireDevice(const std::string &what, uint64_t bytes) const {
   if (bytes > places.deviceBytes || taken > places.deviceBytes - bytes)
     fail(ErrorCode::OutOfMemory, "--device-memory: ", what, " of ", bytes, " bytes does not fit beside states of ",
          taken, ", found ", places.deviceBytes, ", expected at least ", taken + bytes);
+}
+
+// Whether whatever works on the state takes it element by element, so that a part of it may be in memory at a time.
+bool StateStore::isElementwise(const StateInfo &info) {
+  if (!wholeStates) {
+    wholeStates.emplace();
+    for (const EntryInfo &entry : package.variant().entries)
+      for (uint32_t buffer : wholeBuffers(entry))
+        if (entry.buffers[buffer].role == BufferRole::State)
+          wholeStates->insert(entry.states[entry.buffers[buffer].index].name);
+  }
+  return wholeStates->count(info.name) == 0;
 }
 
 // Null where a state of its class lives in memory.
@@ -224,7 +259,11 @@ std::shared_ptr<uint8_t> StateStore::fileMemory(const StateInfo &info, size_t by
   std::unique_ptr<StateFiles> &files = kind == StateClass::Parameter ? parameterFiles : optimizerFiles;
   if (!files)
     files = std::make_unique<StateFiles>(settings->folder, settings->buffers);
-  return files->add(info.name, bytes);
+  bool isCut = count > settings->pieceElements && isElementwise(info);
+  if (count > settings->pieceElements && !isCut)
+    uncutStates.insert(info.name);
+  return files->add(info.name, bytes,
+                    isCut ? static_cast<size_t>(settings->pieceElements) * typeSize(info.type) : bytes);
 }
 
 // Memory for a state that is not in a unit's space; of unknown contents, or zeros of a file.
@@ -243,8 +282,8 @@ Tensor StateStore::allocate(const StateInfo &info, const Shape &shape) {
 StateStore::InFile StateStore::inFile(const void *memory) {
   InFile found;
   forEachFiles([&](StateFiles &files) {
-    if (StateFiles::Region *region = files.at(memory))
-      found = {&files, region};
+    if (StateFiles::Pieces pieces = files.at(memory); !pieces.regions.empty())
+      found = {&files, std::move(pieces)};
   });
   return found;
 }

@@ -4,6 +4,7 @@
 #define DEEPSTRIDE_RUNTIME_CORE_STATEPLACES_H
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
 namespace ds {
@@ -15,9 +16,11 @@ enum class StatePlace : uint8_t { Device, Host, File };
 // Of the states of one class.
 struct PlaceSettings {
   StatePlace place = StatePlace::Device;
-  std::string folder;       // for files, which have no names there and are gone with the process
-  int64_t buffers = 1;      // states of files that are in memory at a time
-  int64_t hostElements = 0; // so many stay in host memory before files begin
+  std::string folder;  // for files, which have no names there and are gone with the process
+  int64_t buffers = 1; // states of files, or pieces of these, that are in memory at a time
+  int64_t pieceElements =
+      std::numeric_limits<int64_t>::max(); // of a state of a file: more than that are several pieces
+  int64_t hostElements = 0;                // so many stay in host memory before files begin
 };
 
 struct StatePlaces {
@@ -33,7 +36,8 @@ struct StatePlaces {
 struct PlacedBytes {
   uint64_t device = 0, host = 0, file = 0;
   uint64_t read = 0, written = 0; // by files
-  uint64_t resident = 0;          // of files, the most that were in memory at a time
+  uint64_t resident = 0;          // pieces of files, the most that were in memory at a time
+  uint64_t residentBytes = 0;     // of them
 };
 
 } // namespace ds

@@ -116,6 +116,11 @@ void StateStore::dropSpaces() {
     space = used.count(space->first) ? std::next(space) : spaces.erase(space);
 }
 
+const Tensor *StateStore::find(const std::string &name) const {
+  auto known = states.find(name);
+  return known == states.end() ? nullptr : &known->second.tensor;
+}
+
 void StateStore::zero(const std::string &name) {
   auto known = states.find(name);
   if (known == states.end())

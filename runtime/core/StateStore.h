@@ -9,6 +9,8 @@
 #include "runtime/core/Tensor.h"
 
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -77,10 +79,10 @@ public:
   // of an earlier call, BadState when the state may be half written.
   State &acquire(const StateInfo &info, const Shape &shape);
 
-  // A region of a file that a state is; nulls for other memory.
+  // The regions of a file that a state is; null for other memory.
   struct InFile {
     StateFiles *files = nullptr;
-    StateFiles::Region *region = nullptr;
+    StateFiles::Pieces pieces;
   };
   bool hasFiles() const { return parameterFiles || optimizerFiles; }
   InFile inFile(const void *memory);
@@ -106,6 +108,8 @@ public:
   // Of a package that trains; a unit's memory counts once, with what no tensor covers.
   HeldBytes heldBytes() const;
   PlacedBytes placedBytes() const;
+  // States of files that stay whole though they exceed the size of a piece, since something works on all of one.
+  const std::set<std::string> &uncut() const { return uncutStates; }
   // Throws Error(OutOfMemory) where the device has no room for so many bytes besides its states.
   void requireDevice(const std::string &what, uint64_t bytes) const;
 
@@ -119,6 +123,8 @@ public:
   // are rounded anew.
   void roundMasters();
 
+  // The value of a state as it is; null where there is none yet.
+  const Tensor *find(const std::string &name) const;
   // Zeros for a state that there is, in its own memory, whatever a failed call left in it.
   void zero(const std::string &name);
   // The value of one state for another of its size, in the memory of that, whatever a failed call left in it. Nothing
@@ -154,6 +160,7 @@ private:
   }
   // Calls action(class, bytes, memory) for each state, once for the memory of a unit.
   template <typename Action> void forEachMemory(Action action) const;
+  bool isElementwise(const StateInfo &info);
   std::shared_ptr<uint8_t> fileMemory(const StateInfo &info, size_t bytes);
   Tensor allocate(const StateInfo &info, const Shape &shape);
   void touched(const void *memory);
@@ -180,6 +187,8 @@ private:
   StatePlaces places;
   std::unique_ptr<StateFiles> parameterFiles, optimizerFiles; // made when they are needed; outlive the states
   int64_t hostElements = 0;                                   // that files have left in host memory
+  std::optional<std::set<std::string>> wholeStates; // of all entries, those that something works on as a whole
+  std::set<std::string> uncutStates;
   std::map<SpaceKey, AlignedBuffer> spaces;
   std::map<std::string, State> states;
 };

@@ -84,6 +84,7 @@ static PlaceSettings settingsOf(const config::OffloadSettings &offload) {
 StatePlaces placesOf(const config::TrainingConfig &config) {
   StatePlaces places;
   places.optimizer = settingsOf(config.zero.optimizerPlace);
+  places.optimizer.pieceElements = config.zero.subGroup;
   places.parameters = settingsOf(config.zero.parameterPlace);
   return places;
 }

@@ -294,9 +294,11 @@ void Trainer::forgetGradients() {
 }
 
 void Trainer::beginStatistics() {
-  if (running.empty()) // a look at states waits for parameters that are on their way
-    return;
-  live.withStates([&](StateStore &states) {
+  // Parameters that are on their way are none of them.
+  std::vector<std::string> all = running;
+  for (const std::string &name : running)
+    all.push_back(movedOf(name));
+  live.withStates(all, [&](StateStore &states) {
     for (const std::string &name : running)
       states.copy(name, movedOf(name));
   });

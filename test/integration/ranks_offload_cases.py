@@ -54,6 +54,54 @@ def the_same_bits(folder):
             expect(not list(files.iterdir()), f"{where}: left {list(files.iterdir())}")
 
 
+@case(seconds=12)
+def pieces_of_states(folder):
+    """sub_group_size: an update has no more than so many elements of a state in memory, whole pages; bits are those of a run without files."""
+    files = folder / "disk"
+    files.mkdir()
+    asked = 2500  # of which a page of 1,024 f32 is the unit
+    kinds = {"AdamW": (0, 2), "Lamb": (1,), "bf16": (3,)}
+    for name, stages in kinds.items():
+        optimizer, more = ("Lamb", {}) if name == "Lamb" else ("AdamW", {"bf16": {"enabled": True}} if name == "bf16" else {})
+        own = folder / name
+        own.mkdir()
+        plain = Stages(own, mlp(random(), inner=130, more=115), rows(own / "data.npz", random(1)), "--reference", logits="y", stages=stages,
+                       optimizer=(optimizer, {"lr": 0.01}), **more)
+        for stage in stages:
+            for ranks in (1, 3):
+                where = f"{name}, stage {stage} on {ranks} ranks"
+                plain.zero = {}
+                expected = logical(plain.run(stage, ranks, steps=STEPS))
+                plain.zero = offloading(stage, files, parameters=False, buffer_count=4) | {"sub_group_size": asked}
+                count = folder / "counters.json"
+                for run in (plain.run(stage, ranks, f"--counters={count}", steps=STEPS),
+                            plain.goes_on(plain.run(stage, ranks, steps=STEPS // 2), stage, ranks, steps=STEPS)):
+                    same(logical(run), expected, where)
+                for rank in counters(count):
+                    moved, largest = rank["files"], asked * 4 // 4096 * 4096
+                    expect(2 * 4096 < moved["resident_bytes"] <= 4 * largest, f"{where}: {moved}, expected at most 4 pieces of {largest} bytes")
+                    expect(moved["resident"] <= 4 and rank["places"]["file"] > 2 * largest, f"{where}: {rank}")
+                    again = (STEPS - 1) * (rank["places"]["file"] - 4 * largest)  # in each step but the first, what is not there
+                    expect(moved["read"] >= again, f"{where}: {moved}, expected {again} bytes read at least: all pieces are used")
+    said = plain.train(3, 1, steps=1).err
+    expect("works in place" not in said and "in memory as a whole" not in said, said)
+    plain.zero = {"sub_group_size": asked}
+    said = plain.train(3, 1, steps=1).err
+    expect("zero_optimization.sub_group_size" in said and "no states of the optimizer are in files" in said, said)
+
+
+@case(seconds=3)
+def states_that_stay_whole(folder):
+    """1-bit LAMB takes norms of its momenta: the one that has more elements than a piece is named."""
+    zero = {"sub_group_size": 1024, **offloading(0, folder, buffer_count=4)}
+    package = train_package(folder, mlp(random(), inner=130, more=115), settings(("OneBitLamb", {"freeze_step": 2}), micro=4, zero_optimization=zero),
+                            "--reference", logits="y")
+    result = tool("ds-run", "train", package, f"--data={rows(folder / 'data.npz', random(1))}", "--steps=3", f"--counters={folder / 'c.json'}", "--threads=1")
+    expect("ds-run: note: zero_optimization.sub_group_size = 1024: 'w1/exp_avg' is in memory as a whole" in result.err, result.err)
+    rank, = counters(folder / "c.json")
+    expect(130 * 115 * 4 < rank["files"]["resident_bytes"] < 2 * 130 * 115 * 4, f"{rank['files']}, expected one whole of {130 * 115 * 4} bytes and pieces")
+
+
 @case
 def memory_is_bounded(folder):
     """Optimizer states of 64 MiB in files of 2 MiB each: the process never has much of them."""

@@ -198,6 +198,9 @@ TEST(Config, SaysWhereStatesLive) {
   TrainingConfig idle =
       legal(with(R"("zero_optimization": {"offload_optimizer": {"device": "cpu", "buffer_count": 7}})"));
   EXPECT_EQ(noteOf(idle, "zero_optimization.offload_optimizer.buffer_count"), "without effect: the device is cpu");
+  TrainingConfig inMemory = legal(with(R"("zero_optimization": {"stage": 2, "sub_group_size": 7})"));
+  EXPECT_EQ(noteOf(inMemory, "zero_optimization.sub_group_size"),
+            "without effect: an update works in place, and no states of the optimizer are in files");
 }
 
 TEST(Config, AcceptsDefaultsThatDoNothingAndSectionsThatAreSwitchedOff) {

@@ -29,6 +29,11 @@ size_t cachedPages(const uint8_t *memory, size_t bytes) {
   return count;
 }
 
+// Of a state in one piece.
+StateFiles::Region *regionOf(StateFiles &files, const std::shared_ptr<uint8_t> &state) {
+  return files.at(state.get()).regions.at(0);
+}
+
 class StateFilesTest : public testing::Test {
 protected:
   // Where the build is: a disk, as opposed to a folder of temporary files in memory.
@@ -47,7 +52,7 @@ TEST_F(StateFilesTest, KeepValuesInWhateverOrderTheyAreUsed) {
   std::vector<std::shared_ptr<uint8_t>> states;
   std::vector<std::vector<uint8_t>> expected(count, std::vector<uint8_t>(bytes));
   for (size_t i = 0; i < count; ++i)
-    states.push_back(files.add("s" + std::to_string(i), bytes));
+    states.push_back(files.add("s" + std::to_string(i), bytes, bytes));
   for (int call = 0; call < 60; ++call) {
     files.beginCall(random() % 3);
     bool isDrawn = random() % 3 == 0;
@@ -57,7 +62,7 @@ TEST_F(StateFilesTest, KeepValuesInWhateverOrderTheyAreUsed) {
         used.push_back((used[0] + 1 + random() % (count - 1)) % count);
       std::vector<StateFiles::Region *> turn;
       for (size_t i : used)
-        turn.push_back(files.at(states[i].get()));
+        turn.push_back(regionOf(files, states[i]));
       files.use(turn);
       bool writes = random() % 2;
       for (size_t i : used) {
@@ -83,16 +88,66 @@ TEST_F(StateFilesTest, KeepValuesInWhateverOrderTheyAreUsed) {
   }
 }
 
+TEST_F(StateFilesTest, PiecesOfAStateComeAndGoByThemselves) {
+  std::mt19937_64 random(randomSeed());
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE)), bytes = 10 * page + 10, piece = 3 * page;
+  constexpr size_t count = 3, buffers = 4;
+  StateFiles files(folder, buffers);
+  std::vector<std::shared_ptr<uint8_t>> states;
+  std::vector<std::vector<uint8_t>> expected(count, std::vector<uint8_t>(bytes));
+  for (size_t i = 0; i < count; ++i)
+    states.push_back(files.add("s" + std::to_string(i), bytes, piece + 1)); // whole pages, rounded down
+  EXPECT_EQ(files.counters().bytes, count * 11 * page);
+  for (int call = 0; call < 40; ++call) {
+    files.beginCall(0);
+    size_t skipped = random() % 8 == 0 ? random() % 4 : 4;
+    for (size_t part = 0; part < 4; ++part) { // as an update goes through the first two
+      if (part == skipped)
+        continue;
+      std::vector<StateFiles::Region *> turn;
+      for (size_t i : {0, 1}) {
+        StateFiles::Pieces pieces = files.at(states[i].get());
+        ASSERT_EQ(pieces.bytes, piece);
+        ASSERT_EQ(pieces.regions.size(), 4u);
+        turn.push_back(pieces.regions[part]);
+      }
+      files.use(turn);
+      for (size_t i : {0, 1})
+        for (size_t at = part * piece; at < std::min(bytes, (part + 1) * piece); ++at) {
+          ASSERT_EQ(states[i].get()[at], expected[i][at]) << "call " << call << ", state " << i << ", byte " << at;
+          states[i].get()[at] = expected[i][at] = static_cast<uint8_t>(random());
+        }
+      files.done(turn, true);
+    }
+    files.endCall();
+    if (random() % 4 == 0) { // as a checkpoint is restored, then saved
+      size_t i = random() % count, at = random() % bytes;
+      states[i].get()[at] = expected[i][at] = 1;
+      files.touched(states[i].get());
+      files.looked();
+      for (size_t k = 0; k < count; ++k)
+        ASSERT_EQ(std::memcmp(states[k].get(), expected[k].data(), bytes), 0) << "call " << call << ", state " << k;
+      files.release(states[0].get() + random() % piece, bytes - piece);
+    }
+  }
+  StateFiles::Counters counters = files.counters();
+  EXPECT_LE(counters.resident, buffers + 1); // and one that was restored
+  EXPECT_LE(counters.residentBytes, (buffers + 1) * piece);
+  states[1].reset();
+  EXPECT_EQ(files.counters().bytes, (count - 1) * 11 * page);
+  EXPECT_EQ(std::memcmp(states[0].get(), expected[0].data(), bytes), 0);
+}
+
 TEST_F(StateFilesTest, OnlyAsManyAreInMemoryAsThereAreBuffers) {
   constexpr size_t count = 12, bytes = size_t(1) << 20, buffers = 3;
   StateFiles files(folder, buffers);
   std::vector<std::shared_ptr<uint8_t>> states;
   for (size_t i = 0; i < count; ++i)
-    states.push_back(files.add("s", bytes));
+    states.push_back(files.add("s", bytes, bytes));
   for (int call = 0; call < 4; ++call) {
     files.beginCall(0);
     for (size_t i = 0; i < count; ++i) {
-      std::vector<StateFiles::Region *> turn = {files.at(states[i].get())};
+      std::vector<StateFiles::Region *> turn = {regionOf(files, states[i])};
       files.use(turn);
       std::memset(states[i].get(), call + 1, bytes);
       files.done(turn, true);
@@ -123,7 +178,7 @@ TEST_F(StateFilesTest, WhatIsReadAheadIsThereBeforeItIsUsed) {
   StateFiles files(folder, 2);
   std::vector<std::shared_ptr<uint8_t>> states;
   for (size_t i = 0; i < count; ++i)
-    states.push_back(files.add("s", bytes));
+    states.push_back(files.add("s", bytes, bytes));
   uint64_t before = 0, first = 0; // how many were there in time; what the first call, which knows no order yet, read
   for (int call = 0; call < 2; ++call) {
     files.beginCall(0);
@@ -134,7 +189,7 @@ TEST_F(StateFilesTest, WhatIsReadAheadIsThereBeforeItIsUsed) {
           usleep(1000);
         before += files.counters().read >= expected;
       }
-      std::vector<StateFiles::Region *> turn = {files.at(states[i].get())};
+      std::vector<StateFiles::Region *> turn = {regionOf(files, states[i])};
       files.use(turn);
       files.done(turn, false);
     }
@@ -148,9 +203,9 @@ TEST_F(StateFilesTest, WhatIsReadAheadIsThereBeforeItIsUsed) {
 TEST_F(StateFilesTest, LeaveNothingBehind) {
   {
     StateFiles files(folder, 2);
-    auto state = files.add("s", 1000);
+    auto state = files.add("s", 1000, 1000);
     EXPECT_TRUE(std::filesystem::is_empty(folder));
-    EXPECT_EQ(files.at(state.get() + 1), nullptr);
+    EXPECT_TRUE(files.at(state.get() + 1).regions.empty());
     state.reset();
     EXPECT_EQ(files.counters().bytes, 0u);
   }
@@ -170,16 +225,16 @@ TEST_F(StateFilesTest, RefuseWhatCannotBe) {
   EXPECT_EQ(messageOf([&] { StateFiles(folder / "none", 2); }),
             "nvme_path: cannot write to '" + (folder / "none").string() + "': No such file or directory");
   StateFiles files(folder, 1);
-  auto a = files.add("a", 10), b = files.add("b", 10);
+  auto a = files.add("a", 10, 10), b = files.add("b", 10, 10);
   files.beginCall(0);
-  EXPECT_EQ(messageOf([&] { files.use({files.at(a.get()), files.at(b.get())}); }),
+  EXPECT_EQ(messageOf([&] { files.use({regionOf(files, a), regionOf(files, b)}); }),
             "buffer_count: found 1, expected at least 2: 'b' is needed beside as many other states of files");
   files.endCall();
   files.beginCall(0);
-  files.use({files.at(b.get())});
-  files.done({files.at(b.get())}, true);
+  files.use({regionOf(files, b)});
+  files.done({regionOf(files, b)}, true);
   files.endCall();
-  std::string full = messageOf([&] { files.add("huge", size_t(1) << 61); });
+  std::string full = messageOf([&] { files.add("huge", size_t(1) << 61, size_t(1) << 61); });
   EXPECT_NE(full.find("has no room for state 'huge' of 2305843009213693952 bytes: "), std::string::npos) << full;
 }
 

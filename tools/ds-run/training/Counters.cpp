@@ -36,7 +36,11 @@ static Json ofRank(Trainer &trainer, const RunRanks &group, uint64_t peakBytes) 
             {"others", held.others},
             {"peak", peakBytes}}},
           {"places", {{"device", placed.device}, {"host", placed.host}, {"file", placed.file}}},
-          {"files", {{"read", placed.read}, {"written", placed.written}, {"resident", placed.resident}}},
+          {"files",
+           {{"read", placed.read},
+            {"written", placed.written},
+            {"resident", placed.resident},
+            {"resident_bytes", placed.residentBytes}}},
           {"sites", std::move(sites)},
           {"own", std::move(own)}};
 }

@@ -40,6 +40,15 @@ void takePlaces(Trainer &trainer, const Dataset &data, const config::TrainingCon
   if (options.deviceMemory.empty() && !areFiles)
     return;
   trainer.touchStates();
+  trainer.session().withStates([&](StateStore &states) {
+    if (!states.uncut().empty() && group.isFirst())
+      std::fprintf(
+          stderr,
+          "ds-run: note: zero_optimization.sub_group_size = %lld: '%s'%s in memory as a whole, since something "
+          "other than the update works on all of it\n",
+          static_cast<long long>(zero.subGroup), states.uncut().begin()->c_str(),
+          states.uncut().size() == 1 ? " is" : concat(" and ", states.uncut().size() - 1, " more are").c_str());
+  });
   if (std::optional<MemoryPlan> plan = planOf(trainer, data, config))
     trainer.session().withStates([&](StateStore &states) {
       states.requireDevice("workspace of a micro-batch and its activations", plan->activations + plan->workspace);

@@ -21,8 +21,6 @@ void checkRankKeys(const config::TrainingConfig &config, const RunRanks &group) 
   const int64_t stage = config.zero.stage;
   const Inert keys[] = {
       {"zero_optimization.allgather_bucket_size", stage == 0 || stage == 3, "no update gathers parameters"},
-      {"zero_optimization.sub_group_size", true,
-       "what a rank owns of a unit is updated at once, in place, and is resident as a whole"},
   };
   for (const Inert &inert : keys)
     if (const config::Entry *entry = config.find(inert.key);
