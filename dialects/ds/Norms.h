@@ -27,24 +27,45 @@ inline bool isCheapForRows(mlir::Operation *op) {
   return llvm::isa<CastOp>(op);
 }
 
+/// Whether a use of the op's result in its block satisfies `ends`, or a use of what ops that satisfy `passes` make of
+/// it. Each op is looked at once, however many paths lead to it.
+template <typename Passes, typename Ends> bool flowsInto(mlir::Operation *op, Passes passes, Ends ends) {
+  llvm::SmallVector<mlir::Operation *> work = {op};
+  llvm::SmallPtrSet<mlir::Operation *, 8> seen = {op};
+  while (!work.empty()) {
+    for (mlir::OpOperand &use : work.pop_back_val()->getUses()) {
+      mlir::Operation *user = use.getOwner();
+      if (user->getBlock() != op->getBlock())
+        continue;
+      if (ends(use))
+        return true;
+      if (passes(user) && seen.insert(user).second)
+        work.push_back(user);
+    }
+  }
+  return false;
+}
+
 /// Whether the op of a region or a kernel changes rows before a product there reads them: a norm, elementwise ops, and
 /// what makes codes of rows. Of norms and `ds.quantize_rows` it does not ask what reads them.
 inline bool preparesRows(mlir::Operation *op) {
-  if (!op || isNorm(op) || llvm::isa<QuantizeRowsOp>(op))
+  auto makesRows = [](mlir::Operation *each) { return isNorm(each) || llvm::isa<QuantizeRowsOp>(each); };
+  if (!op || makesRows(op))
     return op;
-  return llvm::isa<PerElement>(op) && llvm::any_of(op->getUsers(), [&](mlir::Operation *user) {
-           auto product = llvm::dyn_cast<LinearOp>(user);
-           return user->getBlock() == op->getBlock() &&
-                  (product ? product.getInput() == op->getResult(0) : preparesRows(user));
+  return llvm::isa<PerElement>(op) && flowsInto(op, llvm::IsaPred<PerElement>, [&](mlir::OpOperand &use) {
+           auto product = llvm::dyn_cast<LinearOp>(use.getOwner());
+           return makesRows(use.getOwner()) || (product && use.get() == product.getInput());
          });
 }
 
 /// Whether the op of a region or a kernel computes the filters of a convolution there: elementwise ops, and a reshape.
 inline bool preparesFilters(mlir::Operation *op) {
-  return llvm::isa_and_present<PerElement, ReshapeOp>(op) && llvm::any_of(op->getUsers(), [&](mlir::Operation *user) {
-           auto convolution = llvm::dyn_cast<ConvOp>(user);
-           return user->getBlock() == op->getBlock() && !llvm::isa<ConstantOp>(op) &&
-                  (convolution ? convolution.getWeight() == op->getResult(0) : preparesFilters(user));
+  auto passes = [](mlir::Operation *each) {
+    return llvm::isa<PerElement, ReshapeOp>(each) && !llvm::isa<ConstantOp>(each);
+  };
+  return op && passes(op) && flowsInto(op, passes, [](mlir::OpOperand &use) {
+           auto convolution = llvm::dyn_cast<ConvOp>(use.getOwner());
+           return convolution && use.get() == convolution.getWeight();
          });
 }
 

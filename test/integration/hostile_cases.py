@@ -192,6 +192,27 @@ def values_that_are_read_twice(folder):
 
 
 @case
+def products_of_values_that_are_read_twice(folder):
+    """The same 60 levels before the rows of a product, and before the filters of a convolution."""
+    random = np.random.default_rng(SEED)
+    x, weight, filters = (random.standard_normal(shape).astype(np.float32) for shape in ((3, 8), (8, 4), (2, 3, 3)))
+    image = random.standard_normal((1, 3, 9)).astype(np.float32)
+    for kind, start, inputs in (("MatMul", "x", {"x": x}), ("Conv", "k", {"k": filters, "image": image})):
+        g = generate.Graph()
+        value = start
+        for _ in range(60):
+            value = g.op("Add", value, value)
+        value = g.op("MatMul", value, g.constant(weight)) if kind == "MatMul" else g.op("Conv", "image", value)
+        given = [generate.value(name, 1, *array.shape) for name, array in inputs.items()]
+        path = generate.save(g.model(given, [generate.value(value, 1, None, None, *[None] * (kind == "Conv"))]), folder / f"{kind}.onnx")
+        tool("ds-opt", path, "-o", folder / f"{kind}.dsp", timeout=20)
+        found = run_package(folder / f"{kind}.dsp", inputs, folder)[value].astype(np.float64) / 2.0**60
+        exact = (x.astype(np.float64) @ weight if kind == "MatMul" else
+                 np.stack([[np.sum(image[0, :, i:i + 3].astype(np.float64) * k) for i in range(7)] for k in filters])[None])
+        expect(np.allclose(found, exact, rtol=1e-5, atol=1e-5), f"{kind}: {found} instead of {exact}")  # sums of 9 products
+
+
+@case
 def powers_that_no_integer_holds(folder):
     """Folded or computed while the model runs, an integer power that overflows is the same number."""
     bases, exponents = [10, -10, 0, 2], [400, 401, -1, -3]
