@@ -87,10 +87,12 @@ std::optional<Quantized> dequantized(Value numbers) {
   return result;
 }
 
-/// Whether each code is what its number becomes: products with it are neither subnormal nor infinite.
+/// Whether each code is what its number becomes: differences to a zero point that is a code are exact, and products
+/// with the scale neither subnormal nor infinite.
 bool isExact(const Quantized &codes) {
-  constexpr double leastNormal = 0x1p-126, most = 0x1p127 / 256;
-  return codes.scale >= leastNormal && codes.scale <= most && codes.zeroPoint == std::floor(codes.zeroPoint);
+  constexpr double leastNormal = 0x1p-126, most = 0x1p127 / 512;
+  return codes.scale >= leastNormal && codes.scale <= most && codes.zeroPoint == std::floor(codes.zeroPoint) &&
+         codes.zeroPoint >= -128 && codes.zeroPoint <= 255;
 }
 
 struct FoldRequantization : deepstride::impl::FoldRequantizationBase<FoldRequantization>, PassReport {

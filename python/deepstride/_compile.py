@@ -73,7 +73,10 @@ def size_arguments(dims: Mapping[str, Any] | None, shapes: Mapping[str, Sequence
     for name, shape in shapes.items():
         if isinstance(shape, (str, bytes)) or not isinstance(shape, Sequence):
             raise InvalidArgumentError(f"shapes: '{name}': found {shape!r}, expected a list of sizes and names")
-    return [f"--dim={name}={int(size) if isinstance(size, bool) else size}" for name, size in dims.items()] + \
+    for name, size in dims.items():
+        if isinstance(size, bool):
+            raise InvalidArgumentError(f"dims: '{name}': found {size}, expected a size or another dimension's name")
+    return [f"--dim={name}={size}" for name, size in dims.items()] + \
            [f"--shape={name}={','.join(map(str, shape))}" for name, shape in shapes.items()]
 
 

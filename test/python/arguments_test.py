@@ -1,5 +1,6 @@
 """Arguments of the wrong kind: each function says what it wants, in a line of its own and not in C++'s."""
 import inspect
+import os
 import unittest
 from unittest import mock
 
@@ -39,6 +40,8 @@ class Arguments(Case):
         stand_in = mock.patch.object(deepstride._programs, "path_of", lambda name: "/bin/false")
         stand_in.start()
         self.addCleanup(stand_in.stop)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)  # where texts that are paths by chance lead
         calls = refusals = 0
         for function, right in functions:
             for name in right:
@@ -58,6 +61,7 @@ class Arguments(Case):
         for named, says in (({"path": b"m.dsp"}, "path of the package: found b'm.dsp', expected a path: text, or a pathlib.Path"),
                             ({"variant": 3}, "variant: found 3, expected text"),
                             ({"dims": ["batch"]}, "dims: found ['batch'], expected a dictionary"),
+                            ({"dims": {"batch": True}}, "batch"),
                             ({"verify": "no"}, "verify: found 'no', expected True or False")):
             self.refuses(deepstride.InvalidArgumentError, says, deepstride.load, **{"path": package("linear"), **named})
 

@@ -91,6 +91,11 @@ class Sessions(Case):
         binding.bind_output("y")
         session.run_with_iobinding(binding)
         np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], X @ w + 5 * b)
+        path = self.folder / "m.onnx"
+        path.write_bytes((MODELS / "defaults.onnx").read_bytes())
+        session = ort.InferenceSession(str(path))
+        path.unlink()  # a session is of the model that it was made of
+        np.testing.assert_array_equal(session.run(["y"], {"x": X, "w": 4 * w})[0], X @ (4 * w) + b)
         state = ort.capi.onnxruntime_pybind11_state
         self.refuses(state.InvalidArgument, "'w'", session.run, None, {"x": X, "w": w[0]})
         old = (MODELS / "defaults.onnx").read_bytes()

@@ -112,6 +112,9 @@ class InferenceSession:
             raise errors.of_error(error) from None
         self._source = path_or_bytes
         self._overridable = {one.name: one for one in facts.overridable()} if not facts.has_external_data else {}
+        if self._overridable and isinstance(path_or_bytes, (str, os.PathLike)):  # the file may be another one by then
+            with open(path_or_bytes, "rb") as file:
+                self._source = file.read()
         self._overriding: dict[frozenset[str], Model] = {}
         self._metadata = ModelMetadata(facts)
         self._inputs = [_node_arg(info, {one.name: one for one in facts.inputs}) for info in self._model.inputs]
@@ -179,11 +182,7 @@ class InferenceSession:
         if not given:
             return self._model
         if given not in self._overriding:
-            source = self._source
-            if isinstance(source, (str, os.PathLike)):
-                with open(source, "rb") as file:
-                    source = file.read()
-            self._overriding[given], _ = _load(without_initializers(source, given), self._options)
+            self._overriding[given], _ = _load(without_initializers(self._source, given), self._options)
         return self._overriding[given]
 
     def get_modelmeta(self) -> ModelMetadata:

@@ -85,3 +85,26 @@ func.func @others(%q: tensor<?xi8> {ds.dims = ["n"]}) -> (tensor<?xi8>, tensor<?
   %e = ds.cast %e4 to i8 : (tensor<?xf32>) -> tensor<?xi8>
   return %a, %b, %c, %d, %e : tensor<?xi8>, tensor<?xi8>, tensor<?xui8>, tensor<?xi8>, tensor<?xi8>
 }
+
+// -----
+
+// Differences to a zero point far from all codes are rounded, so that codes do not come back.
+// CHECK-LABEL: func.func @far_zero_point
+// CHECK: ds.binary sub
+// CHECK: ds.cast %{{.*}} to i8
+func.func @far_zero_point(%q: tensor<?xi8> {ds.dims = ["n"]}) -> tensor<?xi8> attributes {ds.entry} {
+  %s = ds.constant dense<0.5> : tensor<f32>
+  %z = ds.constant dense<1073741824.0> : tensor<f32>
+  %low = ds.constant dense<-128.0> : tensor<f32>
+  %high = ds.constant dense<127.0> : tensor<f32>
+  %0 = ds.cast %q to f32 : (tensor<?xi8>) -> tensor<?xf32>
+  %1 = ds.binary sub %0, %z : (tensor<?xf32>, tensor<f32>) -> tensor<?xf32>
+  %2 = ds.binary mul %1, %s : (tensor<?xf32>, tensor<f32>) -> tensor<?xf32>
+  %3 = ds.binary div %2, %s : (tensor<?xf32>, tensor<f32>) -> tensor<?xf32>
+  %4 = ds.unary round %3 : (tensor<?xf32>) -> tensor<?xf32>
+  %5 = ds.binary add %4, %z : (tensor<?xf32>, tensor<f32>) -> tensor<?xf32>
+  %6 = ds.binary max %5, %low : (tensor<?xf32>, tensor<f32>) -> tensor<?xf32>
+  %7 = ds.binary min %6, %high : (tensor<?xf32>, tensor<f32>) -> tensor<?xf32>
+  %8 = ds.cast %7 to i8 : (tensor<?xf32>) -> tensor<?xi8>
+  return %8 : tensor<?xi8>
+}
