@@ -346,12 +346,14 @@ void Job::actOnDeadlines() {
     signalAll(SIGKILL);
 }
 
-// A stopped rank acts on no signal but SIGKILL before it goes on.
+// A stopped rank acts on no signal but SIGKILL before it goes on. A starter forwards what it gets, and mpirun has
+// crashed over that while it ended its ranks, of which it sees to the stopped ones itself.
 void Job::signalAll(int number) {
   if (group == 0 || !isAnyRunning())
     return;
   kill(-group, number);
-  kill(-group, SIGCONT);
+  if (!options.isStarter)
+    kill(-group, SIGCONT);
 }
 
 void Job::killAll() {
