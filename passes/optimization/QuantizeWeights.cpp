@@ -62,8 +62,11 @@ public:
     noteErrors();
     if (!errors.empty() || hasTables())
       return success();
+    bool hasFilters = module.walk([](ds::ConvOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    StringRef none = hasFilters ? "there is no product with one, and filters are kept for the reasons in the remarks"
+                                : "there is no product with one";
     return module.emitError("ds-quantize-weights: no weight was quantized: ")
-           << (firstReason.empty() ? "there is no product with one" : firstReason);
+           << (firstReason.empty() ? none : StringRef(firstReason));
   }
 
 private:
