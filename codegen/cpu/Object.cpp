@@ -9,6 +9,7 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -20,7 +21,19 @@
 
 namespace deepstride {
 
+/// LLVM's machine combiner adds up products before it adds them to a sum of integers, to shorten the chain. Tiles have
+/// as many chains as the units need, and no register left for such sums: these would be spilled, and half of the time
+/// with them.
+static void leaveChains() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    if (llvm::cl::Option *combiner = llvm::cl::getRegisteredOptions().lookup("x86-machine-combiner"))
+      combiner->addOccurrence(0, combiner->ArgStr, "false");
+  });
+}
+
 static std::unique_ptr<llvm::TargetMachine> machineFor(const CpuTarget &target, bool optimize, std::string &error) {
+  leaveChains();
   llvm::InitializeAllTargetInfos();
   llvm::InitializeAllTargets();
   llvm::InitializeAllTargetMCs();

@@ -4,6 +4,7 @@
 #include "codegen/kernel/Epilogue.h"
 #include "codegen/kernel/Prologue.h"
 #include "codegen/tile/Squares.h"
+#include "codegen/tile/Widen.h"
 
 using namespace mlir;
 
@@ -94,20 +95,6 @@ static PanelCodes codesOf(KernelBuilder &k, ds::LinearOp op, Value number, Value
   return codes;
 }
 
-/// Rows of narrow floats that lie one behind the other, as f32.
-static void emitWidenRows(KernelBuilder &k, const Matrix &rows, Type element, Value count, Value depth, int64_t lanes,
-                          Value target) {
-  auto stored = VectorType::get({lanes}, storageType(element));
-  Value elements = k.mul(count, depth), size = k.constant(lanes);
-  Value whole = k.mul(k.divide(elements, size), size);
-  auto copy = [&](Value from, Value mask) {
-    Value raw = loadLanes(k, stored, rows.buffer, k.add(rows.offset, from), mask);
-    storeLanes(k, fromStorage(k.b, k.loc, raw, element), target, from, mask);
-  };
-  k.loop(k.constant(0), whole, size, [&](Value from) { copy(from, {}); });
-  k.loop(whole, elements, size, [&](Value from) { copy(from, lanesBelow(k, lanes, k.sub(elements, from))); });
-}
-
 namespace {
 /// A product of a kernel, whose products have their rows in common: how it multiplies them, and its scratch.
 class LinearProduct {
@@ -159,7 +146,7 @@ private:
     Value rows = k.index(rowsSize), most = k.constant(schedule.getSweep());
     k.loop(k.constant(0), rows, most, [&](Value first) { body(first, k.minimum(most, k.sub(rows, first))); });
   }
-  void productOf(ds::LinearOp of, const MicroKernel &micro, const Matrix &lhs, Value count, Value first, Value here,
+  void productOf(ds::LinearOp of, const MicroKernel &by, const Matrix &lhs, Value count, Value first, Value here,
                  const Panel &panel, TileSink sink);
   void multiply(const MicroKernel &micro, const Matrix &lhs, Value firstRow, Value count, Value number,
                 PanelOf panelOf);
@@ -174,7 +161,7 @@ private:
   const SquareKernel *squares = nullptr;
   ds::ScheduleAttr schedule;
   Value depth;
-  Value packedRows, packedPanel, numbers, floats; // scratch
+  Value packedRows, packedPanel, numbers, wideRows; // scratch
 };
 } // namespace
 
@@ -197,14 +184,11 @@ LogicalResult LinearProduct::choose() {
     return success();
   schedule = ds::scheduleOf(op);
   squares = llvm::dyn_cast<SquareKernel>(micro.get());
-  // With many rows, what is stored narrow becomes floats once, in scratch, not once for each block of rows.
+  // With many rows, what is stored narrow becomes wide once, in scratch, not once for each block of rows.
   auto few = rowsSize.constant();
   if (!isPackedWeight || schedule.getFew() <= 0 || !(k.target.manyRows || !few || *few > schedule.getFew()))
     return success();
-  bool isPairs = schedule.getKernel() == ds::ProductKernel::bfloat_dot;
-  Type element = isPairs ? types.left : types.result;
-  wide = makeMicroKernel(k.target, isPairs ? schedule.getKernel() : ds::ProductKernel::multiply_add,
-                         {element, element, types.result}, /*isPacked=*/true);
+  wide = kernelOfWidened(k.target, schedule.getKernel(), types);
   return success();
 }
 
@@ -219,18 +203,19 @@ void LinearProduct::reserve() {
   if (!wide)
     return;
   numbers = k.scratchOf(storageType(wide->panel), panelSpace(*micro, depthSize, width));
-  if (types.left != wide->panel)
-    floats = k.scratchOf(storageType(types.result), SizeExpr(rowsPerSweep) * depthSize);
+  if (types.left != wide->left)
+    wideRows = k.scratchOf(storageType(wide->left), SizeExpr(rowsPerSweep) * widenedSpace(*micro, *wide, depthSize));
 }
 
 /// The product of rows with a panel of `of`: this product, or its companion.
-void LinearProduct::productOf(ds::LinearOp of, const MicroKernel &micro, const Matrix &lhs, Value count, Value first,
+void LinearProduct::productOf(ds::LinearOp of, const MicroKernel &by, const Matrix &lhs, Value count, Value first,
                               Value here, const Panel &panel, TileSink sink) {
-  int64_t lanes = micro.lanes();
+  int64_t lanes = by.lanes();
+  Value along = widenedDepth(k, *micro, by, depth);
   auto stored = VectorType::get({lanes}, storageType(types.result));
   Value bias = of.getBias() ? k.bufferOf(of.getBias()) : Value();
   emitPanelProduct(
-      k, micro, lhs, count, depth, panel, here, schedule.getRows(),
+      k, by, lhs, count, along, panel, here, schedule.getRows(),
       [&](Value row, int64_t v, Value value, Value mask) {
         Value column = k.add(first, k.constant(v * lanes));
         if (op.getScales() && !op.getGroup()) { // one scale for all of K; panels of scales are whole
@@ -278,13 +263,13 @@ void LinearProduct::multiplyPanels(const Matrix &given, Value firstRow, Value co
   Matrix lhs = squares ? emitPackSquares(k, *squares, given, types.left, count, depth, packedRows) : given;
   Value least = k.constant(k.target.manyRows ? 0 : schedule.getFew());
   Value isMany = wide ? k.b.createOrFold<arith::CmpIOp>(k.loc, arith::CmpIPredicate::ugt, count, least) : Value();
-  Matrix wideRows = lhs;
-  if (floats) {
-    wideRows = {floats, zero, depth, one};
+  Matrix widened = lhs;
+  if (wideRows) {
+    widened = {wideRows, zero, widenedDepth(k, *micro, *wide, depth), one};
     auto branch = scf::IfOp::create(k.b, k.loc, isMany);
     OpBuilder::InsertionGuard guard(k.b);
     k.b.setInsertionPointToStart(branch.thenBlock());
-    emitWidenRows(k, lhs, types.left, count, depth, micro->lanes(), floats);
+    emitWidenRows(k, *micro, *wide, lhs, count, depth, wideRows);
   }
   k.loop(begin, end, one, [&](Value number) {
     Value next = k.minimum(k.add(number, one), k.sub(end, one));
@@ -297,7 +282,7 @@ void LinearProduct::multiplyPanels(const Matrix &given, Value firstRow, Value co
     auto branch = scf::IfOp::create(k.b, k.loc, isMany, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(k.b);
     k.b.setInsertionPointToStart(branch.thenBlock());
-    multiply(*wide, wideRows, firstRow, count, number, [&](ds::LinearOp of) {
+    multiply(*wide, widened, firstRow, count, number, [&](ds::LinearOp of) {
       Panel panel = panelOf(of);
       emitWidenPanel(k, *micro, *wide, depth, panel, numbers);
       panel.codes.zeroPoints = {}; // taken off already

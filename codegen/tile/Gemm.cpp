@@ -43,17 +43,6 @@ Value panelElements(KernelBuilder &k, const MicroKernel &micro, Value depth, int
   return k.mul(steps, k.constant(micro.storedPerStep() * width));
 }
 
-namespace {
-/// The blocks of rows of one panel product: all heights from `rowBlock` down to 1 are emitted, and at most two of them
-/// run, one for `taller` blocks of `height` + 1 rows and one for the other blocks, of `height` rows.
-struct RowBlocks {
-  RowBlocks(KernelBuilder &k, Value rows, int64_t rowBlock)
-      : count(k.ceilDiv(rows, rowBlock)), divisor(k.b.createOrFold<arith::MaxUIOp>(k.loc, count, k.constant(1))),
-        height(k.divide(rows, divisor)), taller(k.remainder(rows, divisor)) {}
-  Value count, divisor, height, taller;
-};
-
-/// The zero points of a group, as floats for the vectors of a panel; nulls where there are none.
 SmallVector<Value> zeroPointsOf(KernelBuilder &k, const MicroKernel &micro, const Panel &panel, Value group) {
   SmallVector<Value> result(panel.vectors);
   if (!panel.codes.zeroPoints)
@@ -66,6 +55,16 @@ SmallVector<Value> zeroPointsOf(KernelBuilder &k, const MicroKernel &micro, cons
   }
   return result;
 }
+
+namespace {
+/// The blocks of rows of one panel product: all heights from `rowBlock` down to 1 are emitted, and at most two of them
+/// run, one for `taller` blocks of `height` + 1 rows and one for the other blocks, of `height` rows.
+struct RowBlocks {
+  RowBlocks(KernelBuilder &k, Value rows, int64_t rowBlock)
+      : count(k.ceilDiv(rows, rowBlock)), divisor(k.b.createOrFold<arith::MaxUIOp>(k.loc, count, k.constant(1))),
+        height(k.divide(rows, divisor)), taller(k.remainder(rows, divisor)) {}
+  Value count, divisor, height, taller;
+};
 
 struct Tile {
   KernelBuilder &k;
@@ -325,39 +324,6 @@ void emitPanelProduct(KernelBuilder &k, const MicroKernel &micro, const Matrix &
   if (auto *squares = llvm::dyn_cast<SquareKernel>(&micro))
     return emitSquareProduct(k, *squares, lhs, rows, depth, panel, columns, sink);
   emitVectorProduct(k, llvm::cast<VectorKernel>(micro), lhs, rows, depth, panel, columns, rowBlock, sink, areWhole);
-}
-
-void emitWidenPanel(KernelBuilder &k, const MicroKernel &stored, const MicroKernel &wide, Value depth,
-                    const Panel &panel, Value target) {
-  const auto &micro = llvm::cast<VectorKernel>(stored);
-  int64_t lanes = micro.lanes(), width = panelWidth(micro, panel.vectors), perStep = micro.storedPerStep();
-  Value one = k.constant(1), zero = k.constant(0), whole = k.ceilDiv(depth, micro.interleave);
-  int64_t perGroup = panel.codes.group / micro.interleave;
-  Value groups = perGroup ? k.ceilDiv(whole, perGroup) : one;
-  k.loop(zero, groups, one, [&](Value group) {
-    SmallVector<Value> zeroPoints = zeroPointsOf(k, micro, panel, group);
-    Value from = perGroup ? k.mul(group, k.constant(perGroup)) : zero;
-    Value to = perGroup ? k.minimum(k.add(from, k.constant(perGroup)), whole) : whole;
-    k.loop(from, to, one, [&](Value step) {
-      for (int64_t v = 0; v < panel.vectors; ++v) {
-        Value place = k.add(k.mul(step, k.constant(width * perStep)), k.constant(v * lanes * perStep));
-        Value numbers = micro.loadPanel(k, panel.buffer, k.add(panel.offset, place));
-        if (zeroPoints[v])
-          numbers = micro.subtract(k, numbers, zeroPoints[v]);
-        if (wide.interleave == micro.interleave && wide.interleave > 1) { // loaded as it is kept
-          auto type = VectorType::get({lanes * wide.interleave}, storageType(wide.panel));
-          Value at = k.mul(k.add(k.mul(step, k.constant(width)), k.constant(v * lanes)), k.constant(wide.interleave));
-          storeLanes(k, vector::BitCastOp::create(k.b, k.loc, type, numbers), target, at, Value());
-          continue;
-        }
-        for (int64_t i = 0; i < micro.interleave; ++i) {
-          Value row = k.add(k.mul(step, k.constant(micro.interleave)), k.constant(i));
-          storeLanes(k, micro.elementsAt(k, numbers, i), target,
-                     k.add(k.mul(row, k.constant(width)), k.constant(v * lanes)), Value());
-        }
-      }
-    });
-  });
 }
 
 } // namespace deepstride

@@ -56,11 +56,9 @@ inline int64_t panelWidth(const MicroKernel &micro, int64_t vectors) { return ve
 mlir::Value panelElements(KernelBuilder &k, const MicroKernel &micro, mlir::Value depth, int64_t width);
 SizeExpr panelSpace(const MicroKernel &micro, const SizeExpr &depth, int64_t width);
 
-/// Writes the numbers that a panel has stored narrow, codes less their zero points, to `target` as panels of `wide`
-/// lie: a product with it, and with the panel's scales, computes what a product with the panel does, bit by bit. Steps
-/// of `wide` are of one element, or as long as those of the panel. K is rounded up to whole steps of the panel.
-void emitWidenPanel(KernelBuilder &k, const MicroKernel &micro, const MicroKernel &wide, mlir::Value depth,
-                    const Panel &panel, mlir::Value target);
+/// The zero points of a group, as floats for the vectors of a panel; nulls where there are none.
+llvm::SmallVector<mlir::Value> zeroPointsOf(KernelBuilder &k, const MicroKernel &micro, const Panel &panel,
+                                            mlir::Value group);
 
 /// Packs columns [firstColumn, firstColumn + width) of a K x columns matrix of `element`, zero beyond its columns.
 void emitPackPanel(KernelBuilder &k, const MicroKernel &micro, const Matrix &source, mlir::Type element,

@@ -67,7 +67,8 @@ public:
   virtual mlir::Value subtract(KernelBuilder &, mlir::Value columns, mlir::Value /*zeroPoints*/) const {
     return columns;
   }
-  /// For panels of codes and of halves: element `index` along K of every column of a step, in the result's type.
+  /// For panels that are widened (Widen.h): what a step of the kernel of widened panels takes as its number `index` of
+  /// this kernel's step.
   virtual mlir::Value elementsAt(KernelBuilder &, mlir::Value columns, int64_t /*index*/) const { return columns; }
 };
 

@@ -125,7 +125,11 @@ struct ScheduleKernels : deepstride::impl::ScheduleKernelsBase<ScheduleKernels>,
       return op->emitOpError("cannot be scheduled: a tile has at least one row, and whole vectors of ")
              << lanes << " columns, found " << tile.rows << " rows and " << tile.columns << " columns";
     bool isWidened = linear && (linear.getScales() || *kernel == ds::ProductKernel::bfloat_halves);
-    int64_t few = isWidened && shape.isPacked ? rowsOfCodes : 0;
+    int64_t few = !shape.isPacked || !linear ? 0
+                  : *kernel == ds::ProductKernel::byte_pairs
+                      ? tile.rows // in registers, rows are widened for each panel
+                  : isWidened ? rowsOfCodes
+                              : 0;
     auto schedule =
         ds::ScheduleAttr::get(op->getContext(), *kernel, tile.rows, tile.columns, sweepOf(op, *kernel, shape), few);
     op->setAttr(ds::scheduleAttr, schedule);

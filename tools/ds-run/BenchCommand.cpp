@@ -92,6 +92,7 @@ void print(const Measured &measured, const Latency &latency, double rooflineMs) 
   };
   show("bf16", ceilings.bf16Gflops, "GFLOP/s");
   show("int8", ceilings.int8Gops, "GOP/s");
+  show("int16", ceilings.int16Gops, "GOP/s");
   show("amx bf16", ceilings.amxBf16Gflops, "GFLOP/s");
   show("amx int8", ceilings.amxInt8Gops, "GOP/s");
   std::printf("\nroofline: %.4g ms (memory %.4g, compute %.4g), fraction %.3g\n", rooflineMs, measured.memoryMs(),

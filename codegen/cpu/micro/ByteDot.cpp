@@ -1,5 +1,5 @@
 #include "codegen/cpu/micro/MicroKernels.h"
-#include "codegen/tile/Gemm.h"
+#include "codegen/tile/Widen.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -77,29 +77,27 @@ public:
   }
 
   Value multiplyAdd(KernelBuilder &k, Value row, Value columns, Value sum) const override {
-    for (int64_t half = 0; half < 2; ++half) {
-      Value a = vector::ExtractOp::create(k.b, k.loc, row, half),
-            b = vector::ExtractOp::create(k.b, k.loc, columns, half);
-      sum = arith::AddIOp::create(k.b, k.loc, sum, call(k, instructionFor(lanes()), {a, b}));
-    }
+    for (int64_t half = 0; half < 2; ++half)
+      sum = arith::AddIOp::create(
+          k.b, k.loc, sum, call(k, instructionFor(lanes()), {elementsAt(k, row, half), elementsAt(k, columns, half)}));
     return sum;
+  }
+
+  StringRef arithmetic() const override { return "int16"; }
+
+  /// Bytes at even places, or at odd ones, in 16 bits.
+  Value elementsAt(KernelBuilder &k, Value columns, int64_t index) const override {
+    return vector::ExtractOp::create(k.b, k.loc, columns, index);
   }
 
 protected:
   Value prepare(KernelBuilder &k, Value bytes, Type element) const override {
     auto words = vectorOf(k, 16);
+    auto [even, odd] = bytesAsWords(k, bytes, element.isUnsignedInteger());
     auto both = VectorType::get({2, words.getDimSize(0)}, words.getElementType());
-    Value byte = arith::ConstantOp::create(k.b, k.loc, DenseElementsAttr::get(words, k.b.getI16IntegerAttr(8)));
-    Value odd = vector::BitCastOp::create(k.b, k.loc, words, bytes),
-          even = arith::ShLIOp::create(k.b, k.loc, odd, byte);
-    auto extended = [&](Value high) -> Value {
-      if (element.isUnsignedInteger())
-        return arith::ShRUIOp::create(k.b, k.loc, high, byte);
-      return arith::ShRSIOp::create(k.b, k.loc, high, byte);
-    };
     Value none = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(both));
-    Value half = vector::InsertOp::create(k.b, k.loc, extended(even), none, ArrayRef<int64_t>{0});
-    return vector::InsertOp::create(k.b, k.loc, extended(odd), half, ArrayRef<int64_t>{1});
+    Value half = vector::InsertOp::create(k.b, k.loc, even, none, ArrayRef<int64_t>{0});
+    return vector::InsertOp::create(k.b, k.loc, odd, half, ArrayRef<int64_t>{1});
   }
 };
 } // namespace

@@ -20,6 +20,8 @@ class PairDot : public VectorKernel {
 public:
   using VectorKernel::VectorKernel;
 
+  StringRef arithmetic() const override { return "int16"; }
+
   Value loadPanel(KernelBuilder &k, Value buffer, Value position) const override {
     Value stored =
         vector::LoadOp::create(k.b, k.loc, VectorType::get({2 * lanes()}, storageType(panel)), buffer, position);

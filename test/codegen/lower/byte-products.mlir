@@ -10,7 +10,18 @@
 // DOT: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"(%{{.*}}, %[[ROW]], %{{.*}}) :
 // DOT: vector.maskedload {{.*}} : memref<?xi8>, vector<4xi1>, vector<4xi8> into vector<4xi8>
 // Without the instruction, the bytes at even and at odd places are products of pairs of their own: weights keep their
-// sign, and those of the row have none.
+// sign, and those of the row have none. Where there are more rows than a block has, rows and panels become words once.
+// PAIRS-SAME: ds.arithmetic = "int16"
+// PAIRS: %[[MANY:.*]] = arith.cmpi ugt, %{{.*}}, %c2
+// PAIRS: scf.if %[[MANY]]
+// PAIRS: vector.interleave %{{.*}}, %{{.*}} : vector<8xi32> -> vector<16xi32>
+// PAIRS: arith.extui {{.*}} : i8 to i16
+// PAIRS: arith.extui {{.*}} : i8 to i16
+// PAIRS: scf.if %[[MANY]]
+// PAIRS-COUNT-4: vector.store {{.*}} : memref<?xi16>, vector<16xi16>
+// PAIRS: vector.load {{.*}} : memref<?xi16>, vector<2xi16>
+// PAIRS: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"
+// PAIRS: else
 // PAIRS: %[[ODD:.*]] = vector.bitcast %{{.*}} : vector<32xi8> to vector<16xi16>
 // PAIRS: %[[EVEN:.*]] = arith.shli %[[ODD]]
 // PAIRS: arith.shrsi %[[EVEN]]
