@@ -18,65 +18,36 @@ inline bool isSummedWide(mlir::Type element) {
 /// What may stand for the floats of a quantized weight.
 inline bool isCode(mlir::Type element) { return element.isSignlessInteger(8) || element.isSignlessInteger(4); }
 
-/// What lies in memory as whole bytes and is computed with lane by lane.
-inline bool isPlain(mlir::Type element) {
-  if (element.isF16() || element.isBF16() || element.isF32() || element.isF64())
-    return true;
-  auto integer = llvm::dyn_cast<mlir::IntegerType>(element);
-  return integer && integer.getWidth() >= 8 && integer.getWidth() <= 64;
-}
-
 /// Element types of a product's operands and of its result.
 struct ProductTypes {
   mlir::Type left, right, result;
 };
 
+/// What a processor must have for a micro-kernel: vectors, as all have; vpmaddwd on these, which there is up to 512
+/// bits; an instruction of its own; or one that multiplies squares.
+enum class KernelNeeds { nothing, wordPairs, instruction, squares };
+
+/// A row of the registry, ProductKernels.def.
+struct ProductKernelRow {
+  ProductKernel kernel;
+  KernelNeeds needs;
+  double rate; // on paper
+  int64_t interleave;
+  bool (*multiplies)(const ProductTypes &types, bool isPacked);
+
+  /// Whether a machine has it only where it names it.
+  bool isNamed() const { return needs == KernelNeeds::instruction || needs == KernelNeeds::squares; }
+};
+llvm::ArrayRef<ProductKernelRow> productKernels();
+const ProductKernelRow &rowOf(ProductKernel kernel);
+
+inline bool usesSquares(ProductKernel kernel) { return rowOf(kernel).needs == KernelNeeds::squares; }
+
 /// Whether the kernel multiplies these, the right operand packed in the package or not.
-inline bool multiplies(ProductKernel kernel, const ProductTypes &types, bool isPacked) {
-  auto [left, right, result] = types;
-  if (kernel == ProductKernel::codes)
-    return isPacked && (left.isF32() || left.isBF16()) && result.isF32() && isCode(right);
-  if (kernel == ProductKernel::bfloat_dot && isCode(right)) // bf16 holds every code
-    return isPacked && left.isBF16() && result.isF32();
-  if (!isPlain(left) || !isPlain(right) || !isPlain(result))
-    return false;
-  auto isByte = [](mlir::Type element) { return element.isInteger(8); };
-  // Tiles need a packed left operand, which only products with weights have.
-  if (!isPacked && (kernel == ProductKernel::byte_tiles || kernel == ProductKernel::bfloat_tiles))
-    return false;
-  switch (kernel) {
-  case ProductKernel::bfloat_dot:
-  case ProductKernel::bfloat_halves:
-  case ProductKernel::bfloat_tiles: return left.isBF16() && right.isBF16() && result.isF32();
-  case ProductKernel::byte_dot:
-  case ProductKernel::byte_pairs:
-  case ProductKernel::byte_tiles:
-    return isByte(left) && isByte(right) && left.isUnsignedInteger() != right.isUnsignedInteger() &&
-           result.isSignlessInteger(32);
-  case ProductKernel::pair_dot:
-    return left.isSignlessInteger(16) && isSummedWide(right) && !right.isUnsignedInteger(16) &&
-           result.isSignlessInteger(32);
-  case ProductKernel::multiply_add: return true;
-  case ProductKernel::codes: break;
-  }
-  llvm_unreachable("all kernels handled");
-}
+bool multiplies(ProductKernel kernel, const ProductTypes &types, bool isPacked);
 
 /// Rows of the right operand whose elements of one column lie side by side in a panel.
-inline int64_t interleaveOf(ProductKernel kernel, mlir::Type right) {
-  switch (kernel) {
-  case ProductKernel::multiply_add: return 1;
-  case ProductKernel::codes: return right.isInteger(4) ? 2 : 1; // two in a byte
-  case ProductKernel::pair_dot:
-  case ProductKernel::bfloat_dot:
-  case ProductKernel::bfloat_halves:
-  case ProductKernel::bfloat_tiles: return 2;
-  case ProductKernel::byte_dot:
-  case ProductKernel::byte_pairs:
-  case ProductKernel::byte_tiles: return 4;
-  }
-  llvm_unreachable("all kernels handled");
-}
+int64_t interleaveOf(ProductKernel kernel, mlir::Type right);
 
 /// Bits of a sum in a register: narrow floats are summed in f32.
 inline unsigned sumBits(mlir::Type result) {

@@ -8,15 +8,6 @@ namespace deepstride {
 
 using ds::ProductKernel;
 
-/// Kernels that need an instruction of their own, and what it does on paper: multiply-adds of a vector in the time of
-/// one vector of f32.
-static constexpr std::pair<ProductKernel, double> instructions[] = {
-    {ProductKernel::byte_dot, 4},
-    {ProductKernel::bfloat_dot, 2},
-    {ProductKernel::byte_tiles, 32},
-    {ProductKernel::bfloat_tiles, 16},
-};
-
 std::optional<Machine> Machine::parse(StringRef text, std::string &error) {
   Machine result;
   auto fail = [&](const Twine &what) {
@@ -28,19 +19,18 @@ std::optional<Machine> Machine::parse(StringRef text, std::string &error) {
   if (parts.front().getAsInteger(10, result.vectorBits) ||
       !llvm::is_contained({128, 256, 512, 1024}, result.vectorBits))
     return fail("expected 128, 256, 512 or 1024 bits of a vector, found '" + parts.front() + "'");
-  // Without an instruction of their own: two operations for two or four multiply-adds, and conversions beside them.
-  result.rates = {{ProductKernel::multiply_add, 1}, {ProductKernel::codes, 0.8}, {ProductKernel::bfloat_halves, 0.9}};
-  if (result.vectorBits <= 512) {
-    result.rates[ProductKernel::pair_dot] = 1;
-    result.rates[ProductKernel::byte_pairs] = 1;
-  }
+  SmallVector<StringRef> named;
+  for (const ds::ProductKernelRow &row : ds::productKernels())
+    if (row.isNamed())
+      named.push_back(ds::stringifyProductKernel(row.kernel));
+    else if (row.needs != ds::KernelNeeds::wordPairs || result.vectorBits <= 512)
+      result.rates[row.kernel] = row.rate;
   for (StringRef part : ArrayRef(parts).drop_front()) {
     auto [name, number] = part.split('=');
     auto kernel = ds::symbolizeProductKernel(name);
-    const auto *found = llvm::find_if(instructions, [&](const auto &entry) { return kernel == entry.first; });
-    if (found == std::end(instructions))
-      return fail("expected byte_dot, bfloat_dot, byte_tiles or bfloat_tiles, found '" + name + "'");
-    double rate = found->second;
+    if (!kernel || !ds::rowOf(*kernel).isNamed())
+      return fail("expected one of " + llvm::join(named, ", ") + ", found '" + name + "'");
+    double rate = ds::rowOf(*kernel).rate;
     if (!number.empty() && (number.getAsDouble(rate) || !(rate > 0)))
       return fail("expected a positive rate, found '" + number + "'");
     result.rates[*kernel] = rate;
@@ -81,7 +71,7 @@ Tile fastestTile(const Machine &machine, ProductKernel kernel, const ProductShap
   // With half the registers, a tile of two vectors and six rows fills them.
   bool isWide = machine.registers() == 32;
   int64_t usual = isWide ? 3 : 2;
-  bool isSquares = kernel == ProductKernel::byte_tiles || kernel == ProductKernel::bfloat_tiles;
+  bool isSquares = ds::usesSquares(kernel);
   auto tileOf = [&](int64_t vectors) {
     if (isSquares) // two rows of squares
       return Tile{32, vectors * lanes};

@@ -146,7 +146,7 @@ struct ScheduleKernels : deepstride::impl::ScheduleKernelsBase<ScheduleKernels>,
 
   static int64_t sweepOf(Operation *op, ds::ProductKernel kernel, const ProductShape &shape) {
     auto linear = dyn_cast<ds::LinearOp>(op);
-    if (!linear || (kernel != ds::ProductKernel::bfloat_tiles && kernel != ds::ProductKernel::byte_tiles))
+    if (!linear || !ds::usesSquares(kernel))
       return rowsPerSweep;
     int64_t depth = cast<RankedTensorType>(linear.getInput().getType()).getShape().back();
     if (ShapedType::isDynamic(depth) || depth <= 0)

@@ -1,4 +1,4 @@
-// The micro-kernels of CPUs, by types and instructions. Registry.cpp has their names.
+// What makes the micro-kernels of CPUs, by types and instructions; dialects/ds/ProductKernels.def names them.
 #ifndef DEEPSTRIDE_CODEGEN_CPU_MICRO_MICROKERNELS_H
 #define DEEPSTRIDE_CODEGEN_CPU_MICRO_MICROKERNELS_H
 

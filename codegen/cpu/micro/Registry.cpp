@@ -1,4 +1,4 @@
-// Micro-kernels by the names that schedules use.
+// Micro-kernels by the names that schedules use: the rows of dialects/ds/ProductKernels.def.
 #include "codegen/cpu/micro/MicroKernels.h"
 #include "codegen/tile/Gemm.h"
 
@@ -6,26 +6,28 @@ using namespace mlir;
 
 namespace deepstride {
 
+/// What a panel of the right operand holds. That of a weight is what the package has, as a rule; others are converted
+/// while they are packed.
+static Type panelType(ds::ProductKernel kernel, const ds::ProductTypes &types, bool isPacked) {
+  Type right = types.right;
+  if (kernel == ds::ProductKernel::pair_dot)
+    return isPacked ? right : IntegerType::get(right.getContext(), 16);
+  if (kernel != ds::ProductKernel::multiply_add)
+    return right;
+  // Integers of other widths than the sum's would have to be extended: nothing packs such weights.
+  bool isStreamed = isPacked && (isa<FloatType>(types.result) || computeType(right) == computeType(types.result));
+  return isStreamed ? right : computeType(types.result);
+}
+
 std::unique_ptr<MicroKernel> makeMicroKernel(const LoweringTarget &target, ds::ProductKernel kernel,
                                              const ds::ProductTypes &types, bool isPacked) {
   if (target.reference || target.lanes <= 1 || !ds::multiplies(kernel, types, isPacked))
     return nullptr;
-  auto [left, right, result] = types;
+  Type panel = panelType(kernel, types, isPacked);
   switch (kernel) {
-  case ds::ProductKernel::codes: return dequantizeKernel(target, left, right, result);
-  case ds::ProductKernel::bfloat_dot: return bfloatDotKernel(target, left, right, result);
-  case ds::ProductKernel::bfloat_halves: return bfloatHalvesKernel(target, left, right, result);
-  case ds::ProductKernel::bfloat_tiles: return amxBfloatKernel(target, left, right, result);
-  case ds::ProductKernel::byte_tiles: return amxByteKernel(target, left, right, result);
-  case ds::ProductKernel::byte_dot: return byteDotKernel(target, left, right, result);
-  case ds::ProductKernel::byte_pairs: return bytePairsKernel(target, left, right, result);
-  case ds::ProductKernel::pair_dot:
-    return pairDotKernel(target, left, isPacked ? right : IntegerType::get(left.getContext(), 16), result);
-  case ds::ProductKernel::multiply_add: {
-    // Integers of other widths than the sum's would have to be extended: nothing packs such weights.
-    bool isStreamed = isPacked && (isa<FloatType>(result) || computeType(right) == computeType(result));
-    return multiplyAddKernel(target, left, isStreamed ? right : computeType(result), result);
-  }
+#define DS_PRODUCT_KERNEL(name, needs, rate, interleave, operands, maker)                                              \
+  case ds::ProductKernel::name: return maker(target, types.left, panel, types.result);
+#include "dialects/ds/ProductKernels.def"
   }
   llvm_unreachable("all kernels handled");
 }

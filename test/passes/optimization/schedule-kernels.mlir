@@ -10,7 +10,7 @@
 // RUN: not ds-opt %s --split-input-file --ds-schedule-kernels="machine=512,byte_dot=-1" 2>&1 | FileCheck %s --check-prefix=RATE
 // RUN: not ds-opt %s --split-input-file --ds-schedule-kernels="machine=512 columns=8" 2>&1 | FileCheck %s --check-prefix=TILE
 // BITS: error: ds-schedule-kernels: machine '300': expected 128, 256, 512 or 1024 bits of a vector, found '300'
-// NAME: error: ds-schedule-kernels: machine '512,vnni': expected byte_dot, bfloat_dot, byte_tiles or bfloat_tiles, found 'vnni'
+// NAME: error: ds-schedule-kernels: machine '512,vnni': expected one of byte_dot, byte_tiles, bfloat_dot, bfloat_tiles, found 'vnni'
 // RATE: error: ds-schedule-kernels: machine '512,byte_dot=-1': expected a positive rate, found '-1'
 // TILE: cannot be scheduled: a tile has at least one row, and whole vectors of 16 columns, found {{[0-9]+}} rows and 8 columns
 
