@@ -86,6 +86,7 @@ static PanelCodes codesOf(KernelBuilder &k, ds::LinearOp op, Value number, Value
     return codes;
   Value row = k.constant(*op.getPanel()), elements = k.mul(k.index(k.sizesOf(op.getScales())[1]), row);
   codes.offset = k.mul(number, elements);
+  codes.apart = elements;
   codes.last = k.sub(k.mul(end, elements), row);
   codes.group = op.getGroup().value_or(0);
   if (codes.group)
@@ -148,8 +149,11 @@ private:
   }
   void productOf(ds::LinearOp of, const MicroKernel &by, const Matrix &lhs, Value count, Value first, Value here,
                  const Panel &panel, TileSink sink);
-  void multiply(const MicroKernel &micro, const Matrix &lhs, Value firstRow, Value count, Value number,
-                PanelOf panelOf);
+  /// By `together` panels from number `number` on.
+  void multiply(const MicroKernel &micro, const Matrix &lhs, Value firstRow, Value count, Value number, PanelOf panelOf,
+                int64_t together = 1);
+  Panel panelAt(ds::LinearOp of, Value number, Value end, int64_t together = 1);
+  Value multiplyTogether(const Matrix &lhs, Value firstRow, Value count, Value begin, Value end);
 
   KernelBuilder &k;
   ds::LinearOp op;
@@ -214,8 +218,9 @@ void LinearProduct::productOf(ds::LinearOp of, const MicroKernel &by, const Matr
   Value along = widenedDepth(k, *micro, by, depth);
   auto stored = VectorType::get({lanes}, storageType(types.result));
   Value bias = of.getBias() ? k.bufferOf(of.getBias()) : Value();
+  int64_t rowBlock = std::min(schedule.getRows(), getConstantIntValue(count).value_or(schedule.getRows()));
   emitPanelProduct(
-      k, by, lhs, count, along, panel, here, schedule.getRows(),
+      k, by, lhs, count, along, panel, here, std::max<int64_t>(rowBlock, 1),
       [&](Value row, int64_t v, Value value, Value mask) {
         Value column = k.add(first, k.constant(v * lanes));
         if (op.getScales() && !op.getGroup()) { // one scale for all of K; panels of scales are whole
@@ -232,7 +237,7 @@ void LinearProduct::productOf(ds::LinearOp of, const MicroKernel &by, const Matr
 }
 
 void LinearProduct::multiply(const MicroKernel &micro, const Matrix &lhs, Value firstRow, Value count, Value number,
-                             PanelOf panelOf) {
+                             PanelOf panelOf, int64_t together) {
   int64_t width = schedule.getColumns();
   Value first = k.mul(number, k.constant(width));
   // Where the width divides the columns, no panel is cut.
@@ -240,7 +245,53 @@ void LinearProduct::multiply(const MicroKernel &micro, const Matrix &lhs, Value 
   auto of = [&](ds::LinearOp op) {
     return [&, op](TileSink sink) { productOf(op, micro, lhs, count, first, here, panelOf(op), sink); };
   };
-  epilogue.emit({firstRow, count, first, here, width}, micro.lanes(), of(op), of(epilogue.companion()));
+  epilogue.emit({firstRow, count, first, here, width * together}, micro.lanes(), of(op), of(epilogue.companion()));
+}
+
+/// Panels from number `number` on, before `end`.
+Panel LinearProduct::panelAt(ds::LinearOp of, Value number, Value end, int64_t together) {
+  int64_t width = schedule.getColumns();
+  Value one = k.constant(1), elements = panelElements(k, *micro, depth, width);
+  Value next = k.minimum(k.add(number, k.constant(together)), k.sub(end, one));
+  Panel panel{k.bufferOf(of.getWeight()), k.mul(number, elements), width / micro->lanes() * together,
+              k.mul(next, elements), codesOf(k, of, number, end)};
+  panel.together = together;
+  return panel;
+}
+
+/// A row of a panel is as many chains of multiply-adds as the panel has vectors, fewer than the units take. So few rows
+/// meet several panels at a time. Yields the first panel of those that are left.
+Value LinearProduct::multiplyTogether(const Matrix &lhs, Value firstRow, Value count, Value begin, Value end) {
+  // A multiply-add takes four cycles, and what loads and converts a vector of the panel about one. More chains than
+  // that would take the registers that conversions need.
+  constexpr int64_t vectorsAtOnce = 4, mostRows = 2;
+  int64_t vectors = schedule.getColumns() / micro->lanes();
+  if (squares || k.target.manyRows || !isa<FloatType>(micro->accumulator.getElementType()))
+    return begin;
+  auto known = rowsSize.constant();
+  Value left = begin;
+  int64_t together = llvm::divideCeil(vectorsAtOnce, vectors);
+  for (int64_t rows = 1; rows <= mostRows && together > 1; ++rows) {
+    if (known && *known % schedule.getSweep() != rows)
+      continue;
+    Value isHere = k.b.createOrFold<arith::CmpIOp>(k.loc, arith::CmpIPredicate::eq, count, k.constant(rows));
+    auto branch = scf::IfOp::create(k.b, k.loc, left.getType(), isHere, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(branch.thenBlock());
+    Value size = k.constant(together), here = k.constant(rows);
+    Value whole = k.sub(end, k.remainder(k.maximum(k.sub(end, begin), k.constant(0)), size));
+    k.loop(begin, whole, size, [&](Value number) {
+      multiply(
+          *micro, lhs, firstRow, here, number, [&](ds::LinearOp of) { return panelAt(of, number, end, together); },
+          together);
+    });
+    scf::YieldOp::create(k.b, k.loc, whole);
+    k.b.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(k.b, k.loc, left);
+    left = branch.getResult(0);
+    k.b.setInsertionPointAfter(branch);
+  }
+  return left;
 }
 
 void LinearProduct::multiplyUnpacked(Value input) {
@@ -271,12 +322,8 @@ void LinearProduct::multiplyPanels(const Matrix &given, Value firstRow, Value co
     k.b.setInsertionPointToStart(branch.thenBlock());
     emitWidenRows(k, *micro, *wide, lhs, count, depth, wideRows);
   }
-  k.loop(begin, end, one, [&](Value number) {
-    Value next = k.minimum(k.add(number, one), k.sub(end, one));
-    auto panelOf = [&](ds::LinearOp of) {
-      return Panel{k.bufferOf(of.getWeight()), k.mul(number, elements), vectors, k.mul(next, elements),
-                   codesOf(k, of, number, end)};
-    };
+  k.loop(multiplyTogether(lhs, firstRow, count, begin, end), end, one, [&](Value number) {
+    auto panelOf = [&](ds::LinearOp of) { return panelAt(of, number, end); };
     if (!wide)
       return multiply(*micro, lhs, firstRow, count, number, panelOf);
     auto branch = scf::IfOp::create(k.b, k.loc, isMany, /*withElseRegion=*/true);

@@ -13,6 +13,9 @@ namespace deepstride {
 /// Steps of K in one iteration: what a loop costs beside its multiply-adds takes slots that these need.
 static constexpr int64_t unroll = 4;
 
+/// Bytes of a panel that are asked for before they are read.
+static constexpr int64_t prefetchAhead = 8192;
+
 static Value equals(KernelBuilder &k, Value a, Value b) {
   return k.b.createOrFold<arith::CmpIOp>(k.loc, arith::CmpIPredicate::eq, a, b);
 }
@@ -43,14 +46,22 @@ Value panelElements(KernelBuilder &k, const MicroKernel &micro, Value depth, int
   return k.mul(steps, k.constant(micro.storedPerStep() * width));
 }
 
+/// Where scales and zero points of a group are, for a vector of the panel.
+static Value codesAt(KernelBuilder &k, const MicroKernel &micro, const Panel &panel, Value group, int64_t vector) {
+  int64_t each = panel.vectorsOfEach();
+  Value row = k.add(panel.codes.offset, k.mul(group, k.constant(panelWidth(micro, each))));
+  if (vector >= each)
+    row = k.add(row, k.mul(panel.codes.apart, k.constant(vector / each)));
+  return k.add(row, k.constant(vector % each * micro.lanes()));
+}
+
 SmallVector<Value> zeroPointsOf(KernelBuilder &k, const MicroKernel &micro, const Panel &panel, Value group) {
   SmallVector<Value> result(panel.vectors);
   if (!panel.codes.zeroPoints)
     return result;
-  Value row = k.add(panel.codes.offset, k.mul(group, k.constant(panelWidth(micro, panel.vectors))));
   auto bytes = VectorType::get({micro.lanes()}, k.b.getI8Type());
   for (int64_t v = 0; v < panel.vectors; ++v) {
-    Value stored = loadLanes(k, bytes, panel.codes.zeroPoints, k.add(row, k.constant(v * micro.lanes())), Value());
+    Value stored = loadLanes(k, bytes, panel.codes.zeroPoints, codesAt(k, micro, panel, group, v), Value());
     result[v] = arith::SIToFPOp::create(k.b, k.loc, micro.accumulator, stored);
   }
   return result;
@@ -76,13 +87,16 @@ struct Tile {
   SmallVector<Value> zeroPoints = SmallVector<Value>(panel.vectors); // of the group, where there are some
 
   SmallVector<Value> step(Value number, int64_t ahead, ValueRange sums, Value count = {}) {
-    int64_t width = panelWidth(micro, panel.vectors) * micro.storedPerStep();
+    int64_t each = panel.vectorsOfEach(), width = panelWidth(micro, each) * micro.storedPerStep();
     int64_t stride = micro.lanes() * micro.storedPerStep();
     Value base = k.add(panel.offset, k.mul(number, k.constant(width)));
     Value along = k.mul(k.mul(k.add(number, k.constant(ahead)), k.constant(micro.interleave)), lhs.columnStride);
     SmallVector<Value> columns, next;
     for (int64_t v = 0; v < panel.vectors; ++v) {
-      Value loaded = micro.loadPanel(k, panel.buffer, k.add(base, k.constant(ahead * width + v * stride)));
+      Value place = k.add(base, k.constant(ahead * width + v % each * stride));
+      if (v >= each)
+        place = k.add(place, k.mul(apart(), k.constant(v / each)));
+      Value loaded = micro.loadPanel(k, panel.buffer, place);
       columns.push_back(zeroPoints[v] ? micro.subtract(k, loaded, zeroPoints[v]) : loaded);
     }
     for (auto [row, offset] : llvm::enumerate(rows)) {
@@ -135,11 +149,9 @@ struct Tile {
 
   /// `sums` and what the codes of a group come to.
   SmallVector<Value> scaled(Value group, ArrayRef<Value> codes, ValueRange sums) {
-    Value row = k.add(panel.codes.offset, k.mul(group, k.constant(panelWidth(micro, panel.vectors))));
     SmallVector<Value> result;
     for (auto [place, sum] : llvm::enumerate(sums)) {
-      int64_t v = static_cast<int64_t>(place) % panel.vectors;
-      Value at = k.add(row, k.constant(v * micro.lanes()));
+      Value at = codesAt(k, micro, panel, group, static_cast<int64_t>(place) % panel.vectors);
       Value scale = loadLanes(k, micro.accumulator, panel.codes.scales, at, Value());
       result.push_back(vector::FMAOp::create(k.b, k.loc, codes[place], scale, sum));
     }
@@ -149,13 +161,20 @@ struct Tile {
   /// The scales of a later group, of this panel or the next one: they are few, and a miss takes as long as a group.
   void fetchScales(Value group) {
     constexpr int64_t ahead = 16, line = 16; // floats
-    int64_t width = panelWidth(micro, panel.vectors);
-    Value row = k.mul(k.add(group, k.constant(ahead)), k.constant(width));
-    Value place = k.minimum(k.add(panel.codes.offset, row), panel.codes.last);
-    for (int64_t column = 0; column < width; column += line)
-      memref::PrefetchOp::create(k.b, k.loc, panel.codes.scales, k.add(place, k.constant(column)), /*isWrite=*/false,
-                                 /*localityHint=*/2, /*isDataCache=*/true);
+    int64_t width = panelWidth(micro, panel.vectorsOfEach());
+    Value row = k.add(panel.codes.offset, k.mul(k.add(group, k.constant(ahead)), k.constant(width)));
+    for (int64_t number = 0; number < panel.together; ++number) {
+      Value place = k.minimum(row, panel.codes.last);
+      for (int64_t column = 0; column < width; column += line)
+        memref::PrefetchOp::create(k.b, k.loc, panel.codes.scales, k.add(place, k.constant(column)), /*isWrite=*/false,
+                                   /*localityHint=*/2, /*isDataCache=*/true);
+      if (number + 1 < panel.together)
+        row = k.add(row, panel.codes.apart);
+    }
   }
+
+  /// Elements of a panel, which the next one lies behind.
+  Value apart() { return panelElements(k, micro, depth, panelWidth(micro, panel.vectorsOfEach())); }
 
   Value nextBuffer() const { return panel.nextBuffer ? panel.nextBuffer : panel.buffer; }
   int64_t nextBytes() const { return cast<MemRefType>(nextBuffer().getType()).getElementTypeBitWidth() / 8; }
@@ -171,12 +190,11 @@ struct Tile {
   /// hardware does not look as far. Of several blocks, the first would wait for the panel: each prefetches its share of
   /// the next.
   Prefetch prefetchOf(Value number, Value blocks, Value whole) {
-    constexpr int64_t ahead = 8192;
     int64_t bytes = nextBytes(), perLine = Prefetch::line / bytes;
-    int64_t perStep = panelWidth(micro, panel.vectors) * micro.storedPerStep(), perIteration = unroll * perStep;
-    Value elements =
-        panel.nextElements ? panel.nextElements : panelElements(k, micro, depth, panelWidth(micro, panel.vectors));
-    Value here = k.add(panel.offset, k.constant(ahead / bytes)), one = k.constant(1);
+    int64_t perStep = panelWidth(micro, panel.vectorsOfEach()) * micro.storedPerStep();
+    int64_t perIteration = unroll * perStep;
+    Value elements = panel.nextElements ? panel.nextElements : apart();
+    Value here = k.add(panel.offset, k.constant(prefetchAhead / bytes)), one = k.constant(1);
     Value last = k.sub(k.add(panel.next, elements), one);
     Value lines = k.constant((perIteration + perLine - 1) / perLine);
     if (panel.codes.offset && !panel.nextBuffer) // short panels, and mostly met by few rows
@@ -193,7 +211,25 @@ struct Tile {
             k.b.createOrFold<arith::MaxUIOp>(k.loc, k.divide(lines, blocks), one), last};
   }
 
+  /// Of panels that are read together, each its own lines some pages ahead, or those of the panel that will take its
+  /// place.
+  void fetchTogether(const Prefetch &lines, Value step) {
+    int64_t bytes = nextBytes(), perLine = Prefetch::line / bytes;
+    int64_t perStep = panelWidth(micro, panel.vectorsOfEach()) * micro.storedPerStep();
+    Value along = k.add(k.mul(step, k.constant(perStep)), k.constant(prefetchAhead / panel.together / bytes));
+    Value passed = k.mul(k.divide(along, apart()), k.constant(panel.together - 1));
+    Value from = k.add(panel.offset, k.add(along, k.mul(passed, apart())));
+    for (int64_t number = 0; number < panel.together; ++number)
+      for (int64_t element = 0; element < unroll * perStep; element += perLine) {
+        Value place = k.add(from, k.add(k.mul(apart(), k.constant(number)), k.constant(element)));
+        memref::PrefetchOp::create(k.b, k.loc, nextBuffer(), k.minimum(place, lines.last), /*isWrite=*/false,
+                                   /*localityHint=*/2, /*isDataCache=*/true);
+      }
+  }
+
   void fetchLines(const Prefetch &lines, Value step) {
+    if (panel.together > 1)
+      return fetchTogether(lines, step);
     Value from = k.add(lines.first, k.divide(k.mul(step, lines.each), k.constant(Prefetch::fraction)));
     auto fetch = [&](Value line) {
       Value place = k.add(from, k.mul(line, k.constant(Prefetch::line / nextBytes())));
@@ -275,6 +311,12 @@ void emitForMasks(KernelBuilder &k, const MicroKernel &micro, const Panel &panel
   emit(masks);
 }
 
+/// Whether some block of so many rows has that height.
+static bool hasBlocks(int64_t rows, int64_t rowBlock, int64_t height) {
+  int64_t count = std::max<int64_t>(llvm::divideCeil(rows, rowBlock), 1), least = rows / count;
+  return height == least || (height == least + 1 && rows % count != 0);
+}
+
 static void emitVectorProduct(KernelBuilder &k, const VectorKernel &micro, const Matrix &lhs, Value rows, Value depth,
                               const Panel &panel, Value columns, int64_t rowBlock, TileSink sink, bool areWhole) {
   Value zero = k.constant(0), one = k.constant(1);
@@ -299,7 +341,10 @@ static void emitVectorProduct(KernelBuilder &k, const VectorKernel &micro, const
       emitBlock(numbers, block);
     });
   }
+  auto known = getConstantIntValue(rows);
   for (int64_t height = rowBlock; height > 0; --height) {
+    if (known && !hasBlocks(*known, rowBlock, height))
+      continue;
     Value size = k.constant(height), rest = k.sub(blocks.count, blocks.taller);
     Value isTaller = equals(k, blocks.height, k.constant(height - 1)), isOther = equals(k, blocks.height, size);
     auto choose = [&](Value condition, Value a, Value b) {

@@ -15,17 +15,22 @@ struct PanelCodes {
   mlir::Value scales, zeroPoints, offset;
   int64_t group = 0; // 0: one row for all of K
   mlir::Value last;  // the last row of those of the thread's panels
+  mlir::Value apart; // from a panel's rows to those of the next one
 };
 
 /// A packed panel: for each group of `interleave` steps along K, `vectors * lanes` columns with their elements side by
 /// side. `next`, where given, is the place of the panel that the thread takes after this one: tiles prefetch it. It is
-/// in the same buffer, and as long, or it has `nextElements` elements of `nextBuffer`.
+/// in the same buffer, and as long, or it has `nextElements` elements of `nextBuffer`. Few rows may meet `together`
+/// panels at a time, which lie one behind the other: `vectors` are those of all.
 struct Panel {
   mlir::Value buffer, offset;
   int64_t vectors;
   mlir::Value next;
   PanelCodes codes = {};
   mlir::Value nextBuffer = {}, nextElements = {};
+  int64_t together = 1;
+
+  int64_t vectorsOfEach() const { return vectors / together; }
 };
 
 /// Rows of the left operand that a schedule may have walked under one sweep over the panels, where squares keep sums.

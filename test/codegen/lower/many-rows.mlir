@@ -2,9 +2,16 @@
 // RUN: ds-opt %s --convert-ds-to-linalg="lanes=8" | FileCheck %s
 // RUN: ds-opt %s --convert-ds-to-linalg="lanes=8 many-rows=true" | FileCheck %s --check-prefix=MANY
 
-// Tiles of 3 rows, of 2 and of 1, each with steps unrolled and one by one: 5 times 6 multiply-adds. Whole tiles alone are
-// 5 times 3; the last row stands for those that are missing.
+// One row and two rows meet four panels at a time, so that there are chains enough: 5 steps, four unrolled and one by
+// itself, times 4 and 8 multiply-adds. Then a panel at a time: tiles of 3 rows, of 2 and of 1, 5 times 6. Whole tiles
+// alone are 5 times 3; the last row stands for those that are missing.
 // CHECK-LABEL: func.func @rows
+// CHECK: %[[ONE:.*]] = arith.cmpi eq, %{{.*}}, %c1
+// CHECK: scf.if %[[ONE]] -> (index)
+// CHECK-COUNT-20: vector.fma
+// CHECK: %[[TWO:.*]] = arith.cmpi eq, %{{.*}}, %c2
+// CHECK: scf.if %[[TWO]] -> (index)
+// CHECK-COUNT-40: vector.fma
 // CHECK-COUNT-30: vector.fma
 // CHECK-NOT: vector.fma
 // MANY-LABEL: func.func @rows

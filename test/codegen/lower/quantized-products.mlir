@@ -2,11 +2,17 @@
 // RUN: ds-opt %s --split-input-file --ds-schedule-kernels="machine=512 rows=8 columns=16" --convert-ds-to-linalg="lanes=16" | FileCheck %s --check-prefix=WIDE
 
 // Codes become floats as they are loaded; the scale of a column multiplies the sum. With more than 16 rows, a panel is
-// converted once, into scratch of K times the panel's columns.
+// converted once, into scratch of K times the panel's columns. One row meets two panels of two vectors at a time, the
+// second one 32 * 16 codes behind the first.
 // CHECK-LABEL: func.func @column
 // CHECK-SAME: ds.scratch = 2048 : i64
-// CHECK: arith.cmpi ugt, %{{.*}}, %c16
-// CHECK: scf.if
+// CHECK: %[[MANY:.*]] = arith.cmpi ugt, %{{.*}}, %c16
+// CHECK: %[[ONE:.*]] = arith.cmpi eq, %{{.*}}, %c1
+// CHECK: scf.if %[[ONE]] -> (index)
+// CHECK-COUNT-2: memref.prefetch
+// CHECK-COUNT-4: arith.sitofp
+// CHECK-COUNT-4: vector.fma
+// CHECK: scf.if %[[MANY]]
 // CHECK: %[[BYTES:.*]] = vector.load {{.*}} : memref<?xi8>, vector<8xi8>
 // CHECK: %[[WORDS:.*]] = arith.extsi %[[BYTES]] : vector<8xi8> to vector<8xi32>
 // CHECK: %[[NUMBERS:.*]] = arith.sitofp %[[WORDS]] : vector<8xi32> to vector<8xf32>
