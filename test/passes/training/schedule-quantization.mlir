@@ -141,3 +141,21 @@ func.func @eval(%x: tensor<3x4xf32> {ds.dims = [3, 4], ds.name = "x"}, %u: tenso
   %0 = ds.matmul %x, %w transpose [false, false] : (tensor<3x4xf32>, tensor<4x6xf32>) -> tensor<3x6xf32>
   return %0 : tensor<3x6xf32>
 }
+
+// -----
+
+// What several images have in common is there before all of them, whichever of a unit's tensors comes first.
+// CHECK-LABEL: func.func @eval(
+// CHECK-SAME: ds.name = "quantize_levels"
+// CHECK: tensor.extract
+// CHECK: tensor.extract
+// CHECK: %[[ALL:.*]]:2 = dist.wait %{{.*}} {ds.gathered = ["w", "v"]}
+// CHECK-NOT: tensor.extract
+// CHECK: return
+func.func @eval(%x: tensor<3x4xf32> {ds.dims = [3, 4], ds.name = "x"}, %u: tensor<64xf32> {ds.dims = [64], ds.part = "shard", ds.state = "zero/u", ds.suffix = "", ds.unit = "u"}) -> (tensor<3x4xf32> {ds.name = "y"}) attributes {ds.entry} {
+  %p = dist.all_gather_start %u layouts [#dist.layout<[0, 16] of 64 by 16>] site "eval/u" : tensor<64xf32>
+  %w, %v = dist.wait %p sizes [[4, 4], [4, 4]] {ds.gathered = ["w", "v"]} : tensor<4x4xf32>, tensor<4x4xf32>
+  %0 = ds.matmul %x, %w transpose [false, false] : (tensor<3x4xf32>, tensor<4x4xf32>) -> tensor<3x4xf32>
+  %1 = ds.matmul %0, %v transpose [false, false] : (tensor<3x4xf32>, tensor<4x4xf32>) -> tensor<3x4xf32>
+  return %1 : tensor<3x4xf32>
+}
