@@ -118,6 +118,18 @@ static void verifyTraining(ModuleOp module, Violations &violations) {
   module.walk([&](ds::RunningStatisticOp op) { violations.add(op, "no ds.running_statistic is left"); });
 }
 
+/// Whether the results are read inside of branches that the condition takes.
+static bool areReadUnder(Value condition, Operation *wait) {
+  return llvm::all_of(wait->getUsers(), [&](Operation *user) {
+    for (Operation *inner = user, *parent = user->getParentOp(); !isa<FunctionOpInterface>(parent);
+         inner = parent, parent = parent->getParentOp())
+      if (auto branch = dyn_cast<scf::IfOp>(parent); branch && inner->getBlock() == branch.thenBlock())
+        if (auto read = branch.getCondition().getDefiningOp<tensor::ExtractOp>(); read && read.getTensor() == condition)
+          return true;
+    return false;
+  });
+}
+
 /// Ranks run the same program, so collectives meet in order as long as none depends on a rank's own data.
 static void verifyDistribution(ModuleOp module, Violations &violations) {
   UniformValues uniform;
@@ -126,6 +138,12 @@ static void verifyDistribution(ModuleOp module, Violations &violations) {
     auto [previous, isNew] = sites.try_emplace(start.siteName(), start);
     if (!isNew)
       violations.add(start, "collective sites are unique, found '" + start.siteName() + "' twice");
+    if (Value condition = start.conditionValue()) {
+      if (!uniform.contains(condition))
+        violations.add(start, "no condition that ranks might be given differently");
+      if (isa<dist::AllGatherStartOp>(start) && !areReadUnder(condition, start.waitOp()))
+        violations.add(start, "what is gathered under a condition is read under that condition");
+    }
     for (Operation *parent = start->getParentOp(); parent && !isa<FunctionOpInterface>(parent);
          parent = parent->getParentOp()) {
       auto branch = dyn_cast<scf::IfOp>(parent);

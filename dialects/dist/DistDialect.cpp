@@ -336,7 +336,7 @@ DS_START(AllReduceStartOp, "all_reduce", getReduction(), getCodec(), getWireAttr
 DS_START(ReduceScatterStartOp, "reduce_scatter", getReduction(), getCodec(), getWireAttr(), getInto(), getCondition(),
          getInPlace(), false, getLayouts())
 DS_START(AllGatherStartOp, "all_gather", std::nullopt, std::nullopt, TypeAttr(),
-         getOperation()->getOperands().take_front(0), Value(), false, false, getLayouts())
+         getOperation()->getOperands().take_front(0), getCondition(), false, false, getLayouts())
 DS_START(AllToAllStartOp, "all_to_all", std::nullopt, std::nullopt, TypeAttr(),
          getOperation()->getOperands().take_front(0), Value(), false, false, getLayoutsAttr())
 DS_START(BroadcastStartOp, "broadcast", std::nullopt, std::nullopt, TypeAttr(),

@@ -178,20 +178,23 @@ def Dist_ReduceScatterStartOp : Dist_StartOp<"reduce_scatter_start", [AttrSizedO
   }];
 }
 
-def Dist_AllGatherStartOp : Dist_StartOp<"all_gather_start"> {
+def Dist_AllGatherStartOp : Dist_StartOp<"all_gather_start", [AttrSizedOperandSegments]> {
   let summary = "begins to give every rank what each rank owns";
   let description = [{
     A source for each layout: what this rank owns of it, S elements. The results are the tensors at the layouts'
-    offsets. Gone after: codegen.
+    offsets. Where the condition after `when` does not hold, nothing is sent and nothing is written: whoever reads the
+    results does so under a branch of that condition. Gone after: codegen.
 
-    Constraints: C1, C2 as of dist.all_reduce_start; C3 sources have one element type; C7 there is a source for each
+    Constraints: C1, C2, C11 as of dist.all_reduce_start; C3 sources have one element type; C7 there is a source for each
     layout.
 
     Example: `%p = dist.all_gather_start %s layouts [#dist.layout<[0, 64] of 128 by 64>] site "w" : tensor<?xf32>`
   }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$sources, StrAttr:$site,
+  let arguments = (ins Variadic<AnyRankedTensor>:$sources, Optional<Dist_Condition>:$condition, StrAttr:$site,
                        DefaultValuedAttr<StrAttr, "\"data\"">:$axis, Dist_LayoutArray:$layouts);
-  let assemblyFormat = "$sources `layouts` $layouts `site` $site attr-dict `:` type($sources)";
+  let assemblyFormat = [{
+    $sources (`when` $condition^)? `layouts` $layouts `site` $site attr-dict `:` type($sources)
+  }];
 }
 
 def Dist_AllToAllStartOp : Dist_StartOp<"all_to_all_start"> {

@@ -273,6 +273,8 @@ LogicalResult StepBuilder::buildMicro(func::FuncOp micro) {
   Value isFirst = options.accumulates ? scalarInput("first", b.i1()) : Value();
   bool sendsOnce = (options.accumulates || update.optimizer.compresses) && !update.sharing.areGradientsShared();
   Value isLast = sendsOnce ? scalarInput("last", b.i1()) : Value();
+  if (isLast) // the trainer counts rounds, of which ranks have as many
+    micro.setArgAttr(cast<BlockArgument>(isLast).getArgNumber(), dist::uniformAttr, UnitAttr::get(micro.getContext()));
   RandomState random;
   if (hasDropout(micro))
     random = {scalarInput("random_seed", b.i64()), scalarInput("random_step", b.i64()),

@@ -101,13 +101,14 @@ Pending Communication::reduceInPlace(const Bucket &bucket, ValueRange tensors, S
   return result;
 }
 
-Pending Communication::allGather(const Bucket &bucket, Value shard, ArrayRef<TensorFacts> tensors, StringRef site) {
+Pending Communication::allGather(const Bucket &bucket, Value shard, ArrayRef<TensorFacts> tensors, StringRef site,
+                                 Value condition) {
   Pending result;
   llvm::append_range(result.results, tensors);
   Attribute layout = bucket.unit->layout(b.getContext(), bucket.first, bucket.last);
-  result.pending.push_back(dist::AllGatherStartOp::create(b.getBuilder(), b.getLocation(),
-                                                          dist::PendingType::get(b.getContext()), shard, text(b, site),
-                                                          text(b, "data"), b.getBuilder().getArrayAttr(layout)));
+  result.pending.push_back(
+      dist::AllGatherStartOp::create(b.getBuilder(), b.getLocation(), dist::PendingType::get(b.getContext()), shard,
+                                     condition, text(b, site), text(b, "data"), b.getBuilder().getArrayAttr(layout)));
   return result;
 }
 
@@ -127,7 +128,7 @@ Pending Communication::gatherBlocks(ArrayRef<const Unit *> units, ValueRange vec
   }
   result.pending.push_back(
       dist::AllGatherStartOp::create(b.getBuilder(), b.getLocation(), dist::PendingType::get(b.getContext()), vectors,
-                                     text(b, site), text(b, "data"), b.getBuilder().getArrayAttr(layouts)));
+                                     Value(), text(b, site), text(b, "data"), b.getBuilder().getArrayAttr(layouts)));
   return result;
 }
 

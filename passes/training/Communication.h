@@ -35,8 +35,10 @@ public:
   /// The tensors, of which the elements that this rank owns are added up, where the condition, if there is one, holds.
   /// Of a sparse unit, rows that are not zeros travel.
   Pending reduceInPlace(const Bucket &bucket, mlir::ValueRange tensors, llvm::StringRef site, mlir::Value condition);
-  /// This rank's part of a unit; the tensors of a bucket, with these facts.
-  Pending allGather(const Bucket &bucket, mlir::Value shard, llvm::ArrayRef<TensorFacts> tensors, llvm::StringRef site);
+  /// This rank's part of a unit; the tensors of a bucket, with these facts, which nobody reads where the condition, if
+  /// there is one, does not hold.
+  Pending allGather(const Bucket &bucket, mlir::Value shard, llvm::ArrayRef<TensorFacts> tensors, llvm::StringRef site,
+                    mlir::Value condition = {});
   /// Vectors of a number for each block of what this rank owns of units, which may stand several times; for each of
   /// these, vectors of a number for each block of its tensors. One message for all.
   Pending gatherBlocks(llvm::ArrayRef<const Unit *> units, mlir::ValueRange vectors, llvm::StringRef site);

@@ -2,6 +2,7 @@
 // Works on the one entry of a module, before ds-build-training-step.
 //
 //   %y = add %x, f(%x)    =>    %y = scf.if %gate { add %x, f(%x) * %scale } else { %x }
+#include "dialects/dist/DistDialect.h"
 #include "passes/Report.h"
 #include "passes/training/Layers.h"
 #include "passes/training/Passes.h"
@@ -46,6 +47,8 @@ LogicalResult LayerGates::gate(ArrayRef<ResidualBlock> blocks) {
   SmallVector<std::pair<Value, Value>> inputs;
   for (auto [number, block] : llvm::enumerate(blocks)) {
     Value runs = input(layerGate, number, b.i1());
+    // Ranks drop the same layers: the trainer draws for a round of micro-batches.
+    entry.setArgAttr(cast<BlockArgument>(runs).getArgNumber(), dist::uniformAttr, b.getBuilder().getUnitAttr());
     inputs.emplace_back(runs, input(layerScale, number, b.element(block.output)));
   }
   // Last ones first: a block's input is the output of the one before as long as that one is no branch.

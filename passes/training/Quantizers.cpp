@@ -17,6 +17,8 @@ const Quantizer::Numbers &Quantizer::numbersOf(int64_t block, Type type) {
   Numbers &numbers = found->second;
   if (!isNew)
     return numbers;
+  OpBuilder::InsertionGuard guard(b.getBuilder()); // whichever image is the first: all of them read it
+  b.getBuilder().setInsertionPointToStart(inputs.levels.getParentBlock());
   auto of = [&](Value list) { return b.reshape(b.sliceAxis(list, 0, block, 1), {}); };
   auto bit = [&](Value condition) -> Value {
     if (!condition)

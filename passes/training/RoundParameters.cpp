@@ -7,6 +7,7 @@
 #include "passes/training/Parameters.h"
 
 #include "dialects/ds/DsDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -23,6 +24,7 @@ public:
   void round(Value value);
 
 private:
+  Operation *placeOf(Operation *reader) const;
   static Value as(OpBuilder &builder, Location where, Value value, Type element) {
     auto tensor = cast<RankedTensorType>(value.getType());
     return ds::CastOp::create(builder, where, tensor.clone(element), value, TypeAttr::get(element));
@@ -42,20 +44,30 @@ bool onlyMoves(OpOperand &use) {
   return use.getOperandNumber() == 0 && isa<ds::GatherOp, ds::TransposeOp, ds::ReshapeOp>(use.getOwner());
 }
 
+/// In front of loops, which would round once more in each round, and inside of branches: of a layer that is dropped
+/// nothing is rounded, so that nothing reads its parameters.
+Operation *ParameterRounder::placeOf(Operation *reader) const {
+  Operation *place = reader;
+  for (Operation *around = reader; around->getBlock() != &body; around = around->getParentOp())
+    if (!isa<scf::IfOp>(around->getParentOp()))
+      place = around->getParentOp();
+  return place;
+}
+
 void ParameterRounder::round(Value value) {
   SmallVector<Operation *> movers;
-  llvm::SmallMapVector<Operation *, SmallVector<OpOperand *>, 8> readers; // by where they lie in the entry's block
+  llvm::SmallMapVector<Operation *, SmallVector<OpOperand *>, 8> readers; // by where they are rounded for
+  bool isInside = value.getParentBlock() != &body;                        // what a branch has gathered is there alone
   for (OpOperand &use : value.getUses()) {
     if (onlyMoves(use))
       movers.push_back(use.getOwner());
-    else // in front of loops, which would round once more in each round
-      readers[body.findAncestorOpInBlock(*use.getOwner())].push_back(&use);
+    else
+      readers[isInside ? body.findAncestorOpInBlock(*use.getOwner()) : placeOf(use.getOwner())].push_back(&use);
   }
   if (areStored)
     value.setType(cast<RankedTensorType>(value.getType()).clone(type));
   for (auto &[place, uses] : readers) {
     OpBuilder builder(place);
-    bool isInside = value.getParentBlock() != &body; // what a branch has gathered is there alone
     if (isInside)
       builder.setInsertionPointAfterValue(value);
     Value read = widened(builder, uses.front()->getOwner()->getLoc(), value);

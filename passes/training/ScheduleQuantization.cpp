@@ -5,6 +5,7 @@
 //   @micro(x, ..., w) { ... ds.linear %x, %w ... }
 //                     =>  @micro(x, ..., w, quantize_levels) { %image = scf.if ...   ds.linear %x, %image ... }
 //                         @quantize(w, quantize_levels) -> image
+#include "dialects/dist/DistDialect.h"
 #include "dialects/ds/Quantized.h"
 #include "dialects/ds/UnitAttrs.h"
 #include "passes/Report.h"
@@ -15,6 +16,7 @@
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/xxhash.h"
 #include <numeric>
 
@@ -67,8 +69,8 @@ private:
   LogicalResult rewrite(func::FuncOp entry);
   LogicalResult buildQuantize(func::FuncOp eval);
   bool isQuantized(const WholeParameter &parameter) const { return blocks.contains(parameter.name); }
-  /// Made where the parameter is there; null where a shape rule has refused.
-  Value imageOf(const WholeParameter &parameter, Quantizer &quantizer, DsBuilder &b) const;
+  /// Made where the builder stands; null where a shape rule has refused.
+  Value imageOf(const WholeParameter &parameter, Quantizer &quantizer) const;
   FailureOr<Quantizer> quantizerOf(func::FuncOp entry, DsBuilder &b);
 
   QuantizerSettings settings;
@@ -162,10 +164,23 @@ FailureOr<Quantizer> ScheduleQuantization::quantizerOf(func::FuncOp entry, DsBui
   return Quantizer(b, settings, *inputs);
 }
 
-Value ScheduleQuantization::imageOf(const WholeParameter &parameter, Quantizer &quantizer, DsBuilder &b) const {
-  if (Operation *gathered = parameter.value.getDefiningOp())
-    b.getBuilder().setInsertionPointAfter(gathered);
+Value ScheduleQuantization::imageOf(const WholeParameter &parameter, Quantizer &quantizer) const {
   return quantizer.image(parameter.value, blocks.lookup(parameter.name), streamOf(parameter.name.getValue()));
+}
+
+/// Where a parameter is there: behind what gathers it, if anything does.
+static void setInsertionPointBehind(Value parameter, OpBuilder &builder) {
+  if (Operation *gathered = parameter.getDefiningOp())
+    builder.setInsertionPointAfter(gathered);
+}
+
+/// The branch that the use is in, where the parameter is gathered for that branch alone; null: it is there for all.
+static Block *branchOf(OpOperand &use) {
+  auto wait = use.get().getDefiningOp<dist::WaitOp>();
+  if (!wait || !wait.getStart().conditionValue())
+    return nullptr;
+  auto branch = dyn_cast<scf::IfOp>(wait->getBlock()->findAncestorOpInBlock(*use.getOwner()));
+  return branch ? branch.thenBlock() : nullptr;
 }
 
 /// Whatever reads a parameter reads its image.
@@ -181,16 +196,20 @@ LogicalResult ScheduleQuantization::rewrite(func::FuncOp entry) {
   for (const WholeParameter &parameter : wholeParametersOf(entry)) {
     if (!isQuantized(parameter))
       continue;
-    SmallVector<OpOperand *> uses;
+    llvm::MapVector<Block *, SmallVector<OpOperand *>> uses;
     for (OpOperand &use : parameter.value.getUses())
-      uses.push_back(&use);
-    if (uses.empty())
-      continue;
-    Value image = imageOf(parameter, *quantizer, b);
-    if (!image)
-      return failure();
-    for (OpOperand *use : uses)
-      use->set(image);
+      uses[branchOf(use)].push_back(&use);
+    for (auto &[branch, readers] : uses) {
+      if (branch)
+        b.getBuilder().setInsertionPointToStart(branch);
+      else
+        setInsertionPointBehind(parameter.value, b.getBuilder());
+      Value image = imageOf(parameter, *quantizer);
+      if (!image)
+        return failure();
+      for (OpOperand *use : readers)
+        use->set(image);
+    }
   }
   return success();
 }
@@ -242,7 +261,8 @@ LogicalResult ScheduleQuantization::buildQuantize(func::FuncOp eval) {
   for (const WholeParameter &parameter : wholeParametersOf(quantize)) {
     if (!isQuantized(parameter) || !seen.insert(parameter.name).second)
       continue;
-    Value image = imageOf(parameter, *quantizer, b);
+    setInsertionPointBehind(parameter.value, b.getBuilder());
+    Value image = imageOf(parameter, *quantizer);
     if (!image)
       return failure();
     signature.result(image, parameter.name);

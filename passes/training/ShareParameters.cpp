@@ -1,6 +1,8 @@
 #include "passes/training/ShareParameters.h"
 
 #include "dialects/ds/Provenance.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "passes/training/Communication.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringMap.h"
@@ -33,6 +35,7 @@ private:
   void keepReused();
   void addShards();
   size_t gatheredAhead(size_t number) const;
+  Value gateOf(const Cluster &cluster);
   void gather(size_t number, DsBuilder &b);
 
   func::FuncOp entry;
@@ -171,10 +174,27 @@ size_t ParameterGatherer::gatheredAhead(size_t number) const {
   return count;
 }
 
+/// The input without which nobody reads the cluster, as a layer is dropped on all ranks; null: it is always read.
+Value ParameterGatherer::gateOf(const Cluster &cluster) {
+  Value gate;
+  for (OpOperand *use : cluster.uses) {
+    auto branch = dyn_cast<scf::IfOp>(body.findAncestorOpInBlock(*use->getOwner()));
+    auto read = branch ? branch.getCondition().getDefiningOp<tensor::ExtractOp>() : tensor::ExtractOp();
+    auto input = read ? dyn_cast<BlockArgument>(read.getTensor()) : BlockArgument();
+    bool isOnAll = input && input.getOwner() == &body && entry.getArgAttr(input.getArgNumber(), dist::uniformAttr);
+    bool isTaken = branch && branch.getThenRegion().isAncestor(use->getOwner()->getParentRegion());
+    if (!isOnAll || !isTaken || (gate && gate != read.getTensor()))
+      return {};
+    gate = read.getTensor();
+  }
+  return gate;
+}
+
 void ParameterGatherer::gather(size_t number, DsBuilder &b) {
   Cluster &cluster = clusters[number];
   const Unit &unit = *cluster.unit;
   size_t ahead = gatheredAhead(number), all = unit.parameters.size();
+  Value gate = gateOf(cluster);
   llvm::DenseMap<Value, Value> replaced;
   SmallVector<std::pair<Bucket, Pending>> pending;
   auto start = [&](size_t first, size_t last, Operation *at, const std::string &site) {
@@ -185,7 +205,7 @@ void ParameterGatherer::gather(size_t number, DsBuilder &b) {
       facts.back().contents.reset();
     }
     b.getBuilder().setInsertionPoint(at);
-    pending.emplace_back(bucket, Communication(b).allGather(bucket, shards[&unit - units.data()], facts, site));
+    pending.emplace_back(bucket, Communication(b).allGather(bucket, shards[&unit - units.data()], facts, site, gate));
   };
   if (ahead > 0)
     start(0, ahead, clusters[number - 1].first, cluster.site);

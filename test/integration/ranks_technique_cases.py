@@ -1,5 +1,8 @@
 """What ranks share beside everything else that a training may do: layers that are dropped, weights that are rounded or frozen, heads, ties,
 activations that are computed again, other precisions, parameters of odd sizes."""
+import json
+import re
+
 import numpy as np
 import onnx
 
@@ -66,6 +69,53 @@ def layers_that_are_dropped(folder):
     _, log, _ = same_at_each_stage(folder, model, tokens(folder / "data.npz", random()), "--shift-labels", "--reference", r"--no-decay=bias|ln_",
                                    logits="logits", steps=12, **drops)
     expect(any(row["blocks"] < 9 for row in log), f"blocks: {[row['blocks'] for row in log]}")
+
+
+SHARED = ({}, {"stage3_prefetch_bucket_size": 0}, {"stage3_prefetch_bucket_size": 1000}, {"stage3_max_reuse_distance": 10**9},
+          {"stage3_param_persistence_threshold": 100}, {"offload_param": {"device": "nvme", "max_in_cpu": 0}, "offload_optimizer": {"device": "nvme"}})
+BESIDE = ({}, {"activation_checkpointing": {"enabled": True}}, {"bf16": {"enabled": True}},
+          {"quantize_training": {"enabled": True, "quantize_bits": {"start_bits": 8, "target_bits": 6},
+                                 "quantize_schedule": {"quantize_period": 2, "schedule_offset": 2}}})
+
+
+@case(seconds=12)
+def layers_that_are_dropped_are_not_gathered(folder):
+    """A layer's parameters travel in the rounds in which it runs, by the log, on either way, and always in evaluation; the bits are those of stage 2,
+    which gathers nothing on the way, whatever else there is."""
+    steps, layers, ranks, hidden = 10, 3, int(random(1).integers(2, 4)), 16
+    zero, beside = (choices[random(2 + number).integers(len(choices))] for number, choices in enumerate((SHARED, BESIDE)))
+    zero = {key: {**keys, "nvme_path": str(folder)} if key.startswith("offload") else keys for key, keys in zero.items()}
+    drops = {"progressive_layer_drop": {"enabled": True, "theta": 0.3, "gamma": 0.4}, "optimizer": ADAM, **beside}
+    model, data, found = models.gpt(hidden=hidden, heads=2, layers=layers, seed=SEED), tokens(folder / "data.npz", random()), {}
+    for stage, keys in ((2, {}), (3, zero)):
+        (folder / f"{stage}").mkdir()
+        made = Stages(folder / f"{stage}", model, data, "--shift-labels", "--dim=length=6", stages=(stage,), zero=keys, **drops)
+        run = made.run(stage, ranks, f"--eval-data={data}", f"--counters={folder / f'{stage}.json'}", accumulation=2, steps=steps)
+        log = log_of(run.with_suffix(".jsonl"))
+        found[stage] = logical(run), [{key: value for key, value in row.items() if key not in OF_THE_MACHINE} for row in log]
+    where = f"seed {SEED}: {ranks} ranks, {zero}, {list(beside)}"
+    same(found[3][0], found[2][0], where)
+    expect(found[3][1] == found[2][1], f"{where}: the log ends with {found[3][1][-1]}, expected {found[2][1][-1]}")
+    rounds = [round(rate * steps * 2) for rate in log[-1]["keep_rates"]]
+    expect(len(rounds) == layers and min(rounds) < 2 * steps, f"{where}: no layer was dropped: {rounds}")
+    tool("ds-opt", folder / "3/model.onnx", "--mode=train", "--loss=cross_entropy", "--logits=logits", "--labels=labels", "--shift-labels",
+                "--dim=length=6", f"--config={folder / '3/ds_config.json'}", f"--mesh=data={ranks}", f"--plan={folder / 'plan.json'}")
+    plan = {site["site"]: site for site in json.loads((folder / "plan.json").read_text())["sites"]}
+    apart = zero.get("stage3_param_persistence_threshold", 0)  # tensors of fewer elements are whole on all ranks
+    ways, width = 1 if "stage3_max_reuse_distance" in zero else 2, 2 if "bf16" in beside else 4
+    counters = [{site["site"]: site for site in rank["sites"]} for rank in json.loads((folder / "3.json").read_text())["ranks"]]
+    for layer, count in enumerate(rounds):
+        sizes = [array.size for name, array in ((tensor.name, onnx.numpy_helper.to_array(tensor)) for tensor in model.graph.initializer) if name.startswith(f"h.{layer}.") and array.size >= apart]
+        shard = -(-sum(-(-size // 64) * 64 for size in sizes) // (64 * ranks)) * 64
+        own = [name for name in counters[0] if re.fullmatch(rf"micro/(backward/)?block {layer}(, rest)?", name)]
+        for name in own:
+            calls = {rank[name]["calls"] for rank in counters}
+            expect(calls == {count} and plan[name]["calls"] == 2, f"{where}: {name}: {calls} calls in {count} rounds, planned {plan[name]}")
+            expect(counters[0][name]["sent"] * 2 == plan[name]["sent"] * count, f"{where}: counted {counters[0][name]}, planned {plan[name]}")
+            evaluated = {rank[f"eval/block {layer}"]["calls"] - rank["eval/embeddings"]["calls"] for rank in counters}
+            expect(evaluated == {0}, f"{where}: evaluation gathers layer {layer} as often as others and {evaluated}")
+        sent, expected = sum(rank[name]["sent"] for rank in counters for name in own), ways * count * ranks * (ranks - 1) * shard * width
+        expect(len(own) >= ways and sent == expected, f"{where}: layer {layer}: {sent} bytes by {own}, expected {expected}")
 
 
 @case(seconds=6)

@@ -157,3 +157,47 @@ func.func @own_end(%c: tensor<f32>, %ranks: tensor<8xi1> {dist.uniform}) -> tens
   }
   return %0 : tensor<f32>
 }
+
+// -----
+
+// A rank that runs the layer would wait for those that drop it.
+func.func @own_gate(%x: tensor<?xf32>, %runs: tensor<i1>) -> tensor<4xf32> {
+  // expected-error @+1 {{no condition that ranks might be given differently}}
+  %p = dist.all_gather_start %x when %runs layouts [#dist.layout<[0] of 4 by 4>] site "a" : tensor<?xf32>
+  %all = dist.wait %p sizes [[4]] : tensor<4xf32>
+  %condition = tensor.extract %runs[] : tensor<i1>
+  %0 = scf.if %condition -> tensor<4xf32> {
+    %1 = ds.unary tanh %all : (tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %1 : tensor<4xf32>
+  } else {
+    %none = ds.constant dense<0.0> : tensor<4xf32>
+    scf.yield %none : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// Of what was not gathered nobody may read: where the layer is dropped, or behind another gate.
+func.func @dropped(%x: tensor<?xf32>, %runs: tensor<i1> {dist.uniform}, %other: tensor<i1> {dist.uniform}) -> (tensor<4xf32>, tensor<4xf32>) {
+  // expected-error @+1 {{what is gathered under a condition is read under that condition}}
+  %p = dist.all_gather_start %x when %runs layouts [#dist.layout<[0] of 4 by 4>] site "a" : tensor<?xf32>
+  %all = dist.wait %p sizes [[4]] : tensor<4xf32>
+  // expected-error @+1 {{what is gathered under a condition is read under that condition}}
+  %q = dist.all_gather_start %x when %runs layouts [#dist.layout<[0] of 4 by 4>] site "b" : tensor<?xf32>
+  %rest = dist.wait %q sizes [[4]] : tensor<4xf32>
+  %condition = tensor.extract %runs[] : tensor<i1>
+  %otherwise = tensor.extract %other[] : tensor<i1>
+  %none = ds.constant dense<0.0> : tensor<4xf32>
+  %0 = scf.if %condition -> tensor<4xf32> {
+    scf.yield %none : tensor<4xf32>
+  } else {
+    scf.yield %all : tensor<4xf32>
+  }
+  %1 = scf.if %otherwise -> tensor<4xf32> {
+    scf.yield %rest : tensor<4xf32>
+  } else {
+    scf.yield %none : tensor<4xf32>
+  }
+  return %0, %1 : tensor<4xf32>, tensor<4xf32>
+}

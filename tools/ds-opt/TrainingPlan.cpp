@@ -117,7 +117,9 @@ LogicalResult TrainingPlan::addSites(func::FuncOp entry) {
       elements += valueOf(part.end) - valueOf(part.begin);
     if (isa<dist::AllGatherStartOp>(start) && name != "update")
       open.emplace_back(start, elements * widthOf(getElementTypeOrSelf(start.sourceValues().front())));
-    int64_t own = start.conditionValue() ? std::min<int64_t>(calls, 1) : calls; // of a step's last micro-batch
+    // Gradients are sent in a step's last micro-batch, parameters are gathered unless their layer is dropped.
+    bool isOfLast = start.conditionValue() && !isa<dist::AllGatherStartOp>(start);
+    int64_t own = isOfLast ? std::min<int64_t>(calls, 1) : calls;
     sites.push_back(llvm::json::Object{{"site", collective.site},
                                        {"entry", name},
                                        {"op", collective.op},

@@ -131,6 +131,8 @@ void BranchReversal::keep(Value value, unsigned side) {
 bool BranchReversal::keepRead() {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(branch);
+  Location wayBack = b.getLocation();
+  b.setLocation(branch.getLoc()); // what is handed on is of the way there
   // A loop keeps rows of it, which the search for the first NaN reads.
   bool isRead = static_cast<bool>(branch->getParentOfType<scf::WhileOp>());
   auto nothing = [&](Value like) {
@@ -167,6 +169,7 @@ bool BranchReversal::keepRead() {
   }
   branch.erase();
   branch = next;
+  b.setLocation(wayBack);
   return true;
 }
 

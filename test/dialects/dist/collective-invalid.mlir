@@ -100,6 +100,16 @@ func.func @reduce_scatter_start_c6_into(%x: tensor<4xf32>, %y: tensor<?xf32>) {
 
 // -----
 
+func.func @all_gather_start_c11_condition(%x: tensor<?xf32>, %y: tensor<f32>) {
+  %0 = ds.binary gt %y, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  // expected-error @+1 {{'dist.all_gather_start' op C11: expects an argument of the entry as condition}}
+  %p = dist.all_gather_start %x when %0 layouts [#dist.layout<[0] of 4 by 4>] site "a" : tensor<?xf32>
+  %1 = dist.wait %p : tensor<4xf32>
+  return
+}
+
+// -----
+
 func.func @all_gather_start_c7_sources(%x: tensor<?xf32>) {
   // expected-error @+1 {{'dist.all_gather_start' op C7: expects a source for each layout, found 2 for 1}}
   %p = dist.all_gather_start %x, %x layouts [#dist.layout<[0] of 4 by 4>] site "a" : tensor<?xf32>, tensor<?xf32>

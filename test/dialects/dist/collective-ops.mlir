@@ -42,6 +42,9 @@ func.func @buckets(%a: tensor<64xf32>, %b: tensor<2xf32>, %last: tensor<i1>) -> 
   // CHECK: dist.reduce_scatter_start sum %{{.*}} in_place when %arg2 layouts [#dist.layout<[0] of 64 by 64>] site "own" : tensor<64xf32>
   %r = dist.reduce_scatter_start sum %a in_place when %last layouts [#dist.layout<[0] of 64 by 64>] site "own" : tensor<64xf32>
   %1 = dist.wait %r sizes [[64]] : tensor<64xf32>
+  // CHECK: dist.all_gather_start %{{.*}} when %arg2 layouts [#dist.layout<[0] of 64 by 64>] site "layer" : tensor<?xf32>
+  %t = dist.all_gather_start %0 when %last layouts [#dist.layout<[0] of 64 by 64>] site "layer" : tensor<?xf32>
+  %3 = dist.wait %t sizes [[64]] : tensor<64xf32>
   // CHECK: dist.all_reduce_start sum %{{.*}} when %arg2 site "all" : tensor<2xf32>
   %s = dist.all_reduce_start sum %b when %last site "all" : tensor<2xf32>
   %2 = dist.wait %s sizes [[2]] : tensor<2xf32>

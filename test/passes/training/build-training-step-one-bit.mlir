@@ -10,7 +10,7 @@
 
 // The warm-up adds up gradients, which stay a rank's own behind it, and knows of no errors.
 // CHECK-LABEL: func.func @micro(
-// CHECK-SAME: %[[LAST:[a-z0-9]+]]: tensor<i1> {ds.dims = [], ds.name = "last"}
+// CHECK-SAME: %[[LAST:[a-z0-9]+]]: tensor<i1> {dist.uniform, ds.dims = [], ds.name = "last"}
 // CHECK: dist.all_reduce_start sum %{{.*}} when %[[LAST]]
 // CHECK-LABEL: func.func @update(
 // CHECK-NOT: one_bit

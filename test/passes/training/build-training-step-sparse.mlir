@@ -10,7 +10,7 @@
 
 // Touched rows of all micro-batches of a step, in its last one; what else is read before the first product goes without it.
 // SPARSE-LABEL: func.func @micro(
-// SPARSE-SAME: %[[LAST:[a-z0-9]+]]: tensor<i1> {ds.dims = [], ds.name = "last"}
+// SPARSE-SAME: %[[LAST:[a-z0-9]+]]: tensor<i1> {dist.uniform, ds.dims = [], ds.name = "last"}
 // SPARSE-DAG: dist.all_reduce_start sum %{{[0-9]+}} codec sparse_rows when %[[LAST]] layouts [#dist.layout<[0] of 80 by 1>] site "gradients/rows" : tensor<10x8xf32>
 // SPARSE-DAG: dist.all_reduce_start sum %{{[0-9]+}} when %[[LAST]] layouts [#dist.layout<[0] of 80 by 1>] site "gradients/embeddings" : tensor<10x8xf32>
 // SPARSE-NOT: sparse_rows
@@ -23,7 +23,7 @@
 // The table is a unit of its own, of which a rank combines what it owns.
 // ONE-NOT: the gradient of 'rows'
 // ONE-LABEL: func.func @micro(
-// ONE-SAME: %[[LAST:[a-z0-9]+]]: tensor<i1> {ds.dims = [], ds.name = "last"}
+// ONE-SAME: %[[LAST:[a-z0-9]+]]: tensor<i1> {dist.uniform, ds.dims = [], ds.name = "last"}
 // ONE-DAG: dist.reduce_scatter_start sum %{{[0-9]+}} codec sparse_rows in_place when %[[LAST]] layouts [#dist.layout<[0] of 128 by 64>] site "gradients/rows" : tensor<10x8xf32>
 // ONE-DAG: dist.reduce_scatter_start sum %{{[0-9]+}} in_place when %[[LAST]] layouts [#dist.layout<[0] of 128 by 64>] site "gradients/embeddings" : tensor<10x8xf32>
 // ONE-LABEL: func.func @update(

@@ -41,7 +41,7 @@
 
 // Stage 1 adds up gradients of micro-batches as one process does, and ranks' in the last of them, each where it is
 // complete: a rank gets the sums of its part, in the places of its own gradients. The update reads that part.
-// ONE-SAME: %[[LAST:[a-z0-9]+]]: tensor<i1> {ds.dims = [], ds.name = "last"}
+// ONE-SAME: %[[LAST:[a-z0-9]+]]: tensor<i1> {dist.uniform, ds.dims = [], ds.name = "last"}
 // ONE-SAME: tensor<8x8xf32> {{{.*}}ds.part = "tensor", ds.state = "w0/gradient", ds.suffix = "/gradient", ds.unit = "layer 0"}
 // ONE: %[[P1:.*]] = dist.reduce_scatter_start sum %{{.*}} in_place when %[[LAST]] layouts [#dist.layout<[0] of 128 by 64>] site "gradients/layer 1" : tensor<8x10xf32>
 // ONE: ds.matmul

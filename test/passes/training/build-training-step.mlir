@@ -9,7 +9,7 @@
 // CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<4xf32> {ds.dims = [4], ds.initial = @w, ds.name = "w", ds.state = "w"}
 // CHECK-SAME: %[[WEIGHT:[a-z0-9]+]]: tensor<f64> {ds.dims = [], ds.name = "loss_weight"}
 // CHECK-SAME: %[[FIRST:[a-z0-9]+]]: tensor<i1> {ds.dims = [], ds.name = "first"}
-// CHECK-SAME: %[[LAST:[a-z0-9]+]]: tensor<i1> {ds.dims = [], ds.name = "last"}
+// CHECK-SAME: %[[LAST:[a-z0-9]+]]: tensor<i1> {dist.uniform, ds.dims = [], ds.name = "last"}
 // CHECK-SAME: %[[BEFORE:[a-z0-9]+]]: tensor<4xf32> {ds.dims = [4], ds.name = "w/gradient", ds.state = "w/gradient"}
 // CHECK-SAME: -> (tensor<f32> {ds.name = "loss"}, tensor<4xf32> {ds.state = "w/gradient"})
 // CHECK: %[[LOSS:.*]] = ds.reduce sum

@@ -6,7 +6,7 @@
 // CHECK: module attributes {ds.layers = ["h.0", "h.1"]}
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<?x4xf32> {ds.dims = ["n", 4], ds.name = "x"}
-// CHECK-SAME: %[[RUNS:[a-z0-9]+]]: tensor<i1> {ds.dims = [], ds.name = "layer_gate/0"}
+// CHECK-SAME: %[[RUNS:[a-z0-9]+]]: tensor<i1> {dist.uniform, ds.dims = [], ds.name = "layer_gate/0"}
 // CHECK-SAME: %[[SCALE:[a-z0-9]+]]: tensor<f32> {ds.dims = [], ds.name = "layer_scale/0"}
 // CHECK-SAME: ds.name = "layer_gate/1"
 // CHECK-SAME: %[[SCALE1:[a-z0-9]+]]: tensor<f32> {ds.dims = [], ds.name = "layer_scale/1"}

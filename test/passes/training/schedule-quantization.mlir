@@ -141,3 +141,42 @@ func.func @eval(%x: tensor<3x4xf32> {ds.dims = [3, 4], ds.name = "x"}, %u: tenso
   %0 = ds.matmul %x, %w transpose [false, false] : (tensor<3x4xf32>, tensor<4x6xf32>) -> tensor<3x6xf32>
   return %0 : tensor<3x6xf32>
 }
+
+// -----
+
+// What several images have in common is there before all of them, whichever of a unit's tensors comes first. What is gathered where a
+// layer runs is rounded there.
+// CHECK-LABEL: func.func @eval(
+// CHECK-SAME: ds.name = "quantize_levels"
+// CHECK: tensor.extract
+// CHECK: tensor.extract
+// CHECK: %[[ALL:.*]]:2 = dist.wait %{{.*}} {ds.gathered = ["w", "v"]}
+// CHECK-NOT: tensor.extract
+// CHECK: return
+// CHECK-LABEL: func.func @micro(
+// CHECK: %[[ALL:.*]]:2 = dist.wait %{{.*}} {ds.gathered = ["w", "v"]}
+// CHECK-NEXT: %[[RUNS:.*]] = tensor.extract
+// CHECK-NEXT: scf.if %[[RUNS]]
+// CHECK-COUNT-2: %{{.*}} = scf.if
+// CHECK: ds.matmul
+// CHECK: return
+func.func @eval(%x: tensor<3x4xf32> {ds.dims = [3, 4], ds.name = "x"}, %u: tensor<64xf32> {ds.dims = [64], ds.part = "shard", ds.state = "zero/u", ds.suffix = "", ds.unit = "u"}) -> (tensor<3x4xf32> {ds.name = "y"}) attributes {ds.entry} {
+  %p = dist.all_gather_start %u layouts [#dist.layout<[0, 16] of 64 by 16>] site "eval/u" : tensor<64xf32>
+  %w, %v = dist.wait %p sizes [[4, 4], [4, 4]] {ds.gathered = ["w", "v"]} : tensor<4x4xf32>, tensor<4x4xf32>
+  %0 = ds.matmul %x, %w transpose [false, false] : (tensor<3x4xf32>, tensor<4x4xf32>) -> tensor<3x4xf32>
+  %1 = ds.matmul %0, %v transpose [false, false] : (tensor<3x4xf32>, tensor<4x4xf32>) -> tensor<3x4xf32>
+  return %1 : tensor<3x4xf32>
+}
+func.func @micro(%x: tensor<3x4xf32> {ds.dims = [3, 4], ds.name = "x"}, %gate: tensor<i1> {dist.uniform, ds.dims = [], ds.name = "layer_gate/0"}, %u: tensor<64xf32> {ds.dims = [64], ds.part = "shard", ds.state = "zero/u", ds.suffix = "", ds.unit = "u"}) -> (tensor<3x4xf32> {ds.name = "y"}) attributes {ds.entry} {
+  %p = dist.all_gather_start %u when %gate layouts [#dist.layout<[0, 16] of 64 by 16>] site "micro/u" : tensor<64xf32>
+  %w, %v = dist.wait %p sizes [[4, 4], [4, 4]] {ds.gathered = ["w", "v"]} : tensor<4x4xf32>, tensor<4x4xf32>
+  %runs = tensor.extract %gate[] : tensor<i1>
+  %0 = scf.if %runs -> tensor<3x4xf32> {
+    %1 = ds.matmul %x, %w transpose [false, false] : (tensor<3x4xf32>, tensor<4x4xf32>) -> tensor<3x4xf32>
+    %2 = ds.matmul %1, %v transpose [false, false] : (tensor<3x4xf32>, tensor<4x4xf32>) -> tensor<3x4xf32>
+    scf.yield %2 : tensor<3x4xf32>
+  } else {
+    scf.yield %x : tensor<3x4xf32>
+  }
+  return %0 : tensor<3x4xf32>
+}
