@@ -193,14 +193,8 @@ LogicalResult EntryPlanner::signature() {
 
 SmallVector<uint32_t> EntryPlanner::elementwiseStates(ArrayRef<uint32_t> buffers,
                                                       const std::vector<bool> &isElementwise) const {
-  SmallVector<uint32_t> found;
-  for (uint32_t buffer : buffers) {
-    bool isKept = !isElementwise.empty() && plan.buffers[buffer].role == "state" && !llvm::is_contained(found, buffer);
-    for (size_t i = 0; isKept && i < buffers.size(); ++i)
-      isKept = buffers[i] != buffer || isElementwise[i];
-    if (isKept)
-      found.push_back(buffer);
-  }
+  SmallVector<uint32_t> found = elementwiseBuffers(buffers, isElementwise);
+  llvm::erase_if(found, [&](uint32_t buffer) { return plan.buffers[buffer].role != "state"; });
   return found;
 }
 
@@ -373,6 +367,18 @@ FailureOr<EntryPlan> EntryPlanner::run() {
 }
 
 } // namespace
+
+SmallVector<uint32_t> elementwiseBuffers(ArrayRef<uint32_t> buffers, const std::vector<bool> &isElementwise) {
+  SmallVector<uint32_t> found;
+  for (uint32_t buffer : buffers) {
+    bool isKept = !isElementwise.empty() && !llvm::is_contained(found, buffer);
+    for (size_t i = 0; isKept && i < buffers.size(); ++i)
+      isKept = buffers[i] != buffer || isElementwise[i];
+    if (isKept)
+      found.push_back(buffer);
+  }
+  return found;
+}
 
 FailureOr<EntryPlan> planEntry(func::FuncOp function, const KernelTable &kernels) {
   return EntryPlanner(function, kernels).run();

@@ -115,6 +115,11 @@ private:
   llvm::StringMap<uint32_t> sizeIds;
 };
 
+/// Of the buffers of a launch, operands and then results, those of which item i of the grid touches element i alone,
+/// wherever they stand.
+llvm::SmallVector<uint32_t> elementwiseBuffers(llvm::ArrayRef<uint32_t> buffers,
+                                               const std::vector<bool> &isElementwise);
+
 /// "/encoder/MatMul" of a location: the ONNX node's name.
 std::string siteOf(mlir::Location location);
 /// The manifest's name of an element type; empty for types that packages do not know.

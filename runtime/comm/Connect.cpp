@@ -122,7 +122,7 @@ std::unique_ptr<Transport> openTransport(const RankOptions &options, std::chrono
         options.rank, connectMesh(options.rank, options.world, {options.rendezvous, options.descriptor}, deadline));
   }
   case TransportKind::Mpi: {
-    std::unique_ptr<Transport> transport = openMpiTransport(patience);
+    std::unique_ptr<Transport> transport = openMpiTransport(options.world, options.host, patience);
     if (transport->world() != options.world || transport->rank() != options.rank)
       fail(ErrorCode::Collective, "MPI has it as rank ", transport->rank(), " of ", transport->world(),
            ", expected rank ", options.rank, " of ", options.world, "; start ranks over MPI by mpirun or srun");

@@ -10,7 +10,7 @@ namespace {
 
 struct ProcStat {
   char state = 0;
-  int64_t startTime = 0;
+  int64_t parent = 0, startTime = 0;
 };
 
 // The name, in parentheses, may hold anything; fields are counted from behind it.
@@ -24,9 +24,9 @@ ProcStat readStat(int64_t number) {
   if (end == std::string::npos)
     return result;
   std::istringstream fields(text.substr(end + 1));
-  fields >> result.state;
+  fields >> result.state >> result.parent;
   std::string skipped;
-  for (int field = 4; field < 22; ++field)
+  for (int field = 5; field < 22; ++field)
     fields >> skipped;
   fields >> result.startTime;
   return result;
@@ -37,7 +37,9 @@ ProcessIdentity identify() {
   if (std::string boot; std::ifstream("/proc/sys/kernel/random/boot_id") >> boot)
     result.boot = boot;
   result.number = getpid();
-  result.startTime = readStat(result.number).startTime;
+  ProcStat own = readStat(result.number);
+  result.startTime = own.startTime;
+  result.parent = own.parent;
   struct stat space = {};
   if (stat("/proc/self/ns/pid", &space) == 0)
     result.numberSpace = space.st_ino;
@@ -51,6 +53,15 @@ const ProcessIdentity &thisProcess() {
   if (identity.number != getpid()) // also after a fork
     identity = identify();
   return identity;
+}
+
+ProcessIdentity identityOf(int64_t number) {
+  ProcessIdentity result = thisProcess();
+  ProcStat stat = readStat(number);
+  result.number = number;
+  result.startTime = stat.startTime;
+  result.parent = stat.parent;
+  return result;
 }
 
 bool isThisProcess(const ProcessIdentity &process) {

@@ -1,6 +1,7 @@
 #include "runtime/core/StateFiles.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/core/FilePieces.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -24,11 +25,6 @@ struct StateFiles::Region {
 };
 
 namespace {
-
-size_t wholePages(size_t bytes) {
-  auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  return std::max<size_t>((bytes + page - 1) / page, 1) * page;
-}
 
 // Without a name where the file system can do that; elsewhere the name goes at once.
 int openNameless(const std::string &folder) {
@@ -71,7 +67,8 @@ StateFiles::~StateFiles() {
 }
 
 std::shared_ptr<uint8_t> StateFiles::add(const std::string &name, size_t bytes, size_t pieceBytes) {
-  const size_t all = wholePages(bytes), piece = std::max(pieceBytes - pieceBytes % wholePages(1), wholePages(1));
+  const FilePieces pieces(bytes, pieceBytes);
+  const size_t all = pieces.bytes, piece = pieces.piece;
   std::lock_guard<std::mutex> lock(mutex);
   if (int error = posix_fallocate(file, static_cast<off_t>(fileBytes), static_cast<off_t>(all)))
     fail(ErrorCode::Io, "nvme_path: '", folder, "' has no room for state '", name, "' of ", bytes,
@@ -360,9 +357,9 @@ void StateFiles::touched(const void *memory) {
       enter(region);
     noteResident();
     order(region, false);
-    // Whoever restores states writes faster than a disk.
+    // Whoever restores states writes faster than a disk: there is room for what is written next.
     changed.wait(
-        lock, [&] { return static_cast<int64_t>(inMemory.size()) <= buffers || region->presence == Presence::Absent; });
+        lock, [&] { return static_cast<int64_t>(inMemory.size()) < buffers || region->presence == Presence::Absent; });
   }
 }
 

@@ -220,6 +220,7 @@ PlacedBytes StateStore::placedBytes() const {
     placed.written += counters.written;
     placed.resident += counters.resident;
     placed.residentBytes += counters.residentBytes;
+    (&files == parameterFiles.get() ? placed.fileParameters : placed.fileOptimizer) += counters.bytes;
   });
   return placed;
 }
@@ -252,18 +253,17 @@ std::shared_ptr<uint8_t> StateStore::fileMemory(const StateInfo &info, size_t by
   if (!settings || settings->place != StatePlace::File || bytes == 0)
     return nullptr;
   auto count = static_cast<int64_t>(bytes / typeSize(info.type));
-  if (hostElements + count <= settings->hostElements) {
+  if (settings->staysInHost(hostElements, count)) {
     hostElements += count;
     return nullptr;
   }
   std::unique_ptr<StateFiles> &files = kind == StateClass::Parameter ? parameterFiles : optimizerFiles;
   if (!files)
     files = std::make_unique<StateFiles>(settings->folder, settings->buffers);
-  bool isCut = count > settings->pieceElements && isElementwise(info);
-  if (count > settings->pieceElements && !isCut)
+  bool isCut = settings->isLonger(count) && isElementwise(info);
+  if (settings->isLonger(count) && !isCut)
     uncutStates.insert(info.name);
-  return files->add(info.name, bytes,
-                    isCut ? static_cast<size_t>(settings->pieceElements) * typeSize(info.type) : bytes);
+  return files->add(info.name, bytes, settings->pieceBytes(bytes, typeSize(info.type), isCut));
 }
 
 // Memory for a state that is not in a unit's space; of unknown contents, or zeros of a file.

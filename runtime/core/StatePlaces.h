@@ -21,6 +21,13 @@ struct PlaceSettings {
   int64_t pieceElements =
       std::numeric_limits<int64_t>::max(); // of a state of a file: more than that are several pieces
   int64_t hostElements = 0;                // so many stay in host memory before files begin
+
+  // Of a state for which files are the place, where states before it have left so many elements in host memory.
+  bool staysInHost(int64_t before, int64_t elements) const { return before + elements <= hostElements; }
+  bool isLonger(int64_t elements) const { return elements > pieceElements; } // than a piece
+  uint64_t pieceBytes(uint64_t bytes, size_t width, bool isCut) const {
+    return isCut ? static_cast<uint64_t>(pieceElements) * width : bytes;
+  }
 };
 
 struct StatePlaces {
@@ -35,9 +42,10 @@ struct StatePlaces {
 // Bytes of states by where they are, and what files have moved.
 struct PlacedBytes {
   uint64_t device = 0, host = 0, file = 0;
-  uint64_t read = 0, written = 0; // by files
-  uint64_t resident = 0;          // pieces of files, the most that were in memory at a time
-  uint64_t residentBytes = 0;     // of them
+  uint64_t fileParameters = 0, fileOptimizer = 0; // whole pages that files have set aside
+  uint64_t read = 0, written = 0;                 // by files
+  uint64_t resident = 0;                          // pieces of files, the most that were in memory at a time
+  uint64_t residentBytes = 0;                     // of them
 };
 
 } // namespace ds

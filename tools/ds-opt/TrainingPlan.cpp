@@ -4,6 +4,7 @@
 #include "codegen/CollectivePlan.h"
 #include "codegen/TemporaryFolder.h"
 #include "dialects/ds/UnitAttrs.h"
+#include "tools/ds-opt/FilePlan.h"
 #include "tools/ds-opt/MemoryBudget.h"
 #include "llvm/Support/JSON.h"
 
@@ -41,6 +42,7 @@ private:
   std::set<std::string> inUnits; // tensors, which other entries name without knowing
   std::map<std::string, int64_t> bytes{
       {"parameters", 0}, {"gradients", 0}, {"optimizer", 0}, {"residuals", 0}, {"others", 0}};
+  std::vector<PlannedState> states;      // in the order in which the runtime meets them
   std::map<std::string, int64_t> shards; // elements, by unit
   int64_t gathered = 0;
   llvm::json::Array sites;
@@ -93,11 +95,14 @@ void TrainingPlan::addStates(func::FuncOp entry) {
     bool isStatistic = entry.getArgAttr(argument.getArgNumber(), ds::statisticAttr) || suffix == "/moved";
     bool isParameter = part.empty() ? bool(entry.getArgAttr(argument.getArgNumber(), ds::initialAttr)) : suffix.empty();
     bool isResidual = suffix == "/worker_error" || suffix == "/server_error";
-    bytes[isStatistic             ? "others"
-          : isParameter           ? "parameters"
-          : suffix == "/gradient" ? "gradients"
-          : isResidual            ? "residuals"
-                                  : "optimizer"] += own;
+    using Kind = ::ds::StateClass;
+    auto [key, kind] = isStatistic             ? std::pair("others", Kind::Other)
+                       : isParameter           ? std::pair("parameters", Kind::Parameter)
+                       : suffix == "/gradient" ? std::pair("gradients", Kind::Gradient)
+                       : isResidual            ? std::pair("residuals", Kind::Residual)
+                                               : std::pair("optimizer", Kind::Optimizer);
+    bytes[key] += own;
+    states.push_back({text(ds::stateAttr), kind, own, width, !part.empty() && part != "shard" && part != "worker"});
   }
 }
 
@@ -165,12 +170,18 @@ FailureOr<llvm::json::Object> TrainingPlan::make() {
     for (unsigned i = 0; i < entry.getNumArguments(); ++i)
       if (entry.getArgAttr(i, ds::partAttr))
         inUnits.insert(entry.getArgAttrOfType<StringAttr>(i, ds::stateAttr).str());
+  for (StringRef name : {"update", "update_compressed"}) // as a run of which states are in files
+    if (auto entry = program.lookupSymbol<func::FuncOp>(name))
+      addStates(entry);
   for (auto entry : program.getOps<func::FuncOp>())
     if (entry->hasAttr(ds::entryAttr)) {
       addStates(entry);
       if (failed(addSites(entry)))
         return failure();
     }
+  auto files = FilePlan::make(program, *options.training.resolved, states);
+  if (failed(files))
+    return failure();
   llvm::json::Object held;
   for (const auto &[name, count] : bytes)
     held[name] = count;
@@ -180,7 +191,7 @@ FailureOr<llvm::json::Object> TrainingPlan::make() {
   dims["mesh.data.index"] = 0;
   std::string missing;
   if (auto peak = plannedBytes(program, dims, options.training.resolved->accumulation, missing))
-    held["peak"] = static_cast<int64_t>(*peak);
+    held["peak"] = static_cast<int64_t>(*peak) - files->saved();
   else
     held["peak_depends_on"] = missing;
   return llvm::json::Object{{"mesh", llvm::json::Object{{"data", ranks}}},
@@ -188,6 +199,8 @@ FailureOr<llvm::json::Object> TrainingPlan::make() {
                             {"block", block},
                             {"units", units()},
                             {"bytes", std::move(held)},
+                            {"places", files->places()},
+                            {"files", files->files()},
                             {"sites", std::move(sites)}};
 }
 

@@ -11,7 +11,8 @@ namespace deepstride {
 
 /// Of a program with planned buffers, as JSON: `mesh`, `stage`, `block`; `units` (name, elements, shard: what one rank
 /// owns); `bytes` of a rank: parameters, gradients, optimizer, others (states), gathered (parameters of other ranks, at
-/// most at a time), peak (all of it with activations, where the batch's dimensions are known); `sites` (site, entry,
+/// most at a time), peak (all of it with activations, where the batch's dimensions are known); `places` and `files`
+/// (FilePlan.h); `sites` (site, entry,
 /// op, axis, codec, type, elements, and calls, sent and received of one step; an evaluation's have no calls). Bytes are
 /// payload, and for the ranks of the mesh, one where it is open. Ranks are alike, but where a unit travels in several
 /// messages: these are the first one's, the others send as much in all. Fails after a message.

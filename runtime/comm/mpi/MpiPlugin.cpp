@@ -1,5 +1,6 @@
 #include "runtime/comm/mpi/MpiPlugin.h"
 
+#include "runtime/comm/mpi/Siblings.h"
 #include "runtime/core/Error.h"
 
 #include <condition_variable>
@@ -39,6 +40,9 @@ OpenMpiTransport *load() {
        "; it is built where Open MPI is installed (libopenmpi-dev)");
 }
 
+// How often this process looks for the others of its host meanwhile.
+constexpr std::chrono::milliseconds lookTime(250);
+
 // MPI waits without end for a rank that does not come, so it does that in a thread of its own.
 struct Opening {
   std::mutex mutex;
@@ -50,7 +54,8 @@ struct Opening {
 
 } // namespace
 
-std::unique_ptr<Transport> openMpiTransport(std::chrono::milliseconds patience) {
+std::unique_ptr<Transport> openMpiTransport(unsigned world, const std::string &host,
+                                            std::chrono::milliseconds patience) {
   static OpenMpiTransport *open = load();
   auto opening = std::make_shared<Opening>();
   std::thread([opening] {
@@ -60,10 +65,18 @@ std::unique_ptr<Transport> openMpiTransport(std::chrono::milliseconds patience) 
     opening->isOver = true;
     opening->changed.notify_one();
   }).detach();
+  Siblings siblings(host, world);
+  auto until = std::chrono::steady_clock::now() + patience;
   std::unique_lock<std::mutex> lock(opening->mutex);
-  if (!opening->changed.wait_for(lock, patience, [&] { return opening->isOver; }))
-    fail(ErrorCode::Collective, "MPI has not brought the ranks together in ",
-         static_cast<double>(patience.count()) / 1000, " s: one has ended, or does not look for the others");
+  while (!opening->changed.wait_for(lock, lookTime, [&] { return opening->isOver; })) {
+    std::string missing = siblings.missing(), stopped = siblings.stopped();
+    if (!missing.empty())
+      fail(ErrorCode::Collective, missing);
+    if (std::chrono::steady_clock::now() >= until)
+      fail(ErrorCode::Collective, "MPI has not brought the ranks together in ",
+           static_cast<double>(patience.count()) / 1000,
+           " s: ", stopped.empty() ? "one has ended, or does not look for the others" : stopped);
+  }
   if (!opening->transport)
     fail(ErrorCode::Collective, "MPI: ", opening->fault);
   return std::move(opening->transport);

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 
 namespace ds {
 
@@ -14,9 +15,10 @@ namespace ds {
 #define DS_MPI_SYMBOL_NAME "ds_open_mpi_transport_1"
 using OpenMpiTransport = Transport *(char *fault, size_t faultBytes);
 
-// Loads the library from beside this program or ../lib, and joins the ranks of MPI's world. Throws Error where one of
-// them does not come in time.
-std::unique_ptr<Transport> openMpiTransport(std::chrono::milliseconds patience);
+// Loads the library from beside this program or ../lib, and joins the ranks of MPI's world, which are so many; this one
+// is on `host`. Throws Error where one of them does not come in time, or has ended on this host.
+std::unique_ptr<Transport> openMpiTransport(unsigned world, const std::string &host,
+                                            std::chrono::milliseconds patience);
 
 } // namespace ds
 #endif

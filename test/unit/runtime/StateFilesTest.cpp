@@ -31,7 +31,9 @@ size_t cachedPages(const uint8_t *memory, size_t bytes) {
 
 // Of a state in one piece.
 StateFiles::Region *regionOf(StateFiles &files, const std::shared_ptr<uint8_t> &state) {
-  return files.at(state.get()).regions.at(0);
+  StateFiles::Pieces pieces = files.at(state.get());
+  EXPECT_EQ(pieces.regions.size(), 1u);
+  return pieces.regions.at(0);
 }
 
 class StateFilesTest : public testing::Test {
@@ -131,11 +133,26 @@ TEST_F(StateFilesTest, PiecesOfAStateComeAndGoByThemselves) {
     }
   }
   StateFiles::Counters counters = files.counters();
-  EXPECT_LE(counters.resident, buffers + 1); // and one that was restored
+  EXPECT_LE(counters.resident, buffers + 1); // and one that was restored between calls
   EXPECT_LE(counters.residentBytes, (buffers + 1) * piece);
   states[1].reset();
   EXPECT_EQ(files.counters().bytes, (count - 1) * 11 * page);
   EXPECT_EQ(std::memcmp(states[0].get(), expected[0].data(), bytes), 0);
+}
+
+TEST_F(StateFilesTest, FirstValuesTakeNoMoreMemoryThanThereAreBuffers) {
+  constexpr size_t count = 12, bytes = size_t(3) << 20, buffers = 3;
+  StateFiles files(folder, buffers);
+  std::vector<std::shared_ptr<uint8_t>> states;
+  for (size_t i = 0; i < count; ++i) {
+    states.push_back(files.add("s", bytes, bytes));
+    std::memset(states[i].get(), 1, bytes);
+  }
+  for (const auto &state : states) // faster than a disk
+    files.touched(state.get());
+  EXPECT_GT(files.counters().resident, 0u);
+  EXPECT_LE(files.counters().resident, buffers);
+  EXPECT_LE(files.counters().residentBytes, buffers * bytes);
 }
 
 TEST_F(StateFilesTest, OnlyAsManyAreInMemoryAsThereAreBuffers) {

@@ -9,9 +9,10 @@
 
 namespace ds {
 
-// All ranks call it; the first one writes. {"mesh", "steps", "ranks": [{"rank", "bytes": {...}, "sites": [{"site",
-// "op", "calls", "elements", "sent", "received", "wait_ns"}], "own": [...]}]}: sites are the package's, own the loop's.
-// Bytes are of the class of states that are there at the end, and the process's peak.
+// All ranks call it; the first one writes. {"mesh", "steps", "ranks": [{"rank", "bytes": {...}, "places": {...},
+// "files": {...}, "sites": [{"site", "op", "calls", "elements", "sent", "received", "wait_ns"}], "own": [...]}]}: sites
+// are the package's, own the loop's. Bytes are of the class of states that are there at the end, and the process's
+// peak.
 void writeCounters(const std::string &path, Trainer &trainer, const RunRanks &group, int64_t steps, uint64_t peakBytes);
 
 } // namespace ds
