@@ -12,7 +12,7 @@ from launch_runs import PATIENCE, environment, gone, processes_under, signals_by
 from ranks_training_runs import RANDOM
 from training_runs import settings, small_data, small_package
 
-RANKS, STARTS = 3, 5
+RANKS, STARTS = 3, 15
 
 
 def called(script):
