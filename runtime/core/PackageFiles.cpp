@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <filesystem>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -92,16 +93,14 @@ static void writeAll(int descriptor, const MappedFile &file) {
 
 LoadedCode PackageFiles::openCode(const std::string &name) const {
   LoadedCode code;
-  // A slash in the path, so that the loader does not search for it.
-  std::string path = (folder.find('/') == std::string::npos ? "./" : "") + pathOf(name);
   if (isMemory) { // the loader opens files only: a copy without a name
     code.descriptor = memfd_create(name.c_str(), MFD_CLOEXEC);
     if (code.descriptor < 0)
       fail(ErrorCode::Io, name, ": no memory of its own: ", std::strerror(errno));
     annotated(name, [&] { writeAll(code.descriptor, open(name)); });
-    path = "/proc/self/fd/" + std::to_string(code.descriptor);
-  }
-  code.handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  } else if (code.descriptor = ::open(pathOf(name).c_str(), O_RDONLY | O_CLOEXEC); code.descriptor < 0)
+    fail(ErrorCode::Io, name, ": cannot be opened: ", std::strerror(errno));
+  code.handle = dlopen(("/proc/self/fd/" + std::to_string(code.descriptor)).c_str(), RTLD_NOW | RTLD_LOCAL);
   return code;
 }
 

@@ -18,8 +18,9 @@ struct MemoryFile {
   size_t size = 0;
 };
 
-// A shared object that is open. Copies of code in memory keep their descriptor as long: the loader knows libraries by
-// their paths, and must not take the next one under the same number for this one.
+// A shared object that is open, by the number of its file, which it keeps as long. The loader knows libraries by their
+// paths: under that of the file it would take another package that lies where one was, or whose path is the same from
+// another folder, for the one that is open.
 class LoadedCode {
 public:
   LoadedCode() = default;

@@ -40,6 +40,22 @@ class Foreign:
         return self.array.__dlpack_device__()
 
 
+class Anew(Case):
+    """Packages under one path, one after the other, the first of which is still loaded."""
+
+    def test_each_runs_its_own_code(self):
+        text = """func.func @main(%x: tensor<3xf32> {ds.name = "x", ds.dims = [3]}) -> (tensor<3xf32> {ds.name = "y"}) attributes {ds.entry} {
+            %%y = ds.binary %s %%x, %%x : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+            return %%y : tensor<3xf32>
+        }""".replace("%x:", "%%x:")
+        x, models = np.array([1, 2, 3], np.float32), []
+        for kind, expected in (("add", x + x), ("mul", x * x), ("sub", x - x)):
+            (self.folder / "m.mlir").write_text(text % kind)
+            models.append((deepstride.load(deepstride.compile(self.folder / "m.mlir", self.folder / "m.dsp")), expected))
+            for model, y in models:
+                np.testing.assert_array_equal(model(x), y)
+
+
 class Calls(Case):
     def setUp(self):
         super().setUp()

@@ -143,7 +143,8 @@ std::string Siblings::missing() {
         return named(rank, sibling.process.number);
     }
   bool lacks = onHost && known.size() < *onHost && !hasUnknown;
-  lacksSince = lacks && known.size() == before ? std::optional(lacksSince.value_or(now)) : std::nullopt;
+  if (!lacks || known.size() != before || !lacksSince)
+    lacksSince = now;
   return lacks && now - *lacksSince >= startTime ? neverSeen() : "";
 }
 

@@ -178,6 +178,29 @@ TEST(Package, RefusesCodeThatDoesNotFitTheManifest) {
   EXPECT_NE(loadError(writePackage(folder.path(), manifest)).find("has no entry 'other'"), std::string::npos);
 }
 
+// The loader takes a library under a path that it knows for the one that it has open.
+TEST(Package, RunsItsOwnCodeWhereAnotherOneLay) {
+  TemporaryFolder folder;
+  std::string path = writePackage(folder.path());
+  LoadedCode first = PackageFiles(path).openCode("code-x86-64.so");
+  fs::rename(path, folder.file("old.dsp"));
+  writePackage(folder.path());
+  LoadedCode second = PackageFiles(path).openCode("code-x86-64.so");
+  fs::path here = fs::current_path();
+  fs::create_directory(folder.file("elsewhere"));
+  fs::rename(folder.file("old.dsp"), folder.file("elsewhere/model.dsp"));
+  fs::current_path(folder.path());
+  LoadedCode third = PackageFiles("model.dsp").openCode("code-x86-64.so");
+  fs::current_path(folder.file("elsewhere"));
+  LoadedCode fourth = PackageFiles("model.dsp").openCode("code-x86-64.so");
+  fs::current_path(here);
+  auto query = [](const LoadedCode &code) { return code.symbol("ds_package_query"); };
+  ASSERT_NE(query(first), nullptr);
+  EXPECT_NE(query(first), query(second));
+  EXPECT_EQ(query(second), query(third)); // one file is open once
+  EXPECT_EQ(query(first), query(fourth));
+}
+
 TEST(CpuFeatures, KnowsBothSpellings) {
   CpuFeatures cpu({"avx512_vnni", "sse4_1", "pni", "abm"});
   EXPECT_TRUE(cpu.has("avx512vnni"));
