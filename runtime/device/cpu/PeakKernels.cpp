@@ -95,82 +95,28 @@ __attribute__((target("avx512f,avx512bf16"))) double peakBf16(long rounds) {
   return static_cast<double>(rounds) * count * 32 * 2;
 }
 
-__attribute__((target("avx512f,avx512vnni"))) double peakInt8Avx512(long rounds) {
-  constexpr int count = 24;
-  __m512i a = _mm512_set1_epi32(intSource), b = _mm512_set1_epi32(intSource), sums[count];
-  for (__m512i &sum : sums)
-    sum = _mm512_setzero_si512();
-  for (long i = 0; i < rounds; ++i)
-#pragma clang loop unroll(full)
-    for (int k = 0; k < count; ++k)
-      sums[k] = _mm512_dpbusd_epi32(sums[k], a, b);
-  for (int k = 1; k < count; ++k)
-    sums[0] = _mm512_add_epi32(sums[0], sums[k]);
-  intSink = _mm512_cvtsi512_si32(sums[0]);
-  return static_cast<double>(rounds) * count * 64 * 2;
-}
-
+// `step` adds to `sum`, one of `count` registers of so many bits, products of `a` and `b`; `operations` are those of
+// one.
+#define DS_INTEGER_PEAK(name, features, bits, count, step, operations)                                                 \
+  __attribute__((target(features))) double name(long rounds) {                                                         \
+    [[maybe_unused]] __m##bits##i a = _mm##bits##_set1_epi32(intSource), b = a, sums[count];                           \
+    for (__m##bits##i &sum : sums)                                                                                     \
+      sum = _mm##bits##_setzero_si##bits();                                                                            \
+    for (long i = 0; i < rounds; ++i)                                                                                  \
+      _Pragma("clang loop unroll(full)") for (__m##bits##i &sum : sums) sum = step;                                    \
+    for (int k = 1; k < (count); ++k)                                                                                  \
+      sums[0] = _mm##bits##_add_epi32(sums[0], sums[k]);                                                               \
+    intSink = _mm##bits##_cvtsi##bits##_si32(sums[0]);                                                                 \
+    return static_cast<double>(rounds) * (count) * (operations);                                                       \
+  }
+DS_INTEGER_PEAK(peakInt8Avx512, "avx512f,avx512vnni", 512, 24, _mm512_dpbusd_epi32(sum, a, b), 64 * 2)
+DS_INTEGER_PEAK(peakInt8Avx2, "avx2,avxvnni", 256, 12, _mm256_dpbusd_avx_epi32(sum, a, b), 32 * 2)
 // 16-bit integers in pairs: what products of bytes take where the processor has no instruction for four of these. What
 // vpmaddwd gives depends on the sum, or compilers would multiply once.
-__attribute__((target("avx512f,avx512bw"))) double peakInt16Avx512(long rounds) {
-  constexpr int count = 24;
-  __m512i a = _mm512_set1_epi32(intSource), sums[count];
-  for (__m512i &sum : sums)
-    sum = _mm512_setzero_si512();
-  for (long i = 0; i < rounds; ++i)
-#pragma clang loop unroll(full)
-    for (int k = 0; k < count; ++k)
-      sums[k] = _mm512_add_epi32(sums[k], _mm512_madd_epi16(a, sums[k]));
-  for (int k = 1; k < count; ++k)
-    sums[0] = _mm512_add_epi32(sums[0], sums[k]);
-  intSink = _mm512_cvtsi512_si32(sums[0]);
-  return static_cast<double>(rounds) * count * 32 * 2;
-}
-
-__attribute__((target("avx512f,avx512vnni"))) double peakInt16Vnni(long rounds) {
-  constexpr int count = 24;
-  __m512i a = _mm512_set1_epi32(intSource), b = _mm512_set1_epi32(intSource), sums[count];
-  for (__m512i &sum : sums)
-    sum = _mm512_setzero_si512();
-  for (long i = 0; i < rounds; ++i)
-#pragma clang loop unroll(full)
-    for (int k = 0; k < count; ++k)
-      sums[k] = _mm512_dpwssd_epi32(sums[k], a, b);
-  for (int k = 1; k < count; ++k)
-    sums[0] = _mm512_add_epi32(sums[0], sums[k]);
-  intSink = _mm512_cvtsi512_si32(sums[0]);
-  return static_cast<double>(rounds) * count * 32 * 2;
-}
-
-__attribute__((target("avx2"))) double peakInt16Avx2(long rounds) {
-  constexpr int count = 12;
-  __m256i a = _mm256_set1_epi32(intSource), sums[count];
-  for (__m256i &sum : sums)
-    sum = _mm256_setzero_si256();
-  for (long i = 0; i < rounds; ++i)
-#pragma clang loop unroll(full)
-    for (int k = 0; k < count; ++k)
-      sums[k] = _mm256_add_epi32(sums[k], _mm256_madd_epi16(a, sums[k]));
-  for (int k = 1; k < count; ++k)
-    sums[0] = _mm256_add_epi32(sums[0], sums[k]);
-  intSink = _mm256_extract_epi32(sums[0], 0);
-  return static_cast<double>(rounds) * count * 16 * 2;
-}
-
-__attribute__((target("avx2,avxvnni"))) double peakInt8Avx2(long rounds) {
-  constexpr int count = 12;
-  __m256i a = _mm256_set1_epi32(intSource), b = _mm256_set1_epi32(intSource), sums[count];
-  for (__m256i &sum : sums)
-    sum = _mm256_setzero_si256();
-  for (long i = 0; i < rounds; ++i)
-#pragma clang loop unroll(full)
-    for (int k = 0; k < count; ++k)
-      sums[k] = _mm256_dpbusd_avx_epi32(sums[k], a, b);
-  for (int k = 1; k < count; ++k)
-    sums[0] = _mm256_add_epi32(sums[0], sums[k]);
-  intSink = _mm256_extract_epi32(sums[0], 0);
-  return static_cast<double>(rounds) * count * 32 * 2;
-}
+DS_INTEGER_PEAK(peakInt16Vnni, "avx512f,avx512vnni", 512, 24, _mm512_dpwssd_epi32(sum, a, b), 32 * 2)
+DS_INTEGER_PEAK(peakInt16Avx512, "avx512f,avx512bw", 512, 24, _mm512_add_epi32(sum, _mm512_madd_epi16(a, sum)), 32 * 2)
+DS_INTEGER_PEAK(peakInt16Avx2, "avx2", 256, 12, _mm256_add_epi32(sum, _mm256_madd_epi16(a, sum)), 16 * 2)
+#undef DS_INTEGER_PEAK
 
 // All eight tile registers: four accumulators, two tiles of each operand, 16 rows of 64 bytes.
 struct alignas(64) TileConfig {
