@@ -42,7 +42,7 @@ class Words(Task):
     TRAIN, TEST = 40_000, 2_000
 
     def __init__(self):
-        super().__init__("words", "which of the 1,000 commonest words are in a definition of WordNet, 45 classes", 1000, (64, 32), 45, 64, 600, 150)
+        super().__init__("words", "which of the 1,000 commonest words are in a definition of WordNet, 45 classes", 1000, (64, 32), 45, 64, 1200, 300)
 
     def samples(self):
         texts, labels = zip(*tasks.glosses())

@@ -29,6 +29,8 @@ static bool isWithin(double value, std::string_view legal) {
   return (text[0] == '(' ? value > low : value >= low) && (text.back() == ')' ? value < high : value <= high);
 }
 
+constexpr double largest = 9007199254740992.0; // 2^53: past it a double no longer tells neighbours apart
+
 static bool asNumber(const KeySpec &key, const json &value, json &result) {
   if (!value.is_number())
     return false;
@@ -38,8 +40,7 @@ static bool asNumber(const KeySpec &key, const json &value, json &result) {
   result = number;
   if (key.type != KeyType::Int)
     return true;
-  // 5e8 is an integer; past 2^53 a double no longer tells neighbours apart.
-  bool isWhole = number == std::floor(number) && std::abs(number) <= 9007199254740992.0;
+  bool isWhole = number == std::floor(number) && std::abs(number) <= largest; // 5e8 is an integer
   if (isWhole)
     result = static_cast<int64_t>(number);
   return isWhole;
@@ -98,8 +99,13 @@ static bool isLegal(const KeySpec &key, const JsonNode &node, json &result) {
 
 Checked checkValue(const KeySpec &key, const JsonNode &node) {
   Checked checked;
-  if (!isLegal(key, node, checked.value))
-    checked.error = "found " + shown(node) + ", expected " + legalText(key);
+  if (isLegal(key, node, checked.value))
+    return checked;
+  checked.error = "found " + shown(node) + ", expected " + legalText(key);
+  bool isOpenAbove = key.type == KeyType::Int && key.legal.rfind(">", 0) == 0;
+  if (isOpenAbove && node.kind == JsonNode::Kind::Scalar && node.scalar.is_number() &&
+      node.scalar.get<double>() > largest)
+    checked.error += ", of 2^53 at most";
   return checked;
 }
 

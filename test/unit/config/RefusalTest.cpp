@@ -83,6 +83,8 @@ TEST(ConfigRefusal, OfValues) {
       {with(R"("fp16": true)"), "1:64: fp16: found true, expected an object"},
       {with(R"("fp16": {"enabled": 1})"), "1:76: fp16.enabled: found 1, expected true or false"},
       {with(R"("fp16": {"hysteresis": 1.5})"), "1:79: fp16.hysteresis: found 1.5, expected an integer >= 1"},
+      {with(R"("zero_optimization": {"sub_group_size": 9223372036854775807})"),
+       "1:96: zero_optimization.sub_group_size: found 9223372036854775807, expected an integer >= 1, of 2^53 at most"},
       {with(R"("gradient_clipping": -1)"), "1:77: gradient_clipping: found -1, expected a number >= 0"},
       {with(R"("gradient_clipping": null)"), "1:77: gradient_clipping: found null, expected a number >= 0"},
       {with("", R"({"type": "Adam", "params": {"betas": [0.9, 1.0]}})"),

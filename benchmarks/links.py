@@ -41,16 +41,17 @@ def shape(ranks, mbit):
             if mbit == 0:
                 subprocess.run((start.replace("replace", "del") + " root").split(), stderr=subprocess.DEVNULL)
                 continue
+            # Packets of 64 KiB pass whole, as an adapter cuts them itself: with less of a burst the system would, in a rank's own time.
             shell(start + " root tbf rate {mbit}mbit burst 256kb latency 100ms", mbit=mbit)
 
 
-def run(ranks, port, command):
+def run(ranks, port, command, output=sys.stderr):
     """Rank 0 finds the others at its address; each has the variables that ds-run gives to ranks."""
     started = []
     for rank in range(ranks):
         names = {"DS_RANK": rank, "DS_WORLD": ranks, "DS_LOCAL_RANK": rank, "DS_HOST": socket.gethostname(), "DS_TRANSPORT": "tcp",
                  "DS_RENDEZVOUS": f"{NETWORK}.1:{port}", "DS_TIMEOUT": 300}
-        started.append(subprocess.Popen(["ip", "netns", "exec", f"n{rank}", *command], stdout=sys.stderr,
+        started.append(subprocess.Popen(["ip", "netns", "exec", f"n{rank}", *map(str, command)], stdout=output,
                                         env={**os.environ, **{name: str(value) for name, value in names.items()}}))
     if any([rank.wait() for rank in started]):
         raise SystemExit("a rank failed")
