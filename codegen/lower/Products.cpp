@@ -116,7 +116,7 @@ public:
   LogicalResult choose();
   bool isPlain() const { return !micro; }
   bool isPacked() const { return isPackedWeight; }
-  StringRef arithmetic() const { return micro->arithmetic(); }
+  StringRef arithmetic() const { return (wide && isFitted(*wide) ? wide : micro)->arithmetic(); }
   SizeExpr panels() const { return panelCount(columnsSize, schedule.getColumns()); }
   /// Of an element of the rows.
   SizeExpr flops() const { return columnsSize * SizeExpr(epilogue.companion() ? 4 : 2); }
@@ -165,7 +165,7 @@ private:
   const SquareKernel *squares = nullptr;
   ds::ScheduleAttr schedule;
   Value depth;
-  Value packedRows, packedPanel, numbers, wideRows; // scratch
+  Value packedRows, packedPanel, numbers, places, wideRows; // scratch
 };
 } // namespace
 
@@ -192,7 +192,7 @@ LogicalResult LinearProduct::choose() {
   auto few = rowsSize.constant();
   if (!isPackedWeight || schedule.getFew() <= 0 || !(k.target.manyRows || !few || *few > schedule.getFew()))
     return success();
-  wide = kernelOfWidened(k.target, schedule.getKernel(), types);
+  wide = kernelOfWidened(k.target, schedule.getKernel(), types, depthSize);
   return success();
 }
 
@@ -206,7 +206,10 @@ void LinearProduct::reserve() {
     packedPanel = k.scratchOf(storageType(micro->panel), panelSpace(*micro, depthSize, width));
   if (!wide)
     return;
-  numbers = k.scratchOf(storageType(wide->panel), panelSpace(*micro, depthSize, width));
+  SizeExpr space = widenedPanelSpace(*micro, *wide, depthSize, width);
+  numbers = k.scratchOf(storageType(wide->panel), space);
+  if (isFitted(*wide))
+    places = k.scratchOf(k.b.getI32Type(), SizeExpr::floorDiv(space, width * wide->interleave));
   if (types.left != wide->left)
     wideRows = k.scratchOf(storageType(wide->left), SizeExpr(rowsPerSweep) * widenedSpace(*micro, *wide, depthSize));
 }
@@ -218,7 +221,10 @@ void LinearProduct::productOf(ds::LinearOp of, const MicroKernel &by, const Matr
   Value along = widenedDepth(k, *micro, by, depth);
   auto stored = VectorType::get({lanes}, storageType(types.result));
   Value bias = of.getBias() ? k.bufferOf(of.getBias()) : Value();
-  int64_t rowBlock = std::min(schedule.getRows(), getConstantIntValue(count).value_or(schedule.getRows()));
+  int64_t tallest = schedule.getRows();
+  if (auto *vectors = llvm::dyn_cast<VectorKernel>(&by))
+    tallest = std::min(tallest, vectors->tallest(panel.vectors));
+  int64_t rowBlock = std::min(tallest, getConstantIntValue(count).value_or(tallest));
   emitPanelProduct(
       k, by, lhs, count, along, panel, here, std::max<int64_t>(rowBlock, 1),
       [&](Value row, int64_t v, Value value, Value mask) {
@@ -309,8 +315,6 @@ void LinearProduct::multiplyUnpacked(Value input) {
 
 void LinearProduct::multiplyPanels(const Matrix &given, Value firstRow, Value count, Value begin, Value end) {
   Value one = k.constant(1), zero = k.constant(0);
-  int64_t width = schedule.getColumns(), vectors = width / micro->lanes();
-  Value elements = panelElements(k, *micro, depth, width);
   Matrix lhs = squares ? emitPackSquares(k, *squares, given, types.left, count, depth, packedRows) : given;
   Value least = k.constant(k.target.manyRows ? 0 : schedule.getFew());
   Value isMany = wide ? k.b.createOrFold<arith::CmpIOp>(k.loc, arith::CmpIPredicate::ugt, count, least) : Value();
@@ -329,12 +333,8 @@ void LinearProduct::multiplyPanels(const Matrix &given, Value firstRow, Value co
     auto branch = scf::IfOp::create(k.b, k.loc, isMany, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(k.b);
     k.b.setInsertionPointToStart(branch.thenBlock());
-    multiply(*wide, widened, firstRow, count, number, [&](ds::LinearOp of) {
-      Panel panel = panelOf(of);
-      emitWidenPanel(k, *micro, *wide, depth, panel, numbers);
-      panel.codes.zeroPoints = {}; // taken off already
-      return Panel{numbers, zero, vectors, panel.next, panel.codes, panel.buffer, elements};
-    });
+    multiply(*wide, widened, firstRow, count, number,
+             [&](ds::LinearOp of) { return emitWidenPanel(k, *micro, *wide, depth, panelOf(of), numbers, places); });
     k.b.setInsertionPointToStart(branch.elseBlock());
     multiply(*micro, lhs, firstRow, count, number, panelOf);
   });

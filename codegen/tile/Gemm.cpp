@@ -90,7 +90,7 @@ struct Tile {
     int64_t each = panel.vectorsOfEach(), width = panelWidth(micro, each) * micro.storedPerStep();
     int64_t stride = micro.lanes() * micro.storedPerStep();
     Value base = k.add(panel.offset, k.mul(number, k.constant(width)));
-    Value along = k.mul(k.mul(k.add(number, k.constant(ahead)), k.constant(micro.interleave)), lhs.columnStride);
+    Value along = k.mul(alongOf(k.add(number, k.constant(ahead))), lhs.columnStride);
     SmallVector<Value> columns, next;
     for (int64_t v = 0; v < panel.vectors; ++v) {
       Value place = k.add(base, k.constant(ahead * width + v % each * stride));
@@ -105,6 +105,14 @@ struct Tile {
         next.push_back(micro.multiplyAdd(k, wide, columns[v], sums[row * panel.vectors + v]));
     }
     return next;
+  }
+
+  /// Where along K the elements of a step begin.
+  Value alongOf(Value number) {
+    if (!panel.places)
+      return k.mul(number, k.constant(micro.interleave));
+    Value place = memref::LoadOp::create(k.b, k.loc, panel.places, number);
+    return arith::IndexCastOp::create(k.b, k.loc, k.b.getIndexType(), place);
   }
 
   /// Steps [from, to) in groups of `group`, with the sums carried.
@@ -248,13 +256,13 @@ struct Tile {
     Value zero = k.constant(0);
     SmallVector<Value> sums(rows.size() * panel.vectors,
                             arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(micro.accumulator)));
-    Value whole = k.divide(depth, k.constant(micro.interleave));
+    Value whole = panel.steps ? panel.steps : k.divide(depth, k.constant(micro.interleave));
     Prefetch lines = panel.next ? prefetchOf(number, blocks, whole) : Prefetch();
     auto emitPrefetch = [&](Value step) { fetchLines(lines, step); };
     llvm::function_ref<void(Value)> fetch = nullptr;
     if (panel.next)
       fetch = emitPrefetch;
-    bool hasRest = micro.interleave > 1;
+    bool hasRest = micro.interleave > 1 && !panel.steps;
     if (!panel.codes.group) {
       zeroPoints = zeroPointsOf(k, micro, panel, zero);
       return range(zero, whole, hasRest, sums, fetch);

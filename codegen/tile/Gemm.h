@@ -21,7 +21,8 @@ struct PanelCodes {
 /// A packed panel: for each group of `interleave` steps along K, `vectors * lanes` columns with their elements side by
 /// side. `next`, where given, is the place of the panel that the thread takes after this one: tiles prefetch it. It is
 /// in the same buffer, and as long, or it has `nextElements` elements of `nextBuffer`. Few rows may meet `together`
-/// panels at a time, which lie one behind the other: `vectors` are those of all.
+/// panels at a time, which lie one behind the other: `vectors` are those of all. With `places` the panel has `steps`
+/// steps, and the one of that number meets the elements of a row from there on along K (FitPanel.h).
 struct Panel {
   mlir::Value buffer, offset;
   int64_t vectors;
@@ -29,6 +30,7 @@ struct Panel {
   PanelCodes codes = {};
   mlir::Value nextBuffer = {}, nextElements = {};
   int64_t together = 1;
+  mlir::Value places = {}, steps = {};
 
   int64_t vectorsOfEach() const { return vectors / together; }
 };

@@ -63,6 +63,9 @@ public:
   virtual mlir::Value loadRow(KernelBuilder &k, const Matrix &lhs, mlir::Value position, mlir::Value count) const = 0;
   virtual mlir::Value multiplyAdd(KernelBuilder &k, mlir::Value row, mlir::Value columns, mlir::Value sum) const = 0;
 
+  /// Rows of so many vectors that a block has at most, whatever its schedule says.
+  virtual int64_t tallest(int64_t /*vectors*/) const { return 1 << 10; }
+
   /// For panels of codes: what loadPanel gave, less the zero point of each column.
   virtual mlir::Value subtract(KernelBuilder &, mlir::Value columns, mlir::Value /*zeroPoints*/) const {
     return columns;

@@ -1,6 +1,8 @@
 // What is stored narrow becomes wide: floats of codes and halves, words of bytes.
 #include "codegen/tile/Widen.h"
 
+#include "codegen/tile/FitPanel.h"
+
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -8,7 +10,7 @@ using namespace mlir;
 namespace deepstride {
 
 std::unique_ptr<MicroKernel> kernelOfWidened(const LoweringTarget &target, ds::ProductKernel stored,
-                                             const ds::ProductTypes &types) {
+                                             const ds::ProductTypes &types, const SizeExpr &depth) {
   auto make = [&](ds::ProductKernel kernel, Type element) {
     return makeMicroKernel(target, kernel, {element, element, types.result}, /*isPacked=*/true);
   };
@@ -17,6 +19,9 @@ std::unique_ptr<MicroKernel> kernelOfWidened(const LoweringTarget &target, ds::P
   case ds::ProductKernel::bfloat_halves: return make(ds::ProductKernel::multiply_add, types.result);
   case ds::ProductKernel::bfloat_dot: return make(stored, types.left);
   case ds::ProductKernel::byte_pairs:
+    if (auto fitted = makeMicroKernel(target, ds::ProductKernel::byte_quads, types, /*isPacked=*/true))
+      if (SizeExpr::mod(depth, fitted->interleave).isConstant(0))
+        return fitted;
     return make(ds::ProductKernel::pair_dot, IntegerType::get(types.left.getContext(), 16));
   default: return nullptr;
   }
@@ -102,8 +107,14 @@ void emitWidenRows(KernelBuilder &k, const MicroKernel &stored, const MicroKerne
   emitWidenFloats(k, rows, stored.left, count, depth, stored.lanes(), target);
 }
 
-void emitWidenPanel(KernelBuilder &k, const MicroKernel &stored, const MicroKernel &wide, Value depth,
-                    const Panel &panel, Value target) {
+SizeExpr widenedPanelSpace(const MicroKernel &stored, const MicroKernel &wide, const SizeExpr &depth, int64_t width) {
+  SizeExpr space = panelSpace(stored, depth, width);
+  return isFitted(wide) ? space * SizeExpr(mostFittedSteps) : space;
+}
+
+/// Writes the numbers of a panel as `wide` reads them.
+static void writeWide(KernelBuilder &k, const MicroKernel &stored, const MicroKernel &wide, Value depth,
+                      const Panel &panel, Value target) {
   const auto &micro = llvm::cast<VectorKernel>(stored);
   int64_t lanes = micro.lanes(), width = panelWidth(micro, panel.vectors), perStep = micro.storedPerStep();
   int64_t parts = micro.interleave / wide.interleave, perPart = wide.interleave;
@@ -132,6 +143,20 @@ void emitWidenPanel(KernelBuilder &k, const MicroKernel &stored, const MicroKern
       }
     });
   });
+}
+
+Panel emitWidenPanel(KernelBuilder &k, const MicroKernel &stored, const MicroKernel &wide, Value depth,
+                     const Panel &panel, Value target, Value places) {
+  Value elements = panelElements(k, stored, depth, panelWidth(stored, panel.vectors));
+  Panel result{target, k.constant(0), panel.vectors, panel.next, panel.codes, panel.buffer, elements};
+  result.codes.zeroPoints = {}; // taken off already
+  if (!isFitted(wide)) {
+    writeWide(k, stored, wide, depth, panel, target);
+    return result;
+  }
+  result.places = places;
+  result.steps = emitFitPanel(k, llvm::cast<VectorKernel>(stored), wide, depth, panel, target, places);
+  return result;
 }
 
 } // namespace deepstride

@@ -7,10 +7,11 @@
 
 namespace deepstride {
 
-/// The micro-kernel that multiplies what a kernel of that name has stored, once that is wide; null where there is none.
-/// Codes and halves become floats, or bf16 where pairs of these are multiplied; bytes become 16 bits.
+/// The micro-kernel that multiplies what a kernel of that name has stored, once that is prepared for many rows; null
+/// where there is none. Codes and halves become floats, or bf16 where pairs of these are multiplied. Bytes become
+/// 16 bits; unsigned ones by signed ones stay bytes, and the latter are fitted (FitPanel.h), if K is in whole steps.
 std::unique_ptr<MicroKernel> kernelOfWidened(const LoweringTarget &target, ds::ProductKernel stored,
-                                             const ds::ProductTypes &types);
+                                             const ds::ProductTypes &types, const SizeExpr &depth);
 
 /// Elements of K of what is widened, which bytes have in whole steps of their panels; and, as kernels compute
 /// polynomials of sizes only, how many there are at most.
@@ -24,8 +25,12 @@ void emitWidenRows(KernelBuilder &k, const MicroKernel &stored, const MicroKerne
 /// Writes the numbers that a panel has stored narrow, codes less their zero points, to `target` as panels of `wide`
 /// lie: a product with it, and with the panel's scales, computes what a product with the panel does, bit by bit. Steps
 /// of `wide` are a part of those of the panel, or as long. K is rounded up to whole steps of the panel.
-void emitWidenPanel(KernelBuilder &k, const MicroKernel &stored, const MicroKernel &wide, mlir::Value depth,
-                    const Panel &panel, mlir::Value target);
+/// What is fitted has its `places`, too. Yields what then stands for the panel.
+Panel emitWidenPanel(KernelBuilder &k, const MicroKernel &stored, const MicroKernel &wide, mlir::Value depth,
+                     const Panel &panel, mlir::Value target, mlir::Value places);
+SizeExpr widenedPanelSpace(const MicroKernel &stored, const MicroKernel &wide, const SizeExpr &depth, int64_t width);
+/// Whether panels become those of a kernel by emitFitPanel.
+inline bool isFitted(const MicroKernel &wide) { return wide.panel.isInteger(8); }
 
 /// Bytes, signed or not, as 16 bits: those at even places, and those at odd places.
 std::pair<mlir::Value, mlir::Value> bytesAsWords(KernelBuilder &k, mlir::Value bytes, bool isUnsigned);

@@ -71,7 +71,7 @@ def DS_SizeRelationEnum : DS_Enum<"SizeRelation", "what two sizes must be to eac
 def DS_SizeRelation : EnumAttr<DS_Dialect, DS_SizeRelationEnum, "size_relation">;
 
 def DS_ProductKernelEnum : DS_Enum<"ProductKernel", "what multiplies and adds in a product",
-  ["multiply_add", "codes", "pair_dot", "byte_dot", "byte_pairs", "byte_tiles", "bfloat_dot", "bfloat_halves", "bfloat_tiles"]>;
+  ["multiply_add", "codes", "pair_dot", "byte_dot", "byte_pairs", "byte_quads", "byte_tiles", "bfloat_dot", "bfloat_halves", "bfloat_tiles"]>;
 
 def DS_ScheduleAttr : AttrDef<DS_Dialect, "Schedule"> {
   let mnemonic = "schedule";
@@ -86,7 +86,8 @@ def DS_ScheduleAttr : AttrDef<DS_Dialect, "Schedule"> {
     - `codes`: floats by codes of 8 or 4 bits, converted as they are loaded;
     - `pair_dot`: 16-bit integers in pairs along K, summed in i32 (vpmaddwd);
     - `byte_dot`, `byte_pairs`, `byte_tiles`: unsigned by signed bytes in fours along K, summed in i32 (vpdpbusd, two
-      vpmaddwd, or AMX, which computes squares of 16 by 16 sums);
+      vpmaddwd, or AMX, which computes squares of 16 by 16 sums). Panels of `byte_pairs` become those of `byte_quads` for
+      many rows: no schedule names it;
     - `bfloat_dot`, `bfloat_halves`, `bfloat_tiles`: bf16 in pairs along K, summed in f32 (vdpbf16ps, two multiply-adds
       of f32, or AMX); with `bfloat_dot` the weight may be codes, converted as they are loaded.
 

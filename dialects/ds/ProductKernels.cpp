@@ -30,6 +30,9 @@ static bool bytes(const ProductTypes &types, bool) {
   return types.left.isInteger(8) && types.right.isInteger(8) &&
          types.left.isUnsignedInteger() != types.right.isUnsignedInteger() && types.result.isSignlessInteger(32);
 }
+static bool unsignedBySigned(const ProductTypes &types, bool isPacked) {
+  return isPacked && bytes(types, isPacked) && types.left.isUnsignedInteger();
+}
 static bool bfloats(const ProductTypes &types, bool) {
   return types.left.isBF16() && types.right.isBF16() && types.result.isF32();
 }

@@ -25,7 +25,7 @@ struct ProductTypes {
 
 /// What a processor must have for a micro-kernel: vectors, as all have; vpmaddwd on these, which there is up to 512
 /// bits; an instruction of its own; or one that multiplies squares.
-enum class KernelNeeds { nothing, wordPairs, instruction, squares };
+enum class KernelNeeds { nothing, wordPairs, fitting, instruction, squares };
 
 /// A row of the registry, ProductKernels.def.
 struct ProductKernelRow {

@@ -23,7 +23,8 @@ std::optional<Machine> Machine::parse(StringRef text, std::string &error) {
   for (const ds::ProductKernelRow &row : ds::productKernels())
     if (row.isNamed())
       named.push_back(ds::stringifyProductKernel(row.kernel));
-    else if (row.needs != ds::KernelNeeds::wordPairs || result.vectorBits <= 512)
+    else if (row.needs == ds::KernelNeeds::nothing ||
+             (row.needs == ds::KernelNeeds::wordPairs && result.vectorBits <= 512))
       result.rates[row.kernel] = row.rate;
   for (StringRef part : ArrayRef(parts).drop_front()) {
     auto [name, number] = part.split('=');

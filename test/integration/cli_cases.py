@@ -196,7 +196,7 @@ def bench_json(folder):
     expect(order == sorted(order) and order[0] > 0 and latency["mean"] > 0, f"latencies out of order: {latency}")
     expect(report["bytes"] == 4 * (4 * 8 + 8 + 64 * 4 + 64 * 8), f"bytes: {report['bytes']}")
     expect(report["flops"] >= 2 * 64 * 4 * 8, f"flops: {report['flops']}")
-    for key in ("stream_gbps", "working_set_gbps", "cache_gbps", "f32_gflops", "bf16_gflops", "int8_gops", "int16_gops", "amx_bf16_gflops", "amx_int8_gops"):
+    for key in ("stream_gbps", "working_set_gbps", "cache_gbps", "f32_gflops", "bf16_gflops", "int8_gops", "int8_pairs_gops", "int16_gops", "amx_bf16_gflops", "amx_int8_gops"):
         figure = report["ceilings"][key]
         expect(figure is None or figure > 0, f"ceiling {key}: {figure}")
     expect(report["ceilings"]["stream_gbps"] > 1 and report["ceilings"]["f32_gflops"] > 1, "ceilings are missing")

@@ -68,6 +68,40 @@ def byte_products_with_constant_weights(folder):
                      about=f"{make.__name__} {count} rows on {cpu}:")
 
 
+def fours(total, sign):
+    """Weights of [k, n] of which four in eight rows, anywhere, come to `total` of one sign; another one may have the other sign."""
+    def make(random, element, shape, _=True):
+        k, n = shape
+        weights = np.zeros(shape, np.int8)
+        for step in range(0, k, 8):
+            for column in range(n):
+                places = random.permutation(8)
+                parts = random.multinomial(total, np.full(4, 0.25))
+                while (over := parts - 127).max() > 0: # what is too large for a byte goes to the least
+                    parts[parts.argmax()] = 127
+                    parts[parts.argmin()] += over.max()
+                weights[step + places[:4], column] = sign * parts
+                weights[step + places[4], column] = -sign * random.integers(0, 128)
+        return weights
+    return make
+
+
+@case(seconds=12)
+def four_products_of_bytes_around_16_bits(folder):
+    """Pairs of products, and fours of them, that 16 bits just hold and just do not: with the greatest numbers on the other side, and drawn ones."""
+    m = Model("fours")
+    rows = {k: m.input("u8", ["m", k]) for k in (8, 40, 64, 72)}
+    for total, sign in itertools.product((64, 127, 128, 129, 130, 251, 252, 253, 254, 256, 380, 508), (1, -1)):
+        k, n = m.random.choice([8, 40, 64, 72]), m.random.choice([1, 8, 15, 16, 17, 33])
+        matmul_integer(m, rows[k], m.drawn("i8", (int(k), int(n)), fours(total, sign)))
+    matmul_integer(m, rows[64], m.constant("i8", np.full((64, 16), -128)))
+    for cpu in ("x86-64-v3", *some([cpu for cpu in processors() if cpu != "x86-64-v3"], 1)):
+        package = m.compiled(folder, f"--mcpu={cpu}")
+        for number, count in enumerate((1, 7, 8, 33, 131)):
+            for make in (highest, draw):
+                m.verify(package, m.feed({"m": count}, make), folder, f"--threads={1 + number % 2}", about=f"{make.__name__} {count} rows on {cpu}:")
+
+
 @case(seconds=6)
 def byte_products_of_run_time_sizes(folder):
     m = Model("bytes at run time")

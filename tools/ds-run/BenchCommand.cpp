@@ -92,6 +92,7 @@ void print(const Measured &measured, const Latency &latency, double rooflineMs) 
   };
   show("bf16", ceilings.bf16Gflops, "GFLOP/s");
   show("int8", ceilings.int8Gops, "GOP/s");
+  show("int8 in pairs", ceilings.int8PairsGops, "GOP/s");
   show("int16", ceilings.int16Gops, "GOP/s");
   show("amx bf16", ceilings.amxBf16Gflops, "GFLOP/s");
   show("amx int8", ceilings.amxInt8Gops, "GOP/s");

@@ -19,6 +19,7 @@ inline Json ceilingsAsJson(const Ceilings &ceilings) {
           {"f32_gflops", ceilings.f32Gflops},
           {"bf16_gflops", orNull(ceilings.bf16Gflops)},
           {"int8_gops", orNull(ceilings.int8Gops)},
+          {"int8_pairs_gops", orNull(ceilings.int8PairsGops)},
           {"int16_gops", orNull(ceilings.int16Gops)},
           {"amx_bf16_gflops", orNull(ceilings.amxBf16Gflops)},
           {"amx_int8_gops", orNull(ceilings.amxInt8Gops)}};

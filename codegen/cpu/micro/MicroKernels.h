@@ -23,6 +23,11 @@ std::unique_ptr<MicroKernel> byteDotKernel(const LoweringTarget &target, mlir::T
 std::unique_ptr<MicroKernel> bytePairsKernel(const LoweringTarget &target, mlir::Type left, mlir::Type panel,
                                              mlir::Type result);
 
+/// Unsigned by signed bytes in eights along K, of panels that are fitted to it (codegen/tile/FitPanel.h): vpmaddubsw
+/// adds up in 16 bits without saturation, sums in i32 are exact. Null but for vectors of 256 and 512 bits.
+std::unique_ptr<MicroKernel> byteQuadsKernel(const LoweringTarget &target, mlir::Type left, mlir::Type panel,
+                                             mlir::Type result);
+
 /// bf16 in pairs along K, summed in f32: by vdpbf16ps, which rounds after each product and takes denormals for 0, or by
 /// two fused multiply-adds of the halves. Panels of the former may hold codes of i8, or of i4, two in a byte. Null
 /// where vectors of the target's size have no such instruction.

@@ -147,6 +147,7 @@ CeilingMeter::CeilingMeter(ThreadPool &pool, size_t workingSet) {
   addPeak(kernels.f32, &Ceilings::f32Gflops, nullptr);
   addPeak(kernels.bf16, nullptr, &Ceilings::bf16Gflops);
   addPeak(kernels.int8, nullptr, &Ceilings::int8Gops);
+  addPeak(kernels.int8Pairs, nullptr, &Ceilings::int8PairsGops);
   addPeak(kernels.int16, nullptr, &Ceilings::int16Gops);
   addPeak(kernels.amxBf16, nullptr, &Ceilings::amxBf16Gflops);
   addPeak(kernels.amxInt8, nullptr, &Ceilings::amxInt8Gops);

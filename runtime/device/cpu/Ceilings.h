@@ -17,7 +17,7 @@ struct Ceilings {
   double workingSetGBps = 0; // reads of as many bytes as a call moves, again and again, as calls do it
   double cacheGBps = 0;      // reads of 256 KiB a thread
   double f32Gflops = 0;
-  std::optional<double> bf16Gflops, int8Gops, int16Gops, amxBf16Gflops, amxInt8Gops;
+  std::optional<double> bf16Gflops, int8Gops, int8PairsGops, int16Gops, amxBf16Gflops, amxInt8Gops;
 };
 
 // Measures in rounds, so that whoever measures something else between them sees the same machine: a noisy neighbour or
@@ -52,7 +52,8 @@ using PeakKernel = double (*)(long rounds);
 // Sums memory that is aligned to 64 bytes; bytes is a multiple of 4096.
 using ReadKernel = uint64_t (*)(const uint8_t *data, size_t bytes);
 struct PeakKernels {
-  PeakKernel f32 = nullptr, bf16 = nullptr, int8 = nullptr, int16 = nullptr, amxBf16 = nullptr, amxInt8 = nullptr;
+  PeakKernel f32 = nullptr, bf16 = nullptr, int8 = nullptr, int8Pairs = nullptr, int16 = nullptr, amxBf16 = nullptr,
+             amxInt8 = nullptr;
   std::array<ReadKernel, 3> reads = {}; // in one, four and eight streams
 };
 PeakKernels peakKernelsOfHost();

@@ -51,3 +51,43 @@ ds.kernel @conv sizes 0 arguments [[1, 4, 5], [3, 4, 2]] {
   %0 = ds.conv %x, %w strides [1] pads [0, 0] dilations [1] groups 1 {result_sizes = [[1, 3, 4]]} : (tensor<1x4x5xui8>, tensor<3x4x2xi8>) -> tensor<1x3x4xi32>
   ds.yield %0 : tensor<1x3x4xi32>
 }
+
+// -----
+
+// With K in whole steps of eight, panels are fitted for many rows: bytes of either sign are added up, and steps whose
+// sums pass 128 become two, those that pass 252 four. What is unsigned comes first.
+// CHECK-LABEL: func.func @fitted
+// DOT-SAME: ds.arithmetic = "int8"
+// DOT-NOT: pmadd
+// PAIRS-SAME: ds.arithmetic = "int8_pairs"
+// PAIRS: %[[STEPS:.*]] = scf.for %[[STEP:.*]] = %c0{{.*}} to %c2{{.*}} iter_args(%[[WRITTEN:.*]] = %c0{{.*}}) -> (index)
+// PAIRS: %[[MOST:.*]] = vector.reduction <maxsi>, %{{.*}} : vector<16xi16> into i16
+// PAIRS: arith.cmpi sgt, %[[MOST]], %c128_i16
+// PAIRS: arith.cmpi sgt, %[[MOST]], %c252_i16
+// PAIRS: %[[ALONG:.*]] = arith.muli %[[STEP]], %c8
+// PAIRS: arith.index_cast %[[ALONG]] : index to i32
+// PAIRS: arith.subi %[[STEPS]],
+// PAIRS: %[[PLACE:.*]] = memref.load %{{.*}} : memref<?xi32>
+// PAIRS: arith.index_cast %[[PLACE]] : i32 to index
+// PAIRS: %[[ROW:.*]] = vector.bitcast %{{.*}} : vector<8xi32> to vector<32xi8>
+// PAIRS: llvm.call_intrinsic "llvm.x86.avx2.pmadd.ub.sw"(%{{.*}}, %{{.*}}) : (vector<32xi8>, vector<32xi8>) -> vector<16xi16>
+// PAIRS: %[[FOUR:.*]] = arith.addi %{{.*}}, %{{.*}} : vector<16xi16>
+// PAIRS: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"(%[[FOUR]], %{{.*}})
+// CHECK: return
+ds.kernel @fitted sizes 1 arguments [["d0", 16], [1, 4, 64]] {
+^bb0(%x: tensor<?x16xui8>, %w: tensor<1x4x64xi8>):
+  %0 = ds.linear %x, %w {columns = 9 : i64, panel = 16 : i64, interleave = 4 : i64, result_sizes = [["d0", 9]]} : (tensor<?x16xui8>, tensor<1x4x64xi8>) -> tensor<?x9xi32>
+  ds.yield %0 : tensor<?x9xi32>
+}
+
+// -----
+
+// Signed rows would need sums of their own sign: they become words.
+// CHECK-LABEL: func.func @signed_rows
+// CHECK-NOT: pmadd.ub.sw
+// CHECK: return
+ds.kernel @signed_rows sizes 1 arguments [["d0", 16], [1, 4, 64]] {
+^bb0(%x: tensor<?x16xi8>, %w: tensor<1x4x64xui8>):
+  %0 = ds.linear %x, %w {columns = 9 : i64, panel = 16 : i64, interleave = 4 : i64, result_sizes = [["d0", 9]]} : (tensor<?x16xi8>, tensor<1x4x64xui8>) -> tensor<?x9xi32>
+  ds.yield %0 : tensor<?x9xi32>
+}

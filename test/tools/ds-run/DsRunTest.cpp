@@ -415,7 +415,7 @@ TEST_F(DsRun, MeasuresAgainstCeilings) {
   EXPECT_EQ(json["bytes"], 16 + 2 * 8 * 4 * 4); // one constant, input, output
   EXPECT_EQ(json["flops"], 2 * 8 * 4);
   for (const char *key : {"stream_gbps", "working_set_gbps", "cache_gbps", "f32_gflops", "bf16_gflops", "int8_gops",
-                          "int16_gops", "amx_bf16_gflops", "amx_int8_gops"})
+                          "int8_pairs_gops", "int16_gops", "amx_bf16_gflops", "amx_int8_gops"})
     ASSERT_TRUE(json["ceilings"].contains(key)) << key;
   for (const char *key : {"stream_gbps", "working_set_gbps", "cache_gbps", "f32_gflops"})
     EXPECT_GT(json["ceilings"][key].get<double>(), 0) << key;

@@ -109,6 +109,8 @@ TEST(Work, NoLaunchIsFasterThanItsRoofline) {
   EXPECT_DOUBLE_EQ(rooflineOf(ceilings, work, "f64"), 20);
   ceilings.int8Gops = 4000;
   EXPECT_DOUBLE_EQ(rooflineOf(ceilings, work, "int8"), 5);
+  ceilings.int8PairsGops = 2000;
+  EXPECT_DOUBLE_EQ(rooflineOf(ceilings, work, "int8_pairs"), 5);
   ceilings.int16Gops = 1250;
   EXPECT_DOUBLE_EQ(rooflineOf(ceilings, work, "int16"), 8);
   EXPECT_DOUBLE_EQ(medianOf({3, 1, 2}), 2);
