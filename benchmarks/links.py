@@ -12,6 +12,9 @@ import tempfile
 from pathlib import Path
 
 NETWORK, PORT = "10.81.0", 29611
+# Packets of so many bytes pass links whole, as an adapter cuts them itself: the system would do that in time that ranks compute in. Bursts
+# are no longer than two of them, since a link that was idle is faster than its speed by a burst.
+WHOLE, BURST = 16384, "32kb"
 
 
 def shell(text, **names):
@@ -29,7 +32,8 @@ def build(ranks):
         shell("ip netns add n{rank}", rank=rank)
         shell("ip link add port{rank} type veth peer name eth0 netns n{rank}", rank=rank)
         shell("ip link set port{rank} master hub up", rank=rank)
-        for line in ("lo up", "eth0 up"):
+        shell("ip link set port{rank} gso_max_size {whole}", rank=rank, whole=WHOLE)
+        for line in ("lo up", f"eth0 up gso_max_size {WHOLE}"):
             shell("ip -n n{rank} link set " + line, rank=rank)
         shell("ip -n n{rank} addr add {network}.{host}/24 dev eth0", rank=rank, network=NETWORK, host=rank + 1)
 
@@ -41,8 +45,7 @@ def shape(ranks, mbit):
             if mbit == 0:
                 subprocess.run((start.replace("replace", "del") + " root").split(), stderr=subprocess.DEVNULL)
                 continue
-            # Packets of 64 KiB pass whole, as an adapter cuts them itself: with less of a burst the system would, in a rank's own time.
-            shell(start + " root tbf rate {mbit}mbit burst 256kb latency 100ms", mbit=mbit)
+            shell(start + " root tbf rate {mbit}mbit burst " + BURST + " latency 100ms", mbit=mbit)
 
 
 def run(ranks, port, command, output=sys.stderr):
