@@ -266,13 +266,14 @@ Panel LinearProduct::panelAt(ds::LinearOp of, Value number, Value end, int64_t t
 }
 
 /// A row of a panel is as many chains of multiply-adds as the panel has vectors, fewer than the units take. So few rows
-/// meet several panels at a time. Yields the first panel of those that are left.
+/// meet several panels at a time, but with vectors of 512 bits: codes of 4 bits took twice as long there (Zen 5). Yields
+/// the first panel of those that are left.
 Value LinearProduct::multiplyTogether(const Matrix &lhs, Value firstRow, Value count, Value begin, Value end) {
   // A multiply-add takes four cycles, and what loads and converts a vector of the panel about one. More chains than
   // that would take the registers that conversions need.
   constexpr int64_t vectorsAtOnce = 4, mostRows = 2;
   int64_t vectors = schedule.getColumns() / micro->lanes();
-  if (squares || k.target.manyRows || !isa<FloatType>(micro->accumulator.getElementType()))
+  if (squares || k.target.manyRows || micro->lanes() > 8 || !isa<FloatType>(micro->accumulator.getElementType()))
     return begin;
   auto known = rowsSize.constant();
   Value left = begin;

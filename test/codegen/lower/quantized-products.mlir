@@ -12,7 +12,7 @@
 // CHECK-COUNT-2: memref.prefetch
 // CHECK-COUNT-4: arith.sitofp
 // CHECK-COUNT-4: vector.fma
-// CHECK: scf.if %[[MANY]]
+// CHECK: scf.if %[[MANY]] {
 // CHECK: %[[BYTES:.*]] = vector.load {{.*}} : memref<?xi8>, vector<8xi8>
 // CHECK: %[[WORDS:.*]] = arith.extsi %[[BYTES]] : vector<8xi8> to vector<8xi32>
 // CHECK: %[[NUMBERS:.*]] = arith.sitofp %[[WORDS]] : vector<8xi32> to vector<8xf32>
