@@ -44,13 +44,17 @@ class Model:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, threads: int | None = None,
-                 dims: Mapping[str, int] | None = None, variant: str | None = None, verify: bool = True) -> None:
+                 dims: Mapping[str, int] | None = None, variant: str | None = None, verify: bool = True,
+                 weights: str = "copied") -> None:
         self.path = _arguments.path("path of the package", path)
         sizes = _arguments.mapping("dims", dims)
         if not isinstance(verify, bool):
             raise InvalidArgumentError(f"verify: found {verify!r}, expected True or False")
+        if weights not in ("copied", "mapped"):
+            raise InvalidArgumentError(f"weights: found {weights!r}, expected 'copied' or 'mapped'")
         count = _arguments.threads(threads)
-        self._package = _core.Package(self.path, verify, None if variant is None else _arguments.text("variant", variant))
+        self._package = _core.Package(self.path, verify, None if variant is None else _arguments.text("variant", variant),
+                                      weights == "mapped")
         self._session = _core.Session(self._package, count)
         self._process = os.getpid()
         self._entries = self._package.entries
@@ -193,12 +197,14 @@ def _text(info: TensorInfo) -> str:
 
 
 def load(path: str | os.PathLike[str], *, threads: int | None = None, dims: Mapping[str, int] | None = None,
-         variant: str | None = None, verify: bool = True) -> Model:
+         variant: str | None = None, verify: bool = True, weights: str = "copied") -> Model:
     """Loads a package that `compile` wrote.
 
     threads: how many compute; None: DS_NUM_THREADS, else as many as there are processors.
     dims: sizes of dimensions that no input's shape gives.
     variant: one of the package's variants by name; None: the best that this processor can run.
     verify: compare the checksums of all bytes first.
+    weights: "copied" to huge pages, which calls read faster, if half of the memory that is available has room; "mapped":
+        read from the file, whose pages processes share.
     """
-    return Model(path, threads=threads, dims=dims, variant=variant, verify=verify)
+    return Model(path, threads=threads, dims=dims, variant=variant, verify=verify, weights=weights)

@@ -24,11 +24,12 @@ using Input = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
 class Package {
 public:
-  Package(const std::string &path, bool isVerified, const std::optional<std::string> &variant) {
+  Package(const std::string &path, bool isVerified, const std::optional<std::string> &variant, bool isMapped) {
     ds_load_options options = {};
     options.struct_size = sizeof(options);
     options.skip_verification = !isVerified;
     options.variant = variant ? variant->c_str() : nullptr;
+    options.map_weights = isMapped;
     ds_package *loaded = nullptr;
     withoutGil([&] { return ds_package_load(path.c_str(), &options, &loaded); });
     handle.reset(loaded);
@@ -283,8 +284,8 @@ NB_MODULE(_core, module) {
   addEngine(module);
   module.def("runtime_version", [] { return std::string(ds_runtime_version()); });
   nb::class_<Package>(module, "Package")
-      .def(nb::init<const std::string &, bool, const std::optional<std::string> &>(), nb::arg("path"),
-           nb::arg("verify"), nb::arg("variant").none())
+      .def(nb::init<const std::string &, bool, const std::optional<std::string> &, bool>(), nb::arg("path"),
+           nb::arg("verify"), nb::arg("variant").none(), nb::arg("mapped"))
       .def_prop_ro("variants", &Package::variants)
       .def_prop_ro("variant", &Package::variant)
       .def_prop_ro("entries", &Package::entries)

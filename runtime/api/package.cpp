@@ -65,6 +65,7 @@ ds::LoadOptions readLoadOptions(const ds_load_options *given) {
   ds::LoadOptions load;
   load.verify = !options.skip_verification;
   load.mcpu = options.variant ? options.variant : "";
+  load.copyWeights = !options.map_weights;
   return load;
 }
 

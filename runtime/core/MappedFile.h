@@ -46,6 +46,7 @@ public:
 
   const uint8_t *data() const { return bytes; }
   size_t size() const { return length; }
+  bool isOfFile() const { return isMapping; }
   void willNeed(size_t offset, size_t count) const; // asks the system to read ahead
   // Says that bytes will not be read soon: whole pages of them need not stay in memory. They come back when they are
   // read.

@@ -136,6 +136,8 @@ void Package::open(const LoadOptions &options) {
   if (sums && isShared)
     verifyShare(*sums, options);
   openCode();
+  if (options.copyWeights && options.ranks == 1 && weights.isOfFile())
+    resident = ResidentWeights(variant(), weights, options.threads);
 }
 
 Checksums Package::openSums() const {

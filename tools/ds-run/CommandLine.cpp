@@ -86,6 +86,15 @@ void addPackage(CLI::App *app, Options &options, bool isRequired = true) {
   app->add_flag("--no-verify", options.noVerify, "skip the checksums");
 }
 
+void addWeights(CLI::App *app, Options &options, const std::string &usual) {
+  app->add_option("--weights", options.weights,
+                  "mapped: read from the file, whose pages processes share; copied: to huge pages, which calls read "
+                  "faster, if half of the memory that is free has room (" +
+                      usual + ")")
+      ->type_name("HOW")
+      ->check(CLI::IsMember({"mapped", "copied"}).description(""));
+}
+
 void addDims(CLI::App *app, Options &options) {
   addList(app, "--dim", options.dims, "size of a dynamic dimension, NAME=VALUE")->type_name("NAME=VALUE");
   app->add_option("--entry", options.entry, "entry to call (default: the first)")->type_name("NAME");
@@ -129,6 +138,7 @@ void addValues(CLI::App *app, Options &options, const std::string &help) {
 
 void addRun(CLI::App &app, Options &options) {
   addPackage(&app, options, false);
+  addWeights(&app, options, "mapped");
   addCall(&app, options);
   addInputs(&app, options);
   addFile(&app, "--output", options.output, "write the outputs to an npz instead of printing them");
@@ -212,6 +222,7 @@ void addCommands(CLI::App &app, Options &options) {
 
   CLI::App *bench = app.add_subcommand("bench", "latency, and how close it is to this machine's ceilings");
   addPackage(bench, options);
+  addWeights(bench, options, "copied");
   addCall(bench, options);
   addInputs(bench, options);
   addAmount(bench, options, "3", 1);
@@ -236,6 +247,7 @@ void addCommands(CLI::App &app, Options &options) {
   CLI::App *profile = app.add_subcommand("profile", "time of every launch, operator and module of a call, or of a step "
                                                     "of training, beside what this machine could do");
   addPackage(profile, options);
+  addWeights(profile, options, "copied");
   addCall(profile, options);
   addInputs(profile, options);
   addAmount(profile, options, "0.2", 2);

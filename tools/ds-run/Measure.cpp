@@ -108,7 +108,7 @@ Amount amountOf(const Options &options, double seconds) {
 
 Measured measureCalls(const Options &options, const Amount &amount) {
   Measured result;
-  result.package = loadPackage(options.package, options);
+  result.package = loadPackage(options.package, ofManyCalls(options));
   SessionOptions sessionOptions;
   sessionOptions.threads = options.threads;
   Session session(result.package, sessionOptions);

@@ -22,6 +22,13 @@ Pins parsePins(const std::vector<std::string> &dims) {
   return pins;
 }
 
+Options ofManyCalls(const Options &options) {
+  Options result = options;
+  if (result.weights.empty())
+    result.weights = "copied";
+  return result;
+}
+
 std::shared_ptr<const Package> loadPackage(const std::string &path, const Options &options, unsigned rank,
                                            unsigned ranks) {
   LoadOptions load;
@@ -29,6 +36,7 @@ std::shared_ptr<const Package> loadPackage(const std::string &path, const Option
   load.mcpu = options.mcpu;
   load.rank = rank;
   load.ranks = ranks;
+  load.copyWeights = options.weights == "copied";
   return Package::load(path, load);
 }
 

@@ -25,6 +25,7 @@ struct Options {
   std::optional<uint64_t> iterations, warmup;
   std::vector<double> percentiles = {90, 95, 99};
   unsigned streams = 1;
+  std::string weights;             // "mapped" or "copied"; empty: as the command does
   std::string onnxRuntime;         // compare: the model that ONNX Runtime runs
   std::vector<std::string> values; // names of intermediate values
   std::optional<double> rtol, atol;
@@ -36,6 +37,9 @@ struct Options {
 
 // "batch=2" ... as pins. Throws Error(InvalidArgument).
 Pins parsePins(const std::vector<std::string> &dims);
+
+// The same, with weights copied unless something else is asked for.
+Options ofManyCalls(const Options &options);
 
 // As one of the ranks that load it, which verify it together.
 std::shared_ptr<const Package> loadPackage(const std::string &path, const Options &options, unsigned rank = 0,

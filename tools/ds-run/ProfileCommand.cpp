@@ -84,6 +84,7 @@ Measured measureAll(const Options &options, StepFacts &facts) {
   amount.watchesAll = true;
   Options glance = options;
   glance.noVerify = true; // whoever measures verifies
+  glance.weights.clear();
   bool trains = options.entry.empty() && loadPackage(options.package, glance)->manifest().training;
   Measured measured = trains ? measureStep(options, amount, facts) : measureCalls(options, amount);
   if (!trains)

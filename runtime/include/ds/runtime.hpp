@@ -193,7 +193,7 @@ public:
   }
 
   // To be changed and given to a constructor.
-  static ds_load_options options() { return {sizeof(ds_load_options), 0, nullptr}; }
+  static ds_load_options options() { return {sizeof(ds_load_options), 0, nullptr, 0}; }
 
   std::string variant() const { return ds_package_chosen_variant(handle.get()); }
   std::vector<std::string> entries() const {
