@@ -10,7 +10,7 @@
 
 namespace ds {
 
-// A mapped file has pages of 4 KiB, which products that stream weights spend a tenth of their time on
+// A mapped file has pages of 4 KiB, which products that stream weights spend a twentieth of their time on
 // (docs/rationale/measuring.md); memory has huge ones (BufferMemory.h). What is mapped is shared by processes and comes
 // when it is read; so this is for packages that are called again and again.
 class ResidentWeights {
