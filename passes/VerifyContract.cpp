@@ -153,6 +153,13 @@ static void verifyDistribution(ModuleOp module, Violations &violations) {
   });
 }
 
+/// Whether the kernel of an op takes the extremes of rows that it makes: of a norm, of an attention, of a product and
+/// of what follows it.
+static bool takesExtremes(Operation *op) {
+  return ds::isNorm(op) || isa<ds::AttentionOp>(op) ||
+         (isa<ds::LinearOp, ds::PerElement>(op) && !op->getBlock()->getOps<ds::LinearOp>().empty());
+}
+
 static void verifyOptimization(ModuleOp module, Violations &violations) {
   module.walk([&](ds::FusedOp fused) {
     unsigned anchors = 0;
@@ -165,10 +172,16 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
                         });
     auto reductions = body.getOps<ds::ReduceOp>();
     ds::ReduceOp scan = reductions.empty() ? ds::ReduceOp() : *reductions.begin();
+    bool hasProduct = !body.getOps<ds::LinearOp>().empty();
+    bool areNumbers = llvm::all_of(body.without_terminator(), [](Operation &op) { return ds::givesSharedNumber(&op); });
     bool isScan = scan && (ds::reducesWhole(scan) || // else nothing follows
                            llvm::all_of(body.without_terminator(), llvm::IsaPred<ds::ReduceOp>));
     for (Operation &op : body.without_terminator()) {
       if ((hasAttention && ds::joinsAttention(&op)) || ds::preparesFilters(&op))
+        continue;
+      if (areNumbers || (hasProduct && ds::givesSharedNumber(&op)))
+        continue;
+      if (Value rows = ds::extremesOf(&op); ds::showsParts(&op) || (rows && takesExtremes(rows.getDefiningOp())))
         continue;
       if (auto reduce = dyn_cast<ds::ReduceOp>(op); reduce && isScan) {
         if ((reduce != scan && !ds::shareScan(scan, reduce)) || reduce.getInput().getParentBlock() == &body)
@@ -180,7 +193,9 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
                    !ds::preparesFilters(value.getDefiningOp());
           }))
         violations.add(&op, "what an anchor reads beside its rows comes from outside of a fused region");
-      bool endsRows = ds::readsRows(&op) && &op == body.back().getPrevNode();
+      bool endsRows = ds::readsRows(&op) &&
+                      llvm::all_of(llvm::make_range(std::next(op.getIterator()), body.without_terminator().end()),
+                                   [](Operation &behind) { return ds::extremesOf(&behind) != nullptr; });
       if (isa<ds::Anchor, ds::AttentionOp, ds::AttentionGradientOp>(op) || (readsWindows && ds::readsWindows(&op)) ||
           endsRows) {
         auto linear = dyn_cast<ds::LinearOp>(op);
@@ -201,8 +216,8 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
       auto element = dyn_cast<ds::PerElement>(op);
       if (!element || !element.joinsRegions()) {
         violations.add(&op, "fused regions hold elementwise ops, broadcasts and transposes only, beside an anchor and "
-                            "what is computed before it, before a norm or softmax, or views only, or reductions of one "
-                            "input");
+                            "what is computed before it and extremes of its rows, before a norm or softmax, or views "
+                            "only, or reductions of one input");
         continue;
       }
       auto scanned = element.scannedOperand();

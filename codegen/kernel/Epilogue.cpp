@@ -14,7 +14,10 @@ Epilogue::Epilogue(KernelBuilder &k, Operation *anchor)
   for (Operation *op : k.ops())
     if (auto linear = dyn_cast<ds::LinearOp>(op); linear && op != anchor)
       (isStoredByOther(linear.getResult()) ? beside : other) = linear;
-    else if (op != anchor && !isa<ds::ConstantOp>(op) && !isPrologue(op))
+    else if (auto reduce = dyn_cast<ds::ReduceOp>(op); reduce && ds::extremesOf(op))
+      extremes.push_back(reduce);
+    else if (op != anchor && !isa<ds::ConstantOp>(op) && !isPrologue(op) && !isSharedNumber(op->getResult(0)) &&
+             !ds::showsParts(op))
       ops.push_back(op);
 }
 
@@ -26,13 +29,17 @@ LogicalResult Epilogue::verify() {
   if (other && (!isa<ds::LinearOp>(anchor) || !ds::arePair(other, cast<ds::LinearOp>(anchor)) ||
                 k.sizesOf(other.getResult()) != shape))
     return other.emitOpError("shares a kernel with what is no product of the same input and layout");
-  if (beside && (other || !ops.empty()))
+  if (beside && (other || !ops.empty() || !extremes.empty()))
     return beside.emitOpError("shares a kernel with a product that ops follow");
+  for (ds::ReduceOp op : extremes)
+    if (failed(verifyExtreme(op)))
+      return failure();
   auto isHeld = [&](Value value) { return ds::isTileElement(k.elementOf(value)); };
   for (Value value : k.yielded()) {
     bool areRows = isPrologue(value.getDefiningOp()) && value == anchor->getOperand(0) &&
                    !value.getDefiningOp<ds::QuantizeRowsOp>();
-    if (ds::isNorm(value.getDefiningOp()) || areRows || isStoredByOther(value))
+    if (ds::isNorm(value.getDefiningOp()) || areRows || isStoredByOther(value) ||
+        llvm::is_contained(extremes, value.getDefiningOp()))
       continue;
     if (isPrologue(value.getDefiningOp()))
       return k.kernel.emitOpError("yields what its product's rows become");
@@ -56,6 +63,8 @@ LogicalResult Epilogue::verify() {
         continue;
       if (isPrologue(value.getDefiningOp()) && !areScales(value))
         return op->emitOpError("reads what is computed before its kernel's product");
+      if (isSharedNumber(value))
+        continue;
       if (!ds::tileAccess(k.sizesOf(value), shape, rowAxes))
         return op->emitOpError("has an operand that the tiles of its kernel do not meet in whole rows or columns");
       if (isa<BlockArgument>(value) && !ds::isTileOperand(k.elementOf(value), k.sizesOf(value)))
@@ -65,8 +74,49 @@ LogicalResult Epilogue::verify() {
   return success();
 }
 
+/// Parts of rows are panels, so that a vector belongs to one.
+LogicalResult Epilogue::verifyExtreme(ds::ReduceOp op) {
+  auto product = dyn_cast<ds::LinearOp>(anchor);
+  Value made = ds::extremesOf(op);
+  bool isOfTile = made == anchor->getResult(0) || llvm::is_contained(ops, made.getDefiningOp());
+  bool showsPanels = product && product.getPanel() && isa<ds::ReshapeOp>(op.getInput().getDefiningOp()) &&
+                     k.sizesOf(op.getInput()).back().isConstant(static_cast<int64_t>(*product.getPanel())) &&
+                     k.sizesOf(made) == shape && llvm::is_contained(k.yielded(), op.getResult());
+  if (isOfTile && showsPanels)
+    return success();
+  return op.emitOpError("expects the parts of rows that are panels of its kernel's product");
+}
+
+void Epilogue::storeExtremes(const TileArea &area, Value row, int64_t lanes,
+                             ArrayRef<llvm::DenseMap<Value, Value>> vectors) {
+  if (extremes.empty())
+    return;
+  int64_t panel = static_cast<int64_t>(*cast<ds::LinearOp>(anchor).getPanel()), ofPanel = panel / lanes;
+  Value panels = k.divide(columns, k.constant(panel)), first = k.divide(area.firstColumn, k.constant(panel));
+  Value places = k.add(k.mul(k.add(area.firstRow, row), panels), first);
+  for (ds::ReduceOp op : extremes) {
+    auto combine = [&](Value x, Value y) { return emitCombine(k.b, k.loc, op.getKind(), x, y, k.b.getF32Type()); };
+    auto number = llvm::find(k.yielded(), op.getResult()) - k.yielded().begin();
+    for (size_t begin = 0; begin < vectors.size(); begin += static_cast<size_t>(ofPanel)) {
+      Value extreme;
+      for (const auto &values : vectors.slice(begin, static_cast<size_t>(ofPanel))) {
+        Value value = values.at(ds::extremesOf(op));
+        extreme = extreme ? combine(extreme, value) : value;
+      }
+      for (int64_t width = lanes / 2; width >= 1; width /= 2) {
+        Value low = vector::ExtractStridedSliceOp::create(k.b, k.loc, extreme, {0}, {width}, {1});
+        Value high = vector::ExtractStridedSliceOp::create(k.b, k.loc, extreme, {width}, {width}, {1});
+        extreme = combine(low, high);
+      }
+      Value place = k.add(places, k.constant(static_cast<int64_t>(begin) / ofPanel));
+      k.store(vector::ExtractOp::create(k.b, k.loc, extreme, 0), k.outputBuffer(static_cast<unsigned>(number)), place,
+              k.b.getF32Type());
+    }
+  }
+}
+
 void Epilogue::reserve(int64_t rows, int64_t width) {
-  if (!ops.empty())
+  if (!ops.empty() || takesExtremes())
     staging = k.scratchOf(storageType(element), SizeExpr(rows * width));
   if (other)
     otherStaging = k.scratchOf(storageType(element), SizeExpr(rows * width));
@@ -93,14 +143,16 @@ void Epilogue::emit(const TileArea &area, int64_t lanes, llvm::function_ref<void
   auto stored = VectorType::get({lanes}, storageType(element));
   k.loop(k.constant(0), area.rows, k.constant(1), [&](Value row) {
     auto drain = [&](bool isFull) {
+      SmallVector<llvm::DenseMap<Value, Value>> vectors;
       for (int64_t v = 0; v < area.width / lanes; ++v) {
         auto staged = [&](Value buffer) {
           return fromStorage(k.b, k.loc, loadLanes(k, stored, buffer, stagedAt(row, v), {}), element);
         };
         Value value = staged(staging);
         Value mask = isFull ? Value() : lanesBelow(k, lanes, k.sub(area.columns, k.constant(v * lanes)));
-        apply(value, at(row, v, mask), other ? staged(otherStaging) : Value());
+        vectors.push_back(apply(value, at(row, v, mask), other ? staged(otherStaging) : Value()));
       }
+      storeExtremes(area, row, lanes, vectors);
     };
     if (!area.columns)
       return drain(true);
@@ -137,7 +189,7 @@ Value Epilogue::operand(Value value, const TilePlace &place, Value like) {
   }
   bool isVector = vector && (access == ds::TileAccess::whole || access == ds::TileAccess::columns);
   if (!isVector)
-    return spread(k.load(k.bufferOf(value), position, type));
+    return spread(k.load(isSharedNumber(value) ? numbers->at(value) : k.bufferOf(value), position, type));
   Value raw = loadLanes(k, vector.clone(storageType(type)), k.bufferOf(value), position, place.mask);
   return fromStorage(k.b, k.loc, raw, type);
 }
@@ -148,7 +200,7 @@ void Epilogue::store(Value value, const TilePlace &place) {
   apply(value, place);
 }
 
-void Epilogue::apply(Value value, const TilePlace &place, Value companion) {
+llvm::DenseMap<Value, Value> Epilogue::apply(Value value, const TilePlace &place, Value companion) {
   llvm::DenseMap<Value, Value> values = {{anchor->getResult(0), value}};
   if (other)
     values[other.getResult()] = companion;
@@ -170,7 +222,8 @@ void Epilogue::apply(Value value, const TilePlace &place, Value companion) {
   // All is computed before anything is stored: a result may lie where an operand did.
   Value position = k.add(k.mul(place.row, columns), place.column);
   for (auto [number, yielded] : llvm::enumerate(k.yielded())) {
-    if (isPrologue(yielded.getDefiningOp()) || isStoredByOther(yielded))
+    if (isPrologue(yielded.getDefiningOp()) || isStoredByOther(yielded) ||
+        llvm::is_contained(extremes, yielded.getDefiningOp()))
       continue;
     Type type = k.elementOf(yielded);
     if (isa<VectorType>(value.getType()))
@@ -178,6 +231,7 @@ void Epilogue::apply(Value value, const TilePlace &place, Value companion) {
     else
       k.store(values[yielded], k.outputBuffer(number), position, type);
   }
+  return values;
 }
 
 } // namespace deepstride

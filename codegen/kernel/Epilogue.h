@@ -2,8 +2,10 @@
 #ifndef DEEPSTRIDE_CODEGEN_KERNEL_EPILOGUE_H
 #define DEEPSTRIDE_CODEGEN_KERNEL_EPILOGUE_H
 
+#include "codegen/kernel/SharedNumbers.h"
 #include "codegen/tile/Gemm.h"
 #include "dialects/ds/Norms.h"
+#include "dialects/ds/Reductions.h"
 #include "dialects/ds/TileAccess.h"
 
 namespace deepstride {
@@ -34,8 +36,14 @@ public:
   /// The product whose result the ops combine with the anchor's: the other half of a gate. Null where there is none.
   ds::LinearOp companion() const { return other; }
 
+  /// Whether it takes extremes of the rows of each panel, for which it needs room.
+  bool takesExtremes() const { return !extremes.empty(); }
+
   /// Where scales are that the kernel computes of rows: of `firstRow`, and behind it of those that come next.
   void readScales(mlir::Value buffer, mlir::Value firstRow) { scales = {buffer, firstRow}; }
+
+  /// Where numbers lie that the kernel computes before all rows.
+  void readNumbers(const SharedNumbers &places) { numbers = &places; }
 
   /// Has `product` compute an area, and `companion` the same one of the companion's result, and stores what the kernel
   /// yields of it. Where room was made, code for a vector appears once for every row and vector of a block in a
@@ -47,10 +55,20 @@ public:
   void store(mlir::Value value, const TilePlace &place);
 
 private:
-  /// To what memory could hold of the anchor's result, and of its companion's.
-  void apply(mlir::Value value, const TilePlace &place, mlir::Value companion = {});
+  /// To what memory could hold of the anchor's result, and of its companion's. Gives what each op gave.
+  llvm::DenseMap<mlir::Value, mlir::Value> apply(mlir::Value value, const TilePlace &place, mlir::Value companion = {});
+  llvm::LogicalResult verifyExtreme(ds::ReduceOp op);
+  /// Of one row of an area: what the ops gave of each of its vectors.
+  void storeExtremes(const TileArea &area, mlir::Value row, int64_t lanes,
+                     llvm::ArrayRef<llvm::DenseMap<mlir::Value, mlir::Value>> vectors);
   /// What the anchor reads may be computed before it, and is stored by whoever does.
-  static bool isPrologue(mlir::Operation *op) { return ds::preparesRows(op) || ds::preparesFilters(op); }
+  static bool isPrologue(mlir::Operation *op) {
+    return op && !ds::givesSharedNumber(op) && (ds::preparesRows(op) || ds::preparesFilters(op));
+  }
+  /// Whether the value is a number that the kernel computes before all rows.
+  static bool isSharedNumber(mlir::Value value) {
+    return value.getDefiningOp() && ds::givesSharedNumber(value.getDefiningOp());
+  }
   /// Whether the value is the result of another product beside the anchor, which stores it.
   bool isStoredByOther(mlir::Value value) const {
     auto product = llvm::dyn_cast<ds::LinearOp>(anchor), of = value.getDefiningOp<ds::LinearOp>();
@@ -68,10 +86,12 @@ private:
   mlir::Operation *anchor;
   ds::LinearOp other, beside;
   llvm::SmallVector<mlir::Operation *> ops;
+  llvm::SmallVector<ds::ReduceOp> extremes;
   SizeVector shape; // of the result
   int64_t rowAxes;
   mlir::Type element;
   mlir::Value columns, staging, otherStaging;
+  const SharedNumbers *numbers = nullptr;
   std::pair<mlir::Value, mlir::Value> scales; // and the row of the first
 };
 

@@ -5,6 +5,7 @@
 #include "codegen/kernel/PointwiseOps.h"
 #include "codegen/lower/Rows.h"
 #include "dialects/ds/Norms.h"
+#include "dialects/ds/Reductions.h"
 
 using namespace mlir;
 
@@ -12,7 +13,7 @@ namespace deepstride {
 
 Prologue::Prologue(KernelBuilder &k, ds::LinearOp product) : k(k), product(product) {
   for (Operation *op : k.ops())
-    if (isa<ds::ConstantOp>(op) || !ds::preparesRows(op))
+    if (isa<ds::ConstantOp>(op) || ds::givesSharedNumber(op) || !ds::preparesRows(op))
       continue;
     else if (ds::isNorm(op))
       norm = op;
@@ -35,7 +36,9 @@ LogicalResult Prologue::verify() {
   Operation *first = norm ? norm : !steps.empty() ? steps.front() : quantize.getOperation();
   if (!product.getPanel())
     return first->emitOpError("cannot be in the kernel of a product");
-  auto isInMemory = [](Value value) { return isa<BlockArgument>(value); };
+  auto isInMemory = [](Value value) {
+    return isa<BlockArgument>(value) || ds::givesSharedNumber(value.getDefiningOp()); // by then
+  };
   if (norm) {
     auto layer = dyn_cast<ds::LayerNormOp>(norm);
     uint64_t axis = layer ? layer.getAxis() : cast<ds::RmsNormOp>(norm).getAxis();
@@ -78,7 +81,9 @@ View Prologue::viewOf(Value value) {
   SizeVector row = {shape.back()};
   if (norm && value == norm->getResult(0))
     return k.broadcastView(line, row, shape);
-  return k.broadcastView(k.bufferOf(value), isRows(value) ? shape : k.sizesOf(value), shape);
+  bool isNumber = !isa<BlockArgument>(value) && ds::givesSharedNumber(value.getDefiningOp());
+  Value buffer = isNumber ? numbers->at(value) : k.bufferOf(value);
+  return k.broadcastView(buffer, isRows(value) ? shape : k.sizesOf(value), shape);
 }
 
 void Prologue::emitNorm(RowSpace &space, const View &target, Value from, Value to) {

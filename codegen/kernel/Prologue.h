@@ -3,6 +3,7 @@
 #ifndef DEEPSTRIDE_CODEGEN_KERNEL_PROLOGUE_H
 #define DEEPSTRIDE_CODEGEN_KERNEL_PROLOGUE_H
 
+#include "codegen/kernel/SharedNumbers.h"
 #include "codegen/lower/Rows.h"
 #include "codegen/tile/Gemm.h"
 
@@ -28,6 +29,9 @@ public:
   /// Makes room for a block of rows.
   void reserve();
 
+  /// Where numbers lie that the steps read. Call it before rows are prepared.
+  void readNumbers(const SharedNumbers &places) { numbers = &places; }
+
   /// Prepares rows [firstRow, firstRow + count), and stores those of the norm and of what is multiplied that are the
   /// share of `from`, `to` among `parts` where the kernel yields them, too. Yields the block in scratch.
   Matrix emit(mlir::Value firstRow, mlir::Value count, mlir::Value from, mlir::Value to, mlir::Value parts);
@@ -50,6 +54,7 @@ private:
   mlir::Operation *norm = nullptr;
   llvm::SmallVector<mlir::Operation *> steps; // elementwise, in order
   ds::QuantizeRowsOp quantize;
+  const SharedNumbers *numbers = nullptr;
   mlir::Value changed;                          // what the last step gives
   llvm::SetVector<mlir::Value> operands;        // of the steps, that none of them gives
   SizeVector shape;                             // all rows, and elements of one

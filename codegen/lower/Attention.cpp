@@ -4,7 +4,9 @@
 // values never leave scratch. Rows are independent and K is walked whole, so results do not depend on the number of
 // threads.
 #include "codegen/lower/AttentionLowering.h"
+#include "codegen/lower/Rows.h"
 #include "codegen/tile/Squares.h"
+#include "dialects/ds/Reductions.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -53,6 +55,8 @@ void AttentionLowering::emitPlain() {
       Value result = orZero(weighted, total);
       k.store(rounded(result), results.buffer, results.at(k, at[2], i), resultElement);
     });
+    if (takesExtremes)
+      emitRowExtremes(k, op->getResult(0), resultView, at);
   });
 }
 
@@ -280,6 +284,9 @@ void AttentionLowering::emitHead(const Panels &p, ArrayRef<Value> at) {
             storeLanes(k, toStorage(b, loc, rounded(result), resultElement), results.buffer, position, mask);
           });
     });
+    if (takesExtremes)
+      k.loop(zero, count, one,
+             [&](Value row) { emitRowExtremes(k, op->getResult(0), resultView, {at[0], at[1], k.add(block, row)}); });
   });
 }
 
@@ -325,7 +332,9 @@ LogicalResult AttentionLowering::run() {
     return (joinedKeys && joinedKeys->has(value)) || (joinedValues && joinedValues->has(value));
   };
   SmallVector<Value> results; // one, which resultView has found
-  llvm::copy_if(k.yielded(), std::back_inserter(results), [&](Value value) { return !isJoined(value); });
+  llvm::copy_if(k.yielded(), std::back_inserter(results), [&](Value value) {
+    return !isJoined(value) && !(value.getDefiningOp() && ds::extremesOf(value.getDefiningOp()));
+  });
   if (results.size() != 1)
     return op.emitOpError("shares a kernel that yields more than its result, its keys and its values");
   resultElement = k.elementOf(results.front());
@@ -333,6 +342,10 @@ LogicalResult AttentionLowering::run() {
        behind = behind->getOperand(0).getDefiningOp())
     if (auto cast = dyn_cast<ds::CastOp>(behind))
       roundings.insert(roundings.begin(), cast);
+  takesExtremes = llvm::any_of(
+      k.yielded(), [](Value value) { return value.getDefiningOp() && ds::extremesOf(value.getDefiningOp()); });
+  if (takesExtremes && (!roundings.empty() || stored != element))
+    return op.emitOpError("shares a kernel with extremes of what it rounds");
   if (!roundings.empty() && stored != element)
     return op.emitOpError("shares a kernel with a cast of a result in less than 32 bits");
   if (failed(findMasks(op, 3)))

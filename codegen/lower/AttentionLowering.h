@@ -40,6 +40,7 @@ private:
   ds::AttentionOp op;
   mlir::Type resultElement;                   // as the result is stored
   llvm::SmallVector<ds::CastOp, 2> roundings; // behind it, in order
+  bool takesExtremes = false;                 // of each row of the result
   View queryView, keyView, valueView, resultView;
   std::optional<RowSource> queryRows; // where queries are computed
   std::optional<JoinedHeads> joinedKeys, joinedValues;

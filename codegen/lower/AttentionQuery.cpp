@@ -3,6 +3,7 @@
 // in the same order whether or not keys come in groups; the result is a chain over all values. So bits depend neither
 // on where the cache ends nor on threads.
 #include "codegen/lower/AttentionLowering.h"
+#include "codegen/lower/Rows.h"
 #include "codegen/tile/Gemm.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -181,6 +182,8 @@ void AttentionLowering::emitOneQuery() {
         storeLanes(k, toStorage(b, loc, rounded(result), resultElement), results.buffer,
                    k.add(results.offset, k.constant(static_cast<int64_t>(i) * lanes)), {});
       }
+      if (takesExtremes)
+        emitRowExtremes(k, op->getResult(0), resultView, {at[0], at[1], zero});
     });
   });
 }

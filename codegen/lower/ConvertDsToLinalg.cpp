@@ -1,5 +1,6 @@
 // Lowers every ds.kernel of a module to a func.func over flat buffers, by the family of its anchor op.
 #include "codegen/Passes.h"
+#include "codegen/kernel/SharedNumbers.h"
 #include "codegen/lower/KernelBuilder.h"
 #include "dialects/ds/HeadRows.h"
 #include "dialects/ds/Norms.h"
@@ -67,6 +68,9 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
         auto other = dyn_cast<ds::ReduceOp>(op);
         return other ? op == first || ds::shareScan(first, other) : isa<ds::PerElement>(op) && ds::reducesWhole(first);
       });
+  bool areNumbers = first && !isScan && llvm::all_of(k.ops(), [](Operation *op) {
+                      return isa<ds::ConstantOp>(op) || ds::givesSharedNumber(op);
+                    });
   auto hasScalars = [](Type type) { return ElementInfo::of(getElementTypeOrSelf(type)).has_value(); };
   for (Operation *op : k.ops()) {
     for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
@@ -75,6 +79,8 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
                    "expects elements of 1, 2, 4, 8, 16, 32 or 64 bits that are integers, or floats of 16 to "
                    "64 bits or the standard's narrow formats, found ")
                << type;
+    if (areNumbers || (hasProduct && ds::givesSharedNumber(op)) || ds::extremesOf(op))
+      continue; // before the anchor, or of what it makes
     if (hasAttention ? op == anchor || ds::joinsAttention(op) || isa<ds::CastOp>(op)
                      : isa<ds::PerElement, ds::ReshapeOp>(op))
       continue;
@@ -89,13 +95,15 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
       continue; // beside the first
     bool isAlone =
         isScan || llvm::all_of(k.ops(), [&](Operation *other) { return other == op || ds::isWindowOp(other); });
-    bool isLast = op == k.ops().back() && ds::readsRows(op); // what comes before is the rows that it reads
+    // What comes before is the rows that it reads.
+    auto *behind = llvm::find_if_not(llvm::reverse(k.ops()), ds::extremesOf).base();
+    bool isLast = ds::readsRows(op) && behind != k.ops().begin() && *std::prev(behind) == op;
     if (anchor ||
         !(isa<ds::Anchor>(op) || isLast || (isAlone && (k.ops().size() == 1 || isScan || ds::readsWindows(op)))))
       return op->emitOpError("cannot share a kernel with other ops");
     anchor = op;
   }
-  if (failed(anchor ? lowerAnchor(k, anchor) : lowerElementwise(k)))
+  if (failed(anchor ? lowerAnchor(k, anchor) : areNumbers ? lowerSharedNumbers(k) : lowerElementwise(k)))
     return failure();
   k.finish();
   return success();

@@ -3,6 +3,7 @@
 // has, are plain loops. Threads split columns and batches, never the inner dimension.
 #include "codegen/kernel/Epilogue.h"
 #include "codegen/kernel/Prologue.h"
+#include "codegen/kernel/SharedNumbers.h"
 #include "codegen/tile/Squares.h"
 #include "codegen/tile/Widen.h"
 
@@ -122,6 +123,7 @@ public:
   SizeExpr flops() const { return columnsSize * SizeExpr(epilogue.companion() ? 4 : 2); }
   void readScales(Value scales, Value firstRow) { epilogue.readScales(scales, firstRow); }
 
+  void readNumbers(const SharedNumbers &numbers) { epilogue.readNumbers(numbers); }
   void reserve();
   void lowerPlain() { lowerPlainLinear(k, op, types, weightMatrix(), rowsSize, depth, k.index(columnsSize), epilogue); }
   /// All rows by panels that are packed by the thread that multiplies, one for all rows.
@@ -200,7 +202,7 @@ void LinearProduct::reserve() {
   int64_t width = schedule.getColumns(), rowsPerSweep = schedule.getSweep();
   if (squares)
     packedRows = reserveSquares(k, *squares, depthSize, rowsSize);
-  if (!squares || epilogue.companion())
+  if (!squares || epilogue.companion() || epilogue.takesExtremes())
     epilogue.reserve(rowsPerSweep, width);
   if (!isPackedWeight)
     packedPanel = k.scratchOf(storageType(micro->panel), panelSpace(*micro, depthSize, width));
@@ -221,10 +223,7 @@ void LinearProduct::productOf(ds::LinearOp of, const MicroKernel &by, const Matr
   Value along = widenedDepth(k, *micro, by, depth);
   auto stored = VectorType::get({lanes}, storageType(types.result));
   Value bias = of.getBias() ? k.bufferOf(of.getBias()) : Value();
-  int64_t tallest = schedule.getRows();
-  if (auto *vectors = llvm::dyn_cast<VectorKernel>(&by))
-    tallest = std::min(tallest, vectors->tallest(panel.vectors));
-  int64_t rowBlock = std::min(tallest, getConstantIntValue(count).value_or(tallest));
+  int64_t rowBlock = std::min(schedule.getRows(), getConstantIntValue(count).value_or(schedule.getRows()));
   emitPanelProduct(
       k, by, lhs, count, along, panel, here, std::max<int64_t>(rowBlock, 1),
       [&](Value row, int64_t v, Value value, Value mask) {
@@ -352,7 +351,7 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   for (auto &product : products)
     if (failed(product->verify()))
       return failure();
-  if (prologue && failed(prologue.verify()))
+  if ((prologue && failed(prologue.verify())) || failed(verifySharedNumbers(k)))
     return failure();
   SizeVector shape = k.sizesOf(op.getInput());
   SizeExpr rowsSize = product(ArrayRef(shape).drop_back()), flops = 0;
@@ -374,6 +373,9 @@ LogicalResult lowerLinear(KernelBuilder &k, ds::LinearOp op) {
   k.setGrid(panels, 1);
   for (auto &product : products)
     product->reserve();
+  SharedNumbers numbers = emitSharedNumbers(k);
+  prologue.readNumbers(numbers);
+  llvm::for_each(products, [&](auto &product) { product->readNumbers(numbers); });
   if (!first.isPacked()) {
     first.multiplyUnpacked(input);
     return success();

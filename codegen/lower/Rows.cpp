@@ -4,6 +4,7 @@
 
 #include "codegen/kernel/RowInput.h"
 #include "codegen/kernel/Views.h"
+#include "dialects/ds/Reductions.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -388,6 +389,26 @@ void emitNormRow(KernelBuilder &k, RowSpace &rows, Operation *norm, const View &
       to);
 }
 
+void emitRowExtremes(KernelBuilder &k, Value made, const View &view, ArrayRef<Value> row) {
+  SizeVector shape = k.sizesOf(made);
+  RowSpace rows(k, shape, {static_cast<int64_t>(shape.size()) - 1});
+  SmallVector<ds::ReduceKind> kinds;
+  SmallVector<unsigned> numbers;
+  for (auto [number, yielded] : llvm::enumerate(k.yielded()))
+    if (Operation *op = yielded.getDefiningOp(); op && ds::extremesOf(op) == made) {
+      kinds.push_back(cast<ds::ReduceOp>(op).getKind());
+      numbers.push_back(static_cast<unsigned>(number));
+    }
+  if (kinds.empty())
+    return;
+  Type element = k.elementOf(made);
+  auto values = rows.reduce(kinds, element, {&view}, row, [&](OpBuilder &b, ValueRange v) {
+    return SmallVector<Value>(kinds.size(), fromStorage(b, k.loc, v[0], element));
+  });
+  for (auto [number, value] : llvm::zip_equal(numbers, values))
+    k.store(value, k.outputBuffer(number), k.linearize(row, rows.outerSizes), element);
+}
+
 static LogicalResult lowerNorm(KernelBuilder &k, Operation *norm, int64_t axis) {
   SizeVector shape = k.sizesOf(norm->getOperand(0));
   SmallVector<int64_t> axes;
@@ -403,6 +424,7 @@ static LogicalResult lowerNorm(KernelBuilder &k, Operation *norm, int64_t axis) 
   rows.forEachRow([&](ArrayRef<Value> row) {
     input.emit(row);
     emitNormRow(k, rows, norm, input.view(), output, row);
+    emitRowExtremes(k, norm->getResult(0), output, row);
   });
   k.setFlops(product(shape) * SizeExpr(8));
   return success();

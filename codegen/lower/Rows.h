@@ -58,6 +58,9 @@ void emitNormRow(KernelBuilder &k, RowSpace &rows, mlir::Operation *norm, const 
 mlir::Value emitQuantizeRow(KernelBuilder &k, RowSpace &rows, ds::QuantizeRowsOp op, const View &input,
                             const View &codes, llvm::ArrayRef<mlir::Value> row, llvm::ArrayRef<mlir::Value> to = {});
 
+/// Stores the extremes that the kernel takes of rows of `made`, of one row of the view that shows them.
+void emitRowExtremes(KernelBuilder &k, mlir::Value made, const View &view, llvm::ArrayRef<mlir::Value> row);
+
 } // namespace deepstride
 
 #endif

@@ -328,6 +328,7 @@ static bool hasBlocks(int64_t rows, int64_t rowBlock, int64_t height) {
 static void emitVectorProduct(KernelBuilder &k, const VectorKernel &micro, const Matrix &lhs, Value rows, Value depth,
                               const Panel &panel, Value columns, int64_t rowBlock, TileSink sink, bool areWhole) {
   Value zero = k.constant(0), one = k.constant(1);
+  rowBlock = std::min(rowBlock, micro.tallest(panel.vectors));
   RowBlocks blocks(k, rows, rowBlock);
   auto emitBlock = [&](ArrayRef<Value> numbers, Value block) {
     Tile tile{k, micro, lhs, depth, panel, {}};

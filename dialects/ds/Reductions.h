@@ -1,4 +1,5 @@
-// Which reductions are one pass over their input.
+// Which reductions are one pass over their input, and which are computed beside something else: of the rows that a
+// kernel makes, or before its product.
 #ifndef DEEPSTRIDE_DIALECTS_DS_REDUCTIONS_H
 #define DEEPSTRIDE_DIALECTS_DS_REDUCTIONS_H
 
@@ -23,6 +24,79 @@ inline bool shareScan(ReduceOp a, ReduceOp b) {
 inline bool reducesWhole(ReduceOp op) {
   return static_cast<int64_t>(op.getAxes().size()) ==
          llvm::cast<mlir::RankedTensorType>(op.getInput().getType()).getRank();
+}
+
+inline bool takesExtreme(ReduceOp op) { return op.getKind() == ReduceKind::max || op.getKind() == ReduceKind::min; }
+
+/// Whether two reductions take extremes of two results of one kernel, as the greatest of the greatest numbers of rows
+/// and the least of the least: one kernel takes them one after the other.
+inline bool shareKernel(ReduceOp a, ReduceOp b) {
+  mlir::Operation *from = a.getInput().getDefiningOp();
+  return reducesWhole(a) && reducesWhole(b) && takesExtreme(a) && takesExtreme(b) &&
+         llvm::isa_and_present<FusedOp>(from) && from == b.getInput().getDefiningOp() &&
+         a.getInput().getType() == b.getInput().getType() && a.getType() == b.getType();
+}
+
+/// Whether the greatest or least number of each row is taken, of what the op's kernel may make.
+inline bool isRowExtreme(mlir::Operation *op) {
+  auto reduce = llvm::dyn_cast_or_null<ReduceOp>(op);
+  if (!reduce || reduce.getKeepDims() || !takesExtreme(reduce))
+    return false;
+  auto type = llvm::cast<mlir::RankedTensorType>(reduce.getInput().getType());
+  return type.getElementType().isF32() && reduce.getAxes() == llvm::ArrayRef<int64_t>(type.getRank() - 1);
+}
+
+/// What the op of a region or a kernel takes the extremes of, as another op there makes it: the parts of a product's
+/// rows are shown by a reshape. Null where it takes none, or what it reads is in memory.
+inline mlir::Value extremesOf(mlir::Operation *op) {
+  if (!isRowExtreme(op))
+    return {};
+  mlir::Value made = op->getOperand(0);
+  auto isInside = [&] { return made.getDefiningOp() && made.getDefiningOp()->getBlock() == op->getBlock(); };
+  if (auto parts = made.getDefiningOp<ReshapeOp>(); parts && isInside())
+    made = parts.getInput();
+  return isInside() ? made : mlir::Value();
+}
+
+/// Whether the op of a region or a kernel shows a product's rows in parts, of which others take the extremes.
+inline bool showsParts(mlir::Operation *op) {
+  return llvm::isa<ReshapeOp>(op) && !op->use_empty() && llvm::all_of(op->getUsers(), [&](mlir::Operation *user) {
+           return user->getBlock() == op->getBlock() && extremesOf(user);
+         });
+}
+
+/// Whether the op of a product's region or kernel gives a number that is computed once, before all rows: of the
+/// extremes of whole tensors, and of other numbers, constants or in memory.
+inline bool givesSharedNumber(mlir::Operation *op) {
+  auto isNumber = [](mlir::Value value) {
+    auto type = llvm::cast<mlir::RankedTensorType>(value.getType());
+    return type.hasStaticShape() && type.getNumElements() == 1;
+  };
+  llvm::SmallVector<mlir::Operation *> work = {op};
+  llvm::SmallPtrSet<mlir::Operation *, 16> seen = {op};
+  bool reduces = false;
+  while (!work.empty()) {
+    mlir::Operation *each = work.pop_back_val();
+    auto isMade = [&](mlir::Value value) {
+      return value.getDefiningOp() && value.getDefiningOp()->getBlock() == op->getBlock();
+    };
+    if (auto reduce = llvm::dyn_cast<ReduceOp>(each)) {
+      if (!reducesWhole(reduce) || !takesExtreme(reduce) || isMade(reduce.getInput()))
+        return false;
+      reduces = true;
+      continue;
+    }
+    if (!llvm::isa<PerElement>(each) || llvm::isa<ConstantOp>(each) || !isNumber(each->getResult(0)))
+      return false;
+    for (mlir::Value operand : each->getOperands()) {
+      if (!isNumber(operand))
+        return false;
+      mlir::Operation *from = operand.getDefiningOp();
+      if (isMade(operand) && !llvm::isa<ConstantOp>(from) && seen.insert(from).second)
+        work.push_back(from);
+    }
+  }
+  return reduces;
 }
 
 } // namespace deepstride::ds

@@ -12,7 +12,7 @@
 #include "passes/memory/Passes.h"
 #include "passes/memory/States.h"
 
-#include "dialects/ds/DsDialect.h"
+#include "dialects/ds/Reductions.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
@@ -28,10 +28,18 @@ using namespace deepstride;
 
 namespace {
 
+/// Whether the op gives a product's kernel a number of a parameter, as the scale of its weight is: with that inside,
+/// each layer would have a kernel of its own.
+bool readsParameter(Operation *user, ds::ConstantOp constant) {
+  return constant->hasAttr(ds::valueNameAttr) && isa<ds::FusedOp>(user->getParentOp()) &&
+         !user->getBlock()->getOps<ds::LinearOp>().empty() && ds::givesSharedNumber(user);
+}
+
 /// Splats that elementwise code turns into immediates; anything else is read from memory.
 bool isEmbeddable(Value value, Operation *user) {
   auto constant = value.getDefiningOp<ds::ConstantOp>();
-  return constant && isa<SplatElementsAttr>(constant.getValue()) && isElementwise(user);
+  return constant && !readsParameter(user, constant) && isa<SplatElementsAttr>(constant.getValue()) &&
+         isElementwise(user);
 }
 
 class KernelOutliner {

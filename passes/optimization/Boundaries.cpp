@@ -4,6 +4,7 @@
 
 #include "dialects/ds/HeadRows.h"
 #include "dialects/ds/Norms.h"
+#include "dialects/ds/Reductions.h"
 #include "dialects/ds/TileAccess.h"
 #include "llvm/ADT/Twine.h"
 
@@ -139,6 +140,8 @@ static std::string reasonOfAttention(const Boundary &b) {
 /// Of lines that are read whole.
 static std::string reasonOfReduction(const Boundary &b, const SizeAnalysis &analysis) {
   Operation *anchor = b.from.anchor();
+  if (isa<ds::ReduceOp>(b.producer) && ds::extremesOf(b.producer))
+    return "the extremes of all rows are needed before the first one is read, by more than one product";
   if (isa_and_present<ds::Anchor>(anchor) || isAttention(anchor))
     return "reduction along another axis: " + nameOf(b.reader) + " takes whole lines, of which a tile of " +
            nameOf(anchor) + " has a part";

@@ -1,18 +1,21 @@
 // Builds ds.fused regions around anchors: ops whose kernels compute tiles. Elementwise ops that follow an anchor become
 // its epilogue, which is applied to a tile before it is stored, so that the anchor's own result never reaches memory.
 // The norm before a product with a parameter becomes its prologue, or that of several projections of one attention.
-// What transposes, slices and reshapes show is read in place. Works per block; where a region ends, a remark says why.
-// What code a region becomes is left to codegen.
+// What transposes, slices and reshapes show is read in place. Of a tensor whose least and greatest number are taken,
+// the kernel that makes it takes those of rows, and that of the product which reads the codes computes their scale.
+// Works per block; where a region ends, a remark says why. What code a region becomes is left to codegen.
 //
 //   %1 = ds.linear %x, %w ; %2 = ds.gelu %1 ; %3 = ds.binary add %2, %r
 // becomes
 //   %3 = ds.fused { %1 = ds.linear %x, %w ; %2 = ds.gelu %1 ; %3 = ds.binary add %2, %r ; ds.yield %3 }
 #include "passes/Report.h"
 #include "passes/optimization/AttentionRegions.h"
+#include "passes/optimization/Extremes.h"
 #include "passes/optimization/Passes.h"
 #include "passes/optimization/RowSteps.h"
 #include "passes/optimization/WindowChains.h"
 
+#include "dialects/ds/DsBuilder.h"
 #include "dialects/ds/HeadRows.h"
 #include "dialects/ds/Norms.h"
 #include "dialects/ds/TileAccess.h"
@@ -35,12 +38,15 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     count("ops fused", 0);
     if (!getOperation()->hasAttr(ds::entryAttr))
       return;
+    eraseUnused(); // as merging leaves of what it has joined: it would count as a reader
     auto result = SizeAnalysis::run(getOperation());
     if (failed(result))
       return signalPassFailure();
     analysis = std::move(*result);
     sliceGathers(getOperation(), analysis);
     findProjections();
+    if (products)
+      splitNorms();
     SmallVector<Operation *> anchors;
     getOperation().walk([&](Operation *op) {
       if (products && isa<ds::Anchor, ds::AttentionOp, ds::AttentionGradientOp>(op) &&
@@ -58,9 +64,36 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     fuseCopies();
   }
 
+  void eraseUnused() {
+    SmallVector<Operation *> ops;
+    getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) { ops.push_back(op); });
+    for (Operation *op : llvm::reverse(ops))
+      if (op != getOperation() && isOpTriviallyDead(op))
+        op->erase();
+  }
+
   void wrapAttention(ds::AttentionOp attention) {
     auto [region, last] = attentionRegion(attention, analysis);
+    if (last == attention || isa<ds::TransposeOp>(last)) // else what is stored is rounded
+      if (auto extremes = wholeExtremes(last->getResult(0)); !extremes.empty()) {
+        Operation *end = takeRowExtremes(extremes, attention->getResult(0), region, analysis, partial);
+        last = last == attention ? end : last;
+      }
     wrap(region, last);
+  }
+
+  /// What takes the extremes of norms reads those of their rows, which ds-fuse-rows puts into their kernels.
+  void splitNorms() {
+    SmallVector<Operation *> norms;
+    getOperation().walk([&](Operation *op) {
+      if (ds::isNorm(op) && !isa<ds::FusedOp>(op->getParentOp()) && !normObstacle(op, analysis))
+        norms.push_back(op);
+    });
+    for (Operation *norm : norms) {
+      OpSet rows;
+      if (auto extremes = wholeExtremes(norm->getResult(0)); !extremes.empty())
+        takeRowExtremes(extremes, norm->getResult(0), rows, analysis, partial);
+    }
   }
 
   /// Its operands are read through windows, and each result is stored as the transpose behind it has it.
@@ -145,15 +178,18 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     Operation *last = anchor;
     for (size_t i = 0; i < region.size(); ++i)
       for (Operation *user : region[i]->getUsers()) {
-        if (region.contains(user) || user->hasTrait<OpTrait::IsTerminator>())
+        if (region.contains(user) || user->hasTrait<OpTrait::IsTerminator>() ||
+            llvm::is_contained(wholeExtremes(region[i]->getResult(0)), user)) // taken apart below
           continue;
         if (auto reason = obstacle(user, anchor, region, last))
           user->emitRemark() << "does not join the region of '" << anchor->getName().getStringRef() << "': " << *reason;
       }
     if (auto product = dyn_cast<ds::LinearOp>(anchor)) {
       takeCompanion(product, region, last);
+      takeExtremes(product, region, last);
       takeBeside(product, region, last);
       takeRowSteps(product, region, last);
+      takeNumbers(product, region, last);
     }
     if (auto convolution = dyn_cast<ds::ConvOp>(anchor))
       takeFilters(convolution, region, last);
@@ -206,6 +242,50 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
         else
           return void(region = std::move(larger));
       }
+  }
+
+  /// Has the kernel take the extremes of each panel's part of a row, where something takes those of a whole result.
+  void takeExtremes(ds::LinearOp product, OpSet &region, Operation *&last) {
+    ds::ScheduleAttr schedule = ds::scheduleOf(product);
+    if (!product.getPanel() || !schedule)
+      return;
+    for (Operation *op : llvm::to_vector(region)) {
+      const SizeVector &sizes = analysis.facts(op->getResult(0)).sizes;
+      auto columns = sizes.empty() ? std::nullopt : sizes.back().constant();
+      auto extremes = wholeExtremes(op->getResult(0));
+      if (extremes.empty() || sizes != analysis.facts(product.getResult()).sizes)
+        continue;
+      if (!columns || *columns % schedule.getColumns() != 0) {
+        extremes.front().emitRemark() << "does not join the region of 'ds.linear': panels of " << schedule.getColumns()
+                                      << " columns do not divide its rows";
+        continue;
+      }
+      SizeVector parts(sizes);
+      parts.back() = SizeExpr(*columns / schedule.getColumns());
+      parts.push_back(SizeExpr(schedule.getColumns()));
+      OpBuilder builder(&getContext());
+      builder.setInsertionPointAfter(op);
+      DsBuilder b(builder, analysis);
+      b.setLocation(op->getLoc());
+      Value shown = b.reshape(op->getResult(0), parts);
+      region.insert(shown.getDefiningOp());
+      Operation *end = takeRowExtremes(extremes, shown, region, analysis, partial);
+      last = op == last ? end : last;
+    }
+  }
+
+  /// Takes in what computes numbers of extremes for this product alone, as the scale and the zero point of its rows.
+  void takeNumbers(ds::LinearOp product, OpSet &region, Operation *last) {
+    if (!product.getPanel())
+      return;
+    OpSet larger(region), numbers = sharedNumbers(product, region, partial);
+    larger.insert(numbers.begin(), numbers.end());
+    if (numbers.empty())
+      return;
+    if (dependentsOf(larger, last))
+      region = std::move(larger);
+    else
+      numbers.front()->emitRemark() << "does not join the region of 'ds.linear': something between them needs it";
   }
 
   void findProjections() {
@@ -303,6 +383,7 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
 
   SizeAnalysis analysis;
   llvm::DenseMap<Operation *, Operation *> attentions; // by the products that are their projections
+  llvm::SmallPtrSet<Operation *, 16> partial;          // what reduces the extremes of rows
 };
 
 } // namespace

@@ -1,10 +1,11 @@
 // ds-fuse-rows: the elementwise ops before a norm or a softmax join its kernel, which computes a row while it is about
-// to read it. Works per block on values of equal symbolic sizes, on what no product has taken. Which loops that becomes
-// is left to codegen.
+// to read it, and so do the extremes of what a norm gives, row by row. Works per block on values of equal symbolic
+// sizes, on what no product has taken. Which loops that becomes is left to codegen.
 //
 //   %1 = ds.binary add %x, %y                %1, %2 = ds.fused { %1 = ds.binary add %x, %y
 //   %2 = ds.layer_norm %1, %s axis 1    =>                       %2 = ds.layer_norm %1, %s axis 1 ; ds.yield %1, %2 }
 #include "dialects/ds/Norms.h"
+#include "dialects/ds/Reductions.h"
 #include "passes/Report.h"
 #include "passes/optimization/Passes.h"
 #include "passes/optimization/Regions.h"
@@ -41,29 +42,61 @@ struct FuseRows : deepstride::impl::FuseRowsBase<FuseRows>, PassReport {
   }
 
   void fuse(Operation *anchor) {
+    OpSet region;
+    region.insert(anchor);
+    takeInput(anchor, region);
+    Operation *last = takeExtremes(anchor, region);
+    auto moved = dependentsOf(region, last);
+    if (region.size() == 1 || !moved)
+      return;
+    wrapRegion(region, last, *moved, analysis);
+    count("ops fused", static_cast<int64_t>(region.size()) - 1);
+    count("regions");
+  }
+
+  /// Takes in what computes the rows that the anchor reads.
+  void takeInput(Operation *anchor, OpSet &region) {
     if (auto softmax = dyn_cast<ds::SoftmaxOp>(anchor)) // elsewhere several rows are computed at once
       if (static_cast<int64_t>(softmax.getAxis()) + 1 != cast<RankedTensorType>(softmax.getType()).getRank())
         return;
     Operation *first = anchor->getOperand(0).getDefiningOp();
-    if (!joins(first, anchor) || lengthOf(anchor).constant().value_or(leastLength) < leastLength)
+    if (!joins(first, anchor) || isBeside(first, anchor) ||
+        lengthOf(anchor).constant().value_or(leastLength) < leastLength)
       return;
-    OpSet region;
-    region.insert(anchor);
-    region.insert(first);
-    if (isBeside(first, anchor))
-      return;
-    for (size_t i = 1; i < region.size() && region.size() < regionLimit; ++i)
-      for (Value operand : region[i]->getOperands()) {
+    OpSet larger(region);
+    larger.insert(first);
+    for (size_t i = 1; i < larger.size() && larger.size() < regionLimit; ++i)
+      for (Value operand : larger[i]->getOperands()) {
         Operation *op = operand.getDefiningOp();
-        if (region.size() < regionLimit && joins(op, anchor) && !isRegionResult(op, region) && !isBeside(op, anchor))
-          region.insert(op);
+        if (larger.size() < regionLimit && joins(op, anchor) && !isRegionResult(op, larger) && !isBeside(op, anchor))
+          larger.insert(op);
       }
-    auto moved = dependentsOf(region, anchor);
-    if (!moved)
-      return;
-    wrapRegion(region, anchor, *moved, analysis);
-    count("ops fused", static_cast<int64_t>(region.size()) - 1);
-    count("regions");
+    if (dependentsOf(larger, anchor))
+      region = std::move(larger);
+  }
+
+  /// Takes in the extremes of the rows that a norm gives; the last op of the region.
+  Operation *takeExtremes(Operation *anchor, OpSet &region) {
+    Operation *last = anchor;
+    if (!ds::isNorm(anchor) || lengthOf(anchor) != analysis.facts(anchor->getResult(0)).sizes.back())
+      return last;
+    for (Operation *user : anchor->getUsers()) {
+      if (user->getBlock() != anchor->getBlock() || !ds::isRowExtreme(user) || user->use_empty())
+        continue;
+      OpSet larger(region);
+      larger.insert(user);
+      Operation *end = last->isBeforeInBlock(user) ? user : last;
+      if (!dependentsOf(larger, end))
+        continue;
+      region = std::move(larger);
+      last = end;
+    }
+    bool isStored = llvm::any_of(anchor->getUsers(), [&](Operation *user) { return !region.contains(user); });
+    if (last != anchor && !isStored) { // its kernel normalizes to memory
+      region.remove_if([](Operation *op) { return isa<ds::ReduceOp>(op); });
+      last = anchor;
+    }
+    return last;
   }
 
   /// Of the rows that the op reads.

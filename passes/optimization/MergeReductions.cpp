@@ -1,5 +1,6 @@
 // ds-merge-reductions: gathers reductions of one input over the same axes into one ds.fused region, which reads the
-// input once. What is computed of the numbers that a whole tensor is reduced to, as the scale of its codes, joins.
+// input once; so do the extremes of all of a kernel's results, each of a few numbers. What is computed of the numbers
+// that a whole tensor is reduced to, as the scale of its codes, joins.
 // Works per block, before elementwise ops are gathered. How they are combined is left to codegen.
 //
 //   %1 = ds.reduce max %0 axes [1] keep false      %1, %2 = ds.fused { ds.reduce max %0 axes [1] keep false
@@ -93,7 +94,7 @@ struct MergeReductions : deepstride::impl::MergeReductionsBase<MergeReductions>,
 
   static bool joins(ds::ReduceOp op, const OpSet &region) {
     auto first = cast<ds::ReduceOp>(region.front());
-    if (region.size() == mostReductions || !ds::shareScan(first, op))
+    if (region.size() == mostReductions || !(ds::shareScan(first, op) || ds::shareKernel(first, op)))
       return false;
     OpSet larger(region);
     larger.insert(op);

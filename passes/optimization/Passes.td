@@ -22,8 +22,12 @@ def FuseDeep : Pass<"ds-fuse-deep", "::mlir::func::FuncOp"> {
     transpose of its result; gathers of one known index become slices for this. It also normalizes and turns
     (`ds.rotary`) rows of its operands, and appends new keys and values to cached ones (`ds.concat` of tokens, or
     `ds.insert` into a state); what is read elsewhere of these is a result of the region. Joining, inserting, norms and
-    rotations on their own read windows in place as well; several windows before anything else become one copy. Remarks
-    say why an op stays outside. Numerically a no-op. Reports: ops fused, regions.
+    rotations on their own read windows in place as well; several windows before anything else become one copy.
+
+    Where the greatest or the least number of a whole f32 tensor is taken, as for the scale of its codes, the kernel that
+    makes the tensor takes those of its rows: attention those of each head's, a product those of each panel's part of a
+    row, and a norm by `ds-fuse-rows`. The numbers that are computed of them join the region of the product that reads
+    them, if nothing else does. Remarks say why an op stays outside. Numerically a no-op. Reports: ops fused, regions.
 
     Without `products`, as for `--fusion=generic`, products and attention stay alone, and only what reads windows in place
     and copies of several windows become regions.
@@ -39,7 +43,8 @@ def FuseRows : Pass<"ds-fuse-rows", "::mlir::func::FuncOp"> {
     The elementwise ops that make the operand of a `ds.layer_norm`, `ds.rms_norm` or `ds.softmax` over the last axis, as a
     residual or a mask, join its region where they have the operand's sizes and rows are not known to be shorter than 16. The operand becomes another result of the
     region if it is read elsewhere; what leads to it joins only if nothing else reads it. The kernel computes a row, and
-    reads it while it is in cache. Numerically a no-op, bit by bit. Reports: ops fused, regions.
+    reads it while it is in cache. So do the greatest and the least number of each row that a norm over the last axis
+    gives. Numerically a no-op, bit by bit. Reports: ops fused, regions.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }
@@ -101,8 +106,9 @@ def MergeReductions : Pass<"ds-merge-reductions", "::mlir::func::FuncOp"> {
   let description = [{
     Up to four `ds.reduce` ops of one input over the same axes, as the least and the greatest element are, become one
     `ds.fused` region; what stands between them and needs one moves behind it. A log_sum_exp, which reads its input twice,
-    stays alone, and so does what a branch or loop that needs the one keeps from the other. Elementwise ops of nothing
-    but what one or more reductions make of a whole tensor join. Numerically a no-op, bit by bit. Reports: reductions
+    stays alone, and so does what a branch or loop that needs the one keeps from the other. The greatest and the least
+    number of all of two results of one region, as of the extremes of rows, are taken in one kernel, too. Elementwise ops of
+    nothing but what one or more reductions make of a whole tensor join. Numerically a no-op, bit by bit. Reports: reductions
     merged, ops fused.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];

@@ -61,7 +61,7 @@ SmallVector<Operation *> rowSteps(ds::LinearOp product, const OpSet &region, con
   return steps;
 }
 
-static std::optional<StringRef> normObstacle(Operation *norm, const SizeAnalysis &analysis) {
+std::optional<StringRef> normObstacle(Operation *norm, const SizeAnalysis &analysis) {
   auto layer = dyn_cast<ds::LayerNormOp>(norm);
   uint64_t axis = layer ? layer.getAxis() : cast<ds::RmsNormOp>(norm).getAxis();
   if (axis + 1 != analysis.facts(norm->getOperand(0)).sizes.size())

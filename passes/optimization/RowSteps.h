@@ -6,6 +6,9 @@
 
 namespace deepstride {
 
+/// What keeps a norm from being computed row by row of the last axis, with a scale and a bias for its elements.
+std::optional<llvm::StringRef> normObstacle(mlir::Operation *norm, const SizeAnalysis &analysis);
+
 /// The ops before a product that its kernel can compute row by row, each before what it reads: at most one norm, which
 /// reads memory, then ops that take few instructions an element. What only the last of them gives, and the norm, may be
 /// read outside of `region`, the product with what follows it.

@@ -6,10 +6,11 @@ import onnx
 import generate
 from kit import case, compile_model, expect, onnx_runtime, processors, run_package
 from layer_cases import launches
+from layers import Layers
 from optimized_cases import apart, quantization
 from programs import SEED, some
 
-LAUNCHES = 11
+LAUNCHES = 7  # product, attention, product, norm, product, product, norm: a norm is finished before its first row becomes codes
 
 
 def quantized(folder, layers, **options):
@@ -58,3 +59,49 @@ def dynamically_quantized_layer(folder):
 @case(seconds=6)
 def dynamically_quantized_layer_per_channel(folder):
     compare(folder, per_channel=True)
+
+
+def extremes(seed):
+    """A norm, attention and a product with what follows it, each before a product of their codes; 40 columns are no whole panels."""
+    g = Layers(64, seed)
+    x = g.input("x", "batch", "tokens", 64)
+
+    def codes(x, rows, columns):
+        """As quantize_dynamic writes a product with a weight."""
+        numbers, scale, zero = g.op("DynamicQuantizeLinear", x, outputs=3)
+        weight = g.constant(g.random.integers(-60, 60, (rows, columns)).astype(np.int8))
+        product = g.op("Cast", g.op("MatMulInteger", numbers, weight, zero), to=onnx.TensorProto.FLOAT)
+        return g.op("Mul", product, g.op("Mul", scale, g.number(0.01)))
+    heads = lambda x: g.turned(g.heads(x, 4, 16))
+    normal = g.layer_norm(x, "norm")
+    context = g.attention(*(heads(codes(normal, 64, 64)) for _ in "qkv"), 4, 4, 16)
+    inner = g.gelu(codes(context, 64, 192))
+    for columns in (64, 40):
+        g.output(g.op("Identity", codes(g.op("Relu", codes(inner, 192, columns)), columns, 24), name=f"y{columns}"), "batch", "tokens", 24)
+    return g.model(g.inputs, g.outputs)
+
+
+@case(seconds=4)
+def extremes_of_parts(folder):
+    """No bit depends on where they are taken: of no rows, of one, of more than a block, where rows are NaN or infinite, and where
+    all are zeros, whose norm is its bias."""
+    random = np.random.default_rng([SEED, 7])
+    generate.save(extremes(int(random.integers(1000))), folder / "m.onnx")
+    cpu = some(processors(), 1)[0]
+    packages = [compile_model(folder / "m.onnx", folder, f"--mcpu={cpu}", f"--fusion={fusion}", name=f"{fusion}.dsp") for fusion in ("none", "specialized")]
+    for batch, tokens in ((0, 3), (1, 1), (2, 7), (3, 67)):
+        for special in ((), (np.nan,), (np.inf, -np.inf), (0,)) if batch == 2 else ((),):
+            x = random.standard_normal((batch, tokens, 64)).astype(np.float32)
+            for number in special:
+                x[-1:, -1:, :] = number
+            if special == (0,):
+                x[:] = 0
+            none, *others = [run_package(package, {"x": x}, folder, f"--threads={threads}") for package, threads in zip([*packages, packages[-1]], (2, 3, 1))]
+            for name, array in none.items():
+                for other in others:
+                    expect(np.array_equal(array, other[name], equal_nan=True), f"{cpu} {name} of {x.shape} with {special}: fusion changes numbers (DS_SEED={SEED})")
+            if special or batch == 0:
+                continue
+            for name, array in onnx_runtime(folder / "m.onnx", {"x": x}, cache={}).items():
+                far = apart(none[name], array)
+                expect(far < 0.05, f"{name} of {x.shape}: {far} from ONNX Runtime (DS_SEED={SEED})")

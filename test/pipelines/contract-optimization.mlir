@@ -15,7 +15,7 @@ func.func @products(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
 // No loop over a region could read a box that begins at a size, or count.
 func.func @box(%x: tensor<4xf32>) -> tensor<2xf32> {
   %0 = ds.fused {
-    // expected-error @+1 {{'ds.slice' violates the contract of phase 'optimization': fused regions hold elementwise ops, broadcasts and transposes only, beside an anchor and what is computed before it, before a norm or softmax, or views only}}
+    // expected-error @+1 {{'ds.slice' violates the contract of phase 'optimization': fused regions hold elementwise ops, broadcasts and transposes only, beside an anchor and what is computed before it and extremes of its rows, before a norm or softmax, or views only}}
     %1 = ds.slice %x starts [1] sizes [2] steps [1] : (tensor<4xf32>) -> tensor<2xf32>
     %2 = ds.unary exp %1 : (tensor<2xf32>) -> tensor<2xf32>
     ds.yield %2 : tensor<2xf32>
@@ -27,7 +27,7 @@ func.func @box(%x: tensor<4xf32>) -> tensor<2xf32> {
 
 func.func @sizes() -> tensor<2xi64> {
   %0 = ds.fused {
-    // expected-error @+1 {{'ds.shape' violates the contract of phase 'optimization': fused regions hold elementwise ops, broadcasts and transposes only, beside an anchor and what is computed before it, before a norm or softmax, or views only}}
+    // expected-error @+1 {{'ds.shape' violates the contract of phase 'optimization': fused regions hold elementwise ops, broadcasts and transposes only, beside an anchor and what is computed before it and extremes of its rows, before a norm or softmax, or views only}}
     %1 = ds.shape [3, 4] : tensor<2xi64>
     ds.yield %1 : tensor<2xi64>
   } : tensor<2xi64>
