@@ -265,8 +265,8 @@ Panel LinearProduct::panelAt(ds::LinearOp of, Value number, Value end, int64_t t
 }
 
 /// A row of a panel is as many chains of multiply-adds as the panel has vectors, fewer than the units take. So few rows
-/// meet several panels at a time, but with vectors of 512 bits: codes of 4 bits took twice as long there (Zen 5). Yields
-/// the first panel of those that are left.
+/// meet several panels at a time, but with vectors of 512 bits: codes of 4 bits took twice as long there (Zen 5).
+/// Yields the first panel of those that are left.
 Value LinearProduct::multiplyTogether(const Matrix &lhs, Value firstRow, Value count, Value begin, Value end) {
   // A multiply-add takes four cycles, and what loads and converts a vector of the panel about one. More chains than
   // that would take the registers that conversions need.
