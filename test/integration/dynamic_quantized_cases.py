@@ -81,7 +81,7 @@ def extremes(seed):
     return g.model(g.inputs, g.outputs)
 
 
-@case(seconds=4)
+@case(seconds=8)
 def extremes_of_parts(folder):
     """No bit depends on where they are taken: of no rows, of one, of more than a block, where rows are NaN or infinite, and where
     all are zeros, whose norm is its bias."""
