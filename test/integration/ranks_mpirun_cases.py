@@ -1,5 +1,6 @@
 """Ranks of an mpirun that somebody else has called, one of which ends before it looks for the others."""
 import os
+import platform
 import re
 import shutil
 import signal
@@ -8,7 +9,7 @@ import subprocess
 import time
 
 from kit import BIN, Skip, case, expect
-from launch_runs import PATIENCE, environment, gone, processes_under, signals_by_default
+from launch_runs import PATIENCE, environment, gone, launch, processes_under, signals_by_default
 from ranks_training_runs import RANDOM
 from training_runs import settings, small_data, small_package
 
@@ -54,3 +55,26 @@ def ended_before_mpi_had_found_it(folder):
         expect(code not in (0, None), f"{how}: exit code {code}: {said}")
         expect(re.search(says.replace("%d", str(victim)), said), f"{how} as rank {victim}: {said}")
         expect(named is not None and named - after < 5 + STARTS, f"{how}: named after {named} s: {said}")
+
+
+STUCK = """#!/usr/bin/env python3
+import ctypes, subprocess
+rank = subprocess.Popen(["sleep", "1"]) # of which it never learns how it ended
+lock = ctypes.c_int(2)
+while True: # as Open MPI's, which waits for a lock of its own
+    ctypes.CDLL(None).syscall(202, ctypes.byref(lock), 128, 2, None, None, 0)
+"""
+
+
+@case(seconds=2)
+def one_that_waits_for_itself(folder):
+    """An mpirun that does not end though its ranks have: it is killed, and the run ends with an error, not never. (Open MPI 4.1.4 with PMIx 4.2.2 does that after
+    one of some fifty kills of a rank.)"""
+    if platform.machine() != "x86_64":
+        raise Skip("knows the number of futex on x86-64")
+    package, data, fake = small_package(folder, settings("AdamW", micro=2)), small_data(folder), folder / "mpirun"
+    fake.write_text(STUCK)
+    fake.chmod(0o755)
+    out, err = launch("--ranks=2", "--transport=mpi", "train", package, f"--data={data}", "--steps=2", code=128 + signal.SIGKILL,
+                      env=environment(PATH=f"{folder}:{os.environ['PATH']}"))
+    expect(err == "ds-run: error: mpirun waits for itself, with all of its ranks ended: it is killed\n", err)

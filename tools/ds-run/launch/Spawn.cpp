@@ -4,6 +4,7 @@
 #include "tools/ds-run/launch/ChildProcess.h"
 #include "tools/ds-run/launch/RankMeeting.h"
 #include "tools/ds-run/launch/RankOutput.h"
+#include "tools/ds-run/launch/StarterWatch.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -34,6 +35,7 @@ constexpr auto interruptTime = 30s;
 // How long an error waits for other ranks to say the same, and a failure for one that it follows from: of a rank that
 // is killed, sockets are closed before its parent learns of its end.
 constexpr auto mergeTime = 300ms;
+constexpr auto watchTime = 1s; // between looks at who starts ranks elsewhere
 
 const char *const unmetText = " before it had found the others, which look for it";
 
@@ -116,6 +118,7 @@ private:
   void noteUnmet();
   void noteUnmetElsewhere();
   void tellStarter();
+  void watchStarter();
   bool isAwaited(unsigned rank) const;
   void explain();
   void actOnDeadlines();
@@ -136,8 +139,11 @@ private:
   SpawnResult result;
   std::optional<Failure> failure; // the first one
   bool isUnmet = false;           // it ended before it had found the others
-  // When the failure is told, ranks get SIGTERM and SIGKILL, and errors that wait are written.
-  std::optional<Clock::time_point> explainAt, endAt, killAt, flushAt;
+  std::string starterName;        // "mpirun", "srun"
+  std::optional<StarterWatch> watch;
+  // When the failure is told, ranks get SIGTERM and SIGKILL, errors that wait are written, and the starter is looked
+  // at.
+  std::optional<Clock::time_point> explainAt, endAt, killAt, flushAt, watchAt;
 };
 
 Job::Job(const std::vector<RankProcess> &ranks, const SpawnOptions &options) : options(options), lines(options.world) {
@@ -149,6 +155,10 @@ Job::Job(const std::vector<RankProcess> &ranks, const SpawnOptions &options) : o
   try {
     for (const RankProcess &rank : ranks)
       start(rank);
+    if (options.isStarter) {
+      starterName = ranks.front().arguments.front();
+      watchAt = Clock::now() + watchTime;
+    }
     meeting.closeRankEnd();
   } catch (...) {
     killAll();
@@ -196,7 +206,7 @@ void Job::wait() {
     for (int source : {rank.output->outputSource(), rank.output->errorSource()})
       sources.push_back({source, POLLIN, 0}); // poll skips -1
   int timeout = -1;
-  for (const auto &deadline : {explainAt, endAt, killAt, flushAt})
+  for (const auto &deadline : {explainAt, endAt, killAt, flushAt, watchAt})
     if (deadline) {
       auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now()).count();
       left = std::max<int64_t>(left, 0);
@@ -344,6 +354,21 @@ void Job::actOnDeadlines() {
   }
   if (isDue(killAt))
     signalAll(SIGKILL);
+  if (isDue(watchAt))
+    watchStarter();
+}
+
+void Job::watchStarter() {
+  RunningRank &starter = running.front();
+  if (starter.pid == 0)
+    return;
+  watchAt = Clock::now() + watchTime;
+  if (!watch)
+    watch.emplace(starter.pid);
+  if (!watch->isStuck())
+    return;
+  say(concat("ds-run: error: ", starterName, " waits for itself, with all of its ranks ended: it is killed\n"));
+  signalAll(SIGKILL);
 }
 
 // A stopped rank acts on no signal but SIGKILL before it goes on. A starter forwards what it gets, and mpirun has
