@@ -8,7 +8,10 @@
 #include <fstream>
 #include <limits>
 #include <string>
+#include <sys/resource.h>
+#include <system_error>
 #include <thread>
+#include <unistd.h>
 
 namespace ds {
 namespace {
@@ -65,8 +68,11 @@ void copy(const MappedFile &weights, const std::vector<Range> &ranges, uint8_t *
     }
   };
   std::vector<std::thread> others;
-  for (unsigned number = 1; number < threads; ++number)
-    others.emplace_back(work);
+  try {
+    for (unsigned number = 1; number < threads; ++number)
+      others.emplace_back(work);
+  } catch (const std::system_error &) { // fewer do it, too
+  }
   work();
   for (std::thread &other : others)
     other.join();
@@ -91,6 +97,13 @@ size_t availableMemory() {
   size_t most = numberOf("/sys/fs/cgroup/memory.max"), used = numberOf("/sys/fs/cgroup/memory.current");
   if (most != std::numeric_limits<size_t>::max())
     available = std::min(available, most - std::min(most, used));
+  rlimit space;
+  size_t pages = 0; // of addresses; the first number of the file
+  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY &&
+      std::ifstream("/proc/self/statm") >> pages) {
+    size_t own = pages * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    available = std::min<size_t>(available, space.rlim_cur - std::min<size_t>(space.rlim_cur, own));
+  }
   return available;
 }
 

@@ -31,7 +31,8 @@ private:
   size_t size = 0;
 };
 
-// Bytes that a process can still take: of the machine and, where there is one, of its control group.
+// Bytes that this process can still take: of the machine, of its control group and of its own addresses, where these
+// are limited.
 size_t availableMemory();
 
 } // namespace ds

@@ -117,8 +117,8 @@ typedef struct ds_load_options {
   size_t struct_size;
   int skip_verification; /* not 0: checksums are not compared */
   const char *variant;   /* name of a variant; null: the best that this processor can run */
-  /* Not 0: weights are read from the pages of weights.bin, which processes share. Else what calls read is copied to huge
-   * pages, which they read faster: from 4 MiB on, if it is no more than half of the memory that is available. */
+  /* Not 0: weights are read from the pages of weights.bin, which processes share. Else what calls read is copied to
+   * huge pages, which they read faster: from 4 MiB on, if it is no more than half of the memory that is available. */
   int map_weights;
 } ds_load_options;
 

@@ -2,9 +2,13 @@
 #include "runtime/core/ResidentWeights.h"
 #include "test/unit/support/Seed.h"
 
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <random>
+#include <sys/resource.h>
+#include <unistd.h>
 
 using namespace ds;
 
@@ -83,6 +87,22 @@ TEST_F(ResidentWeightsTest, StayInTheFileWhereMemoryIsShort) {
   add(0, availableMemory(), true); // of a file that nobody reads
   ResidentWeights weights(variant, MappedFile::over(bytes.data(), 0), 1);
   EXPECT_EQ(weights.constant(0), nullptr);
+}
+
+// A limit of addresses is one of memory, of which what the process has is gone already.
+TEST(AvailableMemory, EndsWhereAddressesDo) {
+  auto underLimit = [] {
+    size_t before = availableMemory();
+    rlimit limit = {0, RLIM_INFINITY};
+    std::ifstream file("/proc/self/statm");
+    size_t pages = 0;
+    file >> pages;
+    limit.rlim_cur = pages * static_cast<size_t>(sysconf(_SC_PAGESIZE)) + (100 * mebi);
+    setrlimit(RLIMIT_AS, &limit);
+    size_t now = availableMemory();
+    std::exit(before > 200 * mebi && now > 90 * mebi && now <= 100 * mebi ? 0 : 1);
+  };
+  EXPECT_EXIT(underLimit(), testing::ExitedWithCode(0), "");
 }
 
 } // namespace
