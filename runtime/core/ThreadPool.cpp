@@ -41,11 +41,12 @@ template <typename Condition> bool spinUntil(Condition condition, bool isPatient
 
 } // namespace
 
-// Tickets count tasks. The caller writes `posted`, the worker answers in `done`; each on its own cache line.
+// Tickets count tasks. The caller writes `posted`; whoever moves `taken` to that ticket runs the task, and the worker
+// answers in `done`. What the caller writes for each task and what the worker does have cache lines of their own.
 struct ThreadPool::Worker {
   alignas(64) std::atomic<uint64_t> posted{0};
   std::atomic<bool> sleeping{false}, stop{false};
-  alignas(64) std::atomic<uint64_t> done{0};
+  alignas(64) std::atomic<uint64_t> taken{0}, done{0};
   std::mutex mutex;
   std::condition_variable wake;
   std::thread thread;
@@ -58,14 +59,21 @@ struct ThreadPool::Worker {
     wake.notify_one();
   }
 
+  // The newest ticket, as soon as it is not the one that was seen.
   uint64_t await(uint64_t seen) {
-    if (spinUntil([&] { return posted.load(std::memory_order_acquire) != seen; }, false))
-      return seen + 1;
-    std::unique_lock<std::mutex> lock(mutex);
-    sleeping.store(true);
-    wake.wait(lock, [&] { return posted.load() != seen; });
-    sleeping.store(false);
-    return seen + 1;
+    if (!spinUntil([&] { return posted.load(std::memory_order_acquire) != seen; }, false)) {
+      std::unique_lock<std::mutex> lock(mutex);
+      sleeping.store(true);
+      wake.wait(lock, [&] { return posted.load() != seen; });
+      sleeping.store(false);
+    }
+    return posted.load(std::memory_order_acquire);
+  }
+
+  // Whether the task of the ticket is the calling thread's. No ticket follows before one of both has taken this one.
+  bool take(uint64_t ticket) {
+    uint64_t before = ticket - 1;
+    return taken.compare_exchange_strong(before, ticket, std::memory_order_acq_rel);
   }
 };
 
@@ -87,6 +95,8 @@ ThreadPool::ThreadPool(unsigned threads) : count(std::max(threads, 1u)), scratch
         ticket = worker->await(ticket);
         if (worker->stop.load())
           return;
+        if (!worker->take(ticket))
+          continue;
         task(context, t);
         worker->done.store(ticket, std::memory_order_release);
       }
@@ -125,7 +135,10 @@ void ThreadPool::run(Task newTask, void *newContext, unsigned active) {
   for (unsigned t = 1; t < active; ++t) {
     Worker &worker = *workers[t - 1];
     uint64_t ticket = worker.posted.load(std::memory_order_relaxed);
-    spinUntil([&] { return worker.done.load(std::memory_order_acquire) == ticket; }, true);
+    if (worker.take(ticket)) // it sleeps, or other work has its processor, perhaps for milliseconds
+      task(context, t);
+    else
+      spinUntil([&] { return worker.done.load(std::memory_order_acquire) == ticket; }, true);
   }
 }
 

@@ -30,7 +30,8 @@ public:
 
   unsigned size() const { return count; }
 
-  // Calls task(context, t) for every t in [0, active) on its own thread, 0 on the caller's; returns when all are done.
+  // Calls task(context, t) once for every t in [0, active) and returns when all are done. Task 0 is the caller's, who
+  // also takes those that their threads have not begun by then. One call at a time; a task starts none.
   void run(Task task, void *context, unsigned active);
 
   // Memory of the thread's own; grown outside kernels only, so call it before run().

@@ -5,10 +5,8 @@
 #include "runtime/core/ThreadPool.h"
 
 #include <algorithm>
-#include <atomic>
 #include <gtest/gtest.h>
 #include <random>
-#include <thread>
 
 using namespace ds;
 
@@ -120,32 +118,6 @@ TEST(StaticChunk, TilesTheGridInMultiplesOfTheGrain) {
         }
         ASSERT_EQ(at, grid);
       }
-}
-
-TEST(ThreadPool, RunsEveryThreadOnceEveryTime) {
-  for (unsigned threads : {1u, 2u, 5u}) {
-    ThreadPool pool(threads);
-    std::vector<std::atomic<int>> counts(threads);
-    auto task = [](void *context, unsigned thread) {
-      ++(*static_cast<std::vector<std::atomic<int>> *>(context))[thread];
-    };
-    for (int i = 0; i < 200; ++i) {
-      pool.run(task, &counts, threads);
-      if (i % 50 == 0) // long enough to fall asleep
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    pool.run(task, &counts, 1);
-    for (unsigned t = 0; t < threads; ++t)
-      EXPECT_EQ(counts[t], t == 0 ? 201 : 200);
-  }
-}
-
-TEST(ThreadPool, GivesEveryThreadItsOwnAlignedScratch) {
-  ThreadPool pool(3);
-  uint8_t *first = pool.scratch(0, 100), *second = pool.scratch(1, 100);
-  EXPECT_NE(first, second);
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 64, 0u);
-  EXPECT_EQ(pool.scratch(0, 50), first);
 }
 
 } // namespace
