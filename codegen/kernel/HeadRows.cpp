@@ -4,6 +4,7 @@
 #include "codegen/lower/Copies.h"
 #include "codegen/lower/Rows.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "runtime/abi/ds_abi.h"
 
 using namespace mlir;
 
@@ -169,11 +170,12 @@ std::optional<JoinedHeads> JoinedHeads::of(KernelBuilder &k, Value value) {
   const SizeExpr &tokens = joined.shape[2];
   auto concat = value.getDefiningOp<ds::ConcatOp>();
   auto insert = value.getDefiningOp<ds::InsertOp>();
+  auto placed = ds::PlacedRows::of(value);
   SmallVector<Value> inputs;
   if (concat && concat.getAxis() == 2)
     inputs.assign(concat.getInputs().begin(), concat.getInputs().end());
   else
-    inputs.push_back(insert ? insert.getUpdate() : value);
+    inputs.push_back(insert ? insert.getUpdate() : placed ? placed->scatter.getUpdates() : value);
   joined.values = inputs;
   joined.values.push_back(value);
   SizeExpr start = insert ? (*sizesFromAttribute(insert.getStarts()))[2] : SizeExpr(0);
@@ -191,6 +193,16 @@ std::optional<JoinedHeads> JoinedHeads::of(KernelBuilder &k, Value value) {
       return std::nullopt;
     joined.kept.push_back({*old, 0, 0, joined.added.front().start});
     joined.kept.push_back({*old, start, start, tokens - start});
+  } else if (placed) {
+    auto old = RowSource::of(k, placed->cache);
+    bool isInMemory = isa<BlockArgument>(placed->lengths) && isa<BlockArgument>(placed->places) &&
+                      (!placed->pad || isa<BlockArgument>(placed->pad.getValue()));
+    if (!old || !old->isStored() || !isInMemory || !placed->fit([&](Value of) { return k.sizesOf(of); }))
+      return std::nullopt;
+    joined.kept.push_back({*old, 0, 0, tokens});
+    joined.places = Places{k.bufferOf(placed->lengths), k.bufferOf(placed->places),
+                           placed->pad ? k.bufferOf(placed->pad.getValue()) : Value(), k.sizesOf(placed->cache)[2]};
+    llvm::append_range(joined.values, llvm::map_range(placed->ops, [](Operation *op) { return op->getResult(0); }));
   } else if (!concat && joined.added.front().rows.isStored() && !llvm::is_contained(k.yielded(), value)) {
     return std::nullopt; // it is read in place
   }
@@ -227,15 +239,62 @@ void JoinedHeads::write(ArrayRef<Part> parts, ArrayRef<Value> head, bool isOwner
   }
 }
 
+void JoinedHeads::fill(Value number, Value target, Value from, Value to) {
+  k->loop(from, to, k->constant(1), [&](Value place) { k->store(number, target, place, element); });
+}
+
+void JoinedHeads::writePlaced(ArrayRef<Value> head, bool isOwner, Value target, Value offset) {
+  Value zero = k->constant(0), one = k->constant(1), width = k->index(shape[3]), tokens = k->index(shape[2]);
+  Type i64 = k->b.getI64Type();
+  auto numberAt = [&](Value buffer, Value place) -> Value {
+    return arith::IndexCastOp::create(k->b, k->loc, k->b.getIndexType(), k->load(buffer, place, i64));
+  };
+  Value length = k->maximum(numberAt(places->lengths, head[0]), zero);
+  Value old = k->minimum(length, k->minimum(k->index(places->past), tokens));
+  Value from[] = {head[0], head[1], zero};
+  kept.front().rows.emit(from, old, target, offset);
+  Value begin = k->add(offset, k->mul(old, width)), end = k->add(offset, k->mul(tokens, width));
+  if (places->padding) {
+    Value padded = k->add(offset, k->mul(k->maximum(k->minimum(length, tokens), old), width));
+    fill(k->load(places->padding, zero, element), target, begin, padded);
+    begin = padded;
+  }
+  fill(scalarConstant(k->b, k->loc, element, 0), target, begin, end);
+  Part &part = added.front();
+  Value count = k->index(part.count), own;
+  if (isOwner && part.output) {
+    own = k->mul(k->linearize(head, ArrayRef(shape).take_front(2)), k->mul(count, width));
+    part.rows.emit(from, count, part.output, own);
+  }
+  // An index beyond the cache fails the call, which a cache without places has none for.
+  Value isEmpty = arith::CmpIOp::create(k->b, k->loc, arith::CmpIPredicate::eq, tokens, zero);
+  Value written = arith::SelectOp::create(k->b, k->loc, isEmpty, zero, count);
+  k->failIf(arith::CmpIOp::create(k->b, k->loc, arith::CmpIPredicate::ne, written, count), DS_INDEX_OUT_OF_RANGE);
+  k->loop(zero, written, one, [&](Value row) {
+    Value place = k->checkedIndex(numberAt(places->rows, k->add(k->mul(head[0], count), row)), tokens);
+    Value to = k->add(offset, k->mul(place, width)), at[] = {head[0], head[1], row};
+    if (own)
+      emitCopy(*k, part.output, k->add(own, k->mul(row, width)), target, to, width);
+    else
+      part.rows.emit(at, one, target, to);
+  });
+}
+
 Matrix JoinedHeads::emit(Value batch, Value group, Value isOwner) {
   Value zero = k->constant(0), head[] = {batch, group};
   Value place =
       output ? k->mul(k->linearize(head, ArrayRef(shape).take_front(2)), k->index(shape[2] * shape[3])) : zero;
   auto toScratch = [&](bool owns) {
+    if (places)
+      return writePlaced(head, owns, scratch, zero);
     write(kept, head, owns, scratch, zero);
     write(added, head, owns, scratch, zero);
   };
-  auto asOwner = [&] { output ? write(added, head, /*isOwner=*/true, output, place) : toScratch(/*owns=*/true); };
+  auto asOwner = [&] {
+    if (!output)
+      return toScratch(/*owns=*/true);
+    places ? writePlaced(head, /*isOwner=*/true, output, place) : write(added, head, /*isOwner=*/true, output, place);
+  };
   Matrix matrix{output ? output : scratch, place, k->index(shape[3]), k->constant(1)};
   bool isWritten = output || llvm::any_of(added, [](const Part &part) { return part.output; });
   if (!isOwner || !isWritten) {

@@ -76,6 +76,13 @@ private:
   };
   JoinedHeads(KernelBuilder &k, mlir::Type element, SizeVector shape)
       : k(&k), element(element), shape(std::move(shape)) {}
+  /// A cache whose sequences have lengths of their own: where new rows go is read from memory.
+  struct Places {
+    mlir::Value lengths, rows, padding; // padding: a number behind the cache; null where nothing is
+    SizeExpr past;
+  };
+  void writePlaced(llvm::ArrayRef<mlir::Value> head, bool isOwner, mlir::Value target, mlir::Value offset);
+  void fill(mlir::Value number, mlir::Value target, mlir::Value from, mlir::Value to);
   void write(llvm::ArrayRef<Part> parts, llvm::ArrayRef<mlir::Value> head, bool isOwner, mlir::Value target,
              mlir::Value offset);
 
@@ -86,6 +93,7 @@ private:
   mlir::Type element;
   SizeVector shape;
   std::vector<Part> kept, added; // what the yielded buffer holds already, where it is updated in place
+  std::optional<Places> places;  // then `kept` is what the cache had, and `added` its new rows
   llvm::SmallVector<mlir::Value> values;
   mlir::Value output, scratch;
 };

@@ -81,7 +81,7 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
                << type;
     if (areNumbers || (hasProduct && ds::givesSharedNumber(op)) || ds::extremesOf(op))
       continue; // before the anchor, or of what it makes
-    if (hasAttention ? op == anchor || ds::joinsAttention(op) || isa<ds::CastOp>(op)
+    if (hasAttention ? op == anchor || ds::joinsAttention(op) || isa<ds::CastOp, ds::ConstantOp>(op)
                      : isa<ds::PerElement, ds::ReshapeOp>(op))
       continue;
     if (isa<ds::LinearOp>(op) && isa_and_present<ds::LinearOp>(anchor)) {

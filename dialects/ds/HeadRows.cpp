@@ -2,6 +2,8 @@
 // what they yield; the windows behind them apply to their tables, too.
 #include "dialects/ds/HeadRows.h"
 
+#include "dialects/ds/Norms.h"
+
 using namespace mlir;
 using namespace deepstride;
 using namespace deepstride::ds;
@@ -96,4 +98,69 @@ std::optional<HeadRows> ds::headRows(Value value, llvm::function_ref<bool(Value)
       return std::nullopt;
   }
   return rows;
+}
+
+static bool isZero(Value value) {
+  auto constant = value.getDefiningOp<ConstantOp>();
+  auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
+  return splat && isa<FloatType>(splat.getElementType()) && splat.getSplatValue<APFloat>().isPosZero();
+}
+
+/// Whether a number is added behind the tokens, and nothing elsewhere.
+static bool addsTokens(PadOp pad) {
+  auto low = sizesFromAttribute(pad.getLow()), high = sizesFromAttribute(pad.getHigh());
+  auto isNone = [](const SizeExpr &size) { return size.isConstant(0); };
+  return pad.getKind() == PadKind::constant && low && high && llvm::all_of(*low, isNone) && isNone((*high)[0]) &&
+         isNone((*high)[1]) && isNone((*high)[3]);
+}
+
+std::optional<PlacedRows> PlacedRows::of(Value value) {
+  auto scatter = value.getDefiningOp<ScatterElementsOp>();
+  if (!scatter || scatter.getKind() != ScatterKind::assign || scatter.getAxis() != 2 ||
+      cast<RankedTensorType>(scatter.getType()).getRank() != 4)
+    return std::nullopt;
+  auto select = scatter.getInput().getDefiningOp<SelectOp>();
+  auto before = select ? select.getCondition().getDefiningOp<BinaryOp>() : BinaryOp();
+  auto token = before ? before.getLhs().getDefiningOp<IotaOp>() : IotaOp();
+  auto places = scatter.getIndices().getDefiningOp<BroadcastOp>();
+  auto isI64 = [](Value number) { return cast<RankedTensorType>(number.getType()).getElementType().isInteger(64); };
+  if (!token || !places || before.getKind() != BinaryKind::lt || token.getAxis() != 2 || !isZero(select.getOnFalse()) ||
+      !isI64(before.getRhs()) || !isI64(places.getInput()))
+    return std::nullopt;
+  PlacedRows rows{scatter,           select.getOnTrue().getDefiningOp<PadOp>(), select.getOnTrue(), before.getRhs(),
+                  places.getInput(), {scatter, places, select, before, token}};
+  if (rows.pad && !addsTokens(rows.pad))
+    return std::nullopt;
+  if (rows.pad) {
+    rows.cache = rows.pad.getInput();
+    rows.ops.push_back(rows.pad);
+  }
+  return rows;
+}
+
+bool PlacedRows::fit(llvm::function_ref<SizeVector(Value)> sizesOf) const {
+  ScatterElementsOp op = scatter;
+  SizeVector all = sizesOf(op.getResult()), added = sizesOf(op.getUpdates()), old = sizesOf(cache);
+  auto are = [&](Value value, const SizeExpr &rows) {
+    SizeVector sizes = sizesOf(value);
+    return sizes.size() == 4 && sizes[0] == all[0] && sizes[1].isConstant(1) && sizes[2] == rows &&
+           sizes[3].isConstant(1);
+  };
+  SizeVector tokens = sizesOf(ops[4]->getResult(0)), kept = sizesOf(ops[2]->getResult(0)),
+             at = sizesOf(ops[1]->getResult(0));
+  bool isWhole = kept == all && at == added && tokens.size() == 4 && tokens[2] == all[2] && old.size() == 4;
+  for (size_t axis : {0, 1, 3})
+    isWhole = isWhole && added[axis] == all[axis] && old[axis] == all[axis];
+  return isWhole && are(lengths, SizeExpr(1)) && are(places, added[2]);
+}
+
+bool ds::placesRows(Operation *op) {
+  auto joins = [](Operation *each) { return isa<PadOp, SelectOp, BinaryOp, IotaOp, BroadcastOp>(each); };
+  if (isa_and_present<ScatterElementsOp>(op))
+    return PlacedRows::of(op->getResult(0)).has_value();
+  return op && joins(op) && flowsInto(op, joins, [](OpOperand &use) {
+           auto rows =
+               isa<ScatterElementsOp>(use.getOwner()) ? PlacedRows::of(use.getOwner()->getResult(0)) : std::nullopt;
+           return rows && use.getOperandNumber() < 2;
+         });
 }

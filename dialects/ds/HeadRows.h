@@ -13,9 +13,26 @@ bool holdsRows(mlir::Type element);
 /// Whether every row of the last axis becomes that row of the result: norms over that axis, and rotary embeddings.
 bool isRowOp(mlir::Operation *op);
 
+/// A cache, [batch, group, token, feature], that each sequence of a batch continues behind the rows that it has: those
+/// stay, new ones come to the places that are given, and what is left is 0.
+struct PlacedRows {
+  ScatterElementsOp scatter;
+  PadOp pad;                                // of the cache, to the size of the result; null where it has that size
+  mlir::Value cache, lengths, places;       // lengths: [batch, 1, 1, 1]; places: [batch, 1, new rows, 1]; i64
+  llvm::SmallVector<mlir::Operation *> ops; // the scatter and what it reads, up to these, each behind its reader
+
+  /// None where something else makes the value.
+  static std::optional<PlacedRows> of(mlir::Value value);
+  /// Whether lengths and places are those of all rows and heads.
+  bool fit(llvm::function_ref<SizeVector(mlir::Value)> sizesOf) const;
+};
+
+/// Whether the op of a region or a kernel puts rows of a cache at their places there.
+bool placesRows(mlir::Operation *op);
+
 /// Whether the kernel of attention computes the op: what shows, computes or puts together rows of its operands.
 inline bool joinsAttention(mlir::Operation *op) {
-  return isWindowOp(op) || isRowOp(op) || llvm::isa_and_present<ConcatOp, InsertOp>(op);
+  return isWindowOp(op) || isRowOp(op) || llvm::isa_and_present<ConcatOp, InsertOp>(op) || placesRows(op);
 }
 
 /// Whether the op's kernel reads what it joins, inserts, normalizes or turns through windows.

@@ -107,6 +107,9 @@ std::optional<SizeExpr> TrafficAnalysis::yield(Value value) {
   bool isRead = false; // what was there before
   if (auto insert = dyn_cast_or_null<InsertOp>(op)) {
     update = insert.getUpdate();
+  } else if (placesRows(op)) { // all of it
+    all(value);
+    return std::nullopt;
   } else if (auto elements = dyn_cast_or_null<ScatterElementsOp>(op)) {
     update = elements.getUpdates(), into = elements.getInput();
     all(elements.getIndices());

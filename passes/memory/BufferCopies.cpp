@@ -36,7 +36,8 @@ OpOperand *updateTarget(Value value) {
   if (auto fused = dyn_cast_if_present<ds::FusedOp>(op)) {
     Block &body = fused.getBody().front();
     Value yielded = body.getTerminator()->getOperand(cast<OpResult>(value).getResultNumber());
-    return yielded.getParentBlock() == &body ? updateTarget(yielded) : nullptr;
+    OpOperand *target = yielded.getParentBlock() == &body ? updateTarget(yielded) : nullptr;
+    return target && target->get().getParentBlock() != &body ? target : nullptr; // else its kernel writes all of it
   }
   if (auto insert = dyn_cast_if_present<ds::InsertOp>(op))
     return &insert.getIntoMutable();

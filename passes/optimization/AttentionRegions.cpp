@@ -5,6 +5,8 @@
 #include "passes/optimization/ProductSteps.h"
 
 #include "dialects/ds/HeadRows.h"
+#include "dialects/ds/Recomputation.h"
+#include "mlir/IR/IRMapping.h"
 #include "passes/optimization/WindowChains.h"
 
 using namespace mlir;
@@ -133,6 +135,10 @@ private:
       return "it is in another block";
     auto concat = dyn_cast<ds::ConcatOp>(op);
     bool isOfTokens = concat && concat.getAxis() == 2;
+    if (isa<ds::ScatterElementsOp>(op)) {
+      auto rows = ds::PlacedRows::of(op->getResult(0));
+      isOfTokens = rows && rows->fit([&](Value value) { return analysis.facts(value).sizes; });
+    }
     if (auto insert = dyn_cast<ds::InsertOp>(op)) {
       const SizeVector &rows = analysis.facts(insert.getUpdate()).sizes, &all = analysis.facts(insert.getInto()).sizes;
       SizeVector starts = *sizesFromAttribute(insert.getStarts());
@@ -150,7 +156,7 @@ private:
     SmallVector<RowChain> chains;
     OpSet larger(region);
     Operation *joint = operand.get().getDefiningOp();
-    if (isQuery || !isa_and_present<ds::ConcatOp, ds::InsertOp>(joint))
+    if (isQuery || !isa_and_present<ds::ConcatOp, ds::InsertOp, ds::ScatterElementsOp>(joint))
       joint = nullptr;
     if (joint) {
       if (auto reason = jointObstacle(joint)) {
@@ -180,11 +186,31 @@ private:
       stays(operand.get().getDefiningOp(), *reason);
       return false;
     }
-    if (joint)
-      region.insert(joint);
+    if (joint && region.insert(joint)) // keys may be values, too
+      if (auto rows = ds::PlacedRows::of(operand.get()))
+        takePlaces(*rows);
     for (RowChain &chain : chains)
       take(chain);
     return true;
+  }
+
+  /// Gives the scatter what chooses its places: they cost nothing, and several layers share them.
+  void takePlaces(const ds::PlacedRows &rows) {
+    IRMapping mapping;
+    Operation *scatter = rows.scatter;
+    for (Operation *op : llvm::reverse(ArrayRef(rows.ops).drop_front())) {
+      OpBuilder builder(scatter);
+      Operation *copy = builder.clone(*op, mapping);
+      copy->setAttr(ds::recomputedAttr, builder.getUnitAttr()); // an equal op outside does not take its place
+      mapping.map(op->getResult(0), copy->getResult(0));
+      analysis.set(copy->getResult(0), analysis.facts(op->getResult(0)));
+      region.insert(copy);
+    }
+    for (OpOperand &operand : scatter->getOpOperands())
+      operand.set(mapping.lookupOrDefault(operand.get()));
+    for (Operation *op : ArrayRef(rows.ops).drop_front())
+      if (op->use_empty())
+        op->erase();
   }
 
   /// What is against computing an operand with the ops that `larger` has beside the region's.

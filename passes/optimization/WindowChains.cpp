@@ -21,6 +21,8 @@ bool readsWindows(OpOperand &use) {
     return use.getOperandNumber() <= gradient.getGradientMutable().getOperandNumber();
   if (ds::readsWindows(use.getOwner())) // what is inserted, normalized or turned; all of what is joined
     return use.getOperandNumber() == 0 || isa<ds::ConcatOp>(use.getOwner());
+  if (auto scatter = dyn_cast<ds::ScatterElementsOp>(use.getOwner())) // new rows of a cache
+    return &use == &scatter.getUpdatesMutable() && ds::placesRows(scatter);
   return ds::isWindowOp(use.getOwner());
 }
 

@@ -254,3 +254,45 @@ func.func @narrow_cache(%x: tensor<1x2x1x4xf8E4M3FN> {ds.dims = [1, 2, 1, 4]}, %
   %1 = ds.attention %x, %0, %0 scale 0.5 : (tensor<1x2x1x4xf8E4M3FN>, tensor<1x2x?x4xf8E4M3FN>, tensor<1x2x?x4xf8E4M3FN>) -> tensor<1x2x1x4xf8E4M3FN>
   return %0, %1 : tensor<1x2x?x4xf8E4M3FN>, tensor<1x2x1x4xf8E4M3FN>
 }
+
+// -----
+
+// Each sequence continues a cache behind its own length: what chooses places joins, too, though others read it. Places that
+// are not those of whole rows stay.
+// CHECK-LABEL: func.func @placed
+// CHECK: %[[Y:.*]]:2 = ds.fused {
+// CHECK-DAG: %[[L:.*]] = ds.binary lt %{{.*}}, %arg2
+// CHECK-DAG: %[[I:.*]] = ds.broadcast %arg3
+// CHECK-DAG: %[[S:.*]] = ds.select %[[L]], %{{.*}}
+// CHECK: %[[K:.*]] = ds.scatter_elements assign 2 %[[S]], %[[I]], %arg0
+// CHECK: %[[A:.*]] = ds.attention %arg0, %[[K]], %[[K]]
+// CHECK-NEXT: ds.yield %[[K]], %[[A]]
+// CHECK-LABEL: func.func @elsewhere
+// CHECK: %[[K:.*]] = ds.scatter_elements assign 2
+// CHECK-NEXT: ds.attention %arg0, %[[K]], %[[K]]
+func.func @placed(%x: tensor<?x2x1x4xf32> {ds.dims = ["b", 2, 1, 4]}, %past: tensor<?x2x?x4xf32> {ds.dims = ["b", 2, "p", 4]},
+                  %lengths: tensor<?x1x1x1xi64> {ds.dims = ["b", 1, 1, 1]}, %places: tensor<?x1x1x1xi64> {ds.dims = ["b", 1, 1, 1]})
+    -> (tensor<?x2x?x4xf32>, tensor<?x2x1x4xf32>, tensor<?x1x?x1xi1>) attributes {ds.entry} {
+  %zero = ds.constant dense<0.0> : tensor<f32>
+  %0 = ds.iota 2 [1, 1, "p", 1] : tensor<1x1x?x1xi64>
+  %1 = ds.binary lt %0, %lengths : (tensor<1x1x?x1xi64>, tensor<?x1x1x1xi64>) -> tensor<?x1x?x1xi1>
+  %2 = ds.select %1, %past, %zero : (tensor<?x1x?x1xi1>, tensor<?x2x?x4xf32>, tensor<f32>) -> tensor<?x2x?x4xf32>
+  %3 = ds.broadcast %places ["b", 2, 1, 4] : (tensor<?x1x1x1xi64>) -> tensor<?x2x1x4xi64>
+  %4 = ds.scatter_elements assign 2 %2, %3, %x : (tensor<?x2x?x4xf32>, tensor<?x2x1x4xi64>, tensor<?x2x1x4xf32>) -> tensor<?x2x?x4xf32>
+  %5 = ds.attention %x, %4, %4 scale 0.5 : (tensor<?x2x1x4xf32>, tensor<?x2x?x4xf32>, tensor<?x2x?x4xf32>) -> tensor<?x2x1x4xf32>
+  return %4, %5, %1 : tensor<?x2x?x4xf32>, tensor<?x2x1x4xf32>, tensor<?x1x?x1xi1>
+}
+
+func.func @elsewhere(%x: tensor<?x2x1x4xf32> {ds.dims = ["b", 2, 1, 4]}, %past: tensor<?x2x?x4xf32> {ds.dims = ["b", 2, "p", 4]},
+                     %lengths: tensor<?x1x1x1xi64> {ds.dims = ["b", 1, 1, 1]}, %places: tensor<?x2x1x1xi64> {ds.dims = ["b", 2, 1, 1]})
+    -> (tensor<?x2x?x4xf32>, tensor<?x2x1x4xf32>) attributes {ds.entry} {
+  %zero = ds.constant dense<0.0> : tensor<f32>
+  %0 = ds.iota 2 [1, 1, "p", 1] : tensor<1x1x?x1xi64>
+  %1 = ds.binary lt %0, %lengths : (tensor<1x1x?x1xi64>, tensor<?x1x1x1xi64>) -> tensor<?x1x?x1xi1>
+  %2 = ds.select %1, %past, %zero : (tensor<?x1x?x1xi1>, tensor<?x2x?x4xf32>, tensor<f32>) -> tensor<?x2x?x4xf32>
+  %3 = ds.broadcast %places ["b", 2, 1, 4] : (tensor<?x2x1x1xi64>) -> tensor<?x2x1x4xi64>
+  // expected-remark @+1 {{does not join the region of 'ds.attention': it joins something else than tokens}}
+  %4 = ds.scatter_elements assign 2 %2, %3, %x : (tensor<?x2x?x4xf32>, tensor<?x2x1x4xi64>, tensor<?x2x1x4xf32>) -> tensor<?x2x?x4xf32>
+  %5 = ds.attention %x, %4, %4 scale 0.5 : (tensor<?x2x1x4xf32>, tensor<?x2x?x4xf32>, tensor<?x2x?x4xf32>) -> tensor<?x2x1x4xf32>
+  return %4, %5 : tensor<?x2x?x4xf32>, tensor<?x2x1x4xf32>
+}
