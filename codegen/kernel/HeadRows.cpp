@@ -41,9 +41,13 @@ Matrix RowSource::matrix(ArrayRef<Value> at) {
           k->constant(1)};
 }
 
-void RowSource::emit(ArrayRef<Value> at, Value count, Value target, Value offset) {
+void RowSource::emit(ArrayRef<Value> at, Value count, Value target, Value offset, Value isAway) {
   const SizeExpr &width = rows.window.sizes.back();
-  if (isStored() && rows.window.strides[at.size() - 1] == width)
+  bool isOnePiece = isStored() && rows.window.strides[at.size() - 1] == width;
+  if (isOnePiece && isAway)
+    return emitCopyAway(*k, k->bufferOf(rows.source), offsetOf(rows.window, at), target, offset,
+                        k->mul(count, k->index(width)), isAway);
+  if (isOnePiece)
     return emitCopy(*k, k->bufferOf(rows.source), offsetOf(rows.window, at), target, offset,
                     k->mul(count, k->index(width)), /*isStreamed=*/true);
   k->loop(k->constant(0), count, k->constant(1), [&](Value row) {
@@ -316,8 +320,12 @@ Matrix JoinedHeads::emit(Value batch, Value group, Value isOwner) {
   return matrix;
 }
 
+/// Results of at least so many bytes are written past the caches, which will not hold them until the next step: layers
+/// have one each for keys and values, and weights pass between two of them. Of smaller ones a whole model may stay.
+static constexpr int64_t leastAway = 1 << 20;
+
 void JoinedHeads::reservePieces(bool isShared) {
-  if (isWhole())
+  if (!arePieces())
     return reserve(isShared);
   for (Part &part : added) {
     part.rows.reserve();
@@ -327,19 +335,29 @@ void JoinedHeads::reservePieces(bool isShared) {
 }
 
 SmallVector<JoinedHeads::Piece> JoinedHeads::emitPieces(Value batch, Value group, Value isOwner) {
-  if (isWhole())
+  if (!arePieces())
     return {{emit(batch, group, isOwner), k->index(shape[2])}};
   SmallVector<Piece> pieces;
   Value zero = k->constant(0), width = k->index(shape[3]), head[] = {batch, group};
   for (Part &part : added) {
     Value at[] = {batch, group, k->index(part.first)}, count = k->index(part.count);
-    if (part.output) {
+    if (part.output || output) {
       auto branch = isOwner ? scf::IfOp::create(k->b, k->loc, isOwner, /*withElseRegion=*/false) : scf::IfOp();
       OpBuilder::InsertionGuard guard(k->b);
       if (branch)
         k->b.setInsertionPointToStart(branch.thenBlock());
-      Value own = k->mul(k->linearize(head, ArrayRef(shape).take_front(2)), k->mul(count, width));
-      part.rows.emit(at, count, part.output, own);
+      auto placeOf = [&](const SizeExpr &rows, const SizeExpr &first) {
+        return k->mul(
+            k->add(k->mul(k->linearize(head, ArrayRef(shape).take_front(2)), k->index(rows)), k->index(first)), width);
+      };
+      if (part.output)
+        part.rows.emit(at, count, part.output, placeOf(part.count, 0));
+      if (output) {
+        SizeExpr bytes = shape[0] * shape[1] * shape[2] * shape[3] * SizeExpr(storageBytes(element));
+        Value isAway =
+            arith::CmpIOp::create(k->b, k->loc, arith::CmpIPredicate::sge, k->index(bytes), k->constant(leastAway));
+        part.rows.emit(at, count, output, placeOf(shape[2], part.start), isAway);
+      }
     }
     if (part.scratch)
       part.rows.emit(at, count, part.scratch, zero);

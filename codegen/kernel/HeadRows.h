@@ -23,8 +23,9 @@ public:
   /// these.
   Matrix matrix(llvm::ArrayRef<mlir::Value> at);
   /// Writes `count` rows to neighbouring rows of `target`: those at `at`, an index for each axis but the last, and
-  /// after it along the last of these.
-  void emit(llvm::ArrayRef<mlir::Value> at, mlir::Value count, mlir::Value target, mlir::Value offset);
+  /// after it along the last of these. Where `isAway` (i1) is given and holds, those that are copied pass the caches.
+  void emit(llvm::ArrayRef<mlir::Value> at, mlir::Value count, mlir::Value target, mlir::Value offset,
+            mlir::Value isAway = {});
 
 private:
   RowSource(KernelBuilder &k, ds::HeadRows rows) : k(&k), rows(std::move(rows)) {}
@@ -63,7 +64,8 @@ public:
   /// The rows of a head. Where `isOwner` holds (null: always), what is yielded is written.
   Matrix emit(mlir::Value batch, mlir::Value group, mlir::Value isOwner);
 
-  /// The same two, where rows that are read once stay where they are stored: only what is computed goes to scratch.
+  /// The same two, where rows that are read once are read where they are stored: only what is computed goes to scratch.
+  /// What is yielded is written beside it.
   void reservePieces(bool isShared);
   llvm::SmallVector<Piece> emitPieces(mlir::Value batch, mlir::Value group, mlir::Value isOwner);
 
@@ -86,8 +88,8 @@ private:
   void write(llvm::ArrayRef<Part> parts, llvm::ArrayRef<mlir::Value> head, bool isOwner, mlir::Value target,
              mlir::Value offset);
 
-  /// Whether the whole has a buffer of its own, in which its rows are then read.
-  bool isWhole() const { return output || !kept.empty(); }
+  /// Whether rows are read where each part has them, and not in the buffer of the whole, which holds some already.
+  bool arePieces() const { return kept.empty(); }
 
   KernelBuilder *k;
   mlir::Type element;

@@ -1,13 +1,16 @@
 // Emits copies: of neighbours in vectors, of what lies apart along the axes that it lies on.
 #include "codegen/lower/Copies.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
 namespace deepstride {
 
-void emitCopy(KernelBuilder &k, Value from, Value fromOffset, Value to, Value toOffset, Value count, bool isStreamed) {
+/// Vectors of [0, count), and what fills none. `alignment` of the target in bytes: then stores pass the caches; or 0.
+static void emitCopyLoops(KernelBuilder &k, Value from, Value fromOffset, Value to, Value toOffset, Value count,
+                          bool isStreamed, int64_t alignment) {
   Value zero = k.constant(0), one = k.constant(1), tail = zero;
   if (k.target.lanes > 1) {
     Value width = k.constant(k.target.lanes);
@@ -20,13 +23,38 @@ void emitCopy(KernelBuilder &k, Value from, Value fromOffset, Value to, Value to
                                    /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
       }
       Value vector = vector::LoadOp::create(k.b, k.loc, type, from, k.add(fromOffset, i));
-      vector::StoreOp::create(k.b, k.loc, vector, to, k.add(toOffset, i));
+      vector::StoreOp::create(k.b, k.loc, vector, to, k.add(toOffset, i), /*nontemporal=*/alignment > 0,
+                              llvm::MaybeAlign(static_cast<uint64_t>(alignment)));
     });
   }
   k.loop(tail, count, one, [&](Value i) {
     Value element = memref::LoadOp::create(k.b, k.loc, from, k.add(fromOffset, i));
     memref::StoreOp::create(k.b, k.loc, element, to, k.add(toOffset, i));
   });
+}
+
+void emitCopy(KernelBuilder &k, Value from, Value fromOffset, Value to, Value toOffset, Value count, bool isStreamed) {
+  emitCopyLoops(k, from, fromOffset, to, toOffset, count, isStreamed, /*alignment=*/0);
+}
+
+void emitCopyAway(KernelBuilder &k, Value from, Value fromOffset, Value to, Value toOffset, Value count, Value isAway) {
+  int64_t elementBytes = cast<MemRefType>(to.getType()).getElementTypeBitWidth() / 8;
+  int64_t bytes = k.target.lanes * elementBytes;
+  if (bytes < 16) // no such stores
+    return emitCopy(k, from, fromOffset, to, toOffset, count, /*isStreamed=*/true);
+  Value start =
+      k.add(memref::ExtractAlignedPointerAsIndexOp::create(k.b, k.loc, to), k.mul(toOffset, k.constant(elementBytes)));
+  Value over = arith::AndIOp::create(k.b, k.loc, start, k.constant(bytes - 1));
+  Value isAligned = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, over, k.constant(0));
+  auto branch = scf::IfOp::create(k.b, k.loc, arith::AndIOp::create(k.b, k.loc, isAway, isAligned),
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(k.b);
+  k.b.setInsertionPointToStart(branch.thenBlock());
+  emitCopyLoops(k, from, fromOffset, to, toOffset, count, /*isStreamed=*/true, bytes);
+  // Such stores may pass others, also those that tell other threads that the kernel is done.
+  LLVM::FenceOp::create(k.b, k.loc, LLVM::AtomicOrdering::seq_cst, StringRef());
+  k.b.setInsertionPointToStart(branch.elseBlock());
+  emitCopyLoops(k, from, fromOffset, to, toOffset, count, /*isStreamed=*/true, /*alignment=*/0);
 }
 
 void emitCopyRest(KernelBuilder &k, const View &from, ArrayRef<Value> at, Value to, Value toOffset) {

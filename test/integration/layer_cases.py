@@ -89,6 +89,15 @@ def llama_steps(folder):
             [dict(SIZES[1], tokens=3), dict(SIZES[2], tokens=21)], steps=2)
 
 
+@case(seconds=14)
+def large_caches(folder):
+    """Results of 1 MB and more are written past the caches, in whole vectors where they begin at one."""
+    for number, (groups, width, size) in enumerate(((6, 16, {"batch": 9, "past": 611}), (2, 20, {"batch": 5, "past": 1383}),
+                                                    (1, 8, {"batch": 1, "past": 40000}), (2, 24, {"batch": 1, "past": 20000}))):
+        make = functools.partial(layers.llama, layers=1, hidden=24, heads=6, groups=groups, width=width, inner=20)
+        compare(folder, make, 30 + number, [dict(size, tokens=1)], steps=1, cpus=[("x86-64-v3", processors()[-1])[number % 2]])
+
+
 @case(seconds=23)
 def encoder_and_decoder_steps(folder):
     compare(folder, functools.partial(layers.whisper, layers=1), 4, SIZES[:2])
