@@ -148,7 +148,8 @@ bool PlacedRows::fit(llvm::function_ref<SizeVector(Value)> sizesOf) const {
   };
   SizeVector tokens = sizesOf(ops[4]->getResult(0)), kept = sizesOf(ops[2]->getResult(0)),
              at = sizesOf(ops[1]->getResult(0));
-  bool isWhole = kept == all && at == added && tokens.size() == 4 && tokens[2] == all[2] && old.size() == 4;
+  bool isWhole = kept == all && sizesOf(ops[2]->getOperand(1)) == all && at == added && tokens.size() == 4 &&
+                 tokens[2] == all[2] && old.size() == 4; // nothing is broadcast but the condition
   for (size_t axis : {0, 1, 3})
     isWhole = isWhole && added[axis] == all[axis] && old[axis] == all[axis];
   return isWhole && are(lengths, SizeExpr(1)) && are(places, added[2]);

@@ -221,6 +221,10 @@ private:
     for (Operation *op : larger)
       if (ds::isRowOp(op) || isa<ds::InsertOp>(op))
         readsInside |= llvm::any_of(op->getOperands().drop_front(), isInside);
+    for (Operation *op : larger)
+      if (auto rows = isa<ds::ScatterElementsOp>(op) ? ds::PlacedRows::of(op->getResult(0)) : std::nullopt)
+        readsInside |= isInside(rows->cache) || isInside(rows->lengths) || isInside(rows->places) ||
+                       (rows->pad && isInside(rows->pad.getValue()));
     // Other operands are computed of what is in memory before.
     for (OpOperand &other : attention->getOpOperands().take_front(3)) {
       if (&other == &operand || (other.get() == operand.get() && other.getOperandNumber() > 0))

@@ -296,3 +296,46 @@ func.func @elsewhere(%x: tensor<?x2x1x4xf32> {ds.dims = ["b", 2, 1, 4]}, %past: 
   %5 = ds.attention %x, %4, %4 scale 0.5 : (tensor<?x2x1x4xf32>, tensor<?x2x?x4xf32>, tensor<?x2x?x4xf32>) -> tensor<?x2x1x4xf32>
   return %4, %5 : tensor<?x2x?x4xf32>, tensor<?x2x1x4xf32>
 }
+
+// -----
+
+// Neither a cache of one row that the select repeats joins, nor one that is what the same attention puts together.
+// CHECK-LABEL: func.func @repeated
+// CHECK: %[[K:.*]] = ds.scatter_elements assign 2
+// CHECK-NEXT: ds.attention %arg0, %[[K]], %[[K]]
+// CHECK-LABEL: func.func @chained
+// CHECK: %[[K:.*]] = ds.scatter_elements assign 2
+// CHECK-NEXT: ds.fused {
+// CHECK: ds.select %{{.*}}, %[[K]]
+// CHECK: %[[L:.*]] = ds.scatter_elements assign 2
+// CHECK: ds.attention %arg0, %[[L]], %[[K]]
+func.func @repeated(%x: tensor<?x2x1x4xf32> {ds.dims = ["b", 2, 1, 4]}, %past: tensor<?x2x1x4xf32> {ds.dims = ["b", 2, 1, 4]},
+                    %lengths: tensor<?x1x1x1xi64> {ds.dims = ["b", 1, 1, 1]}, %places: tensor<?x1x1x1xi64> {ds.dims = ["b", 1, 1, 1]},
+                    %m: tensor<?xf32> {ds.dims = ["p"]})
+    -> (tensor<?x2x?x4xf32>, tensor<?x2x1x4xf32>) attributes {ds.entry} {
+  %zero = ds.constant dense<0.0> : tensor<f32>
+  %0 = ds.iota 2 [1, 1, "p", 1] : tensor<1x1x?x1xi64>
+  %1 = ds.binary lt %0, %lengths : (tensor<1x1x?x1xi64>, tensor<?x1x1x1xi64>) -> tensor<?x1x?x1xi1>
+  %2 = ds.select %1, %past, %zero : (tensor<?x1x?x1xi1>, tensor<?x2x1x4xf32>, tensor<f32>) -> tensor<?x2x?x4xf32>
+  %3 = ds.broadcast %places ["b", 2, 1, 4] : (tensor<?x1x1x1xi64>) -> tensor<?x2x1x4xi64>
+  // expected-remark @+1 {{does not join the region of 'ds.attention': it joins something else than tokens}}
+  %4 = ds.scatter_elements assign 2 %2, %3, %x : (tensor<?x2x?x4xf32>, tensor<?x2x1x4xi64>, tensor<?x2x1x4xf32>) -> tensor<?x2x?x4xf32>
+  %5 = ds.attention %x, %4, %4 scale 0.5 : (tensor<?x2x1x4xf32>, tensor<?x2x?x4xf32>, tensor<?x2x?x4xf32>) -> tensor<?x2x1x4xf32>
+  return %4, %5 : tensor<?x2x?x4xf32>, tensor<?x2x1x4xf32>
+}
+
+func.func @chained(%x: tensor<?x2x1x4xf32> {ds.dims = ["b", 2, 1, 4]}, %past: tensor<?x2x?x4xf32> {ds.dims = ["b", 2, "p", 4]},
+                   %lengths: tensor<?x1x1x1xi64> {ds.dims = ["b", 1, 1, 1]}, %places: tensor<?x1x1x1xi64> {ds.dims = ["b", 1, 1, 1]})
+    -> (tensor<?x2x?x4xf32>, tensor<?x2x1x4xf32>) attributes {ds.entry} {
+  %zero = ds.constant dense<0.0> : tensor<f32>
+  %0 = ds.iota 2 [1, 1, "p", 1] : tensor<1x1x?x1xi64>
+  %1 = ds.binary lt %0, %lengths : (tensor<1x1x?x1xi64>, tensor<?x1x1x1xi64>) -> tensor<?x1x?x1xi1>
+  %2 = ds.select %1, %past, %zero : (tensor<?x1x?x1xi1>, tensor<?x2x?x4xf32>, tensor<f32>) -> tensor<?x2x?x4xf32>
+  %3 = ds.broadcast %places ["b", 2, 1, 4] : (tensor<?x1x1x1xi64>) -> tensor<?x2x1x4xi64>
+  // expected-remark @+1 {{does not join the region of 'ds.attention': the attention reads it in another way, too}}
+  %4 = ds.scatter_elements assign 2 %2, %3, %x : (tensor<?x2x?x4xf32>, tensor<?x2x1x4xi64>, tensor<?x2x1x4xf32>) -> tensor<?x2x?x4xf32>
+  %5 = ds.select %1, %4, %zero : (tensor<?x1x?x1xi1>, tensor<?x2x?x4xf32>, tensor<f32>) -> tensor<?x2x?x4xf32>
+  %6 = ds.scatter_elements assign 2 %5, %3, %x : (tensor<?x2x?x4xf32>, tensor<?x2x1x4xi64>, tensor<?x2x1x4xf32>) -> tensor<?x2x?x4xf32>
+  %7 = ds.attention %x, %6, %4 scale 0.5 : (tensor<?x2x1x4xf32>, tensor<?x2x?x4xf32>, tensor<?x2x?x4xf32>) -> tensor<?x2x1x4xf32>
+  return %4, %7 : tensor<?x2x?x4xf32>, tensor<?x2x1x4xf32>
+}
