@@ -80,17 +80,9 @@ struct FuseRows : deepstride::impl::FuseRowsBase<FuseRows>, PassReport {
     Operation *last = anchor;
     if (!ds::isNorm(anchor) || lengthOf(anchor) != analysis.facts(anchor->getResult(0)).sizes.back())
       return last;
-    for (Operation *user : anchor->getUsers()) {
-      if (user->getBlock() != anchor->getBlock() || !ds::isRowExtreme(user) || user->use_empty())
-        continue;
-      OpSet larger(region);
-      larger.insert(user);
-      Operation *end = last->isBeforeInBlock(user) ? user : last;
-      if (!dependentsOf(larger, end))
-        continue;
-      region = std::move(larger);
-      last = end;
-    }
+    for (Operation *user : anchor->getUsers())
+      if (user->getBlock() == anchor->getBlock() && ds::isRowExtreme(user) && !user->use_empty())
+        takeBehind(region, user, last);
     bool isStored = llvm::any_of(anchor->getUsers(), [&](Operation *user) { return !region.contains(user); });
     if (last != anchor && !isStored) { // its kernel normalizes to memory
       region.remove_if([](Operation *op) { return isa<ds::ReduceOp>(op); });

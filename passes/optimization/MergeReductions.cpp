@@ -71,17 +71,9 @@ struct MergeReductions : deepstride::impl::MergeReductionsBase<MergeReductions>,
     if (!ds::reducesWhole(cast<ds::ReduceOp>(region.front())))
       return;
     for (size_t i = 0; i < region.size() && region.size() < regionLimit; ++i)
-      for (Operation *user : region[i]->getUsers()) {
-        if (region.size() == regionLimit || !follows(user, region))
-          continue;
-        OpSet larger(region);
-        larger.insert(user);
-        Operation *end = last->isBeforeInBlock(user) ? user : last;
-        if (!dependentsOf(larger, end))
-          continue;
-        region = std::move(larger);
-        last = end;
-      }
+      for (Operation *user : region[i]->getUsers())
+        if (region.size() < regionLimit && follows(user, region))
+          takeBehind(region, user, last);
   }
 
   bool follows(Operation *op, const OpSet &region) {

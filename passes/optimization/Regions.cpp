@@ -79,6 +79,17 @@ std::optional<SmallVector<Operation *>> dependentsOf(const OpSet &region, Operat
   return moved;
 }
 
+bool takeBehind(OpSet &region, Operation *op, Operation *&last) {
+  OpSet larger(region);
+  larger.insert(op);
+  Operation *end = last->isBeforeInBlock(op) ? op : last;
+  if (!dependentsOf(larger, end))
+    return false;
+  region = std::move(larger);
+  last = end;
+  return true;
+}
+
 ds::FusedOp wrapRegion(const OpSet &region, Operation *last, ArrayRef<Operation *> moved, SizeAnalysis &analysis) {
   SmallVector<Operation *> ordered(region.begin(), region.end());
   llvm::sort(ordered, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });

@@ -30,6 +30,9 @@ bool isRegionResult(mlir::Operation *op, const OpSet &region);
 /// where the region will stand. Nothing where it cannot, or where the region needs it in turn.
 std::optional<llvm::SmallVector<mlir::Operation *>> dependentsOf(const OpSet &region, mlir::Operation *last);
 
+/// Adds an op to the region, whose last op it may become; or not, where something between them depends on the region.
+bool takeBehind(OpSet &region, mlir::Operation *op, mlir::Operation *&last);
+
 /// Moves the ops into a ds.fused behind `last`, and `moved` behind that. Values that are read outside become its
 /// results.
 ds::FusedOp wrapRegion(const OpSet &region, mlir::Operation *last, llvm::ArrayRef<mlir::Operation *> moved,
