@@ -43,63 +43,6 @@ struct RotaryRow {
 };
 void emitRotaryRow(KernelBuilder &k, ds::RotaryOp op, const RotaryRow &row);
 
-/// Keys or values of attention, [batch, group, tokens, features], that its kernel puts together from parts: cached rows
-/// and new ones, some of them computed. A head's rows become a matrix: in the buffer of what the kernel yields, which
-/// one thread writes, or in scratch. Nobody reads what another thread writes.
-class JoinedHeads {
-public:
-  /// Rows of a head that lie in one place; `count` of them.
-  struct Piece {
-    Matrix rows;
-    mlir::Value count;
-  };
-
-  /// None where the value lies in memory as a whole, or cannot be put together.
-  static std::optional<JoinedHeads> of(KernelBuilder &k, mlir::Value value);
-
-  /// Makes room; `isShared`: threads may meet one head.
-  void reserve(bool isShared);
-  /// Whether the value is what is put together, or a part of it.
-  bool has(mlir::Value value) const { return llvm::is_contained(values, value); }
-  /// The rows of a head. Where `isOwner` holds (null: always), what is yielded is written.
-  Matrix emit(mlir::Value batch, mlir::Value group, mlir::Value isOwner);
-
-  /// The same two, where rows that are read once are read where they are stored: only what is computed goes to scratch.
-  /// What is yielded is written beside it.
-  void reservePieces(bool isShared);
-  llvm::SmallVector<Piece> emitPieces(mlir::Value batch, mlir::Value group, mlir::Value isOwner);
-
-private:
-  struct Part {
-    RowSource rows;
-    SizeExpr first, start, count; // rows [first, first + count) become rows from `start` on
-    mlir::Value output = {};      // where the kernel yields the part, too
-    mlir::Value scratch = {};     // of a piece that is computed
-  };
-  JoinedHeads(KernelBuilder &k, mlir::Type element, SizeVector shape)
-      : k(&k), element(element), shape(std::move(shape)) {}
-  /// A cache whose sequences have lengths of their own: where new rows go is read from memory.
-  struct Places {
-    mlir::Value lengths, rows, padding; // padding: a number behind the cache; null where nothing is
-    SizeExpr past;
-  };
-  void writePlaced(llvm::ArrayRef<mlir::Value> head, bool isOwner, mlir::Value target, mlir::Value offset);
-  void fill(mlir::Value number, mlir::Value target, mlir::Value from, mlir::Value to);
-  void write(llvm::ArrayRef<Part> parts, llvm::ArrayRef<mlir::Value> head, bool isOwner, mlir::Value target,
-             mlir::Value offset);
-
-  /// Whether rows are read where each part has them, and not in the buffer of the whole, which holds some already.
-  bool arePieces() const { return kept.empty(); }
-
-  KernelBuilder *k;
-  mlir::Type element;
-  SizeVector shape;
-  std::vector<Part> kept, added; // what the yielded buffer holds already, where it is updated in place
-  std::optional<Places> places;  // then `kept` is what the cache had, and `added` its new rows
-  llvm::SmallVector<mlir::Value> values;
-  mlir::Value output, scratch;
-};
-
 } // namespace deepstride
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef DEEPSTRIDE_CODEGEN_LOWER_ATTENTIONLOWERING_H
 #define DEEPSTRIDE_CODEGEN_LOWER_ATTENTIONLOWERING_H
 
-#include "codegen/kernel/HeadRows.h"
+#include "codegen/kernel/JoinedHeads.h"
 #include "codegen/lower/AttentionRows.h"
 
 namespace deepstride {

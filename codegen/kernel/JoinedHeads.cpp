@@ -1,0 +1,211 @@
+// Puts keys or values of attention together: cached rows and new ones, those that are yielded beside those that are
+// read.
+#include "codegen/kernel/JoinedHeads.h"
+
+#include "codegen/lower/Copies.h"
+#include "runtime/abi/ds_abi.h"
+
+using namespace mlir;
+
+namespace deepstride {
+
+std::optional<JoinedHeads> JoinedHeads::of(KernelBuilder &k, Value value) {
+  JoinedHeads joined(k, k.elementOf(value), k.sizesOf(value));
+  if (joined.shape.size() != 4)
+    return std::nullopt;
+  const SizeExpr &tokens = joined.shape[2];
+  auto concat = value.getDefiningOp<ds::ConcatOp>();
+  auto insert = value.getDefiningOp<ds::InsertOp>();
+  auto placed = ds::PlacedRows::of(value);
+  SmallVector<Value> inputs;
+  if (concat && concat.getAxis() == 2)
+    inputs.assign(concat.getInputs().begin(), concat.getInputs().end());
+  else
+    inputs.push_back(insert ? insert.getUpdate() : placed ? placed->scatter.getUpdates() : value);
+  joined.values = inputs;
+  joined.values.push_back(value);
+  SizeExpr start = insert ? (*sizesFromAttribute(insert.getStarts()))[2] : SizeExpr(0);
+  for (Value input : inputs) {
+    auto rows = RowSource::of(k, input);
+    if (!rows)
+      return std::nullopt;
+    SizeExpr count = k.sizesOf(input)[2];
+    joined.added.push_back({*rows, 0, start, count});
+    start = start + count;
+  }
+  if (insert) {
+    auto old = RowSource::of(k, insert.getInto());
+    if (!old || !old->isStored())
+      return std::nullopt;
+    joined.kept.push_back({*old, 0, 0, joined.added.front().start});
+    joined.kept.push_back({*old, start, start, tokens - start});
+  } else if (placed) {
+    auto old = RowSource::of(k, placed->cache);
+    bool isInMemory = isa<BlockArgument>(placed->lengths) && isa<BlockArgument>(placed->places) &&
+                      (!placed->pad || isa<BlockArgument>(placed->pad.getValue()));
+    if (!old || !old->isStored() || !isInMemory || !placed->fit([&](Value of) { return k.sizesOf(of); }))
+      return std::nullopt;
+    joined.kept.push_back({*old, 0, 0, tokens});
+    joined.places = Places{k.bufferOf(placed->lengths), k.bufferOf(placed->places),
+                           placed->pad ? k.bufferOf(placed->pad.getValue()) : Value(), k.sizesOf(placed->cache)[2]};
+    llvm::append_range(joined.values, llvm::map_range(placed->ops, [](Operation *op) { return op->getResult(0); }));
+  } else if (!concat && joined.added.front().rows.isStored() && !llvm::is_contained(k.yielded(), value)) {
+    return std::nullopt; // it is read in place
+  }
+  for (auto [number, yielded] : llvm::enumerate(k.yielded())) {
+    if (yielded == value)
+      joined.output = k.outputBuffer(number);
+    for (auto [part, input] : llvm::zip_equal(joined.added, inputs))
+      if (yielded == input && yielded != value)
+        part.output = k.outputBuffer(number);
+  }
+  return joined;
+}
+
+void JoinedHeads::reserve(bool isShared) {
+  for (Part &part : added)
+    part.rows.reserve();
+  if (!output || isShared)
+    scratch = k->scratchOf(storageType(element), shape[2] * shape[3]);
+}
+
+void JoinedHeads::write(ArrayRef<Part> parts, ArrayRef<Value> head, bool isOwner, Value target, Value offset) {
+  Value width = k->index(shape[3]);
+  for (Part part : parts) {
+    Value at[] = {head[0], head[1], k->index(part.first)}, count = k->index(part.count);
+    Value place = k->add(offset, k->mul(k->index(part.start), width));
+    if (!isOwner || !part.output) {
+      part.rows.emit(at, count, target, place);
+      continue;
+    }
+    Value elements = k->mul(count, width);
+    Value own = k->mul(k->linearize(head, ArrayRef(shape).take_front(2)), elements);
+    part.rows.emit(at, count, part.output, own);
+    emitCopy(*k, part.output, own, target, place, elements);
+  }
+}
+
+void JoinedHeads::fill(Value number, Value target, Value from, Value to) {
+  k->loop(from, to, k->constant(1), [&](Value place) { k->store(number, target, place, element); });
+}
+
+void JoinedHeads::writePlaced(ArrayRef<Value> head, bool isOwner, Value target, Value offset) {
+  Value zero = k->constant(0), one = k->constant(1), width = k->index(shape[3]), tokens = k->index(shape[2]);
+  Type i64 = k->b.getI64Type();
+  auto numberAt = [&](Value buffer, Value place) -> Value {
+    return arith::IndexCastOp::create(k->b, k->loc, k->b.getIndexType(), k->load(buffer, place, i64));
+  };
+  Value length = k->maximum(numberAt(places->lengths, head[0]), zero);
+  Value old = k->minimum(length, k->minimum(k->index(places->past), tokens));
+  Value from[] = {head[0], head[1], zero};
+  kept.front().rows.emit(from, old, target, offset);
+  Value begin = k->add(offset, k->mul(old, width)), end = k->add(offset, k->mul(tokens, width));
+  if (places->padding) {
+    Value padded = k->add(offset, k->mul(k->maximum(k->minimum(length, tokens), old), width));
+    fill(k->load(places->padding, zero, element), target, begin, padded);
+    begin = padded;
+  }
+  fill(scalarConstant(k->b, k->loc, element, 0), target, begin, end);
+  Part &part = added.front();
+  Value count = k->index(part.count), own;
+  if (isOwner && part.output) {
+    own = k->mul(k->linearize(head, ArrayRef(shape).take_front(2)), k->mul(count, width));
+    part.rows.emit(from, count, part.output, own);
+  }
+  // An index beyond the cache fails the call, which a cache without places has none for.
+  Value isEmpty = arith::CmpIOp::create(k->b, k->loc, arith::CmpIPredicate::eq, tokens, zero);
+  Value written = arith::SelectOp::create(k->b, k->loc, isEmpty, zero, count);
+  k->failIf(arith::CmpIOp::create(k->b, k->loc, arith::CmpIPredicate::ne, written, count), DS_INDEX_OUT_OF_RANGE);
+  k->loop(zero, written, one, [&](Value row) {
+    Value place = k->checkedIndex(numberAt(places->rows, k->add(k->mul(head[0], count), row)), tokens);
+    Value to = k->add(offset, k->mul(place, width)), at[] = {head[0], head[1], row};
+    if (own)
+      emitCopy(*k, part.output, k->add(own, k->mul(row, width)), target, to, width);
+    else
+      part.rows.emit(at, one, target, to);
+  });
+}
+
+Matrix JoinedHeads::emit(Value batch, Value group, Value isOwner) {
+  Value zero = k->constant(0), head[] = {batch, group};
+  Value place =
+      output ? k->mul(k->linearize(head, ArrayRef(shape).take_front(2)), k->index(shape[2] * shape[3])) : zero;
+  auto toScratch = [&](bool owns) {
+    if (places)
+      return writePlaced(head, owns, scratch, zero);
+    write(kept, head, owns, scratch, zero);
+    write(added, head, owns, scratch, zero);
+  };
+  auto asOwner = [&] {
+    if (!output)
+      return toScratch(/*owns=*/true);
+    places ? writePlaced(head, /*isOwner=*/true, output, place) : write(added, head, /*isOwner=*/true, output, place);
+  };
+  Matrix matrix{output ? output : scratch, place, k->index(shape[3]), k->constant(1)};
+  bool isWritten = output || llvm::any_of(added, [](const Part &part) { return part.output; });
+  if (!isOwner || !isWritten) {
+    asOwner();
+    return matrix;
+  }
+  auto branch = scf::IfOp::create(k->b, k->loc, isOwner, /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(k->b);
+    k->b.setInsertionPointToStart(branch.thenBlock());
+    asOwner();
+    k->b.setInsertionPointToStart(branch.elseBlock());
+    toScratch(/*owns=*/false);
+  }
+  if (output) {
+    matrix.buffer = arith::SelectOp::create(k->b, k->loc, isOwner, output, scratch);
+    matrix.offset = arith::SelectOp::create(k->b, k->loc, isOwner, place, zero);
+  }
+  return matrix;
+}
+
+/// Results of at least so many bytes are written past the caches, which will not hold them until the next step: layers
+/// have one each for keys and values, and weights pass between two of them. Of smaller ones a whole model may stay.
+static constexpr int64_t leastAway = 1 << 20;
+
+void JoinedHeads::reservePieces(bool isShared) {
+  if (!arePieces())
+    return reserve(isShared);
+  for (Part &part : added) {
+    part.rows.reserve();
+    if (!part.rows.isStored())
+      part.scratch = k->scratchOf(storageType(element), part.count * shape[3]);
+  }
+}
+
+SmallVector<JoinedHeads::Piece> JoinedHeads::emitPieces(Value batch, Value group, Value isOwner) {
+  if (!arePieces())
+    return {{emit(batch, group, isOwner), k->index(shape[2])}};
+  SmallVector<Piece> pieces;
+  Value zero = k->constant(0), width = k->index(shape[3]), head[] = {batch, group};
+  for (Part &part : added) {
+    Value at[] = {batch, group, k->index(part.first)}, count = k->index(part.count);
+    if (part.output || output) {
+      auto branch = isOwner ? scf::IfOp::create(k->b, k->loc, isOwner, /*withElseRegion=*/false) : scf::IfOp();
+      OpBuilder::InsertionGuard guard(k->b);
+      if (branch)
+        k->b.setInsertionPointToStart(branch.thenBlock());
+      auto placeOf = [&](const SizeExpr &rows, const SizeExpr &first) {
+        return k->mul(
+            k->add(k->mul(k->linearize(head, ArrayRef(shape).take_front(2)), k->index(rows)), k->index(first)), width);
+      };
+      if (part.output)
+        part.rows.emit(at, count, part.output, placeOf(part.count, 0));
+      if (output) {
+        SizeExpr bytes = shape[0] * shape[1] * shape[2] * shape[3] * SizeExpr(storageBytes(element));
+        Value isAway =
+            arith::CmpIOp::create(k->b, k->loc, arith::CmpIPredicate::sge, k->index(bytes), k->constant(leastAway));
+        part.rows.emit(at, count, output, placeOf(shape[2], part.start), isAway);
+      }
+    }
+    if (part.scratch)
+      part.rows.emit(at, count, part.scratch, zero);
+    pieces.push_back({part.scratch ? Matrix{part.scratch, zero, width, k->constant(1)} : part.rows.matrix(at), count});
+  }
+  return pieces;
+}
+
+} // namespace deepstride
