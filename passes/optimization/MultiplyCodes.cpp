@@ -147,7 +147,12 @@ private:
 
   /// Sums as floats, times both scales, plus the bias; `own` and `bias` broadcast to the sums.
   Value scaled(Value sums, Value own, Value scale, Value bias) {
-    Value result = b.mul(b.cast(sums, b.f32()), b.mul(own, scale));
+    auto first = uniformOf(own), second = uniformOf(scale);
+    bool areNumbers = first && second && isOne(own); // one of the kernel's numbers, else a launch
+    Value numbers = b.cast(sums, b.f32());
+    Value result =
+        b.mul(numbers, areNumbers ? b.scalar(b.f32(), static_cast<float>(*first) * static_cast<float>(*second))
+                                  : b.mul(own, scale));
     return bias ? b.add(result, bias) : result;
   }
 
