@@ -33,8 +33,12 @@ def feed(model, random, sizes):
     inputs = {}
     for value, dims in zip(model.graph.input, dims_of(model).values()):
         shape = [sizes.get(d, d) for d in dims]
-        isFloat = value.type.tensor_type.elem_type == TensorProto.FLOAT
-        inputs[value.name] = random.standard_normal(shape).astype(np.float32) if isFloat else np.ones(shape, np.int64)
+        if value.type.tensor_type.elem_type == TensorProto.FLOAT:
+            inputs[value.name] = random.standard_normal(shape).astype(np.float32)
+        elif value.name == "attention_mask":
+            inputs[value.name] = (np.arange(shape[1]) < random.integers(1, shape[1] + 1, (shape[0], 1))).astype(np.int64)
+        else:
+            inputs[value.name] = random.integers(1, 4, shape)
     return inputs
 
 
