@@ -3,7 +3,7 @@ product: how many launches one takes, its bits without fusion and for every numb
 ONNX Runtime's."""
 import numpy as np
 import onnx
-from onnx import TensorProto
+from onnx import TensorProto, helper, numpy_helper
 
 import generate
 import layers
@@ -91,3 +91,26 @@ def statically_quantized_layer(folder):
 def statically_quantized_step(folder):
     """Keys and values of a cache, some of them behind no token."""
     compare(folder, gpt2, [dict(SIZES, past=0), dict(SIZES, past=21)], reduce_range=True)
+
+
+@case
+def codes_that_are_shown(folder):
+    """Codes of rows in memory that a product multiplies and the program shows: more rows than a block has."""
+    random, rows, depth = np.random.default_rng([SEED, 9]), 300, 64
+    scale, zero = np.float32(0.03), np.int8(-5)
+    weight = random.integers(-127, 128, (depth, 64)).astype(np.int8)
+    nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["c"]), helper.make_node("DequantizeLinear", ["c", "s", "z"], ["d"]),
+             helper.make_node("DequantizeLinear", ["w", "s"], ["v"]), helper.make_node("MatMul", ["d", "v"], ["y"])]
+    graph = helper.make_graph(nodes, "codes", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", depth])],
+                              [helper.make_tensor_value_info("c", TensorProto.INT8, None), helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+                              [numpy_helper.from_array(array, name) for name, array in (("s", scale), ("z", zero), ("w", weight))])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "m.onnx")
+    package = compile_model(folder / "m.onnx", folder)
+    x = random.standard_normal((rows, depth)).astype(np.float32)
+    codes = np.clip(np.rint(x / scale) + zero, -128, 127).astype(np.int8)
+    sums = (codes.astype(np.int64) - zero) @ weight.astype(np.int64)
+    for threads in (1, 3):
+        found = run_package(package, {"x": x}, folder, f"--threads={threads}")
+        expect((found["c"] == codes).all(), f"codes differ in {np.argwhere(found['c'] != codes)[:3]}")
+        error = np.abs(found["y"] - sums * (np.float64(scale) * scale)).max()
+        expect(error < 1e-3, f"the product is off by {error}")
