@@ -5,6 +5,7 @@
 #include "dialects/ds/HeadRows.h"
 #include "dialects/ds/Norms.h"
 #include "dialects/ds/Reductions.h"
+#include "dialects/ds/SoftmaxProducts.h"
 #include "dialects/ds/TileAccess.h"
 #include "dialects/train/TrainDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -170,6 +171,8 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
     bool readsWindows = hasAttention || llvm::all_of(body.without_terminator(), [](Operation &op) {
                           return ds::isWindowOp(&op) || ds::readsWindows(&op);
                         });
+    auto ops = llvm::map_to_vector(body.without_terminator(), [](Operation &op) { return &op; });
+    bool hasSoftmax = ds::SoftmaxProducts::of(ops).has_value();
     auto reductions = body.getOps<ds::ReduceOp>();
     ds::ReduceOp scan = reductions.empty() ? ds::ReduceOp() : *reductions.begin();
     bool hasProduct = !body.getOps<ds::LinearOp>().empty();
@@ -177,6 +180,8 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
     bool isScan = scan && (ds::reducesWhole(scan) || // else nothing follows
                            llvm::all_of(body.without_terminator(), llvm::IsaPred<ds::ReduceOp>));
     for (Operation &op : body.without_terminator()) {
+      if (hasSoftmax && (isa<ds::MatmulOp, ds::SoftmaxOp>(op) || ds::isWindowOp(&op)))
+        continue;
       if ((hasAttention && ds::joinsAttention(&op)) || ds::preparesFilters(&op))
         continue;
       if (areNumbers || (hasProduct && ds::givesSharedNumber(&op)))

@@ -36,7 +36,8 @@ LogicalResult Epilogue::verify() {
       return failure();
   auto isHeld = [&](Value value) { return ds::isTileElement(k.elementOf(value)); };
   for (Value value : k.yielded()) {
-    bool areRows = isPrologue(value.getDefiningOp()) && value == anchor->getOperand(0) &&
+    bool isStep = isa<ds::LinearOp>(anchor) && isa_and_present<ds::PerElement>(value.getDefiningOp()) && isHeld(value);
+    bool areRows = isPrologue(value.getDefiningOp()) && (isStep || value == anchor->getOperand(0)) &&
                    !value.getDefiningOp<ds::QuantizeRowsOp>();
     if (ds::isNorm(value.getDefiningOp()) || areRows || isStoredByOther(value) ||
         llvm::is_contained(extremes, value.getDefiningOp()))

@@ -91,14 +91,16 @@ void Prologue::emitNorm(RowSpace &space, const View &target, Value from, Value t
   emitNormRow(k, space, norm, source, target, {from}, {to});
 }
 
-/// Makes row `to` of the target of row `from` of what the steps read.
-void Prologue::emitSteps(RowSpace &space, const View &target, Type element, Value from, Value to) {
+/// Makes row `to` of the target of row `from` of what the steps read, up to the one that gives `made`.
+void Prologue::emitSteps(RowSpace &space, const View &target, Value made, Value from, Value to) {
+  auto count = static_cast<size_t>(llvm::find(steps, made.getDefiningOp()) - steps.begin()) + 1;
+  ArrayRef<Operation *> first = ArrayRef(steps).take_front(count);
   SmallVector<View> views = llvm::map_to_vector(operands, [&](Value value) { return viewOf(value); });
   auto pointers = llvm::map_to_vector(views, [](const View &view) { return &view; });
   auto change = [&](OpBuilder &b, ValueRange elements) {
-    return emitPointwiseOps(k, b, steps, operands.getArrayRef(), elements).lookup(changed);
+    return emitPointwiseOps(k, b, first, operands.getArrayRef(), elements).lookup(made);
   };
-  space.map(target, element, pointers, {from}, change, {to});
+  space.map(target, k.elementOf(made), pointers, {from}, change, {to});
 }
 
 /// Makes row `to` of the block of row `from` of what is in memory.
@@ -109,11 +111,11 @@ void Prologue::emitRow(RowSpace &space, const View &target, Value from, Value to
   if (norm)
     emitNorm(space, k.broadcastView(line, shape, shape), from, zero);
   if (!quantize)
-    return emitSteps(space, target, k.elementOf(changed), from, to);
+    return emitSteps(space, target, changed, from, to);
   View given = viewOf(quantize.getInput());
   if (!steps.empty()) {
     View whole = k.broadcastView(changedLine, shape, shape);
-    emitSteps(space, whole, k.elementOf(changed), from, zero);
+    emitSteps(space, whole, changed, from, zero);
     given = k.broadcastView(changedLine, {shape.back()}, shape);
   }
   Value scale = emitQuantizeRow(k, space, quantize, given, target, {from}, {to});
@@ -125,9 +127,11 @@ Matrix Prologue::emit(Value firstRow, Value count, Value from, Value to, Value p
   RowSpace space(k, shape, {1});
   View target = k.broadcastView(block, shape, shape);
   k.loop(zero, count, one, [&](Value row) { emitRow(space, target, k.add(firstRow, row), row); });
-  for (auto [number, yielded] : llvm::enumerate(k.yielded())) {
+  for (unsigned number = 0; number < k.yielded().size(); ++number) {
+    Value yielded = k.yielded()[number];
     bool isNorm = norm && yielded == norm->getResult(0);
-    if (!isNorm && yielded != product.getInput())
+    bool isStep = yielded != product.getInput() && llvm::is_contained(steps, yielded.getDefiningOp());
+    if (!isNorm && !isStep && yielded != product.getInput())
       continue;
     Type element = k.elementOf(yielded);
     View stored = k.broadcastView(k.outputBuffer(number), shape, shape);
@@ -136,6 +140,11 @@ Matrix Prologue::emit(Value firstRow, Value count, Value from, Value to, Value p
       Value place = k.add(firstRow, row);
       if (isNorm && isChanged()) // what the block holds is not what is yielded
         return emitNorm(space, stored, place, place);
+      if (isStep) {
+        if (norm)
+          emitNorm(space, k.broadcastView(line, shape, shape), place, zero);
+        return emitSteps(space, stored, yielded, place, place);
+      }
       auto copy = [&](OpBuilder &b, ValueRange v) { return fromStorage(b, k.loc, v[0], element); };
       space.map(stored, element, {&target}, {row}, copy, {place});
     });

@@ -32,8 +32,8 @@ public:
   /// Where numbers lie that the steps read. Call it before rows are prepared.
   void readNumbers(const SharedNumbers &places) { numbers = &places; }
 
-  /// Prepares rows [firstRow, firstRow + count), and stores those of the norm and of what is multiplied that are the
-  /// share of `from`, `to` among `parts` where the kernel yields them, too. Yields the block in scratch.
+  /// Prepares rows [firstRow, firstRow + count), and stores those of the norm, of steps and of what is multiplied that
+  /// are the share of `from`, `to` among `parts` where the kernel yields them, too. Yields the block in scratch.
   Matrix emit(mlir::Value firstRow, mlir::Value count, mlir::Value from, mlir::Value to, mlir::Value parts);
 
   /// The scale of each row of the block, where rows become codes; null elsewhere.
@@ -43,7 +43,7 @@ private:
   /// Whether rows are something else than the norm's.
   bool isChanged() const { return quantize || !steps.empty(); }
   void emitRow(RowSpace &space, const View &target, mlir::Value from, mlir::Value to);
-  void emitSteps(RowSpace &space, const View &target, mlir::Type element, mlir::Value from, mlir::Value to);
+  void emitSteps(RowSpace &space, const View &target, mlir::Value made, mlir::Value from, mlir::Value to);
   void emitNorm(RowSpace &space, const View &target, mlir::Value from, mlir::Value to);
   /// What the steps read of memory, or of the norm.
   View viewOf(mlir::Value value);

@@ -1,7 +1,7 @@
 // Lowers every ds.kernel of a module to a func.func over flat buffers, by the family of its anchor op.
 #include "codegen/Passes.h"
 #include "codegen/kernel/SharedNumbers.h"
-#include "codegen/lower/KernelBuilder.h"
+#include "codegen/lower/QuantizedAttention.h"
 #include "dialects/ds/HeadRows.h"
 #include "dialects/ds/Norms.h"
 #include "dialects/ds/Reductions.h"
@@ -60,6 +60,7 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
   for (Operation *op : k.ops())
     if (isa<ds::AttentionOp, ds::AttentionGradientOp>(op)) // it looks at the ops before it
       anchor = op;
+  auto softmax = ds::SoftmaxProducts::of(k.ops());
   bool hasAttention = anchor != nullptr, hasProduct = llvm::any_of(k.ops(), llvm::IsaPred<ds::LinearOp>);
   auto *reduction = llvm::find_if(k.ops(), llvm::IsaPred<ds::ReduceOp>);
   auto first = reduction == k.ops().end() ? ds::ReduceOp() : cast<ds::ReduceOp>(*reduction);
@@ -79,6 +80,8 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
                    "expects elements of 1, 2, 4, 8, 16, 32 or 64 bits that are integers, or floats of 16 to "
                    "64 bits or the standard's narrow formats, found ")
                << type;
+    if (softmax)
+      continue; // it looks at all of them
     if (areNumbers || (hasProduct && ds::givesSharedNumber(op)) || ds::extremesOf(op))
       continue; // before the anchor, or of what it makes
     if (hasAttention ? op == anchor || ds::joinsAttention(op) || isa<ds::CastOp, ds::ConstantOp>(op)
@@ -103,7 +106,10 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
       return op->emitOpError("cannot share a kernel with other ops");
     anchor = op;
   }
-  if (failed(anchor ? lowerAnchor(k, anchor) : areNumbers ? lowerSharedNumbers(k) : lowerElementwise(k)))
+  if (failed(softmax      ? lowerQuantizedAttention(k, *softmax)
+             : anchor     ? lowerAnchor(k, anchor)
+             : areNumbers ? lowerSharedNumbers(k)
+                          : lowerElementwise(k)))
     return failure();
   k.finish();
   return success();

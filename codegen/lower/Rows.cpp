@@ -302,44 +302,48 @@ static View anchorView(KernelBuilder &k, Operation *anchor, ArrayRef<SizeExpr> s
   return k.broadcastView(k.outputBuffer(static_cast<unsigned>(number)), shape, shape);
 }
 
+void emitSoftmaxRow(KernelBuilder &k, RowSpace &rows, ds::SoftmaxOp op, const View &input, const View &output,
+                    ArrayRef<Value> row) {
+  Type element = k.elementOf(op.getInput());
+  // f32 and f64 keep the exponentials in the output between the passes; narrower types would round them twice.
+  bool keeps = computeType(element) == element && !op.getLog();
+  auto load = [&](OpBuilder &b, Value raw) { return fromStorage(b, k.loc, raw, element); };
+  Value greatest = rows.reduce(ds::ReduceKind::max, element, {&input}, row,
+                               [&](OpBuilder &b, ValueRange v) { return load(b, v[0]); });
+  auto exponential = [&](OpBuilder &b, Value raw) -> Value {
+    return emitWeight(b, k.loc, arith::SubFOp::create(b, k.loc, load(b, raw), greatest));
+  };
+  if (keeps)
+    rows.map(output, element, {&input}, row, [&](OpBuilder &b, ValueRange v) { return exponential(b, v[0]); });
+  Value sum = rows.reduce(ds::ReduceKind::sum, element, {keeps ? &output : &input}, row,
+                          [&](OpBuilder &b, ValueRange v) { return keeps ? v[0] : exponential(b, v[0]); });
+  if (op.getLog()) {
+    // The greatest goes first: beside a large one the logarithm would be lost.
+    Value logarithm = math::LogOp::create(k.b, k.loc, sum);
+    rows.map(output, element, {&input}, row, [&](OpBuilder &b, ValueRange v) -> Value {
+      return arith::SubFOp::create(b, k.loc, arith::SubFOp::create(b, k.loc, load(b, v[0]), greatest), logarithm);
+    });
+    return;
+  }
+  // The sum is at least 1, or NaN, so that its inverse is as good as any number.
+  Value inverse = arith::DivFOp::create(k.b, k.loc, scalarConstant(k.b, k.loc, element, 1.0), sum);
+  rows.map(output, element, {keeps ? &output : &input}, row, [&](OpBuilder &b, ValueRange v) -> Value {
+    return arith::MulFOp::create(b, k.loc, keeps ? v[0] : exponential(b, v[0]), inverse);
+  });
+}
+
 LogicalResult lowerSoftmax(KernelBuilder &k, ds::SoftmaxOp op) {
   if (isa<BlockArgument>(op.getInput()) && lowerSoftmaxColumns(k, op))
     return success();
-  Type element = k.elementOf(op.getInput());
   SizeVector shape = k.sizesOf(op.getInput());
   RowSpace rows(k, shape, {static_cast<int64_t>(op.getAxis())});
   View output = anchorView(k, op, shape);
   RowInput source(k, rows, op.getInput(), output);
   if (failed(source.verify()))
     return failure();
-  const View &input = source.view();
-  // f32 and f64 keep the exponentials in the output between the passes; narrower types would round them twice.
-  bool keeps = computeType(element) == element && !op.getLog();
   rows.forEachRow([&](ArrayRef<Value> row) {
     source.emit(row);
-    auto load = [&](OpBuilder &b, Value raw) { return fromStorage(b, k.loc, raw, element); };
-    Value greatest = rows.reduce(ds::ReduceKind::max, element, {&input}, row,
-                                 [&](OpBuilder &b, ValueRange v) { return load(b, v[0]); });
-    auto exponential = [&](OpBuilder &b, Value raw) -> Value {
-      return emitWeight(b, k.loc, arith::SubFOp::create(b, k.loc, load(b, raw), greatest));
-    };
-    if (keeps)
-      rows.map(output, element, {&input}, row, [&](OpBuilder &b, ValueRange v) { return exponential(b, v[0]); });
-    Value sum = rows.reduce(ds::ReduceKind::sum, element, {keeps ? &output : &input}, row,
-                            [&](OpBuilder &b, ValueRange v) { return keeps ? v[0] : exponential(b, v[0]); });
-    if (op.getLog()) {
-      // The greatest goes first: beside a large one the logarithm would be lost.
-      Value logarithm = math::LogOp::create(k.b, k.loc, sum);
-      rows.map(output, element, {&input}, row, [&](OpBuilder &b, ValueRange v) -> Value {
-        return arith::SubFOp::create(b, k.loc, arith::SubFOp::create(b, k.loc, load(b, v[0]), greatest), logarithm);
-      });
-      return;
-    }
-    // The sum is at least 1, or NaN, so that its inverse is as good as any number.
-    Value inverse = arith::DivFOp::create(k.b, k.loc, scalarConstant(k.b, k.loc, element, 1.0), sum);
-    rows.map(output, element, {keeps ? &output : &input}, row, [&](OpBuilder &b, ValueRange v) -> Value {
-      return arith::MulFOp::create(b, k.loc, keeps ? v[0] : exponential(b, v[0]), inverse);
-    });
+    emitSoftmaxRow(k, rows, op, source.view(), output, row);
   });
   k.setFlops(product(shape) * SizeExpr(5));
   return success();

@@ -53,6 +53,11 @@ private:
 void emitNormRow(KernelBuilder &k, RowSpace &rows, mlir::Operation *norm, const View &input, const View &output,
                  llvm::ArrayRef<mlir::Value> row, llvm::ArrayRef<mlir::Value> to = {});
 
+/// The softmax of a row: of the row of `input` over the space's shape, which may be that of `output`. In the types that
+/// keep it, `output` holds exponentials on the way.
+void emitSoftmaxRow(KernelBuilder &k, RowSpace &rows, ds::SoftmaxOp op, const View &input, const View &output,
+                    llvm::ArrayRef<mlir::Value> row);
+
 /// Quantizes a row of ds.quantize_rows: the row of `input` over the space's shape becomes row `to` of `codes` (empty:
 /// the same). Gives its scale.
 mlir::Value emitQuantizeRow(KernelBuilder &k, RowSpace &rows, ds::QuantizeRowsOp op, const View &input,

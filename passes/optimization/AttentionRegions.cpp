@@ -272,6 +272,11 @@ std::pair<OpSet, Operation *> attentionRegion(ds::AttentionOp attention, SizeAna
   return AttentionGatherer(attention, analysis).run();
 }
 
+/// Whether the op computes elements of its first operand and of numbers, as codes are made of floats.
+static bool changesByNumbers(Operation *op) {
+  return isa<ds::UnaryOp>(op) || (isa<ds::BinaryOp>(op) && isSplat(op->getOperand(1)));
+}
+
 ds::LinearOp projectionOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (auto linear = dyn_cast<ds::LinearOp>(op))
@@ -284,7 +289,7 @@ ds::LinearOp projectionOf(Value value) {
       value = insert.getUpdate();
     else if (auto scatter = dyn_cast<ds::ScatterElementsOp>(op)) // each sequence has its own place
       value = scatter.getUpdates();
-    else if (ds::isWindowOp(op) || ds::isRowOp(op) || isa<ds::BroadcastOp, ds::CastOp>(op))
+    else if (ds::isWindowOp(op) || ds::isRowOp(op) || isa<ds::BroadcastOp, ds::CastOp>(op) || changesByNumbers(op))
       value = op->getOperand(0);
     else
       break;

@@ -35,8 +35,11 @@ struct Bytes {
 
 class ZeroPoints {
 public:
-  ZeroPoints(Operation *op, IntegerRanges &ranges, RecipeBook &recipes, SizeAnalysis &analysis)
-      : op(op), ranges(ranges), recipes(recipes), b(OpBuilder(op), analysis) {
+  /// Bytes that were moved up, by those that products have read: what several products read is moved once.
+  using MovedBytes = llvm::DenseMap<Value, Value>;
+
+  ZeroPoints(Operation *op, IntegerRanges &ranges, RecipeBook &recipes, SizeAnalysis &analysis, MovedBytes &moved)
+      : op(op), ranges(ranges), recipes(recipes), moved(moved), b(OpBuilder(op), analysis) {
     b.setLocation(op->getLoc());
   }
 
@@ -99,8 +102,12 @@ private:
   void makeUnsigned(Bytes &x) {
     if (b.element(x.bytes).isUnsignedInteger())
       return;
-    Type i16 = IntegerType::get(op->getContext(), 16);
-    x.bytes = b.cast(b.add(b.cast(x.bytes, i16), 128), integer(true));
+    Value &result = moved[x.bytes];
+    if (!result || result.getParentBlock() != op->getBlock() || !result.getDefiningOp()->isBeforeInBlock(op)) {
+      Type i16 = IntegerType::get(op->getContext(), 16);
+      result = b.cast(b.add(b.cast(x.bytes, i16), 128), integer(true));
+    }
+    x.bytes = result;
     x.zero = x.zero ? b.add(x.zero, 128) : b.scalar(b.i32(), 128);
   }
 
@@ -164,6 +171,7 @@ private:
   Operation *op;
   IntegerRanges &ranges;
   RecipeBook &recipes;
+  MovedBytes &moved;
   DsBuilder b;
   Value weight8;
 };
@@ -185,8 +193,9 @@ struct FactorZeroPoints : deepstride::impl::FactorZeroPointsBase<FactorZeroPoint
       auto analysis = SizeAnalysis::run(function);
       if (failed(analysis))
         return signalPassFailure();
+      ZeroPoints::MovedBytes moved;
       for (Operation *op : products) {
-        std::string reason = ZeroPoints(op, ranges, recipes, *analysis).factor();
+        std::string reason = ZeroPoints(op, ranges, recipes, *analysis, moved).factor();
         if (reason.empty())
           count("products factored");
         else

@@ -13,6 +13,7 @@
 #include "passes/optimization/Extremes.h"
 #include "passes/optimization/Passes.h"
 #include "passes/optimization/RowSteps.h"
+#include "passes/optimization/SoftmaxRegions.h"
 #include "passes/optimization/WindowChains.h"
 
 #include "dialects/ds/DsBuilder.h"
@@ -45,8 +46,10 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     analysis = std::move(*result);
     sliceGathers(getOperation(), analysis);
     findProjections();
-    if (products)
+    if (products) {
       splitNorms();
+      wrapSoftmaxes();
+    }
     SmallVector<Operation *> anchors;
     getOperation().walk([&](Operation *op) {
       if (products && isa<ds::Anchor, ds::AttentionOp, ds::AttentionGradientOp>(op) &&
@@ -80,6 +83,20 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
         last = last == attention ? end : last;
       }
     wrap(region, last);
+  }
+
+  /// Attention of quantized scores and weights, before its products become anchors.
+  void wrapSoftmaxes() {
+    SmallVector<ds::SoftmaxProducts> found;
+    getOperation().walk([&](ds::SoftmaxOp softmax) {
+      if (auto products = productsAround(softmax); products && !isa<ds::FusedOp>(softmax->getParentOp()))
+        found.push_back(*products);
+    });
+    for (ds::SoftmaxProducts products : found) {
+      auto [region, last] = softmaxRegion(products, analysis);
+      if (last)
+        wrap(region, last);
+    }
   }
 
   /// What takes the extremes of norms reads those of their rows, which ds-fuse-rows puts into their kernels.
@@ -350,7 +367,7 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
       if (auto reason = mismatch(op, anchor))
         return reason;
       larger.insert(op);
-      if (larger.size() > regionLimit)
+      if (larger.size() > 2 * regionLimit) // both halves of a gate, whose results are quantized one by one
         return "the region would be too large";
       for (Value operand : op->getOperands()) {
         Operation *producer = operand.getDefiningOp();

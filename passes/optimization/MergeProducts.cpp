@@ -15,6 +15,7 @@
 #include "passes/optimization/AttentionRegions.h"
 #include "passes/optimization/Passes.h"
 #include "passes/optimization/ProductSteps.h"
+#include "passes/optimization/SoftmaxRegions.h"
 #include "passes/optimization/WindowChains.h"
 
 using namespace mlir;
@@ -77,9 +78,18 @@ private:
       return failure();
     analyses[function] = std::move(*result);
     llvm::SmallPtrSet<Operation *, 16> seen;
-    function.walk([&](ds::AttentionOp attention) {
+    function.walk([&](Operation *op) {
       Group open;
-      for (Value operand : {attention.getQuery(), attention.getKey(), attention.getValue()})
+      SmallVector<Value> operands;
+      auto softmax = dyn_cast<ds::SoftmaxOp>(op);
+      if (auto attention = dyn_cast<ds::AttentionOp>(op)) {
+        operands = {attention.getQuery(), attention.getKey(), attention.getValue()};
+      } else if (auto products = softmax ? productsAround(softmax) : std::nullopt) {
+        operands = {products->scores.getLhs(), products->scores.getRhs(), products->weighted.getRhs()};
+        SmallVector<Operation *> steps = stepsBefore(*products);
+        inAttention.insert(steps.begin(), steps.end());
+      }
+      for (Value operand : operands)
         if (ds::LinearOp op = projectionOf(operand); op && seen.insert(op).second)
           open.push_back(op);
       while (open.size() > 1) {
@@ -144,10 +154,12 @@ private:
   }
 
   /// What needs a part in memory as it was: reading it in place is what merging pays for.
-  static std::optional<StringRef> reasonForMemory(Value value, const ds::StridedWindow &window,
-                                                  SizeAnalysis &analysis) {
+  std::optional<StringRef> reasonForMemory(Value value, const ds::StridedWindow &window, SizeAnalysis &analysis) {
+    auto moves = [&](Operation *op) { return isFusablePointwise(op) && !inAttention.contains(op); };
     for (OpOperand &use : value.getUses()) {
       Operation *reader = use.getOwner();
+      if (inAttention.contains(reader))
+        continue;
       if (reader->getBlock() != value.getParentBlock() || !readsWindows(use))
         return "something needs its result in memory";
       if (!ds::isWindowOp(reader))
@@ -159,7 +171,7 @@ private:
           return "its rows are joined with its columns";
         if (auto reason = reasonForMemory(shown, *reshaped, analysis))
           return reason;
-      } else if (llvm::all_of(reader->getUsers(), isFusablePointwise)) {
+      } else if (llvm::all_of(reader->getUsers(), moves)) {
         return "elementwise ops move what they read of it";
       } // else it is read in place, or copied as it was before
     }
@@ -282,7 +294,8 @@ private:
       steppedResult(op).replaceAllUsesWith(slice.getResult());
     }
     for (ds::LinearOp op : group) {
-      for (Operation *step : llvm::reverse(stepsOf(op)))
+      SmallVector<Operation *> steps = stepsOf(op);
+      for (Operation *step : llvm::reverse(steps))
         step->erase();
       SmallVector<Value> operands(op->operand_begin() + 1, op->operand_end());
       op.erase();
@@ -298,6 +311,7 @@ private:
   RecipeBook recipes;
   llvm::DenseMap<Operation *, SizeAnalysis> analyses;                   // by function
   llvm::DenseMap<Attribute, llvm::SmallPtrSet<Operation *, 2>> readers; // by recipe
+  llvm::SmallPtrSet<Operation *, 32> inAttention; // what kernels of attention in parts compute of their operands
   SmallVector<Group> groups;
 };
 

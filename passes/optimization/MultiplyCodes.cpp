@@ -147,7 +147,15 @@ private:
 
   /// Sums as floats, times both scales, plus the bias; `own` and `bias` broadcast to the sums.
   Value scaled(Value sums, Value own, Value scale, Value bias) {
-    Value result = b.mul(b.cast(sums, b.f32()), b.mul(own, scale));
+    Value result = b.cast(sums, b.f32());
+    auto first = uniformOf(own), second = uniformOf(scale);
+    float both = first && second ? static_cast<float>(*first) * static_cast<float>(*second) : 1;
+    if (!std::isnormal(both)) // sums of 0 would not be 0
+      result = b.mul(b.mul(result, own), scale);
+    else if (first && second && isOne(own)) // one of the kernel's numbers, else a launch
+      result = b.mul(result, b.scalar(b.f32(), both));
+    else
+      result = b.mul(result, b.mul(own, scale));
     return bias ? b.add(result, bias) : result;
   }
 

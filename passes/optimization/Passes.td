@@ -13,7 +13,8 @@ def FuseDeep : Pass<"ds-fuse-deep", "::mlir::func::FuncOp"> {
     that is also read elsewhere becomes a result of the region. The norm of what a
     `ds.linear` with packed weights reads becomes its prologue, if it is over the last axis and what follows the product
     does not read it; so do elementwise ops of a few instructions between them, or without a norm, which read rows, numbers
-    and what columns share, and `ds.quantize_rows`, if its codes and scales are read in the region only. So do elementwise
+    and what columns share, and `ds.quantize_rows`, if its codes and scales are read in the region only. Codes of 8 bits
+    on the way that something else reads, too, are a result. So do elementwise
     ops that make the filters of a `ds.conv` of constants. Another product of the same input that only the epilogue reads, as the
     other half of a gate, joins, too, where both have packed weights of one layout. So do other projections of the same
     attention and input that ds-merge-products has left, where nothing follows either: each is a result of the region.
@@ -23,6 +24,10 @@ def FuseDeep : Pass<"ds-fuse-deep", "::mlir::func::FuncOp"> {
     (`ds.rotary`) rows of its operands, and appends new keys and values to cached ones (`ds.concat` of tokens, or
     `ds.insert` into a state); what is read elsewhere of these is a result of the region. Joining, inserting, norms and
     rotations on their own read windows in place as well; several windows before anything else become one copy.
+
+    Attention in parts, whose scores are sums of integers, is a region, too: both products, the softmax in f32 and the
+    elementwise ops between them, what makes codes before their operands and behind the result, and the windows around
+    that. Heads of queries and of keys are equally many.
 
     Where the greatest or the least number of a whole f32 tensor is taken, as for the scale of its codes, the kernel that
     makes the tensor takes those of its rows: attention those of each head's, a product those of each panel's part of a
@@ -80,7 +85,7 @@ def FactorZeroPoints : Pass<"ds-factor-zero-points", "::mlir::ModuleOp"> {
     constant that spans at most 256 integers, multiplies unsigned by signed bytes instead. What the zero point adds is
     its product with the sums of the weight's columns, which packaging computes: it joins the bias where it is a
     constant, and is subtracted where it is known at run time only. Signed bytes and weights beyond a signed byte are
-    moved by 128, or what brings them there. Padding becomes a `ds.pad` by the zero point. Sums are modulo 2^32.
+    moved by 128, or what brings them there, once for all products that read them. Padding becomes a `ds.pad` by the zero point. Sums are modulo 2^32.
     Numerically a no-op. Reports: products factored; remarks say why one is not.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
@@ -95,7 +100,8 @@ def MergeProducts : Pass<"ds-merge-products", "::mlir::ModuleOp"> {
     their scales and zero points. A product stays where something needs its result in memory as it is, where its weight
     has other uses, which would store it twice, and where types, groups or what stands beside codes differ. Where only
     some have a bias, the others get one of -0, which changes no float. Products of integers take along what makes numbers
-    of their sums, as zero points, scales and a bias do, where that is alike. Remarks say why one stays. Numerically a no-op,
+    of their sums, as zero points, scales and a bias do, and what rounds it to codes, where that is alike; the
+    attention may be one in parts, whose scores are sums of integers. Remarks say why one stays. Numerically a no-op,
     bit by bit. Reports: products merged.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];

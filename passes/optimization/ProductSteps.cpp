@@ -10,14 +10,15 @@ namespace deepstride {
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 static bool isOne(Value value) { return typeOf(value).hasStaticShape() && typeOf(value).getNumElements() == 1; }
-static bool isStep(Operation *op) { return isa_and_present<ds::BinaryOp, ds::CastOp>(op); }
+static bool isStep(Operation *op) { return isa_and_present<ds::BinaryOp, ds::UnaryOp, ds::CastOp>(op); }
 static bool isFloatProduct(ds::LinearOp op) { return isa<FloatType>(typeOf(op.getResult()).getElementType()); }
 
 /// Whether the ops differ in their operands at most.
 static bool areLike(Operation *a, Operation *b) {
   auto binary = dyn_cast<ds::BinaryOp>(a), other = dyn_cast<ds::BinaryOp>(b);
+  auto unary = dyn_cast<ds::UnaryOp>(a), second = dyn_cast<ds::UnaryOp>(b);
   return a->getName() == b->getName() && a->getNumOperands() == b->getNumOperands() && a->getNumResults() == 1 &&
-         (!binary || binary.getKind() == other.getKind()) &&
+         (!binary || binary.getKind() == other.getKind()) && (!unary || unary.getKind() == second.getKind()) &&
          typeOf(a->getResult(0)).getElementType() == typeOf(b->getResult(0)).getElementType();
 }
 

@@ -32,6 +32,7 @@ SmallVector<Operation *> rowSteps(ds::LinearOp product, const OpSet &region, con
   SmallVector<Operation *> steps;
   const SizeVector &sizes = analysis.facts(product.getInput()).sizes;
   bool hasNorm = false;
+  Operation *shared = nullptr, *stored = nullptr; // codes that something else reads, too
   auto take = [&](Value value) {
     Operation *op = value.getDefiningOp();
     if (!op || op->getBlock() != product->getBlock() || llvm::is_contained(steps, op) || steps.size() >= regionLimit)
@@ -41,8 +42,10 @@ SmallVector<Operation *> rowSteps(ds::LinearOp product, const OpSet &region, con
         return;
     } else if (!(steps.empty() && isa<ds::QuantizeRowsOp>(op)) && !changesRows(op, sizes, analysis)) {
       return;
-    } else if (!steps.empty() &&
+    } else if (!steps.empty() && op != stored &&
                llvm::any_of(op->getUsers(), [&](Operation *user) { return !llvm::is_contained(steps, user); })) {
+      if (elementOf(op->getResult(0)).isInteger(8) && !shared)
+        shared = op;
       return; // not yet, or it is in memory
     }
     steps.push_back(op);
@@ -54,6 +57,10 @@ SmallVector<Operation *> rowSteps(ds::LinearOp product, const OpSet &region, con
       if (!ds::isNorm(step))
         for (Value operand : step->getOperands())
           take(operand);
+    if (before == steps.size() && shared && !stored) { // the kernel stores these: a byte for each element
+      stored = shared;
+      take(stored->getResult(0));
+    }
   }
   // The norm is the first to go.
   if (auto *norm = llvm::find_if(steps, ds::isNorm); norm != steps.end())

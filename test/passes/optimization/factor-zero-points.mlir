@@ -144,3 +144,27 @@ ds.recipe @f {
   %0 = ds.constant dense<[[[0, 255]]]> : tensor<1x1x2xi32>
   ds.yield %0 : tensor<1x1x2xi32>
 }
+
+// -----
+
+// Signed bytes that two products read are moved up once.
+// CHECK-LABEL: func.func @shared
+// CHECK: %[[W:.*]] = ds.cast %arg0 to i16
+// CHECK: %[[M:.*]] = ds.binary add %[[W]]
+// CHECK: %[[U:.*]] = ds.cast %[[M]] to ui8
+// CHECK-NOT: to ui8
+// CHECK: ds.linear %[[U]]
+// CHECK-NOT: to ui8
+// CHECK: ds.linear %[[U]]
+func.func @shared(%x: tensor<?x3xi8> {ds.dims = ["n", 3]}) -> (tensor<?x2xi32>, tensor<?x2xi32>) attributes {ds.entry} {
+  %w = ds.weight @w : tensor<3x2xi32>
+  %0 = ds.cast %x to i32 : (tensor<?x3xi8>) -> tensor<?x3xi32>
+  %1 = ds.linear %0, %w : (tensor<?x3xi32>, tensor<3x2xi32>) -> tensor<?x2xi32>
+  %2 = ds.cast %x to i32 : (tensor<?x3xi8>) -> tensor<?x3xi32>
+  %3 = ds.linear %2, %w : (tensor<?x3xi32>, tensor<3x2xi32>) -> tensor<?x2xi32>
+  return %1, %3 : tensor<?x2xi32>, tensor<?x2xi32>
+}
+ds.recipe @w {
+  %0 = ds.constant dense<[[1, -2], [3, 4], [-5, 6]]> : tensor<3x2xi32>
+  ds.yield %0 : tensor<3x2xi32>
+}

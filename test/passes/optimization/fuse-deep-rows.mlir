@@ -182,3 +182,45 @@ func.func @long_function(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<1x
   %2 = ds.linear %1, %w {panel = 16 : i64, columns = 8 : i64} : (tensor<?x4xf32>, tensor<1x4x16xf32>) -> tensor<?x8xf32>
   return %2 : tensor<?x8xf32>
 }
+
+// -----
+
+// Codes that something else reads are a result, with what makes them in the kernel; floats are not.
+// CHECK-LABEL: func.func @shared_codes
+// CHECK: %[[Y:.*]]:2 = ds.fused {
+// CHECK-NEXT: %[[N:.*]] = ds.rms_norm %arg0
+// CHECK-NEXT: %[[D:.*]] = ds.binary div %[[N]]
+// CHECK-NEXT: %[[C:.*]] = ds.cast %[[D]] to i8
+// CHECK-NEXT: %[[W:.*]] = ds.cast %[[C]] to i16
+// CHECK-NEXT: %[[U:.*]] = ds.cast %[[W]] to ui8
+// CHECK-NEXT: %[[P:.*]] = ds.linear %[[U]], %arg1
+// CHECK-NEXT: ds.yield %[[C]], %[[P]]
+// CHECK: return %[[Y]]#1, %[[Y]]#0
+func.func @shared_codes(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<1x1x64xi8> {ds.dims = [1, 1, 64]},
+                        %s: tensor<4xf32> {ds.dims = [4]}) -> (tensor<?x8xi32>, tensor<?x4xi8>) attributes {ds.entry} {
+  %c = ds.constant dense<0.5> : tensor<f32>
+  %n = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  %0 = ds.binary div %n, %c : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32>
+  %1 = ds.cast %0 to i8 : (tensor<?x4xf32>) -> tensor<?x4xi8>
+  %2 = ds.cast %1 to i16 : (tensor<?x4xi8>) -> tensor<?x4xi16>
+  %3 = ds.cast %2 to ui8 : (tensor<?x4xi16>) -> tensor<?x4xui8>
+  %4 = ds.linear %3, %w {panel = 16 : i64, columns = 8 : i64, interleave = 4 : i64} : (tensor<?x4xui8>, tensor<1x1x64xi8>) -> tensor<?x8xi32>
+  return %4, %1 : tensor<?x8xi32>, tensor<?x4xi8>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @shared_floats
+// CHECK: %[[D:.*]] = ds.binary div
+// CHECK-NEXT: %[[Y:.*]] = ds.fused {
+// CHECK-NEXT: ds.cast %[[D]] to ui8
+// CHECK: return %[[Y]], %[[D]]
+func.func @shared_floats(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %w: tensor<1x1x64xi8> {ds.dims = [1, 1, 64]},
+                         %s: tensor<4xf32> {ds.dims = [4]}) -> (tensor<?x8xi32>, tensor<?x4xf32>) attributes {ds.entry} {
+  %c = ds.constant dense<0.5> : tensor<f32>
+  %n = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  %0 = ds.binary div %n, %c : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32>
+  %1 = ds.cast %0 to ui8 : (tensor<?x4xf32>) -> tensor<?x4xui8>
+  %4 = ds.linear %1, %w {panel = 16 : i64, columns = 8 : i64, interleave = 4 : i64} : (tensor<?x4xui8>, tensor<1x1x64xi8>) -> tensor<?x8xi32>
+  return %4, %0 : tensor<?x8xi32>, tensor<?x4xf32>
+}

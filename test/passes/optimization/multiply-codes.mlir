@@ -137,3 +137,23 @@ ds.recipe @f {
   %3 = ds.binary mul %1, %2 : (tensor<3x2x2xf32>, tensor<2x1xf32>) -> tensor<3x2x2xf32>
   ds.yield %3 : tensor<3x2x2xf32>
 }
+
+// -----
+
+// Two scales that are constants become one number.
+// CHECK-LABEL: func.func @numbers
+// CHECK: %[[P:.*]] = ds.matmul
+// CHECK-NEXT: %[[F:.*]] = ds.cast %[[P]] to f32
+// CHECK-NEXT: %[[S:.*]] = ds.constant dense<1.250000e-01> : tensor<f32>
+// CHECK-NEXT: %[[Y:.*]] = ds.binary mul %[[F]], %[[S]]
+// CHECK-NEXT: return %[[Y]]
+func.func @numbers(%q: tensor<?x4xui8>, %k: tensor<4x?xui8>) -> tensor<?x?xf32> attributes {ds.entry} {
+  %s = ds.constant dense<0.5> : tensor<f32>
+  %t = ds.constant dense<0.25> : tensor<f32>
+  %0 = ds.cast %q to f32 : (tensor<?x4xui8>) -> tensor<?x4xf32>
+  %1 = ds.binary mul %0, %s : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32>
+  %2 = ds.cast %k to f32 : (tensor<4x?xui8>) -> tensor<4x?xf32>
+  %3 = ds.binary mul %2, %t : (tensor<4x?xf32>, tensor<f32>) -> tensor<4x?xf32>
+  %4 = ds.matmul %1, %3 transpose [false, false] : (tensor<?x4xf32>, tensor<4x?xf32>) -> tensor<?x?xf32>
+  return %4 : tensor<?x?xf32>
+}
