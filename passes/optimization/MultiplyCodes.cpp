@@ -15,6 +15,8 @@
 
 #include "dialects/ds/DsBuilder.h"
 
+#include <cmath>
+
 namespace deepstride {
 #define GEN_PASS_DEF_MULTIPLYCODES
 #include "passes/optimization/Passes.h.inc"

@@ -121,3 +121,43 @@ func.func @other_heads(%q: tensor<1x2x3x4xi32>, %k: tensor<1x1x4x5xi32>, %l: ten
       : (tensor<1x2x3x5xf32>, tensor<1x2x5x4xf32>) -> tensor<1x2x3x4xf32>
   return %3, %7 : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>
 }
+
+// -----
+
+// Values that are a weight are read as they are; floats that something else reads, too, are not scratch.
+// CHECK-LABEL: func.func @weight
+// CHECK: ds.fused
+// CHECK: ds.softmax
+// CHECK-NEXT: ds.matmul %{{.*}}, %{{.*}} transpose
+// CHECK-NEXT: ds.yield
+// CHECK-LABEL: func.func @shown
+// CHECK: ds.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: ds.softmax
+func.func @weight(%q: tensor<1x2x3x4xi32>, %k: tensor<1x2x4x5xi32>) -> tensor<1x2x3x4xf32> attributes {ds.entry} {
+  %v = ds.weight @v : tensor<1x2x5x4xf32>
+  %0 = ds.matmul %q, %k transpose [false, false] {ds.schedule = #ds.schedule<multiply_add, rows = 6, columns = 16, sweep = 128>}
+      : (tensor<1x2x3x4xi32>, tensor<1x2x4x5xi32>) -> tensor<1x2x3x5xi32>
+  %1 = ds.cast %0 to f32 : (tensor<1x2x3x5xi32>) -> tensor<1x2x3x5xf32>
+  %2 = ds.softmax %1 axis 3 log false : (tensor<1x2x3x5xf32>) -> tensor<1x2x3x5xf32>
+  %3 = ds.matmul %2, %v transpose [false, false] {ds.schedule = #ds.schedule<multiply_add, rows = 6, columns = 16, sweep = 128>}
+      : (tensor<1x2x3x5xf32>, tensor<1x2x5x4xf32>) -> tensor<1x2x3x4xf32>
+  return %3 : tensor<1x2x3x4xf32>
+}
+ds.recipe @v {
+  %0 = ds.source "m" [0, 160] : tensor<1x2x5x4xf32>
+  ds.yield %0 : tensor<1x2x5x4xf32>
+}
+
+func.func @shown(%q: tensor<1x2x3x4xi32>, %k: tensor<1x2x4x5xi32>, %v: tensor<1x2x5x4xf32>)
+    -> (tensor<1x2x3x4xf32>, tensor<1x2x3x5xf32>) attributes {ds.entry} {
+  %0 = ds.matmul %q, %k transpose [false, false] {ds.schedule = #ds.schedule<multiply_add, rows = 6, columns = 16, sweep = 128>}
+      : (tensor<1x2x3x4xi32>, tensor<1x2x4x5xi32>) -> tensor<1x2x3x5xi32>
+  %1 = ds.cast %0 to f32 : (tensor<1x2x3x5xi32>) -> tensor<1x2x3x5xf32>
+  // expected-remark @+2 {{does not join the region of 'ds.matmul': it is not elementwise}}
+  // expected-remark @+1 {{something else reads the scores}}
+  %2 = ds.softmax %1 axis 3 log false : (tensor<1x2x3x5xf32>) -> tensor<1x2x3x5xf32>
+  %3 = ds.matmul %2, %v transpose [false, false] {ds.schedule = #ds.schedule<multiply_add, rows = 6, columns = 16, sweep = 128>}
+      : (tensor<1x2x3x5xf32>, tensor<1x2x5x4xf32>) -> tensor<1x2x3x4xf32>
+  return %3, %1 : tensor<1x2x3x4xf32>, tensor<1x2x3x5xf32>
+}

@@ -157,3 +157,23 @@ func.func @numbers(%q: tensor<?x4xui8>, %k: tensor<4x?xui8>) -> tensor<?x?xf32> 
   %4 = ds.matmul %1, %3 transpose [false, false] : (tensor<?x4xf32>, tensor<4x?xf32>) -> tensor<?x?xf32>
   return %4 : tensor<?x?xf32>
 }
+
+// -----
+
+// Of two numbers whose product no float holds, one is multiplied after the other: sums of 0 stay 0.
+// CHECK-LABEL: func.func @beyond
+// CHECK-DAG: %[[A:.*]] = ds.constant dense<1.000000e+35>
+// CHECK-DAG: %[[B:.*]] = ds.constant dense<1.000000e+10>
+// CHECK: %[[F:.*]] = ds.cast %{{.*}} to f32
+// CHECK: %[[M:.*]] = ds.binary mul %[[F]], %[[B]]
+// CHECK: ds.binary mul %[[M]], %[[A]]
+func.func @beyond(%p: tensor<3x4xi8>, %q: tensor<4x5xi8>) -> tensor<3x5xf32> attributes {ds.entry} {
+  %s = ds.constant dense<1.0e+35> : tensor<f32>
+  %t = ds.constant dense<1.0e+10> : tensor<f32>
+  %0 = ds.cast %p to f32 : (tensor<3x4xi8>) -> tensor<3x4xf32>
+  %1 = ds.binary mul %0, %s : (tensor<3x4xf32>, tensor<f32>) -> tensor<3x4xf32>
+  %2 = ds.cast %q to f32 : (tensor<4x5xi8>) -> tensor<4x5xf32>
+  %3 = ds.binary mul %2, %t : (tensor<4x5xf32>, tensor<f32>) -> tensor<4x5xf32>
+  %4 = ds.matmul %1, %3 transpose [false, false] : (tensor<3x4xf32>, tensor<4x5xf32>) -> tensor<3x5xf32>
+  return %4 : tensor<3x5xf32>
+}
