@@ -124,16 +124,9 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
       auto transpose = result.hasOneUse() ? dyn_cast<ds::TransposeOp>(*result.user_begin()) : ds::TransposeOp();
       if (!transpose || transpose->getBlock() != gradient->getBlock() || !keepsLastAxis(transpose))
         continue;
-      OpSet larger(region);
-      larger.insert(transpose);
-      Operation *end = last->isBeforeInBlock(transpose) ? transpose.getOperation() : last;
-      if (!dependentsOf(larger, end)) {
+      if (!takeBehind(region, transpose, last))
         transpose.emitRemark()
             << "does not join the region of 'ds.attention_gradient': something between them needs it";
-        continue;
-      }
-      region = std::move(larger);
-      last = end;
     }
     for (OpOperand &operand : gradient->getOpOperands().take_front(4)) {
       bool isKey = operand.getOperandNumber() == 1; // packed before it is multiplied, whichever axis is the last
@@ -323,18 +316,11 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
       if (!other || region.contains(other) || attentions.lookup(other) != attention || !product.getPanel() ||
           !other.getPanel() || other.getInput() != product.getInput() || other->getBlock() != product->getBlock())
         continue;
-      OpSet larger(region);
-      larger.insert(other);
-      Operation *end = last->isBeforeInBlock(other) ? other.getOperation() : last;
       auto stays = [&](StringRef why) { other.emitRemark() << "does not join the region of 'ds.linear': " << why; };
       if (llvm::any_of(other->getUsers(), [&](Operation *reader) { return !mismatch(reader, other); }))
         stays("ops that may follow it read it");
-      else if (!dependentsOf(larger, end))
+      else if (!takeBehind(region, other, last))
         stays("something between them needs it");
-      else {
-        region = std::move(larger);
-        last = end;
-      }
     }
   }
 
