@@ -147,7 +147,10 @@ FailureOr<std::unique_ptr<MicroKernel>> QuantizedAttention::kernelOf(ds::MatmulO
 }
 
 LogicalResult QuantizedAttention::run() {
-  auto inner = kernelOf(ops.scores), outer = failed(inner) ? std::move(inner) : kernelOf(ops.weighted);
+  auto inner = kernelOf(ops.scores);
+  if (failed(inner))
+    return failure();
+  auto outer = kernelOf(ops.weighted);
   if (failed(outer))
     return failure();
   scoring = std::move(*inner);
