@@ -326,7 +326,7 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
 
   /// Takes in what prepares the product's rows: all of it, or as much of the end of it as can be.
   void takeRowSteps(ds::LinearOp product, OpSet &region, Operation *last) {
-    SmallVector<Operation *> steps = rowSteps(product, region, analysis);
+    SmallVector<Operation *> steps = rowSteps(product, analysis);
     bool isFirst = true;
     for (; !steps.empty(); steps.pop_back()) {
       auto obstacle = rowStepsObstacle(steps, product, region, analysis);

@@ -44,7 +44,7 @@ struct MergeReductions : deepstride::impl::MergeReductionsBase<MergeReductions>,
     for (auto op : block.getOps<ds::ReduceOp>()) {
       if (op->use_empty())
         continue;
-      auto joined = llvm::find_if(regions, [&](const OpSet &region) { return joins(op, region); });
+      auto *joined = llvm::find_if(regions, [&](const OpSet &region) { return joins(op, region); });
       if (joined == regions.end())
         joined = regions.insert(regions.end(), OpSet());
       joined->insert(op);

@@ -28,7 +28,7 @@ static bool changesRows(Operation *op, const SizeVector &sizes, const SizeAnalys
   });
 }
 
-SmallVector<Operation *> rowSteps(ds::LinearOp product, const OpSet &region, const SizeAnalysis &analysis) {
+SmallVector<Operation *> rowSteps(ds::LinearOp product, const SizeAnalysis &analysis) {
   SmallVector<Operation *> steps;
   const SizeVector &sizes = analysis.facts(product.getInput()).sizes;
   bool hasNorm = false;

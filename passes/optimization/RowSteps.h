@@ -12,7 +12,7 @@ std::optional<llvm::StringRef> normObstacle(mlir::Operation *norm, const SizeAna
 /// The ops before a product that its kernel can compute row by row, each before what it reads: at most one norm, which
 /// reads memory, then ops that take few instructions an element. What only the last of them gives, and the norm, may be
 /// read outside of `region`, the product with what follows it.
-llvm::SmallVector<mlir::Operation *> rowSteps(ds::LinearOp product, const OpSet &region, const SizeAnalysis &analysis);
+llvm::SmallVector<mlir::Operation *> rowSteps(ds::LinearOp product, const SizeAnalysis &analysis);
 
 /// Which of the steps the product's kernel cannot, or should not, compute together with the others, and why.
 std::optional<std::pair<mlir::Operation *, llvm::StringRef>> rowStepsObstacle(llvm::ArrayRef<mlir::Operation *> steps,
