@@ -10,8 +10,8 @@ namespace deepstride {
 std::optional<llvm::StringRef> normObstacle(mlir::Operation *norm, const SizeAnalysis &analysis);
 
 /// The ops before a product that its kernel can compute row by row, each before what it reads: at most one norm, which
-/// reads memory, then ops that take few instructions an element. What only the last of them gives, and the norm, may be
-/// read outside of `region`, the product with what follows it.
+/// reads memory, then ops that take few instructions an element. Something else may read what the last of them gives,
+/// the norm, and codes of 8 bits, which the kernel stores then.
 llvm::SmallVector<mlir::Operation *> rowSteps(ds::LinearOp product, const SizeAnalysis &analysis);
 
 /// Which of the steps the product's kernel cannot, or should not, compute together with the others, and why.
