@@ -7,10 +7,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 import generate
 import layers
-from kit import case, compile_model, expect, onnx_runtime, processors, run_package
+from dynamic_quantized_cases import judge
+from kit import case, compile_model, expect, run_package
 from layer_cases import dims_of, launches
-from optimized_cases import apart, quantization
-from programs import SEED, some
+from optimized_cases import quantization
+from programs import SEED
 
 UNKNOWN = {"DefaultTensorType": TensorProto.FLOAT}  # of results that ONNX's inference of shapes does not know
 SIZES = {"batch": 2, "sequence": 7, "tokens": 7, "past": 3, "total": 4, "frames": 5}
@@ -66,18 +67,7 @@ def launches_of_a_statically_quantized_layer(folder):
 
 def compare(folder, make, sizes, **options):
     model, random = quantized(folder, make, 1, **options), np.random.default_rng([SEED, len(options)])
-    for cpu in some(processors(), 1):
-        packages = [compile_model(model, folder, f"--mcpu={cpu}", f"--fusion={fusion}", name=f"{fusion}-{cpu}.dsp")
-                    for fusion in ("none", "specialized")]
-        for size in sizes:
-            given = feed(onnx.load(model), random, size)
-            found = [run_package(package, given, folder, f"--threads={threads}")
-                     for package, threads in zip([*packages, packages[-1]], (2, 3, 1))]
-            for name, array in onnx_runtime(model, given).items():
-                for other in found[1:]:
-                    expect(other[name].tobytes() == found[0][name].tobytes(), f"{cpu} {name} of {array.shape}: fusion changes bits (DS_SEED={SEED})")
-                far = apart(found[0][name], array)
-                expect(far < 0.05, f"{cpu} {name} of {array.shape}: relative root mean square {far:.3g} from ONNX Runtime")
+    judge(model, folder, [feed(onnx.load(model), random, size) for size in sizes], most=0.05)
 
 
 @case(seconds=14)
