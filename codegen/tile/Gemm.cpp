@@ -91,18 +91,26 @@ struct Tile {
     int64_t stride = micro.lanes() * micro.storedPerStep();
     Value base = k.add(panel.offset, k.mul(number, k.constant(width)));
     Value along = k.mul(alongOf(k.add(number, k.constant(ahead))), lhs.columnStride);
-    SmallVector<Value> columns, next;
+    SmallVector<Value> stored, next(sums);
     for (int64_t v = 0; v < panel.vectors; ++v) {
       Value place = k.add(base, k.constant(ahead * width + v % each * stride));
       if (v >= each)
         place = k.add(place, k.mul(apart(), k.constant(v / each)));
-      Value loaded = micro.loadPanel(k, panel.buffer, place);
-      columns.push_back(zeroPoints[v] ? micro.subtract(k, loaded, zeroPoints[v]) : loaded);
+      stored.push_back(micro.loadPanel(k, panel.buffer, place));
     }
-    for (auto [row, offset] : llvm::enumerate(rows)) {
-      Value wide = micro.loadRow(k, lhs, k.add(offset, along), count);
-      for (int64_t v = 0; v < panel.vectors; ++v)
-        next.push_back(micro.multiplyAdd(k, wide, columns[v], sums[row * panel.vectors + v]));
+    for (int64_t part = 0; part < micro.parts(); ++part) {
+      SmallVector<Value> columns;
+      for (auto [v, loaded] : llvm::enumerate(stored)) {
+        Value ofPart = micro.parts() > 1 ? micro.elementsAt(k, loaded, part) : loaded;
+        columns.push_back(zeroPoints[v] ? micro.subtract(k, ofPart, zeroPoints[v]) : ofPart);
+      }
+      for (auto [row, offset] : llvm::enumerate(rows)) {
+        Value wide = micro.loadRow(k, lhs, k.add(offset, along), count, part);
+        for (int64_t v = 0; v < panel.vectors; ++v) {
+          Value &sum = next[row * panel.vectors + v];
+          sum = micro.multiplyAdd(k, wide, columns[v], sum);
+        }
+      }
     }
     return next;
   }

@@ -56,22 +56,27 @@ public:
       : MicroKernel(Registers::vectors, accumulator, left, panel, result, interleave) {}
   static bool classof(const MicroKernel *kernel) { return kernel->registers == Registers::vectors; }
 
-  /// `accumulator.getDimSize(0)` consecutive columns of a panel at one step of K, as multiplyAdd takes them.
+  /// Multiply-adds that a step makes one after the other, each of elements of K of its own. Those of all rows and
+  /// columns come before the next, so that registers hold what one of them takes.
+  virtual int64_t parts() const { return 1; }
+  /// `accumulator.getDimSize(0)` consecutive columns of a panel at one step of K, as multiplyAdd takes them; where a
+  /// step has parts, elementsAt gives each.
   virtual mlir::Value loadPanel(KernelBuilder &k, mlir::Value buffer, mlir::Value position) const = 0;
-  /// The step's elements of a row of the left operand, broadcast. Where `count` is given, only so many of them exist,
-  /// at least one and not all, and the others count as 0.
-  virtual mlir::Value loadRow(KernelBuilder &k, const Matrix &lhs, mlir::Value position, mlir::Value count) const = 0;
+  /// What `part` takes of a row of the left operand, broadcast. Where `count` is given, only so many of the step's
+  /// elements exist, at least one and not all, and the others count as 0.
+  virtual mlir::Value loadRow(KernelBuilder &k, const Matrix &lhs, mlir::Value position, mlir::Value count,
+                              int64_t part) const = 0;
   virtual mlir::Value multiplyAdd(KernelBuilder &k, mlir::Value row, mlir::Value columns, mlir::Value sum) const = 0;
 
   /// Rows of so many vectors that a block has at most, whatever its schedule says.
   virtual int64_t tallest(int64_t /*vectors*/) const { return 1 << 10; }
 
-  /// For panels of codes: what loadPanel gave, less the zero point of each column.
+  /// For panels of codes: what multiplyAdd takes, less the zero point of each column.
   virtual mlir::Value subtract(KernelBuilder &, mlir::Value columns, mlir::Value /*zeroPoints*/) const {
     return columns;
   }
-  /// For panels that are widened (Widen.h): what a step of the kernel of widened panels takes as its number `index` of
-  /// this kernel's step.
+  /// Of what loadPanel gave: part `index` of the step or, for panels that are widened (Widen.h), what a step of the
+  /// kernel of widened panels takes as its number `index` of this kernel's step.
   virtual mlir::Value elementsAt(KernelBuilder &, mlir::Value columns, int64_t /*index*/) const { return columns; }
 };
 

@@ -130,12 +130,12 @@ static void writeWide(KernelBuilder &k, const MicroKernel &stored, const MicroKe
       for (int64_t v = 0; v < panel.vectors; ++v) {
         Value place = k.add(k.mul(step, k.constant(width * perStep)), k.constant(v * lanes * perStep));
         Value numbers = micro.loadPanel(k, panel.buffer, k.add(panel.offset, place));
-        if (zeroPoints[v])
-          numbers = micro.subtract(k, numbers, zeroPoints[v]);
         for (int64_t part = 0; part < parts; ++part) {
           Value first = k.add(k.mul(step, k.constant(parts)), k.constant(part));
           Value at = k.mul(k.add(k.mul(first, k.constant(width)), k.constant(v * lanes)), k.constant(perPart));
           Value ofPart = parts == 1 ? numbers : micro.elementsAt(k, numbers, part);
+          if (zeroPoints[v])
+            ofPart = micro.subtract(k, ofPart, zeroPoints[v]);
           if (ofPart.getType() != kept) // bf16 is kept as the bits of it
             ofPart = vector::BitCastOp::create(k.b, k.loc, kept, ofPart);
           storeLanes(k, ofPart, target, at, Value());

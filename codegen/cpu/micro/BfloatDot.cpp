@@ -18,7 +18,7 @@ public:
         k, vector::BitCastOp::create(k.b, k.loc, words(k), vector::LoadOp::create(k.b, k.loc, type, buffer, position)));
   }
 
-  Value loadRow(KernelBuilder &k, const Matrix &lhs, Value position, Value count) const override {
+  Value loadRow(KernelBuilder &k, const Matrix &lhs, Value position, Value count, int64_t) const override {
     Type stored = storageType(left), i32 = k.b.getI32Type();
     Value bits;
     if (count) { // one of two

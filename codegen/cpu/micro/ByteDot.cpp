@@ -17,7 +17,7 @@ public:
     return prepare(k, vector::LoadOp::create(k.b, k.loc, vectorOf(k, 8), buffer, position), panel);
   }
 
-  Value loadRow(KernelBuilder &k, const Matrix &lhs, Value position, Value count) const override {
+  Value loadRow(KernelBuilder &k, const Matrix &lhs, Value position, Value count, int64_t) const override {
     auto four = VectorType::get({4}, k.b.getI8Type());
     Value mask = count ? lanesBelow(k, 4, count) : Value();
     Value one = vector::BitCastOp::create(k.b, k.loc, VectorType::get({1}, k.b.getI32Type()),

@@ -33,7 +33,7 @@ public:
     return both(k, four, vector::LoadOp::create(k.b, k.loc, bytes(k), buffer, next));
   }
 
-  Value loadRow(KernelBuilder &k, const Matrix &lhs, Value position, Value) const override {
+  Value loadRow(KernelBuilder &k, const Matrix &lhs, Value position, Value, int64_t) const override {
     auto fourAt = [&](Value place) -> Value {
       auto four = VectorType::get({4}, k.b.getI8Type());
       Value one = vector::BitCastOp::create(k.b, k.loc, VectorType::get({1}, k.b.getI32Type()),

@@ -15,55 +15,39 @@ public:
   using VectorKernel::VectorKernel;
 
   int64_t storedPerStep() const override { return 1; }
+  int64_t parts() const override { return interleave; }
 
   Value loadPanel(KernelBuilder &k, Value buffer, Value position) const override {
     auto bytes = VectorType::get({lanes()}, k.b.getI8Type());
     Value stored = vector::LoadOp::create(k.b, k.loc, bytes, buffer, position);
     Value words = arith::ExtSIOp::create(k.b, k.loc, integers(k), stored);
-    if (interleave == 1)
-      return arith::SIToFPOp::create(k.b, k.loc, accumulator, words);
-    return joined(k, lowHalves(k, words), highHalves(k, words));
+    return interleave == 1 ? arith::SIToFPOp::create(k.b, k.loc, accumulator, words).getResult() : words;
   }
 
-  Value loadRow(KernelBuilder &k, const Matrix &lhs, Value position, Value count) const override {
-    auto broadcast = [&](Value element) { return vector::BroadcastOp::create(k.b, k.loc, accumulator, element); };
-    Value first = broadcast(k.load(lhs.buffer, position, left));
-    if (interleave == 1)
-      return first;
-    if (count)
-      return joined(k, first, arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(accumulator)));
-    return joined(k, first, broadcast(k.load(lhs.buffer, k.add(position, lhs.columnStride), left)));
+  Value loadRow(KernelBuilder &k, const Matrix &lhs, Value position, Value count, int64_t part) const override {
+    if (count && part == 1) // of two elements one
+      return arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(accumulator));
+    Value place = part == 0 ? position : k.add(position, lhs.columnStride);
+    return vector::BroadcastOp::create(k.b, k.loc, accumulator, k.load(lhs.buffer, place, left));
   }
 
   Value multiplyAdd(KernelBuilder &k, Value row, Value columns, Value sum) const override {
-    for (int64_t i = 0; i < interleave; ++i)
-      sum = vector::FMAOp::create(k.b, k.loc, elementsAt(k, row, i), elementsAt(k, columns, i), sum);
-    return sum;
+    return vector::FMAOp::create(k.b, k.loc, row, columns, sum);
   }
 
   Value subtract(KernelBuilder &k, Value columns, Value zeroPoints) const override {
-    auto less = [&](int64_t i) -> Value {
-      return arith::SubFOp::create(k.b, k.loc, elementsAt(k, columns, i), zeroPoints);
-    };
-    return interleave == 1 ? less(0) : joined(k, less(0), less(1));
+    return arith::SubFOp::create(k.b, k.loc, columns, zeroPoints);
   }
 
-  Value elementsAt(KernelBuilder &k, Value columns, int64_t index) const override {
-    return interleave == 1 ? columns : vector::ExtractOp::create(k.b, k.loc, columns, index).getResult();
+  /// Of bytes, the floats of one half.
+  Value elementsAt(KernelBuilder &k, Value bytes, int64_t index) const override {
+    return index == 0 ? lowHalves(k, bytes) : highHalves(k, bytes);
   }
 
 private:
   VectorType integers(KernelBuilder &k) const { return VectorType::get({lanes()}, k.b.getI32Type()); }
   Value words(KernelBuilder &k, int32_t value) const {
     return arith::ConstantOp::create(k.b, k.loc, DenseElementsAttr::get(integers(k), value));
-  }
-
-  /// Two vectors as the elements of a step along K; both stay in registers of their own.
-  Value joined(KernelBuilder &k, Value first, Value second) const {
-    auto type = VectorType::get({2, lanes()}, accumulator.getElementType());
-    Value none = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(type));
-    Value half = vector::InsertOp::create(k.b, k.loc, first, none, ArrayRef<int64_t>{0});
-    return vector::InsertOp::create(k.b, k.loc, second, half, ArrayRef<int64_t>{1});
   }
 
   /// Sixteen numbers fill a vector of AVX-512: its permutation looks them up by the low four bits.

@@ -16,7 +16,7 @@ public:
     return fromStorage(k.b, k.loc, vector::LoadOp::create(k.b, k.loc, type, buffer, position), panel);
   }
 
-  Value loadRow(KernelBuilder &k, const Matrix &lhs, Value position, Value) const override {
+  Value loadRow(KernelBuilder &k, const Matrix &lhs, Value position, Value, int64_t) const override {
     Value element = k.load(lhs.buffer, position, left);
     if (computeType(left) != accumulator.getElementType())
       element = emitCast(k.b, k.loc, element, left, result);

@@ -31,7 +31,7 @@ public:
                                      : arith::ExtSIOp::create(k.b, k.loc, pairs(k), stored).getResult();
   }
 
-  Value loadRow(KernelBuilder &k, const Matrix &lhs, Value position, Value count) const override {
+  Value loadRow(KernelBuilder &k, const Matrix &lhs, Value position, Value count, int64_t) const override {
     Type i16 = k.b.getI16Type(), i32 = k.b.getI32Type();
     Value bits;
     if (count) {
