@@ -151,9 +151,9 @@ private:
   }
   void productOf(ds::LinearOp of, const MicroKernel &by, const Matrix &lhs, Value count, Value first, Value here,
                  const Panel &panel, TileSink sink);
-  /// By `together` panels from number `number` on.
-  void multiply(const MicroKernel &micro, const Matrix &lhs, Value firstRow, Value count, Value number, PanelOf panelOf,
-                int64_t together = 1);
+  /// By `together` panels from number `number` on. Where `isMany`, `widened` rows meet a panel that is widened.
+  void multiply(const Matrix &lhs, Value firstRow, Value count, Value number, PanelOf panelOf, int64_t together = 1,
+                Value isMany = {}, const Matrix &widened = {});
   Panel panelAt(ds::LinearOp of, Value number, Value end, int64_t together = 1);
   Value multiplyTogether(const Matrix &lhs, Value firstRow, Value count, Value begin, Value end);
 
@@ -241,16 +241,22 @@ void LinearProduct::productOf(ds::LinearOp of, const MicroKernel &by, const Matr
       k.target.manyRows);
 }
 
-void LinearProduct::multiply(const MicroKernel &micro, const Matrix &lhs, Value firstRow, Value count, Value number,
-                             PanelOf panelOf, int64_t together) {
+void LinearProduct::multiply(const Matrix &lhs, Value firstRow, Value count, Value number, PanelOf panelOf,
+                             int64_t together, Value isMany, const Matrix &widened) {
   int64_t width = schedule.getColumns();
   Value first = k.mul(number, k.constant(width));
   // Where the width divides the columns, no panel is cut.
   Value here = SizeExpr::mod(columnsSize, width).isConstant(0) ? Value() : k.sub(k.index(columnsSize), first);
   auto of = [&](ds::LinearOp op) {
-    return [&, op](TileSink sink) { productOf(op, micro, lhs, count, first, here, panelOf(op), sink); };
+    return [&, op](TileSink sink) {
+      Panel panel = panelOf(op);
+      auto by = [&](const Panel *wider) {
+        productOf(op, wider ? *wide : *micro, wider ? widened : lhs, count, first, here, wider ? *wider : panel, sink);
+      };
+      isMany ? emitWidenPanel(k, *micro, *wide, depth, panel, numbers, places, isMany, by) : by(nullptr);
+    };
   };
-  epilogue.emit({firstRow, count, first, here, width * together}, micro.lanes(), of(op), of(epilogue.companion()));
+  epilogue.emit({firstRow, count, first, here, width * together}, micro->lanes(), of(op), of(epilogue.companion()));
 }
 
 /// Panels from number `number` on, before `end`.
@@ -288,8 +294,7 @@ Value LinearProduct::multiplyTogether(const Matrix &lhs, Value firstRow, Value c
     Value whole = k.sub(end, k.remainder(k.maximum(k.sub(end, begin), k.constant(0)), size));
     k.loop(begin, whole, size, [&](Value number) {
       multiply(
-          *micro, lhs, firstRow, here, number, [&](ds::LinearOp of) { return panelAt(of, number, end, together); },
-          together);
+          lhs, firstRow, here, number, [&](ds::LinearOp of) { return panelAt(of, number, end, together); }, together);
     });
     scf::YieldOp::create(k.b, k.loc, whole);
     k.b.setInsertionPointToStart(branch.elseBlock());
@@ -307,7 +312,7 @@ void LinearProduct::multiplyUnpacked(Value input) {
     emitPackPanel(k, *micro, weightMatrix(), types.right, depth, k.mul(number, k.constant(width)), columns, packedPanel,
                   zero, width);
     sweep([&](Value firstRow, Value count) {
-      multiply(*micro, rowsOf(input, firstRow), firstRow, count, number,
+      multiply(rowsOf(input, firstRow), firstRow, count, number,
                [&](ds::LinearOp) { return Panel{packedPanel, zero, width / micro->lanes(), {}}; });
     });
   });
@@ -327,16 +332,8 @@ void LinearProduct::multiplyPanels(const Matrix &given, Value firstRow, Value co
     emitWidenRows(k, *micro, *wide, lhs, count, depth, wideRows);
   }
   k.loop(multiplyTogether(lhs, firstRow, count, begin, end), end, one, [&](Value number) {
-    auto panelOf = [&](ds::LinearOp of) { return panelAt(of, number, end); };
-    if (!wide)
-      return multiply(*micro, lhs, firstRow, count, number, panelOf);
-    auto branch = scf::IfOp::create(k.b, k.loc, isMany, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(k.b);
-    k.b.setInsertionPointToStart(branch.thenBlock());
-    multiply(*wide, widened, firstRow, count, number,
-             [&](ds::LinearOp of) { return emitWidenPanel(k, *micro, *wide, depth, panelOf(of), numbers, places); });
-    k.b.setInsertionPointToStart(branch.elseBlock());
-    multiply(*micro, lhs, firstRow, count, number, panelOf);
+    multiply(
+        lhs, firstRow, count, number, [&](ds::LinearOp of) { return panelAt(of, number, end); }, 1, isMany, widened);
   });
 }
 

@@ -22,12 +22,14 @@ SizeExpr widenedSpace(const MicroKernel &stored, const MicroKernel &wide, const 
 void emitWidenRows(KernelBuilder &k, const MicroKernel &stored, const MicroKernel &wide, const Matrix &rows,
                    mlir::Value count, mlir::Value depth, mlir::Value target);
 
-/// Writes the numbers that a panel has stored narrow, codes less their zero points, to `target` as panels of `wide`
-/// lie: a product with it, and with the panel's scales, computes what a product with the panel does, bit by bit. Steps
-/// of `wide` are a part of those of the panel, or as long. K is rounded up to whole steps of the panel.
-/// What is fitted has its `places`, too. Yields what then stands for the panel.
-Panel emitWidenPanel(KernelBuilder &k, const MicroKernel &stored, const MicroKernel &wide, mlir::Value depth,
-                     const Panel &panel, mlir::Value target, mlir::Value places);
+/// Where `isMany`, writes the numbers that a panel has stored narrow, codes less their zero points, to `target` as
+/// panels of `wide` lie: a product with it, and with the panel's scales, computes what a product with the panel does,
+/// bit by bit. Steps of `wide` are a part of those of the panel, or as long. K is rounded up to whole steps of the
+/// panel. What is fitted has its `places`, too, and is left alone where it takes more steps than it saves time.
+/// `multiply` is called twice: with what then stands for the panel, and with null for the panel as it is stored.
+void emitWidenPanel(KernelBuilder &k, const MicroKernel &stored, const MicroKernel &wide, mlir::Value depth,
+                    const Panel &panel, mlir::Value target, mlir::Value places, mlir::Value isMany,
+                    llvm::function_ref<void(const Panel *widened)> multiply);
 SizeExpr widenedPanelSpace(const MicroKernel &stored, const MicroKernel &wide, const SizeExpr &depth, int64_t width);
 /// Whether panels become those of a kernel by emitFitPanel.
 inline bool isFitted(const MicroKernel &wide) { return wide.panel.isInteger(8); }

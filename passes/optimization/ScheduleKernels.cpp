@@ -127,7 +127,7 @@ struct ScheduleKernels : deepstride::impl::ScheduleKernelsBase<ScheduleKernels>,
     bool isWidened = linear && (linear.getScales() || *kernel == ds::ProductKernel::bfloat_halves);
     int64_t few = !shape.isPacked || !linear ? 0
                   : *kernel == ds::ProductKernel::byte_pairs
-                      ? tile.rows // in registers, rows are widened for each panel
+                      ? 2 * tile.rows // in registers, rows are widened for each panel
                   : isWidened ? rowsOfCodes
                               : 0;
     auto schedule =

@@ -68,12 +68,14 @@ def byte_products_with_constant_weights(folder):
                      about=f"{make.__name__} {count} rows on {cpu}:")
 
 
-def fours(total, sign):
-    """Weights of [k, n] of which four in eight rows, anywhere, come to `total` of one sign; another one may have the other sign."""
+def fours(total, sign, share=1):
+    """Weights of [k, n] of which four in eight rows, anywhere, come to `total` of one sign; another one may have the other sign. A `share` of eights of rows has such."""
     def make(random, element, shape, _=True):
         k, n = shape
         weights = np.zeros(shape, np.int8)
         for step in range(0, k, 8):
+            if random.random() >= share:
+                continue
             for column in range(n):
                 places = random.permutation(8)
                 parts = random.multinomial(total, np.full(4, 0.25))
@@ -94,10 +96,11 @@ def four_products_of_bytes_around_16_bits(folder):
     for total, sign in itertools.product((64, 127, 128, 129, 130, 251, 252, 253, 254, 256, 380, 508), (1, -1)):
         k, n = m.random.choice([8, 40, 64, 72]), m.random.choice([1, 8, 15, 16, 17, 33])
         matmul_integer(m, rows[k], m.drawn("i8", (int(k), int(n)), fours(total, sign)))
+        matmul_integer(m, rows[72], m.drawn("i8", (72, int(n)), fours(total, sign, m.random.choice([0.2, 0.5, 0.75]))))
     matmul_integer(m, rows[64], m.constant("i8", np.full((64, 16), -128)))
     for cpu in ("x86-64-v3", *some([cpu for cpu in processors() if cpu != "x86-64-v3"], 1)):
         package = m.compiled(folder, f"--mcpu={cpu}")
-        for number, count in enumerate((1, 7, 8, 33, 131)):
+        for number, count in enumerate((1, 8, 12, 13, 33, 131)):
             for make in (highest, draw):
                 m.verify(package, m.feed({"m": count}, make), folder, f"--threads={1 + number % 2}", about=f"{make.__name__} {count} rows on {cpu}:")
 

@@ -10,9 +10,9 @@
 // DOT: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"(%{{.*}}, %[[ROW]], %{{.*}}) :
 // DOT: vector.maskedload {{.*}} : memref<?xi8>, vector<4xi1>, vector<4xi8> into vector<4xi8>
 // Without the instruction, the bytes at even and at odd places are products of pairs of their own: weights keep their
-// sign, and those of the row have none. Where there are more rows than a block has, rows and panels become words once.
+// sign, and those of the row have none. Where there are more rows than two blocks have, rows and panels become words once.
 // PAIRS-SAME: ds.arithmetic = "int16"
-// PAIRS: %[[MANY:.*]] = arith.cmpi ugt, %{{.*}}, %c2
+// PAIRS: %[[MANY:.*]] = arith.cmpi ugt, %{{.*}}, %c4
 // PAIRS: scf.if %[[MANY]]
 // PAIRS: vector.interleave %{{.*}}, %{{.*}} : vector<8xi32> -> vector<16xi32>
 // PAIRS: arith.extui {{.*}} : i8 to i16
@@ -55,24 +55,34 @@ ds.kernel @conv sizes 0 arguments [[1, 4, 5], [3, 4, 2]] {
 // -----
 
 // With K in whole steps of eight, panels are fitted for many rows: bytes of either sign are added up, and steps whose
-// sums pass 128 become two, those that pass 252 four. What is unsigned comes first.
+// sums pass 128 become two, those that pass 252 four. What is unsigned comes first. A panel that takes more than 7/4 of
+// its steps meets the rows as it is stored.
 // CHECK-LABEL: func.func @fitted
 // DOT-SAME: ds.arithmetic = "int8"
 // DOT-NOT: pmadd
 // PAIRS-SAME: ds.arithmetic = "int8_pairs"
+// PAIRS: %[[FITTED:.*]]:2 = scf.if %{{.*}} -> (i1, index)
 // PAIRS: %[[STEPS:.*]] = scf.for %[[STEP:.*]] = %c0{{.*}} to %c2{{.*}} iter_args(%[[WRITTEN:.*]] = %c0{{.*}}) -> (index)
 // PAIRS: %[[MOST:.*]] = vector.reduction <maxsi>, %{{.*}} : vector<16xi16> into i16
 // PAIRS: arith.cmpi sgt, %[[MOST]], %c128_i16
 // PAIRS: arith.cmpi sgt, %[[MOST]], %c252_i16
 // PAIRS: %[[ALONG:.*]] = arith.muli %[[STEP]], %c8
 // PAIRS: arith.index_cast %[[ALONG]] : index to i32
-// PAIRS: arith.subi %[[STEPS]],
+// PAIRS: %[[BOUND:.*]] = arith.muli %{{.*}}, %c7
+// PAIRS: %[[TIME:.*]] = arith.muli %[[STEPS]], %c4
+// PAIRS: %[[SHORT:.*]] = arith.cmpi ule, %[[TIME]], %[[BOUND]]
+// PAIRS: scf.yield %[[SHORT]], %[[STEPS]] : i1, index
+// PAIRS: scf.if %[[FITTED]]#0
+// PAIRS: arith.subi %[[FITTED]]#1,
 // PAIRS: %[[PLACE:.*]] = memref.load %{{.*}} : memref<?xi32>
 // PAIRS: arith.index_cast %[[PLACE]] : i32 to index
 // PAIRS: %[[ROW:.*]] = vector.bitcast %{{.*}} : vector<8xi32> to vector<32xi8>
 // PAIRS: llvm.call_intrinsic "llvm.x86.avx2.pmadd.ub.sw"(%{{.*}}, %{{.*}}) : (vector<32xi8>, vector<32xi8>) -> vector<16xi16>
 // PAIRS: %[[FOUR:.*]] = arith.addi %{{.*}}, %{{.*}} : vector<16xi16>
 // PAIRS: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"(%[[FOUR]], %{{.*}})
+// PAIRS: arith.shrsi %{{.*}} : vector<16xi16>
+// PAIRS: arith.shrui %{{.*}} : vector<16xi16>
+// PAIRS: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"
 // CHECK: return
 ds.kernel @fitted sizes 1 arguments [["d0", 16], [1, 4, 64]] {
 ^bb0(%x: tensor<?x16xui8>, %w: tensor<1x4x64xi8>):
