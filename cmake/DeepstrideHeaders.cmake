@@ -38,6 +38,17 @@ ds_precompile(ds_tool_pch LINK nlohmann_json::nlohmann_json CLI11::CLI11
   HEADERS ${DS_STANDARD_HEADERS} <nlohmann/json.hpp> <CLI/CLI.hpp>)
 if(DS_BUILD_TESTS)
   find_package(GTest REQUIRED)
+  # Unit tests run for a shorter time than they are compiled for, half of which is the optimizer's.
+  set(DS_TEST_OPTIONS "" CACHE STRING "options of the compiler for unit tests that need no MLIR")
   ds_precompile(ds_test_pch LINK nlohmann_json::nlohmann_json GTest::gtest
     HEADERS ${DS_STANDARD_HEADERS} <nlohmann/json.hpp> <gtest/gtest.h>)
+  target_compile_options(ds_test_pch PRIVATE ${DS_TEST_OPTIONS})
 endif()
+
+# ds_reuse_test_headers(<targets...>)
+function(ds_reuse_test_headers)
+  ds_reuse_headers(ds_test_pch ${ARGN})
+  foreach(target ${ARGN})
+    target_compile_options(${target} PRIVATE ${DS_TEST_OPTIONS})
+  endforeach()
+endfunction()
