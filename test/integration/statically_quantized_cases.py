@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 import generate
 import layers
 from dynamic_quantized_cases import judge
-from kit import case, compile_model, expect, run_package
+from kit import case, compile_model, expect, run_package, tool
 from layer_cases import dims_of, launches
 from optimized_cases import quantization
 from programs import SEED
@@ -104,3 +104,85 @@ def codes_that_are_shown(folder):
         expect((found["c"] == codes).all(), f"codes differ in {np.argwhere(found['c'] != codes)[:3]}")
         error = np.abs(found["y"] - sums * (np.float64(scale) * scale)).max()
         expect(error < 1e-3, f"the product is off by {error}")
+
+
+class Projections:
+    """Query, key and value of one input, each with codes of its own, before an attention of codes; heads of all three are shown.
+    `axis`: whether each column of a weight has a scale. Weights have no zero points, as symmetric ones have none."""
+    heads, size, hidden = 3, 16, 48
+
+    def __init__(self, seed, axis):
+        self.random, self.axis, self.nodes, self.constants = np.random.default_rng([SEED, seed]), axis, [], []
+        self.kind = self.random.choice([np.int8, np.uint8])
+        self.x = self.steps(0.03)
+        self.weights, self.outputs = {}, {}
+        for part in "qkv":
+            columns = self.heads * self.size
+            scale = self.random.uniform(0.002, 0.02, columns if axis else ()).astype(np.float32)
+            self.weights[part] = (self.random.integers(-128, 128, (self.hidden, columns)).astype(np.int8), scale)
+            self.outputs[part] = (*self.steps(0.05), self.random.standard_normal(columns).astype(np.float32))
+
+    def steps(self, scale):
+        limits = np.iinfo(self.kind)
+        return np.float32(self.random.uniform(0.5, 2) * scale), self.kind(self.random.integers(limits.min + 40, limits.max - 40))
+
+    def op(self, kind, *inputs, name=None, **attributes):
+        names = []
+        for given in inputs:
+            if not isinstance(given, str):
+                self.constants.append(numpy_helper.from_array(np.asarray(given), f"c{len(self.constants)}"))
+                given = self.constants[-1].name
+            names.append(given)
+        self.nodes.append(helper.make_node(kind, names, [name or f"{kind}_{len(self.nodes)}"], **attributes))
+        return self.nodes[-1].output[0]
+
+    def codes(self, x, scale, zero):
+        return self.op("DequantizeLinear", self.op("QuantizeLinear", x, scale, zero), scale, zero)
+
+    def model(self):
+        x, shown = self.codes("x", *self.x), {}
+        for part, (weight, scale) in self.weights.items():
+            y = self.op("MatMul", x, self.op("DequantizeLinear", weight, scale, axis=1))
+            *steps, bias = self.outputs[part]
+            y = self.op("Reshape", self.op("Add", self.codes(y, *steps), bias), np.array([0, 0, self.heads, self.size]))
+            shown[part] = self.op("Transpose", y, perm=[0, 2, 1, 3], name=part)
+        keys = self.op("Transpose", shown["k"], perm=[0, 1, 3, 2])
+        scores = self.codes(self.op("MatMul", self.codes(shown["q"], *self.steps(0.1)), self.codes(keys, *self.steps(0.1))), *self.steps(2))
+        weights = self.codes(self.op("Softmax", self.op("Mul", scores, np.float32(0.02))), *self.steps(0.005))
+        self.op("MatMul", weights, self.codes(shown["v"], *self.steps(0.1)), name="y")
+        value = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
+        inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["b", "s", self.hidden])]
+        graph = helper.make_graph(self.nodes, "projections", inputs, [value(name) for name in "qkvy"], self.constants)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+    def coded(self, x, scale, zero):
+        """In f32, as QuantizeLinear is defined: divided, rounded to even, moved, and held in the type."""
+        assert x.dtype == np.float32
+        return np.clip(np.rint(x / scale).astype(np.int64) + int(zero), *(int(limit) for limit in (np.iinfo(self.kind).min, np.iinfo(self.kind).max)))
+
+    def expected(self, x):
+        scale, zero = self.x
+        rows, heads = self.coded(x, scale, zero) - int(zero), {}
+        for part, (weight, of_weight) in self.weights.items():
+            sums = rows @ weight.astype(np.int64)
+            out, moved, bias = self.outputs[part]
+            numbers = self.coded(sums.astype(np.float32) * (of_weight * scale), out, moved)
+            y = (numbers - int(moved)).astype(np.float32) * out + bias
+            heads[part] = y.reshape(*x.shape[:2], self.heads, self.size).transpose(0, 2, 1, 3)
+        return heads
+
+
+@case(seconds=4)
+def merged_projections_of_codes(folder):
+    """To the bit, by sums of integers in NumPy: a scale and a zero point for each projection, or for each column."""
+    for axis in (False, True):
+        projections = Projections(axis, axis)
+        onnx.save(projections.model(), folder / "m.onnx")
+        report = tool("ds-opt", folder / "m.onnx", "-o", folder / "m.dsp", "--report").out
+        expect("merge-products: 3 products merged" in report, f"axis {axis}: not merged\n{report}")
+        for shape in ((1, 1), (2, 37)):
+            x = (projections.random.standard_normal((*shape, projections.hidden)) * 2).astype(np.float32)
+            found = run_package(folder / "m.dsp", {"x": x}, folder, "--threads=2")
+            for part, array in projections.expected(x).items():
+                expect(found[part].tobytes() == array.tobytes(),
+                       f"axis {axis} {part} of {array.shape}: {np.count_nonzero(found[part] != array)} of {array.size} differ (DS_SEED={SEED})")
