@@ -25,9 +25,17 @@ def gpt2(number):
     return generate.gpt2_step(layers=number, hidden=96, heads=3, vocabulary=100)
 
 
-# Beside those of f32: rotations and repeated heads before keys are quantized, and caches that are outputs.
-LAUNCHES = {"BERT": (bert, 5), "ViT": (layers.vit, 5), "T5, encoder": (layers.t5, 5), "GPT-2": (gpt2, 9),
-            "Llama": (lambda n: layers.llama(n, hidden=96, width=32), 11), "Whisper, decoder": (layers.whisper, 11)}
+def llama(number, **options):
+    return layers.llama(number, hidden=96, width=32, **options)
+
+
+def t5_decoder(number):
+    return layers.t5(number, decoder=True)
+
+
+# Cross-attention takes three more; T5's query, whose codes no bias changes, is not merged with keys and values of a cache.
+LAUNCHES = {"BERT": (bert, 5), "ViT": (layers.vit, 5), "T5, encoder": (layers.t5, 5), "GPT-2": (gpt2, 5), "Llama": (llama, 5),
+            "Whisper, decoder": (layers.whisper, 8), "T5, decoder": (t5_decoder, 9)}
 
 
 def feed(model, random, sizes):
@@ -81,6 +89,17 @@ def statically_quantized_layer(folder):
 def statically_quantized_step(folder):
     """Keys and values of a cache, some of them behind no token."""
     compare(folder, gpt2, [dict(SIZES, past=0), dict(SIZES, past=21)], reduce_range=True)
+
+
+@case(seconds=40)
+def statically_quantized_rows(folder):
+    """Rotations, heads of queries that share keys and values, also where a thread's share ends inside a group; caches that are
+    outputs as they are, and behind their codes; a bias of scores whose size is the caller's."""
+    for name, make, tokens in (("step", llama, 1), ("rows", lambda n: llama(n, tokens="tokens"), 7), ("shown", layers.whisper, 1),
+                               ("bias", t5_decoder, 1)):
+        (folder / name).mkdir()
+        compare(folder / name, make, [dict(SIZES, tokens=tokens, past=past, total=past + tokens, batch=batch)
+                                      for batch, past in ((1, 0), (3, 21))], reduce_range=True)
 
 
 @case
