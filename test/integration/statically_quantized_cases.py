@@ -33,9 +33,9 @@ def t5_decoder(number):
     return layers.t5(number, decoder=True)
 
 
-# Cross-attention takes three more; T5's query, whose codes no bias changes, is not merged with keys and values of a cache.
+# Cross-attention takes three more.
 LAUNCHES = {"BERT": (bert, 5), "ViT": (layers.vit, 5), "T5, encoder": (layers.t5, 5), "GPT-2": (gpt2, 5), "Llama": (llama, 5),
-            "Whisper, decoder": (layers.whisper, 8), "T5, decoder": (t5_decoder, 9)}
+            "Whisper, decoder": (layers.whisper, 8), "T5, decoder": (t5_decoder, 8)}
 
 
 def feed(model, random, sizes):
@@ -91,7 +91,7 @@ def statically_quantized_step(folder):
     compare(folder, gpt2, [dict(SIZES, past=0), dict(SIZES, past=21)], reduce_range=True)
 
 
-@case(seconds=40)
+@case(seconds=45)
 def statically_quantized_rows(folder):
     """Rotations, heads of queries that share keys and values, also where a thread's share ends inside a group; caches that are
     outputs as they are, and behind their codes; a bias of scores whose size is the caller's."""
