@@ -180,7 +180,7 @@ static void verifyOptimization(ModuleOp module, Violations &violations) {
     bool isScan = scan && (ds::reducesWhole(scan) || // else nothing follows
                            llvm::all_of(body.without_terminator(), llvm::IsaPred<ds::ReduceOp>));
     for (Operation &op : body.without_terminator()) {
-      if (hasSoftmax && (isa<ds::MatmulOp, ds::SoftmaxOp>(op) || ds::isWindowOp(&op)))
+      if (hasSoftmax && (isa<ds::MatmulOp, ds::SoftmaxOp>(op) || ds::joinsAttention(&op)))
         continue;
       if ((hasAttention && ds::joinsAttention(&op)) || ds::preparesFilters(&op))
         continue;

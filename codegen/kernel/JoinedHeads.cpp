@@ -9,6 +9,22 @@ using namespace mlir;
 
 namespace deepstride {
 
+void forEachHeadGroup(KernelBuilder &k, ArrayRef<SizeExpr> groups, Value repeat,
+                      llvm::function_ref<void(const HeadGroup &)> body) {
+  Value one = k.constant(1), zero = k.constant(0), heads = repeat ? repeat : one;
+  k.loop(k.divide(k.begin, heads), k.divide(k.add(k.end, k.sub(heads, one)), heads), one, [&](Value item) {
+    Value firstHead = k.mul(item, heads);
+    HeadGroup group{k.delinearize(item, groups),
+                    arith::MaxSIOp::create(k.b, k.loc, k.sub(k.begin, firstHead), zero),
+                    k.minimum(k.sub(k.end, firstHead), heads),
+                    {}};
+    // The first head of a group writes what is yielded of its keys and values; threads that have others only read.
+    if (repeat)
+      group.isOwner = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, group.from, zero);
+    body(group);
+  });
+}
+
 std::optional<JoinedHeads> JoinedHeads::of(KernelBuilder &k, Value value) {
   JoinedHeads joined(k, k.elementOf(value), k.sizesOf(value));
   if (joined.shape.size() != 4)

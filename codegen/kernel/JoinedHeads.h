@@ -6,6 +6,18 @@
 
 namespace deepstride {
 
+/// Heads of queries [from, to) of a group, that share keys and values: those that are the thread's.
+struct HeadGroup {
+  llvm::SmallVector<mlir::Value> at; // an index for each axis of the groups
+  mlir::Value from, to;
+  mlir::Value isOwner; // whether the thread has the first one; null where each group has one
+};
+
+/// Walks over the groups of which the thread has heads, where the grid is those. `repeat`: how many heads share a
+/// group; null where each has its own.
+void forEachHeadGroup(KernelBuilder &k, llvm::ArrayRef<SizeExpr> groups, mlir::Value repeat,
+                      llvm::function_ref<void(const HeadGroup &)> body);
+
 /// Keys or values of attention, [batch, group, tokens, features], that its kernel puts together from parts: cached rows
 /// and new ones, some of them computed. A head's rows become a matrix: in the buffer of what the kernel yields, which
 /// one thread writes, or in scratch. Nobody reads what another thread writes.

@@ -126,9 +126,9 @@ void AttentionLowering::emitPanels() {
     p.queries = k.scratchOf(storageType(stored), q[3] * SizeExpr(rowBlock));
   }
 
-  forEachGroup([&](const Group &group) {
+  forEachGroup([&](const HeadGroup &group) {
     auto matrixOf = [&](std::optional<JoinedHeads> &joined, const View &view) {
-      return joined ? joined->emit(group.batch, group.group, group.isOwner) : headOf(view, group.batch, group.group);
+      return joined ? joined->emit(group.at[0], group.at[1], group.isOwner) : headOf(view, group.at[0], group.at[1]);
     };
     // The keys' element (k, n) is row n, column k of the stored matrix.
     Matrix keys = matrixOf(joinedKeys, keyView);
@@ -149,26 +149,16 @@ void AttentionLowering::emitPanels() {
     squares->release(k);
 }
 
-void AttentionLowering::forEachGroup(llvm::function_ref<void(const Group &)> body) {
-  Value one = k.constant(1), zero = k.constant(0), repeat = isShared() ? repeatOf() : one;
+void AttentionLowering::forEachGroup(llvm::function_ref<void(const HeadGroup &)> body) {
   k.setGrid(q[0] * q[1], 1);
-  k.loop(k.divide(k.begin, repeat), k.divide(k.add(k.end, k.sub(repeat, one)), repeat), one, [&](Value item) {
-    SmallVector<Value> at = k.delinearize(item, {q[0], key[1]});
-    Value firstHead = k.mul(item, repeat);
-    Group group{at[0], at[1], arith::MaxSIOp::create(k.b, k.loc, k.sub(k.begin, firstHead), zero),
-                k.minimum(k.sub(k.end, firstHead), repeat), Value()};
-    // The first head of a group writes what is yielded of its keys and values; threads that have others only read.
-    if (isShared())
-      group.isOwner = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, group.from, zero);
-    body(group);
-  });
+  forEachHeadGroup(k, {q[0], key[1]}, isShared() ? repeatOf() : Value(), body);
 }
 
-void AttentionLowering::forEachHead(const Group &group, llvm::function_ref<void(ArrayRef<Value>)> body) {
+void AttentionLowering::forEachHead(const HeadGroup &group, llvm::function_ref<void(ArrayRef<Value>)> body) {
   if (!isShared())
-    return body({group.batch, group.group});
+    return body(group.at);
   k.loop(group.from, group.to, k.constant(1),
-         [&](Value number) { body({group.batch, k.add(k.mul(group.group, repeatOf()), number)}); });
+         [&](Value number) { body({group.at[0], k.add(k.mul(group.at[1], repeatOf()), number)}); });
 }
 
 /// Rows of `given` as the products read them: converted, and in squares where those are multiplied.

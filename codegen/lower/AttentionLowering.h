@@ -28,14 +28,9 @@ private:
   Matrix packRows(const Panels &p, const Matrix &rows, mlir::Type given, mlir::Value count, mlir::Value depth);
   /// An operand of a product as it is multiplied.
   mlir::Value asMultiplied(mlir::Value x);
-  /// Heads of queries [from, to) of a group, that share keys and values: those that are the thread's.
-  struct Group {
-    mlir::Value batch, group, from, to;
-    mlir::Value isOwner; // whether the thread has the first one; null where each group has one
-  };
   /// Sets the grid, and walks over the groups of [begin, end).
-  void forEachGroup(llvm::function_ref<void(const Group &)> body);
-  void forEachHead(const Group &group, llvm::function_ref<void(llvm::ArrayRef<mlir::Value>)> body);
+  void forEachGroup(llvm::function_ref<void(const HeadGroup &)> body);
+  void forEachHead(const HeadGroup &group, llvm::function_ref<void(llvm::ArrayRef<mlir::Value>)> body);
   mlir::Value rounded(mlir::Value result);
   ds::AttentionOp op;
   mlir::Type resultElement;                   // as the result is stored

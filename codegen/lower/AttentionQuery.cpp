@@ -114,9 +114,9 @@ void AttentionLowering::emitOneQuery() {
     queries = k.scratchOf(storageType(stored), q[3]);
   }
   using Pieces = SmallVector<JoinedHeads::Piece>;
-  auto piecesOf = [&](std::optional<JoinedHeads> &joined, const View &view, const Group &group) {
-    return joined ? joined->emitPieces(group.batch, group.group, group.isOwner)
-                  : Pieces{{headOf(view, group.batch, group.group), k.index(key[2])}};
+  auto piecesOf = [&](std::optional<JoinedHeads> &joined, const View &view, const HeadGroup &group) {
+    return joined ? joined->emitPieces(group.at[0], group.at[1], group.isOwner)
+                  : Pieces{{headOf(view, group.at[0], group.at[1]), k.index(key[2])}};
   };
   auto emitQuery = [&](ArrayRef<Value> at) {
     Matrix row{queries, zero, zero, one};
@@ -169,7 +169,7 @@ void AttentionLowering::emitOneQuery() {
     }
     return sums;
   };
-  forEachGroup([&](const Group &group) {
+  forEachGroup([&](const HeadGroup &group) {
     Pieces keys = piecesOf(joinedKeys, keyView, group), values = piecesOf(joinedValues, valueView, group);
     forEachHead(group, [&](ArrayRef<Value> at) {
       emitScores(keys, emitQuery(at));

@@ -1,9 +1,11 @@
 // Attention whose scores and weights are quantized: two products, a softmax between them, and elementwise ops before,
-// between and behind them. One grid item is one head. A thread makes keys and values of what is in memory and packs
-// them, then computes a few rows at a time, of which scores and weights never leave scratch. What is done to an element
-// and in which order is what kernels of their own do, so that results have the same bits.
+// between and behind them. One grid item is one head. A thread makes keys and values of what is in memory, or of rows
+// that it puts together as ds.attention's kernel does, and packs them, then computes a few rows at a time, of which
+// scores and weights never leave scratch. What is done to an element and in which order is what kernels of their own
+// do, so that results have the same bits.
 #include "codegen/lower/QuantizedAttention.h"
 
+#include "codegen/kernel/JoinedHeads.h"
 #include "codegen/kernel/PointwiseOps.h"
 #include "codegen/kernel/Views.h"
 #include "codegen/lower/Rows.h"
@@ -21,18 +23,22 @@ struct Line {
   Value start;
 };
 
-/// What a product reads: a window of memory, and the elementwise ops behind it.
+/// What a product reads: a window of memory or rows that are computed, and the elementwise ops behind it.
 struct Operand {
-  Value value, source;
-  View view;
-  SmallVector<Operation *> steps; // in order
+  Value value, source;                 // behind and before the steps
+  ds::ShownHeads shown;                // of which the source is made
+  View view;                           // of the source, with its groups for its heads; where it is in memory
+  std::optional<JoinedHeads> joined;   // keys and values
+  std::optional<RowSource> computed;   // queries
+  SmallVector<Operation *> steps = {}; // in order
+  Value output = {};                   // of values that are yielded, a head behind the other: their scratch
 };
 
 class QuantizedAttention {
 public:
   QuantizedAttention(KernelBuilder &k, ds::SoftmaxProducts ops)
       : k(k), ops(ops), query(k.sizesOf(ops.scores.getLhs())), result(k.sizesOf(ops.weighted.getResult())),
-        batch(ArrayRef(result).drop_back(2)), keyCount(k.sizesOf(ops.softmax.getResult()).back()) {}
+        batch(ArrayRef(result).drop_back(2)), keyCount(k.sizesOf(ops.scores.getResult()).back()) {}
   LogicalResult run();
 
 private:
@@ -45,7 +51,7 @@ private:
     auto element = dyn_cast_or_null<ds::PerElement>(op);
     return element && element.isPointwise() && !element.scannedOperand() && !isa<ds::ConstantOp>(op);
   }
-  std::optional<Operand> operandOf(Value value);
+  std::optional<Operand> operandOf(Value value, bool isQuery);
   Steps stepsBehind(Value value);
   LogicalResult verify(const Steps &steps, Value from, bool readsMemory);
   FailureOr<std::unique_ptr<MicroKernel>> kernelOf(ds::MatmulOp op);
@@ -61,12 +67,15 @@ private:
   Value headOffset(const View &view, ArrayRef<Value> head) {
     return k.offsetAt(view, llvm::to_vector(llvm::seq<unsigned>(0, head.size())), head);
   }
-  Matrix whole(const Operand &operand, Value scratch, ArrayRef<Value> head);
-  Matrix rowsOf(const Operand &operand, Value scratch, ArrayRef<Value> head, Value first, Value count);
+  void reserve(Operand &operand);
+  Matrix joined(Operand &operand, Value scratch, Value place, const HeadGroup &group);
+  Matrix whole(Operand &operand, Value scratch, const HeadGroup &group);
+  Matrix rowsOf(ArrayRef<Value> head, Value first, Value count);
   /// What holds all columns of a matrix as panels.
   Value panelsFor(const MicroKernel &micro, const SizeExpr &depth, const SizeExpr &columns, int64_t width) {
     return k.scratchOf(storageType(micro.panel), panelSpace(micro, depth, 1) * (columns + SizeExpr(width)));
   }
+  const SizeExpr &depthOf(ds::MatmulOp op) const { return op == ops.scores ? query.back() : keyCount; }
   void pack(const MicroKernel &micro, ds::MatmulOp op, const Matrix &matrix, Value panels);
   void multiply(const MicroKernel &micro, ds::MatmulOp op, const Matrix &rows, Value count, Value panels,
                 Value products, Value stride);
@@ -74,19 +83,20 @@ private:
   KernelBuilder &k;
   ds::SoftmaxProducts ops;
   SizeVector query, result, batch;
-  SizeExpr keyCount;
+  SizeExpr keyCount; // of weights, too, however that size is written: a run refuses others
   std::unique_ptr<MicroKernel> scoring, weighting;
   Operand queries, keys, values;
   Steps ofScores, ofWeights, ofResult;
-  Value made; // what is stored, before a transpose moves it
+  int64_t repeat = 1; // heads that share keys and values
+  Value made;         // what is stored, before a transpose moves it
   View target;
-  Value queryRows, sums, weights, left, products, keyPanels, valuePanels; // scratch
+  Value computedRows, queryRows, sums, weights, left, products, keyPanels, valuePanels; // scratch
   Value scoreStride, productStride;
 };
 
 } // namespace
 
-std::optional<Operand> QuantizedAttention::operandOf(Value value) {
+std::optional<Operand> QuantizedAttention::operandOf(Value value, bool isQuery) {
   Operand operand;
   operand.value = value;
   while (isStep(value.getDefiningOp())) {
@@ -103,11 +113,27 @@ std::optional<Operand> QuantizedAttention::operandOf(Value value) {
     operand.steps.insert(operand.steps.begin(), op);
     value = read;
   }
-  auto view = operandView(k, value);
+  operand.source = operand.shown.rows = value;
+  for (auto [number, yielded] : llvm::enumerate(k.yielded()))
+    if (yielded == operand.value && !operand.steps.empty())
+      operand.output = k.outputBuffer(static_cast<unsigned>(number));
+  if (isQuery) {
+    operand.computed = RowSource::of(k, value);
+    if (operand.computed && operand.computed->isStored())
+      operand.computed.reset();
+  } else {
+    if (!operand.output)
+      operand.shown = ds::ShownHeads::of(value, [&](Value of) { return k.sizesOf(of); });
+    operand.joined = JoinedHeads::of(k, operand.shown.rows);
+  }
+  if (operand.joined || operand.computed)
+    return operand;
+  auto view = operandView(k, operand.shown.rows);
   if (!view)
     return std::nullopt;
   operand.view = *view;
-  operand.source = value;
+  if (operand.shown.isTurned)
+    std::swap(operand.view.axes[2], operand.view.axes[3]);
   return operand;
 }
 
@@ -128,7 +154,8 @@ QuantizedAttention::Steps QuantizedAttention::stepsBehind(Value value) {
 
 LogicalResult QuantizedAttention::verify(const Steps &steps, Value from, bool readsMemory) {
   for (Operation *op : steps.ops)
-    if (k.sizesOf(op->getResult(0)) != k.sizesOf(from))
+    if (SizeVector sizes = k.sizesOf(op->getResult(0));
+        sizes != k.sizesOf(from) && (from != ops.scores.getResult() || sizes != k.sizesOf(ops.softmax.getResult())))
       return op->emitOpError("expects results as large as what it follows in its kernel");
   for (Value operand : steps.operands)
     if (operand != from && !(readsMemory && isa<BlockArgument>(operand)))
@@ -155,15 +182,18 @@ LogicalResult QuantizedAttention::run() {
     return failure();
   scoring = std::move(*inner);
   weighting = std::move(*outer);
-  auto found = {operandOf(ops.scores.getLhs()), operandOf(ops.scores.getRhs()), operandOf(ops.weighted.getRhs())};
-  if (!llvm::all_of(found, [](const auto &operand) { return operand.has_value(); }))
-    return ops.softmax.emitOpError("shares a kernel with products of what is no window of memory");
-  queries = *found.begin()[0];
-  keys = *found.begin()[1];
-  values = *found.begin()[2];
-  for (const Operand &operand : {queries, keys, values})
-    if (ArrayRef(k.sizesOf(operand.value)).drop_back(2) != ArrayRef(batch))
+  for (auto [operand, value] : {std::pair(&queries, ops.scores.getLhs()), std::pair(&keys, ops.scores.getRhs()),
+                                std::pair(&values, ops.weighted.getRhs())}) {
+    auto found = operandOf(value, /*isQuery=*/operand == &queries);
+    if (!found)
+      return ops.softmax.emitOpError("shares a kernel with products of what is neither a window of memory nor rows");
+    if (ArrayRef(k.sizesOf(value)).drop_back(2) != ArrayRef(batch))
       return ops.softmax.emitOpError("shares a kernel with products whose operands broadcast");
+    *operand = std::move(*found);
+  }
+  repeat = keys.shown.repeat;
+  if (values.shown.repeat != repeat)
+    return ops.softmax.emitOpError("shares a kernel with keys that other heads share than values");
   ofScores = stepsBehind(ops.scores.getResult());
   ofWeights = stepsBehind(ops.softmax.getResult());
   ofResult = stepsBehind(ops.weighted.getResult());
@@ -171,16 +201,24 @@ LogicalResult QuantizedAttention::run() {
       failed(verify(ofWeights, ops.softmax.getResult(), /*readsMemory=*/false)) ||
       failed(verify(ofResult, ops.weighted.getResult(), /*readsMemory=*/false)))
     return failure();
+  SizeVector ofValues = k.sizesOf(ops.weighted.getRhs());
+  if (ofValues[batch.size() + (ops.weighted.getTranspose()[1] ? 1 : 0)] != keyCount)
+    return ops.weighted.emitOpError("shares a kernel with scores of another number of keys");
   // A row of scores stands where its weights will.
-  if (k.yielded().size() != 1 ||
-      k.elementOf(ops.softmax.getResult()) != computeType(k.elementOf(ops.softmax.getResult())))
-    return ops.softmax.emitOpError("shares a kernel that yields several results, or rounds its weights");
-  Value yielded = k.yielded().front();
+  SmallVector<unsigned> results; // but for keys and values
+  for (auto [number, value] : llvm::enumerate(k.yielded()))
+    if (!(keys.joined && keys.joined->has(value)) && !(values.joined && values.joined->has(value)) &&
+        !(values.output && value == values.value))
+      results.push_back(static_cast<unsigned>(number));
+  if (results.size() != 1 || k.elementOf(ops.softmax.getResult()) != computeType(k.elementOf(ops.softmax.getResult())))
+    return ops.softmax.emitOpError("shares a kernel that yields more than its result, its keys and its values, or "
+                                   "rounds its weights");
+  Value yielded = k.yielded()[results.front()];
   auto transpose = yielded.getDefiningOp<ds::TransposeOp>();
   made = transpose ? transpose.getInput() : yielded;
   if (made != (ofResult.ops.empty() ? Value(ops.weighted.getResult()) : ofResult.ops.back()->getResult(0)))
     return ops.weighted.emitOpError("shares a kernel that yields something else");
-  View stored = k.broadcastView(k.outputBuffer(0), k.sizesOf(yielded), k.sizesOf(yielded));
+  View stored = k.broadcastView(k.outputBuffer(results.front()), k.sizesOf(yielded), k.sizesOf(yielded));
   target = stored;
   if (transpose)
     for (auto [to, from] : llvm::enumerate(transpose.getPermutation()))
@@ -211,41 +249,87 @@ void QuantizedAttention::emitLine(const Line &target, Value value, ArrayRef<Oper
                             });
 }
 
+void QuantizedAttention::reserve(Operand &operand) {
+  if (operand.joined && operand.steps.empty())
+    operand.joined->reserve(/*isShared=*/repeat > 1);
+  else if (operand.joined)
+    operand.joined->reservePieces(/*isShared=*/repeat > 1);
+}
+
+/// Rows of a group that are put together: where they lie, or, behind steps, from `place` of the scratch on.
+Matrix QuantizedAttention::joined(Operand &operand, Value scratch, Value place, const HeadGroup &group) {
+  Value zero = k.constant(0), one = k.constant(1), first = zero;
+  if (operand.steps.empty())
+    return operand.joined->emit(group.at[0], group.at[1], group.isOwner);
+  SizeExpr width = k.sizesOf(operand.shown.rows).back();
+  Value apart = k.index(width);
+  for (const JoinedHeads::Piece &piece : operand.joined->emitPieces(group.at[0], group.at[1], group.isOwner)) {
+    k.loop(zero, piece.count, one, [&](Value number) {
+      Value from = k.add(piece.rows.offset, k.mul(number, piece.rows.rowStride));
+      emitLine(lineAt(scratch, k.add(place, k.mul(k.add(first, number), apart)), width), operand.value, operand.steps,
+               operand.source, lineAt(piece.rows.buffer, from, width));
+    });
+    first = k.add(first, piece.count);
+  }
+  return {scratch, place, apart, one};
+}
+
 /// All of an operand of a head: in memory, or made in scratch along the axis whose elements are neighbours.
-Matrix QuantizedAttention::whole(const Operand &operand, Value scratch, ArrayRef<Value> head) {
-  unsigned row = static_cast<unsigned>(head.size()), column = row + 1;
+Matrix QuantizedAttention::whole(Operand &operand, Value scratch, const HeadGroup &group) {
+  unsigned row = static_cast<unsigned>(group.at.size()), column = row + 1;
+  Value one = k.constant(1), place = k.constant(0);
+  SizeVector sizes = k.sizesOf(operand.value);
+  if (operand.output)
+    place = k.mul(k.linearize(group.at, batch), k.index(sizes[row] * sizes[column]));
+  if (operand.joined) {
+    Matrix rows = joined(operand, scratch, place, group);
+    if (operand.shown.isTurned)
+      std::swap(rows.rowStride, rows.columnStride);
+    return rows;
+  }
   const View &view = operand.view;
-  Value offset = headOffset(view, head), one = k.constant(1), zero = k.constant(0);
+  Value offset = headOffset(view, group.at);
   Value rowStride = k.strideOf(view.axes[row]), columnStride = k.strideOf(view.axes[column]);
   if (operand.steps.empty())
     return {view.buffer, offset, rowStride, columnStride};
-  bool isTurned = !view.axes[column].stride.isConstant(1) && view.axes[row].stride.isConstant(1);
-  SizeVector sizes = k.sizesOf(operand.value);
+  bool isTurned = !operand.output && !view.axes[column].stride.isConstant(1) && view.axes[row].stride.isConstant(1);
   const SizeExpr &length = sizes[isTurned ? row : column];
   Value apart = k.index(length);
-  k.loop(zero, k.index(sizes[isTurned ? column : row]), one, [&](Value number) {
+  k.loop(k.constant(0), k.index(sizes[isTurned ? column : row]), one, [&](Value number) {
     Value start = k.add(offset, k.mul(number, isTurned ? columnStride : rowStride));
-    emitLine(lineAt(scratch, k.mul(number, apart), length), operand.value, operand.steps, operand.source,
+    emitLine(lineAt(scratch, k.add(place, k.mul(number, apart)), length), operand.value, operand.steps, operand.source,
              lineOf(view, isTurned ? row : column, start));
   });
-  return isTurned ? Matrix{scratch, zero, one, apart} : Matrix{scratch, zero, apart, one};
+  return isTurned ? Matrix{scratch, place, one, apart} : Matrix{scratch, place, apart, one};
 }
 
 /// Rows of the queries of a head, whose elements are neighbours where steps need them to be.
-Matrix QuantizedAttention::rowsOf(const Operand &operand, Value scratch, ArrayRef<Value> head, Value first,
-                                  Value count) {
+Matrix QuantizedAttention::rowsOf(ArrayRef<Value> head, Value first, Value count) {
   unsigned row = static_cast<unsigned>(head.size()), column = row + 1;
-  const View &view = operand.view;
-  Value one = k.constant(1), zero = k.constant(0), rowStride = k.strideOf(view.axes[row]);
+  Value one = k.constant(1), zero = k.constant(0), depth = k.index(query.back());
+  if (queries.computed) {
+    SmallVector<Value> at(head);
+    at.push_back(first);
+    queries.computed->emit(at, count, computedRows, zero);
+    if (queries.steps.empty())
+      return {computedRows, zero, depth, one};
+    k.loop(zero, count, one, [&](Value number) {
+      Value place = k.mul(number, depth);
+      emitLine(lineAt(queryRows, place, query.back()), queries.value, queries.steps, queries.source,
+               lineAt(computedRows, place, query.back()));
+    });
+    return {queryRows, zero, depth, one};
+  }
+  const View &view = queries.view;
+  Value rowStride = k.strideOf(view.axes[row]);
   Value offset = k.add(headOffset(view, head), k.mul(first, rowStride));
-  if (!scratch)
+  if (!queryRows)
     return {view.buffer, offset, rowStride, k.strideOf(view.axes[column])};
-  Value depth = k.index(query.back());
   k.loop(zero, count, one, [&](Value number) {
-    emitLine(lineAt(scratch, k.mul(number, depth), query.back()), operand.value, operand.steps, operand.source,
+    emitLine(lineAt(queryRows, k.mul(number, depth), query.back()), queries.value, queries.steps, queries.source,
              lineOf(view, column, k.add(offset, k.mul(number, rowStride))));
   });
-  return {scratch, zero, depth, one};
+  return {queryRows, zero, depth, one};
 }
 
 void QuantizedAttention::pack(const MicroKernel &micro, ds::MatmulOp op, const Matrix &matrix, Value panels) {
@@ -253,7 +337,7 @@ void QuantizedAttention::pack(const MicroKernel &micro, ds::MatmulOp op, const M
   if (op.getTranspose()[1])
     std::swap(source.rowStride, source.columnStride);
   int64_t width = ds::scheduleOf(op).getColumns();
-  Value depth = k.index(k.sizesOf(op.getLhs()).back()), columns = k.index(k.sizesOf(op.getResult()).back());
+  Value depth = k.index(depthOf(op)), columns = k.index(k.sizesOf(op.getResult()).back());
   k.loop(k.constant(0), k.ceilDiv(columns, width), k.constant(1), [&](Value number) {
     emitPackPanel(k, micro, source, k.elementOf(op.getRhs()), depth, k.mul(number, k.constant(width)), columns, panels,
                   k.mul(number, panelElements(k, micro, depth, width)), width);
@@ -264,7 +348,7 @@ void QuantizedAttention::pack(const MicroKernel &micro, ds::MatmulOp op, const M
 void QuantizedAttention::multiply(const MicroKernel &micro, ds::MatmulOp op, const Matrix &rows, Value count,
                                   Value panels, Value products, Value stride) {
   int64_t width = ds::scheduleOf(op).getColumns(), lanes = micro.lanes();
-  Value depth = k.index(k.sizesOf(op.getLhs()).back()), columns = k.index(k.sizesOf(op.getResult()).back());
+  Value depth = k.index(depthOf(op)), columns = k.index(k.sizesOf(op.getResult()).back());
   k.loop(k.constant(0), k.ceilDiv(columns, width), k.constant(1), [&](Value number) {
     Value first = k.mul(number, k.constant(width));
     Panel panel{panels, k.mul(number, panelElements(k, micro, depth, width)), width / lanes, {}};
@@ -286,6 +370,8 @@ void QuantizedAttention::emit() {
   };
   auto wholeFor = [&](const Operand &operand) {
     SizeVector sizes = k.sizesOf(operand.value);
+    if (operand.output)
+      return operand.output;
     return operand.steps.empty() ? Value() : scratchFor(operand.value, sizes[batch.size()] * sizes.back());
   };
   SizeExpr scores = product(batch) * result[batch.size()] * keyCount;
@@ -294,7 +380,14 @@ void QuantizedAttention::emit() {
   Value keyScratch = wholeFor(keys), valueScratch = wholeFor(values);
   keyPanels = panelsFor(*scoring, query.back(), keyCount, keyWidth);
   valuePanels = panelsFor(*weighting, keyCount, result.back(), width);
-  if (!queries.steps.empty() || !(scoring->readsStrided() || queries.view.axes.back().stride.isConstant(1)))
+  reserve(keys);
+  reserve(values);
+  if (queries.computed) {
+    queries.computed->reserve();
+    computedRows = scratchFor(queries.source, query.back() * rows);
+  }
+  bool isInMemory = queries.computed || scoring->readsStrided() || queries.view.axes.back().stride.isConstant(1);
+  if (!queries.steps.empty() || !isInMemory)
     queryRows = scratchFor(queries.value, query.back() * rows);
   sums = scratchFor(ops.scores.getResult(), scoreSize * rows);
   weights = scratchFor(ops.softmax.getResult(), scoreSize * rows);
@@ -306,19 +399,28 @@ void QuantizedAttention::emit() {
   scoreStride = k.index(scoreSize);
   productStride = k.index(productSize);
   Value rowCount = k.index(result[batch.size()]), most = k.constant(rowBlock);
-  k.loop(k.begin, k.end, k.constant(1), [&](Value item) {
-    SmallVector<Value> head = k.delinearize(item, batch);
-    pack(*scoring, ops.scores, whole(keys, keyScratch, head), keyPanels);
-    pack(*weighting, ops.weighted, whole(values, valueScratch, head), valuePanels);
-    k.loop(k.constant(0), rowCount, most,
-           [&](Value first) { emitRows(head, first, k.minimum(most, k.sub(rowCount, first))); });
+  SizeVector groups = batch;
+  if (repeat > 1)
+    groups[1] = k.sizesOf(keys.shown.rows)[1];
+  Value shared = repeat > 1 ? k.constant(repeat) : Value();
+  forEachHeadGroup(k, groups, shared, [&](const HeadGroup &group) {
+    pack(*scoring, ops.scores, whole(keys, keyScratch, group), keyPanels);
+    pack(*weighting, ops.weighted, whole(values, valueScratch, group), valuePanels);
+    auto emitHead = [&](ArrayRef<Value> head) {
+      k.loop(k.constant(0), rowCount, most,
+             [&](Value first) { emitRows(head, first, k.minimum(most, k.sub(rowCount, first))); });
+    };
+    if (!shared)
+      return emitHead(group.at);
+    k.loop(group.from, group.to, k.constant(1),
+           [&](Value number) { emitHead({group.at[0], k.add(k.mul(group.at[1], shared), number)}); });
   });
 }
 
 /// A few rows of a head, from their scores to what is stored.
 void QuantizedAttention::emitRows(ArrayRef<Value> head, Value first, Value count) {
   Value one = k.constant(1), zero = k.constant(0);
-  multiply(*scoring, ops.scores, rowsOf(queries, queryRows, head, first, count), count, keyPanels, sums, scoreStride);
+  multiply(*scoring, ops.scores, rowsOf(head, first, count), count, keyPanels, sums, scoreStride);
   SizeExpr scoreSize = keyCount + SizeExpr(ds::scheduleOf(ops.scores).getColumns());
   int64_t rowBlock = 4 * ds::scheduleOf(ops.scores).getRows();
   RowSpace space(k, {SizeExpr(rowBlock), keyCount}, {1});

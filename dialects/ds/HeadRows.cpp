@@ -165,3 +165,37 @@ bool ds::placesRows(Operation *op) {
            return rows && use.getOperandNumber() < 2;
          });
 }
+
+/// How often a reshape, a broadcast and a reshape repeat each head of what they read; 0 where they do something else.
+static int64_t timesRepeated(ArrayRef<SizeExpr> rows, ArrayRef<SizeExpr> apart, ArrayRef<SizeExpr> repeated,
+                             ArrayRef<SizeExpr> joined) {
+  auto times = rows.size() == 4 && repeated.size() == 5 ? repeated[2].constant() : std::nullopt;
+  if (!times || *times < 1)
+    return 0;
+  SizeVector once = {rows[0], rows[1], SizeExpr(1), rows[2], rows[3]}, all(once);
+  all[2] = *times;
+  SizeVector together = {rows[0], rows[1] * SizeExpr(*times), rows[2], rows[3]};
+  return apart == ArrayRef(once) && repeated == ArrayRef(all) && joined == ArrayRef(together) ? *times : 0;
+}
+
+ShownHeads ShownHeads::of(Value value, llvm::function_ref<SizeVector(Value)> sizesOf) {
+  ShownHeads heads{value, 1, false, {}};
+  auto transpose = value.getDefiningOp<TransposeOp>();
+  if (transpose && transpose.getPermutation() == ArrayRef<int64_t>{0, 1, 3, 2}) {
+    heads.rows = transpose.getInput();
+    heads.isTurned = true;
+    heads.ops.push_back(transpose);
+  }
+  auto joined = heads.rows.getDefiningOp<ReshapeOp>();
+  auto repeated = joined ? joined.getInput().getDefiningOp<BroadcastOp>() : BroadcastOp();
+  auto apart = repeated ? repeated.getInput().getDefiningOp<ReshapeOp>() : ReshapeOp();
+  if (!apart)
+    return heads;
+  if (int64_t times = timesRepeated(sizesOf(apart.getInput()), sizesOf(apart.getResult()),
+                                    sizesOf(repeated.getResult()), sizesOf(joined.getResult()))) {
+    heads.rows = apart.getInput();
+    heads.repeat = times;
+    heads.ops.append({joined, repeated, apart});
+  }
+  return heads;
+}

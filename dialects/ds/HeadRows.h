@@ -57,6 +57,17 @@ std::optional<HeadRows> headRows(mlir::Value value, llvm::function_ref<bool(mlir
                                  llvm::function_ref<SizeVector(mlir::Value)> sizesOf,
                                  llvm::function_ref<SizeVector(mlir::ArrayAttr)> startsOf);
 
+/// Heads of keys or values as the products of an attention read them: those of a group, once for each of its queries'
+/// heads, and features before tokens where scores are multiplied.
+struct ShownHeads {
+  mlir::Value rows; // [batch, group, token, feature], where something stands behind them
+  int64_t repeat = 1;
+  bool isTurned = false;
+  llvm::SmallVector<mlir::Operation *> ops; // behind the rows, the last first
+
+  static ShownHeads of(mlir::Value value, llvm::function_ref<SizeVector(mlir::Value)> sizesOf);
+};
+
 } // namespace deepstride::ds
 
 #endif

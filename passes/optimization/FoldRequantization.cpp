@@ -1,11 +1,13 @@
 // ds-fold-requantization: what quantizes numbers again that stand for codes of the same scale and zero point, gives the
 // codes themselves. Models that ONNX Runtime quantized do so around every reshape and transpose. Exact: such a number
-// is within two roundings of code times scale, so that the quotient rounds to the code.
+// is within two roundings of code times scale, so that the quotient rounds to the code. Queries stay numbers where keys
+// of the same input do, which a cache holds: ds-merge-products joins what is rounded by the same steps.
 //
 //   %x = ds.binary mul (ds.binary sub (ds.cast %q to f32), %z), %s
 //   %y = ds.cast clamp(round(ds.transpose %x / %s) + %z) to i8       =>  %y = ds.transpose %q
 #include "passes/Report.h"
 #include "passes/graph/Matching.h"
+#include "passes/optimization/AttentionRegions.h"
 #include "passes/optimization/Passes.h"
 
 #include "dialects/ds/DsBuilder.h"
@@ -95,6 +97,30 @@ bool isExact(const Quantized &codes) {
          codes.zeroPoint >= -128 && codes.zeroPoint <= 255;
 }
 
+/// Whether the value is joined with others on the way from the product whose result it is.
+bool isCached(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (isa<ds::ConcatOp, ds::InsertOp>(op))
+      return true;
+    if (op->getNumOperands() == 0 || isa<ds::LinearOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return false;
+}
+
+/// Whether the codes are those of queries beside whose projection a cached key's stands.
+bool isBesideCache(const Quantized &again) {
+  Value value = again.codes;
+  while (value.hasOneUse() && isa<ds::CastOp, ds::BinaryOp, ds::UnaryOp>(*value.user_begin()))
+    value = value.user_begin()->getResult(0);
+  auto scores = value.hasOneUse() ? dyn_cast<ds::MatmulOp>(*value.user_begin()) : ds::MatmulOp();
+  if (!scores || scores.getLhs() != value || !isCached(scores.getRhs()))
+    return false;
+  ds::LinearOp query = projectionOf(again.numbers), key = projectionOf(scores.getRhs());
+  return query && key && query != key && query.getInput() == key.getInput();
+}
+
 struct FoldRequantization : deepstride::impl::FoldRequantizationBase<FoldRequantization>, PassReport {
   void runOnOperation() override {
     count("tensors that stay codes", 0);
@@ -120,7 +146,7 @@ struct FoldRequantization : deepstride::impl::FoldRequantizationBase<FoldRequant
       moves.push_back(value.getDefiningOp());
     auto before = dequantized(value);
     if (!before || before->scale != again.scale || before->zeroPoint != again.zeroPoint || !isExact(again) ||
-        elementOf(before->codes) != elementOf(again.codes))
+        elementOf(before->codes) != elementOf(again.codes) || isBesideCache(again))
       return;
     DsBuilder b(OpBuilder(op), analysis);
     b.setLocation(op.getLoc());

@@ -27,7 +27,8 @@ def FuseDeep : Pass<"ds-fuse-deep", "::mlir::func::FuncOp"> {
 
     Attention in parts, whose scores are sums of integers, is a region, too: both products, the softmax in f32 and the
     elementwise ops between them, what makes codes before their operands and behind the result, and the windows around
-    that. Heads of queries and of keys are equally many.
+    that. Rows are turned and appended to caches there, too, and heads of keys and values repeated for those of queries
+    (`ds.broadcast` between reshapes); values that are shown behind their elementwise ops are a result of the region.
 
     Where the greatest or the least number of a whole f32 tensor is taken, as for the scale of its codes, the kernel that
     makes the tensor takes those of its rows: attention those of each head's, a product those of each panel's part of a
@@ -215,7 +216,8 @@ def FoldRequantization : Pass<"ds-fold-requantization", "::mlir::func::FuncOp"> 
   let description = [{
     (codes - zero point) * scale that is quantized to the same type with the same scale and zero point, one of each, gives
     the codes: exactly, where the scale is a normal number of f32 and 255 times it is finite. Reshapes and transposes
-    between the two move the codes. What else reads the numbers still does. Reports: tensors that stay codes.
+    between the two move the codes. What else reads the numbers still does. Queries of an attention stay numbers where a
+    cached key is a product of the same input, so that the projections are merged. Reports: tensors that stay codes.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }

@@ -2,7 +2,9 @@
 // what all heads share, so that a kernel computes a head after the other.
 #include "passes/optimization/SoftmaxRegions.h"
 
+#include "dialects/ds/HeadRows.h"
 #include "dialects/ds/Schedule.h"
+#include "passes/optimization/ComputedRows.h"
 #include "passes/optimization/WindowChains.h"
 
 using namespace mlir;
@@ -86,10 +88,13 @@ public:
       return {};
     }
     takeBetween();
-    for (OpOperand *operand :
-         {&products.scores.getLhsMutable(), &products.scores.getRhsMutable(), &products.weighted.getRhsMutable()})
-      takeOperand(*operand);
     takeResult();
+    takeYieldedValues();
+    OpOperand *queries = takeSteps(products.scores.getLhsMutable());
+    OpOperand *keys = takeSteps(products.scores.getRhsMutable()),
+              *values = takeSteps(products.weighted.getRhsMutable());
+    takeShown(keys, values);
+    takeRows({queries, keys, values});
     return {region, last};
   }
 
@@ -109,7 +114,7 @@ private:
     if (!products.scores->hasOneUse() || !softmax.getInput().hasOneUse())
       return "something else reads the scores";
     for (Operation *step : steps)
-      if (sizesOf(step->getResult(0)) != sizesOf(softmax.getResult()))
+      if (!haveScoresOf(sizesOf(step->getResult(0))))
         return "scores are repeated before it";
     SmallVector<ds::MatmulOp> both = {products.scores, products.weighted};
     for (ds::MatmulOp product : both) {
@@ -121,10 +126,21 @@ private:
         if (ArrayRef(sizesOf(operand)).drop_back(2) != batch)
           return "heads of a product's operands are repeated";
     }
+    if (!haveScoresOf(sizesOf(softmax.getResult())))
+      return "scores are repeated before it";
     // Threads share heads, as in attention: a single matrix is left to kernels that share its columns.
     if (sizesOf(softmax.getResult()).size() < 4)
       return "there are no heads";
     return std::nullopt;
+  }
+
+  /// Whether a step has as many elements as there are scores, in every run: a mask whose size may be another one would
+  /// repeat scores of a single key, of which there are no more values then, which a run refuses.
+  bool haveScoresOf(const SizeVector &sizes) {
+    const SizeVector &scores = sizesOf(products.scores.getResult()), &values = sizesOf(products.weighted.getRhs());
+    const SizeExpr &count = values[values.size() - (products.weighted.getTranspose()[1] ? 1 : 2)];
+    return sizes == scores || (sizes == sizesOf(products.softmax.getResult()) && count == scores.back() &&
+                               ArrayRef(sizes).drop_back() == ArrayRef(scores).drop_back());
   }
 
   /// Both products, and all on the way between them.
@@ -140,23 +156,88 @@ private:
     last = products.weighted;
   }
 
-  /// What changes an operand element by element, and the windows before that.
-  void takeOperand(OpOperand &operand) {
+  void takeBefore(OpOperand *reader, Operation *op) {
+    op->moveBefore(reader->getOwner()); // what depends on inputs only may stand far before
+    region.insert(op);
+  }
+
+  /// The last step of values may be a result of the kernel, too, as of a cache that is quantized where it is shown.
+  void takeYieldedValues() {
+    Operation *op = products.weighted.getRhs().getDefiningOp();
+    Value changed = op && !op->hasOneUse() && op->getBlock() == last->getBlock() ? changedOperand(op) : Value();
+    if (!changed || sizesOf(changed) != sizesOf(op->getResult(0)) || llvm::count(op->getOperands(), changed) > 1)
+      return;
+    OpSet larger(region);
+    larger.insert(op);
+    yieldsValues = dependentsOf(larger, last).has_value();
+    if (yieldsValues)
+      region.insert(op);
+    else
+      op->emitRemark() << "does not join the region of 'ds.softmax': something between them needs it";
+  }
+
+  /// What changes an operand element by element. Returns the use behind that.
+  OpOperand *takeSteps(OpOperand &operand) {
     OpOperand *read = &operand;
+    if (Operation *taken = read->get().getDefiningOp(); taken && region.contains(taken))
+      for (OpOperand &input : taken->getOpOperands())
+        if (input.get() == changedOperand(taken))
+          read = &input;
     while (region.size() < 3 * regionLimit) {
       Operation *op = read->get().getDefiningOp();
       Value changed = op && op->hasOneUse() && op->getBlock() == last->getBlock() ? changedOperand(op) : Value();
       if (!changed || sizesOf(changed) != sizesOf(op->getResult(0)))
         break;
-      op->moveBefore(read->getOwner()); // what depends on inputs only may stand far before
-      region.insert(op);
+      takeBefore(read, op);
       for (OpOperand &input : op->getOpOperands())
         if (input.get() == changed)
           read = &input;
-      if (llvm::count(op->getOperands(), changed) > 1)
-        return; // windows have one reader
     }
-    takeIn(windowChain(*read, analysis, /*keepsRows=*/false), *read, region, analysis);
+    return read;
+  }
+
+  /// What shows keys and values in another order, and as often as heads of queries share them. Moves the uses behind
+  /// that.
+  void takeShown(OpOperand *&keys, OpOperand *&values) {
+    auto shownBy = [&](OpOperand *read) -> ds::ShownHeads {
+      auto shown = ds::ShownHeads::of(read->get(), [&](Value value) { return sizesOf(value); });
+      auto isOwn = [&](Operation *op) { return op->hasOneUse() && op->getBlock() == last->getBlock(); };
+      if (!isRead(read) || !llvm::all_of(shown.ops, isOwn))
+        return {read->get(), 1, false, {}};
+      return shown;
+    };
+    ds::ShownHeads ofKeys = shownBy(keys), ofValues;
+    if (!yieldsValues) // else they lie as they are yielded
+      ofValues = shownBy(values);
+    auto take = [&](OpOperand *&read, const ds::ShownHeads &shown) {
+      for (Operation *op : shown.ops) {
+        if (ofKeys.repeat != ofValues.repeat && !isa<ds::TransposeOp>(op))
+          return;
+        takeBefore(read, op);
+        read = &op->getOpOperand(0);
+      }
+    };
+    take(keys, ofKeys);
+    take(values, ofValues);
+  }
+
+  /// Whether the op that has the use reads nothing else: windows have one reader.
+  static bool isRead(OpOperand *use) { return llvm::count(use->getOwner()->getOperands(), use->get()) == 1; }
+
+  /// Rows that are computed or put together, and windows of what is in memory.
+  void takeRows(ArrayRef<OpOperand *> operands) {
+    RowReader reader{products.softmax, SmallVector<OpOperand *>(operands), {}};
+    for (Operation *op : region)
+      for (OpOperand &operand : op->getOpOperands())
+        if (!llvm::is_contained(operands, &operand) && !region.contains(operand.get().getDefiningOp()))
+          reader.others.push_back(operand.get());
+    SmallVector<OpOperand *> inPlace;
+    bool haveHeads = sizesOf(products.softmax.getResult()).size() == 4; // of rows: [batch, head, token, feature]
+    for (OpOperand *operand : operands)
+      if (isRead(operand) && !(haveHeads && takeComputedRows(reader, *operand, region, last, analysis)))
+        inPlace.push_back(operand);
+    for (OpOperand *operand : inPlace)
+      takeIn(windowChain(*operand, analysis, /*keepsRows=*/false), *operand, region, analysis);
   }
 
   /// Elementwise ops behind the result, and the transpose that joins heads.
@@ -182,6 +263,7 @@ private:
   SizeAnalysis &analysis;
   OpSet region;
   Operation *last = nullptr;
+  bool yieldsValues = false;
 };
 
 } // namespace

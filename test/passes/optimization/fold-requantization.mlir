@@ -108,3 +108,68 @@ func.func @far_zero_point(%q: tensor<?xi8> {ds.dims = ["n"]}) -> tensor<?xi8> at
   %8 = ds.cast %7 to i8 : (tensor<?xf32>) -> tensor<?xi8>
   return %8 : tensor<?xi8>
 }
+
+// -----
+
+// Queries stay numbers beside a cached key of the same input, whose product theirs may be merged with; else they are codes.
+// CHECK-LABEL: func.func @beside_cache
+// CHECK: ds.linear
+// CHECK: %[[Q:.*]] = ds.reshape %{{.*}} [1, 2, 1, 4] : (tensor<1x1x8xf32>)
+// CHECK-NEXT: ds.binary div %[[Q]]
+// CHECK-LABEL: func.func @beside_row
+// CHECK: ds.linear
+// CHECK: %[[Q:.*]] = ds.reshape %{{.*}} [1, 2, 1, 4] : (tensor<1x1x8xi8>)
+// CHECK-NEXT: ds.cast %[[Q]] to f32
+func.func @beside_cache(%x: tensor<1x1x8xf32>, %wq: tensor<8x8xf32>, %wk: tensor<8x8xf32>, %past: tensor<1x2x?x4xf32> {ds.dims = [1, 2, "p", 4]}) -> tensor<1x2x1x?xf32> attributes {ds.entry} {
+  %s = ds.constant dense<0.01> : tensor<f32>
+  %low = ds.constant dense<-128.0> : tensor<f32>
+  %high = ds.constant dense<127.0> : tensor<f32>
+  %q = ds.linear %x, %wq : (tensor<1x1x8xf32>, tensor<8x8xf32>) -> tensor<1x1x8xf32>
+  %0 = ds.binary div %q, %s : (tensor<1x1x8xf32>, tensor<f32>) -> tensor<1x1x8xf32>
+  %1 = ds.unary round %0 : (tensor<1x1x8xf32>) -> tensor<1x1x8xf32>
+  %2 = ds.binary max %1, %low : (tensor<1x1x8xf32>, tensor<f32>) -> tensor<1x1x8xf32>
+  %3 = ds.binary min %2, %high : (tensor<1x1x8xf32>, tensor<f32>) -> tensor<1x1x8xf32>
+  %4 = ds.cast %3 to i8 : (tensor<1x1x8xf32>) -> tensor<1x1x8xi8>
+  %5 = ds.cast %4 to f32 : (tensor<1x1x8xi8>) -> tensor<1x1x8xf32>
+  %6 = ds.binary mul %5, %s : (tensor<1x1x8xf32>, tensor<f32>) -> tensor<1x1x8xf32>
+  %7 = ds.reshape %6 [1, 2, 1, 4] : (tensor<1x1x8xf32>) -> tensor<1x2x1x4xf32>
+  %8 = ds.binary div %7, %s : (tensor<1x2x1x4xf32>, tensor<f32>) -> tensor<1x2x1x4xf32>
+  %9 = ds.unary round %8 : (tensor<1x2x1x4xf32>) -> tensor<1x2x1x4xf32>
+  %10 = ds.binary max %9, %low : (tensor<1x2x1x4xf32>, tensor<f32>) -> tensor<1x2x1x4xf32>
+  %11 = ds.binary min %10, %high : (tensor<1x2x1x4xf32>, tensor<f32>) -> tensor<1x2x1x4xf32>
+  %12 = ds.cast %11 to i8 : (tensor<1x2x1x4xf32>) -> tensor<1x2x1x4xi8>
+  %13 = ds.cast %12 to f32 : (tensor<1x2x1x4xi8>) -> tensor<1x2x1x4xf32>
+  %14 = ds.binary mul %13, %s : (tensor<1x2x1x4xf32>, tensor<f32>) -> tensor<1x2x1x4xf32>
+  %k = ds.linear %x, %wk : (tensor<1x1x8xf32>, tensor<8x8xf32>) -> tensor<1x1x8xf32>
+  %k0 = ds.reshape %k [1, 2, 1, 4] : (tensor<1x1x8xf32>) -> tensor<1x2x1x4xf32>
+  %k1 = ds.concat 2 %past, %k0 : (tensor<1x2x?x4xf32>, tensor<1x2x1x4xf32>) -> tensor<1x2x?x4xf32>
+  %k2 = ds.transpose %k1 [0, 1, 3, 2] : (tensor<1x2x?x4xf32>) -> tensor<1x2x4x?xf32>
+  %15 = ds.matmul %14, %k2 transpose [false, false] : (tensor<1x2x1x4xf32>, tensor<1x2x4x?xf32>) -> tensor<1x2x1x?xf32>
+  return %15 : tensor<1x2x1x?xf32>
+}
+func.func @beside_row(%x: tensor<1x1x8xf32>, %wq: tensor<8x8xf32>, %wk: tensor<8x8xf32>) -> tensor<1x2x1x1xf32> attributes {ds.entry} {
+  %s = ds.constant dense<0.01> : tensor<f32>
+  %low = ds.constant dense<-128.0> : tensor<f32>
+  %high = ds.constant dense<127.0> : tensor<f32>
+  %q = ds.linear %x, %wq : (tensor<1x1x8xf32>, tensor<8x8xf32>) -> tensor<1x1x8xf32>
+  %0 = ds.binary div %q, %s : (tensor<1x1x8xf32>, tensor<f32>) -> tensor<1x1x8xf32>
+  %1 = ds.unary round %0 : (tensor<1x1x8xf32>) -> tensor<1x1x8xf32>
+  %2 = ds.binary max %1, %low : (tensor<1x1x8xf32>, tensor<f32>) -> tensor<1x1x8xf32>
+  %3 = ds.binary min %2, %high : (tensor<1x1x8xf32>, tensor<f32>) -> tensor<1x1x8xf32>
+  %4 = ds.cast %3 to i8 : (tensor<1x1x8xf32>) -> tensor<1x1x8xi8>
+  %5 = ds.cast %4 to f32 : (tensor<1x1x8xi8>) -> tensor<1x1x8xf32>
+  %6 = ds.binary mul %5, %s : (tensor<1x1x8xf32>, tensor<f32>) -> tensor<1x1x8xf32>
+  %7 = ds.reshape %6 [1, 2, 1, 4] : (tensor<1x1x8xf32>) -> tensor<1x2x1x4xf32>
+  %8 = ds.binary div %7, %s : (tensor<1x2x1x4xf32>, tensor<f32>) -> tensor<1x2x1x4xf32>
+  %9 = ds.unary round %8 : (tensor<1x2x1x4xf32>) -> tensor<1x2x1x4xf32>
+  %10 = ds.binary max %9, %low : (tensor<1x2x1x4xf32>, tensor<f32>) -> tensor<1x2x1x4xf32>
+  %11 = ds.binary min %10, %high : (tensor<1x2x1x4xf32>, tensor<f32>) -> tensor<1x2x1x4xf32>
+  %12 = ds.cast %11 to i8 : (tensor<1x2x1x4xf32>) -> tensor<1x2x1x4xi8>
+  %13 = ds.cast %12 to f32 : (tensor<1x2x1x4xi8>) -> tensor<1x2x1x4xf32>
+  %14 = ds.binary mul %13, %s : (tensor<1x2x1x4xf32>, tensor<f32>) -> tensor<1x2x1x4xf32>
+  %k = ds.linear %x, %wk : (tensor<1x1x8xf32>, tensor<8x8xf32>) -> tensor<1x1x8xf32>
+  %k0 = ds.reshape %k [1, 2, 1, 4] : (tensor<1x1x8xf32>) -> tensor<1x2x1x4xf32>
+  %k2 = ds.transpose %k0 [0, 1, 3, 2] : (tensor<1x2x1x4xf32>) -> tensor<1x2x4x1xf32>
+  %15 = ds.matmul %14, %k2 transpose [false, false] : (tensor<1x2x1x4xf32>, tensor<1x2x4x1xf32>) -> tensor<1x2x1x1xf32>
+  return %15 : tensor<1x2x1x1xf32>
+}
