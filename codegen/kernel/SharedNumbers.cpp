@@ -15,8 +15,12 @@ LogicalResult verifySharedNumbers(KernelBuilder &k) {
     auto element = dyn_cast<ds::PerElement>(op);
     if (element && (!element.isPointwise() || element.scannedOperand() || isa<ds::BitcastOp>(op)))
       return op->emitOpError("cannot be computed before the rows of its kernel");
-    if (isa<ds::ReduceOp>(op) && !isa<BlockArgument>(op->getOperand(0)) && llvm::count_if(k.ops(), ds::isNorm) != 1)
-      return op->emitOpError("takes an extreme of a norm, which is not the only one in its kernel");
+    if (isa<ds::ReduceOp>(op) && !isa<BlockArgument>(op->getOperand(0))) {
+      if (llvm::count_if(k.ops(), ds::isNorm) != 1)
+        return op->emitOpError("takes an extreme of a norm, which is not the only one in its kernel");
+      if (!k.sizesOf(op->getOperand(0)).back().constant())
+        return op->emitOpError("takes an extreme of rows of unknown length");
+    }
     for (const SizeExpr &size : k.sizesOf(op->getResult(0)))
       if (!size.isConstant(1))
         return op->emitOpError("expects one number, as it is computed before the rows of its kernel");
