@@ -3,7 +3,7 @@
 #ifndef DEEPSTRIDE_DIALECTS_DS_REDUCTIONS_H
 #define DEEPSTRIDE_DIALECTS_DS_REDUCTIONS_H
 
-#include "dialects/ds/DsDialect.h"
+#include "dialects/ds/Norms.h"
 
 namespace deepstride::ds {
 
@@ -66,7 +66,8 @@ inline bool showsParts(mlir::Operation *op) {
 }
 
 /// Whether the op of a product's region or kernel gives a number that is computed once, before all rows: of the
-/// extremes of whole tensors, and of other numbers, constants or in memory.
+/// extremes of whole tensors, which are in memory or what the norm before the product gives, and of other numbers,
+/// constants or in memory.
 inline bool givesSharedNumber(mlir::Operation *op) {
   auto isNumber = [](mlir::Value value) {
     auto type = llvm::cast<mlir::RankedTensorType>(value.getType());
@@ -81,7 +82,8 @@ inline bool givesSharedNumber(mlir::Operation *op) {
       return value.getDefiningOp() && value.getDefiningOp()->getBlock() == op->getBlock();
     };
     if (auto reduce = llvm::dyn_cast<ReduceOp>(each)) {
-      if (!reducesWhole(reduce) || !takesExtreme(reduce) || isMade(reduce.getInput()))
+      if (!reducesWhole(reduce) || !takesExtreme(reduce) ||
+          (isMade(reduce.getInput()) && !isNorm(reduce.getInput().getDefiningOp())))
         return false;
       reduces = true;
       continue;

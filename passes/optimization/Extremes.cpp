@@ -55,7 +55,8 @@ Operation *takeRowExtremes(ArrayRef<ds::ReduceOp> extremes, Value rows, OpSet &r
 
 static bool isOne(Value value) { return typeOf(value).hasStaticShape() && typeOf(value).getNumElements() == 1; }
 
-OpSet sharedNumbers(ds::LinearOp product, const OpSet &region, const llvm::SmallPtrSetImpl<Operation *> &partial) {
+OpSet sharedNumbers(ds::LinearOp product, const OpSet &region, const llvm::SmallPtrSetImpl<Operation *> &partial,
+                    llvm::function_ref<void(Operation *, StringRef)> stays) {
   OpSet numbers;
   auto isNumber = [&](Value value) {
     Operation *op = value.getDefiningOp();
@@ -83,8 +84,7 @@ OpSet sharedNumbers(ds::LinearOp product, const OpSet &region, const llvm::Small
         llvm::all_of(op->getUsers(), [&](Operation *user) { return numbers.contains(user) || region.contains(user); });
     if (isOfNumbers && isOnlyHere)
       continue;
-    op->emitRemark() << "does not join the region of 'ds.linear': "
-                     << (isOnlyHere ? "it is not computed of numbers alone" : "something else reads it");
+    stays(op, isOnlyHere ? "it is not computed of numbers alone" : "something else reads it");
     return {};
   }
   return numbers;

@@ -17,8 +17,9 @@ mlir::Operation *takeRowExtremes(llvm::ArrayRef<ds::ReduceOp> extremes, mlir::Va
                                  SizeAnalysis &analysis, llvm::SmallPtrSetImpl<mlir::Operation *> &partial);
 
 /// The ops that make the numbers which the product's region reads, of what `partial` reduces and of other numbers: its
-/// kernel can compute them. None where something else reads one of them, too; a remark says so.
-OpSet sharedNumbers(ds::LinearOp product, const OpSet &region, const llvm::SmallPtrSetImpl<mlir::Operation *> &partial);
+/// kernel can compute them. None where something else reads one of them, too, which `stays` is told.
+OpSet sharedNumbers(ds::LinearOp product, const OpSet &region, const llvm::SmallPtrSetImpl<mlir::Operation *> &partial,
+                    llvm::function_ref<void(mlir::Operation *, llvm::StringRef)> stays);
 
 } // namespace deepstride
 

@@ -47,7 +47,7 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     sliceGathers(getOperation(), analysis);
     findProjections();
     if (products) {
-      splitNorms();
+      splitNorms(/*all=*/false);
       wrapSoftmaxes();
     }
     SmallVector<Operation *> anchors;
@@ -63,6 +63,8 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
         wrapAttentionGradient(gradient);
       else if (!isa<ds::FusedOp>(anchor->getParentOp())) // as another product's companion
         fuse(anchor);
+    if (products)
+      splitNorms(/*all=*/true);
     fuseReaders();
     fuseCopies();
   }
@@ -99,18 +101,31 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
     }
   }
 
-  /// What takes the extremes of norms reads those of their rows, which ds-fuse-rows puts into their kernels.
-  void splitNorms() {
+  /// What takes the extremes of norms reads those of their rows, which ds-fuse-rows puts into their kernels. Norms that
+  /// a product may take are left to it, or else to the last call.
+  void splitNorms(bool all) {
     SmallVector<Operation *> norms;
+    OpSet before; // products
     getOperation().walk([&](Operation *op) {
       if (ds::isNorm(op) && !isa<ds::FusedOp>(op->getParentOp()) && !normObstacle(op, analysis))
         norms.push_back(op);
+      if (auto product = dyn_cast<ds::LinearOp>(op); product && !all)
+        before.insert(normBefore(rowSteps(product, analysis)));
     });
-    for (Operation *norm : norms) {
-      OpSet rows;
-      if (auto extremes = wholeExtremes(norm->getResult(0)); !extremes.empty())
-        takeRowExtremes(extremes, norm->getResult(0), rows, analysis, partial);
-    }
+    for (Operation *norm : norms)
+      if (!before.contains(norm))
+        splitNorm(norm);
+  }
+
+  void splitNorm(Operation *norm) {
+    OpSet rows;
+    if (auto extremes = wholeExtremes(norm->getResult(0)); !extremes.empty())
+      takeRowExtremes(extremes, norm->getResult(0), rows, analysis, partial);
+  }
+
+  /// Which of what prepares a product's rows is the norm, the last one; null where none is.
+  static Operation *normBefore(ArrayRef<Operation *> steps) {
+    return !steps.empty() && ds::isNorm(steps.back()) ? steps.back() : nullptr;
   }
 
   /// Its operands are read through windows, and each result is stored as the transpose behind it has it.
@@ -198,8 +213,10 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
       takeCompanion(product, region, last);
       takeExtremes(product, region, last);
       takeBeside(product, region, last);
-      takeRowSteps(product, region, last);
-      takeNumbers(product, region, last);
+      if (!takeNorm(product, region, last)) {
+        takeRowSteps(product, region, last);
+        takeNumbers(product, region, last);
+      }
     }
     if (auto convolution = dyn_cast<ds::ConvOp>(anchor))
       takeFilters(convolution, region, last);
@@ -288,14 +305,58 @@ struct FuseDeep : deepstride::impl::FuseDeepBase<FuseDeep>, PassReport {
   void takeNumbers(ds::LinearOp product, OpSet &region, Operation *last) {
     if (!product.getPanel())
       return;
-    OpSet larger(region), numbers = sharedNumbers(product, region, partial);
+    auto stays = [](Operation *op, StringRef why) {
+      op->emitRemark() << "does not join the region of 'ds.linear': " << why;
+    };
+    OpSet larger(region), numbers = sharedNumbers(product, region, partial, stays);
     larger.insert(numbers.begin(), numbers.end());
     if (numbers.empty())
       return;
     if (dependentsOf(larger, last))
       region = std::move(larger);
     else
-      numbers.front()->emitRemark() << "does not join the region of 'ds.linear': something between them needs it";
+      stays(numbers.front(), "something between them needs it");
+  }
+
+  /// Takes in a norm, all that makes the product's rows of it, and what that needs of the extremes of all its rows:
+  /// each thread normalizes all of them once more, before the first one becomes codes. Otherwise the extremes of the
+  /// norm's rows are taken where it is computed.
+  bool takeNorm(ds::LinearOp product, OpSet &region, Operation *last) {
+    SmallVector<Operation *> steps = rowSteps(product, analysis);
+    Operation *norm = normBefore(steps);
+    auto extremes = norm ? wholeExtremes(norm->getResult(0)) : SmallVector<ds::ReduceOp>();
+    if (extremes.empty())
+      return false;
+    OpSet larger(region);
+    larger.insert(steps.begin(), steps.end());
+    llvm::SmallPtrSet<Operation *, 16> reducing(partial);
+    reducing.insert(extremes.begin(), extremes.end());
+    OpSet numbers =
+        sharedNumbers(product, larger, reducing, [](Operation *, StringRef) {}); // said when it is asked again
+    larger.insert(numbers.begin(), numbers.end());
+    if (auto reason = costOfNorm(product); !reason.empty())
+      norm->emitRemark() << "does not join the region of 'ds.linear': " << reason;
+    else if (!rowStepsObstacle(steps, product, region, analysis) &&
+             llvm::all_of(extremes,
+                          [&](ds::ReduceOp extreme) {
+                            return extreme.getInput() == norm->getResult(0) && numbers.contains(extreme);
+                          }) &&
+             dependentsOf(larger, last))
+      return region = std::move(larger), true;
+    splitNorm(norm);
+    return false;
+  }
+
+  /// Why a launch should take the extremes of the norm before a product, where that is known; each thread would take
+  /// all of them again. An element costs as much as its products with 14 columns, on one thread of a CPU without dot
+  /// products of bytes, 16,000 to 32,000 of them as much as a launch.
+  std::string costOfNorm(ds::LinearOp product) {
+    constexpr int64_t mostElements = 32768, fewColumns = 512;
+    SizeExpr elements = deepstride::product(analysis.facts(product.getInput()).sizes);
+    SizeExpr columns = analysis.facts(product.getResult()).sizes.back();
+    if (elements.constant().value_or(0) <= mostElements || columns.constant().value_or(fewColumns) >= fewColumns)
+      return {};
+    return "each thread would normalize " + elements.str() + " elements again, for " + columns.str() + " columns";
   }
 
   void findProjections() {

@@ -33,7 +33,8 @@ def FuseDeep : Pass<"ds-fuse-deep", "::mlir::func::FuncOp"> {
     Where the greatest or the least number of a whole f32 tensor is taken, as for the scale of its codes, the kernel that
     makes the tensor takes those of its rows: attention those of each head's, a product those of each panel's part of a
     row, and a norm by `ds-fuse-rows`. The numbers that are computed of them join the region of the product that reads
-    them, if nothing else does. Remarks say why an op stays outside. Numerically a no-op. Reports: ops fused, regions.
+    them, if nothing else does; so do the extremes of the norm before a product, of all its rows, unless it is known that
+    this takes longer than a launch. Remarks say why an op stays outside. Numerically a no-op. Reports: ops fused, regions.
 
     Without `products`, as for `--fusion=generic`, products and attention stay alone, and only what reads windows in place
     and copies of several windows become regions.

@@ -158,3 +158,28 @@ ds.kernel @beside sizes 1 arguments [["d0", 4], [1, 4, 16], [1, 4, 32]] {
   %2 = ds.unary exp %0 {result_sizes = [["d0", 4]]} : (tensor<?x4xf32>) -> tensor<?x4xf32>
   ds.yield %0, %1, %2 : tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x4xf32>
 }
+
+// -----
+
+ds.kernel @norms sizes 1 arguments [["d0", 4], [4], [1, 4, 16]] {
+^bb0(%x: tensor<?x4xf32>, %s: tensor<4xf32>, %w: tensor<1x4x16xf32>):
+  %0 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 {result_sizes = [["d0", 4]]} : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  // expected-error @+1 {{'ds.reduce' op takes an extreme of a norm, which is not the only one in its kernel}}
+  %1 = ds.reduce max %0 axes [0, 1] keep false {result_sizes = [[]]} : (tensor<?x4xf32>) -> tensor<f32>
+  %2 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-4 {result_sizes = [["d0", 4]]} : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32>
+  %3 = ds.binary mul %2, %1 {result_sizes = [["d0", 4]]} : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32>
+  %4 = ds.linear %3, %w {panel = 16 : i64, columns = 4 : i64, result_sizes = [["d0", 4]]} : (tensor<?x4xf32>, tensor<1x4x16xf32>) -> tensor<?x4xf32>
+  ds.yield %4 : tensor<?x4xf32>
+}
+
+// -----
+
+ds.kernel @length sizes 2 arguments [["d0", "d1"], ["d1"], [1, 4, 16]] {
+^bb0(%x: tensor<?x?xf32>, %s: tensor<?xf32>, %w: tensor<1x4x16xf32>):
+  %0 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 {result_sizes = [["d0", "d1"]]} : (tensor<?x?xf32>, tensor<?xf32>) -> tensor<?x?xf32>
+  // expected-error @+1 {{'ds.reduce' op takes an extreme of rows of unknown length}}
+  %1 = ds.reduce max %0 axes [0, 1] keep false {result_sizes = [[]]} : (tensor<?x?xf32>) -> tensor<f32>
+  %2 = ds.binary mul %0, %1 {result_sizes = [["d0", "d1"]]} : (tensor<?x?xf32>, tensor<f32>) -> tensor<?x?xf32>
+  %3 = ds.linear %2, %w {panel = 16 : i64, columns = 4 : i64, result_sizes = [["d0", 4]]} : (tensor<?x?xf32>, tensor<1x4x16xf32>) -> tensor<?x4xf32>
+  ds.yield %3 : tensor<?x4xf32>
+}

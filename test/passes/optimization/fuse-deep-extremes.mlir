@@ -107,3 +107,78 @@ func.func @stays(%x: tensor<?x4xf32> {ds.dims = ["n", 4]}, %v: tensor<2x4x16xf32
   %2 = ds.reduce sum %0 axes [0, 1] keep false : (tensor<?x20xf32>) -> tensor<f32>
   return %0, %1, %2 : tensor<?x20xf32>, tensor<f32>, tensor<f32>
 }
+
+// -----
+
+// Of a norm that one product needs, its kernel takes the extremes of all rows itself; what else reads the norm is a result.
+// CHECK-LABEL: func.func @norm_before
+// CHECK: %[[A:.*]]:2 = ds.fused {
+// CHECK-NEXT: %[[N:.*]] = ds.layer_norm %arg0
+// CHECK-DAG: %[[MAX:.*]] = ds.reduce max %[[N]] axes [0, 1] keep false
+// CHECK-DAG: %[[MIN:.*]] = ds.reduce min %[[N]] axes [0, 1] keep false
+// CHECK: %[[S:.*]] = ds.binary sub %[[MAX]], %[[MIN]]
+// CHECK-NEXT: %[[D:.*]] = ds.binary div %[[N]], %[[S]]
+// CHECK-NEXT: %[[P:.*]] = ds.linear %[[D]]
+// CHECK-NEXT: ds.yield %[[N]], %[[P]]
+// GENERIC-LABEL: func.func @norm_before
+// GENERIC: ds.linear
+func.func @norm_before(%x: tensor<?x32xf32> {ds.dims = ["n", 32]}, %s: tensor<32xf32> {ds.dims = [32]}, %w: tensor<1x32x16xf32> {ds.dims = [1, 32, 16]})
+    -> (tensor<?x32xf32>, tensor<?x8xf32>) attributes {ds.entry} {
+  %1 = ds.layer_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<?x32xf32>, tensor<32xf32>) -> tensor<?x32xf32>
+  %2 = ds.reduce max %1 axes [0, 1] keep false : (tensor<?x32xf32>) -> tensor<f32>
+  %3 = ds.reduce min %1 axes [0, 1] keep false : (tensor<?x32xf32>) -> tensor<f32>
+  %4 = ds.binary sub %2, %3 : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  %5 = ds.binary div %1, %4 : (tensor<?x32xf32>, tensor<f32>) -> tensor<?x32xf32>
+  %6 = ds.linear %5, %w {panel = 16 : i64, columns = 8 : i64, ds.schedule = #ds.schedule<multiply_add, rows = 6, columns = 16, sweep = 128>} : (tensor<?x32xf32>, tensor<1x32x16xf32>) -> tensor<?x8xf32>
+  return %1, %6 : tensor<?x32xf32>, tensor<?x8xf32>
+}
+
+// -----
+
+// Of so much for so few columns they are taken once, by a launch.
+// CHECK-LABEL: func.func @many_rows
+// CHECK: %[[A:.*]]:3 = ds.fused {
+// CHECK-NEXT: %[[N:.*]] = ds.rms_norm %arg0
+// CHECK-DAG: ds.reduce max %[[N]] axes [1] keep false
+// CHECK-DAG: ds.reduce min %[[N]] axes [1] keep false
+// CHECK-NEXT: ds.yield %[[N]]
+// CHECK: ds.fused {
+// CHECK-DAG: ds.reduce max %[[A]]#{{[12]}} axes [0] keep false
+// CHECK-DAG: ds.reduce min %[[A]]#{{[12]}} axes [0] keep false
+// CHECK: ds.linear
+// GENERIC-LABEL: func.func @many_rows
+// GENERIC: ds.linear
+func.func @many_rows(%x: tensor<1025x32xf32> {ds.dims = [1025, 32]}, %s: tensor<32xf32> {ds.dims = [32]}, %w: tensor<1x32x16xf32> {ds.dims = [1, 32, 16]})
+    -> tensor<1025x8xf32> attributes {ds.entry} {
+  // expected-remark @+2 {{does not join the region of 'ds.linear': something between them needs it}}
+  // expected-remark @+1 {{does not join the region of 'ds.linear': each thread would normalize 32800 elements again, for 8 columns}}
+  %1 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<1025x32xf32>, tensor<32xf32>) -> tensor<1025x32xf32>
+  %2 = ds.reduce max %1 axes [0, 1] keep false : (tensor<1025x32xf32>) -> tensor<f32>
+  %3 = ds.reduce min %1 axes [0, 1] keep false : (tensor<1025x32xf32>) -> tensor<f32>
+  %4 = ds.binary sub %2, %3 : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  %5 = ds.binary div %1, %4 : (tensor<1025x32xf32>, tensor<f32>) -> tensor<1025x32xf32>
+  %6 = ds.linear %5, %w {panel = 16 : i64, columns = 8 : i64, ds.schedule = #ds.schedule<multiply_add, rows = 6, columns = 16, sweep = 128>} : (tensor<1025x32xf32>, tensor<1x32x16xf32>) -> tensor<1025x8xf32>
+  return %6 : tensor<1025x8xf32>
+}
+
+// -----
+
+// Something else reads an extreme: those of rows are in memory, and the norm beside them.
+// CHECK-LABEL: func.func @extreme_read
+// CHECK: ds.fused {
+// CHECK-NEXT: %[[N:.*]] = ds.rms_norm %arg0
+// CHECK-NEXT: ds.reduce max %[[N]] axes [1] keep false
+// CHECK: ds.reduce max %{{.*}} axes [0] keep false
+// CHECK: ds.linear
+// GENERIC-LABEL: func.func @extreme_read
+// GENERIC: ds.linear
+func.func @extreme_read(%x: tensor<?x32xf32> {ds.dims = ["n", 32]}, %s: tensor<32xf32> {ds.dims = [32]}, %w: tensor<1x32x16xf32> {ds.dims = [1, 32, 16]})
+    -> (tensor<f32>, tensor<?x8xf32>) attributes {ds.entry} {
+  // expected-remark @+1 {{does not join the region of 'ds.linear': something between them needs it}}
+  %1 = ds.rms_norm %x, %s axis 1 epsilon 1.0e-5 : (tensor<?x32xf32>, tensor<32xf32>) -> tensor<?x32xf32>
+  // expected-remark @+1 {{does not join the region of 'ds.linear': something else reads it}}
+  %2 = ds.reduce max %1 axes [0, 1] keep false : (tensor<?x32xf32>) -> tensor<f32>
+  %5 = ds.binary div %1, %2 : (tensor<?x32xf32>, tensor<f32>) -> tensor<?x32xf32>
+  %6 = ds.linear %5, %w {panel = 16 : i64, columns = 8 : i64, ds.schedule = #ds.schedule<multiply_add, rows = 6, columns = 16, sweep = 128>} : (tensor<?x32xf32>, tensor<1x32x16xf32>) -> tensor<?x8xf32>
+  return %2, %6 : tensor<f32>, tensor<?x8xf32>
+}
