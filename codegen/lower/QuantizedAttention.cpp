@@ -202,7 +202,8 @@ LogicalResult QuantizedAttention::run() {
       failed(verify(ofResult, ops.weighted.getResult(), /*readsMemory=*/false)))
     return failure();
   SizeVector ofValues = k.sizesOf(ops.weighted.getRhs());
-  if (ofValues[batch.size() + (ops.weighted.getTranspose()[1] ? 1 : 0)] != keyCount)
+  bool mayRepeat = k.sizesOf(ops.softmax.getResult()) != k.sizesOf(ops.scores.getResult());
+  if (mayRepeat && ofValues[batch.size() + (ops.weighted.getTranspose()[1] ? 1 : 0)] != keyCount)
     return ops.weighted.emitOpError("shares a kernel with scores of another number of keys");
   // A row of scores stands where its weights will.
   SmallVector<unsigned> results; // but for keys and values
