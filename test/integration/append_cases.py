@@ -196,6 +196,18 @@ STATES = """func.func @main(%x: tensor<2x?x{columns}xf32> {{ds.name = "x", ds.di
 """
 
 
+def guarded_steps(folder, threads, first):
+    """Calls m.dsp with inputs.npz on the states k and v of the step before, with guards behind and before each buffer and
+    without; yields y and the states of each call, and keeps them for the next step."""
+    kept = folder / f"{threads}.npz"
+    for name in ("ds-run-guarded-end", "ds-run-guarded-front", "ds-run"):
+        tool(name, folder / "m.dsp", "--inputs", folder / "inputs.npz", "--output", folder / "y.npz", f"--threads={threads}",
+             *([] if first else ["--state-in", kept]), "--state-out", folder / "next.npz")
+        with np.load(folder / "y.npz") as outputs, np.load(folder / "next.npz") as states:
+            yield {"y": outputs["y"], "k": states["k"], "v": states["v"]}
+    (folder / "next.npz").rename(kept)
+
+
 @case(seconds=8)
 def states_take_new_rows_in_place(folder):
     """One kernel a step, and no copy of a cache, whichever threads share a head of it."""
@@ -225,15 +237,10 @@ def states_take_new_rows_in_place(folder):
                 mask = np.where(np.arange(room) <= np.arange(count)[:, None] + place, 0, -np.inf)
                 expected = attention(parts[0], keys, values, 0.3, mask).transpose(0, 2, 1, 3)
                 for threads, cache in caches.items():
-                    options = ["--state-in", folder / f"{threads}.npz"] if place else []
-                    for name in ("ds-run-guarded-end", "ds-run-guarded-front", "ds-run"):
-                        tool(name, folder / "m.dsp", "--inputs", folder / "inputs.npz", "--output", folder / "y.npz", f"--threads={threads}",
-                             *options, "--state-out", folder / "next.npz")
-                        with np.load(folder / "y.npz") as y, np.load(folder / "next.npz") as state:
-                            cache |= {"y": y["y"], "k": state["k"], "v": state["v"]}
+                    for found in guarded_steps(folder, threads, first=place == 0):
+                        cache |= found
                         expect(np.abs(cache["y"] - expected).max() < context, f"{cpu} {heads}:{groups} at {place}, {threads} threads: wrong context (DS_SEED={SEED})")
                         expect(np.abs(cache["k"] - keys).max() < row and np.abs(cache["v"] - values).max() < row,
                                f"{cpu} {heads}:{groups} at {place}, {threads} threads: wrong cache (DS_SEED={SEED})")
                         expect(all(cache[part].tobytes() == caches[1][part].tobytes() for part in cache), f"{threads} threads: other bits (DS_SEED={SEED})")
-                    (folder / "next.npz").rename(folder / f"{threads}.npz")
                 place += count

@@ -7,6 +7,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import generate
 import layers
+from append_cases import guarded_steps
 from dynamic_quantized_cases import judge
 from kit import case, compile_model, expect, run_package, tool
 from layer_cases import dims_of, launches
@@ -284,15 +285,10 @@ def states_of_codes(folder):
             weights = np.exp(scores - scores.max(-1, keepdims=True))
             y = (weights / weights.sum(-1, keepdims=True) @ (codes(values, heads // groups) / 8)).transpose(0, 2, 1, 3)
             for threads, cache in caches.items():
-                options = ["--state-in", folder / f"{threads}.npz"] if place else []
-                for name in ("ds-run-guarded-end", "ds-run-guarded-front", "ds-run"):
-                    tool(name, folder / "m.dsp", "--inputs", folder / "inputs.npz", "--output", folder / "y.npz", f"--threads={threads}",
-                         *options, "--state-out", folder / "next.npz")
-                    with np.load(folder / "y.npz") as found, np.load(folder / "next.npz") as state:
-                        cache |= {"y": found["y"], "k": state["k"], "v": state["v"]}
+                for found in guarded_steps(folder, threads, first=place == 0):
+                    cache |= found
                     where = f"{heads}:{groups} at {place}, {threads} threads (DS_SEED={SEED})"
                     expect(np.abs(cache["y"] - y).max() < 1e-4, f"wrong context by {np.abs(cache['y'] - y).max()}: {where}")
                     expect((cache["k"] == keys).all() and (cache["v"] == values).all(), f"wrong cache: {where}")
                     expect(cache["y"].tobytes() == caches[1]["y"].tobytes(), f"other bits: {where}")
-                (folder / "next.npz").rename(folder / f"{threads}.npz")
             place += count
