@@ -38,7 +38,7 @@ ds_precompile(ds_tool_pch LINK nlohmann_json::nlohmann_json CLI11::CLI11
   HEADERS ${DS_STANDARD_HEADERS} <nlohmann/json.hpp> <CLI/CLI.hpp>)
 if(DS_BUILD_TESTS)
   find_package(GTest REQUIRED)
-  # Unit tests run for a shorter time than they are compiled for, half of which is the optimizer's.
+  # Most unit tests run for a shorter time than they are compiled for, half of which is the optimizer's.
   set(DS_TEST_OPTIONS "" CACHE STRING "options of the compiler for unit tests that need no MLIR")
   ds_precompile(ds_test_pch LINK nlohmann_json::nlohmann_json GTest::gtest
     HEADERS ${DS_STANDARD_HEADERS} <nlohmann/json.hpp> <gtest/gtest.h>)
