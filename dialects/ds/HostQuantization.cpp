@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 
@@ -234,11 +235,13 @@ std::optional<QuantizationError> quantizationError(const HostTensor &weight, con
     return std::nullopt;
   struct Sums {
     double largest = 0, error = 0, weight = 0, moved = 0, result = 0;
+    bool isBeyond = false;
   };
   std::vector<Sums> columns(static_cast<size_t>(quantizer.columns)); // each its own: any order gives the same bits
   roundAll(quantizer, triangle, [&](int64_t row, int64_t column, int, double error, double moved, double result) {
     Sums &sums = columns[column];
     double w = quantizer.weights[row * quantizer.columns + column];
+    sums.isBeyond |= std::fabs(w - error) > std::numeric_limits<float>::max(); // what the code stands for
     sums.largest = std::max(sums.largest, std::fabs(error));
     sums.error += error * error;
     sums.weight += w * w;
@@ -247,6 +250,8 @@ std::optional<QuantizationError> quantizationError(const HostTensor &weight, con
   });
   Sums all;
   for (const Sums &sums : columns) {
+    if (sums.isBeyond)
+      return std::nullopt;
     all.largest = std::max(all.largest, sums.largest);
     all.error += sums.error;
     all.weight += sums.weight;

@@ -26,7 +26,7 @@ struct QuantizationError {
 };
 /// As reports have it: "relative error 1.00e-02, largest 2.00e-03".
 std::string describe(const QuantizationError &error);
-/// Nothing where quantizeOnHost gives nothing.
+/// Nothing where quantizeOnHost gives nothing, or where codes stand for numbers that f32 does not hold.
 std::optional<QuantizationError> quantizationError(const HostTensor &weight, const QuantizationScheme &scheme,
                                                    const HostTensor *triangle = nullptr);
 

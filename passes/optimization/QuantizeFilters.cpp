@@ -139,7 +139,7 @@ struct QuantizeFilters : deepstride::impl::QuantizeFiltersBase<QuantizeFilters>,
       return failure(); // which was diagnosed
     auto error = quantizationError(*elements, how);
     if (!error) {
-      filters.reason = "they have elements that are not finite";
+      filters.reason = "they have elements that are not finite, or would not be as codes";
       return success();
     }
     auto derived = [&](ds::QuantizedPart kind, Type element, int64_t perGroup, const char *suffix) {

@@ -125,7 +125,7 @@ struct QuantizeTables : deepstride::impl::QuantizeTablesBase<QuantizeTables>, Pa
     QuantizationScheme how{8, table.groups > 1 ? part : 0, false};
     auto error = quantizationError(transposeOnHost(*elements, {1, 0}), how);
     if (!error) {
-      table.reason = "it has elements that are not finite";
+      table.reason = "it has elements that are not finite, or would not be as codes";
       return success();
     }
     // A row of the table is a column of what ds.quantize_weight takes.

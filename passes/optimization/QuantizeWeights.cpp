@@ -49,6 +49,7 @@ public:
         triangles(module->getAttrOfType<DictionaryAttr>(trianglesAttr)) {}
 
   LogicalResult run() {
+    warnOfNoName();
     if (options.isMixed)
       sensitive = sensitiveWeights(module, options.keep, /*keepsType=*/options.how.bits == 8);
     SmallVector<ds::LinearOp> products;
@@ -70,6 +71,24 @@ public:
   }
 
 private:
+  /// Of an expression that keeps nothing, as of a name that was mistyped.
+  void warnOfNoName() {
+    llvm::Regex kept(options.keep);
+    auto matches = [&](Operation *op) {
+      auto node = op->getLoc()->findInstanceOf<NameLoc>();
+      return llvm::any_of(op->getOperands(), [&](Value value) {
+        auto weight = value.getDefiningOp<ds::WeightOp>();
+        return weight && (kept.match(weight.getRecipe()) || (node && kept.match(node.getName().getValue())));
+      });
+    };
+    bool isMatched =
+        module.walk([&](Operation *op) { return matches(op) ? WalkResult::interrupt() : WalkResult::advance(); })
+            .wasInterrupted();
+    if (!options.keep.empty() && !isMatched)
+      module.emitWarning("ds-quantize-weights: keep: '")
+          << options.keep << "' matches no name of a weight, nor of what reads one";
+  }
+
   /// Whether ds-quantize-tables found something to do: then the program is quantized without products, too.
   bool hasTables() {
     return module.walk([](ds::QuantizeWeightOp) { return WalkResult::interrupt(); }).wasInterrupted();
@@ -161,7 +180,7 @@ private:
     }
     auto error = quantizationError(*elements, how, against ? &*triangle : nullptr);
     if (!error) {
-      parts.reason = "it has elements that are not finite";
+      parts.reason = "it has elements that are not finite, or would not be as codes";
       return;
     }
     parts.error = *error;

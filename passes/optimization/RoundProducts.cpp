@@ -129,7 +129,8 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
     eraseUnusedRecipes(getOperation());
     if (rounded.empty() && widened.empty() && !hasRoundedAttention()) {
       getOperation().emitError("ds-round-products: no product was rounded: ")
-          << (first.empty() ? "there is no product with a weight" : first);
+          << (first.empty() ? "there is no product with a weight" : first) << "; --precision=" << type
+          << " would change nothing";
       signalPassFailure();
     }
   }

@@ -32,7 +32,10 @@ public:
              "NAME one of ", ::ds::listText(legal));
       isNumbered |= call != everyCall;
       count = std::max(count, call + 1);
-      places[{call, input}] = item;
+      auto [place, isFirst] = places.try_emplace({call, input}, item);
+      if (!isFirst)
+        fail(ErrorCode::BadFile, "'", name, "' is what '", file.items()[place->second].name,
+             "' is, expected one array for an input of a call");
     }
     count = isNumbered ? count : 1;
   }

@@ -166,8 +166,8 @@ static const OptionInfo table[] = {
        line.options.reference = value.empty() ? Reference::Native : Reference::F64;
        return std::string(value.empty() || value == "f64" ? "" : "--reference expects nothing or f64");
      }},
-    {"--quantize", Argument::Required, "TYPE[,...]",
-     "store weights of products as int8 or int4; then ,group=N (along K; int4: 32), ,scheme=asymmetric, ,mixed=no, "
+    {"--quantize", Argument::Required, "int8|int4[,...]",
+     "store weights of products in 8 or 4 bits; then ,group=N (along K; int4: 32), ,scheme=asymmetric, ,mixed=no, "
      ",keep=REGEX",
      applyQuantize},
     {"--calibrate", Argument::Required, "FILE.npz",

@@ -4,7 +4,9 @@
 // RUN: not ds-opt %s --split-input-file --ds-quantize-weights=group=3 2>&1 | FileCheck %s --check-prefix=GROUP
 // RUN: not ds-opt %s --split-input-file --ds-quantize-weights=scheme=odd 2>&1 | FileCheck %s --check-prefix=SCHEME
 // RUN: not ds-opt %s --split-input-file --ds-quantize-weights="keep=(" 2>&1 | FileCheck %s --check-prefix=REGEX
+// RUN: ds-opt %s --split-input-file --ds-quantize-weights="keep=^nothing$" 2>&1 | FileCheck %s --check-prefix=MISTYPED
 // RUN: not ds-opt %s --split-input-file --ds-quantize-weights=keep=. 2>&1 | FileCheck %s --check-prefix=NONE
+// MISTYPED: warning: ds-quantize-weights: keep: '^nothing$' matches no name of a weight, nor of what reads one
 // BITS: error: ds-quantize-weights: bits: expected 8 or 4, found 3
 // GROUP: error: ds-quantize-weights: group: expected 0 or an even number of at most 1048576, found 3
 // SCHEME: error: ds-quantize-weights: scheme: expected symmetric or asymmetric, found 'odd'
@@ -102,7 +104,7 @@ func.func @reasons(%x: tensor<?x4xf32>, %h: tensor<?x4xf16>, %one: tensor<?x1xf3
   // expected-remark @+1 {{weight 'half' is kept: its elements are f16, expected f32}}
   %2 = ds.linear %h, %half : (tensor<?x4xf16>, tensor<4x4xf16>) -> tensor<?x4xf16>
   %bad = ds.weight @bad : tensor<4x4xf32>
-  // expected-remark @+1 {{weight 'bad' is kept: it has elements that are not finite}}
+  // expected-remark @+1 {{weight 'bad' is kept: it has elements that are not finite, or would not be as codes}}
   %3 = ds.linear %x, %bad : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
   %row = ds.weight @row : tensor<1x4xf32>
   // expected-remark @+1 {{weight 'row' is kept: codes and scales take 20 bytes, its elements 16}}
@@ -140,4 +142,25 @@ func.func @some(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
 ds.recipe @other {
   %0 = ds.constant dense<[[1.0, 2.0, 4.0, 8.0], [1.3, 0.1, 3.0, 7.7], [0.5, 0.2, 0.3, 0.4], [0.0, -2.0, -1.0, 5.5]]> : tensor<4x4xf32>
   ds.yield %0 : tensor<4x4xf32>
+}
+
+// -----
+
+// The least number of f32 is a code of -128 times a scale that is rounded up.
+func.func @beyond(%x: tensor<?x2xf32>, %y: tensor<?x2xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>) {
+  %w = ds.weight @widest : tensor<2x8xf32>
+  %v = ds.weight @beside : tensor<2x8xf32>
+  // expected-remark @+1 {{weight 'widest' is kept: it has elements that are not finite, or would not be as codes}}
+  %0 = ds.linear %x, %w : (tensor<?x2xf32>, tensor<2x8xf32>) -> tensor<?x8xf32>
+  // expected-remark @+1 {{weight 'beside' in 8 bits: 64 bytes become 48}}
+  %1 = ds.linear %y, %v : (tensor<?x2xf32>, tensor<2x8xf32>) -> tensor<?x8xf32>
+  return %0, %1 : tensor<?x8xf32>, tensor<?x8xf32>
+}
+ds.recipe @widest {
+  %0 = ds.constant dense<[[-3.4028235e38, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], [3.4028235e38, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]]> : tensor<2x8xf32>
+  ds.yield %0 : tensor<2x8xf32>
+}
+ds.recipe @beside {
+  %0 = ds.constant dense<0.5> : tensor<2x8xf32>
+  ds.yield %0 : tensor<2x8xf32>
 }
