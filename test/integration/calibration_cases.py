@@ -147,7 +147,8 @@ def a_calibration_set_that_does_not_fit_is_refused(folder):
     huge = np.full((3, 48), 3e38, np.float32)
     for arrays, says in (({}, "call 0 has no input 'x', expected an array '0/x', or 'x' for all calls"),
                          ({"z": good}, "no input 'z', expected N/NAME or NAME, where N is the number of a call and NAME one of [x]"),
-                         ({"0/x": good, "2/x": good}, "call 1 has no input 'x'"),
+                         ({"0/x": good, "2/x": good}, "call 2 has arrays, but of the calls from 0 on only 2 have, expected arrays for each"),
+                         ({"x": good, "999999999/x": good}, "call 999999999 has arrays, but of the calls from 0 on only 1 have"),
                          ({"0/x": good, "00/x": good}, "'00/x' is what '0/x' is, expected one array for an input of a call"),
                          ({"x": good.astype(np.float64)}, "'x': expected f32, found f64"),
                          ({"0/x": good[0]}, "call 0:"), ({"x": good[:, 1:]}, "call 0:"),

@@ -4,9 +4,12 @@
 #include "runtime/core/Session.h"
 #include "runtime/io/Npz.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 namespace deepstride {
 
@@ -22,7 +25,7 @@ public:
     std::vector<std::string> legal;
     for (const ::ds::TensorInfo &input : entry.inputs)
       legal.push_back(input.name);
-    bool isNumbered = false;
+    std::set<int64_t> numbered;
     for (size_t item = 0; item < file.items().size(); ++item) {
       const std::string &name = file.items()[item].name;
       int64_t call = everyCall;
@@ -30,14 +33,17 @@ public:
       if (input == entry.inputs.size())
         fail(ErrorCode::BadFile, "no input '", name, "', expected N/NAME or NAME, where N is the number of a call and ",
              "NAME one of ", ::ds::listText(legal));
-      isNumbered |= call != everyCall;
-      count = std::max(count, call + 1);
+      if (call != everyCall)
+        numbered.insert(call);
       auto [place, isFirst] = places.try_emplace({call, input}, item);
       if (!isFirst)
         fail(ErrorCode::BadFile, "'", name, "' is what '", file.items()[place->second].name,
              "' is, expected one array for an input of a call");
     }
-    count = isNumbered ? count : 1;
+    count = std::max<int64_t>(static_cast<int64_t>(numbered.size()), 1);
+    if (!numbered.empty() && *numbered.rbegin() >= count)
+      fail(ErrorCode::BadFile, "call ", *numbered.rbegin(), " has arrays, but of the calls from 0 on only ",
+           numbered.size(), " have, expected arrays for each");
   }
 
   int64_t size() const { return count; }
@@ -62,9 +68,8 @@ private:
   /// The input that an array is for, and the call; the number of inputs where there is none.
   size_t inputOf(const std::string &name, int64_t &call) const {
     auto find = [&](const std::string &wanted) {
-      return static_cast<size_t>(std::find_if(entry.inputs.begin(), entry.inputs.end(),
-                                              [&](const auto &input) { return input.name == wanted; }) -
-                                 entry.inputs.begin());
+      auto found = llvm::find_if(entry.inputs, [&](const auto &input) { return input.name == wanted; });
+      return static_cast<size_t>(found - entry.inputs.begin());
     };
     size_t whole = find(name), slash = name.find('/');
     constexpr size_t mostDigits = 9;
