@@ -77,7 +77,8 @@ private:
     auto matches = [&](Operation *op) {
       auto node = op->getLoc()->findInstanceOf<NameLoc>();
       return llvm::any_of(op->getOperands(), [&](Value value) {
-        auto weight = value.getDefiningOp<ds::WeightOp>();
+        auto cast = value.getDefiningOp<ds::CastOp>(); // of --reference=f64
+        auto weight = (cast ? cast.getInput() : value).getDefiningOp<ds::WeightOp>();
         return weight && (kept.match(weight.getRecipe()) || (node && kept.match(node.getName().getValue())));
       });
     };
