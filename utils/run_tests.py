@@ -14,7 +14,8 @@ BUILD = ROOT / "build"
 REPORTS = BUILD / "reports"
 SECONDS = 240  # a program of unit tests may take: four times what the longest takes alone
 FUZZED = (["wire"], ["config"], ["hostfile"], ["npy", "npz", "tensor", "package"], ["safetensors", "data", "checkpoint"])
-TAIL = 60  # lines of a failing step's output that are shown
+TAIL = 60  # lines of a failing step's output, or of one test's, that are shown
+failures = []  # what was shown of failures: said again at the end, since logs are often kept from their ends
 
 
 def run(*command, show=False, log_name="last.log"):
@@ -40,7 +41,9 @@ def seed_of_tree():
 
 
 def tail(output):
-    print("\n".join("   " + line for line in output.splitlines()[-TAIL:]))
+    text = "\n".join("   " + line for line in output.splitlines()[-TAIL:])
+    print(text)
+    failures.append(text)
 
 
 def one(code, output):
@@ -58,17 +61,22 @@ def closing_line(code, output, show=True):
         return 0, 1, 0
     if code and show:
         tail(output)
+    elif code:
+        failures.extend(re.findall(r"^FAIL .*?(?=^(?:PASS|SKIP|FAIL) |^\d+ (?:passed|long cases))", output, re.M | re.S))
     return tuple(map(int, found[-1]))
 
 
 def junit(code, output, paths):
     """A command that wrote JUnit reports."""
     cases = [case for path in paths for case in ElementTree.parse(path).getroot().iter("testcase")]
-    failed = sum(any(part.tag in ("failure", "error") for part in case) for case in cases)
+    faults = [(case, part) for case in cases for part in case if part.tag in ("failure", "error")]
+    failed = len({id(case) for case, _ in faults})
     skipped = sum(any(part.tag == "skipped" for part in case) or case.get("status") == "notrun" for case in cases)
-    failed = max(failed, int(bool(code) or not cases))
-    if failed:
-        tail(output)
+    for case, fault in faults:
+        tail(f"{case.get('classname')}.{case.get('name')}\n{fault.text or fault.get('message')}")
+    if code or not cases:  # its own last lines name programs that crashed or ran out of time
+        tail(output if not faults else "\n".join(output.splitlines()[-12:]))
+        failed = max(failed, 1)
     return max(len(cases) - failed - skipped, 0), failed, skipped
 
 
@@ -170,6 +178,8 @@ def main():
         print(f"   {counts[0]} passed, {counts[1]} failed, {counts[2]} skipped in {time.time() - start:.0f} s", flush=True)
         if name == "build" and counts[1]:
             break  # nothing after it could tell more
+    if failures:
+        print("== what failed, once more", *failures, sep="\n")
     print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped")
     return 1 if total[1] else 0
 
