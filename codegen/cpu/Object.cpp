@@ -1,6 +1,8 @@
 // LLVM's passes and code generator, and lld as a subprocess.
 #include "codegen/cpu/Object.h"
 
+#include "codegen/cpu/LoopWeights.h"
+
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/IRBuilder.h"
@@ -143,6 +145,7 @@ bool emitObject(llvm::Module &module, const CpuTarget &target, bool optimize, co
     pipeline.addPass(llvm::AddressSanitizerPass(llvm::AddressSanitizerOptions()));
   pipeline.run(module, modules);
   storeOnlyLanes(module);
+  weighLoops(module, functions);
 
   std::error_code code;
   llvm::raw_fd_ostream stream(path, code, llvm::sys::fs::OF_None);

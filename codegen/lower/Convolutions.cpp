@@ -5,6 +5,7 @@
 // it saves, and the filter walks over the image itself.
 #include "codegen/kernel/Epilogue.h"
 #include "codegen/kernel/FilterRows.h"
+#include "codegen/tile/Widen.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -31,7 +32,10 @@ struct Convolution {
   }
 
   LogicalResult verify() { return success(!filterRows || succeeded(filterRows.verify())); }
-  void emitProduct(const MicroKernel &micro);
+  /// With `areWords`, filters of bytes are multiplied as words.
+  void emitProduct(const MicroKernel &micro, bool areWords);
+  /// Whether all filters of bytes can become words in scratch once, not in registers for each panel.
+  bool canBecomeWords();
   /// Whether emitDirect can and should be taken: few filters share what they would gather.
   bool isDirect(const MicroKernel &micro);
   void emitDirect(const MicroKernel &micro);
@@ -56,6 +60,7 @@ private:
   bool isVectorStride() { return op.getStrides().back() <= 2; }
   Value biasOf(Value filter) { return k.load(k.bufferOf(op.getBias()), filter, sum); }
 
+  Matrix emitWords(Value depth);
   Value loadPixels(int64_t lanes, Value at, Value place, bool isWhole);
   Value isRowOf(Value place, Value reach);
   void clear(Value to, Value count);
@@ -202,7 +207,32 @@ void Convolution::gather(Value base, Value to, int64_t width, int64_t lanes) {
   });
 }
 
-void Convolution::emitProduct(const MicroKernel &micro) {
+bool Convolution::canBecomeWords() {
+  constexpr int64_t mostBytes = 2 << 20; // they are read once for each panel: no more than a thread's share of a cache
+  SizeExpr elements = product(weight);
+  return elements.constant() && 2 * *elements.constant() <= mostBytes;
+}
+
+/// All filters as words, one behind the other.
+Matrix Convolution::emitWords(Value depth) {
+  constexpr int64_t count = 16; // words of a vector of 256 bits
+  SizeExpr elements = product(weight);
+  Value words = k.scratchOf(b.getI16Type(), elements), bytes = k.bufferOf(op.getWeight());
+  auto raw = VectorType::get({count}, b.getI8Type()), wide = VectorType::get({count}, b.getI16Type());
+  Value all = k.index(elements), size = k.constant(count), whole = k.sub(all, k.remainder(all, size));
+  auto widen = [&](Value at, Value mask) {
+    Value loaded = loadLanes(k, raw, bytes, at, mask);
+    Value extended = k.elementOf(op.getWeight()).isUnsignedInteger()
+                         ? arith::ExtUIOp::create(b, loc, wide, loaded).getResult()
+                         : arith::ExtSIOp::create(b, loc, wide, loaded).getResult();
+    storeLanes(k, extended, words, at, mask);
+  };
+  k.loop(zero, whole, size, [&](Value at) { widen(at, {}); });
+  k.loop(whole, all, size, [&](Value at) { widen(at, lanesBelow(k, count, k.sub(all, at))); });
+  return {words, zero, depth, one};
+}
+
+void Convolution::emitProduct(const MicroKernel &micro, bool areWords) {
   ds::ScheduleAttr schedule = ds::scheduleOf(op);
   int64_t lanes = micro.lanes(), width = schedule.getColumns(), filtersPerSweep = schedule.getSweep(),
           groupCount = op.getGroups();
@@ -232,6 +262,7 @@ void Convolution::emitProduct(const MicroKernel &micro) {
     int64_t records = width * (runStart + static_cast<int64_t>(spatial));
     runs = memref::AllocaOp::create(b, loc, MemRefType::get({records}, b.getIndexType()));
   }
+  Matrix given = areWords ? emitWords(depth) : Matrix{k.bufferOf(op.getWeight()), zero, depth, one};
   runCount = k.cell(b.getIndexType());
   auto panel = [&](Value number, Value image, Value group, int64_t width, int64_t rows) {
     Value first = k.mul(number, k.constant(width));
@@ -250,8 +281,7 @@ void Convolution::emitProduct(const MicroKernel &micro) {
     Value target = k.add(k.mul(image, k.index(weight[0])), firstFilter), here = k.sub(columns, first);
     k.loop(zero, filters, k.constant(filtersPerSweep), [&](Value sweep) {
       Value count = atMost(k.constant(filtersPerSweep), k.sub(filters, sweep)), filter = k.add(firstFilter, sweep);
-      Matrix lhs = filterRows ? filterRows.emit(filter, count)
-                              : Matrix{k.bufferOf(op.getWeight()), k.mul(filter, depth), depth, one};
+      Matrix lhs = filterRows ? filterRows.emit(filter, count) : Matrix{given.buffer, k.mul(filter, depth), depth, one};
       epilogue.emit({k.add(target, sweep), count, first, here, width}, lanes, [&](TileSink sink) {
         emitPanelProduct(k, micro, lhs, count, depth, Panel{packed, zero, width / lanes, {}}, here, rows,
                          [&](Value row, int64_t v, Value value, Value mask) {
@@ -385,12 +415,14 @@ void Convolution::emitDirect(const MicroKernel &micro) {
   });
 }
 
+static ds::ProductTypes typesOf(KernelBuilder &k, ds::ConvOp op) {
+  return {k.elementOf(op.getWeight()), k.elementOf(op.getInput()), k.elementOf(op.getResult())};
+}
+
 LogicalResult lowerConv(KernelBuilder &k, ds::ConvOp op) {
   SizeVector weight = k.sizesOf(op.getWeight()), result = k.sizesOf(op.getResult());
   k.setFlops(product(result) * product(ArrayRef(weight).drop_front(1)) * SizeExpr(2));
-  auto kernel =
-      scheduledKernel(k, op, {k.elementOf(op.getWeight()), k.elementOf(op.getInput()), k.elementOf(op.getResult())},
-                      /*isPacked=*/false);
+  auto kernel = scheduledKernel(k, op, typesOf(k, op), /*isPacked=*/false);
   if (failed(kernel))
     return failure();
   auto micro = std::move(*kernel);
@@ -406,8 +438,10 @@ LogicalResult lowerConv(KernelBuilder &k, ds::ConvOp op) {
     return failure();
   if (convolution.isDirect(*micro))
     convolution.emitDirect(*micro);
+  else if (ds::scheduleOf(op).getKernel() == ds::ProductKernel::byte_pairs && convolution.canBecomeWords())
+    convolution.emitProduct(*kernelOfWords(k.target, typesOf(k, op)), /*areWords=*/true);
   else
-    convolution.emitProduct(*micro);
+    convolution.emitProduct(*micro, /*areWords=*/false);
   return success();
 }
 

@@ -66,6 +66,12 @@ Value IrScalars::erfcOfSize(Value x) {
   return op;
 }
 
+Value IrScalars::gradualExpOfNonpositive(Value x) {
+  auto op = math::ExpOp::create(b, loc, x);
+  op->setAttr(gradual, b.getUnitAttr());
+  return op;
+}
+
 Value IrScalars::libmUnless(Value condition, Value common, ds::UnaryKind kind, Value x) {
   Value all =
       vector ? vector::ReductionOp::create(b, loc, vector::CombiningKind::AND, condition).getResult() : condition;

@@ -50,9 +50,11 @@ public:
   Value libmUnless(Value condition, Value common, ds::UnaryKind kind, Value x);
   static constexpr const char *libm = "ds.libm";
   /// What is known of an argument, and makes its function shorter: erfc of one that is not negative, exp of one that is
-  /// not positive.
-  static constexpr const char *nonnegative = "ds.nonnegative", *nonpositive = "ds.nonpositive";
+  /// not positive, with subnormal results or with 0 in their place.
+  static constexpr const char *nonnegative = "ds.nonnegative", *nonpositive = "ds.nonpositive",
+                              *gradual = "ds.nonpositive_gradual";
   Value erfcOfSize(Value x);
+  Value gradualExpOfNonpositive(Value x);
 
   Value bitAnd(Value x, Value y) { return b.createOrFold<mlir::arith::AndIOp>(loc, x, y); }
   Value bitOr(Value x, Value y) { return b.createOrFold<mlir::arith::OrIOp>(loc, x, y); }

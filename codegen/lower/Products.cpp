@@ -4,6 +4,7 @@
 #include "codegen/kernel/Epilogue.h"
 #include "codegen/kernel/Prologue.h"
 #include "codegen/kernel/SharedNumbers.h"
+#include "codegen/lower/PlainProducts.h"
 #include "codegen/tile/Squares.h"
 #include "codegen/tile/Widen.h"
 
@@ -14,71 +15,6 @@ namespace deepstride {
 static SizeExpr panelCount(const SizeExpr &columns, int64_t panel) { return SizeExpr::ceilDiv(columns, panel); }
 
 using ds::ProductTypes;
-
-/// Changes the right operand's element at a step of K, which is in the type of the result.
-using Conversion = llvm::function_ref<Value(Value element, Value step)>;
-
-/// row * column of plain loops, started with `start`, which has the result's element type.
-static Value plainProduct(KernelBuilder &k, const Matrix &a, const Matrix &b, Value row, Value column, Value depth,
-                          const ProductTypes &types, Value start, Conversion convert = nullptr) {
-  auto as = [&](Value value, Type element) {
-    return element == types.result ? value : emitCast(k.b, k.loc, value, element, types.result);
-  };
-  auto combine = [&](ds::BinaryKind kind, Value x, Value y) {
-    return emitBinary(k.b, k.loc, kind, x, y, types.result, types.result);
-  };
-  Value cell = k.cell(computeType(types.result));
-  memref::StoreOp::create(k.b, k.loc, start, cell);
-  k.loop(k.constant(0), depth, k.constant(1), [&](Value step) {
-    Value x =
-        k.load(a.buffer, k.add(a.offset, k.add(k.mul(row, a.rowStride), k.mul(step, a.columnStride))), types.left);
-    Value y =
-        k.load(b.buffer, k.add(b.offset, k.add(k.mul(step, b.rowStride), k.mul(column, b.columnStride))), types.right);
-    y = as(y, types.right);
-    Value product = combine(ds::BinaryKind::mul, as(x, types.left), convert ? convert(y, step) : y);
-    Value sum = combine(ds::BinaryKind::add, memref::LoadOp::create(k.b, k.loc, cell), product);
-    memref::StoreOp::create(k.b, k.loc, sum, cell);
-  });
-  return memref::LoadOp::create(k.b, k.loc, cell);
-}
-
-/// ds.linear by plain loops.
-static void lowerPlainLinear(KernelBuilder &k, ds::LinearOp op, const ProductTypes &types, const Matrix &weight,
-                             const SizeExpr &rows, Value depth, Value columns, Epilogue &epilogue) {
-  Value one = k.constant(1), zero = k.constant(0), input = k.bufferOf(op.getInput());
-  Value bias = op.getBias() ? k.bufferOf(op.getBias()) : Value();
-  Value scales = op.getScales() ? k.bufferOf(op.getScales()) : Value();
-  Value zeroPoints = op.getZeroPoints() ? k.bufferOf(op.getZeroPoints()) : Value();
-  auto combine = [&](ds::BinaryKind kind, Value x, Value y) {
-    return emitBinary(k.b, k.loc, kind, x, y, types.result, types.result);
-  };
-  auto scaleAt = [&](Value place) { return k.load(scales, place, types.result); };
-  k.setGrid(rows, 1);
-  k.loop(k.begin, k.end, one, [&](Value row) {
-    k.loop(zero, columns, one, [&](Value column) {
-      auto convert = [&](Value code, Value step) {
-        Value group = op.getGroup() ? k.divide(step, k.constant(*op.getGroup())) : zero;
-        Value place = k.add(k.mul(group, columns), column);
-        if (zeroPoints) {
-          Type byte = k.elementOf(op.getZeroPoints());
-          Value zeroPoint = emitCast(k.b, k.loc, k.load(zeroPoints, place, byte), byte, types.result);
-          code = combine(ds::BinaryKind::sub, code, zeroPoint);
-        }
-        return op.getGroup() ? combine(ds::BinaryKind::mul, code, scaleAt(place)) : code;
-      };
-      bool scalesSum = scales && !op.getGroup();
-      Value addend = bias ? k.load(bias, column, types.result) : Value();
-      Value start = addend && !scalesSum ? addend : scalarConstant(k.b, k.loc, types.result, 0.0);
-      Value sum = plainProduct(k, {input, zero, depth, one}, weight, row, column, depth, types, start,
-                               scales ? Conversion(convert) : Conversion());
-      if (scalesSum)
-        sum = combine(ds::BinaryKind::mul, sum, scaleAt(column));
-      if (scalesSum && addend)
-        sum = combine(ds::BinaryKind::add, sum, addend);
-      epilogue.store(sum, {row, column, {}});
-    });
-  });
-}
 
 /// The scales and zero points of one panel, as its product needs them; `end` is that of the thread's panels.
 static PanelCodes codesOf(KernelBuilder &k, ds::LinearOp op, Value number, Value end) {
@@ -156,6 +92,9 @@ private:
                 Value isMany = {}, const Matrix &widened = {});
   Panel panelAt(ds::LinearOp of, Value number, Value end, int64_t together = 1);
   Value multiplyTogether(const Matrix &lhs, Value firstRow, Value count, Value begin, Value end);
+  Value flag(bool value) { return arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(value)); }
+  /// The rows as words, made for the first panel that asks for them.
+  Matrix rowsAsWords(const Matrix &lhs, Value count);
 
   KernelBuilder &k;
   ds::LinearOp op;
@@ -163,11 +102,12 @@ private:
   ProductTypes types;
   SizeExpr rowsSize = 0, depthSize = 0, columnsSize = 0;
   bool isPackedWeight = false;
-  std::unique_ptr<MicroKernel> micro, wide;
+  std::unique_ptr<MicroKernel> micro, wide, words; // as stored; of many rows; of those whose panels do not fit
   const SquareKernel *squares = nullptr;
   ds::ScheduleAttr schedule;
   Value depth;
-  Value packedRows, packedPanel, numbers, places, wideRows; // scratch
+  Value packedRows, packedPanel, numbers, places, wideRows, wordNumbers, wordRows; // scratch
+  Value areRowsWords;                                                              // whether wordRows are written
 };
 } // namespace
 
@@ -195,6 +135,8 @@ LogicalResult LinearProduct::choose() {
   if (!isPackedWeight || schedule.getFew() <= 0 || !(k.target.manyRows || !few || *few > schedule.getFew()))
     return success();
   wide = kernelOfWidened(k.target, schedule.getKernel(), types, depthSize);
+  if (wide && isFitted(*wide))
+    words = kernelOfWords(k.target, types);
   return success();
 }
 
@@ -210,10 +152,15 @@ void LinearProduct::reserve() {
     return;
   SizeExpr space = widenedPanelSpace(*micro, *wide, depthSize, width);
   numbers = k.scratchOf(storageType(wide->panel), space);
-  if (isFitted(*wide))
+  SizeExpr rowsSpace = SizeExpr(rowsPerSweep) * widenedSpace(*micro, words ? *words : *wide, depthSize);
+  if (words) {
     places = k.scratchOf(k.b.getI32Type(), SizeExpr::floorDiv(space, width * wide->interleave));
+    wordNumbers = k.scratchOf(storageType(words->panel), widenedPanelSpace(*micro, *words, depthSize, width));
+    wordRows = k.scratchOf(storageType(words->left), rowsSpace);
+    areRowsWords = k.cell(k.b.getI1Type());
+  }
   if (types.left != wide->left)
-    wideRows = k.scratchOf(storageType(wide->left), SizeExpr(rowsPerSweep) * widenedSpace(*micro, *wide, depthSize));
+    wideRows = k.scratchOf(storageType(wide->left), rowsSpace);
 }
 
 /// The product of rows with a panel of `of`: this product, or its companion.
@@ -250,13 +197,35 @@ void LinearProduct::multiply(const Matrix &lhs, Value firstRow, Value count, Val
   auto of = [&](ds::LinearOp op) {
     return [&, op](TileSink sink) {
       Panel panel = panelOf(op);
-      auto by = [&](const Panel *wider) {
-        productOf(op, wider ? *wide : *micro, wider ? widened : lhs, count, first, here, wider ? *wider : panel, sink);
-      };
-      isMany ? emitWidenPanel(k, *micro, *wide, depth, panel, numbers, places, isMany, by) : by(nullptr);
+      auto asStored = [&] { productOf(op, *micro, lhs, count, first, here, panel, sink); };
+      if (!isMany)
+        return asStored();
+      emitWidenPanel(k, *micro, *wide, depth, panel, numbers, places, isMany, [&](const Panel *wider) {
+        if (wider)
+          return productOf(op, *wide, widened, count, first, here, *wider, sink);
+        if (!words)
+          return asStored();
+        emitWidenPanel(k, *micro, *words, depth, panel, wordNumbers, {}, isMany, [&](const Panel *inWords) {
+          if (!inWords)
+            return asStored();
+          productOf(op, *words, rowsAsWords(lhs, count), count, first, here, *inWords, sink);
+        });
+      });
     };
   };
   epilogue.emit({firstRow, count, first, here, width * together}, micro->lanes(), of(op), of(epilogue.companion()));
+}
+
+Matrix LinearProduct::rowsAsWords(const Matrix &lhs, Value count) {
+  Matrix rows{wordRows, k.constant(0), widenedDepth(k, *micro, *words, depth), k.constant(1)};
+  Value areMissing = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq,
+                                           memref::LoadOp::create(k.b, k.loc, areRowsWords), flag(false));
+  auto branch = scf::IfOp::create(k.b, k.loc, areMissing);
+  OpBuilder::InsertionGuard guard(k.b);
+  k.b.setInsertionPointToStart(branch.thenBlock());
+  emitWidenRows(k, *micro, *words, lhs, count, depth, wordRows);
+  memref::StoreOp::create(k.b, k.loc, flag(true), areRowsWords);
+  return rows;
 }
 
 /// Panels from number `number` on, before `end`.
@@ -324,6 +293,8 @@ void LinearProduct::multiplyPanels(const Matrix &given, Value firstRow, Value co
   Value least = k.constant(k.target.manyRows ? 0 : schedule.getFew());
   Value isMany = wide ? k.b.createOrFold<arith::CmpIOp>(k.loc, arith::CmpIPredicate::ugt, count, least) : Value();
   Matrix widened = lhs;
+  if (words)
+    memref::StoreOp::create(k.b, k.loc, flag(false), areRowsWords);
   if (wideRows) {
     widened = {wideRows, zero, widenedDepth(k, *micro, *wide, depth), one};
     auto branch = scf::IfOp::create(k.b, k.loc, isMany);

@@ -21,11 +21,12 @@ public:
   void run() {
     bool isRounded = element.isF32() && micro.panel.isBF16(), isSame = element == micro.panel;
     bool isWidened = micro.panel.isF32() && (element.isF16() || element.isBF16());
+    bool isExtended = element.isInteger(8) && micro.panel.isInteger(16);
     bool hasRows = getConstantIntValue(source.columnStride) == 1,
          hasColumns = getConstantIntValue(source.rowStride) == 1;
     if (hasRows && (isSame || isWidened) && interleave == 1)
       return inCase(isWhole(remaining), [&](bool isFull) { copyRows(isFull); });
-    if (hasRows && (isSame || isRounded) && (interleave == 2 || interleave == 4))
+    if (hasRows && (isSame || isRounded || isExtended) && (interleave == 2 || interleave == 4))
       return inCase(isWhole(remaining), [&](bool isFull) { packGroups(isFull); });
     if (hasColumns && (isSame || isWidened) && interleave == 1)
       return packTransposed();
@@ -64,6 +65,11 @@ private:
   /// `lanes` elements of the source, as a panel stores them.
   Value load(Value position, Value mask) {
     Value raw = loadLanes(k, VectorType::get({lanes}, storageType(element)), source.buffer, position, mask);
+    if (element.isInteger(8) && micro.panel.isInteger(16)) {
+      auto words = VectorType::get({lanes}, storageType(micro.panel));
+      return element.isUnsignedInteger() ? arith::ExtUIOp::create(k.b, k.loc, words, raw).getResult()
+                                         : arith::ExtSIOp::create(k.b, k.loc, words, raw).getResult();
+    }
     return element == micro.panel ? raw : toStorage(k.b, k.loc, fromStorage(k.b, k.loc, raw, element), micro.panel);
   }
 

@@ -22,9 +22,14 @@ std::unique_ptr<MicroKernel> kernelOfWidened(const LoweringTarget &target, ds::P
     if (auto fitted = makeMicroKernel(target, ds::ProductKernel::byte_quads, types, /*isPacked=*/true))
       if (SizeExpr::mod(depth, fitted->interleave).isConstant(0))
         return fitted;
-    return make(ds::ProductKernel::pair_dot, IntegerType::get(types.left.getContext(), 16));
+    return kernelOfWords(target, types);
   default: return nullptr;
   }
+}
+
+std::unique_ptr<MicroKernel> kernelOfWords(const LoweringTarget &target, const ds::ProductTypes &types) {
+  auto word = IntegerType::get(types.left.getContext(), 16);
+  return makeMicroKernel(target, ds::ProductKernel::pair_dot, {word, word, types.result}, /*isPacked=*/true);
 }
 
 static bool isBytes(const MicroKernel &stored, const MicroKernel &wide) {
@@ -146,10 +151,10 @@ static void writeWide(KernelBuilder &k, const MicroKernel &stored, const MicroKe
 }
 
 /// Fits a panel where `isMany`. Yields whether it is worth it, and how many steps there are: a step of fitted bytes
-/// takes 0.57 of the time that the same bytes take as words.
+/// takes two thirds of the time that the same bytes take as words.
 static std::pair<Value, Value> fitPanel(KernelBuilder &k, const MicroKernel &stored, const MicroKernel &wide,
                                         Value depth, const Panel &panel, Value target, Value places, Value isMany) {
-  constexpr int64_t numerator = 7, denominator = 4;
+  constexpr int64_t numerator = 3, denominator = 2;
   Type results[] = {k.b.getI1Type(), k.b.getIndexType()};
   auto branch = scf::IfOp::create(k.b, k.loc, results, isMany, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(k.b);

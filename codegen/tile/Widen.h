@@ -13,6 +13,9 @@ namespace deepstride {
 std::unique_ptr<MicroKernel> kernelOfWidened(const LoweringTarget &target, ds::ProductKernel stored,
                                              const ds::ProductTypes &types, const SizeExpr &depth);
 
+/// The micro-kernel that multiplies bytes of either sign once they are 16 bits.
+std::unique_ptr<MicroKernel> kernelOfWords(const LoweringTarget &target, const ds::ProductTypes &types);
+
 /// Elements of K of what is widened, which bytes have in whole steps of their panels; and, as kernels compute
 /// polynomials of sizes only, how many there are at most.
 mlir::Value widenedDepth(KernelBuilder &k, const MicroKernel &stored, const MicroKernel &wide, mlir::Value depth);

@@ -5,8 +5,8 @@
 
 namespace deepstride {
 
-/// 2^q(x), 0 from x = 8.2 on. q is minimax for the logarithm, weighted by x and the root of the result; the power of
-/// two is minimax on [-1/2, 1/2] (both by Lawson's iteration).
+/// 2^q(x), 0 from x = 8.2 on. q is minimax for the logarithm, weighted by x and the root of the result
+/// (by Lawson's iteration).
 template <typename E> typename E::Value ScalarFunctions<E>::erfcOfSize(Value x) {
   auto real = [&](float value) { return e.real(ScalarType::f32, value); };
   Value q = polynomial(x, {-0x1.6f5b28p-21f, 0x1.f83c72p-17f, -0x1.27f088p-13f, 0x1.787d34p-11f, -0x1.e84fdep-10f,
@@ -15,9 +15,7 @@ template <typename E> typename E::Value ScalarFunctions<E>::erfcOfSize(Value x) 
   q = e.select(lessThan(q, real(-127.0f)), real(-127.0f), q); // NaN stays
   Value magic = real(0x1.8p23f);                              // as in `reduce`
   Value shifted = e.add(q, magic), r = e.sub(q, e.sub(shifted, magic));
-  Value power = polynomial(
-      r, {0x1.41fbbcp-13f, 0x1.5f3e52p-10f, 0x1.3b2d4cp-7f, 0x1.c6aee8p-5f, 0x1.ebfbdcp-3f, 0x1.62e430p-1f, 1.0f});
-  return e.mul(power, shiftedPowerOfTwo(shifted)); // that of -127 is 0
+  return e.mul(polynomial(r, powerCoefficients), shiftedPowerOfTwo(shifted)); // that of -127 is 0
 }
 
 /// In f32, by what the normal distribution has beyond |x|: the greatest error below 0 is 5e-8, a relative one of 2e-6

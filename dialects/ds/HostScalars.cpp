@@ -152,6 +152,11 @@ HostScalar HostScalars::erfcOfSize(Value x) {
   return x.type == ScalarType::f32 ? ScalarFunctions<HostScalars>(*this).erfcOfSize(x) : twofold(std::erfc(x.f64));
 }
 
+HostScalar HostScalars::gradualExpOfNonpositive(Value x) {
+  return x.type == ScalarType::f32 ? ScalarFunctions<HostScalars>(*this).gradualExpOfNonpositive(x)
+                                   : twofold(std::exp(x.f64));
+}
+
 HostScalar HostScalars::libmUnless(Value condition, Value common, ds::UnaryKind kind, Value x) {
   if (condition.integer)
     return common;

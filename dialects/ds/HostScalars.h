@@ -43,6 +43,7 @@ public:
   Value copySign(Value magnitude, Value sign);
   Value function(ds::UnaryKind kind, Value x);
   Value erfcOfSize(Value x);
+  Value gradualExpOfNonpositive(Value x);
   Value libmUnless(Value condition, Value common, ds::UnaryKind kind, Value x);
 
   Value bitAnd(Value x, Value y) { return integer(x.type, x.integer & y.integer); }

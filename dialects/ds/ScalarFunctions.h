@@ -84,6 +84,8 @@ public:
   Value atan(Value x);
   /// e^x for x <= 0, as `exp` but for one rounding; 0 below -87, where it nearly is subnormal.
   Value expOfNonpositive(Value x);
+  /// The same with the subnormal numbers below -87.
+  Value gradualExpOfNonpositive(Value x);
   /// 1 - erf x for x >= 0.
   Value erfcOfSize(Value x);
 
@@ -96,11 +98,7 @@ private:
   Value lessThan(Value x, Value y) { return e.compare(Compare::lt, x, y, false); }
   Value equals(Value x, Value y) { return e.compare(Compare::eq, x, y, false); }
   Value fitted(Value x, const ElementInfo &type) { return type.isFloat || !type.isNarrow() ? x : e.rounded(x, type); }
-  // By the exponential of -|x|: that of |x| overflows where the result is still a number.
-  Value sigmoid(Value x) {
-    Value one = constant(x, 1), power = e.function(ds::UnaryKind::exp, e.negate(e.max(x, e.negate(x), false)));
-    return e.divide(e.select(lessThan(x, constant(x, 0)), power, one), e.add(one, power), false);
-  }
+  Value sigmoid(Value x);
   Value quotient(Value x, Value y, bool isUnsigned, bool wantsRemainder);
   Value modulo(Value x, Value y, const ElementInfo &type);
   Value power(Value x, Value y, const ElementInfo &type, const ElementInfo &exponent);
@@ -117,12 +115,20 @@ private:
       sum = e.fma(sum, x, e.real(ScalarType::f32, coefficient));
     return sum;
   }
+  /// 2^r for |r| <= 1/2, highest first: minimax, by Lawson's iteration.
+  static constexpr float powerCoefficients[] = {
+      0x1.41fbbcp-13f, 0x1.5f3e52p-10f, 0x1.3b2d4cp-7f, 0x1.c6aee8p-5f, 0x1.ebfbdcp-3f, 0x1.62e430p-1f, 1.0f};
   static constexpr float lowLog2 = -0x1.7f7d1cp-20f; // what the upper bits of -log 2 lack
   /// x = n log 2 + rest with |rest| <= log 2 / 2; `high` is x without the upper bits of n log 2.
   struct Reduced {
     Value whole, n, high, rest; // n as i32 and as f32
   };
   Reduced reduce(Value x, float least, float greatest);
+  /// e^x = mantissa * 2^n, where n is the integer that the low bits of `shifted` hold.
+  struct Power {
+    Value mantissa, shifted;
+  };
+  Power powerOf(Value x);
   /// (e^r - 1 - r) / r^2 for |r| <= log 2 / 2 (Cephes).
   Value exponentialTail(Value r) {
     return polynomial(r, {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f,
@@ -142,10 +148,11 @@ private:
     Value biased = e.add(n, e.integer(ScalarType::i32, 127));
     return e.bitcast(e.shiftLeft(biased, e.integer(ScalarType::i32, 23)), ScalarType::f32);
   }
-  /// The same of what was rounded by adding 1.5 * 2^23: the bits of that number are shifted out.
-  Value shiftedPowerOfTwo(Value shifted) {
+  /// The same of what was rounded by adding 1.5 * 2^23: the bits of that number are shifted out. `further` is added to
+  /// the exponent.
+  Value shiftedPowerOfTwo(Value shifted, int64_t further = 0) {
     Value exponent = e.shiftLeft(e.bitcast(shifted, ScalarType::i32), e.integer(ScalarType::i32, 23));
-    return e.bitcast(e.add(exponent, e.integer(ScalarType::i32, 0x3f800000)), ScalarType::f32);
+    return e.bitcast(e.add(exponent, e.integer(ScalarType::i32, (127 + further) << 23)), ScalarType::f32);
   }
 
   Emitter &e;
@@ -359,53 +366,6 @@ typename E::Value ScalarFunctions<E>::cast(Value x, const ElementInfo &from, con
   return stored(roundsTwice ? roundToOdd(x) : e.floatTo(x, to.compute));
 }
 
-// Cody and Waite. Selects by comparison keep NaN; nothing is converted to integers, which NaN could not.
-template <typename E>
-typename ScalarFunctions<E>::Reduced ScalarFunctions<E>::reduce(Value x, float least, float greatest) {
-  auto real = [&](float value) { return e.real(ScalarType::f32, value); };
-  x = e.select(lessThan(x, real(least)), real(least), x);
-  x = e.select(lessThan(real(greatest), x), real(greatest), x);
-  Value magic = real(0x1.8p23f); // adding it rounds to an integer, which then fills the low bits
-  Value shifted = e.fma(x, real(0x1.715476p+0f), magic);
-  Value n = e.sub(shifted, magic);
-  Value high = e.fma(n, real(-0x1.62e400p-1f), x);
-  Value rest = e.fma(n, real(lowLog2), high);
-  Value whole = e.sub(e.bitcast(shifted, ScalarType::i32), e.integer(ScalarType::i32, 0x4b400000));
-  return {whole, n, high, rest};
-}
-
-// 2^n is applied in two factors, so that results may be subnormal.
-template <typename E> typename E::Value ScalarFunctions<E>::exp(Value x) {
-  Reduced reduced = reduce(x, -104.0f, 89.0f);
-  Value r = reduced.rest;
-  Value y = e.add(e.fma(exponentialTail(r), e.mul(r, r), r), e.real(ScalarType::f32, 1.0f));
-  Value half = e.shiftRightSigned(reduced.whole, e.integer(ScalarType::i32, 1));
-  Value rest = e.sub(reduced.whole, half);
-  return e.mul(e.mul(y, powerOfTwo(half)), powerOfTwo(rest));
-}
-
-// e^-87 is 1.6e-38, the least normal number 1.2e-38: one power of two will do. What is computed below is not used.
-template <typename E> typename E::Value ScalarFunctions<E>::expOfNonpositive(Value x) {
-  auto real = [&](float value) { return e.real(ScalarType::f32, value); };
-  Value magic = real(0x1.8p23f); // as in `reduce`
-  Value shifted = e.fma(x, real(0x1.715476p+0f), magic), n = e.sub(shifted, magic);
-  Value r = e.fma(n, real(lowLog2), e.fma(n, real(-0x1.62e400p-1f), x));
-  Value y = e.fma(e.fma(exponentialTail(r), r, real(1.0f)), r, real(1.0f));
-  return e.select(lessThan(x, real(-87.0f)), real(0.0f), e.mul(y, shiftedPowerOfTwo(shifted))); // NaN stays
-}
-
-// 2^n (r + tail) + (2^n - 1), where 2^n r and 2^n - 1 meet first: what they cancel is exact. The tail takes up what r
-// lost when it was rounded. Halves of all that, so that 2^128 is none of the factors. A zero keeps its sign.
-template <typename E> typename E::Value ScalarFunctions<E>::expm1(Value x) {
-  Reduced reduced = reduce(x, -18.0f, 89.0f);
-  Value r = reduced.rest;
-  Value lost = e.fma(reduced.n, e.real(ScalarType::f32, lowLog2), e.sub(reduced.high, r));
-  Value tail = e.fma(exponentialTail(r), e.mul(r, r), lost);
-  Value half = powerOfTwo(e.sub(reduced.whole, e.integer(ScalarType::i32, 1)));
-  Value y = e.fma(half, tail, e.fma(half, r, e.sub(half, e.real(ScalarType::f32, 0.5f))));
-  return e.copySign(e.add(y, y), x);
-}
-
 /// n log 2 + log(1 + m) for 1 + m in [sqrt(1/2), sqrt(2)), by Cephes' polynomial.
 template <typename E> typename E::Value ScalarFunctions<E>::scaledLogarithm(Value m, Value n) {
   auto real = [&](float value) { return e.real(ScalarType::f32, value); };
@@ -454,18 +414,6 @@ template <typename E> typename E::Value ScalarFunctions<E>::log1p(Value x) {
   return e.select(lessThan(x, real(-1.0f)), real(std::numeric_limits<float>::quiet_NaN()), result);
 }
 
-// An odd polynomial (Cephes) where 1 - 2 / (exp 2|x| + 1) would cancel.
-template <typename E> typename E::Value ScalarFunctions<E>::tanh(Value x) {
-  auto real = [&](float value) { return e.real(ScalarType::f32, value); };
-  Value magnitude = e.function(ds::UnaryKind::abs, x), square = e.mul(x, x);
-  Value p = polynomial(
-      square, {-5.70498872745e-3f, 2.06390887954e-2f, -5.37397155531e-2f, 1.33314422036e-1f, -3.33332819422e-1f});
-  Value near = e.fma(e.mul(p, square), x, x);
-  Value power = exp(e.add(magnitude, magnitude));
-  Value far = e.sub(real(1.0f), e.divide(real(2.0f), e.add(power, real(1.0f)), false));
-  return e.copySign(e.select(lessThan(magnitude, real(0.625f)), near, far), x); // of zeros
-}
-
 // An odd polynomial near zero, 1 - exp q(|x|) elsewhere; both minimax (N. Juffa).
 template <typename E> typename E::Value ScalarFunctions<E>::erf(Value x) {
   auto real = [&](float value) { return e.real(ScalarType::f32, value); };
@@ -484,6 +432,7 @@ template <typename E> typename E::Value ScalarFunctions<E>::erf(Value x) {
 } // namespace deepstride
 
 #include "dialects/ds/CircularFunctions.h"
+#include "dialects/ds/ExponentialFunctions.h"
 #include "dialects/ds/GeluFunctions.h"
 
 #endif

@@ -308,6 +308,21 @@ def byte_convolutions(folder):
         m.verify(package, m.feed(sizes, make), folder, f"--threads={1 + number % 3}", about=f"{make.__name__} {sizes}:")
 
 
+@case(seconds=5)
+def byte_convolutions_of_many_filters(folder):
+    """Filters on both sides of the 2^20 elements up to which they become words once, and groups of them."""
+    m = Model("many filters")
+    for filters, channels, groups in ((1024, 1024, 1), (1025, 1024, 1), (66, 34, 2)):
+        left, right = m.random.choice(BYTES), m.random.choice(BYTES)
+        x, weight = m.input(left, ["b", channels, "h", "w"]), m.drawn(right, [filters, channels // groups, 1, 1], MAKES[0])
+        check(m, "ConvInteger", "i32", [x, weight], lambda x, w, groups=groups: integer_convolution(
+            x, w, groups=groups, strides=[1, 1], pads=[0] * 4, dilations=[1, 1]), ("x", "w"), group=groups)
+    package = m.compiled(folder, "--mcpu=x86-64-v3")
+    for number, (h, w) in enumerate(((1, 1), (3, 7), (2, 17))):
+        m.verify(package, m.feed({"b": 1 + number % 2, "h": h, "w": w}, MAKES[number]), folder, f"--threads={1 + number}",
+                 about=f"{h} x {w}:")
+
+
 @case(seconds=6)
 def quantized_convolutions(folder):
     """Scales are powers of two, so that the quotients are exact until they are rounded."""

@@ -98,6 +98,9 @@ def four_products_of_bytes_around_16_bits(folder):
         matmul_integer(m, rows[k], m.drawn("i8", (int(k), int(n)), fours(total, sign)))
         matmul_integer(m, rows[72], m.drawn("i8", (72, int(n)), fours(total, sign, m.random.choice([0.2, 0.5, 0.75]))))
     matmul_integer(m, rows[64], m.constant("i8", np.full((64, 16), -128)))
+    for large in range(1, 7):  # of three panels: which do not fit, and become words
+        parts = [fours(508 if large >> part & 1 else 100, 1)(m.random, "i8", (72, 16)) for part in range(3)]
+        matmul_integer(m, rows[72], m.constant("i8", np.concatenate(parts, 1)))
     for cpu in ("x86-64-v3", *some([cpu for cpu in processors() if cpu != "x86-64-v3"], 1)):
         package = m.compiled(folder, f"--mcpu={cpu}")
         for number, count in enumerate((1, 8, 12, 13, 33, 131)):

@@ -38,13 +38,22 @@ ds.kernel @linear sizes 1 arguments [["d0", 7], [1, 2, 64]] {
 
 // -----
 
-// The pixels are gathered, four rows of them side by side, and are the unsigned side.
+// The pixels are gathered, four rows of them side by side, and are the unsigned side. Without the instruction, filters
+// become words once, and pixels where they are packed, two rows of them side by side.
 // CHECK-LABEL: func.func @conv
 // DOT: %[[FIRST:.*]] = vector.interleave %{{.*}}, %{{.*}} : vector<16xi8> -> vector<32xi8>
 // DOT: %[[SECOND:.*]] = vector.interleave %{{.*}}, %{{.*}} : vector<16xi8> -> vector<32xi8>
 // DOT: vector.interleave %[[FIRST]], %[[SECOND]] : vector<32xi8> -> vector<64xi8>
 // DOT: %[[PIXELS:.*]] = vector.load {{.*}} : memref<?xi8>, vector<64xi8>
 // DOT: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"(%{{.*}}, %[[PIXELS]], %{{.*}}) :
+// PAIRS: %[[FILTERS:.*]] = arith.extsi %{{.*}} : vector<16xi8> to vector<16xi16>
+// PAIRS: vector.store %[[FILTERS]], %[[WORDS:.*]][%{{.*}}] : memref<?xi16>, vector<16xi16>
+// PAIRS: %[[FIRST:.*]] = arith.extui %{{.*}} : vector<8xi8> to vector<8xi16>
+// PAIRS: %[[SECOND:.*]] = arith.extui %{{.*}} : vector<8xi8> to vector<8xi16>
+// PAIRS: vector.interleave %[[FIRST]], %[[SECOND]] : vector<8xi16> -> vector<16xi16>
+// PAIRS: %[[PIXELS:.*]] = vector.load %{{.*}} : memref<?xi16>, vector<16xi16>
+// PAIRS: vector.load %[[WORDS]][%{{.*}}] : memref<?xi16>, vector<2xi16>
+// PAIRS: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"(%{{.*}}, %[[PIXELS]])
 // CHECK: return
 ds.kernel @conv sizes 0 arguments [[1, 4, 5], [3, 4, 2]] {
 ^bb0(%x: tensor<1x4x5xui8>, %w: tensor<3x4x2xi8>):
@@ -55,8 +64,8 @@ ds.kernel @conv sizes 0 arguments [[1, 4, 5], [3, 4, 2]] {
 // -----
 
 // With K in whole steps of eight, panels are fitted for many rows: bytes of either sign are added up, and steps whose
-// sums pass 128 become two, those that pass 252 four. What is unsigned comes first. A panel that takes more than 7/4 of
-// its steps meets the rows as it is stored.
+// sums pass 128 become two, those that pass 252 four. What is unsigned comes first. A panel that takes more than 3/2 of
+// its steps becomes words, and so do the rows before the first such panel.
 // CHECK-LABEL: func.func @fitted
 // DOT-SAME: ds.arithmetic = "int8"
 // DOT-NOT: pmadd
@@ -68,8 +77,8 @@ ds.kernel @conv sizes 0 arguments [[1, 4, 5], [3, 4, 2]] {
 // PAIRS: arith.cmpi sgt, %[[MOST]], %c252_i16
 // PAIRS: %[[ALONG:.*]] = arith.muli %[[STEP]], %c8
 // PAIRS: arith.index_cast %[[ALONG]] : index to i32
-// PAIRS: %[[BOUND:.*]] = arith.muli %{{.*}}, %c7
-// PAIRS: %[[TIME:.*]] = arith.muli %[[STEPS]], %c4
+// PAIRS: %[[BOUND:.*]] = arith.muli %{{.*}}, %c3
+// PAIRS: %[[TIME:.*]] = arith.muli %[[STEPS]], %c2
 // PAIRS: %[[SHORT:.*]] = arith.cmpi ule, %[[TIME]], %[[BOUND]]
 // PAIRS: scf.yield %[[SHORT]], %[[STEPS]] : i1, index
 // PAIRS: scf.if %[[FITTED]]#0
@@ -80,8 +89,13 @@ ds.kernel @conv sizes 0 arguments [[1, 4, 5], [3, 4, 2]] {
 // PAIRS: llvm.call_intrinsic "llvm.x86.avx2.pmadd.ub.sw"(%{{.*}}, %{{.*}}) : (vector<32xi8>, vector<32xi8>) -> vector<16xi16>
 // PAIRS: %[[FOUR:.*]] = arith.addi %{{.*}}, %{{.*}} : vector<16xi16>
 // PAIRS: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"(%[[FOUR]], %{{.*}})
-// PAIRS: arith.shrsi %{{.*}} : vector<16xi16>
-// PAIRS: arith.shrui %{{.*}} : vector<16xi16>
+// PAIRS: %[[WRITTEN:.*]] = memref.load %[[FLAG:.*]][] : memref<i1>
+// PAIRS: scf.if
+// PAIRS: arith.extui {{.*}} : i8 to i16
+// PAIRS: memref.store %true{{.*}}, %[[FLAG]][] : memref<i1>
+// PAIRS: vector.load {{.*}} : memref<?xi16>, vector<2xi16>
+// PAIRS: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"
+// PAIRS: vector.load {{.*}} : memref<?xi8>, vector<4xi8>
 // PAIRS: llvm.call_intrinsic "llvm.x86.avx2.pmadd.wd"
 // CHECK: return
 ds.kernel @fitted sizes 1 arguments [["d0", 16], [1, 4, 64]] {
