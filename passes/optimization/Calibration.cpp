@@ -1,5 +1,7 @@
 #include "passes/optimization/Calibration.h"
 
+#include "llvm/Support/Regex.h"
+
 using namespace mlir;
 
 namespace deepstride {
@@ -8,6 +10,12 @@ static std::string text(Type type) {
   std::string result;
   llvm::raw_string_ostream(result) << type;
   return result;
+}
+
+bool isKept(const std::string &keep, StringRef recipe, Operation *op) {
+  llvm::Regex kept(keep);
+  auto node = op->getLoc()->findInstanceOf<NameLoc>();
+  return !keep.empty() && (kept.match(recipe) || (node && kept.match(node.getName().getValue())));
 }
 
 ProductWeight weightOf(ds::LinearOp op, const std::string &keep) {
@@ -33,9 +41,7 @@ ProductWeight weightOf(ds::LinearOp op, const std::string &keep) {
     return because("its elements are " + text(type) + ", expected f32");
   if (op.getTransposed())
     return because("it is stored transposed");
-  auto node = op.getLoc()->findInstanceOf<NameLoc>();
-  llvm::Regex kept(keep);
-  if (!keep.empty() && (kept.match(weight.getRecipe()) || (node && kept.match(node.getName().getValue()))))
+  if (isKept(keep, weight.getRecipe(), op))
     return because("'" + keep + "' matches its name or its product's");
   return found;
 }

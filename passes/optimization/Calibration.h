@@ -3,7 +3,6 @@
 #define DEEPSTRIDE_PASSES_OPTIMIZATION_CALIBRATION_H
 
 #include "dialects/ds/DsDialect.h"
-#include "llvm/Support/Regex.h"
 
 namespace deepstride {
 
@@ -15,12 +14,16 @@ inline constexpr llvm::StringLiteral observedAttr = "ds.observed";
 /// On a module, by ds-observe-products: the number of the first weight that was left out.
 inline constexpr llvm::StringLiteral unobservedAttr = "ds.unobserved";
 
+/// Whether `keep`, a regular expression or nothing, matches the weight of a recipe or the node that an op came from.
+bool isKept(const std::string &keep, llvm::StringRef recipe, mlir::Operation *op);
+
 /// The weight of a product that can be stored in fewer bits, or why it cannot.
 struct ProductWeight {
   ds::WeightOp weight; // null: not a constant of the package
   ds::CastOp cast;     // to f64, between the weight and the product
   std::string reason;  // empty: it can be
 };
+/// `keep` as in isKept.
 ProductWeight weightOf(ds::LinearOp op, const std::string &keep);
 
 } // namespace deepstride

@@ -7,13 +7,13 @@
 #include "passes/Report.h"
 #include "passes/graph/Matching.h"
 #include "passes/graph/Recipes.h"
+#include "passes/optimization/Calibration.h"
 #include "passes/optimization/Passes.h"
 
 #include "dialects/ds/DsBuilder.h"
 #include "dialects/ds/HostQuantization.h"
 #include "dialects/ds/RecipeEvaluator.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/Regex.h"
 
 #include <numeric>
 
@@ -84,9 +84,7 @@ struct QuantizeFilters : deepstride::impl::QuantizeFiltersBase<QuantizeFilters>,
                             : Twine("they are no constant of the package, which is known when the package is written"));
     auto recipe = book.recipeOf(weight);
     std::string name = (" '" + recipe.getSymName() + "'").str();
-    auto node = op.getLoc()->findInstanceOf<NameLoc>();
-    llvm::Regex kept(keep);
-    if (!keep.empty() && (kept.match(recipe.getSymName()) || (node && kept.match(node.getName().getValue()))))
+    if (isKept(keep, recipe.getSymName(), op))
       return keepAs(name, "'" + keep + "' matches their name or their convolution's");
     if (typeOf(weight).getDimSize(0) <= 2 * static_cast<int64_t>(op.getGroups()))
       return keepAs(name, "a group has few of them, which walk over the image as they are");

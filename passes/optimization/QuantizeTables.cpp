@@ -11,13 +11,13 @@
 #include "passes/Report.h"
 #include "passes/graph/Matching.h"
 #include "passes/graph/Recipes.h"
+#include "passes/optimization/Calibration.h"
 #include "passes/optimization/Passes.h"
 
 #include "dialects/ds/DsBuilder.h"
 #include "dialects/ds/HostQuantization.h"
 #include "dialects/ds/RecipeEvaluator.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/Regex.h"
 
 namespace deepstride {
 #define GEN_PASS_DEF_QUANTIZETABLES
@@ -77,9 +77,7 @@ struct QuantizeTables : deepstride::impl::QuantizeTablesBase<QuantizeTables>, Pa
     Table &table = found->second;
     if (isNew && failed(make(op, recipe, book, table)))
       return failure();
-    auto node = op.getLoc()->findInstanceOf<NameLoc>();
-    llvm::Regex kept(keep);
-    if (!keep.empty() && (kept.match(recipe.getSymName()) || (node && kept.match(node.getName().getValue()))))
+    if (isKept(keep, recipe.getSymName(), op))
       op.emitRemark() << "table '" << recipe.getSymName() << "' is kept: '" << keep
                       << "' matches its name or its gather's";
     else if (!table.codes)

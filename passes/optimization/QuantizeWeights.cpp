@@ -73,13 +73,11 @@ public:
 private:
   /// Of an expression that keeps nothing, as of a name that was mistyped.
   void warnOfNoName() {
-    llvm::Regex kept(options.keep);
     auto matches = [&](Operation *op) {
-      auto node = op->getLoc()->findInstanceOf<NameLoc>();
       return llvm::any_of(op->getOperands(), [&](Value value) {
         auto cast = value.getDefiningOp<ds::CastOp>(); // of --reference=f64
         auto weight = (cast ? cast.getInput() : value).getDefiningOp<ds::WeightOp>();
-        return weight && (kept.match(weight.getRecipe()) || (node && kept.match(node.getName().getValue())));
+        return weight && isKept(options.keep, weight.getRecipe(), op);
       });
     };
     bool isMatched =
