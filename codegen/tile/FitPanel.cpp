@@ -73,8 +73,8 @@ static Value choose(KernelBuilder &k, Value condition, llvm::function_ref<Value(
   return branch.getResult(0);
 }
 
-Value emitFitPanel(KernelBuilder &k, const VectorKernel &stored, const MicroKernel &fitted, Value depth,
-                   const Panel &panel, Value target, Value places) {
+std::pair<Value, Value> emitFitPanel(KernelBuilder &k, const VectorKernel &stored, const MicroKernel &fitted,
+                                     Value depth, const Panel &panel, Value target, Value places) {
   constexpr int64_t most = 128; // 128 * 255 fits 16 bits
   int64_t lanes = stored.lanes(), perHalf = stored.interleave, width = panelWidth(stored, panel.vectors);
   auto bytes = VectorType::get({perHalf * lanes}, k.b.getI8Type());
@@ -83,10 +83,26 @@ Value emitFitPanel(KernelBuilder &k, const VectorKernel &stored, const MicroKern
     Value bound = arith::ConstantOp::create(k.b, k.loc, k.b.getI16IntegerAttr(static_cast<int16_t>(limit)));
     return arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::sgt, sum, bound);
   };
-  auto loop = scf::ForOp::create(k.b, k.loc, zero, steps, one, zero);
+  // How many more than 3/2 of so many steps were written, twice that.
+  auto isShort = [&](Value step, Value written, int64_t slack) -> Value {
+    Value excess = k.sub(k.mul(written, k.constant(2)), k.mul(step, k.constant(3)));
+    return arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::sle, excess, k.constant(slack));
+  };
+  constexpr int64_t slack = 32;
   OpBuilder::InsertionGuard guard(k.b);
-  k.b.setInsertionPointToStart(loop.getBody());
-  Value step = loop.getInductionVar(), written = loop.getRegionIterArgs().front();
+  Type index = k.b.getIndexType();
+  auto loop = scf::WhileOp::create(k.b, k.loc, TypeRange{index, index}, ValueRange{zero, zero});
+  for (Region *region : {&loop.getBefore(), &loop.getAfter()})
+    k.b.createBlock(region, {}, TypeRange{index, index}, {k.loc, k.loc});
+  k.b.setInsertionPointToStart(loop.getBeforeBody());
+  Value goesOn = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::slt, loop.getBeforeArguments()[0], steps);
+  scf::ConditionOp::create(
+      k.b, k.loc,
+      arith::AndIOp::create(k.b, k.loc, goesOn,
+                            isShort(loop.getBeforeArguments()[0], loop.getBeforeArguments()[1], slack)),
+      loop.getBeforeArguments());
+  k.b.setInsertionPointToStart(loop.getAfterBody());
+  Value step = loop.getAfterArguments()[0], written = loop.getAfterArguments()[1];
   FittedStep whole{k, lanes, {}};
   for (int64_t v = 0; v < panel.vectors; ++v)
     for (int64_t half = 0; half < 2; ++half) {
@@ -116,8 +132,11 @@ Value emitFitPanel(KernelBuilder &k, const VectorKernel &stored, const MicroKern
             [&] { return add(halves.second, add(halves.first, written)); });
       },
       [&] { return add(whole, written); });
-  scf::YieldOp::create(k.b, k.loc, now);
-  return loop.getResult(0);
+  scf::YieldOp::create(k.b, k.loc, ValueRange{k.add(step, one), now});
+  k.b.setInsertionPointAfter(loop);
+  Value isWhole = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, loop.getResult(0), steps);
+  isWhole = arith::AndIOp::create(k.b, k.loc, isWhole, isShort(steps, loop.getResult(1), 0));
+  return {isWhole, loop.getResult(1)};
 }
 
 } // namespace deepstride

@@ -150,19 +150,14 @@ static void writeWide(KernelBuilder &k, const MicroKernel &stored, const MicroKe
   });
 }
 
-/// Fits a panel where `isMany`. Yields whether it is worth it, and how many steps there are: a step of fitted bytes
-/// takes two thirds of the time that the same bytes take as words.
+/// Fits a panel where `isMany`. Yields whether it is worth it, and how many steps there are.
 static std::pair<Value, Value> fitPanel(KernelBuilder &k, const MicroKernel &stored, const MicroKernel &wide,
                                         Value depth, const Panel &panel, Value target, Value places, Value isMany) {
-  constexpr int64_t numerator = 3, denominator = 2;
   Type results[] = {k.b.getI1Type(), k.b.getIndexType()};
   auto branch = scf::IfOp::create(k.b, k.loc, results, isMany, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(k.b);
   k.b.setInsertionPointToStart(branch.thenBlock());
-  Value steps = emitFitPanel(k, llvm::cast<VectorKernel>(stored), wide, depth, panel, target, places);
-  Value most = k.mul(k.divide(depth, k.constant(wide.interleave)), k.constant(numerator));
-  Value isShort =
-      arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ule, k.mul(steps, k.constant(denominator)), most);
+  auto [isShort, steps] = emitFitPanel(k, llvm::cast<VectorKernel>(stored), wide, depth, panel, target, places);
   scf::YieldOp::create(k.b, k.loc, ValueRange{isShort, steps});
   k.b.setInsertionPointToStart(branch.elseBlock());
   Value none = arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(false));

@@ -65,22 +65,27 @@ ds.kernel @conv sizes 0 arguments [[1, 4, 5], [3, 4, 2]] {
 
 // With K in whole steps of eight, panels are fitted for many rows: bytes of either sign are added up, and steps whose
 // sums pass 128 become two, those that pass 252 four. What is unsigned comes first. A panel that takes more than 3/2 of
-// its steps becomes words, and so do the rows before the first such panel.
+// its steps, or seems to, becomes words, and so do the rows before the first such panel.
 // CHECK-LABEL: func.func @fitted
 // DOT-SAME: ds.arithmetic = "int8"
 // DOT-NOT: pmadd
 // PAIRS-SAME: ds.arithmetic = "int8_pairs"
 // PAIRS: %[[FITTED:.*]]:2 = scf.if %{{.*}} -> (i1, index)
-// PAIRS: %[[STEPS:.*]] = scf.for %[[STEP:.*]] = %c0{{.*}} to %c2{{.*}} iter_args(%[[WRITTEN:.*]] = %c0{{.*}}) -> (index)
+// PAIRS: %[[LOOP:.*]]:2 = scf.while (%[[STEP:.*]] = %c0{{.*}}, %[[WRITTEN:.*]] = %c0{{.*}}) : (index, index)
+// PAIRS: arith.muli %[[WRITTEN]], %c2
+// PAIRS: arith.muli %[[STEP]], %c3
+// PAIRS: arith.cmpi sle, %{{.*}}, %c32
+// PAIRS: scf.condition
+// PAIRS: ^bb0(%[[STEP:.*]]: index, %[[WRITTEN:.*]]: index):
 // PAIRS: %[[MOST:.*]] = vector.reduction <maxsi>, %{{.*}} : vector<16xi16> into i16
 // PAIRS: arith.cmpi sgt, %[[MOST]], %c128_i16
 // PAIRS: arith.cmpi sgt, %[[MOST]], %c252_i16
 // PAIRS: %[[ALONG:.*]] = arith.muli %[[STEP]], %c8
 // PAIRS: arith.index_cast %[[ALONG]] : index to i32
-// PAIRS: %[[BOUND:.*]] = arith.muli %{{.*}}, %c3
-// PAIRS: %[[TIME:.*]] = arith.muli %[[STEPS]], %c2
-// PAIRS: %[[SHORT:.*]] = arith.cmpi ule, %[[TIME]], %[[BOUND]]
-// PAIRS: scf.yield %[[SHORT]], %[[STEPS]] : i1, index
+// PAIRS: arith.cmpi eq, %[[LOOP]]#0, %c2
+// PAIRS: %[[TIME:.*]] = arith.muli %[[LOOP]]#1, %c2
+// PAIRS: arith.subi %[[TIME]], %{{.*}} : index
+// PAIRS: scf.yield %{{.*}}, %[[LOOP]]#1 : i1, index
 // PAIRS: scf.if %[[FITTED]]#0
 // PAIRS: arith.subi %[[FITTED]]#1,
 // PAIRS: %[[PLACE:.*]] = memref.load %{{.*}} : memref<?xi32>
