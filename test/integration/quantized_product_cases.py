@@ -101,9 +101,13 @@ def four_products_of_bytes_around_16_bits(folder):
     for large in range(1, 7):  # of three panels: which do not fit, and become words
         parts = [fours(508 if large >> part & 1 else 100, 1)(m.random, "i8", (72, 16)) for part in range(3)]
         matmul_integer(m, rows[72], m.constant("i8", np.concatenate(parts, 1)))
+    deep = m.input("u8", ["m", 1000])
+    for totals in ((508, 100), (100, 508), (253, 100)):  # what does not fit is left early, late, or not
+        matmul_integer(m, deep, m.constant("i8", np.concatenate([fours(total, 1)(m.random, "i8", (496 + 8 * place, 16))
+                                                                 for place, total in enumerate(totals)])))
     for cpu in ("x86-64-v3", *some([cpu for cpu in processors() if cpu != "x86-64-v3"], 1)):
         package = m.compiled(folder, f"--mcpu={cpu}")
-        for number, count in enumerate((1, 8, 12, 13, 33, 131)):
+        for number, count in enumerate((1, 8, 12, 13, 33, 171)):
             for make in (highest, draw):
                 m.verify(package, m.feed({"m": count}, make), folder, f"--threads={1 + number % 2}", about=f"{make.__name__} {count} rows on {cpu}:")
 
