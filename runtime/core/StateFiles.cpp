@@ -172,6 +172,8 @@ void StateFiles::work() {
     if (!job.comes) {
       region.isDirty = false;
       leave(&region);
+      if (isBetweenTurns)
+        plan(); // for what had no room when it was planned last
     }
     changed.notify_all();
   }
@@ -256,12 +258,14 @@ void StateFiles::beginCall(size_t number) {
   if (wasLooked)
     sendAway();
   wasLooked = false;
+  isBetweenTurns = true;
   plan();
 }
 
 void StateFiles::use(const std::vector<Region *> &turn) {
   std::unique_lock<std::mutex> lock(mutex);
   report();
+  isBetweenTurns = false;
   auto known = turns.find(entry);
   isAsBefore = isAsBefore && place < known->second.size() && known->second[place] == turn;
   for (Region *region : turn)
@@ -294,6 +298,7 @@ void StateFiles::done(const std::vector<Region *> &turn, bool areWritten) {
     --region->users;
     region->isDirty |= areWritten;
   }
+  isBetweenTurns = true;
   plan();
 }
 
@@ -306,6 +311,7 @@ void StateFiles::endCall() {
   current.clear();
   place = 0;
   isAsBefore = turns.count(entry) > 0;
+  isBetweenTurns = false;
   plan();
 }
 

@@ -104,6 +104,7 @@ private:
   std::map<size_t, std::vector<Turn>> turns; // of the last call of each entry
   std::vector<Turn> current;
   bool isAsBefore = false, wasLooked = false;
+  bool isBetweenTurns = false; // of a call: nobody waits for the room that is left
   std::thread thread;
 };
 

@@ -27,7 +27,7 @@ public:
     pid_t other = child == Child::None ? -1 : fork();
     if (other == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
-      std::this_thread::sleep_for(child == Child::Ended ? 200ms : 60s);
+      std::this_thread::sleep_for(child == Child::Ended ? 500ms : 60s);
       _exit(0);
     }
     static int lock = 2;
@@ -47,17 +47,17 @@ public:
   const pid_t pid;
 };
 
-// Whether the watch, which is asked 20 times in a second, calls it stuck.
-bool isStuck(const Starter &starter, std::chrono::milliseconds patience) {
+// Whether the watch, which is asked 20 times in a second, calls it stuck: within a second, unless it is given more.
+bool isStuck(const Starter &starter, std::chrono::milliseconds patience, int looks = 20) {
   StarterWatch watch(starter.pid, patience);
-  for (int look = 0; look < 20; ++look, std::this_thread::sleep_for(50ms))
+  for (int look = 0; look < looks; ++look, std::this_thread::sleep_for(50ms))
     if (watch.isStuck())
       return true;
   return false;
 }
 
 TEST(StarterWatch, KnowsOneThatWaitsForALockWhenItsRanksHaveEnded) {
-  EXPECT_TRUE(isStuck(Starter(Child::Ended, true), 300ms));
+  EXPECT_TRUE(isStuck(Starter(Child::Ended, true), 300ms, 400));
 }
 
 TEST(StarterWatch, SparesOneThatHasPatienceLeft) { EXPECT_FALSE(isStuck(Starter(Child::Ended, true), 60s)); }
