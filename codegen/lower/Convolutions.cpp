@@ -210,7 +210,7 @@ void Convolution::gather(Value base, Value to, int64_t width, int64_t lanes) {
 bool Convolution::canBecomeWords() {
   constexpr int64_t mostBytes = 2 << 20; // they are read once for each panel: no more than a thread's share of a cache
   SizeExpr elements = product(weight);
-  return elements.constant() && 2 * *elements.constant() <= mostBytes;
+  return !filterRows && elements.constant() && 2 * *elements.constant() <= mostBytes;
 }
 
 /// All filters as words, one behind the other.

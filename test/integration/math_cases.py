@@ -11,7 +11,7 @@ from programs import SEED
 
 # Greatest error in units in the last place, as measured and rounded up; ExpandMath.cpp states the same numbers.
 BOUNDS = {"exp": 1.1, "expm1": 1.4, "log": 0.9, "log1p": 1.5, "tanh": 1.4, "erf": 1.1, "sin": 1.6, "cos": 1.6, "asin": 1.4,
-          "acos": 1.3, "atan": 1.4, "sigmoid": 2.4}
+          "acos": 1.3, "atan": 1.4, "sigmoid": 2.5}
 POINTS = 7 * (1 << 19)
 
 PROGRAM = """
