@@ -13,6 +13,10 @@ namespace deepstride {
 /// Steps of K in one iteration: what a loop costs beside its multiply-adds takes slots that these need.
 static constexpr int64_t unroll = 4;
 
+/// So few rows leave room in the processor's queues for loads of later steps, which reach far enough ahead: prefetches
+/// only take the place of some of them, where nothing is converted.
+static constexpr size_t mostRowsAhead = 2;
+
 /// Bytes of a panel that are asked for before they are read.
 static constexpr int64_t prefetchAhead = 8192;
 
@@ -268,7 +272,7 @@ struct Tile {
     Prefetch lines = panel.next ? prefetchOf(number, blocks, whole) : Prefetch();
     auto emitPrefetch = [&](Value step) { fetchLines(lines, step); };
     llvm::function_ref<void(Value)> fetch = nullptr;
-    if (panel.next)
+    if (panel.next && (rows.size() > mostRowsAhead || panel.codes.offset))
       fetch = emitPrefetch;
     bool hasRest = micro.interleave > 1 && !panel.steps;
     if (!panel.codes.group) {
