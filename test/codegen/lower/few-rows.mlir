@@ -28,7 +28,7 @@ ds.kernel @floats sizes 1 arguments [["d0", 64], [4, 64, 16]] {
 // CHECK: :4 = scf.for {{.*}} step %c4
 // CHECK-COUNT-2: memref.prefetch
 // CHECK: :2 = scf.for {{.*}} step %c4
-// CHECK-NEXT: {{.*}}
+// CHECK-NOT: vector.fma
 // CHECK: memref.prefetch
 // CHECK: return
 ds.kernel @codes sizes 1 arguments [["d0", 64], [4, 64, 16], [4, 1, 16]] {

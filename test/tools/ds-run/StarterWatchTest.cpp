@@ -21,13 +21,24 @@ enum class Child { None, Ended, Running };
 // A process that starts another one and then waits: for a lock that nobody releases, or for a signal.
 class Starter {
 public:
-  Starter(Child child, bool waitsForLock) : pid(fork()) {
-    if (pid != 0)
+  Starter(Child child, bool waitsForLock) {
+    EXPECT_EQ(pipe(hasBegun), 0);
+    EXPECT_EQ(pipe(mayEnd), 0);
+    pid = fork();
+    if (pid != 0) {
+      char byte = 0;
+      EXPECT_TRUE(child == Child::None || read(hasBegun[0], &byte, 1) == 1);
       return;
+    }
+    close(mayEnd[1]);
     pid_t other = child == Child::None ? -1 : fork();
     if (other == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
-      std::this_thread::sleep_for(child == Child::Ended ? 500ms : 60s);
+      char byte = 0;
+      (void)!write(hasBegun[1], &byte, 1);
+      (void)!read(mayEnd[0], &byte, 1); // its other end closes
+      while (child == Child::Running)
+        pause();
       _exit(0);
     }
     static int lock = 2;
@@ -42,14 +53,27 @@ public:
   ~Starter() {
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
+    for (int end : {hasBegun[0], hasBegun[1], mayEnd[0], mayEnd[1]})
+      close(end);
   }
 
-  const pid_t pid;
+  void endChild() {
+    close(mayEnd[1]);
+    mayEnd[1] = -1;
+  }
+
+  pid_t pid = 0;
+
+private:
+  int hasBegun[2] = {-1, -1}, mayEnd[2] = {-1, -1};
 };
 
-// Whether the watch, which is asked 20 times in a second, calls it stuck: within a second, unless it is given more.
-bool isStuck(const Starter &starter, std::chrono::milliseconds patience, int looks = 20) {
+// Whether the watch, which has seen the child and is then asked 20 times in a second, calls it stuck: within a second,
+// unless it is given more.
+bool isStuck(Starter &&starter, std::chrono::milliseconds patience, int looks = 20) {
   StarterWatch watch(starter.pid, patience);
+  EXPECT_FALSE(watch.isStuck());
+  starter.endChild();
   for (int look = 0; look < looks; ++look, std::this_thread::sleep_for(50ms))
     if (watch.isStuck())
       return true;
