@@ -119,7 +119,7 @@ static void storeOnlyLanes(llvm::Module &module) {
 /// Kernels arrive as loops over vectors, unrolled and inlined where that pays (ConvertDsToLinalg, micro-kernels): what
 /// is left for LLVM are values computed twice and what loops repeat. Its default pipeline takes three times as long,
 /// most of it for bounds of loops that it then neither unrolls nor vectorizes.
-constexpr llvm::StringLiteral KERNEL_PASSES =
+constexpr llvm::StringLiteral kernelPasses =
     "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
     "loop-mssa(loop-simplifycfg,licm,loop-rotate,licm),simplifycfg,instcombine<no-verify-fixpoint>,gvn,dse,"
     "loop-mssa(licm),instcombine<no-verify-fixpoint>,simplifycfg,loop-sink,div-rem-pairs)";
@@ -140,7 +140,7 @@ bool emitObject(llvm::Module &module, const CpuTarget &target, bool optimize, co
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
   llvm::ModulePassManager pipeline;
-  llvm::cantFail(builder.parsePassPipeline(pipeline, KERNEL_PASSES));
+  llvm::cantFail(builder.parsePassPipeline(pipeline, kernelPasses));
   if (target.sanitize)
     pipeline.addPass(llvm::AddressSanitizerPass(llvm::AddressSanitizerOptions()));
   pipeline.run(module, modules);

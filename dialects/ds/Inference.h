@@ -8,7 +8,7 @@
 
 namespace mlir::scf {
 class WhileOp;
-}
+} // namespace mlir::scf
 
 namespace deepstride {
 
