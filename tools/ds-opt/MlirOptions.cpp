@@ -69,7 +69,10 @@ bool Instruments::attach(PassManager &pm) {
     return true;
   if (failed(applyPassManagerCLOptions(pm)))
     return false;
-  pm.enableTiming(scope);
+  if (!parts.empty())
+    parts.back().stop(); // they run one after the other
+  parts.push_back(scope.nest("pipeline " + std::to_string(parts.size() + 1)));
+  pm.enableTiming(parts.back());
   return true;
 }
 

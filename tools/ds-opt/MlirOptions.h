@@ -7,6 +7,7 @@
 #include "mlir/Support/Timing.h"
 #include "llvm/ADT/ArrayRef.h"
 
+#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,7 +23,8 @@ bool parseMlirOptions(llvm::ArrayRef<std::string> arguments, std::string &wrong)
 /// Loads pass plugins; returns what is wrong, in one line, or nothing.
 std::string loadPassPlugins(llvm::ArrayRef<std::string> files);
 
-/// What all pass managers of a compilation have in common: one table of times.
+/// What all pass managers of a compilation have in common: one table of times, in which each has a part of its own.
+/// MLIR knows a timer by the address of its pass, which a later manager's pass may have, too.
 class Instruments {
 public:
   explicit Instruments(bool isOn);
@@ -35,6 +37,7 @@ private:
   bool isOn;
   mlir::DefaultTimingManager timing;
   mlir::TimingScope scope;
+  std::list<mlir::TimingScope> parts; // pass managers refer to theirs
 };
 
 } // namespace deepstride
