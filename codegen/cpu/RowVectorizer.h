@@ -20,6 +20,8 @@ private:
   int64_t repeatsOf(mlir::OpOperand &operand);
   bool isVectorizable();
   bool folds();
+  int64_t lanesOfWidest();
+  mlir::Value endOfVectors(mlir::Value from, mlir::Value to, int64_t width);
   void emitInner(llvm::ArrayRef<mlir::Value> outer, mlir::Value from, mlir::Value to);
   void emitSpan(llvm::ArrayRef<mlir::Value> outer, mlir::Value from, mlir::Value to, int64_t width,
                 llvm::MutableArrayRef<mlir::Value> carried, int64_t chains = 1);

@@ -231,9 +231,28 @@ void RowVectorizer::emitSpan(ArrayRef<Value> outer, Value from, Value to, int64_
     slot = result;
 }
 
+/// How many elements of the widest type that the body meets fill the vector that `lanes` floats fill.
+int64_t RowVectorizer::lanesOfWidest() {
+  unsigned widest = 1;
+  auto meet = [&](Type type) {
+    widest = std::max(widest, type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : IndexType::kInternalStorageBitWidth);
+  };
+  for (Value argument : op.getBody()->getArguments())
+    meet(argument.getType());
+  for (Operation &inner : op.getBody()->without_terminator())
+    llvm::for_each(inner.getResultTypes(), meet);
+  return lanes * std::max<int64_t>(1, 32 / std::max(8U, widest));
+}
+
+/// Past the places of [from, to) that vectors of `width` cover.
+Value RowVectorizer::endOfVectors(Value from, Value to, int64_t width) {
+  Value step = arith::ConstantIndexOp::create(b, loc, width);
+  Value whole = arith::DivUIOp::create(b, loc, arith::SubIOp::create(b, loc, to, from), step);
+  return arith::AddIOp::create(b, loc, from, arith::MulIOp::create(b, loc, whole, step));
+}
+
 void RowVectorizer::emitInner(ArrayRef<Value> outer, Value from, Value to) {
   bool vectorizable = isVectorizable();
-  Value split = from;
   int64_t times = 1;
   for (OpOperand *operand : op.getDpsInputOperands())
     times = std::max(times, repeatsOf(*operand));
@@ -243,21 +262,23 @@ void RowVectorizer::emitInner(ArrayRef<Value> outer, Value from, Value to) {
     Value whole = arith::DivUIOp::create(b, loc, arith::AddIOp::create(b, loc, from, rest), repeats);
     Value start = arith::MinSIOp::create(b, loc, arith::MulIOp::create(b, loc, whole, repeats), to);
     emitSpan(outer, from, start, 1, {});
-    from = split = start;
+    from = start;
   }
-  if (vectorizable) {
-    Value width = arith::ConstantIndexOp::create(b, loc, lanes);
-    Value span = arith::SubIOp::create(b, loc, to, from);
-    Value whole = arith::MulIOp::create(b, loc, arith::DivUIOp::create(b, loc, span, width), width);
-    split = arith::AddIOp::create(b, loc, from, whole);
-  }
-  if (!reduces) {
-    if (vectorizable)
-      emitSpan(outer, from, split, lanes, {});
-    emitSpan(outer, split, to, 1, {});
+  if (reduces) {
+    emitReduction(outer, from, vectorizable ? endOfVectors(from, to, lanes) : from, to, vectorizable);
     return;
   }
-  emitReduction(outer, from, split, to, vectorizable);
+  auto span = [&](int64_t width) {
+    Value split = endOfVectors(from, to, width);
+    emitSpan(outer, from, split, width, {});
+    from = split;
+  };
+  int64_t most = lanesOfWidest();
+  if (vectorizable)
+    span(most);
+  if (vectorizable && most > lanes) // what is left of narrow elements
+    span(lanes);
+  emitSpan(outer, from, to, 1, {});
 }
 
 /// Whether squares of the operand are transposed: it is contiguous along the tiled loop and walked in steps along the

@@ -218,14 +218,11 @@ Matrix Convolution::emitWords(Value depth) {
   constexpr int64_t count = 16; // words of a vector of 256 bits
   SizeExpr elements = product(weight);
   Value words = k.scratchOf(b.getI16Type(), elements), bytes = k.bufferOf(op.getWeight());
-  auto raw = VectorType::get({count}, b.getI8Type()), wide = VectorType::get({count}, b.getI16Type());
+  auto raw = VectorType::get({count}, b.getI8Type());
   Value all = k.index(elements), size = k.constant(count), whole = k.sub(all, k.remainder(all, size));
   auto widen = [&](Value at, Value mask) {
     Value loaded = loadLanes(k, raw, bytes, at, mask);
-    Value extended = k.elementOf(op.getWeight()).isUnsignedInteger()
-                         ? arith::ExtUIOp::create(b, loc, wide, loaded).getResult()
-                         : arith::ExtSIOp::create(b, loc, wide, loaded).getResult();
-    storeLanes(k, extended, words, at, mask);
+    storeLanes(k, emitCast(b, loc, loaded, k.elementOf(op.getWeight()), b.getI16Type()), words, at, mask);
   };
   k.loop(zero, whole, size, [&](Value at) { widen(at, {}); });
   k.loop(whole, all, size, [&](Value at) { widen(at, lanesBelow(k, count, k.sub(all, at))); });

@@ -62,15 +62,15 @@ private:
     body(false);
   }
 
-  /// `lanes` elements of the source, as a panel stores them.
+  /// What the source stores, one or more elements, as a panel stores it.
+  Value asPanel(Value raw) {
+    if (element == micro.panel)
+      return raw;
+    Value value = emitCast(k.b, k.loc, fromStorage(k.b, k.loc, raw, element), element, micro.panel);
+    return toStorage(k.b, k.loc, value, micro.panel);
+  }
   Value load(Value position, Value mask) {
-    Value raw = loadLanes(k, VectorType::get({lanes}, storageType(element)), source.buffer, position, mask);
-    if (element.isInteger(8) && micro.panel.isInteger(16)) {
-      auto words = VectorType::get({lanes}, storageType(micro.panel));
-      return element.isUnsignedInteger() ? arith::ExtUIOp::create(k.b, k.loc, words, raw).getResult()
-                                         : arith::ExtSIOp::create(k.b, k.loc, words, raw).getResult();
-    }
-    return element == micro.panel ? raw : toStorage(k.b, k.loc, fromStorage(k.b, k.loc, raw, element), micro.panel);
+    return asPanel(loadLanes(k, VectorType::get({lanes}, storageType(element)), source.buffer, position, mask));
   }
 
   void copyRows(bool isFull) {
@@ -178,11 +178,7 @@ private:
       k.loop(first, filled, one, [&](Value column) {
         k.loop(block, blockEnd, one, [&](Value row) {
           Value raw = memref::LoadOp::create(k.b, k.loc, source.buffer, from(row, column));
-          if (element != micro.panel)
-            raw =
-                toStorage(k.b, k.loc, emitCast(k.b, k.loc, fromStorage(k.b, k.loc, raw, element), element, micro.panel),
-                          micro.panel);
-          memref::StoreOp::create(k.b, k.loc, raw, panel, to(row, column));
+          memref::StoreOp::create(k.b, k.loc, asPanel(raw), panel, to(row, column));
         });
       });
       fill(block, blockEnd, filled, end);

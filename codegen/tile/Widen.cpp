@@ -95,8 +95,7 @@ static void emitWidenBytes(KernelBuilder &k, const MicroKernel &stored, const Mi
         Value exists = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult, place, depth);
         Value at = k.add(from, k.minimum(place, k.sub(depth, one)));
         Value byte = memref::LoadOp::create(k.b, k.loc, rows.buffer, at);
-        Value word = isUnsigned ? arith::ExtUIOp::create(k.b, k.loc, i16, byte).getResult()
-                                : arith::ExtSIOp::create(k.b, k.loc, i16, byte).getResult();
+        Value word = emitCast(k.b, k.loc, byte, stored.left, i16);
         Value none = arith::ConstantOp::create(k.b, k.loc, k.b.getI16IntegerAttr(0));
         memref::StoreOp::create(k.b, k.loc, arith::SelectOp::create(k.b, k.loc, exists, word, none), target,
                                 k.add(to, k.add(group, k.constant(i / 2 + i % 2 * 2))));

@@ -147,3 +147,50 @@ def numpy_files_of_narrow_types(folder):
     np.savez(folder / "bad.npz", **{**given, "a": np.array([0, 9, 0], np.int8)})
     tool("ds-run", package, "--inputs", folder / "bad.npz", code=1,
          says="input 'a': element 1: found 9, which i4 cannot hold")
+
+
+@case(seconds=8)
+def elementwise_functions_of_every_length(folder):
+    """Narrow elements are walked in wider vectors, then in short ones, then one by one; rows begin anywhere in them."""
+    random = np.random.default_rng(SEED)
+    dtypes = {"UINT8": np.uint8, "INT8": np.int8, "UINT16": np.uint16, "INT16": np.int16}
+    nodes, inputs, outputs, functions = [], [], [], {}
+    for name, dtype in dtypes.items():
+        inputs += [(f"x{name}", code(name), [3, "n"]), (f"y{name}", code(name), ["n"]), (f"c{name}", code(name), [3, 1])]
+        unsigned = name.startswith("U")
+        both = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Max": np.maximum, "Min": np.minimum,
+                "BitwiseAnd": np.bitwise_and, "BitwiseXor": np.bitwise_xor, "Less": np.less, "Equal": np.equal,
+                **({} if unsigned else {"Neg": np.negative, "Abs": np.abs}), "BitwiseNot": np.invert}
+        for op, function in both.items():
+            for other in ["y", "c"] if function.nin == 2 else [""]:
+                result = f"{op}{name}{other}"
+                nodes.append(helper.make_node(op, [f"x{name}"] + [other + name] * bool(other), [result]))
+                outputs.append((result, code("BOOL" if op in ("Less", "Equal") else name), [3, "n"]))
+                functions[result] = (function, name, other)
+    inputs += [("p", code("BOOL"), [3, "n"]), ("q", code("BOOL"), ["n"])]
+    logic = {"And": np.logical_and, "Or": np.logical_or, "Xor": np.logical_xor}
+    nodes += [helper.make_node(op, ["p", "q"], [op]) for op in logic] + [helper.make_node("Not", ["p"], ["Not"])]
+    nodes += [helper.make_node("Where", ["q", "xINT8", "cINT8"], ["chosen"]),
+              helper.make_node("Cast", ["xINT8"], ["longer"], to=code("INT16")),
+              helper.make_node("Cast", ["xUINT16"], ["shorter"], to=code("UINT8"))]
+    outputs += [(op, code("BOOL"), [3, "n"]) for op in [*logic, "Not"]]
+    outputs += [("chosen", code("INT8"), [3, "n"]), ("longer", code("INT16"), [3, "n"]), ("shorter", code("UINT8"), [3, "n"])]
+    path = save(folder, nodes, inputs, outputs)
+    for cpu in ("x86-64-v3", "host"):
+        package = compile_model(path, folder, f"--mcpu={cpu}")
+        for n in (1, 7, 16, 31, 33, 63, 65, 95, 200):
+            given = {}
+            for name, dtype in dtypes.items():
+                for operand, shape in (("x", (3, n)), ("y", (n,)), ("c", (3, 1))):
+                    limits = np.iinfo(dtype)
+                    given[operand + name] = random.integers(limits.min, limits.max + 1, shape).astype(dtype)
+            given |= {"p": random.random((3, n)) < 0.5, "q": random.random(n) < 0.5}
+            wanted = {op: function(given["p"], given["q"]) for op, function in logic.items()} | {
+                "Not": ~given["p"], "chosen": np.where(given["q"], given["xINT8"], given["cINT8"]),
+                "longer": given["xINT8"].astype(np.int16), "shorter": given["xUINT16"].astype(np.uint8)}
+            for result, (function, name, other) in functions.items():
+                wanted[result] = function(given["x" + name], *([given[other + name]] if other else []))
+            found = run_package(package, given, folder)
+            for result, array in wanted.items():
+                expect(found[result].dtype == array.dtype and np.array_equal(found[result], array),
+                       f"{cpu}, {n} elements: {result}")

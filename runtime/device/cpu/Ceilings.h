@@ -4,7 +4,6 @@
 
 #include "runtime/core/ThreadPool.h"
 
-#include <array>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -54,7 +53,7 @@ using ReadKernel = uint64_t (*)(const uint8_t *data, size_t bytes);
 struct PeakKernels {
   PeakKernel f32 = nullptr, bf16 = nullptr, int8 = nullptr, int8Pairs = nullptr, int16 = nullptr, amxBf16 = nullptr,
              amxInt8 = nullptr;
-  std::array<ReadKernel, 3> reads = {}; // in one, four and eight streams
+  std::vector<ReadKernel> reads; // in one, four and eight streams, with and without prefetches
 };
 PeakKernels peakKernelsOfHost();
 

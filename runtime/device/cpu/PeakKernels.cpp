@@ -30,7 +30,7 @@ double peakGeneric(long rounds) {
 }
 
 // Several streams through equal parts of the memory: how many it takes to keep a core's requests in flight differs by
-// processor, so several are offered.
+// processor, so several are offered; `asks`: in advance, by prefetches, without which some processors read faster.
 template <int streams> uint64_t readGeneric(const uint8_t *data, size_t bytes) {
   uint64_t sums[8] = {};
   size_t part = bytes / streams;
@@ -164,7 +164,7 @@ DS_AMX_PEAK(peakAmxInt8, "amx-int8", _tile_dpbssd, 16 * 16 * 64 * 2)
 
 constexpr int aheadBytes = 1024; // asked for before it is read; beyond the end, that does nothing
 
-template <int streams> __attribute__((target("avx2"))) uint64_t readAvx2(const uint8_t *data, size_t bytes) {
+template <int streams, bool asks> __attribute__((target("avx2"))) uint64_t readAvx2(const uint8_t *data, size_t bytes) {
   __m256i sums[8];
   for (__m256i &sum : sums)
     sum = _mm256_setzero_si256();
@@ -175,7 +175,7 @@ template <int streams> __attribute__((target("avx2"))) uint64_t readAvx2(const u
       const uint8_t *at = data + static_cast<size_t>(stream) * part + i;
 #pragma clang loop unroll(full)
       for (int k = 0; k < 8; ++k) {
-        if (k % 2 == 0)
+        if (asks && k % 2 == 0)
           _mm_prefetch(reinterpret_cast<const char *>(at + 32 * k + aheadBytes), _MM_HINT_T0);
         sums[k] = _mm256_add_epi64(sums[k], _mm256_load_si256(reinterpret_cast<const __m256i *>(at) + k));
       }
@@ -185,7 +185,7 @@ template <int streams> __attribute__((target("avx2"))) uint64_t readAvx2(const u
   return static_cast<uint64_t>(_mm256_extract_epi64(sums[0], 0));
 }
 
-template <int streams> __attribute__((target("avx512f"))) uint64_t readAvx512(const uint8_t *data, size_t bytes) {
+template <int streams, bool asks> __attribute__((target("avx512f"))) uint64_t readAvx512(const uint8_t *data, size_t bytes) {
   __m512i sums[8];
   for (__m512i &sum : sums)
     sum = _mm512_setzero_si512();
@@ -196,7 +196,8 @@ template <int streams> __attribute__((target("avx512f"))) uint64_t readAvx512(co
       const uint8_t *at = data + static_cast<size_t>(stream) * part + i;
 #pragma clang loop unroll(full)
       for (int k = 0; k < 8; ++k) {
-        _mm_prefetch(reinterpret_cast<const char *>(at + 64 * k + aheadBytes), _MM_HINT_T0);
+        if (asks)
+          _mm_prefetch(reinterpret_cast<const char *>(at + 64 * k + aheadBytes), _MM_HINT_T0);
         sums[k] = _mm512_add_epi64(sums[k], _mm512_load_si512(at + 64 * k));
       }
     }
@@ -216,7 +217,8 @@ PeakKernels peakKernelsOfHost() {
 #ifdef __x86_64__
   const CpuFeatures &cpu = CpuFeatures::host();
   if (cpu.has("avx2")) {
-    kernels.reads = {readAvx2<1>, readAvx2<4>, readAvx2<8>};
+    kernels.reads = {readAvx2<1, true>, readAvx2<4, true>,  readAvx2<8, true>,
+                     readAvx2<1, false>, readAvx2<4, false>, readAvx2<8, false>};
     kernels.int8Pairs = peakInt8PairsAvx2;
     kernels.int16 = peakInt16Avx2;
   }
@@ -225,7 +227,8 @@ PeakKernels peakKernelsOfHost() {
   if (cpu.has("avx_vnni"))
     kernels.int8 = peakInt8Avx2;
   if (cpu.has("avx512f")) {
-    kernels.reads = {readAvx512<1>, readAvx512<4>, readAvx512<8>};
+    kernels.reads = {readAvx512<1, true>, readAvx512<4, true>,  readAvx512<8, true>,
+                     readAvx512<1, false>, readAvx512<4, false>, readAvx512<8, false>};
     kernels.f32 = peakF32Avx512;
   }
   if (cpu.has("avx512bw")) {

@@ -24,6 +24,80 @@ func.func @doc(%x: memref<?xf32>, %y: memref<?xf32>) {
 
 // -----
 
+// Of narrow elements, as many as fill a vector that eight floats fill, then eight at a time, then one.
+// CHECK-LABEL: func.func @bytes
+// CHECK: %[[WIDE:.*]] = arith.constant 32 : index
+// CHECK: scf.for {{.*}} to %[[SPLIT:.*]] step %[[WIDE]]
+// CHECK: arith.cmpi ne, {{.*}} : vector<32xi8>
+// CHECK: arith.andi {{.*}} : vector<32xi1>
+// CHECK: vector.store {{.*}} vector<32xi8>
+// CHECK: scf.for {{.*}} = %[[SPLIT]] to %[[REST:.*]] step %c8
+// CHECK: arith.andi {{.*}} : vector<8xi1>
+// CHECK: scf.for {{.*}} = %[[REST]] to
+// CHECK: arith.andi {{.*}} : i1
+// SCALAR-LABEL: func.func @bytes
+#id = affine_map<(d0) -> (d0)>
+func.func @bytes(%x: memref<?xi8>, %y: memref<?xi8>, %z: memref<?xi8>) {
+  linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]} ins(%x, %y : memref<?xi8>, memref<?xi8>) outs(%z : memref<?xi8>) {
+  ^bb0(%a: i8, %b: i8, %out: i8):
+    %zero = arith.constant 0 : i8
+    %0 = arith.cmpi ne, %a, %zero : i8
+    %1 = arith.cmpi ne, %b, %zero : i8
+    %2 = arith.andi %0, %1 : i1
+    %3 = arith.extui %2 : i1 to i8
+    linalg.yield %3 : i8
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @halves
+// CHECK: arith.addi {{.*}} : vector<16xi16>
+// CHECK: arith.addi {{.*}} : vector<8xi16>
+#id = affine_map<(d0) -> (d0)>
+func.func @halves(%x: memref<?xi16>, %y: memref<?xi16>) {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : memref<?xi16>) outs(%y : memref<?xi16>) {
+  ^bb0(%a: i16, %out: i16):
+    %0 = arith.addi %a, %a : i16
+    linalg.yield %0 : i16
+  }
+  return
+}
+
+// -----
+
+// The widest type decides: bytes that become floats on the way, bytes that are compared with places.
+// CHECK-LABEL: func.func @widest
+// CHECK-NOT: vector<32xi8>
+// CHECK: arith.uitofp {{.*}} : vector<8xi8> to vector<8xf32>
+// CHECK-LABEL: func.func @places
+// CHECK-NOT: vector<32xi8>
+// CHECK: arith.index_cast {{.*}} : vector<8xindex> to vector<8xi8>
+#id = affine_map<(d0) -> (d0)>
+func.func @widest(%x: memref<?xi8>, %y: memref<?xi8>) {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : memref<?xi8>) outs(%y : memref<?xi8>) {
+  ^bb0(%a: i8, %out: i8):
+    %0 = arith.uitofp %a : i8 to f32
+    %1 = math.sqrt %0 : f32
+    %2 = arith.fptoui %1 : f32 to i8
+    linalg.yield %2 : i8
+  }
+  return
+}
+func.func @places(%x: memref<?xi8>, %y: memref<?xi8>) {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : memref<?xi8>) outs(%y : memref<?xi8>) {
+  ^bb0(%a: i8, %out: i8):
+    %0 = linalg.index 0 : index
+    %1 = arith.index_cast %0 : index to i8
+    %2 = arith.addi %1, %a : i8
+    linalg.yield %2 : i8
+  }
+  return
+}
+
+// -----
+
 // A generic marked ds.range covers the items between the function's third and second argument from the end.
 // CHECK-LABEL: func.func @range
 // CHECK: arith.subi %arg3, %arg2
