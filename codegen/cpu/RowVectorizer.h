@@ -8,7 +8,7 @@
 namespace deepstride {
 
 /// How an operand meets the innermost loop.
-enum class Reach { Broadcast, Contiguous, Repeated, Strided };
+enum class Reach { Broadcast, Contiguous, Repeated, Spread, Strided };
 
 class RowVectorizer {
 public:
@@ -18,6 +18,7 @@ public:
 private:
   Reach reachOf(mlir::OpOperand &operand);
   int64_t repeatsOf(mlir::OpOperand &operand);
+  mlir::Value load(mlir::OpOperand &operand, llvm::ArrayRef<mlir::Value> at, int64_t width);
   bool isVectorizable();
   bool folds();
   int64_t lanesOfWidest();
@@ -40,7 +41,9 @@ private:
   llvm::SmallVector<mlir::Value> emitBody(llvm::ArrayRef<mlir::Value> indices, int64_t width,
                                           llvm::ArrayRef<mlir::Value> carried);
   mlir::Value widen(mlir::Value scalar, int64_t width);
+  // Loads: codegen/cpu/RowLoads.cpp.
   mlir::Value loadRepeated(mlir::OpOperand &operand, llvm::ArrayRef<mlir::Value> at, int64_t width);
+  mlir::Value loadSpread(mlir::OpOperand &operand, llvm::ArrayRef<mlir::Value> at, int64_t width);
   bool isTransposed(mlir::OpOperand &operand);
   void transposeSquare(mlir::OpOperand &operand, llvm::ArrayRef<mlir::Value> corner);
   void emitTile(llvm::ArrayRef<mlir::Value> outer);

@@ -6,7 +6,7 @@
 // ds.tile [loop, lanes] says that operands whose map ends with `loop` are contiguous along it: an item is then a block
 // of `lanes` values of that loop, and squares of those operands are transposed in registers before the body reads them.
 // An operand whose map ends with a loop divided by a part of the lanes is read in shorter vectors, whose elements
-// repeat.
+// repeat; one whose elements lie a few places apart is read with what lies between (codegen/cpu/RowLoads.cpp).
 //
 //   linalg.generic ins(%x : memref<?xf32>) outs(%y : memref<?xf32>) { math.exp }
 // becomes
@@ -32,29 +32,6 @@ namespace deepstride {
 
 using namespace mlir;
 using namespace deepstride;
-
-Reach RowVectorizer::reachOf(OpOperand &operand) {
-  AffineMap map = op.getMatchingIndexingMap(&operand);
-  for (unsigned i = 0; i + 1 < map.getNumResults(); ++i)
-    if (map.getResult(i).isFunctionOfDim(rank - 1))
-      return Reach::Strided;
-  if (map.getNumResults() == 0 || !map.getResults().back().isFunctionOfDim(rank - 1))
-    return Reach::Broadcast;
-  SmallVector<int64_t> strides;
-  int64_t offset;
-  auto type = cast<MemRefType>(operand.get().getType());
-  if (failed(type.getStridesAndOffset(strides, offset)) || strides.back() != 1)
-    return Reach::Strided;
-  return repeatsOf(operand) == 1 ? Reach::Contiguous : Reach::Repeated;
-}
-
-/// How many neighbouring places of the innermost loop read one element: its index is divided where it is several.
-int64_t RowVectorizer::repeatsOf(OpOperand &operand) {
-  AffineMap map = op.getMatchingIndexingMap(&operand);
-  auto divided =
-      map.getNumResults() ? dyn_cast<AffineBinaryOpExpr>(map.getResults().back()) : AffineBinaryOpExpr(nullptr);
-  return divided ? cast<AffineConstantExpr>(divided.getRHS()).getValue() : 1;
-}
 
 bool RowVectorizer::isVectorizable() {
   if (lanes <= 1)
@@ -88,35 +65,6 @@ bool RowVectorizer::folds() {
   return true;
 }
 
-Value RowVectorizer::widen(Value scalar, int64_t width) {
-  if (width == 1)
-    return scalar;
-  return vector::BroadcastOp::create(b, loc, VectorType::get({width}, scalar.getType()), scalar);
-}
-
-SmallVector<Value> RowVectorizer::position(OpOperand &operand, ArrayRef<Value> indices) {
-  SmallVector<Value> result;
-  for (AffineExpr expr : op.getMatchingIndexingMap(&operand).getResults()) {
-    auto divided = dyn_cast<AffineBinaryOpExpr>(expr);
-    result.push_back(indices[cast<AffineDimExpr>(divided ? divided.getLHS() : expr).getPosition()]);
-    if (divided)
-      result.back() =
-          arith::DivUIOp::create(b, loc, result.back(), arith::ConstantIndexOp::create(b, loc, repeatsOf(operand)));
-  }
-  return result;
-}
-
-/// A vector of what `width` places of the innermost loop read, the first of which is a new element.
-Value RowVectorizer::loadRepeated(OpOperand &operand, ArrayRef<Value> at, int64_t width) {
-  int64_t times = repeatsOf(operand);
-  auto type = VectorType::get({width / times}, cast<MemRefType>(operand.get().getType()).getElementType());
-  Value elements = vector::LoadOp::create(b, loc, type, operand.get(), at);
-  if (times == 1)
-    return elements;
-  auto lanes = llvm::map_to_vector(llvm::seq<int64_t>(0, width), [&](int64_t lane) { return lane / times; });
-  return vector::ShuffleOp::create(b, loc, elements, elements, lanes);
-}
-
 // Emits one step of the innermost loop: `width` elements at once. Returns the new accumulators of a reduction.
 SmallVector<Value> RowVectorizer::emitBody(ArrayRef<Value> indices, int64_t width, ArrayRef<Value> carried) {
   IRMapping mapping;
@@ -129,15 +77,7 @@ SmallVector<Value> RowVectorizer::emitBody(ArrayRef<Value> indices, int64_t widt
     }
     if (argument.use_empty())
       continue;
-    SmallVector<Value> at = position(operand, indices);
-    if (width > 1 && isTransposed(operand)) {
-      Value zero = arith::ConstantIndexOp::create(b, loc, 0);
-      mapping.map(argument, vector::LoadOp::create(b, loc, VectorType::get({width}, argument.getType()),
-                                                   squares[operand.getOperandNumber()], ValueRange{squareRow, zero}));
-    } else if (width == 1 || reachOf(operand) == Reach::Broadcast)
-      mapping.map(argument, widen(memref::LoadOp::create(b, loc, operand.get(), at), width));
-    else
-      mapping.map(argument, loadRepeated(operand, at, width));
+    mapping.map(argument, load(operand, indices, width));
   }
   for (Operation &inner : op.getBody()->without_terminator()) {
     if (auto index = dyn_cast<linalg::IndexOp>(inner)) {

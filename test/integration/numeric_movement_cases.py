@@ -55,6 +55,25 @@ def movement(folder):
     p.verify(folder)
 
 
+@case(seconds=6)
+def elements_a_few_places_apart(folder):
+    """Read in vectors of all that lies between: rows of every length, the last of which end with the buffer."""
+    p = Program()
+    for element, apart, length in itertools.product(TYPES, (2, 3, 4, 5), (7, 16, 19, 70)):
+        x = random_input(p, element, (2, 3, length, apart))
+        y = x.array.transpose(0, 3, 1, 2)
+        exact(p, "ds.transpose {0} [0, 3, 1, 2]", [x], element, y.shape, y)
+        if element == "i1":
+            continue
+        row = random_input(p, element, (3, length * apart))
+        first = length % apart
+        y = row.array[:, first::apart]
+        shape = f"starts [0, {first}] sizes [3, {y.shape[1]}] steps [1, {apart}]"
+        picked = p.op(f"ds.slice {{0}} {shape}", [row], element, y.shape, y)
+        exact(p, "ds.unary abs {0}", [picked], element, y.shape, np.abs(y))
+    p.verify(folder)
+
+
 SCATTER = {"assign": None, "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 

@@ -185,7 +185,8 @@ template <int streams, bool asks> __attribute__((target("avx2"))) uint64_t readA
   return static_cast<uint64_t>(_mm256_extract_epi64(sums[0], 0));
 }
 
-template <int streams, bool asks> __attribute__((target("avx512f"))) uint64_t readAvx512(const uint8_t *data, size_t bytes) {
+template <int streams, bool asks>
+__attribute__((target("avx512f"))) uint64_t readAvx512(const uint8_t *data, size_t bytes) {
   __m512i sums[8];
   for (__m512i &sum : sums)
     sum = _mm512_setzero_si512();
@@ -217,7 +218,7 @@ PeakKernels peakKernelsOfHost() {
 #ifdef __x86_64__
   const CpuFeatures &cpu = CpuFeatures::host();
   if (cpu.has("avx2")) {
-    kernels.reads = {readAvx2<1, true>, readAvx2<4, true>,  readAvx2<8, true>,
+    kernels.reads = {readAvx2<1, true>,  readAvx2<4, true>,  readAvx2<8, true>,
                      readAvx2<1, false>, readAvx2<4, false>, readAvx2<8, false>};
     kernels.int8Pairs = peakInt8PairsAvx2;
     kernels.int16 = peakInt16Avx2;
@@ -227,7 +228,7 @@ PeakKernels peakKernelsOfHost() {
   if (cpu.has("avx_vnni"))
     kernels.int8 = peakInt8Avx2;
   if (cpu.has("avx512f")) {
-    kernels.reads = {readAvx512<1, true>, readAvx512<4, true>,  readAvx512<8, true>,
+    kernels.reads = {readAvx512<1, true>,  readAvx512<4, true>,  readAvx512<8, true>,
                      readAvx512<1, false>, readAvx512<4, false>, readAvx512<8, false>};
     kernels.f32 = peakF32Avx512;
   }

@@ -98,6 +98,59 @@ func.func @places(%x: memref<?xi8>, %y: memref<?xi8>) {
 
 // -----
 
+// Elements two to four places apart are picked from vectors of all that lies between, the last of which ends with the
+// last element.
+// CHECK-LABEL: func.func @everySecond
+// CHECK: %[[ALL:.*]] = memref.reinterpret_cast {{.*}} sizes: [15], strides: [1]
+// CHECK: %[[LOW:.*]] = vector.load %[[ALL]][%c0{{.*}}] : {{.*}}, vector<8xf32>
+// CHECK: %[[HIGH:.*]] = vector.load %[[ALL]][%c7{{.*}}] : {{.*}}, vector<8xf32>
+// CHECK: vector.shuffle {{.*}}, %[[HIGH]] [0, 1, 2, 3, 9, 11, 13, 15]
+// CHECK: vector.store
+// CHECK: memref.load
+// SCALAR-LABEL: func.func @everySecond
+#id = affine_map<(d0) -> (d0)>
+func.func @everySecond(%x: memref<?xf32, strided<[2], offset: ?>>, %y: memref<?xf32>) {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : memref<?xf32, strided<[2], offset: ?>>) outs(%y : memref<?xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  return
+}
+
+// -----
+
+// Farther apart, or who knows how far, or apart in the result: one by one.
+// CHECK-LABEL: func.func @everyFifth
+// CHECK-NOT: vector
+// CHECK-LABEL: func.func @anyApart
+// CHECK-NOT: vector
+// CHECK-LABEL: func.func @resultApart
+// CHECK-NOT: vector
+#id = affine_map<(d0) -> (d0)>
+func.func @everyFifth(%x: memref<?xf32, strided<[5]>>, %y: memref<?xf32>) {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : memref<?xf32, strided<[5]>>) outs(%y : memref<?xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  return
+}
+func.func @anyApart(%x: memref<?xf32, strided<[?]>>, %y: memref<?xf32>) {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : memref<?xf32, strided<[?]>>) outs(%y : memref<?xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  return
+}
+func.func @resultApart(%x: memref<?xf32>, %y: memref<?xf32, strided<[2]>>) {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : memref<?xf32>) outs(%y : memref<?xf32, strided<[2]>>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  return
+}
+
+// -----
+
 // A generic marked ds.range covers the items between the function's third and second argument from the end.
 // CHECK-LABEL: func.func @range
 // CHECK: arith.subi %arg3, %arg2
