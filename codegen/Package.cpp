@@ -256,6 +256,7 @@ LogicalResult PackageWriter::addVariant(ModuleOp program, const CpuTarget &targe
   codegen.lanes = target.lanes;
   codegen.reference = reference;
   codegen.manyRows = options.manyRows;
+  codegen.farLoads = target.farLoads;
   PassManager pm(program.getContext());
   buildCodegenPipeline(pm, codegen);
   if ((options.prepare && failed(options.prepare(pm))) || failed(pm.run(*kernels)))

@@ -17,7 +17,10 @@ def ConvertDsToLinalg : Pass<"convert-ds-to-linalg", "::mlir::ModuleOp"> {
   let options = [Option<"lanes", "lanes", "int64_t", "16", "f32 elements of a native vector">,
                  Option<"reference", "reference", "bool", "false", "plain loops only">,
                  Option<"manyRows", "many-rows", "bool", "false",
-                        "leave out the paths that products with weights, and attention, have for few rows">];
+                        "leave out the paths that products with weights, and attention, have for few rows">,
+                 Option<"farLoads", "far-loads", "bool", "false",
+                        "up to six multiply-adds with a line of a weight leave room for loads of later lines, which "
+                        "are then not prefetched; else those of two rows">];
 }
 
 def VectorizeRows : Pass<"ds-vectorize-rows", "::mlir::func::FuncOp"> {

@@ -22,6 +22,7 @@ void buildCodegenPipeline(OpPassManager &pm, const CodegenOptions &options) {
   lowering.lanes = options.lanes;
   lowering.reference = options.reference;
   lowering.manyRows = options.manyRows;
+  lowering.farLoads = options.farLoads;
   pm.addPass(createConvertDsToLinalg(lowering));
   VectorizeRowsOptions vectors;
   vectors.lanes = options.reference ? 1 : options.lanes;

@@ -93,6 +93,7 @@ std::optional<CpuTarget> resolveCpuTarget(const std::string &mcpu, std::string &
     result.bfloatTiles = use("amx_bf16");
     result.byteTiles = use("amx_int8");
   }
+  result.farLoads = llvm::StringRef(name).starts_with("znver");
   result.lanes = result.vectorBits / 32;
   return result;
 }

@@ -16,6 +16,7 @@ struct CpuTarget {
   int64_t lanes = 0;                 // f32 elements of a native vector
   int64_t vectorBits = 0;
   std::string machine;      // what ds-schedule-kernels is told; filled by whoever runs it
+  bool farLoads = false;    // as of convert-ds-to-linalg: measured on Zen 3 and 4 (docs/rationale/kernels.md)
   bool byteDot = false;     // vpdpbusd on vectors of that size
   bool bfloatDot = false;   // vdpbf16ps
   bool byteTiles = false;   // AMX multiplies bytes

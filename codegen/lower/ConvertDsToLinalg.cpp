@@ -118,7 +118,7 @@ LogicalResult lowerKernel(ds::KernelOp kernel, const LoweringTarget &target) {
 struct ConvertDsToLinalg : deepstride::impl::ConvertDsToLinalgBase<ConvertDsToLinalg> {
   using Base::Base;
   void runOnOperation() override {
-    LoweringTarget target{reference ? 1 : lanes.getValue(), reference, manyRows};
+    LoweringTarget target{reference ? 1 : lanes.getValue(), reference, manyRows, farLoads};
     if (target.lanes < 1) {
       getOperation().emitError("lanes must be positive, found ") << lanes.getValue();
       return signalPassFailure();

@@ -19,6 +19,7 @@ struct LoweringTarget {
   int64_t lanes = 1;      // f32 elements of a native vector; 1 gives plain loops
   bool reference = false; // plain loops and libm everywhere
   bool manyRows = false;  // products with weights, and attention, have no path of their own for few rows
+  bool farLoads = false;  // loads reach far enough ahead of more than two rows (convert-ds-to-linalg)
 };
 
 /// One axis of a strided read or write: element i lies `stride * i` after the start. A guarded axis may turn out to

@@ -13,9 +13,10 @@ namespace deepstride {
 /// Steps of K in one iteration: what a loop costs beside its multiply-adds takes slots that these need.
 static constexpr int64_t unroll = 4;
 
-/// So few rows leave room in the processor's queues for loads of later steps, which reach far enough ahead: prefetches
-/// only take the place of some of them, where nothing is converted.
-static constexpr size_t mostRowsAhead = 2;
+/// So few rows, or multiply-adds with each line of a panel on processors that look far, leave room in the processor's
+/// queues for loads of later lines, which reach far enough ahead: prefetches only take the place of some of them, where
+/// nothing is converted.
+static constexpr int64_t mostRowsAhead = 2, mostPerLine = 6;
 
 /// Bytes of a panel that are asked for before they are read.
 static constexpr int64_t prefetchAhead = 8192;
@@ -207,8 +208,8 @@ struct Tile {
   };
 
   /// A single block of rows meets each element of its panel once: all lines are prefetched, some pages ahead, as
-  /// hardware does not look as far. Of several blocks, the first would wait for the panel: each prefetches its share of
-  /// the next.
+  /// hardware does not look as far, or none, if few rows do. Of several blocks, the first would wait for the panel:
+  /// each prefetches its share of the next.
   Prefetch prefetchOf(Value number, Value blocks, Value whole) {
     int64_t bytes = nextBytes(), perLine = Prefetch::line / bytes;
     int64_t perStep = panelWidth(micro, panel.vectorsOfEach()) * micro.storedPerStep();
@@ -226,9 +227,16 @@ struct Tile {
     Value each = k.divide(k.mul(share, k.constant(Prefetch::fraction)), steps);
     if (panel.nextBuffer)
       return {k.add(panel.next, k.mul(number, share)), each, one, last};
+    Value ofSeveral = k.b.createOrFold<arith::MaxUIOp>(k.loc, k.divide(lines, blocks), one);
     return {choose(here, k.add(panel.next, k.mul(number, share))),
             choose(k.constant(perStep * Prefetch::fraction), each),
-            k.b.createOrFold<arith::MaxUIOp>(k.loc, k.divide(lines, blocks), one), last};
+            looksAhead() ? choose(k.constant(0), ofSeveral) : ofSeveral, last};
+  }
+
+  /// Whether loads reach far enough ahead by themselves. A line has 64 bytes, a lane of a vector 4.
+  bool looksAhead() {
+    auto count = static_cast<int64_t>(rows.size());
+    return count <= mostRowsAhead || (k.target.farLoads && count * Prefetch::line <= mostPerLine * 4 * micro.lanes());
   }
 
   /// Of panels that are read together, each its own lines some pages ahead, or those of the panel that will take its
@@ -272,7 +280,7 @@ struct Tile {
     Prefetch lines = panel.next ? prefetchOf(number, blocks, whole) : Prefetch();
     auto emitPrefetch = [&](Value step) { fetchLines(lines, step); };
     llvm::function_ref<void(Value)> fetch = nullptr;
-    if (panel.next && (rows.size() > mostRowsAhead || panel.codes.offset))
+    if (panel.next && (panel.codes.offset || panel.together == 1 || !looksAhead()))
       fetch = emitPrefetch;
     bool hasRest = micro.interleave > 1 && !panel.steps;
     if (!panel.codes.group) {
@@ -346,7 +354,9 @@ static void emitVectorProduct(KernelBuilder &k, const VectorKernel &micro, const
     Tile tile{k, micro, lhs, depth, panel, {}};
     for (Value row : numbers)
       tile.rows.push_back(k.add(lhs.offset, k.mul(row, lhs.rowStride)));
-    SmallVector<Value> sums = tile.run(block, blocks.divisor);
+    // Of several blocks, none is shorter than half of the tallest.
+    bool isAlone = static_cast<int64_t>(numbers.size()) < (rowBlock + 1) / 2;
+    SmallVector<Value> sums = tile.run(block, isAlone ? one : blocks.divisor);
     emitForMasks(k, micro, panel, columns, [&](ArrayRef<Value> masks) {
       for (auto [place, row] : llvm::enumerate(numbers))
         for (int64_t v = 0; v < panel.vectors; ++v)
