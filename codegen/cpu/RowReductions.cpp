@@ -100,15 +100,9 @@ void RowVectorizer::emitReduction(ArrayRef<Value> outer, Value from, Value split
     }
     return wide;
   };
-  auto endOfChains = [&](int64_t width) -> Value {
-    Value stride = arith::ConstantIndexOp::create(b, loc, chainCount * width),
-          span = arith::SubIOp::create(b, loc, to, from);
-    Value most = arith::MulIOp::create(b, loc, arith::DivUIOp::create(b, loc, span, stride), stride);
-    return arith::AddIOp::create(b, loc, from, most);
-  };
   if (vectorizable) {
     SmallVector<Value> wide = starts(lanes);
-    Value rest = endOfChains(lanes);
+    Value rest = endOfVectors(from, to, chainCount * lanes);
     wide = hasExtremes() ? emitExtremes(outer, from, rest, wide) : emitChains(outer, from, rest, wide, lanes);
     emitSpan(outer, rest, split, lanes, wide);
     for (auto [number, vector] : llvm::enumerate(wide)) {
@@ -125,7 +119,7 @@ void RowVectorizer::emitReduction(ArrayRef<Value> outer, Value from, Value split
   }
   if (!vectorizable && lanes > 1 && folds() &&
       getConstantIntValue(to).value_or(std::numeric_limits<int64_t>::max()) >= 2 * chainCount) {
-    split = endOfChains(1);
+    split = endOfVectors(from, to, chainCount);
     for (auto [number, folded] : llvm::enumerate(emitChains(outer, from, split, starts(1), 1)))
       scalars[number] = combineLike(combineOf(number), scalars[number], folded);
   }
