@@ -13,16 +13,26 @@ from training_resume_cases import bits
 from training_runs import log_of, same_state, settings, small_data, small_package
 
 
-def killed_at_times(arguments, kills, g, first):
-    """Runs ds-run; kills a random rank each time that all were started, once `first` exists. What it said, and how often."""
+def saved_step(checkpoint):
+    """The step of the newest checkpoint in a folder; 0 when there is none."""
+    latest = checkpoint / "latest"
+    return int(latest.read_text().strip().removeprefix("global_step")) if latest.exists() else 0
+
+
+def killed_at_times(arguments, kills, g, checkpoint, steps):
+    """Runs a training; kills a random rank each time that all were started and a random step is saved, a moment later.
+
+    Times alone would not do: a fast machine is through before they pass. What ds-run said, and how many kills there were.
+    """
+    after = sorted(g.randrange(1, steps * 3 // 4) for _ in range(kills))
     with running(*arguments, env=environment()) as child:
         done, last = 0, set()
         while child.poll() is None and done < kills:
             ranks = ranks_under(child.pid)
-            if not first.exists() or not ranks or last & set(ranks):
+            if saved_step(checkpoint) < after[done] or not ranks or last & set(ranks):
                 time.sleep(0.002)
                 continue
-            time.sleep(g.uniform(0, 0.5))
+            time.sleep(g.uniform(0, 0.03))
             last = set(ranks_under(child.pid))
             try:
                 os.kill(g.choice(sorted(last)), signal.SIGKILL)
@@ -44,7 +54,7 @@ def a_killed_training_goes_on(folder):
             shutil.rmtree(folder / name, ignore_errors=True)
         job = [f"--ranks={ranks}", f"--transport={transport}", "--restarts=20", *train]
         launch(*job, f"--checkpoint={folder / 'whole'}", f"--log={folder / 'whole.jsonl'}")
-        out, err, kills = killed_at_times([*job, f"--checkpoint={folder / 'parts'}", f"--log={folder / 'parts.jsonl'}"], 4, g, folder / "parts/latest")
+        out, err, kills = killed_at_times([*job, f"--checkpoint={folder / 'parts'}", f"--log={folder / 'parts.jsonl'}"], 4, g, folder / "parts", 1500)
         expect(kills >= 1 and "1500 steps" in out, f"{kills} kills: {out}")
         expect(all(line.startswith("ds-run: ") for line in err.splitlines()), err)
         lines = re.findall(r"^ds-run: restart (\d+) of 20: (\d) ranks?, from .*/parts/global_step\d+$", err, re.M)
@@ -62,7 +72,7 @@ def a_killed_training_goes_on_over_mpi(folder):
     package, data = small_package(folder, settings("AdamW", accumulation=3)), small_data(folder)
     job = ["--ranks=2", "--transport=mpi", "--restarts=9", "train", package, f"--data={data}", "--steps=1000", "--seed=3", "--save-interval=20", "--keep=3"]
     launch(*job, f"--checkpoint={folder / 'whole'}", env=environment())
-    _, err, kills = killed_at_times([*job, f"--checkpoint={folder / 'parts'}"], 2, random.Random(SEED), folder / "parts/latest")
+    _, err, kills = killed_at_times([*job, f"--checkpoint={folder / 'parts'}"], 2, random.Random(SEED), folder / "parts", 1000)
     restarts = re.findall(r"^ds-run: restart (\d+) of 9: 2 ranks, from .*/parts/global_step\d+$", err, re.M)
     expect(kills >= 1 and restarts == [str(number + 1) for number in range(kills)], f"{kills} kills: {err}")
     same_state(folder / "whole", folder / "parts", 1000)
