@@ -5,6 +5,7 @@
 #include "codegen/kernel/Prologue.h"
 #include "codegen/kernel/SharedNumbers.h"
 #include "codegen/lower/PlainProducts.h"
+#include "codegen/tile/RowDigits.h"
 #include "codegen/tile/Squares.h"
 #include "codegen/tile/Widen.h"
 
@@ -104,6 +105,7 @@ private:
   bool isPackedWeight = false;
   std::unique_ptr<MicroKernel> micro, wide, words; // as stored; of many rows; of those whose panels do not fit
   const SquareKernel *squares = nullptr;
+  std::optional<RowDigits> digits; // of rows that are multiplied so
   ds::ScheduleAttr schedule;
   Value depth;
   Value packedRows, packedPanel, numbers, places, wideRows, wordNumbers, wordRows; // scratch
@@ -146,6 +148,9 @@ void LinearProduct::reserve() {
     packedRows = reserveSquares(k, *squares, depthSize, rowsSize);
   if (!squares || epilogue.companion() || epilogue.takesExtremes())
     epilogue.reserve(rowsPerSweep, width);
+  if (auto *vectors = llvm::dyn_cast<VectorKernel>(micro.get()); vectors && vectors->digits() > 1)
+    digits.emplace(k, *vectors, rowsPerSweep, depthSize, k.sizesOf(op.getScales())[1], op.getGroup().value_or(0),
+                   op.getZeroPoints() != nullptr);
   if (!isPackedWeight)
     packedPanel = k.scratchOf(storageType(micro->panel), panelSpace(*micro, depthSize, width));
   if (!wide)
@@ -289,7 +294,9 @@ void LinearProduct::multiplyUnpacked(Value input) {
 
 void LinearProduct::multiplyPanels(const Matrix &given, Value firstRow, Value count, Value begin, Value end) {
   Value one = k.constant(1), zero = k.constant(0);
-  Matrix lhs = squares ? emitPackSquares(k, *squares, given, types.left, count, depth, packedRows) : given;
+  Matrix lhs = squares  ? emitPackSquares(k, *squares, given, types.left, count, depth, packedRows)
+               : digits ? digits->emit(given, count, depth)
+                        : given;
   Value least = k.constant(k.target.manyRows ? 0 : schedule.getFew());
   Value isMany = wide ? k.b.createOrFold<arith::CmpIOp>(k.loc, arith::CmpIPredicate::ugt, count, least) : Value();
   Matrix widened = lhs;

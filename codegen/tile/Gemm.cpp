@@ -65,9 +65,13 @@ SmallVector<Value> zeroPointsOf(KernelBuilder &k, const MicroKernel &micro, cons
   if (!panel.codes.zeroPoints)
     return result;
   auto bytes = VectorType::get({micro.lanes()}, k.b.getI8Type());
+  bool areIntegers = isa<IntegerType>(micro.accumulator.getElementType());
   for (int64_t v = 0; v < panel.vectors; ++v) {
     Value stored = loadLanes(k, bytes, panel.codes.zeroPoints, codesAt(k, micro, panel, group, v), Value());
-    result[v] = arith::SIToFPOp::create(k.b, k.loc, micro.accumulator, stored);
+    if (areIntegers)
+      result[v] = arith::ExtSIOp::create(k.b, k.loc, micro.accumulator, stored);
+    else
+      result[v] = arith::SIToFPOp::create(k.b, k.loc, micro.accumulator, stored);
   }
   return result;
 }
@@ -88,7 +92,8 @@ struct Tile {
   const Matrix &lhs;
   Value depth;
   const Panel &panel;
-  SmallVector<Value> rows;                                           // places of the rows' first elements
+  SmallVector<Value> numbers;                                        // of the rows
+  SmallVector<Value> rows = {};                                      // places of the first elements, of all digits
   SmallVector<Value> zeroPoints = SmallVector<Value>(panel.vectors); // of the group, where there are some
 
   SmallVector<Value> step(Value number, int64_t ahead, ValueRange sums, Value count = {}) {
@@ -168,13 +173,74 @@ struct Tile {
     return SmallVector<Value>(rest.getResults());
   }
 
+  bool hasDigits() const { return micro.digits() > 1; }
+  VectorType typeOfSums() const { return VectorType::get({micro.lanes()}, computeType(micro.result)); }
+  SmallVector<Value> zeros(VectorType type, size_t count) {
+    return SmallVector<Value>(count, arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(type)));
+  }
+
+  /// What the sums of a group begin with: of digits what takes the bias off codes, and their zero points.
+  SmallVector<Value> startOf(Value group) {
+    if (!hasDigits())
+      return zeros(micro.accumulator, rows.size() * panel.vectors);
+    SmallVector<Value> points = zeroPointsOf(k, micro, panel, group), result;
+    Value bias = arith::ConstantOp::create(k.b, k.loc, DenseElementsAttr::get(micro.accumulator, micro.codeBias()));
+    for (Value &point : points)
+      if (point) // what the column is less
+        point = arith::AddIOp::create(k.b, k.loc, bias, point);
+    for (Value row : numbers)
+      for (int64_t digit = 0; digit < micro.digits(); ++digit) {
+        Value place = k.add(k.mul(row, lhs.digits.groups), group);
+        place = k.add(k.mul(place, k.constant(micro.digits())), k.constant(digit));
+        Value start = memref::LoadOp::create(k.b, k.loc, lhs.digits.starts, place);
+        Value all = vector::BroadcastOp::create(k.b, k.loc, micro.accumulator, start);
+        for (Value point : points)
+          result.push_back(point ? arith::MulIOp::create(k.b, k.loc, all, point).getResult() : all);
+      }
+    return result;
+  }
+
+  /// What the sums of a group come to as floats.
+  SmallVector<Value> floatsOf(Value group, ArrayRef<Value> sums) {
+    if (!hasDigits())
+      return SmallVector<Value>(sums);
+    SmallVector<Value> result;
+    auto times = [&](float factor) -> Value {
+      return arith::ConstantOp::create(k.b, k.loc, DenseElementsAttr::get(typeOfSums(), factor));
+    };
+    auto asFloat = [&](Value sum) -> Value { return arith::SIToFPOp::create(k.b, k.loc, typeOfSums(), sum); };
+    // So few products of bytes have a sum below 2^23, which leaves room for a digit.
+    bool isShort = panel.codes.group > 0 && panel.codes.group <= 256;
+    Value byte = arith::ConstantOp::create(k.b, k.loc, DenseElementsAttr::get(micro.accumulator, int32_t(8)));
+    for (auto [place, row] : llvm::enumerate(numbers)) {
+      Value unit = memref::LoadOp::create(k.b, k.loc, lhs.digits.units, k.add(k.mul(row, lhs.digits.groups), group));
+      Value all = vector::BroadcastOp::create(k.b, k.loc, typeOfSums(), unit);
+      for (int64_t v = 0; v < panel.vectors; ++v) {
+        auto sumOf = [&, first = static_cast<int64_t>(place) * micro.digits()](int64_t digit) {
+          return sums[(first + digit) * panel.vectors + v];
+        };
+        Value value = asFloat(sumOf(2));
+        if (isShort) {
+          Value above = arith::ShLIOp::create(k.b, k.loc, sumOf(1), byte);
+          Value low = asFloat(arith::AddIOp::create(k.b, k.loc, above, sumOf(0)));
+          value = vector::FMAOp::create(k.b, k.loc, value, times(65536), low);
+        } else {
+          value = vector::FMAOp::create(k.b, k.loc, value, times(256), asFloat(sumOf(1)));
+          value = vector::FMAOp::create(k.b, k.loc, value, times(256), asFloat(sumOf(0)));
+        }
+        result.push_back(arith::MulFOp::create(k.b, k.loc, value, all));
+      }
+    }
+    return result;
+  }
+
   /// `sums` and what the codes of a group come to.
   SmallVector<Value> scaled(Value group, ArrayRef<Value> codes, ValueRange sums) {
-    SmallVector<Value> result;
+    SmallVector<Value> result, floats = floatsOf(group, codes);
     for (auto [place, sum] : llvm::enumerate(sums)) {
       Value at = codesAt(k, micro, panel, group, static_cast<int64_t>(place) % panel.vectors);
-      Value scale = loadLanes(k, micro.accumulator, panel.codes.scales, at, Value());
-      result.push_back(vector::FMAOp::create(k.b, k.loc, codes[place], scale, sum));
+      Value scale = loadLanes(k, typeOfSums(), panel.codes.scales, at, Value());
+      result.push_back(vector::FMAOp::create(k.b, k.loc, floats[place], scale, sum));
     }
     return result;
   }
@@ -274,32 +340,40 @@ struct Tile {
   /// `number` of `blocks`: which block of rows this is.
   SmallVector<Value> run(Value number, Value blocks) {
     Value zero = k.constant(0);
-    SmallVector<Value> sums(rows.size() * panel.vectors,
-                            arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(micro.accumulator)));
-    Value whole = panel.steps ? panel.steps : k.divide(depth, k.constant(micro.interleave));
+    for (Value row : numbers)
+      for (int64_t digit = 0; digit < micro.digits(); ++digit) {
+        Value place = k.add(lhs.offset, k.mul(row, lhs.rowStride));
+        rows.push_back(digit == 0 ? place : k.add(place, k.mul(lhs.digits.apart, k.constant(digit))));
+      }
+    // Digits of what lies behind K are 0.
+    Value whole = panel.steps   ? panel.steps
+                  : hasDigits() ? k.ceilDiv(depth, micro.interleave)
+                                : k.divide(depth, k.constant(micro.interleave));
     Prefetch lines = panel.next ? prefetchOf(number, blocks, whole) : Prefetch();
     auto emitPrefetch = [&](Value step) { fetchLines(lines, step); };
     llvm::function_ref<void(Value)> fetch = nullptr;
     if (panel.next && (panel.codes.offset || panel.together == 1 || !looksAhead()))
       fetch = emitPrefetch;
-    bool hasRest = micro.interleave > 1 && !panel.steps;
-    if (!panel.codes.group) {
-      zeroPoints = zeroPointsOf(k, micro, panel, zero);
-      return range(zero, whole, hasRest, sums, fetch);
-    }
-    // The sums of a group start with 0 and are added times its scales. The sums of all groups are touched once a group:
+    bool hasRest = micro.interleave > 1 && !panel.steps && !hasDigits();
+    auto sumsOf = [&](Value group, Value from, Value to, bool hasRest, llvm::function_ref<void(Value)> fetch) {
+      if (!hasDigits())
+        zeroPoints = zeroPointsOf(k, micro, panel, group);
+      return range(from, to, hasRest, startOf(group), fetch);
+    };
+    if (!panel.codes.group)
+      return floatsOf(zero, sumsOf(zero, zero, whole, hasRest, fetch));
+    // The sums of a group are added times its scales. The sums of all groups are touched once a group:
     // where registers hold one set of sums only, these are in memory.
-    SmallVector<Value> none = sums;
+    SmallVector<Value> sums = zeros(typeOfSums(), numbers.size() * panel.vectors);
     int64_t perGroup = panel.codes.group / micro.interleave;
     Value groups = k.divide(whole, k.constant(perGroup)), size = k.constant(perGroup);
     auto loop = scf::ForOp::create(k.b, k.loc, zero, groups, k.constant(1), sums,
                                    [&](OpBuilder &, Location, Value group, ValueRange carried) {
                                      OpBuilder::InsertionGuard guard(k.b);
                                      k.b.setInsertionPointToEnd(group.getParentBlock());
-                                     zeroPoints = zeroPointsOf(k, micro, panel, group);
                                      fetchScales(group);
                                      Value from = k.mul(group, size);
-                                     SmallVector<Value> codes = range(from, k.add(from, size), false, none, fetch);
+                                     SmallVector<Value> codes = sumsOf(group, from, k.add(from, size), false, fetch);
                                      scf::YieldOp::create(k.b, k.loc, scaled(group, codes, carried));
                                    });
     sums = SmallVector<Value>(loop.getResults());
@@ -307,13 +381,12 @@ struct Tile {
     Value inGroups = k.mul(groups, k.constant(panel.codes.group));
     if (getConstantIntValue(depth) && getConstantIntValue(depth) == getConstantIntValue(inGroups))
       return sums;
-    SmallVector<Type> types(sums.size(), micro.accumulator);
+    SmallVector<Type> types(sums.size(), typeOfSums());
     Value isCut = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult, inGroups, depth);
     auto last = scf::IfOp::create(k.b, k.loc, types, isCut, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(k.b);
     k.b.setInsertionPointToStart(last.thenBlock());
-    zeroPoints = zeroPointsOf(k, micro, panel, groups);
-    SmallVector<Value> codes = range(k.mul(groups, size), whole, hasRest, none, nullptr);
+    SmallVector<Value> codes = sumsOf(groups, k.mul(groups, size), whole, hasRest, nullptr);
     scf::YieldOp::create(k.b, k.loc, scaled(groups, codes, sums));
     k.b.setInsertionPointToStart(last.elseBlock());
     scf::YieldOp::create(k.b, k.loc, sums);
@@ -351,9 +424,7 @@ static void emitVectorProduct(KernelBuilder &k, const VectorKernel &micro, const
   rowBlock = std::min(rowBlock, micro.tallest(panel.vectors));
   RowBlocks blocks(k, rows, rowBlock);
   auto emitBlock = [&](ArrayRef<Value> numbers, Value block) {
-    Tile tile{k, micro, lhs, depth, panel, {}};
-    for (Value row : numbers)
-      tile.rows.push_back(k.add(lhs.offset, k.mul(row, lhs.rowStride)));
+    Tile tile{k, micro, lhs, depth, panel, SmallVector<Value>(numbers)};
     // Of several blocks, none is shorter than half of the tallest.
     bool isAlone = static_cast<int64_t>(numbers.size()) < (rowBlock + 1) / 2;
     SmallVector<Value> sums = tile.run(block, isAlone ? one : blocks.divisor);

@@ -10,9 +10,17 @@
 
 namespace deepstride {
 
+/// Beside rows of digits (RowDigits.h): the digits of a row lie `apart` elements apart. Each group of K has what the
+/// products of its digits start from, in i32, [rows, groups, digits]: their sums times what every column is to be less,
+/// so that they meet codes that are stored higher; and the unit of the lowest digit, in f32, [rows, groups].
+struct DigitSums {
+  mlir::Value apart, groups, starts, units;
+};
+
 /// One operand: element (i, j) lies at offset + i * rowStride + j * columnStride of a flat buffer.
 struct Matrix {
   mlir::Value buffer, offset, rowStride, columnStride;
+  DigitSums digits = {}; // of a left operand
 
   mlir::Value at(KernelBuilder &k, mlir::Value row, mlir::Value column) const {
     return k.add(offset, k.add(k.mul(row, rowStride), k.mul(column, columnStride)));
@@ -67,6 +75,11 @@ public:
   virtual mlir::Value loadRow(KernelBuilder &k, const Matrix &lhs, mlir::Value position, mlir::Value count,
                               int64_t part) const = 0;
   virtual mlir::Value multiplyAdd(KernelBuilder &k, mlir::Value row, mlir::Value columns, mlir::Value sum) const = 0;
+
+  /// Rows of digits that stand for a row of floats: their sums are integers, which become a float once a group.
+  virtual int64_t digits() const { return 1; }
+  /// For such kernels: what multiplyAdd takes of a column is greater than its code by so much.
+  virtual int32_t codeBias() const { return 0; }
 
   /// Rows of so many vectors that a block has at most, whatever its schedule says.
   virtual int64_t tallest(int64_t /*vectors*/) const { return 1 << 10; }

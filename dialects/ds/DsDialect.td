@@ -71,7 +71,7 @@ def DS_SizeRelationEnum : DS_Enum<"SizeRelation", "what two sizes must be to eac
 def DS_SizeRelation : EnumAttr<DS_Dialect, DS_SizeRelationEnum, "size_relation">;
 
 def DS_ProductKernelEnum : DS_Enum<"ProductKernel", "what multiplies and adds in a product",
-  ["multiply_add", "codes", "pair_dot", "byte_dot", "byte_pairs", "byte_quads", "byte_tiles", "bfloat_dot", "bfloat_halves", "bfloat_tiles"]>;
+  ["multiply_add", "codes", "code_digits", "pair_dot", "byte_dot", "byte_pairs", "byte_quads", "byte_tiles", "bfloat_dot", "bfloat_halves", "bfloat_tiles"]>;
 
 def DS_ScheduleAttr : AttrDef<DS_Dialect, "Schedule"> {
   let mnemonic = "schedule";
@@ -84,6 +84,8 @@ def DS_ScheduleAttr : AttrDef<DS_Dialect, "Schedule"> {
 
     - `multiply_add`: one element of each operand, in the type of the sum;
     - `codes`: floats by codes of 8 or 4 bits, converted as they are loaded;
+    - `code_digits`: f32 by such codes, which stay integers: a row lies in three digits of base 256 (vpdpbusd), with the
+      greatest number of a group, or of all of K, as their unit;
     - `pair_dot`: 16-bit integers in pairs along K, summed in i32 (vpmaddwd);
     - `byte_dot`, `byte_pairs`, `byte_tiles`: unsigned by signed bytes in fours along K, summed in i32 (vpdpbusd, two
       vpmaddwd, or AMX, which computes squares of 16 by 16 sums). Panels of `byte_pairs` become those of `byte_quads` for

@@ -195,14 +195,16 @@ HostTensor concatOnHost(ArrayRef<HostTensor> parts, int64_t axis) {
   return result;
 }
 
-/// Integers of 4 bits, rows two by two in a byte: the even one in its low half.
-static HostTensor packHalfBytes(const HostTensor &source, int64_t panel) {
+/// Integers of 4 bits, rows two by two in a byte: the even one in its low half. `interleave` is even.
+static HostTensor packHalfBytes(const HostTensor &source, int64_t panel, int64_t interleave) {
   int64_t depth = source.shape[0], columns = source.shape[1], panels = (columns + panel - 1) / panel;
-  int64_t pairs = (depth + 1) / 2;
-  HostTensor result = HostTensor::allocate(IntegerType::get(source.element.getContext(), 8), {panels, pairs, panel});
+  int64_t groups = (depth + interleave - 1) / interleave, bytes = interleave / 2;
+  HostTensor result =
+      HostTensor::allocate(IntegerType::get(source.element.getContext(), 8), {panels, groups, panel * bytes});
   for (int64_t row = 0; row < depth; ++row)
     for (int64_t column = 0; column < columns; ++column) {
-      char &byte = (*result.owned)[(column / panel * pairs + row / 2) * panel + column % panel];
+      int64_t line = (column / panel * groups + row / interleave) * panel + column % panel;
+      char &byte = (*result.owned)[line * bytes + row % interleave / 2];
       byte = static_cast<char>(byte | (source.data[row * columns + column] & 15) << (row % 2 * 4));
     }
   return result;
@@ -210,7 +212,7 @@ static HostTensor packHalfBytes(const HostTensor &source, int64_t panel) {
 
 HostTensor packOnHost(const HostTensor &source, int64_t panel, int64_t interleave) {
   if (source.element.isInteger(4))
-    return packHalfBytes(source, panel);
+    return packHalfBytes(source, panel, interleave);
   int64_t depth = source.shape[0], columns = source.shape[1], panels = (columns + panel - 1) / panel;
   int64_t groups = (depth + interleave - 1) / interleave, width = widthOf(source.element);
   HostTensor result = HostTensor::allocate(source.element, {panels, groups, panel * interleave});

@@ -48,10 +48,11 @@ LogicalResult MatmulOp::inferResults(Inference &inference) {
 
 bool LinearOp::holdsHalfBytes() {
   auto type = cast<RankedTensorType>(getWeight().getType());
-  if (!getScales() || !getPanel() || getInterleave() != 2)
+  if (!getScales() || !getPanel() || getInterleave() % 2 != 0)
     return false;
-  // Only beside rows of bf16 may pairs be of whole bytes.
-  return !getWide() || (type.getRank() == 3 && type.getDimSize(2) == static_cast<int64_t>(*getPanel()));
+  if (getInterleave() == 2 && !getWide()) // only beside rows of bf16 may pairs be of whole bytes
+    return true;
+  return type.getRank() == 3 && 2 * type.getDimSize(2) == static_cast<int64_t>(*getPanel() * getInterleave());
 }
 
 LogicalResult LinearOp::inferResults(Inference &inference) {
@@ -75,7 +76,7 @@ LogicalResult LinearOp::inferResults(Inference &inference) {
     return inference.error("C5: only packed weights are interleaved, by a positive number");
   if (weight.rank() != (getPanel() ? 3 : 2) || input.rank() < 1 || getPanel().has_value() != getColumns().has_value())
     return inference.error("C4: the weight must have rank 2, or 3 with a panel and columns");
-  int64_t bytesInterleaved = holdsHalfBytes() ? 1 : interleave; // two codes in a byte
+  int64_t bytesInterleaved = holdsHalfBytes() ? interleave / 2 : interleave; // two codes in a byte
   if (getPanel() && !weight.sizes[2].isConstant(*getPanel() * bytesInterleaved))
     return inference.error("C4: the weight's last size must be the panel, times what is interleaved");
   if (getPanel() && getTransposed())
@@ -128,11 +129,11 @@ LogicalResult PackOp::inferResults(Inference &inference) {
   if (panel <= 0 || interleave <= 0 || panel > (1 << 20) || interleave > (1 << 20))
     return inference.error("C2: panel and interleave must be positive, and at most 2^20");
   bool isHalfByte = input.elementType.isInteger(4);
-  if (isHalfByte && interleave != 2)
-    return inference.error("C3: integers of 4 bits must be interleaved by 2, found " + Twine(interleave));
+  if (isHalfByte && interleave % 2 != 0)
+    return inference.error("C3: integers of 4 bits must be interleaved by an even number, found " + Twine(interleave));
   inference.addResult(isHalfByte ? IntegerType::get(getContext(), 8) : input.elementType,
                       {SizeExpr::ceilDiv(input.sizes[1], panel), SizeExpr::ceilDiv(input.sizes[0], interleave),
-                       isHalfByte ? panel : panel * interleave});
+                       panel * (isHalfByte ? interleave / 2 : interleave)});
   return success();
 }
 

@@ -100,11 +100,11 @@ def DS_PackOp : DS_TensorOp<"pack"> {
   let description = [{
     [K, N] becomes [ceil(N / panel), ceil(K / i), panel i], zero padded, where i is `interleave`: rows of a panel in
     groups of i, whose elements of one column lie side by side. What a GEMM micro-kernel streams. Only inside recipes.
-    Integers of 4 bits are packed in pairs, two in a byte of an i8: [ceil(N / panel), ceil(K / 2), panel], where the low
-    half is the first of the two.
+    Integers of 4 bits are packed in pairs, two in a byte of an i8: [ceil(N / panel), ceil(K / i), panel i / 2], where the
+    low half is the first of the two.
 
     Constraints: C1 the operand has rank 2; C2 panel and interleave are positive; C3 integers of 4 bits are interleaved
-    by 2.
+    by an even number.
 
     Example: `%1 = ds.pack %0 panel 16 : (tensor<4x20xf32>) -> tensor<2x4x16xf32>`
   }];

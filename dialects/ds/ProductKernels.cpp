@@ -21,6 +21,9 @@ static bool plain(const ProductTypes &types, bool) {
 static bool floatsByCodes(const ProductTypes &types, bool isPacked) {
   return isPacked && (types.left.isF32() || types.left.isBF16()) && types.result.isF32() && isCode(types.right);
 }
+static bool digitsByCodes(const ProductTypes &types, bool isPacked) {
+  return types.left.isF32() && floatsByCodes(types, isPacked);
+}
 static bool words(const ProductTypes &types, bool) {
   return types.left.isSignlessInteger(16) && isSummedWide(types.right) && !types.right.isUnsignedInteger(16) &&
          types.result.isSignlessInteger(32);
@@ -62,7 +65,9 @@ bool multiplies(ProductKernel kernel, const ProductTypes &types, bool isPacked) 
 }
 
 int64_t interleaveOf(ProductKernel kernel, Type right) {
-  return kernel == ProductKernel::codes && right.isInteger(4) ? 2 : rowOf(kernel).interleave; // two in a byte
+  int64_t inBytes = rowOf(kernel).interleave;
+  bool takesCodes = kernel == ProductKernel::codes || kernel == ProductKernel::code_digits;
+  return takesCodes && right.isInteger(4) ? 2 * inBytes : inBytes; // two in a byte
 }
 
 } // namespace deepstride::ds

@@ -24,8 +24,8 @@ struct ProductTypes {
 };
 
 /// What a processor must have for a micro-kernel: vectors, as all have; vpmaddwd on these, which there is up to 512
-/// bits; an instruction of its own; or one that multiplies squares.
-enum class KernelNeeds { nothing, wordPairs, fitting, instruction, squares };
+/// bits; the instruction of byte_dot; an instruction of its own; or one that multiplies squares.
+enum class KernelNeeds { nothing, wordPairs, fitting, byteDots, instruction, squares };
 
 /// A row of the registry, ProductKernels.def.
 struct ProductKernelRow {

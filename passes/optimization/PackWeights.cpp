@@ -112,7 +112,7 @@ struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport 
     int64_t panels = llvm::divideCeil(type.getDimSize(1), panel);
     int64_t groups = llvm::divideCeil(type.getDimSize(0), interleave);
     bool isHalfByte = type.getElementType().isInteger(4); // two lie in a byte
-    auto packedType = RankedTensorType::get({panels, groups, isHalfByte ? panel : panel * interleave},
+    auto packedType = RankedTensorType::get({panels, groups, panel * (isHalfByte ? interleave / 2 : interleave)},
                                             isHalfByte ? builder.getI8Type() : type.getElementType());
     Value value = ds::PackOp::create(builder, recipe.getLoc(), packedType, yield.getOperand(0),
                                      builder.getI64IntegerAttr(panel), builder.getI64IntegerAttr(interleave));

@@ -23,9 +23,11 @@ struct Machine {
 /// What is known of a product when it is compiled.
 struct ProductShape {
   ds::ProductTypes types;
-  bool isPacked = false;          // the right operand, in the package
-  std::optional<int64_t> columns; // of the right operand
-  bool hasZeroPoints = false;     // which are taken off codes
+  bool isPacked = false;             // the right operand, in the package
+  std::optional<int64_t> columns;    // of the right operand
+  bool hasZeroPoints = false;        // which are taken off codes
+  int64_t group = 0;                 // steps of K that share a scale, or 0 for all
+  std::optional<int64_t> depth = {}; // K
 };
 
 /// The kernel that multiplies fastest, or none where no vector of the machine holds the types. `others` gets what else

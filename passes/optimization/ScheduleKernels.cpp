@@ -33,6 +33,15 @@ std::optional<int64_t> lastSizes(Value value, int64_t count) {
   return product;
 }
 
+/// K as the weight has it, in whole steps of its panels where it is packed.
+std::optional<int64_t> depthOf(ds::LinearOp linear) {
+  auto weight = cast<RankedTensorType>(linear.getWeight().getType());
+  int64_t steps = weight.getDimSize(linear.getPanel() || linear.getTransposed() ? 1 : 0);
+  if (ShapedType::isDynamic(steps))
+    return std::nullopt;
+  return steps * static_cast<int64_t>(linear.getInterleave());
+}
+
 ProductShape shapeOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, ProductShape>(op)
       .Case([](ds::LinearOp linear) {
@@ -47,7 +56,9 @@ ProductShape shapeOf(Operation *op) {
         return ProductShape{{elementOf(linear.getInput()), right, elementOf(linear.getResult())},
                             isPacked,
                             lastSizes(linear.getResult(), 1),
-                            linear.getZeroPoints() != nullptr};
+                            linear.getZeroPoints() != nullptr,
+                            static_cast<int64_t>(linear.getGroup().value_or(0)),
+                            depthOf(linear)};
       })
       .Case([](ds::MatmulOp matmul) {
         return ProductShape{{elementOf(matmul.getLhs()), elementOf(matmul.getRhs()), elementOf(matmul.getResult())},
@@ -124,7 +135,8 @@ struct ScheduleKernels : deepstride::impl::ScheduleKernelsBase<ScheduleKernels>,
     if (tile.rows < 1 || tile.columns < 1 || tile.columns % lanes != 0)
       return op->emitOpError("cannot be scheduled: a tile has at least one row, and whole vectors of ")
              << lanes << " columns, found " << tile.rows << " rows and " << tile.columns << " columns";
-    bool isWidened = linear && (linear.getScales() || *kernel == ds::ProductKernel::bfloat_halves);
+    bool hasDigits = *kernel == ds::ProductKernel::code_digits; // codes stay bytes
+    bool isWidened = linear && ((linear.getScales() && !hasDigits) || *kernel == ds::ProductKernel::bfloat_halves);
     int64_t few = !shape.isPacked || !linear ? 0
                   : *kernel == ds::ProductKernel::byte_pairs
                       ? 2 * tile.rows // in registers, rows are widened for each panel

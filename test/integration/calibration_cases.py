@@ -8,7 +8,7 @@ from cache_cases import twice, compiled as cached
 from kit import MINILM, case, compile_model, distance, expect, run_package, tool
 from model_cases import tokens
 from programs import SEED, some
-from quantized_weight_cases import UNIT, Products, constants, option, quantized
+from quantized_weight_cases import UNIT, Products, constants, option, quantized, rounding
 
 HOWS = ((4, 32, "symmetric"), (4, 0, "asymmetric"), (8, 0, "symmetric"), (8, 6, "asymmetric"), (4, 10, "symmetric"))
 SHAPES = ((64, 100), (65, 33), (130, 47), (33, 49))
@@ -98,9 +98,8 @@ def codes_are_those_of_gptq(folder):
                 zero = np.rint(expected - stands / np.where(scales == 0, 1, scales))
                 ours = (codes - zero) * scales
                 x = feed[f"x{i}"].astype(np.float64)
-                rounding = (len(w) + 5) * UNIT * (np.abs(x) @ np.abs(ours) + np.abs(bias))
                 far = np.abs(found[f"y{i}"] - (x @ ours + bias))
-                expect((far <= rounding).all(), f"{how} y{i}: {far.max()} from what the codes stand for (DS_SEED={SEED})")
+                expect((far <= rounding(x, ours, bias, group)).all(), f"{how} y{i}: {far.max()} from what the codes stand for (DS_SEED={SEED})")
 
 
 @case(seconds=23)

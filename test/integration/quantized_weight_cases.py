@@ -48,6 +48,15 @@ def quantized(w, bits, group, scheme):
     return stands, scales, codes
 
 
+def rounding(x, stands, bias, group):
+    """How far a product of rows may be from one with what codes stand for: one rounding per step of K, one of each weight and its
+    scale, one of the bias; and where rows become digits, half a unit of the lowest one for each element, 2^-22.9 of the greatest of its group at most."""
+    k = len(stands)
+    group = group if 0 < group < k else max(k, 1)
+    digits = sum(np.abs(x[:, at:at + group]).max(1, initial=0)[:, None] * np.abs(stands[at:at + group]).sum(0) for at in range(0, k, group))
+    return (k + 5) * UNIT * (np.abs(x) @ np.abs(stands) + np.abs(bias)) + 2**1.1 * UNIT * digits
+
+
 def option(bits, group, scheme):
     return f"--quantize=int{bits},group={group},scheme={scheme},mixed=no"
 
@@ -87,14 +96,13 @@ class Products:
             isKept = 4 * k * n <= 4096 or packed >= 4 * k * n  # small ones lie in the program
             x, actual = feed[f"x{i}"].astype(np.float64), found[f"y{i}"].astype(np.float64)
             stands, scales, _ = quantized(w, *how) if not isKept else (w.astype(np.float64), 0 * w, w)
-            # One rounding per step of K, one of each weight and its scale, one of the bias.
-            rounding = (k + 5) * UNIT * (np.abs(x) @ np.abs(stands) + np.abs(b))
+            near = rounding(x, stands, b, group)
             what = f"{about} y{i} of {w.shape} in {how} (DS_SEED={SEED})"
             expect(actual.shape == (len(x), n), f"{what}: found shape {actual.shape}")
             far = np.abs(actual - (x @ stands + b))
-            expect((far <= rounding).all(), f"{what}: {far.max(initial=0)} from what the codes stand for")
+            expect((far <= near).all(), f"{what}: {far.max(initial=0)} from what the codes stand for")
             # The stated bound: half a step of every weight. Codes at the ends are off by the rounding of the scale.
-            bound = np.abs(x) @ (np.abs(scales) * (0.5 + 256 * UNIT)) + rounding
+            bound = np.abs(x) @ (np.abs(scales) * (0.5 + 256 * UNIT)) + near
             far = np.abs(actual - (x @ w.astype(np.float64) + b))
             expect((far <= bound).all(), f"{what}: beyond half a step of every weight, by {(far - bound).max(initial=0)}")
 

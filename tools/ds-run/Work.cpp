@@ -84,6 +84,8 @@ double peakOf(const Ceilings &ceilings, const std::string &arithmetic) {
     return ceilings.bf16Gflops.value_or(ceilings.f32Gflops);
   if (arithmetic == "int8")
     return ceilings.int8Gops.value_or(ceilings.f32Gflops);
+  if (arithmetic == "int8_digits") // three multiply-adds of bytes stand for one of floats
+    return ceilings.int8Gops ? *ceilings.int8Gops / 3 : ceilings.f32Gflops;
   if (arithmetic == "int8_pairs")
     return ceilings.int8PairsGops.value_or(ceilings.f32Gflops);
   if (arithmetic == "int16")

@@ -45,19 +45,12 @@ class FourDot : public ByteDot {
 public:
   using ByteDot::ByteDot;
 
-  static StringRef instructionFor(int64_t lanes) {
-    return lanes == 16  ? "llvm.x86.avx512.vpdpbusd.512"
-           : lanes == 8 ? "llvm.x86.avx512.vpdpbusd.256"
-           : lanes == 4 ? "llvm.x86.avx512.vpdpbusd.128"
-                        : StringRef();
-  }
-
   StringRef arithmetic() const override { return "int8"; }
 
   Value multiplyAdd(KernelBuilder &k, Value row, Value columns, Value sum) const override {
     if (panel.isUnsignedInteger())
       std::swap(row, columns);
-    return call(k, instructionFor(lanes()), {sum, row, columns});
+    return call(k, byteDotInstruction(lanes()), {sum, row, columns});
   }
 
 protected:
@@ -102,9 +95,16 @@ protected:
 };
 } // namespace
 
+StringRef byteDotInstruction(int64_t lanes) {
+  return lanes == 16  ? "llvm.x86.avx512.vpdpbusd.512"
+         : lanes == 8 ? "llvm.x86.avx512.vpdpbusd.256"
+         : lanes == 4 ? "llvm.x86.avx512.vpdpbusd.128"
+                      : StringRef();
+}
+
 std::unique_ptr<MicroKernel> byteDotKernel(const LoweringTarget &target, Type left, Type panel, Type result) {
   auto accumulator = VectorType::get({target.lanes}, computeType(result));
-  if (FourDot::instructionFor(target.lanes).empty())
+  if (byteDotInstruction(target.lanes).empty())
     return nullptr;
   return std::make_unique<FourDot>(accumulator, left, panel, result, /*interleave=*/4);
 }

@@ -23,6 +23,10 @@ std::unique_ptr<MicroKernel> byteDotKernel(const LoweringTarget &target, mlir::T
 std::unique_ptr<MicroKernel> bytePairsKernel(const LoweringTarget &target, mlir::Type left, mlir::Type panel,
                                              mlir::Type result);
 
+/// Its instruction on vectors of so many sums: vpdpbusd, which takes the unsigned bytes first. Empty where there is
+/// none.
+llvm::StringRef byteDotInstruction(int64_t lanes);
+
 /// Unsigned by signed bytes in eights along K, of panels that are fitted to it (codegen/tile/FitPanel.h): vpmaddubsw
 /// adds up in 16 bits without saturation, sums in i32 are exact. Null but for vectors of 256 and 512 bits.
 std::unique_ptr<MicroKernel> byteQuadsKernel(const LoweringTarget &target, mlir::Type left, mlir::Type panel,
@@ -48,6 +52,12 @@ std::unique_ptr<MicroKernel> amxByteKernel(const LoweringTarget &target, mlir::T
 /// K, two in a byte.
 std::unique_ptr<MicroKernel> dequantizeKernel(const LoweringTarget &target, mlir::Type left, mlir::Type codes,
                                               mlir::Type result);
+
+/// f32 by the same codes, which become unsigned bytes: rows are three digits (codegen/tile/RowDigits.h), which are
+/// multiplied in fours along K by vpdpbusd. Codes of 4 bits come in eights, those at even places in the low halves of
+/// bytes. Null but for vectors of 256 and 512 bits.
+std::unique_ptr<MicroKernel> digitsKernel(const LoweringTarget &target, mlir::Type left, mlir::Type codes,
+                                          mlir::Type result);
 
 } // namespace deepstride
 

@@ -52,6 +52,8 @@ func.func @quantized_products(%x: tensor<?x5xf32>, %w: tensor<5x8xi8>, %b: tenso
   %2 = ds.linear %x, %packed scales %scales zero_points %zeros {panel = 16 : i64, interleave = 2 : i64, columns = 8 : i64, group = 2 : i64} : (tensor<?x5xf32>, tensor<1x3x16xi8>, tensor<1x3x16xf32>, tensor<1x3x16xi8>) -> tensor<?x8xf32>
   // CHECK: ds.pack %{{.*}} panel 16 interleave 2 : (tensor<5x8xi4>) -> tensor<1x3x16xi8>
   %3 = ds.pack %half panel 16 interleave 2 : (tensor<5x8xi4>) -> tensor<1x3x16xi8>
+  // CHECK: ds.pack %{{.*}} panel 16 interleave 8 : (tensor<5x8xi4>) -> tensor<1x1x64xi8>
+  %eights = ds.pack %half panel 16 interleave 8 : (tensor<5x8xi4>) -> tensor<1x1x64xi8>
   // CHECK: ds.quantize_weight codes %{{.*}} bits 4 group 2 asymmetric : (tensor<5x8xf32>) -> tensor<5x8xi4>
   %4 = ds.quantize_weight codes %v bits 4 group 2 asymmetric : (tensor<5x8xf32>) -> tensor<5x8xi4>
   // CHECK: ds.quantize_weight codes %{{.*}} against %{{.*}} bits 4 group 2 : (tensor<5x8xf32>, tensor<5x5xf32>) -> tensor<5x8xi4>

@@ -97,7 +97,7 @@ func.func @linear_c8_alone(%x: tensor<2x5xf32>, %w: tensor<5x8xf32>) {
 // -----
 
 func.func @pack_c3_half_bytes(%w: tensor<5x8xi4>) {
-  // expected-error @+1 {{'ds.pack' op C3: integers of 4 bits must be interleaved by 2, found 1}}
+  // expected-error @+1 {{'ds.pack' op C3: integers of 4 bits must be interleaved by an even number, found 1}}
   %0 = ds.pack %w panel 8 : (tensor<5x8xi4>) -> tensor<1x5x8xi8>
   return
 }

@@ -1,5 +1,6 @@
 // RUN: ds-opt %s --split-input-file --ds-schedule-kernels="machine=256 columns=16" --ds-pack-weights | FileCheck %s
 // RUN: ds-opt %s --split-input-file --ds-pack-weights | FileCheck %s --check-prefix=UNSCHEDULED --implicit-check-not=ds.pack
+// RUN: ds-opt %s --split-input-file --ds-schedule-kernels="machine=512,byte_dot" --ds-pack-weights | FileCheck %s --check-prefix=DIGITS
 // UNSCHEDULED: ds.linear
 
 // CHECK-LABEL: func.func @doc
@@ -166,6 +167,28 @@ ds.recipe @s {
 ds.recipe @z {
   %0 = ds.constant dense<1> : tensor<3x20xi8>
   ds.yield %0 : tensor<3x20xi8>
+}
+
+// -----
+
+// Where rows are digits, codes of 4 bits lie in eights, four bytes of a column side by side.
+// DIGITS-LABEL: func.func @eights
+// DIGITS: ds.linear %arg0, %{{.*}} scales %{{.*}} {columns = 192 : i64, ds.schedule = #ds.schedule<code_digits, {{.*}}>, group = 8 : i64, interleave = 8 : i64, panel = 32 : i64} :
+// DIGITS: ds.pack %{{.*}} panel 32 interleave 8 : (tensor<13x192xi4>) -> tensor<6x2x128xi8>
+// DIGITS: ds.pack %{{.*}} panel 32 : (tensor<2x192xf32>) -> tensor<6x2x32xf32>
+func.func @eights(%x: tensor<?x13xf32>) -> tensor<?x192xf32> {
+  %w = ds.weight @w : tensor<13x192xi4>
+  %s = ds.weight @s : tensor<2x192xf32>
+  %0 = ds.linear %x, %w scales %s {group = 8 : i64} : (tensor<?x13xf32>, tensor<13x192xi4>, tensor<2x192xf32>) -> tensor<?x192xf32>
+  return %0 : tensor<?x192xf32>
+}
+ds.recipe @w {
+  %0 = ds.constant dense<3> : tensor<13x192xi4>
+  ds.yield %0 : tensor<13x192xi4>
+}
+ds.recipe @s {
+  %0 = ds.constant dense<0.5> : tensor<2x192xf32>
+  ds.yield %0 : tensor<2x192xf32>
 }
 
 // -----

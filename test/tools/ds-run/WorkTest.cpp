@@ -107,8 +107,10 @@ TEST(Work, NoLaunchIsFasterThanItsRoofline) {
   work.flops = 10e9;
   EXPECT_DOUBLE_EQ(rooflineOf(ceilings, work, "f32"), 10);
   EXPECT_DOUBLE_EQ(rooflineOf(ceilings, work, "f64"), 20);
+  EXPECT_DOUBLE_EQ(rooflineOf(ceilings, work, "int8_digits"), 10); // what has no bytes is held against floats
   ceilings.int8Gops = 4000;
   EXPECT_DOUBLE_EQ(rooflineOf(ceilings, work, "int8"), 5);
+  EXPECT_DOUBLE_EQ(rooflineOf(ceilings, work, "int8_digits"), 7.5); // three of bytes for one of floats
   ceilings.int8PairsGops = 2000;
   EXPECT_DOUBLE_EQ(rooflineOf(ceilings, work, "int8_pairs"), 5);
   ceilings.int16Gops = 1250;

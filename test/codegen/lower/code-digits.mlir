@@ -1,0 +1,66 @@
+// RUN: ds-opt %s --split-input-file --ds-schedule-kernels="machine=512,byte_dot" --convert-ds-to-linalg="lanes=16" | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-schedule-kernels="machine=256,byte_dot" --convert-ds-to-linalg="lanes=8" | FileCheck %s --check-prefix=NARROW
+
+// Rows become digits once, by each thread: the exponent of the greatest magnitude gives the unit, each digit leaves what
+// the next one takes, and all columns are to be 128 less, since signed codes become unsigned bytes. However many rows
+// there are, panels are read as they are stored. One unit for all of K: three sums of 2^15 products become floats one
+// by one.
+// CHECK-LABEL: func.func @column
+// CHECK-SAME: ds.arithmetic = "int8_digits"
+// CHECK: arith.maxsi %{{.*}} : vector<16xi32>
+// CHECK: %[[MOST:.*]] = vector.reduction <maxsi>
+// CHECK: %[[FINITE:.*]] = arith.cmpi slt, %[[MOST]], %c2139095040_i32
+// CHECK: arith.select %[[FINITE]], %{{.*}} : vector<16xf32>
+// CHECK: math.roundeven
+// CHECK: arith.fptosi %{{.*}} : vector<16xf32> to vector<16xi32>
+// CHECK-NOT: vector.shuffle
+// CHECK-COUNT-3: arith.trunci %{{.*}} : vector<16xi32> to vector<16xi8>
+// CHECK: %[[LESS:.*]] = arith.constant -128 : i32
+// CHECK-NEXT: arith.muli %{{.*}}, %[[LESS]] : i32
+// CHECK: arith.select %[[FINITE]], %{{.*}} : f32
+// CHECK-NOT: arith.cmpi ugt
+// CHECK: %[[CODES:.*]] = vector.load {{.*}} vector<64xi8>
+// CHECK: %[[SIGNS:.*]] = arith.constant dense<-128> : vector<64xi8>
+// CHECK: arith.xori %[[CODES]], %[[SIGNS]]
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"(%{{.*}}, %{{.*}}, %{{.*}}) : (vector<16xi32>, vector<64xi8>, vector<64xi8>)
+// CHECK-NOT: arith.shli %{{.*}} : vector<16xi32>
+// CHECK-COUNT-2: vector.fma
+// CHECK: arith.mulf
+// NARROW-LABEL: func.func @column
+// NARROW: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.256"
+ds.kernel @column sizes 1 arguments [["d0", 32], [2, 8, 128], [2, 1, 32]] {
+^bb0(%x: tensor<?x32xf32>, %w: tensor<2x8x128xi8>, %s: tensor<2x1x32xf32>):
+  %0 = ds.linear %x, %w scales %s {columns = 50 : i64, panel = 32 : i64, interleave = 4 : i64, result_sizes = [["d0", 50]]} : (tensor<?x32xf32>, tensor<2x8x128xi8>, tensor<2x1x32xf32>) -> tensor<?x50xf32>
+  ds.yield %0 : tensor<?x50xf32>
+}
+
+// -----
+
+// Codes of 4 bits in groups: eight steps of K lie in four bytes of a column, those at even places in low halves, so that
+// rows are in that order, too. Zero points are taken off with the bias, column by column. Two digits of a group become
+// one integer.
+// CHECK-LABEL: func.func @groups
+// CHECK: vector.shuffle %{{.*}} [0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15]
+// CHECK: %[[LESS:.*]] = arith.constant -1 : i32
+// CHECK-NEXT: arith.muli %{{.*}}, %[[LESS]] : i32
+// CHECK: arith.extsi %{{.*}} : vector<16xi8> to vector<16xi32>
+// CHECK: %[[BIAS:.*]] = arith.constant dense<8> : vector<16xi32>
+// CHECK: arith.addi %[[BIAS]]
+// CHECK: arith.muli %{{.*}} : vector<16xi32>
+// CHECK: arith.xori
+// CHECK: arith.andi
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
+// CHECK: arith.shrui
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
+// CHECK: %[[ABOVE:.*]] = arith.shli %{{.*}} : vector<16xi32>
+// CHECK: %[[LOW:.*]] = arith.addi %[[ABOVE]]
+// CHECK: arith.sitofp %[[LOW]]
+// CHECK: vector.fma
+// CHECK: arith.mulf
+// CHECK: %[[SCALE:.*]] = vector.load {{.*}} vector<16xf32>
+// CHECK: vector.fma %{{.*}}, %[[SCALE]]
+ds.kernel @groups sizes 0 arguments [[3, 33], [7, 5, 128], [7, 5, 32], [7, 5, 32]] {
+^bb0(%x: tensor<3x33xf32>, %w: tensor<7x5x128xi8>, %s: tensor<7x5x32xf32>, %z: tensor<7x5x32xi8>):
+  %0 = ds.linear %x, %w scales %s zero_points %z {columns = 200 : i64, panel = 32 : i64, interleave = 8 : i64, group = 8 : i64, result_sizes = [[3, 200]]} : (tensor<3x33xf32>, tensor<7x5x128xi8>, tensor<7x5x32xf32>, tensor<7x5x32xi8>) -> tensor<3x200xf32>
+  ds.yield %0 : tensor<3x200xf32>
+}
