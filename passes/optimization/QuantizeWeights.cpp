@@ -64,8 +64,8 @@ public:
     if (!errors.empty() || hasTables())
       return success();
     bool hasFilters = module.walk([](ds::ConvOp) { return WalkResult::interrupt(); }).wasInterrupted();
-    StringRef none = hasFilters ? "there is no product with one, and filters are kept for the reasons in the remarks"
-                                : "there is no product with one";
+    StringRef none = hasFilters ? "no product has a weight, and filters are kept for the reasons in the remarks"
+                                : "no product has a weight";
     return module.emitError("ds-quantize-weights: no weight was quantized: ")
            << (firstReason.empty() ? none : StringRef(firstReason));
   }

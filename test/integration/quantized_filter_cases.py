@@ -73,6 +73,6 @@ def filters_that_are_kept(folder):
     random = np.random.default_rng([SEED, 18])
     for shape, groups, option, reason in (((200, 1, 3, 3), 200, "", "a group has few of them"), ((40, 24, 3, 3), 1, ",keep=convolve", "'convolve' matches")):
         onnx.save(model(random.standard_normal(shape).astype(np.float32), groups, geometry(shape[2:])), str(folder / "m.onnx"))
-        tool("ds-opt", folder / "m.onnx", "-o", folder / "no.dsp", f"--quantize=int8{option}", "--no-cache", "--report", code=1, says="no weight was quantized: there is no product with one, and filters are kept for the reasons in the remarks")
+        tool("ds-opt", folder / "m.onnx", "-o", folder / "no.dsp", f"--quantize=int8{option}", "--no-cache", "--report", code=1, says="no weight was quantized: no product has a weight, and filters are kept for the reasons in the remarks")
         found = tool("ds-opt", folder / "m.onnx", "-o", folder / "no.dsp", f"--quantize=int8{option}", "--no-cache", "--report", code=1)
         expect(reason in found.out + found.err, f"no reason in\n{found.out}{found.err}")
