@@ -259,7 +259,11 @@ void Convolution::emitProduct(const MicroKernel &micro, bool areWords) {
     int64_t records = width * (runStart + static_cast<int64_t>(spatial));
     runs = memref::AllocaOp::create(b, loc, MemRefType::get({records}, b.getIndexType()));
   }
-  Matrix given = areWords ? emitWords(depth) : Matrix{k.bufferOf(op.getWeight()), zero, depth, one};
+  Matrix given;
+  if (areWords)
+    given = emitWords(depth);
+  else if (!filterRows)
+    given = {k.bufferOf(op.getWeight()), zero, depth, one};
   runCount = k.cell(b.getIndexType());
   auto panel = [&](Value number, Value image, Value group, int64_t width, int64_t rows) {
     Value first = k.mul(number, k.constant(width));
