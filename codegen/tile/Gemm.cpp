@@ -305,6 +305,9 @@ struct Tile {
     return count <= mostRowsAhead || (k.target.farLoads && count * Prefetch::line <= mostPerLine * 4 * micro.lanes());
   }
 
+  /// Whether a row of bytes does no more with a line than multiply its digits.
+  bool readsLines() { return hasDigits() && k.target.farLoads && micro.parts() * numbers.size() == 1; }
+
   /// Of panels that are read together, each its own lines some pages ahead, or those of the panel that will take its
   /// place.
   void fetchTogether(const Prefetch &lines, Value step) {
@@ -352,7 +355,7 @@ struct Tile {
     Prefetch lines = panel.next ? prefetchOf(number, blocks, whole) : Prefetch();
     auto emitPrefetch = [&](Value step) { fetchLines(lines, step); };
     llvm::function_ref<void(Value)> fetch = nullptr;
-    if (panel.next && (panel.codes.offset || panel.together == 1 || !looksAhead()))
+    if (panel.next && !readsLines() && (panel.codes.offset || panel.together == 1 || !looksAhead()))
       fetch = emitPrefetch;
     bool hasRest = micro.interleave > 1 && !panel.steps && !hasDigits();
     auto sumsOf = [&](Value group, Value from, Value to, bool hasRest, llvm::function_ref<void(Value)> fetch) {

@@ -1,5 +1,6 @@
 // RUN: ds-opt %s --split-input-file --ds-schedule-kernels="machine=512,byte_dot" --convert-ds-to-linalg="lanes=16" | FileCheck %s
 // RUN: ds-opt %s --split-input-file --ds-schedule-kernels="machine=256,byte_dot" --convert-ds-to-linalg="lanes=8" | FileCheck %s --check-prefix=NARROW
+// RUN: ds-opt %s --split-input-file --ds-schedule-kernels="machine=512,byte_dot" --convert-ds-to-linalg="lanes=16 far-loads" | FileCheck %s --check-prefix=FAR
 
 // Rows become digits once, by each thread: the exponent of the greatest magnitude gives the unit, each digit leaves what
 // the next one takes, and all columns are to be 128 less, since signed codes become unsigned bytes. However many rows
@@ -26,6 +27,16 @@
 // CHECK-NOT: arith.shli %{{.*}} : vector<16xi32>
 // CHECK-COUNT-2: vector.fma
 // CHECK: arith.mulf
+// One row only loads lines and multiplies them: processors that look far need no prefetches for it, others do.
+// CHECK: :6 = scf.for {{.*}} step %c4
+// CHECK: memref.prefetch
+// CHECK: return
+// FAR-LABEL: func.func @column
+// FAR: :12 = scf.for {{.*}} step %c4
+// FAR: memref.prefetch
+// FAR: :6 = scf.for {{.*}} step %c4
+// FAR-NOT: memref.prefetch
+// FAR: return
 // NARROW-LABEL: func.func @column
 // NARROW: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.256"
 ds.kernel @column sizes 1 arguments [["d0", 32], [2, 8, 128], [2, 1, 32]] {
