@@ -151,6 +151,8 @@ def ended_before_it_was_found(folder):
                 host = rf"host {re.escape(socket.gethostname())}, " if transport == "mpi" else ""
                 why = f"ended with exit code {code}" + " before it had found the others, which look for it" * (code == 0 or transport != "mpi")
                 expect(re.search(rf"^ds-run: error: rank {victim} \({host}pid \d+\) {why}$", err, re.M), err)
-                expect(time.time() - start < 20 and (len(err.splitlines()) == 1 or transport == "mpi" and code), f"{time.time() - start} s: {err}")
+                # mpirun has words of its own, and now and then a crash of its own when it is ended while it ends.
+                said = [line for line in err.splitlines() if transport != "mpi" or line.startswith("ds-run: ")]
+                expect(time.time() - start < 20 and (len(said) == 1 or transport == "mpi" and code), f"{time.time() - start} s: {err}")
     # Who looks for nobody may come and go.
     launch("--ranks=2", "--exec", "sh", "-c", "test $DS_RANK = 1 || sleep 0.5", env=environment())
