@@ -48,13 +48,17 @@ def quantized(w, bits, group, scheme):
     return stands, scales, codes
 
 
-def rounding(x, stands, bias, group):
-    """How far a product of rows may be from one with what codes stand for: one rounding per step of K, one of each weight and its
-    scale, one of the bias; and where rows become digits, half a unit of the lowest one for each element, 2^-22.9 of the greatest of its group at most."""
+def digits_lose(x, stands, group):
+    """At most, where rows become digits: half a unit of the lowest one for each element, 2^-22.9 of the greatest of its group."""
     k = len(stands)
     group = group if 0 < group < k else max(k, 1)
-    digits = sum(np.abs(x[:, at:at + group]).max(1, initial=0)[:, None] * np.abs(stands[at:at + group]).sum(0) for at in range(0, k, group))
-    return (k + 5) * UNIT * (np.abs(x) @ np.abs(stands) + np.abs(bias)) + 2**1.1 * UNIT * digits
+    return 2**1.1 * UNIT * sum(np.abs(x[:, at:at + group]).max(1, initial=0)[:, None] * np.abs(stands[at:at + group]).sum(0) for at in range(0, k, group))
+
+
+def rounding(x, stands, bias, group):
+    """How far a product of rows may be from one with what codes stand for: one rounding per step of K, one of each weight and its
+    scale, one of the bias, and what digits lose."""
+    return (len(stands) + 5) * UNIT * (np.abs(x) @ np.abs(stands) + np.abs(bias)) + digits_lose(x, stands, group)
 
 
 def option(bits, group, scheme):
