@@ -7,8 +7,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from kit import case, compile_model, expect, processors, run_package, tool
 from programs import SEED, some
+from quantized_weight_cases import UNIT, digits_lose
 
-UNIT = 2.0**-24
 ROWS = (1, 2, 8, 9, 17, 40)
 
 
@@ -53,8 +53,8 @@ class Weights:
             found = run_package(package, feed, folder, f"--threads={1 + rows % 3}")
             for i, w in enumerate(self.stands):
                 x, y = feed[f"x{i}"].astype(np.float64), found[f"y{i}"]
-                # One rounding per step of K, one of each weight and one of the scale.
-                bound = (len(w) + 4) * UNIT * (np.abs(x) @ np.abs(w))
+                # One rounding per step of K, one of each weight and one of the scale; and what digits lose.
+                bound = (len(w) + 4) * UNIT * (np.abs(x) @ np.abs(w)) + digits_lose(x, w, 0)
                 far = np.abs(y - x @ w)
                 expect(y.shape == far.shape and (far <= bound).all(),
                        f"{options} {rows} rows, y{i} of {w.shape} by {self.nodes[i].op_type}: off by {(far - bound).max()} (DS_SEED={SEED})")
