@@ -10,8 +10,8 @@ namespace deepstride {
 
 constexpr int64_t rowDigits = 3;
 
-/// A group of a row, x, has a power of two u with 2^22 <= max |x| / u < 2^23 (once max |x| >= 2^-103; u is at least
-/// 2^-125): each element is rounded to a whole number of u, at most u / 2 away, and that number is d0 + 256 d1 +
+/// A group of a row, x, has a power of two u with 0.99 2^22 <= max |x| / u < 2^23 (once max |x| >= 2^-103; u is at
+/// least 2^-125): each element is rounded to a whole number of u, at most u / 2 away, and that number is d0 + 256 d1 +
 /// 65536 d2 with digits of -128 to 127. Where an element is not finite, u is NaN, and so are all sums of the group.
 struct RowDigits {
   /// Makes room for `rows` rows of `depth` elements in `groups` groups of `group`, 0 for one group of all. Columns are

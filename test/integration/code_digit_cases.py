@@ -22,6 +22,12 @@ def farthest(x, stands, bias, group):
     return units + (len(stands) + 5) * UNIT * (np.abs(x) @ np.abs(stands) + np.abs(bias))
 
 
+def packages(folder, name):
+    for how in HOWS[:4]:
+        m = Products(f"{name} {how}", SHAPES)
+        yield how, m, m.compiled(folder, option(*how))
+
+
 def judge(m, feed, found, how, what):
     for i, (w, bias) in enumerate(zip(m.weights, m.biases)):
         x = feed[f"x{i}"].astype(np.float64)
@@ -78,9 +84,7 @@ def small_integers_stay_exact(folder):
 @case(seconds=6)
 def rows_that_are_not_finite(folder):
     """They give nothing that is finite, where their weights are not 0, and rows beside them keep their bits."""
-    for how in HOWS[:4]:
-        m = Products(f"not finite {how}", SHAPES)
-        package = m.compiled(folder, option(*how))
+    for how, m, package in packages(folder, "not finite"):
         feed = m.feed(7)
         before = run_package(package, feed, folder)
         for x in feed.values():
@@ -97,9 +101,7 @@ def rows_that_are_not_finite(folder):
 
 @case(seconds=6)
 def a_row_has_the_same_bits_wherever_it_lies(folder):
-    for how in HOWS[:4]:
-        m = Products(f"bits {how}", SHAPES)
-        package = m.compiled(folder, option(*how))
+    for how, m, package in packages(folder, "bits"):
         feed = m.feed(131)
         whole = run_package(package, feed, folder, "--threads=1")
         for first, count, threads in ((0, 1, 2), (3, 2, 1), (17, 4, 3), (40, 9, 2), (100, 31, 2), (0, 131, 3)):

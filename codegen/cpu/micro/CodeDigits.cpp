@@ -1,5 +1,5 @@
 // Weights in 8 and 4 bits under activations in f32, by integers: three digits of a row meet codes that stay bytes, so
-// that a float costs three quarters of an instruction, and no code is converted.
+// that a step of K costs a vector of columns three quarters of an instruction, and no code is converted.
 #include "codegen/cpu/micro/MicroKernels.h"
 #include "codegen/tile/RowDigits.h"
 
