@@ -19,17 +19,7 @@ public:
   }
 
   Value loadRow(KernelBuilder &k, const Matrix &lhs, Value position, Value count, int64_t) const override {
-    Type stored = storageType(left), i32 = k.b.getI32Type();
-    Value bits;
-    if (count) { // one of two
-      Value element = memref::LoadOp::create(k.b, k.loc, lhs.buffer, position);
-      bits = arith::ExtUIOp::create(k.b, k.loc, i32, element);
-    } else {
-      Value two = vector::LoadOp::create(k.b, k.loc, VectorType::get({2}, stored), lhs.buffer, position);
-      Value one = vector::BitCastOp::create(k.b, k.loc, VectorType::get({1}, i32), two);
-      bits = vector::ExtractOp::create(k.b, k.loc, one, ArrayRef<int64_t>{0});
-    }
-    return prepare(k, vector::BroadcastOp::create(k.b, k.loc, words(k), bits));
+    return prepare(k, broadcastWord(k, lanes(), lhs.buffer, position, count));
   }
 
 protected:

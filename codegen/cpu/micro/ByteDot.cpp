@@ -18,13 +18,8 @@ public:
   }
 
   Value loadRow(KernelBuilder &k, const Matrix &lhs, Value position, Value count, int64_t) const override {
-    auto four = VectorType::get({4}, k.b.getI8Type());
-    Value mask = count ? lanesBelow(k, 4, count) : Value();
-    Value one = vector::BitCastOp::create(k.b, k.loc, VectorType::get({1}, k.b.getI32Type()),
-                                          loadLanes(k, four, lhs.buffer, position, mask));
-    Value bits = vector::ExtractOp::create(k.b, k.loc, one, ArrayRef<int64_t>{0});
-    Value wide = vector::BroadcastOp::create(k.b, k.loc, accumulator, bits);
-    return prepare(k, vector::BitCastOp::create(k.b, k.loc, vectorOf(k, 8), wide), left);
+    Value four = broadcastWord(k, lanes(), lhs.buffer, position, count);
+    return prepare(k, vector::BitCastOp::create(k.b, k.loc, vectorOf(k, 8), four), left);
   }
 
 protected:

@@ -35,12 +35,7 @@ public:
 
   Value loadRow(KernelBuilder &k, const Matrix &lhs, Value position, Value, int64_t) const override {
     auto fourAt = [&](Value place) -> Value {
-      auto four = VectorType::get({4}, k.b.getI8Type());
-      Value one = vector::BitCastOp::create(k.b, k.loc, VectorType::get({1}, k.b.getI32Type()),
-                                            vector::LoadOp::create(k.b, k.loc, four, lhs.buffer, place));
-      Value bits = vector::ExtractOp::create(k.b, k.loc, one, ArrayRef<int64_t>{0});
-      Value wide = vector::BroadcastOp::create(k.b, k.loc, accumulator, bits);
-      return vector::BitCastOp::create(k.b, k.loc, bytes(k), wide);
+      return vector::BitCastOp::create(k.b, k.loc, bytes(k), broadcastWord(k, lanes(), lhs.buffer, place));
     };
     return both(k, fourAt(position), fourAt(k.add(position, k.constant(4))));
   }

@@ -33,12 +33,8 @@ public:
   }
 
   Value loadRow(KernelBuilder &k, const Matrix &lhs, Value position, Value, int64_t part) const override {
-    auto four = VectorType::get({4}, k.b.getI8Type());
     Value place = part == 0 ? position : k.add(position, k.constant(4 * part));
-    Value one = vector::BitCastOp::create(k.b, k.loc, VectorType::get({1}, k.b.getI32Type()),
-                                          vector::LoadOp::create(k.b, k.loc, four, lhs.buffer, place));
-    Value bits = vector::ExtractOp::create(k.b, k.loc, one, ArrayRef<int64_t>{0});
-    return vector::BitCastOp::create(k.b, k.loc, bytes(k), vector::BroadcastOp::create(k.b, k.loc, accumulator, bits));
+    return vector::BitCastOp::create(k.b, k.loc, bytes(k), broadcastWord(k, lanes(), lhs.buffer, place));
   }
 
   Value multiplyAdd(KernelBuilder &k, Value row, Value columns, Value sum) const override {

@@ -27,6 +27,11 @@ std::unique_ptr<MicroKernel> bytePairsKernel(const LoweringTarget &target, mlir:
 /// none.
 llvm::StringRef byteDotInstruction(int64_t lanes);
 
+/// 32 bits of a row, two elements or four, in all of so many lanes of i32. Where `count` is given, only so many of them
+/// exist, at least one and not all, and the others are 0.
+mlir::Value broadcastWord(KernelBuilder &k, int64_t lanes, mlir::Value buffer, mlir::Value position,
+                          mlir::Value count = {});
+
 /// Unsigned by signed bytes in eights along K, of panels that are fitted to it (codegen/tile/FitPanel.h): vpmaddubsw
 /// adds up in 16 bits without saturation, sums in i32 are exact. Null but for vectors of 256 and 512 bits.
 std::unique_ptr<MicroKernel> byteQuadsKernel(const LoweringTarget &target, mlir::Type left, mlir::Type panel,

@@ -32,18 +32,8 @@ public:
   }
 
   Value loadRow(KernelBuilder &k, const Matrix &lhs, Value position, Value count, int64_t) const override {
-    Type i16 = k.b.getI16Type(), i32 = k.b.getI32Type();
-    Value bits;
-    if (count) {
-      Value element = memref::LoadOp::create(k.b, k.loc, lhs.buffer, position);
-      bits = arith::ExtUIOp::create(k.b, k.loc, i32, element);
-    } else {
-      Value two = vector::LoadOp::create(k.b, k.loc, VectorType::get({2}, i16), lhs.buffer, position);
-      Value one = vector::BitCastOp::create(k.b, k.loc, VectorType::get({1}, i32), two);
-      bits = vector::ExtractOp::create(k.b, k.loc, one, ArrayRef<int64_t>{0});
-    }
-    Value wide = vector::BroadcastOp::create(k.b, k.loc, accumulator, bits);
-    return vector::BitCastOp::create(k.b, k.loc, pairs(k), wide);
+    Value two = broadcastWord(k, lanes(), lhs.buffer, position, count);
+    return vector::BitCastOp::create(k.b, k.loc, pairs(k), two);
   }
 
   Value multiplyAdd(KernelBuilder &k, Value row, Value columns, Value sum) const override {
