@@ -106,6 +106,8 @@ std::optional<HostTensor> evaluateOnHost(Operation *op, ArrayRef<HostTensor> ope
   }
   if (auto result = computeIntegersOnHost(op, operands))
     return result;
+  if (auto result = castFloatsOnHost(op, operands))
+    return result;
   if (isa<ds::BroadcastOp>(op))
     return broadcastOnHost(operands[0], type.getShape());
   if (auto taken = dyn_cast<ds::GatherOp>(op))

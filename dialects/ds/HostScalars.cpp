@@ -1,6 +1,7 @@
 // The steps of scalar functions on numbers, and elements in memory. Compiled without contraction: a product and a sum
 // round twice unless they are asked for as one.
 #include "dialects/ds/HostScalars.h"
+#include "dialects/ds/NarrowFloats.h"
 
 #include "llvm/ADT/APFloat.h"
 
@@ -238,6 +239,8 @@ HostScalar readScalar(const ElementInfo &info, const char *at) {
     value.integer = static_cast<int64_t>(info.width == 16 ? bits << 16 : bits);
     return value;
   }
+  if (info.type.isF16())
+    return single(floatOfHalf(static_cast<uint16_t>(bits)));
   auto format = cast<FloatType>(info.type);
   APFloat number(format.getFloatSemantics(), APInt(info.width, bits, false, /*implicitTrunc=*/true));
   if (number.isNaN()) // the conversion below makes infinity of float8e8m0's
@@ -251,8 +254,9 @@ void writeScalar(const ElementInfo &info, char *at, const HostScalar &value) {
   unsigned bytes = (info.width + 7) / 8;
   auto bits = static_cast<uint64_t>(value.integer);
   if (info.isFloat && info.type.isBF16()) {
-    bool isNan = std::isnan(value.f32);
-    bits = (isNan ? bits | 0x400000 : bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+    bits = bfloatOf(value.f32);
+  } else if (info.isFloat && info.type.isF16()) {
+    bits = halfOf(value.f32);
   } else if (info.isFloat && info.width < 32) {
     APFloat number(value.f32);
     bool lost;

@@ -62,6 +62,9 @@ std::optional<HostTensor> evaluateConstant(mlir::Value value, SizeAnalysis &anal
 /// each other, by loops over their types; nothing for all else. A part of evaluateOnHost (HostIntegers.cpp).
 std::optional<HostTensor> computeIntegersOnHost(mlir::Operation *op, llvm::ArrayRef<HostTensor> operands);
 
+/// Casts between f32 and f16 or bf16; nothing for all else. A part of evaluateOnHost (HostFloats.cpp).
+std::optional<HostTensor> castFloatsOnHost(mlir::Operation *op, llvm::ArrayRef<HostTensor> operands);
+
 // The parts of evaluateOnHost that combine or choose elements (HostReductions.cpp), that look at rows of them
 // (HostRows.cpp), and that move windows over them (HostWindows.cpp).
 std::optional<HostTensor> evaluateChoiceOnHost(mlir::Operation *op, llvm::ArrayRef<HostTensor> operands);
