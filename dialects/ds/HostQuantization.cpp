@@ -1,5 +1,6 @@
 // Quotients are computed and rounded in double precision, so that a code depends on a weight and its scale alone.
 #include "dialects/ds/HostQuantization.h"
+#include "dialects/ds/NarrowFloats.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Parallel.h"
@@ -262,6 +263,21 @@ std::optional<QuantizationError> quantizationError(const HostTensor &weight, con
   error.largest = all.largest;
   error.relative = all.weight > 0 ? std::sqrt(all.error / all.weight) : 0;
   error.inResults = triangle && all.result > 0 ? std::sqrt(all.moved / all.result) : 0;
+  return error;
+}
+
+std::optional<QuantizationError> halvesError(const HostTensor &weight) {
+  QuantizationError error;
+  double lost = 0, all = 0;
+  for (float element : ArrayRef(reinterpret_cast<const float *>(weight.data), static_cast<size_t>(weight.count()))) {
+    double w = element, rest = w - floatOfHalf(halfOf(element));
+    if (!std::isfinite(rest))
+      return std::nullopt;
+    error.largest = std::max(error.largest, std::fabs(rest));
+    lost += rest * rest;
+    all += w * w;
+  }
+  error.relative = all > 0 ? std::sqrt(lost / all) : 0;
   return error;
 }
 

@@ -29,6 +29,8 @@ std::string describe(const QuantizationError &error);
 /// Nothing where quantizeOnHost gives nothing, or where codes stand for numbers that f32 does not hold.
 std::optional<QuantizationError> quantizationError(const HostTensor &weight, const QuantizationScheme &scheme,
                                                    const HostTensor *triangle = nullptr);
+/// What a weight of f32 loses as f16. Nothing where an element is beyond it, or not finite.
+std::optional<QuantizationError> halvesError(const HostTensor &weight);
 
 } // namespace deepstride
 

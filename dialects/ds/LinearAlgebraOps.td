@@ -31,7 +31,7 @@ def DS_LinearOp : DS_TensorOp<"linear", [AttrSizedOperandSegments, DeclareOpInte
     pairs along K, two in a byte. Created by `ds-quantize-weights`.
 
     With `wide` the operands are bf16, or bf16 and codes, or f32 and a weight of f16, and what they are summed in, and the
-    scales, the bias and the result have, is f32. Created by `ds-round-products`.
+    scales, the bias and the result have, is f32. Created by `ds-round-products` and `ds-quantize-weights`.
 
     Constraints: C1 one element type, integers of 8 or 16 bits, or a float and codes of i8 or i4; C2 the inner sizes
     agree; C3 the bias is [N], in the type of the result; C4 the weight has rank 2, or 3 with the given panel, which is

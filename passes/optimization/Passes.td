@@ -307,13 +307,14 @@ def QuantizeWeights : Pass<"ds-quantize-weights", "::mlir::ModuleOp"> {
     of the result changes by at most the sum over K of |x| scale / 2, plus what rounding of f32 gives. A weight is kept
     where `keep` matches the name of its recipe or of its product's node, where it is no f32 constant or not finite, and where it would not become
     smaller. Where the attribute `ds.triangles` of the module names a recipe for a weight, its codes are rounded against
-    that. With `mixed` some weights are stored one step finer: instead of 4 bits in 8, with the same groups, and instead of a
-    scale for each column in groups of 32. Those are weights that give an attention its values and nothing else, and in
-    8 bits those of products with the same inputs, which can be joined then; those of the last quarter of products, and
-    of products with the same inputs; and, in 8 bits, those whose relative error is more than 1.8 times that of groups
-    of 32. A weight whose relative error is below 1e-6 is not among them.
+    that. With `mixed` some weights are stored one step finer: instead of 4 bits in 8, with the same groups; instead of 8
+    bits with a scale for each column in groups of 32; instead of 8 bits with groups in f16, where that loses less.
+    Those are weights that give an attention its values and nothing else; those of the last quarter of products, and of
+    products with the same inputs; and, in 8 bits without groups, those of products with the same inputs as values have,
+    which can be joined then, and those whose relative error is more than 1.8 times that of groups of 32. A weight whose
+    relative error is below 1e-6 is not among them.
     Fails where no weight is quantized, and no table was before. Remarks give the size and the error of every weight, or why it is kept.
-    Reports: weights quantized, products with codes, products kept, bytes before and after, with `mixed` how many
+    Reports: weights quantized, products with codes and with halves, products kept, bytes before and after, with `mixed` how many
     weights are in finer steps, and the ten weights with the greatest relative error.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];

@@ -10,7 +10,7 @@
 //
 //   %y = ds.matmul %a, %b transpose [true, false]  =>  %y = ds.matmul %na, %nb transpose [true, false] {wide}
 //
-// Codes of quantized weights stay what they are: only rows are rounded.
+// Codes of quantized weights stay what they are: only rows are rounded. Halves beside them become bf16 with the rows.
 #include "dialects/ds/RecipeEvaluator.h"
 #include "passes/Report.h"
 #include "passes/graph/Recipes.h"
@@ -223,8 +223,9 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
     auto cast = [&](Value value, Type element) {
       return ds::CastOp::create(builder, op.getLoc(), typeOf(value).clone(element), value, TypeAttr::get(element));
     };
-    if (!isQuantized) {
-      if (!typeOf(op.getWeight()).getElementType().isF32())
+    bool areHalves = op.getWide() && typeOf(op.getWeight()).getElementType().isF16(); // of ds-quantize-weights
+    if (!isQuantized && !(isHalf && areHalves)) {
+      if (!areHalves && !typeOf(op.getWeight()).getElementType().isF32())
         return "its operands are not f32";
       if (!isa_and_present<ds::WeightOp, ds::ConstantOp>(op.getWeight().getDefiningOp()))
         return "its weight is computed while the program runs";

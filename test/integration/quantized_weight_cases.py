@@ -258,22 +258,27 @@ def attention_and_more(random, width=40, inner=2 * 160):
 
 @case(seconds=23)
 def sensitive_weights_in_finer_steps(folder):
-    """Values, the last two of eight products and, in 8 bits, outliers and what stands beside values: codes by NumPy, in the reference, too, and so its numbers."""
+    """Values, the last two of eight products and, in 8 bits without groups, outliers and what stands beside values: codes and halves
+    by NumPy, in the reference, too, and so its numbers."""
     random = np.random.default_rng([SEED, 5])
     weights, model = attention_and_more(random)
     onnx.save(model, str(folder / "m.onnx"))
     finer = {"wv", "last", "beside"}
-    for bits, group, scheme in ((4, 8, "symmetric"), (4, 32, "asymmetric"), (8, 0, "symmetric"), (8, 8, "symmetric")):
+    for bits, group, scheme in ((4, 8, "symmetric"), (4, 32, "asymmetric"), (8, 0, "symmetric"), (8, 8, "symmetric"), (8, 32, "asymmetric")):
         how = f"--quantize=int{bits},group={group},scheme={scheme}"
         package = compile_model(folder / "m.onnx", folder, how, "--fusion=none")
         exact = compile_model(folder / "m.onnx", folder, how, "--reference=f64", name="exact.dsp")
         found = constants(exact)
         for name, w in weights.items():
-            isFiner = name in finer or (bits == 8 and name in {"down", "wq", "wk"})
+            what = f"{how}: {name} (DS_SEED={SEED})"
+            if bits == 8 and group and name in finer:
+                expect(f"{name}.f16" in found, f"{what}: expected halves, found {sorted(found)}")
+                expect(found[f"{name}.f16"][1] == w.astype(np.float16).tobytes(), f"{what}: other halves than NumPy's")
+                continue
+            isFiner = name in finer or (bits == 8 and not group and name in {"down", "wq", "wk"})
             stored = (8, group or 32, scheme) if isFiner else (bits, group, scheme)
             _, scales, codes = quantized(w, *stored)
             groups = -(-len(w) // stored[1]) if stored[1] else 1
-            what = f"{how}: {name} (DS_SEED={SEED})"
             expect(f"{name}.int{stored[0]}" in found, f"{what}: expected {stored}, found {sorted(found)}")
             info, data = found[f"{name}.scales"]
             expect(tuple(info["shape"]) == (groups, w.shape[1]), f"{what}: {info}")

@@ -1,6 +1,8 @@
 // RUN: ds-opt %s --split-input-file --ds-quantize-weights="bits=4 group=2 mixed=true" --verify-diagnostics | FileCheck %s
 // RUN: ds-opt %s --split-input-file --ds-quantize-weights="mixed=true" 2>/dev/null | FileCheck %s --check-prefix=EIGHT
 // RUN: ds-opt %s --split-input-file --ds-quantize-weights="bits=4 group=2 keep=^h mixed=true" 2>/dev/null | FileCheck %s --check-prefix=KEEP
+// RUN: ds-opt %s --split-input-file --ds-quantize-weights="group=2 mixed=true" 2>%t | FileCheck %s --check-prefix=HALVES
+// RUN: FileCheck %s --check-prefix=REMARKS --input-file=%t
 
 // Values of attention, and the last quarter of products: here the last one.
 // CHECK-LABEL: func.func @attention
@@ -12,6 +14,17 @@
 // CHECK: ds.recipe @v.int8
 // CHECK: ds.recipe @h.int8
 // What is kept is not counted: the last of three products is no quarter.
+// Groups of 8 bits have nothing finer but halves. What stands beside the values has codes.
+// REMARKS: remark: weight 'q' in 8 bits: 64 bytes become 48, relative error
+// REMARKS: remark: weight 'k' in 8 bits: 64 bytes become 48, relative error
+// REMARKS: remark: weight 'v' in 16 bits, being values of attention: 64 bytes become 32, relative error 1.51e-04, largest 1.95e-04
+// REMARKS: remark: weight 'h' in 16 bits, being among the last quarter of products: 64 bytes become 32,
+// HALVES-LABEL: func.func @attention
+// HALVES-COUNT-2: ds.linear %arg0, %{{.*}} scales %{{.*}} {group = 2 : i64} : (tensor<1x?x4xf32>, tensor<4x4xi8>, tensor<2x4xf32>)
+// HALVES: ds.linear %arg0, %{{.*}} {wide} : (tensor<1x?x4xf32>, tensor<4x4xf16>) -> tensor<1x?x4xf32>
+// HALVES: ds.linear %{{.*}} {wide} : (tensor<1x?x4xf32>, tensor<4x4xf16>) -> tensor<1x?x4xf32>
+// HALVES: ds.recipe @v.f16 {
+// HALVES: ds.cast %{{.*}} to f16 : (tensor<4x4xf32>) -> tensor<4x4xf16>
 // KEEP-LABEL: func.func @attention
 // KEEP: ds.recipe @v.int8
 // KEEP-NOT: @h.int8
@@ -110,6 +123,8 @@ ds.recipe @grid {
 // -----
 
 // In 8 bits what is multiplied beside the values is stored as they are, so that the three can be joined.
+// Codes that lose less than halves stay.
+// REMARKS: remark: weight 'value' in 8 bits: 512 bytes become 384, relative error 9.78e-05,
 // EIGHT-LABEL: func.func @beside
 // EIGHT: ds.linear %arg2, %{{.*}} scales %{{[^{]*}} : (tensor<?x64xf32>, tensor<64x2xi8>, tensor<1x2xf32>)
 // EIGHT-COUNT-2: ds.linear %arg1, %{{.*}} {group = 32 : i64} : (tensor<?x64xf32>, tensor<64x2xi8>, tensor<2x2xf32>)
@@ -175,4 +190,38 @@ ds.recipe @none {
   %1 = ds.constant dense<0.4> : tensor<1x4xf32>
   %2 = ds.concat 0 %0, %1 : (tensor<255x4xf32>, tensor<1x4xf32>) -> tensor<256x4xf32>
   ds.yield %2 : tensor<256x4xf32>
+}
+
+// -----
+
+// What is beyond f16, by less than half a step or more, and what lies on the grid.
+// REMARKS: remark: weight 'least' in 16 bits, being among the last quarter of products: 32 bytes become 16, relative error 1.97e-04, largest 1.50e+01
+// REMARKS: remark: weight 'beyond' in 8 bits: 32 bytes become 24, relative error 1.10e-03
+// REMARKS: remark: weight 'steps' in 8 bits: 32 bytes become 24, relative error 0.00e+00
+// HALVES-LABEL: func.func @range
+// CHECK-LABEL: func.func @range
+func.func @range(%x: tensor<?x4xf32>) -> (tensor<?x2xf32>, tensor<?x2xf32>, tensor<?x2xf32>, tensor<?x2xf32>) {
+  %a = ds.weight @least : tensor<4x2xf32>
+  // expected-remark @+1 {{weight 'least' in 8 bits, in groups of 2, being among the last quarter of products: }}
+  %0 = ds.linear %x, %a : (tensor<?x4xf32>, tensor<4x2xf32>) -> tensor<?x2xf32>
+  %b = ds.weight @beyond : tensor<4x2xf32>
+  // expected-remark @+1 {{weight 'beyond' in 8 bits, in groups of 2, being among the last quarter of products: }}
+  %1 = ds.linear %x, %b : (tensor<?x4xf32>, tensor<4x2xf32>) -> tensor<?x2xf32>
+  %c = ds.weight @steps : tensor<4x2xf32>
+  // expected-remark @+1 {{weight 'steps' in 4 bits: }}
+  %2 = ds.linear %x, %c : (tensor<?x4xf32>, tensor<4x2xf32>) -> tensor<?x2xf32>
+  %3 = ds.linear %x, %a : (tensor<?x4xf32>, tensor<4x2xf32>) -> tensor<?x2xf32>
+  return %0, %1, %2, %3 : tensor<?x2xf32>, tensor<?x2xf32>, tensor<?x2xf32>, tensor<?x2xf32>
+}
+ds.recipe @least {
+  %0 = ds.constant dense<[[65519.0, 0.31], [30011.7, -0.9], [-1235.7, 0.45], [40123.4, 1.0e-7]]> : tensor<4x2xf32>
+  ds.yield %0 : tensor<4x2xf32>
+}
+ds.recipe @beyond {
+  %0 = ds.constant dense<[[65520.0, 0.31], [30011.7, -0.9], [-1235.7, 0.45], [40123.4, 1.0e-7]]> : tensor<4x2xf32>
+  ds.yield %0 : tensor<4x2xf32>
+}
+ds.recipe @steps {
+  %0 = ds.constant dense<0.5> : tensor<4x2xf32>
+  ds.yield %0 : tensor<4x2xf32>
 }

@@ -40,3 +40,21 @@ ds.recipe @large {
   %0 = ds.constant dense<1.0e+09> : tensor<4x300xf32>
   ds.yield %0 : tensor<4x300xf32>
 }
+
+// -----
+
+// Halves that stand for a weight already stay, whatever they are.
+// CHECK-LABEL: func.func @halves
+// CHECK: %[[H:.*]] = ds.cast %arg0 to f16
+// CHECK: %[[X:.*]] = ds.cast %[[H]] to f32
+// CHECK: ds.linear %[[X]], %{{.*}} {wide} : (tensor<?x4xf32>, tensor<4x8xf16>) -> tensor<?x8xf32>
+func.func @halves(%x: tensor<?x4xf32>) -> tensor<?x8xf32> {
+  %w = ds.weight @w.f16 : tensor<4x8xf16>
+  %0 = ds.linear %x, %w {wide} : (tensor<?x4xf32>, tensor<4x8xf16>) -> tensor<?x8xf32>
+  return %0 : tensor<?x8xf32>
+}
+ds.recipe @w.f16 {
+  %0 = ds.constant dense<0.3> : tensor<4x8xf32>
+  %1 = ds.cast %0 to f16 : (tensor<4x8xf32>) -> tensor<4x8xf16>
+  ds.yield %1 : tensor<4x8xf16>
+}

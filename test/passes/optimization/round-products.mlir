@@ -69,3 +69,23 @@ module {
     return %x : tensor<2x4xf32>
   }
 }
+
+// -----
+
+// Halves that stand for a weight become bf16 beside rows of it.
+// CHECK: ds.recipe @folded {
+// CHECK: ds.cast %{{.*}} to f16
+// CHECK-NEXT: ds.cast %{{.*}} to bf16
+// CHECK-LABEL: func.func @halves
+// CHECK: ds.weight @folded : tensor<4x8xbf16>
+// CHECK-NEXT: ds.linear %{{.*}} {wide} : (tensor<?x4xbf16>, tensor<4x8xbf16>) -> tensor<?x8xf32>
+func.func @halves(%x: tensor<?x4xf32>) -> tensor<?x8xf32> {
+  %w = ds.weight @w.f16 : tensor<4x8xf16>
+  %0 = ds.linear %x, %w {wide} : (tensor<?x4xf32>, tensor<4x8xf16>) -> tensor<?x8xf32>
+  return %0 : tensor<?x8xf32>
+}
+ds.recipe @w.f16 {
+  %0 = ds.constant dense<0.3> : tensor<4x8xf32>
+  %1 = ds.cast %0 to f16 : (tensor<4x8xf32>) -> tensor<4x8xf16>
+  ds.yield %1 : tensor<4x8xf16>
+}
