@@ -1,4 +1,4 @@
-"""What the exporters write (exporter_cases.py), with weights in 8 bits and with products of bf16: beside ONNX Runtime in f32.
+"""What the exporters write (exporter_cases.py), with weights in 8 bits, in groups, too, and products of bf16: beside ONNX Runtime in f32.
 
 Bounded is ||ours - theirs|| / ||theirs|| of each output of floats, by what the report says of the weights and products
 (docs/rationale/quantization.md, "What the errors do to a model"). One file for each family and exporter: that of the highest opset.
@@ -11,7 +11,7 @@ import onnx
 from exporter_cases import FAMILIES, SECONDS, SIZES, ZOO, random_inputs
 from kit import Skip, case, expect, onnx_runtime, run_package, tool
 
-OPTIONS = ("--precision=bf16", "--quantize=int8")
+OPTIONS = ("--precision=bf16", "--quantize=int8", "--quantize=int8,group=32")
 
 
 def bound_of(report):
