@@ -175,6 +175,8 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
     quantize.scheme = options.scheme;
     quantize.keep = options.keep;
     quantize.mixed = options.mixed;
+    if (options.round == "bf16") // below
+      quantize.rounded = options.round;
     pm.addPass(createQuantizeWeights(quantize));
     if (options.activations) {
       if (isScheduled && options.fusion == Fusion::Specialized)

@@ -266,16 +266,27 @@ std::optional<QuantizationError> quantizationError(const HostTensor &weight, con
   return error;
 }
 
-std::optional<QuantizationError> halvesError(const HostTensor &weight) {
+std::optional<QuantizationError> roundingError(const HostTensor &weight, FloatType narrow) {
+  bool isHalf = narrow.isF16();
+  double most = std::ldexp(1.0, isHalf ? -11 : -8); // of a normal number
+  auto columns = static_cast<size_t>(weight.shape[1]);
+  std::vector<std::pair<double, double>> sums(columns); // of squares: what is lost, and all
+  ArrayRef elements(reinterpret_cast<const float *>(weight.data), static_cast<size_t>(weight.count()));
   QuantizationError error;
-  double lost = 0, all = 0;
-  for (float element : ArrayRef(reinterpret_cast<const float *>(weight.data), static_cast<size_t>(weight.count()))) {
-    double w = element, rest = w - floatOfHalf(halfOf(element));
+  for (auto [i, w] : llvm::enumerate(elements)) {
+    double rest = w - static_cast<double>(isHalf ? floatOfHalf(halfOf(w)) : floatOfBfloat(bfloatOf(w)));
     if (!std::isfinite(rest))
       return std::nullopt;
     error.largest = std::max(error.largest, std::fabs(rest));
-    lost += rest * rest;
-    all += w * w;
+    sums[i % columns].first += rest * rest;
+    sums[i % columns].second += static_cast<double>(w) * w;
+  }
+  double lost = 0, all = 0;
+  for (auto [ofColumn, whole] : sums) {
+    if (ofColumn > most * most * whole)
+      return std::nullopt;
+    lost += ofColumn;
+    all += whole;
   }
   error.relative = all > 0 ? std::sqrt(lost / all) : 0;
   return error;

@@ -29,8 +29,9 @@ std::string describe(const QuantizationError &error);
 /// Nothing where quantizeOnHost gives nothing, or where codes stand for numbers that f32 does not hold.
 std::optional<QuantizationError> quantizationError(const HostTensor &weight, const QuantizationScheme &scheme,
                                                    const HostTensor *triangle = nullptr);
-/// What a weight of f32 loses as f16. Nothing where an element is beyond it, or not finite.
-std::optional<QuantizationError> halvesError(const HostTensor &weight);
+/// What a weight [K, N] of f32 loses as f16 or bf16. Nothing where a column loses more than rounding to as many bits
+/// does, since its elements are below the type's range, and where an element is beyond that, or not finite.
+std::optional<QuantizationError> roundingError(const HostTensor &weight, mlir::FloatType narrow);
 
 } // namespace deepstride
 

@@ -308,13 +308,15 @@ def QuantizeWeights : Pass<"ds-quantize-weights", "::mlir::ModuleOp"> {
     where `keep` matches the name of its recipe or of its product's node, where it is no f32 constant or not finite, and where it would not become
     smaller. Where the attribute `ds.triangles` of the module names a recipe for a weight, its codes are rounded against
     that. With `mixed` some weights are stored one step finer: instead of 4 bits in 8, with the same groups; instead of 8
-    bits with a scale for each column in groups of 32; instead of 8 bits with groups in f16, where that loses less.
+    bits in columns or groups of more than 32 in groups of 32; instead of 8 bits in groups of at most 32, asked for by
+    `group`, in f16. With `rounded` they are left as they are instead of f16, for ds-round-products.
     Those are weights that give an attention its values and nothing else; those of the last quarter of products, and of
-    products with the same inputs; and, in 8 bits without groups, those of products with the same inputs as values have,
+    products with the same inputs; and, where 8 bits stay 8, those of products with the same inputs as values have,
     which can be joined then, and those whose relative error is more than 1.8 times that of groups of 32. A weight whose
-    relative error is below 1e-6 is not among them.
+    relative error is below 1e-6 is not among them, nor is one that f16 would not serve better: where it loses less as
+    codes, an element is beyond f16, or a column loses more than 2^-11 of its norm, being below f16.
     Fails where no weight is quantized, and no table was before. Remarks give the size and the error of every weight, or why it is kept.
-    Reports: weights quantized, products with codes and with halves, products kept, bytes before and after, with `mixed` how many
+    Reports: weights quantized, products with codes and with floats of 16 bits, products kept, bytes before and after, with `mixed` how many
     weights are in finer steps, and the ten weights with the greatest relative error.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
@@ -322,6 +324,7 @@ def QuantizeWeights : Pass<"ds-quantize-weights", "::mlir::ModuleOp"> {
                  Option<"group", "group", "int64_t", "0", "elements along K that share a scale; 0: all">,
                  Option<"scheme", "scheme", "std::string", "\"symmetric\"", "symmetric or asymmetric">,
                  Option<"mixed", "mixed", "bool", "false", "store weights that results depend on most in finer steps">,
+                 Option<"rounded", "rounded", "std::string", "\"\"", "bf16 where ds-round-products makes that of what is left">,
                  Option<"keep", "keep", "std::string", "\"\"", "regular expression of names of weights, or of products, to leave">];
 }
 

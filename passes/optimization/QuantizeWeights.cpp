@@ -2,8 +2,8 @@
 // ds.weight of f32, or its cast to f64: the weight's recipe goes on to codes, scales and, where asked for, zero points,
 // which packaging computes one weight at a time. Other uses of a weight, such as the rows of a tied embedding, keep
 // what is stored for them. Layouts are left to ds-pack-weights.
-// With `mixed` weights that results depend on most are stored in finer steps (SensitiveWeights.h), those of groups in 8
-// bits as halves.
+// With `mixed` weights that results depend on most are stored in finer steps (SensitiveWeights.h), instead of
+// short groups in 8 bits as floats of 16.
 //
 //   %y = ds.linear %x, %w           %y = ds.linear %x, %codes scales %scales {group = 32}
 #include "passes/Report.h"
@@ -91,6 +91,8 @@ private:
     const StoredWeight &parts = storage.of(op, weight);
     if (!parts.reason.empty())
       return keepAs(op, name, parts.reason);
+    if (parts.isLeft)
+      return report.count("products with floats of 16 bits");
 
     OpBuilder builder(op);
     Type element = mlir::cast<RankedTensorType>(op.getInput().getType()).getElementType();
@@ -107,7 +109,7 @@ private:
     if (parts.halves) {
       op.getWeightMutable().assign(widened(stored(parts.halves)));
       op.setWide(!cast);
-      report.count("products with halves");
+      report.count("products with floats of 16 bits");
     } else {
       op.getWeightMutable().assign(stored(parts.codes));
       op.getScalesMutable().assign(widened(stored(parts.scales)));
@@ -144,7 +146,9 @@ struct QuantizeWeights : deepstride::impl::QuantizeWeightsBase<QuantizeWeights>,
       return fail("keep: expected a regular expression, found '" + keep.getValue() + "': " + wrong);
     for (StringRef what : {"weights quantized", "products with codes", "products kept", "bytes before", "bytes after"})
       count(what, 0);
-    WeightOptions options{{bits, group, scheme == "asymmetric"}, keep, mixed};
+    if (!rounded.empty() && rounded != "bf16")
+      return fail("rounded: expected bf16 or nothing, found '" + rounded.getValue() + "'");
+    WeightOptions options{{bits, group, scheme == "asymmetric"}, keep, mixed, !rounded.empty()};
     if (failed(WeightQuantizer(getOperation(), options, *this).run()))
       signalPassFailure();
   }

@@ -10,7 +10,7 @@
 //
 //   %y = ds.matmul %a, %b transpose [true, false]  =>  %y = ds.matmul %na, %nb transpose [true, false] {wide}
 //
-// Codes of quantized weights stay what they are: only rows are rounded. Halves beside them become bf16 with the rows.
+// Codes of quantized weights, and f16 that stands beside them, stay what they are: only rows are rounded.
 #include "dialects/ds/RecipeEvaluator.h"
 #include "passes/Report.h"
 #include "passes/graph/Recipes.h"
@@ -225,7 +225,7 @@ struct RoundProducts : deepstride::impl::RoundProductsBase<RoundProducts>, PassR
     };
     bool areHalves = op.getWide() && typeOf(op.getWeight()).getElementType().isF16(); // of ds-quantize-weights
     if (!isQuantized && !(isHalf && areHalves)) {
-      if (!areHalves && !typeOf(op.getWeight()).getElementType().isF32())
+      if (!typeOf(op.getWeight()).getElementType().isF32())
         return "its operands are not f32";
       if (!isa_and_present<ds::WeightOp, ds::ConstantOp>(op.getWeight().getDefiningOp()))
         return "its weight is computed while the program runs";

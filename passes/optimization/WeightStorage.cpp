@@ -12,6 +12,8 @@ namespace deepstride {
 
 /// Of codes of 8 bits, where finer steps are asked for without groups.
 static constexpr int64_t finestGroup = 32;
+/// What lies on a grid of codes already loses no more, but what rounding of its scale does.
+static constexpr double nothing = 1e-6;
 
 /// The bytes of codes, scales and zero points of a weight.
 static int64_t bytesOf(RankedTensorType type, const QuantizationScheme &how) {
@@ -20,15 +22,13 @@ static int64_t bytesOf(RankedTensorType type, const QuantizationScheme &how) {
   return llvm::divideCeil(depth * how.bits, 8) * columns + groups * columns * (how.isAsymmetric ? 5 : 4);
 }
 
-/// Nothing is finer than groups of codes of 8 bits but halves of floats.
-static bool areFinerHalves(const QuantizationScheme &how) { return how.bits == 8 && how.group > 0; }
-
 WeightStorage::WeightStorage(ModuleOp module, WeightOptions options, PassReport &report)
     : module(module), options(std::move(options)), report(report), symbols(module),
       triangles(module->getAttrOfType<DictionaryAttr>(trianglesAttr)) {
-  const QuantizationScheme &how = this->options.how;
-  if (this->options.isMixed)
-    sensitive = sensitiveWeights(module, this->options.keep, /*keepsType=*/how.bits == 8 && !areFinerHalves(how));
+  if (!this->options.isMixed)
+    return;
+  sensitive = sensitiveWeights(module, this->options.keep, /*keepsType=*/false);
+  sensitiveAlike = sensitiveWeights(module, this->options.keep, /*keepsType=*/true);
 }
 
 const StoredWeight &WeightStorage::of(ds::LinearOp op, ds::WeightOp weight) {
@@ -61,17 +61,14 @@ void WeightStorage::make(ds::LinearOp op, ds::RecipeOp recipe, RankedTensorType 
     return;
   }
   StringRef finer;
-  if (options.isMixed) {
-    QuantizationScheme fine{8, perColumn(how.group ? how.group : finestGroup), how.isAsymmetric};
-    auto coarse = quantizationError(*elements, how);
-    if (coarse && bytesOf(type, fine) < before)
+  if (auto coarse = options.isMixed ? quantizationError(*elements, how) : std::nullopt) {
+    // Nothing is finer than short groups of codes of 8 bits but floats.
+    bool areShort = how.bits == 8 && options.how.group > 0 && std::min(options.how.group, depth) <= finestGroup;
+    if (areShort && makeFloats(op, recipe, type, *elements, *coarse, stored))
+      return;
+    QuantizationScheme fine{8, perColumn(how.bits == 8 || !how.group ? finestGroup : how.group), how.isAsymmetric};
+    if (!areShort && bytesOf(type, fine) < before)
       finer = reasonForFiner(recipe, *elements, *coarse, how, fine);
-    if (areFinerHalves(options.how)) {
-      auto asHalves = finer.empty() ? std::nullopt : halvesError(*elements);
-      if (asHalves && asHalves->relative < coarse->relative)
-        return makeHalves(op, recipe, type, *asHalves, finer, stored);
-      finer = "";
-    }
     if (!finer.empty())
       how = fine;
   }
@@ -103,22 +100,35 @@ void WeightStorage::make(ds::LinearOp op, ds::RecipeOp recipe, RankedTensorType 
                     << "' is rounded to nearest: calibration does not see products inside branches and loops";
 }
 
-void WeightStorage::makeHalves(ds::LinearOp op, ds::RecipeOp recipe, RankedTensorType type,
-                               const QuantizationError &error, StringRef reason, StoredWeight &stored) {
-  auto clone = cast<ds::RecipeOp>(recipe->clone());
-  clone.setSymName((recipe.getSymName() + ".f16").str());
-  auto yield = cast<ds::YieldOp>(clone.getBody().front().back());
-  OpBuilder builder(yield);
-  Type half = builder.getF16Type();
-  yield->setOperand(
-      0, ds::CastOp::create(builder, recipe.getLoc(), type.clone(half), yield.getOperand(0), TypeAttr::get(half)));
-  symbols.insert(clone, recipe->getIterator());
-  stored.halves = clone;
+/// Makes floats of 16 bits of a sensitive weight that loses so much as codes, if it loses less that way.
+bool WeightStorage::makeFloats(ds::LinearOp op, ds::RecipeOp recipe, RankedTensorType type, const HostTensor &elements,
+                               const QuantizationError &coarse, StoredWeight &stored) {
+  auto found = sensitive.find(FlatSymbolRefAttr::get(recipe));
+  if (found == sensitive.end() || coarse.relative < nothing)
+    return false;
+  Builder types(module.getContext());
+  auto narrow = options.areRounded ? cast<FloatType>(types.getBF16Type()) : cast<FloatType>(types.getF16Type());
+  auto error = roundingError(elements, narrow);
+  if (!error || error->relative >= coarse.relative)
+    return false;
+  stored.isLeft = options.areRounded;
+  if (!stored.isLeft) {
+    auto clone = cast<ds::RecipeOp>(recipe->clone());
+    clone.setSymName((recipe.getSymName() + ".f16").str());
+    auto yield = cast<ds::YieldOp>(clone.getBody().front().back());
+    OpBuilder builder(yield);
+    yield->setOperand(0, ds::CastOp::create(builder, recipe.getLoc(), type.clone(narrow), yield.getOperand(0),
+                                            TypeAttr::get(narrow)));
+    symbols.insert(clone, recipe->getIterator());
+    stored.halves = clone;
+  }
   int64_t before = type.getNumElements() * 4;
-  op.emitRemark() << llvm::formatv("weight '{0}' in 16 bits, being {1}: {2} bytes become {3}, {4}", recipe.getSymName(),
-                                   reason, before, before / 2, describe(error))
+  op.emitRemark() << llvm::formatv("weight '{0}' in {1}, being {2}: {3} bytes become {4}, {5}", recipe.getSymName(),
+                                   stored.isLeft ? "bf16, as its rows" : "f16", found->second, before, before / 2,
+                                   describe(*error))
                          .str();
-  count(recipe, before, before / 2, /*isFiner=*/true, error);
+  count(recipe, before, before / 2, /*isFiner=*/true, *error);
+  return true;
 }
 
 void WeightStorage::count(ds::RecipeOp recipe, int64_t before, int64_t after, bool isFiner,
@@ -131,18 +141,17 @@ void WeightStorage::count(ds::RecipeOp recipe, int64_t before, int64_t after, bo
   report.count("bytes after", after);
 }
 
-/// Why a weight that loses so much is stored finer than in a way; empty: it is not.
+/// Why a weight that loses so much as one kind of codes becomes another; empty: it does not.
 StringRef WeightStorage::reasonForFiner(ds::RecipeOp recipe, const HostTensor &elements, const QuantizationError &error,
                                         const QuantizationScheme &how, const QuantizationScheme &fine) {
-  bool isSame = how.bits == fine.bits && how.group == fine.group;
-  // What lies on the coarse grid already loses nothing but what rounding of its scale does.
-  constexpr double nothing = 1e-6, outlying = 1.8;
-  if (error.relative < nothing || (isSame && !areFinerHalves(options.how)))
+  constexpr double outlying = 1.8;
+  if (error.relative < nothing || (how.bits == fine.bits && how.group == fine.group))
     return "";
-  auto found = sensitive.find(FlatSymbolRefAttr::get(recipe));
-  if (found != sensitive.end())
+  const auto &reasons = how.bits == fine.bits ? sensitiveAlike : sensitive;
+  auto found = reasons.find(FlatSymbolRefAttr::get(recipe));
+  if (found != reasons.end())
     return found->second;
-  if (how.bits < fine.bits || isSame)
+  if (how.bits < fine.bits)
     return "";
   auto less = quantizationError(elements, fine);
   return less && error.relative > outlying * less->relative ? "a weight with outliers" : "";

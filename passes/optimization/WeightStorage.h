@@ -1,4 +1,4 @@
-// What ds-quantize-weights stores for the weight of a product: codes of 8 or 4 bits with scales, or halves.
+// What ds-quantize-weights stores for the weight of a product: codes of 8 or 4 bits with scales, or floats of 16.
 #ifndef DEEPSTRIDE_PASSES_OPTIMIZATION_WEIGHTSTORAGE_H
 #define DEEPSTRIDE_PASSES_OPTIMIZATION_WEIGHTSTORAGE_H
 
@@ -14,11 +14,13 @@ struct WeightOptions {
   QuantizationScheme how;
   std::string keep;
   bool isMixed = false;
+  bool areRounded = false; // to bf16, by ds-round-products, where they are left as they are
 };
 
 /// The recipes of what stands for a weight, or the reason why it is kept.
 struct StoredWeight {
   ds::RecipeOp halves;
+  bool isLeft = false; // to ds-round-products
   ds::RecipeOp codes, scales, zeroPoints;
   int64_t group = 0;
   std::string reason;
@@ -39,8 +41,8 @@ public:
 
 private:
   void make(ds::LinearOp op, ds::RecipeOp recipe, mlir::RankedTensorType type, StoredWeight &stored);
-  void makeHalves(ds::LinearOp op, ds::RecipeOp recipe, mlir::RankedTensorType type, const QuantizationError &error,
-                  llvm::StringRef reason, StoredWeight &stored);
+  bool makeFloats(ds::LinearOp op, ds::RecipeOp recipe, mlir::RankedTensorType type, const HostTensor &elements,
+                  const QuantizationError &coarse, StoredWeight &stored);
   llvm::StringRef reasonForFiner(ds::RecipeOp recipe, const HostTensor &elements, const QuantizationError &error,
                                  const QuantizationScheme &how, const QuantizationScheme &fine);
   ds::RecipeOp triangleOf(ds::RecipeOp recipe, int64_t depth);
@@ -52,8 +54,9 @@ private:
   const WeightOptions options;
   PassReport &report;
   mlir::SymbolTable symbols;
-  llvm::DenseMap<mlir::Attribute, llvm::StringRef> sensitive; // by recipe, each with the reason
-  mlir::DictionaryAttr triangles;                             // null without calibration
+  // Recipes that get finer steps, each with the reason: where that keeps codes what they are, and where not.
+  llvm::DenseMap<mlir::Attribute, llvm::StringRef> sensitiveAlike, sensitive;
+  mlir::DictionaryAttr triangles; // null without calibration
   RecipeEvaluator evaluator;
   llvm::DenseMap<mlir::Attribute, StoredWeight> known; // by recipe
   std::vector<std::pair<std::string, QuantizationError>> errors;

@@ -3,6 +3,13 @@
 // RUN: ds-opt %s --split-input-file --ds-quantize-weights="bits=4 group=2 keep=^h mixed=true" 2>/dev/null | FileCheck %s --check-prefix=KEEP
 // RUN: ds-opt %s --split-input-file --ds-quantize-weights="group=2 mixed=true" 2>%t | FileCheck %s --check-prefix=HALVES
 // RUN: FileCheck %s --check-prefix=REMARKS --input-file=%t
+// RUN: ds-opt %s --split-input-file --ds-quantize-weights="group=32 mixed=true rounded=bf16" 2>%t.bf16 | FileCheck %s --check-prefix=LEFT
+// RUN: FileCheck %s --check-prefix=BFLOAT --input-file=%t.bf16
+// RUN: ds-opt %s --split-input-file --ds-quantize-weights="group=2 mixed=true rounded=bf16" 2>&1 >/dev/null | FileCheck %s --check-prefix=CODES
+// RUN: ds-opt %s --split-input-file --ds-quantize-weights="group=64 mixed=true" 2>%t.wide >/dev/null
+// RUN: FileCheck %s --check-prefix=WIDE --input-file=%t.wide
+// RUN: not ds-opt %s --split-input-file --ds-quantize-weights="rounded=f16" 2>&1 | FileCheck %s --check-prefix=ROUNDED
+// ROUNDED: error: ds-quantize-weights: rounded: expected bf16 or nothing, found 'f16'
 
 // Values of attention, and the last quarter of products: here the last one.
 // CHECK-LABEL: func.func @attention
@@ -14,11 +21,20 @@
 // CHECK: ds.recipe @v.int8
 // CHECK: ds.recipe @h.int8
 // What is kept is not counted: the last of three products is no quarter.
-// Groups of 8 bits have nothing finer but halves. What stands beside the values has codes.
+// Short groups of 8 bits have nothing finer but floats. What stands beside the values has codes. Before rows of bf16
+// floats are left to ds-round-products.
+// LEFT-LABEL: func.func @attention
+// LEFT-COUNT-2: ds.linear %arg0, %{{.*}} scales
+// LEFT: ds.linear %arg0, %{{.*}} : (tensor<1x?x4xf32>, tensor<4x4xf32>) -> tensor<1x?x4xf32>
+// LEFT: ds.linear %{{.*}} : (tensor<1x?x4xf32>, tensor<4x4xf32>) -> tensor<1x?x4xf32>
+// BFLOAT: remark: weight 'q' in 8 bits: 64 bytes become 32, relative error 2.89e-03
+// BFLOAT: remark: weight 'v' in bf16, as its rows, being values of attention: 64 bytes become 32, relative error 1.33e-03, largest 1.56e-03
+// BFLOAT: remark: weight 'h' in bf16, as its rows, being among the last quarter of products: 64 bytes become 32, relative error 1.33e-03
+// CODES: remark: weight 'v' in 8 bits: 64 bytes become 48, relative error 1.13e-03
 // REMARKS: remark: weight 'q' in 8 bits: 64 bytes become 48, relative error
 // REMARKS: remark: weight 'k' in 8 bits: 64 bytes become 48, relative error
-// REMARKS: remark: weight 'v' in 16 bits, being values of attention: 64 bytes become 32, relative error 1.51e-04, largest 1.95e-04
-// REMARKS: remark: weight 'h' in 16 bits, being among the last quarter of products: 64 bytes become 32,
+// REMARKS: remark: weight 'v' in f16, being values of attention: 64 bytes become 32, relative error 1.51e-04, largest 1.95e-04
+// REMARKS: remark: weight 'h' in f16, being among the last quarter of products: 64 bytes become 32,
 // HALVES-LABEL: func.func @attention
 // HALVES-COUNT-2: ds.linear %arg0, %{{.*}} scales %{{.*}} {group = 2 : i64} : (tensor<1x?x4xf32>, tensor<4x4xi8>, tensor<2x4xf32>)
 // HALVES: ds.linear %arg0, %{{.*}} {wide} : (tensor<1x?x4xf32>, tensor<4x4xf16>) -> tensor<1x?x4xf32>
@@ -123,7 +139,10 @@ ds.recipe @grid {
 // -----
 
 // In 8 bits what is multiplied beside the values is stored as they are, so that the three can be joined.
-// Codes that lose less than halves stay.
+// Codes that lose less than f16 stay. Columns and groups beyond 32 become groups of that first.
+// WIDE: remark: weight 'other' in 8 bits: 512 bytes become 136,
+// WIDE: remark: weight 'query' in 8 bits, in groups of 32, being beside values of attention: 512 bytes become 144,
+// WIDE: remark: weight 'value' in 8 bits, in groups of 32, being values of attention: 512 bytes become 144,
 // REMARKS: remark: weight 'value' in 8 bits: 512 bytes become 384, relative error 9.78e-05,
 // EIGHT-LABEL: func.func @beside
 // EIGHT: ds.linear %arg2, %{{.*}} scales %{{[^{]*}} : (tensor<?x64xf32>, tensor<64x2xi8>, tensor<1x2xf32>)
@@ -194,10 +213,11 @@ ds.recipe @none {
 
 // -----
 
-// What is beyond f16, by less than half a step or more, and what lies on the grid.
-// REMARKS: remark: weight 'least' in 16 bits, being among the last quarter of products: 32 bytes become 16, relative error 1.97e-04, largest 1.50e+01
+// What is beyond f16, by less than half a step or more, what lies on the grid, and a column below f16.
+// REMARKS: remark: weight 'least' in f16, being among the last quarter of products: 32 bytes become 16, relative error 1.97e-04, largest 1.50e+01
 // REMARKS: remark: weight 'beyond' in 8 bits: 32 bytes become 24, relative error 1.10e-03
 // REMARKS: remark: weight 'steps' in 8 bits: 32 bytes become 24, relative error 0.00e+00
+// REMARKS: remark: weight 'below' in 8 bits: 32 bytes become 24, relative error
 // HALVES-LABEL: func.func @range
 // CHECK-LABEL: func.func @range
 func.func @range(%x: tensor<?x4xf32>) -> (tensor<?x2xf32>, tensor<?x2xf32>, tensor<?x2xf32>, tensor<?x2xf32>) {
@@ -210,7 +230,9 @@ func.func @range(%x: tensor<?x4xf32>) -> (tensor<?x2xf32>, tensor<?x2xf32>, tens
   %c = ds.weight @steps : tensor<4x2xf32>
   // expected-remark @+1 {{weight 'steps' in 4 bits: }}
   %2 = ds.linear %x, %c : (tensor<?x4xf32>, tensor<4x2xf32>) -> tensor<?x2xf32>
-  %3 = ds.linear %x, %a : (tensor<?x4xf32>, tensor<4x2xf32>) -> tensor<?x2xf32>
+  %d = ds.weight @below : tensor<4x2xf32>
+  // expected-remark @+1 {{weight 'below' in 8 bits, in groups of 2, being among the last quarter of products: }}
+  %3 = ds.linear %x, %d : (tensor<?x4xf32>, tensor<4x2xf32>) -> tensor<?x2xf32>
   return %0, %1, %2, %3 : tensor<?x2xf32>, tensor<?x2xf32>, tensor<?x2xf32>, tensor<?x2xf32>
 }
 ds.recipe @least {
@@ -223,5 +245,9 @@ ds.recipe @beyond {
 }
 ds.recipe @steps {
   %0 = ds.constant dense<0.5> : tensor<4x2xf32>
+  ds.yield %0 : tensor<4x2xf32>
+}
+ds.recipe @below {
+  %0 = ds.constant dense<[[1.0, 3.1e-8], [0.22, -9.0e-8], [-0.8, 4.5e-8], [0.05, 7.7e-8]]> : tensor<4x2xf32>
   ds.yield %0 : tensor<4x2xf32>
 }

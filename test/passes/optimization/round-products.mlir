@@ -72,17 +72,21 @@ module {
 
 // -----
 
-// Halves that stand for a weight become bf16 beside rows of it.
-// CHECK: ds.recipe @folded {
-// CHECK: ds.cast %{{.*}} to f16
-// CHECK-NEXT: ds.cast %{{.*}} to bf16
+// f16 that stands for a weight already stays.
 // CHECK-LABEL: func.func @halves
-// CHECK: ds.weight @folded : tensor<4x8xbf16>
-// CHECK-NEXT: ds.linear %{{.*}} {wide} : (tensor<?x4xbf16>, tensor<4x8xbf16>) -> tensor<?x8xf32>
-func.func @halves(%x: tensor<?x4xf32>) -> tensor<?x8xf32> {
+// CHECK: ds.linear %{{.*}} {wide} : (tensor<?x4xf32>, tensor<4x8xf16>) -> tensor<?x8xf32>
+// CHECK: ds.linear %{{.*}} {wide} : (tensor<?x8xbf16>, tensor<8x2xbf16>) -> tensor<?x2xf32>
+func.func @halves(%x: tensor<?x4xf32>) -> tensor<?x2xf32> {
   %w = ds.weight @w.f16 : tensor<4x8xf16>
+  // expected-remark @+1 {{product not rounded: its operands are not f32}}
   %0 = ds.linear %x, %w {wide} : (tensor<?x4xf32>, tensor<4x8xf16>) -> tensor<?x8xf32>
-  return %0 : tensor<?x8xf32>
+  %v = ds.weight @v : tensor<8x2xf32>
+  %1 = ds.linear %0, %v : (tensor<?x8xf32>, tensor<8x2xf32>) -> tensor<?x2xf32>
+  return %1 : tensor<?x2xf32>
+}
+ds.recipe @v {
+  %0 = ds.constant dense<0.3> : tensor<8x2xf32>
+  ds.yield %0 : tensor<8x2xf32>
 }
 ds.recipe @w.f16 {
   %0 = ds.constant dense<0.3> : tensor<4x8xf32>
