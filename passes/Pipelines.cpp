@@ -176,7 +176,7 @@ void buildOptimizationPipeline(OpPassManager &pm, const OptimizationPipelineOpti
     quantize.keep = options.keep;
     quantize.mixed = options.mixed;
     if (options.round == "bf16") // below
-      quantize.rounded = options.round;
+      quantize.floats = options.round;
     pm.addPass(createQuantizeWeights(quantize));
     if (options.activations) {
       if (isScheduled && options.fusion == Fusion::Specialized)

@@ -309,7 +309,7 @@ def QuantizeWeights : Pass<"ds-quantize-weights", "::mlir::ModuleOp"> {
     smaller. Where the attribute `ds.triangles` of the module names a recipe for a weight, its codes are rounded against
     that. With `mixed` some weights are stored one step finer: instead of 4 bits in 8, with the same groups; instead of 8
     bits in columns or groups of more than 32 in groups of 32; instead of 8 bits in groups of at most 32, asked for by
-    `group`, in f16. With `rounded` they are left as they are instead of f16, for ds-round-products.
+    `group`, in f16. Where `floats` is bf16 they are left as they are, for ds-round-products.
     Those are weights that give an attention its values and nothing else; those of the last quarter of products, and of
     products with the same inputs; and, where 8 bits stay 8, those of products with the same inputs as values have,
     which can be joined then, and those whose relative error is more than 1.8 times that of groups of 32. A weight whose
@@ -324,7 +324,7 @@ def QuantizeWeights : Pass<"ds-quantize-weights", "::mlir::ModuleOp"> {
                  Option<"group", "group", "int64_t", "0", "elements along K that share a scale; 0: all">,
                  Option<"scheme", "scheme", "std::string", "\"symmetric\"", "symmetric or asymmetric">,
                  Option<"mixed", "mixed", "bool", "false", "store weights that results depend on most in finer steps">,
-                 Option<"rounded", "rounded", "std::string", "\"\"", "bf16 where ds-round-products makes that of what is left">,
+                 Option<"floats", "floats", "std::string", "\"f16\"", "what is finer than short groups: f16, or bf16 where ds-round-products comes behind">,
                  Option<"keep", "keep", "std::string", "\"\"", "regular expression of names of weights, or of products, to leave">];
 }
 

@@ -146,9 +146,9 @@ struct QuantizeWeights : deepstride::impl::QuantizeWeightsBase<QuantizeWeights>,
       return fail("keep: expected a regular expression, found '" + keep.getValue() + "': " + wrong);
     for (StringRef what : {"weights quantized", "products with codes", "products kept", "bytes before", "bytes after"})
       count(what, 0);
-    if (!rounded.empty() && rounded != "bf16")
-      return fail("rounded: expected bf16 or nothing, found '" + rounded.getValue() + "'");
-    WeightOptions options{{bits, group, scheme == "asymmetric"}, keep, mixed, !rounded.empty()};
+    if (floats != "f16" && floats != "bf16")
+      return fail("floats: expected f16 or bf16, found '" + floats.getValue() + "'");
+    WeightOptions options{{bits, group, scheme == "asymmetric"}, keep, mixed, floats == "bf16"};
     if (failed(WeightQuantizer(getOperation(), options, *this).run()))
       signalPassFailure();
   }

@@ -10,7 +10,7 @@ using namespace mlir;
 
 namespace deepstride {
 
-/// Of codes of 8 bits, where finer steps are asked for without groups.
+/// Of codes of 8 bits: sensitive weights in wider groups, or whole columns, become these.
 static constexpr int64_t finestGroup = 32;
 /// What lies on a grid of codes already loses no more, but what rounding of its scale does.
 static constexpr double nothing = 1e-6;
@@ -61,18 +61,20 @@ void WeightStorage::make(ds::LinearOp op, ds::RecipeOp recipe, RankedTensorType 
     return;
   }
   StringRef finer;
-  if (auto coarse = options.isMixed ? quantizationError(*elements, how) : std::nullopt) {
+  auto error = quantizationError(*elements, how); // to nearest
+  if (error && options.isMixed) {
     // Nothing is finer than short groups of codes of 8 bits but floats.
     bool areShort = how.bits == 8 && options.how.group > 0 && std::min(options.how.group, depth) <= finestGroup;
-    if (areShort && makeFloats(op, recipe, type, *elements, *coarse, stored))
+    if (areShort && makeFloats(op, recipe, type, *elements, *error, stored))
       return;
     QuantizationScheme fine{8, perColumn(how.bits == 8 || !how.group ? finestGroup : how.group), how.isAsymmetric};
     if (!areShort && bytesOf(type, fine) < before)
-      finer = reasonForFiner(recipe, *elements, *coarse, how, fine);
+      finer = reasonForFiner(recipe, *elements, *error, how, fine);
     if (!finer.empty())
       how = fine;
   }
-  auto error = quantizationError(*elements, how, against ? &*triangle : nullptr);
+  if (error && (against || !finer.empty()))
+    error = quantizationError(*elements, how, against ? &*triangle : nullptr);
   if (!error) {
     stored.reason = "it has elements that are not finite, or would not be as codes";
     return;

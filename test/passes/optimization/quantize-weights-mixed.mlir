@@ -3,13 +3,13 @@
 // RUN: ds-opt %s --split-input-file --ds-quantize-weights="bits=4 group=2 keep=^h mixed=true" 2>/dev/null | FileCheck %s --check-prefix=KEEP
 // RUN: ds-opt %s --split-input-file --ds-quantize-weights="group=2 mixed=true" 2>%t | FileCheck %s --check-prefix=HALVES
 // RUN: FileCheck %s --check-prefix=REMARKS --input-file=%t
-// RUN: ds-opt %s --split-input-file --ds-quantize-weights="group=32 mixed=true rounded=bf16" 2>%t.bf16 | FileCheck %s --check-prefix=LEFT
+// RUN: ds-opt %s --split-input-file --ds-quantize-weights="group=32 mixed=true floats=bf16" 2>%t.bf16 | FileCheck %s --check-prefix=LEFT
 // RUN: FileCheck %s --check-prefix=BFLOAT --input-file=%t.bf16
-// RUN: ds-opt %s --split-input-file --ds-quantize-weights="group=2 mixed=true rounded=bf16" 2>&1 >/dev/null | FileCheck %s --check-prefix=CODES
+// RUN: ds-opt %s --split-input-file --ds-quantize-weights="group=2 mixed=true floats=bf16" 2>&1 >/dev/null | FileCheck %s --check-prefix=CODES
 // RUN: ds-opt %s --split-input-file --ds-quantize-weights="group=64 mixed=true" 2>%t.wide >/dev/null
 // RUN: FileCheck %s --check-prefix=WIDE --input-file=%t.wide
-// RUN: not ds-opt %s --split-input-file --ds-quantize-weights="rounded=f16" 2>&1 | FileCheck %s --check-prefix=ROUNDED
-// ROUNDED: error: ds-quantize-weights: rounded: expected bf16 or nothing, found 'f16'
+// RUN: not ds-opt %s --split-input-file --ds-quantize-weights="floats=f32" 2>&1 | FileCheck %s --check-prefix=ROUNDED
+// ROUNDED: error: ds-quantize-weights: floats: expected f16 or bf16, found 'f32'
 
 // Values of attention, and the last quarter of products: here the last one.
 // CHECK-LABEL: func.func @attention
