@@ -240,6 +240,12 @@ def decoders_compute_what_their_codes_stand_for(folder):
                 expect(share <= furthest, f"int{bits} {name}: relative root mean square {share:.3f} from the floats")
 
 
+def bfloat16(w):
+    """The upper halves of floats, to nearest, ties to even."""
+    bits = w.view(np.uint32)
+    return (bits + 0x7fff + (bits >> 16 & 1) >> 16).astype(np.uint16)
+
+
 def attention_and_more(random, width=40, inner=2 * 160):
     """Eight products by weights that each have their name, the values' among them, one weight with rows of outliers, and one with a column of little."""
     weights = {name: random.standard_normal(shape).astype(np.float32) / np.float32(np.sqrt(shape[0])) for name, shape in {
@@ -295,6 +301,10 @@ def sensitive_weights_in_finer_steps(folder):
                 # Sums of at most 320 numbers about 1, or 100 in the row of outliers, under a tanh.
                 far = np.abs(ours[name] - right).max()
                 expect(far <= 1e-3, f"{how} {name}: {far} from the reference (DS_SEED={SEED})")
+    rounded = compile_model(folder / "m.onnx", folder, "--quantize=int8,group=32", "--precision=bf16", "--reference", name="rounded.dsp")
+    found = {data for info, data in constants(rounded).values() if info["type"] == "bf16"}
+    expected = {bfloat16(weights[name]).tobytes() for name in finer}
+    expect(found == expected, f"bf16: {len(found & expected)} of {len(expected)} weights are NumPy's, {len(found)} are there (DS_SEED={SEED})")
 
 
 @case(seconds=23)

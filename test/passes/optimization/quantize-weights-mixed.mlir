@@ -8,8 +8,8 @@
 // RUN: ds-opt %s --split-input-file --ds-quantize-weights="group=2 mixed=true floats=bf16" 2>&1 >/dev/null | FileCheck %s --check-prefix=CODES
 // RUN: ds-opt %s --split-input-file --ds-quantize-weights="group=64 mixed=true" 2>%t.wide >/dev/null
 // RUN: FileCheck %s --check-prefix=WIDE --input-file=%t.wide
-// RUN: not ds-opt %s --split-input-file --ds-quantize-weights="floats=f32" 2>&1 | FileCheck %s --check-prefix=ROUNDED
-// ROUNDED: error: ds-quantize-weights: floats: expected f16 or bf16, found 'f32'
+// RUN: not ds-opt %s --split-input-file --ds-quantize-weights="floats=f32" 2>&1 | FileCheck %s --check-prefix=FLOATS
+// FLOATS: error: ds-quantize-weights: floats: expected f16 or bf16, found 'f32'
 
 // Values of attention, and the last quarter of products: here the last one.
 // CHECK-LABEL: func.func @attention
@@ -20,7 +20,6 @@
 // CHECK: ds.recipe @k.int4
 // CHECK: ds.recipe @v.int8
 // CHECK: ds.recipe @h.int8
-// What is kept is not counted: the last of three products is no quarter.
 // Short groups of 8 bits have nothing finer but floats. What stands beside the values has codes. Before rows of bf16
 // floats are left to ds-round-products.
 // LEFT-LABEL: func.func @attention
@@ -41,6 +40,7 @@
 // HALVES: ds.linear %{{.*}} {wide} : (tensor<1x?x4xf32>, tensor<4x4xf16>) -> tensor<1x?x4xf32>
 // HALVES: ds.recipe @v.f16 {
 // HALVES: ds.cast %{{.*}} to f16 : (tensor<4x4xf32>) -> tensor<4x4xf16>
+// What is kept is not counted: the last of three products is no quarter.
 // KEEP-LABEL: func.func @attention
 // KEEP: ds.recipe @v.int8
 // KEEP-NOT: @h.int8
