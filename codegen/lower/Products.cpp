@@ -93,6 +93,11 @@ private:
                 Value isMany = {}, const Matrix &widened = {});
   Panel panelAt(ds::LinearOp of, Value number, Value end, int64_t together = 1);
   Value multiplyTogether(const Matrix &lhs, Value firstRow, Value count, Value begin, Value end);
+  bool hasDigits() const {
+    auto *vectors = llvm::dyn_cast<VectorKernel>(micro.get());
+    return vectors && vectors->digits() > 1;
+  }
+  int64_t stepsOfPanel() { return cast<RankedTensorType>(op.getWeight().getType()).getDimSize(1); }
   Value flag(bool value) { return arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(value)); }
   /// The rows as words, made for the first panel that asks for them.
   Matrix rowsAsWords(const Matrix &lhs, Value count);
@@ -132,6 +137,9 @@ LogicalResult LinearProduct::choose() {
     return success();
   schedule = ds::scheduleOf(op);
   squares = llvm::dyn_cast<SquareKernel>(micro.get());
+  if (hasDigits() && (ShapedType::isDynamic(stepsOfPanel()) || op.getGroup().value_or(0) % micro->interleave != 0))
+    return op.emitOpError("is scheduled as digits, which meet a known number of steps in groups of whole steps of ")
+           << micro->interleave << ", found groups of " << op.getGroup().value_or(0);
   // With many rows, what is stored narrow becomes wide once, in scratch, not once for each block of rows.
   auto few = rowsSize.constant();
   if (!isPackedWeight || schedule.getFew() <= 0 || !(k.target.manyRows || !few || *few > schedule.getFew()))
@@ -148,9 +156,11 @@ void LinearProduct::reserve() {
     packedRows = reserveSquares(k, *squares, depthSize, rowsSize);
   if (!squares || epilogue.companion() || epilogue.takesExtremes())
     epilogue.reserve(rowsPerSweep, width);
-  if (auto *vectors = llvm::dyn_cast<VectorKernel>(micro.get()); vectors && vectors->digits() > 1)
-    digits.emplace(k, *vectors, rowsPerSweep, depthSize, k.sizesOf(op.getScales())[1], op.getGroup().value_or(0),
-                   op.getZeroPoints() != nullptr);
+  if (hasDigits())
+    digits.emplace(k, llvm::cast<VectorKernel>(*micro),
+                   DigitShape{static_cast<int64_t>(op.getGroup().value_or(0)), stepsOfPanel(), width, rowsPerSweep,
+                              op.getZeroPoints() != nullptr},
+                   depthSize);
   if (!isPackedWeight)
     packedPanel = k.scratchOf(storageType(micro->panel), panelSpace(*micro, depthSize, width));
   if (!wide)

@@ -2,6 +2,7 @@
 // (upstream's path on memrefs reaches a third of the peak because of possible aliasing).
 #include "codegen/tile/Gemm.h"
 
+#include "codegen/tile/RowDigits.h"
 #include "codegen/tile/Squares.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -18,9 +19,6 @@ static constexpr int64_t unroll = 4;
 /// nothing is converted.
 static constexpr int64_t mostRowsAhead = 2, mostPerLine = 6;
 
-/// Bytes of a panel that are asked for before they are read.
-static constexpr int64_t prefetchAhead = 8192;
-
 static Value equals(KernelBuilder &k, Value a, Value b) {
   return k.b.createOrFold<arith::CmpIOp>(k.loc, arith::CmpIPredicate::eq, a, b);
 }
@@ -30,6 +28,10 @@ Value loadLanes(KernelBuilder &k, VectorType type, Value buffer, Value position,
     return vector::LoadOp::create(k.b, k.loc, type, buffer, position);
   Value zero = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(type));
   return vector::MaskedLoadOp::create(k.b, k.loc, type, buffer, position, mask, zero);
+}
+
+void prefetch(KernelBuilder &k, Value buffer, Value position) {
+  memref::PrefetchOp::create(k.b, k.loc, buffer, position, /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
 }
 
 void storeLanes(KernelBuilder &k, Value vector, Value buffer, Value position, Value mask) {
@@ -51,13 +53,25 @@ Value panelElements(KernelBuilder &k, const MicroKernel &micro, Value depth, int
   return k.mul(steps, k.constant(micro.storedPerStep() * width));
 }
 
-/// Where scales and zero points of a group are, for a vector of the panel.
-static Value codesAt(KernelBuilder &k, const MicroKernel &micro, const Panel &panel, Value group, int64_t vector) {
+Value codesAt(KernelBuilder &k, const MicroKernel &micro, const Panel &panel, Value group, int64_t vector) {
   int64_t each = panel.vectorsOfEach();
   Value row = k.add(panel.codes.offset, k.mul(group, k.constant(panelWidth(micro, each))));
   if (vector >= each)
     row = k.add(row, k.mul(panel.codes.apart, k.constant(vector / each)));
   return k.add(row, k.constant(vector % each * micro.lanes()));
+}
+
+void fetchScales(KernelBuilder &k, const MicroKernel &micro, const Panel &panel, Value group) {
+  constexpr int64_t ahead = 16, line = 16; // floats
+  int64_t width = panelWidth(micro, panel.vectorsOfEach());
+  Value row = k.add(panel.codes.offset, k.mul(k.add(group, k.constant(ahead)), k.constant(width)));
+  for (int64_t number = 0; number < panel.together; ++number) {
+    Value place = k.minimum(row, panel.codes.last);
+    for (int64_t column = 0; column < width; column += line)
+      prefetch(k, panel.codes.scales, k.add(place, k.constant(column)));
+    if (number + 1 < panel.together)
+      row = k.add(row, panel.codes.apart);
+  }
 }
 
 SmallVector<Value> zeroPointsOf(KernelBuilder &k, const MicroKernel &micro, const Panel &panel, Value group) {
@@ -179,19 +193,18 @@ struct Tile {
     return SmallVector<Value>(count, arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(type)));
   }
 
-  /// What the sums of a group begin with: of digits what takes the bias off codes, and their zero points.
-  SmallVector<Value> startOf(Value group) {
+  /// What sums begin with: of digits what takes the bias off codes, and their zero points.
+  SmallVector<Value> start() {
     if (!hasDigits())
       return zeros(micro.accumulator, rows.size() * panel.vectors);
-    SmallVector<Value> points = zeroPointsOf(k, micro, panel, group), result;
+    SmallVector<Value> points = zeroPointsOf(k, micro, panel, k.constant(0)), result;
     Value bias = arith::ConstantOp::create(k.b, k.loc, DenseElementsAttr::get(micro.accumulator, micro.codeBias()));
     for (Value &point : points)
       if (point) // what the column is less
         point = arith::AddIOp::create(k.b, k.loc, bias, point);
     for (Value row : numbers)
       for (int64_t digit = 0; digit < micro.digits(); ++digit) {
-        Value place = k.add(k.mul(row, lhs.digits.groups), group);
-        place = k.add(k.mul(place, k.constant(micro.digits())), k.constant(digit));
+        Value place = k.add(k.mul(row, k.constant(micro.digits())), k.constant(digit));
         Value start = memref::LoadOp::create(k.b, k.loc, lhs.digits.starts, place);
         Value all = vector::BroadcastOp::create(k.b, k.loc, micro.accumulator, start);
         for (Value point : points)
@@ -200,35 +213,23 @@ struct Tile {
     return result;
   }
 
-  /// What the sums of a group come to as floats.
-  SmallVector<Value> floatsOf(Value group, ArrayRef<Value> sums) {
+  /// What the sums come to as floats.
+  SmallVector<Value> floatsOf(ArrayRef<Value> sums) {
     if (!hasDigits())
       return SmallVector<Value>(sums);
     SmallVector<Value> result;
-    auto times = [&](float factor) -> Value {
-      return arith::ConstantOp::create(k.b, k.loc, DenseElementsAttr::get(typeOfSums(), factor));
-    };
-    auto asFloat = [&](Value sum) -> Value { return arith::SIToFPOp::create(k.b, k.loc, typeOfSums(), sum); };
-    // So few products of bytes have a sum below 2^23, which leaves room for a digit.
-    bool isShort = panel.codes.group > 0 && panel.codes.group <= 256;
-    Value byte = arith::ConstantOp::create(k.b, k.loc, DenseElementsAttr::get(micro.accumulator, int32_t(8)));
+    Value base = arith::ConstantOp::create(k.b, k.loc, DenseElementsAttr::get(typeOfSums(), 256.0F));
     for (auto [place, row] : llvm::enumerate(numbers)) {
-      Value unit = memref::LoadOp::create(k.b, k.loc, lhs.digits.units, k.add(k.mul(row, lhs.digits.groups), group));
-      Value all = vector::BroadcastOp::create(k.b, k.loc, typeOfSums(), unit);
+      Value unit = vector::BroadcastOp::create(k.b, k.loc, typeOfSums(),
+                                               memref::LoadOp::create(k.b, k.loc, lhs.digits.units, row));
       for (int64_t v = 0; v < panel.vectors; ++v) {
-        auto sumOf = [&, first = static_cast<int64_t>(place) * micro.digits()](int64_t digit) {
-          return sums[(first + digit) * panel.vectors + v];
-        };
-        Value value = asFloat(sumOf(2));
-        if (isShort) {
-          Value above = arith::ShLIOp::create(k.b, k.loc, sumOf(1), byte);
-          Value low = asFloat(arith::AddIOp::create(k.b, k.loc, above, sumOf(0)));
-          value = vector::FMAOp::create(k.b, k.loc, value, times(65536), low);
-        } else {
-          value = vector::FMAOp::create(k.b, k.loc, value, times(256), asFloat(sumOf(1)));
-          value = vector::FMAOp::create(k.b, k.loc, value, times(256), asFloat(sumOf(0)));
+        Value value;
+        for (int64_t digit = micro.digits(); digit-- > 0;) {
+          Value sum = sums[(static_cast<int64_t>(place) * micro.digits() + digit) * panel.vectors + v];
+          Value part = arith::SIToFPOp::create(k.b, k.loc, typeOfSums(), sum);
+          value = value ? vector::FMAOp::create(k.b, k.loc, value, base, part).getResult() : part;
         }
-        result.push_back(arith::MulFOp::create(k.b, k.loc, value, all));
+        result.push_back(arith::MulFOp::create(k.b, k.loc, value, unit));
       }
     }
     return result;
@@ -236,28 +237,13 @@ struct Tile {
 
   /// `sums` and what the codes of a group come to.
   SmallVector<Value> scaled(Value group, ArrayRef<Value> codes, ValueRange sums) {
-    SmallVector<Value> result, floats = floatsOf(group, codes);
+    SmallVector<Value> result;
     for (auto [place, sum] : llvm::enumerate(sums)) {
       Value at = codesAt(k, micro, panel, group, static_cast<int64_t>(place) % panel.vectors);
       Value scale = loadLanes(k, typeOfSums(), panel.codes.scales, at, Value());
-      result.push_back(vector::FMAOp::create(k.b, k.loc, floats[place], scale, sum));
+      result.push_back(vector::FMAOp::create(k.b, k.loc, codes[place], scale, sum));
     }
     return result;
-  }
-
-  /// The scales of a later group, of this panel or the next one: they are few, and a miss takes as long as a group.
-  void fetchScales(Value group) {
-    constexpr int64_t ahead = 16, line = 16; // floats
-    int64_t width = panelWidth(micro, panel.vectorsOfEach());
-    Value row = k.add(panel.codes.offset, k.mul(k.add(group, k.constant(ahead)), k.constant(width)));
-    for (int64_t number = 0; number < panel.together; ++number) {
-      Value place = k.minimum(row, panel.codes.last);
-      for (int64_t column = 0; column < width; column += line)
-        memref::PrefetchOp::create(k.b, k.loc, panel.codes.scales, k.add(place, k.constant(column)), /*isWrite=*/false,
-                                   /*localityHint=*/2, /*isDataCache=*/true);
-      if (number + 1 < panel.together)
-        row = k.add(row, panel.codes.apart);
-    }
   }
 
   /// Elements of a panel, which the next one lies behind.
@@ -319,8 +305,7 @@ struct Tile {
     for (int64_t number = 0; number < panel.together; ++number)
       for (int64_t element = 0; element < unroll * perStep; element += perLine) {
         Value place = k.add(from, k.add(k.mul(apart(), k.constant(number)), k.constant(element)));
-        memref::PrefetchOp::create(k.b, k.loc, nextBuffer(), k.minimum(place, lines.last), /*isWrite=*/false,
-                                   /*localityHint=*/2, /*isDataCache=*/true);
+        prefetch(k, nextBuffer(), k.minimum(place, lines.last));
       }
   }
 
@@ -330,8 +315,7 @@ struct Tile {
     Value from = k.add(lines.first, k.divide(k.mul(step, lines.each), k.constant(Prefetch::fraction)));
     auto fetch = [&](Value line) {
       Value place = k.add(from, k.mul(line, k.constant(Prefetch::line / nextBytes())));
-      memref::PrefetchOp::create(k.b, k.loc, nextBuffer(), k.minimum(place, lines.last), /*isWrite=*/false,
-                                 /*localityHint=*/2, /*isDataCache=*/true);
+      prefetch(k, nextBuffer(), k.minimum(place, lines.last));
     };
     if (auto count = getConstantIntValue(lines.count))
       for (int64_t line = 0; line < *count; ++line)
@@ -346,7 +330,7 @@ struct Tile {
     for (Value row : numbers)
       for (int64_t digit = 0; digit < micro.digits(); ++digit) {
         Value place = k.add(lhs.offset, k.mul(row, lhs.rowStride));
-        rows.push_back(digit == 0 ? place : k.add(place, k.mul(lhs.digits.apart, k.constant(digit))));
+        rows.push_back(digit == 0 ? place : k.add(place, k.constant(digit * lhs.digits.apart)));
       }
     // Digits of what lies behind K are 0.
     Value whole = panel.steps   ? panel.steps
@@ -361,10 +345,10 @@ struct Tile {
     auto sumsOf = [&](Value group, Value from, Value to, bool hasRest, llvm::function_ref<void(Value)> fetch) {
       if (!hasDigits())
         zeroPoints = zeroPointsOf(k, micro, panel, group);
-      return range(from, to, hasRest, startOf(group), fetch);
+      return range(from, to, hasRest, start(), fetch);
     };
     if (!panel.codes.group)
-      return floatsOf(zero, sumsOf(zero, zero, whole, hasRest, fetch));
+      return floatsOf(sumsOf(zero, zero, whole, hasRest, fetch));
     // The sums of a group are added times its scales. The sums of all groups are touched once a group:
     // where registers hold one set of sums only, these are in memory.
     SmallVector<Value> sums = zeros(typeOfSums(), numbers.size() * panel.vectors);
@@ -374,7 +358,7 @@ struct Tile {
                                    [&](OpBuilder &, Location, Value group, ValueRange carried) {
                                      OpBuilder::InsertionGuard guard(k.b);
                                      k.b.setInsertionPointToEnd(group.getParentBlock());
-                                     fetchScales(group);
+                                     fetchScales(k, micro, panel, group);
                                      Value from = k.mul(group, size);
                                      SmallVector<Value> codes = sumsOf(group, from, k.add(from, size), false, fetch);
                                      scf::YieldOp::create(k.b, k.loc, scaled(group, codes, carried));
@@ -473,7 +457,10 @@ void emitPanelProduct(KernelBuilder &k, const MicroKernel &micro, const Matrix &
                       const Panel &panel, Value columns, int64_t rowBlock, TileSink sink, bool areWhole) {
   if (auto *squares = llvm::dyn_cast<SquareKernel>(&micro))
     return emitSquareProduct(k, *squares, lhs, rows, depth, panel, columns, sink);
-  emitVectorProduct(k, llvm::cast<VectorKernel>(micro), lhs, rows, depth, panel, columns, rowBlock, sink, areWhole);
+  const auto &vectors = llvm::cast<VectorKernel>(micro);
+  if (lhs.digits.totals)
+    return emitSegmentProduct(k, vectors, lhs, rows, depth, panel, columns, sink);
+  emitVectorProduct(k, vectors, lhs, rows, depth, panel, columns, rowBlock, sink, areWhole);
 }
 
 } // namespace deepstride

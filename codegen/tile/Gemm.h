@@ -67,6 +67,18 @@ SizeExpr panelSpace(const MicroKernel &micro, const SizeExpr &depth, int64_t wid
 llvm::SmallVector<mlir::Value> zeroPointsOf(KernelBuilder &k, const MicroKernel &micro, const Panel &panel,
                                             mlir::Value group);
 
+/// Where scales and zero points of a group are, for a vector of the panel.
+mlir::Value codesAt(KernelBuilder &k, const MicroKernel &micro, const Panel &panel, mlir::Value group, int64_t vector);
+
+/// Asks for the scales of a later group, of this panel or the next one: they are few, and a miss takes as long as a
+/// group.
+void fetchScales(KernelBuilder &k, const MicroKernel &micro, const Panel &panel, mlir::Value group);
+
+/// Bytes of a panel that are asked for before they are read.
+constexpr int64_t prefetchAhead = 8192;
+/// Asks the second-level cache for the line of an element.
+void prefetch(KernelBuilder &k, mlir::Value buffer, mlir::Value position);
+
 /// Packs columns [firstColumn, firstColumn + width) of a K x columns matrix of `element`, zero beyond its columns.
 void emitPackPanel(KernelBuilder &k, const MicroKernel &micro, const Matrix &source, mlir::Type element,
                    mlir::Value depth, mlir::Value firstColumn, mlir::Value columns, mlir::Value panel,

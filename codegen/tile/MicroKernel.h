@@ -10,11 +10,24 @@
 
 namespace deepstride {
 
-/// Beside rows of digits (RowDigits.h): the digits of a row lie `apart` elements apart. Each group of K has what the
-/// products of its digits start from, in i32, [rows, groups, digits]: their sums times what every column is to be less,
-/// so that they meet codes that are stored higher; and the unit of the lowest digit, in f32, [rows, groups].
+/// Beside rows of digits (RowDigits.h). K lies in segments of `steps` steps each, all of it where columns have one
+/// scale: digit d of the elements of a segment begins at ((segment * rows + row) * 3 + d) * apart. Sums of products
+/// start, in i32 [segments, rows, starting()], at the sums of digits times what every column is to be less, so that
+/// they meet codes that are stored higher. Those of the lowest `atOnce` digits become one number; others are numbers of
+/// their own.
 struct DigitSums {
-  mlir::Value apart, groups, starts, units;
+  /// Where there are segments, sums of columns that lie in memory are less by this power of two and units greater, so
+  /// that no sum leaves a float that the result does not leave, nearly.
+  static constexpr int32_t log2OfTotals = 20;
+
+  mlir::Value starts, units; // of the lowest digit of each row, in f32
+  mlir::Value totals;        // room for sums of columns, vector by vector of all rows; null with one scale
+  mlir::Value rows;
+  int64_t apart = 0, steps = 0, allSteps = 0;
+  int64_t perGroup = 0; // segments that have one scale
+  int64_t atOnce = 0;
+
+  int64_t starting() const { return 4 - atOnce; }
 };
 
 /// One operand: element (i, j) lies at offset + i * rowStride + j * columnStride of a flat buffer.

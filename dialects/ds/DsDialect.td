@@ -85,7 +85,7 @@ def DS_ScheduleAttr : AttrDef<DS_Dialect, "Schedule"> {
     - `multiply_add`: one element of each operand, in the type of the sum;
     - `codes`: floats by codes of 8 or 4 bits, converted as they are loaded;
     - `code_digits`: f32 by such codes, which stay integers: a row lies in three digits of base 256 (vpdpbusd), with a
-      unit for each group, or for all of K;
+      unit of its own;
     - `pair_dot`: 16-bit integers in pairs along K, summed in i32 (vpmaddwd);
     - `byte_dot`, `byte_pairs`, `byte_tiles`: unsigned by signed bytes in fours along K, summed in i32 (vpdpbusd, two
       vpmaddwd, or AMX, which computes squares of 16 by 16 sums). Panels of `byte_pairs` become those of `byte_quads` for

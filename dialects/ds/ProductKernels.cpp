@@ -70,4 +70,13 @@ int64_t interleaveOf(ProductKernel kernel, Type right) {
   return takesCodes && right.isInteger(4) ? 2 * inBytes : inBytes; // two in a byte
 }
 
+int64_t digitSegment(int64_t group, int64_t interleave, int64_t lanes) {
+  int64_t most = lanes >= 16 ? 64 : 32; // four to a register
+  int64_t best = interleave;
+  for (int64_t size = interleave; size <= std::min(group, most); size += interleave)
+    if (group % size == 0)
+      best = size;
+  return best;
+}
+
 } // namespace deepstride::ds

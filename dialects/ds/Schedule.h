@@ -49,6 +49,10 @@ bool multiplies(ProductKernel kernel, const ProductTypes &types, bool isPacked);
 /// Rows of the right operand whose elements of one column lie side by side in a panel.
 int64_t interleaveOf(ProductKernel kernel, mlir::Type right);
 
+/// Elements along K whose codes registers hold at once beside digits of rows: a part of a group of whole steps, as
+/// large as the registers of vectors of `lanes` sums allow.
+int64_t digitSegment(int64_t group, int64_t interleave, int64_t lanes);
+
 /// Bits of a sum in a register: narrow floats are summed in f32.
 inline unsigned sumBits(mlir::Type result) {
   return llvm::isa<mlir::FloatType>(result) ? std::max(32U, result.getIntOrFloatBitWidth())

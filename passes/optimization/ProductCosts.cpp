@@ -43,17 +43,23 @@ std::optional<Machine> Machine::parse(StringRef text, std::string &error) {
   return result;
 }
 
-/// Whether groups are whole steps, no sum of bytes leaves 32 bits, and enough columns meet a row to pay for its digits:
-/// about 0.7 cycles an element with one unit for all of K, 2.2 with one for each 32. Measured with 128 rows on a Zen 4,
-/// times of codes as floats: 32, 64 and 128 columns 0.92, 1.09, 1.21; in groups 64, 128 and 256 columns 0.78,
-/// 0.95, 1.07.
-static bool suitsDigits(const ProductShape &shape) {
-  constexpr int64_t mostSteps = 1 << 15, fewestColumns = 48, fewestOfGroups = 192;
-  if (shape.columns && *shape.columns < (shape.group > 0 ? fewestOfGroups : fewestColumns))
+/// Whether groups are whole steps that registers hold in not too many parts, no sum of bytes leaves 32 bits, and enough
+/// columns meet a row to pay for its digits, about 0.9 cycles an element. Measured with 128 rows on a Zen 4, times of
+/// codes as floats: 32, 48, 64 and 128 columns 0.91, 1.0, 1.05 and 1.15; in groups of 32 in 4 bits 0.97, 1.02, 1.09
+/// and 1.22.
+static bool suitsDigits(const Machine &machine, const ProductShape &shape) {
+  constexpr int64_t mostSteps = 1 << 15, fewestColumns = 48, fewestInSegment = 16;
+  if (shape.columns && *shape.columns < fewestColumns)
     return false;
+  if (!shape.depth)
+    return false;
+  if (shape.group == 0)
+    return *shape.depth <= mostSteps;
   int64_t interleave = ds::interleaveOf(ProductKernel::code_digits, shape.types.right);
-  return shape.group > 0 ? shape.group % interleave == 0 && shape.group <= mostSteps
-                         : shape.depth && *shape.depth <= mostSteps;
+  if (shape.group % interleave != 0)
+    return false;
+  int64_t segment = ds::digitSegment(shape.group, interleave, machine.vectorBits / 32);
+  return segment == shape.group || segment >= fewestInSegment;
 }
 
 std::optional<ProductKernel> fastestKernel(const Machine &machine, const ProductShape &shape,
@@ -65,7 +71,7 @@ std::optional<ProductKernel> fastestKernel(const Machine &machine, const Product
     // Codes less zero points are computed in f32.
     if (shape.hasZeroPoints && kernel == ProductKernel::bfloat_dot)
       continue;
-    if (kernel == ProductKernel::code_digits && !suitsDigits(shape))
+    if (kernel == ProductKernel::code_digits && !suitsDigits(machine, shape))
       continue;
     // Types that another kernel was made for become wider first under this one.
     bool isGeneral = kernel == ProductKernel::multiply_add;

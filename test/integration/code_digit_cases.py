@@ -7,7 +7,9 @@ from programs import SEED
 from quantized_weight_cases import UNIT, Products, constants, option, quantized
 
 SHAPES = ((32, 49), (65, 200), (96, 193), (770, 210))
-HOWS = ((8, 0, "symmetric"), (4, 32, "symmetric"), (8, 32, "asymmetric"), (4, 8, "asymmetric"), (8, 0, "asymmetric"), (4, 96, "symmetric"))
+# Groups of one scale whose sums of three digits become one number, or of two, and groups in parts.
+HOWS = ((8, 0, "symmetric"), (4, 32, "symmetric"), (8, 32, "asymmetric"), (4, 8, "asymmetric"), (8, 0, "asymmetric"), (4, 96, "symmetric"),
+        (8, 32, "symmetric"), (4, 32, "asymmetric"), (8, 160, "symmetric"), (4, 104, "asymmetric"))
 
 
 def groups_of(k, group):
@@ -15,10 +17,10 @@ def groups_of(k, group):
     return [slice(at, at + group) for at in range(0, k, group)]
 
 
-def farthest(x, stands, bias, group):
-    """Half a unit of the lowest digit for each element, 2^-22.9 of the greatest of its group, but 2^-126 at least; then one
-    rounding for each group, its scale and its unit, and the sum of groups, and one of the bias."""
-    units = sum(np.maximum(np.abs(x[:, at]).max(1) * 2.0**-22.9, 2.0**-126)[:, None] * np.abs(stands[at]).sum(0) for at in groups_of(len(stands), group))
+def farthest(x, stands, bias):
+    """Half a unit of the lowest digit for each element, 2^-22.9 of the greatest of its row, but 2^-126 at least; then some roundings for
+    each group, one of the unit, and one of the bias."""
+    units = np.maximum(np.abs(x).max(1) * 2.0**-22.9, 2.0**-126)[:, None] * np.abs(stands).sum(0)
     return units + (len(stands) + 5) * UNIT * (np.abs(x) @ np.abs(stands) + np.abs(bias))
 
 
@@ -28,12 +30,19 @@ def packages(folder, name):
         yield how, m, m.compiled(folder, option(*how))
 
 
+def store(m):
+    """What the weights and biases have become."""
+    constant = {initializer.name: initializer for initializer in m.model.graph.initializer}
+    for i, (w, bias) in enumerate(zip(m.weights, m.biases)):
+        constant[f"w{i}"].raw_data, constant[f"b{i}"].raw_data = w.tobytes(), bias.tobytes()
+
+
 def judge(m, feed, found, how, what):
     for i, (w, bias) in enumerate(zip(m.weights, m.biases)):
         x = feed[f"x{i}"].astype(np.float64)
         stands = quantized(w, *how)[0]
         far = np.abs(found[f"y{i}"] - (x @ stands + bias))
-        expect((far <= farthest(x, stands, bias, how[1])).all(), f"{what}, {how}, y{i}: {np.nanmax(far)} away (DS_SEED={SEED})")
+        expect((far <= farthest(x, stands, bias)).all(), f"{what}, {how}, y{i}: {np.nanmax(far)} away (DS_SEED={SEED})")
 
 
 @case(seconds=20)
@@ -70,15 +79,28 @@ def small_integers_stay_exact(folder):
             for at in groups_of(len(w), how[1]):
                 whole[at.start], whole[at][-1] = span, -span - 1
             w[:], bias[:] = whole, g.integers(-9, 9, bias.shape)
-        constant = {initializer.name: initializer for initializer in m.model.graph.initializer}
-        for i, (w, bias) in enumerate(zip(m.weights, m.biases)):
-            constant[f"w{i}"].raw_data, constant[f"b{i}"].raw_data = w.tobytes(), bias.tobytes()
+        store(m)
         package = m.compiled(folder, option(*how))
         feed = {f"x{i}": g.integers(-200, 201, (5, len(w))).astype(np.float32) for i, w in enumerate(m.weights)}
         found = run_package(package, feed, folder)
         for i, (w, bias) in enumerate(zip(m.weights, m.biases)):
             right = feed[f"x{i}"].astype(np.float64) @ w.astype(np.float64) + bias
             expect((found[f"y{i}"] == right).all(), f"{how}, y{i}: {np.abs(found[f'y{i}'] - right).max()} away (DS_SEED={SEED})")
+
+
+@case(seconds=6)
+def weights_and_rows_far_from_one(folder):
+    """Sums of codes before their unit, and units, are numbers that f32 holds wherever the result is one."""
+    for how in HOWS:
+        for power in (-80, 90, 112):
+            m = Products(f"far from one {how} {power}", SHAPES[1:3])
+            for w, bias in zip(m.weights, m.biases):
+                w *= np.float32(2.0**power)
+                bias[:] = 0
+            store(m)
+            package = m.compiled(folder, option(*how))
+            feed = {name: x * np.float32(2.0**(-power * 0.9)) for name, x in m.feed(3).items()}
+            judge(m, feed, run_package(package, feed, folder), how, f"weights times 2^{power}")
 
 
 @case(seconds=6)

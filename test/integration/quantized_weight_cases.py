@@ -48,17 +48,15 @@ def quantized(w, bits, group, scheme):
     return stands, scales, codes
 
 
-def digits_lose(x, stands, group):
-    """At most, where rows become digits: half a unit of the lowest one for each element, 2^-22.9 of the greatest of its group."""
-    k = len(stands)
-    group = group if 0 < group < k else max(k, 1)
-    return 2**1.1 * UNIT * sum(np.abs(x[:, at:at + group]).max(1, initial=0)[:, None] * np.abs(stands[at:at + group]).sum(0) for at in range(0, k, group))
+def digits_lose(x, stands):
+    """At most, where rows become digits: half a unit of the lowest one for each element, 2^-22.9 of the greatest of its row."""
+    return 2**1.1 * UNIT * np.abs(x).max(1, initial=0)[:, None] * np.abs(stands).sum(0)
 
 
-def rounding(x, stands, bias, group):
+def rounding(x, stands, bias):
     """How far a product of rows may be from one with what codes stand for: one rounding per step of K, one of each weight and its
     scale, one of the bias, and what digits lose."""
-    return (len(stands) + 5) * UNIT * (np.abs(x) @ np.abs(stands) + np.abs(bias)) + digits_lose(x, stands, group)
+    return (len(stands) + 5) * UNIT * (np.abs(x) @ np.abs(stands) + np.abs(bias)) + digits_lose(x, stands)
 
 
 def option(bits, group, scheme):
@@ -100,7 +98,7 @@ class Products:
             isKept = 4 * k * n <= 4096 or packed >= 4 * k * n  # small ones lie in the program
             x, actual = feed[f"x{i}"].astype(np.float64), found[f"y{i}"].astype(np.float64)
             stands, scales, _ = quantized(w, *how) if not isKept else (w.astype(np.float64), 0 * w, w)
-            near = rounding(x, stands, b, group)
+            near = rounding(x, stands, b)
             what = f"{about} y{i} of {w.shape} in {how} (DS_SEED={SEED})"
             expect(actual.shape == (len(x), n), f"{what}: found shape {actual.shape}")
             far = np.abs(actual - (x @ stands + b))

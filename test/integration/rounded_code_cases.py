@@ -22,7 +22,7 @@ def judge(m, feed, found, how, precision, about):
         # At most two roundings for each step of K, one of each weight and its scale, one of the bias.
         rounding = (2 * k + 5) * UNIT * (np.abs(rows) @ np.abs(stands) + np.abs(b))
         if precision == "f16":  # rows that lie in memory as f32 may become digits
-            rounding += digits_lose(rows, stands, how[1])
+            rounding += digits_lose(rows, stands)
         what = f"{about} y{i} of {w.shape} in {how} by {precision} (DS_SEED={SEED})"
         far = np.abs(actual - (rows @ stands + b))
         expect(far.shape == actual.shape and (far <= rounding).all(), f"{what}: {(far - rounding).max(initial=0)} beyond rounding")

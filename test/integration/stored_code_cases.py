@@ -54,7 +54,7 @@ class Weights:
             for i, w in enumerate(self.stands):
                 x, y = feed[f"x{i}"].astype(np.float64), found[f"y{i}"]
                 # One rounding per step of K, one of each weight and one of the scale; and what digits lose.
-                bound = (len(w) + 4) * UNIT * (np.abs(x) @ np.abs(w)) + digits_lose(x, w, 0)
+                bound = (len(w) + 4) * UNIT * (np.abs(x) @ np.abs(w)) + digits_lose(x, w)
                 far = np.abs(y - x @ w)
                 expect(y.shape == far.shape and (far <= bound).all(),
                        f"{options} {rows} rows, y{i} of {w.shape} by {self.nodes[i].op_type}: off by {(far - bound).max()} (DS_SEED={SEED})")

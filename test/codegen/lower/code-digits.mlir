@@ -11,6 +11,7 @@
 // CHECK: arith.maxsi %{{.*}} : vector<16xi32>
 // CHECK: %[[MOST:.*]] = vector.reduction <maxsi>
 // CHECK: %[[FINITE:.*]] = arith.cmpi slt, %[[MOST]], %c2139095040_i32
+// CHECK: arith.select %[[FINITE]], %{{.*}} : f32
 // CHECK: arith.select %[[FINITE]], %{{.*}} : vector<16xf32>
 // CHECK: math.roundeven
 // CHECK: arith.fptosi %{{.*}} : vector<16xf32> to vector<16xi32>
@@ -18,7 +19,6 @@
 // CHECK-COUNT-3: arith.trunci %{{.*}} : vector<16xi32> to vector<16xi8>
 // CHECK: %[[LESS:.*]] = arith.constant -128 : i32
 // CHECK-NEXT: arith.muli %{{.*}}, %[[LESS]] : i32
-// CHECK: arith.select %[[FINITE]], %{{.*}} : f32
 // CHECK-NOT: arith.cmpi ugt
 // CHECK: %[[CODES:.*]] = vector.load {{.*}} vector<64xi8>
 // CHECK: %[[SIGNS:.*]] = arith.constant dense<-128> : vector<64xi8>
@@ -48,30 +48,54 @@ ds.kernel @column sizes 1 arguments [["d0", 32], [2, 8, 128], [2, 1, 32]] {
 // -----
 
 // Codes of 4 bits in groups: eight steps of K lie in four bytes of a column, those at even places in low halves, so that
-// rows are in that order, too. Zero points are taken off with the bias, column by column. Two digits of a group become
-// one integer.
+// rows are in that order, too. Zero points are taken off with the bias, column by column. Registers hold the codes of a
+// group, here one of 8 and so one step of each vector, and all rows meet them. Three digits of so short a group become
+// one integer, and sums of columns lie in memory, 2^-20 of what they are.
 // CHECK-LABEL: func.func @groups
 // CHECK: vector.shuffle %{{.*}} [0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15]
 // CHECK: %[[LESS:.*]] = arith.constant -1 : i32
 // CHECK-NEXT: arith.muli %{{.*}}, %[[LESS]] : i32
 // CHECK: arith.extsi %{{.*}} : vector<16xi8> to vector<16xi32>
 // CHECK: %[[BIAS:.*]] = arith.constant dense<8> : vector<16xi32>
+// CHECK: vector.load {{.*}} vector<16xf32>
+// CHECK: dense<9.53674316E-7> : vector<16xf32>
+// CHECK: %[[SCALE:.*]] = arith.mulf
 // CHECK: arith.addi %[[BIAS]]
-// CHECK: arith.muli %{{.*}} : vector<16xi32>
 // CHECK: arith.xori
 // CHECK: arith.andi
-// CHECK: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
 // CHECK: arith.shrui
-// CHECK: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
-// CHECK: %[[ABOVE:.*]] = arith.shli %{{.*}} : vector<16xi32>
-// CHECK: %[[LOW:.*]] = arith.addi %[[ABOVE]]
-// CHECK: arith.sitofp %[[LOW]]
-// CHECK: vector.fma
-// CHECK: arith.mulf
-// CHECK: %[[SCALE:.*]] = vector.load {{.*}} vector<16xf32>
-// CHECK: vector.fma %{{.*}}, %[[SCALE]]
+// CHECK: scf.for
+// CHECK: arith.muli %{{.*}} : vector<16xi32>
+// CHECK-COUNT-12: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
+// CHECK: %[[HIGH:.*]] = arith.shli %{{.*}} : vector<16xi32>
+// CHECK: %[[TWO:.*]] = arith.addi %[[HIGH]]
+// CHECK: %[[ABOVE:.*]] = arith.shli %[[TWO]]
+// CHECK: %[[ALL:.*]] = arith.addi %[[ABOVE]]
+// CHECK: %[[SUM:.*]] = arith.sitofp %[[ALL]]
+// CHECK: vector.fma %[[SUM]], %[[SCALE]]
+// CHECK: vector.store {{.*}} vector<16xf32>
 ds.kernel @groups sizes 0 arguments [[3, 33], [7, 5, 128], [7, 5, 32], [7, 5, 32]] {
 ^bb0(%x: tensor<3x33xf32>, %w: tensor<7x5x128xi8>, %s: tensor<7x5x32xf32>, %z: tensor<7x5x32xi8>):
   %0 = ds.linear %x, %w scales %s zero_points %z {columns = 200 : i64, panel = 32 : i64, interleave = 8 : i64, group = 8 : i64, result_sizes = [[3, 200]]} : (tensor<3x33xf32>, tensor<7x5x128xi8>, tensor<7x5x32xf32>, tensor<7x5x32xi8>) -> tensor<3x200xf32>
   ds.yield %0 : tensor<3x200xf32>
+}
+
+// -----
+
+// A single row keeps its sums in registers, and takes codes apart as it meets them. Groups of 128 are segments of 64, which share
+// their scales; so many products of bytes leave room for two digits in one integer. The last segment has three steps.
+// CHECK-LABEL: func.func @one_row
+// CHECK: scf.for %{{.*}} = %c0{{[_0-9]*}} to %c2{{[_0-9]*}} step %c1{{[_0-9]*}} iter_args({{.*}}) -> (vector<16xf32>, vector<16xf32>)
+// CHECK: arith.div{{[a-z]*}} %{{.*}}, %c2{{[_0-9]*}} : index
+// CHECK-NOT: scf.for
+// CHECK-COUNT-96: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
+// CHECK: dense<6.553600e+04>
+// CHECK: scf.yield
+// CHECK-COUNT-18: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
+// CHECK: } else {
+// CHECK: return
+ds.kernel @one_row sizes 0 arguments [[1, 140], [2, 35, 128], [2, 2, 32]] {
+^bb0(%x: tensor<1x140xf32>, %w: tensor<2x35x128xi8>, %s: tensor<2x2x32xf32>):
+  %0 = ds.linear %x, %w scales %s {columns = 64 : i64, panel = 32 : i64, interleave = 4 : i64, group = 128 : i64, result_sizes = [[1, 64]]} : (tensor<1x140xf32>, tensor<2x35x128xi8>, tensor<2x2x32xf32>) -> tensor<1x64xf32>
+  ds.yield %0 : tensor<1x64xf32>
 }

@@ -153,38 +153,39 @@ ds.recipe @scales {
 // -----
 
 // Codes by rows of f32 meet digits of these, where bytes are multiplied four times as fast as floats: with groups in
-// whole steps, such a K that sums of bytes fit 32 bits, and columns enough to pay for taking rows apart.
+// whole steps that registers hold at once, or in parts that are not too short (104 is 13 steps), such a K that sums of
+// bytes fit 32 bits, and columns enough to pay for taking rows apart.
 // CHECK-LABEL: func.func @by_digits
 // CHECK: ds.schedule<code_digits, rows = 4, columns = 32, sweep = 128>, group = 8 : i64
 // CHECK: ds.schedule<codes, rows = 8, columns = 48, sweep = 128, few = 16>, group = 6 : i64
 // CHECK: ds.schedule<code_digits, rows = 8, columns = 16, sweep = 128>
 // CHECK: ds.schedule<codes, rows = 8, columns = 48, sweep = 128, few = 16>
-// CHECK: ds.schedule<codes, rows = 8, columns = 48, sweep = 128, few = 16>, group = 8 : i64
+// CHECK: ds.schedule<codes, rows = 8, columns = 48, sweep = 128, few = 16>, group = 104 : i64
 // CHECK: ds.schedule<codes, rows = 8, columns = 48, sweep = 128, few = 16>
 // REMARK: remark: scheduled: code_digits, 4 x 32; codes takes 1.6 times as long
 // SLOW-LABEL: func.func @by_digits
 // SLOW-NOT: code_digits
 // NARROW-LABEL: func.func @by_digits
 // NARROW-NOT: code_digits
-func.func @by_digits(%x: tensor<?x24xf32>, %y: tensor<?x32768xf32>, %z: tensor<?x32772xf32>)
-    -> (tensor<?x192xf32>, tensor<?x192xf32>, tensor<?x48xf32>, tensor<?x48xf32>, tensor<?x191xf32>, tensor<?x47xf32>) {
+func.func @by_digits(%x: tensor<?x24xf32>, %y: tensor<?x32768xf32>, %z: tensor<?x32772xf32>, %u: tensor<?x104xf32>)
+    -> (tensor<?x192xf32>, tensor<?x192xf32>, tensor<?x48xf32>, tensor<?x48xf32>, tensor<?x192xf32>, tensor<?x47xf32>) {
   %half = ds.weight @half : tensor<24x192xi4>
   %three = ds.weight @three : tensor<3x192xf32>
   %four = ds.weight @four : tensor<4x192xf32>
   %long = ds.weight @long : tensor<32768x48xi8>
   %one = ds.weight @one : tensor<1x48xf32>
   %longer = ds.weight @longer : tensor<32772x48xi8>
-  %few = ds.weight @few : tensor<24x191xi4>
-  %fewer = ds.weight @fewer : tensor<3x191xf32>
+  %odd = ds.weight @odd : tensor<104x192xi4>
+  %odder = ds.weight @odder : tensor<1x192xf32>
   %thin = ds.weight @thin : tensor<32768x47xi8>
   %thinner = ds.weight @thinner : tensor<1x47xf32>
   %0 = ds.linear %x, %half scales %three {group = 8 : i64} : (tensor<?x24xf32>, tensor<24x192xi4>, tensor<3x192xf32>) -> tensor<?x192xf32>
   %1 = ds.linear %x, %half scales %four {group = 6 : i64} : (tensor<?x24xf32>, tensor<24x192xi4>, tensor<4x192xf32>) -> tensor<?x192xf32>
   %2 = ds.linear %y, %long scales %one : (tensor<?x32768xf32>, tensor<32768x48xi8>, tensor<1x48xf32>) -> tensor<?x48xf32>
   %3 = ds.linear %z, %longer scales %one : (tensor<?x32772xf32>, tensor<32772x48xi8>, tensor<1x48xf32>) -> tensor<?x48xf32>
-  %4 = ds.linear %x, %few scales %fewer {group = 8 : i64} : (tensor<?x24xf32>, tensor<24x191xi4>, tensor<3x191xf32>) -> tensor<?x191xf32>
+  %4 = ds.linear %u, %odd scales %odder {group = 104 : i64} : (tensor<?x104xf32>, tensor<104x192xi4>, tensor<1x192xf32>) -> tensor<?x192xf32>
   %5 = ds.linear %y, %thin scales %thinner : (tensor<?x32768xf32>, tensor<32768x47xi8>, tensor<1x47xf32>) -> tensor<?x47xf32>
-  return %0, %1, %2, %3, %4, %5 : tensor<?x192xf32>, tensor<?x192xf32>, tensor<?x48xf32>, tensor<?x48xf32>, tensor<?x191xf32>, tensor<?x47xf32>
+  return %0, %1, %2, %3, %4, %5 : tensor<?x192xf32>, tensor<?x192xf32>, tensor<?x48xf32>, tensor<?x48xf32>, tensor<?x192xf32>, tensor<?x47xf32>
 }
 ds.recipe @half {
   %0 = ds.constant dense<3> : tensor<24x192xi4>
@@ -210,13 +211,13 @@ ds.recipe @longer {
   %0 = ds.constant dense<3> : tensor<32772x48xi8>
   ds.yield %0 : tensor<32772x48xi8>
 }
-ds.recipe @few {
-  %0 = ds.constant dense<3> : tensor<24x191xi4>
-  ds.yield %0 : tensor<24x191xi4>
+ds.recipe @odd {
+  %0 = ds.constant dense<3> : tensor<104x192xi4>
+  ds.yield %0 : tensor<104x192xi4>
 }
-ds.recipe @fewer {
-  %0 = ds.constant dense<0.5> : tensor<3x191xf32>
-  ds.yield %0 : tensor<3x191xf32>
+ds.recipe @odder {
+  %0 = ds.constant dense<0.5> : tensor<1x192xf32>
+  ds.yield %0 : tensor<1x192xf32>
 }
 ds.recipe @thin {
   %0 = ds.constant dense<3> : tensor<32768x47xi8>
