@@ -16,10 +16,6 @@ namespace deepstride {
 /// they meet codes that are stored higher. Those of the lowest `atOnce` digits become one number; others are numbers of
 /// their own.
 struct DigitSums {
-  /// Where there are segments, sums of columns that lie in memory are less by this power of two and units greater, so
-  /// that no sum leaves a float that the result does not leave, nearly.
-  static constexpr int32_t log2OfTotals = 20;
-
   mlir::Value starts, units; // of the lowest digit of each row, in f32
   mlir::Value totals;        // room for sums of columns, vector by vector of all rows; null with one scale
   mlir::Value rows;

@@ -75,8 +75,7 @@ RowDigits::Unit RowDigits::emitUnit(Value first, Value depth, Value row) {
   auto powerOfTwo = [&](Value biased) -> Value {
     return arith::BitcastOp::create(k.b, k.loc, f32, arith::ShLIOp::create(k.b, k.loc, biased, integer(23)));
   };
-  int32_t scaled = sums.totals ? DigitSums::log2OfTotals : 0;
-  Value unit = powerOfTwo(arith::SubIOp::create(k.b, k.loc, exponent, integer(22 - scaled)));
+  Value unit = powerOfTwo(arith::SubIOp::create(k.b, k.loc, exponent, integer(22)));
   Value nan = arith::ConstantOp::create(k.b, k.loc, k.b.getF32FloatAttr(std::numeric_limits<float>::quiet_NaN()));
   k.store(arith::SelectOp::create(k.b, k.loc, isFinite, unit, nan), sums.units, row, f32);
   auto floats = VectorType::get({micro.lanes()}, f32);

@@ -23,6 +23,8 @@ public:
 
   /// Sums of all rows, in memory. A single row keeps them in registers meanwhile.
   void emit() {
+    for (int64_t v = 0; v < panel.vectors; ++v)
+      powers.push_back(powerOf(loadLanes(k, sums, panel.codes.scales, codesAt(k, micro, panel, k.constant(0), v), {})));
     auto known = getConstantIntValue(rows);
     if (known)
       return *known == 1 ? emitRow() : emitRows();
@@ -38,10 +40,34 @@ public:
   /// The sum of a row for a vector of columns.
   Value totalOf(Value row, int64_t v) {
     Value unit = vector::BroadcastOp::create(k.b, k.loc, sums, memref::LoadOp::create(k.b, k.loc, digits.units, row));
-    return arith::MulFOp::create(k.b, k.loc, loadLanes(k, sums, digits.totals, placeOf(row, v), {}), unit);
+    // No product leaves f32 that the last one does not leave.
+    Value one = splat(1), power = powers[v].power, total = loadLanes(k, sums, digits.totals, placeOf(row, v), {});
+    total = arith::MulFOp::create(k.b, k.loc, total, arith::MinimumFOp::create(k.b, k.loc, power, one));
+    total = arith::MulFOp::create(k.b, k.loc, total, unit);
+    return arith::MulFOp::create(k.b, k.loc, total, arith::MaximumFOp::create(k.b, k.loc, power, one));
   }
 
 private:
+  /// Sums wait for the unit of their row, which may be as small as scales are great: while they do, columns are taken
+  /// less by a power of two near their first scale, or as they are where that is 0.
+  struct Power {
+    Value power, inverse;
+  };
+  Power powerOf(Value scale) {
+    constexpr int32_t farthest = 60, mantissa = 23, bias = 127; // sums have 31 bits, and more groups than one
+    auto splatted = [&](int32_t number) -> Value {
+      return arith::ConstantOp::create(k.b, k.loc, DenseElementsAttr::get(micro.accumulator, number));
+    };
+    Value bits = vector::BitCastOp::create(k.b, k.loc, micro.accumulator, scale);
+    bits = arith::AndIOp::create(k.b, k.loc, bits, splatted(0x7f800000));
+    Value isZero = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, bits, splatted(0));
+    bits = arith::SelectOp::create(k.b, k.loc, isZero, splatted(bias << mantissa), bits);
+    bits = arith::MaxSIOp::create(k.b, k.loc, bits, splatted((bias - farthest) << mantissa));
+    bits = arith::MinSIOp::create(k.b, k.loc, bits, splatted((bias + farthest) << mantissa));
+    Value inverse = arith::SubIOp::create(k.b, k.loc, splatted(2 * bias << mantissa), bits);
+    return {vector::BitCastOp::create(k.b, k.loc, sums, bits), vector::BitCastOp::create(k.b, k.loc, sums, inverse)};
+  }
+
   /// A segment of `steps` steps under some vectors of columns.
   struct Codes {
     SmallVector<SmallVector<Value>> columns; // of each vector, as multiply-adds take them
@@ -147,8 +173,7 @@ private:
     Value bias = arith::ConstantOp::create(k.b, k.loc, DenseElementsAttr::get(micro.accumulator, micro.codeBias()));
     for (int64_t v = first; v < first + count; ++v) {
       Value scale = loadLanes(k, sums, panel.codes.scales, codesAt(k, micro, panel, group, v), {});
-      codes.scales.push_back(
-          arith::MulFOp::create(k.b, k.loc, scale, splat(std::ldexp(1.0F, -DigitSums::log2OfTotals))));
+      codes.scales.push_back(arith::MulFOp::create(k.b, k.loc, scale, powers[v].inverse));
       codes.less.push_back(points[v] ? arith::AddIOp::create(k.b, k.loc, bias, points[v]).getResult() : Value());
     }
     return codes;
@@ -222,8 +247,9 @@ private:
   Value rows;
   const Panel &panel;
   VectorType sums;
-  int64_t perVector; // bytes of a step
-  Value end;         // of the panels that may be asked for
+  SmallVector<Power> powers; // of the columns of each vector
+  int64_t perVector;         // bytes of a step
+  Value end;                 // of the panels that may be asked for
 };
 } // namespace
 

@@ -46,9 +46,10 @@ std::optional<Machine> Machine::parse(StringRef text, std::string &error) {
 /// Whether groups are whole steps that registers hold in not too many parts, no sum of bytes leaves 32 bits, and enough
 /// columns meet a row to pay for its digits, about 0.9 cycles an element. Measured with 128 rows on a Zen 4, times of
 /// codes as floats: 32, 48, 64 and 128 columns 0.91, 1.0, 1.05 and 1.15; in groups of 32 in 4 bits 0.97, 1.02, 1.09
-/// and 1.22.
+/// and 1.22, in 8 bits 0.91, 0.95, 1.0 and 1.16.
 static bool suitsDigits(const Machine &machine, const ProductShape &shape) {
-  constexpr int64_t mostSteps = 1 << 15, fewestColumns = 48, fewestInSegment = 16;
+  constexpr int64_t mostSteps = 1 << 15, fewestInSegment = 16;
+  int64_t fewestColumns = shape.group > 0 && shape.types.right.isInteger(8) ? 64 : 48;
   if (shape.columns && *shape.columns < fewestColumns)
     return false;
   if (!shape.depth)

@@ -91,6 +91,8 @@ struct ScheduleKernels : deepstride::impl::ScheduleKernelsBase<ScheduleKernels>,
   static constexpr int64_t rowsPerSweep = 128;
   // Squares multiply faster than memory gives panels: as many rows as stay in a level-2 cache beside panels and sums.
   static constexpr int64_t mostRowsPerSweep = 512, bytesOfRows = 3 << 18;
+  // Digits are read once for each panel: as many rows as stay in a level-2 cache beside it, while few are not too few.
+  static constexpr int64_t fewestRowsPerSweep = 16;
   static constexpr int64_t rowsOfCodes = 16; // two blocks of rows; a third would pay for converting the panel
 
   void runOnOperation() override {
@@ -158,6 +160,10 @@ struct ScheduleKernels : deepstride::impl::ScheduleKernelsBase<ScheduleKernels>,
 
   static int64_t sweepOf(Operation *op, ds::ProductKernel kernel, const ProductShape &shape) {
     auto linear = dyn_cast<ds::LinearOp>(op);
+    if (kernel == ds::ProductKernel::code_digits && shape.depth) {
+      int64_t rows = bytesOfRows / (*shape.depth * 3) / fewestRowsPerSweep * fewestRowsPerSweep;
+      return std::clamp(rows, fewestRowsPerSweep, rowsPerSweep);
+    }
     if (!linear || !ds::usesSquares(kernel))
       return rowsPerSweep;
     int64_t depth = cast<RankedTensorType>(linear.getInput().getType()).getShape().back();

@@ -50,16 +50,21 @@ ds.kernel @column sizes 1 arguments [["d0", 32], [2, 8, 128], [2, 1, 32]] {
 // Codes of 4 bits in groups: eight steps of K lie in four bytes of a column, those at even places in low halves, so that
 // rows are in that order, too. Zero points are taken off with the bias, column by column. Registers hold the codes of a
 // group, here one of 8 and so one step of each vector, and all rows meet them. Three digits of so short a group become
-// one integer, and sums of columns lie in memory, 2^-20 of what they are.
+// one integer, and sums of columns lie in memory, less by a power of two near the column's first scale.
 // CHECK-LABEL: func.func @groups
 // CHECK: vector.shuffle %{{.*}} [0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15]
 // CHECK: %[[LESS:.*]] = arith.constant -1 : i32
 // CHECK-NEXT: arith.muli %{{.*}}, %[[LESS]] : i32
+// CHECK: dense<2139095040> : vector<16xi32>
+// CHECK: arith.maxsi
+// CHECK: %[[POWER:.*]] = arith.minsi
+// CHECK: dense<2130706432> : vector<16xi32>
+// CHECK: %[[RECIPROCAL:.*]] = arith.subi %{{.*}}, %[[POWER]]
+// CHECK: %[[INVERSE:.*]] = vector.bitcast %[[RECIPROCAL]] : vector<16xi32> to vector<16xf32>
 // CHECK: arith.extsi %{{.*}} : vector<16xi8> to vector<16xi32>
 // CHECK: %[[BIAS:.*]] = arith.constant dense<8> : vector<16xi32>
-// CHECK: vector.load {{.*}} vector<16xf32>
-// CHECK: dense<9.53674316E-7> : vector<16xf32>
-// CHECK: %[[SCALE:.*]] = arith.mulf
+// CHECK: %[[STORED:.*]] = vector.load {{.*}} vector<16xf32>
+// CHECK-NEXT: %[[SCALE:.*]] = arith.mulf %[[STORED]], %[[INVERSE]]
 // CHECK: arith.addi %[[BIAS]]
 // CHECK: arith.xori
 // CHECK: arith.andi

@@ -154,11 +154,12 @@ ds.recipe @scales {
 
 // Codes by rows of f32 meet digits of these, where bytes are multiplied four times as fast as floats: with groups in
 // whole steps that registers hold at once, or in parts that are not too short (104 is 13 steps), such a K that sums of
-// bytes fit 32 bits, and columns enough to pay for taking rows apart.
+// bytes fit 32 bits, and columns enough to pay for taking rows apart. A sweep has as many rows as a level-2 cache holds
+// digits of.
 // CHECK-LABEL: func.func @by_digits
 // CHECK: ds.schedule<code_digits, rows = 4, columns = 32, sweep = 128>, group = 8 : i64
 // CHECK: ds.schedule<codes, rows = 8, columns = 48, sweep = 128, few = 16>, group = 6 : i64
-// CHECK: ds.schedule<code_digits, rows = 8, columns = 16, sweep = 128>
+// CHECK: ds.schedule<code_digits, rows = 8, columns = 16, sweep = 16>
 // CHECK: ds.schedule<codes, rows = 8, columns = 48, sweep = 128, few = 16>
 // CHECK: ds.schedule<codes, rows = 8, columns = 48, sweep = 128, few = 16>, group = 104 : i64
 // CHECK: ds.schedule<codes, rows = 8, columns = 48, sweep = 128, few = 16>
