@@ -307,9 +307,9 @@ def QuantizeWeights : Pass<"ds-quantize-weights", "::mlir::ModuleOp"> {
     of the result changes by at most the sum over K of |x| scale / 2, plus what rounding of f32 gives. A weight is kept
     where `keep` matches the name of its recipe or of its product's node, where it is no f32 constant or not finite, and where it would not become
     smaller. Where the attribute `ds.triangles` of the module names a recipe for a weight, its codes are rounded against
-    that. With `mixed` some weights are stored one step finer: instead of 4 bits in 8, with the same groups; instead of 8
-    bits in columns or groups of more than 32 in groups of 32; instead of 8 bits in groups of at most 32, asked for by
-    `group`, in f16. Where `floats` is bf16 they are left as they are, for ds-round-products.
+    that. With `mixed` some weights are stored one step finer: instead of 4 bits in 8, with one scale for a column
+    where that loses at most 1.8 times what the same groups lose, else with these; instead of 8 bits in columns or groups
+    of more than 32 in groups of 32; instead of 8 bits in groups of at most 32, asked for by `group`, in f16. Where `floats` is bf16 they are left as they are, for ds-round-products.
     Those are weights that give an attention its values and nothing else; those of the last quarter of products, and of
     products with the same inputs; and, where 8 bits stay 8, those of products with the same inputs as values have,
     which can be joined then, and those whose relative error is more than 1.8 times that of groups of 32. A weight whose

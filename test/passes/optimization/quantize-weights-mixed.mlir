@@ -8,6 +8,8 @@
 // RUN: ds-opt %s --split-input-file --ds-quantize-weights="group=2 mixed=true floats=bf16" 2>&1 >/dev/null | FileCheck %s --check-prefix=CODES
 // RUN: ds-opt %s --split-input-file --ds-quantize-weights="group=64 mixed=true" 2>%t.wide >/dev/null
 // RUN: FileCheck %s --check-prefix=WIDE --input-file=%t.wide
+// RUN: ds-opt %s --split-input-file --ds-quantize-weights="bits=4 group=32 mixed=true" 2>%t.columns >/dev/null
+// RUN: FileCheck %s --check-prefix=COLUMNS --input-file=%t.columns
 // RUN: not ds-opt %s --split-input-file --ds-quantize-weights="floats=f32" 2>&1 | FileCheck %s --check-prefix=FLOATS
 // FLOATS: error: ds-quantize-weights: floats: expected f16 or bf16, found 'f32'
 
@@ -140,6 +142,9 @@ ds.recipe @grid {
 
 // In 8 bits what is multiplied beside the values is stored as they are, so that the three can be joined.
 // Codes that lose less than f16 stay. Columns and groups beyond 32 become groups of that first.
+// Beside 4 bits whole columns of 8 bits will do, unless groups lose much less, as those of 2 do.
+// COLUMNS: remark: weight 'query' in 4 bits: 512 bytes become 80,
+// COLUMNS: remark: weight 'value' in 8 bits, being values of attention: 512 bytes become 136,
 // WIDE: remark: weight 'other' in 8 bits: 512 bytes become 136,
 // WIDE: remark: weight 'query' in 8 bits, in groups of 32, being beside values of attention: 512 bytes become 144,
 // WIDE: remark: weight 'value' in 8 bits, in groups of 32, being values of attention: 512 bytes become 144,
