@@ -6,7 +6,7 @@ from kit import case, expect, run_package
 from programs import SEED
 from quantized_weight_cases import UNIT, Products, constants, option, quantized
 
-SHAPES = ((32, 49), (65, 200), (96, 193), (770, 210))
+SHAPES = ((32, 49), (65, 200), (86, 97), (96, 193), (770, 210))
 # Groups of one scale whose sums of three digits become one number, or of two, and groups in parts.
 HOWS = ((8, 0, "symmetric"), (4, 32, "symmetric"), (8, 32, "asymmetric"), (4, 8, "asymmetric"), (8, 0, "asymmetric"), (4, 96, "symmetric"),
         (8, 32, "symmetric"), (4, 32, "asymmetric"), (8, 160, "symmetric"), (4, 104, "asymmetric"))

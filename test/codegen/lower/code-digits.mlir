@@ -87,8 +87,9 @@ ds.kernel @groups sizes 0 arguments [[3, 33], [7, 5, 128], [7, 5, 32], [7, 5, 32
 
 // -----
 
-// A single row keeps its sums in registers, and takes codes apart as it meets them. Groups of 128 are segments of 64, which share
-// their scales; so many products of bytes leave room for two digits in one integer. The last segment has three steps.
+// A single row keeps its sums in registers, and takes codes apart as it meets them. Groups of 128 are segments of 64,
+// which share their scales; so many products of bytes leave room for two digits in one integer. The last segment has
+// three steps. Where loads look far, a loop meets four steps at a time of each vector, at short distances.
 // CHECK-LABEL: func.func @one_row
 // CHECK: scf.for %{{.*}} = %c0{{[_0-9]*}} to %c2{{[_0-9]*}} step %c1{{[_0-9]*}} iter_args({{.*}}) -> (vector<16xf32>, vector<16xf32>)
 // CHECK: arith.div{{[a-z]*}} %{{.*}}, %c2{{[_0-9]*}} : index
@@ -99,6 +100,20 @@ ds.kernel @groups sizes 0 arguments [[3, 33], [7, 5, 128], [7, 5, 32], [7, 5, 32
 // CHECK-COUNT-18: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
 // CHECK: } else {
 // CHECK: return
+// FAR-LABEL: func.func @one_row
+// FAR: scf.for %{{.*}} = %c0{{[_0-9]*}} to %c2{{[_0-9]*}} step %c1{{[_0-9]*}} iter_args({{.*}}) -> (vector<16xf32>, vector<16xf32>)
+// FAR-NOT: memref.prefetch {{.*}}xi8
+// FAR: %[[FIRST:.*]] = arith.muli %{{.*}}, %c16{{[_0-9]*}} : index
+// FAR: %[[END:.*]] = arith.addi %[[FIRST]], %c16{{[_0-9]*}} : index
+// FAR: :3 = scf.for %{{.*}} = %[[FIRST]] to %[[END]] step %c4{{[_0-9]*}} iter_args
+// FAR-COUNT-12: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
+// FAR: scf.yield
+// FAR: :3 = scf.for
+// FAR-COUNT-12: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
+// FAR: scf.yield
+// FAR-NOT: scf.for
+// FAR-COUNT-18: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"
+// FAR: return
 ds.kernel @one_row sizes 0 arguments [[1, 140], [2, 35, 128], [2, 2, 32]] {
 ^bb0(%x: tensor<1x140xf32>, %w: tensor<2x35x128xi8>, %s: tensor<2x2x32xf32>):
   %0 = ds.linear %x, %w scales %s {columns = 64 : i64, panel = 32 : i64, interleave = 4 : i64, group = 128 : i64, result_sizes = [[1, 64]]} : (tensor<1x140xf32>, tensor<2x35x128xi8>, tensor<2x2x32xf32>) -> tensor<1x64xf32>
