@@ -108,8 +108,9 @@ void WeightStorage::make(ds::LinearOp op, ds::RecipeOp recipe, RankedTensorType 
   if (triangles)
     report.count(against ? "calibrated" : "to nearest");
   if (triangles && !against)
-    op.emitRemark() << "weight '" << recipe.getSymName()
-                    << "' is rounded to nearest: calibration does not see products inside branches and loops";
+    op.emitRemark()
+        << "weight '" << recipe.getSymName()
+        << "' is rounded to nearest: calibration met no rows of its products, as of those inside branches and loops";
 }
 
 /// Makes floats of 16 bits of a sensitive weight that loses so much as codes, if it loses less that way.

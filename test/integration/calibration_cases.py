@@ -151,6 +151,9 @@ def a_calibration_set_that_does_not_fit_is_refused(folder):
                          ({"0/x": good, "00/x": good}, "'00/x' is what '0/x' is, expected one array for an input of a call"),
                          ({"x": good.astype(np.float64)}, "'x': expected f32, found f64"),
                          ({"0/x": good[0]}, "call 0:"), ({"x": good[:, 1:]}, "call 0:"),
+                         ({"x": good, "0/x": good}, "'x' is of no call, as each has one of its own, expected one array for an input of a call"),
+                         ({"x": good[:0]}, "set.npz: no product meets a number but 0, expected inputs with rows"),
+                         ({"x": 0 * good}, "set.npz: no product meets a number but 0, expected inputs with rows"),
                          ({"x": bad}, "'x': element 50 is not a number"),
                          ({"x": huge}, "is not finite, or its squares are not")):
         np.savez(folder / "set.npz", **arrays)

@@ -55,6 +55,28 @@ def numbers_and_names_that_are_none(folder):
 
 
 @case
+def files_that_would_take_the_place_of_others_are_refused(folder):
+    _, package = small_package(folder)
+    n, before = "--dim=n=3", {file.name: file.read_bytes() for file in package.iterdir()}
+    (folder / "link").symlink_to(package / "weights.bin")
+    for arguments, says in ((["profile", package, n, "--html", package / "manifest.json"], "--html: '"),
+                            ([package, n, "--output", package / "weights.bin"], "lies in a package"),
+                            ([package, n, "--state-out", package / "other.npz"], "--state-out: '"),
+                            ([package, n, "--output", folder / "link"], "lies in a package"),
+                            (["bench", package, n, "--json", package / "x.json"], "lies in a package"),
+                            (["inspect", package, "--graph", package / "x.svg"], "lies in a package"),
+                            (["profile", package, n, "--html", folder / "s", "--trace", folder / "." / "s"], "is what --html writes"),
+                            (["profile", package, n, "--html", folder / "s", "--json", folder / "s"], "is what --json writes"),
+                            ([package, n, "--output", folder / "s", "--state-out", folder / "t" / ".." / "s"], "is what --output writes"),
+                            (["train", package, "--data=none.npz", "--html", folder / "s", "--log", folder / "s"], "is what --html writes")):
+        result = tool("ds-run", *arguments, code=2, says=says)
+        expect(len(result.err.splitlines()) == 1, f"expected one line: {result}")
+        expect({file.name: file.read_bytes() for file in package.iterdir()} == before, f"the package has changed: {result}")
+        expect(not (folder / "s").exists(), f"a file all the same: {result}")
+    tool("ds-run", "profile", package, n, "--iterations=2", "--html=/dev/null", "--trace=/dev/null")
+
+
+@case
 def devices_are_written_to_and_not_replaced(folder):
     """A pipe stands for them: what is written arrives, and the pipe is still there."""
     import os

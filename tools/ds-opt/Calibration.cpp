@@ -55,9 +55,12 @@ std::string Calibration::add(DictionaryAttr observed) {
         sums.numbers[i] += numbers[i];
       if (--sums.missing > 0)
         continue;
+      bool isZero = llvm::all_of(sums.numbers, [](double number) { return number == 0; });
       if (!makeTriangle(sums.numbers, size))
         return inputs + ": what weight '" + sums.weights.front() +
                "' is multiplied by is not finite, or its squares are not";
+      if (isZero) // no rows, or none that says anything of the weight
+        continue;
       Triangle triangle{workspace.path("triangle-" + llvm::Twine(fileCount++)), size};
       if (std::string wrong = write(triangle, sums.numbers); !wrong.empty())
         return wrong;

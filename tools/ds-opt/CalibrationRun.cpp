@@ -44,6 +44,10 @@ public:
     if (!numbered.empty() && *numbered.rbegin() >= count)
       fail(ErrorCode::BadFile, "call ", *numbered.rbegin(), " has arrays, but of the calls from 0 on only ",
            numbered.size(), " have, expected arrays for each");
+    for (const auto &[place, item] : places)
+      if (place.first == everyCall && isOfEachCall(place.second))
+        fail(ErrorCode::BadFile, "'", file.items()[item].name, "' is of no call, as each has one of its own, expected ",
+             "one array for an input of a call");
   }
 
   int64_t size() const { return count; }
@@ -64,6 +68,13 @@ public:
 
 private:
   static constexpr int64_t everyCall = -1;
+
+  bool isOfEachCall(size_t input) const {
+    int64_t call = 0;
+    while (call < count && places.count({call, input}))
+      ++call;
+    return call == count;
+  }
 
   /// The input that an array is for, and the call; the number of inputs where there is none.
   size_t inputOf(const std::string &name, int64_t &call) const {

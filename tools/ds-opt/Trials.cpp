@@ -59,6 +59,7 @@ Compilation::Outcome Compilation::calibrate() {
     return success(diagnostic.getSeverity() == DiagnosticSeverity::Remark);
   });
   isCalibrating = true;
+  bool hasWeights = false;
   for (int64_t first = 0; first >= 0;) {
     auto observed = observe(*host, first);
     if (failed(observed))
@@ -67,8 +68,11 @@ Compilation::Outcome Compilation::calibrate() {
       break; // there is nothing to quantize, as quantization will say
     if (std::string wrong = calibration->add(*observed); !wrong.empty())
       return fail(wrong);
+    hasWeights = true;
   }
   isCalibrating = false;
+  if (hasWeights && calibration->weights() == 0)
+    return fail(options.calibrate + ": no product meets a number but 0, expected inputs with rows");
   PassReport::Counts counts;
   PassReport::add(counts, "calls", calibration->calls());
   PassReport::add(counts, "weights observed", static_cast<int64_t>(calibration->weights()));

@@ -2,6 +2,7 @@
 #include "tools/ds-run/Choices.h"
 #include "tools/ds-run/CommandLine.h"
 #include "tools/ds-run/Messages.h"
+#include "tools/ds-run/OutputPaths.h"
 #include "tools/ds-run/launch/Environment.h"
 #include "tools/ds-run/launch/Launch.h"
 #include "tools/ds-run/training/Setup.h"
@@ -155,6 +156,7 @@ int runMain(int argc, char **argv) {
     }
     checkOwnVariables();
     checkPackageName(app, options, words);
+    checkOutputPaths(options, training);
     auto chosen = app.get_subcommands();
     LaunchedCommand command{chosen.empty() ? "" : chosen[0]->get_name(), training.checkpoint, training.resumeTag,
                             nullptr};

@@ -19,7 +19,7 @@ module attributes {ds.triangles = {w = @triangle}} {
     // expected-remark @+1 {{weight 'w' in 8 bits: 32 bytes become 16, relative error 1.79e-03, largest 1.57e-03, of results 1.81e-03}}
     %0 = ds.linear %x, %w : (tensor<?x4xf32>, tensor<4x2xf32>) -> tensor<?x2xf32>
     // expected-remark @+2 {{weight 'v' in 8 bits: 320 bytes become 160, relative error 0.00e+00, largest 0.00e+00}}
-    // expected-remark @+1 {{weight 'v' is rounded to nearest: calibration does not see products inside branches and loops}}
+    // expected-remark @+1 {{weight 'v' is rounded to nearest: calibration met no rows of its products, as of those inside branches and loops}}
     %1 = ds.linear %x, %v : (tensor<?x4xf32>, tensor<4x20xf32>) -> tensor<?x20xf32>
     return %0, %1 : tensor<?x2xf32>, tensor<?x20xf32>
   }
