@@ -1,5 +1,7 @@
 #include "passes/optimization/Calibration.h"
 
+#include "passes/NamePattern.h"
+
 #include "llvm/Support/Regex.h"
 
 using namespace mlir;
@@ -10,6 +12,13 @@ static std::string text(Type type) {
   std::string result;
   llvm::raw_string_ostream(result) << type;
   return result;
+}
+
+LogicalResult verifyKeep(ModuleOp module, StringRef pass, StringRef keep) {
+  std::string reason = keep.empty() ? "" : reasonAgainstPattern(keep); // nothing is kept
+  if (reason.empty())
+    return success();
+  return module.emitError() << pass << ": keep: expected a regular expression, found '" << keep << "': " << reason;
 }
 
 bool isKept(const std::string &keep, StringRef recipe, Operation *op) {

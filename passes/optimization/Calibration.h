@@ -14,6 +14,8 @@ inline constexpr llvm::StringLiteral observedAttr = "ds.observed";
 /// On a module, by ds-observe-products: the number of the first weight that was left out.
 inline constexpr llvm::StringLiteral unobservedAttr = "ds.unobserved";
 
+/// Diagnoses a `keep` of a pass that is no regular expression, or none that can be matched in bounded memory.
+llvm::LogicalResult verifyKeep(mlir::ModuleOp module, llvm::StringRef pass, llvm::StringRef keep);
 /// Whether `keep`, a regular expression or nothing, matches the weight of a recipe or the node that an op came from.
 bool isKept(const std::string &keep, llvm::StringRef recipe, mlir::Operation *op);
 

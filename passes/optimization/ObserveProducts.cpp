@@ -37,6 +37,8 @@ struct ObserveProducts : deepstride::impl::ObserveProductsBase<ObserveProducts>,
   void runOnOperation() override {
     count("weights observed", 0);
     ModuleOp module = getOperation();
+    if (failed(verifyKeep(module, "ds-observe-products", keep)))
+      return signalPassFailure();
     OpBuilder builder(module.getContext());
     SmallVector<Rows> chosen;
     NamedAttrList observed;

@@ -46,6 +46,8 @@ struct QuantizeFilters : deepstride::impl::QuantizeFiltersBase<QuantizeFilters>,
       getOperation().emitError("ds-quantize-filters: group: expected at least 0, found ") << group.getValue();
       return signalPassFailure();
     }
+    if (failed(verifyKeep(getOperation(), "ds-quantize-filters", keep)))
+      return signalPassFailure();
     if (scheme != "symmetric" && scheme != "asymmetric") {
       getOperation().emitError("ds-quantize-filters: scheme: expected symmetric or asymmetric, found '")
           << scheme.getValue() << "'";

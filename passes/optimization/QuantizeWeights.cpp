@@ -12,8 +12,6 @@
 #include "passes/optimization/Passes.h"
 #include "passes/optimization/WeightStorage.h"
 
-#include "llvm/Support/Regex.h"
-
 namespace deepstride {
 #define GEN_PASS_DEF_QUANTIZEWEIGHTS
 #include "passes/optimization/Passes.h.inc"
@@ -141,9 +139,8 @@ struct QuantizeWeights : deepstride::impl::QuantizeWeightsBase<QuantizeWeights>,
       return fail("group: expected 0 or an even number of at most 1048576, found " + Twine(group.getValue()));
     if (scheme != "symmetric" && scheme != "asymmetric")
       return fail("scheme: expected symmetric or asymmetric, found '" + scheme.getValue() + "'");
-    std::string wrong;
-    if (!keep.empty() && !llvm::Regex(keep.getValue()).isValid(wrong))
-      return fail("keep: expected a regular expression, found '" + keep.getValue() + "': " + wrong);
+    if (failed(verifyKeep(getOperation(), "ds-quantize-weights", keep)))
+      return signalPassFailure();
     for (StringRef what : {"weights quantized", "products with codes", "products kept", "bytes before", "bytes after"})
       count(what, 0);
     if (floats != "f16" && floats != "bf16")

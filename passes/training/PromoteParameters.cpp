@@ -3,6 +3,7 @@
 //
 //   func.func @main(%x) { %w = ds.weight @w            func.func @main(%x, %w {ds.state = "w", ds.initial = @w}) {
 //     %y = ds.matmul %x, %w ... }                 =>     %y = ds.matmul %x, %w ... }
+#include "passes/NamePattern.h"
 #include "passes/Report.h"
 #include "passes/training/Parameters.h"
 #include "passes/training/Passes.h"
@@ -32,9 +33,8 @@ struct PromoteParameters : impl::PromoteParametersBase<PromoteParameters>, PassR
     count("parameters", 0);
     promoted.clear();
     freezes = false;
-    std::string error;
     for (auto [name, text] : {std::pair("train", &train), std::pair("freeze", &freeze)})
-      if (!text->getValue().empty() && !llvm::Regex(text->getValue()).isValid(error)) {
+      if (std::string error = text->empty() ? "" : reasonAgainstPattern(*text); !error.empty()) {
         getOperation().emitError() << name << ": expected a regular expression, found '" << text->getValue()
                                    << "': " << error;
         return signalPassFailure();

@@ -14,6 +14,7 @@ struct OptionInfo {
   Argument argument;
   llvm::StringRef placeholder, help;                                // without help it is not listed
   std::string (*apply)(ParsedCommandLine &, llvm::StringRef value); // returns an error, or nothing
+  bool mayRepeat = false;                                           // else two values would hide one
 };
 
 /// All others than those of --mode=train.

@@ -1,5 +1,6 @@
 // Parses the driver's command line. One table names every option, its argument and what it does; unknown options,
 // missing and illegal values are usage errors of one line. The options of ds-opt as an mlir-opt are LLVM's.
+#include "passes/NamePattern.h"
 #include "tools/ds-opt/OptionTable.h"
 
 #include "tools/commandline/Description.h"
@@ -12,7 +13,6 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/Regex.h"
 
 #include <cstdlib>
 
@@ -81,35 +81,36 @@ static std::string applyQuantize(ParsedCommandLine &line, StringRef value) {
   quantize.bits = type == "int8" ? 8 : 4;
   quantize.group = type == "int8" ? 0 : 32; // 4 bits are too few for a whole column
   while (!rest.empty()) {
-    auto [key, more] = rest.split('=');
-    auto [text, next] = key == "keep" ? std::pair(more, StringRef()) : more.split(',');
+    auto [item, next] = rest.starts_with("keep=") ? std::pair(rest, StringRef()) : rest.split(',');
+    auto [key, text] = item.split('=');
     rest = next;
     std::string reason;
+    if (!item.contains('='))
+      return wrong("found '" + item + "'");
     if (!given.insert(key).second)
       return wrong("with each once, found '" + key + "' twice");
     if (key == "group") {
       if (text.getAsInteger(10, quantize.group) || quantize.group < 0 || quantize.group % 2 != 0 ||
           quantize.group > largestGroup)
-        return wrong("with a group of 0 (all of a column) or an even number of at most 1048576, found 'group=" + text +
-                     "'");
+        return wrong("with a group of 0 (all of a column) or an even number of at most 1048576, found '" + item + "'");
     } else if (key == "scheme") {
       if (text != "symmetric" && text != "asymmetric")
-        return wrong("found 'scheme=" + text + "'");
+        return wrong("found '" + item + "'");
       quantize.scheme = text.str();
     } else if (key == "mixed") {
       if (text != "yes" && text != "no")
-        return wrong("found 'mixed=" + text + "'");
+        return wrong("found '" + item + "'");
       quantize.mixed = text == "yes";
       quantize.isMixedGiven = true;
     } else if (key == "keep") {
-      if (text.empty() || !llvm::Regex(text).isValid(reason))
+      if (text.empty() || !(reason = reasonAgainstPattern(text)).empty())
         return wrong("with a regular expression to keep, found '" + text + "'" + (reason.empty() ? "" : ": " + reason));
       for (StringRef other : {",group=", ",scheme=", ",mixed=", ",keep="}) // what follows keep= belongs to it
         if (text.contains(other))
           return wrong("with keep=REGEX as the last, found '" + other.drop_front() + "' behind it");
       quantize.keep = text.str();
     } else {
-      return wrong("found '" + key + "'");
+      return wrong("found '" + item + "'");
     }
   }
   quantize.activations = line.options.quantize.activations;
@@ -147,9 +148,10 @@ static const OptionInfo table[] = {
     {"--dim", Argument::Required, "NAME=VALUE|OTHER",
      "fix the size of a dimension or the value of an input of one integer or bool, or have two dimensions be one; may "
      "be repeated",
-     applyDim},
+     applyDim, true},
     {"--shape", Argument::Required, "NAME=SIZES",
-     "the shape of an input, as 1,3,224,224 or batch,seq; names are dynamic dimensions; may be repeated", applyShape},
+     "the shape of an input, as 1,3,224,224 or batch,seq; names are dynamic dimensions; may be repeated", applyShape,
+     true},
     {"--mcpu", Argument::Required, "CPU[,CPU...]", "CPUs to make code for, one variant each; default: this machine",
      [](ParsedCommandLine &line, StringRef value) {
        llvm::SmallVector<StringRef> names;
@@ -160,7 +162,8 @@ static const OptionInfo table[] = {
          line.options.cpus.push_back(name.str());
        }
        return std::string();
-     }},
+     },
+     true},
     {"--reference", Argument::Optional, "f64", "compile to plain loops, optionally in double precision: the oracle",
      [](ParsedCommandLine &line, StringRef value) {
        line.options.reference = value.empty() ? Reference::Native : Reference::F64;
@@ -235,12 +238,14 @@ static const OptionInfo table[] = {
          return "--passes-after expects PHASE:PIPELINE with a phase before codegen, found '" + value.str() + "'";
        line.options.passesAfter.emplace_back(*phase, pipeline.str());
        return std::string();
-     }},
+     },
+     true},
     {"--load-pass-plugin", Argument::Required, "FILE", "passes from a library, for --passes-after; may be repeated",
      [](ParsedCommandLine &line, StringRef value) {
        line.options.plugins.push_back(value.str());
        return std::string(value.empty() ? "--load-pass-plugin expects a file" : "");
-     }},
+     },
+     true},
     {"--emit", Argument::Required, "mlir|onnx", "write MLIR: what code is generated from, or the model as it was read",
      [](ParsedCommandLine &line, StringRef value) {
        line.options.emit = value == "mlir" ? Emit::Mlir : value == "onnx" ? Emit::Onnx : Emit::Nothing;
@@ -395,6 +400,7 @@ ParsedCommandLine parseDriverCommandLine(llvm::ArrayRef<StringRef> arguments) {
   line.options.isDefaultCache = std::getenv("DS_CACHE") == nullptr;
   for (StringRef argument : arguments)
     line.options.arguments.push_back(argument.str());
+  llvm::StringMap<StringRef> given;
   for (size_t i = 0; i < arguments.size() && line.error.empty(); ++i) {
     StringRef argument = arguments[i];
     if (!argument.starts_with("-") || argument == "-") {
@@ -425,6 +431,9 @@ ParsedCommandLine parseDriverCommandLine(llvm::ArrayRef<StringRef> arguments) {
     }
     if (info && !line.error.empty())
       line.error += hintForValue(*info, value);
+    if (line.error.empty() && info->argument != Argument::None && !info->mayRepeat)
+      if (auto [before, isNew] = given.try_emplace(info->name, value); !isNew && before->second != value)
+        line.error = (name + " is given twice, as '" + before->second + "' and '" + value + "'").str();
     if (name != "-o" && !name.contains("-cache"))
       line.options.deciding.push_back((name + "=" + value).str());
   }

@@ -1,10 +1,10 @@
 // The options of --mode=train: what is learned, and by which loss. How it is learned is in ds_config.json.
+#include "passes/NamePattern.h"
 #include "tools/ds-opt/MemoryBudget.h"
 #include "tools/ds-opt/OptionTable.h"
 
 #include "tools/ds-opt/Message.h"
 #include "llvm/ADT/Twine.h"
-#include "llvm/Support/Regex.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <sstream>
@@ -15,9 +15,9 @@ using llvm::Twine;
 namespace deepstride {
 
 static std::string applyRegex(StringRef option, StringRef value, std::string &target) {
-  std::string error;
+  std::string error = value.empty() ? "" : reasonAgainstPattern(value);
   target = value.str();
-  if (value.empty() || !llvm::Regex(value).isValid(error))
+  if (value.empty() || !error.empty())
     return (Twine(option) + " expects a regular expression over initializer names, found '" + value + "'" +
             (error.empty() ? "" : ": " + error))
         .str();
