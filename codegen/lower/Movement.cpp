@@ -108,13 +108,42 @@ static void gatherFromRows(KernelBuilder &k, ds::GatherOp op, const SizeExpr &ro
   });
 }
 
+/// A row of codes, from `from` on, times its scales, from `scaleFrom` on, to `to`: whole vectors of each group first.
+static void emitScaledRow(KernelBuilder &k, ds::GatherOp op, Value from, Value scaleFrom, Value to) {
+  Value codes = k.bufferOf(op.getInput()), scales = k.bufferOf(op.getScales()), output = k.outputBuffer(0);
+  int64_t length = *k.sizesOf(op.getInput())[1].constant(), groups = *k.sizesOf(op.getScales())[1].constant();
+  int64_t group = length / groups, whole = k.target.lanes > 1 ? group / k.target.lanes * k.target.lanes : 0;
+  Type real = k.b.getF32Type(), word = k.b.getI32Type();
+  auto scaled = [&](Value code, Value scale, Type wide, Type number) -> Value {
+    Value integer = arith::ExtSIOp::create(k.b, k.loc, wide, code);
+    return arith::MulFOp::create(k.b, k.loc, arith::SIToFPOp::create(k.b, k.loc, number, integer), scale);
+  };
+  k.loop(k.constant(0), k.constant(groups), k.constant(1), [&](Value g) {
+    Value scale = memref::LoadOp::create(k.b, k.loc, scales, k.add(scaleFrom, g));
+    Value start = k.mul(g, k.constant(group)), tail = k.constant(whole);
+    Value first = k.add(from, start), target = k.add(to, start);
+    if (whole > 0) {
+      auto wide = [&](Type element) { return VectorType::get({k.target.lanes}, element); };
+      Value all = vector::BroadcastOp::create(k.b, k.loc, wide(real), scale);
+      k.loop(k.constant(0), tail, k.constant(k.target.lanes), [&](Value i) {
+        Value code = vector::LoadOp::create(k.b, k.loc, wide(k.b.getI8Type()), codes, k.add(first, i));
+        vector::StoreOp::create(k.b, k.loc, scaled(code, all, wide(word), wide(real)), output, k.add(target, i));
+      });
+    }
+    k.loop(tail, k.constant(group), k.constant(1), [&](Value i) {
+      Value code = memref::LoadOp::create(k.b, k.loc, codes, k.add(first, i));
+      memref::StoreOp::create(k.b, k.loc, scaled(code, scale, word, real), output, k.add(target, i));
+    });
+  });
+}
+
 LogicalResult lowerGather(KernelBuilder &k, ds::GatherOp op) {
   SizeVector shape = k.sizesOf(op.getInput()), indexShape = k.sizesOf(op.getIndices());
   int64_t axis = op.getAxis();
   SizeExpr outer = product(ArrayRef(shape).take_front(axis)), slice = product(ArrayRef(shape).drop_front(axis + 1));
   SizeExpr count = product(indexShape);
   auto known = slice.constant();
-  k.setFlops(0);
+  k.setFlops(op.getScales() ? count * slice : SizeExpr(0));
   if (slice.isConstant(1) && !outer.isConstant(1)) {
     gatherFromRows(k, op, outer, shape[axis], count);
     return success();
@@ -128,6 +157,10 @@ LogicalResult lowerGather(KernelBuilder &k, ds::GatherOp op) {
     Value block = k.divide(item, indexCount);
     Value position = k.checkedIndex(loadIndex(k, op.getIndices(), which), axisSize);
     Value from = k.mul(k.add(k.mul(block, axisSize), position), length);
+    if (op.getScales()) {
+      Value groups = k.index(k.sizesOf(op.getScales())[1]);
+      return emitScaledRow(k, op, from, k.mul(position, groups), k.mul(item, length));
+    }
     emitCopy(k, input, from, output, k.mul(item, length), copied);
   });
   return success();

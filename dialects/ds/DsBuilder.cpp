@@ -366,7 +366,11 @@ Value DsBuilder::concat(int64_t axis, ValueRange values) {
 }
 
 Value DsBuilder::gather(int64_t axis, Value x, Value indices) {
-  return create<ds::GatherOp>({x, indices}, axis, x, indices);
+  return create<ds::GatherOp>({x, indices}, axis, x, indices, Value());
+}
+
+Value DsBuilder::gatherCodes(Value codes, Value indices, Value scales) {
+  return create<ds::GatherOp>({codes, indices, scales}, 0, codes, indices, scales);
 }
 
 Value DsBuilder::insertAxis(Value x, int64_t axis) {

@@ -91,6 +91,8 @@ public:
                   llvm::ArrayRef<SizeExpr> high);
   mlir::Value concat(int64_t axis, mlir::ValueRange values);
   mlir::Value gather(int64_t axis, mlir::Value x, mlir::Value indices);
+  /// Rows of codes [rows, L] times their scales [rows, G], as f32.
+  mlir::Value gatherCodes(mlir::Value codes, mlir::Value indices, mlir::Value scales);
   mlir::Value insertAxis(mlir::Value x, int64_t axis);
   mlir::Value dropAxis(mlir::Value x, int64_t axis);
   /// A vector along `axis` of a tensor of `rank` axes: [n] becomes [1, n, 1, 1].

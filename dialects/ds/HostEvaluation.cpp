@@ -110,7 +110,7 @@ std::optional<HostTensor> evaluateOnHost(Operation *op, ArrayRef<HostTensor> ope
     return result;
   if (isa<ds::BroadcastOp>(op))
     return broadcastOnHost(operands[0], type.getShape());
-  if (auto taken = dyn_cast<ds::GatherOp>(op))
+  if (auto taken = dyn_cast<ds::GatherOp>(op); taken && !taken.getScales())
     if (auto result = gatherOnHost(operands[0], operands[1], taken.getAxis(), type.getShape()))
       return *result;
   if (auto box = dyn_cast<ds::SliceOp>(op))

@@ -88,6 +88,8 @@ bool deepstride::isRecipeOp(Operation *op) {
     return isa<DenseElementsAttr>(constant.getValue());
   if (isa<SourceOp>(op))
     return true;
+  if (auto gather = dyn_cast<GatherOp>(op); gather && gather.getScales())
+    return false; // rows would be stored as floats
   auto element = dyn_cast<PerElement>(op);
   bool isPointwise = element && element.isPointwise();
   // Sums of integers are the same in any order.

@@ -302,6 +302,20 @@ LogicalResult ConcatOp::inferResults(Inference &inference) {
   return success();
 }
 
+/// What a gather of codes (operand 0) asks of its scales (operand 2).
+static LogicalResult requireScales(Inference &inference, int64_t axis) {
+  const TensorFacts &codes = inference.operand(0), &scales = inference.operand(2);
+  if (axis != 0 || codes.rank() != 2 || scales.rank() != 2 || !codes.elementType.isInteger(8) ||
+      !scales.elementType.isF32())
+    return inference.error("C3: scales must be a matrix of f32 beside a matrix of i8 and axis 0");
+  if (failed(inference.requireEqual(codes.sizes[0], scales.sizes[0], "C4: rows")))
+    return failure();
+  auto length = codes.sizes[1].constant(), groups = scales.sizes[1].constant();
+  if (!length || !groups || *groups < 1 || *length % *groups != 0)
+    return inference.error("C5: the last size of the scales must divide that of the codes, and both be numbers");
+  return success();
+}
+
 LogicalResult GatherOp::inferResults(Inference &inference) {
   const TensorFacts &input = inference.operand(0), &indices = inference.operand(1);
   if (failed(requireIndices(inference, 1)))
@@ -309,6 +323,8 @@ LogicalResult GatherOp::inferResults(Inference &inference) {
   int64_t axis = getAxis();
   if (axis < 0 || axis >= input.rank())
     return inference.error("C2: the axis " + Twine(axis) + " is outside rank " + Twine(input.rank()));
+  if (getScales() && failed(requireScales(inference, axis)))
+    return failure();
   SizeVector sizes(input.sizes.begin(), input.sizes.begin() + axis);
   llvm::append_range(sizes, indices.sizes);
   sizes.insert(sizes.end(), input.sizes.begin() + axis + 1, input.sizes.end());
@@ -327,7 +343,7 @@ LogicalResult GatherOp::inferResults(Inference &inference) {
       contents->push_back((*input.contents)[*position < 0 ? *position + count : *position]);
     }
   }
-  inference.addResult(input.elementType, sizes, std::move(contents));
+  inference.addResult(getScales() ? inference.operand(2).elementType : input.elementType, sizes, std::move(contents));
   return success();
 }
 

@@ -222,6 +222,8 @@ void TrafficAnalysis::visit(Operation *op, const Demand &asked) {
     return asked.isAll ? all(reshape.getInput()) : some(reshape.getInput(), asked, reshape.getResult());
   if (auto gather = dyn_cast<GatherOp>(op)) {
     all(gather.getIndices());
+    if (Value scales = gather.getScales()) // all of a row's, however little of it is asked for
+      demands[scales].add(product(sizesOf(gather.getIndices())) * sizesOf(scales)[1]);
     return some(gather.getInput(), asked, gather.getResult());
   }
   if (auto gather = dyn_cast<GatherElementsOp>(op)) {

@@ -9,6 +9,8 @@
 #include "passes/graph/Passes.h"
 #include "passes/graph/Recipes.h"
 
+#include "dialects/ds/RecipeOps.h"
+
 using namespace mlir;
 
 namespace deepstride {
@@ -39,7 +41,7 @@ struct FoldConstants : impl::FoldConstantsBase<FoldConstants>, PassReport {
       if (!fromConstants)
         return;
       if (!isStorable(op)) {
-        if (isa<ds::BroadcastOp, ds::GatherOp, ds::BinaryOp>(op.getOperation()))
+        if (isRecipeOp(op) && isa<ds::BroadcastOp, ds::GatherOp, ds::BinaryOp>(op.getOperation()))
           op->emitRemark() << "stays in the program: storing its result would take more than its operands";
         return;
       }

@@ -2,11 +2,8 @@
 // for each row, or group of its elements. Works on every ds.gather along the first axis of a matrix of f32 that is a
 // ds.weight, or its cast to f64.
 //
-//   %y = ds.gather 0 %table, %i        %q = ds.gather 0 %codes, %i
-//                                  =>  %s = ds.gather 0 %scales, %i
-//                                      %y = ds.binary mul (ds.cast %q to f32), %s
+//   %y = ds.gather 0 %table, %i    =>  %y = ds.gather 0 %codes, %i scales %scales
 //
-// Groups become an axis while they meet their scales.
 // A product with the same table, as that of a tied embedding, has codes of its own, which lie as its kernel reads them.
 #include "passes/Report.h"
 #include "passes/graph/Matching.h"
@@ -48,6 +45,8 @@ struct QuantizeTables : deepstride::impl::QuantizeTablesBase<QuantizeTables>, Pa
       getOperation().emitError("ds-quantize-tables: group: expected at least 0, found ") << group.getValue();
       return signalPassFailure();
     }
+    if (failed(verifyKeep(getOperation(), "ds-quantize-tables", keep)))
+      return signalPassFailure();
     for (StringRef what : {"tables quantized", "bytes before", "bytes after"})
       count(what, 0);
     RecipeBook book(getOperation());
@@ -87,22 +86,15 @@ struct QuantizeTables : deepstride::impl::QuantizeTablesBase<QuantizeTables>, Pa
     return success();
   }
 
-  /// Rows of codes, each times its scale.
+  /// Rows of codes times their scales. What computes on f64 gets the same f32.
   static void replace(ds::GatherOp op, const Table &table, SizeAnalysis &analysis) {
     DsBuilder b(OpBuilder(op), analysis);
     b.setLocation(op.getLoc());
-    Type element = typeOf(op.getResult()).getElementType();
-    auto rows = [&](ds::RecipeOp part) {
-      Value stored = b.weight(FlatSymbolRefAttr::get(part), typeOf(part.getYielded()));
-      return b.cast(b.gather(0, stored, op.getIndices()), element);
+    auto part = [&](ds::RecipeOp recipe) {
+      return b.weight(FlatSymbolRefAttr::get(recipe), typeOf(recipe.getYielded()));
     };
-    Value codes = rows(table.codes), scales = rows(table.scales);
-    SizeVector whole = b.sizes(codes), parts = whole;
-    parts.back() = table.groups;
-    parts.push_back(typeOf(codes).getShape().back() / table.groups);
-    Value result = table.groups == 1
-                       ? b.mul(codes, scales)
-                       : b.reshape(b.mul(b.reshape(codes, parts), b.insertAxis(scales, b.rank(scales))), whole);
+    Value rows = b.gatherCodes(part(table.codes), op.getIndices(), part(table.scales));
+    Value result = b.cast(rows, typeOf(op.getResult()).getElementType());
     keepNames(op, result.getDefiningOp());
     op.getResult().replaceAllUsesWith(result);
   }

@@ -4,6 +4,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from kit import case, compile_model, expect, processors, run_package, tool
+from norm_cases import launches_of
 from programs import SEED
 from quantized_weight_cases import UNIT, constants, quantized
 
@@ -39,6 +40,8 @@ def rows_of_tables_in_bytes(folder):
             expect(np.array_equal(rows.astype(np.float32), right[ids]), f"{what}: {np.argwhere(rows != right[ids])[:3].tolist()} differ")
             bound = np.abs(scales.T[ids]) * (0.5 + 256 * UNIT) + UNIT * np.abs(table[ids])
             expect((np.abs(rows - table[ids].astype(np.float64)) <= bound).all(), f"{what}: beyond half a step")
+            launches = launches_of(package)
+            expect(len(launches) == 2 or "--reference=f64" in options, f"{what}: {len(launches)} launches for rows and their products")
         found = {name: info["bytes"] for name, (info, _) in constants(package).items()}
         expect(max(found.values()) <= words * hidden * 1.6 + 4096, f"a table of floats is left: {found}")
         tool("ds-run", package, "--input", f"i=[[{words}]]", code=1)

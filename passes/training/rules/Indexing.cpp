@@ -16,6 +16,8 @@ static Value scatterNd(ScatterKind kind, Value into, Value indices, Value update
 }
 
 static void differentiateGather(ds::GatherOp op, Derivative &d) {
+  if (op.getScales())
+    return d.refuse("once its table is quantized");
   int64_t axis = op.getAxis();
   d.give(0, d.scatter(d.wide(d.gradient()), axis, op.getIndices(), d.b.sizes(d.in())[axis]));
 }

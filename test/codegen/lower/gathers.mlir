@@ -30,6 +30,26 @@ ds.kernel @bytes sizes 1 arguments [["d0", "40"], ["8"]] {
 
 // -----
 
+// Codes meet the scale of their group as they are read: of 20, whole vectors, then the rest.
+// CHECK-LABEL: func.func @codes
+// CHECK-SAME: ds.flops = "40*d0"
+// CHECK: %[[SCALE:.*]] = memref.load %{{.*}} : memref<?xf32
+// CHECK: %[[ALL:.*]] = vector.broadcast %[[SCALE]] : f32 to vector<8xf32>
+// CHECK: %[[CODES:.*]] = vector.load {{.*}} vector<8xi8>
+// CHECK: %[[WIDE:.*]] = arith.extsi %[[CODES]] : vector<8xi8> to vector<8xi32>
+// CHECK: %[[NUMBERS:.*]] = arith.sitofp %[[WIDE]] : vector<8xi32> to vector<8xf32>
+// CHECK: arith.mulf %[[NUMBERS]], %[[ALL]] : vector<8xf32>
+// CHECK: arith.mulf %{{.*}}, %[[SCALE]] : f32
+// PLAIN-LABEL: func.func @codes
+// PLAIN: arith.mulf {{.*}} : f32
+ds.kernel @codes sizes 1 arguments [["50", "40"], ["d0"], ["50", "2"]] {
+^bb0(%x: tensor<50x40xi8>, %i: tensor<?xi64>, %s: tensor<50x2xf32>):
+  %0 = ds.gather 0 %x, %i scales %s {result_sizes = [["d0", "40"]]} : (tensor<50x40xi8>, tensor<?xi64>, tensor<50x2xf32>) -> tensor<?x40xf32>
+  ds.yield %0 : tensor<?x40xf32>
+}
+
+// -----
+
 // One item is a row; what lies between its ends is a copy in vectors.
 // CHECK-LABEL: func.func @mirrored
 // CHECK-SAME: ds.grid = "d0 + 3"

@@ -73,6 +73,17 @@ ds.kernel @table sizes 1 arguments [["30522", "40"], ["d0"]] {
 
 // -----
 
+// Of codes, too, and all scales of a row.
+// CHECK-LABEL: func.func @codes
+// CHECK-SAME: ds.reads = ["min(1220880, 40*d0)", unit, "4*min(152610, 5*d0)"]
+ds.kernel @codes sizes 1 arguments [["30522", "40"], ["d0"], ["30522", "5"]] {
+^bb0(%x: tensor<30522x40xi8>, %i: tensor<?xi64>, %s: tensor<30522x5xf32>):
+  %0 = ds.gather 0 %x, %i scales %s {result_sizes = [["d0", "40"]]} : (tensor<30522x40xi8>, tensor<?xi64>, tensor<30522x5xf32>) -> tensor<?x40xf32>
+  ds.yield %0 : tensor<?x40xf32>
+}
+
+// -----
+
 // In place: what is put there is written; what stood there is read where it is added to.
 // CHECK-LABEL: func.func @insert
 // CHECK-SAME: ds.reads = [unit, 0]

@@ -120,6 +120,62 @@ func.func @gather_c2_axis(%x: tensor<2xf32>, %i: tensor<2xi64>) {
 
 // -----
 
+func.func @gather_c3_codes(%x: tensor<2x4xi16>, %i: tensor<2xi64>, %s: tensor<2x1xf32>) {
+  // expected-error @+1 {{'ds.gather' op C3: scales must be a matrix of f32 beside a matrix of i8 and axis 0}}
+  %0 = ds.gather 0 %x, %i scales %s : (tensor<2x4xi16>, tensor<2xi64>, tensor<2x1xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @gather_c3_scales(%x: tensor<2x4xi8>, %i: tensor<2xi64>, %s: tensor<2x1xf64>) {
+  // expected-error @+1 {{'ds.gather' op C3: scales must be a matrix of f32 beside a matrix of i8 and axis 0}}
+  %0 = ds.gather 0 %x, %i scales %s : (tensor<2x4xi8>, tensor<2xi64>, tensor<2x1xf64>) -> tensor<2x4xf64>
+  return
+}
+
+// -----
+
+func.func @gather_c3_axis(%x: tensor<2x4xi8>, %i: tensor<2xi64>, %s: tensor<2x1xf32>) {
+  // expected-error @+1 {{'ds.gather' op C3: scales must be a matrix of f32 beside a matrix of i8 and axis 0}}
+  %0 = ds.gather 1 %x, %i scales %s : (tensor<2x4xi8>, tensor<2xi64>, tensor<2x1xf32>) -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @gather_c3_rank(%x: tensor<2x4x4xi8>, %i: tensor<2xi64>, %s: tensor<2x1xf32>) {
+  // expected-error @+1 {{'ds.gather' op C3: scales must be a matrix of f32 beside a matrix of i8 and axis 0}}
+  %0 = ds.gather 0 %x, %i scales %s : (tensor<2x4x4xi8>, tensor<2xi64>, tensor<2x1xf32>) -> tensor<2x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @gather_c4_rows(%x: tensor<2x4xi8>, %i: tensor<2xi64>, %s: tensor<3x1xf32>) {
+  // expected-error @+1 {{'ds.gather' op C4: rows: expected equal sizes, found 2 and 3}}
+  %0 = ds.gather 0 %x, %i scales %s : (tensor<2x4xi8>, tensor<2xi64>, tensor<3x1xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @gather_c5_groups(%x: tensor<2x4xi8>, %i: tensor<2xi64>, %s: tensor<2x3xf32>) {
+  // expected-error @+1 {{'ds.gather' op C5: the last size of the scales must divide that of the codes, and both be numbers}}
+  %0 = ds.gather 0 %x, %i scales %s : (tensor<2x4xi8>, tensor<2xi64>, tensor<2x3xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @gather_c5_dynamic(%x: tensor<2x?xi8>, %i: tensor<2xi64>, %s: tensor<2x1xf32>) {
+  // expected-error @+1 {{'ds.gather' op C5: the last size of the scales must divide that of the codes, and both be numbers}}
+  %0 = ds.gather 0 %x, %i scales %s : (tensor<2x?xi8>, tensor<2xi64>, tensor<2x1xf32>) -> tensor<2x?xf32>
+  return
+}
+
+// -----
+
 func.func @gather_elements_c1_indices(%x: tensor<2xf32>) {
   // expected-error @+1 {{'ds.gather_elements' op C1: the indices must be i32 or i64}}
   %0 = ds.gather_elements 0 %x, %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>

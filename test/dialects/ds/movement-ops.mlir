@@ -3,7 +3,8 @@
 
 // CHECK-LABEL: func.func @movement
 func.func @movement(%x: tensor<?x4xf32>, %v: tensor<f32>, %i: tensor<?x2xi64>, %w: tensor<3x4xf32>,
-                    %u: tensor<3x2xi64>, %updates: tensor<3x2xf32>, %rows: tensor<2x1xi64>, %b: tensor<2x2xi1>) {
+                    %u: tensor<3x2xi64>, %updates: tensor<3x2xf32>, %rows: tensor<2x1xi64>, %b: tensor<2x2xi1>,
+                    %codes: tensor<3x4xi8>, %scales: tensor<3x2xf32>) {
   // CHECK: ds.reshape %{{.*}} ["batch", 2, 2] : (tensor<?x4xf32>) -> tensor<?x2x2xf32>
   %0 = ds.reshape %x ["batch", 2, 2] : (tensor<?x4xf32>) -> tensor<?x2x2xf32>
   // CHECK: ds.broadcast %{{.*}} ["batch", 4] : (tensor<?x4xf32>) -> tensor<?x4xf32>
@@ -18,6 +19,8 @@ func.func @movement(%x: tensor<?x4xf32>, %v: tensor<f32>, %i: tensor<?x2xi64>, %
   %5 = ds.concat 0 %x, %w : (tensor<?x4xf32>, tensor<3x4xf32>) -> tensor<?x4xf32>
   // CHECK: ds.gather 0 %{{.*}}, %{{.*}} : (tensor<3x4xf32>, tensor<?x2xi64>) -> tensor<?x2x4xf32>
   %6 = ds.gather 0 %w, %i : (tensor<3x4xf32>, tensor<?x2xi64>) -> tensor<?x2x4xf32>
+  // CHECK: ds.gather 0 %{{.*}}, %{{.*}} scales %{{.*}} : (tensor<3x4xi8>, tensor<?x2xi64>, tensor<3x2xf32>) -> tensor<?x2x4xf32>
+  %16 = ds.gather 0 %codes, %i scales %scales : (tensor<3x4xi8>, tensor<?x2xi64>, tensor<3x2xf32>) -> tensor<?x2x4xf32>
   // CHECK: ds.gather_elements 1 %{{.*}}, %{{.*}} : (tensor<3x4xf32>, tensor<3x2xi64>) -> tensor<3x2xf32>
   %7 = ds.gather_elements 1 %w, %u : (tensor<3x4xf32>, tensor<3x2xi64>) -> tensor<3x2xf32>
   // CHECK: ds.gather_nd 0 %{{.*}}, %{{.*}} : (tensor<3x4xf32>, tensor<?x2xi64>) -> tensor<?xf32>

@@ -45,6 +45,19 @@ func.func @stores_only_what_is_read() -> tensor<8192xf32> {
 
 // -----
 
+// Rows of codes are not stored as floats.
+// CHECK-LABEL: func.func @codes_stay
+// CHECK: ds.gather 0 %{{.*}}, %{{.*}} scales %{{.*}}
+func.func @codes_stay() -> tensor<2x4xf32> {
+  %0 = ds.constant dense<7> : tensor<3x4xi8>
+  %1 = ds.constant dense<0.5> : tensor<3x1xf32>
+  %2 = ds.constant dense<[1, 0]> : tensor<2xi64>
+  %3 = ds.gather 0 %0, %2 scales %1 : (tensor<3x4xi8>, tensor<2xi64>, tensor<3x1xf32>) -> tensor<2x4xf32>
+  return %3 : tensor<2x4xf32>
+}
+
+// -----
+
 // Small constants are evaluated at once, so that patterns can read the square root of the head size.
 // CHECK-LABEL: func.func @evaluates_small_constants
 // CHECK-DAG: ds.constant dense<5.65685415> : tensor<f32>

@@ -316,6 +316,17 @@ func.func @gathered_parts(%x: tensor<?x?x24xf32> {ds.dims = ["b", "s", 24]}) -> 
 
 // -----
 
+// A slice of codes would have no scale.
+// CHECK-LABEL: func.func @gathered_codes
+// CHECK: ds.gather 0 %arg0, %{{.*}} scales %arg1
+func.func @gathered_codes(%q: tensor<50x8xi8> {ds.dims = [50, 8]}, %s: tensor<50x2xf32> {ds.dims = [50, 2]}) -> tensor<8xf32> attributes {ds.entry} {
+  %i = ds.constant dense<3> : tensor<i64>
+  %0 = ds.gather 0 %q, %i scales %s : (tensor<50x8xi8>, tensor<i64>, tensor<50x2xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
 // A reshape that no strides reach is copied: here the result of the transpose before it.
 // CHECK-LABEL: func.func @unreachable
 // CHECK-NEXT: %[[T:.*]] = ds.transpose %arg0

@@ -162,6 +162,19 @@ func.func @no_rule_for_a_kind(%x: tensor<4xf32>, %i: tensor<1x1xi64>, %u: tensor
 
 // -----
 
+// By its scales a table of codes could be learned, but quantization comes later.
+func.func @no_rule_for_codes(%q: tensor<4x2xi8>, %i: tensor<3xi64>, %s: tensor<4x1xf32>) -> tensor<4x1xf32> {
+  %ds = train.gradient (%s) {
+  ^bb0(%a: tensor<4x1xf32>):
+    // expected-error @+1 {{'ds.gather' has no derivative once its table is quantized, and a value}}
+    %0 = ds.gather 0 %q, %i scales %a : (tensor<4x2xi8>, tensor<3xi64>, tensor<4x1xf32>) -> tensor<3x2xf32>
+    train.yield %0 : tensor<3x2xf32>
+  } : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  return %ds : tensor<4x1xf32>
+}
+
+// -----
+
 func.func @narrow_floats(%x: tensor<4xf32>) -> tensor<4xf32> {
   %dx = train.gradient (%x) {
   ^bb0(%a: tensor<4xf32>):
