@@ -2,6 +2,8 @@
 import math
 
 import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
 
 from kit import case, expect, tool
 from microsoft import Cases
@@ -175,6 +177,24 @@ def matmul_nbits(folder):
     # Unpacked once, where the package is written.
     recipes, program = tool("ds-opt", folder / "cases.onnx", "--stop-after=graph").out.split("func.func @main", 1)
     expect("bit_and" in recipes and "bit_and" not in program and "ui8" not in program, "weights are unpacked at run time")
+
+
+@case
+def packed_bits_that_do_not_fit_are_refused(folder):
+    for change, says in (({"K": 1 << 62}, "attributes 'K' and 'N': expected sizes of 1 to 2147483647, found 4611686018427387904 and 8"),
+                         ({"N": 0}, "attributes 'K' and 'N': expected sizes of 1 to 2147483647, found 32 and 0"),
+                         ({"K": 31}, "input 0: expected rows of 31 elements, attribute 'K', found f32[m, 32]"),
+                         ({"scales": np.float16}, "input 2: expected elements of the type of input 0, f32[m, 32], found f16[8, 2]"),
+                         ({"bias": np.float16}, "input 5: expected elements of the type of input 0, f32[m, 32], found f16[8]"),
+                         ({}, "")):
+        constants = [numpy_helper.from_array(array, name) for name, array in
+                     (("q", np.zeros((8, 2, 16), np.uint8)), ("s", np.ones((8, 2), change.get("scales", f32))), ("b", np.ones(8, change.get("bias", f32))))]
+        node = helper.make_node("MatMulNBits", ["x", "q", "s", "", "", "b"], ["y"], domain="com.microsoft", K=change.get("K", 32), N=change.get("N", 8), bits=8, block_size=16)
+        graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["m", 32])],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], constants)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)], ir_version=10), str(folder / "m.onnx"))
+        result = tool("ds-opt", folder / "m.onnx", "-o", folder / "m.dsp", code=1 if says else 0, says=says)
+        expect(len(result.err.splitlines()) == (1 if says else 0), f"expected one line: {result}")
 
 
 @case

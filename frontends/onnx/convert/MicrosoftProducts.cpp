@@ -188,8 +188,8 @@ static std::optional<BlockLayout> readLayout(Node &n) {
   if (*block < 16 || *block >= limit || !llvm::isPowerOf2_64(*block))
     return n.refuse("attribute 'block_size': expected a power of two of at least 16, found " + Twine(*block));
   if (*columns < 1 || *rows < 1 || *columns >= limit || *rows >= limit)
-    return n.refuse("attributes 'K' and 'N': expected positive sizes, found " + Twine(*columns) + " and " +
-                    Twine(*rows));
+    return n.refuse("attributes 'K' and 'N': expected sizes of 1 to " + Twine(limit - 1) + ", found " +
+                    Twine(*columns) + " and " + Twine(*rows));
   if (int64_t packed = n.integer("weight_prepacked", 0))
     return n.refuse("attribute 'weight_prepacked': expected 0, found " + Twine(packed) +
                     "; the layouts that are packed for one accelerator cannot be read");
@@ -202,8 +202,15 @@ static Values convertMatMulNBits(Node &n) {
   if (!layout || !n.requireRank(0, 1) || !n.requireFloat(0))
     return {};
   int64_t blocks = layout->blocks(), bytes = layout->block * layout->bits / 8;
+  if (auto length = n.b.sizes(n.in(0)).back().constant(); length && *length != layout->columns)
+    return n.refuse("input 0: expected rows of " + Twine(layout->columns) + " elements, attribute 'K', found " +
+                    describe(n.b.facts(n.in(0))));
   if (!n.b.element(n.in(1)).isUnsignedInteger(8))
     return n.refuse("input 1: expected uint8, found " + describe(n.b.facts(n.in(1))));
+  for (unsigned like : {2U, 5U})
+    if (n.has(like) && n.b.element(n.in(like)) != n.b.element(n.in(0)))
+      return n.refuse("input " + Twine(like) + ": expected elements of the type of input 0, " +
+                      describe(n.b.facts(n.in(0))) + ", found " + describe(n.b.facts(n.in(like))));
   if (!hasSizes(n, 1, {layout->rows, blocks, bytes}) || !hasSizes(n, 2, {layout->rows, blocks}))
     return {};
   Value fields = unpackBits(n.b, n.b.reshape(n.in(1), {layout->rows, blocks, bytes}), layout->bits);
