@@ -68,6 +68,7 @@ def files_that_would_take_the_place_of_others_are_refused(folder):
                             (["profile", package, n, "--html", folder / "s", "--trace", folder / "." / "s"], "is what --html writes"),
                             (["profile", package, n, "--html", folder / "s", "--json", folder / "s"], "is what --json writes"),
                             ([package, n, "--output", folder / "s", "--state-out", folder / "t" / ".." / "s"], "is what --output writes"),
+                            (["checkpoint", "export", folder / "none", "--package", package, "-o", package / "x.onnx"], "--output: '"),
                             (["train", package, "--data=none.npz", "--html", folder / "s", "--log", folder / "s"], "is what --html writes")):
         result = tool("ds-run", *arguments, code=2, says=says)
         expect(len(result.err.splitlines()) == 1, f"expected one line: {result}")

@@ -65,13 +65,16 @@ Compilation::Outcome Compilation::calibrate() {
     if (failed(observed))
       return diagnosedOrBug("the program for calibration could not be compiled", "");
     if (observed->empty())
-      break; // there is nothing to quantize, as quantization will say
+      break;
     if (std::string wrong = calibration->add(*observed); !wrong.empty())
       return fail(wrong);
     hasWeights = true;
   }
   isCalibrating = false;
-  if (hasWeights && calibration->weights() == 0)
+  if (!hasWeights) // tables and filters are rounded to nearest
+    return fail(options.calibrate + ": nothing asks for it: no product has a weight to quantize" +
+                (options.quantize.keep.empty() ? "" : " that keep=" + options.quantize.keep + " does not name"));
+  if (calibration->weights() == 0)
     return fail(options.calibrate + ": no product meets a number but 0, expected inputs with rows");
   PassReport::Counts counts;
   PassReport::add(counts, "calls", calibration->calls());

@@ -34,6 +34,7 @@ void checkOutputPaths(const Options &options, const TrainOptions &training) {
     check("--trace", of->trace);
     check("--graph", of->graph);
   }
+  check("--output", training.output);
   check("--log", training.log);
   check("--counters", training.counters);
 }
