@@ -3,6 +3,7 @@
 #include "dialects/ds/NarrowFloats.h"
 
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Parallel.h"
 
 #include <array>
@@ -229,6 +230,30 @@ std::optional<HostTensor> quantizeOnHost(const HostTensor &weight, ds::Quantized
   return codes;
 }
 
+bool areScalesApart(ArrayRef<float> scales, int64_t depth, int64_t bits) {
+  // Of a scale: where it begins as a power of two, and the power that columns which begin with it are divided by: one
+  // where it is 0 or less than a normal number.
+  constexpr int farthest = 60;
+  std::optional<int> least, greatest;
+  int lowest = farthest, highest = -farthest;
+  for (float scale : scales) {
+    bool isNormal = std::isnormal(scale);
+    int exponent = scale != 0 && std::isfinite(scale) ? std::ilogb(scale) : 0;
+    int power = isNormal ? std::clamp(exponent, -farthest, farthest) : 0;
+    lowest = std::min(lowest, power);
+    highest = std::max(highest, power);
+    if (scale == 0 || !std::isfinite(scale))
+      continue;
+    least = std::min(least.value_or(exponent), exponent);
+    greatest = std::max(greatest.value_or(exponent), exponent);
+  }
+  // An element of a row is a whole number of 23 bits, a code without its zero point one of `bits`, and a scale less
+  // than twice its power; f32 ends at 2^128. It has numbers down to 2^-149.
+  int64_t most = 128 - 24 - bits - llvm::Log2_64_Ceil(static_cast<uint64_t>(std::max<int64_t>(depth, 1)));
+  constexpr int fewest = -140;
+  return least && (*greatest - lowest >= most || *least - highest < fewest);
+}
+
 std::optional<QuantizationError> quantizationError(const HostTensor &weight, const QuantizationScheme &scheme,
                                                    const HostTensor *triangle) {
   Quantizer quantizer(weight, scheme);
@@ -260,6 +285,7 @@ std::optional<QuantizationError> quantizationError(const HostTensor &weight, con
     all.result += sums.result;
   }
   QuantizationError error;
+  error.areScalesApart = quantizer.groups > 1 && areScalesApart(quantizer.scales, quantizer.depth, scheme.bits);
   error.largest = all.largest;
   error.relative = all.weight > 0 ? std::sqrt(all.error / all.weight) : 0;
   error.inResults = triangle && all.result > 0 ? std::sqrt(all.moved / all.result) : 0;

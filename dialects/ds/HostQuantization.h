@@ -19,10 +19,16 @@ struct QuantizationScheme {
 std::optional<HostTensor> quantizeOnHost(const HostTensor &weight, ds::QuantizedPart part,
                                          const QuantizationScheme &scheme, const HostTensor *triangle = nullptr);
 
+/// Whether scales are too far apart to be those of groups of one column of `depth` codes. Kernels divide sums, until
+/// they meet the unit of their row, by a power of two near the column's first scale (codegen/tile/SegmentProduct.cpp):
+/// others must not be so much greater that sums leave f32, nor so much less that they vanish. Any two are compared.
+bool areScalesApart(llvm::ArrayRef<float> scales, int64_t depth, int64_t bits);
+
 struct QuantizationError {
-  double largest = 0;   // of |w - (q - z) s|
-  double relative = 0;  // sqrt(sum (w - (q - z) s)^2 / sum w^2)
-  double inResults = 0; // sqrt(sum |L (w - (q - z) s)|^2 / sum |L w|^2), where there is a triangle L
+  double largest = 0;          // of |w - (q - z) s|
+  double relative = 0;         // sqrt(sum (w - (q - z) s)^2 / sum w^2)
+  double inResults = 0;        // sqrt(sum |L (w - (q - z) s)|^2 / sum |L w|^2), where there is a triangle L
+  bool areScalesApart = false; // with groups
 };
 /// As reports have it: "relative error 1.00e-02, largest 2.00e-03".
 std::string describe(const QuantizationError &error);

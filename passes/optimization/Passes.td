@@ -206,8 +206,9 @@ def RecoverCodes : Pass<"ds-recover-codes", "::mlir::ModuleOp"> {
     Where the weight of a `ds.linear` of f32 is, up to reshapes, transposes and a cut, (codes - zero points) * scales with
     codes of at most 8 bits and one scale for each column or for each group along K, the product reads the codes
     themselves, as those of `ds-quantize-weights`: MatMulNBits, DequantizeLinear and casts times scales come so. With
-    groups the result has the same bits; a scale of a whole column multiplies the sum instead of every weight. Reports:
-    weights recovered; remarks say why a weight stays floats.
+    groups the result has the same bits; a scale of a whole column multiplies the sum instead of every weight. A weight
+    with groups whose scales are too far apart for kernels to sum in f32 stays floats. Reports: weights recovered; remarks
+    say why a weight stays floats.
   }];
   let dependentDialects = ["::deepstride::ds::DSDialect"];
 }
@@ -265,7 +266,7 @@ def ObserveProducts : Pass<"ds-observe-products", "::mlir::ModuleOp"> {
 def QuantizeTables : Pass<"ds-quantize-tables", "::mlir::ModuleOp"> {
   let summary = "store the tables of embeddings in 8 bits";
   let description = [{
-    Every `ds.gather` of rows of a constant matrix of f32 gathers codes of 8 bits instead, and the scale of each row, or of
+    Every `ds.gather` of rows of a constant matrix of f32 gathers codes of 8 bits instead, with a scale for each row, or for
     each `group` elements of it where that divides a row, as `ds.quantize_weight` defines them for the columns of the
     transposed table: symmetric, to nearest. An element of the result changes by at most its scale / 2, plus one rounding.
     A product with the same table has codes of its own.
@@ -305,9 +306,10 @@ def QuantizeWeights : Pass<"ds-quantize-weights", "::mlir::ModuleOp"> {
     column, or for every `group` elements along K of a column; with the asymmetric scheme there are zero points, too
     (`ds.quantize_weight` has the formulas). Activations stay f32, and kernels turn codes into f32 in registers. An element
     of the result changes by at most the sum over K of |x| scale / 2, plus what rounding of f32 gives. A weight is kept
-    where `keep` matches the name of its recipe or of its product's node, where it is no f32 constant or not finite, and where it would not become
-    smaller. Where the attribute `ds.triangles` of the module names a recipe for a weight, its codes are rounded against
-    that. With `mixed` some weights are stored one step finer: instead of 4 bits in 8, with one scale for a column
+    where `keep` matches the name of its recipe or of its product's node, where it is no f32 constant or not finite, where
+    it would not become smaller, and where the scales of its groups are too far apart for kernels to sum in f32
+    (`areScalesApart`, dialects/ds/HostQuantization.h). Where the attribute `ds.triangles` of the module names a recipe for
+    a weight, its codes are rounded against that. With `mixed` some weights are stored one step finer: instead of 4 bits in 8, with one scale for a column
     where that loses at most 1.8 times what the same groups lose, else with these; instead of 8 bits in columns or groups
     of more than 32 in groups of 32; instead of 8 bits in groups of at most 32, asked for by `group`, in f16. Where `floats` is bf16 they are left as they are, for ds-round-products.
     Those are weights that give an attention its values and nothing else; those of the last quarter of products, and of

@@ -11,6 +11,9 @@
 #include "passes/optimization/Passes.h"
 #include "passes/optimization/StoredCodes.h"
 
+#include "dialects/ds/HostQuantization.h"
+#include "dialects/ds/RecipeEvaluator.h"
+
 namespace deepstride {
 #define GEN_PASS_DEF_RECOVERCODES
 #include "passes/optimization/Passes.h.inc"
@@ -127,6 +130,8 @@ private:
 
 struct RecoverCodes : deepstride::impl::RecoverCodesBase<RecoverCodes>, PassReport {
   void runOnOperation() override {
+    RecipeEvaluator evaluating; // passes can be copied, what it has read cannot
+    evaluator = &evaluating;
     count("weights recovered", 0);
     StoredCodeReader reader(getOperation());
     RecipeBook book(getOperation());
@@ -135,6 +140,7 @@ struct RecoverCodes : deepstride::impl::RecoverCodesBase<RecoverCodes>, PassRepo
     struct Recovered {
       ds::RecipeOp codes, scales, zeroPoints;
       int64_t group = 0;
+      std::string reason; // why there are none
     };
     llvm::DenseMap<Attribute, Recovered> known;
     for (ds::LinearOp op : products) {
@@ -142,20 +148,25 @@ struct RecoverCodes : deepstride::impl::RecoverCodesBase<RecoverCodes>, PassRepo
       if (!weight || op.getScales() || op.getPanel() || op.getTransposed() ||
           !typeOf(weight).getElementType().isF32() || !typeOf(op.getInput()).getElementType().isF32())
         continue;
-      Recovered &parts = known[weight.getRecipeAttr()];
-      if (!parts.codes) {
-        std::string reason;
-        auto recipe = book.recipeOf(weight);
-        auto codes = reader.readMatrix(recipe, reason);
-        if (!codes) {
-          if (!reason.empty())
-            op.emitRemark() << "weight '" << weight.getRecipe() << "' stays floats: " << reason;
-          continue;
+      auto [found, isNew] = known.try_emplace(weight.getRecipeAttr());
+      Recovered &parts = found->second;
+      auto recipe = book.recipeOf(weight);
+      if (auto codes = isNew ? reader.readMatrix(recipe, parts.reason) : std::nullopt) {
+        auto areApart = codes->group ? areScalesFarApart(book, recipe, *codes) : FailureOr<bool>(false);
+        if (failed(areApart))
+          return signalPassFailure();
+        if (*areApart) {
+          parts.reason = "the scales of its groups are too far apart to be summed in f32";
+        } else {
+          WeightWriter writer(book, recipe, *codes);
+          parts = {writer.writeCodes(), writer.writeScales(), writer.writeZeroPoints(), codes->group, ""};
+          count("weights recovered");
         }
-        WeightWriter writer(book, recipe, *codes);
-        parts = {writer.writeCodes(), writer.writeScales(), writer.writeZeroPoints(), codes->group};
-        count("weights recovered");
       }
+      if (!parts.reason.empty())
+        op.emitRemark() << "weight '" << weight.getRecipe() << "' stays floats: " << parts.reason;
+      if (!parts.codes)
+        continue;
       OpBuilder builder(op);
       auto stored = [&](ds::RecipeOp recipe) -> Value {
         return ds::WeightOp::create(builder, weight.getLoc(), recipe.getYielded().getType(),
@@ -172,6 +183,21 @@ struct RecoverCodes : deepstride::impl::RecoverCodesBase<RecoverCodes>, PassRepo
     }
     eraseUnusedRecipes(getOperation());
   }
+
+  /// Whether scales are, as the file has them, before they broadcast.
+  FailureOr<bool> areScalesFarApart(RecipeBook &book, ds::RecipeOp recipe, const StoredCodes &codes) {
+    Value scales = codes.scales;
+    while (isa_and_present<ds::ReshapeOp, ds::TransposeOp, ds::BroadcastOp>(scales.getDefiningOp()))
+      scales = scales.getDefiningOp()->getOperand(0);
+    auto numbers = evaluator->evaluate(
+        book.derive(recipe, "stored_scales", [&](OpBuilder &, const IRMapping &map) { return map.lookup(scales); }));
+    if (failed(numbers))
+      return failure(); // which was diagnosed
+    return areScalesApart({reinterpret_cast<const float *>(numbers->data), static_cast<size_t>(numbers->count())},
+                          typeOf(recipe.getYielded()).getDimSize(0), codes.bits);
+  }
+
+  RecipeEvaluator *evaluator = nullptr;
 };
 
 } // namespace

@@ -87,6 +87,10 @@ void WeightStorage::make(ds::LinearOp op, ds::RecipeOp recipe, RankedTensorType 
     stored.reason = "it has elements that are not finite, or would not be as codes";
     return;
   }
+  if (error->areScalesApart) {
+    stored.reason = "the scales of its groups are too far apart to be summed in f32";
+    return;
+  }
   stored.group = how.group;
   int64_t groups = how.group ? llvm::divideCeil(depth, how.group) : 1, after = bytesOf(type, how);
   auto integer = [&](int64_t width) { return IntegerType::get(module.getContext(), static_cast<unsigned>(width)); };

@@ -29,7 +29,7 @@ ds.recipe @w {
   %5 = ds.binary bit_and %4, %1 : (tensor<6x2x1xui8>, tensor<ui8>) -> tensor<6x2x1xui8>
   %6 = ds.cast %5 to f32 : (tensor<6x2x1xui8>) -> tensor<6x2x1xf32>
   %7 = ds.binary sub %3, %6 : (tensor<6x2x4xf32>, tensor<6x2x1xf32>) -> tensor<6x2x4xf32>
-  %8 = ds.source "m" [64, 48] : tensor<6x2x1xf32>
+  %8 = ds.constant dense<0.5> : tensor<6x2x1xf32>
   %9 = ds.binary mul %7, %8 : (tensor<6x2x4xf32>, tensor<6x2x1xf32>) -> tensor<6x2x4xf32>
   %10 = ds.reshape %9 [6, 8] : (tensor<6x2x4xf32>) -> tensor<6x8xf32>
   %11 = ds.transpose %10 [1, 0] : (tensor<6x8xf32>) -> tensor<8x6xf32>
@@ -74,7 +74,7 @@ func.func @cut(%x: tensor<?x7xf32>) -> tensor<?x6xf32> attributes {ds.entry} {
 ds.recipe @w {
   %0 = ds.source "m" [0, 48] : tensor<2x4x6xi8>
   %1 = ds.cast %0 to f32 : (tensor<2x4x6xi8>) -> tensor<2x4x6xf32>
-  %2 = ds.source "m" [48, 48] : tensor<2x1x6xf32>
+  %2 = ds.constant dense<0.5> : tensor<2x1x6xf32>
   %3 = ds.binary mul %1, %2 : (tensor<2x4x6xf32>, tensor<2x1x6xf32>) -> tensor<2x4x6xf32>
   %4 = ds.reshape %3 [8, 6] : (tensor<2x4x6xf32>) -> tensor<8x6xf32>
   %5 = ds.slice %4 starts [0, 0] sizes [7, 6] steps [1, 1] : (tensor<8x6xf32>) -> tensor<7x6xf32>
@@ -97,7 +97,7 @@ func.func @ranges(%x: tensor<?x8xf32>) -> (tensor<?x6xf32>, tensor<?x6xf32>) att
 ds.recipe @w {
   %0 = ds.source "m" [0, 48] : tensor<4x12xi8>
   %1 = ds.cast %0 to f32 : (tensor<4x12xi8>) -> tensor<4x12xf32>
-  %2 = ds.source "m" [48, 16] : tensor<4x1xf32>
+  %2 = ds.constant dense<0.5> : tensor<4x1xf32>
   %3 = ds.binary mul %1, %2 : (tensor<4x12xf32>, tensor<4x1xf32>) -> tensor<4x12xf32>
   %4 = ds.reshape %3 [8, 6] : (tensor<4x12xf32>) -> tensor<8x6xf32>
   ds.yield %4 : tensor<8x6xf32>
@@ -167,4 +167,38 @@ ds.recipe @half {
 ds.recipe @plain {
   %0 = ds.source "m" [0, 96] : tensor<6x4xf32>
   ds.yield %0 : tensor<6x4xf32>
+}
+
+// -----
+
+// Scales of groups that sums could not meet before the row's: of 2^-60 and 2^41 in one weight; 2^-60 and 2^20 can be met.
+// CHECK-LABEL: func.func @apart
+// CHECK: ds.linear %arg0, %{{.*}} : (tensor<?x8xf32>, tensor<8x6xf32>)
+// CHECK: ds.linear %arg0, %{{.*}} : (tensor<?x8xf32>, tensor<8x6xf32>)
+// CHECK: ds.linear %arg0, %{{.*}} scales
+func.func @apart(%x: tensor<?x8xf32>) -> (tensor<?x6xf32>, tensor<?x6xf32>, tensor<?x6xf32>) attributes {ds.entry} {
+  %w = ds.weight @w : tensor<8x6xf32>
+  %v = ds.weight @v : tensor<8x6xf32>
+  // expected-remark @+1 {{weight 'w' stays floats: the scales of its groups are too far apart to be summed in f32}}
+  %0 = ds.linear %x, %w : (tensor<?x8xf32>, tensor<8x6xf32>) -> tensor<?x6xf32>
+  // expected-remark @+1 {{weight 'w' stays floats: the scales of its groups are too far apart to be summed in f32}}
+  %1 = ds.linear %x, %w : (tensor<?x8xf32>, tensor<8x6xf32>) -> tensor<?x6xf32>
+  %2 = ds.linear %x, %v : (tensor<?x8xf32>, tensor<8x6xf32>) -> tensor<?x6xf32>
+  return %0, %1, %2 : tensor<?x6xf32>, tensor<?x6xf32>, tensor<?x6xf32>
+}
+ds.recipe @w {
+  %0 = ds.source "m" [0, 48] : tensor<2x4x6xi8>
+  %1 = ds.cast %0 to f32 : (tensor<2x4x6xi8>) -> tensor<2x4x6xf32>
+  %2 = ds.constant dense<[[[8.67361738e-19, 1.0, 1.0, 1.0, 1.0, 1.0]], [[2.19902326e12, 1.0, 1.0, 1.0, 1.0, 1.0]]]> : tensor<2x1x6xf32>
+  %3 = ds.binary mul %1, %2 : (tensor<2x4x6xf32>, tensor<2x1x6xf32>) -> tensor<2x4x6xf32>
+  %4 = ds.reshape %3 [8, 6] : (tensor<2x4x6xf32>) -> tensor<8x6xf32>
+  ds.yield %4 : tensor<8x6xf32>
+}
+ds.recipe @v {
+  %0 = ds.source "m" [0, 48] : tensor<2x4x6xi8>
+  %1 = ds.cast %0 to f32 : (tensor<2x4x6xi8>) -> tensor<2x4x6xf32>
+  %2 = ds.constant dense<[[[8.67361738e-19, 1.0, 1.0, 1.0, 1.0, 1.0]], [[1.04857600e6, 1.0, 1.0, 1.0, 1.0, 1.0]]]> : tensor<2x1x6xf32>
+  %3 = ds.binary mul %1, %2 : (tensor<2x4x6xf32>, tensor<2x1x6xf32>) -> tensor<2x4x6xf32>
+  %4 = ds.reshape %3 [8, 6] : (tensor<2x4x6xf32>) -> tensor<8x6xf32>
+  ds.yield %4 : tensor<8x6xf32>
 }
