@@ -1,4 +1,4 @@
-"""BERT and the step of GPT-2 as PyTorch's users write them, with the weights of a generated ONNX model."""
+"""BERT, the step of GPT-2 and a product as PyTorch's users write them, with the weights of a generated ONNX model."""
 import onnx
 import torch
 import torch.nn.functional as F
@@ -94,8 +94,17 @@ class Gpt2Step(nn.Module):
         return [F.linear(self.norm(x), self.head), *new]
 
 
+class Product(nn.Module):
+    def __init__(self, weights):
+        super().__init__()
+        self.weight = nn.Parameter(weights["w"].T.contiguous(), False)
+
+    def forward(self, inputs):
+        return [F.linear(inputs["x"], self.weight)]
+
+
 def load(path, kind):
-    """The network of a generated model (test/integration/generate.py), its weights as `kind`."""
+    """The network of a generated model (test/integration/generate.py, benchmarks/products), its weights as `kind`."""
     weights = {i.name: torch.from_numpy(numpy_helper.to_array(i).copy()) for i in onnx.load(path).graph.initializer}
     weights = {name: tensor.to(kind) if tensor.is_floating_point() else tensor for name, tensor in weights.items()}
-    return (Bert if "word_embeddings" in weights else Gpt2Step)(weights)
+    return (Bert if "word_embeddings" in weights else Product if "w" in weights else Gpt2Step)(weights)

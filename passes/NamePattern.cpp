@@ -9,7 +9,7 @@ using llvm::StringRef;
 namespace deepstride {
 
 namespace {
-/// How many single characters, sets and anchors an expression has once its repetitions are written out.
+/// How many characters, sets, anchors and parentheses an expression has once its repetitions are written out.
 class PatternSize {
 public:
   explicit PatternSize(StringRef expression) : rest(expression) {}
@@ -32,7 +32,7 @@ private:
   void close() {
     uint64_t inner = total;
     total = outer.pop_back_val();
-    atom(inner);
+    atom(inner + 2);
   }
   void take() {
     char c = rest.front();

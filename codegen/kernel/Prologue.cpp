@@ -112,12 +112,9 @@ void Prologue::emitRow(RowSpace &space, const View &target, Value from, Value to
     emitNorm(space, k.broadcastView(line, shape, shape), from, zero);
   if (!quantize)
     return emitSteps(space, target, changed, from, to);
-  View given = viewOf(quantize.getInput());
-  if (!steps.empty()) {
-    View whole = k.broadcastView(changedLine, shape, shape);
-    emitSteps(space, whole, changed, from, zero);
-    given = k.broadcastView(changedLine, {shape.back()}, shape);
-  }
+  if (!steps.empty())
+    emitSteps(space, k.broadcastView(changedLine, shape, shape), changed, from, zero);
+  View given = steps.empty() ? viewOf(changed) : k.broadcastView(changedLine, {shape.back()}, shape);
   Value scale = emitQuantizeRow(k, space, quantize, given, target, {from}, {to});
   k.store(scale, scales, to, k.elementOf(quantize.getScales()));
 }

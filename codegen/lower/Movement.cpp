@@ -113,7 +113,7 @@ static void emitScaledRow(KernelBuilder &k, ds::GatherOp op, Value from, Value s
   Value codes = k.bufferOf(op.getInput()), scales = k.bufferOf(op.getScales()), output = k.outputBuffer(0);
   int64_t length = *k.sizesOf(op.getInput())[1].constant(), groups = *k.sizesOf(op.getScales())[1].constant();
   int64_t group = length / groups, whole = k.target.lanes > 1 ? group / k.target.lanes * k.target.lanes : 0;
-  Type real = k.b.getF32Type(), word = k.b.getI32Type();
+  Type real = k.elementOf(op.getScales()), word = k.b.getI32Type();
   auto scaled = [&](Value code, Value scale, Type wide, Type number) -> Value {
     Value integer = arith::ExtSIOp::create(k.b, k.loc, wide, code);
     return arith::MulFOp::create(k.b, k.loc, arith::SIToFPOp::create(k.b, k.loc, number, integer), scale);

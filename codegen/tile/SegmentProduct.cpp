@@ -40,31 +40,47 @@ public:
   /// The sum of a row for a vector of columns.
   Value totalOf(Value row, int64_t v) {
     Value unit = vector::BroadcastOp::create(k.b, k.loc, sums, memref::LoadOp::create(k.b, k.loc, digits.units, row));
-    // No product leaves f32 that the last one does not leave.
-    Value one = splat(1), power = powers[v].power, total = loadLanes(k, sums, digits.totals, placeOf(row, v), {});
-    total = arith::MulFOp::create(k.b, k.loc, total, arith::MinimumFOp::create(k.b, k.loc, power, one));
-    total = arith::MulFOp::create(k.b, k.loc, total, unit);
-    return arith::MulFOp::create(k.b, k.loc, total, arith::MaximumFOp::create(k.b, k.loc, power, one));
+    // The unit times the power may leave f32 to either side though the result does not, and so may the sum times one of
+    // them: it is multiplied by two powers that are alike.
+    Value both = arith::AddIOp::create(k.b, k.loc, biasedExponent(unit), biasedExponent(powers[v].power));
+    Value half = arith::ShRSIOp::create(k.b, k.loc, both, integer(1));
+    Value total = loadLanes(k, sums, digits.totals, placeOf(row, v), {});
+    total = arith::MulFOp::create(k.b, k.loc, total, powerOfTwo(half));
+    total = arith::MulFOp::create(k.b, k.loc, total, powerOfTwo(arith::SubIOp::create(k.b, k.loc, both, half)));
+    Value isNone = arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::UNO, unit, unit); // the row is not finite
+    return arith::SelectOp::create(k.b, k.loc, isNone, unit, total);
   }
 
 private:
+  static constexpr int32_t mantissa = 23, bias = 127; // of f32
+
+  Value integer(int32_t number) {
+    return arith::ConstantOp::create(k.b, k.loc, DenseElementsAttr::get(micro.accumulator, number));
+  }
+  Value biasedExponent(Value power) {
+    return arith::ShRSIOp::create(k.b, k.loc, vector::BitCastOp::create(k.b, k.loc, micro.accumulator, power),
+                                  integer(mantissa));
+  }
+  Value powerOfTwo(Value biasedExponent) {
+    Value bits = arith::ShLIOp::create(k.b, k.loc, biasedExponent, integer(mantissa));
+    return vector::BitCastOp::create(k.b, k.loc, sums, bits);
+  }
+
   /// Sums wait for the unit of their row, which may be as small as scales are great: while they do, columns are taken
-  /// less by a power of two near their first scale, or as they are where that is 0.
+  /// less by a power of two near their first scale, or as they are where that is 0. Which scales may stand behind it is
+  /// checked where weights become codes (areScalesApart).
   struct Power {
     Value power, inverse;
   };
   Power powerOf(Value scale) {
-    constexpr int32_t farthest = 60, mantissa = 23, bias = 127; // sums have 31 bits, and more groups than one
-    auto splatted = [&](int32_t number) -> Value {
-      return arith::ConstantOp::create(k.b, k.loc, DenseElementsAttr::get(micro.accumulator, number));
-    };
+    constexpr int32_t farthest = 60; // areScalesApart has it, too
     Value bits = vector::BitCastOp::create(k.b, k.loc, micro.accumulator, scale);
-    bits = arith::AndIOp::create(k.b, k.loc, bits, splatted(0x7f800000));
-    Value isZero = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, bits, splatted(0));
-    bits = arith::SelectOp::create(k.b, k.loc, isZero, splatted(bias << mantissa), bits);
-    bits = arith::MaxSIOp::create(k.b, k.loc, bits, splatted((bias - farthest) << mantissa));
-    bits = arith::MinSIOp::create(k.b, k.loc, bits, splatted((bias + farthest) << mantissa));
-    Value inverse = arith::SubIOp::create(k.b, k.loc, splatted(2 * bias << mantissa), bits);
+    bits = arith::AndIOp::create(k.b, k.loc, bits, integer(0x7f800000));
+    Value isZero = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::eq, bits, integer(0));
+    bits = arith::SelectOp::create(k.b, k.loc, isZero, integer(bias << mantissa), bits);
+    bits = arith::MaxSIOp::create(k.b, k.loc, bits, integer((bias - farthest) << mantissa));
+    bits = arith::MinSIOp::create(k.b, k.loc, bits, integer((bias + farthest) << mantissa));
+    Value inverse = arith::SubIOp::create(k.b, k.loc, integer(2 * bias << mantissa), bits);
     return {vector::BitCastOp::create(k.b, k.loc, sums, bits), vector::BitCastOp::create(k.b, k.loc, sums, inverse)};
   }
 

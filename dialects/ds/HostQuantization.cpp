@@ -230,28 +230,60 @@ std::optional<HostTensor> quantizeOnHost(const HostTensor &weight, ds::Quantized
   return codes;
 }
 
-bool areScalesApart(ArrayRef<float> scales, int64_t depth, int64_t bits) {
-  // Of a scale: where it begins as a power of two, and the power that columns which begin with it are divided by: one
-  // where it is 0 or less than a normal number.
-  constexpr int farthest = 60;
-  std::optional<int> least, greatest;
-  int lowest = farthest, highest = -farthest;
-  for (float scale : scales) {
-    bool isNormal = std::isnormal(scale);
-    int exponent = scale != 0 && std::isfinite(scale) ? std::ilogb(scale) : 0;
-    int power = isNormal ? std::clamp(exponent, -farthest, farthest) : 0;
+namespace {
+/// Exponents of scales that may be in one sum, and of the powers that the sum may be divided by.
+struct ScaleRange {
+  int least = std::numeric_limits<int>::max(), greatest = std::numeric_limits<int>::min();
+  int lowest = least, highest = greatest;
+  bool isFinite = true;
+
+  /// As the kernel has it: 2^60 times at most, one for 0 and for less than a normal number.
+  void addPower(float scale) {
+    constexpr int farthest = 60;
+    int power = std::isnormal(scale) ? std::clamp(std::ilogb(scale), -farthest, farthest) : 0;
     lowest = std::min(lowest, power);
     highest = std::max(highest, power);
-    if (scale == 0 || !std::isfinite(scale))
-      continue;
-    least = std::min(least.value_or(exponent), exponent);
-    greatest = std::max(greatest.value_or(exponent), exponent);
   }
-  // An element of a row is a whole number of 23 bits, a code without its zero point one of `bits`, and a scale less
-  // than twice its power; f32 ends at 2^128. It has numbers down to 2^-149.
-  int64_t most = 128 - 24 - bits - llvm::Log2_64_Ceil(static_cast<uint64_t>(std::max<int64_t>(depth, 1)));
-  constexpr int fewest = -140;
-  return least && (*greatest - lowest >= most || *least - highest < fewest);
+  void addScale(float scale) {
+    isFinite &= std::isfinite(scale);
+    if (scale == 0 || !std::isfinite(scale))
+      return;
+    int exponent = std::ilogb(scale);
+    least = std::min(least, exponent);
+    greatest = std::max(greatest, exponent);
+  }
+  bool isTooWide(int64_t depth, int64_t bits) const {
+    // An element of a row is a whole number of 23 bits, a code without its zero point one of `bits`, and a scale less
+    // than twice its power; f32 ends at 2^128. A scale is divided exactly if what it becomes is a normal number, or
+    // greater than it was.
+    int64_t most = 128 - 24 - bits - llvm::Log2_64_Ceil(static_cast<uint64_t>(std::max<int64_t>(depth, 1)));
+    constexpr int fewest = -126;
+    return !isFinite || (least <= greatest && (greatest - lowest >= most || (highest > 0 && least - highest < fewest)));
+  }
+};
+} // namespace
+
+bool areScalesApart(ArrayRef<float> scales, int64_t columns, int64_t depth, int64_t bits) {
+  if (!mayScalesBeApart(scales, depth, bits))
+    return false;
+  for (int64_t column = 0; column < columns; ++column) {
+    ScaleRange range;
+    range.addPower(scales[column]);
+    for (size_t place = column; place < scales.size(); place += columns)
+      range.addScale(scales[place]);
+    if (range.isTooWide(depth, bits))
+      return true;
+  }
+  return false;
+}
+
+bool mayScalesBeApart(ArrayRef<float> scales, int64_t depth, int64_t bits) {
+  ScaleRange range;
+  for (float scale : scales) {
+    range.addPower(scale);
+    range.addScale(scale);
+  }
+  return range.isTooWide(depth, bits);
 }
 
 std::optional<QuantizationError> quantizationError(const HostTensor &weight, const QuantizationScheme &scheme,
@@ -285,7 +317,8 @@ std::optional<QuantizationError> quantizationError(const HostTensor &weight, con
     all.result += sums.result;
   }
   QuantizationError error;
-  error.areScalesApart = quantizer.groups > 1 && areScalesApart(quantizer.scales, quantizer.depth, scheme.bits);
+  error.areScalesApart =
+      quantizer.groups > 1 && areScalesApart(quantizer.scales, quantizer.columns, quantizer.depth, scheme.bits);
   error.largest = all.largest;
   error.relative = all.weight > 0 ? std::sqrt(all.error / all.weight) : 0;
   error.inResults = triangle && all.result > 0 ? std::sqrt(all.moved / all.result) : 0;

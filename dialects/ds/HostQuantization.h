@@ -19,10 +19,13 @@ struct QuantizationScheme {
 std::optional<HostTensor> quantizeOnHost(const HostTensor &weight, ds::QuantizedPart part,
                                          const QuantizationScheme &scheme, const HostTensor *triangle = nullptr);
 
-/// Whether scales are too far apart to be those of groups of one column of `depth` codes. Kernels divide sums, until
-/// they meet the unit of their row, by a power of two near the column's first scale (codegen/tile/SegmentProduct.cpp):
-/// others must not be so much greater that sums leave f32, nor so much less that they vanish. Any two are compared.
-bool areScalesApart(llvm::ArrayRef<float> scales, int64_t depth, int64_t bits);
+/// Whether scales [G, N] of groups of `depth` codes of a column in all cannot be those of one sum in f32: one is not
+/// finite, or two of a column are too far apart. Until they meet the unit of their row, kernels divide sums by a power
+/// of two near the column's first scale (codegen/tile/SegmentProduct.cpp): others must not be so much greater that sums
+/// leave f32, nor so much less that they lose bits.
+bool areScalesApart(llvm::ArrayRef<float> scales, int64_t columns, int64_t depth, int64_t bits);
+/// Where it is false areScalesApart is, in whatever order the scales lie.
+bool mayScalesBeApart(llvm::ArrayRef<float> scales, int64_t depth, int64_t bits);
 
 struct QuantizationError {
   double largest = 0;          // of |w - (q - z) s|

@@ -84,7 +84,8 @@ LogicalResult LinearOp::inferResults(Inference &inference) {
   SizeExpr k = weight.sizes[getPanel() || getTransposed() ? 1 : 0];
   SizeExpr n = getPanel() ? SizeExpr(*getColumns()) : weight.sizes[getTransposed() ? 0 : 1];
   SizeExpr depth = getPanel() ? SizeExpr::ceilDiv(input.sizes.back(), interleave) : input.sizes.back();
-  if (failed(inference.requireEqual(depth, k, "C2: inner sizes")))
+  if ((getDepth() && failed(inference.requireEqual(input.sizes.back(), *getDepth(), "C2: inner sizes"))) ||
+      failed(inference.requireEqual(depth, k, "C2: inner sizes")))
     return failure();
   unsigned index = 2;
   if (getBias()) {

@@ -21,7 +21,8 @@ def DS_LinearOp : DS_TensorOp<"linear", [AttrSizedOperandSegments, DeclareOpInte
   let summary = "a product with a parameter, plus bias";
   let description = [{
     x [..., K] times weight [K, N] plus bias [N]; integers of 8 or 16 bits are summed in i32. With `panel` the weight
-    operand is packed as by `ds.pack` with `panel` and `interleave`, and `columns` is N. With `transposed` it is [N, K].
+    operand is packed as by `ds.pack` with `panel` and `interleave`, and `columns` is N; `depth` is K where the type of x
+    does not say it and panels are filled up. With `transposed` it is [N, K].
     Created by `ds-recompose-linear`; `ds-pack-weights` packs and takes in transposes. Gone after: codegen.
 
     With `scales` the weight holds codes of 8 or 4 bits that stand for floats: (code - zero point) * scale. Scales and
@@ -45,7 +46,7 @@ def DS_LinearOp : DS_TensorOp<"linear", [AttrSizedOperandSegments, DeclareOpInte
   let arguments = (ins DS_Tensor:$input, DS_Tensor:$weight, Optional<DS_Tensor>:$bias, Optional<DS_Tensor>:$scales,
                        Optional<DS_Tensor>:$zero_points, OptionalAttr<I64Attr>:$panel,
                        DefaultValuedOptionalAttr<I64Attr, "1">:$interleave, OptionalAttr<I64Attr>:$columns,
-                       UnitAttr:$transposed, OptionalAttr<I64Attr>:$group, UnitAttr:$wide);
+                       OptionalAttr<I64Attr>:$depth, UnitAttr:$transposed, OptionalAttr<I64Attr>:$group, UnitAttr:$wide);
   let results = (outs DS_Tensor:$result);
   let declarations = [{
     /// Whether the packed weight holds codes of 4 bits, two in a byte.
@@ -57,7 +58,7 @@ def DS_LinearOp : DS_TensorOp<"linear", [AttrSizedOperandSegments, DeclareOpInte
                                  "::mlir::Value":$bias, "::mlir::IntegerAttr":$panel, "::mlir::IntegerAttr":$interleave,
                                  "::mlir::IntegerAttr":$columns, "::mlir::UnitAttr":$transposed), [{
     build($_builder, $_state, type, input, weight, bias, ::mlir::Value(), ::mlir::Value(), panel, interleave, columns,
-          transposed, ::mlir::IntegerAttr(), ::mlir::UnitAttr());
+          ::mlir::IntegerAttr(), transposed, ::mlir::IntegerAttr(), ::mlir::UnitAttr());
   }]>];
 }
 

@@ -305,9 +305,9 @@ LogicalResult ConcatOp::inferResults(Inference &inference) {
 /// What a gather of codes (operand 0) asks of its scales (operand 2).
 static LogicalResult requireScales(Inference &inference, int64_t axis) {
   const TensorFacts &codes = inference.operand(0), &scales = inference.operand(2);
-  if (axis != 0 || codes.rank() != 2 || scales.rank() != 2 || !codes.elementType.isInteger(8) ||
-      !scales.elementType.isF32())
-    return inference.error("C3: scales must be a matrix of f32 beside a matrix of i8 and axis 0");
+  if (axis != 0 || codes.rank() != 2 || scales.rank() != 2 || !codes.elementType.isSignlessInteger(8) ||
+      !(scales.elementType.isF32() || scales.elementType.isF64()))
+    return inference.error("C3: scales must be a matrix of f32 or f64 beside a matrix of i8 and axis 0");
   if (failed(inference.requireEqual(codes.sizes[0], scales.sizes[0], "C4: rows")))
     return failure();
   auto length = codes.sizes[1].constant(), groups = scales.sizes[1].constant();

@@ -119,11 +119,11 @@ def DS_GatherOp : DS_TensorOp<"gather"> {
     Indices may be negative, counting from the end; one outside the axis ends the call with a diagnostic. Gone after:
     codegen.
 
-    With `scales` the operand is a table of codes [rows, L] that stand for f32: code * scale, rounded once. Scales are
-    [rows, G]: a row of the table is G groups of L / G neighbours. Created by `ds-quantize-tables`.
+    With `scales` the operand is a table of codes [rows, L] that stand for floats: code * scale, rounded once. Scales
+    are [rows, G], of the type of the result: a row of the table is G groups of L / G neighbours. Created by `ds-quantize-tables`.
 
-    Constraints: C1 the indices are i32 or i64; C2 the axis is inside the rank; C3 scales are a matrix of f32 beside a
-    matrix of i8 and axis 0; C4 they have its rows; C5 both last sizes are numbers, and that of the scales divides the
+    Constraints: C1 the indices are i32 or i64; C2 the axis is inside the rank; C3 scales are a matrix of f32 or f64 beside
+    a matrix of i8 and axis 0; C4 they have its rows; C5 both last sizes are numbers, and that of the scales divides the
     other.
 
     Example: `%2 = ds.gather 0 %0, %1 : (tensor<30522x384xf32>, tensor<?x?xi64>) -> tensor<?x?x384xf32>`

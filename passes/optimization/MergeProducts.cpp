@@ -270,9 +270,10 @@ private:
     auto type = cast<RankedTensorType>(first.getResult().getType());
     SmallVector<int64_t> shape(type.getShape());
     shape.back() = cast<RankedTensorType>(weight.getType()).getDimSize(1);
-    auto whole = ds::LinearOp::create(builder, withShares(builder.getContext(), places, shares), type.clone(shape),
-                                      first.getInput(), weight, bias, scales, zeroPoints, IntegerAttr(), IntegerAttr(),
-                                      IntegerAttr(), UnitAttr(), first.getGroupAttr(), first.getWideAttr());
+    auto whole =
+        ds::LinearOp::create(builder, withShares(builder.getContext(), places, shares), type.clone(shape),
+                             first.getInput(), weight, bias, scales, zeroPoints, IntegerAttr(), IntegerAttr(),
+                             IntegerAttr(), IntegerAttr(), UnitAttr(), first.getGroupAttr(), first.getWideAttr());
     Value result = joinSteps(group, whole.getResult(),
                              [&](OpBuilder &at, ArrayRef<Value> parts) -> Value { return joined(at, parts); });
     if (!result) {

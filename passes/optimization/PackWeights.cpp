@@ -64,6 +64,9 @@ struct PackWeights : deepstride::impl::PackWeightsBase<PackWeights>, PassReport 
           weight.erase();
       };
       linear.setColumns(cast<RankedTensorType>(weight.getType()).getDimSize(1));
+      if (auto input = cast<RankedTensorType>(linear.getInput().getType());
+          layout.second > 1 && input.isDynamicDim(input.getRank() - 1))
+        linear.setDepth(cast<RankedTensorType>(weight.getType()).getDimSize(0));
       linear.setPanel(layout.first);
       linear.setInterleave(layout.second);
       replace(linear.getWeightMutable(), layout);

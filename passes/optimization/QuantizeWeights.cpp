@@ -41,10 +41,11 @@ public:
     if (storage.hasAny() || hasTables())
       return success();
     bool hasFilters = module.walk([](ds::ConvOp) { return WalkResult::interrupt(); }).wasInterrupted();
-    StringRef none = hasFilters ? "no product has a weight, and filters are kept for the reasons in the remarks"
-                                : "no product has a weight";
+    std::string none = hasFilters ? "no product has a weight, and filters are kept for the reasons in the remarks"
+                                  : "no product has a weight, and no table of f32 with more than " +
+                                        std::to_string(ds::ConstantOp::byteLimit) + " bytes is left to quantize";
     return module.emitError("ds-quantize-weights: no weight was quantized: ")
-           << (firstReason.empty() ? none : StringRef(firstReason));
+           << (firstReason.empty() ? none : firstReason);
   }
 
 private:

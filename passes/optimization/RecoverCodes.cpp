@@ -152,16 +152,15 @@ struct RecoverCodes : deepstride::impl::RecoverCodesBase<RecoverCodes>, PassRepo
       Recovered &parts = found->second;
       auto recipe = book.recipeOf(weight);
       if (auto codes = isNew ? reader.readMatrix(recipe, parts.reason) : std::nullopt) {
-        auto areApart = codes->group ? areScalesFarApart(book, recipe, *codes) : FailureOr<bool>(false);
-        if (failed(areApart))
+        auto wrong = reasonAgainstScales(book, recipe, *codes);
+        if (failed(wrong))
           return signalPassFailure();
-        if (*areApart) {
-          parts.reason = "the scales of its groups are too far apart to be summed in f32";
-        } else {
-          WeightWriter writer(book, recipe, *codes);
+        WeightWriter writer(book, recipe, *codes);
+        if (wrong->empty()) {
           parts = {writer.writeCodes(), writer.writeScales(), writer.writeZeroPoints(), codes->group, ""};
           count("weights recovered");
         }
+        parts.reason = *wrong;
       }
       if (!parts.reason.empty())
         op.emitRemark() << "weight '" << weight.getRecipe() << "' stays floats: " << parts.reason;
@@ -184,17 +183,27 @@ struct RecoverCodes : deepstride::impl::RecoverCodesBase<RecoverCodes>, PassRepo
     eraseUnusedRecipes(getOperation());
   }
 
-  /// Whether scales are, as the file has them, before they broadcast.
-  FailureOr<bool> areScalesFarApart(RecipeBook &book, ds::RecipeOp recipe, const StoredCodes &codes) {
+  /// What is wrong with the scales of a weight, for all that its codes can be recovered; empty: nothing.
+  FailureOr<std::string> reasonAgainstScales(RecipeBook &book, ds::RecipeOp recipe, const StoredCodes &codes) {
+    int64_t depth = typeOf(recipe.getYielded()).getDimSize(0);
+    auto floats = [](const HostTensor &numbers) {
+      return ArrayRef(reinterpret_cast<const float *>(numbers.data), static_cast<size_t>(numbers.count()));
+    };
+    // As the file has them they are few; in the columns that they become, as many as groups.
     Value scales = codes.scales;
     while (isa_and_present<ds::ReshapeOp, ds::TransposeOp, ds::BroadcastOp>(scales.getDefiningOp()))
       scales = scales.getDefiningOp()->getOperand(0);
-    auto numbers = evaluator->evaluate(
+    auto stored = evaluator->evaluate(
         book.derive(recipe, "stored_scales", [&](OpBuilder &, const IRMapping &map) { return map.lookup(scales); }));
-    if (failed(numbers))
+    if (failed(stored))
       return failure(); // which was diagnosed
-    return areScalesApart({reinterpret_cast<const float *>(numbers->data), static_cast<size_t>(numbers->count())},
-                          typeOf(recipe.getYielded()).getDimSize(0), codes.bits);
+    if (!mayScalesBeApart(floats(*stored), depth, codes.bits))
+      return std::string();
+    auto all = evaluator->evaluate(WeightWriter(book, recipe, codes).writeScales());
+    if (failed(all))
+      return failure();
+    bool areApart = areScalesApart(floats(*all), all->shape[1], depth, codes.bits);
+    return std::string(areApart ? "the scales of its groups are not finite, or too far apart to be summed in f32" : "");
   }
 
   RecipeEvaluator *evaluator = nullptr;

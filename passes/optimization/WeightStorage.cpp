@@ -88,7 +88,7 @@ void WeightStorage::make(ds::LinearOp op, ds::RecipeOp recipe, RankedTensorType 
     return;
   }
   if (error->areScalesApart) {
-    stored.reason = "the scales of its groups are too far apart to be summed in f32";
+    stored.reason = "the scales of its groups are too far apart to be summed in f32"; // all are finite, as it is
     return;
   }
   stored.group = how.group;

@@ -1,5 +1,7 @@
 """Products of rows in 8 bits (--activations=int8) against NumPy, which quantizes rows and weights on its own."""
 import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
 
 from kit import MINILM, case, compile_model, distance, expect, processors, run_package, tool
 from model_cases import COSINES, SENTENCES, tokens
@@ -79,6 +81,58 @@ def rows_that_are_not_finite(folder):
             expect(np.isnan(y[bad]).all(), f"{option} y{i}: a row that is not finite gave numbers")
             others = np.delete(feed[f"x{i}"], bad, 0)
             expect(np.array_equal(np.delete(y, bad, 0), expected(others, w, bias)[0]), f"{option} y{i}: other rows changed")
+
+
+@case(seconds=5)
+def rows_of_another_length_are_refused(folder):
+    """Panels are filled up to whole words of codes, and rows that the model leaves open must not be."""
+    random = np.random.default_rng([SEED, 11])
+    for depth in (63, 64):
+        graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["m", "k"])],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["m", 40])],
+                                  [numpy_helper.from_array(random.standard_normal((depth, 40)).astype(np.float32), "w")])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(folder / "m.onnx"))
+        for options in (["--quantize=int8"], ["--quantize=int4"], list(OPTIONS), ["--precision=bf16"], ["--quantize=int8", "--mcpu=x86-64-v3"], ["--reference"]):
+            package = compile_model(folder / "m.onnx", folder, *options)
+            run_package(package, {"x": random.standard_normal((3, depth)).astype(np.float32)}, folder)
+            for wrong in (depth - 1, depth + 1):
+                np.savez(folder / "in.npz", x=np.ones((3, wrong), np.float32))
+                tool("ds-run", package, "--inputs", folder / "in.npz", code=1, says=f"k == {depth} does not hold, found {wrong} and {depth}")
+
+
+@case(seconds=10)
+def rows_that_change_before_they_are_bytes(folder):
+    """By elementwise ops in the product's kernel, behind a norm, too."""
+    f32, depth, columns = np.float32, 96, 50
+    random = np.random.default_rng([SEED, 96])
+    w, g, c = random.standard_normal((depth, columns)).astype(f32), random.standard_normal(depth).astype(f32), f32(0.3)
+    changes = {"times a number": ([("Mul", ["n", "c"])], lambda n, z: n * c), "plus a number": ([("Add", ["n", "c"])], lambda n, z: n + c),
+               "times columns": ([("Mul", ["n", "g"])], lambda n, z: n * g), "plus rows": ([("Add", ["n", "z"])], lambda n, z: n + z),
+               "two": ([("Mul", ["n", "g"]), ("Sub", ["t0", "c"])], lambda n, z: n * g - c)}
+    for before in ("Identity", "LayerNormalization", "Softmax"):
+        for what, (ops, change) in changes.items():
+            nodes = [helper.make_node(before, ["x", "g"] if before == "LayerNormalization" else ["x"], ["n"], **({} if before == "Identity" else {"axis": -1}))]
+            nodes += [helper.make_node(op, inputs, [f"t{i}"]) for i, (op, inputs) in enumerate(ops)]
+            nodes.append(helper.make_node("MatMul", [f"t{len(ops) - 1}", "w"], ["y"]))
+            given = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["m", depth]) for name in ("x", "z")]
+            graph = helper.make_graph(nodes, "g", given, [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["m", columns])],
+                                      [numpy_helper.from_array(np.asarray(array), name) for name, array in (("w", w), ("g", g), ("c", c))])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(folder / "m.onnx"))
+            feed = {name: random.standard_normal((21, depth)).astype(f32) for name in ("x", "z")}
+            for option in some(["--fusion=generic", "--fusion=specialized", "--mcpu=x86-64-v3"], 1):
+                package = compile_model(folder / "m.onnx", folder, *OPTIONS, option)
+                y, text = run_package(package, feed, folder)["y"], f"{before}, {what}, {option} (DS_SEED={SEED})"
+                n = feed["x"]
+                if before == "LayerNormalization":
+                    n = ((n - n.mean(1, keepdims=True)) / np.sqrt(n.var(1, keepdims=True) + 1e-5) * g).astype(f32)
+                elif before == "Softmax":
+                    n = np.exp(n) / np.exp(n).sum(1, keepdims=True)
+                want, stands = expected(change(n, feed["z"]), w, f32(0))
+                # Other roundings of a norm may move numbers to the next step.
+                far = distance(y, want)
+                expect(far == 0 if before == "Identity" and what != "two" else far < 0.002, f"{text}: {far} away")
+                alone = run_package(package, {name: x[5:6] for name, x in feed.items()}, folder, "--threads=1")["y"]
+                expect(alone.tobytes() == y[5:6].tobytes(), f"{text}: a row has other bits alone")
 
 
 @case(seconds=12)

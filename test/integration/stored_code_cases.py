@@ -43,13 +43,16 @@ class Weights:
         self.stands.append(stands.astype(np.float64))
         self.bytes += stored
 
-    def verify(self, folder, *options, holds=True):
+    def verify(self, folder, *options, holds=True, factors=None):
+        """Rows are multiplied by their factor where there are some."""
         graph = helper.make_graph(self.nodes, "stored", self.inputs, self.outputs, self.constants)
         opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
         onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), str(folder / "stored.onnx"))
         package = compile_model(folder / "stored.onnx", folder, *options)
         for rows in ROWS:
             feed = {f"x{i}": self.random.standard_normal((rows, len(w))).astype(np.float32) for i, w in enumerate(self.stands)}
+            for i, factor in enumerate(factors or ()):
+                feed[f"x{i}"] *= factor
             found = run_package(package, feed, folder, f"--threads={1 + rows % 3}")
             for i, w in enumerate(self.stands):
                 x, y = feed[f"x{i}"].astype(np.float64), found[f"y{i}"]
@@ -98,20 +101,26 @@ def products_with_packed_bits(folder):
 def scales_far_apart(folder):
     """Of groups beside each other in a column, those of the first one small, great or 0: sums are what they are in floats."""
     w = Weights("far")
-    powers = [(-18, 40), (0, 97), (None, 99), (60, -95), (-60, 20), (-60, 41), (-99, 0)] + [w.random.uniform(-99, 99, 2) for _ in range(9)]
+    powers = [(-18, 40), (0, 97), (None, 99), (None, 84), (60, -95), (60, -80), (60, -30), (60, -10), (31, -30), (30, -108), (-60, 20),
+              (-60, 41), (-99, 0)] + [w.random.uniform(-99, 99, 2) for _ in range(9)]
+    factors = []
     for number, (first, other) in enumerate(powers):
         k, n, block, blocks = 80, 70, 16, 5
         s = scales(w.random, n, blocks)
         for group in range(blocks):
-            power = first if group % (2 + number % 3) == 0 else other
+            power = first if group % (2 + number % 4) == 0 else other
             s[:, group] *= 0 if power is None else np.float32(2.0**power)
         codes = w.random.integers(0, 256, (n, blocks, block)).astype(np.uint8)
         codes[::2, 0] = 128  # stands for 0: nothing hides what others lose
         stands = (codes.astype(np.float64) - 128) * s[..., None].astype(np.float64)
         w.node("MatMulNBits", [w.input(k), w.constant(codes), w.constant(s)], domain="com.microsoft", K=k, N=n, bits=8, block_size=block)
         w.product(None, stands.reshape(n, k).T, 0)
-    w.verify(folder, holds=None)
-    w.verify(folder, "--mcpu=x86-64-v3", holds=None)
+        # Results from 2^-100 to 2^100 of rows from 2^-90 on, which have all their digits.
+        greatest, least = (np.log2(np.abs(part).max()) for part in (stands, stands[::2]))
+        lowest, highest = max(-90, -90 - least), min(90, 90 - greatest)
+        factors.append(np.float32(2.0 ** (w.random.uniform(lowest, highest) if lowest < highest else min(0, highest))))
+    w.verify(folder, holds=None, factors=factors)
+    w.verify(folder, "--mcpu=x86-64-v3", holds=None, factors=factors)
 
 
 @case(seconds=23)

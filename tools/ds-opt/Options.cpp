@@ -86,7 +86,7 @@ static std::string applyQuantize(ParsedCommandLine &line, StringRef value) {
     rest = next;
     std::string reason;
     if (!item.contains('='))
-      return wrong("found '" + item + "'");
+      return wrong("found '" + (item.empty() ? value : item) + "'");
     if (!given.insert(key).second)
       return wrong("with each once, found '" + key + "' twice");
     if (key == "group") {

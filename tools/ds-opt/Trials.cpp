@@ -72,8 +72,8 @@ Compilation::Outcome Compilation::calibrate() {
   }
   isCalibrating = false;
   if (!hasWeights) // tables and filters are rounded to nearest
-    return fail(options.calibrate + ": nothing asks for it: no product has a weight to quantize" +
-                (options.quantize.keep.empty() ? "" : " that keep=" + options.quantize.keep + " does not name"));
+    return fail(options.calibrate + ": nothing asks for it, as no product has a weight to quantize" +
+                (options.quantize.keep.empty() ? "" : ", or keep=" + options.quantize.keep + " names all"));
   if (calibration->weights() == 0)
     return fail(options.calibrate + ": no product meets a number but 0, expected inputs with rows");
   PassReport::Counts counts;

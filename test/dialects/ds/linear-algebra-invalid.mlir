@@ -48,6 +48,14 @@ func.func @linear_c1_types(%x: tensor<2x4xf64>, %w: tensor<4x2xf32>) {
 
 // -----
 
+func.func @linear_c2_depth(%x: tensor<2x5xi16>, %w: tensor<1x3x32xi8>) {
+  // expected-error @+1 {{'ds.linear' op C2: inner sizes: expected equal sizes, found 5 and 6}}
+  %0 = ds.linear %x, %w {columns = 4 : i64, depth = 6 : i64, interleave = 2 : i64, panel = 16 : i64} : (tensor<2x5xi16>, tensor<1x3x32xi8>) -> tensor<2x4xi32>
+  return
+}
+
+// -----
+
 func.func @linear_c2_inner(%x: tensor<2x3xf32>, %w: tensor<4x2xf32>) {
   // expected-error @+1 {{'ds.linear' op C2: inner sizes: expected equal sizes, found 3 and 4}}
   %0 = ds.linear %x, %w : (tensor<2x3xf32>, tensor<4x2xf32>) -> tensor<2x2xf32>

@@ -120,24 +120,32 @@ func.func @gather_c2_axis(%x: tensor<2xf32>, %i: tensor<2xi64>) {
 
 // -----
 
+func.func @gather_c3_unsigned(%x: tensor<2x4xui8>, %i: tensor<2xi64>, %s: tensor<2x1xf32>) {
+  // expected-error @+1 {{'ds.gather' op C3: scales must be a matrix of f32 or f64 beside a matrix of i8 and axis 0}}
+  %0 = ds.gather 0 %x, %i scales %s : (tensor<2x4xui8>, tensor<2xi64>, tensor<2x1xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
 func.func @gather_c3_codes(%x: tensor<2x4xi16>, %i: tensor<2xi64>, %s: tensor<2x1xf32>) {
-  // expected-error @+1 {{'ds.gather' op C3: scales must be a matrix of f32 beside a matrix of i8 and axis 0}}
+  // expected-error @+1 {{'ds.gather' op C3: scales must be a matrix of f32 or f64 beside a matrix of i8 and axis 0}}
   %0 = ds.gather 0 %x, %i scales %s : (tensor<2x4xi16>, tensor<2xi64>, tensor<2x1xf32>) -> tensor<2x4xf32>
   return
 }
 
 // -----
 
-func.func @gather_c3_scales(%x: tensor<2x4xi8>, %i: tensor<2xi64>, %s: tensor<2x1xf64>) {
-  // expected-error @+1 {{'ds.gather' op C3: scales must be a matrix of f32 beside a matrix of i8 and axis 0}}
-  %0 = ds.gather 0 %x, %i scales %s : (tensor<2x4xi8>, tensor<2xi64>, tensor<2x1xf64>) -> tensor<2x4xf64>
+func.func @gather_c3_scales(%x: tensor<2x4xi8>, %i: tensor<2xi64>, %s: tensor<2x1xf16>) {
+  // expected-error @+1 {{'ds.gather' op C3: scales must be a matrix of f32 or f64 beside a matrix of i8 and axis 0}}
+  %0 = ds.gather 0 %x, %i scales %s : (tensor<2x4xi8>, tensor<2xi64>, tensor<2x1xf16>) -> tensor<2x4xf16>
   return
 }
 
 // -----
 
 func.func @gather_c3_axis(%x: tensor<2x4xi8>, %i: tensor<2xi64>, %s: tensor<2x1xf32>) {
-  // expected-error @+1 {{'ds.gather' op C3: scales must be a matrix of f32 beside a matrix of i8 and axis 0}}
+  // expected-error @+1 {{'ds.gather' op C3: scales must be a matrix of f32 or f64 beside a matrix of i8 and axis 0}}
   %0 = ds.gather 1 %x, %i scales %s : (tensor<2x4xi8>, tensor<2xi64>, tensor<2x1xf32>) -> tensor<2x2xf32>
   return
 }
@@ -145,7 +153,7 @@ func.func @gather_c3_axis(%x: tensor<2x4xi8>, %i: tensor<2xi64>, %s: tensor<2x1x
 // -----
 
 func.func @gather_c3_rank(%x: tensor<2x4x4xi8>, %i: tensor<2xi64>, %s: tensor<2x1xf32>) {
-  // expected-error @+1 {{'ds.gather' op C3: scales must be a matrix of f32 beside a matrix of i8 and axis 0}}
+  // expected-error @+1 {{'ds.gather' op C3: scales must be a matrix of f32 or f64 beside a matrix of i8 and axis 0}}
   %0 = ds.gather 0 %x, %i scales %s : (tensor<2x4x4xi8>, tensor<2xi64>, tensor<2x1xf32>) -> tensor<2x4x4xf32>
   return
 }

@@ -122,6 +122,21 @@ ds.recipe @w {
 
 // -----
 
+// Where the rows' type leaves their length open, the product says it: 5 is filled up to 6.
+// CHECK-LABEL: func.func @open
+// CHECK: ds.linear {{.*}} {columns = 4 : i64, depth = 5 : i64, ds.schedule = {{.*}}, interleave = 2 : i64, panel = 16 : i64} :
+func.func @open(%x: tensor<?x?xi16>) -> tensor<?x4xi32> {
+  %w = ds.weight @w : tensor<5x4xi8>
+  %0 = ds.linear %x, %w : (tensor<?x?xi16>, tensor<5x4xi8>) -> tensor<?x4xi32>
+  return %0 : tensor<?x4xi32>
+}
+ds.recipe @w {
+  %0 = ds.constant dense<3> : tensor<5x4xi8>
+  ds.yield %0 : tensor<5x4xi8>
+}
+
+// -----
+
 // No micro-kernel streams bytes beside bytes of the same signs; unsigned and signed ones lie in fours.
 // CHECK-LABEL: func.func @bytes
 // CHECK: %[[W:.*]] = ds.weight @w : tensor<4x4xi8>

@@ -168,18 +168,36 @@ ds.recipe @beside {
 // -----
 
 // Groups of 2: scales of 2^-60 and 2^41 cannot be summed beside each other in f32; with one scale for a column nothing is
-// summed that way.
+// summed that way. Rows that have decayed to 2^-139 are small beside others, and exact; so are columns far from each other.
 // FOUR-LABEL: func.func @apart
 // FOUR: ds.linear %arg0, %{{.*}} : (tensor<?x4xf32>, tensor<4x16xf32>)
 // FOUR: ds.linear %arg0, %{{.*}} scales
-func.func @apart(%x: tensor<?x4xf32>) -> (tensor<?x16xf32>, tensor<?x16xf32>) {
+// FOUR: ds.linear %arg0, %{{.*}} scales
+// FOUR: ds.linear %arg0, %{{.*}} scales
+func.func @apart(%x: tensor<?x4xf32>) -> (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>) {
   %w = ds.weight @far : tensor<4x16xf32>
   %v = ds.weight @near : tensor<4x16xf32>
   // expected-remark @+1 {{weight 'far' in 8 bits: 256 bytes become 128}}
   %0 = ds.linear %x, %w : (tensor<?x4xf32>, tensor<4x16xf32>) -> tensor<?x16xf32>
   // expected-remark @+1 {{weight 'near' in 8 bits: 256 bytes become 128}}
   %1 = ds.linear %x, %v : (tensor<?x4xf32>, tensor<4x16xf32>) -> tensor<?x16xf32>
-  return %0, %1 : tensor<?x16xf32>, tensor<?x16xf32>
+  %d = ds.weight @decayed : tensor<4x16xf32>
+  %c = ds.weight @columns : tensor<4x16xf32>
+  // expected-remark @+1 {{weight 'decayed' in 8 bits: 256 bytes become 128}}
+  %2 = ds.linear %x, %d : (tensor<?x4xf32>, tensor<4x16xf32>) -> tensor<?x16xf32>
+  // expected-remark @+1 {{weight 'columns' in 8 bits: 256 bytes become 128}}
+  %3 = ds.linear %x, %c : (tensor<?x4xf32>, tensor<4x16xf32>) -> tensor<?x16xf32>
+  return %0, %1, %2, %3 : tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x16xf32>
+}
+ds.recipe @decayed {
+  %0 = ds.constant dense<[[0.05], [0.01], [1.0e-42], [1.0e-42]]> : tensor<4x1xf32>
+  %1 = ds.broadcast %0 [4, 16] : (tensor<4x1xf32>) -> tensor<4x16xf32>
+  ds.yield %1 : tensor<4x16xf32>
+}
+ds.recipe @columns {
+  %0 = ds.constant dense<[1.3e-17, 6.6e13, 1.3e-17, 6.6e13, 1.3e-17, 6.6e13, 1.3e-17, 6.6e13, 1.3e-17, 6.6e13, 1.3e-17, 6.6e13, 1.3e-17, 6.6e13, 1.3e-17, 6.6e13]> : tensor<16xf32>
+  %1 = ds.broadcast %0 [4, 16] : (tensor<16xf32>) -> tensor<4x16xf32>
+  ds.yield %1 : tensor<4x16xf32>
 }
 ds.recipe @far {
   %0 = ds.constant dense<[[1.3e-17], [1.3e-17], [6.6e13], [6.6e13]]> : tensor<4x1xf32>

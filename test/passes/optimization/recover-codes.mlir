@@ -56,7 +56,7 @@ ds.recipe @w {
   %1 = ds.cast %0 to f32 : (tensor<4x6xui8>) -> tensor<4x6xf32>
   %2 = ds.constant dense<128.0> : tensor<1x6xf32>
   %3 = ds.binary sub %1, %2 : (tensor<4x6xf32>, tensor<1x6xf32>) -> tensor<4x6xf32>
-  %4 = ds.source "m" [24, 24] : tensor<6xf32>
+  %4 = ds.constant dense<0.5> : tensor<6xf32>
   %5 = ds.binary mul %4, %3 : (tensor<6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
   ds.yield %5 : tensor<4x6xf32>
 }
@@ -105,7 +105,7 @@ ds.recipe @w {
 ds.recipe @v {
   %0 = ds.source "m" [64, 48] : tensor<2x24xi8>
   %1 = ds.cast %0 to f32 : (tensor<2x24xi8>) -> tensor<2x24xf32>
-  %2 = ds.source "m" [112, 8] : tensor<2x1xf32>
+  %2 = ds.constant dense<0.5> : tensor<2x1xf32>
   %3 = ds.binary mul %1, %2 : (tensor<2x24xf32>, tensor<2x1xf32>) -> tensor<2x24xf32>
   %4 = ds.reshape %3 [6, 8] : (tensor<2x24xf32>) -> tensor<6x8xf32>
   %5 = ds.transpose %4 [1, 0] : (tensor<6x8xf32>) -> tensor<8x6xf32>
@@ -171,20 +171,32 @@ ds.recipe @plain {
 
 // -----
 
-// Scales of groups that sums could not meet before the row's: of 2^-60 and 2^41 in one weight; 2^-60 and 2^20 can be met.
+// Scales of groups that sums could not meet before the row's: of 2^-60 and 2^41 in one column; 2^-60 and 2^20 can be met.
+// Infinity times a code of 0 is no number, which is no part of a sum of integers.
 // CHECK-LABEL: func.func @apart
 // CHECK: ds.linear %arg0, %{{.*}} : (tensor<?x8xf32>, tensor<8x6xf32>)
 // CHECK: ds.linear %arg0, %{{.*}} : (tensor<?x8xf32>, tensor<8x6xf32>)
 // CHECK: ds.linear %arg0, %{{.*}} scales
-func.func @apart(%x: tensor<?x8xf32>) -> (tensor<?x6xf32>, tensor<?x6xf32>, tensor<?x6xf32>) attributes {ds.entry} {
+// CHECK: ds.linear %arg0, %{{.*}} : (tensor<?x8xf32>, tensor<8x6xf32>)
+func.func @apart(%x: tensor<?x8xf32>) -> (tensor<?x6xf32>, tensor<?x6xf32>, tensor<?x6xf32>, tensor<?x6xf32>) attributes {ds.entry} {
   %w = ds.weight @w : tensor<8x6xf32>
   %v = ds.weight @v : tensor<8x6xf32>
-  // expected-remark @+1 {{weight 'w' stays floats: the scales of its groups are too far apart to be summed in f32}}
+  // expected-remark @+1 {{weight 'w' stays floats: the scales of its groups are not finite, or too far apart to be summed in f32}}
   %0 = ds.linear %x, %w : (tensor<?x8xf32>, tensor<8x6xf32>) -> tensor<?x6xf32>
-  // expected-remark @+1 {{weight 'w' stays floats: the scales of its groups are too far apart to be summed in f32}}
+  // expected-remark @+1 {{weight 'w' stays floats: the scales of its groups are not finite, or too far apart to be summed in f32}}
   %1 = ds.linear %x, %w : (tensor<?x8xf32>, tensor<8x6xf32>) -> tensor<?x6xf32>
   %2 = ds.linear %x, %v : (tensor<?x8xf32>, tensor<8x6xf32>) -> tensor<?x6xf32>
-  return %0, %1, %2 : tensor<?x6xf32>, tensor<?x6xf32>, tensor<?x6xf32>
+  %u = ds.weight @u : tensor<8x6xf32>
+  // expected-remark @+1 {{weight 'u' stays floats: the scales of its groups are not finite, or too far apart to be summed in f32}}
+  %3 = ds.linear %x, %u : (tensor<?x8xf32>, tensor<8x6xf32>) -> tensor<?x6xf32>
+  return %0, %1, %2, %3 : tensor<?x6xf32>, tensor<?x6xf32>, tensor<?x6xf32>, tensor<?x6xf32>
+}
+ds.recipe @u {
+  %0 = ds.source "m" [0, 48] : tensor<8x6xi8>
+  %1 = ds.cast %0 to f32 : (tensor<8x6xi8>) -> tensor<8x6xf32>
+  %2 = ds.constant dense<[1.0, 1.0, 0x7F800000, 1.0, 1.0, 1.0]> : tensor<6xf32>
+  %3 = ds.binary mul %1, %2 : (tensor<8x6xf32>, tensor<6xf32>) -> tensor<8x6xf32>
+  ds.yield %3 : tensor<8x6xf32>
 }
 ds.recipe @w {
   %0 = ds.source "m" [0, 48] : tensor<2x4x6xi8>

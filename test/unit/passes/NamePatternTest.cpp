@@ -36,6 +36,8 @@ private:
 
   Pattern atom(int depth) {
     static const char *const single[] = {"a", "x", "\\{", "\\(", ".", "[a-z]", "[]({]", "[^]]", "[[:digit:])]", "[(]"};
+    if (depth > 0 && below(9) == 0)
+      return {"()", 2};
     if (depth == 0 || below(2) == 0)
       return {single[below(std::size(single))], 1};
     Pattern inner = sequence(depth - 1);
@@ -43,7 +45,7 @@ private:
       Pattern other = sequence(depth - 1);
       inner = {inner.text + "|" + other.text, inner.size + other.size};
     }
-    return {"(" + inner.text + ")", inner.size};
+    return {"(" + inner.text + ")", inner.size + 2};
   }
 
   Pattern repeated(int depth) {
@@ -80,8 +82,9 @@ TEST(NamePattern, CountsWhatRepetitionsWriteOut) {
 }
 
 TEST(NamePattern, TakesAllMemoryOfNoOne) {
-  for (const char *text : {"((((a{255}){255}){255}){255})", "((a{1,}){200}){200}{99999999999999999999999}",
-                           "(((((((a{99}){99}){99}){99}){99}){99}){99}"})
+  for (const char *text :
+       {"((((a{255}){255}){255}){255})", "((((){255}){255}){255}){255}", "((a{1,}){200}){200}{99999999999999999999999}",
+        "(((((((a{99}){99}){99}){99}){99}){99}){99}"})
     EXPECT_NE(reasonAgainstPattern(text), "") << text;
   EXPECT_NE(reasonAgainstPattern(std::string(10001, 'a')), "");
   EXPECT_EQ(reasonAgainstPattern(std::string(10000, 'a')), "");
