@@ -77,6 +77,7 @@ void buildGraphPipeline(OpPassManager &pm, const GraphPipelineOptions &options) 
   if (options.recompose || options.linear)
     pm.addPass(createRecomposeLinear());
   if (options.recompose) {
+    pm.addNestedPass<func::FuncOp>(createUnflattenRows());
     // After everything that is recomposed, before fusion takes activations apart from what they gate.
     pm.addNestedPass<func::FuncOp>(createRecognizeLayers());
   }

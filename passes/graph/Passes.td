@@ -109,6 +109,17 @@ def RecomposeLinear : GraphPass<"ds-recompose-linear", "::mlir::ModuleOp"> {
   }];
 }
 
+def UnflattenRows : GraphPass<"ds-unflatten-rows", "::mlir::func::FuncOp"> {
+  let summary = "let products read rows as they lie";
+  let description = [{
+    A `ds.reshape` before a `ds.linear` that keeps the last axis goes behind it, and on through elementwise ops that
+    nothing else reads, with operands that are alike for all rows or were flattened the same way; a reshape that follows
+    takes it in. Where it does not keep the last axis, as one that merges the heads of an attention, a reshape behind the
+    product that does goes before it instead. Then what stands around a product has its sizes, and can share its kernel.
+    What is computed is the same, in the same order. Reports: products.
+  }];
+}
+
 def SqueezeConvolutions : GraphPass<"ds-squeeze-convolutions", "::mlir::func::FuncOp"> {
   let summary = "drop axes of one pixel from convolutions";
   let description = [{

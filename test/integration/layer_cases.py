@@ -1,9 +1,11 @@
 """Transformer layers as exporters write them: how many launches one takes, its numbers beside ONNX Runtime's over several
 steps whose caches are fed back, and its bits without fusion."""
 import functools
+import json
 import re
 
 import numpy as np
+from onnx import TensorProto, helper, numpy_helper
 
 import generate
 import layers
@@ -115,3 +117,52 @@ def gates_of_other_types(folder):
     for number, options in enumerate((["--quantize=int8"], ["--quantize=int4,group=32"], ["--quantize=int8,group=16,scheme=asymmetric"],
                                       ["--quantize=int8", "--activations=int8"], ["--precision=bf16"], ["--precision=f16"])):
         compare(folder, make, 10 + number, many, steps=1, options=options, tolerance=np.inf, cpus=[processors()[number % 2 - 1]])
+
+
+def flattened(hidden, seed):
+    """An attention-free layer of GPT-2 as its exporters write it: every product between two reshapes."""
+    random = np.random.default_rng(seed)
+    nodes, constants = [], []
+
+    def node(op, inputs, **attributes):
+        nodes.append(helper.make_node(op, inputs, [f"v{len(nodes)}"], **attributes))
+        return nodes[-1].output[0]
+
+    def constant(array):
+        constants.append(numpy_helper.from_array(array, f"c{len(constants)}"))
+        return constants[-1].name
+
+    def weight(*shape):
+        return constant((random.standard_normal(shape) * 0.2).astype(np.float32))
+
+    def product(x, depth, columns):
+        rows = node("Reshape", [x, constant(np.array([-1, depth]))])
+        rows = node("Gemm", [rows, weight(depth, columns), weight(columns)])
+        shape = node("Slice", [node("Shape", [x]), constant(np.array([0])), constant(np.array([-1]))])
+        return node("Reshape", [rows, node("Concat", [shape, constant(np.array([columns]))], axis=0)])
+
+    x = "x"
+    for _ in range(2):
+        norm = node("LayerNormalization", [x, weight(hidden), weight(hidden)], axis=-1)
+        up = node("Gelu", [product(norm, hidden, 4 * hidden)], approximate="tanh")
+        x = node("Add", [product(up, 4 * hidden, hidden), x])
+    graph = helper.make_graph(nodes, "flattened", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", "length", hidden])],
+                              [helper.make_tensor_value_info(x, TensorProto.FLOAT, None)], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+@case(seconds=8)
+def products_of_flattened_rows(folder):
+    """A norm, an activation and a residual share the kernels of products whose rows were flattened."""
+    random, hidden = np.random.default_rng([SEED, 61]), 48
+    generate.save(flattened(hidden, SEED), folder / "m.onnx")
+    for options in ([], ["--precision=bf16"], ["--quantize=int8"], ["--quantize=int8", "--activations=int8"]):
+        result = tool("ds-opt", folder / "m.onnx", "--report", "-o", folder / "m.dsp", "--no-cache", *options)
+        expect("unflatten-rows: 4 products" in result.out, f"{options}: {result}")
+        launches = json.loads((folder / "m.dsp/manifest.json").read_text())["variants"][0]["entries"][0]["launches"]
+        expect(len(launches) == 4, f"{options}: {len(launches)} launches for four products")
+        for shape in ((1, 1), (2, 7), (3, 1), (1, 40)):
+            x = random.standard_normal((*shape, hidden)).astype(np.float32)
+            (ours,), (theirs,) = (list(found.values()) for found in (run_package(folder / "m.dsp", {"x": x}, folder), onnx_runtime(folder / "m.onnx", {"x": x})))
+            far = np.linalg.norm(ours - theirs) / np.linalg.norm(theirs)
+            expect(ours.shape == theirs.shape and far <= (3e-2 if options else 1e-5), f"{options} {shape}: {far} away (DS_SEED={SEED})")
