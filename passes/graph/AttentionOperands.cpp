@@ -93,7 +93,7 @@ Value AttentionOperands::withoutCopies(Value mask) {
     for (size_t back = 1; back <= to.size(); ++back) {
       const SizeExpr &size = to[to.size() - back];
       bool same = back <= from.size() && from[from.size() - back] == size;
-      if (!same && size != shape[shape.size() - back] && size != total[total.size() - back])
+      if (!same && !size.isConstant(1) && size != shape[shape.size() - back] && size != total[total.size() - back])
         return mask;
     }
     return narrow(broadcast.getInput());
@@ -106,10 +106,11 @@ Value AttentionOperands::withoutCopies(Value mask) {
     operands.push_back(narrow(operand));
     rank = std::max(rank, rankOf(operands.back()));
   }
-  // Nothing is hidden where a constant lets everything pass.
-  if (ds::BinaryOp both = binaryOf(mask, ds::BinaryKind::bit_and); both && elementOf(mask).isInteger(1))
+  // Nothing is hidden where a constant lets everything pass, or adds nothing.
+  bool isFlag = elementOf(mask).isInteger(1);
+  if (ds::BinaryOp both = binaryOf(mask, isFlag ? ds::BinaryKind::bit_and : ds::BinaryKind::add))
     for (unsigned i : {0, 1})
-      if (scalarOf(operands[i]) == 1.0 && rankOf(operands[i]) <= rankOf(both->getOperand(1 - i)))
+      if (scalarOf(operands[i]) == (isFlag ? 1.0 : 0.0) && rankOf(operands[i]) <= rankOf(both->getOperand(1 - i)))
         return operands[1 - i];
   if (llvm::equal(operands, op->getOperands()))
     return mask;
@@ -269,8 +270,46 @@ SmallVector<ds::ScoreStep> AttentionOperands::steps(const AttentionScores &score
   return steps;
 }
 
+/// As peelScale, from before reshapes and transposes, too, which then move what was scaled.
+Value AttentionOperands::peelMovedScale(Value value, double &scale) {
+  value = peelScale(value, scale);
+  SmallVector<Operation *> moves;
+  Value source = value;
+  for (Operation *op = source.getDefiningOp(); isa_and_present<ds::ReshapeOp, ds::TransposeOp>(op);
+       op = source.getDefiningOp()) {
+    moves.push_back(op);
+    source = op->getOperand(0);
+  }
+  Value unscaled = peelScale(source, scale);
+  if (unscaled == source)
+    return value;
+  for (Operation *op : llvm::reverse(moves)) {
+    IRMapping map;
+    map.map(op->getOperand(0), unscaled);
+    Operation *moved = builder.clone(*op, map);
+    moved->removeDiscardableAttr(ds::valueNameAttr); // of the scaled value
+    known(moved);
+    unscaled = moved->getResult(0);
+  }
+  return unscaled;
+}
+
+/// x where a value is x with its last two axes exchanged, while those before them were one.
+Value AttentionOperands::exchangedSource(Value value) {
+  auto split = value.getDefiningOp<ds::ReshapeOp>();
+  auto transpose = split ? split.getInput().getDefiningOp<ds::TransposeOp>() : ds::TransposeOp();
+  auto merge = transpose ? transpose.getInput().getDefiningOp<ds::ReshapeOp>() : ds::ReshapeOp();
+  if (!merge || transpose.getPermutation() != ArrayRef<int64_t>{0, 2, 1})
+    return {};
+  SizeVector source = sizes.facts(merge.getInput()).sizes, merged = sizes.facts(merge).sizes;
+  if (source.size() < 3 || !llvm::equal(ArrayRef(source).take_back(2), ArrayRef(merged).take_back(2)))
+    return {};
+  std::swap(source[source.size() - 2], source.back());
+  return source == sizes.facts(value).sizes ? merge.getInput() : Value();
+}
+
 Value AttentionOperands::query(Value value, const AttentionScores &scores, double &scale) {
-  Value query = splitHeads(peelScale(value, scale));
+  Value query = splitHeads(peelMovedScale(value, scale));
   for (const ScoreScale &number : scores.scales)
     if (scores.isOfQuery(number))
       query = create<ds::BinaryOp>(elementOf(query), 4, number.divides ? ds::BinaryKind::div : ds::BinaryKind::mul,
@@ -281,7 +320,9 @@ Value AttentionOperands::query(Value value, const AttentionScores &scores, doubl
 Value AttentionOperands::key(ds::MatmulOp product, double &scale) {
   Value key = peelScale(product.getRhs(), scale);
   if (product.getTranspose()[1])
-    return splitHeads(key);
+    return splitHeads(peelMovedScale(key, scale));
+  if (Value source = exchangedSource(key))
+    return splitHeads(peelMovedScale(source, scale));
   SmallVector<int64_t> permutation = llvm::to_vector(llvm::seq<int64_t>(rankOf(key)));
   Value source = key;
   // A permutation of tokens, heads and channels may have swapped the last two axes on its way.
@@ -290,8 +331,9 @@ Value AttentionOperands::key(ds::MatmulOp product, double &scale) {
     source = transpose.getInput();
   }
   std::swap(permutation[permutation.size() - 2], permutation.back());
+  source = peelMovedScale(source, scale);
   if (llvm::equal(permutation, llvm::seq<int64_t>(rankOf(key))))
-    return splitHeads(peelScale(source, scale));
+    return splitHeads(source);
   return splitHeads(
       create<ds::TransposeOp>(elementOf(key), rankOf(key), source, builder.getDenseI64ArrayAttr(permutation)));
 }

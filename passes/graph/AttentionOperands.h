@@ -43,6 +43,8 @@ public:
 
 private:
   void known(mlir::Operation *op);
+  mlir::Value peelMovedScale(mlir::Value value, double &scale);
+  mlir::Value exchangedSource(mlir::Value value);
   mlir::Value alignMask(mlir::Value mask, int64_t rank);
   mlir::Value narrow(mlir::Value mask);
   mlir::Value withoutCopies(mlir::Value mask);

@@ -238,3 +238,73 @@ func.func @five_axes_with_expanded_mask(%q: tensor<1x2x2x5x8xf32>, %k: tensor<1x
   %3 = ds.matmul %2, %v transpose [false, false] : (tensor<1x2x2x5x7xf32>, tensor<1x2x1x7x8xf32>) -> tensor<1x2x2x5x8xf32>
   return %3 : tensor<1x2x2x5x8xf32>
 }
+
+// -----
+
+// A query that was scaled before it was split into heads, as Whisper's: the product that gives it is as it was.
+// CHECK-LABEL: func.func @scaled_before_heads
+// CHECK: %[[R:.*]] = ds.reshape %arg0 ["b", "s", 2, 8] : (tensor<?x?x16xf32>) -> tensor<?x?x2x8xf32>
+// CHECK: %[[Q:.*]] = ds.transpose %[[R]] [0, 2, 1, 3] : (tensor<?x?x2x8xf32>) -> tensor<?x2x?x8xf32>
+// CHECK: %[[K:.*]] = ds.transpose %arg1 [0, 2, 1, 3]
+// CHECK: ds.attention %[[Q]], %[[K]], %arg2 scale 1.250000e-01 :
+func.func @scaled_before_heads(%x: tensor<?x?x16xf32> {ds.dims = ["b", "s", 16]}, %k: tensor<?x?x2x8xf32> {ds.dims = ["b", "t", 2, 8]}, %v: tensor<?x2x?x8xf32> {ds.dims = ["b", 2, "t", 8]}) -> tensor<?x2x?x8xf32> {
+  %c = ds.constant dense<0.25> : tensor<f32>
+  %d = ds.constant dense<0.5> : tensor<f32>
+  %0 = ds.binary mul %x, %c : (tensor<?x?x16xf32>, tensor<f32>) -> tensor<?x?x16xf32>
+  %1 = ds.reshape %0 ["b", "s", 2, 8] : (tensor<?x?x16xf32>) -> tensor<?x?x2x8xf32>
+  %q = ds.transpose %1 [0, 2, 1, 3] : (tensor<?x?x2x8xf32>) -> tensor<?x2x?x8xf32>
+  %2 = ds.binary mul %k, %d : (tensor<?x?x2x8xf32>, tensor<f32>) -> tensor<?x?x2x8xf32>
+  %3 = ds.transpose %2 [0, 2, 3, 1] : (tensor<?x?x2x8xf32>) -> tensor<?x2x8x?xf32>
+  %sc = ds.matmul %q, %3 transpose [false, false] : (tensor<?x2x?x8xf32>, tensor<?x2x8x?xf32>) -> tensor<?x2x?x?xf32>
+  %s = ds.softmax %sc axis 3 log false : (tensor<?x2x?x?xf32>) -> tensor<?x2x?x?xf32>
+  %y = ds.matmul %s, %v transpose [false, false] : (tensor<?x2x?x?xf32>, tensor<?x2x?x8xf32>) -> tensor<?x2x?x8xf32>
+  return %y : tensor<?x2x?x8xf32>
+}
+
+// -----
+
+// A key whose last axes are exchanged while batch and heads are one axis.
+// CHECK-LABEL: func.func @exchanged
+// CHECK: ds.attention %arg0, %arg1, %arg2 scale 1.000000e+00 :
+func.func @exchanged(%q: tensor<?x2x?x8xf32> {ds.dims = ["b", 2, "s", 8]}, %k: tensor<?x2x?x8xf32> {ds.dims = ["b", 2, "t", 8]}, %v: tensor<?x2x?x8xf32> {ds.dims = ["b", 2, "t", 8]}) -> tensor<?x2x?x8xf32> {
+  %0 = ds.reshape %k ["2*b", "t", 8] : (tensor<?x2x?x8xf32>) -> tensor<?x?x8xf32>
+  %1 = ds.transpose %0 [0, 2, 1] : (tensor<?x?x8xf32>) -> tensor<?x8x?xf32>
+  %2 = ds.reshape %1 ["b", 2, 8, "t"] : (tensor<?x8x?xf32>) -> tensor<?x2x8x?xf32>
+  %sc = ds.matmul %q, %2 transpose [false, false] : (tensor<?x2x?x8xf32>, tensor<?x2x8x?xf32>) -> tensor<?x2x?x?xf32>
+  %s = ds.softmax %sc axis 3 log false : (tensor<?x2x?x?xf32>) -> tensor<?x2x?x?xf32>
+  %y = ds.matmul %s, %v transpose [false, false] : (tensor<?x2x?x?xf32>, tensor<?x2x?x8xf32>) -> tensor<?x2x?x8xf32>
+  return %y : tensor<?x2x?x8xf32>
+}
+
+// -----
+
+// One whose axes are cut otherwise is copied: rows of 8 of an axis of 16.
+// CHECK-LABEL: func.func @cut_otherwise
+// CHECK: %[[R:.*]] = ds.reshape %arg1 [8, 4, 8]
+// CHECK: ds.transpose %[[R]] [0, 2, 1]
+// CHECK: ds.attention
+func.func @cut_otherwise(%q: tensor<2x4x3x8xf32> {ds.dims = [2, 4, 3, 8]}, %k: tensor<2x4x2x16xf32> {ds.dims = [2, 4, 2, 16]}, %v: tensor<2x4x4x8xf32> {ds.dims = [2, 4, 4, 8]}) -> tensor<2x4x3x8xf32> {
+  %0 = ds.reshape %k [8, 4, 8] : (tensor<2x4x2x16xf32>) -> tensor<8x4x8xf32>
+  %1 = ds.transpose %0 [0, 2, 1] : (tensor<8x4x8xf32>) -> tensor<8x8x4xf32>
+  %2 = ds.reshape %1 [2, 4, 8, 4] : (tensor<8x8x4xf32>) -> tensor<2x4x8x4xf32>
+  %sc = ds.matmul %q, %2 transpose [false, false] : (tensor<2x4x3x8xf32>, tensor<2x4x8x4xf32>) -> tensor<2x4x3x4xf32>
+  %s = ds.softmax %sc axis 3 log false : (tensor<2x4x3x4xf32>) -> tensor<2x4x3x4xf32>
+  %y = ds.matmul %s, %v transpose [false, false] : (tensor<2x4x3x4xf32>, tensor<2x4x4x8xf32>) -> tensor<2x4x3x8xf32>
+  return %y : tensor<2x4x3x8xf32>
+}
+
+// -----
+
+// Zeros that an exporter adds to a mask, repeated for all heads, as T5's where a layer has no bias of places.
+// CHECK-LABEL: func.func @zeros_beside_a_mask
+// CHECK: ds.attention %arg0, %arg1, %arg2 [add %arg3] scale 1.000000e+00 :
+func.func @zeros_beside_a_mask(%q: tensor<?x2x?x8xf32> {ds.dims = ["b", 2, "s", 8]}, %k: tensor<?x2x?x8xf32> {ds.dims = ["b", 2, "t", 8]}, %v: tensor<?x2x?x8xf32> {ds.dims = ["b", 2, "t", 8]}, %m: tensor<?x1x1x?xf32> {ds.dims = ["b", 1, 1, "t"]}) -> tensor<?x2x?x8xf32> {
+  %c = ds.constant dense<0.0> : tensor<f32>
+  %0 = ds.broadcast %c [1, 2, "s", "t"] : (tensor<f32>) -> tensor<1x2x?x?xf32>
+  %1 = ds.binary add %0, %m : (tensor<1x2x?x?xf32>, tensor<?x1x1x?xf32>) -> tensor<?x2x?x?xf32>
+  %sc = ds.matmul %q, %k transpose [false, true] : (tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>) -> tensor<?x2x?x?xf32>
+  %2 = ds.binary add %sc, %1 : (tensor<?x2x?x?xf32>, tensor<?x2x?x?xf32>) -> tensor<?x2x?x?xf32>
+  %s = ds.softmax %2 axis 3 log false : (tensor<?x2x?x?xf32>) -> tensor<?x2x?x?xf32>
+  %y = ds.matmul %s, %v transpose [false, false] : (tensor<?x2x?x?xf32>, tensor<?x2x?x8xf32>) -> tensor<?x2x?x8xf32>
+  return %y : tensor<?x2x?x8xf32>
+}
