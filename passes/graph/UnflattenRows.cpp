@@ -76,7 +76,7 @@ private:
     map.map(op.getInput(), source);
     Operation *old = op;
     Value made = cloneWith(op, map, rows);
-    while (Operation *next = follower(old, made, rows, map)) {
+    while (Operation *next = follower(old, made, map)) {
       made = cloneWith(next, map, rows);
       old = next;
     }
@@ -97,9 +97,9 @@ private:
     count("products");
   }
 
-  /// What alone reads the result of `op`, if it is elementwise and everything that it reads is `made`, rows of the same
-  /// sizes before they were flattened, or alike for all rows; `map` has what it reads then.
-  Operation *follower(Operation *op, Value made, ArrayRef<SizeExpr> rows, IRMapping &map) {
+  /// What alone reads the result of `op`, which is `made` now, if it is elementwise and everything else that it reads
+  /// is rows of the same sizes before they were flattened, or alike for all rows; `map` has what it reads then.
+  Operation *follower(Operation *op, Value made, IRMapping &map) {
     Value flat = op->getResult(0);
     if (!flat.hasOneUse())
       return nullptr;
