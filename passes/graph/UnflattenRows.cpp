@@ -53,9 +53,9 @@ private:
     return b;
   }
 
-  /// The op with other operands, whose result has these sizes up to the last one.
-  Value cloneWith(Operation *op, const IRMapping &operands, ArrayRef<SizeExpr> rows) {
-    OpBuilder builder(op);
+  /// The op with other operands, at `place`, whose result has these sizes up to the last one.
+  Value cloneWith(Operation *op, const IRMapping &operands, ArrayRef<SizeExpr> rows, Operation *place) {
+    OpBuilder builder(place);
     IRMapping map(operands);
     Operation *clone = builder.clone(*op, map);
     clone->removeAttr(ds::valueNameAttr);
@@ -75,17 +75,16 @@ private:
     IRMapping map;
     map.map(op.getInput(), source);
     Operation *old = op;
-    Value made = cloneWith(op, map, rows);
+    Value made = cloneWith(op, map, rows, op);
     while (Operation *next = follower(old, made, map)) {
-      made = cloneWith(next, map, rows);
+      made = cloneWith(next, map, rows, next);
       old = next;
     }
     Value flat = old->getResult(0);
     for (Operation *user : SmallVector<Operation *>(flat.getUsers()))
       if (auto behind = dyn_cast<ds::ReshapeOp>(user)) { // one reshape instead of two, or none
         Value whole = builderAt(behind).reshape(made, sizesOf(behind));
-        if (whole != made)
-          keepNames(behind, whole.getDefiningOp());
+        keepNames(behind, whole.getDefiningOp());
         behind.getResult().replaceAllUsesWith(whole);
         behind.erase();
       }
@@ -124,16 +123,18 @@ private:
     return next;
   }
 
-  /// Takes the only reader of a product, a reshape of its rows, into the one before it.
+  /// Takes the only reader of a product, a reshape of its rows, into the one before it. The product goes where the
+  /// reader was, as only there its sizes may be known.
   void hoist(ds::LinearOp op, ds::ReshapeOp before) {
     auto behind = op->hasOneUse() ? dyn_cast<ds::ReshapeOp>(*op->getUsers().begin()) : ds::ReshapeOp();
-    if (!behind || sizesOf(behind).empty() || sizesOf(behind).back() != sizesOf(op.getResult()).back())
+    if (!behind || behind->getBlock() != op->getBlock() || sizesOf(behind).empty() ||
+        sizesOf(behind).back() != sizesOf(op.getResult()).back())
       return;
     SizeVector rows(ArrayRef(sizesOf(behind)).drop_back()), sizes = rows;
     sizes.push_back(sizesOf(op.getInput()).back());
     IRMapping map;
-    map.map(op.getInput(), builderAt(op).reshape(before.getInput(), sizes));
-    Value made = cloneWith(op, map, rows);
+    map.map(op.getInput(), builderAt(behind).reshape(before.getInput(), sizes));
+    Value made = cloneWith(op, map, rows, behind);
     keepNames(behind, made.getDefiningOp());
     behind.getResult().replaceAllUsesWith(made);
     behind.erase();

@@ -3,7 +3,7 @@
 
 // CHECK-LABEL: func.func @doc
 // CHECK: %[[L:.*]] = ds.linear %arg0, %arg1, %arg2 : (tensor<?x?x4xf32>, tensor<4x6xf32>, tensor<6xf32>) -> tensor<?x?x6xf32>
-// CHECK: %[[G:.*]] = ds.gelu erf %[[L]] : (tensor<?x?x6xf32>) -> tensor<?x?x6xf32>
+// CHECK: %[[G:.*]] = ds.gelu erf %[[L]] {ds.values = ["y"]} : (tensor<?x?x6xf32>) -> tensor<?x?x6xf32>
 // CHECK: return %[[G]]
 func.func @doc(%x: tensor<?x?x4xf32> {ds.dims = ["b", "s", 4]}, %w: tensor<4x6xf32>, %c: tensor<6xf32>) -> tensor<?x?x6xf32> attributes {ds.entry} {
   %0 = ds.reshape %x ["b*s", 4] : (tensor<?x?x4xf32>) -> tensor<?x4xf32>
