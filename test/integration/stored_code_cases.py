@@ -103,12 +103,12 @@ def scales_far_apart(folder):
     w = Weights("far")
     powers = [(-18, 40), (0, 97), (None, 99), (None, 84), (60, -95), (60, -80), (60, -30), (60, -10), (31, -30), (30, -108), (-60, 20),
               (-60, 41), (-99, 0)] + [w.random.uniform(-99, 99, 2) for _ in range(9)]
-    factors = []
+    factors, given = [], len(powers) - 9  # of which the first group alone has the first power
     for number, (first, other) in enumerate(powers):
         k, n, block, blocks = 80, 70, 16, 5
         s = scales(w.random, n, blocks)
         for group in range(blocks):
-            power = first if group % (2 + number % 4) == 0 else other
+            power = first if group % (blocks if number < given else 2 + number % 4) == 0 else other
             s[:, group] *= 0 if power is None else np.float32(2.0**power)
         codes = w.random.integers(0, 256, (n, blocks, block)).astype(np.uint8)
         codes[::2, 0] = 128  # stands for 0: nothing hides what others lose

@@ -76,3 +76,19 @@ func.func @flat(%x: tensor<2x3x4xf32>, %w: tensor<4x4xf32>) -> (tensor<4x6xf32>,
   %3 = ds.reshape %1 [2, 3, 4] : (tensor<6x4xf32>) -> tensor<2x3x4xf32>
   return %2, %3 : tensor<4x6xf32>, tensor<2x3x4xf32>
 }
+
+// -----
+
+// Rows that were cut otherwise before they were flattened are others.
+// CHECK-LABEL: func.func @other_rows
+// CHECK: %[[R:.*]] = ds.reshape %arg2 [6, 4]
+// CHECK: %[[L:.*]] = ds.linear %arg0, %arg1 : (tensor<2x3x4xf32>, tensor<4x4xf32>) -> tensor<2x3x4xf32>
+// CHECK: %[[F:.*]] = ds.reshape %[[L]] [6, 4]
+// CHECK: ds.binary add %[[F]], %[[R]] : (tensor<6x4xf32>, tensor<6x4xf32>) -> tensor<6x4xf32>
+func.func @other_rows(%x: tensor<2x3x4xf32>, %w: tensor<4x4xf32>, %r: tensor<3x2x4xf32>) -> tensor<6x4xf32> attributes {ds.entry} {
+  %0 = ds.reshape %x [6, 4] : (tensor<2x3x4xf32>) -> tensor<6x4xf32>
+  %1 = ds.reshape %r [6, 4] : (tensor<3x2x4xf32>) -> tensor<6x4xf32>
+  %2 = ds.linear %0, %w : (tensor<6x4xf32>, tensor<4x4xf32>) -> tensor<6x4xf32>
+  %3 = ds.binary add %2, %1 : (tensor<6x4xf32>, tensor<6x4xf32>) -> tensor<6x4xf32>
+  return %3 : tensor<6x4xf32>
+}
